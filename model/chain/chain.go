@@ -1,0 +1,47 @@
+// Package chain holds the linear networks that most methods work on: layers in
+// sequence, each with durations and sizes, the last one being the loss.
+package chain
+
+// Format names the file format written by this package.
+const Format = "workbench.chain/v1"
+
+// Chain is a network as a sequence of layers. Times are in seconds, sizes in
+// bytes. Layer i of the literature (i = 1..N) is Layers[i-1]; layer 0 is Input.
+type Chain struct {
+	Name    string
+	Samples int // mini-batch size; 0: unknown
+	Input   Input
+	Layers  []Layer
+	Source  map[string]any // where the numbers come from; free form
+}
+
+// Input is layer 0: the tensors a chain starts from.
+type Input struct {
+	Activation float64 // a_0
+	Gradient   float64 // δ_0, default a_0
+}
+
+// Layer is one layer ℓ.
+type Layer struct {
+	Name             string
+	ForwardTime      float64 // uF
+	BackwardTime     float64 // uB
+	Activation       float64 // a: size of the output
+	Saved            float64 // ā ≥ a: everything F_all keeps; default a
+	Gradient         float64 // δ: gradient of the output; default a
+	ForwardOverhead  float64 // oF
+	BackwardOverhead float64 // oB
+	Weight           float64 // W
+}
+
+// Len returns the number of layers N, the loss included.
+func (c *Chain) Len() int { return len(c.Layers) }
+
+// TotalTime returns Σ (uF + uB).
+func (c *Chain) TotalTime() float64 {
+	t := 0.0
+	for i := range c.Layers {
+		t += c.Layers[i].ForwardTime + c.Layers[i].BackwardTime
+	}
+	return t
+}

@@ -1,0 +1,78 @@
+// Package plan holds plans, the artefacts methods return, and the verifiers
+// that replay them. A verifier is written from the rules of its problem and
+// shares no code with any method.
+package plan
+
+import "workbench/model/platform"
+
+// Format names the file format written by this package.
+const Format = "workbench.plan/v1"
+
+// Plan is what a method returns and a verifier replays.
+type Plan struct {
+	Format   string            `json:"format"`
+	Problem  string            `json:"problem"`
+	Method   string            `json:"method"`
+	Instance InstanceRef       `json:"instance"`
+	Platform platform.Platform `json:"platform"`
+	Period   *float64          `json:"period"` // T of a cyclic plan, seconds; else null
+	Ops      []Op              `json:"ops"`
+	Claims   Claims            `json:"claims"`
+}
+
+// InstanceRef names the instance a plan is for.
+type InstanceRef struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256,omitempty"` // of the instance's canonical JSON
+}
+
+// Kinds of operation. Which occur depends on the problem.
+const (
+	OpF = "F" // forward of a layer
+	OpB = "B" // backward of a layer
+	OpO = "O" // transfer GPU→host
+	OpP = "P" // transfer host→GPU
+	OpD = "D" // discard on the GPU
+)
+
+// Tensors of transfers and discards.
+const TensorW = "w" // the weights of a layer
+
+// Op is one operation of a plan. Start and End are seconds; for cyclic plans
+// they are read modulo the period.
+type Op struct {
+	Op     string  `json:"op"`
+	Tensor string  `json:"tensor,omitempty"`
+	Layer  int     `json:"layer"` // 1-based, as in the papers
+	Start  float64 `json:"start"`
+	End    float64 `json:"end"`
+}
+
+// Claims are what the method says of its plan; the verifier compares them with
+// the replay.
+type Claims struct {
+	Makespan   float64 `json:"makespan"`    // seconds; T of a cyclic plan
+	PeakMemory float64 `json:"peak_memory"` // bytes
+}
+
+// Report is what a verifier found by replaying a plan.
+type Report struct {
+	Makespan   float64     // seconds; T of a cyclic plan
+	PeakMemory float64     // bytes
+	Violations []Violation // broken rules, in order of time; empty: valid
+	// ClaimErrors says where Claims differ from the replay; they do not make a
+	// plan invalid.
+	ClaimErrors []string
+}
+
+// Valid reports whether no rule is broken.
+func (r *Report) Valid() bool { return len(r.Violations) == 0 }
+
+// Violation is one broken rule.
+type Violation struct {
+	Rule   string  // short stable name: "memory", "link-overlap", "host-stale", …
+	Op     int     // index of the operation in Plan.Ops, -1 if none
+	Time   float64 // seconds
+	Amount float64 // by how much, in the rule's unit
+	Detail string  // one sentence a person understands
+}

@@ -1,0 +1,11 @@
+// Package platform describes the machine a plan runs on, and the quantities
+// (sizes, bandwidths, durations) people write on command lines and in files.
+package platform
+
+// Platform is the machine: what limits a plan beside the instance itself.
+// Zero fields do not apply to the problem.
+type Platform struct {
+	Memory     float64 `json:"memory,omitempty"`     // bytes on each processor
+	Bandwidth  float64 `json:"bandwidth,omitempty"`  // bytes per second of each link
+	Processors int     `json:"processors,omitempty"` // number of GPUs
+}
