@@ -59,6 +59,8 @@ type Claims struct {
 type Report struct {
 	Makespan   float64     // seconds; T of a cyclic plan
 	PeakMemory float64     // bytes
+	PeakTime   float64     // when memory is first at its peak
+	PeakOp     int         // index of the operation that brings it there, -1 if none
 	Violations []Violation // broken rules, in order of time; empty: valid
 	// ClaimErrors says where Claims differ from the replay; they do not make a
 	// plan invalid.

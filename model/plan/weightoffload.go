@@ -1,0 +1,485 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"workbench/model/chain"
+)
+
+// WeightOffload is the name of the problem of [001].
+const WeightOffload = "weight-offload"
+
+// Rules of weight offloading, as violations name them.
+const (
+	RuleKind           = "kind"             // an operation of unknown kind, or on no tensor of this problem
+	RuleLayer          = "layer"            // an operation of a layer that the chain does not have
+	RuleTime           = "time"             // a time that is no number, or an end before its start
+	RuleDuration       = "duration"         // an operation does not take its duration in the instance
+	RulePeriod         = "period"           // something does not fit into one period
+	RuleMissing        = "missing"          // a computation that is not in the plan
+	RuleRepeated       = "repeated"         // a computation that is there more than once
+	RuleOrder          = "order"            // computations not in the order B_L..B_1, F_1..F_L
+	RuleComputeOverlap = "compute-overlap"  // two computations at once
+	RuleLinkOverlap    = "link-overlap"     // two transfers on one link at once
+	RuleAbsent         = "weight-absent"    // a computation without its weight on the GPU
+	RuleUploadAbsent   = "upload-absent"    // an upload of a weight that is not on the GPU
+	RuleUploadBackward = "upload-backward"  // an upload of w_i while B_i changes it
+	RulePrefetch       = "prefetch-present" // a prefetch of a weight that is on the GPU, or coming
+	RuleDiscardAbsent  = "discard-absent"   // a discard of a weight that is not on the GPU
+	RuleDiscardUsed    = "discard-used"     // a discard of a weight that is being used or uploaded
+	RuleHostStale      = "host-stale"       // a discard while the host does not hold the current value
+	RuleMemory         = "memory"           // more memory in use than there is
+)
+
+// VerifyWeightOffload replays p, a cyclic plan of [001] §3, on c.
+//
+// The period is a circle: every event repeats after it, so the state in which
+// a weight starts a period is the one in which its last event leaves it, and a
+// weight without prefetches and discards never leaves the GPU. A weight of no
+// bytes is everywhere at all times; transfers of it must take no time and mean
+// nothing.
+//
+// Memory at an instant is the weights on the GPU or reserved by a running
+// prefetch, |w_i| more during B_i for its gradient, and Σ_{k≤i} |a^k| from the
+// start of F_i or B_i to the start of the next computation.
+//
+// Instants closer than 1e-9 of the period are simultaneous; ends and releases
+// then come before starts and reservations, prefetches last. A computation
+// that takes no time still needs its memory.
+//
+// The error wraps [ErrUnreadable] where there is nothing to replay.
+// O(n log n) in the number of operations.
+func VerifyWeightOffload(c *chain.Chain, p *Plan) (*Report, error) {
+	v, err := readCycle(c, p)
+	if err != nil {
+		return nil, err
+	}
+	v.checkComputations()
+	v.checkLink(OpP, "prefetch")
+	v.checkLink(OpO, "upload")
+	for i := range v.layers {
+		v.checkWeight(i)
+	}
+	v.checkMemory()
+
+	r := v.report
+	r.Makespan = v.period
+	sortViolations(r.Violations)
+	r.ClaimErrors = compareClaims(p.Claims, r)
+	return r, nil
+}
+
+// weightCycle is a plan of weight offloading, sorted out for its replay.
+type weightCycle struct {
+	circle
+	chain  *chain.Chain
+	plan   *Plan
+	layers []layerEvents // of layer i+1
+	report *Report
+}
+
+// layerEvents are the operations of one layer in the order of the plan.
+type layerEvents struct {
+	forward, backward         []arc
+	prefetch, upload, discard []arc
+
+	// Where the weight is; set by findStays.
+	permanent bool   // it never leaves the GPU
+	stays     []stay // else: on the GPU, in order of start
+	reserved  []arc  // the same times from the start of the prefetch: memory held
+}
+
+// A stay is a time during which a weight is on the GPU: from the end of a
+// prefetch to a discard, start in [0, period).
+type stay struct {
+	start, end float64
+	discard    int     // index of the operation that ends it
+	changed    float64 // when the backward in it ends; -Inf: there is none
+	saved      bool    // uploaded since
+}
+
+// readCycle sorts the operations of p by layer and reports those that mean
+// nothing and those that do not take their time.
+func readCycle(c *chain.Chain, p *Plan) (*weightCycle, error) {
+	fail := func(format string, args ...any) (*weightCycle, error) {
+		return nil, fmt.Errorf("%w: "+format, append([]any{ErrUnreadable}, args...)...)
+	}
+	switch {
+	case p == nil:
+		return fail("no plan")
+	case c == nil || c.Len() == 0:
+		return fail("no instance: the chain has no layers")
+	case p.Problem != WeightOffload:
+		return fail("problem is %q, not %q", p.Problem, WeightOffload)
+	case p.Period == nil:
+		return fail("period is missing; a cyclic plan has one")
+	case !(*p.Period > 0) || math.IsInf(*p.Period, 0):
+		return fail("period is %g; it must be a positive number of seconds", *p.Period)
+	case !(p.Platform.Memory > 0):
+		return fail("platform.memory is %g; it must be a positive number of bytes", p.Platform.Memory)
+	}
+	v := &weightCycle{
+		circle: circle{period: *p.Period, eps: Tolerance * *p.Period},
+		chain:  c, plan: p,
+		layers: make([]layerEvents, c.Len()),
+		report: &Report{PeakOp: -1},
+	}
+	beta := p.Platform.Bandwidth
+	for k := range p.Ops {
+		o := &p.Ops[k]
+		if (o.Op == OpP || o.Op == OpO) && (!(beta > 0) || math.IsInf(beta, 0)) {
+			return fail("platform.bandwidth is %g; it must be a positive number of bytes per second", beta)
+		}
+		v.readOp(k, o)
+	}
+	return v, nil
+}
+
+// readOp files operation k under its layer, or reports why it cannot.
+func (v *weightCycle) readOp(k int, o *Op) {
+	known, transfer := false, false
+	switch o.Op {
+	case OpF, OpB:
+		known = o.Tensor == ""
+	case OpP, OpO, OpD:
+		known, transfer = o.Tensor == TensorW, true
+	}
+	switch {
+	case !known && transfer:
+		v.broken(RuleKind, k, o.Start, 0, "%s moves tensor %q; weight offloading moves %q only", o.Op, o.Tensor, TensorW)
+		return
+	case !known && o.Tensor != "" && (o.Op == OpF || o.Op == OpB):
+		v.broken(RuleKind, k, o.Start, 0, "%s has tensor %q; a computation has none", o.Op, o.Tensor)
+		return
+	case !known:
+		v.broken(RuleKind, k, o.Start, 0, "operation %q is unknown; there are F, B, P, O and D", o.Op)
+		return
+	case o.Layer < 1 || o.Layer > len(v.layers):
+		v.broken(RuleLayer, k, o.Start, 0, "%s is of layer %d; the chain has layers 1 to %d", o.Op, o.Layer, len(v.layers))
+		return
+	case !finite(o.Start) || !finite(o.End):
+		v.broken(RuleTime, k, 0, 0, "%s runs from %g to %g; both must be finite", o, o.Start, o.End)
+		return
+	case o.End < o.Start-v.eps:
+		v.broken(RuleTime, k, o.Start, o.Start-o.End, "%s ends %g s before it starts", o, o.Start-o.End)
+		return
+	}
+
+	l, e := &v.chain.Layers[o.Layer-1], &v.layers[o.Layer-1]
+	a := v.arc(o.Start, max(o.Start, o.End), k)
+	var want float64
+	var file *[]arc
+	switch o.Op {
+	case OpF:
+		want, file = l.ForwardTime, &e.forward
+	case OpB:
+		want, file = l.BackwardTime, &e.backward
+	case OpP:
+		want, file = l.Weight/v.plan.Platform.Bandwidth, &e.prefetch
+	case OpO:
+		want, file = l.Weight/v.plan.Platform.Bandwidth, &e.upload
+	case OpD:
+		want, file = 0, &e.discard
+	}
+	if d := o.End - o.Start; math.Abs(d-want) > v.eps {
+		v.broken(RuleDuration, k, a.start, d-want, "%s takes %.10g s; the instance says %.10g s", o, d, want)
+	}
+	if a.length() > v.period+v.eps {
+		v.broken(RulePeriod, k, a.start, a.length()-v.period, "%s takes %.10g s, longer than the period of %.10g s", o, a.length(), v.period)
+		a.end = a.start + v.period
+	}
+	*file = append(*file, a)
+}
+
+// checkComputations checks that B_L..B_1, F_1..F_L run once each, in this
+// order around the circle, one at a time.
+func (v *weightCycle) checkComputations() {
+	n := len(v.layers)
+	total := 0.0
+	for i := range v.chain.Layers {
+		total += v.chain.Layers[i].ForwardTime + v.chain.Layers[i].BackwardTime
+	}
+	if total > v.period+v.eps {
+		v.broken(RulePeriod, -1, 0, total-v.period, "the computations take %.10g s, longer than the period of %.10g s", total, v.period)
+	}
+
+	order := make([]arc, 0, 2*n) // of the paper
+	place := make([]int, len(v.plan.Ops))
+	all := make([]arc, 0, 2*n)
+	take := func(kind string, i int, arcs []arc) {
+		if len(arcs) == 0 {
+			v.broken(RuleMissing, -1, 0, 0, "%s_%d is missing", kind, i+1)
+			return
+		}
+		for _, a := range arcs[1:] {
+			v.broken(RuleRepeated, a.op, a.start, 0, "%s_%d is there a second time; each computation runs once a period", kind, i+1)
+		}
+		place[arcs[0].op] = len(order)
+		order = append(order, arcs[0])
+		all = append(all, arcs...)
+	}
+	for i := n - 1; i >= 0; i-- {
+		take(OpB, i, v.layers[i].backward)
+	}
+	for i := range n {
+		take(OpF, i, v.layers[i].forward)
+	}
+
+	found := false
+	v.overlaps(all, func(a, b arc) {
+		found = true
+		v.broken(RuleComputeOverlap, b.op, b.start, a.end-b.start, "%s starts %.10g s before %s ends", v.name(b), a.end-b.start, v.name(a))
+	})
+	if v.turns(order) <= 1 {
+		return
+	}
+	// Somewhere the order is broken, by an overlap or by a computation that
+	// comes too early: go around once from the first.
+	slices.SortFunc(order, byStart)
+	rank := v.simultaneous(order)
+	at := make([]int, len(order))
+	first := 0
+	for k := range at {
+		at[k] = k
+		if place[order[k].op] == 0 {
+			first = k
+		}
+	}
+	around := func(k int) int { return (rank[k] - rank[first] + len(order)) % len(order) }
+	slices.SortFunc(at, func(a, b int) int {
+		return cmp.Or(cmp.Compare(around(a), around(b)), cmp.Compare(place[order[a].op], place[order[b].op]))
+	})
+	for k := 1; k < len(at); k++ {
+		a, b := order[at[k-1]], order[at[k]]
+		if place[a.op] > place[b.op] {
+			found = true
+			v.broken(RuleOrder, a.op, a.start, 0, "%s comes before %s; the order is B_%d..B_1, F_1..F_%d", v.name(a), v.name(b), n, n)
+		}
+	}
+	if !found {
+		v.broken(RuleOrder, -1, 0, 0, "the computations do not follow each other in the order B_%d..B_1, F_1..F_%d within one period", n, n)
+	}
+}
+
+// turns returns how often the arcs go around the circle if each starts after
+// the one before it has ended and the first again after the last. Once: they
+// are in order and do not overlap. Not at all: they take no time and are
+// simultaneous.
+func (v *weightCycle) turns(arcs []arc) int {
+	sum := 0.0
+	for k, a := range arcs {
+		gap := v.wrap(arcs[(k+1)%len(arcs)].start - a.end)
+		if gap > v.period-v.eps {
+			gap -= v.period
+		}
+		sum += a.length() + gap
+	}
+	return int(math.Round(sum / v.period))
+}
+
+// checkLink checks that the transfers of one kind run one at a time.
+func (v *weightCycle) checkLink(kind, what string) {
+	var arcs []arc
+	for i := range v.layers {
+		if v.size(i) == 0 {
+			continue
+		}
+		if kind == OpP {
+			arcs = append(arcs, v.layers[i].prefetch...)
+		} else {
+			arcs = append(arcs, v.layers[i].upload...)
+		}
+	}
+	v.overlaps(arcs, func(a, b arc) {
+		v.broken(RuleLinkOverlap, b.op, b.start, a.end-b.start, "%s starts %.10g s before %s ends; the %s link carries one transfer at a time",
+			v.name(b), a.end-b.start, v.name(a), what)
+	})
+}
+
+// checkWeight checks where w_{i+1} is, whenever something happens to it.
+func (v *weightCycle) checkWeight(i int) {
+	e := &v.layers[i]
+	v.findStays(i)
+	if v.size(i) == 0 {
+		return
+	}
+	for _, a := range e.forward {
+		v.checkUse(i, a, RuleAbsent)
+	}
+	for _, a := range e.backward {
+		if s, turn := v.checkUse(i, a, RuleAbsent); s != nil {
+			s.changed = max(s.changed, a.end+turn)
+		}
+	}
+	for _, a := range e.upload {
+		for _, b := range e.backward {
+			if v.meet(a, b) {
+				v.broken(RuleUploadBackward, a.op, a.start, 0, "%s overlaps %s, which changes the weight", v.name(a), v.name(b))
+			}
+		}
+		if s, turn := v.checkUse(i, a, RuleUploadAbsent); s != nil && a.start+turn >= s.changed-v.eps {
+			s.saved = true
+		}
+	}
+	// A weight that came with a prefetch and was not changed since is still on
+	// the host; changed, it is there only after an upload.
+	for k := range e.stays {
+		s := &e.stays[k]
+		if !math.IsInf(s.changed, -1) && !s.saved && s.changed <= s.end+v.eps {
+			v.broken(RuleHostStale, s.discard, v.wrap(s.end), s.end-s.changed,
+				"D w_%d discards the value that B_%d made %.10g s before; no upload of it has ended", i+1, i+1, s.end-s.changed)
+		}
+	}
+}
+
+// findStays finds when w_{i+1} is on the GPU and reports prefetches and
+// discards at the wrong time.
+func (v *weightCycle) findStays(i int) {
+	e := &v.layers[i]
+	if v.size(i) == 0 || len(e.prefetch)+len(e.discard) == 0 {
+		e.permanent = true
+		return
+	}
+	type event struct {
+		arc
+		key   float64
+		fetch bool
+	}
+	events := make([]event, 0, len(e.prefetch)+len(e.discard))
+	for _, a := range e.prefetch {
+		// A prefetch counts from its end, a little earlier so that a discard
+		// simultaneous with the end follows it; one simultaneous with the
+		// start goes before.
+		events = append(events, event{arc: a, key: v.wrap(a.end - min(v.eps, a.length()/2)), fetch: true})
+	}
+	for _, a := range e.discard {
+		events = append(events, event{arc: a, key: a.start})
+	}
+	slices.SortFunc(events, func(a, b event) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.op, b.op))
+	})
+	from := slices.IndexFunc(events, func(x event) bool { return !x.fetch }) // a discard
+	switch {
+	case from < 0:
+		e.permanent = true
+		for _, a := range e.prefetch {
+			v.broken(RulePrefetch, a.op, a.start, v.size(i), "%s fetches a weight that is never discarded", v.name(a))
+		}
+		return
+	case len(e.prefetch) == 0:
+		for _, a := range e.discard {
+			v.broken(RuleDiscardAbsent, a.op, a.start, v.size(i), "%s discards a weight that is never prefetched", v.name(a))
+		}
+		return
+	}
+	// Once around from after this discard, in its turn of the circle.
+	gone, since := true, events[from].key
+	var fetched arc
+	for k := range events {
+		x := events[(from+1+k)%len(events)]
+		turn := 0.0
+		if from+1+k >= len(events) {
+			turn = v.period
+		}
+		now := x.key + turn
+		switch {
+		case x.fetch && !gone:
+			v.broken(RulePrefetch, x.op, x.start, v.size(i), "%s fetches a weight that is on the GPU already", v.name(x.arc))
+		case x.fetch:
+			end := now + min(v.eps, x.length()/2)
+			fetched, gone = arc{start: end - x.length(), end: end, op: x.op}, false
+			if fetched.start < since-v.eps {
+				v.broken(RulePrefetch, x.op, x.start, v.size(i), "%s starts %.10g s before the weight is discarded", v.name(x.arc), since-fetched.start)
+			}
+		case gone:
+			v.broken(RuleDiscardAbsent, x.op, x.start, v.size(i), "%s discards a weight that is not on the GPU", v.name(x.arc))
+		default:
+			gone, since = true, now
+			v.addStay(i, fetched, now, x.op)
+		}
+	}
+	slices.SortFunc(e.stays, func(a, b stay) int { return cmp.Compare(a.start, b.start) })
+}
+
+// addStay records that w_{i+1}, fetched by a prefetch, stays until end.
+func (v *weightCycle) addStay(i int, fetched arc, end float64, discard int) {
+	e := &v.layers[i]
+	s := v.wrap(fetched.end)
+	e.stays = append(e.stays, stay{start: s, end: s + max(0, end-fetched.end), discard: discard, changed: math.Inf(-1)})
+	e.reserved = append(e.reserved, v.arc(fetched.start, end, fetched.op))
+}
+
+// checkUse reports a use of w_{i+1} while it is not on the GPU, under the
+// rule absent, or while it is discarded. It returns the stay during which the
+// use starts, and what to add to the times of a to be in the stay's turn of
+// the circle; nil if the weight is absent or never leaves.
+func (v *weightCycle) checkUse(i int, a arc, absent string) (s *stay, turn float64) {
+	e := &v.layers[i]
+	if e.permanent {
+		return nil, 0
+	}
+	if len(e.stays) > 0 {
+		// The last stay that starts before the use, perhaps a turn before.
+		s, turn = v.lastStay(e.stays, a.start)
+		if a.end+turn <= s.end+v.eps {
+			return s, turn
+		}
+		if a.start+turn < s.end-v.eps {
+			v.broken(RuleDiscardUsed, s.discard, v.wrap(s.end), a.end+turn-s.end,
+				"D w_%d discards a weight that %s uses for another %.10g s", i+1, v.name(a), a.end+turn-s.end)
+			return s, turn
+		}
+	}
+	v.broken(absent, a.op, a.start, v.size(i), "%s needs w_%d, which is not on the GPU", v.name(a), i+1)
+	return nil, 0
+}
+
+// lastStay returns the last stay that starts at t or before, and what to add
+// to t to be in its turn of the circle. stays must be sorted and not empty.
+func (v *weightCycle) lastStay(stays []stay, t float64) (s *stay, turn float64) {
+	before := func(t float64) int {
+		k, _ := slices.BinarySearchFunc(stays, t+v.eps, func(s stay, t float64) int { return cmp.Compare(s.start, t) })
+		return k
+	}
+	// t just before the end of a turn may be simultaneous with the next one's
+	// beginning.
+	if k := before(t - v.period); k > 0 {
+		return &stays[k-1], -v.period
+	}
+	if k := before(t); k > 0 {
+		return &stays[k-1], 0
+	}
+	return &stays[len(stays)-1], v.period
+}
+
+func (v *weightCycle) size(i int) float64 { return v.chain.Layers[i].Weight }
+
+// name names the operation of an arc.
+func (v *weightCycle) name(a arc) string { return v.plan.Ops[a.op].String() }
+
+// broken adds a violation.
+func (v *weightCycle) broken(rule string, op int, time, amount float64, format string, args ...any) {
+	if !finite(time) {
+		time = 0
+	}
+	v.report.Violations = append(v.report.Violations, Violation{
+		Rule: rule, Op: op, Time: v.wrap(time), Amount: amount, Detail: fmt.Sprintf(format, args...),
+	})
+}
+
+// String names the operation as the papers do: "B_3", "P w_3".
+func (o *Op) String() string {
+	if o.Tensor == "" {
+		return fmt.Sprintf("%s_%d", o.Op, o.Layer)
+	}
+	return fmt.Sprintf("%s %s_%d", o.Op, o.Tensor, o.Layer)
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+func byStart(a, b arc) int {
+	return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end), cmp.Compare(a.op, b.op))
+}
