@@ -24,6 +24,9 @@ type Plan struct {
 type InstanceRef struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256,omitempty"` // of the instance's canonical JSON
+	// Source is how the instance was named when it was read: a path or
+	// zoo:NAME?…; empty: unknown. A convenience for drawing the plan again.
+	Source string `json:"source,omitempty"`
 }
 
 // Kinds of operation. Which occur depends on the problem.
@@ -72,9 +75,9 @@ func (r *Report) Valid() bool { return len(r.Violations) == 0 }
 
 // Violation is one broken rule.
 type Violation struct {
-	Rule   string  // short stable name: "memory", "link-overlap", "host-stale", …
-	Op     int     // index of the operation in Plan.Ops, -1 if none
-	Time   float64 // seconds
-	Amount float64 // by how much, in the rule's unit
-	Detail string  // one sentence a person understands
+	Rule   string  `json:"rule"`   // short stable name: "memory", "link-overlap", "host-stale", …
+	Op     int     `json:"op"`     // index of the operation in Plan.Ops, -1 if none
+	Time   float64 `json:"time"`   // seconds
+	Amount float64 `json:"amount"` // by how much, in the rule's unit
+	Detail string  `json:"detail"` // one sentence a person understands
 }

@@ -1,7 +1,11 @@
 package plan_test
 
 import (
+	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"workbench/model/chain"
 	"workbench/model/plan"
@@ -74,4 +78,101 @@ func TestByHand(t *testing.T) {
 	if !r.Valid() || r.PeakMemory != 4 || r.Makespan != 12 {
 		t.Errorf("two layers: %+v", r)
 	}
+}
+
+// broken is a violation that a mutation must produce, without its words.
+type broken struct {
+	rule   string
+	op     int
+	time   float64
+	amount float64
+}
+
+// Operations of twoLayers by index.
+const (
+	b2 = iota
+	o2
+	d2
+	p1
+	b1
+	o1
+	p2
+	f1
+	d1
+	f2
+)
+
+// Each case breaks twoLayers in one way and lists everything that is then
+// wrong, in the order of the report.
+func TestMutations(t *testing.T) {
+	move := func(k int, start float64) func(*chain.Chain, *plan.Plan) {
+		return func(_ *chain.Chain, p *plan.Plan) {
+			p.Ops[k].End += start - p.Ops[k].Start
+			p.Ops[k].Start = start
+		}
+	}
+	drop := func(ks ...int) func(*chain.Chain, *plan.Plan) {
+		return func(_ *chain.Chain, p *plan.Plan) {
+			slices.Sort(ks)
+			for n, k := range ks {
+				p.Ops = slices.Delete(p.Ops, k-n, k-n+1)
+			}
+		}
+	}
+	add := func(o plan.Op) func(*chain.Chain, *plan.Plan) {
+		return func(_ *chain.Chain, p *plan.Plan) {
+			if o.Op != "F" && o.Op != "B" {
+				o.Tensor = plan.TensorW
+			}
+			p.Ops = append(p.Ops, o)
+		}
+	}
+	all := func(fs ...func(*chain.Chain, *plan.Plan)) func(*chain.Chain, *plan.Plan) {
+		return func(c *chain.Chain, p *plan.Plan) {
+			for _, f := range fs {
+				f(c, p)
+			}
+		}
+	}
+	memory := func(m float64) func(*chain.Chain, *plan.Plan) {
+		return func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory = m }
+	}
+	period := func(x float64) func(*chain.Chain, *plan.Plan) {
+		return func(_ *chain.Chain, p *plan.Plan) { p.Period = &x }
+	}
+	set := func(k int, f func(*plan.Op)) func(*chain.Chain, *plan.Plan) {
+		return func(_ *chain.Chain, p *plan.Plan) { f(&p.Ops[k]) }
+	}
+	roomy := memory(100)
+
+	for _, x := range []struct {
+		name   string
+		mutate func(*chain.Chain, *plan.Plan)
+		want   []broken
+	}{
+		{"nothing", func(*chain.Chain, *plan.Plan) {}, nil},
+		{"more memory", roomy, nil},
+
+		// Computations.
+		{"F_2 missing", drop(f2), []broken{{plan.RuleMissing, -1, 0, 0}}},
+		{"B_2 missing", drop(b2), nil},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			c, p := twoLayers()
+			x.mutate(c, p)
+			var got []broken
+			for _, v := range mustVerify(t, c, p).Violations {
+				got = append(got, broken{v.Rule, v.Op, v.Time, v.Amount})
+				t.Log(v.Detail)
+			}
+			if diff := cmp.Diff(x.want, got, cmp.AllowUnexported(broken{}), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+				t.Errorf("violations (-want +got):\n%s", diff)
+			}
+		})
+	}
+	_ = all
+	_ = add
+	_ = set
+	_ = move
+	_ = period
 }
