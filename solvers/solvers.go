@@ -48,6 +48,7 @@ const (
 	CanDuals                         // Result.Duals for continuous models
 	CanRaw                           // Options.Raw
 	CanMemory                        // Options.Memory
+	CanRetry                         // Problem.Attempt; for New only
 )
 
 // Sentinel errors.

@@ -1,0 +1,109 @@
+package solvers
+
+import (
+	"fmt"
+	"math"
+
+	"workbench/model/milp"
+)
+
+// What a point may miss and still count as a solution. The libraries work to
+// 1e-6 absolutely, in their own scaling, and use it up: twice that leaves room
+// for the rounding of integers. The relative part is for the evaluation of
+// rows of large numbers; it is far too small to excuse a row switched by a
+// large constant (M = 1e7 gives 0.01).
+const (
+	integrality = 1e-5
+	feasibility = 2e-6
+	relative    = 1e-9
+)
+
+// objectiveTol is by how much objective and bound may differ for a gap to count
+// as closed: the libraries compute bounds for their unrounded points.
+func objectiveTol(objective float64) float64 { return 1e-6 * math.Max(1, math.Abs(objective)) }
+
+// finiteOf reports whether x is a point at all for n columns.
+func finitePoint(x []float64, n int) bool {
+	if len(x) != n {
+		return false
+	}
+	for _, v := range x {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// polish returns x with integers rounded and all columns moved onto bounds
+// that they miss by no more than the tolerance, and what is still wrong with
+// it, "" if it is a solution of d. O(columns + nonzeros). x is not changed.
+func polish(d *milp.Data, x []float64) (y []float64, wrong string) {
+	y = make([]float64, len(x))
+	for j, v := range x {
+		if d.Integer[j] {
+			r := math.Round(v)
+			if math.Abs(v-r) > integrality && wrong == "" {
+				wrong = fmt.Sprintf("integer column %d is %g", j, v)
+			}
+			v = r
+		}
+		c := math.Min(math.Max(v, d.Lower[j]), d.Upper[j])
+		if math.Abs(c-v) > feasibility+relative*math.Abs(c) && wrong == "" {
+			wrong = fmt.Sprintf("column %d is %g, outside [%g, %g]", j, v, d.Lower[j], d.Upper[j])
+		}
+		y[j] = c + 0 // no −0
+	}
+	if wrong == "" {
+		wrong = violated(d, y)
+	}
+	return y, wrong
+}
+
+// violated returns which row of d the point x violates most, "" if none.
+func violated(d *milp.Data, x []float64) string {
+	worst, row, at := 0., -1, 0.
+	for i := range d.RowLower {
+		sum, scale := 0., 0.
+		for k := d.Start[i]; k < d.Start[i+1]; k++ {
+			t := d.Val[k] * x[d.Col[k]]
+			sum += t
+			scale = math.Max(scale, math.Abs(t))
+		}
+		miss := math.Max(d.RowLower[i]-sum, sum-d.RowUpper[i])
+		if excess := miss - feasibility - relative*scale; excess > worst {
+			worst, row, at = excess, i, sum
+		}
+	}
+	if row < 0 {
+		return ""
+	}
+	return fmt.Sprintf("row %d is %.9g, outside [%g, %g]", row, at, d.RowLower[row], d.RowUpper[row])
+}
+
+// objective returns the objective of d at x.
+func objective(d *milp.Data, x []float64) float64 {
+	sum := d.Offset
+	for j, c := range d.Cost {
+		if c != 0 {
+			sum += c * x[j]
+		}
+	}
+	return sum
+}
+
+// boxBound returns the best objective that the bounds of the columns alone
+// allow: a proven bound, infinite if they do not limit it.
+func boxBound(d *milp.Data) float64 {
+	sum := d.Offset
+	for j, c := range d.Cost {
+		switch up := c*float64(d.Sense) < 0; {
+		case c == 0:
+		case up:
+			sum += c * d.Upper[j]
+		default:
+			sum += c * d.Lower[j]
+		}
+	}
+	return sum
+}

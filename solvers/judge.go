@@ -1,0 +1,215 @@
+package solvers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// branchAndBound is Result.BoundBy where an engine says nothing else.
+const branchAndBound = "branch and bound"
+
+// judge makes a result of what the library says, by these rules: a point counts
+// if it checks; a bound counts if no point contradicts it; and the status
+// follows from the two. The library's own status counts where it is the only
+// evidence: Infeasible, Unbounded, and why a search stopped. What does not fit
+// is left in s.doubt.
+func (s *session) judge(ctx context.Context, a *Answer) *Result {
+	s.nodes, s.iters = max(s.nodes, a.Nodes), max(s.iters, a.Iterations)
+	s.raw = a.Raw
+	if a.Note != "" {
+		s.note("%s", a.Note)
+	}
+	if a.StartAccepted && s.problem.Start != nil {
+		s.start = StartAccepted
+	}
+	wrong := s.takePoint(ctx, a)
+	by := a.BoundBy
+	if by == "" {
+		by = branchAndBound
+	}
+	if !s.tighten(a.Bound, by) {
+		s.doubt = fmt.Sprintf("claimed bound %g is beyond objective %g", a.Bound, s.bestObj)
+	}
+	stop := s.stop(ctx, a.Stop)
+	switch a.Status {
+	case Infeasible, InfeasibleOrUnbounded, Unbounded:
+		return s.judgeProof(a)
+	case Optimal:
+		switch {
+		case wrong != "":
+			s.doubt = "claimed optimum is no solution: " + wrong
+		case a.X == nil:
+			s.doubt = "optimum claimed, but no point given"
+		case s.closed():
+			r := s.result(Optimal, NotStopped)
+			r.Dual = s.duals(a)
+			return r
+		default:
+			s.doubt = fmt.Sprintf("optimum claimed, but objective %g and bound %g leave a gap", s.bestObj, s.bound)
+		}
+		stop = Unknown
+	case Feasible:
+		if wrong != "" {
+			s.doubt = "claimed solution is none: " + wrong
+		}
+	case Imprecise, Numerical:
+		s.doubt = "library in trouble"
+		if wrong != "" {
+			s.doubt += ": " + wrong
+		}
+	}
+	switch {
+	case s.closed():
+		return s.result(Optimal, NotStopped)
+	case s.best != nil:
+		return s.result(Feasible, stop)
+	case wrong != "" && finitePoint(a.X, len(s.data.Cost)):
+		return s.imprecise(a, stop)
+	case a.Status == Numerical || a.Status == Imprecise || a.Status == Optimal:
+		return s.result(Numerical, stop)
+	}
+	return s.result(NoSolution, stop)
+}
+
+// takePoint offers the claimed point, repaired if need be. It returns what is
+// wrong with it if it is of no use.
+func (s *session) takePoint(ctx context.Context, a *Answer) (wrong string) {
+	if a.X == nil {
+		return ""
+	}
+	if !finitePoint(a.X, len(s.data.Cost)) {
+		return fmt.Sprintf("%d values for %d columns, or not all finite", len(a.X), len(s.data.Cost))
+	}
+	if wrong = s.offer(a.X); wrong == "" {
+		return ""
+	}
+	y := s.repair(ctx, a.X)
+	if y == nil {
+		return wrong
+	}
+	s.note("repaired: %s before the continuous columns were solved again", wrong)
+	return s.offer(y)
+}
+
+// judgeProof judges the claims that no point can confirm, by what could
+// contradict them: a solution, or finite bounds on all columns that matter.
+func (s *session) judgeProof(a *Answer) *Result {
+	status := a.Status
+	bounded := !math.IsInf(boxBound(&s.problem.Model), 0)
+	switch {
+	case status == Unbounded && bounded:
+		s.doubt = "library says unbounded, but the column bounds limit the objective"
+		if s.best == nil {
+			return s.result(Numerical, Unknown)
+		}
+	case status == InfeasibleOrUnbounded && bounded:
+		status = Infeasible
+	case status == InfeasibleOrUnbounded && s.best != nil:
+		status = Unbounded
+	}
+	if s.best != nil && status != Unbounded {
+		s.doubt = "library says infeasible, but a solution is known"
+	}
+	if s.doubt == "" {
+		return s.result(status, NotStopped)
+	}
+	if s.closed() {
+		return s.result(Optimal, NotStopped)
+	}
+	return s.result(Feasible, Unknown)
+}
+
+// judgeFailure turns an error of the engine into a result if a solution is
+// known nevertheless.
+func (s *session) judgeFailure(ctx context.Context, err error) (*Result, error) {
+	if errors.Is(err, ErrUnsupported) || errors.Is(err, ErrOption) || errors.Is(err, ErrMissing) {
+		return nil, err
+	}
+	if !errors.Is(err, ErrSolver) {
+		err = fmt.Errorf("%w: %w", ErrSolver, err)
+	}
+	s.doubt = err.Error()
+	s.note("%v", err)
+	if s.best == nil {
+		return nil, err
+	}
+	if s.closed() {
+		return s.result(Optimal, NotStopped), nil
+	}
+	return s.result(Feasible, s.stop(ctx, Unknown)), nil
+}
+
+// closed reports whether incumbent and bound are within the gap asked for.
+func (s *session) closed() bool {
+	if s.best == nil {
+		return false
+	}
+	asked := math.Max(s.problem.AbsGap, s.problem.RelGap*math.Abs(s.bestObj))
+	return s.sense()*(s.bestObj-s.bound) <= asked+objectiveTol(s.bestObj)
+}
+
+// stop says why the search ended early: what we know goes before what the
+// library claims.
+func (s *session) stop(ctx context.Context, claimed Stop) Stop {
+	switch claimed {
+	case Nodes, Iterations, Solutions, Objective, Memory:
+		return claimed
+	}
+	switch ctx.Err() {
+	case context.DeadlineExceeded:
+		return Time
+	case context.Canceled:
+		return Cancelled
+	}
+	// The library's clock may be a little ahead of the context's.
+	if _, limited := ctx.Deadline(); limited && claimed == Time {
+		return Time
+	}
+	return Unknown
+}
+
+// imprecise keeps the claimed point although it does not check.
+func (s *session) imprecise(a *Answer, stop Stop) *Result {
+	x, _ := polish(&s.data, a.X)
+	r := s.result(Imprecise, stop)
+	r.X, r.Obj = x, objective(&s.data, x)
+	return r
+}
+
+// duals returns the claimed duals of a continuous model if they are whole.
+func (s *session) duals(a *Answer) *Duals {
+	if a.Dual == nil || s.integer || !finitePoint(a.Dual.Row, len(s.data.RowLower)) || !finitePoint(a.Dual.Reduced, len(s.data.Cost)) {
+		return nil
+	}
+	return a.Dual
+}
+
+// result fills a Result. Incumbent and bound are given where the status is
+// about them.
+func (s *session) result(status Status, stop Stop) *Result {
+	r := &Result{
+		Status: status, Stop: stop, Bound: s.noBound(), Start: s.start,
+		Nodes: s.nodes, Iterations: s.iters,
+		Wall: time.Since(s.begin), Backend: s.engine.Name(), Raw: s.raw, Note: s.noteText(), Obj: math.NaN(),
+	}
+	switch status {
+	case Optimal, Feasible:
+		r.X, r.Obj = s.best, s.bestObj
+		r.Bound, r.BoundBy = s.clampedBound(), s.boundBy
+	case NoSolution:
+		r.Bound, r.BoundBy = s.bound, s.boundBy
+	}
+	return r
+}
+
+func (s *session) noteText() string {
+	notes := s.notes
+	if s.logErr != nil {
+		notes = append(notes[:len(notes):len(notes)], fmt.Sprintf("log writer: %v", s.logErr))
+	}
+	return strings.Join(notes, "; ")
+}

@@ -1,0 +1,218 @@
+package solvers
+
+import (
+	"fmt"
+	"math"
+
+	"workbench/model/milp"
+)
+
+// Magnitudes beyond which the libraries stop taking numbers at their word:
+// HiGHS drops entries up to small and refuses those above large; HiGHS takes
+// 1e20, lp_solve 1e30 for infinite.
+const (
+	small    = 1e-9
+	large    = 1e15
+	infinite = 1e20
+)
+
+// validate reports the options that are out of range for a model of n columns.
+func (o *Options) validate(n int) error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: "+format, append([]any{ErrOption}, args...)...)
+	}
+	badGap := func(g Opt[float64]) bool { return g.Set && !(g.Value >= 0 && !math.IsInf(g.Value, 1)) }
+	switch {
+	case o.Time < 0:
+		return bad("Time %v is negative", o.Time)
+	case badGap(o.RelGap):
+		return bad("RelGap %v is not a fraction ≥ 0", o.RelGap.Value)
+	case badGap(o.AbsGap):
+		return bad("AbsGap %v is not a number ≥ 0", o.AbsGap.Value)
+	case o.Threads.Set && o.Threads.Value < 1:
+		return bad("Threads %d is below 1", o.Threads.Value)
+	case o.Seed.Set && o.Seed.Value < 0:
+		return bad("Seed %d is negative", o.Seed.Value)
+	case o.Nodes.Set && o.Nodes.Value < 0:
+		return bad("Nodes %d is negative", o.Nodes.Value)
+	case o.Memory < 0:
+		return bad("Memory %d is negative", o.Memory)
+	case o.Start != nil && len(o.Start) != n:
+		return bad("Start has %d values for %d columns", len(o.Start), n)
+	}
+	return nil
+}
+
+// needs returns the features that o asks for. An option set to what it is
+// anyway asks for nothing.
+func (o *Options) needs() Features {
+	var f Features
+	ask := func(asked bool, what Features) {
+		if asked {
+			f |= what
+		}
+	}
+	ask(o.RelGap.Value != 0, CanRelGap)
+	ask(o.AbsGap.Value != 0, CanAbsGap)
+	ask(o.Threads.Value > 1, CanThreads)
+	ask(o.Seed.Value != 0, CanSeed)
+	ask(o.Nodes.Set, CanNodes)
+	ask(o.Start != nil, CanStart)
+	ask(o.OnProgress != nil, CanProgress)
+	ask(o.Log != nil, CanLog)
+	ask(len(o.Raw) != 0, CanRaw)
+	ask(o.Memory != 0, CanMemory)
+	return f
+}
+
+// problem resolves model and options into what an engine receives, all but
+// Time and the two sinks. O(columns + nonzeros). d is not changed.
+func problem(d *milp.Data, o *Options) (*Problem, error) {
+	p := &Problem{
+		Model:   *d,
+		RelGap:  o.RelGap.Value,
+		AbsGap:  o.AbsGap.Value,
+		Threads: max(1, o.Threads.Value),
+		Seed:    o.Seed.Value,
+		Nodes:   -1,
+		Memory:  o.Memory,
+		Raw:     o.Raw,
+	}
+	if o.Nodes.Set {
+		p.Nodes = o.Nodes.Value
+	}
+	q := &p.Model
+	var err error
+	if q.Lower, q.Upper, err = normalise("column", d.Lower, d.Upper); err != nil {
+		return nil, err
+	}
+	if q.RowLower, q.RowUpper, err = normalise("row", d.RowLower, d.RowUpper); err != nil {
+		return nil, err
+	}
+	for j, integer := range d.Integer {
+		if integer {
+			// Bounds are often computed: 2.9999999999 means 3.
+			q.Lower[j], q.Upper[j] = math.Ceil(q.Lower[j]-small), math.Floor(q.Upper[j]+small)
+		}
+	}
+	for j, c := range d.Cost {
+		if math.Abs(c) >= infinite {
+			return nil, fmt.Errorf("%w: cost %g of column %d is infinite to the libraries", ErrModel, c, j)
+		}
+	}
+	if err := dropSmall(q); err != nil {
+		return nil, err
+	}
+	p.Start = integralStart(q, o.Start)
+	return p, nil
+}
+
+// normalise returns copies of the bounds with everything from ±1e20 on made
+// infinite.
+func normalise(what string, lower, upper []float64) (lo, up []float64, err error) {
+	lo, up = make([]float64, len(lower)), make([]float64, len(upper))
+	for i := range lower {
+		l, u := lower[i], upper[i]
+		if l >= infinite || u <= -infinite {
+			return nil, nil, fmt.Errorf("%w: bounds [%g, %g] of %s %d are infinite to the libraries", ErrModel, l, u, what, i)
+		}
+		if l <= -infinite {
+			l = math.Inf(-1)
+		}
+		if u >= infinite {
+			u = math.Inf(1)
+		}
+		lo[i], up[i] = l, u
+	}
+	return lo, up, nil
+}
+
+// dropSmall removes the entries of magnitude below 1e-9, which libraries drop
+// in silence, if they cannot move their row by as much; it refuses the model if
+// one can. The matrix is copied only if there are any.
+func dropSmall(d *milp.Data) error {
+	tiny := 0
+	for i := range d.RowLower {
+		for k := d.Start[i]; k < d.Start[i+1]; k++ {
+			a, j := math.Abs(d.Val[k]), d.Col[k]
+			if a > large {
+				return fmt.Errorf("%w: entry %g of column %d in row %d is above %g, the most that libraries take",
+					ErrModel, d.Val[k], j, i, large)
+			}
+			if a >= small {
+				continue
+			}
+			tiny++
+			if a*math.Max(math.Abs(d.Lower[j]), math.Abs(d.Upper[j])) > small {
+				return fmt.Errorf("%w: entry %g of column %d in row %d is below %g, which libraries drop, but can move the row by more: rescale the column or row",
+					ErrModel, d.Val[k], j, i, small)
+			}
+		}
+	}
+	if tiny == 0 {
+		return nil
+	}
+	start := make([]int32, 1, len(d.Start))
+	col, val := make([]int32, 0, len(d.Col)-tiny), make([]float64, 0, len(d.Val)-tiny)
+	for i := range d.RowLower {
+		for k := d.Start[i]; k < d.Start[i+1]; k++ {
+			if math.Abs(d.Val[k]) >= small {
+				col, val = append(col, d.Col[k]), append(val, d.Val[k])
+			}
+		}
+		start = append(start, int32(len(col)))
+	}
+	d.Start, d.Col, d.Val = start, col, val
+	return nil
+}
+
+// integralStart returns the values of start in integer columns, rounded, and
+// NaN elsewhere; nil if there are none or one is fractional or out of bounds,
+// since libraries differ in what they do with those.
+func integralStart(d *milp.Data, start []float64) []float64 {
+	if start == nil {
+		return nil
+	}
+	given := 0
+	out := make([]float64, len(start))
+	for j, v := range start {
+		out[j] = math.NaN()
+		if !d.Integer[j] || math.IsNaN(v) {
+			continue
+		}
+		r := math.Round(v)
+		// Negated, so that an infinite v fails.
+		if !(math.Abs(v-r) <= integrality) || r < d.Lower[j] || r > d.Upper[j] {
+			return nil
+		}
+		out[j] = r
+		given++
+	}
+	if given == 0 {
+		return nil
+	}
+	return out
+}
+
+// contradiction returns why d has no solution if one look at each column and
+// row tells, else "".
+func contradiction(d *milp.Data) string {
+	for j := range d.Lower {
+		if d.Lower[j] > d.Upper[j] {
+			if d.Integer[j] {
+				return fmt.Sprintf("no integer lies within the bounds of column %d", j)
+			}
+			return fmt.Sprintf("bounds of column %d are [%g, %g]", j, d.Lower[j], d.Upper[j])
+		}
+	}
+	for i := range d.RowLower {
+		lo, up := d.RowLower[i], d.RowUpper[i]
+		switch {
+		case lo > up:
+			return fmt.Sprintf("sides of row %d are [%g, %g]", i, lo, up)
+		case d.Start[i] == d.Start[i+1] && (lo > feasibility || up < -feasibility):
+			return fmt.Sprintf("row %d has no entries and sides [%g, %g]", i, lo, up)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,167 @@
+package solvers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+)
+
+const (
+	// lateness is how long an engine may take to return after its context has
+	// ended before it is left behind.
+	lateness = time.Second
+	// repairTime is for repairing the incumbent of a search that has ended.
+	repairTime = 500 * time.Millisecond
+)
+
+// errAbandoned is the error of an engine that was left behind.
+var errAbandoned = errors.New("library had not returned one second after the end of its time; left behind")
+
+// run answers what needs no library, and else asks the engine, a second time
+// if the first answer does not stand.
+func (s *session) run(ctx context.Context) (*Result, error) {
+	if ctx.Err() != nil {
+		return s.judge(ctx, &Answer{Status: NoSolution}), nil
+	}
+	if why := contradiction(&s.problem.Model); why != "" {
+		s.note("%s", why)
+		return s.result(Infeasible, NotStopped), nil
+	}
+	if len(s.data.Cost) == 0 {
+		s.best, s.bestObj = []float64{}, s.data.Offset
+		s.bound, s.boundBy = s.data.Offset, "no columns"
+		return s.result(Optimal, NotStopped), nil
+	}
+	r, err := s.attempt(ctx, 0)
+	if s.doubt == "" || s.engine.Can()&CanRetry == 0 || ctx.Err() != nil {
+		return r, err
+	}
+	s.note("asked a second time")
+	s.doubt = ""
+	again, errAgain := s.attempt(ctx, 1)
+	if r != nil && (errAgain != nil || again.X == nil && r.X != nil) {
+		r.Note = s.noteText()
+		return r, nil
+	}
+	return again, errAgain
+}
+
+// attempt runs the engine once and judges what it says. What is wrong with the
+// answer is left in s.doubt and noted.
+func (s *session) attempt(ctx context.Context, number int) (*Result, error) {
+	p := s.problem
+	p.Attempt = number
+	a, err := s.call(ctx, &p)
+	if s.panicked != nil {
+		panic(s.panicked)
+	}
+	switch {
+	case errors.Is(err, errAbandoned):
+		s.note("%v", err)
+		a = &Answer{Status: NoSolution}
+	case err != nil:
+		return s.judgeFailure(ctx, err)
+	case a == nil:
+		return s.judgeFailure(ctx, errors.New("no answer and no error"))
+	}
+	r := s.judge(ctx, a)
+	if s.doubt != "" {
+		s.note("%s", s.doubt)
+		r.Note = s.noteText()
+	}
+	return r, nil
+}
+
+// call runs the engine on p in a goroutine of its own until it returns or is
+// late. Progress is accepted meanwhile only.
+func (s *session) call(ctx context.Context, p *Problem) (*Answer, error) {
+	p.Time = 0
+	if end, ok := ctx.Deadline(); ok {
+		if p.Time = time.Until(end); p.Time <= 0 {
+			return &Answer{Status: NoSolution, Stop: Time}, nil
+		}
+	}
+	s.setOpen(true)
+	defer s.setOpen(false)
+	type outcome struct {
+		answer *Answer
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		// Reached with nothing set if the engine ends its goroutine.
+		o := outcome{err: fmt.Errorf("%w: engine did not return", ErrSolver)}
+		defer func() {
+			if v := recover(); v != nil {
+				o = outcome{err: fmt.Errorf("%w: engine panics: %v\n%s", ErrSolver, v, debug.Stack())}
+			}
+			done <- o
+		}()
+		a, err := s.engine.Run(ctx, p)
+		o = outcome{a, err}
+	}()
+	select {
+	case o := <-done:
+		return o.answer, o.err
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(lateness)
+	defer late.Stop()
+	select {
+	case o := <-done:
+		return o.answer, o.err
+	case <-late.C:
+		return nil, errAbandoned
+	}
+}
+
+func (s *session) setOpen(open bool) {
+	s.mu.Lock()
+	s.open = open
+	s.mu.Unlock()
+}
+
+// repair solves for the continuous columns with the integers of x fixed, and
+// returns a point that checks, or nil. Libraries accept integers that are off
+// by 1e-6, and where those are multiplied by a large constant the rounded point
+// violates its row, although some other continuous values often do not.
+func (s *session) repair(ctx context.Context, x []float64) []float64 {
+	d := &s.problem.Model
+	n := len(d.Cost)
+	lower, upper := append([]float64(nil), d.Lower...), append([]float64(nil), d.Upper...)
+	continuous := 0
+	y, _ := polish(d, x)
+	for j := range n {
+		if !d.Integer[j] {
+			continuous++
+			continue
+		}
+		if v := x[j] - y[j]; v > integrality || v < -integrality {
+			return nil
+		}
+		lower[j], upper[j] = y[j], y[j]
+	}
+	if !s.integer || continuous == 0 {
+		return nil
+	}
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), repairTime)
+		defer cancel()
+	}
+	p := s.problem
+	p.Model.Lower, p.Model.Upper, p.Model.Integer = lower, upper, make([]bool, n)
+	p.Start, p.Nodes = nil, -1
+	p.OnProgress = func(Progress) {}
+	a, err := s.call(ctx, &p)
+	if err != nil || a == nil || !finitePoint(a.X, n) {
+		return nil
+	}
+	y, wrong := polish(&s.data, a.X)
+	if wrong != "" {
+		return nil
+	}
+	return y
+}
