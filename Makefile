@@ -1,0 +1,64 @@
+# workbench: `make help` lists what there is to make.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := build
+.PHONY: build solve test bench vet staticcheck format-check shell-check lint licenses \
+	format setup env clean help
+
+# Arguments for `make solve`, `make test` and `make bench`, as in
+#   make solve ARGS='--memory 40% --time-limit 10s'
+#   make test ARGS='-run Verify ./model/...'
+ARGS :=
+BACKEND := highs
+PACKAGES := ./...
+TIMEOUT := 15m
+
+# Everything that compiles Go runs where cgo finds HiGHS and the program finds lp_solve.
+WITH_SOLVERS = eval "$$(scripts/setup.sh --env)" &&
+TOOL := go tool -modfile=tools/go.mod
+
+build: setup ## build bin/workbench (the default)
+	@$(WITH_SOLVERS) go build -trimpath -o bin/workbench ./cmd/workbench
+
+solve: build ## build, then solve the default instance; BACKEND=lpsolve, ARGS='…'
+	@$(WITH_SOLVERS) bin/workbench solve --backend $(BACKEND) $(ARGS)
+
+test: setup ## run all tests; PACKAGES=./model/..., ARGS='-run X -count=1'
+	@$(WITH_SOLVERS) go test -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
+
+bench: setup ## run the Go benchmarks
+	@$(WITH_SOLVERS) go test -run '^$$' -bench . -benchmem -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
+
+lint: vet staticcheck format-check shell-check ## everything that can be said without running
+
+vet: setup
+	@$(WITH_SOLVERS) go vet $(PACKAGES)
+
+staticcheck: setup
+	@$(WITH_SOLVERS) $(TOOL) staticcheck $(PACKAGES)
+
+format-check:
+	@unformatted=$$($(TOOL) gofumpt -l .) && if [ -n "$$unformatted" ]; then \
+		echo "not formatted, run make format:"; echo "$$unformatted"; exit 1; fi
+
+# Only where shellcheck happens to be installed.
+shell-check:
+	@! command -v shellcheck >/dev/null || shellcheck scripts/*.sh .ci/run
+
+format: ## format the Go files
+	@$(TOOL) gofumpt -w .
+
+licenses: setup ## list the licences of what is linked in, fail on one not allowed
+	@$(WITH_SOLVERS) scripts/licenses.sh
+
+setup: ## get the solvers: quiet and quick when they are there
+	@scripts/setup.sh
+
+env: setup ## print what plain go commands need: eval "$(make -s env)"
+	@scripts/setup.sh --env
+
+clean: ## remove what was built here; the solvers stay in the user's cache
+	@rm -rf bin
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -1,0 +1,399 @@
+#!/usr/bin/env bash
+# Make the two MILP solvers available, and print nothing when they are.
+#
+#   scripts/setup.sh         set up what is missing
+#   scripts/setup.sh --env   print the shell lines that let plain `go build` and
+#                            `go test` find them: eval "$(scripts/setup.sh --env)"
+#
+# HiGHS is linked into the binary, so its headers, its library and a pkg-config
+# are needed. It comes from the system when that has a recent one, else from the
+# package manager, else it is built once into the user's cache.
+# lp_solve is loaded at run time, so only its shared library is needed. It is the
+# optional second solver: failing to get it is a warning.
+#
+# Variables:
+#   WORKBENCH_NO_INSTALL=1   never install system packages, use the cache only
+#   WORKBENCH_HIGHS_TARBALL  the HiGHS source archive, for machines without network
+#   WORKBENCH_LPSOLVE        the lp_solve shared library to use
+set -euo pipefail
+
+HIGHS_MIN=1.7
+HIGHS_VERSION=1.10.0
+# Debian's source archive of that version; any mirror of Debian carries it.
+HIGHS_ARCHIVE=highs_1.10.0+ds.orig.tar.xz
+HIGHS_SHA256=5964fc1ca4f0b23dd45987bbed1838f2e570e96aa624635ac63d277152b6c94a
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/workbench
+highs_dir=$cache/highs-$HIGHS_VERSION
+built_dir=$highs_dir/lib/pkgconfig # where highs.pc of the built one is
+repaired_dir=$cache/highs-system   # where a corrected highs.pc of the system's is
+lpsolve_dir=$cache/lp_solve
+work=
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# ---- system packages --------------------------------------------------------
+
+# as_root runs a command as root without ever asking for a password: when that is
+# impossible there is always the user's cache.
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+can_install() {
+  [ -z "${WORKBENCH_NO_INSTALL:-}" ] && have apt-get && as_root true 2>/dev/null
+}
+
+# apt_lists makes sure that apt knows any packages at all: a fresh container has
+# no package lists. Without root they go to a private place.
+apt_options=()
+apt_lists() {
+  [ -z "$(apt-get "${apt_options[@]}" indextargets 2>/dev/null)" ] || return 0
+  if can_install; then
+    say "reading the package lists"
+    as_root apt-get -qq update >&2
+  else
+    new_work
+    mkdir -p "$work/apt/lists/partial" "$work/apt/archives/partial"
+    apt_options=(-o "Dir::State::lists=$work/apt/lists" -o "Dir::Cache=$work/apt")
+    say "reading the package lists"
+    apt-get "${apt_options[@]}" -qq update >&2
+  fi
+}
+
+# apt_offers PACKAGE MIN: is there a package to install, of at least that version?
+apt_offers() {
+  local version
+  apt_lists || return 1
+  version=$(apt-cache "${apt_options[@]}" policy "$1" 2>/dev/null |
+    awk '$1 == "Candidate:" { print $2 }')
+  case $version in '' | '(none)') return 1 ;; esac
+  dpkg --compare-versions "$version" ge "$2"
+}
+
+# apt_install retries with fresh lists: old ones name files that are gone.
+apt_install() {
+  apt_lists
+  say "installing $*"
+  local install=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -y
+    -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0
+    install --no-install-recommends "$@")
+  as_root "${install[@]}" >/dev/null ||
+    { as_root apt-get -qq update >&2 && as_root "${install[@]}" >/dev/null; }
+}
+
+# ---- a private place to work in ---------------------------------------------
+
+# new_work makes the temporary directory. It lies in the cache so that finished
+# work can be renamed into place, and what killed runs left behind is removed.
+# The lock keeps two runs from building the same thing.
+new_work() {
+  [ -z "$work" ] || return 0
+  mkdir -p "$cache"
+  exec 9>"$cache/lock"
+  if have flock && ! flock -n 9; then
+    say "waiting for another setup to finish"
+    flock 9
+  fi
+  rm -rf "$cache"/work.* || true
+  work=$(mktemp -d "$cache/work.XXXXXX")
+}
+
+cleanup() { [ -z "$work" ] || rm -rf "$work"; }
+trap cleanup EXIT
+
+# ---- tools ------------------------------------------------------------------
+
+need_compiler() {
+  have "${CXX:-c++}" && have "${CC:-cc}" && return 0
+  if can_install; then apt_install g++ libc6-dev; else
+    die "a C and C++ compiler is needed: install g++"
+  fi
+}
+
+# pkg_config runs the real one, or our small replacement where there is none.
+pkg_config() {
+  if have "${PKG_CONFIG:-pkg-config}"; then
+    "${PKG_CONFIG:-pkg-config}" "$@"
+  else
+    "$here/pkg-config.sh" "$@"
+  fi
+}
+
+# cgo asks pkg-config for the flags.
+need_pkg_config() {
+  have "${PKG_CONFIG:-pkg-config}" || ! can_install || apt_install pkg-config
+}
+
+# ---- HiGHS ------------------------------------------------------------------
+
+# usable_highs PATH: does pkg-config find a HiGHS under that PKG_CONFIG_PATH, recent
+# enough and with its headers where it says?
+usable_highs() {
+  local flag
+  PKG_CONFIG_PATH=$1 pkg_config --atleast-version=$HIGHS_MIN highs 2>/dev/null || return 1
+  for flag in $(PKG_CONFIG_PATH=$1 pkg_config --cflags highs) -I/usr/include; do
+    [ ! -f "${flag#-I}/interfaces/highs_c_api.h" ] || return 0
+  done
+  return 1
+}
+
+# user_path is PKG_CONFIG_PATH without our own entries, so that running under our
+# own environment gives the same answers.
+user_path() {
+  local path=:${PKG_CONFIG_PATH:-}: dir
+  for dir in "$repaired_dir" "$built_dir"; do path=${path//:$dir:/:}; done
+  path=${path#:}
+  printf '%s' "${path%:}"
+}
+
+# highs_path prints the PKG_CONFIG_PATH to use. The system's HiGHS comes first.
+highs_path() {
+  local path dir
+  path=$(user_path)
+  ! usable_highs "$path" || { printf '%s' "$path" && return; }
+  for dir in "$repaired_dir" "$built_dir"; do
+    if [ -f "$dir/highs.pc" ] && usable_highs "$dir"; then
+      printf '%s' "$dir${path:+:$path}" && return
+    fi
+  done
+  return 1
+}
+
+setup_highs() {
+  ! highs_path >/dev/null || return 0
+  if can_install && apt_offers libhighs-dev $HIGHS_MIN; then
+    apt_install libhighs-dev || true
+  elif [ -z "${WORKBENCH_NO_INSTALL:-}" ] && have brew; then
+    brew install highs >&2 || true
+  fi
+  repair_highs_pc
+  ! highs_path >/dev/null || return 0
+  new_work
+  highs_path >/dev/null || build_highs # another run may have built it while we waited
+}
+
+# repair_highs_pc: the highs.pc of Debian 13 names directories that existed only
+# where the package was built. The files themselves are in the usual places.
+repair_highs_pc() {
+  local version
+  version=$(PKG_CONFIG_PATH=$(user_path) pkg_config --modversion highs 2>/dev/null) || return 0
+  [ -f /usr/include/highs/interfaces/highs_c_api.h ] || return 0
+  mkdir -p "$repaired_dir"
+  printf '%s\n' 'Name: HiGHS' 'Description: the HiGHS of the system' "Version: $version" \
+    'Cflags: -I/usr/include/highs' 'Libs: -lhighs' >"$repaired_dir/highs.pc"
+}
+
+# mirrors prints the base of every archive that this machine's apt uses.
+mirrors() {
+  apt-get update --print-uris 2>/dev/null |
+    sed -n "s|^'\(.*\)/dists/.*/InRelease'.*|\1|p" | grep -v security | sort -u
+}
+
+fetch_highs() {
+  local file=$1 base pool
+  if [ -n "${WORKBENCH_HIGHS_TARBALL:-}" ]; then
+    cp "$WORKBENCH_HIGHS_TARBALL" "$file"
+    echo "$HIGHS_SHA256  $file" | sha256sum --check --quiet >&2 ||
+      die "WORKBENCH_HIGHS_TARBALL is not $HIGHS_ARCHIVE"
+    return
+  fi
+  # Debian keeps it in main, Ubuntu in universe. apt's own downloader knows
+  # the machine's proxy settings and checks the digest.
+  for base in $(mirrors); do
+    for pool in main universe; do
+      /usr/lib/apt/apt-helper -o APT::Sandbox::User=root download-file \
+        "$base/pool/$pool/h/highs/$HIGHS_ARCHIVE" "$file" "SHA256:$HIGHS_SHA256" \
+        >"$work/download.log" 2>&1 && return
+    done
+  done
+  [ ! -f "$work/download.log" ] || grep '^E:' "$work/download.log" >&2 || true
+  die "no HiGHS >= $HIGHS_MIN here and no way to get $HIGHS_ARCHIVE:" \
+    "install HiGHS with its highs.pc, or set WORKBENCH_HIGHS_TARBALL"
+}
+
+# highs_list NAME... prints the files in those lists of HiGHS's own build files.
+highs_list() {
+  local names
+  names=$(IFS='|' && echo "$*")
+  awk -v names="^set\\\\(($names)\$" '
+    $1 ~ names { on = 1; next }
+    on { end = /\)/; gsub(/[ )]/, ""); if ($0) print; if (end) on = 0 }' cmake/sources.cmake
+}
+
+# highs_config writes the header that HiGHS's build normally generates: 32-bit
+# HighsInt, no zlib, the CPU version of its first-order solver.
+highs_config() {
+  local clock=
+  case $(uname -m) in x86_64 | i?86) clock='#define HIGHS_HAVE_MM_PAUSE' ;; esac
+  cat <<END
+#ifndef HCONFIG_H_
+#define HCONFIG_H_
+#define CUPDLP_CPU
+#define CMAKE_BUILD_TYPE "Release"
+#define HIGHS_HAVE_BUILTIN_CLZ
+$clock
+#define HIGHS_GITHASH "n/a"
+#define HIGHS_VERSION_MAJOR ${HIGHS_VERSION%%.*}
+#define HIGHS_VERSION_MINOR $(echo "$HIGHS_VERSION" | cut -d. -f2)
+#define HIGHS_VERSION_PATCH ${HIGHS_VERSION##*.}
+#define HIGHS_DIR ""
+#endif
+END
+}
+
+highs_pc() {
+  cat <<END
+prefix=$highs_dir
+libdir=\${prefix}/lib
+includedir=\${prefix}/include/highs
+
+Name: HiGHS
+Description: Linear optimization software (static library)
+Version: $HIGHS_VERSION
+Cflags: -I\${includedir}
+Libs: -L\${libdir} -lhighs
+Libs.private: -lstdc++ -lm -lpthread
+END
+}
+
+# compile_highs SOURCE compiles one file of HiGHS and prints its name. Status 255
+# makes xargs stop at the first failure.
+compile_highs() {
+  local name=${1#../} compiler="${CXX:-c++} -std=c++11"
+  case $1 in *.c) compiler=${CC:-cc} ;; esac
+  # shellcheck disable=SC2086 # lists
+  $compiler $flags $includes -c "src/$1" -o "obj/${name//\//_}.o" || exit 255
+  echo "$1"
+}
+
+# progress TOTAL counts its input lines: in place on a terminal, else every tenth.
+progress() {
+  local n=0 _
+  while read -r _; do
+    n=$((n + 1))
+    if [ -t 2 ]; then
+      printf '\rsetup: compiling HiGHS %d/%d' "$n" "$1" >&2
+    elif [ $((n % (($1 + 9) / 10))) = 0 ] || [ "$n" = "$1" ]; then
+      say "compiling HiGHS $n/$1"
+    fi
+  done
+  [ ! -t 2 ] || echo >&2
+}
+
+# build_highs needs nothing but the compilers: HiGHS is plain C++ and its build
+# system (CMake) is more to install than it saves.
+build_highs() {
+  say "building HiGHS $HIGHS_VERSION, once, about two minutes on two cores"
+  local out=$work/out sources
+  fetch_highs "$work/highs.tar.xz"
+  mkdir "$work/src" "$work/src/obj"
+  # apt's own decompressor: xz need not be installed.
+  /usr/lib/apt/apt-helper cat-file "$work/highs.tar.xz" |
+    tar -x -C "$work/src" --strip-components=1
+  ( # without the lock: a compiler that outlives us must not hold it
+    exec 9>&-
+    cd "$work/src"
+    highs_config >HConfig.h
+    # shellcheck disable=SC2016 # the braces are CMake's
+    includes="-I. $(highs_list include_dirs | sed -n 's|^${CMAKE_SOURCE_DIR}/|-I|p' | tr '\n' ' ')"
+    flags="-O2 -DNDEBUG -fPIC -pthread -w"
+    [ "$(uname -m)" != x86_64 ] || flags="$flags -mpopcnt" # as HiGHS's own build does
+    export includes flags
+    export -f compile_highs
+    sources=$(highs_list highs_sources cupdlp_sources ipx_sources basiclu_sources)
+    echo "$sources" |
+      xargs -P "$(getconf _NPROCESSORS_ONLN)" -I{} bash -c 'compile_highs {}' |
+      progress "$(echo "$sources" | wc -l)"
+    mkdir -p "$out/lib/pkgconfig" "$out/include/highs"
+    ar rcs "$out/lib/libhighs.a" obj/*.o
+    cp HConfig.h "$out/include/highs"
+    (cd src && find . -name '*.h' -exec cp --parents {} "$out/include/highs" \;)
+    cp LICENSE.txt "$out"
+  )
+  highs_pc >"$out/lib/pkgconfig/highs.pc"
+  mv -T "$out" "$highs_dir" # all or nothing
+  say "HiGHS $HIGHS_VERSION is in $highs_dir"
+}
+
+# ---- lp_solve ---------------------------------------------------------------
+
+# find_lpsolve prints the path of the shared library.
+find_lpsolve() {
+  local file
+  for file in "${WORKBENCH_LPSOLVE:-}" \
+    /usr/lib/lp_solve/liblpsolve55.so \
+    "$lpsolve_dir/libworkbench_lpsolve.so" \
+    "${HOMEBREW_PREFIX:-/opt/homebrew}/lib/liblpsolve55.dylib" \
+    /usr/local/lib/liblpsolve55.dylib; do
+    [ ! -f "$file" ] || { echo "$file" && return; }
+  done
+  PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null |
+    awk '$1 ~ /^liblpsolve55\.so/ { print $NF; found = 1; exit } END { exit !found }'
+}
+
+setup_lpsolve() {
+  ! find_lpsolve >/dev/null || return 0
+  if can_install && apt_offers lp-solve 5.5; then
+    apt_install lp-solve || true
+  elif [ -z "${WORKBENCH_NO_INSTALL:-}" ] && have brew; then
+    brew install lp_solve >&2 || true
+  elif have apt-get; then
+    new_work
+    set +e # a failure is no more than the warning below
+    (set -e && unpack_lpsolve)
+    set -e
+  fi
+  find_lpsolve >/dev/null || say "warning: lp_solve is not available, only HiGHS can be used"
+}
+
+# unpack_lpsolve unpacks the packages that apt would install into the cache. Our
+# small library on top carries the search path to their libraries, so that one
+# dlopen finds them all without LD_LIBRARY_PATH.
+unpack_lpsolve() {
+  local packages root=$work/lp_solve libs
+  apt_offers lp-solve 5.5 || return 1
+  say "unpacking lp_solve into $lpsolve_dir"
+  packages=$(apt-get "${apt_options[@]}" -s install --no-install-recommends lp-solve |
+    awk '$1 == "Inst" { print $2 }')
+  mkdir -p "$root/lib" "$work/deb"
+  # shellcheck disable=SC2086 # a list
+  (cd "$work/deb" && apt-get "${apt_options[@]}" -qq download $packages)
+  for deb in "$work"/deb/*.deb; do dpkg -x "$deb" "$work/tree"; done
+  find "$work/tree/usr/lib" -name '*.so*' -exec cp -P {} "$root/lib" \;
+  libs=$(cd "$root/lib" && ls)
+  # shellcheck disable=SC2086,SC2046,SC2016
+  (cd "$root/lib" && ${CC:-cc} -shared -o ../libworkbench_lpsolve.so \
+    -Wl,--no-as-needed -Wl,--disable-new-dtags '-Wl,-rpath,$ORIGIN/lib' $libs)
+  rm -rf "$lpsolve_dir"
+  mv -T "$root" "$lpsolve_dir"
+}
+
+# ---- main -------------------------------------------------------------------
+
+print_env() {
+  local path lpsolve
+  if path=$(highs_path) && [ -n "$path" ]; then
+    printf 'export PKG_CONFIG_PATH=%q\n' "$path"
+  fi
+  if ! have "${PKG_CONFIG:-pkg-config}"; then
+    printf 'export PKG_CONFIG=%q\n' "$here/pkg-config.sh"
+  fi
+  if lpsolve=$(find_lpsolve); then
+    printf 'export WORKBENCH_LPSOLVE=%q\n' "$lpsolve"
+  fi
+}
+
+case ${1:-} in
+  '')
+    need_compiler
+    need_pkg_config
+    setup_highs
+    setup_lpsolve
+    ;;
+  --env) print_env ;;
+  *) die "usage: $0 [--env]" ;;
+esac
