@@ -10,7 +10,7 @@ type Term struct {
 
 // Expr is a linear expression Const + Σ Coef·Var. A variable may occur in
 // several terms; rows and objectives merge them. Reuse one Expr for many rows
-// with Reset: rows keep nothing of it.
+// with Reset: rows keep nothing of it. The zero Expr is 0.
 type Expr struct {
 	Terms []Term
 	Const float64
@@ -30,7 +30,7 @@ func (e *Expr) AddConst(c float64) *Expr {
 
 // AddExpr adds c·f and returns e. f may be e itself.
 func (e *Expr) AddExpr(c float64, f *Expr) *Expr {
-	for _, t := range f.Terms[:len(f.Terms):len(f.Terms)] {
+	for _, t := range f.Terms { // evaluated once, so e itself is safe
 		e.Terms = append(e.Terms, Term{c * t.Coef, t.Var})
 	}
 	e.Const += c * f.Const
@@ -47,45 +47,49 @@ func (e *Expr) Reset() *Expr {
 // variables are merged through a per-column stamp: no sort, no map, in order
 // of first appearance. Entries that cancel to zero are dropped.
 func (m *Model) row(g int32, lo float64, e *Expr, up float64) Constr {
-	base := int32(len(m.col))
-	for _, t := range e.Terms {
+	base := len(m.col)
+	if len(e.Terms) > m.limit-base || len(m.rowLower) == m.limit {
+		m.rowFailf(g, "%d terms after %d rows and %d nonzeros: %w", len(e.Terms), len(m.rowLower), base, ErrTooLarge)
+		return Constr{}
+	}
+	m.col, m.val = double(m.col, len(e.Terms)), double(m.val, len(e.Terms))
+	col, val, n := m.col[:base+len(e.Terms)], m.val[:base+len(e.Terms)], base
+	for i, t := range e.Terms {
 		if !m.owns(t.Var) {
-			m.rowFailf(g, "term %v·?: %w", t.Coef, ErrForeignVar)
+			m.rowFailf(g, "term %d of %d, coefficient %v: %w", i+1, len(e.Terms), t.Coef, ErrForeignVar)
 			continue
 		}
-		if !finite(t.Coef) {
-			m.rowFailf(g, "coefficient of %s is %v: %w", m.VarName(t.Var), t.Coef, ErrNotFinite)
+		if p := int(m.stamp[t.Var.id]); p > base {
+			val[p-1] += t.Coef
 			continue
 		}
-		if p := m.stamp[t.Var.id]; p > base {
-			m.val[p-1] += t.Coef
-			continue
-		}
-		m.col, m.val = append(m.col, int32(t.Var.id)), append(m.val, t.Coef)
-		m.stamp[t.Var.id] = int32(len(m.col))
+		col[n], val[n] = int32(t.Var.id), t.Coef
+		n++
+		m.stamp[t.Var.id] = int32(n)
 	}
-	m.dropZeros(base)
-	lo, up = lo-e.Const, up-e.Const
-	switch {
-	case math.IsNaN(lo) || math.IsNaN(up) || math.IsInf(lo, 1) || math.IsInf(up, -1):
-		m.rowFailf(g, "sides [%v, %v]: %w", lo, up, ErrNotFinite)
-	case lo > up:
-		m.rowFailf(g, "sides [%v, %v]: %w", lo, up, ErrBounds)
-	}
-	m.start = append(m.start, int32(len(m.col)))
-	m.rowLower, m.rowUpper = append(m.rowLower, lo), append(m.rowUpper, up)
-	m.rowGroup = append(m.rowGroup, g)
-	m.rowInGroup = append(m.rowInGroup, m.groups[g].rows)
-	m.groups[g].rows++
-	return Constr{uint32(len(m.rowLower) - 1), m.tag}
+	m.col, m.val = col[:n], val[:n]
+	m.tidyRow(g, base)
+	return m.closeRow(g, lo, e.Const, up)
 }
 
-// dropZeros removes the zero entries of the open row, which begins at base.
-// Clearing the row's stamps is needed since a later row may then begin at a
-// position that an old stamp names.
-func (m *Model) dropZeros(base int32) {
+// tidyRow checks the entries of the open row, which begins at base, and drops
+// the zeros. It runs after merging, when 1e308 + 1e308 has become infinite and
+// x − x zero.
+func (m *Model) tidyRow(g int32, base int) {
+	tidy := true
+	for p, a := range m.val[base:] {
+		if !finite(a) {
+			m.rowFailf(g, "coefficient of %s is %v: %w", m.colName(int(m.col[base+p])), a, ErrNotFinite)
+			m.val[base+p], a = 0, 0
+		}
+		tidy = tidy && a != 0
+	}
+	if tidy {
+		return
+	}
 	w := base
-	for p := base; p < int32(len(m.col)); p++ {
+	for p := base; p < len(m.col); p++ {
+		// Positions are about to be used again: stamps that name them must go.
 		m.stamp[m.col[p]] = 0
 		if m.val[p] != 0 {
 			m.col[w], m.val[w] = m.col[p], m.val[p]
@@ -95,7 +99,29 @@ func (m *Model) dropZeros(base int32) {
 	m.col, m.val = m.col[:w], m.val[:w]
 }
 
+// closeRow ends the open row, moving the constant c of its expression to the
+// sides.
+func (m *Model) closeRow(g int32, lo, c, up float64) Constr {
+	l, u := unbounded(unbounded(lo)-c), unbounded(unbounded(up)-c)
+	if !(math.Abs(c) < Infinite && l < inf && u > -inf) {
+		m.rowFailf(g, "sides [%v, %v], constant %v: %w", lo, up, c, ErrNotFinite)
+		l, u = 0, 0
+	}
+	if len(m.rowLower) == cap(m.rowLower) {
+		m.start, m.rowGroup, m.rowInGroup = double(m.start, 1), double(m.rowGroup, 1), double(m.rowInGroup, 1)
+		m.rowLower, m.rowUpper = double(m.rowLower, 1), double(m.rowUpper, 1)
+	}
+	m.start = append(m.start, int32(len(m.col)))
+	m.rowLower, m.rowUpper = append(m.rowLower, l), append(m.rowUpper, u)
+	m.rowGroup = append(m.rowGroup, g)
+	m.rowInGroup = append(m.rowInGroup, m.groups[g].next)
+	m.groups[g].next++
+	m.groups[g].rows++
+	return Constr{uint32(len(m.rowLower) - 1), m.tag}
+}
+
+// rowFailf reports a mistake in the open row, which is the next of group g.
 func (m *Model) rowFailf(g int32, format string, args ...any) {
-	args = append([]any{m.groups[g].name, m.groups[g].rows}, args...)
-	m.failf("%s[%d]: "+format, args...)
+	args = append([]any{m.groups[g].rowName(m.groups[g].next)}, args...)
+	m.failf("%s: "+format, args...)
 }

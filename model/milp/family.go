@@ -4,20 +4,33 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"sort"
+	"strconv"
 )
-
-var inf = math.Inf(1)
 
 // family is the bookkeeping of a contiguous run of columns with one name.
 type family struct {
 	name     string
 	first, n int
 	label    func(i int) string // nil for a scalar
+	names    []string           // complete names, where given instead of a label
+}
+
+// colName returns the name of the i-th column of f.
+func (f *family) colName(i int) string {
+	switch {
+	case f.names != nil:
+		return f.names[i]
+	case f.label != nil:
+		return f.name + "[" + f.label(i) + "]"
+	}
+	return f.name
 }
 
 // Var adds one column.
 func (m *Model) Var(name string, k Kind, lo, up float64) Var {
-	return Var{m.addCols(family{name: name, n: 1}, k, lo, up), m.tag}
+	first, tag := m.addCols(family{name: name, n: 1}, k, lo, up)
+	return Var{first, tag}
 }
 
 // List is a dense family of n variables, name[0] … name[n-1].
@@ -28,8 +41,8 @@ type List struct {
 
 // List adds n columns.
 func (m *Model) List(name string, n int, k Kind, lo, up float64) List {
-	f := family{name: name, n: n, label: func(i int) string { return fmt.Sprint(i) }}
-	return List{m.addCols(f, k, lo, up), m.tag, n}
+	first, tag := m.addCols(family{name: name, n: n, label: strconv.Itoa}, k, lo, up)
+	return List{first, tag, n}
 }
 
 // Len returns the number of variables.
@@ -52,8 +65,16 @@ type Grid struct {
 
 // Grid adds n0·n1 columns.
 func (m *Model) Grid(name string, n0, n1 int, k Kind, lo, up float64) Grid {
-	f := family{name: name, n: n0 * n1, label: func(i int) string { return fmt.Sprintf("%d,%d", i/n1, i%n1) }}
-	return Grid{m.addCols(f, k, lo, up), m.tag, n0, n1}
+	n := n0 * n1
+	switch {
+	case n0 < 0 || n1 < 0:
+		n = -1
+	case n1 > 0 && n0 > math.MaxInt/n1:
+		n = math.MaxInt
+	}
+	label := func(i int) string { return fmt.Sprintf("%d,%d", i/n1, i%n1) }
+	first, tag := m.addCols(family{name: name, n: n, label: label}, k, lo, up)
+	return Grid{first, tag, n0, n1}
 }
 
 // Dims returns both dimensions.
@@ -77,15 +98,16 @@ type Family[K comparable] struct {
 // Vars adds one column for each key, in the order of keys. A repeated key is a
 // mistake, see [Model.Err].
 func Vars[K comparable](m *Model, name string, keys []K, k Kind, lo, up float64) Family[K] {
-	f := Family[K]{tag: m.tag, keys: append([]K(nil), keys...), index: make(map[K]int, len(keys))}
+	f := Family[K]{keys: append([]K(nil), keys...), index: make(map[K]int, len(keys))}
 	for i, key := range f.keys {
 		if j, dup := f.index[key]; dup {
-			m.failf("variables %s: key %v at %d repeats key at %d", name, key, i, j)
+			m.failf("variables %s: key %v at %d and %d: %w", name, key, j, i, ErrDuplicate)
 			continue
 		}
 		f.index[key] = i
 	}
-	f.first = m.addCols(family{name: name, n: len(keys), label: func(i int) string { return fmt.Sprint(f.keys[i]) }}, k, lo, up)
+	label := func(i int) string { return fmt.Sprint(f.keys[i]) }
+	f.first, f.tag = m.addCols(family{name: name, n: len(keys), label: label}, k, lo, up)
 	return f
 }
 
@@ -112,26 +134,23 @@ func (f Family[K]) All() iter.Seq2[K, Var] {
 	}
 }
 
-// VarName returns the name of v, as name, name[i] or name[i,j].
-func (m *Model) VarName(v Var) string { return m.colName(int(v.id)) }
+// VarName returns the name of v, as name, name[i] or name[i,j], or "?" if v is
+// no variable of m.
+func (m *Model) VarName(v Var) string {
+	if !m.owns(v) {
+		return "?"
+	}
+	return m.colName(int(v.id))
+}
 
-// colName finds the family of column j by binary search: O(log families).
+// colName returns the name of column j. O(log families).
 func (m *Model) colName(j int) string {
-	lo, hi := 0, len(m.families)
-	for hi-lo > 1 {
-		if mid := (lo + hi) / 2; m.families[mid].first <= j {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	// Empty families share their first column with the next one.
-	for m.families[lo].n == 0 {
-		lo++
-	}
-	f := &m.families[lo]
-	if f.label == nil {
-		return f.name
-	}
-	return fmt.Sprintf("%s[%s]", f.name, f.label(j-f.first))
+	f := &m.families[m.familyOf(j)]
+	return f.colName(j - f.first)
+}
+
+// familyOf returns the number of the family of column j. Empty families share
+// their first column with the next one, so the end is what is looked for.
+func (m *Model) familyOf(j int) int {
+	return sort.Search(len(m.families), func(i int) bool { return m.families[i].first+m.families[i].n > j })
 }

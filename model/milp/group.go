@@ -6,7 +6,16 @@ import "fmt"
 type group struct {
 	name, source string
 	label        func(i int) string
-	rows         int32
+	next         int32 // number of the next row
+	rows         int32 // rows there are; below next in a copy without some rows
+}
+
+// rowName returns the name of the i-th row of g.
+func (g *group) rowName(i int32) string {
+	if g.label != nil {
+		return fmt.Sprintf("%s[%s]", g.name, g.label(int(i)))
+	}
+	return fmt.Sprintf("%s[%d]", g.name, i)
 }
 
 // Group is a handle that adds rows to one constraint group of one Model.
@@ -17,12 +26,21 @@ type Group struct {
 
 // Group returns the group of that name, making it if needed. Source says where
 // the constraints come from, as "[001] (4)"; it is printed with statistics and
-// conflicts.
+// conflicts. An empty source asks for an existing group as it is; two
+// different ones for one name are a mistake, see [Model.Err].
 func (m *Model) Group(name, source string) Group {
 	for i := range m.groups {
-		if m.groups[i].name == name {
-			return Group{m, int32(i)}
+		g := &m.groups[i]
+		if g.name != name {
+			continue
 		}
+		if g.source == "" {
+			g.source = source
+		}
+		if source != "" && source != g.source {
+			m.failf("group %s: source %q: %w, first with source %q", name, source, ErrDuplicate, g.source)
+		}
+		return Group{m, int32(i)}
 	}
 	m.groups = append(m.groups, group{name: name, source: source})
 	return Group{m, int32(len(m.groups) - 1)}
@@ -48,13 +66,48 @@ func (g Group) AtLeast(e *Expr, lo float64) Constr { return g.m.row(g.id, lo, e,
 // Equal adds e = b.
 func (g Group) Equal(e *Expr, b float64) Constr { return g.m.row(g.id, b, e, b) }
 
-// RowName returns the name of c: its group and its number or label within it.
-func (m *Model) RowName(c Constr) string { return m.rowName(int(c.id)) }
+// RowName returns the name of c, its group and its number or label within it,
+// or "?" if c is no row of m.
+func (m *Model) RowName(c Constr) string {
+	if c.tag == m.tag {
+		return m.rowName(int(c.id))
+	}
+	for _, p := range m.parents {
+		if c.tag == p.tag && int(c.id) < p.rows {
+			return m.rowName(int(c.id))
+		}
+	}
+	return "?"
+}
 
 func (m *Model) rowName(i int) string {
-	g := &m.groups[m.rowGroup[i]]
-	if g.label != nil {
-		return fmt.Sprintf("%s[%s]", g.name, g.label(int(m.rowInGroup[i])))
+	if i < len(m.rowNames) {
+		return m.rowNames[i]
 	}
-	return fmt.Sprintf("%s[%d]", g.name, m.rowInGroup[i])
+	return m.groups[m.rowGroup[i]].rowName(m.rowInGroup[i])
+}
+
+// GroupInfo describes a constraint group.
+type GroupInfo struct {
+	Name   string
+	Source string // where it comes from, as "[001] (4)"; may be empty
+	Rows   int
+}
+
+// String returns the name and the source: "memory, from [001] (4)".
+func (g GroupInfo) String() string {
+	if g.Source == "" {
+		return g.Name
+	}
+	return g.Name + ", from " + g.Source
+}
+
+// Groups returns the constraint groups in the order they were made. Their
+// positions are the group numbers of [Row.Group].
+func (m *Model) Groups() []GroupInfo {
+	infos := make([]GroupInfo, len(m.groups))
+	for i, g := range m.groups {
+		infos[i] = GroupInfo{g.name, g.source, int(g.rows)}
+	}
+	return infos
 }

@@ -8,13 +8,14 @@
 //
 // Rows belong to constraint groups that carry their source in the literature
 // ("[001] (4)"). Groups drive statistics, ablation ([Model.Without]) and the
-// explanation of infeasibility.
+// explanation of infeasibility ([Model.Propagate], [Model.Elastic]).
 package milp
 
 import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 )
 
@@ -27,6 +28,19 @@ const (
 	Binary                 // an integer with bounds intersected with [0, 1]
 )
 
+// String returns "continuous", "integer" or "binary".
+func (k Kind) String() string {
+	switch k {
+	case Continuous:
+		return "continuous"
+	case Integer:
+		return "integer"
+	case Binary:
+		return "binary"
+	}
+	return fmt.Sprintf("Kind(%d)", uint8(k))
+}
+
 // Sense is the direction of optimisation.
 type Sense int8
 
@@ -35,15 +49,33 @@ const (
 	Maximize Sense = -1
 )
 
+// String returns "minimize" or "maximize".
+func (s Sense) String() string {
+	if s == Maximize {
+		return "maximize"
+	}
+	return "minimize"
+}
+
+// Infinite is the magnitude from which a bound or a side of a row counts as
+// infinite, and is stored as ±Inf. HiGHS treats 1e20 so, lp_solve 1e30: the
+// smaller one decides, so that a model means the same to both.
+const Infinite = 1e20
+
 // Sentinel errors, wrapped with the place of the mistake by [Model.Err].
 var (
-	ErrForeignVar = errors.New("variable belongs to another model")
+	ErrForeignVar = errors.New("variable belongs to another model or to none")
 	ErrNotFinite  = errors.New("value is not finite")
-	ErrBounds     = errors.New("lower bound above upper bound")
+	ErrTooLarge   = errors.New("model exceeds 2³¹-1 columns, rows or nonzeros")
+	ErrShape      = errors.New("arrays do not fit together")
+	ErrDuplicate  = errors.New("declared twice")
+	ErrNoGroup    = errors.New("no such constraint group")
 )
 
 // maxErrs is how many mistakes are kept; the rest is only counted.
 const maxErrs = 20
+
+var inf = math.Inf(1)
 
 // tags numbers the models of a process, so that a variable of one is
 // recognised as foreign by another. Tags start at 1: the zero Var is foreign
@@ -70,37 +102,51 @@ func (c Constr) Index() int { return int(c.id) }
 //	            lower_j ≤ x_j ≤ upper_j                  for every column j
 //	            x_j integer                              for the integer columns
 //
+// A lower bound or side above its upper one is no mistake of building: such a
+// model is infeasible, and [Model.Propagate] says why.
+//
 // The zero Model is not ready for use; call [New]. A Model is not safe for
 // concurrent building; once built it may be read concurrently.
 type Model struct {
-	name string
-	tag  uint32
+	name    string
+	tag     uint32
+	parents []parent // the models this one was copied from
 
 	// Columns.
 	lower, upper, cost []float64
 	kind               []Kind
 	families           []family // in column order, contiguous
 
-	// Rows, compressed by row.
+	// Rows, compressed by row. They are only ever appended to, so copies of a
+	// model share them.
 	start              []int32 // len(rows)+1
 	col                []int32
 	val                []float64
 	rowLower, rowUpper []float64
-	rowGroup           []int32 // group of each row
-	rowInGroup         []int32 // number of the row within its group
+	rowGroup           []int32  // group of each row
+	rowInGroup         []int32  // number of the row within its group
+	rowNames           []string // given names of the first rows; others are made
 	groups             []group
 
 	sense  Sense
 	offset float64
 
 	stamp  []int32 // per column: 1 + position of its entry in the open row
+	limit  int     // largest number of columns, rows and nonzeros
 	errs   []error
 	unkept int // mistakes beyond maxErrs
 }
 
+// parent names a model whose first cols variables are also variables, and
+// whose first rows rows are also rows, of its copy.
+type parent struct {
+	tag        uint32
+	cols, rows int
+}
+
 // New returns an empty minimisation model.
 func New(name string) *Model {
-	return &Model{name: name, tag: tags.Add(1), sense: Minimize, start: []int32{0}}
+	return &Model{name: name, tag: tags.Add(1), sense: Minimize, start: []int32{0}, limit: math.MaxInt32}
 }
 
 // Name returns the name given to New.
@@ -122,9 +168,13 @@ func (m *Model) NumIntegers() int {
 	return n
 }
 
+// Sense returns the direction of optimisation.
+func (m *Model) Sense() Sense { return m.sense }
+
 // Grow prepares for cols more columns, rows more rows and nonzeros more
 // entries, so that building allocates once. It is an optimisation only.
 func (m *Model) Grow(cols, rows, nonzeros int) {
+	cols, rows, nonzeros = min(cols, m.limit), min(rows, m.limit), min(nonzeros, m.limit)
 	m.lower, m.upper, m.cost = grow(m.lower, cols), grow(m.upper, cols), grow(m.cost, cols)
 	m.kind, m.stamp = grow(m.kind, cols), grow(m.stamp, cols)
 	m.start, m.rowGroup, m.rowInGroup = grow(m.start, rows), grow(m.rowGroup, rows), grow(m.rowInGroup, rows)
@@ -132,6 +182,7 @@ func (m *Model) Grow(cols, rows, nonzeros int) {
 	m.col, m.val = grow(m.col, nonzeros), grow(m.val, nonzeros)
 }
 
+// grow makes room for exactly n more elements.
 func grow[T any](s []T, n int) []T {
 	if cap(s)-len(s) >= n {
 		return s
@@ -139,80 +190,121 @@ func grow[T any](s []T, n int) []T {
 	return append(make([]T, 0, len(s)+n), s...)
 }
 
-// addCols appends n columns of one family and returns the number of the first.
-func (m *Model) addCols(f family, k Kind, lo, up float64) uint32 {
-	first := len(m.lower)
-	f.first = first
+// double makes room for n more elements, at least doubling the capacity:
+// append's factor of 1.25 for long slices would allocate five times what a
+// large model keeps in the end.
+func double[T any](s []T, n int) []T {
+	if cap(s)-len(s) >= n {
+		return s
+	}
+	return grow(s, max(n, cap(s), 16))
+}
+
+// addCols appends n columns of one family and returns the number of the first
+// and their tag, which is invalid if the columns could not be added.
+func (m *Model) addCols(f family, k Kind, lo, up float64) (first, tag uint32) {
+	if f.n < 0 {
+		m.failf("variables %s: number %d is negative: %w", f.name, f.n, ErrShape)
+		return 0, 0
+	}
+	if f.n > m.limit-len(m.lower) {
+		m.failf("variables %s: %d more than %d: %w", f.name, f.n, len(m.lower), ErrTooLarge)
+		return 0, 0
+	}
+	f.first = len(m.lower)
 	m.families = append(m.families, f)
-	if math.IsNaN(lo) || math.IsNaN(up) || math.IsInf(lo, 1) || math.IsInf(up, -1) {
-		m.failf("variable %s: bounds [%v, %v]: %w", f.name, lo, up, ErrNotFinite)
-	}
-	if k == Binary {
-		lo, up = math.Max(lo, 0), math.Min(up, 1)
-	}
-	if lo > up {
-		m.failf("variable %s: bounds [%v, %v]: %w", f.name, lo, up, ErrBounds)
-	}
+	lo, up = m.checkBounds(f.name, k, lo, up)
+	m.lower, m.upper, m.cost = double(m.lower, f.n), double(m.upper, f.n), double(m.cost, f.n)
+	m.kind, m.stamp = double(m.kind, f.n), double(m.stamp, f.n)
 	for range f.n {
 		m.lower, m.upper, m.cost = append(m.lower, lo), append(m.upper, up), append(m.cost, 0)
 		m.kind, m.stamp = append(m.kind, k), append(m.stamp, 0)
 	}
-	return uint32(first)
+	return uint32(f.first), m.tag
+}
+
+// checkBounds returns the bounds to store for a column of kind k.
+func (m *Model) checkBounds(name string, k Kind, lo, up float64) (l, u float64) {
+	l, u = unbounded(lo), unbounded(up)
+	if !(l < inf && u > -inf) {
+		m.failf("variable %s: bounds [%v, %v]: %w", name, lo, up, ErrNotFinite)
+		return 0, 0
+	}
+	if k == Binary {
+		l, u = math.Max(l, 0), math.Min(u, 1)
+	}
+	return l, u
+}
+
+// unbounded turns a value that counts as infinite into ±Inf.
+func unbounded(x float64) float64 {
+	switch {
+	case x >= Infinite:
+		return inf
+	case x <= -Infinite:
+		return -inf
+	}
+	return x
 }
 
 // SetBounds replaces the bounds of v. For a Binary they are intersected with
 // [0, 1].
 func (m *Model) SetBounds(v Var, lo, up float64) {
 	if !m.owns(v) {
-		m.failf("SetBounds: %w", ErrForeignVar)
+		m.failf("bounds [%v, %v]: %w", lo, up, ErrForeignVar)
 		return
 	}
-	if m.kind[v.id] == Binary {
-		lo, up = math.Max(lo, 0), math.Min(up, 1)
-	}
-	switch {
-	case math.IsNaN(lo) || math.IsNaN(up) || math.IsInf(lo, 1) || math.IsInf(up, -1):
-		m.failf("variable %s: bounds [%v, %v]: %w", m.VarName(v), lo, up, ErrNotFinite)
-	case lo > up:
-		m.failf("variable %s: bounds [%v, %v]: %w", m.VarName(v), lo, up, ErrBounds)
-	}
-	m.lower[v.id], m.upper[v.id] = lo, up
+	m.lower[v.id], m.upper[v.id] = m.checkBounds(m.VarName(v), m.kind[v.id], lo, up)
 }
 
-// Bounds returns the bounds of v.
-func (m *Model) Bounds(v Var) (lo, up float64) { return m.lower[v.id], m.upper[v.id] }
+// Bounds returns the bounds of v, or NaN if v is no variable of m.
+func (m *Model) Bounds(v Var) (lo, up float64) {
+	if !m.owns(v) {
+		return math.NaN(), math.NaN()
+	}
+	return m.lower[v.id], m.upper[v.id]
+}
 
 // Fix sets both bounds of v to x.
 func (m *Model) Fix(v Var, x float64) { m.SetBounds(v, x, x) }
 
 // Minimize sets the objective to e; nothing of e is kept. A later call
 // replaces it.
-func (m *Model) Minimize(e *Expr) { m.objective(Minimize, e) }
+func (m *Model) Minimize(e *Expr) { m.setObjective(Minimize, e) }
 
-// Maximize sets the objective to e; nothing of e is kept.
-func (m *Model) Maximize(e *Expr) { m.objective(Maximize, e) }
+// Maximize sets the objective to e; nothing of e is kept. A later call
+// replaces it.
+func (m *Model) Maximize(e *Expr) { m.setObjective(Maximize, e) }
 
-func (m *Model) objective(s Sense, e *Expr) {
+func (m *Model) setObjective(s Sense, e *Expr) {
 	clear(m.cost)
 	m.sense, m.offset = s, e.Const
 	if !finite(e.Const) {
-		m.failf("objective: offset %v: %w", e.Const, ErrNotFinite)
+		m.failf("objective: constant %v: %w", e.Const, ErrNotFinite)
 	}
-	for _, t := range e.Terms {
-		switch {
-		case !m.owns(t.Var):
-			m.failf("objective: %w", ErrForeignVar)
-		case !finite(t.Coef):
-			m.failf("objective: coefficient of %s is %v: %w", m.VarName(t.Var), t.Coef, ErrNotFinite)
-		default:
-			m.cost[t.Var.id] += t.Coef
+	for i, t := range e.Terms {
+		if !m.owns(t.Var) {
+			m.failf("objective: term %d of %d, coefficient %v: %w", i+1, len(e.Terms), t.Coef, ErrForeignVar)
+			continue
+		}
+		m.cost[t.Var.id] += t.Coef
+	}
+	for j, c := range m.cost {
+		if !finite(c) {
+			m.failf("objective: coefficient of %s is %v: %w", m.colName(j), c, ErrNotFinite)
 		}
 	}
 }
 
-func (m *Model) owns(v Var) bool { return v.tag == m.tag && int(v.id) < len(m.lower) }
+// owns says whether v is a variable of m, or of a model that m is a copy of.
+func (m *Model) owns(v Var) bool { return v.tag == m.tag || m.inherits(v) }
 
-func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+// inherits says whether v was a variable of a model when m was copied from it.
+func (m *Model) inherits(v Var) bool {
+	return slices.ContainsFunc(m.parents, func(p parent) bool { return v.tag == p.tag && int(v.id) < p.cols })
+}
+
+func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
 
 func (m *Model) failf(format string, args ...any) {
 	if len(m.errs) >= maxErrs {
@@ -233,33 +325,4 @@ func (m *Model) Err() error {
 		errs = append(errs[:len(errs):len(errs)], fmt.Errorf("and %d more", m.unkept))
 	}
 	return fmt.Errorf("model %s: %w", m.name, errors.Join(errs...))
-}
-
-// Data is a model as flat arrays, shared with the Model: read only.
-// Infinite bounds are ±Inf. Rows are compressed: the entries of row i are
-// Col[Start[i]:Start[i+1]] and Val[Start[i]:Start[i+1]], each column at most
-// once. Data can be encoded (gob, JSON without infinities) as it is.
-type Data struct {
-	Name               string
-	Sense              Sense
-	Offset             float64
-	Cost, Lower, Upper []float64
-	Integer            []bool
-	RowLower, RowUpper []float64
-	Start, Col         []int32
-	Val                []float64
-}
-
-// Data returns the model as flat arrays. O(columns); the matrix is shared.
-func (m *Model) Data() Data {
-	integer := make([]bool, len(m.kind))
-	for j, k := range m.kind {
-		integer[j] = k != Continuous
-	}
-	return Data{
-		Name: m.name, Sense: m.sense, Offset: m.offset,
-		Cost: m.cost, Lower: m.lower, Upper: m.upper, Integer: integer,
-		RowLower: m.rowLower, RowUpper: m.rowUpper,
-		Start: m.start, Col: m.col, Val: m.val,
-	}
 }
