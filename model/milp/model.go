@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"sync/atomic"
 )
@@ -190,14 +191,14 @@ func grow[T any](s []T, n int) []T {
 	return append(make([]T, 0, len(s)+n), s...)
 }
 
-// double makes room for n more elements, at least doubling the capacity:
+// double makes room for n more elements, in capacities that are powers of two:
 // append's factor of 1.25 for long slices would allocate five times what a
 // large model keeps in the end.
 func double[T any](s []T, n int) []T {
 	if cap(s)-len(s) >= n {
 		return s
 	}
-	return grow(s, max(n, cap(s), 16))
+	return grow(s, 1<<bits.Len(uint(len(s)+n-1))-len(s))
 }
 
 // addCols appends n columns of one family and returns the number of the first
