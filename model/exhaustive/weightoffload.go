@@ -1,0 +1,407 @@
+// Package exhaustive finds optimal plans of tiny instances by trying
+// everything. It exists to hold methods, formulations and verifiers against,
+// and shares no code with any of them.
+package exhaustive
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// MaxLayers is the length of the longest chain that is searched.
+const MaxLayers = 4
+
+// Errors of searches that end without a plan.
+var (
+	// ErrInfeasible: every state was tried, there is no plan.
+	ErrInfeasible = errors.New("exhaustive search: no plan exists")
+	// ErrLimit: the search visited as many states as it may.
+	ErrLimit = errors.New("exhaustive search: too many states")
+	// ErrTooHard: the instance is not one for exhaustive search.
+	ErrTooHard = errors.New("exhaustive search: not a tiny instance with integer times")
+)
+
+// WeightOffload returns the least period of weight offloading ([001] §3, as
+// problems.md and errata.md read it) among plans in which everything starts at
+// an integer time, and a plan that has it. With integer data that is the least
+// period of all (errata.md, checked on finer grids).
+//
+// Durations and weight/bandwidth must be integers of at most 100, one of the
+// durations positive, and the chain at most [MaxLayers] long. limit is the
+// most states to visit; three layers with numbers up to 3 have some ten
+// thousand for each of at most a hundred steady states. The errors are
+// [ErrInfeasible], [ErrLimit] and [ErrTooHard].
+//
+// The search fixes time 0 as a start of B_L and tries each state that the
+// weights can then have. From it, breadth first over (computation, place and
+// transfer of each weight), it looks for the shortest way back to the same
+// state after every computation ran once.
+func WeightOffload(c *chain.Chain, p platform.Platform, limit int) (float64, *plan.Plan, error) {
+	s, err := newSearch(c, p, limit)
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, start := range s.starts() {
+		if err := s.from(start); err != nil {
+			return 0, nil, err
+		}
+	}
+	if s.best == nil {
+		return 0, nil, ErrInfeasible
+	}
+	return float64(s.period), s.plan(c, p), nil
+}
+
+// Where a weight is, and in a transfer how much is left of it. The host holds
+// the current value of all but stale and uploading weights.
+type place int8
+
+const (
+	absent    place = iota // on the host only
+	coming                 // a prefetch runs
+	fresh                  // here, and the host holds the value
+	stale                  // here, changed since the last upload
+	uploading              // here, changed, an upload runs
+)
+
+// A state of the cycle at an instant. The weights of layers without weight are
+// fresh for ever.
+type state struct {
+	next  int8 // computations started in this period, in the paper's order
+	left  int8 // time that the running one still needs, 0: none runs
+	where [MaxLayers]place
+	rest  [MaxLayers]int8 // time that the transfer of the weight still needs
+}
+
+// A step leads from one state to another.
+type step struct {
+	kind  string // of operation started; "": time passes
+	layer int8
+}
+
+type visit struct {
+	from state
+	step step
+	time int
+}
+
+type search struct {
+	n       int
+	u       []int8 // of computation j, in the order B_L..B_1, F_1..F_L
+	layer   []int  // of computation j
+	send    []int8 // time of a transfer of w_i
+	w       []float64
+	act     []float64 // Σ_{k≤i} |a^k|
+	memory  float64
+	compute int // Σu, no period is shorter
+	limit   int
+
+	goal    state // of the search going on, and what it has seen
+	visited map[state]visit
+	queue   []state
+
+	period int
+	best   []timed // operations of the best cycle but its first B_L, nil: none yet
+	peak   float64
+}
+
+type timed struct {
+	step
+	time int
+}
+
+func newSearch(c *chain.Chain, p platform.Platform, limit int) (*search, error) {
+	n := c.Len()
+	if n == 0 || n > MaxLayers {
+		return nil, fmt.Errorf("%w: %d layers, there can be 1 to %d", ErrTooHard, n, MaxLayers)
+	}
+	s := &search{
+		n: n, u: make([]int8, 2*n), layer: make([]int, 2*n),
+		send: make([]int8, n), w: make([]float64, n), act: make([]float64, n),
+		memory: p.Memory * (1 + 1e-9), limit: limit,
+	}
+	integer := func(what string, i int, x float64) (int8, error) {
+		if !(x >= 0 && x <= 100) || x != math.Trunc(x) {
+			return 0, fmt.Errorf("%w: %s of layer %d is %g; an integer of 0 to 100 would do", ErrTooHard, what, i+1, x)
+		}
+		return int8(x), nil
+	}
+	act := c.Input.Activation
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		act += l.Activation
+		s.act[i], s.w[i] = act, l.Weight
+		b, f := n-1-i, n+i
+		s.layer[b], s.layer[f] = i, i
+		var errs [3]error
+		s.u[b], errs[0] = integer("backward time", i, l.BackwardTime)
+		s.u[f], errs[1] = integer("forward time", i, l.ForwardTime)
+		if l.Weight > 0 {
+			s.send[i], errs[2] = integer("weight over bandwidth", i, l.Weight/p.Bandwidth)
+			if errs[2] == nil && s.send[i] == 0 {
+				errs[2] = fmt.Errorf("%w: weight %d takes no time to transfer", ErrTooHard, i+1)
+			}
+		}
+		if err := errors.Join(errs[:]...); err != nil {
+			return nil, err
+		}
+		s.compute += int(s.u[b]) + int(s.u[f])
+	}
+	if s.compute == 0 {
+		return nil, fmt.Errorf("%w: no computation takes time, so there is no least positive period", ErrTooHard)
+	}
+	return s, nil
+}
+
+// starts returns every state in which B_L can just have started: w_L here and
+// being changed, the others anywhere, one transfer on each link at most.
+func (s *search) starts() []state {
+	first := state{next: 1, left: s.u[0]}
+	for i := range s.n {
+		first.where[i] = fresh
+	}
+	if s.send[s.n-1] > 0 {
+		first.where[s.n-1] = stale
+	}
+	states := []state{first}
+	for i := range s.n - 1 {
+		if s.send[i] == 0 {
+			continue
+		}
+		for _, x := range states {
+			for _, y := range []place{absent, stale} {
+				x.where[i] = y
+				states = append(states, x)
+			}
+			for _, y := range []place{coming, uploading} {
+				if s.busy(&x, y) {
+					continue
+				}
+				z := x
+				z.where[i] = y
+				for z.rest[i] = 1; z.rest[i] <= s.send[i]; z.rest[i]++ {
+					states = append(states, z)
+				}
+			}
+		}
+	}
+	return states
+}
+
+// busy reports whether the link of such transfers carries one.
+func (s *search) busy(x *state, transfer place) bool {
+	return slices.Contains(x.where[:s.n], transfer)
+}
+
+// from finds the shortest cycle through the state start, if it is shorter than
+// the best one.
+func (s *search) from(start state) error {
+	if s.best != nil && s.period == s.compute {
+		return nil // nothing is shorter
+	}
+	s.goal = start
+	s.visited = map[state]visit{start: {}}
+	now, later := []state{start}, []state(nil)
+	for time := 0; len(now) > 0 && (s.best == nil || time < s.period); time++ {
+		// Everything that can be started now, in any order. The queue grows
+		// while it is read.
+		s.queue = now
+		for k := 0; k < len(s.queue); k++ {
+			x := s.queue[k]
+			if time > 0 && s.closes(x) {
+				s.keep(x, time)
+				return nil
+			}
+			s.startAll(x, time)
+		}
+		if len(s.visited) > s.limit {
+			return fmt.Errorf("%w: more than %d", ErrLimit, s.limit)
+		}
+		later = later[:0]
+		for _, x := range s.queue {
+			if y, ok := s.pass(x); ok {
+				if _, seen := s.visited[y]; !seen {
+					s.visited[y] = visit{from: x, time: time}
+					later = append(later, y)
+				}
+			}
+		}
+		now, later = later, now[:0]
+	}
+	return nil
+}
+
+// startAll visits every state that x becomes by starting or discarding one
+// thing. Of several ways to the same state the first is kept: the one that
+// discards first and prefetches last.
+func (s *search) startAll(x state, time int) {
+	reach := func(y state, kind string, i int) {
+		if _, seen := s.visited[y]; !seen {
+			s.visited[y] = visit{from: x, step: step{kind, int8(i)}, time: time}
+			s.queue = append(s.queue, y)
+		}
+	}
+	using, backward := -1, false // layer of the running computation
+	if x.left > 0 {
+		using, backward = s.layer[x.next-1], int(x.next) <= s.n
+	}
+	for i := range s.n {
+		if x.where[i] == fresh && s.send[i] > 0 && using != i {
+			y := x
+			y.where[i] = absent
+			reach(y, plan.OpD, i)
+		}
+	}
+	if int(x.next) < 2*s.n {
+		if y, ok := s.begin(x); ok {
+			kind := plan.OpF
+			if int(x.next) < s.n {
+				kind = plan.OpB
+			}
+			reach(y, kind, s.layer[x.next])
+		}
+	}
+	for i := range s.n {
+		if x.where[i] == stale && !s.busy(&x, uploading) && !(using == i && backward) {
+			y := x
+			y.where[i], y.rest[i] = uploading, s.send[i]
+			reach(y, plan.OpO, i)
+		}
+	}
+	for i := range s.n {
+		if x.where[i] == absent && !s.busy(&x, coming) {
+			y := x
+			y.where[i], y.rest[i] = coming, s.send[i]
+			reach(y, plan.OpP, i)
+		}
+	}
+}
+
+// begin starts the next computation, after the last one of a period the
+// first of the next.
+func (s *search) begin(x state) (state, bool) {
+	j := int(x.next) % (2 * s.n)
+	i := s.layer[j]
+	at := x.where[i]
+	if x.left > 0 || at == absent || at == coming || at == uploading && j < s.n {
+		return x, false
+	}
+	x.next, x.left = int8(j)+1, s.u[j]
+	if j < s.n && s.send[i] > 0 {
+		x.where[i] = stale
+	}
+	// A computation that takes no time needs its memory all the same.
+	return x, x.left > 0 || s.needsDuring(&x, j) <= s.memory
+}
+
+// closes reports whether B_L, starting now, leads to the state that the cycle
+// began with.
+func (s *search) closes(x state) bool {
+	if int(x.next) < 2*s.n {
+		return false
+	}
+	y, ok := s.begin(x)
+	return ok && y == s.goal
+}
+
+// pass lets one unit of time pass.
+func (s *search) pass(x state) (state, bool) {
+	if s.needs(&x) > s.memory {
+		return x, false
+	}
+	x.left = max(0, x.left-1)
+	for i := range s.n {
+		if x.rest[i] > 0 {
+			x.rest[i]--
+			if x.rest[i] == 0 { // both transfers leave the value on both sides
+				x.where[i] = fresh
+			}
+		}
+	}
+	return x, true
+}
+
+// needs returns the memory in use while x lasts: what the running computation
+// needs, or the weights and the activations that the last one left.
+func (s *search) needs(x *state) float64 {
+	j := int(x.next) - 1
+	if x.left > 0 {
+		return s.needsDuring(x, j)
+	}
+	return s.weights(x) + s.act[s.layer[j]]
+}
+
+// needsDuring returns the memory in use during computation j in state x.
+func (s *search) needsDuring(x *state, j int) float64 {
+	i := s.layer[j]
+	if j < s.n {
+		return s.weights(x) + s.act[i] + s.w[i] // its gradient
+	}
+	return s.weights(x) + s.act[i]
+}
+
+func (s *search) weights(x *state) float64 {
+	sum := 0.0
+	for i := range s.n {
+		if x.where[i] != absent {
+			sum += s.w[i]
+		}
+	}
+	return sum
+}
+
+// keep stores the cycle that ends in x at the given time.
+func (s *search) keep(x state, time int) {
+	s.period, s.best, s.peak = time, s.best[:0], 0
+	if s.u[0] == 0 {
+		s.peak = s.needsDuring(&s.goal, 0)
+	}
+	for x != s.goal {
+		v := s.visited[x]
+		switch v.step.kind {
+		case "":
+			s.peak = max(s.peak, s.needs(&v.from))
+		case plan.OpF, plan.OpB:
+			if x.left == 0 {
+				s.peak = max(s.peak, s.needsDuring(&x, int(x.next)-1))
+			}
+			fallthrough
+		default:
+			s.best = append(s.best, timed{v.step, v.time})
+		}
+		x = v.from
+	}
+	slices.Reverse(s.best)
+}
+
+// plan writes the best cycle as a plan.
+func (s *search) plan(c *chain.Chain, p platform.Platform) *plan.Plan {
+	period := float64(s.period)
+	ops := []plan.Op{{Op: plan.OpB, Layer: s.n, End: float64(s.u[0])}}
+	for _, t := range s.best {
+		i := int(t.layer)
+		o := plan.Op{Op: t.kind, Layer: i + 1, Start: float64(t.time), End: float64(t.time)}
+		switch t.kind {
+		case plan.OpB:
+			o.End += float64(s.u[s.n-1-i])
+		case plan.OpF:
+			o.End += float64(s.u[s.n+i])
+		case plan.OpP, plan.OpO:
+			o.Tensor, o.End = plan.TensorW, o.End+float64(s.send[i])
+		case plan.OpD:
+			o.Tensor = plan.TensorW
+		}
+		ops = append(ops, o)
+	}
+	return &plan.Plan{
+		Format: plan.Format, Problem: plan.WeightOffload, Method: "exhaustive",
+		Instance: plan.InstanceRef{Name: c.Name}, Platform: p, Period: &period, Ops: ops,
+		Claims: plan.Claims{Makespan: period, PeakMemory: s.peak},
+	}
+}

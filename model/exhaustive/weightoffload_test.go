@@ -1,0 +1,192 @@
+package exhaustive
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+const states = 1 << 22
+
+// network returns a chain of layers with forward and backward time, activation
+// and weight each.
+func network(input float64, layers ...[4]float64) *chain.Chain {
+	c := &chain.Chain{Name: "test", Input: chain.Input{Activation: input}}
+	for _, l := range layers {
+		c.Layers = append(c.Layers, chain.Layer{ForwardTime: l[0], BackwardTime: l[1], Activation: l[2], Weight: l[3]})
+	}
+	return c
+}
+
+func TestByHand(t *testing.T) {
+	inf := math.Inf(1)
+	for _, x := range []struct {
+		name   string
+		c      *chain.Chain
+		memory float64
+		want   float64 // 0: infeasible
+	}{
+		// errata.md 5.
+		{"one layer just fits", network(0, [4]float64{1, 1, 0, 1}), 2, 2},
+		{"one layer does not fit", network(0, [4]float64{1, 1, 0, 1}), 1.5, 0},
+		{"unlimited memory", network(3, [4]float64{1, 2, 1, 2}, [4]float64{2, 1, 5, 3}), inf, 6},
+		// Beside B_1 and B_2 there is no room, so both weights must come and go:
+		// B_2, then O_2 and P_1 together, B_1, F_1 beside O_1 and P_2, F_2.
+		{"two layers, room for one backward", network(0, [4]float64{2, 2, 0, 2}, [4]float64{2, 2, 0, 2}), 4, 10},
+		{"two layers, room for all", network(0, [4]float64{2, 2, 0, 2}, [4]float64{2, 2, 0, 2}), 6, 8},
+		{"no weights", network(1, [4]float64{1, 1, 1, 0}, [4]float64{0, 3, 1, 0}), 3, 5},
+		{"no weights, no room", network(1, [4]float64{1, 1, 1, 0}, [4]float64{0, 3, 1, 0}), 2.9, 0},
+		// A computation without duration needs memory, too.
+		{"backward without duration", network(0, [4]float64{1, 0, 0, 2}), 3, 0},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			got, p, err := WeightOffload(x.c, platform.Platform{Memory: x.memory, Bandwidth: 1}, states)
+			if x.want == 0 {
+				if !errors.Is(err, ErrInfeasible) {
+					t.Fatalf("period %g, error %v; want %v", got, err, ErrInfeasible)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != x.want {
+				t.Errorf("period %g, want %g", got, x.want)
+			}
+			check(t, x.c, p)
+		})
+	}
+}
+
+func check(t *testing.T, c *chain.Chain, p *plan.Plan) {
+	t.Helper()
+	r, err := plan.Verify(c, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// With computations that take no time, the search may count a weight that
+	// it could as well discard an instant earlier.
+	timed := true
+	for _, l := range c.Layers {
+		timed = timed && l.ForwardTime > 0 && l.BackwardTime > 0
+	}
+	if !r.Valid() || timed && r.ClaimErrors != nil {
+		t.Errorf("%+v %v\n%+v\n%+v", r.Violations, r.ClaimErrors, c, p.Ops)
+	}
+}
+
+// random returns a chain with small integers.
+func random(r *rand.Rand, layers, largest int) *chain.Chain {
+	c := &chain.Chain{Name: "random", Input: chain.Input{Activation: float64(r.IntN(2))}}
+	for range layers {
+		c.Layers = append(c.Layers, chain.Layer{
+			ForwardTime: float64(r.IntN(largest + 1)), BackwardTime: float64(r.IntN(largest + 1)),
+			Activation: float64(r.IntN(largest)), Weight: float64(r.IntN(largest + 1)),
+		})
+	}
+	return c
+}
+
+func TestTooHard(t *testing.T) {
+	one := [4]float64{1, 1, 1, 1}
+	for name, x := range map[string]struct {
+		c         *chain.Chain
+		bandwidth float64
+		limit     int
+		want      error
+	}{
+		"empty":           {network(0), 1, states, ErrTooHard},
+		"long":            {network(0, one, one, one, one, one), 1, states, ErrTooHard},
+		"fraction":        {network(0, [4]float64{0.5, 1, 1, 1}), 1, states, ErrTooHard},
+		"transfer":        {network(0, one), 3, states, ErrTooHard},
+		"no bandwidth":    {network(0, one), 0, states, ErrTooHard},
+		"NaN":             {network(0, [4]float64{math.NaN(), 1, 1, 1}), 1, states, ErrTooHard},
+		"no computations": {network(0, [4]float64{0, 0, 1, 1}), 1, states, ErrTooHard},
+		"limit":           {network(0, one, one, one), 1, 10, ErrLimit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := WeightOffload(x.c, platform.Platform{Memory: 5.5, Bandwidth: x.bandwidth}, x.limit)
+			if !errors.Is(err, x.want) {
+				t.Errorf("error %v, want %v", err, x.want)
+			}
+		})
+	}
+}
+
+// Halving the unit of time halves nothing: the optimum of doubled durations and
+// weights is twice the optimum, so no plan gains by starting at half units
+// (errata.md, "Confirmed").
+func TestFinerGrid(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 60 {
+		c := random(r, 1+r.IntN(2), 2)
+		if c.TotalTime() == 0 {
+			continue
+		}
+		fine := &chain.Chain{Name: c.Name, Input: chain.Input{Activation: 2 * c.Input.Activation}}
+		for _, l := range c.Layers {
+			fine.Layers = append(fine.Layers, chain.Layer{
+				ForwardTime: 2 * l.ForwardTime, BackwardTime: 2 * l.BackwardTime, Activation: 2 * l.Activation, Weight: 2 * l.Weight,
+			})
+		}
+		for m := 1.0; m <= 12; m++ {
+			period, _, err := WeightOffload(c, platform.Platform{Memory: m, Bandwidth: 1}, states)
+			finer, _, errFiner := WeightOffload(fine, platform.Platform{Memory: 2 * m, Bandwidth: 1}, states)
+			if errors.Is(err, ErrInfeasible) != errors.Is(errFiner, ErrInfeasible) || finer != 2*period {
+				t.Fatalf("memory %g: period %g (%v), in half units %g (%v): %+v", m, period, err, finer, errFiner, c)
+			}
+		}
+	}
+}
+
+// Every plan passes the verifier, more memory never makes a period longer, and
+// with enough of it the period is the computations'.
+func TestRandom(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	searched, offloaded := 0, 0
+	for range 600 {
+		c := random(r, 1+r.IntN(3), 3)
+		if c.TotalTime() == 0 {
+			continue
+		}
+		all := c.Input.Activation
+		for _, l := range c.Layers {
+			all += l.Activation + 2*l.Weight
+		}
+		last := math.Inf(1)
+		for m := 1.0; m <= all+1; m++ {
+			period, p, err := WeightOffload(c, platform.Platform{Memory: m, Bandwidth: 1}, states)
+			if errors.Is(err, ErrInfeasible) {
+				if !math.IsInf(last, 1) {
+					t.Fatalf("memory %g: infeasible, and feasible with less: %+v", m, c)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			searched++
+			if period > c.TotalTime() {
+				offloaded++
+			}
+			check(t, c, p)
+			if period > last || period < c.TotalTime() {
+				t.Fatalf("memory %g: period %g, with less memory %g, computations %g", m, period, last, c.TotalTime())
+			}
+			if last = period; period == c.TotalTime() {
+				break
+			}
+		}
+		if last != c.TotalTime() {
+			t.Fatalf("all memory: period %g, computations %g: %+v", last, c.TotalTime(), c)
+		}
+	}
+	if offloaded < 100 {
+		t.Errorf("only %d of %d optima were above the time of the computations", offloaded, searched)
+	}
+}
