@@ -21,6 +21,10 @@ type arc struct {
 
 func (a arc) length() float64 { return a.end - a.start }
 
+func byStart(a, b arc) int {
+	return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end), cmp.Compare(a.op, b.op))
+}
+
 // wrap returns t modulo the period, in [0, period).
 func (c circle) wrap(t float64) float64 {
 	t -= c.period * math.Floor(t/c.period)
@@ -50,9 +54,7 @@ func (c circle) meet(a, b arc) bool {
 // earlier one has ended, and sorts arcs by start. The earlier arc is given in
 // the later one's turn of the circle. O(n log n).
 func (c circle) overlaps(arcs []arc, report func(earlier, later arc)) {
-	slices.SortFunc(arcs, func(a, b arc) int {
-		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end), cmp.Compare(a.op, b.op))
-	})
+	slices.SortFunc(arcs, byStart)
 	// The arc that reaches furthest so far: at first one of the last turn.
 	last := arc{start: math.Inf(-1), end: math.Inf(-1), op: -1}
 	for _, a := range arcs {

@@ -32,14 +32,19 @@ type holding struct {
 type held struct {
 	always   [memoryKinds]float64 // held at all times
 	holdings []holding
-	// moments are the computations that take no time, with the memory that
-	// they need beside the weights of other layers.
-	moments []moment
+	moments  []moment
 }
 
+// A moment is a run of computations, one after the other in the paper's order,
+// that all happen at one instant because they take no time.
 type moment struct {
-	time      float64
+	time         float64
+	computations []computation
+}
+
+type computation struct {
 	op, layer int
+	place     int     // in the paper's order, from 0
 	own       float64 // bytes beside weights: activations, gradient
 }
 
@@ -50,6 +55,8 @@ type moment struct {
 // there. That is [001] (1) between the starts of operations.
 func (v *weightCycle) memoryHeld() *held {
 	h := &held{}
+	instant := make([]computation, 0, len(v.layers))
+	n := len(v.layers)
 	acts := v.chain.Input.Activation
 	rest := v.chain.TotalTime() // of this layer and those after it
 	h.always[heldActivation] = acts
@@ -77,14 +84,42 @@ func (v *weightCycle) memoryHeld() *held {
 			})
 		}
 		rest -= l.ForwardTime + l.BackwardTime
-		for _, a := range e.forward {
-			h.addMoment(v, a, i, acts)
+		if len(e.forward) > 0 && e.forward[0].length() <= v.eps {
+			instant = append(instant, computation{op: e.forward[0].op, layer: i, place: n + i, own: acts})
 		}
-		for _, a := range e.backward {
-			h.addMoment(v, a, i, acts+l.Weight)
+		if len(e.backward) > 0 && e.backward[0].length() <= v.eps {
+			instant = append(instant, computation{op: e.backward[0].op, layer: i, place: n - 1 - i, own: acts + l.Weight})
 		}
 	}
+	h.moments = v.moments(instant)
 	return h
+}
+
+// moments gathers computations that follow one another at one instant.
+func (v *weightCycle) moments(instant []computation) []moment {
+	slices.SortFunc(instant, func(a, b computation) int { return a.place - b.place })
+	at := func(c computation) float64 {
+		o := &v.plan.Ops[c.op]
+		return v.wrap((o.Start + o.End) / 2)
+	}
+	together := func(a, b computation) bool {
+		gap := v.wrap(at(b) - at(a))
+		return (a.place+1)%(2*len(v.layers)) == b.place && (gap <= v.eps || gap >= v.period-v.eps)
+	}
+	var m []moment
+	for k, c := range instant {
+		if k == 0 || !together(instant[k-1], c) {
+			m = append(m, moment{time: at(c)})
+		}
+		last := &m[len(m)-1]
+		last.computations = append(last.computations, c)
+	}
+	// F_L and B_L are neighbours, too.
+	if k := len(m) - 1; k > 0 && together(instant[len(instant)-1], instant[0]) {
+		m[k].computations = append(m[k].computations, m[0].computations...)
+		m = m[1:]
+	}
+	return m
 }
 
 // apart returns the time from the start of F_k to the start of B_{k-1}. Where
@@ -99,13 +134,6 @@ func (v *weightCycle) apart(f, b arc, between float64) float64 {
 		return v.period
 	}
 	return 0
-}
-
-// addMoment notes a computation of layer+1 if it takes no time.
-func (h *held) addMoment(v *weightCycle, a arc, layer int, own float64) {
-	if a.length() <= v.eps {
-		h.moments = append(h.moments, moment{time: v.wrap((a.start + a.end) / 2), op: a.op, layer: layer, own: own})
-	}
 }
 
 // A memoryEvent is a step of the memory curve.
@@ -194,14 +222,20 @@ func (s *memorySweep) total() float64 {
 	return s.now[heldWeight] + s.now[heldGradient] + s.now[heldActivation]
 }
 
-// during returns what is held during a computation that takes no time: what
-// it needs itself, and the weights that are there.
-func (s *memorySweep) during(v *weightCycle, m *moment) float64 {
-	t := s.now[heldWeight] + m.own
-	if !v.layers[m.layer].permanent && s.weight[m.layer] == 0 {
-		t += v.size(m.layer)
+// during calls visit with what is held during each computation of m, the last
+// one first: what it needs itself, the weights that are there, and those that
+// go at this instant but not before it, or one that follows it, has run.
+func (s *memorySweep) during(v *weightCycle, m *moment, visit func(c *computation, bytes float64)) {
+	going := 0.0
+	seen := make(map[int]bool)
+	for k := len(m.computations) - 1; k >= 0; k-- {
+		c := &m.computations[k]
+		if !v.layers[c.layer].permanent && s.weight[c.layer] == 0 && !seen[c.layer] {
+			seen[c.layer] = true
+			going += v.size(c.layer)
+		}
+		visit(c, s.now[heldWeight]+c.own+going)
 	}
-	return t
 }
 
 // An excess is a time during which memory exceeds the limit.
@@ -236,16 +270,24 @@ func (v *weightCycle) checkMemory() {
 		first = &excess{op: -1, bytes: r.PeakMemory}
 		going = first
 	}
+	reaches := func(op int, time, bytes float64) {
+		if bytes > r.PeakMemory {
+			r.PeakMemory, r.PeakTime, r.PeakOp = bytes, time, op
+		}
+		if going != nil {
+			going.bytes = max(going.bytes, bytes)
+		}
+	}
 	for _, e := range s.events {
 		s.step(e)
-		now, op := s.total(), -1
-		switch e.order {
+		switch now := s.total(); e.order {
 		case atMoment:
-			m := &h.moments[e.index]
-			now, op = s.during(v, m), m.op
-			if going == nil && over(now) {
-				blame(excess{op: op, time: e.time, bytes: now})
-			}
+			s.during(v, &h.moments[e.index], func(c *computation, bytes float64) {
+				if going == nil && over(bytes) {
+					blame(excess{op: c.op, time: e.time, bytes: bytes})
+				}
+				reaches(c.op, e.time, bytes)
+			})
 		case release:
 			if going != nil && !over(now) {
 				if going != first {
@@ -254,16 +296,11 @@ func (v *weightCycle) checkMemory() {
 				going = nil
 			}
 		default:
-			op = h.holdings[e.index].op
+			op := h.holdings[e.index].op
 			if going == nil && over(now) {
 				going = &excess{op: op, time: e.time}
 			}
-		}
-		if going != nil {
-			going.bytes = max(going.bytes, now)
-		}
-		if now > r.PeakMemory {
-			r.PeakMemory, r.PeakTime, r.PeakOp = now, e.time, op
+			reaches(op, e.time, now)
 		}
 	}
 	switch {

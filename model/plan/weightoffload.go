@@ -361,9 +361,8 @@ func (v *weightCycle) findStays(i int) {
 	slices.SortFunc(events, func(a, b event) int {
 		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.op, b.op))
 	})
-	from := slices.IndexFunc(events, func(x event) bool { return !x.fetch }) // a discard
 	switch {
-	case from < 0:
+	case len(e.discard) == 0:
 		e.permanent = true
 		for _, a := range e.prefetch {
 			v.broken(RulePrefetch, a.op, a.start, v.size(i), "%s fetches a weight that is never discarded", v.name(a))
@@ -375,7 +374,11 @@ func (v *weightCycle) findStays(i int) {
 		}
 		return
 	}
-	// Once around from after this discard, in its turn of the circle.
+	from := 0 // the discard of a weight that is there
+	for before := len(events) - 1; events[from].fetch || !events[before].fetch; from++ {
+		before = from
+	}
+	// Once around from after it.
 	gone, since := true, events[from].key
 	var fetched arc
 	for k := range events {
@@ -479,7 +482,3 @@ func (o *Op) String() string {
 }
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
-
-func byStart(a, b arc) int {
-	return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end), cmp.Compare(a.op, b.op))
-}

@@ -59,7 +59,10 @@ func twoLayers() (*chain.Chain, *plan.Plan) {
 			op("F", 1, 8, 10), op("D", 1, 10, 10), op("F", 2, 10, 12))
 }
 
-func mustVerify(t testing.TB, c *chain.Chain, p *plan.Plan) *plan.Report {
+func mustVerify(t interface {
+	Helper()
+	Fatal(...any)
+}, c *chain.Chain, p *plan.Plan) *plan.Report {
 	t.Helper()
 	r, err := plan.Verify(c, p)
 	if err != nil {
