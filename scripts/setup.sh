@@ -163,28 +163,31 @@ highs_path() {
   return 1
 }
 
+# repair_highs_pc: the highs.pc of Debian 13 names directories that existed only
+# where the package was built. The files themselves are in the usual places.
+repair_highs_pc() {
+  local version
+  version=$(PKG_CONFIG_PATH=$(user_path) pkg_config --modversion highs 2>/dev/null) || return 1
+  [ -f /usr/include/highs/interfaces/highs_c_api.h ] || return 1
+  mkdir -p "$repaired_dir"
+  printf '%s\n' 'Name: HiGHS' 'Description: the HiGHS of the system' "Version: $version" \
+    'Cflags: -I/usr/include/highs' 'Libs: -lhighs' >"$repaired_dir/highs.pc"
+}
+
+have_highs() {
+  highs_path >/dev/null || { repair_highs_pc && highs_path >/dev/null; }
+}
+
 setup_highs() {
-  ! highs_path >/dev/null || return 0
+  ! have_highs || return 0
   if can_install && apt_offers libhighs-dev $HIGHS_MIN; then
     apt_install libhighs-dev || true
   elif [ -z "${WORKBENCH_NO_INSTALL:-}" ] && have brew; then
     brew install highs >&2 || true
   fi
-  repair_highs_pc
-  ! highs_path >/dev/null || return 0
+  ! have_highs || return 0
   new_work
-  highs_path >/dev/null || build_highs # another run may have built it while we waited
-}
-
-# repair_highs_pc: the highs.pc of Debian 13 names directories that existed only
-# where the package was built. The files themselves are in the usual places.
-repair_highs_pc() {
-  local version
-  version=$(PKG_CONFIG_PATH=$(user_path) pkg_config --modversion highs 2>/dev/null) || return 0
-  [ -f /usr/include/highs/interfaces/highs_c_api.h ] || return 0
-  mkdir -p "$repaired_dir"
-  printf '%s\n' 'Name: HiGHS' 'Description: the HiGHS of the system' "Version: $version" \
-    'Cflags: -I/usr/include/highs' 'Libs: -lhighs' >"$repaired_dir/highs.pc"
+  have_highs || build_highs # another run may have built it while we waited
 }
 
 # mirrors prints the base of every archive that this machine's apt uses.
