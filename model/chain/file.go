@@ -1,0 +1,197 @@
+package chain
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"workbench/model/strictjson"
+)
+
+// Limits on what is read, so that a wrong file is refused before it fills the
+// memory: no network has ten million layers.
+const (
+	maxBytes  = 1 << 30
+	maxLayers = 10_000_000
+)
+
+// file and fileLayer mirror the format; nil fields take their defaults.
+type file struct {
+	Format  string         `json:"format"`
+	Name    string         `json:"name"`
+	Samples int            `json:"samples,omitempty"`
+	Input   *fileInput     `json:"input,omitempty"`
+	Layers  []fileLayer    `json:"layers"`
+	Source  map[string]any `json:"source,omitempty"`
+}
+
+type fileInput struct {
+	Activation float64  `json:"activation"`
+	Gradient   *float64 `json:"gradient,omitempty"`
+}
+
+type fileLayer struct {
+	Name             string   `json:"name"`
+	ForwardTime      *float64 `json:"forward_time"`
+	BackwardTime     *float64 `json:"backward_time"`
+	Activation       *float64 `json:"activation"`
+	Saved            *float64 `json:"saved,omitempty"`
+	Gradient         *float64 `json:"gradient,omitempty"`
+	ForwardOverhead  float64  `json:"forward_overhead"`
+	BackwardOverhead float64  `json:"backward_overhead"`
+	Weight           float64  `json:"weight"`
+}
+
+// Read reads a chain/v1 document. Name is for errors, which say the file, the
+// line, the field and what would be right. O(size of the file).
+func Read(r io.Reader, name string) (*Chain, error) {
+	data, err := strictjson.Read(r, name, maxBytes)
+	if err != nil {
+		return nil, err
+	}
+	if err := strictjson.CheckFormat(data, name, Format); err != nil {
+		return nil, err
+	}
+	var f file
+	if err := strictjson.Decode(data, name, &f); err != nil {
+		return nil, err
+	}
+	c, err := f.chain()
+	if err == nil {
+		err = c.Validate()
+	}
+	var field *FieldError
+	if errors.As(err, &field) {
+		return nil, &strictjson.Error{Name: name, Line: strictjson.Line(data, field.Path), Path: field.Path, Msg: field.Msg}
+	}
+	return c, err
+}
+
+// chain fills in the defaults.
+func (f *file) chain() (*Chain, error) {
+	c := &Chain{Name: f.Name, Samples: f.Samples, Source: f.Source, Layers: make([]Layer, len(f.Layers))}
+	if f.Input != nil {
+		c.Input = Input{f.Input.Activation, or(f.Input.Gradient, f.Input.Activation)}
+	}
+	for i := range f.Layers {
+		l := &f.Layers[i]
+		for _, required := range []struct {
+			name  string
+			value *float64
+		}{{"forward_time", l.ForwardTime}, {"backward_time", l.BackwardTime}, {"activation", l.Activation}} {
+			if required.value == nil {
+				return nil, &FieldError{fmt.Sprintf("layers[%d]", i), required.name + " is missing"}
+			}
+		}
+		c.Layers[i] = Layer{
+			Name: l.Name, ForwardTime: *l.ForwardTime, BackwardTime: *l.BackwardTime,
+			Activation: *l.Activation, Saved: or(l.Saved, *l.Activation), Gradient: or(l.Gradient, *l.Activation),
+			ForwardOverhead: l.ForwardOverhead, BackwardOverhead: l.BackwardOverhead, Weight: l.Weight,
+		}
+	}
+	return c, nil
+}
+
+func or(p *float64, otherwise float64) float64 {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}
+
+// FieldError is a value that a chain may not have.
+type FieldError struct {
+	Path string // "layers[3].saved"
+	Msg  string
+}
+
+func (e *FieldError) Error() string { return e.Path + ": " + e.Msg }
+
+// Validate checks that every number is finite and not negative, that saved
+// includes the activation, and that there is a layer. The error is a
+// *FieldError. O(N).
+func (c *Chain) Validate() error {
+	switch {
+	case len(c.Layers) == 0:
+		return &FieldError{"layers", "a chain needs at least one layer, the last one being the loss"}
+	case len(c.Layers) > maxLayers:
+		return &FieldError{"layers", fmt.Sprintf("%d layers; at most %d are read", len(c.Layers), maxLayers)}
+	case c.Samples < 0:
+		return &FieldError{"samples", fmt.Sprintf("%d is negative; leave it out if it is unknown", c.Samples)}
+	}
+	if err := check("input.activation", c.Input.Activation); err != nil {
+		return err
+	}
+	if err := check("input.gradient", c.Input.Gradient); err != nil {
+		return err
+	}
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		for k, x := range [...]float64{l.ForwardTime, l.BackwardTime, l.Activation, l.Saved, l.Gradient, l.ForwardOverhead, l.BackwardOverhead, l.Weight} {
+			if !(x >= 0) || math.IsInf(x, 1) {
+				return check(fmt.Sprintf("layers[%d].%s", i, layerFields[k]), x)
+			}
+		}
+		if l.Saved < l.Activation {
+			return &FieldError{fmt.Sprintf("layers[%d].saved", i), fmt.Sprintf("%v is below activation %v: saved includes the activation", l.Saved, l.Activation)}
+		}
+	}
+	return nil
+}
+
+// layerFields names the numbers of a layer in the order of Validate.
+var layerFields = [...]string{"forward_time", "backward_time", "activation", "saved", "gradient", "forward_overhead", "backward_overhead", "weight"}
+
+func check(path string, x float64) error {
+	switch {
+	case math.IsNaN(x) || math.IsInf(x, 0):
+		return &FieldError{path, fmt.Sprintf("%v is not finite", x)}
+	case x < 0:
+		return &FieldError{path, fmt.Sprintf("%v is negative", x)}
+	}
+	return nil
+}
+
+// canonical returns the document that Write writes.
+func (c *Chain) canonical() *file {
+	f := &file{
+		Format: Format, Name: c.Name, Samples: c.Samples, Source: c.Source,
+		Input:  &fileInput{c.Input.Activation, &c.Input.Gradient},
+		Layers: make([]fileLayer, len(c.Layers)),
+	}
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		f.Layers[i] = fileLayer{
+			Name: l.Name, ForwardTime: &l.ForwardTime, BackwardTime: &l.BackwardTime,
+			Activation: &l.Activation, Saved: &l.Saved, Gradient: &l.Gradient,
+			ForwardOverhead: l.ForwardOverhead, BackwardOverhead: l.BackwardOverhead, Weight: l.Weight,
+		}
+	}
+	return f
+}
+
+// Write writes c as an indented chain/v1 document with every default spelt
+// out.
+func (c *Chain) Write(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", " ")
+	return enc.Encode(c.canonical())
+}
+
+// Digest returns the SHA-256, in hexadecimal, of the canonical JSON: compact,
+// every default spelt out, fields in the order of the format, and without
+// "source", which says where the numbers come from and not what they are.
+func (c *Chain) Digest() (string, error) {
+	f := c.canonical()
+	f.Source = nil
+	data, err := json.Marshal(f)
+	if err != nil {
+		return "", fmt.Errorf("chain %s: %w", c.Name, err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}

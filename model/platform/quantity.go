@@ -1,0 +1,158 @@
+package platform
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ErrQuantity is wrapped by every parser of this file.
+var ErrQuantity = errors.New("not a quantity")
+
+// unit is a suffix and what it multiplies by.
+type unit struct {
+	suffix string
+	factor float64
+}
+
+// Units, longest suffix first where one ends in another.
+var (
+	byteUnits = []unit{
+		{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+		{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1},
+	}
+	secondUnits = []unit{{"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6}, {"ms", 1e-3}, {"min", 60}, {"s", 1}, {"m", 60}, {"h", 3600}}
+)
+
+// ParseBytes reads a size: a plain number of bytes ("1.5e9", "6") or one with
+// a unit ("16GiB", "350MB").
+func ParseBytes(s string) (float64, error) {
+	return parse(s, byteUnits, "a size as 16GiB, 350MB or 1.5e9 (units B, kB, MB, GB, TB, KiB, MiB, GiB, TiB)")
+}
+
+// ParseRate reads a bandwidth in bytes per second: a plain number or a size
+// with /s ("12GB/s").
+func ParseRate(s string) (float64, error) {
+	const right = "a bandwidth as 12GB/s, 500MiB/s or 1.2e10"
+	t := strings.TrimSpace(s)
+	size, perSecond := strings.CutSuffix(t, "/s")
+	if !perSecond && strings.TrimRight(t, "B") != t {
+		return 0, wrong(s, right)
+	}
+	return parse(size, byteUnits, right)
+}
+
+// ParseSeconds reads a duration in seconds: a plain number of seconds or one
+// with a unit ("350ms", "2min").
+func ParseSeconds(s string) (float64, error) {
+	return parse(s, secondUnits, "a duration as 350ms, 90s or 10m (units ns, us, ms, s, m, min, h)")
+}
+
+// ParseTimeLimit reads a duration as ParseSeconds does; "0" and "none" are no
+// limit, which is 0.
+func ParseTimeLimit(s string) (time.Duration, error) {
+	if strings.TrimSpace(s) == "none" {
+		return 0, nil
+	}
+	x, err := ParseSeconds(s)
+	if err != nil {
+		return 0, err
+	}
+	if x > float64(math.MaxInt64)/1e9 {
+		return 0, fmt.Errorf("%q: %w: longer than 292 years; write 0 for no limit", s, ErrQuantity)
+	}
+	return time.Duration(x * 1e9), nil
+}
+
+// MemorySpec is a memory limit as people give it: bytes, or a percentage of an
+// instance's own range.
+type MemorySpec struct {
+	Percent bool
+	Value   float64 // percent or bytes
+}
+
+// ParseMemory reads a size or a percentage ("40%").
+func ParseMemory(s string) (MemorySpec, error) {
+	if number, ok := strings.CutSuffix(strings.TrimSpace(s), "%"); ok {
+		x, err := parse(number, nil, "a percentage as 40%")
+		return MemorySpec{true, x}, err
+	}
+	x, err := parse(s, byteUnits, "a size as 16GiB or 1.5e9, or a percentage of the instance's range as 40%")
+	return MemorySpec{false, x}, err
+}
+
+// Resolve returns the limit in bytes for an instance whose least useful memory
+// is low and whose largest useful memory is high.
+func (m MemorySpec) Resolve(low, high float64) float64 {
+	if m.Percent {
+		return low + m.Value/100*(high-low)
+	}
+	return m.Value
+}
+
+func wrong(s, right string) error { return fmt.Errorf("%q: %w: write %s", s, ErrQuantity, right) }
+
+// parse reads a non-negative finite number with an optional unit.
+func parse(s string, units []unit, right string) (float64, error) {
+	t, factor := strings.TrimSpace(s), 1.0
+	for _, u := range units {
+		if number, ok := strings.CutSuffix(t, u.suffix); ok {
+			t, factor = strings.TrimSpace(number), u.factor
+			break
+		}
+	}
+	// ParseFloat also reads "inf", "nan", hexadecimal and digits with "_".
+	if t == "" || strings.Trim(t, "0123456789.eE+-") != "" {
+		return 0, wrong(s, right)
+	}
+	x, err := strconv.ParseFloat(t, 64)
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange):
+		return 0, wrong(s, right)
+	case x < 0 || math.Signbit(x):
+		return 0, fmt.Errorf("%q: %w: it may not be negative; write %s", s, ErrQuantity, right)
+	case math.IsInf(x*factor, 0):
+		return 0, fmt.Errorf("%q: %w: too large; write %s", s, ErrQuantity, right)
+	}
+	return x * factor, nil
+}
+
+// FormatBytes writes a size with four significant digits, in binary units from
+// 1 KiB on and as a plain number of bytes below.
+func FormatBytes(x float64) string {
+	for _, u := range []unit{byteUnits[3], byteUnits[2], byteUnits[1], byteUnits[0]} {
+		if math.Abs(x) >= u.factor {
+			return significant(x/u.factor) + " " + u.suffix
+		}
+	}
+	return significant(x) + " B"
+}
+
+// FormatRate writes a bandwidth with four significant digits in decimal units,
+// as link speeds are given.
+func FormatRate(x float64) string {
+	for _, u := range []unit{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}} {
+		if x >= u.factor {
+			return significant(x/u.factor) + " " + u.suffix + "/s"
+		}
+	}
+	return significant(x) + " B/s"
+}
+
+// FormatSeconds writes a duration with five significant digits.
+func FormatSeconds(x float64) string {
+	switch a := math.Abs(x); {
+	case a == 0:
+		return "0 s"
+	case a < 1e-3:
+		return strconv.FormatFloat(x*1e6, 'g', 5, 64) + " µs"
+	case a < 1:
+		return strconv.FormatFloat(x*1e3, 'g', 5, 64) + " ms"
+	}
+	return strconv.FormatFloat(x, 'g', 5, 64) + " s"
+}
+
+func significant(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
