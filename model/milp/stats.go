@@ -1,0 +1,158 @@
+package milp
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"text/tabwriter"
+)
+
+// Kinds counts columns by what they may be. An integer column with bounds
+// within [0, 1] counts as binary, however it was declared.
+type Kinds struct{ Continuous, Integer, Binary int }
+
+// Cols returns the number of columns.
+func (k Kinds) Cols() int { return k.Continuous + k.Integer + k.Binary }
+
+func (k *Kinds) add(kind Kind, lo, up float64) {
+	switch {
+	case kind == Continuous:
+		k.Continuous++
+	case lo >= 0 && up <= 1:
+		k.Binary++
+	default:
+		k.Integer++
+	}
+}
+
+// Range is the smallest and largest magnitude among finite nonzero numbers;
+// {0, 0} if there are none.
+type Range struct{ Min, Max float64 }
+
+func (r *Range) add(x float64) {
+	x = math.Abs(x)
+	if x == 0 || isInf(x) {
+		return
+	}
+	if r.Max == 0 || x < r.Min {
+		r.Min = x
+	}
+	r.Max = math.Max(r.Max, x)
+}
+
+// String returns "2", "0.5 … 1e+06" or "-".
+func (r Range) String() string {
+	switch {
+	case r.Max == 0:
+		return "-"
+	case r.Min == r.Max:
+		return fmt.Sprintf("%.4g", r.Min)
+	}
+	return fmt.Sprintf("%.4g … %.4g", r.Min, r.Max)
+}
+
+// GroupStats are the statistics of one constraint group.
+type GroupStats struct {
+	GroupInfo
+	Nonzeros int
+	Columns  Kinds // the columns that occur in the group
+	Coef     Range
+	Side     Range
+}
+
+// FamilyStats are the statistics of one family of columns.
+type FamilyStats struct {
+	Name     string
+	Columns  Kinds
+	Nonzeros int
+	Cost     Range
+	Bound    Range
+}
+
+// Stats are the sizes and magnitudes of a model, by constraint group and by
+// family of columns. Magnitudes that differ by more than about 10⁶ within a
+// range are where solvers lose digits.
+type Stats struct {
+	Name     string
+	Rows     int
+	Nonzeros int
+	Columns  Kinds
+	Groups   []GroupStats
+	Families []FamilyStats
+}
+
+// Stats returns the statistics of m. O(columns + rows + nonzeros).
+func (m *Model) Stats() *Stats {
+	s := &Stats{Name: m.name, Rows: len(m.rowLower), Nonzeros: len(m.col), Columns: m.kinds()}
+	entries := make([]int, len(m.lower)) // by column
+	for _, info := range m.Groups() {
+		s.Groups = append(s.Groups, GroupStats{GroupInfo: info})
+	}
+	byGroup := make([][]int32, len(m.groups))
+	for i, g := range m.rowGroup {
+		byGroup[g] = append(byGroup[g], int32(i))
+	}
+	seen := make([]int32, len(m.lower)) // 1 + the last group a column was seen in
+	for g, rows := range byGroup {
+		gs := &s.Groups[g]
+		for _, i := range rows {
+			r := m.Row(int(i))
+			gs.Nonzeros += len(r.Col)
+			gs.Side.add(r.Lower)
+			gs.Side.add(r.Upper)
+			for k, j := range r.Col {
+				gs.Coef.add(r.Val[k])
+				entries[j]++
+				if seen[j] != int32(g+1) {
+					seen[j] = int32(g + 1)
+					gs.Columns.add(m.kind[j], m.lower[j], m.upper[j])
+				}
+			}
+		}
+	}
+	for i := range m.families {
+		f := &m.families[i]
+		fs := FamilyStats{Name: f.name}
+		for j := f.first; j < f.first+f.n; j++ {
+			fs.Columns.add(m.kind[j], m.lower[j], m.upper[j])
+			fs.Nonzeros += entries[j]
+			fs.Cost.add(m.cost[j])
+			fs.Bound.add(m.lower[j])
+			fs.Bound.add(m.upper[j])
+		}
+		s.Families = append(s.Families, fs)
+	}
+	return s
+}
+
+func (m *Model) kinds() Kinds {
+	var n Kinds
+	for j, k := range m.kind {
+		n.add(k, m.lower[j], m.upper[j])
+	}
+	return n
+}
+
+// String returns s as two tables.
+func (s *Stats) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "model %s: %d rows, %d columns (%d continuous, %d integer, %d binary), %d nonzeros\n",
+		s.Name, s.Rows, s.Columns.Cols(), s.Columns.Continuous, s.Columns.Integer, s.Columns.Binary, s.Nonzeros)
+	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(w, "\ngroup\tsource\trows\tnonzeros\tcontinuous\tinteger\tbinary\tcoefficients\tsides\n")
+	for _, g := range s.Groups {
+		source := g.Source
+		if source == "" {
+			source = "-"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%v\t%v\n", g.Name, source, g.Rows, g.Nonzeros,
+			g.Columns.Continuous, g.Columns.Integer, g.Columns.Binary, g.Coef, g.Side)
+	}
+	fmt.Fprintf(w, "\nvariables\t\tcolumns\tnonzeros\tcontinuous\tinteger\tbinary\tcosts\tbounds\n")
+	for _, f := range s.Families {
+		fmt.Fprintf(w, "%s\t\t%d\t%d\t%d\t%d\t%d\t%v\t%v\n", f.Name, f.Columns.Cols(), f.Nonzeros,
+			f.Columns.Continuous, f.Columns.Integer, f.Columns.Binary, f.Cost, f.Bound)
+	}
+	w.Flush()
+	return b.String()
+}
