@@ -49,6 +49,7 @@ const (
 	CanRaw                           // Options.Raw
 	CanMemory                        // Options.Memory
 	CanRetry                         // Problem.Attempt; for New only
+	CanLarge                         // models that cannot be enumerated: integers without bounds, or many
 )
 
 // Sentinel errors.

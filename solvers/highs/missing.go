@@ -1,0 +1,30 @@
+//go:build !cgo || nohighs
+
+package highs
+
+import (
+	"context"
+	"fmt"
+
+	"workbench/model/milp"
+	"workbench/solvers"
+)
+
+// Available returns nil if HiGHS can be used, else why not.
+func Available() error {
+	return fmt.Errorf("%w: HiGHS is not built in; build with CGO_ENABLED=1, a C++ compiler, HiGHS and without the tag nohighs", solvers.ErrMissing)
+}
+
+// Version returns "": there is no library.
+func Version() string { return "" }
+
+// Read returns [solvers.ErrMissing].
+func Read(string) (milp.Data, error) { return milp.Data{}, Available() }
+
+// Name implements [solvers.Engine].
+func (Engine) Name() string { return "highs" }
+
+// Run implements [solvers.Engine]: it returns [solvers.ErrMissing].
+func (Engine) Run(context.Context, *solvers.Problem) (*solvers.Answer, error) {
+	return nil, Available()
+}

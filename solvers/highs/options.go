@@ -1,0 +1,148 @@
+//go:build cgo && !nohighs
+
+package highs
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"workbench/solvers"
+)
+
+// taken are the options of HiGHS that fields of [solvers.Options] stand for.
+var taken = map[string]string{
+	"time_limit": "Time", "mip_rel_gap": "RelGap", "mip_abs_gap": "AbsGap", "threads": "Threads",
+	"random_seed": "Seed", "mip_max_nodes": "Nodes", "solve_relaxation": "Relax",
+	"output_flag": "Log", "log_to_console": "Log",
+}
+
+// configure sets all options but the time limit.
+func (h instance) configure(p *solvers.Problem) error {
+	have, _ := libraryVersion()
+	presolve := "choose"
+	if p.Attempt > 0 {
+		presolve = "off"
+	}
+	nodes := int64(math.MaxInt32)
+	if p.Nodes >= 0 {
+		nodes = min(p.Nodes, nodes)
+	}
+	for _, o := range []struct {
+		name  string
+		value any
+	}{
+		{"output_flag", p.Log != nil},
+		// Up to 1.13.0 a log callback replaces the console, but is called only
+		// if the console would be written to; later the two are independent.
+		{"log_to_console", p.Log != nil && have.less(version{1, 13, 1})},
+		{"threads", p.Threads},
+		{"random_seed", (p.Seed + p.Attempt) & math.MaxInt32},
+		{"presolve", presolve},
+		{"mip_rel_gap", p.RelGap},
+		{"mip_abs_gap", p.AbsGap},
+		{"mip_max_nodes", int(nodes)},
+		// HiGHS drops entries up to 1e-9 and refuses those from 1e15 on, both
+		// included. Problems may have these two.
+		{"small_matrix_value", 1e-12},
+		{"large_matrix_value", 1e16},
+	} {
+		if !h.set(o.name, o.value) {
+			return fmt.Errorf("%w: HiGHS refuses %s = %v", solvers.ErrOption, o.name, o.value)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Raw)) {
+		if err := h.setRaw(p, name, p.Raw[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setRaw sets one option of Problem.Raw.
+func (h instance) setRaw(p *solvers.Problem, name, value string) error {
+	kind, ok := h.optionType(name)
+	if !ok {
+		return fmt.Errorf("%w: HiGHS has no option %q, but %s", solvers.ErrOption, name, strings.Join(nearest(name, h.options()), ", "))
+	}
+	if field, ok := taken[name]; ok {
+		return fmt.Errorf("%w: raw option %s: use %s instead", solvers.ErrOption, name, field)
+	}
+	if have, _ := libraryVersion(); name == "solver" && have.less(version{1, 12, 0}) && integrality(p.Model.Integer) != nil {
+		return fmt.Errorf("%w: raw option solver: this version of HiGHS would ignore which columns are integer", solvers.ErrOption)
+	}
+	parsed, err := parseOption(kind, value)
+	if err != nil {
+		return fmt.Errorf("%w: raw option %s: %w", solvers.ErrOption, name, err)
+	}
+	if name == "presolve" && p.Attempt > 0 && value == "off" {
+		parsed = "on"
+	}
+	if !h.set(name, parsed) {
+		return fmt.Errorf("%w: HiGHS refuses %s = %s", solvers.ErrOption, name, value)
+	}
+	return nil
+}
+
+// parseOption returns value as the type of option that kind is.
+func parseOption(kind int, value string) (any, error) {
+	switch kind {
+	case boolOption:
+		switch value {
+		case "true", "on":
+			return true, nil
+		case "false", "off":
+			return false, nil
+		}
+		return nil, fmt.Errorf("%q is not true or false", value)
+	case intOption:
+		v, err := strconv.ParseInt(value, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not an integer of 32 bits", value)
+		}
+		return int(v), nil
+	case doubleOption:
+		v, err := strconv.ParseFloat(value, 64)
+		if err != nil || math.IsNaN(v) {
+			return nil, fmt.Errorf("%q is not a number", value)
+		}
+		return v, nil
+	case stringOption:
+		return value, nil
+	}
+	return nil, fmt.Errorf("unknown type of option %d", kind)
+}
+
+// nearest returns the three candidates that name is most likely a misspelling
+// of.
+func nearest(name string, candidates []string) []string {
+	sorted := slices.Clone(candidates)
+	slices.SortStableFunc(sorted, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
+	return sorted[:min(3, len(sorted))]
+}
+
+// distance returns how many letters must be inserted, deleted or replaced to
+// make b of a (Levenshtein). O(len(a)·len(b)).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,268 @@
+//go:build cgo && !nohighs
+
+// C++, so that the constants of the header have internal linkage, that the Go
+// tool links with the C++ compiler, which puts its library behind HiGHS, and
+// that exceptions can be caught.
+#include "shim.h"
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "Highs.h"
+#include "interfaces/highs_c_api.h"
+
+#define HIGHS_SINCE(minor) (HIGHS_VERSION_MAJOR > 1 || HIGHS_VERSION_MINOR >= (minor))
+
+static_assert(sizeof(HighsInt) == sizeof(int32_t), "a HiGHS with 64-bit indices (HIGHSINT64) is not supported");
+static_assert(SHIM_BOOL == kHighsOptionTypeBool && SHIM_INT == kHighsOptionTypeInt &&
+	SHIM_DOUBLE == kHighsOptionTypeDouble && SHIM_STRING == kHighsOptionTypeString, "types of options");
+
+// Implemented in Go. Returns whether to stop.
+extern "C" int workbenchHighsEvent(uintptr_t sink, shim_event *event);
+
+using Clock = std::chrono::steady_clock;
+
+struct shim {
+	void *highs = nullptr;
+	uintptr_t sink = 0;
+	int32_t columns = 0;
+	std::atomic<bool> stop{false};
+	Clock::time_point report; // when the next one may be sent
+};
+
+// guarded calls f and turns its exceptions into return codes.
+template <typename F>
+static int guarded(F f) {
+	try {
+		return f();
+	} catch (const std::bad_alloc &) {
+		return SHIM_NO_MEMORY;
+	} catch (...) {
+		return SHIM_EXCEPTION;
+	}
+}
+
+static void send(shim *s, shim_event *e) {
+	if (workbenchHighsEvent(s->sink, e)) s->stop = true;
+}
+
+// due says whether it is time for a report. The interrupt callbacks come up to
+// once a simplex iteration: no crossing to Go for each.
+static bool due(shim *s) {
+	Clock::time_point now = Clock::now();
+	if (now < s->report) return false;
+	s->report = now + std::chrono::milliseconds(100);
+	return true;
+}
+
+static void mip_fields(shim_event *e, const HighsCallbackDataOut *out) {
+	e->objective = out->mip_primal_bound;
+	e->bound = out->mip_dual_bound;
+	e->nodes = out->mip_node_count;
+#if HIGHS_SINCE(8)
+	e->iterations = out->mip_total_lp_iterations;
+#endif
+}
+
+// callback reads only the fields that HiGHS fills for the type at hand: the
+// others are garbage, and `in` may be NULL.
+static void callback(int type, const char *message, const HighsCallbackDataOut *out, HighsCallbackDataIn *in, void *data) {
+	shim *s = static_cast<shim *>(data);
+	shim_event e = {};
+	e.columns = s->columns;
+	e.objective = e.bound = NAN;
+	switch (type) {
+	case kHighsCallbackLogging:
+		e.kind = SHIM_LOG;
+		e.text = message;
+		send(s, &e);
+		return;
+	case kHighsCallbackMipImprovingSolution:
+		e.kind = SHIM_INCUMBENT;
+		mip_fields(&e, out);
+		e.objective = out->objective_function_value;
+		e.x = out->mip_solution;
+		send(s, &e);
+		return;
+	case kHighsCallbackSimplexInterrupt:
+	case kHighsCallbackIpmInterrupt:
+	case kHighsCallbackMipInterrupt:
+		if (due(s)) {
+			e.kind = SHIM_REPORT;
+			if (type == kHighsCallbackMipInterrupt) {
+				mip_fields(&e, out);
+			} else if (type == kHighsCallbackSimplexInterrupt) {
+				e.iterations = out->simplex_iteration_count;
+			} else {
+				e.iterations = out->ipm_iteration_count;
+			}
+			send(s, &e);
+		}
+		if (in) in->user_interrupt = s->stop; // sticky: to be written every time
+	}
+}
+
+shim *shim_new(uintptr_t sink) {
+	shim *s = new (std::nothrow) shim;
+	if (!s) return nullptr;
+	s->sink = sink;
+	if (guarded([&] { s->highs = Highs_create(); return 0; }) != 0 || !s->highs) {
+		delete s;
+		return nullptr;
+	}
+	return s;
+}
+
+void shim_free(shim *s) {
+	guarded([&] { Highs_destroy(s->highs); return 0; });
+	delete s;
+}
+
+void shim_stop(shim *s) { s->stop = true; }
+
+const char *shim_version(int *major, int *minor, int *patch) {
+	*major = Highs_versionMajor();
+	*minor = Highs_versionMinor();
+	*patch = Highs_versionPatch();
+	return Highs_version();
+}
+
+void shim_header(int *major, int *minor) {
+	*major = HIGHS_VERSION_MAJOR;
+	*minor = HIGHS_VERSION_MINOR;
+}
+
+int shim_num_options(shim *s) {
+	return guarded([&] { return Highs_getNumOptions(s->highs); });
+}
+
+char *shim_option_name(shim *s, int index) {
+	char *name = nullptr;
+	if (guarded([&] { return Highs_getOptionName(s->highs, index, &name); }) != 0) return nullptr;
+	return name;
+}
+
+int shim_option_type(shim *s, const char *name, int *type) {
+	return guarded([&] { return Highs_getOptionType(s->highs, name, type); });
+}
+
+int shim_set_bool(shim *s, const char *name, int value) {
+	return guarded([&] { return Highs_setBoolOptionValue(s->highs, name, value); });
+}
+
+int shim_set_int(shim *s, const char *name, int value) {
+	return guarded([&] { return Highs_setIntOptionValue(s->highs, name, value); });
+}
+
+int shim_set_double(shim *s, const char *name, double value) {
+	return guarded([&] { return Highs_setDoubleOptionValue(s->highs, name, value); });
+}
+
+int shim_set_string(shim *s, const char *name, const char *value) {
+	return guarded([&] { return Highs_setStringOptionValue(s->highs, name, value); });
+}
+
+int shim_pass(shim *s, int cols, int rows, int nonzeros, int sense, double offset,
+	const double *cost, const double *lower, const double *upper,
+	const double *row_lower, const double *row_upper,
+	const int32_t *start, const int32_t *index, const double *value, const int32_t *integer) {
+	s->columns = cols;
+	return guarded([&] {
+		return Highs_passMip(s->highs, cols, rows, nonzeros, kHighsMatrixFormatRowwise, sense, offset,
+			cost, lower, upper, row_lower, row_upper, start, index, value, integer);
+	});
+}
+
+int shim_start(shim *s, int count, const int32_t *index, const double *value) {
+	return guarded([&] {
+#if HIGHS_SINCE(8)
+		return Highs_setSparseSolution(s->highs, count, index, value);
+#else
+		// Columns that are not given count as zero: right for continuous ones,
+		// which HiGHS solves for anyway; otherwise it ignores the start.
+		std::vector<double> x(s->columns, 0.0);
+		for (int k = 0; k < count; k++) x[index[k]] = value[k];
+		return Highs_setSolution(s->highs, x.data(), nullptr, nullptr, nullptr);
+#endif
+	});
+}
+
+int shim_run(shim *s, int log) {
+	return guarded([&] {
+		HighsInt rc = Highs_setCallback(s->highs, callback, s);
+		for (int type : {int(kHighsCallbackMipImprovingSolution), int(kHighsCallbackSimplexInterrupt),
+				int(kHighsCallbackIpmInterrupt), int(kHighsCallbackMipInterrupt)}) {
+			if (rc == kHighsStatusOk) rc = Highs_startCallback(s->highs, type);
+		}
+		if (rc == kHighsStatusOk && log) rc = Highs_startCallback(s->highs, kHighsCallbackLogging);
+		if (rc != kHighsStatusOk) return rc;
+		rc = Highs_run(s->highs);
+		Highs_setCallback(s->highs, nullptr, nullptr); // the sink ends before HiGHS does
+		return rc;
+	});
+}
+
+int shim_model_status(shim *s) { return Highs_getModelStatus(s->highs); }
+
+int shim_last_status(void) { return static_cast<int>(HighsModelStatus::kMax); }
+
+int shim_info_int(shim *s, const char *name, int *value) {
+	return guarded([&] { return Highs_getIntInfoValue(s->highs, name, value); });
+}
+
+int shim_info_int64(shim *s, const char *name, int64_t *value) {
+	return guarded([&] { return Highs_getInt64InfoValue(s->highs, name, value); });
+}
+
+int shim_info_double(shim *s, const char *name, double *value) {
+	return guarded([&] { return Highs_getDoubleInfoValue(s->highs, name, value); });
+}
+
+int shim_solution(shim *s, double *x, double *col_dual, double *row_dual) {
+	return guarded([&] { return Highs_getSolution(s->highs, x, col_dual, nullptr, row_dual); });
+}
+
+int shim_read(shim *s, const char *file) {
+	return guarded([&] { return Highs_readModel(s->highs, file); });
+}
+
+void shim_size(shim *s, int *cols, int *rows, int *nonzeros) {
+	*cols = Highs_getNumCol(s->highs);
+	*rows = Highs_getNumRow(s->highs);
+	*nonzeros = Highs_getNumNz(s->highs);
+}
+
+int shim_model(shim *s, int *sense, double *offset,
+	double *cost, double *lower, double *upper, double *row_lower, double *row_upper,
+	int32_t *start, int32_t *index, double *value, int32_t *integer) {
+	return guarded([&] {
+		HighsInt cols, rows, nonzeros;
+		return Highs_getLp(s->highs, kHighsMatrixFormatRowwise, &cols, &rows, &nonzeros, sense, offset,
+			cost, lower, upper, row_lower, row_upper, start, index, value, integer);
+	});
+}
+
+// The C interface copies names of any length into a buffer of unknown size.
+template <typename F>
+static char *copy_name(F get) {
+	char *copy = nullptr;
+	guarded([&] {
+		std::string name;
+		if (get(name) == HighsStatus::kOk) copy = strdup(name.c_str());
+		return 0;
+	});
+	return copy;
+}
+
+char *shim_col_name(shim *s, int col) {
+	return copy_name([&](std::string &name) { return static_cast<Highs *>(s->highs)->getColName(col, name); });
+}
+
+char *shim_row_name(shim *s, int row) {
+	return copy_name([&](std::string &name) { return static_cast<Highs *>(s->highs)->getRowName(row, name); });
+}

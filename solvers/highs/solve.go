@@ -1,0 +1,327 @@
+//go:build cgo && !nohighs
+
+package highs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"runtime/cgo"
+	"sync"
+	"time"
+
+	"workbench/model/milp"
+	"workbench/solvers"
+)
+
+// Available returns nil if HiGHS can be used, else why not.
+func Available() error {
+	have, text := libraryVersion()
+	built := headerVersion()
+	if have.major != built.major || have.minor != built.minor {
+		// The layout of what callbacks receive changes with minor versions.
+		return fmt.Errorf("%w: built with the headers of HiGHS %d.%d, but the library is %s: build again",
+			solvers.ErrMissing, built.major, built.minor, text)
+	}
+	return nil
+}
+
+// Version returns the version of the library: "1.10.0".
+func Version() string {
+	_, text := libraryVersion()
+	return text
+}
+
+// Name implements [solvers.Engine].
+func (Engine) Name() string { return "highs " + Version() }
+
+// Run implements [solvers.Engine]. It locks its OS thread for good.
+func (Engine) Run(ctx context.Context, p *solvers.Problem) (*solvers.Answer, error) {
+	begin := time.Now()
+	if err := Available(); err != nil {
+		return nil, err
+	}
+	// HiGHS keeps its task scheduler per OS thread and refuses another number
+	// of threads on one. Never unlocked, the OS thread ends with the goroutine
+	// and the scheduler with it.
+	runtime.LockOSThread()
+	s := &sink{p: p}
+	handle := cgo.NewHandle(s)
+	defer handle.Delete()
+	solves.begin()
+	h, err := newInstance(handle)
+	defer func() { solves.end(h) }()
+	if err == nil {
+		err = h.load(p)
+	}
+	if errors.Is(err, errMemory) {
+		return outOfMemory(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.Time > 0 {
+		h.set("time_limit", timeLimit(p.Time, time.Since(begin)))
+	}
+	rc := h.runUntil(ctx, p.Log != nil)
+	if s.panicked != nil {
+		panic(s.panicked)
+	}
+	a, err := h.answer(p, rc)
+	if err != nil {
+		return nil, err
+	}
+	a.StartAccepted = s.accepted || p.Start != nil && a.X != nil && agrees(a.X, p.Start)
+	return a, nil
+}
+
+// load sets the options and passes model and start.
+func (h instance) load(p *solvers.Problem) error {
+	if err := h.configure(p); err != nil {
+		return err
+	}
+	if err := h.pass(&p.Model, integrality(p.Model.Integer)); err != nil {
+		return err
+	}
+	if index, value := sparse(p.Start); len(index) != 0 {
+		h.start(index, value)
+	}
+	return nil
+}
+
+// timeLimit returns the seconds that HiGHS gets of a time limit of which used
+// is gone. It keeps a little for reading and checking the answer.
+func timeLimit(limit, used time.Duration) float64 {
+	margin := min(limit/20, 50*time.Millisecond)
+	return max(0, limit-used-margin).Seconds()
+}
+
+// runUntil runs until ctx ends or HiGHS does.
+func (h instance) runUntil(ctx context.Context, log bool) (rc int) {
+	ended := make(chan struct{})
+	unwatch := context.AfterFunc(ctx, func() {
+		h.stop()
+		close(ended)
+	})
+	rc = h.run(log)
+	if !unwatch() {
+		<-ended // h is not to be freed before
+	}
+	return rc
+}
+
+// integrality returns the types of columns for HiGHS, nil if all are
+// continuous: then it solves a linear program.
+func integrality(integer []bool) []int32 {
+	var kinds []int32
+	for j, is := range integer {
+		if !is {
+			continue
+		}
+		if kinds == nil {
+			kinds = make([]int32, len(integer))
+		}
+		kinds[j] = 1
+	}
+	return kinds
+}
+
+// sparse returns the values of start that are given.
+func sparse(start []float64) (index []int32, value []float64) {
+	for j, v := range start {
+		if !math.IsNaN(v) {
+			index, value = append(index, int32(j)), append(value, v)
+		}
+	}
+	return index, value
+}
+
+// agrees reports whether x has the values of start that are given.
+func agrees(x, start []float64) bool {
+	for j, v := range start {
+		if math.Abs(x[j]-v) > 0.5 { // false for NaN
+			return false
+		}
+	}
+	return true
+}
+
+// answer reads what HiGHS found, after its run returned rc.
+func (h instance) answer(p *solvers.Problem, rc int) (*solvers.Answer, error) {
+	if rc < -1 {
+		err := failure("run", rc)
+		if errors.Is(err, errMemory) {
+			return outOfMemory(), nil
+		}
+		return nil, err
+	}
+	model := h.modelStatus()
+	quality := h.infoInt("primal_solution_status", noPoint)
+	f := facts{
+		point: quality != noPoint, feasible: quality == feasiblePoint,
+		nodes: max(0, h.infoInt64("mip_node_count", 0)), nodeLimit: p.Nodes,
+	}
+	c, ok := claimOf(model, f)
+	if !ok || rc < 0 && c.status != solvers.Numerical && c.stop != solvers.Memory {
+		return nil, fmt.Errorf("%w (model status %d %s)", failure("run", rc), model, c.name)
+	}
+	a := &solvers.Answer{
+		Status: c.status, Stop: c.stop, Bound: math.NaN(), Raw: c.name,
+		Nodes: f.nodes, Iterations: h.iterations(),
+	}
+	mip := integrality(p.Model.Integer) != nil
+	switch c.status {
+	case solvers.Optimal, solvers.Feasible, solvers.Imprecise:
+		if err := h.takePoint(p, a, mip); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case c.status == solvers.Optimal && !mip:
+		a.Bound, a.BoundBy = h.infoDouble("objective_function_value", math.NaN()), "linear programming"
+	case mip && (c.status == solvers.Optimal || c.stop != solvers.NotStopped):
+		a.Bound = h.infoDouble("mip_dual_bound", math.NaN())
+	}
+	return a, nil
+}
+
+// Values of primal_solution_status and dual_solution_status.
+const (
+	noPoint       = 0
+	feasiblePoint = 2
+)
+
+// takePoint reads the solution, and the duals of an optimal linear program.
+//
+// HiGHS has the signs of [solvers.Duals] for either sense: the dual of a row is
+// the derivative of the objective, as given, with respect to its active side.
+func (h instance) takePoint(p *solvers.Problem, a *solvers.Answer, mip bool) error {
+	d := &p.Model
+	a.X = make([]float64, len(d.Cost))
+	if mip || a.Status != solvers.Optimal || h.infoInt("dual_solution_status", noPoint) != feasiblePoint {
+		return h.solution(a.X, nil, nil)
+	}
+	a.Dual = &solvers.Duals{Row: make([]float64, len(d.RowLower)), Reduced: make([]float64, len(d.Cost))}
+	return h.solution(a.X, a.Dual.Reduced, a.Dual.Row)
+}
+
+// iterations returns the number of iterations of all methods for linear
+// programs, those within a branch and bound included.
+func (h instance) iterations() int64 {
+	sum := 0
+	for _, name := range []string{
+		"simplex_iteration_count", "ipm_iteration_count", "crossover_iteration_count", "pdlp_iteration_count",
+	} {
+		sum += max(0, h.infoInt(name, 0))
+	}
+	return int64(sum)
+}
+
+func outOfMemory() *solvers.Answer {
+	return &solvers.Answer{Status: solvers.NoSolution, Stop: solvers.Memory, Bound: math.NaN(), Raw: "out of memory"}
+}
+
+// sink receives the events of one solve, on its OS thread.
+type sink struct {
+	p        *solvers.Problem
+	begun    bool // there was an incumbent
+	accepted bool // the first one was the start
+	panicked any
+}
+
+func (s *sink) log(text string) {
+	if s.p.Log != nil {
+		fmt.Fprint(s.p.Log, text)
+	}
+}
+
+// incumbent passes on a new incumbent. An accepted start is the first one.
+func (s *sink) incumbent(x []float64, progress solvers.Progress) {
+	if !s.begun {
+		s.begun = true
+		s.accepted = s.p.Start != nil && agrees(x, s.p.Start)
+	}
+	progress.X = x
+	s.p.OnProgress(progress)
+}
+
+func (s *sink) report(progress solvers.Progress) { s.p.OnProgress(progress) }
+
+// solves are those running in this process.
+var solves lifetimes
+
+// lifetimes keeps instances from being destroyed while others run, which
+// crashes those from version 1.12 on: destroying resets the scheduler
+// (ERGO-Code/HiGHS #3141).
+type lifetimes struct {
+	mu      sync.Mutex
+	running int
+	ended   []instance // to be destroyed once none runs
+}
+
+func (l *lifetimes) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running++
+}
+
+// end ends the solve of h, the zero instance if there is none.
+func (l *lifetimes) end(h instance) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running--
+	if h.c != nil {
+		l.ended = append(l.ended, h)
+	}
+	if v, _ := libraryVersion(); l.running > 0 && !v.less(version{1, 12, 0}) {
+		return
+	}
+	for _, h := range l.ended {
+		h.free()
+	}
+	l.ended = nil
+}
+
+// Read reads a model from a file in the LP or MPS format, told by its
+// extension, with the reader of HiGHS.
+func Read(file string) (milp.Data, error) {
+	d, err := read(file)
+	if err != nil {
+		return milp.Data{}, fmt.Errorf("read %s: %w", file, err)
+	}
+	return d, nil
+}
+
+func read(file string) (milp.Data, error) {
+	if err := Available(); err != nil {
+		return milp.Data{}, err
+	}
+	solves.begin()
+	h, err := newInstance(0)
+	defer func() { solves.end(h) }()
+	if err != nil {
+		return milp.Data{}, err
+	}
+	h.set("output_flag", false)
+	if err := h.read(file); err != nil {
+		return milp.Data{}, err
+	}
+	d, kinds, err := h.model()
+	if err != nil {
+		return milp.Data{}, err
+	}
+	d.Integer = make([]bool, len(kinds))
+	d.ColNames, d.RowNames = make([]string, len(kinds)), make([]string, len(d.RowLower))
+	for j, kind := range kinds {
+		if kind > 1 {
+			return milp.Data{}, fmt.Errorf("%w: column %s is semi-continuous or semi-integer", solvers.ErrUnsupported, h.colName(j))
+		}
+		d.Integer[j], d.ColNames[j] = kind == 1, h.colName(j)
+	}
+	for i := range d.RowNames {
+		d.RowNames[i] = h.rowName(i)
+	}
+	return d, nil
+}
