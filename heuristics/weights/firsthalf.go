@@ -1,0 +1,45 @@
+package weights
+
+import (
+	"fmt"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// FirstHalf offloads the layers of the first half, as M6-10T does ([001] §2),
+// in both gaps, and schedules them with Algorithm 2 of [001]. Layers without
+// weights do not count. Where the first half is not enough for the memory, or
+// Algorithm 2 finds no schedule, the next layers join it one at a time: the
+// original has no answer there. It never offloads fewer than half.
+//
+// O(L²) placements for each layer that joins.
+func FirstHalf(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+	in, err := newInstance(c, p)
+	if err != nil {
+		return nil, err
+	}
+	var heavy []int
+	for k, w := range in.W {
+		if w > 0 {
+			heavy = append(heavy, k)
+		}
+	}
+	away, excess := make([]bool, in.n), make([]float64, in.n)
+	s := newScheduler(in, true)
+	for i := 0; i <= len(heavy); i++ {
+		if i > 0 {
+			k := heavy[i-1]
+			// Nothing runs between F_L and B_L, nor between B_1 and F_1.
+			away[2*k], away[2*k+1] = k > 0, k < in.L-1
+		}
+		if i < (len(heavy)+1)/2 || in.excess(away, in.memory, excess) {
+			continue
+		}
+		if s.best(away) {
+			return s.found.plan(in, "first-half"), nil
+		}
+	}
+	return nil, fmt.Errorf("first-half: %w: no cut point of Algorithm 2 gives a schedule that fits in %.0f bytes", plan.ErrNoPlan, in.memory)
+}

@@ -1,0 +1,211 @@
+package weights
+
+import (
+	"fmt"
+	"math"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Greedy is the method of [001] §5: Algorithm 1 selects the choices, with the
+// discount, and Algorithm 2 schedules them for every cut point.
+//
+// The claim that "all operations eventually become feasible" does not hold
+// when activations shrink by more than the next weight grows: the prefetch
+// then waits for room that only its own operation makes. Greedy returns an
+// error wrapping plan.ErrNoPlan in that case.
+//
+// O(L³), of which Algorithm 2 takes O(L²) unless prefetches run far ahead.
+func Greedy(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+	return greedy(c, p, "greedy", true)
+}
+
+// GreedyNoDiscount is Greedy* of [001] §7: a weight that leaves twice a cycle
+// is uploaded twice, in the costs of Algorithm 1 and in the schedule. O(L³).
+func GreedyNoDiscount(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+	return greedy(c, p, "greedy-nodiscount", false)
+}
+
+func greedy(c *chain.Chain, p platform.Platform, method string, discount bool) (*plan.Plan, error) {
+	in, err := newInstance(c, p)
+	if err != nil {
+		return nil, err
+	}
+	away := make([]bool, in.n)
+	if !in.choose(away, in.memory, discount, make([]float64, in.n)) {
+		return nil, fmt.Errorf("%s: %w: Algorithm 1 ran out of choices", method, plan.ErrNoPlan)
+	}
+	s := newScheduler(in, discount)
+	if !s.best(away) {
+		return nil, fmt.Errorf("%s: %w: no cut point of Algorithm 2 gives a schedule that fits in %.0f bytes", method, plan.ErrNoPlan, in.memory)
+	}
+	return s.found.plan(in, method), nil
+}
+
+// scheduler is Algorithm 2 of [001].
+type scheduler struct {
+	machine
+	discount bool
+	now      *schedule
+	found    *schedule // the best of all cut points
+	gone     []float64 // by gap: when its weight is deleted
+	sent     []bool    // by layer: w_k has been uploaded since B_k
+	waiting  []int     // WL: layers with choice (k,1) only, after B_k
+	fetch    []int     // layers with choice (k,1), in the order of their B
+}
+
+func newScheduler(in *instance, discount bool) *scheduler {
+	s := &scheduler{
+		machine: *newMachine(in), discount: discount,
+		now: newSchedule(in), found: newSchedule(in),
+		gone: make([]float64, in.n), sent: make([]bool, in.L),
+	}
+	if !discount {
+		s.now.again = make([]float64, in.L)
+		for k := range s.now.again {
+			s.now.again[k] = math.NaN()
+		}
+	}
+	return s
+}
+
+// best schedules the choices for every cut point and keeps the shortest
+// schedule in s.found, the first of equals; false if none fits.
+//
+// The cut divides the communications into those performed before B_L, that is
+// at the end of the cycle before, and the others. Only prefetches for
+// backwards can come before B_L: an upload or a prefetch for a forward follows
+// the backward of its own layer.
+func (s *scheduler) best(away []bool) bool {
+	s.found.T = math.Inf(1)
+	copy(s.now.away, away)
+	s.fetch = s.fetch[:0]
+	for k := s.in.L - 1; k >= 0; k-- {
+		if away[2*k+1] {
+			s.fetch = append(s.fetch, k)
+		}
+	}
+	for cut := 0; cut <= len(s.fetch); cut++ {
+		if s.run(cut) {
+			s.found.copyFrom(s.now)
+		}
+	}
+	return !math.IsInf(s.found.T, 1)
+}
+
+// run schedules one cycle in which the prefetches of fetch[:cut] were
+// performed before B_L, and reports whether that gave a cycle shorter than
+// s.found. O(L) placements.
+func (s *scheduler) run(cut int) bool {
+	in, now := s.in, s.now
+	here := in.total
+	for _, k := range s.fetch[cut:] {
+		here -= in.W[k]
+	}
+	if !s.start(here) {
+		return false
+	}
+	s.waiting = s.waiting[:0]
+	clear(s.sent)
+	fetched := cut
+	for k := in.L - 1; k >= 0; k-- {
+		ready := s.free
+		if fetched < len(s.fetch) && s.fetch[fetched] == k {
+			fetched++
+			now.pre[2*k+1] = s.prefetch(k, 0)
+			ready = now.pre[2*k+1] + in.move[k]
+		}
+		if !s.do(in.B(k), ready) {
+			return false
+		}
+		switch {
+		case now.away[2*k]:
+			s.early()
+			now.up[k] = s.upload(k, s.free)
+			s.sent[k] = true
+			s.gone[2*k] = s.off
+			s.remove(k, s.off)
+		case now.away[2*k+1]:
+			s.waiting = append(s.waiting, k)
+		}
+	}
+	for k := range in.L {
+		ready := s.free
+		if now.away[2*k] {
+			now.pre[2*k] = s.prefetch(k, s.gone[2*k])
+			ready = now.pre[2*k] + in.move[k]
+		}
+		if !s.do(in.F(k), ready) {
+			return false
+		}
+		if now.away[2*k+1] {
+			s.leave(k)
+		}
+	}
+	for _, k := range s.fetch[:cut] {
+		now.pre[2*k+1] = s.prefetch(k, s.gone[2*k+1])
+		if math.IsInf(now.pre[2*k+1], 1) {
+			return false
+		}
+	}
+	now.T = max(s.free, s.pre, s.off)
+	if !(now.T < s.found.T) {
+		return false
+	}
+	for _, k := range s.fetch[cut:] {
+		now.pre[2*k+1] += now.T
+	}
+	return true
+}
+
+// do computes operation j; false if it never fits or ends too late to beat the
+// best schedule known.
+func (s *scheduler) do(j int, ready float64) bool {
+	s.now.op[j] = s.compute(j, ready)
+	return s.free < s.found.T && !math.IsInf(s.now.op[j], 1)
+}
+
+// early uploads weights of WL that fit before the end of the current
+// backward, the smallest first, without deleting them: the discount in time,
+// w_k being the same before F_k and after.
+func (s *scheduler) early() {
+	for len(s.waiting) > 0 {
+		i := 0
+		for o, k := range s.waiting {
+			if s.in.W[k] < s.in.W[s.waiting[i]] {
+				i = o
+			}
+		}
+		k := s.waiting[i]
+		from := max(s.off, s.now.op[s.in.B(k)]+s.in.U[s.in.B(k)])
+		if s.free-from < s.in.move[k] {
+			return
+		}
+		s.now.up[k] = s.upload(k, from)
+		s.sent[k] = true
+		s.waiting = append(s.waiting[:i], s.waiting[i+1:]...)
+	}
+}
+
+// leave takes w_k away after F_k: at once if the host has it, else after an
+// upload.
+func (s *scheduler) leave(k int) {
+	if !s.discount {
+		s.now.again[k] = math.NaN()
+	}
+	gone := s.free
+	switch {
+	case !s.sent[k]:
+		s.now.up[k] = s.upload(k, s.free)
+		gone = s.off
+	case !s.now.away[2*k]:
+		gone = max(gone, s.now.up[k]+s.in.move[k])
+	case !s.discount:
+		s.now.again[k] = s.upload(k, s.free)
+		gone = s.off
+	}
+	s.gone[2*k+1] = gone
+	s.remove(k, gone)
+}

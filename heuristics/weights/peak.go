@@ -1,0 +1,118 @@
+package weights
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// change is a step of the memory in use at a time in [0,T).
+type change struct {
+	t    float64
+	rank rank
+	// d bytes of weights, gradients or activations; for a moment what the
+	// operation itself holds beside the weights.
+	d      float64
+	weight bool
+}
+
+// rank orders simultaneous changes.
+type rank int
+
+const (
+	released rank = iota
+	moment        // an operation of no duration: changes nothing for long
+	reserved
+	prefetched
+)
+
+// peak returns the largest memory in use at any instant. Times closer than
+// 1e-9 T are simultaneous: releases come before starts, prefetches last.
+// O(L log L).
+func (s *schedule) peak(in *instance) float64 {
+	eps := 1e-9 * s.T
+	// At time 0 the operations that start at T have not; they do then.
+	last := in.n - 1
+	for last > 0 && s.op[last]-s.op[0] >= s.T-eps {
+		last--
+	}
+	held, weights := in.Act[last], in.total
+	all := make([]change, 0, 6*in.L)
+	add := func(t float64, r rank, d float64, weight bool) {
+		if t = wrap(t-s.op[0], s.T); t >= s.T-eps {
+			t = 0
+		}
+		if d != 0 {
+			all = append(all, change{t, r, d, weight})
+		}
+	}
+	for j, t := range s.op {
+		if d := in.Act[j] - in.Act[in.before(j)]; d < 0 {
+			add(t, released, d, false)
+		} else {
+			add(t, reserved, d, false)
+		}
+		gradient := 0.0
+		if in.Backward(j) {
+			gradient = in.W[in.Layer(j)]
+		}
+		if in.U[j] == 0 {
+			own := in.Act[j] + gradient
+			// Its weight is needed even where it leaves at the same instant.
+			if g := in.next(j); s.away[g] && s.deleted(in, g)-t <= eps {
+				own += in.W[g>>1]
+			}
+			add(t, moment, own, false)
+			continue
+		}
+		add(t, reserved, gradient, false)
+		if gradient > 0 {
+			// At T, not at 0, if only operations of no duration follow.
+			all = append(all, change{t - s.op[0] + in.U[j], released, -gradient, false})
+		}
+	}
+	for g, away := range s.away {
+		if !away {
+			continue
+		}
+		w, gone := in.W[g>>1], s.deleted(in, g)
+		add(gone, released, -w, true)
+		add(s.pre[g], prefetched, w, true)
+		// Away at the instant 0 if the gap spans a multiple of T.
+		weights -= w * (s.lap(s.pre[g]) - s.lap(gone))
+	}
+	slices.SortFunc(all, func(a, b change) int { return cmp.Compare(a.t, b.t) })
+	peak := 0.0
+	for i := 0; i < len(all); {
+		j := i + 1
+		for j < len(all) && all[j].t-all[i].t <= eps {
+			j++
+		}
+		slices.SortStableFunc(all[i:j], func(a, b change) int { return cmp.Compare(a.rank, b.rank) })
+		for ; i < j; i++ {
+			x := all[i]
+			switch {
+			case x.rank == moment:
+				peak = max(peak, weights+x.d)
+				continue
+			case x.weight:
+				weights += x.d
+			default:
+				held += x.d
+			}
+			if x.rank != released {
+				peak = max(peak, held+weights)
+			}
+		}
+	}
+	return max(peak, held+weights)
+}
+
+// lap returns the number of the cycle that time t falls in, times just before
+// its start included.
+func (s *schedule) lap(t float64) float64 {
+	if s.T <= 0 {
+		return 0
+	}
+	return math.Floor((t-s.op[0])/s.T + 1e-9)
+}

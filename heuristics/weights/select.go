@@ -1,0 +1,101 @@
+package weights
+
+// choose runs Algorithm 1 of [001]: the gaps to offload so that every
+// operation fits in memory bytes, the most profitable first. pinned gaps are
+// taken as selected from the start (nil: none). With discount the second
+// choice of a layer costs one transfer instead of two.
+//
+// The printed excess E_o = M_o + Σ|w_i| − M counts the weight of o itself
+// twice, M_o containing it; with that the loop may never end (L = 1). Here it
+// is counted once, and then every other layer has exactly one choice that
+// covers o, so that the loop ends with E ≤ 0 whenever memory ≥ max_o M_o; it
+// returns false when not.
+//
+// O(L³): at most 2L rounds, in which the benefits of the choices, sums over
+// up to 2L operations, are computed anew.
+func (in *instance) choose(away []bool, memory float64, discount bool, excess []float64) bool {
+	left := in.excess(away, memory, excess)
+	for left {
+		best, at := 0.0, -1
+		for g := range away {
+			w := in.W[g>>1]
+			if away[g] || w == 0 {
+				continue
+			}
+			profit := in.benefit(g, excess) / w
+			if !discount || !away[g^1] {
+				profit /= 2
+			}
+			if profit > best {
+				best, at = profit, g
+			}
+		}
+		if at < 0 {
+			return false
+		}
+		away[at] = true
+		in.cover(at, excess)
+		left = false
+		for _, e := range excess {
+			left = left || e > 0
+		}
+	}
+	return true
+}
+
+// excess fills E_o, the memory missing to each operation when the weights of
+// the given gaps are away while they are not used, and reports whether any is
+// missing.
+func (in *instance) excess(away []bool, memory float64, excess []float64) bool {
+	slack := memory * 1e-12
+	for j := range excess {
+		excess[j] = max(0, in.Peak[j]+in.total-in.W[in.Layer(j)]-memory-slack)
+	}
+	for g, a := range away {
+		if a {
+			in.cover(g, excess)
+		}
+	}
+	for _, e := range excess {
+		if e > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// covered returns the operations that gap g covers as two half-open ranges:
+// (k,0) covers B_{k-1}..B_1,F_1..F_{k-1}, (k,1) covers F_{k+1}..F_L,
+// B_L..B_{k+1}.
+func (in *instance) covered(g int) (a, b, c, d int) {
+	k := g >> 1
+	if g&1 == 0 {
+		return in.B(k) + 1, in.F(k), 0, 0
+	}
+	return in.F(k) + 1, in.n, 0, in.B(k)
+}
+
+// benefit returns Σ min(E_o, |w_k|) over the operations gap g covers.
+func (in *instance) benefit(g int, excess []float64) float64 {
+	a, b, c, d := in.covered(g)
+	w, sum := in.W[g>>1], 0.0
+	for _, e := range excess[a:b] {
+		sum += min(e, w)
+	}
+	for _, e := range excess[c:d] {
+		sum += min(e, w)
+	}
+	return sum
+}
+
+// cover lowers the excess of the operations gap g covers.
+func (in *instance) cover(g int, excess []float64) {
+	a, b, c, d := in.covered(g)
+	w := in.W[g>>1]
+	for j := a; j < b; j++ {
+		excess[j] = max(excess[j]-w, 0)
+	}
+	for j := c; j < d; j++ {
+		excess[j] = max(excess[j]-w, 0)
+	}
+}

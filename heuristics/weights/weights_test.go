@@ -1,0 +1,112 @@
+package weights
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+	"workbench/model/chain"
+	"workbench/model/cycle"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// method is any method of this package without options.
+type method struct {
+	name string
+	run  func(*chain.Chain, platform.Platform) (*plan.Plan, error)
+}
+
+func methods() []method {
+	return []method{{"greedy", Greedy}, {"greedy-nodiscount", GreedyNoDiscount}, {"l2l", L2L}, {"first-half", FirstHalf}}
+}
+
+// tiny draws a chain of 1..layers layers with small integers, so that optima
+// are integers and ties are frequent.
+func tiny(t *rapid.T, layers int) *chain.Chain {
+	c := &chain.Chain{Name: "tiny"}
+	n := rapid.IntRange(1, layers).Draw(t, "layers")
+	draw := func(name string, to int) float64 { return float64(rapid.IntRange(0, to).Draw(t, name)) }
+	c.Input.Activation = draw("a0", 1)
+	for range n {
+		c.Layers = append(c.Layers, chain.Layer{
+			ForwardTime: draw("uF", 3), BackwardTime: draw("uB", 3),
+			Activation: draw("a", 2), Weight: draw("w", 3),
+		})
+	}
+	if c.TotalTime() == 0 {
+		c.Layers[0].BackwardTime = 1
+	}
+	return c
+}
+
+// smooth draws a chain with real numbers.
+func smooth(t *rapid.T, layers int) *chain.Chain {
+	c := tiny(t, layers)
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		f := func() float64 { return rapid.Float64Range(0.1, 1).Draw(t, "f") }
+		l.ForwardTime, l.BackwardTime, l.Activation, l.Weight = l.ForwardTime*f(), l.BackwardTime*f(), l.Activation*1e6*f(), l.Weight*1e6*f()
+	}
+	if c.TotalTime() == 0 {
+		c.Layers[0].BackwardTime = 1
+	}
+	return c
+}
+
+// device draws a platform whose memory is in the range where it matters.
+func device(t *rapid.T, c *chain.Chain) platform.Platform {
+	low, high := cycle.Of(c).Range()
+	share := rapid.SampledFrom([]float64{0, 0, 0.1, 0.25, 0.5, 0.75, 1, 1.5}).Draw(t, "share")
+	m := math.Ceil(low + share*(high-low))
+	if m == 0 {
+		m = 1
+	}
+	beta := rapid.SampledFrom([]float64{1, 1, 1, 0.5}).Draw(t, "beta")
+	if high > 1e3 {
+		beta *= 1e6
+	}
+	return platform.Platform{Memory: m, Bandwidth: beta}
+}
+
+// verify fails the test if p is not a valid plan with right claims.
+func verify(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, c *chain.Chain, p *plan.Plan) {
+	t.Helper()
+	r, err := plan.VerifyWeightOffload(c, p)
+	if err != nil {
+		t.Fatalf("%s: %v", p.Method, err)
+	}
+	if !r.Valid() {
+		t.Fatalf("%s: %d violations, first %+v", p.Method, len(r.Violations), r.Violations[0])
+	}
+	if len(r.ClaimErrors) > 0 {
+		t.Fatalf("%s: claims: %v", p.Method, r.ClaimErrors)
+	}
+}
+
+func TestMethodsGiveValidPlans(t *testing.T) {
+	for _, m := range methods() {
+		t.Run(m.name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				draw := tiny
+				if rapid.Bool().Draw(t, "smooth") {
+					draw = smooth
+				}
+				c := draw(t, rapid.SampledFrom([]int{3, 5, 12}).Draw(t, "size"))
+				p := device(t, c)
+				got, err := m.run(c, p)
+				if err != nil {
+					if !errors.Is(err, plan.ErrNoPlan) || m.name == "l2l" {
+						t.Fatal(err)
+					}
+					return
+				}
+				verify(t, c, got)
+			})
+		})
+	}
+}
