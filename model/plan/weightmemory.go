@@ -356,3 +356,35 @@ func Profile(c *chain.Chain, p *Plan) ([]Sample, error) {
 	}
 	return samples, nil
 }
+
+// A Residency is a time during which memory is held for the weight of a layer:
+// from the start of a prefetch to a discard. It ends after the period if it
+// goes on in the next one. Start 0 and End the period, without Op, stand for a
+// weight that never leaves.
+type Residency struct {
+	Layer      int // 1-based
+	Op         int // index of the prefetch, -1: none
+	Start, End float64
+}
+
+// Residencies returns when which weight is in GPU memory, in order of layer and
+// time. Layers without weight have none. The plan need not be valid.
+func Residencies(c *chain.Chain, p *Plan) ([]Residency, error) {
+	v, err := readCycle(c, p)
+	if err != nil {
+		return nil, fmt.Errorf("residencies: %w", err)
+	}
+	var rs []Residency
+	for i := range v.layers {
+		v.findStays(i)
+		e := &v.layers[i]
+		if e.permanent && v.size(i) > 0 {
+			rs = append(rs, Residency{Layer: i + 1, Op: -1, End: v.period})
+		}
+		slices.SortFunc(e.reserved, byStart)
+		for _, a := range e.reserved {
+			rs = append(rs, Residency{Layer: i + 1, Op: a.op, Start: a.start, End: a.end})
+		}
+	}
+	return rs, nil
+}

@@ -1,0 +1,434 @@
+// Package timeline draws plans: as a picture for papers and reports, and as a
+// trace for Perfetto.
+package timeline
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+)
+
+// Options of a picture.
+type Options struct {
+	Width int // pixels; 0: 1000
+}
+
+// Colours of Okabe and Ito, which people with any colour vision tell apart.
+const (
+	forwardColour    = "#56b4e9"
+	backwardColour   = "#e69f00"
+	prefetchColour   = "#009e73"
+	uploadColour     = "#cc79a7"
+	weightColour     = "#0072b2"
+	activationColour = "#b8b8b8"
+	gradientColour   = "#d55e00"
+)
+
+// Measures of the picture in pixels.
+const (
+	left, right = 84, 16
+	top         = 44 // header and legend
+	laneHeight  = 26
+	laneGap     = 6
+	curveGap    = 16
+	curveHeight = 150
+	bottom      = 40 // axis
+	fontSize    = 11
+	labelSize   = 9.5
+
+	curveOpacity = 0.75 // lets the grid through
+)
+
+// A lane is one resource of the picture.
+type lane struct {
+	name  string
+	kinds []string
+}
+
+var lanes = []lane{
+	{"compute", []string{plan.OpF, plan.OpB}},
+	{"host → GPU", []string{plan.OpP}},
+	{"GPU → host", []string{plan.OpO, plan.OpD}},
+}
+
+// SVG writes one period of a weight-offloading plan: what computes and what is
+// transferred when, and below it the memory in use against the limit. An
+// operation that runs past the period is drawn in two pieces. Every operation
+// is a group with a title, which viewers show under the pointer. The plan need
+// not be valid.
+func SVG(w io.Writer, c *chain.Chain, p *plan.Plan, o Options) error {
+	samples, err := plan.Profile(c, p)
+	if err != nil {
+		return fmt.Errorf("timeline: %w", err)
+	}
+	width := float64(o.Width)
+	if width <= 0 {
+		width = 1000
+	}
+	d := &drawing{
+		Writer: bufio.NewWriter(w),
+		chain:  c, plan: p, samples: samples,
+		period: *p.Period,
+		width:  width,
+		scale:  (width - left - right) / *p.Period,
+	}
+	d.lanesEnd = top + float64(len(lanes))*(laneHeight+laneGap) - laneGap
+	d.curveTop = d.lanesEnd + curveGap
+	d.curveEnd = d.curveTop + curveHeight
+	d.draw()
+	return d.Flush()
+}
+
+// A drawing is a picture being written.
+type drawing struct {
+	*bufio.Writer
+	chain   *chain.Chain
+	plan    *plan.Plan
+	samples []plan.Sample
+
+	period, width, scale         float64
+	lanesEnd, curveTop, curveEnd float64
+}
+
+func (d *drawing) draw() {
+	height := d.curveEnd + bottom
+	d.printf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%s\" height=\"%s\" viewBox=\"0 0 %s %s\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"%d\" fill=\"#222\">\n",
+		px(d.width), px(height), px(d.width), px(height), fontSize)
+	d.printf("<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n")
+	d.header()
+	d.grid()
+	for k := range lanes {
+		d.lane(k)
+	}
+	d.curve()
+	d.printf("</svg>\n")
+}
+
+func (d *drawing) printf(format string, args ...any) { fmt.Fprintf(d, format, args...) }
+
+// x returns where the instant t of the period is drawn.
+func (d *drawing) x(t float64) float64 { return left + t*d.scale }
+
+// text writes a text at x, y: with anchor start, middle or end.
+func (d *drawing) text(x, y float64, anchor, attributes, s string) {
+	if attributes != "" {
+		attributes = " " + attributes
+	}
+	d.printf("<text x=\"%s\" y=\"%s\" text-anchor=\"%s\"%s>%s</text>\n", px(x), px(y), anchor, attributes, escape(s))
+}
+
+// header writes what is drawn, and the legend.
+func (d *drawing) header() {
+	peak := 0.0
+	for _, s := range d.samples {
+		peak = max(peak, s.Total())
+	}
+	t, m := unitFor(d.period, timeUnits), unitFor(d.memory(), byteUnits)
+	name := d.plan.Instance.Name
+	if name == "" {
+		name = d.chain.Name
+	}
+	d.text(left, 15, "start", `font-weight="bold"`, strings.Trim(name+", "+d.plan.Method, ", "))
+	d.text(d.width-right, 15, "end", "", fmt.Sprintf("period %s %s, peak %s of %s %s",
+		number(d.period/t.size), t.name, number(peak/m.size), number(d.plan.Platform.Memory/m.size), m.name))
+	x := float64(left)
+	for _, l := range []struct{ name, mark string }{
+		{"forward", swatch(forwardColour, 1)},
+		{"backward", swatch(backwardColour, 1)},
+		{"prefetch", swatch(prefetchColour, 1)},
+		{"upload", swatch(uploadColour, 1)},
+		{"discard", `<path d="M5 0v10" stroke="#000" stroke-width="1.5"/>`},
+		{"", ""}, // lanes above, curve below
+		{"weights", swatch(weightColour, curveOpacity)},
+		{"gradients", swatch(gradientColour, curveOpacity)},
+		{"activations", swatch(activationColour, curveOpacity)},
+	} {
+		if l.name != "" {
+			d.printf("<g transform=\"translate(%s 25)\">%s</g>\n", px(x), l.mark)
+			d.text(x+14, 34, "start", "", l.name)
+		}
+		x += 28 + textWidth(l.name, fontSize)
+	}
+}
+
+// swatch is a sample of a colour in the legend.
+func swatch(colour string, opacity float64) string {
+	return fmt.Sprintf(`<rect width="10" height="10" fill="%s" fill-opacity="%g"/>`, colour, opacity)
+}
+
+// memory returns what the memory axis must show.
+func (d *drawing) memory() float64 {
+	most := d.plan.Platform.Memory
+	if math.IsInf(most, 1) {
+		most = 0
+	}
+	for _, s := range d.samples {
+		most = max(most, s.Total())
+	}
+	return most
+}
+
+// grid writes the time axis, its lines through lanes and curve.
+func (d *drawing) grid() {
+	u := unitFor(d.period, timeUnits)
+	for _, t := range ticks(d.period/u.size, int(d.width/90)) {
+		x := d.x(t * u.size)
+		d.printf("<path d=\"M%s %sV%s\" stroke=\"#ddd\"/>\n", px(x), px(top-3), px(d.curveEnd))
+		d.printf("<path d=\"M%s %sv4\" stroke=\"#222\"/>\n", px(x), px(d.curveEnd))
+		d.text(x, d.curveEnd+16, "middle", "", number(t))
+	}
+	d.text(d.x(d.period/2), d.curveEnd+32, "middle", "", "time ("+u.name+")")
+}
+
+// lane writes the operations of one resource.
+func (d *drawing) lane(k int) {
+	y := top + float64(k)*(laneHeight+laneGap)
+	d.text(left-8, y+laneHeight/2+4, "end", "", lanes[k].name)
+	d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"#888\" fill-opacity=\"0.13\"/>\n", px(left), px(y), px(d.period*d.scale), laneHeight)
+	ops := d.ops(lanes[k].kinds)
+	for _, o := range ops {
+		if o.Op.Op != plan.OpD {
+			d.box(y, o)
+		}
+	}
+	for _, o := range ops { // in front
+		if o.Op.Op == plan.OpD {
+			d.tick(y, o)
+		}
+	}
+	d.labels(y, ops)
+}
+
+// A piece is an operation, or the part of one on one side of the period's end.
+type piece struct {
+	start, end float64
+}
+
+type drawnOp struct {
+	*plan.Op
+	pieces []piece // one, or two if it wraps around
+}
+
+// ops returns the operations of these kinds in order of start, those without
+// meaningful times left out.
+func (d *drawing) ops(kinds []string) []drawnOp {
+	var ops []drawnOp
+	for k := range d.plan.Ops {
+		o := &d.plan.Ops[k]
+		if !slices.Contains(kinds, o.Op) {
+			continue
+		}
+		if ps := pieces(o, d.period); ps != nil {
+			ops = append(ops, drawnOp{o, ps})
+		}
+	}
+	slices.SortStableFunc(ops, func(a, b drawnOp) int { return cmp.Compare(a.pieces[0].start, b.pieces[0].start) })
+	return ops
+}
+
+// pieces returns where in [0, period] an operation is; nil if nowhere, because
+// its times are no numbers.
+func pieces(o *plan.Op, period float64) []piece {
+	start, length := o.Start, min(o.End-o.Start, period)
+	if !(length >= 0) || math.IsInf(start, 0) {
+		return nil
+	}
+	start -= period * math.Floor(start/period)
+	if start >= period*(1-1e-9) {
+		start = 0 // by rounding
+	}
+	end := start + length
+	if end > period*(1+1e-9) {
+		return []piece{{start, period}, {0, end - period}}
+	}
+	return []piece{{start, min(end, period)}}
+}
+
+// box writes an operation that takes time.
+func (d *drawing) box(y float64, o drawnOp) {
+	d.printf("<g><title>%s</title>", escape(d.title(o.Op)))
+	for _, p := range o.pieces {
+		w := (p.end - p.start) * d.scale
+		d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"%s\" stroke=\"#fff\" stroke-width=\"%s\"/>",
+			px(d.x(p.start)), px(y), px(w), laneHeight, colour(o.Op.Op), px(min(0.6, w/6)))
+	}
+	d.printf("</g>\n")
+}
+
+// tick writes a discard.
+func (d *drawing) tick(y float64, o drawnOp) {
+	d.printf("<g><title>%s</title><rect x=\"%s\" y=\"%s\" width=\"1.5\" height=\"9\" fill=\"#000\"/></g>\n",
+		escape(d.title(o.Op)), px(d.x(o.pieces[0].start)-0.75), px(y+laneHeight-9))
+}
+
+// title describes an operation for whoever points at it.
+func (d *drawing) title(o *plan.Op) string {
+	u := unitFor(d.period, timeUnits)
+	s := o.String()
+	if o.Layer >= 1 && o.Layer <= d.chain.Len() {
+		l := &d.chain.Layers[o.Layer-1]
+		if l.Name != "" {
+			s += " (" + l.Name + ")"
+		}
+		if o.Tensor == plan.TensorW {
+			b := unitFor(l.Weight, byteUnits)
+			s += ", " + number(l.Weight/b.size) + " " + b.name
+		}
+	}
+	if o.Op == plan.OpD {
+		return fmt.Sprintf("%s: at %.6g %s", s, o.Start/u.size, u.name)
+	}
+	return fmt.Sprintf("%s: %.6g to %.6g %s", s, o.Start/u.size, o.End/u.size, u.name)
+}
+
+// labels writes the layers' numbers into a lane. Where they all fit into their
+// boxes each has one; else those of every second, fifth, tenth, … layer, which
+// may reach over their boxes.
+func (d *drawing) labels(y float64, ops []drawnOp) {
+	type label struct {
+		x, width float64
+		name     string
+	}
+	for _, step := range []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000} {
+		var labels []label
+		fits := true
+		for _, o := range ops {
+			if o.Op.Op == plan.OpD || o.Layer%step != 0 {
+				continue
+			}
+			p := o.pieces[0]
+			if len(o.pieces) > 1 && o.pieces[1].end > p.end-p.start {
+				p = o.pieces[1] // the larger one
+			}
+			l := label{d.x((p.start + p.end) / 2), textWidth(strconv.Itoa(o.Layer), labelSize), strconv.Itoa(o.Layer)}
+			fits = fits && (step > 1 || l.width+2 <= (p.end-p.start)*d.scale)
+			labels = append(labels, l)
+		}
+		slices.SortFunc(labels, func(a, b label) int { return cmp.Compare(a.x, b.x) })
+		for k := 1; k < len(labels) && step > 1; k++ {
+			fits = fits && labels[k].x-labels[k-1].x >= (labels[k].width+labels[k-1].width)/2+6
+		}
+		if !fits {
+			continue
+		}
+		attributes := fmt.Sprintf(`font-size="%g" pointer-events="none"`, labelSize)
+		if step > 1 { // keep apart from what is under it
+			attributes += ` stroke="#fff" stroke-width="2.5" stroke-opacity="0.6" paint-order="stroke"`
+		}
+		for _, l := range labels {
+			d.text(l.x, y+laneHeight/2+3.5, "middle", attributes, l.name)
+		}
+		return
+	}
+}
+
+// curve writes the memory in use, stacked, and the limit.
+func (d *drawing) curve() {
+	most := d.memory()
+	if most == 0 {
+		most = 1
+	}
+	u := unitFor(most, byteUnits)
+	high := most * 1.06
+	y := func(bytes float64) float64 { return d.curveEnd - bytes/high*curveHeight }
+
+	stacks := []struct {
+		name, colour string
+		from, to     func(plan.Sample) float64
+	}{
+		{"activations", activationColour, func(plan.Sample) float64 { return 0 }, func(s plan.Sample) float64 { return s.Activations }},
+		{"weights", weightColour, func(s plan.Sample) float64 { return s.Activations }, func(s plan.Sample) float64 { return s.Activations + s.Weights }},
+		{"gradients", gradientColour, func(s plan.Sample) float64 { return s.Activations + s.Weights }, plan.Sample.Total},
+	}
+	for _, t := range ticks(most/u.size, 5) {
+		d.printf("<path d=\"M%s %sH%s\" stroke=\"#ddd\"/>\n", px(left), px(y(t*u.size)), px(d.x(d.period)))
+		d.text(left-8, y(t*u.size)+4, "end", "", number(t))
+	}
+	d.printf("<text transform=\"translate(14 %s) rotate(-90)\" text-anchor=\"middle\">memory (%s)</text>\n", px((d.curveTop+d.curveEnd)/2), u.name)
+	for _, s := range stacks {
+		d.printf("<g><title>%s</title><path fill=\"%s\" fill-opacity=\"%g\" d=\"", s.name, s.colour, curveOpacity)
+		d.steps("M", s.to, y, false)
+		d.steps("L", s.from, y, true)
+		d.printf("Z\"/></g>\n")
+	}
+	d.printf("<path d=\"M%s %sV%sH%s\" fill=\"none\" stroke=\"#222\"/>\n", px(left), px(d.curveTop), px(d.curveEnd), px(d.x(d.period)))
+	if limit := d.plan.Platform.Memory; !math.IsInf(limit, 1) {
+		d.printf("<g><title>limit: %s %s</title><path d=\"M%s %sH%s\" stroke=\"#000\" stroke-width=\"1.2\" stroke-dasharray=\"5 3\"/></g>\n",
+			number(limit/u.size), u.name, px(left), px(y(limit)), px(d.x(d.period)))
+		d.text(d.x(d.period)-4, y(limit)-4, "end", `font-size="10"`, "limit")
+	}
+}
+
+// steps writes the steps of one curve as a path, backwards for the lower edge
+// of an area. Steps of equal height are one.
+func (d *drawing) steps(move string, value func(plan.Sample) float64, y func(float64) float64, backwards bool) {
+	type step struct{ from, to, height float64 }
+	var steps []step
+	for k, s := range d.samples {
+		end := d.period
+		if k+1 < len(d.samples) {
+			end = d.samples[k+1].Time
+		}
+		h := value(s)
+		if n := len(steps); n > 0 && steps[n-1].height == h {
+			steps[n-1].to = end
+			continue
+		}
+		steps = append(steps, step{s.Time, end, h})
+	}
+	if backwards {
+		slices.Reverse(steps)
+	}
+	for k, s := range steps {
+		a, b := s.from, s.to
+		if backwards {
+			a, b = b, a
+		}
+		if k == 0 {
+			d.printf("%s%s %s", move, px(d.x(a)), px(y(s.height)))
+		} else {
+			d.printf("V%s", px(y(s.height)))
+		}
+		d.printf("H%s", px(d.x(b)))
+	}
+}
+
+func colour(kind string) string {
+	switch kind {
+	case plan.OpF:
+		return forwardColour
+	case plan.OpB:
+		return backwardColour
+	case plan.OpP:
+		return prefetchColour
+	}
+	return uploadColour
+}
+
+// px writes a coordinate: to a hundredth of a pixel, without trailing zeros.
+func px(x float64) string {
+	s := strconv.FormatFloat(x, 'f', 2, 64)
+	s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	if s == "-0" {
+		return "0"
+	}
+	return s
+}
+
+// textWidth estimates the width of s; generic fonts differ by a few percent.
+func textWidth(s string, size float64) float64 { return 0.56 * size * float64(len([]rune(s))) }
+
+func escape(s string) string {
+	var b strings.Builder
+	xml.EscapeText(&b, []byte(s)) // replaces what XML cannot hold; a Builder does not fail
+	return b.String()
+}

@@ -1,0 +1,149 @@
+package timeline
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+)
+
+// A traceEvent is one event of the Chrome trace format. Times are microseconds.
+type traceEvent struct {
+	Name  string         `json:"name"`
+	Phase string         `json:"ph"`
+	Cat   string         `json:"cat,omitempty"`
+	ID    string         `json:"id,omitempty"`
+	Time  microseconds   `json:"ts"`
+	Dur   *microseconds  `json:"dur,omitempty"`
+	PID   int            `json:"pid"`
+	TID   int            `json:"tid"`
+	Scope string         `json:"s,omitempty"`
+	Args  map[string]any `json:"args,omitempty"`
+}
+
+// microseconds are kept as whole nanoseconds, the resolution of the viewer:
+// with fractions of them, neighbours overlap by rounding and are dropped.
+type microseconds int64
+
+func (m microseconds) MarshalJSON() ([]byte, error) {
+	return fmt.Appendf(nil, "%d.%03d", m/1000, m%1000), nil
+}
+
+func inMicroseconds(seconds float64) microseconds { return microseconds(math.Round(seconds * 1e9)) }
+
+// Trace writes one period of a weight-offloading plan in the Chrome trace
+// format, which ui.perfetto.dev and chrome://tracing open: a track for each
+// resource, the stays of each weight in GPU memory, and the memory in use. An
+// operation that runs past the period is two events. The plan need not be
+// valid; an operation that overlaps another on its resource is cut, since the
+// viewer would drop it.
+func Trace(w io.Writer, c *chain.Chain, p *plan.Plan) error {
+	samples, err := plan.Profile(c, p)
+	if err != nil {
+		return fmt.Errorf("trace: %w", err)
+	}
+	stays, err := plan.Residencies(c, p)
+	if err != nil {
+		return fmt.Errorf("trace: %w", err)
+	}
+	events := []traceEvent{{Name: "process_name", Phase: "M", PID: 1, Args: map[string]any{"name": "GPU"}}}
+	for k, l := range lanes {
+		events = append(events,
+			traceEvent{Name: "thread_name", Phase: "M", PID: 1, TID: k + 1, Args: map[string]any{"name": l.name}},
+			traceEvent{Name: "thread_sort_index", Phase: "M", PID: 1, TID: k + 1, Args: map[string]any{"sort_index": k}})
+	}
+	d := &drawing{chain: c, plan: p, period: *p.Period}
+	for k, l := range lanes {
+		events = append(events, d.track(k+1, d.ops(l.kinds))...)
+	}
+	events = append(events, d.stays(stays)...)
+	for k := range len(samples) + 1 {
+		s, t := samples[min(k, len(samples)-1)], d.period
+		if k < len(samples) {
+			t = s.Time
+		}
+		events = append(events, traceEvent{Name: "memory (bytes)", Phase: "C", Time: inMicroseconds(t), PID: 1, Args: map[string]any{
+			"activations": s.Activations, "weights": s.Weights, "gradients": s.Gradients,
+		}})
+	}
+	return writeTrace(w, events)
+}
+
+// track returns the events of one resource, none overlapping another.
+func (d *drawing) track(tid int, ops []drawnOp) []traceEvent {
+	var events []traceEvent
+	for _, o := range ops {
+		for _, p := range o.pieces {
+			e := traceEvent{Name: o.String(), Phase: "X", Cat: o.Op.Op, Time: inMicroseconds(p.start), PID: 1, TID: tid, Args: map[string]any{
+				"layer": o.Layer, "start": o.Start, "end": o.End,
+			}}
+			if o.Layer >= 1 && o.Layer <= d.chain.Len() && d.chain.Layers[o.Layer-1].Name != "" {
+				e.Args["name"] = d.chain.Layers[o.Layer-1].Name
+			}
+			if o.Op.Op == plan.OpD {
+				e.Phase, e.Scope = "i", "t"
+			} else {
+				dur := inMicroseconds(p.end) - e.Time
+				e.Dur = &dur
+			}
+			events = append(events, e)
+		}
+	}
+	slices.SortStableFunc(events, func(a, b traceEvent) int { return cmp.Compare(a.Time, b.Time) })
+	var free microseconds // when the last operation has ended
+	for k := range events {
+		e := &events[k]
+		if e.Dur == nil {
+			continue
+		}
+		start, end := max(free, e.Time), max(free, e.Time+*e.Dur)
+		e.Time, *e.Dur, free = start, end-start, end
+	}
+	return events
+}
+
+// stays returns a pair of events for each time that a weight is in GPU memory,
+// two pairs where that goes on in the next period. All of one weight have its
+// id and follow one another.
+func (d *drawing) stays(residencies []plan.Residency) []traceEvent {
+	var events []traceEvent
+	for _, r := range residencies {
+		parts := []piece{{r.Start, min(r.End, d.period)}}
+		if r.End > d.period {
+			parts = []piece{{0, min(r.End-d.period, r.Start)}, {r.Start, d.period}}
+		}
+		name := fmt.Sprintf("w_%d", r.Layer)
+		for _, p := range parts {
+			e := traceEvent{Name: name, Phase: "b", Cat: "weight", ID: name, Time: inMicroseconds(p.start), PID: 1,
+				Args: map[string]any{"bytes": d.chain.Layers[r.Layer-1].Weight}}
+			f := e
+			f.Phase, f.Time, f.Args = "e", max(e.Time, inMicroseconds(p.end)), nil
+			events = append(events, e, f)
+		}
+	}
+	return events
+}
+
+// writeTrace writes one event a line.
+func writeTrace(w io.Writer, events []traceEvent) error {
+	b := bufio.NewWriter(w)
+	b.WriteString("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n") // errors stay in b until Flush
+	for k := range events {
+		line, err := json.Marshal(&events[k])
+		if err != nil {
+			return fmt.Errorf("trace: event %q: %w", events[k].Name, err)
+		}
+		if k > 0 {
+			b.WriteString(",\n")
+		}
+		b.Write(line)
+	}
+	b.WriteString("\n]}\n")
+	return b.Flush()
+}
