@@ -1,0 +1,146 @@
+package plan
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"workbench/model/chain"
+	"workbench/model/platform"
+	"workbench/model/strictjson"
+)
+
+// maxBytes is the most a plan file may have: a wrong file is refused before it
+// fills the memory.
+const maxBytes = 1 << 30
+
+// New returns a plan without operations for c, named and digested as files
+// name it. A chain whose numbers have no digest, because they are not finite,
+// goes without.
+func New(problem, method string, c *chain.Chain, m platform.Platform) *Plan {
+	digest, err := c.Digest()
+	if err != nil {
+		digest = ""
+	}
+	return &Plan{Format: Format, Problem: problem, Method: method, Instance: InstanceRef{Name: c.Name, SHA256: digest}, Platform: m}
+}
+
+// file mirrors the format; what must be there is a pointer.
+type file struct {
+	Format   string             `json:"format"`
+	Problem  string             `json:"problem"`
+	Method   string             `json:"method"`
+	Instance InstanceRef        `json:"instance"`
+	Platform *platform.Platform `json:"platform"`
+	Period   *float64           `json:"period"`
+	Ops      []fileOp           `json:"ops"`
+	Claims   Claims             `json:"claims"`
+}
+
+type fileOp struct {
+	Op     string   `json:"op"`
+	Tensor string   `json:"tensor,omitempty"`
+	Layer  *int     `json:"layer"`
+	Start  *float64 `json:"start"`
+	End    *float64 `json:"end"`
+}
+
+// Read reads a plan/v1 document. Name is for errors, which say the file, the
+// line, the field and what would be right. Whether the plan keeps the rules of
+// its problem is for [Verify] to say. O(size of the file).
+func Read(r io.Reader, name string) (*Plan, error) {
+	data, err := strictjson.Read(r, name, maxBytes)
+	if err != nil {
+		return nil, err
+	}
+	if err := strictjson.CheckFormat(data, name, Format); err != nil {
+		return nil, err
+	}
+	var f file
+	if err := strictjson.Decode(data, name, &f); err != nil {
+		return nil, err
+	}
+	fail := func(path, format string, args ...any) (*Plan, error) {
+		return nil, &strictjson.Error{Name: name, Line: strictjson.Line(data, path), Path: path, Msg: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case f.Problem == "":
+		return fail("problem", "missing; it names the problem that the plan solves, as %q does", WeightOffload)
+	case f.Platform == nil:
+		return fail("platform", "missing; it says on what the plan runs")
+	case f.Platform.Memory < 0:
+		return fail("platform.memory", "%g bytes is negative", f.Platform.Memory)
+	case f.Platform.Bandwidth < 0:
+		return fail("platform.bandwidth", "%g bytes per second is negative", f.Platform.Bandwidth)
+	case f.Platform.Processors < 0:
+		return fail("platform.processors", "%d is negative", f.Platform.Processors)
+	case f.Period != nil && *f.Period <= 0:
+		return fail("period", "%g s is not positive; it is null for plans that do not repeat", *f.Period)
+	case f.Ops == nil:
+		return fail("ops", "missing; it lists the operations of the plan")
+	}
+	p := &Plan{
+		Format: f.Format, Problem: f.Problem, Method: f.Method, Instance: f.Instance, Platform: *f.Platform,
+		Period: f.Period, Ops: make([]Op, len(f.Ops)), Claims: f.Claims,
+	}
+	for k := range f.Ops {
+		o := &f.Ops[k]
+		missing := ""
+		switch {
+		case o.Op == "":
+			missing = "op"
+		case o.Layer == nil:
+			missing = "layer"
+		case o.Start == nil:
+			missing = "start"
+		case o.End == nil:
+			missing = "end"
+		}
+		if missing != "" {
+			return fail(fmt.Sprintf("ops[%d]", k), "%s is missing", missing)
+		}
+		p.Ops[k] = Op{Op: o.Op, Tensor: o.Tensor, Layer: *o.Layer, Start: *o.Start, End: *o.End}
+	}
+	return p, nil
+}
+
+// Write writes p as a plan/v1 document, one operation a line. Numbers that are
+// not finite are an error: JSON has none.
+func (p *Plan) Write(w io.Writer) error {
+	for k := range p.Ops {
+		if o := &p.Ops[k]; !finite(o.Start) || !finite(o.End) {
+			return fmt.Errorf("plan cannot be written: ops[%d], %s, runs from %g to %g", k, o, o.Start, o.End)
+		}
+	}
+	// All but the operations, indented; then these in the place kept for them.
+	shell := *p
+	shell.Format, shell.Ops = Format, []Op{}
+	head, err := json.MarshalIndent(&shell, "", "  ")
+	if err != nil {
+		return fmt.Errorf("plan cannot be written: %w", err)
+	}
+	b := bufio.NewWriter(w)
+	before, after, _ := bytes.Cut(head, []byte("\n  \"ops\": []"))
+	b.Write(before) // errors stay in b until Flush
+	b.WriteString("\n  \"ops\": [")
+	for k := range p.Ops {
+		if k > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString("\n    ")
+		line, err := json.Marshal(&p.Ops[k])
+		if err != nil {
+			return fmt.Errorf("plan cannot be written: ops[%d]: %w", k, err)
+		}
+		b.Write(line)
+	}
+	if len(p.Ops) > 0 {
+		b.WriteString("\n  ")
+	}
+	b.WriteByte(']')
+	b.Write(after)
+	b.WriteByte('\n')
+	return b.Flush()
+}

@@ -1,0 +1,242 @@
+package plan_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/strictjson"
+)
+
+const small = `{
+  "format": "workbench.plan/v1",
+  "problem": "weight-offload",
+  "method": "by hand",
+  "instance": {
+    "name": "one <layer> & a loss",
+    "sha256": "00"
+  },
+  "platform": {
+    "memory": 8589934592,
+    "bandwidth": 12000000000
+  },
+  "period": 2.5,
+  "ops": [
+    {"op":"B","layer":1,"start":0,"end":1},
+    {"op":"O","tensor":"w","layer":1,"start":1,"end":1.25}
+  ],
+  "claims": {
+    "makespan": 2.5,
+    "peak_memory": 10
+  }
+}
+`
+
+func read(s string) (*plan.Plan, error) { return plan.Read(strings.NewReader(s), "plan.json") }
+
+func TestReadWrite(t *testing.T) {
+	p, err := read(small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	period := 2.5
+	want := &plan.Plan{
+		Format: plan.Format, Problem: plan.WeightOffload, Method: "by hand",
+		Instance: plan.InstanceRef{Name: "one <layer> & a loss", SHA256: "00"},
+		Platform: platform.Platform{Memory: 8 << 30, Bandwidth: 12e9}, Period: &period,
+		Ops:    []plan.Op{op("B", 1, 0, 1), {Op: "O", Tensor: "w", Layer: 1, Start: 1, End: 1.25}},
+		Claims: plan.Claims{Makespan: 2.5, PeakMemory: 10},
+	}
+	if diff := cmp.Diff(want, p); diff != "" {
+		t.Errorf("read (-want +got):\n%s", diff)
+	}
+	var b bytes.Buffer
+	if err := p.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	again := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(b.String())
+	if diff := cmp.Diff(small, again); diff != "" {
+		t.Errorf("written (-want +got):\n%s", diff)
+	}
+}
+
+// What is written is read back to the bit.
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64)
+		text := rapid.String()
+		p := &plan.Plan{
+			Format: plan.Format, Problem: "p" + clean(text.Draw(t, "problem")), Method: clean(text.Draw(t, "method")),
+			Instance: plan.InstanceRef{Name: clean(text.Draw(t, "name"))},
+			Platform: platform.Platform{Memory: math.Abs(number.Draw(t, "memory")), Processors: rapid.IntRange(0, 9).Draw(t, "processors")},
+			Ops:      []plan.Op{}, Claims: plan.Claims{Makespan: number.Draw(t, "makespan")},
+		}
+		if x := math.Abs(number.Draw(t, "period")); x > 0 {
+			p.Period = &x
+		}
+		for range rapid.IntRange(0, 5).Draw(t, "ops") {
+			p.Ops = append(p.Ops, plan.Op{
+				Op: "F" + clean(text.Draw(t, "op")), Tensor: clean(text.Draw(t, "tensor")), Layer: rapid.Int().Draw(t, "layer"),
+				Start: number.Draw(t, "start"), End: number.Draw(t, "end"),
+			})
+		}
+		var b bytes.Buffer
+		if err := p.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		q, err := plan.Read(&b, "plan.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(p, q); diff != "" {
+			t.Fatalf("(-written +read):\n%s", diff)
+		}
+	})
+}
+
+// clean replaces what is not Unicode, which JSON cannot hold.
+func clean(s string) string { return strings.ToValidUTF8(s, "?") }
+
+func TestReadErrors(t *testing.T) {
+	for _, x := range []struct{ name, old, new, want string }{
+		{"truncated", `"bandwidth": 12000000000
+  },
+  "period": 2.5,
+` + small[strings.Index(small, `  "ops"`):], "", "plan.json:11: "},
+		{"version", "plan/v1", "plan/v2", `plan.json:2: format: "workbench.plan/v2" is not understood here; it must be "workbench.plan/v1"`},
+		{"unknown field", `"tensor"`, `"tensr"`, "plan.json:16: ops[1].tensr"},
+		{"unknown field above", `"method"`, `"methods"`, "plan.json:4: methods"},
+		{"no problem", `"problem": "weight-offload",`, ``, "plan.json:1: problem: missing"},
+		{"no operations", small[strings.Index(small, `"ops"`):strings.Index(small, `"claims"`)], ``, "plan.json:1: ops: missing"},
+		{"operation without start", `"start":1,`, ``, "plan.json:16: ops[1]: start is missing"},
+		{"operation without layer", `"B","layer":1`, `"B"`, "plan.json:15: ops[0]: layer is missing"},
+		{"operation without kind", `"op":"B",`, ``, "plan.json:15: ops[0]: op is missing"},
+		{"NaN", `"start":0`, `"start":NaN`, "plan.json:15: ops[0].start: "},
+		{"out of range", `"start":0`, `"start":1e999`, "plan.json:15: ops[0].start: "},
+		{"negative memory", `8589934592`, `-1`, "plan.json:10: platform.memory: -1 bytes is negative"},
+		{"period", `"period": 2.5`, `"period": 0`, "plan.json:13: period: 0 s is not positive"},
+		{"text for a number", `"period": 2.5`, `"period": "2.5"`, "plan.json:13: period: "},
+		{"layer", `"layer":1,"start":0`, `"layer":1.5,"start":0`, "plan.json:15: ops[0].layer: "},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			s := strings.Replace(small, x.old, x.new, 1)
+			if s == small {
+				t.Fatal("the mutation changes nothing")
+			}
+			_, err := read(s)
+			var located *strictjson.Error
+			if !errors.As(err, &located) || !strings.HasPrefix(err.Error(), x.want) {
+				t.Errorf("error %v\nwant  %s…", err, x.want)
+			}
+		})
+	}
+	if _, err := read(strings.Replace(small, `"period"`, `"x-note": [1, "mine"], "period"`, 1)); err != nil {
+		t.Errorf("a field of the user's: %v", err)
+	}
+}
+
+func TestWriteErrors(t *testing.T) {
+	_, p := twoLayers()
+	p.Ops[3].End = math.NaN()
+	if err := p.Write(&bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "ops[3], P w_1, runs from 4 to NaN") {
+		t.Errorf("NaN: %v", err)
+	}
+	_, p = twoLayers()
+	p.Platform.Memory = math.Inf(1)
+	if err := p.Write(&bytes.Buffer{}); err == nil {
+		t.Error("infinite memory was written")
+	}
+}
+
+func TestNew(t *testing.T) {
+	c, _ := twoLayers()
+	p := plan.New(plan.WeightOffload, "m", c, platform.Platform{Memory: 1})
+	digest, err := c.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &plan.Plan{
+		Format: plan.Format, Problem: plan.WeightOffload, Method: "m", Platform: platform.Platform{Memory: 1},
+		Instance: plan.InstanceRef{Name: "test", SHA256: digest},
+	}
+	if diff := cmp.Diff(want, p); diff != "" {
+		t.Error(diff)
+	}
+	c.Layers[0].Weight = math.NaN()
+	if p := plan.New(plan.WeightOffload, "m", c, platform.Platform{}); p.Instance.SHA256 != "" {
+		t.Errorf("digest %s of a chain with NaN", p.Instance.SHA256)
+	}
+}
+
+// FuzzRead: nothing panics, and what is read is written and read to the same.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(small))
+	f.Add([]byte(strings.Replace(small, "2.5", "null", 1)))
+	f.Add([]byte(strings.Replace(small, "O", "D", 1)))
+	f.Add([]byte(`{"format":"workbench.plan/v1","problem":"remat","platform":{},"period":null,"ops":[]}`))
+	f.Add([]byte(`[`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := plan.Read(bytes.NewReader(data), "fuzz")
+		if err != nil {
+			return
+		}
+		var b bytes.Buffer
+		if err := p.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		q, err := plan.Read(&b, "written")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(p, q); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+// FuzzVerify: whatever the numbers, the verifier and what draws from it return.
+func FuzzVerify(f *testing.F) {
+	f.Add(small, 1.0, 2.0, 3.0, 4.0)
+	f.Add(strings.Replace(small, "2.5", "1e-300", 1), 0.0, 1e300, 0.0, 1e-300)
+	f.Fuzz(func(t *testing.T, document string, forward, backward, activation, weight float64) {
+		p, err := read(document)
+		if err != nil {
+			return
+		}
+		l := [4]float64{forward, backward, activation, weight}
+		c := network(activation, l, l, [4]float64{})
+		if c.Validate() != nil {
+			return
+		}
+		checkTotal(t, c, p)
+	})
+}
+
+func checkTotal(t interface{ Fatalf(string, ...any) }, c *chain.Chain, p *plan.Plan) {
+	r, err := plan.Verify(c, p)
+	if (r == nil) == (err == nil) {
+		t.Fatalf("report %v and error %v", r, err)
+	}
+	if err != nil {
+		return
+	}
+	for _, v := range r.Violations {
+		if v.Rule == "" || v.Detail == "" || v.Op >= len(p.Ops) || !(v.Time >= 0 && v.Time < *p.Period) {
+			t.Fatalf("violation %+v", v)
+		}
+	}
+	if _, err := plan.Profile(c, p); err != nil {
+		t.Fatalf("profile: %v", err)
+	}
+	if _, err := plan.Residencies(c, p); err != nil {
+		t.Fatalf("residencies: %v", err)
+	}
+}
