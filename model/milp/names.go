@@ -1,0 +1,122 @@
+package milp
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrCrossed is returned by writers for a model whose bounds or sides cross:
+// no file format can say so. Such a model is infeasible.
+var ErrCrossed = errors.New("lower limit above upper limit cannot be written to a file")
+
+// NameMap is the names used in a written file, by column and by row. Names in
+// memory are free text; in a file they must be unique and of few characters.
+// Each name stays as it is where the format allows it; otherwise illegal
+// characters become '_', repetitions get a number, and a comment in the file
+// tells the original. A solution file of another program is read back with it.
+type NameMap struct{ Cols, Rows []string }
+
+// alphabet is what a file format allows in names.
+type alphabet struct {
+	translate func(name string) string // to legal characters; any result
+	legal     func(name string) bool
+	longest   int
+	// implied is what a reader takes a written name for, without a comment.
+	implied func(name string) string
+}
+
+// namer hands out unique legal names of one kind.
+type namer struct {
+	alphabet
+	prefix string // of the names of last resort: C7, R12
+	used   map[string]bool
+}
+
+func newNamer(a alphabet, prefix string) *namer {
+	return &namer{a, prefix, make(map[string]bool)}
+}
+
+// take returns the name for item i called original, and marks it used.
+func (n *namer) take(i int, original string) string {
+	name := n.translate(original)
+	for k := 1; !n.legal(name) || len(name) > n.longest || n.used[name]; k++ {
+		switch k {
+		case 1:
+			name = fmt.Sprintf("%s%d", n.prefix, i)
+		default:
+			name = fmt.Sprintf("%s%d_%d", n.prefix, i, k)
+		}
+	}
+	n.used[name] = true
+	return name
+}
+
+// nameMap returns the names of all columns and rows of m under alphabet a, and
+// comments for the names that a reader could not tell. Names of rows that are
+// legal as they are take precedence over made ones, so that a made name never
+// displaces one.
+func (m *Model) nameMap(a alphabet) (*NameMap, []string) {
+	var comments []string
+	name := func(what, prefix string, originals []string) []string {
+		n, names := newNamer(a, prefix), make([]string, len(originals))
+		for i, original := range originals {
+			if a.legal(original) && len(original) <= a.longest && !n.used[original] {
+				names[i], n.used[original] = original, true
+			}
+		}
+		for i, original := range originals {
+			if names[i] == "" {
+				names[i] = n.take(i, original)
+			}
+			if a.implied(names[i]) != original {
+				comments = append(comments, fmt.Sprintf("%s %s is %q", what, names[i], original))
+			}
+		}
+		return names
+	}
+	cols := name("column", "C", m.ColNames())
+	rows := name("row", "R", m.RowNames())
+	return &NameMap{cols, rows}, comments
+}
+
+// replaceIllegal returns s with every byte for which ok does not hold turned
+// into '_', runs of them into one.
+func replaceIllegal(s string, ok func(c byte) bool) string {
+	var b strings.Builder
+	for i := range len(s) {
+		switch {
+		case ok(s[i]):
+			b.WriteByte(s[i])
+		case i == 0 || ok(s[i-1]):
+			b.WriteByte('_')
+		}
+	}
+	return b.String()
+}
+
+// crossed returns an error naming the first bounds or sides of m that cross.
+func (m *Model) crossed() error {
+	for j, lo := range m.lower {
+		if lo > m.upper[j] {
+			return fmt.Errorf("variable %s: bounds [%v, %v]: %w", m.colName(j), lo, m.upper[j], ErrCrossed)
+		}
+	}
+	for i, lo := range m.rowLower {
+		if lo > m.rowUpper[i] {
+			return fmt.Errorf("row %s: sides [%v, %v]: %w", m.rowName(i), lo, m.rowUpper[i], ErrCrossed)
+		}
+	}
+	return nil
+}
+
+// writable returns an error if m has mistakes or cannot be written.
+func (m *Model) writable() error {
+	if err := m.Err(); err != nil {
+		return err
+	}
+	return m.crossed()
+}
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
