@@ -22,7 +22,7 @@ const (
 // as closed: the libraries compute bounds for their unrounded points.
 func objectiveTol(objective float64) float64 { return 1e-6 * math.Max(1, math.Abs(objective)) }
 
-// finiteOf reports whether x is a point at all for n columns.
+// finitePoint reports whether x is a point at all for n columns.
 func finitePoint(x []float64, n int) bool {
 	if len(x) != n {
 		return false
@@ -37,31 +37,32 @@ func finitePoint(x []float64, n int) bool {
 
 // polish returns x with integers rounded and all columns moved onto bounds
 // that they miss by no more than the tolerance, and what is still wrong with
-// it, "" if it is a solution of d. O(columns + nonzeros). x is not changed.
-func polish(d *milp.Data, x []float64) (y []float64, wrong string) {
+// it, "" if it is a solution of d, which is m's but for bounds and integrality.
+// O(columns + nonzeros). x is not changed.
+func polish(m *milp.Model, d *milp.Data, x []float64) (y []float64, wrong string) {
 	y = make([]float64, len(x))
 	for j, v := range x {
 		if d.Integer[j] {
 			r := math.Round(v)
 			if math.Abs(v-r) > integrality && wrong == "" {
-				wrong = fmt.Sprintf("integer column %d is %g", j, v)
+				wrong = fmt.Sprintf("integer %s is %g", m.Col(j).Name(), v)
 			}
 			v = r
 		}
 		c := math.Min(math.Max(v, d.Lower[j]), d.Upper[j])
 		if math.Abs(c-v) > feasibility+relative*math.Abs(c) && wrong == "" {
-			wrong = fmt.Sprintf("column %d is %g, outside [%g, %g]", j, v, d.Lower[j], d.Upper[j])
+			wrong = fmt.Sprintf("%s is %g, outside [%g, %g]", m.Col(j).Name(), v, d.Lower[j], d.Upper[j])
 		}
 		y[j] = c + 0 // no −0
 	}
 	if wrong == "" {
-		wrong = violated(d, y)
+		wrong = violated(m, d, y)
 	}
 	return y, wrong
 }
 
-// violated returns which row of d the point x violates most, "" if none.
-func violated(d *milp.Data, x []float64) string {
+// violated returns which row of d, named by m, the point x violates most, "" if none.
+func violated(m *milp.Model, d *milp.Data, x []float64) string {
 	worst, row, at := 0., -1, 0.
 	for i := range d.RowLower {
 		sum, scale := 0., 0.
@@ -78,7 +79,7 @@ func violated(d *milp.Data, x []float64) string {
 	if row < 0 {
 		return ""
 	}
-	return fmt.Sprintf("row %d is %.9g, outside [%g, %g]", row, at, d.RowLower[row], d.RowUpper[row])
+	return fmt.Sprintf("%s is %.9g, outside [%g, %g]", m.Row(row).Name(), at, d.RowLower[row], d.RowUpper[row])
 }
 
 // objective returns the objective of d at x.

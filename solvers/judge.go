@@ -174,7 +174,7 @@ func (s *session) stop(ctx context.Context, claimed Stop) Stop {
 
 // imprecise keeps the claimed point although it does not check.
 func (s *session) imprecise(a *Answer, stop Stop) *Result {
-	x, _ := polish(&s.data, a.X)
+	x, _ := polish(s.model, &s.data, a.X)
 	r := s.result(Imprecise, stop)
 	r.X, r.Obj = x, objective(&s.data, x)
 	return r

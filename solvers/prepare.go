@@ -67,7 +67,7 @@ func (o *Options) needs() Features {
 
 // problem resolves model and options into what an engine receives, all but
 // Time and the two sinks. O(columns + nonzeros). d is not changed.
-func problem(d *milp.Data, o *Options) (*Problem, error) {
+func problem(m *milp.Model, d *milp.Data, o *Options) (*Problem, error) {
 	p := &Problem{
 		Model:   *d,
 		RelGap:  o.RelGap.Value,
@@ -83,10 +83,10 @@ func problem(d *milp.Data, o *Options) (*Problem, error) {
 	}
 	q := &p.Model
 	var err error
-	if q.Lower, q.Upper, err = normalise("column", d.Lower, d.Upper); err != nil {
+	if q.Lower, q.Upper, err = normalise(func(j int) string { return m.Col(j).Name() }, d.Lower, d.Upper); err != nil {
 		return nil, err
 	}
-	if q.RowLower, q.RowUpper, err = normalise("row", d.RowLower, d.RowUpper); err != nil {
+	if q.RowLower, q.RowUpper, err = normalise(func(i int) string { return m.Row(i).Name() }, d.RowLower, d.RowUpper); err != nil {
 		return nil, err
 	}
 	for j, integer := range d.Integer {
@@ -97,10 +97,10 @@ func problem(d *milp.Data, o *Options) (*Problem, error) {
 	}
 	for j, c := range d.Cost {
 		if math.Abs(c) >= infinite {
-			return nil, fmt.Errorf("%w: cost %g of column %d is infinite to the libraries", ErrModel, c, j)
+			return nil, fmt.Errorf("%w: cost %g of %s is infinite to the libraries: rescale the objective", ErrModel, c, m.Col(j).Name())
 		}
 	}
-	if err := dropSmall(q); err != nil {
+	if err := dropSmall(m, q); err != nil {
 		return nil, err
 	}
 	p.Start = integralStart(q, o.Start)
@@ -109,12 +109,12 @@ func problem(d *milp.Data, o *Options) (*Problem, error) {
 
 // normalise returns copies of the bounds with everything from ±1e20 on made
 // infinite.
-func normalise(what string, lower, upper []float64) (lo, up []float64, err error) {
+func normalise(name func(int) string, lower, upper []float64) (lo, up []float64, err error) {
 	lo, up = make([]float64, len(lower)), make([]float64, len(upper))
 	for i := range lower {
 		l, u := lower[i], upper[i]
 		if l >= infinite || u <= -infinite {
-			return nil, nil, fmt.Errorf("%w: bounds [%g, %g] of %s %d are infinite to the libraries", ErrModel, l, u, what, i)
+			return nil, nil, fmt.Errorf("%w: limits [%g, %g] of %s are infinite to the libraries: drop it or rescale", ErrModel, l, u, name(i))
 		}
 		if l <= -infinite {
 			l = math.Inf(-1)
@@ -130,22 +130,22 @@ func normalise(what string, lower, upper []float64) (lo, up []float64, err error
 // dropSmall removes the entries of magnitude below 1e-9, which libraries drop
 // in silence, if they cannot move their row by as much; it refuses the model if
 // one can. The matrix is copied only if there are any.
-func dropSmall(d *milp.Data) error {
+func dropSmall(m *milp.Model, d *milp.Data) error {
 	tiny := 0
 	for i := range d.RowLower {
 		for k := d.Start[i]; k < d.Start[i+1]; k++ {
 			a, j := math.Abs(d.Val[k]), d.Col[k]
 			if a > large {
-				return fmt.Errorf("%w: entry %g of column %d in row %d is above %g, the most that libraries take",
-					ErrModel, d.Val[k], j, i, large)
+				return fmt.Errorf("%w: coefficient %g of %s in %s is above %g, the most that libraries take: rescale them",
+					ErrModel, d.Val[k], m.Col(int(j)).Name(), m.Row(i).Name(), large)
 			}
 			if a >= small {
 				continue
 			}
 			tiny++
 			if a*math.Max(math.Abs(d.Lower[j]), math.Abs(d.Upper[j])) > small {
-				return fmt.Errorf("%w: entry %g of column %d in row %d is below %g, which libraries drop, but can move the row by more: rescale the column or row",
-					ErrModel, d.Val[k], j, i, small)
+				return fmt.Errorf("%w: coefficient %g of %s in %s is below %g, which libraries drop, but matters at the variable's bounds: rescale them",
+					ErrModel, d.Val[k], m.Col(int(j)).Name(), m.Row(i).Name(), small)
 			}
 		}
 	}
@@ -196,22 +196,22 @@ func integralStart(d *milp.Data, start []float64) []float64 {
 
 // contradiction returns why d has no solution if one look at each column and
 // row tells, else "".
-func contradiction(d *milp.Data) string {
+func contradiction(m *milp.Model, d *milp.Data) string {
 	for j := range d.Lower {
 		if d.Lower[j] > d.Upper[j] {
 			if d.Integer[j] {
-				return fmt.Sprintf("no integer lies within the bounds of column %d", j)
+				return fmt.Sprintf("no integer lies within the bounds of %s", m.Col(j).Name())
 			}
-			return fmt.Sprintf("bounds of column %d are [%g, %g]", j, d.Lower[j], d.Upper[j])
+			return fmt.Sprintf("bounds of %s are [%g, %g]", m.Col(j).Name(), d.Lower[j], d.Upper[j])
 		}
 	}
 	for i := range d.RowLower {
 		lo, up := d.RowLower[i], d.RowUpper[i]
 		switch {
 		case lo > up:
-			return fmt.Sprintf("sides of row %d are [%g, %g]", i, lo, up)
+			return fmt.Sprintf("sides of %s are [%g, %g]", m.Row(i).Name(), lo, up)
 		case d.Start[i] == d.Start[i+1] && (lo > feasibility || up < -feasibility):
-			return fmt.Sprintf("row %d has no entries and sides [%g, %g]", i, lo, up)
+			return fmt.Sprintf("%s has no entries and sides [%g, %g]", m.Row(i).Name(), lo, up)
 		}
 	}
 	return ""

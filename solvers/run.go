@@ -25,7 +25,7 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 	if ctx.Err() != nil {
 		return s.judge(ctx, &Answer{Status: NoSolution}), nil
 	}
-	if why := contradiction(&s.problem.Model); why != "" {
+	if why := contradiction(s.model, &s.problem.Model); why != "" {
 		s.note("%s", why)
 		return s.result(Infeasible, NotStopped), nil
 	}
@@ -132,7 +132,7 @@ func (s *session) repair(ctx context.Context, x []float64) []float64 {
 	n := len(d.Cost)
 	lower, upper := append([]float64(nil), d.Lower...), append([]float64(nil), d.Upper...)
 	continuous := 0
-	y, _ := polish(d, x)
+	y, _ := polish(s.model, d, x)
 	for j := range n {
 		if !d.Integer[j] {
 			continuous++
@@ -159,7 +159,7 @@ func (s *session) repair(ctx context.Context, x []float64) []float64 {
 	if err != nil || a == nil || !finitePoint(a.X, n) {
 		return nil
 	}
-	y, wrong := polish(&s.data, a.X)
+	y, wrong := polish(s.model, &s.data, a.X)
 	if wrong != "" {
 		return nil
 	}

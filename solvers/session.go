@@ -26,7 +26,7 @@ func (b *backend) Solve(ctx context.Context, m *milp.Model, o Options) (*Result,
 }
 
 func (b *backend) solve(ctx context.Context, m *milp.Model, o Options) (*Result, error) {
-	s := session{engine: b.engine, begin: time.Now(), user: o.OnProgress, log: o.Log}
+	s := session{engine: b.engine, model: m, begin: time.Now(), user: o.OnProgress, log: o.Log}
 	if m == nil {
 		return nil, fmt.Errorf("%w: there is none", ErrModel)
 	}
@@ -48,11 +48,13 @@ func (b *backend) solve(ctx context.Context, m *milp.Model, o Options) (*Result,
 	if missing := needs &^ b.engine.Can(); missing != 0 {
 		return nil, fmt.Errorf("%w: %v", ErrUnsupported, missing)
 	}
-	p, err := problem(&s.data, &o)
+	p, err := problem(m, &s.data, &o)
 	if err != nil {
 		return nil, err
 	}
 	s.problem = *p
+	// Integer bounds are rounded for the check, too.
+	s.data.Lower, s.data.Upper = p.Model.Lower, p.Model.Upper
 	s.problem.OnProgress = s.progress
 	if o.Log != nil {
 		s.problem.Log = logSink{&s}
@@ -82,7 +84,8 @@ func hasInteger(d *milp.Data) bool {
 // session is one call of Solve.
 type session struct {
 	engine  Engine
-	data    milp.Data // the model as the user gave it, but for Relax
+	model   *milp.Model
+	data    milp.Data // of model as the user gave it, but for Relax and integer bounds
 	integer bool      // whether data has integer columns
 	problem Problem
 	begin   time.Time
@@ -138,7 +141,7 @@ func (s *session) takeStart(start []float64) {
 // offer makes x the incumbent if it checks and is better. It returns what is
 // wrong with x.
 func (s *session) offer(x []float64) (wrong string) {
-	y, wrong := polish(&s.data, x)
+	y, wrong := polish(s.model, &s.data, x)
 	if wrong != "" {
 		return wrong
 	}

@@ -109,13 +109,11 @@ func (h instance) set(name string, value any) bool {
 	rc := C.int(-1)
 	switch v := value.(type) {
 	case bool:
-		var b C.int
-		if v {
-			b = 1
-		}
-		rc = C.shim_set_bool(h.c, s, b)
+		rc = C.shim_set_bool(h.c, s, cbool(v))
 	case int:
-		rc = C.shim_set_int(h.c, s, C.int(v))
+		if v == int(int32(v)) {
+			rc = C.shim_set_int(h.c, s, C.int(v))
+		}
 	case float64:
 		rc = C.shim_set_double(h.c, s, C.double(v))
 	case string:
@@ -124,6 +122,13 @@ func (h instance) set(name string, value any) bool {
 		rc = C.shim_set_string(h.c, s, t)
 	}
 	return rc == 0
+}
+
+func cbool(b bool) C.int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func doubles(s []float64) *C.double { return (*C.double)(unsafe.SliceData(s)) }
@@ -158,13 +163,10 @@ func (h instance) start(index []int32, value []float64) {
 
 // run solves. Limits and interrupts return a warning, some failures with a model
 // status an error: the model status tells.
-func (h instance) run(log bool) (rc int) {
-	var l C.int
-	if log {
-		l = 1
-	}
-	return int(C.shim_run(h.c, l))
-}
+func (h instance) run() (rc int) { return int(C.shim_run(h.c)) }
+
+// log has HiGHS send its log lines. It reports whether it could.
+func (h instance) log() bool { return C.shim_log(h.c) == 0 }
 
 func (h instance) modelStatus() int { return int(C.shim_model_status(h.c)) }
 

@@ -23,7 +23,6 @@ var taken = map[string]string{
 
 // configure sets all options but the time limit.
 func (h instance) configure(p *solvers.Problem) error {
-	have, _ := libraryVersion()
 	presolve := "choose"
 	if p.Attempt > 0 {
 		presolve = "off"
@@ -36,12 +35,10 @@ func (h instance) configure(p *solvers.Problem) error {
 		name  string
 		value any
 	}{
-		{"output_flag", p.Log != nil},
-		// Up to 1.13.0 a log callback replaces the console, but is called only
-		// if the console would be written to; later the two are independent.
-		{"log_to_console", p.Log != nil && have.less(version{1, 13, 1})},
+		{"output_flag", false},
+		{"log_to_console", false},
 		{"threads", p.Threads},
-		{"random_seed", (p.Seed + p.Attempt) & math.MaxInt32},
+		{"random_seed", p.Seed ^ p.Attempt},
 		{"presolve", presolve},
 		{"mip_rel_gap", p.RelGap},
 		{"mip_abs_gap", p.AbsGap},
@@ -61,6 +58,20 @@ func (h instance) configure(p *solvers.Problem) error {
 		}
 	}
 	return nil
+}
+
+// openLog begins to log, after the options are set: mistakes in those are
+// errors, not log lines.
+//
+// Up to 1.13.0 a log callback replaces the console, but is called only if the
+// console would be written to; later the two are independent.
+func (h instance) openLog() {
+	if !h.log() {
+		return // else it would be the console
+	}
+	have, _ := libraryVersion()
+	h.set("log_to_console", have.less(version{1, 13, 1}))
+	h.set("output_flag", true)
 }
 
 // setRaw sets one option of Problem.Raw.

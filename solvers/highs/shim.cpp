@@ -107,19 +107,33 @@ static void callback(int type, const char *message, const HighsCallbackDataOut *
 	}
 }
 
+// open makes the instance of s and has it call back.
+static int open(shim *s) {
+	s->highs = Highs_create();
+	HighsInt rc = Highs_setCallback(s->highs, callback, s);
+	for (int type : {int(kHighsCallbackMipImprovingSolution), int(kHighsCallbackSimplexInterrupt),
+			int(kHighsCallbackIpmInterrupt), int(kHighsCallbackMipInterrupt)}) {
+		if (rc == kHighsStatusOk) rc = Highs_startCallback(s->highs, type);
+	}
+	return rc;
+}
+
 shim *shim_new(uintptr_t sink) {
 	shim *s = new (std::nothrow) shim;
 	if (!s) return nullptr;
 	s->sink = sink;
-	if (guarded([&] { s->highs = Highs_create(); return 0; }) != 0 || !s->highs) {
-		delete s;
+	if (guarded([&] { return open(s); }) != 0) {
+		shim_free(s);
 		return nullptr;
 	}
 	return s;
 }
 
 void shim_free(shim *s) {
-	guarded([&] { Highs_destroy(s->highs); return 0; });
+	guarded([&] {
+		if (s->highs) Highs_destroy(s->highs);
+		return 0;
+	});
 	delete s;
 }
 
@@ -192,19 +206,16 @@ int shim_start(shim *s, int count, const int32_t *index, const double *value) {
 	});
 }
 
-int shim_run(shim *s, int log) {
+int shim_run(shim *s) {
 	return guarded([&] {
-		HighsInt rc = Highs_setCallback(s->highs, callback, s);
-		for (int type : {int(kHighsCallbackMipImprovingSolution), int(kHighsCallbackSimplexInterrupt),
-				int(kHighsCallbackIpmInterrupt), int(kHighsCallbackMipInterrupt)}) {
-			if (rc == kHighsStatusOk) rc = Highs_startCallback(s->highs, type);
-		}
-		if (rc == kHighsStatusOk && log) rc = Highs_startCallback(s->highs, kHighsCallbackLogging);
-		if (rc != kHighsStatusOk) return rc;
-		rc = Highs_run(s->highs);
+		HighsInt rc = Highs_run(s->highs);
 		Highs_setCallback(s->highs, nullptr, nullptr); // the sink ends before HiGHS does
 		return rc;
 	});
+}
+
+int shim_log(shim *s) {
+	return guarded([&] { return Highs_startCallback(s->highs, kHighsCallbackLogging); });
 }
 
 int shim_model_status(shim *s) { return Highs_getModelStatus(s->highs); }

@@ -65,7 +65,7 @@ func (Engine) Run(ctx context.Context, p *solvers.Problem) (*solvers.Answer, err
 	if p.Time > 0 {
 		h.set("time_limit", timeLimit(p.Time, time.Since(begin)))
 	}
-	rc := h.runUntil(ctx, p.Log != nil)
+	rc := h.runUntil(ctx)
 	if s.panicked != nil {
 		panic(s.panicked)
 	}
@@ -81,6 +81,9 @@ func (Engine) Run(ctx context.Context, p *solvers.Problem) (*solvers.Answer, err
 func (h instance) load(p *solvers.Problem) error {
 	if err := h.configure(p); err != nil {
 		return err
+	}
+	if p.Log != nil {
+		h.openLog()
 	}
 	if err := h.pass(&p.Model, integrality(p.Model.Integer)); err != nil {
 		return err
@@ -99,13 +102,13 @@ func timeLimit(limit, used time.Duration) float64 {
 }
 
 // runUntil runs until ctx ends or HiGHS does.
-func (h instance) runUntil(ctx context.Context, log bool) (rc int) {
+func (h instance) runUntil(ctx context.Context) (rc int) {
 	ended := make(chan struct{})
 	unwatch := context.AfterFunc(ctx, func() {
 		h.stop()
 		close(ended)
 	})
-	rc = h.run(log)
+	rc = h.run()
 	if !unwatch() {
 		<-ended // h is not to be freed before
 	}

@@ -1,0 +1,536 @@
+//go:build cgo && !nohighs
+
+package highs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"workbench/model/milp"
+	"workbench/solvers"
+	"workbench/solvers/enumerate"
+)
+
+var _ solvers.Engine = Engine{}
+
+// solve expects no error.
+func solve(t *testing.T, m *milp.Model, o solvers.Options) *solvers.Result {
+	t.Helper()
+	r, err := New().Solve(t.Context(), m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// problemOf is what solvers.New makes of a sound model and no options.
+func problemOf(m *milp.Model) *solvers.Problem {
+	return &solvers.Problem{Model: m.Data(), Threads: 1, Nodes: -1, OnProgress: func(solvers.Progress) {}}
+}
+
+func TestVersion(t *testing.T) {
+	if err := Available(); err != nil {
+		t.Fatal(err)
+	}
+	v, text := libraryVersion()
+	if want := fmt.Sprintf("%d.%d.%d", v.major, v.minor, v.patch); text != want || Version() != want {
+		t.Errorf("version %q, numbers %q", text, want)
+	}
+	if (Engine{}).Name() != "highs "+text {
+		t.Errorf("name %q", Engine{}.Name())
+	}
+	ordered := []version{{1, 7, 0}, {1, 7, 2}, {1, 13, 0}, {1, 13, 1}, {2, 0, 0}}
+	for i, v := range ordered {
+		for j, w := range ordered {
+			if v.less(w) != (i < j) {
+				t.Errorf("%v less than %v: %t", v, w, v.less(w))
+			}
+		}
+	}
+}
+
+// TestDuals checks the conditions of optimality that tie duals to the solution,
+// for random linear programs of either sense with an optimum.
+func TestDuals(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		small := rapid.IntRange(-5, 5)
+		m := milp.New("lp")
+		var objective, e milp.Expr
+		n := rapid.IntRange(1, 5).Draw(t, "columns")
+		x := make([]milp.Var, n)
+		for j := range n {
+			lo := float64(small.Draw(t, "lower"))
+			x[j] = m.Var(fmt.Sprint("x", j), milp.Continuous, lo, lo+float64(rapid.IntRange(0, 9).Draw(t, "width")))
+			objective.Add(float64(small.Draw(t, "cost")), x[j])
+		}
+		rows := m.Group("row", "")
+		for range rapid.IntRange(0, 5).Draw(t, "rows") {
+			e.Reset()
+			for j := range n {
+				e.Add(float64(small.Draw(t, "entry")), x[j])
+			}
+			lo := float64(rapid.IntRange(-30, 0).Draw(t, "side"))
+			up := rapid.SampledFrom([]float64{lo, lo + 10, inf}).Draw(t, "other side")
+			rows.Between(lo, &e, up)
+		}
+		objective.Const = 3
+		if rapid.Bool().Draw(t, "maximize") {
+			m.Maximize(&objective)
+		} else {
+			m.Minimize(&objective)
+		}
+		r, err := New().Solve(context.Background(), m, solvers.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Status == solvers.Infeasible {
+			return
+		}
+		if r.Status != solvers.Optimal || r.Dual == nil {
+			t.Fatalf("%v (%s), duals %v", r.Status, r.Note, r.Dual)
+		}
+		checkDuals(t, m.Data(), r)
+	})
+}
+
+// checkDuals checks that reduced costs are c − Aᵀy, that duals are nonzero only
+// at an active side and point the right way, and that the dual objective is the
+// primal one.
+func checkDuals(t *rapid.T, d milp.Data, r *solvers.Result) {
+	const tolerance = 1e-6
+	sense := float64(d.Sense)
+	dual := d.Offset
+	// price adds a dual value's share. At a lower side, tightening worsens the
+	// objective: it grows when minimising.
+	price := func(what string, y, lo, value, up float64) {
+		switch {
+		case math.Abs(y) < tolerance:
+		case sense*y > 0 && math.Abs(value-lo) < tolerance:
+			dual += y * lo
+		case sense*y < 0 && math.Abs(value-up) < tolerance:
+			dual += y * up
+		default:
+			t.Errorf("%s has dual %v at %v in [%v, %v]", what, y, value, lo, up)
+		}
+	}
+	reduced := append([]float64(nil), d.Cost...)
+	for i, y := range r.Dual.Row {
+		activity := 0.
+		for k := d.Start[i]; k < d.Start[i+1]; k++ {
+			activity += d.Val[k] * r.X[d.Col[k]]
+			reduced[d.Col[k]] -= y * d.Val[k]
+		}
+		price(fmt.Sprint("row ", i), y, d.RowLower[i], activity, d.RowUpper[i])
+	}
+	for j, z := range r.Dual.Reduced {
+		if math.Abs(z-reduced[j]) > tolerance {
+			t.Errorf("reduced cost of column %d is %v, want %v", j, z, reduced[j])
+		}
+		price(fmt.Sprint("column ", j), z, d.Lower[j], r.X[j], d.Upper[j])
+	}
+	if math.Abs(dual-r.Obj) > 1e-5 {
+		t.Errorf("dual objective %v, primal %v", dual, r.Obj)
+	}
+}
+
+// TestDualSign: one more unit of a resource that is sold for 3 is worth 3.
+func TestDualSign(t *testing.T) {
+	for _, sense := range []milp.Sense{milp.Maximize, milp.Minimize} {
+		m := milp.New("sale")
+		sold := m.Var("sold", milp.Continuous, 0, inf)
+		e := new(milp.Expr).Add(1, sold)
+		stock := m.Group("stock", "").AtMost(e, 10)
+		price := new(milp.Expr).Add(3*-float64(sense), sold)
+		if sense == milp.Maximize {
+			m.Maximize(price)
+		} else {
+			m.Minimize(price)
+		}
+		r := solve(t, m, solvers.Options{})
+		if r.Dual == nil || r.Dual.Row[stock.Index()] != 3*-float64(sense) || r.Dual.Reduced[0] != 0 {
+			t.Errorf("sense %v: duals %+v", sense, r.Dual)
+		}
+	}
+}
+
+// TestNoDuals: the duals of the last node of a search mean nothing.
+func TestNoDuals(t *testing.T) {
+	if r := solve(t, jobShop(3, 2, 1), solvers.Options{}); r.Status != solvers.Optimal || r.Dual != nil {
+		t.Errorf("%v, duals %v", r.Status, r.Dual)
+	}
+	if r := solve(t, jobShop(3, 2, 1), solvers.Options{Relax: true}); r.Status != solvers.Optimal || r.Dual == nil {
+		t.Errorf("relaxed: %v, duals %v", r.Status, r.Dual)
+	}
+}
+
+func TestStart(t *testing.T) {
+	m := jobShop(6, 6, 3)
+	best := solve(t, m, solvers.Options{})
+	d := m.Data()
+	integersOnly, one, none := append([]float64(nil), best.X...), nans(len(d.Cost)), nans(len(d.Cost))
+	wrong := append([]float64(nil), best.X...)
+	for j, integer := range d.Integer {
+		if !integer {
+			integersOnly[j], wrong[j] = math.NaN(), math.NaN()
+			continue
+		}
+		wrong[j] = 0 // with all ties broken one way, the first job is last everywhere: too late
+		one[j] = best.X[j]
+	}
+	for j, integer := range d.Integer {
+		if integer {
+			one[j] = math.NaN()
+			break
+		}
+	}
+	for _, test := range []struct {
+		name  string
+		start []float64
+		want  solvers.StartUse
+	}{
+		{"complete", best.X, solvers.StartAccepted},
+		{"integers only", integersOnly, solvers.StartAccepted},
+		{"one integer short", one, solvers.StartAccepted},
+		{"nothing", none, solvers.StartRejected},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			first := math.NaN()
+			r := solve(t, m, solvers.Options{Start: test.start, OnProgress: func(p solvers.Progress) {
+				if p.X != nil && math.IsNaN(first) {
+					first = p.Objective
+				}
+			}})
+			if r.Status != solvers.Optimal || math.Abs(r.Obj-best.Obj) > 1e-4 || r.Start != test.want {
+				t.Errorf("%v, %v, objective %v, want %v", r.Status, r.Start, r.Obj, best.Obj)
+			}
+			// A complete start is the incumbent before the search: no progress.
+			if begun := test.name == "complete" || math.Abs(first-best.Obj) < 1e-4; begun != (test.want == solvers.StartAccepted) {
+				t.Errorf("first incumbent %v of optimum %v", first, best.Obj)
+			}
+		})
+	}
+}
+
+// TestStartInfeasible: integers that no continuous values fit to.
+func TestStartInfeasible(t *testing.T) {
+	m := milp.New("")
+	x, y := m.Var("x", milp.Integer, 0, 5), m.Var("y", milp.Continuous, 0, 1)
+	m.Group("row", "").AtLeast(new(milp.Expr).Add(1, x).Add(1, y), 3)
+	m.Minimize(new(milp.Expr).Add(1, x).Add(5, y))
+	r := solve(t, m, solvers.Options{Start: []float64{1, math.NaN()}})
+	if r.Status != solvers.Optimal || r.Obj != 3 || r.Start != solvers.StartRejected {
+		t.Errorf("%v, objective %v, %v", r.Status, r.Obj, r.Start)
+	}
+}
+
+func nans(n int) []float64 {
+	x := make([]float64, n)
+	for j := range x {
+		x[j] = math.NaN()
+	}
+	return x
+}
+
+func TestRaw(t *testing.T) {
+	m := jobShop(3, 3, 1)
+	good := map[string]string{
+		"presolve": "off", "mip_heuristic_effort": "0.1", "mip_pool_age_limit": "5", "mip_allow_restart": "false",
+	}
+	if r := solve(t, m, solvers.Options{Raw: good}); r.Status != solvers.Optimal {
+		t.Errorf("%v", r.Status)
+	}
+	for _, test := range []struct{ name, value, want string }{
+		{"mip_heuristic_efort", "0.1", "mip_heuristic_effort"}, // the nearest
+		{"mip_heuristic_effort", "much", `"much" is not a number`},
+		{"mip_heuristic_effort", "NaN", `"NaN" is not a number`},
+		{"mip_heuristic_effort", "2", "refuses"},
+		{"mip_pool_age_limit", "1.5", "not an integer"},
+		{"mip_pool_age_limit", "9999999999", "not an integer"},
+		{"mip_allow_restart", "maybe", "not true or false"},
+		{"time_limit", "5", "use Time"},
+	} {
+		_, err := New().Solve(t.Context(), m, solvers.Options{Raw: map[string]string{test.name: test.value}})
+		if !errors.Is(err, solvers.ErrOption) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s = %s: %v", test.name, test.value, err)
+		}
+	}
+}
+
+func TestTaken(t *testing.T) {
+	h, err := newInstance(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.free()
+	names := strings.Join(h.options(), " ") + " "
+	t.Log(names)
+	for name := range taken {
+		if !strings.Contains(names, name+" ") {
+			t.Errorf("HiGHS has no option %s", name)
+		}
+	}
+	if _, err := New().Solve(t.Context(), jobShop(2, 2, 1), solvers.Options{Seed: solvers.Some(math.MaxInt32 + 1)}); !errors.Is(err, solvers.ErrOption) {
+		t.Errorf("seed of 32 bits: %v", err)
+	}
+}
+
+func TestNearest(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}} {
+		if got := distance(test.a, test.b); got != test.want {
+			t.Errorf("distance of %q and %q is %d, want %d", test.a, test.b, got, test.want)
+		}
+	}
+	got := nearest("ab", []string{"xyz", "abc", "ab", "b", "abcdefg"})
+	if strings.Join(got, " ") != "ab abc b" {
+		t.Errorf("nearest: %v", got)
+	}
+}
+
+// TestLimits: node and solution limits share one model status.
+func TestLimits(t *testing.T) {
+	m := knapsack(100, 5, 1)
+	if r := solve(t, m, solvers.Options{Nodes: solvers.Some(int64(20))}); r.Status != solvers.Feasible || r.Stop != solvers.Nodes {
+		t.Errorf("nodes: %v, %v", r.Status, r.Stop)
+	}
+	one := map[string]string{"mip_max_improving_sols": "1"}
+	if r := solve(t, m, solvers.Options{Raw: one, Nodes: solvers.Some(int64(1e6))}); r.Status != solvers.Feasible || r.Stop != solvers.Solutions {
+		t.Errorf("solutions: %v, %v", r.Status, r.Stop)
+	}
+	for _, limit := range []time.Duration{1, time.Millisecond, 100 * time.Millisecond} {
+		r := solve(t, m, solvers.Options{Time: limit})
+		if r.Stop != solvers.Time || r.Status != solvers.Feasible && r.Status != solvers.NoSolution {
+			t.Errorf("limit %v: %v, %v", limit, r.Status, r.Stop)
+		}
+	}
+	if got := timeLimit(time.Second, 200*time.Millisecond); got != 0.75 {
+		t.Errorf("HiGHS gets %v s", got)
+	}
+	if got := timeLimit(time.Second, 2*time.Second); got != 0 {
+		t.Errorf("HiGHS gets %v s", got)
+	}
+}
+
+// TestGap: with a gap asked for, the bound tells the truth.
+func TestGap(t *testing.T) {
+	m := knapsack(40, 5, 2)
+	best := solve(t, m, solvers.Options{})
+	r := solve(t, m, solvers.Options{RelGap: solvers.Some(0.05)})
+	if r.Status != solvers.Optimal || r.Gap() > 0.05 || r.Bound < best.Obj || r.Obj > best.Obj {
+		t.Errorf("%v: objective %v, bound %v; optimum %v (%v)", r.Status, r.Obj, r.Bound, best.Obj, best.Status)
+	}
+}
+
+// TestCancel cancels a search at its first progress.
+func TestCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := New().Solve(ctx, knapsack(100, 5, 1), solvers.Options{OnProgress: func(p solvers.Progress) { cancel() }})
+	if err != nil || r.Stop != solvers.Cancelled || r.Status != solvers.Feasible && r.Status != solvers.NoSolution {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestLateEngine: while HiGHS solves the linear program at the root of a large
+// model it does not look at the cancel flag for seconds. Solve returns anyway,
+// and the instance ends later, by itself.
+func TestLateEngine(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	r, err := New().Solve(ctx, jobShop(40, 20, 1), solvers.Options{})
+	if err != nil || r.Stop != solvers.Time {
+		t.Errorf("%v, %v", r, err)
+	}
+	if took := time.Since(begin); took > 4*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+// TestThreads: one OS thread of HiGHS takes one number of threads only.
+func TestThreads(t *testing.T) {
+	m := jobShop(4, 4, 2)
+	want := solve(t, m, solvers.Options{})
+	for _, threads := range []int{2, 1, 2, 3, 1} {
+		r := solve(t, m, solvers.Options{Threads: solvers.Some(threads)})
+		if r.Status != solvers.Optimal || math.Abs(r.Obj-want.Obj) > 1e-4 {
+			t.Errorf("%d threads: %v, objective %v, want %v", threads, r.Status, r.Obj, want.Obj)
+		}
+	}
+}
+
+// TestConcurrent: solves at the same time do not influence each other.
+func TestConcurrent(t *testing.T) {
+	m := jobShop(5, 4, 4)
+	want := solve(t, m, solvers.Options{})
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 3 {
+				r, err := New().Solve(t.Context(), m, solvers.Options{})
+				if err != nil || r.Status != want.Status || r.Obj != want.Obj || r.Nodes != want.Nodes || r.Iterations != want.Iterations {
+					t.Errorf("%+v, %v, want %+v", r, err, want)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if len(solves.ended) != 0 || solves.running != 0 {
+		t.Errorf("%d instances left, %d running", len(solves.ended), solves.running)
+	}
+}
+
+func TestSeed(t *testing.T) {
+	m := jobShop(5, 5, 5)
+	a, b := solve(t, m, solvers.Options{Seed: solvers.Some(7)}), solve(t, m, solvers.Options{Seed: solvers.Some(7)})
+	if a.Obj != b.Obj || a.Nodes != b.Nodes || a.Iterations != b.Iterations {
+		t.Errorf("same seed: %+v and %+v", a, b)
+	}
+	differ := 0
+	for seed := range 8 {
+		if r := solve(t, m, solvers.Options{Seed: solvers.Some(seed)}); r.Iterations != a.Iterations {
+			differ++
+		}
+	}
+	if differ == 0 {
+		t.Error("seeds make no difference")
+	}
+}
+
+func TestLog(t *testing.T) {
+	var log strings.Builder
+	solve(t, jobShop(3, 3, 1), solvers.Options{Log: &log})
+	for _, want := range []string{"HiGHS " + Version(), "Solving report", "\n"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("log lacks %q: %q", want, log.String())
+		}
+	}
+}
+
+// TestSilence: nothing is written to the process's own streams, whatever
+// happens.
+func TestSilence(t *testing.T) {
+	output := captureStdout(t, func() {
+		m := jobShop(3, 3, 1)
+		solve(t, m, solvers.Options{})
+		solve(t, m, solvers.Options{Log: new(strings.Builder), Start: make([]float64, m.NumCols())})
+		for _, raw := range []string{"nonsense", "presolve"} {
+			if _, err := New().Solve(t.Context(), m, solvers.Options{Log: new(strings.Builder), Raw: map[string]string{raw: "x"}}); err == nil {
+				t.Errorf("raw option %s accepted", raw)
+			}
+		}
+		if _, err := Read("nowhere.mps"); err == nil {
+			t.Error("read a file that does not exist")
+		}
+	})
+	if output != "" {
+		t.Errorf("wrote %q", output)
+	}
+}
+
+// TestCallbackPanics: a panic in Go reached from C++ comes back to Go.
+func TestCallbackPanics(t *testing.T) {
+	for name, panics := range map[string]func(){
+		"behind New": func() {
+			_, _ = New().Solve(t.Context(), knapsack(50, 5, 1), solvers.Options{OnProgress: func(solvers.Progress) { panic("boom") }})
+		},
+		"bare engine": func() {
+			p := problemOf(knapsack(50, 5, 1))
+			p.OnProgress = func(solvers.Progress) { panic("boom") }
+			_, _ = Engine{}.Run(t.Context(), p)
+		},
+	} {
+		// The bare engine locks its OS thread: not the test's.
+		value := make(chan any)
+		go func() {
+			defer func() { value <- recover() }()
+			panics()
+		}()
+		if v := <-value; v != "boom" {
+			t.Errorf("%s: %v", name, v)
+		}
+	}
+}
+
+// TestDifferential compares with trying everything.
+func TestDifferential(t *testing.T) {
+	random := rand.New(rand.NewPCG(2, 3))
+	for range 60 {
+		m := randomModel(random)
+		want, err := enumerate.New().Solve(t.Context(), m, solvers.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := solve(t, m, solvers.Options{})
+		if got.Status != want.Status || want.Status == solvers.Optimal && math.Abs(got.Obj-want.Obj) > 1e-6 {
+			t.Errorf("%s\n%v %v (%s), enumeration: %v %v", m, got.Status, got.Obj, got.Note, want.Status, want.Obj)
+		}
+	}
+}
+
+// TestCycles: solving over and over does not accumulate memory.
+func TestCycles(t *testing.T) {
+	m := knapsack(4, 1, 1)
+	cycle := func(n int) {
+		for range n {
+			solve(t, m, solvers.Options{})
+		}
+		runtime.GC()
+	}
+	cycle(1000)
+	before := residentSet(t)
+	cycle(2000)
+	if growth := residentSet(t) - before; growth > 8<<20 {
+		t.Errorf("2000 solves take %d bytes", growth)
+	}
+}
+
+// residentSet returns the resident memory of the process in bytes.
+func residentSet(t *testing.T) int {
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Skip("no /proc here: ", err)
+	}
+	var total, resident int
+	if _, err := fmt.Sscan(string(b), &total, &resident); err != nil {
+		t.Fatal(err)
+	}
+	return resident * os.Getpagesize()
+}
+
+func BenchmarkLatency(b *testing.B) {
+	m := knapsack(10, 1, 1)
+	for b.Loop() {
+		if _, err := New().Solve(b.Context(), m, solvers.Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkLoad passes a model of 10⁶ entries.
+func BenchmarkLoad(b *testing.B) {
+	p := problemOf(sparseModel(1e6))
+	for b.Loop() {
+		h, err := newInstance(0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := h.load(p); err != nil {
+			b.Fatal(err)
+		}
+		h.free()
+	}
+}

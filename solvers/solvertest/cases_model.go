@@ -1,0 +1,318 @@
+package solvertest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"workbench/model/milp"
+	"workbench/solvers"
+)
+
+// modelCases are about what a model may look like.
+func modelCases() []testCase {
+	return []testCase{
+		{"model/lp", solved(3.5, lp)},
+		{"model/integers", solved(11, pick)},
+		{"model/duplicate columns in a row are summed", solved(2, duplicates)},
+		{"model/x minus x leaves nothing", solved(10, cancelling)},
+		{"model/rows without entries", solved(3, emptyRows)},
+		{"model/no rows", solved(-11, noRows)},
+		{"model/no columns", noColumns},
+		{"model/offset with max", solved(111, offsetMax)},
+		{"model/zero objective", solved(0, zeroObjective)},
+		{"model/free rows and infinite sides", solved(5, freeRows)},
+		{"model/huge numbers are infinite", solved(5, hugeBounds)},
+		{"model/ranged row, upper side active", solved(7, func() *milp.Model { return ranged(-1) })},
+		{"model/ranged row, lower side active", solved(3, func() *milp.Model { return ranged(1) })},
+		{"model/equalities", solved(6, equalities)},
+		{"model/negative bounds", solved(-12, negativeBounds)},
+		{"model/free columns", solved(-3, freeColumns)},
+		{"model/column with an upper bound only", solved(-4, upperOnly)},
+		{"model/fixed columns", solved(12, fixedColumns)},
+		{"model/fractional bounds of integers", solved(3, fractionalBounds)},
+		{"model/computed bounds of integers", solved(3, computedBounds)},
+		{"model/tiny entry that matters nothing", solved(2, func() *milp.Model { return tiny(10) })},
+		{"model/tiny entry that matters is refused", badModel(func() *milp.Model { return tiny(1e12) })},
+		{"model/entry too large is refused", badModel(func() *milp.Model {
+			m := newModel("entry 1e16")
+			m.row(0, 1, term(1e16, m.col(milp.Continuous, 0, 1)))
+			return m.Model
+		})},
+		{"model/lower bound at infinity is refused", badModel(func() *milp.Model {
+			m := newModel("lower 1e20")
+			m.col(milp.Continuous, 1e20, inf)
+			return m.Model
+		})},
+		{"model/mistakes are refused", mistakes},
+		{"model/mixed scales", solved(2_000_003.5, mixedScales)},
+		{"model/plain data and back", roundTrip},
+	}
+}
+
+// solved is a case that expects an optimum.
+func solved(want float64, build func() *milp.Model) func(*harness) error {
+	return func(h *harness) error {
+		m := build()
+		r, err := h.optimum(m, solvers.Options{}, want)
+		if err != nil {
+			return err
+		}
+		return boundHolds(m, r, want)
+	}
+}
+
+// badModel is a case that expects a refusal of the model.
+func badModel(build func() *milp.Model) func(*harness) error {
+	return func(h *harness) error {
+		return h.refused(build(), solvers.Options{}, solvers.ErrModel)
+	}
+}
+
+// lp is min −x − y, x + 2y ≤ 4, 3x + y ≤ 6, plus 6.3: −2.8 at (1.6, 1.2).
+func lp() *milp.Model {
+	m := newModel("lp")
+	v := m.cols(2, milp.Continuous, 0, inf)
+	m.row(-inf, 4, term(1, v[0]), term(2, v[1]))
+	m.row(-inf, 6, term(3, v[0]), term(1, v[1]))
+	m.min(6.3, term(-1, v[0]), term(-1, v[1]))
+	return m.Model
+}
+
+// pick is max 3x + 2y, x + y ≤ 4, x ≤ 3: 11 at (3, 1).
+func pick() *milp.Model {
+	m := newModel("pick")
+	x, y := m.col(milp.Integer, 0, 3), m.col(milp.Integer, 0, 4)
+	m.row(-inf, 4, term(1, x), term(1, y))
+	m.max(0, term(3, x), term(2, y))
+	return m.Model
+}
+
+// duplicates has x + x + y − 3x + 3x ≥ 4, that is 2x + y ≥ 4, and the objective
+// 2x − x: where the last or the first term wins the optimum is another than 2.
+func duplicates() *milp.Model {
+	m := newModel("duplicates")
+	x, y := m.col(milp.Integer, 0, 10), m.col(milp.Integer, 0, 1)
+	m.row(4, inf, term(1, x), term(1, x), term(1, y), term(-3, x), term(3, x))
+	m.min(0, term(2, x), term(-1, x), term(1, y), term(-1, y))
+	return m.Model
+}
+
+// cancelling has x − x + y ≤ 7 and y − y ≤ 1, so that x is free to be 3.
+func cancelling() *milp.Model {
+	m := newModel("cancelling")
+	x, y := m.col(milp.Integer, 0, 3), m.col(milp.Integer, 0, 9)
+	m.row(-inf, 7, term(1, x), term(-1, x), term(1, y))
+	m.row(-inf, 1, term(1, y), term(-1, y))
+	m.max(0, term(1, x), term(1, y))
+	return m.Model
+}
+
+func emptyRows() *milp.Model {
+	m := newModel("empty rows")
+	x := m.col(milp.Integer, 0, 5)
+	m.row(-1, 1)
+	m.row(-inf, 3, term(1, x))
+	m.row(0, 0)
+	m.row(-inf, inf)
+	m.max(0, term(1, x))
+	return m.Model
+}
+
+func noRows() *milp.Model {
+	m := newModel("no rows")
+	v := m.cols(3, milp.Integer, -2, 4)
+	m.min(1, term(1, v[0]), term(-2, v[1]), term(1, v[2]))
+	return m.Model
+}
+
+func noColumns(h *harness) error {
+	m := newModel("no columns")
+	m.row(-1, 1)
+	m.max(7)
+	r, err := h.optimum(m.Model, solvers.Options{}, 7)
+	if err != nil {
+		return err
+	}
+	if x, _ := r.Solution(); x == nil || len(x) != 0 {
+		return fmt.Errorf("values %v", x)
+	}
+	return nil
+}
+
+func offsetMax() *milp.Model {
+	m := newModel("offset")
+	v := m.cols(2, milp.Integer, 0, 4)
+	m.row(-inf, 4, term(1, v[0]), term(1, v[1]))
+	m.row(-inf, 3, term(1, v[0]))
+	m.max(100, term(3, v[0]), term(2, v[1]))
+	return m.Model
+}
+
+func zeroObjective() *milp.Model {
+	m := newModel("zero objective")
+	v := m.cols(3, milp.Binary, 0, 1)
+	m.row(2, 2, ones(v)...)
+	return m.Model
+}
+
+func freeRows() *milp.Model {
+	m := newModel("free rows")
+	v := m.cols(2, milp.Continuous, 0, inf)
+	m.row(-inf, inf, term(1, v[0]), term(1, v[1]))
+	m.row(-inf, 3, term(1, v[0]))
+	m.row(-2, inf, term(-1, v[1]))
+	m.row(-inf, inf, term(7, v[0]))
+	m.max(0, ones(v)...)
+	return m.Model
+}
+
+func hugeBounds() *milp.Model {
+	m := newModel("huge bounds")
+	v := m.cols(2, milp.Continuous, -1e30, 1e25)
+	m.row(-1e20, 3, term(1, v[0]))
+	m.row(-1e300, 2, term(1, v[1]))
+	m.max(0, ones(v)...)
+	return m.Model
+}
+
+func ranged(sense float64) *milp.Model {
+	m := newModel("ranged")
+	v := m.cols(2, milp.Continuous, 0, 10)
+	m.row(3, 7, ones(v)...)
+	if sense < 0 {
+		m.max(0, ones(v)...)
+	} else {
+		m.min(0, ones(v)...)
+	}
+	return m.Model
+}
+
+// equalities has the one solution (1, 2, 3).
+func equalities() *milp.Model {
+	m := newModel("equalities")
+	v := m.cols(3, milp.Continuous, -inf, inf)
+	m.row(6, 6, ones(v)...)
+	m.row(5, 5, term(1, v[1]), term(1, v[2]))
+	m.row(-1, -1, term(1, v[1]), term(-1, v[2]))
+	m.row(6, 6, ones(v)...)
+	m.min(0, ones(v)...)
+	return m.Model
+}
+
+func negativeBounds() *milp.Model {
+	m := newModel("negative bounds")
+	v := m.cols(2, milp.Integer, -7, -2)
+	m.row(-12.5, inf, ones(v)...)
+	m.min(0, ones(v)...)
+	return m.Model
+}
+
+func freeColumns() *milp.Model {
+	m := newModel("free columns")
+	x, y := m.col(milp.Continuous, -inf, inf), m.col(milp.Binary, 0, 1)
+	m.row(-4, inf, term(1, x), term(-1, y))
+	m.row(1, inf, term(1, y))
+	m.min(0, term(1, x))
+	return m.Model
+}
+
+func upperOnly() *milp.Model {
+	m := newModel("upper only")
+	x := m.col(milp.Continuous, -inf, -2)
+	m.row(-4, inf, term(1, x))
+	m.min(0, term(1, x))
+	return m.Model
+}
+
+func fixedColumns() *milp.Model {
+	m := newModel("fixed columns")
+	x, y, z := m.col(milp.Integer, 3, 3), m.col(milp.Continuous, 2.5, 2.5), m.col(milp.Integer, 0, 20)
+	m.row(-inf, 12, term(1, x), term(2, y), term(1, z))
+	m.max(0, term(1, x), term(2, y), term(1, z))
+	return m.Model
+}
+
+// fractionalBounds allows 1 and 2: 3 is the sum of the least and the greatest.
+func fractionalBounds() *milp.Model {
+	m := newModel("fractional bounds")
+	v := m.cols(2, milp.Integer, 0.3, 2.7)
+	m.row(-inf, inf, ones(v)...)
+	m.row(1, 1, term(1, v[1]), term(-1, v[0]))
+	m.max(0, ones(v)...)
+	return m.Model
+}
+
+// computedBounds has an upper bound of 3 less rounding errors.
+func computedBounds() *milp.Model {
+	m := newModel("computed bounds")
+	x := m.col(milp.Integer, 0, 2.9999999999)
+	m.max(0, term(1, x))
+	return m.Model
+}
+
+// tiny has 1e-12·x + y ≤ 2 for x up to upper.
+func tiny(upper float64) *milp.Model {
+	m := newModel("tiny entry")
+	x, y := m.col(milp.Continuous, 0, upper), m.col(milp.Continuous, 0, 5)
+	m.row(-inf, 2, term(1e-12, x), term(1, y))
+	m.max(0, term(1, y))
+	return m.Model
+}
+
+// mixedScales counts bytes, seconds and units: x megabytes moved by y transfers.
+func mixedScales() *milp.Model {
+	m := newModel("mixed scales")
+	x, y, z := m.col(milp.Continuous, 0, 1e9), m.col(milp.Integer, 0, 10), m.col(milp.Continuous, 0, 1)
+	m.row(2e6, inf, term(1, x))
+	m.row(-inf, 0, term(1, x), term(-1e6, y))
+	m.row(3.5e-3, inf, term(1e-3, y), term(1e-3, z), term(5e-4, z))
+	m.row(-inf, 1, term(1, z))
+	m.min(0, term(1, x), term(1, y), term(1.5, z))
+	return m.Model
+}
+
+func mistakes(h *harness) error {
+	other := milp.New("other")
+	foreign := other.Var("v", milp.Continuous, 0, 1)
+	for _, c := range []struct {
+		name  string
+		spoil func(m model, x milp.Var)
+		cause error
+	}{
+		{"NaN cost", func(m model, x milp.Var) { m.min(0, term(math.NaN(), x)) }, milp.ErrNotFinite},
+		{"infinite cost", func(m model, x milp.Var) { m.min(0, term(inf, x)) }, milp.ErrNotFinite},
+		{"NaN offset", func(m model, x milp.Var) { m.min(math.NaN(), term(1, x)) }, milp.ErrNotFinite},
+		{"NaN coefficient", func(m model, x milp.Var) { m.row(0, 1, term(math.NaN(), x)) }, milp.ErrNotFinite},
+		{"infinite coefficient", func(m model, x milp.Var) { m.row(0, 1, term(-inf, x)) }, milp.ErrNotFinite},
+		{"NaN side", func(m model, x milp.Var) { m.row(math.NaN(), 1, term(1, x)) }, milp.ErrNotFinite},
+		{"side +Inf below", func(m model, x milp.Var) { m.row(inf, inf, term(1, x)) }, milp.ErrNotFinite},
+		{"NaN bound", func(m model, x milp.Var) { m.col(milp.Continuous, math.NaN(), 1) }, milp.ErrNotFinite},
+		{"foreign variable", func(m model, x milp.Var) { m.row(0, 1, term(1, foreign)) }, milp.ErrForeignVar},
+		{"zero variable", func(m model, x milp.Var) { m.row(0, 1, term(1, milp.Var{})) }, milp.ErrForeignVar},
+	} {
+		m := newModel(c.name)
+		c.spoil(m, m.col(milp.Continuous, 0, 1))
+		if err := h.refused(m.Model, solvers.Options{}, solvers.ErrModel); err != nil {
+			return err
+		}
+		if err := h.refused(m.Model, solvers.Options{}, c.cause); err != nil {
+			return err
+		}
+	}
+	return h.refused(nil, solvers.Options{}, solvers.ErrModel)
+}
+
+func roundTrip(h *harness) error {
+	k := newKnapsack(12, 3)
+	want := k.optimum()
+	if _, err := h.optimum(k.model(), solvers.Options{}, want); err != nil {
+		return err
+	}
+	again := milp.FromData(k.model().Data())
+	if again.NumIntegers() != 12 {
+		return errors.New("integers lost")
+	}
+	_, err := h.optimum(again, solvers.Options{}, want)
+	return err
+}

@@ -1,0 +1,152 @@
+package solvertest
+
+import (
+	"fmt"
+
+	"workbench/model/milp"
+	"workbench/solvers"
+)
+
+// statusCases are about the verdicts other than an optimum.
+func statusCases() []testCase {
+	infeasible := []solvers.Status{solvers.Infeasible}
+	// A library may stop at this much.
+	unbounded := []solvers.Status{solvers.Unbounded, solvers.InfeasibleOrUnbounded}
+	return []testCase{
+		{"status/infeasible rows", verdict(infeasible, func(m model) {
+			v := m.cols(2, milp.Continuous, 0, 10)
+			m.row(5, inf, ones(v)...)
+			m.row(-inf, 4, ones(v)...)
+			m.min(0, ones(v)...)
+		})},
+		{"status/infeasible by column bounds", verdict(infeasible, func(m model) {
+			v := m.cols(2, milp.Continuous, 0, 2)
+			m.row(5, inf, ones(v)...)
+		})},
+		{"status/infeasible in integers only", verdict(infeasible, func(m model) {
+			v := m.cols(3, milp.Binary, 0, 1)
+			m.row(3, 3, sum([]float64{2, 2, 2}, v)...)
+		})},
+		{"status/no integer within the bounds", verdict(infeasible, func(m model) {
+			m.col(milp.Continuous, 0, 1)
+			m.col(milp.Integer, 0.2, 0.8)
+		})},
+		{"status/bounds crossed", verdict(infeasible, func(m model) {
+			m.min(0, term(1, m.col(milp.Continuous, 3, 2)))
+		})},
+		{"status/sides crossed", verdict(infeasible, func(m model) {
+			m.row(2, 1, term(1, m.col(milp.Continuous, 0, 3)))
+		})},
+		{"status/violated row without entries", verdict(infeasible, func(m model) {
+			x := m.col(milp.Continuous, 0, 1)
+			m.row(1, inf)
+			m.min(0, term(1, x))
+		})},
+		{"status/violated row without columns", verdict(infeasible, func(m model) { m.row(1, inf) })},
+		{"status/infeasible and seemingly unbounded", verdict(infeasible, func(m model) {
+			x, y := m.col(milp.Continuous, 0, inf), m.col(milp.Continuous, 0, 1)
+			m.row(2, inf, term(1, y))
+			m.max(0, term(1, x))
+		}, solvers.InfeasibleOrUnbounded)},
+		{"status/unbounded lp", verdict(unbounded, func(m model) {
+			v := m.cols(2, milp.Continuous, 0, inf)
+			m.row(-inf, 1, term(1, v[0]), term(-1, v[1]))
+			m.max(0, ones(v)...)
+		})},
+		{"status/unbounded below", verdict(unbounded, func(m model) {
+			v := m.cols(2, milp.Continuous, -inf, inf)
+			m.row(0, 0, term(1, v[0]), term(-1, v[1]))
+			m.min(0, term(2, v[0]), term(-1, v[1]))
+		})},
+		{"status/unbounded in a continuous column of a mip", verdict(unbounded, func(m model) {
+			x, y := m.col(milp.Integer, 0, 5), m.col(milp.Continuous, 0, inf)
+			m.row(1, inf, term(1, x), term(1, y))
+			m.max(0, term(1, x), term(1, y))
+		})},
+		{"status/unbounded in integers", verdict(unbounded, func(m model) {
+			v := m.cols(2, milp.Integer, 0, inf)
+			m.row(-inf, 1, term(1, v[0]), term(-1, v[1]))
+			m.max(0, ones(v)...)
+		})},
+		{"status/unbounded without rows", verdict(unbounded, func(m model) {
+			m.max(0, term(1, m.col(milp.Continuous, 0, inf)))
+		})},
+		{"status/duals", duals},
+		{"status/no duals of a mip", noDuals},
+	}
+}
+
+// verdict is a case that expects one of several verdicts.
+func verdict(want []solvers.Status, build func(model), more ...solvers.Status) func(*harness) error {
+	return func(h *harness) error {
+		m := newModel("verdict")
+		build(m)
+		r, err := h.status(m.Model, solvers.Options{}, append(want[:len(want):len(want)], more...)...)
+		if err != nil {
+			return err
+		}
+		if r.BoundBy != "" {
+			return fmt.Errorf("%v with bound %v", r.Status, r.Bound)
+		}
+		return nil
+	}
+}
+
+// duals solves two continuous models with known multipliers and compares, in
+// either sense. Backends that do not claim duals must not return any.
+func duals(h *harness) error {
+	// max 3x + 5y + z: x ≤ 4, 2y ≤ 12, 3x + 2y = 18, z ≤ 7 as a bound. At
+	// (2, 6, 7) rows 1 and 2 are active with 3/2 and 1.
+	build := func(sense milp.Sense) *milp.Model {
+		m := newModel("duals")
+		v, z := m.cols(2, milp.Continuous, 0, inf), m.col(milp.Continuous, 0, 7)
+		m.row(-inf, 4, term(1, v[0]))
+		m.row(-inf, 12, term(2, v[1]))
+		m.row(18, 18, term(3, v[0]), term(2, v[1]))
+		if s := float64(sense); sense == milp.Maximize {
+			m.max(0, term(-3*s, v[0]), term(-5*s, v[1]), term(-s, z))
+		} else {
+			m.min(0, term(-3*s, v[0]), term(-5*s, v[1]), term(-s, z))
+		}
+		return m.Model
+	}
+	for _, sense := range []milp.Sense{milp.Maximize, milp.Minimize} {
+		s := -float64(sense)
+		r, err := h.optimum(build(sense), solvers.Options{}, 43*s)
+		if err != nil {
+			return err
+		}
+		if h.backend.Can()&solvers.CanDuals == 0 {
+			if r.Dual != nil {
+				return fmt.Errorf("duals, although not claimed")
+			}
+			continue
+		}
+		if r.Dual == nil {
+			return fmt.Errorf("no duals, although claimed")
+		}
+		row, reduced := []float64{0, 1.5 * s, s}, []float64{0, 0, s}
+		for i, want := range row {
+			if !near(r.Dual.Row[i], want, 1e-7) {
+				return fmt.Errorf("row duals %v, want %v", r.Dual.Row, row)
+			}
+		}
+		for j, want := range reduced {
+			if !near(r.Dual.Reduced[j], want, 1e-7) {
+				return fmt.Errorf("reduced costs %v, want %v", r.Dual.Reduced, reduced)
+			}
+		}
+	}
+	return nil
+}
+
+func noDuals(h *harness) error {
+	r, err := h.optimum(pick(), solvers.Options{}, 11)
+	if err != nil {
+		return err
+	}
+	if r.Dual != nil {
+		return fmt.Errorf("duals of a model with integers: %v", *r.Dual)
+	}
+	return nil
+}
