@@ -142,6 +142,9 @@ func anyModel(t *rapid.T) (*Model, *dense) {
 		n := rapid.IntRange(0, 3).Draw(t, "size")
 		k := rapid.SampledFrom([]Kind{Continuous, Integer, Binary}).Draw(t, "kind")
 		lo, up := bounds(t)
+		if k == Binary {
+			lo, up = math.Min(lo, 1), math.Max(up, 0) // or they cross within [0, 1]
+		}
 		l := m.List(rapid.StringN(0, 6, -1).Draw(t, "family"), n, k, lo, up)
 		if k == Binary {
 			lo, up = math.Max(lo, 0), math.Min(up, 1)

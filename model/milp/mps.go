@@ -26,6 +26,9 @@ const (
 	mpsOffset    = "OFFSET"
 )
 
+// mpsNegated is the comment of a file whose costs are negated.
+const mpsNegated = "a maximisation, written as the minimisation of its negative"
+
 // mpsAlphabet returns what may be a name in an MPS file. Sections and sets
 // have names too, and readers that guess whether one was left out must not
 // find it among the rows and columns; nor may a name look like a number.
@@ -121,7 +124,8 @@ func number12(x float64) string {
 //   - a constant in the objective as a last column OFFSET fixed at 1, since
 //     lp_solve and HiGHS take the right-hand side of the objective with
 //     opposite signs;
-//   - maximisation as an OBJSENSE section, which both know;
+//   - maximisation as an OBJSENSE section, which both know in free files; in
+//     fixed ones lp_solve does not, and the negative is minimised;
 //   - a negative upper bound after an explicit lower one.
 //
 // A row without finite sides becomes an N row, which most readers drop. A
@@ -132,8 +136,9 @@ func (m *Model) WriteMPS(w io.Writer, f MPSFormat) (*NameMap, error) {
 		return nil, err
 	}
 	names, comments := m.nameMap(mpsAlphabet(f))
+	names.Negated = f == FixedMPS && m.sense == Maximize
 	out := &mpsWriter{Writer: bufio.NewWriter(w), fixed: f == FixedMPS}
-	m.writeMPSHead(out, comments)
+	m.writeMPSHead(out, names, comments)
 	m.writeMPSRows(out, names)
 	m.writeMPSColumns(out, names)
 	m.writeMPSSides(out, names)
@@ -142,8 +147,11 @@ func (m *Model) WriteMPS(w io.Writer, f MPSFormat) (*NameMap, error) {
 	return names, out.Flush()
 }
 
-func (m *Model) writeMPSHead(out *mpsWriter, comments []string) {
+func (m *Model) writeMPSHead(out *mpsWriter, names *NameMap, comments []string) {
 	fmt.Fprintf(out, "* %q\n", m.name)
+	if names.Negated {
+		fmt.Fprintf(out, "* %s\n", mpsNegated)
+	}
 	for _, c := range comments {
 		fmt.Fprintf(out, "* %s\n", c)
 	}
@@ -156,7 +164,7 @@ func (m *Model) writeMPSHead(out *mpsWriter, comments []string) {
 		out.WriteString("          " + name)
 	}
 	out.WriteString("\n")
-	if m.sense == Maximize {
+	if m.sense == Maximize && !names.Negated {
 		out.WriteString("OBJSENSE\n    MAX\n")
 	}
 }
@@ -184,6 +192,10 @@ func mpsRowType(lo, up float64) string {
 func (m *Model) writeMPSColumns(out *mpsWriter, names *NameMap) {
 	out.WriteString("COLUMNS\n")
 	start, row, val := m.transpose()
+	sign := 1.
+	if names.Negated {
+		sign = -1
+	}
 	integer, markers := false, 0
 	mark := func(what string) {
 		w := [3]string{fmt.Sprintf("M%d", markers), "'MARKER'", what}
@@ -205,7 +217,7 @@ func (m *Model) writeMPSColumns(out *mpsWriter, names *NameMap) {
 		}
 		// A column without entries still has to be declared.
 		if m.cost[j] != 0 || start[j] == start[j+1] {
-			out.line("", name, mpsObjective, m.cost[j])
+			out.line("", name, mpsObjective, sign*m.cost[j]+0) // no −0
 		}
 		for p := start[j]; p < start[j+1]; p++ {
 			out.line("", name, names.Rows[row[p]], val[p])
@@ -215,7 +227,7 @@ func (m *Model) writeMPSColumns(out *mpsWriter, names *NameMap) {
 		mark("'INTEND'")
 	}
 	if m.offset != 0 {
-		out.line("", mpsOffset, mpsObjective, m.offset)
+		out.line("", mpsOffset, mpsObjective, sign*m.offset)
 	}
 }
 

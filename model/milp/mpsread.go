@@ -62,6 +62,7 @@ type mpsReader struct {
 
 	colAt, rowAt map[string]int
 	renamed      map[string]string // "column C7" → original name
+	negated      bool              // the file minimises −objective
 	rowType      []byte
 	rhs          []float64
 	ranged       []float64 // NaN: none
@@ -136,6 +137,9 @@ func (p *mpsReader) comment(s string) {
 	if name, err := strconv.Unquote(s); err == nil && p.number == 1 {
 		p.renamed["model"] = name
 		return
+	}
+	if s == mpsNegated {
+		p.negated = true
 	}
 	what, quoted, ok := strings.Cut(s, " is ")
 	if name, err := strconv.Unquote(quoted); ok && err == nil {
@@ -365,6 +369,12 @@ func (p *mpsReader) model() *Model {
 	}
 	p.foldOffset()
 	p.restoreNames()
+	if p.negated {
+		d.Sense, d.Offset = Maximize, -d.Offset
+		for j := range d.Cost {
+			d.Cost[j] = 0 - d.Cost[j]
+		}
+	}
 	p.compress()
 	return FromData(*d)
 }

@@ -15,7 +15,11 @@ var ErrCrossed = errors.New("lower limit above upper limit cannot be written to 
 // Each name stays as it is where the format allows it; otherwise illegal
 // characters become '_', repetitions get a number, and a comment in the file
 // tells the original. A solution file of another program is read back with it.
-type NameMap struct{ Cols, Rows []string }
+type NameMap struct {
+	Cols, Rows []string
+	// Negated is set if the file minimises the negative of a maximisation.
+	Negated bool
+}
 
 // alphabet is what a file format allows in names.
 type alphabet struct {
@@ -77,7 +81,7 @@ func (m *Model) nameMap(a alphabet) (*NameMap, []string) {
 	}
 	cols := name("column", "C", m.ColNames())
 	rows := name("row", "R", m.RowNames())
-	return &NameMap{cols, rows}, comments
+	return &NameMap{Cols: cols, Rows: rows}, comments
 }
 
 // replaceIllegal returns s with every byte for which ok does not hold turned

@@ -1,12 +1,11 @@
 * "zoo: one of everything"
+* a maximisation, written as the minimisation of its negative
 * column C10 is "at[conv 1]"
 * column at[_] is "at[é]"
 * column C14 is "unused"
 * row R0 is "memory[gpu 0]"
 * row R1 is "memory[gpu 1]"
 NAME          zoo_one_
-OBJSENSE
-    MAX
 ROWS
  N  OBJ
  L  R0
@@ -19,39 +18,39 @@ ROWS
  G  odd[3]
 COLUMNS
     M0        'MARKER'                 'INTORG'
-    x[0,0]    OBJ       2
+    x[0,0]    OBJ       -2
     x[0,0]    R0        3
-    x[0,1]    OBJ       1
+    x[0,1]    OBJ       -1
     x[0,1]    R0        2.5
     x[1,0]    R1        1e6
     x[1,0]    once[0]   1
-    x[1,1]    OBJ       -4
+    x[1,1]    OBJ       4
     x[1,1]    once[0]   1
-    n[0]      OBJ       1.5
+    n[0]      OBJ       -1.5
     n[0]      R0        1
-    n[1]      OBJ       -0.25
+    n[1]      OBJ       0.25
     n[1]      once[1]   1
-    n[2]      OBJ       1
+    n[2]      OBJ       -1
     M1        'MARKER'                 'INTEND'
-    free      OBJ       -1
+    free      OBJ       1
     free      odd[0]    1
     free      odd[1]    1
-    negative  OBJ       1
+    negative  OBJ       -1
     negative  once[1]   0.1
     negative  odd[0]    1
-    end       OBJ       1
+    end       OBJ       -1
     end       odd[3]    1
-    C10       OBJ       0.5
+    C10       OBJ       -0.5
     C10       R1        -1
     C10       odd[3]    -1
-    at[e2]    OBJ       0.1
+    at[e2]    OBJ       -0.1
     at[e2]    odd[3]    -1
     at[_]     OBJ       0
     unused    OBJ       0
     M2        'MARKER'                 'INTORG'
     C14       OBJ       0
     M3        'MARKER'                 'INTEND'
-    OFFSET    OBJ       -7.5
+    OFFSET    OBJ       7.5
 RHS
     RHS       R0        10
     RHS       once[0]   1

@@ -1,0 +1,306 @@
+package milp
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func writeMPS(t interface{ Fatal(...any) }, m *Model, f MPSFormat) string {
+	var b strings.Builder
+	if _, err := m.WriteMPS(&b, f); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// ungrouped is a model as ReadMPS returns it: all rows in one group.
+func ungrouped(m *Model) *Model {
+	d := m.Data()
+	d.ColNames, d.RowNames = m.ColNames(), m.RowNames()
+	d.Groups, d.RowGroup = nil, nil
+	return FromData(d)
+}
+
+// MPS lists entries by column, so the order within rows changes: compare them
+// as a matrix and the rest as it is.
+func sameModel(t interface{ Fatal(...any) }, want, got *Model) {
+	if diff := cmp.Diff(matrix(want), matrix(got)); diff != "" {
+		t.Fatal(diff)
+	}
+	byCol := cmp.FilterPath(func(p cmp.Path) bool {
+		name := p.Last().String()
+		return name == ".Col" || name == ".Val"
+	}, cmp.Ignore())
+	same(t, want, got, byCol)
+}
+
+func TestMPSRoundTrip(t *testing.T) {
+	for _, f := range []MPSFormat{FreeMPS, FixedMPS} {
+		rapid.Check(t, func(t *rapid.T) {
+			m, _ := anyModel(t)
+			got, err := ReadMPS(strings.NewReader(writeMPS(t, m, f)), f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameModel(t, ungrouped(m), got)
+		})
+		got, err := ReadMPS(strings.NewReader(writeMPS(t, zoo(), f)), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameModel(t, ungrouped(zoo()), got)
+	}
+}
+
+// Free MPS keeps every bit of every number, except in ranges; fixed MPS what
+// fits into 12 characters.
+func TestMPSNumbers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := rapid.Float64Range(-1e19, 1e19).Draw(t, "a")
+		b := rapid.Float64().Filter(func(b float64) bool { return math.Abs(b) < 1e300 && math.Abs(b) > 1e-290 }).Draw(t, "b")
+		m := New("numbers")
+		x := m.Var("x", Continuous, a, inf)
+		var e Expr
+		m.Group("g", "").AtMost(e.Add(b, x), a)
+		for _, f := range []MPSFormat{FreeMPS, FixedMPS} {
+			got, err := ReadMPS(strings.NewReader(writeMPS(t, m, f)), f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := got.Row(0)
+			tol := 0.
+			if f == FixedMPS {
+				tol = 5e-5 // -1.2345e-300
+			}
+			for _, v := range [][2]float64{{a, r.Upper}, {b, r.Val[0]}, {a, got.Col(0).Lower}} {
+				if !(math.Abs(v[0]-v[1]) <= tol*math.Abs(v[0])) {
+					t.Fatalf("wrote %v, read %v", v[0], v[1])
+				}
+			}
+		}
+	})
+	for x, want := range map[float64]string{
+		0: "0", 1e6: "1e6", 1234567: "1.234567e6", -1.0 / 3: "-0.333333333", 1.0 / 3: "0.3333333333",
+		-math.Pi * 1e-200: "-3.1416e-200", 123456789012: "123456789012", -1.23456789e-5: "-1.234568e-5",
+	} {
+		if got := number12(x); got != want {
+			t.Errorf("%v as %q, want %q", x, got, want)
+		}
+	}
+}
+
+func TestWrittenNamesAreUnique(t *testing.T) {
+	names := []string{
+		"x(1)", "x[1]", "x 1", "x_1", "x\n1", "", "", "C5", "C6", "end", "END", "obj", "OBJ", "RHS", "inf", "NaN", "e2", "E", "1x",
+		"-x", "$x", "*x", "ü", "ö", strings.Repeat("long", 80), "offset", "OFFSET", "C7_2", "a b", "a\tb", `q"q`, "x(1)",
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		m := New("names")
+		var e Expr
+		for range rapid.IntRange(0, 30).Draw(t, "n") {
+			name := rapid.OneOf(rapid.SampledFrom(names), rapid.String()).Draw(t, "name")
+			e.Add(1, m.Var(name, Continuous, 0, 1))
+			m.Group(name, "").AtLeast(&e, 0)
+		}
+		for _, a := range []alphabet{mpsAlphabet(FreeMPS), mpsAlphabet(FixedMPS), lpAlphabet()} {
+			nm, _ := m.nameMap(a)
+			for _, written := range [][]string{nm.Cols, nm.Rows} {
+				seen := map[string]bool{}
+				for _, w := range written {
+					if seen[w] || !a.legal(w) || len(w) > a.longest {
+						t.Fatalf("name %q is repeated or not legal", w)
+					}
+					seen[w] = true
+				}
+			}
+		}
+		for _, f := range []MPSFormat{FreeMPS, FixedMPS} {
+			got, err := ReadMPS(strings.NewReader(writeMPS(t, m, f)), f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameModel(t, ungrouped(m), got)
+		}
+	})
+}
+
+func TestCrossedIsNotWritten(t *testing.T) {
+	col, row := New("col"), New("row")
+	col.Var("x", Continuous, 3, 2)
+	row.Group("g", "").Between(5, new(Expr), 4)
+	for _, m := range []*Model{col, row} {
+		if _, err := m.WriteMPS(new(strings.Builder), FreeMPS); !errors.Is(err, ErrCrossed) {
+			t.Errorf("MPS of %v: %v", m, err)
+		}
+		if _, err := m.WriteLP(new(strings.Builder)); !errors.Is(err, ErrCrossed) {
+			t.Errorf("LP of %v: %v", m, err)
+		}
+	}
+}
+
+type failingWriter struct{}
+
+var errDisk = errors.New("disk full")
+
+func (failingWriter) Write([]byte) (int, error) { return 0, errDisk }
+
+func TestWriteErrors(t *testing.T) {
+	m := zoo()
+	if _, err := m.WriteMPS(failingWriter{}, FreeMPS); !errors.Is(err, errDisk) {
+		t.Error(err)
+	}
+	if _, err := m.WriteLP(failingWriter{}); !errors.Is(err, errDisk) {
+		t.Error(err)
+	}
+	if err := m.Print(failingWriter{}); !errors.Is(err, errDisk) {
+		t.Error(err)
+	}
+}
+
+// foreign is a file as other programs write it: two pairs a line, blanks for
+// set names, defaults left out, a constant in the right-hand side.
+const foreign = `NAME          TESTMPS  free
+* a comment
+OBJSENSE MAX
+ROWS
+ N  cost
+ L  lim1
+ g  lim2
+ E  mid
+ E  low
+ N  also
+COLUMNS
+    x         cost      1.0   lim1      1.0
+    x         lim2      1.0   also      2
+    MARKER                 'MARKER'                 'INTORG'
+    y         cost      2.0   lim1      1.0
+    b         mid       -1
+    MARKER                 'MARKER'                 'INTEND'
+    z         cost      -1    low       1.0
+RHS
+    RHS       lim1      4.0   lim2      1.0
+    mid       7.0       cost  -5
+RANGES
+    RNG       lim1      2.5   lim2      4
+    RNG       mid       -3    low       3
+BOUNDS
+ UP BND       x         4.0
+ LI BND       y         -1
+ UP           y         1.0
+ UP BND       z         -2
+ENDATA
+ignored
+`
+
+func TestReadForeignMPS(t *testing.T) {
+	m, err := ReadMPS(strings.NewReader(foreign), FreeMPS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := m.Print(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := `model TESTMPS: 5 rows, 4 columns (2 continuous, 1 integer, 1 binary), 6 nonzeros
+maximize
+  x + 2 y - z + 5
+row
+  lim1: 1.5 ≤ x + y ≤ 4
+  lim2: 1 ≤ x ≤ 5
+  mid: 4 ≤ -b ≤ 7
+  low: 0 ≤ z ≤ 3
+  also: -∞ ≤ 2 x ≤ ∞
+columns
+  x: continuous in [0, 4]
+  y: integer in [-1, 1]
+  b: integer in [0, 1]
+  z: continuous ≤ -2
+`
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReadMPSErrors(t *testing.T) {
+	const rows, cols = "ROWS\n N o\n L r\n", "COLUMNS\n x o 1 r 1\n"
+	for _, c := range []struct{ file, want string }{
+		{"", "after line 0: not a model in MPS format: no ENDATA"},
+		{"NAME a\n", "after line 1: not a model in MPS format: no ENDATA"},
+		{"{}\n", `line 1: not a model in MPS format: section "{}" is not known`},
+		{" x y 1\n", "line 1: not a model in MPS format: data outside of a section"},
+		{"OBJSENSE UP\n", `sense "UP", want MAX or MIN`},
+		{"ROWS\n Q r\n", `line 2: not a model in MPS format: row r of type "Q", want N, L, G or E`},
+		{"ROWS\n L\n", "1 fields, want a type and a row"},
+		{"ROWS\n L r\n G r\n", "line 3: not a model in MPS format: row r: declared twice"},
+		{rows + "COLUMNS\n x s 1\n", `line 5: not a model in MPS format: column x: row "s" is not declared`},
+		{rows + "COLUMNS\n x r 1 2\n", "4 fields, want a column"},
+		{rows + "COLUMNS\n x r one\n", `column x: "one" is not a number`},
+		{rows + "COLUMNS\n x r NaN\n", "column x: value NaN: value is not finite"},
+		{rows + "COLUMNS\n x r 1\n x r 2\n", "column x: row r: declared twice"},
+		{rows + "COLUMNS\n x r 1\n y r 2\n x o 2\n", "line 7: not a model in MPS format: column x: declared twice"},
+		{rows + "COLUMNS\n m 'MARKER' 'SOS'\n", "marker 'SOS'"},
+		{rows + cols + "RHS\n RHS s 1\n", `row "s" is not declared`},
+		{rows + cols + "RHS\n RHS\n", "0 fields, want one or two pairs"},
+		{rows + cols + "BOUNDS\n UP BND y 1\n", `column "y" is not declared`},
+		{rows + cols + "BOUNDS\n UP x\n", "bound UP with 1 more fields"},
+		{rows + cols + "BOUNDS\n FR\n", "bound FR with 0 more fields"},
+		{rows + cols + "BOUNDS\n SC BND x 3\n", `bound of type "SC"`},
+		{rows + cols + "BOUNDS\n UP BND x wide\n", `bound UP of column x: "wide" is not a number`},
+		{rows + cols + "BOUNDS\n LO BND x 1e30\nENDATA\n", "model : variable x: bounds [1e+30, +Inf]"},
+		{rows + "COLUMNS\n x r 1e999\nENDATA\n", "coefficient of x is +Inf"},
+		{"QUADOBJ\n", `section "QUADOBJ" is not known`},
+		{"NAME " + strings.Repeat("x", 1<<21), "token too long"},
+	} {
+		_, err := ReadMPS(strings.NewReader(c.file), FreeMPS)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.40q: got %v, want %q", c.file, err, c.want)
+		}
+		if !strings.Contains(c.want, "token") && !errors.Is(err, ErrMPS) {
+			t.Errorf("%.40q: %v is no ErrMPS", c.file, err)
+		}
+	}
+}
+
+// FuzzReadMPS: whatever the reader accepts can be written and read again to the
+// same model.
+func FuzzReadMPS(f *testing.F) {
+	f.Add(foreign, false)
+	f.Add(writeMPS(f, zoo(), FreeMPS), false)
+	f.Add(writeMPS(f, zoo(), FixedMPS), true)
+	f.Add("ROWS\n N o\nCOLUMNS\n OFFSET o 1\nBOUNDS\n FX B OFFSET 1\nENDATA\n", false)
+	f.Add("* \"\"\n* column x is \"y\"\nROWS\n N o\n L r\nCOLUMNS\n x r 1\nENDATA\n", true)
+	f.Fuzz(func(t *testing.T, file string, fixed bool) {
+		format := FreeMPS
+		if fixed {
+			format = FixedMPS
+		}
+		m, err := ReadMPS(strings.NewReader(file), format)
+		if err != nil {
+			return
+		}
+		var b strings.Builder
+		if _, err := m.WriteMPS(&b, FreeMPS); errors.Is(err, ErrCrossed) {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		again, err := ReadMPS(strings.NewReader(b.String()), FreeMPS)
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, b.String())
+		}
+		if diff := cmp.Diff(m.ColNames(), again.ColNames()); diff != "" {
+			t.Fatal(diff)
+		}
+		if diff := cmp.Diff(m.RowNames(), again.RowNames()); diff != "" {
+			t.Fatal(diff)
+		}
+		if diff := cmp.Diff(matrix(m), matrix(again)); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
