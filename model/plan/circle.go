@@ -28,7 +28,7 @@ func byStart(a, b arc) int {
 // wrap returns t modulo the period, in [0, period).
 func (c circle) wrap(t float64) float64 {
 	t -= c.period * math.Floor(t/c.period)
-	if t < 0 || t >= c.period { // rounding
+	if !(t >= 0 && t < c.period) { // rounding, or too many periods to count
 		return 0
 	}
 	return t

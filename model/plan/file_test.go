@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/strictjson"
@@ -200,43 +199,4 @@ func FuzzRead(f *testing.F) {
 			t.Fatal(diff)
 		}
 	})
-}
-
-// FuzzVerify: whatever the numbers, the verifier and what draws from it return.
-func FuzzVerify(f *testing.F) {
-	f.Add(small, 1.0, 2.0, 3.0, 4.0)
-	f.Add(strings.Replace(small, "2.5", "1e-300", 1), 0.0, 1e300, 0.0, 1e-300)
-	f.Fuzz(func(t *testing.T, document string, forward, backward, activation, weight float64) {
-		p, err := read(document)
-		if err != nil {
-			return
-		}
-		l := [4]float64{forward, backward, activation, weight}
-		c := network(activation, l, l, [4]float64{})
-		if c.Validate() != nil {
-			return
-		}
-		checkTotal(t, c, p)
-	})
-}
-
-func checkTotal(t interface{ Fatalf(string, ...any) }, c *chain.Chain, p *plan.Plan) {
-	r, err := plan.Verify(c, p)
-	if (r == nil) == (err == nil) {
-		t.Fatalf("report %v and error %v", r, err)
-	}
-	if err != nil {
-		return
-	}
-	for _, v := range r.Violations {
-		if v.Rule == "" || v.Detail == "" || v.Op >= len(p.Ops) || !(v.Time >= 0 && v.Time < *p.Period) {
-			t.Fatalf("violation %+v", v)
-		}
-	}
-	if _, err := plan.Profile(c, p); err != nil {
-		t.Fatalf("profile: %v", err)
-	}
-	if _, err := plan.Residencies(c, p); err != nil {
-		t.Fatalf("residencies: %v", err)
-	}
 }

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -414,4 +415,45 @@ func TestMetamorphic(t *testing.T) {
 			t.Fatalf("with more memory: %+v", r.Violations)
 		}
 	})
+}
+
+// FuzzVerify: whatever the numbers, the verifier and what draws from it return,
+// and say something about a period's time.
+func FuzzVerify(f *testing.F) { f.Fuzz(rapid.MakeFuzz(verifyAnything)) }
+
+func TestVerifyAnything(t *testing.T) { rapid.Check(t, verifyAnything) }
+
+func verifyAnything(t *rapid.T) {
+	size := rapid.OneOf(rapid.Float64Range(0, math.MaxFloat64), rapid.Float64Range(0, 10), rapid.SampledFrom([]float64{0, 1, 1e-320, 1e300}))
+	time := rapid.OneOf(rapid.Float64(), rapid.Float64Range(-20, 20), rapid.SampledFrom([]float64{0, 1, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, 1e-320}))
+	layers := make([][4]float64, rapid.IntRange(0, 3).Draw(t, "layers"))
+	for i := range layers {
+		layers[i] = [4]float64{size.Draw(t, "forward"), size.Draw(t, "backward"), size.Draw(t, "activation"), size.Draw(t, "weight")}
+	}
+	c := network(size.Draw(t, "input"), layers...)
+	var ops []plan.Op
+	for range rapid.IntRange(0, 20).Draw(t, "ops") {
+		ops = append(ops, op(rapid.SampledFrom([]string{"F", "B", "P", "O", "D", "", "X"}).Draw(t, "op"),
+			rapid.IntRange(-1, 4).Draw(t, "layer"), time.Draw(t, "start"), time.Draw(t, "end")))
+	}
+	p := cyclic(time.Draw(t, "memory"), time.Draw(t, "period"), ops...)
+	p.Platform.Bandwidth = time.Draw(t, "bandwidth")
+
+	r, err := plan.Verify(c, p)
+	if (r == nil) == (err == nil) {
+		t.Fatalf("report %v and error %v", r, err)
+	}
+	_, errProfile := plan.Profile(c, p)
+	_, errResidencies := plan.Residencies(c, p)
+	if (errProfile == nil) != (err == nil) || (errResidencies == nil) != (err == nil) {
+		t.Fatalf("verify: %v, profile: %v, residencies: %v", err, errProfile, errResidencies)
+	}
+	if err != nil {
+		return
+	}
+	for _, v := range r.Violations {
+		if v.Rule == "" || v.Detail == "" || v.Op >= len(p.Ops) || !(v.Time >= 0 && v.Time < *p.Period) {
+			t.Fatalf("violation %+v", v)
+		}
+	}
 }
