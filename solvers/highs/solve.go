@@ -50,27 +50,25 @@ func (Engine) Run(ctx context.Context, p *solvers.Problem) (*solvers.Answer, err
 	s := &sink{p: p}
 	handle := cgo.NewHandle(s)
 	defer handle.Delete()
-	solves.begin()
-	h, err := newInstance(handle)
-	defer func() { solves.end(h) }()
-	if err == nil {
-		err = h.load(p)
-	}
-	if errors.Is(err, errMemory) {
-		return outOfMemory(), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if p.Time > 0 {
-		h.set("time_limit", timeLimit(p.Time, time.Since(begin)))
-	}
-	rc := h.runUntil(ctx)
-	if s.panicked != nil {
-		panic(s.panicked)
-	}
-	a, err := h.answer(p, rc)
-	if err != nil {
+	var a *solvers.Answer
+	err := use(handle, func(h instance) (err error) {
+		if err = h.load(p); err != nil {
+			return err
+		}
+		if p.Time > 0 {
+			h.set("time_limit", timeLimit(p.Time, time.Since(begin)))
+		}
+		rc := h.runUntil(ctx)
+		if s.panicked != nil {
+			panic(s.panicked)
+		}
+		a, err = h.answer(p, rc)
+		return err
+	})
+	switch {
+	case errors.Is(err, errMemory):
+		return &solvers.Answer{Status: solvers.NoSolution, Stop: solvers.Memory, Bound: math.NaN(), Raw: "out of memory"}, nil
+	case err != nil:
 		return nil, err
 	}
 	a.StartAccepted = s.accepted || p.Start != nil && a.X != nil && agrees(a.X, p.Start)
@@ -154,11 +152,7 @@ func agrees(x, start []float64) bool {
 // answer reads what HiGHS found, after its run returned rc.
 func (h instance) answer(p *solvers.Problem, rc int) (*solvers.Answer, error) {
 	if rc < -1 {
-		err := failure("run", rc)
-		if errors.Is(err, errMemory) {
-			return outOfMemory(), nil
-		}
-		return nil, err
+		return nil, failure("run", rc)
 	}
 	model := h.modelStatus()
 	quality := h.infoInt("primal_solution_status", noPoint)
@@ -222,10 +216,6 @@ func (h instance) iterations() int64 {
 	return int64(sum)
 }
 
-func outOfMemory() *solvers.Answer {
-	return &solvers.Answer{Status: solvers.NoSolution, Stop: solvers.Memory, Bound: math.NaN(), Raw: "out of memory"}
-}
-
 // sink receives the events of one solve, on its OS thread.
 type sink struct {
 	p        *solvers.Problem
@@ -252,16 +242,15 @@ func (s *sink) incumbent(x []float64, progress solvers.Progress) {
 
 func (s *sink) report(progress solvers.Progress) { s.p.OnProgress(progress) }
 
-// solves are those running in this process.
+// solves are those running in this process, to which the scheduler of HiGHS
+// belongs.
 var solves lifetimes
 
-// lifetimes keeps instances from being destroyed while others run, which
-// crashes those from version 1.12 on: destroying resets the scheduler
-// (ERGO-Code/HiGHS #3141).
+// lifetimes keeps instances from being destroyed while others run.
 type lifetimes struct {
 	mu      sync.Mutex
 	running int
-	ended   []instance // to be destroyed once none runs
+	ended   []func() // what destroys them, to be called when none runs
 }
 
 func (l *lifetimes) begin() {
@@ -270,21 +259,36 @@ func (l *lifetimes) begin() {
 	l.running++
 }
 
-// end ends the solve of h, the zero instance if there is none.
-func (l *lifetimes) end(h instance) {
+// end ends one and destroys it, if it has to be alone for that, as soon as it
+// is.
+func (l *lifetimes) end(destroy func(), alone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.running--
-	if h.c != nil {
-		l.ended = append(l.ended, h)
-	}
-	if v, _ := libraryVersion(); l.running > 0 && !v.less(version{1, 12, 0}) {
+	l.ended = append(l.ended, destroy)
+	if alone && l.running > 0 {
 		return
 	}
-	for _, h := range l.ended {
-		h.free()
+	for _, destroy := range l.ended {
+		destroy()
 	}
 	l.ended = nil
+}
+
+// use calls f with a new instance, which it destroys.
+func use(handle cgo.Handle, f func(instance) error) error {
+	// From 1.12 on destroying an instance resets the scheduler, which crashes
+	// those that run (ERGO-Code/HiGHS #3141).
+	have, _ := libraryVersion()
+	alone := !have.less(version{1, 12, 0})
+	solves.begin()
+	h, err := newInstance(handle)
+	if err != nil {
+		solves.end(func() {}, alone)
+		return err
+	}
+	defer solves.end(h.free, alone)
+	return f(h)
 }
 
 // Read reads a model from a file in the LP or MPS format, told by its
@@ -297,34 +301,33 @@ func Read(file string) (milp.Data, error) {
 	return d, nil
 }
 
-func read(file string) (milp.Data, error) {
+func read(file string) (d milp.Data, err error) {
 	if err := Available(); err != nil {
 		return milp.Data{}, err
 	}
-	solves.begin()
-	h, err := newInstance(0)
-	defer func() { solves.end(h) }()
-	if err != nil {
-		return milp.Data{}, err
-	}
-	h.set("output_flag", false)
-	if err := h.read(file); err != nil {
-		return milp.Data{}, err
-	}
-	d, kinds, err := h.model()
-	if err != nil {
-		return milp.Data{}, err
-	}
-	d.Integer = make([]bool, len(kinds))
-	d.ColNames, d.RowNames = make([]string, len(kinds)), make([]string, len(d.RowLower))
-	for j, kind := range kinds {
-		if kind > 1 {
-			return milp.Data{}, fmt.Errorf("%w: column %s is semi-continuous or semi-integer", solvers.ErrUnsupported, h.colName(j))
+	err = use(0, func(h instance) error {
+		if !h.set("output_flag", false) {
+			return fmt.Errorf("%w: HiGHS cannot be silenced", solvers.ErrSolver)
 		}
-		d.Integer[j], d.ColNames[j] = kind == 1, h.colName(j)
-	}
-	for i := range d.RowNames {
-		d.RowNames[i] = h.rowName(i)
-	}
-	return d, nil
+		if err := h.read(file); err != nil {
+			return err
+		}
+		var kinds []int32
+		if d, kinds, err = h.model(); err != nil {
+			return err
+		}
+		d.Integer = make([]bool, len(kinds))
+		d.ColNames, d.RowNames = make([]string, len(kinds)), make([]string, len(d.RowLower))
+		for j, kind := range kinds {
+			d.Integer[j], d.ColNames[j] = kind == 1, h.colName(j)
+			if kind > 1 {
+				return fmt.Errorf("%w: column %s is semi-continuous or semi-integer", solvers.ErrUnsupported, d.ColNames[j])
+			}
+		}
+		for i := range d.RowNames {
+			d.RowNames[i] = h.rowName(i)
+		}
+		return nil
+	})
+	return d, err
 }
