@@ -2,6 +2,7 @@ package weights
 
 import (
 	"fmt"
+	"math"
 
 	"workbench/model/chain"
 	"workbench/model/plan"
@@ -34,10 +35,10 @@ func FirstHalf(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 			// Nothing runs between F_L and B_L, nor between B_1 and F_1.
 			away[2*k], away[2*k+1] = k > 0, k < in.L-1
 		}
-		if i < (len(heavy)+1)/2 || in.excess(away, in.memory, excess) {
+		if i < (len(heavy)+1)/2 || in.excess(away, in.memory, 1, excess) {
 			continue
 		}
-		if s.best(away) {
+		if s.try(away); !math.IsInf(s.found.T, 1) {
 			return s.found.plan(in, "first-half"), nil
 		}
 	}

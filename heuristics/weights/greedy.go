@@ -10,7 +10,9 @@ import (
 )
 
 // Greedy is the method of [001] §5: Algorithm 1 selects the choices, with the
-// discount, and Algorithm 2 schedules them for every cut point.
+// discount, and Algorithm 2 schedules them for every cut point. It does so for
+// the choices of Algorithm 1 as printed, where it ends with those, and as
+// corrected (see instance.excess), and keeps the shorter schedule.
 //
 // The claim that "all operations eventually become feasible" does not hold
 // when activations shrink by more than the next weight grows: the prefetch
@@ -33,12 +35,8 @@ func greedy(c *chain.Chain, p platform.Platform, method string, discount bool) (
 	if err != nil {
 		return nil, err
 	}
-	away := make([]bool, in.n)
-	if !in.choose(away, in.memory, discount, make([]float64, in.n)) {
-		return nil, fmt.Errorf("%s: %w: Algorithm 1 ran out of choices", method, plan.ErrNoPlan)
-	}
 	s := newScheduler(in, discount)
-	if !s.best(away) {
+	if !s.greedy() {
 		return nil, fmt.Errorf("%s: %w: no cut point of Algorithm 2 gives a schedule that fits in %.0f bytes", method, plan.ErrNoPlan, in.memory)
 	}
 	return s.found.plan(in, method), nil
@@ -62,6 +60,7 @@ func newScheduler(in *instance, discount bool) *scheduler {
 		now: newSchedule(in), found: newSchedule(in),
 		gone: make([]float64, in.n), sent: make([]bool, in.L),
 	}
+	s.found.T = math.Inf(1)
 	if !discount {
 		s.now.again = make([]float64, in.L)
 		for k := range s.now.again {
@@ -71,15 +70,32 @@ func newScheduler(in *instance, discount bool) *scheduler {
 	return s
 }
 
-// best schedules the choices for every cut point and keeps the shortest
-// schedule in s.found, the first of equals; false if none fits.
+// greedy runs Algorithms 1 and 2 and keeps the best schedule in s.found; false
+// if there is none.
+func (s *scheduler) greedy() bool {
+	away, excess := make([]bool, s.in.n), make([]float64, s.in.n)
+	for own := 2; own >= 1; own-- {
+		for _, discount := range []bool{s.discount, false} {
+			clear(away)
+			if s.in.choose(away, s.in.memory, own, discount, excess) {
+				s.try(away)
+			}
+			if !s.discount {
+				break
+			}
+		}
+	}
+	return !math.IsInf(s.found.T, 1)
+}
+
+// try schedules the choices for every cut point and keeps the shortest
+// schedule in s.found if it is shorter than that.
 //
 // The cut divides the communications into those performed before B_L, that is
 // at the end of the cycle before, and the others. Only prefetches for
 // backwards can come before B_L: an upload or a prefetch for a forward follows
 // the backward of its own layer.
-func (s *scheduler) best(away []bool) bool {
-	s.found.T = math.Inf(1)
+func (s *scheduler) try(away []bool) {
 	copy(s.now.away, away)
 	s.fetch = s.fetch[:0]
 	for k := s.in.L - 1; k >= 0; k-- {
@@ -92,7 +108,6 @@ func (s *scheduler) best(away []bool) bool {
 			s.found.copyFrom(s.now)
 		}
 	}
-	return !math.IsInf(s.found.T, 1)
 }
 
 // run schedules one cycle in which the prefetches of fetch[:cut] were

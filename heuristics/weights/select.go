@@ -1,20 +1,15 @@
 package weights
 
-// choose runs Algorithm 1 of [001]: the gaps to offload so that every
-// operation fits in memory bytes, the most profitable first. pinned gaps are
-// taken as selected from the start (nil: none). With discount the second
-// choice of a layer costs one transfer instead of two.
-//
-// The printed excess E_o = M_o + Σ|w_i| − M counts the weight of o itself
-// twice, M_o containing it; with that the loop may never end (L = 1). Here it
-// is counted once, and then every other layer has exactly one choice that
-// covers o, so that the loop ends with E ≤ 0 whenever memory ≥ max_o M_o; it
-// returns false when not.
+// choose runs Algorithm 1 of [001] for the given memory: it adds the gaps to
+// offload to away, the most profitable first, until no operation exceeds the
+// memory; false if no choice helps any more. With discount the second choice
+// of a layer costs one transfer instead of two. excess is scratch space for 2L
+// numbers.
 //
 // O(L³): at most 2L rounds, in which the benefits of the choices, sums over
 // up to 2L operations, are computed anew.
-func (in *instance) choose(away []bool, memory float64, discount bool, excess []float64) bool {
-	left := in.excess(away, memory, excess)
+func (in *instance) choose(away []bool, memory float64, own int, discount bool, excess []float64) bool {
+	left := in.excess(away, memory, own, excess)
 	for left {
 		best, at := 0.0, -1
 		for g := range away {
@@ -46,10 +41,18 @@ func (in *instance) choose(away []bool, memory float64, discount bool, excess []
 // excess fills E_o, the memory missing to each operation when the weights of
 // the given gaps are away while they are not used, and reports whether any is
 // missing.
-func (in *instance) excess(away []bool, memory float64, excess []float64) bool {
+//
+// The printed E_o = M_o + Σ|w_i| − M counts the weight of o itself twice, M_o
+// containing it: own = 2. What is wrong as a formula for memory is useful room
+// for the prefetch of the next weight; but then no choice may cover what is
+// missing (L = 1), and the printed loop would not end. With own = 1 every
+// operation is covered by exactly one choice of each other layer, so Algorithm
+// 1 succeeds whenever memory ≥ max_o M_o.
+func (in *instance) excess(away []bool, memory float64, own int, excess []float64) bool {
 	slack := memory * 1e-12
 	for j := range excess {
-		excess[j] = max(0, in.Peak[j]+in.total-in.W[in.Layer(j)]-memory-slack)
+		w := in.W[in.Layer(j)] * float64(2-own)
+		excess[j] = max(0, in.Peak[j]+in.total-w-memory-slack)
 	}
 	for g, a := range away {
 		if a {

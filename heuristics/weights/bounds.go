@@ -1,0 +1,146 @@
+package weights
+
+import (
+	"math"
+
+	"workbench/model/chain"
+	"workbench/model/platform"
+)
+
+// Bound is a proven lower bound on the period of every plan.
+type Bound struct {
+	Value float64 // seconds
+	By    string  // how it is proved
+}
+
+// Bounds returns lower bounds on the period T, the best first: "compute" and
+// "transfer-windows". Both hold for every plan that the rules allow, without
+// assumptions. The errors are those of the methods. O(L³).
+//
+// Compute: T ≥ Σu.
+//
+// Transfer windows: let s_i be the start of operation i (numbers continue
+// beyond 2L into the next cycles) and
+//
+//	R_i = M − Σ_{k≤layer(i)}|a^k| − (|w| of its gradient if i is a backward),
+//
+// so that at s_i at most R_i bytes are on the GPU or reserved for weights on
+// their way, and with sizes that are all equal to w at most w·⌊R_i/w⌋.
+//
+// (1) Let S be the total size of the different weights used by operations
+// i..j, j < i+2L. Weights of at least S − R_i bytes among them are not even
+// reserved at s_i, yet are complete at s_j. Their prefetches start at s_i or
+// later and follow each other on one link: s_j − s_i ≥ (S − R_i)/β.
+//
+// (2) Let S be the total size of the weights changed by the backwards among
+// i..j−1, i being one of them. A weight changed in this window either is on
+// the GPU at s_j or was deleted before, after an upload that started when its
+// backward, at the earliest i, had ended. At s_j the GPU holds at most R_j
+// bytes of them, |w_j| less if j's own weight is not one of them. So
+// s_j − s_i ≥ u_i + (S − R_j)/β, with that R_j.
+//
+// (3) s_j − s_i ≥ Σ_{i≤m<j} u_m.
+//
+// T = s_{i+2L} − s_i is at least the longest path from i to i+2L whose steps
+// are these differences, for every i.
+func Bounds(c *chain.Chain, p platform.Platform) ([]Bound, error) {
+	in, err := newInstance(c, p)
+	if err != nil {
+		return nil, err
+	}
+	compute := Bound{in.Compute(), "compute"}
+	windows := Bound{in.windows(), "transfer-windows"}
+	if windows.Value > compute.Value {
+		return []Bound{windows, compute}, nil
+	}
+	return []Bound{compute, windows}, nil
+}
+
+// bound returns the best lower bound.
+func (in *instance) bound() float64 { return max(in.Compute(), in.windows()) }
+
+// windows returns the bound of transfer windows.
+func (in *instance) windows() float64 {
+	n := in.n
+	step := make([]float64, n*(n+1)) // step[i(n+1)+m]: least s_{i+m} − s_i
+	room := in.rooms()
+	seen := make([]int, in.L) // stamp of the last window that counted a weight
+	for i := range n {
+		in.reach(i, room, seen, step[i*(n+1):(i+1)*(n+1)])
+	}
+	best := 0.0
+	path := make([]float64, n+1)
+	for i := range n {
+		clear(path)
+		for a := range n {
+			row := step[(i+a)%n*(n+1):]
+			for m := 1; a+m <= n; m++ {
+				path[a+m] = max(path[a+m], path[a]+row[m])
+			}
+		}
+		best = max(best, path[n])
+	}
+	return best
+}
+
+// rooms returns R for every operation.
+func (in *instance) rooms() []float64 {
+	same := 0.0 // the size of all weights, -1 if they differ
+	for _, w := range in.W {
+		if w > 0 && same != w {
+			if same != 0 {
+				same = -1
+				break
+			}
+			same = w
+		}
+	}
+	room := make([]float64, in.n)
+	for j := range room {
+		room[j] = in.limit - in.Act[j]
+		if in.Backward(j) {
+			room[j] -= in.W[in.Layer(j)]
+		}
+		if same > 0 {
+			room[j] = same * math.Floor(room[j]/same+1e-9)
+		}
+	}
+	return room
+}
+
+// reach fills row[m] with the best of (1), (2) and (3) for the operations i
+// and i+m.
+func (in *instance) reach(i int, room []float64, seen []int, row []float64) {
+	used, changed, compute := in.W[in.Layer(i)], 0.0, in.U[i]
+	seen[in.Layer(i)] = i + 1
+	if in.Backward(i) {
+		changed = in.W[in.Layer(i)]
+	}
+	beta := in.platform.Bandwidth
+	for m := 1; m <= in.n; m++ {
+		j := (i + m) % in.n
+		k := in.Layer(j)
+		if seen[k] != i+1 {
+			seen[k] = i + 1
+			used += in.W[k]
+		}
+		t := compute
+		if m < in.n {
+			t = max(t, (used-room[i])/beta)
+			if in.Backward(i) {
+				here := room[j]
+				// B_k is among the operations i..j−1 unless j itself is B_k
+				// or B_k came before i.
+				if b := in.B(k); (b-i+in.n)%in.n >= m {
+					here -= in.W[k]
+				}
+				t = max(t, in.U[i]+(changed-here)/beta)
+			}
+		}
+		row[m] = t
+		compute += in.U[j]
+		if in.Backward(j) {
+			changed += in.W[k]
+		}
+	}
+}

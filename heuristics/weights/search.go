@@ -1,0 +1,252 @@
+package weights
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Options are what Search may be told. The zero value is usable.
+type Options struct {
+	Seed uint64
+	// Moves is the number of moves tried in a row without a better plan before
+	// the search ends; 0: DefaultMoves.
+	Moves int
+	// Bound is a proven lower bound known from elsewhere; the search ends when
+	// it is met. Bounds of this package are used in any case.
+	Bound float64
+	// Start is a plan to start from beside those of the other methods.
+	Start *plan.Plan
+	// Away are gaps to start from, by gap as in the package comment (2L), such
+	// as the choices of a MILP: Away[2k] is D_k^(0) and Away[2k+1] is D_k^(1)
+	// of [001] §6. nil: none.
+	Away []bool
+	// OnBetter hears of every better plan.
+	OnBetter func(*plan.Plan)
+}
+
+// DefaultMoves is what Options.Moves means if it is 0.
+const DefaultMoves = 20000
+
+// Search is a method of our own: it takes the best of the other methods, of
+// Algorithm 1 with more and more room left free, and of a start plan, and then
+// changes choices and orders at random, each time finding the least period for
+// the new orders exactly, until a lower bound is met, no move helps or ctx
+// ends. It never returns a worse plan than Greedy, GreedyNoDiscount, L2L or
+// FirstHalf, and the same plan for the same options unless ctx ends it.
+//
+// A move costs O(L log L) for sorting and usually some ten passes over O(L)
+// constraints.
+func Search(ctx context.Context, c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
+	in, err := newInstance(c, p)
+	if err != nil {
+		return nil, err
+	}
+	s := newSearch(ctx, in, o)
+	s.start()
+	s.selections()
+	s.orders()
+	if math.IsInf(s.best.T, 1) {
+		return nil, errors.Join(plan.ErrNoPlan, ctx.Err())
+	}
+	return s.best.plan(in, "search"), nil
+}
+
+// search is the state of a search.
+type search struct {
+	ctx   context.Context
+	in    *instance
+	o     Options
+	rng   *rand.Rand
+	bound float64
+	best  *schedule
+
+	steady *steady
+	retime *retimer
+	work   *schedule
+	cur    *schedule
+	excess []float64
+}
+
+func newSearch(ctx context.Context, in *instance, o Options) *search {
+	if o.Moves == 0 {
+		o.Moves = DefaultMoves
+	}
+	s := &search{
+		ctx: ctx, in: in, o: o, rng: rand.New(rand.NewPCG(o.Seed, 0x5eed)),
+		bound: max(in.bound(), o.Bound), best: newSchedule(in),
+		steady: newSteady(in), retime: newRetimer(in), work: newSchedule(in), cur: newSchedule(in),
+		excess: make([]float64, in.n),
+	}
+	s.best.T = math.Inf(1)
+	return s
+}
+
+func (s *search) done() bool {
+	return s.best.T <= s.bound*(1+1e-9) || s.ctx.Err() != nil
+}
+
+// keep makes w the incumbent if it is better.
+func (s *search) keep(w *schedule) bool {
+	if !(w.T < s.best.T*(1-1e-12)) {
+		return false
+	}
+	s.best.copyFrom(w)
+	if s.o.OnBetter != nil {
+		s.o.OnBetter(s.best.plan(s.in, "search"))
+	}
+	return true
+}
+
+// evaluate schedules the gaps away in s.work and returns the period.
+func (s *search) evaluate(cutoff float64) float64 {
+	if !s.steady.run(s.work, 3) || !s.retime.best(s.work, s.in.Compute(), cutoff) {
+		return math.Inf(1)
+	}
+	s.keep(s.work)
+	return s.work.T
+}
+
+func (s *search) start() {
+	if w, ok := s.in.layerByLayer(); ok {
+		s.retime.best(w, s.in.Compute(), w.T)
+		s.keep(w)
+	}
+	if g := newScheduler(s.in, true); g.greedy() {
+		s.keep(g.found)
+		s.retime.best(g.found, s.in.Compute(), g.found.T)
+		s.keep(g.found)
+	}
+}
+
+func (s *search) selections() {
+	top := 0.0
+	for _, w := range s.in.W {
+		top = max(top, w)
+	}
+	for i := 0; i <= 32 && !s.done(); i++ {
+		clear(s.work.away)
+		s.in.choose(s.work.away, s.in.memory-float64(i)/8*top, 1, true, s.excess)
+		s.evaluate(math.Inf(1))
+	}
+}
+
+// orders changes the incumbent's choices and orders at random and keeps what
+// is not worse.
+func (s *search) orders() {
+	s.cur.copyFrom(s.best)
+	for tried := 0; tried < s.o.Moves && !s.done(); tried++ {
+		s.work.copyFrom(s.cur)
+		for n := 1 + s.rng.IntN(3); n > 0; n-- {
+			s.mutate(s.work)
+		}
+		if !s.retime.best(s.work, s.bound, s.cur.T*(1+1e-9)) {
+			continue
+		}
+		s.cur.copyFrom(s.work)
+		if s.keep(s.work) {
+			tried = -1
+		}
+	}
+}
+
+// mutate changes one thing in w, whose times then are approximate.
+func (s *search) mutate(w *schedule) {
+	in := s.in
+	k := s.rng.IntN(in.L)
+	if c := s.retime.critical; len(c) > 0 && s.rng.IntN(4) > 0 {
+		k = s.near(c[s.rng.IntN(len(c))])
+	}
+	if in.W[k] == 0 {
+		return
+	}
+	g := 2*k + s.rng.IntN(2)
+	switch s.rng.IntN(4) {
+	case 0:
+		s.flip(w, g)
+	case 1:
+		s.flip(w, g)
+		s.flip(w, s.rng.IntN(in.n))
+	case 2:
+		if w.away[g] {
+			s.place(w, g)
+		}
+	default:
+		if w.uploads(k) {
+			s.upload(w, k)
+		}
+	}
+}
+
+// near returns a layer that has to do with node v of the retimer.
+func (s *search) near(v int32) int {
+	in, k := s.in, 0
+	switch i := int(v); {
+	case i < in.n:
+		k = in.Layer(i)
+	case i < 2*in.n:
+		k = (i - in.n) >> 1
+	case i < s.retime.barrier:
+		k = i - 2*in.n
+	default:
+		k = in.Layer(int(s.retime.release[min(i-s.retime.barrier, len(s.retime.release)-1)].node))
+	}
+	return min(max(k+s.rng.IntN(5)-2, 0), in.L-1)
+}
+
+// flip sends the weight of gap g away, or keeps it.
+func (s *search) flip(w *schedule, g int) {
+	in, k := s.in, g>>1
+	if in.W[k] == 0 {
+		return
+	}
+	if w.away[g] {
+		w.away[g] = false
+		return
+	}
+	had := w.uploads(k)
+	w.away[g] = true
+	if !had {
+		s.upload(w, k)
+	}
+	s.place(w, g)
+}
+
+// upload gives the upload of w_k another time.
+func (s *search) upload(w *schedule, k int) {
+	in := s.in
+	from := w.op[in.B(k)] + in.U[in.B(k)]
+	if s.rng.IntN(2) == 0 {
+		w.up[k] = from
+		return
+	}
+	to := w.op[in.F(k)]
+	if !w.away[2*k] {
+		to += in.U[in.F(k)]
+	}
+	w.up[k] = from + s.rng.Float64()*max(0, to-from-in.move[k])
+}
+
+// place gives the prefetch of gap g another time.
+func (s *search) place(w *schedule, g int) {
+	in := s.in
+	to := w.op[in.use(g)] - in.move[g>>1]
+	if g&1 == 1 {
+		to += w.T
+	}
+	from := w.deleted(in, g)
+	switch s.rng.IntN(3) {
+	case 0:
+		w.pre[g] = to
+	case 1:
+		w.pre[g] = to - s.rng.Float64()*4*in.move[g>>1]
+	default:
+		w.pre[g] = from + s.rng.Float64()*max(0, to-from)
+	}
+	w.pre[g] = max(w.pre[g], from)
+}

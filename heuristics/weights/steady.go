@@ -1,0 +1,120 @@
+package weights
+
+import "math"
+
+// steady schedules a selection for ever and keeps one cycle: every cycle is
+// placed by the rules of Algorithm 2 where the one before left off, instead of
+// starting at a cut point, so transfers may run across the start of the cycle.
+// After a few cycles the schedule usually repeats itself; if it does not, its
+// orders still are those of a good schedule, which the retimer makes exact.
+type steady struct {
+	machine
+	gone    []float64
+	sent    []float64 // end of the upload of w_k, +Inf before it is placed
+	waiting []int
+}
+
+func newSteady(in *instance) *steady {
+	return &steady{machine: *newMachine(in), gone: make([]float64, in.n), sent: make([]float64, in.L)}
+}
+
+// run schedules the gaps away in s for laps cycles and writes the last one
+// into s. It returns false if something never fits, and stops there. O(laps·L)
+// placements.
+func (m *steady) run(s *schedule, laps int) bool {
+	in := m.in
+	here := in.total
+	for k, w := range in.W {
+		if s.away[2*k+1] {
+			here -= w
+		}
+	}
+	if !m.start(here) {
+		return false
+	}
+	for g := range m.gone {
+		m.gone[g] = math.Inf(-1)
+	}
+	m.waiting = m.waiting[:0]
+	began := 0.0
+	for range laps {
+		before := began
+		for j := range in.n {
+			if !m.step(s, j) {
+				return false
+			}
+		}
+		began = s.op[0]
+		s.T = began - before
+	}
+	// One more start of a cycle gives the period of the last.
+	s.T = max(s.T, m.free-began)
+	for g := 1; g < in.n; g += 2 {
+		s.pre[g] += s.T
+	}
+	s.shift(-s.op[0])
+	return true
+}
+
+// step places operation j with its prefetch and what follows it.
+func (m *steady) step(s *schedule, j int) bool {
+	in := m.in
+	k, g := in.Layer(j), in.gap(j)
+	ready := m.free
+	if s.away[g] {
+		s.pre[g] = m.prefetch(k, m.gone[g])
+		ready = s.pre[g] + in.move[k]
+	}
+	s.op[j] = m.compute(j, ready)
+	if math.IsInf(s.op[j], 1) {
+		return false
+	}
+	next := g ^ 1
+	if in.Backward(j) {
+		m.sent[k] = math.Inf(1)
+		switch {
+		case s.away[2*k]:
+			m.early(s)
+			m.dispatch(s, k, m.free)
+		case s.away[2*k+1]:
+			m.waiting = append(m.waiting, k)
+		}
+	}
+	if s.away[next] {
+		if math.IsInf(m.sent[k], 1) {
+			m.due(s, k)
+		}
+		m.gone[next] = max(m.free, m.sent[k])
+		m.remove(k, m.gone[next])
+	}
+	return true
+}
+
+// dispatch uploads w_k not before from.
+func (m *steady) dispatch(s *schedule, k int, from float64) {
+	s.up[k] = m.upload(k, from)
+	m.sent[k] = m.off
+}
+
+// early uploads waiting weights that fit before the end of the current
+// backward, those with the next forwards first.
+func (m *steady) early(s *schedule) {
+	for n := len(m.waiting); n > 0; n-- {
+		k := m.waiting[n-1]
+		j := m.in.B(k)
+		from := max(m.off, s.op[j]+m.in.U[j])
+		if m.free-from < m.in.move[k] {
+			return
+		}
+		m.dispatch(s, k, from)
+		m.waiting = m.waiting[:n-1]
+	}
+}
+
+// due uploads w_k, after F_k if need be but before if the link was free.
+// Forwards come in the reverse order of backwards, so k is the last to wait.
+func (m *steady) due(s *schedule, k int) {
+	m.waiting = m.waiting[:len(m.waiting)-1]
+	j := m.in.B(k)
+	m.dispatch(s, k, s.op[j]+m.in.U[j])
+}
