@@ -35,7 +35,7 @@ const (
 
 // Measures of the picture in pixels.
 const (
-	left, right = 84, 16
+	left, right = 84, 22
 	top         = 44 // header and legend
 	laneHeight  = 26
 	laneGap     = 6

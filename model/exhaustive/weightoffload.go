@@ -34,8 +34,8 @@ var (
 //
 // Durations and weight/bandwidth must be integers of at most 100, one of the
 // durations positive, and the chain at most [MaxLayers] long. limit is the
-// most states to visit; three layers with numbers up to 3 have some ten
-// thousand for each of at most a hundred steady states. The errors are
+// most states to visit from one steady state; three layers with numbers up to 3 have some ten
+// thousand, and at most a hundred steady states. The errors are
 // [ErrInfeasible], [ErrLimit] and [ErrTooHard].
 //
 // The search fixes time 0 as a start of B_L and tries each state that the
@@ -239,7 +239,8 @@ func (s *search) from(start state) error {
 
 // startAll visits every state that x becomes by starting or discarding one
 // thing. Of several ways to the same state the first is kept: the one that
-// discards first and prefetches last.
+// discards first and prefetches last. Values that the host holds are not
+// uploaded: without such an upload a plan is as good.
 func (s *search) startAll(x state, time int) {
 	reach := func(y state, kind string, i int) {
 		if _, seen := s.visited[y]; !seen {
@@ -399,9 +400,8 @@ func (s *search) plan(c *chain.Chain, p platform.Platform) *plan.Plan {
 		}
 		ops = append(ops, o)
 	}
-	return &plan.Plan{
-		Format: plan.Format, Problem: plan.WeightOffload, Method: "exhaustive",
-		Instance: plan.InstanceRef{Name: c.Name}, Platform: p, Period: &period, Ops: ops,
-		Claims: plan.Claims{Makespan: period, PeakMemory: s.peak},
-	}
+	q := plan.New(plan.WeightOffload, "exhaustive", c, p)
+	q.Period, q.Ops = &period, ops
+	q.Claims = plan.Claims{Makespan: period, PeakMemory: s.peak}
+	return q
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"workbench/model/chain"
@@ -141,6 +142,62 @@ func TestFinerGrid(t *testing.T) {
 				t.Fatalf("memory %g: period %g (%v), in half units %g (%v): %+v", m, period, err, finer, errFiner, c)
 			}
 		}
+	}
+}
+
+// From an optimal plan a walk over plans that the verifier accepts, by half
+// units, finds none that is shorter.
+func TestNoShorterPlan(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	accepted := 0
+	for range 300 {
+		c := random(r, 1+r.IntN(3), 3)
+		if c.TotalTime() == 0 {
+			continue
+		}
+		memory := 1.0
+		period, p, err := WeightOffload(c, platform.Platform{Memory: memory, Bandwidth: 1}, states)
+		for ; errors.Is(err, ErrInfeasible); memory++ {
+			period, p, err = WeightOffload(c, platform.Platform{Memory: memory, Bandwidth: 1}, states)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if period == c.TotalTime() {
+			continue
+		}
+		valid := func(q *plan.Plan) bool {
+			report, err := plan.Verify(c, q)
+			return err == nil && report.Valid()
+		}
+		for range 300 {
+			q := *p
+			q.Ops = slices.Clone(p.Ops)
+			o, by := &q.Ops[r.IntN(len(q.Ops))], []float64{-1, -0.5, 0.5, 1}[r.IntN(4)]
+			o.Start += by
+			o.End += by
+			if valid(&q) {
+				p = &q
+				accepted++
+			}
+			// Half a unit taken out of the period at some time.
+			less := *p
+			less.Ops = slices.Clone(p.Ops)
+			shorter, cut := period-0.5, float64(r.IntN(int(2*period)))/2
+			less.Period = &shorter
+			for k := range less.Ops {
+				if o := &less.Ops[k]; o.Start >= cut {
+					o.Start -= 0.5
+					o.End -= 0.5
+				}
+			}
+			if valid(&less) {
+				t.Fatalf("period %g is called optimal, %g is valid: %+v\n%+v", period, shorter, c, less.Ops)
+			}
+		}
+	}
+	if accepted < 2000 {
+		t.Errorf("only %d steps", accepted)
 	}
 }
 

@@ -197,17 +197,11 @@ func (v *weightCycle) readOp(k int, o *Op) {
 // checkComputations checks that B_L..B_1, F_1..F_L run once each, in this
 // order around the circle, one at a time.
 func (v *weightCycle) checkComputations() {
-	n := len(v.layers)
-	total := 0.0
-	for i := range v.chain.Layers {
-		total += v.chain.Layers[i].ForwardTime + v.chain.Layers[i].BackwardTime
-	}
-	if total > v.period+v.eps {
+	if total := v.chain.TotalTime(); total > v.period+v.eps {
 		v.broken(RulePeriod, -1, 0, total-v.period, "the computations take %.10g s, longer than the period of %.10g s", total, v.period)
 	}
-
-	order := make([]arc, 0, 2*n) // of the paper
-	place := make([]int, len(v.plan.Ops))
+	n := len(v.layers)
+	order := make([]arc, 0, 2*n) // the paper's
 	all := make([]arc, 0, 2*n)
 	take := func(kind string, i int, arcs []arc) {
 		if len(arcs) == 0 {
@@ -217,7 +211,6 @@ func (v *weightCycle) checkComputations() {
 		for _, a := range arcs[1:] {
 			v.broken(RuleRepeated, a.op, a.start, 0, "%s_%d is there a second time; each computation runs once a period", kind, i+1)
 		}
-		place[arcs[0].op] = len(order)
 		order = append(order, arcs[0])
 		all = append(all, arcs...)
 	}
@@ -228,39 +221,51 @@ func (v *weightCycle) checkComputations() {
 		take(OpF, i, v.layers[i].forward)
 	}
 
-	found := false
+	found := len(v.report.Violations)
 	v.overlaps(all, func(a, b arc) {
-		found = true
 		v.broken(RuleComputeOverlap, b.op, b.start, a.end-b.start, "%s starts %.10g s before %s ends", v.name(b), a.end-b.start, v.name(a))
 	})
 	if v.turns(order) <= 1 {
 		return
 	}
-	// Somewhere the order is broken, by an overlap or by a computation that
-	// comes too early: go around once from the first.
-	slices.SortFunc(order, byStart)
-	rank := v.simultaneous(order)
-	at := make([]int, len(order))
-	first := 0
-	for k := range at {
-		at[k] = k
-		if place[order[k].op] == 0 {
-			first = k
-		}
-	}
-	around := func(k int) int { return (rank[k] - rank[first] + len(order)) % len(order) }
-	slices.SortFunc(at, func(a, b int) int {
-		return cmp.Or(cmp.Compare(around(a), around(b)), cmp.Compare(place[order[a].op], place[order[b].op]))
-	})
-	for k := 1; k < len(at); k++ {
-		a, b := order[at[k-1]], order[at[k]]
-		if place[a.op] > place[b.op] {
-			found = true
-			v.broken(RuleOrder, a.op, a.start, 0, "%s comes before %s; the order is B_%d..B_1, F_1..F_%d", v.name(a), v.name(b), n, n)
-		}
-	}
-	if !found {
+	v.findDisorder(order)
+	if len(v.report.Violations) == found {
 		v.broken(RuleOrder, -1, 0, 0, "the computations do not follow each other in the order B_%d..B_1, F_1..F_%d within one period", n, n)
+	}
+}
+
+// findDisorder goes around the circle once from the first computation and
+// reports each that is followed by one that should come before it. Of
+// simultaneous ones those that should come first do.
+func (v *weightCycle) findDisorder(order []arc) {
+	type computation struct {
+		arc
+		place int // in the paper's order
+		since int // how many instants with starts after the first computation
+	}
+	cs := make([]computation, len(order))
+	for k, a := range order {
+		cs[k] = computation{arc: a, place: k}
+	}
+	slices.SortFunc(cs, func(a, b computation) int { return byStart(a.arc, b.arc) })
+	slices.SortFunc(order, byStart)
+	instant := v.simultaneous(order)
+	first := instant[slices.IndexFunc(cs, func(c computation) bool { return c.place == 0 })]
+	for k := range cs {
+		c := &cs[k]
+		c.since = (instant[k] - first + len(cs)) % len(cs)
+		if c.since == 0 && c.place >= len(cs)/2 && c.length() <= v.eps {
+			c.since = len(cs) // it ends the turn
+		}
+	}
+	slices.SortFunc(cs, func(a, b computation) int {
+		return cmp.Or(cmp.Compare(a.since, b.since), cmp.Compare(a.place, b.place))
+	})
+	n := len(v.layers)
+	for k := 1; k < len(cs); k++ {
+		if a, b := &cs[k-1], &cs[k]; a.place > b.place {
+			v.broken(RuleOrder, a.op, a.start, 0, "%s comes before %s; the order is B_%d..B_1, F_1..F_%d", v.name(a.arc), v.name(b.arc), n, n)
+		}
 	}
 }
 

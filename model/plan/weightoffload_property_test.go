@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -455,5 +456,36 @@ func verifyAnything(t *rapid.T) {
 		if v.Rule == "" || v.Detail == "" || v.Op >= len(p.Ops) || !(v.Time >= 0 && v.Time < *p.Period) {
 			t.Fatalf("violation %+v", v)
 		}
+	}
+}
+
+// One replay of a plan that moves every weight twice.
+func BenchmarkVerify(b *testing.B) {
+	for _, n := range []int{38, 128, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			layers := make([][4]float64, n)
+			for i := range layers {
+				layers[i] = [4]float64{1, 2, 1, 1}
+			}
+			c := network(1, layers...)
+			var ops []plan.Op
+			now := 0.0
+			for j := range 2 * n {
+				kind, i, d := "B", n-j, 2.0
+				if j >= n {
+					kind, i, d = "F", j-n+1, 1
+				}
+				ops = append(ops, op("P", i, now, now+1), op(kind, i, now+1, now+1+d), op("O", i, now+1+d, now+2+d), op("D", i, now+2+d, now+2+d))
+				now += 2 + d
+			}
+			p := cyclic(1e9, now, ops...)
+			if r := mustVerify(b, c, p); !r.Valid() {
+				b.Fatal(r.Violations)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				mustVerify(b, c, p)
+			}
+		})
 	}
 }
