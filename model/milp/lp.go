@@ -25,8 +25,9 @@ var lpWords = map[string]bool{
 
 const lpOffset = "offset"
 
-// lpAlphabet is what may be a name in an LP file: x[3,7] becomes x(3,7), and a
-// name may not begin with a digit, nor with e and a digit like an exponent.
+// lpAlphabet is what may be a name in an LP file: x[3,7] becomes x(3,7). A name
+// may not begin with a digit, nor with e and a digit like an exponent, nor with
+// inf or nan, which HiGHS takes for a number and the rest for a name.
 func lpAlphabet() alphabet {
 	ok := func(c byte) bool { return isLetter(c) || isDigit(c) || strings.IndexByte("_.,()", c) >= 0 }
 	brackets := strings.NewReplacer("[", "(", "]", ")")
@@ -38,6 +39,9 @@ func lpAlphabet() alphabet {
 				return false
 			}
 			if (name[0] == 'e' || name[0] == 'E') && (len(name) == 1 || isDigit(name[1])) {
+				return false
+			}
+			if len(name) >= 3 && isNumber(name[:3]) { // strtod would take it
 				return false
 			}
 			for i := range len(name) {

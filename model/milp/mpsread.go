@@ -80,9 +80,8 @@ type mpsEntry struct {
 }
 
 func (p *mpsReader) line(s string) error {
-	s = strings.TrimRight(s, " \t\r")
 	switch {
-	case s == "":
+	case strings.TrimSpace(s) == "":
 		return nil
 	case s[0] == '*':
 		p.comment(strings.TrimSpace(s[1:]))

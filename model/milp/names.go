@@ -12,9 +12,10 @@ var ErrCrossed = errors.New("lower limit above upper limit cannot be written to 
 
 // NameMap is the names used in a written file, by column and by row. Names in
 // memory are free text; in a file they must be unique and of few characters.
-// Each name stays as it is where the format allows it; otherwise illegal
-// characters become '_', repetitions get a number, and a comment in the file
-// tells the original. A solution file of another program is read back with it.
+// Each name stays as it is where the format allows it. Otherwise illegal
+// characters become '_', a '_' is put before a word with a meaning, names that
+// are repeated or too long become C7 or R12, and a comment in the file tells
+// the original. A solution file of another program is read back with it.
 type NameMap struct {
 	Cols, Rows []string
 	// Negated is set if the file minimises the negative of a maximisation.
@@ -44,8 +45,10 @@ func newNamer(a alphabet, prefix string) *namer {
 // take returns the name for item i called original, and marks it used.
 func (n *namer) take(i int, original string) string {
 	name := n.translate(original)
-	for k := 1; !n.legal(name) || len(name) > n.longest || n.used[name]; k++ {
+	for k := 0; !n.legal(name) || len(name) > n.longest || n.used[name]; k++ {
 		switch k {
+		case 0:
+			name = "_" + name
 		case 1:
 			name = fmt.Sprintf("%s%d", n.prefix, i)
 		default:

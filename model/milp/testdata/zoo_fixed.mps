@@ -2,7 +2,7 @@
 * a maximisation, written as the minimisation of its negative
 * column C10 is "at[conv 1]"
 * column at[_] is "at[é]"
-* column C14 is "unused"
+* column _unused is "unused"
 * row R0 is "memory[gpu 0]"
 * row R1 is "memory[gpu 1]"
 NAME          zoo_one_
@@ -48,7 +48,7 @@ COLUMNS
     at[_]     OBJ       0
     unused    OBJ       0
     M2        'MARKER'                 'INTORG'
-    C14       OBJ       0
+    _unused   OBJ       0
     M3        'MARKER'                 'INTEND'
     OFFSET    OBJ       7.5
 RHS
@@ -76,7 +76,7 @@ BOUNDS
  UP BND       negative  -1.5
  FX BND       end       2.25
  UP BND       unused    1
- LO BND       C14       0
- PL BND       C14
+ LO BND       _unused   0
+ PL BND       _unused
  FX BND       OFFSET    1
 ENDATA
