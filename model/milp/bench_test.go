@@ -49,4 +49,43 @@ func BenchmarkClone(b *testing.B) {
 	}
 }
 
-var _ = io.Discard
+func BenchmarkViolations(b *testing.B) {
+	m := build1e6(true)
+	x := make([]float64, m.NumCols())
+	b.ReportAllocs()
+	for b.Loop() {
+		if m.Violations(x, 1e-6) != nil {
+			b.Fatal("0 satisfies all rows")
+		}
+	}
+}
+
+func BenchmarkPropagate(b *testing.B) {
+	m := build1e6(true)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, c := m.Propagate(10); c != nil {
+			b.Fatal("0 satisfies all rows")
+		}
+	}
+}
+
+func BenchmarkWriteMPS(b *testing.B) {
+	m := build1e6(true)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := m.WriteMPS(io.Discard, FreeMPS); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkFromData(b *testing.B) {
+	d := build1e6(true).Data()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := FromData(d).Err(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
