@@ -290,45 +290,54 @@ func (d *drawing) title(o *plan.Op) string {
 	return fmt.Sprintf("%s: %.6g to %.6g %s", s, o.Start/u.size, o.End/u.size, u.name)
 }
 
+// A label is a layer's number at the middle of an operation.
+type label struct {
+	x, width float64
+	layer    int
+}
+
 // labels writes the layers' numbers into a lane. Where they all fit into their
-// boxes each has one; else those of every second, fifth, tenth, … layer, which
-// may reach over their boxes.
+// boxes each has one; else round numbers have, the rounder the sooner, as long
+// as they keep apart, and may reach over their boxes.
 func (d *drawing) labels(y float64, ops []drawnOp) {
-	type label struct {
-		x, width float64
-		name     string
-	}
-	for _, step := range []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000} {
-		var labels []label
-		fits := true
-		for _, o := range ops {
-			if o.Op.Op == plan.OpD || o.Layer%step != 0 {
-				continue
-			}
-			p := o.pieces[0]
-			if len(o.pieces) > 1 && o.pieces[1].end > p.end-p.start {
-				p = o.pieces[1] // the larger one
-			}
-			l := label{d.x((p.start + p.end) / 2), textWidth(strconv.Itoa(o.Layer), labelSize), strconv.Itoa(o.Layer)}
-			fits = fits && (step > 1 || l.width+2 <= (p.end-p.start)*d.scale)
-			labels = append(labels, l)
-		}
-		slices.SortFunc(labels, func(a, b label) int { return cmp.Compare(a.x, b.x) })
-		for k := 1; k < len(labels) && step > 1; k++ {
-			fits = fits && labels[k].x-labels[k-1].x >= (labels[k].width+labels[k-1].width)/2+6
-		}
-		if !fits {
+	var all []label
+	fit := true
+	for _, o := range ops {
+		if o.Op.Op == plan.OpD {
 			continue
 		}
-		attributes := fmt.Sprintf(`font-size="%g" pointer-events="none"`, labelSize)
-		if step > 1 { // keep apart from what is under it
-			attributes += ` stroke="#fff" stroke-width="2.5" stroke-opacity="0.6" paint-order="stroke"`
+		p := o.pieces[0]
+		if len(o.pieces) > 1 && o.pieces[1].end > p.end-p.start {
+			p = o.pieces[1] // the larger one
 		}
-		for _, l := range labels {
-			d.text(l.x, y+laneHeight/2+3.5, "middle", attributes, l.name)
-		}
-		return
+		l := label{d.x((p.start + p.end) / 2), textWidth(strconv.Itoa(o.Layer), labelSize), o.Layer}
+		fit = fit && l.width+2 <= (p.end-p.start)*d.scale
+		all = append(all, l)
 	}
+	attributes := fmt.Sprintf(`font-size="%g" pointer-events="none"`, labelSize)
+	if !fit {
+		all = spread(all)
+		// Keep them apart from what is under them.
+		attributes += ` stroke="#fff" stroke-width="2.5" stroke-opacity="0.6" paint-order="stroke"`
+	}
+	for _, l := range all {
+		d.text(l.x, y+laneHeight/2+3.5, "middle", attributes, strconv.Itoa(l.layer))
+	}
+}
+
+// spread returns labels that keep apart: multiples of 1000 as far as they do,
+// then those of 500, 100, …, 5. O(n·m) for n labels of which m find room.
+func spread(all []label) []label {
+	var kept []label
+	for _, step := range []int{1000, 500, 100, 50, 10, 5} {
+		for _, l := range all {
+			near := func(k label) bool { return math.Abs(k.x-l.x) < (k.width+l.width)/2+6 }
+			if l.layer%step == 0 && !slices.ContainsFunc(kept, near) {
+				kept = append(kept, l)
+			}
+		}
+	}
+	return kept
 }
 
 // curve writes the memory in use, stacked, and the limit.
