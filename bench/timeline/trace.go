@@ -120,8 +120,10 @@ func (d *drawing) stays(residencies []plan.Residency) []traceEvent {
 		}
 		name := fmt.Sprintf("w_%d", r.Layer)
 		for _, p := range parts {
-			e := traceEvent{Name: name, Phase: "b", Cat: "weight", ID: name, Time: inMicroseconds(p.start), PID: 1,
-				Args: map[string]any{"bytes": d.chain.Layers[r.Layer-1].Weight}}
+			e := traceEvent{
+				Name: name, Phase: "b", Cat: "weight", ID: name, Time: inMicroseconds(p.start), PID: 1,
+				Args: map[string]any{"bytes": d.chain.Layers[r.Layer-1].Weight},
+			}
 			f := e
 			f.Phase, f.Time, f.Args = "e", max(e.Time, inMicroseconds(p.end)), nil
 			events = append(events, e, f)

@@ -62,7 +62,8 @@ func twoLayers() (*chain.Chain, *plan.Plan) {
 func mustVerify(t interface {
 	Helper()
 	Fatal(...any)
-}, c *chain.Chain, p *plan.Plan) *plan.Report {
+}, c *chain.Chain, p *plan.Plan,
+) *plan.Report {
 	t.Helper()
 	r, err := plan.Verify(c, p)
 	if err != nil {
