@@ -1,0 +1,136 @@
+package zoo
+
+import (
+	"fmt"
+	"strings"
+
+	"workbench/model/chain"
+)
+
+// generator is an entry and how to make it.
+type generator struct {
+	Entry
+	generate func(v values) (*chain.Chain, error)
+}
+
+// label names a chain after its network and what sets its size:
+// resnet50-i224-b32.
+func (g *generator) label(v values) string {
+	short := map[string]string{"layers": "l", "hidden": "h", "seq": "s", "image": "i", "depth": "d", "batch": "b"}
+	var b strings.Builder
+	b.WriteString(g.Name)
+	for _, p := range g.Parameters {
+		if s, ok := short[p.Name]; ok {
+			fmt.Fprintf(&b, "-%s%s", s, v.text(p.Name))
+		}
+	}
+	return b.String()
+}
+
+func number(name, def string, least, most int, description string) Param {
+	return Param{Name: name, Default: def, Description: description, Min: least, Max: most}
+}
+
+func choice(name, description string, choices ...string) Param {
+	return Param{Name: name, Default: choices[0], Description: description, Choices: choices}
+}
+
+// costParameters are those of every network priced by the cost model.
+func costParameters() []Param {
+	return []Param{
+		choice("device", "the GPU whose rates are taken", deviceNames()...),
+		choice("dtype", "of activations and weights", "fp32", "fp16"),
+		choice("checkpoint", "keep only the input of each layer; the backward recomputes the rest", "false", "true"),
+		number("optimizer", "1", 1, 16, "bytes that live and move with a weight, in multiples of the weight itself: 1 is weights only, 3 with Adam's moments"),
+	}
+}
+
+func generators() []generator {
+	vision := func(name, description string, build func(n *net, batch, image, classes int)) generator {
+		parameters := []Param{
+			number("batch", "32", 1, 1<<20, "images a step"),
+			number("image", "224", 1, 1<<14, "height and width"),
+			number("classes", "1000", 1, 1<<24, "outputs of the last layer"),
+		}
+		return generator{
+			Entry{name, description, append(parameters, costParameters()...)},
+			func(v values) (*chain.Chain, error) {
+				return priced(name, v, anywhere, func(n *net) {
+					build(n, v.numbers["batch"], v.numbers["image"], v.numbers["classes"])
+				})
+			},
+		}
+	}
+	text := func(name, description, layers, hidden, vocab, positions, seq string, extra []Param, build func(t transformer, n *net, v values)) generator {
+		parameters := []Param{
+			number("layers", layers, 1, 100_000, "transformer blocks; the chain has two layers more, embedding and head"),
+			number("hidden", hidden, 1, 1<<20, "width"),
+			number("heads", "hidden/64", 1, 1<<20, "attention heads, a divisor of hidden"),
+			number("seq", seq, 1, 1<<24, "tokens a sequence"),
+			number("batch", "8", 1, 1<<20, "sequences a step"),
+			number("vocab", vocab, 1, 1<<26, "tokens there are"),
+			number("positions", positions, 1, 1<<24, "positions that are learned, at least seq"),
+			choice("granularity", "what a layer of the chain is: a block, half a block (attention, MLP), or as little as can be cut", "layer", "split", "op"),
+		}
+		return generator{
+			Entry{name, description, append(append(parameters, extra...), costParameters()...)},
+			func(v values) (*chain.Chain, error) {
+				t := transformer{v.numbers["layers"], v.numbers["hidden"], v.numbers["heads"], v.numbers["seq"], v.numbers["vocab"], v.numbers["positions"], v.numbers["batch"]}
+				if t.hidden%t.heads != 0 {
+					return nil, fmt.Errorf("heads: %d does not divide hidden, %d", t.heads, t.hidden)
+				}
+				if t.seq > t.positions {
+					return nil, fmt.Errorf("seq: %d is more than the %d positions; give positions=%d too", t.seq, t.positions, t.seq)
+				}
+				level := map[string]int{"layer": fullBlock, "split": halfBlock, "op": anywhere}[v.words["granularity"]]
+				return priced(name, v, level, func(n *net) { build(t, n, v) })
+			},
+		}
+	}
+	gpt2 := func(t transformer, n *net, _ values) { t.gpt2(n) }
+	bert := func(t transformer, n *net, v values) { t.bert(n, v.words["head"]) }
+	heads := []Param{choice("head", "what the loss reads: the pooled first position, or with a masked-language head (tied to the embedding) every position", "pooler", "mlm")}
+	return []generator{
+		text("gpt2", "GPT-2 (124 M parameters; Megatron sizes by layers, hidden, heads)", "12", "768", "50257", "1024", "1024", nil, gpt2),
+		text("gpt2-medium", "GPT-2 medium (355 M parameters)", "24", "1024", "50257", "1024", "1024", nil, gpt2),
+		text("gpt2-large", "GPT-2 large (774 M parameters)", "36", "1280", "50257", "1024", "1024", nil, gpt2),
+		text("gpt2-xl", "GPT-2 XL (1.56 G parameters)", "48", "1600", "50257", "1024", "1024", nil, gpt2),
+		text("bert", "BERT base (109 M parameters; Megatron sizes by layers, hidden, heads)", "12", "768", "30522", "512", "512", heads, bert),
+		text("bert-large", "BERT large (335 M parameters)", "24", "1024", "30522", "512", "512", heads, bert),
+		vision("vgg16", "VGG-16 (138 M parameters)", vgg16),
+		vision("resnet18", "ResNet-18 (11.7 M parameters)", residual{[4]int{2, 2, 2, 2}, false}.add),
+		vision("resnet50", "ResNet-50 (25.6 M parameters)", residual{[4]int{3, 4, 6, 3}, true}.add),
+		vision("resnet101", "ResNet-101 (44.5 M parameters)", residual{[4]int{3, 4, 23, 3}, true}.add),
+		table1GPT2(),
+		table1BERT(),
+	}
+}
+
+// priced builds a net, cuts it and says where the numbers come from.
+func priced(name string, v values, level int, build func(n *net)) (*chain.Chain, error) {
+	n := &net{precision: single}
+	if v.words["dtype"] == "fp16" {
+		n.precision = half
+	}
+	build(n)
+	device, err := DeviceNamed(v.words["device"])
+	if err != nil {
+		return nil, err
+	}
+	c, err := n.chain(how{device, level, v.words["checkpoint"] == "true", float64(v.numbers["optimizer"])})
+	if err != nil {
+		return nil, err
+	}
+	c.Samples = v.numbers["batch"]
+	c.Source = map[string]any{"kind": "analytic", "model": name, "parameters": n.parameters()}
+	for key, x := range v.numbers {
+		c.Source[key] = float64(x)
+	}
+	for key, word := range v.words {
+		c.Source[key] = word
+	}
+	if held := n.held(); held > n.parameters() {
+		c.Source["tied"] = fmt.Sprintf("the head needs the embedding's matrix, so %g weights are counted at both", held-n.parameters())
+	}
+	return c, nil
+}

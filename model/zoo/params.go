@@ -1,0 +1,66 @@
+package zoo
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// values are the resolved parameters of one network.
+type values struct {
+	numbers map[string]int
+	words   map[string]string
+}
+
+// text returns a value as it is written.
+func (v values) text(name string) string {
+	if w, ok := v.words[name]; ok {
+		return w
+	}
+	return strconv.Itoa(v.numbers[name])
+}
+
+// resolve checks p against the entry and fills in defaults. A default may be a
+// number, a word, or "name/number", a fraction of an earlier parameter.
+func (e *Entry) resolve(p Params) (values, error) {
+	v := values{map[string]int{}, map[string]string{}}
+	known := make([]string, len(e.Parameters))
+	for i := range e.Parameters {
+		known[i] = e.Parameters[i].Name
+	}
+	for _, key := range slices.Sorted(maps.Keys(p)) {
+		if !slices.Contains(known, key) {
+			return v, fmt.Errorf("there is no parameter %q; %s", key, suggest(key, known))
+		}
+	}
+	for i := range e.Parameters {
+		spec := &e.Parameters[i]
+		text, ok := p[spec.Name]
+		if !ok {
+			text = spec.Default
+		}
+		if spec.Choices != nil {
+			if !slices.Contains(spec.Choices, text) {
+				return v, fmt.Errorf("%s: %q is no choice; %s", spec.Name, text, suggest(text, spec.Choices))
+			}
+			v.words[spec.Name] = text
+			continue
+		}
+		if of, by, fraction := strings.Cut(spec.Default, "/"); fraction && !ok {
+			d, err := strconv.Atoi(by)
+			if err != nil {
+				return v, fmt.Errorf("%s: default %q: %w", spec.Name, spec.Default, err)
+			}
+			v.numbers[spec.Name] = max(1, v.numbers[of]/d)
+			continue
+		}
+		x, err := strconv.Atoi(text)
+		if err != nil || x < spec.Min || x > spec.Max {
+			return v, fmt.Errorf("%s: %q is not a whole number from %d to %d", spec.Name, text, spec.Min, spec.Max)
+		}
+		v.numbers[spec.Name] = x
+	}
+	return v, nil
+}

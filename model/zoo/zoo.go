@@ -1,0 +1,158 @@
+// Package zoo generates networks as chains: architectures priced by a cost
+// model, and the instances of Table 1 of [001] rebuilt from its numbers.
+//
+// The cost model is a roofline: an operation takes the longer of its
+// arithmetic and its memory traffic at the rates of a named device, plus a
+// fixed time a kernel. It is meant for instances with the proportions of real
+// ones; measured profiles are what to trust for the seconds.
+package zoo
+
+import (
+	"fmt"
+	"strings"
+
+	"workbench/model/chain"
+)
+
+// Scheme begins the name of a built-in network on a command line.
+const Scheme = "zoo:"
+
+// Default is the instance that is solved when none is named: GPT-2 as a chain
+// of 38 layers (embedding, 36 blocks, head and loss) with hidden size 3072 and
+// batch 16, the smallest GPT-2 of [001] §7. Only the input of each layer is
+// kept, and its backward includes the recomputation, as there. With sequences
+// of 128, which [001] does not state, a layer has 453 MB of weights, keeps
+// 25 MB and takes about 0.16 s, near the 431 MB, 20 MB and 0.161 s of [001].
+const Default = Scheme + "gpt2?layers=36&hidden=3072&heads=24&seq=128&batch=16&checkpoint=true&device=V100-16GB"
+
+// Entry describes a built-in network.
+type Entry struct {
+	Name        string  `json:"name"`
+	Description string  `json:"description"`
+	Parameters  []Param `json:"parameters"`
+}
+
+// Param is a parameter of a network.
+type Param struct {
+	Name        string   `json:"name"`
+	Default     string   `json:"default"`
+	Description string   `json:"description"`
+	Choices     []string `json:"choices,omitempty"` // nil: a whole number from Min to Max
+	Min         int      `json:"min,omitempty"`
+	Max         int      `json:"max,omitempty"`
+}
+
+// Params are the values of parameters by name; those left out have defaults.
+type Params map[string]string
+
+// List returns the built-in networks.
+func List() []Entry {
+	var list []Entry
+	for _, g := range generators() {
+		list = append(list, g.Entry)
+	}
+	return list
+}
+
+// Names returns the names of List.
+func Names() []string {
+	var names []string
+	for _, g := range generators() {
+		names = append(names, g.Name)
+	}
+	return names
+}
+
+// Parse reads "zoo:NAME?key=value&key=value". Whether the network has such
+// parameters is checked by Chain.
+func Parse(spec string) (name string, p Params, err error) {
+	rest, ok := strings.CutPrefix(spec, Scheme)
+	if !ok {
+		return "", nil, fmt.Errorf("%q is no built-in network: write %sNAME?key=value&key=value", spec, Scheme)
+	}
+	name, query, asked := strings.Cut(rest, "?")
+	if name == "" {
+		return "", nil, fmt.Errorf("%s: the name of the network is missing; known are %s", spec, strings.Join(Names(), ", "))
+	}
+	p = Params{}
+	if !asked || query == "" {
+		return name, p, nil
+	}
+	for _, pair := range strings.Split(query, "&") {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || key == "" || value == "" {
+			return "", nil, fmt.Errorf("%s: %q is not key=value", spec, pair)
+		}
+		if _, twice := p[key]; twice {
+			return "", nil, fmt.Errorf("%s: %s is given twice", spec, key)
+		}
+		p[key] = value
+	}
+	return name, p, nil
+}
+
+// Load returns the chain of "zoo:NAME?key=value&…".
+func Load(spec string) (*chain.Chain, error) {
+	name, p, err := Parse(spec)
+	if err != nil {
+		return nil, err
+	}
+	return Chain(name, p)
+}
+
+// Chain generates a network. Errors name the network and the parameter, and
+// say what would be right.
+func Chain(name string, p Params) (*chain.Chain, error) {
+	all := generators()
+	for i := range all {
+		if g := &all[i]; g.Name == name {
+			v, err := g.resolve(p)
+			if err != nil {
+				return nil, fmt.Errorf("%s%s: %w", Scheme, name, err)
+			}
+			c, err := g.generate(v)
+			if err != nil {
+				return nil, fmt.Errorf("%s%s: %w", Scheme, name, err)
+			}
+			c.Name = g.label(v)
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("%s%s: no such network; %s", Scheme, name, suggest(name, Names()))
+}
+
+// suggest says which candidate is near to name, or lists them all.
+func suggest(name string, candidates []string) string {
+	best, least := "", max(2, len(name)/3)+1
+	for _, c := range candidates {
+		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < least {
+			best, least = c, d
+		}
+	}
+	all := "known are " + strings.Join(candidates, ", ")
+	if best == "" {
+		return all
+	}
+	return fmt.Sprintf("did you mean %s? %s", best, all)
+}
+
+// distance is the Levenshtein distance of two short words. O(len(a)·len(b)).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
