@@ -1,0 +1,194 @@
+//go:build unix
+
+package isolate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"workbench/model/milp"
+	"workbench/solvers"
+	"workbench/solvers/enumerate"
+	"workbench/solvers/isolate"
+	"workbench/solvers/solvertest"
+)
+
+// engines are what the test binary serves as a child.
+func engines() map[string]solvers.Engine {
+	m := map[string]solvers.Engine{"enumerate": enumerate.Engine{}}
+	for name, die := range deaths() {
+		m[name] = dying{name, false, die}
+		m[name+" with incumbent"] = dying{name, true, die}
+	}
+	return m
+}
+
+func TestMain(m *testing.M) {
+	isolate.Main(engines())
+	os.Exit(m.Run())
+}
+
+// dying streams an incumbent, if asked to, and meets its end.
+type dying struct {
+	name      string
+	incumbent bool
+	die       func(ctx context.Context, p *solvers.Problem)
+}
+
+func (d dying) Name() string        { return d.name }
+func (dying) Can() solvers.Features { return solvers.CanInteger | solvers.CanProgress | solvers.CanLog }
+func (d dying) Run(ctx context.Context, p *solvers.Problem) (*solvers.Answer, error) {
+	if d.incumbent {
+		p.OnProgress(solvers.Progress{X: []float64{2, 2}, Bound: 12, Nodes: 5})
+	}
+	d.die(ctx, p)
+	return &solvers.Answer{Status: solvers.Optimal, X: []float64{3, 1}, Bound: 11}, nil
+}
+
+func deaths() map[string]func(context.Context, *solvers.Problem) {
+	return map[string]func(context.Context, *solvers.Problem){
+		"hang": func(context.Context, *solvers.Problem) { select {} },
+		"spin": func(context.Context, *solvers.Problem) {
+			runtime.LockOSThread()
+			for n := 0; ; n++ {
+				if n < 0 {
+					return
+				}
+			}
+		},
+		"exit": func(context.Context, *solvers.Problem) {
+			fmt.Fprintln(os.Stderr, "terminate called after throwing an instance of 'int'")
+			os.Exit(3)
+		},
+		"segv": func(context.Context, *solvers.Problem) {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSEGV)
+			select {}
+		},
+		"oom killer": func(context.Context, *solvers.Problem) {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		},
+		"panic": func(context.Context, *solvers.Problem) { panic("engine bug") },
+		"eat": func(context.Context, *solvers.Problem) {
+			var eaten [][]byte
+			for {
+				b := make([]byte, 1<<20)
+				for i := 0; i < len(b); i += 4096 {
+					b[i] = 1
+				}
+				eaten = append(eaten, b)
+				if len(eaten) == 1<<12 {
+					panic("4 GiB eaten, nobody minded")
+				}
+			}
+		},
+		"polite": func(ctx context.Context, _ *solvers.Problem) { <-ctx.Done() },
+		"print":  func(context.Context, *solvers.Problem) { fmt.Println("a banner on standard output") },
+	}
+}
+
+// pick is max 3x + 2y, x + y ≤ 4, x ≤ 3, integers: 11 at (3, 1).
+func pick() *milp.Model {
+	m := milp.New("pick")
+	x, y := m.Var("x", milp.Integer, 0, 3), m.Var("y", milp.Integer, 0, 4)
+	var e milp.Expr
+	m.Group("sum", "").AtMost(e.Add(1, x).Add(1, y), 4)
+	m.Maximize(e.Reset().Add(3, x).Add(2, y))
+	return m
+}
+
+// The isolated backend keeps the whole contract.
+func TestContract(t *testing.T) {
+	solvertest.Run(t, isolate.New(enumerate.Engine{}, "enumerate"), nil)
+}
+
+func TestDeaths(t *testing.T) {
+	const (
+		limit = 200 * time.Millisecond
+		late  = 3 * time.Second
+	)
+	for _, c := range []struct {
+		engine  string
+		options solvers.Options
+		status  solvers.Status // with the incumbent if Feasible
+		stop    solvers.Stop
+		err     string // of the error, or of the note
+	}{
+		{"hang", solvers.Options{Time: limit}, solvers.NoSolution, solvers.Time, "killed"},
+		{"hang with incumbent", solvers.Options{Time: limit}, solvers.Feasible, solvers.Time, "killed"},
+		{"spin", solvers.Options{Time: limit}, solvers.NoSolution, solvers.Time, "killed"},
+		{"spin with incumbent", solvers.Options{Time: limit}, solvers.Feasible, solvers.Time, "killed"},
+		{"polite with incumbent", solvers.Options{Time: limit}, solvers.Optimal, solvers.NotStopped, ""},
+		{"print", solvers.Options{}, solvers.Optimal, solvers.NotStopped, ""},
+		{"exit", solvers.Options{}, 0, 0, "exit status 3: terminate called"},
+		{"exit with incumbent", solvers.Options{}, solvers.Feasible, solvers.Unknown, "exit status 3: terminate called"},
+		{"segv", solvers.Options{}, 0, 0, "SIGSEGV"},
+		{"segv with incumbent", solvers.Options{}, solvers.Feasible, solvers.Unknown, "SIGSEGV"},
+		{"oom killer", solvers.Options{}, 0, 0, "signal: killed"},
+		{"oom killer with incumbent", solvers.Options{}, solvers.Feasible, solvers.Unknown, "signal: killed"},
+		{"panic", solvers.Options{}, 0, 0, "engine bug"},
+		{"eat", solvers.Options{Memory: 100 << 20}, solvers.NoSolution, solvers.Memory, ""},
+		{"eat with incumbent", solvers.Options{Memory: 100 << 20}, solvers.Feasible, solvers.Memory, ""},
+		{"nobody", solvers.Options{}, 0, 0, `no engine "nobody"`},
+	} {
+		t.Run(strings.ReplaceAll(c.engine, " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			e, known := engines()[c.engine]
+			if !known {
+				e = dying{name: c.engine}
+			}
+			b := isolate.New(e, c.engine)
+			begin := time.Now()
+			r, err := b.Solve(t.Context(), pick(), c.options)
+			if took := time.Since(begin); c.options.Time > 0 && took > late {
+				t.Errorf("took %v", took)
+			}
+			if c.status == solvers.NoSolution && c.stop == solvers.NotStopped {
+				if err == nil || !strings.Contains(err.Error(), c.err) || !errors.Is(err, solvers.ErrSolver) && !errors.Is(err, solvers.ErrMissing) {
+					t.Fatalf("error %v, want %q", err, c.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Status != c.status || r.Stop != c.stop || !strings.Contains(r.Note, c.err) {
+				t.Errorf("%v, %v, %q, want %v, %v, %q", r.Status, r.Stop, r.Note, c.status, c.stop, c.err)
+			}
+			if x, ok := r.Solution(); c.status == solvers.Feasible && (!ok || x[0] != 2 || r.Obj != 10 || r.Bound != 12 || r.Nodes != 5) {
+				t.Errorf("the incumbent did not survive: %+v", r)
+			}
+		})
+	}
+}
+
+func TestCancel(t *testing.T) {
+	for _, name := range []string{"hang", "spin with incumbent"} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer time.AfterFunc(100*time.Millisecond, cancel).Stop()
+			begin := time.Now()
+			r, err := isolate.New(engines()[name], name).Solve(ctx, pick(), solvers.Options{})
+			if err != nil || r.Stop != solvers.Cancelled {
+				t.Fatalf("%v, %v", r, err)
+			}
+			if took := time.Since(begin); took > 3*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+// A child must not outlive its parent: it exits when its input ends, even if
+// its engine hangs.
+func TestOrphan(t *testing.T) {
+	isolate.CheckOrphan(t, "hang")
+}

@@ -1,0 +1,55 @@
+package isolate
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+)
+
+// watchEvery is how often the watchdog looks, and ownMemory what a process of
+// this binary has without solving anything.
+const (
+	watchEvery = 50 * time.Millisecond
+	ownMemory  = 64 << 20
+)
+
+// watchMemory calls exceeded if the resident memory of process pid grows beyond
+// limit, until ended is closed. It is for what RLIMIT_DATA does not count.
+func watchMemory(pid int, limit int64, ended <-chan struct{}, exceeded func()) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-tick.C:
+		}
+		if pages, ok := statm(fmt.Sprintf("/proc/%d/statm", pid), 1); ok && pages*int64(os.Getpagesize()) > limit+ownMemory {
+			exceeded()
+			return
+		}
+	}
+}
+
+// dataInUse is what RLIMIT_DATA counts of this process, but for its stack.
+func dataInUse() int64 {
+	pages, _ := statm("/proc/self/statm", 5)
+	return pages * int64(os.Getpagesize())
+}
+
+// statm returns a field of a statm file, see proc(5): 1 is the resident set, 5
+// is data and stack; all in pages.
+func statm(path string, field int) (int64, bool) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false
+	}
+	fields := bytes.Fields(b)
+	if len(fields) <= field {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(fields[field]), 10, 64)
+	return n, err == nil
+}
