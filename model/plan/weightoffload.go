@@ -48,7 +48,9 @@ const (
 //
 // Instants closer than 1e-9 of the period are simultaneous; ends and releases
 // then come before starts and reservations, prefetches last. A computation
-// that takes no time still needs its memory.
+// that takes no time still needs its memory, and of several at one instant each
+// counts the weights that a later one needs, though they go at that instant,
+// too: there is no order of the instant in which they would be gone before.
 //
 // The error wraps [ErrUnreadable] where there is nothing to replay.
 // O(n log n) in the number of operations.
