@@ -2,6 +2,8 @@
 // sequence, each with durations and sizes, the last one being the loss.
 package chain
 
+import "workbench/model/strictjson"
+
 // Format names the file format written by this package.
 const Format = "workbench.chain/v1"
 
@@ -13,6 +15,9 @@ type Chain struct {
 	Input   Input
 	Layers  []Layer
 	Source  map[string]any // where the numbers come from; free form
+	// Extra are fields of the user's own ("x-…"), of the chain, its input and
+	// its layers. They are written back where they stood.
+	Extra []strictjson.Extra
 }
 
 // Input is layer 0: the tensors a chain starts from.
@@ -42,6 +47,26 @@ func (c *Chain) TotalTime() float64 {
 	t := 0.0
 	for i := range c.Layers {
 		t += c.Layers[i].ForwardTime + c.Layers[i].BackwardTime
+	}
+	return t
+}
+
+// Totals are sums over the layers of a chain.
+type Totals struct {
+	ForwardTime, BackwardTime float64 // seconds
+	Activation, Saved, Weight float64 // bytes
+}
+
+// Totals adds up the layers. O(N).
+func (c *Chain) Totals() Totals {
+	var t Totals
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		t.ForwardTime += l.ForwardTime
+		t.BackwardTime += l.BackwardTime
+		t.Activation += l.Activation
+		t.Saved += l.Saved
+		t.Weight += l.Weight
 	}
 	return t
 }

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"workbench/model/strictjson"
 )
@@ -57,11 +59,13 @@ func Read(r io.Reader, name string) (*Chain, error) {
 		return nil, err
 	}
 	var f file
-	if err := strictjson.Decode(data, name, &f); err != nil {
+	extra, err := strictjson.DecodeExtras(data, name, &f)
+	if err != nil {
 		return nil, err
 	}
 	c, err := f.chain()
 	if err == nil {
+		c.Extra = extra
 		err = c.Validate()
 	}
 	var field *FieldError
@@ -174,17 +178,102 @@ func (c *Chain) canonical() *file {
 	return f
 }
 
-// Write writes c as an indented chain/v1 document with every default spelt
-// out.
+// Write writes c as a chain/v1 document, a line for each layer, with every
+// default spelt out. The numbers must be finite.
 func (c *Chain) Write(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", " ")
-	return enc.Encode(c.canonical())
+	f := c.canonical()
+	extra := map[string][]strictjson.Extra{}
+	for _, e := range c.Extra {
+		extra[e.Path] = append(extra[e.Path], e)
+	}
+	out := &writer{w: bufio.NewWriter(w), name: c.Name}
+	out.text("{\n")
+	out.member("format", f.Format)
+	out.member("name", f.Name)
+	if f.Samples != 0 {
+		out.member("samples", f.Samples)
+	}
+	out.text(` "input": `)
+	out.object(f.Input, extra["input"])
+	out.text(",\n \"layers\": [\n")
+	for i := range f.Layers {
+		out.text("  ")
+		out.object(&f.Layers[i], extra[fmt.Sprintf("layers[%d]", i)])
+		if i < len(f.Layers)-1 {
+			out.text(",")
+		}
+		out.text("\n")
+	}
+	out.text(" ]")
+	if len(f.Source) > 0 {
+		out.text(",\n \"source\": ")
+		out.value(f.Source)
+	}
+	for _, e := range extra[""] {
+		out.text(",\n ")
+		out.value(e.Key)
+		out.text(": ")
+		out.value(e.Value)
+	}
+	out.text("\n}\n")
+	if out.err != nil {
+		return out.err
+	}
+	return out.w.Flush()
+}
+
+// writer writes pieces of JSON and keeps the first error.
+type writer struct {
+	w    *bufio.Writer
+	name string
+	err  error
+}
+
+func (o *writer) text(s string) {
+	if o.err == nil {
+		_, o.err = o.w.WriteString(s)
+	}
+}
+
+func (o *writer) value(v any) {
+	data, err := json.Marshal(v)
+	if err != nil && o.err == nil {
+		o.err = fmt.Errorf("chain %s: %w", o.name, err)
+	}
+	o.text(string(data))
+}
+
+// member writes a field of the top level and the comma behind it.
+func (o *writer) member(key string, v any) {
+	o.text(fmt.Sprintf(" %q: ", key))
+	o.value(v)
+	o.text(",\n")
+}
+
+// object writes v, a struct, with the user's own fields at its end.
+func (o *writer) object(v any, extra []strictjson.Extra) {
+	if len(extra) == 0 {
+		o.value(v)
+		return
+	}
+	data, err := json.Marshal(v)
+	if err != nil && o.err == nil {
+		o.err = fmt.Errorf("chain %s: %w", o.name, err)
+	}
+	o.text(strings.TrimSuffix(string(data), "}"))
+	for _, e := range extra {
+		o.text(",")
+		o.value(e.Key)
+		o.text(":")
+		o.value(e.Value)
+	}
+	o.text("}")
 }
 
 // Digest returns the SHA-256, in hexadecimal, of the canonical JSON: compact,
 // every default spelt out, fields in the order of the format, and without
-// "source", which says where the numbers come from and not what they are.
+// "source", which says where the numbers come from and not what they are, and
+// fields of the user's own.
 func (c *Chain) Digest() (string, error) {
 	f := c.canonical()
 	f.Source = nil
