@@ -63,9 +63,6 @@ func newScheduler(in *instance, discount bool) *scheduler {
 	s.found.T = math.Inf(1)
 	if !discount {
 		s.now.again = make([]float64, in.L)
-		for k := range s.now.again {
-			s.now.again[k] = math.NaN()
-		}
 	}
 	return s
 }
@@ -124,6 +121,9 @@ func (s *scheduler) run(cut int) bool {
 	}
 	s.waiting = s.waiting[:0]
 	clear(s.sent)
+	for k := range now.again {
+		now.again[k] = math.NaN()
+	}
 	fetched := cut
 	for k := in.L - 1; k >= 0; k-- {
 		ready := s.free
@@ -207,9 +207,6 @@ func (s *scheduler) early() {
 // leave takes w_k away after F_k: at once if the host has it, else after an
 // upload.
 func (s *scheduler) leave(k int) {
-	if !s.discount {
-		s.now.again[k] = math.NaN()
-	}
 	gone := s.free
 	switch {
 	case !s.sent[k]:

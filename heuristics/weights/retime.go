@@ -62,10 +62,16 @@ type item struct {
 	at     float64
 	node   int32
 	lap    int32
-	last   bool // after others at the same time
-	gap    int32
+	rank   int32 // order at the same time
+	gap    int32 // of a deletion; else what releases memory
 	amount float64
 }
+
+// Releases that are not deletions.
+const (
+	atStart int32 = iota - 2 // an operation needs less than the one before
+	atEnd                    // the gradient of a backward is gone
+)
 
 // Nodes: operation j is j, the prefetch of gap g is n+g, the upload of layer k
 // is 2n+k, then the release barriers: barrier i is the time by which the first
@@ -130,7 +136,7 @@ func (r *retimer) build(s *schedule) bool {
 	// what counts as simultaneous.
 	place := func(node int32, t float64) item {
 		lap := -math.Floor((t-s.op[0])/s.T + 1e-9)
-		return item{at: math.Round((t - s.op[0] + lap*s.T) / grid), node: node, lap: int32(lap)}
+		return item{at: math.Round((t - s.op[0] + lap*s.T) / grid), node: node, rank: node, lap: int32(lap)}
 	}
 	held := in.Act[in.n-1] + in.total
 	for j, t := range s.op {
@@ -143,17 +149,17 @@ func (r *retimer) build(s *schedule) bool {
 		at := math.Round((t - s.op[0]) / grid)
 		d := in.Act[j] - in.Act[before]
 		if d < 0 {
-			r.release = append(r.release, item{at: at, node: int32(j), gap: -1, amount: -d})
+			r.release = append(r.release, item{at: at, node: int32(j), rank: int32(j), gap: atStart, amount: -d})
 		}
 		if in.Backward(j) {
 			w := in.W[in.Layer(j)]
 			if w > 0 {
-				r.release = append(r.release, item{at: math.Round((t - s.op[0] + in.U[j]) / grid), node: int32(j), gap: -2, amount: w})
+				r.release = append(r.release, item{at: math.Round((t - s.op[0] + in.U[j]) / grid), node: int32(j), rank: int32(j), gap: atEnd, amount: w})
 			}
 			d = max(d, 0) + w
 		}
 		if d > 0 {
-			r.reserve = append(r.reserve, item{at: at, node: int32(j), amount: d})
+			r.reserve = append(r.reserve, item{at: at, node: int32(j), rank: int32(j), amount: d})
 		}
 	}
 	for k := range s.up {
@@ -177,11 +183,12 @@ func (r *retimer) build(s *schedule) bool {
 		}
 		r.edge(in.use(g), v, in.move[k], -int32(g&1))
 		p := place(v, s.pre[g])
-		p.last, p.amount = true, in.W[k]
+		p.amount = in.W[k]
 		r.fetches = append(r.fetches, p)
 		r.reserve = append(r.reserve, p)
 		d := place(int32(last), s.deleted(in, g))
 		d.gap, d.amount = int32(g), in.W[k]
+		d.rank += d.lap * int32(in.n) // after its operation, which may be one of the cycle before
 		r.release = append(r.release, d)
 		held -= in.W[k] * float64(d.lap-p.lap)
 	}
@@ -208,13 +215,10 @@ func byTime(a, b item) int {
 	if c := cmp.Compare(a.at, b.at); c != 0 {
 		return c
 	}
-	if a.last != b.last {
-		if a.last {
-			return 1
-		}
-		return -1
+	if c := cmp.Compare(a.rank, b.rank); c != 0 {
+		return c
 	}
-	return cmp.Compare(a.node, b.node)
+	return cmp.Compare(a.gap, b.gap)
 }
 
 // link makes the transfers of one link follow each other.
@@ -251,12 +255,13 @@ func (r *retimer) releases(s *schedule) {
 		} else {
 			r.edge(v, int32(r.barrier+len(r.release)-1), 0, -1)
 		}
-		switch g := int(a.gap); g {
-		case -1: // the start of an operation that needs less
+		switch a.gap {
+		case atStart:
 			r.edge(v, a.node, 0, 0)
-		case -2: // the gradient of a backward
+		case atEnd:
 			r.edge(v, a.node, in.U[a.node], 0)
 		default:
+			g := int(a.gap)
 			r.edge(v, a.node, in.U[a.node], a.lap)
 			if g&1 == 0 || !s.away[g^1] {
 				r.edge(v, r.send(g>>1), in.move[g>>1], a.lap)
@@ -265,9 +270,20 @@ func (r *retimer) releases(s *schedule) {
 	}
 }
 
+// cause orders what release i of a cycle happens because of: the start of
+// operation j of this cycle is 2j, its end 2j+1.
+func (r *retimer) cause(i, turn int) int {
+	a := &r.release[i]
+	c := 2 * (int(a.node) + r.in.n*(turn+int(a.lap)))
+	if a.gap != atStart {
+		c++
+	}
+	return c
+}
+
 // reservations makes each reservation wait for the releases that it needs when
-// held bytes are in use at the start of the cycle; false if all releases
-// would not do.
+// held bytes are in use at the start of the cycle; false if no releases would
+// do.
 func (r *retimer) reservations(held float64) bool {
 	slices.SortFunc(r.reserve, byTime)
 	count := len(r.release)
@@ -275,16 +291,23 @@ func (r *retimer) reservations(held float64) bool {
 	// n releases since the start of the cycle, those before it negative.
 	n := -2 * count
 	turn, i := -2, 0
+	latest := math.MinInt
 	for _, q := range r.reserve {
 		held += q.amount
 		for held-(float64(turn)*all+r.freed[i]) > r.in.limit {
 			if n > 2*count || count == 0 {
 				return false
 			}
+			latest = max(latest, r.cause(i, turn))
 			n++
 			if i++; i == count {
 				turn, i = turn+1, 0
 			}
+		}
+		// An operation cannot wait for its own end or a later operation. The
+		// graph would not show that if they take no time.
+		if int(q.node) < r.in.n && latest > 2*int(q.node) {
+			return false
 		}
 		if n > -2*count {
 			t, b := turn, i-1

@@ -112,7 +112,13 @@ func (s *search) evaluate(cutoff float64) float64 {
 	return s.work.T
 }
 
+// start takes the plans of the other methods, and those given.
 func (s *search) start() {
+	if s.o.Start != nil {
+		if w, ok := s.in.read(s.o.Start); ok && s.retime.best(w, s.in.Compute(), math.Inf(1)) {
+			s.keep(w)
+		}
+	}
 	if w, ok := s.in.layerByLayer(); ok {
 		s.retime.best(w, s.in.Compute(), w.T)
 		s.keep(w)
@@ -136,22 +142,53 @@ func (s *search) selections() {
 	}
 }
 
-// orders changes the incumbent's choices and orders at random and keeps what
-// is not worse.
+// orders changes choices and orders at random, in episodes. Each starts from
+// the incumbent, as it is, or after some changes that are kept whatever they
+// cost, or scheduled anew with some other choices, and goes on with changes
+// that are kept if they do not make the period longer.
 func (s *search) orders() {
-	s.cur.copyFrom(s.best)
-	for tried := 0; tried < s.o.Moves && !s.done(); tried++ {
+	episode := 100 + 40*s.in.L
+	for tried, kicks := 0, 0; tried < s.o.Moves && !s.done(); tried++ {
+		if tried%episode == 0 {
+			s.cur.copyFrom(s.best)
+			kicks = 0
+			switch round := tried / episode; round % 3 {
+			case 1:
+				kicks = 1 + s.rng.IntN(1+round)
+			case 2:
+				s.rebuild()
+			}
+		}
 		s.work.copyFrom(s.cur)
 		for n := 1 + s.rng.IntN(3); n > 0; n-- {
 			s.mutate(s.work)
 		}
-		if !s.retime.best(s.work, s.bound, s.cur.T*(1+1e-9)) {
+		cutoff := s.cur.T * (1 + 1e-9)
+		if kicks > 0 {
+			cutoff = math.Inf(1)
+		}
+		if !s.retime.best(s.work, s.bound, cutoff) {
 			continue
 		}
+		kicks--
 		s.cur.copyFrom(s.work)
 		if s.keep(s.work) {
-			tried = -1
+			tried = 0
 		}
+	}
+}
+
+// rebuild schedules some other choices anew and goes on from there.
+func (s *search) rebuild() {
+	s.work.copyFrom(s.cur)
+	for n := 1 + s.rng.IntN(4); n > 0; n-- {
+		g := s.rng.IntN(s.in.n)
+		if s.in.W[g>>1] > 0 {
+			s.work.away[g] = !s.work.away[g]
+		}
+	}
+	if !math.IsInf(s.evaluate(math.Inf(1)), 1) {
+		s.cur.copyFrom(s.work)
 	}
 }
 
@@ -217,17 +254,21 @@ func (s *search) flip(w *schedule, g int) {
 	s.place(w, g)
 }
 
-// upload gives the upload of w_k another time.
+// upload gives the upload of w_k another time between B_k and the prefetch that
+// ends its first gap: at once, before the last use in between if there is one,
+// or anywhere.
 func (s *search) upload(w *schedule, k int) {
 	in := s.in
 	from := w.op[in.B(k)] + in.U[in.B(k)]
-	if s.rng.IntN(2) == 0 {
+	to := w.op[in.F(k)] - in.move[k]
+	switch how := s.rng.IntN(4); {
+	case how < 2:
 		w.up[k] = from
 		return
-	}
-	to := w.op[in.F(k)]
-	if !w.away[2*k] {
-		to += in.U[in.F(k)]
+	case how == 2 && !w.away[2*k]:
+		to = w.op[in.F(k)] + in.U[in.F(k)]
+	case !w.away[2*k]:
+		to = w.op[in.B(k)] + w.T - in.move[k]
 	}
 	w.up[k] = from + s.rng.Float64()*max(0, to-from-in.move[k])
 }

@@ -2,6 +2,7 @@ package weights
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 
@@ -81,7 +82,7 @@ func verify(t interface {
 		t.Fatalf("%s: %v", p.Method, err)
 	}
 	if !r.Valid() {
-		t.Fatalf("%s: %d violations, first %+v", p.Method, len(r.Violations), r.Violations[0])
+		t.Fatalf("%s: %d violations, first %+v\n%s", p.Method, len(r.Violations), r.Violations[0], describe(c, p))
 	}
 	if len(r.ClaimErrors) > 0 {
 		t.Fatalf("%s: claims: %v", p.Method, r.ClaimErrors)
@@ -109,4 +110,19 @@ func TestMethodsGiveValidPlans(t *testing.T) {
 			})
 		})
 	}
+}
+
+// describe prints a small instance and its plan.
+func describe(c *chain.Chain, p *plan.Plan) string {
+	if len(c.Layers) > 5 {
+		return ""
+	}
+	s := fmt.Sprintf("M %g beta %g a0 %g T %g:", p.Platform.Memory, p.Platform.Bandwidth, c.Input.Activation, *p.Period)
+	for _, l := range c.Layers {
+		s += fmt.Sprintf(" (uF %g uB %g a %g w %g)", l.ForwardTime, l.BackwardTime, l.Activation, l.Weight)
+	}
+	for _, o := range p.Ops {
+		s += fmt.Sprintf("\n%s_%d %g-%g", o.Op, o.Layer, o.Start, o.End)
+	}
+	return s
 }
