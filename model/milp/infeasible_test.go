@@ -189,6 +189,20 @@ func TestPropagateExplains(t *testing.T) {
   cap
     cap[0]: y[1] ≤ 4
 `},
+		{"a bound tightened after it was used", 9, func(m *Model) {
+			x, y := m.Var("x", Continuous, 0, 10), m.Var("y", Continuous, 1, 10)
+			g := m.Group("g", "")
+			g.AtLeast(new(Expr).Add(1, x).Add(-1, y), 1)
+			g.AtLeast(new(Expr).Add(1, y).Add(-1, x), 1)
+			g.AtMost(new(Expr).Add(1, x).Add(1, y), 4)
+		}, `these cannot hold together:
+  g
+    g[0]: x - y ≥ 1
+    g[1]: y - x ≥ 1
+    g[2]: x + y ≤ 4
+  bounds
+    y ≥ 1
+`},
 		{"within tolerance", 9, func(m *Model) {
 			m.Group("tight", "").AtLeast(new(Expr).Add(1, m.Var("y", Continuous, 0, 1)), 1+1e-7)
 		}, ""},
@@ -212,6 +226,26 @@ func TestPropagateExplains(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// Of a row with two infinite terms nothing follows, of one with one something
+// about that one.
+func TestPropagateInfiniteTerms(t *testing.T) {
+	m := New("infinite")
+	x := m.List("x", 3, Continuous, -inf, inf)
+	m.SetBounds(x.At(2), 1, 2)
+	var e Expr
+	g := m.Group("g", "")
+	g.AtMost(e.Add(1, x.At(0)).Add(1, x.At(1)).Add(1, x.At(2)), -5)
+	_, upper, c := m.Propagate(3)
+	if diff := cmp.Diff([]float64{inf, inf, 2}, upper); diff != "" || c != nil {
+		t.Errorf("two infinite: %s, %v", diff, c)
+	}
+	m.SetBounds(x.At(1), 3, inf)
+	_, upper, c = m.Propagate(3)
+	if c != nil || math.Abs(upper[0]+9) > 1e-6 || upper[1] != inf {
+		t.Errorf("one infinite: %v, %v", upper, c)
 	}
 }
 
