@@ -140,19 +140,24 @@ func interleaved(h *harness) error {
 
 // infeasibleBetween looks for values left over from the solve before.
 func infeasibleBetween(h *harness) error {
-	bad := newModel("infeasible")
-	x, y := bad.col(milp.Integer, 0, 3), bad.col(milp.Integer, 0, 4)
-	bad.row(8, inf, term(1, x), term(1, y))
-	bad.max(0, term(3, x), term(2, y))
 	for range 2 {
 		if _, err := h.optimum(pick(), solvers.Options{}, 11); err != nil {
 			return err
 		}
-		if _, err := h.status(bad.Model, solvers.Options{}, solvers.Infeasible); err != nil {
+		if _, err := h.status(infeasiblePick(), solvers.Options{}, solvers.Infeasible); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// infeasiblePick is pick with x + y ≥ 8 instead.
+func infeasiblePick() *milp.Model {
+	m := newModel("infeasible pick")
+	x, y := m.col(milp.Integer, 0, 3), m.col(milp.Integer, 0, 4)
+	m.row(8, inf, term(1, x), term(1, y))
+	m.max(0, term(3, x), term(2, y))
+	return m.Model
 }
 
 // eightAtOnce solves three models in eight goroutines, each result being equal
