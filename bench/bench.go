@@ -1,0 +1,133 @@
+// Package bench runs methods on instances: the catalogue of problems and
+// methods, the loading of instances, and one run from instance to verified
+// result. The command line, sweeps, reports and documentation are made from
+// its tables.
+package bench
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"workbench/model/chain"
+	"workbench/model/milp"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/solvers"
+)
+
+// Kind says what a method promises.
+type Kind string
+
+const (
+	Heuristic Kind = "heuristic" // a plan, no promise
+	Exact     Kind = "exact"     // a plan and, given time, the proof that it is optimal
+	Relaxed   Kind = "bound"     // a proven bound only
+)
+
+// Problem is one entry of the catalogue of problems.
+type Problem struct {
+	Name      string // as on the command line
+	Title     string
+	Source    string // "[001]"
+	Objective string // what is minimised, with its unit
+	Default   string // method used by solve without --method
+	Example   string // instance used by solve without INSTANCE
+	// Memory and Bandwidth are the defaults of the flags, as a user would
+	// write them.
+	Memory, Bandwidth string
+	// Range returns the least memory for which a plan exists and the memory
+	// beyond which more does not help, in bytes: what percentages refer to.
+	Range func(*Instance) (low, high float64)
+	// Bound returns the closed-form bounds, the best first; never empty.
+	Bound func(*Instance, platform.Platform) Bound
+}
+
+// Method is one entry of the catalogue of methods.
+type Method struct {
+	Problem     string
+	Name        string
+	Kind        Kind
+	Source      string // in the papers
+	Summary     string // one line
+	Complexity  string
+	Assumptions []string
+	Solver      bool // needs a MILP backend
+	Run         func(context.Context, *Instance, Setting) (*Outcome, error)
+	// Model builds the MILP of the method, nil if it has none.
+	Model func(*Instance, platform.Platform) (*milp.Model, error)
+}
+
+// Instance is what a method works on.
+type Instance struct {
+	Chain  *chain.Chain
+	Name   string
+	SHA256 string // of the canonical JSON
+	Source string // how it was named: a path or zoo:NAME?…; empty: unknown
+}
+
+// Ref returns how plans and results name the instance.
+func (in *Instance) Ref() plan.InstanceRef {
+	return plan.InstanceRef{Name: in.Name, SHA256: in.SHA256, Source: in.Source}
+}
+
+// Setting is everything a method is given beside the instance.
+type Setting struct {
+	Platform platform.Platform
+	// Time limit of the method; 0: none. Methods stop at it and return what
+	// they have.
+	Time time.Duration
+	// Gap is the relative gap at which a proof counts as closed.
+	Gap     float64
+	Seed    int
+	Threads int
+	// Backend solves the MILPs of methods that need one.
+	Backend solvers.Backend
+	// OnProgress hears of every better plan or bound, from one goroutine at a
+	// time.
+	OnProgress func(Progress)
+	// relax asks for the LP relaxation.
+	relax bool
+	// Log receives the backend's own log.
+	Log io.Writer
+}
+
+// Progress is a snapshot of a running method. NaN and ∓Inf say that there is
+// no plan or no bound yet.
+type Progress struct {
+	Phase     string // what is going on: "greedy", "search", "milp"
+	Elapsed   time.Duration
+	Objective float64
+	Bound     float64
+	Nodes     int64
+}
+
+// Outcome is what a method found.
+type Outcome struct {
+	Plan *plan.Plan // nil: none
+	// Bounds are the proven lower bounds of the objective that the run
+	// produced, in any order.
+	Bounds      []Bound
+	Formulation *Formulation
+	Solver      *solvers.Result
+	// Stopped says that a limit or an interruption ended the method early.
+	Stopped bool
+	Note    string
+}
+
+// Bound is a proven lower bound on the objective of an instance.
+type Bound struct {
+	Value       float64  `json:"value"`
+	By          string   `json:"by"`
+	Assumptions []string `json:"assumptions"`
+}
+
+// Formulation says which model a backend was given, and its size.
+type Formulation struct {
+	Name        string `json:"name"`
+	Version     string `json:"version"`
+	Variables   int    `json:"variables"`
+	Integers    int    `json:"integers"`
+	Constraints int    `json:"constraints"`
+	Nonzeros    int    `json:"nonzeros"`
+}

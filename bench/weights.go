@@ -1,0 +1,109 @@
+package bench
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"workbench/heuristics/weights"
+	"workbench/ilp"
+	"workbench/model/cycle"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/zoo"
+)
+
+// weightOffload is the problem of [001].
+func weightOffload() *Problem {
+	return &Problem{
+		Name:      weights.Problem,
+		Title:     "which weights leave the GPU between uses, and when they move",
+		Source:    "[001]",
+		Objective: "period of a training step, seconds",
+		Default:   "milp",
+		Example:   zoo.Default,
+		Memory:    "25%", Bandwidth: "12GB/s",
+		Range: func(in *Instance) (low, high float64) { return cycle.Of(in.Chain).Range() },
+		Bound: closedForm,
+	}
+}
+
+// closedForm returns the best of the closed-form bounds.
+func closedForm(in *Instance, p platform.Platform) Bound {
+	best := Bound{Value: cycle.Of(in.Chain).Compute(), By: "the sum of the computations", Assumptions: []string{}}
+	// Below the least memory there are no plans and so no bounds.
+	bounds, err := weights.Bounds(in.Chain, p)
+	if err != nil {
+		return best
+	}
+	for _, b := range bounds {
+		if b.Value > best.Value {
+			best.Value, best.By = b.Value, b.By
+		}
+	}
+	return best
+}
+
+// weightMethods is the table of methods for weight offloading.
+func weightMethods() []*Method {
+	heuristic := func(name, source, summary, complexity string, run func(*Instance, platform.Platform) (*plan.Plan, error)) *Method {
+		return &Method{
+			Problem: weights.Problem, Name: name, Kind: Heuristic, Source: source, Summary: summary, Complexity: complexity,
+			Run: func(_ context.Context, in *Instance, s Setting) (*Outcome, error) {
+				p, err := run(in, s.Platform)
+				if err != nil {
+					return nil, err
+				}
+				return &Outcome{Plan: p}, nil
+			},
+		}
+	}
+	return []*Method{
+		heuristic("greedy", "[001] Alg. 1, Alg. 2", "chooses weights by saved memory per byte moved, an upload serving two gaps; schedules with every cut point", "O(L³)",
+			func(in *Instance, p platform.Platform) (*plan.Plan, error) { return weights.Greedy(in.Chain, p) }),
+		heuristic("greedy-nodiscount", "[001] Greedy*", "greedy in which every choice pays its own upload", "O(L³)",
+			func(in *Instance, p platform.Platform) (*plan.Plan, error) {
+				return weights.GreedyNoDiscount(in.Chain, p)
+			}),
+		heuristic("l2l", "L2L, [001] §7", "one layer on the GPU at a time, prefetches never overlap computations", "O(L)",
+			func(in *Instance, p platform.Platform) (*plan.Plan, error) { return weights.L2L(in.Chain, p) }),
+		heuristic("first-half", "M6-10T, [001] §2", "offloads layers from the first on until the rest fits, schedules as greedy", "O(L³)",
+			func(in *Instance, p platform.Platform) (*plan.Plan, error) { return weights.FirstHalf(in.Chain, p) }),
+		{
+			Problem: weights.Problem, Name: "search", Kind: Heuristic, Source: "ours",
+			Summary:    "changes choices and orders at random, with the least period for each order found exactly, until a bound is met",
+			Complexity: "O(L log L) a move, then some passes over O(L) constraints",
+			Run:        weightsSearch,
+		},
+		{
+			Problem: weights.Problem, Name: "milp", Kind: Exact, Source: "[001] (2)–(8), corrected; ours",
+			Summary:    "search, then the compact MILP for the bound, then search again with its choices",
+			Complexity: "exponential; O(L) columns", Solver: true,
+			Run: weightsMILP, Model: modelOf(ilp.WeightsNested),
+		},
+		{
+			Problem: weights.Problem, Name: "milp-bound", Kind: Relaxed, Source: "[001] (2)–(8), corrected",
+			Summary:    "the MILP of the paper, column for column: a lower bound, no plan",
+			Complexity: "exponential; O(L²) columns", Solver: true,
+			Run: weightsBound("[001] §6", ilp.Weights, false), Model: modelOf(ilp.Weights),
+		},
+		{
+			Problem: weights.Problem, Name: "lp-bound", Kind: Relaxed, Source: "[001] (2)–(8), corrected",
+			Summary:    "the LP relaxation of the compact MILP: a quick lower bound, no plan",
+			Complexity: "polynomial; O(L) columns", Solver: true,
+			Run: weightsBound("nested", ilp.WeightsNested, true), Model: modelOf(ilp.WeightsNested),
+		},
+	}
+}
+
+// tell reports progress if anybody listens.
+func (s *Setting) tell(start time.Time, phase string, p *plan.Plan, bound float64, nodes int64) {
+	if s.OnProgress == nil {
+		return
+	}
+	objective := math.NaN()
+	if p != nil {
+		objective = *p.Period
+	}
+	s.OnProgress(Progress{Phase: phase, Elapsed: time.Since(start), Objective: objective, Bound: bound, Nodes: nodes})
+}

@@ -1,0 +1,154 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"workbench/heuristics/weights"
+	"workbench/ilp"
+	"workbench/model/milp"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/solvers"
+)
+
+// quickMoves is the patience of the search that comes before a MILP: a tenth
+// of a second on the networks of [001].
+const quickMoves = 1000
+
+// weightsMILP is the default method: a quick search gives the MILP its start,
+// the MILP gives the bound, and a patient search that knows the MILP's choices
+// and its bound has the rest of the time.
+func weightsMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+	start := time.Now()
+	best, err := weights.Search(ctx, in.Chain, s.Platform, s.search(start, "search", quickMoves, math.Inf(-1), nil, nil))
+	var infeasible *plan.Infeasible
+	if errors.As(err, &infeasible) || err != nil && !errors.Is(err, plan.ErrNoPlan) {
+		return nil, err
+	}
+	out := &Outcome{Plan: best}
+	hint, err := solveBound(ctx, in, &s, start, out, "nested", ilp.WeightsNested)
+	if err != nil {
+		return nil, err
+	}
+	bound := math.Inf(-1)
+	for _, b := range out.Bounds {
+		bound = max(bound, b.Value)
+	}
+	if out.Plan == nil || solvers.Gap(*out.Plan.Period, bound) > max(s.Gap, tolerance) {
+		var away []bool
+		if hint != nil {
+			away = hint.Away
+		}
+		better, err := weights.Search(ctx, in.Chain, s.Platform, s.search(start, "search", 0, bound, away, out.Plan))
+		if err == nil {
+			out.Plan = better
+		} else if !errors.Is(err, plan.ErrNoPlan) {
+			return nil, err
+		}
+	}
+	if out.Plan != nil {
+		out.Plan.Method = "milp"
+	}
+	out.Stopped = out.Stopped || ctx.Err() != nil
+	return out, nil
+}
+
+// weightsSearch is the search alone.
+func weightsSearch(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+	p, err := weights.Search(ctx, in.Chain, s.Platform, s.search(time.Now(), "search", 0, math.Inf(-1), nil, nil))
+	if err != nil {
+		return nil, err
+	}
+	return &Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
+}
+
+// search returns options that report progress under the name of a phase.
+func (s *Setting) search(start time.Time, phase string, moves int, bound float64, away []bool, from *plan.Plan) weights.Options {
+	o := weights.Options{Seed: uint64(s.Seed), Moves: moves, Bound: max(0, bound), Away: away, Start: from}
+	o.OnBetter = func(p *plan.Plan) { s.tell(start, phase, p, bound, 0) }
+	return o
+}
+
+// weightsBound is the method that only proves: the MILP of [001] §6 or one of
+// its relatives, or its LP relaxation.
+func weightsBound(name string, build ilp.Builder, relax bool) func(context.Context, *Instance, Setting) (*Outcome, error) {
+	return func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+		out := &Outcome{}
+		s.relax = relax
+		_, err := solveBound(ctx, in, &s, time.Now(), out, name, build)
+		return out, err
+	}
+}
+
+// solveBound solves a formulation, starting from out.Plan if there is one, and
+// adds its bound to out. The hint is nil without a solution.
+func solveBound(ctx context.Context, in *Instance, s *Setting, start time.Time, out *Outcome, name string, build ilp.Builder) (*ilp.Hint, error) {
+	program, err := build(in.Chain, s.Platform)
+	if err != nil {
+		return nil, err
+	}
+	o := solvers.Options{
+		RelGap: solvers.Some(max(s.Gap, tolerance/10)), Threads: solvers.Some(max(1, s.Threads)),
+		Log: s.Log, Relax: s.relax,
+	}
+	if s.Backend.Can()&solvers.CanSeed != 0 {
+		o.Seed = solvers.Some(s.Seed)
+	}
+	if s.Backend.Can()&solvers.CanThreads == 0 {
+		o.Threads = solvers.Opt[int]{}
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		// The search after the MILP needs time, too.
+		o.Time = time.Until(deadline) * 3 / 4
+	}
+	if out.Plan != nil && !s.relax && s.Backend.Can()&solvers.CanStart != 0 {
+		if o.Start, err = program.Start(out.Plan); err != nil {
+			return nil, err
+		}
+	}
+	o.OnProgress = func(p solvers.Progress) { s.tell(start, "milp", out.Plan, p.Bound, p.Nodes) }
+	r, err := s.Backend.Solve(ctx, program.Model, o)
+	if err != nil {
+		return nil, err
+	}
+	out.Solver, out.Formulation = r, describe(name, program.Model)
+	out.Stopped = out.Stopped || r.Stop != solvers.NotStopped
+	if r.Status == solvers.Infeasible && out.Plan == nil {
+		low, _ := weightOffload().Range(in)
+		return nil, &plan.Infeasible{Problem: weights.Problem, Memory: low, Given: s.Platform.Memory, Why: "the MILP bound has no solution"}
+	}
+	if !math.IsInf(r.Bound, 0) {
+		by := "the MILP " + name + " (" + r.BoundBy + ", " + r.Backend + ")"
+		if s.relax {
+			by = "the LP relaxation of the MILP " + name + " (" + r.Backend + ")"
+		}
+		out.Bounds = append(out.Bounds, Bound{Value: r.Bound, By: by, Assumptions: []string{}})
+	}
+	x, ok := r.Solution()
+	if !ok || s.relax {
+		return nil, nil
+	}
+	return program.Hint(x), nil
+}
+
+// describe returns the size of a model.
+func describe(name string, m *milp.Model) *Formulation {
+	return &Formulation{
+		Name: name, Version: "1", Variables: m.NumCols(), Integers: m.NumIntegers(),
+		Constraints: m.NumRows(), Nonzeros: m.NumNonzeros(),
+	}
+}
+
+// modelOf returns what builds the model of a formulation alone.
+func modelOf(build ilp.Builder) func(*Instance, platform.Platform) (*milp.Model, error) {
+	return func(in *Instance, p platform.Platform) (*milp.Model, error) {
+		program, err := build(in.Chain, p)
+		if err != nil {
+			return nil, err
+		}
+		return program.Model, nil
+	}
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"workbench/bench"
+	"workbench/model/plan"
+)
+
+// Exit statuses, as documented in the README.
+const (
+	exitOK         = 0
+	exitInternal   = 1
+	exitUsage      = 2
+	exitInfeasible = 3
+	exitNoPlan     = 4
+	exitInvalid    = 5
+)
+
+// streams are what a run of the program may read and write.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// usageError is a mistake in what the user typed or gave: exit status 2.
+type usageError struct{ msg string }
+
+func (e *usageError) Error() string { return e.msg }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...)}
+}
+
+// exitError carries an exit status for an error that was already printed in
+// full, as the report of verify.
+type exitError struct{ code int }
+
+func (e *exitError) Error() string { return fmt.Sprintf("exit status %d", e.code) }
+
+// run is the program: args as in os.Args, the exit status as result. It never
+// panics through: a bug ends with status 1 and a line that says so.
+func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) (code int) {
+	defer func() {
+		if r := recover(); r != nil {
+			fmt.Fprintf(errw, "workbench: internal error: %v: please report it with this command line and the trace below\n%s", r, debug.Stack())
+			code = exitInternal
+		}
+	}()
+	s := streams{in, out, errw}
+	app := newApp(s)
+	ordered, err := reorder(app, args)
+	if err == nil {
+		err = app.RunContext(ctx, ordered)
+	}
+	return report(errw, err)
+}
+
+// report prints err as one line and returns its exit status.
+func report(w io.Writer, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	var printed *exitError
+	if errors.As(err, &printed) {
+		return printed.code
+	}
+	fmt.Fprintf(w, "workbench: %s\n", oneLine(err.Error()))
+	return exitCode(err)
+}
+
+func exitCode(err error) int {
+	var infeasible *plan.Infeasible
+	var usage *usageError
+	var invalid *bench.InvalidPlanError
+	switch {
+	case errors.As(err, &infeasible):
+		return exitInfeasible
+	case errors.As(err, &invalid):
+		return exitInvalid
+	case errors.Is(err, plan.ErrNoPlan):
+		return exitNoPlan
+	case errors.As(err, &usage), errors.Is(err, bench.ErrInput):
+		return exitUsage
+	}
+	return exitInternal
+}
+
+func oneLine(s string) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(s, "\n", "; ")), " ")
+}
+
+// newApp builds the command line. Commands print results to s.out and nothing
+// else there.
+func newApp(s streams) *cli.App {
+	app := &cli.App{
+		Name:            "workbench",
+		Usage:           "plans for training networks that do not fit in GPU memory, verified and compared with proven bounds",
+		UsageText:       "workbench COMMAND [INSTANCE] [flags]\n\nINSTANCE is a file, - for standard input, or zoo:NAME[?batch=8&image=224].\nRun workbench COMMAND --help for the flags of a command.",
+		HideHelpCommand: true,
+		HideVersion:     true,
+		Reader:          s.in,
+		Writer:          s.out,
+		ErrWriter:       s.err,
+		// Errors are mapped to exit statuses by report alone.
+		ExitErrHandler: func(*cli.Context, error) {},
+		OnUsageError:   onUsageError,
+		Commands: []*cli.Command{
+			newSolve(s), newCompare(s), newVerify(s), newShow(s),
+			newProblems(s), newMethods(s), newZoo(s), newImport(s),
+			newDoctor(s), newCompletion(s),
+		},
+	}
+	app.Commands = append(app.Commands, newComplete(s, func() *cli.App { return app }))
+	app.Action = refuseUnknown("command")
+	for _, c := range app.Commands {
+		finish(c)
+	}
+	return app
+}
+
+// finish gives every command what all have in common.
+func finish(c *cli.Command) {
+	c.OnUsageError = onUsageError
+	c.HideHelpCommand = true
+	for _, sub := range c.Subcommands {
+		finish(sub)
+	}
+	if len(c.Subcommands) > 0 && c.Action == nil {
+		c.Action = refuseUnknown("subcommand")
+	}
+}
+
+// refuseUnknown is the action of what only groups commands: shows help without
+// arguments, else refuses the first, suggesting the nearest command.
+func refuseUnknown(what string) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if !c.Args().Present() {
+			if c.Command != nil && len(c.Command.Subcommands) > 0 && c.Lineage()[0] != nil && c.Command.Name != c.App.Name {
+				return cli.ShowSubcommandHelp(c)
+			}
+			return cli.ShowAppHelp(c)
+		}
+		cmds := c.App.Commands
+		if c.Command != nil && len(c.Command.Subcommands) > 0 {
+			cmds = c.Command.Subcommands
+		}
+		var names []string
+		for _, cmd := range cmds {
+			names = append(names, cmd.Name)
+		}
+		return usagef("unknown %s %q: %s", what, c.Args().First(), bench.Suggest(c.Args().First(), names))
+	}
+}
+
+func onUsageError(_ *cli.Context, err error, _ bool) error {
+	// The flag package says: invalid value "x" for flag -threads: parse error.
+	msg := err.Error()
+	var val, rest string
+	if n, _ := fmt.Sscanf(msg, "invalid value %q for flag -%s", &val, &rest); n == 2 {
+		return usagef("--%s %q: a whole number is needed", strings.TrimSuffix(rest, ":"), val)
+	}
+	return usagef("%s", strings.ReplaceAll(msg, "flag needs an argument: -", "a value is needed after --"))
+}
+
+// common are the flags of every command.
+type common struct {
+	format, logLevel string
+	quiet            bool
+}
+
+func (o *common) flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "format", Value: "text", Usage: "`FORMAT` of the output: text or json", Destination: &o.format, Category: "output"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no progress and no remarks, only results and errors", Destination: &o.quiet, Category: "output"},
+		&cli.StringFlag{Name: "log-level", Value: "warn", Usage: "least `LEVEL` of log lines on standard error: debug, info, warn or error; debug includes the solver's own log", Destination: &o.logLevel, Category: "output"},
+	}
+}
+
+// check validates the common flags and returns the logger they ask for.
+func (o *common) check(s streams) (*slog.Logger, error) {
+	if o.format != "text" && o.format != "json" {
+		return nil, usagef("--format %q: %s", o.format, bench.Suggest(o.format, []string{"text", "json"}))
+	}
+	var level slog.Level
+	switch o.logLevel {
+	case "debug", "info", "warn", "error":
+		if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, usagef("--log-level %q: %s", o.logLevel, bench.Suggest(o.logLevel, []string{"debug", "info", "warn", "error"}))
+	}
+	if o.quiet {
+		level = max(level, slog.LevelError)
+	}
+	return slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: level})), nil
+}
+
+func (o *common) json() bool { return o.format == "json" }
+
+// args checks the number of positional arguments.
+func args(c *cli.Context, least, most int, usage string) ([]string, error) {
+	a := c.Args().Slice()
+	if len(a) < least || len(a) > most {
+		return nil, usagef("%s: got %d arguments; usage: workbench %s", c.Command.HelpName[len("workbench "):], len(a), usage)
+	}
+	return a, nil
+}

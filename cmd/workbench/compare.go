@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/urfave/cli/v2"
+
+	"workbench/bench"
+	"workbench/model/platform"
+)
+
+func newCompare(s streams) *cli.Command {
+	o := &solveOptions{}
+	flags := append(o.instanceFlags(), o.limitFlags()...)
+	flags = append(flags, &cli.StringFlag{Name: "methods", Usage: "`LIST` of methods separated by commas, or all", Value: "all", Destination: &o.methods, Category: "solver"})
+	return &cli.Command{
+		Name:      "compare",
+		Usage:     "every method on one instance, all plans verified, one bound",
+		ArgsUsage: "INSTANCE",
+		Flags:     append(flags, o.flags()...),
+		Action: func(c *cli.Context) error {
+			a, err := args(c, 0, 1, "compare INSTANCE [flags]")
+			if err != nil {
+				return err
+			}
+			log, err := o.check(s)
+			if err != nil {
+				return err
+			}
+			j, err := o.job(c.Context, s, log, first(a))
+			if err != nil {
+				return err
+			}
+			methods, err := chosen(j.problem, o.methods)
+			if err != nil {
+				return err
+			}
+			results := compare(c.Context, s, o, j, methods)
+			if o.json() {
+				if err := writeJSON(s.out, results); err != nil {
+					return err
+				}
+			} else {
+				printComparison(s, j, results)
+			}
+			return comparisonError(results)
+		},
+	}
+}
+
+// chosen returns the methods a list names.
+func chosen(p *bench.Problem, list string) ([]*bench.Method, error) {
+	if list == "all" {
+		return bench.Methods(p), nil
+	}
+	var out []*bench.Method
+	for _, name := range strings.Split(list, ",") {
+		m, err := bench.FindMethod(p, strings.TrimSpace(name))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// compare runs the methods one after the other and judges every plan by the
+// best bound of all.
+func compare(ctx context.Context, s streams, o *solveOptions, j *job, methods []*bench.Method) []*bench.Result {
+	var results []*bench.Result
+	for _, m := range methods {
+		setting := j.setting
+		var line *statusLine
+		if !o.quiet {
+			line = newStatusLine(s.err)
+			if line.tty {
+				setting.OnProgress = line.Update
+			}
+		}
+		r := bench.Run(ctx, j.problem, m, j.in, setting)
+		if line != nil {
+			line.Done()
+		}
+		results = append(results, r)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	best := bench.BestBound(results)
+	for _, r := range results {
+		r.WithBound(best)
+	}
+	return results
+}
+
+func printComparison(s streams, j *job, results []*bench.Result) {
+	fmt.Fprintf(s.out, "%s of %s: %d layers, memory %s, %s a link\n\n", j.problem.Name, j.in.Name, j.in.Chain.Len(), memoryLine(j), platform.FormatRate(j.setting.Platform.Bandwidth))
+	t := newTable(s.out, table.Row{"method", "kind", "period", "gap", "peak memory", "own bound", "time", "status"}, 3, 4, 5, 6, 7)
+	for _, r := range results {
+		row := table.Row{r.Method, r.Kind, "-", "-", "-", "-", fmt.Sprintf("%.3f s", r.WallTime), r.Status}
+		if r.Objective != nil {
+			row[2], row[4] = platform.FormatSeconds(*r.Makespan), platform.FormatBytes(*r.PeakMemory)
+		}
+		if r.Gap != nil {
+			row[3] = percent(*r.Gap)
+		}
+		if r.OwnBound != nil {
+			row[5] = platform.FormatSeconds(r.OwnBound.Value)
+		}
+		t.AppendRow(row)
+	}
+	t.Render()
+	if best := bench.BestBound(results); best != nil {
+		fmt.Fprintf(s.out, "\nbound %s, proved by %s; gap = (period − bound) / period; every plan was verified by replay\n", platform.FormatSeconds(best.Value), best.By)
+	}
+	for _, r := range results {
+		if r.Err != nil {
+			fmt.Fprintf(s.out, "%s: %s\n", r.Method, oneLine(r.Error))
+		}
+	}
+}
+
+// comparisonError is nil if any method has a plan; else the error of the
+// first, so that the exit status says why there is none. A plan that fails
+// verification, or a bound that a plan beats, is never passed over.
+func comparisonError(results []*bench.Result) error {
+	var firstErr error
+	planned := false
+	for _, r := range results {
+		if r.Status == bench.Failed {
+			return r.Err
+		}
+		planned = planned || r.Plan != nil
+		if firstErr == nil {
+			firstErr = r.Err
+		}
+	}
+	if planned {
+		return nil
+	}
+	return firstErr
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/urfave/cli/v2"
+
+	"workbench/bench"
+)
+
+func newDoctor(s streams) *cli.Command {
+	o := &common{}
+	return &cli.Command{
+		Name:  "doctor",
+		Usage: "backends found, versions, threads; what is missing and what installs it",
+		Flags: o.flags(),
+		Action: func(c *cli.Context) error {
+			if _, err := args(c, 0, 0, "doctor [flags]"); err != nil {
+				return err
+			}
+			if _, err := o.check(s); err != nil {
+				return err
+			}
+			return doctor(s, o)
+		},
+	}
+}
+
+// checkup is one backend as doctor found it.
+type checkup struct {
+	Backend string `json:"backend"`
+	OK      bool   `json:"ok"`
+	Version string `json:"version,omitempty"`
+	Missing string `json:"missing,omitempty"` // why it is not there
+	Install string `json:"install,omitempty"` // what to do about it
+}
+
+func doctor(s streams, o *common) error {
+	var found []checkup
+	usable := 0
+	for _, b := range bench.Backends() {
+		c := checkup{Backend: b.Name}
+		if err := b.Available(); err != nil {
+			c.Missing, c.Install = err.Error(), b.Install
+		} else {
+			c.OK, c.Version = true, b.Version()
+			usable++
+		}
+		found = append(found, c)
+	}
+	if o.json() {
+		if err := writeJSON(s.out, map[string]any{
+			"backends": found, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "threads": runtime.NumCPU(),
+		}); err != nil {
+			return err
+		}
+	} else {
+		for _, c := range found {
+			if c.OK {
+				fmt.Fprintf(s.out, "%-9s ok       %s\n", c.Backend, c.Version)
+				continue
+			}
+			fmt.Fprintf(s.out, "%-9s missing  %s\n", c.Backend, oneLine(c.Missing))
+			fmt.Fprintf(s.out, "%-9s          install it with: %s\n", "", c.Install)
+		}
+		fmt.Fprintf(s.out, "%-9s %d, %s %s/%s\n", "threads", runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	}
+	if usable == 0 {
+		return fmt.Errorf("no MILP backend is there: heuristics work, MILP methods do not; run make setup")
+	}
+	return nil
+}

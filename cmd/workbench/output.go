@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"workbench/bench"
+	"workbench/model/cycle"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// printResult prints one run for a person: what was solved, the plan, the
+// proof, the time.
+func printResult(w io.Writer, j *job, r *bench.Result) {
+	fmt.Fprintf(w, "%s of %s: %d layers, memory %s, %s a link\n",
+		r.Problem, r.Instance.Name, j.in.Chain.Len(), memoryLine(j), platform.FormatRate(r.Platform.Bandwidth))
+	line := func(label, format string, a ...any) {
+		fmt.Fprintf(w, "  %-11s %s\n", label, fmt.Sprintf(format, a...))
+	}
+	method := fmt.Sprintf("%s (%s)", r.Method, r.Kind)
+	if f := r.Formulation; f != nil {
+		method += fmt.Sprintf(", MILP %s: %d variables (%d integer), %d constraints", f.Name, f.Variables, f.Integers, f.Constraints)
+	}
+	line("method", "%s", method)
+	if r.Backend != nil {
+		line("backend", "%s %s", r.Backend.Name, r.Backend.Version)
+	}
+	if r.Plan != nil && r.Report != nil {
+		compute := cycle.Of(j.in.Chain).Compute()
+		idle := r.Report.Makespan - compute
+		if idle < plan.Tolerance*compute {
+			idle = 0
+		}
+		line("period", "%s: compute %s, idle %s", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(compute), platform.FormatSeconds(idle))
+		line("peak", "%s of %s", platform.FormatBytes(r.Report.PeakMemory), platform.FormatBytes(r.Platform.Memory))
+		line("plan", "%s", planLine(r))
+	} else {
+		line("plan", "none")
+	}
+	if r.Throughput != nil {
+		line("throughput", "%.4g samples/s", *r.Throughput)
+	}
+	if r.Bound != nil {
+		line("bound", "%s, proved by %s", platform.FormatSeconds(r.Bound.Value), r.Bound.By)
+		for _, a := range r.Bound.Assumptions {
+			line("", "assuming %s", a)
+		}
+	}
+	if r.Gap != nil {
+		line("gap", "%s", percent(*r.Gap))
+	}
+	status := string(r.Status)
+	if r.Status == bench.Optimal {
+		status += " (gap closed by a proven bound)"
+	}
+	line("status", "%s", status)
+	line("time", "%.2f s wall, %.2f s processor", r.WallTime, r.CPUTime)
+	if r.Note != "" {
+		line("note", "%s", r.Note)
+	}
+}
+
+// planLine says what the plan moves.
+func planLine(r *bench.Result) string {
+	count := map[string]int{}
+	for _, op := range r.Plan.Ops {
+		count[op.Op]++
+	}
+	verdict := "verified"
+	if !r.Report.Valid() {
+		verdict = fmt.Sprintf("INVALID, %d rules broken", len(r.Report.Violations))
+	}
+	return fmt.Sprintf("%d computations, %d prefetches, %d uploads, %d deletions a cycle; %s by replay",
+		count["F"]+count["B"], count["P"], count["O"], count["D"], verdict)
+}
+
+// memoryLine shows the limit, and where it lies in the instance's range.
+func memoryLine(j *job) string {
+	m := j.setting.Platform.Memory
+	s := platform.FormatBytes(m)
+	if j.high > j.low {
+		s += fmt.Sprintf(" (%.4g %% of %s to %s)", 100*(m-j.low)/(j.high-j.low), platform.FormatBytes(j.low), platform.FormatBytes(j.high))
+	}
+	return s
+}
+
+func percent(x float64) string { return fmt.Sprintf("%.3f %%", 100*x) }
+
+// newTable returns a table in the house style: headers as written, numbers
+// aligned right in the columns named.
+func newTable(w io.Writer, header table.Row, right ...int) table.Writer {
+	t := table.NewWriter()
+	t.SetOutputMirror(w)
+	style := table.StyleLight
+	style.Format.Header, style.Format.Footer = text.FormatDefault, text.FormatDefault
+	style.Options.DrawBorder, style.Options.SeparateColumns = false, false
+	t.SetStyle(style)
+	t.AppendHeader(header)
+	configs := make([]table.ColumnConfig, len(right))
+	for i, n := range right {
+		configs[i] = table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight}
+	}
+	t.SetColumnConfigs(configs)
+	return t
+}
+
+// wrap breaks words into lines of at most width cells.
+func wrap(s string, width int) string { return strings.TrimSpace(text.WrapSoft(s, width)) }

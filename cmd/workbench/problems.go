@@ -1,0 +1,107 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/urfave/cli/v2"
+
+	"workbench/bench"
+)
+
+func newProblems(s streams) *cli.Command {
+	o := &common{}
+	return &cli.Command{
+		Name:  "problems",
+		Usage: "the problems there are",
+		Flags: o.flags(),
+		Action: func(c *cli.Context) error {
+			if _, err := args(c, 0, 0, "problems [flags]"); err != nil {
+				return err
+			}
+			if _, err := o.check(s); err != nil {
+				return err
+			}
+			type entry struct {
+				Name      string   `json:"name"`
+				Title     string   `json:"title"`
+				Source    string   `json:"source"`
+				Objective string   `json:"objective"`
+				Methods   []string `json:"methods"`
+				Default   string   `json:"default_method"`
+			}
+			var entries []entry
+			for _, p := range bench.Problems() {
+				e := entry{p.Name, p.Title, p.Source, p.Objective, nil, p.Default}
+				for _, m := range bench.Methods(p) {
+					e.Methods = append(e.Methods, m.Name)
+				}
+				entries = append(entries, e)
+			}
+			if o.json() {
+				return writeJSON(s.out, entries)
+			}
+			t := newTable(s.out, table.Row{"problem", "what it is", "source", "minimises", "methods"})
+			for _, e := range entries {
+				t.AppendRow(table.Row{e.Name, wrap(e.Title, 40), e.Source, wrap(e.Objective, 30), wrap(strings.Join(e.Methods, ", "), 36)})
+			}
+			t.Render()
+			return nil
+		},
+	}
+}
+
+func newMethods(s streams) *cli.Command {
+	o := &common{}
+	var problem string
+	return &cli.Command{
+		Name:  "methods",
+		Usage: "the methods there are: kind, source, complexity, assumptions",
+		Flags: append([]cli.Flag{&cli.StringFlag{Name: "problem", Aliases: []string{"p"}, Usage: "only those for `PROBLEM`", Destination: &problem, Category: "instance"}}, o.flags()...),
+		Action: func(c *cli.Context) error {
+			if _, err := args(c, 0, 0, "methods [--problem P]"); err != nil {
+				return err
+			}
+			if _, err := o.check(s); err != nil {
+				return err
+			}
+			problems := bench.Problems()
+			if problem != "" {
+				p, err := bench.FindProblem(problem)
+				if err != nil {
+					return err
+				}
+				problems = []*bench.Problem{p}
+			}
+			type entry struct {
+				Problem     string     `json:"problem"`
+				Name        string     `json:"name"`
+				Kind        bench.Kind `json:"kind"`
+				Source      string     `json:"source"`
+				Summary     string     `json:"summary"`
+				Complexity  string     `json:"complexity"`
+				Assumptions []string   `json:"assumptions"`
+				Solver      bool       `json:"needs_solver"`
+			}
+			var entries []entry
+			for _, p := range problems {
+				for _, m := range bench.Methods(p) {
+					entries = append(entries, entry{p.Name, m.Name, m.Kind, m.Source, m.Summary, m.Complexity, append([]string{}, m.Assumptions...), m.Solver})
+				}
+			}
+			if o.json() {
+				return writeJSON(s.out, entries)
+			}
+			t := newTable(s.out, table.Row{"problem", "method", "kind", "source", "what it does", "complexity"})
+			for _, e := range entries {
+				what := e.Summary
+				for _, a := range e.Assumptions {
+					what += "; assumes " + a
+				}
+				t.AppendRow(table.Row{e.Problem, e.Name, e.Kind, wrap(e.Source, 22), wrap(what, 50), wrap(e.Complexity, 28)})
+			}
+			t.Render()
+			return nil
+		},
+	}
+}

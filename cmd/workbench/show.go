@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"workbench/bench"
+	"workbench/bench/timeline"
+	"workbench/model/chain"
+	"workbench/model/plan"
+)
+
+func newShow(s streams) *cli.Command {
+	o := &common{}
+	var out, instance string
+	return &cli.Command{
+		Name:      "show",
+		Usage:     "summary of a plan; its timeline as a picture or a trace",
+		ArgsUsage: "PLAN",
+		Description: "The timeline needs the instance: with --instance, or, without it, the\n" +
+			"built-in network of the plan's name.",
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "timeline", Usage: "draw the plan to `FILE`.svg, or write a trace for Perfetto to FILE.json", Destination: &out, Category: "output"},
+			&cli.StringFlag{Name: "instance", Aliases: []string{"i"}, Usage: "`INSTANCE` the plan was made for", Destination: &instance, Category: "instance"},
+		}, o.flags()...),
+		Action: func(c *cli.Context) error {
+			a, err := args(c, 1, 1, "show PLAN [--timeline FILE.svg|.json] [--instance INSTANCE]")
+			if err != nil {
+				return err
+			}
+			if _, err := o.check(s); err != nil {
+				return err
+			}
+			p, err := readPlan(s, a[0])
+			if err != nil {
+				return err
+			}
+			in, err := instanceOf(s, p, instance)
+			if err != nil {
+				return err
+			}
+			if out != "" {
+				if err := drawTimeline(out, in.Chain, p); err != nil {
+					return err
+				}
+			}
+			sum, err := plan.Summarize(in.Chain, p)
+			if err != nil {
+				return bench.InputError(err)
+			}
+			if o.json() {
+				return writeJSON(s.out, sum)
+			}
+			_, err = fmt.Fprint(s.out, sum)
+			return err
+		},
+	}
+}
+
+// instanceOf finds the instance a plan was made for: the one named by the
+// user, else the one the plan remembers. Its digest must be the plan's.
+func instanceOf(s streams, p *plan.Plan, spec string) (*bench.Instance, error) {
+	if spec == "" {
+		spec = p.Instance.Source
+	}
+	if spec == "" {
+		return nil, usagef("the plan does not say where its instance %s is: name it with --instance FILE", p.Instance.Name)
+	}
+	in, err := bench.Load(spec, s.in)
+	if err != nil {
+		return nil, err
+	}
+	if p.Instance.SHA256 != "" && p.Instance.SHA256 != in.SHA256 {
+		return nil, usagef("%s is not the instance of this plan: its sha256 begins with %.12s, the plan's with %.12s", spec, in.SHA256, p.Instance.SHA256)
+	}
+	return in, nil
+}
+
+// drawTimeline writes the picture or the trace, by the extension of name.
+func drawTimeline(name string, c *chain.Chain, p *plan.Plan) error {
+	var draw func(io.Writer) error
+	switch ext := strings.ToLower(filepath.Ext(name)); ext {
+	case ".svg":
+		draw = func(w io.Writer) error { return timeline.SVG(w, c, p, timeline.Options{}) }
+	case ".json":
+		draw = func(w io.Writer) error { return timeline.Trace(w, c, p) }
+	default:
+		return usagef("--timeline %s: a name that ends in .svg (picture) or .json (trace) is needed", name)
+	}
+	return writeFile(name, draw)
+}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"workbench/bench"
+	"workbench/model/milp"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// solveOptions are the flags of solve, some shared with compare.
+type solveOptions struct {
+	common
+	problem, memory, bandwidth, timeLimit string
+	backend, method, methods              string
+	gap                                   float64
+	threads, seed                         int
+	planFile, exportModel                 string
+	inProcess                             bool
+}
+
+func (o *solveOptions) instanceFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "problem", Aliases: []string{"p"}, Usage: "`PROBLEM` to solve; workbench problems lists them", Value: bench.DefaultProblem, Destination: &o.problem, Category: "instance"},
+		&cli.StringFlag{Name: "memory", Aliases: []string{"m"}, Usage: "memory `SIZE` of the GPU, as 16GiB, 12e9 or 40% of the instance's own range (default: the problem's)", Destination: &o.memory, Category: "instance"},
+		&cli.StringFlag{Name: "bandwidth", Usage: "`RATE` of each link, as 12GB/s (default: the problem's)", Destination: &o.bandwidth, Category: "instance"},
+	}
+}
+
+func (o *solveOptions) limitFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(bench.BackendNames(), " or "), Value: "highs", Destination: &o.backend, Category: "solver"},
+		&cli.StringFlag{Name: "time-limit", Usage: "stop each method after `DURATION`, as 90s or 10m, with what it has", Value: "60s", Destination: &o.timeLimit, Category: "solver"},
+		&cli.Float64Flag{Name: "gap", Usage: "relative `GAP` at which a proof counts as closed", Destination: &o.gap, Category: "solver"},
+		&cli.IntFlag{Name: "threads", Usage: "`N` threads for the MILP backend", Value: 1, Destination: &o.threads, Category: "solver"},
+		&cli.IntFlag{Name: "seed", Usage: "`N` seeds every random choice", Destination: &o.seed, Category: "solver"},
+		&cli.BoolFlag{Name: "in-process", Usage: "run the MILP backend in this process instead of a child", Destination: &o.inProcess, Category: "solver"},
+	}
+}
+
+func newSolve(s streams) *cli.Command {
+	o := &solveOptions{}
+	flags := append(o.instanceFlags(), o.limitFlags()...)
+	flags = append(
+		flags,
+		&cli.StringFlag{Name: "method", Usage: "`METHOD`; workbench methods lists them (default: the problem's MILP with the best heuristics)", Destination: &o.method, Category: "solver"},
+		&cli.StringFlag{Name: "plan", Usage: "write the plan to `FILE`", Destination: &o.planFile, Category: "output"},
+		&cli.StringFlag{Name: "export-model", Usage: "write the MILP to `FILE`.mps or .lp instead of solving", Destination: &o.exportModel, Category: "output"},
+	)
+	return &cli.Command{
+		Name:      "solve",
+		Usage:     "solve one problem with one method: plan, proven bound, gap",
+		ArgsUsage: "[INSTANCE]",
+		Flags:     append(flags, o.flags()...),
+		Action: func(c *cli.Context) error {
+			a, err := args(c, 0, 1, "solve [INSTANCE] [flags]")
+			if err != nil {
+				return err
+			}
+			log, err := o.check(s)
+			if err != nil {
+				return err
+			}
+			return solve(c.Context, s, o, log, first(a))
+		},
+	}
+}
+
+func first(a []string) string {
+	if len(a) == 0 {
+		return ""
+	}
+	return a[0]
+}
+
+// job is a solve or compare with its words turned into values.
+type job struct {
+	problem     *bench.Problem
+	in          *bench.Instance
+	setting     bench.Setting
+	low, high   float64 // the instance's memory range
+	memoryWords string  // how the user wrote the memory
+}
+
+// job reads the instance and checks every flag.
+func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spec string) (*job, error) {
+	p, err := bench.FindProblem(o.problem)
+	if err != nil {
+		return nil, err
+	}
+	in, err := load(s, p, spec)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{problem: p, in: in, memoryWords: o.memory}
+	set := &j.setting
+	if j.memoryWords == "" {
+		j.memoryWords = p.Memory
+	}
+	memory, err := platform.ParseMemory(j.memoryWords)
+	if err != nil {
+		return nil, usagef("--memory: %v", err)
+	}
+	j.low, j.high = p.Range(in)
+	set.Platform.Memory = memory.Resolve(j.low, j.high)
+	rate := o.bandwidth
+	if rate == "" {
+		rate = p.Bandwidth
+	}
+	if set.Platform.Bandwidth, err = platform.ParseRate(rate); err != nil {
+		return nil, usagef("--bandwidth: %v", err)
+	}
+	if set.Platform.Bandwidth <= 0 {
+		return nil, usagef("--bandwidth %q: transfers need a bandwidth above zero", rate)
+	}
+	if set.Time, err = platform.ParseTimeLimit(o.timeLimit); err != nil {
+		return nil, usagef("--time-limit: %v", err)
+	}
+	switch {
+	case o.gap < 0 || o.gap >= 1 || o.gap != o.gap:
+		return nil, usagef("--gap %v: a fraction from 0 to below 1 is needed, as 0.01", o.gap)
+	case o.threads < 1:
+		return nil, usagef("--threads %d: at least 1 is needed", o.threads)
+	case o.seed < 0:
+		return nil, usagef("--seed %d: 0 or more is needed", o.seed)
+	}
+	set.Gap, set.Threads, set.Seed = o.gap, o.threads, o.seed
+	if set.Backend, err = bench.Backend(o.backend, !o.inProcess); err != nil {
+		return nil, err
+	}
+	if log.Enabled(ctx, slog.LevelDebug) {
+		set.Log = s.err
+	}
+	log.Info("instance", "name", in.Name, "layers", in.Chain.Len(), "memory", set.Platform.Memory, "bandwidth", set.Platform.Bandwidth)
+	return j, nil
+}
+
+// load reads the instance of spec, or the problem's embedded default.
+func load(s streams, p *bench.Problem, spec string) (*bench.Instance, error) {
+	if spec == "" {
+		spec = p.Example
+	}
+	return bench.Load(spec, s.in)
+}
+
+func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, spec string) error {
+	j, err := o.job(ctx, s, log, spec)
+	if err != nil {
+		return err
+	}
+	name := o.method
+	if name == "" {
+		name = j.problem.Default
+	}
+	m, err := bench.FindMethod(j.problem, name)
+	if err != nil {
+		return err
+	}
+	if o.exportModel != "" {
+		return exportModel(s, o, j, m)
+	}
+	if !o.quiet {
+		line := newStatusLine(s.err)
+		j.setting.OnProgress = line.Update
+		defer line.Done()
+	}
+	r := bench.Run(ctx, j.problem, m, j.in, j.setting)
+	if line := j.setting.OnProgress; line != nil {
+		// The result follows: the live line must be gone.
+		j.setting.OnProgress = nil
+	}
+	if o.planFile != "" && r.Plan != nil {
+		if err := writePlan(o.planFile, r.Plan); err != nil {
+			return err
+		}
+	}
+	if o.json() {
+		if err := r.WriteJSON(s.out); err != nil {
+			return err
+		}
+	} else if r.Err == nil || r.Plan != nil {
+		printResult(s.out, j, r)
+	}
+	return r.Err
+}
+
+// exportModel writes the MILP of a method instead of solving it.
+func exportModel(s streams, o *solveOptions, j *job, m *bench.Method) error {
+	if m.Model == nil {
+		return usagef("--export-model: %s has no MILP; milp and milp-bound have", m.Name)
+	}
+	model, err := m.Model(j.in, j.setting.Platform)
+	if err != nil {
+		return err
+	}
+	var write func(io.Writer) error
+	switch ext := strings.ToLower(filepath.Ext(o.exportModel)); ext {
+	case ".mps":
+		write = func(w io.Writer) error { _, err := model.WriteMPS(w, milp.FreeMPS); return err }
+	case ".lp":
+		write = func(w io.Writer) error { _, err := model.WriteLP(w); return err }
+	default:
+		return usagef("--export-model %s: a name that ends in .mps or .lp is needed", o.exportModel)
+	}
+	if err := writeFile(o.exportModel, write); err != nil {
+		return err
+	}
+	if !o.quiet {
+		fmt.Fprintf(s.err, "wrote %s: %d variables (%d integer), %d constraints, %d nonzeros\n", o.exportModel, model.NumCols(), model.NumIntegers(), model.NumRows(), model.NumNonzeros())
+	}
+	return nil
+}
+
+// writePlan writes a plan through a temporary file, so that an interrupted
+// write leaves no half plan under the name asked for.
+func writePlan(name string, p *plan.Plan) error {
+	return writeFile(name, func(w io.Writer) error { return p.Write(w) })
+}
+
+// writeFile writes name as a whole or not at all.
+func writeFile(name string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(name), ".workbench-*")
+	if err != nil {
+		return usagef("%s cannot be written: %v", name, err)
+	}
+	defer os.Remove(f.Name())
+	if err := write(f); err != nil {
+		f.Close()
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if err := os.Chmod(f.Name(), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

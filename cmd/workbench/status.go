@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"workbench/bench"
+	"workbench/model/platform"
+	"workbench/solvers"
+)
+
+// statusLine shows a running solve: one line redrawn in place on a terminal,
+// plain lines elsewhere, on every better plan or bound and at most every half
+// second.
+type statusLine struct {
+	mu    sync.Mutex
+	w     io.Writer
+	tty   bool
+	width int
+	rows  int
+	drawn bool
+	last  time.Time
+	seen  bench.Progress
+}
+
+const (
+	redraw       = 100 * time.Millisecond // on a terminal
+	plainEvery   = 500 * time.Millisecond // elsewhere, when something improved
+	headingEvery = 30
+)
+
+func newStatusLine(w io.Writer) *statusLine {
+	s := &statusLine{w: w, width: 100, seen: bench.Progress{Objective: math.NaN(), Bound: math.Inf(-1)}}
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
+		s.tty = true
+		if cols, _, err := term.GetSize(int(f.Fd())); err == nil && cols > 20 {
+			s.width = cols
+		}
+	}
+	return s
+}
+
+// Update is called with every progress event.
+func (s *statusLine) Update(p bench.Progress) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	// NaN compares unequal to itself: a first plan is an improvement.
+	improved := (p.Objective != s.seen.Objective && !math.IsNaN(p.Objective)) || p.Bound > s.seen.Bound
+	pause := plainEvery
+	if s.tty {
+		pause = redraw
+	}
+	if now.Sub(s.last) < pause || (!s.tty && !improved) {
+		return
+	}
+	s.last, s.seen = now, p
+	s.print(p)
+}
+
+// Done ends the line.
+func (s *statusLine) Done() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tty && s.drawn {
+		fmt.Fprint(s.w, "\r\033[K")
+	}
+}
+
+func (s *statusLine) print(p bench.Progress) {
+	objective, bound, gap := "-", "-", "-"
+	if !math.IsNaN(p.Objective) {
+		objective = platform.FormatSeconds(p.Objective)
+	}
+	if !math.IsInf(p.Bound, 0) && !math.IsNaN(p.Bound) {
+		bound = platform.FormatSeconds(p.Bound)
+		if !math.IsNaN(p.Objective) {
+			gap = fmt.Sprintf("%.3f %%", 100*solvers.Gap(p.Objective, p.Bound))
+		}
+	}
+	if s.tty {
+		line := fmt.Sprintf("%s  %s  plan %s  bound %s  gap %s", clock(p.Elapsed), p.Phase, objective, bound, gap)
+		if p.Nodes > 0 {
+			line += fmt.Sprintf("  nodes %d", p.Nodes)
+		}
+		if len(line) >= s.width {
+			line = line[:s.width-1]
+		}
+		fmt.Fprintf(s.w, "\r\033[K%s", line)
+		s.drawn = true
+		return
+	}
+	if s.rows%headingEvery == 0 {
+		fmt.Fprintf(s.w, "%8s  %-12s %12s %12s %10s %8s\n", "time", "phase", "plan", "bound", "gap", "nodes")
+	}
+	s.rows++
+	fmt.Fprintf(s.w, "%8s  %-12s %12s %12s %10s %8d\n", clock(p.Elapsed), p.Phase, objective, bound, gap, p.Nodes)
+}
+
+func clock(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }

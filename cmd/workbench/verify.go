@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/urfave/cli/v2"
+
+	"workbench/bench"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+func newVerify(s streams) *cli.Command {
+	o := &common{}
+	return &cli.Command{
+		Name:      "verify",
+		Usage:     "replay a plan and print every broken rule",
+		ArgsUsage: "INSTANCE PLAN",
+		Flags:     o.flags(),
+		Action: func(c *cli.Context) error {
+			a, err := args(c, 2, 2, "verify INSTANCE PLAN [flags]")
+			if err != nil {
+				return err
+			}
+			if _, err := o.check(s); err != nil {
+				return err
+			}
+			in, err := bench.Load(a[0], s.in)
+			if err != nil {
+				return err
+			}
+			p, err := readPlan(s, a[1])
+			if err != nil {
+				return err
+			}
+			return verify(s, o, in, p)
+		},
+	}
+}
+
+// readPlan reads a plan file, or standard input for "-".
+func readPlan(s streams, name string) (*plan.Plan, error) {
+	if name == "-" {
+		p, err := plan.Read(s.in, "standard input")
+		return p, bench.InputError(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, usagef("plan %s cannot be read: %v", name, err)
+	}
+	defer f.Close()
+	p, err := plan.Read(f, name)
+	return p, bench.InputError(err)
+}
+
+// verdict is what verify prints with --format json.
+type verdict struct {
+	Valid       bool             `json:"valid"`
+	Makespan    float64          `json:"makespan"`
+	PeakMemory  float64          `json:"peak_memory"`
+	Violations  []plan.Violation `json:"violations"`
+	ClaimErrors []string         `json:"claim_errors"`
+	Warnings    []string         `json:"warnings"`
+}
+
+func verify(s streams, o *common, in *bench.Instance, p *plan.Plan) error {
+	r, err := plan.Verify(in.Chain, p)
+	if err != nil {
+		return bench.InputError(err)
+	}
+	v := verdict{
+		Valid: r.Valid(), Makespan: r.Makespan, PeakMemory: r.PeakMemory,
+		Violations: append([]plan.Violation{}, r.Violations...), ClaimErrors: append([]string{}, r.ClaimErrors...), Warnings: []string{},
+	}
+	if p.Instance.SHA256 != "" && p.Instance.SHA256 != in.SHA256 {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("the plan was made for another instance: %s with sha256 %.12s…, this one has %.12s…", p.Instance.Name, p.Instance.SHA256, in.SHA256))
+	}
+	if o.json() {
+		if err := writeJSON(s.out, v); err != nil {
+			return err
+		}
+	} else {
+		printVerdict(s, p, v)
+	}
+	if !v.Valid {
+		return &exitError{exitInvalid}
+	}
+	return nil
+}
+
+func printVerdict(s streams, p *plan.Plan, v verdict) {
+	word := "valid"
+	if !v.Valid {
+		word = fmt.Sprintf("INVALID: %d rules broken", len(v.Violations))
+	}
+	fmt.Fprintf(s.out, "%s plan by %s: %s\n", p.Problem, p.Method, word)
+	fmt.Fprintf(s.out, "  period      %s\n", platform.FormatSeconds(v.Makespan))
+	fmt.Fprintf(s.out, "  peak memory %s of %s\n", platform.FormatBytes(v.PeakMemory), platform.FormatBytes(p.Platform.Memory))
+	if len(v.Violations) > 0 {
+		fmt.Fprintln(s.out)
+		t := newTable(s.out, table.Row{"rule", "op", "at", "amount", "what"}, 2, 3, 4)
+		for _, x := range v.Violations {
+			op := "-"
+			if x.Op >= 0 {
+				op = fmt.Sprint(x.Op)
+			}
+			t.AppendRow(table.Row{x.Rule, op, platform.FormatSeconds(x.Time), fmt.Sprintf("%.6g", x.Amount), wrap(x.Detail, 70)})
+		}
+		t.Render()
+	}
+	for _, c := range v.ClaimErrors {
+		fmt.Fprintf(s.out, "  claim       %s\n", c)
+	}
+	for _, w := range v.Warnings {
+		fmt.Fprintf(s.out, "  warning     %s\n", w)
+	}
+}
