@@ -66,7 +66,7 @@ func TestNothingBeatsExhaustive(t *testing.T) {
 				t.Errorf("instance %d: %s has %g, the optimum is %g", i, m.name, *got.Period, best)
 			}
 		}
-		got, err := Search(context.Background(), c, ps[i], Options{})
+		got, err := Search(context.Background(), c, ps[i], Options{Moves: 1500})
 		if err != nil {
 			t.Fatal(err)
 		}

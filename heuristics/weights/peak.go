@@ -8,22 +8,23 @@ import (
 
 // change is a step of the memory in use at a time in [0,T).
 type change struct {
-	t    float64
-	rank rank
-	// d bytes of weights, gradients or activations; for a moment what the
-	// operation itself holds beside the weights.
-	d      float64
-	weight bool
+	t float64
+	// rank orders simultaneous changes: releases first, then operations of no
+	// duration in the order of the program, each with the deletion of its
+	// weight, then other starts, then prefetches.
+	rank int
+	kind changeKind
+	// d is bytes of weights or of others; for a moment what the operation
+	// itself holds beside weights.
+	d float64
 }
 
-// rank orders simultaneous changes.
-type rank int
+type changeKind int
 
 const (
-	released rank = iota
-	moment        // an operation of no duration: changes nothing for long
-	reserved
-	prefetched
+	weight changeKind = iota
+	other
+	moment // an operation of no duration: changes nothing for long
 )
 
 // peak returns the largest memory in use at any instant. Times closer than
@@ -38,37 +39,40 @@ func (s *schedule) peak(in *instance) float64 {
 	}
 	held, weights := in.Act[last], in.total
 	all := make([]change, 0, 6*in.L)
-	add := func(t float64, r rank, d float64, weight bool) {
+	add := func(t float64, rank int, kind changeKind, d float64) {
 		if t = wrap(t-s.op[0], s.T); t >= s.T-eps {
 			t = 0
 		}
 		if d != 0 {
-			all = append(all, change{t, r, d, weight})
+			all = append(all, change{t, rank, kind, d})
 		}
+	}
+	first, start, final := -4*in.n, 4*in.n, 5*in.n
+	// instant returns the rank of operation j of no duration.
+	instant := func(j int) int {
+		if s.op[j]-s.op[0] >= s.T-eps {
+			return 2*j - 2*in.n
+		}
+		return 2 * j
 	}
 	for j, t := range s.op {
 		if d := in.Act[j] - in.Act[in.before(j)]; d < 0 {
-			add(t, released, d, false)
+			add(t, first, other, d)
 		} else {
-			add(t, reserved, d, false)
+			add(t, start, other, d)
 		}
 		gradient := 0.0
 		if in.Backward(j) {
 			gradient = in.W[in.Layer(j)]
 		}
 		if in.U[j] == 0 {
-			own := in.Act[j] + gradient
-			// Its weight is needed even where it leaves at the same instant.
-			if g := in.next(j); s.away[g] && s.deleted(in, g)-t <= eps {
-				own += in.W[g>>1]
-			}
-			add(t, moment, own, false)
+			add(t, instant(j), moment, in.Act[j]+gradient)
 			continue
 		}
-		add(t, reserved, gradient, false)
+		add(t, start, other, gradient)
 		if gradient > 0 {
 			// At T, not at 0, if only operations of no duration follow.
-			all = append(all, change{t - s.op[0] + in.U[j], released, -gradient, false})
+			all = append(all, change{t - s.op[0] + in.U[j], first, other, -gradient})
 		}
 	}
 	for g, away := range s.away {
@@ -76,8 +80,12 @@ func (s *schedule) peak(in *instance) float64 {
 			continue
 		}
 		w, gone := in.W[g>>1], s.deleted(in, g)
-		add(gone, released, -w, true)
-		add(s.pre[g], prefetched, w, true)
+		rank := first
+		if j := in.last(g); in.U[j] == 0 && gone-s.op[j] <= eps {
+			rank = instant(j) + 1
+		}
+		add(gone, rank, weight, -w)
+		add(s.pre[g], final, weight, w)
 		// Away at the instant 0 if the gap spans a multiple of T.
 		weights -= w * (s.lap(s.pre[g]) - s.lap(gone))
 	}
@@ -92,15 +100,15 @@ func (s *schedule) peak(in *instance) float64 {
 		for ; i < j; i++ {
 			x := all[i]
 			switch {
-			case x.rank == moment:
+			case x.kind == moment:
 				peak = max(peak, weights+x.d)
 				continue
-			case x.weight:
+			case x.kind == weight:
 				weights += x.d
 			default:
 				held += x.d
 			}
-			if x.rank != released {
+			if x.d > 0 {
 				peak = max(peak, held+weights)
 			}
 		}

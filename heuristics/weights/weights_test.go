@@ -85,7 +85,7 @@ func verify(t interface {
 		t.Fatalf("%s: %d violations, first %+v\n%s", p.Method, len(r.Violations), r.Violations[0], describe(c, p))
 	}
 	if len(r.ClaimErrors) > 0 {
-		t.Fatalf("%s: claims: %v", p.Method, r.ClaimErrors)
+		t.Fatalf("%s: claims: %v\n%s", p.Method, r.ClaimErrors, describe(c, p))
 	}
 }
 
