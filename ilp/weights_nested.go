@@ -69,7 +69,9 @@ type nested struct {
 	ahead transferList // uploads of early
 	aheadSum,
 	earlySum milp.List // by depth: ahead inside window n, early of the gaps within it
-	begin milp.List // start of operation j; 2L is the period
+	fetching, sending milp.List // part of operation j during which a prefetch runs, an upload
+	mine              milp.List // by layer: what is uploaded of w_i during F_i
+	begin             milp.List // start of operation j; 2L is the period
 }
 
 // nest is the family of gaps d around B_1 F_1 or F_L B_L. Positions 0..2L-1
@@ -133,6 +135,7 @@ func WeightsNested(c *chain.Chain, p platform.Platform) (*Program, error) {
 	f.wholeWeights()
 	f.arrival()
 	f.thereAndBack()
+	f.inFlight()
 	return &Program{Model: f.m, Start: f.start, Hint: f.hint}, nil
 }
 
@@ -166,6 +169,9 @@ func (f *nested) columns() {
 	}
 	f.ahead.any, f.ahead.late = list("ahead", f.n-1), list("aheadlate", f.L)
 	f.aheadSum, f.earlySum = list("aheadsum", f.L), list("earlysum", f.L)
+	f.fetching = f.m.List("fetching", f.n, milp.Continuous, 0, 1)
+	f.sending = f.m.List("sending", f.n, milp.Continuous, 0, 1)
+	f.mine = list("mine", f.L)
 	f.begin = list("begin", f.n+1)
 	f.m.Fix(f.begin.At(0), 0)
 }
@@ -199,19 +205,24 @@ func (f *nested) links() {
 		}
 		uploads.AtMost(&f.e, f.u[j])
 
-		f.e.Reset().Add(-1, f.idle.At(j))
-		for d := range f.nests {
-			if q := f.nests[d].position(j); q < f.n-1 {
-				f.e.Add(1, f.nests[d].in.At(q))
-			}
-		}
-		prefetches.AtMost(&f.e, f.u[j])
+		prefetches.AtMost(f.backIn(j), f.u[j])
 
 		if f.Backward(j) {
 			f.e.Reset().Add(1, f.nests[0].out.late.At(j)).Add(1, f.ahead.late.At(j)).Add(-1, f.idle.At(j))
 			late.AtMost(&f.e, 0)
 		}
 	}
+}
+
+// backIn sets e to what is prefetched in interval j less its idle time.
+func (f *nested) backIn(j int) *milp.Expr {
+	f.e.Reset().Add(-1, f.idle.At(j))
+	for d := range f.nests {
+		if q := f.nests[d].position(j); q < f.n-1 {
+			f.e.Add(1, f.nests[d].in.At(q))
+		}
+	}
+	return &f.e
 }
 
 // atStart sets e to the amount away at the start of operation j.
@@ -395,6 +406,72 @@ func (f *nested) thereAndBack() {
 	}
 }
 
+// inFlight adds that transfers hold their weight as a whole. While operation j
+// runs, a weight that is being prefetched is reserved already, and one that is
+// being uploaded to leave is still here. So the weights that make room for the
+// operation are others: of the gaps that are open at operation j and whose
+// weight leaves, those in flight do not count.
+//
+// Say prefetches use the part fetching_j of operation j, and uploads the part
+// sending_j. If two transfers, or one and another's weight, ever are in the way
+// together, what the open gaps have over the need is at least two weights;
+// otherwise the transfers do not overlap, fetching_j + sending_j ≤ 1, and it is
+// at least one weight if there is any transfer. In either case it is at least
+// fetching_j + sending_j of the smallest weight. In the rest of operation j the
+// links are idle.
+//
+// Uploads that do not count are those of weights that stay in the open gap
+// (ahead), and that of w_i during F_i (mine), since its gap opens only then.
+func (f *nested) inFlight() {
+	g := f.m.Group("in flight", "tightens [001] (2), (4)")
+	for j := range f.n {
+		own := f.Layer(j)
+		least := math.Inf(1)
+		for k, w := range f.w {
+			if k != own && w > 0 {
+				least = min(least, w)
+			}
+		}
+		if math.IsInf(least, 1) {
+			continue // no other weight ever moves
+		}
+		g.AtMost(f.backIn(j).Add(-f.u[j], f.fetching.At(j)), 0)
+
+		f.e.Reset().Add(-1, f.idle.At(j)).Add(-f.u[j], f.sending.At(j))
+		for d := range f.nests {
+			if q := f.nests[d].position(j); q < f.n-1 {
+				f.e.Add(1, f.nests[d].out.any.At(q))
+			}
+		}
+		if f.Backward(j) {
+			f.e.Add(1, f.nests[0].out.late.At(j))
+		} else {
+			f.e.Add(-1, f.mine.At(own))
+		}
+		g.AtMost(&f.e, 0)
+		if !f.Backward(j) {
+			f.e.Reset().Add(1, f.mine.At(own)).Add(1, f.early.At(own)).Add(f.w[own], f.both.At(own)).Add(-f.w[own], f.nests[1].away.At(own))
+			g.AtMost(&f.e, 0)
+		}
+
+		f.e.Reset().Add(-least, f.fetching.At(j)).Add(-least, f.sending.At(j))
+		for k, w := range f.w {
+			if k != own {
+				f.e.Add(w, f.nests[f.open(k, j)].away.At(k))
+			}
+		}
+		g.AtLeast(&f.e, min(leastWhole(f.w, own, f.total-f.room[j]), f.total-f.w[own]))
+	}
+}
+
+// open returns which gap of layer k operation j of another layer lies in.
+func (in *weightInstance) open(k, j int) (d int) {
+	if in.B(k) < j && j < in.F(k) {
+		return 0
+	}
+	return 1
+}
+
 // start gives every column its value in the plan.
 func (f *nested) start(p *plan.Plan) ([]float64, error) {
 	t, err := f.readTimeline(p)
@@ -420,12 +497,17 @@ func (f *nested) start(p *plan.Plan) ([]float64, error) {
 			set(f.both.At(i), 1)
 			fallthrough
 		case t.away[2*i]:
+			f.during(t, x, f.sending, t.up[i], w)
 			t.share(f.B(i), f.F(i), t.up[i], w, f.startOut(&f.nests[0].out, x, i))
 		case t.away[2*i+1]:
 			ahead := min(w, max(0, t.s[f.F(i)]-t.up[i]))
 			set(f.early.At(i), ahead)
 			t.share(f.B(i), f.F(i), t.up[i], ahead, f.startOut(&f.ahead, x, i))
-			t.share(f.F(i), f.B(i)+f.n, t.up[i]+ahead, w-ahead, func(j int, amount float64) {
+			j := f.F(i)
+			mine := min(w-ahead, max(0, t.s[j]+f.u[j]-t.up[i]-ahead))
+			set(f.mine.At(i), mine)
+			f.during(t, x, f.sending, t.up[i]+ahead+mine, w-ahead-mine)
+			t.share(j, f.B(i)+f.n, t.up[i]+ahead, w-ahead, func(j int, amount float64) {
 				x[f.nests[1].out.any.At(f.nests[1].position(j)).Index()] += amount
 			})
 		}
@@ -451,9 +533,21 @@ func (f *nested) startBack(t *timeline, nest *nest, x []float64, i int) {
 	if b < a {
 		b += f.n
 	}
+	f.during(t, x, f.fetching, t.pre[2*i+nest.d], f.w[i])
 	t.share(a, b, t.pre[2*i+nest.d], f.w[i], func(j int, amount float64) {
 		x[nest.in.At(nest.position(j)).Index()] += amount
 	})
+}
+
+// during adds to each operation's part the time that a transfer of w starting at
+// x takes of it.
+func (f *nested) during(t *timeline, x []float64, part milp.List, at, w float64) {
+	for j := range 2 * f.n {
+		from, to := max(at, t.at(j)), min(at+w, t.at(j)+f.u[j%f.n])
+		if v := part.At(j % f.n).Index(); to > from {
+			x[v] = min(1, x[v]+(to-from)/f.u[j%f.n])
+		}
+	}
 }
 
 // startOut returns what adds uploads of w_i between B_i and F_i to out. In the

@@ -84,7 +84,7 @@ func TestWeightsAgainstExhaustive(t *testing.T) {
 			t.Fatal(err)
 		}
 		paper, compact := buildWeights(in, tightened), must(t, WeightsNested, c, p)
-		plain, err := compact.Model.Without("whole weights", "arrival", "there and back")
+		plain, err := compact.Model.Without("whole weights", "arrival", "there and back", "in flight")
 		if err != nil {
 			t.Fatal(err)
 		}
