@@ -37,12 +37,20 @@ type CycleError struct {
 
 func (e *CycleError) Error() string { return fmt.Sprintf("linear: the nodes %v form a cycle", e.Nodes) }
 
-// Layers returns the nodes of each layer, in a topological order that prefers
-// small numbers. Behind the last node of each layer, idle readers aside, the
-// graph is cut: every path from the chain's input to a node that nobody reads
-// passes it. The error is a *CycleError, or about an edge to no node.
-// O((nodes + edges)·log(nodes)).
-func Layers(g *Graph) ([][]int, error) {
+// Layer is what lies between two cuts.
+type Layer struct {
+	// Nodes are its nodes in a topological order that prefers small numbers,
+	// idle ones that nobody reads last.
+	Nodes []int
+	// Out is the node at the right cut: every path from the chain's input to
+	// a node that nobody reads passes it (idle ones aside), and only what it
+	// writes crosses the cut. In the last layer, the last node.
+	Out int
+}
+
+// Layers returns the layers of g. The error is a *CycleError, or about an edge
+// to no node. O((nodes + edges)·log(nodes)).
+func Layers(g *Graph) ([]Layer, error) {
 	succ, indegree, err := adjacency(g)
 	if err != nil {
 		return nil, err
@@ -95,19 +103,20 @@ func Layers(g *Graph) ([][]int, error) {
 	return collect(g, order, loose, layer, count), nil
 }
 
-// collect lists the nodes of each layer, the trunk's first: a loose end joins
+// collect lists the layers: the trunk's nodes first, then loose ends, each in
 // the latest layer it reads from.
-func collect(g *Graph, order []int, loose []bool, layer []int, count int) [][]int {
+func collect(g *Graph, order []int, loose []bool, layer []int, count int) []Layer {
+	layers := make([]Layer, count)
+	for _, v := range order {
+		if !loose[v] {
+			l := &layers[layer[v]]
+			l.Nodes, l.Out = append(l.Nodes, v), v
+		}
+	}
 	pred := make([][]int, g.Nodes)
 	for _, e := range g.Edges {
 		if e.From != Input {
 			pred[e.To] = append(pred[e.To], e.From)
-		}
-	}
-	layers := make([][]int, count)
-	for _, v := range order {
-		if !loose[v] {
-			layers[layer[v]] = append(layers[layer[v]], v)
 		}
 	}
 	for _, v := range order {
@@ -115,7 +124,7 @@ func collect(g *Graph, order []int, loose []bool, layer []int, count int) [][]in
 			for _, x := range pred[v] {
 				layer[v] = max(layer[v], layer[x])
 			}
-			layers[layer[v]] = append(layers[layer[v]], v)
+			layers[layer[v]].Nodes = append(layers[layer[v]].Nodes, v)
 		}
 	}
 	return layers

@@ -32,9 +32,9 @@ func (n *net) chain(h how) (*chain.Chain, error) {
 	for _, x := range n.inputs {
 		before[n.tensors[x].storage] = true
 	}
-	for i, ops := range layers {
-		c.Layers[i] = n.layer(ops, before, h)
-		out := n.operations[ops[len(ops)-1]].out
+	for i := range layers {
+		c.Layers[i] = n.layer(&layers[i], before, h)
+		out := n.operations[layers[i].Out].out
 		before = map[int]bool{n.tensors[out].storage: true}
 	}
 	return c, nil
@@ -58,10 +58,10 @@ func (n *net) graph(level int) *linear.Graph {
 	return g
 }
 
-// layer prices the operations of one layer, in topological order, the last of
-// which writes what crosses to the next one.
-func (n *net) layer(ops []int, before map[int]bool, h how) chain.Layer {
-	last := &n.operations[ops[len(ops)-1]]
+// layer prices the operations of one layer; before are the storages that
+// cross the cut on its left.
+func (n *net) layer(cut *linear.Layer, before map[int]bool, h how) chain.Layer {
+	ops, last := cut.Nodes, &n.operations[cut.Out]
 	out := n.tensors[last.out].storage
 	l := chain.Layer{Name: last.block, Activation: n.storages[out], Gradient: n.storages[out]}
 	if l.Name == "" {
