@@ -58,7 +58,8 @@ type Problem struct {
 	// Start gives values of integer columns, integral and within the bounds;
 	// NaN where unknown and for continuous columns. Nil: none.
 	Start []float64
-	// Raw options, verbatim, by the library's own names.
+	// Raw options, verbatim, by the library's own names. One that the library
+	// does not know or refuses is ErrOption.
 	Raw map[string]string
 	// Attempt is 1 when the answer of attempt 0 failed its check: an engine
 	// that CanRetry then takes another way (presolve flipped, another seed).
@@ -78,7 +79,9 @@ type Answer struct {
 	Stop   Stop   // as claimed; NotStopped if the library ran to its end
 	X      []float64
 	// Bound is the claimed proven bound in the user's sense; NaN or infinite:
-	// none. For a continuous model solved to optimality it is the objective.
+	// none (0 is a bound). For a continuous model solved to optimality it is
+	// the objective. Not read where nothing was bounded: Infeasible,
+	// InfeasibleOrUnbounded, Unbounded and Numerical.
 	Bound   float64
 	BoundBy string // "" for "branch and bound"
 

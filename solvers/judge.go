@@ -27,39 +27,41 @@ func (s *session) judge(ctx context.Context, a *Answer) *Result {
 		s.start = StartAccepted
 	}
 	wrong := s.takePoint(ctx, a)
-	by := a.BoundBy
-	if by == "" {
-		by = branchAndBound
-	}
-	if !s.tighten(a.Bound, by) {
-		s.doubt = fmt.Sprintf("claimed bound %g is beyond objective %g", a.Bound, s.bestObj)
-	}
 	stop := s.stop(ctx, a.Stop)
 	switch a.Status {
 	case Infeasible, InfeasibleOrUnbounded, Unbounded:
 		return s.judgeProof(a)
+	}
+	by := a.BoundBy
+	if by == "" {
+		by = branchAndBound
+	}
+	if a.Status != Numerical && !s.tighten(a.Bound, by) {
+		s.doubtf("claimed bound %g is beyond objective %g", a.Bound, s.bestObj)
+	}
+	switch a.Status {
 	case Optimal:
 		switch {
 		case wrong != "":
-			s.doubt = "claimed optimum is no solution: " + wrong
+			s.doubtf("claimed optimum is no solution: %s", wrong)
 		case a.X == nil:
-			s.doubt = "optimum claimed, but no point given"
+			s.doubtf("optimum claimed, but no point given")
 		case s.closed():
 			r := s.result(Optimal, NotStopped)
 			r.Dual = s.duals(a)
 			return r
 		default:
-			s.doubt = fmt.Sprintf("optimum claimed, but objective %g and bound %g leave a gap", s.bestObj, s.bound)
+			s.doubtf("optimum claimed, but objective %g and bound %g leave a gap", s.bestObj, s.bound)
 		}
 		stop = Unknown
 	case Feasible:
 		if wrong != "" {
-			s.doubt = "claimed solution is none: " + wrong
+			s.doubtf("claimed solution is none: %s", wrong)
 		}
 	case Imprecise, Numerical:
-		s.doubt = "library in trouble"
+		s.doubtf("library in trouble")
 		if wrong != "" {
-			s.doubt += ": " + wrong
+			s.doubtf("%s", wrong)
 		}
 	}
 	switch {
@@ -73,6 +75,11 @@ func (s *session) judge(ctx context.Context, a *Answer) *Result {
 		return s.result(Numerical, stop)
 	}
 	return s.result(NoSolution, stop)
+}
+
+// doubtf records that the answer cannot be taken as it is.
+func (s *session) doubtf(format string, args ...any) {
+	s.doubt = append(s.doubt, fmt.Sprintf(format, args...))
 }
 
 // takePoint offers the claimed point, repaired if need be. It returns what is
@@ -102,7 +109,7 @@ func (s *session) judgeProof(a *Answer) *Result {
 	bounded := !math.IsInf(boxBound(&s.problem.Model), 0)
 	switch {
 	case status == Unbounded && bounded:
-		s.doubt = "library says unbounded, but the column bounds limit the objective"
+		s.doubtf("library says unbounded, but the column bounds limit the objective")
 		if s.best == nil {
 			return s.result(Numerical, Unknown)
 		}
@@ -112,9 +119,9 @@ func (s *session) judgeProof(a *Answer) *Result {
 		status = Unbounded
 	}
 	if s.best != nil && status != Unbounded {
-		s.doubt = "library says infeasible, but a solution is known"
+		s.doubtf("library says infeasible, but a solution is known")
 	}
-	if s.doubt == "" {
+	if len(s.doubt) == 0 {
 		return s.result(status, NotStopped)
 	}
 	if s.closed() {
@@ -132,7 +139,7 @@ func (s *session) judgeFailure(ctx context.Context, err error) (*Result, error) 
 	if !errors.Is(err, ErrSolver) {
 		err = fmt.Errorf("%w: %w", ErrSolver, err)
 	}
-	s.doubt = err.Error()
+	s.doubtf("%v", err)
 	s.note("%v", err)
 	if s.best == nil {
 		return nil, err

@@ -92,7 +92,7 @@ func problem(m *milp.Model, d *milp.Data, o *Options) (*Problem, error) {
 	for j, integer := range d.Integer {
 		if integer {
 			// Bounds are often computed: 2.9999999999 means 3.
-			q.Lower[j], q.Upper[j] = math.Ceil(q.Lower[j]-small), math.Floor(q.Upper[j]+small)
+			q.Lower[j], q.Upper[j] = math.Ceil(q.Lower[j]-small)+0, math.Floor(q.Upper[j]+small) // no −0
 		}
 	}
 	for j, c := range d.Cost {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"time"
 )
@@ -23,7 +24,7 @@ var errAbandoned = errors.New("library had not returned one second after the end
 // if the first answer does not stand.
 func (s *session) run(ctx context.Context) (*Result, error) {
 	if ctx.Err() != nil {
-		return s.judge(ctx, &Answer{Status: NoSolution}), nil
+		return s.judge(ctx, nothing()), nil
 	}
 	if why := contradiction(s.model, &s.problem.Model); why != "" {
 		s.note("%s", why)
@@ -35,11 +36,11 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 		return s.result(Optimal, NotStopped), nil
 	}
 	r, err := s.attempt(ctx, 0)
-	if s.doubt == "" || s.engine.Can()&CanRetry == 0 || ctx.Err() != nil {
+	if len(s.doubt) == 0 || s.engine.Can()&CanRetry == 0 || ctx.Err() != nil {
 		return r, err
 	}
 	s.note("asked a second time")
-	s.doubt = ""
+	s.doubt = nil
 	again, errAgain := s.attempt(ctx, 1)
 	if r != nil && (errAgain != nil || again.X == nil && r.X != nil) {
 		r.Note = s.noteText()
@@ -60,19 +61,22 @@ func (s *session) attempt(ctx context.Context, number int) (*Result, error) {
 	switch {
 	case errors.Is(err, errAbandoned):
 		s.note("%v", err)
-		a = &Answer{Status: NoSolution}
+		a = nothing()
 	case err != nil:
 		return s.judgeFailure(ctx, err)
 	case a == nil:
 		return s.judgeFailure(ctx, errors.New("no answer and no error"))
 	}
 	r := s.judge(ctx, a)
-	if s.doubt != "" {
-		s.note("%s", s.doubt)
+	if len(s.doubt) != 0 {
+		s.notes = append(s.notes, s.doubt...)
 		r.Note = s.noteText()
 	}
 	return r, nil
 }
+
+// nothing is the answer of a library that was not heard.
+func nothing() *Answer { return &Answer{Status: NoSolution, Bound: math.NaN()} }
 
 // call runs the engine on p in a goroutine of its own until it returns or is
 // late. Progress is accepted meanwhile only.
@@ -80,7 +84,7 @@ func (s *session) call(ctx context.Context, p *Problem) (*Answer, error) {
 	p.Time = 0
 	if end, ok := ctx.Deadline(); ok {
 		if p.Time = time.Until(end); p.Time <= 0 {
-			return &Answer{Status: NoSolution, Stop: Time}, nil
+			return nothing(), nil
 		}
 	}
 	s.setOpen(true)

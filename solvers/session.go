@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,7 +41,7 @@ func (b *backend) solve(ctx context.Context, m *milp.Model, o Options) (*Result,
 	if o.Relax {
 		s.data.Integer = make([]bool, m.NumCols())
 	}
-	s.integer = hasInteger(&s.data)
+	s.integer = slices.Contains(s.data.Integer, true)
 	needs := o.needs()
 	if s.integer {
 		needs |= CanInteger
@@ -72,15 +73,6 @@ func (b *backend) solve(ctx context.Context, m *milp.Model, o Options) (*Result,
 	return s.run(ctx)
 }
 
-func hasInteger(d *milp.Data) bool {
-	for _, integer := range d.Integer {
-		if integer {
-			return true
-		}
-	}
-	return false
-}
-
 // session is one call of Solve.
 type session struct {
 	engine  Engine
@@ -94,7 +86,7 @@ type session struct {
 	cancel  context.CancelFunc
 	start   StartUse
 	notes   []string
-	doubt   string // what is wrong with the last answer; "": nothing
+	doubt   []string // what is wrong with the last answer
 	raw     string
 
 	mu       sync.Mutex // guards what follows while the engine runs
@@ -127,14 +119,21 @@ func (s *session) resetBound() {
 func (s *session) noBound() float64 { return math.Inf(-int(s.data.Sense)) }
 
 // takeStart keeps the user's start as the first incumbent if it is complete and
-// checks: no result is worse than it, whatever the library does with it.
+// checks: no result is worse than it, whatever the library does with it. A
+// complete start that leaves nothing to solve for and fails is of no use to the
+// library either.
 func (s *session) takeStart(start []float64) {
 	if start == nil {
 		return
 	}
 	s.start = StartRejected
-	if finitePoint(start, len(s.data.Cost)) && s.offer(start) == "" {
+	if !finitePoint(start, len(s.data.Cost)) {
+		return
+	}
+	if s.offer(start) == "" {
 		s.start = StartAccepted
+	} else if !slices.Contains(s.data.Integer, false) {
+		s.problem.Start = nil
 	}
 }
 

@@ -185,8 +185,8 @@ type Result struct {
 	Raw        string // the library's own status, for logs
 	Note       string // anything a reader should know: a retry, a repaired status
 
-	X    []float64 // see Solution
-	Obj  float64   // see Objective
+	X    []float64 // see Solution; set, too, if Imprecise
+	Obj  float64   // of X, see Objective; NaN without
 	Dual *Duals    // continuous models only, from backends that CanDuals
 }
 
@@ -198,7 +198,10 @@ type Duals struct{ Row, Reduced []float64 }
 // Solution returns the values by column, integers exactly rounded, and
 // whether there are any.
 func (r *Result) Solution() (x []float64, ok bool) {
-	return r.X, r.X != nil && r.Status != Imprecise
+	if r.Status == Imprecise {
+		return nil, false
+	}
+	return r.X, r.X != nil
 }
 
 // Objective returns the objective of the solution, recomputed from the

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"strings"
@@ -212,9 +213,9 @@ func (c *child) postMortem(ctx context.Context, err error) (*solvers.Answer, err
 	text := strings.TrimSpace(c.stderr.String())
 	switch {
 	case errors.Is(killed, errMemory), killed == nil && outOfMemory(text):
-		return &solvers.Answer{Status: solvers.NoSolution, Stop: solvers.Memory, Raw: "out of memory"}, nil
+		return &solvers.Answer{Status: solvers.NoSolution, Stop: solvers.Memory, Bound: math.NaN(), Raw: "out of memory"}, nil
 	case killed != nil || ctx.Err() != nil:
-		a := &solvers.Answer{Status: solvers.NoSolution, Stop: solvers.Unknown, Raw: "killed"}
+		a := &solvers.Answer{Status: solvers.NoSolution, Stop: solvers.Unknown, Bound: math.NaN(), Raw: "killed"}
 		if killed != nil {
 			a.Note = killed.Error()
 		}

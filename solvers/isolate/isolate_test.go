@@ -159,6 +159,9 @@ func TestDeaths(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if c.status == solvers.NoSolution && r.Bound != 17 {
+				t.Errorf("bound %v, want that of the column bounds, 17", r.Bound)
+			}
 			if r.Status != c.status || r.Stop != c.stop || !strings.Contains(r.Note, c.err) {
 				t.Errorf("%v, %v, %q, want %v, %v, %q", r.Status, r.Stop, r.Note, c.status, c.stop, c.err)
 			}
