@@ -82,6 +82,12 @@ func weightMethods() []*Method {
 			Run: weightsMILP, Model: modelOf(ilp.WeightsNested),
 		},
 		{
+			Problem: weights.Problem, Name: "nested-bound", Kind: Relaxed, Source: "[001] (2)–(8), corrected; ours",
+			Summary:    "the compact MILP alone, without a start: a lower bound, no plan",
+			Complexity: "exponential; O(L) columns", Solver: true,
+			Run: weightsBound("nested", ilp.WeightsNested, false), Model: modelOf(ilp.WeightsNested),
+		},
+		{
 			Problem: weights.Problem, Name: "milp-bound", Kind: Relaxed, Source: "[001] (2)–(8), corrected",
 			Summary:    "the MILP of the paper, column for column: a lower bound, no plan",
 			Complexity: "exponential; O(L²) columns", Solver: true,

@@ -1,0 +1,207 @@
+// Command tables measures the tables of docs/benchmarks.md and prints them as
+// Markdown:
+//
+//	go run ./bench/tables table1     # [001] Table 1
+//	go run ./bench/tables bandwidth  # [001] Figure 4
+//	go run ./bench/tables profiles DIR
+//
+// Every plan behind a number was verified by replay; a method that fails says
+// so in its cell.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+
+	"workbench/bench"
+	"workbench/model/platform"
+)
+
+func main() {
+	bench.ServeChild()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "tables:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("name a table: table1, bandwidth or profiles DIR")
+	}
+	backend, err := bench.Backend("highs", true)
+	if err != nil {
+		return err
+	}
+	p, err := bench.FindProblem("weight-offload")
+	if err != nil {
+		return err
+	}
+	m := &measurer{ctx: ctx, problem: p, setting: bench.Setting{Time: time.Minute, Threads: 2, Backend: backend}}
+	switch args[0] {
+	case "table1":
+		return m.table1()
+	case "bandwidth":
+		return m.bandwidth()
+	case "profiles":
+		if len(args) == 2 {
+			return m.profiles(args[1:])
+		}
+	}
+	return fmt.Errorf("unknown table %q: known are table1, bandwidth and profiles DIR", args[0])
+}
+
+// paper is a row of [001] Table 1, in milliseconds.
+type paper struct {
+	net                         string
+	depth, batch                int
+	compute, greedy, l2l, twice float64
+}
+
+var papers = []paper{
+	{"gpt2", 74, 64, 47421, 47493, 52707, 47493},
+	{"gpt2", 56, 64, 35553, 35625, 39542, 35625},
+	{"gpt2", 38, 64, 23694, 23838, 26387, 23838},
+	{"gpt2", 74, 32, 23697, 23769, 28983, 23769},
+	{"gpt2", 56, 32, 17762, 17834, 21751, 17834},
+	{"gpt2", 38, 32, 11840, 11948, 14533, 11948},
+	{"gpt2", 74, 16, 11612, 11684, 16898, 11715},
+	{"gpt2", 56, 16, 8697, 8769, 12686, 8800},
+	{"gpt2", 38, 16, 5794, 5902, 8487, 5934},
+	{"bert", 144, 64, 34486, 34499, 38379, 34499},
+	{"bert", 96, 64, 22965, 22978, 25577, 22978},
+	{"bert", 144, 32, 17443, 17483, 21336, 17483},
+	{"bert", 96, 32, 11617, 11657, 14230, 11657},
+	{"bert", 144, 16, 9090, 9183, 12983, 9215},
+	{"bert", 96, 16, 6058, 6085, 8670, 6085},
+}
+
+func (r paper) spec() string {
+	return fmt.Sprintf("zoo:table1-%s?depth=%d&batch=%d", r.net, r.depth, r.batch)
+}
+
+// measurer runs methods under one setting.
+type measurer struct {
+	ctx     context.Context
+	problem *bench.Problem
+	setting bench.Setting
+}
+
+// at returns the instance and the setting for a memory in percent of the
+// instance's range and a bandwidth.
+func (m *measurer) at(spec string, percent, bandwidth float64) (*bench.Instance, bench.Setting, error) {
+	in, err := bench.Load(spec, os.Stdin)
+	if err != nil {
+		return nil, bench.Setting{}, err
+	}
+	s := m.setting
+	s.Platform.Memory = bench.ResolveMemory(m.problem, in, platform.MemorySpec{Percent: true, Value: percent})
+	s.Platform.Bandwidth = bandwidth
+	return in, s, nil
+}
+
+func (m *measurer) run(method string, in *bench.Instance, s bench.Setting) *bench.Result {
+	found, err := bench.FindMethod(m.problem, method)
+	if err != nil {
+		return &bench.Result{Method: method, Status: bench.Failed, Err: err, Error: err.Error()}
+	}
+	return bench.Run(m.ctx, m.problem, found, in, s)
+}
+
+// cell formats the objective of a result in milliseconds, or says why there is
+// none.
+func cell(r *bench.Result) string {
+	if r.Objective == nil {
+		return string(r.Status)
+	}
+	return ms(*r.Objective)
+}
+
+func ms(x float64) string { return fmt.Sprintf("%.1f", 1e3*x) }
+
+func (m *measurer) table1() error {
+	fmt.Println("| net | depth | batch | memory | Σu | Σu in [001] | MILP, no start | proved in s | Greedy | in [001] | Greedy* | in [001] | L2L | in [001] | first half | best | gap | s |")
+	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+	var total [3]float64
+	percents := []float64{10, 25, 60}
+	for _, r := range papers {
+		for k, percent := range percents {
+			in, s, err := m.at(r.spec(), percent, 12e9)
+			if err != nil {
+				return err
+			}
+			bound := m.run("nested-bound", in, s)
+			total[k] += bound.WallTime
+			best := m.run("milp", in, s)
+			best.WithBound(bound.Bound)
+			fmt.Printf("| %s | %d | %d | %s | %s | %.0f | %s | %.2f | %s | %.0f | %s | %.0f | %s | %.0f | %s | %s | %s | %.2f |\n",
+				r.net, r.depth, r.batch, memory(percent, s), ms(in.Chain.TotalTime()), r.compute,
+				proved(bound), bound.WallTime,
+				cell(m.run("greedy", in, s)), r.greedy, cell(m.run("greedy-nodiscount", in, s)), r.twice,
+				cell(m.run("l2l", in, s)), r.l2l, cell(m.run("first-half", in, s)),
+				cell(best), gap(best), best.WallTime)
+			if m.ctx.Err() != nil {
+				return m.ctx.Err()
+			}
+		}
+	}
+	fmt.Println()
+	for k, percent := range percents {
+		fmt.Printf("All 15 MILPs at %g %%: %.1f s.\n", percent, total[k])
+	}
+	return nil
+}
+
+func memory(percent float64, s bench.Setting) string {
+	return fmt.Sprintf("%g %%, %s", percent, platform.FormatBytes(s.Platform.Memory))
+}
+
+// proved formats a bound and whether the MILP was solved to the end.
+func proved(r *bench.Result) string {
+	if r.OwnBound == nil {
+		return string(r.Status)
+	}
+	if r.Status == bench.Limit {
+		return ms(r.OwnBound.Value) + " (limit)"
+	}
+	return ms(r.OwnBound.Value)
+}
+
+func gap(r *bench.Result) string {
+	if r.Gap == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.3f %%", 100**r.Gap)
+}
+
+func (m *measurer) bandwidth() error {
+	fmt.Println("| depth | batch | memory | GB/s | Σu | bound | Greedy | over bound | Greedy* | L2L | best | gap | s |")
+	fmt.Println("|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+	for _, r := range papers {
+		if r.net != "gpt2" {
+			continue
+		}
+		for _, rate := range []float64{0.5, 1, 2, 4, 8, 12} {
+			in, s, err := m.at(r.spec(), 25, rate*1e9)
+			if err != nil {
+				return err
+			}
+			best := m.run("milp", in, s)
+			greedy := m.run("greedy", in, s)
+			greedy.WithBound(best.Bound)
+			fmt.Printf("| %d | %d | %s | %g | %s | %s | %s | %s | %s | %s | %s | %s | %.1f |\n",
+				r.depth, r.batch, memory(25, s), rate, ms(in.Chain.TotalTime()), ms(best.Bound.Value),
+				cell(greedy), gap(greedy), cell(m.run("greedy-nodiscount", in, s)), cell(m.run("l2l", in, s)),
+				cell(best), gap(best), best.WallTime)
+			if m.ctx.Err() != nil {
+				return m.ctx.Err()
+			}
+		}
+	}
+	return nil
+}
