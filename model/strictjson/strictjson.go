@@ -1,11 +1,17 @@
 // Package strictjson decodes JSON files that people write by hand: nothing is
 // guessed or passed over, and every error says where.
 //
-// It is encoding/json with a check before it. Unknown and repeated fields,
-// data after the document, numbers out of range and values of the wrong kind
-// are errors with the file, the line and the path of the field. Fields whose
-// names begin with "x-" are free for users: Decode skips them, DecodeExtras
-// returns them.
+// It is encoding/json with a check beside it. Unknown and repeated fields,
+// data after the document, text that is not UTF-8, numbers out of range and
+// values of the wrong kind are errors with the file, the line and the path of
+// the field. Capitals count in names. null is taken only where encoding/json
+// writes it: in place of a pointer, map or interface without "omitempty".
+// Fields whose names begin with "x-" are free for users: Decode skips them,
+// DecodeExtras returns them.
+//
+// What is decoded into is made of structs without embedded ones, slices, maps
+// of strings, pointers, interfaces, string, bool, int, int64, float64 and
+// [json.RawMessage].
 package strictjson
 
 import (
@@ -31,7 +37,8 @@ func (e *Error) Error() string {
 	return s + e.Msg
 }
 
-// Read reads all of r, at most limit bytes. Name is for errors.
+// Read reads all of r, at most limit bytes, without the byte order mark that
+// some editors put first. Name is for errors.
 func Read(r io.Reader, name string, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {
@@ -40,7 +47,7 @@ func Read(r io.Reader, name string, limit int64) ([]byte, error) {
 	if int64(len(data)) > limit {
 		return nil, fmt.Errorf("%s: more than %d bytes, which no such file needs", name, limit)
 	}
-	return data, nil
+	return bytes.TrimPrefix(data, []byte("\ufeff")), nil
 }
 
 // Extra is a user's own field, whose name begins with "x-".
@@ -76,56 +83,41 @@ func DecodeForeign(data []byte, name string, v any) error {
 // Format returns the value of the top-level field "format", which says how to
 // read the rest, or "" if there is none.
 func Format(data []byte) string {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+	at, ok := find(data, "format")
+	if !ok || data[at] != '"' {
 		return ""
 	}
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return ""
-		}
-		var raw json.RawMessage
-		if dec.Decode(&raw) != nil {
-			return ""
-		}
-		if key == "format" {
-			var s string
-			if json.Unmarshal(raw, &s) != nil {
-				return ""
-			}
-			return s
-		}
+	end, closed := stringEnd(data, at)
+	if !closed {
+		return ""
 	}
-	return ""
+	return text(data[at:end])
 }
 
 // CheckFormat is an error unless the document says it is of the format want.
 func CheckFormat(data []byte, name, want string) error {
-	switch got := Format(data); {
-	case got == want:
+	got := Format(data)
+	if got == want {
 		return nil
-	case got != "":
+	}
+	if got != "" {
 		return &Error{name, Line(data, "format"), "format", fmt.Sprintf("%q is not understood here; it must be %q", got, want)}
 	}
-	// Not an object, no such field, or not JSON at all: the latter says more.
-	var any map[string]json.RawMessage
-	if err := Decode(data, name, &any); err != nil {
+	// Not JSON, no object, no such field, or no text in it.
+	var fields map[string]json.RawMessage
+	if err := Decode(data, name, &fields); err != nil {
 		return err
 	}
-	return &Error{name, 1, "format", fmt.Sprintf("missing; it must be %q", want)}
+	if _, ok := fields["format"]; ok {
+		return &Error{name, Line(data, "format"), "format", fmt.Sprintf("it must be the text %q", want)}
+	}
+	return &Error{name, Line(data, ""), "format", fmt.Sprintf("missing; it must be %q", want)}
 }
 
-// Line returns the line on which the value at path begins, 1 if there is no
-// such path. It reads the document again, so it is for errors only.
+// Line returns the line on which the value at path begins or, if there is no
+// such value, the innermost one around it that is there. It searches the
+// document from the start, so it is for errors. O(len(data)).
 func Line(data []byte, path string) int {
-	if path == "" || !json.Valid(data) {
-		return 1
-	}
-	w := &walker{data: data, want: path, foreign: true}
-	// Mistakes of type are of no interest here: everything fits anything.
-	if err := w.value(anything); err != nil || w.found == 0 {
-		return 1
-	}
-	return w.found
+	at, _ := find(data, path)
+	return lineOf(data, at)
 }

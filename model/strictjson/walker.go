@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"strconv"
 	"strings"
@@ -18,12 +19,11 @@ import (
 type walker struct {
 	data    []byte
 	name    string
-	foreign bool   // pass over unknown fields
-	want    string // path to locate; empty: none
-	found   int    // its line
+	foreign bool // pass over unknown fields
 
 	at     int // where reading goes on
 	path   []byte
+	seen   []bool // fields met, of all structs that are being read
 	types  map[reflect.Type]*fields
 	extras []Extra
 }
@@ -38,7 +38,7 @@ func (w *walker) decode(v any) error {
 	if errors.As(decoded, &syntax) {
 		return w.syntax(syntax)
 	}
-	if err := w.value(reflect.TypeOf(v).Elem()); err != nil {
+	if err := w.value(reflect.TypeOf(v).Elem(), false); err != nil {
 		return err
 	}
 	var kind *json.UnmarshalTypeError
@@ -46,7 +46,7 @@ func (w *walker) decode(v any) error {
 	case decoded == nil:
 		return nil
 	case errors.As(decoded, &kind):
-		return &Error{w.name, w.line(int(kind.Offset)), kind.Field, kind.Value + " does not fit"}
+		return &Error{w.name, lineOf(w.data, int(kind.Offset)), kind.Field, kind.Value + " does not fit"}
 	}
 	return &Error{w.name, 1, "", decoded.Error()}
 }
@@ -56,8 +56,6 @@ func (w *walker) text() error {
 	switch {
 	case len(bytes.TrimSpace(w.data)) == 0:
 		return &Error{w.name, 1, "", "the file is empty"}
-	case bytes.HasPrefix(w.data, []byte("\xef\xbb\xbf")):
-		return &Error{w.name, 1, "", "the file begins with a byte order mark; save it as UTF-8 without one"}
 	case !utf8.Valid(w.data):
 		at := 0
 		for at < len(w.data) {
@@ -67,110 +65,59 @@ func (w *walker) text() error {
 			}
 			at += size
 		}
-		return &Error{w.name, w.line(at), "", "the text is not UTF-8"}
+		return &Error{w.name, lineOf(w.data, at), "", "the text is not UTF-8"}
 	}
 	return nil
 }
 
+// syntax says what stops the document from being JSON.
 func (w *walker) syntax(s *json.SyntaxError) error {
-	text := s.Error()
-	switch {
-	case strings.Contains(text, "unexpected end"):
-		return &Error{w.name, w.line(len(w.data)), pathOfError(w.data), "the file ends in the middle of the document"}
-	case strings.Contains(text, "after top-level value"):
-		text = "data after the end of the document"
-	case strings.Contains(text, "max depth"):
-		text = "lists and objects are nested too deeply"
-	default:
-		text = "not JSON: " + text + " (numbers are finite, names are in double quotes)"
+	// Unlike Unmarshal, a Decoder tells the ways to stop apart.
+	dec := json.NewDecoder(bytes.NewReader(w.data))
+	var document json.RawMessage
+	switch err := dec.Decode(&document); {
+	case err == nil:
+		at := space(w.data, int(dec.InputOffset()))
+		return &Error{w.name, lineOf(w.data, at), "", "data after the end of the document"}
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		path, _ := pathAt(w.data)
+		end := len(bytes.TrimSuffix(w.data, []byte("\n")))
+		return &Error{w.name, lineOf(w.data, end), path, "the file ends in the middle of the document"}
 	}
-	return &Error{w.name, w.line(int(s.Offset) - 1), pathOfError(w.data), text}
+	at := max(0, int(s.Offset)-1) // Offset is behind the byte at fault
+	path, depth := pathAt(w.data[:at])
+	msg := "not JSON: " + s.Error() + " (numbers are finite, names are in double quotes)"
+	if depth >= maxDepth {
+		msg = fmt.Sprintf("lists and objects are nested more than %d deep", maxDepth)
+	}
+	return &Error{w.name, lineOf(w.data, at), path, msg}
 }
 
-// pathOfError returns the path of the value in which a document stops being
-// JSON. It reads token by token up to there.
-func pathOfError(data []byte) string {
-	type container struct {
-		list    bool
-		count   int    // values begun, of a list
-		key     string // last name read, of an object
-		holding bool   // the name's value has not been read yet
-	}
-	var open []container
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	for {
-		token, err := decoder.Token()
-		if err != nil {
-			break
-		}
-		delim, _ := token.(json.Delim)
-		if delim == '}' || delim == ']' {
-			open = open[:len(open)-1]
-			continue
-		}
-		if len(open) > 0 {
-			in := &open[len(open)-1]
-			if in.list {
-				in.count++
-			} else if in.holding = !in.holding; in.holding {
-				in.key, _ = token.(string)
-				continue
-			}
-		}
-		if delim != 0 {
-			open = append(open, container{list: delim == '['})
-		}
-	}
-	path := ""
-	for k, in := range open {
-		inside := k < len(open)-1
-		switch {
-		case in.list && inside:
-			path += fmt.Sprintf("[%d]", in.count-1)
-		case in.list:
-			path += fmt.Sprintf("[%d]", in.count)
-		case (inside || in.holding) && path == "":
-			path = in.key
-		case inside || in.holding:
-			path += "." + in.key
-		}
-	}
-	return path
-}
-
-// line returns the line of an offset.
-func (w *walker) line(offset int) int {
-	offset = min(max(offset, 0), len(w.data))
-	return 1 + bytes.Count(w.data[:offset], []byte{'\n'})
-}
+// maxDepth is how deep encoding/json follows nested lists and objects.
+const maxDepth = 10_000
 
 // fail is an error about the value that begins at offset.
 func (w *walker) fail(offset int, format string, args ...any) error {
-	return &Error{w.name, w.line(offset), string(w.path), fmt.Sprintf(format, args...)}
+	return &Error{w.name, lineOf(w.data, offset), printable(string(w.path)), fmt.Sprintf(format, args...)}
 }
 
 // next returns the next byte that is no white space.
 func (w *walker) next() byte {
-	for w.at < len(w.data) {
-		switch c := w.data[w.at]; c {
-		case ' ', '\t', '\r', '\n':
-			w.at++
-		default:
-			return c
-		}
-	}
-	return 0
+	w.at = space(w.data, w.at)
+	return w.data[w.at]
 }
 
-// value checks the next value against t.
-func (w *walker) value(t reflect.Type) error {
+// nullable reports whether encoding/json writes some values of t as null.
+// Slices are not among them: a list without elements is [].
+func nullable(t reflect.Type) bool {
+	return t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface || t.Kind() == reflect.Map || t == rawMessage
+}
+
+// value checks the next value against t; null says whether it may be null.
+func (w *walker) value(t reflect.Type, null bool) error {
 	c := w.next()
 	begin := w.at
-	if w.want != "" && string(w.path) == w.want {
-		w.found = w.line(begin)
-	}
-	pointer := t.Kind() == reflect.Pointer
-	if pointer {
+	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	switch c {
@@ -189,7 +136,7 @@ func (w *walker) value(t reflect.Type) error {
 		return w.scalar(begin, t, "false", reflect.Bool)
 	case 'n':
 		w.at += len("null")
-		if pointer || t.Kind() == reflect.Interface || t.Kind() == reflect.Map || t == rawMessage {
+		if null {
 			return nil
 		}
 		return w.fail(begin, "null where %s is needed", kindName(t))
@@ -212,45 +159,48 @@ func (w *walker) number(begin int, t reflect.Type) error {
 	text := w.data[begin:w.at]
 	var err error
 	switch {
-	case t == rawMessage || w.want != "":
+	case t == rawMessage:
 		return nil
 	case t.Kind() == reflect.Float64 || t.Kind() == reflect.Interface:
-		if len(text) < 18 && bytes.IndexByte(text, 'e') < 0 && bytes.IndexByte(text, 'E') < 0 {
-			return nil // too short to be out of range
+		if len(text) < 300 && bytes.IndexByte(text, 'e') < 0 && bytes.IndexByte(text, 'E') < 0 {
+			return nil // too short to be out of range without an exponent
 		}
 		_, err = strconv.ParseFloat(string(text), 64)
 	case t.Kind() == reflect.Int || t.Kind() == reflect.Int64:
 		_, err = strconv.ParseInt(string(text), 10, 64)
 		if err != nil && !errors.Is(err, strconv.ErrRange) {
-			return w.fail(begin, "%s is not a whole number", text)
+			return w.fail(begin, "%s where a whole number is needed, in digits alone", brief(text))
 		}
 	default:
 		return w.fail(begin, "a number where %s is needed", kindName(t))
 	}
 	if err != nil {
-		return w.fail(begin, "%s is out of range", text)
+		return w.fail(begin, "%s is out of range", brief(text))
 	}
 	return nil
 }
 
-// quoted returns the next string with its escapes, without its quotes.
-func (w *walker) quoted() []byte {
-	w.at++
-	begin := w.at
-	for w.data[w.at] != '"' {
-		if w.data[w.at] == '\\' {
-			w.at++
-		}
-		w.at++
+// brief cuts a number that is too long for a message.
+func brief(number []byte) string {
+	if len(number) > 40 {
+		return string(number[:40]) + "…"
 	}
-	w.at++
-	return w.data[begin : w.at-1]
+	return string(number)
+}
+
+// quoted passes the next string and returns it with its quotes and escapes.
+func (w *walker) quoted() []byte {
+	begin := w.at
+	w.at, _ = stringEnd(w.data, begin)
+	return w.data[begin:w.at]
 }
 
 func (w *walker) array(begin int, t reflect.Type) error {
 	element := anything
 	switch {
-	case t == rawMessage || t.Kind() == reflect.Interface:
+	case t == rawMessage:
+		element = rawMessage
+	case t.Kind() == reflect.Interface:
 	case t.Kind() == reflect.Slice:
 		element = t.Elem()
 	default:
@@ -264,7 +214,7 @@ func (w *walker) array(begin int, t reflect.Type) error {
 		}
 		w.path = append(w.path[:depth], '[')
 		w.path = append(strconv.AppendInt(w.path, int64(i), 10), ']')
-		if err := w.value(element); err != nil {
+		if err := w.value(element, nullable(element)); err != nil {
 			return err
 		}
 	}
@@ -277,7 +227,9 @@ func (w *walker) object(begin int, t reflect.Type) error {
 	var f *fields
 	element := anything
 	switch {
-	case t == rawMessage || t.Kind() == reflect.Interface:
+	case t == rawMessage:
+		element = rawMessage
+	case t.Kind() == reflect.Interface:
 	case t.Kind() == reflect.Map:
 		element = t.Elem()
 	case t.Kind() == reflect.Struct:
@@ -287,7 +239,10 @@ func (w *walker) object(begin int, t reflect.Type) error {
 	}
 	w.at++
 	depth := len(w.path)
-	var seen uint64            // fields of f
+	base := len(w.seen)
+	if f != nil {
+		w.seen = append(w.seen, make([]bool, len(f.names))...)
+	}
 	var others map[string]bool // names that are no fields
 	for w.next() != '}' {
 		if w.data[w.at] == ',' {
@@ -295,12 +250,10 @@ func (w *walker) object(begin int, t reflect.Type) error {
 			w.next()
 		}
 		keyAt := w.at
-		key := w.quoted()
+		quoted := w.quoted()
+		key := quoted[1 : len(quoted)-1]
 		if bytes.IndexByte(key, '\\') >= 0 {
-			var s string
-			if json.Unmarshal(w.data[keyAt:w.at], &s) == nil {
-				key = []byte(s)
-			}
+			key = []byte(text(quoted))
 		}
 		w.path = w.path[:depth]
 		if depth > 0 {
@@ -310,14 +263,15 @@ func (w *walker) object(begin int, t reflect.Type) error {
 		w.next()
 		w.at++ // the colon
 
-		valueType, known := element, false
+		valueType, null, known := element, nullable(element), false
 		if f != nil {
 			var k int
 			if k, known = f.index[string(key)]; known {
-				if valueType = f.types[k]; seen&(1<<k) != 0 {
+				valueType, null = f.types[k], f.null[k]
+				if w.seen[base+k] {
 					return w.fail(keyAt, "the field stands twice")
 				}
-				seen |= 1 << k
+				w.seen[base+k] = true
 			}
 		}
 		if !known {
@@ -330,25 +284,25 @@ func (w *walker) object(begin int, t reflect.Type) error {
 			others[string(key)] = true
 		}
 		own := f != nil && !known && bytes.HasPrefix(key, []byte("x-"))
-		if f != nil && !known && !own && !w.foreign {
-			return w.fail(keyAt, "unknown field; known are %s, and names of your own that begin with x-", strings.Join(f.names, ", "))
-		}
 		if f != nil && !known {
-			valueType = rawMessage
+			valueType, null = rawMessage, true
 			if name := f.folded(string(key)); name != "" {
 				return w.fail(keyAt, "the field is written %s", name)
+			}
+			if !own && !w.foreign {
+				return w.fail(keyAt, "unknown field; known are %s, and names of your own that begin with x-", strings.Join(f.names, ", "))
 			}
 		}
 		w.next()
 		valueAt := w.at
-		if err := w.value(valueType); err != nil {
+		if err := w.value(valueType, null); err != nil {
 			return err
 		}
 		if own {
 			w.extras = append(w.extras, Extra{string(w.path[:depth]), string(key), append(json.RawMessage(nil), w.data[valueAt:w.at]...)})
 		}
 	}
-	w.path = w.path[:depth]
+	w.path, w.seen = w.path[:depth], w.seen[:base]
 	w.at++
 	return nil
 }
@@ -358,11 +312,12 @@ var (
 	rawMessage = reflect.TypeFor[json.RawMessage]()
 )
 
-// fields are the JSON fields of a struct, at most 64.
+// fields are the JSON fields of a struct.
 type fields struct {
 	index map[string]int
-	types []reflect.Type
 	names []string
+	types []reflect.Type
+	null  []bool // whether null may stand there
 }
 
 func (w *walker) fieldsOf(t reflect.Type) *fields {
@@ -371,7 +326,7 @@ func (w *walker) fieldsOf(t reflect.Type) *fields {
 	}
 	f := &fields{index: make(map[string]int, t.NumField())}
 	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 		if name == "-" || !t.Field(i).IsExported() {
 			continue
 		}
@@ -379,7 +334,8 @@ func (w *walker) fieldsOf(t reflect.Type) *fields {
 			name = t.Field(i).Name
 		}
 		f.index[name] = len(f.types)
-		f.types, f.names = append(f.types, t.Field(i).Type), append(f.names, name)
+		f.names, f.types = append(f.names, name), append(f.types, t.Field(i).Type)
+		f.null = append(f.null, t.Field(i).Type == rawMessage || nullable(t.Field(i).Type) && !strings.Contains(options, "omitempty"))
 	}
 	if w.types == nil {
 		w.types = map[reflect.Type]*fields{}
