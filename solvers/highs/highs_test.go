@@ -443,7 +443,7 @@ func TestLog(t *testing.T) {
 // TestSilence: nothing is written to the process's own streams, whatever
 // happens.
 func TestSilence(t *testing.T) {
-	output := captureStdout(t, func() {
+	output := capture(t, 1, func() {
 		m := jobShop(3, 3, 1)
 		solve(t, m, solvers.Options{})
 		solve(t, m, solvers.Options{Log: new(strings.Builder), Start: make([]float64, m.NumCols())})

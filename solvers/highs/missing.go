@@ -19,7 +19,7 @@ func Available() error {
 func Version() string { return "" }
 
 // Read returns [solvers.ErrMissing].
-func Read(string) (milp.Data, error) { return milp.Data{}, Available() }
+func Read(string) (*milp.Model, error) { return nil, Available() }
 
 // Name implements [solvers.Engine].
 func (Engine) Name() string { return "highs" }

@@ -293,12 +293,13 @@ func use(handle cgo.Handle, f func(instance) error) error {
 
 // Read reads a model from a file in the LP or MPS format, told by its
 // extension, with the reader of HiGHS.
-func Read(file string) (milp.Data, error) {
+func Read(file string) (*milp.Model, error) {
 	d, err := read(file)
 	if err != nil {
-		return milp.Data{}, fmt.Errorf("read %s: %w", file, err)
+		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
-	return d, nil
+	m := milp.FromData(d)
+	return m, m.Err()
 }
 
 func read(file string) (d milp.Data, err error) {

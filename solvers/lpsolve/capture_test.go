@@ -1,6 +1,6 @@
-//go:build cgo && !nohighs
+//go:build cgo && unix
 
-package highs
+package lpsolve
 
 import (
 	"io"
@@ -10,19 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// captureStdout returns what f writes to the process's standard output, C code
+// capture returns what f writes to a file descriptor of the process, C code
 // included.
-func captureStdout(t *testing.T, f func()) string {
+func capture(t *testing.T, fd int, f func()) string {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	saved, err := unix.Dup(1)
+	saved, err := unix.Dup(fd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Dup2(int(w.Fd()), 1); err != nil {
+	if err := unix.Dup2(int(w.Fd()), fd); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan string)
@@ -31,7 +31,7 @@ func captureStdout(t *testing.T, f func()) string {
 		done <- string(b)
 	}()
 	f()
-	if err := unix.Dup2(saved, 1); err != nil {
+	if err := unix.Dup2(saved, fd); err != nil {
 		t.Fatal(err)
 	}
 	unix.Close(saved)

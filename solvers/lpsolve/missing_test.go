@@ -1,0 +1,25 @@
+//go:build !cgo || !unix
+
+package lpsolve
+
+import (
+	"errors"
+	"testing"
+
+	"workbench/model/milp"
+	"workbench/solvers"
+)
+
+func TestMissing(t *testing.T) {
+	m := milp.New("")
+	m.Var("x", milp.Integer, 0, 1)
+	if _, err := New().Solve(t.Context(), m, solvers.Options{}); !errors.Is(err, solvers.ErrMissing) {
+		t.Errorf("Solve returns %v", err)
+	}
+	if err := Available(); !errors.Is(err, solvers.ErrMissing) {
+		t.Errorf("Available returns %v", err)
+	}
+	if _, err := Read("model.mps", milp.FreeMPS); !errors.Is(err, solvers.ErrMissing) {
+		t.Errorf("Read returns %v", err)
+	}
+}

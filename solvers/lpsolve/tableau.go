@@ -1,0 +1,202 @@
+//go:build cgo && unix
+
+package lpsolve
+
+import (
+	"math"
+
+	"workbench/model/milp"
+)
+
+// Types of rows.
+const (
+	atMost  = 1
+	atLeast = 2
+	equal   = 3
+)
+
+// tableau is a model as lp_solve takes it: minimised, without offset, by
+// columns, rows counted from 1, row 0 being the objective. Rows that limit
+// nothing are left out.
+//
+// All columns are nonnegative. lp_solve would take others, but turns them into
+// nonnegative ones itself, and shows the incumbents of a running search in
+// terms of those.
+type tableau struct {
+	kind         []int32   // by row: atMost, atLeast or equal
+	side, width  []float64 // by row: its side; ≥ 0 if it is also at least side − width
+	lower, upper []float64 // by column
+	integer      []uint8   // by column
+	start        []int64   // entries of column j are [start[j], start[j+1])
+	row          []int32
+	value        []float64
+
+	substitutes   []substitute // of the columns of the model
+	sense, offset float64      // the model's objective is sense·z + offset
+}
+
+// substitute says that a column of the model is shift + sign·y, less the column
+// number minus of the tableau if that is positive. y has the model's number.
+type substitute struct {
+	shift, sign float64
+	minus       int
+}
+
+// farthest is how far columns are shifted. Farther, the sides of rows would lose
+// digits.
+const farthest = 1e6
+
+// newTableau converts d in O(columns + rows + nonzeros).
+func newTableau(d *milp.Data) *tableau {
+	t := &tableau{sense: float64(d.Sense), offset: d.Offset}
+	t.addColumns(d)
+	for j, c := range d.Cost {
+		t.offset += c * t.substitutes[j].shift
+	}
+	t.transpose(d, t.addRows(d))
+	return t
+}
+
+// addColumns substitutes nonnegative columns for those of d.
+func (t *tableau) addColumns(d *milp.Data) {
+	n := len(d.Cost)
+	t.substitutes = make([]substitute, n)
+	t.lower, t.upper, t.integer = make([]float64, n), make([]float64, n), make([]uint8, n)
+	for j := range n {
+		lo, up := d.Lower[j], d.Upper[j]
+		s := substitute{sign: 1}
+		switch {
+		case lo >= 0:
+		case up <= 0:
+			s.sign = -1
+			lo, up = -up, -lo
+		case lo >= -farthest:
+			s.shift = lo
+			lo, up = 0, up-lo
+		default:
+			s.minus = len(t.lower)
+			t.lower, t.upper, t.integer = append(t.lower, 0), append(t.upper, clamp(-lo)), append(t.integer, flag(d.Integer[j]))
+			lo = 0
+		}
+		t.lower[j], t.upper[j], t.integer[j] = lo+0, clamp(up), flag(d.Integer[j]) // no −0
+		t.substitutes[j] = s
+	}
+}
+
+// clamp returns x in terms of lp_solve's infinity.
+func clamp(x float64) float64 { return math.Min(x, infinite) }
+
+func flag(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// addRows adds the rows that limit anything and returns the number of each, 0
+// for the others.
+func (t *tableau) addRows(d *milp.Data) (number []int32) {
+	number = make([]int32, len(d.RowLower))
+	for i, lo := range d.RowLower {
+		up, width := d.RowUpper[i], -1.
+		kind, side := int32(atMost), up
+		switch {
+		case d.Start[i] == d.Start[i+1] || math.IsInf(lo, -1) && math.IsInf(up, 1):
+			continue
+		case lo == up:
+			kind = equal
+		case math.IsInf(up, 1):
+			kind, side = atLeast, lo
+		case !math.IsInf(lo, -1):
+			width = up - lo
+		}
+		for k := d.Start[i]; k < d.Start[i+1]; k++ {
+			side -= d.Val[k] * t.substitutes[d.Col[k]].shift
+		}
+		t.kind, t.side, t.width = append(t.kind, kind), append(t.side, side), append(t.width, width)
+		number[i] = int32(len(t.kind))
+	}
+	return number
+}
+
+// transpose fills in the entries, of each column first the cost.
+func (t *tableau) transpose(d *milp.Data, number []int32) {
+	// each calls f for every entry of the tableau, in the order of rows.
+	each := func(f func(j int, row int32, v float64)) {
+		entry := func(j, row int32, v float64) {
+			s := t.substitutes[j]
+			f(int(j), row, s.sign*v)
+			if s.minus > 0 {
+				f(s.minus, row, -v)
+			}
+		}
+		for j, c := range d.Cost {
+			if c != 0 {
+				entry(int32(j), 0, c*t.sense)
+			}
+		}
+		for i, row := range number {
+			if row != 0 {
+				for k := d.Start[i]; k < d.Start[i+1]; k++ {
+					entry(d.Col[k], row, d.Val[k])
+				}
+			}
+		}
+	}
+	t.start = make([]int64, len(t.lower)+1)
+	next := t.start[1:] // begins as the counts, ends as the ends, of the columns
+	each(func(j int, _ int32, _ float64) { next[j]++ })
+	var total int64
+	for j, count := range next {
+		next[j] = total
+		total += count
+	}
+	t.row, t.value = make([]int32, total), make([]float64, total)
+	each(func(j int, row int32, v float64) {
+		t.row[next[j]], t.value[next[j]] = row, v
+		next[j]++
+	})
+}
+
+// restore returns the columns of the model for those of the tableau.
+func (t *tableau) restore(y []float64) []float64 {
+	x := make([]float64, len(t.substitutes))
+	for j, s := range t.substitutes {
+		x[j] = s.shift + s.sign*y[j]
+		if s.minus > 0 {
+			x[j] -= y[s.minus]
+		}
+	}
+	return x
+}
+
+// objective returns the model's objective for that of the tableau.
+func (t *tableau) objective(z float64) float64 { return t.sense*z + t.offset }
+
+// granularity returns g > 0 if the objective of d, but for its offset, is a
+// multiple of g at every solution, else 0.
+func granularity(d *milp.Data) float64 {
+	const exact = 1 << 53
+	g := 0.
+	for j, c := range d.Cost {
+		if c == 0 {
+			continue
+		}
+		if !d.Integer[j] || c != math.Trunc(c) || math.Abs(c) > exact {
+			return 0
+		}
+		for a := math.Abs(c); a != 0; {
+			g, a = a, math.Mod(g, a)
+		}
+	}
+	return g
+}
+
+// roundUp returns the least multiple of g that an objective bounded from below
+// by b can be, b itself if g is 0. b may be off by a millionth.
+func roundUp(b, g float64) float64 {
+	if g == 0 {
+		return b
+	}
+	return math.Max(b, g*math.Ceil((b-1e-6*math.Max(1, math.Abs(b)))/g))
+}
