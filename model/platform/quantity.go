@@ -24,31 +24,34 @@ var (
 		{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
 		{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1},
 	}
+	rateUnits   = perSecond(byteUnits)
 	secondUnits = []unit{{"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6}, {"ms", 1e-3}, {"min", 60}, {"s", 1}, {"m", 60}, {"h", 3600}}
 )
+
+func perSecond(sizes []unit) []unit {
+	rates := make([]unit, len(sizes))
+	for i, u := range sizes {
+		rates[i] = unit{u.suffix + "/s", u.factor}
+	}
+	return rates
+}
 
 // ParseBytes reads a size: a plain number of bytes ("1.5e9", "6") or one with
 // a unit ("16GiB", "350MB").
 func ParseBytes(s string) (float64, error) {
-	return parse(s, byteUnits, "a size as 16GiB, 350MB or 1.5e9 (units B, kB, MB, GB, TB, KiB, MiB, GiB, TiB)")
+	return parse(s, s, byteUnits, "a size as 16GiB, 350MB or 1.5e9 (units B, kB, MB, GB, TB, KiB, MiB, GiB, TiB)")
 }
 
 // ParseRate reads a bandwidth in bytes per second: a plain number or a size
 // with /s ("12GB/s").
 func ParseRate(s string) (float64, error) {
-	const right = "a bandwidth as 12GB/s, 500MiB/s or 1.2e10"
-	t := strings.TrimSpace(s)
-	size, perSecond := strings.CutSuffix(t, "/s")
-	if !perSecond && strings.TrimRight(t, "B") != t {
-		return 0, wrong(s, right)
-	}
-	return parse(size, byteUnits, right)
+	return parse(s, s, rateUnits, "a bandwidth as 12GB/s, 500MiB/s or 1.2e10")
 }
 
 // ParseSeconds reads a duration in seconds: a plain number of seconds or one
 // with a unit ("350ms", "2min").
 func ParseSeconds(s string) (float64, error) {
-	return parse(s, secondUnits, "a duration as 350ms, 90s or 10m (units ns, us, ms, s, m, min, h)")
+	return parse(s, s, secondUnits, "a duration as 350ms, 90s or 10m (units ns, us, ms, s, m, min, h)")
 }
 
 // ParseTimeLimit reads a duration as ParseSeconds does; "0" and "none" are no
@@ -77,10 +80,10 @@ type MemorySpec struct {
 // ParseMemory reads a size or a percentage ("40%").
 func ParseMemory(s string) (MemorySpec, error) {
 	if number, ok := strings.CutSuffix(strings.TrimSpace(s), "%"); ok {
-		x, err := parse(number, nil, "a percentage as 40%")
+		x, err := parse(s, number, nil, "a percentage as 40%")
 		return MemorySpec{true, x}, err
 	}
-	x, err := parse(s, byteUnits, "a size as 16GiB or 1.5e9, or a percentage of the instance's range as 40%")
+	x, err := parse(s, s, byteUnits, "a size as 16GiB or 1.5e9, or a percentage of the instance's range as 40%")
 	return MemorySpec{false, x}, err
 }
 
@@ -95,9 +98,10 @@ func (m MemorySpec) Resolve(low, high float64) float64 {
 
 func wrong(s, right string) error { return fmt.Errorf("%q: %w: write %s", s, ErrQuantity, right) }
 
-// parse reads a non-negative finite number with an optional unit.
-func parse(s string, units []unit, right string) (float64, error) {
-	t, factor := strings.TrimSpace(s), 1.0
+// parse reads text, a non-negative finite number with an optional unit. Errors
+// quote s, of which it is a part.
+func parse(s, text string, units []unit, right string) (float64, error) {
+	t, factor := strings.TrimSpace(text), 1.0
 	for _, u := range units {
 		if number, ok := strings.CutSuffix(t, u.suffix); ok {
 			t, factor = strings.TrimSpace(number), u.factor
@@ -106,6 +110,9 @@ func parse(s string, units []unit, right string) (float64, error) {
 	}
 	// ParseFloat also reads "inf", "nan", hexadecimal and digits with "_".
 	if t == "" || strings.Trim(t, "0123456789.eE+-") != "" {
+		if likely := correct(s, units); likely != "" {
+			right = likely + "; quantities are " + right
+		}
 		return 0, wrong(s, right)
 	}
 	x, err := strconv.ParseFloat(t, 64)
@@ -120,39 +127,59 @@ func parse(s string, units []unit, right string) (float64, error) {
 	return x * factor, nil
 }
 
+// correct returns s with the unit that it differs from in capitals or in what
+// is left out at the end, "" if there is none.
+func correct(s string, units []unit) string {
+	t := strings.TrimSpace(s)
+	end := len(strings.TrimRight(t, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ/"))
+	number, written := t[:end], t[end:]
+	if number == "" || written == "" {
+		return ""
+	}
+	for _, u := range units {
+		for _, rest := range []string{"", "B", "/s", "B/s"} {
+			if strings.EqualFold(u.suffix, written+rest) {
+				return number + u.suffix
+			}
+		}
+	}
+	return ""
+}
+
 // FormatBytes writes a size with four significant digits, in binary units from
 // 1 KiB on and as a plain number of bytes below.
 func FormatBytes(x float64) string {
-	for _, u := range []unit{byteUnits[3], byteUnits[2], byteUnits[1], byteUnits[0]} {
-		if math.Abs(x) >= u.factor {
-			return significant(x/u.factor) + " " + u.suffix
-		}
-	}
-	return significant(x) + " B"
+	return scaled(x, []unit{{" TiB", 1 << 40}, {" GiB", 1 << 30}, {" MiB", 1 << 20}, {" KiB", 1 << 10}, {" B", 1}}, 4)
 }
 
 // FormatRate writes a bandwidth with four significant digits in decimal units,
 // as link speeds are given.
 func FormatRate(x float64) string {
-	for _, u := range []unit{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}} {
-		if x >= u.factor {
-			return significant(x/u.factor) + " " + u.suffix + "/s"
-		}
-	}
-	return significant(x) + " B/s"
+	return scaled(x, []unit{{" TB/s", 1e12}, {" GB/s", 1e9}, {" MB/s", 1e6}, {" kB/s", 1e3}, {" B/s", 1}}, 4)
 }
 
 // FormatSeconds writes a duration with five significant digits.
 func FormatSeconds(x float64) string {
-	switch a := math.Abs(x); {
-	case a == 0:
+	if x == 0 {
 		return "0 s"
-	case a < 1e-3:
-		return strconv.FormatFloat(x*1e6, 'g', 5, 64) + " µs"
-	case a < 1:
-		return strconv.FormatFloat(x*1e3, 'g', 5, 64) + " ms"
 	}
-	return strconv.FormatFloat(x, 'g', 5, 64) + " s"
+	return scaled(x, []unit{{" s", 1}, {" ms", 1e-3}, {" µs", 1e-6}}, 5)
 }
 
-func significant(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+// scaled writes x in the first unit of which it is at least one when rounded
+// to so many significant digits, else in the last. Exponents stand only where
+// digits would not do.
+func scaled(x float64, units []unit, digits int) string {
+	last := units[len(units)-1]
+	for _, u := range units {
+		s := strconv.FormatFloat(x/u.factor, 'g', digits, 64)
+		rounded, err := strconv.ParseFloat(s, 64)
+		if err == nil && (math.Abs(rounded) >= 1 || u == last) {
+			if a := math.Abs(rounded); a >= 1 && a < 1e15 {
+				s = strconv.FormatFloat(rounded, 'f', -1, 64)
+			}
+			return s + u.suffix
+		}
+	}
+	return strconv.FormatFloat(x, 'g', digits, 64) + last.suffix // not a number
+}
