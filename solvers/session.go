@@ -167,7 +167,7 @@ func (s *session) tighten(b float64, by string) (credible bool) {
 	if s.beyond(b) {
 		return false
 	}
-	if s.sense()*b > s.sense()*s.bound {
+	if s.sense()*b >= s.sense()*s.bound {
 		s.bound, s.boundBy = b, by
 	}
 	return true

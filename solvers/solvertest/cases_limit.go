@@ -65,7 +65,7 @@ func limitCases() []testCase {
 		}},
 		{"limit/nodes and time told apart", func(h *harness) error {
 			o := solvers.Options{Nodes: solvers.Some(int64(math.MaxInt32)), Time: shortly}
-			return h.stopped(h.ctx, newMarketSplit(4, 30, 6).slackModel(), o, solvers.Time, solvers.Feasible)
+			return h.stopped(h.ctx, newMarketSplit(4, 30, 16).slackModel(), o, solvers.Time, solvers.Feasible)
 		}},
 		{"limit/relative gap", func(h *harness) error { return gap(h, solvers.Options{RelGap: solvers.Some(0.05)}) }},
 		{"limit/absolute gap", func(h *harness) error { return gap(h, solvers.Options{AbsGap: solvers.Some(200.)}) }},
