@@ -22,13 +22,14 @@ const (
 // as closed: the libraries compute bounds for their unrounded points.
 func objectiveTol(objective float64) float64 { return 1e-6 * math.Max(1, math.Abs(objective)) }
 
-// finitePoint reports whether x is a point at all for n columns.
+// finitePoint reports whether x is a point at all for n columns. Libraries mark
+// infinity by numbers from 1e20 on.
 func finitePoint(x []float64, n int) bool {
 	if len(x) != n {
 		return false
 	}
 	for _, v := range x {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
+		if !(math.Abs(v) < infinite) { // or NaN
 			return false
 		}
 	}
@@ -107,4 +108,24 @@ func boxBound(d *milp.Data) float64 {
 		}
 	}
 	return sum
+}
+
+// boxOptimum returns the best point of d's columns without its rows, or false
+// if there is none because the objective is unbounded.
+func boxOptimum(d *milp.Data) ([]float64, bool) {
+	x := make([]float64, len(d.Cost))
+	for j, c := range d.Cost {
+		switch up := c*float64(d.Sense) < 0; {
+		case c == 0:
+			x[j] = math.Min(math.Max(0, d.Lower[j]), d.Upper[j])
+		case up:
+			x[j] = d.Upper[j]
+		default:
+			x[j] = d.Lower[j]
+		}
+		if math.IsInf(x[j], 0) {
+			return nil, false
+		}
+	}
+	return x, true
 }

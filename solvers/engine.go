@@ -34,7 +34,7 @@ type Engine interface {
 // Problem is a validated model and resolved options. Beyond what [milp.Data]
 // promises of Model:
 //
-//   - there is at least one column, and no NaN anywhere;
+//   - there is at least one column and one row, and no NaN anywhere;
 //   - an infinite bound or side is ±Inf, never a large number, and a lower one
 //     is never +Inf, an upper one never −Inf;
 //   - Lower ≤ Upper and RowLower ≤ RowUpper; bounds of integer columns are

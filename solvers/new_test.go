@@ -82,6 +82,7 @@ func TestJudge(t *testing.T) {
 		{"outside its bounds", Answer{Status: Optimal, X: []float64{4, 0}, Bound: 12}, Imprecise, Unknown, nil, -inf, "x is 4, outside [0, 3]"},
 		{"row violated", Answer{Status: Optimal, X: []float64{3, 2}, Bound: 13}, Imprecise, Unknown, nil, -inf, "sum[0] is 5"},
 		{"NaN", Answer{Status: Optimal, X: []float64{math.NaN(), 1}, Bound: 11}, Numerical, Unknown, nil, -inf, "not all finite"},
+		{"infinite for lp_solve", Answer{Status: Optimal, X: []float64{3, 1e30}, Bound: 11}, Numerical, Unknown, nil, -inf, "not all finite"},
 		{"too short", Answer{Status: Optimal, X: []float64{3}, Bound: 11}, Numerical, Unknown, nil, -inf, "1 values for 2"},
 		{"stopped", Answer{Status: Feasible, Stop: Nodes, X: y, Bound: 11.5}, Feasible, Nodes, y, 11.5, ""},
 		{"stopped for no reason", Answer{Status: Feasible, X: y, Bound: 11.5}, Feasible, Unknown, y, 11.5, ""},
@@ -345,7 +346,16 @@ func TestTime(t *testing.T) {
 
 // TestAnsweredInGo checks that no library sees trivial models.
 func TestAnsweredInGo(t *testing.T) {
+	want := map[string]Status{"no columns": Optimal, "no rows": Optimal, "no rows, no bounds": Unbounded}
 	models := map[string]func(m *milp.Model){
+		"no rows": func(m *milp.Model) {
+			x, y := m.Var("x", milp.Integer, -2.5, 3), m.Var("y", milp.Continuous, -inf, -1)
+			m.Maximize(new(milp.Expr).Add(-1, x).Add(1, y))
+			_ = m.Var("z", milp.Continuous, -inf, inf)
+		},
+		"no rows, no bounds": func(m *milp.Model) {
+			m.Minimize(new(milp.Expr).Add(1, m.Var("x", milp.Continuous, -inf, 3)))
+		},
 		"no columns": func(m *milp.Model) { m.Group("g", "").AtMost(&milp.Expr{}, 1) },
 		"crossed":    func(m *milp.Model) { m.Var("x", milp.Continuous, 2, 1) },
 		"no integer": func(m *milp.Model) { m.Var("x", milp.Integer, 0.2, 0.8) },
@@ -362,7 +372,11 @@ func TestAnsweredInGo(t *testing.T) {
 		if err != nil || e.runs != 0 {
 			t.Fatalf("%s: %v, %d runs", name, err, e.runs)
 		}
-		if want := map[bool]Status{true: Optimal, false: Infeasible}[name == "no columns"]; r.Status != want || want == Infeasible && r.Note == "" {
+		w, ok := want[name]
+		if !ok {
+			w = Infeasible
+		}
+		if r.Status != w || w == Infeasible && r.Note == "" || name == "no rows" && (r.Obj != 1 || !slices.Equal(r.X, []float64{-2, -1, 0})) {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}

@@ -30,9 +30,13 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 		s.note("%s", why)
 		return s.result(Infeasible, NotStopped), nil
 	}
-	if len(s.data.Cost) == 0 {
-		s.best, s.bestObj = []float64{}, s.data.Offset
-		s.bound, s.boundBy = s.data.Offset, "no columns"
+	if len(s.data.Cost) == 0 || len(s.data.RowLower) == 0 {
+		x, ok := boxOptimum(&s.problem.Model)
+		if !ok {
+			return s.result(Unbounded, NotStopped), nil
+		}
+		s.best, s.bestObj = x, objective(&s.data, x)
+		s.bound, s.boundBy = s.bestObj, "column bounds"
 		return s.result(Optimal, NotStopped), nil
 	}
 	r, err := s.attempt(ctx, 0)

@@ -24,6 +24,7 @@ func TestRefusesLargeModels(t *testing.T) {
 	} {
 		m := milp.New(name)
 		build(m)
+		rows(m, m.Col(0).Var(), 1)
 		_, err := enumerate.New().Solve(t.Context(), m, solvers.Options{})
 		if !errors.Is(err, solvers.ErrUnsupported) || !strings.Contains(err.Error(), solvers.CanLarge.String()) {
 			t.Errorf("%s: %v", name, err)
@@ -45,6 +46,7 @@ func TestTakesTheLargestModels(t *testing.T) {
 	} {
 		m := milp.New(name)
 		build(m)
+		rows(m, m.Col(0).Var(), 1)
 		// Nothing is wanted, so the first point is the optimum.
 		r, err := enumerate.New().Solve(t.Context(), m, solvers.Options{})
 		if err != nil || r.Status != solvers.Optimal {

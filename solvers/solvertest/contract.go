@@ -257,8 +257,8 @@ func feasible(m *milp.Model, relax bool, x []float64) error {
 	for j, v := range x {
 		c := m.Col(j)
 		switch {
-		case math.IsNaN(v) || math.IsInf(v, 0):
-			return fmt.Errorf("%s is %v", c.Name(), v)
+		case math.IsNaN(v) || math.Abs(v) >= 1e20:
+			return fmt.Errorf("%s is %v, which is infinite", c.Name(), v)
 		case c.Kind != milp.Continuous && !relax && v != math.Trunc(v):
 			return fmt.Errorf("%s is %v, not an integer", c.Name(), v)
 		case v < c.Lower-slack(c.Lower) || v > c.Upper+slack(c.Upper):

@@ -11,17 +11,25 @@ import (
 	"workbench/solvers"
 	"workbench/solvers/enumerate"
 	"workbench/solvers/highs"
+	"workbench/solvers/lpsolve"
 )
 
 // fileCases are the written forms of a model, and who has to understand them.
 var fileCases = []struct {
-	name  string
-	write func(m *milp.Model, f *os.File) (*milp.NameMap, error)
-	read  func(path string) (milp.Data, error)
+	name      string
+	available func() error // of the library that reads
+	write     func(m *milp.Model, f *os.File) (*milp.NameMap, error)
+	read      func(path string) (*milp.Model, error)
 }{
-	{"highs.mps", writeMPS(milp.FreeMPS), highs.Read},
-	{"highs_fixed.mps", writeMPS(milp.FixedMPS), highs.Read},
-	{"highs.lp", func(m *milp.Model, f *os.File) (*milp.NameMap, error) { return m.WriteLP(f) }, highs.Read},
+	{"highs.mps", highs.Available, writeMPS(milp.FreeMPS), highs.Read},
+	{"highs_fixed.mps", highs.Available, writeMPS(milp.FixedMPS), highs.Read},
+	{"highs.lp", highs.Available, func(m *milp.Model, f *os.File) (*milp.NameMap, error) { return m.WriteLP(f) }, highs.Read},
+	{"lpsolve.mps", lpsolve.Available, writeMPS(milp.FreeMPS), readLPSolve(milp.FreeMPS)},
+	{"lpsolve_fixed.mps", lpsolve.Available, writeMPS(milp.FixedMPS), readLPSolve(milp.FixedMPS)},
+}
+
+func readLPSolve(format milp.MPSFormat) func(string) (*milp.Model, error) {
+	return func(path string) (*milp.Model, error) { return lpsolve.Read(path, format) }
 }
 
 func writeMPS(format milp.MPSFormat) func(*milp.Model, *os.File) (*milp.NameMap, error) {
@@ -44,6 +52,12 @@ func TestWrittenModelsAreReadAlike(t *testing.T) {
 			optimal++
 		}
 		for _, c := range fileCases {
+			if err := c.available(); err != nil {
+				if seed == 0 {
+					t.Logf("%s is not read: %v", c.name, err)
+				}
+				continue
+			}
 			path := filepath.Join(dir, c.name)
 			f, err := os.Create(path)
 			if err != nil {
@@ -56,12 +70,12 @@ func TestWrittenModelsAreReadAlike(t *testing.T) {
 			if err := f.Close(); err != nil {
 				t.Fatal(err)
 			}
-			d, err := c.read(path)
+			again, err := c.read(path)
 			if err != nil {
 				text, _ := os.ReadFile(path)
 				t.Fatalf("seed %d: %s: %v\n%s", seed, c.name, err, text)
 			}
-			got, err := judge.Solve(t.Context(), milp.FromData(d), solvers.Options{})
+			got, err := judge.Solve(t.Context(), again, solvers.Options{})
 			if err != nil {
 				t.Fatalf("seed %d: %s: %v", seed, c.name, err)
 			}
