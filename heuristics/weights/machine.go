@@ -77,6 +77,34 @@ func (l *timeline) earliest(d, from float64) float64 {
 	}
 }
 
+// window returns the first time t ≥ from such that d more bytes fit from t on
+// and another extra bytes until t+duration; +Inf if there is none. O(steps
+// after t).
+func (l *timeline) window(d, extra, duration, from float64) float64 {
+	t := l.earliest(d, from)
+	if extra <= 0 || math.IsInf(t, 1) {
+		return t
+	}
+	i := len(l.t) - 1
+	for ; l.t[i] > t; i-- {
+	}
+	for ; ; i++ {
+		if l.m[i]+d+extra > l.limit {
+			if i == len(l.t)-1 {
+				return math.Inf(1)
+			}
+			t = l.t[i+1]
+			continue
+		}
+		if i == len(l.t)-1 || l.t[i+1] >= t+duration {
+			return t
+		}
+	}
+}
+
+// fits reports whether d more bytes fit once all that is placed has ended.
+func (l *timeline) fits(d float64) bool { return l.m[len(l.m)-1]+d <= l.limit }
+
 // machine places operations one after the other in the order of the program,
 // each as early as its data, its resource and the memory allow, given all that
 // was placed before it: what placed operations will use is known, so nothing
@@ -119,16 +147,17 @@ func (m *machine) prefetch(k int, from float64) float64 {
 // compute places operation j not before ready and returns its start, +Inf if
 // it never fits.
 func (m *machine) compute(j int, ready float64) float64 {
-	t := m.mem.earliest(m.in.grows(j), max(ready, m.free))
-	if math.IsInf(t, 1) {
-		return t
-	}
-	m.mem.add(t, m.in.Act[j]-m.in.Act[m.act])
-	m.act, m.free = j, t+m.in.U[j]
 	gradient := 0.0
 	if m.in.Backward(j) {
 		gradient = m.in.W[m.in.Layer(j)]
 	}
+	d := m.in.Act[j] - m.in.Act[m.act]
+	t := m.mem.window(d, gradient, m.in.U[j], max(ready, m.free))
+	if math.IsInf(t, 1) {
+		return t
+	}
+	m.mem.add(t, d)
+	m.act, m.free = j, t+m.in.U[j]
 	m.mem.hold(t, m.free, gradient)
 	return t
 }

@@ -131,14 +131,24 @@ func (s *search) start() {
 }
 
 func (s *search) selections() {
+	if len(s.o.Away) == s.in.n {
+		for g, a := range s.o.Away {
+			s.work.away[g] = a && s.in.W[g>>1] > 0
+		}
+		s.evaluate(math.Inf(1))
+	}
 	top := 0.0
 	for _, w := range s.in.W {
 		top = max(top, w)
 	}
+	chosen := make([]bool, s.in.n)
 	for i := 0; i <= 32 && !s.done(); i++ {
-		clear(s.work.away)
-		s.in.choose(s.work.away, s.in.memory-float64(i)/8*top, 1, true, s.excess)
-		s.evaluate(math.Inf(1))
+		clear(chosen)
+		s.in.choose(chosen, s.in.memory-float64(i)/8*top, 1, true, s.excess)
+		for s.steady.ahead = 0; s.steady.ahead <= 3 && !s.done(); s.steady.ahead++ {
+			copy(s.work.away, chosen)
+			s.evaluate(math.Inf(1))
+		}
 	}
 }
 
@@ -187,6 +197,7 @@ func (s *search) rebuild() {
 			s.work.away[g] = !s.work.away[g]
 		}
 	}
+	s.steady.ahead = s.rng.IntN(4)
 	if !math.IsInf(s.evaluate(math.Inf(1)), 1) {
 		s.cur.copyFrom(s.work)
 	}

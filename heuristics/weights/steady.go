@@ -9,13 +9,22 @@ import "math"
 // orders still are those of a good schedule, which the retimer makes exact.
 type steady struct {
 	machine
-	gone    []float64
+	gone    []float64 // by gap: when its weight was last deleted
+	fetched []float64 // by gap: start of the prefetch last placed
 	sent    []float64 // end of the upload of w_k, +Inf before it is placed
 	waiting []int
+
+	// ahead is the number of prefetches placed before the operation they could
+	// wait for. With 0 nothing delays a computation that can run; with more, a
+	// backward may wait while a prefetch uses the room of its gradient, which
+	// keeps a link busy that is the bottleneck.
+	ahead int
+	next  int // operation, counted on through the cycles, of the last prefetch placed
+	count int // prefetches placed for operations still to come
 }
 
 func newSteady(in *instance) *steady {
-	return &steady{machine: *newMachine(in), gone: make([]float64, in.n), sent: make([]float64, in.L)}
+	return &steady{machine: *newMachine(in), gone: make([]float64, in.n), fetched: make([]float64, in.n), sent: make([]float64, in.L)}
 }
 
 // run schedules the gaps away in s for laps cycles and writes the last one
@@ -36,11 +45,12 @@ func (m *steady) run(s *schedule, laps int) bool {
 		m.gone[g] = math.Inf(-1)
 	}
 	m.waiting = m.waiting[:0]
+	m.next, m.count = -1, 0
 	began := 0.0
-	for range laps {
+	for lap := range laps {
 		before := began
 		for j := range in.n {
-			if !m.step(s, j) {
+			if !m.step(s, lap*in.n+j) {
 				return false
 			}
 		}
@@ -56,14 +66,24 @@ func (m *steady) run(s *schedule, laps int) bool {
 	return true
 }
 
-// step places operation j with its prefetch and what follows it.
-func (m *steady) step(s *schedule, j int) bool {
-	in := m.in
+// step places operation now, counted on through the cycles, with its prefetch
+// and what follows it.
+func (m *steady) step(s *schedule, now int) bool {
+	in, j := m.in, now%m.in.n
 	k, g := in.Layer(j), in.gap(j)
+	if s.away[g] {
+		if m.next < now {
+			m.next = now
+			m.fetched[g] = m.prefetch(k, m.gone[g])
+		} else {
+			m.count--
+		}
+	}
+	m.lookAhead(s, now)
 	ready := m.free
 	if s.away[g] {
-		s.pre[g] = m.prefetch(k, m.gone[g])
-		ready = s.pre[g] + in.move[k]
+		s.pre[g] = m.fetched[g]
+		ready = max(ready, s.pre[g]+in.move[k])
 	}
 	s.op[j] = m.compute(j, ready)
 	if math.IsInf(s.op[j], 1) {
@@ -88,6 +108,30 @@ func (m *steady) step(s *schedule, j int) bool {
 		m.remove(k, m.gone[next])
 	}
 	return true
+}
+
+// lookAhead places prefetches for operations after now while they leave room
+// for it.
+func (m *steady) lookAhead(s *schedule, now int) {
+	in := m.in
+	need := max(0, in.Act[now%in.n]-in.Act[m.act])
+	if in.Backward(now % in.n) {
+		need += in.W[in.Layer(now%in.n)]
+	}
+	for m.count < m.ahead {
+		x := max(m.next, now) + 1
+		for ; x < now+in.n && !s.away[in.gap(x%in.n)]; x++ {
+		}
+		g := in.gap(x % in.n)
+		w := in.W[g>>1]
+		// Its gap must have begun.
+		if used := in.last(g); x >= now+in.n || x-(x-used+in.n)%in.n >= now || !m.mem.fits(w+need) {
+			return
+		}
+		m.fetched[g] = m.prefetch(g>>1, m.gone[g])
+		m.next = x
+		m.count++
+	}
 }
 
 // dispatch uploads w_k not before from.

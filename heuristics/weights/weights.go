@@ -125,16 +125,6 @@ func (in *instance) next(j int) int {
 
 func (in *instance) gap(j int) int { return in.next(j) ^ 1 }
 
-// grows returns what operation j adds to memory at its start beside a
-// prefetch: the change of the activations, and the gradient of a backward.
-func (in *instance) grows(j int) float64 {
-	d := in.Act[j] - in.Act[in.before(j)]
-	if in.Backward(j) {
-		d += in.W[in.Layer(j)]
-	}
-	return d
-}
-
 // schedule is a cyclic plan in flat form. Times are unwrapped: op[j] is the
 // start of operation j in the cycle that starts at op[0] = 0; what happens in
 // gap 2k lies between B_k and F_k of this cycle, what happens in gap 2k+1
