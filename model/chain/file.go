@@ -14,14 +14,12 @@ import (
 	"workbench/model/strictjson"
 )
 
-// Limits on what is read, so that a wrong file is refused before it fills the
-// memory: no network has ten million layers.
-const (
-	maxBytes  = 1 << 30
-	maxLayers = 10_000_000
-)
+// maxBytes is the most a chain file may have, a million layers with all their
+// fields: a wrong file is refused before it fills the memory.
+const maxBytes = 256 << 20
 
-// file and fileLayer mirror the format; nil fields take their defaults.
+// file and fileLayer mirror the format. Nil fields take their defaults or, if
+// they have none, are missing; "omitempty" keeps null out of them.
 type file struct {
 	Format  string         `json:"format"`
 	Name    string         `json:"name"`
@@ -32,15 +30,15 @@ type file struct {
 }
 
 type fileInput struct {
-	Activation float64  `json:"activation"`
+	Activation *float64 `json:"activation,omitempty"`
 	Gradient   *float64 `json:"gradient,omitempty"`
 }
 
 type fileLayer struct {
 	Name             string   `json:"name"`
-	ForwardTime      *float64 `json:"forward_time"`
-	BackwardTime     *float64 `json:"backward_time"`
-	Activation       *float64 `json:"activation"`
+	ForwardTime      *float64 `json:"forward_time,omitempty"`
+	BackwardTime     *float64 `json:"backward_time,omitempty"`
+	Activation       *float64 `json:"activation,omitempty"`
 	Saved            *float64 `json:"saved,omitempty"`
 	Gradient         *float64 `json:"gradient,omitempty"`
 	ForwardOverhead  float64  `json:"forward_overhead"`
@@ -79,7 +77,10 @@ func Read(r io.Reader, name string) (*Chain, error) {
 func (f *file) chain() (*Chain, error) {
 	c := &Chain{Name: f.Name, Samples: f.Samples, Source: f.Source, Layers: make([]Layer, len(f.Layers))}
 	if f.Input != nil {
-		c.Input = Input{f.Input.Activation, or(f.Input.Gradient, f.Input.Activation)}
+		if f.Input.Activation == nil {
+			return nil, &FieldError{"input", "activation is missing"}
+		}
+		c.Input = Input{*f.Input.Activation, or(f.Input.Gradient, *f.Input.Activation)}
 	}
 	for i := range f.Layers {
 		l := &f.Layers[i]
@@ -122,8 +123,6 @@ func (c *Chain) Validate() error {
 	switch {
 	case len(c.Layers) == 0:
 		return &FieldError{"layers", "a chain needs at least one layer, the last one being the loss"}
-	case len(c.Layers) > maxLayers:
-		return &FieldError{"layers", fmt.Sprintf("%d layers; at most %d are read", len(c.Layers), maxLayers)}
 	case c.Samples < 0:
 		return &FieldError{"samples", fmt.Sprintf("%d is negative; leave it out if it is unknown", c.Samples)}
 	}
@@ -160,15 +159,23 @@ func check(path string, x float64) error {
 	return nil
 }
 
-// canonical returns the document that Write writes.
+// canonical returns the document that Write writes, -0 as 0.
 func (c *Chain) canonical() *file {
+	const plus = 0.0 // -0 + 0 is 0
+	input := Input{c.Input.Activation + plus, c.Input.Gradient + plus}
+	layers := make([]Layer, len(c.Layers))
 	f := &file{
 		Format: Format, Name: c.Name, Samples: c.Samples, Source: c.Source,
-		Input:  &fileInput{c.Input.Activation, &c.Input.Gradient},
+		Input:  &fileInput{&input.Activation, &input.Gradient},
 		Layers: make([]fileLayer, len(c.Layers)),
 	}
 	for i := range c.Layers {
-		l := &c.Layers[i]
+		l, from := &layers[i], &c.Layers[i]
+		*l = Layer{
+			Name: from.Name, ForwardTime: from.ForwardTime + plus, BackwardTime: from.BackwardTime + plus,
+			Activation: from.Activation + plus, Saved: from.Saved + plus, Gradient: from.Gradient + plus,
+			ForwardOverhead: from.ForwardOverhead + plus, BackwardOverhead: from.BackwardOverhead + plus, Weight: from.Weight + plus,
+		}
 		f.Layers[i] = fileLayer{
 			Name: l.Name, ForwardTime: &l.ForwardTime, BackwardTime: &l.BackwardTime,
 			Activation: &l.Activation, Saved: &l.Saved, Gradient: &l.Gradient,

@@ -1,0 +1,467 @@
+package chain_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"pgregory.net/rapid"
+
+	"workbench/model/chain"
+	"workbench/model/strictjson"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+const small = `{
+  "format": "workbench.chain/v1",
+  "name": "small",
+  "samples": 32,
+  "input": {"activation": 5, "gradient": 6},
+  "layers": [
+    {"name": "conv", "forward_time": 0.5, "backward_time": 1, "activation": 10, "saved": 30,
+     "gradient": 11, "forward_overhead": 1, "backward_overhead": 2, "weight": 100},
+    {"name": "loss", "forward_time": 0, "backward_time": 0, "activation": 4}
+  ],
+  "source": {"kind": "measured", "device": "V100-16GB"}
+}
+`
+
+func smallChain() *chain.Chain {
+	return &chain.Chain{
+		Name: "small", Samples: 32, Input: chain.Input{Activation: 5, Gradient: 6},
+		Layers: []chain.Layer{
+			{
+				Name: "conv", ForwardTime: 0.5, BackwardTime: 1, Activation: 10, Saved: 30,
+				Gradient: 11, ForwardOverhead: 1, BackwardOverhead: 2, Weight: 100,
+			},
+			{Name: "loss", Activation: 4, Saved: 4, Gradient: 4},
+		},
+		Source: map[string]any{"kind": "measured", "device": "V100-16GB"},
+	}
+}
+
+func read(s string) (*chain.Chain, error) { return chain.Read(strings.NewReader(s), "chain.json") }
+
+func write(t interface {
+	Helper()
+	Fatal(...any)
+}, c *chain.Chain,
+) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := c.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestRead(t *testing.T) {
+	c, err := read(small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(smallChain(), c); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if n, total := c.Len(), c.TotalTime(); n != 2 || total != 1.5 {
+		t.Errorf("%d layers, %g s; want 2, 1.5 s", n, total)
+	}
+	want := chain.Totals{ForwardTime: 0.5, BackwardTime: 1, Activation: 14, Saved: 34, Weight: 100}
+	if got := c.Totals(); got != want {
+		t.Errorf("totals %+v, want %+v", got, want)
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	c, err := read(`{"format": "workbench.chain/v1", "input": {"activation": 7},
+		"layers": [{"forward_time": 1, "backward_time": 2, "activation": 3}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &chain.Chain{
+		Input:  chain.Input{Activation: 7, Gradient: 7},
+		Layers: []chain.Layer{{ForwardTime: 1, BackwardTime: 2, Activation: 3, Saved: 3, Gradient: 3}},
+	}
+	if diff := cmp.Diff(want, c); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// bad are documents made from small that are refused. Those marked are refused
+// for what a schema cannot say.
+var bad = []struct {
+	name, old, new, want string
+	semantic             bool
+}{
+	{"empty", small, "", "1: the file is empty", false},
+	{"truncated", small[strings.Index(small, "10, \"saved"):], "", "7: layers[0].activation: the file ends in the middle of the document", false},
+	{"trailing data", "}\n}\n", "}\n}\n{}", "13: data after the end of the document", false},
+	{"not an object", small, "[]", "1: a list where an object is needed", false},
+	{"version", "chain/v1", "chain/v2", `2: format: "workbench.chain/v2" is not understood here; it must be "workbench.chain/v1"`, false},
+	{"other format", "chain/v1", "plan/v1", `2: format: "workbench.plan/v1" is not understood here; it must be "workbench.chain/v1"`, false},
+	{"no format", `"format": "workbench.chain/v1",`, ``, `1: format: missing; it must be "workbench.chain/v1"`, false},
+	{"NaN", `"activation": 10`, `"activation": NaN`, "7: layers[0].activation: not JSON: invalid character 'N'", false},
+	{"infinite", `"activation": 10`, `"activation": Infinity`, "7: layers[0].activation: not JSON: invalid character 'I'", false},
+	{"out of range", `"weight": 100`, `"weight": 1e999`, "8: layers[0].weight: 1e999 is out of range", false},
+	{"negative", `"weight": 100`, `"weight": -100`, "8: layers[0].weight: -100 is negative", false},
+	{"negative time", `"backward_time": 1`, `"backward_time": -1`, "7: layers[0].backward_time: -1 is negative", false},
+	{"negative overhead", `"forward_overhead": 1`, `"forward_overhead": -1e-9`, "8: layers[0].forward_overhead: -1e-09 is negative", false},
+	{"negative default", `"activation": 4`, `"activation": -4`, "9: layers[1].activation: -4 is negative", false},
+	{"negative input", `"activation": 5`, `"activation": -5`, "5: input.activation: -5 is negative", false},
+	{"negative gradient of the input", `"gradient": 6`, `"gradient": -6`, "5: input.gradient: -6 is negative", false},
+	{"negative samples", `"samples": 32`, `"samples": -32`, "4: samples: -32 is negative; leave it out if it is unknown", false},
+	{"saved below activation", `"saved": 30`, `"saved": 9.5`, "7: layers[0].saved: 9.5 is below activation 10: saved includes the activation", true},
+	{"unknown field", `"weight"`, `"weigth"`, "8: layers[0].weigth: unknown field; known are name, forward_time, backward_time, activation, saved, gradient, forward_overhead, backward_overhead, weight, and", false},
+	{"unknown field above", `"samples"`, `"batch"`, "4: batch: unknown field; known are format, name, samples, input, layers, source, and", false},
+	{"unknown field of the input", `"gradient": 6`, `"grad": 6`, "5: input.grad: unknown field; known are activation, gradient, and", false},
+	{"capitals", `"weight"`, `"Weight"`, "8: layers[0].Weight: the field is written weight", false},
+	{"field twice", `"weight": 100`, `"weight": 100, "weight": 100`, "8: layers[0].weight: the field stands twice", true},
+	{"no layers", small[strings.Index(small, ` "layers"`):strings.Index(small, ` "source"`)], ``, "1: layers: a chain needs at least one layer, the last one being the loss", false},
+	{"empty chain", small[strings.Index(small, `[`):strings.Index(small, `,`+"\n"+`  "source"`)], `[]`, "6: layers: a chain needs at least one layer, the last one being the loss", false},
+	{"no forward time", `"forward_time": 0, `, ``, "9: layers[1]: forward_time is missing", false},
+	{"no backward time", `"backward_time": 1, `, ``, "7: layers[0]: backward_time is missing", false},
+	{"no activation", `, "activation": 4`, ``, "9: layers[1]: activation is missing", false},
+	{"no activation of the input", `"activation": 5, `, ``, "5: input: activation is missing", false},
+	{"null", `"activation": 4`, `"activation": null`, "9: layers[1].activation: null where a number is needed", false},
+	{"null for a default", `"saved": 30`, `"saved": null`, "7: layers[0].saved: null where a number is needed", false},
+	{"null for the input", `{"activation": 5, "gradient": 6}`, `null`, "5: input: null where an object is needed", false},
+	{"null for the source", `{"kind": "measured", "device": "V100-16GB"}`, `null`, "11: source: null where an object is needed", false},
+	{"null for a layer", `"layers": [`, `"layers": [null,`, "6: layers[0]: null where an object is needed", false},
+	{"text for a number", `"weight": 100`, `"weight": "100MB"`, "8: layers[0].weight: a text where a number is needed", false},
+	{"number for a text", `"name": "loss"`, `"name": 2`, "9: layers[1].name: a number where a text is needed", false},
+	{"fraction of a sample", `"samples": 32`, `"samples": 0.5`, "4: samples: 0.5 where a whole number is needed", false},
+	{"object for layers", `"layers": [`, `"layers": {}, "x-layers": [`, "6: layers: an object where a list is needed", false},
+	{"list for a layer", `"layers": [`, `"layers": [[1, 2],`, "6: layers[0]: a list where an object is needed", false},
+	{"text for the source", `{"kind": "measured", "device": "V100-16GB"}`, `"a paper"`, "11: source: a text where an object is needed", false},
+}
+
+func TestReadErrors(t *testing.T) {
+	for _, x := range bad {
+		t.Run(x.name, func(t *testing.T) {
+			s := strings.Replace(small, x.old, x.new, 1)
+			if s == small {
+				t.Fatal("the mutation changes nothing")
+			}
+			_, err := read(s)
+			var located *strictjson.Error
+			if !errors.As(err, &located) || !strings.HasPrefix(err.Error(), "chain.json:"+x.want) {
+				t.Errorf("error %v\nwant  chain.json:%s…", err, x.want)
+			}
+		})
+	}
+	broken := errors.New("broken")
+	if _, err := chain.Read(failing{broken}, "chain.json"); !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "chain.json cannot be read") {
+		t.Errorf("unreadable: %v", err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error)  { return 0, f.err }
+func (f failing) Write([]byte) (int, error) { return 0, f.err }
+
+// own is small with fields of the user's own everywhere.
+var own = strings.NewReplacer(
+	`"name": "small"`, `"name": "small", "x-note": ["any", {"thing": null}]`,
+	`"gradient": 6`, `"gradient": 6, "x-": 1`,
+	`"name": "loss"`, `"x-kind": "softmax", "name": "loss"`,
+).Replace(small)
+
+func TestOwnFields(t *testing.T) {
+	c, err := read(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := read(write(t, c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Written behind the fields of the format, so in another order.
+	count := map[string]int{}
+	for i := range c.Extra {
+		for _, e := range []strictjson.Extra{c.Extra[i], again.Extra[i]} {
+			var v any
+			if err := json.Unmarshal(e.Value, &v); err != nil {
+				t.Fatal(err)
+			}
+			count[fmt.Sprint(e.Path, " ", e.Key, " ", v)]++
+		}
+	}
+	want := map[string]int{" x-note [any map[thing:<nil>]]": 2, "input x- 1": 2, "layers[1] x-kind softmax": 2}
+	if diff := cmp.Diff(want, count); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	c.Extra = nil
+	if diff := cmp.Diff(smallChain(), c); diff != "" {
+		t.Errorf("the rest (-want +got):\n%s", diff)
+	}
+}
+
+func TestWriteGolden(t *testing.T) {
+	c, err := read(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := write(t, c)
+	golden := filepath.Join("testdata", "small.json")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("written (-want +got):\n%s", diff)
+	}
+}
+
+func TestWriteErrors(t *testing.T) {
+	c := smallChain()
+	broken := errors.New("broken")
+	if err := c.Write(failing{broken}); !errors.Is(err, broken) {
+		t.Errorf("unwritable: %v", err)
+	}
+	c.Layers[1].Weight = math.Inf(1)
+	if err := c.Write(&bytes.Buffer{}); err == nil || !strings.HasPrefix(err.Error(), "chain small: ") {
+		t.Errorf("infinite weight: %v", err)
+	}
+	if _, err := c.Digest(); err == nil || !strings.HasPrefix(err.Error(), "chain small: ") {
+		t.Errorf("digest of an infinite weight: %v", err)
+	}
+}
+
+// Chains that are made and not read are checked all the same.
+func TestValidate(t *testing.T) {
+	if err := smallChain().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for want, spoil := range map[string]func(*chain.Chain){
+		"layers: a chain needs":                           func(c *chain.Chain) { c.Layers = nil },
+		"samples: -1 is negative":                         func(c *chain.Chain) { c.Samples = -1 },
+		"input.activation: NaN is not finite":             func(c *chain.Chain) { c.Input.Activation = math.NaN() },
+		"input.gradient: +Inf is not finite":              func(c *chain.Chain) { c.Input.Gradient = math.Inf(1) },
+		"layers[0].forward_time: NaN is not finite":       func(c *chain.Chain) { c.Layers[0].ForwardTime = math.NaN() },
+		"layers[0].backward_time: -Inf is not finite":     func(c *chain.Chain) { c.Layers[0].BackwardTime = math.Inf(-1) },
+		"layers[1].activation: -1 is negative":            func(c *chain.Chain) { c.Layers[1].Activation = -1 },
+		"layers[1].gradient: -1 is negative":              func(c *chain.Chain) { c.Layers[1].Gradient = -1 },
+		"layers[1].forward_overhead: -1 is negative":      func(c *chain.Chain) { c.Layers[1].ForwardOverhead = -1 },
+		"layers[1].backward_overhead: +Inf is not finite": func(c *chain.Chain) { c.Layers[1].BackwardOverhead = math.Inf(1) },
+		"layers[1].weight: NaN is not finite":             func(c *chain.Chain) { c.Layers[1].Weight = math.NaN() },
+		"layers[1].saved: 3 is below activation 4":        func(c *chain.Chain) { c.Layers[1].Saved = 3 },
+	} {
+		c := smallChain()
+		spoil(c)
+		err := c.Validate()
+		var field *chain.FieldError
+		if !errors.As(err, &field) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("error %v, want %s…", err, want)
+		}
+	}
+}
+
+// chains generates valid chains.
+func chains() *rapid.Generator[*chain.Chain] {
+	number := rapid.Float64Range(0, math.MaxFloat64)
+	text := rapid.Custom(func(t *rapid.T) string { return strings.ToValidUTF8(rapid.String().Draw(t, "text"), "?") })
+	return rapid.Custom(func(t *rapid.T) *chain.Chain {
+		c := &chain.Chain{
+			Name: text.Draw(t, "name"), Samples: rapid.IntRange(0, math.MaxInt).Draw(t, "samples"),
+			Input: chain.Input{Activation: number.Draw(t, "input"), Gradient: number.Draw(t, "input gradient")},
+		}
+		for range rapid.IntRange(1, 5).Draw(t, "layers") {
+			activation := number.Draw(t, "activation")
+			c.Layers = append(c.Layers, chain.Layer{
+				Name: text.Draw(t, "layer"), ForwardTime: number.Draw(t, "forward"), BackwardTime: number.Draw(t, "backward"),
+				Activation: activation, Saved: max(activation, number.Draw(t, "saved")), Gradient: number.Draw(t, "gradient"),
+				ForwardOverhead: number.Draw(t, "forward overhead"), BackwardOverhead: number.Draw(t, "backward overhead"),
+				Weight: number.Draw(t, "weight"),
+			})
+		}
+		if rapid.Bool().Draw(t, "with source") {
+			c.Source = map[string]any{text.Draw(t, "key"): text.Draw(t, "value")}
+		}
+		return c
+	})
+}
+
+// What is written is read back to the bit, has the same digest, and is of the
+// schema.
+func TestRoundTrip(t *testing.T) {
+	schema := compile(t)
+	rapid.Check(t, func(t *rapid.T) {
+		c := chains().Draw(t, "chain")
+		s := write(t, c)
+		again, err := read(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c, again); diff != "" {
+			t.Fatalf("(-written +read):\n%s", diff)
+		}
+		if a, b := digest(t, c), digest(t, again); a != b {
+			t.Fatalf("digest %s before, %s after", a, b)
+		}
+		if err := validate(schema, s); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func digest(t interface {
+	Helper()
+	Fatal(...any)
+}, c *chain.Chain,
+) string {
+	t.Helper()
+	d, err := c.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// The digest is of the numbers and names alone. Plans that were stored refer to
+// it, so it must never change.
+func TestDigest(t *testing.T) {
+	const want = "3f98d48ba529a3b2d529e5c5a020d9c715184625c6abc2f2e9b496ff8279bc76"
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, []byte(small)); err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]string{
+		"as it is":        small,
+		"compact":         compact.String(),
+		"CRLF":            strings.ReplaceAll(small, "\n", "\r\n"),
+		"byte order mark": "\ufeff" + small,
+		"other source":    strings.Replace(small, "measured", "guessed", 1),
+		"no source":       small[:strings.Index(small, ",\n  \"source\"")] + "}",
+		"own fields":      own,
+		"defaults":        strings.Replace(small, `"activation": 4`, `"activation": 4, "saved": 4, "gradient": 4, "weight": 0`, 1),
+		"numbers written": strings.Replace(strings.Replace(small, `100`, `1.0E+2`, 1), `"forward_time": 0,`, `"forward_time": -0.0,`, 1),
+		"order":           strings.Replace(strings.Replace(small, `"samples": 32,`, ``, 1), `"source"`, `"samples": 32, "source"`, 1),
+	} {
+		c, err := read(s)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := digest(t, c); got != want {
+			t.Errorf("%s: digest %s, want %s", name, got, want)
+		}
+	}
+	for _, x := range [][2]string{{`"small"`, `"other"`}, {`"loss"`, `"last"`}, {`32`, `33`}, {`"gradient": 6`, `"gradient": 7`}, {`100`, `100.00000000000001`}} {
+		c, err := read(strings.Replace(small, x[0], x[1], 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if digest(t, c) == want {
+			t.Errorf("%s instead of %s does not change the digest", x[1], x[0])
+		}
+	}
+}
+
+func compile(t testing.TB) *jsonschema.Schema {
+	t.Helper()
+	schema, err := jsonschema.NewCompiler().Compile(filepath.Join("..", "..", "docs", "schema", "chain-v1.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+func validate(schema *jsonschema.Schema, document string) error {
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(document))
+	if err != nil {
+		return err
+	}
+	return schema.Validate(v)
+}
+
+// The schema and Read refuse the same documents, up to what a schema cannot
+// say.
+func TestSchema(t *testing.T) {
+	schema := compile(t)
+	for _, s := range []string{small, own} {
+		if err := validate(schema, s); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, x := range bad {
+		err := validate(schema, strings.Replace(small, x.old, x.new, 1))
+		if (err == nil) != x.semantic {
+			t.Errorf("%s: error %v", x.name, err)
+		}
+	}
+}
+
+// FuzzRead: nothing panics; what is read is of the schema and written and read
+// to the same.
+func FuzzRead(f *testing.F) {
+	schema := compile(f)
+	f.Add([]byte(small))
+	f.Add([]byte(own))
+	for _, x := range bad {
+		f.Add([]byte(strings.Replace(small, x.old, x.new, 1)))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := chain.Read(bytes.NewReader(data), "fuzz")
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Fatalf("error of several lines: %q", err)
+			}
+			return
+		}
+		s := write(t, c)
+		for _, document := range []string{strings.TrimPrefix(string(data), "\ufeff"), s} {
+			if err := validate(schema, document); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again, err := read(s)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, s)
+		}
+		if len(c.Extra) != len(again.Extra) {
+			t.Fatalf("%d fields of the user's own became %d", len(c.Extra), len(again.Extra))
+		}
+		c.Extra, again.Extra = nil, nil
+		if len(c.Source) == 0 {
+			c.Source = nil // an empty source is not written
+		}
+		if diff := cmp.Diff(c, again); diff != "" {
+			t.Fatalf("(-written +read):\n%s", diff)
+		}
+	})
+}
+
+// BenchmarkRead100k reads a chain of 100,000 layers with all their fields.
+func BenchmarkRead100k(b *testing.B) {
+	c := &chain.Chain{Name: "long", Input: chain.Input{Activation: 1 << 20, Gradient: 1 << 20}}
+	for i := range 100_000 {
+		a := 1e6 + float64(i)
+		c.Layers = append(c.Layers, chain.Layer{
+			Name: fmt.Sprintf("block%d.attention", i), ForwardTime: 1e-3 + a*1e-12, BackwardTime: 2e-3 + a*1e-12,
+			Activation: a, Saved: 3 * a, Gradient: a, Weight: 4 * a,
+		})
+	}
+	data := write(b, c)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := read(data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
