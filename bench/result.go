@@ -11,7 +11,9 @@ import (
 // ResultFormat names the format of [Result].
 const ResultFormat = "workbench.result/v1"
 
-// Status of a run.
+// Status of a run. Methods of kind bound have no plan: theirs is optimal when
+// the bounding model was solved to the end and limit when it was stopped, the
+// bound holding in both cases.
 type Status string
 
 const (

@@ -79,7 +79,7 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 	if out.Plan == nil {
 		r.Status = Limit
 		if m.Kind == Relaxed && !out.Stopped {
-			r.Status = Feasible
+			r.Status = Optimal
 		}
 		if m.Kind != Relaxed {
 			r.Err = fmt.Errorf("%s: %w within the limits", m.Name, plan.ErrNoPlan)

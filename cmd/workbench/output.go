@@ -55,8 +55,13 @@ func printResult(w io.Writer, j *job, r *bench.Result) {
 		line("gap", "%s", percent(*r.Gap))
 	}
 	status := string(r.Status)
-	if r.Status == bench.Optimal {
+	switch {
+	case r.Status == bench.Optimal && r.Kind == bench.Relaxed:
+		status += " (of the bounding model; it makes no plan)"
+	case r.Status == bench.Optimal:
 		status += " (gap closed by a proven bound)"
+	case r.Status == bench.Limit && r.Kind == bench.Relaxed:
+		status += " (stopped early; the bound holds)"
 	}
 	line("status", "%s", status)
 	line("time", "%.2f s wall, %.2f s processor", r.WallTime, r.CPUTime)

@@ -73,6 +73,9 @@ func Summarize(c *chain.Chain, p *Plan) (*Summary, error) {
 		}
 	}
 	s.Idle = s.Period - s.Compute
+	if s.Idle < Tolerance*s.Period {
+		s.Idle = 0 // the rounding of a sum
+	}
 	s.Prefetch.Busy /= s.Period
 	s.Upload.Busy /= s.Period
 	return s, nil

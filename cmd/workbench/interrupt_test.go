@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// onWrite calls f once, at the first write that contains a text.
+type onWrite struct {
+	text string
+	once sync.Once
+	f    func()
+	buf  bytes.Buffer
+}
+
+func (w *onWrite) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), w.text) {
+		w.once.Do(w.f)
+	}
+	return w.buf.Write(p)
+}
+
+// An interruption, which main turns into the end of the context, keeps what
+// was found: the plan and the bound are printed and the exit status is that of
+// a solve that found a plan.
+func TestInterruptKeepsTheIncumbent(t *testing.T) {
+	// At this bandwidth no plan meets its bound, so nothing ends by itself
+	// within the limit asked for.
+	ctx, cancel := context.WithCancel(t.Context())
+	var out bytes.Buffer
+	errw := &onWrite{text: "search", f: cancel}
+	code := run(ctx, strings.Fields("workbench solve zoo:table1-gpt2?depth=38&batch=16 --bandwidth 0.5GB/s --time-limit 1h"), strings.NewReader(""), &out, errw)
+	if code != exitOK {
+		t.Fatalf("exit status %d, want 0; standard error:\n%s", code, &errw.buf)
+	}
+	if ctx.Err() == nil {
+		t.Fatalf("the solve was never interrupted; standard error:\n%s", &errw.buf)
+	}
+	for _, want := range []string{"verified by replay", "bound", "status      feasible"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in the output:\n%s", want, &out)
+		}
+	}
+}
+
+// An interrupted proof reports the bound it has.
+func TestInterruptKeepsTheBound(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var out bytes.Buffer
+	errw := &onWrite{text: "milp", f: cancel}
+	code := run(ctx, strings.Fields("workbench solve zoo:table1-gpt2?depth=38&batch=16 --bandwidth 0.5GB/s --method milp-bound --time-limit 1h"), strings.NewReader(""), &out, errw)
+	if code != exitOK && code != exitNoPlan {
+		t.Fatalf("exit status %d; standard error:\n%s", code, &errw.buf)
+	}
+	if !strings.Contains(out.String(), "bound ") {
+		t.Errorf("no bound in the output:\n%s", &out)
+	}
+}
