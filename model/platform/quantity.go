@@ -24,8 +24,9 @@ var (
 		{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
 		{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1},
 	}
-	rateUnits   = perSecond(byteUnits)
-	secondUnits = []unit{{"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6}, {"ms", 1e-3}, {"min", 60}, {"s", 1}, {"m", 60}, {"h", 3600}}
+	rateUnits = perSecond(byteUnits)
+	// Both the micro sign and the Greek letter are on keyboards.
+	secondUnits = []unit{{"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6}, {"μs", 1e-6}, {"ms", 1e-3}, {"min", 60}, {"s", 1}, {"m", 60}, {"h", 3600}}
 )
 
 func perSecond(sizes []unit) []unit {
@@ -55,7 +56,7 @@ func ParseSeconds(s string) (float64, error) {
 }
 
 // ParseTimeLimit reads a duration as ParseSeconds does; "0" and "none" are no
-// limit, which is 0.
+// limit, which is 0. A shorter time than a nanosecond is one.
 func ParseTimeLimit(s string) (time.Duration, error) {
 	if strings.TrimSpace(s) == "none" {
 		return 0, nil
@@ -64,10 +65,14 @@ func ParseTimeLimit(s string) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	if x > float64(math.MaxInt64)/1e9 {
+	ns := x * 1e9
+	switch {
+	case ns >= math.MaxInt64:
 		return 0, fmt.Errorf("%q: %w: longer than 292 years; write 0 for no limit", s, ErrQuantity)
+	case ns > 0 && ns < 1:
+		return 1, nil
 	}
-	return time.Duration(x * 1e9), nil
+	return time.Duration(math.Round(ns)), nil
 }
 
 // MemorySpec is a memory limit as people give it: bytes, or a percentage of an

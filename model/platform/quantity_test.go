@@ -40,6 +40,7 @@ func TestParse(t *testing.T) {
 		{"seconds", platform.ParseSeconds, "2h", 7200},
 		{"seconds", platform.ParseSeconds, "5us", 5e-6},
 		{"seconds", platform.ParseSeconds, "5µs", 5e-6},
+		{"seconds", platform.ParseSeconds, "5\u03bcs", 5e-6},
 		{"seconds", platform.ParseSeconds, "5ns", 5e-9},
 	} {
 		got, err := x.parse(x.text)
@@ -89,12 +90,15 @@ func TestParseErrors(t *testing.T) {
 }
 
 func TestParseTimeLimit(t *testing.T) {
-	for text, want := range map[string]time.Duration{"none": 0, "0": 0, "1.5s": 1500 * time.Millisecond, "10m": 10 * time.Minute} {
+	for text, want := range map[string]time.Duration{
+		"none": 0, "0": 0, "1.5s": 1500 * time.Millisecond, "1.1s": 1100 * time.Millisecond, "10m": 10 * time.Minute,
+		"1e-12s": 1, // not 0, which is no limit
+	} {
 		if got, err := platform.ParseTimeLimit(text); err != nil || got != want {
 			t.Errorf("%q = %v, %v; want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"1e30", "-1s", "soon"} {
+	for _, text := range []string{"1e30", "9223372036.854775808", "-1s", "soon"} {
 		if got, err := platform.ParseTimeLimit(text); !errors.Is(err, platform.ErrQuantity) {
 			t.Errorf("%q = %v, %v; want an error", text, got, err)
 		}
@@ -181,6 +185,26 @@ func TestRoundTrip(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Percentages begin at low to the bit, since below it no plan exists.
+func TestResolve(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		low := rapid.Float64Range(0, 1e15).Draw(t, "low")
+		high := low + rapid.Float64Range(0, 1e15).Draw(t, "range")
+		at := func(percent float64) float64 {
+			return platform.MemorySpec{Percent: true, Value: percent}.Resolve(low, high)
+		}
+		a, b := rapid.Float64Range(0, 100).Draw(t, "a"), rapid.Float64Range(0, 100).Draw(t, "b")
+		switch {
+		case at(0) != low:
+			t.Fatalf("0 %% of %v to %v is %v", low, high, at(0))
+		case math.Abs(at(100)-high) > 1e-15*high:
+			t.Fatalf("100 %% of %v to %v is %v", low, high, at(100))
+		case at(min(a, b)) > at(max(a, b)):
+			t.Fatalf("%v and %v %% of %v to %v are the wrong way round", a, b, low, high)
+		}
+	})
 }
 
 // FuzzParse: whatever is read is finite and not negative, errors wrap
