@@ -88,7 +88,9 @@ func (s *session) call(ctx context.Context, p *Problem) (*Answer, error) {
 	p.Time = 0
 	if end, ok := ctx.Deadline(); ok {
 		if p.Time = time.Until(end); p.Time <= 0 {
-			return nothing(), nil
+			a := nothing()
+			a.Stop = Time // ctx may not know yet
+			return a, nil
 		}
 	}
 	s.setOpen(true)

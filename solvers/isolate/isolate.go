@@ -231,9 +231,9 @@ func (c *child) postMortem(ctx context.Context, err error) (*solvers.Answer, err
 }
 
 // outOfMemory recognises a process that could not have more memory by its last
-// words: those of Go's runtime and of C++'s.
+// words: those of Go's runtime, of C++'s, and of the sanitizers'.
 func outOfMemory(stderr string) bool {
-	for _, s := range []string{"out of memory", "cannot allocate memory", "bad_alloc"} {
+	for _, s := range []string{"out of memory", "cannot allocate memory", "bad_alloc", "failed to allocate"} {
 		if strings.Contains(stderr, s) {
 			return true
 		}

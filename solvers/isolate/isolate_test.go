@@ -22,7 +22,8 @@ import (
 
 // engines are what the test binary serves as a child.
 func engines() map[string]solvers.Engine {
-	m := map[string]solvers.Engine{"enumerate": enumerate.Engine{}}
+	m := libraries()
+	m["enumerate"] = enumerate.Engine{}
 	for name, die := range deaths() {
 		m[name] = dying{name, false, die}
 		m[name+" with incumbent"] = dying{name, true, die}
