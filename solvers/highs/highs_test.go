@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -75,7 +76,7 @@ func TestDuals(t *testing.T) {
 			objective.Add(float64(small.Draw(t, "cost")), x[j])
 		}
 		rows := m.Group("row", "")
-		for range rapid.IntRange(0, 5).Draw(t, "rows") {
+		for range rapid.IntRange(1, 5).Draw(t, "rows") { // without rows HiGHS is not asked
 			e.Reset()
 			for j := range n {
 				e.Add(float64(small.Draw(t, "entry")), x[j])
@@ -529,6 +530,38 @@ func residentSet(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return resident * os.Getpagesize()
+}
+
+func TestRead(t *testing.T) {
+	write := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	long := strings.Repeat("long", 50)
+	m, err := Read(write("model.lp", "max\n obj: 2 x + 3 "+long+"\nst\n first: x + 2 "+long+" <= 7\nbounds\n x <= 3\n "+long+" <= 9\ngeneral\n x\nend\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names := m.ColNames(); len(names) != 2 || names[0] != "x" || names[1] != long || m.RowNames()[0] != "first" || m.NumIntegers() != 1 {
+		t.Errorf("columns %v, rows %v, %d integers", names, m.RowNames(), m.NumIntegers())
+	}
+	if r := solve(t, m, solvers.Options{}); r.Status != solvers.Optimal || math.Abs(r.Obj-12) > 1e-6 {
+		t.Errorf("%v %v, want 12", r.Status, r.Obj)
+	}
+	for name, text := range map[string]string{
+		"nothing.mps": "", "nonsense.mps": "ROWS\n X y\n", "model.txt": "max\nend\n",
+		"semi.lp": "min\n obj: x\nst\n r: x >= 1\nbounds\n x <= 5\nsemi\n x\nend\n",
+	} {
+		if m, err := Read(write(name, text)); err == nil {
+			t.Errorf("%s: read %v", name, m)
+		}
+	}
+	if _, err := Read("nowhere.mps"); !errors.Is(err, solvers.ErrSolver) || !strings.Contains(err.Error(), "nowhere.mps") {
+		t.Errorf("no file: %v", err)
+	}
 }
 
 func BenchmarkLatency(b *testing.B) {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -453,6 +454,44 @@ func residentSet(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return resident * os.Getpagesize()
+}
+
+// TestRead writes a model, reads it with lp_solve and compares all there is.
+func TestRead(t *testing.T) {
+	m := milp.New("model")
+	x, y := m.Var("x", milp.Integer, -3, 7), m.Var("y", milp.Continuous, math.Inf(-1), math.Inf(1))
+	var e milp.Expr
+	g := m.Group("row", "")
+	g.Between(-2, e.Add(1, x).Add(2, y), 9)
+	g.AtLeast(e.Reset().Add(3, x), -5)
+	m.Maximize(e.Reset().Add(1, x).Add(-4, y))
+	path := filepath.Join(t.TempDir(), "model.mps")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.WriteMPS(f, milp.FreeMPS); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Read(path, milp.FreeMPS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(m *milp.Model) string {
+		d := m.Data()
+		return fmt.Sprint(d.Sense, d.Offset, d.Cost, d.Lower, d.Upper, d.Integer, d.RowLower, d.RowUpper, d.Start, d.Col, d.Val, m.ColNames(), m.RowNames())
+	}
+	if got, want := text(again), text(m); got != want {
+		t.Errorf("read\n%s\nwant\n%s", got, want)
+	}
+	for _, path := range []string{os.Args[0], "nowhere.mps"} {
+		if _, err := Read(path, milp.FreeMPS); !errors.Is(err, solvers.ErrSolver) || !strings.Contains(err.Error(), path) {
+			t.Errorf("read %s: %v", path, err)
+		}
+	}
 }
 
 func BenchmarkLatency(b *testing.B) {

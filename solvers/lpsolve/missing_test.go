@@ -12,7 +12,7 @@ import (
 
 func TestMissing(t *testing.T) {
 	m := milp.New("")
-	m.Var("x", milp.Integer, 0, 1)
+	m.Group("row", "").AtMost(new(milp.Expr).Add(1, m.Var("x", milp.Integer, 0, 1)), 1)
 	if _, err := New().Solve(t.Context(), m, solvers.Options{}); !errors.Is(err, solvers.ErrMissing) {
 		t.Errorf("Solve returns %v", err)
 	}
