@@ -1,0 +1,129 @@
+package plan_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"workbench/model/plan"
+)
+
+func compileSchema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	schema, err := jsonschema.NewCompiler().Compile(filepath.Join("..", "..", "docs", "schema", "plan-v1.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+func validateSchema(schema *jsonschema.Schema, document string) error {
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(document))
+	if err != nil {
+		return err
+	}
+	return schema.Validate(v)
+}
+
+// What is written is of the schema.
+func TestSchemaOfWritten(t *testing.T) {
+	schema := compileSchema(t)
+	_, valid := twoLayers()
+	period := 2.5
+	for name, p := range map[string]*plan.Plan{
+		"two layers":    valid,
+		"no period":     {Problem: "remat", Ops: valid.Ops},
+		"no operations": {Problem: plan.WeightOffload, Period: &period},
+	} {
+		var b bytes.Buffer
+		if err := p.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		if err := validateSchema(schema, b.String()); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, b.String())
+		}
+		// Results hold plans as encoding/json writes them.
+		p.Format = plan.Format
+		if p.Ops == nil {
+			p.Ops = []plan.Op{}
+		}
+		data, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := validateSchema(schema, string(data)); err != nil {
+			t.Errorf("%s, by encoding/json: %v", name, err)
+		}
+	}
+}
+
+// The schema and Read take and refuse the same documents.
+func TestSchemaAndRead(t *testing.T) {
+	schema := compileSchema(t)
+	for _, x := range []struct {
+		name, old, new string
+		taken          bool
+	}{
+		{"as it is", ``, ``, true},
+		{"no period", `"period": 2.5,`, ``, true},
+		{"null period", `"period": 2.5`, `"period": null`, true},
+		{"own fields", `"op":"B"`, `"x-note":{"a":[null]},"op":"B"`, true},
+		{"own fields above", `"period"`, `"x-":1,"period"`, true},
+		{"no method", `"method": "by hand",`, ``, true},
+		{"negative start", `"start":0`, `"start":-1`, true},
+		{"negative layer", `"layer":1,"start":0`, `"layer":-1,"start":0`, true},
+
+		{"version", `plan/v1`, `plan/v2`, false},
+		{"no format", `"format": "workbench.plan/v1",`, ``, false},
+		{"not an object", small, `[]`, false},
+		{"truncated", small[len(small)/2:], ``, false},
+		{"trailing data", "}\n}\n", "}\n}{}", false},
+		{"unknown field", `"tensor"`, `"tensr"`, false},
+		{"unknown field above", `"method"`, `"methods"`, false},
+		{"unknown field of the platform", `"bandwidth"`, `"bandwith"`, false},
+		{"unknown field of the claims", `"peak_memory"`, `"peak"`, false},
+		{"no problem", `"problem": "weight-offload",`, ``, false},
+		{"empty problem", `"weight-offload"`, `""`, false},
+		{"no platform", small[strings.Index(small, `"platform"`):strings.Index(small, `"period"`)], ``, false},
+		{"null platform", `"platform": {`, `"platform": null, "x-platform": {`, false},
+		{"no operations", small[strings.Index(small, `"ops"`):strings.Index(small, `"claims"`)], ``, false},
+		{"null operations", `"ops": [`, `"ops": null, "x-ops": [`, false},
+		{"null operation", `"ops": [`, `"ops": [null,`, false},
+		{"operation without kind", `"op":"B",`, ``, false},
+		{"operation of empty kind", `"op":"B"`, `"op":""`, false},
+		{"operation without layer", `"op":"B","layer":1`, `"op":"B"`, false},
+		{"operation without start", `"start":0,`, ``, false},
+		{"operation without end", `,"end":1}`, `}`, false},
+		{"null start", `"start":0`, `"start":null`, false},
+		{"NaN", `"start":0`, `"start":NaN`, false},
+		{"out of range", `"start":0`, `"start":-1e999`, false},
+		{"half a layer", `"layer":1,"start":0`, `"layer":1.5,"start":0`, false},
+		{"layer out of range", `"layer":1,"start":0`, `"layer":99999999999999999999,"start":0`, false},
+		{"negative memory", `8589934592`, `-1`, false},
+		{"negative bandwidth", `12000000000`, `-1`, false},
+		{"negative processors", `"memory"`, `"processors": -1, "memory"`, false},
+		{"null instance", `"instance": {`, `"instance": null, "x-instance": {`, false},
+		{"number for a name", `"one <layer> & a loss"`, `1`, false},
+		{"no time to repeat", `"period": 2.5`, `"period": 0`, false},
+		{"text for a number", `"period": 2.5`, `"period": "2.5"`, false},
+		{"text for a claim", `"makespan": 2.5`, `"makespan": "2.5"`, false},
+		{"list for claims", `"claims": {`, `"claims": [], "x-claims": {`, false},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			s := strings.Replace(small, x.old, x.new, 1)
+			if s == small && x.old != "" {
+				t.Fatal("the mutation changes nothing")
+			}
+			if err := validateSchema(schema, s); (err == nil) != x.taken {
+				t.Errorf("schema: %v", err)
+			}
+			if _, err := read(s); (err == nil) != x.taken {
+				t.Errorf("Read: %v", err)
+			}
+		})
+	}
+}
