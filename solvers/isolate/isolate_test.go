@@ -196,3 +196,33 @@ func TestCancel(t *testing.T) {
 func TestOrphan(t *testing.T) {
 	isolate.CheckOrphan(t, "hang")
 }
+
+// BenchmarkSolve is the cost of isolation: of a model of no size, and of one of
+// a million nonzeros that needs no search.
+func BenchmarkSolve(b *testing.B) {
+	large := milp.New("large")
+	x := large.List("x", 1000, milp.Binary, 1, 1)
+	g := large.Group("row", "")
+	var e milp.Expr
+	for range 1000 {
+		e.Reset()
+		for j := range 1000 {
+			e.Add(1, x.At(j))
+		}
+		g.AtMost(&e, 1000)
+	}
+	for _, m := range []*milp.Model{pick(), large} {
+		for name, backend := range map[string]solvers.Backend{
+			"here":     enumerate.New(),
+			"isolated": isolate.New(enumerate.Engine{}, "enumerate"),
+		} {
+			b.Run(m.Name()+"/"+name, func(b *testing.B) {
+				for b.Loop() {
+					if _, err := backend.Solve(b.Context(), m, solvers.Options{}); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
