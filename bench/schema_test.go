@@ -1,0 +1,145 @@
+package bench_test
+
+import (
+	"bytes"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"workbench/bench"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/strictjson"
+)
+
+func compileSchema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	schema, err := jsonschema.NewCompiler().Compile(filepath.Join("..", "docs", "schema", "result-v1.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+func validateSchema(schema *jsonschema.Schema, document string) error {
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(document))
+	if err != nil {
+		return err
+	}
+	return schema.Validate(v)
+}
+
+// full is a result with every field that is stored.
+func full() *bench.Result {
+	number := func(x float64) *float64 { return &x }
+	nodes := int64(17)
+	instance := plan.InstanceRef{Name: "one layer", SHA256: strings.Repeat("0f", 32), Source: "zoo:one"}
+	machine := platform.Platform{Memory: 8 << 30, Bandwidth: 12e9, Processors: 1}
+	return &bench.Result{
+		Format: bench.ResultFormat, Problem: plan.WeightOffload, Method: "milp", Kind: bench.Exact,
+		Instance: instance, Platform: machine,
+		Parameters: bench.Parameters{TimeLimit: 60, Gap: 1e-4, Threads: 2},
+		Status:     bench.Optimal, Error: "none", Note: "for the test",
+		Objective: number(2), Bound: &bench.Bound{Value: 2, By: "highs", Assumptions: []string{"[001] §6"}}, Gap: number(0),
+		Makespan: number(2), PeakMemory: number(10), Throughput: number(16), WallTime: 0.5, CPUTime: 0.75,
+		Backend:     &bench.BackendRef{Name: "highs", Version: "1.12.0"},
+		Formulation: &bench.Formulation{Name: "weights", Version: "1", Variables: 5, Integers: 4, Constraints: 3, Nonzeros: 9},
+		Nodes:       &nodes, Seed: -3,
+		Plan: &plan.Plan{
+			Format: plan.Format, Problem: plan.WeightOffload, Method: "milp", Instance: instance, Platform: machine, Period: number(2),
+			Ops:    []plan.Op{{Op: plan.OpB, Layer: 1, Start: 0, End: 1}, {Op: plan.OpF, Layer: 1, Start: 1, End: 2}},
+			Claims: plan.Claims{Makespan: 2, PeakMemory: 10},
+		},
+	}
+}
+
+func writeResult(t *testing.T, r *bench.Result) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := r.WriteJSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// What is written is of the schema and read back to the same.
+func TestResultSchema(t *testing.T) {
+	schema := compileSchema(t)
+	results := map[string]*bench.Result{"full": full()}
+	for _, status := range []bench.Status{bench.Optimal, bench.Feasible, bench.Infeasible, bench.Limit, bench.Failed} {
+		for _, kind := range []bench.Kind{bench.Heuristic, bench.Exact, bench.Relaxed} {
+			results[string(status)+", "+string(kind)] = &bench.Result{
+				Format: bench.ResultFormat, Problem: plan.WeightOffload, Method: "m", Kind: kind, Status: status,
+			}
+		}
+	}
+	for name, r := range results {
+		s := writeResult(t, r)
+		if err := validateSchema(schema, s); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, s)
+		}
+		var again bench.Result
+		if err := strictjson.Decode([]byte(s), "result.json", &again); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(r, &again, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-written +read):\n%s", name, diff)
+		}
+	}
+	r := full()
+	*r.Gap = math.NaN()
+	if err := r.WriteJSON(&bytes.Buffer{}); err == nil {
+		t.Error("NaN was written")
+	}
+}
+
+// Documents that are refused by the schema and, where they are of the wrong
+// form and not of wrong meaning, by the decoder.
+func TestBrokenResults(t *testing.T) {
+	schema := compileSchema(t)
+	document := writeResult(t, full())
+	for _, x := range []struct {
+		name, old, new string
+		form           bool
+	}{
+		{"not an object", document, `[]`, true},
+		{"truncated", document[len(document)/2:], ``, true},
+		{"unknown field", `"wall_time"`, `"walltime"`, true},
+		{"unknown field of the bound", `"assumptions"`, `"assuming"`, true},
+		{"unknown field of the plan", `"claims"`, `"claim"`, true},
+		{"text for a number", `"wall_time": 0.5`, `"wall_time": "0.5"`, true},
+		{"null for a number", `"wall_time": 0.5`, `"wall_time": null`, true},
+		{"null for what may be left out", `"nodes": 17`, `"nodes": null`, true},
+		{"fraction of a node", `"nodes": 17`, `"nodes": 17.5`, true},
+		{"list for parameters", `"parameters": {`, `"parameters": [], "x-parameters": {`, true},
+		{"NaN", `"gap": 0,`, `"gap": NaN,`, true},
+
+		{"version", `result/v1`, `result/v2`, false},
+		{"version of the plan", `plan/v1`, `plan/v2`, false},
+		{"no status", `"status": "optimal",`, ``, false},
+		{"unknown status", `"optimal"`, `"best"`, false},
+		{"unknown kind", `"exact"`, `"precise"`, false},
+		{"no objective", `"objective": 2,`, ``, false},
+		{"negative gap", `"gap": 0,`, `"gap": -0.5,`, false},
+		{"bound by nobody", `"by": "highs",`, ``, false},
+		{"negative time", `"cpu_time": 0.75`, `"cpu_time": -0.75`, false},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			s := strings.Replace(document, x.old, x.new, 1)
+			if s == document {
+				t.Fatal("the mutation changes nothing")
+			}
+			if err := validateSchema(schema, s); err == nil {
+				t.Error("the schema takes it")
+			}
+			if err := strictjson.Decode([]byte(s), "result.json", &bench.Result{}); (err != nil) != x.form {
+				t.Errorf("decoder: %v", err)
+			}
+		})
+	}
+}
