@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
 
@@ -80,6 +81,12 @@ func weightMethods() []*Method {
 			Summary:    "search, then the compact MILP for the bound, then search again with its choices",
 			Complexity: "exponential; O(L) columns", Solver: true,
 			Run: weightsMILP, Model: modelOf(ilp.WeightsNested),
+		},
+		{
+			Problem: weights.Problem, Name: "exact-milp", Kind: Exact, Source: "ours",
+			Summary:    "a MILP of the problem as it is, every event with its time; started from search",
+			Complexity: "exponential; 20L² binaries", Assumptions: []string{fmt.Sprintf("at most %d layers", ilp.ExactLayers)}, Solver: true,
+			Run: weightsExact, Model: modelOf(ilp.WeightsExact),
 		},
 		{
 			Problem: weights.Problem, Name: "nested-bound", Kind: Relaxed, Source: "[001] (2)–(8), corrected; ours",

@@ -18,9 +18,13 @@ import (
 // of a second on the networks of [001].
 const quickMoves = 1000
 
+// patience is the number of patient searches after the MILP, the first from
+// the incumbent and the MILP's choices, the others afresh with other seeds.
+const patience = 6
+
 // weightsMILP is the default method: a quick search gives the MILP its start,
 // the MILP gives the bound, and a patient search that knows the MILP's choices
-// and its bound has the rest of the time.
+// and its bound follows. Chains short enough for it end with the exact MILP.
 func weightsMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
 	start := time.Now()
 	best, err := weights.Search(ctx, in.Chain, s.Platform, s.search(start, "search", quickMoves, math.Inf(-1), nil, nil))
@@ -29,23 +33,30 @@ func weightsMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error)
 		return nil, err
 	}
 	out := &Outcome{Plan: best}
-	hint, err := solveBound(ctx, in, &s, start, out, "nested", ilp.WeightsNested)
+	program, x, err := solveFormulation(ctx, in, &s, start, out, "nested", ilp.WeightsNested)
 	if err != nil {
 		return nil, err
 	}
-	bound := math.Inf(-1)
-	for _, b := range out.Bounds {
-		bound = max(bound, b.Value)
+	var away []bool
+	if x != nil {
+		away = program.Hint(x).Away
 	}
-	if out.Plan == nil || solvers.Gap(*out.Plan.Period, bound) > max(s.Gap, tolerance) {
-		var away []bool
-		if hint != nil {
-			away = hint.Away
+	for round := 0; round < patience && !closed(out, s.Gap) && ctx.Err() == nil; round++ {
+		o := s.search(start, "search", 0, proven(out), away, out.Plan)
+		if round > 0 {
+			// From the incumbent the search has gone as far as it goes.
+			o.Seed, o.Away, o.Start = uint64(s.Seed+round-1), nil, nil
 		}
-		better, err := weights.Search(ctx, in.Chain, s.Platform, s.search(start, "search", 0, bound, away, out.Plan))
-		if err == nil {
-			out.Plan = better
-		} else if !errors.Is(err, plan.ErrNoPlan) {
+		found, err := weights.Search(ctx, in.Chain, s.Platform, o)
+		switch {
+		case err == nil && (out.Plan == nil || *found.Period < *out.Plan.Period):
+			out.Plan = found
+		case err != nil && !errors.Is(err, plan.ErrNoPlan):
+			return nil, err
+		}
+	}
+	if in.Chain.Len() <= ilp.ExactLayers && !closed(out, s.Gap) {
+		if err := improveExactly(ctx, in, &s, start, out); err != nil {
 			return nil, err
 		}
 	}
@@ -78,17 +89,69 @@ func weightsBound(name string, build ilp.Builder, relax bool) func(context.Conte
 	return func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
 		out := &Outcome{}
 		s.relax = relax
-		_, err := solveBound(ctx, in, &s, time.Now(), out, name, build)
+		_, _, err := solveFormulation(ctx, in, &s, time.Now(), out, name, build)
 		return out, err
 	}
 }
 
-// solveBound solves a formulation, starting from out.Plan if there is one, and
-// adds its bound to out. The hint is nil without a solution.
-func solveBound(ctx context.Context, in *Instance, s *Setting, start time.Time, out *Outcome, name string, build ilp.Builder) (*ilp.Hint, error) {
-	program, err := build(in.Chain, s.Platform)
-	if err != nil {
+// proven returns the best bound in out, −Inf if there is none.
+func proven(out *Outcome) float64 {
+	best := math.Inf(-1)
+	for _, b := range out.Bounds {
+		best = max(best, b.Value)
+	}
+	return best
+}
+
+// closed reports whether the plan of out meets its bound.
+func closed(out *Outcome, gap float64) bool {
+	return out.Plan != nil && solvers.Gap(*out.Plan.Period, proven(out)) <= max(gap, tolerance)
+}
+
+// weightsExact solves the exact MILP, starting from the search.
+func weightsExact(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+	start := time.Now()
+	best, err := weights.Search(ctx, in.Chain, s.Platform, s.search(start, "search", quickMoves, math.Inf(-1), nil, nil))
+	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, err
+	}
+	out := &Outcome{Plan: best}
+	if err := improveExactly(ctx, in, &s, start, out); err != nil {
+		return nil, err
+	}
+	if out.Plan != nil {
+		out.Plan.Method = "exact-milp"
+	}
+	return out, nil
+}
+
+// improveExactly solves the exact MILP, starting from out.Plan, and keeps what
+// is better. Its plans are timed anew from the solver's integers.
+func improveExactly(ctx context.Context, in *Instance, s *Setting, start time.Time, out *Outcome) error {
+	program, x, err := solveFormulation(ctx, in, s, start, out, "exact", ilp.WeightsExact)
+	if err != nil || x == nil {
+		return err
+	}
+	found, err := program.Plan(x)
+	if err != nil {
+		return err
+	}
+	if out.Plan == nil || *found.Period < *out.Plan.Period {
+		out.Plan = found
+	}
+	return nil
+}
+
+// solveFormulation solves a formulation, starting from out.Plan if there is
+// one, and adds its bound to out. It returns the program and the solution, nil
+// if there is none or it is that of a relaxation.
+func solveFormulation(ctx context.Context, in *Instance, s *Setting, start time.Time, out *Outcome, name string, build ilp.Builder) (program *ilp.Program, x []float64, err error) {
+	program, err = build(in.Chain, s.Platform)
+	if errors.Is(err, ilp.ErrTooLong) || errors.Is(err, ilp.ErrInstance) {
+		err = InputError(err)
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	o := solvers.Options{
 		RelGap: solvers.Some(max(s.Gap, tolerance/10)), Threads: solvers.Some(max(1, s.Threads)),
@@ -106,19 +169,19 @@ func solveBound(ctx context.Context, in *Instance, s *Setting, start time.Time, 
 	}
 	if out.Plan != nil && !s.relax && s.Backend.Can()&solvers.CanStart != 0 {
 		if o.Start, err = program.Start(out.Plan); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	o.OnProgress = func(p solvers.Progress) { s.tell(start, "milp", out.Plan, p.Bound, p.Nodes) }
 	r, err := s.Backend.Solve(ctx, program.Model, o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	out.Solver, out.Formulation = r, describe(name, program.Model)
 	out.Stopped = out.Stopped || r.Stop != solvers.NotStopped
 	if r.Status == solvers.Infeasible && out.Plan == nil {
 		low, _ := weightOffload().Range(in)
-		return nil, &plan.Infeasible{Problem: weights.Problem, Memory: low, Given: s.Platform.Memory, Why: "the MILP bound has no solution"}
+		return nil, nil, &plan.Infeasible{Problem: weights.Problem, Memory: low, Given: s.Platform.Memory, Why: "the MILP bound has no solution"}
 	}
 	if !math.IsInf(r.Bound, 0) {
 		by := "the MILP " + name + " (" + r.BoundBy + ", " + r.Backend + ")"
@@ -129,9 +192,9 @@ func solveBound(ctx context.Context, in *Instance, s *Setting, start time.Time, 
 	}
 	x, ok := r.Solution()
 	if !ok || s.relax {
-		return nil, nil
+		return program, nil, nil
 	}
-	return program.Hint(x), nil
+	return program, x, nil
 }
 
 // describe returns the size of a model.

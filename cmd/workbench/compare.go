@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -125,12 +126,13 @@ func printComparison(s streams, j *job, results []*bench.Result) {
 
 // comparisonError is nil if any method has a plan; else the error of the
 // first, so that the exit status says why there is none. A plan that fails
-// verification, or a bound that a plan beats, is never passed over.
+// verification, a bound that a plan beats or a solver that fails is never
+// passed over; a method that is not made for the instance is.
 func comparisonError(results []*bench.Result) error {
 	var firstErr error
 	planned := false
 	for _, r := range results {
-		if r.Status == bench.Failed {
+		if r.Status == bench.Failed && !errors.Is(r.Err, bench.ErrInput) {
 			return r.Err
 		}
 		planned = planned || r.Plan != nil
