@@ -17,8 +17,8 @@ type Options struct {
 	// Moves is the number of moves tried in a row without a better plan before
 	// the search ends; 0: DefaultMoves.
 	Moves int
-	// Bound is a proven lower bound known from elsewhere; the search ends when
-	// it is met. Bounds of this package are used in any case.
+	// Bound is a proven lower bound known from elsewhere, exact to 1e-6 of it as
+	// MILP solvers are; the search ends when it is met. Bounds of this package are used in any case.
 	Bound float64
 	// Start is a plan to start from beside those of the other methods.
 	Start *plan.Plan
@@ -59,12 +59,14 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, o Options)
 
 // search is the state of a search.
 type search struct {
-	ctx   context.Context
-	in    *instance
-	o     Options
-	rng   *rand.Rand
-	bound float64
-	best  *schedule
+	ctx context.Context
+	in  *instance
+	o   Options
+	rng *rand.Rand
+	// floor is the closed-form bound, below the period of every order whatever
+	// the rounding; bound is what ends the search.
+	floor, bound float64
+	best         *schedule
 
 	steady *steady
 	retime *retimer
@@ -79,16 +81,17 @@ func newSearch(ctx context.Context, in *instance, o Options) *search {
 	}
 	s := &search{
 		ctx: ctx, in: in, o: o, rng: rand.New(rand.NewPCG(o.Seed, 0x5eed)),
-		bound: max(in.bound(), o.Bound), best: newSchedule(in),
+		floor: in.bound(), best: newSchedule(in),
 		steady: newSteady(in), retime: newRetimer(in), work: newSchedule(in), cur: newSchedule(in),
 		excess: make([]float64, in.n),
 	}
+	s.bound = max(s.floor, o.Bound)
 	s.best.T = math.Inf(1)
 	return s
 }
 
 func (s *search) done() bool {
-	return s.best.T <= s.bound*(1+1e-9) || s.ctx.Err() != nil
+	return s.best.T <= s.bound*(1+1e-9) || s.best.T <= s.o.Bound*(1+1e-6) || s.ctx.Err() != nil
 }
 
 // keep makes w the incumbent if it is better.
@@ -177,7 +180,7 @@ func (s *search) orders() {
 		if kicks > 0 {
 			cutoff = math.Inf(1)
 		}
-		if !s.retime.best(s.work, s.bound, cutoff) {
+		if !s.retime.best(s.work, s.floor, cutoff) {
 			continue
 		}
 		kicks--
