@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +18,6 @@ import (
 
 	"workbench/model/milp"
 	"workbench/solvers"
-	"workbench/solvers/enumerate"
 )
 
 var _ solvers.Engine = Engine{}
@@ -484,52 +481,6 @@ func TestCallbackPanics(t *testing.T) {
 			t.Errorf("%s: %v", name, v)
 		}
 	}
-}
-
-// TestDifferential compares with trying everything.
-func TestDifferential(t *testing.T) {
-	random := rand.New(rand.NewPCG(2, 3))
-	for range 60 {
-		m := randomModel(random)
-		want, err := enumerate.New().Solve(t.Context(), m, solvers.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := solve(t, m, solvers.Options{})
-		if got.Status != want.Status || want.Status == solvers.Optimal && math.Abs(got.Obj-want.Obj) > 1e-6 {
-			t.Errorf("%s\n%v %v (%s), enumeration: %v %v", m, got.Status, got.Obj, got.Note, want.Status, want.Obj)
-		}
-	}
-}
-
-// TestCycles: solving over and over does not accumulate memory.
-func TestCycles(t *testing.T) {
-	m := knapsack(4, 1, 1)
-	cycle := func(n int) {
-		for range n {
-			solve(t, m, solvers.Options{})
-		}
-		runtime.GC()
-	}
-	cycle(1000)
-	before := residentSet(t)
-	cycle(2000)
-	if growth := residentSet(t) - before; growth > 8<<20 {
-		t.Errorf("2000 solves take %d bytes", growth)
-	}
-}
-
-// residentSet returns the resident memory of the process in bytes.
-func residentSet(t *testing.T) int {
-	b, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		t.Skip("no /proc here: ", err)
-	}
-	var total, resident int
-	if _, err := fmt.Sscan(string(b), &total, &resident); err != nil {
-		t.Fatal(err)
-	}
-	return resident * os.Getpagesize()
 }
 
 func TestRead(t *testing.T) {

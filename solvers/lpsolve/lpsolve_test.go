@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -89,9 +88,11 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestDifferential compares with trying everything, with and without starts of
-// all kinds.
-func TestDifferential(t *testing.T) {
+func TestDifferential(t *testing.T) { solvertest.Differential(t, New()) }
+
+// TestStarts compares with trying everything, with and without starts of all
+// kinds.
+func TestStarts(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 3))
 	for i := range 400 {
 		m := randomModel(random)
@@ -426,35 +427,7 @@ func TestCallbackPanics(t *testing.T) {
 	_, _ = Engine{}.Run(t.Context(), p)
 }
 
-// TestCycles: solving over and over does not accumulate memory.
-func TestCycles(t *testing.T) {
-	m := knapsack(4, 1, 1)
-	cycle := func(n int) {
-		for range n {
-			solve(t, m, solvers.Options{})
-		}
-		runtime.GC()
-	}
-	cycle(1000)
-	before := residentSet(t)
-	cycle(2000)
-	if growth := residentSet(t) - before; growth > 8<<20 {
-		t.Errorf("2000 solves take %d bytes", growth)
-	}
-}
-
-// residentSet returns the resident memory of the process in bytes.
-func residentSet(t *testing.T) int {
-	b, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		t.Skip("no /proc here: ", err)
-	}
-	var total, resident int
-	if _, err := fmt.Sscan(string(b), &total, &resident); err != nil {
-		t.Fatal(err)
-	}
-	return resident * os.Getpagesize()
-}
+func TestCycles(t *testing.T) { solvertest.Cycles(t, New(), 3000) }
 
 // TestRead writes a model, reads it with lp_solve and compares all there is.
 func TestRead(t *testing.T) {
