@@ -2,6 +2,7 @@ package zoo
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"workbench/model/chain"
@@ -16,12 +17,11 @@ type generator struct {
 // label names a chain after its network and what sets its size:
 // resnet50-i224-b32.
 func (g *generator) label(v values) string {
-	short := map[string]string{"layers": "l", "hidden": "h", "seq": "s", "image": "i", "depth": "d", "batch": "b"}
 	var b strings.Builder
 	b.WriteString(g.Name)
-	for _, p := range g.Parameters {
-		if s, ok := short[p.Name]; ok {
-			fmt.Fprintf(&b, "-%s%s", s, v.text(p.Name))
+	for _, x := range [][2]string{{"layers", "l"}, {"hidden", "h"}, {"seq", "s"}, {"image", "i"}, {"depth", "d"}, {"batch", "b"}} {
+		if slices.ContainsFunc(g.Parameters, func(p Param) bool { return p.Name == x[0] }) {
+			b.WriteString("-" + x[1] + v.text(x[0]))
 		}
 	}
 	return b.String()

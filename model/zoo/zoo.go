@@ -123,7 +123,7 @@ func Chain(name string, p Params) (*chain.Chain, error) {
 
 // suggest says which candidate is near to name, or lists them all.
 func suggest(name string, candidates []string) string {
-	best, least := "", max(2, len(name)/3)+1
+	best, least := "", min(len(name), max(2, len(name)/3)+1)
 	for _, c := range candidates {
 		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < least {
 			best, least = c, d

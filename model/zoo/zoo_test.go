@@ -1,0 +1,379 @@
+package zoo
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"workbench/model/chain"
+)
+
+func load(t *testing.T, spec string) *chain.Chain {
+	t.Helper()
+	c, err := Load(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Published numbers: torchvision for the vision networks, Hugging Face
+// Transformers for GPT-2 and BERT (BertModel with pooler, BertForMaskedLM).
+func TestParameters(t *testing.T) {
+	for spec, want := range map[string]float64{
+		"zoo:vgg16":               138_357_544,
+		"zoo:resnet18":            11_689_512,
+		"zoo:resnet50":            25_557_032,
+		"zoo:resnet101":           44_549_160,
+		"zoo:gpt2":                124_439_808,
+		"zoo:gpt2-medium":         354_823_168,
+		"zoo:gpt2-large":          774_030_080,
+		"zoo:gpt2-xl":             1_557_611_200,
+		"zoo:bert":                109_482_240,
+		"zoo:bert-large":          335_141_888,
+		"zoo:bert?head=mlm":       109_514_298,
+		"zoo:bert-large?head=mlm": 335_174_458,
+	} {
+		c := load(t, spec)
+		if got := c.Source["parameters"]; got != want {
+			t.Errorf("%s has %v parameters, published are %v", spec, got, want)
+		}
+		// Four bytes each; a tied head holds the embedding's matrix again.
+		var tied float64
+		switch {
+		case strings.HasPrefix(spec, "zoo:gpt2"):
+			tied = 50257 * c.Source["hidden"].(float64)
+		case strings.Contains(spec, "mlm"):
+			tied = 30522 * c.Source["hidden"].(float64)
+		}
+		if got := c.Totals().Weight; got != 4*(want+tied) {
+			t.Errorf("%s weighs %v bytes, want 4 · (%v + %v)", spec, got, want, tied)
+		}
+	}
+}
+
+// Multiplications and additions of a forward pass per image at 224×224, in
+// 10⁹ pairs, as torchvision publishes them (convolutions and linear layers).
+func TestArithmetic(t *testing.T) {
+	for name, x := range map[string]struct {
+		build func(n *net, batch, image, classes int)
+		want  float64
+	}{
+		"vgg16":     {vgg16, 15.47},
+		"resnet18":  {residual{[4]int{2, 2, 2, 2}, false}.add, 1.81},
+		"resnet50":  {residual{[4]int{3, 4, 6, 3}, true}.add, 4.09},
+		"resnet101": {residual{[4]int{3, 4, 23, 3}, true}.add, 7.80},
+	} {
+		n := &net{precision: single}
+		x.build(n, 1, 224, 1000)
+		flops := 0.0
+		for _, op := range n.operations {
+			if op.kind == "conv" || op.kind == "linear" {
+				flops += op.forward.flops
+			}
+		}
+		if got := flops / 2e9; math.Abs(got-x.want) > 0.006 {
+			t.Errorf("%s: %.3f·10⁹, published is %v", name, got, x.want)
+		}
+	}
+}
+
+// Every entry generates a valid chain that survives its file, with all
+// defaults and on every device, in both precisions and with checkpointing.
+func TestEntries(t *testing.T) {
+	for _, e := range List() {
+		specs := []string{Scheme + e.Name}
+		if !strings.HasPrefix(e.Name, "table1") {
+			specs = append(specs, Scheme+e.Name+"?dtype=fp16&checkpoint=true&batch=3&device=A100-80GB", Scheme+e.Name+"?batch=1&optimizer=3&device=T4")
+		}
+		for _, spec := range specs {
+			c := load(t, spec)
+			if err := c.Validate(); err != nil {
+				t.Errorf("%s: %v", spec, err)
+			}
+			var b bytes.Buffer
+			if err := c.Write(&b); err != nil {
+				t.Fatal(err)
+			}
+			back, err := chain.Read(&b, spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c, back); d != "" {
+				t.Errorf("%s changes in its file:\n%s", spec, d)
+			}
+			for i := range c.Layers {
+				if l := &c.Layers[i]; l.Name == "" || l.Activation <= 0 {
+					t.Errorf("%s: layer %d is %+v", spec, i, *l)
+				}
+			}
+			if last := c.Layers[c.Len()-1]; !strings.Contains(last.Name, "loss") || last.Activation != 4 && last.Activation != 2 {
+				t.Errorf("%s: the last layer %+v is not the loss", spec, last)
+			}
+		}
+		if e.Description == "" || len(e.Parameters) == 0 {
+			t.Errorf("%s says nothing of itself", e.Name)
+		}
+		for _, p := range e.Parameters {
+			if p.Name == "" || p.Default == "" || p.Description == "" {
+				t.Errorf("%s: parameter %+v says nothing of itself", e.Name, p)
+			}
+		}
+	}
+}
+
+// The default instance is near what [001] §7 says of its GPT-2: 0.161 s a
+// layer, 431 MB (35.95 ms at 12 GB/s), about 20 MB kept.
+func TestDefault(t *testing.T) {
+	c := load(t, Default)
+	if c.Len() != 38 || c.Samples != 16 || c.Name != "gpt2-l36-h3072-s128-b16" {
+		t.Fatalf("%s has %d layers, batch %d", c.Name, c.Len(), c.Samples)
+	}
+	block := c.Layers[1]
+	for _, x := range []struct {
+		what               string
+		got, paper, within float64
+	}{
+		{"time", block.ForwardTime + block.BackwardTime, 0.1613, 0.05},
+		{"weight", block.Weight, 431.4e6, 0.06},
+		{"activation", block.Activation, 20e6, 0.3},
+	} {
+		if math.Abs(x.got/x.paper-1) > x.within {
+			t.Errorf("%s of a layer is %v, [001] has %v", x.what, x.got, x.paper)
+		}
+	}
+	if r := block.BackwardTime / block.ForwardTime; math.Abs(r-3) > 0.05 {
+		t.Errorf("backward is %.3f times forward; with recomputation it is about 3", r)
+	}
+	for i := 2; i < 37; i++ {
+		if l := c.Layers[i]; l.ForwardTime != block.ForwardTime || l.Weight != block.Weight {
+			t.Errorf("layer %d differs from layer 1", i)
+		}
+	}
+}
+
+// table is [001] Table 1: depth, batch, Σu and L2L in milliseconds.
+var table = []struct {
+	network      string
+	depth, batch int
+	compute, l2l float64
+}{
+	{"gpt2", 74, 64, 47421, 52707},
+	{"gpt2", 56, 64, 35553, 39542},
+	{"gpt2", 38, 64, 23694, 26387},
+	{"gpt2", 74, 32, 23697, 28983},
+	{"gpt2", 56, 32, 17762, 21751},
+	{"gpt2", 38, 32, 11840, 14533},
+	{"gpt2", 74, 16, 11612, 16898},
+	{"gpt2", 56, 16, 8697, 12686},
+	{"gpt2", 38, 16, 5794, 8487},
+	{"bert", 144, 64, 34486, 38379},
+	{"bert", 96, 64, 22965, 25577},
+	{"bert", 144, 32, 17443, 21336},
+	{"bert", 96, 32, 11617, 14230},
+	{"bert", 144, 16, 9090, 12983},
+	{"bert", 96, 16, 6058, 8670},
+}
+
+func TestTable1(t *testing.T) {
+	for _, row := range table {
+		c := load(t, fmt.Sprintf("zoo:table1-%s?depth=%d&batch=%d", row.network, row.depth, row.batch))
+		if c.Len() != row.depth || c.Samples != row.batch {
+			t.Fatalf("%+v: %d layers, batch %d", row, c.Len(), c.Samples)
+		}
+		compute := 1e3 * c.TotalTime()
+		if math.Abs(compute/row.compute-1) > 0.01 {
+			t.Errorf("%+v: Σu = %.0f ms", row, compute)
+		}
+		transfer := 1e3 * c.Layers[0].Weight / 12e9
+		if l2l := compute + float64(2*row.depth-1)*transfer; math.Abs(l2l/row.l2l-1) > 0.005 {
+			t.Errorf("%+v: Σu + (2L−1)·t_w = %.0f ms", row, l2l)
+		}
+		for i, l := range c.Layers {
+			if l.Weight != c.Layers[0].Weight || math.Abs(l.BackwardTime-3*l.ForwardTime) > 1e-12 {
+				t.Errorf("%+v: layer %d is %+v", row, i, l)
+			}
+			if want := 20e6 * float64(row.batch) / 16; l.Activation != want && i < row.depth-1 {
+				t.Errorf("%+v: layer %d keeps %v, want %v", row, i, l.Activation, want)
+			}
+		}
+		if note, _ := c.Source["how"].(string); c.Source["from"] != "[001] Table 1" || !strings.Contains(note, "backward = 3 · forward") {
+			t.Errorf("%+v does not say where it is from: %v", row, c.Source)
+		}
+	}
+}
+
+// With a checkpoint a layer keeps its output only, runs its forward twice, and
+// holds during the backward what it would have kept.
+func TestCheckpoint(t *testing.T) {
+	kept, dropped := load(t, "zoo:gpt2"), load(t, "zoo:gpt2?checkpoint=true")
+	for i := range kept.Layers {
+		k, d := kept.Layers[i], dropped.Layers[i]
+		if d.Saved != d.Activation || d.Activation != k.Activation || d.ForwardTime != k.ForwardTime || d.Weight != k.Weight {
+			t.Errorf("layer %d: %+v, without checkpoint %+v", i, d, k)
+		}
+		if want := k.BackwardTime + k.ForwardTime; d.BackwardTime != want {
+			t.Errorf("layer %d: backward %v, want %v", i, d.BackwardTime, want)
+		}
+		if want := k.BackwardOverhead + k.Saved - k.Activation; d.BackwardOverhead != want {
+			t.Errorf("layer %d: backward overhead %v, want %v", i, d.BackwardOverhead, want)
+		}
+		if d.ForwardOverhead < k.ForwardOverhead {
+			t.Errorf("layer %d: forward overhead %v, without checkpoint %v", i, d.ForwardOverhead, k.ForwardOverhead)
+		}
+	}
+}
+
+// However a network is cut, times, weights and the tensors kept add up to the
+// same: a tensor at a cut is kept by the layer on its left.
+func TestGranularity(t *testing.T) {
+	whole := load(t, "zoo:bert?layers=3")
+	for granularity, layers := range map[string]int{"layer": 5, "split": 8, "op": 0} {
+		c := load(t, "zoo:bert?layers=3&granularity="+granularity)
+		if layers > 0 && c.Len() != layers || layers == 0 && c.Len() <= 8 {
+			t.Errorf("%s: %d layers", granularity, c.Len())
+		}
+		a, b := c.Totals(), whole.Totals()
+		for _, x := range [][2]float64{{a.ForwardTime, b.ForwardTime}, {a.BackwardTime, b.BackwardTime}, {a.Weight, b.Weight}} {
+			if math.Abs(x[0]-x[1]) > 1e-9*x[1] {
+				t.Errorf("%s: %+v, by layers %+v", granularity, a, b)
+			}
+		}
+		// Cuts at tensors that no backward needs keep more, never less.
+		if a.Saved < b.Saved*(1-1e-12) {
+			t.Errorf("%s keeps %v, whole blocks %v", granularity, a.Saved, b.Saved)
+		}
+	}
+	if a, b := load(t, "zoo:gpt2?granularity=split").Totals(), load(t, "zoo:gpt2").Totals(); a.Saved != b.Saved {
+		t.Errorf("GPT-2 in halves keeps %v, whole %v; the tensor between them is kept for a normalization anyway", a.Saved, b.Saved)
+	}
+}
+
+// Sizes are in proportion to the batch, times grow with it, faster devices are
+// not slower.
+func TestScaling(t *testing.T) {
+	for _, name := range []string{"resnet50", "gpt2"} {
+		one, four := load(t, Scheme+name+"?batch=1"), load(t, Scheme+name+"?batch=4")
+		for i := range one.Layers {
+			a, b := one.Layers[i], four.Layers[i]
+			if b.Weight != a.Weight || b.ForwardTime < a.ForwardTime || b.BackwardTime < a.BackwardTime {
+				t.Errorf("%s layer %d: batch 1 %+v, batch 4 %+v", name, i, a, b)
+			}
+			if i < one.Len()-1 && b.Activation != 4*a.Activation {
+				t.Errorf("%s layer %d: batch 1 outputs %v, batch 4 %v", name, i, a.Activation, b.Activation)
+			}
+		}
+		var before float64
+		for k, device := range []string{"T4", "V100-16GB", "A100-40GB", "A100-80GB", "H100-80GB"} {
+			now := load(t, Scheme+name+"?device="+device).TotalTime()
+			if k > 0 && now > before {
+				t.Errorf("%s takes %v on %s, less on the device before", name, now, device)
+			}
+			before = now
+		}
+	}
+	if a, b := load(t, "zoo:gpt2?dtype=fp16"), load(t, "zoo:gpt2"); a.TotalTime() >= b.TotalTime() || 2*a.Totals().Weight != b.Totals().Weight {
+		t.Error("half precision gains nothing")
+	}
+	if a, b := load(t, "zoo:gpt2?optimizer=3"), load(t, "zoo:gpt2"); a.Totals().Weight != 3*b.Totals().Weight {
+		t.Error("the optimizer's factor does not reach the weights")
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for spec, want := range map[string]string{
+		"gpt2":                          `"gpt2" is no built-in network: write zoo:NAME`,
+		"zoo:":                          `the name of the network is missing; known are gpt2,`,
+		"zoo:gpt3":                      `zoo:gpt3: no such network; did you mean gpt2? known are gpt2,`,
+		"zoo:resnet19?batch=8":          `zoo:resnet19: no such network; did you mean resnet18?`,
+		"zoo:ResNet50":                  `did you mean resnet50?`,
+		"zoo:transformer-of-the-future": `no such network; known are gpt2,`,
+		"zoo:gpt2?hiden=8":              `zoo:gpt2: there is no parameter "hiden"; did you mean hidden? known are layers, hidden,`,
+		"zoo:gpt2?image=224":            `zoo:gpt2: there is no parameter "image"`,
+		"zoo:gpt2?batch":                `"batch" is not key=value`,
+		"zoo:gpt2?batch=":               `"batch=" is not key=value`,
+		"zoo:gpt2?=1":                   `"=1" is not key=value`,
+		"zoo:gpt2?batch=1&&seq=2":       `"" is not key=value`,
+		"zoo:gpt2?batch=1&batch=2":      `batch is given twice`,
+		"zoo:gpt2?batch=0":              `zoo:gpt2: batch: "0" is not a whole number from 1 to 1048576`,
+		"zoo:resnet50?batch=-3":         `batch: "-3" is not a whole number from 1`,
+		"zoo:gpt2?batch=1.5":            `batch: "1.5" is not a whole number`,
+		"zoo:gpt2?batch=1e3":            `batch: "1e3" is not a whole number`,
+		"zoo:gpt2?layers=9999999999999": `layers: "9999999999999" is not a whole number from 1 to 100000`,
+		"zoo:gpt2?heads=5":              `zoo:gpt2: heads: 5 does not divide hidden, 768`,
+		"zoo:gpt2?seq=2048":             `seq: 2048 is more than the 1024 positions; give positions=2048 too`,
+		"zoo:gpt2?device=V100":          `device: "V100" is no choice; known are V100-16GB,`,
+		"zoo:gpt2?device=V100-16gb":     `device: "V100-16gb" is no choice; did you mean V100-16GB?`,
+		"zoo:gpt2?dtype=bf16":           `dtype: "bf16" is no choice; did you mean fp16? known are fp32, fp16`,
+		"zoo:gpt2?granularity=block":    `granularity: "block" is no choice`,
+		"zoo:gpt2?checkpoint=yes":       `checkpoint: "yes" is no choice`,
+		"zoo:vgg16?image=16":            `zoo:vgg16: features.30 (max-pool) has an output of shape [32 512 0 0]: its input is too small`,
+		"zoo:table1-gpt2?depth=2":       `depth: "2" is not a whole number from 3`,
+		"zoo:table1-gpt2?batch=8":       `batch: "8" is no choice; known are 16, 32, 64`,
+		"zoo:table1-bert?device=T4":     `there is no parameter "device"; known are depth, batch`,
+	} {
+		c, err := Load(spec)
+		if err == nil {
+			t.Errorf("%s generates %s", spec, c.Name)
+		} else if !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v\nwant …%s…", spec, err, want)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for spec, want := range map[string]string{
+		"zoo:resnet50?image=128&batch=8":        "resnet50-i128-b8",
+		"zoo:gpt2?hidden=1024":                  "gpt2-l12-h1024-s1024-b8",
+		"zoo:table1-bert?depth=144&batch=64":    "table1-bert-d144-b64",
+		"zoo:bert?":                             "bert-l12-h768-s512-b8",
+		"zoo:gpt2?layers=36&hidden=3072&seq=64": "gpt2-l36-h3072-s64-b8",
+	} {
+		if got := load(t, spec).Name; got != want {
+			t.Errorf("%s is named %s, want %s", spec, got, want)
+		}
+	}
+	if heads := load(t, "zoo:gpt2?hidden=3072").Source["heads"]; heads != 48.0 {
+		t.Errorf("hidden 3072 has %v heads without being told, want 48", heads)
+	}
+	if len(Names()) != len(List()) || Names()[0] != List()[0].Name {
+		t.Error("Names and List differ")
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	for _, e := range List() {
+		f.Add(Scheme + e.Name)
+	}
+	for _, s := range []string{Default, "zoo:gpt2?batch=0", "zoo:?", "zoo:vgg16?image=31", "zoo:resnet18?image=1&classes=1", "zoo:bert?layers=1&hidden=1&heads=1&seq=1&vocab=1&granularity=op", "zoo:gpt2?layers=100000000", "zoo:x?&=&"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, spec string) {
+		name, p, err := Parse(spec)
+		if err != nil {
+			return
+		}
+		if n := len(p["layers"]) + len(p["depth"]); n > 3 {
+			return // many layers only take long
+		}
+		c, err := Chain(name, p)
+		if err != nil {
+			return
+		}
+		if err := c.Validate(); err != nil {
+			t.Errorf("%s: %v", spec, err)
+		}
+	})
+}
+
+func BenchmarkDefault(b *testing.B) {
+	for b.Loop() {
+		if _, err := Load(Default); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
