@@ -41,6 +41,26 @@ type Bound struct {
 //
 // (3) s_j − s_i ≥ Σ_{i≤m<j} u_m.
 //
+// (4) Let all sizes be equal to w, t = w/β, let i..j be backwards of one cycle
+// that use c weights, i < m ≤ j, R = R_i/w ≥ R_l/w for i ≤ l < m, n = c − R ≥ 1
+// and U = Σ_{i<l<m} u_l > 0. Then s_j − s_i ≥ u_i + n·t + min(t, U/(n+1)): room
+// for gradients and prefetches at full speed do not go together.
+//
+// Let e = s_i + u_i and N be the number of weights reserved at s_i. Weights of
+// the window, i..j, may be deleted after their backward and an upload; the q-th
+// such deletion, at δ_q, comes no earlier than e + q·t. Each other deletion
+// after s_i either is of a weight prefetched since for nothing, or takes one of
+// the N away that the window does not use, or makes another prefetch
+// necessary; with f of the latter two kinds there are at least n' = c − N + f
+// prefetches for the window, at π_1 < π_2 < … While a backward before m runs, at
+// most R weights are reserved, so the prefetches that have started are at most
+// h := f + R − N more than the δ that have passed; and n' − h = n. So none of
+// these backwards runs between π_{q+h} and δ_q. If s_j = e + n·t + x with x < t,
+// then π_{q+h} ≤ s_j − (n−q+1)·t = e + (q−1)·t + x, as the link is serial, and
+// none runs in the n intervals from e + (q−1)·t + x to e + q·t. For x ≤ 0 these
+// cover all of e..s_j, which U > 0 forbids; else they leave (n+1)·x, which has
+// to do for U.
+//
 // T = s_{i+2L} − s_i is at least the longest path from i to i+2L whose steps
 // are these differences, for every i.
 func Bounds(c *chain.Chain, p platform.Platform) ([]Bound, error) {
@@ -63,10 +83,14 @@ func (in *instance) bound() float64 { return max(in.Compute(), in.windows()) }
 func (in *instance) windows() float64 {
 	n := in.n
 	step := make([]float64, n*(n+1)) // step[i(n+1)+m]: least s_{i+m} − s_i
-	room := in.rooms()
+	room, same := in.rooms()
 	seen := make([]int, in.L) // stamp of the last window that counted a weight
 	for i := range n {
-		in.reach(i, room, seen, step[i*(n+1):(i+1)*(n+1)])
+		row := step[i*(n+1) : (i+1)*(n+1)]
+		in.reach(i, room, seen, row)
+		if same > 0 && in.Backward(i) {
+			in.squeeze(i, room, same, row)
+		}
 	}
 	best := 0.0
 	path := make([]float64, n+1)
@@ -83,9 +107,10 @@ func (in *instance) windows() float64 {
 	return best
 }
 
-// rooms returns R for every operation.
-func (in *instance) rooms() []float64 {
-	same := 0.0 // the size of all weights, -1 if they differ
+// rooms returns R for every operation, and the size that all weights have in
+// common, -1 if they differ and 0 if there are none. Layers without weights do
+// not count.
+func (in *instance) rooms() (room []float64, same float64) {
 	for _, w := range in.W {
 		if w > 0 && same != w {
 			if same != 0 {
@@ -95,7 +120,7 @@ func (in *instance) rooms() []float64 {
 			same = w
 		}
 	}
-	room := make([]float64, in.n)
+	room = make([]float64, in.n)
 	for j := range room {
 		room[j] = in.limit - in.Act[j]
 		if in.Backward(j) {
@@ -105,7 +130,7 @@ func (in *instance) rooms() []float64 {
 			room[j] = same * math.Floor(room[j]/same+1e-9)
 		}
 	}
-	return room
+	return room, same
 }
 
 // reach fills row[m] with the best of (1), (2) and (3) for the operations i
@@ -141,6 +166,25 @@ func (in *instance) reach(i int, room []float64, seen []int, row []float64) {
 		compute += in.U[j]
 		if in.Backward(j) {
 			changed += in.W[k]
+		}
+	}
+}
+
+// squeeze raises row[j−i] to (4) for the backwards i and j, with the largest m
+// that is possible.
+func (in *instance) squeeze(i int, room []float64, same float64, row []float64) {
+	t := same / in.platform.Bandwidth
+	n, between, more := -math.Round(room[i]/same), 0.0, false
+	for j := i; j < in.L; j++ {
+		if in.W[in.Layer(j)] > 0 {
+			n++
+		}
+		if j > i && n >= 1 && between > 0 {
+			row[j-i] = max(row[j-i], in.U[i]+n*t+min(t, between/(n+1)))
+		}
+		more = more || room[j] > room[i]
+		if j > i && !more {
+			between += in.U[j]
 		}
 	}
 }
