@@ -212,7 +212,7 @@ func (d *dnn) fillSizes(rate float64) {
 		if e := &d.file.Edges[i]; e.Size != nil {
 			d.size[i] = *e.Size
 		} else {
-			d.size[i] = *e.Cost * rate
+			d.size[i] = math.Round(*e.Cost * rate)
 			guessed++
 		}
 	}
