@@ -116,7 +116,7 @@ func newApp(s streams) *cli.App {
 		Commands: []*cli.Command{
 			newSolve(s), newCompare(s), newVerify(s), newShow(s),
 			newProblems(s), newMethods(s), newZoo(s), newImport(s),
-			newDoctor(s), newCompletion(s),
+			newFormulation(s), newDoctor(s), newCompletion(s),
 		},
 	}
 	app.Commands = append(app.Commands, newComplete(s, func() *cli.App { return app }))

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/urfave/cli/v2"
+
+	"workbench/bench"
+	"workbench/ilp"
+	"workbench/solvers"
+)
+
+func newFormulation(s streams) *cli.Command {
+	return &cli.Command{
+		Name:  "formulation",
+		Usage: "the MILPs, for researchers: list, show, stats, check, explain",
+		Subcommands: []*cli.Command{
+			newFormulationList(s), newFormulationShow(s), newFormulationStats(s), newFormulationCheck(s), newFormulationExplain(s),
+		},
+	}
+}
+
+// findFormulation returns the formulation of that name.
+func findFormulation(name string) (ilp.Formulation, error) {
+	var names []string
+	for _, f := range ilp.Formulations() {
+		if f.Name == name {
+			return f, nil
+		}
+		names = append(names, f.Name)
+	}
+	return ilp.Formulation{}, usagef("unknown formulation %q: %s", name, bench.Suggest(name, names))
+}
+
+func newFormulationList(s streams) *cli.Command {
+	o := &common{}
+	return &cli.Command{
+		Name:  "list",
+		Usage: "the formulations there are",
+		Flags: o.flags(),
+		Action: func(c *cli.Context) error {
+			if _, err := args(c, 0, 0, "formulation list"); err != nil {
+				return err
+			}
+			if _, err := o.check(s); err != nil {
+				return err
+			}
+			type entry struct {
+				Name    string   `json:"name"`
+				Problem string   `json:"problem"`
+				Title   string   `json:"title"`
+				Source  string   `json:"source"`
+				Promise string   `json:"promise"`
+				Extra   []string `json:"extra_groups"`
+			}
+			var entries []entry
+			for _, f := range ilp.Formulations() {
+				entries = append(entries, entry{f.Name, f.Problem, f.Title, f.Source, f.Promise.String(), append([]string{}, f.Extra...)})
+			}
+			if o.json() {
+				return writeJSON(s.out, entries)
+			}
+			t := newTable(s.out, table.Row{"formulation", "problem", "promise", "what it is", "source", "groups beyond the source"})
+			for _, e := range entries {
+				t.AppendRow(table.Row{e.Name, e.Problem, e.Promise, wrap(e.Title, 34), wrap(e.Source, 22), wrap(strings.Join(e.Extra, ", "), 26)})
+			}
+			t.Render()
+			return nil
+		},
+	}
+}
+
+// formulationOptions are the flags of the subcommands that build a model.
+type formulationOptions struct {
+	solveOptions
+	without string
+}
+
+func (o *formulationOptions) flags() []cli.Flag {
+	flags := append(o.instanceFlags(), &cli.StringFlag{Name: "without", Usage: "leave out the `GROUPS` named, separated by commas", Destination: &o.without, Category: "instance"})
+	return append(flags, o.common.flags()...)
+}
+
+// tiny is the instance of formulation show: small enough to read every row.
+const tiny = "zoo:table1-gpt2?depth=3&batch=16"
+
+// build builds the formulation and instance the arguments name.
+func (o *formulationOptions) build(c *cli.Context, s streams, otherwise string) (ilp.Formulation, *job, *ilp.Program, error) {
+	a, err := args(c, 1, 2, "formulation "+c.Command.Name+" NAME [INSTANCE] [flags]")
+	if err != nil {
+		return ilp.Formulation{}, nil, nil, err
+	}
+	f, err := findFormulation(a[0])
+	if err != nil {
+		return f, nil, nil, err
+	}
+	log, err := o.check(s)
+	if err != nil {
+		return f, nil, nil, err
+	}
+	spec := otherwise
+	if len(a) == 2 {
+		spec = a[1]
+	}
+	o.problem, o.timeLimit, o.threads = f.Problem, "60s", 1
+	if o.backend == "" {
+		o.backend = "highs"
+	}
+	j, err := o.job(c.Context, s, log, spec)
+	if err != nil {
+		return f, nil, nil, err
+	}
+	program, err := f.Build(j.in.Chain, j.setting.Platform)
+	if err != nil {
+		return f, nil, nil, bench.InputError(err)
+	}
+	if o.without != "" {
+		program.Model, err = program.Model.Without(strings.Split(o.without, ",")...)
+		if err != nil {
+			return f, nil, nil, bench.InputError(err)
+		}
+	}
+	return f, j, program, nil
+}
+
+func newFormulationShow(s streams) *cli.Command {
+	o := &formulationOptions{}
+	return &cli.Command{
+		Name:      "show",
+		Usage:     "every constraint of a formulation with its group and equation number, on a small instance",
+		ArgsUsage: "NAME [INSTANCE]",
+		Flags:     o.flags(),
+		Action: func(c *cli.Context) error {
+			f, j, program, err := o.build(c, s, tiny)
+			if err != nil {
+				return err
+			}
+			if o.json() {
+				return writeJSON(s.out, map[string]any{"name": f.Name, "instance": j.in.Name, "groups": program.Model.Groups()})
+			}
+			fmt.Fprintf(s.out, "%s: %s (%s), on %s\n\n", f.Name, f.Title, f.Source, j.in.Name)
+			return program.Model.Print(s.out)
+		},
+	}
+}
+
+func newFormulationStats(s streams) *cli.Command {
+	o := &formulationOptions{}
+	return &cli.Command{
+		Name:      "stats",
+		Usage:     "size and coefficients of a formulation by constraint group, on an instance",
+		ArgsUsage: "NAME [INSTANCE]",
+		Flags:     o.flags(),
+		Action: func(c *cli.Context) error {
+			_, j, program, err := o.build(c, s, "")
+			if err != nil {
+				return err
+			}
+			stats := program.Model.Stats()
+			if o.json() {
+				return writeJSON(s.out, stats)
+			}
+			fmt.Fprintf(s.out, "on %s, memory %s\n%s", j.in.Name, memoryLine(j), stats)
+			return nil
+		},
+	}
+}
+
+func newFormulationCheck(s streams) *cli.Command {
+	o := &common{}
+	var check ilp.CheckOptions
+	var backends string
+	var seed int
+	return &cli.Command{
+		Name:      "check",
+		Usage:     "compare a formulation with exhaustive search on random small instances, on every backend, and print the smallest counterexample",
+		ArgsUsage: "NAME",
+		Flags: append([]cli.Flag{
+			&cli.IntFlag{Name: "cases", Usage: "`N` random instances", Value: ilp.DefaultCases, Destination: &check.Cases, Category: "check"},
+			&cli.IntFlag{Name: "layers", Usage: "chains of up to `N` layers", Value: 3, Destination: &check.Layers, Category: "check"},
+			&cli.IntFlag{Name: "seed", Usage: "`N` seeds the instances", Destination: &seed, Category: "check"},
+			&cli.StringFlag{Name: "backend", Usage: "`LIST` of backends separated by commas, or all that are there", Value: "all", Destination: &backends, Category: "check"},
+		}, o.flags()...),
+		Action: func(c *cli.Context) error {
+			a, err := args(c, 1, 1, "formulation check NAME [--cases N] [--seed N]")
+			if err != nil {
+				return err
+			}
+			if _, err := o.check(s); err != nil {
+				return err
+			}
+			f, err := findFormulation(a[0])
+			if err != nil {
+				return err
+			}
+			check.Seed = uint64(seed)
+			list, err := checkBackends(backends)
+			if err != nil {
+				return err
+			}
+			report, err := ilp.Check(c.Context, f, list, check)
+			if err != nil {
+				return bench.InputError(err)
+			}
+			if o.json() {
+				if err := writeJSON(s.out, checkJSON(report)); err != nil {
+					return err
+				}
+			} else {
+				printCheck(s, report)
+			}
+			if len(report.Failures) > 0 && f.Promise != ilp.Nothing {
+				return &exitError{exitInternal}
+			}
+			return nil
+		},
+	}
+}
+
+// printCheck prints what a check found: how many instances, how often the
+// optima agree, and each kind of failure with its smallest counterexample.
+func printCheck(s streams, r *ilp.CheckReport) {
+	fmt.Fprintf(s.out, "%s (%s) on %d random instances, by %s\n", r.Formulation.Name, r.Formulation.Promise, r.Cases, strings.Join(r.Backends, " and "))
+	fmt.Fprintf(s.out, "  equal to the optimum of exhaustive search: %d\n", r.Tight)
+	if r.Skipped > 0 {
+		fmt.Fprintf(s.out, "  too hard for exhaustive search: %d\n", r.Skipped)
+	}
+	if len(r.Failures) == 0 {
+		fmt.Fprintln(s.out, "  counterexamples: none")
+	}
+	for _, f := range r.Failures {
+		fmt.Fprintf(s.out, "  %s: %d, the smallest being\n", f.Kind, f.Count)
+		for line := range strings.Lines(f.Smallest.String()) {
+			fmt.Fprintf(s.out, "    %s", line)
+		}
+		fmt.Fprintln(s.out)
+	}
+}
+
+// checkJSON is what check prints with --format json.
+func checkJSON(r *ilp.CheckReport) any {
+	type failure struct {
+		Kind           string `json:"kind"`
+		Count          int    `json:"count"`
+		Counterexample string `json:"counterexample"`
+	}
+	failures := []failure{}
+	for _, f := range r.Failures {
+		failures = append(failures, failure{string(f.Kind), f.Count, f.Smallest.String()})
+	}
+	return map[string]any{
+		"formulation": r.Formulation.Name, "promise": r.Formulation.Promise.String(), "backends": r.Backends,
+		"cases": r.Cases, "skipped": r.Skipped, "equal": r.Tight, "failures": failures,
+	}
+}
+
+// checkBackends returns the backends of a list, in this process: a check
+// solves thousands of models of a millisecond.
+func checkBackends(list string) (out []solvers.Backend, err error) {
+	if list != "all" {
+		for _, name := range strings.Split(list, ",") {
+			b, err := bench.Backend(strings.TrimSpace(name), false)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, b)
+		}
+		return out, nil
+	}
+	for _, b := range bench.Backends() {
+		if b.Available() == nil {
+			out = append(out, solvers.New(b.Engine))
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%w: none of %s is there; run workbench doctor", solvers.ErrMissing, strings.Join(bench.BackendNames(), ", "))
+	}
+	return out, nil
+}
+
+func newFormulationExplain(s streams) *cli.Command {
+	o := &formulationOptions{}
+	var probe time.Duration = 10 * time.Second
+	return &cli.Command{
+		Name:      "explain",
+		Usage:     "why a formulation has no solution on an instance: which constraint groups and rows conflict, and by how much",
+		ArgsUsage: "NAME [INSTANCE]",
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "backend", Usage: "MILP `BACKEND`", Value: "highs", Destination: &o.backend, Category: "solver"},
+		}, o.flags()...),
+		Action: func(c *cli.Context) error {
+			_, j, program, err := o.build(c, s, "")
+			if err != nil {
+				return err
+			}
+			return explain(c.Context, s, o, j, program, probe)
+		},
+	}
+}
+
+func explain(ctx context.Context, s streams, o *formulationOptions, j *job, program *ilp.Program, probe time.Duration) error {
+	e, err := solvers.Explain(ctx, j.setting.Backend, program.Model, solvers.Options{Time: probe})
+	if err != nil {
+		return err
+	}
+	if o.json() {
+		return writeJSON(s.out, e)
+	}
+	_, err = fmt.Fprint(s.out, e.Text(program.Model))
+	return err
+}
