@@ -42,10 +42,10 @@ import (
 //
 // # What the paper prints
 //
-// As printed, (4) and the first of (6) are wrong: M_k counts the
-// weight of operation k although m_{i,k} does already, and P − D ≥ 0 forbids
-// that anything is ever deleted. That model is no bound: it is infeasible or
-// above the optimum on most small instances (errata.md 5).
+// As printed, (4) and the first of (6) are wrong: M_k counts the weight of
+// operation k although m_{i,k} does already, and P − D ≥ 0 forbids that
+// anything is ever deleted. That model is no bound: it is infeasible, or above
+// the optimum, on most small instances (errata.md 5).
 type weights struct {
 	*weightInstance
 	variant weightsVariant
@@ -67,9 +67,10 @@ type weights struct {
 type weightsVariant uint8
 
 const (
-	corrected weightsVariant = iota
-	asPrinted                // (4) and (6) as they stand in the paper
-	tightened                // corrected, and deletedOnce
+	corrected     weightsVariant = iota
+	asPrinted                    // (4) and (6) as they stand in the paper
+	printedMemory                // only (4) as it stands
+	tightened                    // corrected, and deletedOnce
 )
 
 // Weights builds the MILP of [001] §6 with (4) and (6) corrected. Its optimum
@@ -92,8 +93,18 @@ func WeightsPrinted(c *chain.Chain, p platform.Platform) (*Program, error) {
 	return buildWeights(in, asPrinted), nil
 }
 
+// WeightsPrintedMemory builds it with (4) as printed and (6) corrected, as
+// errata.md 5 tried it.
+func WeightsPrintedMemory(c *chain.Chain, p platform.Platform) (*Program, error) {
+	in, err := newWeightInstance(c, p)
+	if err != nil {
+		return nil, err
+	}
+	return buildWeights(in, printedMemory), nil
+}
+
 func buildWeights(in *weightInstance, variant weightsVariant) *Program {
-	name := [...]string{"weights", "weights-printed", "weights-tightened"}[variant]
+	name := [...]string{"weights", "weights-printed", "weights-printed-memory", "weights-tightened"}[variant]
 	f := &weights{weightInstance: in, variant: variant, m: milp.New(name)}
 	inf := math.Inf(1)
 	f.m.Grow(5*in.L*in.n+in.n+3*in.L, 4*in.L*in.n+5*in.n, 16*in.L*in.n)
@@ -198,7 +209,7 @@ func (f *weights) memory() {
 			f.e.Add(1, f.here.At(i, k))
 		}
 		room := f.room[k]
-		if f.variant == asPrinted {
+		if f.variant == asPrinted || f.variant == printedMemory {
 			room -= f.w[f.Layer(k)]
 		}
 		g.AtMost(&f.e, room)

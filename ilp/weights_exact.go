@@ -110,11 +110,22 @@ func WeightsExact(c *chain.Chain, p platform.Platform) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if in.L > ExactLayers {
-		return nil, fmt.Errorf("%w: %d layers, weights-exact takes %d at most", ErrTooLong, in.L, ExactLayers)
+	if err := in.short(); err != nil {
+		return nil, err
 	}
-	f := buildExact(in)
-	return &Program{Model: f.m, Start: f.start, Hint: f.hint, Plan: f.plan}, nil
+	return buildExact(in).program(), nil
+}
+
+// short returns ErrTooLong if the chain is too long for the exact MILP.
+func (in *weightInstance) short() error {
+	if in.L > ExactLayers {
+		return fmt.Errorf("%w: %d layers, weights-exact takes %d at most", ErrTooLong, in.L, ExactLayers)
+	}
+	return nil
+}
+
+func (f *exact) program() *Program {
+	return &Program{Model: f.m, Start: f.start, Hint: f.hint, Plan: f.plan}
 }
 
 func buildExact(in *weightInstance) *exact {
@@ -341,7 +352,7 @@ func (f *exact) need(own, j int, after bool) float64 {
 	if after {
 		room = f.roomBefore[(j+1)%f.n]
 	}
-	return leastWhole(f.w, own, f.total-room)
+	return f.mustLeave(own, f.total-room)
 }
 
 // memoryAtOperations makes room for each operation: the weights of some gaps

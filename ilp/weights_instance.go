@@ -30,6 +30,7 @@ type weightInstance struct {
 	total       float64   // Σ|w_k|
 	room        []float64 // room[j]: for weights at the start of operation j, its own included: M − M_j + |w_own|
 	roomBefore  []float64 // room for weights just before operation j, while the activations of j−1 are held
+	slack       float64   // of room, by which the verifier lets rounding exceed the memory
 	computation float64   // Σu, seconds
 }
 
@@ -54,7 +55,6 @@ func scaleWeights(c *chain.Chain, p platform.Platform) *weightInstance {
 		Cycle: y, chain: c, platform: p, n: n, size: 1, computation: y.Compute(),
 		u: make([]float64, n), w: make([]float64, y.L), room: make([]float64, n), roomBefore: make([]float64, n),
 	}
-	memory := p.Memory * (1 + plan.Tolerance) // what the verifier lets pass
 	largest := 0.0
 	for _, w := range y.W {
 		largest = max(largest, w)
@@ -63,6 +63,7 @@ func scaleWeights(c *chain.Chain, p platform.Platform) *weightInstance {
 		in.size = largest
 	}
 	in.time = in.size / p.Bandwidth
+	in.slack = plan.Tolerance * p.Memory / in.size
 	for k, w := range y.W {
 		in.w[k] = w / in.size
 		in.total += in.w[k]
@@ -70,8 +71,8 @@ func scaleWeights(c *chain.Chain, p platform.Platform) *weightInstance {
 	for j, u := range y.U {
 		in.u[j] = u / in.time
 		own := y.W[y.Layer(j)]
-		in.room[j] = (memory - (y.Peak[j] - own)) / in.size
-		in.roomBefore[j] = (memory - y.Act[(j+n-1)%n]) / in.size
+		in.room[j] = (p.Memory - (y.Peak[j] - own)) / in.size
+		in.roomBefore[j] = (p.Memory - y.Act[(j+n-1)%n]) / in.size
 	}
 	return in
 }
@@ -121,6 +122,15 @@ func (in *weightInstance) last(g int) int {
 }
 
 func (in *weightInstance) use(g int) int { return in.last(g ^ 1) }
+
+// mustLeave returns the least sum of whole weights that is at least need, the
+// weight of layer own being here; +Inf if all others are too few.
+func (in *weightInstance) mustLeave(own int, need float64) float64 {
+	if need <= in.slack {
+		return 0
+	}
+	return leastWhole(in.w, own, need-in.slack)
+}
 
 // wholeWeights is the limit of the search in leastWhole.
 const wholeWeights = 100_000

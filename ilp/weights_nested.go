@@ -261,7 +261,7 @@ func (f *nested) wholeWeights() {
 func (f *nested) wholeAtStart(g milp.Group, j int, need float64) {
 	const tiny = 1e-7
 	// Beyond the sum of all weights, rounding is to blame: the instance fits.
-	whole := min(leastWhole(f.w, f.Layer(j), need), f.total-f.w[f.Layer(j)])
+	whole := min(f.mustLeave(f.Layer(j), need), f.total-f.w[f.Layer(j)])
 	if whole > need+tiny {
 		g.AtLeast(f.atStart(j), whole)
 	}
@@ -460,7 +460,7 @@ func (f *nested) inFlight() {
 				f.e.Add(w, f.nests[f.open(k, j)].away.At(k))
 			}
 		}
-		g.AtLeast(&f.e, min(leastWhole(f.w, own, f.total-f.room[j]), f.total-f.w[own]))
+		g.AtLeast(&f.e, min(f.mustLeave(own, f.total-f.room[j]), f.total-f.w[own]))
 	}
 }
 

@@ -1,0 +1,80 @@
+package ilp
+
+import (
+	"fmt"
+
+	"workbench/model/plan"
+)
+
+// Promise is what the optimum of a formulation is to the optimum of its
+// problem.
+type Promise uint8
+
+const (
+	// Nothing: kept because a paper has it. Its optimum proves nothing.
+	Nothing Promise = iota
+	// LowerBound: at most the optimum. So is every bound on it that a solver
+	// proves, and that of its LP relaxation.
+	LowerBound
+	// Equal: the optimum itself, and its solutions make plans that have it.
+	Equal
+)
+
+func (p Promise) String() string {
+	switch p {
+	case Nothing:
+		return "no promise"
+	case LowerBound:
+		return "lower bound"
+	case Equal:
+		return "exact"
+	}
+	return fmt.Sprintf("Promise(%d)", uint8(p))
+}
+
+// Formulation is one entry of the table of formulations.
+type Formulation struct {
+	Name    string
+	Problem string
+	Title   string
+	Source  string
+	Promise Promise
+	// Extra are the constraint groups beyond the source's, that can be left
+	// out one by one to see what they are worth: milp.Model.Without.
+	Extra []string
+	Build Builder
+}
+
+// Formulations returns the table of formulations, by problem and from the
+// simplest on.
+func Formulations() []Formulation {
+	return []Formulation{
+		{
+			Name: "weights-printed", Problem: plan.WeightOffload, Promise: Nothing,
+			Title: "the lower bound of the paper, exactly as printed", Source: "[001] (2)–(8)",
+			Build: WeightsPrinted,
+		},
+		{
+			Name: "weights-printed-memory", Problem: plan.WeightOffload, Promise: Nothing,
+			Title: "the lower bound of the paper, (4) as printed, (6) corrected", Source: "[001] (2)–(8), errata.md 5",
+			Build: WeightsPrintedMemory,
+		},
+		{
+			Name: "weights", Problem: plan.WeightOffload, Promise: LowerBound,
+			Title: "the lower bound of the paper, (4) and (6) corrected", Source: "[001] (2)–(8), errata.md 5",
+			Build: Weights,
+		},
+		{
+			Name: "weights-nested", Problem: plan.WeightOffload, Promise: LowerBound,
+			Title: "the same in O(L) columns, strengthened", Source: "[001] (2)–(8), errata.md 5; ours",
+			Extra: []string{"whole weights", "arrival", "there and back", "in flight"},
+			Build: WeightsNested,
+		},
+		{
+			Name: "weights-exact", Problem: plan.WeightOffload, Promise: Equal,
+			Title: fmt.Sprintf("the problem as it is, up to %d layers", ExactLayers), Source: "problems.md 3; ours",
+			Extra: []string{"loads"},
+			Build: WeightsExact,
+		},
+	}
+}
