@@ -25,7 +25,7 @@ func (n *net) chain(h how) (*chain.Chain, error) {
 		return nil, err
 	}
 	c := &chain.Chain{Layers: make([]chain.Layer, len(layers))}
-	for _, x := range n.inputs {
+	for _, x := range n.inputs { // δ_0 stays 0: no operation computes a gradient of the data
 		c.Input.Activation += n.storages[n.tensors[x].storage]
 	}
 	before := map[int]bool{} // storages that crossed the cut before the layer
