@@ -3,13 +3,35 @@
 package highs
 
 import (
+	"context"
 	"testing"
 
+	"workbench/model/milp"
+	"workbench/solvers"
 	"workbench/solvers/solvertest"
 )
 
-func TestContract(t *testing.T) { solvertest.Run(t, New(), nil) }
+// defects are the cases that versions of HiGHS are known to fail.
+func defects() map[string]string {
+	if Version() != "1.10.0" {
+		return nil
+	}
+	return map[string]string{
+		"golden/presolve takes a continuous column for an integer": "presolve calls 0 optimal, right with presolve off",
+	}
+}
 
-func TestDifferential(t *testing.T) { solvertest.Differential(t, New()) }
+func TestContract(t *testing.T) { solvertest.Run(t, New(), defects()) }
+
+// Wrong optima that presolve alone is to blame for are logged.
+func TestDifferential(t *testing.T) { solvertest.Differential(t, New(), withoutPresolve{New()}) }
+
+// withoutPresolve is HiGHS with presolve off.
+type withoutPresolve struct{ solvers.Backend }
+
+func (b withoutPresolve) Solve(ctx context.Context, m *milp.Model, o solvers.Options) (*solvers.Result, error) {
+	o.Raw = map[string]string{"presolve": "off"}
+	return b.Backend.Solve(ctx, m, o)
+}
 
 func TestCycles(t *testing.T) { solvertest.Cycles(t, New(), 3000) }

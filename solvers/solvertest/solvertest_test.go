@@ -34,6 +34,28 @@ func (b reversed) Solve(ctx context.Context, m *milp.Model, o solvers.Options) (
 	return r, err
 }
 
+// TestRandomModels checks that random models are worth comparing.
+func TestRandomModels(t *testing.T) {
+	seen, models := map[solvers.Status]int{}, 0
+	rapid.Check(t, func(r *rapid.T) {
+		m := solvertest.RandomModel(r)
+		x, err := enumerate.New().Solve(t.Context(), m, solvers.Options{})
+		if err != nil {
+			r.Fatal(err)
+		}
+		models++
+		if m.NumIntegers() >= 3 && m.NumRows() >= 3 {
+			seen[x.Status]++
+		}
+	})
+	t.Logf("of %d models, with 3 integers and rows: %v", models, seen)
+	for status, least := range map[solvers.Status]int{solvers.Optimal: models / 10, solvers.Infeasible: 1, solvers.Unbounded: 1} {
+		if seen[status] < least {
+			t.Errorf("%d of %d are %v, want %d", seen[status], models, status, least)
+		}
+	}
+}
+
 // TestDifferentialNotices checks that a wrong optimum is found out.
 func TestDifferentialNotices(t *testing.T) {
 	wrong := 0
