@@ -21,6 +21,16 @@ func FirstHalf(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	s := newScheduler(in, true)
+	if !s.firstHalf() {
+		return nil, fmt.Errorf("first-half: %w: no cut point of Algorithm 2 gives a schedule that fits in %.0f bytes", plan.ErrNoPlan, in.memory)
+	}
+	return s.found.plan(in, "first-half"), nil
+}
+
+// firstHalf keeps the schedule of FirstHalf in s.found; false if there is none.
+func (s *scheduler) firstHalf() bool {
+	in := s.in
 	var heavy []int
 	for k, w := range in.W {
 		if w > 0 {
@@ -28,7 +38,6 @@ func FirstHalf(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 		}
 	}
 	away, excess := make([]bool, in.n), make([]float64, in.n)
-	s := newScheduler(in, true)
 	for i := 0; i <= len(heavy); i++ {
 		if i > 0 {
 			k := heavy[i-1]
@@ -39,8 +48,8 @@ func FirstHalf(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 			continue
 		}
 		if s.try(away); !math.IsInf(s.found.T, 1) {
-			return s.found.plan(in, "first-half"), nil
+			return true
 		}
 	}
-	return nil, fmt.Errorf("first-half: %w: no cut point of Algorithm 2 gives a schedule that fits in %.0f bytes", plan.ErrNoPlan, in.memory)
+	return false
 }

@@ -65,7 +65,7 @@ func (s *schedule) peak(in *instance) float64 {
 		if in.Backward(j) {
 			gradient = in.W[in.Layer(j)]
 		}
-		if in.U[j] == 0 {
+		if in.U[j] <= eps {
 			add(t, instant(j), moment, in.Act[j]+gradient)
 			continue
 		}
@@ -81,7 +81,7 @@ func (s *schedule) peak(in *instance) float64 {
 		}
 		w, gone := in.W[g>>1], s.deleted(in, g)
 		rank := first
-		if j := in.last(g); in.U[j] == 0 && gone-s.op[j] <= eps {
+		if j := in.last(g); in.U[j] <= eps && gone-s.op[j] <= eps {
 			rank = instant(j) + 1
 		}
 		add(gone, rank, weight, -w)

@@ -95,7 +95,7 @@ func (r *retimer) send(k int) int32  { return int32(2*r.in.n + k) }
 // returns false, leaving s alone, if there is none or its period exceeds
 // cutoff. from is a lower bound of the period: the search starts there.
 func (r *retimer) best(s *schedule, from, cutoff float64) bool {
-	if !r.build(s) {
+	if !(s.T > 0) || !r.build(s) {
 		return false
 	}
 	T, ok := r.solve(from, cutoff)
@@ -129,9 +129,6 @@ func (r *retimer) build(s *schedule) bool {
 	r.fetches, r.sends, r.reserve, r.release = r.fetches[:0], r.sends[:0], r.reserve[:0], r.release[:0]
 	r.order = r.order[:0]
 	grid := 1e-9 * s.T
-	if grid == 0 {
-		grid = 1
-	}
 	// place returns an item in the cycle that starts at op[0], in units of
 	// what counts as simultaneous.
 	place := func(node int32, t float64) item {

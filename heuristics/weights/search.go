@@ -2,7 +2,7 @@ package weights
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -52,7 +52,7 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, o Options)
 	s.selections()
 	s.orders()
 	if math.IsInf(s.best.T, 1) {
-		return nil, errors.Join(plan.ErrNoPlan, ctx.Err())
+		return nil, fmt.Errorf("search: %w in %.0f bytes", plan.ErrNoPlan, in.memory)
 	}
 	return s.best.plan(in, "search"), nil
 }
@@ -106,13 +106,14 @@ func (s *search) keep(w *schedule) bool {
 	return true
 }
 
-// evaluate schedules the gaps away in s.work and returns the period.
-func (s *search) evaluate(cutoff float64) float64 {
-	if !s.steady.run(s.work, 3) || !s.retime.best(s.work, s.in.Compute(), cutoff) {
-		return math.Inf(1)
+// evaluate schedules the gaps away in s.work, and keeps the schedule if it is
+// better; false if there is none.
+func (s *search) evaluate() bool {
+	if !s.steady.run(s.work, 3) || !s.retime.best(s.work, s.in.Compute(), math.Inf(1)) {
+		return false
 	}
 	s.keep(s.work)
-	return s.work.T
+	return true
 }
 
 // start takes the plans of the other methods, and those given.
@@ -122,23 +123,39 @@ func (s *search) start() {
 			s.keep(w)
 		}
 	}
-	if w, ok := s.in.layerByLayer(); ok {
-		s.retime.best(w, s.in.Compute(), w.T)
-		s.keep(w)
+	for _, run := range []func() *scheduler{
+		func() *scheduler { g := newScheduler(s.in, true); g.greedy(); return g },
+		func() *scheduler { g := newScheduler(s.in, false); g.greedy(); return g },
+		func() *scheduler { g := newScheduler(s.in, true); g.firstHalf(); return g },
+	} {
+		if !math.IsInf(s.best.T, 1) && s.done() {
+			return
+		}
+		if g := run(); !math.IsInf(g.found.T, 1) {
+			s.keepRetimed(g.found)
+		}
 	}
-	if g := newScheduler(s.in, true); g.greedy() {
-		s.keep(g.found)
-		s.retime.best(g.found, s.in.Compute(), g.found.T)
-		s.keep(g.found)
+	if w, ok := s.in.layerByLayer(); ok {
+		s.keepRetimed(w)
 	}
 }
 
+// keepRetimed keeps w, and then w with the least period for its orders.
+func (s *search) keepRetimed(w *schedule) {
+	s.keep(w)
+	if s.retime.best(w, s.in.Compute(), math.Inf(1)) {
+		s.keep(w)
+	}
+}
+
+// selections schedules the given choices, and those of Algorithm 1 for less and
+// less memory: what it leaves free is room for transfers.
 func (s *search) selections() {
 	if len(s.o.Away) == s.in.n {
 		for g, a := range s.o.Away {
 			s.work.away[g] = a && s.in.W[g>>1] > 0
 		}
-		s.evaluate(math.Inf(1))
+		s.evaluate()
 	}
 	top := 0.0
 	for _, w := range s.in.W {
@@ -150,7 +167,7 @@ func (s *search) selections() {
 		s.in.choose(chosen, s.in.memory-float64(i)/8*top, 1, true, s.excess)
 		for s.steady.ahead = 0; s.steady.ahead <= 3 && !s.done(); s.steady.ahead++ {
 			copy(s.work.away, chosen)
-			s.evaluate(math.Inf(1))
+			s.evaluate()
 		}
 	}
 }
@@ -201,7 +218,7 @@ func (s *search) rebuild() {
 		}
 	}
 	s.steady.ahead = s.rng.IntN(4)
-	if !math.IsInf(s.evaluate(math.Inf(1)), 1) {
+	if s.evaluate() {
 		s.cur.copyFrom(s.work)
 	}
 }

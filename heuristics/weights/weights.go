@@ -32,8 +32,11 @@ import (
 // Problem is the name of the problem in plans and errors.
 const Problem = "weight-offload"
 
-// ErrPlatform is wrapped by the error for a platform no plan can be made for.
-var ErrPlatform = errors.New("platform unfit for weight offloading")
+// Errors of instances that mean nothing.
+var (
+	ErrChain    = errors.New("chain unfit for weight offloading")
+	ErrPlatform = errors.New("platform unfit for weight offloading")
+)
 
 // instance is OFF(L, M, β) with what every method needs, computed once.
 type instance struct {
@@ -51,7 +54,14 @@ type instance struct {
 // newInstance checks that a plan can exist at all.
 func newInstance(c *chain.Chain, p platform.Platform) (*instance, error) {
 	if len(c.Layers) == 0 {
-		return nil, fmt.Errorf("%w: chain %q has no layers, at least one is needed", plan.ErrNoPlan, c.Name)
+		return nil, fmt.Errorf("%w: chain %q has no layers, at least one is needed", ErrChain, c.Name)
+	}
+	for i, l := range c.Layers {
+		for _, x := range []float64{l.ForwardTime, l.BackwardTime, l.Activation, l.Weight, c.Input.Activation} {
+			if !(x >= 0) || math.IsInf(x, 0) {
+				return nil, fmt.Errorf("%w: layer %d of chain %q has %v, times and sizes must be finite and not negative", ErrChain, i+1, c.Name, x)
+			}
+		}
 	}
 	if !(p.Memory > 0) || math.IsInf(p.Memory, 0) {
 		return nil, fmt.Errorf("%w: memory is %v bytes, it must be positive and finite", ErrPlatform, p.Memory)
