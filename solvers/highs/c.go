@@ -165,6 +165,14 @@ func (h instance) start(index []int32, value []float64) {
 // status an error: the model status tells.
 func (h instance) run() (rc int) { return int(C.shim_run(h.c)) }
 
+// dropObjective makes all costs zero.
+func (h instance) dropObjective() error {
+	if rc := C.shim_no_objective(h.c); rc != 0 {
+		return failure("changeColsCostByRange", int(rc))
+	}
+	return nil
+}
+
 // log has HiGHS send its log lines. It reports whether it could.
 func (h instance) log() bool { return C.shim_log(h.c) == 0 }
 

@@ -162,6 +162,40 @@ func TestDualSign(t *testing.T) {
 	}
 }
 
+// TestDoubtful: models of which HiGHS 1.10 says what is not so.
+func TestDoubtful(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		make func(x, y, z milp.Var, rows milp.Group) *milp.Expr // the objective, to be maximised
+		want solvers.Status
+	}{
+		// Presolve says infeasible or unbounded.
+		{"optimum", func(x, y, _ milp.Var, rows milp.Group) *milp.Expr {
+			e := new(milp.Expr).Add(-5, x).Add(3, y)
+			rows.AtMost(e, 0)
+			return e
+		}, solvers.Optimal},
+		// The search says infeasible.
+		{"unbounded", func(x, y, z milp.Var, rows milp.Group) *milp.Expr {
+			rows.AtMost(new(milp.Expr).Add(-5, z).Add(-5, x).Add(5, y), 0)
+			rows.AtLeast(new(milp.Expr).Add(-5, x).Add(5, y), -1)
+			return new(milp.Expr).Add(-5, z).Add(-4, x)
+		}, solvers.Unbounded},
+		{"infeasible", func(x, y, z milp.Var, rows milp.Group) *milp.Expr {
+			rows.Equal(new(milp.Expr).Add(2, z), 1)
+			return new(milp.Expr).Add(-1, x).Add(-1, y)
+		}, solvers.Infeasible},
+	} {
+		m := milp.New(test.name)
+		x, y := m.Var("x", milp.Continuous, -inf, 0), m.Var("y", milp.Continuous, -inf, 0)
+		z := m.Var("z", milp.Integer, 0, 1)
+		m.Maximize(test.make(x, y, z, m.Group("row", "")))
+		if r := solve(t, m, solvers.Options{}); r.Status != test.want {
+			t.Errorf("%s: %v (%s)", m.Name(), r.Status, r.Note)
+		}
+	}
+}
+
 // TestNoDuals: the duals of the last node of a search mean nothing.
 func TestNoDuals(t *testing.T) {
 	if r := solve(t, jobShop(3, 2, 1), solvers.Options{}); r.Status != solvers.Optimal || r.Dual != nil {

@@ -206,12 +206,15 @@ int shim_start(shim *s, int count, const int32_t *index, const double *value) {
 	});
 }
 
-int shim_run(shim *s) {
+int shim_no_objective(shim *s) {
 	return guarded([&] {
-		HighsInt rc = Highs_run(s->highs);
-		Highs_setCallback(s->highs, nullptr, nullptr); // the sink ends before HiGHS does
-		return rc;
+		std::vector<double> none(s->columns, 0.0);
+		return Highs_changeColsCostByRange(s->highs, 0, s->columns - 1, none.data());
 	});
+}
+
+int shim_run(shim *s) {
+	return guarded([&] { return Highs_run(s->highs); });
 }
 
 int shim_log(shim *s) {

@@ -68,6 +68,8 @@ int shim_pass(shim *s, int cols, int rows, int nonzeros, int sense, double offse
 	const int32_t *start, const int32_t *index, const double *value, const int32_t *integer);
 // shim_start gives the values of some integer columns to begin with.
 int shim_start(shim *s, int count, const int32_t *index, const double *value);
+// shim_no_objective makes all costs zero.
+int shim_no_objective(shim *s);
 // shim_run solves, sending events, log lines among them after shim_log.
 int shim_run(shim *s);
 int shim_log(shim *s);

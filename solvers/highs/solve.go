@@ -9,6 +9,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/cgo"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,21 +49,15 @@ func (Engine) Run(ctx context.Context, p *solvers.Problem) (*solvers.Answer, err
 	// and the scheduler with it.
 	runtime.LockOSThread()
 	s := &sink{p: p}
-	handle := cgo.NewHandle(s)
-	defer handle.Delete()
 	var a *solvers.Answer
-	err := use(handle, func(h instance) (err error) {
+	err := use(s, func(h instance) (err error) {
 		if err = h.load(p); err != nil {
 			return err
 		}
 		if p.Time > 0 {
 			h.set("time_limit", timeLimit(p.Time, time.Since(begin)))
 		}
-		rc := h.runUntil(ctx)
-		if s.panicked != nil {
-			panic(s.panicked)
-		}
-		a, err = h.answer(p, rc)
+		a, err = h.solve(ctx, s)
 		return err
 	})
 	switch {
@@ -73,6 +68,85 @@ func (Engine) Run(ctx context.Context, p *solvers.Problem) (*solvers.Answer, err
 	}
 	a.StartAccepted = s.accepted || p.Start != nil && a.X != nil && agrees(a.X, p.Start)
 	return a, nil
+}
+
+// decisionNodes limits the searches of decide.
+const decisionNodes = 10_000
+
+// solve runs HiGHS and, if it is in doubt about more than the optimum, again.
+func (h instance) solve(ctx context.Context, s *sink) (*solvers.Answer, error) {
+	a, err := h.runUntil(ctx, s)
+	if err != nil || !doubtful(&s.p.Model, a.Status) {
+		return a, err
+	}
+	b, err := h.decide(ctx, s)
+	if err != nil || b == nil {
+		a.Status = solvers.InfeasibleOrUnbounded
+		return a, nil
+	}
+	b.Note = "solved again, as HiGHS said: " + a.Raw
+	return b, nil
+}
+
+// doubtful reports whether a verdict on d may be wrong: of models with integers
+// and an unbounded relaxation HiGHS says that they are infeasible, and its
+// presolve sees unbounded models where there is an optimum (1.10 in
+// max 3y − 5x ≤ 0 over x, y ≤ 0).
+func doubtful(d *milp.Data, s solvers.Status) bool {
+	switch s {
+	case solvers.InfeasibleOrUnbounded:
+		return true
+	case solvers.Infeasible:
+		return slices.Contains(d.Integer, true) && !bounded(d)
+	}
+	return false
+}
+
+// bounded reports whether the bounds of the columns limit the objective.
+func bounded(d *milp.Data) bool {
+	for j, c := range d.Cost {
+		best := d.Lower[j]
+		if c*float64(d.Sense) < 0 {
+			best = d.Upper[j]
+		}
+		if c != 0 && math.IsInf(best, 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// decide solves a model of doubtful verdict again: without presolve, and if that
+// is no clearer, without objective, for a solution. It returns nil if nothing
+// helps. With a solution, and passing it on, an answer that the model is
+// infeasible or unbounded means unbounded.
+func (h instance) decide(ctx context.Context, s *sink) (*solvers.Answer, error) {
+	h.set("presolve", "off")
+	if s.p.Nodes < 0 {
+		h.set("mip_max_nodes", decisionNodes)
+	}
+	a, err := h.runUntil(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if (a.Status == solvers.Optimal || a.Status == solvers.Infeasible || a.Status == solvers.Unbounded) &&
+		!doubtful(&s.p.Model, a.Status) {
+		return a, nil
+	}
+	if err := h.dropObjective(); err != nil {
+		return nil, err
+	}
+	s.deaf = true // to objectives of another model
+	a, err = h.runUntil(ctx, s)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.Status == solvers.Infeasible:
+		return a, nil
+	case a.Status == solvers.Optimal:
+		s.p.OnProgress(solvers.Progress{X: a.X, Objective: math.NaN(), Bound: math.NaN(), Nodes: a.Nodes, Iterations: a.Iterations})
+	}
+	return nil, nil
 }
 
 // load sets the options and passes model and start.
@@ -100,17 +174,20 @@ func timeLimit(limit, used time.Duration) float64 {
 }
 
 // runUntil runs until ctx ends or HiGHS does.
-func (h instance) runUntil(ctx context.Context) (rc int) {
+func (h instance) runUntil(ctx context.Context, s *sink) (*solvers.Answer, error) {
 	ended := make(chan struct{})
 	unwatch := context.AfterFunc(ctx, func() {
 		h.stop()
 		close(ended)
 	})
-	rc = h.run()
+	rc := h.run()
 	if !unwatch() {
 		<-ended // h is not to be freed before
 	}
-	return rc
+	if s.panicked != nil {
+		panic(s.panicked)
+	}
+	return h.answer(s.p, rc)
 }
 
 // integrality returns the types of columns for HiGHS, nil if all are
@@ -221,6 +298,7 @@ type sink struct {
 	p        *solvers.Problem
 	begun    bool // there was an incumbent
 	accepted bool // the first one was the start
+	deaf     bool // to all but log lines
 	panicked any
 }
 
@@ -232,6 +310,9 @@ func (s *sink) log(text string) {
 
 // incumbent passes on a new incumbent. An accepted start is the first one.
 func (s *sink) incumbent(x []float64, progress solvers.Progress) {
+	if s.deaf {
+		return
+	}
 	if !s.begun {
 		s.begun = true
 		s.accepted = s.p.Start != nil && agrees(x, s.p.Start)
@@ -240,7 +321,11 @@ func (s *sink) incumbent(x []float64, progress solvers.Progress) {
 	s.p.OnProgress(progress)
 }
 
-func (s *sink) report(progress solvers.Progress) { s.p.OnProgress(progress) }
+func (s *sink) report(progress solvers.Progress) {
+	if !s.deaf {
+		s.p.OnProgress(progress)
+	}
+}
 
 // solves are those running in this process, to which the scheduler of HiGHS
 // belongs.
@@ -275,19 +360,24 @@ func (l *lifetimes) end(destroy func(), alone bool) {
 	l.ended = nil
 }
 
-// use calls f with a new instance, which it destroys.
-func use(handle cgo.Handle, f func(instance) error) error {
+// use calls f with a new instance, which sends its events to s and is destroyed
+// later.
+func use(s *sink, f func(instance) error) error {
 	// From 1.12 on destroying an instance resets the scheduler, which crashes
 	// those that run (ERGO-Code/HiGHS #3141).
 	have, _ := libraryVersion()
 	alone := !have.less(version{1, 12, 0})
+	handle := cgo.NewHandle(s)
 	solves.begin()
 	h, err := newInstance(handle)
 	if err != nil {
-		solves.end(func() {}, alone)
+		solves.end(handle.Delete, alone)
 		return err
 	}
-	defer solves.end(h.free, alone)
+	defer solves.end(func() {
+		h.free()
+		handle.Delete()
+	}, alone)
 	return f(h)
 }
 
@@ -306,7 +396,7 @@ func read(file string) (d milp.Data, err error) {
 	if err := Available(); err != nil {
 		return milp.Data{}, err
 	}
-	err = use(0, func(h instance) error {
+	err = use(new(sink), func(h instance) error {
 		if !h.set("output_flag", false) {
 			return fmt.Errorf("%w: HiGHS cannot be silenced", solvers.ErrSolver)
 		}

@@ -218,7 +218,11 @@ func TestLonely(t *testing.T) {
 			lonely, other := m.Var("lonely", kind, 0, test.upper), m.Var("other", milp.Integer, 0, 9)
 			m.Group("row", "").AtMost(new(milp.Expr).Add(1, other), test.side)
 			m.Maximize(new(milp.Expr).Add(test.cost, lonely).Add(1, other))
-			if r := solve(t, m, solvers.Options{}); r.Status != test.want {
+			r := solve(t, m, solvers.Options{})
+			if r.Status == solvers.InfeasibleOrUnbounded {
+				r.Status = solvers.Unbounded // of the relaxation
+			}
+			if r.Status != test.want {
 				t.Errorf("%+v, %v: %v (%s)", test, kind, r.Status, r.Note)
 			}
 		}

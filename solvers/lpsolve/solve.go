@@ -248,6 +248,9 @@ func (s *search) run() (*solvers.Answer, error) {
 			Nodes: m.nodes(), Iterations: m.iterations(),
 		}, nil
 	}
+	if c.status == solvers.Unbounded && s.best == nil && slices.Contains(d.Integer, true) {
+		c.status = solvers.InfeasibleOrUnbounded // only the relaxation is known to be unbounded
+	}
 	a := &solvers.Answer{
 		Status: c.status, Stop: c.stop, Bound: s.bound, BoundBy: "LP relaxation", Raw: c.name,
 		Nodes: m.nodes(), Iterations: m.iterations(),
