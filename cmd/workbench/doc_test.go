@@ -1,0 +1,127 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The manual is a test: every block of README.md and docs/*.md that begins with
+// ```console is run, and what it prints must be what stands there. Times and
+// versions of libraries may differ; a line of "..." stands for any lines. The
+// files of testdata/examples are there.
+
+// varying are the parts of an output that depend on the machine.
+var varying = []struct {
+	re   *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`time        .*`), "time"},
+	{regexp.MustCompile(`[0-9.]+ s( +(optimal|feasible|error|limit))`), "_ s$1"},
+	{regexp.MustCompile(`highs +(ok +)?[0-9.]+`), "highs"},
+	{regexp.MustCompile(`lpsolve +(ok +)?[0-9.]+`), "lpsolve"},
+	{regexp.MustCompile(`threads +.*`), "threads"},
+	{regexp.MustCompile(`[─ ]+`), " "}, // widths of columns follow the times
+}
+
+func comparable(s string) []string {
+	var lines []string
+	for line := range strings.Lines(s) {
+		for _, v := range varying {
+			line = v.re.ReplaceAllString(line, v.with)
+		}
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// example is one command of a document and what it prints.
+type example struct {
+	command string
+	want    string
+	line    int
+}
+
+func examples(text string) (all []example) {
+	inside := false
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		trimmed := strings.TrimRight(line, "\n")
+		switch {
+		case trimmed == "```console":
+			inside = true
+		case trimmed == "```":
+			inside = false
+		case inside && strings.HasPrefix(trimmed, "$ "):
+			all = append(all, example{command: trimmed[2:], line: n})
+		case inside && len(all) > 0:
+			all[len(all)-1].want += line
+		}
+	}
+	return all
+}
+
+// elide replaces in got what a line of "..." in want stands for.
+func elide(want, got []string) []string {
+	for i, line := range want {
+		if line != "..." || i > len(got) {
+			continue
+		}
+		rest := len(want) - i - 1
+		if len(got)-rest < i {
+			return got
+		}
+		return append(append(append([]string{}, got[:i]...), "..."), got[len(got)-rest:]...)
+	}
+	return got
+}
+
+func TestDocuments(t *testing.T) {
+	root := filepath.Join("..", "..")
+	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, filepath.Join(root, "README.md"))
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	if err := os.Symlink(exe, filepath.Join(bin, "workbench")); err != nil {
+		t.Fatal(err)
+	}
+	ran := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "testdata", "examples"))); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range examples(string(text)) {
+			cmd := exec.Command("sh", "-c", e.command)
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+			out, _ := cmd.CombinedOutput() // some examples show errors
+			ran++
+			want := comparable(e.want)
+			if diff := cmp.Diff(want, elide(want, comparable(string(out)))); diff != "" {
+				t.Errorf("%s:%d: %s\n(-document +output):\n%s", filepath.Base(file), e.line, e.command, diff)
+			}
+		}
+	}
+	if ran < 8 {
+		t.Errorf("only %d examples found: are the blocks still marked console?", ran)
+	}
+}
