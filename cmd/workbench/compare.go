@@ -77,14 +77,10 @@ func compare(ctx context.Context, s streams, o *solveOptions, j *job, methods []
 		var line *statusLine
 		if !o.quiet {
 			line = newStatusLine(s.err)
-			if line.tty {
-				setting.OnProgress = line.Update
-			}
+			setting.OnProgress = line.Live
 		}
 		r := bench.Run(ctx, j.problem, m, j.in, setting)
-		if line != nil {
-			line.Done()
-		}
+		line.Done()
 		results = append(results, r)
 		if ctx.Err() != nil {
 			break

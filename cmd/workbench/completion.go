@@ -14,9 +14,17 @@ import (
 // complete as well as commands and flags. Where there is no candidate, shells
 // fall back to file names.
 var scripts = map[string]string{
+	// Bash breaks words at colons and equal signs, so the line is split here,
+	// and of each candidate only what follows the last break is wanted.
 	"bash": `_workbench() {
-  local IFS=$'\n'
-  COMPREPLY=($(workbench __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  local line="${COMP_LINE:0:COMP_POINT}" words current broken IFS=$' \t\n'
+  read -ra words <<<"$line"
+  [[ "$line" == *[[:space:]] ]] && words+=("")
+  current="${words[${#words[@]}-1]}"
+  broken="${current%"${current##*[:=]}"}"
+  IFS=$'\n'
+  COMPREPLY=($(workbench __complete "${words[@]:1}" 2>/dev/null))
+  COMPREPLY=("${COMPREPLY[@]#"$broken"}")
 }
 complete -o default -o bashdefault -F _workbench workbench
 `,

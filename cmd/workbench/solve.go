@@ -169,16 +169,13 @@ func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, sp
 	if o.exportModel != "" {
 		return exportModel(s, o, j, m)
 	}
+	var line *statusLine
 	if !o.quiet {
-		line := newStatusLine(s.err)
+		line = newStatusLine(s.err)
 		j.setting.OnProgress = line.Update
-		defer line.Done()
 	}
 	r := bench.Run(ctx, j.problem, m, j.in, j.setting)
-	if line := j.setting.OnProgress; line != nil {
-		// The result follows: the live line must be gone.
-		j.setting.OnProgress = nil
-	}
+	line.Done()
 	if o.planFile != "" && r.Plan != nil {
 		if err := writePlan(o.planFile, r.Plan); err != nil {
 			return err

@@ -24,26 +24,57 @@ type statusLine struct {
 	tty   bool
 	width int
 	rows  int
-	drawn bool
+	start time.Time
 	last  time.Time
 	seen  bench.Progress
+	stop  func() // ends the clock; nil if there is none
 }
 
 const (
-	redraw       = 100 * time.Millisecond // on a terminal
+	redraw       = 100 * time.Millisecond // on a terminal, at most
+	tick         = 500 * time.Millisecond // on a terminal, at least
 	plainEvery   = 500 * time.Millisecond // elsewhere, when something improved
 	headingEvery = 30
 )
 
 func newStatusLine(w io.Writer) *statusLine {
-	s := &statusLine{w: w, width: 100, seen: bench.Progress{Objective: math.NaN(), Bound: math.Inf(-1)}}
+	s := &statusLine{w: w, width: 100, start: time.Now(), seen: bench.Progress{Objective: math.NaN(), Bound: math.Inf(-1)}}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		s.tty = true
 		if cols, _, err := term.GetSize(int(f.Fd())); err == nil && cols > 20 {
 			s.width = cols
 		}
+		s.startClock()
 	}
 	return s
+}
+
+// startClock keeps the line alive between events, which may be far apart.
+func (s *statusLine) startClock() {
+	ticker, done := time.NewTicker(tick), make(chan struct{})
+	s.stop = func() { close(done) }
+	go func() {
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				s.mu.Lock()
+				if s.stop != nil && time.Since(s.last) >= tick {
+					s.print(s.seen)
+				}
+				s.mu.Unlock()
+			}
+		}
+	}()
+}
+
+// Live shows progress on terminals only.
+func (s *statusLine) Live(p bench.Progress) {
+	if s.tty {
+		s.Update(p)
+	}
 }
 
 // Update is called with every progress event.
@@ -64,11 +95,17 @@ func (s *statusLine) Update(p bench.Progress) {
 	s.print(p)
 }
 
-// Done ends the line.
+// Done removes the line, so that results can follow. A nil statusLine shows
+// nothing, here as elsewhere.
 func (s *statusLine) Done() {
+	if s == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.tty && s.drawn {
+	if s.stop != nil {
+		s.stop()
+		s.stop = nil
 		fmt.Fprint(s.w, "\r\033[K")
 	}
 }
@@ -85,7 +122,7 @@ func (s *statusLine) print(p bench.Progress) {
 		}
 	}
 	if s.tty {
-		line := fmt.Sprintf("%s  %s  plan %s  bound %s  gap %s", clock(p.Elapsed), p.Phase, objective, bound, gap)
+		line := fmt.Sprintf("%s  %s  plan %s  bound %s  gap %s", clock(time.Since(s.start)), p.Phase, objective, bound, gap)
 		if p.Nodes > 0 {
 			line += fmt.Sprintf("  nodes %d", p.Nodes)
 		}
@@ -93,7 +130,6 @@ func (s *statusLine) print(p bench.Progress) {
 			line = line[:s.width-1]
 		}
 		fmt.Fprintf(s.w, "\r\033[K%s", line)
-		s.drawn = true
 		return
 	}
 	if s.rows%headingEvery == 0 {
