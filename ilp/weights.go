@@ -74,7 +74,7 @@ const (
 )
 
 // Weights builds the MILP of [001] §6 with (4) and (6) corrected. Its optimum
-// is a proven lower bound on the period. 10L² columns, 6L² rows.
+// is a proven lower bound on the period. 10L² columns, 8L² rows.
 func Weights(c *chain.Chain, p platform.Platform) (*Program, error) {
 	in, err := newWeightInstance(c, p)
 	if err != nil {

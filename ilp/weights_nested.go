@@ -51,12 +51,14 @@ import (
 // idle part of the interval of B_i, so what is uploaded there is a column of
 // its own, late.
 //
-// The tests compare the optimum with that of Weights.
+// The tests compare the optimum with that of Weights. One thing is stronger
+// here: the second of (6) lets a part of w_i that was uploaded leave, come back
+// and leave again in place of the rest; see weights.deletedOnce.
 //
 // # The constraints added
 //
-// "whole weights", "arrival" and "there and back" say things about plans that
-// [001] §6 lets go; see there.
+// "whole weights", "arrival", "there and back" and "in flight" say things about
+// plans that [001] §6 lets go; see there.
 type nested struct {
 	*weightInstance
 	m *milp.Model
@@ -114,8 +116,9 @@ func (t *nest) position(j int) int {
 }
 
 // WeightsNested builds the strengthened compact MILP. Its optimum is a proven
-// lower bound on the period; without the groups "whole weights", "arrival" and
-// "there and back" it is that of Weights. 27L columns, 24L rows.
+// lower bound on the period; without the groups that Formulations lists as
+// extra it is that of Weights, where no part of a weight is deleted twice. 37L
+// columns, 45L rows; all rows have O(1) entries but those of "in flight", O(L).
 func WeightsNested(c *chain.Chain, p platform.Platform) (*Program, error) {
 	in, err := newWeightInstance(c, p)
 	if err != nil {
@@ -412,13 +415,12 @@ func (f *nested) thereAndBack() {
 // operation are others: of the gaps that are open at operation j and whose
 // weight leaves, those in flight do not count.
 //
-// Say prefetches use the part fetching_j of operation j, and uploads the part
-// sending_j. If two transfers, or one and another's weight, ever are in the way
-// together, what the open gaps have over the need is at least two weights;
-// otherwise the transfers do not overlap, fetching_j + sending_j ≤ 1, and it is
-// at least one weight if there is any transfer. In either case it is at least
-// fetching_j + sending_j of the smallest weight. In the rest of operation j the
-// links are idle.
+// Say prefetches run during the part fetching_j of operation j, and uploads
+// during the part sending_j. If a prefetch and an upload ever run together, the
+// open gaps have two weights more than the operation needs; otherwise
+// fetching_j + sending_j ≤ 1, and they have one more if anything runs. In
+// either case they have fetching_j + sending_j of the smallest weight more. In
+// the rest of operation j the links are idle.
 //
 // Uploads that do not count are those of weights that stay in the open gap
 // (ahead), and that of w_i during F_i (mine), since its gap opens only then.
