@@ -57,14 +57,27 @@ type edge struct {
 }
 
 // item is an event at time x(node) + offset + lap·T of the cycle that starts
-// at 0, at the approximate time at.
+// at 0.
 type item struct {
-	at     float64
+	// key orders items by approximate time, in units of 1e-9 T, then by rank:
+	// causes before effects at the same time.
+	key    uint64
 	node   int32
 	lap    int32
-	rank   int32 // order at the same time
 	gap    int32 // of a deletion; else what releases memory
 	amount float64
+}
+
+// Bits of item.key: time, rank, and whether something ends.
+const (
+	rankBits = 32
+	rankZero = 1 << (rankBits - 2)
+)
+
+// key returns the key of an event at the approximate time at ∈ [0,T], given
+// in units of 1e-9 T.
+func key(at float64, rank int32, ends int) uint64 {
+	return uint64(max(0, at))<<rankBits | uint64(int64(rank)+rankZero)<<1 | uint64(ends)
 }
 
 // Releases that are not deletions.
@@ -133,7 +146,7 @@ func (r *retimer) build(s *schedule) bool {
 	// what counts as simultaneous.
 	place := func(node int32, t float64) item {
 		lap := -math.Floor((t-s.op[0])/s.T + 1e-9)
-		return item{at: math.Round((t - s.op[0] + lap*s.T) / grid), node: node, rank: node, lap: int32(lap)}
+		return item{key: key(math.Round((t-s.op[0]+lap*s.T)/grid), node, 1), node: node, lap: int32(lap)}
 	}
 	held := in.Act[in.n-1] + in.total
 	for j, t := range s.op {
@@ -146,17 +159,17 @@ func (r *retimer) build(s *schedule) bool {
 		at := math.Round((t - s.op[0]) / grid)
 		d := in.Act[j] - in.Act[before]
 		if d < 0 {
-			r.release = append(r.release, item{at: at, node: int32(j), rank: int32(j), gap: atStart, amount: -d})
+			r.release = append(r.release, item{key: key(at, int32(j), 0), node: int32(j), gap: atStart, amount: -d})
 		}
 		if in.Backward(j) {
 			w := in.W[in.Layer(j)]
 			if w > 0 {
-				r.release = append(r.release, item{at: math.Round((t - s.op[0] + in.U[j]) / grid), node: int32(j), rank: int32(j), gap: atEnd, amount: w})
+				r.release = append(r.release, item{key: key(math.Round((t-s.op[0]+in.U[j])/grid), int32(j), 1), node: int32(j), gap: atEnd, amount: w})
 			}
 			d = max(d, 0) + w
 		}
 		if d > 0 {
-			r.reserve = append(r.reserve, item{at: at, node: int32(j), rank: int32(j), amount: d})
+			r.reserve = append(r.reserve, item{key: key(at, int32(j), 0), node: int32(j), amount: d})
 		}
 	}
 	for k := range s.up {
@@ -185,7 +198,8 @@ func (r *retimer) build(s *schedule) bool {
 		r.reserve = append(r.reserve, p)
 		d := place(int32(last), s.deleted(in, g))
 		d.gap, d.amount = int32(g), in.W[k]
-		d.rank += d.lap * int32(in.n) // after its operation, which may be one of the cycle before
+		// Ranked after its operation, which may be one of the cycle before.
+		d.key += uint64(int64(d.lap)*int64(in.n)) << 1
 		r.release = append(r.release, d)
 		held -= in.W[k] * float64(d.lap-p.lap)
 	}
@@ -208,15 +222,7 @@ func (r *retimer) edge(to int, from int32, cost float64, lap int32) {
 	r.raw = append(r.raw, edge{int32(to), from, lap, cost})
 }
 
-func byTime(a, b item) int {
-	if c := cmp.Compare(a.at, b.at); c != 0 {
-		return c
-	}
-	if c := cmp.Compare(a.rank, b.rank); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.gap, b.gap)
-}
+func byTime(a, b item) int { return cmp.Compare(a.key, b.key) }
 
 // link makes the transfers of one link follow each other.
 func (r *retimer) link(items []item) {
@@ -245,7 +251,7 @@ func (r *retimer) releases(s *schedule) {
 	r.freed = append(r.freed[:0], 0)
 	for i, a := range r.release {
 		v := r.barrier + i
-		r.node(int32(v), a.at*1e-9*s.T)
+		r.node(int32(v), s.op[0]+float64(a.key>>rankBits)*1e-9*s.T)
 		r.freed = append(r.freed, r.freed[i]+a.amount)
 		if i > 0 {
 			r.edge(v, int32(v-1), 0, 0)

@@ -31,7 +31,7 @@ type Options struct {
 }
 
 // DefaultMoves is what Options.Moves means if it is 0.
-const DefaultMoves = 20000
+const DefaultMoves = 50000
 
 // Search is a method of our own: it takes the best of the other methods, of
 // Algorithm 1 with more and more room left free, and of a start plan, and then
