@@ -30,7 +30,7 @@ import (
 )
 
 // Problem is the name of the problem in plans and errors.
-const Problem = "weight-offload"
+const Problem = plan.WeightOffload
 
 // Errors of instances that mean nothing.
 var (
