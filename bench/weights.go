@@ -92,19 +92,19 @@ func weightMethods() []*Method {
 			Problem: weights.Problem, Name: "nested-bound", Kind: Relaxed, Source: "[001] (2)–(8), corrected; ours",
 			Summary:    "the compact MILP alone, without a start: a lower bound, no plan",
 			Complexity: "exponential; O(L) columns", Solver: true,
-			Run: weightsBound("nested", ilp.WeightsNested, false), Model: modelOf(ilp.WeightsNested),
+			Run: weightsBound(ilp.WeightsNested, false), Model: modelOf(ilp.WeightsNested),
 		},
 		{
 			Problem: weights.Problem, Name: "milp-bound", Kind: Relaxed, Source: "[001] (2)–(8), corrected",
 			Summary:    "the MILP of the paper, column for column: a lower bound, no plan",
 			Complexity: "exponential; O(L²) columns", Solver: true,
-			Run: weightsBound("[001] §6", ilp.Weights, false), Model: modelOf(ilp.Weights),
+			Run: weightsBound(ilp.Weights, false), Model: modelOf(ilp.Weights),
 		},
 		{
 			Problem: weights.Problem, Name: "lp-bound", Kind: Relaxed, Source: "[001] (2)–(8), corrected",
 			Summary:    "the LP relaxation of the compact MILP: a quick lower bound, no plan",
 			Complexity: "polynomial; O(L) columns", Solver: true,
-			Run: weightsBound("nested", ilp.WeightsNested, true), Model: modelOf(ilp.WeightsNested),
+			Run: weightsBound(ilp.WeightsNested, true), Model: modelOf(ilp.WeightsNested),
 		},
 	}
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -33,7 +34,7 @@ func weightsMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error)
 		return nil, err
 	}
 	out := &Outcome{Plan: best}
-	program, x, err := solveFormulation(ctx, in, &s, start, out, "nested", ilp.WeightsNested)
+	program, x, err := solveFormulation(ctx, in, &s, start, out, ilp.WeightsNested)
 	if err != nil {
 		return nil, err
 	}
@@ -85,11 +86,11 @@ func (s *Setting) search(start time.Time, phase string, moves int, bound float64
 
 // weightsBound is the method that only proves: the MILP of [001] §6 or one of
 // its relatives, or its LP relaxation.
-func weightsBound(name string, build ilp.Builder, relax bool) func(context.Context, *Instance, Setting) (*Outcome, error) {
+func weightsBound(build ilp.Builder, relax bool) func(context.Context, *Instance, Setting) (*Outcome, error) {
 	return func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
 		out := &Outcome{}
 		s.relax = relax
-		_, _, err := solveFormulation(ctx, in, &s, time.Now(), out, name, build)
+		_, _, err := solveFormulation(ctx, in, &s, time.Now(), out, build)
 		return out, err
 	}
 }
@@ -128,31 +129,38 @@ func weightsExact(ctx context.Context, in *Instance, s Setting) (*Outcome, error
 // improveExactly solves the exact MILP, starting from out.Plan, and keeps what
 // is better. Its plans are timed anew from the solver's integers.
 func improveExactly(ctx context.Context, in *Instance, s *Setting, start time.Time, out *Outcome) error {
-	program, x, err := solveFormulation(ctx, in, s, start, out, "exact", ilp.WeightsExact)
-	if err != nil || x == nil {
-		return err
+	found, bound, err := ilp.SolveWeightExact(ctx, s.Backend, in.Chain, s.Platform, out.Plan, s.options(ctx, start, out))
+	if err != nil {
+		return userError(err)
 	}
-	found, err := program.Plan(x)
+	model, err := modelOf(ilp.WeightsExact)(in, s.Platform)
 	if err != nil {
 		return err
 	}
-	if out.Plan == nil || *found.Period < *out.Plan.Period {
+	out.ran(bound.Result, model)
+	out.Bounds = append(out.Bounds, Bound{Value: bound.Value, By: "the MILP " + bound.By, Assumptions: []string{}})
+	if found != nil && (out.Plan == nil || *found.Period < *out.Plan.Period) {
 		out.Plan = found
 	}
 	return nil
 }
 
-// solveFormulation solves a formulation, starting from out.Plan if there is
-// one, and adds its bound to out. It returns the program and the solution, nil
-// if there is none or it is that of a relaxation.
-func solveFormulation(ctx context.Context, in *Instance, s *Setting, start time.Time, out *Outcome, name string, build ilp.Builder) (program *ilp.Program, x []float64, err error) {
-	program, err = build(in.Chain, s.Platform)
+// userError marks what the user asked for and no formulation can do.
+func userError(err error) error {
 	if errors.Is(err, ilp.ErrTooLong) || errors.Is(err, ilp.ErrInstance) {
-		err = InputError(err)
+		return InputError(err)
 	}
-	if err != nil {
-		return nil, nil, err
-	}
+	return err
+}
+
+// ran notes the last solve of a method.
+func (out *Outcome) ran(r *solvers.Result, m *milp.Model) {
+	out.Solver, out.Formulation = r, describe(m)
+	out.Stopped = out.Stopped || r.Stop != solvers.NotStopped
+}
+
+// options are those of a setting for its backend.
+func (s *Setting) options(ctx context.Context, start time.Time, out *Outcome) solvers.Options {
 	o := solvers.Options{
 		RelGap: solvers.Some(max(s.Gap, tolerance/10)), Threads: solvers.Some(max(1, s.Threads)),
 		Log: s.Log, Relax: s.relax,
@@ -167,22 +175,33 @@ func solveFormulation(ctx context.Context, in *Instance, s *Setting, start time.
 		// The search after the MILP needs time, too.
 		o.Time = time.Until(deadline) * 3 / 4
 	}
+	o.OnProgress = func(p solvers.Progress) { s.tell(start, "milp", out.Plan, p.Bound, p.Nodes) }
+	return o
+}
+
+// solveFormulation solves a formulation, starting from out.Plan if there is
+// one, and adds its bound to out. It returns the program and the solution, nil
+// if there is none or it is that of a relaxation.
+func solveFormulation(ctx context.Context, in *Instance, s *Setting, start time.Time, out *Outcome, build ilp.Builder) (program *ilp.Program, x []float64, err error) {
+	program, err = build(in.Chain, s.Platform)
+	if err != nil {
+		return nil, nil, userError(err)
+	}
+	o, name := s.options(ctx, start, out), program.Model.Name()
 	if out.Plan != nil && !s.relax && s.Backend.Can()&solvers.CanStart != 0 {
 		if o.Start, err = program.Start(out.Plan); err != nil {
 			return nil, nil, err
 		}
 	}
-	o.OnProgress = func(p solvers.Progress) { s.tell(start, "milp", out.Plan, p.Bound, p.Nodes) }
 	r, err := s.Backend.Solve(ctx, program.Model, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	out.Solver, out.Formulation = r, describe(name, program.Model)
-	out.Stopped = out.Stopped || r.Stop != solvers.NotStopped
-	if r.Status == solvers.Infeasible && out.Plan == nil {
-		low, _ := weightOffload().Range(in)
-		return nil, nil, &plan.Infeasible{Problem: weights.Problem, Memory: low, Given: s.Platform.Memory, Why: "the MILP bound has no solution"}
+	if r.Status == solvers.Infeasible {
+		// Building it had failed if there were no plans.
+		return nil, nil, fmt.Errorf("%s: %w: %s calls it infeasible, but plans exist", name, solvers.ErrSolver, r.Backend)
 	}
+	out.ran(r, program.Model)
 	if !math.IsInf(r.Bound, 0) {
 		by := "the MILP " + name + " (" + r.BoundBy + ", " + r.Backend + ")"
 		if s.relax {
@@ -198,9 +217,9 @@ func solveFormulation(ctx context.Context, in *Instance, s *Setting, start time.
 }
 
 // describe returns the size of a model.
-func describe(name string, m *milp.Model) *Formulation {
+func describe(m *milp.Model) *Formulation {
 	return &Formulation{
-		Name: name, Version: "1", Variables: m.NumCols(), Integers: m.NumIntegers(),
+		Name: m.Name(), Version: "1", Variables: m.NumCols(), Integers: m.NumIntegers(),
 		Constraints: m.NumRows(), Nonzeros: m.NumNonzeros(),
 	}
 }

@@ -81,6 +81,9 @@ var papers = []paper{
 	{"bert", 96, 16, 6058, 6085, 8670, 6085},
 }
 
+// percents are the memory limits, in percent of each instance's range.
+var percents = []float64{10, 25, 60}
+
 func (r paper) spec() string {
 	return fmt.Sprintf("zoo:table1-%s?depth=%d&batch=%d", r.net, r.depth, r.batch)
 }
@@ -127,8 +130,7 @@ func ms(x float64) string { return fmt.Sprintf("%.1f", 1e3*x) }
 func (m *measurer) table1() error {
 	fmt.Println("| net | depth | batch | memory | Σu | Σu in [001] | MILP, no start | proved in s | Greedy | in [001] | Greedy* | in [001] | L2L | in [001] | first half | best | gap | s |")
 	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
-	var total [3]float64
-	percents := []float64{10, 25, 60}
+	total := make([]float64, len(percents))
 	for _, r := range papers {
 		for k, percent := range percents {
 			in, s, err := m.at(r.spec(), percent, 12e9)
@@ -186,22 +188,28 @@ func (m *measurer) bandwidth() error {
 		if r.net != "gpt2" {
 			continue
 		}
-		for _, rate := range []float64{0.5, 1, 2, 4, 8, 12} {
-			in, s, err := m.at(r.spec(), 25, rate*1e9)
-			if err != nil {
-				return err
-			}
-			best := m.run("milp", in, s)
-			greedy := m.run("greedy", in, s)
-			greedy.WithBound(best.Bound)
-			fmt.Printf("| %d | %d | %s | %g | %s | %s | %s | %s | %s | %s | %s | %s | %.1f |\n",
-				r.depth, r.batch, memory(25, s), rate, ms(in.Chain.TotalTime()), ms(best.Bound.Value),
-				cell(greedy), gap(greedy), cell(m.run("greedy-nodiscount", in, s)), cell(m.run("l2l", in, s)),
-				cell(best), gap(best), best.WallTime)
-			if m.ctx.Err() != nil {
-				return m.ctx.Err()
+		for _, percent := range percents {
+			for _, rate := range []float64{0.5, 1, 2, 4, 8, 12} {
+				if err := m.rate(r, percent, rate); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
+}
+
+// rate prints a row of the bandwidth table.
+func (m *measurer) rate(r paper, percent, rate float64) error {
+	in, s, err := m.at(r.spec(), percent, rate*1e9)
+	if err != nil {
+		return err
+	}
+	best, greedy := m.run("milp", in, s), m.run("greedy", in, s)
+	greedy.WithBound(best.Bound)
+	fmt.Printf("| %d | %d | %s | %g | %s | %s | %s | %s | %s | %s | %s | %s | %.1f |\n",
+		r.depth, r.batch, memory(percent, s), rate, ms(in.Chain.TotalTime()), ms(best.Bound.Value),
+		cell(greedy), gap(greedy), cell(m.run("greedy-nodiscount", in, s)), cell(m.run("l2l", in, s)),
+		cell(best), gap(best), best.WallTime)
+	return m.ctx.Err()
 }

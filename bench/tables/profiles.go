@@ -45,7 +45,7 @@ func (m *measurer) profile(file string) error {
 		return err
 	}
 	low, high := m.problem.Range(in)
-	for _, percent := range []float64{10, 25, 60} {
+	for _, percent := range percents {
 		s := m.setting
 		s.Platform.Memory, s.Platform.Bandwidth = low+percent/100*(high-low), 12e9
 		best := m.run("milp", in, s)
