@@ -56,23 +56,23 @@ func Formulations() []Formulation {
 		},
 		{
 			Name: "weights-printed-memory", Problem: plan.WeightOffload, Promise: Nothing,
-			Title: "the lower bound of the paper, (4) as printed, (6) corrected", Source: "[001] (2)–(8), errata.md 5",
+			Title: "the lower bound of the paper, (4) as printed, (6) corrected", Source: "[001] (2)–(8), findings 1",
 			Build: WeightsPrintedMemory,
 		},
 		{
 			Name: "weights", Problem: plan.WeightOffload, Promise: LowerBound,
-			Title: "the lower bound of the paper, (4) and (6) corrected", Source: "[001] (2)–(8), errata.md 5",
+			Title: "the lower bound of the paper, (4) and (6) corrected", Source: "[001] (2)–(8), findings 1",
 			Build: Weights,
 		},
 		{
 			Name: "weights-nested", Problem: plan.WeightOffload, Promise: LowerBound,
-			Title: "the same in O(L) columns, strengthened", Source: "[001] (2)–(8), errata.md 5; ours",
+			Title: "the same in O(L) columns, strengthened", Source: "[001] (2)–(8), findings 1; ours",
 			Extra: []string{"whole weights", "arrival", "there and back", "in flight"},
 			Build: WeightsNested,
 		},
 		{
 			Name: "weights-exact", Problem: plan.WeightOffload, Promise: Equal,
-			Title: fmt.Sprintf("the problem as it is, up to %d layers", ExactLayers), Source: "problems.md 3; ours",
+			Title: fmt.Sprintf("the problem as it is, up to %d layers", ExactLayers), Source: "the rules; ours",
 			Extra: []string{"loads"},
 			Build: WeightsExact,
 		},

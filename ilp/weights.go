@@ -45,7 +45,7 @@ import (
 // As printed, (4) and the first of (6) are wrong: M_k counts the weight of
 // operation k although m_{i,k} does already, and P − D ≥ 0 forbids that
 // anything is ever deleted. That model is no bound: it is infeasible, or above
-// the optimum, on most small instances (errata.md 5).
+// the optimum, on most small instances (findings 1).
 type weights struct {
 	*weightInstance
 	variant weightsVariant
@@ -94,7 +94,7 @@ func WeightsPrinted(c *chain.Chain, p platform.Platform) (*Program, error) {
 }
 
 // WeightsPrintedMemory builds it with (4) as printed and (6) corrected, as
-// errata.md 5 tried it.
+// findings 1 tried it.
 func WeightsPrintedMemory(c *chain.Chain, p platform.Platform) (*Program, error) {
 	in, err := newWeightInstance(c, p)
 	if err != nil {

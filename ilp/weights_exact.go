@@ -176,7 +176,7 @@ func (f *exact) precede(from, to int, wait float64, turns int, when ...literal) 
 
 // precedences makes rows of the rules.
 func (f *exact) precedences() {
-	g := f.m.Group("precedences", "problems.md 3")
+	g := f.m.Group("precedences", "the rules")
 	for i := range f.rules {
 		r := &f.rules[i]
 		f.e.Reset().Add(1, f.t.At(r.to)).Add(-1, f.t.At(r.from)).Add(float64(r.turns), f.period)
@@ -216,7 +216,7 @@ func (f *exact) turnsTo(g, j int) int {
 // stays says what happens in a gap whose weight leaves: after its use it is
 // discarded, once it is uploaded, and prefetched before the next use.
 func (f *exact) stays() {
-	chosen := f.m.Group("uploaded if away", "problems.md 3")
+	chosen := f.m.Group("uploaded if away", "the rules")
 	for g := range f.n {
 		if !f.moves(g) {
 			continue
@@ -304,7 +304,7 @@ func (f *exact) uploadLink() {
 // backward runs, its gradient takes memory, too, so its interval has two slots;
 // that of the use before the gap has the one after it.
 func (f *exact) slotTimes() {
-	group := f.m.Group("starts in one slot", "problems.md 3")
+	group := f.m.Group("starts in one slot", "the rules")
 	f.slots = make([][]slot, f.n)
 	for g := range f.n {
 		if !f.moves(g) {
@@ -359,7 +359,7 @@ func (f *exact) need(own, j int, after bool) float64 {
 // are away, discarded before it and not reserved again in an interval before
 // that of the operation.
 func (f *exact) memoryAtOperations() {
-	memory, order := f.m.Group("memory at operations", "[001] (1)"), f.m.Group("away at operations", "problems.md 3")
+	memory, order := f.m.Group("memory at operations", "[001] (1)"), f.m.Group("away at operations", "the rules")
 	f.absent = make([][]absence, f.n)
 	var sum milp.Expr
 	for j := range f.n {
@@ -395,7 +395,7 @@ func (f *exact) after(g, j int) int { return (j - f.last(g) + f.n) % f.n }
 // memoryAtPrefetches makes room for each prefetch at its start: the weights of
 // some other gaps are away, discarded before it, and prefetched after it.
 func (f *exact) memoryAtPrefetches() {
-	memory, order := f.m.Group("memory at prefetches", "[001] (1)"), f.m.Group("away at prefetches", "problems.md 3")
+	memory, order := f.m.Group("memory at prefetches", "[001] (1)"), f.m.Group("away at prefetches", "the rules")
 	f.others = make([][]absence, f.n)
 	var sum milp.Expr
 	for h := range f.n {
@@ -475,7 +475,7 @@ func (f *exact) before(h, g, turns int, v milp.Var, group milp.Group) {
 // loads adds that each link carries all its transfers within the period: the
 // precedences say so only of orders that are decided.
 func (f *exact) loads() {
-	g := f.m.Group("loads", "tightens problems.md 3")
+	g := f.m.Group("loads", "tightens the rules")
 	f.e.Reset().Add(1, f.period)
 	for h := range f.n {
 		f.e.Add(-f.w[h>>1], f.away.At(h))

@@ -153,7 +153,7 @@ func TestCheckPromises(t *testing.T) {
 	}
 }
 
-// errata.md 5: with (4) as printed, the model is infeasible on 51 % of small
+// findings 1: with (4) as printed, the model is infeasible on 51 % of small
 // instances and above the optimum on 9 %; with (6) as printed, too, nothing may
 // ever leave. The check says so, with small examples.
 func TestCheckFindsMisprints(t *testing.T) {
@@ -188,7 +188,7 @@ func TestCheckFindsMisprints(t *testing.T) {
 	}
 }
 
-// errata.md 5, the example: one layer of weight 1 in a memory of 2.
+// findings 1, the example: one layer of weight 1 in a memory of 2.
 func TestPrintedCountsOwnWeightTwice(t *testing.T) {
 	c, p := network(0, [4]float64{1, 1, 0, 1}), platform.Platform{Memory: 2, Bandwidth: 1}
 	r, err := highs.New().Solve(t.Context(), must(t, WeightsPrinted, c, p).Model, solvers.Options{})
