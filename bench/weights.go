@@ -60,8 +60,10 @@ func weightMethods() []*Method {
 		}
 	}
 	return []*Method{
-		heuristic("greedy", "[001] Alg. 1, Alg. 2", "chooses weights by saved memory per byte moved, an upload serving two gaps; schedules with every cut point", "O(L³)",
+		heuristic("greedy", "[001] Alg. 1, Alg. 2", "chooses weights by saved memory per byte moved, an upload serving two gaps; schedules with every cut point; the best of Alg. 1 as printed and corrected", "O(L³)",
 			func(in *Instance, p platform.Platform) (*plan.Plan, error) { return weights.Greedy(in.Chain, p) }),
+		heuristic("greedy-printed", "[001] Alg. 1, Alg. 2", "greedy to the letter; may find no plan where there is one", "O(L³)",
+			func(in *Instance, p platform.Platform) (*plan.Plan, error) { return weights.GreedyPrinted(in.Chain, p) }),
 		heuristic("greedy-nodiscount", "[001] Greedy*", "greedy in which every choice pays its own upload", "O(L³)",
 			func(in *Instance, p platform.Platform) (*plan.Plan, error) {
 				return weights.GreedyNoDiscount(in.Chain, p)

@@ -12,7 +12,9 @@ import (
 // Greedy is the method of [001] §5: Algorithm 1 selects the choices, with the
 // discount, and Algorithm 2 schedules them for every cut point. It does so for
 // the choices of Algorithm 1 as printed, where it ends with those, and as
-// corrected (see instance.excess), and keeps the shorter schedule.
+// corrected (see instance.excess), and for those it makes without the discount,
+// which may be better and are then uploaded once all the same; it keeps the
+// shortest schedule. So the discount never makes a plan worse.
 //
 // The claim that "all operations eventually become feasible" does not hold
 // when activations shrink by more than the next weight grows: the prefetch
@@ -21,22 +23,43 @@ import (
 //
 // O(L³), of which Algorithm 2 takes O(L²) unless prefetches run far ahead.
 func Greedy(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	return greedy(c, p, "greedy", true)
+	return greedy(c, p, "greedy", true, everySelection)
+}
+
+// GreedyPrinted is [001] §5 to the letter: the choices of Algorithm 1 as
+// printed, which counts the weight of an operation twice, scheduled by
+// Algorithm 2 for every cut point. Where the printed loop would never end, no
+// choice covering what is missing, it returns an error wrapping plan.ErrNoPlan.
+// O(L³).
+func GreedyPrinted(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+	return greedy(c, p, "greedy-printed", true, everySelection[:1])
 }
 
 // GreedyNoDiscount is Greedy* of [001] §7: a weight that leaves twice a cycle
 // is uploaded twice, in the costs of Algorithm 1 and in the schedule. O(L³).
 func GreedyNoDiscount(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	return greedy(c, p, "greedy-nodiscount", false)
+	return greedy(c, p, "greedy-nodiscount", false, withoutDiscount)
 }
 
-func greedy(c *chain.Chain, p platform.Platform, method string, discount bool) (*plan.Plan, error) {
+// selection is a variant of Algorithm 1: how often it counts the weight of an
+// operation itself, and whether its second choice of a layer costs less.
+type selection struct {
+	own      int
+	discount bool
+}
+
+var (
+	everySelection  = []selection{{2, true}, {2, false}, {1, true}, {1, false}}
+	withoutDiscount = []selection{{2, false}, {1, false}}
+)
+
+func greedy(c *chain.Chain, p platform.Platform, method string, discount bool, selections []selection) (*plan.Plan, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
 		return nil, err
 	}
 	s := newScheduler(in, discount)
-	if !s.greedy() {
+	if !s.greedy(selections) {
 		return nil, fmt.Errorf("%s: %w: no cut point of Algorithm 2 gives a schedule that fits in %.0f bytes", method, plan.ErrNoPlan, in.memory)
 	}
 	return s.found.plan(in, method), nil
@@ -69,17 +92,12 @@ func newScheduler(in *instance, discount bool) *scheduler {
 
 // greedy runs Algorithms 1 and 2 and keeps the best schedule in s.found; false
 // if there is none.
-func (s *scheduler) greedy() bool {
+func (s *scheduler) greedy(selections []selection) bool {
 	away, excess := make([]bool, s.in.n), make([]float64, s.in.n)
-	for own := 2; own >= 1; own-- {
-		for _, discount := range []bool{s.discount, false} {
-			clear(away)
-			if s.in.choose(away, s.in.memory, own, discount, excess) {
-				s.try(away)
-			}
-			if !s.discount {
-				break
-			}
+	for _, v := range selections {
+		clear(away)
+		if s.in.choose(away, s.in.memory, v.own, v.discount, excess) {
+			s.try(away)
 		}
 	}
 	return !math.IsInf(s.found.T, 1)

@@ -20,7 +20,7 @@ type method struct {
 }
 
 func methods() []method {
-	return []method{{"greedy", Greedy}, {"greedy-nodiscount", GreedyNoDiscount}, {"l2l", L2L}, {"first-half", FirstHalf}}
+	return []method{{"greedy", Greedy}, {"greedy-printed", GreedyPrinted}, {"greedy-nodiscount", GreedyNoDiscount}, {"l2l", L2L}, {"first-half", FirstHalf}}
 }
 
 // tiny draws a chain of 1..layers layers with small integers, so that optima
