@@ -21,7 +21,7 @@ const quickMoves = 1000
 
 // patience is the number of patient searches after the MILP, the first from
 // the incumbent and the MILP's choices, the others afresh with other seeds.
-const patience = 6
+const patience = 3
 
 // weightsMILP is the default method: a quick search gives the MILP its start,
 // the MILP gives the bound, and a patient search that knows the MILP's choices

@@ -23,6 +23,7 @@ var varying = []struct {
 }{
 	{regexp.MustCompile(`time        .*`), "time"},
 	{regexp.MustCompile(`[0-9.]+ s( +(optimal|feasible|error|limit))`), "_ s$1"},
+	{regexp.MustCompile(` and lpsolve [0-9.]+`), ""}, // the second backend is optional
 	{regexp.MustCompile(`highs +(ok +)?[0-9.]+`), "highs"},
 	{regexp.MustCompile(`lpsolve +(ok +)?[0-9.]+`), "lpsolve"},
 	{regexp.MustCompile(`threads +.*`), "threads"},
