@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 
+	"workbench/model/nearest"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/isolate"
@@ -53,7 +54,7 @@ func Backend(name string, isolated bool) (solvers.Backend, error) {
 		}
 		return isolate.New(b.Engine, b.Name), nil
 	}
-	return nil, InputError(fmt.Errorf("unknown backend %q: %s", name, Suggest(name, BackendNames())))
+	return nil, InputError(fmt.Errorf("unknown backend %q: %s", name, nearest.Hint(name, BackendNames())))
 }
 
 // ServeChild runs the solve that a parent process wants of this one and exits,

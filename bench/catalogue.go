@@ -1,6 +1,10 @@
 package bench
 
-import "fmt"
+import (
+	"fmt"
+
+	"workbench/model/nearest"
+)
 
 // DefaultProblem is what commands work on without --problem.
 const DefaultProblem = "weight-offload"
@@ -28,7 +32,7 @@ func FindProblem(name string) (*Problem, error) {
 		}
 		names = append(names, p.Name)
 	}
-	return nil, InputError(fmt.Errorf("unknown problem %q: %s", name, Suggest(name, names)))
+	return nil, InputError(fmt.Errorf("unknown problem %q: %s", name, nearest.Hint(name, names)))
 }
 
 // FindMethod returns the method of p of that name. An unknown name is an error
@@ -41,7 +45,7 @@ func FindMethod(p *Problem, name string) (*Method, error) {
 		}
 		names = append(names, m.Name)
 	}
-	return nil, InputError(fmt.Errorf("unknown method %q of %s: %s", name, p.Name, Suggest(name, names)))
+	return nil, InputError(fmt.Errorf("unknown method %q of %s: %s", name, p.Name, nearest.Hint(name, names)))
 }
 
 // BestBound returns the largest bound that the results themselves proved or

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench"
+	"workbench/model/nearest"
 	"workbench/model/plan"
 )
 
@@ -157,7 +158,7 @@ func refuseUnknown(what string) cli.ActionFunc {
 		for _, cmd := range cmds {
 			names = append(names, cmd.Name)
 		}
-		return usagef("unknown %s %q: %s", what, c.Args().First(), bench.Suggest(c.Args().First(), names))
+		return usagef("unknown %s %q: %s", what, c.Args().First(), nearest.Hint(c.Args().First(), names))
 	}
 }
 
@@ -188,7 +189,7 @@ func (o *common) flags() []cli.Flag {
 // check validates the common flags and returns the logger they ask for.
 func (o *common) check(s streams) (*slog.Logger, error) {
 	if o.format != "text" && o.format != "json" {
-		return nil, usagef("--format %q: %s", o.format, bench.Suggest(o.format, []string{"text", "json"}))
+		return nil, usagef("--format %q: %s", o.format, nearest.Hint(o.format, []string{"text", "json"}))
 	}
 	var level slog.Level
 	switch o.logLevel {
@@ -197,7 +198,7 @@ func (o *common) check(s streams) (*slog.Logger, error) {
 			return nil, err
 		}
 	default:
-		return nil, usagef("--log-level %q: %s", o.logLevel, bench.Suggest(o.logLevel, []string{"debug", "info", "warn", "error"}))
+		return nil, usagef("--log-level %q: %s", o.logLevel, nearest.Hint(o.logLevel, []string{"debug", "info", "warn", "error"}))
 	}
 	if o.quiet {
 		level = max(level, slog.LevelError)

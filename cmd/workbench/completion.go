@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench"
+	"workbench/model/nearest"
 	"workbench/model/zoo"
 )
 
@@ -67,7 +68,7 @@ func newCompletion(s streams) *cli.Command {
 			}
 			script, ok := scripts[a[0]]
 			if !ok {
-				return usagef("unknown shell %q: %s", a[0], bench.Suggest(a[0], shells))
+				return usagef("unknown shell %q: %s", a[0], nearest.Hint(a[0], shells))
 			}
 			_, err = fmt.Fprint(s.out, script)
 			return err

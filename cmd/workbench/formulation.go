@@ -11,6 +11,7 @@ import (
 
 	"workbench/bench"
 	"workbench/ilp"
+	"workbench/model/nearest"
 	"workbench/solvers"
 )
 
@@ -33,7 +34,7 @@ func findFormulation(name string) (ilp.Formulation, error) {
 		}
 		names = append(names, f.Name)
 	}
-	return ilp.Formulation{}, usagef("unknown formulation %q: %s", name, bench.Suggest(name, names))
+	return ilp.Formulation{}, usagef("unknown formulation %q: %s", name, nearest.Hint(name, names))
 }
 
 func newFormulationList(s streams) *cli.Command {

@@ -10,6 +10,7 @@ import (
 
 	"workbench/bench"
 	"workbench/model/chain"
+	"workbench/model/nearest"
 	"workbench/model/profile"
 )
 
@@ -65,7 +66,7 @@ func newImport(s streams) *cli.Command {
 					return importFile(s, o, i, a[0], unit, name, out)
 				}
 			}
-			return usagef("unknown format %q: %s", from, bench.Suggest(from, formats))
+			return usagef("unknown format %q: %s", from, nearest.Hint(from, formats))
 		},
 	}
 }

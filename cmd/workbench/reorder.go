@@ -1,11 +1,12 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench"
+	"workbench/model/nearest"
 )
 
 // reorder moves the flags of a command line in front of its arguments, since
@@ -71,12 +72,12 @@ func reorder(app *cli.App, argv []string) ([]string, error) {
 			arguments = append(arguments, t.text)
 			continue
 		}
-		if !contains(known, t.name) {
+		if !slices.Contains(known, t.name) {
 			where := "workbench"
 			if leaf != nil {
 				where = strings.Join(path[1:], " ")
 			}
-			return nil, usagef("%s: unknown flag --%s: %s", where, t.name, bench.Suggest(t.name, long(known)))
+			return nil, usagef("%s: unknown flag --%s: %s", where, t.name, nearest.Hint(t.name, long(known)))
 		}
 		flags = append(flags, t.text)
 		if t.takesValue {
@@ -155,13 +156,4 @@ func long(names []string) []string {
 		}
 	}
 	return out
-}
-
-func contains(names []string, name string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
 }

@@ -3,7 +3,8 @@ package milp
 import (
 	"fmt"
 	"slices"
-	"strings"
+
+	"workbench/model/nearest"
 )
 
 // Clone returns a copy that can be changed and extended without affecting m.
@@ -76,7 +77,7 @@ func (c *Model) copyRow(m *Model, i int) {
 
 // Without returns the model that m would be if the named groups had never been
 // added: an ablation. A name that no group has is an error that suggests the
-// nearest ones, [ErrNoGroup].
+// nearest one, [ErrNoGroup].
 func (m *Model) Without(groups ...string) (*Model, error) {
 	number := make([]int32, len(m.groups)) // of each group in the copy, or -1
 	names := make([]string, len(m.groups))
@@ -92,7 +93,7 @@ func (m *Model) Without(groups ...string) (*Model, error) {
 	}
 	for _, name := range groups {
 		if !slices.Contains(names, name) {
-			return nil, fmt.Errorf("model %s: group %q: %w, want %s", m.name, name, ErrNoGroup, suggest(name, names))
+			return nil, fmt.Errorf("model %s: group %q: %w: %s", m.name, name, ErrNoGroup, nearest.Hint(name, names))
 		}
 	}
 	c := m.Filter(func(row int) bool { return number[m.rowGroup[row]] >= 0 })
@@ -101,42 +102,4 @@ func (m *Model) Without(groups ...string) (*Model, error) {
 	}
 	c.groups = slices.DeleteFunc(c.groups, func(g group) bool { return slices.Contains(groups, g.name) })
 	return c, nil
-}
-
-// suggest lists the names nearest to a mistyped one, or all of them if none is
-// near.
-func suggest(name string, names []string) string {
-	if len(names) == 0 {
-		return "none: there are no groups"
-	}
-	near := slices.Clone(names)
-	slices.SortStableFunc(near, func(a, b string) int { return distance(name, a) - distance(name, b) })
-	if d := distance(name, near[0]); d <= len(name)/2 {
-		i := slices.IndexFunc(near, func(s string) bool { return distance(name, s) > d })
-		if i >= 0 {
-			near = near[:i]
-		}
-	}
-	return strings.Join(near, " or ")
-}
-
-// distance is the Levenshtein distance of a and b in bytes. O(len(a)·len(b)).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -83,7 +83,7 @@ func ExampleModel_Without() {
 	fmt.Println(err)
 	// Output:
 	// order[0]: x ≤ 7
-	// model ablation: group "memry": no such constraint group, want memory
+	// model ablation: group "memry": no such constraint group: did you mean memory?
 }
 
 // Propagation explains most typing mistakes without a solver.

@@ -1,6 +1,10 @@
 package zoo
 
-import "fmt"
+import (
+	"fmt"
+
+	"workbench/model/nearest"
+)
 
 // Device is a GPU as the cost model sees it: a roofline with a fixed cost a
 // kernel. Rates are peak, from the vendor's data sheet of the SXM version where
@@ -48,7 +52,7 @@ func DeviceNamed(name string) (Device, error) {
 			return d, nil
 		}
 	}
-	return Device{}, fmt.Errorf("device %q is unknown; %s", name, suggest(name, deviceNames()))
+	return Device{}, fmt.Errorf("device %q is unknown; %s", name, nearest.Hint(name, deviceNames()))
 }
 
 // time returns the roofline time of w: arithmetic and memory traffic overlap,

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"workbench/model/nearest"
 )
 
 // values are the resolved parameters of one network.
@@ -32,7 +34,7 @@ func (e *Entry) resolve(p Params) (values, error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(p)) {
 		if !slices.Contains(known, key) {
-			return v, fmt.Errorf("there is no parameter %q; %s", key, suggest(key, known))
+			return v, fmt.Errorf("there is no parameter %q; %s", key, nearest.Hint(key, known))
 		}
 	}
 	for i := range e.Parameters {
@@ -43,7 +45,7 @@ func (e *Entry) resolve(p Params) (values, error) {
 		}
 		if spec.Choices != nil {
 			if !slices.Contains(spec.Choices, text) {
-				return v, fmt.Errorf("%s: %q is no choice; %s", spec.Name, text, suggest(text, spec.Choices))
+				return v, fmt.Errorf("%s: %q is no choice; %s", spec.Name, text, nearest.Hint(text, spec.Choices))
 			}
 			v.words[spec.Name] = text
 			continue

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"workbench/model/chain"
+	"workbench/model/nearest"
 )
 
 // Scheme begins the name of a built-in network on a command line.
@@ -118,41 +119,5 @@ func Chain(name string, p Params) (*chain.Chain, error) {
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("%s%s: no such network; %s", Scheme, name, suggest(name, Names()))
-}
-
-// suggest says which candidate is near to name, or lists them all.
-func suggest(name string, candidates []string) string {
-	best, least := "", min(len(name), max(2, len(name)/3)+1)
-	for _, c := range candidates {
-		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < least {
-			best, least = c, d
-		}
-	}
-	all := "known are " + strings.Join(candidates, ", ")
-	if best == "" {
-		return all
-	}
-	return fmt.Sprintf("did you mean %s? %s", best, all)
-}
-
-// distance is the Levenshtein distance of two short words. O(len(a)·len(b)).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return nil, fmt.Errorf("%s%s: no such network; %s", Scheme, name, nearest.Hint(name, Names()))
 }

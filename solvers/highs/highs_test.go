@@ -315,21 +315,6 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}} {
-		if got := distance(test.a, test.b); got != test.want {
-			t.Errorf("distance of %q and %q is %d, want %d", test.a, test.b, got, test.want)
-		}
-	}
-	got := nearest("ab", []string{"xyz", "abc", "ab", "b", "abcdefg"})
-	if strings.Join(got, " ") != "ab abc b" {
-		t.Errorf("nearest: %v", got)
-	}
-}
-
 // TestLimits: node and solution limits share one model status.
 func TestLimits(t *testing.T) {
 	m := knapsack(100, 5, 1)

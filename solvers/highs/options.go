@@ -3,14 +3,13 @@
 package highs
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
+	"workbench/model/nearest"
 	"workbench/solvers"
 )
 
@@ -78,7 +77,7 @@ func (h instance) openLog() {
 func (h instance) setRaw(p *solvers.Problem, name, value string) error {
 	kind, ok := h.optionType(name)
 	if !ok {
-		return fmt.Errorf("%w: HiGHS has no option %q, but %s", solvers.ErrOption, name, strings.Join(nearest(name, h.options()), ", "))
+		return fmt.Errorf("%w: HiGHS has no option %q; %s", solvers.ErrOption, name, nearest.Hint(name, h.options()))
 	}
 	if field, ok := taken[name]; ok {
 		return fmt.Errorf("%w: raw option %s: use %s instead", solvers.ErrOption, name, field)
@@ -126,34 +125,4 @@ func parseOption(kind int, value string) (any, error) {
 		return value, nil
 	}
 	return nil, fmt.Errorf("unknown type of option %d", kind)
-}
-
-// nearest returns the three candidates that name is most likely a misspelling
-// of.
-func nearest(name string, candidates []string) []string {
-	sorted := slices.Clone(candidates)
-	slices.SortStableFunc(sorted, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
-	return sorted[:min(3, len(sorted))]
-}
-
-// distance returns how many letters must be inserted, deleted or replaced to
-// make b of a (Levenshtein). O(len(a)·len(b)).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
