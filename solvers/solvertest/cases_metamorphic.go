@@ -46,7 +46,8 @@ func metamorphic(change func(*milp.Data, *rand.Rand), by, plus float64) func(*ha
 		r := source(50)
 		for _, i := range []instance{
 			newMultiKnapsack(4, 13, 51), newGeneralAssignment(3, 5, 52), newSetCover(10, 13, 53),
-			tight{newJobShop(3, 2, 54)}, newTardiness(4, 55),
+			tight{newJobShop(3, 2, 54)},
+			newTardiness(4, 55),
 		} {
 			d := i.model().Data()
 			d.Cost, d.Val = append([]float64(nil), d.Cost...), append([]float64(nil), d.Val...)
