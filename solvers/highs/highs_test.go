@@ -18,9 +18,12 @@ import (
 
 	"workbench/model/milp"
 	"workbench/solvers"
+	"workbench/solvers/solvertest"
 )
 
 var _ solvers.Engine = Engine{}
+
+var inf = math.Inf(1)
 
 // solve expects no error.
 func solve(t *testing.T, m *milp.Model, o solvers.Options) *solvers.Result {
@@ -198,16 +201,16 @@ func TestDoubtful(t *testing.T) {
 
 // TestNoDuals: the duals of the last node of a search mean nothing.
 func TestNoDuals(t *testing.T) {
-	if r := solve(t, jobShop(3, 2, 1), solvers.Options{}); r.Status != solvers.Optimal || r.Dual != nil {
+	if r := solve(t, solvertest.RandomJobShop(3, 2, 1), solvers.Options{}); r.Status != solvers.Optimal || r.Dual != nil {
 		t.Errorf("%v, duals %v", r.Status, r.Dual)
 	}
-	if r := solve(t, jobShop(3, 2, 1), solvers.Options{Relax: true}); r.Status != solvers.Optimal || r.Dual == nil {
+	if r := solve(t, solvertest.RandomJobShop(3, 2, 1), solvers.Options{Relax: true}); r.Status != solvers.Optimal || r.Dual == nil {
 		t.Errorf("relaxed: %v, duals %v", r.Status, r.Dual)
 	}
 }
 
 func TestStart(t *testing.T) {
-	m := jobShop(6, 6, 3)
+	m := solvertest.RandomJobShop(6, 6, 3)
 	best := solve(t, m, solvers.Options{})
 	d := m.Data()
 	integersOnly, one, none := append([]float64(nil), best.X...), nans(len(d.Cost)), nans(len(d.Cost))
@@ -275,7 +278,7 @@ func nans(n int) []float64 {
 }
 
 func TestRaw(t *testing.T) {
-	m := jobShop(3, 3, 1)
+	m := solvertest.RandomJobShop(3, 3, 1)
 	good := map[string]string{
 		"presolve": "off", "mip_heuristic_effort": "0.1", "mip_pool_age_limit": "5", "mip_allow_restart": "false",
 	}
@@ -310,14 +313,14 @@ func TestTaken(t *testing.T) {
 			t.Errorf("HiGHS has no option %s", name)
 		}
 	}
-	if _, err := New().Solve(t.Context(), jobShop(2, 2, 1), solvers.Options{Seed: solvers.Some(math.MaxInt32 + 1)}); !errors.Is(err, solvers.ErrOption) {
+	if _, err := New().Solve(t.Context(), solvertest.RandomJobShop(2, 2, 1), solvers.Options{Seed: solvers.Some(math.MaxInt32 + 1)}); !errors.Is(err, solvers.ErrOption) {
 		t.Errorf("seed of 32 bits: %v", err)
 	}
 }
 
 // TestLimits: node and solution limits share one model status.
 func TestLimits(t *testing.T) {
-	m := knapsack(100, 5, 1)
+	m := solvertest.RandomKnapsack(100, 5, 1)
 	if r := solve(t, m, solvers.Options{Nodes: solvers.Some(int64(20))}); r.Status != solvers.Feasible || r.Stop != solvers.Nodes {
 		t.Errorf("nodes: %v, %v", r.Status, r.Stop)
 	}
@@ -341,7 +344,7 @@ func TestLimits(t *testing.T) {
 
 // TestGap: with a gap asked for, the bound tells the truth.
 func TestGap(t *testing.T) {
-	m := knapsack(40, 5, 2)
+	m := solvertest.RandomKnapsack(40, 5, 2)
 	best := solve(t, m, solvers.Options{})
 	r := solve(t, m, solvers.Options{RelGap: solvers.Some(0.05)})
 	if r.Status != solvers.Optimal || r.Gap() > 0.05 || r.Bound < best.Obj || r.Obj > best.Obj {
@@ -353,7 +356,7 @@ func TestGap(t *testing.T) {
 func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r, err := New().Solve(ctx, knapsack(100, 5, 1), solvers.Options{OnProgress: func(p solvers.Progress) { cancel() }})
+	r, err := New().Solve(ctx, solvertest.RandomKnapsack(100, 5, 1), solvers.Options{OnProgress: func(p solvers.Progress) { cancel() }})
 	if err != nil || r.Stop != solvers.Cancelled || r.Status != solvers.Feasible && r.Status != solvers.NoSolution {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -367,7 +370,7 @@ func TestLate(t *testing.T) {
 	// HiGHS does look at its own clock there: it ends soon after the test.
 	time.AfterFunc(200*time.Millisecond, cancel)
 	begin := time.Now()
-	r, err := New().Solve(ctx, jobShop(60, 20, 1), solvers.Options{Time: 3 * time.Second})
+	r, err := New().Solve(ctx, solvertest.RandomJobShop(60, 20, 1), solvers.Options{Time: 3 * time.Second})
 	if err != nil || r.Stop != solvers.Cancelled || r.Status != solvers.NoSolution {
 		t.Errorf("%v, %v", r, err)
 	}
@@ -378,7 +381,7 @@ func TestLate(t *testing.T) {
 
 // TestThreads: one OS thread of HiGHS takes one number of threads only.
 func TestThreads(t *testing.T) {
-	m := jobShop(4, 4, 2)
+	m := solvertest.RandomJobShop(4, 4, 2)
 	want := solve(t, m, solvers.Options{})
 	for _, threads := range []int{2, 1, 2, 3, 1} {
 		r := solve(t, m, solvers.Options{Threads: solvers.Some(threads)})
@@ -390,7 +393,7 @@ func TestThreads(t *testing.T) {
 
 // TestConcurrent: solves at the same time do not influence each other.
 func TestConcurrent(t *testing.T) {
-	m := jobShop(5, 4, 4)
+	m := solvertest.RandomJobShop(5, 4, 4)
 	want := solve(t, m, solvers.Options{})
 	var group sync.WaitGroup
 	for range 8 {
@@ -431,7 +434,7 @@ func TestLifetimes(t *testing.T) {
 }
 
 func TestSeed(t *testing.T) {
-	m := jobShop(5, 5, 5)
+	m := solvertest.RandomJobShop(5, 5, 5)
 	a, b := solve(t, m, solvers.Options{Seed: solvers.Some(7)}), solve(t, m, solvers.Options{Seed: solvers.Some(7)})
 	if a.Obj != b.Obj || a.Nodes != b.Nodes || a.Iterations != b.Iterations {
 		t.Errorf("same seed: %+v and %+v", a, b)
@@ -449,7 +452,7 @@ func TestSeed(t *testing.T) {
 
 func TestLog(t *testing.T) {
 	var log strings.Builder
-	solve(t, jobShop(3, 3, 1), solvers.Options{Log: &log})
+	solve(t, solvertest.RandomJobShop(3, 3, 1), solvers.Options{Log: &log})
 	for _, want := range []string{"HiGHS " + Version(), "Solving report", "\n"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("log lacks %q: %q", want, log.String())
@@ -460,8 +463,8 @@ func TestLog(t *testing.T) {
 // TestSilence: nothing is written to the process's own streams, whatever
 // happens.
 func TestSilence(t *testing.T) {
-	output := capture(t, 1, func() {
-		m := jobShop(3, 3, 1)
+	output := solvertest.Capture(t, 1, func() {
+		m := solvertest.RandomJobShop(3, 3, 1)
 		solve(t, m, solvers.Options{})
 		solve(t, m, solvers.Options{Log: new(strings.Builder), Start: make([]float64, m.NumCols())})
 		for _, raw := range []string{"nonsense", "presolve"} {
@@ -482,10 +485,10 @@ func TestSilence(t *testing.T) {
 func TestCallbackPanics(t *testing.T) {
 	for name, panics := range map[string]func(){
 		"behind New": func() {
-			_, _ = New().Solve(t.Context(), knapsack(50, 5, 1), solvers.Options{OnProgress: func(solvers.Progress) { panic("boom") }})
+			_, _ = New().Solve(t.Context(), solvertest.RandomKnapsack(50, 5, 1), solvers.Options{OnProgress: func(solvers.Progress) { panic("boom") }})
 		},
 		"bare engine": func() {
-			p := problemOf(knapsack(50, 5, 1))
+			p := problemOf(solvertest.RandomKnapsack(50, 5, 1))
 			p.OnProgress = func(solvers.Progress) { panic("boom") }
 			_, _ = Engine{}.Run(t.Context(), p)
 		},
@@ -535,7 +538,7 @@ func TestRead(t *testing.T) {
 }
 
 func BenchmarkLatency(b *testing.B) {
-	m := knapsack(10, 1, 1)
+	m := solvertest.RandomKnapsack(10, 1, 1)
 	for b.Loop() {
 		if _, err := New().Solve(b.Context(), m, solvers.Options{}); err != nil {
 			b.Fatal(err)
@@ -545,7 +548,7 @@ func BenchmarkLatency(b *testing.B) {
 
 // BenchmarkLoad passes a model of 10⁶ entries.
 func BenchmarkLoad(b *testing.B) {
-	p := problemOf(sparseModel(1e6))
+	p := problemOf(solvertest.Sparse(1e6))
 	for b.Loop() {
 		h, err := newInstance(0)
 		if err != nil {

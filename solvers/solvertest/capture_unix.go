@@ -1,6 +1,6 @@
-//go:build cgo && unix
+//go:build unix
 
-package lpsolve
+package solvertest
 
 import (
 	"io"
@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// capture returns what f writes to a file descriptor of the process, C code
+// Capture returns what f writes to a file descriptor of the process, C code
 // included.
-func capture(t *testing.T, fd int, f func()) string {
+func Capture(t *testing.T, fd int, f func()) string {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {

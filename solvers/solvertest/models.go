@@ -1,6 +1,4 @@
-//go:build cgo && !nohighs
-
-package highs
+package solvertest
 
 import (
 	"fmt"
@@ -10,11 +8,9 @@ import (
 	"workbench/model/milp"
 )
 
-var inf = math.Inf(1)
-
-// jobShop is the disjunctive model of a random job shop, minimising the
+// RandomJobShop is the disjunctive model of a random job shop, minimising the
 // makespan, every job on every machine once in a random order.
-func jobShop(jobs, machines int, seed uint64) *milp.Model {
+func RandomJobShop(jobs, machines int, seed uint64) *milp.Model {
 	random := rand.New(rand.NewPCG(seed, 0))
 	m := milp.New(fmt.Sprintf("jobshop %dx%d", jobs, machines))
 	length, horizon := make([][]float64, jobs), 0.
@@ -53,9 +49,9 @@ func jobShop(jobs, machines int, seed uint64) *milp.Model {
 	return m
 }
 
-// knapsack maximises the value of things of random weights within several
+// RandomKnapsack maximises the value of things of random weights within several
 // limits: quick to find solutions for, slow to prove.
-func knapsack(things, limits int, seed uint64) *milp.Model {
+func RandomKnapsack(things, limits int, seed uint64) *milp.Model {
 	random := rand.New(rand.NewPCG(seed, 1))
 	m := milp.New(fmt.Sprintf("knapsack %dx%d", limits, things))
 	x := m.List("x", things, milp.Binary, 0, 1)
@@ -80,9 +76,9 @@ func knapsack(things, limits int, seed uint64) *milp.Model {
 	return m
 }
 
-// sparseModel has about the given number of entries, ten a row, and is trivial
-// to solve.
-func sparseModel(nonzeros int) *milp.Model {
+// Sparse has about the given number of entries, ten a row, and is trivial to
+// solve.
+func Sparse(nonzeros int) *milp.Model {
 	random := rand.New(rand.NewPCG(1, 2))
 	n := nonzeros / 10
 	m := milp.New("sparse")
