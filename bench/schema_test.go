@@ -3,36 +3,18 @@ package bench_test
 import (
 	"bytes"
 	"math"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"workbench/bench"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/strictjson"
+	"workbench/model/testfile"
 )
-
-func compileSchema(t *testing.T) *jsonschema.Schema {
-	t.Helper()
-	schema, err := jsonschema.NewCompiler().Compile(filepath.Join("..", "docs", "schema", "result-v1.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return schema
-}
-
-func validateSchema(schema *jsonschema.Schema, document string) error {
-	v, err := jsonschema.UnmarshalJSON(strings.NewReader(document))
-	if err != nil {
-		return err
-	}
-	return schema.Validate(v)
-}
 
 // full is a result with every field that is stored.
 func full() *bench.Result {
@@ -69,7 +51,7 @@ func writeResult(t *testing.T, r *bench.Result) string {
 
 // What is written is of the schema and read back to the same.
 func TestResultSchema(t *testing.T) {
-	schema := compileSchema(t)
+	validate := testfile.Schema(t, "result-v1.json")
 	results := map[string]*bench.Result{"full": full()}
 	for _, status := range []bench.Status{bench.Optimal, bench.Feasible, bench.Infeasible, bench.Limit, bench.Failed} {
 		for _, kind := range []bench.Kind{bench.Heuristic, bench.Exact, bench.Relaxed} {
@@ -80,7 +62,7 @@ func TestResultSchema(t *testing.T) {
 	}
 	for name, r := range results {
 		s := writeResult(t, r)
-		if err := validateSchema(schema, s); err != nil {
+		if err := validate(s); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, s)
 		}
 		var again bench.Result
@@ -101,7 +83,7 @@ func TestResultSchema(t *testing.T) {
 // Documents that are refused by the schema and, where they are of the wrong
 // form and not of wrong meaning, by the decoder.
 func TestBrokenResults(t *testing.T) {
-	schema := compileSchema(t)
+	validate := testfile.Schema(t, "result-v1.json")
 	document := writeResult(t, full())
 	for _, x := range []struct {
 		name, old, new string
@@ -134,7 +116,7 @@ func TestBrokenResults(t *testing.T) {
 			if s == document {
 				t.Fatal("the mutation changes nothing")
 			}
-			if err := validateSchema(schema, s); err == nil {
+			if err := validate(s); err == nil {
 				t.Error("the schema takes it")
 			}
 			if err := strictjson.Decode([]byte(s), "result.json", &bench.Result{}); (err != nil) != x.form {

@@ -3,40 +3,18 @@ package solvers_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"workbench/model/milp"
+	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/enumerate"
 )
-
-var update = flag.Bool("update", false, "write golden files")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s:\n%s", path, diff)
-	}
-}
 
 // packing asks for three boxes of size 4 in two bins of size 5, among rows that
 // have nothing to do with it. Bounds propagation does not see it.
@@ -83,7 +61,7 @@ func TestExplain(t *testing.T) {
 		if e.Status != solvers.Infeasible || !e.Conflict.Minimal || !e.Least {
 			t.Errorf("%s: %+v", name, e)
 		}
-		golden(t, "explain_"+name, e.Text(m))
+		testfile.Golden(t, "explain_"+name, e.Text(m))
 	}
 }
 
@@ -97,7 +75,7 @@ func TestExplainCrossedBounds(t *testing.T) {
 	if e.Status != solvers.Infeasible || e.Probes != 0 || len(e.Conflict.Bounds) != 2 {
 		t.Errorf("%+v", e)
 	}
-	golden(t, "explain_crossed.txt", e.Text(m))
+	testfile.Golden(t, "explain_crossed.txt", e.Text(m))
 }
 
 func TestExplainFeasible(t *testing.T) {
@@ -152,7 +130,7 @@ func TestExplainWithinLimits(t *testing.T) {
 			if e.Status != solvers.NoSolution || e.Conflict != nil {
 				t.Errorf("%+v", e)
 			}
-			golden(t, "explain_undecided.txt", e.Text(m))
+			testfile.Golden(t, "explain_undecided.txt", e.Text(m))
 			continue
 		}
 		if e.Status != solvers.Infeasible || e.Conflict.Minimal {

@@ -4,23 +4,18 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"pgregory.net/rapid"
 
 	"workbench/model/chain"
 	"workbench/model/strictjson"
+	"workbench/model/testfile"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 const small = `{
   "format": "workbench.chain/v1",
@@ -212,20 +207,7 @@ func TestWriteGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := write(t, c)
-	golden := filepath.Join("testdata", "small.json")
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("written (-want +got):\n%s", diff)
-	}
+	testfile.Golden(t, "small.json", write(t, c))
 }
 
 func TestWriteErrors(t *testing.T) {
@@ -300,7 +282,7 @@ func chains() *rapid.Generator[*chain.Chain] {
 // What is written is read back to the bit, has the same digest, and is of the
 // schema.
 func TestRoundTrip(t *testing.T) {
-	schema := compile(t)
+	validate := testfile.Schema(t, "chain-v1.json")
 	rapid.Check(t, func(t *rapid.T) {
 		c := chains().Draw(t, "chain")
 		s := write(t, c)
@@ -314,7 +296,7 @@ func TestRoundTrip(t *testing.T) {
 		if a, b := digest(t, c), digest(t, again); a != b {
 			t.Fatalf("digest %s before, %s after", a, b)
 		}
-		if err := validate(schema, s); err != nil {
+		if err := validate(s); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -372,34 +354,17 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-func compile(t testing.TB) *jsonschema.Schema {
-	t.Helper()
-	schema, err := jsonschema.NewCompiler().Compile(filepath.Join("..", "..", "docs", "schema", "chain-v1.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return schema
-}
-
-func validate(schema *jsonschema.Schema, document string) error {
-	v, err := jsonschema.UnmarshalJSON(strings.NewReader(document))
-	if err != nil {
-		return err
-	}
-	return schema.Validate(v)
-}
-
 // The schema and Read refuse the same documents, up to what a schema cannot
 // say.
 func TestSchema(t *testing.T) {
-	schema := compile(t)
+	validate := testfile.Schema(t, "chain-v1.json")
 	for _, s := range []string{small, own} {
-		if err := validate(schema, s); err != nil {
+		if err := validate(s); err != nil {
 			t.Error(err)
 		}
 	}
 	for _, x := range bad {
-		err := validate(schema, strings.Replace(small, x.old, x.new, 1))
+		err := validate(strings.Replace(small, x.old, x.new, 1))
 		if (err == nil) != x.semantic {
 			t.Errorf("%s: error %v", x.name, err)
 		}
@@ -409,7 +374,7 @@ func TestSchema(t *testing.T) {
 // FuzzRead: nothing panics; what is read is of the schema and written and read
 // to the same.
 func FuzzRead(f *testing.F) {
-	schema := compile(f)
+	validate := testfile.Schema(f, "chain-v1.json")
 	f.Add([]byte(small))
 	f.Add([]byte(own))
 	for _, x := range bad {
@@ -425,7 +390,7 @@ func FuzzRead(f *testing.F) {
 		}
 		s := write(t, c)
 		for _, document := range []string{strings.TrimPrefix(string(data), "\ufeff"), s} {
-			if err := validate(schema, document); err != nil {
+			if err := validate(document); err != nil {
 				t.Fatal(err)
 			}
 		}

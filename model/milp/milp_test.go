@@ -2,10 +2,7 @@ package milp
 
 import (
 	"errors"
-	"flag"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,30 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"workbench/model/testfile"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden compares got with testdata/name.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll("testdata", 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", path, diff)
-	}
-}
 
 // zoo is a small model with one of everything: all kinds and bounds, every
 // form of row, names that no file takes, a constant to maximise.
@@ -81,20 +57,20 @@ func TestGolden(t *testing.T) {
 	if err := m.Print(&print); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "zoo.txt", print.String())
-	golden(t, "zoo.stats", m.Stats().String())
+	testfile.Golden(t, "zoo.txt", print.String())
+	testfile.Golden(t, "zoo.stats", m.Stats().String())
 	if _, err := m.WriteLP(&lp); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "zoo.lp", lp.String())
+	testfile.Golden(t, "zoo.lp", lp.String())
 	if _, err := m.WriteMPS(&free, FreeMPS); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "zoo.mps", free.String())
+	testfile.Golden(t, "zoo.mps", free.String())
 	if _, err := m.WriteMPS(&fixed, FixedMPS); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "zoo_fixed.mps", fixed.String())
+	testfile.Golden(t, "zoo_fixed.mps", fixed.String())
 }
 
 // dense is a model as a matrix, the plain way.

@@ -2,10 +2,8 @@ package plan_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,9 +12,8 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/plan"
+	"workbench/model/testfile"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestUnreadable(t *testing.T) {
 	for _, x := range []struct {
@@ -252,21 +249,5 @@ func TestSummary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/summary.txt", fmt.Sprintf("%s\n%s", s, broken))
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got), rewrite it with -update:\n%s", file, diff)
-	}
+	testfile.Golden(t, "summary.txt", fmt.Sprintf("%s\n%s", s, broken))
 }

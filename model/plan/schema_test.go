@@ -3,35 +3,16 @@ package plan_test
 import (
 	"bytes"
 	"encoding/json"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"workbench/model/plan"
+	"workbench/model/testfile"
 )
-
-func compileSchema(t *testing.T) *jsonschema.Schema {
-	t.Helper()
-	schema, err := jsonschema.NewCompiler().Compile(filepath.Join("..", "..", "docs", "schema", "plan-v1.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return schema
-}
-
-func validateSchema(schema *jsonschema.Schema, document string) error {
-	v, err := jsonschema.UnmarshalJSON(strings.NewReader(document))
-	if err != nil {
-		return err
-	}
-	return schema.Validate(v)
-}
 
 // What is written is of the schema.
 func TestSchemaOfWritten(t *testing.T) {
-	schema := compileSchema(t)
+	validate := testfile.Schema(t, "plan-v1.json")
 	_, valid := twoLayers()
 	period := 2.5
 	for name, p := range map[string]*plan.Plan{
@@ -43,7 +24,7 @@ func TestSchemaOfWritten(t *testing.T) {
 		if err := p.Write(&b); err != nil {
 			t.Fatal(err)
 		}
-		if err := validateSchema(schema, b.String()); err != nil {
+		if err := validate(b.String()); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, b.String())
 		}
 		// Results hold plans as encoding/json writes them.
@@ -55,7 +36,7 @@ func TestSchemaOfWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := validateSchema(schema, string(data)); err != nil {
+		if err := validate(string(data)); err != nil {
 			t.Errorf("%s, by encoding/json: %v", name, err)
 		}
 	}
@@ -63,7 +44,7 @@ func TestSchemaOfWritten(t *testing.T) {
 
 // The schema and Read take and refuse the same documents.
 func TestSchemaAndRead(t *testing.T) {
-	schema := compileSchema(t)
+	validate := testfile.Schema(t, "plan-v1.json")
 	for _, x := range []struct {
 		name, old, new string
 		taken          bool
@@ -118,7 +99,7 @@ func TestSchemaAndRead(t *testing.T) {
 			if s == small && x.old != "" {
 				t.Fatal("the mutation changes nothing")
 			}
-			if err := validateSchema(schema, s); (err == nil) != x.taken {
+			if err := validate(s); (err == nil) != x.taken {
 				t.Errorf("schema: %v", err)
 			}
 			if _, err := read(s); (err == nil) != x.taken {

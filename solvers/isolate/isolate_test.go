@@ -43,7 +43,7 @@ type dying struct {
 	die       func(ctx context.Context, p *solvers.Problem)
 }
 
-func (d dying) Name() string { return d.name }
+func (d dying) Name() string        { return d.name }
 func (dying) Can() solvers.Features { return solvers.CanInteger | solvers.CanProgress | solvers.CanLog }
 
 func (d dying) Run(ctx context.Context, p *solvers.Problem) (*solvers.Answer, error) {

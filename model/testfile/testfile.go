@@ -1,0 +1,68 @@
+// Package testfile holds what tests write against what is kept in files: texts
+// in testdata, and the schemas of docs/schema. For tests only.
+package testfile
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files; read the difference before you commit it")
+
+// Golden compares got with testdata/name, or rewrites the file with -update.
+func Golden(t testing.TB, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got), -update rewrites it:\n%s", path, diff)
+	}
+}
+
+// Schema compiles docs/schema/name and returns what is wrong with a document
+// by it.
+func Schema(t testing.TB, name string) (validate func(document string) error) {
+	t.Helper()
+	schema, err := jsonschema.NewCompiler().Compile(filepath.Join(root(t), "docs", "schema", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(document string) error {
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(document))
+		if err != nil {
+			return err
+		}
+		return schema.Validate(v)
+	}
+}
+
+// root is the folder of go.mod. Tests run in the folder of their package.
+func root(t testing.TB) string {
+	t.Helper()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir := here; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			t.Fatalf("no go.mod above %s", here)
+		}
+	}
+}
