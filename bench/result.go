@@ -21,7 +21,7 @@ const (
 	Feasible   Status = "feasible"   // a verified plan
 	Infeasible Status = "infeasible" // proved: no plan exists
 	Limit      Status = "limit"      // no plan within the limits; proves nothing
-	Failed     Status = "error"
+	Failed     Status = "error"      // no answer: Result.Error says why
 )
 
 // Result is one run: what --format json prints and sweeps store. Times are in

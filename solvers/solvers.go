@@ -149,22 +149,22 @@ type Stop uint8
 const (
 	NotStopped Stop = iota // ran to its end
 	Time                   // time limit or deadline
-	Nodes
-	Iterations
-	Solutions
-	Objective
-	Cancelled // context cancelled
-	Memory
-	Unknown
+	Nodes                  // Options.Nodes, or a limit set in Options.Raw
+	Iterations             // a limit set in Options.Raw
+	Solutions              // a limit set in Options.Raw
+	Objective              // a limit set in Options.Raw
+	Cancelled              // context cancelled
+	Memory                 // Options.Memory, or no more to be had
+	Unknown                // the library does not say, or says nothing credible
 )
 
 // StartUse says what became of Options.Start.
 type StartUse uint8
 
 const (
-	NoStart       StartUse = iota
-	StartAccepted          // feasible as given, or completed by the solver
-	StartRejected          // infeasible or useless
+	NoStart       StartUse = iota // none was given
+	StartAccepted                 // feasible as given, or completed by the solver
+	StartRejected                 // infeasible or useless
 )
 
 // Result of one solve, in the user's sense and units.

@@ -16,6 +16,7 @@ var statusNames = [...]string{
 	Numerical:             "numerical trouble",
 }
 
+// String returns the verdict in words: "infeasible or unbounded".
 func (s Status) String() string { return name("status", statusNames[:], uint(s)) }
 
 var stopNames = [...]string{
@@ -30,6 +31,7 @@ var stopNames = [...]string{
 	Unknown:    "unknown reason",
 }
 
+// String returns the reason in words: "time limit".
 func (s Stop) String() string { return name("stop", stopNames[:], uint(s)) }
 
 var startNames = [...]string{
@@ -38,6 +40,7 @@ var startNames = [...]string{
 	StartRejected: "start rejected",
 }
 
+// String returns the outcome in words: "start accepted".
 func (s StartUse) String() string { return name("start", startNames[:], uint(s)) }
 
 func name(what string, names []string, i uint) string {

@@ -41,8 +41,10 @@ func Of(c *chain.Chain) *Cycle {
 	return y
 }
 
-// B and F return the operation numbers of layer i.
+// B returns the number of the backward operation of layer i.
 func (y *Cycle) B(i int) int { return y.L - 1 - i }
+
+// F returns the number of the forward operation of layer i.
 func (y *Cycle) F(i int) int { return y.L + i }
 
 // Layer returns the layer of operation j.

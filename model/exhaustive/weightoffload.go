@@ -27,10 +27,10 @@ var (
 	ErrTooHard = errors.New("exhaustive search: not a tiny instance with integer times")
 )
 
-// WeightOffload returns the least period of weight offloading ([001] §3, as
-// problems.md and errata.md read it) among plans in which everything starts at
+// WeightOffload returns the least period of weight offloading ([001] §3, by
+// the rules of docs/weight-offload.md) among plans in which everything starts at
 // an integer time, and a plan that has it. With integer data that is the least
-// period of all (errata.md, checked on finer grids).
+// period of all; TestFinerGrid halves the grid to no avail.
 //
 // Durations and weight/bandwidth must be integers of at most 100, one of the
 // durations positive, and the chain at most [MaxLayers] long. limit is the

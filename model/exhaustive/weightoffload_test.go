@@ -32,7 +32,7 @@ func TestByHand(t *testing.T) {
 		memory float64
 		want   float64 // 0: infeasible
 	}{
-		// errata.md 5.
+		// docs/findings.md 1.
 		{"one layer just fits", network(0, [4]float64{1, 1, 0, 1}), 2, 2},
 		{"one layer does not fit", network(0, [4]float64{1, 1, 0, 1}), 1.5, 0},
 		{"unlimited memory", network(3, [4]float64{1, 2, 1, 2}, [4]float64{2, 1, 5, 3}), inf, 6},
@@ -120,8 +120,7 @@ func TestTooHard(t *testing.T) {
 }
 
 // Halving the unit of time halves nothing: the optimum of doubled durations and
-// weights is twice the optimum, so no plan gains by starting at half units
-// (errata.md, "Confirmed").
+// weights is twice the optimum, so no plan gains by starting at half units.
 func TestFinerGrid(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 60 {

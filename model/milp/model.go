@@ -153,9 +153,13 @@ func New(name string) *Model {
 // Name returns the name given to New.
 func (m *Model) Name() string { return m.name }
 
-// NumCols, NumRows and NumNonzeros return the size of the model.
-func (m *Model) NumCols() int     { return len(m.lower) }
-func (m *Model) NumRows() int     { return len(m.rowLower) }
+// NumCols returns the number of columns.
+func (m *Model) NumCols() int { return len(m.lower) }
+
+// NumRows returns the number of rows.
+func (m *Model) NumRows() int { return len(m.rowLower) }
+
+// NumNonzeros returns the number of entries of all rows.
 func (m *Model) NumNonzeros() int { return len(m.col) }
 
 // NumIntegers returns the number of integer and binary columns.

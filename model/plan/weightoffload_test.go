@@ -73,7 +73,7 @@ func mustVerify(t interface {
 }
 
 func TestByHand(t *testing.T) {
-	// errata.md 5: one layer whose gradient just fits.
+	// docs/findings.md 1: one layer whose gradient just fits.
 	c := network(0, [4]float64{1, 1, 0, 1})
 	r := mustVerify(t, c, cyclic(2, 2, op("B", 1, 0, 1), op("F", 1, 1, 2)))
 	if !r.Valid() || r.PeakMemory != 2 || r.PeakOp != 0 || r.Makespan != 2 {

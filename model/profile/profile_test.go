@@ -247,7 +247,7 @@ func measured(t *testing.T, name string) *os.File {
 	return f
 }
 
-// The table of shared/data/README.md.
+// Operations, edges and sums of the published profiles, as their README has them.
 func TestMeasuredPipeDream(t *testing.T) {
 	for _, x := range []struct {
 		name                                 string

@@ -369,13 +369,13 @@ func TestLate(t *testing.T) {
 	defer cancel()
 	// HiGHS does look at its own clock there: it ends soon after the test.
 	time.AfterFunc(200*time.Millisecond, cancel)
-	begin := time.Now()
-	r, err := New().Solve(ctx, solvertest.RandomJobShop(60, 20, 1), solvers.Options{Time: 3 * time.Second})
+	const clock = 3 * time.Second
+	r, err := New().Solve(ctx, solvertest.RandomJobShop(60, 20, 1), solvers.Options{Time: clock})
 	if err != nil || r.Stop != solvers.Cancelled || r.Status != solvers.NoSolution {
-		t.Errorf("%v, %v", r, err)
+		t.Fatalf("%+v, %v", r, err)
 	}
-	if took := time.Since(begin); took > 2500*time.Millisecond {
-		t.Errorf("took %v", took)
+	if !strings.Contains(r.Note, "left behind") && r.Wall > clock/2 {
+		t.Errorf("waited for HiGHS: took %v", r.Wall)
 	}
 }
 

@@ -111,11 +111,13 @@ func TestContract(t *testing.T) {
 	solvertest.Run(t, isolate.New(enumerate.Engine{}, "enumerate"), nil)
 }
 
+// endless is longer than any solve here takes on a busy machine, and shorter
+// than waiting for an engine that never returns.
+const endless = 20 * time.Second
+
 func TestDeaths(t *testing.T) {
-	const (
-		limit = 200 * time.Millisecond
-		late  = 3 * time.Second
-	)
+	// limit is enough for a child to start and to stream its incumbent.
+	const limit = 500 * time.Millisecond
 	for _, c := range []struct {
 		engine  string
 		options solvers.Options
@@ -149,7 +151,7 @@ func TestDeaths(t *testing.T) {
 			b := isolate.New(e, c.engine)
 			begin := time.Now()
 			r, err := b.Solve(t.Context(), pick(), c.options)
-			if took := time.Since(begin); c.options.Time > 0 && took > late {
+			if took := time.Since(begin); c.options.Time > 0 && took > endless {
 				t.Errorf("took %v", took)
 			}
 			if c.status == solvers.NoSolution && c.stop == solvers.NotStopped {
@@ -185,7 +187,7 @@ func TestCancel(t *testing.T) {
 			if err != nil || r.Stop != solvers.Cancelled {
 				t.Fatalf("%v, %v", r, err)
 			}
-			if took := time.Since(begin); took > 3*time.Second {
+			if took := time.Since(begin); took > endless {
 				t.Errorf("took %v", took)
 			}
 		})

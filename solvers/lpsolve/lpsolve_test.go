@@ -357,13 +357,12 @@ func TestGap(t *testing.T) {
 func TestLimits(t *testing.T) {
 	m := solvertest.RandomJobShop(8, 8, 1)
 	for _, limit := range []time.Duration{1, time.Millisecond, 100 * time.Millisecond} {
-		begin := time.Now()
 		r := solve(t, m, solvers.Options{Time: limit})
 		if r.Stop != solvers.Time || r.Status != solvers.Feasible && r.Status != solvers.NoSolution {
 			t.Errorf("limit %v: %v, %v", limit, r.Status, r.Stop)
 		}
-		if took := time.Since(begin); took > limit+500*time.Millisecond {
-			t.Errorf("limit %v: took %v", limit, took)
+		if strings.Contains(r.Note, "left behind") {
+			t.Errorf("limit %v: %s", limit, r.Note)
 		}
 	}
 }
@@ -373,13 +372,9 @@ func TestCancelRoot(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	time.AfterFunc(50*time.Millisecond, cancel)
-	begin := time.Now()
 	r, err := New().Solve(ctx, solvertest.RandomJobShop(20, 15, 1), solvers.Options{})
-	if err != nil || r.Stop != solvers.Cancelled || r.Status != solvers.NoSolution {
-		t.Errorf("%v, %v", r, err)
-	}
-	if took := time.Since(begin); took > 900*time.Millisecond {
-		t.Errorf("took %v", took)
+	if err != nil || r.Stop != solvers.Cancelled || r.Status != solvers.NoSolution || strings.Contains(r.Note, "left behind") {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

@@ -18,8 +18,10 @@ import (
 // What the contract grants. The code here shares nothing with package solvers,
 // whose checks it checks.
 const (
-	// grace is how long after the end of its context a solve may return.
-	grace = 2 * time.Second
+	// grace is how long after the end of its context a solve may return: the
+	// second after which an engine is left behind, and what a busy machine
+	// adds.
+	grace = 3 * time.Second
 	// feasibility and relative are what a row may be missed by.
 	feasibility = 5e-6
 	relative    = 2e-9

@@ -75,9 +75,10 @@ func misread(spoil func(d *milp.Data)) solveFunc {
 	}
 }
 
-// fixed returns a context that ends by itself after 3 s and for no other reason.
+// fixed returns a context that ends by itself, after the grace of limits that
+// are tested, and for no other reason.
 func fixed(ctx context.Context) context.Context {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), solvertest.Grace+time.Second)
 	context.AfterFunc(ctx, cancel)
 	return ctx
 }

@@ -36,22 +36,22 @@ func (b reversed) Solve(ctx context.Context, m *milp.Model, o solvers.Options) (
 
 // TestRandomModels checks that random models are worth comparing.
 func TestRandomModels(t *testing.T) {
-	seen, models := map[solvers.Status]int{}, 0
-	rapid.Check(t, func(r *rapid.T) {
-		m := solvertest.RandomModel(r)
+	const models = 1000
+	random := rapid.Custom(solvertest.RandomModel)
+	seen := map[solvers.Status]int{}
+	for i := range models {
+		m := random.Example(i) // the same ones each time, so that counts do not vary
 		x, err := enumerate.New().Solve(t.Context(), m, solvers.Options{})
 		if err != nil {
-			r.Fatal(err)
+			t.Fatal(err)
 		}
-		models++
 		if m.NumIntegers() >= 3 && m.NumRows() >= 3 {
 			seen[x.Status]++
 		}
-	})
-	t.Logf("of %d models, with 3 integers and rows: %v", models, seen)
-	for status, least := range map[solvers.Status]int{solvers.Optimal: models / 10, solvers.Infeasible: 1, solvers.Unbounded: 1} {
+	}
+	for status, least := range map[solvers.Status]int{solvers.Optimal: models / 10, solvers.Infeasible: models / 100, solvers.Unbounded: models / 100} {
 		if seen[status] < least {
-			t.Errorf("%d of %d are %v, want %d", seen[status], models, status, least)
+			t.Errorf("%d of %d are %v, want %d; of those with 3 integers and rows %v", seen[status], models, status, least, seen)
 		}
 	}
 }
