@@ -350,24 +350,6 @@ func (v *weightCycle) findStays(i int) {
 		e.permanent = true
 		return
 	}
-	type event struct {
-		arc
-		key   float64
-		fetch bool
-	}
-	events := make([]event, 0, len(e.prefetch)+len(e.discard))
-	for _, a := range e.prefetch {
-		// A prefetch counts from its end, a little earlier so that a discard
-		// simultaneous with the end follows it; one simultaneous with the
-		// start goes before.
-		events = append(events, event{arc: a, key: v.wrap(a.end - min(v.eps, a.length()/2)), fetch: true})
-	}
-	for _, a := range e.discard {
-		events = append(events, event{arc: a, key: a.start})
-	}
-	slices.SortFunc(events, func(a, b event) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.op, b.op))
-	})
 	switch {
 	case len(e.discard) == 0:
 		e.permanent = true
@@ -381,11 +363,42 @@ func (v *weightCycle) findStays(i int) {
 		}
 		return
 	}
+	v.followWeight(i, v.comings(e))
+}
+
+// A coming of a weight to the GPU, or its going.
+type coming struct {
+	arc
+	key   float64 // orders them
+	fetch bool    // else a discard
+}
+
+// comings returns the prefetches and discards of a layer in order of time.
+func (v *weightCycle) comings(e *layerEvents) []coming {
+	events := make([]coming, 0, len(e.prefetch)+len(e.discard))
+	for _, a := range e.prefetch {
+		// A prefetch counts from its end, a little earlier so that a discard
+		// simultaneous with the end follows it; one simultaneous with the
+		// start goes before.
+		events = append(events, coming{arc: a, key: v.wrap(a.end - min(v.eps, a.length()/2)), fetch: true})
+	}
+	for _, a := range e.discard {
+		events = append(events, coming{arc: a, key: a.start})
+	}
+	slices.SortFunc(events, func(a, b coming) int {
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.op, b.op))
+	})
+	return events
+}
+
+// followWeight goes around the circle once, from a discard after which
+// w_{i+1} is gone, and files each stay. There are prefetches and discards
+// among the events.
+func (v *weightCycle) followWeight(i int, events []coming) {
 	from := 0 // the discard of a weight that is there
 	for before := len(events) - 1; events[from].fetch || !events[before].fetch; from++ {
 		before = from
 	}
-	// Once around from after it.
 	gone, since := true, events[from].key
 	var fetched arc
 	for k := range events {
@@ -411,7 +424,7 @@ func (v *weightCycle) findStays(i int) {
 			v.addStay(i, fetched, now, x.op)
 		}
 	}
-	slices.SortFunc(e.stays, func(a, b stay) int { return cmp.Compare(a.start, b.start) })
+	slices.SortFunc(v.layers[i].stays, func(a, b stay) int { return cmp.Compare(a.start, b.start) })
 }
 
 // addStay records that w_{i+1}, fetched by a prefetch, stays until end.
