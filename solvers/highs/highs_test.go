@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -393,20 +392,7 @@ func TestThreads(t *testing.T) {
 
 // TestConcurrent: solves at the same time do not influence each other.
 func TestConcurrent(t *testing.T) {
-	m := solvertest.RandomJobShop(5, 4, 4)
-	want := solve(t, m, solvers.Options{})
-	var group sync.WaitGroup
-	for range 8 {
-		group.Go(func() {
-			for range 3 {
-				r, err := New().Solve(t.Context(), m, solvers.Options{})
-				if err != nil || r.Status != want.Status || r.Obj != want.Obj || r.Nodes != want.Nodes || r.Iterations != want.Iterations {
-					t.Errorf("%+v, %v, want %+v", r, err, want)
-				}
-			}
-		})
-	}
-	group.Wait()
+	solvertest.Concurrent(t, New(), solvertest.RandomJobShop(5, 4, 4))
 }
 
 func TestLifetimes(t *testing.T) {

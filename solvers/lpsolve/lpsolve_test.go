@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -381,19 +380,7 @@ func TestCancelRoot(t *testing.T) {
 // TestTurns: solves take turns; a waiting one can be cancelled.
 func TestTurns(t *testing.T) {
 	m := solvertest.RandomJobShop(4, 4, 4)
-	want := solve(t, m, solvers.Options{})
-	var group sync.WaitGroup
-	for range 8 {
-		group.Go(func() {
-			for range 3 {
-				r, err := New().Solve(t.Context(), m, solvers.Options{})
-				if err != nil || r.Status != want.Status || r.Obj != want.Obj || r.Nodes != want.Nodes || r.Iterations != want.Iterations {
-					t.Errorf("%+v, %v, want %+v", r, err, want)
-				}
-			}
-		})
-	}
-	group.Wait()
+	solvertest.Concurrent(t, New(), m)
 
 	turn <- struct{}{}
 	r := solve(t, m, solvers.Options{Time: 20 * time.Millisecond})

@@ -6,9 +6,11 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
+	"workbench/model/milp"
 	"workbench/solvers"
 )
 
@@ -39,6 +41,28 @@ func Cycles(t *testing.T, b solvers.Backend, n int) {
 	if left := settledGoroutines(before) - before; left > 0 {
 		t.Errorf("%d goroutines left behind", left)
 	}
+}
+
+// Concurrent solves m many times at once and expects each answer to be that of
+// a solve alone, down to the nodes and iterations it took.
+func Concurrent(t *testing.T, b solvers.Backend, m *milp.Model) {
+	t.Helper()
+	want, err := b.Solve(t.Context(), m, solvers.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 3 {
+				r, err := b.Solve(t.Context(), m, solvers.Options{})
+				if err != nil || r.Status != want.Status || r.Obj != want.Obj || r.Nodes != want.Nodes || r.Iterations != want.Iterations {
+					t.Errorf("%+v, %v, want %+v", r, err, want)
+				}
+			}
+		})
+	}
+	group.Wait()
 }
 
 // cycle solves one model, by turns feasible, infeasible, and cut short.
