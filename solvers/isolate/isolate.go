@@ -232,9 +232,10 @@ func (c *child) postMortem(ctx context.Context, err error) (*solvers.Answer, err
 }
 
 // outOfMemory recognises a process that could not have more memory by its last
-// words: those of Go's runtime, of C++'s, and of the sanitizers'.
+// words: those of Go's runtime, which may also miss room for a thread, of C++'s,
+// and of the sanitizers'.
 func outOfMemory(stderr string) bool {
-	for _, s := range []string{"out of memory", "cannot allocate memory", "bad_alloc", "failed to allocate"} {
+	for _, s := range []string{"out of memory", "cannot allocate memory", "bad_alloc", "failed to allocate", "pthread_create failed"} {
 		if strings.Contains(stderr, s) {
 			return true
 		}
