@@ -159,7 +159,9 @@ func TestStartNonsense(t *testing.T) {
 	c, p := r.chain(), r.device(0.25, 12e9)
 	T := 1.0
 	for _, start := range []*plan.Plan{
-		{}, {Problem: Problem}, {Problem: Problem, Period: &T},
+		{},
+		{Problem: Problem},
+		{Problem: Problem, Period: &T},
 		{Problem: Problem, Period: &T, Ops: []plan.Op{{Op: "F", Layer: 0}}},
 		{Problem: Problem, Period: &T, Ops: []plan.Op{{Op: "F", Layer: 1, Start: math.NaN()}}},
 	} {

@@ -75,7 +75,8 @@ func device(t *rapid.T, c *chain.Chain) platform.Platform {
 func verify(t interface {
 	Helper()
 	Fatalf(string, ...any)
-}, c *chain.Chain, p *plan.Plan) {
+}, c *chain.Chain, p *plan.Plan,
+) {
 	t.Helper()
 	r, err := plan.VerifyWeightOffload(c, p)
 	if err != nil {
