@@ -166,6 +166,31 @@ func TestTinyTransfers(t *testing.T) {
 	}
 }
 
+// A weight may leave and come back within one instant, after the computation
+// that changed it or before: its uses belong to the stays that make that valid.
+func TestThereAndBackInAnInstant(t *testing.T) {
+	const w = 1e-9 // of a period of 10
+	c := network(0, [4]float64{2, 3, 1, w})
+	for name, p := range map[string]*plan.Plan{
+		"after": cyclic(10, 10,
+			op("B", 1, 0, 3), op("O", 1, 3, 3+w), op("D", 1, 3+w, 3+w), op("P", 1, 3+w, 3+2*w), op("F", 1, 5, 7)),
+		"across the end of the period": cyclic(10, 10,
+			op("B", 1, 7, 10), op("F", 1, 3, 5), op("O", 1, 0, w), op("D", 1, w, w), op("P", 1, w, 2*w)),
+		"rounded to one time": cyclic(10, 10,
+			op("B", 1, 0, 3), op("O", 1, 3, 3), op("D", 1, 3, 3), op("P", 1, 3, 3), op("F", 1, 5, 7)),
+	} {
+		if r := mustVerify(t, c, p); !r.Valid() {
+			t.Errorf("%s: %+v", name, r.Violations)
+		}
+		k := slices.IndexFunc(p.Ops, func(o plan.Op) bool { return o.Op == plan.OpO })
+		p.Ops = slices.Delete(p.Ops, k, k+1)
+		r := mustVerify(t, c, p)
+		if len(r.Violations) != 1 || r.Violations[0].Rule != plan.RuleHostStale {
+			t.Errorf("%s, without upload: %+v, want %s", name, r.Violations, plan.RuleHostStale)
+		}
+	}
+}
+
 // Transfers of a weight without bytes mean nothing, if they take no time.
 func TestNoBytes(t *testing.T) {
 	c := network(0, [4]float64{1, 1, 1, 0})

@@ -99,8 +99,7 @@ type layerEvents struct {
 type stay struct {
 	start, end float64
 	discard    int     // index of the operation that ends it
-	changed    float64 // when the backward in it ends; -Inf: there is none
-	saved      bool    // uploaded since
+	saved      float64 // when the last upload in it starts; -Inf: there is none
 }
 
 // readCycle sorts the operations of p by layer and reports those that mean
@@ -316,28 +315,28 @@ func (v *weightCycle) checkWeight(i int) {
 	for _, a := range e.forward {
 		v.checkUse(i, a, RuleAbsent)
 	}
-	for _, a := range e.backward {
-		if s, turn := v.checkUse(i, a, RuleAbsent); s != nil {
-			s.changed = max(s.changed, a.end+turn)
-		}
-	}
 	for _, a := range e.upload {
 		for _, b := range e.backward {
 			if v.meet(a, b) {
 				v.broken(RuleUploadBackward, a.op, a.start, 0, "%s overlaps %s, which changes the weight", v.name(a), v.name(b))
 			}
 		}
-		if s, turn := v.checkUse(i, a, RuleUploadAbsent); s != nil && a.start+turn >= s.changed-v.eps {
-			s.saved = true
+		for _, s := range v.checkUse(i, a, RuleUploadAbsent) {
+			s.saved = max(s.saved, a.start+s.turn)
 		}
 	}
 	// A weight that came with a prefetch and was not changed since is still on
 	// the host; changed, it is there only after an upload.
-	for k := range e.stays {
-		s := &e.stays[k]
-		if !math.IsInf(s.changed, -1) && !s.saved && s.changed <= s.end+v.eps {
-			v.broken(RuleHostStale, s.discard, v.wrap(s.end), s.end-s.changed,
-				"D w_%d discards the value that B_%d made %.10g s before; no upload of it has ended", i+1, i+1, s.end-s.changed)
+	for _, b := range e.backward {
+		stays := v.checkUse(i, b, RuleAbsent)
+		stale := func(s visit) bool {
+			changed := b.end + s.turn
+			return s.saved < changed-v.eps && changed <= s.end+v.eps
+		}
+		if len(stays) > 0 && !slices.ContainsFunc(stays, func(s visit) bool { return !stale(s) }) {
+			s := stays[0]
+			v.broken(RuleHostStale, s.discard, v.wrap(s.end), s.end-(b.end+s.turn),
+				"D w_%d discards the value that B_%d made %.10g s before; no upload of it has ended", i+1, i+1, s.end-(b.end+s.turn))
 		}
 	}
 }
@@ -431,38 +430,57 @@ func (v *weightCycle) followWeight(i int, events []coming) {
 func (v *weightCycle) addStay(i int, fetched arc, end float64, discard int) {
 	e := &v.layers[i]
 	s := v.wrap(fetched.end)
-	e.stays = append(e.stays, stay{start: s, end: s + max(0, end-fetched.end), discard: discard, changed: math.Inf(-1)})
+	e.stays = append(e.stays, stay{start: s, end: s + max(0, end-fetched.end), discard: discard, saved: math.Inf(-1)})
 	e.reserved = append(e.reserved, v.arc(fetched.start, end, fetched.op))
 }
 
+// A visit is a use of a weight during a stay. turn is what to add to the times
+// of the use to be in the stay's turn of the circle.
+type visit struct {
+	*stay
+	turn float64
+}
+
 // checkUse reports a use of w_{i+1} while it is not on the GPU, under the
-// rule absent, or while it is discarded. It returns the stay during which the
-// use starts, and what to add to the times of a to be in the stay's turn of
-// the circle; nil if the weight is absent or never leaves.
-func (v *weightCycle) checkUse(i int, a arc, absent string) (s *stay, turn float64) {
+// rule absent, or while it is discarded. It returns the stays that the use may
+// be in, the last one first: more than one only if they meet at the instant of
+// the use, any order of which will do that makes the plan valid; none if the
+// weight is absent or never leaves.
+func (v *weightCycle) checkUse(i int, a arc, absent string) []visit {
 	e := &v.layers[i]
 	if e.permanent {
-		return nil, 0
+		return nil
 	}
 	if len(e.stays) > 0 {
-		// The last stay that starts before the use, perhaps a turn before.
-		s, turn = v.lastStay(e.stays, a.start)
-		if a.end+turn <= s.end+v.eps {
-			return s, turn
+		// From the last stay that starts before the use, perhaps a turn before.
+		last, turn := v.lastStay(e.stays, a.start)
+		var in []visit
+		for k, t := last, turn; a.end+t <= e.stays[k].end+v.eps; k-- {
+			in = append(in, visit{&e.stays[k], t})
+			if len(in) > len(e.stays) { // once around, to the last one a turn before
+				break
+			}
+			if k == 0 {
+				k, t = len(e.stays), t+v.period
+			}
 		}
-		if a.start+turn < s.end-v.eps {
+		if len(in) > 0 {
+			return in
+		}
+		if s := &e.stays[last]; a.start+turn < s.end-v.eps {
 			v.broken(RuleDiscardUsed, s.discard, v.wrap(s.end), a.end+turn-s.end,
 				"D w_%d discards a weight that %s uses for another %.10g s", i+1, v.name(a), a.end+turn-s.end)
-			return s, turn
+			return []visit{{s, turn}}
 		}
 	}
 	v.broken(absent, a.op, a.start, v.size(i), "%s needs w_%d, which is not on the GPU", v.name(a), i+1)
-	return nil, 0
+	return nil
 }
 
-// lastStay returns the last stay that starts at t or before, and what to add
-// to t to be in its turn of the circle. stays must be sorted and not empty.
-func (v *weightCycle) lastStay(stays []stay, t float64) (s *stay, turn float64) {
+// lastStay returns the index of the last stay that starts at t or before, and
+// what to add to t to be in its turn of the circle. stays must be sorted and
+// not empty.
+func (v *weightCycle) lastStay(stays []stay, t float64) (last int, turn float64) {
 	before := func(t float64) int {
 		k, _ := slices.BinarySearchFunc(stays, t+v.eps, func(s stay, t float64) int { return cmp.Compare(s.start, t) })
 		return k
@@ -470,12 +488,12 @@ func (v *weightCycle) lastStay(stays []stay, t float64) (s *stay, turn float64) 
 	// t just before the end of a turn may be simultaneous with the next one's
 	// beginning.
 	if k := before(t - v.period); k > 0 {
-		return &stays[k-1], -v.period
+		return k - 1, -v.period
 	}
 	if k := before(t); k > 0 {
-		return &stays[k-1], 0
+		return k - 1, 0
 	}
-	return &stays[len(stays)-1], v.period
+	return len(stays) - 1, v.period
 }
 
 func (v *weightCycle) size(i int) float64 { return v.chain.Layers[i].Weight }
