@@ -39,6 +39,9 @@ type Problem struct {
 	// Range returns the least memory for which a plan exists and the memory
 	// beyond which more does not help, in bytes: what percentages refer to.
 	Range func(*Instance) (low, high float64)
+	// Fit reports an instance or platform on which no method can work, as an
+	// error of the user's. Below the least memory is no such case.
+	Fit func(*Instance, platform.Platform) error
 	// Bound returns the closed-form bounds, the best first; never empty.
 	Bound func(*Instance, platform.Platform) Bound
 }

@@ -25,13 +25,66 @@ func weightOffload() *Problem {
 		Example:   zoo.Default,
 		Memory:    "25%", Bandwidth: "12GB/s",
 		Range: func(in *Instance) (low, high float64) { return cycle.Of(in.Chain).Range() },
+		Fit:   fit,
 		Bound: closedForm,
 	}
+}
+
+// largest is the largest number an instance may have in sum, and its reciprocal
+// the smallest: products of several such numbers still are numbers.
+const largest = 1e60
+
+// fit checks that a step takes time and that times, sizes and the platform are
+// numbers one can calculate with. O(L).
+func fit(in *Instance, p platform.Platform) error {
+	y := cycle.Of(in.Chain)
+	_, high := y.Range()
+	transfers := 0.0
+	for _, w := range y.W {
+		transfers += 3 * w / p.Bandwidth
+	}
+	if y.Compute() == 0 {
+		return InputError(fmt.Errorf("chain %q: no computation takes time, so there is no step to plan: a layer with a time above 0 is needed", in.Name))
+	}
+	if p.Memory == 0 {
+		return InputError(fmt.Errorf("memory is 0 bytes: a memory above 0 is needed, even by layers without weights and activations"))
+	}
+	for _, x := range []struct {
+		what  string
+		value float64
+	}{
+		{"the computations of a step take %g s", y.Compute()},
+		{"the transfers of a step take %g s", transfers},
+		{"all weights and activations take %g bytes", high},
+		{"memory is %g bytes", p.Memory},
+		{"bandwidth is %g bytes per second", p.Bandwidth},
+	} {
+		if x.value != 0 && !(x.value >= 1/largest && x.value <= largest) {
+			return InputError(fmt.Errorf("chain %q: "+x.what+": choose units in which this is between %g and %g", in.Name, x.value, 1/largest, largest))
+		}
+	}
+	return nil
+}
+
+// cubicLayers is the length of the longest chain that methods of O(L³) take,
+// some ten seconds; no network comes near.
+const cubicLayers = 1000
+
+// short refuses chains too long for a method of O(L³).
+func short(in *Instance, method string) error {
+	if n := in.Chain.Len(); n > cubicLayers {
+		seconds := 10 * math.Pow(float64(n)/cubicLayers, 3)
+		return InputError(fmt.Errorf("%s takes O(L³) time, about %.2g s for %d layers; it is for at most %d layers, use l2l or join layers", method, seconds, n, cubicLayers))
+	}
+	return nil
 }
 
 // closedForm returns the best of the closed-form bounds.
 func closedForm(in *Instance, p platform.Platform) Bound {
 	best := Bound{Value: cycle.Of(in.Chain).Compute(), By: "the sum of the computations", Assumptions: []string{}}
+	if in.Chain.Len() > cubicLayers {
+		return best // the others take O(L³)
+	}
 	// Below the least memory there are no plans and so no bounds.
 	bounds, err := weights.Bounds(in.Chain, p)
 	if err != nil {
@@ -51,6 +104,11 @@ func weightMethods() []*Method {
 		return &Method{
 			Problem: weights.Problem, Name: name, Kind: Heuristic, Source: source, Summary: summary, Complexity: complexity,
 			Run: func(_ context.Context, in *Instance, s Setting) (*Outcome, error) {
+				if name != "l2l" {
+					if err := short(in, name); err != nil {
+						return nil, err
+					}
+				}
 				p, err := run(in, s.Platform)
 				if err != nil {
 					return nil, err

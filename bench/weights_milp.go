@@ -27,6 +27,9 @@ const patience = 3
 // the MILP gives the bound, and a patient search that knows the MILP's choices
 // and its bound follows. Chains short enough for it end with the exact MILP.
 func weightsMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+	if err := short(in, "milp"); err != nil {
+		return nil, err
+	}
 	start := time.Now()
 	best, err := weights.Search(ctx, in.Chain, s.Platform, s.search(start, "search", quickMoves, math.Inf(-1), nil, nil))
 	var infeasible *plan.Infeasible
@@ -70,6 +73,9 @@ func weightsMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error)
 
 // weightsSearch is the search alone.
 func weightsSearch(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+	if err := short(in, "search"); err != nil {
+		return nil, err
+	}
 	p, err := weights.Search(ctx, in.Chain, s.Platform, s.search(time.Now(), "search", 0, math.Inf(-1), nil, nil))
 	if err != nil {
 		return nil, err
@@ -129,8 +135,17 @@ func weightsExact(ctx context.Context, in *Instance, s Setting) (*Outcome, error
 // improveExactly solves the exact MILP, starting from out.Plan, and keeps what
 // is better. Its plans are timed anew from the solver's integers.
 func improveExactly(ctx context.Context, in *Instance, s *Setting, start time.Time, out *Outcome) error {
-	found, bound, err := ilp.SolveWeightExact(ctx, s.Backend, in.Chain, s.Platform, out.Plan, s.options(ctx, start, out))
-	if err != nil {
+	o, ok := s.options(ctx, start, out)
+	if !ok {
+		out.Stopped = true
+		return nil
+	}
+	found, bound, err := ilp.SolveWeightExact(ctx, s.Backend, in.Chain, s.Platform, out.Plan, o)
+	switch {
+	case err != nil && out.Plan != nil && tooFarApart(err):
+		out.Note = err.Error()
+		return nil
+	case err != nil:
 		return userError(err)
 	}
 	model, err := modelOf(ilp.WeightsExact)(in, s.Platform)
@@ -139,18 +154,42 @@ func improveExactly(ctx context.Context, in *Instance, s *Setting, start time.Ti
 	}
 	out.ran(bound.Result, model)
 	out.Bounds = append(out.Bounds, Bound{Value: bound.Value, By: "the MILP " + bound.By, Assumptions: []string{}})
-	if found != nil && (out.Plan == nil || *found.Period < *out.Plan.Period) {
-		out.Plan = found
+	if found == nil || out.Plan != nil && *found.Period >= *out.Plan.Period {
+		return nil
 	}
+	if err := replay(in, found); err != nil && out.Plan != nil {
+		out.Note = "a plan by the exact MILP holds within its tolerances only: " + err.Error()
+		return nil
+	}
+	out.Plan = found
 	return nil
+}
+
+// replay returns what is wrong with a plan, nil if nothing is.
+func replay(in *Instance, p *plan.Plan) error {
+	r, err := plan.Verify(in.Chain, p)
+	if err == nil && !r.Valid() {
+		err = &InvalidPlanError{p.Method, r}
+	}
+	return err
 }
 
 // userError marks what the user asked for and no formulation can do.
 func userError(err error) error {
-	if errors.Is(err, ilp.ErrTooLong) || errors.Is(err, ilp.ErrInstance) {
+	switch {
+	case errors.Is(err, ilp.ErrTooLong), errors.Is(err, ilp.ErrInstance):
 		return InputError(err)
+	case tooFarApart(err):
+		return InputError(fmt.Errorf("times or sizes are too far apart for a MILP: %w", err))
 	}
 	return err
+}
+
+// tooFarApart reports whether err comes of an instance whose smallest times or
+// sizes are lost in the tolerances of solvers beside its largest. Formulations
+// are right on all others, as their tests show.
+func tooFarApart(err error) bool {
+	return errors.Is(err, solvers.ErrModel) || errors.Is(err, ilp.ErrStart) || errors.Is(err, ilp.ErrCyclic)
 }
 
 // ran notes the last solve of a method.
@@ -159,9 +198,10 @@ func (out *Outcome) ran(r *solvers.Result, m *milp.Model) {
 	out.Stopped = out.Stopped || r.Stop != solvers.NotStopped
 }
 
-// options are those of a setting for its backend.
-func (s *Setting) options(ctx context.Context, start time.Time, out *Outcome) solvers.Options {
-	o := solvers.Options{
+// options are those of a setting for its backend; false if there is no time
+// left.
+func (s *Setting) options(ctx context.Context, start time.Time, out *Outcome) (o solvers.Options, ok bool) {
+	o = solvers.Options{
 		RelGap: solvers.Some(max(s.Gap, tolerance/10)), Threads: solvers.Some(max(1, s.Threads)),
 		Log: s.Log, Relax: s.relax,
 	}
@@ -172,11 +212,16 @@ func (s *Setting) options(ctx context.Context, start time.Time, out *Outcome) so
 		o.Threads = solvers.Opt[int]{}
 	}
 	if deadline, ok := ctx.Deadline(); ok {
-		// The search after the MILP needs time, too.
-		o.Time = time.Until(deadline) * 3 / 4
+		o.Time = time.Until(deadline)
+		if out.Plan != nil {
+			o.Time = o.Time / 4 * 3 // the search after the MILP needs time, too
+		}
+		if o.Time <= 0 {
+			return o, false
+		}
 	}
 	o.OnProgress = func(p solvers.Progress) { s.tell(start, "milp", out.Plan, p.Bound, p.Nodes) }
-	return o
+	return o, true
 }
 
 // solveFormulation solves a formulation, starting from out.Plan if there is
@@ -187,15 +232,25 @@ func solveFormulation(ctx context.Context, in *Instance, s *Setting, start time.
 	if err != nil {
 		return nil, nil, userError(err)
 	}
-	o, name := s.options(ctx, start, out), program.Model.Name()
-	if out.Plan != nil && !s.relax && s.Backend.Can()&solvers.CanStart != 0 {
-		if o.Start, err = program.Start(out.Plan); err != nil {
-			return nil, nil, err
-		}
+	name := program.Model.Name()
+	o, ok := s.options(ctx, start, out)
+	if !ok {
+		out.Stopped = true
+		return program, nil, nil
 	}
-	r, err := s.Backend.Solve(ctx, program.Model, o)
-	if err != nil {
-		return nil, nil, err
+	if out.Plan != nil && !s.relax && s.Backend.Can()&solvers.CanStart != 0 {
+		o.Start, err = program.Start(out.Plan)
+	}
+	var r *solvers.Result
+	if err == nil {
+		r, err = s.Backend.Solve(ctx, program.Model, o)
+	}
+	switch {
+	case err != nil && out.Plan != nil && tooFarApart(err):
+		out.Note = "no MILP bound: " + err.Error()
+		return program, nil, nil
+	case err != nil:
+		return nil, nil, userError(err)
 	}
 	if r.Status == solvers.Infeasible {
 		// Building it had failed if there were no plans.
@@ -209,7 +264,7 @@ func solveFormulation(ctx context.Context, in *Instance, s *Setting, start time.
 		}
 		out.Bounds = append(out.Bounds, Bound{Value: r.Bound, By: by, Assumptions: []string{}})
 	}
-	x, ok := r.Solution()
+	x, ok = r.Solution()
 	if !ok || s.relax {
 		return program, nil, nil
 	}
@@ -229,7 +284,7 @@ func modelOf(build ilp.Builder) func(*Instance, platform.Platform) (*milp.Model,
 	return func(in *Instance, p platform.Platform) (*milp.Model, error) {
 		program, err := build(in.Chain, p)
 		if err != nil {
-			return nil, err
+			return nil, userError(err)
 		}
 		return program.Model, nil
 	}

@@ -16,8 +16,8 @@ type precedence struct {
 	turns    int
 }
 
-// errCyclic is the error of precedences that no period satisfies.
-var errCyclic = errors.New("precedences contradict each other")
+// ErrCyclic is wrapped by the error of precedences that no period satisfies.
+var ErrCyclic = errors.New("precedences contradict each other")
 
 // retime returns the least period ≥ least with which events can be given times
 // that satisfy all precedences, and the earliest such times with t[0] = 0 for
@@ -51,11 +51,11 @@ func retime(events int, ps []precedence, least float64) (period float64, t []flo
 		}
 		wait, turns := violated(ps, by, late)
 		if turns <= 0 || wait/float64(turns) <= period {
-			return 0, nil, fmt.Errorf("%w: %d turns for %g", errCyclic, turns, wait)
+			return 0, nil, fmt.Errorf("%w: %d turns for %g", ErrCyclic, turns, wait)
 		}
 		period = wait / float64(turns)
 	}
-	return 0, nil, errCyclic
+	return 0, nil, ErrCyclic
 }
 
 // violated returns the waits and turns of the cycle that event e, still moving

@@ -545,8 +545,8 @@ func TestRetime(t *testing.T) {
 		t.Errorf("period %g, error %v, want 9", period, err)
 	}
 	for _, bad := range [][]precedence{{{0, 1, 1, 0}, {1, 0, 0, 0}}, {{0, 0, 1, -1}}} {
-		if _, _, err := retime(2, bad, 1); !errors.Is(err, errCyclic) {
-			t.Errorf("%v: error %v, want %v", bad, err, errCyclic)
+		if _, _, err := retime(2, bad, 1); !errors.Is(err, ErrCyclic) {
+			t.Errorf("%v: error %v, want %v", bad, err, ErrCyclic)
 		}
 	}
 }

@@ -56,13 +56,31 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 			code = exitInternal
 		}
 	}()
-	s := streams{in, out, errw}
-	app := newApp(s)
+	checked := &checkedWriter{w: out}
+	app := newApp(streams{in, checked, errw})
 	ordered, err := reorder(app, args)
 	if err == nil {
 		err = app.RunContext(ctx, ordered)
 	}
+	if err == nil && checked.err != nil {
+		err = fmt.Errorf("results cannot be written: %w", checked.err)
+	}
 	return report(errw, err)
+}
+
+// checkedWriter keeps the first error of writing to w, which nobody else looks
+// at: a result that does not arrive is no success.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checkedWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	if c.err == nil {
+		c.err = err
+	}
+	return n, err
 }
 
 // report prints err as one line and returns its exit status.
@@ -167,7 +185,14 @@ func onUsageError(_ *cli.Context, err error, _ bool) error {
 	msg := err.Error()
 	var val, rest string
 	if n, _ := fmt.Sscanf(msg, "invalid value %q for flag -%s", &val, &rest); n == 2 {
-		return usagef("--%s %q: a whole number is needed", strings.TrimSuffix(rest, ":"), val)
+		needed := "a whole number"
+		if rest = strings.TrimSuffix(rest, ":"); rest == "gap" {
+			needed = "a number"
+		}
+		return usagef("--%s %q: %s is needed", rest, val, needed)
+	}
+	if n, _ := fmt.Sscanf(msg, "invalid boolean value %q for -%s", &val, &rest); n == 2 {
+		return usagef("--%s takes no value, %q was given", strings.TrimSuffix(rest, ":"), val)
 	}
 	return usagef("%s", strings.ReplaceAll(msg, "flag needs an argument: -", "a value is needed after --"))
 }
@@ -213,6 +238,11 @@ func args(c *cli.Context, least, most int, usage string) ([]string, error) {
 	a := c.Args().Slice()
 	if len(a) < least || len(a) > most {
 		return nil, usagef("%s: got %d arguments; usage: workbench %s", c.Command.HelpName[len("workbench "):], len(a), usage)
+	}
+	for _, x := range a {
+		if x == "" {
+			return nil, usagef("%s: an argument is empty; usage: workbench %s", c.Command.HelpName[len("workbench "):], usage)
+		}
 	}
 	return a, nil
 }

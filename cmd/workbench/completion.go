@@ -66,9 +66,15 @@ func newCompletion(s streams) *cli.Command {
 			if err != nil {
 				return err
 			}
+			if _, err := o.check(s); err != nil {
+				return err
+			}
 			script, ok := scripts[a[0]]
 			if !ok {
 				return usagef("unknown shell %q: %s", a[0], nearest.Hint(a[0], shells))
+			}
+			if o.json() {
+				return writeJSON(s.out, map[string]string{"shell": a[0], "script": script})
 			}
 			_, err = fmt.Fprint(s.out, script)
 			return err

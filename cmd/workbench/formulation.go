@@ -11,6 +11,7 @@ import (
 
 	"workbench/bench"
 	"workbench/ilp"
+	"workbench/model/exhaustive"
 	"workbench/model/nearest"
 	"workbench/solvers"
 )
@@ -197,6 +198,14 @@ func newFormulationCheck(s streams) *cli.Command {
 			f, err := findFormulation(a[0])
 			if err != nil {
 				return err
+			}
+			switch {
+			case check.Cases < 1:
+				return usagef("--cases %d: at least 1 is needed", check.Cases)
+			case check.Layers < 1 || check.Layers > exhaustive.MaxLayers:
+				return usagef("--layers %d: from 1 to %d", check.Layers, exhaustive.MaxLayers)
+			case seed < 0:
+				return usagef("--seed %d: 0 or more is needed", seed)
 			}
 			check.Seed = uint64(seed)
 			list, err := checkBackends(backends)

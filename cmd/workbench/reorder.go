@@ -55,7 +55,7 @@ func reorder(app *cli.App, argv []string) ([]string, error) {
 			kept = append(kept, token{text: a, verbatim: true})
 			continue
 		}
-		name, _, hasValue := splitFlag(a)
+		name, value, hasValue := splitFlag(a)
 		t := token{text: a, name: name}
 		if !hasValue && valuedHere(name) {
 			if i+1 == len(rest) {
@@ -63,6 +63,10 @@ func reorder(app *cli.App, argv []string) ([]string, error) {
 			}
 			i++
 			t.value, t.takesValue = rest[i], true
+			value, hasValue = rest[i], true
+		}
+		if hasValue && value == "" {
+			return nil, usagef("the value of --%s is empty", name)
 		}
 		kept = append(kept, t)
 	}
@@ -73,11 +77,11 @@ func reorder(app *cli.App, argv []string) ([]string, error) {
 			continue
 		}
 		if !slices.Contains(known, t.name) {
-			where := "workbench"
+			where := ""
 			if leaf != nil {
-				where = strings.Join(path[1:], " ")
+				where = strings.Join(path[1:], " ") + ": "
 			}
-			return nil, usagef("%s: unknown flag --%s: %s", where, t.name, nearest.Hint(t.name, long(known)))
+			return nil, usagef("%sunknown flag --%s: %s", where, t.name, nearest.Hint(t.name, long(known)))
 		}
 		flags = append(flags, t.text)
 		if t.takesValue {

@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,6 +86,10 @@ func first(a []string) string {
 	return a[0]
 }
 
+// mostThreads is more than any solver has use for; a million bring the system
+// to a halt.
+const mostThreads = 1024
+
 // job is a solve or compare with its words turned into values.
 type job struct {
 	problem     *bench.Problem
@@ -129,10 +136,13 @@ func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spe
 	switch {
 	case o.gap < 0 || o.gap >= 1 || o.gap != o.gap:
 		return nil, usagef("--gap %v: a fraction from 0 to below 1 is needed, as 0.01", o.gap)
-	case o.threads < 1:
-		return nil, usagef("--threads %d: at least 1 is needed", o.threads)
-	case o.seed < 0:
-		return nil, usagef("--seed %d: 0 or more is needed", o.seed)
+	case o.threads < 1 || o.threads > mostThreads:
+		return nil, usagef("--threads %d: from 1 to %d", o.threads, mostThreads)
+	case o.seed < 0 || o.seed > math.MaxInt32:
+		return nil, usagef("--seed %d: from 0 to %d", o.seed, math.MaxInt32)
+	}
+	if err := p.Fit(in, set.Platform); err != nil {
+		return nil, err
 	}
 	set.Gap, set.Threads, set.Seed = o.gap, o.threads, o.seed
 	if set.Backend, err = bench.Backend(o.backend, !o.inProcess); err != nil {
@@ -169,6 +179,15 @@ func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, sp
 	if o.exportModel != "" {
 		return exportModel(s, o, j, m)
 	}
+	if o.planFile != "" {
+		// Before hours of solving, not after.
+		if m.Kind == bench.Relaxed {
+			return usagef("--plan %s: %s proves a bound and makes no plan", o.planFile, m.Name)
+		}
+		if err := writable(o.planFile); err != nil {
+			return err
+		}
+	}
 	var line *statusLine
 	if !o.quiet {
 		line = newStatusLine(s.err)
@@ -176,17 +195,17 @@ func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, sp
 	}
 	r := bench.Run(ctx, j.problem, m, j.in, j.setting)
 	line.Done()
-	if o.planFile != "" && r.Plan != nil {
-		if err := writePlan(o.planFile, r.Plan); err != nil {
-			return err
-		}
-	}
 	if o.json() {
 		if err := r.WriteJSON(s.out); err != nil {
 			return err
 		}
 	} else if r.Err == nil || r.Plan != nil {
 		printResult(s.out, j, r)
+	}
+	if o.planFile != "" && r.Plan != nil {
+		if err := writePlan(o.planFile, r.Plan); err != nil {
+			return err
+		}
 	}
 	return r.Err
 }
@@ -226,9 +245,9 @@ func writePlan(name string, p *plan.Plan) error {
 
 // writeFile writes name as a whole or not at all.
 func writeFile(name string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".workbench-*")
+	f, err := beside(name)
 	if err != nil {
-		return usagef("%s cannot be written: %v", name, err)
+		return err
 	}
 	defer os.Remove(f.Name())
 	if err := write(f); err != nil {
@@ -239,9 +258,45 @@ func writeFile(name string, write func(io.Writer) error) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if err := os.Chmod(f.Name(), 0o644); err != nil {
+		return unwritable(name, err)
+	}
+	return unwritable(name, os.Rename(f.Name(), name))
+}
+
+// writable reports whether writeFile can be expected to write name.
+func writable(name string) error {
+	f, err := beside(name)
+	if err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), name)
+	f.Close()
+	return os.Remove(f.Name())
+}
+
+// beside creates a temporary file that can be renamed to name.
+func beside(name string) (*os.File, error) {
+	if i, err := os.Stat(name); err == nil && i.IsDir() {
+		return nil, usagef("%s cannot be written: it is a directory", name)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".workbench-*")
+	return f, unwritable(name, err)
+}
+
+// unwritable is the error of a file that cannot be written, nil for none: the
+// name is the user's, not that of a temporary file.
+func unwritable(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		err = path.Err
+	case errors.As(err, &link):
+		err = link.Err
+	}
+	return usagef("%s cannot be written: %v", name, err)
 }
 
 func writeJSON(w io.Writer, v any) error {

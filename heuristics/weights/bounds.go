@@ -15,7 +15,7 @@ type Bound struct {
 
 // Bounds returns lower bounds on the period T, the best first: "compute" and
 // "transfer-windows". Both hold for every plan that the rules allow, without
-// assumptions. The errors are those of the methods. O(L³).
+// assumptions. The errors are those of the methods. O(L³), at most a second.
 //
 // Compute: T ≥ Σu.
 //
@@ -62,7 +62,8 @@ type Bound struct {
 // to do for U.
 //
 // T = s_{i+2L} − s_i is at least the longest path from i to i+2L whose steps
-// are these differences, for every i.
+// are these differences, for every i. Beyond 512 layers only shorter windows
+// and some i are looked at, so that time and space do not grow any more.
 func Bounds(c *chain.Chain, p platform.Platform) ([]Bound, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
@@ -79,14 +80,21 @@ func Bounds(c *chain.Chain, p platform.Platform) ([]Bound, error) {
 // bound returns the best lower bound.
 func (in *instance) bound() float64 { return max(in.Compute(), in.windows()) }
 
+// allWindows is the number of operations up to which all windows count.
+const allWindows = 1024
+
 // windows returns the bound of transfer windows.
 func (in *instance) windows() float64 {
 	n := in.n
-	step := make([]float64, n*(n+1)) // step[i(n+1)+m]: least s_{i+m} − s_i
+	// The longest window, and one in how many starts: all up to allWindows
+	// operations.
+	most := min(n, max(1, allWindows*allWindows/n))
+	every := (n + allWindows - 1) / allWindows
+	step := make([]float64, n*(most+1)) // step[i(most+1)+m]: least s_{i+m} − s_i
 	room, same := in.rooms()
 	seen := make([]int, in.L) // stamp of the last window that counted a weight
 	for i := range n {
-		row := step[i*(n+1) : (i+1)*(n+1)]
+		row := step[i*(most+1) : (i+1)*(most+1)]
 		in.reach(i, room, seen, row)
 		if same > 0 && in.Backward(i) {
 			in.squeeze(i, room, same, row)
@@ -94,11 +102,11 @@ func (in *instance) windows() float64 {
 	}
 	best := 0.0
 	path := make([]float64, n+1)
-	for i := range n {
+	for i := 0; i < n; i += every {
 		clear(path)
 		for a := range n {
-			row := step[(i+a)%n*(n+1):]
-			for m := 1; a+m <= n; m++ {
+			row := step[(i+a)%n*(most+1):]
+			for m := 1; m <= min(most, n-a); m++ {
 				path[a+m] = max(path[a+m], path[a]+row[m])
 			}
 		}
@@ -142,7 +150,7 @@ func (in *instance) reach(i int, room []float64, seen []int, row []float64) {
 		changed = in.W[in.Layer(i)]
 	}
 	beta := in.platform.Bandwidth
-	for m := 1; m <= in.n; m++ {
+	for m := 1; m < len(row); m++ {
 		j := (i + m) % in.n
 		k := in.Layer(j)
 		if seen[k] != i+1 {
@@ -175,7 +183,7 @@ func (in *instance) reach(i int, room []float64, seen []int, row []float64) {
 func (in *instance) squeeze(i int, room []float64, same float64, row []float64) {
 	t := same / in.platform.Bandwidth
 	n, between, more := -math.Round(room[i]/same), 0.0, false
-	for j := i; j < in.L; j++ {
+	for j := i; j < min(in.L, i+len(row)); j++ {
 		if in.W[in.Layer(j)] > 0 {
 			n++
 		}
