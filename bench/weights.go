@@ -82,9 +82,6 @@ func short(in *Instance, method string) error {
 // closedForm returns the best of the closed-form bounds.
 func closedForm(in *Instance, p platform.Platform) Bound {
 	best := Bound{Value: cycle.Of(in.Chain).Compute(), By: "the sum of the computations", Assumptions: []string{}}
-	if in.Chain.Len() > cubicLayers {
-		return best // the others take O(L³)
-	}
 	// Below the least memory there are no plans and so no bounds.
 	bounds, err := weights.Bounds(in.Chain, p)
 	if err != nil {
@@ -100,36 +97,44 @@ func closedForm(in *Instance, p platform.Platform) Bound {
 
 // weightMethods is the table of methods for weight offloading.
 func weightMethods() []*Method {
-	heuristic := func(name, source, summary, complexity string, run func(*Instance, platform.Platform) (*plan.Plan, error)) *Method {
+	heuristic := func(name, source, summary, complexity string, run func(context.Context, *Instance, platform.Platform) (*plan.Plan, error)) *Method {
 		return &Method{
 			Problem: weights.Problem, Name: name, Kind: Heuristic, Source: source, Summary: summary, Complexity: complexity,
-			Run: func(_ context.Context, in *Instance, s Setting) (*Outcome, error) {
+			Run: func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
 				if name != "l2l" {
 					if err := short(in, name); err != nil {
 						return nil, err
 					}
 				}
-				p, err := run(in, s.Platform)
+				p, err := run(ctx, in, s.Platform)
 				if err != nil {
 					return nil, err
 				}
-				return &Outcome{Plan: p}, nil
+				return &Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
 			},
 		}
 	}
 	return []*Method{
 		heuristic("greedy", "[001] Alg. 1, Alg. 2", "chooses weights by saved memory per byte moved, an upload serving two gaps; schedules with every cut point; the best of Alg. 1 as printed and corrected", "O(L³)",
-			func(in *Instance, p platform.Platform) (*plan.Plan, error) { return weights.Greedy(in.Chain, p) }),
+			func(ctx context.Context, in *Instance, p platform.Platform) (*plan.Plan, error) {
+				return weights.Greedy(ctx, in.Chain, p)
+			}),
 		heuristic("greedy-printed", "[001] Alg. 1, Alg. 2", "greedy to the letter; may find no plan where there is one", "O(L³)",
-			func(in *Instance, p platform.Platform) (*plan.Plan, error) { return weights.GreedyPrinted(in.Chain, p) }),
+			func(ctx context.Context, in *Instance, p platform.Platform) (*plan.Plan, error) {
+				return weights.GreedyPrinted(ctx, in.Chain, p)
+			}),
 		heuristic("greedy-nodiscount", "[001] Greedy*", "greedy in which every choice pays its own upload", "O(L³)",
-			func(in *Instance, p platform.Platform) (*plan.Plan, error) {
-				return weights.GreedyNoDiscount(in.Chain, p)
+			func(ctx context.Context, in *Instance, p platform.Platform) (*plan.Plan, error) {
+				return weights.GreedyNoDiscount(ctx, in.Chain, p)
 			}),
 		heuristic("l2l", "L2L, [001] §7", "one layer on the GPU at a time, prefetches never overlap computations", "O(L)",
-			func(in *Instance, p platform.Platform) (*plan.Plan, error) { return weights.L2L(in.Chain, p) }),
+			func(_ context.Context, in *Instance, p platform.Platform) (*plan.Plan, error) {
+				return weights.L2L(in.Chain, p)
+			}),
 		heuristic("first-half", "M6-10T, [001] §2", "offloads layers from the first on until the rest fits, schedules as greedy", "O(L³)",
-			func(in *Instance, p platform.Platform) (*plan.Plan, error) { return weights.FirstHalf(in.Chain, p) }),
+			func(ctx context.Context, in *Instance, p platform.Platform) (*plan.Plan, error) {
+				return weights.FirstHalf(ctx, in.Chain, p)
+			}),
 		{
 			Problem: weights.Problem, Name: "search", Kind: Heuristic, Source: "ours",
 			Summary:    "changes choices and orders at random, with the least period for each order found exactly, until a bound is met",

@@ -15,7 +15,7 @@ type Bound struct {
 
 // Bounds returns lower bounds on the period T, the best first: "compute" and
 // "transfer-windows". Both hold for every plan that the rules allow, without
-// assumptions. The errors are those of the methods. O(L³), at most a second.
+// assumptions. The errors are those of the methods. O(L³), less than a second.
 //
 // Compute: T ≥ Σu.
 //
@@ -89,7 +89,10 @@ func (in *instance) windows() float64 {
 	// The longest window, and one in how many starts: all up to allWindows
 	// operations.
 	most := min(n, max(1, allWindows*allWindows/n))
-	every := (n + allWindows - 1) / allWindows
+	every := 1
+	if n > allWindows {
+		every = (n + allWindows/4 - 1) / (allWindows / 4)
+	}
 	step := make([]float64, n*(most+1)) // step[i(most+1)+m]: least s_{i+m} − s_i
 	room, same := in.rooms()
 	seen := make([]int, in.L) // stamp of the last window that counted a weight

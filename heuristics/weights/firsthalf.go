@@ -1,7 +1,7 @@
 package weights
 
 import (
-	"fmt"
+	"context"
 	"math"
 
 	"workbench/model/chain"
@@ -15,15 +15,16 @@ import (
 // Algorithm 2 finds no schedule, the next layers join it one at a time: the
 // original has no answer there. It never offloads fewer than half.
 //
+// The end of ctx ends it with the shortest schedule found until then.
 // O(L²) placements for each layer that joins.
-func FirstHalf(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+func FirstHalf(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
 		return nil, err
 	}
-	s := newScheduler(in, true)
+	s := newScheduler(ctx, in, true)
 	if !s.firstHalf() {
-		return nil, fmt.Errorf("first-half: %w: no cut point of Algorithm 2 gives a schedule that fits in %.0f bytes", plan.ErrNoPlan, in.memory)
+		return nil, s.none("first-half")
 	}
 	return s.found.plan(in, "first-half"), nil
 }
@@ -38,7 +39,7 @@ func (s *scheduler) firstHalf() bool {
 		}
 	}
 	away, excess := make([]bool, in.n), make([]float64, in.n)
-	for i := 0; i <= len(heavy); i++ {
+	for i := 0; i <= len(heavy) && s.ctx.Err() == nil; i++ {
 		if i > 0 {
 			k := heavy[i-1]
 			// Nothing runs between F_L and B_L, nor between B_1 and F_1.

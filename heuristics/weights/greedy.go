@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -21,9 +22,10 @@ import (
 // then waits for room that only its own operation makes. Greedy returns an
 // error wrapping plan.ErrNoPlan in that case.
 //
-// O(L³), of which Algorithm 2 takes O(L²) unless prefetches run far ahead.
-func Greedy(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	return greedy(c, p, "greedy", true, everySelection)
+// The end of ctx ends it with the shortest schedule found until then. O(L³), of
+// which Algorithm 2 takes O(L²) unless prefetches run far ahead.
+func Greedy(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+	return greedy(ctx, c, p, "greedy", true, everySelection)
 }
 
 // GreedyPrinted is [001] §5 to the letter: the choices of Algorithm 1 as
@@ -31,14 +33,14 @@ func Greedy(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 // Algorithm 2 for every cut point. Where the printed loop would never end, no
 // choice covering what is missing, it returns an error wrapping plan.ErrNoPlan.
 // O(L³).
-func GreedyPrinted(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	return greedy(c, p, "greedy-printed", true, everySelection[:1])
+func GreedyPrinted(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+	return greedy(ctx, c, p, "greedy-printed", true, everySelection[:1])
 }
 
 // GreedyNoDiscount is Greedy* of [001] §7: a weight that leaves twice a cycle
 // is uploaded twice, in the costs of Algorithm 1 and in the schedule. O(L³).
-func GreedyNoDiscount(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	return greedy(c, p, "greedy-nodiscount", false, withoutDiscount)
+func GreedyNoDiscount(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+	return greedy(ctx, c, p, "greedy-nodiscount", false, withoutDiscount)
 }
 
 // selection is a variant of Algorithm 1: how often it counts the weight of an
@@ -53,20 +55,29 @@ var (
 	withoutDiscount = []selection{{2, false}, {1, false}}
 )
 
-func greedy(c *chain.Chain, p platform.Platform, method string, discount bool, selections []selection) (*plan.Plan, error) {
+func greedy(ctx context.Context, c *chain.Chain, p platform.Platform, method string, discount bool, selections []selection) (*plan.Plan, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
 		return nil, err
 	}
-	s := newScheduler(in, discount)
+	s := newScheduler(ctx, in, discount)
 	if !s.greedy(selections) {
-		return nil, fmt.Errorf("%s: %w: no cut point of Algorithm 2 gives a schedule that fits in %.0f bytes", method, plan.ErrNoPlan, in.memory)
+		return nil, s.none(method)
 	}
 	return s.found.plan(in, method), nil
 }
 
+// none is the error of a method that found no schedule.
+func (s *scheduler) none(method string) error {
+	if err := s.ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w before the first schedule: %w", method, plan.ErrNoPlan, err)
+	}
+	return fmt.Errorf("%s: %w: no cut point of Algorithm 2 gives a schedule that fits in %.0f bytes", method, plan.ErrNoPlan, s.in.memory)
+}
+
 // scheduler is Algorithm 2 of [001].
 type scheduler struct {
+	ctx context.Context // its end keeps what was found
 	machine
 	discount bool
 	now      *schedule
@@ -77,9 +88,9 @@ type scheduler struct {
 	fetch    []int     // layers with choice (k,1), in the order of their B
 }
 
-func newScheduler(in *instance, discount bool) *scheduler {
+func newScheduler(ctx context.Context, in *instance, discount bool) *scheduler {
 	s := &scheduler{
-		machine: *newMachine(in), discount: discount,
+		ctx: ctx, machine: *newMachine(in), discount: discount,
 		now: newSchedule(in), found: newSchedule(in),
 		gone: make([]float64, in.n), sent: make([]bool, in.L),
 	}
@@ -95,6 +106,9 @@ func newScheduler(in *instance, discount bool) *scheduler {
 func (s *scheduler) greedy(selections []selection) bool {
 	away, excess := make([]bool, s.in.n), make([]float64, s.in.n)
 	for _, v := range selections {
+		if s.ctx.Err() != nil {
+			break
+		}
 		clear(away)
 		if s.in.choose(away, s.in.memory, v.own, v.discount, excess) {
 			s.try(away)
@@ -118,7 +132,7 @@ func (s *scheduler) try(away []bool) {
 			s.fetch = append(s.fetch, k)
 		}
 	}
-	for cut := 0; cut <= len(s.fetch); cut++ {
+	for cut := 0; cut <= len(s.fetch) && s.ctx.Err() == nil; cut++ {
 		if s.run(cut) {
 			s.found.copyFrom(s.now)
 		}
@@ -197,7 +211,7 @@ func (s *scheduler) run(cut int) bool {
 // best schedule known.
 func (s *scheduler) do(j int, ready float64) bool {
 	s.now.op[j] = s.compute(j, ready)
-	return s.free < s.found.T && !math.IsInf(s.now.op[j], 1)
+	return s.free < s.found.T && !math.IsInf(s.now.op[j], 1) && s.ctx.Err() == nil
 }
 
 // early uploads weights of WL that fit before the end of the current

@@ -124,9 +124,9 @@ func (s *search) start() {
 		}
 	}
 	for _, run := range []func() *scheduler{
-		func() *scheduler { g := newScheduler(s.in, true); g.greedy(everySelection); return g },
-		func() *scheduler { g := newScheduler(s.in, false); g.greedy(withoutDiscount); return g },
-		func() *scheduler { g := newScheduler(s.in, true); g.firstHalf(); return g },
+		func() *scheduler { g := newScheduler(s.ctx, s.in, true); g.greedy(everySelection); return g },
+		func() *scheduler { g := newScheduler(s.ctx, s.in, false); g.greedy(withoutDiscount); return g },
+		func() *scheduler { g := newScheduler(s.ctx, s.in, true); g.firstHalf(); return g },
 	} {
 		if !math.IsInf(s.best.T, 1) && s.done() {
 			return

@@ -85,7 +85,7 @@ func TestGreedyReproducesTable1(t *testing.T) {
 		c := r.chain()
 		for _, share := range []float64{0.1, 0.25, 0.6} {
 			p := r.device(share, 12e9)
-			got, err := Greedy(c, p)
+			got, err := Greedy(t.Context(), c, p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +93,7 @@ func TestGreedyReproducesTable1(t *testing.T) {
 			if idle := (*got.Period*1e3 - r.compute) / r.move; idle > 7 {
 				t.Errorf("%v, %.0f %% memory: greedy is idle for %.1f transfers", r, 100*share, idle)
 			}
-			star, err := GreedyNoDiscount(c, p)
+			star, err := GreedyNoDiscount(t.Context(), c, p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +129,7 @@ func BenchmarkGreedy(b *testing.B) {
 		b.Run(fmt.Sprintf("L=%d", depth), func(b *testing.B) {
 			c, p := r.chain(), r.device(0.1, 12e9)
 			for b.Loop() {
-				if _, err := Greedy(c, p); err != nil {
+				if _, err := Greedy(b.Context(), c, p); err != nil {
 					b.Fatal(err)
 				}
 			}

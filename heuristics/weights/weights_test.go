@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -20,7 +21,13 @@ type method struct {
 }
 
 func methods() []method {
-	return []method{{"greedy", Greedy}, {"greedy-printed", GreedyPrinted}, {"greedy-nodiscount", GreedyNoDiscount}, {"l2l", L2L}, {"first-half", FirstHalf}}
+	background := func(run func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error)) func(*chain.Chain, platform.Platform) (*plan.Plan, error) {
+		return func(c *chain.Chain, p platform.Platform) (*plan.Plan, error) { return run(context.Background(), c, p) }
+	}
+	return []method{
+		{"greedy", background(Greedy)}, {"greedy-printed", background(GreedyPrinted)},
+		{"greedy-nodiscount", background(GreedyNoDiscount)}, {"l2l", L2L}, {"first-half", background(FirstHalf)},
+	}
 }
 
 // tiny draws a chain of 1..layers layers with small integers, so that optima
@@ -126,4 +133,24 @@ func describe(c *chain.Chain, p *plan.Plan) string {
 		s += fmt.Sprintf("\n%s_%d %g-%g", o.Op, o.Layer, o.Start, o.End)
 	}
 	return s
+}
+
+// The end of the context is no proof that there is no schedule, and says so.
+func TestNoTime(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := &chain.Chain{Name: "two", Layers: []chain.Layer{
+		{ForwardTime: 1, BackwardTime: 2, Weight: 2}, {ForwardTime: 1, BackwardTime: 2, Weight: 2},
+	}}
+	p := platform.Platform{Memory: 4, Bandwidth: 1}
+	for name, run := range map[string]func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error){
+		"greedy": Greedy, "greedy-nodiscount": GreedyNoDiscount, "first-half": FirstHalf,
+	} {
+		if _, err := run(t.Context(), c, p); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := run(ctx, c, p); !errors.Is(err, plan.ErrNoPlan) || !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: error %v, want %v and %v", name, err, plan.ErrNoPlan, context.Canceled)
+		}
+	}
 }
