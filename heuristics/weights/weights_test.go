@@ -25,8 +25,11 @@ func methods() []method {
 		return func(c *chain.Chain, p platform.Platform) (*plan.Plan, error) { return run(context.Background(), c, p) }
 	}
 	return []method{
-		{"greedy", background(Greedy)}, {"greedy-printed", background(GreedyPrinted)},
-		{"greedy-nodiscount", background(GreedyNoDiscount)}, {"l2l", L2L}, {"first-half", background(FirstHalf)},
+		{"greedy", background(Greedy)},
+		{"greedy-printed", background(GreedyPrinted)},
+		{"greedy-nodiscount", background(GreedyNoDiscount)},
+		{"l2l", L2L},
+		{"first-half", background(FirstHalf)},
 	}
 }
 
