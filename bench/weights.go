@@ -68,7 +68,7 @@ func fit(in *Instance, p platform.Platform) error {
 
 // cubicLayers is the length of the longest chain that methods of O(L³) take,
 // some ten seconds; no network comes near.
-const cubicLayers = 1000
+const cubicLayers = ilp.MostLayers
 
 // short refuses chains too long for a method of O(L³).
 func short(in *Instance, method string) error {

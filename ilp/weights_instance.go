@@ -34,11 +34,19 @@ type weightInstance struct {
 	computation float64   // Σu, seconds
 }
 
+// MostLayers is the length of the longest chain of which models are built: with
+// 1000 layers they have up to 16 million nonzeros and take 2 GB and seconds.
+const MostLayers = 1000
+
 // newWeightInstance checks that a plan exists: the error is a *plan.Infeasible
-// if the memory is below what one layer at a time needs.
+// if the memory is below what one layer at a time needs. It is ErrTooLong for
+// chains of more than MostLayers.
 func newWeightInstance(c *chain.Chain, p platform.Platform) (*weightInstance, error) {
 	if err := checkPlatform(c, p); err != nil {
 		return nil, err
+	}
+	if n := c.Len(); n > MostLayers {
+		return nil, fmt.Errorf("%w: %d layers, formulations take %d at most: their size grows with the square", ErrTooLong, n, MostLayers)
 	}
 	in := scaleWeights(c, p)
 	if !(in.computation > 0) {

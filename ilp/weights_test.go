@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -455,6 +456,12 @@ func TestUnfit(t *testing.T) {
 		}
 	}
 	long := uniform(ExactLayers+1, 16, 100, 10)
+	endless := &chain.Chain{Layers: slices.Repeat(long.Layers[:1], MostLayers+1)}
+	for _, f := range Formulations() {
+		if _, err := f.Build(endless, at(endless, 0.5, 12e9)); !errors.Is(err, ErrTooLong) {
+			t.Errorf("%s: error %v, want %v", f.Name, err, ErrTooLong)
+		}
+	}
 	if _, err := WeightsExact(long, at(long, 0.5, 12e9)); !errors.Is(err, ErrTooLong) {
 		t.Errorf("error %v, want %v", err, ErrTooLong)
 	}
