@@ -36,17 +36,35 @@ const (
 	OpO = "O" // transfer GPU→host
 	OpP = "P" // transfer host→GPU
 	OpD = "D" // discard on the GPU
+
+	// Forwards of rematerialization, [004] Table 2.1.
+	OpFAll  = "F_all"  // keeps its input, adds ā
+	OpFCk   = "F_ck"   // keeps its input, adds a
+	OpFNone = "F_none" // consumes its input, adds a
+
+	OpC    = "C"    // computation of a node of a graph
+	OpS    = "S"    // copy of an activation of a join
+	OpLoss = "LOSS" // loss of a join
 )
 
 // Tensors of transfers and discards.
-const TensorW = "w" // the weights of a layer
+const (
+	TensorW     = "w"     // the weights of a layer
+	TensorA     = "a"     // the output of a layer
+	TensorAbar  = "abar"  // ā, everything F_all keeps
+	TensorDelta = "delta" // the gradient of a layer's output; joins discard δ_0
+)
 
 // Op is one operation of a plan. Start and End are seconds; for cyclic plans
 // they are read modulo the period.
 type Op struct {
-	Op     string  `json:"op"`
-	Tensor string  `json:"tensor,omitempty"`
-	Layer  int     `json:"layer"` // 1-based, as in the papers
+	Op     string `json:"op"`
+	Tensor string `json:"tensor,omitempty"`
+	// Layer is 1-based, as in the papers; of a transfer or discard, the
+	// tensor's own index. Plans for graphs have none, they name a node.
+	Layer  int     `json:"layer"`
+	Branch int     `json:"branch,omitempty"` // of a join, 1-based
+	Node   string  `json:"node,omitempty"`   // of a graph: its id
 	Start  float64 `json:"start"`
 	End    float64 `json:"end"`
 }
