@@ -42,7 +42,9 @@ type Formulation struct {
 	// Extra are the constraint groups beyond the source's, that can be left
 	// out one by one to see what they are worth: milp.Model.Without.
 	Extra []string
-	Build Builder
+	// Build takes chains, BuildGraph takes graphs; one of them is nil.
+	Build      Builder
+	BuildGraph GraphBuilder
 }
 
 // Formulations returns the table of formulations, by problem and from the

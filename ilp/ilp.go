@@ -16,6 +16,7 @@ import (
 	"math"
 
 	"workbench/model/chain"
+	"workbench/model/graph"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -59,6 +60,9 @@ type Hint struct {
 // Builder makes a Program of an instance. The error wraps ErrInstance,
 // ErrTooLong or is a *plan.Infeasible.
 type Builder func(*chain.Chain, platform.Platform) (*Program, error)
+
+// GraphBuilder makes a Program of a graph, as [Builder] does of a chain.
+type GraphBuilder func(*graph.Graph, platform.Platform) (*Program, error)
 
 // checkPlatform reports what no model can be built for.
 func checkPlatform(c *chain.Chain, p platform.Platform) error {
