@@ -1,0 +1,155 @@
+package exhaustive
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"workbench/model/chain"
+	"workbench/model/graph"
+	"workbench/model/join"
+)
+
+// RandomChain returns a chain of so many layers, at least one, with small
+// integers. What the numbers are drawn from varies from chain to chain, for
+// what refutes a method depends on it: equal sizes or not, ā = a or more,
+// δ = a or any, backwards of no time, overheads nowhere, anywhere, or large
+// ones on forwards in the middle (docs/errata of [004] (2.6)).
+func RandomChain(r *rand.Rand, layers int) *chain.Chain {
+	layers = max(1, layers)
+	var (
+		sizes     = 1 + r.IntN(3)  // largest size
+		times     = 1 + r.IntN(3)  // largest time
+		saved     = r.IntN(3)      // most that ā exceeds a by
+		gradients = r.IntN(4) == 0 // δ on its own
+		backward  = r.IntN(3) > 0  // they take time
+		overheads = r.IntN(4)      // 0, 1: none, 2: anywhere, 3: forwards in the middle
+	)
+	number := func(largest int) float64 { return float64(r.IntN(largest + 1)) }
+	c := &chain.Chain{Name: fmt.Sprintf("random-%d", layers)}
+	c.Input.Activation = number(sizes)
+	c.Input.Gradient = c.Input.Activation
+	if gradients {
+		c.Input.Gradient = number(sizes)
+	}
+	for i := range layers {
+		l := chain.Layer{Name: fmt.Sprintf("layer%d", i+1), ForwardTime: number(times), Activation: number(sizes)}
+		if backward {
+			l.BackwardTime = number(times)
+		}
+		l.Saved = l.Activation + number(saved)
+		l.Gradient = l.Activation
+		if gradients {
+			l.Gradient = number(sizes)
+		}
+		switch {
+		case overheads == 2 && r.IntN(2) == 0:
+			l.ForwardOverhead, l.BackwardOverhead = number(3), number(3)
+		case overheads == 3 && i > 0 && i < layers-1:
+			l.ForwardOverhead = number(3)
+		}
+		c.Layers = append(c.Layers, l)
+	}
+	return c
+}
+
+// RandomGraph returns the training step of a network of so many forward nodes,
+// at least one: F1.., loss, ..B1, with small integers. Each forward but the
+// first reads one to three before it; the loss reads those that no forward
+// reads. B_v reads the gradients that the consumers of v made, and what v read,
+// v's own output, or both, as autograd would have it.
+func RandomGraph(r *rand.Rand, forward int) *graph.Graph {
+	n := max(1, forward)
+	g := &graph.Graph{Name: fmt.Sprintf("random-%d", n)}
+	if r.IntN(3) == 0 {
+		g.Input = float64(r.IntN(3))
+	}
+	var (
+		sizes     = 1 + r.IntN(3)
+		times     = 1 + r.IntN(3)
+		overheads = r.IntN(3) == 0
+		wide      = r.IntN(2) == 0 // inputs from anywhere, or mostly the node before
+	)
+	add := func(id, kind string) {
+		v := graph.Node{ID: id, Name: id, Kind: kind, Time: float64(r.IntN(times + 1)), Memory: float64(r.IntN(sizes + 1))}
+		if overheads && r.IntN(2) == 0 {
+			v.Overhead = float64(r.IntN(4))
+		}
+		g.Nodes = append(g.Nodes, v)
+	}
+	edge := func(from, to int) { g.Edges = append(g.Edges, graph.Edge{From: from, To: to}) }
+	reads, consumers := make([][]int, n), make([][]int, n)
+	for v := range n {
+		add(fmt.Sprintf("F%d", v+1), graph.Forward)
+		if v == 0 {
+			continue
+		}
+		used := make([]bool, v)
+		for k := range 1 + r.IntN(min(v, 3)) {
+			u := r.IntN(v)
+			if k == 0 && !wide {
+				u = v - 1
+			}
+			used[u] = true
+		}
+		for u := range v {
+			if used[u] {
+				reads[v], consumers[u] = append(reads[v], u), append(consumers[u], v)
+				edge(u, v)
+			}
+		}
+	}
+	add("loss", graph.Loss)
+	for v := range n {
+		if len(consumers[v]) == 0 {
+			edge(v, n)
+		}
+	}
+	gradient := func(v int) int { return 2*n - v }
+	for v := n - 1; v >= 0; v-- {
+		add(fmt.Sprintf("B%d", v+1), graph.Backward)
+		how := r.IntN(3) // 0: inputs, 1: output, 2: both
+		if how != 1 {
+			for _, u := range reads[v] {
+				edge(u, gradient(v))
+			}
+		}
+		if how != 0 {
+			edge(v, gradient(v))
+		}
+		if len(consumers[v]) == 0 {
+			edge(n, gradient(v))
+		}
+		for k := len(consumers[v]) - 1; k >= 0; k-- {
+			edge(gradient(consumers[v][k]), gradient(v))
+		}
+	}
+	return g
+}
+
+// RandomJoin returns a join of so many branches with so many forwards in
+// total. In one join of two every cost is 1. The number of slots is left open.
+func RandomJoin(r *rand.Rand, branches, total int) *join.Join {
+	k := max(1, branches)
+	j := &join.Join{
+		Name:     fmt.Sprintf("random-%d-%d", k, total),
+		Branches: make([]int, k), Keep: make([]bool, k),
+		ForwardTime: 1, BackwardTime: 1, LossTime: 1,
+	}
+	// In half of the joins empty branches come about by chance only.
+	first := 0
+	if total >= k && r.IntN(2) == 0 {
+		for ; first < k; first++ {
+			j.Branches[first]++
+		}
+	}
+	for range total - first {
+		j.Branches[r.IntN(k)]++
+	}
+	for i := range j.Keep {
+		j.Keep[i] = r.IntN(2) == 0
+	}
+	if r.IntN(2) == 0 {
+		j.ForwardTime, j.BackwardTime, j.LossTime = float64(r.IntN(4)), float64(r.IntN(4)), float64(r.IntN(4))
+	}
+	return j
+}
