@@ -22,7 +22,8 @@ var ErrProblem = errors.New("no verifier for this problem")
 // all: no period, no memory, no instance.
 var ErrUnreadable = errors.New("plan cannot be replayed")
 
-// Verify replays p on c by the rules of p.Problem. The error says why there
+// Verify replays p on a chain by the rules of p.Problem; [VerifyOn] replays
+// plans of any instance. The error says why there
 // was nothing to replay; broken rules are in the report.
 func Verify(c *chain.Chain, p *Plan) (*Report, error) {
 	if p == nil {
@@ -31,8 +32,10 @@ func Verify(c *chain.Chain, p *Plan) (*Report, error) {
 	switch p.Problem {
 	case WeightOffload:
 		return VerifyWeightOffload(c, p)
+	case Remat:
+		return VerifyRemat(c, p)
 	}
-	return nil, fmt.Errorf("%w: %q (known: %s)", ErrProblem, p.Problem, WeightOffload)
+	return nil, fmt.Errorf("%w of a chain: %q (known: %s, %s)", ErrProblem, p.Problem, WeightOffload, Remat)
 }
 
 // compareClaims returns where the claims differ from the replay. A plan that

@@ -1,0 +1,45 @@
+package plan
+
+import (
+	"fmt"
+
+	"workbench/model/chain"
+	"workbench/model/graph"
+	"workbench/model/join"
+)
+
+// Instance is what a plan is for: exactly one of its fields is set.
+type Instance struct {
+	Chain *chain.Chain
+	Graph *graph.Graph
+	Join  *join.Join
+}
+
+// Kind names what is set: "chain", "graph" or "join".
+func (in Instance) Kind() string {
+	switch {
+	case in.Chain != nil:
+		return "chain"
+	case in.Graph != nil:
+		return "graph"
+	case in.Join != nil:
+		return "join"
+	}
+	return "nothing"
+}
+
+// VerifyOn replays p on an instance of any kind. The error says why there was
+// nothing to replay; broken rules are in the report.
+func VerifyOn(in Instance, p *Plan) (*Report, error) {
+	switch {
+	case p == nil:
+		return nil, fmt.Errorf("%w: no plan", ErrUnreadable)
+	case in.Chain != nil:
+		return Verify(in.Chain, p)
+	case in.Graph != nil && p.Problem == Remat:
+		return VerifyGraph(in.Graph, p)
+	case in.Join != nil && p.Problem == Join:
+		return VerifyJoin(in.Join, p)
+	}
+	return nil, fmt.Errorf("%w: %q on a %s", ErrProblem, p.Problem, in.Kind())
+}
