@@ -42,9 +42,54 @@ type file struct {
 type fileOp struct {
 	Op     string   `json:"op"`
 	Tensor string   `json:"tensor,omitempty"`
-	Layer  *int     `json:"layer"`
+	Layer  *int     `json:"layer,omitempty"`
+	Branch int      `json:"branch,omitempty"`
+	Node   *string  `json:"node,omitempty"`
 	Start  *float64 `json:"start"`
 	End    *float64 `json:"end"`
+}
+
+// op returns the operation, or what is wrong with it.
+func (f *fileOp) op() (o Op, wrong string) {
+	switch {
+	case f.Op == "":
+		return o, "op is missing"
+	case f.Node != nil && *f.Node == "":
+		return o, "node is empty; it is the id of a node of the graph"
+	case f.Layer == nil && f.Op == OpC:
+		if f.Node == nil {
+			return o, "node is missing"
+		}
+	case f.Layer == nil && f.Node == nil && f.Op != OpLoss:
+		return o, "layer is missing"
+	}
+	switch {
+	case f.Start == nil:
+		return o, "start is missing"
+	case f.End == nil:
+		return o, "end is missing"
+	}
+	o = Op{Op: f.Op, Tensor: f.Tensor, Branch: f.Branch, Start: *f.Start, End: *f.End}
+	if f.Layer != nil {
+		o.Layer = *f.Layer
+	}
+	if f.Node != nil {
+		o.Node = *f.Node
+	}
+	return o, ""
+}
+
+// MarshalJSON leaves out the layer of operations that have none: those that
+// name a node of a graph, and the loss of a join.
+func (o Op) MarshalJSON() ([]byte, error) {
+	f := fileOp{Op: o.Op, Tensor: o.Tensor, Branch: o.Branch, Start: &o.Start, End: &o.End}
+	if o.Layer != 0 || o.Node == "" && o.Op != OpLoss {
+		f.Layer = &o.Layer
+	}
+	if o.Node != "" {
+		f.Node = &o.Node
+	}
+	return json.Marshal(&f)
 }
 
 // Read reads a plan/v1 document. Name is for errors, which say the file, the
@@ -86,22 +131,10 @@ func Read(r io.Reader, name string) (*Plan, error) {
 		Period: f.Period, Ops: make([]Op, len(f.Ops)), Claims: f.Claims,
 	}
 	for k := range f.Ops {
-		o := &f.Ops[k]
-		missing := ""
-		switch {
-		case o.Op == "":
-			missing = "op"
-		case o.Layer == nil:
-			missing = "layer"
-		case o.Start == nil:
-			missing = "start"
-		case o.End == nil:
-			missing = "end"
+		var wrong string
+		if p.Ops[k], wrong = f.Ops[k].op(); wrong != "" {
+			return fail(fmt.Sprintf("ops[%d]", k), "%s", wrong)
 		}
-		if missing != "" {
-			return fail(fmt.Sprintf("ops[%d]", k), "%s is missing", missing)
-		}
-		p.Ops[k] = Op{Op: o.Op, Tensor: o.Tensor, Layer: *o.Layer, Start: *o.Start, End: *o.End}
 	}
 	return p, nil
 }

@@ -3,7 +3,11 @@
 // shares no code with any method.
 package plan
 
-import "workbench/model/platform"
+import (
+	"fmt"
+
+	"workbench/model/platform"
+)
 
 // Format names the file format written by this package.
 const Format = "workbench.plan/v1"
@@ -67,6 +71,25 @@ type Op struct {
 	Node   string  `json:"node,omitempty"`   // of a graph: its id
 	Start  float64 `json:"start"`
 	End    float64 `json:"end"`
+}
+
+// String names the operation as the papers do: "B_3", "P w_3", "D abar_2",
+// "F_2 of branch 1", "C conv1".
+func (o *Op) String() string {
+	s := o.Op
+	switch {
+	case o.Node != "":
+		s += " " + o.Node
+	case o.Op == OpLoss && o.Layer == 0:
+	case o.Tensor == "":
+		s += fmt.Sprintf("_%d", o.Layer)
+	default:
+		s += fmt.Sprintf(" %s_%d", o.Tensor, o.Layer)
+	}
+	if o.Branch != 0 {
+		s += fmt.Sprintf(" of branch %d", o.Branch)
+	}
+	return s
 }
 
 // Claims are what the method says of its plan; the verifier compares them with

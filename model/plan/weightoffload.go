@@ -511,12 +511,4 @@ func (v *weightCycle) broken(rule string, op int, time, amount float64, format s
 	})
 }
 
-// String names the operation as the papers do: "B_3", "P w_3".
-func (o *Op) String() string {
-	if o.Tensor == "" {
-		return fmt.Sprintf("%s_%d", o.Op, o.Layer)
-	}
-	return fmt.Sprintf("%s %s_%d", o.Op, o.Tensor, o.Layer)
-}
-
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
