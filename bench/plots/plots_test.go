@@ -1,0 +1,84 @@
+package plots
+
+import (
+	"bytes"
+	"image/png"
+	"math"
+	"strings"
+	"testing"
+)
+
+func sample() *Figure {
+	return &Figure{
+		Title: "resnet50", X: "memory (GiB)", Y: "makespan (s)",
+		Series: []Series{
+			{Name: "persistent", X: []float64{1, 2, 3, 4}, Y: []float64{2, 1.5, 1.2, 1}, Steps: true, Style: -1},
+			{Name: "revolve", X: []float64{1, 2, 3, 4}, Y: []float64{3, 2.5, math.NaN(), 2.1}, Points: true, Style: -1},
+			{Name: "nothing", X: []float64{1}, Y: []float64{math.NaN()}, Style: -1},
+		},
+		Bound: &Bound{Name: "proven bound", X: []float64{1, 2, 4}, Y: []float64{1.6, 1.2, 1}},
+		Marks: []Mark{{"store-all", 4, 1}},
+	}
+}
+
+func write(t *testing.T, f *Figure, format string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := f.Write(&b, format); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestSVGIsTheSameEveryTime(t *testing.T) {
+	a, b := write(t, sample(), "svg"), write(t, sample(), "svg")
+	if !bytes.Equal(a, b) {
+		t.Fatal("two drawings of one figure differ")
+	}
+	for _, want := range []string{"persistent", "revolve", "nothing: no plan", "proven bound", "store-all", "memory (GiB)", "makespan (s)"} {
+		if !strings.Contains(string(a), want) {
+			t.Errorf("the figure does not say %q", want)
+		}
+	}
+}
+
+func TestPNGIsAPicture(t *testing.T) {
+	img, err := png.Decode(bytes.NewReader(write(t, sample(), "png")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w, h := img.Bounds().Dx(), img.Bounds().Dy(); w != 1440 || h != 760 {
+		t.Errorf("%d × %d pixels, 1440 × 760 expected", w, h)
+	}
+}
+
+func TestStepsHoldBetweenBreakpoints(t *testing.T) {
+	f := &Figure{Title: "t", X: "x", Y: "y", Series: []Series{{Name: "s", X: []float64{0, 10}, Y: []float64{1, 0}, Steps: true}}}
+	lines := &Figure{Title: "t", X: "x", Y: "y", Series: []Series{{Name: "s", X: []float64{0, 10}, Y: []float64{1, 0}}}}
+	if bytes.Equal(write(t, f, "svg"), write(t, lines, "svg")) {
+		t.Error("a step function is drawn as a line")
+	}
+}
+
+func TestNothingToDrawIsAnError(t *testing.T) {
+	var b bytes.Buffer
+	if err := (&Figure{Title: "empty"}).Write(&b, "svg"); err == nil || !strings.Contains(err.Error(), "no points") {
+		t.Errorf("error %v", err)
+	}
+	if err := sample().Write(&b, "bmp"); err == nil || !strings.Contains(err.Error(), "svg or png") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestLogAxesSpanDecades(t *testing.T) {
+	if low, high := (span{3, 700}).with(true); low != 1 || high != 1000 {
+		t.Errorf("%v to %v, 1 to 1000 expected", low, high)
+	}
+	labels := ""
+	for _, k := range (decades{}).Ticks(1, 1000) {
+		labels += k.Label + " "
+	}
+	if got := strings.Join(strings.Fields(labels), " "); got != "1 10 100 1000" {
+		t.Errorf("labels %q", got)
+	}
+}
