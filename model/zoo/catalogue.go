@@ -6,12 +6,15 @@ import (
 	"strings"
 
 	"workbench/model/chain"
+	"workbench/model/graph"
 )
 
-// generator is an entry and how to make it.
+// generator is an entry and how to make it: an architecture that the cost
+// model prices, or else a chain.
 type generator struct {
 	Entry
-	generate func(v values) (*chain.Chain, error)
+	build func(n *net, v values)
+	chain func(v values) (*chain.Chain, error)
 }
 
 // label names a chain after its network and what sets its size:
@@ -53,11 +56,9 @@ func generators() []generator {
 			number("classes", "1000", 1, 1<<24, "outputs of the last layer"),
 		}
 		return generator{
-			Entry{name, description, append(parameters, costParameters()...)},
-			func(v values) (*chain.Chain, error) {
-				return priced(name, v, anywhere, func(n *net) {
-					build(n, v.numbers["batch"], v.numbers["image"], v.numbers["classes"])
-				})
+			Entry: Entry{name, description, append(parameters, costParameters()...)},
+			build: func(n *net, v values) {
+				build(n, v.numbers["batch"], v.numbers["image"], v.numbers["classes"])
 			},
 		}
 	}
@@ -73,17 +74,17 @@ func generators() []generator {
 			choice("granularity", "what a layer of the chain is: a block, half a block (attention, MLP), or as little as can be cut", "layer", "split", "op"),
 		}
 		return generator{
-			Entry{name, description, append(append(parameters, extra...), costParameters()...)},
-			func(v values) (*chain.Chain, error) {
+			Entry: Entry{name, description, append(append(parameters, extra...), costParameters()...)},
+			build: func(n *net, v values) {
 				t := transformer{v.numbers["layers"], v.numbers["hidden"], v.numbers["heads"], v.numbers["seq"], v.numbers["vocab"], v.numbers["positions"], v.numbers["batch"]}
-				if t.hidden%t.heads != 0 {
-					return nil, fmt.Errorf("heads: %d does not divide hidden, %d", t.heads, t.hidden)
+				switch {
+				case t.hidden%t.heads != 0:
+					n.fail("heads: %d does not divide hidden, %d", t.heads, t.hidden)
+				case t.seq > t.positions:
+					n.fail("seq: %d is more than the %d positions; give positions=%d too", t.seq, t.positions, t.seq)
+				default:
+					build(t, n, v)
 				}
-				if t.seq > t.positions {
-					return nil, fmt.Errorf("seq: %d is more than the %d positions; give positions=%d too", t.seq, t.positions, t.seq)
-				}
-				level := map[string]int{"layer": fullBlock, "split": halfBlock, "op": anywhere}[v.words["granularity"]]
-				return priced(name, v, level, func(n *net) { build(t, n, v) })
 			},
 		}
 	}
@@ -106,31 +107,75 @@ func generators() []generator {
 	}
 }
 
-// priced builds a net, cuts it and says where the numbers come from.
-func priced(name string, v values, level int, build func(n *net)) (*chain.Chain, error) {
+// levels are the cuts by the words of granularity; networks without that
+// parameter are cut anywhere.
+var levels = map[string]int{"layer": fullBlock, "split": halfBlock, "op": anywhere}
+
+// net builds the architecture and says on what and how it runs.
+func (g *generator) net(v values) (*net, how, error) {
 	n := &net{precision: single}
 	if v.words["dtype"] == "fp16" {
 		n.precision = half
 	}
-	build(n)
+	g.build(n, v)
+	if n.err != nil {
+		return nil, how{}, n.err
+	}
 	device, err := DeviceNamed(v.words["device"])
+	return n, how{device, levels[v.words["granularity"]], v.words["checkpoint"] == "true", float64(v.numbers["optimizer"])}, err
+}
+
+// generate makes the chain of v.
+func (g *generator) generate(v values) (*chain.Chain, error) {
+	if g.chain != nil {
+		return g.chain(v)
+	}
+	n, h, err := g.net(v)
 	if err != nil {
 		return nil, err
 	}
-	c, err := n.chain(how{device, level, v.words["checkpoint"] == "true", float64(v.numbers["optimizer"])})
+	c, err := n.chain(h)
 	if err != nil {
 		return nil, err
 	}
-	c.Samples = v.numbers["batch"]
-	c.Source = map[string]any{"kind": "analytic", "model": name, "parameters": n.parameters()}
+	c.Samples, c.Source = v.numbers["batch"], g.source(n, v)
+	return c, nil
+}
+
+// generateGraph makes the graph of v.
+func (g *generator) generateGraph(v values) (*graph.Graph, error) {
+	if g.chain != nil {
+		c, err := g.chain(v)
+		if err != nil {
+			return nil, err
+		}
+		of := graph.Of(c)
+		of.Samples, of.Source = c.Samples, c.Source
+		return of, nil
+	}
+	n, h, err := g.net(v)
+	if err != nil {
+		return nil, err
+	}
+	step, err := n.step(h)
+	if err != nil {
+		return nil, err
+	}
+	step.Samples, step.Source = v.numbers["batch"], g.source(n, v)
+	return step, nil
+}
+
+// source says where the numbers of n come from.
+func (g *generator) source(n *net, v values) map[string]any {
+	source := map[string]any{"kind": "analytic", "model": g.Name, "parameters": n.parameters()}
 	for key, x := range v.numbers {
-		c.Source[key] = float64(x)
+		source[key] = float64(x)
 	}
 	for key, word := range v.words {
-		c.Source[key] = word
+		source[key] = word
 	}
 	if held := n.held(); held > n.parameters() {
-		c.Source["tied"] = fmt.Sprintf("the head needs the embedding's matrix, so %g weights are counted at both", held-n.parameters())
+		source["tied"] = fmt.Sprintf("the head needs the embedding's matrix, so %g weights are counted at both", held-n.parameters())
 	}
-	return c, nil
+	return source
 }

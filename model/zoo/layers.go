@@ -20,7 +20,7 @@ func (n *net) chain(h how) (*chain.Chain, error) {
 	if n.err != nil {
 		return nil, n.err
 	}
-	layers, err := linear.Layers(n.graph(h.level))
+	layers, err := linear.Layers(n.cuts(h.level))
 	if err != nil {
 		return nil, err
 	}
@@ -40,8 +40,8 @@ func (n *net) chain(h how) (*chain.Chain, error) {
 	return c, nil
 }
 
-// graph is n for linear.Layers.
-func (n *net) graph(level int) *linear.Graph {
+// cuts is n for linear.Layers.
+func (n *net) cuts(level int) *linear.Graph {
 	g := &linear.Graph{Nodes: len(n.operations), Keep: make([]bool, len(n.operations))}
 	for i := range n.operations {
 		op := &n.operations[i]

@@ -40,11 +40,11 @@ func table1BERT() generator {
 
 func (t table1) generator(name, description, depth string) generator {
 	return generator{
-		Entry{name, description, []Param{
+		Entry: Entry{name, description, []Param{
 			number("depth", depth, 3, 100_000, "layers of the chain, embedding and head included"),
 			choice("batch", "sequences a step", "16", "32", "64"),
 		}},
-		func(v values) (*chain.Chain, error) { return t.chain(name, v) },
+		chain: func(v values) (*chain.Chain, error) { return t.chain(name, v) },
 	}
 }
 

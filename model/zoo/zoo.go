@@ -9,9 +9,11 @@ package zoo
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"workbench/model/chain"
+	"workbench/model/graph"
 	"workbench/model/nearest"
 )
 
@@ -101,23 +103,94 @@ func Load(spec string) (*chain.Chain, error) {
 	return Chain(name, p)
 }
 
-// Chain generates a network. Errors name the network and the parameter, and
-// say what would be right.
+// Chain generates a network as a chain. Errors name the network and the
+// parameter, and say what would be right.
 func Chain(name string, p Params) (*chain.Chain, error) {
+	g, v, err := find(name, p)
+	if err != nil {
+		return nil, err
+	}
+	c, err := g.generate(v)
+	if err != nil {
+		return nil, fmt.Errorf("%s%s: %w", Scheme, name, err)
+	}
+	c.Name = g.label(v)
+	return c, nil
+}
+
+// LoadGraph returns the graph of "zoo:NAME?key=value&…".
+func LoadGraph(spec string) (*graph.Graph, error) {
+	name, p, err := Parse(spec)
+	if err != nil {
+		return nil, err
+	}
+	return Graph(name, p)
+}
+
+// Graph generates a network as the graph of a training step: a forward node
+// for every operation, the loss, and a backward node for every forward node
+// that a gradient passes, in the order in which autograd runs them. An
+// operation that works in place is one node with the one that it overwrites;
+// networks that are known as chains only give the graph of the chain.
+//
+// A forward node holds its output and what only its own backward reads (masks,
+// indices, statistics). A backward node reads the tensors that autograd saved
+// and the gradients of its output, one from each reader, and holds the
+// gradients of its inputs. Errors are as those of Chain.
+func Graph(name string, p Params) (*graph.Graph, error) {
+	for _, key := range []string{"checkpoint", "granularity"} {
+		if _, ok := p[key]; ok {
+			return nil, fmt.Errorf("%s%s: %s is a parameter of chains; a graph has a node for every operation", Scheme, name, key)
+		}
+	}
+	g, v, err := find(name, p)
+	if err != nil {
+		return nil, err
+	}
+	step, err := g.generateGraph(v)
+	if err != nil {
+		return nil, fmt.Errorf("%s%s: %w", Scheme, name, err)
+	}
+	step.Name = g.label(v)
+	return step, nil
+}
+
+// find returns the network of that name and the values of its parameters.
+func find(name string, p Params) (*generator, values, error) {
 	all := generators()
 	for i := range all {
 		if g := &all[i]; g.Name == name {
 			v, err := g.resolve(p)
 			if err != nil {
-				return nil, fmt.Errorf("%s%s: %w", Scheme, name, err)
+				return nil, v, fmt.Errorf("%s%s: %w", Scheme, name, err)
 			}
-			c, err := g.generate(v)
-			if err != nil {
-				return nil, fmt.Errorf("%s%s: %w", Scheme, name, err)
-			}
-			c.Name = g.label(v)
-			return c, nil
+			return g, v, nil
 		}
 	}
-	return nil, fmt.Errorf("%s%s: no such network; %s", Scheme, name, nearest.Hint(name, Names()))
+	return nil, values{}, fmt.Errorf("%s%s: no such network; %s", Scheme, name, nearest.Hint(name, Names()))
+}
+
+// Forms of an instance.
+const (
+	FormChain = "chain"
+	FormGraph = "graph"
+	FormJoin  = "join"
+)
+
+// Form takes the parameter "as" out of a specification: in which form the
+// network is wanted (a chain if it does not say), and the specification of the
+// network itself, for Load, LoadGraph or LoadJoin. What is no form stays in
+// place, to be refused there.
+func Form(spec string) (form, rest string) {
+	head, query, _ := strings.Cut(spec, "?")
+	pairs := strings.Split(query, "&")
+	for i, pair := range pairs {
+		if word, ok := strings.CutPrefix(pair, "as="); ok && slices.Contains([]string{FormChain, FormGraph, FormJoin}, word) {
+			if query = strings.Join(slices.Delete(pairs, i, i+1), "&"); query != "" {
+				head += "?" + query
+			}
+			return word, head
+		}
+	}
+	return FormChain, spec
 }

@@ -1,0 +1,197 @@
+package zoo
+
+import (
+	"fmt"
+	"slices"
+
+	"workbench/model/graph"
+)
+
+// step is the training step of n as a graph.
+type step struct {
+	n      *net
+	h      how
+	graph  *graph.Graph
+	groups []group
+	of     []int // group of each operation
+	writer []int // group that writes each storage, or one of the constants below
+}
+
+const (
+	always = -1 // a storage that is there all the time: data, constants
+	extra  = -2 // a storage that is no tensor: masks, indices, statistics
+)
+
+// group is a node of the forward: an operation and those that work in place
+// on its output.
+type group struct {
+	operations []int // ascending
+	backward   bool  // a gradient passes
+}
+
+// last is the operation after which the group's storage is what others read.
+func (g *group) last() int { return g.operations[len(g.operations)-1] }
+
+// step returns the training step of n: the groups of operations in the order
+// of their last ones, of which the very last is the loss, then the backward of
+// each in reverse order.
+func (n *net) step(h how) (*graph.Graph, error) {
+	if n.err != nil {
+		return nil, n.err
+	}
+	s := &step{n: n, h: h, graph: &graph.Graph{}}
+	if err := s.group(); err != nil {
+		return nil, err
+	}
+	s.owners()
+	for _, x := range n.inputs {
+		s.graph.Input += n.storages[n.tensors[x].storage]
+	}
+	for k := range s.groups {
+		s.forward(k)
+	}
+	s.backward()
+	return s.graph, nil
+}
+
+// group puts operations that work in place with what they overwrite. The order
+// of last operations is topological because nothing else may read a storage
+// before it is overwritten, as autograd demands too.
+func (s *step) group() error {
+	n := s.n
+	s.of = make([]int, len(n.operations))
+	var groups []group
+	for i := range n.operations {
+		op := &n.operations[i]
+		if p := n.tensors[op.in[0]].producer; op.inPlace && p >= 0 {
+			s.of[i] = s.of[p]
+			groups[s.of[i]].operations = append(groups[s.of[i]].operations, i)
+			continue
+		}
+		s.of[i] = len(groups)
+		groups = append(groups, group{operations: []int{i}})
+	}
+	slices.SortStableFunc(groups, func(a, b group) int { return a.last() - b.last() })
+	s.groups = groups
+	for k := range groups {
+		for _, i := range groups[k].operations {
+			s.of[i] = k
+		}
+	}
+	for i := range n.operations {
+		for _, x := range n.operations[i].in {
+			p := n.tensors[x].producer
+			if p < 0 || s.of[p] == s.of[i] {
+				continue
+			}
+			if last := s.groups[s.of[p]].last(); p != last {
+				return fmt.Errorf("%s reads %s, which %s overwrites", n.operations[i].name, n.operations[p].name, n.operations[last].name)
+			}
+		}
+	}
+	for k := range groups {
+		for _, i := range groups[k].operations {
+			groups[k].backward = groups[k].backward || n.tensors[n.operations[i].out].gradient
+		}
+	}
+	return nil
+}
+
+// owners finds out which group writes each storage.
+func (s *step) owners() {
+	s.writer = make([]int, len(s.n.storages))
+	for i := range s.writer {
+		s.writer[i] = extra
+	}
+	for i := range s.n.tensors {
+		if t := &s.n.tensors[i]; t.producer >= 0 {
+			s.writer[t.storage] = s.of[t.producer]
+		} else {
+			s.writer[t.storage] = always
+		}
+	}
+}
+
+// forward adds the node of group k. It holds the group's storage and the
+// storages that only its backward knows of.
+func (s *step) forward(k int) {
+	n, g := s.n, &s.groups[k]
+	v := graph.Node{ID: n.operations[g.operations[0]].name, Kind: graph.Forward}
+	if k == len(s.groups)-1 {
+		v.Kind = graph.Loss
+	}
+	var reads []int
+	for _, i := range g.operations {
+		op := &n.operations[i]
+		if v.Name != "" {
+			v.Name += "+"
+		}
+		v.Name += op.kind
+		v.Time += s.h.device.time(op.forward, n.precision)
+		v.Weight += op.held * float64(n.precision) * s.h.optimizer
+		for _, x := range op.in {
+			if w := s.writer[n.tensors[x].storage]; w >= 0 && w != k {
+				reads = append(reads, w)
+			}
+		}
+		for _, x := range op.saved {
+			if s.writer[x] == extra {
+				v.Memory += n.storages[x]
+			}
+		}
+	}
+	v.Memory += n.storages[n.tensors[n.operations[g.last()].out].storage]
+	s.add(v, reads)
+}
+
+// backward adds the backward nodes. That of a group reads the storages that
+// its operations saved and the backward nodes of those that read its output,
+// and holds a gradient for each tensor that the group read and that needs one.
+// Inside a group gradients share one storage, so nothing is needed besides.
+func (s *step) backward() {
+	n := s.n
+	readers := make([][]int, len(s.groups)) // backward nodes
+	for k := len(s.groups) - 1; k >= 0; k-- {
+		g := &s.groups[k]
+		if !g.backward {
+			continue
+		}
+		forward := &s.graph.Nodes[k]
+		v := graph.Node{ID: forward.ID + "/grad", Name: forward.Name, Kind: graph.Backward}
+		reads := readers[k]
+		var wanted []tensor
+		for _, i := range g.operations {
+			op := &n.operations[i]
+			v.Time += s.h.device.time(op.backward, n.precision)
+			for _, x := range op.saved {
+				switch w := s.writer[x]; w {
+				case extra:
+					reads = append(reads, k)
+				case always:
+				default:
+					reads = append(reads, w)
+				}
+			}
+			for _, x := range op.in {
+				t := &n.tensors[x]
+				w := s.writer[t.storage]
+				if t.gradient && w != k && !slices.Contains(wanted, x) {
+					wanted = append(wanted, x)
+					v.Memory += n.bytes(x)
+					readers[w] = append(readers[w], len(s.graph.Nodes))
+				}
+			}
+		}
+		s.add(v, reads)
+	}
+}
+
+// add appends a node that reads the given ones, which may repeat.
+func (s *step) add(v graph.Node, reads []int) {
+	to := len(s.graph.Nodes)
+	s.graph.Nodes = append(s.graph.Nodes, v)
+	slices.Sort(reads)
+	for _, from := range slices.Compact(reads) {
+		s.graph.Edges = append(s.graph.Edges, graph.Edge{From: from, To: to})
+	}
+}
