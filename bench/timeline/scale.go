@@ -5,27 +5,6 @@ import (
 	"strconv"
 )
 
-// A unit is how an axis shows its numbers: value/size, followed by name.
-type unit struct {
-	size float64
-	name string
-}
-
-var (
-	timeUnits = []unit{{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}, {1e-9, "ns"}}
-	byteUnits = []unit{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}, {1, "B"}}
-)
-
-// unitFor returns the largest unit of which most is at least two.
-func unitFor(most float64, units []unit) unit {
-	for _, u := range units {
-		if most >= 2*u.size {
-			return u
-		}
-	}
-	return units[len(units)-1]
-}
-
 // ticks returns the multiples of a round step (1, 2 or 5 times a power of ten)
 // from 0 to most, at most n+1 of them. most must be positive.
 func ticks(most float64, n int) []float64 {

@@ -15,6 +15,7 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/plan"
+	"workbench/model/platform"
 )
 
 // Options of a picture.
@@ -132,14 +133,14 @@ func (d *drawing) header() {
 	for _, s := range d.samples {
 		peak = max(peak, s.Total())
 	}
-	t, m := unitFor(d.period, timeUnits), unitFor(d.memory(), byteUnits)
+	t, m := platform.TimeUnit(d.period), platform.ByteUnit(d.memory())
 	name := d.plan.Instance.Name
 	if name == "" {
 		name = d.chain.Name
 	}
 	d.text(left, 15, "start", `font-weight="bold"`, strings.Trim(name+", "+d.plan.Method, ", "))
 	d.text(d.width-right, 15, "end", "", fmt.Sprintf("period %s %s, peak %s of %s %s",
-		number(d.period/t.size), t.name, number(peak/m.size), number(d.plan.Platform.Memory/m.size), m.name))
+		number(d.period/t.Size), t.Name, number(peak/m.Size), number(d.plan.Platform.Memory/m.Size), m.Name))
 	x := float64(left)
 	for _, l := range []struct{ name, mark string }{
 		{"forward", swatch(forwardColour, 1)},
@@ -179,14 +180,14 @@ func (d *drawing) memory() float64 {
 
 // grid writes the time axis, its lines through lanes and curve.
 func (d *drawing) grid() {
-	u := unitFor(d.period, timeUnits)
-	for _, t := range ticks(d.period/u.size, int(d.width/90)) {
-		x := d.x(t * u.size)
+	u := platform.TimeUnit(d.period)
+	for _, t := range ticks(d.period/u.Size, int(d.width/90)) {
+		x := d.x(t * u.Size)
 		d.printf("<path d=\"M%s %sV%s\" stroke=\"#ddd\"/>\n", px(x), px(top-3), px(d.curveEnd))
 		d.printf("<path d=\"M%s %sv4\" stroke=\"#222\"/>\n", px(x), px(d.curveEnd))
 		d.text(x, d.curveEnd+16, "middle", "", number(t))
 	}
-	d.text(d.x(d.period/2), d.curveEnd+32, "middle", "", "time ("+u.name+")")
+	d.text(d.x(d.period/2), d.curveEnd+32, "middle", "", "time ("+u.Name+")")
 }
 
 // lane writes the operations of one resource.
@@ -272,7 +273,7 @@ func (d *drawing) tick(y float64, o drawnOp) {
 
 // title describes an operation for whoever points at it.
 func (d *drawing) title(o *plan.Op) string {
-	u := unitFor(d.period, timeUnits)
+	u := platform.TimeUnit(d.period)
 	s := o.String()
 	if o.Layer >= 1 && o.Layer <= d.chain.Len() {
 		l := &d.chain.Layers[o.Layer-1]
@@ -280,14 +281,14 @@ func (d *drawing) title(o *plan.Op) string {
 			s += " (" + l.Name + ")"
 		}
 		if o.Tensor == plan.TensorW {
-			b := unitFor(l.Weight, byteUnits)
-			s += ", " + number(l.Weight/b.size) + " " + b.name
+			b := platform.ByteUnit(l.Weight)
+			s += ", " + number(l.Weight/b.Size) + " " + b.Name
 		}
 	}
 	if o.Op == plan.OpD {
-		return fmt.Sprintf("%s: at %.6g %s", s, o.Start/u.size, u.name)
+		return fmt.Sprintf("%s: at %.6g %s", s, o.Start/u.Size, u.Name)
 	}
-	return fmt.Sprintf("%s: %.6g to %.6g %s", s, o.Start/u.size, o.End/u.size, u.name)
+	return fmt.Sprintf("%s: %.6g to %.6g %s", s, o.Start/u.Size, o.End/u.Size, u.Name)
 }
 
 // A label is a layer's number at the middle of an operation.
@@ -346,7 +347,7 @@ func (d *drawing) curve() {
 	if most == 0 {
 		most = 1
 	}
-	u := unitFor(most, byteUnits)
+	u := platform.ByteUnit(most)
 	high := most * 1.06
 	y := func(bytes float64) float64 { return d.curveEnd - bytes/high*curveHeight }
 
@@ -358,11 +359,11 @@ func (d *drawing) curve() {
 		{"weights", weightColour, func(s plan.Sample) float64 { return s.Activations }, func(s plan.Sample) float64 { return s.Activations + s.Weights }},
 		{"gradients", gradientColour, func(s plan.Sample) float64 { return s.Activations + s.Weights }, plan.Sample.Total},
 	}
-	for _, t := range ticks(most/u.size, 5) {
-		d.printf("<path d=\"M%s %sH%s\" stroke=\"#ddd\"/>\n", px(left), px(y(t*u.size)), px(d.x(d.period)))
-		d.text(left-8, y(t*u.size)+4, "end", "", number(t))
+	for _, t := range ticks(most/u.Size, 5) {
+		d.printf("<path d=\"M%s %sH%s\" stroke=\"#ddd\"/>\n", px(left), px(y(t*u.Size)), px(d.x(d.period)))
+		d.text(left-8, y(t*u.Size)+4, "end", "", number(t))
 	}
-	d.printf("<text transform=\"translate(14 %s) rotate(-90)\" text-anchor=\"middle\">memory (%s)</text>\n", px((d.curveTop+d.curveEnd)/2), u.name)
+	d.printf("<text transform=\"translate(14 %s) rotate(-90)\" text-anchor=\"middle\">memory (%s)</text>\n", px((d.curveTop+d.curveEnd)/2), u.Name)
 	for _, s := range stacks {
 		d.printf("<g><title>%s</title><path fill=\"%s\" fill-opacity=\"%g\" d=\"", s.name, s.colour, curveOpacity)
 		d.steps("M", s.to, y, false)
@@ -372,7 +373,7 @@ func (d *drawing) curve() {
 	d.printf("<path d=\"M%s %sV%sH%s\" fill=\"none\" stroke=\"#222\"/>\n", px(left), px(d.curveTop), px(d.curveEnd), px(d.x(d.period)))
 	if limit := d.plan.Platform.Memory; !math.IsInf(limit, 1) {
 		d.printf("<g><title>limit: %s %s</title><path d=\"M%s %sH%s\" stroke=\"#000\" stroke-width=\"1.2\" stroke-dasharray=\"5 3\"/></g>\n",
-			number(limit/u.size), u.name, px(left), px(y(limit)), px(d.x(d.period)))
+			number(limit/u.Size), u.Name, px(left), px(y(limit)), px(d.x(d.period)))
 		d.text(d.x(d.period)-4, y(limit)-4, "end", `font-size="10"`, "limit")
 	}
 }
