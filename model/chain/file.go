@@ -1,15 +1,12 @@
 package chain
 
 import (
-	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
-	"strings"
 
 	"workbench/model/strictjson"
 )
@@ -66,11 +63,10 @@ func Read(r io.Reader, name string) (*Chain, error) {
 		c.Extra = extra
 		err = c.Validate()
 	}
-	var field *FieldError
-	if errors.As(err, &field) {
-		return nil, &strictjson.Error{Name: name, Line: strictjson.Line(data, field.Path), Path: field.Path, Msg: field.Msg}
+	if err != nil {
+		return nil, strictjson.Locate(data, name, err)
 	}
-	return c, err
+	return c, nil
 }
 
 // chain fills in the defaults.
@@ -78,7 +74,7 @@ func (f *file) chain() (*Chain, error) {
 	c := &Chain{Name: f.Name, Samples: f.Samples, Source: f.Source, Layers: make([]Layer, len(f.Layers))}
 	if f.Input != nil {
 		if f.Input.Activation == nil {
-			return nil, &FieldError{"input", "activation is missing"}
+			return nil, &FieldError{Path: "input", Msg: "activation is missing"}
 		}
 		c.Input = Input{*f.Input.Activation, or(f.Input.Gradient, *f.Input.Activation)}
 	}
@@ -89,7 +85,7 @@ func (f *file) chain() (*Chain, error) {
 			value *float64
 		}{{"forward_time", l.ForwardTime}, {"backward_time", l.BackwardTime}, {"activation", l.Activation}} {
 			if required.value == nil {
-				return nil, &FieldError{fmt.Sprintf("layers[%d]", i), required.name + " is missing"}
+				return nil, &FieldError{Path: fmt.Sprintf("layers[%d]", i), Msg: required.name + " is missing"}
 			}
 		}
 		c.Layers[i] = Layer{
@@ -109,12 +105,7 @@ func or(p *float64, otherwise float64) float64 {
 }
 
 // FieldError is a value that a chain may not have.
-type FieldError struct {
-	Path string // "layers[3].saved"
-	Msg  string
-}
-
-func (e *FieldError) Error() string { return e.Path + ": " + e.Msg }
+type FieldError = strictjson.FieldError
 
 // Validate checks that every number is finite and not negative, that saved
 // includes the activation, and that there is a layer. The error is a
@@ -122,25 +113,25 @@ func (e *FieldError) Error() string { return e.Path + ": " + e.Msg }
 func (c *Chain) Validate() error {
 	switch {
 	case len(c.Layers) == 0:
-		return &FieldError{"layers", "a chain needs at least one layer, the last one being the loss"}
+		return &FieldError{Path: "layers", Msg: "a chain needs at least one layer, the last one being the loss"}
 	case c.Samples < 0:
-		return &FieldError{"samples", fmt.Sprintf("%d is negative; leave it out if it is unknown", c.Samples)}
+		return &FieldError{Path: "samples", Msg: fmt.Sprintf("%d is negative; leave it out if it is unknown", c.Samples)}
 	}
-	if err := check("input.activation", c.Input.Activation); err != nil {
+	if err := strictjson.CheckAmount("input.activation", c.Input.Activation); err != nil {
 		return err
 	}
-	if err := check("input.gradient", c.Input.Gradient); err != nil {
+	if err := strictjson.CheckAmount("input.gradient", c.Input.Gradient); err != nil {
 		return err
 	}
 	for i := range c.Layers {
 		l := &c.Layers[i]
 		for k, x := range [...]float64{l.ForwardTime, l.BackwardTime, l.Activation, l.Saved, l.Gradient, l.ForwardOverhead, l.BackwardOverhead, l.Weight} {
 			if !(x >= 0) || math.IsInf(x, 1) {
-				return check(fmt.Sprintf("layers[%d].%s", i, layerFields[k]), x)
+				return strictjson.CheckAmount(fmt.Sprintf("layers[%d].%s", i, layerFields[k]), x)
 			}
 		}
 		if l.Saved < l.Activation {
-			return &FieldError{fmt.Sprintf("layers[%d].saved", i), fmt.Sprintf("%v is below activation %v: saved includes the activation", l.Saved, l.Activation)}
+			return &FieldError{Path: fmt.Sprintf("layers[%d].saved", i), Msg: fmt.Sprintf("%v is below activation %v: saved includes the activation", l.Saved, l.Activation)}
 		}
 	}
 	return nil
@@ -148,16 +139,6 @@ func (c *Chain) Validate() error {
 
 // layerFields names the numbers of a layer in the order of Validate.
 var layerFields = [...]string{"forward_time", "backward_time", "activation", "saved", "gradient", "forward_overhead", "backward_overhead", "weight"}
-
-func check(path string, x float64) error {
-	switch {
-	case math.IsNaN(x) || math.IsInf(x, 0):
-		return &FieldError{path, fmt.Sprintf("%v is not finite", x)}
-	case x < 0:
-		return &FieldError{path, fmt.Sprintf("%v is negative", x)}
-	}
-	return nil
-}
 
 // canonical returns the document that Write writes, -0 as 0.
 func (c *Chain) canonical() *file {
@@ -193,88 +174,27 @@ func (c *Chain) Write(w io.Writer) error {
 	for _, e := range c.Extra {
 		extra[e.Path] = append(extra[e.Path], e)
 	}
-	out := &writer{w: bufio.NewWriter(w), name: c.Name}
-	out.text("{\n")
-	out.member("format", f.Format)
-	out.member("name", f.Name)
+	out := strictjson.NewWriter(w)
+	out.Member("format", f.Format)
+	out.Member("name", f.Name)
 	if f.Samples != 0 {
-		out.member("samples", f.Samples)
+		out.Member("samples", f.Samples)
 	}
-	out.text(` "input": `)
-	out.object(f.Input, extra["input"])
-	out.text(",\n \"layers\": [\n")
-	for i := range f.Layers {
-		out.text("  ")
-		out.object(&f.Layers[i], extra[fmt.Sprintf("layers[%d]", i)])
-		if i < len(f.Layers)-1 {
-			out.text(",")
-		}
-		out.text("\n")
-	}
-	out.text(" ]")
+	out.Key("input")
+	out.Object(f.Input, extra["input"])
+	out.List("layers", len(f.Layers), func(i int) {
+		out.Object(&f.Layers[i], extra[fmt.Sprintf("layers[%d]", i)])
+	})
 	if len(f.Source) > 0 {
-		out.text(",\n \"source\": ")
-		out.value(f.Source)
+		out.Member("source", f.Source)
 	}
 	for _, e := range extra[""] {
-		out.text(",\n ")
-		out.value(e.Key)
-		out.text(": ")
-		out.value(e.Value)
+		out.Member(e.Key, e.Value)
 	}
-	out.text("\n}\n")
-	if out.err != nil {
-		return out.err
+	if err := out.Close(); err != nil {
+		return fmt.Errorf("chain %s: %w", c.Name, err)
 	}
-	return out.w.Flush()
-}
-
-// writer writes pieces of JSON and keeps the first error.
-type writer struct {
-	w    *bufio.Writer
-	name string
-	err  error
-}
-
-func (o *writer) text(s string) {
-	if o.err == nil {
-		_, o.err = o.w.WriteString(s)
-	}
-}
-
-func (o *writer) value(v any) {
-	data, err := json.Marshal(v)
-	if err != nil && o.err == nil {
-		o.err = fmt.Errorf("chain %s: %w", o.name, err)
-	}
-	o.text(string(data))
-}
-
-// member writes a field of the top level and the comma behind it.
-func (o *writer) member(key string, v any) {
-	o.text(fmt.Sprintf(" %q: ", key))
-	o.value(v)
-	o.text(",\n")
-}
-
-// object writes v, a struct, with the user's own fields at its end.
-func (o *writer) object(v any, extra []strictjson.Extra) {
-	if len(extra) == 0 {
-		o.value(v)
-		return
-	}
-	data, err := json.Marshal(v)
-	if err != nil && o.err == nil {
-		o.err = fmt.Errorf("chain %s: %w", o.name, err)
-	}
-	o.text(strings.TrimSuffix(string(data), "}"))
-	for _, e := range extra {
-		o.text(",")
-		o.value(e.Key)
-		o.text(":")
-		o.value(e.Value)
-	}
-	o.text("}")
+	return nil
 }
 
 // Digest returns the SHA-256, in hexadecimal, of the canonical JSON: compact,

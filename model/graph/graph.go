@@ -4,6 +4,9 @@
 package graph
 
 import (
+	"fmt"
+	"slices"
+
 	"workbench/model/chain"
 	"workbench/model/strictjson"
 )
@@ -75,14 +78,63 @@ func (g *Graph) Adjacency() (pred, succ [][]int) {
 		}
 	}
 	for v := range pred {
-		sortInts(pred[v])
-		sortInts(succ[v])
+		slices.Sort(pred[v])
+		slices.Sort(succ[v])
 	}
 	return pred, succ
 }
 
-// Of returns the graph of a chain: F_1..F_N, B_N..B_1 with ids "F1".."B1".
-// F_ℓ is F_all: it writes ā_ℓ. B_ℓ reads ā_ℓ, ā_{ℓ-1} and δ_ℓ and writes
-// δ_{ℓ-1}; a_0 and δ_N are resident all the time. Every plan of the graph is
-// one of the chain (not the other way: the graph knows no a apart from ā).
-func Of(c *chain.Chain) *Graph { return of(c) }
+// Of returns the graph of a chain: F_1..F_N, B_N..B_1 with ids "F1".."B1",
+// F_N being the loss. F_ℓ is F_all: it reads ā_{ℓ-1} and writes ā_ℓ, with oF_ℓ
+// beside it. B_ℓ reads ā_ℓ, ā_{ℓ-1} and δ_ℓ and writes δ_{ℓ-1}, with oB_ℓ
+// beside it. a_0 and δ_N are resident all the time. O(N).
+//
+// A plan of the graph gives one of the chain that is as fast and needs no more
+// memory. Not the other way, so the graph's optimum is a feasible but
+// pessimistic makespan of the chain: the graph knows no a apart from the larger
+// ā, never drops a_0, keeps δ_N after B_N, and may compute the loss only once
+// (which is no loss: F_N is worth computing just before B_N alone).
+func Of(c *chain.Chain) *Graph {
+	n := c.Len()
+	g := &Graph{
+		Name: c.Name, Samples: c.Samples, Source: c.Source,
+		Nodes: make([]Node, 0, 2*n), Edges: make([]Edge, 0, max(0, 4*n-3)),
+	}
+	g.Input = c.Input.Activation
+	if n > 0 {
+		g.Input += c.Layers[n-1].Gradient
+	}
+	for l := 1; l <= n; l++ {
+		x := &c.Layers[l-1]
+		node := Node{
+			ID: fmt.Sprintf("F%d", l), Name: x.Name, Kind: Forward,
+			Time: x.ForwardTime, Memory: x.Saved, Overhead: x.ForwardOverhead, Weight: x.Weight,
+		}
+		if l == n {
+			node.Kind = Loss
+		}
+		if l > 1 {
+			g.Edges = append(g.Edges, Edge{l - 2, l - 1})
+		}
+		g.Nodes = append(g.Nodes, node)
+	}
+	for l := n; l >= 1; l-- {
+		x, delta := &c.Layers[l-1], c.Input.Gradient
+		if l > 1 {
+			delta = c.Layers[l-2].Gradient
+		}
+		b := len(g.Nodes)
+		g.Nodes = append(g.Nodes, Node{
+			ID: fmt.Sprintf("B%d", l), Name: x.Name, Kind: Backward,
+			Time: x.BackwardTime, Memory: delta, Overhead: x.BackwardOverhead,
+		})
+		if l > 1 {
+			g.Edges = append(g.Edges, Edge{l - 2, b}) // ā_{ℓ-1}; a_0 is resident
+		}
+		g.Edges = append(g.Edges, Edge{l - 1, b}) // ā_ℓ
+		if l < n {
+			g.Edges = append(g.Edges, Edge{b - 1, b}) // δ_ℓ
+		}
+	}
+	return g
+}

@@ -13,7 +13,7 @@ type Join struct {
 	Branches []int // L: the number of forwards of each branch, 0 allowed
 	Slots    int   // m; 0: given elsewhere
 	// Keep is b: whether δ_0 of a branch must stay in memory when it is
-	// finished. All false is MULTI-∅, all true MULTI-δ.
+	// finished. All false is MULTI-∅, all true MULTI-δ; nil: all false.
 	Keep         []bool
 	ForwardTime  float64 // u_F, seconds
 	BackwardTime float64 // u_B
@@ -24,3 +24,16 @@ type Join struct {
 
 // K returns the number of branches.
 func (j *Join) K() int { return len(j.Branches) }
+
+// Keeps reports whether δ_0 of the branch of index i must stay.
+func (j *Join) Keeps(i int) bool { return i < len(j.Keep) && j.Keep[i] }
+
+// TotalTime returns the time in seconds of computing everything once:
+// ΣL·(u_F + u_B) + u_L.
+func (j *Join) TotalTime() float64 {
+	n := 0
+	for _, length := range j.Branches {
+		n += length
+	}
+	return float64(n)*(j.ForwardTime+j.BackwardTime) + j.LossTime
+}

@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"workbench/model/chain"
+	"workbench/model/graph"
+	"workbench/model/join"
 	"workbench/model/platform"
 	"workbench/model/strictjson"
 )
@@ -17,14 +19,29 @@ import (
 const maxBytes = 1 << 30
 
 // New returns a plan without operations for c, named and digested as files
-// name it. A chain whose numbers have no digest, because they are not finite,
-// goes without.
+// name it. An instance that is not valid has no digest.
 func New(problem, method string, c *chain.Chain, m platform.Platform) *Plan {
 	digest, err := c.Digest()
+	return blank(problem, method, c.Name, digest, err, m)
+}
+
+// NewGraph returns a plan without operations for the rematerialization of g.
+func NewGraph(method string, g *graph.Graph, m platform.Platform) *Plan {
+	digest, err := g.Digest()
+	return blank(Remat, method, g.Name, digest, err, m)
+}
+
+// NewJoin returns a plan without operations for j; m.Memory is in slots.
+func NewJoin(method string, j *join.Join, m platform.Platform) *Plan {
+	digest, err := j.Digest()
+	return blank(Join, method, j.Name, digest, err, m)
+}
+
+func blank(problem, method, name, digest string, err error, m platform.Platform) *Plan {
 	if err != nil {
 		digest = ""
 	}
-	return &Plan{Format: Format, Problem: problem, Method: method, Instance: InstanceRef{Name: c.Name, SHA256: digest}, Platform: m}
+	return &Plan{Format: Format, Problem: problem, Method: method, Instance: InstanceRef{Name: name, SHA256: digest}, Platform: m}
 }
 
 // file mirrors the format; what must be there is a pointer.

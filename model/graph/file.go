@@ -1,0 +1,311 @@
+package graph
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+
+	"workbench/model/strictjson"
+)
+
+// maxBytes is the most a graph file may have: a wrong file is refused before
+// it fills the memory.
+const maxBytes = 256 << 20
+
+// file and fileNode mirror the format. Nil fields take their defaults or, if
+// they have none, are missing; "omitempty" keeps null out of them. Ids are
+// texts or whole numbers.
+type file struct {
+	Format  string              `json:"format"`
+	Name    string              `json:"name"`
+	Samples int                 `json:"samples,omitempty"`
+	Input   float64             `json:"input"`
+	Nodes   []fileNode          `json:"nodes"`
+	Edges   [][]json.RawMessage `json:"edges"`
+	Source  map[string]any      `json:"source,omitempty"`
+}
+
+type fileNode struct {
+	ID       json.RawMessage `json:"id,omitempty"`
+	Name     string          `json:"name"`
+	Kind     *string         `json:"kind,omitempty"`
+	Time     *float64        `json:"time,omitempty"`
+	Memory   *float64        `json:"memory,omitempty"`
+	Overhead float64         `json:"overhead"`
+	Weight   float64         `json:"weight"`
+}
+
+// Read reads a graph/v1 document. Name is for errors, which say the file, the
+// line, the field and what would be right. O(size of the file).
+func Read(r io.Reader, name string) (*Graph, error) {
+	data, err := strictjson.Read(r, name, maxBytes)
+	if err != nil {
+		return nil, err
+	}
+	if err := strictjson.CheckFormat(data, name, Format); err != nil {
+		return nil, err
+	}
+	var f file
+	extra, err := strictjson.DecodeExtras(data, name, &f)
+	if err != nil {
+		return nil, err
+	}
+	g, err := f.graph()
+	if err == nil {
+		g.Extra = extra
+		err = g.Validate()
+	}
+	if err != nil {
+		return nil, strictjson.Locate(data, name, err)
+	}
+	return g, nil
+}
+
+// graph fills in the defaults and finds the nodes that edges name.
+func (f *file) graph() (*Graph, error) {
+	g := &Graph{Name: f.Name, Samples: f.Samples, Input: f.Input, Source: f.Source, Nodes: make([]Node, len(f.Nodes))}
+	index := make(map[string]int, len(f.Nodes))
+	for v := range f.Nodes {
+		n, path := &f.Nodes[v], fmt.Sprintf("nodes[%d]", v)
+		if n.ID == nil {
+			return nil, &FieldError{Path: path, Msg: "id is missing"}
+		}
+		id, err := readID(path+".id", n.ID)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case n.Time == nil:
+			return nil, &FieldError{Path: path, Msg: fmt.Sprintf("time is missing; node %q needs a cost", id)}
+		case n.Memory == nil:
+			return nil, &FieldError{Path: path, Msg: fmt.Sprintf("memory is missing; node %q needs a size", id)}
+		}
+		g.Nodes[v] = Node{ID: id, Name: n.Name, Kind: Forward, Time: *n.Time, Memory: *n.Memory, Overhead: n.Overhead, Weight: n.Weight}
+		if n.Kind != nil {
+			g.Nodes[v].Kind = *n.Kind
+		}
+		if _, twice := index[id]; !twice { // Validate says what is twice
+			index[id] = v
+		}
+	}
+	if len(f.Edges) > 0 {
+		g.Edges = make([]Edge, len(f.Edges))
+	}
+	for k, e := range f.Edges {
+		path := fmt.Sprintf("edges[%d]", k)
+		if len(e) != 2 {
+			return nil, &FieldError{Path: path, Msg: fmt.Sprintf("%d ids where two are needed, [from, to]", len(e))}
+		}
+		for end, raw := range e {
+			at := fmt.Sprintf("%s[%d]", path, end)
+			id, err := readID(at, raw)
+			if err != nil {
+				return nil, err
+			}
+			v, ok := index[id]
+			switch {
+			case !ok:
+				return nil, &FieldError{Path: at, Msg: fmt.Sprintf("there is no node with id %q", id)}
+			case end == 0:
+				g.Edges[k].From = v
+			default:
+				g.Edges[k].To = v
+			}
+		}
+	}
+	return g, nil
+}
+
+// maxDigits is how long an id may be that is written as a number: every reader
+// of JSON takes these to the unit.
+const maxDigits = 15
+
+// isNumber reports whether id can be written as a number and read back to the
+// same.
+func isNumber(id string) bool {
+	if id == "" || len(id) > maxDigits || id[0] == '0' && id != "0" {
+		return false
+	}
+	for i := range len(id) {
+		if id[i] < '0' || id[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// readID reads a text or a whole number.
+func readID(path string, raw json.RawMessage) (string, error) {
+	if raw[0] == '"' {
+		var id string
+		err := json.Unmarshal(raw, &id)
+		return id, err
+	}
+	if id := string(raw); isNumber(id) {
+		return id, nil
+	}
+	return "", &FieldError{Path: path, Msg: fmt.Sprintf("an id is a text or a whole number from 0 on, of at most %d digits", maxDigits)}
+}
+
+// FieldError is a value that a graph may not have.
+type FieldError = strictjson.FieldError
+
+// Validate checks that there is a node, that ids differ, that every number is
+// finite and not negative, and that edges lead from earlier nodes to later
+// ones. The error is a *FieldError; of a graph with a cycle it names the cycle.
+// O(nodes + edges).
+func (g *Graph) Validate() error {
+	switch {
+	case len(g.Nodes) == 0:
+		return &FieldError{Path: "nodes", Msg: "a graph needs at least one node"}
+	case g.Samples < 0:
+		return &FieldError{Path: "samples", Msg: fmt.Sprintf("%d is negative; leave it out if it is unknown", g.Samples)}
+	}
+	if err := strictjson.CheckAmount("input", g.Input); err != nil {
+		return err
+	}
+	index := make(map[string]int, len(g.Nodes))
+	for v := range g.Nodes {
+		if err := g.Nodes[v].validate(v); err != nil {
+			return err
+		}
+		if u, twice := index[g.Nodes[v].ID]; twice {
+			return &FieldError{Path: fmt.Sprintf("nodes[%d].id", v), Msg: fmt.Sprintf("%q is the id of nodes[%d] already", g.Nodes[v].ID, u)}
+		}
+		index[g.Nodes[v].ID] = v
+	}
+	return g.validateEdges()
+}
+
+func (n *Node) validate(v int) error {
+	if n.ID == "" {
+		return &FieldError{Path: fmt.Sprintf("nodes[%d].id", v), Msg: "the id is empty"}
+	}
+	if n.Kind != Forward && n.Kind != Loss && n.Kind != Backward {
+		return &FieldError{
+			Path: fmt.Sprintf("nodes[%d].kind", v),
+			Msg:  fmt.Sprintf("%q is unknown; node %q is %q, %q or %q", n.Kind, n.ID, Forward, Loss, Backward),
+		}
+	}
+	for k, x := range [...]float64{n.Time, n.Memory, n.Overhead, n.Weight} {
+		if !(x >= 0) || math.IsInf(x, 1) {
+			return strictjson.CheckAmount(fmt.Sprintf("nodes[%d].%s", v, nodeFields[k]), x)
+		}
+	}
+	return nil
+}
+
+// nodeFields names the numbers of a node in the order of validate.
+var nodeFields = [...]string{"time", "memory", "overhead", "weight"}
+
+func (g *Graph) validateEdges() error {
+	backwards := -1 // the first edge that leads to an earlier node
+	for k, e := range g.Edges {
+		path := fmt.Sprintf("edges[%d]", k)
+		switch {
+		case e.From < 0 || e.From >= len(g.Nodes) || e.To < 0 || e.To >= len(g.Nodes):
+			return &FieldError{Path: path, Msg: fmt.Sprintf("leads from node %d to node %d; there are nodes 0 to %d", e.From, e.To, len(g.Nodes)-1)}
+		case e.From == e.To:
+			return &FieldError{Path: path, Msg: fmt.Sprintf("node %q reads itself", g.Nodes[e.From].ID)}
+		case e.From > e.To && backwards < 0:
+			backwards = k
+		}
+	}
+	if backwards < 0 {
+		return nil
+	}
+	if cycle := g.cycle(); cycle != nil {
+		return &FieldError{Path: "edges", Msg: "the graph has a cycle: " + g.path(cycle)}
+	}
+	e := g.Edges[backwards]
+	from, to := g.Nodes[e.From].ID, g.Nodes[e.To].ID
+	return &FieldError{
+		Path: fmt.Sprintf("edges[%d]", backwards),
+		Msg:  fmt.Sprintf("the edge from %q to %q goes backwards; nodes must be listed in a topological order, %q before %q", from, to, from, to),
+	}
+}
+
+// canonical returns the document that Write writes, -0 as 0.
+func (g *Graph) canonical() *file {
+	const plus = 0.0 // -0 + 0 is 0
+	f := &file{
+		Format: Format, Name: g.Name, Samples: g.Samples, Source: g.Source, Input: g.Input + plus,
+		Nodes: make([]fileNode, len(g.Nodes)), Edges: make([][]json.RawMessage, len(g.Edges)),
+	}
+	numbers := true
+	for v := range g.Nodes {
+		numbers = numbers && isNumber(g.Nodes[v].ID)
+	}
+	nodes := make([]Node, len(g.Nodes))
+	for v := range g.Nodes {
+		n := &nodes[v]
+		*n = g.Nodes[v]
+		n.Time, n.Memory = n.Time+plus, n.Memory+plus
+		id := json.RawMessage(n.ID)
+		if !numbers {
+			id, _ = json.Marshal(n.ID) // texts always can be
+		}
+		f.Nodes[v] = fileNode{ID: id, Name: n.Name, Kind: &n.Kind, Time: &n.Time, Memory: &n.Memory, Overhead: n.Overhead + plus, Weight: n.Weight + plus}
+	}
+	ends := make([]json.RawMessage, 2*len(g.Edges))
+	for k, e := range g.Edges {
+		f.Edges[k] = ends[2*k : 2*k+2 : 2*k+2]
+		f.Edges[k][0], f.Edges[k][1] = f.Nodes[e.From].ID, f.Nodes[e.To].ID
+	}
+	return f
+}
+
+// Write writes g as a graph/v1 document, a line for each node and edge, with
+// every default spelt out; ids as numbers if all of them are. g must be valid.
+func (g *Graph) Write(w io.Writer) error {
+	if err := g.Validate(); err != nil {
+		return fmt.Errorf("graph %s: %w", g.Name, err)
+	}
+	f := g.canonical()
+	extra := map[string][]strictjson.Extra{}
+	for _, e := range g.Extra {
+		extra[e.Path] = append(extra[e.Path], e)
+	}
+	out := strictjson.NewWriter(w)
+	out.Member("format", f.Format)
+	out.Member("name", f.Name)
+	if f.Samples != 0 {
+		out.Member("samples", f.Samples)
+	}
+	out.Member("input", f.Input)
+	out.List("nodes", len(f.Nodes), func(v int) {
+		out.Object(&f.Nodes[v], extra[fmt.Sprintf("nodes[%d]", v)])
+	})
+	out.List("edges", len(f.Edges), func(k int) { out.Value(f.Edges[k]) })
+	if len(f.Source) > 0 {
+		out.Member("source", f.Source)
+	}
+	for _, e := range extra[""] {
+		out.Member(e.Key, e.Value)
+	}
+	if err := out.Close(); err != nil {
+		return fmt.Errorf("graph %s: %w", g.Name, err)
+	}
+	return nil
+}
+
+// Digest returns the SHA-256, in hexadecimal, of the canonical JSON: compact,
+// every default spelt out, fields in the order of the format, and without
+// "source", which says where the numbers come from and not what they are, and
+// fields of the user's own. The edges count in their order. g must be valid.
+func (g *Graph) Digest() (string, error) {
+	if err := g.Validate(); err != nil {
+		return "", fmt.Errorf("graph %s: %w", g.Name, err)
+	}
+	f := g.canonical()
+	f.Source = nil
+	data, err := json.Marshal(f)
+	if err != nil {
+		return "", fmt.Errorf("graph %s: %w", g.Name, err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}

@@ -1,0 +1,194 @@
+package join
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"workbench/model/strictjson"
+)
+
+// maxBytes is the most a join file may have: a wrong file is refused before it
+// fills the memory.
+const maxBytes = 16 << 20
+
+// MaxLength is the most forwards that all branches together may have.
+const MaxLength = 10_000_000
+
+// file mirrors the format. Nil fields take their defaults or, if they have
+// none, are missing; "omitempty" keeps null out of them.
+type file struct {
+	Format       string            `json:"format"`
+	Name         string            `json:"name"`
+	Branches     []int             `json:"branches"`
+	Slots        int               `json:"slots,omitempty"`
+	ForwardTime  *float64          `json:"forward_time,omitempty"`
+	BackwardTime *float64          `json:"backward_time,omitempty"`
+	LossTime     *float64          `json:"loss_time,omitempty"`
+	Keep         []json.RawMessage `json:"keep,omitempty"`
+	Source       map[string]any    `json:"source,omitempty"`
+}
+
+// Read reads a join/v1 document. Name is for errors, which say the file, the
+// line, the field and what would be right. O(size of the file).
+func Read(r io.Reader, name string) (*Join, error) {
+	data, err := strictjson.Read(r, name, maxBytes)
+	if err != nil {
+		return nil, err
+	}
+	if err := strictjson.CheckFormat(data, name, Format); err != nil {
+		return nil, err
+	}
+	var f file
+	extra, err := strictjson.DecodeExtras(data, name, &f)
+	if err != nil {
+		return nil, err
+	}
+	j, err := f.join()
+	if err == nil {
+		j.Extra = extra
+		err = j.Validate()
+	}
+	if err != nil {
+		return nil, strictjson.Locate(data, name, err)
+	}
+	return j, nil
+}
+
+// join fills in the defaults.
+func (f *file) join() (*Join, error) {
+	for _, required := range []struct {
+		name  string
+		value *float64
+	}{{"forward_time", f.ForwardTime}, {"backward_time", f.BackwardTime}, {"loss_time", f.LossTime}} {
+		if required.value == nil {
+			return nil, &FieldError{Path: required.name, Msg: "missing; a join has a forward_time, a backward_time and a loss_time"}
+		}
+	}
+	j := &Join{
+		Name: f.Name, Branches: f.Branches, Slots: f.Slots, Source: f.Source,
+		ForwardTime: *f.ForwardTime, BackwardTime: *f.BackwardTime, LossTime: *f.LossTime,
+		Keep: make([]bool, len(f.Branches)),
+	}
+	if f.Keep == nil {
+		return j, nil
+	}
+	if len(f.Keep) != len(f.Branches) {
+		return nil, &FieldError{Path: "keep", Msg: fmt.Sprintf("%d values for %d branches; it says 1 or 0 for each, or is left out", len(f.Keep), len(f.Branches))}
+	}
+	for i, b := range f.Keep {
+		switch string(b) {
+		case "1", "true":
+			j.Keep[i] = true
+		case "0", "false":
+		default:
+			return nil, &FieldError{Path: fmt.Sprintf("keep[%d]", i), Msg: "1 or 0 is needed, or true or false: whether δ_0 of the branch is kept"}
+		}
+	}
+	return j, nil
+}
+
+// FieldError is a value that a join may not have.
+type FieldError = strictjson.FieldError
+
+// Validate checks that there is a branch, that no length and no number of slots
+// is negative, that there are at most [MaxLength] forwards, and that times are
+// finite and not negative. Keep may be nil: nothing is kept. The error is a
+// *FieldError. O(K).
+func (j *Join) Validate() error {
+	switch {
+	case j.K() == 0:
+		return &FieldError{Path: "branches", Msg: "a join needs at least one branch; it lists the length of each"}
+	case j.Slots < 0:
+		return &FieldError{Path: "slots", Msg: fmt.Sprintf("%d is negative; leave it out if the memory is given elsewhere", j.Slots)}
+	case len(j.Keep) != 0 && len(j.Keep) != j.K():
+		return &FieldError{Path: "keep", Msg: fmt.Sprintf("%d values for %d branches", len(j.Keep), j.K())}
+	}
+	left := MaxLength
+	for i, length := range j.Branches {
+		path := fmt.Sprintf("branches[%d]", i)
+		switch {
+		case length < 0:
+			return &FieldError{Path: path, Msg: fmt.Sprintf("%d is negative; it is the number of forwards of the branch", length)}
+		case length > left:
+			return &FieldError{Path: path, Msg: fmt.Sprintf("the branches have more than %d forwards together", MaxLength)}
+		}
+		left -= length
+	}
+	for _, t := range []struct {
+		name  string
+		value float64
+	}{{"forward_time", j.ForwardTime}, {"backward_time", j.BackwardTime}, {"loss_time", j.LossTime}} {
+		if err := strictjson.CheckAmount(t.name, t.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// canonical returns the document that Write writes, -0 as 0.
+func (j *Join) canonical() *file {
+	const plus = 0.0 // -0 + 0 is 0
+	forward, backward, loss := j.ForwardTime+plus, j.BackwardTime+plus, j.LossTime+plus
+	f := &file{
+		Format: Format, Name: j.Name, Branches: j.Branches, Slots: j.Slots, Source: j.Source,
+		ForwardTime: &forward, BackwardTime: &backward, LossTime: &loss,
+		Keep: make([]json.RawMessage, j.K()),
+	}
+	for i := range f.Keep {
+		f.Keep[i] = json.RawMessage("0")
+		if j.Keeps(i) {
+			f.Keep[i] = json.RawMessage("1")
+		}
+	}
+	return f
+}
+
+// Write writes j as a join/v1 document with every default spelt out. j must be
+// valid.
+func (j *Join) Write(w io.Writer) error {
+	if err := j.Validate(); err != nil {
+		return fmt.Errorf("join %s: %w", j.Name, err)
+	}
+	f := j.canonical()
+	out := strictjson.NewWriter(w)
+	out.Member("format", f.Format)
+	out.Member("name", f.Name)
+	out.Member("branches", f.Branches)
+	if f.Slots != 0 {
+		out.Member("slots", f.Slots)
+	}
+	out.Member("forward_time", f.ForwardTime)
+	out.Member("backward_time", f.BackwardTime)
+	out.Member("loss_time", f.LossTime)
+	out.Member("keep", f.Keep)
+	if len(f.Source) > 0 {
+		out.Member("source", f.Source)
+	}
+	for _, e := range j.Extra {
+		out.Member(e.Key, e.Value)
+	}
+	if err := out.Close(); err != nil {
+		return fmt.Errorf("join %s: %w", j.Name, err)
+	}
+	return nil
+}
+
+// Digest returns the SHA-256, in hexadecimal, of the canonical JSON: compact,
+// every default spelt out, fields in the order of the format, and without
+// "source" and fields of the user's own. j must be valid.
+func (j *Join) Digest() (string, error) {
+	if err := j.Validate(); err != nil {
+		return "", fmt.Errorf("join %s: %w", j.Name, err)
+	}
+	f := j.canonical()
+	f.Source = nil
+	data, err := json.Marshal(f)
+	if err != nil {
+		return "", fmt.Errorf("join %s: %w", j.Name, err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), nil
+}
