@@ -12,8 +12,8 @@ import (
 // RandomChain returns a chain of so many layers, at least one, with small
 // integers. What the numbers are drawn from varies from chain to chain, for
 // what refutes a method depends on it: equal sizes or not, ā = a or more,
-// δ = a or any, backwards of no time, overheads nowhere, anywhere, or large
-// ones on forwards in the middle (docs/errata of [004] (2.6)).
+// δ = a or any, backwards of no time, overheads nowhere, anywhere, or on
+// forwards in the middle, where [004] (2.6) overlooks them.
 func RandomChain(r *rand.Rand, layers int) *chain.Chain {
 	layers = max(1, layers)
 	var (
@@ -22,7 +22,7 @@ func RandomChain(r *rand.Rand, layers int) *chain.Chain {
 		saved     = r.IntN(3)      // most that ā exceeds a by
 		gradients = r.IntN(4) == 0 // δ on its own
 		backward  = r.IntN(3) > 0  // they take time
-		overheads = r.IntN(4)      // 0, 1: none, 2: anywhere, 3: forwards in the middle
+		overheads = r.IntN(4)      // 0, 1: none, 2: anywhere, 3: of forwards in the middle
 	)
 	number := func(largest int) float64 { return float64(r.IntN(largest + 1)) }
 	c := &chain.Chain{Name: fmt.Sprintf("random-%d", layers)}
