@@ -27,13 +27,3 @@ func (j *Join) K() int { return len(j.Branches) }
 
 // Keeps reports whether δ_0 of the branch of index i must stay.
 func (j *Join) Keeps(i int) bool { return i < len(j.Keep) && j.Keep[i] }
-
-// TotalTime returns the time in seconds of computing everything once:
-// ΣL·(u_F + u_B) + u_L.
-func (j *Join) TotalTime() float64 {
-	n := 0
-	for _, length := range j.Branches {
-		n += length
-	}
-	return float64(n)*(j.ForwardTime+j.BackwardTime) + j.LossTime
-}

@@ -41,6 +41,9 @@ func blank(problem, method, name, digest string, err error, m platform.Platform)
 	if err != nil {
 		digest = ""
 	}
+	if problem == Remat || problem == Join {
+		m.Bandwidth = 0 // nothing is transferred
+	}
 	return &Plan{Format: Format, Problem: problem, Method: method, Instance: InstanceRef{Name: name, SHA256: digest}, Platform: m}
 }
 

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"fmt"
-
 	"workbench/model/chain"
 	"workbench/model/graph"
 	"workbench/model/join"
@@ -31,15 +29,8 @@ func (in Instance) Kind() string {
 // VerifyOn replays p on an instance of any kind. The error says why there was
 // nothing to replay; broken rules are in the report.
 func VerifyOn(in Instance, p *Plan) (*Report, error) {
-	switch {
-	case p == nil:
-		return nil, fmt.Errorf("%w: no plan", ErrUnreadable)
-	case in.Chain != nil:
-		return Verify(in.Chain, p)
-	case in.Graph != nil && p.Problem == Remat:
-		return VerifyGraph(in.Graph, p)
-	case in.Join != nil && p.Problem == Join:
-		return VerifyJoin(in.Join, p)
+	if in.Chain != nil && p != nil && p.Problem == WeightOffload {
+		return VerifyWeightOffload(in.Chain, p)
 	}
-	return nil, fmt.Errorf("%w: %q on a %s", ErrProblem, p.Problem, in.Kind())
+	return verdict(replayOn(in, p, false))
 }

@@ -1,9 +1,10 @@
 package plan
 
 import (
+	"errors"
+	"fmt"
+
 	"workbench/model/chain"
-	"workbench/model/graph"
-	"workbench/model/join"
 )
 
 // Names of problems whose verifiers replay operations on one device.
@@ -12,11 +13,208 @@ const (
 	Join  = "join"
 )
 
-// VerifyRemat replays p on a chain.
-func VerifyRemat(c *chain.Chain, p *Plan) (*Report, error) { return nil, ErrProblem }
+var errNoInstance = errors.New("there is none")
 
-// VerifyGraph replays p on a graph.
-func VerifyGraph(g *graph.Graph, p *Plan) (*Report, error) { return nil, ErrProblem }
+// VerifyRemat replays p, a sequence of the operations of [004] Table 2.1, on c.
+//
+// a_0 and δ_N are stored from the start. F_all ℓ and F_ck ℓ need a_{ℓ-1} or
+// ā_{ℓ-1}, keep it, and add ā_ℓ or a_ℓ. F_none ℓ needs a_{ℓ-1} itself, consumes
+// it and adds a_ℓ. B_ℓ needs δ_ℓ, ā_ℓ and a_{ℓ-1} or ā_{ℓ-1}, consumes δ_ℓ, ā_ℓ
+// and a_{ℓ-1}, and adds δ_{ℓ-1}; it runs once. D discards a stored a_ℓ or ā_ℓ
+// in no time. What is stored is a set: a value that is computed again while it
+// is stored takes its space twice until the operation ends.
+//
+// Memory during an operation is everything stored before it, its output and its
+// overhead. Operations stand in the order in which they run, one at a time;
+// between them the device may idle. Instants closer than 1e-9 of the makespan
+// are simultaneous.
+//
+// After a broken rule the replay goes on as if the operation had had what it
+// needs. The error wraps [ErrUnreadable] where there is nothing to replay.
+// O(operations + layers).
+func VerifyRemat(c *chain.Chain, p *Plan) (*Report, error) {
+	return verdict(replayChain(c, p, false))
+}
 
-// VerifyJoin replays p on a join.
-func VerifyJoin(j *join.Join, p *Plan) (*Report, error) { return nil, ErrProblem }
+// chainReplay is the replay of a chain: what is stored of each layer 0..N.
+type chainReplay struct {
+	*replay
+	n              int
+	chain          *chain.Chain
+	a, abar, delta []bool
+	run            []bool // B_ℓ
+}
+
+func replayChain(c *chain.Chain, p *Plan, record bool) (*replay, error) {
+	invalid := errNoInstance
+	if c != nil {
+		invalid = validChain(c)
+	}
+	r, err := newReplay(p, Remat, invalid, record)
+	if err != nil {
+		return nil, err
+	}
+	n := c.Len()
+	flags := make([]bool, 4*(n+1))
+	v := &chainReplay{
+		replay: r, n: n, chain: c,
+		a: flags[:n+1], abar: flags[n+1 : 2*n+2], delta: flags[2*n+2 : 3*n+3], run: flags[3*n+3:],
+	}
+	r.store(&v.a[0], activations, v.sizeA(0))
+	r.store(&v.delta[n], gradients, v.sizeDelta(n))
+	r.begin()
+	for k := range p.Ops {
+		switch o := &p.Ops[k]; o.Op {
+		case OpFAll, OpFCk, OpFNone:
+			v.forward(k, o.Layer)
+		case OpB:
+			v.backward(k, o.Layer)
+		case OpD:
+			v.discard(k, o.Layer)
+		default:
+			r.broken(RuleUnknownOp, k, 0, "operation %q is unknown; there are F_all, F_ck, F_none, B and D", o.Op)
+		}
+		r.done(k)
+	}
+	for l := n; l >= 1; l-- {
+		if !v.run[l] {
+			r.atEnd(RuleMissingBackward, 0, "B_%d is missing, so there is no δ_%d", l, l-1)
+		}
+	}
+	return r.finish()
+}
+
+// validChain checks that c can be replayed: its numbers, and that their sums
+// are numbers, too.
+func validChain(c *chain.Chain) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	total := 2*c.Input.Activation + c.Input.Gradient
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		total += 2*l.Activation + 2*l.Saved + 2*l.Gradient + l.ForwardOverhead + l.BackwardOverhead
+	}
+	if !finite(total) {
+		return errors.New("its sizes add up to more than a number can hold")
+	}
+	return nil
+}
+
+func (v *chainReplay) sizeA(l int) float64 {
+	if l == 0 {
+		return v.chain.Input.Activation
+	}
+	return v.chain.Layers[l-1].Activation
+}
+
+func (v *chainReplay) sizeDelta(l int) float64 {
+	if l == 0 {
+		return v.chain.Input.Gradient
+	}
+	return v.chain.Layers[l-1].Gradient
+}
+
+// hasLayer reports an operation of a layer outside first..N.
+func (v *chainReplay) hasLayer(k, l, first int) bool {
+	if l >= first && l <= v.n {
+		return true
+	}
+	o := &v.plan.Ops[k]
+	v.broken(RuleLayer, k, 0, "%s is of layer %d; it has one of layers %d to %d", o.Op, l, first, v.n)
+	return false
+}
+
+// missing reports that operation k needs what is not stored.
+func (v *chainReplay) missing(k int, size float64, what string) {
+	v.broken(RuleMissingInput, k, size, "%s needs %s", &v.plan.Ops[k], what)
+}
+
+// forward replays F_all ℓ, F_ck ℓ or F_none ℓ.
+func (v *chainReplay) forward(k, l int) {
+	o := &v.plan.Ops[k]
+	if !v.plain(k, false, false) || !v.hasLayer(k, l, 1) {
+		return
+	}
+	x := &v.chain.Layers[l-1]
+	v.time(k, x.ForwardTime)
+	switch {
+	case v.a[l-1]:
+	case o.Op == OpFNone && v.abar[l-1]:
+		v.missing(k, v.sizeA(l-1), fmt.Sprintf("a_%d itself, which is not stored; it cannot consume ā_%d", l-1, l-1))
+	case o.Op == OpFNone || l == 1:
+		v.missing(k, v.sizeA(l-1), fmt.Sprintf("a_%d, which is not stored", l-1))
+	case !v.abar[l-1]:
+		v.missing(k, v.sizeA(l-1), fmt.Sprintf("a_%d or ā_%d, neither of which is stored", l-1, l-1))
+	}
+	if o.Op == OpFAll {
+		v.during(k, saved, x.Saved, x.ForwardOverhead)
+		v.store(&v.abar[l], saved, x.Saved)
+		return
+	}
+	v.during(k, activations, x.Activation, x.ForwardOverhead)
+	v.store(&v.a[l], activations, x.Activation)
+	if o.Op == OpFNone {
+		v.free(&v.a[l-1], activations, v.sizeA(l-1))
+	}
+}
+
+// backward replays B ℓ.
+func (v *chainReplay) backward(k, l int) {
+	if !v.plain(k, false, false) || !v.hasLayer(k, l, 1) {
+		return
+	}
+	x := &v.chain.Layers[l-1]
+	v.time(k, x.BackwardTime)
+	if v.run[l] {
+		v.broken(RuleTwice, k, x.BackwardTime, "B_%d runs a second time; each backward runs once", l)
+		return
+	}
+	v.run[l] = true
+	if !v.delta[l] {
+		v.missing(k, x.Gradient, fmt.Sprintf("δ_%d, which is not stored", l))
+	}
+	if !v.abar[l] {
+		v.missing(k, x.Saved, fmt.Sprintf("ā_%d, which is not stored", l))
+	}
+	switch {
+	case v.a[l-1] || v.abar[l-1]:
+	case l == 1:
+		v.missing(k, v.sizeA(0), "a_0, which is not stored")
+	default:
+		v.missing(k, v.sizeA(l-1), fmt.Sprintf("a_%d or ā_%d, neither of which is stored", l-1, l-1))
+	}
+	v.during(k, gradients, v.sizeDelta(l-1), x.BackwardOverhead)
+	v.free(&v.delta[l], gradients, x.Gradient)
+	v.free(&v.abar[l], saved, x.Saved)
+	v.free(&v.a[l-1], activations, v.sizeA(l-1))
+	v.store(&v.delta[l-1], gradients, v.sizeDelta(l-1))
+}
+
+// discard replays D of a_ℓ or ā_ℓ.
+func (v *chainReplay) discard(k, l int) {
+	if !v.plain(k, false, false, TensorA, TensorAbar) {
+		return
+	}
+	o := &v.plan.Ops[k]
+	first := 0
+	if o.Tensor == TensorAbar {
+		first = 1 // ā_0 is a_0
+	}
+	if !v.hasLayer(k, l, first) {
+		return
+	}
+	v.time(k, 0)
+	if o.Tensor == TensorA {
+		if !v.a[l] {
+			v.broken(RuleNotStored, k, v.sizeA(l), "D discards a_%d, which is not stored", l)
+		}
+		v.free(&v.a[l], activations, v.sizeA(l))
+		return
+	}
+	size := v.chain.Layers[l-1].Saved
+	if !v.abar[l] {
+		v.broken(RuleNotStored, k, size, "D discards ā_%d, which is not stored", l)
+	}
+	v.free(&v.abar[l], saved, size)
+}
