@@ -52,6 +52,7 @@ func replayJoin(j *join.Join, p *Plan, record bool) (*replay, error) {
 	}
 	r.begin()
 	for k := range p.Ops {
+		r.enter(k)
 		switch o := &p.Ops[k]; o.Op {
 		case OpF:
 			v.forward(k)
@@ -66,7 +67,7 @@ func replayJoin(j *join.Join, p *Plan, record bool) (*replay, error) {
 		default:
 			r.broken(RuleUnknownOp, k, 0, "operation %q is unknown; there are F, B, S, D and LOSS", o.Op)
 		}
-		r.done(k)
+		r.leave(k)
 	}
 	if v.complete() {
 		v.checkEnd()

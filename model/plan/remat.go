@@ -64,6 +64,7 @@ func replayChain(c *chain.Chain, p *Plan, record bool) (*replay, error) {
 	r.store(&v.delta[n], gradients, v.sizeDelta(n))
 	r.begin()
 	for k := range p.Ops {
+		r.enter(k)
 		switch o := &p.Ops[k]; o.Op {
 		case OpFAll, OpFCk, OpFNone:
 			v.forward(k, o.Layer)
@@ -74,7 +75,7 @@ func replayChain(c *chain.Chain, p *Plan, record bool) (*replay, error) {
 		default:
 			r.broken(RuleUnknownOp, k, 0, "operation %q is unknown; there are F_all, F_ck, F_none, B and D", o.Op)
 		}
-		r.done(k)
+		r.leave(k)
 	}
 	for l := n; l >= 1; l-- {
 		if !v.run[l] {

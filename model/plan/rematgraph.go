@@ -53,6 +53,7 @@ func replayGraph(g *graph.Graph, p *Plan, record bool) (*replay, error) {
 	r.fixed = g.Input
 	r.begin()
 	for k := range p.Ops {
+		r.enter(k)
 		switch o := &p.Ops[k]; o.Op {
 		case OpC:
 			v.compute(k)
@@ -61,7 +62,7 @@ func replayGraph(g *graph.Graph, p *Plan, record bool) (*replay, error) {
 		default:
 			r.broken(RuleUnknownOp, k, 0, "operation %q is unknown; there are C and D", o.Op)
 		}
-		r.done(k)
+		r.leave(k)
 	}
 	for x := range g.Nodes {
 		n := &g.Nodes[x]

@@ -201,10 +201,9 @@ func (r *replay) during(k, part int, output, overhead float64) {
 	o := &r.plan.Ops[k]
 	before := r.stored()
 	if r.record {
-		m := r.parts()
+		m := &r.steps[k].During
 		m.add(part, output)
 		m.Overhead = overhead
-		r.step(k).During = m
 	}
 	total := before + output + overhead
 	if total > r.report.PeakMemory {
@@ -219,19 +218,17 @@ func (r *replay) during(k, part int, output, overhead float64) {
 	}
 }
 
-// step returns the record of operation k, which is the last one or a new one.
-func (r *replay) step(k int) *MemoryStep {
-	if len(r.steps) == k {
-		now := r.parts()
-		r.steps = append(r.steps, MemoryStep{Op: k, Start: r.plan.Ops[k].Start, End: r.plan.Ops[k].End, During: now})
+// enter and leave note what is stored before and after operation k.
+func (r *replay) enter(k int) {
+	if r.record {
+		o := &r.plan.Ops[k]
+		r.steps = append(r.steps, MemoryStep{Op: k, Start: o.Start, End: o.End, During: r.parts()})
 	}
-	return &r.steps[k]
 }
 
-// done ends operation k.
-func (r *replay) done(k int) {
+func (r *replay) leave(k int) {
 	if r.record {
-		r.step(k).After = r.parts()
+		r.steps[k].After = r.parts()
 	}
 }
 
