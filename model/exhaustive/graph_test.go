@@ -1,0 +1,279 @@
+package exhaustive
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"workbench/model/graph"
+	"workbench/model/plan"
+)
+
+func checkGraph(t *testing.T, g *graph.Graph, p *plan.Plan) {
+	t.Helper()
+	r, err := plan.VerifyGraph(g, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Valid() || r.ClaimErrors != nil {
+		t.Errorf("%+v %v\n%+v\n%+v", r.Violations, r.ClaimErrors, g, p.Ops)
+	}
+}
+
+// unit returns the training step of n forwards in a row, one loss and n
+// backwards, B_i reading F_{i-1}: every time and size is 1.
+func unit(n int) *graph.Graph {
+	g := &graph.Graph{Name: "unit"}
+	for v := range 2*n + 1 {
+		kind := graph.Forward
+		switch {
+		case v == n:
+			kind = graph.Loss
+		case v > n:
+			kind = graph.Backward
+		}
+		g.Nodes = append(g.Nodes, graph.Node{ID: fmt.Sprintf("v%d", v), Kind: kind, Time: 1, Memory: 1})
+		if v > 0 {
+			g.Edges = append(g.Edges, graph.Edge{From: v - 1, To: v})
+		}
+		if from := 2*n - 1 - v; v > n && from >= 0 {
+			g.Edges = append(g.Edges, graph.Edge{From: from, To: v})
+		}
+	}
+	return g
+}
+
+func TestGraphByHand(t *testing.T) {
+	// A forward that nothing reads is computed all the same, and one that two
+	// read need not be stored between.
+	idle := &graph.Graph{
+		Input: 2,
+		Nodes: []graph.Node{
+			{ID: "x", Kind: graph.Forward, Time: 1, Memory: 1},
+			{ID: "idle", Kind: graph.Forward, Time: 2, Memory: 2, Overhead: 1},
+			{ID: "big", Kind: graph.Forward, Time: 4, Memory: 3},
+			{ID: "loss", Kind: graph.Loss, Time: 8, Memory: 1},
+			{ID: "dx", Kind: graph.Backward, Time: 16, Memory: 1},
+		},
+		Edges: []graph.Edge{{From: 0, To: 1}, {From: 2, To: 3}, {From: 0, To: 4}, {From: 3, To: 4}},
+	}
+	for _, x := range []struct {
+		name         string
+		g            *graph.Graph
+		memory, want float64 // -1: no plan
+	}{
+		{"unit chain, everything stored", unit(4), 9, 9},
+		{"unit chain, one forward", unit(1), 2, 3},
+		{"unit chain, one forward, no room", unit(1), 1, -1},
+		// v0 v1 v2 (loss) with v0 dropped for v2, v0 and v1 dropped after it.
+		{"unit chain, two forwards", unit(2), 3, 5},
+		// big and the loss first, then x once, idle, dx: 2 + 3 + 1 at most.
+		{"idle forward", idle, 6, 31},
+		{"idle forward, no room", idle, 5, -1},
+		{"all memory", idle, math.Inf(1), 31},
+	} {
+		got, p, err := Graph(x.g, x.memory, states)
+		if x.want < 0 {
+			if !errors.Is(err, ErrInfeasible) {
+				t.Errorf("%s: makespan %g, error %v; want %v", x.name, got, err, ErrInfeasible)
+			}
+			continue
+		}
+		if err != nil || got != x.want {
+			t.Errorf("%s: makespan %g, %v; want %g", x.name, got, err, x.want)
+			continue
+		}
+		checkGraph(t, x.g, p)
+	}
+}
+
+// A graph of n nodes in the words of the rules: bits of what is stored, and of
+// what was computed at all.
+type graphState struct{ stored, computed uint16 }
+
+// graphByRules returns the least makespan for the memory, +Inf if there is no
+// plan, and the least memory. It takes every step, sensible or not.
+func graphByRules(g *graph.Graph, memory float64) (makespan, peak float64) {
+	pred, _ := g.Adjacency()
+	time, least := map[graphState]float64{{}: 0}, map[graphState]float64{{}: g.Input}
+	queue := []graphState{{}}
+	for len(queue) > 0 { // in any order, until nothing improves
+		x := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		now := g.Input
+		for v := range g.Nodes {
+			if x.stored>>v&1 != 0 {
+				now += g.Nodes[v].Memory
+			}
+		}
+		step := func(y graphState, duration, needs float64) {
+			improved := false
+			better := func(cost map[graphState]float64, c float64) {
+				if old, ok := cost[y]; !ok || c < old {
+					cost[y], improved = c, true
+				}
+			}
+			if t, ok := time[x]; ok && needs <= memory {
+				better(time, t+duration)
+			}
+			better(least, max(least[x], needs))
+			if improved {
+				queue = append(queue, y)
+			}
+		}
+		for v := range g.Nodes {
+			n, bit, can := &g.Nodes[v], uint16(1)<<v, true
+			for _, u := range pred[v] {
+				can = can && x.stored>>u&1 != 0
+			}
+			if can && (n.Kind == graph.Forward || x.computed&bit == 0) {
+				step(graphState{x.stored | bit, x.computed | bit}, n.Time, now+n.Memory+n.Overhead)
+			}
+			if x.stored&bit != 0 {
+				step(graphState{x.stored &^ bit, x.computed}, 0, now)
+			}
+		}
+	}
+	makespan, peak = math.Inf(1), math.Inf(1)
+	for x, p := range least {
+		if x.computed != 1<<g.Len()-1 {
+			continue
+		}
+		peak = min(peak, p)
+		if t, ok := time[x]; ok {
+			makespan = min(makespan, t)
+		}
+	}
+	return makespan, peak
+}
+
+// The steps that the search leaves out cost nothing. Some forwards lose their
+// readers, so that they are idle.
+func TestGraphLeavesNothingOut(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 6))
+	for range 300 {
+		g := RandomGraph(r, 1+r.IntN(3))
+		if r.IntN(3) == 0 {
+			k := r.IntN(len(g.Edges))
+			g.Edges = append(g.Edges[:k], g.Edges[k+1:]...)
+		}
+		least, err := GraphLeastMemory(g, states)
+		if err != nil {
+			t.Fatal(err)
+		}
+		memory := max(0, least+float64(r.IntN(4)-1))
+		makespan, peak := graphByRules(g, memory)
+		if peak != least {
+			t.Fatalf("least memory %g, by the rules %g: %+v", least, peak, g)
+		}
+		got, _, err := Graph(g, memory, states)
+		if errors.Is(err, ErrInfeasible) {
+			got = math.Inf(1)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if got != makespan {
+			t.Fatalf("memory %g: makespan %g, by the rules %g: %+v", memory, got, makespan, g)
+		}
+	}
+}
+
+func TestGraphRandom(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	recomputed := 0
+	for i := range 1500 {
+		g := RandomGraph(r, 1+i%5)
+		least, err := GraphLeastMemory(g, states)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if least > 0 {
+			if _, _, err := Graph(g, least*(1-1e-6), states); !errors.Is(err, ErrInfeasible) {
+				t.Fatalf("below the least memory %g: %v, want %v: %+v", least, err, ErrInfeasible, g)
+			}
+		}
+		last := math.Inf(1)
+		for memory := max(least, 0.5); ; memory++ { // verifiers want some
+			makespan, p, err := Graph(g, memory, states)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkGraph(t, g, p)
+			if makespan > last || makespan < g.TotalTime() {
+				t.Fatalf("memory %g: makespan %g, with less memory %g, computations %g", memory, makespan, last, g.TotalTime())
+			}
+			if makespan > g.TotalTime() {
+				recomputed++
+			}
+			if last = makespan; makespan == g.TotalTime() {
+				break
+			}
+		}
+	}
+	if recomputed < 400 {
+		t.Errorf("only %d optima recompute", recomputed)
+	}
+}
+
+func TestGraphTooHard(t *testing.T) {
+	change := func(edit func(*graph.Graph)) *graph.Graph {
+		g := unit(2)
+		edit(g)
+		return g
+	}
+	for name, x := range map[string]struct {
+		g      *graph.Graph
+		memory float64
+		limit  int
+		want   error
+	}{
+		"empty":      {&graph.Graph{}, 1, states, ErrTooHard},
+		"large":      {unit(10), 1, states, ErrTooHard},
+		"cycle":      {change(func(g *graph.Graph) { g.Edges = append(g.Edges, graph.Edge{From: 1, To: 0}) }), 9, states, ErrTooHard},
+		"loop":       {change(func(g *graph.Graph) { g.Edges[0] = graph.Edge{From: 1, To: 1} }), 9, states, ErrTooHard},
+		"edge":       {change(func(g *graph.Graph) { g.Edges[0].To = 5 }), 9, states, ErrTooHard},
+		"kind":       {change(func(g *graph.Graph) { g.Nodes[0].Kind = "" }), 9, states, ErrTooHard},
+		"NaN":        {change(func(g *graph.Graph) { g.Nodes[0].Time = math.NaN() }), 9, states, ErrTooHard},
+		"infinite":   {change(func(g *graph.Graph) { g.Input = math.Inf(1) }), 9, states, ErrTooHard},
+		"NaN memory": {unit(2), math.NaN(), states, ErrTooHard},
+		"limit":      {unit(4), 9, 3, ErrLimit},
+	} {
+		if _, _, err := Graph(x.g, x.memory, x.limit); !errors.Is(err, x.want) {
+			t.Errorf("%s: error %v, want %v", name, err, x.want)
+		}
+	}
+}
+
+func BenchmarkGraph(b *testing.B) {
+	for _, n := range []int{3, 5, 7} {
+		b.Run(fmt.Sprint(2*n+1), func(b *testing.B) {
+			r := rand.New(rand.NewPCG(8, 8))
+			var graphs []*graph.Graph
+			var memory []float64
+			for range 16 {
+				g := RandomGraph(r, n)
+				least, err := GraphLeastMemory(g, 1<<24)
+				if err != nil {
+					b.Fatal(err)
+				}
+				graphs, memory = append(graphs, g), append(memory, least+1)
+			}
+			b.ResetTimer()
+			visited := 0
+			for i := 0; b.Loop(); i++ {
+				d, err := newDAG(graphs[i%16], memory[i%16])
+				if err != nil {
+					b.Fatal(err)
+				}
+				s := &shortest{memory: memory[i%16], limit: 1 << 24}
+				if _, _, err := d.search(s); err != nil {
+					b.Fatal(err)
+				}
+				visited += len(s.nodes)
+			}
+			b.ReportMetric(float64(visited)/float64(b.N), "states/op")
+		})
+	}
+}

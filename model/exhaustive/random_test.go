@@ -1,0 +1,38 @@
+package exhaustive
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"workbench/model/graph"
+)
+
+// Random instances are valid, of the size asked for, and the same for the same
+// seed.
+func TestRandomInstances(t *testing.T) {
+	for seed := range uint64(200) {
+		n := 1 + int(seed%6)
+		source := func() *rand.Rand { return rand.New(rand.NewPCG(seed, 9)) }
+		c := RandomChain(source(), n)
+		if err := c.Validate(); err != nil || c.Len() != n {
+			t.Errorf("%d layers, %v; want %d", c.Len(), err, n)
+		}
+		g := RandomGraph(source(), n)
+		if err := g.Validate(); err != nil || g.Len() != 2*n+1 || g.Nodes[n].Kind != graph.Loss {
+			t.Errorf("%d nodes, %v; want %d with the loss in the middle", g.Len(), err, 2*n+1)
+		}
+		j := RandomJoin(source(), 1+n%3, n)
+		total := 0
+		for _, l := range j.Branches {
+			total += l
+		}
+		if j.K() != 1+n%3 || total != n || len(j.Keep) != j.K() {
+			t.Errorf("branches %v, keep %v; want %d with %d forwards", j.Branches, j.Keep, 1+n%3, n)
+		}
+		if d := cmp.Diff(c, RandomChain(source(), n)) + cmp.Diff(g, RandomGraph(source(), n)) + cmp.Diff(j, RandomJoin(source(), 1+n%3, n)); d != "" {
+			t.Error(d)
+		}
+	}
+}
