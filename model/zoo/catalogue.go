@@ -7,23 +7,25 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/graph"
+	"workbench/model/join"
 )
 
 // generator is an entry and how to make it: an architecture that the cost
-// model prices, or else a chain.
+// model prices, or else a chain; and a join, for networks of branches.
 type generator struct {
 	Entry
 	build func(n *net, v values)
 	chain func(v values) (*chain.Chain, error)
+	join  func(v values) *join.Join
 }
 
-// label names a chain after its network and what sets its size:
+// label names an instance after its network and what sets its size:
 // resnet50-i224-b32.
-func (g *generator) label(v values) string {
+func (g *generator) label(v values, form string) string {
 	var b strings.Builder
 	b.WriteString(g.Name)
-	for _, x := range [][2]string{{"layers", "l"}, {"hidden", "h"}, {"seq", "s"}, {"image", "i"}, {"depth", "d"}, {"batch", "b"}} {
-		if slices.ContainsFunc(g.Parameters, func(p Param) bool { return p.Name == x[0] }) {
+	for _, x := range [][2]string{{"layers", "l"}, {"length", "l"}, {"hidden", "h"}, {"seq", "s"}, {"image", "i"}, {"width", "w"}, {"depth", "d"}, {"batch", "b"}} {
+		if slices.ContainsFunc(g.Parameters, func(p Param) bool { return p.Name == x[0] && p.of(form) }) {
 			b.WriteString("-" + x[1] + v.text(x[0]))
 		}
 	}
@@ -32,6 +34,12 @@ func (g *generator) label(v values) string {
 
 func number(name, def string, least, most int, description string) Param {
 	return Param{Name: name, Default: def, Description: description, Min: least, Max: most}
+}
+
+// only says of which forms a parameter is.
+func only(p Param, forms ...string) Param {
+	p.Forms = forms
+	return p
 }
 
 func choice(name, description string, choices ...string) Param {
@@ -43,24 +51,30 @@ func costParameters() []Param {
 	return []Param{
 		choice("device", "the GPU whose rates are taken", deviceNames()...),
 		choice("dtype", "of activations and weights", "fp32", "fp16"),
-		choice("checkpoint", "keep only the input of each layer; the backward recomputes the rest", "false", "true"),
+		only(choice("checkpoint", "keep only the input of each layer; the backward recomputes the rest", "false", "true"), FormChain),
 		number("optimizer", "1", 1, 16, "bytes that live and move with a weight, in multiples of the weight itself: 1 is weights only, 3 with Adam's moments"),
 	}
 }
 
+// chains are the forms of networks that are cut into chains.
+var chains = []string{FormChain, FormGraph}
+
 func generators() []generator {
-	vision := func(name, description string, build func(n *net, batch, image, classes int)) generator {
+	vision := func(name, description, image string, extra []Param, build func(n *net, batch, image, classes int, v values)) generator {
 		parameters := []Param{
 			number("batch", "32", 1, 1<<20, "images a step"),
-			number("image", "224", 1, 1<<14, "height and width"),
+			number("image", image, 1, 1<<14, "height and width"),
 			number("classes", "1000", 1, 1<<24, "outputs of the last layer"),
 		}
 		return generator{
-			Entry: Entry{name, description, append(parameters, costParameters()...)},
+			Entry: Entry{name, description, chains, append(append(parameters, extra...), costParameters()...)},
 			build: func(n *net, v values) {
-				build(n, v.numbers["batch"], v.numbers["image"], v.numbers["classes"])
+				build(n, v.numbers["batch"], v.numbers["image"], v.numbers["classes"], v)
 			},
 		}
+	}
+	imagenet := func(name, description string, build func(n *net, batch, image, classes int)) generator {
+		return vision(name, description, "224", nil, func(n *net, batch, image, classes int, _ values) { build(n, batch, image, classes) })
 	}
 	text := func(name, description, layers, hidden, vocab, positions, seq string, extra []Param, build func(t transformer, n *net, v values)) generator {
 		parameters := []Param{
@@ -71,10 +85,10 @@ func generators() []generator {
 			number("batch", "8", 1, 1<<20, "sequences a step"),
 			number("vocab", vocab, 1, 1<<26, "tokens there are"),
 			number("positions", positions, 1, 1<<24, "positions that are learned, at least seq"),
-			choice("granularity", "what a layer of the chain is: a block, half a block (attention, MLP), or as little as can be cut", "layer", "split", "op"),
+			only(choice("granularity", "what a layer of the chain is: a block, half a block (attention, MLP), or as little as can be cut", "layer", "split", "op"), FormChain),
 		}
 		return generator{
-			Entry: Entry{name, description, append(append(parameters, extra...), costParameters()...)},
+			Entry: Entry{name, description, chains, append(append(parameters, extra...), costParameters()...)},
 			build: func(n *net, v values) {
 				t := transformer{v.numbers["layers"], v.numbers["hidden"], v.numbers["heads"], v.numbers["seq"], v.numbers["vocab"], v.numbers["positions"], v.numbers["batch"]}
 				switch {
@@ -98,12 +112,88 @@ func generators() []generator {
 		text("gpt2-xl", "GPT-2 XL (1.56 G parameters)", "48", "1600", "50257", "1024", "1024", nil, gpt2),
 		text("bert", "BERT base (109 M parameters; Megatron sizes by layers, hidden, heads)", "12", "768", "30522", "512", "512", heads, bert),
 		text("bert-large", "BERT large (335 M parameters)", "24", "1024", "30522", "512", "512", heads, bert),
-		vision("vgg16", "VGG-16 (138 M parameters)", vgg16),
-		vision("resnet18", "ResNet-18 (11.7 M parameters)", residual{[4]int{2, 2, 2, 2}, false}.add),
-		vision("resnet50", "ResNet-50 (25.6 M parameters)", residual{[4]int{3, 4, 6, 3}, true}.add),
-		vision("resnet101", "ResNet-101 (44.5 M parameters)", residual{[4]int{3, 4, 23, 3}, true}.add),
+		imagenet("vgg16", "VGG-16 (138 M parameters)", vgg{2, 2, 3, 3, 3}.add),
+		imagenet("vgg19", "VGG-19 (144 M parameters)", vgg{2, 2, 4, 4, 4}.add),
+		imagenet("resnet18", "ResNet-18 (11.7 M parameters)", residual{[4]int{2, 2, 2, 2}, false}.add),
+		imagenet("resnet34", "ResNet-34 (21.8 M parameters)", residual{[4]int{3, 4, 6, 3}, false}.add),
+		imagenet("resnet50", "ResNet-50 (25.6 M parameters)", residual{[4]int{3, 4, 6, 3}, true}.add),
+		imagenet("resnet101", "ResNet-101 (44.5 M parameters)", residual{[4]int{3, 4, 23, 3}, true}.add),
+		imagenet("resnet152", "ResNet-152 (60.2 M parameters)", residual{[4]int{3, 8, 36, 3}, true}.add),
+		imagenet("resnet200", "ResNet-200 with identity mappings (64.7 M parameters)", preactivation{[]int{3, 24, 36, 3}, 64}.add),
+		vision("resnet1001", "ResNet-1001 with identity mappings: three stages of 111 blocks, the first at full resolution. Width 64 is that of [002] (164 M parameters), 16 that of He et al. (10.3 M with classes=10)", "224",
+			[]Param{number("width", "64", 1, 1<<12, "channels of the first convolution")},
+			func(n *net, batch, image, classes int, v values) {
+				preactivation{[]int{111, 111, 111}, v.numbers["width"]}.add(n, batch, image, classes)
+			}),
+		imagenet("densenet121", "DenseNet-121 (8.0 M parameters)", densenet{[4]int{6, 12, 24, 16}, 32, 64}.add),
+		imagenet("densenet161", "DenseNet-161 (28.7 M parameters)", densenet{[4]int{6, 12, 36, 24}, 48, 96}.add),
+		imagenet("densenet169", "DenseNet-169 (14.1 M parameters)", densenet{[4]int{6, 12, 32, 32}, 32, 64}.add),
+		imagenet("densenet201", "DenseNet-201 (20.0 M parameters)", densenet{[4]int{6, 12, 48, 32}, 32, 64}.add),
+		vision("inception", "Inception v3 (23.8 M parameters, 27.2 M with the auxiliary head)", "299",
+			[]Param{choice("aux", "train the auxiliary head too", "false", "true")},
+			func(n *net, batch, image, classes int, v values) {
+				inception{v.words["aux"] == "true"}.add(n, batch, image, classes)
+			}),
+		imagenet("mobilenet", "MobileNet v1 (4.2 M parameters)", mobilenet),
+		unets(),
+		rnn(),
+		joined("siamese", "Siamese network of [004] 1.4: three branches of 2·length layers that share their weights, and a triplet loss", siamese),
+		joined("cross-modal", "cross-modal network of [004] 1.4: branches of length and 5·length layers", crossModal),
 		table1GPT2(),
 		table1BERT(),
+	}
+}
+
+func unets() generator {
+	return generator{
+		Entry: Entry{"unet", "U-Net, padded (31.0 M parameters)", chains, append([]Param{
+			number("batch", "8", 1, 1<<20, "images a step"),
+			number("image", "256", 16, 1<<14, "height and width, a multiple of 16"),
+			number("channels", "1", 1, 1<<12, "of an image"),
+			number("classes", "1", 1, 1<<12, "maps that come out, each judged by yes or no"),
+		}, costParameters()...)},
+		build: func(n *net, v values) {
+			unet(n, v.numbers["batch"], v.numbers["image"], v.numbers["channels"], v.numbers["classes"])
+		},
+	}
+}
+
+func rnn() generator {
+	return generator{
+		Entry: Entry{"rnn", "LSTM of one layer, unrolled over a sequence of vectors that it classifies; the chain has two layers more than steps, head and loss", chains, append([]Param{
+			number("hidden", "1024", 1, 1<<20, "width of the state"),
+			number("seq", "100", 1, 100_000, "steps"),
+			number("inputs", "1024", 1, 1<<20, "width of the vectors"),
+			number("batch", "32", 1, 1<<20, "sequences a step"),
+			number("classes", "1000", 1, 1<<24, "outputs of the last layer"),
+		}, costParameters()...)},
+		build: func(n *net, v values) {
+			recurrent{v.numbers["seq"], v.numbers["hidden"], v.numbers["inputs"], v.numbers["batch"], v.numbers["classes"]}.add(n)
+		},
+	}
+}
+
+// joined is a network of branches. Its join has unit costs, as in [004]; what
+// sets sizes and times is of its graph only.
+func joined(name, description string, of func(length int) branches) generator {
+	parameters := []Param{
+		number("length", "10", 1, 10_000, "L, the unit of the lengths of branches"),
+		only(number("slots", "0", 0, 1<<30, "m, the values that memory holds; 0: given elsewhere"), FormJoin),
+		only(choice("keep", "the branches whose δ_0 must stay at the end (b)", "none", "all"), FormJoin),
+		only(number("batch", "8", 1, 1<<20, "samples a step"), FormGraph),
+		only(number("image", "56", 1, 1<<14, "height and width of the 64 channels of a layer"), FormGraph),
+	}
+	for _, p := range costParameters() {
+		if p.of(FormGraph) {
+			parameters = append(parameters, only(p, FormGraph))
+		}
+	}
+	return generator{
+		Entry: Entry{name, description, []string{FormJoin, FormGraph}, parameters},
+		build: func(n *net, v values) { of(v.numbers["length"]).add(n, v.numbers["batch"], v.numbers["image"]) },
+		join: func(v values) *join.Join {
+			return of(v.numbers["length"]).join(v.numbers["slots"], v.words["keep"] == "all")
+		},
 	}
 }
 
@@ -173,6 +263,12 @@ func (g *generator) source(n *net, v values) map[string]any {
 	}
 	for key, word := range v.words {
 		source[key] = word
+	}
+	if slices.ContainsFunc(n.operations, func(op operation) bool { return op.shared }) {
+		source["shared"] = "weights that several operations share are counted at the first"
+	}
+	if n.resident > 0 {
+		source["resident"] = n.resident
 	}
 	if held := n.held(); held > n.parameters() {
 		source["tied"] = fmt.Sprintf("the head needs the embedding's matrix, so %g weights are counted at both", held-n.parameters())

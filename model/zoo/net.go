@@ -47,6 +47,7 @@ type operation struct {
 	forward, backward work
 	parameters        float64 // trained here
 	held              float64 // elements of weights that must be resident, tied ones included
+	shared            bool    // trains parameters that another operation counts and holds
 	saved             []int   // storages kept for backward, as PyTorch's autograd keeps them
 
 	level int    // of the block that ends here, 0: none
@@ -63,6 +64,7 @@ type net struct {
 	storages   []float64 // bytes
 	operations []operation
 	inputs     []tensor
+	resident   float64 // bytes of data that is there all the time
 	err        error
 }
 
@@ -97,6 +99,13 @@ func (n *net) constant(shape ...int) tensor {
 	return n.tensor(tensorInfo{shape, n.store(0), fromConstant, false})
 }
 
+// data adds data of which a step of a sequence reads a part: it is there all
+// the time, and no input that a chain could discard.
+func (n *net) data(shape ...int) tensor {
+	n.resident += count(shape) * float64(n.precision)
+	return n.constant(shape...)
+}
+
 // view gives x another shape: no operation, the same storage.
 func (n *net) view(x tensor, shape ...int) tensor {
 	t := n.tensors[x]
@@ -125,7 +134,7 @@ func (n *net) add(op operation, shape ...int) tensor {
 			return 0
 		}
 	}
-	t := tensorInfo{shape: shape, producer: len(n.operations), gradient: op.parameters > 0}
+	t := tensorInfo{shape: shape, producer: len(n.operations), gradient: op.parameters > 0 || op.shared}
 	for _, x := range op.in {
 		t.gradient = t.gradient || n.tensors[x].gradient
 	}

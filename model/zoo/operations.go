@@ -1,5 +1,7 @@
 package zoo
 
+import "slices"
+
 // The operations. Each says its arithmetic, the memory it moves, its
 // parameters, and what PyTorch's autograd keeps for its backward
 // (derivatives.yaml). Images are N×C×H×W, texts N×S×C.
@@ -23,16 +25,35 @@ func (n *net) hasGradient(x tensor) int {
 // convolution describes a two-dimensional convolution.
 type convolution struct {
 	out, kernel, stride, padding int
+	axes                         axes
 	groups                       int // 0: 1
 	bias                         bool
+	shared                       bool // the weights are another operation's, which counts them
 }
 
-// conv saves its input.
+// axes says over which axes a window is kernel long and padded; it is one long
+// over the other.
+type axes int
+
+const (
+	square axes = iota
+	high
+	wide
+)
+
+// conv saves its input. With a group for each channel it is a depthwise
+// convolution.
 func (n *net) conv(name string, x tensor, c convolution) tensor {
 	s := n.shape(x)
 	groups := max(1, c.groups)
 	h, w := window(s[2], c.kernel, c.stride, c.padding), window(s[3], c.kernel, c.stride, c.padding)
 	perOutput := float64(s[1] / groups * c.kernel * c.kernel)
+	switch c.axes {
+	case high:
+		w, perOutput = window(s[3], 1, c.stride, 0), float64(s[1]/groups*c.kernel)
+	case wide:
+		h, perOutput = window(s[2], 1, c.stride, 0), float64(s[1]/groups*c.kernel)
+	}
 	weights := perOutput * float64(c.out)
 	parameters := weights
 	if c.bias {
@@ -41,7 +62,29 @@ func (n *net) conv(name string, x tensor, c convolution) tensor {
 	shape := []int{s[0], c.out, h, w}
 	bytes := n.bytes(x) + (count(shape)+parameters)*float64(n.precision)
 	op := operation{kind: "conv", name: name, in: []tensor{x}, parameters: parameters}
+	if groups > 1 && groups == s[1] {
+		op.kind = "depthwise-conv"
+	}
+	if c.shared {
+		op.parameters, op.shared = 0, true
+	}
 	op.forward, op.backward = product(count(shape)*perOutput, bytes, 1+n.hasGradient(x))
+	y := n.add(op, shape...)
+	n.save(0, x)
+	return y
+}
+
+// convTranspose is the transposed convolution with bias, which enlarges an
+// image stride times if the kernel is as large as the stride. It saves its
+// input.
+func (n *net) convTranspose(name string, x tensor, out, kernel, stride int) tensor {
+	s := n.shape(x)
+	perInput := float64(out * kernel * kernel)
+	parameters := float64(s[1])*perInput + float64(out)
+	shape := []int{s[0], out, (s[2]-1)*stride + kernel, (s[3]-1)*stride + kernel}
+	bytes := n.bytes(x) + (count(shape)+parameters)*float64(n.precision)
+	op := operation{kind: "transposed-conv", name: name, in: []tensor{x}, parameters: parameters}
+	op.forward, op.backward = product(n.elements(x)*perInput, bytes, 1+n.hasGradient(x))
 	y := n.add(op, shape...)
 	n.save(0, x)
 	return y
@@ -110,6 +153,40 @@ func (n *net) averagePool(name string, x tensor, size int) tensor {
 		n.save(0, x)
 	}
 	return y
+}
+
+// averageWindow averages over a sliding window. It saves its input.
+func (n *net) averageWindow(name string, x tensor, kernel, stride, padding int) tensor {
+	s := n.shape(x)
+	shape := []int{s[0], s[1], window(s[2], kernel, stride, padding), window(s[3], kernel, stride, padding)}
+	out := count(shape)
+	moved := n.bytes(x) + out*float64(n.precision)
+	y := n.add(operation{
+		kind: "average-pool", name: name, in: []tensor{x},
+		forward:  work{out * float64(kernel*kernel), moved, 1},
+		backward: work{out * float64(kernel*kernel), moved, 1},
+	}, shape...)
+	n.save(0, x)
+	return y
+}
+
+// concat joins channels into a new tensor and saves nothing; its backward
+// copies the parts of the gradient out of it.
+func (n *net) concat(name string, xs ...tensor) tensor {
+	shape := slices.Clone(n.shape(xs[0]))
+	for _, x := range xs[1:] {
+		s := n.shape(x)
+		if n.err == nil && !slices.Equal(s[2:], shape[2:]) {
+			n.fail("%s (concat) joins images of %v and %v", name, shape[2:], s[2:])
+		}
+		shape[1] += s[1]
+	}
+	moved := 2 * count(shape) * float64(n.precision)
+	return n.add(operation{
+		kind: "concat", name: name, in: xs,
+		forward:  work{0, moved, 1},
+		backward: work{0, moved, len(xs)},
+	}, shape...)
 }
 
 // sum adds y to x in place and saves nothing.
@@ -257,5 +334,75 @@ func (n *net) crossEntropy(name string, x tensor) tensor {
 		backward: work{4 * n.elements(x), 3 * n.bytes(x), 2},
 	}, 1)
 	n.save(n.bytes(x) + 8*targets)
+	return y
+}
+
+// binaryCrossEntropy is the loss of independent yes-or-no outputs, with the
+// sigmoid in it. It saves its input and the targets, as many numbers.
+func (n *net) binaryCrossEntropy(name string, x tensor) tensor {
+	y := n.add(operation{
+		kind: "binary-cross-entropy", name: name, in: []tensor{x},
+		forward:  work{12 * n.elements(x), 3 * n.bytes(x), 2},
+		backward: work{6 * n.elements(x), 3 * n.bytes(x), 1},
+	}, 1)
+	n.save(n.bytes(x), x)
+	return y
+}
+
+// meanSquare is the loss of two embeddings that should be equal, the mean of
+// squared differences. It saves both.
+func (n *net) meanSquare(name string, x, y tensor) tensor {
+	z := n.add(operation{
+		kind: "mean-square", name: name, in: []tensor{x, y},
+		forward:  work{3 * n.elements(x), 2 * n.bytes(x), 1},
+		backward: work{4 * n.elements(x), 4 * n.bytes(x), 2},
+	}, 1)
+	n.save(0, x, y)
+	return z
+}
+
+// triplet is the loss of an anchor that should be nearer to the positive
+// example than to the negative one by a margin. It saves the two differences
+// and their lengths.
+func (n *net) triplet(name string, anchor, positive, negative tensor) tensor {
+	size := n.bytes(anchor)
+	y := n.add(operation{
+		kind: "triplet", name: name, in: []tensor{anchor, positive, negative},
+		forward:  work{6 * n.elements(anchor), 6 * size, 5},
+		backward: work{6 * n.elements(anchor), 8 * size, 5},
+	}, 1)
+	n.save(2*size + 2*float64(n.shape(anchor)[0])*float64(n.precision))
+	return y
+}
+
+// weightedSum adds losses and saves nothing.
+func (n *net) weightedSum(name string, x, y tensor) tensor {
+	return n.add(operation{
+		kind: "weighted-sum", name: name, in: []tensor{x, y},
+		forward:  work{2, 3 * float64(n.precision), 1},
+		backward: work{1, 2 * float64(n.precision), 1},
+	}, 1)
+}
+
+// lstm is a step of an LSTM as PyTorch's LSTMCell on a GPU: two products with
+// the weights of the four gates, then one kernel for the rest. The state holds
+// h and c, 2×N×hidden. It saves both states, both products and the gates
+// (_thnn_fused_lstm_cell names all of them in its derivative).
+func (n *net) lstm(name string, state, x tensor, shared bool) tensor {
+	s, in := n.shape(state), n.shape(x)[1]
+	batch, hidden := float64(s[1]), float64(s[2])
+	gates := 4 * batch * hidden
+	wide := gates * float64(n.precision)
+	fromInput, fromState := 4*hidden*float64(in), 4*hidden*hidden
+	op := operation{kind: "lstm", name: name, in: []tensor{state, x}, parameters: fromInput + fromState + 8*hidden, shared: shared}
+	if shared {
+		op.parameters = 0
+	}
+	f1, b1 := product(batch*fromInput, n.bytes(x)+fromInput*float64(n.precision)+wide, 1+n.hasGradient(x))
+	f2, b2 := product(batch*fromState, n.bytes(state)/2+fromState*float64(n.precision)+wide, 1+n.hasGradient(state))
+	op.forward = f1.plus(f2).plus(work{8 * gates, 3*wide + 2*n.bytes(state), 1})
+	op.backward = b1.plus(b2).plus(work{8 * gates, 2*wide + 3*n.bytes(state), 1})
+	y := n.add(op, s...)
+	n.save(3*wide, state, y)
 	return y
 }

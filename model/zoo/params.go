@@ -24,13 +24,24 @@ func (v values) text(name string) string {
 	return strconv.Itoa(v.numbers[name])
 }
 
+// of reports whether p is a parameter of that form.
+func (p *Param) of(form string) bool { return p.Forms == nil || slices.Contains(p.Forms, form) }
+
 // resolve checks p against the entry and fills in defaults. A default may be a
 // number, a word, or "name/number", a fraction of an earlier parameter.
-func (e *Entry) resolve(p Params) (values, error) {
+func (e *Entry) resolve(p Params, form string) (values, error) {
 	v := values{map[string]int{}, map[string]string{}}
-	known := make([]string, len(e.Parameters))
+	var known []string
 	for i := range e.Parameters {
-		known[i] = e.Parameters[i].Name
+		spec := &e.Parameters[i]
+		if spec.of(form) {
+			known = append(known, spec.Name)
+		} else if _, ok := p[spec.Name]; ok {
+			return v, fmt.Errorf("%s is a parameter for as=%s, not for as=%s", spec.Name, strings.Join(spec.Forms, " or as="), form)
+		}
+	}
+	if word, ok := p["as"]; ok {
+		return v, fmt.Errorf("as: %q is no form, or one too many; %s", word, nearest.Hint(word, e.Forms))
 	}
 	for _, key := range slices.Sorted(maps.Keys(p)) {
 		if !slices.Contains(known, key) {
@@ -39,6 +50,9 @@ func (e *Entry) resolve(p Params) (values, error) {
 	}
 	for i := range e.Parameters {
 		spec := &e.Parameters[i]
+		if !spec.of(form) {
+			continue
+		}
 		text, ok := p[spec.Name]
 		if !ok {
 			text = spec.Default

@@ -39,7 +39,7 @@ func (n *net) step(h how) (*graph.Graph, error) {
 	if n.err != nil {
 		return nil, n.err
 	}
-	s := &step{n: n, h: h, graph: &graph.Graph{}}
+	s := &step{n: n, h: h, graph: &graph.Graph{Input: n.resident}}
 	if err := s.group(); err != nil {
 		return nil, err
 	}

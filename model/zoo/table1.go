@@ -40,7 +40,7 @@ func table1BERT() generator {
 
 func (t table1) generator(name, description, depth string) generator {
 	return generator{
-		Entry: Entry{name, description, []Param{
+		Entry: Entry{name, description, chains, []Param{
 			number("depth", depth, 3, 100_000, "layers of the chain, embedding and head included"),
 			choice("batch", "sequences a step", "16", "32", "64"),
 		}},

@@ -2,13 +2,16 @@ package zoo
 
 import "fmt"
 
-// vgg16 is configuration D of Simonyan and Zisserman, as in torchvision:
-// thirteen 3×3 convolutions with bias, five max-pools, three linear layers.
-func vgg16(n *net, batch, image, classes int) {
+// vgg says how many 3×3 convolutions each of the five stages of a network of
+// Simonyan and Zisserman has, as in torchvision: convolutions with bias,
+// max-pools, three linear layers.
+type vgg [5]int
+
+func (g vgg) add(n *net, batch, image, classes int) {
 	x := n.input(int(n.precision), batch, 3, image, image)
 	index := 0
-	for _, stage := range [][]int{{64, 64}, {128, 128}, {256, 256, 256}, {512, 512, 512}, {512, 512, 512}} {
-		for _, channels := range stage {
+	for stage, channels := range [5]int{64, 128, 256, 512, 512} {
+		for range g[stage] {
 			x = n.conv(fmt.Sprintf("features.%d", index), x, convolution{out: channels, kernel: 3, stride: 1, padding: 1, bias: true})
 			x = n.relu(fmt.Sprintf("features.%d", index+1), x)
 			index += 2

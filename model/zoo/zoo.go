@@ -1,5 +1,6 @@
-// Package zoo generates networks as chains: architectures priced by a cost
-// model, and the instances of Table 1 of [001] rebuilt from its numbers.
+// Package zoo generates networks as chains, as graphs and, where branches meet
+// in one loss, as joins: architectures priced by a cost model, and the
+// instances of Table 1 of [001] rebuilt from its numbers.
 //
 // The cost model is a roofline: an operation takes the longer of its
 // arithmetic and its memory traffic at the rates of a named device, plus a
@@ -14,6 +15,7 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/graph"
+	"workbench/model/join"
 	"workbench/model/nearest"
 )
 
@@ -30,9 +32,10 @@ const Default = Scheme + "gpt2?layers=36&hidden=3072&heads=24&seq=128&batch=16&c
 
 // Entry describes a built-in network.
 type Entry struct {
-	Name        string  `json:"name"`
-	Description string  `json:"description"`
-	Parameters  []Param `json:"parameters"`
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Forms       []string `json:"forms"` // FormChain, …; the first is meant if none is named
+	Parameters  []Param  `json:"parameters"`
 }
 
 // Param is a parameter of a network.
@@ -41,6 +44,7 @@ type Param struct {
 	Default     string   `json:"default"`
 	Description string   `json:"description"`
 	Choices     []string `json:"choices,omitempty"` // nil: a whole number from Min to Max
+	Forms       []string `json:"forms,omitempty"`   // of which it is a parameter; nil: of all that the network has
 	Min         int      `json:"min,omitempty"`
 	Max         int      `json:"max,omitempty"`
 }
@@ -106,7 +110,7 @@ func Load(spec string) (*chain.Chain, error) {
 // Chain generates a network as a chain. Errors name the network and the
 // parameter, and say what would be right.
 func Chain(name string, p Params) (*chain.Chain, error) {
-	g, v, err := find(name, p)
+	g, v, err := find(name, p, FormChain)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +118,7 @@ func Chain(name string, p Params) (*chain.Chain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s%s: %w", Scheme, name, err)
 	}
-	c.Name = g.label(v)
+	c.Name = g.label(v, FormChain)
 	return c, nil
 }
 
@@ -130,20 +134,16 @@ func LoadGraph(spec string) (*graph.Graph, error) {
 // Graph generates a network as the graph of a training step: a forward node
 // for every operation, the loss, and a backward node for every forward node
 // that a gradient passes, in the order in which autograd runs them. An
-// operation that works in place is one node with the one that it overwrites;
-// networks that are known as chains only give the graph of the chain.
+// operation that works in place is one node with the one that it overwrites,
+// a view is none; networks that are known as chains only give the graph of the
+// chain.
 //
 // A forward node holds its output and what only its own backward reads (masks,
 // indices, statistics). A backward node reads the tensors that autograd saved
 // and the gradients of its output, one from each reader, and holds the
 // gradients of its inputs. Errors are as those of Chain.
 func Graph(name string, p Params) (*graph.Graph, error) {
-	for _, key := range []string{"checkpoint", "granularity"} {
-		if _, ok := p[key]; ok {
-			return nil, fmt.Errorf("%s%s: %s is a parameter of chains; a graph has a node for every operation", Scheme, name, key)
-		}
-	}
-	g, v, err := find(name, p)
+	g, v, err := find(name, p, FormGraph)
 	if err != nil {
 		return nil, err
 	}
@@ -151,21 +151,47 @@ func Graph(name string, p Params) (*graph.Graph, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s%s: %w", Scheme, name, err)
 	}
-	step.Name = g.label(v)
+	step.Name = g.label(v, FormGraph)
 	return step, nil
 }
 
+// LoadJoin returns the join of "zoo:NAME?key=value&…".
+func LoadJoin(spec string) (*join.Join, error) {
+	name, p, err := Parse(spec)
+	if err != nil {
+		return nil, err
+	}
+	return Join(name, p)
+}
+
+// Join generates a network of branches as a join with unit costs. Errors are
+// as those of Chain.
+func Join(name string, p Params) (*join.Join, error) {
+	g, v, err := find(name, p, FormJoin)
+	if err != nil {
+		return nil, err
+	}
+	j := g.join(v)
+	j.Name, j.Source = g.label(v, FormJoin), map[string]any{"kind": "abstract", "from": "[004] 1.4", "model": name, "length": float64(v.numbers["length"])}
+	return j, nil
+}
+
 // find returns the network of that name and the values of its parameters.
-func find(name string, p Params) (*generator, values, error) {
+func find(name string, p Params, form string) (*generator, values, error) {
 	all := generators()
 	for i := range all {
-		if g := &all[i]; g.Name == name {
-			v, err := g.resolve(p)
-			if err != nil {
-				return nil, v, fmt.Errorf("%s%s: %w", Scheme, name, err)
-			}
-			return g, v, nil
+		g := &all[i]
+		if g.Name != name {
+			continue
 		}
+		if !slices.Contains(g.Forms, form) {
+			return nil, values{}, fmt.Errorf("%s%s is no %s; ask for as=%s", Scheme, name, form, strings.Join(g.Forms, " or as="))
+		}
+		v, err := g.resolve(p, form)
+		if err != nil {
+			return nil, v, fmt.Errorf("%s%s: %w", Scheme, name, err)
+		}
+		return g, v, nil
 	}
 	return nil, values{}, fmt.Errorf("%s%s: no such network; %s", Scheme, name, nearest.Hint(name, Names()))
 }
@@ -178,19 +204,26 @@ const (
 )
 
 // Form takes the parameter "as" out of a specification: in which form the
-// network is wanted (a chain if it does not say), and the specification of the
-// network itself, for Load, LoadGraph or LoadJoin. What is no form stays in
-// place, to be refused there.
+// network is wanted, and the specification without it, for Load, LoadGraph or
+// LoadJoin. If it does not say, that is the first form that the network has.
+// What is no form stays in place, for those to refuse.
 func Form(spec string) (form, rest string) {
 	head, query, _ := strings.Cut(spec, "?")
 	pairs := strings.Split(query, "&")
 	for i, pair := range pairs {
-		if word, ok := strings.CutPrefix(pair, "as="); ok && slices.Contains([]string{FormChain, FormGraph, FormJoin}, word) {
+		if word, ok := strings.CutPrefix(pair, "as="); ok && slices.Contains(forms, word) {
 			if query = strings.Join(slices.Delete(pairs, i, i+1), "&"); query != "" {
 				head += "?" + query
 			}
 			return word, head
 		}
 	}
+	for _, g := range generators() {
+		if head == Scheme+g.Name {
+			return g.Forms[0], spec
+		}
+	}
 	return FormChain, spec
 }
+
+var forms = []string{FormChain, FormGraph, FormJoin}

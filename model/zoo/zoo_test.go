@@ -26,9 +26,20 @@ func load(t *testing.T, spec string) *chain.Chain {
 func TestParameters(t *testing.T) {
 	for spec, want := range map[string]float64{
 		"zoo:vgg16":               138_357_544,
+		"zoo:vgg19":               143_667_240,
 		"zoo:resnet18":            11_689_512,
+		"zoo:resnet34":            21_797_672,
 		"zoo:resnet50":            25_557_032,
 		"zoo:resnet101":           44_549_160,
+		"zoo:resnet152":           60_192_808,
+		"zoo:densenet121":         7_978_856,
+		"zoo:densenet161":         28_681_000,
+		"zoo:densenet169":         14_149_480,
+		"zoo:densenet201":         20_013_928,
+		"zoo:inception":           23_834_568,
+		"zoo:inception?aux=true":  27_161_264,
+		"zoo:mobilenet":           4_231_976,
+		"zoo:unet":                31_031_685,
 		"zoo:gpt2":                124_439_808,
 		"zoo:gpt2-medium":         354_823_168,
 		"zoo:gpt2-large":          774_030_080,
@@ -63,7 +74,7 @@ func TestArithmetic(t *testing.T) {
 		build func(n *net, batch, image, classes int)
 		want  float64
 	}{
-		"vgg16":     {vgg16, 15.47},
+		"vgg16":     {vgg{2, 2, 3, 3, 3}.add, 15.47},
 		"resnet18":  {residual{[4]int{2, 2, 2, 2}, false}.add, 1.81},
 		"resnet50":  {residual{[4]int{3, 4, 6, 3}, true}.add, 4.09},
 		"resnet101": {residual{[4]int{3, 4, 23, 3}, true}.add, 7.80},
@@ -86,6 +97,9 @@ func TestArithmetic(t *testing.T) {
 // defaults and on every device, in both precisions and with checkpointing.
 func TestEntries(t *testing.T) {
 	for _, e := range List() {
+		if e.Forms[0] != FormChain {
+			continue
+		}
 		specs := []string{Scheme + e.Name}
 		if !strings.HasPrefix(e.Name, "table1") {
 			specs = append(specs, Scheme+e.Name+"?dtype=fp16&checkpoint=true&batch=3&device=A100-80GB", Scheme+e.Name+"?batch=1&optimizer=3&device=T4")
