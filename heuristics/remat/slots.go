@@ -1,0 +1,188 @@
+package remat
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sort"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// ErrSlots is the error of a number of memory slots that means nothing.
+var ErrSlots = errors.New("bad number of memory slots")
+
+// tableLimit is the most bytes that the tables of one method may have.
+const tableLimit = 4 << 30
+
+// TooLargeError refuses an instance before tables are allocated that hardly any
+// machine could hold. It wraps plan.ErrNoPlan.
+type TooLargeError struct {
+	Need, Limit float64 // bytes
+	What        string  // "persistent-slots on 1000000 layers with 500 slots"
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("remat: %s needs tables of %.3g GiB, at most %.3g GiB are allowed", e.What, e.Need/(1<<30), e.Limit/(1<<30))
+}
+
+func (e *TooLargeError) Unwrap() error { return plan.ErrNoPlan }
+
+// A slotChain is a chain whose sizes are numbers of slots, of which the memory
+// has S = slots ([004] 2.4.2). A tensor takes whole slots: rounded up each by
+// itself, sums of sizes are rounded up too much. So what fits in slots fits in
+// bytes, but not the other way round, and it costs up to a slot for each tensor
+// in memory (not 1 + 1/S of the whole as [004] has it). Slots of 1 byte or, in
+// general, slots of which all sizes are multiples round nothing.
+type slotChain struct {
+	*view
+	slots                  int
+	memory                 float64 // bytes
+	a, abar, delta, oF, oB []int   // slots, indexed as in view; slots+1: too large to ever fit
+	// until[ℓ] is Σ uF_k over k ≤ ℓ.
+	until []float64
+}
+
+func newSlotChain(v *view, memory float64, slots int) *slotChain {
+	z := &slotChain{view: v, slots: slots, memory: memory, until: make([]float64, v.n+1)}
+	for _, x := range []struct {
+		to   *[]int
+		from []float64
+	}{{&z.a, v.a}, {&z.abar, v.abar}, {&z.delta, v.delta}, {&z.oF, v.oF}, {&z.oB, v.oB}} {
+		*x.to = make([]int, v.n+1)
+		for l, size := range x.from {
+			(*x.to)[l] = z.up(size)
+		}
+	}
+	for l := 1; l <= v.n; l++ {
+		z.until[l] = z.until[l-1] + v.uF[l]
+	}
+	return z
+}
+
+// up is the least number of slots that hold so many bytes, at most slots + 1.
+func (z *slotChain) up(bytes float64) int {
+	if bytes == 0 {
+		return 0
+	}
+	return 1 + sort.Search(z.slots, func(k int) bool { return compareRatios(float64(k+1), float64(z.slots), bytes, z.memory) >= 0 })
+}
+
+// down is the largest number of slots that fit in so many bytes, at most slots.
+func (z *slotChain) down(bytes float64) int {
+	return sort.Search(z.slots, func(k int) bool { return compareRatios(float64(k+1), float64(z.slots), bytes, z.memory) > 0 })
+}
+
+// bytes is the least number of bytes in which so many slots fit.
+func (z *slotChain) bytes(slots int) float64 {
+	x := z.memory * (float64(slots) / float64(z.slots))
+	for compareRatios(float64(slots), float64(z.slots), x, z.memory) > 0 {
+		x = math.Nextafter(x, math.Inf(1))
+	}
+	return x
+}
+
+// compareRatios returns the sign of a/b - c/d without rounding, for a, b < 2^53
+// and finite c, d ≥ 0; 1/0 is infinite and 0/0 is 0.
+func compareRatios(a, b, c, d float64) int {
+	_, exponent := math.Frexp(d) // brings d to about 1, so that nothing overflows
+	c, d = math.Ldexp(c, -exponent), math.Ldexp(d, -exponent)
+	left, right := a*d, c*b
+	if left == right { // what the products lost in rounding decides
+		left, right = math.FMA(a, d, -left), math.FMA(c, b, -right)
+	}
+	return cmp.Compare(left, right)
+}
+
+// needAll is m_all^{s,t} of [004]: slots for F_all s and B_s, a_{s-1} and ā_{s-1}
+// not counted.
+func (z *slotChain) needAll(s, t int) int {
+	return z.abar[s] + max(z.delta[t]+z.oF[s], z.delta[s]+z.delta[s-1]+z.oB[s])
+}
+
+// A slotTable is a filled table of a dynamic program.
+type slotTable interface {
+	// overhead is the time, in seconds, that the best sequence in m slots spends
+	// on computing forwards again; +Inf if there is none.
+	overhead(m int) float64
+	// append appends the best sequence in m slots, of which there must be one.
+	append(s *sequence, m int)
+}
+
+// A SlotsCurve is the trade-off between memory and makespan that a dynamic
+// program over memory slots found, for every number of slots up to all of the
+// memory it was given. It holds the table of the program.
+type SlotsCurve struct {
+	method string
+	c      *chain.Chain
+	z      *slotChain
+	table  slotTable
+	points []Point
+}
+
+func newSlotsCurve(method string, c *chain.Chain, z *slotChain, table slotTable) *SlotsCurve {
+	k := &SlotsCurve{method: method, c: c, z: z, table: table}
+	last := math.Inf(1)
+	for m := range z.slots + 1 {
+		if x := c.TotalTime() + table.overhead(m); x < last*(1-rounding) || x < last && math.IsInf(last, 1) {
+			k.points = append(k.points, Point{Memory: z.bytes(m), Makespan: x})
+			last = x
+		}
+	}
+	return k
+}
+
+// Points returns the breakpoints of the trade-off, memory growing and makespan
+// falling. They are none if nothing fits. The caller may keep them.
+func (k *SlotsCurve) Points() []Point { return append([]Point(nil), k.points...) }
+
+// Plan returns the plan for so many bytes, rounded down to slots, at most those
+// the curve was computed for. An error wraps plan.ErrNoPlan when there is none.
+func (k *SlotsCurve) Plan(memory float64) (*plan.Plan, error) {
+	return k.plan(platform.Platform{Memory: memory})
+}
+
+func (k *SlotsCurve) plan(p platform.Platform) (*plan.Plan, error) {
+	if !(p.Memory >= 0) {
+		return nil, fmt.Errorf("%w: memory is %v bytes, it must be finite and not negative", ErrPlatform, p.Memory)
+	}
+	m := k.z.down(p.Memory)
+	switch {
+	case !math.IsInf(k.table.overhead(m), 1):
+	case len(k.points) > 0:
+		return nil, noPlan(fmt.Sprintf("%s with slots of %.0f bytes", k.method, k.z.bytes(1)), k.points[0].Memory, p.Memory)
+	default:
+		return nil, fmt.Errorf("remat: %s finds nothing in %.0f bytes with %d slots, to which sizes are rounded up; more slots round less: %w", k.method, p.Memory, k.z.slots, plan.ErrNoPlan)
+	}
+	s := newSequence(k.z.view)
+	k.table.append(s, m)
+	return s.plan(k.method, k.c, p), nil
+}
+
+// slotInstance checks what a method over slots is given; bytes are those of its
+// tables.
+func slotInstance(method string, c *chain.Chain, memory float64, slots int, bytes float64) (*slotChain, error) {
+	if slots < 1 {
+		return nil, fmt.Errorf("%w: %s was given %d, it needs at least 1; 500 are usual", ErrSlots, method, slots)
+	}
+	if bytes > tableLimit {
+		return nil, &TooLargeError{Need: bytes, Limit: tableLimit, What: fmt.Sprintf("%s on %d layers with %d slots", method, c.Len(), slots)}
+	}
+	v, _, err := newInstance(c, platform.Platform{Memory: memory})
+	if err != nil {
+		return nil, err
+	}
+	if math.IsInf(float64(v.n)*c.TotalTime(), 1) {
+		return nil, fmt.Errorf("%w: chain %q: its times add up to more than a float64 holds", ErrChain, c.Name)
+	}
+	return newSlotChain(v, memory, slots), nil
+}
+
+// slotCancelled is the error of a method whose context ended.
+func slotCancelled(ctx context.Context, method string) error {
+	return fmt.Errorf("remat: %s: %w: %w", method, context.Cause(ctx), plan.ErrNoPlan)
+}
