@@ -272,6 +272,14 @@ func TestRematMutations(t *testing.T) {
 		{"shorter by a rounding", replace(tF2, func(o *plan.Op) { o.End -= 1e-9 }), nil},
 		{"earlier", replace(tF3, func(o *plan.Op) { o.Start, o.End = 2.5, 3.5 }), []broken{{plan.RuleOverlap, tF3, 2.5, 0.5}}},
 		{"at the same time", replace(tF3, func(o *plan.Op) { o.Start, o.End = 1, 2 }), []broken{{plan.RuleOverlap, tF3, 1, 2}}},
+		{"much longer", replace(tF1, func(o *plan.Op) { o.End += 3 }), []broken{{plan.RuleDuration, tF1, 0, 3}, {plan.RuleOverlap, tF2, 1, 3}, {plan.RuleOverlap, tF3, 3, 1}}},
+		{"two operations back in time", func(_ *chain.Chain, p *plan.Plan) {
+			p.Ops[tF1].Start, p.Ops[tF1].End = 20, 21
+			p.Ops[tF2].Start, p.Ops[tF2].End = 22, 24
+			for k := tF1b; k < tOps; k++ {
+				p.Ops[k].Start, p.Ops[k].End = p.Ops[k].Start+20, p.Ops[k].End+20
+			}
+		}, []broken{{plan.RuleOrder, tF3, 3, 19}, {plan.RuleOrder, tB3, 4, 18}}},
 		{"before time 0", replace(tF1, func(o *plan.Op) { o.Start, o.End = -1, 0 }), []broken{{plan.RuleTime, tF1, -1, 1}}},
 		{"later, after a pause", replace(tB1, func(o *plan.Op) { o.Start, o.End = 20, 22 }), nil},
 		{"ends before it starts", replace(tB1, func(o *plan.Op) { o.End = 10 }), []broken{{plan.RuleTime, tB1, 12, 2}}},
