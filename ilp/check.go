@@ -6,33 +6,28 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
 
-	"workbench/model/chain"
-	"workbench/model/cycle"
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
-	"workbench/model/platform"
 	"workbench/solvers"
 )
 
 // CheckOptions say how a formulation is checked. The zero value checks
 // DefaultCases instances of up to three layers.
 type CheckOptions struct {
-	Seed   uint64
-	Cases  int // instances to try; 0: DefaultCases
-	Layers int // of the longest chain, at most exhaustive.MaxLayers; 0: 3
+	Seed  uint64
+	Cases int // instances to try; 0: DefaultCases
+	// Layers of the longest chain, or forward nodes of the largest graph; 0: 3.
+	// There can be 4 of weight offloading, 6 of rematerialization on chains, 5
+	// on graphs.
+	Layers int
 }
 
 // DefaultCases is what CheckOptions.Cases means if it is 0.
 const DefaultCases = 200
 
-// largest is the largest number in the instances of a check, states the most
-// that the exhaustive search visits for one of them.
-const (
-	largest = 3
-	states  = 1 << 20
-)
+// states is the most that the exhaustive search visits for one instance.
+const states = 1 << 20
 
 // CheckReport is what a check found.
 type CheckReport struct {
@@ -57,6 +52,7 @@ type FailureKind string
 
 const (
 	NoSolution FailureKind = "infeasible although there is a plan"
+	NoPlan     FailureKind = "a solution although there is no plan"
 	Above      FailureKind = "above the optimum"
 	Below      FailureKind = "below the optimum"
 	BadStart   FailureKind = "an optimal plan is no solution"
@@ -65,32 +61,18 @@ const (
 	Unsolved   FailureKind = "not solved"
 )
 
-// Counterexample is an instance on which a formulation fails.
-type Counterexample struct {
-	Chain    *chain.Chain
-	Platform platform.Platform
-	Optimum  float64 // by exhaustive search
-	Plan     *plan.Plan
-	Detail   string
-}
-
-// String prints the instance, one layer a line, and what is wrong.
-func (x *Counterexample) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "memory %g, bandwidth %g, |a_0| = %g\n", x.Platform.Memory, x.Platform.Bandwidth, x.Chain.Input.Activation)
-	for i := range x.Chain.Layers {
-		l := &x.Chain.Layers[i]
-		fmt.Fprintf(&b, "layer %d: u_F = %g, u_B = %g, |a| = %g, |w| = %g\n", i+1, l.ForwardTime, l.BackwardTime, l.Activation, l.Weight)
-	}
-	fmt.Fprintf(&b, "optimum %g; %s", x.Optimum, x.Detail)
-	return b.String()
-}
-
 // Check compares a formulation with exhaustive search on random tiny instances,
 // on every backend. A formulation that fails is a result, not an error; the
 // error says that the check itself could not run.
+//
+// The objective of a model must be in seconds. What is wrong depends on the
+// promise: an optimum above that of the search always is, one below it if the
+// promise is Equal. Unless the promise is Nothing, the plan that the search
+// finds must be a start, no worse than itself. Plans of solutions must be
+// valid and as good as their objective; if the promise is Equal, optimal.
 func Check(ctx context.Context, f Formulation, backends []solvers.Backend, o CheckOptions) (*CheckReport, error) {
-	if f.Problem != plan.WeightOffload {
+	about, ok := subjectOf(f)
+	if !ok {
 		return nil, fmt.Errorf("%w: formulation %s is of problem %q, which has no exhaustive search", ErrInstance, f.Name, f.Problem)
 	}
 	if o.Cases == 0 {
@@ -99,17 +81,20 @@ func Check(ctx context.Context, f Formulation, backends []solvers.Backend, o Che
 	if o.Layers == 0 {
 		o.Layers = 3
 	}
-	if o.Layers < 1 || o.Layers > exhaustive.MaxLayers || o.Cases < 0 {
-		return nil, fmt.Errorf("%w: %d cases of up to %d layers; exhaustive search takes 1 to %d layers", ErrInstance, o.Cases, o.Layers, exhaustive.MaxLayers)
+	if o.Layers < 1 || o.Layers > about.most || o.Cases < 0 {
+		return nil, fmt.Errorf("%w: %d cases of up to %d %s; exhaustive search takes 1 to %d", ErrInstance, o.Cases, o.Layers, about.unit, about.most)
 	}
-	k := &checker{ctx: ctx, f: f, backends: backends}
+	k := &checker{ctx: ctx, f: f, about: about, backends: backends}
 	report := &CheckReport{Formulation: f}
 	for _, b := range backends {
 		report.Backends = append(report.Backends, b.Name())
 	}
 	rng := rand.New(rand.NewPCG(o.Seed, 0))
 	for n := range o.Cases {
-		x := randomInstance(rng, 1+n%o.Layers)
+		x, err := about.random(rng, 1+n%o.Layers)
+		if err != nil {
+			return nil, err
+		}
 		kind, tight, err := k.try(x)
 		switch {
 		case errors.Is(err, exhaustive.ErrLimit):
@@ -132,22 +117,8 @@ func Check(ctx context.Context, f Formulation, backends []solvers.Backend, o Che
 type checker struct {
 	ctx      context.Context
 	f        Formulation
+	about    *subject
 	backends []solvers.Backend
-}
-
-// randomInstance returns an instance of small integers for which plans exist,
-// of bandwidth 1. Computations take some time in total.
-func randomInstance(r *rand.Rand, layers int) *Counterexample {
-	c := &chain.Chain{Name: "random", Input: chain.Input{Activation: float64(r.IntN(2))}}
-	for range layers {
-		c.Layers = append(c.Layers, chain.Layer{
-			ForwardTime: float64(r.IntN(largest + 1)), BackwardTime: float64(r.IntN(largest + 1)),
-			Activation: float64(r.IntN(largest)), Weight: float64(r.IntN(largest + 1)),
-		})
-	}
-	c.Layers[r.IntN(layers)].BackwardTime++
-	low, high := cycle.Of(c).Range()
-	return &Counterexample{Chain: c, Platform: platform.Platform{Memory: max(1, low+float64(r.IntN(int(high-low)+1))), Bandwidth: 1}}
 }
 
 // add counts a failure, and shrinks the instance if it is the first of its
@@ -168,17 +139,13 @@ func (k *checker) add(report *CheckReport, kind FailureKind, x *Counterexample) 
 }
 
 // shrink makes x smaller as long as it fails in the same way: it drops layers,
-// and makes numbers zero or one less.
+// nodes and edges, and makes numbers zero or one less.
 func (k *checker) shrink(x *Counterexample, kind FailureKind) (*Counterexample, error) {
 next:
 	for {
-		for _, y := range smaller(x) {
-			low, _ := cycle.Of(y.Chain).Range()
-			if y.Chain.Len() == 0 || y.Chain.TotalTime() == 0 || y.Platform.Memory < max(1, low) {
-				continue
-			}
+		for _, y := range k.about.smaller(x) {
 			switch found, _, err := k.try(y); {
-			case errors.Is(err, exhaustive.ErrLimit):
+			case errors.Is(err, exhaustive.ErrLimit), errors.Is(err, ErrInstance):
 			case err != nil:
 				return nil, err
 			case found == kind:
@@ -190,53 +157,27 @@ next:
 	}
 }
 
-// smaller returns the instances that are a little smaller than x.
-func smaller(x *Counterexample) (all []*Counterexample) {
-	change := func(edit func(*Counterexample)) {
-		c := *x.Chain
-		c.Layers = append([]chain.Layer(nil), c.Layers...)
-		y := &Counterexample{Chain: &c, Platform: x.Platform}
-		edit(y)
-		all = append(all, y)
-	}
-	for i := range x.Chain.Layers {
-		change(func(y *Counterexample) { y.Chain.Layers = append(y.Chain.Layers[:i], y.Chain.Layers[i+1:]...) })
-	}
-	number := func(at func(*Counterexample) *float64) {
-		if v := *at(x); v > 0 {
-			change(func(y *Counterexample) { *at(y) = 0 })
-			change(func(y *Counterexample) { *at(y) = v - 1 })
-		}
-	}
-	for i := range x.Chain.Layers {
-		number(func(y *Counterexample) *float64 { return &y.Chain.Layers[i].Weight })
-		number(func(y *Counterexample) *float64 { return &y.Chain.Layers[i].Activation })
-		number(func(y *Counterexample) *float64 { return &y.Chain.Layers[i].ForwardTime })
-		number(func(y *Counterexample) *float64 { return &y.Chain.Layers[i].BackwardTime })
-	}
-	number(func(y *Counterexample) *float64 { return &y.Chain.Input.Activation })
-	number(func(y *Counterexample) *float64 { return &y.Platform.Memory })
-	return all
-}
-
 // try compares the formulation with exhaustive search on x, and notes the
 // numbers in it. kind is "" if the promise is kept, and tight says whether the
-// optima are equal.
+// optima are equal, or there is no plan and no solution.
 func (k *checker) try(x *Counterexample) (kind FailureKind, tight bool, err error) {
-	if x.Optimum, x.Plan, err = exhaustive.WeightOffload(x.Chain, x.Platform, states); err != nil {
+	if err := k.about.solve(x); err != nil {
 		return "", false, err
 	}
-	program, err := k.f.Build(x.Chain, x.Platform)
+	program, err := k.build(x)
+	var infeasible *plan.Infeasible
+	if errors.As(err, &infeasible) {
+		if x.Plan == nil {
+			return "", true, nil
+		}
+		x.Detail = err.Error()
+		return NoSolution, false, nil
+	}
 	if err != nil {
 		return "", false, err
 	}
-	if k.f.Promise != Nothing {
-		start, err := program.Start(x.Plan)
-		if err != nil {
-			return "", false, err
-		}
-		if v := program.Model.Violations(start, checkTolerance); len(v) > 0 {
-			x.Detail = v[0].String()
+	if k.f.Promise != Nothing && x.Plan != nil {
+		if x.Detail = badStart(program, x); x.Detail != "" {
 			return BadStart, false, nil
 		}
 	}
@@ -252,7 +193,10 @@ func (k *checker) try(x *Counterexample) (kind FailureKind, tight bool, err erro
 		if kind := k.judge(x, program, r); kind != "" {
 			return kind, false, nil
 		}
-		value, _ := r.Objective()
+		value, ok := r.Objective()
+		if !ok {
+			value = math.Inf(1) // infeasible, and rightly so
+		}
 		if i == 0 {
 			first = value
 		} else if !same(first, value) {
@@ -263,11 +207,39 @@ func (k *checker) try(x *Counterexample) (kind FailureKind, tight bool, err erro
 	return "", same(first, x.Optimum), nil
 }
 
+func (k *checker) build(x *Counterexample) (*Program, error) {
+	if x.Graph != nil {
+		return k.f.BuildGraph(x.Graph, x.Platform)
+	}
+	return k.f.Build(x.Chain, x.Platform)
+}
+
+// badStart says what is wrong with the best plan as a start, "" if nothing.
+func badStart(program *Program, x *Counterexample) string {
+	if program.Start == nil {
+		return "there is no way to make a start of a plan"
+	}
+	start, err := program.Start(x.Plan)
+	if err != nil {
+		return err.Error()
+	}
+	if v := program.Model.Violations(start, checkTolerance); len(v) > 0 {
+		return v[0].String()
+	}
+	if value := program.Model.Objective(start); value > x.Optimum && !same(value, x.Optimum) {
+		return fmt.Sprintf("the start costs %g", value)
+	}
+	return ""
+}
+
 // judge says what is wrong with the answer of one backend, "" if nothing.
 func (k *checker) judge(x *Counterexample, program *Program, r *solvers.Result) FailureKind {
 	switch r.Status {
 	case solvers.Optimal:
 	case solvers.Infeasible:
+		if x.Plan == nil {
+			return ""
+		}
 		x.Detail = r.Backend + ": infeasible"
 		return NoSolution
 	default:
@@ -278,38 +250,54 @@ func (k *checker) judge(x *Counterexample, program *Program, r *solvers.Result) 
 	x.Detail = fmt.Sprintf("%s: %g", r.Backend, value)
 	switch {
 	case same(value, x.Optimum):
-	case value > x.Optimum:
+	case value > x.Optimum && k.f.Promise != Nothing:
 		return Above
+	case k.f.Promise == Equal && x.Plan == nil:
+		return NoPlan
 	case k.f.Promise == Equal:
 		return Below
 	}
-	if program.Plan == nil {
-		return ""
+	if program.Plan != nil {
+		if wrong := k.badPlan(x, program, r, value); wrong != "" {
+			x.Detail = wrong
+			return BadPlan
+		}
 	}
+	if value > x.Optimum && !same(value, x.Optimum) {
+		return Above
+	}
+	return ""
+}
+
+// badPlan says what is wrong with the plan of a solution of so much cost, "" if
+// nothing.
+func (k *checker) badPlan(x *Counterexample, program *Program, r *solvers.Result, cost float64) string {
 	solution, _ := r.Solution()
 	p, err := program.Plan(solution)
 	if err != nil {
-		x.Detail = err.Error()
-		return BadPlan
+		return err.Error()
 	}
-	report, err := plan.Verify(x.Chain, p)
+	report, err := plan.VerifyOn(plan.Instance{Chain: x.Chain, Graph: x.Graph}, p)
 	switch {
 	case err != nil:
-		x.Detail = err.Error()
+		return err.Error()
 	case !report.Valid():
-		x.Detail = report.Violations[0].Detail
+		return report.Violations[0].Detail
 	case len(report.ClaimErrors) > 0:
-		x.Detail = report.ClaimErrors[0]
-	case !same(*p.Period, x.Optimum):
-		x.Detail = fmt.Sprintf("plan of period %g", *p.Period)
-	default:
-		return ""
+		return report.ClaimErrors[0]
+	case k.f.Promise == Equal && !same(report.Makespan, x.Optimum),
+		k.f.Promise == Nothing && report.Makespan > cost && !same(report.Makespan, cost):
+		what := "makespan"
+		if p.Period != nil {
+			what = "period"
+		}
+		return fmt.Sprintf("plan of %s %g", what, report.Makespan)
 	}
-	return BadPlan
+	return ""
 }
 
 // checkTolerance is what solvers leave undone, and far less than the optima of
 // instances of integers differ by.
 const checkTolerance = 1e-6
 
-func same(a, b float64) bool { return math.Abs(a-b) <= 10*checkTolerance*(1+math.Abs(b)) }
+func same(a, b float64) bool { return a == b || math.Abs(a-b) <= 10*checkTolerance*(1+math.Abs(b)) }
