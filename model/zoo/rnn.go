@@ -4,9 +4,9 @@ import "fmt"
 
 // recurrent is an LSTM of one layer, unrolled, that classifies sequences: each
 // step reads the state and a vector of the data, the head reads the last h.
-// The steps share one set of weights, which the first one counts. As a chain it has
-// a layer for each step and one for head and loss; its input is the
-// state before the first step.
+// The steps share one set of weights, which the first one counts. As a chain
+// it has a layer for each step, one for the head and one for the loss; its
+// input is the state before the first step.
 type recurrent struct {
 	seq, hidden, inputs, batch, classes int
 }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"workbench/model/chain"
+	"workbench/model/join"
 )
 
 func load(t *testing.T, spec string) *chain.Chain {
@@ -63,6 +65,56 @@ func TestParameters(t *testing.T) {
 		}
 		if got := c.Totals().Weight; got != 4*(want+tied) {
 			t.Errorf("%s weighs %v bytes, want 4 · (%v + %v)", spec, got, want, tied)
+		}
+	}
+}
+
+// The ResNet-1001 of He et al., for CIFAR, has 10.2 M parameters by their
+// table; the exact number is that of the same layers in PyTorch, as for
+// ResNet-200.
+func TestParametersOfIdentityMappings(t *testing.T) {
+	for spec, want := range map[string]float64{
+		"zoo:resnet1001?width=16&image=32&classes=10": 10_327_706,
+		"zoo:resnet200": 64_666_152,
+	} {
+		if got := load(t, spec).Source["parameters"]; got != want {
+			t.Errorf("%s has %v parameters, want %v", spec, got, want)
+		}
+	}
+}
+
+// [002] §5 estimates 225 GiB for storing everything of ResNet-1001 with eight
+// images of 224×224, and 1.1 images a second on a V100.
+func TestResNet1001IsThatOfThePaper(t *testing.T) {
+	c := load(t, "zoo:resnet1001?batch=8")
+	if saved := c.Totals().Saved / (1 << 30); math.Abs(saved/225-1) > 0.02 {
+		t.Errorf("keeps %.1f GiB", saved)
+	}
+	if rate := 8 / c.TotalTime(); rate < 1 || rate > 1.6 {
+		t.Errorf("%.2f images a second", rate)
+	}
+}
+
+// Layers of the chains: what lies between two tensors that no other tensor
+// jumps over. ResNet-1001 has 339 in [002], which counts the modules of a
+// sequence: stem, 333 blocks, normalization, relu, pool, flattening, linear.
+// Here relu works in place and flattening is a view, but the loss is a layer
+// and so is the activation of the three blocks whose shortcut reads it.
+func TestChainLengths(t *testing.T) {
+	for spec, want := range map[string]int{
+		"vgg16": 13 + 5 + 1 + 5 + 1, "vgg19": 16 + 5 + 1 + 5 + 1,
+		"resnet18": 3 + 8 + 3, "resnet34": 3 + 16 + 3, "resnet50": 3 + 16 + 3, "resnet101": 3 + 33 + 3, "resnet152": 3 + 50 + 3,
+		"resnet200": 3 + 66 + 3 + 4, "resnet1001": 1 + 333 + 3 + 4,
+		"densenet121": 3 + 58 + 9 + 4, "densenet161": 3 + 78 + 9 + 4, "densenet169": 3 + 82 + 9 + 4, "densenet201": 3 + 98 + 9 + 4,
+		"inception": 12 + 11 + 4, "inception?aux=true": 12 + 8 + 1, // from Mixed_6e on two branches
+		"mobilenet": 27*2 + 3,
+		"unet":      3 + 1 + 4, // up to the first tensor that is joined later; all until that; then head, maps, loss
+		"rnn":       102, "rnn?seq=7": 9,
+		"gpt2": 14, "gpt2-medium": 26, "gpt2-large": 38, "gpt2-xl": 50, "bert": 14, "bert-large": 26,
+		"table1-gpt2": 38, "table1-bert": 96,
+	} {
+		if got := load(t, Scheme+spec).Len(); got != want {
+			t.Errorf("%s has %d layers, want %d", spec, got, want)
 		}
 	}
 }
@@ -363,7 +415,7 @@ func FuzzLoad(f *testing.F) {
 	for _, e := range List() {
 		f.Add(Scheme + e.Name)
 	}
-	for _, s := range []string{Default, "zoo:gpt2?batch=0", "zoo:?", "zoo:vgg16?image=31", "zoo:resnet18?image=1&classes=1", "zoo:bert?layers=1&hidden=1&heads=1&seq=1&vocab=1&granularity=op", "zoo:gpt2?layers=100000000", "zoo:x?&=&"} {
+	for _, s := range []string{Default, "zoo:gpt2?batch=0", "zoo:?", "zoo:vgg16?image=31", "zoo:resnet18?image=1&classes=1", "zoo:bert?layers=1&hidden=1&heads=1&seq=1&vocab=1&granularity=op", "zoo:gpt2?layers=100000000", "zoo:x?&=&", "zoo:siamese?as=join&length=2", "zoo:rnn?as=graph&as=chain&seq=3"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, spec string) {
@@ -371,17 +423,110 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if n := len(p["layers"]) + len(p["depth"]); n > 3 {
+		if n := len(p["layers"]) + len(p["depth"]) + len(p["length"]); n > 2 || name == "rnn" && len(p["seq"]) > 2 {
 			return // many layers only take long
 		}
-		c, err := Chain(name, p)
-		if err != nil {
-			return
+		if c, err := Chain(name, p); err == nil {
+			if err := c.Validate(); err != nil {
+				t.Errorf("%s: %v", spec, err)
+			}
 		}
-		if err := c.Validate(); err != nil {
-			t.Errorf("%s: %v", spec, err)
+		if g, err := Graph(name, p); err == nil {
+			if g.Len() < 2 || math.IsNaN(g.TotalTime()) || math.IsInf(g.TotalTime(), 0) {
+				t.Errorf("%s: %d nodes, %v s", spec, g.Len(), g.TotalTime())
+			}
+		}
+		if j, err := Join(name, p); err == nil && j.K() < 2 {
+			t.Errorf("%s: %d branches", spec, j.K())
+		}
+		if form, rest := Form(spec); !slices.Contains(forms, form) || len(rest) > len(spec) {
+			t.Errorf("%s: form %q of %q", spec, form, rest)
 		}
 	})
+}
+
+func TestForms(t *testing.T) {
+	for spec, want := range map[string][2]string{
+		"zoo:vgg16":                           {"chain", "zoo:vgg16"},
+		"zoo:vgg16?as=graph":                  {"graph", "zoo:vgg16"},
+		"zoo:vgg16?as=graph&batch=32":         {"graph", "zoo:vgg16?batch=32"},
+		"zoo:vgg16?image=500&as=chain&batch=": {"chain", "zoo:vgg16?image=500&batch="},
+		"zoo:siamese":                         {"join", "zoo:siamese"},
+		"zoo:siamese?length=3":                {"join", "zoo:siamese?length=3"},
+		"zoo:siamese?length=3&as=graph":       {"graph", "zoo:siamese?length=3"},
+		"zoo:vgg16?as=tree":                   {"chain", "zoo:vgg16?as=tree"},
+		"zoo:nothing":                         {"chain", "zoo:nothing"},
+		"file.json":                           {"chain", "file.json"},
+		"":                                    {"chain", ""},
+	} {
+		if form, rest := Form(spec); form != want[0] || rest != want[1] {
+			t.Errorf("%s is %s of %s, want %v", spec, form, rest, want)
+		}
+	}
+	for spec, want := range map[string]string{
+		"zoo:vgg16?as=tree":                     `as: "tree" is no form, or one too many; known are chain, graph`,
+		"zoo:siamese":                           `zoo:siamese is no chain; ask for as=join or as=graph`,
+		"zoo:unet?image=250":                    `zoo:unet: image: 250 is no multiple of 16`,
+		"zoo:inception?image=224&aux=true":      `AuxLogits.conv1.conv (conv) has an output of shape [32 768 0 0]`,
+		"zoo:inception?image=60":                `its input is too small`,
+		"zoo:vgg16?width=3":                     `there is no parameter "width"`,
+		"zoo:resnet1001?width=0":                `width: "0" is not a whole number from 1`,
+		"zoo:rnn?seq=0":                         `seq: "0" is not a whole number from 1`,
+		"zoo:densenet121?image=20000&batch=-11": `is not a whole number`,
+	} {
+		if c, err := Load(spec); err == nil {
+			t.Errorf("%s generates %s", spec, c.Name)
+		} else if !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v\nwant …%s…", spec, err, want)
+		}
+	}
+	for spec, want := range map[string]string{
+		"zoo:gpt2?checkpoint=true":   `zoo:gpt2: checkpoint is a parameter for as=chain, not for as=graph`,
+		"zoo:gpt2?granularity=layer": `zoo:gpt2: granularity is a parameter for as=chain, not for as=graph`,
+		"zoo:siamese?slots=3":        `zoo:siamese: slots is a parameter for as=join, not for as=graph`,
+		"zoo:vgg17":                  `zoo:vgg17: no such network; did you mean`,
+		"zoo:vgg16?image=16":         `its input is too small`,
+		"vgg16":                      `"vgg16" is no built-in network`,
+	} {
+		if g, err := LoadGraph(spec); err == nil {
+			t.Errorf("%s generates %s", spec, g.Name)
+		} else if !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v\nwant …%s…", spec, err, want)
+		}
+	}
+	for spec, want := range map[string]string{
+		"zoo:vgg16":               `zoo:vgg16 is no join; ask for as=chain or as=graph`,
+		"zoo:siamese?device=T4":   `zoo:siamese: device is a parameter for as=graph, not for as=join`,
+		"zoo:cross-modal?keep=no": `keep: "no" is no choice; known are none, all`,
+		"zoo:cross-modal?m=3":     `there is no parameter "m"`,
+		"zoo:":                    `the name of the network is missing`,
+	} {
+		if j, err := LoadJoin(spec); err == nil {
+			t.Errorf("%s generates %s", spec, j.Name)
+		} else if !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v\nwant …%s…", spec, err, want)
+		}
+	}
+}
+
+// The joins of [004] 1.4 for L: 2L, 2L, 2L and L, 5L with unit costs.
+func TestJoins(t *testing.T) {
+	for spec, want := range map[string]join.Join{
+		"zoo:siamese?length=4&keep=all&slots=9": {Name: "siamese-l4", Branches: []int{8, 8, 8}, Slots: 9, Keep: []bool{true, true, true}, ForwardTime: 1, BackwardTime: 1, LossTime: 1},
+		"zoo:cross-modal?length=3":              {Name: "cross-modal-l3", Branches: []int{3, 15}, Keep: []bool{false, false}, ForwardTime: 1, BackwardTime: 1, LossTime: 1},
+	} {
+		j, err := LoadJoin(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if j.Source["from"] != "[004] 1.4" {
+			t.Errorf("%s does not say where it is from: %v", spec, j.Source)
+		}
+		j.Source = nil
+		if d := cmp.Diff(&want, j); d != "" {
+			t.Errorf("%s:\n%s", spec, d)
+		}
+	}
 }
 
 func BenchmarkDefault(b *testing.B) {
@@ -390,4 +535,21 @@ func BenchmarkDefault(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+func BenchmarkResNet1001(b *testing.B) {
+	b.Run("chain", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := Load("zoo:resnet1001"); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("graph", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := LoadGraph("zoo:resnet1001"); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
