@@ -148,7 +148,7 @@ func unets() generator {
 	return generator{
 		Entry: Entry{"unet", "U-Net, padded (31.0 M parameters)", chains, append([]Param{
 			number("batch", "8", 1, 1<<20, "images a step"),
-			number("image", "256", 16, 1<<14, "height and width, a multiple of 16"),
+			number("image", "256", 1, 1<<14, "height and width"),
 			number("channels", "1", 1, 1<<12, "of an image"),
 			number("classes", "1", 1, 1<<12, "maps that come out, each judged by yes or no"),
 		}, costParameters()...)},

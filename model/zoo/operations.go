@@ -189,6 +189,17 @@ func (n *net) concat(name string, xs ...tensor) tensor {
 	}, shape...)
 }
 
+// pad enlarges an image by zeros, in a new tensor, and saves nothing.
+func (n *net) pad(name string, x tensor, height, width int) tensor {
+	s := n.shape(x)
+	moved := n.bytes(x) + count([]int{s[0], s[1], height, width})*float64(n.precision)
+	return n.add(operation{
+		kind: "pad", name: name, in: []tensor{x},
+		forward:  work{0, moved, 1},
+		backward: work{0, 2 * n.bytes(x), 1},
+	}, s[0], s[1], height, width)
+}
+
 // sum adds y to x in place and saves nothing.
 func (n *net) sum(name string, x, y tensor) tensor {
 	return n.add(operation{

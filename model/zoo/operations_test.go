@@ -87,6 +87,12 @@ func TestOperations(t *testing.T) {
 			cost{[]int{2, 19, 6, 6}, 0, 0, 0, ""},
 		},
 		{
+			"pad",
+			[]int{2, 8, 6, 6},
+			func(n *net, x tensor) tensor { return n.pad("p", x, 7, 8) },
+			cost{[]int{2, 8, 7, 8}, 0, 0, 0, ""},
+		},
+		{
 			"mean over everything",
 			[]int{2, 8, 6, 6},
 			func(n *net, x tensor) tensor { return n.averagePool("a", x, 1) },

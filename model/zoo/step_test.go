@@ -1,6 +1,7 @@
 package zoo
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -34,6 +35,20 @@ func TestGraphs(t *testing.T) {
 	for _, e := range priced() {
 		spec := Scheme + e.Name
 		g := loadGraph(t, spec)
+		if err := g.Validate(); err != nil {
+			t.Errorf("%s: %v", spec, err)
+		}
+		var b bytes.Buffer
+		if err := g.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		back, err := graph.Read(&b, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(g, back); d != "" {
+			t.Errorf("%s changes in its file:\n%s", spec, d)
+		}
 		loss := slices.IndexFunc(g.Nodes, func(v graph.Node) bool { return v.Kind == graph.Loss })
 		if loss < 0 || len(g.Nodes) != 2*(loss+1) {
 			t.Errorf("%s: %d nodes, the loss is node %d", spec, len(g.Nodes), loss)

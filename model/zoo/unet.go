@@ -7,12 +7,9 @@ import "fmt"
 // one map out): pairs of 3×3 convolutions, four times down by max-pools and
 // four times up by transposed 2×2 convolutions (there: repeated pixels and a
 // 2×2 convolution, with as many parameters), the tensors of the way down
-// joined on the way up, and a loss at every pixel.
+// joined on the way up, and a loss at every pixel. Where a size could not be
+// halved, what comes up lacks a row and a column and is padded, as others do.
 func unet(n *net, batch, image, channels, classes int) {
-	if image%16 != 0 {
-		n.fail("image: %d is no multiple of 16, so it cannot be halved four times", image)
-		return
-	}
 	const stages = 5
 	pair := func(name string, x tensor, out int) tensor {
 		for i := range 2 {
@@ -37,6 +34,9 @@ func unet(n *net, batch, image, channels, classes int) {
 	for i := stages - 2; i >= 0 && n.err == nil; i-- {
 		name := fmt.Sprintf("up%d", i+1)
 		x = n.relu(name+".up.relu", n.convTranspose(name+".up", x, 64<<i, 2, 2))
+		if s := n.shape(down[i]); n.err == nil && s[2] != n.shape(x)[2] {
+			x = n.pad(name+".pad", x, s[2], s[3])
+		}
 		x = pair(name, n.concat(name+".concat", down[i], x), 64<<i)
 	}
 	x = n.relu("head.relu", n.conv("head", x, convolution{out: 2, kernel: 3, stride: 1, padding: 1, bias: true}))

@@ -119,6 +119,32 @@ func TestChainLengths(t *testing.T) {
 	}
 }
 
+// The image sizes of [002] §5 work for every network that reads images, as
+// chain and as graph; more pixels take longer and hold more, the weights stay.
+func TestImageSizes(t *testing.T) {
+	for _, e := range priced() {
+		if e.join != nil || !slices.ContainsFunc(e.Parameters, func(p Param) bool { return p.Name == "image" }) {
+			continue
+		}
+		var before chain.Totals
+		for _, image := range []string{"224", "500", "1000"} {
+			spec := Scheme + e.Name + "?batch=2&image=" + image
+			c, g := load(t, spec), loadGraph(t, spec)
+			if err := c.Validate(); err != nil {
+				t.Errorf("%s: %v", spec, err)
+			}
+			if err := g.Validate(); err != nil {
+				t.Errorf("%s: %v", spec, err)
+			}
+			now := c.Totals()
+			if now.ForwardTime <= before.ForwardTime || now.BackwardTime <= before.BackwardTime || now.Saved <= before.Saved || before.Weight > 0 && now.Weight != before.Weight {
+				t.Errorf("%s: %+v after %+v", spec, now, before)
+			}
+			before = now
+		}
+	}
+}
+
 // Multiplications and additions of a forward pass per image at 224×224, in
 // 10⁹ pairs, as torchvision publishes them (convolutions and linear layers).
 func TestArithmetic(t *testing.T) {
@@ -466,7 +492,7 @@ func TestForms(t *testing.T) {
 	for spec, want := range map[string]string{
 		"zoo:vgg16?as=tree":                     `as: "tree" is no form, or one too many; known are chain, graph`,
 		"zoo:siamese":                           `zoo:siamese is no chain; ask for as=join or as=graph`,
-		"zoo:unet?image=250":                    `zoo:unet: image: 250 is no multiple of 16`,
+		"zoo:unet?image=15":                     `down4.pool (max-pool) has an output of shape [8 512 0 0]: its input is too small`,
 		"zoo:inception?image=224&aux=true":      `AuxLogits.conv1.conv (conv) has an output of shape [32 768 0 0]`,
 		"zoo:inception?image=60":                `its input is too small`,
 		"zoo:vgg16?width=3":                     `there is no parameter "width"`,
@@ -521,6 +547,9 @@ func TestJoins(t *testing.T) {
 		}
 		if j.Source["from"] != "[004] 1.4" {
 			t.Errorf("%s does not say where it is from: %v", spec, j.Source)
+		}
+		if err := j.Validate(); err != nil {
+			t.Errorf("%s: %v", spec, err)
 		}
 		j.Source = nil
 		if d := cmp.Diff(&want, j); d != "" {
