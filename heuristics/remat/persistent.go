@@ -1,0 +1,206 @@
+package remat
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Persistent is the fastest memory-persistent plan: what a plan stores it keeps
+// until the backward that needs it ([004] R.1, Theorem 6, Algorithms 3 and 4).
+// Sizes are not rounded to slots. Of plans that are as fast it is one with the
+// least peak. An error wraps plan.ErrNoPlan when no persistent plan fits, which
+// proves nothing about others, when the context ends, or as a *TooLargeError.
+// Complexity as of [PersistentCurve].
+func Persistent(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+	return solveExact(ctx, "persistent", c, p)
+}
+
+// PersistentCurve is the trade-off between memory and makespan of persistent
+// plans up to most bytes.
+//
+// The cost C_MP(s,t,·) of [004] (2.9)–(2.10) is a non-increasing step function
+// of memory; these are computed as lists of breakpoints, exactly. O(N³) sums of
+// two such functions; they may have O(2^N) breakpoints, yet have hundreds to
+// thousands on networks. Space O(breakpoints), 16 bytes each; beyond 4 GiB it is
+// a *TooLargeError. Numbers that are not whole, or are beyond 2^50 in sum, are
+// rounded to 2^-50 of their sum.
+func PersistentCurve(ctx context.Context, c *chain.Chain, most float64) (*Curve, error) {
+	return newCurve(ctx, "persistent", c, platform.Platform{Memory: most})
+}
+
+// A Curve is the trade-off between memory and makespan of an exact method, up
+// to the memory it was made for. It holds the functions of the recurrence.
+type Curve struct {
+	method string
+	c      *chain.Chain
+	v      *view // as given
+	d      *splits
+}
+
+// newCurve computes the functions of Persistent or Revolve.
+func newCurve(ctx context.Context, method string, c *chain.Chain, p platform.Platform) (*Curve, error) {
+	v, limit, err := newInstance(c, p)
+	if err != nil {
+		return nil, err
+	}
+	d := &splits{v: v.snapped(), method: method, forwardsKeep: method == "persistent"}
+	if err := d.fill(ctx, limit); err != nil {
+		return nil, err
+	}
+	return &Curve{method, c, v, d}, nil
+}
+
+// solveExact is the plan of a curve at its end.
+func solveExact(ctx context.Context, method string, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+	k, err := newCurve(ctx, method, c, p)
+	if err != nil {
+		return nil, err
+	}
+	return k.plan(p)
+}
+
+// Points returns the breakpoints of the trade-off, memory growing and makespan
+// falling. They are none if nothing fits.
+func (k *Curve) Points() []Point {
+	f := k.d.of(1, k.v.n)
+	points := make([]Point, len(f.m))
+	for i := range points {
+		points[i] = Point{Memory: k.v.a[0] + f.m[i], Makespan: k.c.TotalTime() + f.c[i]}
+	}
+	return points
+}
+
+// Plan returns the plan for so many bytes, at most those the curve was made
+// for. An error wraps plan.ErrNoPlan when there is none. O(N² log(breakpoints)).
+func (k *Curve) Plan(memory float64) (*plan.Plan, error) {
+	return k.plan(platform.Platform{Memory: memory})
+}
+
+func (k *Curve) plan(p platform.Platform) (*plan.Plan, error) {
+	f := k.d.of(1, k.v.n)
+	i := ahead(f.m, -1, p.Memory*(1+rounding)-k.v.a[0])
+	switch {
+	case len(f.m) == 0 && k.v.n <= 1024 && k.d.forwardsKeep:
+		return nil, noPlan(k.method, k.v.a[0]+newLeast(k.v).of(1, k.v.n), p.Memory)
+	case len(f.m) == 0:
+		return nil, fmt.Errorf("remat: %s needs more than the %.0f bytes there are: %w", k.method, p.Memory, plan.ErrNoPlan)
+	case i < 0 || math.IsNaN(p.Memory):
+		return nil, noPlan(k.method, k.v.a[0]+f.m[0], p.Memory)
+	}
+	s := newSequence(k.v)
+	k.d.build(s, 1, k.v.n, f.m[i], false)
+	return s.plan(k.method, k.c, p), nil
+}
+
+// splits is the dynamic program of [004] Theorem 6. f(s,t) is C_MP(s,t,·) less
+// Σ_{s..t} (uF + uB): the time spent on computing layers again.
+type splits struct {
+	v      *view // snapped
+	method string
+	// forwardsKeep says that F_all may be used before B_t runs, not only just
+	// before its own B: Persistent, not Revolve.
+	forwardsKeep bool
+	until        []float64      // until[ℓ] = Σ uF_1..ℓ
+	f            []stepFunction // by s and t
+}
+
+func (d *splits) of(s, t int) *stepFunction { return &d.f[s*(d.v.n+1)+t] }
+
+// fill computes all functions up to the memory that is left of most bytes.
+// [004] Algorithm 3; ordered by t, then by decreasing s.
+func (d *splits) fill(ctx context.Context, most float64) error {
+	v, w := d.v, d.v.n+1
+	need := 48 * float64(w) * float64(w)
+	tooLarge := func() error {
+		return &TooLargeError{Need: need, Limit: tableLimit, What: fmt.Sprintf("%s on %d layers", d.method, v.n)}
+	}
+	if need > tableLimit {
+		return tooLarge()
+	}
+	d.f = make([]stepFunction, w*w)
+	d.until = make([]float64, w)
+	var space floats
+	var e envelope
+	for t := 1; t <= v.n; t++ {
+		d.until[t] = d.until[t-1] + v.uF[t]
+		run := 0.0 // max of a_{h-1} + a_h + oF_h over s < h ≤ t
+		for s := t; s >= 1; s-- {
+			if ctx.Err() != nil {
+				return fmt.Errorf("remat: %s: %w: %w", d.method, context.Cause(ctx), plan.ErrNoPlan)
+			}
+			left := most - v.a[0]
+			if s > 1 {
+				left -= v.a[s-1]
+			}
+			none := v.delta[t] + max(run, v.a[s]+v.oF[s]) // m_∅^{s,t}
+			run = max(run, v.a[s-1]+v.a[s]+v.oF[s])
+			e.reset()
+			if need := v.needAll(s, t); s == t && need <= left {
+				e.push(need, 0) // (2.9)
+			} else if s < t && d.forwardsKeep {
+				e.shifted(d.of(s+1, t), v.abar[s], need, left) // C_1
+			}
+			for k := s; k < t; k++ { // C_2
+				e.lower(d.until[k]-d.until[s-1], d.of(s, k), d.of(k+1, t), v.a[k], none, left)
+			}
+			if need += 16 * float64(len(e.m)); need > tableLimit {
+				return tooLarge()
+			}
+			*d.of(s, t) = stepFunction{space.keep(e.m), space.keep(e.c)}
+		}
+	}
+	return nil
+}
+
+// build appends the sequence for (s,t) in m bytes, enough for one, to q. abar
+// says that ā_{s-1} is stored, not a_{s-1}. [004] Algorithm 4; of choices that
+// are as good F_all, then the first split. O(N log(breakpoints)) for a choice.
+func (d *splits) build(q *sequence, s, t int, m float64, abar bool) {
+	v := d.v
+	all := s == t
+	best, split := math.Inf(1), s
+	if s < t && d.forwardsKeep && m >= v.needAll(s, t) {
+		best, all = d.of(s+1, t).at(m-v.abar[s]), true
+	}
+	none := 0.0
+	for h := s; h <= t; h++ {
+		input := 0.0
+		if h > s {
+			input = v.a[h-1]
+		}
+		none = max(none, v.delta[t]+input+v.a[h]+v.oF[h])
+	}
+	for k := s; k < t && m >= none; k++ {
+		if x := d.until[k] - d.until[s-1] + d.of(s, k).at(m) + d.of(k+1, t).at(m-v.a[k]); x < best {
+			best, split, all = x, k, false
+		}
+	}
+	if !all {
+		q.advance(s, split)
+		d.build(q, split+1, t, m-v.a[split], false)
+		d.build(q, s, split, m, abar)
+		return
+	}
+	q.all(s)
+	if s < t {
+		d.build(q, s+1, t, m-v.abar[s], true)
+	}
+	q.backward(s, abar)
+}
+
+// floats keeps copies of slices in large blocks.
+type floats struct{ block []float64 }
+
+func (x *floats) keep(y []float64) []float64 {
+	if len(x.block)+len(y) > cap(x.block) {
+		x.block = make([]float64, 0, max(len(y), 1<<15))
+	}
+	n := len(x.block)
+	x.block = append(x.block, y...)
+	return x.block[n:len(x.block):len(x.block)]
+}

@@ -1,0 +1,179 @@
+package remat
+
+import (
+	"math"
+	"slices"
+)
+
+// A stepFunction is a non-increasing step function of memory: from m[i] bytes
+// on it is c[i] seconds, below m[0] infinite. m increases, c decreases. The
+// breakpoints are all there is of it.
+type stepFunction struct{ m, c []float64 }
+
+// at is the value at so much memory. O(log breakpoints).
+func (f *stepFunction) at(m float64) float64 {
+	if i := ahead(f.m, -1, m); i >= 0 {
+		return f.c[i]
+	}
+	return math.Inf(1)
+}
+
+// push appends a breakpoint of more memory and a smaller value than the last,
+// or of as much memory, which then replaces it.
+func (f *stepFunction) push(m, c float64) {
+	if k := len(f.m) - 1; k >= 0 && f.m[k] == m {
+		f.c[k] = c
+		return
+	}
+	f.m, f.c = append(f.m, m), append(f.c, c)
+}
+
+func (f *stepFunction) reset() { f.m, f.c = f.m[:0], f.c[:0] }
+
+// shifted makes f(m) = g(m − by) where m ≥ least, up to most.
+func (f *stepFunction) shifted(g *stepFunction, by, least, most float64) {
+	f.reset()
+	for i, m := range g.m {
+		m = max(m+by, least)
+		if m > most {
+			return
+		}
+		f.push(m, g.c[i])
+	}
+}
+
+// An envelope is the minimum of the step functions it was lowered to.
+type envelope struct {
+	stepFunction
+	gain, next stepFunction // a new function where it is below, and the new minimum
+}
+
+// lower lowers e to plus + f(m) + g(m − by) where that is below it, for m from
+// least to most. Parts that cannot be below are jumped over: as long as the sum
+// has not fallen below what e is now, it is not below e, which falls, too.
+// O(breakpoints), most often much less.
+func (e *envelope) lower(plus float64, f, g *stepFunction, by, least, most float64) {
+	if len(f.m) == 0 || len(g.m) == 0 {
+		return
+	}
+	e.gain.reset()
+	end := plus + f.c[len(f.c)-1] + g.c[len(g.c)-1] // the least value of the sum
+	m := max(least, f.m[0], g.m[0]+by)
+	i, j, k := ahead(f.m, 0, m), ahead(g.m, 0, m-by), ahead(e.m, -1, m)
+	for m <= most {
+		now := math.Inf(1)
+		if k >= 0 {
+			now = e.c[k]
+		}
+		if end >= now {
+			break
+		}
+		// Up to breakpoints p of f and q of g the sum is not below now.
+		p, q := i, j
+		if c := plus + f.c[i] + g.c[j]; c < now {
+			e.gain.push(m, c)
+		} else {
+			for stride := 1; ; stride *= 2 {
+				x, y := min(p+stride, len(f.c)-1), min(q+stride, len(g.c)-1)
+				if plus+f.c[x]+g.c[y] < now {
+					break
+				}
+				p, q = x, y
+			}
+		}
+		m = math.Inf(1)
+		if p+1 < len(f.m) {
+			m = f.m[p+1]
+		}
+		if q+1 < len(g.m) {
+			m = min(m, g.m[q+1]+by)
+		}
+		if math.IsInf(m, 1) {
+			break
+		}
+		i, j, k = ahead(f.m, i, m), ahead(g.m, j, m-by), ahead(e.m, k, m)
+	}
+	if len(e.gain.m) > 0 {
+		e.merge()
+	}
+}
+
+// merge makes e the minimum of e and e.gain.
+func (e *envelope) merge() {
+	out := &e.next
+	out.reset()
+	f, g := &e.stepFunction, &e.gain
+	i, j := 0, 0
+	last := math.Inf(1)
+	for i < len(f.m) || j < len(g.m) {
+		var m, c float64
+		if j == len(g.m) || i < len(f.m) && f.m[i] <= g.m[j] {
+			m, c = f.m[i], f.c[i]
+			i++
+		} else {
+			m, c = g.m[j], g.c[j]
+			j++
+		}
+		if c < last {
+			out.push(m, c)
+			last = c
+		}
+	}
+	e.stepFunction, e.next = e.next, e.stepFunction
+}
+
+// ahead returns the last index with xs[index] ≤ x, looking from a known index
+// of that kind, or from -1.
+func ahead(xs []float64, from int, x float64) int {
+	stride := 1
+	for from+stride < len(xs) && xs[from+stride] <= x {
+		from += stride
+		stride *= 2
+	}
+	for ; stride > 0; stride /= 2 {
+		if from+stride < len(xs) && xs[from+stride] <= x {
+			from += stride
+		}
+	}
+	return from
+}
+
+// grid is a power of two, at most 2^-50 of the sum of the numbers, each taken so
+// many times. Multiples of it up to that sum are added and subtracted in
+// floating-point arithmetic without rounding. Whole numbers with a sum below
+// 2^50 are multiples of it.
+func grid(times int, xs ...[]float64) float64 {
+	total := 0.0
+	for _, x := range xs {
+		for _, y := range x {
+			total += y
+		}
+	}
+	total *= float64(times)
+	if total == 0 {
+		return 1
+	}
+	_, e := math.Frexp(total) // total < 2^e
+	return math.Ldexp(1, max(e-51, -1074))
+}
+
+// snap rounds numbers to multiples of q, a power of two.
+func snap(q float64, xs ...[]float64) {
+	for _, x := range xs {
+		for i := range x {
+			x[i] = math.RoundToEven(x[i]/q) * q
+		}
+	}
+}
+
+// snapped is v with sizes and times that add up without rounding, so that what
+// is equal compares equal whatever the order of sums. O(N).
+func (v *view) snapped() *view {
+	w := *v
+	for _, f := range [...]*[]float64{&w.uF, &w.uB, &w.a, &w.abar, &w.delta, &w.oF, &w.oB} {
+		*f = slices.Clone(*f)
+	}
+	snap(grid(2, w.a, w.abar, w.delta, w.oF, w.oB), w.a, w.abar, w.delta, w.oF, w.oB)
+	snap(grid(w.n, w.uF), w.uF) // a plan computes a layer at most N times
+	return &w
+}
