@@ -69,7 +69,8 @@ const (
 // promise: an optimum above that of the search always is, one below it if the
 // promise is Equal. Unless the promise is Nothing, the plan that the search
 // finds must be a start, no worse than itself. Plans of solutions must be
-// valid and as good as their objective; if the promise is Equal, optimal.
+// valid, of formulations without promise as good as the objective, of exact
+// ones optimal.
 func Check(ctx context.Context, f Formulation, backends []solvers.Backend, o CheckOptions) (*CheckReport, error) {
 	about, ok := subjectOf(f)
 	if !ok {
@@ -176,7 +177,7 @@ func (k *checker) try(x *Counterexample) (kind FailureKind, tight bool, err erro
 	if err != nil {
 		return "", false, err
 	}
-	if k.f.Promise != Nothing && x.Plan != nil {
+	if k.f.Promise != Nothing && x.Plan != nil && program.Start != nil {
 		if x.Detail = badStart(program, x); x.Detail != "" {
 			return BadStart, false, nil
 		}
@@ -216,9 +217,6 @@ func (k *checker) build(x *Counterexample) (*Program, error) {
 
 // badStart says what is wrong with the best plan as a start, "" if nothing.
 func badStart(program *Program, x *Counterexample) string {
-	if program.Start == nil {
-		return "there is no way to make a start of a plan"
-	}
 	start, err := program.Start(x.Plan)
 	if err != nil {
 		return err.Error()
@@ -257,7 +255,8 @@ func (k *checker) judge(x *Counterexample, program *Program, r *solvers.Result) 
 	case k.f.Promise == Equal:
 		return Below
 	}
-	if program.Plan != nil {
+	// A relaxation may have solutions where there is no plan.
+	if program.Plan != nil && (k.f.Promise != LowerBound || x.Plan != nil) {
 		if wrong := k.badPlan(x, program, r, value); wrong != "" {
 			x.Detail = wrong
 			return BadPlan
@@ -300,4 +299,6 @@ func (k *checker) badPlan(x *Counterexample, program *Program, r *solvers.Result
 // instances of integers differ by.
 const checkTolerance = 1e-6
 
-func same(a, b float64) bool { return a == b || math.Abs(a-b) <= 10*checkTolerance*(1+math.Abs(b)) }
+func same(a, b float64) bool {
+	return a == b || !math.IsInf(b, 0) && math.Abs(a-b) <= 10*checkTolerance*(1+math.Abs(b))
+}

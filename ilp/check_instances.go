@@ -219,19 +219,23 @@ func smallerRemat(x *Counterexample) []*Counterexample {
 	s := &shrinker{x: x}
 	s.dropLayers()
 	for i := range x.Chain.Layers {
-		s.number(func(y *Counterexample) *float64 { return &y.Chain.Layers[i].ForwardOverhead })
-		s.number(func(y *Counterexample) *float64 { return &y.Chain.Layers[i].BackwardOverhead })
-		s.number(func(y *Counterexample) *float64 { return &y.Chain.Layers[i].Saved })
-		s.number(func(y *Counterexample) *float64 { return &y.Chain.Layers[i].Gradient })
-		s.number(func(y *Counterexample) *float64 { return &y.Chain.Layers[i].Activation })
+		s.change(func(y *Counterexample) {
+			y.Platform.Memory -= y.Chain.Layers[i].Saved
+			y.Chain.Layers = slices.Delete(y.Chain.Layers, i, i+1)
+		})
+		s.size(func(y *Counterexample) *float64 { return &y.Chain.Layers[i].ForwardOverhead })
+		s.size(func(y *Counterexample) *float64 { return &y.Chain.Layers[i].BackwardOverhead })
+		s.size(func(y *Counterexample) *float64 { return &y.Chain.Layers[i].Saved })
+		s.size(func(y *Counterexample) *float64 { return &y.Chain.Layers[i].Gradient })
+		s.size(func(y *Counterexample) *float64 { return &y.Chain.Layers[i].Activation })
 		s.number(func(y *Counterexample) *float64 { return &y.Chain.Layers[i].ForwardTime })
 		s.number(func(y *Counterexample) *float64 { return &y.Chain.Layers[i].BackwardTime })
 	}
-	s.number(func(y *Counterexample) *float64 { return &y.Chain.Input.Gradient })
-	s.number(func(y *Counterexample) *float64 { return &y.Chain.Input.Activation })
+	s.size(func(y *Counterexample) *float64 { return &y.Chain.Input.Gradient })
+	s.size(func(y *Counterexample) *float64 { return &y.Chain.Input.Activation })
 	s.number(func(y *Counterexample) *float64 { return &y.Platform.Memory })
 	return slices.DeleteFunc(s.all, func(y *Counterexample) bool {
-		return y.Chain.Validate() != nil || y.Platform.Memory == 0
+		return y.Chain.Validate() != nil || y.Platform.Memory <= 0
 	})
 }
 
@@ -270,14 +274,14 @@ func smallerGraph(x *Counterexample) []*Counterexample {
 		s.change(func(y *Counterexample) { y.Graph.Edges = slices.Delete(y.Graph.Edges, k, k+1) })
 	}
 	for v := range x.Graph.Nodes {
-		s.number(func(y *Counterexample) *float64 { return &y.Graph.Nodes[v].Overhead })
-		s.number(func(y *Counterexample) *float64 { return &y.Graph.Nodes[v].Memory })
+		s.size(func(y *Counterexample) *float64 { return &y.Graph.Nodes[v].Overhead })
+		s.size(func(y *Counterexample) *float64 { return &y.Graph.Nodes[v].Memory })
 		s.number(func(y *Counterexample) *float64 { return &y.Graph.Nodes[v].Time })
 	}
-	s.number(func(y *Counterexample) *float64 { return &y.Graph.Input })
+	s.size(func(y *Counterexample) *float64 { return &y.Graph.Input })
 	s.number(func(y *Counterexample) *float64 { return &y.Platform.Memory })
 	return slices.DeleteFunc(s.all, func(y *Counterexample) bool {
-		return y.Graph.Len() == 1 || y.Platform.Memory == 0
+		return y.Graph.Len() == 1 || y.Platform.Memory <= 0
 	})
 }
 
@@ -336,5 +340,19 @@ func (s *shrinker) number(at func(*Counterexample) *float64) {
 	if v := *at(s.x); v > 0 {
 		s.change(func(y *Counterexample) { *at(y) = 0 })
 		s.change(func(y *Counterexample) { *at(y) = max(0, v-1) })
+	}
+}
+
+// size adds the copies with a size zero or one less, alone and with the memory
+// less by as much.
+func (s *shrinker) size(at func(*Counterexample) *float64) {
+	s.number(at)
+	if v := *at(s.x); v > 0 {
+		for _, less := range []float64{v, 1} {
+			s.change(func(y *Counterexample) {
+				*at(y) = max(0, v-less)
+				y.Platform.Memory -= min(v, less)
+			})
+		}
 	}
 }
