@@ -139,7 +139,7 @@ func (v *joinReplay) missing(k int, value string, layer int) {
 }
 
 func (v *joinReplay) forward(k int) {
-	if !v.plain(k, true, false) {
+	if !v.plain(k, true, false, nil) {
 		return
 	}
 	x, ok := v.place(k, 1)
@@ -156,7 +156,7 @@ func (v *joinReplay) forward(k int) {
 }
 
 func (v *joinReplay) backward(k int) {
-	if !v.plain(k, true, false) {
+	if !v.plain(k, true, false, nil) {
 		return
 	}
 	x, ok := v.place(k, 1)
@@ -183,7 +183,7 @@ func (v *joinReplay) backward(k int) {
 }
 
 func (v *joinReplay) copy(k int) {
-	if !v.plain(k, true, false) {
+	if !v.plain(k, true, false, nil) {
 		return
 	}
 	x, ok := v.place(k, 0)
@@ -198,8 +198,11 @@ func (v *joinReplay) copy(k int) {
 	v.count(x, 1)
 }
 
+// joinTensors are the tensors that D discards.
+var joinTensors = []string{TensorA, TensorDelta}
+
 func (v *joinReplay) discard(k int) {
-	if !v.plain(k, true, false, TensorA, TensorDelta) {
+	if !v.plain(k, true, false, joinTensors) {
 		return
 	}
 	x, ok := v.place(k, 0)
@@ -223,7 +226,7 @@ func (v *joinReplay) discard(k int) {
 }
 
 func (v *joinReplay) loss(k int) {
-	if !v.plain(k, false, false) {
+	if !v.plain(k, false, false, nil) {
 		return
 	}
 	if o := &v.plan.Ops[k]; o.Layer != 0 {
@@ -236,6 +239,7 @@ func (v *joinReplay) loss(k int) {
 		return
 	}
 	v.lossRun = true
+	v.atLoss = &Checkpoints{Activations: int(v.held[activations].value())}
 	for b, length := range v.join.Branches {
 		if x := v.first[b] + length; v.a[x] == 0 {
 			v.broken(RuleMissingInput, k, 1, "LOSS needs a_%d of branch %d, which is not stored", length, b+1)

@@ -134,7 +134,7 @@ func (v *chainReplay) missing(k int, size float64, what string) {
 // forward replays F_all ℓ, F_ck ℓ or F_none ℓ.
 func (v *chainReplay) forward(k, l int) {
 	o := &v.plan.Ops[k]
-	if !v.plain(k, false, false) || !v.hasLayer(k, l, 1) {
+	if !v.plain(k, false, false, nil) || !v.hasLayer(k, l, 1) {
 		return
 	}
 	x := &v.chain.Layers[l-1]
@@ -162,7 +162,7 @@ func (v *chainReplay) forward(k, l int) {
 
 // backward replays B ℓ.
 func (v *chainReplay) backward(k, l int) {
-	if !v.plain(k, false, false) || !v.hasLayer(k, l, 1) {
+	if !v.plain(k, false, false, nil) || !v.hasLayer(k, l, 1) {
 		return
 	}
 	x := &v.chain.Layers[l-1]
@@ -172,6 +172,9 @@ func (v *chainReplay) backward(k, l int) {
 		return
 	}
 	v.run[l] = true
+	if l == v.n {
+		v.atLoss = &Checkpoints{Activations: count(v.a), Saved: count(v.abar)}
+	}
 	if !v.delta[l] {
 		v.missing(k, x.Gradient, fmt.Sprintf("δ_%d, which is not stored", l))
 	}
@@ -192,9 +195,12 @@ func (v *chainReplay) backward(k, l int) {
 	v.store(&v.delta[l-1], gradients, v.sizeDelta(l-1))
 }
 
+// chainTensors are the tensors that D discards.
+var chainTensors = []string{TensorA, TensorAbar}
+
 // discard replays D of a_ℓ or ā_ℓ.
 func (v *chainReplay) discard(k, l int) {
-	if !v.plain(k, false, false, TensorA, TensorAbar) {
+	if !v.plain(k, false, false, chainTensors) {
 		return
 	}
 	o := &v.plan.Ops[k]
@@ -218,4 +224,14 @@ func (v *chainReplay) discard(k, l int) {
 		v.broken(RuleNotStored, k, size, "D discards ā_%d, which is not stored", l)
 	}
 	v.free(&v.abar[l], saved, size)
+}
+
+// count returns how many are set.
+func count(flags []bool) (n int) {
+	for _, set := range flags {
+		if set {
+			n++
+		}
+	}
+	return n
 }

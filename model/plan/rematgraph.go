@@ -95,7 +95,7 @@ func validGraph(g *graph.Graph) error {
 
 // node returns the node of operation k.
 func (v *graphReplay) node(k int) (x int, ok bool) {
-	if !v.plain(k, false, true) {
+	if !v.plain(k, false, true, nil) {
 		return 0, false
 	}
 	o := &v.plan.Ops[k]
@@ -126,6 +126,9 @@ func (v *graphReplay) compute(k int) {
 		return
 	}
 	v.run[x] = true
+	if n.Kind == graph.Loss && v.atLoss == nil {
+		v.atLoss = &Checkpoints{Activations: v.forwardValues()}
+	}
 	for _, u := range v.pred[x] {
 		if !v.stored[u] {
 			v.broken(RuleMissingInput, k, v.graph.Nodes[u].Memory, "C %s needs %s, which is not stored", n.ID, v.graph.Nodes[u].ID)
@@ -146,4 +149,14 @@ func (v *graphReplay) discard(k int) {
 		v.broken(RuleNotStored, k, n.Memory, "D discards %s, which is not stored", n.ID)
 	}
 	v.free(&v.stored[x], v.part(x), n.Memory)
+}
+
+// forwardValues returns how many values of forward nodes are stored.
+func (v *graphReplay) forwardValues() (n int) {
+	for x, stored := range v.stored {
+		if stored && v.graph.Nodes[x].Kind == graph.Forward {
+			n++
+		}
+	}
+	return n
 }

@@ -88,6 +88,8 @@ type replay struct {
 	last   int     // the one that ends last
 	clock  float64 // when it ends
 
+	atLoss *Checkpoints // what is stored when the loss has been reached
+
 	record bool
 	steps  []MemoryStep
 }
@@ -273,9 +275,9 @@ func (r *replay) atEnd(rule string, amount float64, format string, args ...any) 
 	r.report.Violations[len(r.report.Violations)-1].Time = r.report.Makespan
 }
 
-// plain reports whether operation k has nothing but what its kind has: a
-// tensor among tensors (none: ""), and a branch or a node if so said.
-func (r *replay) plain(k int, branch, node bool, tensors ...string) bool {
+// plain reports whether operation k has nothing but what its kind has: one of
+// the tensors (nil: none), and a branch or a node if so said.
+func (r *replay) plain(k int, branch, node bool, tensors []string) bool {
 	o := &r.plan.Ops[k]
 	what := ""
 	switch {

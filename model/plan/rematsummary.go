@@ -1,0 +1,184 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"workbench/model/platform"
+)
+
+// RematSummary is what one wants to know of a plan of [Remat] or [Join] at a
+// glance. Times are in seconds, sizes in bytes, of a join in slots.
+type RematSummary struct {
+	Problem  string `json:"problem"`
+	Method   string `json:"method"`
+	Instance string `json:"instance"`
+	Kind     string `json:"kind"` // of instance: "chain", "graph", "join"
+	Size     int    `json:"size"` // its layers, nodes or forwards
+
+	Makespan   float64      `json:"makespan"`
+	Compute    float64      `json:"compute"`   // time of computing everything once
+	Recompute  float64      `json:"recompute"` // time of computing again
+	Share      float64      `json:"share"`     // recompute / compute; 0 if that is 0
+	Idle       float64      `json:"idle"`
+	Recomputed []Recomputed `json:"recomputed"`
+
+	Memory     float64      `json:"memory"` // the limit
+	PeakMemory float64      `json:"peak_memory"`
+	PeakTime   float64      `json:"peak_time"`         // when it is first reached
+	PeakOp     string       `json:"peak_op,omitempty"` // and by what: "B_3"; empty: from the start
+	AtLoss     *Checkpoints `json:"at_loss,omitempty"` // nil: there is no loss
+
+	Violations int `json:"violations"` // broken rules
+}
+
+// Recomputed is how many operations of one kind compute what has been computed
+// before.
+type Recomputed struct {
+	Op    string `json:"op"`
+	Count int    `json:"count"`
+}
+
+// Checkpoints is what is stored when the turning point of a plan begins: B_N of
+// a chain, the loss of a graph or join.
+type Checkpoints struct {
+	Activations int `json:"activations"` // a, a_0 included; of a graph, forward values
+	Saved       int `json:"saved"`       // ā
+}
+
+// SummarizeOn replays p and sums it up: a *[Summary] of weight offloading, a
+// *[RematSummary] of the problems of one device. Both have fields for JSON and
+// lines of text. The error is that of [VerifyOn].
+func SummarizeOn(in Instance, p *Plan) (fmt.Stringer, error) {
+	if in.Chain != nil && p != nil && p.Problem == WeightOffload {
+		return Summarize(in.Chain, p)
+	}
+	r, err := replayOn(in, p, false)
+	if err != nil {
+		return nil, err
+	}
+	s := &RematSummary{
+		Problem: p.Problem, Method: p.Method, Instance: p.Instance.Name, Kind: in.Kind(),
+		Makespan: r.report.Makespan, Memory: p.Platform.Memory,
+		PeakMemory: r.report.PeakMemory, PeakTime: r.report.PeakTime,
+		AtLoss: r.atLoss, Violations: len(r.report.Violations),
+	}
+	if r.report.PeakOp >= 0 {
+		s.PeakOp = p.Ops[r.report.PeakOp].String()
+	}
+	switch {
+	case in.Chain != nil:
+		s.Size, s.Compute = in.Chain.Len(), in.Chain.TotalTime()
+	case in.Graph != nil:
+		s.Size, s.Compute = in.Graph.Len(), in.Graph.TotalTime()
+	case in.Join != nil:
+		s.Compute = in.Join.Span()
+		for _, length := range in.Join.Branches {
+			s.Size += length
+		}
+	}
+	s.addOps(p)
+	if s.Compute > 0 {
+		s.Share = s.Recompute / s.Compute
+	}
+	return s, nil
+}
+
+// forwards are the kinds of operation that may run again, in the order in which
+// they are listed.
+var forwards = [...]string{OpFAll, OpFCk, OpFNone, OpF, OpC}
+
+// addOps adds up what is computed again, and when nothing runs.
+func (s *RematSummary) addOps(p *Plan) {
+	type computation struct {
+		branch, layer int
+		node          string
+	}
+	seen := map[computation]bool{}
+	count := map[string]int{}
+	busy := 0.0
+	for k := range p.Ops {
+		o := &p.Ops[k]
+		d := o.End - o.Start
+		if !finite(d) {
+			continue // a broken rule
+		}
+		busy += d
+		if o.Op == OpB || o.Op == OpD || o.Op == OpS || o.Op == OpLoss {
+			continue
+		}
+		id := computation{o.Branch, o.Layer, o.Node}
+		if seen[id] {
+			count[o.Op]++
+			s.Recompute += d
+		}
+		seen[id] = true
+	}
+	s.Recomputed = []Recomputed{}
+	for _, op := range forwards {
+		if n := count[op]; n > 0 {
+			s.Recomputed = append(s.Recomputed, Recomputed{op, n})
+		}
+	}
+	if idle := s.Makespan - busy; idle > Tolerance*s.Makespan { // else rounding
+		s.Idle = idle
+	}
+}
+
+// String returns the summary as lines of text.
+func (s *RematSummary) String() string {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-11s "+format+"\n", append([]any{name}, args...)...)
+	}
+	fmt.Fprintf(&b, "%s plan for %s by %s\n", s.Problem, s.Instance, s.Method)
+	idle := ""
+	if s.Idle > 0 {
+		idle = ", idle " + platform.FormatSeconds(s.Idle)
+	}
+	line("makespan", "%s: everything once %s, again %s (%.2f %%)%s",
+		platform.FormatSeconds(s.Makespan), platform.FormatSeconds(s.Compute), platform.FormatSeconds(s.Recompute), 100*s.Share, idle)
+	used := fmt.Sprintf("%s of %s", platform.FormatBytes(s.PeakMemory), platform.FormatBytes(s.Memory))
+	if s.Kind == "join" {
+		used = fmt.Sprintf("%g of %g slots", s.PeakMemory, s.Memory)
+	}
+	peak := "from the start"
+	if s.PeakOp != "" {
+		peak = fmt.Sprintf("first with %s at %s", s.PeakOp, platform.FormatSeconds(s.PeakTime))
+	}
+	line("peak memory", "%s, %s", used, peak)
+	line("again", "%s", s.describeRecomputed())
+	if c := s.AtLoss; c != nil {
+		line("at the loss", "%s", s.describeCheckpoints(c))
+	}
+	if s.Violations > 0 {
+		line("INVALID", "breaks the rules %d times; verify says where", s.Violations)
+	}
+	return b.String()
+}
+
+func (s *RematSummary) describeRecomputed() string {
+	total := 0
+	var kinds []string
+	for _, r := range s.Recomputed {
+		total += r.Count
+		kinds = append(kinds, fmt.Sprintf("%d %s", r.Count, r.Op))
+	}
+	switch total {
+	case 0:
+		return "nothing is computed again"
+	case 1:
+		return "one operation, " + s.Recomputed[0].Op
+	}
+	return fmt.Sprintf("%d operations: %s", total, strings.Join(kinds, ", "))
+}
+
+func (s *RematSummary) describeCheckpoints(c *Checkpoints) string {
+	switch s.Kind {
+	case "chain":
+		return fmt.Sprintf("%d a and %d ā are stored", c.Activations, c.Saved)
+	case "graph":
+		return fmt.Sprintf("%d values of forward nodes are stored", c.Activations)
+	}
+	return fmt.Sprintf("%d a are stored", c.Activations)
+}
