@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"workbench/model/chain"
+	"workbench/model/zoo"
 )
 
 // slotResNet is a chain like ResNet-1001's ([004] 2.4): blocks of three layers in
@@ -32,33 +33,46 @@ func slotResNet(n int) *chain.Chain {
 	return c
 }
 
+// slotPrefix is the first n-1 layers of a network and its loss.
+func slotPrefix(b *testing.B, network string, n int) *chain.Chain {
+	b.Helper()
+	c, err := zoo.Load(network)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c.Layers = append(c.Layers[:min(n, c.Len())-1:n], c.Layers[c.Len()-1])
+	return c
+}
+
+// Whole curves up to half of what storing everything needs, of the beginning of
+// ResNet-1001.
 func BenchmarkPersistentSlots(b *testing.B) {
-	for _, x := range []struct{ n, slots int }{{340, 500}} {
-		c := slotResNet(x.n)
-		_, high := Range(c)
-		for _, share := range []float64{1, 0.5, 0.25, 0.1} {
-			b.Run(fmt.Sprintf("N=%d/S=%d/M=%g%%", x.n, x.slots, 100*share), func(b *testing.B) {
-				for b.Loop() {
-					k, err := PersistentSlotsCurve(context.Background(), c, share*high, x.slots)
-					if err != nil {
-						b.Fatal(err)
-					}
-					b.ReportMetric(float64(len(k.points)), "points")
+	for _, x := range []struct{ n, slots int }{{85, 500}, {170, 500}, {340, 125}, {340, 250}, {340, 500}, {340, 1000}} {
+		c := slotPrefix(b, "zoo:resnet1001", x.n)
+		memory := newView(c).storeAll().peak / 2
+		b.Run(fmt.Sprintf("N=%d/S=%d", c.Len(), x.slots), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := PersistentSlotsCurve(context.Background(), c, memory, x.slots); err != nil {
+					b.Fatal(err)
 				}
-			})
-		}
+			}
+		})
 	}
 }
 
-func BenchmarkFloatingSlots(b *testing.B) {
-	for _, x := range []struct{ n, slots int }{{20, 200}, {40, 200}, {80, 200}} {
-		c := slotResNet(x.n)
-		_, high := Range(c)
-		b.Run(fmt.Sprintf("N=%d/S=%d", x.n, x.slots), func(b *testing.B) {
+// The same with other limits, of which the curve is of more or less use and the
+// bounds bite more or less.
+func BenchmarkPersistentSlotsMemory(b *testing.B) {
+	c := slotPrefix(b, "zoo:resnet1001", 340)
+	high := newView(c).storeAll().peak
+	for _, share := range []float64{0.05, 0.1, 0.25, 0.5, 1} {
+		b.Run(fmt.Sprintf("N=340/S=500/M=%g%%", 100*share), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := FloatingSlotsCurve(context.Background(), c, high/2, x.slots); err != nil {
+				k, err := PersistentSlotsCurve(context.Background(), c, share*high, 500)
+				if err != nil {
 					b.Fatal(err)
 				}
+				b.ReportMetric(float64(len(k.points)), "points")
 			}
 		})
 	}

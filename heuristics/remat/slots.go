@@ -83,6 +83,9 @@ func (z *slotChain) bytes(slots int) float64 {
 	for compareRatios(float64(slots), float64(z.slots), x, z.memory) > 0 {
 		x = math.Nextafter(x, math.Inf(1))
 	}
+	for x > 0 && compareRatios(float64(slots), float64(z.slots), math.Nextafter(x, 0), z.memory) <= 0 {
+		x = math.Nextafter(x, 0)
+	}
 	return x
 }
 
