@@ -178,7 +178,7 @@ func randomMemory(r *rand.Rand, least, all float64) platform.Platform {
 	memory := least - 1
 	if r.IntN(10) > 0 {
 		n := int(max(0, all-least)) + 1
-		memory = least + float64(min(r.IntN(n), r.IntN(n)))
+		memory = least + float64(min(r.IntN(n), r.IntN(n), r.IntN(n)))
 	}
 	return platform.Platform{Memory: max(1, memory)}
 }

@@ -217,6 +217,39 @@ func TestGraphRandom(t *testing.T) {
 	}
 }
 
+// The graph of a chain knows less ways than the chain, so its plans are no
+// better; with one layer, and whenever nothing need be computed again, they are
+// as good.
+func TestGraphOfChain(t *testing.T) {
+	r := rand.New(rand.NewPCG(10, 10))
+	equal := 0
+	for i := range 400 {
+		c := RandomChain(r, 1+i%5)
+		g := graph.Of(c)
+		least, err := GraphLeastMemory(g, states)
+		if err != nil {
+			t.Fatal(err)
+		}
+		memory := least + float64(r.IntN(3))
+		ofGraph, _, err := Graph(g, memory, states)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ofChain, _, err := Remat(c, memory, states)
+		if err != nil || ofChain > ofGraph {
+			t.Fatalf("memory %g: the graph takes %g, the chain %g, %v: %+v", memory, ofGraph, ofChain, err, c)
+		}
+		if ofChain == ofGraph {
+			equal++
+		} else if c.Len() == 1 || ofGraph == c.TotalTime() {
+			t.Fatalf("memory %g: the graph takes %g, the chain %g: %+v", memory, ofGraph, ofChain, c)
+		}
+	}
+	if equal < 100 || equal == 400 {
+		t.Errorf("%d of 400 equal", equal)
+	}
+}
+
 func TestGraphTooHard(t *testing.T) {
 	change := func(edit func(*graph.Graph)) *graph.Graph {
 		g := unit(2)

@@ -68,9 +68,13 @@ func RandomGraph(r *rand.Rand, forward int) *graph.Graph {
 		times     = 1 + r.IntN(3)
 		overheads = r.IntN(3) == 0
 		wide      = r.IntN(2) == 0 // inputs from anywhere, or mostly the node before
+		light     = r.IntN(3) > 0  // gradients are small, so that values count
 	)
 	add := func(id, kind string) {
 		v := graph.Node{ID: id, Name: id, Kind: kind, Time: float64(r.IntN(times + 1)), Memory: float64(r.IntN(sizes + 1))}
+		if light && kind != graph.Forward {
+			v.Memory = float64(r.IntN(2))
+		}
 		if overheads && r.IntN(2) == 0 {
 			v.Overhead = float64(r.IntN(4))
 		}
