@@ -82,10 +82,16 @@ func TestRoundTrip(t *testing.T) {
 			p.Period = &x
 		}
 		for range rapid.IntRange(0, 5).Draw(t, "ops") {
-			p.Ops = append(p.Ops, plan.Op{
-				Op: "F" + clean(text.Draw(t, "op")), Tensor: clean(text.Draw(t, "tensor")), Layer: rapid.Int().Draw(t, "layer"),
+			kind := rapid.SampledFrom([]string{"F", plan.OpC, plan.OpLoss}).Draw(t, "op")
+			if kind == "F" {
+				kind += clean(text.Draw(t, "op"))
+			}
+			o := plan.Op{
+				Op: kind, Tensor: clean(text.Draw(t, "tensor")), Layer: rapid.OneOf(rapid.Int(), rapid.Just(0)).Draw(t, "layer"),
+				Branch: rapid.OneOf(rapid.Int(), rapid.Just(0)).Draw(t, "branch"), Node: clean(text.Draw(t, "node")),
 				Start: number.Draw(t, "start"), End: number.Draw(t, "end"),
-			})
+			}
+			p.Ops = append(p.Ops, o)
 		}
 		var b bytes.Buffer
 		if err := p.Write(&b); err != nil {
@@ -142,6 +148,58 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
+// Operations of graphs and joins leave out the layer that they do not have.
+func TestReadWriteOps(t *testing.T) {
+	const head = `{"format":"workbench.plan/v1","problem":"remat","platform":{"memory":1},"ops":[`
+	for _, x := range []struct {
+		op, again string
+		want      plan.Op
+	}{
+		{`{"op":"C","node":"7","start":0,"end":1}`, "", plan.Op{Op: "C", Node: "7", End: 1}},
+		{`{"op":"D","node":"conv","start":1,"end":1}`, "", plan.Op{Op: "D", Node: "conv", Start: 1, End: 1}},
+		{`{"op":"D","layer":0,"node":"conv","start":1,"end":1}`, `{"op":"D","node":"conv","start":1,"end":1}`, plan.Op{Op: "D", Node: "conv", Start: 1, End: 1}},
+		{`{"op":"C","layer":2,"node":"conv","start":0,"end":1}`, "", plan.Op{Op: "C", Layer: 2, Node: "conv", End: 1}},
+		{`{"op":"LOSS","start":0,"end":1}`, "", plan.Op{Op: "LOSS", End: 1}},
+		{`{"op":"S","layer":0,"branch":2,"start":0,"end":0}`, "", plan.Op{Op: "S", Branch: 2}},
+		{`{"op":"D","tensor":"delta","layer":0,"branch":1,"start":0,"end":0}`, "", plan.Op{Op: "D", Tensor: "delta", Branch: 1}},
+		{`{"op":"F_none","layer":3,"start":0,"end":2.5}`, "", plan.Op{Op: "F_none", Layer: 3, End: 2.5}},
+	} {
+		p, err := read(head + x.op + "]}")
+		if err != nil {
+			t.Errorf("%s: %v", x.op, err)
+			continue
+		}
+		if diff := cmp.Diff([]plan.Op{x.want}, p.Ops); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", x.op, diff)
+		}
+		var b bytes.Buffer
+		if err := p.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		if x.again == "" {
+			x.again = x.op
+		}
+		if !strings.Contains(b.String(), x.again) {
+			t.Errorf("%s is written\n%s", x.op, b.String())
+		}
+	}
+	for _, x := range [][2]string{
+		{`{"op":"C","start":0,"end":1}`, "ops[0]: node is missing"},
+		{`{"op":"D","start":0,"end":1}`, "ops[0]: layer is missing"},
+		{`{"op":"F","branch":1,"start":0,"end":1}`, "ops[0]: layer is missing"},
+		{`{"op":"C","node":"","start":0,"end":1}`, "ops[0]: node is empty; it is the id of a node of the graph"},
+		{`{"op":"C","node":null,"start":0,"end":1}`, "ops[0].node: null where a text is needed"},
+		{`{"op":"C","node":7,"start":0,"end":1}`, "ops[0].node: a number where a text is needed"},
+		{`{"op":"S","layer":0,"branch":"1","start":0,"end":0}`, "ops[0].branch: a text where a whole number is needed"},
+		{`{"op":"C","node":"a","end":1}`, "ops[0]: start is missing"},
+		{`{"op":"LOSS","start":1}`, "ops[0]: end is missing"},
+	} {
+		if _, err := read(head + x[0] + "]}"); err == nil || !strings.HasPrefix(err.Error(), "plan.json:1: "+x[1]) {
+			t.Errorf("%s: error %v, want %s", x[0], err, x[1])
+		}
+	}
+}
+
 func TestWriteErrors(t *testing.T) {
 	_, p := twoLayers()
 	p.Ops[3].End = math.NaN()
@@ -181,6 +239,9 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(strings.Replace(small, "2.5", "null", 1)))
 	f.Add([]byte(strings.Replace(small, "O", "D", 1)))
 	f.Add([]byte(`{"format":"workbench.plan/v1","problem":"remat","platform":{},"period":null,"ops":[]}`))
+	f.Add([]byte(strings.Replace(small, `"B","layer":1`, `"C","node":"v"`, 1)))
+	f.Add([]byte(strings.Replace(small, `"B","layer":1`, `"LOSS"`, 1)))
+	f.Add([]byte(strings.Replace(small, `"B","layer":1`, `"S","branch":-1,"layer":0`, 1)))
 	f.Add([]byte(`[`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := plan.Read(bytes.NewReader(data), "fuzz")

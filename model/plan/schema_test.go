@@ -15,9 +15,15 @@ func TestSchemaOfWritten(t *testing.T) {
 	validate := testfile.Schema(t, "plan-v1.json")
 	_, valid := twoLayers()
 	period := 2.5
+	_, onGraph := fiveNodes()
+	_, onJoin := twoBranches()
+	_, onChain := threeLayers()
 	for name, p := range map[string]*plan.Plan{
 		"two layers":    valid,
 		"no period":     {Problem: "remat", Ops: valid.Ops},
+		"a graph":       onGraph,
+		"a join":        onJoin,
+		"a chain":       onChain,
 		"no operations": {Problem: plan.WeightOffload, Period: &period},
 	} {
 		var b bytes.Buffer
@@ -58,6 +64,18 @@ func TestSchemaAndRead(t *testing.T) {
 		{"negative start", `"start":0`, `"start":-1`, true},
 		{"negative layer", `"layer":1,"start":0`, `"layer":-1,"start":0`, true},
 
+		{"node for the layer", `"op":"B","layer":1`, `"op":"C","node":"v"`, true},
+		{"node and layer", `"op":"B","layer":1`, `"op":"D","node":"v","layer":0`, true},
+		{"loss", `"op":"B","layer":1`, `"op":"LOSS"`, true},
+		{"branch", `"op":"B","layer":1`, `"op":"S","layer":0,"branch":2`, true},
+
+		{"computation of nothing", `"op":"B","layer":1`, `"op":"C"`, false},
+		{"branch without layer", `"op":"B","layer":1`, `"op":"F","branch":1`, false},
+		{"empty node", `"op":"B","layer":1`, `"op":"C","node":""`, false},
+		{"null node", `"op":"B","layer":1`, `"op":"C","node":null`, false},
+		{"null layer", `"op":"B","layer":1`, `"op":"C","node":"v","layer":null`, false},
+		{"number for a node", `"op":"B","layer":1`, `"op":"C","node":1`, false},
+		{"half a branch", `"op":"B","layer":1`, `"op":"S","layer":0,"branch":0.5`, false},
 		{"version", `plan/v1`, `plan/v2`, false},
 		{"no format", `"format": "workbench.plan/v1",`, ``, false},
 		{"not an object", small, `[]`, false},
