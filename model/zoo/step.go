@@ -7,7 +7,10 @@ import (
 	"workbench/model/graph"
 )
 
-// step is the training step of n as a graph.
+// step is the training step of n as a graph. A node has one value, so what it
+// holds lives and dies as one: an output with its mask, the gradients of both
+// operands of a sum. Where PyTorch frees one before the other the graph holds
+// more, never less.
 type step struct {
 	n      *net
 	h      how
@@ -40,7 +43,8 @@ func (n *net) step(h how) (*graph.Graph, error) {
 		return nil, n.err
 	}
 	s := &step{n: n, h: h, graph: &graph.Graph{Input: n.resident}}
-	if err := s.group(); err != nil {
+	s.group()
+	if err := s.check(); err != nil {
 		return nil, err
 	}
 	s.owners()
@@ -54,30 +58,35 @@ func (n *net) step(h how) (*graph.Graph, error) {
 	return s.graph, nil
 }
 
-// group puts operations that work in place with what they overwrite. The order
-// of last operations is topological because nothing else may read a storage
-// before it is overwritten, as autograd demands too.
-func (s *step) group() error {
+// group puts operations that work in place with what they overwrite.
+func (s *step) group() {
 	n := s.n
 	s.of = make([]int, len(n.operations))
-	var groups []group
 	for i := range n.operations {
 		op := &n.operations[i]
+		k := len(s.groups)
 		if p := n.tensors[op.in[0]].producer; op.inPlace && p >= 0 {
-			s.of[i] = s.of[p]
-			groups[s.of[i]].operations = append(groups[s.of[i]].operations, i)
-			continue
+			k = s.of[p]
+		} else {
+			s.groups = append(s.groups, group{})
 		}
-		s.of[i] = len(groups)
-		groups = append(groups, group{operations: []int{i}})
+		s.of[i] = k
+		g := &s.groups[k]
+		g.operations = append(g.operations, i)
+		g.backward = g.backward || n.tensors[op.out].gradient
 	}
-	slices.SortStableFunc(groups, func(a, b group) int { return a.last() - b.last() })
-	s.groups = groups
-	for k := range groups {
-		for _, i := range groups[k].operations {
+	slices.SortFunc(s.groups, func(a, b group) int { return a.last() - b.last() })
+	for k := range s.groups {
+		for _, i := range s.groups[k].operations {
 			s.of[i] = k
 		}
 	}
+}
+
+// check makes sure that nobody reads a storage that is overwritten later,
+// which autograd refuses too. So the groups are in a topological order.
+func (s *step) check() error {
+	n := s.n
 	for i := range n.operations {
 		for _, x := range n.operations[i].in {
 			p := n.tensors[x].producer
@@ -87,11 +96,6 @@ func (s *step) group() error {
 			if last := s.groups[s.of[p]].last(); p != last {
 				return fmt.Errorf("%s reads %s, which %s overwrites", n.operations[i].name, n.operations[p].name, n.operations[last].name)
 			}
-		}
-	}
-	for k := range groups {
-		for _, i := range groups[k].operations {
-			groups[k].backward = groups[k].backward || n.tensors[n.operations[i].out].gradient
 		}
 	}
 	return nil
