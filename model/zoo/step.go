@@ -10,7 +10,7 @@ import (
 // step is the training step of n as a graph. A node has one value, so what it
 // holds lives and dies as one: an output with its mask, the gradients of both
 // operands of a sum. Where PyTorch frees one before the other the graph holds
-// more, never less.
+// more. Buffers inside an operation (of a convolution, of a loss) are not known.
 type step struct {
 	n      *net
 	h      how
