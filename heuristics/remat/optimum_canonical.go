@@ -1,0 +1,476 @@
+package remat
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"workbench/model/plan"
+)
+
+// canonical is a dynamic program over canonical plans, a class that holds the
+// persistent ([004] Theorem 6) and floating ones (Theorem 5, repaired) and the
+// move that these miss: keep ā_ℓ, drop its input, compute that input again just
+// before B_ℓ.
+//
+// # Canonical plans
+//
+// Phase t lasts from the end of B_{t+1} to the end of B_t. What is stored at its
+// beginning, below layer t, is a stack: items a_i or ā_i by increasing i. In a
+// canonical plan each phase has at most one sweep, F of consecutive layers,
+// from the top of the stack below t up to layer t, or up to t−1 if ā_t is
+// stored; it puts new items on top of the stack, and only the item it starts
+// from may be dropped for it. An ā stays until its B.
+//
+// # Recurrence
+//
+// m is the memory not taken by the items below and by the base a_{s-1} or
+// ā_{s-1} itself. Bit "has" says that ā_t is stored when phase t begins (and
+// counted in m), bit "leaves" that ā_{ℓ-1} is stored when phase ℓ is over.
+//
+//	serve(has, leaves, s, t, ℓ, m)  phases t..ℓ, all from the base s−1, which is
+//	                                gone in the end
+//	push(has, leaves, s, t, ℓ, m)   the same, from an item that the sweep of
+//	                                phase t puts above the base; the base stays
+//	replace(…)                      as push, but the base is dropped in the sweep
+//
+//	serve(has, ·, t, t, t, m) = uF_t (unless has) + uB_t   if F_all_t and B_t fit
+//	serve(has, leaves, s, t, ℓ, m) = min of
+//	    replace(has, leaves, s, t, ℓ, m)
+//	    push(has, x, s, t, t', m) + serve(x, leaves, s, t'−1, ℓ, m),  ℓ < t' ≤ t, x ∈ {no, yes}
+//	push(has, leaves, s, t, ℓ, m) = min of, each if the sweep s..s' fits,
+//	    Σ uF_{s..s'} + serve(has, leaves, s'+1, t, ℓ, m − a_{s'}),    s ≤ s' < ℓ
+//	    Σ uF_{s..ℓ-1} + serve(has, no, ℓ, t, ℓ, m − ā_{ℓ-1})          if leaves
+//
+// and replace is push with m + a_{s-1} after the sweep. The best canonical plan
+// takes serve(no, no, 1, N, 1, M − a_0). Without "has" and "leaves" this is
+// [004] (2.5)–(2.8) with (2.6) repaired. O(N³) functions of m, O(N) terms each.
+//
+// # Lower bound
+//
+// If the memory of forwards is not checked (forwards is false), the value is a
+// lower bound on the makespan of any plan. Proof: relax the problem so that
+// memory is limited during backwards only. What a phase then costs is settled
+// by the sets S_t stored at B_t: every item of S_t that was not stored when the
+// phase began needs its layer, and all layers down to the next stored item,
+// once. Take a plan of least time for the relaxed problem.
+//
+//  1. It needs no sweep but that to ā_t and a_{t-1}. Consider the first phase t
+//     with another, from item i to items j_1 < j_2 < … of S_t, all below the
+//     item where the main sweep starts. If i is still in S_t, do the sweep in
+//     the next phase instead: B_t has less memory to find. If i is dropped and
+//     no larger than the new items together, keep i in their stead and do the
+//     sweep in the next phase. If i is larger, it was itself put there by a main
+//     sweep of an earlier phase, or is a_0 at the start of the first one; that
+//     sweep went past j_1, j_2, …, so keep these instead of i from there on.
+//     Until phase t, sweeps from i were to targets above the j: they become
+//     shorter.
+//  2. An ā_i that is dropped before B_i may be an a_i.
+//  3. So new items come on top of the stack only, and an item that is dropped
+//     without B was last used as the start of a sweep, while on top, and may be
+//     dropped with that sweep. This is a canonical plan. ∎
+//
+// If both values are equal, or the plan of the bound fits in memory, it is the
+// true optimum.
+type canonical struct {
+	v        *view
+	forwards bool      // check the memory of forwards, too
+	sum      []float64 // sum[i] = Σ uF_1..i
+	back     []float64 // back[i] = Σ uB_1..i
+
+	memo  [][]level // by function
+	least []float64 // by function: the memory from which on it is finite
+	ample []float64 // by function: the memory from which on nothing is computed twice
+
+	// grain > 0 rounds memory to its multiples, up if forwards is false, else
+	// down: the value stays what it is called, but there are fewer steps.
+	grain float64
+
+	steps, limit int64           // steps kept, and how many may be
+	ctx          context.Context // asked now and then
+	stopped      bool            // by either; values are meaningless from then on
+}
+
+// canonicalBytes is what newCanonical allocates for n layers.
+func canonicalBytes(n int) float64 {
+	return 40 * 4 * kinds * float64(n) * float64(n+1) * float64(n+2) / 6
+}
+
+// level says that a function of memory is value in [from, to).
+type level struct{ from, to, value float64 }
+
+// Kinds of functions.
+const (
+	serve = iota
+	push
+	replace
+	kinds
+)
+
+// phases is a function of memory.
+type phases struct {
+	kind, has, leaves int // has, leaves: 0 or 1
+	s, t, l           int
+}
+
+func newCanonical(ctx context.Context, v *view, forwards bool) *canonical {
+	d := &canonical{v: v, forwards: forwards, ctx: ctx, limit: 1 << 25}
+	d.sum, d.back = make([]float64, v.n+1), make([]float64, v.n+1)
+	for i := 1; i <= v.n; i++ {
+		d.sum[i], d.back[i] = d.sum[i-1]+v.uF[i], d.back[i-1]+v.uB[i]
+	}
+	size := kinds * 4 * triples(v.n)
+	d.memo = make([][]level, size)
+	d.least, d.ample = make([]float64, size), make([]float64, size)
+	d.thresholds()
+	return d
+}
+
+// triples is how many triples 1 ≤ s ≤ ℓ ≤ t ≤ n there are.
+func triples(n int) int { return n * (n + 1) * (n + 2) / 6 }
+
+func (d *canonical) index(c phases) int {
+	return (triples(c.t-1)+c.l*(c.l-1)/2+c.s-1)*(4*kinds) + c.kind*4 + c.has*2 + c.leaves
+}
+
+// exists says whether the function is defined: what is left behind lies above
+// the base.
+func (c phases) exists() bool {
+	if c.s > c.l || c.l > c.t || c.s < 1 {
+		return false
+	}
+	if c.kind == serve {
+		return c.leaves == 0 || c.l > c.s
+	}
+	return c.l > c.s
+}
+
+// floor is the time that the function takes with unlimited memory, a lower
+// bound.
+func (d *canonical) floor(c phases) float64 {
+	return d.sum[c.t-c.has] - d.sum[c.s-1] + d.back[c.t] - d.back[c.l-1]
+}
+
+// term is one term of a minimum: cost + first(m + shift) + second(m), if m ≥ need.
+type term struct {
+	need, cost, shift float64
+	first, second     phases // second: kind < 0 if there is none
+	item              int    // s' of push and replace
+	abar              bool   // the item is an ā
+}
+
+// terms calls f with each term of the minimum that defines c, until f returns
+// false. Not for serve with s = t.
+func (d *canonical) terms(c phases, f func(o *term) bool) {
+	var o term
+	v := d.v
+	if c.kind == serve {
+		o.second.kind = -1
+		if c.l > c.s {
+			o.first = phases{replace, c.has, c.leaves, c.s, c.t, c.l}
+			if !f(&o) {
+				return
+			}
+		}
+		for t := c.l + 1; t <= c.t; t++ {
+			for x := 1; x >= 0; x-- {
+				o.first = phases{push, c.has, x, c.s, c.t, t}
+				o.second = phases{serve, x, c.leaves, c.s, t - 1, c.l}
+				if !f(&o) {
+					return
+				}
+			}
+		}
+		return
+	}
+	o.second.kind = -1
+	base := 0.0 // what the sweep frees
+	if c.kind == replace {
+		base = v.a[c.s-1]
+	}
+	// held is what the sweep finds beside the base: the gradient and ā_t.
+	held := v.delta[c.t]
+	if c.has == 1 {
+		held += v.abar[c.t]
+	}
+	need := math.Inf(-1) // of the sweep without its last layer
+	for i := c.s; i < c.l; i++ {
+		before := 0.0 // a_{i-1} beside the base
+		if i > c.s {
+			before = v.a[i-1] - base
+		}
+		o.item, o.cost = i, d.sum[i]-d.sum[c.s-1]
+		if i < c.l-1 || c.leaves == 0 {
+			o.first = phases{serve, c.has, c.leaves, i + 1, c.t, c.l}
+			o.shift, o.abar = base-v.a[i], false
+			o.need = max(need, held+before+v.a[i]+v.oF[i])
+			if !d.forwards {
+				o.need = 0
+			}
+			if !f(&o) {
+				return
+			}
+		}
+		if i == c.l-1 && c.leaves == 1 {
+			o.first = phases{serve, c.has, 0, c.l, c.t, c.l}
+			o.shift, o.abar = base-v.abar[i], true
+			o.need = max(need, held+before+v.abar[i]+v.oF[i])
+			if !d.forwards {
+				o.need = 0
+			}
+			if !f(&o) {
+				return
+			}
+		}
+		need = max(need, held+before+v.a[i]+v.oF[i])
+	}
+}
+
+// single returns the time of serve with s = t and the memory it needs.
+func (d *canonical) single(c phases) (time, need float64) {
+	v, t := d.v, c.t
+	time, need = v.uB[t], v.abar[t]+v.delta[t]+v.delta[t-1]+v.oB[t]
+	if c.has == 0 {
+		time += v.uF[t]
+		if d.forwards {
+			need = max(need, v.delta[t]+v.abar[t]+v.oF[t])
+		}
+	}
+	return time, need
+}
+
+// thresholds computes least and ample of all functions. O(N⁴).
+func (d *canonical) thresholds() {
+	for width := 0; width < d.v.n; width++ {
+		if d.ctx.Err() != nil {
+			d.stopped = true
+			return
+		}
+		for s := 1; s+width <= d.v.n; s++ {
+			t := s + width
+			// push and replace use narrower functions only, and serve these and
+			// narrower ones.
+			for _, kind := range [...]int{push, replace, serve} {
+				for l := s; l <= t; l++ {
+					for bits := range 4 {
+						c := phases{kind, bits >> 1, bits & 1, s, t, l}
+						if c.exists() {
+							d.threshold(c)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func (d *canonical) threshold(c phases) {
+	at := d.index(c)
+	if c.kind == serve && c.s == c.t {
+		_, need := d.single(c)
+		d.least[at], d.ample[at] = need, need
+		return
+	}
+	least, ample := math.Inf(1), math.Inf(1)
+	floor := d.floor(c)
+	d.terms(c, func(o *term) bool {
+		first := d.index(o.first)
+		l, a, time := max(o.need, d.least[first]-o.shift), max(o.need, d.ample[first]-o.shift), o.cost+d.floor(o.first)
+		if o.second.kind >= 0 {
+			second := d.index(o.second)
+			l, a, time = max(l, d.least[second]), max(a, d.ample[second]), time+d.floor(o.second)
+		}
+		least = min(least, l)
+		if time <= floor*(1+1e-12) {
+			ample = min(ample, a)
+		}
+		return true
+	})
+	d.least[at], d.ample[at] = least, ample
+}
+
+// at returns the value of c for memory m, and the interval around m on which it
+// is known to be that.
+func (d *canonical) at(c phases, m float64) (value, from, to float64) {
+	if d.grain == 0 {
+		return d.exactly(c, m)
+	}
+	value, from, to = d.exactly(c, d.grained(m))
+	// Which m are rounded into the interval?
+	from, to = math.Ceil(from/d.grain)*d.grain, math.Ceil(to/d.grain)*d.grain
+	if !d.forwards {
+		from, to = above(from-d.grain), above(to-d.grain)
+	}
+	return value, min(from, m), max(to, above(m))
+}
+
+// grained rounds m.
+func (d *canonical) grained(m float64) float64 {
+	if d.forwards {
+		return math.Floor(m/d.grain) * d.grain
+	}
+	return math.Ceil(m/d.grain) * d.grain
+}
+
+// above is the next larger number.
+func above(m float64) float64 { return math.Nextafter(m, math.Inf(1)) }
+
+func (d *canonical) exactly(c phases, m float64) (value, from, to float64) {
+	at := d.index(c)
+	if m < d.least[at] {
+		return math.Inf(1), math.Inf(-1), d.least[at]
+	}
+	if m >= d.ample[at] {
+		return d.floor(c), d.ample[at], math.Inf(1)
+	}
+	k, found := find(d.memo[at], m)
+	if found {
+		s := d.memo[at][k]
+		return s.value, s.from, s.to
+	}
+	s := d.compute(c, m)
+	if d.stopped {
+		return s.value, s.from, s.to
+	}
+	// Rounding may not move the interval off m, nor into its neighbours, of
+	// which there may be more than before.
+	s.from, s.to = min(s.from, m), max(s.to, above(m))
+	list := d.memo[at]
+	k, _ = find(list, m)
+	if k > 0 {
+		s.from = max(s.from, list[k-1].to)
+	}
+	if k < len(list) {
+		s.to = min(s.to, list[k].from)
+	}
+	d.memo[at] = slices.Insert(list, k, s)
+	if d.steps++; d.steps >= d.limit || d.steps%1024 == 0 && d.ctx.Err() != nil {
+		d.stopped = true
+	}
+	return s.value, s.from, s.to
+}
+
+// find returns the position of the level that holds m, or where it would be.
+func find(list []level, m float64) (k int, found bool) {
+	return slices.BinarySearchFunc(list, m, func(s level, m float64) int {
+		switch {
+		case s.to <= m:
+			return -1
+		case s.from > m:
+			return 1
+		}
+		return 0
+	})
+}
+
+// compute takes the minimum over the terms of c.
+func (d *canonical) compute(c phases, m float64) level {
+	best := level{math.Inf(-1), math.Inf(1), math.Inf(1)}
+	if c.kind == serve && c.s == c.t {
+		best.value, best.from = d.single(c)
+		return best
+	}
+	d.terms(c, func(o *term) bool {
+		floor := o.cost + d.floor(o.first)
+		least := max(o.need, d.least[d.index(o.first)]-o.shift)
+		if o.second.kind >= 0 {
+			floor += d.floor(o.second)
+			least = max(least, d.least[d.index(o.second)])
+		}
+		if floor >= best.value {
+			return true
+		}
+		if m < least {
+			best.to = min(best.to, least)
+			return true
+		}
+		value, from, to := d.at(o.first, m+o.shift)
+		value, from, to = value+o.cost, max(from-o.shift, o.need), to-o.shift
+		if o.second.kind >= 0 && value+d.floor(o.second) < best.value {
+			v, f, t := d.at(o.second, m)
+			value, from, to = value+v, max(from, f), min(to, t)
+		} else if o.second.kind >= 0 {
+			value = math.Inf(1) // too much already, up to there
+		}
+		best.to = min(best.to, to)
+		if value < best.value {
+			best.value, best.from = value, from
+		}
+		return !d.stopped
+	})
+	return best
+}
+
+// build appends the operations of the best plan of c at memory m, which exists.
+// abar says whether the base is an ā. If d.stopped then, it came to an early end.
+func (d *canonical) build(q *sequence, c phases, m float64, abar bool) {
+	if c.kind == serve && c.s == c.t {
+		if c.has == 0 {
+			q.all(c.t)
+		}
+		q.backward(c.t, abar)
+		return
+	}
+	if d.grain > 0 {
+		m = d.grained(m)
+	}
+	var best term
+	value := math.Inf(1)
+	d.terms(c, func(o *term) bool {
+		if m < o.need {
+			return true
+		}
+		x, _, _ := d.at(o.first, m+o.shift)
+		if x += o.cost; o.second.kind >= 0 {
+			y, _, _ := d.at(o.second, m)
+			x += y
+		}
+		if x < value {
+			value, best = x, *o
+		}
+		return true
+	})
+	if d.stopped || math.IsInf(value, 1) {
+		d.stopped = true
+		return
+	}
+	if c.kind == serve {
+		d.build(q, best.first, m, abar)
+		if best.second.kind >= 0 {
+			d.build(q, best.second, m, abar)
+		}
+		return
+	}
+	d.sweep(q, c, best.item, best.abar)
+	d.build(q, best.first, m+best.shift, best.abar)
+}
+
+// sweep appends the forwards s..item of push or replace.
+func (d *canonical) sweep(q *sequence, c phases, item int, abar bool) {
+	for i := c.s; i <= item; i++ {
+		kept := i == c.s && c.kind == push // the base stays
+		switch {
+		case i == item && abar:
+			q.all(i)
+			if !kept {
+				q.discard(plan.TensorA, i-1)
+			}
+		case kept:
+			q.checkpoint(i)
+		default:
+			q.none(i)
+		}
+	}
+}
+
+// root is the whole chain.
+func (d *canonical) root() phases { return phases{serve, 0, 0, 1, d.v.n, 1} }
+
+// reset forgets all levels.
+func (d *canonical) reset() {
+	for i := range d.memo {
+		d.memo[i] = d.memo[i][:0]
+	}
+	d.steps, d.grain = 0, 0
+	d.stopped = d.ctx.Err() != nil
+}

@@ -1,0 +1,329 @@
+package remat
+
+import (
+	"context"
+	"math"
+	"math/bits"
+
+	"workbench/model/plan"
+)
+
+// maxSearched is the length of the longest chain that a search takes: a set is
+// a word.
+const maxSearched = 63
+
+// held is a state: bit i of a and abar says whether a_i or ā_i is stored; next
+// is the next backward, δ_next is stored.
+type held struct {
+	a, abar uint64
+	next    int
+}
+
+// optimumSearch is A* over the stored states, under all rules of the problem, and so
+// complete. Its estimate of the remaining time is the bound of canonical plans,
+// taken from a state on.
+//
+// Left out are steps that no plan needs: writing a value that is stored,
+// computing what no remaining backward reads, and F_ck or F_none where ā and a
+// have one size (F_all, D does the same and leaves more).
+type optimumSearch struct {
+	v      *view
+	low    *canonical
+	memory float64
+	limit  int     // most states to reach
+	upper  float64 // stop at this time
+
+	nodes []reached
+	known map[held]int32
+	queue []open
+	table []float64 // scratch of remaining
+}
+
+// reached is a state and the best way to it so far.
+type reached struct {
+	x    held
+	time float64
+	rest float64 // estimate of the time that remains
+	from int32   // -1: the start
+	step move
+}
+
+// move is an operation.
+type move struct {
+	op    uint8
+	layer uint8
+}
+
+// Operations of a search.
+const (
+	doAll = iota
+	doCk
+	doNone
+	doB
+	dropA
+	dropAbar
+)
+
+type open struct {
+	bound, time float64
+	node        int32
+}
+
+// before orders the queue: by bound, then the one that is further on.
+func (q open) before(r open) bool {
+	return q.bound < r.bound || q.bound == r.bound && (q.time > r.time || q.time == r.time && q.node > r.node)
+}
+
+func (s *optimumSearch) put(q open) {
+	s.queue = append(s.queue, q)
+	k := len(s.queue) - 1
+	for k > 0 {
+		up := (k - 1) / 2
+		if !q.before(s.queue[up]) {
+			break
+		}
+		s.queue[k] = s.queue[up]
+		k = up
+	}
+	s.queue[k] = q
+}
+
+func (s *optimumSearch) take() open {
+	top, last := s.queue[0], s.queue[len(s.queue)-1]
+	s.queue = s.queue[:len(s.queue)-1]
+	k, n := 0, len(s.queue)
+	for 2*k+1 < n {
+		down := 2*k + 1
+		if down+1 < n && s.queue[down+1].before(s.queue[down]) {
+			down++
+		}
+		if !s.queue[down].before(last) {
+			break
+		}
+		s.queue[k] = s.queue[down]
+		k = down
+	}
+	if n > 0 {
+		s.queue[k] = last
+	}
+	return top
+}
+
+// run searches for a plan that takes less than upper. It returns the last node
+// of a best plan, or -1, and a lower bound on the time of all plans that take
+// less than upper: upper itself if it is proved that there is none. done says
+// whether the search came to its end.
+func (s *optimumSearch) run(ctx context.Context) (last int32, bound float64, done bool) {
+	s.known = map[held]int32{}
+	s.reach(held{a: 1, next: s.v.n}, 0, -1, move{})
+	for taken := 0; len(s.queue) > 0; taken++ {
+		// Estimates made after the end of low are worthless.
+		if len(s.nodes) >= s.limit || s.low.stopped || taken%256 == 0 && ctx.Err() != nil {
+			return -1, bound, false
+		}
+		top := s.take()
+		bound = max(bound, top.bound)
+		n := s.nodes[top.node]
+		if top.time > n.time {
+			continue // reached sooner since
+		}
+		if n.x.next == 0 {
+			return top.node, n.time, true
+		}
+		s.leave(top.node, n)
+	}
+	return -1, s.upper, true
+}
+
+// reach notes a way to x.
+func (s *optimumSearch) reach(x held, time float64, from int32, by move) {
+	at, found := s.known[x]
+	if found && s.nodes[at].time <= time {
+		return
+	}
+	if !found {
+		rest := s.remaining(x)
+		at = int32(len(s.nodes))
+		s.known[x] = at
+		s.nodes = append(s.nodes, reached{x: x, rest: rest})
+	}
+	n := &s.nodes[at]
+	n.time, n.from, n.step = time, from, by
+	if time+n.rest < s.upper {
+		s.put(open{time + n.rest, time, at})
+	}
+}
+
+// size is what is stored in x, with the gradient.
+func (v *view) size(x held) float64 {
+	sum := v.delta[x.next]
+	for set := x.a; set != 0; set &= set - 1 {
+		sum += v.a[bits.TrailingZeros64(set)]
+	}
+	for set := x.abar; set != 0; set &= set - 1 {
+		sum += v.abar[bits.TrailingZeros64(set)]
+	}
+	return sum
+}
+
+// leave takes every step out of a state.
+func (s *optimumSearch) leave(at int32, n reached) {
+	s.v.steps(n.x, s.v.size(n.x), func(y held, do move, duration, memory float64) {
+		if memory <= s.memory {
+			s.reach(y, n.time+duration, at, do)
+		}
+	})
+}
+
+// steps calls f with every step out of x, the state it leads to, its duration
+// and the memory during it.
+func (v *view) steps(x held, size float64, f func(y held, do move, duration, memory float64)) {
+	for l := 1; l <= x.next; l++ {
+		in, out := uint64(1)<<(l-1), uint64(1)<<l
+		if (x.a|x.abar)&in == 0 {
+			continue
+		}
+		if x.abar&out == 0 {
+			y := x
+			y.abar |= out
+			f(y, move{doAll, uint8(l)}, v.uF[l], size+v.abar[l]+v.oF[l])
+		}
+		if (x.a|x.abar)&out == 0 && l < x.next && v.a[l] < v.abar[l] {
+			y := x
+			y.a |= out
+			f(y, move{doCk, uint8(l)}, v.uF[l], size+v.a[l]+v.oF[l])
+			if x.a&in != 0 {
+				y.a &^= in
+				f(y, move{doNone, uint8(l)}, v.uF[l], size+v.a[l]+v.oF[l])
+			}
+		}
+		if l == x.next && x.abar&out != 0 {
+			// What is stored of layer l is of no use any more.
+			y := held{a: x.a &^ in &^ out, abar: x.abar &^ out, next: l - 1}
+			f(y, move{doB, uint8(l)}, v.uB[l], size+v.delta[l-1]+v.oB[l])
+		}
+	}
+	for set := x.a; set != 0; set &= set - 1 {
+		y := x
+		y.a &^= set & -set
+		f(y, move{dropA, uint8(bits.TrailingZeros64(set))}, 0, 0)
+	}
+	for set := x.abar; set != 0; set &= set - 1 {
+		y := x
+		y.abar &^= set & -set
+		f(y, move{dropAbar, uint8(bits.TrailingZeros64(set))}, 0, 0)
+	}
+}
+
+// remaining is a lower bound on the time from state x on: the proof of
+// canonical holds from any state if an item of the stack whose memory could
+// shrink by a sweep past it counts as little as it could shrink to. These
+// sweeps replace it by items above it, or make an ā of the a that comes next.
+func (s *optimumSearch) remaining(x held) float64 {
+	v := s.v
+	if x.next == 0 {
+		return 0
+	}
+	set := (x.a | x.abar) & (1<<x.next - 1)
+	k := bits.OnesCount64(set)
+	item, below := make([]int, k+1), make([]float64, k+1)
+	light := math.Inf(1) // least a above
+	for i, above := x.next-1, k; i >= 0; i-- {
+		bit := uint64(1) << i
+		if set&bit != 0 {
+			w := min(v.a[i], light)
+			if above < k {
+				if j := item[above+1]; x.abar>>j&1 == 0 {
+					w = min(w, v.abar[j]-v.a[j])
+				}
+			}
+			item[above], below[above] = i, w
+			above--
+		}
+		light = min(light, v.a[i])
+	}
+	for j := 1; j <= k; j++ {
+		below[j] += below[j-1]
+	}
+	rows := 2 * (x.next + 1)
+	if need := (k + 1) * rows; cap(s.table) < need {
+		s.table = make([]float64, need)
+	}
+	table := s.table[:(k+1)*rows]
+	for j := range table {
+		table[j] = -1
+	}
+	var from func(k, t, has int) float64
+	from = func(k, t, has int) float64 {
+		for k > 0 && item[k] >= t {
+			k--
+		}
+		switch {
+		case t == 0:
+			return 0
+		case k == 0:
+			return math.Inf(1)
+		}
+		cell := &table[k*rows+2*t+has]
+		if *cell >= 0 {
+			return *cell
+		}
+		best := from(k-1, t, has)
+		base, m := item[k], s.memory-below[k]
+		for l := base + 1; l <= t; l++ {
+			for leaves := range 2 {
+				c := phases{serve, has, leaves, base + 1, t, l}
+				if !c.exists() || s.low.floor(c) >= best {
+					continue
+				}
+				time, _, _ := s.low.at(c, m)
+				if time < best {
+					best = min(best, time+from(k-1, l-1, leaves))
+				}
+			}
+		}
+		if base > 0 && x.abar>>base&1 != 0 {
+			time, _, _ := s.low.at(phases{serve, has, 0, base + 1, t, base + 1}, m)
+			if time < best {
+				best = min(best, time+from(k-1, base, 1))
+			}
+		}
+		*cell = best
+		return best
+	}
+	return from(k, x.next, int(x.abar>>x.next&1))
+}
+
+// build appends the operations that lead to a node.
+func (s *optimumSearch) build(q *sequence, last int32) {
+	var path []int32
+	for at := last; s.nodes[at].from >= 0; at = s.nodes[at].from {
+		path = append(path, at)
+	}
+	for k := len(path) - 1; k >= 0; k-- {
+		n := &s.nodes[path[k]]
+		q.step(n.step, s.nodes[n.from].x)
+	}
+}
+
+// step appends a step out of x.
+func (q *sequence) step(do move, x held) {
+	l := int(do.layer)
+	switch do.op {
+	case doAll:
+		q.all(l)
+	case doCk:
+		q.checkpoint(l)
+	case doNone:
+		q.none(l)
+	case dropA:
+		q.discard(plan.TensorA, l)
+	case dropAbar:
+		q.discard(plan.TensorAbar, l)
+	case doB:
+		q.backward(l, x.a>>(l-1)&1 == 0)
+		if x.a>>l&1 != 0 {
+			q.discard(plan.TensorA, l)
+		}
+	}
+}

@@ -1,0 +1,278 @@
+package remat
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"workbench/model/chain"
+	"workbench/model/exhaustive"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/zoo"
+)
+
+// anyChain returns a random chain of at most so many layers: small whole
+// numbers, so that ties and zeros are common. kind says what differs: 1 ā from
+// a, 2 δ from a, 4 overheads.
+func anyChain(r *rand.Rand, layers, kind int) *chain.Chain {
+	below := func(k int) float64 { return float64(r.IntN(k)) }
+	c := &chain.Chain{Name: "random", Input: chain.Input{Activation: below(3)}}
+	c.Input.Gradient = c.Input.Activation
+	for range 1 + r.IntN(layers) {
+		l := chain.Layer{ForwardTime: below(4), BackwardTime: below(3), Activation: below(4)}
+		l.Saved, l.Gradient = l.Activation, l.Activation
+		if kind&1 != 0 {
+			l.Saved += below(3)
+		}
+		if kind&2 != 0 {
+			l.Gradient = below(4)
+		}
+		if kind&4 != 0 {
+			l.ForwardOverhead, l.BackwardOverhead = below(4), below(4)
+		}
+		c.Layers = append(c.Layers, l)
+	}
+	return c
+}
+
+// check verifies the plan and returns its makespan.
+func check(t *testing.T, c *chain.Chain, p *plan.Plan) float64 {
+	t.Helper()
+	r, err := plan.VerifyRemat(c, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Valid() || len(r.ClaimErrors) > 0 {
+		t.Fatalf("%v %v\n%+v\n%+v", r.Violations, r.ClaimErrors, c, p.Ops)
+	}
+	return r.Makespan
+}
+
+// Optimum and LeastMemory are exhaustive search on small chains, whatever their
+// numbers.
+func TestOptimumIsExhaustive(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 1))
+	var searched, tight int
+	const cases = 4000
+	for k := range cases {
+		c := anyChain(r, 5, k%8)
+		least, err := exhaustive.RematLeastMemory(c, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, leastPlan, proved, err := LeastMemory(t.Context(), c)
+		if err != nil || !proved || m != least {
+			t.Fatalf("least memory %v (proved: %v, %v), should be %v: %+v", m, proved, err, least, c)
+		}
+		if least > 0 {
+			check(t, c, leastPlan)
+		}
+		p := platform.Platform{Memory: least - 1 + float64(r.IntN(7))}
+		if p.Memory <= 0 {
+			continue
+		}
+		want, _, err := exhaustive.Remat(c, p.Memory, 1<<20)
+		got, gotErr := Optimum(t.Context(), c, p, nil, OptimumOptions{})
+		if errors.Is(err, exhaustive.ErrInfeasible) {
+			var none *plan.Infeasible
+			if !errors.As(gotErr, &none) || none.Memory != least {
+				t.Fatalf("%v, should be infeasible with %v: %+v", gotErr, least, c)
+			}
+			continue
+		}
+		if err != nil || gotErr != nil {
+			t.Fatal(err, gotErr)
+		}
+		if makespan := check(t, c, got.Plan); makespan != want || got.Bound != want || !got.Proved {
+			t.Fatalf("makespan %v, bound %v, proved %v; should be %v in %v: %+v", makespan, got.Bound, got.Proved, want, p.Memory, c)
+		}
+		if got.Search {
+			searched++
+		}
+		// Without the search, and with hardly any of it, the bound stays one.
+		for _, o := range []OptimumOptions{{States: -1}, {States: 20}, {Steps: 3}} {
+			part, err := Optimum(t.Context(), c, p, nil, o)
+			if errors.Is(err, plan.ErrNoPlan) {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			makespan := check(t, c, part.Plan)
+			if makespan < want || part.Bound > want || part.Proved && makespan != want {
+				t.Fatalf("%+v: makespan %v, bound %v, proved %v; should be %v in %v: %+v", o, makespan, part.Bound, part.Proved, want, p.Memory, c)
+			}
+			if o.States < 0 && part.Proved {
+				tight++
+			}
+		}
+	}
+	t.Logf("%d of %d needed the search, %d did not", searched, cases, tight)
+	if searched < cases/200 || tight < cases/2 {
+		t.Error("one of the two ways is hardly tested")
+	}
+}
+
+// An interrupted run returns what it has.
+func TestOptimumInterrupted(t *testing.T) {
+	c, err := zoo.Load("zoo:resnet50")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	least, start, _, err := LeastMemory(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := platform.Platform{Memory: 1.5 * least}
+	if _, err := Optimum(ctx, c, p, nil, OptimumOptions{}); !errors.Is(err, plan.ErrNoPlan) {
+		t.Errorf("no plan can be known: %v", err)
+	}
+	r, err := Optimum(ctx, c, p, start, OptimumOptions{})
+	if err != nil || r.Plan != start || r.Proved || r.Bound != c.TotalTime() {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// layers returns a chain of layers 1..N with forward time, activation and
+// forward overhead each; ā = δ = a.
+func layers(input float64, uF, a, oF []float64) *chain.Chain {
+	c := &chain.Chain{Name: "test", Input: chain.Input{Activation: input, Gradient: input}}
+	for i := range a {
+		l := chain.Layer{ForwardTime: uF[i], Activation: a[i], Saved: a[i], Gradient: a[i]}
+		if oF != nil {
+			l.ForwardOverhead = oF[i]
+		}
+		c.Layers = append(c.Layers, l)
+	}
+	return c
+}
+
+// Errata 1 to 3: where the printed recurrences fail.
+func TestOptimumErrata(t *testing.T) {
+	for _, x := range []struct {
+		name           string
+		c              *chain.Chain
+		memory, expect float64
+	}{
+		{"1", layers(0, []float64{0, 1, 0}, []float64{1, 0, 1}, nil), 2, 1},
+		{"2, N = 5", layers(1, []float64{1, 1, 0, 0, 1}, []float64{2, 3, 2, 1, 2}, []float64{3, 1, 1, 3, 1}), 11, 6},
+		{"2, N = 6", layers(1, []float64{0, 1, 2, 0, 0, 0}, []float64{0, 2, 2, 2, 0, 3}, []float64{0, 3, 0, 0, 3, 1}), 10, 7},
+		{"3b", layers(1, []float64{0, 0, 0}, []float64{1, 1, 0}, []float64{0, 2, 3}), 5, 0},
+	} {
+		r, err := Optimum(t.Context(), x.c, platform.Platform{Memory: x.memory}, nil, OptimumOptions{})
+		if err != nil {
+			t.Fatalf("%s: %v", x.name, err)
+		}
+		if makespan := check(t, x.c, r.Plan); makespan != x.expect || !r.Proved {
+			t.Errorf("%s: makespan %v, proved %v; should be %v", x.name, makespan, r.Proved, x.expect)
+		}
+	}
+	c := layers(0, []float64{0, 0}, []float64{1, 0}, []float64{1, 1})
+	if m, _, proved, err := LeastMemory(t.Context(), c); err != nil || m != 2 || !proved {
+		t.Errorf("3a: least memory %v, %v, %v; should be 2", m, proved, err)
+	}
+}
+
+// figure23 is the chain of [004] Fig. 2.3.
+func figure23(n int) *chain.Chain {
+	uF, a := make([]float64, n+3), make([]float64, n+3)
+	uF[0], uF[1] = float64(n-2), 2
+	for i := range a {
+		a[i] = 3
+	}
+	a[0], a[n+1], a[n+2] = 1, 4, 0
+	return layers(0, uF, a, nil)
+}
+
+func TestOptimumFigure23(t *testing.T) {
+	for n := 4; n <= 20; n++ {
+		c := figure23(n)
+		r, err := Optimum(t.Context(), c, platform.Platform{Memory: 15}, nil, OptimumOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if makespan := check(t, c, r.Plan); makespan != float64(2*n) || !r.Proved {
+			t.Errorf("n = %d: makespan %v, proved %v; should be %d", n, makespan, r.Proved, 2*n)
+		}
+	}
+}
+
+// Chains of real networks are solved without the search, at every memory.
+func TestOptimumOfNetworks(t *testing.T) {
+	for _, name := range []string{"resnet18", "resnet50", "vgg16", "gpt2"} {
+		c, err := zoo.Load(zoo.Scheme + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		least, _, proved, err := LeastMemory(t.Context(), c)
+		if err != nil || !proved {
+			t.Fatal(name, proved, err)
+		}
+		total := c.Input.Activation
+		for i := range c.Layers {
+			l := &c.Layers[i]
+			total += l.Saved + 2*l.Gradient + l.ForwardOverhead + l.BackwardOverhead
+		}
+		last := math.Inf(1)
+		for part := 0.0; part <= 1; part += 0.125 {
+			p := platform.Platform{Memory: least + part*(total-least)}
+			r, err := Optimum(t.Context(), c, p, nil, OptimumOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			makespan := check(t, c, r.Plan)
+			if !r.Proved || r.Search || makespan > last {
+				t.Errorf("%s at %g: proved %v, search %v, makespan %v after %v", name, p.Memory, r.Proved, r.Search, makespan, last)
+			}
+			last = makespan
+		}
+		if excess := last/c.TotalTime() - 1; math.Abs(excess) > 1e-9 {
+			t.Errorf("%s: %g over the sum of times with ample memory", name, excess)
+		}
+	}
+}
+
+// Bad input is an error that says what is wrong.
+func TestOptimumBadInput(t *testing.T) {
+	one := layers(0, []float64{1}, []float64{1}, nil)
+	for _, x := range []struct {
+		c      *chain.Chain
+		memory float64
+	}{{nil, 1}, {&chain.Chain{}, 1}, {one, math.NaN()}, {one, -1}} {
+		if _, err := Optimum(t.Context(), x.c, platform.Platform{Memory: x.memory}, nil, OptimumOptions{}); err == nil {
+			t.Errorf("no error for %+v in %v", x.c, x.memory)
+		}
+	}
+	long := &chain.Chain{Layers: make([]chain.Layer, 1_000_000)}
+	if _, err := Optimum(t.Context(), long, platform.Platform{Memory: 1}, nil, OptimumOptions{}); !errors.Is(err, plan.ErrNoPlan) {
+		t.Errorf("a million layers: %v", err)
+	}
+	if _, _, _, err := LeastMemory(t.Context(), long); !errors.Is(err, plan.ErrNoPlan) {
+		t.Errorf("a million layers: %v", err)
+	}
+}
+
+func BenchmarkOptimum(b *testing.B) {
+	for _, name := range []string{"resnet50", "resnet101", "gpt2-large"} {
+		c, err := zoo.Load(zoo.Scheme + name)
+		if err != nil {
+			b.Fatal(err)
+		}
+		least, _, _, err := LeastMemory(b.Context(), c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := Optimum(b.Context(), c, platform.Platform{Memory: 1.5 * least}, nil, OptimumOptions{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
