@@ -54,69 +54,64 @@ func Read(r io.Reader, name string) (*Graph, error) {
 		return nil, err
 	}
 	g, err := f.graph()
-	if err == nil {
-		g.Extra = extra
-		err = g.Validate()
-	}
 	if err != nil {
 		return nil, strictjson.Locate(data, name, err)
 	}
+	g.Extra = extra
 	return g, nil
 }
 
-// graph fills in the defaults and finds the nodes that edges name.
+// graph fills in the defaults, finds the nodes that edges name, and validates
+// both.
 func (f *file) graph() (*Graph, error) {
 	g := &Graph{Name: f.Name, Samples: f.Samples, Input: f.Input, Source: f.Source, Nodes: make([]Node, len(f.Nodes))}
 	index := make(map[string]int, len(f.Nodes))
 	for v := range f.Nodes {
-		n, path := &f.Nodes[v], fmt.Sprintf("nodes[%d]", v)
+		n := &f.Nodes[v]
 		if n.ID == nil {
-			return nil, &FieldError{Path: path, Msg: "id is missing"}
+			return nil, &FieldError{Path: fmt.Sprintf("nodes[%d]", v), Msg: "id is missing"}
 		}
-		id, err := readID(path+".id", n.ID)
-		if err != nil {
-			return nil, err
-		}
+		id, err := readID(n.ID)
 		switch {
+		case err != nil:
+			return nil, &FieldError{Path: fmt.Sprintf("nodes[%d].id", v), Msg: err.Error()}
 		case n.Time == nil:
-			return nil, &FieldError{Path: path, Msg: fmt.Sprintf("time is missing; node %q needs a cost", id)}
+			return nil, &FieldError{Path: fmt.Sprintf("nodes[%d]", v), Msg: fmt.Sprintf("time is missing; node %q needs a cost", id)}
 		case n.Memory == nil:
-			return nil, &FieldError{Path: path, Msg: fmt.Sprintf("memory is missing; node %q needs a size", id)}
+			return nil, &FieldError{Path: fmt.Sprintf("nodes[%d]", v), Msg: fmt.Sprintf("memory is missing; node %q needs a size", id)}
 		}
 		g.Nodes[v] = Node{ID: id, Name: n.Name, Kind: Forward, Time: *n.Time, Memory: *n.Memory, Overhead: n.Overhead, Weight: n.Weight}
 		if n.Kind != nil {
 			g.Nodes[v].Kind = *n.Kind
 		}
-		if _, twice := index[id]; !twice { // Validate says what is twice
-			index[id] = v
-		}
+		index[id] = v
 	}
-	if len(f.Edges) > 0 {
+	if err := g.validateNodes(); err != nil {
+		return nil, err
+	}
+	switch {
+	case f.Edges == nil:
+		return nil, &FieldError{Path: "edges", Msg: "missing; it lists [from, to], and is [] if no node reads another"}
+	case len(f.Edges) > 0:
 		g.Edges = make([]Edge, len(f.Edges))
 	}
 	for k, e := range f.Edges {
-		path := fmt.Sprintf("edges[%d]", k)
 		if len(e) != 2 {
-			return nil, &FieldError{Path: path, Msg: fmt.Sprintf("%d ids where two are needed, [from, to]", len(e))}
+			return nil, &FieldError{Path: fmt.Sprintf("edges[%d]", k), Msg: fmt.Sprintf("%d ids where two are needed, [from, to]", len(e))}
 		}
-		for end, raw := range e {
-			at := fmt.Sprintf("%s[%d]", path, end)
-			id, err := readID(at, raw)
-			if err != nil {
-				return nil, err
-			}
+		for end, at := range [...]*int{&g.Edges[k].From, &g.Edges[k].To} {
+			id, err := readID(e[end])
 			v, ok := index[id]
-			switch {
-			case !ok:
-				return nil, &FieldError{Path: at, Msg: fmt.Sprintf("there is no node with id %q", id)}
-			case end == 0:
-				g.Edges[k].From = v
-			default:
-				g.Edges[k].To = v
+			if err == nil && !ok {
+				err = fmt.Errorf("there is no node with id %q", id)
 			}
+			if err != nil {
+				return nil, &FieldError{Path: fmt.Sprintf("edges[%d][%d]", k, end), Msg: err.Error()}
+			}
+			*at = v
 		}
 	}
-	return g, nil
+	return g, g.validateEdges()
 }
 
 // maxDigits is how long an id may be that is written as a number: every reader
@@ -137,17 +132,18 @@ func isNumber(id string) bool {
 	return true
 }
 
+var errID = fmt.Errorf("an id is a text or a whole number from 0 on, of at most %d digits", maxDigits)
+
 // readID reads a text or a whole number.
-func readID(path string, raw json.RawMessage) (string, error) {
+func readID(raw json.RawMessage) (id string, err error) {
 	if raw[0] == '"' {
-		var id string
-		err := json.Unmarshal(raw, &id)
+		err = json.Unmarshal(raw, &id)
 		return id, err
 	}
-	if id := string(raw); isNumber(id) {
-		return id, nil
+	if id = string(raw); !isNumber(id) {
+		return "", errID
 	}
-	return "", &FieldError{Path: path, Msg: fmt.Sprintf("an id is a text or a whole number from 0 on, of at most %d digits", maxDigits)}
+	return id, nil
 }
 
 // FieldError is a value that a graph may not have.
@@ -158,6 +154,13 @@ type FieldError = strictjson.FieldError
 // ones. The error is a *FieldError; of a graph with a cycle it names the cycle.
 // O(nodes + edges).
 func (g *Graph) Validate() error {
+	if err := g.validateNodes(); err != nil {
+		return err
+	}
+	return g.validateEdges()
+}
+
+func (g *Graph) validateNodes() error {
 	switch {
 	case len(g.Nodes) == 0:
 		return &FieldError{Path: "nodes", Msg: "a graph needs at least one node"}
@@ -177,7 +180,7 @@ func (g *Graph) Validate() error {
 		}
 		index[g.Nodes[v].ID] = v
 	}
-	return g.validateEdges()
+	return nil
 }
 
 func (n *Node) validate(v int) error {
@@ -204,12 +207,11 @@ var nodeFields = [...]string{"time", "memory", "overhead", "weight"}
 func (g *Graph) validateEdges() error {
 	backwards := -1 // the first edge that leads to an earlier node
 	for k, e := range g.Edges {
-		path := fmt.Sprintf("edges[%d]", k)
 		switch {
 		case e.From < 0 || e.From >= len(g.Nodes) || e.To < 0 || e.To >= len(g.Nodes):
-			return &FieldError{Path: path, Msg: fmt.Sprintf("leads from node %d to node %d; there are nodes 0 to %d", e.From, e.To, len(g.Nodes)-1)}
+			return &FieldError{Path: fmt.Sprintf("edges[%d]", k), Msg: fmt.Sprintf("leads from node %d to node %d; there are nodes 0 to %d", e.From, e.To, len(g.Nodes)-1)}
 		case e.From == e.To:
-			return &FieldError{Path: path, Msg: fmt.Sprintf("node %q reads itself", g.Nodes[e.From].ID)}
+			return &FieldError{Path: fmt.Sprintf("edges[%d]", k), Msg: fmt.Sprintf("node %q reads itself", g.Nodes[e.From].ID)}
 		case e.From > e.To && backwards < 0:
 			backwards = k
 		}

@@ -1,0 +1,563 @@
+package graph_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"workbench/model/graph"
+	"workbench/model/strictjson"
+	"workbench/model/testfile"
+)
+
+const small = `{
+  "format": "workbench.graph/v1",
+  "name": "small",
+  "samples": 32,
+  "input": 5,
+  "nodes": [
+    {"id": "conv", "name": "conv 3x3", "time": 0.5, "memory": 10, "overhead": 1, "weight": 100},
+    {"id": "loss", "kind": "loss", "time": 0, "memory": 0},
+    {"id": "dconv", "kind": "backward", "time": 1, "memory": 4}
+  ],
+  "edges": [
+    ["conv", "loss"],
+    ["loss", "dconv"],
+    ["conv", "dconv"]
+  ],
+  "source": {"kind": "measured", "device": "V100-16GB"}
+}
+`
+
+func smallGraph() *graph.Graph {
+	return &graph.Graph{
+		Name: "small", Samples: 32, Input: 5,
+		Nodes: []graph.Node{
+			{ID: "conv", Name: "conv 3x3", Kind: graph.Forward, Time: 0.5, Memory: 10, Overhead: 1, Weight: 100},
+			{ID: "loss", Kind: graph.Loss},
+			{ID: "dconv", Kind: graph.Backward, Time: 1, Memory: 4},
+		},
+		Edges:  []graph.Edge{{From: 0, To: 1}, {From: 1, To: 2}, {From: 0, To: 2}},
+		Source: map[string]any{"kind": "measured", "device": "V100-16GB"},
+	}
+}
+
+// numbered is small with numbers for ids.
+var numbered = strings.NewReplacer(`"conv", "name"`, `7, "name"`, `["conv"`, `[7`, `"loss", "kind"`, `0, "kind"`, `"loss"]`, `0]`, `["loss"`, `[0`, `"dconv"`, `12`).Replace(small)
+
+func read(s string) (*graph.Graph, error) { return graph.Read(strings.NewReader(s), "graph.json") }
+
+func write(t interface {
+	Helper()
+	Fatal(...any)
+}, g *graph.Graph,
+) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := g.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func digest(t interface {
+	Helper()
+	Fatal(...any)
+}, g *graph.Graph,
+) string {
+	t.Helper()
+	d, err := g.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestRead(t *testing.T) {
+	g, err := read(small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(smallGraph(), g); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if n, total := g.Len(), g.TotalTime(); n != 3 || total != 1.5 {
+		t.Errorf("%d nodes, %g s; want 3, 1.5 s", n, total)
+	}
+}
+
+// Ids are the same whether they are written as numbers or as texts of them.
+func TestNumbersForIDs(t *testing.T) {
+	g, err := read(numbered)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ids := [3]string{g.Nodes[0].ID, g.Nodes[1].ID, g.Nodes[2].ID}; ids != [3]string{"7", "0", "12"} {
+		t.Errorf("ids %q", ids)
+	}
+	texts, err := read(strings.NewReplacer(` 7,`, ` "7",`, `[7`, `["7"`).Replace(numbered))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(g, texts); diff != "" {
+		t.Errorf("(-numbers +texts):\n%s", diff)
+	}
+	if s := write(t, g); !strings.Contains(s, `{"id":7,`) || !strings.Contains(s, `[7,0]`) {
+		t.Errorf("numbers are written\n%s", s)
+	}
+	for _, other := range []string{"07", "-1", "1.0", "a", "1234567890123456", "٣"} {
+		g.Nodes[2].ID = other
+		if s := write(t, g); !strings.Contains(s, `{"id":"7",`) || !strings.Contains(s, `["7","0"]`) {
+			t.Errorf("numbers beside %q are written\n%s", other, s)
+		}
+	}
+}
+
+// bad are documents made from small that are refused. Those marked are refused
+// for what a schema cannot say.
+var bad = []struct {
+	name, old, new, want string
+	semantic             bool
+}{
+	{"empty", small, "", "1: the file is empty", false},
+	{"truncated", small[strings.Index(small, "10, \"over"):], "", "7: nodes[0].memory: the file ends in the middle of the document", false},
+	{"trailing data", "}\n}\n", "}\n}\n{}", "18: data after the end of the document", false},
+	{"version", "graph/v1", "graph/v2", `2: format: "workbench.graph/v2" is not understood here; it must be "workbench.graph/v1"`, false},
+	{"no format", `"format": "workbench.graph/v1",`, ``, `1: format: missing`, false},
+	{"unknown field", `"weight"`, `"weigth"`, "7: nodes[0].weigth: unknown field; known are id, name, kind, time, memory, overhead, weight, and", false},
+	{"unknown field above", `"samples"`, `"batch"`, "4: batch: unknown field; known are format, name, samples, input, nodes, edges, source, and", false},
+	{"field twice", `"weight": 100`, `"weight": 100, "weight": 100`, "7: nodes[0].weight: the field stands twice", true},
+	{"negative samples", `"samples": 32`, `"samples": -32`, "4: samples: -32 is negative", false},
+	{"negative input", `"input": 5`, `"input": -5`, "5: input: -5 is negative", false},
+	{"no nodes", small[strings.Index(small, ` "nodes"`):strings.Index(small, ` "edges"`)], ``, "1: nodes: a graph needs at least one node", false},
+	{"empty", small[strings.Index(small, `[`):strings.Index(small, ` "source"`)], `[], "edges": [],`, "6: nodes: a graph needs at least one node", false},
+	{"no edges", small[strings.Index(small, ` "edges"`):strings.Index(small, ` "source"`)], ``, "1: edges: missing; it lists [from, to]", false},
+	{"null edges", `"edges": [`, `"edges": null, "x-edges": [`, "11: edges: null where a list is needed", false},
+	{"no id", `"id": "loss", `, ``, "8: nodes[1]: id is missing", false},
+	{"empty id", `"id": "loss"`, `"id": ""`, "8: nodes[1].id: the id is empty", false},
+	{"null id", `"id": "loss"`, `"id": null`, "8: nodes[1].id: an id is a text or a whole number from 0 on", false},
+	{"negative id", `"id": "loss"`, `"id": -1`, "8: nodes[1].id: an id is a text or a whole number from 0 on", false},
+	{"half an id", `"id": "loss"`, `"id": 0.5`, "8: nodes[1].id: an id is a text or a whole number from 0 on", false},
+	{"long id", `"id": "loss"`, `"id": 1234567890123456`, "8: nodes[1].id: an id is a text or a whole number from 0 on, of at most 15 digits", false},
+	{"id with exponent", `"id": "loss"`, `"id": 1e3`, "8: nodes[1].id: an id is a text or a whole number from 0 on", true},
+	{"list for an id", `"id": "loss"`, `"id": [1]`, "8: nodes[1].id: an id is a text or a whole number from 0 on", false},
+	{"id twice", `"id": "dconv"`, `"id": "conv"`, `9: nodes[2].id: "conv" is the id of nodes[0] already`, true},
+	{"number and text twice", `"nodes": [`, `"nodes": [{"id": 7, "time": 0, "memory": 0}, {"id": "7", "time": 0, "memory": 0},`, `6: nodes[1].id: "7" is the id of nodes[0] already`, true},
+	{"unknown kind", `"kind": "loss"`, `"kind": "optimizer"`, `8: nodes[1].kind: "optimizer" is unknown; node "loss" is "forward", "loss" or "backward"`, false},
+	{"empty kind", `"kind": "loss"`, `"kind": ""`, `8: nodes[1].kind: "" is unknown`, false},
+	{"null kind", `"kind": "loss"`, `"kind": null`, `8: nodes[1].kind: null where a text is needed`, false},
+	{"no time", `"time": 1, `, ``, `9: nodes[2]: time is missing; node "dconv" needs a cost`, false},
+	{"no memory", `, "memory": 4`, ``, `9: nodes[2]: memory is missing; node "dconv" needs a size`, false},
+	{"null time", `"time": 1`, `"time": null`, "9: nodes[2].time: null where a number is needed", false},
+	{"negative time", `"time": 1`, `"time": -1`, "9: nodes[2].time: -1 is negative", false},
+	{"negative memory", `"memory": 4`, `"memory": -4`, "9: nodes[2].memory: -4 is negative", false},
+	{"negative overhead", `"overhead": 1`, `"overhead": -1`, "7: nodes[0].overhead: -1 is negative", false},
+	{"negative weight", `"weight": 100`, `"weight": -100`, "7: nodes[0].weight: -100 is negative", false},
+	{"NaN", `"time": 1`, `"time": NaN`, "9: nodes[2].time: not JSON", false},
+	{"out of range", `"time": 1`, `"time": 1e999`, "9: nodes[2].time: 1e999 is out of range", false},
+	{"text for a number", `"time": 1`, `"time": "1s"`, "9: nodes[2].time: a text where a number is needed", false},
+	{"edge of one", `["loss", "dconv"]`, `["loss"]`, "13: edges[1]: 1 ids where two are needed, [from, to]", false},
+	{"edge of three", `["loss", "dconv"]`, `["loss", "dconv", 1]`, "13: edges[1]: 3 ids where two are needed, [from, to]", false},
+	{"edge of another form", `["loss", "dconv"]`, `{"from": "loss"}`, "13: edges[1]: an object where a list is needed", false},
+	{"null in an edge", `["loss", "dconv"]`, `["loss", null]`, "13: edges[1][1]: an id is a text or a whole number", false},
+	{"edge to nothing", `["loss", "dconv"]`, `["loss", "dcov"]`, `13: edges[1][1]: there is no node with id "dcov"`, true},
+	{"edge from nothing", `["loss", "dconv"]`, `[3, "dconv"]`, `13: edges[1][0]: there is no node with id "3"`, true},
+	{"self loop", `["loss", "dconv"]`, `["loss", "loss"]`, `13: edges[1]: node "loss" reads itself`, true},
+	{"backwards", `["conv", "loss"]`, `["loss", "conv"]`, `12: edges[0]: the edge from "loss" to "conv" goes backwards; nodes must be listed in a topological order, "loss" before "conv"`, true},
+	{"cycle", `["conv", "dconv"]`, `["dconv", "conv"]`, `11: edges: the graph has a cycle: conv → loss → dconv → conv`, true},
+	{"cycle of two", `["conv", "dconv"]`, `["dconv", "loss"]`, `11: edges: the graph has a cycle: loss → dconv → loss`, true},
+}
+
+func TestReadErrors(t *testing.T) {
+	for _, x := range bad {
+		t.Run(x.name, func(t *testing.T) {
+			s := strings.Replace(small, x.old, x.new, 1)
+			if s == small {
+				t.Fatal("the mutation changes nothing")
+			}
+			_, err := read(s)
+			var located *strictjson.Error
+			if !errors.As(err, &located) || !strings.HasPrefix(err.Error(), "graph.json:"+x.want) {
+				t.Errorf("error %v\nwant  graph.json:%s…", err, x.want)
+			}
+		})
+	}
+	broken := errors.New("broken")
+	if _, err := graph.Read(failing{broken}, "graph.json"); !errors.Is(err, broken) {
+		t.Errorf("unreadable: %v", err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error)  { return 0, f.err }
+func (f failing) Write([]byte) (int, error) { return 0, f.err }
+
+// The schema and Read refuse the same documents, up to what a schema cannot
+// say.
+func TestSchema(t *testing.T) {
+	validate := testfile.Schema(t, "graph-v1.json")
+	for _, s := range []string{small, numbered, own} {
+		if err := validate(s); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, x := range bad {
+		err := validate(strings.Replace(small, x.old, x.new, 1))
+		if (err == nil) != x.semantic {
+			t.Errorf("%s: error %v", x.name, err)
+		}
+	}
+}
+
+// own is small with fields of the user's own everywhere.
+var own = strings.NewReplacer(
+	`"name": "small"`, `"name": "small", "x-note": ["any", {"thing": null}]`,
+	`"kind": "loss"`, `"kind": "loss", "x-op": "softmax"`,
+).Replace(small)
+
+func TestWriteGolden(t *testing.T) {
+	g, err := read(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testfile.Golden(t, "small.json", write(t, g))
+	again, err := read(write(t, g))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(g.Extra) != 2 || len(again.Extra) != 2 || again.Extra[0].Path != "nodes[1]" {
+		t.Errorf("own fields %v, read again %v", g.Extra, again.Extra)
+	}
+	g.Extra = nil
+	if diff := cmp.Diff(smallGraph(), g); diff != "" {
+		t.Errorf("the rest (-want +got):\n%s", diff)
+	}
+}
+
+func TestWriteErrors(t *testing.T) {
+	g := smallGraph()
+	broken := errors.New("broken")
+	if err := g.Write(failing{broken}); !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "graph small: ") {
+		t.Errorf("unwritable: %v", err)
+	}
+	g.Nodes[1].Memory = math.Inf(1)
+	if err := g.Write(&bytes.Buffer{}); err == nil || !strings.HasPrefix(err.Error(), "graph small: nodes[1].memory: +Inf is not finite") {
+		t.Errorf("infinite memory: %v", err)
+	}
+	if _, err := g.Digest(); err == nil || !strings.HasPrefix(err.Error(), "graph small: nodes[1].memory: +Inf is not finite") {
+		t.Errorf("digest of infinite memory: %v", err)
+	}
+}
+
+// Graphs that are made and not read are checked all the same.
+func TestValidate(t *testing.T) {
+	if err := smallGraph().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for want, spoil := range map[string]func(*graph.Graph){
+		"nodes: a graph needs":                                           func(g *graph.Graph) { g.Nodes = nil },
+		"samples: -1 is negative":                                        func(g *graph.Graph) { g.Samples = -1 },
+		"input: NaN is not finite":                                       func(g *graph.Graph) { g.Input = math.NaN() },
+		"nodes[1].id: the id is empty":                                   func(g *graph.Graph) { g.Nodes[1].ID = "" },
+		`nodes[2].id: "conv" is the id of nodes[0] already`:              func(g *graph.Graph) { g.Nodes[2].ID = "conv" },
+		`nodes[1].kind: "" is unknown`:                                   func(g *graph.Graph) { g.Nodes[1].Kind = "" },
+		"nodes[0].time: +Inf is not finite":                              func(g *graph.Graph) { g.Nodes[0].Time = math.Inf(1) },
+		"nodes[0].memory: -1 is negative":                                func(g *graph.Graph) { g.Nodes[0].Memory = -1 },
+		"nodes[0].overhead: NaN is not finite":                           func(g *graph.Graph) { g.Nodes[0].Overhead = math.NaN() },
+		"nodes[0].weight: -1 is negative":                                func(g *graph.Graph) { g.Nodes[0].Weight = -1 },
+		"edges[0]: leads from node 0 to node 3; there are nodes 0 to 2":  func(g *graph.Graph) { g.Edges[0].To = 3 },
+		"edges[0]: leads from node -1 to node 1; there are nodes 0 to 2": func(g *graph.Graph) { g.Edges[0].From = -1 },
+		`edges[0]: node "loss" reads itself`:                             func(g *graph.Graph) { g.Edges[0].From = 1 },
+		`edges[0]: the edge from "loss" to "conv" goes backwards`:        func(g *graph.Graph) { g.Edges[0] = graph.Edge{From: 1, To: 0} },
+		"edges: the graph has a cycle: conv → loss → dconv → conv":       func(g *graph.Graph) { g.Edges[2] = graph.Edge{From: 2, To: 0} },
+	} {
+		g := smallGraph()
+		spoil(g)
+		err := g.Validate()
+		var field *graph.FieldError
+		if !errors.As(err, &field) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("error %v, want %s…", err, want)
+		}
+	}
+}
+
+// Long cycles are not written out in full.
+func TestLongCycle(t *testing.T) {
+	g := &graph.Graph{}
+	const n = 100_000
+	for v := range n {
+		g.Nodes = append(g.Nodes, graph.Node{ID: fmt.Sprint(v), Kind: graph.Forward})
+		g.Edges = append(g.Edges, graph.Edge{From: v, To: (v + 1) % n})
+	}
+	const want = "edges: the graph has a cycle: 0 → 1 → 2 → 3 → 4 → 5 → … (99988 more) … → 99994 → 99995 → 99996 → 99997 → 99998 → 99999 → 0"
+	if err := g.Validate(); err == nil || err.Error() != want {
+		t.Errorf("error %v\nwant  %s", err, want)
+	}
+	if err := graph.Sort(g); err == nil || err.Error() != want {
+		t.Errorf("Sort: error %v\nwant  %s", err, want)
+	}
+}
+
+// graphs generates valid graphs.
+func graphs() *rapid.Generator[*graph.Graph] {
+	number := rapid.Float64Range(0, math.MaxFloat64)
+	text := rapid.Custom(func(t *rapid.T) string { return strings.ToValidUTF8(rapid.String().Draw(t, "text"), "?") })
+	return rapid.Custom(func(t *rapid.T) *graph.Graph {
+		g := &graph.Graph{
+			Name: text.Draw(t, "name"), Samples: rapid.IntRange(0, math.MaxInt).Draw(t, "samples"), Input: number.Draw(t, "input"),
+		}
+		prefix := text.Draw(t, "prefix")
+		for v := range rapid.IntRange(1, 6).Draw(t, "nodes") {
+			g.Nodes = append(g.Nodes, graph.Node{
+				ID: prefix + fmt.Sprint(v), Name: text.Draw(t, "node"),
+				Kind: rapid.SampledFrom([]string{graph.Forward, graph.Loss, graph.Backward}).Draw(t, "kind"),
+				Time: number.Draw(t, "time"), Memory: number.Draw(t, "memory"),
+				Overhead: number.Draw(t, "overhead"), Weight: number.Draw(t, "weight"),
+			})
+			for range rapid.IntRange(0, v).Draw(t, "edges") {
+				g.Edges = append(g.Edges, graph.Edge{From: rapid.IntRange(0, v-1).Draw(t, "from"), To: v})
+			}
+		}
+		if rapid.Bool().Draw(t, "with source") {
+			g.Source = map[string]any{text.Draw(t, "key"): text.Draw(t, "value")}
+		}
+		return g
+	})
+}
+
+// What is written is read back to the bit, has the same digest, and is of the
+// schema.
+func TestRoundTrip(t *testing.T) {
+	validate := testfile.Schema(t, "graph-v1.json")
+	rapid.Check(t, func(t *rapid.T) {
+		g := graphs().Draw(t, "graph")
+		s := write(t, g)
+		again, err := read(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(g, again); diff != "" {
+			t.Fatalf("(-written +read):\n%s", diff)
+		}
+		if a, b := digest(t, g), digest(t, again); a != b {
+			t.Fatalf("digest %s before, %s after", a, b)
+		}
+		if err := validate(s); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// The digest is of the numbers and names alone. Plans that were stored refer to
+// it, so it must never change.
+func TestDigest(t *testing.T) {
+	const want = "4b7994e6f1ec8d1636bda362c282b046541fdbe9942ec13cf5695e29fef23609"
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, []byte(small)); err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]string{
+		"as it is":     small,
+		"compact":      compact.String(),
+		"other source": strings.Replace(small, "measured", "guessed", 1),
+		"own fields":   own,
+		"defaults":     strings.Replace(small, `"memory": 4`, `"memory": 4, "overhead": 0, "weight": -0.0, "name": ""`, 1),
+		"kind":         strings.Replace(small, `"name": "conv`, `"kind": "forward", "name": "conv`, 1),
+		"written":      strings.Replace(small, `100`, `1.0E+2`, 1),
+	} {
+		g, err := read(s)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := digest(t, g); got != want {
+			t.Errorf("%s: digest %s, want %s", name, got, want)
+		}
+	}
+	for _, x := range [][2]string{
+		{`"small"`, `"other"`}, {`32`, `33`}, {`"input": 5`, `"input": 6`}, {`conv 3x3`, `conv`}, {`"kind": "loss"`, `"kind": "forward"`},
+		{`100`, `100.00000000000001`}, {`["conv", "loss"],`, ``}, {`{"id": "loss"`, `{"id": 1, "time": 0, "memory": 0}, {"id": "loss"`},
+	} {
+		g, err := read(strings.Replace(small, x[0], x[1], 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if digest(t, g) == want {
+			t.Errorf("%s instead of %s does not change the digest", x[1], x[0])
+		}
+	}
+}
+
+// Shuffled graphs are sorted: each edge leads forwards, and a graph in order
+// stays as it is.
+func TestSort(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := graphs().Draw(t, "graph")
+		g.Extra = []strictjson.Extra{{Path: "", Key: "x-a"}}
+		for v := range g.Nodes {
+			g.Extra = append(g.Extra, strictjson.Extra{Path: fmt.Sprintf("nodes[%d]", v), Key: "x-" + g.Nodes[v].ID})
+		}
+		same := *g
+		if err := graph.Sort(&same); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(g, &same); diff != "" {
+			t.Fatalf("a graph in order (-before +after):\n%s", diff)
+		}
+		shuffled := shuffle(t, g)
+		before := edges(shuffled)
+		if err := graph.Sort(shuffled); err != nil {
+			t.Fatal(err)
+		}
+		if err := shuffled.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(before, edges(shuffled)); diff != "" {
+			t.Fatalf("edges (-before +after):\n%s", diff)
+		}
+		for _, e := range shuffled.Extra[1:] {
+			var v int
+			if _, err := fmt.Sscanf(e.Path, "nodes[%d]", &v); err != nil || e.Key != "x-"+shuffled.Nodes[v].ID {
+				t.Fatalf("field %s is now of %s", e.Key, e.Path)
+			}
+		}
+		// Sorting what is sorted changes nothing.
+		again := *shuffled
+		if err := graph.Sort(&again); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(shuffled, &again); diff != "" {
+			t.Fatalf("(-sorted +again):\n%s", diff)
+		}
+	})
+}
+
+// edges names the edges.
+func edges(g *graph.Graph) (names []string) {
+	for _, e := range g.Edges {
+		names = append(names, g.Nodes[e.From].ID+" → "+g.Nodes[e.To].ID)
+	}
+	return names
+}
+
+// shuffle lists the nodes of g in another order.
+func shuffle(t *rapid.T, g *graph.Graph) *graph.Graph {
+	place := make([]int, g.Len()) // of each node
+	for v := range place {
+		place[v] = v
+	}
+	place = rapid.Permutation(place).Draw(t, "order")
+	s := *g
+	s.Nodes, s.Edges, s.Extra = make([]graph.Node, g.Len()), slices.Clone(g.Edges), slices.Clone(g.Extra)
+	for v, w := range place {
+		s.Nodes[w] = g.Nodes[v]
+		s.Extra[1+v].Path = fmt.Sprintf("nodes[%d]", w)
+	}
+	for k, e := range g.Edges {
+		s.Edges[k] = graph.Edge{From: place[e.From], To: place[e.To]}
+	}
+	return &s
+}
+
+// A cycle is found whatever else there is, and named by nodes that follow each
+// other.
+func TestCycle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := graphs().Filter(func(g *graph.Graph) bool { return g.Len() > 1 }).Draw(t, "graph")
+		for v := range g.Nodes {
+			g.Nodes[v].ID = fmt.Sprint("v", v)
+		}
+		from := rapid.IntRange(0, g.Len()-2).Draw(t, "from")
+		to := rapid.IntRange(from+1, g.Len()-1).Draw(t, "to")
+		g.Edges = append(g.Edges, graph.Edge{From: from, To: to}, graph.Edge{From: to, To: from})
+		nodes := slices.Clone(g.Nodes)
+		err := graph.Sort(g)
+		if err == nil || !slices.Equal(nodes, g.Nodes) {
+			t.Fatalf("sorted: %v", err)
+		}
+		if other := g.Validate(); other == nil || other.Error() != err.Error() {
+			t.Fatalf("Validate says %v, Sort %v", other, err)
+		}
+		names := strings.Split(strings.TrimPrefix(err.Error(), "edges: the graph has a cycle: "), " → ")
+		if len(names) < 3 || names[0] != names[len(names)-1] {
+			t.Fatal(err)
+		}
+		all := edges(g)
+		for k := 1; k < len(names); k++ {
+			if !slices.Contains(all, names[k-1]+" → "+names[k]) {
+				t.Fatalf("%v: no edge to %s", err, names[k])
+			}
+		}
+	})
+}
+
+// FuzzRead: nothing panics; what is read is of the schema and written and read
+// to the same.
+func FuzzRead(f *testing.F) {
+	validate := testfile.Schema(f, "graph-v1.json")
+	for _, s := range []string{small, numbered, own} {
+		f.Add([]byte(s))
+	}
+	for _, x := range bad {
+		f.Add([]byte(strings.Replace(small, x.old, x.new, 1)))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		g, err := graph.Read(bytes.NewReader(data), "fuzz")
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Fatalf("error of several lines: %q", err)
+			}
+			return
+		}
+		s := write(t, g)
+		for _, document := range []string{strings.TrimPrefix(string(data), "\ufeff"), s} {
+			if err := validate(document); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again, err := read(s)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, s)
+		}
+		if len(g.Extra) != len(again.Extra) {
+			t.Fatalf("%d fields of the user's own became %d", len(g.Extra), len(again.Extra))
+		}
+		g.Extra, again.Extra = nil, nil
+		if len(g.Source) == 0 {
+			g.Source = nil // an empty source is not written
+		}
+		if diff := cmp.Diff(g, again); diff != "" {
+			t.Fatalf("(-written +read):\n%s", diff)
+		}
+	})
+}
+
+// BenchmarkRead100k reads a graph of 100,000 nodes and as many edges.
+func BenchmarkRead100k(b *testing.B) {
+	g := &graph.Graph{Name: "long"}
+	for v := range 100_000 {
+		g.Nodes = append(g.Nodes, graph.Node{
+			ID: fmt.Sprint("block", v), Name: "attention", Kind: graph.Forward,
+			Time: 1e-3 + float64(v)*1e-9, Memory: 1e6 + float64(v),
+		})
+		if v > 0 {
+			g.Edges = append(g.Edges, graph.Edge{From: v - 1, To: v})
+		}
+	}
+	data := write(b, g)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := read(data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
