@@ -79,17 +79,21 @@ type floatingSlots struct {
 	printed bool
 	size    int       // entries m = 0..size-1 are in use; a_0 is never among the m
 	first   []int     // row (s,t,ℓ) has number first[s*(n+1)+ℓ]+t
+	none    []int     // none[s*(n+1)+t] is m_∅^{s,t}
 	table   []float64 // [row][m]
-	// For the t at hand: H(r,t,ℓ,·) for all r ≤ ℓ < t, and Q(r,t,t',·) for the r
-	// at hand.
-	moved  []float64
-	stored []float64
+	// For each t of the tile at hand: H(r,t,ℓ,·) for all r ≤ ℓ < t, and
+	// Q(r,t,t',·) for the r at hand.
+	moved, stored [][]float64
 }
+
+// floatingTile is how many t are worked on together: rows O(s,·,ℓ,·) are read
+// from memory once for all of them.
+const floatingTile = 4
 
 // floatingSlotsBytes is the size of the tables.
 func floatingSlotsBytes(n, slots int) float64 {
 	x := float64(n)
-	rows := x*(x+1)*(x+2)/6 + (x+1)*(x+1) + (x + 1)
+	rows := x*(x+1)*(x+2)/6 + floatingTile*(x+1)*(x+2)
 	return 8 * (rows*(float64(slots)+1) + (x+1)*(x+2))
 }
 
@@ -103,9 +107,19 @@ func newFloatingSlots(z *slotChain, printed bool) *floatingSlots {
 			rows += z.n - l + 1
 		}
 	}
+	f.none = make([]int, (w+1)*w)
+	for s := 1; s <= z.n; s++ {
+		need := 0 // without δ_t
+		for t := s; t <= z.n; t++ {
+			need = max(need, f.needForward(s, t, t)-f.delta[t])
+			f.none[s*w+t] = f.delta[t] + need
+		}
+	}
 	f.table = make([]float64, rows*f.size)
-	f.moved = make([]float64, w*w*f.size)
-	f.stored = make([]float64, w*f.size)
+	for range min(floatingTile, w) {
+		f.moved = append(f.moved, make([]float64, w*w*f.size))
+		f.stored = append(f.stored, make([]float64, w*f.size))
+	}
 	return f
 }
 
@@ -115,15 +129,15 @@ func (f *floatingSlots) row(s, t, l int) []float64 {
 	return f.table[k*f.size : (k+1)*f.size]
 }
 
-// movedRow is H(r,t,ℓ,·) for the t at hand.
-func (f *floatingSlots) movedRow(r, l int) []float64 {
+// movedRow is H(r,t,ℓ,·) for a t of the tile at hand.
+func (f *floatingSlots) movedRow(r, t, l int) []float64 {
 	k := r*(f.n+1) + l
-	return f.moved[k*f.size : (k+1)*f.size]
+	return f.moved[t%floatingTile][k*f.size : (k+1)*f.size]
 }
 
-// storedRow is Q(r,t,t',·) for the r and t at hand.
-func (f *floatingSlots) storedRow(last int) []float64 {
-	return f.stored[last*f.size : (last+1)*f.size]
+// storedRow is Q(r,t,t',·) for a t of the tile and the r at hand.
+func (f *floatingSlots) storedRow(t, last int) []float64 {
+	return f.stored[t%floatingTile][last*f.size : (last+1)*f.size]
 }
 
 // at is O(s,t,ℓ,m).
@@ -149,25 +163,23 @@ func (f *floatingSlots) fill(ctx context.Context) bool {
 	if f.size == 0 {
 		return true
 	}
-	for t := 1; t <= f.n; t++ {
-		inner := 0 // max of a_{h-1} + a_h + oF_h over s < h ≤ t
-		for s := t; s >= 1; s-- {
-			if s < t {
-				inner = max(inner, f.a[s]+f.a[s+1]+f.oF[s+1])
+	for t0 := 0; t0 <= f.n; t0 += floatingTile {
+		t1 := min(t0+floatingTile-1, f.n)
+		for s := t1; s >= 1; s-- {
+			first := max(s, t0)
+			for t := first; t <= t1; t++ {
+				f.store(s, t)
 			}
-			needNone := f.delta[t] + max(inner, f.a[s]+f.oF[s]) // m_∅^{s,t}
-			f.store(s, t)
-			for l := s; l < t; l++ {
-				if ctx.Err() != nil {
-					return false
+			for l := s; l <= t1; l++ {
+				for t := max(l, first); t <= t1; t++ {
+					if ctx.Err() != nil {
+						return false
+					}
+					if l < t {
+						f.split(s, t, l)
+					}
+					f.cell(s, t, l)
 				}
-				f.split(s, t, l)
-			}
-			for l := s; l <= t; l++ {
-				if ctx.Err() != nil {
-					return false
-				}
-				f.cell(s, t, l, needNone)
 			}
 		}
 	}
@@ -177,7 +189,7 @@ func (f *floatingSlots) fill(ctx context.Context) bool {
 // store turns Q(r+1,t,t',·) into Q(r,t,t',·) for all t' > r.
 func (f *floatingSlots) store(r, t int) {
 	for last := r + 1; last <= t; last++ {
-		q := f.storedRow(last)
+		q := f.storedRow(t, last)
 		from := 0 // below, s' = r+1, .. do not fit
 		switch {
 		case last == r+1:
@@ -199,7 +211,7 @@ func (f *floatingSlots) store(r, t int) {
 // F_r .. F_{t'-1}, the more the larger t' is, and so can only improve the
 // entries before some m.
 func (f *floatingSlots) split(r, t, l int) {
-	h := f.movedRow(r, l)
+	h := f.movedRow(r, t, l)
 	slotFill(h, math.Inf(1))
 	to := f.size
 	for last := l + 1; last <= t; last++ {
@@ -210,12 +222,12 @@ func (f *floatingSlots) split(r, t, l int) {
 		if to == 0 {
 			return
 		}
-		minplus.Add(h[:to], f.storedRow(last)[:to], f.row(r, last-1, l)[:to], again)
+		minplus.Add(h[:to], f.storedRow(t, last)[:to], f.row(r, last-1, l)[:to], again)
 	}
 }
 
 // cell computes O(s,t,ℓ,·).
-func (f *floatingSlots) cell(s, t, l, needNone int) {
+func (f *floatingSlots) cell(s, t, l int) {
 	out := f.row(s, t, l)
 	slotFill(out, math.Inf(1))
 	if from := f.needAll(s, t); s == l && from < f.size { // F_all s first: C_1
@@ -238,8 +250,8 @@ func (f *floatingSlots) cell(s, t, l, needNone int) {
 		for to > 0 && out[to-1] == 0 {
 			to--
 		}
-		if from := max(needNone, shift); from < to {
-			minplus.Min(out[from:to], f.movedRow(r, l)[from-shift:to-shift])
+		if from := max(f.none[s*(f.n+1)+t], shift); from < to {
+			minplus.Min(out[from:to], f.movedRow(r, t, l)[from-shift:to-shift])
 		}
 	}
 }
