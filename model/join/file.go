@@ -72,8 +72,8 @@ func (f *file) join() (*Join, error) {
 		ForwardTime: *f.ForwardTime, BackwardTime: *f.BackwardTime, LossTime: *f.LossTime,
 		Keep: make([]bool, len(f.Branches)),
 	}
-	if f.Keep == nil {
-		return j, nil
+	if f.Keep == nil || len(f.Branches) == 0 {
+		return j, nil // without branches Validate says so
 	}
 	if len(f.Keep) != len(f.Branches) {
 		return nil, &FieldError{Path: "keep", Msg: fmt.Sprintf("%d values for %d branches; it says 1 or 0 for each, or is left out", len(f.Keep), len(f.Branches))}
