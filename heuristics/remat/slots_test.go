@@ -18,6 +18,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/zoo"
 )
 
 // A slotRecurrence evaluates the recurrences of [004] Theorems 5 and 6 as they
@@ -301,13 +302,70 @@ func TestSlotsTendToExact(t *testing.T) {
 		// No more tensors and overheads than this are in memory at once.
 		tensors := 2*v.n + 6
 		for m := range slotMethods[:slotPrinted] {
-			fine := slotRun(t, m, c, memory, 50*slots)
+			fine := slotRun(t, m, c, memory, 10*slots)
 			few := slotRun(t, m, c, memory*(1-float64(tensors)/slots), slots)
 			if coarse := slotRun(t, m, c, memory, slots); !(coarse <= few*(1+1e-9)) || !(fine <= few*(1+1e-9)) {
-				t.Fatalf("%s in %g bytes: %g with %d slots and %g with %d, but %g with %d bytes less", slotMethods[m].name, memory, coarse, slots, fine, 50*slots, few, tensors)
+				t.Fatalf("%s in %g bytes: %g with %d slots and %g with %d, but %g with %d bytes less", slotMethods[m].name, memory, coarse, slots, fine, 10*slots, few, tensors)
 			}
 		}
 	})
+}
+
+// Slots of one byte are the exact program, of which N may be larger than a
+// search can do; others are never below it.
+func TestSlotsEqualExact(t *testing.T) {
+	r := rand.New(rand.NewPCG(15, 16))
+	found := 0
+	for i := range 300 {
+		c := exhaustive.RandomChain(r, 1+r.IntN(25))
+		memory := math.Max(1, math.Ceil(newView(c).storeAll().peak*(0.3+0.7*r.Float64())))
+		exact := math.Inf(1)
+		p, err := Persistent(context.Background(), c, platform.Platform{Memory: memory})
+		var infeasible *plan.Infeasible
+		switch {
+		case err == nil:
+			exact = slotMakespan(t, c, p, false)
+			found++
+		case !errors.Is(err, plan.ErrNoPlan) && !errors.As(err, &infeasible):
+			t.Fatal(err)
+		}
+		if got := slotRun(t, 0, c, memory, int(memory)); got != exact {
+			t.Errorf("chain %d in %g bytes: %g, exactly %g", i, memory, got, exact)
+		}
+		if got := slotRun(t, 0, c, memory, 1+r.IntN(200)); got < exact {
+			t.Errorf("chain %d in %g bytes: %g is below the exact %g", i, memory, got, exact)
+		}
+	}
+	if found < 150 {
+		t.Errorf("only %d of 300 have a persistent plan", found)
+	}
+}
+
+// On real networks floating persistence gains nothing ([004] 2.4.3), and slots
+// cost some time beside the exact program.
+func TestSlotsOfNetworks(t *testing.T) {
+	for _, network := range []string{"vgg16", "resnet18", "resnet50", "resnet101", "mobilenet", "inception"} {
+		c, err := zoo.Load("zoo:" + network)
+		if err != nil {
+			t.Fatal(err)
+		}
+		low, high := Range(c)
+		for _, share := range []float64{0.05, 0.3, 0.7} {
+			memory := low + share*(high-low)
+			p, err := Persistent(context.Background(), c, platform.Platform{Memory: memory})
+			if err != nil {
+				t.Fatal(err)
+			}
+			exact := slotMakespan(t, c, p, false)
+			persistent, floating := slotRun(t, 0, c, memory, 200), slotRun(t, 1, c, memory, 200)
+			if !(math.Abs(persistent-floating) <= 1e-9*exact) {
+				t.Errorf("%s at %g of its range: persistent %g s, floating %g s", network, share, persistent, floating)
+			}
+			if persistent < exact*(1-1e-9) || !(persistent < exact*1.2) {
+				t.Errorf("%s at %g of its range: %g s with 200 slots, exactly %g s", network, share, persistent, exact)
+			}
+		}
+	}
 }
 
 // slotFig23 is the chain of [004] Fig. 2.3 for n, with M = 15.
