@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"workbench/model/chain"
 	"workbench/model/graph"
@@ -220,4 +221,51 @@ func BenchmarkVerifyRemat(b *testing.B) {
 			b.Fatal(err, r.Violations[:1])
 		}
 	}
+}
+
+// Whatever stands in a plan, nothing panics, and what it breaks can be written.
+func TestGarbage(t *testing.T) {
+	c, _ := threeLayers()
+	g, _ := fiveNodes()
+	j, _ := twoBranches()
+	rapid.Check(t, func(t *rapid.T) {
+		layer := rapid.OneOf(rapid.IntRange(-1, 4), rapid.Int())
+		time := rapid.OneOf(rapid.Float64Range(-1, 5), rapid.Float64(), rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64}))
+		in := rapid.SampledFrom([]plan.Instance{{Chain: c}, {Graph: g}, {Join: j}}).Draw(t, "instance")
+		p := &plan.Plan{Problem: plan.Remat, Platform: platform.Platform{Memory: rapid.Float64Range(1e-300, 30).Draw(t, "memory")}}
+		if in.Join != nil {
+			p.Problem = plan.Join
+		}
+		for range rapid.IntRange(0, 12).Draw(t, "operations") {
+			p.Ops = append(p.Ops, plan.Op{
+				Op:     rapid.SampledFrom([]string{"F", "B", "D", "F_all", "F_ck", "F_none", "C", "S", "LOSS", "O", ""}).Draw(t, "op"),
+				Tensor: rapid.SampledFrom([]string{"", "", "a", "abar", "delta", "w"}).Draw(t, "tensor"),
+				Layer:  layer.Draw(t, "layer"), Branch: layer.Draw(t, "branch"),
+				Node:  rapid.SampledFrom([]string{"", "", "x", "y", "z", "dx", "w"}).Draw(t, "node"),
+				Start: time.Draw(t, "start"), End: time.Draw(t, "end"),
+			})
+		}
+		r := mustVerifyOn(t, in, p)
+		if len(r.Violations) == 0 {
+			t.Fatal("garbage is valid")
+		}
+		for _, v := range r.Violations {
+			if v.Op < -1 || v.Op >= len(p.Ops) || v.Rule == "" || v.Detail == "" {
+				t.Fatalf("%+v", v)
+			}
+		}
+		if _, err := json.Marshal(r.Violations); err != nil {
+			t.Fatal(err)
+		}
+		s, err := plan.SummarizeOn(in, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := json.Marshal(s); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := plan.MemoryProfile(in, p); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

@@ -79,7 +79,7 @@ func SummarizeOn(in Instance, p *Plan) (fmt.Stringer, error) {
 	}
 	s.addOps(p)
 	if s.Compute > 0 {
-		s.Share = s.Recompute / s.Compute
+		s.Share = inRange(s.Recompute / s.Compute)
 	}
 	return s, nil
 }
@@ -103,14 +103,14 @@ func (s *RematSummary) addOps(p *Plan) {
 		if !finite(d) {
 			continue // a broken rule
 		}
-		busy += d
+		busy = inRange(busy + d)
 		if o.Op == OpB || o.Op == OpD || o.Op == OpS || o.Op == OpLoss {
 			continue
 		}
 		id := computation{o.Branch, o.Layer, o.Node}
 		if seen[id] {
 			count[o.Op]++
-			s.Recompute += d
+			s.Recompute = inRange(s.Recompute + d)
 		}
 		seen[id] = true
 	}
@@ -121,7 +121,7 @@ func (s *RematSummary) addOps(p *Plan) {
 		}
 	}
 	if idle := s.Makespan - busy; idle > Tolerance*s.Makespan { // else rounding
-		s.Idle = idle
+		s.Idle = inRange(idle)
 	}
 }
 

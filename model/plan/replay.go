@@ -262,12 +262,16 @@ func (r *replay) free(here *bool, part int, size float64) {
 
 // broken adds a violation by operation k, or of the whole plan if k is -1.
 func (r *replay) broken(rule string, k int, amount float64, format string, args ...any) {
-	v := Violation{Rule: rule, Op: k, Amount: amount, Detail: fmt.Sprintf(format, args...)}
+	v := Violation{Rule: rule, Op: k, Amount: inRange(amount), Detail: fmt.Sprintf(format, args...)}
 	if k >= 0 && finite(r.plan.Ops[k].Start) {
 		v.Time = r.plan.Ops[k].Start
 	}
 	r.report.Violations = append(r.report.Violations, v)
 }
+
+// inRange returns x, or the largest number for more than that: JSON has no
+// infinities.
+func inRange(x float64) float64 { return min(max(x, -math.MaxFloat64), math.MaxFloat64) }
 
 // atEnd adds a violation of the plan as a whole, at its end.
 func (r *replay) atEnd(rule string, amount float64, format string, args ...any) {
