@@ -39,16 +39,32 @@ type Curve struct {
 	method string
 	c      *chain.Chain
 	v      *view // as given
-	d      *splits
+	d      exactProgram
 }
 
-// newCurve computes the functions of Persistent or Revolve.
+// An exactProgram is a dynamic program over step functions of memory, a_0 not
+// counted.
+type exactProgram interface {
+	// fill computes the functions, with most bytes of memory, a_0 included.
+	fill(ctx context.Context, most float64) error
+	// whole is the time that the best sequences spend on computing layers again.
+	whole() *stepFunction
+	// append appends the best sequence in m bytes, enough for one.
+	append(q *sequence, m float64)
+}
+
 func newCurve(ctx context.Context, method string, c *chain.Chain, p platform.Platform) (*Curve, error) {
 	v, limit, err := newInstance(c, p)
 	if err != nil {
 		return nil, err
 	}
-	d := &splits{v: v.snapped(), method: method, forwardsKeep: method == "persistent"}
+	var d exactProgram
+	switch method {
+	case "persistent", "revolve":
+		d = &splits{v: v.snapped(), method: method, forwardsKeep: method == "persistent"}
+	default:
+		d = &moves{v: v.snapped(), method: method, printed: method == "floating-printed"}
+	}
 	if err := d.fill(ctx, limit); err != nil {
 		return nil, err
 	}
@@ -67,7 +83,7 @@ func solveExact(ctx context.Context, method string, c *chain.Chain, p platform.P
 // Points returns the breakpoints of the trade-off, memory growing and makespan
 // falling. They are none if nothing fits.
 func (k *Curve) Points() []Point {
-	f := k.d.of(1, k.v.n)
+	f := k.d.whole()
 	points := make([]Point, len(f.m))
 	for i := range points {
 		points[i] = Point{Memory: k.v.a[0] + f.m[i], Makespan: k.c.TotalTime() + f.c[i]}
@@ -82,10 +98,10 @@ func (k *Curve) Plan(memory float64) (*plan.Plan, error) {
 }
 
 func (k *Curve) plan(p platform.Platform) (*plan.Plan, error) {
-	f := k.d.of(1, k.v.n)
+	f := k.d.whole()
 	i := ahead(f.m, -1, p.Memory*(1+rounding)-k.v.a[0])
 	switch {
-	case len(f.m) == 0 && k.v.n <= 1024 && k.d.forwardsKeep:
+	case len(f.m) == 0 && k.v.n <= 1024 && k.method == "persistent":
 		return nil, noPlan(k.method, k.v.a[0]+newLeast(k.v).of(1, k.v.n), p.Memory)
 	case len(f.m) == 0:
 		return nil, fmt.Errorf("remat: %s needs more than the %.0f bytes there are: %w", k.method, p.Memory, plan.ErrNoPlan)
@@ -93,7 +109,7 @@ func (k *Curve) plan(p platform.Platform) (*plan.Plan, error) {
 		return nil, noPlan(k.method, k.v.a[0]+f.m[0], p.Memory)
 	}
 	s := newSequence(k.v)
-	k.d.build(s, 1, k.v.n, f.m[i], false)
+	k.d.append(s, f.m[i])
 	return s.plan(k.method, k.c, p), nil
 }
 
@@ -151,11 +167,15 @@ func (d *splits) fill(ctx context.Context, most float64) error {
 			if need += 16 * float64(len(e.m)); need > tableLimit {
 				return tooLarge()
 			}
-			*d.of(s, t) = stepFunction{space.keep(e.m), space.keep(e.c)}
+			*d.of(s, t) = space.keep(&e.stepFunction)
 		}
 	}
 	return nil
 }
+
+func (d *splits) whole() *stepFunction { return d.of(1, d.v.n) }
+
+func (d *splits) append(q *sequence, m float64) { d.build(q, 1, d.v.n, m, false) }
 
 // build appends the sequence for (s,t) in m bytes, enough for one, to q. abar
 // says that ā_{s-1} is stored, not a_{s-1}. [004] Algorithm 4; of choices that
@@ -191,16 +211,4 @@ func (d *splits) build(q *sequence, s, t int, m float64, abar bool) {
 		d.build(q, s+1, t, m-v.abar[s], true)
 	}
 	q.backward(s, abar)
-}
-
-// floats keeps copies of slices in large blocks.
-type floats struct{ block []float64 }
-
-func (x *floats) keep(y []float64) []float64 {
-	if len(x.block)+len(y) > cap(x.block) {
-		x.block = make([]float64, 0, max(len(y), 1<<15))
-	}
-	n := len(x.block)
-	x.block = append(x.block, y...)
-	return x.block[n:len(x.block):len(x.block)]
 }

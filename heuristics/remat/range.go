@@ -27,10 +27,17 @@ func newInstance(c *chain.Chain, p platform.Platform) (v *view, limit float64, e
 	if err := c.Validate(); err != nil {
 		return nil, 0, fmt.Errorf("%w: chain %q: %w", ErrChain, c.Name, err)
 	}
-	if !(p.Memory >= 0) || math.IsInf(p.Memory, 0) {
-		return nil, 0, fmt.Errorf("%w: memory is %v bytes, it must be finite and not negative", ErrPlatform, p.Memory)
+	if !(p.Memory > 0) || math.IsInf(p.Memory, 0) {
+		return nil, 0, fmt.Errorf("%w: memory is %v bytes, it must be positive and finite", ErrPlatform, p.Memory)
 	}
 	v = newView(c)
+	total, longest := 0.0, float64(v.n)*c.TotalTime()
+	for l := range v.a {
+		total += v.a[l] + v.abar[l] + v.delta[l] + v.oF[l] + v.oB[l]
+	}
+	if math.IsInf(2*total, 1) || math.IsInf(longest, 1) {
+		return nil, 0, fmt.Errorf("%w: chain %q: its sizes or times add up to more than a float64 holds", ErrChain, c.Name)
+	}
 	limit = p.Memory * (1 + rounding)
 	if least, why := v.leastBound(); least > limit {
 		return nil, 0, &plan.Infeasible{Problem: Problem, Memory: least, Given: p.Memory, Why: why}
@@ -98,7 +105,7 @@ func (v *view) leastBound() (memory float64, why string) {
 		need(v.forward(l, v.n, v.a[l]), "F", l, "needs its input and its output before the first backward")
 		need(v.saved(l), "F_all", l, "has to save what the backward needs, then or before other backwards")
 		if l < v.n {
-			need(v.again(l), "B", l, "needs its input, kept during the backward before or computed again")
+			need(v.inputAgain(l), "B", l, "needs its input, kept during the backward before or computed again")
 		}
 	}
 	return memory, fmt.Sprintf("%s_%d %s", op, at, reason)
@@ -126,8 +133,8 @@ func (v *view) saved(l int) float64 {
 	return best
 }
 
-// again is need (4) of LeastBound, ℓ < N.
-func (v *view) again(l int) float64 {
+// inputAgain is need (4) of LeastBound, ℓ < N.
+func (v *view) inputAgain(l int) float64 {
 	best, run := math.Inf(1), 0.0
 	for k := l - 1; k >= 0 && l-k <= near; k-- {
 		if k < l-1 {

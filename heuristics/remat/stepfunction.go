@@ -138,6 +138,33 @@ func ahead(xs []float64, from int, x float64) int {
 	return from
 }
 
+// floats keeps copies of step functions in large blocks.
+type floats struct {
+	blocks [][]float64
+	used   int // blocks in use, the last of which has room
+}
+
+func (x *floats) keep(f *stepFunction) stepFunction {
+	n := len(f.m)
+	if n == 0 {
+		return stepFunction{}
+	}
+	for x.used == 0 || cap(x.blocks[x.used-1])-len(x.blocks[x.used-1]) < 2*n {
+		if x.used == len(x.blocks) {
+			x.blocks = append(x.blocks, make([]float64, 0, max(2*n, 1<<15)))
+		}
+		x.blocks[x.used] = x.blocks[x.used][:0]
+		x.used++
+	}
+	b := &x.blocks[x.used-1]
+	*b = append(append(*b, f.m...), f.c...)
+	kept := (*b)[len(*b)-2*n:]
+	return stepFunction{kept[:n:n], kept[n:]}
+}
+
+// reset gives up what was kept.
+func (x *floats) reset() { x.used = 0 }
+
 // grid is a power of two, at most 2^-50 of the sum of the numbers, each taken so
 // many times. Multiples of it up to that sum are added and subtracted in
 // floating-point arithmetic without rounding. Whole numbers with a sum below

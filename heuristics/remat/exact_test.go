@@ -1,0 +1,616 @@
+package remat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"workbench/model/chain"
+	"workbench/model/exhaustive"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/zoo"
+)
+
+// A method is one of the methods without options.
+type method struct {
+	name  string
+	solve func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error)
+}
+
+// exactMethods come with the better ones first where that is a theorem: every
+// one is at least as fast as those it lists.
+var exactMethods = []struct {
+	method
+	beats []string
+}{
+	{method{"floating", Floating}, []string{"persistent"}},
+	{method{"persistent", Persistent}, []string{"revolve", "periodic", "store-all"}},
+	{method{"revolve", Revolve}, nil},
+	{method{"periodic", Periodic}, nil},
+	{method{"store-all", func(_ context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+		return StoreAll(c, p)
+	}}, nil},
+}
+
+// makespan is that of the plan, which must keep the rules, or +Inf.
+func (x *method) makespan(t testing.TB, c *chain.Chain, memory float64) float64 {
+	t.Helper()
+	p, err := x.solve(context.Background(), c, platform.Platform{Memory: memory})
+	if errors.Is(err, plan.ErrNoPlan) || errors.As(err, new(*plan.Infeasible)) {
+		return math.Inf(1)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", x.name, err)
+	}
+	return verified(t, c, p)
+}
+
+func verified(t testing.TB, c *chain.Chain, p *plan.Plan) float64 {
+	t.Helper()
+	r, err := plan.VerifyRemat(c, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Valid() || len(r.ClaimErrors) > 0 {
+		t.Fatalf("%s in %g bytes: %v %v\n%+v\n%v", p.Method, p.Platform.Memory, r.Violations, r.ClaimErrors, c, p.Ops)
+	}
+	return r.Makespan
+}
+
+// near says that two sums of the same times are equal.
+func equal(x, y float64) bool { return x == y || math.Abs(x-y) <= 1e-9*math.Abs(x+y) }
+
+// exhaustively is the optimum, +Inf if no plan exists.
+func exhaustively(t testing.TB, c *chain.Chain, memory float64) float64 {
+	t.Helper()
+	best, _, err := exhaustive.Remat(c, memory, 1<<16)
+	if errors.Is(err, exhaustive.ErrInfeasible) {
+		return math.Inf(1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return best
+}
+
+// memories are limits worth trying: breakpoints of the curves, just below them,
+// and below the least.
+func memories(t testing.TB, c *chain.Chain) []float64 {
+	t.Helper()
+	_, high := Range(c)
+	all := []float64{high + 1}
+	if high == 0 {
+		return all
+	}
+	k, err := PersistentCurve(context.Background(), c, high)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range k.Points() {
+		for _, m := range []float64{x.Memory, x.Memory - 0.5} {
+			if m > 0 {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+// No method beats exhaustive search, none finds a plan where there is none, and
+// the methods come in order. Bounds hold.
+func TestRandomChains(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 1))
+	worse := map[string]int{}
+	instances := 0
+	for i := range 2000 {
+		c := exhaustive.RandomChain(r, 1+i%5)
+		if i%7 == 0 {
+			fractions(r, c)
+		}
+		least, err := exhaustive.RematLeastMemory(c, 1<<16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bound, why := LeastBound(c); bound > least*(1+1e-9) {
+			t.Fatalf("LeastBound is %g by %s, but a plan exists in %g: %+v", bound, why, least, c)
+		} else if bound < least {
+			worse["least bound"]++
+		}
+		low, high := Range(c)
+		if low < least*(1-1e-9) || high < low {
+			t.Fatalf("range %g..%g, least memory %g: %+v", low, high, least, c)
+		}
+		ms := memories(t, c)
+		if least > 0 {
+			ms = append(ms, least)
+		}
+		for k, memory := range ms {
+			if k > 4 && k < len(ms)-1 {
+				continue
+			}
+			instances++
+			optimum := exhaustively(t, c, memory)
+			best := map[string]float64{}
+			for _, x := range exactMethods {
+				m := x.makespan(t, c, memory)
+				best[x.name] = m
+				if m < optimum && !equal(m, optimum) {
+					t.Fatalf("%s takes %g, the optimum %g, in %g bytes: %+v", x.name, m, optimum, memory, c)
+				}
+				if m > optimum && !equal(m, optimum) {
+					worse[x.name]++
+				}
+			}
+			for _, x := range exactMethods {
+				for _, y := range x.beats {
+					if best[x.name] > best[y] && !equal(best[x.name], best[y]) {
+						t.Fatalf("%s takes %g, %s %g, in %g bytes: %+v", x.name, best[x.name], y, best[y], memory, c)
+					}
+				}
+			}
+			if memory >= low && math.IsInf(best["persistent"], 1) {
+				t.Fatalf("persistent finds nothing in %g bytes, low is %g: %+v", memory, low, c)
+			}
+			if memory >= high && !equal(best["store-all"], c.TotalTime()) {
+				t.Fatalf("store-all takes %g, not %g: %+v", best["store-all"], c.TotalTime(), c)
+			}
+			bounds, err := Bounds(c, platform.Platform{Memory: memory})
+			if err != nil {
+				if !math.IsInf(optimum, 1) {
+					t.Fatalf("%v, but the optimum is %g: %+v", err, optimum, c)
+				}
+				continue
+			}
+			for _, b := range bounds {
+				if b.Value > optimum*(1+1e-9) {
+					t.Fatalf("bound %g by %s, the optimum is %g, in %g bytes: %+v", b.Value, b.By, optimum, memory, c)
+				}
+			}
+			if !equal(bounds[0].Value, optimum) && !math.IsInf(optimum, 1) {
+				worse["bound"]++
+			}
+		}
+	}
+	// A test in which nothing differs would show nothing.
+	for _, name := range []string{"floating", "persistent", "revolve", "periodic", "least bound", "bound"} {
+		if worse[name] == 0 {
+			t.Errorf("%s is always the optimum", name)
+		}
+	}
+	t.Logf("%d instances; not the optimum: %v", instances, worse)
+}
+
+// fractions gives c numbers that are not whole.
+func fractions(r *rand.Rand, c *chain.Chain) {
+	c.Input.Activation *= 1.1
+	c.Input.Gradient *= 0.3
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		f := 0.1 + r.Float64()
+		l.Activation *= f
+		l.Saved *= f
+		l.Gradient *= 0.7
+		l.ForwardTime *= 0.1
+		l.BackwardTime *= 1e-7
+	}
+}
+
+// slowPersistent is C_MP(s,t,m) of [004] (2.9)-(2.10) as it stands there, or
+// without C_1.
+func slowPersistent(c *chain.Chain, revolve bool, s, t int, m float64) float64 {
+	v := newView(c)
+	inf := math.Inf(1)
+	all := max(v.delta[t]+v.abar[s]+v.oF[s], v.abar[s]+v.delta[s]+v.delta[s-1]+v.oB[s])
+	if s == t {
+		if m < all {
+			return inf
+		}
+		return v.uF[s] + v.uB[s]
+	}
+	best := inf
+	if m >= all && !revolve {
+		best = v.uF[s] + slowPersistent(c, revolve, s+1, t, m-v.abar[s]) + v.uB[s]
+	}
+	for h := s; h <= t; h++ {
+		need := v.delta[t] + v.a[h] + v.oF[h]
+		if h > s {
+			need += v.a[h-1]
+		}
+		if m < need {
+			return best
+		}
+	}
+	forward := 0.0
+	for k := s; k < t; k++ {
+		forward += v.uF[k]
+		best = min(best, forward+slowPersistent(c, revolve, k+1, t, m-v.a[k])+slowPersistent(c, revolve, s, k, m))
+	}
+	return best
+}
+
+// slowFloating is C_FL(s,t,ℓ,m) of [004] (2.4)-(2.8) as printed, or with moves of
+// the base checked.
+func slowFloating(v *view, printed bool, s, t, l int, m float64) float64 {
+	inf := math.Inf(1)
+	all := max(v.delta[t]+v.abar[s]+v.oF[s], v.abar[s]+v.delta[s]+v.delta[s-1]+v.oB[s])
+	if s == t {
+		if m < all {
+			return inf
+		}
+		return v.uF[s] + v.uB[s]
+	}
+	forward := func(base, h int) float64 {
+		if h == base {
+			return v.delta[t] + v.a[h] + v.oF[h]
+		}
+		return v.delta[t] + v.a[h-1] + v.a[h] + v.oF[h]
+	}
+	best := inf
+	if s == l && m >= all {
+		best = v.uF[s] + slowFloating(v, printed, s+1, t, s+1, m-v.abar[s]) + v.uB[s]
+	}
+	for h := s; h <= t; h++ {
+		if m < forward(s, h) {
+			return best
+		}
+	}
+	for r := s; r <= l; r++ {
+		if v.a[s-1] > v.a[r-1] {
+			continue
+		}
+		left := m - v.a[r-1] + v.a[s-1]
+		for k := r; k < t; k++ {
+			if !printed && left < forward(r, k) {
+				break
+			}
+			time := 0.0
+			for h := s; h <= k; h++ {
+				time += v.uF[h]
+			}
+			for last := max(k, l) + 1; last <= t; last++ {
+				if x := slowFloating(v, printed, k+1, t, last, left-v.a[k]); time+x < best {
+					best = min(best, time+x+slowFloating(v, printed, r, last-1, l, left))
+				}
+			}
+		}
+	}
+	return best
+}
+
+// The step functions are the recurrences, at their breakpoints and between.
+func TestRecurrences(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 8))
+	for i := range 400 {
+		c := exhaustive.RandomChain(r, 1+i%6)
+		v := newView(c)
+		n := c.Len()
+		ctx := context.Background()
+		_, high := Range(c)
+		if high == 0 {
+			continue
+		}
+		for _, x := range []struct {
+			name  string
+			curve func(context.Context, *chain.Chain, float64) (*Curve, error)
+			slow  func(m float64) float64
+		}{
+			{"persistent", PersistentCurve, func(m float64) float64 { return slowPersistent(c, false, 1, n, m) }},
+			{"revolve", RevolveCurve, func(m float64) float64 { return slowPersistent(c, true, 1, n, m) }},
+			{"floating", FloatingCurve, func(m float64) float64 { return slowFloating(v, false, 1, n, 1, m) }},
+			{"floating-printed", func(ctx context.Context, c *chain.Chain, most float64) (*Curve, error) {
+				return newCurve(ctx, "floating-printed", c, platform.Platform{Memory: most})
+			}, func(m float64) float64 { return slowFloating(v, true, 1, n, 1, m) }},
+		} {
+			k, err := x.curve(ctx, c, high)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := Point{-1, math.Inf(1)}
+			for _, p := range append(k.Points(), Point{high + 1, 0}) {
+				if p.Memory <= last.Memory || p.Makespan >= last.Makespan && p.Memory <= high {
+					t.Fatalf("%s: %v after %v", x.name, p, last)
+				}
+				// All numbers are whole.
+				if before := x.slow(p.Memory - 1 - v.a[0]); !equal(before, last.Makespan) && last.Memory < p.Memory-1 {
+					t.Fatalf("%s below %g bytes: %g, the recurrence has %g: %+v", x.name, p.Memory, last.Makespan, before, c)
+				}
+				if p.Memory > high {
+					break
+				}
+				if want := x.slow(p.Memory - v.a[0]); !equal(want, p.Makespan) {
+					t.Fatalf("%s in %g bytes: %g, the recurrence has %g: %+v", x.name, p.Memory, p.Makespan, want, c)
+				}
+				if p.Memory == 0 {
+					continue
+				}
+				q, err := k.Plan(p.Memory)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !equal(q.Claims.Makespan, p.Makespan) {
+					t.Fatalf("%s in %g bytes: the plan takes %g, not %g: %+v", x.name, p.Memory, q.Claims.Makespan, p.Makespan, c)
+				}
+				if x.name != "floating-printed" {
+					verified(t, c, q)
+				}
+				last = p
+			}
+			if _, err := k.Plan(k.start() - 1); !errors.Is(err, plan.ErrNoPlan) {
+				t.Fatalf("%s: %v", x.name, err)
+			}
+		}
+	}
+}
+
+func (k *Curve) start() float64 {
+	if p := k.Points(); len(p) > 0 {
+		return p[0].Memory
+	}
+	return 0
+}
+
+// exactFigure23 is the family of [004] Fig. 2.3.
+func exactFigure23(n int) *chain.Chain {
+	c := &chain.Chain{Name: fmt.Sprintf("fig-2.3-n%d", n)}
+	for l := 1; l <= n+3; l++ {
+		x := chain.Layer{Activation: 3}
+		switch l {
+		case 1:
+			x.ForwardTime, x.Activation = float64(n-2), 1
+		case 2:
+			x.ForwardTime = 2
+		case n + 2:
+			x.Activation = 4
+		case n + 3:
+			x.Activation = 0
+		}
+		x.Saved, x.Gradient = x.Activation, x.Activation
+		c.Layers = append(c.Layers, x)
+	}
+	return c
+}
+
+func TestExactFigure23(t *testing.T) {
+	for n := 4; n <= 8; n++ {
+		c := exactFigure23(n)
+		p, err := FloatingPrinted(context.Background(), c, platform.Platform{Memory: 15})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Claims.Makespan != float64(2*n+2) {
+			t.Errorf("n = %d: floating as printed takes %g, want %d", n, p.Claims.Makespan, 2*n+2)
+		}
+		for _, x := range []struct {
+			method
+			want int
+		}{{method{"persistent", Persistent}, 3*n - 2}, {method{"floating", Floating}, 2*n + 2}} {
+			if got := x.makespan(t, c, 15); got != float64(x.want) {
+				t.Errorf("n = %d: %s takes %g, want %d", n, x.name, got, x.want)
+			}
+		}
+	}
+}
+
+// chainOf has ā = a = δ and the given vectors, which start at layer 1 and are 0
+// where they end.
+func chainOf(input float64, a, uF, oF []float64) *chain.Chain {
+	c := &chain.Chain{Name: "example", Input: chain.Input{Activation: input, Gradient: input}}
+	for i, x := range a {
+		l := chain.Layer{Activation: x, Saved: x, Gradient: x}
+		if i < len(uF) {
+			l.ForwardTime = uF[i]
+		}
+		if i < len(oF) {
+			l.ForwardOverhead = oF[i]
+		}
+		c.Layers = append(c.Layers, l)
+	}
+	return c
+}
+
+// Where the thesis fails: the counterexamples to Theorem 5, to (2.6), and to the
+// least memory of 4.4.
+func TestExactCounterexamples(t *testing.T) {
+	ctx := context.Background()
+	printed := method{"floating-printed", FloatingPrinted}
+	t.Run("Theorem 5", func(t *testing.T) {
+		c := chainOf(0, []float64{1, 0, 1}, []float64{0, 1, 0}, nil)
+		if got := exactMethods[0].makespan(t, c, 2); got != 2 {
+			t.Errorf("floating takes %g, want 2", got)
+		}
+		if got := printed.makespan(t, c, 2); got != 2 {
+			t.Errorf("floating as printed takes %g, want 2", got)
+		}
+		if got := exhaustively(t, c, 2); got != 1 {
+			t.Errorf("the optimum is %g, want 1", got)
+		}
+	})
+	for _, x := range []struct {
+		c                        *chain.Chain
+		memory, claimed, optimum float64
+	}{
+		{chainOf(1, []float64{2, 3, 2, 1, 2}, []float64{1, 1, 0, 0, 1}, []float64{3, 1, 1, 3, 1}), 11, 5, 6},
+		{chainOf(1, []float64{0, 2, 2, 2, 0, 3}, []float64{0, 1, 2}, []float64{0, 3, 0, 0, 3, 1}), 10, 6, 7},
+	} {
+		t.Run("(2.6)", func(t *testing.T) {
+			p, err := FloatingPrinted(ctx, x.c, platform.Platform{Memory: x.memory})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := plan.VerifyRemat(x.c, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Makespan != x.claimed || r.Valid() || r.PeakMemory <= x.memory {
+				t.Errorf("as printed: makespan %g, want %g, peak %g in %g bytes", r.Makespan, x.claimed, r.PeakMemory, x.memory)
+			}
+			if got := exactMethods[0].makespan(t, x.c, x.memory); got < x.optimum {
+				t.Errorf("floating takes %g, the optimum is %g", got, x.optimum)
+			}
+			if got := exhaustively(t, x.c, x.memory); got != x.optimum {
+				t.Errorf("the optimum is %g, want %g", got, x.optimum)
+			}
+		})
+	}
+	t.Run("least memory", func(t *testing.T) {
+		c := chainOf(0, []float64{1, 0}, nil, []float64{1, 1})
+		if low, _ := Range(c); low != 2 || newView(c).recomputeAll() != 3 {
+			t.Errorf("low is %g, want 2; computing everything again takes %g, want 3", low, newView(c).recomputeAll())
+		}
+		c = chainOf(1, []float64{1, 1, 0}, nil, []float64{0, 2, 3})
+		for _, x := range exactMethods {
+			if got := x.makespan(t, c, 5); !math.IsInf(got, 1) {
+				t.Errorf("%s takes %g in 5 bytes", x.name, got)
+			}
+		}
+		if got := exhaustively(t, c, 5); math.IsInf(got, 1) {
+			t.Error("a plan exists in 5 bytes")
+		}
+		if least, _ := LeastBound(c); least > 5 {
+			t.Errorf("LeastBound is %g, but a plan exists in 5 bytes", least)
+		}
+	})
+}
+
+// One layer, nothing to store, no time: every method has a plan.
+func TestExactTiny(t *testing.T) {
+	one := chainOf(2, []float64{3}, []float64{1}, []float64{1})
+	zeros := chainOf(0, make([]float64, 6), nil, nil)
+	for _, x := range exactMethods {
+		if got := x.makespan(t, one, 12); got != 1 { // B_1: a_0, ā_1, δ_1, δ_0
+			t.Errorf("%s takes %g for one layer, want 1", x.name, got)
+		}
+		if got := x.makespan(t, zeros, 1e-9); got != 0 {
+			t.Errorf("%s takes %g for nothing", x.name, got)
+		}
+	}
+	if least, why := LeastBound(one); least != 10 || why == "" {
+		t.Errorf("least memory %g (%s), want 10", least, why)
+	}
+	var infeasible *plan.Infeasible
+	if _, err := StoreAll(one, platform.Platform{Memory: 9}); !errors.As(err, &infeasible) || infeasible.Memory != 10 {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestExactBadInput(t *testing.T) {
+	c := chainOf(1, []float64{1, 1, 1}, []float64{1, 1, 1}, nil)
+	bad := *c
+	bad.Layers = append([]chain.Layer(nil), c.Layers...)
+	bad.Layers[1].ForwardTime = math.NaN()
+	huge := *c
+	huge.Layers = append([]chain.Layer(nil), c.Layers...)
+	huge.Layers[0].Saved, huge.Layers[1].Saved = math.MaxFloat64, math.MaxFloat64
+	for _, x := range exactMethods {
+		for _, y := range []struct {
+			c      *chain.Chain
+			memory float64
+			want   error
+		}{
+			{&chain.Chain{}, 1, ErrChain},
+			{&bad, 10, ErrChain},
+			{&huge, 10, ErrChain},
+			{c, math.NaN(), ErrPlatform},
+			{c, math.Inf(1), ErrPlatform},
+			{c, 0, ErrPlatform},
+			{c, -1, ErrPlatform},
+		} {
+			if _, err := x.solve(context.Background(), y.c, platform.Platform{Memory: y.memory}); !errors.Is(err, y.want) {
+				t.Errorf("%s: %v, want %v", x.name, err, y.want)
+			}
+		}
+	}
+	if _, err := Bounds(c, platform.Platform{Memory: -1}); !errors.Is(err, ErrPlatform) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestExactStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	c := exactFigure23(5)
+	for _, x := range exactMethods[:3] {
+		if _, err := x.solve(ctx, c, platform.Platform{Memory: 15}); !errors.Is(err, context.Canceled) || !errors.Is(err, plan.ErrNoPlan) {
+			t.Errorf("%s: %v", x.name, err)
+		}
+	}
+	long := &chain.Chain{Name: "long", Layers: make([]chain.Layer, 1_000_000)}
+	for _, x := range exactMethods[:3] {
+		if _, err := x.solve(context.Background(), long, platform.Platform{Memory: 1}); !errors.As(err, new(*TooLargeError)) {
+			t.Errorf("%s: %v", x.name, err)
+		}
+	}
+	if low, high := Range(long); low != 0 || high != 0 {
+		t.Errorf("range %g..%g", low, high)
+	}
+	if b, err := Bounds(long, platform.Platform{Memory: 1}); err != nil || b[0].Value != 0 {
+		t.Errorf("%v, %v", b, err)
+	}
+}
+
+// PyTorch's segments: of 7 layers and a loss, 3 segments are 2, 2 and 3 layers.
+func TestPeriodicSegments(t *testing.T) {
+	c := chainOf(1, make([]float64, 8), nil, nil)
+	for i := range c.Layers {
+		c.Layers[i].ForwardTime, c.Layers[i].BackwardTime = 1, 10
+	}
+	got := ""
+	for _, o := range PeriodicSegments(c, 3).Ops {
+		got += fmt.Sprintf("%s%d ", o.Op, o.Layer)
+	}
+	want := "F_ck1 F_none2 F_ck3 F_none4 F_all5 F_all6 F_all7 F_all8 B8 B7 B6 B5 F_all3 F_all4 B4 B3 F_all1 F_all2 B2 B1 "
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	points := PeriodicPoints(c)
+	if len(points) != 7 || points[0].Makespan != 88 || points[2].Makespan != 92 {
+		t.Errorf("%v", points)
+	}
+	for k, x := range points {
+		p := PeriodicSegments(c, k+1)
+		if verified(t, c, p) != x.Makespan || p.Claims.PeakMemory != x.Memory {
+			t.Errorf("%d segments: %+v, point %+v", k+1, p.Claims, x)
+		}
+	}
+}
+
+// On networks: the ends of the range are what they are said to be, plans keep
+// the rules, and bounds are below them.
+func TestExactNetworks(t *testing.T) {
+	for _, name := range []string{"vgg16", "resnet50", "gpt2", "mobilenet"} {
+		c, err := zoo.Load("zoo:" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		low, high := Range(c)
+		for _, x := range exactMethods {
+			last := math.Inf(1)
+			for _, f := range []float64{0, 0.1, 0.3, 0.6, 1} {
+				if x.name == "floating" && c.Len() > 30 {
+					continue
+				}
+				memory := low + f*(high-low)
+				m := x.makespan(t, c, memory)
+				if m > last*(1+1e-9) {
+					t.Errorf("%s on %s: %g in %g bytes, %g in less", x.name, name, m, memory, last)
+				}
+				last = m
+				b, err := Bounds(c, platform.Platform{Memory: memory})
+				if err != nil || b[0].Value > m*(1+1e-9) {
+					t.Errorf("%s on %s: %g, bounds %v, %v", x.name, name, m, b, err)
+				}
+			}
+		}
+		persistent := exactMethods[1]
+		if m := persistent.makespan(t, c, low*(1-1e-6)); !math.IsInf(m, 1) {
+			t.Errorf("persistent on %s takes %g below %g bytes", name, m, low)
+		}
+		if m := persistent.makespan(t, c, high); !equal(m, c.TotalTime()) {
+			t.Errorf("persistent on %s takes %g in %g bytes, want %g", name, m, high, c.TotalTime())
+		}
+	}
+}

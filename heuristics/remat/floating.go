@@ -1,0 +1,219 @@
+package remat
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Floating is the fastest plan with floating memory persistence ([004] R.1',
+// Theorem 5, Algorithms 1 and 2): the last stored activation may give way to a
+// later and larger one. The thesis calls it optimal, which it is not: it misses
+// plans that keep ā_ℓ and compute its input again. And (2.6) as printed accepts
+// sequences that do not fit, so that here moves of the stored activation are
+// checked, too. Sizes are not rounded to slots. An error wraps plan.ErrNoPlan
+// when no such plan fits, which proves nothing, when the context ends, or as a
+// *TooLargeError. Complexity as of [FloatingCurve].
+func Floating(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+	return solveExact(ctx, "floating", c, p)
+}
+
+// FloatingPrinted is [Floating] by [004] (2.6) as printed. The plan may need more
+// memory than there is, and its makespan bounds nothing.
+func FloatingPrinted(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+	return solveExact(ctx, "floating-printed", c, p)
+}
+
+// FloatingCurve is the trade-off between memory and makespan of [Floating] up to
+// most bytes. O(N⁴) sums of two step functions of memory, O(N³) of which are
+// kept, 16 bytes a breakpoint: see [PersistentCurve].
+func FloatingCurve(ctx context.Context, c *chain.Chain, most float64) (*Curve, error) {
+	return newCurve(ctx, "floating", c, platform.Platform{Memory: most})
+}
+
+// moves is the dynamic program of [004] Theorem 5. O(s,t,ℓ) is C_FL(s,t,ℓ,·) less
+// Σ_{s..t} uF + Σ_{ℓ..t} uB: the time spent on computing layers again. The
+// minimum of (2.6) over s', r and t' is taken in three steps, as s' and ℓ occur
+// together in no term of (2.7), and s occurs only with r:
+//
+//	Q(r,t,t',m) = min_{r≤s'<t'} O(s'+1,t,t',m-a_{s'})
+//	H(r,t,ℓ,m)  = min_{ℓ<t'≤t} Σ_{r≤h<t'} uF_h + Q(r,t,t',m) + O(r,t'-1,ℓ,m)
+//	C_2(s,t,ℓ,m): min over s≤r≤ℓ, a_{r-1} ≥ a_{s-1}, of H(r,t,ℓ,m-a_{r-1}+a_{s-1})
+//
+// The sequence runs F_r .. F_{s'} with a_{r-1} stored. (2.6) looks at m before
+// a_{s-1} gives way to the larger a_{r-1}; unless printed is set, Q asks for
+//
+//	m ≥ M(F_h) for r ≤ h ≤ s', with a_{r-1} not counted.
+type moves struct {
+	v       *view // snapped
+	method  string
+	printed bool
+	until   []float64 // until[ℓ] = Σ uF_1..ℓ
+	o       []stepFunction
+	first   []int // O(s,t,ℓ) is o[first[s*(n+1)+ℓ]+t]
+}
+
+func (d *moves) of(s, t, l int) *stepFunction { return &d.o[d.first[s*(d.v.n+1)+l]+t] }
+
+// forward is M(F_h) while δ_t and a_{s-1}, which is not counted, are stored.
+func (d *moves) forward(s, t, h int) float64 {
+	need := d.v.delta[t] + d.v.a[h] + d.v.oF[h]
+	if h > s {
+		need += d.v.a[h-1]
+	}
+	return need
+}
+
+// nothing is the step function 0.
+var nothing = stepFunction{m: []float64{math.Inf(-1)}, c: []float64{0}}
+
+// fill computes all functions up to the memory that is left of most bytes.
+// [004] Algorithm 1; ordered by t, then by decreasing s.
+func (d *moves) fill(ctx context.Context, most float64) error {
+	v, w := d.v, d.v.n+1
+	x := float64(v.n)
+	need := 8*x*(x+1)*(x+2) + 200*x*x
+	tooLarge := func() error {
+		return &TooLargeError{Need: need, Limit: tableLimit, What: fmt.Sprintf("%s on %d layers", d.method, v.n)}
+	}
+	if need > tableLimit {
+		return tooLarge()
+	}
+	d.first = make([]int, w*w)
+	rows := 0
+	for s := 1; s <= v.n; s++ {
+		for l := s; l <= v.n; l++ {
+			d.first[s*w+l] = rows - l
+			rows += v.n - l + 1
+		}
+	}
+	d.o = make([]stepFunction, rows)
+	d.until = make([]float64, w)
+	q := make([]stepFunction, w)   // Q(r,t,t') by t', for the r and t at hand
+	h := make([]stepFunction, w*w) // H(r,t,ℓ) by r and ℓ, for the t at hand
+	var space, forT floats
+	var e envelope
+	for t := 1; t <= v.n; t++ {
+		d.until[t] = d.until[t-1] + v.uF[t]
+		forT.reset()
+		none := 0.0 // m_∅^{s,t} for h > s
+		for s := t; s >= 1; s-- {
+			if ctx.Err() != nil {
+				return fmt.Errorf("remat: %s: %w: %w", d.method, context.Cause(ctx), plan.ErrNoPlan)
+			}
+			room := most - v.a[0]
+			left := room
+			if s > 1 {
+				left -= v.a[s-1]
+			}
+			// Q and H of r = s.
+			first, later := d.forward(s, t, s), 0.0
+			if s < t {
+				later = d.forward(s, t, s+1)
+				none = max(none, later)
+			}
+			later = max(later, first)
+			if d.printed {
+				first, later = 0, 0
+			}
+			for last := s + 1; last <= t; last++ {
+				// It is part of those of smaller r, which may have more left.
+				e.shifted(d.of(s+1, t, last), v.a[s], first, room)
+				if last > s+1 {
+					e.lower(0, &nothing, &q[last], 0, later, room)
+				}
+				q[last] = forT.keep(&e.stepFunction)
+			}
+			for l := s; l < t; l++ {
+				e.reset()
+				for last := l + 1; last <= t; last++ {
+					e.lower(d.until[last-1]-d.until[s-1], &q[last], d.of(s, last-1, l), 0, 0, left)
+				}
+				h[s*w+l] = forT.keep(&e.stepFunction)
+			}
+			// O.
+			for l := s; l <= t; l++ {
+				e.reset()
+				if least := v.needAll(s, t); s == t && least <= left {
+					e.push(least, 0) // (2.4)
+				} else if s == l && s < t {
+					e.shifted(d.of(s+1, t, s+1), v.abar[s], least, left) // C_1
+				}
+				for r := s; r <= l && l < t; r++ { // C_2
+					if by := v.a[r-1] - v.a[s-1]; by >= 0 {
+						e.lower(0, &nothing, &h[r*w+l], by, max(none, d.forward(s, t, s)), left)
+					}
+				}
+				if need += 16 * float64(len(e.m)); need > tableLimit {
+					return tooLarge()
+				}
+				*d.of(s, t, l) = space.keep(&e.stepFunction)
+			}
+		}
+	}
+	return nil
+}
+
+func (d *moves) whole() *stepFunction { return d.of(1, d.v.n, 1) }
+
+func (d *moves) append(q *sequence, m float64) { d.build(q, 1, d.v.n, 1, m, false) }
+
+// build appends the sequence for (s,t,ℓ) in m bytes, enough for one, to q. abar
+// says that ā_{s-1} is stored, not a_{s-1}: then s = ℓ, and it does not move.
+// [004] Algorithm 2; of choices that are as good F_all, then the first r, t', s'.
+// O(N³ log(breakpoints)) for a choice.
+func (d *moves) build(q *sequence, s, t, l int, m float64, abar bool) {
+	v := d.v
+	for {
+		all := s == t
+		best := math.Inf(1)
+		if s == l && s < t && m >= v.needAll(s, t) {
+			best, all = d.of(s+1, t, s+1).at(m-v.abar[s]), true
+		}
+		none := 0.0
+		for h := s; h <= t; h++ {
+			none = max(none, d.forward(s, t, h))
+		}
+		base, split, end := s, s, t
+		for r := s; r <= l && l < t && m >= none; r++ {
+			m := m - v.a[r-1] + v.a[s-1]
+			if v.a[r-1] < v.a[s-1] {
+				continue
+			}
+			for last := l + 1; last <= t; last++ {
+				again := d.until[last-1] - d.until[r-1]
+				if again >= best {
+					break
+				}
+				again += d.of(r, last-1, l).at(m)
+				for k := r; k < last && again < best; k++ {
+					if !d.printed && m < d.forward(r, t, k) {
+						break
+					}
+					if x := again + d.of(k+1, t, last).at(m-v.a[k]); x < best {
+						best, all, base, split, end = x, false, r, k, last
+					}
+				}
+			}
+		}
+		if all {
+			q.all(s)
+			if s < t {
+				d.build(q, s+1, t, s+1, m-v.abar[s], true)
+			}
+			q.backward(s, abar)
+			return
+		}
+		for h := s; h < base; h++ {
+			q.none(h)
+		}
+		q.advance(base, split)
+		m -= v.a[base-1] - v.a[s-1]
+		d.build(q, split+1, t, end, m-v.a[split], false)
+		s, t = base, end-1
+	}
+}
