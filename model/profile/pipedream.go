@@ -107,7 +107,7 @@ func (g *graph) pipeDreamNode(row string, line int) (string, error) {
 	if id == "" {
 		return "", g.fail(line, "the id of the node is missing")
 	}
-	n := node{name: strings.TrimSpace(id + " " + kindOf(description)), line: line, input: strings.HasPrefix(description, "Input")}
+	n := node{id: id, name: strings.TrimSpace(id + " " + kindOf(description)), line: line, input: strings.HasPrefix(description, "Input")}
 	into := [...]*float64{&n.forward, &n.backward, &n.output, &n.weight}
 	var seen [len(into)]bool
 	for _, pair := range strings.Split(fields[2], ", ") {

@@ -1,9 +1,16 @@
-// Package profile imports profiles that other projects measured, as chains.
+// Package profile imports networks that other projects measured or exchange: as
+// chains, and as graphs of training steps.
+//
+//	PipeDream        graph.txt of its profiler     chain, or graph: PipeDreamGraph
+//	dnn-partitioning JSON graphs                   chain
+//	Checkmate        DFGraph as JSON, tables .npy  graph; chain with sizes
+//	rotor            Chain as JSON                 chain
 //
 // Profiles are graphs; package linear cuts them into layers. Times of a layer
 // add up, its activation is the tensor at its right cut, its saved bytes are
 // those of all tensors inside. The last layer stands for the loss, which no
-// profile contains. What an importer had to guess it says in its warnings.
+// profile contains (tables of Checkmate may, and chains of rotor do). What an
+// importer had to guess it says in its warnings.
 package profile
 
 import (
@@ -31,6 +38,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %s", e.Name, e.Line,
 
 // node is one operation of a profile, seconds and bytes.
 type node struct {
+	id                string // in the file, of formats that need it later
 	name              string
 	line              int
 	forward, backward float64
