@@ -27,8 +27,8 @@ func newInstance(c *chain.Chain, p platform.Platform) (v *view, limit float64, e
 	if err := c.Validate(); err != nil {
 		return nil, 0, fmt.Errorf("%w: chain %q: %w", ErrChain, c.Name, err)
 	}
-	if !(p.Memory > 0) || math.IsInf(p.Memory, 0) {
-		return nil, 0, fmt.Errorf("%w: memory is %v bytes, it must be positive and finite", ErrPlatform, p.Memory)
+	if !(p.Memory >= 0) || math.IsInf(p.Memory, 0) {
+		return nil, 0, fmt.Errorf("%w: memory is %v bytes, it must be finite and not negative", ErrPlatform, p.Memory)
 	}
 	v = newView(c)
 	total, longest := 0.0, float64(v.n)*c.TotalTime()
