@@ -19,13 +19,16 @@ type held struct {
 	next    int
 }
 
-// optimumSearch is A* over the stored states, under all rules of the problem, and so
-// complete. Its estimate of the remaining time is the bound of canonical plans,
-// taken from a state on.
+// optimumSearch is A* over the stored states, under all rules of the problem,
+// and so complete. Its estimate of the remaining time is the bound of canonical
+// plans, taken from a state on.
 //
-// Left out are steps that no plan needs: writing a value that is stored,
-// computing what no remaining backward reads, and F_ck or F_none where ā and a
-// have one size (F_all, D does the same and leaves more).
+// Plans are in a normal form that costs nothing: no value is computed that is
+// stored or that no operation reads, and values are discarded right after the
+// last operation that reads them. So a step is a computation, with its input
+// discarded or not, and what is stored will be read. It follows that a_ℓ is not
+// stored when ā_ℓ is computed or B_ℓ runs, for nothing reads it thereafter. Where
+// ā and a have one size, there is F_all only: it leaves more.
 type optimumSearch struct {
 	v      *view
 	low    *canonical
@@ -48,20 +51,18 @@ type reached struct {
 	step move
 }
 
-// move is an operation.
+// move is a computation, after which its input may be discarded.
 type move struct {
 	op    uint8
 	layer uint8
+	drop  bool
 }
 
-// Operations of a search.
+// Computations of a search.
 const (
-	doAll = iota
-	doCk
-	doNone
-	doB
-	dropA
-	dropAbar
+	moveAll = iota
+	moveCk
+	moveB
 )
 
 type open struct {
@@ -180,38 +181,34 @@ func (s *optimumSearch) leave(at int32, n reached) {
 func (v *view) steps(x held, size float64, f func(y held, do move, duration, memory float64)) {
 	for l := 1; l <= x.next; l++ {
 		in, out := uint64(1)<<(l-1), uint64(1)<<l
-		if (x.a|x.abar)&in == 0 {
+		if (x.a|x.abar)&in == 0 || x.a&out != 0 {
 			continue
 		}
-		if x.abar&out == 0 {
-			y := x
-			y.abar |= out
-			f(y, move{doAll, uint8(l)}, v.uF[l], size+v.abar[l]+v.oF[l])
-		}
-		if (x.a|x.abar)&out == 0 && l < x.next && v.a[l] < v.abar[l] {
-			y := x
-			y.a |= out
-			f(y, move{doCk, uint8(l)}, v.uF[l], size+v.a[l]+v.oF[l])
-			if x.a&in != 0 {
-				y.a &^= in
-				f(y, move{doNone, uint8(l)}, v.uF[l], size+v.a[l]+v.oF[l])
+		if l == x.next && x.abar&out != 0 {
+			y := held{a: x.a &^ in, abar: x.abar &^ out, next: l - 1}
+			f(y, move{moveB, uint8(l), false}, v.uB[l], size+v.delta[l-1]+v.oB[l])
+			if x.abar&in != 0 {
+				y.abar &^= in
+				f(y, move{moveB, uint8(l), true}, v.uB[l], size+v.delta[l-1]+v.oB[l])
 			}
 		}
-		if l == x.next && x.abar&out != 0 {
-			// What is stored of layer l is of no use any more.
-			y := held{a: x.a &^ in &^ out, abar: x.abar &^ out, next: l - 1}
-			f(y, move{doB, uint8(l)}, v.uB[l], size+v.delta[l-1]+v.oB[l])
+		if x.abar&out != 0 {
+			continue
 		}
-	}
-	for set := x.a; set != 0; set &= set - 1 {
-		y := x
-		y.a &^= set & -set
-		f(y, move{dropA, uint8(bits.TrailingZeros64(set))}, 0, 0)
-	}
-	for set := x.abar; set != 0; set &= set - 1 {
-		y := x
-		y.abar &^= set & -set
-		f(y, move{dropAbar, uint8(bits.TrailingZeros64(set))}, 0, 0)
+		for _, drop := range [...]bool{false, true} {
+			y := x
+			if drop {
+				y.a &^= in
+				y.abar &^= in
+			}
+			if l < x.next && v.a[l] < v.abar[l] {
+				z := y
+				z.a |= out
+				f(z, move{moveCk, uint8(l), drop}, v.uF[l], size+v.a[l]+v.oF[l])
+			}
+			y.abar |= out
+			f(y, move{moveAll, uint8(l), drop}, v.uF[l], size+v.abar[l]+v.oF[l])
+		}
 	}
 }
 
@@ -219,6 +216,7 @@ func (v *view) steps(x held, size float64, f func(y held, do move, duration, mem
 // canonical holds from any state if an item of the stack whose memory could
 // shrink by a sweep past it counts as little as it could shrink to. These
 // sweeps replace it by items above it, or make an ā of the a that comes next.
+// Every item will be read, so serves at least one phase.
 func (s *optimumSearch) remaining(x held) float64 {
 	v := s.v
 	if x.next == 0 {
@@ -255,9 +253,6 @@ func (s *optimumSearch) remaining(x held) float64 {
 	}
 	var from func(k, t, has int) float64
 	from = func(k, t, has int) float64 {
-		for k > 0 && item[k] >= t {
-			k--
-		}
 		switch {
 		case t == 0:
 			return 0
@@ -268,7 +263,7 @@ func (s *optimumSearch) remaining(x held) float64 {
 		if *cell >= 0 {
 			return *cell
 		}
-		best := from(k-1, t, has)
+		best := math.Inf(1)
 		base, m := item[k], s.memory-below[k]
 		for l := base + 1; l <= t; l++ {
 			for leaves := range 2 {
@@ -309,21 +304,23 @@ func (s *optimumSearch) build(q *sequence, last int32) {
 // step appends a step out of x.
 func (q *sequence) step(do move, x held) {
 	l := int(do.layer)
+	tensor := plan.TensorA // of the input
+	if x.a>>(l-1)&1 == 0 {
+		tensor = plan.TensorAbar
+	}
 	switch do.op {
-	case doAll:
+	case moveAll:
 		q.all(l)
-	case doCk:
-		q.checkpoint(l)
-	case doNone:
-		q.none(l)
-	case dropA:
-		q.discard(plan.TensorA, l)
-	case dropAbar:
-		q.discard(plan.TensorAbar, l)
-	case doB:
-		q.backward(l, x.a>>(l-1)&1 == 0)
-		if x.a>>l&1 != 0 {
-			q.discard(plan.TensorA, l)
+	case moveCk:
+		if do.drop && tensor == plan.TensorA {
+			q.none(l)
+			return
 		}
+		q.checkpoint(l)
+	case moveB:
+		q.backward(l, tensor == plan.TensorAbar)
+	}
+	if do.drop {
+		q.discard(tensor, l-1)
 	}
 }
