@@ -1,0 +1,230 @@
+package stages
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"workbench/model/graph"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// random returns a graph of n nodes with small integers: forward nodes, the
+// loss, backward nodes, and edges of any span. If mixed is set, nodes of all
+// kinds stand in any order.
+func random(r *rand.Rand, n int, mixed bool) *graph.Graph {
+	g := &graph.Graph{Name: "random", Input: float64(r.IntN(3))}
+	for i := range n {
+		kind := graph.Forward
+		switch {
+		case mixed && r.IntN(3) == 0, i > n/2:
+			kind = graph.Backward
+		case i == n/2:
+			kind = graph.Loss
+		}
+		g.Nodes = append(g.Nodes, graph.Node{
+			ID: fmt.Sprintf("v%d", i), Kind: kind,
+			Time: float64(r.IntN(4)), Memory: float64(r.IntN(4)), Overhead: float64(r.IntN(2) * r.IntN(3)),
+		})
+		for j := range i {
+			if j == i-1 || r.IntN(4) == 0 {
+				g.Edges = append(g.Edges, graph.Edge{From: j, To: i})
+			}
+		}
+	}
+	return g
+}
+
+func of(t rapid.TB, g *graph.Graph) *View {
+	t.Helper()
+	v, err := Of(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// Whatever is retained, the completed schedule is a valid plan whose makespan
+// and peak are those the schedule says, and the plan leads back to it.
+func TestPlans(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))
+		v := of(rt, random(r, 1+r.IntN(12), r.IntN(2) == 0))
+		s := v.New()
+		for t := range v.N {
+			for i := range t {
+				s.Retain(t, i, r.IntN(2) == 0)
+			}
+		}
+		s.Complete()
+		peak, _, _ := s.Peak()
+		p := s.Fill(plan.NewGraph("test", v.Graph, platform.Platform{Memory: max(peak, 1)}))
+		report, err := plan.VerifyGraph(v.Graph, p)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if !report.Valid() || len(report.ClaimErrors) > 0 {
+			rt.Fatalf("violations %v, claims %v", report.Violations, report.ClaimErrors)
+		}
+		if cost := s.Cost(); math.Abs(cost-report.Makespan) > 1e-9 || math.Abs(peak-report.PeakMemory) > 1e-9 {
+			rt.Fatalf("cost %g and peak %g, replayed %g and %g", cost, peak, report.Makespan, report.PeakMemory)
+		}
+		back, err := v.FromPlan(p)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for k := range s.S {
+			if s.S[k] != back.S[k] || s.R[k] != back.R[k] {
+				rt.Fatalf("the plan of a schedule leads to another schedule")
+			}
+		}
+	})
+}
+
+// Complete computes as little as possible: leaving out any computation leaves
+// something missing. And it does nothing the second time.
+func TestCompleteIsLeast(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
+		v := of(rt, random(r, 2+r.IntN(9), false))
+		s := v.New()
+		for t := range v.N {
+			for i := range t {
+				s.Retain(t, i, r.IntN(2) == 0)
+			}
+		}
+		s.Complete()
+		again := s.Clone()
+		again.Complete()
+		for k := range s.S {
+			if s.S[k] != again.S[k] || s.R[k] != again.R[k] {
+				rt.Fatal("completing twice differs from once")
+			}
+		}
+		there := func(t, i int) bool { return s.Computed(t, i) || s.Retained(t, i) }
+		for t := range v.N {
+			for i := range t + 1 {
+				if s.Computed(t, i) && s.Retained(t, i) {
+					rt.Fatalf("stage %d computes node %d, which it has", t, i)
+				}
+				needed := i == t || t+1 < v.N && s.Retained(t+1, i) && !s.Retained(t, i)
+				for _, j := range v.Succ[i] {
+					needed = needed || s.Computed(t, j)
+				}
+				if s.Computed(t, i) && !needed {
+					rt.Fatalf("stage %d computes node %d for nothing", t, i)
+				}
+				if s.Computed(t, i) {
+					for _, p := range v.Pred[i] {
+						if !there(t, p) {
+							rt.Fatalf("stage %d computes node %d without node %d", t, i, p)
+						}
+					}
+				}
+				if t+1 < v.N && s.Retained(t+1, i) && !there(t, i) {
+					rt.Fatalf("node %d is retained into stage %d out of nothing", i, t+1)
+				}
+			}
+		}
+	})
+}
+
+func TestStoreAll(t *testing.T) {
+	g := random(rand.New(rand.NewPCG(1, 2)), 20, false)
+	s := of(t, g).StoreAll()
+	if s.Cost() != g.TotalTime() {
+		t.Errorf("cost %g, want %g: every node once", s.Cost(), g.TotalTime())
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	node := func(time, memory float64) graph.Node { return graph.Node{ID: "v", Kind: graph.Forward, Time: time, Memory: memory} }
+	for name, g := range map[string]*graph.Graph{
+		"nil":           nil,
+		"empty":         {},
+		"backward edge": {Nodes: []graph.Node{node(1, 1), node(1, 1)}, Edges: []graph.Edge{{From: 1, To: 0}}},
+		"loop":          {Nodes: []graph.Node{node(1, 1)}, Edges: []graph.Edge{{}}},
+		"far edge":      {Nodes: []graph.Node{node(1, 1)}, Edges: []graph.Edge{{From: 0, To: 7}}},
+		"no time":       {Nodes: []graph.Node{node(math.NaN(), 1)}},
+		"negative":      {Nodes: []graph.Node{node(1, -1)}},
+		"input":         {Nodes: []graph.Node{node(1, 1)}, Input: math.Inf(1)},
+		"huge":          {Nodes: make([]graph.Node, Most+1)},
+	} {
+		if _, err := Of(g); !errors.Is(err, ErrGraph) {
+			t.Errorf("%s: error %v, want ErrGraph", name, err)
+		}
+	}
+}
+
+func TestBadPlans(t *testing.T) {
+	g := &graph.Graph{
+		Nodes: []graph.Node{{ID: "a", Kind: graph.Forward}, {ID: "b", Kind: graph.Forward}, {ID: "c", Kind: graph.Loss}},
+		Edges: []graph.Edge{{From: 0, To: 2}, {From: 1, To: 2}},
+	}
+	v := of(t, g)
+	c := func(id string) plan.Op { return plan.Op{Op: plan.OpC, Node: id} }
+	for name, ops := range map[string][]plan.Op{
+		"nothing":       {},
+		"unknown node":  {c("x")},
+		"other order":   {c("b"), c("a"), c("c")},
+		"incomplete":    {c("a"), c("b")},
+		"missing input": {c("a"), {Op: plan.OpD, Node: "a"}, c("b"), c("c")},
+		"chain":         {{Op: plan.OpFAll, Node: "a"}},
+	} {
+		if _, err := v.FromPlan(&plan.Plan{Ops: ops}); !errors.Is(err, ErrPlan) {
+			t.Errorf("%s: error %v, want ErrPlan", name, err)
+		}
+	}
+	if _, err := v.FromPlan(nil); !errors.Is(err, ErrPlan) {
+		t.Errorf("nil plan: error %v, want ErrPlan", err)
+	}
+	if s, err := v.FromPlan(&plan.Plan{Ops: []plan.Op{c("a"), c("b"), c("c")}}); err != nil || !s.Retained(2, 0) || !s.Retained(2, 1) {
+		t.Errorf("a valid plan: error %v", err)
+	}
+}
+
+// chain is a training step of n layers whose backwards read the value of the
+// layer and of the one before.
+func chain(n int) *graph.Graph {
+	g := &graph.Graph{Name: "chain"}
+	for i := range 2*n + 1 {
+		x := graph.Node{ID: fmt.Sprint(i), Kind: graph.Forward, Time: 1, Memory: 1}
+		if i == n {
+			x.Kind = graph.Loss
+		} else if i > n {
+			x.Kind = graph.Backward
+		}
+		g.Nodes = append(g.Nodes, x)
+		if i > 0 {
+			g.Edges = append(g.Edges, graph.Edge{From: i - 1, To: i})
+		}
+		for j := 2*n - i; i > n && j >= max(0, 2*n-i-1); j-- {
+			g.Edges = append(g.Edges, graph.Edge{From: j, To: i})
+		}
+	}
+	return g
+}
+
+// BenchmarkComplete completes and judges a schedule of a graph as large as that
+// of ResNet-50 that retains every twelfth value.
+func BenchmarkComplete(b *testing.B) {
+	v := of(b, chain(175))
+	kept := v.New()
+	for t := 1; t < v.N; t++ {
+		for i := 0; i < min(t, 175); i += 12 {
+			kept.Retain(t, i, true)
+		}
+	}
+	s := v.New()
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Copy(kept)
+		s.Complete()
+		s.Peak()
+	}
+}
