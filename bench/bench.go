@@ -9,12 +9,14 @@ import (
 	"io"
 	"time"
 
-	"workbench/model/chain"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/solvers"
 )
+
+// DefaultSlots is S where the user does not say: the 500 of [004] 2.4.2.
+const DefaultSlots = 500
 
 // Kind says what a method promises.
 type Kind string
@@ -29,12 +31,18 @@ const (
 type Problem struct {
 	Name      string // as on the command line
 	Title     string
-	Source    string // "[001]"
-	Objective string // what is minimised, with its unit
-	Default   string // method used by solve without --method
-	Example   string // instance used by solve without INSTANCE
+	Source    string   // "[001]"
+	Objective string   // what is minimised, with its unit
+	Defaults  []string // solve without --method uses the first that takes the instance
+	Example   string   // instance used by solve without INSTANCE
+	// Takes are the kinds of instance there are methods for.
+	Takes []Form
+	// Objective's word in tables: "period" or "makespan".
+	Word string
+	// Slots says that memory is counted in slots of unit size, not in bytes.
+	Slots bool
 	// Memory and Bandwidth are the defaults of the flags, as a user would
-	// write them.
+	// write them; no Bandwidth: nothing is transferred.
 	Memory, Bandwidth string
 	// Range returns the least memory for which a plan exists and the memory
 	// beyond which more does not help, in bytes: what percentages refer to.
@@ -56,22 +64,19 @@ type Method struct {
 	Complexity  string
 	Assumptions []string
 	Solver      bool // needs a MILP backend
-	Run         func(context.Context, *Instance, Setting) (*Outcome, error)
+	// Unverified says that plans may break the memory limit, because the
+	// source's do: such a plan is reported as what it is.
+	Unverified bool
+	// Slotted says that it divides the memory into Setting.Slots.
+	Slotted bool
+	// Takes are the kinds of instance it works on; nil: all of the problem's.
+	Takes []Form
+	Run   func(context.Context, *Instance, Setting) (*Outcome, error)
+	// Curve makes the whole trade-off from one run, up to so many bytes; nil:
+	// the method has to be run for each memory limit.
+	Curve func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error)
 	// Model builds the MILP of the method, nil if it has none.
 	Model func(*Instance, platform.Platform) (*milp.Model, error)
-}
-
-// Instance is what a method works on.
-type Instance struct {
-	Chain  *chain.Chain
-	Name   string
-	SHA256 string // of the canonical JSON
-	Source string // how it was named: a path or zoo:NAME?…; empty: unknown
-}
-
-// Ref returns how plans and results name the instance.
-func (in *Instance) Ref() plan.InstanceRef {
-	return plan.InstanceRef{Name: in.Name, SHA256: in.SHA256, Source: in.Source}
 }
 
 // Setting is everything a method is given beside the instance.
@@ -84,6 +89,9 @@ type Setting struct {
 	Gap     float64
 	Seed    int
 	Threads int
+	// Slots is S, into how many slots methods that count in slots divide the
+	// memory.
+	Slots int
 	// Backend solves the MILPs of methods that need one.
 	Backend solvers.Backend
 	// OnProgress hears of every better plan or bound, from one goroutine at a

@@ -2,24 +2,92 @@ package bench
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"workbench/model/nearest"
+	"workbench/model/plan"
 )
 
 // DefaultProblem is what commands work on without --problem.
 const DefaultProblem = "weight-offload"
 
 // Problems returns the table of problems.
-func Problems() []*Problem { return []*Problem{weightOffload()} }
+func Problems() []*Problem { return []*Problem{rematerialization(), joinProblem(), weightOffload()} }
 
 // Methods returns the table of methods of p, in the order in which reports
 // list them.
 func Methods(p *Problem) []*Method {
 	switch p.Name {
-	case "weight-offload":
+	case plan.Remat:
+		return append(rematMethods(), graphMethods()...)
+	case plan.Join:
+		return joinMethods()
+	case plan.WeightOffload:
 		return weightMethods()
 	}
 	return nil
+}
+
+// MethodsFor returns the methods of p that work on in.
+func MethodsFor(p *Problem, in *Instance) (list []*Method) {
+	for _, m := range Methods(p) {
+		if m.Accepts(in) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// Accepts reports an instance that the problem has no methods for as an error
+// of the user's.
+func (p *Problem) Accepts(in *Instance) error {
+	if slices.Contains(p.Takes, in.Form()) {
+		return nil
+	}
+	return InputError(fmt.Errorf("%s is about %s and %s is a %s", p.Name, FormNames(p.Takes), in.Name, in.Form()))
+}
+
+// DefaultMethod returns the method used where none is named.
+func (p *Problem) DefaultMethod(in *Instance) string {
+	for _, name := range p.Defaults {
+		if m, err := FindMethod(p, name); err == nil && m.Accepts(in) {
+			return name
+		}
+	}
+	return p.Defaults[0]
+}
+
+// DefaultMemory returns the memory limit used where none is given, as a user
+// would write it: the instance's own, if it has one.
+func (p *Problem) DefaultMemory(in *Instance) string {
+	if in.Join != nil && in.Join.Slots > 0 {
+		return strconv.Itoa(in.Join.Slots)
+	}
+	return p.Memory
+}
+
+// Accepts reports whether the method works on this kind of instance.
+func (m *Method) Accepts(in *Instance) bool {
+	return m.Takes == nil || slices.Contains(m.Takes, in.Form())
+}
+
+// Forms returns the kinds of instance the method works on.
+func (m *Method) Forms(p *Problem) []Form {
+	if m.Takes == nil {
+		return p.Takes
+	}
+	return m.Takes
+}
+
+// FormNames writes kinds of instance for a person: "chains and graphs".
+func FormNames(list []Form) string {
+	var s []string
+	for _, f := range list {
+		s = append(s, string(f)+"s")
+	}
+	return strings.Join(s, " and ")
 }
 
 // FindProblem returns the problem of that name. An unknown name is an error

@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -8,51 +10,198 @@ import (
 	"strings"
 
 	"workbench/model/chain"
+	"workbench/model/graph"
+	"workbench/model/join"
+	"workbench/model/plan"
+	"workbench/model/strictjson"
 	"workbench/model/zoo"
 )
 
-// Load reads an instance: a chain file, "-" for standard input, or
-// zoo:NAME[?key=value&…]. Every error is the user's and wraps ErrInput.
+// Form is what an instance is.
+type Form string
+
+const (
+	AChain Form = "chain"
+	AGraph Form = "graph"
+	AJoin  Form = "join"
+)
+
+// Instance is what a method works on: a chain, a graph or a join.
+type Instance struct {
+	plan.Instance
+	Name   string
+	SHA256 string // of the canonical JSON
+	Source string // how it was named: a path or zoo:NAME?…; empty: unknown
+}
+
+// Ref returns how plans and results name the instance.
+func (in *Instance) Ref() plan.InstanceRef {
+	return plan.InstanceRef{Name: in.Name, SHA256: in.SHA256, Source: in.Source}
+}
+
+// Form returns what the instance is.
+func (in *Instance) Form() Form { return Form(in.Kind()) }
+
+// graph returns the instance as a graph: itself, or that of its chain.
+func (in *Instance) graph() *graph.Graph {
+	if in.Graph != nil {
+		return in.Graph
+	}
+	return graph.Of(in.Chain)
+}
+
+// Size says how large the instance is, in a few words.
+func (in *Instance) Size() string {
+	switch {
+	case in.Graph != nil:
+		return fmt.Sprintf("%d nodes", in.Graph.Len())
+	case in.Join != nil:
+		return fmt.Sprintf("branches of %s", strings.Trim(strings.ReplaceAll(fmt.Sprint(in.Join.Branches), " ", ", "), "[]"))
+	}
+	return fmt.Sprintf("%d layers", in.Chain.Len())
+}
+
+// Samples returns the mini-batch size, 0 if it is unknown.
+func (in *Instance) Samples() int {
+	switch {
+	case in.Graph != nil:
+		return in.Graph.Samples
+	case in.Join != nil:
+		return 0
+	}
+	return in.Chain.Samples
+}
+
+// Compute returns the time in seconds of computing everything once.
+func (in *Instance) Compute() float64 {
+	switch {
+	case in.Graph != nil:
+		return in.Graph.TotalTime()
+	case in.Join != nil:
+		return in.Join.Span()
+	}
+	return in.Chain.TotalTime()
+}
+
+// Load reads an instance: a file of any of the formats, "-" for standard
+// input, or zoo:NAME[?key=value&…], with as=graph among them for the graph of
+// a network. Every error is the user's and wraps ErrInput.
 func Load(spec string, stdin io.Reader) (*Instance, error) {
-	c, err := loadChain(spec, stdin)
+	in, err := read(spec, stdin)
 	if err != nil {
 		return nil, InputError(err)
 	}
-	in, err := NewInstance(c)
-	if err == nil && spec != "-" {
+	if err := in.finish(); err != nil {
+		return nil, err
+	}
+	if spec != "-" {
 		in.Source = spec
 	}
-	return in, err
+	return in, nil
 }
 
 // NewInstance makes an instance of a chain. O(len(c.Layers)).
 func NewInstance(c *chain.Chain) (*Instance, error) {
-	if err := c.Validate(); err != nil {
-		return nil, InputError(err)
-	}
-	digest, err := c.Digest()
-	if err != nil {
-		return nil, InputError(err)
-	}
-	return &Instance{Chain: c, Name: c.Name, SHA256: digest}, nil
+	in := &Instance{Instance: plan.Instance{Chain: c}}
+	return in, in.finish()
 }
 
-func loadChain(spec string, stdin io.Reader) (*chain.Chain, error) {
+// Write writes the instance as a file of its format.
+func (in *Instance) Write(w io.Writer) error {
 	switch {
-	case strings.HasPrefix(spec, zoo.Scheme):
-		return zoo.Load(spec)
-	case spec == "-":
-		return chain.Read(stdin, "standard input")
+	case in.Graph != nil:
+		return in.Graph.Write(w)
+	case in.Join != nil:
+		return in.Join.Write(w)
 	}
-	f, err := os.Open(spec)
+	return in.Chain.Write(w)
+}
+
+// finish validates the instance and notes its name and digest.
+func (in *Instance) finish() (err error) {
+	switch {
+	case in.Graph != nil:
+		in.Name, err = in.Graph.Name, in.Graph.Validate()
+	case in.Join != nil:
+		in.Name, err = in.Join.Name, in.Join.Validate()
+	default:
+		in.Name, err = in.Chain.Name, in.Chain.Validate()
+	}
 	if err != nil {
-		if errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(spec, "./\\") {
-			return nil, fmt.Errorf("instance %s: no such file; built-in networks are written %s%s", spec, zoo.Scheme, spec)
-		}
-		return nil, fmt.Errorf("instance %s cannot be read: %w", spec, err)
+		return InputError(err)
 	}
-	defer f.Close()
-	return chain.Read(f, spec)
+	switch {
+	case in.Graph != nil:
+		in.SHA256, err = in.Graph.Digest()
+	case in.Join != nil:
+		in.SHA256, err = in.Join.Digest()
+	default:
+		in.SHA256, err = in.Chain.Digest()
+	}
+	return InputError(err)
+}
+
+func read(spec string, stdin io.Reader) (*Instance, error) {
+	if strings.HasPrefix(spec, zoo.Scheme) {
+		return fromZoo(spec)
+	}
+	name := spec
+	if spec == "-" {
+		name = "standard input"
+	} else {
+		f, err := os.Open(spec)
+		if err != nil {
+			if errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(spec, "./\\") {
+				return nil, fmt.Errorf("instance %s: no such file; built-in networks are written %s%s", spec, zoo.Scheme, spec)
+			}
+			return nil, fmt.Errorf("instance %s cannot be read: %w", spec, err)
+		}
+		defer f.Close()
+		stdin = f
+	}
+	data, err := strictjson.Read(stdin, name, maxInstance)
+	if err != nil {
+		return nil, err
+	}
+	in := &Instance{}
+	switch again := bytes.NewReader(data); format(data) {
+	case graph.Format:
+		in.Graph, err = graph.Read(again, name)
+	case join.Format:
+		in.Join, err = join.Read(again, name)
+	default:
+		in.Chain, err = chain.Read(again, name)
+	}
+	return in, err
+}
+
+// maxInstance is the most bytes an instance file of any format may have.
+const maxInstance = 1 << 30
+
+// format returns what the document says it is. Whether it is that is for the
+// format's own reader to find.
+func format(data []byte) string {
+	var head struct {
+		Format string `json:"format"`
+	}
+	// A file that is no JSON gets its error from the reader of chains.
+	_ = json.Unmarshal(data, &head)
+	return head.Format
+}
+
+// fromZoo generates a built-in network in the form asked for.
+func fromZoo(spec string) (in *Instance, err error) {
+	in = &Instance{}
+	form, rest := zoo.Form(spec)
+	switch Form(form) {
+	case AGraph:
+		in.Graph, err = zoo.LoadGraph(rest)
+	case AJoin:
+		in.Join, err = zoo.LoadJoin(rest)
+	default:
+		in.Chain, err = zoo.Load(rest)
+	}
+	return in, err
 }
 
 // InputError wraps err as a mistake of the user's, nil for nil. The text is

@@ -56,6 +56,8 @@ type Result struct {
 	// OwnBound is the best bound that the method itself proved; Bound may be
 	// another's, or a closed form.
 	OwnBound *Bound `json:"-"`
+	// Unverified says that the method is known for plans that break the limit.
+	Unverified bool `json:"-"`
 	// Err is the error behind Status infeasible, limit or error.
 	Err error `json:"-"`
 }
@@ -65,6 +67,7 @@ type Parameters struct {
 	TimeLimit float64 `json:"time_limit,omitempty"` // seconds; 0: none
 	Gap       float64 `json:"gap,omitempty"`
 	Threads   int     `json:"threads,omitempty"`
+	Slots     int     `json:"slots,omitempty"`
 }
 
 // BackendRef names a MILP backend.

@@ -36,13 +36,16 @@ func (e *InvalidPlanError) Error() string {
 // can go wrong is in the result: see Status and Err.
 func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *Result {
 	r := &Result{
-		Format: ResultFormat, Problem: p.Name, Method: m.Name, Kind: m.Kind,
+		Format: ResultFormat, Problem: p.Name, Method: m.Name, Kind: m.Kind, Unverified: m.Unverified,
 		Instance: in.Ref(),
 		Platform: s.Platform,
 		Parameters: Parameters{
 			TimeLimit: s.Time.Seconds(), Gap: s.Gap, Threads: s.Threads,
 		},
 		Seed: s.Seed,
+	}
+	if m.Slotted {
+		r.Parameters.Slots = s.Slots
 	}
 	start, cpu := time.Now(), cpuTime()
 	defer func() {
@@ -53,6 +56,9 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.Time)
 		defer cancel()
+	}
+	if err := takes(p, m, in); err != nil {
+		return r.fail(err)
 	}
 	closed := p.Bound(in, s.Platform)
 	r.Bound = &closed
@@ -87,7 +93,7 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 		}
 		return r
 	}
-	report, err := plan.Verify(in.Chain, out.Plan)
+	report, err := plan.VerifyOn(in.Instance, out.Plan)
 	if err != nil {
 		return r.fail(fmt.Errorf("%s: plan cannot be replayed: %w", m.Name, err))
 	}
@@ -97,12 +103,23 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 		return r.fail(&InvalidPlanError{m.Name, report})
 	}
 	r.Objective, r.Makespan, r.PeakMemory = &report.Makespan, &report.Makespan, &report.PeakMemory
-	if n := in.Chain.Samples; n > 0 && report.Makespan > 0 {
+	if n := in.Samples(); n > 0 && report.Makespan > 0 {
 		throughput := float64(n) / report.Makespan
 		r.Throughput = &throughput
 	}
 	r.judge(s.Gap)
 	return r
+}
+
+// takes refuses an instance that the problem or the method is not made for.
+func takes(p *Problem, m *Method, in *Instance) error {
+	if err := p.Accepts(in); err != nil {
+		return err
+	}
+	if !m.Accepts(in) {
+		return InputError(fmt.Errorf("%s works on %s and %s is a %s: workbench methods --problem %s lists what does", m.Name, FormNames(m.Takes), in.Name, in.Form(), p.Name))
+	}
+	return nil
 }
 
 // fail records err and the status it stands for.
@@ -112,6 +129,7 @@ func (r *Result) fail(err error) *Result {
 	switch {
 	case errors.As(err, &infeasible):
 		r.Status, r.Bound = Infeasible, nil
+	case errors.Is(err, ErrInput): // refused, whether or not there is a plan
 	case errors.Is(err, plan.ErrNoPlan):
 		r.Status = Limit
 	}

@@ -271,6 +271,20 @@ func solveFormulation(ctx context.Context, in *Instance, s *Setting, start time.
 	return program, x, nil
 }
 
+// Build builds a formulation for an instance; one of graphs also for a chain.
+// Errors that are the user's wrap ErrInput.
+func Build(f ilp.Formulation, in *Instance, p platform.Platform) (*ilp.Program, error) {
+	switch {
+	case f.BuildGraph != nil && in.Join == nil:
+		program, err := f.BuildGraph(in.graph(), p)
+		return program, userError(err)
+	case f.Build != nil && in.Chain != nil:
+		program, err := f.Build(in.Chain, p)
+		return program, userError(err)
+	}
+	return nil, InputError(fmt.Errorf("formulation %s is not about a %s, which %s is", f.Name, in.Form(), in.Name))
+}
+
 // describe returns the size of a model.
 func describe(m *milp.Model) *Formulation {
 	return &Formulation{

@@ -5,6 +5,10 @@
 //	go run ./bench/tables bandwidth  # [001] Figure 4
 //	go run ./bench/tables backends   # HiGHS and lp_solve on growing models
 //	go run ./bench/tables profiles DIR
+//	go run ./bench/tables claims     # [004] 2.4.5
+//	go run ./bench/tables chains zoo:resnet50 …
+//	go run ./bench/tables checkmate 5m checkmate,checkmate-plain zoo:vgg16?as=graph …
+//	go test -run '^$' -bench Slots ./heuristics/remat | go run ./bench/tables growth docs/images
 //
 // Every plan behind a number was verified by replay; a method that fails says
 // so in its cell.
@@ -15,9 +19,12 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"time"
 
 	"workbench/bench"
+	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
@@ -32,18 +39,26 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
+	const known = "table1, bandwidth, backends, profiles DIR, claims, chains INSTANCE…, checkmate TIME METHODS GRAPH… and growth DIR"
 	if len(args) == 0 {
-		return fmt.Errorf("name a table: table1, bandwidth, backends or profiles DIR")
+		return fmt.Errorf("name a table: %s", known)
+	}
+	if args[0] == "growth" && len(args) == 2 {
+		return growth(os.Stdin, args[1])
+	}
+	name := plan.WeightOffload
+	if slices.Contains([]string{"claims", "chains", "checkmate"}, args[0]) {
+		name = plan.Remat
 	}
 	backend, err := bench.Backend("highs", true)
 	if err != nil {
 		return err
 	}
-	p, err := bench.FindProblem("weight-offload")
+	p, err := bench.FindProblem(name)
 	if err != nil {
 		return err
 	}
-	m := &measurer{ctx: ctx, problem: p, setting: bench.Setting{Time: time.Minute, Threads: 2, Backend: backend}}
+	m := &measurer{ctx: ctx, problem: p, setting: bench.Setting{Time: time.Minute, Threads: 2, Backend: backend, Slots: bench.DefaultSlots}}
 	switch args[0] {
 	case "table1":
 		return m.table1()
@@ -55,8 +70,20 @@ func run(ctx context.Context, args []string) error {
 		if len(args) == 2 {
 			return m.profiles(args[1:])
 		}
+	case "claims":
+		return m.claims()
+	case "chains":
+		return m.chains(args[1:])
+	case "checkmate":
+		if len(args) > 3 {
+			limit, err := time.ParseDuration(args[1])
+			if err != nil {
+				return err
+			}
+			return m.checkmate(args[3:], strings.Split(args[2], ","), limit)
+		}
 	}
-	return fmt.Errorf("unknown table %q: known are table1, bandwidth, backends and profiles DIR", args[0])
+	return fmt.Errorf("unknown table %q or wrong arguments: known are %s", args[0], known)
 }
 
 // paper is a row of [001] Table 1, in milliseconds.

@@ -61,12 +61,17 @@ var lanes = []lane{
 	{"GPU → host", []string{plan.OpO, plan.OpD}},
 }
 
-// SVG writes one period of a weight-offloading plan: what computes and what is
-// transferred when, and below it the memory in use against the limit. An
+// SVG draws a plan. Plans of remat and join: what is computed and kept of each
+// layer over time, and the memory in use. One period of a weight-offloading
+// plan: what computes and what is transferred when, and below it the memory in use against the limit. An
 // operation that runs past the period is drawn in two pieces. Every operation
 // is a group with a title, which viewers show under the pointer. The plan need
 // not be valid.
-func SVG(w io.Writer, c *chain.Chain, p *plan.Plan, o Options) error {
+func SVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
+	if p.Problem == plan.Remat || p.Problem == plan.Join {
+		return stepsSVG(w, in, p, o)
+	}
+	c := in.Chain
 	samples, err := plan.Profile(c, p)
 	if err != nil {
 		return fmt.Errorf("timeline: %w", err)
@@ -101,10 +106,7 @@ type drawing struct {
 }
 
 func (d *drawing) draw() {
-	height := d.curveEnd + bottom
-	d.printf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%s\" height=\"%s\" viewBox=\"0 0 %s %s\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"%d\" fill=\"#222\">\n",
-		px(d.width), px(height), px(d.width), px(height), fontSize)
-	d.printf("<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n")
+	d.open(d.curveEnd + bottom)
 	d.header()
 	d.grid()
 	for k := range lanes {
@@ -112,6 +114,13 @@ func (d *drawing) draw() {
 	}
 	d.curve()
 	d.printf("</svg>\n")
+}
+
+// open begins the picture.
+func (d *drawing) open(height float64) {
+	d.printf("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%s\" height=\"%s\" viewBox=\"0 0 %s %s\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"%d\" fill=\"#222\">\n",
+		px(d.width), px(height), px(d.width), px(height), fontSize)
+	d.printf("<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n")
 }
 
 func (d *drawing) printf(format string, args ...any) { fmt.Fprintf(d, format, args...) }

@@ -69,8 +69,8 @@ func TestExampleIsValid(t *testing.T) {
 func TestGolden(t *testing.T) {
 	c, p := example()
 	for name, write := range map[string]func(io.Writer) error{
-		"example.svg":  func(w io.Writer) error { return SVG(w, c, p, Options{}) },
-		"example.json": func(w io.Writer) error { return Trace(w, c, p) },
+		"example.svg":  func(w io.Writer) error { return SVG(w, plan.Instance{Chain: c}, p, Options{}) },
+		"example.json": func(w io.Writer) error { return Trace(w, plan.Instance{Chain: c}, p) },
 	} {
 		var got bytes.Buffer
 		if err := write(&got); err != nil {
@@ -112,7 +112,7 @@ func TestSVGWellFormed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, p := drawPlan(t)
 		var b bytes.Buffer
-		if err := SVG(&b, c, p, Options{Width: rapid.IntRange(0, 3000).Draw(t, "width")}); err != nil {
+		if err := SVG(&b, plan.Instance{Chain: c}, p, Options{Width: rapid.IntRange(0, 3000).Draw(t, "width")}); err != nil {
 			t.Fatal(err)
 		}
 		for _, bad := range []string{"NaN", "Inf", "%!"} {
@@ -136,7 +136,7 @@ func TestSVGWellFormed(t *testing.T) {
 func TestSVGOperations(t *testing.T) {
 	c, p := example()
 	var b bytes.Buffer
-	if err := SVG(&b, c, p, Options{Width: 1900}); err != nil {
+	if err := SVG(&b, plan.Instance{Chain: c}, p, Options{Width: 1900}); err != nil {
 		t.Fatal(err)
 	}
 	var svg struct {
@@ -214,7 +214,7 @@ func TestTraceNesting(t *testing.T) {
 
 func checkTrace(t interface{ Fatalf(string, ...any) }, c *chain.Chain, p *plan.Plan) parsed {
 	var b bytes.Buffer
-	if err := Trace(&b, c, p); err != nil {
+	if err := Trace(&b, plan.Instance{Chain: c}, p); err != nil {
 		t.Fatalf("%v", err)
 	}
 	var trace parsed
@@ -291,17 +291,17 @@ func TestTicks(t *testing.T) {
 func TestErrors(t *testing.T) {
 	c, p := example()
 	p.Period = nil
-	if err := SVG(io.Discard, c, p, Options{}); !errors.Is(err, plan.ErrUnreadable) {
+	if err := SVG(io.Discard, plan.Instance{Chain: c}, p, Options{}); !errors.Is(err, plan.ErrUnreadable) {
 		t.Errorf("SVG without period: %v", err)
 	}
-	if err := Trace(io.Discard, c, p); !errors.Is(err, plan.ErrUnreadable) {
+	if err := Trace(io.Discard, plan.Instance{Chain: c}, p); !errors.Is(err, plan.ErrUnreadable) {
 		t.Errorf("trace without period: %v", err)
 	}
 	c, p = example()
-	if err := SVG(broken{}, c, p, Options{}); !errors.Is(err, io.ErrShortWrite) {
+	if err := SVG(broken{}, plan.Instance{Chain: c}, p, Options{}); !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("SVG to a full disk: %v", err)
 	}
-	if err := Trace(broken{}, c, p); !errors.Is(err, io.ErrShortWrite) {
+	if err := Trace(broken{}, plan.Instance{Chain: c}, p); !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("trace to a full disk: %v", err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"math"
 	"slices"
 
-	"workbench/model/chain"
 	"workbench/model/plan"
 )
 
@@ -37,13 +36,17 @@ func (m microseconds) MarshalJSON() ([]byte, error) {
 
 func inMicroseconds(seconds float64) microseconds { return microseconds(math.Round(seconds * 1e9)) }
 
-// Trace writes one period of a weight-offloading plan in the Chrome trace
+// Trace writes a plan, or one period of a weight-offloading plan, in the Chrome trace
 // format, which ui.perfetto.dev and chrome://tracing open: a track for each
 // resource, the stays of each weight in GPU memory, and the memory in use. An
 // operation that runs past the period is two events. The plan need not be
 // valid; an operation that overlaps another on its resource is cut, since the
 // viewer would drop it.
-func Trace(w io.Writer, c *chain.Chain, p *plan.Plan) error {
+func Trace(w io.Writer, in plan.Instance, p *plan.Plan) error {
+	if p.Problem == plan.Remat || p.Problem == plan.Join {
+		return stepsTrace(w, in, p)
+	}
+	c := in.Chain
 	samples, err := plan.Profile(c, p)
 	if err != nil {
 		return fmt.Errorf("trace: %w", err)
@@ -148,4 +151,41 @@ func writeTrace(w io.Writer, events []traceEvent) error {
 	}
 	b.WriteString("\n]}\n")
 	return b.Flush()
+}
+
+// stepsTrace writes a plan of remat or join: its computations on one track,
+// what is kept when, and the memory in use.
+func stepsTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
+	memory, err := plan.MemoryProfile(in, p)
+	if err != nil {
+		return fmt.Errorf("trace: %w", err)
+	}
+	s := stepsOf(in, p)
+	events := []traceEvent{
+		{Name: "process_name", Phase: "M", PID: 1, Args: map[string]any{"name": "GPU"}},
+		{Name: "thread_name", Phase: "M", PID: 1, TID: 1, Args: map[string]any{"name": "compute"}},
+	}
+	var free microseconds
+	for _, c := range s.computed {
+		start := max(free, inMicroseconds(c.start))
+		free = max(start, inMicroseconds(c.end))
+		dur := free - start
+		events = append(events, traceEvent{Name: c.title, Phase: "X", Cat: c.kind, Time: start, Dur: &dur, PID: 1, TID: 1})
+	}
+	for _, k := range s.kept {
+		begin := traceEvent{Name: k.title, Phase: "b", Cat: "kept", ID: fmt.Sprintf("%s %d", k.kind, k.row), Time: inMicroseconds(k.start), PID: 1}
+		end := begin
+		end.Phase, end.Time = "e", inMicroseconds(k.end)
+		events = append(events, begin, end)
+	}
+	for _, m := range memory {
+		events = append(events, memoryEvent(m.Start, m.During), memoryEvent(m.End, m.After))
+	}
+	return writeTrace(w, events)
+}
+
+func memoryEvent(t float64, m plan.MemoryParts) traceEvent {
+	return traceEvent{Name: "memory (bytes)", Phase: "C", Time: inMicroseconds(t), PID: 1, Args: map[string]any{
+		"activations": m.Fixed + m.Activations, "saved": m.Saved, "gradients": m.Gradients, "overhead": m.Overhead,
+	}}
 }

@@ -105,10 +105,10 @@ func exitCode(err error) int {
 		return exitInfeasible
 	case errors.As(err, &invalid):
 		return exitInvalid
-	case errors.Is(err, plan.ErrNoPlan):
-		return exitNoPlan
 	case errors.As(err, &usage), errors.Is(err, bench.ErrInput):
 		return exitUsage
+	case errors.Is(err, plan.ErrNoPlan):
+		return exitNoPlan
 	}
 	return exitInternal
 }
@@ -133,7 +133,7 @@ func newApp(s streams) *cli.App {
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   onUsageError,
 		Commands: []*cli.Command{
-			newSolve(s), newCompare(s), newVerify(s), newShow(s),
+			newSolve(s), newCompare(s), newCurve(s), newVerify(s), newShow(s),
 			newProblems(s), newMethods(s), newZoo(s), newImport(s),
 			newFormulation(s), newDoctor(s), newCompletion(s),
 		},

@@ -35,7 +35,7 @@ func newCompare(s streams) *cli.Command {
 			if err != nil {
 				return err
 			}
-			methods, err := chosen(j.problem, o.methods)
+			methods, err := chosen(j, o.methods)
 			if err != nil {
 				return err
 			}
@@ -52,14 +52,14 @@ func newCompare(s streams) *cli.Command {
 	}
 }
 
-// chosen returns the methods a list names.
-func chosen(p *bench.Problem, list string) ([]*bench.Method, error) {
+// chosen returns the methods a list names; all are those for the instance.
+func chosen(j *job, list string) ([]*bench.Method, error) {
 	if list == "all" {
-		return bench.Methods(p), nil
+		return bench.MethodsFor(j.problem, j.in), nil
 	}
 	var out []*bench.Method
 	for _, name := range strings.Split(list, ",") {
-		m, err := bench.FindMethod(p, strings.TrimSpace(name))
+		m, err := bench.FindMethod(j.problem, strings.TrimSpace(name))
 		if err != nil {
 			return nil, err
 		}
@@ -94,12 +94,13 @@ func compare(ctx context.Context, s streams, o *solveOptions, j *job, methods []
 }
 
 func printComparison(s streams, j *job, results []*bench.Result) {
-	fmt.Fprintf(s.out, "%s of %s: %d layers, memory %s, %s a link\n\n", j.problem.Name, j.in.Name, j.in.Chain.Len(), memoryLine(j), platform.FormatRate(j.setting.Platform.Bandwidth))
-	t := newTable(s.out, table.Row{"method", "kind", "period", "gap", "peak memory", "own bound", "time", "status"}, 3, 4, 5, 6, 7)
+	fmt.Fprintf(s.out, "%s of %s: %s, memory %s%s\n\n", j.problem.Name, j.in.Name, j.in.Size(), memoryLine(j), j.link())
+	word := j.problem.Word
+	t := newTable(s.out, table.Row{"method", "kind", word, "gap", "peak memory", "own bound", "time", "status"}, 3, 4, 5, 6, 7)
 	for _, r := range results {
 		row := table.Row{r.Method, r.Kind, "-", "-", "-", "-", fmt.Sprintf("%.3f s", r.WallTime), r.Status}
 		if r.Objective != nil {
-			row[2], row[4] = platform.FormatSeconds(*r.Makespan), platform.FormatBytes(*r.PeakMemory)
+			row[2], row[4] = platform.FormatSeconds(*r.Makespan), j.memory(*r.PeakMemory)
 		}
 		if r.Gap != nil {
 			row[3] = percent(*r.Gap)
@@ -111,7 +112,7 @@ func printComparison(s streams, j *job, results []*bench.Result) {
 	}
 	t.Render()
 	if best := bench.BestBound(results); best != nil {
-		fmt.Fprintf(s.out, "\nbound %s, proved by %s; gap = (period − bound) / period; every plan was verified by replay\n", platform.FormatSeconds(best.Value), best.By)
+		fmt.Fprintf(s.out, "\nbound %s, proved by %s; gap = (%s − bound) / %s; every plan was verified by replay\n", platform.FormatSeconds(best.Value), best.By, word, word)
 	}
 	for _, r := range results {
 		if r.Err != nil {
@@ -122,16 +123,16 @@ func printComparison(s streams, j *job, results []*bench.Result) {
 
 // comparisonError is nil if any method has a plan; else the error of the
 // first, so that the exit status says why there is none. A plan that fails
-// verification, a bound that a plan beats or a solver that fails is never
+// verification (unless the method is known for it, as printed ones are), a bound that a plan beats or a solver that fails is never
 // passed over; a method that is not made for the instance is.
 func comparisonError(results []*bench.Result) error {
 	var firstErr error
 	planned := false
 	for _, r := range results {
-		if r.Status == bench.Failed && !errors.Is(r.Err, bench.ErrInput) {
+		if r.Status == bench.Failed && !errors.Is(r.Err, bench.ErrInput) && !r.Unverified {
 			return r.Err
 		}
-		planned = planned || r.Plan != nil
+		planned = planned || r.Objective != nil
 		if firstErr == nil {
 			firstErr = r.Err
 		}

@@ -144,7 +144,7 @@ func commandWords(cmds []*cli.Command, leaf *cli.Command, last string) (all []st
 		return all
 	}
 	switch leaf.Name {
-	case "solve", "compare", "verify":
+	case "solve", "compare", "curve", "verify":
 		for _, n := range zoo.Names() {
 			all = append(all, "zoo:"+n)
 		}

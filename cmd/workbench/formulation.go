@@ -13,6 +13,7 @@ import (
 	"workbench/ilp"
 	"workbench/model/exhaustive"
 	"workbench/model/nearest"
+	"workbench/model/plan"
 	"workbench/solvers"
 )
 
@@ -88,10 +89,18 @@ func (o *formulationOptions) flags() []cli.Flag {
 }
 
 // tiny is the instance of formulation show: small enough to read every row.
-const tiny = "zoo:table1-gpt2?depth=3&batch=16"
+func tiny(f ilp.Formulation) string {
+	switch {
+	case f.BuildGraph != nil:
+		return "zoo:rnn?seq=1&as=graph"
+	case f.Problem == plan.Remat:
+		return "zoo:rnn?seq=1"
+	}
+	return "zoo:table1-gpt2?depth=3&batch=16"
+}
 
 // build builds the formulation and instance the arguments name.
-func (o *formulationOptions) build(c *cli.Context, s streams, otherwise string) (ilp.Formulation, *job, *ilp.Program, error) {
+func (o *formulationOptions) build(c *cli.Context, s streams, otherwise func(ilp.Formulation) string) (ilp.Formulation, *job, *ilp.Program, error) {
 	a, err := args(c, 1, 2, "formulation "+c.Command.Name+" NAME [INSTANCE] [flags]")
 	if err != nil {
 		return ilp.Formulation{}, nil, nil, err
@@ -104,9 +113,12 @@ func (o *formulationOptions) build(c *cli.Context, s streams, otherwise string) 
 	if err != nil {
 		return f, nil, nil, err
 	}
-	spec := otherwise
-	if len(a) == 2 {
+	spec := ""
+	switch {
+	case len(a) == 2:
 		spec = a[1]
+	case otherwise != nil:
+		spec = otherwise(f)
 	}
 	o.problem, o.timeLimit, o.threads = f.Problem, "60s", 1
 	if o.backend == "" {
@@ -116,9 +128,9 @@ func (o *formulationOptions) build(c *cli.Context, s streams, otherwise string) 
 	if err != nil {
 		return f, nil, nil, err
 	}
-	program, err := f.Build(j.in.Chain, j.setting.Platform)
+	program, err := bench.Build(f, j.in, j.setting.Platform)
 	if err != nil {
-		return f, nil, nil, bench.InputError(err)
+		return f, nil, nil, err
 	}
 	if o.without != "" {
 		program.Model, err = program.Model.Without(strings.Split(o.without, ",")...)
@@ -158,7 +170,7 @@ func newFormulationStats(s streams) *cli.Command {
 		ArgsUsage: "NAME [INSTANCE]",
 		Flags:     o.flags(),
 		Action: func(c *cli.Context) error {
-			_, j, program, err := o.build(c, s, "")
+			_, j, program, err := o.build(c, s, nil)
 			if err != nil {
 				return err
 			}
@@ -303,7 +315,7 @@ func newFormulationExplain(s streams) *cli.Command {
 			&cli.StringFlag{Name: "backend", Usage: "MILP `BACKEND`", Value: "highs", Destination: &o.backend, Category: "solver"},
 		}, o.flags()...),
 		Action: func(c *cli.Context) error {
-			_, j, program, err := o.build(c, s, "")
+			_, j, program, err := o.build(c, s, nil)
 			if err != nil {
 				return err
 			}

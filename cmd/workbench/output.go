@@ -3,13 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"workbench/bench"
-	"workbench/model/cycle"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -17,8 +17,7 @@ import (
 // printResult prints one run for a person: what was solved, the plan, the
 // proof, the time.
 func printResult(w io.Writer, j *job, r *bench.Result) {
-	fmt.Fprintf(w, "%s of %s: %d layers, memory %s, %s a link\n",
-		r.Problem, r.Instance.Name, j.in.Chain.Len(), memoryLine(j), platform.FormatRate(r.Platform.Bandwidth))
+	fmt.Fprintf(w, "%s of %s: %s, memory %s%s\n", r.Problem, r.Instance.Name, j.in.Size(), memoryLine(j), j.link())
 	line := func(label, format string, a ...any) {
 		fmt.Fprintf(w, "  %-11s %s\n", label, fmt.Sprintf(format, a...))
 	}
@@ -31,13 +30,17 @@ func printResult(w io.Writer, j *job, r *bench.Result) {
 		line("backend", "%s %s", r.Backend.Name, r.Backend.Version)
 	}
 	if r.Plan != nil && r.Report != nil {
-		compute := cycle.Of(j.in.Chain).Compute()
-		idle := r.Report.Makespan - compute
-		if idle < plan.Tolerance*compute {
-			idle = 0
+		compute := j.in.Compute()
+		more := r.Report.Makespan - compute
+		if more < plan.Tolerance*compute {
+			more = 0
 		}
-		line("period", "%s: compute %s, idle %s", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(compute), platform.FormatSeconds(idle))
-		line("peak", "%s of %s", platform.FormatBytes(r.Report.PeakMemory), platform.FormatBytes(r.Platform.Memory))
+		if r.Problem == plan.WeightOffload {
+			line("period", "%s: compute %s, idle %s", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(compute), platform.FormatSeconds(more))
+		} else {
+			line("makespan", "%s: computing once %s, again %s (%.2f %%)", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(compute), platform.FormatSeconds(more), 100*more/max(compute, math.SmallestNonzeroFloat64))
+		}
+		line("peak", "%s of %s", j.memory(r.Report.PeakMemory), j.memory(r.Platform.Memory))
 		line("plan", "%s", planLine(r))
 	} else {
 		line("plan", "none")
@@ -70,7 +73,7 @@ func printResult(w io.Writer, j *job, r *bench.Result) {
 	}
 }
 
-// planLine says what the plan moves.
+// planLine says what the plan does.
 func planLine(r *bench.Result) string {
 	count := map[string]int{}
 	for _, op := range r.Plan.Ops {
@@ -80,16 +83,26 @@ func planLine(r *bench.Result) string {
 	if !r.Report.Valid() {
 		verdict = fmt.Sprintf("INVALID, %d rules broken", len(r.Report.Violations))
 	}
-	return fmt.Sprintf("%d computations, %d prefetches, %d uploads, %d deletions a cycle; %s by replay",
-		count["F"]+count["B"], count["P"], count["O"], count["D"], verdict)
+	var what string
+	switch {
+	case r.Problem == plan.WeightOffload:
+		what = fmt.Sprintf("%d computations, %d prefetches, %d uploads, %d deletions a cycle", count[plan.OpF]+count[plan.OpB], count[plan.OpP], count[plan.OpO], count[plan.OpD])
+	case r.Problem == plan.Join:
+		what = fmt.Sprintf("%d forwards, %d backwards, %d copies, %d discards", count[plan.OpF], count[plan.OpB], count[plan.OpS], count[plan.OpD])
+	case count[plan.OpC] > 0:
+		what = fmt.Sprintf("%d computations, %d discards", count[plan.OpC], count[plan.OpD])
+	default:
+		what = fmt.Sprintf("%d F_all, %d F_ck, %d F_none, %d B, %d discards", count[plan.OpFAll], count[plan.OpFCk], count[plan.OpFNone], count[plan.OpB], count[plan.OpD])
+	}
+	return fmt.Sprintf("%s; %s by replay", what, verdict)
 }
 
 // memoryLine shows the limit, and where it lies in the instance's range.
 func memoryLine(j *job) string {
 	m := j.setting.Platform.Memory
-	s := platform.FormatBytes(m)
+	s := j.memory(m)
 	if j.high > j.low {
-		s += fmt.Sprintf(" (%.4g %% of %s to %s)", 100*(m-j.low)/(j.high-j.low), platform.FormatBytes(j.low), platform.FormatBytes(j.high))
+		s += fmt.Sprintf(" (%.4g %% of %s to %s)", 100*(m-j.low)/(j.high-j.low), j.memory(j.low), j.memory(j.high))
 	}
 	return s
 }

@@ -23,16 +23,17 @@ func newProblems(s streams) *cli.Command {
 				return err
 			}
 			type entry struct {
-				Name      string   `json:"name"`
-				Title     string   `json:"title"`
-				Source    string   `json:"source"`
-				Objective string   `json:"objective"`
-				Methods   []string `json:"methods"`
-				Default   string   `json:"default_method"`
+				Name      string       `json:"name"`
+				Title     string       `json:"title"`
+				Source    string       `json:"source"`
+				Objective string       `json:"objective"`
+				Methods   []string     `json:"methods"`
+				Takes     []bench.Form `json:"instances"`
+				Default   string       `json:"default_method"`
 			}
 			var entries []entry
 			for _, p := range bench.Problems() {
-				e := entry{p.Name, p.Title, p.Source, p.Objective, nil, p.Default}
+				e := entry{p.Name, p.Title, p.Source, p.Objective, nil, p.Takes, p.Defaults[0]}
 				for _, m := range bench.Methods(p) {
 					e.Methods = append(e.Methods, m.Name)
 				}
@@ -74,31 +75,32 @@ func newMethods(s streams) *cli.Command {
 				problems = []*bench.Problem{p}
 			}
 			type entry struct {
-				Problem     string     `json:"problem"`
-				Name        string     `json:"name"`
-				Kind        bench.Kind `json:"kind"`
-				Source      string     `json:"source"`
-				Summary     string     `json:"summary"`
-				Complexity  string     `json:"complexity"`
-				Assumptions []string   `json:"assumptions"`
-				Solver      bool       `json:"needs_solver"`
+				Problem     string       `json:"problem"`
+				Name        string       `json:"name"`
+				Kind        bench.Kind   `json:"kind"`
+				Source      string       `json:"source"`
+				Summary     string       `json:"summary"`
+				Complexity  string       `json:"complexity"`
+				Assumptions []string     `json:"assumptions"`
+				Takes       []bench.Form `json:"instances"`
+				Solver      bool         `json:"needs_solver"`
 			}
 			var entries []entry
 			for _, p := range problems {
 				for _, m := range bench.Methods(p) {
-					entries = append(entries, entry{p.Name, m.Name, m.Kind, m.Source, m.Summary, m.Complexity, append([]string{}, m.Assumptions...), m.Solver})
+					entries = append(entries, entry{p.Name, m.Name, m.Kind, m.Source, m.Summary, m.Complexity, append([]string{}, m.Assumptions...), m.Forms(p), m.Solver})
 				}
 			}
 			if o.json() {
 				return writeJSON(s.out, entries)
 			}
-			t := newTable(s.out, table.Row{"problem", "method", "kind", "source", "what it does", "complexity"})
+			t := newTable(s.out, table.Row{"problem", "method", "kind", "takes", "source", "what it does", "complexity"})
 			for _, e := range entries {
 				what := e.Summary
 				for _, a := range e.Assumptions {
 					what += "; assumes " + a
 				}
-				t.AppendRow(table.Row{e.Problem, e.Name, e.Kind, wrap(e.Source, 22), wrap(what, 50), wrap(e.Complexity, 28)})
+				t.AppendRow(table.Row{e.Problem, e.Name, e.Kind, wrap(bench.FormNames(e.Takes), 12), wrap(e.Source, 22), wrap(what, 50), wrap(e.Complexity, 28)})
 			}
 			t.Render()
 			return nil

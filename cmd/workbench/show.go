@@ -10,7 +10,6 @@ import (
 
 	"workbench/bench"
 	"workbench/bench/timeline"
-	"workbench/model/chain"
 	"workbench/model/plan"
 )
 
@@ -44,11 +43,11 @@ func newShow(s streams) *cli.Command {
 				return err
 			}
 			if out != "" {
-				if err := drawTimeline(out, in.Chain, p); err != nil {
+				if err := drawTimeline(out, in.Instance, p); err != nil {
 					return err
 				}
 			}
-			sum, err := plan.Summarize(in.Chain, p)
+			sum, err := plan.SummarizeOn(in.Instance, p)
 			if err != nil {
 				return bench.InputError(err)
 			}
@@ -81,13 +80,13 @@ func instanceOf(s streams, p *plan.Plan, spec string) (*bench.Instance, error) {
 }
 
 // drawTimeline writes the picture or the trace, by the extension of name.
-func drawTimeline(name string, c *chain.Chain, p *plan.Plan) error {
+func drawTimeline(name string, in plan.Instance, p *plan.Plan) error {
 	var draw func(io.Writer) error
 	switch ext := strings.ToLower(filepath.Ext(name)); ext {
 	case ".svg":
-		draw = func(w io.Writer) error { return timeline.SVG(w, c, p, timeline.Options{}) }
+		draw = func(w io.Writer) error { return timeline.SVG(w, in, p, timeline.Options{}) }
 	case ".json":
-		draw = func(w io.Writer) error { return timeline.Trace(w, c, p) }
+		draw = func(w io.Writer) error { return timeline.Trace(w, in, p) }
 	default:
 		return usagef("--timeline %s: a name that ends in .svg (picture) or .json (trace) is needed", name)
 	}

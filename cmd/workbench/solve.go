@@ -27,7 +27,7 @@ type solveOptions struct {
 	problem, memory, bandwidth, timeLimit string
 	backend, method, methods              string
 	gap                                   float64
-	threads, seed                         int
+	threads, seed, slots                  int
 	planFile, exportModel                 string
 	inProcess                             bool
 }
@@ -35,7 +35,7 @@ type solveOptions struct {
 func (o *solveOptions) instanceFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "problem", Aliases: []string{"p"}, Usage: "`PROBLEM` to solve; workbench problems lists them", Value: bench.DefaultProblem, Destination: &o.problem, Category: "instance"},
-		&cli.StringFlag{Name: "memory", Aliases: []string{"m"}, Usage: "memory `SIZE` of the GPU, as 16GiB, 12e9 or 40% of the instance's own range (default: the problem's)", Destination: &o.memory, Category: "instance"},
+		&cli.StringFlag{Name: "memory", Aliases: []string{"m"}, Usage: "memory `SIZE` of the GPU, as 16GiB, 12e9 or 40% of the instance's own range; slots for joins (default: the problem's)", Destination: &o.memory, Category: "instance"},
 		&cli.StringFlag{Name: "bandwidth", Usage: "`RATE` of each link, as 12GB/s (default: the problem's)", Destination: &o.bandwidth, Category: "instance"},
 	}
 }
@@ -47,6 +47,7 @@ func (o *solveOptions) limitFlags() []cli.Flag {
 		&cli.Float64Flag{Name: "gap", Usage: "relative `GAP` at which a proof counts as closed", Destination: &o.gap, Category: "solver"},
 		&cli.IntFlag{Name: "threads", Usage: "`N` threads for the MILP backend", Value: 1, Destination: &o.threads, Category: "solver"},
 		&cli.IntFlag{Name: "seed", Usage: "`N` seeds every random choice", Destination: &o.seed, Category: "solver"},
+		&cli.IntFlag{Name: "slots", Usage: "`S`: methods that count memory in slots divide it into so many", Value: bench.DefaultSlots, Destination: &o.slots, Category: "solver"},
 		&cli.BoolFlag{Name: "in-process", Usage: "run the MILP backend in this process instead of a child", Destination: &o.inProcess, Category: "solver"},
 	}
 }
@@ -90,6 +91,9 @@ func first(a []string) string {
 // to a halt.
 const mostThreads = 1024
 
+// mostSlots is beyond what any table has room for.
+const mostSlots = 1 << 20
+
 // job is a solve or compare with its words turned into values.
 type job struct {
 	problem     *bench.Problem
@@ -97,6 +101,24 @@ type job struct {
 	setting     bench.Setting
 	low, high   float64 // the instance's memory range
 	memoryWords string  // how the user wrote the memory
+}
+
+// memory writes a size of memory as the problem counts it.
+func (j *job) memory(x float64) string { return formatMemory(j.problem, x) }
+
+func formatMemory(p *bench.Problem, x float64) string {
+	if p.Slots {
+		return fmt.Sprintf("%g slots", x)
+	}
+	return platform.FormatBytes(x)
+}
+
+// link writes the bandwidth, for problems that have one.
+func (j *job) link() string {
+	if j.problem.Bandwidth == "" {
+		return ""
+	}
+	return ", " + platform.FormatRate(j.setting.Platform.Bandwidth) + " a link"
 }
 
 // job reads the instance and checks every flag.
@@ -109,10 +131,13 @@ func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spe
 	if err != nil {
 		return nil, err
 	}
+	if err := p.Accepts(in); err != nil {
+		return nil, err
+	}
 	j := &job{problem: p, in: in, memoryWords: o.memory}
 	set := &j.setting
 	if j.memoryWords == "" {
-		j.memoryWords = p.Memory
+		j.memoryWords = p.DefaultMemory(in)
 	}
 	memory, err := platform.ParseMemory(j.memoryWords)
 	if err != nil {
@@ -120,15 +145,11 @@ func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spe
 	}
 	j.low, j.high = p.Range(in)
 	set.Platform.Memory = memory.Resolve(j.low, j.high)
-	rate := o.bandwidth
-	if rate == "" {
-		rate = p.Bandwidth
+	if memory.Percent && p.Slots {
+		set.Platform.Memory = math.Floor(set.Platform.Memory)
 	}
-	if set.Platform.Bandwidth, err = platform.ParseRate(rate); err != nil {
-		return nil, usagef("--bandwidth: %v", err)
-	}
-	if set.Platform.Bandwidth <= 0 {
-		return nil, usagef("--bandwidth %q: transfers need a bandwidth above zero", rate)
+	if err := o.link(p, set); err != nil {
+		return nil, err
 	}
 	if set.Time, err = platform.ParseTimeLimit(o.timeLimit); err != nil {
 		return nil, usagef("--time-limit: %v", err)
@@ -138,21 +159,44 @@ func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spe
 		return nil, usagef("--gap %v: a fraction from 0 to below 1 is needed, as 0.01", o.gap)
 	case o.threads < 1 || o.threads > mostThreads:
 		return nil, usagef("--threads %d: from 1 to %d", o.threads, mostThreads)
+	case o.slots < 1 || o.slots > mostSlots:
+		return nil, usagef("--slots %d: from 1 to %d", o.slots, mostSlots)
 	case o.seed < 0 || o.seed > math.MaxInt32:
 		return nil, usagef("--seed %d: from 0 to %d", o.seed, math.MaxInt32)
 	}
 	if err := p.Fit(in, set.Platform); err != nil {
 		return nil, err
 	}
-	set.Gap, set.Threads, set.Seed = o.gap, o.threads, o.seed
+	set.Gap, set.Threads, set.Seed, set.Slots = o.gap, o.threads, o.seed, o.slots
 	if set.Backend, err = bench.Backend(o.backend, !o.inProcess); err != nil {
 		return nil, err
 	}
 	if log.Enabled(ctx, slog.LevelDebug) {
 		set.Log = s.err
 	}
-	log.Info("instance", "name", in.Name, "layers", in.Chain.Len(), "memory", set.Platform.Memory, "bandwidth", set.Platform.Bandwidth)
+	log.Info("instance", "name", in.Name, "size", in.Size(), "memory", set.Platform.Memory, "bandwidth", set.Platform.Bandwidth)
 	return j, nil
+}
+
+// link sets the bandwidth of problems that have one, and refuses it of others.
+func (o *solveOptions) link(p *bench.Problem, set *bench.Setting) (err error) {
+	rate := o.bandwidth
+	if p.Bandwidth == "" {
+		if rate != "" {
+			return usagef("--bandwidth %q: %s transfers nothing", rate, p.Name)
+		}
+		return nil
+	}
+	if rate == "" {
+		rate = p.Bandwidth
+	}
+	if set.Platform.Bandwidth, err = platform.ParseRate(rate); err != nil {
+		return usagef("--bandwidth: %v", err)
+	}
+	if set.Platform.Bandwidth <= 0 {
+		return usagef("--bandwidth %q: transfers need a bandwidth above zero", rate)
+	}
+	return nil
 }
 
 // load reads the instance of spec, or the problem's embedded default.
@@ -170,7 +214,7 @@ func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, sp
 	}
 	name := o.method
 	if name == "" {
-		name = j.problem.Default
+		name = j.problem.DefaultMethod(j.in)
 	}
 	m, err := bench.FindMethod(j.problem, name)
 	if err != nil {
@@ -213,7 +257,7 @@ func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, sp
 // exportModel writes the MILP of a method instead of solving it.
 func exportModel(s streams, o *solveOptions, j *job, m *bench.Method) error {
 	if m.Model == nil {
-		return usagef("--export-model: %s has no MILP; milp and milp-bound have", m.Name)
+		return usagef("--export-model: %s has no MILP; %s", m.Name, strings.Join(withModel(j), ", ")+" have")
 	}
 	model, err := m.Model(j.in, j.setting.Platform)
 	if err != nil {
@@ -235,6 +279,16 @@ func exportModel(s streams, o *solveOptions, j *job, m *bench.Method) error {
 		fmt.Fprintf(s.err, "wrote %s: %d variables (%d integer), %d constraints, %d nonzeros\n", o.exportModel, model.NumCols(), model.NumIntegers(), model.NumRows(), model.NumNonzeros())
 	}
 	return nil
+}
+
+// withModel names the methods that have a MILP for the instance.
+func withModel(j *job) (names []string) {
+	for _, m := range bench.MethodsFor(j.problem, j.in) {
+		if m.Model != nil {
+			names = append(names, m.Name)
+		}
+	}
+	return names
 }
 
 // writePlan writes a plan through a temporary file, so that an interrupted

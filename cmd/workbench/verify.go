@@ -66,7 +66,7 @@ type verdict struct {
 }
 
 func verify(s streams, o *common, in *bench.Instance, p *plan.Plan) error {
-	r, err := plan.Verify(in.Chain, p)
+	r, err := plan.VerifyOn(in.Instance, p)
 	if err != nil {
 		return bench.InputError(err)
 	}
@@ -96,8 +96,12 @@ func printVerdict(s streams, p *plan.Plan, v verdict) {
 		word = fmt.Sprintf("INVALID: %d rules broken", len(v.Violations))
 	}
 	fmt.Fprintf(s.out, "%s plan by %s: %s\n", p.Problem, p.Method, word)
-	fmt.Fprintf(s.out, "  period      %s\n", platform.FormatSeconds(v.Makespan))
-	fmt.Fprintf(s.out, "  peak memory %s of %s\n", platform.FormatBytes(v.PeakMemory), platform.FormatBytes(p.Platform.Memory))
+	word, memory := "makespan", platform.FormatBytes
+	if known, err := bench.FindProblem(p.Problem); err == nil {
+		word, memory = known.Word, func(x float64) string { return formatMemory(known, x) }
+	}
+	fmt.Fprintf(s.out, "  %-11s %s\n", word, platform.FormatSeconds(v.Makespan))
+	fmt.Fprintf(s.out, "  peak memory %s of %s\n", memory(v.PeakMemory), memory(p.Platform.Memory))
 	if len(v.Violations) > 0 {
 		fmt.Fprintln(s.out)
 		t := newTable(s.out, table.Row{"rule", "op", "at", "amount", "what"}, 2, 3, 4)

@@ -10,6 +10,9 @@ import (
 
 	"workbench/bench"
 	"workbench/model/chain"
+	"workbench/model/graph"
+	"workbench/model/join"
+	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/zoo"
 )
@@ -54,17 +57,16 @@ func newZooList(s streams) *cli.Command {
 	}
 }
 
-// zooChain reads NAME[?…], with or without the scheme.
-func zooChain(name string) (*chain.Chain, error) {
-	c, err := zoo.Load(zoo.Scheme + strings.TrimPrefix(name, zoo.Scheme))
-	return c, bench.InputError(err)
+// zooInstance reads NAME[?…], with or without the scheme.
+func zooInstance(name string) (*bench.Instance, error) {
+	return bench.Load(zoo.Scheme+strings.TrimPrefix(name, zoo.Scheme), nil)
 }
 
 func newZooShow(s streams) *cli.Command {
 	o := &common{}
 	return &cli.Command{
 		Name:      "show",
-		Usage:     "the layers of a built-in network",
+		Usage:     "the layers of a built-in network; with as=graph the nodes of its training step",
 		ArgsUsage: "NAME[?batch=8&…]",
 		Flags:     o.flags(),
 		Action: func(c *cli.Context) error {
@@ -75,21 +77,28 @@ func newZooShow(s streams) *cli.Command {
 			if _, err := o.check(s); err != nil {
 				return err
 			}
-			net, err := zooChain(a[0])
+			net, err := zooInstance(a[0])
 			if err != nil {
 				return err
 			}
-			if o.json() {
+			switch {
+			case o.json():
 				return net.Write(s.out)
+			case net.Graph != nil:
+				showGraph(s.out, net.Graph)
+			case net.Join != nil:
+				showJoin(s.out, net.Join)
+			default:
+				showChain(s.out, net)
 			}
-			showChain(s.out, net)
 			return nil
 		},
 	}
 }
 
 // showChain prints the layers of a chain, runs of equal ones once.
-func showChain(w io.Writer, c *chain.Chain) {
+func showChain(w io.Writer, in *bench.Instance) {
+	c := in.Chain
 	t := newTable(w, table.Row{"layer", "name", "forward", "backward", "activation", "saved", "weight"}, 3, 4, 5, 6, 7)
 	var weight, saved float64
 	for i := 0; i < len(c.Layers); {
@@ -111,6 +120,50 @@ func showChain(w io.Writer, c *chain.Chain) {
 	t.AppendFooter(table.Row{"", fmt.Sprintf("%d layers", c.Len()), "", platform.FormatSeconds(c.TotalTime()), "", platform.FormatBytes(saved), platform.FormatBytes(weight)})
 	fmt.Fprintf(w, "%s: %d samples a step, input %s\n\n", c.Name, c.Samples, platform.FormatBytes(c.Input.Activation))
 	t.Render()
+	showRanges(w, in)
+}
+
+// showRanges prints the memory range of every problem the instance is for.
+func showRanges(w io.Writer, in *bench.Instance) {
+	fmt.Fprintln(w)
+	for _, p := range bench.Problems() {
+		if p.Accepts(in) == nil {
+			low, high := p.Range(in)
+			fmt.Fprintf(w, "memory of %s: M_low %s, M_high %s\n", p.Name, formatMemory(p, low), formatMemory(p, high))
+		}
+	}
+}
+
+// showGraph prints the nodes of a graph.
+func showGraph(w io.Writer, g *graph.Graph) {
+	t := newTable(w, table.Row{"node", "kind", "time", "memory", "overhead", "weight", "reads"}, 3, 4, 5, 6)
+	pred, _ := g.Adjacency()
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		var reads []string
+		for _, p := range pred[i] {
+			reads = append(reads, g.Nodes[p].ID)
+		}
+		t.AppendRow(table.Row{
+			n.ID, n.Kind, platform.FormatSeconds(n.Time), platform.FormatBytes(n.Memory),
+			platform.FormatBytes(n.Overhead), platform.FormatBytes(n.Weight), wrap(strings.Join(reads, ", "), 60),
+		})
+	}
+	fmt.Fprintf(w, "%s: %d nodes, %d edges, %d samples a step, input %s, computing once %s\n\n", g.Name, g.Len(), len(g.Edges), g.Samples,
+		platform.FormatBytes(g.Input), platform.FormatSeconds(g.TotalTime()))
+	t.Render()
+	showRanges(w, &bench.Instance{Instance: plan.Instance{Graph: g}})
+}
+
+// showJoin prints the branches of a join.
+func showJoin(w io.Writer, j *join.Join) {
+	fmt.Fprintf(w, "%s: %d branches, computing once %g\n\n", j.Name, j.K(), j.Span())
+	t := newTable(w, table.Row{"branch", "layers", "keeps its gradient"}, 2)
+	for b, l := range j.Branches {
+		t.AppendRow(table.Row{b + 1, l, j.Keep[b]})
+	}
+	t.Render()
+	showRanges(w, &bench.Instance{Instance: plan.Instance{Join: j}})
 }
 
 // sameCosts reports whether two layers differ at most in their names.
@@ -124,7 +177,7 @@ func newZooExport(s streams) *cli.Command {
 	var out string
 	return &cli.Command{
 		Name:      "export",
-		Usage:     "write a built-in network as a chain file",
+		Usage:     "write a built-in network as a chain file; with as=graph or as=join as one of these",
 		ArgsUsage: "NAME[?batch=8&…]",
 		Flags:     append([]cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &out, Category: "output"}}, o.flags()...),
 		Action: func(c *cli.Context) error {
@@ -135,7 +188,7 @@ func newZooExport(s streams) *cli.Command {
 			if _, err := o.check(s); err != nil {
 				return err
 			}
-			net, err := zooChain(a[0])
+			net, err := zooInstance(a[0])
 			if err != nil {
 				return err
 			}

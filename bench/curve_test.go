@@ -1,0 +1,186 @@
+package bench_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"workbench/bench"
+	"workbench/model/plan"
+	"workbench/model/strictjson"
+	"workbench/model/testfile"
+)
+
+// small is a chain on which methods differ.
+func small(t *testing.T) *bench.Instance {
+	t.Helper()
+	in, err := bench.Load("zoo:rnn?seq=8&hidden=64&inputs=64", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+func find(t *testing.T, problem, method string) (*bench.Problem, *bench.Method) {
+	t.Helper()
+	p, err := bench.FindProblem(problem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := bench.FindMethod(p, method)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, m
+}
+
+func TestCurve(t *testing.T) {
+	in := small(t)
+	p, persistent := find(t, plan.Remat, "persistent")
+	_, slots := find(t, plan.Remat, "persistent-slots")
+	_, periodic := find(t, plan.Remat, "periodic")
+	_, optimum := find(t, plan.Remat, "optimum")
+	limits := bench.Limits(p, in, 6)
+	s := bench.Setting{Slots: bench.DefaultSlots}
+	c := bench.RunCurve(context.Background(), p, []*bench.Method{persistent, slots, periodic, optimum}, in, s, limits)
+	if err := c.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Bounds) != len(limits) {
+		t.Fatalf("%d bounds for %d limits", len(c.Bounds), len(limits))
+	}
+	for k, m := range limits {
+		best, bound := c.Series[3].Makespan(m), c.BoundAt(m).Value
+		if best < bound*(1-1e-9) {
+			t.Errorf("at %g the optimum is %g, the bound %g", m, best, bound)
+		}
+		for i := range c.Series[:3] {
+			if x := c.Series[i].Makespan(m); x < best*(1-1e-9) {
+				t.Errorf("at %g %s has %g, the optimum %g", m, c.Series[i].Method, x, best)
+			}
+		}
+		if k > 0 && c.Bounds[k].Value > c.Bounds[k-1].Value {
+			t.Errorf("more memory, larger bound: %g then %g", c.Bounds[k-1].Value, c.Bounds[k].Value)
+		}
+	}
+	for _, i := range []int{0, 1} {
+		for k := 1; k < len(c.Series[i].Points); k++ {
+			a, b := c.Series[i].Points[k-1], c.Series[i].Points[k]
+			if b.Memory <= a.Memory || *b.Makespan >= *a.Makespan {
+				t.Errorf("%s: no breakpoint: %g s at %g after %g s at %g", c.Series[i].Method, *b.Makespan, b.Memory, *a.Makespan, a.Memory)
+			}
+		}
+	}
+}
+
+func TestCurveSchema(t *testing.T) {
+	in := small(t)
+	p, persistent := find(t, plan.Remat, "persistent")
+	_, storeAll := find(t, plan.Remat, "store-all")
+	c := bench.RunCurve(context.Background(), p, []*bench.Method{persistent, storeAll}, in, bench.Setting{}, bench.Limits(p, in, 3))
+	var b bytes.Buffer
+	if err := json.NewEncoder(&b).Encode(c); err != nil {
+		t.Fatal(err)
+	}
+	validate := testfile.Schema(t, "curve-v1.json")
+	if err := validate(b.String()); err != nil {
+		t.Errorf("%v\n%s", err, &b)
+	}
+	if err := validate(strings.Replace(b.String(), `"steps"`, `"step"`, 1)); err == nil {
+		t.Error("the schema takes an unknown field")
+	}
+	var again bench.Curve
+	if err := strictjson.Decode(b.Bytes(), "curve.json", &again); err != nil {
+		t.Error(err)
+	}
+	if len(again.Series) != 2 || len(again.Series[0].Points) != len(c.Series[0].Points) || again.Bounds[0].Value != c.Bounds[0].Value {
+		t.Errorf("read back: %+v", again)
+	}
+}
+
+// A method whose curve promises what its plans do not keep is found out.
+func TestCurveOfALiar(t *testing.T) {
+	in := small(t)
+	p, honest := find(t, plan.Remat, "persistent")
+	whole := honest.Curve
+	for name, lie := range map[string]func(bench.Tradeoff) bench.Tradeoff{
+		"faster than its plan": func(t bench.Tradeoff) bench.Tradeoff {
+			t.Points[0].Makespan /= 2
+			return t
+		},
+		"more memory than its limit": func(t bench.Tradeoff) bench.Tradeoff {
+			make := t.Plan
+			t.Plan = func(memory float64) (*plan.Plan, error) {
+				p, err := make(math.MaxInt64)
+				if p != nil {
+					p.Platform.Memory = memory
+				}
+				return p, err
+			}
+			return t
+		},
+	} {
+		liar := *honest
+		liar.Curve = func(ctx context.Context, in *bench.Instance, s bench.Setting, most float64) (bench.Tradeoff, error) {
+			t, err := whole(ctx, in, s, most)
+			return lie(t), err
+		}
+		c := bench.RunCurve(context.Background(), p, []*bench.Method{&liar}, in, bench.Setting{}, bench.Limits(p, in, 3))
+		err := c.Err()
+		var invalid *bench.InvalidPlanError
+		if err == nil || errors.Is(err, plan.ErrNoPlan) || name == "more memory than its limit" && !errors.As(err, &invalid) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// Where no method has a plan the error says so, and where one has it does not.
+func TestCurveWithoutPlans(t *testing.T) {
+	in := small(t)
+	p, storeAll := find(t, plan.Remat, "store-all")
+	_, persistent := find(t, plan.Remat, "persistent")
+	low, _ := p.Range(in)
+	limits := []float64{low}
+	if err := bench.RunCurve(context.Background(), p, []*bench.Method{storeAll}, in, bench.Setting{}, limits).Err(); !errors.Is(err, plan.ErrNoPlan) {
+		t.Errorf("error %v", err)
+	}
+	if err := bench.RunCurve(context.Background(), p, []*bench.Method{storeAll, persistent}, in, bench.Setting{}, limits).Err(); err != nil {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestInstanceForms(t *testing.T) {
+	for spec, form := range map[string]bench.Form{"zoo:rnn?seq=2": bench.AChain, "zoo:rnn?seq=2&as=graph": bench.AGraph, "zoo:siamese?length=2&as=join": bench.AJoin} {
+		in, err := bench.Load(spec, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in.Form() != form {
+			t.Errorf("%s is a %s", spec, in.Form())
+		}
+		var b bytes.Buffer
+		if err := in.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		again, err := bench.Load("-", &b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again.SHA256 != in.SHA256 || again.Form() != form || again.Size() != in.Size() {
+			t.Errorf("%s: written and read it is %s with %s, not %s with %s", spec, again.Size(), again.SHA256, in.Size(), in.SHA256)
+		}
+		for _, p := range bench.Problems() {
+			if p.Accepts(in) != nil {
+				continue
+			}
+			m, err := bench.FindMethod(p, p.DefaultMethod(in))
+			if err != nil || !m.Accepts(in) {
+				t.Errorf("%s: the default method of %s is %q: %v", spec, p.Name, p.DefaultMethod(in), err)
+			}
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	joins "workbench/heuristics/join"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// joinProblem is the problem of [004] ch. 1.
+func joinProblem() *Problem {
+	return &Problem{
+		Name:      plan.Join,
+		Title:     "rematerialization of branches that meet in one loss, unit sizes",
+		Source:    "[004] ch. 1",
+		Objective: "makespan of a training step, in the units of the costs",
+		Takes:     []Form{AJoin},
+		Word:      "makespan",
+		Slots:     true,
+		Defaults:  []string{"join-dp"},
+		Example:   "zoo:siamese?as=join",
+		Memory:    "50%",
+		Range: func(in *Instance) (low, high float64) {
+			return float64(joins.LeastSlots(in.Join)), float64(joins.StoreAllSlots(in.Join))
+		},
+		Fit: func(in *Instance, p platform.Platform) error {
+			if p.Memory != math.Floor(p.Memory) || p.Memory > math.MaxInt32 {
+				return InputError(fmt.Errorf("--memory %g: a whole number of slots up to %d is needed", p.Memory, math.MaxInt32))
+			}
+			return nil
+		},
+		Bound: func(in *Instance, _ platform.Platform) Bound {
+			return Bound{Value: in.Compute(), By: "the sum of the computations", Assumptions: []string{}}
+		},
+	}
+}
+
+// joinMethods is the table of methods for joins.
+func joinMethods() []*Method {
+	return []*Method{{
+		Problem: plan.Join, Name: "join-dp", Kind: Exact, Source: "[004] Thm 3, Lemma 2",
+		Summary:    "the dynamic program over branches and checkpoints; proved optimal",
+		Complexity: "O(m·K²·L^(K+1))",
+		Run: func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+			p, err := joins.DP(ctx, in.Join, int(s.Platform.Memory))
+			if err != nil {
+				return nil, joinError(err)
+			}
+			return &Outcome{Plan: p, Bounds: []Bound{{Value: p.Claims.Makespan, By: "the dynamic program of [004] Theorem 3", Assumptions: []string{}}}}, nil
+		},
+		Curve: func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error) {
+			c, err := joins.DPCurve(ctx, in.Join)
+			if err != nil {
+				return Tradeoff{}, joinError(err)
+			}
+			t := Tradeoff{Plan: func(memory float64) (*plan.Plan, error) { return c.Plan(int(memory)) }}
+			for _, p := range c.Points() {
+				if float64(p.Slots) <= most {
+					t.Points = append(t.Points, Breakpoint{float64(p.Slots), p.Makespan})
+				}
+			}
+			return t, nil
+		},
+	}}
+}
+
+// joinError marks what package join refuses as the user's: lengths and costs
+// that mean nothing, tables that no memory holds.
+func joinError(err error) error {
+	var infeasible *plan.Infeasible
+	if errors.As(err, &infeasible) || errors.Is(err, plan.ErrNoPlan) {
+		return err
+	}
+	return InputError(err)
+}

@@ -1,0 +1,215 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"workbench/heuristics/remat"
+	"workbench/heuristics/rematgraph"
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// rematerialization is the problem of [002], [004] ch. 2 and Checkmate.
+func rematerialization() *Problem {
+	return &Problem{
+		Name:      plan.Remat,
+		Title:     "which activations are kept and which are computed again",
+		Source:    "[002], [004] ch. 2, Checkmate",
+		Objective: "makespan of a training step, seconds",
+		Takes:     []Form{AChain, AGraph},
+		Word:      "makespan",
+		Defaults:  []string{"optimum", "search"},
+		Example:   "zoo:resnet50",
+		Memory:    "25%",
+		Range:     rematRange,
+		Fit:       rematFit,
+		Bound:     rematBound,
+	}
+}
+
+func rematRange(in *Instance) (low, high float64) {
+	if in.Graph != nil {
+		low, high, err := rematgraph.Range(in.Graph)
+		if err != nil {
+			return 0, 0 // a graph that Validate refuses
+		}
+		return low, high
+	}
+	return remat.Range(in.Chain)
+}
+
+// rematFit checks that the numbers are ones that one can calculate with.
+func rematFit(in *Instance, p platform.Platform) error {
+	_, high := rematRange(in)
+	for _, x := range []struct {
+		what  string
+		value float64
+	}{
+		{"the computations of a step take %g s", in.Compute()},
+		{"keeping everything takes %g bytes", high},
+		{"memory is %g bytes", p.Memory},
+	} {
+		if !(x.value <= largest) {
+			return InputError(fmt.Errorf("%s %q: "+x.what+": choose units in which this is at most %g", in.Form(), in.Name, x.value, largest))
+		}
+	}
+	return nil
+}
+
+// rematBound returns the best of the closed-form bounds.
+func rematBound(in *Instance, p platform.Platform) Bound {
+	best := Bound{Value: in.Compute(), By: "the sum of the computations", Assumptions: []string{}}
+	if in.Graph != nil {
+		if t, why, err := rematgraph.TimeBound(in.Graph, p.Memory); err == nil && t > best.Value {
+			best.Value, best.By = t, why
+		}
+		return best
+	}
+	bounds, err := remat.Bounds(in.Chain, p)
+	if err != nil {
+		return best // below the least memory there are no plans and so no bounds
+	}
+	for _, b := range bounds {
+		if b.Value > best.Value {
+			best.Value, best.By = b.Value, b.By
+		}
+	}
+	return best
+}
+
+// rematMethods is the table of methods for rematerialization.
+func rematMethods() []*Method {
+	chains := []Form{AChain}
+	onChain := func(name, source, summary, complexity string, run func(context.Context, *chain.Chain, Setting) (*plan.Plan, error)) *Method {
+		return &Method{
+			Problem: plan.Remat, Name: name, Kind: Heuristic, Source: source, Summary: summary, Complexity: complexity, Takes: chains,
+			Run: func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+				p, err := run(ctx, in.Chain, s)
+				return &Outcome{Plan: p, Stopped: ctx.Err() != nil}, tooLarge(err)
+			},
+		}
+	}
+	storeAll := onChain("store-all", "[004] 2.4.4, PyTorch's default", "keeps everything, computes nothing again", "O(N)",
+		func(_ context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
+			return remat.StoreAll(c, s.Platform)
+		})
+	storeAll.Takes = nil
+	onlyChain := storeAll.Run
+	storeAll.Run = func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+		if in.Graph == nil {
+			return onlyChain(ctx, in, s)
+		}
+		p, err := rematgraph.StoreAll(in.Graph, s.Platform)
+		return &Outcome{Plan: p}, err
+	}
+	periodic := onChain("periodic", "PyTorch checkpoint_sequential, [004] 2.4.4", "segments of equal length, the last kept whole; the best number of segments that fits", "O(N²)",
+		func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
+			return remat.Periodic(ctx, c, s.Platform)
+		})
+	revolve := onChain("revolve", "[002] §5, [004] 2.4.4", "checkpoints a only, F_all right before each B; the best such plan", "exponential at worst; see persistent",
+		func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
+			return remat.Revolve(ctx, c, s.Platform)
+		})
+	persistentSlots := onChain("persistent-slots", "[004] Thm 6, Alg. 3, Alg. 4", "the best memory-persistent plan, sizes rounded up to S slots", "O(N³·S)",
+		func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
+			return remat.PersistentSlots(ctx, c, s.Platform, s.Slots)
+		})
+	persistentSlots.Slotted = true
+	persistentSlots.Curve = func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error) {
+		t, err := remat.PersistentSlotsCurve(ctx, in.Chain, most, s.Slots)
+		return tradeoff(t, err)
+	}
+	persistent := onChain("persistent", "[004] Thm 6, without slots", "the best memory-persistent plan, in exact arithmetic", "exponential at worst; N³ steps times the breakpoints that matter",
+		func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
+			return remat.Persistent(ctx, c, s.Platform)
+		})
+	persistent.Curve = func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error) {
+		t, err := remat.PersistentCurve(ctx, in.Chain, most)
+		return tradeoff(t, err)
+	}
+	floatingSlots := onChain("floating-slots", "[004] Thm 5, Alg. 1, Alg. 2, repaired (findings)", "the floating recurrence, sizes rounded up to S slots; not optimal, though printed so", "O(N⁴·S)",
+		func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
+			return remat.FloatingSlots(ctx, c, s.Platform, s.Slots)
+		})
+	floatingSlots.Slotted = true
+	floating := onChain("floating", "[004] Thm 5, repaired (findings)", "the floating recurrence in exact arithmetic; not optimal, though printed so", "exponential at worst",
+		func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
+			return remat.Floating(ctx, c, s.Platform)
+		})
+	printed := onChain("floating-printed", "[004] Thm 5 as printed", "the floating recurrence to the letter: its plans may not fit", "exponential at worst",
+		func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
+			return remat.FloatingPrinted(ctx, c, s.Platform)
+		})
+	printed.Unverified = true
+	return []*Method{
+		storeAll, periodic, revolve, persistentSlots, persistent, floatingSlots, floating, printed,
+		{
+			Problem: plan.Remat, Name: "optimum", Kind: Exact, Source: "ours", Takes: chains,
+			Summary:    "searches the stored sets between backwards for the true optimum, and proves it",
+			Complexity: "exponential at worst",
+			Run:        rematOptimum,
+		},
+	}
+}
+
+// tradeoff adapts a curve of package remat.
+func tradeoff[T interface {
+	Points() []remat.Point
+	Plan(memory float64) (*plan.Plan, error)
+}](t T, err error) (Tradeoff, error) {
+	if err != nil {
+		return Tradeoff{}, tooLarge(err)
+	}
+	out := Tradeoff{Plan: t.Plan}
+	for _, p := range t.Points() {
+		out.Points = append(out.Points, Breakpoint(p))
+	}
+	return out, nil
+}
+
+// tooLarge marks instances that are too large for a method as the user's.
+func tooLarge(err error) error {
+	var large *remat.TooLargeError
+	if errors.As(err, &large) {
+		return InputError(err)
+	}
+	return err
+}
+
+// bestOnChain returns the best plan of the heuristics that are quick on this
+// chain, nil if none has one. An Infeasible error is passed on.
+func bestOnChain(ctx context.Context, in *Instance, s *Setting, start time.Time) (best *plan.Plan, err error) {
+	for _, run := range []func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error){remat.Persistent, remat.Floating} {
+		p, err := run(ctx, in.Chain, s.Platform)
+		var infeasible *plan.Infeasible
+		if errors.As(err, &infeasible) {
+			return nil, err
+		}
+		if err == nil && (best == nil || p.Claims.Makespan < best.Claims.Makespan) {
+			best = p
+			s.tell(start, "heuristics", best, math.Inf(-1), 0)
+		}
+	}
+	return best, nil
+}
+
+// rematOptimum searches for the true optimum.
+func rematOptimum(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+	start := time.Now()
+	first, err := bestOnChain(ctx, in, &s, start)
+	if err != nil {
+		return nil, err
+	}
+	r, err := remat.Optimum(ctx, in.Chain, s.Platform, first, remat.OptimumOptions{})
+	if err != nil {
+		return nil, tooLarge(err)
+	}
+	out := &Outcome{Plan: r.Plan, Stopped: !r.Proved}
+	out.Bounds = []Bound{{Value: r.Bound, By: fmt.Sprintf("the search for the optimum (%d states)", r.States), Assumptions: []string{}}}
+	return out, nil
+}

@@ -1,0 +1,434 @@
+package timeline
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Colours of what rematerialization computes and keeps.
+const (
+	allColour   = "#0072b2" // F_all
+	cheapColour = "#56b4e9" // F_ck, F_none
+	aStay       = "#9ecae9" // a kept
+	abarStay    = "#5f9fd0" // ā kept
+)
+
+// A span is an operation, or the time that something is kept, in a row.
+type span struct {
+	row        int
+	start, end float64
+	kind       string // of an operation: plan.Op.Op; of something kept: a tensor
+	title      string
+}
+
+// steps is a plan of operations one after the other: rows, from the top, what
+// is computed and what is kept in each.
+type steps struct {
+	rows     int
+	label    func(row int) string // what a row is
+	computed []span
+	kept     []span
+}
+
+// stepsSVG draws a plan of remat or join: what is computed and kept of each
+// layer over time, and below it the memory in use against the limit.
+func stepsSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
+	memory, err := plan.MemoryProfile(in, p)
+	if err != nil {
+		return fmt.Errorf("timeline: %w", err)
+	}
+	s := stepsOf(in, p)
+	end := 0.0
+	for _, x := range s.computed {
+		end = max(end, x.end)
+	}
+	if !(end > 0) || math.IsInf(end, 1) {
+		return fmt.Errorf("timeline: %w: no operation takes time", plan.ErrUnreadable)
+	}
+	width := float64(o.Width)
+	if width <= 0 {
+		width = 1000
+	}
+	d := &stepsDrawing{
+		drawing: drawing{Writer: bufio.NewWriter(w), plan: p, period: end, width: width, scale: (width - left - right) / end},
+		steps:   s, memory: memory, slots: in.Join != nil,
+	}
+	d.row = min(14, max(1.5, 300/float64(s.rows)))
+	d.lanesEnd = top + d.row*float64(s.rows)
+	d.curveTop = d.lanesEnd + curveGap
+	d.curveEnd = d.curveTop + curveHeight
+	d.draw()
+	return d.Flush()
+}
+
+// A stepsDrawing is a picture of steps being written.
+type stepsDrawing struct {
+	drawing
+	*steps
+	memory []plan.MemoryStep
+	row    float64 // height in pixels
+	slots  bool
+}
+
+func (d *stepsDrawing) draw() {
+	height := d.curveEnd + bottom
+	d.open(height)
+	d.header()
+	d.grid()
+	for r := range d.rows {
+		if every := int(math.Ceil(11 / d.row)); r%every == 0 {
+			d.text(left-6, d.y(r)+d.row/2+3.5, "end", `font-size="9"`, d.label(r))
+		}
+	}
+	for _, k := range d.kept {
+		d.rect(k, stayColour(k.kind), 0.25*d.row)
+	}
+	for _, c := range d.computed {
+		d.rect(c, stepColour(c.kind), 0)
+	}
+	d.curve()
+	d.printf("</svg>\n")
+}
+
+func (d *stepsDrawing) y(row int) float64 { return top + float64(row)*d.row }
+
+// rect draws a span, inset from above and below.
+func (d *stepsDrawing) rect(s span, colour string, inset float64) {
+	width := max((s.end-s.start)*d.scale, 0.3) // what takes no time is still seen
+	d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" fill=\"%s\"><title>%s</title></rect>\n",
+		px(d.x(s.start)), px(d.y(s.row)+inset), px(width), px(max(d.row-2*inset, 0.6)), colour, escape(s.title))
+}
+
+func stepColour(kind string) string {
+	switch kind {
+	case plan.OpFAll, plan.OpF, plan.OpC:
+		return allColour
+	case plan.OpFCk, plan.OpFNone:
+		return cheapColour
+	case plan.OpLoss:
+		return gradientColour
+	}
+	return backwardColour
+}
+
+func stayColour(tensor string) string {
+	switch tensor {
+	case plan.TensorAbar:
+		return abarStay
+	case plan.TensorDelta:
+		return "#f3c37a"
+	}
+	return aStay
+}
+
+func (d *stepsDrawing) header() {
+	peak := 0.0
+	for i := range d.memory {
+		peak = max(peak, d.memory[i].During.Total())
+	}
+	t := platform.TimeUnit(d.period)
+	m := platform.Unit{Name: "slots", Size: 1}
+	if !d.slots {
+		m = platform.ByteUnit(max(peak, d.plan.Platform.Memory))
+	}
+	d.text(left, 15, "start", `font-weight="bold"`, strings.Trim(d.plan.Instance.Name+", "+d.plan.Method, ", "))
+	d.text(d.width-right, 15, "end", "", fmt.Sprintf("makespan %s %s, peak %s of %s %s",
+		number(d.period/t.Size), t.Name, number(peak/m.Size), number(d.plan.Platform.Memory/m.Size), m.Name))
+	legend := []struct{ name, mark string }{
+		{"F_all", swatch(allColour, 1)}, {"F_ck, F_none", swatch(cheapColour, 1)}, {"B", swatch(backwardColour, 1)},
+		{"ā kept", swatch(abarStay, 1)}, {"a kept", swatch(aStay, 1)},
+	}
+	if d.computed[0].kind == plan.OpC || d.slots {
+		legend = []struct{ name, mark string }{{"forward", swatch(allColour, 1)}, {"backward", swatch(backwardColour, 1)}, {"kept", swatch(aStay, 1)}, {"gradient kept", swatch("#f3c37a", 1)}}
+	}
+	legend = append(legend, []struct{ name, mark string }{{"", ""}, {"activations", swatch(activationColour, curveOpacity)}, {"saved ā", swatch(weightColour, curveOpacity)}, {"gradients", swatch(gradientColour, curveOpacity)}, {"overhead", swatch(prefetchColour, curveOpacity)}}...)
+	x := float64(left)
+	for _, l := range legend {
+		if l.name != "" {
+			d.printf("<g transform=\"translate(%s 25)\">%s</g>\n", px(x), l.mark)
+			d.text(x+14, 34, "start", "", l.name)
+		}
+		x += 26 + textWidth(l.name, fontSize)
+	}
+}
+
+// curve draws the memory in use, stacked, and the limit.
+func (d *stepsDrawing) curve() {
+	most := d.plan.Platform.Memory
+	if math.IsInf(most, 1) {
+		most = 0
+	}
+	for i := range d.memory {
+		most = max(most, d.memory[i].During.Total())
+	}
+	if most == 0 {
+		most = 1
+	}
+	u := platform.Unit{Name: "slots", Size: 1}
+	if !d.slots {
+		u = platform.ByteUnit(most)
+	}
+	high := most * 1.06
+	y := func(bytes float64) float64 { return d.curveEnd - bytes/high*curveHeight }
+	for _, t := range ticks(most/u.Size, 5) {
+		d.printf("<path d=\"M%s %sH%s\" stroke=\"#ddd\"/>\n", px(left), px(y(t*u.Size)), px(d.x(d.period)))
+		d.text(left-8, y(t*u.Size)+4, "end", "", number(t))
+	}
+	d.printf("<text transform=\"translate(14 %s) rotate(-90)\" text-anchor=\"middle\">memory (%s)</text>\n", px((d.curveTop+d.curveEnd)/2), u.Name)
+	parts := []struct {
+		name, colour string
+		value        func(m plan.MemoryParts) float64
+	}{
+		{"activations", activationColour, func(m plan.MemoryParts) float64 { return m.Fixed + m.Activations }},
+		{"saved", weightColour, func(m plan.MemoryParts) float64 { return m.Saved }},
+		{"gradients", gradientColour, func(m plan.MemoryParts) float64 { return m.Gradients }},
+		{"overhead", prefetchColour, func(m plan.MemoryParts) float64 { return m.Overhead }},
+	}
+	base := make([]float64, len(d.memory))
+	for _, part := range parts {
+		var upper, lower strings.Builder
+		var back []string
+		for i, m := range d.memory {
+			if m.End <= m.Start {
+				continue
+			}
+			high := base[i] + part.value(m.During)
+			fmt.Fprintf(&upper, "L%s %sH%s", px(d.x(m.Start)), px(y(high)), px(d.x(m.End)))
+			back = append(back, fmt.Sprintf("L%s %sH%s", px(d.x(m.End)), px(y(base[i])), px(d.x(m.Start))))
+			base[i] = high
+		}
+		for i := len(back) - 1; i >= 0; i-- {
+			lower.WriteString(back[i])
+		}
+		outline := upper.String()
+		if outline == "" {
+			continue
+		}
+		d.printf("<path fill=\"%s\" fill-opacity=\"%g\" d=\"M%s%sZ\"><title>%s</title></path>\n", part.colour, curveOpacity, outline[1:], lower.String(), part.name)
+	}
+	d.printf("<path d=\"M%s %sV%sH%s\" fill=\"none\" stroke=\"#222\"/>\n", px(left), px(d.curveTop), px(d.curveEnd), px(d.x(d.period)))
+	if limit := d.plan.Platform.Memory; !math.IsInf(limit, 1) {
+		d.printf("<path d=\"M%s %sH%s\" stroke=\"#000\" stroke-width=\"1.2\" stroke-dasharray=\"5 3\"><title>limit</title></path>\n", px(left), px(y(limit)), px(d.x(d.period)))
+		d.text(d.x(d.period)-4, y(limit)-4, "end", `font-size="10"`, "limit")
+	}
+}
+
+// stepsOf returns what a plan computes and keeps. It follows operations as
+// they stand, valid or not: what is kept begins with what writes it and ends
+// with what consumes or discards it.
+func stepsOf(in plan.Instance, p *plan.Plan) *steps {
+	switch {
+	case in.Graph != nil:
+		return graphSteps(in, p)
+	case in.Join != nil:
+		return joinSteps(in, p)
+	}
+	return chainSteps(in, p)
+}
+
+// held follows what is kept: a start by key, turned into a span at its end.
+type held struct {
+	*steps
+	since map[key]float64
+}
+
+type key struct {
+	row    int
+	tensor string
+}
+
+func (h *held) keep(row int, tensor string, t float64) {
+	if _, here := h.since[key{row, tensor}]; !here {
+		h.since[key{row, tensor}] = t
+	}
+}
+
+func (h *held) free(row int, tensor string, t float64) {
+	k := key{row, tensor}
+	if since, here := h.since[k]; here {
+		delete(h.since, k)
+		if t > since {
+			h.kept = append(h.kept, span{row, since, t, tensor, tensor + " of " + h.label(row) + " kept"})
+		}
+	}
+}
+
+// chainSteps has a row a layer, the loss on top.
+func chainSteps(in plan.Instance, p *plan.Plan) *steps {
+	c := in.Chain
+	n := c.Len()
+	s := &steps{rows: n, label: func(row int) string { return strconv.Itoa(n - row) }}
+	h := &held{s, map[key]float64{}}
+	row := func(l int) int { return n - l }
+	for k := range p.Ops {
+		o := &p.Ops[k]
+		if o.Layer < 0 || o.Layer > n {
+			continue
+		}
+		if o.Op != plan.OpD && o.Layer > 0 {
+			title := o.String()
+			if name := c.Layers[o.Layer-1].Name; name != "" {
+				title += " (" + name + ")"
+			}
+			s.computed = append(s.computed, span{row(o.Layer), o.Start, o.End, o.Op, title})
+		}
+		switch o.Op {
+		case plan.OpFAll:
+			h.keep(row(o.Layer), plan.TensorAbar, o.End)
+		case plan.OpFCk:
+			h.keep(row(o.Layer), plan.TensorA, o.End)
+		case plan.OpFNone:
+			h.keep(row(o.Layer), plan.TensorA, o.End)
+			h.free(row(o.Layer-1), plan.TensorA, o.End)
+		case plan.OpB:
+			h.free(row(o.Layer), plan.TensorAbar, o.End)
+			h.free(row(o.Layer-1), plan.TensorA, o.End)
+		case plan.OpD:
+			h.free(row(o.Layer), o.Tensor, o.Start)
+		}
+	}
+	return s
+}
+
+// graphSteps has a row for every forward node; the loss and the backward nodes
+// share those of the forward nodes they mirror, the last first.
+func graphSteps(in plan.Instance, p *plan.Plan) *steps {
+	g := in.Graph
+	forwards := 0
+	for i := range g.Nodes {
+		if g.Nodes[i].Kind == "forward" {
+			forwards++
+		}
+	}
+	rows := max(forwards+1, 1)
+	at := make(map[string]int, g.Len())
+	backward := make(map[string]bool, g.Len())
+	names := make([]string, rows)
+	up, down := rows-1, 0
+	for i := range g.Nodes {
+		switch n := &g.Nodes[i]; n.Kind {
+		case "forward":
+			at[n.ID], names[up] = up, n.ID
+			up--
+		case "loss":
+			at[n.ID], names[0] = 0, n.ID
+		default:
+			down = min(down+1, rows-1)
+			at[n.ID], backward[n.ID] = down, true
+		}
+	}
+	s := &steps{rows: rows, label: func(row int) string { return short(names[row]) }}
+	h := &held{s, map[key]float64{}}
+	for k := range p.Ops {
+		o := &p.Ops[k]
+		row, known := at[o.Node]
+		if !known {
+			continue
+		}
+		tensor, kind := plan.TensorA, plan.OpC
+		if backward[o.Node] {
+			tensor, kind = plan.TensorDelta, plan.OpB
+		}
+		if o.Op == plan.OpC {
+			s.computed = append(s.computed, span{row, o.Start, o.End, kind, o.Node})
+			h.keep(row, tensor, o.End)
+		} else {
+			h.free(row, tensor, o.Start)
+		}
+	}
+	return s
+}
+
+// short cuts a name to what the margin has room for.
+func short(name string) string {
+	if r := []rune(name); len(r) > 14 {
+		return "…" + string(r[len(r)-13:])
+	}
+	return name
+}
+
+// joinSteps has a row for a_0..a_L of every branch, the first branch on top.
+func joinSteps(in plan.Instance, p *plan.Plan) *steps {
+	j := in.Join
+	first := make([]int, j.K())
+	rows := 0
+	for b, l := range j.Branches {
+		first[b] = rows
+		rows += l + 1
+	}
+	branch := make([]int, rows)
+	for b := range first {
+		for r := first[b]; r <= first[b]+j.Branches[b]; r++ {
+			branch[r] = b
+		}
+	}
+	s := &steps{rows: rows, label: func(row int) string { return fmt.Sprintf("%d: %d", branch[row]+1, row-first[branch[row]]) }}
+	for k := range p.Ops {
+		o := &p.Ops[k]
+		if o.Op == plan.OpLoss {
+			for b := range first {
+				s.computed = append(s.computed, span{first[b] + j.Branches[b], o.Start, o.End, o.Op, o.String()})
+			}
+			continue
+		}
+		if o.Branch < 1 || o.Branch > j.K() || o.Layer < 0 || o.Layer > j.Branches[o.Branch-1] {
+			continue
+		}
+		if o.Op == plan.OpF || o.Op == plan.OpB {
+			s.computed = append(s.computed, span{first[o.Branch-1] + o.Layer, o.Start, o.End, o.Op, o.String()})
+		}
+	}
+	joinStays(s, j.Branches, first, p)
+	return s
+}
+
+// joinStays counts copies: a value is kept from its first to its last.
+func joinStays(s *steps, lengths, first []int, p *plan.Plan) {
+	h := &held{s, map[key]float64{}}
+	copies := map[key]int{}
+	change := func(row int, tensor string, by int, t float64) {
+		k := key{row, tensor}
+		if copies[k] += by; copies[k] > 0 {
+			h.keep(row, tensor, t)
+		} else {
+			h.free(row, tensor, t)
+		}
+	}
+	for b := range first {
+		change(first[b], plan.TensorA, 1, 0)
+	}
+	for k := range p.Ops {
+		o := &p.Ops[k]
+		if o.Op == plan.OpLoss {
+			for b := range first {
+				change(first[b]+lengths[b], plan.TensorA, -1, o.End)
+				change(first[b]+lengths[b], plan.TensorDelta, 1, o.End)
+			}
+			continue
+		}
+		if o.Branch < 1 || o.Branch > len(first) || o.Layer < 0 || o.Layer > lengths[o.Branch-1] {
+			continue
+		}
+		row := first[o.Branch-1] + o.Layer
+		switch {
+		case o.Op == plan.OpF && o.Layer > 0:
+			change(row-1, plan.TensorA, -1, o.End)
+			change(row, plan.TensorA, 1, o.End)
+		case o.Op == plan.OpS:
+			change(row, plan.TensorA, 1, o.Start)
+		case o.Op == plan.OpB && o.Layer > 0:
+			change(row, plan.TensorDelta, -1, o.End)
+			change(row-1, plan.TensorA, -1, o.End)
+			change(row-1, plan.TensorDelta, 1, o.End)
+		case o.Op == plan.OpD:
+			change(row, o.Tensor, -1, o.Start)
+		}
+	}
+}
