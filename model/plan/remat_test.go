@@ -325,3 +325,28 @@ func compareViolations(t *testing.T, r *plan.Report, want []broken) {
 		t.Errorf("violations (-want +got):\n%s%+v", diff, r.Violations)
 	}
 }
+
+// Violations name tensors as the papers do.
+func TestRematDetails(t *testing.T) {
+	c, _ := threeLayers()
+	for _, x := range []struct{ ops, want string }{
+		{"F_none_2", "F_none_2 needs a_1, which is not stored"},
+		{"F_all_1 F_none_2", "F_none_2 needs a_1 itself, which is not stored; it cannot consume ā_1"},
+		{"F_ck_2", "F_ck_2 needs a_1 or ā_1, neither of which is stored"},
+		{"D_a_0 F_all_1", "F_all_1 needs a_0, which is not stored"},
+		{"F_ck_1 F_ck_2 F_ck_3 B_3", "B_3 needs ā_3, which is not stored"},
+		{"F_ck_1 F_all_2 B_2", "B_2 needs δ_2, which is not stored"},
+		{"F_ck_1 F_ck_2 F_all_3 D_a_2 B_3", "B_3 needs a_2 or ā_2, neither of which is stored"},
+		{"F_ck_1 D_a_2", "D discards a_2, which is not stored"},
+		{"F_ck_1 D_abar_1", "D discards ā_1, which is not stored"},
+		{"D_abar_0", "D is of layer 0; it has one of layers 1 to 3"},
+		{"F_ck_1 F_ck_2 F_all_3 B_3 B_3", "B_3 runs a second time; each backward runs once"},
+		{"F_ck_1", "B_3 is missing, so there is no δ_2"},
+		{"F_all_4", "F_all is of layer 4; it has one of layers 1 to 3"},
+	} {
+		r := mustVerifyOn(t, plan.Instance{Chain: c}, sequence(c, 100, x.ops))
+		if !slices.ContainsFunc(r.Violations, func(v plan.Violation) bool { return v.Detail == x.want }) {
+			t.Errorf("%s: %+v\nwant %s", x.ops, r.Violations, x.want)
+		}
+	}
+}

@@ -72,6 +72,7 @@ func TestGraphMutations(t *testing.T) {
 		{"tensor", replace(6, func(o *plan.Op) { o.Tensor = "a" }), []broken{{plan.RuleUnknownOp, 6, 9, 0}}},
 		{"branch", replace(6, func(o *plan.Op) { o.Branch = 1 }), []broken{{plan.RuleUnknownOp, 6, 9, 0}}},
 		{"of chains", replace(6, func(o *plan.Op) { *o = plan.Op{Op: "F_all", Layer: 1, Start: 9, End: 9} }), []broken{{plan.RuleUnknownOp, 6, 9, 0}}},
+		{"discard that takes time", replace(7, func(o *plan.Op) { o.Start -= 0.5 }), []broken{{plan.RuleDuration, 7, 8.5, 0.5}, {plan.RuleOrder, 7, 8.5, 0.5}}},
 		{"shorter", replace(8, func(o *plan.Op) { o.End-- }), []broken{{plan.RuleDuration, 8, 9, -1}}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
