@@ -71,7 +71,8 @@ func floatingSlotsCurve(ctx context.Context, method string, c *chain.Chain, memo
 //	max_{r≤h≤s'} M(F_h) ≤ m
 //
 // which (2.6) as printed does not ask for when r > s, as it looks at m before
-// a_{s-1} gives way to the larger a_{r-1}.
+// a_{s-1} gives way to the larger a_{r-1}. For h = r it follows from what is asked
+// for.
 //
 // A row is the entries of one (s,t,ℓ) for all m; it never rises with m.
 type floatingSlots struct {
@@ -200,9 +201,6 @@ func (f *floatingSlots) store(r, t int) {
 		slotFill(q[:from], math.Inf(1))
 		if a := f.a[r]; a < f.size { // s' = r
 			minplus.Min(q[a:], f.row(r+1, t, last)[:f.size-a])
-		}
-		if !f.printed {
-			slotFill(q[:min(f.size, f.needForward(r, t, r))], math.Inf(1))
 		}
 	}
 }

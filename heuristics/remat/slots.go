@@ -179,9 +179,6 @@ func slotInstance(method string, c *chain.Chain, memory float64, slots int, byte
 	if err != nil {
 		return nil, err
 	}
-	if math.IsInf(float64(v.n)*c.TotalTime(), 1) {
-		return nil, fmt.Errorf("%w: chain %q: its times add up to more than a float64 holds", ErrChain, c.Name)
-	}
 	return newSlotChain(v, memory, slots), nil
 }
 

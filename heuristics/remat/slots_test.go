@@ -311,6 +311,46 @@ func TestSlotsTendToExact(t *testing.T) {
 	})
 }
 
+// Every entry of the tables is the recurrence's number, for enough slots to have
+// the bounds on them in all places of a block.
+func TestSlotsEntries(t *testing.T) {
+	r := rand.New(rand.NewPCG(17, 18))
+	for i := range 60 {
+		c := exhaustive.RandomChain(r, 1+r.IntN(5))
+		v := newView(c)
+		z := newSlotChain(v, math.Max(1, v.storeAll().peak), 30+r.IntN(100))
+		p, f, printed := newPersistentSlots(z), newFloatingSlots(z, false), newFloatingSlots(z, true)
+		p.fill(context.Background())
+		f.fill(context.Background())
+		printed.fill(context.Background())
+		persistent := slotRecurrence{z, true, map[[4]int]float64{}}
+		floating := slotRecurrence{z, true, map[[4]int]float64{}}
+		asPrinted := slotRecurrence{z, false, map[[4]int]float64{}}
+		for s := 1; s <= z.n; s++ {
+			for t1 := s; t1 <= z.n; t1++ {
+				time := 0.0 // Σ_{s≤h≤t} uF_h + Σ_{ℓ≤h≤t} uB_h
+				for h := s; h <= t1; h++ {
+					time += z.uF[h] + z.uB[h]
+				}
+				for l := s; l <= t1; l++ {
+					for m := 0; m <= z.slots-z.a[0]; m++ {
+						if got, want := p.at(s, t1, m)+time, persistent.persistent(s, t1, m); l == s && got != want {
+							t.Fatalf("chain %d, C_MP(%d,%d,%d) = %g, want %g", i, s, t1, m, got, want)
+						}
+						if got, want := f.at(s, t1, l, m)+time, floating.floating(s, t1, l, m); got != want {
+							t.Fatalf("chain %d, C_FL(%d,%d,%d,%d) = %g, want %g", i, s, t1, l, m, got, want)
+						}
+						if got, want := printed.at(s, t1, l, m)+time, asPrinted.floating(s, t1, l, m); got != want {
+							t.Fatalf("chain %d, C_FL(%d,%d,%d,%d) as printed = %g, want %g", i, s, t1, l, m, got, want)
+						}
+					}
+					time -= z.uB[l]
+				}
+			}
+		}
+	}
+}
+
 // Slots of one byte are the exact program, of which N may be larger than a
 // search can do; others are never below it.
 func TestSlotsEqualExact(t *testing.T) {
@@ -435,6 +475,7 @@ func TestSlotsCounterexamples(t *testing.T) {
 		{"floating is not optimal", slotChainOf(0, []float64{1, 0, 1}, []float64{0, 1, 0}, nil, nil), 2, 2, 2, 2, 1, 2},
 		{"printed does not fit", slotChainOf(1, []float64{2, 3, 2, 1, 2}, []float64{1, 1, 0, 0, 1}, []float64{3, 1, 1, 3, 1}, nil), 11, 7, 6, 5, 6, 12},
 		{"printed beats the optimum", slotChainOf(1, []float64{0, 2, 2, 2, 0, 3}, []float64{0, 1, 2, 0, 0, 0}, []float64{0, 3, 0, 0, 3, 1}, nil), 10, 9, 9, 6, 7, 11},
+		{"a sequence that does not fit is as good", slotChainOf(1, []float64{1, 3, 3, 3, 0, 3}, []float64{0, 2, 0, 0, 0, 0}, []float64{0, 0, 0, 3, 0, 0}, []float64{0, 0, 0, 1, 1, 0}), 14, 4, 4, 4, 4, 16},
 		{"nothing found", slotChainOf(1, []float64{1, 1, 0}, []float64{0, 0, 0}, []float64{0, 2, 3}, nil), 5, math.Inf(1), math.Inf(1), math.Inf(1), 0, 0},
 	} {
 		t.Run(x.name, func(t *testing.T) {
