@@ -163,7 +163,7 @@ func (v *view) inputAgain(l int) float64 {
 func Range(c *chain.Chain) (low, high float64) {
 	v := newView(c)
 	high = v.storeAll().peak
-	if v.n <= 1024 {
+	if 1 <= v.n && v.n <= 1024 {
 		return min(high, v.a[0]+newLeast(v).of(1, v.n)), high
 	}
 	return min(high, v.recomputeAll()), high

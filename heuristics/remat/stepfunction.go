@@ -59,6 +59,9 @@ func (e *envelope) lower(plus float64, f, g *stepFunction, by, least, most float
 	e.gain.reset()
 	end := plus + f.c[len(f.c)-1] + g.c[len(g.c)-1] // the least value of the sum
 	m := max(least, f.m[0], g.m[0]+by)
+	if len(e.m) > 0 && e.m[0] <= m && e.c[0] <= end {
+		return
+	}
 	i, j, k := ahead(f.m, 0, m), ahead(g.m, 0, m-by), ahead(e.m, -1, m)
 	for m <= most {
 		now := math.Inf(1)
@@ -91,33 +94,48 @@ func (e *envelope) lower(plus float64, f, g *stepFunction, by, least, most float
 		if math.IsInf(m, 1) {
 			break
 		}
-		i, j, k = ahead(f.m, i, m), ahead(g.m, j, m-by), ahead(e.m, k, m)
+		if p+1 < len(f.m) && f.m[p+1] <= m {
+			i = p + 1
+		} else if p > i {
+			i = ahead(f.m, i, m)
+		}
+		if q+1 < len(g.m) && g.m[q+1] <= m-by {
+			j = q + 1
+		} else if q > j {
+			j = ahead(g.m, j, m-by)
+		}
+		k = ahead(e.m, k, m)
 	}
 	if len(e.gain.m) > 0 {
 		e.merge()
 	}
 }
 
-// merge makes e the minimum of e and e.gain.
+// merge makes e the minimum of e and e.gain, which is below e at each of its
+// breakpoints.
 func (e *envelope) merge() {
-	out := &e.next
-	out.reset()
-	f, g := &e.stepFunction, &e.gain
-	i, j := 0, 0
-	last := math.Inf(1)
-	for i < len(f.m) || j < len(g.m) {
-		var m, c float64
-		if j == len(g.m) || i < len(f.m) && f.m[i] <= g.m[j] {
-			m, c = f.m[i], f.c[i]
+	out, f, g := &e.next, &e.stepFunction, &e.gain
+	i := ahead(f.m, -1, g.m[0])
+	if i >= 0 && f.m[i] == g.m[0] {
+		i--
+	}
+	i++ // f is the minimum before g begins
+	out.m, out.c = append(out.m[:0], f.m[:i]...), append(out.c[:0], f.c[:i]...)
+	for j, m := range g.m {
+		c, until := g.c[j], math.Inf(1)
+		if j+1 < len(g.m) {
+			until = g.m[j+1]
+		}
+		out.m, out.c = append(out.m, m), append(out.c, c)
+		for i < len(f.m) && f.c[i] >= c {
 			i++
-		} else {
-			m, c = g.m[j], g.c[j]
-			j++
 		}
-		if c < last {
-			out.push(m, c)
-			last = c
+		to := i
+		for to < len(f.m) && f.m[to] < until {
+			to++
 		}
+		out.m, out.c = append(out.m, f.m[i:to]...), append(out.c, f.c[i:to]...)
+		i = to
 	}
 	e.stepFunction, e.next = e.next, e.stepFunction
 }
