@@ -1,0 +1,168 @@
+package rematgraph
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"workbench/model/graph"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/stages"
+)
+
+// Chen is the method of Chen et al., "Training deep nets with sublinear memory
+// cost" (2016): some articulation tensors of the forward graph are kept, and
+// what lies between two of them is computed again when the first backward needs
+// any of it, then kept until it is used. Values after the last checkpoint stay.
+//
+// Segmentations are those of their Algorithm 3, which closes a segment when its
+// values exceed a budget, for every budget that matters (at most
+// chenBudgets), and those of equally many layers, √n among them. Chen returns
+// the fastest plan that fits; the end of ctx ends it with the best until then.
+// O(budgets·n³/64) at most.
+func Chen(ctx context.Context, g *graph.Graph, p platform.Platform) (*plan.Plan, error) {
+	v, err := stages.Of(g)
+	if err != nil {
+		return nil, err
+	}
+	if err := feasible(v, p); err != nil {
+		return nil, err
+	}
+	all, err := chen(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	var best *stages.Schedule
+	time, lowest := math.Inf(1), math.Inf(1)
+	for _, s := range all {
+		peak, _, _ := s.Peak()
+		lowest = min(lowest, peak)
+		if cost := s.Cost(); peak <= p.Memory && cost < time {
+			best, time = s, cost
+		}
+	}
+	if best == nil {
+		return nil, fmt.Errorf("chen: %w: the least memory of its segmentations is %.0f bytes, there are %.0f", plan.ErrNoPlan, lowest, p.Memory)
+	}
+	return fit("chen", best, p)
+}
+
+// chenBudgets is the most budgets that are tried.
+const chenBudgets = 64
+
+// chen returns the schedules of all segmentations.
+func chen(ctx context.Context, v *stages.View) ([]*stages.Schedule, error) {
+	s, err := cut("chen", v)
+	if err != nil {
+		return nil, err
+	}
+	size := make([]float64, len(s.last)) // of each layer, less its checkpoint
+	for l := range size {
+		for i := s.first(l); i < s.last[l]; i++ {
+			size[l] += v.Memory[i]
+		}
+	}
+	var all []*stages.Schedule
+	seen := map[string]bool{}
+	add := func(ends []int) {
+		if key := fmt.Sprint(ends); !seen[key] && ctx.Err() == nil {
+			seen[key] = true
+			all = append(all, s.keepOnly(ends))
+		}
+	}
+	add(nil)
+	for _, budget := range budgets(size) {
+		add(byBudget(size, budget))
+	}
+	for k := 1; k <= len(size); k++ {
+		add(equally(len(size), k))
+		if k > chenBudgets {
+			break
+		}
+	}
+	return all, nil
+}
+
+// budgets returns the sizes of runs of layers, ascending, thinned out to
+// chenBudgets.
+func budgets(size []float64) []float64 {
+	var all []float64
+	for i := range size {
+		sum := 0.0
+		for _, x := range size[i:] {
+			sum += x
+			all = append(all, sum)
+		}
+		if len(all) > 1<<20 {
+			break
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	if len(all) <= chenBudgets {
+		return all
+	}
+	for k := range chenBudgets {
+		all[k] = all[k*(len(all)-1)/(chenBudgets-1)]
+	}
+	return all[:chenBudgets]
+}
+
+// byBudget returns the last layers of segments, each the longest that the
+// budget allows.
+func byBudget(size []float64, budget float64) (ends []int) {
+	sum := 0.0
+	for l, x := range size {
+		if sum+x > budget && l > 0 {
+			ends = append(ends, l-1)
+			sum = 0
+		}
+		sum += x
+	}
+	return ends
+}
+
+// equally returns the last layers of k segments of equally many layers.
+func equally(layers, k int) (ends []int) {
+	for j := 1; j < k; j++ {
+		if l := j*layers/k - 1; l >= 0 && (len(ends) == 0 || l > ends[len(ends)-1]) {
+			ends = append(ends, l)
+		}
+	}
+	return ends
+}
+
+// keepOnly returns the schedule with checkpoints behind the layers of ends. The
+// layers after the last one are kept.
+func (s *segments) keepOnly(ends []int) *stages.Schedule {
+	v := s.v
+	out := v.New()
+	retain := func(i, after, until int) { // while stages after+1..until run
+		for t := after + 1; t <= until; t++ {
+			out.Retain(t, i, true)
+		}
+	}
+	from := 0
+	for _, l := range ends {
+		checkpoint := s.last[l]
+		again := v.N // the first node computed once that reads the segment
+		for i := from; i < checkpoint; i++ {
+			again = min(again, s.firstOnce(i))
+		}
+		for i := from; i < checkpoint; i++ {
+			retain(i, i, s.lastForward(i))
+			if again < v.N {
+				retain(i, again, s.lastReader(i))
+			}
+		}
+		retain(checkpoint, checkpoint, s.lastReader(checkpoint))
+		from = checkpoint + 1
+	}
+	for i := from; i < v.N; i++ {
+		retain(i, i, s.lastReader(i))
+	}
+	out.Complete()
+	return out
+}

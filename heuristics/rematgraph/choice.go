@@ -1,0 +1,145 @@
+package rematgraph
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+// choice is what [TimeBound] chooses at one node x: which values to keep beside
+// it, and which to compute again.
+type choice struct {
+	b     *bounds
+	room  float64 // bytes beside what is in memory for sure
+	sure  []bool
+	item  []int // f → its place among value, -1: none
+	value []int // the values of the choice, in topological order
+	needs []bool
+	size  float64 // Σ Memory of those that are needed
+
+	again []int // what the last knapsack computes again
+}
+
+func newChoice(b *bounds) *choice {
+	return &choice{b: b, sure: make([]bool, b.v.N), item: make([]int, b.v.N), needs: make([]bool, b.v.N)}
+}
+
+// load sets up the choice at x; false if everything can be kept.
+func (k *choice) load(x int, memory float64) bool {
+	v, b := k.b.v, k.b
+	k.room = roomy(memory) - b.during(x, k.sure)
+	k.value, k.size = k.value[:0], 0
+	after := b.row(b.after, x)
+	for i := range k.item {
+		k.item[i], k.needs[i] = -1, false
+	}
+	for q, set := range b.row(b.before, x) {
+		for ; set != 0; set &= set - 1 {
+			f := q<<6 + bits.TrailingZeros64(set)
+			if v.Once[f] || k.sure[f] {
+				continue
+			}
+			k.item[f] = len(k.value)
+			k.value = append(k.value, f)
+			if meets(b.row(b.readersOnce, f), after) {
+				k.needs[f] = true
+				k.size += v.Memory[f]
+			}
+		}
+	}
+	return k.size > k.room
+}
+
+// frontMost is the most states of a knapsack.
+const frontMost = 4096
+
+// front is a state of the knapsack: so many bytes kept, so much time computed
+// again. from is the state before, among those of the item before.
+type front struct {
+	kept, lost float64
+	from       int32
+	again      bool
+}
+
+// knapsack returns the least time of computing needed values again such that
+// the others fit, precedences aside, or less: beyond frontMost states two
+// become one that is better than both. It returns 0 if it cannot exceed
+// enough. The states of Nemhauser and Ullmann: O(values·frontMost).
+func (k *choice) knapsack(enough float64) float64 {
+	v := k.b.v
+	var items []int
+	for _, f := range k.value {
+		if k.needs[f] && v.Memory[f] > 0 {
+			items = append(items, f)
+		}
+	}
+	// Those that are cheap to compute again for their size come first; so do
+	// it, and keep the rest: the time of that is an upper bound.
+	slices.SortStableFunc(items, func(f, g int) int { return cmp.Compare(v.Time[f]*v.Memory[g], v.Time[g]*v.Memory[f]) })
+	excess, most := k.size-k.room, 0.0
+	for _, f := range items {
+		if excess <= 0 {
+			break
+		}
+		excess -= v.Memory[f]
+		most += v.Time[f]
+	}
+	if most <= enough {
+		return 0
+	}
+	all := [][]front{{{}}}
+	for _, f := range items {
+		now := all[len(all)-1]
+		next := make([]front, 0, 2*len(now))
+		i, j := 0, 0 // of the states that keep f, and of those that do not
+		for i < len(now) || j < len(now) {
+			var s front
+			if j == len(now) || i < len(now) && now[i].kept+v.Memory[f] < now[j].kept {
+				s = front{now[i].kept + v.Memory[f], now[i].lost, int32(i), false}
+				i++
+			} else {
+				s = front{now[j].kept, now[j].lost + v.Time[f], int32(j), true}
+				j++
+			}
+			if s.kept > k.room || s.lost > most {
+				continue
+			}
+			for len(next) > 0 && next[len(next)-1].kept == s.kept && next[len(next)-1].lost >= s.lost {
+				next = next[:len(next)-1]
+			}
+			if len(next) == 0 || s.lost < next[len(next)-1].lost {
+				next = append(next, s)
+			}
+		}
+		all = append(all, thin(next))
+	}
+	last := all[len(all)-1]
+	at := int32(len(last) - 1) // the most kept, the least lost
+	least := last[at].lost
+	k.again = k.again[:0]
+	for i := len(items) - 1; i >= 0; i-- {
+		s := all[i+1][at]
+		if s.again {
+			k.again = append(k.again, items[i])
+		}
+		at = s.from
+	}
+	return least
+}
+
+// thin merges neighbours, of ascending kept and descending lost, until there
+// are at most frontMost.
+func thin(states []front) []front {
+	for len(states) > frontMost {
+		out := states[:0]
+		for i := 0; i < len(states); i += 2 {
+			s := states[i]
+			if i+1 < len(states) {
+				s.lost = states[i+1].lost
+			}
+			out = append(out, s)
+		}
+		states = out
+	}
+	return states
+}

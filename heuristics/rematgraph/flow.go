@@ -1,0 +1,106 @@
+package rematgraph
+
+import "math"
+
+// unlimited is the capacity of an arc that no minimum cut contains.
+var unlimited = math.Inf(1)
+
+// flow is a maximum flow from node 0 to node 1 by Dinic's algorithm. Arcs come
+// in pairs, a and a^1 being each other's reverse.
+type flow struct {
+	first []int // first arc of each node, -1: none
+	next  []int // next arc of the same node
+	to    []int
+	cap   []float64 // of arcs
+	left  []float64 // residual
+	level []int
+	at    []int
+	queue []int
+	side  []bool
+}
+
+// reset makes a network of n nodes without arcs.
+func (f *flow) reset(n int) {
+	if cap(f.first) < n {
+		f.first, f.level, f.at, f.queue, f.side = make([]int, n), make([]int, n), make([]int, n), make([]int, n), make([]bool, n)
+	}
+	f.first, f.level, f.at, f.side = f.first[:n], f.level[:n], f.at[:n], f.side[:n]
+	for i := range f.first {
+		f.first[i] = -1
+	}
+	f.next, f.to, f.cap = f.next[:0], f.to[:0], f.cap[:0]
+}
+
+// arc adds an arc and returns its number.
+func (f *flow) arc(from, to int, capacity float64) int {
+	a := len(f.to)
+	f.to = append(f.to, to, from)
+	f.cap = append(f.cap, capacity, 0)
+	f.next = append(f.next, f.first[from], f.first[to])
+	f.first[from], f.first[to] = a, a+1
+	return a
+}
+
+// restore takes all flow away.
+func (f *flow) restore() { f.left = append(f.left[:0], f.cap...) }
+
+// set changes the capacity of an arc that carries no flow.
+func (f *flow) set(a int, capacity float64) { f.left[a] = capacity }
+
+// levels finds the distance of each node from the source, -1: out of reach, and
+// reports whether the sink can be reached.
+func (f *flow) levels() bool {
+	for i := range f.level {
+		f.level[i] = -1
+	}
+	f.level[0] = 0
+	queue := append(f.queue[:0], 0)
+	for h := 0; h < len(queue); h++ {
+		for a := f.first[queue[h]]; a >= 0; a = f.next[a] {
+			if u := f.to[a]; f.left[a] > 0 && f.level[u] < 0 {
+				f.level[u] = f.level[queue[h]] + 1
+				queue = append(queue, u)
+			}
+		}
+	}
+	return f.level[1] >= 0
+}
+
+// push sends up to so much from a node to the sink along levels.
+func (f *flow) push(i int, most float64) float64 {
+	if i == 1 {
+		return most
+	}
+	sent := 0.0
+	for ; f.at[i] >= 0; f.at[i] = f.next[f.at[i]] {
+		a := f.at[i]
+		if u := f.to[a]; f.left[a] > 0 && f.level[u] == f.level[i]+1 {
+			x := f.push(u, min(most-sent, f.left[a]))
+			f.left[a] -= x
+			f.left[a^1] += x
+			if sent += x; sent >= most {
+				return sent
+			}
+		}
+	}
+	return sent
+}
+
+// run returns the maximum flow, finite if every way to the sink has a finite
+// arc.
+func (f *flow) run() float64 {
+	sum := 0.0
+	for f.levels() {
+		copy(f.at, f.first)
+		sum += f.push(0, math.Inf(1))
+	}
+	return sum
+}
+
+// sourceSide marks, after run, the nodes on the source's side of a minimum cut.
+func (f *flow) sourceSide() []bool {
+	for i, l := range f.level {
+		f.side[i] = l >= 0
+	}
+	return f.side
+}

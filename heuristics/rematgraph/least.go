@@ -1,0 +1,45 @@
+package rematgraph
+
+import (
+	"context"
+
+	"workbench/model/stages"
+)
+
+// frugal returns the schedule that retains only what must not be computed
+// twice.
+func frugal(v *stages.View) *stages.Schedule {
+	s := v.New()
+	s.Complete()
+	return s
+}
+
+// least returns the schedule of least memory that is found without a search:
+// the best of frugal, of what is left when that or store-all is repaired
+// towards LeastBound, and of Chen's segmentations.
+func least(v *stages.View) *stages.Schedule {
+	bound, _ := newBounds(v).memory()
+	best := frugal(v)
+	lowest, _, _ := best.Peak()
+	consider := func(s *stages.Schedule) {
+		if peak, _, _ := s.Peak(); peak < lowest {
+			best, lowest = s, peak
+		}
+	}
+	for _, s := range []*stages.Schedule{frugal(v), v.StoreAll()} {
+		if lowest <= bound {
+			return best
+		}
+		x := newState(s, bound)
+		x.repair(exact)
+		consider(x.s)
+	}
+	all, err := chen(context.Background(), v)
+	if err != nil { // forwards after backwards: nothing to segment
+		return best
+	}
+	for _, s := range all {
+		consider(s)
+	}
+	return best
+}

@@ -1,0 +1,110 @@
+package rematgraph
+
+// A Lagrangian relaxation of a choice prices memory: to keep a value costs its
+// size, to compute it again its time, and who computes a value again needs all
+// that it reads. The cheapest way is a minimum cut, and less the price of the
+// room it is a lower bound for any price.
+type relaxed struct {
+	*choice
+	cut flow
+	arc []int // the arc of the size of each value
+
+	// What is computed again at the last prices below and above the best: too
+	// little to fit, and enough.
+	less, more []int
+}
+
+// build makes the network of the cut: for each value f a node "needed after x",
+// 2+2i, and one "computed again", 3+2i. An arc between them has the price of
+// keeping f, one from the latter to the sink its time; who computes f again
+// needs what f reads.
+func (k *relaxed) build() {
+	const source, sink = 0, 1
+	v := k.b.v
+	k.cut.reset(2 + 2*len(k.value))
+	k.arc = k.arc[:0]
+	for i, f := range k.value {
+		if k.needs[f] {
+			k.cut.arc(source, 2+2*i, unlimited)
+		}
+		k.arc = append(k.arc, k.cut.arc(2+2*i, 3+2*i, 0))
+		k.cut.arc(3+2*i, sink, v.Time[f])
+		for _, p := range v.Pred[f] {
+			if j := k.item[p]; j >= 0 {
+				k.cut.arc(3+2*i, 2+2*j, unlimited)
+			}
+		}
+	}
+}
+
+// at returns the Lagrangian at a price of memory in seconds per byte: its value,
+// its slope, which is the size of what is kept less the room, and appends to
+// again what is computed again.
+func (k *relaxed) at(price float64, again []int) (value, slope float64, _ []int) {
+	v := k.b.v
+	k.cut.restore()
+	for i, f := range k.value {
+		k.cut.set(k.arc[i], price*v.Memory[f])
+	}
+	value = k.cut.run() - price*k.room
+	side := k.cut.sourceSide()
+	for i, f := range k.value {
+		if side[3+2*i] {
+			again = append(again, f)
+		} else if side[2+2*i] {
+			slope += v.Memory[f]
+		}
+	}
+	return value, slope - k.room, again
+}
+
+// solve returns the largest value of the Lagrangian, which is concave and
+// piecewise linear: where the tangents of two prices on either side of the
+// maximum meet, until nothing is above. It gives up, with a value that is still
+// a bound, when it cannot exceed enough.
+func (k *relaxed) solve(enough float64) float64 {
+	k.build()
+	// For nothing everything needed is kept; at some price nothing that takes
+	// memory is.
+	low, lowValue, lowSlope := 0.0, 0.0, k.size-k.room
+	k.less = k.less[:0]
+	high := 0.0
+	for _, f := range k.value {
+		if m := k.b.v.Memory[f]; m > 0 && k.needs[f] {
+			high = max(high, k.b.v.Time[f]/m)
+		}
+	}
+	if high == 0 {
+		return 0
+	}
+	var highValue, highSlope float64
+	for {
+		if highValue, highSlope, k.more = k.at(high, k.more[:0]); highSlope <= 0 {
+			break
+		}
+		low, lowValue, lowSlope = high, highValue, highSlope
+		k.less = append(k.less[:0], k.more...)
+		high *= 4
+	}
+	best := max(lowValue, highValue)
+	var again []int
+	for highSlope < lowSlope {
+		// lowValue + lowSlope (p - low) = highValue + highSlope (p - high)
+		p := (highValue - lowValue + lowSlope*low - highSlope*high) / (lowSlope - highSlope)
+		top := lowValue + lowSlope*(p-low)
+		if top <= best*(1+1e-9) || top <= enough || !(p > low && p < high) {
+			break
+		}
+		var value, slope float64
+		value, slope, again = k.at(p, again[:0])
+		best = max(best, value)
+		if slope > 0 {
+			low, lowValue, lowSlope = p, value, slope
+			k.less = append(k.less[:0], again...)
+		} else {
+			high, highValue, highSlope = p, value, slope
+			k.more = append(k.more[:0], again...)
+		}
+	}
+	return best
+}

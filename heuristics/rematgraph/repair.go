@@ -1,0 +1,229 @@
+package rematgraph
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// move is a drop or a keep of a value at a stage.
+type move struct {
+	value, stage int
+	keep         bool
+}
+
+// apply makes a move.
+func (x *state) apply(m move) {
+	if m.keep {
+		x.keep(m.value, m.stage)
+	} else {
+		x.drop(m.value, m.stage)
+	}
+}
+
+// highest returns the stage that needs the most memory, the first of equals.
+func (x *state) highest() int {
+	t := 0
+	for u, p := range x.peak {
+		if p > x.peak[t] {
+			t = u
+		}
+	}
+	return t
+}
+
+// fits reports whether no stage needs more than the limit.
+func (x *state) fits() bool { return x.peak[x.highest()] <= x.limit }
+
+// relieving lists the moves that may lower the peak of stage t: dropping what
+// is retained into it or out of it, and keeping what it computes again.
+func (x *state) relieving(moves []move, t int) []move {
+	moves = x.held(moves, t)
+	if t+1 < x.v.N {
+		for k, b := range x.rowS(t + 1) {
+			// What passes through is in the list already.
+			for b &^= x.rowS(t)[k]; b != 0; b &= b - 1 {
+				if i := k<<6 + bits.TrailingZeros64(b); !x.v.Once[i] {
+					moves = append(moves, move{i, t + 1, false})
+				}
+			}
+			for b := x.rowS(t + 1)[k] & x.rowS(t)[k]; b != 0; b &= b - 1 {
+				if i := k<<6 + bits.TrailingZeros64(b); !x.v.Once[i] && x.reads(t, i) {
+					moves = append(moves, move{i, t + 1, false})
+				}
+			}
+		}
+	}
+	return x.again(moves, t)
+}
+
+// held lists the moves that drop what is retained into stage t.
+func (x *state) held(moves []move, t int) []move {
+	for k, b := range x.rowS(t) {
+		for ; b != 0; b &= b - 1 {
+			if i := k<<6 + bits.TrailingZeros64(b); !x.v.Once[i] {
+				moves = append(moves, move{i, t, false})
+			}
+		}
+	}
+	return moves
+}
+
+// again lists the moves that keep what stage t computes again.
+func (x *state) again(moves []move, t int) []move {
+	for k, b := range x.rowR(t) {
+		for ; b != 0; b &= b - 1 {
+			if i := k<<6 + bits.TrailingZeros64(b); i != t {
+				moves = append(moves, move{i, t, true})
+			}
+		}
+	}
+	return moves
+}
+
+// repair makes moves until the schedule fits, each the one that costs least
+// time for the memory it saves where the limit is exceeded, among those that
+// relieve the stage that exceeds it most. noise multiplies that price. It
+// reports false if no move helps; the schedule then still exceeds the limit.
+func (x *state) repair(noise func() float64) bool {
+	type offer struct {
+		move
+		factor, floor float64 // of the price; the price is hardly less than floor
+	}
+	var moves []move
+	var offers []offer
+	for {
+		t := x.highest()
+		if x.peak[t] <= x.limit {
+			x.excess = 0 // free of rounding
+			return true
+		}
+		over := 0.0 // stages that exceed the limit
+		for _, p := range x.peak {
+			if p > x.limit {
+				over++
+			}
+		}
+		moves, offers = x.relieving(moves[:0], t), offers[:0]
+		for _, m := range moves {
+			o := offer{m, noise(), 0}
+			if !m.keep {
+				// To drop a value costs its own time at least, nearly always.
+				o.floor = o.factor * x.v.Time[m.value] / min(x.excess, over*x.v.Memory[m.value])
+			}
+			offers = append(offers, o)
+		}
+		slices.SortStableFunc(offers, func(a, b offer) int { return cmp.Compare(a.floor, b.floor) })
+		best, least := move{}, math.Inf(1)
+		for _, o := range offers {
+			if o.floor >= least {
+				break
+			}
+			if price := o.factor * x.price(o.move); price < least {
+				best, least = o.move, price
+			}
+		}
+		if math.IsInf(least, 1) {
+			return false
+		}
+		x.apply(best)
+	}
+}
+
+// price returns the seconds that a move costs for each byte of excess that it
+// takes away, infinite if it takes away none. Moves that cost nothing are
+// ordered by what they take away.
+func (x *state) price(m move) float64 {
+	mark, total, excess := x.mark(), x.total, x.excess
+	x.apply(m)
+	cost, relief := x.total-total, excess-x.excess
+	x.undo(mark)
+	if relief <= 1e-9*excess {
+		return math.Inf(1)
+	}
+	const free = 1e-9 // of the total time
+	if cost < free*total {
+		return free * total * math.Exp(cost/total) / relief
+	}
+	return cost / relief
+}
+
+// fill keeps what is computed again wherever that fits and saves time, the
+// most saving first, until nothing more does. The schedule must fit.
+func (x *state) fill() {
+	type offer struct {
+		move
+		change float64
+	}
+	var moves []move
+	var offers []offer
+	for again := true; again; {
+		offers, again = offers[:0], false
+		for t := range x.v.N {
+			moves = x.again(moves[:0], t)
+			if len(moves) == 0 {
+				continue
+			}
+			room := x.limit + x.released(t)
+			for _, m := range moves {
+				if !x.passes(m, room) {
+					continue
+				}
+				if c := x.change(m); c < -1e-12*x.total {
+					offers = append(offers, offer{m, c})
+				}
+			}
+		}
+		slices.SortStableFunc(offers, func(a, b offer) int { return cmp.Compare(a.change, b.change) })
+		for _, o := range offers {
+			// Those before may have changed what this one does.
+			if has(x.rowR(o.stage), o.value) && x.change(o.move) < -1e-12*x.total {
+				x.apply(o.move)
+				x.excess, again = 0, true
+			}
+		}
+	}
+}
+
+// released returns the size of what stage t reads last and does not need for
+// node t itself: the most that keeping what it computes again can set free.
+func (x *state) released(t int) float64 {
+	bytes := 0.0
+	for k, b := range x.rowS(t) {
+		if t+1 < x.v.N {
+			b &^= x.rowS(t + 1)[k]
+		}
+		for ; b != 0; b &= b - 1 {
+			if i := k<<6 + bits.TrailingZeros64(b); !has(x.readers[i*x.v.Words:], t) {
+				bytes += x.v.Memory[i]
+			}
+		}
+	}
+	return bytes
+}
+
+// passes reports whether there may be room to keep a value: where it is not
+// now, the peak and its size are at most room. O(stages).
+func (x *state) passes(m move, room float64) bool {
+	room -= x.v.Memory[m.value]
+	for t := m.stage - 1; !has(x.rowS(t), m.value) && !has(x.rowR(t), m.value); t-- {
+		if x.peak[t] > room {
+			return false
+		}
+	}
+	return true
+}
+
+// change returns by how much a move changes the total time, infinite if it
+// breaks the limit.
+func (x *state) change(m move) float64 {
+	mark, total, excess := x.mark(), x.total, x.excess
+	x.apply(m)
+	change := x.total - total
+	if x.excess > excess+1e-9*x.limit {
+		change = math.Inf(1)
+	}
+	x.undo(mark)
+	return change
+}

@@ -1,0 +1,186 @@
+package rematgraph
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"workbench/model/graph"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/stages"
+)
+
+// Search looks for a good schedule of stages by ruin and repair. It starts from
+// the best of the other methods, of greedy schedules and of what [TimeBound]
+// suggests; each round keeps or drops a few values near each other, repairs the
+// schedule (see [state.repair]), fills what memory is left, and goes on from
+// there if that is not much worse, less and less so. It ends when it reaches
+// TimeBound.
+//
+// The same seed and number of rounds give the same plan. The end of ctx ends it
+// with the best plan until then. A round takes O(n·degree) moves.
+func Search(ctx context.Context, g *graph.Graph, p platform.Platform, seed uint64, rounds int) (*plan.Plan, error) {
+	v, err := stages.Of(g)
+	if err != nil {
+		return nil, err
+	}
+	if err := feasible(v, p); err != nil {
+		return nil, err
+	}
+	s := &search{ctx: ctx, v: v, limit: p.Memory, r: rand.New(rand.NewPCG(seed, 0))}
+	s.start()
+	if s.best == nil {
+		return nil, fmt.Errorf("search: %w: no schedule in %.0f bytes", plan.ErrNoPlan, p.Memory)
+	}
+	for k := range runs {
+		s.anneal((rounds + k) / runs)
+	}
+	return fit("search", s.best, p)
+}
+
+// runs is the number of times that Search cools down.
+const runs = 4
+
+// search is a run of Search.
+type search struct {
+	ctx   context.Context
+	v     *stages.View
+	limit float64
+	r     *rand.Rand
+	best  *stages.Schedule // fits; nil: none
+	least float64          // its time
+	bound float64          // on the time of any plan
+}
+
+// done reports whether the best schedule is proved optimal, or ctx has ended.
+func (s *search) done() bool {
+	return s.ctx.Err() != nil || s.best != nil && s.least <= s.bound*(1+1e-9)
+}
+
+// noise returns random factors around 1: exp of so many standard deviations.
+func (s *search) noise(deviation float64) func() float64 {
+	return func() float64 { return math.Exp(deviation * s.r.NormFloat64()) }
+}
+
+func exact() float64 { return 1 }
+
+// start sets best to the best of several schedules.
+func (s *search) start() {
+	s.try(s.v.StoreAll(), exact)
+	s.guided()
+	if !s.done() {
+		s.others()
+	}
+	for k := 0; k < 8 && !s.done(); k++ {
+		s.try(s.v.StoreAll(), s.noise(0.5))
+	}
+	if s.best == nil {
+		// To fill these takes long, so they come last.
+		s.try(least(s.v), exact)
+		s.try(frugal(s.v), exact)
+	}
+}
+
+// guided tries store-all without what TimeBound computes again at its node.
+func (s *search) guided() {
+	h := newBounds(s.v).hardest(s.limit)
+	s.bound = s.v.Graph.TotalTime() + h.time
+	for _, again := range h.again {
+		x := newState(s.v.StoreAll(), s.limit)
+		for _, f := range again {
+			if has(x.rowS(h.node), f) {
+				x.drop(f, h.node)
+			}
+		}
+		s.try(x.s, exact)
+	}
+}
+
+// others tries the plans of the other methods. Their errors say that they have
+// none.
+func (s *search) others() {
+	if all, err := chen(s.ctx, s.v); err == nil {
+		var best *stages.Schedule
+		for _, c := range all {
+			if peak, _, _ := c.Peak(); peak <= s.limit && (best == nil || c.Cost() < best.Cost()) {
+				best = c
+			}
+		}
+		if best != nil {
+			s.try(best, exact)
+		}
+	}
+	if c, err := linearised(s.ctx, s.v, s.limit); err == nil {
+		s.try(c, exact)
+	}
+}
+
+// try repairs and fills a schedule and remembers it if it is the best.
+func (s *search) try(from *stages.Schedule, noise func() float64) {
+	x := newState(from.Clone(), s.limit)
+	if !x.repair(noise) {
+		return
+	}
+	x.fill()
+	s.remember(x)
+}
+
+// remember makes x the best schedule if it is.
+func (s *search) remember(x *state) {
+	if s.best != nil && x.total >= s.least*(1-1e-12) {
+		return
+	}
+	if peak, _, _ := x.s.Peak(); peak > s.limit {
+		return
+	}
+	s.best, s.least = x.s.Clone(), x.total
+}
+
+// anneal runs so many rounds from the best schedule.
+func (s *search) anneal(rounds int) {
+	x := newState(s.best.Clone(), s.limit)
+	spare := s.least - s.v.Graph.TotalTime() // the time of computing again
+	for k := range rounds {
+		if s.done() {
+			return
+		}
+		// What a round may lose: a twentieth of spare at first, nothing at last.
+		heat := spare / 20 * math.Pow(1-float64(k)/float64(rounds), 2)
+		x.forget()
+		before := x.total
+		s.ruin(x)
+		if x.repair(s.noise(0.3)) {
+			x.fill()
+			if x.total < before+heat*s.r.ExpFloat64() {
+				s.remember(x)
+				continue
+			}
+		}
+		x.undo(0)
+	}
+}
+
+// ruin changes a few values in stages near each other: it keeps some that are
+// computed again, or drops some that are retained.
+func (s *search) ruin(x *state) {
+	var moves []move
+	n := 1 + s.r.IntN(4)
+	keep := s.r.IntN(2) == 0
+	center := s.r.IntN(s.v.N)
+	for try := 0; n > 0 && try < 50; try++ {
+		t := min(max(center+s.r.IntN(21)-10, 0), s.v.N-1)
+		if keep {
+			moves = x.again(moves[:0], t)
+		} else {
+			moves = x.held(moves[:0], t)
+		}
+		if len(moves) == 0 {
+			center = s.r.IntN(s.v.N)
+			continue
+		}
+		x.apply(moves[s.r.IntN(len(moves))])
+		n--
+	}
+}

@@ -1,0 +1,230 @@
+package rematgraph
+
+import (
+	"math"
+	"math/bits"
+
+	"workbench/model/stages"
+)
+
+// state is a completed schedule that changes by small moves, each of which can
+// be taken back. The time and the peak memory of every stage follow along.
+//
+// A value that passes through a stage, neither read nor computed there, adds its
+// size to the peak of the stage and does nothing else; so a move costs one
+// step for every stage that it passes through, and a completion of the few
+// stages in which something is read or computed.
+type state struct {
+	v        *stages.View
+	s        *stages.Schedule
+	limit    float64   // bytes
+	time     []float64 // of each stage, seconds
+	peak     []float64 // of each stage, bytes
+	excess   float64   // Σ_t max(0, peak[t] - limit), what the greedy lowers
+	total    float64   // Σ_t time[t]
+	readers  []uint64  // readers[i·Words:] is the set of the successors of i
+	changed  []uint64  // scratch: what a move changed of S[t+1]
+	before   []uint64  // scratch: S[t] before completion
+	saved    []saved
+	savedRow []uint64 // R[t] and S[t] of the saved entries that have them
+}
+
+// saved is what a move overwrote: the peak of a stage, and either one bit of S
+// or the whole stage.
+type saved struct {
+	stage, value  int // value < 0: the whole stage
+	time, peak    float64
+	total, excess float64
+}
+
+// newState takes a completed schedule, which it changes.
+func newState(s *stages.Schedule, limit float64) *state {
+	v := s.View()
+	x := &state{
+		v: v, s: s, limit: limit,
+		time: make([]float64, v.N), peak: make([]float64, v.N),
+		readers: make([]uint64, v.N*v.Words),
+		changed: make([]uint64, v.Words), before: make([]uint64, v.Words),
+	}
+	for i := range v.N {
+		for _, j := range v.Succ[i] {
+			x.readers[i*v.Words+j>>6] |= 1 << (j & 63)
+		}
+	}
+	x.refresh()
+	return x
+}
+
+// refresh computes times and peaks anew.
+func (x *state) refresh() {
+	x.total, x.excess = 0, 0
+	for t := range x.v.N {
+		x.time[t] = x.s.StageCost(t)
+		x.peak[t], _ = x.s.StagePeak(t)
+		x.total += x.time[t]
+		x.excess += math.Max(0, x.peak[t]-x.limit)
+	}
+	x.saved, x.savedRow = x.saved[:0], x.savedRow[:0]
+}
+
+// copyFrom makes x the same schedule as y, of the same graph.
+func (x *state) copyFrom(y *state) {
+	x.s.Copy(y.s)
+	copy(x.time, y.time)
+	copy(x.peak, y.peak)
+	x.total, x.excess = y.total, y.excess
+	x.saved, x.savedRow = x.saved[:0], x.savedRow[:0]
+}
+
+// rowS and rowR are S[t] and R[t].
+func (x *state) rowS(t int) []uint64 { return x.s.S[t*x.v.Words : (t+1)*x.v.Words] }
+func (x *state) rowR(t int) []uint64 { return x.s.R[t*x.v.Words : (t+1)*x.v.Words] }
+
+// has reports whether i is in a set.
+func has(set []uint64, i int) bool { return set[i>>6]>>(i&63)&1 != 0 }
+
+// reads reports whether stage t reads the value of i.
+func (x *state) reads(t, i int) bool {
+	r, readers := x.rowR(t), x.readers[i*x.v.Words:(i+1)*x.v.Words]
+	for k := t >> 6; k >= i>>6; k-- {
+		if r[k]&readers[k] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// setPeak sets the peak of a stage and with it the excess.
+func (x *state) setPeak(t int, peak float64) {
+	x.excess += math.Max(0, peak-x.limit) - math.Max(0, x.peak[t]-x.limit)
+	x.peak[t] = peak
+}
+
+// saveBit and saveStage record what is about to be overwritten.
+func (x *state) saveBit(t, i int) {
+	x.saved = append(x.saved, saved{t, i, x.time[t], x.peak[t], x.total, x.excess})
+}
+
+func (x *state) saveStage(t int) {
+	x.saveBit(t, -1)
+	x.savedRow = append(append(x.savedRow, x.rowR(t)...), x.rowS(t)...)
+}
+
+// mark names the present schedule for [state.undo].
+func (x *state) mark() int { return len(x.saved) }
+
+// undo goes back to a mark.
+func (x *state) undo(mark int) {
+	w := x.v.Words
+	for len(x.saved) > mark {
+		e := x.saved[len(x.saved)-1]
+		x.saved = x.saved[:len(x.saved)-1]
+		if e.value >= 0 {
+			x.s.S[e.stage*w+e.value>>6] ^= 1 << (e.value & 63)
+		} else {
+			n := len(x.savedRow) - 2*w
+			copy(x.rowR(e.stage), x.savedRow[n:n+w])
+			copy(x.rowS(e.stage), x.savedRow[n+w:])
+			x.savedRow = x.savedRow[:n]
+		}
+		x.time[e.stage], x.peak[e.stage] = e.time, e.peak
+		x.total, x.excess = e.total, e.excess
+	}
+}
+
+// forget makes what was done so far final.
+func (x *state) forget() { x.saved, x.savedRow = x.saved[:0], x.savedRow[:0] }
+
+// drop takes i, which is retained into stage t, out of memory from its last use
+// before t to its next use from t on, where it is computed again.
+func (x *state) drop(i, t int) {
+	from, to := t, t
+	for !x.reads(to, i) {
+		to++
+	}
+	for has(x.rowS(from-1), i) && !x.reads(from-1, i) {
+		from--
+	}
+	x.flip(i, from, to)
+}
+
+// keep retains i, which stage t computes again, from where it was last in
+// memory.
+func (x *state) keep(i, t int) {
+	from := t
+	for !has(x.rowS(from-1), i) && !has(x.rowR(from-1), i) {
+		from--
+	}
+	x.flip(i, from, t)
+}
+
+// flip changes whether i is retained into stages from..to and completes the
+// schedule. In the stages from..to-1 i only passes through; from-1 has it in
+// memory and to reads it.
+func (x *state) flip(i, from, to int) {
+	w := x.v.Words
+	clear(x.changed) // of S[to+1]
+	for t := to; ; t-- {
+		if t < to && x.through(i, from, t) {
+			continue
+		}
+		x.saveStage(t)
+		copy(x.before, x.rowS(t))
+		if t >= from {
+			x.s.S[t*w+i>>6] ^= 1 << (i & 63)
+		}
+		x.s.CompleteStage(t)
+		x.total -= x.time[t]
+		x.time[t] = x.s.StageCost(t)
+		x.total += x.time[t]
+		peak, _ := x.s.StagePeak(t)
+		x.setPeak(t, peak)
+		more := t > from
+		for k, b := range x.rowS(t) {
+			x.changed[k] = b ^ x.before[k]
+			more = more || x.changed[k] != 0
+		}
+		if t >= from {
+			more = true // stage from-1 no longer keeps i, or does
+		}
+		if !more {
+			return
+		}
+	}
+}
+
+// through passes on to S[t] what was changed of S[t+1], if all of it only passes
+// through stage t: values that are no longer retained, and i, which is flipped
+// in stages from and later. It reports whether that was so; if not, nothing is
+// done. O(changed values).
+func (x *state) through(i, from, t int) bool {
+	held, computed := x.rowS(t), x.rowR(t)
+	for k, c := range x.changed {
+		for ; c != 0; c &= c - 1 {
+			q := k<<6 + bits.TrailingZeros64(c)
+			if has(computed, q) || x.reads(t, q) {
+				return false
+			}
+			if q == i {
+				if t < from {
+					return false
+				}
+			} else if !has(held, q) || has(x.rowS(t+1), q) {
+				return false
+			}
+		}
+	}
+	for k, c := range x.changed {
+		for ; c != 0; c &= c - 1 {
+			q := k<<6 + bits.TrailingZeros64(c)
+			x.saveBit(t, q)
+			held[k] ^= 1 << (q & 63)
+			size := x.v.Memory[q]
+			if !has(held, q) {
+				size = -size
+			}
+			x.setPeak(t, x.peak[t]+size)
+		}
+	}
+	return true
+}

@@ -1,0 +1,99 @@
+package rematgraph
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"workbench/model/exhaustive"
+	"workbench/model/stages"
+)
+
+// After any moves the schedule is complete, its times and peaks are those of
+// package stages, and undo restores all of it.
+func TestMoves(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	made := 0
+	for range 300 {
+		g := exhaustive.RandomGraph(r, 2+r.IntN(40))
+		v, err := stages.Of(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const limit = 10
+		x := newState(v.StoreAll(), limit)
+		var moves []move
+		for range 60 {
+			moves = x.relieving(moves[:0], r.IntN(v.N))
+			if len(moves) == 0 {
+				continue
+			}
+			made++
+			before := x.s.Clone()
+			total, excess, mark := x.total, x.excess, x.mark()
+			peaks := slices.Clone(x.peak)
+			m := moves[r.IntN(len(moves))]
+			x.apply(m)
+			anew := x.s.Clone()
+			anew.Complete()
+			if !slices.Equal(x.s.R, anew.R) || !slices.Equal(x.s.S, anew.S) {
+				t.Fatalf("%+v leaves the schedule incomplete", m)
+			}
+			y := newState(anew, limit)
+			if math.Abs(y.total-x.total) > 1e-9 || math.Abs(y.excess-x.excess) > 1e-9 || !slices.Equal(y.peak, x.peak) {
+				t.Fatalf("%+v: time %v, excess %v, peaks %v; they are %v, %v, %v", m, x.total, x.excess, x.peak, y.total, y.excess, y.peak)
+			}
+			if r.IntN(2) == 0 {
+				x.undo(mark)
+				if !slices.Equal(x.s.R, before.R) || !slices.Equal(x.s.S, before.S) || x.total != total || x.excess != excess || !slices.Equal(x.peak, peaks) {
+					t.Fatalf("%+v is not taken back", m)
+				}
+			}
+		}
+	}
+	if made < 10_000 {
+		t.Errorf("only %d moves were made", made)
+	}
+}
+
+// A minimum cut against all subsets.
+func TestFlow(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	for range 300 {
+		n := 2 + r.IntN(7)
+		var f flow
+		f.reset(n)
+		type arc struct {
+			from, to int
+			cap      float64
+		}
+		var arcs []arc
+		for range r.IntN(3 * n) {
+			a := arc{r.IntN(n), r.IntN(n), float64(r.IntN(5))}
+			arcs = append(arcs, a)
+			f.arc(a.from, a.to, a.cap)
+		}
+		across := func(side func(int) bool) float64 {
+			sum := 0.0
+			for _, a := range arcs {
+				if side(a.from) && !side(a.to) {
+					sum += a.cap
+				}
+			}
+			return sum
+		}
+		least := math.Inf(1)
+		for set := range 1 << n {
+			if set&1 == 1 && set&2 == 0 {
+				least = min(least, across(func(i int) bool { return set>>i&1 == 1 }))
+			}
+		}
+		f.restore()
+		got := f.run()
+		side := f.sourceSide()
+		if got != least || across(func(i int) bool { return side[i] }) != least {
+			t.Fatalf("flow %v, cut %v, least cut %v", got, across(func(i int) bool { return side[i] }), least)
+		}
+	}
+}
