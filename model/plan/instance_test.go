@@ -54,7 +54,7 @@ func TestNothingToReplay(t *testing.T) {
 		{"join plan on a chain", plan.Instance{Chain: c}, onJoin, plan.ErrProblem, `"join" on a chain`},
 		{"weights on a graph", plan.Instance{Graph: g}, cyclic, plan.ErrProblem, `"weight-offload" on a graph`},
 		{"period", plan.Instance{Chain: c}, with(onChain, func(p *plan.Plan) { p.Period = &period }), plan.ErrUnreadable, "period is 1; plans of remat do not repeat"},
-		{"no memory", plan.Instance{Graph: g}, with(onGraph, func(p *plan.Plan) { p.Platform.Memory = 0 }), plan.ErrUnreadable, "platform.memory is 0"},
+		{"negative memory", plan.Instance{Graph: g}, with(onGraph, func(p *plan.Plan) { p.Platform.Memory = -1 }), plan.ErrUnreadable, "platform.memory is -1"},
 		{"NaN memory", plan.Instance{Join: j}, with(onJoin, func(p *plan.Plan) { p.Platform.Memory = math.NaN() }), plan.ErrUnreadable, "platform.memory is NaN"},
 		{"no layers", plan.Instance{Chain: &chain.Chain{}}, onChain, plan.ErrUnreadable, "the instance is not valid: layers: a chain needs"},
 		{"no nodes", plan.Instance{Graph: &graph.Graph{}}, onGraph, plan.ErrUnreadable, "the instance is not valid: nodes: a graph needs"},

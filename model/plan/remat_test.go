@@ -145,7 +145,7 @@ func TestPlansByHand(t *testing.T) {
 	}
 	for _, x := range examples {
 		t.Run(x.name, func(t *testing.T) {
-			p := sequence(x.c, max(x.peak, 1e-6), x.ops)
+			p := sequence(x.c, x.peak, x.ops)
 			p.Claims = plan.Claims{Makespan: x.makespan, PeakMemory: x.peak}
 			r := mustVerifyOn(t, plan.Instance{Chain: x.c}, p)
 			if !r.Valid() || len(r.ClaimErrors) > 0 || r.Makespan != x.makespan || r.PeakMemory != x.peak {
@@ -323,6 +323,31 @@ func compareViolations(t *testing.T, r *plan.Report, want []broken) {
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9), cmp.AllowUnexported(broken{})); diff != "" {
 		t.Errorf("violations (-want +got):\n%s%+v", diff, r.Violations)
+	}
+}
+
+// Operations that are each short by a rounding gain no time together.
+func TestManyRoundings(t *testing.T) {
+	c := vectors([]float64{0, 1, 1}, []float64{1, 1}, nil)
+	p := sequence(c, 4, strings.Repeat("F_ck_1 D_a_1 ", 998)+"F_all_1 F_all_2 B_2 B_1")
+	const short = 0.9 * 1000 * plan.Tolerance
+	for _, x := range []struct {
+		name string
+		d    float64
+		want []broken
+	}{
+		{"exact", 0, nil},
+		{"longer", short, nil},
+		{"shorter", -short, []broken{{plan.RuleDuration, -1, 1000 * (1 - short), 1000 * short}}},
+	} {
+		retime(p, func(o plan.Op) float64 {
+			if strings.HasPrefix(o.Op, "F_") {
+				return 1 + x.d
+			}
+			return 0
+		})
+		r := mustVerifyOn(t, plan.Instance{Chain: c}, p)
+		t.Run(x.name, func(t *testing.T) { compareViolations(t, r, x.want) })
 	}
 }
 

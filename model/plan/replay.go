@@ -87,6 +87,7 @@ type replay struct {
 	before int     // the operation that starts last so far, -1 if none
 	last   int     // the one that ends last
 	clock  float64 // when it ends
+	busy   sum     // what the operations take by the instance
 
 	atLoss *Checkpoints // what is stored when the loss has been reached
 
@@ -115,8 +116,8 @@ func newReplay(p *Plan, problem string, invalid error, record bool) (*replay, er
 		return fail("the instance is not valid: %w", invalid)
 	case p.Period != nil:
 		return fail("period is %g; plans of %s do not repeat, so it must be null", *p.Period, problem)
-	case !(p.Platform.Memory > 0):
-		return fail("platform.memory is %g; it must be positive", p.Platform.Memory)
+	case !(p.Platform.Memory >= 0):
+		return fail("platform.memory is %g; it must be a number from 0 on", p.Platform.Memory)
 	}
 	r := &replay{plan: p, limit: p.Platform.Memory, report: &Report{PeakOp: -1}, before: -1, record: record}
 	for k := range p.Ops {
@@ -140,10 +141,23 @@ func (r *replay) begin() {
 }
 
 // finish returns the replay of a whole plan, its report in order.
+//
+// Operations may be short of their durations, or overlap, by a rounding; a
+// million of them must not gain time by that.
 func (r *replay) finish() (*replay, error) {
+	if gain := r.busy.value() - r.report.Makespan; gain > r.eps && !r.mistimed() {
+		r.atEnd(RuleDuration, gain, "the operations take %.10g s together, the plan %.10g s", r.busy.value(), r.report.Makespan)
+	}
 	sortViolations(r.report.Violations)
 	r.report.ClaimErrors = compareClaims(r.plan.Claims, r.report)
 	return r, nil
+}
+
+// mistimed reports whether a rule about times has been broken.
+func (r *replay) mistimed() bool {
+	return slices.ContainsFunc(r.report.Violations, func(v Violation) bool {
+		return v.Rule == RuleTime || v.Rule == RuleDuration || v.Rule == RuleOrder || v.Rule == RuleOverlap
+	})
 }
 
 // verdict is the report of a replay.
@@ -166,6 +180,7 @@ func (r *replay) stored() float64 {
 // the plan in the order in which they run.
 func (r *replay) time(k int, duration float64) {
 	o := &r.plan.Ops[k]
+	r.busy.add(duration)
 	switch {
 	case !finite(o.Start) || !finite(o.End):
 		r.broken(RuleTime, k, 0, "%s runs from %g to %g; both must be finite", o, o.Start, o.End)
