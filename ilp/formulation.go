@@ -78,5 +78,17 @@ func Formulations() []Formulation {
 			Extra: []string{"loads"},
 			Build: WeightsExact,
 		},
+		{
+			Name: "chain-milp-bound", Problem: plan.Remat, Promise: LowerBound,
+			Title: "chains, a and abar, memory limited during backwards only", Source: "ours",
+			Extra: []string{"abar stays", "a is read", "too large", "one sweep"},
+			Build: ChainBound,
+		},
+		{
+			Name: "chain-milp", Problem: plan.Remat, Promise: Equal,
+			Title: fmt.Sprintf("chains, a and abar; forwards beyond %d layers in ascending order", shortChain), Source: "the rules; ours",
+			Extra: []string{"abar stays", "a is read", "too large"},
+			Build: ChainMILP,
+		},
 	}
 }
