@@ -32,9 +32,10 @@ type Bound struct {
 //
 //	Σ_{j≤ℓ<k} uF_ℓ − max {Σ_{ℓ∈S} uF_ℓ : the ā_ℓ, ℓ ∈ S, fit beside the operation}
 //
-// seconds, where the maximum is at most that of the fractional knapsack. This
-// counts runs of F_j..F_{k-1} only, so that the bounds of disjoint ranges j..k-1
-// add up, each with its own instant. The ranges are chosen for the largest sum.
+// seconds. The maximum is a knapsack; it is solved for j = 1 unless that takes
+// long, and else taken with parts of items, which is more. This counts runs of
+// F_j..F_{k-1} only, so that the bounds of disjoint ranges j..k-1 add up, each
+// with its own instant. The ranges are chosen for the largest sum.
 func Bounds(c *chain.Chain, p platform.Platform) ([]Bound, error) {
 	v, limit, err := newInstance(c, p)
 	if err != nil {
@@ -56,7 +57,7 @@ func (v *view) again(limit float64) float64 {
 			k.items = append(k.items, v.item(l, v.n))
 		}
 		slices.SortFunc(k.items, byDensity)
-		return k.lost()
+		return max(k.lost(), k.lostWhole())
 	}
 	best := make([]float64, v.n+1) // best[k] of layers 1..k-1
 	for k := 2; k <= v.n; k++ {
@@ -65,6 +66,7 @@ func (v *view) again(limit float64) float64 {
 			s.insert(v.item(j, k))
 			best[k] = max(best[k], best[j]+s.lost())
 		}
+		best[k] = max(best[k], s.lostWhole())
 	}
 	return best[v.n]
 }
@@ -79,8 +81,10 @@ func (v *view) item(l, k int) stored {
 	return stored{v.abar[l], v.uF[l]}
 }
 
-// byDensity orders by decreasing time per byte.
-func byDensity(x, y stored) int { return cmp.Compare(y.density(), x.density()) }
+// byDensity orders by decreasing time per byte, equal items next to each other.
+func byDensity(x, y stored) int {
+	return cmp.Or(cmp.Compare(y.density(), x.density()), cmp.Compare(y.size, x.size), cmp.Compare(y.time, x.time))
+}
 
 func (x stored) density() float64 {
 	if x.size == 0 {
@@ -117,4 +121,46 @@ func (s *knapsack) lost() float64 {
 		room = 0
 	}
 	return lost
+}
+
+// lostWhole is the time of what does not fit, items being whole: branch and
+// bound by depth first. It is 0 when 4096 nodes are not enough.
+func (s *knapsack) lostWhole() float64 {
+	total := 0.0
+	for _, x := range s.items {
+		total += x.time
+	}
+	best, nodes := 0.0, 4096
+	var search func(i int, room, saved float64)
+	search = func(i int, room, saved float64) {
+		best = max(best, saved)
+		for ; i < len(s.items) && nodes > 0; i++ {
+			nodes--
+			// The most that items i, i+1, .. add.
+			left, most := room, saved
+			for _, x := range s.items[i:] {
+				if x.size > left {
+					most += x.time * (left / x.size)
+					break
+				}
+				left -= x.size
+				most += x.time
+			}
+			if most <= best+rounding*total {
+				return
+			}
+			x := s.items[i]
+			if x.size <= room {
+				search(i+1, room-x.size, saved+x.time)
+			}
+			for i+1 < len(s.items) && s.items[i+1] == x {
+				i++ // which of equal items are left out does not matter
+			}
+		}
+	}
+	search(0, s.room, 0)
+	if nodes == 0 {
+		return 0
+	}
+	return max(0, total*(1-2*rounding)-best)
 }

@@ -129,7 +129,7 @@ func TestRandomChains(t *testing.T) {
 			ms = append(ms, least)
 		}
 		for k, memory := range ms {
-			if k > 4 && k < len(ms)-1 {
+			if k > 3 && k < len(ms)-1 {
 				continue
 			}
 			instances++
