@@ -9,9 +9,11 @@ import (
 
 	"workbench/heuristics/remat"
 	"workbench/heuristics/rematgraph"
+	"workbench/ilp"
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/solvers"
 )
 
 // rematerialization is the problem of [002], [004] ch. 2 and Checkmate.
@@ -23,7 +25,7 @@ func rematerialization() *Problem {
 		Objective: "makespan of a training step, seconds",
 		Takes:     []Form{AChain, AGraph},
 		Word:      "makespan",
-		Defaults:  []string{"optimum", "search"},
+		Defaults:  []string{"chain-milp", "checkmate"},
 		Example:   "zoo:resnet50",
 		Memory:    "25%",
 		Range:     rematRange,
@@ -154,6 +156,12 @@ func rematMethods() []*Method {
 			Complexity: "exponential at worst",
 			Run:        rematOptimum,
 		},
+		{
+			Problem: plan.Remat, Name: "chain-milp", Kind: Exact, Source: "ours", Takes: chains, Solver: true,
+			Summary:    "a MILP of the rules, which tells a from ā; started from the best heuristic",
+			Complexity: "exponential; O(N²) binaries",
+			Run:        chainMILP, Model: modelOf(ilp.ChainMILP),
+		},
 	}
 }
 
@@ -212,4 +220,46 @@ func rematOptimum(ctx context.Context, in *Instance, s Setting) (*Outcome, error
 	out := &Outcome{Plan: r.Plan, Stopped: !r.Proved}
 	out.Bounds = []Bound{{Value: r.Bound, By: fmt.Sprintf("the search for the optimum (%d states)", r.States), Assumptions: []string{}}}
 	return out, nil
+}
+
+// chainMILP solves the MILP of the rules, starting from the best heuristic.
+func chainMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+	start := time.Now()
+	best, err := bestOnChain(ctx, in, &s, start)
+	if err != nil {
+		return nil, err
+	}
+	out := &Outcome{Plan: best}
+	o, ok := s.options(ctx, start, out)
+	if !ok {
+		out.Stopped = true
+		return out, nil
+	}
+	found, bound, r, err := ilp.SolveChain(ctx, s.Backend, in.Chain, s.Platform, best, o)
+	if err != nil {
+		return out.withoutMILP(err)
+	}
+	model, err := modelOf(ilp.ChainMILP)(in, s.Platform)
+	if err != nil {
+		return nil, err
+	}
+	out.ran(r, model)
+	out.Bounds = append(out.Bounds, Bound{Value: bound, By: "the MILPs chain-bound and chain-milp (" + r.BoundBy + ", " + r.Backend + ")", Assumptions: []string{}})
+	if found != nil && (best == nil || found.Claims.Makespan < best.Claims.Makespan) {
+		out.Plan = found
+	}
+	if out.Plan != nil {
+		out.Plan.Method = "chain-milp"
+	}
+	return out, nil
+}
+
+// withoutMILP returns what a method has when its MILP cannot be built or
+// solved for this instance.
+func (out *Outcome) withoutMILP(err error) (*Outcome, error) {
+	if out.Plan != nil && (tooFarApart(err) || errors.Is(err, ilp.ErrTooLong) || errors.Is(err, solvers.ErrModel)) {
+		out.Note = "no MILP bound: " + err.Error()
+		return out, nil
+	}
+	return nil, userError(err)
 }

@@ -64,7 +64,7 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 	r.Bound = &closed
 	out, err := m.Run(ctx, in, s)
 	if err != nil {
-		return r.fail(err)
+		return r.fail(ended(ctx, err))
 	}
 	r.Note, r.Formulation = out.Note, out.Formulation
 	if out.Solver != nil {
@@ -109,6 +109,15 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 	}
 	r.judge(s.Gap)
 	return r
+}
+
+// ended says of an error that comes of the end of ctx that there is no plan
+// within the limits.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, plan.ErrNoPlan) {
+		return fmt.Errorf("%w within the limits: %w", plan.ErrNoPlan, err)
+	}
+	return err
 }
 
 // takes refuses an instance that the problem or the method is not made for.

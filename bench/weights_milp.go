@@ -224,19 +224,26 @@ func (s *Setting) options(ctx context.Context, start time.Time, out *Outcome) (o
 	return o, true
 }
 
-// solveFormulation solves a formulation, starting from out.Plan if there is
-// one, and adds its bound to out. It returns the program and the solution, nil
-// if there is none or it is that of a relaxation.
+// solveFormulation solves a formulation of a chain, see solveProgram, and
+// returns its program, too.
 func solveFormulation(ctx context.Context, in *Instance, s *Setting, start time.Time, out *Outcome, build ilp.Builder) (program *ilp.Program, x []float64, err error) {
 	program, err = build(in.Chain, s.Platform)
 	if err != nil {
 		return nil, nil, userError(err)
 	}
+	x, err = solveProgram(ctx, s, start, out, program)
+	return program, x, err
+}
+
+// solveProgram solves the model of a formulation, starting from out.Plan if
+// there is one, and adds its bound to out. It returns the solution, nil if
+// there is none or it is that of a relaxation.
+func solveProgram(ctx context.Context, s *Setting, start time.Time, out *Outcome, program *ilp.Program) (x []float64, err error) {
 	name := program.Model.Name()
 	o, ok := s.options(ctx, start, out)
 	if !ok {
 		out.Stopped = true
-		return program, nil, nil
+		return nil, nil
 	}
 	if out.Plan != nil && !s.relax && s.Backend.Can()&solvers.CanStart != 0 {
 		o.Start, err = program.Start(out.Plan)
@@ -248,13 +255,13 @@ func solveFormulation(ctx context.Context, in *Instance, s *Setting, start time.
 	switch {
 	case err != nil && out.Plan != nil && tooFarApart(err):
 		out.Note = "no MILP bound: " + err.Error()
-		return program, nil, nil
+		return nil, nil
 	case err != nil:
-		return nil, nil, userError(err)
+		return nil, userError(err)
 	}
 	if r.Status == solvers.Infeasible {
 		// Building it had failed if there were no plans.
-		return nil, nil, fmt.Errorf("%s: %w: %s calls it infeasible, but plans exist", name, solvers.ErrSolver, r.Backend)
+		return nil, fmt.Errorf("%s: %w: %s calls it infeasible, but plans exist", name, solvers.ErrSolver, r.Backend)
 	}
 	out.ran(r, program.Model)
 	if !math.IsInf(r.Bound, 0) {
@@ -266,9 +273,9 @@ func solveFormulation(ctx context.Context, in *Instance, s *Setting, start time.
 	}
 	x, ok = r.Solution()
 	if !ok || s.relax {
-		return program, nil, nil
+		return nil, nil
 	}
-	return program, x, nil
+	return x, nil
 }
 
 // Build builds a formulation for an instance; one of graphs also for a chain.

@@ -1,51 +1,94 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench"
-	"workbench/model/chain"
 	"workbench/model/nearest"
+	"workbench/model/plan"
 	"workbench/model/profile"
 )
+
+// foreign is a file to import: what the flags say of it.
+type foreign struct {
+	file, from     string
+	as             string // "chain" or "graph"; empty: the format's own
+	unit           string // of costs or times
+	sizes          string // a second file
+	name, out      string
+	data, sizeData []byte // of file and sizes
+}
 
 // importer is one foreign format.
 type importer struct {
 	name, what string
-	read       func(r io.Reader, name, costUnit string) (*chain.Chain, []string, error)
+	forms      []string // what it makes, its own first
+	units      []string // what --cost-unit may be
+	read       func(f *foreign) (plan.Instance, []string, error)
 }
 
+func (f *foreign) reader() io.Reader { return bytes.NewReader(f.data) }
+
 var importers = []importer{
-	{"pipedream", "graph.txt of the PipeDream profiler", func(r io.Reader, name, _ string) (*chain.Chain, []string, error) {
-		return profile.PipeDream(r, name)
+	{"pipedream", "graph.txt of the PipeDream profiler", []string{"chain", "graph"}, nil, func(f *foreign) (in plan.Instance, warnings []string, err error) {
+		if f.as == "graph" {
+			in.Graph, warnings, err = profile.PipeDreamGraph(f.reader(), f.file)
+			return in, warnings, err
+		}
+		in.Chain, warnings, err = profile.PipeDream(f.reader(), f.file)
+		return in, warnings, err
 	}},
-	{"dnn-partitioning", "JSON graphs of the dnn-partitioning data set", func(r io.Reader, name, unit string) (*chain.Chain, []string, error) {
-		return profile.DNNPartitioning(r, name, profile.DNNOptions{CostUnit: unit})
+	{"dnn-partitioning", "JSON graphs of the dnn-partitioning data set", []string{"chain"}, []string{"s", "ms"}, func(f *foreign) (in plan.Instance, warnings []string, err error) {
+		in.Chain, warnings, err = profile.DNNPartitioning(f.reader(), f.file, profile.DNNOptions{CostUnit: f.unit})
+		return in, warnings, err
 	}},
+	{"checkmate", "DFGraph of Checkmate as JSON (a graph), or its .npy table of costs with --sizes FILE (a chain)", []string{"graph", "chain"}, []string{"us", "ms", "s"}, func(f *foreign) (in plan.Instance, warnings []string, err error) {
+		if f.sizes == "" && f.as != "chain" {
+			in.Graph, warnings, err = profile.CheckmateGraph(f.reader(), f.file, profile.CheckmateOptions{CostUnit: f.unit})
+			return in, warnings, err
+		}
+		var sizes io.Reader // nil without a file: the error says what is missing
+		if f.sizes != "" {
+			sizes = bytes.NewReader(f.sizeData)
+		}
+		in.Chain, warnings, err = profile.CheckmateCosts(f.reader(), f.file, sizes, f.sizes)
+		return in, warnings, err
+	}},
+	{"rotor", "rotor's Chain as JSON", []string{"chain"}, []string{"us", "ms", "s"}, func(f *foreign) (in plan.Instance, warnings []string, err error) {
+		in.Chain, warnings, err = profile.Rotor(f.reader(), f.file, profile.RotorOptions{TimeUnit: f.unit})
+		return in, warnings, err
+	}},
+}
+
+func importerNames() (names []string) {
+	for _, i := range importers {
+		names = append(names, i.name)
+	}
+	return names
 }
 
 func newImport(s streams) *cli.Command {
 	o := &common{}
-	var from, unit, out, name string
-	var formats []string
-	for _, i := range importers {
-		formats = append(formats, i.name)
-	}
+	f := &foreign{}
 	return &cli.Command{
 		Name:        "import",
-		Usage:       "turn a foreign profile into a chain file",
+		Usage:       "turn a foreign profile into a chain or graph file",
 		ArgsUsage:   "FILE",
 		Description: "Formats:\n" + describeImporters(),
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "from", Usage: "`FORMAT` of FILE: " + strings.Join(formats, " or "), Destination: &from, Category: "input"},
-			&cli.StringFlag{Name: "cost-unit", Usage: "`UNIT` of edge costs in dnn-partitioning files, s or ms (default: told from their sizes, with a warning)", Destination: &unit, Category: "input"},
-			&cli.StringFlag{Name: "name", Usage: "`NAME` of the chain (default: from the file's)", Destination: &name, Category: "output"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &out, Category: "output"},
+			&cli.StringFlag{Name: "from", Usage: "`FORMAT` of FILE: " + strings.Join(importerNames(), ", "), Destination: &f.from, Category: "input"},
+			&cli.StringFlag{Name: "cost-unit", Usage: "`UNIT` of times (us, ms, s) or of edge costs in dnn-partitioning files (default: the format's, with a warning where that is a guess)", Destination: &f.unit, Category: "input"},
+			&cli.StringFlag{Name: "sizes", Usage: "second `FILE` with the sizes that a table of costs lacks", Destination: &f.sizes, Category: "input"},
+			&cli.StringFlag{Name: "as", Usage: "`FORM` to make: chain or graph (default: the format's own)", Destination: &f.as, Category: "output"},
+			&cli.StringFlag{Name: "name", Usage: "`NAME` of the chain or graph (default: from the file's)", Destination: &f.name, Category: "output"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &f.out, Category: "output"},
 		}, o.flags()...),
 		Action: func(c *cli.Context) error {
 			a, err := args(c, 1, 1, "import --from FORMAT FILE")
@@ -55,20 +98,38 @@ func newImport(s streams) *cli.Command {
 			if _, err := o.check(s); err != nil {
 				return err
 			}
-			if from == "" {
-				return usagef("import: --from is needed: %s", strings.Join(formats, " or "))
+			f.file = a[0]
+			i, err := f.importer()
+			if err != nil {
+				return err
 			}
-			if unit != "" && unit != "s" && unit != "ms" {
-				return usagef("--cost-unit %q: s or ms is needed", unit)
-			}
-			for _, i := range importers {
-				if i.name == from {
-					return importFile(s, o, i, a[0], unit, name, out)
-				}
-			}
-			return usagef("unknown format %q: %s", from, nearest.Hint(from, formats))
+			return f.run(s, o, i)
 		},
 	}
+}
+
+// importer returns the importer that the flags ask for, and checks the others
+// against it.
+func (f *foreign) importer() (*importer, error) {
+	if f.from == "" {
+		return nil, usagef("import: --from is needed: %s", strings.Join(importerNames(), ", "))
+	}
+	k := slices.IndexFunc(importers, func(i importer) bool { return i.name == f.from })
+	if k < 0 {
+		return nil, usagef("unknown format %q: %s", f.from, nearest.Hint(f.from, importerNames()))
+	}
+	i := &importers[k]
+	switch {
+	case f.as != "" && !slices.Contains(i.forms, f.as):
+		return nil, usagef("--as %q: %s makes a %s", f.as, i.name, strings.Join(i.forms, " or a "))
+	case f.unit != "" && i.units == nil:
+		return nil, usagef("--cost-unit %q: %s says what its numbers are", f.unit, i.name)
+	case f.unit != "" && !slices.Contains(i.units, f.unit):
+		return nil, usagef("--cost-unit %q: %s is needed", f.unit, strings.Join(i.units, " or "))
+	case f.sizes != "" && i.name != "checkmate":
+		return nil, usagef("--sizes %s: %s has sizes of its own", f.sizes, i.name)
+	}
+	return i, nil
 }
 
 func describeImporters() string {
@@ -79,17 +140,16 @@ func describeImporters() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-func importFile(s streams, o *common, i importer, file, unit, name, out string) error {
-	in := s.in
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return usagef("%s cannot be read: %v", file, err)
-		}
-		defer f.Close()
-		in = f
+func (f *foreign) run(s streams, o *common, i *importer) (err error) {
+	if f.data, err = readAll(s, f.file); err != nil {
+		return err
 	}
-	c, warnings, err := i.read(in, file, unit)
+	if f.sizes != "" {
+		if f.sizeData, err = readAll(s, f.sizes); err != nil {
+			return err
+		}
+	}
+	made, warnings, err := i.read(f)
 	if err != nil {
 		return bench.InputError(err)
 	}
@@ -98,8 +158,36 @@ func importFile(s streams, o *common, i importer, file, unit, name, out string) 
 			fmt.Fprintf(s.err, "workbench: warning: %s\n", oneLine(w))
 		}
 	}
-	if name != "" {
-		c.Name = name
+	if f.name != "" {
+		if made.Graph != nil {
+			made.Graph.Name = f.name
+		} else {
+			made.Chain.Name = f.name
+		}
 	}
-	return emit(s, out, c.Write)
+	return emit(s, f.out, (&bench.Instance{Instance: made}).Write)
+}
+
+// mostImport is the most bytes a foreign file may have.
+const mostImport = 1 << 30
+
+// readAll reads a file, or standard input for "-".
+func readAll(s streams, name string) ([]byte, error) {
+	in := s.in
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, usagef("%s cannot be read: %v", name, err)
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, mostImport+1))
+	switch {
+	case err != nil:
+		return nil, usagef("%s cannot be read: %v", name, err)
+	case len(data) > mostImport:
+		return nil, usagef("%s has more than %d bytes, which no profile has", name, mostImport)
+	}
+	return data, nil
 }

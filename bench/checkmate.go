@@ -1,0 +1,159 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"workbench/heuristics/rematgraph"
+	"workbench/ilp"
+	"workbench/model/graph"
+	"workbench/model/milp"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// checkmateMethods is the table of Checkmate's methods. They take chains, too:
+// as the graph of the chain, in which every value is an ā.
+func checkmateMethods() []*Method {
+	return []*Method{
+		{
+			Problem: plan.Remat, Name: "checkmate", Kind: Exact, Source: "Checkmate (1)–(9), strengthened; ours", Solver: true,
+			Summary:    "search, then Checkmate's stages in a stronger model whose memory rows are added as they are broken",
+			Complexity: "exponential; O(n²) binaries",
+			Run:        checkmate, Model: graphModel(ilp.CheckmateStrong),
+		},
+		{
+			Problem: plan.Remat, Name: "checkmate-plain", Kind: Exact, Source: "Checkmate (1)–(9)", Solver: true,
+			Summary:    "the MILP of the paper, equation by equation; started from store-all where that fits",
+			Complexity: "exponential; O(n²) binaries, O(n·edges) for FREE",
+			Run:        checkmatePlain, Model: graphModel(ilp.Checkmate),
+		},
+	}
+}
+
+// checkmate solves the strengthened model from the best heuristic.
+func checkmate(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+	start := time.Now()
+	g := in.graph()
+	best, err := bestOnGraph(ctx, g, &s, start)
+	if err != nil {
+		return nil, err
+	}
+	out := &Outcome{Plan: best}
+	o, ok := s.options(ctx, start, &Outcome{})
+	if !ok {
+		out.Stopped = true
+		out.Plan, err = onChain(in, out.Plan)
+		return out, err
+	}
+	r, err := ilp.SolveCheckmate(ctx, s.Backend, g, s.Platform, best, o)
+	if err != nil {
+		return out.withoutMILP(err)
+	}
+	if r.Result != nil {
+		out.Solver = r.Result
+		out.Stopped = r.Gap() > max(s.Gap, tolerance)
+	}
+	if r.Plan != nil {
+		out.Plan = r.Plan
+		out.Plan.Method = "checkmate"
+	}
+	if in.Graph != nil { // a bound of the graph of a chain is none of the chain
+		out.Bounds = append(out.Bounds, Bound{Value: r.Bound, By: r.By, Assumptions: r.Assumptions})
+	}
+	out.Plan, err = onChain(in, out.Plan)
+	return out, err
+}
+
+// checkmatePlain solves the model of the paper.
+func checkmatePlain(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+	start := time.Now()
+	g := in.graph()
+	program, err := ilp.Checkmate(g, s.Platform)
+	if err != nil {
+		return nil, userError(err)
+	}
+	out := &Outcome{}
+	if p, err := rematgraph.StoreAll(g, s.Platform); err == nil {
+		out.Plan = p
+	}
+	x, err := solveProgram(ctx, &s, start, out, program)
+	if err != nil {
+		return nil, err
+	}
+	if x != nil {
+		if out.Plan, err = program.Plan(x); err != nil {
+			return nil, err
+		}
+		out.Plan.Method = "checkmate-plain"
+	}
+	for k := range out.Bounds {
+		out.Bounds[k].Assumptions = []string{ilp.InGraphOrder, ilp.InStages}
+	}
+	if in.Graph == nil {
+		out.Bounds = nil
+	}
+	out.Plan, err = onChain(in, out.Plan)
+	return out, err
+}
+
+// graphModel returns what builds the model of a formulation of graphs alone.
+func graphModel(build ilp.GraphBuilder) func(*Instance, platform.Platform) (*milp.Model, error) {
+	return func(in *Instance, p platform.Platform) (*milp.Model, error) {
+		program, err := build(in.graph(), p)
+		if err != nil {
+			return nil, userError(err)
+		}
+		return program.Model, nil
+	}
+}
+
+// onChain turns a plan for the graph of a chain into one for the chain:
+// computing F_ℓ is F_all ℓ, its value ā_ℓ, which B_ℓ consumes.
+func onChain(in *Instance, p *plan.Plan) (*plan.Plan, error) {
+	if in.Chain == nil || p == nil {
+		return p, nil
+	}
+	out := plan.New(plan.Remat, p.Method, in.Chain, p.Platform)
+	stored := make([]bool, in.Chain.Len()+1)
+	for k := range p.Ops {
+		o := p.Ops[k]
+		var kind byte
+		var l int
+		if _, err := fmt.Sscanf(o.Node, "%c%d", &kind, &l); err != nil || l < 1 || l > in.Chain.Len() {
+			return nil, fmt.Errorf("plan of the graph of %s: node %q is none of a chain", in.Name, o.Node)
+		}
+		o.Node, o.Layer = "", l
+		switch {
+		case o.Op == plan.OpC && kind == 'F':
+			o.Op, stored[l] = plan.OpFAll, true
+		case o.Op == plan.OpC:
+			o.Op, stored[l] = plan.OpB, false
+		case kind == 'F' && stored[l]:
+			o.Tensor, stored[l] = plan.TensorAbar, false
+		default:
+			continue // consumed by its backward
+		}
+		out.Ops = append(out.Ops, o)
+	}
+	out.Claims = p.Claims
+	return out, nil
+}
+
+// bestOnGraph returns the best plan of the heuristics, nil if none has one. An
+// Infeasible error is passed on.
+func bestOnGraph(ctx context.Context, g *graph.Graph, s *Setting, start time.Time) (best *plan.Plan, err error) {
+	best, err = rematgraph.Search(ctx, g, s.Platform, uint64(s.Seed), searchRounds)
+	var infeasible *plan.Infeasible
+	if errors.As(err, &infeasible) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, nil // the MILP may find one
+	}
+	s.tell(start, "search", best, math.Inf(-1), 0)
+	return best, nil
+}
