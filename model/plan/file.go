@@ -101,15 +101,18 @@ func (f *fileOp) op() (o Op, wrong string) {
 
 // MarshalJSON leaves out the layer of operations that have none: those that
 // name a node of a graph, and the loss of a join.
-func (o Op) MarshalJSON() ([]byte, error) {
-	f := fileOp{Op: o.Op, Tensor: o.Tensor, Branch: o.Branch, Start: &o.Start, End: &o.End}
+func (o Op) MarshalJSON() ([]byte, error) { return json.Marshal(o.file()) }
+
+// file returns o as it is written.
+func (o *Op) file() *fileOp {
+	f := &fileOp{Op: o.Op, Tensor: o.Tensor, Branch: o.Branch, Start: &o.Start, End: &o.End}
 	if o.Layer != 0 || o.Node == "" && o.Op != OpLoss {
 		f.Layer = &o.Layer
 	}
 	if o.Node != "" {
 		f.Node = &o.Node
 	}
-	return json.Marshal(&f)
+	return f
 }
 
 // Read reads a plan/v1 document. Name is for errors, which say the file, the
@@ -183,7 +186,7 @@ func (p *Plan) Write(w io.Writer) error {
 			b.WriteByte(',')
 		}
 		b.WriteString("\n    ")
-		line, err := json.Marshal(&p.Ops[k])
+		line, err := json.Marshal(p.Ops[k].file())
 		if err != nil {
 			return fmt.Errorf("plan cannot be written: ops[%d]: %w", k, err)
 		}

@@ -158,6 +158,8 @@ func TestSummarizeOn(t *testing.T) {
 	late.Ops = slices.Clone(onChain.Ops)
 	late.Ops[tB1].Start, late.Ops[tB1].End = 13, 15
 	late.Ops = append(late.Ops, plan.Op{Op: "B", Layer: 1, Start: math.NaN()})
+	nameless := *onGraph
+	nameless.Instance.Name = ""
 	var text strings.Builder
 	for _, x := range []struct {
 		in plan.Instance
@@ -165,7 +167,7 @@ func TestSummarizeOn(t *testing.T) {
 	}{
 		{plan.Instance{Chain: c}, onChain},
 		{plan.Instance{Chain: c}, &late},
-		{plan.Instance{Graph: g}, onGraph},
+		{plan.Instance{Graph: g}, &nameless},
 		{plan.Instance{Join: j}, onJoin},
 		{plan.Instance{Join: j}, plan.NewJoin("nothing", j, platform.Platform{Memory: 2})},
 	} {

@@ -131,7 +131,11 @@ func (s *RematSummary) String() string {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "  %-11s "+format+"\n", append([]any{name}, args...)...)
 	}
-	fmt.Fprintf(&b, "%s plan for %s by %s\n", s.Problem, s.Instance, s.Method)
+	instance := s.Instance
+	if instance == "" {
+		instance = "a " + s.Kind
+	}
+	fmt.Fprintf(&b, "%s plan for %s by %s\n", s.Problem, instance, s.Method)
 	idle := ""
 	if s.Idle > 0 {
 		idle = ", idle " + platform.FormatSeconds(s.Idle)
