@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"strconv"
 )
 
 // ErrNoPlan is wrapped by methods that found no plan and prove nothing by it.
@@ -11,14 +12,19 @@ var ErrNoPlan = errors.New("no plan found")
 // Infeasible is the error of a method that proved that no plan exists.
 type Infeasible struct {
 	Problem string
-	// Memory is the least memory in bytes for which a plan exists, and Given
-	// what there is.
+	// Memory is the least memory in bytes, of a join in slots, for which a plan
+	// exists, and Given what there is.
 	Memory, Given float64
 	Why           string // what needs it: "B_3 needs its weight and its gradient"
 }
 
 func (e *Infeasible) Error() string {
-	s := fmt.Sprintf("%s: no plan fits in %.0f bytes: at least %.0f bytes are needed", e.Problem, e.Given, e.Memory)
+	unit := "bytes"
+	if e.Problem == Join {
+		unit = "slots"
+	}
+	all := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) } // digits: the two may be near
+	s := fmt.Sprintf("%s: no plan fits in %s %s: at least %s %s are needed", e.Problem, all(e.Given), unit, all(e.Memory), unit)
 	if e.Why != "" {
 		s += " (" + e.Why + ")"
 	}
