@@ -551,6 +551,25 @@ func TestExactStops(t *testing.T) {
 	}
 }
 
+// Beyond 512 layers bounds are weaker, but hold and say something.
+func TestBoundsLong(t *testing.T) {
+	c := &chain.Chain{Name: "long"}
+	for i := range 700 {
+		a := float64(1 + i%3)
+		c.Layers = append(c.Layers, chain.Layer{ForwardTime: float64(1 + i%2), BackwardTime: 1, Activation: a, Saved: 4 + a, Gradient: a})
+	}
+	low, high := Range(c)
+	memory := (low + high) / 2
+	b, err := Bounds(c, platform.Platform{Memory: memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	best := exactMethods[3].makespan(t, c, memory)
+	if b[0].By != "stored-set" || b[0].Value < 1.1*c.TotalTime() || b[0].Value > best {
+		t.Errorf("bounds %v, Σu %g, periodic %g", b, c.TotalTime(), best)
+	}
+}
+
 // PyTorch's segments: of 7 layers and a loss, 3 segments are 2, 2 and 3 layers.
 func TestPeriodicSegments(t *testing.T) {
 	c := chainOf(1, make([]float64, 8), nil, nil)
