@@ -120,6 +120,8 @@ func subjectOf(f Formulation) (*subject, bool) {
 		return &subject{"layers", exhaustive.MaxLayers, randomWeights, solveWeights, smallerWeights}, true
 	case f.Problem == plan.Remat && f.Build != nil:
 		return &subject{"layers", 6, randomRemat, solveRemat, smallerRemat}, true
+	case f.Problem == plan.Remat && f.BuildGraph != nil && f.Staged:
+		return &subject{"forward nodes", 4, randomGraph, solveStages, smallerGraph}, true
 	case f.Problem == plan.Remat && f.BuildGraph != nil:
 		return &subject{"forward nodes", 5, randomGraph, solveGraph, smallerGraph}, true
 	}
@@ -256,6 +258,12 @@ func randomGraph(r *rand.Rand, forward int) (*Counterexample, error) {
 
 func solveGraph(x *Counterexample) (err error) {
 	x.Optimum, x.Plan, err = exhaustive.Graph(x.Graph, x.Platform.Memory, states)
+	return orNoPlan(x, err)
+}
+
+// solveStages searches the schedules of Checkmate alone.
+func solveStages(x *Counterexample) (err error) {
+	x.Optimum, x.Plan, err = exhaustive.Stages(x.Graph, x.Platform.Memory, states)
 	return orNoPlan(x, err)
 }
 

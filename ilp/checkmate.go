@@ -73,9 +73,17 @@ func Checkmate(g *graph.Graph, p platform.Platform) (*Program, error) {
 	if in.n > MostCheckmate {
 		return nil, fmt.Errorf("%w: %d nodes, the model of the paper is built for %d at most", ErrTooLong, in.n, MostCheckmate)
 	}
+	in.seconds()
 	f := buildCheckmate(in)
 	return &Program{
-		Model: f.m, Unit: in.second, Start: f.start,
+		Model: f.m,
+		Start: func(start *plan.Plan) ([]float64, error) {
+			s, err := in.read(start)
+			if err != nil {
+				return nil, err
+			}
+			return f.values(s), nil
+		},
 		Plan: func(x []float64) (*plan.Plan, error) {
 			return f.schedule(x).Fill(plan.NewGraph(f.m.Name(), g, p)), nil
 		},
@@ -269,26 +277,37 @@ func (f *checkmate) schedule(x []float64) *stages.Schedule {
 	return s
 }
 
-// start gives R, S and FREE of a plan.
-func (f *checkmate) start(p *plan.Plan) ([]float64, error) {
-	s, err := f.FromPlan(p)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrStart, err)
-	}
-	x := unknown(f.m)
+// values returns the columns of a schedule.
+func (f *checkmate) values(s *stages.Schedule) []float64 {
+	x := make([]float64, f.m.NumCols())
 	for t := range f.n {
+		u := 0.0
 		for i := range t + 1 {
 			x[f.R.at(t, i).Index()] = value(s.Computed(t, i))
-			x[f.S.at(t, i).Index()] = value(i < t && s.Retained(t, i))
-		}
-		for r := range f.upTo[t] {
-			i, k := f.reads[r].i, f.reads[r].k
-			free := s.Computed(t, k) && !(t+1 < f.n && s.Retained(t+1, i))
-			for _, j := range f.Succ[i] {
-				free = free && !(j > k && j <= t && s.Computed(t, j))
+			if i < t && s.Retained(t, i) {
+				x[f.S.at(t, i).Index()] = 1
+				u += f.mem[i]
 			}
-			x[f.free[f.first[t]+r].Index()] = value(free)
+		}
+		x[f.U0.At(t).Index()] = u
+		r := 0
+		for k := range t + 1 {
+			if s.Computed(t, k) {
+				u += f.mem[k]
+			}
+			x[f.U.at(t, k).Index()] = u
+			for ; r < f.upTo[k]; r++ {
+				i := f.reads[r].i
+				free := s.Computed(t, k) && !(t+1 < f.n && s.Retained(t+1, i))
+				for _, j := range f.Succ[i] {
+					free = free && !(j > k && j <= t && s.Computed(t, j))
+				}
+				if free {
+					x[f.free[f.first[t]+r].Index()] = 1
+					u -= f.mem[i]
+				}
+			}
 		}
 	}
-	return x, nil
+	return x
 }

@@ -49,7 +49,15 @@ type checkmateStrong struct {
 	has   []uint8             // which of R (1), S (2) are there
 	need  []bool              // by stage·n + node: a value that stage t or a later one may read
 	lives map[[3]int]milp.Var // L by stage, node and next reader
-	into  []int               // the node that a node is contracted into, itself if none
+
+	larger []larger // what every L is the largest of
+	into   []int    // the node that a node is contracted into, itself if none
+}
+
+// larger says that x is the largest of others.
+type larger struct {
+	x  milp.Var
+	of []milp.Var
 }
 
 // checkmateInstance is a graph in the units of the models.
@@ -118,12 +126,38 @@ func CheckmateWith(g *graph.Graph, p platform.Platform, o CheckmateOptions) (*Pr
 	if err != nil {
 		return nil, err
 	}
+	in.seconds()
 	f := buildCheckmateStrong(in, o)
-	return f.program(), nil
+	return &Program{
+		Model: f.m,
+		Start: func(start *plan.Plan) ([]float64, error) {
+			s, err := in.read(start)
+			if err != nil {
+				return nil, err
+			}
+			return f.values(s), nil
+		},
+		Plan: func(x []float64) (*plan.Plan, error) {
+			return f.schedule(x).Fill(plan.NewGraph(f.m.Name(), g, p)), nil
+		},
+	}, nil
 }
 
-func (f *checkmateStrong) program() *Program {
-	return &Program{Model: f.m, Unit: f.second, Start: f.start, Plan: func(x []float64) (*plan.Plan, error) { return f.plan(x), nil }}
+// seconds makes the unit of the objective a second, for models that others
+// solve. In units of their own solvers are more exact: their tolerances are
+// absolute.
+func (in *checkmateInstance) seconds() {
+	in.second = 1
+	copy(in.cost, in.Time)
+}
+
+// read returns the schedule of a plan that is to be a start.
+func (in *checkmateInstance) read(p *plan.Plan) (*stages.Schedule, error) {
+	s, err := in.FromPlan(p)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrStart, err)
+	}
+	return s, nil
 }
 
 // schedule reads the retained values off a solution and completes them. Before
@@ -156,20 +190,7 @@ func (f *checkmateStrong) schedule(x []float64) *stages.Schedule {
 	return s
 }
 
-func (f *checkmateStrong) plan(x []float64) *plan.Plan {
-	return f.schedule(x).Fill(plan.NewGraph(f.m.Name(), f.Graph, f.platform))
-}
-
-// start gives the values of R and S; the solver finds the others.
-func (f *checkmateStrong) start(p *plan.Plan) ([]float64, error) {
-	s, err := f.FromPlan(p)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrStart, err)
-	}
-	return f.values(s), nil
-}
-
-// values returns the columns of a schedule, NaN where they follow from others.
+// values returns the columns of a schedule, with contracted values replaced.
 func (f *checkmateStrong) values(s *stages.Schedule) []float64 {
 	c := s.Clone()
 	for t := f.first; t < f.n; t++ {
@@ -181,7 +202,7 @@ func (f *checkmateStrong) values(s *stages.Schedule) []float64 {
 		}
 	}
 	c.Complete()
-	x := unknown(f.m)
+	x := make([]float64, f.m.NumCols())
 	for t := f.first; t < f.n; t++ {
 		for i := range t {
 			if y, ok := f.s(t, i); ok {
@@ -192,14 +213,10 @@ func (f *checkmateStrong) values(s *stages.Schedule) []float64 {
 			}
 		}
 	}
-	return x
-}
-
-// unknown returns a start of m in which nothing is given.
-func unknown(m *milp.Model) []float64 {
-	x := make([]float64, m.NumCols())
-	for k := range x {
-		x[k] = math.NaN()
+	for _, l := range f.larger { // one of the others each
+		for _, y := range l.of {
+			x[l.x.Index()] = max(x[l.x.Index()], x[y.Index()])
+		}
 	}
 	return x
 }
@@ -465,6 +482,7 @@ func (f *checkmateStrong) live(g milp.Group, t, i, k int) (milp.Var, bool) {
 	}
 	x := f.m.Var(fmt.Sprintf("L[%d,%d,%d]", t, i, first), milp.Continuous, 0, 1)
 	f.lives[key] = x
+	f.larger = append(f.larger, larger{x, readers})
 	var e milp.Expr
 	for _, y := range readers {
 		e.Reset().Add(1, x).Add(-1, y)

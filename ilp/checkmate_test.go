@@ -86,7 +86,6 @@ func solved(t *testing.T, b solvers.Backend, program *Program, g *graph.Graph) f
 		t.Fatal(err)
 	}
 	objective, _ := r.Objective()
-	objective *= program.Unit
 	if makespan := verified(t, g, p); makespan > objective+1e-6*(1+objective) {
 		t.Fatalf("%s: makespan %g, objective %g", program.Model.Name(), makespan, objective)
 	}
@@ -188,3 +187,21 @@ func TestCheckmateOnLPSolve(t *testing.T) {
 
 // near reports whether two optima agree as far as solvers are exact.
 func near(a, b float64) bool { return a == b || math.Abs(a-b) <= 1e-5*(1+math.Abs(a)) }
+
+// Both formulations keep their promise on both backends.
+func TestCheckmatePromises(t *testing.T) {
+	both := []solvers.Backend{highs.New(), lpsolve.New()}
+	for _, name := range []string{"checkmate", "checkmate-strong"} {
+		f := formulation(t, name)
+		report, err := Check(t.Context(), f, both, CheckOptions{Seed: 4, Cases: 60, Layers: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range report.Failures {
+			t.Errorf("%s: %s, %d times\n%s", name, x.Kind, x.Count, x.Smallest.String())
+		}
+		if report.Cases-report.Skipped < 50 {
+			t.Errorf("%s: %d of %d cases skipped", name, report.Skipped, report.Cases)
+		}
+	}
+}

@@ -39,6 +39,10 @@ type Formulation struct {
 	Title   string
 	Source  string
 	Promise Promise
+	// Staged says that the promise is about the schedules of Checkmate alone:
+	// first computations in the order of the graph, and between two of them
+	// every node computed once at most, in that order.
+	Staged bool
 	// Extra are the constraint groups beyond the source's, that can be left
 	// out one by one to see what they are worth: milp.Model.Without.
 	Extra []string
@@ -89,6 +93,16 @@ func Formulations() []Formulation {
 			Title: fmt.Sprintf("chains, a and abar; forwards beyond %d layers in ascending order", shortChain), Source: "the rules; ours",
 			Extra: []string{"abar stays", "a is read", "too large"},
 			Build: ChainMILP,
+		},
+		{
+			Name: "checkmate", Problem: plan.Remat, Promise: Equal, Staged: true,
+			Title: "any graph, for first computations in its order, in stages", Source: "Checkmate (1)–(9)",
+			BuildGraph: Checkmate,
+		},
+		{
+			Name: "checkmate-strong", Problem: plan.Remat, Promise: Equal, Staged: true,
+			Title: "the same with liveness in place of FREE and U", Source: "Checkmate (1), (8); ours",
+			Extra: []string{"not both"}, BuildGraph: CheckmateStrong,
 		},
 	}
 }

@@ -37,8 +37,6 @@ var (
 // Program is a formulation built for one instance.
 type Program struct {
 	Model *milp.Model
-	// Unit is what 1 of the objective stands for, in seconds; 0: a second.
-	Unit float64
 	// Start turns a verified plan into values by column for
 	// solvers.Options.Start. The plan's own period plays no part in it: the
 	// objective at the start is at most the period.

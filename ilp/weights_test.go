@@ -91,12 +91,17 @@ func formulation(t *testing.T, name string) Formulation {
 	return Formulation{}
 }
 
+// weightFormulations returns the formulations of weight offloading.
+func weightFormulations() []Formulation {
+	return slices.DeleteFunc(Formulations(), func(f Formulation) bool { return f.Problem != plan.WeightOffload })
+}
+
 // Every formulation is built of the smallest example that has both kinds of
 // gaps, and its text is what a reader compares with the paper.
 func TestGolden(t *testing.T) {
 	c := network(1, [4]float64{1, 2, 1, 2}, [4]float64{1, 2, 1, 1})
 	p := platform.Platform{Memory: 7, Bandwidth: 1}
-	for _, f := range Formulations() {
+	for _, f := range weightFormulations() {
 		t.Run(f.Name, func(t *testing.T) {
 			m := must(t, f.Build, c, p).Model
 			var text strings.Builder
@@ -260,7 +265,7 @@ func TestUnits(t *testing.T) {
 		})
 	}
 	scaled.Input.Activation *= 1e9
-	for _, f := range Formulations()[2:] {
+	for _, f := range weightFormulations()[2:] {
 		want := optimum(t, highs.New(), must(t, f.Build, c, p).Model)
 		got := optimum(t, highs.New(), must(t, f.Build, scaled, platform.Platform{Memory: 9e9, Bandwidth: 1e12}).Model)
 		if !same(got*1e3, want) {
@@ -325,7 +330,7 @@ func TestStartProves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range Formulations()[2:] {
+	for _, f := range weightFormulations()[2:] {
 		program := must(t, f.Build, c, p)
 		x, err := program.Start(pl)
 		if err != nil {
@@ -362,7 +367,7 @@ func TestBadStarts(t *testing.T) {
 		"no prefetch":  {Problem: plan.WeightOffload, Period: &period, Ops: append(all[:4:4], op(plan.OpO, 2, 1), op(plan.OpD, 2, 2))},
 		"no upload":    {Problem: plan.WeightOffload, Period: &period, Ops: append(all[:4:4], op(plan.OpD, 2, 2), op(plan.OpP, 2, 4))},
 	} {
-		for _, f := range Formulations() {
+		for _, f := range weightFormulations() {
 			if _, err := must(t, f.Build, c, p).Start(x); !errors.Is(err, ErrStart) {
 				t.Errorf("%s, %s: error %v, want %v", name, f.Name, err, ErrStart)
 			}
@@ -395,7 +400,7 @@ func TestStartNormalForm(t *testing.T) {
 	if err != nil || !r.Valid() {
 		t.Fatalf("%v %+v", err, r)
 	}
-	for _, f := range Formulations()[2:] {
+	for _, f := range weightFormulations()[2:] {
 		program := must(t, f.Build, c, p)
 		x, err := program.Start(pl)
 		if err != nil {
@@ -429,7 +434,7 @@ func TestUnfit(t *testing.T) {
 		"no link":      {one, platform.Platform{Memory: 2, Bandwidth: -1}},
 		"infinite one": {one, platform.Platform{Memory: 2, Bandwidth: math.Inf(1)}},
 	} {
-		for _, f := range Formulations() {
+		for _, f := range weightFormulations() {
 			if _, err := f.Build(x.c, x.p); !errors.Is(err, ErrInstance) {
 				t.Errorf("%s, %s: error %v, want %v", name, f.Name, err, ErrInstance)
 			}
@@ -444,7 +449,7 @@ func TestUnfit(t *testing.T) {
 		"F_2 needs its weight":               {network(1, [4]float64{1, 1, 1, 0}, [4]float64{1, 1, 7, 0}), 5, 9},
 		"must be there before B_2 releases":  {network(0, [4]float64{1, 1, 1, 5}, [4]float64{1, 1, 9, 0}), 12, 15},
 	} {
-		for _, f := range Formulations() {
+		for _, f := range weightFormulations() {
 			_, err := f.Build(x.c, platform.Platform{Memory: x.memory, Bandwidth: 1})
 			var infeasible *plan.Infeasible
 			if why == "F_2 needs its weight" {
@@ -457,7 +462,7 @@ func TestUnfit(t *testing.T) {
 	}
 	long := uniform(ExactLayers+1, 16, 100, 10)
 	endless := &chain.Chain{Layers: slices.Repeat(long.Layers[:1], MostLayers+1)}
-	for _, f := range Formulations() {
+	for _, f := range weightFormulations() {
 		if _, err := f.Build(endless, at(endless, 0.5, 12e9)); !errors.Is(err, ErrTooLong) {
 			t.Errorf("%s: error %v, want %v", f.Name, err, ErrTooLong)
 		}
@@ -561,7 +566,7 @@ func TestRetime(t *testing.T) {
 func BenchmarkBuild(b *testing.B) {
 	c := uniform(144, 16, 9090./144, 13.6)
 	p := at(c, 0.3, 12e9)
-	for _, f := range Formulations() {
+	for _, f := range weightFormulations() {
 		if f.Promise == Equal {
 			continue // too long for it
 		}
