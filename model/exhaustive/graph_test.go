@@ -250,6 +250,161 @@ func TestGraphOfChain(t *testing.T) {
 	}
 }
 
+// Schedules of Checkmate are plans, so none is better than the best plan; on
+// some graphs all are worse, or need more memory.
+func TestStages(t *testing.T) {
+	r := rand.New(rand.NewPCG(12, 12))
+	equal, worse, larger := 0, 0, 0
+	for i := range 1200 {
+		g := RandomGraph(r, 1+i%5)
+		least, err := GraphLeastMemory(g, states)
+		if err != nil {
+			t.Fatal(err)
+		}
+		staged, err := StagesLeastMemory(g, states)
+		if err != nil || staged < least {
+			t.Fatalf("least memory %g, of all plans %g, %v: %+v", staged, least, err, g)
+		}
+		if staged > least {
+			larger++
+		}
+		if staged > 0 {
+			if _, _, err := Stages(g, staged*(1-1e-6), states); !errors.Is(err, ErrInfeasible) {
+				t.Fatalf("below the least memory %g: %v, want %v: %+v", staged, err, ErrInfeasible, g)
+			}
+		}
+		last := math.Inf(1)
+		for memory := max(staged, 0.5); ; memory++ {
+			makespan, p, err := Stages(g, memory, states)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkGraph(t, g, p)
+			best, _, err := Graph(g, memory, states)
+			if err != nil || makespan < best || makespan > last {
+				t.Fatalf("memory %g: makespan %g, of all plans %g, with less memory %g, %v: %+v", memory, makespan, best, last, err, g)
+			}
+			if makespan > best {
+				worse++
+			} else {
+				equal++
+			}
+			if last = makespan; makespan == g.TotalTime() {
+				break
+			}
+		}
+	}
+	t.Logf("%d optima of all plans, %d above; %d of 1200 need more memory", equal, worse, larger)
+	if equal < 1000 {
+		t.Errorf("only %d are as good as all plans", equal)
+	}
+	g := unit(2)
+	g.Edges = append(g.Edges[:0:0], graph.Edge{From: 3, To: 1})
+	if _, _, err := Stages(g, 9, states); !errors.Is(err, ErrTooHard) {
+		t.Errorf("order: error %v, want %v", err, ErrTooHard)
+	}
+}
+
+// stagesByMatrices returns the least makespan for the memory, +Inf if there is
+// none, over all matrices R and S of Checkmate: node i is computed in stage t,
+// and its value is retained from stage t−1 to t. Within a stage a value is
+// freed after the last computation that reads it, unless it is retained.
+func stagesByMatrices(g *graph.Graph, memory float64) float64 {
+	n := g.Len()
+	pred, succ := g.Adjacency()
+	best := math.Inf(1)
+	// run returns the peak memory and the time of a stage.
+	run := func(R, S, next uint) (peak, took float64) {
+		now := g.Input
+		for i := range n {
+			if S>>i&1 == 1 {
+				now += g.Nodes[i].Memory
+			}
+		}
+		free := func(i, k int) { // if i is not needed after k
+			if next>>i&1 == 1 {
+				return
+			}
+			for _, j := range succ[i] {
+				if j > k && R>>j&1 == 1 {
+					return
+				}
+			}
+			now -= g.Nodes[i].Memory
+		}
+		for k := range n {
+			if R>>k&1 == 0 {
+				continue
+			}
+			v := &g.Nodes[k]
+			peak = max(peak, now+v.Memory+v.Overhead)
+			now += v.Memory
+			took += v.Time
+			for _, i := range pred[k] {
+				free(i, k)
+			}
+			free(k, k)
+		}
+		return peak, took
+	}
+	// stage continues with stage t, in which the values in S are there.
+	var stage func(t int, S uint, time float64)
+	stage = func(t int, S uint, time float64) {
+		if time >= best {
+			return
+		}
+		if t == n {
+			best = time
+			return
+		}
+		for R := uint(1) << t; R < 2<<t; R++ {
+			possible := R&S == 0 // or it would be of no use
+			for k := range n {
+				for _, i := range pred[k] {
+					possible = possible && (R>>k&1 == 0 || (R|S)>>i&1 == 1)
+				}
+				possible = possible && (R>>k&1 == 0 || k == t || g.Nodes[k].Kind == graph.Forward)
+			}
+			for next := R | S; possible; next = (next - 1) & (R | S) { // S of stage t+1
+				if peak, took := run(R, S, next); peak <= memory {
+					stage(t+1, next, time+took)
+				}
+				if next == 0 {
+					break
+				}
+			}
+		}
+	}
+	stage(0, 0, 0)
+	return best
+}
+
+func TestStagesByMatrices(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 13))
+	none := 0
+	for i := range 45 {
+		g := RandomGraph(r, 1+i%3)
+		least, err := StagesLeastMemory(g, states)
+		if err != nil {
+			t.Fatal(err)
+		}
+		memory := max(0, least+float64(r.IntN(4)-1))
+		got, _, err := Stages(g, memory, states)
+		if errors.Is(err, ErrInfeasible) {
+			got = math.Inf(1)
+			none++
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if want := stagesByMatrices(g, memory); got != want {
+			t.Fatalf("memory %g: makespan %g, by matrices %g: %+v", memory, got, want, g)
+		}
+	}
+	if none == 0 || none > 22 {
+		t.Errorf("%d of 45 without a schedule", none)
+	}
+}
+
 func TestGraphTooHard(t *testing.T) {
 	change := func(edit func(*graph.Graph)) *graph.Graph {
 		g := unit(2)
