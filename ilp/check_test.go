@@ -184,6 +184,34 @@ func TestCheckShrinks(t *testing.T) {
 	t.Log(x.String())
 }
 
+// Schedules of Checkmate are judged among themselves: what is exact for all
+// plans is below their optimum on some graphs.
+func TestCheckStaged(t *testing.T) {
+	of := func(search func(*graph.Graph, float64, int) (float64, *plan.Plan, error)) Formulation {
+		y := toy{bound: func(optimum, _ float64) float64 { return optimum }}
+		return Formulation{Name: "toy", Problem: plan.Remat, Promise: Equal, Staged: true, BuildGraph: func(g *graph.Graph, m platform.Platform) (*Program, error) {
+			optimum, best, err := search(g, m.Memory, states)
+			return y.program(optimum, g.TotalTime(), best, err)
+		}}
+	}
+	o := CheckOptions{Seed: 5, Cases: 400, Layers: 4}
+	r, err := Check(t.Context(), of(exhaustive.Stages), []solvers.Backend{highs.New()}, o)
+	if err != nil || len(r.Failures) > 0 || r.Tight != r.Cases {
+		t.Errorf("%v, %+v", err, r)
+	}
+	if r, err = Check(t.Context(), of(exhaustive.Graph), []solvers.Backend{highs.New()}, o); err != nil {
+		t.Fatal(err)
+	}
+	var kinds []FailureKind
+	for _, f := range r.Failures {
+		kinds = append(kinds, f.Kind)
+		t.Logf("%s, %d times:\n%s", f.Kind, f.Count, f.Smallest.String())
+	}
+	if slices.Sort(kinds); !slices.Equal(kinds, []FailureKind{NoPlan, Below}) {
+		t.Errorf("failures %q", kinds)
+	}
+}
+
 func TestCheckRefuses(t *testing.T) {
 	exact := toy{bound: func(optimum, _ float64) float64 { return optimum }}
 	broken := errors.New("broken")
