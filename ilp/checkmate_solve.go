@@ -77,6 +77,9 @@ func SolveCheckmate(ctx context.Context, b solvers.Backend, g *graph.Graph, p pl
 		}
 		c.adopt(s)
 	}
+	if s := in.StoreAll(); in.evict(s) {
+		c.adopt(s)
+	}
 	if err := c.run(); err != nil {
 		return nil, err
 	}
