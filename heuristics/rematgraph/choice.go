@@ -50,8 +50,36 @@ func (k *choice) load(x int, memory float64) bool {
 	return k.size > k.room
 }
 
-// frontMost is the most states of a knapsack.
-const frontMost = 4096
+// items lists the needed values that take memory, those that are cheap to
+// compute again for their size first.
+func (k *choice) items() []int {
+	v := k.b.v
+	var items []int
+	for _, f := range k.value {
+		if k.needs[f] && v.Memory[f] > 0 {
+			items = append(items, f)
+		}
+	}
+	slices.SortStableFunc(items, func(f, g int) int { return cmp.Compare(v.Time[f]*v.Memory[g], v.Time[g]*v.Memory[f]) })
+	return items
+}
+
+// fractional returns the least time of computing parts of needed values again
+// such that the rest fits, precedences aside, and that time with the last value
+// computed as a whole, which is an upper bound for whole values.
+func (k *choice) fractional() (time, whole float64) {
+	excess := k.size - k.room
+	for _, f := range k.items() {
+		if excess <= 0 {
+			break
+		}
+		size, again := k.b.v.Memory[f], k.b.v.Time[f]
+		time = whole + again*min(1, excess/size)
+		whole += again
+		excess -= size
+	}
+	return time, whole
+}
 
 // front is a state of the knapsack: so many bytes kept, so much time computed
 // again. from is the state before, among those of the item before.
@@ -61,32 +89,22 @@ type front struct {
 	again      bool
 }
 
+// statesMost is the most states of a knapsack, of all items together.
+const statesMost = 1 << 21
+
 // knapsack returns the least time of computing needed values again such that
-// the others fit, precedences aside, or less: beyond frontMost states two
-// become one that is better than both. It returns 0 if it cannot exceed
-// enough. The states of Nemhauser and Ullmann: O(values·frontMost).
+// the others fit, precedences aside, or less: where there are too many states
+// two become one that is better than both. It returns 0 if it cannot exceed
+// enough. The states are those of Nemhauser and Ullmann; O(statesMost).
 func (k *choice) knapsack(enough float64) float64 {
 	v := k.b.v
-	var items []int
-	for _, f := range k.value {
-		if k.needs[f] && v.Memory[f] > 0 {
-			items = append(items, f)
-		}
-	}
-	// Those that are cheap to compute again for their size come first; so do
-	// it, and keep the rest: the time of that is an upper bound.
-	slices.SortStableFunc(items, func(f, g int) int { return cmp.Compare(v.Time[f]*v.Memory[g], v.Time[g]*v.Memory[f]) })
-	excess, most := k.size-k.room, 0.0
-	for _, f := range items {
-		if excess <= 0 {
-			break
-		}
-		excess -= v.Memory[f]
-		most += v.Time[f]
-	}
+	items := k.items()
+	_, most := k.fractional()
 	if most <= enough {
 		return 0
 	}
+	most *= 1 + 1e-12 // the sum of the same in another order
+	width := max(64, statesMost/(len(items)+1))
 	all := [][]front{{{}}}
 	for _, f := range items {
 		now := all[len(all)-1]
@@ -111,7 +129,7 @@ func (k *choice) knapsack(enough float64) float64 {
 				next = append(next, s)
 			}
 		}
-		all = append(all, thin(next))
+		all = append(all, thin(next, width))
 	}
 	last := all[len(all)-1]
 	at := int32(len(last) - 1) // the most kept, the least lost
@@ -128,9 +146,9 @@ func (k *choice) knapsack(enough float64) float64 {
 }
 
 // thin merges neighbours, of ascending kept and descending lost, until there
-// are at most frontMost.
-func thin(states []front) []front {
-	for len(states) > frontMost {
+// are at most so many.
+func thin(states []front, most int) []front {
+	for len(states) > most {
 		out := states[:0]
 		for i := 0; i < len(states); i += 2 {
 			s := states[i]

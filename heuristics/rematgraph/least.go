@@ -16,8 +16,9 @@ func frugal(v *stages.View) *stages.Schedule {
 
 // least returns the schedule of least memory that is found without a search:
 // the best of frugal, of what is left when that or store-all is repaired
-// towards LeastBound, and of Chen's segmentations.
-func least(v *stages.View) *stages.Schedule {
+// towards LeastBound, and of Chen's segmentations. stop may end it early; nil:
+// nothing does.
+func least(v *stages.View, stop func() bool) *stages.Schedule {
 	bound, _ := newBounds(v).memory()
 	best := frugal(v)
 	lowest, _, _ := best.Peak()
@@ -31,6 +32,7 @@ func least(v *stages.View) *stages.Schedule {
 			return best
 		}
 		x := newState(s, bound)
+		x.stop = stop
 		x.repair(exact)
 		consider(x.s)
 	}

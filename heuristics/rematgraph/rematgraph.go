@@ -65,6 +65,6 @@ func Range(g *graph.Graph) (low, high float64, err error) {
 		return 0, 0, err
 	}
 	high, _, _ = v.StoreAll().Peak()
-	low, _, _ = least(v).Peak()
+	low, _, _ = least(v, nil).Peak()
 	return min(low, high), high, nil
 }

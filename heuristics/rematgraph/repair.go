@@ -85,7 +85,8 @@ func (x *state) again(moves []move, t int) []move {
 // repair makes moves until the schedule fits, each the one that costs least
 // time for the memory it saves where the limit is exceeded, among those that
 // relieve the stage that exceeds it most. noise multiplies that price. It
-// reports false if no move helps; the schedule then still exceeds the limit.
+// reports false if no move helps, or x is stopped; the schedule then still
+// exceeds the limit.
 func (x *state) repair(noise func() float64) bool {
 	type offer struct {
 		move
@@ -98,6 +99,9 @@ func (x *state) repair(noise func() float64) bool {
 		if x.peak[t] <= x.limit {
 			x.excess = 0 // free of rounding
 			return true
+		}
+		if x.stopped() {
+			return false
 		}
 		over := 0.0 // stages that exceed the limit
 		for _, p := range x.peak {
@@ -162,7 +166,7 @@ func (x *state) fill() {
 		offers, again = offers[:0], false
 		for t := range x.v.N {
 			moves = x.again(moves[:0], t)
-			if len(moves) == 0 {
+			if len(moves) == 0 || x.stopped() {
 				continue
 			}
 			room := x.limit + x.released(t)
@@ -177,6 +181,9 @@ func (x *state) fill() {
 		}
 		slices.SortStableFunc(offers, func(a, b offer) int { return cmp.Compare(a.change, b.change) })
 		for _, o := range offers {
+			if x.stopped() {
+				return
+			}
 			// Those before may have changed what this one does.
 			if has(x.rowR(o.stage), o.value) && x.change(o.move) < -1e-12*x.total {
 				x.apply(o.move)

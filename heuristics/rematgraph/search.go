@@ -54,9 +54,12 @@ type search struct {
 	bound float64          // on the time of any plan
 }
 
+// stop reports whether ctx has ended.
+func (s *search) stop() bool { return s.ctx.Err() != nil }
+
 // done reports whether the best schedule is proved optimal, or ctx has ended.
 func (s *search) done() bool {
-	return s.ctx.Err() != nil || s.best != nil && s.least <= s.bound*(1+1e-9)
+	return s.stop() || s.best != nil && s.least <= s.bound*(1+1e-9)
 }
 
 // noise returns random factors around 1: exp of so many standard deviations.
@@ -66,25 +69,35 @@ func (s *search) noise(deviation float64) func() float64 {
 
 func exact() float64 { return 1 }
 
-// start sets best to the best of several schedules.
+// start sets best to the best of several schedules, those first that are there
+// at once.
 func (s *search) start() {
-	s.try(s.v.StoreAll(), exact)
+	s.remember(newState(s.v.StoreAll(), s.limit))
+	s.remember(newState(least(s.v, s.stop), s.limit))
+	s.chen()
 	s.guided()
-	if !s.done() {
-		s.others()
+	if s.v.N <= largeGraph {
+		s.linearised()
+		s.try(s.v.StoreAll(), exact)
+		for k := 0; k < 8 && !s.done(); k++ {
+			s.try(s.v.StoreAll(), s.noise(0.5))
+		}
 	}
-	for k := 0; k < 8 && !s.done(); k++ {
-		s.try(s.v.StoreAll(), s.noise(0.5))
-	}
-	if s.best == nil {
-		// To fill these takes long, so they come last.
-		s.try(least(s.v), exact)
-		s.try(frugal(s.v), exact)
+	if s.best != nil && !s.done() {
+		s.try(s.best, exact)
 	}
 }
 
+// largeGraph is the number of nodes beyond which what takes long and rarely
+// helps is left out: a repair of store-all takes hundreds of moves, the
+// persistent program of a long chain minutes.
+const largeGraph = 1500
+
 // guided tries store-all without what TimeBound computes again at its node.
 func (s *search) guided() {
+	if s.stop() {
+		return
+	}
 	h := newBounds(s.v).hardest(s.limit)
 	s.bound = s.v.Graph.TotalTime() + h.time
 	for _, again := range h.again {
@@ -98,28 +111,41 @@ func (s *search) guided() {
 	}
 }
 
-// others tries the plans of the other methods. Their errors say that they have
-// none.
-func (s *search) others() {
-	if all, err := chen(s.ctx, s.v); err == nil {
-		var best *stages.Schedule
-		for _, c := range all {
-			if peak, _, _ := c.Peak(); peak <= s.limit && (best == nil || c.Cost() < best.Cost()) {
-				best = c
-			}
+// chen tries the plan of Chen, if there is one.
+func (s *search) chen() {
+	all, err := chen(s.ctx, s.v)
+	if err != nil {
+		return
+	}
+	var best *stages.Schedule
+	for _, c := range all {
+		if peak, _, _ := c.Peak(); peak <= s.limit && (best == nil || c.Cost() < best.Cost()) {
+			best = c
 		}
-		if best != nil {
-			s.try(best, exact)
-		}
+	}
+	if best != nil {
+		s.try(best, exact)
+	}
+}
+
+// linearised tries the plan of Linearised, if there is one.
+func (s *search) linearised() {
+	if s.done() {
+		return
 	}
 	if c, err := linearised(s.ctx, s.v, s.limit); err == nil {
 		s.try(c, exact)
 	}
 }
 
-// try repairs and fills a schedule and remembers it if it is the best.
+// try repairs and fills a schedule and remembers it if it is the best; nothing
+// if the search is done.
 func (s *search) try(from *stages.Schedule, noise func() float64) {
+	if s.done() {
+		return
+	}
 	x := newState(from.Clone(), s.limit)
+	x.stop = s.stop
 	if !x.repair(noise) {
 		return
 	}
@@ -141,6 +167,7 @@ func (s *search) remember(x *state) {
 // anneal runs so many rounds from the best schedule.
 func (s *search) anneal(rounds int) {
 	x := newState(s.best.Clone(), s.limit)
+	x.stop = s.stop
 	spare := s.least - s.v.Graph.TotalTime() // the time of computing again
 	for k := range rounds {
 		if s.done() {

@@ -17,14 +17,15 @@ import (
 type state struct {
 	v        *stages.View
 	s        *stages.Schedule
-	limit    float64   // bytes
-	time     []float64 // of each stage, seconds
-	peak     []float64 // of each stage, bytes
-	excess   float64   // Σ_t max(0, peak[t] - limit), what the greedy lowers
-	total    float64   // Σ_t time[t]
-	readers  []uint64  // readers[i·Words:] is the set of the successors of i
-	changed  []uint64  // scratch: what a move changed of S[t+1]
-	before   []uint64  // scratch: S[t] before completion
+	limit    float64     // bytes
+	stop     func() bool // ends repair and fill; nil: nothing does
+	time     []float64   // of each stage, seconds
+	peak     []float64   // of each stage, bytes
+	excess   float64     // Σ_t max(0, peak[t] - limit), what the greedy lowers
+	total    float64     // Σ_t time[t]
+	readers  []uint64    // readers[i·Words:] is the set of the successors of i
+	changed  []uint64    // scratch: what a move changed of S[t+1]
+	before   []uint64    // scratch: S[t] before completion
 	saved    []saved
 	savedRow []uint64 // R[t] and S[t] of the saved entries that have them
 }
@@ -54,6 +55,9 @@ func newState(s *stages.Schedule, limit float64) *state {
 	x.refresh()
 	return x
 }
+
+// stopped reports whether to give up.
+func (x *state) stopped() bool { return x.stop != nil && x.stop() }
 
 // refresh computes times and peaks anew.
 func (x *state) refresh() {

@@ -21,7 +21,7 @@ import (
 // too. What is kept must fit beside what is in memory during x for sure. The
 // cheapest such choice is a knapsack with precedences. Two relaxations of it
 // are computed, and the bound is the larger: one without integrality (see
-// relaxed) and one without precedences (see choice.knapsack). O(n) of each.
+// relaxed) and one without precedences (see choice.knapsack).
 func TimeBound(g *graph.Graph, memory float64) (seconds float64, why string, err error) {
 	v, err := stages.Of(g)
 	if err != nil {
@@ -45,27 +45,33 @@ type hard struct {
 	again [][]int // values to compute again, by several ways: starts of searches
 }
 
+// hardestMost is the number of nodes at which the relaxations are solved.
+const hardestMost = 32
+
 // hardest returns the node at which most time must go into computing again.
+// The fractional knapsack, without precedences, says where to look.
 func (b *bounds) hardest(memory float64) hard {
 	c := newChoice(b)
-	type bound struct {
+	type at struct {
 		node int
 		time float64
 	}
-	var all []bound
+	var all []at
 	for x := range b.v.N {
 		if b.v.Once[x] && c.load(x, memory) {
-			all = append(all, bound{x, (&relaxed{choice: c}).solve(0)})
+			time, _ := c.fractional()
+			all = append(all, at{x, time})
 		}
 	}
 	if len(all) == 0 {
 		return hard{node: -1}
 	}
-	slices.SortStableFunc(all, func(p, q bound) int { return cmp.Compare(q.time, p.time) })
+	slices.SortStableFunc(all, func(p, q at) int { return cmp.Compare(q.time, p.time) })
 	h := hard{node: all[0].node, time: all[0].time}
-	for _, p := range all {
+	for _, p := range all[:min(len(all), hardestMost)] {
 		c.load(p.node, memory)
-		if time := c.knapsack(h.time); time > h.time {
+		time := max((&relaxed{choice: c}).solve(h.time), c.knapsack(h.time))
+		if time > h.time {
 			h.node, h.time = p.node, time
 		}
 	}
