@@ -199,19 +199,19 @@ func (t *optimum) program(d *canonical, parts float64) {
 		d.grain = t.memory / parts
 	}
 	m := t.memory - t.v.a[0]
-	value, _, _ := d.at(d.root(), m)
+	best := d.at(d.root(), m, t.time)
 	t.states += d.steps
 	if d.stopped {
 		return
 	}
 	if !d.forwards {
-		t.bound = max(t.bound, value)
+		t.bound = max(t.bound, min(best.value, t.time))
 	}
-	if math.IsInf(value, 1) {
+	if best.over || math.IsInf(best.value, 1) {
 		return
 	}
 	q := newSequence(t.v)
-	d.build(q, d.root(), m, false)
+	d.build(q, d.root(), m, best.value, false)
 	if !d.stopped && q.peak <= t.memory {
 		t.offer(q)
 	}

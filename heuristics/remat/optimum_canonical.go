@@ -78,15 +78,17 @@ type canonical struct {
 	sum      []float64 // sum[i] = Σ uF_1..i
 	back     []float64 // back[i] = Σ uB_1..i
 
-	memo  [][]level // by function
-	least []float64 // by function: the memory from which on it is finite
-	ample []float64 // by function: the memory from which on nothing is computed twice
+	page, row []int     // of index
+	memo      [][]level // by function
+	least     []float64 // by function: the memory from which on it is finite
+	ample     []float64 // by function: the memory from which on nothing is computed twice
 
 	// grain > 0 rounds memory to its multiples, up if forwards is false, else
 	// down: the value stays what it is called, but there are fewer steps.
 	grain float64
 
-	steps, limit int64           // steps kept, and how many may be
+	steps, limit int64           // levels kept, and how many may be
+	calls        int64           // of compute
 	ctx          context.Context // asked now and then
 	stopped      bool            // by either; values are meaningless from then on
 }
@@ -96,8 +98,12 @@ func canonicalBytes(n int) float64 {
 	return 40 * 4 * kinds * float64(n) * float64(n+1) * float64(n+2) / 6
 }
 
-// level says that a function of memory is value in [from, to).
-type level struct{ from, to, value float64 }
+// level says that a function of memory is value in [from, to), or, if over, that
+// it is value or more.
+type level struct {
+	from, to, value float64
+	over            bool
+}
 
 // Kinds of functions.
 const (
@@ -119,6 +125,10 @@ func newCanonical(ctx context.Context, v *view, forwards bool) *canonical {
 	for i := 1; i <= v.n; i++ {
 		d.sum[i], d.back[i] = d.sum[i-1]+v.uF[i], d.back[i-1]+v.uB[i]
 	}
+	d.page, d.row = make([]int, v.n+1), make([]int, v.n+1)
+	for i := 1; i <= v.n; i++ {
+		d.page[i], d.row[i] = triples(i-1)*4*kinds, (i*(i-1)/2-1)*4*kinds
+	}
 	size := kinds * 4 * triples(v.n)
 	d.memo = make([][]level, size)
 	d.least, d.ample = make([]float64, size), make([]float64, size)
@@ -130,7 +140,7 @@ func newCanonical(ctx context.Context, v *view, forwards bool) *canonical {
 func triples(n int) int { return n * (n + 1) * (n + 2) / 6 }
 
 func (d *canonical) index(c phases) int {
-	return (triples(c.t-1)+c.l*(c.l-1)/2+c.s-1)*(4*kinds) + c.kind*4 + c.has*2 + c.leaves
+	return d.page[c.t] + d.row[c.l] + c.s*4*kinds + c.kind*4 + c.has*2 + c.leaves
 }
 
 // exists says whether the function is defined: what is left behind lies above
@@ -289,19 +299,20 @@ func (d *canonical) threshold(c phases) {
 	d.least[at], d.ample[at] = least, ample
 }
 
-// at returns the value of c for memory m, and the interval around m on which it
-// is known to be that.
-func (d *canonical) at(c phases, m float64) (value, from, to float64) {
+// at returns the value of c for memory m, as a level that holds m. If it is more
+// than budget, the level may be over.
+func (d *canonical) at(c phases, m, budget float64) level {
 	if d.grain == 0 {
-		return d.exactly(c, m)
+		return d.exactly(c, m, budget)
 	}
-	value, from, to = d.exactly(c, d.grained(m))
+	s := d.exactly(c, d.grained(m), budget)
 	// Which m are rounded into the interval?
-	from, to = math.Ceil(from/d.grain)*d.grain, math.Ceil(to/d.grain)*d.grain
+	s.from, s.to = math.Ceil(s.from/d.grain)*d.grain, math.Ceil(s.to/d.grain)*d.grain
 	if !d.forwards {
-		from, to = above(from-d.grain), above(to-d.grain)
+		s.from, s.to = above(s.from-d.grain), above(s.to-d.grain)
 	}
-	return value, min(from, m), max(to, above(m))
+	s.from, s.to = min(s.from, m), max(s.to, above(m))
+	return s
 }
 
 // grained rounds m.
@@ -315,28 +326,37 @@ func (d *canonical) grained(m float64) float64 {
 // above is the next larger number.
 func above(m float64) float64 { return math.Nextafter(m, math.Inf(1)) }
 
-func (d *canonical) exactly(c phases, m float64) (value, from, to float64) {
+func (d *canonical) exactly(c phases, m, budget float64) level {
 	at := d.index(c)
 	if m < d.least[at] {
-		return math.Inf(1), math.Inf(-1), d.least[at]
+		return level{from: math.Inf(-1), to: d.least[at], value: math.Inf(1)}
 	}
 	if m >= d.ample[at] {
-		return d.floor(c), d.ample[at], math.Inf(1)
+		return level{from: d.ample[at], to: math.Inf(1), value: d.floor(c)}
 	}
-	k, found := find(d.memo[at], m)
-	if found {
-		s := d.memo[at][k]
-		return s.value, s.from, s.to
+	list := d.memo[at]
+	k, found := find(list, m)
+	switch {
+	case found && (!list[k].over || list[k].value > budget):
+		return list[k]
+	case !found && k < len(list) && list[k].value > budget:
+		// The more memory, the less time.
+		return level{from: math.Inf(-1), to: list[k].to, value: list[k].value, over: true}
+	case !found && 0 < k && k < len(list) && !list[k].over && list[k-1].value == list[k].value:
+		return level{from: list[k-1].from, to: list[k].to, value: list[k].value}
 	}
-	s := d.compute(c, m)
+	s, _ := d.compute(c, m, budget)
 	if d.stopped {
-		return s.value, s.from, s.to
+		return s
 	}
 	// Rounding may not move the interval off m, nor into its neighbours, of
 	// which there may be more than before.
 	s.from, s.to = min(s.from, m), max(s.to, above(m))
-	list := d.memo[at]
-	k, _ = find(list, m)
+	list = d.memo[at]
+	if k, found = find(list, m); found {
+		list = slices.Delete(list, k, k+1)
+		d.steps--
+	}
 	if k > 0 {
 		s.from = max(s.from, list[k-1].to)
 	}
@@ -344,10 +364,10 @@ func (d *canonical) exactly(c phases, m float64) (value, from, to float64) {
 		s.to = min(s.to, list[k].from)
 	}
 	d.memo[at] = slices.Insert(list, k, s)
-	if d.steps++; d.steps >= d.limit || d.steps%1024 == 0 && d.ctx.Err() != nil {
+	if d.steps++; d.steps >= d.limit {
 		d.stopped = true
 	}
-	return s.value, s.from, s.to
+	return s
 }
 
 // find returns the position of the level that holds m, or where it would be.
@@ -363,47 +383,60 @@ func find(list []level, m float64) (k int, found bool) {
 	})
 }
 
-// compute takes the minimum over the terms of c.
-func (d *canonical) compute(c phases, m float64) level {
-	best := level{math.Inf(-1), math.Inf(1), math.Inf(1)}
+// compute takes the minimum over the terms of c, and returns the best of them.
+// Terms that take more than budget are not followed to their end.
+func (d *canonical) compute(c phases, m, budget float64) (level, term) {
+	best := level{from: math.Inf(-1), to: math.Inf(1), value: math.Inf(1)}
+	var chosen term
 	if c.kind == serve && c.s == c.t {
 		best.value, best.from = d.single(c)
-		return best
+		return best, chosen
 	}
+	if d.calls++; d.calls%1024 == 0 && d.ctx.Err() != nil {
+		d.stopped = true
+	}
+	over := math.Inf(1) // what all terms over the budget take at least
 	d.terms(c, func(o *term) bool {
-		floor := o.cost + d.floor(o.first)
+		limit := min(budget, best.value)
+		floor, second := o.cost+d.floor(o.first), 0.0
 		least := max(o.need, d.least[d.index(o.first)]-o.shift)
 		if o.second.kind >= 0 {
-			floor += d.floor(o.second)
+			second = d.floor(o.second)
+			floor += second
 			least = max(least, d.least[d.index(o.second)])
 		}
-		if floor >= best.value {
-			return true
+		if floor > limit || floor >= best.value {
+			over = min(over, floor)
+			return c.kind != serve // whose terms come by floor
 		}
 		if m < least {
 			best.to = min(best.to, least)
 			return true
 		}
-		value, from, to := d.at(o.first, m+o.shift)
-		value, from, to = value+o.cost, max(from-o.shift, o.need), to-o.shift
-		if o.second.kind >= 0 && value+d.floor(o.second) < best.value {
-			v, f, t := d.at(o.second, m)
-			value, from, to = value+v, max(from, f), min(to, t)
-		} else if o.second.kind >= 0 {
-			value = math.Inf(1) // too much already, up to there
+		x := d.at(o.first, m+o.shift, limit-o.cost-second)
+		value, from, to := x.value+o.cost, max(x.from-o.shift, o.need), x.to-o.shift
+		if !x.over && o.second.kind >= 0 && value+second <= limit {
+			y := d.at(o.second, m, limit-value)
+			value, from, to, x.over, second = value+y.value, max(from, y.from), min(to, y.to), y.over, 0
 		}
 		best.to = min(best.to, to)
-		if value < best.value {
-			best.value, best.from = value, from
+		if value += second; x.over || value > budget {
+			over = min(over, value)
+		} else if value < best.value {
+			best.value, best.from, chosen = value, from, *o
 		}
 		return !d.stopped
 	})
-	return best
+	if math.IsInf(best.value, 1) && !math.IsInf(over, 1) {
+		best.value, best.over, best.from = max(over, above(budget)), true, math.Inf(-1)
+	}
+	return best, chosen
 }
 
-// build appends the operations of the best plan of c at memory m, which exists.
-// abar says whether the base is an ā. If d.stopped then, it came to an early end.
-func (d *canonical) build(q *sequence, c phases, m float64, abar bool) {
+// build appends the operations of the best plan of c at memory m, which takes no
+// more than budget. abar says whether the base is an ā. If d.stopped then, it
+// came to an early end.
+func (d *canonical) build(q *sequence, c phases, m, budget float64, abar bool) {
 	if c.kind == serve && c.s == c.t {
 		if c.has == 0 {
 			q.all(c.t)
@@ -414,35 +447,20 @@ func (d *canonical) build(q *sequence, c phases, m float64, abar bool) {
 	if d.grain > 0 {
 		m = d.grained(m)
 	}
-	var best term
-	value := math.Inf(1)
-	d.terms(c, func(o *term) bool {
-		if m < o.need {
-			return true
-		}
-		x, _, _ := d.at(o.first, m+o.shift)
-		if x += o.cost; o.second.kind >= 0 {
-			y, _, _ := d.at(o.second, m)
-			x += y
-		}
-		if x < value {
-			value, best = x, *o
-		}
-		return true
-	})
-	if d.stopped || math.IsInf(value, 1) {
+	budget += 1e-9 * d.floor(c) // for rounding
+	s, best := d.compute(c, m, budget)
+	if d.stopped || s.over || math.IsInf(s.value, 1) {
 		d.stopped = true
 		return
 	}
-	if c.kind == serve {
-		d.build(q, best.first, m, abar)
-		if best.second.kind >= 0 {
-			d.build(q, best.second, m, abar)
-		}
-		return
+	if c.kind != serve {
+		d.sweep(q, c, best.item, best.abar)
 	}
-	d.sweep(q, c, best.item, best.abar)
-	d.build(q, best.first, m+best.shift, best.abar)
+	first := d.at(best.first, m+best.shift, budget)
+	d.build(q, best.first, m+best.shift, first.value, abar && c.kind == serve || best.abar)
+	if best.second.kind >= 0 {
+		d.build(q, best.second, m, budget-first.value, abar)
+	}
 }
 
 // sweep appends the forwards s..item of push or replace.

@@ -44,7 +44,7 @@ func leastMemory(ctx context.Context, low, high *canonical, states int) (memory 
 	least := max(low.least[low.index(low.root())]+v.a[0], v.leastForwards())
 	m := high.least[high.index(high.root())]
 	q = newSequence(v)
-	high.build(q, high.root(), roomy(m+v.a[0])-v.a[0], false)
+	high.build(q, high.root(), roomy(m+v.a[0])-v.a[0], math.Inf(1), false)
 	if high.stopped {
 		return 0, nil, false, fmt.Errorf("%s: least memory: %w", Problem, context.Cause(ctx))
 	}

@@ -271,15 +271,14 @@ func (s *optimumSearch) remaining(x held) float64 {
 				if !c.exists() || s.low.floor(c) >= best {
 					continue
 				}
-				time, _, _ := s.low.at(c, m)
-				if time < best {
+				if time := s.low.at(c, m, best).value; time < best {
 					best = min(best, time+from(k-1, l-1, leaves))
 				}
 			}
 		}
 		if base > 0 && x.abar>>base&1 != 0 {
-			time, _, _ := s.low.at(phases{serve, has, 0, base + 1, t, base + 1}, m)
-			if time < best {
+			c := phases{serve, has, 0, base + 1, t, base + 1}
+			if time := s.low.at(c, m, best).value; time < best {
 				best = min(best, time+from(k-1, base, 1))
 			}
 		}
