@@ -80,7 +80,7 @@ func SolveCheckmate(ctx context.Context, b solvers.Backend, g *graph.Graph, p pl
 	if s := in.StoreAll(); in.evict(s) {
 		c.adopt(s)
 	}
-	if err := c.run(); err != nil {
+	if err := c.both(); err != nil {
 		return nil, err
 	}
 	return c.result(), nil
@@ -139,6 +139,8 @@ func (c *checkmateSearch) gap() float64 {
 // closed reports whether the best plan is proved to be good enough.
 func (c *checkmateSearch) closed(gap float64) bool {
 	const tiny = 1e-9
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return c.best != nil && c.cost-c.bound <= max(gap, tiny)*c.cost
 }
 
@@ -165,6 +167,24 @@ func (c *checkmateSearch) broken(s *stages.Schedule) (rows [][2]int) {
 		}
 	}
 	return rows
+}
+
+// both runs the search for bounds, and beside it, if there are two threads, the
+// one for better schedules: the search of HiGHS uses but one.
+func (c *checkmateSearch) both() error {
+	if c.o.Threads.Value < 2 || c.backend.Can()&solvers.CanStart == 0 {
+		return c.run()
+	}
+	c.o.Threads.Value--
+	ctx, cancel := context.WithCancel(c.ctx)
+	done := make(chan error)
+	go func() { done <- c.improve(ctx) }()
+	err := c.run()
+	cancel()
+	if other := <-done; err == nil {
+		err = other
+	}
+	return err
 }
 
 func (c *checkmateSearch) run() error {
@@ -199,13 +219,30 @@ func (c *checkmateSearch) run() error {
 			}
 			if len(c.rows) == before {
 				if gap <= c.gap() {
-					return nil // nothing more to ask of this model
+					return c.exact() // nothing more to ask of this model
 				}
 				gap = c.gap()
 			}
 		}
 	}
 	return nil
+}
+
+// mostExact is the largest number of nodes of which the exact model is solved:
+// it has up to n³/6 entries.
+const mostExact = 120
+
+// exact solves the exact model, which leaves nothing open but takes longer.
+func (c *checkmateSearch) exact() error {
+	left, ok := c.left()
+	if !ok || c.n > mostExact {
+		return nil
+	}
+	s, _, err := c.round(buildCheckmateStrong(c.checkmateInstance, CheckmateOptions{}), c.gap(), left)
+	if err == nil && s != nil {
+		c.adopt(s)
+	}
+	return err
 }
 
 // round solves one model from the best schedule and returns that of its
@@ -217,8 +254,9 @@ func (c *checkmateSearch) round(f *checkmateStrong, gap float64, left time.Durat
 	}
 	o.RelGap = solvers.Some(gap)
 	o.Start = nil
-	if c.best != nil && c.backend.Can()&solvers.CanStart != 0 {
-		o.Start = f.values(c.best)
+	best := c.incumbent()
+	if best != nil && c.backend.Can()&solvers.CanStart != 0 {
+		o.Start = f.values(best)
 	}
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
@@ -227,10 +265,8 @@ func (c *checkmateSearch) round(f *checkmateStrong, gap float64, left time.Durat
 			if p.X != nil {
 				c.adopt(f.schedule(p.X))
 			}
-			c.mu.Lock()
-			closed := c.best != nil && c.cost-p.Bound <= c.gap()*c.cost
-			c.mu.Unlock()
-			if closed && c.gap() > 0 {
+			c.raise(p.Bound, f, "branch and bound", c.backend.Name())
+			if c.closed(c.gap()) {
 				cancel()
 			}
 			if c.o.OnProgress != nil {
@@ -247,7 +283,7 @@ func (c *checkmateSearch) round(f *checkmateStrong, gap float64, left time.Durat
 	c.last = r
 	switch r.Status {
 	case solvers.Infeasible:
-		if c.best != nil {
+		if best != nil {
 			return nil, false, fmt.Errorf("%s: %w: %s calls it infeasible, but a plan exists", f.m.Name(), solvers.ErrSolver, r.Backend)
 		}
 		least, _ := c.Least()
@@ -255,12 +291,7 @@ func (c *checkmateSearch) round(f *checkmateStrong, gap float64, left time.Durat
 	case solvers.Unbounded, solvers.InfeasibleOrUnbounded:
 		return nil, false, fmt.Errorf("%s: %w: %s calls it %v", f.m.Name(), solvers.ErrSolver, r.Backend, r.Status)
 	}
-	if !math.IsInf(r.Bound, 0) && r.Bound > c.bound {
-		c.bound, c.by = r.Bound, fmt.Sprintf("%s (%s, %s)", f.m.Name(), r.BoundBy, r.Backend)
-		if len(f.o.Rows) == 0 {
-			c.loose = r.Bound
-		}
-	}
+	c.raise(r.Bound, f, r.BoundBy, r.Backend)
 	x, ok := r.Solution()
 	if !ok {
 		return nil, false, nil
@@ -268,12 +299,34 @@ func (c *checkmateSearch) round(f *checkmateStrong, gap float64, left time.Durat
 	return f.schedule(x), r.Status == solvers.Optimal, nil
 }
 
+// raise notes a bound that is proven for model f.
+func (c *checkmateSearch) raise(bound float64, f *checkmateStrong, by, backend string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if math.IsInf(bound, 0) || !(bound > c.bound) {
+		return
+	}
+	c.bound, c.by = bound, fmt.Sprintf("%s (%s, %s)", f.m.Name(), by, backend)
+	if f.o.Ends && len(f.o.Rows) == 0 {
+		c.loose = bound
+	}
+}
+
+// incumbent returns the best schedule, nil if there is none. It is not to be
+// changed.
+func (c *checkmateSearch) incumbent() *stages.Schedule {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.best
+}
+
 // report passes progress on, in seconds and with the best plan that fits.
 func (c *checkmateSearch) report(p solvers.Progress) {
 	p.X = nil
 	p.Objective = math.NaN()
-	p.Bound = max(p.Bound, c.bound) * c.second
-	if c.mu.Lock(); c.best != nil {
+	c.mu.Lock()
+	p.Bound = c.bound * c.second
+	if c.best != nil {
 		p.Objective = c.cost * c.second
 	}
 	c.mu.Unlock()
@@ -281,50 +334,81 @@ func (c *checkmateSearch) report(p solvers.Progress) {
 	c.o.OnProgress(p)
 }
 
-// repairTime is what one neighbourhood may take.
-const repairTime = 20 * time.Second
+// neighbourTime is what one neighbourhood may take.
+const neighbourTime = 20 * time.Second
 
 // repair looks for a schedule that fits near s, which does not: it frees the
 // stages around those that exceed the memory, more and more of them.
 func (c *checkmateSearch) repair(s *stages.Schedule) error {
-	s = s.Clone()
 	for width := 2; width <= 64; width *= 2 {
 		broken := c.broken(s)
 		if len(broken) == 0 {
 			c.adopt(s)
 			return nil
 		}
-		var free [][2]int // stages from, to
+		open := make([]bool, c.n+1)
 		for _, x := range broken {
-			free = append(free, [2]int{x[0] - width, x[0] + width})
-		}
-		if better, err := c.neighbour(s, free); err != nil {
-			return err
-		} else if better != nil {
-			s = better
+			for t := max(0, x[0]-width); t <= min(c.n-1, x[0]+width); t++ {
+				open[t] = true
+			}
 		}
 		if _, ok := c.left(); !ok {
 			return nil
+		}
+		better, err := c.neighbour(c.ctx, s, open, false)
+		if err != nil {
+			return err
+		}
+		if better != nil {
+			s = better
+		}
+	}
+	return nil
+}
+
+// improve looks for better schedules near the best one until the context ends
+// or nothing is found any more: it frees one window of stages after the other,
+// and wider ones once those have no more to give.
+func (c *checkmateSearch) improve(ctx context.Context) error {
+	first := 0
+	for t := range c.n {
+		if !c.Once[t] {
+			first = t + 1
+		}
+	}
+	for width := 8; width < 2*(c.n-first); width *= 2 {
+		for better := true; better; {
+			better = false
+			for from := first; from < c.n; from += width / 2 {
+				open := make([]bool, c.n+1)
+				for t := from; t < min(c.n, from+width); t++ {
+					open[t] = true
+				}
+				s := c.incumbent()
+				if ctx.Err() != nil || s == nil || c.closed(c.gap()) {
+					return nil
+				}
+				near, err := c.neighbour(ctx, s, open, true)
+				if err != nil {
+					return err
+				}
+				if near != nil && near.Cost() < s.Cost()*(1-1e-9) && c.adopt(near) {
+					better = true
+				}
+			}
 		}
 	}
 	return nil
 }
 
 // neighbour returns the best schedule that is equal to s but for what is
-// retained into the given stages, and fits in them; nil if none is found.
-func (c *checkmateSearch) neighbour(s *stages.Schedule, free [][2]int) (*stages.Schedule, error) {
-	open := make([]bool, c.n+1)
-	for _, x := range free {
-		for t := max(0, x[0]); t <= min(c.n-1, x[1]); t++ {
-			open[t] = true
-		}
-	}
+// retained into the open stages, and fits in them; nil if none is found. s is a
+// start if it fits itself.
+func (c *checkmateSearch) neighbour(ctx context.Context, s *stages.Schedule, open []bool, fits bool) (*stages.Schedule, error) {
 	var rows [][2]int
 	for t := range c.n {
-		if open[t] || open[t+1] {
-			for k := range t + 1 {
-				rows = append(rows, [2]int{t, k})
-			}
+		for k := 0; k <= t && (open[t] || open[t+1]); k++ {
+			rows = append(rows, [2]int{t, k})
 		}
 	}
 	f := buildCheckmateStrong(c.checkmateInstance, CheckmateOptions{Backward: true, Ends: true, Contract: true, Rows: rows, Plans: true})
@@ -339,11 +423,14 @@ func (c *checkmateSearch) neighbour(s *stages.Schedule, free [][2]int) (*stages.
 			}
 		}
 	}
-	o := solvers.Options{Time: repairTime, Threads: c.o.Threads, Seed: c.o.Seed, RelGap: solvers.Some(roughGap / 10)}
+	o := solvers.Options{Time: neighbourTime, Seed: c.o.Seed, Raw: c.o.Raw, RelGap: solvers.Some(roughGap / 20)}
 	if left, _ := c.left(); !c.deadline.IsZero() {
-		o.Time = min(o.Time, left)
+		o.Time = min(o.Time, max(left, time.Millisecond))
 	}
-	r, err := c.backend.Solve(c.ctx, f.m, o)
+	if fits && c.backend.Can()&solvers.CanStart != 0 {
+		o.Start = x
+	}
+	r, err := c.backend.Solve(ctx, f.m, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.m.Name(), err)
 	}
