@@ -157,7 +157,7 @@ func (k *SlotsCurve) plan(p platform.Platform) (*plan.Plan, error) {
 	switch {
 	case !math.IsInf(k.table.overhead(m), 1):
 	case len(k.points) > 0:
-		return nil, noPlan(fmt.Sprintf("%s with slots of %.0f bytes", k.method, k.z.bytes(1)), k.points[0].Memory, p.Memory)
+		return nil, noPlan(fmt.Sprintf("%s with slots of %.6g bytes", k.method, k.z.bytes(1)), k.points[0].Memory, p.Memory)
 	default:
 		return nil, fmt.Errorf("remat: %s finds nothing in %.0f bytes with %d slots, to which sizes are rounded up; more slots round less: %w", k.method, p.Memory, k.z.slots, plan.ErrNoPlan)
 	}
