@@ -31,7 +31,67 @@ func checkmateMethods() []*Method {
 			Complexity: "exponential; O(n²) binaries, O(n·edges) for FREE",
 			Run:        checkmatePlain, Model: graphModel(ilp.Checkmate),
 		},
+		{
+			Problem: plan.Remat, Name: "checkmate-lp-round", Kind: Heuristic, Source: "Checkmate §5", Solver: true,
+			Summary:    "LP relaxation of the paper's MILP, two-phase rounding at 0.5 and at random; what breaks the limit is told and then repaired",
+			Complexity: "polynomial; O(n²) columns",
+			Run:        checkmateRounding(false), Model: graphModel(ilp.Checkmate),
+		},
+		{
+			Problem: plan.Remat, Name: "checkmate-lp-round-strong", Kind: Heuristic, Source: "Checkmate §5; ours", Solver: true,
+			Summary:    "the same on the LP relaxation of the strengthened model, which is smaller and closer",
+			Complexity: "polynomial; O(n²) columns",
+			Run:        checkmateRounding(true), Model: graphModel(ilp.CheckmateStrong),
+		},
 	}
+}
+
+// checkmateRounding rounds a relaxation, and says what the roundings were
+// before they were repaired.
+func checkmateRounding(strong bool) func(context.Context, *Instance, Setting) (*Outcome, error) {
+	return func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+		out := &Outcome{}
+		o, ok := s.options(ctx, time.Now(), out)
+		if !ok {
+			out.Stopped = true
+			return out, nil
+		}
+		r, err := ilp.CheckmateRounding(ctx, s.Backend, in.graph(), s.Platform, ilp.RoundingOptions{Solver: o, Strong: strong})
+		if err != nil {
+			return nil, userError(err)
+		}
+		out.Plan, out.Solver, out.Stopped = r.Best, r.Result, ctx.Err() != nil
+		if out.Plan != nil {
+			out.Plan.Method = "checkmate-lp-round"
+			if strong {
+				out.Plan.Method += "-strong"
+			}
+		}
+		if in.Graph != nil && r.Bound > 0 {
+			out.Bounds = []Bound{{Value: r.Bound, By: "the LP relaxation of Checkmate's MILP", Assumptions: r.Assumptions}}
+		}
+		out.Note = roundingNote(r, s.Platform.Memory)
+		out.Plan, err = onChain(in, out.Plan)
+		return out, err
+	}
+}
+
+// roundingNote says how far the roundings are above the limit.
+func roundingNote(r *ilp.RoundingResult, memory float64) string {
+	fit, worst, least := 0, 0.0, math.Inf(1)
+	for _, x := range r.Rounded {
+		if x.Fits {
+			fit++
+			continue
+		}
+		over := x.Plan.Claims.PeakMemory/memory - 1
+		worst, least = max(worst, over), min(least, over)
+	}
+	note := fmt.Sprintf("%d of %d roundings keep the limit", fit, len(r.Rounded))
+	if fit < len(r.Rounded) {
+		note += fmt.Sprintf("; the others exceed it by %.1f to %.1f %% and were repaired", 100*least, 100*worst)
+	}
+	return note
 }
 
 // checkmate solves the strengthened model from the best heuristic.
