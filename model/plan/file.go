@@ -31,6 +31,11 @@ func NewGraph(method string, g *graph.Graph, m platform.Platform) *Plan {
 	return blank(Remat, method, g.Name, digest, err, m)
 }
 
+// NewPattern returns a plan of a pipeline without operations for c.
+func NewPattern(method string, c *chain.Chain, m platform.Platform) *Plan {
+	return New(Pipeline, method, c, m)
+}
+
 // NewJoin returns a plan without operations for j; m.Memory is in slots.
 func NewJoin(method string, j *join.Join, m platform.Platform) *Plan {
 	digest, err := j.Digest()
@@ -55,8 +60,32 @@ type file struct {
 	Instance InstanceRef        `json:"instance"`
 	Platform *platform.Platform `json:"platform"`
 	Period   *float64           `json:"period"`
-	Ops      []fileOp           `json:"ops"`
-	Claims   Claims             `json:"claims"`
+
+	K           *int        `json:"k,omitempty"`
+	Allocation  []fileStage `json:"allocation,omitempty"`
+	MemoryModel *string     `json:"memory_model,omitempty"`
+
+	Ops    []fileOp `json:"ops"`
+	Claims Claims   `json:"claims"`
+}
+
+type fileStage struct {
+	Processor *int `json:"processor"`
+	From      *int `json:"from"`
+	To        *int `json:"to"`
+}
+
+// stage returns the stage, or what is wrong with it.
+func (f *fileStage) stage() (s Stage, wrong string) {
+	switch {
+	case f.Processor == nil:
+		return s, "processor is missing; they are numbered from 0"
+	case f.From == nil:
+		return s, "from is missing; it is the stage's first layer"
+	case f.To == nil:
+		return s, "to is missing; it is the stage's last layer"
+	}
+	return Stage{Processor: *f.Processor, From: *f.From, To: *f.To}, ""
 }
 
 type fileOp struct {
@@ -67,6 +96,9 @@ type fileOp struct {
 	Node   *string  `json:"node,omitempty"`
 	Start  *float64 `json:"start"`
 	End    *float64 `json:"end"`
+
+	Resource string `json:"resource,omitempty"`
+	Shift    int    `json:"shift,omitempty"`
 }
 
 // op returns the operation, or what is wrong with it.
@@ -89,7 +121,7 @@ func (f *fileOp) op() (o Op, wrong string) {
 	case f.End == nil:
 		return o, "end is missing"
 	}
-	o = Op{Op: f.Op, Tensor: f.Tensor, Branch: f.Branch, Start: *f.Start, End: *f.End}
+	o = Op{Op: f.Op, Tensor: f.Tensor, Branch: f.Branch, Start: *f.Start, End: *f.End, Resource: f.Resource, Shift: f.Shift}
 	if f.Layer != nil {
 		o.Layer = *f.Layer
 	}
@@ -105,7 +137,7 @@ func (o Op) MarshalJSON() ([]byte, error) { return json.Marshal(o.file()) }
 
 // file returns o as it is written.
 func (o *Op) file() *fileOp {
-	f := &fileOp{Op: o.Op, Tensor: o.Tensor, Branch: o.Branch, Start: &o.Start, End: &o.End}
+	f := &fileOp{Op: o.Op, Tensor: o.Tensor, Branch: o.Branch, Start: &o.Start, End: &o.End, Resource: o.Resource, Shift: o.Shift}
 	if o.Layer != 0 || o.Node == "" && o.Op != OpLoss {
 		f.Layer = &o.Layer
 	}
@@ -144,6 +176,12 @@ func Read(r io.Reader, name string) (*Plan, error) {
 		return fail("platform.bandwidth", "%g bytes per second is negative", f.Platform.Bandwidth)
 	case f.Platform.Processors < 0:
 		return fail("platform.processors", "%d is negative", f.Platform.Processors)
+	case f.Platform.WeightCopies < 0:
+		return fail("platform.weight_copies", "%d is negative", f.Platform.WeightCopies)
+	case f.K != nil && *f.K < 1:
+		return fail("k", "%d is not positive; it is the number of mini-batches in a period", *f.K)
+	case f.MemoryModel != nil && *f.MemoryModel != StageModel && *f.MemoryModel != TaskModel:
+		return fail("memory_model", "%q is unknown; there are %q and %q", *f.MemoryModel, StageModel, TaskModel)
 	case f.Period != nil && *f.Period <= 0:
 		return fail("period", "%g s is not positive; it is null for plans that do not repeat", *f.Period)
 	case f.Ops == nil:
@@ -152,6 +190,19 @@ func Read(r io.Reader, name string) (*Plan, error) {
 	p := &Plan{
 		Format: f.Format, Problem: f.Problem, Method: f.Method, Instance: f.Instance, Platform: *f.Platform,
 		Period: f.Period, Ops: make([]Op, len(f.Ops)), Claims: f.Claims,
+	}
+	if f.K != nil {
+		p.K = *f.K
+	}
+	if f.MemoryModel != nil {
+		p.MemoryModel = *f.MemoryModel
+	}
+	for k := range f.Allocation {
+		s, wrong := f.Allocation[k].stage()
+		if wrong != "" {
+			return fail(fmt.Sprintf("allocation[%d]", k), "%s", wrong)
+		}
+		p.Allocation = append(p.Allocation, s)
 	}
 	for k := range f.Ops {
 		var wrong string

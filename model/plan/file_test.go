@@ -76,7 +76,12 @@ func TestRoundTrip(t *testing.T) {
 			Format: plan.Format, Problem: "p" + clean(text.Draw(t, "problem")), Method: clean(text.Draw(t, "method")),
 			Instance: plan.InstanceRef{Name: clean(text.Draw(t, "name"))},
 			Platform: platform.Platform{Memory: math.Abs(number.Draw(t, "memory")), Processors: rapid.IntRange(0, 9).Draw(t, "processors")},
-			Ops:      []plan.Op{}, Claims: plan.Claims{Makespan: number.Draw(t, "makespan")},
+			K:        rapid.IntRange(0, 3).Draw(t, "k"), MemoryModel: rapid.SampledFrom([]string{"", plan.StageModel, plan.TaskModel}).Draw(t, "model"),
+			Ops: []plan.Op{}, Claims: plan.Claims{Makespan: number.Draw(t, "makespan")},
+		}
+		p.Platform.WeightCopies = rapid.IntRange(0, 9).Draw(t, "copies")
+		for range rapid.IntRange(0, 2).Draw(t, "stages") {
+			p.Allocation = append(p.Allocation, plan.Stage{Processor: rapid.Int().Draw(t, "processor"), From: rapid.Int().Draw(t, "from"), To: rapid.Int().Draw(t, "to")})
 		}
 		if x := math.Abs(number.Draw(t, "period")); x > 0 {
 			p.Period = &x
@@ -90,6 +95,7 @@ func TestRoundTrip(t *testing.T) {
 				Op: kind, Tensor: clean(text.Draw(t, "tensor")), Layer: rapid.OneOf(rapid.Int(), rapid.Just(0)).Draw(t, "layer"),
 				Branch: rapid.OneOf(rapid.Int(), rapid.Just(0)).Draw(t, "branch"), Node: clean(text.Draw(t, "node")),
 				Start: number.Draw(t, "start"), End: number.Draw(t, "end"),
+				Resource: clean(text.Draw(t, "resource")), Shift: rapid.OneOf(rapid.Int(), rapid.Just(0)).Draw(t, "shift"),
 			}
 			p.Ops = append(p.Ops, o)
 		}

@@ -20,9 +20,28 @@ type Plan struct {
 	Instance InstanceRef       `json:"instance"`
 	Platform platform.Platform `json:"platform"`
 	Period   *float64          `json:"period"` // T of a cyclic plan, seconds; else null
-	Ops      []Op              `json:"ops"`
-	Claims   Claims            `json:"claims"`
+	// Of a pipeline: how many mini-batches a period processes (0: one), who
+	// computes what, and by which memory model the plan is judged ("": task).
+	K           int     `json:"k,omitempty"`
+	Allocation  []Stage `json:"allocation,omitempty"`
+	MemoryModel string  `json:"memory_model,omitempty"`
+	Ops         []Op    `json:"ops"`
+	Claims      Claims  `json:"claims"`
 }
+
+// A Stage is the layers From..To, inclusive, on one processor of a pipeline.
+// Processors are numbered from 0 and may have several stages.
+type Stage struct {
+	Processor int `json:"processor"`
+	From      int `json:"from"`
+	To        int `json:"to"`
+}
+
+// Memory models of pipelines.
+const (
+	StageModel = "stage" // [004] 7.1.1: every layer at its most at the same time
+	TaskModel  = "task"  // [004] 6.3: what is stored while each operation runs
+)
 
 // InstanceRef names the instance a plan is for.
 type InstanceRef struct {
@@ -49,6 +68,10 @@ const (
 	OpC    = "C"    // computation of a node of a graph
 	OpS    = "S"    // copy of an activation of a join
 	OpLoss = "LOSS" // loss of a join
+
+	// Communications of a pipeline.
+	OpCF = "CF" // sends the activation of a layer to the next layer's processor
+	OpCB = "CB" // sends the gradient of a layer's output back to its processor
 )
 
 // Tensors of transfers and discards.
@@ -71,6 +94,11 @@ type Op struct {
 	Node   string  `json:"node,omitempty"`   // of a graph: its id
 	Start  float64 `json:"start"`
 	End    float64 `json:"end"`
+	// Of a pipeline: where the operation runs ("gpu0"; "link0-1", the smaller
+	// number first), and its shift h: in the j-th period it starts at j·T + Start
+	// and processes mini-batch j·k + h.
+	Resource string `json:"resource,omitempty"`
+	Shift    int    `json:"shift,omitempty"`
 }
 
 // String names the operation as the papers do: "B_3", "P w_3", "D abar_2",
@@ -95,13 +123,13 @@ func (o *Op) String() string {
 // Claims are what the method says of its plan; the verifier compares them with
 // the replay.
 type Claims struct {
-	Makespan   float64 `json:"makespan"`    // seconds; T of a cyclic plan
+	Makespan   float64 `json:"makespan"`    // seconds; T of a cyclic plan, T/k of a pipeline
 	PeakMemory float64 `json:"peak_memory"` // bytes
 }
 
 // Report is what a verifier found by replaying a plan.
 type Report struct {
-	Makespan   float64     // seconds; T of a cyclic plan
+	Makespan   float64     // seconds; T of a cyclic plan, T/k of a pipeline
 	PeakMemory float64     // bytes
 	PeakTime   float64     // when memory is first at its peak
 	PeakOp     int         // index of the operation that brings it there, -1 if none
@@ -109,6 +137,18 @@ type Report struct {
 	// ClaimErrors says where Claims differ from the replay; they do not make a
 	// plan invalid.
 	ClaimErrors []string
+	Pattern     *PatternReport // of a pipeline; else nil
+}
+
+// PatternReport is what only plans of [Pipeline] have.
+type PatternReport struct {
+	// StageMemory and TaskMemory are the peaks of each processor in bytes, by
+	// the two memory models.
+	StageMemory []float64 `json:"stage_memory"`
+	TaskMemory  []float64 `json:"task_memory"`
+	// NCA holds for layer ℓ, at ℓ-1, the most activations a_{ℓ-1} that are
+	// stored at once ([004] chapter 4).
+	NCA []int `json:"nca"`
 }
 
 // Valid reports whether no rule is broken.

@@ -34,8 +34,10 @@ func Verify(c *chain.Chain, p *Plan) (*Report, error) {
 		return VerifyWeightOffload(c, p)
 	case Remat:
 		return VerifyRemat(c, p)
+	case Pipeline:
+		return VerifyPattern(c, p)
 	}
-	return nil, fmt.Errorf("%w of a chain: %q (known: %s, %s)", ErrProblem, p.Problem, WeightOffload, Remat)
+	return nil, fmt.Errorf("%w of a chain: %q (known: %s, %s, %s)", ErrProblem, p.Problem, WeightOffload, Remat, Pipeline)
 }
 
 // compareClaims returns where the claims differ from the replay. A plan that

@@ -8,4 +8,7 @@ type Platform struct {
 	Memory     float64 `json:"memory,omitempty"`     // bytes on each processor
 	Bandwidth  float64 `json:"bandwidth,omitempty"`  // bytes per second of each link
 	Processors int     `json:"processors,omitempty"` // number of GPUs
+	// WeightCopies is C of [004] (6.33): how often each GPU of a pipeline
+	// stores the weights of its layers.
+	WeightCopies int `json:"weight_copies,omitempty"`
 }
