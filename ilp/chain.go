@@ -55,9 +55,9 @@ type chainMILP struct {
 	m *milp.Model
 	e milp.Expr // scratch
 
-	// By stage. a[k] of layers 0..t−1, ck[k] of layers 1..t−1, abar and all of
-	// layers 1..t.
-	cols [][4]milp.List
+	// By stage and kind: a@t of layers 0..t−1, ck@t of layers 1..t−1, abar@t and
+	// all@t of layers 1..t.
+	cols [][4][]milp.Var
 	more milp.Var // if spare: what is added to the memory
 }
 
@@ -178,17 +178,23 @@ func (f *chainMILP) columns() {
 	if f.spare {
 		f.more = f.m.Var("more", milp.Continuous, 0, math.Inf(1))
 	}
-	f.cols = make([][4]milp.List, f.stages())
+	f.cols = make([][4][]milp.Var, f.stages())
 	for k := range f.cols {
 		t := f.top(k)
 		at := fmt.Sprintf("%d", t)
 		if f.sweeps > 1 {
 			at = fmt.Sprintf("%d.%d", t, k%f.sweeps+1)
 		}
-		list := func(name string, n int) milp.List {
-			return f.m.List(name+"@"+at, n, milp.Binary, 0, 1)
+		for kind, layers := range [4][2]int{{0, t - 1}, {1, t}, {1, t}, {1, t - 1}} {
+			keys := make([]int, 0, t)
+			for i := layers[0]; i <= layers[1]; i++ {
+				keys = append(keys, i)
+			}
+			name := [4]string{"a", "abar", "all", "ck"}[kind]
+			for _, v := range milp.Vars(f.m, name+"@"+at, keys, milp.Binary, 0, 1).All() {
+				f.cols[k][kind] = append(f.cols[k][kind], v)
+			}
 		}
-		f.cols[k] = [4]milp.List{list("a", t), list("abar", t), list("all", t), list("ck", t-1)}
 	}
 	for i := range f.n {
 		v, _ := f.column(foundA, 0, i)
@@ -208,11 +214,10 @@ func (f *chainMILP) column(kind, k, i int) (v milp.Var, ok bool) {
 	if kind != foundA {
 		i--
 	}
-	list := f.cols[k][kind]
-	if i < 0 || i >= list.Len() {
+	if i < 0 || i >= len(f.cols[k][kind]) {
 		return v, false
 	}
-	return list.At(i), true
+	return f.cols[k][kind][i], true
 }
 
 // add adds a column to the scratch expression, if it exists.
