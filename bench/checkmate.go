@@ -206,7 +206,7 @@ func onChain(in *Instance, p *plan.Plan) (*plan.Plan, error) {
 // bestOnGraph returns the best plan of the heuristics, nil if none has one. An
 // Infeasible error is passed on.
 func bestOnGraph(ctx context.Context, g *graph.Graph, s *Setting, start time.Time) (best *plan.Plan, err error) {
-	best, err = rematgraph.Search(ctx, g, s.Platform, uint64(s.Seed), searchRounds)
+	best, err = rematgraph.Search(ctx, g, s.Platform, uint64(s.Seed), quickRounds)
 	var infeasible *plan.Infeasible
 	if errors.As(err, &infeasible) {
 		return nil, err

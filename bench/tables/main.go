@@ -5,7 +5,7 @@
 //	go run ./bench/tables bandwidth  # [001] Figure 4
 //	go run ./bench/tables backends   # HiGHS and lp_solve on growing models
 //	go run ./bench/tables profiles DIR
-//	go run ./bench/tables claims     # [004] 2.4.5
+//	go run ./bench/tables claims [NETWORK…]     # [004] 2.4.5
 //	go run ./bench/tables chains zoo:resnet50 …
 //	go run ./bench/tables checkmate 5m checkmate,checkmate-plain zoo:vgg16?as=graph …
 //	go test -run '^$' -bench Slots ./heuristics/remat | go run ./bench/tables growth docs/images
@@ -39,7 +39,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	const known = "table1, bandwidth, backends, profiles DIR, claims, chains INSTANCE…, checkmate TIME METHODS GRAPH… and growth DIR"
+	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH… and growth DIR"
 	if len(args) == 0 {
 		return fmt.Errorf("name a table: %s", known)
 	}
@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string) error {
 			return m.profiles(args[1:])
 		}
 	case "claims":
-		return m.claims()
+		return m.claims(args[1:])
 	case "chains":
 		return m.chains(args[1:])
 	case "checkmate":

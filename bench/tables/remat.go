@@ -28,9 +28,9 @@ var batches = []struct {
 	batch []int
 }{{224, []int{8, 32}}, {500, []int{4, 16}}, {1000, []int{1, 4}}}
 
-// networks calls do for every network, image and batch of the thesis.
-func (m *measurer) networks(do func(net string, image, batch int, in *bench.Instance) error) error {
-	for _, net := range vision {
+// networks calls do for every of these networks, every image and batch of the thesis.
+func (m *measurer) networks(nets []string, do func(net string, image, batch int, in *bench.Instance) error) error {
+	for _, net := range nets {
 		for _, b := range batches {
 			for _, batch := range b.batch {
 				in, err := bench.Load(fmt.Sprintf("zoo:%s?image=%d&batch=%d", net, b.image, batch), os.Stdin)
@@ -66,12 +66,16 @@ func (a *mean) value() float64 { return a.sum / float64(a.n) }
 // claims tests what [004] 2.4.5 says of its networks: how much faster the best
 // persistent plan is than the sequential strategy with the same memory, how far
 // revolve stays behind, and whether persistent, floating and optimum differ.
-func (m *measurer) claims() error {
+// Without networks, those of the thesis.
+func (m *measurer) claims(nets []string) error {
+	if len(nets) == 0 {
+		nets = vision
+	}
 	fmt.Println("| net | image | batch | N | store-all | best periodic: memory | s | persistent, s | throughput | all periodic | revolve | floating | optimum |")
 	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|---|")
 	var atBest, atAll, behind mean
 	differ, proved, rows := 0, 0, 0
-	err := m.networks(func(net string, image, batch int, in *bench.Instance) error {
+	err := m.networks(nets, func(net string, image, batch int, in *bench.Instance) error {
 		r, err := m.claim(in)
 		if err != nil {
 			return err
