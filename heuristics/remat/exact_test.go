@@ -551,6 +551,75 @@ func TestExactStops(t *testing.T) {
 	}
 }
 
+// Plans within a budget are those of the whole curve.
+func TestBudget(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 7))
+	for i := range 60 {
+		c := exhaustive.RandomChain(r, 16+i%5)
+		if i%3 == 0 { // times that are all different
+			for l := range c.Layers {
+				c.Layers[l].ForwardTime = r.Float64()
+			}
+		}
+		_, high := Range(c)
+		for _, x := range []struct {
+			method
+			curve func(context.Context, *chain.Chain, float64) (*Curve, error)
+		}{{method{"persistent", Persistent}, PersistentCurve}, {method{"floating", Floating}, FloatingCurve}} {
+			k, err := x.curve(context.Background(), c, max(high, 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			points := k.Points()
+			for j := 0; j < len(points); j += 1 + len(points)/6 {
+				p := points[j]
+				if p.Memory == 0 {
+					continue
+				}
+				if got := x.makespan(t, c, p.Memory); !equal(got, p.Makespan) {
+					t.Fatalf("%s in %g bytes: %g, the curve has %g: %+v", x.name, p.Memory, got, p.Makespan, c)
+				}
+			}
+		}
+	}
+}
+
+// A budget that is just enough leaves the optimum, one that is not leaves nothing.
+func TestTightBudget(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 4))
+	ctx := context.Background()
+	for i := range 600 {
+		c := exhaustive.RandomChain(r, 2+i%6)
+		v := newView(c).snapped()
+		_, high := Range(c)
+		for _, name := range []string{"persistent", "floating"} {
+			d, err := newProgram(name, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.fill(ctx, high, nil); err != nil {
+				t.Fatal(err)
+			}
+			all := *d.whole()
+			for j, m := range all.m {
+				want, most := all.c[j], m+v.a[0]
+				if err := d.fill(ctx, most, newBudget(v, most, want)); err != nil {
+					t.Fatal(err)
+				}
+				if got := d.whole().at(m); got != want {
+					t.Fatalf("%s in %g bytes: %g, want %g: %+v", name, most, got, want, c)
+				}
+				if err := d.fill(ctx, most, newBudget(v, most, want-0.5)); err != nil {
+					t.Fatal(err)
+				}
+				if got := d.whole().at(m); !math.IsInf(got, 1) {
+					t.Fatalf("%s in %g bytes: %g, the budget is %g: %+v", name, most, got, want-0.5, c)
+				}
+			}
+		}
+	}
+}
+
 // Beyond 512 layers bounds are weaker, but hold and say something.
 func TestBoundsLong(t *testing.T) {
 	c := &chain.Chain{Name: "long"}

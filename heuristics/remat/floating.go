@@ -73,16 +73,9 @@ var nothing = stepFunction{m: []float64{math.Inf(-1)}, c: []float64{0}}
 
 // fill computes all functions up to the memory that is left of most bytes.
 // [004] Algorithm 1; ordered by t, then by decreasing s.
-func (d *moves) fill(ctx context.Context, most float64) error {
+func (d *moves) fill(ctx context.Context, most float64, b *budget) error {
 	v, w := d.v, d.v.n+1
-	x := float64(v.n)
-	need := 8*x*(x+1)*(x+2) + 200*x*x
-	tooLarge := func() error {
-		return &TooLargeError{Need: need, Limit: tableLimit, What: fmt.Sprintf("%s on %d layers", d.method, v.n)}
-	}
-	if need > tableLimit {
-		return tooLarge()
-	}
+	need := 0.0 // for breakpoints
 	d.first = make([]int, w*w)
 	rows := 0
 	for s := 1; s <= v.n; s++ {
@@ -133,6 +126,9 @@ func (d *moves) fill(ctx context.Context, most float64) error {
 				for last := l + 1; last <= t; last++ {
 					e.lower(d.until[last-1]-d.until[s-1], &q[last], d.of(s, last-1, l), 0, 0, left)
 				}
+				if b != nil {
+					b.prune(&e.stepFunction, s, t, l)
+				}
 				h[s*w+l] = forT.keep(&e.stepFunction)
 			}
 			// O.
@@ -148,8 +144,11 @@ func (d *moves) fill(ctx context.Context, most float64) error {
 						e.lower(0, &nothing, &h[r*w+l], by, max(none, d.forward(s, t, s)), left)
 					}
 				}
+				if b != nil {
+					b.prune(&e.stepFunction, s, t, l)
+				}
 				if need += 16 * float64(len(e.m)); need > tableLimit {
-					return tooLarge()
+					return exactTooLarge(d.method, v.n, need)
 				}
 				*d.of(s, t, l) = space.keep(&e.stepFunction)
 			}

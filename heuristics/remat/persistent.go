@@ -16,6 +16,9 @@ import (
 // least peak. An error wraps plan.ErrNoPlan when no persistent plan fits, which
 // proves nothing about others, when the context ends, or as a *TooLargeError.
 // Complexity as of [PersistentCurve].
+//
+// Only what plans of little recomputation need is computed (see budget), so that
+// this takes less time than a curve.
 func Persistent(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	return solveExact(ctx, "persistent", c, p)
 }
@@ -45,36 +48,79 @@ type Curve struct {
 // An exactProgram is a dynamic program over step functions of memory, a_0 not
 // counted.
 type exactProgram interface {
-	// fill computes the functions, with most bytes of memory, a_0 included.
-	fill(ctx context.Context, most float64) error
+	// fill computes the functions, with most bytes of memory, a_0 included. With
+	// a budget they are complete only as far as it says.
+	fill(ctx context.Context, most float64, b *budget) error
 	// whole is the time that the best sequences spend on computing layers again.
 	whole() *stepFunction
 	// append appends the best sequence in m bytes, enough for one.
 	append(q *sequence, m float64)
 }
 
+// newProgram is the program of a method. The error is a *TooLargeError.
+func newProgram(method string, v *view) (exactProgram, error) {
+	x := float64(v.n)
+	var d exactProgram
+	need := 80 * (x + 1) * (x + 1) // functions and sums of budgets
+	switch method {
+	case "persistent", "revolve":
+		d = &splits{v: v, method: method, forwardsKeep: method == "persistent"}
+	default:
+		d = &moves{v: v, method: method, printed: method == "floating-printed"}
+		need += 8 * x * (x + 1) * (x + 2)
+	}
+	if need > tableLimit {
+		return nil, exactTooLarge(method, v.n, need)
+	}
+	return d, nil
+}
+
+func exactTooLarge(method string, layers int, need float64) error {
+	return &TooLargeError{Need: need, Limit: tableLimit, What: fmt.Sprintf("%s on %d layers", method, layers)}
+}
+
+// newCurve computes the functions of a method.
 func newCurve(ctx context.Context, method string, c *chain.Chain, p platform.Platform) (*Curve, error) {
 	v, limit, err := newInstance(c, p)
 	if err != nil {
 		return nil, err
 	}
-	var d exactProgram
-	switch method {
-	case "persistent", "revolve":
-		d = &splits{v: v.snapped(), method: method, forwardsKeep: method == "persistent"}
-	default:
-		d = &moves{v: v.snapped(), method: method, printed: method == "floating-printed"}
+	d, err := newProgram(method, v.snapped())
+	if err != nil {
+		return nil, err
 	}
-	if err := d.fill(ctx, limit); err != nil {
+	if err := d.fill(ctx, limit, nil); err != nil {
 		return nil, err
 	}
 	return &Curve{method, c, v, d}, nil
 }
 
-// solveExact is the plan of a curve at its end.
+// solveExact is the plan of a method. For long chains it looks for one with
+// little more recomputation than the bound of [Bounds], and for more and more
+// until there is one.
 func solveExact(ctx context.Context, method string, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	k, err := newCurve(ctx, method, c, p)
+	v, limit, err := newInstance(c, p)
 	if err != nil {
+		return nil, err
+	}
+	z := v.snapped()
+	d, err := newProgram(method, z)
+	if err != nil {
+		return nil, err
+	}
+	k := &Curve{method, c, v, d}
+	if v.n >= 16 && (method == "persistent" || method == "floating") {
+		least, forwards := v.again(limit), c.Totals().ForwardTime
+		for _, more := range [...]float64{0.02, 0.06, 0.2, 0.6} {
+			if err := d.fill(ctx, limit, newBudget(z, limit, least+more*forwards)); err != nil {
+				return nil, err
+			}
+			if len(d.whole().m) > 0 {
+				return k.plan(p)
+			}
+		}
+	}
+	if err := d.fill(ctx, limit, nil); err != nil {
 		return nil, err
 	}
 	return k.plan(p)
@@ -121,6 +167,7 @@ type splits struct {
 	// forwardsKeep says that F_all may be used before B_t runs, not only just
 	// before its own B: Persistent, not Revolve.
 	forwardsKeep bool
+	budget       *budget        // nil: functions are complete
 	until        []float64      // until[ℓ] = Σ uF_1..ℓ
 	f            []stepFunction // by s and t
 }
@@ -129,15 +176,9 @@ func (d *splits) of(s, t int) *stepFunction { return &d.f[s*(d.v.n+1)+t] }
 
 // fill computes all functions up to the memory that is left of most bytes.
 // [004] Algorithm 3; ordered by t, then by decreasing s.
-func (d *splits) fill(ctx context.Context, most float64) error {
+func (d *splits) fill(ctx context.Context, most float64, b *budget) error {
 	v, w := d.v, d.v.n+1
-	need := 48 * float64(w) * float64(w)
-	tooLarge := func() error {
-		return &TooLargeError{Need: need, Limit: tableLimit, What: fmt.Sprintf("%s on %d layers", d.method, v.n)}
-	}
-	if need > tableLimit {
-		return tooLarge()
-	}
+	need := 0.0 // for breakpoints
 	d.f = make([]stepFunction, w*w)
 	d.until = make([]float64, w)
 	var space floats
@@ -164,8 +205,11 @@ func (d *splits) fill(ctx context.Context, most float64) error {
 			for k := s; k < t; k++ { // C_2
 				e.lower(d.until[k]-d.until[s-1], d.of(s, k), d.of(k+1, t), v.a[k], none, left)
 			}
+			if b != nil {
+				b.prune(&e.stepFunction, s, t, s)
+			}
 			if need += 16 * float64(len(e.m)); need > tableLimit {
-				return tooLarge()
+				return exactTooLarge(d.method, v.n, need)
 			}
 			*d.of(s, t) = space.keep(&e.stepFunction)
 		}

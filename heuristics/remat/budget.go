@@ -1,0 +1,154 @@
+package remat
+
+import (
+	"math"
+	"slices"
+)
+
+// A budget drops parts of the functions of [splits] and [moves] that no plan uses
+// which takes, in most bytes, at most extra seconds for computing layers again.
+// What such plans use is left, so that the value at most bytes does not change
+// if it is within the budget; else there is none.
+//
+// Consider the part of C_FL(s,t,ℓ,·) from a breakpoint on; C_MP(s,t,·) is the
+// case ℓ = s. It needs at least m bytes and c seconds for computing layers s..t
+// again. Let H be what is left of most beside m, a_0 and a_{s-1}. In plans of
+// both kinds an ā is kept until its B.
+//
+// While B_t runs, the ā_j of layers j < s that are stored take at most H bytes
+// (a_{s-1} not counted twice in ā_{s-1}), and each other one of these layers is
+// computed again later: lost(H) seconds at least, by the fractional knapsack of
+// [Bounds].
+//
+// Layers s..ℓ-1 are computed once more after B_ℓ, as nothing of them is left.
+//
+// If t < N, layers s..t have been computed before B_N, and nothing of them was
+// left either: once more. And while B_N ran, y ≤ H bytes of ā_j with j < s were
+// stored, as these are kept until B_t, beside those of layers above t: for some
+// y, lost(y) and the loss of the latter in what is left of the memory by B_N
+// and y.
+//
+// Layers below s, s..t and above t are different, so the times add up.
+type budget struct {
+	v           *view
+	most, extra float64
+	slack       float64        // for the rounding of bounds
+	until       []float64      // until[l] = Σ uF_1..l
+	below       []knapsackSums // of layers 1..s-1
+	above       []knapsackSums // of layers t+1..N-1
+	room        float64        // what B_N leaves
+}
+
+// newBudget is a budget for the snapped chain v. O(N² log N).
+func newBudget(v *view, most, extra float64) *budget {
+	// Differences of sizes are exact, and so are those to a multiple of this.
+	q := grid(2, v.a, v.abar, v.delta, v.oF, v.oB) / 4
+	most = math.Floor(most/q) * q
+	b := &budget{v: v, most: most, until: make([]float64, v.n+1), room: max(0, most-v.backwardNeed(v.n))}
+	for l := 1; l <= v.n; l++ {
+		b.until[l] = b.until[l-1] + v.uF[l]
+	}
+	b.extra, b.slack = extra, (extra+b.until[v.n])*1e-9
+	b.below, b.above = make([]knapsackSums, v.n+1), make([]knapsackSums, v.n+1)
+	for s := 1; s <= v.n; s++ {
+		items := make([]stored, s-1)
+		for l := range items {
+			items[l] = v.item(l+1, s)
+		}
+		b.below[s] = newKnapsackSums(items)
+	}
+	var items []stored
+	for t := v.n; t >= 1; t-- {
+		if t+1 < v.n {
+			items = append(items, v.item(t+1, v.n))
+		}
+		b.above[t] = newKnapsackSums(items)
+	}
+	return b
+}
+
+// prune drops what no plan within the budget uses from f, which is C_FL(s,t,ℓ,·)
+// less its sums.
+func (b *budget) prune(f *stepFunction, s, t, l int) {
+	h := b.most - b.v.a[0]
+	if s > 1 {
+		h -= b.v.a[s-1]
+	}
+	below, above := &b.below[s], &b.above[t]
+	again, best := b.until[l-1]-b.until[s-1], math.Inf(1)
+	if t < b.v.n {
+		again += b.until[t] - b.until[s-1]
+		best = split(below, above, b.room)
+	}
+	extra := b.extra
+	if s > 1 || t < b.v.n {
+		extra += b.slack
+	}
+	n := 0
+	for i, m := range f.m {
+		least, y := f.c[i]+again, max(0, h-m)
+		if t < b.v.n {
+			y = min(y, best)
+			least += above.lost(b.room - y)
+		}
+		if least+below.lost(y) <= extra {
+			f.m[n], f.c[n] = m, f.c[i]
+			n++
+		}
+	}
+	f.m, f.c = f.m[:n], f.c[:n]
+}
+
+// knapsackSums are the sums of sizes and times of items in order of density, the
+// first 0.
+type knapsackSums struct{ size, time []float64 }
+
+func newKnapsackSums(items []stored) knapsackSums {
+	sorted := slices.Clone(items)
+	slices.SortFunc(sorted, byDensity)
+	k := knapsackSums{make([]float64, len(sorted)+1), make([]float64, len(sorted)+1)}
+	for i, x := range sorted {
+		k.size[i+1], k.time[i+1] = k.size[i]+x.size, k.time[i]+x.time
+	}
+	return k
+}
+
+// lost is the time of what does not fit, parts of items being allowed to.
+// O(log items).
+func (k *knapsackSums) lost(room float64) float64 {
+	last := len(k.size) - 1
+	if room < 0 {
+		return k.time[last]
+	}
+	i := ahead(k.size, 0, room)
+	lost := k.time[last] - k.time[i]
+	if i < last {
+		lost -= (k.time[i+1] - k.time[i]) * (room - k.size[i]) / (k.size[i+1] - k.size[i])
+	}
+	return lost
+}
+
+// split is the room for items of x, of so much for x and y together, with which
+// the least is lost. O(items).
+func split(x, y *knapsackSums, room float64) float64 {
+	i, j := 0, 0
+	for i+1 < len(x.size) {
+		dx, tx := x.size[i+1]-x.size[i], x.time[i+1]-x.time[i]
+		if j+1 < len(y.size) && dx > 0 {
+			if dy, ty := y.size[j+1]-y.size[j], y.time[j+1]-y.time[j]; dy == 0 || ty*dx > tx*dy {
+				if dy >= room {
+					break
+				}
+				room -= dy
+				j++
+				continue
+			}
+		}
+		if dx >= room {
+			return x.size[i] + room
+		}
+		room -= dx
+		i++
+	}
+	return x.size[i]
+}
