@@ -70,8 +70,8 @@ func Checkmate(g *graph.Graph, p platform.Platform) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if in.n > MostCheckmate {
-		return nil, fmt.Errorf("%w: %d nodes, the model of the paper is built for %d at most", ErrTooLong, in.n, MostCheckmate)
+	if err := in.short(); err != nil {
+		return nil, err
 	}
 	in.seconds()
 	f := buildCheckmate(in)
@@ -88,6 +88,14 @@ func Checkmate(g *graph.Graph, p platform.Platform) (*Program, error) {
 			return f.schedule(x).Fill(plan.NewGraph(f.m.Name(), g, p)), nil
 		},
 	}, nil
+}
+
+// short returns an error for graphs too large for the model.
+func (in *checkmateInstance) short() error {
+	if in.n > MostCheckmate {
+		return fmt.Errorf("%w: %d nodes, the model of the paper is built for %d at most", ErrTooLong, in.n, MostCheckmate)
+	}
+	return nil
 }
 
 func buildCheckmate(in *checkmateInstance) *checkmate {

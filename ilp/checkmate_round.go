@@ -60,8 +60,8 @@ func CheckmateRounding(ctx context.Context, b solvers.Backend, g *graph.Graph, p
 	if err != nil {
 		return nil, err
 	}
-	if !o.Strong && in.n > MostCheckmate {
-		return nil, fmt.Errorf("%w: %d nodes, the model of the paper is built for %d at most", ErrTooLong, in.n, MostCheckmate)
+	if err := in.short(); err != nil && !o.Strong {
+		return nil, err
 	}
 	if o.Samples == 0 {
 		o.Samples = 10
@@ -86,7 +86,9 @@ type rounding struct {
 }
 
 func (c *rounding) run() (*RoundingResult, error) {
-	c.result.Assumptions = []string{InGraphOrder}
+	if !c.o.Strong || !c.ordered() {
+		c.result.Assumptions = append(c.result.Assumptions, InGraphOrder)
+	}
 	if !c.o.Strong {
 		c.result.Assumptions = append(c.result.Assumptions, InStages)
 	}
@@ -97,7 +99,7 @@ func (c *rounding) run() (*RoundingResult, error) {
 	c.result.Result = r
 	if x == nil {
 		if r.Status == solvers.Infeasible {
-			return nil, &plan.Infeasible{Problem: plan.Remat, Memory: c.least(), Given: c.platform.Memory, Why: "not even the LP relaxation of the schedules of stages fits"}
+			return nil, c.noPlan("the LP relaxation", r.Backend)
 		}
 		return &c.result, nil
 	}
@@ -136,8 +138,6 @@ func (c *rounding) run() (*RoundingResult, error) {
 	}
 	return &c.result, nil
 }
-
-func (in *checkmateInstance) least() float64 { m, _ := in.Least(); return m }
 
 // fractions are the values of S in a relaxation, by stage·n + node.
 type fractions []float64

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"workbench/model/graph"
+	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/stages"
@@ -19,9 +20,9 @@ import (
 type CheckmateResult struct {
 	Plan *plan.Plan // the best one found; nil: none
 	// Bound is a proven lower bound in seconds on the makespan of every plan
-	// that keeps the Assumptions, By who proved it. Loose is the part of it
-	// that holds whatever is recomputed between two first computations, in any
-	// order and any number of times: only the first of the Assumptions is needed.
+	// that keeps the Assumptions, By who proved it. There are none where the
+	// bound holds for all plans. Loose is the part of it that does not need
+	// InStages.
 	Bound, Loose float64
 	By           string
 	Assumptions  []string
@@ -40,8 +41,8 @@ func (r *CheckmateResult) Gap() float64 {
 
 // Assumptions of bounds from models of stages.
 const (
-	InGraphOrder = "loss and backward nodes are computed in the order of the graph"
-	InStages     = "between two of their computations a node is computed at most once, in the order of the graph"
+	InGraphOrder = "nodes are computed for the first time in the order of the graph"
+	InStages     = "between two first computations a node is computed at most once, in the order of the graph"
 )
 
 // roughGap is the gap to which models are solved as long as their solutions
@@ -50,8 +51,8 @@ const roughGap = 0.002
 
 // SolveCheckmate finds a plan of a graph and a bound on all plans. A verified
 // plan, if there is one, is where it starts. A limit in o ends the search with
-// what there is. The error is a *plan.Infeasible if it is proved that no plan
-// exists.
+// what there is. The error is a *plan.Infeasible if one computation alone needs
+// more than the memory, and wraps plan.ErrNoPlan if no schedule of stages fits.
 //
 // It solves CheckmateStrong without the stages of the forward phase and without
 // the memory rows of recomputations, both of which rarely matter: a
@@ -83,7 +84,55 @@ func SolveCheckmate(ctx context.Context, b solvers.Backend, g *graph.Graph, p pl
 	if err := c.both(); err != nil {
 		return nil, err
 	}
-	return c.result(), nil
+	return c.result("checkmate-strong"), nil
+}
+
+// SolveCheckmatePlain solves the paper's model as it is, from a verified plan if
+// there is one: what SolveCheckmate is to be compared with.
+func SolveCheckmatePlain(ctx context.Context, b solvers.Backend, g *graph.Graph, p platform.Platform, start *plan.Plan, o solvers.Options) (*CheckmateResult, error) {
+	in, err := newCheckmateInstance(g, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.short(); err != nil {
+		return nil, err
+	}
+	c := &checkmateSearch{checkmateInstance: in, backend: b, o: o, ctx: ctx}
+	c.bound, c.by = sum(in.cost), "every node once"
+	c.loose = c.bound
+	f := buildCheckmate(in)
+	if start != nil {
+		s, err := in.read(start)
+		if err != nil {
+			return nil, err
+		}
+		c.adopt(s)
+		if b.Can()&solvers.CanStart != 0 {
+			o.Start = f.values(s)
+		}
+	}
+	if o.OnProgress != nil && b.Can()&solvers.CanProgress != 0 {
+		o.OnProgress = func(p solvers.Progress) {
+			if p.X != nil {
+				c.adopt(f.schedule(p.X))
+			}
+			c.raise(p.Bound, f.m, "branch and bound", b.Name())
+			c.report(p)
+		}
+	}
+	r, err := b.Solve(ctx, f.m, o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.m.Name(), err)
+	}
+	c.rounds, c.nodes, c.last = 1, r.Nodes, r
+	if r.Status == solvers.Infeasible {
+		return nil, c.noPlan(f.m.Name(), r.Backend)
+	}
+	c.raise(r.Bound, f.m, r.BoundBy, r.Backend)
+	if x, ok := r.Solution(); ok {
+		c.adopt(f.schedule(x))
+	}
+	return c.result("checkmate"), nil
 }
 
 func sum(xs []float64) float64 {
@@ -169,16 +218,30 @@ func (c *checkmateSearch) broken(s *stages.Schedule) (rows [][2]int) {
 	return rows
 }
 
-// both runs the search for bounds, and beside it, if there are two threads, the
-// one for better schedules: the search of HiGHS uses but one.
+// both runs the search for bounds and the one for better schedules: beside
+// each other if there are two threads, as the search of HiGHS uses but one;
+// else that for schedules first, in a fifth of the time.
 func (c *checkmateSearch) both() error {
-	if c.o.Threads.Value < 2 || c.backend.Can()&solvers.CanStart == 0 {
+	ctx, cancel := context.WithCancel(c.ctx)
+	defer cancel()
+	if c.o.Threads.Value < 2 {
+		if c.o.Time > 0 {
+			ctx, cancel = context.WithTimeout(ctx, c.o.Time/5)
+			defer cancel()
+		}
+		if err := c.improve(ctx); err != nil {
+			return err
+		}
 		return c.run()
 	}
 	c.o.Threads.Value--
-	ctx, cancel := context.WithCancel(c.ctx)
 	done := make(chan error)
-	go func() { done <- c.improve(ctx) }()
+	go func() {
+		for c.incumbent() == nil && ctx.Err() == nil {
+			time.Sleep(20 * time.Millisecond)
+		}
+		done <- c.improve(ctx)
+	}()
 	err := c.run()
 	cancel()
 	if other := <-done; err == nil {
@@ -187,6 +250,8 @@ func (c *checkmateSearch) both() error {
 	return err
 }
 
+// run solves models until the gap is closed, a limit comes, or there is
+// nothing more to ask.
 func (c *checkmateSearch) run() error {
 	gap := max(c.gap(), roughGap)
 	for !c.closed(c.gap()) {
@@ -265,7 +330,7 @@ func (c *checkmateSearch) round(f *checkmateStrong, gap float64, left time.Durat
 			if p.X != nil {
 				c.adopt(f.schedule(p.X))
 			}
-			c.raise(p.Bound, f, "branch and bound", c.backend.Name())
+			c.prove(p.Bound, f, "branch and bound", c.backend.Name())
 			if c.closed(c.gap()) {
 				cancel()
 			}
@@ -286,12 +351,11 @@ func (c *checkmateSearch) round(f *checkmateStrong, gap float64, left time.Durat
 		if best != nil {
 			return nil, false, fmt.Errorf("%s: %w: %s calls it infeasible, but a plan exists", f.m.Name(), solvers.ErrSolver, r.Backend)
 		}
-		least, _ := c.Least()
-		return nil, false, &plan.Infeasible{Problem: plan.Remat, Memory: least, Given: c.platform.Memory, Why: "no schedule of stages fits"}
+		return nil, false, c.noPlan(f.m.Name(), r.Backend)
 	case solvers.Unbounded, solvers.InfeasibleOrUnbounded:
 		return nil, false, fmt.Errorf("%s: %w: %s calls it %v", f.m.Name(), solvers.ErrSolver, r.Backend, r.Status)
 	}
-	c.raise(r.Bound, f, r.BoundBy, r.Backend)
+	c.prove(r.Bound, f, r.BoundBy, r.Backend)
 	x, ok := r.Solution()
 	if !ok {
 		return nil, false, nil
@@ -299,15 +363,28 @@ func (c *checkmateSearch) round(f *checkmateStrong, gap float64, left time.Durat
 	return f.schedule(x), r.Status == solvers.Optimal, nil
 }
 
-// raise notes a bound that is proven for model f.
-func (c *checkmateSearch) raise(bound float64, f *checkmateStrong, by, backend string) {
+// noPlan is the error of a model without solution, which proves nothing about
+// plans that are no schedules of stages.
+func (in *checkmateInstance) noPlan(model, by string) error {
+	return fmt.Errorf("%w: %s proves that %s has no solution within %.0f bytes, so that no schedule of stages fits", plan.ErrNoPlan, by, model, in.platform.Memory)
+}
+
+// raise notes a bound that is proven for model m.
+func (c *checkmateSearch) raise(bound float64, m *milp.Model, by, backend string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if math.IsInf(bound, 0) || !(bound > c.bound) {
 		return
 	}
-	c.bound, c.by = bound, fmt.Sprintf("%s (%s, %s)", f.m.Name(), by, backend)
-	if f.o.Ends && len(f.o.Rows) == 0 {
+	c.bound, c.by = bound, fmt.Sprintf("%s (%s, %s)", m.Name(), by, backend)
+}
+
+// prove notes a bound that is proven for f.
+func (c *checkmateSearch) prove(bound float64, f *checkmateStrong, by, backend string) {
+	c.raise(bound, f.m, by, backend)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.o.Ends && len(f.o.Rows) == 0 && !math.IsInf(bound, 0) && bound > c.loose {
 		c.loose = bound
 	}
 }
@@ -441,16 +518,48 @@ func (c *checkmateSearch) neighbour(ctx context.Context, s *stages.Schedule, ope
 	return f.schedule(y), nil
 }
 
-func (c *checkmateSearch) result() *CheckmateResult {
+// ordered reports whether every plan is as InGraphOrder says where it matters
+// to the models that leave out the forward phase: all nodes that may be
+// recomputed are needed by the first of the nodes from which on all are computed
+// once, and each of these reads the one before. O(edges).
+func (in *checkmateInstance) ordered() bool {
+	first := in.n
+	for first > 0 && in.Once[first-1] {
+		first--
+	}
+	if first == in.n {
+		return false
+	}
+	needed := make([]bool, in.n)
+	needed[first] = true
+	for i := first; i >= 0; i-- {
+		if !needed[i] {
+			return false
+		}
+		for _, j := range in.Pred[i] {
+			needed[j] = true
+		}
+	}
+	for t := first + 1; t < in.n; t++ {
+		if _, ok := slices.BinarySearch(in.Pred[t], t-1); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *checkmateSearch) result(method string) *CheckmateResult {
 	r := &CheckmateResult{
 		Bound: c.bound * c.second, Loose: c.loose * c.second, By: c.by, Rounds: c.rounds, Nodes: c.nodes, Result: c.last,
-		Assumptions: []string{InGraphOrder},
+	}
+	if !c.ordered() {
+		r.Assumptions = append(r.Assumptions, InGraphOrder)
 	}
 	if c.loose < c.bound {
 		r.Assumptions = append(r.Assumptions, InStages)
 	}
 	if c.best != nil {
-		r.Plan = c.best.Fill(plan.NewGraph("checkmate-strong", c.Graph, c.platform))
+		r.Plan = c.best.Fill(plan.NewGraph(method, c.Graph, c.platform))
 		// What the solver's tolerance adds to the bound is taken off again.
 		r.Bound = min(r.Bound, r.Plan.Claims.Makespan)
 		r.Loose = min(r.Loose, r.Bound)
