@@ -98,6 +98,7 @@ const statesMost = 1 << 21
 // enough. The states are those of Nemhauser and Ullmann; O(statesMost).
 func (k *choice) knapsack(enough float64) float64 {
 	v := k.b.v
+	k.again = k.again[:0]
 	items := k.items()
 	_, most := k.fractional()
 	if most <= enough {
@@ -134,7 +135,6 @@ func (k *choice) knapsack(enough float64) float64 {
 	last := all[len(all)-1]
 	at := int32(len(last) - 1) // the most kept, the least lost
 	least := last[at].lost
-	k.again = k.again[:0]
 	for i := len(items) - 1; i >= 0; i-- {
 		s := all[i+1][at]
 		if s.again {

@@ -2,12 +2,15 @@
 // training step are kept, and which forward nodes are computed again, so that
 // it fits in the memory and takes little longer than its computations.
 //
-// All methods but Linearised think in the stages of Checkmate (package stages):
-// they choose which values are retained between the first computations of
-// nodes; what must be computed again follows from that. A plan of another form
-// is possible and never needed to be right, so no method proves that it is the
-// best. A *plan.Infeasible error comes only from [LeastBound]; every other
-// failure wraps plan.ErrNoPlan.
+// All methods think in the stages of Checkmate (package stages): they choose
+// which values are retained between the first computations of nodes, which
+// follow the order of the graph; what must be computed again follows from that.
+// At tight limits plans of other forms may be faster, or the only ones. Yet
+// [LeastBound] and [TimeBound] hold for every plan the verifier accepts: a plan
+// that reaches the latter is optimal.
+//
+// A *plan.Infeasible error comes from LeastBound; every other failure to find a
+// plan wraps plan.ErrNoPlan.
 package rematgraph
 
 import (
