@@ -149,8 +149,9 @@ func (f *Figure) draw(c draw.Canvas) error {
 		p.Add(s)
 		legend.Add(m.Name, s)
 	}
-	// The legend stands beside the axes, where it hides nothing.
-	side := legend.Rectangle(c).Size().X + vg.Points(10)
+	// The legend stands beside the axes, where it hides nothing. Viewers of SVG
+	// that lack the font have wider ones.
+	side := 1.15*legend.Rectangle(c).Size().X + vg.Points(10)
 	p.Draw(draw.Crop(c, 0, -side, vg.Points(2), -vg.Points(2)))
 	legend.Draw(draw.Crop(c, c.Size().X-side+vg.Points(6), 0, 0, -vg.Points(22)))
 	return nil

@@ -22,6 +22,7 @@ var varying = []struct {
 	with string
 }{
 	{regexp.MustCompile(`time        .*`), "time"},
+	{regexp.MustCompile(`^ time +[0-9.]+ s.*`), "time"}, // the last line of a table of curves
 	{regexp.MustCompile(`[0-9.]+ s( +(optimal|feasible|error|limit))`), "_ s$1"},
 	{regexp.MustCompile(` and lpsolve [0-9.]+`), ""}, // the second backend is optional
 	{regexp.MustCompile(`highs +(ok +)?[0-9.]+`), "highs"},
