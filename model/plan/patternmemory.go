@@ -1,0 +1,197 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+)
+
+// checkMemory follows each processor once around the period, finds its peaks
+// by both models and judges them by the one that the plan names.
+func (v *pattern) checkMemory() {
+	r := v.report.Pattern
+	peakOps := make([]int, len(r.TaskMemory))
+	for i := range r.TaskMemory {
+		peakOps[i] = v.follow(i)
+	}
+	peaks := r.TaskMemory
+	if v.plan.MemoryModel == StageModel {
+		peaks = r.StageMemory
+	}
+	limit := v.plan.Platform.Memory
+	for i, peak := range peaks {
+		op, time := -1, 0.0
+		if v.plan.MemoryModel != StageModel && peakOps[i] >= 0 {
+			op = peakOps[i]
+			time = v.plan.Ops[op].Start
+		}
+		if peak > v.report.PeakMemory {
+			v.report.PeakMemory, v.report.PeakOp, v.report.PeakTime = peak, op, time
+		}
+		if over := peak - limit; over > Tolerance*limit {
+			if op >= 0 {
+				v.broken(RuleMemory, op, over, "%s needs %.10g of %.10g bytes while %s runs", gpuName(i), peak, limit, v.name(op))
+			} else {
+				v.broken(RuleMemory, -1, over, "%s needs %.10g of %.10g bytes by the stage model", gpuName(i), peak, limit)
+			}
+		}
+	}
+}
+
+// A task is a turn of an F or a B.
+type task struct {
+	turn
+	step int
+}
+
+// follow fills in the peaks of processor i and the NCA of its layers, and
+// returns the operation at the task model's peak, -1 if there is none.
+func (v *pattern) follow(i int) (peakOp int) {
+	r := v.report.Pattern
+	fixed := v.fixed(i)
+	order := v.order(i)
+
+	// What is stored when the period begins: before the first operation of the
+	// order, those of the last period have processed shift - k.
+	var stored sum // of mini-batches between F_ℓ and B_ℓ, and waiting outputs
+	count := make([]int, v.chain.Len())
+	ahead := func(s int) (sum int) {
+		for _, t := range v.steps[s].turns {
+			sum += t.shift
+		}
+		return sum
+	}
+	forward := make([]int, v.chain.Len()) // step of F_ℓ, at ℓ-1
+	for s := range v.steps {
+		x := &v.steps[s]
+		if x.resource != i {
+			continue
+		}
+		switch x.op {
+		case OpF:
+			forward[x.layer-1] = s
+		case OpB:
+			count[x.layer-1] = (ahead(forward[x.layer-1]) - ahead(s)) / v.k
+			stored.add(float64(count[x.layer-1]) * v.activation(x.layer-1))
+		}
+		if v.waits(s) {
+			stored.add(float64((ahead(s)-ahead(s+1))/v.k) * x.output)
+		}
+	}
+
+	peakOp = -1
+	for _, c := range order {
+		x := &v.steps[c.step]
+		if c.step > 0 && v.waits(c.step-1) {
+			stored.add(-v.steps[c.step-1].output) // it is the input now
+		}
+		input := v.activation(x.layer - 1)
+		if x.op == OpB {
+			input = v.gradient(x.layer)
+		}
+		if m := fixed + input + x.output + stored.value(); m > r.TaskMemory[i] || peakOp < 0 {
+			r.TaskMemory[i], peakOp = m, c.op
+		}
+		if x.op == OpF {
+			count[x.layer-1]++
+			r.NCA[x.layer-1] = max(r.NCA[x.layer-1], count[x.layer-1])
+			stored.add(v.activation(x.layer - 1))
+		} else {
+			count[x.layer-1]--
+			stored.add(-v.activation(x.layer - 1))
+		}
+		if v.waits(c.step) {
+			stored.add(x.output)
+		}
+	}
+
+	var stage sum
+	stage.add(fixed)
+	for l, owner := range v.owner {
+		if owner == i {
+			stage.add(float64(r.NCA[l]) * v.activation(l))
+		}
+	}
+	r.StageMemory[i] = stage.value()
+	return peakOp
+}
+
+// waits reports whether the output of a step stays on its processor until the
+// next step, which is there, too.
+func (v *pattern) waits(s int) bool {
+	return s+1 < len(v.steps) && v.steps[s].resource == v.steps[s+1].resource && !v.resources[v.steps[s].resource].link
+}
+
+// fixed returns what processor i stores all the time: weights and buffers.
+func (v *pattern) fixed(i int) float64 {
+	var fixed sum
+	for l, owner := range v.owner {
+		if owner == i {
+			fixed.add(float64(v.plan.Platform.WeightCopies) * v.chain.Layers[l].Weight)
+		}
+		if l > 0 && v.cut(l) && (owner == i || v.owner[l-1] == i) {
+			fixed.add(v.activation(l))
+			fixed.add(v.gradient(l))
+		}
+	}
+	return fixed.value()
+}
+
+// order returns the computations of processor i in the order in which they run
+// in a period.
+func (v *pattern) order(i int) []task {
+	var all []task
+	for s := range v.steps {
+		if v.steps[s].resource != i {
+			continue
+		}
+		for _, t := range v.steps[s].turns {
+			all = append(all, task{turn: t, step: s})
+		}
+	}
+	slices.SortFunc(all, func(a, b task) int { return byStart(a.arc, b.arc) })
+	for from := 0; from < len(all); {
+		to := from + 1
+		for to < len(all) && all[to].start-all[to-1].start <= v.eps {
+			to++
+		}
+		v.orderInstant(all[from:to])
+		from = to
+	}
+	return all
+}
+
+// orderInstant puts in order computations that start at the same instant:
+// those that take no time before one that does, in the order of the plan, but
+// those of one mini-batch by step. O(n²).
+func (v *pattern) orderInstant(all []task) {
+	if len(all) < 2 {
+		return
+	}
+	takesTime := func(c task) int {
+		if c.length() > v.eps {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(all, func(a, b task) int { return cmp.Compare(takesTime(a), takesTime(b)) })
+	rest := all
+	for len(rest) > 0 && takesTime(rest[0]) == 0 {
+		next := -1
+		for j, c := range rest {
+			if takesTime(c) == 1 {
+				break
+			}
+			if next < 0 || c.op < rest[next].op {
+				next = j
+			}
+		}
+		// Its mini-batch may have something to do before.
+		for j, c := range rest {
+			if takesTime(c) == 0 && c.shift == rest[next].shift && c.step < rest[next].step {
+				next = j
+			}
+		}
+		rest[0], rest[next] = rest[next], rest[0]
+		rest = rest[1:]
+	}
+}
