@@ -151,7 +151,8 @@ const slotPrinted = 2 // index in slotMethods of the one whose plans may not fit
 func slotMakespan(t interface {
 	Helper()
 	Fatalf(string, ...any)
-}, c *chain.Chain, p *plan.Plan, mayNotFit bool) float64 {
+}, c *chain.Chain, p *plan.Plan, mayNotFit bool,
+) float64 {
 	t.Helper()
 	report, err := plan.VerifyRemat(c, p)
 	if err != nil {
@@ -172,7 +173,8 @@ func slotMakespan(t interface {
 func slotRun(t interface {
 	Helper()
 	Fatalf(string, ...any)
-}, method int, c *chain.Chain, memory float64, slots int) float64 {
+}, method int, c *chain.Chain, memory float64, slots int,
+) float64 {
 	t.Helper()
 	p, err := slotMethods[method].plan(context.Background(), c, platform.Platform{Memory: memory}, slots)
 	var infeasible *plan.Infeasible
