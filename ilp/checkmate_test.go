@@ -20,10 +20,15 @@ import (
 )
 
 // randomStep returns a training step of small integers: forward nodes, the
-// loss, a backward node for each forward node, and a few more edges. Every
-// second one of unary nodes has a value that may be contracted.
+// loss, a backward node for each forward node, and a few more edges. A third of
+// the forward nodes are read by the next one alone: they can be contracted if
+// their values are as large as its.
 func randomStep(r *rand.Rand, forward int) *graph.Graph {
 	n := 2*forward + 1
+	quiet := make([]bool, forward)
+	for i := range forward - 1 {
+		quiet[i] = r.IntN(3) == 0
+	}
 	g := &graph.Graph{Name: "random", Input: float64(r.IntN(2))}
 	for i := range n {
 		kind := graph.Forward
@@ -41,11 +46,13 @@ func randomStep(r *rand.Rand, forward int) *graph.Graph {
 			g.Edges = append(g.Edges, graph.Edge{From: i - 1, To: i})
 		}
 		if i > 1 && i < forward && r.IntN(3) == 0 {
-			g.Edges = append(g.Edges, graph.Edge{From: r.IntN(i - 1), To: i})
+			if j := r.IntN(i - 1); !quiet[j] {
+				g.Edges = append(g.Edges, graph.Edge{From: j, To: i})
+			}
 		}
 		if i > forward {
 			for _, j := range []int{n - 1 - i, n - 2 - i} {
-				if j >= 0 && j < forward && r.IntN(3) > 0 {
+				if j >= 0 && j < forward && !quiet[j] && r.IntN(3) > 0 {
 					g.Edges = append(g.Edges, graph.Edge{From: j, To: i})
 				}
 			}
@@ -156,6 +163,9 @@ func TestCheckmateIsExact(t *testing.T) {
 			}
 		}
 		free, _, err := exhaustive.Graph(g, p.Memory, 1<<20)
+		if errors.Is(err, exhaustive.ErrInfeasible) {
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,6 +224,206 @@ func TestCheckmatePromises(t *testing.T) {
 		}
 		if report.Cases-report.Skipped < 50 {
 			t.Errorf("%s: %d of %d cases skipped", name, report.Skipped, report.Cases)
+		}
+	}
+}
+
+// Contracting changes no bound: with it the relaxation has the optimum it has
+// without.
+func TestContractedOptimum(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 28))
+	contracted := 0
+	for range 40 {
+		g := randomStep(r, 3+r.IntN(4))
+		p := between(t, g, r.Float64()/2)
+		in, err := newCheckmateInstance(g, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var values [2]float64
+		for k, contract := range []bool{false, true} {
+			f := buildCheckmateStrong(in, CheckmateOptions{Backward: true, Ends: true, Contract: contract})
+			result, err := highs.New().Solve(t.Context(), f.m, solvers.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if result.Status != solvers.Optimal {
+				t.Fatal(result.Status)
+			}
+			values[k] = result.Obj
+			for i, j := range f.into {
+				if i != j {
+					contracted++
+				}
+			}
+		}
+		if !near(values[0], values[1]) {
+			t.Fatalf("optimum %g, contracted %g\nmemory %g, %+v", values[0], values[1], p.Memory, g)
+		}
+	}
+	if contracted < 10 {
+		t.Errorf("%d nodes contracted, too few", contracted)
+	}
+}
+
+// What a rounding exceeds is said; what is repaired fits; the relaxation is a
+// bound.
+func TestCheckmateRounding(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 7))
+	exceeded, repaired := 0, 0
+	for n := range 40 {
+		g := randomStep(r, 2+n%3)
+		p := between(t, g, r.Float64())
+		want, _, err := exhaustive.Stages(g, p.Memory, 1<<20)
+		if errors.Is(err, exhaustive.ErrInfeasible) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, strong := range []bool{false, true} {
+			x, err := CheckmateRounding(t.Context(), highs.New(), g, p, RoundingOptions{Samples: 3, Strong: strong})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x.Bound > want*(1+1e-6) {
+				t.Fatalf("bound %g above the optimum %g", x.Bound, want)
+			}
+			if len(x.Rounded) != 4 {
+				t.Fatalf("%d roundings, want the threshold's and 3", len(x.Rounded))
+			}
+			all := append(slices.Clone(x.Rounded), x.Repaired...)
+			if x.Allowance != nil {
+				all = append(all, x.Allowance)
+			}
+			for k, y := range all {
+				if y == nil {
+					continue
+				}
+				q := *y.Plan
+				if fits := q.Claims.PeakMemory <= p.Memory*(1+plan.Tolerance); fits != y.Fits || k >= 4 && !fits {
+					t.Fatalf("%s: Fits is %v, the peak %g of %g", y.Rule, y.Fits, q.Claims.PeakMemory, p.Memory)
+				}
+				if k >= 4 {
+					repaired++
+				}
+				if !y.Fits {
+					exceeded++
+					q.Platform.Memory = q.Claims.PeakMemory
+				}
+				verified(t, g, &q)
+			}
+			if x.Best != nil && verified(t, g, x.Best) < want*(1-1e-9) {
+				t.Fatalf("makespan %g below the optimum %g", x.Best.Claims.Makespan, want)
+			}
+		}
+	}
+	if exceeded < 5 || repaired < 5 {
+		t.Errorf("%d roundings exceed the memory, %d are repaired: too few to test", exceeded, repaired)
+	}
+}
+
+// A chain of 14 layers on two threads and on one: a verified plan, a bound that
+// is no larger, progress in order; from a start never worse than it.
+func TestSolveCheckmate(t *testing.T) {
+	c := &graph.Graph{Name: "chain"}
+	const n = 14
+	for i := range 2*n + 1 {
+		x := graph.Node{ID: fmt.Sprint(i), Kind: graph.Forward, Time: 1, Memory: 1}
+		if i == n {
+			x.Kind = graph.Loss
+		} else if i > n {
+			x.Kind, x.Time = graph.Backward, 2
+		}
+		c.Nodes = append(c.Nodes, x)
+		if i > 0 {
+			c.Edges = append(c.Edges, graph.Edge{From: i - 1, To: i})
+		}
+		for j := 2*n - i; i > n && j >= max(0, 2*n-i-1); j-- {
+			c.Edges = append(c.Edges, graph.Edge{From: j, To: i})
+		}
+	}
+	p := platform.Platform{Memory: 8}
+	var first *plan.Plan
+	for _, threads := range []int{1, 2} {
+		events := 0
+		o := solvers.Options{Time: 30 * time.Second, Threads: solvers.Some(threads), RelGap: solvers.Some(0.01), OnProgress: func(q solvers.Progress) {
+			events++
+			if q.Objective < q.Bound*(1-1e-9) {
+				t.Errorf("progress with objective %g below bound %g", q.Objective, q.Bound)
+			}
+		}}
+		r, err := SolveCheckmate(t.Context(), highs.New(), c, p, first, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := verified(t, c, r.Plan); got < r.Bound*(1-1e-9) || r.Gap() > 0.01 || len(r.Assumptions) > 0 {
+			t.Errorf("%d threads: makespan %g, bound %g by %s, assumptions %v", threads, got, r.Bound, r.By, r.Assumptions)
+		}
+		if first != nil && r.Plan.Claims.Makespan > first.Claims.Makespan {
+			t.Errorf("makespan %g, started from %g", r.Plan.Claims.Makespan, first.Claims.Makespan)
+		}
+		first = r.Plan
+	}
+	plain, err := SolveCheckmatePlain(t.Context(), highs.New(), c, p, first, solvers.Options{Time: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if verified(t, c, plain.Plan) > first.Claims.Makespan || plain.Bound > first.Claims.Makespan {
+		t.Errorf("plain: makespan %g, bound %g, started from %g", plain.Plan.Claims.Makespan, plain.Bound, first.Claims.Makespan)
+	}
+}
+
+func TestCheckmateUnfit(t *testing.T) {
+	g := randomStep(rand.New(rand.NewPCG(1, 2)), 3)
+	v, err := stages.Of(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	low, _ := v.Least()
+	cycle := randomStep(rand.New(rand.NewPCG(1, 2)), 3)
+	cycle.Edges = append(cycle.Edges, graph.Edge{From: 3, To: 1})
+	long := &graph.Graph{Nodes: make([]graph.Node, MostCheckmate+1)}
+	var none *plan.Infeasible
+	for name, x := range map[string]struct {
+		g      *graph.Graph
+		memory float64
+		want   error
+	}{
+		"nil":       {nil, 1, ErrInstance},
+		"empty":     {&graph.Graph{}, 1, ErrInstance},
+		"cycle":     {cycle, 100, ErrInstance},
+		"no memory": {g, 0, ErrInstance},
+		"NaN":       {g, math.NaN(), ErrInstance},
+		"infinite":  {g, math.Inf(1), ErrInstance},
+		"too small": {g, low - 1, nil},
+	} {
+		p := platform.Platform{Memory: x.memory}
+		_, plain := Checkmate(x.g, p)
+		_, strong := CheckmateStrong(x.g, p)
+		_, solved := SolveCheckmate(t.Context(), highs.New(), x.g, p, nil, solvers.Options{})
+		_, paper := SolveCheckmatePlain(t.Context(), highs.New(), x.g, p, nil, solvers.Options{})
+		_, rounded := CheckmateRounding(t.Context(), highs.New(), x.g, p, RoundingOptions{})
+		for _, err := range []error{plain, strong, solved, paper, rounded} {
+			if x.want == nil && (!errors.As(err, &none) || none.Memory != low) || x.want != nil && !errors.Is(err, x.want) {
+				t.Errorf("%s: error %v", name, err)
+			}
+		}
+	}
+	p := platform.Platform{Memory: 100}
+	if _, err := Checkmate(long, p); !errors.Is(err, ErrTooLong) {
+		t.Errorf("too long: error %v", err)
+	}
+	if _, err := SolveCheckmate(t.Context(), highs.New(), g, p, &plan.Plan{}, solvers.Options{}); !errors.Is(err, ErrStart) {
+		t.Errorf("bad start: error %v", err)
+	}
+	for _, build := range []GraphBuilder{Checkmate, CheckmateStrong} {
+		program, err := build(g, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := program.Start(&plan.Plan{}); !errors.Is(err, ErrStart) {
+			t.Errorf("bad start: error %v", err)
 		}
 	}
 }
