@@ -71,6 +71,8 @@ type Tradeoff struct {
 	Points []Breakpoint
 	// Plan makes the plan of a memory limit.
 	Plan func(memory float64) (*plan.Plan, error)
+	// By says who proves that nothing is faster, at any limit; empty: nobody.
+	By string
 }
 
 // Breakpoint is one step of a [Tradeoff].
@@ -114,7 +116,7 @@ func RunCurve(ctx context.Context, p *Problem, methods []*Method, in *Instance, 
 		start := time.Now()
 		var series Series
 		if m.Curve != nil {
-			series = wholeCurve(ctx, m, in, s, limits[len(limits)-1])
+			series = wholeCurve(ctx, m, in, s, limits, bounds)
 		} else {
 			series = pointwise(ctx, p, m, in, s, limits, bounds)
 		}
@@ -160,9 +162,9 @@ func pointwise(ctx context.Context, p *Problem, m *Method, in *Instance, s Setti
 	return series
 }
 
-// wholeCurve takes the curve of a method and verifies the plan of every
-// breakpoint it keeps.
-func wholeCurve(ctx context.Context, m *Method, in *Instance, s Setting, most float64) (series Series) {
+// wholeCurve takes the curve of a method, verifies the plan of every breakpoint
+// it keeps, and improves the bounds if the curve is proved to be the best.
+func wholeCurve(ctx context.Context, m *Method, in *Instance, s Setting, limits []float64, bounds []Bound) (series Series) {
 	series.Steps = true
 	fail := func(err error) Series {
 		series.Err, series.Error = err, err.Error()
@@ -173,6 +175,7 @@ func wholeCurve(ctx context.Context, m *Method, in *Instance, s Setting, most fl
 		ctx, cancel = context.WithTimeout(ctx, s.Time)
 		defer cancel()
 	}
+	most := limits[len(limits)-1]
 	t, err := m.Curve(ctx, in, s, most)
 	if err != nil {
 		return fail(err)
@@ -197,6 +200,11 @@ func wholeCurve(ctx context.Context, m *Method, in *Instance, s Setting, most fl
 	}
 	if len(series.Points) == 0 {
 		return fail(fmt.Errorf("%s: %w up to %.0f", m.Name, plan.ErrNoPlan, most))
+	}
+	for k, memory := range limits {
+		if best := series.Makespan(memory); t.By != "" && best > bounds[k].Value {
+			bounds[k] = Bound{Value: best, By: t.By, Assumptions: []string{}}
+		}
 	}
 	return series
 }

@@ -184,3 +184,24 @@ func TestInstanceForms(t *testing.T) {
 		}
 	}
 }
+
+// The curve of a program that is proved optimal is its own bound.
+func TestCurveOfTheOptimum(t *testing.T) {
+	in, err := bench.Load("zoo:siamese?length=2&as=join", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, dp := find(t, plan.Join, "join-dp")
+	c := bench.RunCurve(context.Background(), p, []*bench.Method{dp}, in, bench.Setting{}, bench.Limits(p, in, 100))
+	if err := c.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range c.Bounds {
+		if best := c.Series[0].Makespan(b.Memory); b.Value != best || best < c.Compute {
+			t.Errorf("%g slots: makespan %g, bound %g", b.Memory, best, b.Value)
+		}
+	}
+	if first, last := c.Bounds[0].Value, c.Bounds[len(c.Bounds)-1].Value; first <= last || last != c.Compute {
+		t.Errorf("bounds from %g to %g, computing once takes %g", first, last, c.Compute)
+	}
+}

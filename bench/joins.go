@@ -17,7 +17,7 @@ func joinProblem() *Problem {
 		Name:      plan.Join,
 		Title:     "rematerialization of branches that meet in one loss, unit sizes",
 		Source:    "[004] ch. 1",
-		Objective: "makespan of a training step, in the units of the costs",
+		Objective: "makespan of a training step, in the unit of its costs",
 		Takes:     []Form{AJoin},
 		Word:      "makespan",
 		Slots:     true,
@@ -39,6 +39,9 @@ func joinProblem() *Problem {
 	}
 }
 
+// theorem3 proves the plans of joins.
+const theorem3 = "the dynamic program of [004] Theorem 3"
+
 // joinMethods is the table of methods for joins.
 func joinMethods() []*Method {
 	return []*Method{{
@@ -50,14 +53,14 @@ func joinMethods() []*Method {
 			if err != nil {
 				return nil, joinError(err)
 			}
-			return &Outcome{Plan: p, Bounds: []Bound{{Value: p.Claims.Makespan, By: "the dynamic program of [004] Theorem 3", Assumptions: []string{}}}}, nil
+			return &Outcome{Plan: p, Bounds: []Bound{{Value: p.Claims.Makespan, By: theorem3, Assumptions: []string{}}}}, nil
 		},
 		Curve: func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error) {
 			c, err := joins.DPCurve(ctx, in.Join)
 			if err != nil {
 				return Tradeoff{}, joinError(err)
 			}
-			t := Tradeoff{Plan: func(memory float64) (*plan.Plan, error) { return c.Plan(int(memory)) }}
+			t := Tradeoff{By: theorem3, Plan: func(memory float64) (*plan.Plan, error) { return c.Plan(int(memory)) }}
 			for _, p := range c.Points() {
 				if float64(p.Slots) <= most {
 					t.Points = append(t.Points, Breakpoint{float64(p.Slots), p.Makespan})
