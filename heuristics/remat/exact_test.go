@@ -668,7 +668,7 @@ func TestPeriodicSegments(t *testing.T) {
 // On networks: the ends of the range are what they are said to be, plans keep
 // the rules, and bounds are below them.
 func TestExactNetworks(t *testing.T) {
-	for _, name := range []string{"vgg16", "resnet50", "gpt2", "mobilenet"} {
+	for _, name := range []string{"vgg16", "resnet50", "gpt2", "mobilenet", "densenet121"} {
 		c, err := zoo.Load("zoo:" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -691,6 +691,10 @@ func TestExactNetworks(t *testing.T) {
 					t.Errorf("%s on %s: %g, bounds %v, %v", x.name, name, m, b, err)
 				}
 			}
+		}
+		// Nothing at all fits in less than low.
+		if least, why := LeastBound(c); !equal(least, low) {
+			t.Errorf("%s: low is %g, but %g is proved (%s)", name, low, least, why)
 		}
 		persistent := exactMethods[1]
 		if m := persistent.makespan(t, c, low*(1-1e-6)); !math.IsInf(m, 1) {

@@ -1,0 +1,134 @@
+package remat
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// A Curve is the trade-off between memory and makespan of an exact method, up
+// to the memory it was made for. It holds the functions of the recurrence.
+type Curve struct {
+	method string
+	c      *chain.Chain
+	v      *view // as given
+	d      exactProgram
+}
+
+// An exactProgram is a dynamic program over step functions of memory, a_0 not
+// counted.
+type exactProgram interface {
+	// fill computes the functions, with most bytes of memory, a_0 included. With
+	// a budget they are complete only as far as it says.
+	fill(ctx context.Context, most float64, b *budget) error
+	// whole is the time that the best sequences spend on computing layers again.
+	whole() *stepFunction
+	// append appends the best sequence in m bytes, enough for one.
+	append(q *sequence, m float64)
+}
+
+// newProgram is the program of a method. The error is a *TooLargeError.
+func newProgram(method string, v *view) (exactProgram, error) {
+	x := float64(v.n)
+	var d exactProgram
+	need := 80 * (x + 1) * (x + 1) // functions and sums of budgets
+	switch method {
+	case "persistent", "revolve":
+		d = &splits{v: v, method: method, forwardsKeep: method == "persistent"}
+	default:
+		d = &moves{v: v, method: method, printed: method == "floating-printed"}
+		need += 8 * x * (x + 1) * (x + 2)
+	}
+	if need > tableLimit {
+		return nil, exactTooLarge(method, v.n, need)
+	}
+	return d, nil
+}
+
+func exactTooLarge(method string, layers int, need float64) error {
+	return &TooLargeError{Need: need, Limit: tableLimit, What: fmt.Sprintf("%s on %d layers", method, layers)}
+}
+
+// newCurve computes the functions of a method.
+func newCurve(ctx context.Context, method string, c *chain.Chain, p platform.Platform) (*Curve, error) {
+	v, limit, err := newInstance(c, p)
+	if err != nil {
+		return nil, err
+	}
+	d, err := newProgram(method, v.snapped())
+	if err != nil {
+		return nil, err
+	}
+	if err := d.fill(ctx, limit, nil); err != nil {
+		return nil, err
+	}
+	return &Curve{method, c, v, d}, nil
+}
+
+// solveExact is the plan of a method. For long chains it looks for one with
+// little more recomputation than the bound of [Bounds], and for more and more
+// until there is one.
+func solveExact(ctx context.Context, method string, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+	v, limit, err := newInstance(c, p)
+	if err != nil {
+		return nil, err
+	}
+	z := v.snapped()
+	d, err := newProgram(method, z)
+	if err != nil {
+		return nil, err
+	}
+	k := &Curve{method, c, v, d}
+	if v.n >= 16 && (method == "persistent" || method == "floating") {
+		least, forwards := v.again(limit), c.Totals().ForwardTime
+		for _, more := range [...]float64{0.02, 0.06, 0.2, 0.6} {
+			if err := d.fill(ctx, limit, newBudget(z, limit, least+more*forwards)); err != nil {
+				return nil, err
+			}
+			if len(d.whole().m) > 0 {
+				return k.plan(p)
+			}
+		}
+	}
+	if err := d.fill(ctx, limit, nil); err != nil {
+		return nil, err
+	}
+	return k.plan(p)
+}
+
+// Points returns the breakpoints of the trade-off, memory growing and makespan
+// falling. They are none if nothing fits.
+func (k *Curve) Points() []Point {
+	f := k.d.whole()
+	points := make([]Point, len(f.m))
+	for i := range points {
+		points[i] = Point{Memory: k.v.a[0] + f.m[i], Makespan: k.c.TotalTime() + f.c[i]}
+	}
+	return points
+}
+
+// Plan returns the plan for so many bytes, at most those the curve was made
+// for. An error wraps plan.ErrNoPlan when there is none. O(N² log(breakpoints)).
+func (k *Curve) Plan(memory float64) (*plan.Plan, error) {
+	return k.plan(platform.Platform{Memory: memory})
+}
+
+func (k *Curve) plan(p platform.Platform) (*plan.Plan, error) {
+	f := k.d.whole()
+	i := ahead(f.m, -1, p.Memory*(1+rounding)-k.v.a[0])
+	switch {
+	case len(f.m) == 0 && k.v.n <= 1024 && k.method == "persistent":
+		return nil, noPlan(k.method, k.v.a[0]+newLeast(k.v).of(1, k.v.n), p.Memory)
+	case len(f.m) == 0:
+		return nil, fmt.Errorf("remat: %s needs more than the %.0f bytes there are: %w", k.method, p.Memory, plan.ErrNoPlan)
+	case i < 0 || math.IsNaN(p.Memory):
+		return nil, noPlan(k.method, k.v.a[0]+f.m[0], p.Memory)
+	}
+	s := newSequence(k.v)
+	k.d.append(s, f.m[i])
+	return s.plan(k.method, k.c, p), nil
+}
