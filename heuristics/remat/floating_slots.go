@@ -169,6 +169,9 @@ func (f *floatingSlots) fill(ctx context.Context) bool {
 		for s := t1; s >= 1; s-- {
 			first := max(s, t0)
 			for t := first; t <= t1; t++ {
+				if ctx.Err() != nil {
+					return false
+				}
 				f.store(s, t)
 			}
 			for l := s; l <= t1; l++ {

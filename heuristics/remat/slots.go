@@ -37,7 +37,8 @@ func (e *TooLargeError) Unwrap() error { return plan.ErrNoPlan }
 // itself, sums of sizes are rounded up too much. So what fits in slots fits in
 // bytes, but not the other way round, and it costs up to a slot for each tensor
 // in memory (not 1 + 1/S of the whole as [004] has it). Slots of 1 byte or, in
-// general, slots of which all sizes are multiples round nothing.
+// general, slots of which all sizes are multiples round nothing. A chain of more
+// layers than slots is never stored whole, however large the memory.
 type slotChain struct {
 	*view
 	slots                  int
@@ -129,9 +130,9 @@ type SlotsCurve struct {
 
 func newSlotsCurve(method string, c *chain.Chain, z *slotChain, table slotTable) *SlotsCurve {
 	k := &SlotsCurve{method: method, c: c, z: z, table: table}
-	last := math.Inf(1)
+	time, last := c.TotalTime(), math.Inf(1)
 	for m := range z.slots + 1 {
-		if x := c.TotalTime() + table.overhead(m); x < last*(1-rounding) || x < last && math.IsInf(last, 1) {
+		if x := time + table.overhead(m); x < last*(1-rounding) {
 			k.points = append(k.points, Point{Memory: z.bytes(m), Makespan: x})
 			last = x
 		}
@@ -150,7 +151,7 @@ func (k *SlotsCurve) Plan(memory float64) (*plan.Plan, error) {
 }
 
 func (k *SlotsCurve) plan(p platform.Platform) (*plan.Plan, error) {
-	if !(p.Memory >= 0) {
+	if !(p.Memory >= 0) || math.IsInf(p.Memory, 1) {
 		return nil, fmt.Errorf("%w: memory is %v bytes, it must be finite and not negative", ErrPlatform, p.Memory)
 	}
 	m := k.z.down(p.Memory)

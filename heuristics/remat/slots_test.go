@@ -592,8 +592,10 @@ func TestSlotsBadInput(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := k.Plan(math.NaN()); !errors.Is(err, ErrPlatform) {
-			t.Errorf("%s: error %v", method.name, err)
+		for _, memory := range []float64{math.NaN(), math.Inf(1), -1} {
+			if _, err := k.Plan(memory); !errors.Is(err, ErrPlatform) {
+				t.Errorf("%s: %v bytes: error %v", method.name, memory, err)
+			}
 		}
 		if _, err := k.Plan(10); !errors.Is(err, plan.ErrNoPlan) || !strings.Contains(err.Error(), fmt.Sprintf("needs %.0f bytes, there are 10", k.Points()[0].Memory)) {
 			t.Errorf("%s: error %v", method.name, err)
