@@ -73,7 +73,7 @@ type persistentSlots struct {
 
 const (
 	slotBlock = minplus.Block
-	// slotTile columns of 340 blocks take 1.4 MB, less than the cache.
+	// slotTile columns of 340 blocks take 1.4 MB, which a second-level cache holds.
 	slotTile = 16
 	// slotStep is how many candidates are folded in before bound (c) is tried
 	// again.
