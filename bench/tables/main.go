@@ -8,6 +8,7 @@
 //	go run ./bench/tables claims [NETWORK…]     # [004] 2.4.5
 //	go run ./bench/tables chains zoo:resnet50 …
 //	go run ./bench/tables checkmate 5m checkmate,checkmate-plain zoo:vgg16?as=graph …
+//	go run ./bench/tables strengthening 1m 30 zoo:resnet50 zoo:vgg16?as=graph
 //	go test -run '^$' -bench Slots ./heuristics/remat | go run ./bench/tables growth docs/images
 //
 // Every plan behind a number was verified by replay; a method that fails says
@@ -20,6 +21,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,7 +41,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH… and growth DIR"
+	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH…, strengthening TIME PERCENT INSTANCE… and growth DIR"
 	if len(args) == 0 {
 		return fmt.Errorf("name a table: %s", known)
 	}
@@ -47,7 +49,7 @@ func run(ctx context.Context, args []string) error {
 		return growth(os.Stdin, args[1])
 	}
 	name := plan.WeightOffload
-	if slices.Contains([]string{"claims", "chains", "checkmate"}, args[0]) {
+	if slices.Contains([]string{"claims", "chains", "checkmate", "strengthening"}, args[0]) {
 		name = plan.Remat
 	}
 	backend, err := bench.Backend("highs", true)
@@ -74,6 +76,18 @@ func run(ctx context.Context, args []string) error {
 		return m.claims(args[1:])
 	case "chains":
 		return m.chains(args[1:])
+	case "strengthening":
+		if len(args) > 3 {
+			limit, err := time.ParseDuration(args[1])
+			if err != nil {
+				return err
+			}
+			percent, err := strconv.ParseFloat(args[2], 64)
+			if err != nil {
+				return err
+			}
+			return m.strengthening(limit, percent, args[3:])
+		}
 	case "checkmate":
 		if len(args) > 3 {
 			limit, err := time.ParseDuration(args[1])

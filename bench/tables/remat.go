@@ -261,7 +261,7 @@ func (m *measurer) checkmate(specs []string, methods []string, limit time.Durati
 		low, high := m.problem.Range(in)
 		for _, percent := range []float64{10, 30, 50, 70, 90} {
 			s := m.at2(low + (high-low)*percent/100)
-			s.Time, s.Gap = limit, 0.005
+			s.Time, s.Gap = limit, 0.001
 			rows++
 			for _, name := range methods {
 				r := bench.Run(context.WithoutCancel(m.ctx), m.problem, m.method(name), in, s)
@@ -273,14 +273,18 @@ func (m *measurer) checkmate(specs []string, methods []string, limit time.Durati
 				if r.Nodes != nil {
 					nodes = fmt.Sprint(*r.Nodes)
 				}
-				if r.Bound != nil {
-					bound = fmt.Sprintf("%.4f", r.Bound.Value/in.Compute())
+				own := "–"
+				if r.OwnBound != nil {
+					bound = fmt.Sprintf("%.4f", r.OwnBound.Value/in.Compute())
+					if r.Objective != nil {
+						own = fmt.Sprintf("%.3f %%", 100*max(0, bench.RelativeGap(*r.Objective, r.OwnBound.Value)))
+					}
 				}
 				fmt.Printf("| %s | %d | %g %%, %s | %s | %s | %s | %s | %s | %s | %.1f |\n", strings.TrimPrefix(spec, "zoo:"), in.Graph.Len(), percent,
-					platform.FormatBytes(s.Platform.Memory), name, size, times(r, in), bound, gap(r), nodes, r.WallTime)
-				if r.Gap != nil {
+					platform.FormatBytes(s.Platform.Memory), name, size, times(r, in), bound, own, nodes, r.WallTime)
+				if r.Objective != nil {
 					planned[name]++
-					if *r.Gap <= 0.01 {
+					if r.OwnBound != nil && bench.RelativeGap(*r.Objective, r.OwnBound.Value) <= 0.01 {
 						closed[name]++
 					}
 				}

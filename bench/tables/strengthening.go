@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"workbench/bench"
+	"workbench/ilp"
+	"workbench/model/milp"
+	"workbench/solvers"
+)
+
+// A variant is a model with some strengthenings left out.
+type variant struct {
+	name  string
+	model *milp.Model
+}
+
+// strengthening solves the models of an instance with every strengthening, and
+// with each left out, without a start.
+func (m *measurer) strengthening(limit time.Duration, percent float64, specs []string) error {
+	fmt.Println("| instance | model | columns | integers | rows | LP / Σu | bound / Σu | best / Σu | gap | nodes | s |")
+	fmt.Println("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+	for _, spec := range specs {
+		in, err := bench.Load(spec, os.Stdin)
+		if err != nil {
+			return err
+		}
+		low, high := m.problem.Range(in)
+		s := m.at2(low + (high-low)*percent/100)
+		list, err := variants(in, s)
+		if err != nil {
+			return err
+		}
+		for _, v := range list {
+			if err := m.variant(strings.TrimPrefix(spec, "zoo:"), in, v, limit); err != nil {
+				return err
+			}
+			if m.ctx.Err() != nil {
+				return m.ctx.Err()
+			}
+		}
+	}
+	return nil
+}
+
+// variants returns the models of an instance.
+func variants(in *bench.Instance, s bench.Setting) (list []variant, err error) {
+	if in.Chain != nil {
+		for _, f := range ilp.Formulations() {
+			if f.Name != "chain-milp" && f.Name != "chain-milp-bound" {
+				continue
+			}
+			p, err := f.Build(in.Chain, s.Platform)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, variant{f.Name, p.Model})
+			for _, group := range f.Extra {
+				less, err := p.Model.Without(group)
+				if err != nil {
+					return nil, err
+				}
+				list = append(list, variant{f.Name + " without " + group, less})
+			}
+			less, err := p.Model.Without(f.Extra...)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, variant{f.Name + " without all of these", less})
+		}
+		return list, nil
+	}
+	paper, err := ilp.Checkmate(in.Graph, s.Platform)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, variant{"checkmate, the paper's", paper.Model})
+	for _, x := range []struct {
+		name string
+		o    ilp.CheckmateOptions
+	}{
+		{"strong: liveness for FREE and U", ilp.CheckmateOptions{}},
+		{"… without the forward phase", ilp.CheckmateOptions{Backward: true}},
+		{"… and without rows of recomputations", ilp.CheckmateOptions{Backward: true, Ends: true}},
+		{"… and contracted", ilp.CheckmateOptions{Backward: true, Ends: true, Contract: true}},
+	} {
+		p, err := ilp.CheckmateWith(in.Graph, s.Platform, x.o)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, variant{x.name, p.Model})
+	}
+	return list, nil
+}
+
+// variant prints the row of one model.
+func (m *measurer) variant(spec string, in *bench.Instance, v variant, limit time.Duration) error {
+	o := solvers.Options{Threads: solvers.Some(2), RelGap: solvers.Some(1e-4), Time: limit}
+	relaxed := o
+	relaxed.Relax = true
+	lp, err := m.setting.Backend.Solve(m.ctx, v.model, relaxed)
+	if err != nil {
+		return fmt.Errorf("%s on %s: %w", v.name, spec, err)
+	}
+	r, err := m.setting.Backend.Solve(m.ctx, v.model, o)
+	if err != nil {
+		return fmt.Errorf("%s on %s: %w", v.name, spec, err)
+	}
+	unit := in.Compute()
+	best, gap := "–", "–"
+	if x, ok := r.Objective(); ok {
+		best = fmt.Sprintf("%.4f", x/unit)
+		gap = fmt.Sprintf("%.2f %%", 100*solvers.Gap(x, r.Bound))
+	}
+	fmt.Printf("| %s | %s | %d | %d | %d | %.4f | %.4f | %s | %s | %d | %.1f |\n", spec, v.name,
+		v.model.NumCols(), v.model.NumIntegers(), v.model.NumRows(), lp.Bound/unit, r.Bound/unit, best, gap, r.Nodes, r.Wall.Seconds())
+	return nil
+}
