@@ -39,8 +39,19 @@ type budget struct {
 	room        float64        // what B_N leaves
 }
 
-// newBudget is a budget for the snapped chain v. O(N² log N).
-func newBudget(v *view, most, extra float64) *budget {
+// newBudget is a budget for the snapped chain v. O(N² log N). Plans of Revolve
+// have no ā stored while the B of another layer runs: then nothing is kept.
+func newBudget(v *view, most, extra float64, revolve bool) *budget {
+	sums := func(items []stored) knapsackSums {
+		if revolve && len(items) > 0 {
+			none := stored{size: math.Inf(1)}
+			for _, x := range items {
+				none.time += x.time
+			}
+			items = []stored{none}
+		}
+		return newKnapsackSums(items)
+	}
 	// Differences of sizes are exact, and so are those to a multiple of this.
 	q := grid(2, v.a, v.abar, v.delta, v.oF, v.oB) / 4
 	most = math.Floor(most/q) * q
@@ -55,14 +66,14 @@ func newBudget(v *view, most, extra float64) *budget {
 		for l := range items {
 			items[l] = v.item(l+1, s)
 		}
-		b.below[s] = newKnapsackSums(items)
+		b.below[s] = sums(items)
 	}
 	var items []stored
 	for t := v.n; t >= 1; t-- {
 		if t+1 < v.n {
 			items = append(items, v.item(t+1, v.n))
 		}
-		b.above[t] = newKnapsackSums(items)
+		b.above[t] = sums(items)
 	}
 	return b
 }

@@ -70,8 +70,8 @@ func newCurve(ctx context.Context, method string, c *chain.Chain, p platform.Pla
 }
 
 // solveExact is the plan of a method. For long chains it looks for one with
-// little more recomputation than the bound of [Bounds], and for more and more
-// until there is one.
+// little more recomputation than there must be (see [Bounds]; Revolve computes
+// all layers but the last again), and for more and more until there is one.
 func solveExact(ctx context.Context, method string, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	v, limit, err := newInstance(c, p)
 	if err != nil {
@@ -83,10 +83,14 @@ func solveExact(ctx context.Context, method string, c *chain.Chain, p platform.P
 		return nil, err
 	}
 	k := &Curve{method, c, v, d}
-	if v.n >= 16 && (method == "persistent" || method == "floating") {
+	if v.n >= 16 && method != "floating-printed" { // whose sequences need not be plans
+		revolve := method == "revolve"
 		least, forwards := v.again(limit), c.Totals().ForwardTime
+		if revolve {
+			least = forwards - v.uF[v.n]
+		}
 		for _, more := range [...]float64{0.02, 0.06, 0.2, 0.6} {
-			if err := d.fill(ctx, limit, newBudget(z, limit, least+more*forwards)); err != nil {
+			if err := d.fill(ctx, limit, newBudget(z, limit, least+more*forwards, revolve)); err != nil {
 				return nil, err
 			}
 			if len(d.whole().m) > 0 {

@@ -565,7 +565,11 @@ func TestBudget(t *testing.T) {
 		for _, x := range []struct {
 			method
 			curve func(context.Context, *chain.Chain, float64) (*Curve, error)
-		}{{method{"persistent", Persistent}, PersistentCurve}, {method{"floating", Floating}, FloatingCurve}} {
+		}{
+			{method{"persistent", Persistent}, PersistentCurve},
+			{method{"floating", Floating}, FloatingCurve},
+			{method{"revolve", Revolve}, RevolveCurve},
+		} {
 			k, err := x.curve(context.Background(), c, max(high, 1))
 			if err != nil {
 				t.Fatal(err)
@@ -592,7 +596,7 @@ func TestTightBudget(t *testing.T) {
 		c := exhaustive.RandomChain(r, 2+i%6)
 		v := newView(c).snapped()
 		_, high := Range(c)
-		for _, name := range []string{"persistent", "floating"} {
+		for _, name := range []string{"persistent", "floating", "revolve"} {
 			d, err := newProgram(name, v)
 			if err != nil {
 				t.Fatal(err)
@@ -603,13 +607,13 @@ func TestTightBudget(t *testing.T) {
 			all := *d.whole()
 			for j, m := range all.m {
 				want, most := all.c[j], m+v.a[0]
-				if err := d.fill(ctx, most, newBudget(v, most, want)); err != nil {
+				if err := d.fill(ctx, most, newBudget(v, most, want, name == "revolve")); err != nil {
 					t.Fatal(err)
 				}
 				if got := d.whole().at(m); got != want {
 					t.Fatalf("%s in %g bytes: %g, want %g: %+v", name, most, got, want, c)
 				}
-				if err := d.fill(ctx, most, newBudget(v, most, want-0.5)); err != nil {
+				if err := d.fill(ctx, most, newBudget(v, most, want-0.5, name == "revolve")); err != nil {
 					t.Fatal(err)
 				}
 				if got := d.whole().at(m); !math.IsInf(got, 1) {
