@@ -1,0 +1,124 @@
+package pipeline
+
+import (
+	"math"
+
+	"workbench/model/plan"
+)
+
+// bestContiguous returns the pattern of 1F1B* with the smallest period over all
+// contiguous allocations, every (cancel+1)-th mini-batch cancelled, or nil: none
+// fits whatever the period.
+func (in *instance) bestContiguous(cancel int) *pattern {
+	d := newContiguous(in, cancel)
+	low, high := in.u[in.n]/float64(in.procs), in.u[in.n]
+	for _, c := range in.cut {
+		high += c
+	}
+	var best []plan.Stage
+	// The program does not see rounding, so the period of what it finds is
+	// taken from the breakpoints of that allocation.
+	var found *pattern
+	for test := high; ; {
+		if stages := d.at(test); stages == nil {
+			low = test
+		} else {
+			best, high = stages, test
+			if s := in.smallest(best, in.items(best), cancel); s != nil && (found == nil || s.period < found.period) {
+				found = s
+			}
+			if found != nil {
+				high = min(high, found.period)
+			}
+		}
+		if best == nil || high-low <= 1e-12*high {
+			return found
+		}
+		test = low + (high-low)/2
+	}
+}
+
+// contiguousDP holds the tables of the program for one instance.
+type contiguousDP struct {
+	in     *instance
+	cancel int
+	// delay[p][j]: the least V when layers j+1..n are on p processors, +Inf if
+	// they cannot be; end[p][j] where the first of these stages ends.
+	delay []float64
+	end   []int
+}
+
+func newContiguous(in *instance, cancel int) *contiguousDP {
+	size := (in.procs + 1) * (in.n + 1)
+	return &contiguousDP{in: in, cancel: cancel, delay: make([]float64, size), end: make([]int, size)}
+}
+
+// at returns a contiguous allocation whose stages and communications take at
+// most T each and that fits with the groups of 1F1B*(T), or nil: none does.
+//
+// With V the delay between the end of F_j and the start of B_j, a stage s(i,j)
+// is in group ⌈(V+U(i,j))/T⌉ ([004] 7.1.1), and the delay before it is
+// (V ⊕ U(i,j)) ⊕ C(i-1), which does not decrease with V: of all ways to put
+// layers j+1..n on p processors the one with the least V is the best, and no
+// discretisation is needed. O(P·n²).
+func (d *contiguousDP) at(period float64) []plan.Stage {
+	in, n := d.in, d.in.n
+	for k := range d.delay {
+		d.delay[k] = math.Inf(1)
+	}
+	d.delay[n] = 0
+	for p := 1; p <= in.procs; p++ {
+		row, next := d.delay[p*(n+1):(p+1)*(n+1)], d.delay[(p-1)*(n+1):p*(n+1)]
+		for j := n; j >= 1; j-- {
+			v := next[j]
+			if math.IsInf(v, 1) {
+				continue
+			}
+			for i := j; i >= 1; i-- {
+				u := in.time(i, j)
+				if u > period*(1+tiny) {
+					break
+				}
+				if in.cut[i-1] > period*(1+tiny) {
+					continue
+				}
+				g := max(1, periods(v+u, period))
+				if in.needs(i, j, inFlight(g, d.cancel)) > in.limit {
+					continue
+				}
+				before := add(v, u, period)
+				if i > 1 {
+					before = add(before, in.cut[i-1], period)
+				}
+				if before < row[i-1] {
+					row[i-1], d.end[p*(n+1)+i-1] = before, j
+				}
+			}
+		}
+	}
+	for p := 1; p <= in.procs; p++ {
+		if math.IsInf(d.delay[p*(n+1)], 1) {
+			continue
+		}
+		var ends []int
+		for i := 0; i < n; p-- {
+			i = d.end[p*(n+1)+i]
+			ends = append(ends, i)
+		}
+		return fromEnds(ends)
+	}
+	return nil
+}
+
+// periods returns ⌈x/T⌉.
+func periods(x, period float64) int { return int(math.Ceil(x/period - tiny)) }
+
+// add is ⊕ of [004] 7.1.2: the delay x and then an item of time y, which begins
+// a new group if it does not fit in that of x.
+func add(x, y, period float64) float64 {
+	g := periods(x, period)
+	if g == periods(x+y, period) {
+		return x + y
+	}
+	return period*float64(g) + y
+}

@@ -1,0 +1,84 @@
+package pipeline
+
+import (
+	"math"
+
+	"workbench/model/plan"
+)
+
+// eagerBatches is how many mini-batches [004] 6.5 simulates.
+const eagerBatches = 500
+
+// eager simulates PipeDream's eager 1F1B of a contiguous allocation for 500
+// mini-batches: a mini-batch enters when fewer than noam are in flight, and a
+// resource that is free takes the oldest backward that is ready, or else the
+// oldest forward. It returns the pattern into which the simulation settles, or
+// nil if it repeats itself with no k ≤ 100. O(500·P²).
+func (in *instance) eager(stages []plan.Stage, noam int) *pattern {
+	items := in.items(stages)
+	n := len(items)
+	f, b := make([]float64, eagerBatches*n), make([]float64, eagerBatches*n)
+	nextF, nextB := make([]int, n), make([]int, n) // the mini-batch each item takes next
+	free := make([]float64, n)                     // an item has its resource to itself
+	for left := 2 * n * eagerBatches; left > 0; left-- {
+		item, back, at := -1, false, math.Inf(1)
+		for i := range items {
+			// When the next forward and the next backward are ready.
+			ready, readyB := math.Inf(1), math.Inf(1)
+			if m := nextF[i]; m < eagerBatches {
+				switch {
+				case i > 0 && nextF[i-1] > m:
+					ready = f[m*n+i-1] + items[i-1].f
+				case i == 0 && m < noam:
+					ready = 0
+				case i == 0 && nextB[0] > m-noam:
+					ready = b[(m-noam)*n] + items[0].b
+				}
+			}
+			if m := nextB[i]; m < nextF[i] {
+				switch {
+				case i == n-1:
+					readyB = f[m*n+i] + items[i].f
+				case nextB[i+1] > m:
+					readyB = b[m*n+i+1] + items[i+1].b
+				}
+			}
+			t := max(free[i], min(ready, readyB))
+			if t < at {
+				item, back, at = i, readyB <= t, t
+			}
+		}
+		if back {
+			b[nextB[item]*n+item] = at
+			nextB[item]++
+			free[item] = at + items[item].b
+		} else {
+			f[nextF[item]*n+item] = at
+			nextF[item]++
+			free[item] = at + items[item].f
+		}
+	}
+	return settled(stages, items, f, b)
+}
+
+// settled finds the smallest k such that the middle of a simulation repeats
+// itself every k mini-batches.
+func settled(stages []plan.Stage, items []item, f, b []float64) *pattern {
+	const from, to, most = eagerBatches / 2, eagerBatches * 4 / 5, 100
+	n := len(items)
+	for k := 1; k <= most; k++ {
+		period := f[(from+k)*n] - f[from*n]
+		eps := 1e-12 * f[to*n]
+		same := period > 0
+		for x := from * n; x < to*n && same; x++ {
+			same = math.Abs(f[x+k*n]-f[x]-period) <= eps && math.Abs(b[x+k*n]-b[x]-period) <= eps
+		}
+		if !same {
+			continue
+		}
+		s := &pattern{period: period, k: k, stages: stages, items: items, f: f[from*n : (from+k)*n], b: b[from*n : (from+k)*n]}
+		s.retime() // frees it from the rounding of a long simulation
+		return s
+	}
+	return nil
+}

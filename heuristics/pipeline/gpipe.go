@@ -1,0 +1,68 @@
+package pipeline
+
+import (
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// maxMicroBatches is how many micro-batches GPipe tries.
+const maxMicroBatches = 32
+
+// GPipe returns the best schedule of GPipe with two allocations, PipeDream's
+// partition and the one with the smallest load that fits. The chain's
+// mini-batches are GPipe's micro-batches: k of them, k ≤ 32, run all their
+// forwards and then all their backwards as early as possible, and the pipeline
+// is flushed before the next k begin. This is a k-periodic pattern in which
+// every stage holds k mini-batches, the
+// last one also their outputs. Of equal periods the smallest k is returned.
+func GPipe(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
+	in, err := newInstance(c, p, o)
+	if err != nil {
+		return nil, err
+	}
+	var best *pattern
+	for k := 1; k <= maxMicroBatches; k++ {
+		free, _ := in.partition(0)
+		for _, stages := range [][]plan.Stage{free, in.held(k)} {
+			if stages == nil {
+				continue
+			}
+			s := in.gpipe(stages, k)
+			if (best == nil || s.rate() < best.rate()*(1-tiny)) && s.peak(in) <= in.limit {
+				best = s
+			}
+		}
+	}
+	if best == nil {
+		return nil, in.noPlan("gpipe", "even one micro-batch does not fit")
+	}
+	return best.plan(in, "gpipe"), nil
+}
+
+// gpipe runs k mini-batches through the stages, first in, first out in both
+// directions. A resource is an item's alone.
+func (in *instance) gpipe(stages []plan.Stage, k int) *pattern {
+	items := in.items(stages)
+	n := len(items)
+	s := &pattern{k: k, stages: stages, items: items, f: make([]float64, k*n), b: make([]float64, k*n)}
+	free := make([]float64, n)
+	for m := range k {
+		ready := 0.0
+		for i := range items {
+			s.f[m*n+i] = max(ready, free[i])
+			ready = s.f[m*n+i] + items[i].f
+			free[i] = ready
+		}
+	}
+	for m := range k {
+		ready := 0.0
+		for i := n - 1; i >= 0; i-- {
+			s.b[m*n+i] = max(ready, free[i])
+			ready = s.b[m*n+i] + items[i].b
+			free[i] = ready
+		}
+	}
+	s.period = free[0]
+	return s
+}

@@ -1,0 +1,62 @@
+package pipeline
+
+import (
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// KPeriodic returns the best pattern by cancelled iterations ([004] after
+// Theorem 16) over all contiguous allocations: 1F1B*(T) with every (k+1)-th
+// mini-batch left out is k-periodic with period (k+1)T, and a stage of group
+// g > k holds g - ⌊g/(k+1)⌋ mini-batches instead of g. For each k < 2P, and for
+// 1F1B* itself, allocation and T are those of bestContiguous, so the plan is
+// never worse than that of OneFOneBStar. Of equal plans the one with the
+// smallest k is returned. O(P²·n²·log).
+func KPeriodic(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
+	in, err := newInstance(c, p, o)
+	if err != nil {
+		return nil, err
+	}
+	best := in.bestContiguous(0)
+	for k := 1; k < 2*in.procs; k++ {
+		if s := in.bestContiguous(k); s != nil {
+			if s = s.cancelled(k); best == nil || s.rate() < best.rate()*(1-tiny) {
+				best = s
+			}
+		}
+	}
+	if best == nil {
+		return nil, in.noPlan("k-periodic", "no contiguous allocation fits, whatever the period")
+	}
+	return best.plan(in, "k-periodic"), nil
+}
+
+// KPeriodicOn returns the best pattern by cancelled iterations of a contiguous
+// allocation that leaves out every (k+1)-th mini-batch.
+func KPeriodicOn(c *chain.Chain, p platform.Platform, allocation []plan.Stage, k int, o Options) (*plan.Plan, error) {
+	in, items, err := readContiguous(c, p, allocation, o)
+	if err != nil {
+		return nil, err
+	}
+	if k < 1 {
+		return nil, in.noPlan("k-periodic", "k must be at least 1")
+	}
+	s := in.smallest(allocation, items, k)
+	if s == nil {
+		return nil, in.noPlan("k-periodic", "a stage needs more even with one mini-batch in flight")
+	}
+	return s.cancelled(k).plan(in, "k-periodic"), nil
+}
+
+// cancelled returns the 1-periodic pattern s without every (k+1)-th mini-batch.
+func (s *pattern) cancelled(k int) *pattern {
+	c := &pattern{period: float64(k+1) * s.period, k: k, stages: s.stages, items: s.items}
+	for m := range k {
+		for i := range s.items {
+			c.f = append(c.f, s.f[i]+float64(m)*s.period)
+			c.b = append(c.b, s.b[i]+float64(m)*s.period)
+		}
+	}
+	return c
+}

@@ -1,0 +1,265 @@
+package pipeline
+
+import (
+	"math"
+	"slices"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Grid is the discretisation of MadPipe's program: the numbers of values, 0 and
+// the largest included, of the special processor's time (0 to U(1,L)), of its
+// memory (0 to M) and of the delay V (0 to U(1,L) + ΣC). Values are rounded up.
+// Delay 0 keeps V as it is.
+type Grid struct{ Time, Memory, Delay int }
+
+var (
+	// PaperGrid is the discretisation of [004] 7.3.1.
+	PaperGrid = Grid{Time: 101, Memory: 11, Delay: 51}
+	// FineGrid is finer, and exact in V.
+	FineGrid = Grid{Time: 401, Memory: 41}
+)
+
+// MadPipe returns a pattern of the allocations of MadPipe-DP ([004] 7.1) with
+// the fine grid: one special processor may have several stages. The stage ILP
+// of 7.2 is replaced by the list scheduler of Schedule. Where the allocation of
+// Algorithm 8 cannot be scheduled within its period T̂, because the special
+// processor's memory was underestimated, allocations of larger T̂ are tried as
+// long as they may be better than the best pattern so far.
+func MadPipe(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
+	return MadPipeGrid(c, p, FineGrid, o)
+}
+
+// MadPipeGrid is MadPipe with a given discretisation.
+func MadPipeGrid(c *chain.Chain, p platform.Platform, g Grid, o Options) (*plan.Plan, error) {
+	in, err := newInstance(c, p, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.check(); err != nil {
+		return nil, err
+	}
+	s := in.madPipe(g)
+	if s == nil {
+		return nil, in.noPlan("madpipe", "none of the allocations of MadPipe-DP could be scheduled")
+	}
+	return s.plan(in, "madpipe"), nil
+}
+
+// MadPipeAllocation returns the allocation of the first phase of MadPipe and its
+// period T̂* = min max(T̂, MadPipe-DP(T̂)) in seconds, which no scheduler may
+// reach. As MadPipe-DP(T̂) does not increase, T̂* is the least T̂ with
+// MadPipe-DP(T̂) ≤ T̂: Algorithm 8 looks for it with the values of the program,
+// here the program only says whether all loads can be at most T̂, and T̂ is found
+// to a relative 1e-4 (Algorithm 8's K = 10 steps give about 1e-3). Processor 0
+// is the special one.
+func MadPipeAllocation(c *chain.Chain, p platform.Platform, g Grid, o Options) ([]plan.Stage, float64, error) {
+	in, err := newInstance(c, p, o)
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := g.check(); err != nil {
+		return nil, 0, err
+	}
+	stages, period := newMadPipe(in, g).allocation()
+	if stages == nil {
+		return nil, 0, in.noPlan("madpipe", "MadPipe-DP finds no allocation, whatever the period")
+	}
+	return stages, period, nil
+}
+
+func (g Grid) check() error {
+	if g.Time < 2 || g.Memory < 2 || g.Delay < 0 || g.Delay == 1 {
+		return badGrid
+	}
+	return nil
+}
+
+// madPipe schedules allocations of growing T̂.
+func (in *instance) madPipe(g Grid) *pattern {
+	d := newMadPipe(in, g)
+	stages, period := d.allocation()
+	if stages == nil {
+		return nil
+	}
+	high := in.latest()
+	var best *pattern
+	below := math.Inf(1)
+	var last []plan.Stage
+	for ; period <= high && period < below; period *= 1.03 {
+		if stages = d.at(period); stages == nil || slices.Equal(stages, last) {
+			continue
+		}
+		last = stages
+		if s := in.schedule(stages, below); s != nil {
+			best, below = s, s.period
+		}
+	}
+	return best
+}
+
+// latest returns U(1,L) + ΣC, at which nothing needs to overlap.
+func (in *instance) latest() float64 {
+	t := in.u[in.n]
+	for _, c := range in.cut {
+		t += c
+	}
+	return t
+}
+
+// madPipeDP holds the tables of MadPipe-DP for one instance and grid.
+type madPipeDP struct {
+	in                *instance
+	grid              Grid
+	time, size, delay float64 // one step of each grid
+	// States (p, t, m): p normal processors are used, the special one has t and
+	// m steps. v[j] is the least V of the states with layers j+1..n placed;
+	// from[j] the state that this came from, to[j] where its stage ends.
+	v        [][]float64
+	from, to [][]int32
+	times    int // values of t in use: the special processor's load is at most T̂
+}
+
+func newMadPipe(in *instance, g Grid) *madPipeDP {
+	d := &madPipeDP{in: in, grid: g, time: in.u[in.n] / float64(g.Time-1), size: in.memory / float64(g.Memory-1)}
+	if g.Delay > 0 {
+		d.delay = in.latest() / float64(g.Delay-1)
+	}
+	d.v, d.from, d.to = make([][]float64, in.n+1), make([][]int32, in.n+1), make([][]int32, in.n+1)
+	return d
+}
+
+// allocation finds the least T̂ and its allocation.
+func (d *madPipeDP) allocation() ([]plan.Stage, float64) {
+	low, high := d.in.u[d.in.n]/float64(d.in.procs), d.in.latest()
+	for l := 1; l <= d.in.n; l++ {
+		low = max(low, d.in.time(l, l))
+	}
+	stages := d.at(high)
+	if stages == nil {
+		return nil, 0
+	}
+	if s := d.at(low); s != nil {
+		return s, low
+	}
+	for high-low > 1e-4*high {
+		test := low + (high-low)/2
+		if s := d.at(test); s != nil {
+			stages, high = s, test
+		} else {
+			low = test
+		}
+	}
+	return stages, high
+}
+
+// at is MadPipe-DP(T̂) ≤ T̂ of [004] 7.1.2: it returns an allocation whose loads
+// are all at most T̂ and that fits by the estimates of 7.1.1, or nil.
+//
+// The program walks from the end of the chain. Where [004] tabulates the period
+// over (j, p, t_P, m_P, V), this keeps for each (j, p, t_P, m_P) the least V
+// with which layers j+1..L can be placed: loads are compared with T̂ as they
+// arise, and less delay never needs more memory nor leads to more delay.
+// O(P·Time·Memory·n²) at worst; stages longer than T̂ are not looked at, nor
+// states that are not reached.
+func (d *madPipeDP) at(period float64) []plan.Stage {
+	in, n, mems := d.in, d.in.n, d.grid.Memory
+	limit := period * (1 + tiny)
+	d.times = min(d.grid.Time, int(limit/d.time)+1)
+	normals := in.procs // p is 0..P-1
+	layer := d.times * mems
+	for j := range d.v {
+		if size := normals * layer; cap(d.v[j]) < size {
+			d.v[j], d.from[j], d.to[j] = make([]float64, size), make([]int32, size), make([]int32, size)
+		} else {
+			d.v[j], d.from[j], d.to[j] = d.v[j][:size], d.from[j][:size], d.to[j][:size]
+		}
+		for x := range d.v[j] {
+			d.v[j][x] = math.Inf(1)
+		}
+	}
+	d.v[n][0] = 0
+	for j := n; j >= 1; j-- {
+		for x, v := range d.v[j] {
+			if math.IsInf(v, 1) {
+				continue
+			}
+			p, t, m := x/layer, x/mems%d.times, x%mems
+			for i := j; i >= 1; i-- {
+				u := in.time(i, j)
+				if u > limit {
+					break
+				}
+				if in.cut[i-1] > limit {
+					continue
+				}
+				g := max(1, periods(v+u, period))
+				before := d.before(i, v, u, period)
+				if p < normals-1 && in.needs(i, j, g) <= in.limit {
+					d.reach(i-1, x+layer, before, x, j)
+				}
+				t2 := t + steps(u, d.time)
+				m2 := m + steps(in.special(i, j, g), d.size)
+				if t2 < d.times && m2 < mems {
+					d.reach(i-1, (p*d.times+t2)*mems+m2, before, x, j)
+				}
+			}
+		}
+	}
+	for x, v := range d.v[0] {
+		if !math.IsInf(v, 1) {
+			return d.walk(x, layer)
+		}
+	}
+	return nil
+}
+
+// before returns V' = (V ⊕ U(i,j)) ⊕ C(i-1), rounded up to the grid.
+func (d *madPipeDP) before(i int, v, u, period float64) float64 {
+	v = add(v, u, period)
+	if i > 1 {
+		v = add(v, d.in.cut[i-1], period)
+	}
+	if d.delay > 0 {
+		v = d.delay * float64(steps(v, d.delay))
+	}
+	return v
+}
+
+// special returns the estimate of a stage's memory on the special processor:
+// 𝓜(i,j,g-1) of the stage model, less than any schedule needs ([004] 7.1.1). In
+// the stage model nothing depends on how stages interleave: it is 𝓜(i,j,g).
+func (in *instance) special(i, j, g int) float64 {
+	if in.task {
+		g--
+	}
+	return in.fixed(i, j) + float64(g)*in.inputs(i, j)
+}
+
+// steps returns the number of steps that x takes when rounded up.
+func steps(x, step float64) int { return int(math.Ceil(x/step - 1e-9)) }
+
+func (d *madPipeDP) reach(j, x int, v float64, from, to int) {
+	if v < d.v[j][x] {
+		d.v[j][x], d.from[j][x], d.to[j][x] = v, int32(from), int32(to)
+	}
+}
+
+// walk follows the decisions from the state x of layer 0.
+func (d *madPipeDP) walk(x, layer int) []plan.Stage {
+	var stages []plan.Stage
+	processor := 1
+	for j := 0; j < d.in.n; {
+		from, to := int(d.from[j][x]), int(d.to[j][x])
+		s := plan.Stage{From: j + 1, To: to}
+		if from/layer != x/layer {
+			s.Processor = processor
+			processor++
+		}
+		stages = append(stages, s)
+		j, x = to, from
+	}
+	return merged(stages)
+}

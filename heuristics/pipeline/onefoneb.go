@@ -1,0 +1,59 @@
+package pipeline
+
+import (
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// OneFOneB returns PipeDream's partition with its eager 1F1B and as many
+// mini-batches in flight as there are stages, the NOAM of a straight pipeline.
+// The pattern is the one into which the simulation of 500 mini-batches settles;
+// it is k-periodic with the k that comes out.
+func OneFOneB(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
+	in, err := newInstance(c, p, o)
+	if err != nil {
+		return nil, err
+	}
+	stages, _ := in.partition(0)
+	s := in.eager(stages, len(stages))
+	switch {
+	case s == nil:
+		return nil, in.noPlan("1f1b", "the simulation does not settle into a pattern")
+	case s.peak(in) > in.limit:
+		return nil, in.noPlan("1f1b", "PipeDream's partition with as many mini-batches in flight as stages does not fit")
+	}
+	return s.plan(in, "1f1b"), nil
+}
+
+// PipeDream returns the best of the patterns of eager 1F1B over all NOAM, the
+// number of mini-batches in flight, as [004] 6.5 obtains solutions from
+// PipeDream: for each NOAM the partition that knows no memory and the one that
+// PipeDream reckons to fit are simulated for 500 mini-batches, and what the
+// pattern really holds decides. NOAM goes up to twice the number of processors,
+// as communications are items in flight as well. Of equal periods the smallest
+// NOAM is returned.
+func PipeDream(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
+	in, err := newInstance(c, p, o)
+	if err != nil {
+		return nil, err
+	}
+	var best *pattern
+	free, _ := in.partition(0)
+	for noam := 1; noam <= 2*in.procs; noam++ {
+		fitting, _ := in.partition(noam)
+		for _, stages := range [][]plan.Stage{free, fitting} {
+			if stages == nil {
+				continue
+			}
+			s := in.eager(stages, noam)
+			if s != nil && (best == nil || s.rate() < best.rate()*(1-tiny)) && s.peak(in) <= in.limit {
+				best = s
+			}
+		}
+	}
+	if best == nil {
+		return nil, in.noPlan("pipedream", "whatever the number of mini-batches in flight")
+	}
+	return best.plan(in, "pipedream"), nil
+}

@@ -1,0 +1,186 @@
+package pipeline
+
+import (
+	"math"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// OneFOneBStarAt returns the pattern of 1F1B*(T) ([004] Algorithm 6) for a
+// contiguous allocation, whether it fits in the memory or not; the period is T
+// in seconds, at least the time of the longest item. No 1-periodic pattern of
+// that period that runs each stage as a whole has fewer concurrent activations
+// in any stage (Theorem 15); with the layers of a stage apart some have. O(n).
+func OneFOneBStarAt(c *chain.Chain, p platform.Platform, allocation []plan.Stage, period float64, o Options) (*plan.Plan, error) {
+	in, items, err := readContiguous(c, p, allocation, o)
+	if err != nil {
+		return nil, err
+	}
+	if low := longest(items); !(period >= low*(1-tiny)) || math.IsInf(period, 0) {
+		return nil, in.noPlan("1f1b-star", "the period must be at least that of the longest stage or communication")
+	}
+	return in.oneFOneBStar(allocation, items, period).plan(in, "1f1b-star"), nil
+}
+
+// OneFOneBStarOn returns the pattern of 1F1B* of the smallest period that fits
+// in the memory, for a contiguous allocation. The period is exact: where [004]
+// Algorithm 7 halves an interval K times, this looks at the finitely many
+// periods at which the groups change. O(n·log) in all.
+func OneFOneBStarOn(c *chain.Chain, p platform.Platform, allocation []plan.Stage, o Options) (*plan.Plan, error) {
+	in, items, err := readContiguous(c, p, allocation, o)
+	if err != nil {
+		return nil, err
+	}
+	s := in.smallest(allocation, items, 0)
+	if s == nil {
+		return nil, in.noPlan("1f1b-star", "a stage needs more even with one mini-batch in flight")
+	}
+	return s.plan(in, "1f1b-star"), nil
+}
+
+// OneFOneBStar returns the best pattern of 1F1B* over all contiguous
+// allocations: at a given period a program over the layers finds the allocation
+// with the fewest mini-batches in flight, exactly, and the least period is
+// bracketed to rounding. What it returns is optimal among 1-periodic patterns
+// of contiguous allocations that run each stage as a whole and in the memory of
+// [004] 7.1.1; others may be better. O(P·n²·log).
+func OneFOneBStar(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
+	in, err := newInstance(c, p, o)
+	if err != nil {
+		return nil, err
+	}
+	s := in.bestContiguous(0)
+	if s == nil {
+		return nil, in.noPlan("1f1b-star", "no contiguous allocation fits, whatever the period")
+	}
+	return s.plan(in, "1f1b-star"), nil
+}
+
+// PipeDreamStar returns PipeDream's partition, which knows no memory, with
+// 1F1B* of the smallest period that fits ([004] 7.3.3).
+func PipeDreamStar(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
+	in, err := newInstance(c, p, o)
+	if err != nil {
+		return nil, err
+	}
+	stages, _ := in.partition(0)
+	s := in.smallest(stages, in.items(stages), 0)
+	if s == nil {
+		return nil, in.noPlan("pipedream-star", "PipeDream's partition has a stage that fits with no period")
+	}
+	return s.plan(in, "pipedream-star"), nil
+}
+
+func readContiguous(c *chain.Chain, p platform.Platform, allocation []plan.Stage, o Options) (*instance, []item, error) {
+	in, err := newInstance(c, p, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := in.checkAllocation(allocation); err != nil {
+		return nil, nil, err
+	}
+	if !contiguous(allocation) {
+		return nil, nil, noncontiguous
+	}
+	return in, in.items(allocation), nil
+}
+
+// groups is Phase 1 of Algorithm 6: group[i] is the number of item i's group,
+// counted from the end, at period T. It returns the longest group, the period
+// down to which the groups are these, and the period up to which they are.
+func groups(items []item, period float64, group []int) (from, to float64) {
+	g, sum := 1, 0.0
+	to = math.Inf(1)
+	for i := len(items) - 1; i >= 0; i-- {
+		u := items[i].time()
+		if sum+u > period {
+			to = min(to, sum+u)
+			g, sum = g+1, 0
+		}
+		sum += u
+		from = max(from, sum)
+		group[i] = g
+	}
+	return from, to
+}
+
+func longest(items []item) float64 {
+	t := 0.0
+	for i := range items {
+		t = max(t, items[i].time())
+	}
+	return t
+}
+
+// oneFOneBStar is Algorithm 6 in absolute times. The forwards of all items
+// follow each other (Phase 3). The backwards of group g begin g-1 periods after
+// its last forward has ended, and follow each other (Phase 2): the backwards of
+// group g-1 have ended by then, as they last no longer than T from the forward
+// that ends group g.
+func (in *instance) oneFOneBStar(stages []plan.Stage, items []item, period float64) *pattern {
+	n := len(items)
+	s := &pattern{period: max(period, longest(items)), k: 1, stages: stages, items: items, f: make([]float64, n), b: make([]float64, n)}
+	group := make([]int, n)
+	groups(items, s.period, group)
+	t := 0.0
+	for i := range items {
+		s.f[i] = t
+		t += items[i].f
+	}
+	for i := n - 1; i >= 0; i-- {
+		if i == n-1 || group[i] != group[i+1] {
+			t = s.f[i] + items[i].f + float64(group[i]-1)*s.period
+		}
+		s.b[i] = t
+		t += items[i].b
+	}
+	return s
+}
+
+// inFlight returns how many mini-batches a stage of group g holds when every
+// (cancel+1)-th is cancelled: of g in sequence, those that are not. cancel = 0:
+// none is cancelled.
+func inFlight(g, cancel int) int {
+	if cancel == 0 {
+		return g
+	}
+	return g - g/(cancel+1)
+}
+
+// fits reports whether the stages fit with these groups.
+func (in *instance) fits(items []item, group []int, cancel int) bool {
+	for i := range items {
+		if x := &items[i]; !x.cut && in.needs(x.from, x.to, inFlight(group[i], cancel)) > in.limit {
+			return false
+		}
+	}
+	return true
+}
+
+// smallest returns 1F1B* of the smallest period that fits, every
+// (cancel+1)-th mini-batch cancelled, or nil: no period does.
+//
+// Groups only merge as T grows, so what fits at T fits at any larger period,
+// and they change only where T is the sum of consecutive items. The interval is
+// halved with both ends moved to the nearest such sum: T is exact when they
+// meet.
+func (in *instance) smallest(stages []plan.Stage, items []item, cancel int) *pattern {
+	group := make([]int, len(items))
+	low, high := longest(items), math.Inf(1)
+	test := math.MaxFloat64 // one group
+	for low < high {
+		from, to := groups(items, test, group)
+		if in.fits(items, group, cancel) {
+			high = max(low, from)
+		} else {
+			low = to
+		}
+		if math.IsInf(high, 1) {
+			return nil
+		}
+		test = low + (high-low)/2
+	}
+	return in.oneFOneBStar(stages, items, high)
+}

@@ -1,0 +1,88 @@
+package pipeline
+
+import (
+	"math"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Partition returns PipeDream's straight pipeline: the contiguous allocation
+// with the smallest load of a processor or link, a link's being 2a_ℓ/β as
+// PipeDream has it, memory aside. The period is that load, seconds. Where
+// several are best it has the fewest stages, and then the longest first ones.
+// O(P·n²).
+func Partition(c *chain.Chain, p platform.Platform) ([]plan.Stage, float64, error) {
+	in, err := readInstance(c, p, Options{})
+	if err != nil {
+		return nil, 0, err
+	}
+	stages, period := in.partition(0)
+	return stages, period, nil
+}
+
+// partition is the program of Partition. With noam > 0 each stage also has to
+// fit when, as PipeDream reckons, the r-th stage from the end keeps
+// min(r, noam) mini-batches; it returns nil if nothing fits.
+func (in *instance) partition(noam int) ([]plan.Stage, float64) {
+	if noam == 0 {
+		return in.balanced(nil)
+	}
+	return in.balanced(func(r int) int { return min(r, noam) })
+}
+
+// held is partition for stages that all keep k mini-batches.
+func (in *instance) held(k int) []plan.Stage {
+	stages, _ := in.balanced(func(int) int { return k })
+	return stages
+}
+
+// balanced finds the allocation with the smallest load such that the r-th stage
+// from the end fits with flight(r) mini-batches; nil: memory does not count.
+func (in *instance) balanced(flight func(r int) int) ([]plan.Stage, float64) {
+	// best[r][i]: layers i+1..n in r stages; end[r][i]: where the first ends.
+	n := in.n
+	best := make([]float64, (in.procs+1)*(n+1))
+	end := make([]int, (in.procs+1)*(n+1))
+	for k := range best {
+		best[k] = math.Inf(1)
+	}
+	best[n] = 0
+	for r := 1; r <= in.procs; r++ {
+		row, next := best[r*(n+1):(r+1)*(n+1)], best[(r-1)*(n+1):r*(n+1)]
+		for i := n - r; i >= 0; i-- {
+			for j := i + 1; j <= n; j++ {
+				load := in.time(i+1, j)
+				if load > row[i] {
+					break
+				}
+				if flight != nil && in.needs(i+1, j, flight(r)) > in.limit {
+					continue
+				}
+				if j < n {
+					load = max(load, 2*in.a[j]/in.platform.Bandwidth)
+				}
+				if load = max(load, next[j]); load <= row[i] && !math.IsInf(load, 1) {
+					row[i], end[r*(n+1)+i] = load, j
+				}
+			}
+		}
+	}
+	r := 1
+	for k := 2; k <= in.procs; k++ {
+		if best[k*(n+1)] < best[r*(n+1)] {
+			r = k
+		}
+	}
+	period := best[r*(n+1)]
+	if math.IsInf(period, 1) {
+		return nil, period
+	}
+	var ends []int
+	for i := 0; i < n; r-- {
+		i = end[r*(n+1)+i]
+		ends = append(ends, i)
+	}
+	return fromEnds(ends), period
+}

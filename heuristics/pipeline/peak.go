@@ -1,0 +1,122 @@
+package pipeline
+
+import (
+	"workbench/model/plan"
+)
+
+// peak returns the largest memory of a processor in the instance's model, bytes.
+func (s *pattern) peak(in *instance) float64 {
+	peak := 0.0
+	for _, m := range s.memory(in) {
+		peak = max(peak, m)
+	}
+	return peak
+}
+
+// memory returns the memory of each processor in the instance's model. A
+// processor's operations follow each other in a cycle; all that counts is how
+// many of them lie between the ends of what is stored, so an operation gets the
+// number of its place, R more for each period later. O(Σ ops²) over processors.
+func (s *pattern) memory(in *instance) []float64 {
+	lists := make([][]run, in.platform.Processors)
+	for _, r := range s.sequence(in) {
+		if r.op == plan.OpF || r.op == plan.OpB {
+			lists[r.resource] = append(lists[r.resource], r)
+		}
+	}
+	peaks := make([]float64, len(lists))
+	for p, list := range lists {
+		if len(list) > 0 {
+			peaks[p] = s.processor(in, list)
+		}
+	}
+	for k, st := range s.stages {
+		peaks[st.Processor] += in.weights[st.To] - in.weights[st.From-1]
+		if k > 0 && s.stages[k-1].Processor != st.Processor {
+			peaks[st.Processor] += in.buffer[st.From-1]
+			peaks[s.stages[k-1].Processor] += in.buffer[st.From-1]
+		}
+	}
+	return peaks
+}
+
+// processor returns what one processor holds beside weights and buffers.
+func (s *pattern) processor(in *instance, list []run) float64 {
+	places := make([]int, len(list)) // absolute place of each run
+	for z, r := range list {
+		places[z] = z + len(list)*((r.batch-r.shift)/s.k)
+	}
+	forward, backward := make([]int, (in.n+1)*s.k), make([]int, (in.n+1)*s.k)
+	here := make([]bool, in.n+1)
+	for i, r := range list {
+		if r.op == plan.OpF {
+			forward[r.layer*s.k+r.batch] = places[i]
+			here[r.layer] = true
+		} else {
+			backward[r.layer*s.k+r.batch] = places[i]
+		}
+	}
+	if !in.task {
+		total := 0.0
+		for l := 1; l <= in.n; l++ {
+			if !here[l] {
+				continue
+			}
+			nca := 0
+			for m := range s.k {
+				count := 0
+				for q := range s.k {
+					count += between(forward[l*s.k+q], backward[l*s.k+q], forward[l*s.k+m]+1, len(list))
+				}
+				nca = max(nca, count)
+			}
+			total += float64(nca) * in.a[l-1]
+		}
+		return total
+	}
+	peak := 0.0
+	for i, r := range list {
+		z, l := places[i], r.layer
+		held := in.d[l] + in.d[l-1]
+		if r.op == plan.OpF {
+			held = in.a[l-1] + in.a[l]
+		}
+		for k := 1; k <= in.n; k++ {
+			if !here[k] {
+				continue
+			}
+			for m := range s.k {
+				f, b := forward[k*s.k+m], backward[k*s.k+m]
+				held += in.a[k-1] * float64(between(f, b, z, len(list)))
+				// Direct dependencies: a result waits for the next operation.
+				if k < in.n && here[k+1] {
+					held += in.a[k] * float64(between(f, forward[(k+1)*s.k+m]-1, z, len(list)))
+					held += in.d[k] * float64(between(backward[(k+1)*s.k+m], b-1, z, len(list)))
+				}
+				if k == in.n {
+					held += in.a[k] * float64(between(f, b-1, z, len(list)))
+				}
+			}
+		}
+		peak = max(peak, held)
+	}
+	return peak
+}
+
+// between returns in how many periods q place z + qR lies after from and not
+// after to: how many of the values that are written by the operation at from
+// and last until the one at to are held when the operation at z begins.
+func between(from, to, z, r int) int {
+	if to <= from {
+		return 0
+	}
+	return floorDiv(to-z, r) - floorDiv(from-z, r)
+}
+
+func floorDiv(a, b int) int {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}

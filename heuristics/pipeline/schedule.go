@@ -1,0 +1,294 @@
+package pipeline
+
+import (
+	"math"
+	"slices"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Schedule returns a 1-periodic pattern of an allocation, contiguous or not:
+// the best that a list scheduler finds for the stages as wholes, and for up to
+// 16 layers also for the layers one by one. See scheduler.
+func Schedule(c *chain.Chain, p platform.Platform, allocation []plan.Stage, o Options) (*plan.Plan, error) {
+	in, err := newInstance(c, p, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.checkAllocation(allocation); err != nil {
+		return nil, err
+	}
+	s := in.schedule(allocation, math.Inf(1))
+	if s == nil {
+		return nil, in.noPlan("schedule", "by list scheduling of this allocation")
+	}
+	return s.plan(in, "schedule"), nil
+}
+
+// fineLayers is the number of layers up to which they are scheduled one by one.
+const fineLayers = 16
+
+// schedule returns the best pattern found of a period below the given one, or
+// nil. An allocation whose load reaches that period costs nothing.
+func (in *instance) schedule(stages []plan.Stage, below float64) *pattern {
+	best := in.search(stages, below)
+	if best != nil {
+		below = best.period
+	}
+	if in.n <= fineLayers && len(stages) < in.n {
+		if s := in.search(single(stages), below); s != nil {
+			best = s
+		}
+	}
+	return best
+}
+
+// single returns the stages' layers as stages of their own.
+func single(stages []plan.Stage) []plan.Stage {
+	var list []plan.Stage
+	for _, s := range stages {
+		for l := s.From; l <= s.To; l++ {
+			list = append(list, plan.Stage{Processor: s.Processor, From: l, To: l})
+		}
+	}
+	return list
+}
+
+// search halves the range of periods between the largest load of a resource and
+// the least period known. The scheduler is not monotone, so this finds a good
+// period, not the best.
+func (in *instance) search(stages []plan.Stage, below float64) *pattern {
+	c := newScheduler(in, stages)
+	low := c.load()
+	if low >= below*(1-tiny) {
+		return nil
+	}
+	best := c.at(low)
+	if best != nil {
+		return best
+	}
+	high := 0.0
+	for i := range c.items {
+		high += c.items[i].time()
+	}
+	if high < below {
+		if best = c.at(high); best == nil {
+			return nil
+		}
+		below = best.period
+	}
+	high = below * (1 - 1e-9)
+	for range 12 {
+		test := low + (high-low)/2
+		if high-low <= 1e-4*high {
+			break
+		}
+		if s := c.at(test); s != nil {
+			best, high = s, min(test, s.period)
+		} else {
+			low = test
+		}
+	}
+	return best
+}
+
+// A scheduler places the operations of an allocation on circles of one period,
+// one a resource, from the end of the chain outwards: each forward as late as
+// possible before the next item's, each backward as early as possible after it.
+// That keeps mini-batches in flight for a short time; where every item has its
+// resource to itself it gives the groups of 1F1B*. An operation may also skip
+// the first place that is free, a few times in a schedule (limited discrepancy
+// search).
+type scheduler struct {
+	in     *instance
+	stages []plan.Stage
+	items  []item
+	period float64
+	// resource numbers the resources of the items, busy[r] is what is on one.
+	resource []int
+	busy     [][]span
+	f, b     []float64
+	// room[p] is what processor p has left for more than one mini-batch in
+	// flight of each of its stages.
+	room, left []float64
+	places     []float64 // scratch: candidates, a stack
+	budget     int       // operations that may still be placed
+	found      *pattern
+}
+
+// A span is an operation on a circle.
+type span struct{ start, length float64 }
+
+func newScheduler(in *instance, stages []plan.Stage) *scheduler {
+	c := &scheduler{in: in, stages: stages, items: in.items(stages)}
+	// Resources are numbered from 0 here, in order of appearance.
+	number := map[int]int{}
+	c.resource = make([]int, len(c.items))
+	for i := range c.items {
+		r := c.items[i].resource
+		if _, ok := number[r]; !ok {
+			number[r] = len(number)
+		}
+		c.resource[i] = number[r]
+	}
+	c.busy = make([][]span, len(number))
+	c.f, c.b = make([]float64, len(c.items)), make([]float64, len(c.items))
+	c.room, c.left = make([]float64, in.platform.Processors), make([]float64, in.platform.Processors)
+	most := make([]float64, in.platform.Processors)
+	for p := range c.room {
+		c.room[p] = in.limit
+	}
+	for k, s := range stages {
+		p := s.Processor
+		c.room[p] -= in.weights[s.To] - in.weights[s.From-1]
+		if k > 0 && stages[k-1].Processor != p {
+			c.room[p] -= in.buffer[s.From-1]
+		}
+		if k < len(stages)-1 && stages[k+1].Processor != p {
+			c.room[p] -= in.buffer[s.To]
+		}
+		if in.task {
+			most[p] = max(most[p], in.most[(s.From-1)*in.n+s.To-1])
+		} else {
+			c.room[p] -= in.inputs(s.From, s.To)
+		}
+	}
+	for p := range c.room {
+		c.room[p] -= most[p]
+	}
+	return c
+}
+
+// load returns the largest load of a resource, seconds.
+func (c *scheduler) load() float64 {
+	loads := make([]float64, len(c.busy))
+	most := 0.0
+	for i := range c.items {
+		x := &c.items[i]
+		loads[c.resource[i]] += x.time()
+		most = max(most, loads[c.resource[i]])
+	}
+	return most
+}
+
+// at returns a pattern that fits, of the least period with the order that was
+// found at the given one, or nil.
+func (c *scheduler) at(period float64) *pattern {
+	for _, room := range c.room {
+		if room < 0 {
+			return nil
+		}
+	}
+	c.period, c.found = period, nil
+	c.budget = 200 * len(c.items)
+	for skips := 0; skips <= 3 && c.found == nil && c.budget > 0; skips++ {
+		for r := range c.busy {
+			c.busy[r] = c.busy[r][:0]
+		}
+		copy(c.left, c.room)
+		c.places = c.places[:0]
+		c.forward(len(c.items)-1, 0, 0, skips)
+	}
+	return c.found
+}
+
+// forward places F of item i to end at the given time or before, then the rest.
+func (c *scheduler) forward(i int, end, ready float64, skips int) {
+	x, r := &c.items[i], c.resource[i]
+	spans := c.busy[r]
+	from := len(c.places)
+	c.places = append(c.places, -end)
+	for _, s := range spans {
+		turn := math.Floor((end-s.start)/c.period + tiny)
+		c.places = append(c.places, -(s.start + turn*c.period))
+	}
+	c.each(from, skips, func(place float64, skips int) bool {
+		t := -place - x.f
+		if !c.free(spans, t, x.f) {
+			return false
+		}
+		c.f[i] = t
+		c.busy[r] = append(spans, span{t, x.f})
+		c.backward(i, ready, skips)
+		c.busy[r] = spans
+		return true
+	})
+}
+
+// backward places B of item i to start at the given time or later, then the
+// items before.
+func (c *scheduler) backward(i int, ready float64, skips int) {
+	x, r := &c.items[i], c.resource[i]
+	spans := c.busy[r]
+	from := len(c.places)
+	c.places = append(c.places, ready)
+	for _, s := range spans {
+		e := s.start + s.length
+		turn := math.Ceil((ready-e)/c.period - tiny)
+		c.places = append(c.places, e+turn*c.period)
+	}
+	c.each(from, skips, func(t float64, skips int) bool {
+		if !c.free(spans, t, x.b) {
+			return false
+		}
+		if !x.cut {
+			extra := math.Floor((t-c.f[i]-x.f)/c.period+tiny) * c.in.inputs(x.from, x.to)
+			if extra > c.left[x.resource] {
+				return true
+			}
+			c.left[x.resource] -= extra
+			defer func() { c.left[x.resource] += extra }()
+		}
+		c.b[i] = t
+		if i == 0 {
+			c.leaf()
+			return true
+		}
+		c.busy[r] = append(spans, span{t, x.b})
+		c.forward(i-1, c.f[i], t+x.b, skips)
+		c.busy[r] = spans
+		return true
+	})
+}
+
+// each tries the candidates c.places[from:] in ascending order until a pattern
+// is found or the budget is spent. try reports whether the place was free; the
+// q-th place that is free costs q-1 skips.
+func (c *scheduler) each(from, skips int, try func(place float64, skips int) bool) {
+	list := c.places[from:]
+	slices.Sort(list)
+	used := 0
+	for k := 0; k < len(list) && used <= skips && c.found == nil && c.budget > 0; k++ {
+		if k > 0 && list[k] <= list[k-1]+c.period*tiny {
+			continue
+		}
+		if try(list[k], skips-used) {
+			used++
+			c.budget--
+		}
+	}
+	c.places = c.places[:from]
+}
+
+// free reports whether an operation may start at t beside the spans.
+func (c *scheduler) free(spans []span, t, length float64) bool {
+	eps := c.period * tiny
+	for _, s := range spans {
+		d := t - s.start
+		d -= c.period * math.Floor(d/c.period)
+		if d < s.length-eps || d+length > c.period+eps {
+			return false
+		}
+	}
+	return length <= c.period+eps
+}
+
+// leaf keeps the pattern if it fits.
+func (c *scheduler) leaf() {
+	s := &pattern{period: c.period, k: 1, stages: c.stages, items: c.items, f: slices.Clone(c.f), b: slices.Clone(c.b)}
+	if s.retime() && s.peak(c.in) <= c.in.limit {
+		c.found = s
+	}
+}

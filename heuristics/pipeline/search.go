@@ -1,0 +1,114 @@
+package pipeline
+
+import (
+	"slices"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// searchSteps is how many allocations Search looks at per layer.
+const searchSteps = 40
+
+// Search returns a pattern by local search over allocations, contiguous or not,
+// each scheduled as in Schedule. It starts from the best of OneFOneBStar,
+// KPeriodic and MadPipe, and moves to an allocation as soon as that has a
+// smaller period: one that shifts the cut between two stages by a layer, gives
+// a stage to another processor, exchanges the processors of two stages, or
+// takes the first or last part of a stage off to another processor. Moves are
+// tried in a fixed order, from where the last one was found. The plan is never
+// worse than the starting ones.
+func Search(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
+	in, err := newInstance(c, p, o)
+	if err != nil {
+		return nil, err
+	}
+	best := in.bestContiguous(0)
+	if s := in.madPipe(FineGrid); s != nil && (best == nil || s.rate() < best.rate()) {
+		best = s
+	}
+	s := in.improve(best)
+	for k := 1; k < 2*in.procs; k++ {
+		if x := in.bestContiguous(k); x != nil && (s == nil || x.rate()*float64(k+1)/float64(k) < s.rate()*(1-tiny)) {
+			s = x.cancelled(k)
+		}
+	}
+	if s == nil {
+		return nil, in.noPlan("search", "from no start: no contiguous allocation fits and no other was found")
+	}
+	return s.plan(in, "search"), nil
+}
+
+// improve is the local search from s.
+func (in *instance) improve(s *pattern) *pattern {
+	if s == nil {
+		return nil
+	}
+	floor := max(in.u[in.n]/float64(in.procs), in.largestLayer(), in.layerMemory(), in.heldMemory())
+	left := searchSteps * in.n
+	at := 0
+	for left > 0 && s.rate() > floor*(1+1e-9) {
+		moves := in.neighbours(merged(s.stages))
+		found := false
+		for tried := 0; tried < len(moves) && left > 0 && !found; tried++ {
+			k := (at + tried) % len(moves)
+			left--
+			if x := in.schedule(moves[k], s.period*(1-1e-6)); x != nil {
+				s, found, at = x, true, k
+			}
+		}
+		if !found {
+			break
+		}
+	}
+	return s
+}
+
+// neighbours lists the allocations one move away.
+func (in *instance) neighbours(stages []plan.Stage) [][]plan.Stage {
+	var list [][]plan.Stage
+	add := func(s []plan.Stage) { list = append(list, merged(s)) }
+	for k, s := range stages {
+		if k > 0 {
+			if s.From < s.To {
+				x := slices.Clone(stages)
+				x[k-1].To++
+				x[k].From++
+				add(x)
+			}
+			if prev := stages[k-1]; prev.From < prev.To {
+				x := slices.Clone(stages)
+				x[k-1].To--
+				x[k].From--
+				add(x)
+			}
+		}
+		for p := range in.procs {
+			if p != s.Processor {
+				x := slices.Clone(stages)
+				x[k].Processor = p
+				add(x)
+			}
+		}
+		for m := k + 1; m < len(stages); m++ {
+			if stages[m].Processor != s.Processor {
+				x := slices.Clone(stages)
+				x[k].Processor, x[m].Processor = x[m].Processor, x[k].Processor
+				add(x)
+			}
+		}
+		for l := s.From; l < s.To; l++ {
+			for p := range in.procs {
+				if p == s.Processor {
+					continue
+				}
+				head, tail := slices.Clone(stages), slices.Clone(stages)
+				head[k].From, tail[k].To = l+1, l
+				add(slices.Insert(head, k, plan.Stage{Processor: p, From: s.From, To: l}))
+				add(slices.Insert(tail, k+1, plan.Stage{Processor: p, From: l + 1, To: s.To}))
+			}
+		}
+	}
+	return list
+}
