@@ -57,8 +57,9 @@ const mostProcessors = 1 << 16
 //     and has not started (a_N between F_N and B_N).
 //
 // Instants closer than 1e-9 of the period are simultaneous. Operations on one
-// processor that start at the same instant and take no time run in the order
-// of the plan, but those of one mini-batch in the order of their dependencies.
+// processor that start at the same instant and take no time run before one that
+// takes time, and each time the first in the plan whose mini-batch has nothing
+// to do before it.
 //
 // The memory is left out (zeros) of a plan in which operations are missing,
 // more than there should be, or of no processor. The error wraps

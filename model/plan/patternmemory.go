@@ -161,37 +161,44 @@ func (v *pattern) order(i int) []task {
 }
 
 // orderInstant puts in order computations that start at the same instant:
-// those that take no time before one that does, in the order of the plan, but
-// those of one mini-batch by step. O(n²).
+// those that take no time before one that does, and each time the first in the
+// plan whose mini-batch has nothing to do before it. O(n·m) for n computations
+// of m mini-batches.
 func (v *pattern) orderInstant(all []task) {
 	if len(all) < 2 {
 		return
 	}
-	takesTime := func(c task) int {
-		if c.length() > v.eps {
-			return 1
+	// Queues of one mini-batch each.
+	slices.SortStableFunc(all, func(a, b task) int {
+		if x, y := a.length() > v.eps, b.length() > v.eps; x || y {
+			return cmp.Compare(truth(x), truth(y))
 		}
-		return 0
+		return cmp.Or(cmp.Compare(a.shift, b.shift), cmp.Compare(a.step, b.step), cmp.Compare(a.op, b.op))
+	})
+	var queues [][]task
+	n := 0
+	for ; n < len(all) && all[n].length() <= v.eps; n++ {
+		if q := len(queues) - 1; n > 0 && all[n-1].shift == all[n].shift {
+			queues[q] = append(queues[q], all[n])
+		} else {
+			queues = append(queues, []task{all[n]})
+		}
 	}
-	slices.SortStableFunc(all, func(a, b task) int { return cmp.Compare(takesTime(a), takesTime(b)) })
-	rest := all
-	for len(rest) > 0 && takesTime(rest[0]) == 0 {
+	for i := range n {
 		next := -1
-		for j, c := range rest {
-			if takesTime(c) == 1 {
-				break
-			}
-			if next < 0 || c.op < rest[next].op {
-				next = j
+		for q := range queues {
+			if len(queues[q]) > 0 && (next < 0 || queues[q][0].op < queues[next][0].op) {
+				next = q
 			}
 		}
-		// Its mini-batch may have something to do before.
-		for j, c := range rest {
-			if takesTime(c) == 0 && c.shift == rest[next].shift && c.step < rest[next].step {
-				next = j
-			}
-		}
-		rest[0], rest[next] = rest[next], rest[0]
-		rest = rest[1:]
+		all[i], queues[next] = queues[next][0], queues[next][1:]
 	}
+}
+
+// truth returns 1 for true.
+func truth(x bool) int {
+	if x {
+		return 1
+	}
+	return 0
 }
