@@ -146,15 +146,8 @@ func (t *optimum) canonical(ctx context.Context) error {
 	if low.stopped || high.stopped {
 		return nil
 	}
-	if high.least[high.index(high.root())] > t.memory-t.v.a[0] {
-		// No canonical plan fits. Does any?
-		least, _, proved, err := leastMemory(ctx, low, high, t.o.States)
-		if err != nil {
-			return err
-		}
-		if least > t.memory {
-			return &plan.Infeasible{Problem: Problem, Memory: least, Given: t.p.Memory, Why: whyLeast(proved)}
-		}
+	if leastBound(low) > t.memory {
+		return t.infeasible(ctx, low, high)
 	}
 	for _, parts := range grains {
 		for _, d := range [...]*canonical{low, high} {
@@ -172,11 +165,7 @@ func (t *optimum) canonical(ctx context.Context) error {
 	last, bound, done := s.run(ctx)
 	t.states += int64(len(s.nodes))
 	if done && last < 0 && t.best == nil {
-		least, _, _, err := leastMemory(ctx, low, high, -1)
-		if err != nil {
-			return err
-		}
-		return &plan.Infeasible{Problem: Problem, Memory: least, Given: t.p.Memory, Why: whyLeast(false)}
+		return t.infeasible(ctx, low, high)
 	}
 	t.bound = max(t.bound, min(bound, t.time))
 	if last >= 0 {
@@ -186,6 +175,20 @@ func (t *optimum) canonical(ctx context.Context) error {
 		t.bound = t.time
 	}
 	return nil
+}
+
+// infeasible returns the error that no plan fits, with the least memory as far as
+// it is known.
+func (t *optimum) infeasible(ctx context.Context, low, high *canonical) error {
+	least, _, proved, err := leastMemory(ctx, low, high, t.o.States)
+	if err != nil {
+		return err
+	}
+	why := "the least peak of any plan"
+	if !proved {
+		why = "a lower bound on the peak of any plan"
+	}
+	return &plan.Infeasible{Problem: Problem, Memory: max(least, above(t.memory)), Given: t.p.Memory, Why: why}
 }
 
 // maxTables is the most memory for the tables of canonical, in bytes.

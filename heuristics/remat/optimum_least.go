@@ -41,7 +41,7 @@ func LeastMemory(ctx context.Context, c *chain.Chain) (memory float64, p *plan.P
 // false, and the best plan.
 func leastMemory(ctx context.Context, low, high *canonical, states int) (memory float64, q *sequence, proved bool, err error) {
 	v := low.v
-	least := max(low.least[low.index(low.root())]+v.a[0], v.leastForwards())
+	least := leastBound(low)
 	m := high.least[high.index(high.root())]
 	q = newSequence(v)
 	high.build(q, high.root(), roomy(m+v.a[0])-v.a[0], math.Inf(1), false)
@@ -66,14 +66,26 @@ func leastMemory(ctx context.Context, low, high *canonical, states int) (memory 
 	return min(max(bound, least), q.peak), q, false, nil
 }
 
-// leastForwards is the memory that forwards need whatever is stored: F_ℓ runs
-// for the first time beside δ_N, F_all_N then, and F_all_ℓ beside some gradient.
+// leastBound is a lower bound on the least memory.
+func leastBound(low *canonical) float64 {
+	return max(low.least[low.index(low.root())]+low.v.a[0], low.v.leastForwards())
+}
+
+// leastForwards is the memory that forwards need whatever else is stored: F_ℓ
+// runs for the first time beside δ_N, F_all_N then, and F_all_ℓ beside some
+// gradient; and a_0 is there until B_1.
 func (v *view) leastForwards() float64 {
-	least := v.delta[v.n] + v.abar[v.n] + v.oF[v.n] + v.a[v.n-1]
+	input := func(l int) float64 {
+		if l == 1 {
+			return v.a[0]
+		}
+		return v.a[0] + v.a[l-1]
+	}
+	least := v.delta[v.n] + v.abar[v.n] + v.oF[v.n] + input(v.n)
 	gradient := math.Inf(1)
 	for l := v.n; l >= 1; l-- {
 		gradient = min(gradient, v.delta[l])
-		least = max(least, v.delta[v.n]+v.a[l-1]+v.a[l]+v.oF[l], gradient+v.a[l-1]+v.abar[l]+v.oF[l])
+		least = max(least, v.delta[v.n]+input(l)+v.a[l]+v.oF[l], gradient+input(l)+v.abar[l]+v.oF[l])
 	}
 	return least
 }
@@ -120,12 +132,4 @@ func (s *optimumSearch) peak(x held, memory float64, from int32, by move) {
 	n.time, n.from, n.step = memory, from, by
 	// Of equal memory, the state that is further on.
 	s.put(open{memory, float64(-x.next), at})
-}
-
-// whyLeast says where the least memory comes from.
-func whyLeast(proved bool) string {
-	if proved {
-		return "the least peak of any plan"
-	}
-	return "a lower bound on the peak of any plan"
 }

@@ -198,6 +198,9 @@ func (v *view) steps(x held, size float64, f func(y held, do move, duration, mem
 		for _, drop := range [...]bool{false, true} {
 			y := x
 			if drop {
+				if l == 1 {
+					break // B_1 will read a_0
+				}
 				y.a &^= in
 				y.abar &^= in
 			}
