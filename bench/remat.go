@@ -117,6 +117,10 @@ func rematMethods() []*Method {
 		func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
 			return remat.Revolve(ctx, c, s.Platform)
 		})
+	revolve.Curve = func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error) {
+		t, err := remat.RevolveCurve(ctx, in.Chain, most)
+		return tradeoff(t, err)
+	}
 	persistentSlots := onChain("persistent-slots", "[004] Thm 6, Alg. 3, Alg. 4", "the best memory-persistent plan, sizes rounded up to S slots", "O(N³·S)",
 		func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
 			return remat.PersistentSlots(ctx, c, s.Platform, s.Slots)
@@ -139,10 +143,18 @@ func rematMethods() []*Method {
 			return remat.FloatingSlots(ctx, c, s.Platform, s.Slots)
 		})
 	floatingSlots.Slotted = true
+	floatingSlots.Curve = func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error) {
+		t, err := remat.FloatingSlotsCurve(ctx, in.Chain, most, s.Slots)
+		return tradeoff(t, err)
+	}
 	floating := onChain("floating", "[004] Thm 5, repaired (findings)", "the floating recurrence in exact arithmetic; not optimal, though printed so", "exponential at worst",
 		func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
 			return remat.Floating(ctx, c, s.Platform)
 		})
+	floating.Curve = func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error) {
+		t, err := remat.FloatingCurve(ctx, in.Chain, most)
+		return tradeoff(t, err)
+	}
 	printed := onChain("floating-printed", "[004] Thm 5 as printed", "the floating recurrence to the letter: its plans may not fit", "exponential at worst",
 		func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
 			return remat.FloatingPrinted(ctx, c, s.Platform)
