@@ -243,7 +243,6 @@ func buildCheckmateStrong(in *checkmateInstance, o CheckmateOptions) *checkmateS
 	f.objective()
 	f.available()
 	f.retained()
-	f.notBoth()
 	for t := f.first; t < n; t++ {
 		for k := range t {
 			if _, ok := f.r(t, k); ok && !o.Ends {
@@ -400,20 +399,6 @@ func (f *checkmateStrong) retained() {
 				f.addR(1, t, i)
 				f.addS(1, t, i)
 				g.AtLeast(&f.e, 0)
-			}
-		}
-	}
-}
-
-// notBoth: a value that is there is not computed again.
-func (f *checkmateStrong) notBoth() {
-	g := f.m.Group("not both", "ours")
-	for t := f.first; t < f.n; t++ {
-		for i := range t {
-			x, ok := f.r(t, i)
-			if y, ok2 := f.s(t, i); ok && ok2 && !f.reads(t, i) {
-				f.e.Reset().Add(1, x).Add(1, y)
-				g.AtMost(&f.e, 1)
 			}
 		}
 	}

@@ -102,7 +102,7 @@ func Formulations() []Formulation {
 		{
 			Name: "checkmate-strong", Problem: plan.Remat, Promise: Equal, Staged: true,
 			Title: "the same with liveness in place of FREE and U", Source: "Checkmate (1), (8); ours",
-			Extra: []string{"not both"}, BuildGraph: CheckmateStrong,
+			BuildGraph: CheckmateStrong,
 		},
 	}
 }
