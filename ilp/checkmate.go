@@ -59,9 +59,14 @@ func newTriangle(m *milp.Model, name string, n int, k milp.Kind, lo, up float64)
 // at returns x_{t,i}, i ≤ t.
 func (x triangle) at(t, i int) milp.Var { return x.all[t*(t+1)/2+i] }
 
-// MostCheckmate is the largest number of nodes of which the model of the paper
-// is built: with 400 nodes it has half a million columns.
-const MostCheckmate = 400
+// MostCheckmate is the largest number of nodes of which exact models are built:
+// with 400 nodes that of the paper has half a million columns, the strengthened
+// one ten million entries. MostRelaxed is that of the relaxations that
+// SolveCheckmate solves.
+const (
+	MostCheckmate = 400
+	MostRelaxed   = 1500
+)
 
 // Checkmate builds the MILP of the paper: O(n·(n + edges)) columns and rows
 // for n nodes. Its optimum is that of the schedules of stages.
@@ -70,7 +75,7 @@ func Checkmate(g *graph.Graph, p platform.Platform) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := in.short(); err != nil {
+	if err := in.atMost(MostCheckmate); err != nil {
 		return nil, err
 	}
 	in.seconds()
@@ -90,10 +95,10 @@ func Checkmate(g *graph.Graph, p platform.Platform) (*Program, error) {
 	}, nil
 }
 
-// short returns an error for graphs too large for the model.
-func (in *checkmateInstance) short() error {
-	if in.n > MostCheckmate {
-		return fmt.Errorf("%w: %d nodes, the model of the paper is built for %d at most", ErrTooLong, in.n, MostCheckmate)
+// atMost returns an error for graphs of more nodes than a model is built for.
+func (in *checkmateInstance) atMost(nodes int) error {
+	if in.n > nodes {
+		return fmt.Errorf("%w: %d nodes, this model is built for %d at most", ErrTooLong, in.n, nodes)
 	}
 	return nil
 }

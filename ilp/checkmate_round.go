@@ -60,7 +60,11 @@ func CheckmateRounding(ctx context.Context, b solvers.Backend, g *graph.Graph, p
 	if err != nil {
 		return nil, err
 	}
-	if err := in.short(); err != nil && !o.Strong {
+	most := MostCheckmate
+	if o.Strong {
+		most = MostRelaxed
+	}
+	if err := in.atMost(most); err != nil {
 		return nil, err
 	}
 	if o.Samples == 0 {
@@ -110,7 +114,7 @@ func (c *rounding) run() (*RoundingResult, error) {
 			return false
 		}
 		repaired := s.Clone()
-		if !c.evict(repaired) {
+		if c.evict(repaired, c.over) != nil {
 			c.result.Repaired = append(c.result.Repaired, nil)
 			return false
 		}
@@ -137,6 +141,11 @@ func (c *rounding) run() (*RoundingResult, error) {
 		c.result.Best = c.best.Fill(plan.NewGraph("checkmate-lp-round", c.Graph, c.platform))
 	}
 	return &c.result, nil
+}
+
+// over reports whether time is up.
+func (c *rounding) over() bool {
+	return c.ctx.Err() != nil || !c.deadline.IsZero() && time.Now().After(c.deadline)
 }
 
 // fractions are the values of S in a relaxation, by stage·n + node.
@@ -246,18 +255,21 @@ func (c *rounding) report(rule string, s *stages.Schedule) *Rounding {
 	return r
 }
 
-// evict makes a schedule fit by giving up retained values, and reports whether
-// it did. As long as some computation exceeds the memory, it takes the first
+// evict makes a schedule fit by giving up retained values; the error wraps
+// plan.ErrNoPlan if it cannot or is told to stop. As long as some computation exceeds the memory, it takes the first
 // stage that needs most and gives up one value retained into it or out of it,
 // until that is next computed or read: the one that costs the least time for
 // each byte among those that lower what the stage needs, or if there is none,
 // among those that leave it as it is. Every step retains less, so it ends.
-func (in *checkmateInstance) evict(s *stages.Schedule) bool {
+func (in *checkmateInstance) evict(s *stages.Schedule, stop func() bool) error {
 	try, best := in.New(), in.New()
 	for {
 		peak, t, _ := s.Peak()
 		if peak <= in.platform.Memory*(1+plan.Tolerance) {
-			return true
+			return nil
+		}
+		if stop() {
+			return fmt.Errorf("%w: time is up", plan.ErrNoPlan)
 		}
 		before := s.Cost()
 		least, lowers := math.Inf(1), false
@@ -284,7 +296,7 @@ func (in *checkmateInstance) evict(s *stages.Schedule) bool {
 			}
 		}
 		if math.IsInf(least, 1) {
-			return false
+			return fmt.Errorf("%w: nothing is left to give up in stage %d", plan.ErrNoPlan, t)
 		}
 		s.Copy(best)
 	}

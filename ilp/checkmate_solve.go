@@ -64,6 +64,9 @@ func SolveCheckmate(ctx context.Context, b solvers.Backend, g *graph.Graph, p pl
 	if err != nil {
 		return nil, err
 	}
+	if err := in.atMost(MostRelaxed); err != nil {
+		return nil, err
+	}
 	c := &checkmateSearch{checkmateInstance: in, backend: b, o: o, ctx: ctx}
 	if o.Time > 0 {
 		c.deadline = time.Now().Add(o.Time)
@@ -78,7 +81,8 @@ func SolveCheckmate(ctx context.Context, b solvers.Backend, g *graph.Graph, p pl
 		}
 		c.adopt(s)
 	}
-	if s := in.StoreAll(); in.evict(s) {
+	s := in.StoreAll()
+	if err := in.evict(s, c.over); err == nil {
 		c.adopt(s)
 	}
 	if err := c.both(); err != nil {
@@ -94,7 +98,7 @@ func SolveCheckmatePlain(ctx context.Context, b solvers.Backend, g *graph.Graph,
 	if err != nil {
 		return nil, err
 	}
-	if err := in.short(); err != nil {
+	if err := in.atMost(MostCheckmate); err != nil {
 		return nil, err
 	}
 	c := &checkmateSearch{checkmateInstance: in, backend: b, o: o, ctx: ctx}
@@ -176,6 +180,9 @@ func (c *checkmateSearch) left() (time.Duration, bool) {
 	d := time.Until(c.deadline)
 	return d, d > 10*time.Millisecond
 }
+
+// over reports whether the search must end.
+func (c *checkmateSearch) over() bool { _, ok := c.left(); return !ok }
 
 // gap is the gap that the caller is content with.
 func (c *checkmateSearch) gap() float64 {

@@ -116,6 +116,7 @@ func newCheckmateInstance(g *graph.Graph, p platform.Platform) (*checkmateInstan
 }
 
 // CheckmateStrong builds the strengthened model, exact for schedules of stages.
+// O(n²) columns, O(n³) entries.
 func CheckmateStrong(g *graph.Graph, p platform.Platform) (*Program, error) {
 	return CheckmateWith(g, p, CheckmateOptions{})
 }
@@ -124,6 +125,13 @@ func CheckmateStrong(g *graph.Graph, p platform.Platform) (*Program, error) {
 func CheckmateWith(g *graph.Graph, p platform.Platform, o CheckmateOptions) (*Program, error) {
 	in, err := newCheckmateInstance(g, p)
 	if err != nil {
+		return nil, err
+	}
+	most := MostCheckmate
+	if o.Ends {
+		most = MostRelaxed
+	}
+	if err := in.atMost(most); err != nil {
 		return nil, err
 	}
 	in.seconds()

@@ -411,8 +411,17 @@ func TestCheckmateUnfit(t *testing.T) {
 		}
 	}
 	p := platform.Platform{Memory: 100}
-	if _, err := Checkmate(long, p); !errors.Is(err, ErrTooLong) {
-		t.Errorf("too long: error %v", err)
+	longer := &graph.Graph{Nodes: make([]graph.Node, MostRelaxed+1)}
+	_, plain := Checkmate(long, p)
+	_, strong := CheckmateStrong(long, p)
+	_, relaxed := CheckmateWith(longer, p, CheckmateOptions{Backward: true, Ends: true})
+	_, solved := SolveCheckmate(t.Context(), highs.New(), longer, p, nil, solvers.Options{})
+	_, paper := SolveCheckmatePlain(t.Context(), highs.New(), long, p, nil, solvers.Options{})
+	_, rounded := CheckmateRounding(t.Context(), highs.New(), longer, p, RoundingOptions{Strong: true})
+	for k, err := range []error{plain, strong, relaxed, solved, paper, rounded} {
+		if !errors.Is(err, ErrTooLong) {
+			t.Errorf("too long, %d: error %v", k, err)
+		}
 	}
 	if _, err := SolveCheckmate(t.Context(), highs.New(), g, p, &plan.Plan{}, solvers.Options{}); !errors.Is(err, ErrStart) {
 		t.Errorf("bad start: error %v", err)
