@@ -12,11 +12,11 @@ import (
 
 // OptimumOptions limit the work of [Optimum]. Zero fields stand for defaults.
 type OptimumOptions struct {
-	// States is the most states that the search may reach, about 150 bytes
-	// each; default 8 million. Negative: no search.
+	// States is the most states that the search may reach, some 200 bytes each;
+	// default 4 million. Negative: no search.
 	States int
-	// Steps is the most steps that each dynamic program may keep, about 50
-	// bytes each; default 16 million.
+	// Steps is the most steps of functions that each dynamic program may keep,
+	// some 60 bytes each; default 8 million.
 	Steps int
 }
 
@@ -73,10 +73,10 @@ func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *pl
 
 func (o OptimumOptions) defaults() OptimumOptions {
 	if o.States == 0 {
-		o.States = 8 << 20
+		o.States = 4 << 20
 	}
 	if o.Steps <= 0 {
-		o.Steps = 16 << 20
+		o.Steps = 8 << 20
 	}
 	return o
 }
@@ -161,6 +161,7 @@ func (t *optimum) canonical(ctx context.Context) error {
 		return nil
 	}
 	t.search = true
+	high.reset()
 	s := &optimumSearch{v: t.v, low: low, memory: t.memory, limit: t.o.States, upper: t.time * (1 - optimal)}
 	last, bound, done := s.run(ctx)
 	t.states += int64(len(s.nodes))

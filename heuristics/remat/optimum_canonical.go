@@ -486,9 +486,7 @@ func (d *canonical) root() phases { return phases{serve, 0, 0, 1, d.v.n, 1} }
 
 // reset forgets all levels.
 func (d *canonical) reset() {
-	for i := range d.memo {
-		d.memo[i] = d.memo[i][:0]
-	}
+	clear(d.memo)
 	d.steps, d.grain = 0, 0
 	d.stopped = d.ctx.Err() != nil
 }
