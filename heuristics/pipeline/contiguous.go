@@ -79,10 +79,10 @@ func (d *contiguousDP) at(period float64) []plan.Stage {
 				if u > period*(1+tiny) {
 					break
 				}
+				g := max(1, periods(v+u, period))
 				if in.cut[i-1] > period*(1+tiny) {
 					continue
 				}
-				g := max(1, periods(v+u, period))
 				if in.needs(i, j, inFlight(g, d.cancel)) > in.limit {
 					continue
 				}

@@ -19,7 +19,7 @@ var (
 	// PaperGrid is the discretisation of [004] 7.3.1.
 	PaperGrid = Grid{Time: 101, Memory: 11, Delay: 51}
 	// FineGrid is finer, and exact in V.
-	FineGrid = Grid{Time: 401, Memory: 41}
+	FineGrid = Grid{Time: 201, Memory: 41}
 )
 
 // MadPipe returns a pattern of the allocations of MadPipe-DP ([004] 7.1) with
@@ -27,7 +27,8 @@ var (
 // of 7.2 is replaced by the list scheduler of Schedule. Where the allocation of
 // Algorithm 8 cannot be scheduled within its period T̂, because the special
 // processor's memory was underestimated, allocations of larger T̂ are tried as
-// long as they may be better than the best pattern so far.
+// long as they may be better than the best pattern so far; then the same again
+// with an estimate of that memory from above, which is ours.
 func MadPipe(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	return MadPipeGrid(c, p, FineGrid, o)
 }
@@ -77,24 +78,30 @@ func (g Grid) check() error {
 	return nil
 }
 
-// madPipe schedules allocations of growing T̂.
+// madPipe schedules allocations of growing T̂, first with the estimate of [004]
+// and then with the safe one.
 func (in *instance) madPipe(g Grid) *pattern {
 	d := newMadPipe(in, g)
-	stages, period := d.allocation()
-	if stages == nil {
-		return nil
-	}
 	high := in.latest()
 	var best *pattern
 	below := math.Inf(1)
-	var last []plan.Stage
-	for ; period <= high && period < below; period *= 1.03 {
-		if stages = d.at(period); stages == nil || slices.Equal(stages, last) {
+	for _, d.safe = range []bool{false, true} {
+		stages, period := d.allocation()
+		if stages == nil {
 			continue
 		}
-		last = stages
-		if s := in.schedule(stages, below); s != nil {
-			best, below = s, s.period
+		var last []plan.Stage
+		for ; period <= high && period < below; period *= 1.05 {
+			if stages = d.at(period); stages == nil || slices.Equal(stages, last) {
+				continue
+			}
+			last = stages
+			if s := in.schedule(stages, below); s != nil {
+				best, below = s, s.period
+			}
+		}
+		if !in.task {
+			break // the estimates are the same
 		}
 	}
 	return best
@@ -119,7 +126,11 @@ type madPipeDP struct {
 	// from[j] the state that this came from, to[j] where its stage ends.
 	v        [][]float64
 	from, to [][]int32
-	times    int // values of t in use: the special processor's load is at most T̂
+	least    []float64 // of the states with no more of p, t and m
+	times    int       // values of t in use: the special processor's load is at most T̂
+	// safe estimates the special processor's memory from above instead of from
+	// below; with one stage it is exact.
+	safe bool
 }
 
 func newMadPipe(in *instance, g Grid) *madPipeDP {
@@ -163,13 +174,17 @@ func (d *madPipeDP) allocation() ([]plan.Stage, float64) {
 // with which layers j+1..L can be placed: loads are compared with T̂ as they
 // arise, and less delay never needs more memory nor leads to more delay.
 // O(P·Time·Memory·n²) at worst; stages longer than T̂ are not looked at, nor
-// states that are not reached.
+// states that are not reached or leave too little time for the layers before.
 func (d *madPipeDP) at(period float64) []plan.Stage {
 	in, n, mems := d.in, d.in.n, d.grid.Memory
 	limit := period * (1 + tiny)
 	d.times = min(d.grid.Time, int(limit/d.time)+1)
 	normals := in.procs // p is 0..P-1
 	layer := d.times * mems
+	if size := normals * layer; cap(d.least) < size {
+		d.least = make([]float64, size)
+	}
+	d.least = d.least[:normals*layer]
 	for j := range d.v {
 		if size := normals * layer; cap(d.v[j]) < size {
 			d.v[j], d.from[j], d.to[j] = make([]float64, size), make([]int32, size), make([]int32, size)
@@ -183,26 +198,46 @@ func (d *madPipeDP) at(period float64) []plan.Stage {
 	d.v[n][0] = 0
 	for j := n; j >= 1; j-- {
 		for x, v := range d.v[j] {
-			if math.IsInf(v, 1) {
+			p, t, m := x/layer, x/mems%d.times, x%mems
+			// A state that needs no less of anything than another is no use.
+			least := math.Inf(1)
+			if p > 0 {
+				least = d.least[x-layer]
+			}
+			if t > 0 {
+				least = min(least, d.least[x-mems])
+			}
+			if m > 0 {
+				least = min(least, d.least[x-1])
+			}
+			d.least[x] = min(least, v)
+			if v >= least {
 				continue
 			}
-			p, t, m := x/layer, x/mems%d.times, x%mems
 			for i := j; i >= 1; i-- {
 				u := in.time(i, j)
 				if u > limit {
 					break
 				}
+				g := max(1, periods(v+u, period))
+				if in.weights[j]-in.weights[i-1]+float64(g-1)*in.inputs(i, j) > in.limit {
+					break // as for all longer stages
+				}
 				if in.cut[i-1] > limit {
 					continue
 				}
-				g := max(1, periods(v+u, period))
 				before := d.before(i, v, u, period)
-				if p < normals-1 && in.needs(i, j, g) <= in.limit {
+				// What the processors left have time for, and layers 1..i-1 take.
+				room, rest := float64(normals-1-p)*limit-float64(t)*d.time, in.u[i-1]
+				if rest > room+limit {
+					continue
+				}
+				if p < normals-1 && rest <= room && in.needs(i, j, g) <= in.limit {
 					d.reach(i-1, x+layer, before, x, j)
 				}
 				t2 := t + steps(u, d.time)
-				m2 := m + steps(in.special(i, j, g), d.size)
-				if t2 < d.times && m2 < mems {
+				m2 := m + steps(d.special(i, j, g), d.size)
+				if t2 < d.times && m2 < mems && rest <= room+limit-float64(t2-t)*d.time {
 					d.reach(i-1, (p*d.times+t2)*mems+m2, before, x, j)
 				}
 			}
@@ -230,12 +265,13 @@ func (d *madPipeDP) before(i int, v, u, period float64) float64 {
 
 // special returns the estimate of a stage's memory on the special processor:
 // 𝓜(i,j,g-1) of the stage model, less than any schedule needs ([004] 7.1.1). In
-// the stage model nothing depends on how stages interleave: it is 𝓜(i,j,g).
-func (in *instance) special(i, j, g int) float64 {
-	if in.task {
-		g--
+// the stage model nothing depends on how stages interleave: it is 𝓜(i,j,g), as
+// it is when d is safe.
+func (d *madPipeDP) special(i, j, g int) float64 {
+	if d.safe || !d.in.task {
+		return d.in.needs(i, j, g)
 	}
-	return in.fixed(i, j) + float64(g)*in.inputs(i, j)
+	return d.in.fixed(i, j) + float64(g-1)*d.in.inputs(i, j)
 }
 
 // steps returns the number of steps that x takes when rounded up.

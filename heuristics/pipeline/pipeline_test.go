@@ -137,3 +137,11 @@ func TestOrder(t *testing.T) {
 		}
 	}
 }
+
+// eachSmall calls f with random instances whose processors hold a few layers.
+func eachSmall(t *testing.T, f func(*chain.Chain, platform.Platform)) {
+	for seed := range uint64(80) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		f(randomChain(r, 1+r.IntN(6), seed%4 == 0), randomPlatform(r))
+	}
+}

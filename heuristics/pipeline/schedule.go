@@ -100,7 +100,9 @@ func (in *instance) search(stages []plan.Stage, below float64) *pattern {
 // That keeps mini-batches in flight for a short time; where every item has its
 // resource to itself it gives the groups of 1F1B*. An operation may also skip
 // the first place that is free, a few times in a schedule (limited discrepancy
-// search).
+// search). Where that leaves gaps too short for anything, operations are placed
+// only next to others of their resource: with memory enough, that succeeds at
+// every period not below the loads.
 type scheduler struct {
 	in     *instance
 	stages []plan.Stage
@@ -114,6 +116,7 @@ type scheduler struct {
 	// flight of each of its stages.
 	room, left []float64
 	places     []float64 // scratch: candidates, a stack
+	compact    bool      // operations are placed next to others only
 	budget     int       // operations that may still be placed
 	found      *pattern
 }
@@ -182,14 +185,16 @@ func (c *scheduler) at(period float64) *pattern {
 		}
 	}
 	c.period, c.found = period, nil
-	c.budget = 200 * len(c.items)
-	for skips := 0; skips <= 3 && c.found == nil && c.budget > 0; skips++ {
-		for r := range c.busy {
-			c.busy[r] = c.busy[r][:0]
+	for _, c.compact = range []bool{false, true} {
+		c.budget = 100 * len(c.items)
+		for skips := 0; skips <= 3 && c.found == nil && c.budget > 0; skips++ {
+			for r := range c.busy {
+				c.busy[r] = c.busy[r][:0]
+			}
+			copy(c.left, c.room)
+			c.places = c.places[:0]
+			c.forward(len(c.items)-1, 0, 0, skips)
 		}
-		copy(c.left, c.room)
-		c.places = c.places[:0]
-		c.forward(len(c.items)-1, 0, 0, skips)
 	}
 	return c.found
 }
@@ -199,7 +204,9 @@ func (c *scheduler) forward(i int, end, ready float64, skips int) {
 	x, r := &c.items[i], c.resource[i]
 	spans := c.busy[r]
 	from := len(c.places)
-	c.places = append(c.places, -end)
+	if !c.compact || len(spans) == 0 {
+		c.places = append(c.places, -end)
+	}
 	for _, s := range spans {
 		turn := math.Floor((end-s.start)/c.period + tiny)
 		c.places = append(c.places, -(s.start + turn*c.period))
@@ -223,7 +230,9 @@ func (c *scheduler) backward(i int, ready float64, skips int) {
 	x, r := &c.items[i], c.resource[i]
 	spans := c.busy[r]
 	from := len(c.places)
-	c.places = append(c.places, ready)
+	if !c.compact || len(spans) == 0 {
+		c.places = append(c.places, ready)
+	}
 	for _, s := range spans {
 		e := s.start + s.length
 		turn := math.Ceil((ready-e)/c.period - tiny)

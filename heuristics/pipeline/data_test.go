@@ -1,0 +1,200 @@
+package pipeline
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"testing"
+
+	"workbench/model/chain"
+	"workbench/model/platform"
+	"workbench/model/profile"
+	"workbench/model/zoo"
+)
+
+// PipeDream's own periods of its straight pipeline, where its profiles are
+// there to be read.
+func TestPartitionOfPipeDream(t *testing.T) {
+	const file = "../../../shared/data/pipedream/vgg16/graph.txt"
+	data, err := os.ReadFile(file)
+	if os.IsNotExist(err) {
+		t.Skipf("%s is absent", file)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := profile.PipeDream(bytes.NewReader(data), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		processors      int
+		bandwidth, want float64
+	}{{4, 10e9, 0.23559}, {8, 10e9, 0.23559}, {4, 1e9, 0.411041792}} {
+		_, period, err := Partition(c, platform.Platform{Memory: 1, Bandwidth: x.bandwidth, Processors: x.processors})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(period-x.want) > 1e-9*x.want {
+			t.Errorf("P = %d, β = %v: %.9g, want %v", x.processors, x.bandwidth, period, x.want)
+		}
+	}
+}
+
+// The partition is the best over all contiguous ones.
+func TestPartitionExhaustively(t *testing.T) {
+	eachSmall(t, func(c *chain.Chain, p platform.Platform) {
+		in, err := readInstance(c, p, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		best := math.Inf(1)
+		for mask := range 1 << (in.n - 1) {
+			load, from, stages := 0.0, 1, 0
+			for l := 1; l <= in.n; l++ {
+				if l == in.n || mask>>(l-1)&1 == 1 {
+					load = max(load, in.time(from, l))
+					if l < in.n {
+						load = max(load, 2*in.a[l]/p.Bandwidth)
+					}
+					from = l + 1
+					stages++
+				}
+			}
+			if stages <= in.procs {
+				best = min(best, load)
+			}
+		}
+		if _, got := in.partition(0); math.Abs(got-best) > 1e-9*best {
+			t.Fatalf("%v, best %v: %+v, %+v", got, best, c.Layers, p)
+		}
+	})
+}
+
+// OneFOneBStar finds the best of all contiguous allocations, KPeriodic for each
+// k as well.
+func TestContiguousExhaustively(t *testing.T) {
+	fits := 0
+	eachSmall(t, func(c *chain.Chain, p platform.Platform) {
+		for _, model := range models {
+			in, err := readInstance(c, p, Options{Model: model})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for cancel := range 3 {
+				best := math.Inf(1)
+				for mask := range 1 << (in.n - 1) {
+					var ends []int
+					for l := 1; l <= in.n; l++ {
+						if l == in.n || mask>>(l-1)&1 == 1 {
+							ends = append(ends, l)
+						}
+					}
+					if len(ends) > in.procs {
+						continue
+					}
+					stages := fromEnds(ends)
+					items := in.items(stages)
+					// All sums of consecutive items.
+					group := make([]int, len(items))
+					for i := range items {
+						sum := 0.0
+						for j := i; j >= 0; j-- {
+							sum += items[j].time()
+							if groups(items, sum, group); sum >= longest(items) && sum < best && in.fits(items, group, cancel) {
+								best = sum
+							}
+						}
+					}
+				}
+				s := in.bestContiguous(cancel)
+				switch {
+				case s == nil && !math.IsInf(best, 1):
+					t.Fatalf("%s, cancel %d: none, but %v: %+v, %+v", model, cancel, best, c.Layers, p)
+				case s != nil && math.Abs(s.period-best) > 1e-9*best:
+					t.Fatalf("%s, cancel %d: %v, best %v: %+v, %+v", model, cancel, s.period, best, c.Layers, p)
+				case s != nil:
+					fits++
+				}
+			}
+		}
+	})
+	if fits < 100 {
+		t.Errorf("only %d fit", fits)
+	}
+}
+
+func denseNet(tb testing.TB) *chain.Chain {
+	c, err := zoo.Chain("densenet121", zoo.Params{"image": "1000", "batch": "8"})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+func BenchmarkPartition300(b *testing.B) {
+	c := &chain.Chain{Name: "300"}
+	for k := range 300 {
+		c.Layers = append(c.Layers, chain.Layer{ForwardTime: float64(1 + k*7%13), BackwardTime: float64(1 + k*5%11), Activation: float64(1 + k*3%17), Gradient: 1})
+	}
+	for b.Loop() {
+		if _, _, err := Partition(c, platform.Platform{Memory: 1, Bandwidth: 1, Processors: 8}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// denseNetOn is the platform of [004] 7.3.1.
+var denseNetOn = platform.Platform{Memory: 8 << 30, Bandwidth: 12e9, Processors: 8, WeightCopies: 3}
+
+func BenchmarkOneFOneBStarOn(b *testing.B) {
+	c := denseNet(b)
+	stages, _, err := Partition(c, denseNetOn)
+	if err != nil {
+		b.Fatal(err)
+	}
+	in, err := newInstance(c, denseNetOn, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		in.smallest(stages, in.items(stages), 0)
+	}
+}
+
+func BenchmarkOneFOneBStar(b *testing.B) {
+	c := denseNet(b)
+	for b.Loop() {
+		if _, err := OneFOneBStar(c, denseNetOn, Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkMadPipeAllocation(b *testing.B) {
+	c := denseNet(b)
+	for name, g := range map[string]Grid{"paper": PaperGrid, "fine": FineGrid} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				_, period, err := MadPipeAllocation(c, denseNetOn, g, Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(period, "T̂")
+			}
+		})
+	}
+}
+
+func BenchmarkMethods(b *testing.B) {
+	c := denseNet(b)
+	for name, method := range methods {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if p, err := method(c, denseNetOn, Options{}); err == nil {
+					b.ReportMetric(p.Claims.Makespan, "T/k")
+				}
+			}
+		})
+	}
+}
