@@ -132,7 +132,7 @@ func (t *optimum) result() (*OptimumResult, error) {
 
 // Grains of the dynamic programs: memory is rounded to so many parts, then not
 // at all. The first takes little time and leaves something for limits.
-var grains = [...]float64{200, 0}
+var grains = [...]float64{100, 2000, 0}
 
 // canonical runs the dynamic programs and, if need be, the search.
 func (t *optimum) canonical(ctx context.Context) error {
