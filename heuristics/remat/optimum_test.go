@@ -116,6 +116,49 @@ func TestOptimumIsExhaustive(t *testing.T) {
 	}
 }
 
+// Sums of fractional numbers are rounded, and hardly ever tied.
+func TestOptimumFractional(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 1))
+	searched := 0
+	for k := range 400 {
+		c := anyChain(r, 7, k%8)
+		for i := range c.Layers {
+			l := &c.Layers[i]
+			l.ForwardTime += r.Float64()
+			l.Activation += r.Float64()
+			l.Saved = l.Activation + r.Float64()
+			l.Gradient += r.Float64()
+			l.ForwardOverhead *= 1 + r.Float64()
+		}
+		least, err := exhaustive.RematLeastMemory(c, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, _, proved, err := LeastMemory(t.Context(), c)
+		if err != nil || !proved || math.Abs(m-least) > 1e-9*least {
+			t.Fatalf("least memory %v (proved: %v, %v), should be %v: %+v", m, proved, err, least, c)
+		}
+		p := platform.Platform{Memory: least + 5*r.Float64()}
+		want, _, err := exhaustive.Remat(c, p.Memory, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Optimum(t.Context(), c, p, nil, OptimumOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if makespan := check(t, c, got.Plan); math.Abs(makespan-want) > 1e-9*want || !got.Proved {
+			t.Fatalf("makespan %v, proved %v; should be %v in %v: %+v", makespan, got.Proved, want, p.Memory, c)
+		}
+		if got.Search {
+			searched++
+		}
+	}
+	if searched < 10 {
+		t.Errorf("%d needed the search", searched)
+	}
+}
+
 // An interrupted run returns what it has.
 func TestOptimumInterrupted(t *testing.T) {
 	c, err := zoo.Load("zoo:resnet50")
