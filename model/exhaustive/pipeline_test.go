@@ -78,6 +78,18 @@ func TestInsideStages(t *testing.T) {
 	}
 }
 
+// Whole numbers do not give whole periods: layers 1 and 4 share a processor,
+// and three periods have to hold what takes 16.
+func TestFractionalPeriod(t *testing.T) {
+	c := costs(1, [4]float64{0, 3, 0}, [4]float64{0, 5, 0}, [4]float64{0, 5, 2}, [4]float64{0, 1, 0})
+	m := platform.Platform{Processors: 3, Bandwidth: 1, Memory: 10}
+	period, p, err := PipelineOn(c, m, stagesOf([]int{0, 1, 2, 0}), plan.StageModel, 1, decisions)
+	mustPattern(t, c, period, p, err)
+	if !near(period, 16.0/3) {
+		t.Errorf("period %g, want 16/3", period)
+	}
+}
+
 // theorem16 is the family for k, with the memory of the buffers that the
 // theorem does not count.
 func theorem16(k int) (*chain.Chain, platform.Platform) {

@@ -47,11 +47,15 @@ type Checkpoints struct {
 }
 
 // SummarizeOn replays p and sums it up: a *[Summary] of weight offloading, a
-// *[RematSummary] of the problems of one device. Both have fields for JSON and
+// *[PatternSummary] of a pipeline, a *[RematSummary] of the problems of one
+// device. All have fields for JSON and
 // lines of text. The error is that of [VerifyOn].
 func SummarizeOn(in Instance, p *Plan) (fmt.Stringer, error) {
 	if in.Chain != nil && p != nil && p.Problem == WeightOffload {
 		return Summarize(in.Chain, p)
+	}
+	if in.Chain != nil && p != nil && p.Problem == Pipeline {
+		return SummarizePattern(in.Chain, p)
 	}
 	r, err := replayOn(in, p, false)
 	if err != nil {

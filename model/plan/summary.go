@@ -36,9 +36,10 @@ type Traffic struct {
 	Busy      float64 `json:"busy"` // part of the period, 1: all of it
 }
 
-// Summarize replays p and sums it up. The error is that of [Verify].
+// Summarize replays p, a plan of weight offloading, and sums it up. The error
+// is that of [VerifyWeightOffload].
 func Summarize(c *chain.Chain, p *Plan) (*Summary, error) {
-	r, err := Verify(c, p)
+	r, err := VerifyWeightOffload(c, p)
 	if err != nil {
 		return nil, err
 	}
