@@ -90,7 +90,7 @@ type rounding struct {
 }
 
 func (c *rounding) run() (*RoundingResult, error) {
-	if !c.o.Strong || !c.ordered() {
+	if !c.ordered(!c.o.Strong) {
 		c.result.Assumptions = append(c.result.Assumptions, InGraphOrder)
 	}
 	if !c.o.Strong {

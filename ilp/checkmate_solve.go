@@ -75,9 +75,9 @@ func SolveCheckmate(ctx context.Context, b solvers.Backend, g *graph.Graph, p pl
 	c.loose = c.bound
 	c.adopt(in.StoreAll())
 	if start != nil {
-		s, err := in.FromPlan(start)
+		s, err := in.read(start)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrStart, err)
+			return nil, err
 		}
 		c.adopt(s)
 	}
@@ -120,7 +120,7 @@ func SolveCheckmatePlain(ctx context.Context, b solvers.Backend, g *graph.Graph,
 			if p.X != nil {
 				c.adopt(f.schedule(p.X))
 			}
-			c.raise(p.Bound, f.m, "branch and bound", b.Name())
+			c.raise(p.Bound, f.m, true, "branch and bound", b.Name())
 			c.report(p)
 		}
 	}
@@ -132,7 +132,7 @@ func SolveCheckmatePlain(ctx context.Context, b solvers.Backend, g *graph.Graph,
 	if r.Status == solvers.Infeasible {
 		return nil, c.noPlan(f.m.Name(), r.Backend)
 	}
-	c.raise(r.Bound, f.m, r.BoundBy, r.Backend)
+	c.raise(r.Bound, f.m, true, r.BoundBy, r.Backend)
 	if x, ok := r.Solution(); ok {
 		c.adopt(f.schedule(x))
 	}
@@ -162,6 +162,10 @@ type checkmateSearch struct {
 	bound float64
 	loose float64
 	by    string
+
+	// forward says that the bound comes from a model of the forward phase, too,
+	// and so assumes its order.
+	forward bool
 
 	rows   [][2]int // memory rows asked for, by stage and node
 	rounds int
@@ -244,13 +248,15 @@ func (c *checkmateSearch) both() error {
 	c.o.Threads.Value--
 	done := make(chan error)
 	go func() {
-		for c.incumbent() == nil && ctx.Err() == nil {
+		for c.incumbent() == nil && ctx.Err() == nil && !c.over() {
 			time.Sleep(20 * time.Millisecond)
 		}
 		done <- c.improve(ctx)
 	}()
 	err := c.run()
-	cancel()
+	if err != nil || c.closed(c.gap()) || c.over() || c.incumbent() == nil {
+		cancel()
+	}
 	if other := <-done; err == nil {
 		err = other
 	}
@@ -376,19 +382,21 @@ func (in *checkmateInstance) noPlan(model, by string) error {
 	return fmt.Errorf("%w: %s proves that %s has no solution within %.0f bytes, so that no schedule of stages fits", plan.ErrNoPlan, by, model, in.platform.Memory)
 }
 
-// raise notes a bound that is proven for model m.
-func (c *checkmateSearch) raise(bound float64, m *milp.Model, by, backend string) {
+// raise notes a bound that is proven for model m, which may be one of the
+// forward phase, too.
+func (c *checkmateSearch) raise(bound float64, m *milp.Model, forward bool, by, backend string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if math.IsInf(bound, 0) || !(bound > c.bound) {
 		return
 	}
+	c.forward = forward
 	c.bound, c.by = bound, fmt.Sprintf("%s (%s, %s)", m.Name(), by, backend)
 }
 
 // prove notes a bound that is proven for f.
 func (c *checkmateSearch) prove(bound float64, f *checkmateStrong, by, backend string) {
-	c.raise(bound, f.m, by, backend)
+	c.raise(bound, f.m, !f.o.Backward, by, backend)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f.o.Ends && len(f.o.Rows) == 0 && !math.IsInf(bound, 0) && bound > c.loose {
@@ -469,7 +477,7 @@ func (c *checkmateSearch) improve(ctx context.Context) error {
 					open[t] = true
 				}
 				s := c.incumbent()
-				if ctx.Err() != nil || s == nil || c.closed(c.gap()) {
+				if ctx.Err() != nil || s == nil || c.over() || c.closed(c.gap()) {
 					return nil
 				}
 				near, err := c.neighbour(ctx, s, open, true)
@@ -526,10 +534,11 @@ func (c *checkmateSearch) neighbour(ctx context.Context, s *stages.Schedule, ope
 }
 
 // ordered reports whether every plan is as InGraphOrder says where it matters
-// to the models that leave out the forward phase: all nodes that may be
-// recomputed are needed by the first of the nodes from which on all are computed
-// once, and each of these reads the one before. O(edges).
-func (in *checkmateInstance) ordered() bool {
+// to a model: without the forward phase, if all nodes that may be recomputed are
+// needed by the first of the nodes from which on all are computed once, and each
+// of these reads the one before; with it, if every node reads the one before.
+// O(edges).
+func (in *checkmateInstance) ordered(forward bool) bool {
 	first := in.n
 	for first > 0 && in.Once[first-1] {
 		first--
@@ -547,6 +556,9 @@ func (in *checkmateInstance) ordered() bool {
 			needed[j] = true
 		}
 	}
+	if forward {
+		first = 0
+	}
 	for t := first + 1; t < in.n; t++ {
 		if _, ok := slices.BinarySearch(in.Pred[t], t-1); !ok {
 			return false
@@ -559,7 +571,7 @@ func (c *checkmateSearch) result(method string) *CheckmateResult {
 	r := &CheckmateResult{
 		Bound: c.bound * c.second, Loose: c.loose * c.second, By: c.by, Rounds: c.rounds, Nodes: c.nodes, Result: c.last,
 	}
-	if !c.ordered() {
+	if !c.ordered(c.forward) {
 		r.Assumptions = append(r.Assumptions, InGraphOrder)
 	}
 	if c.loose < c.bound {

@@ -101,7 +101,7 @@ func newCheckmateInstance(g *graph.Graph, p platform.Platform) (*checkmateInstan
 	}
 	in.budget = 1000 - g.Input/in.unit
 	for i := range v.N {
-		in.mem[i], in.ovh[i], in.cost[i] = v.Memory[i]/in.unit, v.Overhead[i]/in.unit, v.Time[i]/in.second
+		in.mem[i], in.ovh[i], in.cost[i] = size(v.Memory[i]/in.unit), size(v.Overhead[i]/in.unit), v.Time[i]/in.second
 		in.variable[i] = !v.Once[i]
 		for _, j := range v.Succ[i] {
 			in.variable[i] = in.variable[i] || !v.Once[j]
@@ -113,6 +113,15 @@ func newCheckmateInstance(g *graph.Graph, p platform.Platform) (*checkmateInstan
 		}
 	}
 	return in, nil
+}
+
+// size is x, or 0 if no model can tell the difference: entries below 1e-9 are
+// refused, and the memory is 1000.
+func size(x float64) float64 {
+	if x < 1e-9 {
+		return 0
+	}
+	return x
 }
 
 // CheckmateStrong builds the strengthened model, exact for schedules of stages.
