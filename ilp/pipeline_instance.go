@@ -1,0 +1,219 @@
+package ilp
+
+import (
+	"fmt"
+	"math"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// PipelineLayers is the length of the longest chain of which pipeline models
+// are built: the ILP of [004] has some 30 N² columns and 10 N³ rows.
+const PipelineLayers = 64
+
+// pipelineInstance is PIPE_S&A(L, M, P, β) of [004] chapter 6 as a sequence of
+// tasks. Stages are single layers, or the runs of layers of section 7.2 that
+// are computed without interruption; there are n of them, L+1 in the thesis.
+// Tasks are numbered from 0: task t < n is the forward of stage t, task 2n−1−t
+// its backward; T_ℓ of the thesis is task ℓ−1.
+//
+// A size of 1000 is the memory, a time of 1 the average of the tasks that take
+// time.
+type pipelineInstance struct {
+	chain    *chain.Chain
+	platform platform.Platform
+	model    string // plan.StageModel or plan.TaskModel
+
+	n      int
+	stages []plan.Stage // what a stage is made of; the processor is -1 if it is free
+
+	time, size float64 // seconds, bytes of a unit
+	memory     float64 // 1000
+
+	d      []float64 // duration of task t
+	run    []float64 // of task t: memory while it runs, beside what is stored; a_{ℓ-1} + a_ℓ in (6.36)
+	out    []float64 // output of task t; a_ℓ in the thesis
+	comm   []float64 // time to send the output of task t to another processor, t < 2n−1
+	stored []float64 // of stage s: what each mini-batch in flight keeps; a_{ℓ-1}, or ā of 7.2
+	weight []float64 // of stage s: C·W
+
+	horizon float64 // Σd + Σd̃: a period that is always enough
+}
+
+// singleLayers returns every layer of c as a stage on no processor yet.
+func singleLayers(c *chain.Chain) []plan.Stage {
+	s := make([]plan.Stage, c.Len())
+	for i := range s {
+		s[i] = plan.Stage{Processor: -1, From: i + 1, To: i + 1}
+	}
+	return s
+}
+
+// checkPipeline reports what no pipeline model can be built for. model may be
+// empty, for plan.TaskModel.
+func checkPipeline(c *chain.Chain, p platform.Platform, model string) error {
+	if p.Processors == 1 && p.Bandwidth == 0 {
+		p.Bandwidth = 1 // nothing is sent
+	}
+	if err := checkPlatform(c, p); err != nil {
+		return err
+	}
+	if err := c.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", ErrInstance, err)
+	}
+	switch {
+	case c.Len() > PipelineLayers:
+		return fmt.Errorf("%w: %d layers, pipeline models take %d at most: their size grows with the cube", ErrTooLong, c.Len(), PipelineLayers)
+	case p.Processors < 1:
+		return fmt.Errorf("%w: there are %d processors, at least one is needed", ErrInstance, p.Processors)
+	case p.WeightCopies < 0:
+		return fmt.Errorf("%w: %d copies of the weights, the number must not be negative", ErrInstance, p.WeightCopies)
+	case model != "" && model != plan.TaskModel && model != plan.StageModel:
+		return fmt.Errorf("%w: memory model %q is unknown; there are %q and %q", ErrInstance, model, plan.StageModel, plan.TaskModel)
+	case !(c.TotalTime() > 0):
+		return fmt.Errorf("%w: no layer of chain %q takes time, a period must be positive", ErrInstance, c.Name)
+	}
+	return nil
+}
+
+// newPipelineInstance reads the chain. Stages must cover it in order.
+func newPipelineInstance(c *chain.Chain, p platform.Platform, stages []plan.Stage, model string) (*pipelineInstance, error) {
+	if err := checkPipeline(c, p, model); err != nil {
+		return nil, err
+	}
+	if model == "" {
+		model = plan.TaskModel
+	}
+	next := 1
+	for i, s := range stages {
+		if s.From != next || s.To < s.From || s.Processor < -1 || s.Processor >= p.Processors {
+			return nil, fmt.Errorf("%w: stage %d has layers %d to %d on processor %d; stages must cover layers 1 to %d in order, on processors 0 to %d",
+				ErrInstance, i+1, s.From, s.To, s.Processor, c.Len(), p.Processors-1)
+		}
+		next = s.To + 1
+	}
+	if next != c.Len()+1 {
+		return nil, fmt.Errorf("%w: stages cover layers 1 to %d of %d", ErrInstance, next-1, c.Len())
+	}
+	n := len(stages)
+	in := &pipelineInstance{
+		chain: c, platform: p, model: model, n: n, stages: stages, memory: 1000,
+		d: make([]float64, 2*n), run: make([]float64, 2*n), out: make([]float64, 2*n), comm: make([]float64, 2*n),
+		stored: make([]float64, n), weight: make([]float64, n),
+	}
+	in.read()
+	return in, nil
+}
+
+// read fills in durations and sizes, in units.
+func (in *pipelineInstance) read() {
+	in.size = in.platform.Memory / in.memory
+	busy := 0
+	for i := range in.chain.Layers {
+		for _, u := range [2]float64{in.chain.Layers[i].ForwardTime, in.chain.Layers[i].BackwardTime} {
+			if u > 0 {
+				busy++
+			}
+		}
+	}
+	in.time = in.chain.TotalTime() / float64(busy)
+	for s := range in.n {
+		in.readStage(s)
+	}
+	for t := range 2*in.n - 1 {
+		if t != in.n-1 && in.platform.Processors > 1 {
+			in.comm[t] = in.out[t] * in.size / in.platform.Bandwidth / in.time
+		}
+		in.horizon += in.comm[t]
+	}
+	for _, d := range in.d {
+		in.horizon += d
+	}
+}
+
+// readStage reads stage s. Its layers run one after another, so that while
+// F_ℓ of them runs the inputs of the stage's layers up to ℓ are there, and
+// while B_ℓ does, too.
+func (in *pipelineInstance) readStage(s int) {
+	f, b := s, 2*in.n-1-s
+	stored, forward, backward := 0.0, 0.0, 0.0
+	for l := in.stages[s].From; l <= in.stages[s].To; l++ {
+		x := &in.chain.Layers[l-1]
+		a, delta := in.tensors(l - 1)
+		stored += a
+		forward = max(forward, stored+x.Activation)
+		backward = max(backward, stored+x.Gradient+delta)
+		in.d[f] += x.ForwardTime / in.time
+		in.d[b] += x.BackwardTime / in.time
+		in.weight[s] += float64(in.platform.WeightCopies) * x.Weight / in.size
+	}
+	last := &in.chain.Layers[in.stages[s].To-1]
+	_, delta := in.tensors(in.stages[s].From - 1)
+	in.stored[s] = stored / in.size
+	in.run[f] = forward / in.size
+	in.run[b] = (backward - stored) / in.size // the stage's inputs count as stored
+	in.out[f] = last.Activation / in.size
+	in.out[b] = delta / in.size
+}
+
+// tensors returns the sizes of a_ℓ and δ_ℓ in bytes, ℓ ≥ 0.
+func (in *pipelineInstance) tensors(l int) (a, delta float64) {
+	if l == 0 {
+		return in.chain.Input.Activation, in.chain.Input.Gradient
+	}
+	return in.chain.Layers[l-1].Activation, in.chain.Layers[l-1].Gradient
+}
+
+// stage returns the stage of task t.
+func (in *pipelineInstance) stage(t int) int { return min(t, 2*in.n-1-t) }
+
+// name returns the name of task t as in the thesis: "F_2" of single layers,
+// "F_2..4" of stages.
+func (in *pipelineInstance) name(t int) string {
+	s, op := in.stages[in.stage(t)], "F"
+	if t >= in.n {
+		op = "B"
+	}
+	if s.From == s.To {
+		return fmt.Sprintf("%s_%d", op, s.From)
+	}
+	return fmt.Sprintf("%s_%d..%d", op, s.From, s.To)
+}
+
+// fits returns a *plan.Infeasible if some stage alone needs more than the
+// memory: its weights and what its tasks need while they run.
+func (in *pipelineInstance) fits() error {
+	worst, at := 0.0, -1
+	for t := range in.d {
+		s := in.stage(t)
+		need := in.weight[s] + in.run[t]
+		if t >= in.n {
+			need += in.stored[s]
+		}
+		if in.model == plan.StageModel {
+			need = in.weight[s] + in.stored[s]
+		}
+		if need > worst {
+			worst, at = need, t
+		}
+	}
+	if worst <= in.memory*(1+plan.Tolerance) {
+		return nil
+	}
+	return &plan.Infeasible{
+		Problem: plan.Pipeline, Memory: worst * in.size, Given: in.platform.Memory,
+		Why: fmt.Sprintf("%s needs its weights, its input and its output", in.name(at)),
+	}
+}
+
+// late is a constant K that is larger than the difference of any two times of
+// a pattern, given its longest period.
+func (in *pipelineInstance) late(longest float64) float64 {
+	most := 0.0
+	for t := range in.d {
+		most = math.Max(most, math.Max(in.d[t], in.comm[t]))
+	}
+	return longest + most
+}
