@@ -21,7 +21,7 @@ func Problems() []*Problem { return []*Problem{rematerialization(), joinProblem(
 func Methods(p *Problem) []*Method {
 	switch p.Name {
 	case plan.Remat:
-		return slices.Concat(rematMethods(), graphMethods(), checkmateMethods())
+		return withoutMemory(slices.Concat(rematMethods(), graphMethods(), checkmateMethods()))
 	case plan.Join:
 		return joinMethods()
 	case plan.WeightOffload:

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"workbench/heuristics/remat"
 	"workbench/heuristics/rematgraph"
 	"workbench/ilp"
 	"workbench/model/graph"
@@ -18,7 +19,7 @@ import (
 // checkmateMethods is the table of Checkmate's methods. They take chains, too:
 // as the graph of the chain, in which every value is an ā.
 func checkmateMethods() []*Method {
-	return []*Method{
+	methods := []*Method{
 		{
 			Problem: plan.Remat, Name: "checkmate", Kind: Exact, Source: "Checkmate (1)–(9), strengthened; ours", Solver: true,
 			Summary:    "search, then Checkmate's stages in a stronger model whose memory rows are added as they are broken",
@@ -43,6 +44,26 @@ func checkmateMethods() []*Method {
 			Complexity: "polynomial; O(n²) columns",
 			Run:        checkmateRounding(true), Model: graphModel(ilp.CheckmateStrong),
 		},
+	}
+	for _, m := range methods {
+		m.Run = asGraph(m.Run)
+	}
+	return methods
+}
+
+// asGraph tells apart what fits in no memory, which is proved of the chain
+// alone, and what does not fit for its graph, in which every value is an ā.
+func asGraph(run func(context.Context, *Instance, Setting) (*Outcome, error)) func(context.Context, *Instance, Setting) (*Outcome, error) {
+	return func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+		out, err := run(ctx, in, s)
+		var infeasible *plan.Infeasible
+		if in.Chain == nil || !errors.As(err, &infeasible) {
+			return out, err
+		}
+		if _, err := remat.Bounds(in.Chain, s.Platform); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: as a graph, in which every value is an ā, %s needs at least %v bytes, there are %v", plan.ErrNoPlan, in.Name, infeasible.Memory, infeasible.Given)
 	}
 }
 
@@ -141,6 +162,9 @@ func checkmatePlain(ctx context.Context, in *Instance, s Setting) (*Outcome, err
 		out.Plan = p
 	}
 	x, err := solveProgram(ctx, &s, start, out, program)
+	if errors.Is(err, errNoSolution) {
+		return nil, fmt.Errorf("%w in stages that advance the frontier: %w", plan.ErrNoPlan, err)
+	}
 	if err != nil {
 		return nil, err
 	}

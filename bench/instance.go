@@ -2,7 +2,6 @@ package bench
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -32,6 +31,8 @@ type Instance struct {
 	Name   string
 	SHA256 string // of the canonical JSON
 	Source string // how it was named: a path or zoo:NAME?…; empty: unknown
+
+	remat *[2]float64 // see rematRange; nil: not computed yet
 }
 
 // Ref returns how plans and results name the instance.
@@ -164,7 +165,8 @@ func read(spec string, stdin io.Reader) (*Instance, error) {
 		return nil, err
 	}
 	in := &Instance{}
-	switch again := bytes.NewReader(data); format(data) {
+	switch again := bytes.NewReader(data); strictjson.Format(data) {
+	// A file that is none of them gets its error from the reader of chains.
 	case graph.Format:
 		in.Graph, err = graph.Read(again, name)
 	case join.Format:
@@ -177,17 +179,6 @@ func read(spec string, stdin io.Reader) (*Instance, error) {
 
 // maxInstance is the most bytes an instance file of any format may have.
 const maxInstance = 1 << 30
-
-// format returns what the document says it is. Whether it is that is for the
-// format's own reader to find.
-func format(data []byte) string {
-	var head struct {
-		Format string `json:"format"`
-	}
-	// A file that is no JSON gets its error from the reader of chains.
-	_ = json.Unmarshal(data, &head)
-	return head.Format
-}
 
 // fromZoo generates a built-in network in the form asked for.
 func fromZoo(spec string) (in *Instance, err error) {

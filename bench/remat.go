@@ -13,6 +13,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/stages"
 	"workbench/solvers"
 )
 
@@ -34,19 +35,27 @@ func rematerialization() *Problem {
 	}
 }
 
+// rematRange computes the range once an instance: it takes a second on a chain
+// of a million layers, and everything asks for it.
 func rematRange(in *Instance) (low, high float64) {
-	if in.Graph != nil {
-		low, high, err := rematgraph.Range(in.Graph)
-		if err != nil {
-			return 0, 0 // a graph that Validate refuses
+	if in.remat == nil {
+		in.remat = &[2]float64{}
+		if in.Graph == nil {
+			in.remat[0], in.remat[1] = remat.Range(in.Chain)
+		} else if low, high, err := rematgraph.Range(in.Graph); err == nil { // else Validate refuses it
+			in.remat[0], in.remat[1] = low, high
 		}
-		return low, high
 	}
-	return remat.Range(in.Chain)
+	return in.remat[0], in.remat[1]
 }
 
-// rematFit checks that the numbers are ones that one can calculate with.
+// rematFit checks that a graph is not too large for everything, and that the
+// numbers are ones that one can calculate with.
 func rematFit(in *Instance, p platform.Platform) error {
+	if in.Graph != nil && in.Graph.Len() > stages.Most {
+		n := in.Graph.Len()
+		return InputError(fmt.Errorf("graph %q has %d nodes, at most %d are possible: the sets of values of its stages would take %s", in.Name, n, stages.Most, platform.FormatBytes(float64(n)*float64(n)/4)))
+	}
 	_, high := rematRange(in)
 	for _, x := range []struct {
 		what  string
@@ -225,11 +234,17 @@ func rematOptimum(ctx context.Context, in *Instance, s Setting) (*Outcome, error
 	if err != nil {
 		return nil, err
 	}
-	r, err := remat.Optimum(ctx, in.Chain, s.Platform, first, remat.OptimumOptions{})
-	if err != nil {
+	r, err := remat.Optimum(ctx, in.Chain, s.Platform, nil, remat.OptimumOptions{})
+	switch {
+	case errors.Is(err, plan.ErrNoPlan) && first != nil:
+		return &Outcome{Plan: first, Stopped: true}, nil
+	case err != nil:
 		return nil, tooLarge(err)
 	}
 	out := &Outcome{Plan: r.Plan, Stopped: !r.Proved}
+	if first != nil && first.Claims.Makespan < r.Plan.Claims.Makespan {
+		out.Plan = first
+	}
 	out.Bounds = []Bound{{Value: r.Bound, By: fmt.Sprintf("the search for the optimum (%d states)", r.States), Assumptions: []string{}}}
 	return out, nil
 }
@@ -264,6 +279,30 @@ func chainMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
 		out.Plan.Method = "chain-milp"
 	}
 	return out, nil
+}
+
+// withoutMemory lets the MILPs' methods take a memory of nothing, which gives a
+// model no scale: either nothing has a size and all of it can be kept, or
+// nothing fits.
+func withoutMemory(methods []*Method) []*Method {
+	keepAll := methods[0] // store-all
+	for _, m := range methods {
+		if !m.Solver {
+			continue
+		}
+		run := m.Run
+		m.Run = func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+			if s.Platform.Memory > 0 {
+				return run(ctx, in, s)
+			}
+			out, err := keepAll.Run(ctx, in, s)
+			if err == nil {
+				out.Plan.Method = m.Name
+			}
+			return out, err
+		}
+	}
+	return methods
 }
 
 // withoutMILP returns what a method has when its MILP cannot be built or

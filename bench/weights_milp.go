@@ -235,6 +235,10 @@ func solveFormulation(ctx context.Context, in *Instance, s *Setting, start time.
 	return program, x, err
 }
 
+// errNoSolution is a solver's word that a model has no solution, where no plan
+// is at hand that says otherwise.
+var errNoSolution = errors.New("no solution")
+
 // solveProgram solves the model of a formulation, starting from out.Plan if
 // there is one, and adds its bound to out. It returns the solution, nil if
 // there is none or it is that of a relaxation.
@@ -260,8 +264,11 @@ func solveProgram(ctx context.Context, s *Setting, start time.Time, out *Outcome
 		return nil, userError(err)
 	}
 	if r.Status == solvers.Infeasible {
-		// Building it had failed if there were no plans.
-		return nil, fmt.Errorf("%s: %w: %s calls it infeasible, but plans exist", name, solvers.ErrSolver, r.Backend)
+		if out.Plan != nil {
+			out.Note = fmt.Sprintf("no MILP bound: %s calls %s infeasible, which the plan disproves: times or sizes may be too far apart", r.Backend, name)
+			return nil, nil
+		}
+		return nil, fmt.Errorf("%w: %s calls %s infeasible", errNoSolution, r.Backend, name)
 	}
 	out.ran(r, program.Model)
 	if !math.IsInf(r.Bound, 0) {

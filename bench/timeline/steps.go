@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +19,7 @@ const (
 	cheapColour = "#56b4e9" // F_ck, F_none
 	aStay       = "#9ecae9" // a kept
 	abarStay    = "#5f9fd0" // ā kept
+	deltaStay   = "#f3c37a" // a gradient kept
 )
 
 // A span is an operation, or the time that something is kept, in a row.
@@ -58,7 +60,7 @@ func stepsSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	}
 	d := &stepsDrawing{
 		drawing: drawing{Writer: bufio.NewWriter(w), plan: p, period: end, width: width, scale: (width - left - right) / end},
-		steps:   s, memory: memory, slots: in.Join != nil,
+		steps:   s, memory: memory, slots: in.Join != nil, graph: in.Graph != nil,
 	}
 	d.row = min(14, max(1.5, 300/float64(s.rows)))
 	d.lanesEnd = top + d.row*float64(s.rows)
@@ -74,7 +76,8 @@ type stepsDrawing struct {
 	*steps
 	memory []plan.MemoryStep
 	row    float64 // height in pixels
-	slots  bool
+	slots  bool    // of a join
+	graph  bool
 }
 
 func (d *stepsDrawing) draw() {
@@ -123,7 +126,7 @@ func stayColour(tensor string) string {
 	case plan.TensorAbar:
 		return abarStay
 	case plan.TensorDelta:
-		return "#f3c37a"
+		return deltaStay
 	}
 	return aStay
 }
@@ -141,22 +144,46 @@ func (d *stepsDrawing) header() {
 	d.text(left, 15, "start", `font-weight="bold"`, strings.Trim(d.plan.Instance.Name+", "+d.plan.Method, ", "))
 	d.text(d.width-right, 15, "end", "", fmt.Sprintf("makespan %s %s, peak %s of %s %s",
 		number(d.period/t.Size), t.Name, number(peak/m.Size), number(d.plan.Platform.Memory/m.Size), m.Name))
-	legend := []struct{ name, mark string }{
+	d.legend(append(d.rowLegend(), d.memoryLegend()...))
+}
+
+// rowLegend says what the colours of the rows are.
+func (d *stepsDrawing) rowLegend() []legendItem {
+	forward, backward := legendItem{"forward", swatch(allColour, 1)}, legendItem{"backward", swatch(backwardColour, 1)}
+	kept, gradient := legendItem{"kept", swatch(aStay, 1)}, legendItem{"gradient kept", swatch(deltaStay, 1)}
+	switch {
+	case d.slots:
+		return []legendItem{forward, {"loss", swatch(gradientColour, 1)}, backward, kept, gradient}
+	case d.graph:
+		return []legendItem{forward, backward, kept, gradient}
+	}
+	return []legendItem{
 		{"F_all", swatch(allColour, 1)}, {"F_ck, F_none", swatch(cheapColour, 1)}, {"B", swatch(backwardColour, 1)},
 		{"ā kept", swatch(abarStay, 1)}, {"a kept", swatch(aStay, 1)},
 	}
-	if d.computed[0].kind == plan.OpC || d.slots {
-		legend = []struct{ name, mark string }{{"forward", swatch(allColour, 1)}, {"backward", swatch(backwardColour, 1)}, {"kept", swatch(aStay, 1)}, {"gradient kept", swatch("#f3c37a", 1)}}
-	}
-	legend = append(legend, []struct{ name, mark string }{{"", ""}, {"activations", swatch(activationColour, curveOpacity)}, {"saved ā", swatch(weightColour, curveOpacity)}, {"gradients", swatch(gradientColour, curveOpacity)}, {"overhead", swatch(prefetchColour, curveOpacity)}}...)
-	x := float64(left)
-	for _, l := range legend {
-		if l.name != "" {
-			d.printf("<g transform=\"translate(%s 25)\">%s</g>\n", px(x), l.mark)
-			d.text(x+14, 34, "start", "", l.name)
+}
+
+// memoryParts are what memory is used for, in the order in which the curve
+// stacks it.
+var memoryParts = []struct {
+	name, colour string
+	value        func(m plan.MemoryParts) float64
+}{
+	{"activations", activationColour, func(m plan.MemoryParts) float64 { return m.Fixed + m.Activations }},
+	{"saved ā", weightColour, func(m plan.MemoryParts) float64 { return m.Saved }},
+	{"gradients", gradientColour, func(m plan.MemoryParts) float64 { return m.Gradients }},
+	{"overhead", prefetchColour, func(m plan.MemoryParts) float64 { return m.Overhead }},
+}
+
+// memoryLegend says what the colours of the curve are, of those it has.
+func (d *stepsDrawing) memoryLegend() []legendItem {
+	list := []legendItem{{}}
+	for _, part := range memoryParts {
+		if slices.ContainsFunc(d.memory, func(m plan.MemoryStep) bool { return part.value(m.During) > 0 }) {
+			list = append(list, legendItem{part.name, swatch(part.colour, curveOpacity)})
 		}
-		x += 26 + textWidth(l.name, fontSize)
 	}
+	return list
 }
 
 // curve draws the memory in use, stacked, and the limit.
@@ -182,17 +209,8 @@ func (d *stepsDrawing) curve() {
 		d.text(left-8, y(t*u.Size)+4, "end", "", number(t))
 	}
 	d.printf("<text transform=\"translate(14 %s) rotate(-90)\" text-anchor=\"middle\">memory (%s)</text>\n", px((d.curveTop+d.curveEnd)/2), u.Name)
-	parts := []struct {
-		name, colour string
-		value        func(m plan.MemoryParts) float64
-	}{
-		{"activations", activationColour, func(m plan.MemoryParts) float64 { return m.Fixed + m.Activations }},
-		{"saved", weightColour, func(m plan.MemoryParts) float64 { return m.Saved }},
-		{"gradients", gradientColour, func(m plan.MemoryParts) float64 { return m.Gradients }},
-		{"overhead", prefetchColour, func(m plan.MemoryParts) float64 { return m.Overhead }},
-	}
 	base := make([]float64, len(d.memory))
-	for _, part := range parts {
+	for _, part := range memoryParts {
 		var upper, lower strings.Builder
 		var back []string
 		for i, m := range d.memory {
@@ -346,10 +364,11 @@ func graphSteps(in plan.Instance, p *plan.Plan) *steps {
 	return s
 }
 
-// short cuts a name to what the margin has room for.
+// short cuts a name to what the margin has room for: names of networks say at
+// the front which block it is and at the end which operation.
 func short(name string) string {
-	if r := []rune(name); len(r) > 14 {
-		return "…" + string(r[len(r)-13:])
+	if r := []rune(name); len(r) > 15 {
+		return string(r[:7]) + "…" + string(r[len(r)-7:])
 	}
 	return name
 }

@@ -150,8 +150,7 @@ func (d *drawing) header() {
 	d.text(left, 15, "start", `font-weight="bold"`, strings.Trim(name+", "+d.plan.Method, ", "))
 	d.text(d.width-right, 15, "end", "", fmt.Sprintf("period %s %s, peak %s of %s %s",
 		number(d.period/t.Size), t.Name, number(peak/m.Size), number(d.plan.Platform.Memory/m.Size), m.Name))
-	x := float64(left)
-	for _, l := range []struct{ name, mark string }{
+	d.legend([]legendItem{
 		{"forward", swatch(forwardColour, 1)},
 		{"backward", swatch(backwardColour, 1)},
 		{"prefetch", swatch(prefetchColour, 1)},
@@ -161,7 +160,16 @@ func (d *drawing) header() {
 		{"weights", swatch(weightColour, curveOpacity)},
 		{"gradients", swatch(gradientColour, curveOpacity)},
 		{"activations", swatch(activationColour, curveOpacity)},
-	} {
+	})
+}
+
+// A legendItem is a colour and what it stands for; without a name, a gap.
+type legendItem struct{ name, mark string }
+
+// legend draws a line of them.
+func (d *drawing) legend(items []legendItem) {
+	x := float64(left)
+	for _, l := range items {
 		if l.name != "" {
 			d.printf("<g transform=\"translate(%s 25)\">%s</g>\n", px(x), l.mark)
 			d.text(x+14, 34, "start", "", l.name)

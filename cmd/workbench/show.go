@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -90,5 +91,9 @@ func drawTimeline(name string, in plan.Instance, p *plan.Plan) error {
 	default:
 		return usagef("--timeline %s: a name that ends in .svg (picture) or .json (trace) is needed", name)
 	}
-	return writeFile(name, draw)
+	err := writeFile(name, draw)
+	if errors.Is(err, plan.ErrUnreadable) {
+		return bench.InputError(err)
+	}
+	return err
 }
