@@ -124,13 +124,17 @@ func (s *knapsack) lost() float64 {
 }
 
 // lostWhole is the time of what does not fit, items being whole: branch and
-// bound by depth first. It is 0 when 4096 nodes are not enough.
+// bound by depth first. It is 0 when 4096 nodes are not enough, or when there
+// are more items than that: a node may look at all of them.
 func (s *knapsack) lostWhole() float64 {
+	best, nodes := 0.0, 4096
+	if len(s.items) > nodes {
+		return 0
+	}
 	total := 0.0
 	for _, x := range s.items {
 		total += x.time
 	}
-	best, nodes := 0.0, 4096
 	var search func(i int, room, saved float64)
 	search = func(i int, room, saved float64) {
 		best = max(best, saved)
