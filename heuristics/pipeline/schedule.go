@@ -193,14 +193,25 @@ func (c *scheduler) at(period float64) *pattern {
 			}
 			copy(c.left, c.room)
 			c.places = c.places[:0]
-			c.forward(len(c.items)-1, 0, 0, skips)
+			c.item(len(c.items)-1, 0, 0, skips)
 		}
 	}
 	return c.found
 }
 
-// forward places F of item i to end at the given time or before, then the rest.
-func (c *scheduler) forward(i int, end, ready float64, skips int) {
+// item places item i, its forward to end at the given time or before, its
+// backward to start when ready or later, and then the items before it. The
+// operation placed first gets the better place: the forward, or at the price of
+// a skip the backward.
+func (c *scheduler) item(i int, end, ready float64, skips int) {
+	c.forward(i, end, ready, skips, false)
+	if skips > 0 {
+		c.backward(i, end, ready, skips-1, false)
+	}
+}
+
+// forward places F of item i; second says that B has its place.
+func (c *scheduler) forward(i int, end, ready float64, skips int, second bool) {
 	x, r := &c.items[i], c.resource[i]
 	spans := c.busy[r]
 	from := len(c.places)
@@ -218,15 +229,18 @@ func (c *scheduler) forward(i int, end, ready float64, skips int) {
 		}
 		c.f[i] = t
 		c.busy[r] = append(spans, span{t, x.f})
-		c.backward(i, ready, skips)
+		if second {
+			c.next(i, skips)
+		} else {
+			c.backward(i, end, ready, skips, true)
+		}
 		c.busy[r] = spans
 		return true
 	})
 }
 
-// backward places B of item i to start at the given time or later, then the
-// items before.
-func (c *scheduler) backward(i int, ready float64, skips int) {
+// backward places B of item i; second says that F has its place.
+func (c *scheduler) backward(i int, end, ready float64, skips int, second bool) {
 	x, r := &c.items[i], c.resource[i]
 	spans := c.busy[r]
 	from := len(c.places)
@@ -242,24 +256,37 @@ func (c *scheduler) backward(i int, ready float64, skips int) {
 		if !c.free(spans, t, x.b) {
 			return false
 		}
-		if !x.cut {
-			extra := math.Floor((t-c.f[i]-x.f)/c.period+tiny) * c.in.inputs(x.from, x.to)
-			if extra > c.left[x.resource] {
-				return true
-			}
-			c.left[x.resource] -= extra
-			defer func() { c.left[x.resource] += extra }()
-		}
 		c.b[i] = t
-		if i == 0 {
-			c.leaf()
-			return true
-		}
 		c.busy[r] = append(spans, span{t, x.b})
-		c.forward(i-1, c.f[i], t+x.b, skips)
+		if second {
+			c.next(i, skips)
+		} else {
+			c.forward(i, end, ready, skips, true)
+		}
 		c.busy[r] = spans
 		return true
 	})
+}
+
+// next goes on to the item before item i, if what is in flight of i fits.
+func (c *scheduler) next(i, skips int) {
+	x := &c.items[i]
+	extra := 0.0
+	if !x.cut {
+		extra = math.Floor((c.b[i]-c.f[i]-x.f)/c.period+tiny) * c.in.inputs(x.from, x.to)
+		if extra > c.left[x.resource] {
+			return
+		}
+		c.left[x.resource] -= extra
+	}
+	if i == 0 {
+		c.leaf()
+	} else {
+		c.item(i-1, c.f[i], c.b[i]+x.b, skips)
+	}
+	if !x.cut {
+		c.left[x.resource] += extra
+	}
 }
 
 // each tries the candidates c.places[from:] in ascending order until a pattern

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"math"
 	"slices"
 
 	"workbench/model/chain"
@@ -17,8 +18,9 @@ const searchSteps = 40
 // smaller period: one that shifts the cut between two stages by a layer, gives
 // a stage to another processor, exchanges the processors of two stages, or
 // takes the first or last part of a stage off to another processor. Moves are
-// tried in a fixed order, from where the last one was found. The plan is never
-// worse than the starting ones.
+// tried in a fixed order, from where the last one was found. Where there are
+// few allocations, all are scheduled. The plan is never worse than the starting
+// ones.
 func Search(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {
@@ -28,7 +30,7 @@ func Search(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) 
 	if s := in.madPipe(FineGrid); s != nil && (best == nil || s.rate() < best.rate()) {
 		best = s
 	}
-	s := in.improve(best)
+	s := in.tryAll(in.improve(best))
 	for k := 1; k < 2*in.procs; k++ {
 		if x := in.bestContiguous(k); x != nil && (s == nil || x.rate()*float64(k+1)/float64(k) < s.rate()*(1-tiny)) {
 			s = x.cancelled(k)
@@ -38,6 +40,38 @@ func Search(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) 
 		return nil, in.noPlan("search", "from no start: no contiguous allocation fits and no other was found")
 	}
 	return s.plan(in, "search"), nil
+}
+
+// allAllocations is the number of allocations up to which all are scheduled.
+const allAllocations = 1000
+
+// tryAll schedules every allocation, if there are few, and returns the best
+// pattern, s included. Processors are alike: they are numbered in the order of
+// their first layers.
+func (in *instance) tryAll(s *pattern) *pattern {
+	if math.Pow(float64(in.procs), float64(in.n-1)) > allAllocations {
+		return s
+	}
+	below := math.Inf(1)
+	if s != nil {
+		below = s.period
+	}
+	stages := make([]plan.Stage, in.n)
+	var place func(l, used int)
+	place = func(l, used int) {
+		if l > in.n {
+			if x := in.schedule(merged(stages), below*(1-1e-6)); x != nil {
+				s, below = x, x.period
+			}
+			return
+		}
+		for p := range min(used+1, in.procs) {
+			stages[l-1] = plan.Stage{Processor: p, From: l, To: l}
+			place(l+1, max(used, p+1))
+		}
+	}
+	place(1, 0)
+	return s
 }
 
 // improve is the local search from s.

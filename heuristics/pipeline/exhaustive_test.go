@@ -1,0 +1,107 @@
+package pipeline
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"workbench/model/exhaustive"
+	"workbench/model/plan"
+)
+
+// No 1-periodic plan beats exhaustive search over all allocations and patterns,
+// nor does a bound; where nothing fits, no 1-periodic plan is found, and what
+// is called infeasible is.
+func TestExhaustive(t *testing.T) {
+	const decisions = 1 << 19
+	equal, total := map[string]int{}, 0
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		c, p := randomChain(r, 2+r.IntN(4), false), randomPlatform(r)
+		p.Processors = 1 + r.IntN(3)
+		for _, model := range models {
+			o := Options{Model: model}
+			best, _, err := exhaustive.Pipeline(c, p, model, decisions)
+			if errors.Is(err, exhaustive.ErrLimit) {
+				continue
+			}
+			nothing := errors.Is(err, exhaustive.ErrInfeasible)
+			if err != nil && !nothing {
+				t.Fatal(err)
+			}
+			bounds, err := Bounds(c, p, o)
+			var proved *plan.Infeasible
+			if errors.As(err, &proved) {
+				if !nothing {
+					t.Fatalf("seed %d, %s: %v, but there is a pattern of period %v", seed, model, err, best)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range bounds {
+				if !nothing && b.Assumes == "" && b.Value > best*(1+2*exhaustive.Closeness) {
+					t.Fatalf("seed %d, %s: bound %v (%s) above the optimum %v: %+v %+v", seed, model, b.Value, b.By, best, c, p)
+				}
+			}
+			if !nothing {
+				total++
+			}
+			for name, method := range methods {
+				q, err := method(c, p, o)
+				if err != nil || q.K > 1 {
+					continue
+				}
+				period := verified(t, c, q)
+				if nothing || period < best*(1-2*exhaustive.Closeness) {
+					t.Fatalf("seed %d, %s, %s: period %v, optimum %v: %+v %+v", seed, name, model, period, best, c, p)
+				}
+				if period < best*(1+2*exhaustive.Closeness) {
+					equal[name]++
+				}
+			}
+		}
+	}
+	t.Logf("1-periodic optimum reached, of %d: %v", total, equal)
+	if total < 40 || equal["search"] < total*3/4 {
+		t.Errorf("of %d instances search solves %d", total, equal["search"])
+	}
+}
+
+// With one layer a stage the smallest T of 1F1B* is the least of all 1-periodic
+// patterns of the allocation (Theorem 15), communications included.
+func TestTheorem15Exhaustively(t *testing.T) {
+	cases := 0
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 8))
+		c, p := randomChain(r, 1+r.IntN(4), false), randomPlatform(r)
+		n := c.Len()
+		p.Processors = n
+		o := Options{Model: plan.StageModel}
+		best, _, err := exhaustive.PipelineOn(c, p, onePerStage(n), o.Model, 1, 1<<16)
+		if errors.Is(err, exhaustive.ErrLimit) {
+			continue
+		}
+		got := math.Inf(1)
+		if errors.Is(err, exhaustive.ErrInfeasible) {
+			best = math.Inf(1)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		q, err := OneFOneBStarOn(c, p, onePerStage(n), o)
+		if err == nil {
+			got = verified(t, c, q)
+		}
+		if got < best*(1-2*exhaustive.Closeness) || got > best*(1+2*exhaustive.Closeness) {
+			t.Fatalf("seed %d: 1F1B* %v (%v), optimum %v: %+v %+v", seed, got, err, best, c.Layers, p)
+		}
+		if best < math.Inf(1) {
+			cases++
+		}
+	}
+	if cases < 30 {
+		t.Errorf("only %d cases", cases)
+	}
+}

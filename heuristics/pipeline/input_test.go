@@ -1,0 +1,130 @@
+package pipeline
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+func unitChain(n int) *chain.Chain {
+	c := &chain.Chain{Name: "unit", Input: chain.Input{Activation: 1, Gradient: 1}}
+	for range n {
+		c.Layers = append(c.Layers, chain.Layer{Name: "l", ForwardTime: 1, BackwardTime: 1, Activation: 1, Saved: 1, Gradient: 1, Weight: 1})
+	}
+	return c
+}
+
+func TestBadInput(t *testing.T) {
+	good := platform.Platform{Memory: 100, Bandwidth: 1, Processors: 2, WeightCopies: 3}
+	with := func(f func(*platform.Platform)) platform.Platform {
+		p := good
+		f(&p)
+		return p
+	}
+	still := unitChain(2)
+	for i := range still.Layers {
+		still.Layers[i].ForwardTime, still.Layers[i].BackwardTime = 0, 0
+	}
+	nan := unitChain(2)
+	nan.Layers[1].BackwardTime = math.NaN()
+	for _, x := range []struct {
+		c    *chain.Chain
+		p    platform.Platform
+		o    Options
+		is   error
+		says string
+	}{
+		{nil, good, Options{}, ErrChain, "no layers"},
+		{&chain.Chain{}, good, Options{}, ErrChain, "no layers"},
+		{still, good, Options{}, ErrChain, "a period would be 0"},
+		{nan, good, Options{}, ErrChain, "layer 2"},
+		{unitChain(2), with(func(p *platform.Platform) { p.Processors = 0 }), Options{}, ErrPlatform, "0 processors"},
+		{unitChain(2), with(func(p *platform.Platform) { p.Processors = -1 }), Options{}, ErrPlatform, "-1 processors"},
+		{unitChain(2), with(func(p *platform.Platform) { p.Memory = 0 }), Options{}, ErrPlatform, "memory"},
+		{unitChain(2), with(func(p *platform.Platform) { p.Bandwidth = 0 }), Options{}, ErrPlatform, "bandwidth is 0"},
+		{unitChain(2), with(func(p *platform.Platform) { p.WeightCopies = -1 }), Options{}, ErrPlatform, "copies"},
+		{unitChain(2), good, Options{Model: "other"}, ErrOptions, "other"},
+	} {
+		for name, method := range methods {
+			if _, err := method(x.c, x.p, x.o); !errors.Is(err, x.is) || !strings.Contains(err.Error(), x.says) {
+				t.Errorf("%s: %v, want %q", name, err, x.says)
+			}
+		}
+		if _, err := Bounds(x.c, x.p, x.o); !errors.Is(err, x.is) {
+			t.Errorf("bounds: %v", err)
+		}
+	}
+}
+
+// More processors than layers are idle; one processor needs no bandwidth.
+func TestUnusualPlatforms(t *testing.T) {
+	for name, method := range methods {
+		p, err := method(unitChain(2), platform.Platform{Memory: 100, Bandwidth: 1e9, Processors: 1000, WeightCopies: 3}, Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := verified(t, unitChain(2), p); name != "gpipe" && math.Abs(got-2) > 1e-6 {
+			t.Errorf("%s: period %v", name, got)
+		}
+		p, err = method(unitChain(3), platform.Platform{Memory: 100, Processors: 1, WeightCopies: 3}, Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := verified(t, unitChain(3), p); got != 6 {
+			t.Errorf("%s: period %v on one processor", name, got)
+		}
+	}
+}
+
+// A layer that fits nowhere is named, with the memory it needs: that of its run
+// of layers that needs least. Here layer 2 alone: 3·10 of weights, 2+2 of
+// buffers, and its input (stage) or δ_2 + δ_1 beside it (task).
+func TestFitsNowhere(t *testing.T) {
+	c := unitChain(3)
+	c.Layers[1].Name, c.Layers[1].Weight = "heavy", 10
+	for model, need := range map[string]float64{plan.StageModel: 35, plan.TaskModel: 37} {
+
+		for name, method := range methods {
+			_, err := method(c, platform.Platform{Memory: need - 0.5, Bandwidth: 1, Processors: 3, WeightCopies: 3}, Options{Model: model})
+			var proved *plan.Infeasible
+			if !errors.As(err, &proved) || proved.Memory != need || !strings.Contains(proved.Why, "layer 2 (heavy)") {
+				t.Errorf("%s, %s: %v, want %v bytes for layer 2", name, model, err, need)
+			}
+		}
+		if _, err := OneFOneBStar(c, platform.Platform{Memory: need, Bandwidth: 1, Processors: 3, WeightCopies: 3}, Options{Model: model}); err != nil {
+			t.Errorf("%s with enough memory: %v", model, err)
+		}
+	}
+}
+
+func TestBadAllocations(t *testing.T) {
+	c, p := unitChain(3), platform.Platform{Memory: 100, Bandwidth: 1, Processors: 2}
+	for _, x := range []struct {
+		stages []plan.Stage
+		says   string
+	}{
+		{nil, "ends at layer 0"},
+		{[]plan.Stage{{Processor: 0, From: 2, To: 3}}, "begins at layer 2"},
+		{[]plan.Stage{{Processor: 0, From: 1, To: 2}}, "ends at layer 2"},
+		{[]plan.Stage{{Processor: 0, From: 1, To: 4}}, "ends at layer 4"},
+		{[]plan.Stage{{Processor: 2, From: 1, To: 3}}, "processor 2"},
+		{[]plan.Stage{{Processor: 0, From: 1, To: 1}, {Processor: 1, From: 2, To: 2}, {Processor: 0, From: 3, To: 3}}, "several stages"},
+	} {
+		if _, err := OneFOneBStarOn(c, p, x.stages, Options{}); !errors.Is(err, ErrAllocation) || !strings.Contains(err.Error(), x.says) {
+			t.Errorf("%v, want %q", err, x.says)
+		}
+	}
+	if _, err := OneFOneBStarAt(c, p, []plan.Stage{{Processor: 0, From: 1, To: 3}}, 1, Options{}); !errors.Is(err, plan.ErrNoPlan) {
+		t.Errorf("too short a period: %v", err)
+	}
+	for _, g := range []Grid{{}, {Time: 2, Memory: 1}, {Time: 2, Memory: 2, Delay: 1}} {
+		if _, err := MadPipeGrid(c, p, g, Options{}); !errors.Is(err, ErrOptions) {
+			t.Errorf("%+v: %v", g, err)
+		}
+	}
+}
