@@ -442,7 +442,7 @@ func TestPipelineOnGrid(t *testing.T) {
 		} else {
 			mustPattern(t, c, period, p, err)
 		}
-		for T := 2; T <= 9; T++ {
+		for T := 2; T <= 7; T++ {
 			if got, want := onGrid(t, c, m, owner, model, T), float64(T) >= period*(1-2*Closeness); got != want {
 				t.Fatalf("a pattern of period %d: %v; the least period is %g", T, got, period)
 			}

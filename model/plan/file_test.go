@@ -248,6 +248,8 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(strings.Replace(small, `"B","layer":1`, `"C","node":"v"`, 1)))
 	f.Add([]byte(strings.Replace(small, `"B","layer":1`, `"LOSS"`, 1)))
 	f.Add([]byte(strings.Replace(small, `"B","layer":1`, `"S","branch":-1,"layer":0`, 1)))
+	f.Add([]byte(strings.Replace(small, `"period"`, `"k":2,"allocation":[{"processor":0,"from":1,"to":1}],"memory_model":"task","period"`, 1)))
+	f.Add([]byte(strings.Replace(small, `"B","layer":1`, `"CF","resource":"link0-1","shift":-1,"layer":1`, 1)))
 	f.Add([]byte(`[`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := plan.Read(bytes.NewReader(data), "fuzz")
