@@ -436,3 +436,39 @@ func TestCheckmateUnfit(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkBuildCheckmate builds the relaxation that SolveCheckmate solves, of
+// a chain as long as ResNet-50's graph, and the paper's model.
+func BenchmarkBuildCheckmate(b *testing.B) {
+	const forward = 110
+	g := &graph.Graph{Name: "chain"}
+	for i := range 2*forward + 1 {
+		x := graph.Node{ID: fmt.Sprint(i), Kind: graph.Forward, Time: 1, Memory: 1}
+		if i == forward {
+			x.Kind = graph.Loss
+		} else if i > forward {
+			x.Kind = graph.Backward
+		}
+		g.Nodes = append(g.Nodes, x)
+		if i > 0 {
+			g.Edges = append(g.Edges, graph.Edge{From: i - 1, To: i})
+		}
+		if j := 2*forward - i; i > forward {
+			g.Edges = append(g.Edges, graph.Edge{From: j, To: i})
+		}
+	}
+	in, err := newCheckmateInstance(g, platform.Platform{Memory: 30})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("strong", func(b *testing.B) {
+		for b.Loop() {
+			buildCheckmateStrong(in, CheckmateOptions{Backward: true, Ends: true, Contract: true})
+		}
+	})
+	b.Run("paper", func(b *testing.B) {
+		for b.Loop() {
+			buildCheckmate(in)
+		}
+	})
+}
