@@ -46,7 +46,8 @@ type chainMILP struct {
 	n      int
 	sweeps int
 	bound  bool
-	spare  bool // minimise the memory that is missing instead of the time
+	spare  bool    // minimise the memory that is missing instead of the time
+	unit   float64 // of the objective, in seconds
 
 	uF, uB                 []float64 // seconds
 	a, abar, delta, oF, oB []float64 // thousandths of the memory
@@ -114,9 +115,19 @@ func newChainMILP(c *chain.Chain, p platform.Platform, bound bool) (*chainMILP, 
 	if c.Len() <= shortChain && !bound {
 		sweeps = chainSweeps
 	}
-	f := &chainMILP{c: c, p: p}
+	f := &chainMILP{c: c, p: p, unit: 1}
 	f.build(sweeps, bound)
 	return f, nil
+}
+
+// inThousandths rebuilds the model with the objective in thousandths of Σu, for
+// solvers: they treat costs below 1e-7 as nothing, and forwards take 1e-5 s.
+func (f *chainMILP) inThousandths() *chainMILP {
+	if total := f.c.TotalTime(); total > 0 {
+		f.unit = total / 1000
+	}
+	f.build(f.sweeps, f.bound)
+	return f
 }
 
 // build builds the model. Sizes are in thousandths of the memory: solvers leave
@@ -248,7 +259,7 @@ func (f *chainMILP) found(k, i int) {
 	f.add(f.abar[i], foundAbar, k, i)
 }
 
-// objective is the makespan, in seconds; if spare, the memory that is missing.
+// objective is the makespan in units; if spare, the memory that is missing.
 func (f *chainMILP) objective() {
 	f.e.Reset()
 	if f.spare {
@@ -256,9 +267,9 @@ func (f *chainMILP) objective() {
 		return
 	}
 	for l := 1; l <= f.n; l++ {
-		f.e.AddConst(f.uB[l])
+		f.e.AddConst(f.uB[l] / f.unit)
 		for k := range f.cols {
-			f.runs(f.uF[l], k, l)
+			f.runs(f.uF[l]/f.unit, k, l)
 		}
 	}
 	f.m.Minimize(&f.e)

@@ -31,7 +31,7 @@ func SolveChain(ctx context.Context, b solvers.Backend, c *chain.Chain, p platfo
 	}
 	before := o
 	before.Time /= 2
-	r, best, err := f.solve(ctx, b, start, before)
+	r, best, err := f.inThousandths().solve(ctx, b, start, before)
 	if err != nil {
 		return nil, 0, nil, err
 	}
@@ -54,7 +54,7 @@ func SolveChain(ctx context.Context, b solvers.Backend, c *chain.Chain, p platfo
 	if before.Time > 0 {
 		o.Time = max(o.Time-r.Wall, before.Time)
 	}
-	r, best, err = f.solve(ctx, b, start, o)
+	r, best, err = f.inThousandths().solve(ctx, b, start, o)
 	if err != nil {
 		return nil, 0, nil, err
 	}
@@ -81,7 +81,7 @@ func sooner(p, q *plan.Plan) *plan.Plan {
 }
 
 // solve solves the model, with a start that is a solution of it, and makes a
-// plan of what it finds.
+// plan of what it finds. The result is in seconds.
 func (f *chainMILP) solve(ctx context.Context, b solvers.Backend, start *plan.Plan, o solvers.Options) (*solvers.Result, *plan.Plan, error) {
 	if start != nil && !o.Relax && b.Can()&solvers.CanStart != 0 {
 		// A plan whose forwards do not ascend may have no place in the model.
@@ -89,10 +89,22 @@ func (f *chainMILP) solve(ctx context.Context, b solvers.Backend, start *plan.Pl
 			o.Start = x
 		}
 	}
+	if o.AbsGap.Set {
+		o.AbsGap.Value /= f.unit
+	}
+	if progress := o.OnProgress; progress != nil {
+		o.OnProgress = func(p solvers.Progress) {
+			p.Objective *= f.unit
+			p.Bound *= f.unit
+			progress(p)
+		}
+	}
 	r, err := b.Solve(ctx, f.m, o)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", f.m.Name(), err)
 	}
+	r.Obj *= f.unit
+	r.Bound *= f.unit
 	switch r.Status {
 	case solvers.Unbounded, solvers.InfeasibleOrUnbounded:
 		return nil, nil, fmt.Errorf("%s: %w: %s calls it %v, but times are not negative", f.m.Name(), solvers.ErrSolver, r.Backend, r.Status)
@@ -116,7 +128,7 @@ func (f *chainMILP) solve(ctx context.Context, b solvers.Backend, start *plan.Pl
 // layers.
 func (f *chainMILP) infeasible(ctx context.Context, b solvers.Backend) error {
 	least := f.p.Memory
-	g := &chainMILP{c: f.c, p: f.p, spare: true}
+	g := &chainMILP{c: f.c, p: f.p, spare: true, unit: 1}
 	g.build(f.sweeps, f.bound)
 	r, err := b.Solve(ctx, g.m, solvers.Options{})
 	if err == nil && r.Bound > 0 && !math.IsInf(r.Bound, 0) {

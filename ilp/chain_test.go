@@ -100,7 +100,7 @@ func TestChainDescends(t *testing.T) {
 		t.Fatal(err)
 	}
 	for sweeps, status := range map[int]solvers.Status{1: solvers.Infeasible, 2: solvers.Optimal} {
-		f := &chainMILP{c: c, p: p}
+		f := &chainMILP{c: c, p: p, unit: 1}
 		f.build(sweeps, false)
 		r, err := highs.New().Solve(t.Context(), f.m, solvers.Options{})
 		if err != nil || r.Status != status || status == solvers.Optimal && !same(r.Obj, want) {
@@ -200,7 +200,7 @@ func TestChainBadInput(t *testing.T) {
 // The text of the smallest model with everything in it.
 func TestChainGolden(t *testing.T) {
 	c, _ := descending()
-	f := &chainMILP{c: c, p: platform.Platform{Memory: 10}}
+	f := &chainMILP{c: c, p: platform.Platform{Memory: 10}, unit: 1}
 	f.build(1, false)
 	var text strings.Builder
 	if err := f.m.Print(&text); err != nil {
