@@ -14,7 +14,7 @@ import (
 // the period, mini-batches ahead of what they need be, and overtaking each
 // other, in the memory that they take.
 func TestNoPatternBeatsIt(t *testing.T) {
-	close := 0
+	reached := 0
 	rapid.Check(t, func(t *rapid.T) {
 		c, m, owner := drawPipeline(t, 3, 0)
 		model := rapid.SampledFrom([]string{plan.StageModel, plan.TaskModel}).Draw(t, "model")
@@ -39,10 +39,10 @@ func TestNoPatternBeatsIt(t *testing.T) {
 			t.Fatalf("period %g, a random pattern has %g: %+v", period, r.Makespan, p)
 		}
 		if period > r.Makespan*(1-2*Closeness) {
-			close++
+			reached++
 		}
 	})
-	if close == 0 {
+	if reached == 0 {
 		t.Error("no random pattern is as good as the best: they test nothing")
 	}
 }
