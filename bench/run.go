@@ -73,6 +73,7 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 		r.Nodes = &out.Solver.Nodes
 	}
 	for _, b := range out.Bounds {
+		b.Assumptions = append([]string{}, b.Assumptions...) // [] in JSON, not null
 		if r.OwnBound == nil || b.Value > r.OwnBound.Value {
 			r.OwnBound = &b
 		}

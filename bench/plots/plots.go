@@ -42,6 +42,8 @@ type Series struct {
 	Steps bool
 	// Points marks each point.
 	Points bool
+	// Dashed lets a series that lies on an earlier one show it.
+	Dashed bool
 	// Style picks colour and dashes; equal styles look the same in every
 	// figure. Negative: the series' position.
 	Style int
@@ -141,6 +143,9 @@ func (f *Figure) draw(c draw.Canvas) error {
 		}
 	}
 	for k, m := range f.Marks {
+		if !finite(m.Y) {
+			continue
+		}
 		s, err := plotter.NewScatter(plotter.XYs{{X: m.X, Y: m.Y}})
 		if err != nil {
 			return err
@@ -193,19 +198,21 @@ func (f *Figure) limits(p *plot.Plot) error {
 			return fmt.Errorf("figure: series %s has %d x and %d y", s.Name, len(s.X), len(s.Y))
 		}
 		for i := range s.X {
-			if !math.IsNaN(s.Y[i]) {
+			if finite(s.Y[i]) {
 				x.add(s.X[i])
 				y.add(s.Y[i])
 			}
 		}
 	}
 	for _, m := range f.Marks {
-		x.add(m.X)
-		y.add(m.Y)
+		if finite(m.Y) {
+			x.add(m.X)
+			y.add(m.Y)
+		}
 	}
 	if b := f.Bound; b != nil {
 		for i := range b.X {
-			if b.X[i] >= x.low && b.X[i] <= x.high {
+			if b.X[i] >= x.low && b.X[i] <= x.high && finite(b.Y[i]) {
 				y.add(b.Y[i])
 			}
 		}
@@ -220,6 +227,9 @@ func (f *Figure) limits(p *plot.Plot) error {
 	}
 	return nil
 }
+
+// finite reports whether a value can be drawn.
+func finite(y float64) bool { return !math.IsNaN(y) && !math.IsInf(y, 0) }
 
 // span is a range of values.
 type span struct{ low, high float64 }
@@ -298,6 +308,9 @@ func (f *Figure) series(p *plot.Plot, legend *plot.Legend, k int) error {
 		style = k
 	}
 	look := draw.LineStyle{Color: colours[style%len(colours)], Width: vg.Points(1.6), Dashes: dashes[style/len(colours)%len(dashes)]}
+	if s.Dashed {
+		look.Dashes = []vg.Length{vg.Points(4), vg.Points(4)}
+	}
 	glyph := draw.GlyphStyle{Color: look.Color, Radius: vg.Points(2.2), Shape: glyphs[style%len(glyphs)]}
 	var thumbnails []plot.Thumbnailer
 	for _, part := range s.parts() {
@@ -340,7 +353,7 @@ func (s *Series) parts() (parts []plotter.XYs) {
 		}
 	}
 	for i := range s.X {
-		if math.IsNaN(s.Y[i]) || math.IsInf(s.Y[i], 0) {
+		if !finite(s.Y[i]) {
 			flush()
 			continue
 		}

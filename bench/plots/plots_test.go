@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"image/png"
 	"math"
+	"slices"
 	"strings"
 	"testing"
+
+	"workbench/bench"
 )
 
 func sample() *Figure {
@@ -80,5 +83,50 @@ func TestLogAxesSpanDecades(t *testing.T) {
 	}
 	if got := strings.Join(strings.Fields(labels), " "); got != "1 10 100 1000" {
 		t.Errorf("labels %q", got)
+	}
+}
+
+func TestCurvesThatCoincideBothShow(t *testing.T) {
+	same := func(method string, y float64) bench.Series {
+		return bench.Series{Method: method, Steps: true, Points: []bench.CurvePoint{{Memory: 1, Makespan: &y}}}
+	}
+	c := &bench.Curve{
+		Problem: "remat", Low: 1, High: 4, Compute: 2,
+		Series: []bench.Series{same("first", 3), same("second", 4), same("third", 3.001)},
+		Bounds: []bench.BoundPoint{{Memory: 1, Value: 2}, {Memory: 4, Value: 2}},
+	}
+	var dashed []bool
+	for _, s := range Curve(c, false, false).Series {
+		dashed = append(dashed, s.Dashed)
+	}
+	if want := []bool{false, false, true}; !slices.Equal(dashed, want) {
+		t.Errorf("dashed %v, want %v", dashed, want)
+	}
+}
+
+func TestBoundsOfSlotsHoldUpToTheNext(t *testing.T) {
+	y := 3.0
+	c := &bench.Curve{
+		Problem: "join", Low: 5, High: 6, Compute: 2,
+		Series: []bench.Series{{Method: "a", Points: []bench.CurvePoint{{Memory: 5, Makespan: &y}}}},
+		Bounds: []bench.BoundPoint{{Memory: 5, Value: 3}, {Memory: 6, Value: 2}},
+	}
+	if x := Curve(c, true, false).Bound.X; x[0] != 6 || x[1] != 7 {
+		t.Errorf("bounds end at %v, want 6 and 7 slots", x)
+	}
+}
+
+func TestStepsThatTakeNoTimeHaveNoThroughput(t *testing.T) {
+	y, zero := 1.0, 0.0
+	c := &bench.Curve{
+		Problem: "remat", Low: 1, High: 2, Compute: 0,
+		Series: []bench.Series{
+			{Method: "store-all", Points: []bench.CurvePoint{{Memory: 2, Makespan: &zero}}},
+			{Method: "a", Points: []bench.CurvePoint{{Memory: 1, Makespan: &y}, {Memory: 2, Makespan: &zero}}},
+		},
+		Bounds: []bench.BoundPoint{{Memory: 1, Value: 0}, {Memory: 2, Value: 0}},
+	}
+	if svg := write(t, Curve(c, false, true), "svg"); bytes.Contains(svg, []byte("Inf")) || bytes.Contains(svg, []byte("NaN")) {
+		t.Error("the figure has coordinates that are no numbers")
 	}
 }
