@@ -19,7 +19,8 @@ type Bound struct {
 }
 
 // Bounds returns lower bounds on T/k, those without assumptions first and then
-// the larger first. The errors are those of the methods. O(P·n²).
+// the larger first. The errors are those of the methods. O(n³), for more than 256
+// layers O(P·n²) with a weaker bound of runs.
 //
 // Load: T/k ≥ ΣU/P. Largest layer: F_ℓ and B_ℓ run on one processor, so
 // T/k ≥ uF_ℓ + uB_ℓ.
@@ -35,7 +36,16 @@ type Bound struct {
 // stage model each NCA_ℓ is an integer that counts whole: the bound is the least
 // T/k with Σ C·W_ℓ + Σ a_{ℓ-1}·⌈U(ℓ,n)·k/T⌉ ≤ P·M.
 //
-// Contiguous: the smallest load of a processor or link over all contiguous
+// Runs: whatever the allocation, the chain falls into runs of layers on one
+// processor. A run s(i,j) takes U(i,j), and each cut beside it (a+δ)/β. The
+// processor holds the run's weights, its buffers, and by the arguments above in
+// the stage model Σ a_{ℓ-1}·⌈U(ℓ,n)·k/T⌉ over its layers, in the task model
+// Σ a_{ℓ-1}·U(ℓ,n)·k/T, and at some F_ℓ, for each of its layers,
+// a_{ℓ-1}·⌈U(ℓ,n)·k/T⌉ + a_ℓ. So each run has a least T/k, and the bound is the
+// least T/k over all ways to cut the chain into runs of which the longest is
+// that of the worst run. With at most P runs it holds for contiguous allocations.
+//
+// Contiguous load: the smallest load of a processor or link over all contiguous
 // allocations, a link's being (a_ℓ+δ_ℓ)/β.
 func Bounds(c *chain.Chain, p platform.Platform, o Options) ([]Bound, error) {
 	in, err := newInstance(c, p, o)
@@ -47,6 +57,8 @@ func Bounds(c *chain.Chain, p platform.Platform, o Options) ([]Bound, error) {
 		{in.largestLayer(), "largest-layer", ""},
 		{in.layerMemory() * (1 - tiny), "layer-memory", ""},
 		{in.heldMemory() * (1 - tiny), "held-memory", ""},
+		{in.runs(in.n) * (1 - tiny), "runs", ""},
+		{in.runs(in.procs) * (1 - tiny), "contiguous-runs", "contiguous allocation"},
 		{in.contiguousLoad() * (1 - tiny), "contiguous-load", "contiguous allocation"},
 	}
 	slices.SortStableFunc(list, func(a, b Bound) int {
@@ -133,4 +145,98 @@ func (in *instance) contiguousLoad() float64 {
 		}
 	}
 	return best[in.n]
+}
+
+// allRuns is the number of layers up to which copies are counted whole in runs.
+const allRuns = 256
+
+// runs is the bound of that name, with at most the given number of runs. It is
+// finite, as fitsSomewhere has seen, unless there have to be fewer runs: then
+// it says nothing, 0.
+func (in *instance) runs(most int) float64 {
+	n := in.n
+	if in.procs == 1 {
+		most = 1
+	}
+	held := make([]float64, n+1) // Σ_{ℓ≤j} a_{ℓ-1}·U(ℓ,n)
+	for l := 1; l <= n; l++ {
+		held[l] = held[l-1] + in.a[l-1]*in.time(l, n)
+	}
+	least := make([]float64, n*n) // of run s(i,j), at (i-1)n + j-1
+	for i := 1; i <= n; i++ {
+		for j := i; j <= n; j++ {
+			t := max(in.time(i, j), in.cut[i-1], in.cut[j])
+			if room := in.limit - in.fixed(i, j); room <= 0 && held[j] > held[i-1] || room < 0 {
+				t = math.Inf(1)
+			} else if held[j] > held[i-1] {
+				t = max(t, (held[j]-held[i-1])/room)
+			}
+			if n <= allRuns && !math.IsInf(t, 1) {
+				t = in.wholeCopies(i, j, t)
+			}
+			least[(i-1)*n+j-1] = t
+		}
+	}
+	best := make([]float64, n+1) // of layers 1..j, in at most r runs
+	for j := 1; j <= n; j++ {
+		best[j] = least[j-1]
+	}
+	for range most - 1 {
+		changed := false
+		for j := n; j >= 1; j-- {
+			for i := 2; i <= j; i++ {
+				if t := max(best[i-1], least[(i-1)*n+j-1]); t < best[j] {
+					best[j], changed = t, true
+				}
+			}
+		}
+		if !changed {
+			break
+		}
+	}
+	if math.IsInf(best[n], 1) {
+		return 0
+	}
+	return best[n]
+}
+
+// wholeCopies raises the bound t of run s(i,j) by counting whole copies, +Inf if
+// even one of each is too much.
+func (in *instance) wholeCopies(i, j int, t float64) float64 {
+	room := in.limit - in.fixed(i, j)
+	if in.task {
+		for l := i; l <= j; l++ {
+			if in.tensors(l) > room {
+				return math.Inf(1)
+			}
+			if in.a[l-1] > 0 {
+				if nca := math.Floor((room - in.a[l]) / in.a[l-1] * (1 + tiny)); nca >= 1 {
+					t = max(t, in.time(l, in.n)/nca)
+				}
+			}
+		}
+		return t
+	}
+	if in.inputs(i, j) > room {
+		return math.Inf(1)
+	}
+	fits := func(t float64) bool {
+		sum := 0.0
+		for l := i; l <= j; l++ {
+			sum += in.a[l-1] * math.Ceil(in.time(l, in.n)/t-tiny)
+		}
+		return sum <= room
+	}
+	if fits(t) {
+		return t
+	}
+	low, high := t, in.time(i, in.n)
+	for range 40 {
+		if t = low + (high-low)/2; fits(t) {
+			high = t
+		} else {
+			low = t
+		}
+	}
+	return low
 }

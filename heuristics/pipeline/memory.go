@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"math"
 
 	"workbench/model/plan"
 )
@@ -81,7 +82,7 @@ func (in *instance) fitsSomewhere() error {
 	for l := 1; l <= in.n; l++ {
 		m := least[l]
 		if in.task {
-			m += in.a[l-1] + max(in.a[l], in.d[l]+in.d[l-1])
+			m += in.tensors(l)
 		}
 		if m > worst {
 			worst, layer = m, l
@@ -97,6 +98,12 @@ func (in *instance) fitsSomewhere() error {
 			Why: fmt.Sprintf("layer %d%s fits on no processor: %d copies of its weights, its tensors and its buffers", layer, name, in.platform.WeightCopies),
 		}
 	}
+	if m := in.leastRuns(); m > in.limit {
+		return &plan.Infeasible{
+			Problem: plan.Pipeline, Memory: m, Given: in.memory,
+			Why: "however the chain is cut into stages, one of them needs that with its weights, tensors and buffers",
+		}
+	}
 	total := in.weights[in.n]
 	if !in.task {
 		total += in.stored[in.n]
@@ -108,6 +115,32 @@ func (in *instance) fitsSomewhere() error {
 		}
 	}
 	return nil
+}
+
+// leastRuns returns the least, over all ways to cut the chain into runs, of the
+// most that a run needs by the argument of fitsSomewhere. O(n²).
+func (in *instance) leastRuns() float64 {
+	best := make([]float64, in.n+1)
+	for j := 1; j <= in.n; j++ {
+		best[j] = math.Inf(1)
+		tensors := 0.0
+		for i := j; i >= 1; i-- {
+			if in.task {
+				tensors = max(tensors, in.tensors(i))
+			} else {
+				tensors = in.inputs(i, j)
+			}
+			if in.procs > 1 || j-i == in.n-1 {
+				best[j] = min(best[j], max(best[i-1], in.fixed(i, j)+tensors))
+			}
+		}
+	}
+	return best[in.n]
+}
+
+// tensors returns what F_ℓ and B_ℓ read and write, or hold for B_ℓ, at most.
+func (in *instance) tensors(l int) float64 {
+	return in.a[l-1] + max(in.a[l], in.d[l]+in.d[l-1])
 }
 
 // noPlan is the error of a method that found nothing.

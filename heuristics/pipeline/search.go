@@ -14,7 +14,8 @@ const searchSteps = 40
 
 // Search returns a pattern by local search over allocations, contiguous or not,
 // each scheduled as in Schedule. It starts from the best of OneFOneBStar,
-// KPeriodic and MadPipe, and moves to an allocation as soon as that has a
+// KPeriodic and MadPipe, or where these find nothing from an allocation that
+// fits with one mini-batch at a time, and moves to an allocation as soon as that has a
 // smaller period: one that shifts the cut between two stages by a layer, gives
 // a stage to another processor, exchanges the processors of two stages, or
 // takes the first or last part of a stage off to another processor. Moves are
@@ -30,6 +31,9 @@ func Search(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) 
 	if s := in.madPipe(FineGrid); s != nil && (best == nil || s.rate() < best.rate()) {
 		best = s
 	}
+	if best == nil {
+		best = in.squeezed()
+	}
 	s := in.tryAll(in.improve(best))
 	for k := 1; k < 2*in.procs; k++ {
 		if x := in.bestContiguous(k); x != nil && (s == nil || x.rate()*float64(k+1)/float64(k) < s.rate()*(1-tiny)) {
@@ -40,6 +44,82 @@ func Search(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) 
 		return nil, in.noPlan("search", "from no start: no contiguous allocation fits and no other was found")
 	}
 	return s.plan(in, "search"), nil
+}
+
+// squeezed looks for an allocation that fits when mini-batches run one after
+// the other, by steps that make the memory by which processors exceed theirs
+// less, from the contiguous one that exceeds it least. It returns its pattern,
+// or nil.
+func (in *instance) squeezed() *pattern {
+	s := in.oneByOne(in.smallestMost())
+	over := in.excess(s)
+	for over > 0 {
+		var best *pattern
+		for _, x := range in.neighbours(merged(s.stages)) {
+			if y := in.oneByOne(x); in.excess(y) < over {
+				best, over = y, in.excess(y)
+			}
+		}
+		if best == nil {
+			return nil
+		}
+		s = best
+	}
+	return s
+}
+
+// smallestMost returns the contiguous allocation with the smallest largest
+// memory for one mini-batch in flight. O(P·n²).
+func (in *instance) smallestMost() []plan.Stage {
+	best := make([]float64, in.n+1) // of layers 1..j
+	for j := range best {
+		best[j] = math.Inf(1)
+	}
+	best[0] = 0
+	froms := make([][]int, in.procs)
+	for p := range in.procs {
+		froms[p] = make([]int, in.n+1)
+		for j := in.n; j >= 1; j-- {
+			best[j] = math.Inf(1)
+			for i := j; i >= 1; i-- {
+				if m := max(best[i-1], in.needs(i, j, 1)); m < best[j] {
+					best[j], froms[p][j] = m, i
+				}
+			}
+		}
+	}
+	var ends []int
+	for j, p := in.n, in.procs-1; j > 0; p-- {
+		ends = append(ends, j)
+		j = froms[p][j] - 1
+	}
+	slices.Reverse(ends)
+	return fromEnds(ends)
+}
+
+// oneByOne runs mini-batches one after the other.
+func (in *instance) oneByOne(stages []plan.Stage) *pattern {
+	items := in.items(stages)
+	n := len(items)
+	s := &pattern{k: 1, stages: stages, items: items, f: make([]float64, n), b: make([]float64, n)}
+	for i := range items {
+		s.f[i] = s.period
+		s.period += items[i].f
+	}
+	for i := n - 1; i >= 0; i-- {
+		s.b[i] = s.period
+		s.period += items[i].b
+	}
+	return s
+}
+
+// excess returns by how much processors exceed their memory in all.
+func (in *instance) excess(s *pattern) float64 {
+	over := 0.0
+	for _, m := range s.memory(in) {
+		over += max(0, m-in.limit)
+	}
+	return over
 }
 
 // allAllocations is the number of allocations up to which all are scheduled.
