@@ -113,7 +113,7 @@ func PipelinePrinted(c *chain.Chain, p platform.Platform) (*Program, error) {
 // are computed without interruption; to let them be interrupted, give each
 // layer as a stage. model is a memory model, task if empty.
 func StageILP(c *chain.Chain, p platform.Platform, allocation []plan.Stage, model string) (*Program, error) {
-	f, err := newStageILP(c, p, allocation, model)
+	f, err := newStageILP(c, p, allocation, model, math.Inf(1))
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,8 @@ func newPipelineILP(c *chain.Chain, p platform.Platform, model string, printed b
 	return f, nil
 }
 
-func newStageILP(c *chain.Chain, p platform.Platform, allocation []plan.Stage, model string) (*pipelineILP, error) {
+// newStageILP builds the ILP for periods of at most longest seconds.
+func newStageILP(c *chain.Chain, p platform.Platform, allocation []plan.Stage, model string, longest float64) (*pipelineILP, error) {
 	if c == nil {
 		return nil, fmt.Errorf("%w: there is no chain", ErrInstance)
 	}
@@ -153,7 +154,7 @@ func newStageILP(c *chain.Chain, p platform.Platform, allocation []plan.Stage, m
 			return nil, fmt.Errorf("%w: stage %d is on processor %d; there are processors 0 to %d", ErrInstance, i+1, s.Processor, p.Processors-1)
 		}
 	}
-	f := &pipelineILP{pipelineInstance: in, longest: in.horizon}
+	f := &pipelineILP{pipelineInstance: in, longest: min(longest/in.time, in.horizon)}
 	f.build("pipeline-stages")
 	f.fixAllocation()
 	return f, nil
@@ -557,7 +558,7 @@ func (f *pipelineILP) fixAllocation() {
 			f.m.Fix(f.z.at(u, t), together)
 		}
 	}
-	f.m.SetBounds(f.period, math.Max(0, f.leastPeriod()), f.longest)
+	f.m.SetBounds(f.period, f.leastPeriod(), f.longest)
 }
 
 // leastPeriod is the largest load of a processor or a link of the allocation,

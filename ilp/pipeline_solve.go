@@ -1,0 +1,253 @@
+package ilp
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/solvers"
+)
+
+// OnePeriodic is the assumption of bounds that hold for 1-periodic patterns
+// only: those of more mini-batches a period may be faster ([004] Theorem 16).
+const OnePeriodic = "1-periodic patterns"
+
+// PipelineResult is what SolvePipeline found out.
+type PipelineResult struct {
+	Plan  *plan.Plan // the best plan, of the start if none is better; nil: none found
+	Bound float64    // seconds: no pattern has a shorter period for one mini-batch
+	By    string     // who proved it
+	// Assumptions of the bound; empty: it holds for every pattern.
+	Assumptions []string
+	Result      *solvers.Result // of the last model solved; nil: none was
+}
+
+// pipelineExactLayers is the length of the longest chain for which the ILP of
+// chapter 6 is asked for the rest of the gap.
+const pipelineExactLayers = 6
+
+// A pipelineSearch is a decomposition: allocations by one model, their
+// patterns by another.
+type pipelineSearch struct {
+	ctx     context.Context
+	backend solvers.Backend
+	in      *pipelineInstance
+	options solvers.Options
+	end     time.Time // zero: no limit
+	gap     float64   // relative, to be reached
+	result  *PipelineResult
+	tried   map[string]bool
+}
+
+// SolvePipeline looks for a pattern of least period and proves a lower bound.
+// model is a memory model, task if empty. start is a verified plan or nil; it
+// may have several mini-batches a period. A limit in o ends the search with the
+// best so far, as does o.RelGap. The error is a *plan.Infeasible if no
+// allocation fits.
+//
+// If a period is at most t, then an allocation exists that stores what is
+// needed for t (see pipelineAllocation): where there is none, t is a lower
+// bound. The search bisects for the largest such t, makes the best pattern of
+// every allocation it meets, and for chains of up to six layers asks the ILP of
+// [004] chapter 6 about what is left.
+func SolvePipeline(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, model string, start *plan.Plan, o solvers.Options) (*PipelineResult, error) {
+	if c == nil {
+		return nil, fmt.Errorf("%w: there is no chain", ErrInstance)
+	}
+	in, err := newPipelineInstance(c, p, singleLayers(c), model)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.fits(); err != nil {
+		return nil, err
+	}
+	s := &pipelineSearch{ctx: ctx, backend: b, in: in, options: o, gap: 1e-6, result: &PipelineResult{Plan: start}, tried: map[string]bool{}}
+	if o.RelGap.Set {
+		s.gap = max(s.gap, o.RelGap.Value)
+	}
+	if o.Time > 0 {
+		s.end = time.Now().Add(o.Time)
+	}
+	s.raise(in.loadBound(), "the loads of processors", true)
+	if err := s.bisect(); err != nil {
+		return nil, err
+	}
+	if in.n <= pipelineExactLayers && !s.done() {
+		if err := s.exact(); err != nil {
+			return nil, err
+		}
+	}
+	if r := s.result; r.Plan != nil {
+		r.Bound = min(r.Bound, r.Plan.Claims.Makespan)
+	}
+	return s.result, nil
+}
+
+// loadBound is a bound on all patterns, in seconds: the load of an average
+// processor, and that of a layer.
+func (in *pipelineInstance) loadBound() float64 {
+	least := in.chain.TotalTime() / float64(min(in.platform.Processors, in.n))
+	for i := range in.chain.Layers {
+		least = max(least, in.chain.Layers[i].ForwardTime+in.chain.Layers[i].BackwardTime)
+	}
+	return least
+}
+
+// raise lifts the bound; any says that it holds for every pattern.
+func (s *pipelineSearch) raise(bound float64, by string, any bool) {
+	r := s.result
+	if !(bound > r.Bound) || math.IsInf(bound, 0) {
+		return
+	}
+	r.Bound, r.By, r.Assumptions = bound, by, nil
+	if !any {
+		r.Assumptions = []string{OnePeriodic}
+	}
+}
+
+// upper is the period to beat in seconds.
+func (s *pipelineSearch) upper() float64 {
+	if p := s.result.Plan; p != nil {
+		return p.Claims.Makespan
+	}
+	return s.in.horizon * s.in.time
+}
+
+func (s *pipelineSearch) closed(low, high float64) bool { return high <= low*(1+s.gap) }
+
+// done reports whether the gap is closed or the time is over.
+func (s *pipelineSearch) done() bool {
+	return s.result.Plan != nil && s.closed(s.result.Bound, s.upper()) || s.over()
+}
+
+func (s *pipelineSearch) over() bool {
+	return s.ctx.Err() != nil || !s.end.IsZero() && time.Until(s.end) < 10*time.Millisecond
+}
+
+// part returns the options with a part of the time that is left.
+func (s *pipelineSearch) part(share float64) solvers.Options {
+	o := s.options
+	o.Start = nil
+	if !s.end.IsZero() {
+		o.Time = max(10*time.Millisecond, time.Duration(share*float64(time.Until(s.end))))
+	}
+	return o
+}
+
+// bisect looks for the largest limit without an allocation. undecided are
+// limits from which on allocations exist, or where time ran out.
+func (s *pipelineSearch) bisect() error {
+	limit := s.upper()
+	undecided := math.Inf(1)
+	for first := true; !s.done(); first = false {
+		f := newPipelineAllocation(s.in, limit/s.in.time)
+		r, err := s.backend.Solve(s.ctx, f.m, s.part(0.25))
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.m.Name(), err)
+		}
+		s.result.Result = r
+		by := fmt.Sprintf("%s (%s)", f.m.Name(), r.Backend)
+		switch {
+		case r.Status == solvers.Infeasible:
+			if first && s.result.Plan == nil {
+				return s.infeasible()
+			}
+			s.raise(limit, by, false)
+		default:
+			s.raise(min(limit, r.Bound), by, false)
+			undecided = min(undecided, limit)
+			if x, ok := r.Solution(); ok {
+				if err := s.schedule(f.allocation(x)); err != nil {
+					return err
+				}
+			}
+		}
+		top := min(undecided, s.upper())
+		if s.closed(s.result.Bound, top) {
+			return nil
+		}
+		// Near the period to beat first: mostly that is all there is to prove.
+		if limit = s.upper() / (1 + max(s.gap, 0.02)); first && limit > s.result.Bound && limit < top {
+			continue
+		}
+		limit = (s.result.Bound + top) / 2
+	}
+	return nil
+}
+
+// infeasible is the error that no allocation fits.
+func (s *pipelineSearch) infeasible() error {
+	return &plan.Infeasible{
+		Problem: plan.Pipeline, Memory: s.in.platform.Memory, Given: s.in.platform.Memory,
+		Why: "no allocation fits even with one mini-batch at a time; more than that",
+	}
+}
+
+// schedule looks for a pattern of an allocation that beats the best plan.
+func (s *pipelineSearch) schedule(stages []plan.Stage) error {
+	key := fmt.Sprint(stages)
+	if len(stages) == 0 || s.tried[key] || s.done() {
+		return nil
+	}
+	s.tried[key] = true
+	longest := math.Inf(1)
+	if s.result.Plan != nil {
+		longest = s.upper() * (1 - 1e-6)
+	}
+	f, err := newStageILP(s.in.chain, s.in.platform, stages, s.in.model, longest)
+	if err != nil {
+		return err
+	}
+	r, err := s.backend.Solve(s.ctx, f.m, s.part(0.25))
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.m.Name(), err)
+	}
+	return s.take(f, r)
+}
+
+// take makes a plan of a solution and keeps it if it is the best.
+func (s *pipelineSearch) take(f *pipelineILP, r *solvers.Result) error {
+	s.result.Result = r
+	x, ok := r.Solution()
+	if !ok || s.options.Relax {
+		return nil
+	}
+	p, err := f.plan(x)
+	if err != nil {
+		return err
+	}
+	if p.Claims.PeakMemory <= s.in.platform.Memory*fits && (s.result.Plan == nil || p.Claims.Makespan < s.upper()) {
+		s.result.Plan = p
+	}
+	return nil
+}
+
+// exact asks the ILP of chapter 6 for what is left of the gap.
+func (s *pipelineSearch) exact() error {
+	f, err := newPipelineILP(s.in.chain, s.in.platform, s.in.model, false)
+	if err != nil {
+		return err
+	}
+	f.m.SetBounds(f.period, s.result.Bound/s.in.time*(1-1e-6), f.longest)
+	o := s.part(1)
+	if best := s.result.Plan; best != nil && s.backend.Can()&solvers.CanStart != 0 {
+		if x, err := f.start(best); err == nil {
+			o.Start = x
+		}
+	}
+	r, err := s.backend.Solve(s.ctx, f.m, o)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.m.Name(), err)
+	}
+	if r.Status == solvers.Infeasible && s.result.Plan == nil {
+		return s.infeasible()
+	}
+	if r.Status != solvers.Infeasible {
+		s.raise(r.Bound, fmt.Sprintf("%s (%s, %s)", f.m.Name(), r.BoundBy, r.Backend), false)
+	}
+	return s.take(f, r)
+}
