@@ -41,6 +41,9 @@ type Problem struct {
 	Word string
 	// Slots says that memory is counted in slots of unit size, not in bytes.
 	Slots bool
+	// Parallel says that there are several GPUs, and what a pipeline needs
+	// beside: weight copies and a memory model.
+	Parallel bool
 	// Memory and Bandwidth are the defaults of the flags, as a user would
 	// write them; no Bandwidth: nothing is transferred.
 	Memory, Bandwidth string
@@ -89,6 +92,9 @@ type Setting struct {
 	Gap     float64
 	Seed    int
 	Threads int
+	// MemoryModel is the model in which a pipeline has to fit: plan.StageModel
+	// or plan.TaskModel; "": the latter.
+	MemoryModel string
 	// Slots is S, into how many slots methods that count in slots divide the
 	// memory.
 	Slots int

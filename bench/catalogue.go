@@ -14,7 +14,9 @@ import (
 const DefaultProblem = "weight-offload"
 
 // Problems returns the table of problems.
-func Problems() []*Problem { return []*Problem{rematerialization(), joinProblem(), weightOffload()} }
+func Problems() []*Problem {
+	return []*Problem{rematerialization(), joinProblem(), pipelines(), weightOffload()}
+}
 
 // Methods returns the table of methods of p, in the order in which reports
 // list them.
@@ -24,6 +26,8 @@ func Methods(p *Problem) []*Method {
 		return withoutMemory(slices.Concat(rematMethods(), graphMethods(), checkmateMethods()))
 	case plan.Join:
 		return joinMethods()
+	case plan.Pipeline:
+		return pipelineMethods()
 	case plan.WeightOffload:
 		return weightMethods()
 	}

@@ -165,14 +165,18 @@ func read(spec string, stdin io.Reader) (*Instance, error) {
 		return nil, err
 	}
 	in := &Instance{}
-	switch again := bytes.NewReader(data); strictjson.Format(data) {
-	// A file that is none of them gets its error from the reader of chains.
+	switch again, format := bytes.NewReader(data), strictjson.Format(data); format {
 	case graph.Format:
 		in.Graph, err = graph.Read(again, name)
 	case join.Format:
 		in.Join, err = join.Read(again, name)
-	default:
+	case chain.Format, "": // a file without format gets its error from the reader
 		in.Chain, err = chain.Read(again, name)
+	default:
+		err = &strictjson.Error{
+			Name: name, Line: strictjson.Line(data, "format"), Path: "format",
+			Msg: fmt.Sprintf("%q is no instance; it must be %q, %q or %q", format, chain.Format, graph.Format, join.Format),
+		}
 	}
 	return in, err
 }

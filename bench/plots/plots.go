@@ -4,6 +4,7 @@
 package plots
 
 import (
+	"errors"
 	"fmt"
 	"image/color"
 	"io"
@@ -61,6 +62,9 @@ type Mark struct {
 	Name string
 	X, Y float64
 }
+
+// ErrEmpty is the error of a figure without a point that can be drawn.
+var ErrEmpty = errors.New("no points to draw")
 
 // Formats are the formats that [Figure.Write] knows.
 var Formats = []string{"svg", "png"}
@@ -218,7 +222,7 @@ func (f *Figure) limits(p *plot.Plot) error {
 		}
 	}
 	if x.low > x.high {
-		return fmt.Errorf("figure %q has no points to draw", f.Title)
+		return fmt.Errorf("figure %q: %w", f.Title, ErrEmpty)
 	}
 	p.X.Min, p.X.Max = x.with(f.LogX)
 	p.Y.Min, p.Y.Max = y.with(f.LogY)

@@ -71,6 +71,7 @@ func (m *measurer) claims(nets []string) error {
 	if len(nets) == 0 {
 		nets = vision
 	}
+	m.setting.Time = 20 * time.Second
 	fmt.Println("| net | image | batch | N | store-all | best periodic: memory | s | persistent, s | throughput | all periodic | revolve | floating | optimum |")
 	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|---|")
 	var atBest, atAll, behind mean

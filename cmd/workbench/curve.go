@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -100,7 +101,11 @@ func curve(c *cli.Context, s streams, o *curveOptions, j *job) error {
 		return nil
 	}
 	figure := plots.Curve(result, j.problem.Slots, o.quantity == "throughput")
-	return writeFile(o.plot, func(w io.Writer) error { return figure.Write(w, format) })
+	err = writeFile(o.plot, func(w io.Writer) error { return figure.Write(w, format) })
+	if errors.Is(err, plots.ErrEmpty) {
+		return bench.InputError(err)
+	}
+	return err
 }
 
 // plotFormat returns the format that the name of a picture asks for, and

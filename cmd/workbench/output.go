@@ -35,9 +35,12 @@ func printResult(w io.Writer, j *job, r *bench.Result) {
 		if more < plan.Tolerance*compute {
 			more = 0
 		}
-		if r.Problem == plan.WeightOffload {
+		switch r.Problem {
+		case plan.Pipeline:
+			line("period", "%s a mini-batch: T = %s for %d", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(*r.Plan.Period), max(1, r.Plan.K))
+		case plan.WeightOffload:
 			line("period", "%s: compute %s, idle %s", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(compute), platform.FormatSeconds(more))
-		} else {
+		default:
 			line("makespan", "%s: computing once %s, again %s (%.2f %%)", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(compute), platform.FormatSeconds(more), 100*more/max(compute, math.SmallestNonzeroFloat64))
 		}
 		line("peak", "%s of %s", j.memory(r.Report.PeakMemory), j.memory(r.Platform.Memory))
@@ -87,6 +90,8 @@ func planLine(r *bench.Result) string {
 	switch {
 	case r.Problem == plan.WeightOffload:
 		what = fmt.Sprintf("%d computations, %d prefetches, %d uploads, %d deletions a cycle", count[plan.OpF]+count[plan.OpB], count[plan.OpP], count[plan.OpO], count[plan.OpD])
+	case r.Problem == plan.Pipeline:
+		what = allocationLine(r.Plan)
 	case r.Problem == plan.Join:
 		what = fmt.Sprintf("%d forwards, %d backwards, %d copies, %d discards", count[plan.OpF], count[plan.OpB], count[plan.OpS], count[plan.OpD])
 	case count[plan.OpC] > 0:
@@ -95,6 +100,27 @@ func planLine(r *bench.Result) string {
 		what = fmt.Sprintf("%d F_all, %d F_ck, %d F_none, %d B, %d discards", count[plan.OpFAll], count[plan.OpFCk], count[plan.OpFNone], count[plan.OpB], count[plan.OpD])
 	}
 	return fmt.Sprintf("%s; %s by replay", what, verdict)
+}
+
+// allocationLine says which layers each GPU computes: "gpu0 1–7, gpu1 8–12".
+func allocationLine(p *plan.Plan) string {
+	var order []int
+	layers := map[int][]string{}
+	for _, s := range p.Allocation {
+		if layers[s.Processor] == nil {
+			order = append(order, s.Processor)
+		}
+		text := fmt.Sprintf("%d–%d", s.From, s.To)
+		if s.From == s.To {
+			text = fmt.Sprint(s.From)
+		}
+		layers[s.Processor] = append(layers[s.Processor], text)
+	}
+	var parts []string
+	for _, g := range order {
+		parts = append(parts, fmt.Sprintf("gpu%d %s", g, strings.Join(layers[g], " and ")))
+	}
+	return "layers on " + strings.Join(parts, ", ")
 }
 
 // memoryLine shows the limit, and where it lies in the instance's range.

@@ -17,6 +17,7 @@ import (
 
 	"workbench/bench"
 	"workbench/model/milp"
+	"workbench/model/nearest"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -28,6 +29,8 @@ type solveOptions struct {
 	backend, method, methods              string
 	gap                                   float64
 	threads, seed, slots                  int
+	processors, weightCopies              int
+	memoryModel                           string
 	planFile, exportModel                 string
 	inProcess                             bool
 }
@@ -36,6 +39,9 @@ func (o *solveOptions) instanceFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "problem", Aliases: []string{"p"}, Usage: "`PROBLEM` to solve; workbench problems lists them", Value: bench.DefaultProblem, Destination: &o.problem, Category: "instance"},
 		&cli.StringFlag{Name: "memory", Aliases: []string{"m"}, Usage: "memory `SIZE` of the GPU, as 16GiB, 12e9 or 40% of the instance's own range; slots for joins (default: the problem's)", Destination: &o.memory, Category: "instance"},
+		&cli.IntFlag{Name: "processors", Usage: "`N` GPUs of a pipeline", Value: bench.DefaultProcessors, Destination: &o.processors, Category: "instance"},
+		&cli.IntFlag{Name: "weight-copies", Usage: "`C`: how often a GPU of a pipeline holds each of its weights", Value: bench.DefaultWeightCopies, Destination: &o.weightCopies, Category: "instance"},
+		&cli.StringFlag{Name: "memory-model", Usage: "`MODEL` in which a pipeline has to fit: task or stage", Value: plan.TaskModel, Destination: &o.memoryModel, Category: "instance"},
 		&cli.StringFlag{Name: "bandwidth", Usage: "`RATE` of each link, as 12GB/s (default: the problem's)", Destination: &o.bandwidth, Category: "instance"},
 	}
 }
@@ -94,6 +100,9 @@ const mostThreads = 1024
 // mostSlots is beyond what any table has room for.
 const mostSlots = 1 << 20
 
+// mostProcessors is more GPUs than any chain has layers for.
+const mostProcessors = 1 << 12
+
 // job is a solve or compare with its words turned into values.
 type job struct {
 	problem     *bench.Problem
@@ -113,12 +122,16 @@ func formatMemory(p *bench.Problem, x float64) string {
 	return platform.FormatBytes(x)
 }
 
-// link writes the bandwidth, for problems that have one.
+// link writes the GPUs and the bandwidth, for problems that have them.
 func (j *job) link() string {
 	if j.problem.Bandwidth == "" {
 		return ""
 	}
-	return ", " + platform.FormatRate(j.setting.Platform.Bandwidth) + " a link"
+	s := ", " + platform.FormatRate(j.setting.Platform.Bandwidth) + " a link"
+	if j.problem.Parallel {
+		s = fmt.Sprintf(" on each of %d GPUs (%s model)%s", j.setting.Platform.Processors, j.setting.MemoryModel, s)
+	}
+	return s
 }
 
 // job reads the instance and checks every flag.
@@ -149,6 +162,9 @@ func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spe
 		set.Platform.Memory = math.Floor(set.Platform.Memory)
 	}
 	if err := o.link(p, set); err != nil {
+		return nil, err
+	}
+	if err := o.parallel(p, set); err != nil {
 		return nil, err
 	}
 	if set.Time, err = platform.ParseTimeLimit(o.timeLimit); err != nil {
@@ -196,6 +212,23 @@ func (o *solveOptions) link(p *bench.Problem, set *bench.Setting) (err error) {
 	if set.Platform.Bandwidth <= 0 {
 		return usagef("--bandwidth %q: transfers need a bandwidth above zero", rate)
 	}
+	return nil
+}
+
+// parallel sets what a pipeline needs beside memory and bandwidth.
+func (o *solveOptions) parallel(p *bench.Problem, set *bench.Setting) error {
+	if !p.Parallel {
+		return nil
+	}
+	switch {
+	case o.processors < 1 || o.processors > mostProcessors:
+		return usagef("--processors %d: from 1 to %d", o.processors, mostProcessors)
+	case o.weightCopies < 0 || o.weightCopies > mostProcessors:
+		return usagef("--weight-copies %d: from 0 to %d", o.weightCopies, mostProcessors)
+	case o.memoryModel != plan.TaskModel && o.memoryModel != plan.StageModel:
+		return usagef("--memory-model %q: %s", o.memoryModel, nearest.Hint(o.memoryModel, []string{plan.TaskModel, plan.StageModel}))
+	}
+	set.Platform.Processors, set.Platform.WeightCopies, set.MemoryModel = o.processors, o.weightCopies, o.memoryModel
 	return nil
 }
 

@@ -1,0 +1,118 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"workbench/heuristics/pipeline"
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Defaults of the pipeline's platform, where the user does not say.
+const (
+	DefaultProcessors   = 4
+	DefaultWeightCopies = 3 // [004] 6.3: weights, gradients, a stale version
+)
+
+// pipelines is the problem of [004] ch. 5–7.
+func pipelines() *Problem {
+	return &Problem{
+		Name:      plan.Pipeline,
+		Title:     "which GPU computes which layers, and a periodic pattern that overlaps mini-batches",
+		Source:    "[004] ch. 5–7",
+		Objective: "period per mini-batch T/k, seconds",
+		Takes:     []Form{AChain},
+		Word:      "period",
+		Defaults:  []string{"search"},
+		Example:   "zoo:resnet50?image=1000&batch=8",
+		Memory:    "8GiB", Bandwidth: "12GB/s",
+		Parallel: true,
+		Range:    pipelineRange,
+		Fit:      pipelineFit,
+		Bound:    pipelineBound,
+	}
+}
+
+// pipelineRange is from what the most demanding layer takes alone to all layers
+// on one GPU, one mini-batch in flight, with the default weight copies.
+func pipelineRange(in *Instance) (low, high float64) {
+	c := in.Chain
+	before := c.Input.Activation
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		alone := DefaultWeightCopies*l.Weight + before
+		low = max(low, alone)
+		high += alone
+		before = l.Activation
+	}
+	return low, high
+}
+
+func pipelineFit(in *Instance, p platform.Platform) error {
+	for _, x := range []struct {
+		what  string
+		value float64
+	}{
+		{"the computations of a step take %g s", in.Compute()},
+		{"memory is %g bytes", p.Memory},
+		{"bandwidth is %g bytes per second", p.Bandwidth},
+	} {
+		if !(x.value <= largest) {
+			return InputError(fmt.Errorf("chain %q: "+x.what+": choose units in which this is at most %g", in.Name, x.value, largest))
+		}
+	}
+	return nil
+}
+
+// pipelineBound returns the best of the bounds without assumptions.
+func pipelineBound(in *Instance, p platform.Platform) Bound {
+	best := Bound{Value: in.Compute() / float64(max(p.Processors, 1)), By: "load", Assumptions: []string{}}
+	bounds, err := pipeline.Bounds(in.Chain, p, pipeline.Options{})
+	if err != nil {
+		return best
+	}
+	for _, b := range bounds {
+		if b.Assumes == "" && b.Value > best.Value {
+			best.Value, best.By = b.Value, b.By
+		}
+	}
+	return best
+}
+
+// pipelineMethods is the table of methods for pipelines.
+func pipelineMethods() []*Method {
+	heuristic := func(name, source, summary, complexity string, run func(*chain.Chain, platform.Platform, pipeline.Options) (*plan.Plan, error)) *Method {
+		return &Method{
+			Problem: plan.Pipeline, Name: name, Kind: Heuristic, Source: source, Summary: summary, Complexity: complexity,
+			Run: func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+				p, err := run(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel})
+				if err != nil {
+					return nil, pipelineError(err)
+				}
+				return &Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
+			},
+		}
+	}
+	return []*Method{
+		heuristic("pipedream", "PipeDream, [004] 6.5", "its partition, with and without its memory model, and eager 1F1B for each number of mini-batches in flight, simulated for 500", "O(P·n²) and the simulations", pipeline.PipeDream),
+		heuristic("pipedream-star", "[004] 7.3.3", "PipeDream's partition with 1F1B* of the smallest period that fits", "O(P·n²)", pipeline.PipeDreamStar),
+		heuristic("gpipe", "GPipe", "k micro-batches forwards, then backwards, then a flush; the best k", "O(P·n²)", pipeline.GPipe),
+		heuristic("1f1b", "PipeDream", "its partition and as many mini-batches in flight as stages", "O(P·n²) and a simulation", pipeline.OneFOneB),
+		heuristic("1f1b-star", "[004] Alg. 6, 7", "the contiguous allocation and period that 1F1B* does best with", "O(P·n²·log)", pipeline.OneFOneBStar),
+		heuristic("k-periodic", "[004] Thm 16", "1F1B* with every (k+1)-th mini-batch left out", "O(P²·n²·log)", pipeline.KPeriodic),
+		heuristic("madpipe", "[004] ch. 7", "MadPipe's program with a fine grid, one processor with several stages, and a list scheduler", "see package pipeline", pipeline.MadPipe),
+		heuristic("search", "ours", "moves layers and stages between processors, from the best of the others", "a schedule a move", pipeline.Search),
+	}
+}
+
+// pipelineError marks what package pipeline refuses as the user's.
+func pipelineError(err error) error {
+	var infeasible *plan.Infeasible
+	if errors.As(err, &infeasible) || errors.Is(err, plan.ErrNoPlan) {
+		return err
+	}
+	return InputError(err)
+}
