@@ -36,7 +36,8 @@ const ChainLayers = 200
 // backward is a solution with one sweep. Others can be better, if memory during
 // forwards is so tight and gradients so uneven that a value must be computed
 // early, but after later layers: the smallest example has three layers, see the
-// tests. So chains of up to shortChain layers have chainSweeps.
+// tests. So chains of up to shortChain layers have chainSweeps, which was enough
+// on every chain tried, but is not proven to be.
 //
 // Without memory of forwards (bound), one sweep is enough: the optimum is a
 // lower bound on the makespan of any plan. The proof is in docs/formulations.
@@ -77,10 +78,11 @@ const (
 	chainSweeps = 3
 )
 
-// ChainMILP builds the MILP whose optimum is the least makespan: of all plans
-// for chains of up to six layers, of those whose forwards ascend between
-// backwards for longer ones. 2N² columns, 3N² rows of O(N) entries, times the
-// sweeps. The error wraps ErrInstance or ErrTooLong.
+// ChainMILP builds the MILP whose optimum is the least makespan of plans with at
+// most three sweeps of forwards to each backward, for chains of up to six layers
+// (none is known that needs more), and with one sweep for longer ones. 2N²
+// columns, 3N² rows of O(N) entries, times the sweeps. The error wraps
+// ErrInstance or ErrTooLong.
 func ChainMILP(c *chain.Chain, p platform.Platform) (*Program, error) {
 	f, err := newChainMILP(c, p, false)
 	if err != nil {

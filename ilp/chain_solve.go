@@ -17,13 +17,14 @@ const fits = 1 + 1e-9
 // SolveChain returns a plan for a chain of least makespan and a lower bound on
 // the makespan of any plan, in seconds, which is the plan's own if it is proved
 // optimal. start is a verified plan, or nil. The result is that of the last
-// model solved. The plan is nil if a limit in o came before the first solution;
-// the error is a *plan.Infeasible if no plan exists.
+// model solved. The plan is nil if a limit in o came before the first solution.
+// The error is a *plan.Infeasible if it is proved that no plan exists, and wraps
+// plan.ErrNoPlan if ChainMILP has no solution.
 //
 // ChainBound comes first, with half of the time. As a rule its best solution
 // fits during forwards, too, and that is the proof; otherwise ChainMILP looks
-// for the best plan. Its own bound counts for chains of up to six layers only:
-// see chainMILP.
+// for the best plan. Its own bound does not count, since it is one on plans with
+// so many sweeps only: see chainMILP.
 func SolveChain(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*plan.Plan, float64, *solvers.Result, error) {
 	f, err := newChainMILP(c, p, true)
 	if err != nil {
@@ -58,14 +59,9 @@ func SolveChain(ctx context.Context, b solvers.Backend, c *chain.Chain, p platfo
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	whole := c.Len() <= shortChain // the model holds all plans
-	if r.Status == solvers.Infeasible && whole {
-		return nil, 0, r, f.infeasible(ctx, b)
+	if best = sooner(start, best); best == nil && r.Status == solvers.Infeasible {
+		return nil, bound, r, fmt.Errorf("%s: %w with %d sweeps to each backward", f.m.Name(), plan.ErrNoPlan, f.sweeps)
 	}
-	if whole && !math.IsInf(r.Bound, 0) {
-		bound = max(bound, r.Bound)
-	}
-	best = sooner(start, best)
 	if best != nil {
 		bound = min(bound, best.Claims.Makespan)
 	}
@@ -124,8 +120,7 @@ func (f *chainMILP) solve(ctx context.Context, b solvers.Backend, start *plan.Pl
 }
 
 // infeasible returns the error that no plan exists, with the memory that the
-// same model finds to be least: a lower bound, exact for chains of up to six
-// layers.
+// same model finds to be least, a lower bound.
 func (f *chainMILP) infeasible(ctx context.Context, b solvers.Backend) error {
 	least := f.p.Memory
 	g := &chainMILP{c: f.c, p: f.p, spare: true, unit: 1}
