@@ -130,3 +130,55 @@ func TestStepsOfNothing(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// twoGPUs is a pattern by hand: two layers on two GPUs, the second GPU one
+// mini-batch behind.
+func twoGPUs() (plan.Instance, *plan.Plan) {
+	c := &chain.Chain{Name: "two", Layers: []chain.Layer{
+		{Name: "one", ForwardTime: 2, BackwardTime: 3, Activation: 2, Saved: 2, Gradient: 2},
+		{Name: "loss", ForwardTime: 2, BackwardTime: 3},
+	}}
+	period := 6.0
+	p := &plan.Plan{Problem: plan.Pipeline, Method: "hand", Period: &period, Allocation: []plan.Stage{{Processor: 0, From: 1, To: 1}, {Processor: 1, From: 2, To: 2}}}
+	p.Ops = []plan.Op{
+		{Op: plan.OpF, Layer: 1, Resource: "gpu0", Start: 0, End: 2, Shift: 2},
+		{Op: plan.OpB, Layer: 1, Resource: "gpu0", Start: 2, End: 5},
+		{Op: plan.OpCF, Layer: 1, Resource: "link0-1", Start: 2, End: 4, Shift: 2},
+		{Op: plan.OpCB, Layer: 1, Resource: "link0-1", Start: 4, End: 6, Shift: 0},
+		{Op: plan.OpF, Layer: 2, Resource: "gpu1", Start: 4, End: 6, Shift: 2},
+		{Op: plan.OpB, Layer: 2, Resource: "gpu1", Start: 5, End: 8, Shift: 1},
+	}
+	return plan.Instance{Chain: c}, p
+}
+
+func TestPattern(t *testing.T) {
+	in, p := twoGPUs()
+	lanes := resources(p)
+	var names []string
+	for _, l := range lanes {
+		names = append(names, l.name)
+	}
+	if got := strings.Join(names, " "); got != "gpu0 gpu1 link0-1" {
+		t.Fatalf("lanes %s", got)
+	}
+	// B_2 runs past the period: in two pieces.
+	if b := lanes[1].ops[1]; len(b.pieces) != 2 || b.pieces[1].end != 2 {
+		t.Errorf("B_2 is drawn as %v", b.pieces)
+	}
+	var b bytes.Buffer
+	if err := SVG(&b, in, p, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{">link0-1<", "T = 6 s for 1", "mini-batch j·1 + 2: 0 to 2 s"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the picture does not say %q", want)
+		}
+	}
+	if err := Trace(io.Discard, in, p); err != nil {
+		t.Error(err)
+	}
+	p.Period = nil
+	if err := SVG(io.Discard, in, p, Options{}); !errors.Is(err, plan.ErrUnreadable) {
+		t.Errorf("error %v", err)
+	}
+}

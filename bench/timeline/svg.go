@@ -62,7 +62,8 @@ var lanes = []lane{
 }
 
 // SVG draws a plan. Plans of remat and join: what is computed and kept of each
-// layer over time, and the memory in use. One period of a weight-offloading
+// layer over time, and the memory in use. One period of a pipeline: a lane for
+// each GPU and link, with shifts. One period of a weight-offloading
 // plan: what computes and what is transferred when, and below it the memory in use against the limit. An
 // operation that runs past the period is drawn in two pieces. Every operation
 // is a group with a title, which viewers show under the pointer. The plan need
@@ -70,6 +71,9 @@ var lanes = []lane{
 func SVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	if p.Problem == plan.Remat || p.Problem == plan.Join {
 		return stepsSVG(w, in, p, o)
+	}
+	if p.Problem == plan.Pipeline {
+		return patternSVG(w, in, p, o)
 	}
 	c := in.Chain
 	samples, err := plan.Profile(c, p)

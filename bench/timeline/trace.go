@@ -46,6 +46,9 @@ func Trace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 	if p.Problem == plan.Remat || p.Problem == plan.Join {
 		return stepsTrace(w, in, p)
 	}
+	if p.Problem == plan.Pipeline {
+		return patternTrace(w, p)
+	}
 	c := in.Chain
 	samples, err := plan.Profile(c, p)
 	if err != nil {
