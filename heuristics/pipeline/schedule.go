@@ -73,6 +73,9 @@ func (in *instance) search(stages []plan.Stage, below float64) *pattern {
 	for i := range c.items {
 		high += c.items[i].time()
 	}
+	if high > below && in.n > fineLayers {
+		high = below * (1 - 1e-4) // not worth a search if there is nothing here
+	}
 	if high < below {
 		if best = c.at(high); best == nil {
 			return nil

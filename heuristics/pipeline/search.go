@@ -10,7 +10,7 @@ import (
 )
 
 // searchSteps is how many allocations Search looks at per layer.
-const searchSteps = 40
+const searchSteps = 60
 
 // Search returns a pattern by local search over allocations, contiguous or not,
 // each scheduled as in Schedule. It starts from the best of OneFOneBStar,
