@@ -234,17 +234,11 @@ func rematOptimum(ctx context.Context, in *Instance, s Setting) (*Outcome, error
 	if err != nil {
 		return nil, err
 	}
-	r, err := remat.Optimum(ctx, in.Chain, s.Platform, nil, remat.OptimumOptions{})
-	switch {
-	case errors.Is(err, plan.ErrNoPlan) && first != nil:
-		return &Outcome{Plan: first, Stopped: true}, nil
-	case err != nil:
+	r, err := remat.Optimum(ctx, in.Chain, s.Platform, first, remat.OptimumOptions{})
+	if err != nil {
 		return nil, tooLarge(err)
 	}
 	out := &Outcome{Plan: r.Plan, Stopped: !r.Proved}
-	if first != nil && first.Claims.Makespan < r.Plan.Claims.Makespan {
-		out.Plan = first
-	}
 	out.Bounds = []Bound{{Value: r.Bound, By: fmt.Sprintf("the search for the optimum (%d states)", r.States), Assumptions: []string{}}}
 	return out, nil
 }
