@@ -230,45 +230,48 @@ func (f *pipelineAllocation) always(x allocationRun) float64 {
 	})
 }
 
-// whileB is what the run x needs while B_j runs, the last layer of the
-// processor up to j.
+// whileB is what the run x needs while B_j runs, j being the last layer of the
+// processor up to there: x holds it, or ends before, or starts behind it.
 func (f *pipelineAllocation) whileB(x allocationRun, j int) float64 {
-	b := 2*f.n - 1 - j
+	holds := x.i <= j && j <= x.j
 	sum := f.copies(x, func(l int) float64 {
-		if l > j {
-			return lessThan((f.uF[l] + f.uB[l] + x.low) / f.limit)
-		}
-		q := 0.0
+		delay := f.uF[l] + f.uB[j+1] // from F_ℓ to B_j
 		switch {
-		case x.j == j:
-			q = x.low
-		case x.j < f.n-1 && x.j < j:
-			q = f.comm[x.j] // it is sent on at least
+		case j <= x.j:
+			delay += x.low
+		case x.j < f.n-1:
+			delay += f.comm[x.j] // it is sent on at least
 		}
-		return math.Max(atLeast((f.uF[l]+f.uB[j+1]+q)/f.limit), lessThan((f.uF[l]+f.uB[l]+x.low)/f.limit))
+		count := atLeast(delay / f.limit)
+		if l > j {
+			count-- // B_ℓ of this mini-batch is over
+		}
+		return math.Max(count, lessThan((f.uF[l]+f.uB[l]+x.low)/f.limit))
 	})
-	if x.j == j {
-		sum += f.run[b]
+	if holds {
+		sum += f.run[2*f.n-1-j]
 	}
 	return sum
 }
 
 // whileF is what the run x needs while F_j runs, likewise.
 func (f *pipelineAllocation) whileF(x allocationRun, j int) float64 {
+	holds := x.i <= j && j <= x.j
 	sum := f.copies(x, func(l int) float64 {
-		if l > j {
-			return lessThan((f.uF[l] + f.uB[l] + x.low) / f.limit)
-		}
-		q := 0.0
+		delay := f.uF[j] + f.uB[l] // from F_j to the end of B_ℓ
 		switch {
-		case x.j == j:
-			q = x.low
-		case x.j < f.n-1 && x.j < j:
-			q = f.comm[2*f.n-2-x.j]
+		case j <= x.j:
+			delay += x.low
+		case x.j < f.n-1:
+			delay += f.comm[2*f.n-2-x.j]
 		}
-		return math.Max(atLeast((f.uF[j]+f.uB[l]+q)/f.limit), lessThan((f.uF[l]+f.uB[l]+x.low)/f.limit))
+		count := atLeast(delay / f.limit)
+		if l > j {
+			count-- // F_ℓ of this mini-batch is to come
+		}
+		return math.Max(count, lessThan((f.uF[l]+f.uB[l]+x.low)/f.limit))
 	})
-	if x.j == j {
+	if holds {
 		sum += f.out[j]
 	}
 	return sum
@@ -279,7 +282,11 @@ func (f *pipelineAllocation) own(x allocationRun) float64 {
 	if f.model == plan.StageModel {
 		return f.always(x)
 	}
-	return max(f.average(x), f.whileB(x, x.j), f.whileF(x, x.j))
+	most := f.average(x)
+	for j := x.i; j <= x.j; j++ {
+		most = max(most, f.whileB(x, j), f.whileF(x, j))
+	}
+	return most
 }
 
 // path makes the runs a path from layer 1 to layer N.
@@ -402,10 +409,8 @@ func (f *pipelineAllocation) memories() {
 	for r := range processors {
 		row(average, r, f.average)
 		for j := range f.n {
-			if f.mayCut(j) {
-				row(backward, r, func(x allocationRun) float64 { return f.whileB(x, j) })
-				row(forward, r, func(x allocationRun) float64 { return f.whileF(x, j) })
-			}
+			row(backward, r, func(x allocationRun) float64 { return f.whileB(x, j) })
+			row(forward, r, func(x allocationRun) float64 { return f.whileF(x, j) })
 		}
 	}
 }
