@@ -70,7 +70,7 @@ const (
 // promise is Equal. Unless the promise is Nothing, the plan that the search
 // finds must be a start, no worse than itself. Plans of solutions must be
 // valid, of formulations without promise as good as the objective, of exact
-// ones optimal.
+// ones optimal. The end of ctx ends the check with the instances until then.
 func Check(ctx context.Context, f Formulation, backends []solvers.Backend, o CheckOptions) (*CheckReport, error) {
 	about, ok := subjectOf(f)
 	if !ok {
@@ -97,6 +97,9 @@ func Check(ctx context.Context, f Formulation, backends []solvers.Backend, o Che
 			return nil, err
 		}
 		kind, tight, err := k.try(x)
+		if ctx.Err() != nil {
+			return report, nil
+		}
 		switch {
 		case errors.Is(err, exhaustive.ErrLimit):
 			report.Skipped++

@@ -11,7 +11,6 @@ import (
 
 	"workbench/bench"
 	"workbench/ilp"
-	"workbench/model/exhaustive"
 	"workbench/model/nearest"
 	"workbench/model/plan"
 	"workbench/solvers"
@@ -92,9 +91,15 @@ func (o *formulationOptions) flags() []cli.Flag {
 func tiny(f ilp.Formulation) string {
 	switch {
 	case f.BuildGraph != nil:
-		return "zoo:rnn?seq=1&as=graph"
+		return `{"format":"workbench.graph/v1","name":"tiny","nodes":[
+			{"id":"f","time":1,"memory":2}, {"id":"g","time":2,"memory":3},
+			{"id":"loss","kind":"loss","time":1,"memory":1},
+			{"id":"g'","kind":"backward","time":3,"memory":2}, {"id":"f'","kind":"backward","time":2,"memory":1}],
+			"edges":[["f","g"],["g","loss"],["loss","g'"],["f","g'"],["f","f'"],["g'","f'"]]}`
 	case f.Problem == plan.Remat:
-		return "zoo:rnn?seq=1"
+		return `{"format":"workbench.chain/v1","name":"tiny","input":{"activation":1},"layers":[
+			{"name":"one","forward_time":2,"backward_time":3,"activation":2,"saved":4},
+			{"name":"loss","forward_time":1,"backward_time":1,"activation":1}]}`
 	}
 	return "zoo:table1-gpt2?depth=3&batch=16"
 }
@@ -118,9 +123,14 @@ func (o *formulationOptions) build(c *cli.Context, s streams, otherwise func(ilp
 	case len(a) == 2:
 		spec = a[1]
 	case otherwise != nil:
-		spec = otherwise(f)
+		if spec = otherwise(f); strings.HasPrefix(spec, "{") {
+			s.in, spec = strings.NewReader(spec), "-"
+			if o.memory == "" {
+				o.memory = "0%" // the least, which keeps the coefficients round
+			}
+		}
 	}
-	o.problem, o.timeLimit, o.threads = f.Problem, "60s", 1
+	o.problem, o.timeLimit, o.threads, o.slots = f.Problem, "60s", 1, bench.DefaultSlots
 	if o.backend == "" {
 		o.backend = "highs"
 	}
@@ -195,7 +205,7 @@ func newFormulationCheck(s streams) *cli.Command {
 		ArgsUsage: "NAME",
 		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "cases", Usage: "`N` random instances", Value: ilp.DefaultCases, Destination: &check.Cases, Category: "check"},
-			&cli.IntFlag{Name: "layers", Usage: "chains of up to `N` layers", Value: 3, Destination: &check.Layers, Category: "check"},
+			&cli.IntFlag{Name: "layers", Usage: "instances of up to `N` layers, or nodes of graphs", Value: 3, Destination: &check.Layers, Category: "check"},
 			&cli.IntFlag{Name: "seed", Usage: "`N` seeds the instances", Destination: &seed, Category: "check"},
 			&cli.StringFlag{Name: "backend", Usage: "`LIST` of backends separated by commas, or all that are there", Value: "all", Destination: &backends, Category: "check"},
 		}, o.flags()...),
@@ -214,8 +224,8 @@ func newFormulationCheck(s streams) *cli.Command {
 			switch {
 			case check.Cases < 1:
 				return usagef("--cases %d: at least 1 is needed", check.Cases)
-			case check.Layers < 1 || check.Layers > exhaustive.MaxLayers:
-				return usagef("--layers %d: from 1 to %d", check.Layers, exhaustive.MaxLayers)
+			case check.Layers < 1:
+				return usagef("--layers %d: at least 1 is needed", check.Layers)
 			case seed < 0:
 				return usagef("--seed %d: 0 or more is needed", seed)
 			}
