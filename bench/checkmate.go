@@ -14,6 +14,7 @@ import (
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/solvers"
 )
 
 // checkmateMethods is the table of Checkmate's methods. They take chains, too:
@@ -24,13 +25,13 @@ func checkmateMethods() []*Method {
 			Problem: plan.Remat, Name: "checkmate", Kind: Exact, Source: "Checkmate (1)–(9), strengthened; ours", Solver: true,
 			Summary:    "search, then Checkmate's stages in a stronger model whose memory rows are added as they are broken",
 			Complexity: "exponential; O(n²) binaries",
-			Run:        checkmate, Model: graphModel(ilp.CheckmateStrong),
+			Run:        solveCheckmate("checkmate", ilp.SolveCheckmate, bestOnGraph), Model: graphModel(ilp.CheckmateStrong),
 		},
 		{
 			Problem: plan.Remat, Name: "checkmate-plain", Kind: Exact, Source: "Checkmate (1)–(9)", Solver: true,
 			Summary:    "the MILP of the paper, equation by equation; started from store-all where that fits",
 			Complexity: "exponential; O(n²) binaries, O(n·edges) for FREE",
-			Run:        checkmatePlain, Model: graphModel(ilp.Checkmate),
+			Run:        solveCheckmate("checkmate-plain", ilp.SolveCheckmatePlain, storeAllOnGraph), Model: graphModel(ilp.Checkmate),
 		},
 		{
 			Problem: plan.Remat, Name: "checkmate-lp-round", Kind: Heuristic, Source: "Checkmate §5", Solver: true,
@@ -115,73 +116,63 @@ func roundingNote(r *ilp.RoundingResult, memory float64) string {
 	return note
 }
 
-// checkmate solves the strengthened model from the best heuristic.
-func checkmate(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
-	start := time.Now()
-	g := in.graph()
-	best, err := bestOnGraph(ctx, g, &s, start)
-	if err != nil {
-		return nil, err
-	}
-	out := &Outcome{Plan: best}
-	o, ok := s.options(ctx, start, &Outcome{})
-	if !ok {
-		out.Stopped = true
+// A checkmateSolver is a driver of package ilp.
+type checkmateSolver func(context.Context, solvers.Backend, *graph.Graph, platform.Platform, *plan.Plan, solvers.Options) (*ilp.CheckmateResult, error)
+
+// solveCheckmate runs a driver from the plan of first, if that has one.
+func solveCheckmate(name string, solve checkmateSolver, first func(context.Context, *graph.Graph, *Setting, time.Time) (*plan.Plan, error)) func(context.Context, *Instance, Setting) (*Outcome, error) {
+	return func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+		start := time.Now()
+		g := in.graph()
+		best, err := first(ctx, g, &s, start)
+		if err != nil {
+			return nil, err
+		}
+		out := &Outcome{Plan: best}
+		if o, ok := s.options(ctx, start, &Outcome{}); ok {
+			r, err := solve(ctx, s.Backend, g, s.Platform, best, o)
+			if err != nil {
+				return out.withoutMILP(err)
+			}
+			out.checkmate(r, in, s.Gap)
+		} else {
+			out.Stopped = true
+		}
+		if out.Plan != nil {
+			out.Plan.Method = name
+		}
 		out.Plan, err = onChain(in, out.Plan)
 		return out, err
 	}
-	r, err := ilp.SolveCheckmate(ctx, s.Backend, g, s.Platform, best, o)
-	if err != nil {
-		return out.withoutMILP(err)
-	}
-	if r.Result != nil {
-		out.Solver = r.Result
-		out.Stopped = r.Gap() > max(s.Gap, tolerance)
+}
+
+// checkmate takes over what a driver found.
+func (out *Outcome) checkmate(r *ilp.CheckmateResult, in *Instance, gap float64) {
+	out.Solver = r.Result
+	out.Stopped = r.Gap() > max(gap, tolerance)
+	if r.Model != nil {
+		out.Formulation = describe(r.Model)
 	}
 	if r.Plan != nil {
 		out.Plan = r.Plan
-		out.Plan.Method = "checkmate"
 	}
 	if in.Graph != nil { // a bound of the graph of a chain is none of the chain
-		out.Bounds = append(out.Bounds, Bound{Value: r.Bound, By: r.By, Assumptions: r.Assumptions})
+		out.Bounds = append(out.Bounds, Bound{Value: r.Bound, By: r.By, Assumptions: append([]string{}, r.Assumptions...)})
 	}
-	out.Plan, err = onChain(in, out.Plan)
-	return out, err
 }
 
-// checkmatePlain solves the model of the paper.
-func checkmatePlain(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
-	start := time.Now()
-	g := in.graph()
-	program, err := ilp.Checkmate(g, s.Platform)
-	if err != nil {
-		return nil, userError(err)
-	}
-	out := &Outcome{}
-	if p, err := rematgraph.StoreAll(g, s.Platform); err == nil {
-		out.Plan = p
-	}
-	x, err := solveProgram(ctx, &s, start, out, program)
-	if errors.Is(err, errNoSolution) {
-		return nil, fmt.Errorf("%w in stages that advance the frontier: %w", plan.ErrNoPlan, err)
-	}
-	if err != nil {
+// storeAllOnGraph returns the plan that keeps everything, nil where it does not
+// fit.
+func storeAllOnGraph(_ context.Context, g *graph.Graph, s *Setting, _ time.Time) (*plan.Plan, error) {
+	p, err := rematgraph.StoreAll(g, s.Platform)
+	var infeasible *plan.Infeasible
+	if errors.As(err, &infeasible) {
 		return nil, err
 	}
-	if x != nil {
-		if out.Plan, err = program.Plan(x); err != nil {
-			return nil, err
-		}
-		out.Plan.Method = "checkmate-plain"
+	if err != nil {
+		return nil, nil // the MILP may find one
 	}
-	for k := range out.Bounds {
-		out.Bounds[k].Assumptions = []string{ilp.InGraphOrder, ilp.InStages}
-	}
-	if in.Graph == nil {
-		out.Bounds = nil
-	}
-	out.Plan, err = onChain(in, out.Plan)
-	return out, err
+	return p, nil
 }
 
 // graphModel returns what builds the model of a formulation of graphs alone.

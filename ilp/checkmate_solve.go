@@ -29,6 +29,7 @@ type CheckmateResult struct {
 	Rounds       int             // models solved
 	Nodes        int64           // of all of them
 	Result       *solvers.Result // of the last one
+	Model        *milp.Model     // the last one; nil: none was needed
 }
 
 // Gap returns (makespan − bound) / makespan; 1 without a plan.
@@ -128,7 +129,7 @@ func SolveCheckmatePlain(ctx context.Context, b solvers.Backend, g *graph.Graph,
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.m.Name(), err)
 	}
-	c.rounds, c.nodes, c.last = 1, r.Nodes, r
+	c.rounds, c.nodes, c.last, c.model = 1, r.Nodes, r, f.m
 	if r.Status == solvers.Infeasible {
 		return nil, c.noPlan(f.m.Name(), r.Backend)
 	}
@@ -171,6 +172,7 @@ type checkmateSearch struct {
 	rounds int
 	nodes  int64
 	last   *solvers.Result
+	model  *milp.Model // of last
 }
 
 // left returns the time left and whether there is any.
@@ -358,7 +360,7 @@ func (c *checkmateSearch) round(f *checkmateStrong, gap float64, left time.Durat
 	}
 	c.rounds++
 	c.nodes += r.Nodes
-	c.last = r
+	c.last, c.model = r, f.m
 	switch r.Status {
 	case solvers.Infeasible:
 		if best != nil {
@@ -569,7 +571,7 @@ func (in *checkmateInstance) ordered(forward bool) bool {
 
 func (c *checkmateSearch) result(method string) *CheckmateResult {
 	r := &CheckmateResult{
-		Bound: c.bound * c.second, Loose: c.loose * c.second, By: c.by, Rounds: c.rounds, Nodes: c.nodes, Result: c.last,
+		Bound: c.bound * c.second, Loose: c.loose * c.second, By: c.by, Rounds: c.rounds, Nodes: c.nodes, Result: c.last, Model: c.model,
 	}
 	if !c.ordered(c.forward) {
 		r.Assumptions = append(r.Assumptions, InGraphOrder)
