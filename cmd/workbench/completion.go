@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench"
+	"workbench/ilp"
 	"workbench/model/nearest"
 	"workbench/model/zoo"
 )
@@ -111,15 +113,10 @@ func candidates(app *cli.App, words []string) []string {
 		}
 	}
 	var all []string
-	switch {
-	case len(before) > 0 && isFlag(before[len(before)-1]):
-		name, _, _ := splitFlag(before[len(before)-1])
-		if all = flagValues(name, before); all != nil {
-			break
-		}
-		fallthrough
-	default:
-		all = commandWords(cmds, leaf, last)
+	if name, ok := openFlag(app, before); ok {
+		all = flagValues(name, before)
+	} else {
+		all = commandWords(cmds, leaf, before, last)
 	}
 	var out []string
 	for _, c := range all {
@@ -130,8 +127,19 @@ func candidates(app *cli.App, words []string) []string {
 	return out
 }
 
-// commandWords returns commands, flags or instances, whichever may stand here.
-func commandWords(cmds []*cli.Command, leaf *cli.Command, last string) (all []string) {
+// openFlag returns the flag that the last of the words leaves without its value.
+func openFlag(app *cli.App, before []string) (name string, ok bool) {
+	if len(before) == 0 || !isFlag(before[len(before)-1]) {
+		return "", false
+	}
+	name, _, given := splitFlag(before[len(before)-1])
+	_, boolean := flagNames(app.Commands)
+	return name, !given && !boolean[name]
+}
+
+// commandWords returns commands, flags, or what the command works on, whichever
+// may stand here.
+func commandWords(cmds []*cli.Command, leaf *cli.Command, before []string, last string) (all []string) {
 	switch {
 	case strings.HasPrefix(last, "-"):
 		return long(allowed(leaf))
@@ -143,13 +151,26 @@ func commandWords(cmds []*cli.Command, leaf *cli.Command, last string) (all []st
 		}
 		return all
 	}
-	switch leaf.Name {
-	case "solve", "compare", "curve", "verify":
-		for _, n := range zoo.Names() {
-			all = append(all, "zoo:"+n)
+	switch {
+	case before[0] == "zoo" && leaf.Name != "list":
+		return zoo.Names()
+	case before[0] == "formulation" && leaf.Name != "list":
+		for _, f := range ilp.Formulations() {
+			all = append(all, f.Name)
 		}
-	case "completion":
-		all = shells
+		return all
+	case leaf.Name == "completion":
+		return shells
+	case slices.Contains([]string{"solve", "compare", "curve", "verify"}, leaf.Name):
+		return instanceNames()
+	}
+	return nil
+}
+
+// instanceNames returns the built-in networks as instances.
+func instanceNames() (all []string) {
+	for _, n := range zoo.Names() {
+		all = append(all, zoo.Scheme+n)
 	}
 	return all
 }
@@ -164,7 +185,11 @@ func flagValues(name string, before []string) (all []string) {
 	case "method", "methods":
 		p := bench.DefaultProblem
 		for i, w := range before[:len(before)-1] {
-			if w == "--problem" || w == "-p" {
+			switch name, value, given := splitFlag(w); {
+			case !isFlag(w) || name != "problem" && name != "p":
+			case given:
+				p = value
+			default:
 				p = before[i+1]
 			}
 		}
@@ -175,6 +200,16 @@ func flagValues(name string, before []string) (all []string) {
 		}
 	case "backend", "b":
 		all = bench.BackendNames()
+	case "instance", "i":
+		all = instanceNames()
+	case "quantity":
+		all = quantities
+	case "from":
+		all = importerNames()
+	case "as":
+		all = []string{string(bench.AChain), string(bench.AGraph)}
+	case "cost-unit":
+		all = []string{"us", "ms", "s"}
 	case "format":
 		all = []string{"text", "json"}
 	case "log-level":

@@ -21,12 +21,23 @@ func TestCandidates(t *testing.T) {
 		{[]string{"solve", "--method", "g"}, "greedy", "l2l"},
 		{[]string{"solve", "--backend", ""}, "lpsolve", "zoo:gpt2"},
 		{[]string{"completion", ""}, "fish", "solve"},
-		{[]string{"solve", "--memory", ""}, "zoo:gpt2", "solve"},
+		{[]string{"solve", "--quiet", ""}, "zoo:gpt2", "solve"},
+		{[]string{"solve", "--problem=remat", "--method", ""}, "chen", "l2l"},
+		{[]string{"solve", "--problem", "join", "--method", ""}, "join-dp", "chen"},
+		{[]string{"curve", "--quantity", ""}, "throughput", "zoo:gpt2"},
+		{[]string{"import", "--from", ""}, "rotor", "zoo:gpt2"},
+		{[]string{"import", "--as", ""}, "graph", "join"},
+		{[]string{"show", "--instance", "zoo:r"}, "zoo:rnn", "zoo:gpt2"},
+		{[]string{"zoo", "export", "res"}, "resnet50", "zoo:resnet50"},
+		{[]string{"formulation", "show", "ch"}, "chain-milp", "weights"},
 	}
 	for _, tt := range tests {
 		got := candidates(app, tt.words)
 		if !slices.Contains(got, tt.has) || slices.Contains(got, tt.not) {
 			t.Errorf("%q: got %q; want %q among them and not %q", tt.words, got, tt.has, tt.not)
 		}
+	}
+	if got := candidates(app, []string{"solve", "--memory", ""}); got != nil {
+		t.Errorf("%q where a size is needed", got)
 	}
 }

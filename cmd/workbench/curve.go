@@ -25,6 +25,9 @@ type curveOptions struct {
 	plot, quantity string
 }
 
+// quantities are what the y axis may be.
+var quantities = []string{"makespan", "throughput"}
+
 // mostPoints is more than a table or a picture can use.
 const mostPoints = 10_000
 
@@ -69,8 +72,8 @@ func curve(c *cli.Context, s streams, o *curveOptions, j *job) error {
 	switch {
 	case o.points < 1 || o.points > mostPoints:
 		return usagef("--points %d: from 1 to %d", o.points, mostPoints)
-	case o.quantity != "makespan" && o.quantity != "throughput":
-		return usagef("--quantity %q: %s", o.quantity, nearest.Hint(o.quantity, []string{"makespan", "throughput"}))
+	case !slices.Contains(quantities, o.quantity):
+		return usagef("--quantity %q: %s", o.quantity, nearest.Hint(o.quantity, quantities))
 	}
 	format, err := plotFormat(o.plot)
 	if err != nil {
