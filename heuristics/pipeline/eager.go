@@ -10,13 +10,20 @@ import (
 const eagerBatches = 500
 
 // eager simulates PipeDream's eager 1F1B of a contiguous allocation for 500
-// mini-batches: a mini-batch enters when fewer than noam are in flight, and a
-// resource that is free takes the oldest backward that is ready, or else the
-// oldest forward. It returns the pattern into which the simulation settles, or
-// nil if it repeats itself with no k ≤ 100. O(500·P²).
-func (in *instance) eager(stages []plan.Stage, noam int) *pattern {
+// mini-batches: a stage takes the next one when it holds fewer than its limit
+// (0: there is none), and a resource that is free takes the oldest backward that
+// is ready, or else the oldest forward. It returns the pattern into which the
+// simulation settles, or nil if it repeats itself with no k ≤ 100. O(500·P²).
+func (in *instance) eager(stages []plan.Stage, limits []int) *pattern {
 	items := in.items(stages)
 	n := len(items)
+	limit := make([]int, n) // by item; there is none on communications
+	for i, k := 0, 0; i < n; i++ {
+		if !items[i].cut {
+			limit[i] = limits[k]
+			k++
+		}
+	}
 	f, b := make([]float64, eagerBatches*n), make([]float64, eagerBatches*n)
 	nextF, nextB := make([]int, n), make([]int, n) // the mini-batch each item takes next
 	free := make([]float64, n)                     // an item has its resource to itself
@@ -27,12 +34,17 @@ func (in *instance) eager(stages []plan.Stage, noam int) *pattern {
 			ready, readyB := math.Inf(1), math.Inf(1)
 			if m := nextF[i]; m < eagerBatches {
 				switch {
-				case i > 0 && nextF[i-1] > m:
-					ready = f[m*n+i-1] + items[i-1].f
-				case i == 0 && m < noam:
+				case i == 0:
 					ready = 0
-				case i == 0 && nextB[0] > m-noam:
-					ready = b[(m-noam)*n] + items[0].b
+				case nextF[i-1] > m:
+					ready = f[m*n+i-1] + items[i-1].f
+				}
+				if old := m - limit[i]; limit[i] > 0 && old >= 0 {
+					if nextB[i] > old {
+						ready = max(ready, b[old*n+i]+items[i].b)
+					} else {
+						ready = math.Inf(1)
+					}
 				}
 			}
 			if m := nextB[i]; m < nextF[i] {

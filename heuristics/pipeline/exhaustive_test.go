@@ -105,3 +105,39 @@ func TestTheorem15Exhaustively(t *testing.T) {
 		t.Errorf("only %d cases", cases)
 	}
 }
+
+// Cancelled iterations do not beat exhaustive search among 2-periodic patterns
+// of the allocation.
+func TestKPeriodicExhaustively(t *testing.T) {
+	cases, equal := 0, 0
+	for seed := range uint64(80) {
+		r := rand.New(rand.NewPCG(seed, 12))
+		c, p := randomChain(r, 2+r.IntN(2), false), randomPlatform(r)
+		n := c.Len()
+		p.Processors = n
+		o := Options{Model: plan.StageModel}
+		q, err := KPeriodicOn(c, p, onePerStage(n), 2, o)
+		if err != nil {
+			continue
+		}
+		best, _, err := exhaustive.PipelineOn(c, p, onePerStage(n), o.Model, 2, 1<<16)
+		if errors.Is(err, exhaustive.ErrLimit) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := verified(t, c, q)
+		if got < best*(1-2*exhaustive.Closeness) {
+			t.Fatalf("seed %d: %v, optimum %v", seed, got, best)
+		}
+		cases++
+		if got < best*(1+2*exhaustive.Closeness) {
+			equal++
+		}
+	}
+	t.Logf("2-periodic optimum reached in %d of %d", equal, cases)
+	if cases < 20 || equal == 0 {
+		t.Errorf("%d cases, %d equal", cases, equal)
+	}
+}

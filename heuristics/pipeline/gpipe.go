@@ -14,8 +14,8 @@ const maxMicroBatches = 32
 // mini-batches are GPipe's micro-batches: k of them, k ≤ 32, run all their
 // forwards and then all their backwards as early as possible, and the pipeline
 // is flushed before the next k begin. This is a k-periodic pattern in which
-// every stage holds k mini-batches, the
-// last one also their outputs. Of equal periods the smallest k is returned.
+// every stage holds k mini-batches, the last one also their outputs. Of equal
+// periods the smallest k is returned.
 func GPipe(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {

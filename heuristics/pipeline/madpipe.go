@@ -148,12 +148,16 @@ func (d *madPipeDP) allocation() ([]plan.Stage, float64) {
 	for l := 1; l <= d.in.n; l++ {
 		low = max(low, d.in.time(l, l))
 	}
-	stages := d.at(high)
-	if stages == nil {
-		return nil, 0
-	}
-	if s := d.at(low); s != nil {
-		return s, low
+	// From below: the tables are smaller for small T̂.
+	var stages []plan.Stage
+	for test := low; ; test = min(1.5*test, high) {
+		if stages = d.at(test); stages != nil {
+			high = test
+			break
+		}
+		if low = test; test >= high {
+			return nil, 0
+		}
 	}
 	for high-low > 1e-4*high {
 		test := low + (high-low)/2

@@ -16,7 +16,7 @@ func OneFOneB(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error
 		return nil, err
 	}
 	stages, _ := in.partition(0)
-	s := in.eager(stages, len(stages))
+	s := in.eager(stages, entering(stages, len(stages)))
 	switch {
 	case s == nil:
 		return nil, in.noPlan("1f1b", "the simulation does not settle into a pattern")
@@ -46,7 +46,7 @@ func PipeDream(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, erro
 			if stages == nil {
 				continue
 			}
-			s := in.eager(stages, noam)
+			s := in.eager(stages, entering(stages, noam))
 			if s != nil && (best == nil || s.rate() < best.rate()*(1-tiny)) && s.peak(in) <= in.limit {
 				best = s
 			}
@@ -56,4 +56,11 @@ func PipeDream(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, erro
 		return nil, in.noPlan("pipedream", "whatever the number of mini-batches in flight")
 	}
 	return best.plan(in, "pipedream"), nil
+}
+
+// entering limits the mini-batches that enter the first stage.
+func entering(stages []plan.Stage, noam int) []int {
+	limits := make([]int, len(stages))
+	limits[0] = noam
+	return limits
 }

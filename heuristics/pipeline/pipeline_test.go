@@ -22,6 +22,7 @@ var methods = map[string]func(*chain.Chain, platform.Platform, Options) (*plan.P
 	"pipedream":      PipeDream,
 	"gpipe":          GPipe,
 	"k-periodic":     KPeriodic,
+	"eager":          Eager,
 	"madpipe":        MadPipe,
 	"search":         Search,
 }

@@ -1,0 +1,139 @@
+package pipeline
+
+import (
+	"math"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// eagerSteps is how many allocations Eager simulates.
+const eagerSteps = 400
+
+// Eager returns a pattern of eager 1F1B in which every stage, not only the
+// first, has a limit of mini-batches in flight: as many as fit in its processor.
+// It starts from the allocations of OneFOneBStar and KPeriodic and from
+// PipeDream's for each NOAM, and shifts cuts by a layer, one or two at a time,
+// as long as the period gets smaller. The patterns are k-periodic with the k
+// that comes out, and may be better than any 1-periodic one of their
+// allocation.
+func Eager(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
+	in, err := newInstance(c, p, o)
+	if err != nil {
+		return nil, err
+	}
+	s := in.bestEager()
+	if s == nil {
+		return nil, in.noPlan("eager", "with no allocation that was tried")
+	}
+	return s.plan(in, "eager"), nil
+}
+
+func (in *instance) bestEager() *pattern {
+	var best *pattern
+	try := func(stages []plan.Stage) bool {
+		s := in.eagerFull(stages)
+		if s == nil || best != nil && s.rate() >= best.rate()*(1-1e-6) {
+			return false
+		}
+		best = s
+		return true
+	}
+	for k := range 2 * in.procs {
+		if s := in.bestContiguous(k); s != nil {
+			try(s.stages)
+		}
+		if stages, _ := in.partition(k); stages != nil {
+			try(stages)
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	left := eagerSteps
+	for improved := true; improved && left > 0; {
+		improved = false
+		for _, x := range in.shifts(best.stages) {
+			if left--; left < 0 {
+				break
+			}
+			if in.loads(x) < best.rate() && try(x) {
+				improved = true
+				break
+			}
+		}
+	}
+	return best
+}
+
+// eagerFull is eager 1F1B with the largest limits that fit, nil if none do. If
+// operations interleave so that a processor holds more than it reckoned with,
+// the limit of its stage is lowered.
+func (in *instance) eagerFull(stages []plan.Stage) *pattern {
+	limits := make([]int, len(stages))
+	for k, s := range stages {
+		room := in.limit - in.needs(s.From, s.To, 1)
+		if room < 0 {
+			return nil
+		}
+		// More than 2P in flight are of no use.
+		limits[k] = 2 * in.procs
+		if inputs := in.inputs(s.From, s.To); inputs > 0 {
+			limits[k] = min(limits[k], 1+int(min(room/inputs, math.MaxInt32)))
+		}
+	}
+	for {
+		s := in.eager(stages, limits)
+		if s == nil {
+			return nil
+		}
+		over := false
+		for k, m := range s.memory(in) {
+			if m > in.limit {
+				if limits[k] == 1 {
+					return nil
+				}
+				limits[k]--
+				over = true
+			}
+		}
+		if !over {
+			return s
+		}
+	}
+}
+
+// loads returns the largest load of a stage or communication.
+func (in *instance) loads(stages []plan.Stage) float64 { return longest(in.items(stages)) }
+
+// shifts lists the contiguous allocations with one or two cuts moved by a layer.
+func (in *instance) shifts(stages []plan.Stage) [][]plan.Stage {
+	move := func(s []plan.Stage, k, by int) []plan.Stage {
+		x := append([]plan.Stage(nil), s...)
+		x[k].To += by
+		x[k+1].From += by
+		if x[k].From > x[k].To || x[k+1].From > x[k+1].To {
+			return nil
+		}
+		return x
+	}
+	var list [][]plan.Stage
+	for k := range len(stages) - 1 {
+		for _, by := range []int{-1, 1} {
+			x := move(stages, k, by)
+			if x == nil {
+				continue
+			}
+			list = append(list, x)
+			for l := k + 1; l < len(stages)-1; l++ {
+				for _, by := range []int{-1, 1} {
+					if y := move(x, l, by); y != nil {
+						list = append(list, y)
+					}
+				}
+			}
+		}
+	}
+	return list
+}
