@@ -32,7 +32,7 @@ type Instance struct {
 	SHA256 string // of the canonical JSON
 	Source string // how it was named: a path or zoo:NAME?…; empty: unknown
 
-	remat *[2]float64 // see rematRange; nil: not computed yet
+	remat *rematFacts // nil: not computed yet
 }
 
 // Ref returns how plans and results name the instance.

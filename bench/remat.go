@@ -35,18 +35,29 @@ func rematerialization() *Problem {
 	}
 }
 
-// rematRange computes the range once an instance: it takes a second on a chain
-// of a million layers, and everything asks for it.
-func rematRange(in *Instance) (low, high float64) {
+// rematFacts is what every run on an instance asks for again, and takes a
+// second on a graph of thousands of nodes or a chain of a million layers.
+type rematFacts struct {
+	low, high float64           // the memory range
+	bounds    map[float64]Bound // closed-form bounds by memory
+}
+
+// rematFacts returns those of the instance.
+func (in *Instance) rematFacts() *rematFacts {
 	if in.remat == nil {
-		in.remat = &[2]float64{}
+		in.remat = &rematFacts{bounds: map[float64]Bound{}}
 		if in.Graph == nil {
-			in.remat[0], in.remat[1] = remat.Range(in.Chain)
+			in.remat.low, in.remat.high = remat.Range(in.Chain)
 		} else if low, high, err := rematgraph.Range(in.Graph); err == nil { // else Validate refuses it
-			in.remat[0], in.remat[1] = low, high
+			in.remat.low, in.remat.high = low, high
 		}
 	}
-	return in.remat[0], in.remat[1]
+	return in.remat
+}
+
+func rematRange(in *Instance) (low, high float64) {
+	f := in.rematFacts()
+	return f.low, f.high
 }
 
 // rematFit checks that a graph is not too large for everything, and that the
@@ -74,6 +85,15 @@ func rematFit(in *Instance, p platform.Platform) error {
 
 // rematBound returns the best of the closed-form bounds.
 func rematBound(in *Instance, p platform.Platform) Bound {
+	known := in.rematFacts().bounds
+	if b, ok := known[p.Memory]; ok {
+		return b
+	}
+	known[p.Memory] = closedBound(in, p)
+	return known[p.Memory]
+}
+
+func closedBound(in *Instance, p platform.Platform) Bound {
 	best := Bound{Value: in.Compute(), By: "the sum of the computations", Assumptions: []string{}}
 	if in.Graph != nil {
 		if t, why, err := rematgraph.TimeBound(in.Graph, p.Memory); err == nil && t > best.Value {
