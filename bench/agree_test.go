@@ -1,0 +1,92 @@
+package bench_test
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"workbench/bench"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// run runs a method of remat at a share of the instance's memory range.
+func run(t *testing.T, in *bench.Instance, method string, percent float64) *bench.Result {
+	t.Helper()
+	p, m := find(t, plan.Remat, method)
+	backend, err := bench.Backend("highs", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory := bench.ResolveMemory(p, in, platform.MemorySpec{Percent: true, Value: percent})
+	return bench.Run(context.Background(), p, m, in, bench.Setting{
+		Platform: platform.Platform{Memory: memory}, Backend: backend, Threads: 1, Slots: bench.DefaultSlots, Time: time.Minute,
+	})
+}
+
+func makespan(r *bench.Result) float64 {
+	if r.Makespan == nil {
+		return math.Inf(1)
+	}
+	return *r.Makespan
+}
+
+// Two exact methods that share no code, a search and a MILP, have the same
+// optimum, and the methods keep their order, on real networks.
+func TestExactMethodsAgree(t *testing.T) {
+	for _, spec := range []string{"zoo:resnet18", "zoo:resnet50", "zoo:gpt2?layers=6", "zoo:rnn?seq=10"} {
+		in, err := bench.Load(spec, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, percent := range []float64{0, 20, 50, 80} {
+			optimum, milp := run(t, in, "optimum", percent), run(t, in, "chain-milp", percent)
+			if optimum.Status != bench.Optimal || milp.Status != bench.Optimal {
+				t.Errorf("%s at %g %%: optimum %s %s, chain-milp %s %s", spec, percent, optimum.Status, optimum.Error, milp.Status, milp.Error)
+				continue
+			}
+			if a, b := makespan(optimum), makespan(milp); math.Abs(a-b) > 1e-6*a {
+				t.Errorf("%s at %g %%: optimum %g s, chain-milp %g s", spec, percent, a, b)
+			}
+			last := makespan(optimum)
+			for _, method := range []string{"floating", "persistent", "persistent-slots"} {
+				now := makespan(run(t, in, method, percent))
+				if now < last*(1-1e-9) {
+					t.Errorf("%s at %g %%: %s takes %g s, the method before it %g s", spec, percent, method, now, last)
+				}
+				last = now
+			}
+			persistent := makespan(run(t, in, "persistent", percent))
+			for _, method := range []string{"revolve", "periodic", "store-all"} {
+				if now := makespan(run(t, in, method, percent)); now < persistent*(1-1e-9) {
+					t.Errorf("%s at %g %%: %s takes %g s, persistent %g s", spec, percent, method, now, persistent)
+				}
+			}
+		}
+	}
+}
+
+// On graphs the strengthened MILP meets the paper's, and no heuristic beats its
+// bound.
+func TestCheckmatesAgree(t *testing.T) {
+	in, err := bench.Load("zoo:rnn?seq=5&as=graph", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, percent := range []float64{0, 30, 70} {
+		strong, plain := run(t, in, "checkmate", percent), run(t, in, "checkmate-plain", percent)
+		if strong.Status != bench.Optimal || plain.Status != bench.Optimal {
+			t.Errorf("at %g %%: checkmate %s %s, plain %s %s", percent, strong.Status, strong.Error, plain.Status, plain.Error)
+			continue
+		}
+		if a, b := makespan(strong), makespan(plain); math.Abs(a-b) > 1e-6*a {
+			t.Errorf("at %g %%: checkmate %g s, plain %g s", percent, a, b)
+		}
+		for _, method := range []string{"search", "linearised", "chen", "store-all", "checkmate-lp-round", "checkmate-lp-round-strong"} {
+			if r := run(t, in, method, percent); makespan(r) < strong.Bound.Value*(1-1e-6) || r.Status == bench.Failed {
+				t.Errorf("at %g %%: %s takes %g s (%s %s), the bound is %g s", percent, method, makespan(r), r.Status, r.Error, strong.Bound.Value)
+			}
+		}
+	}
+}
