@@ -118,6 +118,7 @@ func (f *pipelineAllocation) build() {
 	f.columns()
 	f.path()
 	f.loads()
+	f.linkLoads()
 	f.levels()
 	f.memories()
 	f.symmetry()
@@ -353,6 +354,79 @@ func (f *pipelineAllocation) loads() {
 	}
 	all := f.m.Group("all loads", "[004] 5.1.1")
 	all.AtLeast(f.e.Reset().Add(float64(f.platform.Processors), f.period), (f.uF[0]+f.uB[0])*(1-1e-9))
+}
+
+// linkWorth is the part of the limit from which a communication is worth
+// columns for its link.
+const linkWorth = 1.0 / 6
+
+// linkLoads: a period is as long as what a link carries.
+func (f *pipelineAllocation) linkLoads() {
+	processors := min(f.platform.Processors, f.n)
+	var cuts []int
+	for l := range f.n - 1 {
+		if f.mayCut(l) && f.send[l] >= linkWorth*f.limit {
+			cuts = append(cuts, l)
+		}
+	}
+	if len(cuts) < 2 {
+		return // rows "cut"
+	}
+	uses := f.m.Group("uses link", "ours")
+	load := f.m.Group("load of a link", "[004] 6.2.3")
+	keys := make([]int, len(cuts))
+	for k, l := range cuts {
+		keys[k] = l + 1
+	}
+	for r := range processors {
+		for q := r + 1; q < processors; q++ {
+			var total milp.Expr
+			total.Add(-1, f.period)
+			k := 0
+			for _, v := range milp.Vars(f.m, fmt.Sprintf("link%d-%d", r, q), keys, milp.Continuous, 0, 1).All() {
+				l := cuts[k]
+				k++
+				total.Add(f.send[l], v)
+				for _, ends := range [2][2]int{{r, q}, {q, r}} {
+					f.e.Reset().Add(1, v)
+					for _, x := range f.runs {
+						if x.processor == ends[0] && x.j == l || x.processor == ends[1] && x.i == l+1 {
+							f.e.Add(-1, x.column)
+						}
+					}
+					uses.AtLeast(&f.e, -1)
+				}
+			}
+			load.AtMost(&total, 0)
+		}
+	}
+}
+
+// sendWeight is what a second of communication counts beside one of the period
+// in an allocation that a pattern is to be made of.
+const sendWeight = 0.05
+
+// easy replaces the objective: of the allocations for periods up to the limit
+// those that leave room and send little are the easiest to make patterns of.
+func (f *pipelineAllocation) easy() {
+	f.e.Reset().Add(1, f.period)
+	for _, x := range f.runs {
+		f.e.Add(sendWeight*f.send[x.j], x.column)
+	}
+	f.m.Minimize(&f.e)
+}
+
+// exclude forbids an allocation.
+func (f *pipelineAllocation) exclude(stages []plan.Stage) {
+	f.e.Reset()
+	for _, x := range f.runs {
+		for _, s := range stages {
+			if s.Processor == x.processor && s.From == x.i+1 && s.To == x.j+1 {
+				f.e.Add(1, x.column)
+			}
+		}
+	}
+	f.m.Group("tried", "ours").AtMost(&f.e, float64(len(stages)-1))
 }
 
 // levels: Q_j is at most the upper end of the level of the run that ends at j.

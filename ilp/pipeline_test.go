@@ -5,9 +5,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/solvers"
@@ -30,7 +32,7 @@ func randomPipeline(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) 
 		c.Layers = append(c.Layers, l)
 	}
 	p := platform.Platform{Processors: 2 + r.IntN(2), Bandwidth: []float64{0.5, 1, 4}[r.IntN(3)], WeightCopies: 1 + r.IntN(2)}
-	p.Memory = math.Ceil(total * (0.5 + 1.5*r.Float64()))
+	p.Memory = math.Ceil(1 + total*(0.5+1.5*r.Float64()))
 	return c, p
 }
 
@@ -60,6 +62,16 @@ func verifiedPattern(t *testing.T, c *chain.Chain, p *plan.Plan) *plan.Report {
 	return r
 }
 
+// leastPeriod is optimum without the restarts of HiGHS.
+func leastPeriod(t *testing.T, b solvers.Backend, m *milp.Model) float64 {
+	t.Helper()
+	r, err := b.Solve(t.Context(), m, withoutRestart(b, solvers.Options{}))
+	if err != nil || r.Status != solvers.Optimal {
+		t.Fatalf("%s: %v, %v", m.Name(), r.Status, err)
+	}
+	return r.Obj
+}
+
 // The ILP has the least period of all allocations and patterns.
 func TestPipelineILPEqualsExhaustive(t *testing.T) {
 	b := highs.New()
@@ -82,7 +94,7 @@ func TestPipelineILPEqualsExhaustive(t *testing.T) {
 		if buildErr != nil {
 			t.Fatal(buildErr)
 		}
-		res, solveErr := b.Solve(t.Context(), program.Model, solvers.Options{})
+		res, solveErr := b.Solve(t.Context(), program.Model, withoutRestart(b, solvers.Options{}))
 		if solveErr != nil {
 			t.Fatal(solveErr)
 		}
@@ -140,7 +152,7 @@ func TestStageILPEqualsExhaustive(t *testing.T) {
 			if buildErr != nil {
 				t.Fatal(buildErr)
 			}
-			res, solveErr := b.Solve(t.Context(), program.Model, solvers.Options{})
+			res, solveErr := b.Solve(t.Context(), program.Model, withoutRestart(b, solvers.Options{}))
 			if solveErr != nil {
 				t.Fatal(solveErr)
 			}
@@ -197,10 +209,10 @@ func TestPipelinePrinted(t *testing.T) {
 	c := saving(0, [4]float64{1, 1, 0, 0}, [4]float64{1, 1, 0, 0}, [4]float64{1, 1, 0, 0})
 	p := platform.Platform{Memory: 100, Bandwidth: 1, Processors: 1}
 	b := highs.New()
-	if got := optimum(t, b, must(t, PipelinePrinted, c, p).Model); got > 4+1e-6 {
+	if got := leastPeriod(t, b, must(t, PipelinePrinted, c, p).Model); got > 4+1e-6 {
 		t.Errorf("as printed: %g, findings 8 has a solution of 4", got)
 	}
-	if got := optimum(t, b, must(t, PipelineILP, c, p).Model); math.Abs(got-6) > 1e-6 {
+	if got := leastPeriod(t, b, must(t, PipelineILP, c, p).Model); math.Abs(got-6) > 1e-6 {
 		t.Errorf("corrected: %g, want 6", got)
 	}
 }
@@ -249,6 +261,122 @@ func TestPipelineRefuses(t *testing.T) {
 	} {
 		if _, err := StageILP(c, good, stages, ""); !errors.Is(err, ErrInstance) {
 			t.Errorf("stages %v: %v", stages, err)
+		}
+	}
+}
+
+// The bound of allocations holds at every limit: no pattern of at most limit
+// has a shorter period than the optimum, and where there is no allocation there
+// is no pattern. For long limits it holds for two mini-batches a period, too.
+func TestPipelineAllocationIsABound(t *testing.T) {
+	b := highs.New()
+	found, proved := 0, 0
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 8))
+		c, p := randomPipeline(r, 2+r.IntN(2))
+		model := []string{plan.TaskModel, plan.StageModel}[seed%2]
+		want, best, err := exhaustive.Pipeline(c, p, model, 1e7)
+		if err != nil {
+			continue
+		}
+		found++
+		in, err := newPipelineInstance(c, p, singleLayers(c), model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, factor := range []float64{1, 1.01, 1.2, 2, 10} {
+			f := newPipelineAllocation(in, want*factor/in.time)
+			if err := f.m.Err(); err != nil {
+				t.Fatal(err)
+			}
+			if factor == 1 { // may cut off by rounding
+				f = newPipelineAllocation(in, want*(1+1e-6)/in.time)
+			}
+			if got := leastPeriod(t, b, f.m); got > want*(1+1e-6) {
+				t.Errorf("seed %d, %s: limit %g, bound %g, the optimum is %g", seed, model, want*factor, got, want)
+			} else if factor == 1 && got > want*(1-1e-6) {
+				proved++
+			}
+		}
+		two, _, err := exhaustive.PipelineOn(c, p, best.Allocation, model, 2, 1e6)
+		if err != nil {
+			continue // too many patterns
+		}
+		long := newPipelineAllocation(in, in.horizon)
+		if got := leastPeriod(t, b, long.m); got > two*(1+1e-6) {
+			t.Errorf("seed %d, %s: bound %g for all patterns, one of two mini-batches has %g", seed, model, got, two)
+		}
+	}
+	if found < 20 || proved < 5 {
+		t.Errorf("%d instances, %d bounds are the optimum", found, proved)
+	}
+}
+
+// The driver finds the least period and proves it, with and without a start.
+func TestSolvePipeline(t *testing.T) {
+	b := highs.New()
+	found := 0
+	for seed := range uint64(24) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		c, p := randomPipeline(r, 1+r.IntN(3))
+		model := []string{plan.TaskModel, plan.StageModel}[seed%2]
+		want, best, err := exhaustive.Pipeline(c, p, model, 1e7)
+		var start *plan.Plan
+		if seed%3 == 0 && err == nil {
+			start = best
+		}
+		got, solveErr := SolvePipeline(t.Context(), b, c, p, model, start, solvers.Options{})
+		var infeasible *plan.Infeasible
+		if err != nil {
+			if !errors.As(solveErr, &infeasible) {
+				t.Errorf("seed %d: %v, but nothing fits", seed, solveErr)
+			}
+			continue
+		}
+		if solveErr != nil {
+			t.Fatalf("seed %d: %v", seed, solveErr)
+		}
+		found++
+		report := verifiedPattern(t, c, got.Plan)
+		if math.Abs(report.Makespan-want) > 1e-5*want {
+			t.Errorf("seed %d, %s: period %g, exhaustive search finds %g", seed, model, report.Makespan, want)
+		}
+		if got.Bound > want*(1+1e-6) || got.Bound < want*(1-1e-5) || got.By == "" {
+			t.Errorf("seed %d, %s: bound %g by %q, the optimum is %g", seed, model, got.Bound, got.By, want)
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d instances have plans", found)
+	}
+}
+
+// A limit ends the search with a bound that holds, and without an error.
+func TestSolvePipelineLimits(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 10))
+	c, p := randomPipeline(r, 7)
+	p.Memory *= 4
+	got, err := SolvePipeline(t.Context(), highs.New(), c, p, "", nil, solvers.Options{Time: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Bound < c.TotalTime()/float64(p.Processors)-1e-9 {
+		t.Errorf("bound %g is below the load", got.Bound)
+	}
+	if got.Plan != nil {
+		verifiedPattern(t, c, got.Plan)
+	}
+	for name, err := range map[string]error{
+		"no chain": func() error {
+			_, err := SolvePipeline(t.Context(), highs.New(), nil, p, "", nil, solvers.Options{})
+			return err
+		}(),
+		"model": func() error {
+			_, err := SolvePipeline(t.Context(), highs.New(), c, p, "pages", nil, solvers.Options{})
+			return err
+		}(),
+	} {
+		if !errors.Is(err, ErrInstance) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
