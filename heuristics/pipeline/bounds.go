@@ -204,21 +204,18 @@ func (in *instance) runs(most int) float64 {
 // even one of each is too much.
 func (in *instance) wholeCopies(i, j int, t float64) float64 {
 	room := in.limit - in.fixed(i, j)
+	if in.needs(i, j, 1) > in.limit {
+		return math.Inf(1)
+	}
 	if in.task {
 		for l := i; l <= j; l++ {
-			if in.tensors(l) > room {
-				return math.Inf(1)
-			}
-			if in.a[l-1] > 0 {
-				if nca := math.Floor((room - in.a[l]) / in.a[l-1] * (1 + tiny)); nca >= 1 {
+			if in.inputs(i, l) > 0 {
+				if nca := math.Floor((room - in.a[l]) / in.inputs(i, l) * (1 + tiny)); nca >= 1 {
 					t = max(t, in.time(l, in.n)/nca)
 				}
 			}
 		}
 		return t
-	}
-	if in.inputs(i, j) > room {
-		return math.Inf(1)
 	}
 	fits := func(t float64) bool {
 		sum := 0.0

@@ -45,102 +45,83 @@ func (in *instance) needs(i, j, g int) float64 {
 }
 
 // fitsSomewhere proves infeasibility of chains with a layer that fits nowhere,
-// and of chains that all processors together cannot hold.
+// of chains that cannot be cut into stages that fit, and of chains that all
+// processors together cannot hold.
 //
 // Whatever the allocation, layer ℓ lies in a run s(i,j) of layers of its
-// processor, which holds their weights and the buffers of both ends. In the
-// stage model it also holds an input of each of these layers, in the task model
-// what F_ℓ and B_ℓ read and write.
+// processor, which needs 𝓜(i,j,1) at least, also beside other runs. That is
+// clear in the stage model. In the task model, when F_ℓ runs, the processor
+// still stores the inputs of F_i..F_{ℓ-1} for the same mini-batch, and when B_ℓ
+// runs those of F_i..F_ℓ: what peaks reckons with.
+//
+// When B_n starts, the inputs of all layers are stored for its mini-batch; what
+// a processor stores then is counted at its next task.
 func (in *instance) fitsSomewhere() error {
-	// least[ℓ]: over the runs with ℓ inside, found by rows of i.
-	worst, layer := 0.0, 0
-	least := make([]float64, in.n+1)
-	for l := range least {
-		least[l] = -1
-	}
-	for i := 1; i <= in.n; i++ {
-		if in.procs == 1 && i > 1 {
-			break
-		}
-		// best over j ≥ ℓ, from the right
-		best := -1.0
-		for j := in.n; j >= i; j-- {
-			if in.procs > 1 || j == in.n {
-				m := in.fixed(i, j)
-				if !in.task {
-					m += in.inputs(i, j)
-				}
-				if best < 0 || m < best {
-					best = m
-				}
-			}
-			if least[j] < 0 || best < least[j] {
-				least[j] = best
-			}
-		}
-	}
-	for l := 1; l <= in.n; l++ {
-		m := least[l]
-		if in.task {
-			m += in.tensors(l)
-		}
-		if m > worst {
-			worst, layer = m, l
-		}
-	}
-	if worst > in.limit {
-		name := in.chain.Layers[layer-1].Name
+	if need, l := in.neediest(); need > in.limit {
+		name := in.chain.Layers[l-1].Name
 		if name != "" {
 			name = fmt.Sprintf(" (%s)", name)
 		}
 		return &plan.Infeasible{
-			Problem: plan.Pipeline, Memory: worst, Given: in.memory,
-			Why: fmt.Sprintf("layer %d%s fits on no processor: %d copies of its weights, its tensors and its buffers", layer, name, in.platform.WeightCopies),
+			Problem: plan.Pipeline, Memory: need, Given: in.memory,
+			Why: fmt.Sprintf("layer %d%s fits on no processor: %d copies of its weights, its tensors and its buffers", l, name, in.platform.WeightCopies),
 		}
 	}
-	if m := in.leastRuns(); m > in.limit {
+	if need := in.leastRuns(); need > in.limit {
 		return &plan.Infeasible{
-			Problem: plan.Pipeline, Memory: m, Given: in.memory,
+			Problem: plan.Pipeline, Memory: need, Given: in.memory,
 			Why: "however the chain is cut into stages, one of them needs that with its weights, tensors and buffers",
 		}
 	}
-	total := in.weights[in.n]
-	if !in.task {
-		total += in.stored[in.n]
-	}
-	if p := float64(in.procs); total > p*in.limit {
+	if total, p := in.weights[in.n]+in.stored[in.n], float64(in.procs); total > p*in.limit {
 		return &plan.Infeasible{
 			Problem: plan.Pipeline, Memory: total / p, Given: in.memory,
-			Why: fmt.Sprintf("an equal part of what %d processors hold together", in.procs),
+			Why: fmt.Sprintf("an equal part of the weights and inputs that %d processors hold together", in.procs),
 		}
 	}
 	return nil
 }
 
+// neediest returns the layer whose run needs most where it needs least, and
+// that memory. O(n²).
+func (in *instance) neediest() (need float64, layer int) {
+	least := make([]float64, in.n+1)
+	for l := range least {
+		least[l] = math.Inf(1)
+	}
+	for i := 1; i <= in.n; i++ {
+		best := math.Inf(1) // of the runs from i to j or further
+		for j := in.n; j >= i; j-- {
+			if in.mayRun(i, j) {
+				best = min(best, in.needs(i, j, 1))
+			}
+			least[j] = min(least[j], best)
+		}
+	}
+	for l := 1; l <= in.n; l++ {
+		if least[l] > need {
+			need, layer = least[l], l
+		}
+	}
+	return need, layer
+}
+
+// mayRun reports whether s(i,j) may be a run: one processor has one run.
+func (in *instance) mayRun(i, j int) bool { return in.procs > 1 || j-i == in.n-1 }
+
 // leastRuns returns the least, over all ways to cut the chain into runs, of the
-// most that a run needs by the argument of fitsSomewhere. O(n²).
+// most that a run needs. O(n²).
 func (in *instance) leastRuns() float64 {
 	best := make([]float64, in.n+1)
 	for j := 1; j <= in.n; j++ {
 		best[j] = math.Inf(1)
-		tensors := 0.0
 		for i := j; i >= 1; i-- {
-			if in.task {
-				tensors = max(tensors, in.tensors(i))
-			} else {
-				tensors = in.inputs(i, j)
-			}
-			if in.procs > 1 || j-i == in.n-1 {
-				best[j] = min(best[j], max(best[i-1], in.fixed(i, j)+tensors))
+			if in.mayRun(i, j) {
+				best[j] = min(best[j], max(best[i-1], in.needs(i, j, 1)))
 			}
 		}
 	}
 	return best[in.n]
-}
-
-// tensors returns what F_ℓ and B_ℓ read and write, or hold for B_ℓ, at most.
-func (in *instance) tensors(l int) float64 {
-	return in.a[l-1] + max(in.a[l], in.d[l]+in.d[l-1])
 }
 
 // noPlan is the error of a method that found nothing.
