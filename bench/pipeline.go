@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"workbench/heuristics/pipeline"
+	"workbench/ilp"
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/solvers"
 )
 
 // Defaults of the pipeline's platform, where the user does not say.
@@ -26,7 +29,7 @@ func pipelines() *Problem {
 		Objective: "period per mini-batch T/k, seconds",
 		Takes:     []Form{AChain},
 		Word:      "period",
-		Defaults:  []string{"search"},
+		Defaults:  []string{"pipeline-milp"},
 		Example:   "zoo:resnet50?image=1000&batch=8",
 		Memory:    "8GiB", Bandwidth: "12GB/s",
 		Parallel: true,
@@ -105,7 +108,40 @@ func pipelineMethods() []*Method {
 		heuristic("k-periodic", "[004] Thm 16", "1F1B* with every (k+1)-th mini-batch left out", "O(P²·n²·log)", pipeline.KPeriodic),
 		heuristic("madpipe", "[004] ch. 7", "MadPipe's program with a fine grid, one processor with several stages, and a list scheduler", "see package pipeline", pipeline.MadPipe),
 		heuristic("search", "ours", "moves layers and stages between processors, from the best of the others", "a schedule a move", pipeline.Search),
+		{
+			Problem: plan.Pipeline, Name: "pipeline-milp", Kind: Exact, Source: "[004] ch. 6, 7.2; ours", Solver: true,
+			Summary:    "search, then allocations by one MILP and their patterns by another, between bounds that close on the period",
+			Complexity: "exponential; O(n·P) binaries an allocation, O(n²) a pattern",
+			Run:        pipelineMILP, Model: modelOf(ilp.PipelineILP),
+		},
 	}
+}
+
+// pipelineMILP closes in on the least period from the best heuristic.
+func pipelineMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+	start := time.Now()
+	best, err := pipeline.Search(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel})
+	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
+		return nil, pipelineError(err)
+	}
+	out := &Outcome{Plan: best}
+	o, ok := s.options(ctx, start, &Outcome{})
+	if !ok {
+		out.Stopped = true
+		return out, nil
+	}
+	r, err := ilp.SolvePipeline(ctx, s.Backend, in.Chain, s.Platform, s.MemoryModel, best, o)
+	if err != nil {
+		return out.withoutMILP(err)
+	}
+	if r.Plan != nil {
+		out.Plan = r.Plan
+		out.Plan.Method = "pipeline-milp"
+	}
+	out.Solver = r.Result
+	out.Stopped = out.Plan == nil || solvers.Gap(out.Plan.Claims.Makespan, r.Bound) > max(s.Gap, tolerance)
+	out.Bounds = append(out.Bounds, Bound{Value: r.Bound, By: r.By, Assumptions: append([]string{}, r.Assumptions...)})
+	return out, nil
 }
 
 // pipelineError marks what package pipeline refuses as the user's.

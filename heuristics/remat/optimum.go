@@ -140,7 +140,7 @@ func (t *optimum) canonical(ctx context.Context) error {
 		if t.best != nil {
 			return nil // with the plain bound
 		}
-		return fmt.Errorf("%s: optimum: %w: %d layers need tables of %.3g GB, %.3g GB is the most", Problem, plan.ErrNoPlan, t.v.n, need/1e9, maxTables/1e9)
+		return &TooLargeError{Need: need, Limit: maxTables, What: fmt.Sprintf("optimum on %d layers", t.v.n)}
 	}
 	low, high := newCanonical(ctx, t.v, false), newCanonical(ctx, t.v, true)
 	if low.stopped || high.stopped {

@@ -24,7 +24,7 @@ func LeastMemory(ctx context.Context, c *chain.Chain) (memory float64, p *plan.P
 	}
 	v := newView(c)
 	if need := 2 * canonicalBytes(v.n); need > maxTables {
-		return 0, nil, false, fmt.Errorf("%s: least memory: %w: %d layers need tables of %.3g GB, %.3g GB is the most", Problem, plan.ErrNoPlan, v.n, need/1e9, maxTables/1e9)
+		return 0, nil, false, &TooLargeError{Need: need, Limit: maxTables, What: fmt.Sprintf("the least memory of %d layers", v.n)}
 	}
 	low, high := newCanonical(ctx, v, false), newCanonical(ctx, v, true)
 	if low.stopped || high.stopped {

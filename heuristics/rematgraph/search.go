@@ -73,8 +73,11 @@ func exact() float64 { return 1 }
 // at once.
 func (s *search) start() {
 	s.remember(newState(s.v.StoreAll(), s.limit))
-	s.remember(newState(least(s.v, s.stop), s.limit))
 	s.chen()
+	if s.best == nil || s.v.N <= largeGraph {
+		// Slow plans: on large graphs only where nothing else fits.
+		s.remember(newState(least(s.v, s.stop), s.limit))
+	}
 	s.guided()
 	if s.v.N <= largeGraph {
 		s.linearised()
