@@ -18,9 +18,14 @@ type Bound struct {
 	Assumes string
 }
 
+// What bounds assume.
+const (
+	onePeriodic = "1-periodic pattern"
+	inOneStage  = "contiguous allocation"
+)
+
 // Bounds returns lower bounds on T/k, those without assumptions first and then
-// the larger first. The errors are those of the methods. O(n³), for more than 256
-// layers O(P·n²) with a weaker bound of runs.
+// the larger first. The errors are those of the methods. O(P·n²·log).
 //
 // Load: T/k ≥ ΣU/P. Largest layer: F_ℓ and B_ℓ run on one processor, so
 // T/k ≥ uF_ℓ + uB_ℓ.
@@ -37,13 +42,22 @@ type Bound struct {
 // T/k with Σ C·W_ℓ + Σ a_{ℓ-1}·⌈U(ℓ,n)·k/T⌉ ≤ P·M.
 //
 // Runs: whatever the allocation, the chain falls into runs of layers on one
-// processor. A run s(i,j) takes U(i,j), and each cut beside it (a+δ)/β. The
-// processor holds the run's weights, its buffers, and by the arguments above in
-// the stage model Σ a_{ℓ-1}·⌈U(ℓ,n)·k/T⌉ over its layers, in the task model
-// Σ a_{ℓ-1}·U(ℓ,n)·k/T, and at some F_ℓ, for each of its layers,
-// a_{ℓ-1}·⌈U(ℓ,n)·k/T⌉ + a_ℓ. So each run has a least T/k, and the bound is the
-// least T/k over all ways to cut the chain into runs of which the longest is
-// that of the worst run. With at most P runs it holds for contiguous allocations.
+// processor. A run s(i,j) takes U(i,j), and each cut beside it (a+δ)/β. Between
+// F_ℓ and B_ℓ lie the later layers and the communications of the later cuts: let
+// V be their time. As above NCA_ℓ ≥ ⌈(V + U_ℓ)·k/T⌉. The processor holds the
+// run's weights, its buffers, and in the stage model Σ NCA_ℓ·a_{ℓ-1} over its
+// layers; in the task model, at some F_ℓ, for each layer ℓ of the run, a_ℓ and
+// NCA_ℓ times the inputs of layers i..ℓ, as a mini-batch between F_ℓ and B_ℓ is
+// between F_m and B_m for all m < ℓ of the run. Besides it needs 𝓜(i,j,1). The
+// bound is the least T/k at which the chain can be cut into runs that all fit.
+// With at most P runs it holds for contiguous allocations.
+//
+// Runs, 1-periodic: the same with V' = V ⊕ U_ℓ of [004] 7.1.2, layer by layer,
+// and NCA_ℓ ≥ ⌈V'/T⌉. Let x be the time from the end of F_ℓ to the start of
+// B_ℓ, x ≥ V, and h = ⌈V/T⌉. If V + U_ℓ > hT then x ≥ hT: else x > (h-1)T, and
+// as F_ℓ and B_ℓ do not overlap modulo T, x ≤ hT - U_ℓ, so V + U_ℓ ≤ hT. So
+// x + U_ℓ ≥ V ⊕ U_ℓ, and the same holds for the communications of a cut. This
+// is Theorem 15 for layers, and of any allocation.
 //
 // Contiguous load: the smallest load of a processor or link over all contiguous
 // allocations, a link's being (a_ℓ+δ_ℓ)/β.
@@ -57,9 +71,11 @@ func Bounds(c *chain.Chain, p platform.Platform, o Options) ([]Bound, error) {
 		{in.largestLayer(), "largest-layer", ""},
 		{in.layerMemory() * (1 - tiny), "layer-memory", ""},
 		{in.heldMemory() * (1 - tiny), "held-memory", ""},
-		{in.runs(in.n) * (1 - tiny), "runs", ""},
-		{in.runs(in.procs) * (1 - tiny), "contiguous-runs", "contiguous allocation"},
-		{in.contiguousLoad() * (1 - tiny), "contiguous-load", "contiguous allocation"},
+		{in.runs(false, false) * (1 - 1e-9), "runs", ""},
+		{in.runs(true, false) * (1 - 1e-9), "runs-1-periodic", onePeriodic},
+		{in.runs(false, true) * (1 - 1e-9), "runs-contiguous", inOneStage},
+		{in.runs(true, true) * (1 - 1e-9), "runs-contiguous-1-periodic", inOneStage + ", " + onePeriodic},
+		{in.contiguousLoad() * (1 - tiny), "contiguous-load", inOneStage},
 	}
 	slices.SortStableFunc(list, func(a, b Bound) int {
 		return cmp.Or(cmp.Compare(a.Assumes, b.Assumes), cmp.Compare(b.Value, a.Value))
@@ -147,89 +163,18 @@ func (in *instance) contiguousLoad() float64 {
 	return best[in.n]
 }
 
-// allRuns is the number of layers up to which copies are counted whole in runs.
-const allRuns = 256
-
-// runs is the bound of that name, with at most the given number of runs. It is
-// finite, as fitsSomewhere has seen, unless there have to be fewer runs: then
-// it says nothing, 0.
-func (in *instance) runs(most int) float64 {
-	n := in.n
-	if in.procs == 1 {
-		most = 1
+// runs is the bound of that name, for 1-periodic patterns, for contiguous
+// allocations, or for both. Where no period will do, it says nothing: 0.
+func (in *instance) runs(one, contiguous bool) float64 {
+	low, high := in.largestLayer(), in.latest()
+	if in.runsFit(low, one, contiguous) {
+		return low
 	}
-	held := make([]float64, n+1) // Σ_{ℓ≤j} a_{ℓ-1}·U(ℓ,n)
-	for l := 1; l <= n; l++ {
-		held[l] = held[l-1] + in.a[l-1]*in.time(l, n)
-	}
-	least := make([]float64, n*n) // of run s(i,j), at (i-1)n + j-1
-	for i := 1; i <= n; i++ {
-		for j := i; j <= n; j++ {
-			t := max(in.time(i, j), in.cut[i-1], in.cut[j])
-			if room := in.limit - in.fixed(i, j); room <= 0 && held[j] > held[i-1] || room < 0 {
-				t = math.Inf(1)
-			} else if held[j] > held[i-1] {
-				t = max(t, (held[j]-held[i-1])/room)
-			}
-			if n <= allRuns && !math.IsInf(t, 1) {
-				t = in.wholeCopies(i, j, t)
-			}
-			least[(i-1)*n+j-1] = t
-		}
-	}
-	best := make([]float64, n+1) // of layers 1..j, in at most r runs
-	for j := 1; j <= n; j++ {
-		best[j] = least[j-1]
-	}
-	for range most - 1 {
-		changed := false
-		for j := n; j >= 1; j-- {
-			for i := 2; i <= j; i++ {
-				if t := max(best[i-1], least[(i-1)*n+j-1]); t < best[j] {
-					best[j], changed = t, true
-				}
-			}
-		}
-		if !changed {
-			break
-		}
-	}
-	if math.IsInf(best[n], 1) {
+	if !in.runsFit(high, one, contiguous) {
 		return 0
 	}
-	return best[n]
-}
-
-// wholeCopies raises the bound t of run s(i,j) by counting whole copies, +Inf if
-// even one of each is too much.
-func (in *instance) wholeCopies(i, j int, t float64) float64 {
-	room := in.limit - in.fixed(i, j)
-	if in.needs(i, j, 1) > in.limit {
-		return math.Inf(1)
-	}
-	if in.task {
-		for l := i; l <= j; l++ {
-			if in.inputs(i, l) > 0 {
-				if nca := math.Floor((room - in.a[l]) / in.inputs(i, l) * (1 + tiny)); nca >= 1 {
-					t = max(t, in.time(l, in.n)/nca)
-				}
-			}
-		}
-		return t
-	}
-	fits := func(t float64) bool {
-		sum := 0.0
-		for l := i; l <= j; l++ {
-			sum += in.a[l-1] * math.Ceil(in.time(l, in.n)/t-tiny)
-		}
-		return sum <= room
-	}
-	if fits(t) {
-		return t
-	}
-	low, high := t, in.time(i, in.n)
-	for range 40 {
-		if t = low + (high-low)/2; fits(t) {
+	for high-low > 1e-9*high {
+		if t := low + (high-low)/2; in.runsFit(t, one, contiguous) {
 			high = t
 		} else {
 			low = t
@@ -237,3 +182,72 @@ func (in *instance) wholeCopies(i, j int, t float64) float64 {
 	}
 	return low
 }
+
+// runsFit reports whether the chain can be cut into runs that all fit at a
+// period. Of all ways to cut off layers j+1..n the one with the least V is the
+// best for the layers before. O(n²), for contiguous allocations O(P·n²).
+func (in *instance) runsFit(period float64, one, contiguous bool) bool {
+	rounds := 1
+	if contiguous {
+		rounds = in.procs
+	}
+	plus := func(v, u float64) float64 {
+		if one {
+			return add(v, u, period)
+		}
+		return v + u
+	}
+	limit := period * (1 + tiny)
+	before, after := make([]float64, in.n+1), make([]float64, in.n+1) // V by j
+	for j := range before {
+		before[j], after[j] = math.Inf(1), math.Inf(1)
+	}
+	before[in.n], after[in.n] = 0, 0
+	var most []float64 // task model: by NCA, what its layers need, plus NCA·stored[i-1]
+	for range rounds {
+		for j := in.n; j >= 1; j-- {
+			start := after[j]
+			if contiguous {
+				start = before[j]
+			}
+			if math.IsInf(start, 1) {
+				continue
+			}
+			v, held := start, 0.0
+			most = most[:0]
+			for i := j; i >= 1 && in.time(i, j) <= limit; i-- {
+				v = plus(v, in.uF[i]+in.uB[i])
+				nca := max(1, periods(v, period))
+				room := in.limit - in.fixed(i, j)
+				if in.task {
+					for len(most) <= min(nca, maxNCA) {
+						most = append(most, math.Inf(-1))
+					}
+					nca = min(nca, maxNCA) // fewer: still a bound
+					most[nca] = max(most[nca], float64(nca)*in.stored[i]+in.a[i])
+					held = 0
+					for g, m := range most {
+						held = max(held, m-float64(g)*in.stored[i-1])
+					}
+				} else {
+					held += float64(nca) * in.a[i-1]
+				}
+				if held > room || !in.mayRun(i, j) || in.needs(i, j, 1) > in.limit || in.cut[i-1] > limit {
+					continue
+				}
+				w := v
+				if i > 1 {
+					w = plus(v, in.cut[i-1])
+				}
+				after[i-1] = min(after[i-1], w)
+			}
+		}
+		if contiguous {
+			copy(before, after)
+		}
+	}
+	return !math.IsInf(after[0], 1)
+}
+
+// maxNCA is what runs count up to.
+const maxNCA = 64

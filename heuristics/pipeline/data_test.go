@@ -198,3 +198,12 @@ func BenchmarkMethods(b *testing.B) {
 		})
 	}
 }
+
+func BenchmarkBounds(b *testing.B) {
+	c := denseNet(b)
+	for b.Loop() {
+		if _, err := Bounds(c, denseNetOn, Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -163,7 +163,7 @@ func (in *instance) improve(s *pattern) *pattern {
 	if s == nil {
 		return nil
 	}
-	floor := max(in.u[in.n]/float64(in.procs), in.largestLayer(), in.layerMemory(), in.heldMemory())
+	floor := max(in.u[in.n]/float64(in.procs), in.runs(true, false), in.heldMemory())
 	left := searchSteps * in.n
 	at := 0
 	for left > 0 && s.rate() > floor*(1+1e-9) {
