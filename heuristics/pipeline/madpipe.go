@@ -73,7 +73,7 @@ func MadPipeAllocation(c *chain.Chain, p platform.Platform, g Grid, o Options) (
 
 func (g Grid) check() error {
 	if g.Time < 2 || g.Memory < 2 || g.Delay < 0 || g.Delay == 1 {
-		return badGrid
+		return errGrid
 	}
 	return nil
 }

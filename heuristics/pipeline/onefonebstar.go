@@ -82,7 +82,7 @@ func readContiguous(c *chain.Chain, p platform.Platform, allocation []plan.Stage
 		return nil, nil, err
 	}
 	if !contiguous(allocation) {
-		return nil, nil, noncontiguous
+		return nil, nil, errNoncontiguous
 	}
 	return in, in.items(allocation), nil
 }

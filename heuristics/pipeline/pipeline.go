@@ -33,6 +33,11 @@ var (
 	ErrOptions    = errors.New("options unfit for pipelining")
 )
 
+var (
+	errNoncontiguous = fmt.Errorf("%w: a processor has several stages, this method takes contiguous allocations", ErrAllocation)
+	errGrid          = fmt.Errorf("%w: a grid needs at least 2 values of time and memory, and 0 or at least 2 of the delay", ErrOptions)
+)
+
 // Options of all methods.
 type Options struct {
 	// Model is the memory model in which plans have to fit: plan.StageModel or
@@ -139,8 +144,3 @@ func readInstance(c *chain.Chain, p platform.Platform, o Options) (*instance, er
 
 // time returns U(i,j), seconds.
 func (in *instance) time(i, j int) float64 { return in.u[j] - in.u[i-1] }
-
-// noncontiguous is the error of methods of 1F1B on other allocations.
-var noncontiguous = fmt.Errorf("%w: a processor has several stages, this method takes contiguous allocations", ErrAllocation)
-
-var badGrid = fmt.Errorf("%w: a grid needs at least 2 values of time and memory, and 0 or at least 2 of the delay", ErrOptions)

@@ -14,14 +14,14 @@ const searchSteps = 60
 
 // Search returns a pattern by local search over allocations, contiguous or not,
 // each scheduled as in Schedule. It starts from the best of OneFOneBStar and
-// MadPipe, or where these find nothing from an allocation that
-// fits with one mini-batch at a time, and moves to an allocation as soon as that has a
-// smaller period: one that shifts the cut between two stages by a layer, gives
-// a stage to another processor, exchanges the processors of two stages, or
-// takes the first or last part of a stage off to another processor. Moves are
-// tried in a fixed order, from where the last one was found. Where there are
-// few allocations, all are scheduled. The plan is never worse than the starting
-// ones, nor than that of Eager.
+// MadPipe, or where these find nothing from an allocation that fits with one
+// mini-batch at a time, and moves to an allocation as soon as that has a smaller
+// period: one that shifts the cut between two stages by a layer, gives a stage
+// to another processor, exchanges the processors of two stages, or takes the
+// first or last part of a stage off to another processor. Moves are tried in a
+// fixed order, from where the last one was found. Where there are few
+// allocations, all are scheduled. The plan is never worse than the starting
+// ones, nor than those of KPeriodic and Eager.
 func Search(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {
