@@ -3,6 +3,7 @@ package pipeline
 import (
 	"bytes"
 	"math"
+	"math/rand/v2"
 	"os"
 	"testing"
 
@@ -205,5 +206,51 @@ func BenchmarkBounds(b *testing.B) {
 		if _, err := Bounds(c, denseNetOn, Options{}); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// The program over contiguous allocations finds one at a period exactly where
+// one of all of them fits with the groups of 1F1B*.
+func TestContiguousAtEveryPeriod(t *testing.T) {
+	yes, no := 0, 0
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 13))
+		c, p := randomChain(r, 3+r.IntN(4), false), randomPlatform(r)
+		p.Bandwidth = 0.5 + r.Float64()
+		in, err := readInstance(c, p, Options{Model: models[seed%2]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := newContiguous(in, 0)
+		for range 10 {
+			period := in.latest() * (0.2 + 0.6*r.Float64())
+			exists := false
+			for mask := range 1 << (in.n - 1) {
+				var ends []int
+				for l := 1; l <= in.n; l++ {
+					if l == in.n || mask>>(l-1)&1 == 1 {
+						ends = append(ends, l)
+					}
+				}
+				if len(ends) > in.procs {
+					continue
+				}
+				items := in.items(fromEnds(ends))
+				group := make([]int, len(items))
+				groups(items, period, group)
+				exists = exists || longest(items) <= period && in.fits(items, group, 0)
+			}
+			if found := d.at(period) != nil; found != exists {
+				t.Fatalf("seed %d, T = %v: found %v, exists %v", seed, period, found, exists)
+			}
+			if exists {
+				yes++
+			} else {
+				no++
+			}
+		}
+	}
+	if yes < 500 || no < 500 {
+		t.Errorf("%d with, %d without", yes, no)
 	}
 }
