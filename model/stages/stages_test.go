@@ -143,7 +143,9 @@ func TestStoreAll(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	node := func(time, memory float64) graph.Node { return graph.Node{ID: "v", Kind: graph.Forward, Time: time, Memory: memory} }
+	node := func(time, memory float64) graph.Node {
+		return graph.Node{ID: "v", Kind: graph.Forward, Time: time, Memory: memory}
+	}
 	for name, g := range map[string]*graph.Graph{
 		"nil":           nil,
 		"empty":         {},
