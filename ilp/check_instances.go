@@ -35,6 +35,8 @@ func (x *Counterexample) String() string {
 		x.printGraph(&b)
 	case x.Problem == plan.Remat:
 		x.printRemat(&b)
+	case x.Problem == plan.Pipeline:
+		x.printPattern(&b)
 	default:
 		x.printWeights(&b)
 	}
@@ -124,6 +126,8 @@ func subjectOf(f Formulation) (*subject, bool) {
 		return &subject{"forward nodes", 4, randomGraph, solveStages, smallerGraph}, true
 	case f.Problem == plan.Remat && f.BuildGraph != nil:
 		return &subject{"forward nodes", 5, randomGraph, solveGraph, smallerGraph}, true
+	case f.Problem == plan.Pipeline && f.Build != nil:
+		return &subject{"layers", 4, randomPattern, solvePattern, smallerPattern}, true
 	}
 	return nil, false
 }

@@ -104,5 +104,21 @@ func Formulations() []Formulation {
 			Title: "the same with liveness in place of FREE and U", Source: "Checkmate (1), (8); ours",
 			BuildGraph: CheckmateStrong,
 		},
+		{
+			Name: "pipeline-printed", Problem: plan.Pipeline, Promise: Nothing,
+			Title: "the ILP of chapter 6, exactly as printed", Source: "[004] (6.1)–(6.36)",
+			Build: PipelinePrinted,
+		},
+		{
+			Name: "pipeline-allocation", Problem: plan.Pipeline, Promise: LowerBound,
+			Title: "allocations without patterns", Source: "ours",
+			Extra: []string{"all loads"},
+			Build: PipelineAllocation,
+		},
+		{
+			Name: "pipeline", Problem: plan.Pipeline, Promise: Equal,
+			Title: "allocations and 1-periodic patterns, task model of memory", Source: "[004] (6.1)–(6.36), findings 8, 9",
+			Build: PipelineILP,
+		},
 	}
 }

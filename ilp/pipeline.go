@@ -179,6 +179,9 @@ func (f *pipelineILP) build(name string) {
 	f.linkOrder()
 	f.periodLength()
 	f.shifts()
+	if !f.printed {
+		f.turns()
+	}
 	if f.model == plan.StageModel {
 		f.stageMemory()
 		return
@@ -295,11 +298,15 @@ func (f *pipelineILP) order() {
 	}
 }
 
-// instants forbids what (6.5) and (6.6) allow to tasks that take no time: each
-// of three at one instant before the next, around.
+// instants forbids what (6.5) and (6.6) allow to tasks that take no time: that
+// neither of two is before the other, and that each of three at one instant is
+// before the next, around.
 func (f *pipelineILP) instants() {
 	g := f.m.Group("order at an instant", "ours")
 	for t := range f.d {
+		for u := range t {
+			g.Equal(f.e.Reset().Add(1, f.w.At(t, u)).Add(1, f.w.At(u, t)).Add(-1, f.z.at(t, u)), 0)
+		}
 		for u := range f.d {
 			for x := range f.d {
 				if t != u && u != x && x != t && t < u && t < x && f.d[t]+f.d[u]+f.d[x] == 0 {
@@ -425,6 +432,21 @@ func (f *pipelineILP) shifts() {
 		g[3].AtLeast(sent(-1).Add(f.k, f.vt.At(t)), 0)
 		g[6].AtLeast(sent(1).Add(-1, f.period).Add(-2*f.k, f.vt2.At(t)), -2*f.k)
 		g[7].AtLeast(sent(-1).Add(1, f.period).Add(2*f.k, f.vt2.At(t)), 0)
+	}
+}
+
+// turns makes a mini-batch that passes t before u do so a period later where u
+// comes first: (6.23)–(6.30) leave it open for tasks at one instant.
+func (f *pipelineILP) turns() {
+	g := f.m.Group("later than before", "ours")
+	for t := range f.d {
+		for u := t + 1; u < len(f.d); u++ {
+			f.e.Reset().Add(-1, f.w.At(u, t))
+			for m := t; m < u; m++ {
+				f.e.Add(1, f.v.At(m)).Add(1, f.v2.At(m)).Add(1, f.vt.At(m)).Add(1, f.vt2.At(m))
+			}
+			g.AtLeast(&f.e, 0)
+		}
 	}
 }
 

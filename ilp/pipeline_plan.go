@@ -55,15 +55,33 @@ func (q *pipelinePattern) plan(method string) (*plan.Plan, error) {
 		}
 		p.Ops = append(p.Ops, q.taskOps(t, start[t], shift)...)
 	}
+	q.sort(p.Ops, period)
+	p.Claims = plan.Claims{Makespan: period, PeakMemory: q.peak()}
+	return p, nil
+}
+
+// sort puts operations in the order of their starts modulo the period. At one
+// instant those of the period before come first, then the order of the
+// processor counts: where operations take no time, the verifier asks for it.
+func (q *pipelinePattern) sort(ops []plan.Op, period float64) {
+	const instants = 1e8 // in a period
 	at := q.positions()
-	slices.SortStableFunc(p.Ops, func(a, b plan.Op) int {
-		if c := cmp.Compare(a.Start, b.Start); c != 0 {
-			return c
+	when := func(o plan.Op) (instant, turn float64) {
+		k := math.Round(o.Start / period * instants)
+		turn = math.Floor(k / instants)
+		return k - turn*instants, turn
+	}
+	slices.SortStableFunc(ops, func(a, b plan.Op) int {
+		ka, ta := when(a)
+		kb, tb := when(b)
+		switch {
+		case ka != kb:
+			return cmp.Compare(ka, kb)
+		case ta != tb:
+			return cmp.Compare(tb, ta)
 		}
 		return at(a) - at(b)
 	})
-	p.Claims = plan.Claims{Makespan: period, PeakMemory: q.peak()}
-	return p, nil
 }
 
 // positions returns where in the order of its processor an operation stands.
@@ -190,9 +208,13 @@ func (q *pipelinePattern) retime() (float64, []float64, error) {
 		if q.cut(t) {
 			q.toComm[t] = min(q.toComm[t], need(t, 2*n+t))
 			q.fromComm[t] = min(q.fromComm[t], need(2*n+t, t+1))
-		} else {
-			q.fromComm[t] = min(q.fromComm[t], need(t, t+1))
+			continue
 		}
+		turns := need(t, t+1)
+		if o := q.order[q.ownerOf(t)]; slices.Index(o, t+1) < slices.Index(o, t) {
+			turns = max(turns, 1) // at one instant perhaps, but before it
+		}
+		q.fromComm[t] = min(q.fromComm[t], turns)
 	}
 	return period, start, nil
 }
@@ -532,6 +554,14 @@ func (f *pipelineILP) readPattern(p *plan.Plan) (q *pipelinePattern, period floa
 			}
 			return place[t] - place[u]
 		})
+	}
+	for _, o := range q.order {
+		for i, t := range o {
+			// At one instant, but in the other order.
+			if t < 2*n-1 && slices.Contains(o[:i], t+1) && q.later(t) == 0 {
+				q.fromComm[t] = 1
+			}
+		}
 	}
 	q.findLinks()
 	for _, o := range q.sends {

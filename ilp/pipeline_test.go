@@ -380,3 +380,24 @@ func TestSolvePipelineLimits(t *testing.T) {
 		}
 	}
 }
+
+// The table's entries on random chains with zero times and sizes too.
+func TestPipelineFormulations(t *testing.T) {
+	for _, f := range Formulations() {
+		if f.Problem != plan.Pipeline {
+			continue
+		}
+		r, err := Check(t.Context(), f, []solvers.Backend{highs.New()}, CheckOptions{Cases: 120, Layers: 2, Seed: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range r.Failures {
+			if f.Promise != Nothing {
+				t.Errorf("%s: %s: %s", f.Name, x.Kind, x.Smallest.String())
+			}
+		}
+		if r.Cases != 120 || r.Tight < 60 {
+			t.Errorf("%s: %d cases, %d tight", f.Name, r.Cases, r.Tight)
+		}
+	}
+}
