@@ -40,7 +40,6 @@ import (
 type pipelineILP struct {
 	*pipelineInstance
 	printed bool
-	strong  bool    // valid inequalities of pipeline_strong.go
 	longest float64 // upper limit of T
 	k       float64 // K
 
