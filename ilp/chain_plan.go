@@ -73,7 +73,7 @@ func (w *chainWriter) backward(l int) {
 		gradient = w.c.Layers[l-2].Gradient
 	}
 	if !w.abar[l] && w.err == nil {
-		w.err = fmt.Errorf("B %d of a solution lacks abar_%d", l, l)
+		w.err = fmt.Errorf("a solution has no abar_%d for B_%d", l, l)
 	}
 	w.run(plan.OpB, l, layer.BackwardTime, gradient+layer.BackwardOverhead)
 	w.stored += gradient - layer.Gradient

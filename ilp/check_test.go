@@ -108,7 +108,8 @@ func TestCheckRemat(t *testing.T) {
 		{"a bound", toy{bound: total}, LowerBound, nil, "", ""},
 		{"no bound but plans", toy{bound: total}, Equal, []FailureKind{Below, NoPlan}, "best plan:", "best plan:"},
 		{
-			"too much", toy{bound: func(o, _ float64) float64 { return o + 1 }},
+			"too much",
+			toy{bound: func(o, _ float64) float64 { return o + 1 }},
 			Nothing,
 			[]FailureKind{Above},
 			"layer 1: u_F = 0, u_B = 0, |a| = 0, |ā| = 0, |δ| = 0, o_F = 0, o_B = 0\nbest plan: F_all1 B1\noptimum 0; highs",

@@ -346,6 +346,7 @@ func (f *checkmateStrong) columns() {
 }
 
 func (f *checkmateStrong) r(t, i int) (milp.Var, bool) { return f.R[t*f.n+i], f.has[t*f.n+i]&1 != 0 }
+
 func (f *checkmateStrong) s(t, i int) (milp.Var, bool) {
 	if t >= f.n {
 		return milp.Var{}, false

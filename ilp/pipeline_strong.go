@@ -206,6 +206,7 @@ func (f *pipelineAllocation) copies(x allocationRun, count func(l int) float64) 
 
 // Rounding up or down with a little less, so that nothing is cut off.
 func atLeast(x float64) float64 { return math.Max(1, math.Ceil(x-1e-7)) }
+
 func lessThan(x float64) float64 {
 	return math.Floor(math.Max(0, x) * (1 - 1e-9))
 }

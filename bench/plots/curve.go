@@ -18,7 +18,7 @@ func Curve(c *bench.Curve, slots, throughput bool) *Figure {
 		unit = platform.ByteUnit(c.High)
 	}
 	f.X = "memory (" + unit.Name + ")"
-	value := func(seconds float64) float64 { return seconds }
+	var value func(seconds float64) float64
 	if throughput {
 		samples := 1.0
 		f.Y = "throughput (steps/s)"

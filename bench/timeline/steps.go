@@ -158,8 +158,11 @@ func (d *stepsDrawing) rowLegend() []legendItem {
 		return []legendItem{forward, backward, kept, gradient}
 	}
 	return []legendItem{
-		{"F_all", swatch(allColour, 1)}, {"F_ck, F_none", swatch(cheapColour, 1)}, {"B", swatch(backwardColour, 1)},
-		{"ā kept", swatch(abarStay, 1)}, {"a kept", swatch(aStay, 1)},
+		{"F_all", swatch(allColour, 1)},
+		{"F_ck, F_none", swatch(cheapColour, 1)},
+		{"B", swatch(backwardColour, 1)},
+		{"ā kept", swatch(abarStay, 1)},
+		{"a kept", swatch(aStay, 1)},
 	}
 }
 

@@ -68,8 +68,10 @@ func TestStepsOfAGraphAndAJoin(t *testing.T) {
 		{ID: "b", Kind: graph.Backward, Time: 2, Memory: 2},
 	}, Edges: []graph.Edge{{From: 0, To: 1}, {From: 0, To: 2}, {From: 1, To: 2}}}
 	p := &plan.Plan{Problem: plan.Remat, Ops: []plan.Op{
-		{Op: plan.OpC, Node: "f", Start: 0, End: 1}, {Op: plan.OpC, Node: "loss", Start: 1, End: 2},
-		{Op: plan.OpC, Node: "b", Start: 2, End: 4}, {Op: plan.OpD, Node: "f", Start: 4, End: 4},
+		{Op: plan.OpC, Node: "f", Start: 0, End: 1},
+		{Op: plan.OpC, Node: "loss", Start: 1, End: 2},
+		{Op: plan.OpC, Node: "b", Start: 2, End: 4},
+		{Op: plan.OpD, Node: "f", Start: 4, End: 4},
 	}}
 	p.Platform.Memory = 10
 	s := stepsOf(plan.Instance{Graph: g}, p)
@@ -81,8 +83,10 @@ func TestStepsOfAGraphAndAJoin(t *testing.T) {
 	}
 	j := &join.Join{Name: "j", Branches: []int{1, 0}, Keep: []bool{true, false}, ForwardTime: 1, BackwardTime: 1, LossTime: 1}
 	q := &plan.Plan{Problem: plan.Join, Ops: []plan.Op{
-		{Op: plan.OpS, Branch: 1, Layer: 0}, {Op: plan.OpF, Branch: 1, Layer: 1, Start: 0, End: 1},
-		{Op: plan.OpLoss, Start: 1, End: 2}, {Op: plan.OpB, Branch: 1, Layer: 1, Start: 2, End: 3},
+		{Op: plan.OpS, Branch: 1, Layer: 0},
+		{Op: plan.OpF, Branch: 1, Layer: 1, Start: 0, End: 1},
+		{Op: plan.OpLoss, Start: 1, End: 2},
+		{Op: plan.OpB, Branch: 1, Layer: 1, Start: 2, End: 3},
 		{Op: plan.OpD, Tensor: plan.TensorDelta, Branch: 2, Layer: 0, Start: 3, End: 3},
 	}}
 	q.Platform.Memory = 5

@@ -342,7 +342,7 @@ func (d *canonical) exactly(c phases, m, budget float64) level {
 	case !found && k < len(list) && list[k].value > budget:
 		// The more memory, the less time.
 		return level{from: math.Inf(-1), to: list[k].to, value: list[k].value, over: true}
-	case !found && 0 < k && k < len(list) && !list[k].over && list[k-1].value == list[k].value:
+	case !found && 0 < k && k < len(list) && !list[k-1].over && !list[k].over && list[k-1].value == list[k].value:
 		return level{from: list[k-1].from, to: list[k].to, value: list[k].value}
 	}
 	s, _ := d.compute(c, m, budget)

@@ -319,3 +319,40 @@ func BenchmarkOptimum(b *testing.B) {
 		})
 	}
 }
+
+// A start bounds the search and may not mislead it: with one and without, at
+// every limit, the optimum is the same and proved, and less memory is never
+// faster.
+func TestOptimumWithAStart(t *testing.T) {
+	for _, name := range []string{"resnet50"} {
+		c, err := zoo.Load(zoo.Scheme + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		low, high := Range(c)
+		last := math.Inf(1)
+		for k := range 60 {
+			p := platform.Platform{Memory: low + (high-low)*float64(k)/59}
+			start, err := Persistent(t.Context(), c, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			alone, err := Optimum(t.Context(), c, p, nil, OptimumOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			from, err := Optimum(t.Context(), c, p, start, OptimumOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, b := alone.Plan.Claims.Makespan, from.Plan.Claims.Makespan
+			if !alone.Proved || !from.Proved || math.Abs(a-b) > 1e-9*a {
+				t.Errorf("%s at %g: %g s (proved: %v), from a start %g s (proved: %v)", name, p.Memory, a, alone.Proved, b, from.Proved)
+			}
+			if b > last*(1+1e-9) {
+				t.Errorf("%s at %g: %g s, with less memory %g s", name, p.Memory, b, last)
+			}
+			last = b
+		}
+	}
+}

@@ -33,9 +33,6 @@ func (x *state) highest() int {
 	return t
 }
 
-// fits reports whether no stage needs more than the limit.
-func (x *state) fits() bool { return x.peak[x.highest()] <= x.limit }
-
 // relieving lists the moves that may lower the peak of stage t: dropping what
 // is retained into it or out of it, and keeping what it computes again.
 func (x *state) relieving(moves []move, t int) []move {

@@ -71,15 +71,6 @@ func (x *state) refresh() {
 	x.saved, x.savedRow = x.saved[:0], x.savedRow[:0]
 }
 
-// copyFrom makes x the same schedule as y, of the same graph.
-func (x *state) copyFrom(y *state) {
-	x.s.Copy(y.s)
-	copy(x.time, y.time)
-	copy(x.peak, y.peak)
-	x.total, x.excess = y.total, y.excess
-	x.saved, x.savedRow = x.saved[:0], x.savedRow[:0]
-}
-
 // rowS and rowR are S[t] and R[t].
 func (x *state) rowS(t int) []uint64 { return x.s.S[t*x.v.Words : (t+1)*x.v.Words] }
 func (x *state) rowR(t int) []uint64 { return x.s.R[t*x.v.Words : (t+1)*x.v.Words] }

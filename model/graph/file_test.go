@@ -383,8 +383,14 @@ func TestDigest(t *testing.T) {
 		}
 	}
 	for _, x := range [][2]string{
-		{`"small"`, `"other"`}, {`32`, `33`}, {`"input": 5`, `"input": 6`}, {`conv 3x3`, `conv`}, {`"kind": "loss"`, `"kind": "forward"`},
-		{`100`, `100.00000000000001`}, {`["conv", "loss"],`, ``}, {`{"id": "loss"`, `{"id": 1, "time": 0, "memory": 0}, {"id": "loss"`},
+		{`"small"`, `"other"`},
+		{`32`, `33`},
+		{`"input": 5`, `"input": 6`},
+		{`conv 3x3`, `conv`},
+		{`"kind": "loss"`, `"kind": "forward"`},
+		{`100`, `100.00000000000001`},
+		{`["conv", "loss"],`, ``},
+		{`{"id": "loss"`, `{"id": 1, "time": 0, "memory": 0}, {"id": "loss"`},
 	} {
 		g, err := read(strings.Replace(small, x[0], x[1], 1))
 		if err != nil {

@@ -78,8 +78,11 @@ func TestJoinMutations(t *testing.T) {
 		{"drop F of branch 2", drop(jF2), []broken{{plan.RuleMissingInput, jLoss - 1, 3, 1}, {plan.RuleMemory, jB2 - 1, 6, 1}, {plan.RuleLeftOver, -1, end, 1}}},
 		{"drop LOSS", drop(jLoss), []broken{{plan.RuleMissingInput, jB2 - 1, 6, 1}, {plan.RuleMissingInput, jB12 - 1, 9, 1}, {plan.RuleMissing, -1, end, 0}}},
 		{"drop B of branch 2", drop(jB2), []broken{
-			{plan.RuleNotStored, jD - 1, 8, 1}, {plan.RuleMemory, jS1b - 1, 8, 1}, {plan.RuleMemory, jF11b - 1, 8, 1},
-			{plan.RuleMemory, jB12 - 1, 9, 1}, {plan.RuleMissingBackward, -1, end, 0},
+			{plan.RuleNotStored, jD - 1, 8, 1},
+			{plan.RuleMemory, jS1b - 1, 8, 1},
+			{plan.RuleMemory, jF11b - 1, 8, 1},
+			{plan.RuleMemory, jB12 - 1, 9, 1},
+			{plan.RuleMissingBackward, -1, end, 0},
 		}},
 		{"drop D", drop(jD), []broken{{plan.RuleLeftOver, -1, end, 1}}},
 		{"drop second F_1", drop(jF11b), []broken{{plan.RuleMissingInput, jB12 - 1, 9, 1}, {plan.RuleLeftOver, -1, end, 1}}},

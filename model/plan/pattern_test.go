@@ -138,12 +138,14 @@ func TestPatternsByHand(t *testing.T) {
 		{
 			"theorem 16, k = 2",
 			func() (*chain.Chain, *plan.Plan) { return cancelled(2) },
-			plan.PatternReport{StageMemory: []float64{7, 7, 7}, TaskMemory: []float64{9, 9, 9}, NCA: []int{2, 2, 1}}, 3, 7, -1,
+			plan.PatternReport{StageMemory: []float64{7, 7, 7}, TaskMemory: []float64{9, 9, 9}, NCA: []int{2, 2, 1}},
+			3, 7, -1,
 		},
 		{
 			"theorem 16, k = 3",
 			func() (*chain.Chain, *plan.Plan) { return cancelled(3) },
-			plan.PatternReport{StageMemory: []float64{8, 8, 8, 8}, TaskMemory: []float64{10, 10, 10, 10}, NCA: []int{3, 3, 2, 1}}, 8.0 / 3, 8, -1,
+			plan.PatternReport{StageMemory: []float64{8, 8, 8, 8}, TaskMemory: []float64{10, 10, 10, 10}, NCA: []int{3, 3, 2, 1}},
+			8.0 / 3, 8, -1,
 		},
 	} {
 		t.Run(x.name, func(t *testing.T) {

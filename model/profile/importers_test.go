@@ -65,9 +65,21 @@ func TestPipeDreamGraphEnds(t *testing.T) {
 	if d := cmp.Diff(want, ids); d != "" {
 		t.Error(d)
 	}
-	edges := []graph.Edge{{From: 0, To: 1}, {From: 0, To: 2}, {From: 1, To: 3}, {From: 2, To: 3},
-		{From: 0, To: 4}, {From: 2, To: 4}, {From: 3, To: 4}, {From: 0, To: 5}, {From: 1, To: 5}, {From: 3, To: 5},
-		{From: 0, To: 6}, {From: 4, To: 6}, {From: 5, To: 6}}
+	edges := []graph.Edge{
+		{From: 0, To: 1},
+		{From: 0, To: 2},
+		{From: 1, To: 3},
+		{From: 2, To: 3},
+		{From: 0, To: 4},
+		{From: 2, To: 4},
+		{From: 3, To: 4},
+		{From: 0, To: 5},
+		{From: 1, To: 5},
+		{From: 3, To: 5},
+		{From: 0, To: 6},
+		{From: 4, To: 6},
+		{From: 5, To: 6},
+	}
 	if d := cmp.Diff(edges, g.Edges); d != "" {
 		t.Error(d)
 	}
