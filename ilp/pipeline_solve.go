@@ -3,9 +3,7 @@ package ilp
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
-	"strings"
 	"time"
 
 	"workbench/model/chain"
@@ -136,22 +134,10 @@ func (s *pipelineSearch) over() bool {
 
 // part returns the options with a part of the time that is left.
 func (s *pipelineSearch) part(share float64) solvers.Options {
-	o := withoutRestart(s.backend, s.options)
+	o := s.options
 	o.Start = nil
 	if !s.end.IsZero() {
 		o.Time = max(10*time.Millisecond, time.Duration(share*float64(time.Until(s.end))))
-	}
-	return o
-}
-
-// withoutRestart switches off what makes HiGHS 1.10 call a solution optimal that
-// is not: on instance 48 of TestPipelineAllocationIsABound it says 9.999999 for
-// 8, after a restart in which the bound jumps to the incumbent.
-func withoutRestart(b solvers.Backend, o solvers.Options) solvers.Options {
-	if strings.HasPrefix(b.Name(), "highs") && b.Can()&solvers.CanRaw != 0 {
-		raw := map[string]string{"mip_allow_restart": "false"}
-		maps.Copy(raw, o.Raw)
-		o.Raw = raw
 	}
 	return o
 }

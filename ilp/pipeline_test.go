@@ -65,7 +65,7 @@ func verifiedPattern(t *testing.T, c *chain.Chain, p *plan.Plan) *plan.Report {
 // leastPeriod is optimum without the restarts of HiGHS.
 func leastPeriod(t *testing.T, b solvers.Backend, m *milp.Model) float64 {
 	t.Helper()
-	r, err := b.Solve(t.Context(), m, withoutRestart(b, solvers.Options{}))
+	r, err := b.Solve(t.Context(), m, solvers.Options{})
 	if err != nil || r.Status != solvers.Optimal {
 		t.Fatalf("%s: %v, %v", m.Name(), r.Status, err)
 	}
@@ -94,7 +94,7 @@ func TestPipelineILPEqualsExhaustive(t *testing.T) {
 		if buildErr != nil {
 			t.Fatal(buildErr)
 		}
-		res, solveErr := b.Solve(t.Context(), program.Model, withoutRestart(b, solvers.Options{}))
+		res, solveErr := b.Solve(t.Context(), program.Model, solvers.Options{})
 		if solveErr != nil {
 			t.Fatal(solveErr)
 		}
@@ -152,7 +152,7 @@ func TestStageILPEqualsExhaustive(t *testing.T) {
 			if buildErr != nil {
 				t.Fatal(buildErr)
 			}
-			res, solveErr := b.Solve(t.Context(), program.Model, withoutRestart(b, solvers.Options{}))
+			res, solveErr := b.Solve(t.Context(), program.Model, solvers.Options{})
 			if solveErr != nil {
 				t.Fatal(solveErr)
 			}

@@ -546,3 +546,21 @@ func BenchmarkLoad(b *testing.B) {
 		h.free()
 	}
 }
+
+// After a restart HiGHS 1.10.0 calls 9.999999 optimal here, where 8 is: so
+// restarts are off. The model is one of pipelines, with 11 columns.
+func TestNoRestart(t *testing.T) {
+	f, err := os.Open(filepath.Join("testdata", "restart.mps"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	m, err := milp.ReadMPS(f, milp.FreeMPS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := solve(t, m, solvers.Options{})
+	if x, ok := r.Objective(); !ok || r.Status != solvers.Optimal || math.Abs(x-8) > 1e-6 {
+		t.Errorf("%v with %g, 8 is the optimum", r.Status, x)
+	}
+}
