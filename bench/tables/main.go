@@ -9,6 +9,7 @@
 //	go run ./bench/tables chains zoo:resnet50 …
 //	go run ./bench/tables checkmate 5m checkmate,checkmate-plain zoo:vgg16?as=graph …
 //	go run ./bench/tables strengthening 1m 30 zoo:resnet50 zoo:vgg16?as=graph
+//	go run ./bench/tables pipelines 10m         # [004] 6.5
 //	go test -run '^$' -bench Slots ./heuristics/remat | go run ./bench/tables growth docs/images
 //
 // Every plan behind a number was verified by replay; a method that fails says
@@ -41,7 +42,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH…, strengthening TIME PERCENT INSTANCE… and growth DIR"
+	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH…, strengthening TIME PERCENT INSTANCE…, pipelines TIME and growth DIR"
 	if len(args) == 0 {
 		return fmt.Errorf("name a table: %s", known)
 	}
@@ -51,6 +52,9 @@ func run(ctx context.Context, args []string) error {
 	name := plan.WeightOffload
 	if slices.Contains([]string{"claims", "chains", "checkmate", "strengthening"}, args[0]) {
 		name = plan.Remat
+	}
+	if args[0] == "pipelines" {
+		name = plan.Pipeline
 	}
 	backend, err := bench.Backend("highs", true)
 	if err != nil {
@@ -76,6 +80,14 @@ func run(ctx context.Context, args []string) error {
 		return m.claims(args[1:])
 	case "chains":
 		return m.chains(args[1:])
+	case "pipelines":
+		if len(args) == 2 {
+			limit, err := time.ParseDuration(args[1])
+			if err != nil {
+				return err
+			}
+			return m.pipelines(limit)
+		}
 	case "strengthening":
 		if len(args) > 3 {
 			limit, err := time.ParseDuration(args[1])
