@@ -109,12 +109,62 @@ func pipelineMethods() []*Method {
 		heuristic("madpipe", "[004] ch. 7", "MadPipe's program with a fine grid, one processor with several stages, and a list scheduler", "see package pipeline", pipeline.MadPipe),
 		heuristic("search", "ours", "moves layers and stages between processors, from the best of the others", "a schedule a move", pipeline.Search),
 		{
+			Problem: plan.Pipeline, Name: "madpipe-milp", Kind: Heuristic, Source: "[004] 7.1, 7.2", Solver: true,
+			Summary:    "MadPipe's allocation, scheduled by the stage ILP",
+			Complexity: "exponential; O(stages²) binaries",
+			Run:        madPipeMILP,
+		},
+		{
 			Problem: plan.Pipeline, Name: "pipeline-milp", Kind: Exact, Source: "[004] ch. 6, 7.2; ours", Solver: true,
 			Summary:    "search, then allocations by one MILP and their patterns by another, between bounds that close on the period",
 			Complexity: "exponential; O(n·P) binaries an allocation, O(n²) a pattern",
 			Run:        pipelineMILP, Model: modelOf(ilp.PipelineILP),
 		},
 	}
+}
+
+// madPipeMILP is MadPipe as [004] has it: the allocation of 7.1, scheduled by
+// the stage ILP of 7.2, which starts from the list scheduler's pattern.
+func madPipeMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+	start := time.Now()
+	o := pipeline.Options{Model: s.MemoryModel}
+	out := &Outcome{}
+	allocation, _, err := pipeline.MadPipeAllocation(in.Chain, s.Platform, pipeline.FineGrid, o)
+	if err != nil {
+		return nil, pipelineError(err)
+	}
+	listed, err := pipeline.Schedule(in.Chain, s.Platform, allocation, o)
+	switch {
+	case err == nil:
+		out.Plan = listed
+	case !errors.Is(err, plan.ErrNoPlan):
+		return nil, pipelineError(err)
+	}
+	program, err := ilp.StageILP(in.Chain, s.Platform, allocation, s.MemoryModel)
+	if err != nil {
+		return out.withoutMILP(err)
+	}
+	x, err := solveProgram(ctx, &s, start, out, program)
+	if errors.Is(err, errNoSolution) {
+		return nil, fmt.Errorf("%w: MadPipe's allocation has no pattern", plan.ErrNoPlan)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out.Bounds = nil // of this allocation only
+	if x != nil {
+		best, err := program.Plan(x)
+		if err != nil {
+			return nil, err
+		}
+		if out.Plan == nil || best.Claims.Makespan < out.Plan.Claims.Makespan {
+			out.Plan = best
+		}
+	}
+	if out.Plan != nil {
+		out.Plan.Method = "madpipe-milp"
+	}
+	return out, nil
 }
 
 // pipelineMILP closes in on the least period from the best heuristic.
