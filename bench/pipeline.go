@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"workbench/heuristics/pipeline"
@@ -39,19 +40,27 @@ func pipelines() *Problem {
 	}
 }
 
-// pipelineRange is from what the most demanding layer takes alone to all layers
-// on one GPU, one mini-batch in flight, with the default weight copies.
+// pipelineRange is from the least memory that is not proved to be too little, to
+// all layers on one GPU with one mini-batch in flight, for the default number of
+// GPUs and weight copies.
 func pipelineRange(in *Instance) (low, high float64) {
 	c := in.Chain
 	before := c.Input.Activation
 	for i := range c.Layers {
 		l := &c.Layers[i]
-		alone := DefaultWeightCopies*l.Weight + before
-		low = max(low, alone)
-		high += alone
+		high += DefaultWeightCopies*l.Weight + before
 		before = l.Activation
 	}
-	return low, high
+	p := platform.Platform{Memory: math.SmallestNonzeroFloat64, Bandwidth: math.MaxFloat64, Processors: DefaultProcessors, WeightCopies: DefaultWeightCopies}
+	for range 8 { // each proof that it is too little names what is needed at least
+		var infeasible *plan.Infeasible
+		if _, err := pipeline.Bounds(c, p, pipeline.Options{}); !errors.As(err, &infeasible) || infeasible.Memory <= low {
+			break
+		}
+		low = infeasible.Memory
+		p.Memory = low
+	}
+	return low, max(low, high)
 }
 
 func pipelineFit(in *Instance, p platform.Platform) error {
