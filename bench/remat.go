@@ -116,7 +116,7 @@ func closedBound(in *Instance, p platform.Platform) Bound {
 // rematMethods is the table of methods for rematerialization.
 func rematMethods() []*Method {
 	chains := []Form{AChain}
-	onChain := func(name, source, summary, complexity string, run func(context.Context, *chain.Chain, Setting) (*plan.Plan, error)) *Method {
+	onChain := func(name, source, summary, complexity string, run runOnChain) *Method {
 		return &Method{
 			Problem: plan.Remat, Name: name, Kind: Heuristic, Source: source, Summary: summary, Complexity: complexity, Takes: chains,
 			Run: func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
@@ -138,56 +138,20 @@ func rematMethods() []*Method {
 		p, err := rematgraph.StoreAll(in.Graph, s.Platform)
 		return &Outcome{Plan: p}, err
 	}
-	periodic := onChain("periodic", "PyTorch checkpoint_sequential, [004] 2.4.4", "segments of equal length, the last kept whole; the best number of segments that fits", "O(N²)",
-		func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
-			return remat.Periodic(ctx, c, s.Platform)
-		})
-	revolve := onChain("revolve", "[002] §5, [004] 2.4.4", "checkpoints a only, F_all right before each B; the best such plan", "exponential at worst; see persistent",
-		func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
-			return remat.Revolve(ctx, c, s.Platform)
-		})
-	revolve.Curve = func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error) {
-		t, err := remat.RevolveCurve(ctx, in.Chain, most)
-		return tradeoff(t, err)
-	}
-	persistentSlots := onChain("persistent-slots", "[004] Thm 6, Alg. 3, Alg. 4", "the best memory-persistent plan, sizes rounded up to S slots", "O(N³·S)",
-		func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
-			return remat.PersistentSlots(ctx, c, s.Platform, s.Slots)
-		})
+	periodic := onChain("periodic", "PyTorch checkpoint_sequential, [004] 2.4.4", "segments of equal length, the last kept whole; the best number of segments that fits", "O(N²)", limited(remat.Periodic))
+	revolve := onChain("revolve", "[002] §5, [004] 2.4.4", "checkpoints a only, F_all right before each B; the best such plan", "exponential at worst; see persistent", limited(remat.Revolve))
+	revolve.Curve = exactCurve(remat.RevolveCurve)
+	persistentSlots := onChain("persistent-slots", "[004] Thm 6, Alg. 3, Alg. 4", "the best memory-persistent plan, sizes rounded up to S slots", "O(N³·S)", slotted(remat.PersistentSlots))
 	persistentSlots.Slotted = true
-	persistentSlots.Curve = func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error) {
-		t, err := remat.PersistentSlotsCurve(ctx, in.Chain, most, s.Slots)
-		return tradeoff(t, err)
-	}
-	persistent := onChain("persistent", "[004] Thm 6, without slots", "the best memory-persistent plan, in exact arithmetic", "exponential at worst; N³ steps times the breakpoints that matter",
-		func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
-			return remat.Persistent(ctx, c, s.Platform)
-		})
-	persistent.Curve = func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error) {
-		t, err := remat.PersistentCurve(ctx, in.Chain, most)
-		return tradeoff(t, err)
-	}
-	floatingSlots := onChain("floating-slots", "[004] Thm 5, Alg. 1, Alg. 2, repaired (findings)", "the floating recurrence, sizes rounded up to S slots; not optimal, though printed so", "O(N⁴·S)",
-		func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
-			return remat.FloatingSlots(ctx, c, s.Platform, s.Slots)
-		})
+	persistentSlots.Curve = slottedCurve(remat.PersistentSlotsCurve)
+	persistent := onChain("persistent", "[004] Thm 6, without slots", "the best memory-persistent plan, in exact arithmetic", "exponential at worst; N³ steps times the breakpoints that matter", limited(remat.Persistent))
+	persistent.Curve = exactCurve(remat.PersistentCurve)
+	floatingSlots := onChain("floating-slots", "[004] Thm 5, Alg. 1, Alg. 2, repaired (findings)", "the floating recurrence, sizes rounded up to S slots; not optimal, though printed so", "O(N⁴·S)", slotted(remat.FloatingSlots))
 	floatingSlots.Slotted = true
-	floatingSlots.Curve = func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error) {
-		t, err := remat.FloatingSlotsCurve(ctx, in.Chain, most, s.Slots)
-		return tradeoff(t, err)
-	}
-	floating := onChain("floating", "[004] Thm 5, repaired (findings)", "the floating recurrence in exact arithmetic; not optimal, though printed so", "exponential at worst",
-		func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
-			return remat.Floating(ctx, c, s.Platform)
-		})
-	floating.Curve = func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error) {
-		t, err := remat.FloatingCurve(ctx, in.Chain, most)
-		return tradeoff(t, err)
-	}
-	printed := onChain("floating-printed", "[004] Thm 5 as printed", "the floating recurrence to the letter: its plans may not fit", "exponential at worst",
-		func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
-			return remat.FloatingPrinted(ctx, c, s.Platform)
-		})
+	floatingSlots.Curve = slottedCurve(remat.FloatingSlotsCurve)
+	floating := onChain("floating", "[004] Thm 5, repaired (findings)", "the floating recurrence in exact arithmetic; not optimal, though printed so", "exponential at worst", limited(remat.Floating))
+	floating.Curve = exactCurve(remat.FloatingCurve)
+	printed := onChain("floating-printed", "[004] Thm 5 as printed", "the floating recurrence to the letter: its plans may not fit", "exponential at worst", limited(remat.FloatingPrinted))
 	printed.Unverified = true
 	return []*Method{
 		storeAll, periodic, revolve, persistentSlots, persistent, floatingSlots, floating, printed,
@@ -203,6 +167,40 @@ func rematMethods() []*Method {
 			Complexity: "exponential; O(N²) binaries",
 			Run:        chainMILP, Model: modelOf(ilp.ChainMILP),
 		},
+	}
+}
+
+// runOnChain is a method of package remat under a setting.
+type runOnChain func(context.Context, *chain.Chain, Setting) (*plan.Plan, error)
+
+// limited adapts a method that knows the memory limit only.
+func limited(run func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error)) runOnChain {
+	return func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
+		return run(ctx, c, s.Platform)
+	}
+}
+
+// slotted adapts a method that divides the memory into slots.
+func slotted(run func(context.Context, *chain.Chain, platform.Platform, int) (*plan.Plan, error)) runOnChain {
+	return func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
+		return run(ctx, c, s.Platform, s.Slots)
+	}
+}
+
+// curveOnChain makes a whole curve.
+type curveOnChain func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error)
+
+func exactCurve(run func(context.Context, *chain.Chain, float64) (*remat.Curve, error)) curveOnChain {
+	return func(ctx context.Context, in *Instance, _ Setting, most float64) (Tradeoff, error) {
+		t, err := run(ctx, in.Chain, most)
+		return tradeoff(t, err)
+	}
+}
+
+func slottedCurve(run func(context.Context, *chain.Chain, float64, int) (*remat.SlotsCurve, error)) curveOnChain {
+	return func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error) {
+		t, err := run(ctx, in.Chain, most, s.Slots)
+		return tradeoff(t, err)
 	}
 }
 

@@ -1,9 +1,6 @@
 package chain
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -204,10 +201,9 @@ func (c *Chain) Write(w io.Writer) error {
 func (c *Chain) Digest() (string, error) {
 	f := c.canonical()
 	f.Source = nil
-	data, err := json.Marshal(f)
+	digest, err := strictjson.Digest(f)
 	if err != nil {
 		return "", fmt.Errorf("chain %s: %w", c.Name, err)
 	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), nil
+	return digest, nil
 }

@@ -1,8 +1,6 @@
 package graph
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -304,10 +302,9 @@ func (g *Graph) Digest() (string, error) {
 	}
 	f := g.canonical()
 	f.Source = nil
-	data, err := json.Marshal(f)
+	digest, err := strictjson.Digest(f)
 	if err != nil {
 		return "", fmt.Errorf("graph %s: %w", g.Name, err)
 	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), nil
+	return digest, nil
 }

@@ -1,8 +1,6 @@
 package join
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -185,10 +183,9 @@ func (j *Join) Digest() (string, error) {
 	}
 	f := j.canonical()
 	f.Source = nil
-	data, err := json.Marshal(f)
+	digest, err := strictjson.Digest(f)
 	if err != nil {
 		return "", fmt.Errorf("join %s: %w", j.Name, err)
 	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), nil
+	return digest, nil
 }
