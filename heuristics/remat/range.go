@@ -47,7 +47,7 @@ func newInstance(c *chain.Chain, p platform.Platform) (v *view, limit float64, e
 
 // noPlan is the error of a method that needs at least so much memory for c.
 func noPlan(method string, least, given float64) error {
-	return fmt.Errorf("remat: %s needs %.0f bytes, there are %.0f: %w", method, least, given, plan.ErrNoPlan)
+	return fmt.Errorf("remat: %s needs %.15g bytes, there are %.15g: %w", method, least, given, plan.ErrNoPlan)
 }
 
 // input is what the base of layer ℓ takes: a_0, which every plan keeps until

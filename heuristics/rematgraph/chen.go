@@ -44,7 +44,10 @@ func Chen(ctx context.Context, g *graph.Graph, p platform.Platform) (*plan.Plan,
 		}
 	}
 	if best == nil {
-		return nil, fmt.Errorf("chen: %w: the least memory of its segmentations is %.0f bytes, there are %.0f", plan.ErrNoPlan, lowest, p.Memory)
+		if math.IsInf(lowest, 1) {
+			return nil, fmt.Errorf("chen: %w: there is no segmentation, or no time for one", plan.ErrNoPlan)
+		}
+		return nil, fmt.Errorf("chen: %w: the least memory of its segmentations is %.15g bytes, there are %.15g", plan.ErrNoPlan, lowest, p.Memory)
 	}
 	return fit("chen", best, p)
 }

@@ -42,7 +42,7 @@ func fit(method string, s *stages.Schedule, p platform.Platform) (*plan.Plan, er
 		if err := feasible(s.View(), p); err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%s: %w: it needs %.0f bytes, at node %q, and there are %.0f", method, plan.ErrNoPlan, peak, s.View().Graph.Nodes[node].ID, p.Memory)
+		return nil, fmt.Errorf("%s: %w: it needs %.15g bytes, at node %q, and there are %.15g", method, plan.ErrNoPlan, peak, s.View().Graph.Nodes[node].ID, p.Memory)
 	}
 	return s.Fill(plan.NewGraph(method, s.View().Graph, p)), nil
 }
