@@ -15,21 +15,59 @@ import (
 // CurveFormat names the format of [Curve].
 const CurveFormat = "workbench.curve/v1"
 
-// Curve is the trade-off memory → makespan of several methods on one instance.
-// Sizes are in bytes (slots for joins), times in seconds.
+// Axis is what a curve runs over.
+type Axis string
+
+const (
+	OverMemory     Axis = "memory"     // bytes (slots for joins)
+	OverBandwidth  Axis = "bandwidth"  // of each link, bytes per second
+	OverProcessors Axis = "processors" // number of GPUs
+)
+
+// Axes are what curves of the problem can run over, the default first.
+func (p *Problem) Axes() []Axis {
+	axes := []Axis{OverMemory}
+	if p.Bandwidth != "" {
+		axes = append(axes, OverBandwidth)
+	}
+	if p.Parallel {
+		axes = append(axes, OverProcessors)
+	}
+	return axes
+}
+
+// Place returns the platform at one point of the axis.
+func (a Axis) Place(p platform.Platform, at float64) platform.Platform {
+	switch a {
+	case OverBandwidth:
+		p.Bandwidth = at
+	case OverProcessors:
+		p.Processors = int(at)
+	default:
+		p.Memory = at
+	}
+	return p
+}
+
+// Curve is the makespan of several methods on one instance against the memory,
+// the bandwidth or the number of GPUs. Sizes are in bytes (slots for joins),
+// times in seconds.
 type Curve struct {
 	Format   string           `json:"format"`
 	Problem  string           `json:"problem"`
 	Instance plan.InstanceRef `json:"instance"`
 	Samples  int              `json:"samples,omitempty"`
+	// Over is what the curve runs over, Platform what stays the same.
+	Over     Axis              `json:"over"`
+	Platform platform.Platform `json:"platform"`
 	// Low and High are the instance's memory range, Compute the time of
 	// computing everything once.
 	Low     float64  `json:"low"`
 	High    float64  `json:"high"`
 	Compute float64  `json:"compute"`
 	Series  []Series `json:"series"`
-	// Bounds are the best proven bounds, by increasing memory; each holds for
-	// every limit up to its own.
+	// Bounds are the best proven bounds, by increasing memory, bandwidth or
+	// number of GPUs; each holds for all values up to its own.
 	Bounds []BoundPoint `json:"bounds"`
 }
 
@@ -38,7 +76,7 @@ type Series struct {
 	Method string `json:"method"`
 	Kind   Kind   `json:"kind"`
 	// Steps says that the points are breakpoints of a step function from one
-	// run; else the method was run at each limit.
+	// run; else the method was run at each value.
 	Steps    bool         `json:"steps"`
 	Points   []CurvePoint `json:"points"`
 	WallTime float64      `json:"wall_time"`
@@ -48,16 +86,18 @@ type Series struct {
 
 // CurvePoint is a verified plan, or what became of the attempt at one.
 type CurvePoint struct {
+	At         float64  `json:"at"`     // memory, bandwidth or number of GPUs
 	Memory     float64  `json:"memory"` // the limit
 	Makespan   *float64 `json:"makespan"`
 	PeakMemory *float64 `json:"peak_memory"`
-	Gap        *float64 `json:"gap"` // to the best bound proven for this limit
+	Gap        *float64 `json:"gap"` // to the best bound proven for this value
 	Status     Status   `json:"status"`
 	Error      string   `json:"error,omitempty"`
 }
 
-// BoundPoint is a proven lower bound for all limits up to Memory.
+// BoundPoint is a proven lower bound for all values up to At.
 type BoundPoint struct {
+	At          float64  `json:"at"`
 	Memory      float64  `json:"memory"`
 	Value       float64  `json:"value"`
 	By          string   `json:"by"`
@@ -102,23 +142,39 @@ func Limits(p *Problem, in *Instance, n int) []float64 {
 	return limits
 }
 
-// RunCurve runs methods at the given limits, or once where they make their
-// whole curve. Every point is a plan that the verifier has replayed. An
-// interrupted run returns what it has.
-func RunCurve(ctx context.Context, p *Problem, methods []*Method, in *Instance, s Setting, limits []float64) *Curve {
+// Bandwidths returns n bandwidths from a sixteenth of rate to eight times it,
+// each the same multiple of the one before: with 8, twice.
+func Bandwidths(rate float64, n int) []float64 {
+	if n < 2 {
+		return []float64{rate}
+	}
+	rates := make([]float64, n)
+	for k := range rates {
+		rates[k] = rate * math.Exp2(-4+7*float64(k)/float64(n-1))
+	}
+	return rates
+}
+
+// RunCurve runs methods at the given increasing values of what the curve is
+// over, or once where they make their whole curve over memory. Every point is a
+// plan that the verifier has replayed. An interrupted run returns what it has.
+func RunCurve(ctx context.Context, p *Problem, methods []*Method, in *Instance, s Setting, over Axis, values []float64) *Curve {
 	low, high := p.Range(in)
-	c := &Curve{Format: CurveFormat, Problem: p.Name, Instance: in.Ref(), Samples: in.Samples(), Low: low, High: high, Compute: in.Compute()}
-	bounds := make([]Bound, len(limits))
-	for k, m := range limits {
-		bounds[k] = p.Bound(in, at(s.Platform, m))
+	c := &Curve{
+		Format: CurveFormat, Problem: p.Name, Instance: in.Ref(), Samples: in.Samples(), Over: over, Platform: over.Place(s.Platform, 0),
+		Low: low, High: high, Compute: in.Compute(),
+	}
+	for _, x := range values {
+		b := p.Bound(in, over.Place(s.Platform, x))
+		c.Bounds = append(c.Bounds, BoundPoint{x, over.Place(s.Platform, x).Memory, b.Value, b.By, b.Assumptions})
 	}
 	for _, m := range methods {
 		start := time.Now()
 		var series Series
-		if m.Curve != nil {
-			series = wholeCurve(ctx, m, in, s, limits, bounds)
+		if m.Curve != nil && over == OverMemory {
+			series = c.whole(ctx, m, in, s)
 		} else {
-			series = pointwise(ctx, p, m, in, s, limits, bounds)
+			series = c.pointwise(ctx, p, m, in, s)
 		}
 		series.Method, series.Kind, series.WallTime = m.Name, m.Kind, time.Since(start).Seconds()
 		c.Series = append(c.Series, series)
@@ -126,28 +182,31 @@ func RunCurve(ctx context.Context, p *Problem, methods []*Method, in *Instance, 
 			break
 		}
 	}
-	c.bound(limits, bounds)
+	c.bound()
 	return c
 }
 
-// at returns the platform with another memory.
-func at(p platform.Platform, memory float64) platform.Platform {
-	p.Memory = memory
-	return p
+// improve keeps a better bound.
+func (b *BoundPoint) improve(by Bound) {
+	if by.Value > b.Value {
+		b.Value, b.By, b.Assumptions = by.Value, by.By, by.Assumptions
+	}
 }
 
-// pointwise runs a method at every limit, and keeps better bounds.
-func pointwise(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting, limits []float64, bounds []Bound) (series Series) {
-	for k, memory := range limits {
+// pointwise runs a method at every value, and keeps better bounds.
+func (c *Curve) pointwise(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) (series Series) {
+	base := s.Platform
+	for k := range c.Bounds {
 		if ctx.Err() != nil {
 			break
 		}
-		s.Platform = at(s.Platform, memory)
+		at := c.Bounds[k].At
+		s.Platform = c.Over.Place(base, at)
 		r := Run(ctx, p, m, in, s)
-		point := CurvePoint{Memory: memory, Makespan: r.Makespan, PeakMemory: r.PeakMemory, Status: r.Status, Error: r.Error}
+		point := CurvePoint{At: at, Memory: s.Platform.Memory, Makespan: r.Makespan, PeakMemory: r.PeakMemory, Status: r.Status, Error: r.Error}
 		series.Points = append(series.Points, point)
-		if r.Bound != nil && r.Bound.Value > bounds[k].Value {
-			bounds[k] = *r.Bound
+		if r.Bound != nil {
+			c.Bounds[k].improve(*r.Bound)
 		}
 		if r.Err != nil && series.Err == nil {
 			series.Err = r.Err
@@ -162,9 +221,9 @@ func pointwise(ctx context.Context, p *Problem, m *Method, in *Instance, s Setti
 	return series
 }
 
-// wholeCurve takes the curve of a method, verifies the plan of every breakpoint
-// it keeps, and improves the bounds if the curve is proved to be the best.
-func wholeCurve(ctx context.Context, m *Method, in *Instance, s Setting, limits []float64, bounds []Bound) (series Series) {
+// whole takes the curve of a method, verifies the plan of every breakpoint it
+// keeps, and improves the bounds if the curve is proved to be the best.
+func (c *Curve) whole(ctx context.Context, m *Method, in *Instance, s Setting) (series Series) {
 	series.Steps = true
 	fail := func(err error) Series {
 		series.Err, series.Error = err, err.Error()
@@ -175,7 +234,7 @@ func wholeCurve(ctx context.Context, m *Method, in *Instance, s Setting, limits 
 		ctx, cancel = context.WithTimeout(ctx, s.Time)
 		defer cancel()
 	}
-	most := limits[len(limits)-1]
+	most := c.Bounds[len(c.Bounds)-1].At
 	t, err := m.Curve(ctx, in, s, most)
 	if err != nil {
 		return fail(err)
@@ -196,14 +255,14 @@ func wholeCurve(ctx context.Context, m *Method, in *Instance, s Setting, limits 
 		if err != nil {
 			return fail(err)
 		}
-		series.Points = append(series.Points, CurvePoint{Memory: b.Memory, Makespan: &report.Makespan, PeakMemory: &report.PeakMemory, Status: Feasible})
+		series.Points = append(series.Points, CurvePoint{At: b.Memory, Memory: b.Memory, Makespan: &report.Makespan, PeakMemory: &report.PeakMemory, Status: Feasible})
 	}
 	if len(series.Points) == 0 {
 		return fail(fmt.Errorf("%s: %w up to %.0f", m.Name, plan.ErrNoPlan, most))
 	}
-	for k, memory := range limits {
-		if best := series.Makespan(memory); t.By != "" && best > bounds[k].Value {
-			bounds[k] = Bound{Value: best, By: t.By, Assumptions: []string{}}
+	for k := range c.Bounds {
+		if best := series.Makespan(c.Bounds[k].At); t.By != "" {
+			c.Bounds[k].improve(Bound{Value: best, By: t.By, Assumptions: []string{}})
 		}
 	}
 	return series
@@ -226,21 +285,17 @@ func thin(points []Breakpoint, n int) []Breakpoint {
 	return append(kept, last)
 }
 
-// bound sets the bounds, each improved by those of larger limits: with less
-// memory nothing is faster. Then every point gets its gap.
-func (c *Curve) bound(limits []float64, bounds []Bound) {
-	for k := len(bounds) - 2; k >= 0; k-- {
-		if bounds[k+1].Value > bounds[k].Value {
-			bounds[k] = bounds[k+1]
-		}
-	}
-	for k, m := range limits {
-		c.Bounds = append(c.Bounds, BoundPoint{m, bounds[k].Value, bounds[k].By, bounds[k].Assumptions})
+// bound improves each bound by those of larger values: with less memory, slower
+// links or fewer GPUs nothing is faster. Then every point gets its gap.
+func (c *Curve) bound() {
+	for k := len(c.Bounds) - 2; k >= 0; k-- {
+		next := &c.Bounds[k+1]
+		c.Bounds[k].improve(Bound{next.Value, next.By, next.Assumptions})
 	}
 	for i := range c.Series {
 		for j := range c.Series[i].Points {
 			p := &c.Series[i].Points[j]
-			if b := c.BoundAt(p.Memory); b != nil && p.Makespan != nil {
+			if b := c.BoundAt(p.At); b != nil && p.Makespan != nil {
 				gap := max(0, RelativeGap(*p.Makespan, b.Value))
 				p.Gap = &gap
 			}
@@ -248,23 +303,28 @@ func (c *Curve) bound(limits []float64, bounds []Bound) {
 	}
 }
 
-// BoundAt returns the best bound that holds for a memory limit, nil if none
-// does.
-func (c *Curve) BoundAt(memory float64) *BoundPoint {
+// BoundAt returns the best bound that holds for a value of what the curve is
+// over, nil if none does.
+func (c *Curve) BoundAt(at float64) *BoundPoint {
 	for k := range c.Bounds {
-		if c.Bounds[k].Memory >= memory {
+		if c.Bounds[k].At >= at {
 			return &c.Bounds[k]
 		}
 	}
 	return nil
 }
 
-// Makespan returns the makespan of the method's best plan for a limit, NaN if
-// it has none.
-func (s *Series) Makespan(memory float64) float64 {
+// Makespan returns what the method reaches at a value of what the curve is
+// over, NaN if it has no plan there: at its own points or, of a step function,
+// anywhere.
+func (s *Series) Makespan(at float64) float64 {
 	best := math.NaN()
 	for _, p := range s.Points {
-		if p.Memory <= memory*(1+plan.Tolerance) && p.Makespan != nil && !(*p.Makespan >= best) {
+		here := p.At == at
+		if s.Steps {
+			here = p.At <= at*(1+plan.Tolerance)
+		}
+		if here && p.Makespan != nil && !(*p.Makespan >= best) {
 			best = *p.Makespan
 		}
 	}

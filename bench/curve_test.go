@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 
 	"workbench/bench"
 	"workbench/model/plan"
+	"workbench/model/platform"
 	"workbench/model/strictjson"
 	"workbench/model/testfile"
 )
@@ -46,7 +48,7 @@ func TestCurve(t *testing.T) {
 	_, optimum := find(t, plan.Remat, "optimum")
 	limits := bench.Limits(p, in, 6)
 	s := bench.Setting{Slots: bench.DefaultSlots}
-	c := bench.RunCurve(context.Background(), p, []*bench.Method{persistent, slots, periodic, optimum}, in, s, limits)
+	c := bench.RunCurve(context.Background(), p, []*bench.Method{persistent, slots, periodic, optimum}, in, s, bench.OverMemory, limits)
 	if err := c.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -81,12 +83,16 @@ func TestCurveSchema(t *testing.T) {
 	in := small(t)
 	p, persistent := find(t, plan.Remat, "persistent")
 	_, storeAll := find(t, plan.Remat, "store-all")
-	c := bench.RunCurve(context.Background(), p, []*bench.Method{persistent, storeAll}, in, bench.Setting{}, bench.Limits(p, in, 3))
+	c := bench.RunCurve(context.Background(), p, []*bench.Method{persistent, storeAll}, in, bench.Setting{}, bench.OverMemory, bench.Limits(p, in, 3))
 	var b bytes.Buffer
 	if err := json.NewEncoder(&b).Encode(c); err != nil {
 		t.Fatal(err)
 	}
 	validate := testfile.Schema(t, "curve-v1.json")
+	old := regexp.MustCompile(`"(at|over)":("memory"|[0-9.e+]+),|"platform":{},`).ReplaceAllString(b.String(), "")
+	if err := validate(old); err != nil || strings.Contains(old, `"at"`) {
+		t.Errorf("a document without the fields that were added: %v\n%s", err, old)
+	}
 	if err := validate(b.String()); err != nil {
 		t.Errorf("%v\n%s", err, &b)
 	}
@@ -129,7 +135,7 @@ func TestCurveOfALiar(t *testing.T) {
 			t, err := whole(ctx, in, s, most)
 			return lie(t), err
 		}
-		c := bench.RunCurve(context.Background(), p, []*bench.Method{&liar}, in, bench.Setting{}, bench.Limits(p, in, 3))
+		c := bench.RunCurve(context.Background(), p, []*bench.Method{&liar}, in, bench.Setting{}, bench.OverMemory, bench.Limits(p, in, 3))
 		err := c.Err()
 		var invalid *bench.InvalidPlanError
 		if err == nil || errors.Is(err, plan.ErrNoPlan) || name == "more memory than its limit" && !errors.As(err, &invalid) {
@@ -145,10 +151,10 @@ func TestCurveWithoutPlans(t *testing.T) {
 	_, persistent := find(t, plan.Remat, "persistent")
 	low, _ := p.Range(in)
 	limits := []float64{low}
-	if err := bench.RunCurve(context.Background(), p, []*bench.Method{storeAll}, in, bench.Setting{}, limits).Err(); !errors.Is(err, plan.ErrNoPlan) {
+	if err := bench.RunCurve(context.Background(), p, []*bench.Method{storeAll}, in, bench.Setting{}, bench.OverMemory, limits).Err(); !errors.Is(err, plan.ErrNoPlan) {
 		t.Errorf("error %v", err)
 	}
-	if err := bench.RunCurve(context.Background(), p, []*bench.Method{storeAll, persistent}, in, bench.Setting{}, limits).Err(); err != nil {
+	if err := bench.RunCurve(context.Background(), p, []*bench.Method{storeAll, persistent}, in, bench.Setting{}, bench.OverMemory, limits).Err(); err != nil {
 		t.Errorf("error %v", err)
 	}
 }
@@ -192,7 +198,7 @@ func TestCurveOfTheOptimum(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, dp := find(t, plan.Join, "join-dp")
-	c := bench.RunCurve(context.Background(), p, []*bench.Method{dp}, in, bench.Setting{}, bench.Limits(p, in, 100))
+	c := bench.RunCurve(context.Background(), p, []*bench.Method{dp}, in, bench.Setting{}, bench.OverMemory, bench.Limits(p, in, 100))
 	if err := c.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -203,5 +209,47 @@ func TestCurveOfTheOptimum(t *testing.T) {
 	}
 	if first, last := c.Bounds[0].Value, c.Bounds[len(c.Bounds)-1].Value; first <= last || last != c.Compute {
 		t.Errorf("bounds from %g to %g, computing once takes %g", first, last, c.Compute)
+	}
+}
+
+// Over GPUs and over bandwidth every method is run at each value; what a bound
+// proves for many GPUs or fast links it proves for fewer and slower ones.
+func TestCurveOverOtherAxes(t *testing.T) {
+	in := small(t)
+	p, search := find(t, plan.Pipeline, "search")
+	_, contiguous := find(t, plan.Pipeline, "1f1b-star")
+	_, high := p.Range(in)
+	s := bench.Setting{Platform: platform.Platform{Memory: 4 * high, Bandwidth: 12e9, Processors: 3, WeightCopies: 3}}
+	for over, values := range map[bench.Axis][]float64{bench.OverProcessors: {1, 2, 3, 5}, bench.OverBandwidth: bench.Bandwidths(12e9, 8)} {
+		c := bench.RunCurve(context.Background(), p, []*bench.Method{contiguous, search}, in, s, over, values)
+		if err := c.Err(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range c.Series {
+			if len(c.Series[i].Points) != len(values) {
+				t.Fatalf("%s: %d points for %d values", over, len(c.Series[i].Points), len(values))
+			}
+		}
+		for k, x := range values {
+			a, b := c.Series[0].Makespan(x), c.Series[1].Makespan(x)
+			if !(b <= a*(1+1e-9)) || b < c.Bounds[k].Value*(1-1e-9) {
+				t.Errorf("%s %g: 1f1b-star %g s, search %g s, bound %g s", over, x, a, b, c.Bounds[k].Value)
+			}
+			if k > 0 && c.Bounds[k].Value > c.Bounds[k-1].Value {
+				t.Errorf("%s %g: the bound rises from %g to %g", over, x, c.Bounds[k-1].Value, c.Bounds[k].Value)
+			}
+			if !math.IsNaN(c.Series[0].Makespan(x * 1.01)) {
+				t.Errorf("%s %g: a makespan between two points", over, x)
+			}
+		}
+		// Each point is the result of a run there.
+		s := s
+		s.Platform = over.Place(s.Platform, values[2])
+		if r := bench.Run(context.Background(), p, contiguous, in, s); *r.Makespan != c.Series[0].Makespan(values[2]) {
+			t.Errorf("%s %g: %g s on the curve, %g s alone", over, values[2], c.Series[0].Makespan(values[2]), *r.Makespan)
+		}
+	}
+	if rates := bench.Bandwidths(16, 8); rates[0] != 1 || rates[1] != 2 || rates[7] != 128 {
+		t.Errorf("bandwidths around 16: %v", rates)
 	}
 }

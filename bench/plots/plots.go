@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -25,6 +26,7 @@ import (
 type Figure struct {
 	Title, X, Y string // axis labels with their units
 	LogX, LogY  bool
+	WholeX      bool // x is a number of things
 	Series      []Series
 	// Bound is drawn as a shaded area that nothing can enter, nil: none. It
 	// is below the curve, or above it if Above is set.
@@ -182,6 +184,9 @@ func (f *Figure) theme(p *plot.Plot) {
 	if f.LogX {
 		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, decades{}
 	}
+	if f.WholeX {
+		p.X.Tick.Marker = whole{}
+	}
 	if f.LogY {
 		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, decades{}
 	}
@@ -240,15 +245,15 @@ type span struct{ low, high float64 }
 
 func (s *span) add(v float64) { s.low, s.high = min(s.low, v), max(s.high, v) }
 
-// with returns the span with a margin; whole decades on a logarithmic axis,
-// where ticks between them have no labels.
+// with returns the span with a margin. A logarithmic axis of a hundredfold and
+// more gets whole decades, since only those are labelled.
 func (s span) with(log bool) (low, high float64) {
+	if log && s.high < hundredfold*s.low {
+		margin := max(math.Pow(s.high/s.low, 0.04), 1.01)
+		return s.low / margin, s.high * margin
+	}
 	if log {
-		low, high = math.Pow(10, math.Floor(math.Log10(s.low))), math.Pow(10, math.Ceil(math.Log10(s.high)))
-		if low == high {
-			high *= 10
-		}
-		return low, high
+		return math.Pow(10, math.Floor(math.Log10(s.low))), math.Pow(10, math.Ceil(math.Log10(s.high)))
 	}
 	margin := 0.04 * (s.high - s.low)
 	if margin == 0 {
@@ -257,7 +262,11 @@ func (s span) with(log bool) (low, high float64) {
 	return s.low - margin, s.high + margin
 }
 
-// decades labels powers of ten, and marks what lies between.
+// hundredfold, or a little more: bandwidths over seven doublings count as less.
+const hundredfold = 200
+
+// decades labels powers of ten, and marks what lies between; over less than a
+// hundredfold it labels twice and five times them, too.
 type decades struct{}
 
 func (decades) Ticks(low, high float64) (ticks []plot.Tick) {
@@ -268,11 +277,27 @@ func (decades) Ticks(low, high float64) (ticks []plot.Tick) {
 				continue
 			}
 			label := ""
-			if d == 1 {
+			if d == 1 || (d == 2 || d == 5) && high < 1.2*hundredfold*low {
 				label = fmt.Sprintf("%g", v)
 			}
 			ticks = append(ticks, plot.Tick{Value: v, Label: label})
 		}
+	}
+	return ticks
+}
+
+// whole marks whole numbers: all of them, or multiples of a round step.
+type whole struct{}
+
+func (whole) Ticks(low, high float64) (ticks []plot.Tick) {
+	step := 1.0
+	for _, s := range []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000} {
+		if step = s; (high-low)/s <= 16 {
+			break
+		}
+	}
+	for v := math.Ceil(low/step) * step; v <= high; v += step {
+		ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(v, 'g', -1, 64)})
 	}
 	return ticks
 }

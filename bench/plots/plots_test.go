@@ -86,17 +86,52 @@ func TestLogAxesSpanDecades(t *testing.T) {
 	}
 }
 
+func TestShortLogAxesHaveLabelsBetween(t *testing.T) {
+	low, high := (span{0.75, 96}).with(true)
+	if low < 0.5 || low > 0.75 || high < 96 || high > 130 {
+		t.Errorf("%v to %v for 0.75 to 96", low, high)
+	}
+	labels := ""
+	for _, k := range (decades{}).Ticks(low, high) {
+		labels += k.Label + " "
+	}
+	if got := strings.Join(strings.Fields(labels), " "); got != "1 2 5 10 20 50 100" {
+		t.Errorf("labels %q", got)
+	}
+	labels = ""
+	for _, k := range (whole{}).Ticks(0.7, 64.3) {
+		labels += k.Label + " "
+	}
+	if labels != "5 10 15 20 25 30 35 40 45 50 55 60 " {
+		t.Errorf("labels of whole numbers %q", labels)
+	}
+}
+
+func TestAxesAreNamed(t *testing.T) {
+	y := 3.0
+	for over, want := range map[bench.Axis]string{bench.OverMemory: "memory (GiB)", bench.OverBandwidth: "bandwidth of each link (GB/s)", bench.OverProcessors: "GPUs"} {
+		c := &bench.Curve{
+			Problem: "pipeline", Over: over, High: 4 << 30, Compute: 3,
+			Series: []bench.Series{{Method: "a", Points: []bench.CurvePoint{{At: 4e9, Makespan: &y}}}},
+			Bounds: []bench.BoundPoint{{At: 4e9, Value: 3}},
+		}
+		if f := Curve(c, "period", false, false); f.X != want || f.Y != "period (s)" {
+			t.Errorf("over %s: axes %q and %q", over, f.X, f.Y)
+		}
+	}
+}
+
 func TestCurvesThatCoincideBothShow(t *testing.T) {
 	same := func(method string, y float64) bench.Series {
-		return bench.Series{Method: method, Steps: true, Points: []bench.CurvePoint{{Memory: 1, Makespan: &y}}}
+		return bench.Series{Method: method, Steps: true, Points: []bench.CurvePoint{{At: 1, Makespan: &y}}}
 	}
 	c := &bench.Curve{
 		Problem: "remat", Low: 1, High: 4, Compute: 2,
 		Series: []bench.Series{same("first", 3), same("second", 4), same("third", 3.001)},
-		Bounds: []bench.BoundPoint{{Memory: 1, Value: 2}, {Memory: 4, Value: 2}},
+		Bounds: []bench.BoundPoint{{At: 1, Value: 2}, {At: 4, Value: 2}},
 	}
 	var dashed []bool
-	for _, s := range Curve(c, false, false).Series {
+	for _, s := range Curve(c, "makespan", false, false).Series {
 		dashed = append(dashed, s.Dashed)
 	}
 	if want := []bool{false, false, true}; !slices.Equal(dashed, want) {
@@ -108,10 +143,10 @@ func TestBoundsOfSlotsHoldUpToTheNext(t *testing.T) {
 	y := 3.0
 	c := &bench.Curve{
 		Problem: "join", Low: 5, High: 6, Compute: 2,
-		Series: []bench.Series{{Method: "a", Points: []bench.CurvePoint{{Memory: 5, Makespan: &y}}}},
-		Bounds: []bench.BoundPoint{{Memory: 5, Value: 3}, {Memory: 6, Value: 2}},
+		Series: []bench.Series{{Method: "a", Points: []bench.CurvePoint{{At: 5, Makespan: &y}}}},
+		Bounds: []bench.BoundPoint{{At: 5, Value: 3}, {At: 6, Value: 2}},
 	}
-	if x := Curve(c, true, false).Bound.X; x[0] != 6 || x[1] != 7 {
+	if x := Curve(c, "makespan", true, false).Bound.X; x[0] != 6 || x[1] != 7 {
 		t.Errorf("bounds end at %v, want 6 and 7 slots", x)
 	}
 }
@@ -119,14 +154,14 @@ func TestBoundsOfSlotsHoldUpToTheNext(t *testing.T) {
 func TestStepsThatTakeNoTimeHaveNoThroughput(t *testing.T) {
 	y, zero := 1.0, 0.0
 	c := &bench.Curve{
-		Problem: "remat", Low: 1, High: 2, Compute: 0,
+		Problem: "remat", Over: bench.OverMemory, Low: 1, High: 2, Compute: 0,
 		Series: []bench.Series{
-			{Method: "store-all", Points: []bench.CurvePoint{{Memory: 2, Makespan: &zero}}},
-			{Method: "a", Points: []bench.CurvePoint{{Memory: 1, Makespan: &y}, {Memory: 2, Makespan: &zero}}},
+			{Method: "store-all", Points: []bench.CurvePoint{{At: 2, Makespan: &zero}}},
+			{Method: "a", Points: []bench.CurvePoint{{At: 1, Makespan: &y}, {At: 2, Makespan: &zero}}},
 		},
-		Bounds: []bench.BoundPoint{{Memory: 1, Value: 0}, {Memory: 2, Value: 0}},
+		Bounds: []bench.BoundPoint{{At: 1, Value: 0}, {At: 2, Value: 0}},
 	}
-	if svg := write(t, Curve(c, false, true), "svg"); bytes.Contains(svg, []byte("Inf")) || bytes.Contains(svg, []byte("NaN")) {
+	if svg := write(t, Curve(c, "makespan", false, true), "svg"); bytes.Contains(svg, []byte("Inf")) || bytes.Contains(svg, []byte("NaN")) {
 		t.Error("the figure has coordinates that are no numbers")
 	}
 }

@@ -202,6 +202,8 @@ func flagValues(name string, before []string) (all []string) {
 		all = bench.BackendNames()
 	case "instance", "i":
 		all = instanceNames()
+	case "over":
+		all = []string{string(bench.OverMemory), string(bench.OverBandwidth), string(bench.OverProcessors)}
 	case "quantity":
 		all = quantities
 	case "from":

@@ -7,6 +7,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -22,6 +23,7 @@ import (
 type curveOptions struct {
 	solveOptions
 	points         int
+	over, at       string
 	plot, quantity string
 }
 
@@ -31,27 +33,31 @@ var quantities = []string{"makespan", "throughput"}
 // mostPoints is more than a table or a picture can use.
 const mostPoints = 10_000
 
+// Points where the user does not say how many.
+var defaultPoints = map[bench.Axis]int{bench.OverMemory: 20, bench.OverBandwidth: 8, bench.OverProcessors: 8}
+
 func newCurve(s streams) *cli.Command {
 	o := &curveOptions{}
 	flags := append(o.instanceFlags(), o.limitFlags()...)
-	flags = slices.DeleteFunc(flags, func(f cli.Flag) bool { return f.Names()[0] == "memory" })
 	flags = append(
 		flags,
 		&cli.StringFlag{Name: "methods", Usage: "`LIST` of methods separated by commas, or all (default: the quick ones)", Destination: &o.methods, Category: "solver"},
-		&cli.IntFlag{Name: "points", Usage: "`N` memory limits, spread over the instance's range", Value: 20, Destination: &o.points, Category: "instance"},
+		&cli.StringFlag{Name: "over", Usage: "`AXIS` of the curve: memory, bandwidth or processors", Value: string(bench.OverMemory), Destination: &o.over, Category: "instance"},
+		&cli.IntFlag{Name: "points", Usage: "`N` memory limits, spread over the instance's range (20 if not given); bandwidths, from a sixteenth of --bandwidth to eight times it (8); or GPUs, from 1 on (8)", Destination: &o.points, Category: "instance"},
+		&cli.StringFlag{Name: "at", Usage: "`LIST` of memory limits, bandwidths or numbers of GPUs, separated by commas, instead of --points", Destination: &o.at, Category: "instance"},
 		&cli.StringFlag{Name: "plot", Usage: "draw the curves to `FILE`.svg or .png", Destination: &o.plot, Category: "output"},
 		&cli.StringFlag{Name: "quantity", Usage: "`QUANTITY` to draw: makespan or throughput", Value: "makespan", Destination: &o.quantity, Category: "output"},
 	)
 	return &cli.Command{
 		Name:      "curve",
-		Usage:     "the trade-off memory → makespan of several methods, all plans verified; drawn with --plot",
+		Usage:     "makespan or period of several methods against memory, bandwidth or GPUs, all plans verified; drawn with --plot",
 		ArgsUsage: "INSTANCE",
-		Description: "Methods that make their whole curve in one run are drawn as step functions\n" +
-			"with all their breakpoints; the others are run at each of the limits.\n" +
+		Description: "Methods that make their whole curve over memory in one run are drawn as step\n" +
+			"functions with all their breakpoints; the others are run at each value.\n" +
 			"--time-limit is for each run.",
 		Flags: append(flags, o.flags()...),
 		Action: func(c *cli.Context) error {
-			a, err := args(c, 0, 1, "curve INSTANCE [--points N] [--plot FILE.svg|.png]")
+			a, err := args(c, 0, 1, "curve INSTANCE [--over AXIS] [--points N] [--plot FILE.svg|.png]")
 			if err != nil {
 				return err
 			}
@@ -69,11 +75,12 @@ func newCurve(s streams) *cli.Command {
 }
 
 func curve(c *cli.Context, s streams, o *curveOptions, j *job) error {
-	switch {
-	case o.points < 1 || o.points > mostPoints:
-		return usagef("--points %d: from 1 to %d", o.points, mostPoints)
-	case !slices.Contains(quantities, o.quantity):
+	if !slices.Contains(quantities, o.quantity) {
 		return usagef("--quantity %q: %s", o.quantity, nearest.Hint(o.quantity, quantities))
+	}
+	over, values, err := o.axis(c, j)
+	if err != nil {
+		return err
 	}
 	format, err := plotFormat(o.plot)
 	if err != nil {
@@ -88,7 +95,7 @@ func curve(c *cli.Context, s streams, o *curveOptions, j *job) error {
 		line = newStatusLine(s.err)
 		j.setting.OnProgress = line.Live
 	}
-	result := bench.RunCurve(c.Context, j.problem, methods, j.in, j.setting, bench.Limits(j.problem, j.in, o.points))
+	result := bench.RunCurve(c.Context, j.problem, methods, j.in, j.setting, over, values)
 	line.Done()
 	if o.json() {
 		if err := writeJSON(s.out, result); err != nil {
@@ -103,12 +110,112 @@ func curve(c *cli.Context, s streams, o *curveOptions, j *job) error {
 	if o.plot == "" {
 		return nil
 	}
-	figure := plots.Curve(result, j.problem.Slots, o.quantity == "throughput")
+	figure := plots.Curve(result, j.problem.Word, j.problem.Slots, o.quantity == "throughput")
 	err = writeFile(o.plot, func(w io.Writer) error { return figure.Write(w, format) })
 	if errors.Is(err, plots.ErrEmpty) {
 		return bench.InputError(err)
 	}
 	return err
+}
+
+// axis returns what the curve is over, and at which increasing values.
+func (o *curveOptions) axis(c *cli.Context, j *job) (bench.Axis, []float64, error) {
+	over := bench.Axis(o.over)
+	if err := o.checkAxis(c, j, over); err != nil {
+		return over, nil, err
+	}
+	values, err := o.values(c, j, over)
+	if err != nil {
+		return over, nil, err
+	}
+	if len(values) > mostPoints {
+		return over, nil, usagef("--at names %d values, at most %d are possible", len(values), mostPoints)
+	}
+	slices.Sort(values)
+	values = slices.Compact(values)
+	for _, x := range values {
+		if err := j.problem.Fit(j.in, over.Place(j.setting.Platform, x)); err != nil {
+			return over, nil, err
+		}
+	}
+	return over, values, nil
+}
+
+// checkAxis refuses an axis that the problem does not have, and flags that say
+// of it what --points and --at say.
+func (o *curveOptions) checkAxis(c *cli.Context, j *job, over bench.Axis) error {
+	var axes []string
+	for _, a := range j.problem.Axes() {
+		axes = append(axes, string(a))
+	}
+	switch {
+	case !slices.Contains(axes, o.over):
+		return usagef("--over %q: %s; curves of %s are over %s", o.over, nearest.Hint(o.over, axes), j.problem.Name, strings.Join(axes, ", "))
+	case c.IsSet("at") && c.IsSet("points"):
+		return usagef("--at %s and --points %d: one of them is needed", o.at, o.points)
+	case o.points < 1 && c.IsSet("points") || o.points > mostPoints:
+		return usagef("--points %d: from 1 to %d", o.points, mostPoints)
+	case over == bench.OverMemory && o.memory != "":
+		return usagef("--memory %s: the curve is over the memory; --at %s names limits", o.memory, o.memory)
+	case over == bench.OverProcessors && c.IsSet("processors"):
+		return usagef("--processors %d: the curve is over the GPUs; --points %d is 1 to %d of them, --at names numbers", o.processors, o.processors, o.processors)
+	}
+	return nil
+}
+
+// values returns the values that --at names, or as many as --points asks for.
+func (o *curveOptions) values(c *cli.Context, j *job, over bench.Axis) (values []float64, err error) {
+	if c.IsSet("at") {
+		for _, word := range strings.Split(o.at, ",") {
+			x, err := o.value(j, over, strings.TrimSpace(word))
+			if err != nil {
+				return nil, usagef("--at: %v", err)
+			}
+			values = append(values, x)
+		}
+		return values, nil
+	}
+	n := o.points
+	if n == 0 {
+		n = defaultPoints[over]
+	}
+	switch over {
+	case bench.OverBandwidth:
+		return bench.Bandwidths(j.setting.Platform.Bandwidth, n), nil
+	case bench.OverProcessors:
+		if n > mostProcessors {
+			return nil, usagef("--points %d: from 1 to %d GPUs", n, mostProcessors)
+		}
+		for p := range n {
+			values = append(values, float64(p+1))
+		}
+		return values, nil
+	}
+	return bench.Limits(j.problem, j.in, n), nil
+}
+
+// value reads one value of --at.
+func (o *curveOptions) value(j *job, over bench.Axis, word string) (float64, error) {
+	switch over {
+	case bench.OverBandwidth:
+		x, err := platform.ParseRate(word)
+		if err == nil && x <= 0 {
+			err = fmt.Errorf("%q: transfers need a bandwidth above zero", word)
+		}
+		return x, err
+	case bench.OverProcessors:
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 || n > mostProcessors {
+			return 0, fmt.Errorf("%q: a number of GPUs from 1 to %d is needed", word, mostProcessors)
+		}
+		return float64(n), nil
+	}
+	m, err := platform.ParseMemory(word)
+	x := m.Resolve(j.low, j.high)
+	if m.Percent && j.problem.Slots {
+		x = math.Floor(x)
+	}
+	return x, err
 }
 
 // plotFormat returns the format that the name of a picture asks for, and
@@ -139,10 +246,37 @@ func curveMethods(j *job, list string) ([]*bench.Method, error) {
 	return out, nil
 }
 
-// printCurve prints the makespan of each method at each limit.
+// describe writes a value of what the curve is over.
+func describe(j *job, over bench.Axis, x float64) string {
+	switch over {
+	case bench.OverBandwidth:
+		return platform.FormatRate(x)
+	case bench.OverProcessors:
+		return strconv.Itoa(int(x))
+	}
+	return j.memory(x)
+}
+
+// curveHeading says what the curve is of and what stays the same along it.
+func curveHeading(j *job, c *bench.Curve) string {
+	s := fmt.Sprintf("%s of %s: %s, memory ", c.Problem, c.Instance.Name, j.in.Size())
+	switch c.Over {
+	case bench.OverBandwidth:
+		s += memoryLine(j)
+		if j.problem.Parallel {
+			s += fmt.Sprintf(" on each of %d GPUs (%s model)", c.Platform.Processors, j.setting.MemoryModel)
+		}
+		return s
+	case bench.OverProcessors:
+		return s + fmt.Sprintf("%s on each GPU (%s model), %s a link", j.memory(c.Platform.Memory), j.setting.MemoryModel, platform.FormatRate(c.Platform.Bandwidth))
+	}
+	return s + fmt.Sprintf("%s to %s%s", j.memory(c.Low), j.memory(c.High), j.link())
+}
+
+// printCurve prints the makespan of each method at each value.
 func printCurve(w io.Writer, j *job, c *bench.Curve) {
-	fmt.Fprintf(w, "%s of %s: %s, memory %s to %s%s\n\n", c.Problem, c.Instance.Name, j.in.Size(), j.memory(c.Low), j.memory(c.High), j.link())
-	header := table.Row{"memory"}
+	fmt.Fprintf(w, "%s\n\n", curveHeading(j, c))
+	header := table.Row{string(c.Over)}
 	right := []int{1}
 	for _, s := range c.Series {
 		header = append(header, s.Method)
@@ -152,10 +286,10 @@ func printCurve(w io.Writer, j *job, c *bench.Curve) {
 	right = append(right, len(header))
 	t := newTable(w, header, right...)
 	for _, b := range c.Bounds {
-		row := table.Row{j.memory(b.Memory)}
+		row := table.Row{describe(j, c.Over, b.At)}
 		for i := range c.Series {
 			cell := "-"
-			if m := c.Series[i].Makespan(b.Memory); !math.IsNaN(m) {
+			if m := c.Series[i].Makespan(b.At); !math.IsNaN(m) {
 				cell = platform.FormatSeconds(m)
 			}
 			row = append(row, cell)
