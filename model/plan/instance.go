@@ -29,7 +29,7 @@ func (in Instance) Kind() string {
 // VerifyOn replays p on an instance of any kind. The error says why there was
 // nothing to replay; broken rules are in the report.
 func VerifyOn(in Instance, p *Plan) (*Report, error) {
-	if in.Chain != nil && p != nil && (p.Problem == WeightOffload || p.Problem == Pipeline) {
+	if in.Chain != nil && p != nil && (p.Problem == WeightOffload || p.Problem == Pipeline || offloads(in, p)) {
 		return Verify(in.Chain, p)
 	}
 	return verdict(replayOn(in, p, false))

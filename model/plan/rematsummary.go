@@ -47,9 +47,9 @@ type Checkpoints struct {
 }
 
 // SummarizeOn replays p and sums it up: a *[Summary] of weight offloading, a
-// *[PatternSummary] of a pipeline, a *[RematSummary] of the problems of one
-// device. All have fields for JSON and
-// lines of text. The error is that of [VerifyOn].
+// *[PatternSummary] of a pipeline, an *[OffloadSummary] of offloaded
+// activations, a *[RematSummary] of the other problems of one device. All have
+// fields for JSON and lines of text. The error is that of [VerifyOn].
 func SummarizeOn(in Instance, p *Plan) (fmt.Stringer, error) {
 	if in.Chain != nil && p != nil && p.Problem == WeightOffload {
 		return Summarize(in.Chain, p)
@@ -57,10 +57,18 @@ func SummarizeOn(in Instance, p *Plan) (fmt.Stringer, error) {
 	if in.Chain != nil && p != nil && p.Problem == Pipeline {
 		return SummarizePattern(in.Chain, p)
 	}
+	if offloads(in, p) {
+		return SummarizeOffload(in.Chain, p)
+	}
 	r, err := replayOn(in, p, false)
 	if err != nil {
 		return nil, err
 	}
+	return summarize(in, p, r), nil
+}
+
+// summarize sums up a replay.
+func summarize(in Instance, p *Plan, r *replay) *RematSummary {
 	s := &RematSummary{
 		Problem: p.Problem, Method: p.Method, Instance: p.Instance.Name, Kind: in.Kind(),
 		Makespan: r.report.Makespan, Memory: p.Platform.Memory,
@@ -85,7 +93,7 @@ func SummarizeOn(in Instance, p *Plan) (fmt.Stringer, error) {
 	if s.Compute > 0 {
 		s.Share = inRange(s.Recompute / s.Compute)
 	}
-	return s, nil
+	return s
 }
 
 // forwards are the kinds of operation that may run again, in the order in which
@@ -104,8 +112,8 @@ func (s *RematSummary) addOps(p *Plan) {
 	for k := range p.Ops {
 		o := &p.Ops[k]
 		d := o.End - o.Start
-		if !finite(d) {
-			continue // a broken rule
+		if !finite(d) || o.Op == OpO || o.Op == OpP {
+			continue // a broken rule, or not on the device
 		}
 		busy = inRange(busy + d)
 		if o.Op == OpB || o.Op == OpD || o.Op == OpS || o.Op == OpLoss {
@@ -132,14 +140,26 @@ func (s *RematSummary) addOps(p *Plan) {
 // String returns the summary as lines of text.
 func (s *RematSummary) String() string {
 	var b strings.Builder
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-11s "+format+"\n", append([]any{name}, args...)...)
+	s.write(&b)
+	if s.Violations > 0 {
+		summaryLine(&b, "INVALID", "breaks the rules %d times; verify says where", s.Violations)
 	}
+	return b.String()
+}
+
+// summaryLine writes a line of a summary under its name.
+func summaryLine(b *strings.Builder, name, format string, args ...any) {
+	fmt.Fprintf(b, "  %-11s "+format+"\n", append([]any{name}, args...)...)
+}
+
+// write writes everything but the verdict.
+func (s *RematSummary) write(b *strings.Builder) {
+	line := func(name, format string, args ...any) { summaryLine(b, name, format, args...) }
 	instance := s.Instance
 	if instance == "" {
 		instance = "a " + s.Kind
 	}
-	fmt.Fprintf(&b, "%s plan for %s by %s\n", s.Problem, instance, s.Method)
+	fmt.Fprintf(b, "%s plan for %s by %s\n", s.Problem, instance, s.Method)
 	idle := ""
 	if s.Idle > 0 {
 		idle = ", idle " + platform.FormatSeconds(s.Idle)
@@ -159,10 +179,6 @@ func (s *RematSummary) String() string {
 	if c := s.AtLoss; c != nil {
 		line("at the loss", "%s", s.describeCheckpoints(c))
 	}
-	if s.Violations > 0 {
-		line("INVALID", "breaks the rules %d times; verify says where", s.Violations)
-	}
-	return b.String()
 }
 
 func (s *RematSummary) describeRecomputed() string {

@@ -15,7 +15,7 @@ const (
 	RuleBranch          = "branch"           // an operation of a branch that the join does not have
 	RuleOverlap         = "overlap"          // two operations at once
 	RuleMissingInput    = "missing-input"    // an operation whose input is not stored
-	RuleNotStored       = "not-stored"       // a discard of what is not stored
+	RuleNotStored       = "not-stored"       // a discard or an offload of what is not stored
 	RuleTwice           = "twice"            // a second run of what runs once
 	RuleMissingBackward = "missing-backward" // a backward that is not in the plan
 	RuleMissingOutput   = "missing-output"   // a result that is not stored at the end
@@ -44,12 +44,27 @@ type MemoryStep struct {
 	After      MemoryParts
 }
 
-// MemoryProfile replays p, a plan of [Remat] or [Join], and returns the memory
-// in use during and after each operation, in the order of the plan. Operations
-// that mean nothing change nothing; whether the plan is valid is for
-// [VerifyOn] to say, whose errors these are. O(operations + size of the
-// instance).
+// MemoryProfile replays p, a plan of one device, and returns the memory in use
+// over time. Operations that mean nothing change nothing; whether the plan is
+// valid is for [VerifyOn] to say, whose errors these are.
+//
+// Of [Remat] and [Join] there is a step for each operation, in the order of the
+// plan. O(operations + size of the instance).
+//
+// Of [ActivationOffload] and [RematOffload], where transfers run beside the
+// computations, a step goes from one instant at which something starts or ends
+// to the next, in order of time; Op is what starts or ends last at the first of
+// the two. A computation that takes no time has a step of no length before
+// that. The model is that of [VerifyOffload]. O(operations · log operations +
+// layers).
 func MemoryProfile(in Instance, p *Plan) ([]MemoryStep, error) {
+	if offloads(in, p) {
+		v, err := replayOffload(in.Chain, p, true)
+		if err != nil {
+			return nil, err
+		}
+		return v.steps, nil
+	}
 	r, err := replayOn(in, p, true)
 	if err != nil {
 		return nil, err
@@ -156,7 +171,7 @@ func (r *replay) finish() (*replay, error) {
 // mistimed reports whether a rule about times has been broken.
 func (r *replay) mistimed() bool {
 	return slices.ContainsFunc(r.report.Violations, func(v Violation) bool {
-		return v.Rule == RuleTime || v.Rule == RuleDuration || v.Rule == RuleOrder || v.Rule == RuleOverlap
+		return v.Rule == RuleTime || v.Rule == RuleDuration || v.Rule == RuleOrder || v.Rule == RuleOverlap || v.Rule == RuleLinkOverlap
 	})
 }
 
@@ -181,18 +196,8 @@ func (r *replay) stored() float64 {
 func (r *replay) time(k int, duration float64) {
 	o := &r.plan.Ops[k]
 	r.busy.add(duration)
-	switch {
-	case !finite(o.Start) || !finite(o.End):
-		r.broken(RuleTime, k, 0, "%s runs from %g to %g; both must be finite", o, o.Start, o.End)
+	if !r.span(k, duration) {
 		return
-	case o.End < o.Start-r.eps:
-		r.broken(RuleTime, k, o.Start-o.End, "%s ends %.10g s before it starts", o, o.Start-o.End)
-		return
-	case o.Start < -r.eps:
-		r.broken(RuleTime, k, -o.Start, "%s starts %.10g s before time 0", o, -o.Start)
-	}
-	if d := o.End - o.Start; math.Abs(d-duration) > r.eps {
-		r.broken(RuleDuration, k, d-duration, "%s takes %.10g s; it must take %.10g s", o, d, duration)
 	}
 	if r.before < 0 {
 		r.before, r.last, r.clock = k, k, o.End
@@ -210,6 +215,26 @@ func (r *replay) time(k int, duration float64) {
 	if o.End >= r.clock {
 		r.last, r.clock = k, o.End
 	}
+}
+
+// span checks that operation k takes so long and does not begin before time 0.
+// It returns false if its times mean nothing.
+func (r *replay) span(k int, duration float64) bool {
+	o := &r.plan.Ops[k]
+	switch {
+	case !finite(o.Start) || !finite(o.End):
+		r.broken(RuleTime, k, 0, "%s runs from %g to %g; both must be finite", o, o.Start, o.End)
+		return false
+	case o.End < o.Start-r.eps:
+		r.broken(RuleTime, k, o.Start-o.End, "%s ends %.10g s before it starts", o, o.Start-o.End)
+		return false
+	case o.Start < -r.eps:
+		r.broken(RuleTime, k, -o.Start, "%s starts %.10g s before time 0", o, -o.Start)
+	}
+	if d := o.End - o.Start; math.Abs(d-duration) > r.eps {
+		r.broken(RuleDuration, k, d-duration, "%s takes %.10g s; it must take %.10g s", o, d, duration)
+	}
+	return true
 }
 
 // during counts the memory in use while operation k runs: what is stored, its

@@ -36,8 +36,11 @@ func Verify(c *chain.Chain, p *Plan) (*Report, error) {
 		return VerifyRemat(c, p)
 	case Pipeline:
 		return VerifyPattern(c, p)
+	case ActivationOffload, RematOffload:
+		return VerifyOffload(c, p)
 	}
-	return nil, fmt.Errorf("%w of a chain: %q (known: %s, %s, %s)", ErrProblem, p.Problem, WeightOffload, Remat, Pipeline)
+	return nil, fmt.Errorf("%w of a chain: %q (known: %s, %s, %s, %s, %s)",
+		ErrProblem, p.Problem, WeightOffload, Remat, Pipeline, ActivationOffload, RematOffload)
 }
 
 // compareClaims returns where the claims differ from the replay. A plan that
