@@ -120,5 +120,10 @@ func Formulations() []Formulation {
 			Title: "allocations and 1-periodic patterns, task model of memory", Source: "[004] (6.1)–(6.36), findings 8, 9",
 			Build: PipelineILP,
 		},
+		{
+			Name: "pipeline-strong", Problem: plan.Pipeline, Promise: Equal,
+			Title: "the same, strengthened", Source: "[004] (6.1)–(6.36), findings 8, 9; ours",
+			Extra: pipelineCuts, Build: PipelineStrong,
+		},
 	}
 }

@@ -37,11 +37,18 @@ import (
 // than printed, too: (6.24) needs the period and a communication.
 //
 // If allocation is set the stages know their processors and z is fixed.
+//
+// If strong is set the ILP is [PipelineStrong]: see pipeline_cuts.go.
 type pipelineILP struct {
 	*pipelineInstance
 	printed bool
+	strong  bool
+	loose   bool    // of strong: K as it is
 	longest float64 // upper limit of T
 	k       float64 // K
+	// hosts is how many tasks have z, f, sigma and b of their own: all, or of
+	// strong the forwards, with which the backwards are.
+	hosts int
 
 	m *milp.Model
 	e milp.Expr // scratch
@@ -54,6 +61,7 @@ type pipelineILP struct {
 	v, v2     milp.List
 	vt, vt2   milp.List
 	sigma, b  milp.Grid
+	mean      milp.Grid // of strong: see averageMemory
 	nca       milp.Grid // of the stage model: nca[r,s], activations of stage s at most on the processor of stage r
 }
 
@@ -61,6 +69,10 @@ type pipelineILP struct {
 type pairs struct {
 	n    int
 	vars []milp.Var
+	// Of strong a pair of tasks or communications has the column of their stages
+	// or cuts, or if that is the same one the column equal.
+	fold  func(t int) int
+	equal []milp.Var
 }
 
 func newPairs(m *milp.Model, name string, n int) pairs {
@@ -79,6 +91,12 @@ func newPairs(m *milp.Model, name string, n int) pairs {
 
 // at returns the column of the pair {t, u}, t ≠ u.
 func (p pairs) at(t, u int) milp.Var {
+	if p.fold != nil {
+		t, u = p.fold(t), p.fold(u)
+		if t == u {
+			return p.equal[t]
+		}
+	}
 	if t > u {
 		t, u = u, t
 	}
@@ -119,7 +137,8 @@ func StageILP(c *chain.Chain, p platform.Platform, allocation []plan.Stage, mode
 	return f.program(), nil
 }
 
-func newPipelineILP(c *chain.Chain, p platform.Platform, model string, printed bool) (*pipelineILP, error) {
+// newWholePipeline reads the chain, of single layers.
+func newWholePipeline(c *chain.Chain, p platform.Platform, model string) (*pipelineInstance, error) {
 	if c == nil {
 		return nil, fmt.Errorf("%w: there is no chain", ErrInstance)
 	}
@@ -127,7 +146,12 @@ func newPipelineILP(c *chain.Chain, p platform.Platform, model string, printed b
 	if err != nil {
 		return nil, err
 	}
-	if err := in.fits(); err != nil {
+	return in, in.fits()
+}
+
+func newPipelineILP(c *chain.Chain, p platform.Platform, model string, printed bool) (*pipelineILP, error) {
+	in, err := newWholePipeline(c, p, model)
+	if err != nil {
 		return nil, err
 	}
 	name := "pipeline"
@@ -170,8 +194,16 @@ func (f *pipelineILP) build(name string) {
 	if f.printed {
 		f.k = f.horizon
 	}
+	f.hosts = 2 * f.n
+	if f.strong {
+		f.hosts = f.n
+	}
 	f.columns()
 	f.m.Minimize(f.e.Reset().Add(f.time, f.period))
+	if f.strong {
+		f.buildStrong()
+		return
+	}
 	f.resources()
 	f.order()
 	f.links()
@@ -181,6 +213,11 @@ func (f *pipelineILP) build(name string) {
 	if !f.printed {
 		f.turns()
 	}
+	f.stores()
+}
+
+// stores are the rows of memory.
+func (f *pipelineILP) stores() {
 	if f.model == plan.StageModel {
 		f.stageMemory()
 		return
@@ -196,10 +233,13 @@ func (f *pipelineILP) columns() {
 	f.period = f.m.Var("T", milp.Continuous, 0, f.longest)
 	f.tau = f.m.List("tau", tasks, milp.Continuous, -f.k, f.longest)
 	f.comT = f.m.List("comm", tasks-1, milp.Continuous, -f.k, f.longest)
-	f.f = f.m.List("f", tasks, milp.Binary, 0, 1)
-	f.z = newPairs(f.m, "z", tasks)
+	f.f = f.m.List("f", f.hosts, milp.Binary, 0, 1)
 	f.w = f.grid("w", tasks, tasks)
-	f.zt = newPairs(f.m, "zt", tasks-1)
+	if f.strong {
+		f.foldPairs()
+	} else {
+		f.z, f.zt = newPairs(f.m, "z", tasks), newPairs(f.m, "zt", tasks-1)
+	}
 	f.wt = f.grid("wt", tasks-1, tasks-1)
 	f.v = f.m.List("v", tasks-1, milp.Binary, 0, 1)
 	f.v2 = f.m.List("v2", tasks-1, milp.Binary, 0, 1)
@@ -211,8 +251,8 @@ func (f *pipelineILP) columns() {
 		return
 	}
 	f.o = f.m.Grid("o", tasks, tasks-1, milp.Binary, 0, 1)
-	f.sigma = f.m.Grid("sigma", tasks, f.n, milp.Integer, 0, 8*float64(f.n))
-	f.b = f.m.Grid("b", tasks, tasks-1, milp.Binary, 0, 1)
+	f.sigma = f.m.Grid("sigma", f.hosts, f.n, milp.Integer, 0, 8*float64(f.n))
+	f.b = f.m.Grid("b", f.hosts, tasks-1, milp.Binary, 0, 1)
 }
 
 // grid returns binaries of ordered pairs; those of equal indices are 0.
@@ -226,7 +266,7 @@ func (f *pipelineILP) grid(name string, n0, n1 int) milp.Grid {
 
 // same adds c·z_{t,u} to f.e; z_{t,t} is 1.
 func (f *pipelineILP) same(c float64, t, u int) {
-	if t == u {
+	if t == u || f.strong && f.stage(t) == f.stage(u) {
 		f.e.AddConst(c)
 	} else {
 		f.e.Add(c, f.z.at(t, u))
@@ -244,7 +284,7 @@ func (f *pipelineILP) sending(c float64, t int) {
 // resources are (6.1)–(6.4): at most P processors.
 func (f *pipelineILP) resources() {
 	g := f.m.Group("same resource", "[004] (6.1), findings 8")
-	tasks := 2 * f.n
+	tasks := f.hosts
 	for t := range tasks {
 		for u := t + 1; u < tasks; u++ {
 			for x := u + 1; x < tasks; x++ {
@@ -270,6 +310,9 @@ func (f *pipelineILP) resources() {
 		f.e.Add(1, f.f.At(t))
 	}
 	f.m.Group("resources", "[004] (6.3)").AtMost(&f.e, float64(f.platform.Processors))
+	if f.strong {
+		return // one column for both
+	}
 	g = f.m.Group("F and B together", "[004] (6.4)")
 	for s := range f.n {
 		g.Equal(f.e.Reset().Add(1, f.z.at(s, tasks-1-s)), 1)
@@ -325,6 +368,9 @@ func (f *pipelineILP) links() {
 	from := f.m.Group("one end", "[004] (6.12)")
 	to := f.m.Group("other end", "[004] (6.13)")
 	coms := 2*f.n - 1
+	if f.strong {
+		coms = f.n - 1 // cuts
+	}
 	for t := range coms {
 		for u := range coms {
 			if t == u {
@@ -375,6 +421,12 @@ func (f *pipelineILP) linkOrder() {
 
 // periodLength are (6.17)–(6.21).
 func (f *pipelineILP) periodLength() {
+	f.ends()
+	f.spans()
+}
+
+// ends are (6.17)–(6.19).
+func (f *pipelineILP) ends() {
 	g := f.m.Group("ends in the period", "[004] (6.17)")
 	for t, d := range f.d {
 		f.m.SetBounds(f.tau.At(t), -d, f.longest)
@@ -388,7 +440,11 @@ func (f *pipelineILP) periodLength() {
 		g.AtMost(f.e.Add(-1, f.period), 0)
 	}
 	f.m.Group("origin", "[004] (6.19)").Equal(f.e.Reset().Add(1, f.tau.At(0)), 0)
-	g = f.m.Group("one period", "[004] (6.20)")
+}
+
+// spans are (6.20) and (6.21).
+func (f *pipelineILP) spans() {
+	g := f.m.Group("one period", "[004] (6.20)")
 	for t := range f.d {
 		for u := range f.d {
 			if t != u {
@@ -473,11 +529,14 @@ func (f *pipelineILP) waiting() {
 
 // storedInputs are (6.31) and (6.32).
 func (f *pipelineILP) storedInputs() {
-	most := 8 * float64(f.n)
 	here := f.m.Group("inputs stored here", "[004] (6.31)")
 	count := f.m.Group("inputs stored", "[004] (6.32)")
-	for t := range f.d {
+	for t := range f.hosts {
 		for s := range f.n {
+			most := 8 * float64(f.n)
+			if f.strong {
+				most = f.mostCopies(s)
+			}
 			f.e.Reset().Add(1, f.sigma.At(t, s))
 			f.same(-most, t, s)
 			here.AtMost(&f.e, 0)
@@ -514,10 +573,14 @@ func (f *pipelineILP) memoryRows() {
 	g := f.m.Group("memory", "[004] (6.33), (6.36)").Label(f.name)
 	for t := range f.d {
 		f.e.Reset()
+		host := t
+		if f.strong {
+			host = f.stage(t)
+		}
 		for s := range f.n {
 			f.same(f.weight[s], t, s)
 			a := f.stored[s]
-			f.e.Add(a, f.sigma.At(t, s))
+			f.e.Add(a, f.sigma.At(host, s))
 			if s != t {
 				f.e.Add(a, f.w.At(s, t))
 			}
@@ -526,7 +589,7 @@ func (f *pipelineILP) memoryRows() {
 			}
 		}
 		for u := range 2*f.n - 1 {
-			f.e.Add(f.out[u], f.o.At(t, u)).Add(f.out[u], f.b.At(t, u))
+			f.e.Add(f.out[u], f.o.At(t, u)).Add(f.out[u], f.b.At(host, u))
 		}
 		g.AtMost(&f.e, f.memory-f.run[t])
 	}
@@ -564,7 +627,7 @@ func (f *pipelineILP) stageMemory() {
 // fixAllocation fixes z and f by the processors of the stages.
 func (f *pipelineILP) fixAllocation() {
 	seen := map[int]bool{}
-	for t := range f.d {
+	for t := range f.hosts {
 		p := f.stages[f.stage(t)].Processor
 		first := 0.0
 		if !seen[p] {

@@ -209,11 +209,12 @@ func (in *pipelineInstance) fits() error {
 }
 
 // late is a constant K that is larger than the difference of any two times of
-// a pattern, given its longest period.
+// a pattern, given its longest period; in (6.14) it is the period with two
+// communications, one of which is not sent.
 func (in *pipelineInstance) late(longest float64) float64 {
 	most := 0.0
 	for t := range in.d {
 		most = math.Max(most, math.Max(in.d[t], in.comm[t]))
 	}
-	return longest + most
+	return longest + 2*most
 }

@@ -201,8 +201,10 @@ func (q *pipelinePattern) retime() (float64, []float64, error) {
 	if err != nil {
 		return 0, nil, err
 	}
+	// Never less than none: a task that waits for a period and more does so by
+	// the order of the decisions, of which peak counts what is stored.
 	need := func(from, to int) int {
-		return int(math.Ceil((start[from]+wait[from]-start[to])/period - 1e-10))
+		return max(0, int(math.Ceil((start[from]+wait[from]-start[to])/period-1e-10)))
 	}
 	for t := range 2*n - 1 {
 		if q.cut(t) {
@@ -404,8 +406,10 @@ func (f *pipelineILP) start(p *plan.Plan) ([]float64, error) {
 	seen := map[int]bool{}
 	for t := range 2 * n {
 		set(f.tau.At(t), tau[t]/f.time)
-		yes(f.f.At(t), !seen[q.ownerOf(t)])
-		seen[q.ownerOf(t)] = true
+		if t < f.hosts {
+			yes(f.f.At(t), !seen[q.ownerOf(t)])
+			seen[q.ownerOf(t)] = true
+		}
 		for u := range t {
 			yes(f.z.at(u, t), q.ownerOf(u) == q.ownerOf(t))
 		}
@@ -465,6 +469,9 @@ func (f *pipelineILP) startMemory(x []float64, q *pipelinePattern) {
 				x[f.nca.At(t, s).Index()] = flight[s] + x[f.w.At(s, 2*n-1-s).Index()]
 			} else {
 				x[f.sigma.At(t, s).Index()] = flight[s]
+			}
+			if f.strong && f.model == plan.TaskModel {
+				x[f.mean.At(t, s).Index()] = f.kept(s) / x[f.period.Index()]
 			}
 		}
 	}

@@ -1,0 +1,169 @@
+package ilp
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"workbench/model/exhaustive"
+	"workbench/model/milp"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/solvers"
+	"workbench/solvers/highs"
+	"workbench/solvers/lpsolve"
+)
+
+// The strengthened ILP has the least period, in both memory models, with its
+// own constants and with K, and its solutions are plans. What exhaustive search
+// finds is a solution: no row cuts it off.
+func TestPipelineStrongEqualsExhaustive(t *testing.T) {
+	b := highs.New()
+	found := 0
+	for seed := range uint64(48) {
+		r := rand.New(rand.NewPCG(seed, 12))
+		c, p := randomPipeline(r, 1+r.IntN(3))
+		model := []string{plan.TaskModel, plan.StageModel}[seed%2]
+		want, best, err := exhaustive.Pipeline(c, p, model, 1e7)
+		if err != nil && !errors.Is(err, exhaustive.ErrInfeasible) {
+			t.Fatal(err)
+		}
+		options := PipelineOptions{Loose: seed%5 == 0}
+		if seed%3 == 0 && err == nil {
+			options.Longest = want * (1 + 1e-6)
+		}
+		f, buildErr := newPipelineStrong(c, p, model, options)
+		var infeasible *plan.Infeasible
+		if errors.As(buildErr, &infeasible) {
+			if err == nil {
+				t.Errorf("seed %d: no plan fits, but one of period %g does", seed, want)
+			}
+			continue
+		}
+		if buildErr != nil {
+			t.Fatal(buildErr)
+		}
+		program := f.program()
+		res, solveErr := b.Solve(t.Context(), program.Model, solvers.Options{})
+		if solveErr != nil {
+			t.Fatal(solveErr)
+		}
+		if (res.Status == solvers.Infeasible) != (err != nil) {
+			t.Fatalf("seed %d, %+v: %v, exhaustive search: %v", seed, options, res.Status, err)
+		}
+		if err != nil {
+			continue
+		}
+		found++
+		if res.Status != solvers.Optimal || math.Abs(res.Obj-want) > 1e-5*want {
+			t.Errorf("seed %d, %s, %+v: %v %g, exhaustive search finds %g", seed, model, options, res.Status, res.Obj, want)
+		}
+		x, _ := res.Solution()
+		got, err := program.Plan(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report := verifiedPattern(t, c, got); math.Abs(report.Makespan-want) > 1e-5*want {
+			t.Errorf("seed %d: the plan has %g, exhaustive search finds %g", seed, report.Makespan, want)
+		}
+		if x, err = program.Start(best); err != nil {
+			t.Fatal(err)
+		}
+		if v := program.Model.Violations(x, 1e-6); len(v) > 0 {
+			t.Errorf("seed %d, %s: the best plan is no solution: %v", seed, model, v[0])
+		}
+	}
+	if found < 25 {
+		t.Errorf("only %d instances have plans", found)
+	}
+}
+
+// Every group beyond [004] can be left out alone: the optimum stays, and the
+// relaxation does not become better.
+func TestPipelineStrongGroups(t *testing.T) {
+	b := highs.New()
+	less := map[string]int{}
+	for seed := range uint64(4) {
+		r := rand.New(rand.NewPCG(seed, 13))
+		c, p := randomPipeline(r, 3)
+		p.Memory *= 1.2
+		program, err := PipelineStrong(c, p)
+		if err != nil {
+			continue
+		}
+		want, _, err := exhaustive.Pipeline(c, p, plan.TaskModel, 1e7)
+		if err != nil {
+			continue
+		}
+		whole := relaxed(t, b, program.Model)
+		for _, group := range pipelineCuts {
+			m, err := program.Model.Without(group)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := leastPeriod(t, b, m); math.Abs(got-want) > 1e-5*want {
+				t.Errorf("seed %d without %s: %g, exhaustive search finds %g", seed, group, got, want)
+			}
+			if got := relaxed(t, b, m); got > whole*(1+1e-6) {
+				t.Errorf("seed %d without %s: the relaxation rises from %g to %g", seed, group, whole, got)
+			} else if got < whole*(1-1e-6) {
+				less[group]++
+			}
+		}
+		m, err := program.Model.Without(pipelineCuts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := leastPeriod(t, b, m); math.Abs(got-want) > 1e-5*want {
+			t.Errorf("seed %d without all: %g, exhaustive search finds %g", seed, got, want)
+		}
+		plain := must(t, PipelineILP, c, p).Model
+		if relaxed(t, b, plain) > whole*(1-1e-3) {
+			t.Errorf("seed %d: the relaxation of the plain ILP is as good", seed)
+		}
+	}
+	t.Log(less)
+}
+
+func relaxed(t *testing.T, b solvers.Backend, m *milp.Model) float64 {
+	t.Helper()
+	r, err := b.Solve(t.Context(), m, solvers.Options{Relax: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Bound
+}
+
+// Both backends agree on the strengthened ILP.
+func TestPipelineStrongBackends(t *testing.T) {
+	for seed := range uint64(12) {
+		r := rand.New(rand.NewPCG(seed, 14))
+		c, p := randomPipeline(r, 1+r.IntN(2))
+		program, err := PipelineStrong(c, p)
+		want, _, searched := exhaustive.Pipeline(c, p, plan.TaskModel, 1e7)
+		if err != nil || searched != nil {
+			continue
+		}
+		x, y := optimum(t, highs.New(), program.Model), optimum(t, lpsolve.New(), program.Model)
+		if math.Abs(x-y) > 1e-5*want || math.Abs(x-want) > 1e-5*want {
+			t.Errorf("seed %d: HiGHS %g, lp_solve %g, exhaustive search %g", seed, x, y, want)
+		}
+	}
+}
+
+// All groups of the table are in the model.
+func TestPipelineStrongNames(t *testing.T) {
+	c := saving(1, [4]float64{1, 2, 1, 1}, [4]float64{2, 1, 1, 0}, [4]float64{1, 1, 2, 1})
+	program := must(t, PipelineStrong, c, platform.Platform{Memory: 20, Bandwidth: 4, Processors: 2, WeightCopies: 3})
+	var names []string
+	for _, g := range program.Model.Groups() {
+		names = append(names, g.Name)
+	}
+	for _, group := range pipelineCuts {
+		if !slices.Contains(names, group) {
+			t.Errorf("group %q is not in the model", group)
+		}
+	}
+}
