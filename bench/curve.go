@@ -90,7 +90,8 @@ type CurvePoint struct {
 	Memory     float64  `json:"memory"` // the limit
 	Makespan   *float64 `json:"makespan"`
 	PeakMemory *float64 `json:"peak_memory"`
-	Gap        *float64 `json:"gap"` // to the best bound proven for this value
+	Moved      *float64 `json:"moved,omitempty"` // see [Moved]
+	Gap        *float64 `json:"gap"`             // to the best bound proven for this value
 	Status     Status   `json:"status"`
 	Error      string   `json:"error,omitempty"`
 }
@@ -204,6 +205,9 @@ func (c *Curve) pointwise(ctx context.Context, p *Problem, m *Method, in *Instan
 		s.Platform = c.Over.Place(base, at)
 		r := Run(ctx, p, m, in, s)
 		point := CurvePoint{At: at, Memory: s.Platform.Memory, Makespan: r.Makespan, PeakMemory: r.PeakMemory, Status: r.Status, Error: r.Error}
+		if share, ok := Moved(in, r.Plan); ok && r.Makespan != nil {
+			point.Moved = &share
+		}
 		series.Points = append(series.Points, point)
 		if r.Bound != nil {
 			c.Bounds[k].improve(*r.Bound)
@@ -314,21 +318,95 @@ func (c *Curve) BoundAt(at float64) *BoundPoint {
 	return nil
 }
 
-// Makespan returns what the method reaches at a value of what the curve is
-// over, NaN if it has no plan there: at its own points or, of a step function,
-// anywhere.
-func (s *Series) Makespan(at float64) float64 {
-	best := math.NaN()
-	for _, p := range s.Points {
+// At returns what the method reaches at a value of what the curve is over, nil
+// if it has no plan there: at its own points or, of a step function, anywhere.
+func (s *Series) At(at float64) (best *CurvePoint) {
+	for k := range s.Points {
+		p := &s.Points[k]
 		here := p.At == at
 		if s.Steps {
 			here = p.At <= at*(1+plan.Tolerance)
 		}
-		if here && p.Makespan != nil && !(*p.Makespan >= best) {
-			best = *p.Makespan
+		if here && p.Makespan != nil && (best == nil || *p.Makespan < *best.Makespan) {
+			best = p
 		}
 	}
 	return best
+}
+
+// Makespan returns the makespan of [Series.At], NaN if there is no plan.
+func (s *Series) Makespan(at float64) float64 {
+	if p := s.At(at); p != nil {
+		return *p.Makespan
+	}
+	return math.NaN()
+}
+
+// Quantity is what a curve shows of its plans.
+type Quantity string
+
+const (
+	Makespan   Quantity = "makespan"   // seconds; of cyclic plans and pipelines the period
+	Throughput Quantity = "throughput" // samples per second; steps, if the batch size is unknown
+	Ratio      Quantity = "ratio"      // makespan / the best proven bound
+	Share      Quantity = "moved"      // see [Moved]
+)
+
+// Quantities are all of them.
+func Quantities() []Quantity { return []Quantity{Makespan, Throughput, Ratio, Share} }
+
+// Of returns the quantity of a plan of the curve at a value, which a step
+// function reaches before it; NaN if there is none.
+func (c *Curve) Of(q Quantity, p *CurvePoint, at float64) float64 {
+	if p == nil || p.Makespan == nil {
+		return math.NaN()
+	}
+	switch q {
+	case Throughput:
+		return float64(max(1, c.Samples)) / *p.Makespan
+	case Ratio:
+		if b := c.BoundAt(at); b != nil && b.Value > 0 {
+			return *p.Makespan / b.Value
+		}
+		return math.NaN()
+	case Share:
+		if p.Moved == nil {
+			return math.NaN()
+		}
+		return *p.Moved
+	}
+	return *p.Makespan
+}
+
+// Moved returns the bytes that a plan sends to the host as part of all
+// activations that could leave, ā_0..ā_{N-1} ([004] Figures 4.4 and 4.5). What
+// is sent twice counts twice. False: the problem offloads no activations.
+func Moved(in *Instance, p *plan.Plan) (share float64, ok bool) {
+	if in.Chain == nil || p == nil || p.Problem != plan.ActivationOffload && p.Problem != plan.RematOffload {
+		return 0, false
+	}
+	size := func(layer int, tensor string) float64 {
+		switch {
+		case layer == 0:
+			return in.Chain.Input.Activation
+		case tensor == plan.TensorA:
+			return in.Chain.Layers[layer-1].Activation
+		}
+		return in.Chain.Layers[layer-1].Saved
+	}
+	all, sent := 0.0, 0.0
+	for l := range in.Chain.Len() {
+		all += size(l, plan.TensorAbar)
+	}
+	for k := range p.Ops {
+		if o := &p.Ops[k]; o.Op == plan.OpO && o.Layer >= 0 && o.Layer <= in.Chain.Len() {
+			sent += size(o.Layer, o.Tensor)
+		}
+	}
+	if all == 0 {
+		return 0, true
+	}
+	return sent / all, true
 }
 
 // Err returns the first error that is no missing plan: a plan that failed

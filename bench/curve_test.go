@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"workbench/bench"
+	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/strictjson"
@@ -251,5 +252,45 @@ func TestCurveOverOtherAxes(t *testing.T) {
 	}
 	if rates := bench.Bandwidths(16, 8); rates[0] != 1 || rates[1] != 2 || rates[7] != 128 {
 		t.Errorf("bandwidths around 16: %v", rates)
+	}
+}
+
+// What a curve shows of a plan: makespan, throughput, ratio to the bound, and
+// what part of ā_0..ā_{N-1} goes to the host.
+func TestQuantities(t *testing.T) {
+	c := &chain.Chain{Input: chain.Input{Activation: 2}, Layers: []chain.Layer{
+		{ForwardTime: 1, Activation: 1, Saved: 6}, {ForwardTime: 1, Activation: 5, Saved: 9},
+	}}
+	in, err := bench.NewInstance(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plan.Plan{Problem: plan.RematOffload, Ops: []plan.Op{
+		{Op: plan.OpO, Tensor: plan.TensorA, Layer: 0},
+		{Op: plan.OpO, Tensor: plan.TensorA, Layer: 1},
+		{Op: plan.OpO, Tensor: plan.TensorA, Layer: 7}, // of no layer: verify says so
+		{Op: plan.OpP, Tensor: plan.TensorAbar, Layer: 1},
+	}}
+	share, ok := bench.Moved(in, p)
+	if want := 3. / 8; !ok || share != want {
+		t.Errorf("%g of the activations moved, %g expected", share, want)
+	}
+	p.Problem = plan.Remat
+	if _, ok := bench.Moved(in, p); ok {
+		t.Error("rematerialization moves activations to the host")
+	}
+	makespan := 4.0
+	point := bench.CurvePoint{At: 2, Makespan: &makespan, Moved: &share}
+	curve := &bench.Curve{Samples: 8, Bounds: []bench.BoundPoint{{At: 2, Value: 3.2}, {At: 3, Value: 2}}}
+	for q, want := range map[bench.Quantity]float64{bench.Makespan: 4, bench.Throughput: 2, bench.Ratio: 1.25, bench.Share: 3. / 8} {
+		if x := curve.Of(q, &point, 2); x != want {
+			t.Errorf("%s %g, %g expected", q, x, want)
+		}
+		if x := curve.Of(q, nil, 2); !math.IsNaN(x) {
+			t.Errorf("%s %g of no plan", q, x)
+		}
+	}
+	if x := curve.Of(bench.Ratio, &point, 3); x != 2 {
+		t.Errorf("ratio %g at the larger limit, 2 expected", x)
 	}
 }

@@ -9,29 +9,20 @@ import (
 
 // Curve is the figure of a trade-off: methods as lines or, where the whole
 // curve is known, step functions; the region that a proven bound excludes
-// shaded; over memory, the store-all plan marked. With throughput the y axis is
-// samples per second, or steps per second if the batch size is unknown. word is
-// the problem's: "makespan" or "period".
-func Curve(c *bench.Curve, word string, slots, throughput bool) *Figure {
+// shaded; of makespans over memory, the store-all plan marked. What the bound
+// excludes is below makespans and ratios and above throughputs. Ratios and
+// shares are drawn over the memory in percent of the instance's range, as in
+// [004] Figures 3.7 to 3.13 and 4.2 to 4.5.
+func Curve(c *bench.Curve, problem *bench.Problem, quantity bench.Quantity) *Figure {
 	f := &Figure{Title: c.Problem + ", " + c.Instance.Name}
-	unit := f.across(c, slots)
-	var value func(seconds float64) float64
-	if throughput {
-		samples := 1.0
-		f.Y = "throughput (steps/s)"
-		if c.Samples > 0 {
-			samples, f.Y = float64(c.Samples), "throughput (samples/s)"
-		}
-		value = func(seconds float64) float64 { return samples / seconds }
-	} else {
-		u := platform.TimeUnit(c.Compute)
-		f.Y = word + " (" + u.Name + ")"
-		value = func(seconds float64) float64 { return seconds / u.Size }
-	}
-	for k, s := range c.Series {
+	size := f.upwards(c, problem, quantity)
+	value := func(p *bench.CurvePoint, at float64) float64 { return c.Of(quantity, p, at) / size }
+	across := f.across(c, problem, quantity)
+	for k := range c.Series {
+		s := &c.Series[k]
 		if s.Method == "store-all" && c.Over == bench.OverMemory {
-			if m := lastMakespan(&s); !math.IsNaN(m) {
-				f.Marks = append(f.Marks, Mark{"store-all", c.High / unit.Size, value(m)})
+			if p := last(s); p != nil {
+				f.Marks = append(f.Marks, Mark{"store-all", across(c.High), value(p, c.High)})
 			}
 			continue
 		}
@@ -39,67 +30,109 @@ func Curve(c *bench.Curve, word string, slots, throughput bool) *Figure {
 			continue // its bounds are in the area
 		}
 		line := Series{Name: s.Method, Steps: s.Steps, Points: !s.Steps, Style: -1, Dashed: coincides(c, k)}
-		for _, p := range s.Points {
-			y := math.NaN()
-			if p.Makespan != nil {
-				y = value(*p.Makespan)
+		add := func(at float64, p *bench.CurvePoint) {
+			line.X, line.Y = append(line.X, across(at)), append(line.Y, value(p, at))
+		}
+		if s.Steps && quantity == bench.Ratio {
+			// The bound has steps, too: at the limits both are known.
+			line.Steps, line.Points = false, true
+			for _, b := range c.Bounds {
+				add(b.At, s.At(b.At))
 			}
-			line.X, line.Y = append(line.X, p.At/unit.Size), append(line.Y, y)
+		} else {
+			for i := range s.Points {
+				add(s.Points[i].At, &s.Points[i])
+			}
 		}
 		f.Series = append(f.Series, line)
 	}
-	if len(c.Bounds) > 0 {
-		f.Bound = &Bound{Name: "excluded by proof", Above: throughput}
-		for _, b := range c.Bounds {
-			upTo := b.At / unit.Size
-			if slots {
-				upTo++ // what is not a whole number is none more than its floor
-			}
-			f.Bound.X, f.Bound.Y = append(f.Bound.X, upTo), append(f.Bound.Y, value(b.Value))
-		}
-		if c.Over == bench.OverMemory {
-			// The bound of the largest limit is that of any.
-			f.Bound.X = append(f.Bound.X, math.Inf(1))
-			f.Bound.Y = append(f.Bound.Y, value(c.Compute))
-		}
-	}
+	f.exclude(c, problem, quantity, size, across)
 	return f
 }
 
-// across sets the x axis and returns its unit.
-func (f *Figure) across(c *bench.Curve, slots bool) platform.Unit {
+// upwards names the y axis and returns the size of its unit.
+func (f *Figure) upwards(c *bench.Curve, problem *bench.Problem, quantity bench.Quantity) (size float64) {
+	switch {
+	case quantity == bench.Throughput && c.Samples > 0:
+		f.Y = "throughput (samples/s)"
+	case quantity == bench.Throughput:
+		f.Y = "throughput (steps/s)"
+	case quantity == bench.Ratio:
+		f.Y = problem.Word + " / lower bound"
+	case quantity == bench.Share:
+		f.Y, f.FromZero = "activations sent to the host (%)", true
+		return 0.01
+	default:
+		u := platform.TimeUnit(c.Compute)
+		f.Y = problem.Word + " (" + u.Name + ")"
+		return u.Size
+	}
+	return 1
+}
+
+// exclude shades what the bounds exclude.
+func (f *Figure) exclude(c *bench.Curve, problem *bench.Problem, quantity bench.Quantity, size float64, across func(float64) float64) {
+	if len(c.Bounds) == 0 || quantity == bench.Share {
+		return
+	}
+	add := func(x, seconds float64) {
+		y := c.Of(quantity, &bench.CurvePoint{Makespan: &seconds}, 0) / size
+		if quantity == bench.Ratio {
+			y = 1
+		}
+		f.Bound.X, f.Bound.Y = append(f.Bound.X, x), append(f.Bound.Y, y)
+	}
+	f.Bound = &Bound{Name: "excluded by proof", Above: quantity == bench.Throughput}
+	for _, b := range c.Bounds {
+		upTo := across(b.At)
+		if problem.Slots {
+			upTo++ // what is not a whole number is none more than its floor
+		}
+		add(upTo, b.Value)
+	}
+	if c.Over == bench.OverMemory {
+		// The bound of the largest limit is that of any.
+		add(math.Inf(1), c.Compute)
+	}
+}
+
+// across names the x axis and returns the map to it.
+func (f *Figure) across(c *bench.Curve, problem *bench.Problem, quantity bench.Quantity) func(at float64) float64 {
+	in := func(unit float64) func(float64) float64 { return func(at float64) float64 { return at / unit } }
 	switch {
 	case c.Over == bench.OverProcessors:
 		f.X, f.WholeX = "GPUs", true
-		return platform.Unit{Name: "GPUs", Size: 1}
+		return in(1)
 	case c.Over == bench.OverBandwidth:
-		unit := platform.Unit{Name: "B/s", Size: 1}
+		f.LogX = true
 		for _, u := range []platform.Unit{{Name: "GB/s", Size: 1e9}, {Name: "MB/s", Size: 1e6}, {Name: "kB/s", Size: 1e3}} {
 			if len(c.Bounds) > 0 && c.Bounds[len(c.Bounds)-1].At >= 2*u.Size {
-				unit = u
-				break
+				f.X = "bandwidth of each link (" + u.Name + ")"
+				return in(u.Size)
 			}
 		}
-		f.X, f.LogX = "bandwidth of each link ("+unit.Name+")", true
-		return unit
-	case slots:
+		f.X = "bandwidth of each link (B/s)"
+		return in(1)
+	case problem.Slots:
 		f.X = "memory (slots)"
-		return platform.Unit{Name: "slots", Size: 1}
+		return in(1)
+	case (quantity == bench.Ratio || quantity == bench.Share) && c.High > c.Low:
+		f.X = "memory (% of the instance's range)"
+		return func(at float64) float64 { return 100 * (at - c.Low) / (c.High - c.Low) }
 	}
 	unit := platform.ByteUnit(c.High)
 	f.X = "memory (" + unit.Name + ")"
-	return unit
+	return in(unit.Size)
 }
 
-// lastMakespan returns the makespan of the last point that has a plan, NaN if
-// none has.
-func lastMakespan(s *bench.Series) float64 {
+// last returns the last point that has a plan, nil if none has.
+func last(s *bench.Series) *bench.CurvePoint {
 	for k := len(s.Points) - 1; k >= 0; k-- {
-		if m := s.Points[k].Makespan; m != nil {
-			return *m
+		if s.Points[k].Makespan != nil {
+			return &s.Points[k]
 		}
 	}
-	return math.NaN()
+	return nil
 }
 
 // coincides reports whether series k is, at half of the limits or more, within

@@ -115,7 +115,7 @@ func TestAxesAreNamed(t *testing.T) {
 			Series: []bench.Series{{Method: "a", Points: []bench.CurvePoint{{At: 4e9, Makespan: &y}}}},
 			Bounds: []bench.BoundPoint{{At: 4e9, Value: 3}},
 		}
-		if f := Curve(c, "period", false, false); f.X != want || f.Y != "period (s)" {
+		if f := Curve(c, &bench.Problem{Word: "period"}, bench.Makespan); f.X != want || f.Y != "period (s)" {
 			t.Errorf("over %s: axes %q and %q", over, f.X, f.Y)
 		}
 	}
@@ -131,7 +131,7 @@ func TestCurvesThatCoincideBothShow(t *testing.T) {
 		Bounds: []bench.BoundPoint{{At: 1, Value: 2}, {At: 4, Value: 2}},
 	}
 	var dashed []bool
-	for _, s := range Curve(c, "makespan", false, false).Series {
+	for _, s := range Curve(c, &bench.Problem{Word: "makespan"}, bench.Makespan).Series {
 		dashed = append(dashed, s.Dashed)
 	}
 	if want := []bool{false, false, true}; !slices.Equal(dashed, want) {
@@ -146,7 +146,7 @@ func TestBoundsOfSlotsHoldUpToTheNext(t *testing.T) {
 		Series: []bench.Series{{Method: "a", Points: []bench.CurvePoint{{At: 5, Makespan: &y}}}},
 		Bounds: []bench.BoundPoint{{At: 5, Value: 3}, {At: 6, Value: 2}},
 	}
-	if x := Curve(c, "makespan", true, false).Bound.X; x[0] != 6 || x[1] != 7 {
+	if x := Curve(c, &bench.Problem{Slots: true}, bench.Makespan).Bound.X; x[0] != 6 || x[1] != 7 {
 		t.Errorf("bounds end at %v, want 6 and 7 slots", x)
 	}
 }
@@ -161,7 +161,43 @@ func TestStepsThatTakeNoTimeHaveNoThroughput(t *testing.T) {
 		},
 		Bounds: []bench.BoundPoint{{At: 1, Value: 0}, {At: 2, Value: 0}},
 	}
-	if svg := write(t, Curve(c, "makespan", false, true), "svg"); bytes.Contains(svg, []byte("Inf")) || bytes.Contains(svg, []byte("NaN")) {
+	if svg := write(t, Curve(c, &bench.Problem{}, bench.Throughput), "svg"); bytes.Contains(svg, []byte("Inf")) || bytes.Contains(svg, []byte("NaN")) {
 		t.Error("the figure has coordinates that are no numbers")
+	}
+}
+
+// Ratios and shares are drawn over the percent of the range, as in [004]; what
+// is below the bound cannot be, whatever its value.
+func TestRatiosAndShares(t *testing.T) {
+	slow, fast, moved := 6.0, 3.0, 0.5
+	c := &bench.Curve{
+		Problem: "activation-offload", Over: bench.OverMemory, Low: 10, High: 30, Compute: 3,
+		Series: []bench.Series{
+			{Method: "a", Points: []bench.CurvePoint{{At: 10, Makespan: &slow, Moved: &moved}, {At: 20}, {At: 30, Makespan: &fast}}},
+			{Method: "b", Steps: true, Points: []bench.CurvePoint{{At: 11, Makespan: &slow}, {At: 29, Makespan: &fast}}},
+		},
+		Bounds: []bench.BoundPoint{{At: 10, Value: 5}, {At: 20, Value: 4}, {At: 30, Value: 3}},
+	}
+	p := &bench.Problem{Word: "makespan"}
+	f := Curve(c, p, bench.Ratio)
+	if f.X != "memory (% of the instance's range)" || f.Y != "makespan / lower bound" {
+		t.Errorf("axes %q and %q", f.X, f.Y)
+	}
+	a, b := f.Series[0], f.Series[1]
+	if !slices.Equal(a.X, []float64{0, 50, 100}) || a.Y[0] != 1.2 || !math.IsNaN(a.Y[1]) || a.Y[2] != 1 {
+		t.Errorf("ratios %v at %v", a.Y, a.X)
+	}
+	// A step function is known at the limits, where the bounds are.
+	if b.Steps || !slices.Equal(b.X, []float64{0, 50, 100}) || !math.IsNaN(b.Y[0]) || b.Y[1] != 1.5 || b.Y[2] != 1 {
+		t.Errorf("ratios of steps %v at %v", b.Y, b.X)
+	}
+	for _, y := range f.Bound.Y {
+		if y != 1 {
+			t.Errorf("ratios up to %g are excluded", y)
+		}
+	}
+	f = Curve(c, p, bench.Share)
+	if f.Series[0].Y[0] != 50 || f.Bound != nil || !f.FromZero {
+		t.Errorf("shares %v, bound %v", f.Series[0].Y, f.Bound)
 	}
 }

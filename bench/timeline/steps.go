@@ -20,6 +20,8 @@ const (
 	aStay       = "#9ecae9" // a kept
 	abarStay    = "#5f9fd0" // ā kept
 	deltaStay   = "#f3c37a" // a gradient kept
+
+	overheadColour = "#f0e442" // memory for the running operation alone
 )
 
 // A span is an operation, or the time that something is kept, in a row.
@@ -175,7 +177,7 @@ var memoryParts = []struct {
 	{"activations", activationColour, func(m plan.MemoryParts) float64 { return m.Fixed + m.Activations }},
 	{"saved ā", weightColour, func(m plan.MemoryParts) float64 { return m.Saved }},
 	{"gradients", gradientColour, func(m plan.MemoryParts) float64 { return m.Gradients }},
-	{"overhead", prefetchColour, func(m plan.MemoryParts) float64 { return m.Overhead }},
+	{"overhead", overheadColour, func(m plan.MemoryParts) float64 { return m.Overhead }},
 }
 
 // memoryLegend says what the colours of the curve are, of those it has.

@@ -62,10 +62,12 @@ var lanes = []lane{
 }
 
 // SVG draws a plan. Plans of remat and join: what is computed and kept of each
-// layer over time, and the memory in use. One period of a pipeline: a lane for
-// each GPU and link, with shifts. One period of a weight-offloading
-// plan: what computes and what is transferred when, and below it the memory in use against the limit. An
-// operation that runs past the period is drawn in two pieces. Every operation
+// layer over time, and the memory in use. Plans that offload activations: what
+// is computed and what is on the link, and the memory in use. One period of a
+// pipeline: a lane for each GPU and link, with shifts. One period of a
+// weight-offloading plan: what computes and what is transferred when, and below
+// it the memory in use against the limit. An operation that runs past the
+// period is drawn in two pieces. Every operation
 // is a group with a title, which viewers show under the pointer. The plan need
 // not be valid.
 func SVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
@@ -74,6 +76,9 @@ func SVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	}
 	if p.Problem == plan.Pipeline {
 		return patternSVG(w, in, p, o)
+	}
+	if offloads(p) {
+		return offloadSVG(w, in, p, o)
 	}
 	c := in.Chain
 	samples, err := plan.Profile(c, p)
@@ -113,8 +118,8 @@ func (d *drawing) draw() {
 	d.open(d.curveEnd + bottom)
 	d.header()
 	d.grid()
-	for k := range lanes {
-		d.lane(k)
+	for k, l := range lanes {
+		d.lane(k, l)
 	}
 	d.curve()
 	d.printf("</svg>\n")
@@ -212,11 +217,11 @@ func (d *drawing) grid() {
 }
 
 // lane writes the operations of one resource.
-func (d *drawing) lane(k int) {
+func (d *drawing) lane(k int, l lane) {
 	y := top + float64(k)*(laneHeight+laneGap)
-	d.text(left-8, y+laneHeight/2+4, "end", "", lanes[k].name)
+	d.text(left-8, y+laneHeight/2+4, "end", "", l.name)
 	d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"#888\" fill-opacity=\"0.13\"/>\n", px(left), px(y), px(d.period*d.scale), laneHeight)
-	ops := d.ops(lanes[k].kinds)
+	ops := d.ops(l.kinds)
 	for _, o := range ops {
 		if o.Op.Op != plan.OpD {
 			d.box(y, o)
@@ -249,7 +254,11 @@ func (d *drawing) ops(kinds []string) []drawnOp {
 		if !slices.Contains(kinds, o.Op) {
 			continue
 		}
-		if ps := pieces(o, d.period); ps != nil {
+		ps := pieces(o, d.period)
+		if d.plan.Period == nil {
+			ps = onePiece(o, d.period)
+		}
+		if ps != nil {
 			ops = append(ops, drawnOp{o, ps})
 		}
 	}
@@ -275,6 +284,15 @@ func pieces(o *plan.Op, period float64) []piece {
 	return []piece{{start, min(end, period)}}
 }
 
+// onePiece returns where in [0, end] an operation of a plan that does not repeat
+// is; nil if nowhere, because its times are no numbers.
+func onePiece(o *plan.Op, end float64) []piece {
+	if !(o.End-o.Start >= 0) || math.IsInf(o.Start, 0) || o.Start > end {
+		return nil
+	}
+	return []piece{{max(0, o.Start), max(0, min(o.End, end))}}
+}
+
 // box writes an operation that takes time.
 func (d *drawing) box(y float64, o drawnOp) {
 	d.printf("<g><title>%s</title>", escape(d.title(o.Op)))
@@ -296,20 +314,33 @@ func (d *drawing) tick(y float64, o drawnOp) {
 func (d *drawing) title(o *plan.Op) string {
 	u := platform.TimeUnit(d.period)
 	s := o.String()
+	if o.Layer == 0 && o.Tensor != "" {
+		s += size(d.chain.Input.Activation)
+	}
 	if o.Layer >= 1 && o.Layer <= d.chain.Len() {
 		l := &d.chain.Layers[o.Layer-1]
 		if l.Name != "" {
 			s += " (" + l.Name + ")"
 		}
-		if o.Tensor == plan.TensorW {
-			b := platform.ByteUnit(l.Weight)
-			s += ", " + number(l.Weight/b.Size) + " " + b.Name
+		switch o.Tensor {
+		case plan.TensorW:
+			s += size(l.Weight)
+		case plan.TensorA:
+			s += size(l.Activation)
+		case plan.TensorAbar:
+			s += size(l.Saved)
 		}
 	}
 	if o.Op == plan.OpD {
 		return fmt.Sprintf("%s: at %.6g %s", s, o.Start/u.Size, u.Name)
 	}
 	return fmt.Sprintf("%s: %.6g to %.6g %s", s, o.Start/u.Size, o.End/u.Size, u.Name)
+}
+
+// size writes the size of a tensor behind its name.
+func size(bytes float64) string {
+	b := platform.ByteUnit(bytes)
+	return ", " + number(bytes/b.Size) + " " + b.Name
 }
 
 // A label is a layer's number at the middle of an operation.
@@ -435,8 +466,10 @@ func (d *drawing) steps(move string, value func(plan.Sample) float64, y func(flo
 
 func colour(kind string) string {
 	switch kind {
-	case plan.OpF:
+	case plan.OpF, plan.OpFAll:
 		return forwardColour
+	case plan.OpFCk, plan.OpFNone:
+		return lightColour
 	case plan.OpB:
 		return backwardColour
 	case plan.OpP:

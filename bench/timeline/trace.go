@@ -31,7 +31,11 @@ type traceEvent struct {
 type microseconds int64
 
 func (m microseconds) MarshalJSON() ([]byte, error) {
-	return fmt.Appendf(nil, "%d.%03d", m/1000, m%1000), nil
+	sign := ""
+	if m < 0 {
+		sign, m = "-", -m
+	}
+	return fmt.Appendf(nil, "%s%d.%03d", sign, m/1000, m%1000), nil
 }
 
 func inMicroseconds(seconds float64) microseconds { return microseconds(math.Round(seconds * 1e9)) }
@@ -48,6 +52,9 @@ func Trace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 	}
 	if p.Problem == plan.Pipeline {
 		return patternTrace(w, p)
+	}
+	if offloads(p) {
+		return offloadTrace(w, in, p)
 	}
 	c := in.Chain
 	samples, err := plan.Profile(c, p)

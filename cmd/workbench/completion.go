@@ -205,7 +205,7 @@ func flagValues(name string, before []string) (all []string) {
 	case "over":
 		all = []string{string(bench.OverMemory), string(bench.OverBandwidth), string(bench.OverProcessors)}
 	case "quantity":
-		all = quantities
+		all = quantities()
 	case "from":
 		all = importerNames()
 	case "as":

@@ -16,6 +16,7 @@ import (
 	"workbench/bench"
 	"workbench/bench/plots"
 	"workbench/model/nearest"
+	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
@@ -27,8 +28,13 @@ type curveOptions struct {
 	plot, quantity string
 }
 
-// quantities are what the y axis may be.
-var quantities = []string{"makespan", "throughput"}
+// quantities are what a curve may show.
+func quantities() (names []string) {
+	for _, q := range bench.Quantities() {
+		names = append(names, string(q))
+	}
+	return names
+}
 
 // mostPoints is more than a table or a picture can use.
 const mostPoints = 10_000
@@ -46,7 +52,7 @@ func newCurve(s streams) *cli.Command {
 		&cli.IntFlag{Name: "points", Usage: "`N` memory limits, spread over the instance's range (20 if not given); bandwidths, from a sixteenth of --bandwidth to eight times it (8); or GPUs, from 1 on (8)", Destination: &o.points, Category: "instance"},
 		&cli.StringFlag{Name: "at", Usage: "`LIST` of memory limits, bandwidths or numbers of GPUs, separated by commas, instead of --points", Destination: &o.at, Category: "instance"},
 		&cli.StringFlag{Name: "plot", Usage: "draw the curves to `FILE`.svg or .png", Destination: &o.plot, Category: "output"},
-		&cli.StringFlag{Name: "quantity", Usage: "`QUANTITY` to draw: makespan or throughput", Value: "makespan", Destination: &o.quantity, Category: "output"},
+		&cli.StringFlag{Name: "quantity", Usage: "`QUANTITY` to show: makespan, throughput, ratio to the best proven bound, or the share of activations moved to the host", Value: string(bench.Makespan), Destination: &o.quantity, Category: "output"},
 	)
 	return &cli.Command{
 		Name:      "curve",
@@ -75,8 +81,12 @@ func newCurve(s streams) *cli.Command {
 }
 
 func curve(c *cli.Context, s streams, o *curveOptions, j *job) error {
-	if !slices.Contains(quantities, o.quantity) {
-		return usagef("--quantity %q: %s", o.quantity, nearest.Hint(o.quantity, quantities))
+	quantity := bench.Quantity(o.quantity)
+	if !slices.Contains(quantities(), o.quantity) {
+		return usagef("--quantity %q: %s", o.quantity, nearest.Hint(o.quantity, quantities()))
+	}
+	if _, ok := bench.Moved(j.in, &plan.Plan{Problem: j.problem.Name}); quantity == bench.Share && !ok {
+		return usagef("--quantity %s: %s moves no activations to the host", o.quantity, j.problem.Name)
 	}
 	over, values, err := o.axis(c, j)
 	if err != nil {
@@ -102,7 +112,7 @@ func curve(c *cli.Context, s streams, o *curveOptions, j *job) error {
 			return err
 		}
 	} else {
-		printCurve(s.out, j, result)
+		printCurve(s.out, j, result, quantity)
 	}
 	if err := result.Err(); err != nil {
 		return err
@@ -110,7 +120,7 @@ func curve(c *cli.Context, s streams, o *curveOptions, j *job) error {
 	if o.plot == "" {
 		return nil
 	}
-	figure := plots.Curve(result, j.problem.Word, j.problem.Slots, o.quantity == "throughput")
+	figure := plots.Curve(result, j.problem, quantity)
 	err = writeFile(o.plot, func(w io.Writer) error { return figure.Write(w, format) })
 	if errors.Is(err, plots.ErrEmpty) {
 		return bench.InputError(err)
@@ -273,11 +283,30 @@ func curveHeading(j *job, c *bench.Curve) string {
 	return s + fmt.Sprintf("%s to %s%s", j.memory(c.Low), j.memory(c.High), j.link())
 }
 
-// printCurve prints the makespan of each method at each value.
-func printCurve(w io.Writer, j *job, c *bench.Curve) {
+// written writes a quantity, "-" for none.
+func written(q bench.Quantity, x float64) string {
+	switch {
+	case math.IsNaN(x):
+		return "-"
+	case q == bench.Throughput:
+		return fmt.Sprintf("%.4g /s", x)
+	case q == bench.Ratio:
+		return fmt.Sprintf("%.4f", x)
+	case q == bench.Share:
+		return fmt.Sprintf("%.1f %%", 100*x)
+	}
+	return platform.FormatSeconds(x)
+}
+
+// printCurve prints a quantity of each method's plan at each value.
+func printCurve(w io.Writer, j *job, c *bench.Curve, q bench.Quantity) {
 	fmt.Fprintf(w, "%s\n\n", curveHeading(j, c))
 	header := table.Row{string(c.Over)}
 	right := []int{1}
+	scaled := c.Over == bench.OverMemory && (q == bench.Ratio || q == bench.Share) && c.High > c.Low
+	if scaled {
+		header, right = append(header, "of range"), append(right, 2)
+	}
 	for _, s := range c.Series {
 		header = append(header, s.Method)
 		right = append(right, len(header))
@@ -287,16 +316,22 @@ func printCurve(w io.Writer, j *job, c *bench.Curve) {
 	t := newTable(w, header, right...)
 	for _, b := range c.Bounds {
 		row := table.Row{describe(j, c.Over, b.At)}
-		for i := range c.Series {
-			cell := "-"
-			if m := c.Series[i].Makespan(b.At); !math.IsNaN(m) {
-				cell = platform.FormatSeconds(m)
-			}
-			row = append(row, cell)
+		if scaled {
+			row = append(row, fmt.Sprintf("%.4g %%", 100*(b.At-c.Low)/(c.High-c.Low)))
 		}
-		t.AppendRow(append(row, platform.FormatSeconds(b.Value)))
+		for i := range c.Series {
+			row = append(row, written(q, c.Of(q, c.Series[i].At(b.At), b.At)))
+		}
+		bound := platform.FormatSeconds(b.Value)
+		if q == bench.Throughput {
+			bound = written(q, c.Of(q, &bench.CurvePoint{Makespan: &b.Value}, b.At))
+		}
+		t.AppendRow(append(row, bound))
 	}
 	footer := table.Row{"time"}
+	if scaled {
+		footer = append(footer, "")
+	}
 	for _, s := range c.Series {
 		footer = append(footer, fmt.Sprintf("%.2f s", s.WallTime))
 	}

@@ -100,6 +100,10 @@ func tiny(f ilp.Formulation) string {
 		return `{"format":"workbench.chain/v1","name":"tiny","input":{"activation":1},"layers":[
 			{"name":"one","forward_time":2,"backward_time":3,"activation":2,"saved":4},
 			{"name":"loss","forward_time":1,"backward_time":1,"activation":1}]}`
+	case f.Problem == plan.Pipeline: // at 12 GB/s: 1 s to send
+		return `{"format":"workbench.chain/v1","name":"tiny","input":{"activation":12e9},"layers":[
+			{"name":"one","forward_time":2,"backward_time":3,"activation":12e9,"gradient":12e9,"weight":2e9},
+			{"name":"loss","forward_time":1,"backward_time":2,"activation":6e9}]}`
 	}
 	return "zoo:table1-gpt2?depth=3&batch=16"
 }
@@ -127,6 +131,9 @@ func (o *formulationOptions) build(c *cli.Context, s streams, otherwise func(ilp
 			s.in, spec = strings.NewReader(spec), "-"
 			if o.memory == "" {
 				o.memory = "0%" // the least, which keeps the coefficients round
+			}
+			if !c.IsSet("processors") {
+				o.processors = 2 // as many as a tiny pipeline needs
 			}
 		}
 	}
