@@ -92,13 +92,13 @@ func (f *pipelineILP) path(t, u int) (sum float64) {
 }
 
 // shortest is a lower bound on T: the average load of the processors and the
-// load of a layer, a little less.
+// load of a layer.
 func (f *pipelineILP) shortest() float64 {
 	least := f.path(0, 2*f.n-1) / float64(min(f.platform.Processors, f.n))
 	for s := range f.n {
 		least = max(least, f.work(s))
 	}
-	return least * (1 - 1e-9)
+	return least
 }
 
 // rates returns points T_0 at which 1/T, a convex function of T, is replaced by
@@ -138,7 +138,7 @@ func (f *pipelineILP) loads() {
 		g.AtLeast(&f.e, 0)
 	}
 	g = f.m.Group("all loads", "[004] 5.1.1")
-	g.AtLeast(f.e.Reset().Add(1, f.period), f.shortest())
+	g.AtLeast(f.e.Reset().Add(1, f.period), f.shortest()*(1-1e-9))
 }
 
 // linkLoads: a link carries all its communications in each period. z~ of a
