@@ -151,13 +151,24 @@ type change struct {
 // peak returns the most memory that ops, in order of start, take. The rules are
 // those of problems.md 2: ā_i is stored from the start of F_i until an offload
 // and F_{i+1} have ended, from the start of its prefetch on, and until the end
-// of B_i. O(N log N).
+// of B_i. Of operations closer than plan.Tolerance of the makespan, what began
+// before ends first, what takes no time happens in the order of ops, and
+// prefetches come last. O(N log N).
 func (in *instance) peak(ops []plan.Op, makespan float64) float64 {
 	same := plan.Tolerance * makespan
-	ends := make([]float64, in.n+1) // of F_ℓ
+	last := 2*len(ops) + 1
+	// starts and stops are the places of the two ends of operation k.
+	instant := func(k int) bool { return ops[k].End-ops[k].Start <= same }
+	stops := func(k int) int {
+		if instant(k) {
+			return 2*k + 2
+		}
+		return 0
+	}
+	forward := make([]int, in.n+1) // index of F_ℓ
 	for k := range ops {
 		if ops[k].Op == plan.OpFAll {
-			ends[ops[k].Layer] = ops[k].End
+			forward[ops[k].Layer] = k
 		}
 	}
 	changes := make([]change, 0, 2*len(ops)+1)
@@ -170,34 +181,36 @@ func (in *instance) peak(ops []plan.Op, makespan float64) float64 {
 	for k := range ops {
 		o := &ops[k]
 		l := o.Layer
-		// A computation of no time starts and ends in its place among others of
-		// the same instant, all the rest ends before anything starts.
-		starts, stops := 2*k+1, 0
-		if o.End-o.Start <= same {
-			stops = 2*k + 2
-		}
 		switch o.Op {
 		case plan.OpFAll:
-			add(o.Start, starts, in.abar[l]+in.oF[l])
-			add(o.End, stops, -in.oF[l])
+			add(o.Start, 2*k+1, in.abar[l]+in.oF[l])
+			add(o.End, stops(k), -in.oF[l])
 		case plan.OpB:
 			grown := in.delta[l-1] + in.oB[l]
 			if l == in.n {
 				grown += in.delta[l]
 			}
-			add(o.Start, starts, grown)
-			add(o.End, stops, -(in.oB[l] + in.abar[l] + in.delta[l]))
+			add(o.Start, 2*k+1, grown)
+			add(o.End, stops(k), -(in.oB[l] + in.abar[l] + in.delta[l]))
 		case plan.OpO:
-			add(max(o.End, ends[l+1]), 0, -in.abar[l])
+			end, order := o.End, stops(k)
+			if f := forward[l+1]; ops[f].End > o.End-same {
+				end, order = max(end, ops[f].End), max(order, stops(f))
+			}
+			add(end, order, -in.abar[l])
 		case plan.OpP:
-			add(o.Start, 2*len(ops)+1, in.abar[l])
+			starts := last
+			if instant(k) {
+				starts = 2*k + 1
+			}
+			add(o.Start, starts, in.abar[l])
 		}
 	}
 	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.time, b.time) })
 	peak, stored := 0.0, 0.0
 	for i := 0; i < len(changes); {
 		j := i + 1
-		for j < len(changes) && changes[j].time-changes[i].time <= same {
+		for j < len(changes) && changes[j].time-changes[j-1].time <= same {
 			j++
 		}
 		slices.SortStableFunc(changes[i:j], func(a, b change) int { return cmp.Compare(a.order, b.order) })

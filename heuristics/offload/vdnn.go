@@ -1,0 +1,91 @@
+package offload
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// VDNN offloads the inputs of layers that compute long for each byte of their
+// input: those of which uF_ℓ/ā_{ℓ-1} is no less than a threshold, or every other
+// one of these, in sorted order. It returns the best plan over all thresholds
+// ([004] 3.4.1, after vDNN++). The lowest threshold offloads everything, so that
+// a plan is found whenever there is one. O(N²).
+func VDNN(_ context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+	in, err := newInstance(c, p)
+	if err != nil {
+		return nil, err
+	}
+	s := newScheduler(in)
+	b := newBest(in)
+	in.vdnn(s, b)
+	return b.plan(s, "vdnn")
+}
+
+func (in *instance) vdnn(s *scheduler, b *best) {
+	byRatio := make([]int, 0, in.n)
+	for i := range in.n {
+		if in.abar[i] > 0 {
+			byRatio = append(byRatio, i)
+		}
+	}
+	ratio := func(i int) float64 { return in.uF[i+1] / in.abar[i] }
+	slices.SortStableFunc(byRatio, func(i, j int) int { return cmp.Compare(ratio(j), ratio(i)) })
+	all, half := make([]bool, in.n), make([]bool, in.n)
+	b.try(s, all)
+	for k, i := range byRatio {
+		all[i] = true
+		if k+1 < len(byRatio) && ratio(byRatio[k+1]) == ratio(i) {
+			continue
+		}
+		b.try(s, all)
+		other := false
+		for i := range all {
+			half[i] = false
+			if all[i] {
+				other = !other
+				half[i] = other
+			}
+		}
+		b.try(s, half)
+	}
+}
+
+// best is the best set of activations seen so far, in sorted order.
+type best struct {
+	in   *instance
+	away []bool
+	T    float64
+}
+
+func newBest(in *instance) *best {
+	return &best{in: in, away: make([]bool, in.n), T: math.Inf(1)}
+}
+
+// try evaluates a set and keeps it if it is better. O(N).
+func (b *best) try(s *scheduler, away []bool) float64 {
+	s.explain = false
+	s.choose(away)
+	T := s.evaluate()
+	if T < b.T {
+		b.T = T
+		copy(b.away, away)
+	}
+	return T
+}
+
+// plan writes the best plan; the error is why the set has none.
+func (b *best) plan(s *scheduler, method string) (*plan.Plan, error) {
+	s.explain = true
+	s.choose(b.away)
+	T := s.evaluate()
+	if s.unfit != nil {
+		return nil, s.unfit
+	}
+	return s.plan(method, T), nil
+}
