@@ -183,7 +183,7 @@ func (s *Setting) tell(start time.Time, phase string, p *plan.Plan, bound float6
 	}
 	objective := math.NaN()
 	if p != nil {
-		objective = *p.Period
+		objective = p.Claims.Makespan
 	}
 	s.OnProgress(Progress{Phase: phase, Elapsed: time.Since(start), Objective: objective, Bound: bound, Nodes: nodes})
 }
