@@ -182,30 +182,74 @@ func (in *pipelineInstance) name(t int) string {
 	return fmt.Sprintf("%s_%d..%d", op, s.From, s.To)
 }
 
-// fits returns a *plan.Infeasible if some stage alone needs more than the
-// memory: its weights and what its tasks need while they run.
+// fits returns a *plan.Infeasible if the memory is less than leastMemory.
 func (in *pipelineInstance) fits() error {
-	worst, at := 0.0, -1
-	for t := range in.d {
-		s := in.stage(t)
-		need := in.weight[s] + in.run[t]
-		if t >= in.n {
-			need += in.stored[s]
-		}
-		if in.model == plan.StageModel {
-			need = in.weight[s] + in.stored[s]
-		}
-		if need > worst {
-			worst, at = need, t
-		}
-	}
-	if worst <= in.memory*(1+plan.Tolerance) {
+	least := leastMemory(in)
+	if least <= in.platform.Memory*(1+plan.Tolerance) {
 		return nil
 	}
 	return &plan.Infeasible{
-		Problem: plan.Pipeline, Memory: worst * in.size, Given: in.platform.Memory,
-		Why: fmt.Sprintf("%s needs its weights, its input and its output", in.name(at)),
+		Problem: plan.Pipeline, Memory: least, Given: in.platform.Memory,
+		Why: fmt.Sprintf("however the layers are spread over %d processors, one of them needs that for weights, inputs, a task and buffers", in.platform.Processors),
 	}
+}
+
+// leastMemory is a lower bound, in bytes, on the memory of each processor with
+// which there is a pattern: of any allocation of the stages, whatever their
+// processors, and of any number of mini-batches a period. O(n³).
+//
+// Cut the chain into runs of stages on one processor, as long as they can be.
+// The processor of the run i..j needs runNeed(i,j), whatever else it does; so
+// the least over all ways to cut of the largest of these is needed somewhere.
+//
+// And when B_N of a mini-batch runs, F_s of all stages have ended for it and no
+// B_s has but that of N is running: the inputs of all stages are stored, all
+// weights, and what B_N needs for itself. A processor on which no task runs at
+// this moment stores as much when its next one does. So P processors need the
+// sum of that.
+func leastMemory(in *pipelineInstance) float64 {
+	n := in.n
+	best := make([]float64, n+1) // of the first stages, cut in the best way
+	for j := range n {
+		best[j+1] = math.Inf(1)
+		for i := range j + 1 {
+			if in.platform.Processors > 1 || i == 0 && j == n-1 {
+				best[j+1] = min(best[j+1], max(best[i], in.runNeed(i, j)))
+			}
+		}
+	}
+	all := 0.0
+	for s := range n {
+		all += in.weight[s] + in.stored[s]
+	}
+	if in.model == plan.TaskModel {
+		all += in.run[n]
+	}
+	return max(best[n], all/float64(min(n, in.platform.Processors))) * in.size
+}
+
+// runNeed is what the processor of the stages i..j, whose neighbours are on
+// others, needs at least: their weights, the buffers of the cuts beside them
+// and, by the stage model, all their inputs. By the task model, the inputs of
+// i..s while B_s runs, since no B of these has run for this mini-batch, and the
+// same while F_s does, whose own input is part of what F_s needs.
+func (in *pipelineInstance) runNeed(i, j int) float64 {
+	fixed, stored, most := 0.0, 0.0, 0.0
+	for s := i; s <= j; s++ {
+		fixed += in.weight[s]
+		most = max(most, stored+in.run[s])
+		stored += in.stored[s]
+		most = max(most, stored+in.run[2*in.n-1-s])
+	}
+	for _, l := range [2]int{i - 1, j} {
+		if l >= 0 && l < in.n-1 {
+			fixed += in.out[l] + in.out[2*in.n-2-l]
+		}
+	}
+	if in.model == plan.StageModel {
+		return fixed + stored
+	}
+	return fixed + most
 }
 
 // late is a constant K that is larger than the difference of any two times of
