@@ -44,6 +44,8 @@ type Problem struct {
 	// Parallel says that there are several GPUs, and what a pipeline needs
 	// beside: weight copies and a memory model.
 	Parallel bool
+	// Moves says that activations go to the host.
+	Moves bool
 	// Memory and Bandwidth are the defaults of the flags, as a user would
 	// write them; no Bandwidth: nothing is transferred.
 	Memory, Bandwidth string
@@ -70,8 +72,9 @@ type Method struct {
 	// Unverified says that plans may break the memory limit, because the
 	// source's do: such a plan is reported as what it is.
 	Unverified bool
-	// Slotted says that it divides the memory into Setting.Slots.
-	Slotted bool
+	// Slots is into how many slots it divides the memory where the setting does
+	// not say; 0: into none.
+	Slots int
 	// Takes are the kinds of instance it works on; nil: all of the problem's.
 	Takes []Form
 	Run   func(context.Context, *Instance, Setting) (*Outcome, error)
@@ -96,7 +99,7 @@ type Setting struct {
 	// or plan.TaskModel; "": the latter.
 	MemoryModel string
 	// Slots is S, into how many slots methods that count in slots divide the
-	// memory.
+	// memory; 0: the method's own number.
 	Slots int
 	// Backend solves the MILPs of methods that need one.
 	Backend solvers.Backend
@@ -117,6 +120,14 @@ type Progress struct {
 	Objective float64
 	Bound     float64
 	Nodes     int64
+}
+
+// of returns the setting with what the method says where it says nothing.
+func (s Setting) of(m *Method) Setting {
+	if s.Slots == 0 {
+		s.Slots = m.Slots
+	}
+	return s
 }
 
 // Outcome is what a method found.

@@ -205,7 +205,7 @@ func (c *Curve) pointwise(ctx context.Context, p *Problem, m *Method, in *Instan
 		s.Platform = c.Over.Place(base, at)
 		r := Run(ctx, p, m, in, s)
 		point := CurvePoint{At: at, Memory: s.Platform.Memory, Makespan: r.Makespan, PeakMemory: r.PeakMemory, Status: r.Status, Error: r.Error}
-		if share, ok := Moved(in, r.Plan); ok && r.Makespan != nil {
+		if share := Moved(in, r.Plan); !math.IsNaN(share) && r.Makespan != nil {
 			point.Moved = &share
 		}
 		series.Points = append(series.Points, point)
@@ -239,7 +239,7 @@ func (c *Curve) whole(ctx context.Context, m *Method, in *Instance, s Setting) (
 		defer cancel()
 	}
 	most := c.Bounds[len(c.Bounds)-1].At
-	t, err := m.Curve(ctx, in, s, most)
+	t, err := m.Curve(ctx, in, s.of(m), most)
 	if err != nil {
 		return fail(err)
 	}
@@ -379,34 +379,17 @@ func (c *Curve) Of(q Quantity, p *CurvePoint, at float64) float64 {
 }
 
 // Moved returns the bytes that a plan sends to the host as part of all
-// activations that could leave, ā_0..ā_{N-1} ([004] Figures 4.4 and 4.5). What
-// is sent twice counts twice. False: the problem offloads no activations.
-func Moved(in *Instance, p *plan.Plan) (share float64, ok bool) {
+// activations that could leave, ā_0..ā_{N-1} ([004] Figures 4.4 and 4.5); NaN if
+// the problem sends none. What is sent twice counts twice.
+func Moved(in *Instance, p *plan.Plan) float64 {
 	if in.Chain == nil || p == nil || p.Problem != plan.ActivationOffload && p.Problem != plan.RematOffload {
-		return 0, false
+		return math.NaN()
 	}
-	size := func(layer int, tensor string) float64 {
-		switch {
-		case layer == 0:
-			return in.Chain.Input.Activation
-		case tensor == plan.TensorA:
-			return in.Chain.Layers[layer-1].Activation
-		}
-		return in.Chain.Layers[layer-1].Saved
+	s, err := plan.SummarizeOffload(in.Chain, p)
+	if err != nil {
+		return math.NaN()
 	}
-	all, sent := 0.0, 0.0
-	for l := range in.Chain.Len() {
-		all += size(l, plan.TensorAbar)
-	}
-	for k := range p.Ops {
-		if o := &p.Ops[k]; o.Op == plan.OpO && o.Layer >= 0 && o.Layer <= in.Chain.Len() {
-			sent += size(o.Layer, o.Tensor)
-		}
-	}
-	if all == 0 {
-		return 0, true
-	}
-	return sent / all, true
+	return s.OffloadShare
 }
 
 // Err returns the first error that is no missing plan: a plan that failed

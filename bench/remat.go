@@ -142,12 +142,12 @@ func rematMethods() []*Method {
 	revolve := onChain("revolve", "[002] §5, [004] 2.4.4", "checkpoints a only, F_all right before each B; the best such plan", "exponential at worst; see persistent", limited(remat.Revolve))
 	revolve.Curve = exactCurve(remat.RevolveCurve)
 	persistentSlots := onChain("persistent-slots", "[004] Thm 6, Alg. 3, Alg. 4", "the best memory-persistent plan, sizes rounded up to S slots", "O(N³·S)", slotted(remat.PersistentSlots))
-	persistentSlots.Slotted = true
+	persistentSlots.Slots = DefaultSlots
 	persistentSlots.Curve = slottedCurve(remat.PersistentSlotsCurve)
 	persistent := onChain("persistent", "[004] Thm 6, without slots", "the best memory-persistent plan, in exact arithmetic", "exponential at worst; N³ steps times the breakpoints that matter", limited(remat.Persistent))
 	persistent.Curve = exactCurve(remat.PersistentCurve)
 	floatingSlots := onChain("floating-slots", "[004] Thm 5, Alg. 1, Alg. 2, repaired (findings)", "the floating recurrence, sizes rounded up to S slots; not optimal, though printed so", "O(N⁴·S)", slotted(remat.FloatingSlots))
-	floatingSlots.Slotted = true
+	floatingSlots.Slots = DefaultSlots
 	floatingSlots.Curve = slottedCurve(remat.FloatingSlotsCurve)
 	floating := onChain("floating", "[004] Thm 5, repaired (findings)", "the floating recurrence in exact arithmetic; not optimal, though printed so", "exponential at worst", limited(remat.Floating))
 	floating.Curve = exactCurve(remat.FloatingCurve)

@@ -44,7 +44,8 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 		},
 		Seed: s.Seed,
 	}
-	if m.Slotted {
+	s = s.of(m)
+	if m.Slots > 0 {
 		r.Parameters.Slots = s.Slots
 	}
 	start, cpu := time.Now(), cpuTime()

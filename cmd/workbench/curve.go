@@ -16,7 +16,6 @@ import (
 	"workbench/bench"
 	"workbench/bench/plots"
 	"workbench/model/nearest"
-	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
@@ -85,7 +84,7 @@ func curve(c *cli.Context, s streams, o *curveOptions, j *job) error {
 	if !slices.Contains(quantities(), o.quantity) {
 		return usagef("--quantity %q: %s", o.quantity, nearest.Hint(o.quantity, quantities()))
 	}
-	if _, ok := bench.Moved(j.in, &plan.Plan{Problem: j.problem.Name}); quantity == bench.Share && !ok {
+	if quantity == bench.Share && !j.problem.Moves {
 		return usagef("--quantity %s: %s moves no activations to the host", o.quantity, j.problem.Name)
 	}
 	over, values, err := o.axis(c, j)

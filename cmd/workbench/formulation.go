@@ -137,7 +137,7 @@ func (o *formulationOptions) build(c *cli.Context, s streams, otherwise func(ilp
 			}
 		}
 	}
-	o.problem, o.timeLimit, o.threads, o.slots = f.Problem, "60s", 1, bench.DefaultSlots
+	o.problem, o.timeLimit, o.threads, o.slots = f.Problem, "60s", 1, noSlots
 	if o.backend == "" {
 		o.backend = "highs"
 	}

@@ -40,6 +40,9 @@ func printResult(w io.Writer, j *job, r *bench.Result) {
 			line("period", "%s a mini-batch: T = %s for %d", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(*r.Plan.Period), max(1, r.Plan.K))
 		case plan.WeightOffload:
 			line("period", "%s: compute %s, idle %s", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(compute), platform.FormatSeconds(more))
+		case plan.ActivationOffload, plan.RematOffload:
+			line("makespan", "%s", busyLine(j, r))
+			line("moved", "%.1f %% of the activations to the host", 100*bench.Moved(j.in, r.Plan))
 		default:
 			line("makespan", "%s: computing once %s, again %s (%.2f %%)", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(compute), platform.FormatSeconds(more), 100*more/max(compute, math.SmallestNonzeroFloat64))
 		}
@@ -76,6 +79,29 @@ func printResult(w io.Writer, j *job, r *bench.Result) {
 	}
 }
 
+// busyLine splits the makespan of a plan with transfers into computing once,
+// computing again and waiting.
+func busyLine(j *job, r *bench.Result) string {
+	once, busy := j.in.Compute(), 0.0
+	for _, op := range r.Plan.Ops {
+		if op.Op != plan.OpO && op.Op != plan.OpP {
+			busy += op.End - op.Start
+		}
+	}
+	// What rounding leaves is none.
+	positive := func(x float64) float64 {
+		if x < plan.Tolerance*r.Report.Makespan {
+			return 0
+		}
+		return x
+	}
+	s := fmt.Sprintf("%s: computing once %s", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(once))
+	if r.Problem == plan.RematOffload {
+		s += ", again " + platform.FormatSeconds(positive(busy-once))
+	}
+	return s + fmt.Sprintf(", idle %s (%.2f %% longer)", platform.FormatSeconds(positive(r.Report.Makespan-busy)), 100*positive(r.Report.Makespan-once)/max(once, math.SmallestNonzeroFloat64))
+}
+
 // planLine says what the plan does.
 func planLine(r *bench.Result) string {
 	count := map[string]int{}
@@ -92,6 +118,10 @@ func planLine(r *bench.Result) string {
 		what = fmt.Sprintf("%d computations, %d prefetches, %d uploads, %d deletions a cycle", count[plan.OpF]+count[plan.OpB], count[plan.OpP], count[plan.OpO], count[plan.OpD])
 	case r.Problem == plan.Pipeline:
 		what = allocationLine(r.Plan)
+	case r.Problem == plan.ActivationOffload:
+		what = fmt.Sprintf("%d computations, %d offloads, %d prefetches", count[plan.OpFAll]+count[plan.OpB], count[plan.OpO], count[plan.OpP])
+	case r.Problem == plan.RematOffload:
+		what = fmt.Sprintf("%d F_all, %d F_ck, %d F_none, %d B, %d discards, %d offloads, %d prefetches", count[plan.OpFAll], count[plan.OpFCk], count[plan.OpFNone], count[plan.OpB], count[plan.OpD], count[plan.OpO], count[plan.OpP])
 	case r.Problem == plan.Join:
 		what = fmt.Sprintf("%d forwards, %d backwards, %d copies, %d discards", count[plan.OpF], count[plan.OpB], count[plan.OpS], count[plan.OpD])
 	case count[plan.OpC] > 0:

@@ -53,7 +53,7 @@ func (o *solveOptions) limitFlags() []cli.Flag {
 		&cli.Float64Flag{Name: "gap", Usage: "relative `GAP` at which a proof counts as closed", Destination: &o.gap, Category: "solver"},
 		&cli.IntFlag{Name: "threads", Usage: "`N` threads for the MILP backend", Value: 1, Destination: &o.threads, Category: "solver"},
 		&cli.IntFlag{Name: "seed", Usage: "`N` seeds every random choice", Destination: &o.seed, Category: "solver"},
-		&cli.IntFlag{Name: "slots", Usage: "`S`: methods that count memory in slots divide it into so many", Value: bench.DefaultSlots, Destination: &o.slots, Category: "solver"},
+		&cli.IntFlag{Name: "slots", Usage: "`S`: methods that count memory in slots divide it into so many", Value: noSlots, DefaultText: "500, pofo 50", Destination: &o.slots, Category: "solver"},
 		&cli.BoolFlag{Name: "in-process", Usage: "run the MILP backend in this process instead of a child", Destination: &o.inProcess, Category: "solver"},
 	}
 }
@@ -97,8 +97,12 @@ func first(a []string) string {
 // to a halt.
 const mostThreads = 1024
 
-// mostSlots is beyond what any table has room for.
-const mostSlots = 1 << 20
+// mostSlots is beyond what any table has room for; noSlots leaves the number to
+// the method.
+const (
+	mostSlots = 1 << 20
+	noSlots   = -1
+)
 
 // mostProcessors is more GPUs than any chain has layers for.
 const mostProcessors = 1 << 12
@@ -175,7 +179,7 @@ func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spe
 		return nil, usagef("--gap %v: a fraction from 0 to below 1 is needed, as 0.01", o.gap)
 	case o.threads < 1 || o.threads > mostThreads:
 		return nil, usagef("--threads %d: from 1 to %d", o.threads, mostThreads)
-	case o.slots < 1 || o.slots > mostSlots:
+	case o.slots != noSlots && o.slots < 1 || o.slots > mostSlots:
 		return nil, usagef("--slots %d: from 1 to %d", o.slots, mostSlots)
 	case o.seed < 0 || o.seed > math.MaxInt32:
 		return nil, usagef("--seed %d: from 0 to %d", o.seed, math.MaxInt32)
@@ -183,7 +187,7 @@ func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spe
 	if err := p.Fit(in, set.Platform); err != nil {
 		return nil, err
 	}
-	set.Gap, set.Threads, set.Seed, set.Slots = o.gap, o.threads, o.seed, o.slots
+	set.Gap, set.Threads, set.Seed, set.Slots = o.gap, o.threads, o.seed, max(o.slots, 0)
 	if set.Backend, err = bench.Backend(o.backend, !o.inProcess); err != nil {
 		return nil, err
 	}
