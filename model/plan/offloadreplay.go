@@ -582,6 +582,9 @@ func (v *offloadReplay) endForward(k int) {
 	v.ranF[o.Layer] = true
 	v.store(v.output(o))
 	v.release(k)
+	if v.activation {
+		v.letGo(v.abar(o.Layer - 1)) // even if it came too late to be used
+	}
 	if o.Op == OpFNone {
 		v.consume(o.Layer - 1)
 	}
