@@ -1,0 +1,284 @@
+package offload
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Search is a method of our own. It takes the best plan of the other methods and
+// improves it by annealing: first the set, transferred in sorted order, then
+// sets and orders together, in which prefetches may precede offloads (errata 4).
+// It ends when a lower bound is met, when it has tried enough, or when ctx ends,
+// and returns the best plan seen: never a worse one than the methods of this
+// package with the same seed (unless ctx ends it while they run). It finds a plan
+// whenever there is one, and the same for the same seed.
+//
+// A move costs O(N); there are some ten thousands.
+func Search(ctx context.Context, c *chain.Chain, p platform.Platform, seed uint64) (*plan.Plan, error) {
+	in, err := newInstance(c, p)
+	if err != nil {
+		return nil, err
+	}
+	s := newSearcher(ctx, in, seed)
+	s.methods(seed)
+	s.sets()
+	s.orders()
+	return s.plan()
+}
+
+// searcher is the state of Search.
+type searcher struct {
+	ctx   context.Context
+	in    *instance
+	rng   *rand.Rand
+	floor float64 // a lower bound
+
+	sched *scheduler
+	set   *best // the best plan in sorted order
+
+	dec   *decoder
+	order []int // the order of starts of the best plan of all
+	T     float64
+}
+
+func newSearcher(ctx context.Context, in *instance, seed uint64) *searcher {
+	s := &searcher{
+		ctx: ctx, in: in, rng: rand.New(rand.NewPCG(seed, 0x5eed)), floor: in.bound(),
+		sched: newScheduler(in), set: newBest(in), dec: newDecoder(in), T: math.Inf(1),
+	}
+	s.sched.explain = false
+	return s
+}
+
+func (s *searcher) done() bool {
+	return s.T <= s.floor*(1+1e-9) || s.ctx.Err() != nil
+}
+
+// offer makes order the best if it is shorter. The order is that of starts.
+func (s *searcher) offer(order []int, T float64) {
+	if T < s.T {
+		s.T = T
+		s.order = append(s.order[:0], order...)
+	}
+}
+
+// offerSet offers the plan of the best set so far.
+func (s *searcher) offerSet() {
+	if !(s.set.T < s.T) {
+		return
+	}
+	p, err := s.set.plan(s.sched, "search")
+	s.sched.explain = false
+	if err == nil {
+		order := s.in.orderOf(p)
+		s.offer(order, min(s.set.T, s.dec.m.run(order)))
+	}
+}
+
+// methods takes the plans of the other methods.
+func (s *searcher) methods(seed uint64) {
+	s.set.try(s.sched, s.in.greedy())
+	s.offerSet()
+	if s.done() {
+		return
+	}
+	s.in.vdnn(s.sched, s.set)
+	s.in.autoSwap(s.ctx, s.sched, s.set, seed)
+	s.offerSet()
+	if s.done() {
+		return
+	}
+	t := newTFLMS(s.in)
+	t.grid(s.ctx)
+	s.offer(t.order, t.T)
+}
+
+// sets anneals the set. A move adds an activation, removes one, or exchanges two.
+func (s *searcher) sets() {
+	var can []int // ā_{N-1}, which B_N needs at once, and what is empty stay
+	for i := range s.in.n - 1 {
+		if s.in.abar[i] > 0 {
+			can = append(can, i)
+		}
+	}
+	if len(can) == 0 || s.done() {
+		return
+	}
+	away, work := slices.Clone(s.set.away), make([]bool, s.in.n)
+	T := s.set.T
+	moves := 20000 + 100*len(can)
+	for episode := range 3 {
+		copy(away, s.set.away)
+		T = s.set.T
+		heat := s.cooling((s.set.T-s.floor)/float64(4+4*episode), moves)
+		for range moves {
+			if s.set.T <= s.floor*(1+1e-9) || s.ctx.Err() != nil {
+				break
+			}
+			copy(work, away)
+			i := can[s.rng.IntN(len(can))]
+			work[i] = !work[i]
+			if s.rng.IntN(2) == 0 {
+				j := s.other(can, work, i)
+				work[j] = !work[j]
+			}
+			s.sched.choose(work)
+			t := s.sched.evaluate()
+			if heat.accept(t-T, s.rng) {
+				away, work = work, away
+				T = t
+				if t < s.set.T {
+					s.set.T = t
+					copy(s.set.away, away)
+				}
+			}
+		}
+	}
+	s.offerSet()
+}
+
+// other returns an activation to exchange with i, which has just changed, near
+// it more often than far: one that is where i was.
+func (s *searcher) other(can []int, away []bool, i int) int {
+	for range 8 {
+		j := can[s.rng.IntN(len(can))]
+		if j != i && away[j] == away[i] {
+			return j
+		}
+	}
+	return i
+}
+
+// A cooling is a falling temperature.
+type cooling struct{ heat, factor float64 }
+
+// cooling falls from hot to a thousandth of it in so many moves.
+func (s *searcher) cooling(hot float64, moves int) *cooling {
+	return &cooling{hot, math.Exp(-math.Log(1000) / float64(moves))}
+}
+
+// accept reports whether a change of the makespan is taken, and cools down.
+func (c *cooling) accept(change float64, rng *rand.Rand) bool {
+	c.heat *= c.factor
+	return change <= 0 || change < c.heat*rng.ExpFloat64()
+}
+
+// orders anneals lists of events.
+func (s *searcher) orders() {
+	n := s.in.n
+	if s.done() || n < 2 {
+		return
+	}
+	moves := 40000
+	list, work := make([]int, 0, 4*n), make([]int, 0, 4*n)
+	for episode := range 3 {
+		list = append(list[:0], s.order...)
+		T := s.T
+		heat := s.cooling((s.T-s.floor)/float64(8+8*episode), moves)
+		for range moves {
+			if s.done() {
+				return
+			}
+			work = append(work[:0], list...)
+			work = s.mutate(work)
+			t := s.dec.run(work, T+8*heat.heat)
+			if heat.accept(t-T, s.rng) {
+				list = append(list[:0], s.dec.order...)
+				T = t
+				s.offer(s.dec.order, t)
+			}
+		}
+	}
+}
+
+// mutate changes a list of events at random: it moves a transfer, exchanges two
+// activations, drops one, or adds one.
+func (s *searcher) mutate(list []int) []int {
+	n := s.in.n
+	e := list[s.rng.IntN(len(list))]
+	switch s.rng.IntN(6) {
+	case 0: // drop or add
+		i := s.rng.IntN(n)
+		if k := slices.Index(list, 2*n+i); k >= 0 {
+			return s.drop(list, i)
+		}
+		return s.add(list, i)
+	case 1: // exchange what is transferred
+		i := s.rng.IntN(n - 1)
+		k, j := slices.Index(list, 2*n+i), s.rng.IntN(n-1)
+		if k < 0 || s.in.abar[j] == 0 {
+			break
+		}
+		if slices.Contains(list, 2*n+j) {
+			break
+		}
+		list[k] = 2*n + j
+		list[slices.Index(list, 3*n+i)] = 3*n + j
+		return list
+	}
+	if e < 2*n {
+		// the transfer next to a computation
+		k := slices.Index(list, e)
+		for k < len(list) && list[k] < 2*n {
+			k++
+		}
+		if k == len(list) {
+			return list
+		}
+		e = list[k]
+	}
+	k := slices.Index(list, e)
+	to := k + s.rng.IntN(13) - 6
+	if s.rng.IntN(4) == 0 {
+		to = s.rng.IntN(len(list))
+	}
+	to = min(max(to, 0), len(list)-1)
+	list = slices.Delete(list, k, k+1)
+	return slices.Insert(list, to, e)
+}
+
+func (s *searcher) drop(list []int, i int) []int {
+	n := s.in.n
+	return slices.DeleteFunc(list, func(e int) bool { return e == 2*n+i || e == 3*n+i })
+}
+
+// add inserts an offload some events after F_i, and a prefetch some events
+// before B_{i+1}.
+func (s *searcher) add(list []int, i int) []int {
+	n := s.in.n
+	if s.in.abar[i] == 0 || i == n-1 {
+		return list
+	}
+	k := 0
+	if i > 0 {
+		k = slices.Index(list, i-1) + 1
+	}
+	last := slices.Index(list, 2*n-i-1)
+	from := k + s.rng.IntN(last-k+1)
+	if s.rng.IntN(2) == 0 {
+		from = min(last, k+s.rng.IntN(4))
+	}
+	list = slices.Insert(list, from, 2*n+i)
+	last++
+	to := from + 1 + s.rng.IntN(last-from)
+	if s.rng.IntN(2) == 0 {
+		to = max(from+1, last-s.rng.IntN(4))
+	}
+	return slices.Insert(list, to, 3*n+i)
+}
+
+// plan writes the best plan: by the scheduler if a set in sorted order is as
+// good, whose prefetches are no earlier than they must be.
+func (s *searcher) plan() (*plan.Plan, error) {
+	if s.set.T <= s.T {
+		return s.set.plan(s.sched, "search")
+	}
+	T := s.dec.m.run(s.order)
+	return s.dec.m.plan("search", s.order, T), nil
+}
