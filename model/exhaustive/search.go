@@ -17,7 +17,7 @@ type shortest struct {
 
 	nodes []reached
 	slots []int32 // open addressing: 1 + index of nodes, 0: free
-	queue []queued
+	queue queue
 	at    int32 // the state that is being left
 }
 
@@ -43,7 +43,7 @@ func (s *shortest) run(start uint64, goal func(uint64) bool, leave func(uint64))
 	s.at = -1
 	s.offer(start, 0, 0)
 	for settled := 0; len(s.queue) > 0; {
-		q := s.pop()
+		q := s.queue.pop()
 		n := &s.nodes[q.node]
 		if n.settled {
 			continue
@@ -92,7 +92,7 @@ func (s *shortest) offer(key uint64, step uint32, cost float64) {
 		return
 	}
 	n.cost, n.from, n.step = cost, s.at, step
-	s.push(queued{cost, k})
+	s.queue.push(queued{cost, k})
 }
 
 // find returns the slot of a key, or the free one where it belongs.
@@ -126,41 +126,46 @@ func (a queued) before(b queued) bool {
 	return a.cost < b.cost || a.cost == b.cost && a.node < b.node
 }
 
-// push and pop keep the queue a binary heap.
-func (s *shortest) push(q queued) {
-	s.queue = append(s.queue, q)
-	i := len(s.queue) - 1
+// A queue is a binary heap, the least cost first.
+type queue []queued
+
+func (h *queue) push(q queued) {
+	*h = append(*h, q)
+	s := *h
+	i := len(s) - 1
 	for i > 0 {
 		up := (i - 1) / 2
-		if !q.before(s.queue[up]) {
+		if !q.before(s[up]) {
 			break
 		}
-		s.queue[i] = s.queue[up]
+		s[i] = s[up]
 		i = up
 	}
-	s.queue[i] = q
+	s[i] = q
 }
 
-func (s *shortest) pop() queued {
-	first, last := s.queue[0], s.queue[len(s.queue)-1]
-	s.queue = s.queue[:len(s.queue)-1]
-	if n := len(s.queue); n > 0 {
+func (h *queue) pop() queued {
+	s := *h
+	first, last := s[0], s[len(s)-1]
+	s = s[:len(s)-1]
+	*h = s
+	if n := len(s); n > 0 {
 		i := 0
 		for {
 			down := 2*i + 1
 			if down >= n {
 				break
 			}
-			if down+1 < n && s.queue[down+1].before(s.queue[down]) {
+			if down+1 < n && s[down+1].before(s[down]) {
 				down++
 			}
-			if !s.queue[down].before(last) {
+			if !s[down].before(last) {
 				break
 			}
-			s.queue[i] = s.queue[down]
+			s[i] = s[down]
 			i = down
 		}
-		s.queue[i] = last
+		s[i] = last
 	}
 	return first
 }
