@@ -16,10 +16,12 @@ import (
 // sets and orders together, in which prefetches may precede offloads (errata 4).
 // It ends when a lower bound is met, when it has tried enough, or when ctx ends,
 // and returns the best plan seen: never a worse one than the methods of this
-// package with the same seed (unless ctx ends it while they run). It finds a plan
-// whenever there is one, and the same for the same seed.
+// package, AutoSwap with the same seed and DynProgSlots with 500 slots (unless
+// ctx ends it before it has run them). It finds a plan whenever there is one, and
+// the same for the same seed.
 //
-// A move costs O(N); there are some ten thousands.
+// A move costs O(N) and there are some hundred thousands, a second together;
+// DynProg, which comes last, takes more than that on chains of a hundred layers.
 func Search(ctx context.Context, c *chain.Chain, p platform.Platform, seed uint64) (*plan.Plan, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
@@ -29,6 +31,10 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, seed uint6
 	s.methods(seed)
 	s.sets()
 	s.orders()
+	if s.programs() {
+		s.sets()
+		s.orders()
+	}
 	return s.plan()
 }
 
@@ -99,6 +105,34 @@ func (s *searcher) methods(seed uint64) {
 	s.offer(t.order, t.T)
 }
 
+// searchSlots are the slots of DynProgSlots, as in [004] 3.3.3.2.
+const searchSlots = 500
+
+// programs takes the sets of the dynamic programs; false if they are no better.
+func (s *searcher) programs() bool {
+	before, away := s.T, make([]bool, s.in.n)
+	take := func(k *Claim, err error) {
+		if err != nil {
+			return
+		}
+		clear(away)
+		for _, i := range k.Offload {
+			away[i] = true
+		}
+		s.set.try(s.sched, away)
+		s.offerSet()
+	}
+	for _, gap := range [...]Gap{GapOverlap, GapSimple} {
+		if !s.done() {
+			take(DynProgSlotsClaim(s.ctx, s.in.chain, s.in.platform, searchSlots, gap))
+		}
+		if !s.done() {
+			take(s.in.claim(s.ctx, gap, DynProgStates))
+		}
+	}
+	return s.T < before
+}
+
 // sets anneals the set. A move adds an activation, removes one, or exchanges two.
 func (s *searcher) sets() {
 	var can []int // ā_{N-1}, which B_N needs at once, and what is empty stay
@@ -110,12 +144,11 @@ func (s *searcher) sets() {
 	if len(can) == 0 || s.done() {
 		return
 	}
-	away, work := slices.Clone(s.set.away), make([]bool, s.in.n)
-	T := s.set.T
+	away, work := make([]bool, s.in.n), make([]bool, s.in.n)
 	moves := 20000 + 100*len(can)
 	for episode := range 3 {
 		copy(away, s.set.away)
-		T = s.set.T
+		T := s.set.T
 		heat := s.cooling((s.set.T-s.floor)/float64(4+4*episode), moves)
 		for range moves {
 			if s.set.T <= s.floor*(1+1e-9) || s.ctx.Err() != nil {
@@ -143,8 +176,8 @@ func (s *searcher) sets() {
 	s.offerSet()
 }
 
-// other returns an activation to exchange with i, which has just changed, near
-// it more often than far: one that is where i was.
+// other returns an activation to exchange with i, which has just changed: one
+// that is now where i is.
 func (s *searcher) other(can []int, away []bool, i int) int {
 	for range 8 {
 		j := can[s.rng.IntN(len(can))]
@@ -201,7 +234,6 @@ func (s *searcher) orders() {
 // activations, drops one, or adds one.
 func (s *searcher) mutate(list []int) []int {
 	n := s.in.n
-	e := list[s.rng.IntN(len(list))]
 	switch s.rng.IntN(6) {
 	case 0: // drop or add
 		i := s.rng.IntN(n)
@@ -212,28 +244,22 @@ func (s *searcher) mutate(list []int) []int {
 	case 1: // exchange what is transferred
 		i := s.rng.IntN(n - 1)
 		k, j := slices.Index(list, 2*n+i), s.rng.IntN(n-1)
-		if k < 0 || s.in.abar[j] == 0 {
-			break
-		}
-		if slices.Contains(list, 2*n+j) {
+		if k < 0 || s.in.abar[j] == 0 || slices.Contains(list, 2*n+j) {
 			break
 		}
 		list[k] = 2*n + j
 		list[slices.Index(list, 3*n+i)] = 3*n + j
 		return list
 	}
-	if e < 2*n {
-		// the transfer next to a computation
-		k := slices.Index(list, e)
-		for k < len(list) && list[k] < 2*n {
-			k++
-		}
-		if k == len(list) {
-			return list
-		}
-		e = list[k]
+	// The next transfer at or after a random place goes elsewhere.
+	k := s.rng.IntN(len(list))
+	for k < len(list) && list[k] < 2*n {
+		k++
 	}
-	k := slices.Index(list, e)
+	if k == len(list) {
+		return list
+	}
+	e := list[k]
 	to := k + s.rng.IntN(13) - 6
 	if s.rng.IntN(4) == 0 {
 		to = s.rng.IntN(len(list))

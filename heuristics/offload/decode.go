@@ -24,7 +24,7 @@ func newDecoder(in *instance) *decoder {
 // cutoff. Afterwards d.order is the order of starts, whose times the machine
 // holds. O(events).
 func (d *decoder) run(list []int, cutoff float64) float64 {
-	in, m, n := d.m.in, d.m, d.m.in.n
+	m, n := d.m, d.m.in.n
 	d.link, d.gate, d.order = d.link[:0], d.gate[:0], d.order[:0]
 	clear(d.fetched)
 	computed := 0
@@ -69,7 +69,6 @@ func (d *decoder) run(list []int, cutoff float64) float64 {
 	if next < len(d.link) || !(m.compute.end < cutoff) {
 		return math.Inf(1)
 	}
-	_ = in
 	return m.compute.end
 }
 

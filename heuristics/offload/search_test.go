@@ -1,0 +1,151 @@
+package offload
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"workbench/model/exhaustive"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Search finds the optimum of all small instances tried, and no bound is above it.
+func TestSearchFindsOptima(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	tight := 0
+	const cases = 300
+	for range cases {
+		c := exhaustive.RandomChain(r, 1+r.IntN(4))
+		p := device(r, c)
+		in, err := newInstance(c, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Search(context.Background(), c, p, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		verify(t, c, got)
+		want := optimum(in)
+		if math.Abs(got.Claims.Makespan-want) > 1e-9 {
+			t.Fatalf("search %v, optimum %v\n%+v %+v", got.Claims.Makespan, want, c, p)
+		}
+		bounds, err := Bounds(c, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, b := range bounds {
+			if b.Value > want*(1+1e-9) || k > 0 && b.Value > bounds[k-1].Value {
+				t.Fatalf("bounds %+v, optimum %v\n%+v %+v", bounds, want, c, p)
+			}
+		}
+		if in.lb() > in.fractional().makespan*(1+1e-9) || in.fractional().makespan > in.bound() {
+			t.Fatalf("lb %v, fractional %v, best %v", in.lb(), in.fractional().makespan, in.bound())
+		}
+		if bounds[0].Value > want*(1-1e-9) {
+			tight++
+		}
+	}
+	if tight < cases/2 {
+		t.Errorf("the best bound is the optimum in %d cases of %d", tight, cases)
+	}
+}
+
+// Search is no worse than any other method, and the same for the same seed.
+func TestSearchBeatsTheOthers(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	others := append(methods(), method{"dynprog", DynProg})
+	for range 10 {
+		c := exhaustive.RandomChain(r, 5+r.IntN(16))
+		smooth(r, c)
+		low, high := Range(c)
+		p := platform.Platform{Memory: low + r.Float64()*(high-low), Bandwidth: 1}
+		got, err := Search(context.Background(), c, p, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		verify(t, c, got)
+		for _, m := range others {
+			other, err := m.run(context.Background(), c, p)
+			if err == nil && other.Claims.Makespan < got.Claims.Makespan*(1-1e-12) {
+				t.Fatalf("%s %v, search %v\n%+v %+v", m.name, other.Claims.Makespan, got.Claims.Makespan, c, p)
+			}
+		}
+		again, err := Search(context.Background(), c, p, 1)
+		if err != nil || !reflect.DeepEqual(got, again) {
+			t.Fatalf("another plan for the same seed: %v\n%+v\n%+v", err, got, again)
+		}
+	}
+}
+
+// Sets and orders are not all: Search finds the optima of errata 4.
+func TestSearchMixesTransfers(t *testing.T) {
+	for _, e := range errata() {
+		got, err := Search(context.Background(), e.chain, e.device, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		verify(t, e.chain, got)
+		if math.Abs(got.Claims.Makespan-e.optimum) > 1e-9 {
+			t.Errorf("search %v, optimum %v", got.Claims.Makespan, e.optimum)
+		}
+	}
+}
+
+// A context that has ended leaves a plan where one is cheap.
+func TestEndedContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	c := exhaustive.RandomChain(rand.New(rand.NewPCG(6, 6)), 12)
+	low, high := Range(c)
+	p := platform.Platform{Memory: (low + high) / 2, Bandwidth: 1}
+	got, err := Search(ctx, c, p, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verify(t, c, got)
+	if _, err := TFLMS(ctx, c, p); err != nil && !errors.Is(err, plan.ErrNoPlan) {
+		t.Fatal(err)
+	}
+}
+
+// The decoder gives no plan that the machine does not give for its order of starts.
+func TestDecoderAgreesWithMachine(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 8))
+	runs := 0
+	for range 2000 {
+		c := exhaustive.RandomChain(r, 2+r.IntN(6))
+		in, err := newInstance(c, device(r, c))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := in.n
+		list := make([]int, 0, 4*n)
+		for e := range 2 * n {
+			list = append(list, e)
+		}
+		s := &searcher{in: in, rng: r}
+		for range 1 + r.IntN(n) {
+			i := r.IntN(n)
+			list = s.add(s.drop(list, i), i)
+		}
+		d := newDecoder(in)
+		T := d.run(list, math.Inf(1))
+		if math.IsInf(T, 1) {
+			continue
+		}
+		runs++
+		order := append([]int(nil), d.order...)
+		if got := newMachine(in).run(order); got > T+1e-9 {
+			t.Fatalf("machine %v, decoder %v\n%v", got, T, order)
+		}
+		verify(t, c, d.m.plan("test", order, T))
+	}
+	if runs < 500 {
+		t.Fatalf("%d lists gave plans", runs)
+	}
+}
