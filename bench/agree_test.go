@@ -90,3 +90,46 @@ func TestCheckmatesAgree(t *testing.T) {
 		}
 	}
 }
+
+// offloaded runs a method of a problem with a link of 12 GB/s.
+func offloaded(t *testing.T, problem string, in *bench.Instance, method string, percent float64) *bench.Result {
+	t.Helper()
+	p, m := find(t, problem, method)
+	backend, err := bench.Backend("highs", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory := bench.ResolveMemory(p, in, platform.MemorySpec{Percent: true, Value: percent})
+	return bench.Run(context.Background(), p, m, in, bench.Setting{
+		Platform: platform.Platform{Memory: memory, Bandwidth: 12e9}, Backend: backend, Threads: 1, Time: 30 * time.Second, Gap: 0.02,
+	})
+}
+
+// On real networks every method that finds a plan keeps the bounds, search is
+// behind none, and with all the memory nothing is sent.
+func TestOffloadMethodsAgree(t *testing.T) {
+	for _, spec := range []string{"zoo:resnet18?image=500&batch=4", "zoo:vgg16", "zoo:rnn?seq=10"} {
+		in, err := bench.Load(spec, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, percent := range []float64{0, 40, 80, 100} {
+			best := offloaded(t, plan.ActivationOffload, in, "search", percent)
+			if best.Makespan == nil {
+				t.Fatalf("%s at %g %%: %s %s", spec, percent, best.Status, best.Error)
+			}
+			for _, method := range []string{"greedy", "vdnn", "tflms", "autoswap", "dynprog", "dynprog-slots", "fractional"} {
+				r := offloaded(t, plan.ActivationOffload, in, method, percent)
+				if r.Status == bench.Failed || makespan(r) < makespan(best)*(1-1e-9) {
+					t.Errorf("%s at %g %%: %s takes %g s (%s %s), search %g s", spec, percent, method, makespan(r), r.Status, r.Error, makespan(best))
+				}
+				if r.Makespan == nil && method != "tflms" && method != "fractional" {
+					t.Errorf("%s at %g %%: %s has no plan: %s", spec, percent, method, r.Error)
+				}
+			}
+			if moved := bench.Moved(in, best.Plan); percent == 100 && (moved != 0 || best.Status != bench.Optimal) {
+				t.Errorf("%s with all the memory: %g moved, %s", spec, moved, best.Status)
+			}
+		}
+	}
+}

@@ -15,7 +15,7 @@ const DefaultProblem = "weight-offload"
 
 // Problems returns the table of problems.
 func Problems() []*Problem {
-	return []*Problem{rematerialization(), joinProblem(), pipelines(), weightOffload()}
+	return []*Problem{rematerialization(), joinProblem(), activationOffload(), pipelines(), weightOffload()}
 }
 
 // Methods returns the table of methods of p, in the order in which reports
@@ -26,6 +26,8 @@ func Methods(p *Problem) []*Method {
 		return withoutMemory(slices.Concat(rematMethods(), graphMethods(), checkmateMethods()))
 	case plan.Join:
 		return joinMethods()
+	case plan.ActivationOffload:
+		return offloadMethods()
 	case plan.Pipeline:
 		return pipelineMethods()
 	case plan.WeightOffload:

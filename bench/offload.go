@@ -1,0 +1,134 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"workbench/heuristics/offload"
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// activationOffload is the problem of [000] and [004] ch. 3.
+func activationOffload() *Problem {
+	return &Problem{
+		Name:      offload.Problem,
+		Title:     "which activations go to the host between forward and backward, and when",
+		Source:    "[000], [004] ch. 3",
+		Objective: "makespan of a training step, seconds",
+		Takes:     []Form{AChain},
+		Word:      "makespan",
+		Defaults:  []string{"search"},
+		Example:   "zoo:resnet50?image=500&batch=16",
+		Moves:     true,
+		Memory:    "50%", Bandwidth: "12GB/s",
+		Range: func(in *Instance) (low, high float64) { return offload.Range(in.Chain) },
+		Fit:   linkFit(func(c *chain.Chain) float64 { _, high := offload.Range(c); return high }),
+		Bound: bestBound(offload.Bounds, func(b offload.Bound) (float64, string) { return b.Value, b.By }),
+	}
+}
+
+// bestBound adapts the bounds of a package of heuristics.
+func bestBound[B any](bounds func(*chain.Chain, platform.Platform) ([]B, error), read func(B) (value float64, by string)) func(*Instance, platform.Platform) Bound {
+	return func(in *Instance, p platform.Platform) Bound {
+		best := Bound{Value: in.Compute(), By: "the sum of the computations", Assumptions: []string{}}
+		all, err := bounds(in.Chain, p)
+		if err != nil {
+			return best // below the least memory there are no plans and so no bounds
+		}
+		for _, b := range all {
+			if value, by := read(b); value > best.Value {
+				best.Value, best.By = value, by
+			}
+		}
+		return best
+	}
+}
+
+// linkFit checks that times, sizes and the platform are numbers one can
+// calculate with. high is what keeping everything takes.
+func linkFit(high func(*chain.Chain) float64) func(*Instance, platform.Platform) error {
+	return func(in *Instance, p platform.Platform) error {
+		transfers := in.Chain.Input.Activation / p.Bandwidth
+		for i := range in.Chain.Layers {
+			transfers += in.Chain.Layers[i].Saved / p.Bandwidth
+		}
+		for _, x := range []struct {
+			what  string
+			value float64
+		}{
+			{"the computations of a step take %g s", in.Compute()},
+			{"sending all activations takes %g s", transfers},
+			{"keeping everything takes %g bytes", high(in.Chain)},
+			{"memory is %g bytes", p.Memory},
+			{"bandwidth is %g bytes per second", p.Bandwidth},
+		} {
+			if !(x.value <= largest) {
+				return InputError(fmt.Errorf("chain %q: "+x.what+": choose units in which this is at most %g", in.Name, x.value, largest))
+			}
+		}
+		return nil
+	}
+}
+
+// onLink adapts a method of a chain with a link.
+func onLink(problem, name, source, summary, complexity string, run runOnChain) *Method {
+	return &Method{
+		Problem: problem, Name: name, Kind: Heuristic, Source: source, Summary: summary, Complexity: complexity,
+		Run: func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+			p, err := run(ctx, in.Chain, s)
+			if err != nil {
+				return nil, linkError(err)
+			}
+			return &Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
+		},
+	}
+}
+
+// seeded adapts a method that chooses at random.
+func seeded(run func(context.Context, *chain.Chain, platform.Platform, uint64) (*plan.Plan, error)) runOnChain {
+	return func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
+		return run(ctx, c, s.Platform, uint64(s.Seed))
+	}
+}
+
+// linkError marks what the packages of heuristics refuse as the user's.
+func linkError(err error) error {
+	var infeasible *plan.Infeasible
+	if errors.As(err, &infeasible) || errors.Is(err, plan.ErrNoPlan) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return InputError(err)
+}
+
+// offloadMethods is the table of methods for activation offloading.
+func offloadMethods() []*Method {
+	method := func(name, source, summary, complexity string, run runOnChain) *Method {
+		return onLink(offload.Problem, name, source, summary, complexity, run)
+	}
+	slots := method("dynprog-slots", "[000], [004] Alg. 5, 3.3.3.2", "dynprog with sizes rounded to S slots, the rounding repaired until the set fits", "O(N·S³)", slotted(offload.DynProgSlots))
+	slots.Slots = DefaultSlots
+	return []*Method{
+		method("greedy", "[000], [004] 3.2", "offloads ā_0, ā_1, … until the rest fits: Theorem 8 rounded to whole tensors", "O(N log N)", limited(offload.Greedy)),
+		method("vdnn", "vDNN++, [004] 3.4.1", "thresholds on uF/ā, all or every other of those above; the best schedule", "O(N²)", limited(offload.VDNN)),
+		method("tflms", "TFLMS, [004] 3.4.1", "the first n activations, fetched so many layers ahead; the best of the grid", "O(N³)", limited(offload.TFLMS)),
+		method("autoswap", "AutoSwap, [004] 3.4.1", "four priority scores, weighted; the weights by a seeded search", "O(N²), some hundred schedules", seeded(offload.AutoSwap)),
+		slots,
+		method("dynprog", "[000], [004] Alg. 5, Thm 10", "the best set with transfers in parts, scheduled whole; exact numbers, dominated states dropped; not optimal, though printed so", "O(N·states²), states limited", limited(offload.DynProg)),
+		method("search", "ours", "changes sets and orders at random, from the best of the others, until a bound is met", "a schedule a move", seeded(offload.Search)),
+		{
+			Problem: offload.Problem, Name: "fractional", Kind: Relaxed, Source: "[004] Thm 8",
+			Summary:    "the optimum when parts of activations may move: a lower bound, no plan",
+			Complexity: "O(N)",
+			Run: func(_ context.Context, in *Instance, s Setting) (*Outcome, error) {
+				o, err := offload.Fractional(in.Chain, s.Platform)
+				if err != nil {
+					return nil, linkError(err)
+				}
+				return &Outcome{Bounds: []Bound{{Value: o.Makespan, By: "fractional", Assumptions: []string{}}}}, nil
+			},
+		},
+	}
+}
