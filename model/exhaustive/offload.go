@@ -18,8 +18,8 @@ const MaxOffloadLayers = 10
 // has it: all sets of tensors, all orders of the transfers, offloads and
 // prefetches mixed in any way (errata 4 shows that they must be), all ways to
 // interleave them with the computations. Durations and sizes may be any numbers.
-// limit is the most states to visit; [TestOffloadStates] says how many random
-// chains have. The errors are [ErrInfeasible], [ErrLimit] and [ErrTooHard].
+// limit is the most states to visit: random chains of five layers have some
+// hundred, at most a few thousand, of nine some ten thousand. The errors are [ErrInfeasible], [ErrLimit] and [ErrTooHard].
 //
 // It is A* over states (computations started, place of each tensor, what runs)
 // with the times at which what runs will end. Of two ways to a state one is
@@ -72,6 +72,19 @@ func OffloadLeastMemory(c *chain.Chain) float64 {
 		l := &c.Layers[i]
 		most = max(most, in+l.Saved+max(l.ForwardOverhead, deltaIn+l.Gradient+l.BackwardOverhead))
 		in, deltaIn = l.Saved, l.Gradient
+	}
+	return most
+}
+
+// OffloadPeak returns the memory that activation offloading needs without any
+// transfer ([004] (3.3)). O(layers).
+func OffloadPeak(c *chain.Chain) float64 {
+	most := 0.0
+	before, deltaIn := c.Input.Activation, c.Input.Gradient // Σ ā_k, k < ℓ
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		most = max(most, before+l.Saved+max(l.ForwardOverhead, deltaIn+l.Gradient+l.BackwardOverhead))
+		before, deltaIn = before+l.Saved, l.Gradient
 	}
 	return most
 }

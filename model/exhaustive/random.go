@@ -157,3 +157,48 @@ func RandomJoin(r *rand.Rand, branches, total int) *join.Join {
 	}
 	return j
 }
+
+// RandomOffload returns a random chain with a memory and a bandwidth for
+// offloading. Mostly it is a [RandomChain], with memory between the least for
+// which there is a plan and the least that needs no transfer, sometimes one less
+// or more. Of five layers or more, one in four is near the chain of errata 4,
+// where a plan must fetch a tensor before it offloads another: by chance that is
+// so for one chain in some thousand. Transfers take whole times.
+func RandomOffload(r *rand.Rand, layers int) (c *chain.Chain, memory, bandwidth float64) {
+	if layers >= 5 && r.IntN(4) == 0 {
+		return randomMixed(r, layers)
+	}
+	c = RandomChain(r, layers)
+	low, high := OffloadLeastMemory(c), OffloadPeak(c)
+	memory = max(0, low-1+float64(r.IntN(int(high-low)+3)))
+	return c, memory, []float64{1, 1, 0.5}[r.IntN(3)]
+}
+
+// randomMixed returns a chain like that of errata 4: a_0 goes during F_1 for the
+// overhead of F_2, comes back while there is time, and ā_k, which is larger, goes
+// instead for that of F_N. One number is changed, maybe.
+func randomMixed(r *rand.Rand, layers int) (c *chain.Chain, memory, bandwidth float64) {
+	c = &chain.Chain{Name: fmt.Sprintf("random-mixed-%d", layers), Layers: make([]chain.Layer, layers)}
+	x := float64(1 + r.IntN(2))
+	y := x + float64(1+r.IntN(2))
+	k := 3 + r.IntN(layers-4)
+	l := c.Layers
+	c.Input.Activation = x
+	l[0].ForwardTime, l[2].ForwardTime, l[k].ForwardTime = x, x, y
+	l[1].ForwardOverhead, l[layers-1].ForwardOverhead = x+y, y
+	l[k-1].Activation = y
+	if r.IntN(2) == 0 {
+		for i := range l {
+			l[i].BackwardTime = float64(r.IntN(2))
+		}
+	}
+	if i := r.IntN(layers); r.IntN(2) == 0 {
+		n := []*float64{&l[i].ForwardTime, &l[i].BackwardTime, &l[i].ForwardOverhead, &l[i].BackwardOverhead, &l[i].Activation}[r.IntN(5)]
+		*n++
+	}
+	for i := range l {
+		l[i].Name = fmt.Sprintf("layer%d", i+1)
+		l[i].Saved = l[i].Activation
+	}
+	return c, max(x+y, OffloadLeastMemory(c)), 1
+}

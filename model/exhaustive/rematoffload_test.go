@@ -6,67 +6,51 @@ import (
 	"testing"
 )
 
-func TestSecondsAgainstOffload(t *testing.T) {
-	for seed := range uint64(300) {
-		r := rand.New(rand.NewPCG(seed, 5))
-		c := RandomChain(r, 1+r.IntN(4))
-		memory := OffloadLeastMemory(c) - 1 + float64(r.IntN(4))
-		if memory < 0 {
-			continue
-		}
-		want, _, err := Offload(c, memory, 1, states)
-		got, p, err2 := searchSeconds(c, memory, 1, 1e6, true)
-		if errors.Is(err, ErrInfeasible) != errors.Is(err2, ErrInfeasible) || got != want || err == nil != (err2 == nil) {
-			t.Errorf("seed %d: %g %v, second by second %g %v", seed, want, err, got, err2)
-		}
-		if err2 == nil {
-			checkOffload(t, c, p)
-		}
-	}
-}
-
+// Plans with both are valid and no worse than those with one of them; without a
+// link they are those of rematerialization (where δ_N, which that counts from
+// the start, is 0).
 func TestRematOffload(t *testing.T) {
-	better := 0
-	for n := 1; n <= 4; n++ {
-		sum, most := 0, 0
-		for seed := range uint64(40) {
-			r := rand.New(rand.NewPCG(seed, uint64(n)))
-			c := RandomChain(r, n)
-			low, err := RematLeastMemory(c, states)
-			if err != nil {
-				t.Fatal(err)
-			}
-			memory := low + float64(r.IntN(3))
-			remat, _, err := Remat(c, memory, states)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := newSeconds(c, memory, 1, 3e6, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			last, err := s.search()
-			if err != nil {
-				t.Errorf("n %d seed %d: %v", n, seed, err)
-				continue
-			}
-			p := s.plan(c, platformOf(memory, 1), last)
-			checkOffload(t, c, p)
-			got := float64(s.nodes[last].time)
-			if got > remat {
-				t.Errorf("%g, without offloads %g", got, remat)
-			}
-			if got < remat {
-				better++
-			}
-			offload, _, err := Offload(c, memory, 1, states)
-			if err == nil && got > offload {
-				t.Errorf("n %d seed %d: %g, without recomputing %g", n, seed, got, offload)
-			}
-			sum += len(s.nodes)
-			most = max(most, len(s.nodes))
+	better, none := 0, 0
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		n := 1 + r.IntN(3)
+		c := RandomChain(r, n)
+		c.Layers[n-1].Gradient = 0
+		low, err := RematLeastMemory(c, states)
+		if err != nil {
+			t.Fatal(err)
 		}
-		t.Logf("%d layers: %d states on average, at most %d", n, sum/40, most)
+		memory := max(0, low-1+float64(r.IntN(4)))
+		remat, _, err := Remat(c, memory, states)
+		alone, q, err2 := RematOffload(c, memory, 0, 1e6)
+		if remat != alone || (err == nil) != (err2 == nil) {
+			t.Errorf("seed %d: %g, %v; without a link %g, %v", seed, remat, err, alone, err2)
+		}
+		offload, _, err3 := Offload(c, memory, 1, states)
+		got, p, err4 := RematOffload(c, memory, 1, 1e6)
+		switch {
+		case errors.Is(err4, ErrInfeasible):
+			none++
+			if err == nil || err3 == nil {
+				t.Errorf("seed %d: no plan; but %v without offloading, %v without recomputing", seed, err, err3)
+			}
+			continue
+		case err4 != nil:
+			t.Fatal(err4)
+		}
+		checkOffload(t, c, p)
+		if err == nil {
+			checkOffload(t, c, q)
+		}
+		if err == nil && got > remat || err3 == nil && got > offload {
+			t.Errorf("seed %d: %g; %g without offloading, %g without recomputing", seed, got, remat, offload)
+		}
+		if (err != nil || got < remat) && (err3 != nil || got < offload) {
+			better++
+		}
 	}
-	t.Logf("%d better", better)
+	t.Logf("%d of 400 better than either alone, %d without a plan", better, none)
+	if better == 0 || none == 0 {
+		t.Error("the random chains are too easy")
+	}
 }
