@@ -48,17 +48,28 @@ type Bound struct {
 // with the X_ℓ of the forward phase in the second and those of the backward
 // phase in the third. The schedule of Theorem 8 has these times.
 //
-// "whole-tensors" is the same with each X_ℓ raised to the least sum of a subset
-// of ā_0..ā_{ℓ-2} that reaches it: what is away, is away whole. These sums are
-// found if sizes are whole bytes; when they are too many, X_ℓ is raised to the
-// next multiple of the sizes' greatest common divisor.
+// "whole-tensors" uses that what is away, is away whole. Each X_ℓ is raised to the
+// least sum of a subset of ā_0..ā_{ℓ-2} that reaches it. (These sums are found if
+// sizes are whole bytes; when they are too many, X_ℓ is raised to the next multiple
+// of the sizes' greatest common divisor.) While operation ℓ runs, some set A of
+// ā_0..ā_{ℓ-2} with at least X_ℓ bytes is away. Let d(A) be the time at which A has
+// been sent, ā_i not before ê_i, which is least in the order of the indices, and
+// r(A) the same in reversed time. Then the start of ℓ, in its phase, is at least
+// the least d(A) of all such A, which makes the ê_i larger in turn. And as the same
+// A is sent before F_ℓ and fetched after it,
+//
+//	T ≥ min_A (max(ê_{ℓ-1}, d(A)) + uF_ℓ + r(A)),
+//
+// and likewise for B_ℓ. Of all sets those are looked at that no other dominates
+// in size, d and r; where they are too many, two are replaced by one that
+// dominates both, which only lowers the minimum.
 func Bounds(c *chain.Chain, p platform.Platform) ([]Bound, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
 		return nil, err
 	}
 	bounds := []Bound{
-		{in.away(in.wholeTensors()).makespan, "whole-tensors"},
+		{in.whole(), "whole-tensors"},
 		{in.fractional().makespan, "fractional"},
 		{in.lb(), "lb"},
 	}
@@ -73,7 +84,7 @@ func (in *instance) lb() float64 {
 
 // bound returns the best lower bound.
 func (in *instance) bound() float64 {
-	return max(in.lb(), in.fractional().makespan, in.away(in.wholeTensors()).makespan)
+	return max(in.lb(), in.fractional().makespan, in.whole())
 }
 
 // FractionalOptimum is the optimum of [004] Problem 9, in which any part of an
@@ -125,14 +136,23 @@ type eager struct {
 	fwdAt, bwdAt []float64 // starts by layer
 }
 
-func (in *instance) fractional() *eager { return in.away(in.excess()) }
+func (in *instance) fractional() *eager { return in.away(in.excess(), 0) }
+
+// whole is the bound "whole-tensors".
+func (in *instance) whole() float64 {
+	x := in.wholeTensors()
+	sets := min(maxSets, max(minSets, totalSets/in.n))
+	e := in.away(x, sets)
+	return max(e.makespan, in.sameSets(x, e, sets))
+}
 
 // away returns the eager schedule in which x bytes are away during each
-// operation. O(N).
-func (in *instance) away(x excess) *eager {
+// operation, and with sets > 0 whole tensors, of which so many sets are looked at
+// for each operation. O(N) and O(N·sets).
+func (in *instance) away(x excess, sets int) *eager {
 	e := &eager{}
-	e.fwdAt, e.fwd, e.send = in.eagerPhase(x.forward, in.uF, 0)
-	e.bwdAt, e.bwd, e.fetch = in.eagerPhase(x.backward, in.uB, 1)
+	e.fwdAt, e.fwd, e.send = in.eagerPhase(x.forward, in.uF, 0, sets)
+	e.bwdAt, e.bwd, e.fetch = in.eagerPhase(x.backward, in.uB, 1, sets)
 	e.makespan = e.fwd[in.n] + e.bwd[in.n]
 	// Of operations of one phase only an X larger than those of operations
 	// nearer to the loss can count.
@@ -157,7 +177,7 @@ func (in *instance) away(x excess) *eager {
 
 // eagerPhase returns the times of one phase: starts and ends of its operations
 // and starts of transfers, when ā_i can be sent after operation i+lag.
-func (in *instance) eagerPhase(x, u []float64, lag int) (start, end, send []float64) {
+func (in *instance) eagerPhase(x, u []float64, lag, sets int) (start, end, send []float64) {
 	start, end, send = make([]float64, in.n+1), make([]float64, in.n+1), make([]float64, in.n)
 	link := 0.0
 	sent := func(l int) { // operation l has ended
@@ -168,12 +188,19 @@ func (in *instance) eagerPhase(x, u []float64, lag int) (start, end, send []floa
 	}
 	sent(0)
 	k, most := 0, 0.0
+	f := newFrontier(sets, slices.Max(x))
 	for l := 1; l <= in.n; l++ {
 		start[l] = end[l-1]
+		if sets > 0 && l >= 2 {
+			f.add(in.abar[l-2], in.move[l-2], end[l-2+lag], 0)
+		}
 		if x[l] > most {
 			most = x[l]
 			k = in.reach(k, most)
 			start[l] = max(start[l], in.when(send, k, most))
+			if sets > 0 {
+				start[l] = max(start[l], f.least(most, func(a away) float64 { return a.sent }))
+			}
 		}
 		end[l] = start[l] + u[l]
 		sent(l)
@@ -192,6 +219,24 @@ func (in *instance) reach(from int, x float64) int {
 // when is the time when x bytes have been sent, ā_k being the last of them.
 func (in *instance) when(send []float64, k int, x float64) float64 {
 	return send[k] + min(x-in.before[k], in.abar[k])/in.beta
+}
+
+// sameSets returns the bound of "whole-tensors" that sends and fetches the same
+// set. O(N·sets).
+func (in *instance) sameSets(x excess, e *eager, sets int) float64 {
+	T := 0.0
+	f := newFrontier(sets, max(slices.Max(x.forward), slices.Max(x.backward)))
+	for l := 2; l <= in.n; l++ {
+		i := l - 2
+		f.add(in.abar[i], in.move[i], e.fwd[i], e.bwd[i+1])
+		if x.forward[l] > 0 {
+			T = max(T, f.least(x.forward[l], func(a away) float64 { return max(e.fwd[l-1], a.sent) + in.uF[l] + a.fetched }))
+		}
+		if x.backward[l] > 0 {
+			T = max(T, f.least(x.backward[l], func(a away) float64 { return a.sent + in.uB[l] + max(e.bwd[l-1], a.fetched) }))
+		}
+	}
+	return T
 }
 
 // Limits of wholeTensors: units that all activations may be together, and words

@@ -115,6 +115,51 @@ func checkFractional(t *testing.T, in *instance, o *FractionalOptimum) {
 	}
 }
 
+// The frontier finds the least time to send a set of so many bytes, and to send
+// and fetch it, as trying all sets does; with few sets held it finds no more.
+func TestFrontierEqualsAllSets(t *testing.T) {
+	r := rand.New(rand.NewPCG(12, 12))
+	for range 2000 {
+		n := 1 + r.IntN(8)
+		bytes, send, fetch := make([]float64, n), make([]float64, n), make([]float64, n)
+		top := 0.0
+		for i := range n {
+			bytes[i] = float64(r.IntN(6))
+			send[i], fetch[i] = float64(r.IntN(4)), float64(r.IntN(4))
+			if i > 0 {
+				send[i] += send[i-1]
+				fetch[i] += fetch[i-1]
+			}
+			top += bytes[i]
+		}
+		need := float64(r.IntN(int(top) + 1))
+		exact, few := newFrontier(1<<n, top), newFrontier(4, top)
+		for i := range n {
+			exact.add(bytes[i], bytes[i]/2, send[i], fetch[i])
+			few.add(bytes[i], bytes[i]/2, send[i], fetch[i])
+		}
+		cost := func(a away) float64 { return max(a.sent, 3) + a.fetched }
+		want := math.Inf(1)
+		for set := range 1 << n {
+			var a away
+			for i := range n {
+				if set&(1<<i) != 0 {
+					a = away{a.bytes + bytes[i], max(a.sent, send[i]) + bytes[i]/2, max(a.fetched, fetch[i]) + bytes[i]/2}
+				}
+			}
+			if a.bytes >= need {
+				want = min(want, cost(a))
+			}
+		}
+		if got := exact.least(need, cost); got != want {
+			t.Fatalf("%v, by all sets %v", got, want)
+		}
+		if got := few.least(need, cost); got > want {
+			t.Fatalf("with few sets %v, more than %v", got, want)
+		}
+	}
+}
+
 // Whole tensors have to be sent: with 5 of 6 bytes to go, in tensors of 2, it is 6.
 func TestWholeTensors(t *testing.T) {
 	c := chainOf(4, chain.Layer{ForwardTime: 1, BackwardTime: 1, Activation: 2, Saved: 2})

@@ -20,8 +20,8 @@ import (
 // ctx ends it before it has run them). It finds a plan whenever there is one, and
 // the same for the same seed.
 //
-// A move costs O(N) and there are some hundred thousands, a second together;
-// DynProg, which comes last, takes more than that on chains of a hundred layers.
+// A move costs O(N) and there are some hundred thousands, a second or two
+// together; DynProg, which comes last, takes longer on chains of a hundred layers.
 func Search(ctx context.Context, c *chain.Chain, p platform.Platform, seed uint64) (*plan.Plan, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
@@ -208,7 +208,7 @@ func (s *searcher) orders() {
 	if s.done() || n < 2 {
 		return
 	}
-	moves := 40000
+	moves := min(40000, max(8000, 4_000_000/n))
 	list, work := make([]int, 0, 4*n), make([]int, 0, 4*n)
 	for episode := range 3 {
 		list = append(list[:0], s.order...)

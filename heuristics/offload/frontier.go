@@ -1,0 +1,101 @@
+package offload
+
+import "math"
+
+// Numbers of sets that a frontier holds: of short chains maxSets, of longer ones
+// as many as keeps the time below a second.
+const (
+	maxSets   = 1 << 15
+	minSets   = 512
+	totalSets = 1 << 19
+)
+
+// away is a set of activations: its bytes, when it has been sent, and how long
+// before the end of the plan its fetching starts.
+type away struct{ bytes, sent, fetched float64 }
+
+// A frontier holds sets of activations that no other set dominates, by having as
+// many bytes and being sent and fetched as fast; the largest first.
+type frontier struct {
+	limit      int     // sets that are held
+	top        float64 // bytes beyond which more do not count
+	sets, next []away
+}
+
+func newFrontier(limit int, top float64) *frontier {
+	return &frontier{limit: limit, top: top, sets: []away{{}}}
+}
+
+// add adds to every set, and leaves out of it, an activation of so many bytes that
+// takes move seconds to transfer and can be sent, and in reversed time fetched,
+// not before these times. O(sets).
+func (f *frontier) add(bytes, move, send, fetch float64) {
+	if bytes == 0 {
+		return
+	}
+	f.next = f.next[:0]
+	without, with := f.sets, f.sets
+	for len(without) > 0 || len(with) > 0 {
+		if len(with) > 0 {
+			w := with[0]
+			x := away{min(f.top, w.bytes+bytes), max(w.sent, send) + move, max(w.fetched, fetch) + move}
+			if len(without) == 0 || x.bytes >= without[0].bytes {
+				f.keep(x)
+				with = with[1:]
+				continue
+			}
+		}
+		f.keep(without[0])
+		without = without[1:]
+	}
+	for len(f.next) > f.limit {
+		f.halve()
+	}
+	f.sets, f.next = f.next, f.sets
+}
+
+// keep appends x unless one of the sets of more bytes is as fast. It looks at the
+// last few only: a set too many does no harm.
+func (f *frontier) keep(x away) {
+	const last = 24
+	for k := len(f.next) - 1; k >= max(0, len(f.next)-last); k-- {
+		if y := f.next[k]; y.sent <= x.sent && y.fetched <= x.fetched {
+			return
+		}
+	}
+	for k := len(f.next); k > 0 && f.next[k-1].bytes == x.bytes && f.next[k-1].sent >= x.sent && f.next[k-1].fetched >= x.fetched; k-- {
+		f.next = f.next[:k-1]
+	}
+	f.next = append(f.next, x)
+}
+
+// halve replaces two sets each by one that dominates both.
+func (f *frontier) halve() {
+	k := 0
+	for i := 0; i < len(f.next); i += 2 {
+		x := f.next[i]
+		if i+1 < len(f.next) {
+			y := f.next[i+1]
+			x.sent, x.fetched = min(x.sent, y.sent), min(x.fetched, y.fetched)
+		}
+		f.next[k] = x
+		k++
+	}
+	f.next = f.next[:k]
+}
+
+// least returns the least cost of the sets of at least so many bytes, 0 if there
+// are none.
+func (f *frontier) least(bytes float64, cost func(away) float64) float64 {
+	best := math.Inf(1)
+	for _, x := range f.sets {
+		if x.bytes < bytes {
+			break
+		}
+		best = min(best, cost(x))
+	}
+	if math.IsInf(best, 1) {
+		return 0 // by rounding only
+	}
+	return best
+}
