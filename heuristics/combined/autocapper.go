@@ -1,0 +1,123 @@
+package combined
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"workbench/heuristics/remat"
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Of autocapper: how many limits it tries, and the slots of rematerialization
+// ([004] 4.1.4).
+const (
+	cappers     = 40
+	capperSlots = 500
+)
+
+// Autocapper rematerializes as if there was more memory and offloads what is too
+// much ([004] 4.3): for 40 limits from the memory to what keeping everything
+// takes, capper offloads of the best persistent sequence the lowest activation
+// that is stored when memory is highest, until the sequence fits. The best plan
+// is kept. Tensors that are stored at the peak but not over the loss are passed
+// over (OR.2). Without recomputation it offloads a prefix, as GREEDY does.
+//
+// An error wraps plan.ErrNoPlan. O(N³·500) for the sequences, then 40 cappers of
+// O(N) rounds over the steps.
+func Autocapper(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+	in, err := newInstance(c, p)
+	if err != nil {
+		return nil, err
+	}
+	s, err := in.autocapper(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.plan("autocapper"), nil
+}
+
+func (in *instance) autocapper(ctx context.Context) (best *schedule, err error) {
+	if in.beta == 0 {
+		return in.pureRemat(ctx)
+	}
+	_, high := Range(in.c)
+	high = max(high, in.p.Memory)
+	k, err := remat.PersistentSlotsCurve(ctx, in.gradientLate(), high, capperSlots)
+	if err != nil {
+		return nil, in.fromRemat(err)
+	}
+	last := math.Inf(1)
+	for i := range cappers {
+		if ctx.Err() != nil {
+			break
+		}
+		limit := in.p.Memory + (high-in.p.Memory)*float64(i)/(cappers-1)
+		if i == cappers-1 {
+			limit = high
+		}
+		found, err := k.Plan(limit)
+		if err != nil || found.Claims.Makespan == last {
+			continue // not even so much is enough, or the sequence before
+		}
+		last = found.Claims.Makespan
+		if s, ok := in.capper(stepsOf(found.Ops)); ok && (best == nil || s.makespan < best.makespan) {
+			best = s
+		}
+	}
+	// Sizes rounded up to slots may hide that everything can be kept.
+	if s, ok := in.capper(in.keepAll()); ok && (best == nil || s.makespan < best.makespan) {
+		best = s
+	}
+	if best == nil {
+		return nil, fmt.Errorf("remat-offload: autocapper finds nothing in %.15g bytes: %w", in.p.Memory, plan.ErrNoPlan)
+	}
+	return best, nil
+}
+
+// keepAll is F_all 1 .. F_all N, B_N .. B_1.
+func (in *instance) keepAll() []step {
+	steps := make([]step, 0, 2*in.n)
+	for l := 1; l <= in.n; l++ {
+		steps = append(steps, step{fAll, int32(l)})
+	}
+	for l := in.n; l >= 1; l-- {
+		steps = append(steps, step{backward, int32(l)})
+	}
+	return steps
+}
+
+// capper offloads what is too much of a sequence; false if that is not enough.
+func (in *instance) capper(steps []step) (*schedule, bool) {
+	r, ok := newProfile(in, steps)
+	if !ok {
+		return nil, false
+	}
+	left := r.worth(r.gaps)
+	slices.SortFunc(left, func(x, y gap) int { return int(x.tensor) - int(y.tensor) })
+	need := slices.Clone(r.during)
+	var away []gap
+	for {
+		top := 0
+		for i := range need {
+			if need[i] > need[top] {
+				top = i
+			}
+		}
+		if need[top] <= in.memory {
+			return retime(r, away)
+		}
+		k := slices.IndexFunc(left, func(g gap) bool { return g.from < top && top < g.to })
+		if k < 0 {
+			return nil, false
+		}
+		g := left[k]
+		for i := g.from + 1; i < g.to; i++ {
+			need[i] -= in.size(g.tensor)
+		}
+		away, left = append(away, g), slices.Delete(left, k, k+1)
+	}
+}

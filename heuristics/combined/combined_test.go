@@ -1,0 +1,301 @@
+package combined
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"workbench/heuristics/offload"
+	"workbench/model/chain"
+	"workbench/model/exhaustive"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// methods are all methods of the package without options.
+var methods = []struct {
+	name  string
+	solve func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error)
+}{
+	{"pofo", func(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+		return POFO(ctx, c, p, 10)
+	}},
+	{"opportunist", Opportunist},
+	{"autocapper", Autocapper},
+	{"pure-remat", PureRemat},
+	{"offload-all", func(_ context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+		return OffloadAll(c, p)
+	}},
+	{"pure-offload", func(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+		o, err := offload.Greedy(ctx, c, p)
+		if err != nil {
+			return nil, plan.ErrNoPlan
+		}
+		return PureOffload(c, p, o)
+	}},
+	{"search", func(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+		return Search(ctx, c, p, 10)
+	}},
+}
+
+// makespan is that of the plan, which must keep the rules, or +Inf.
+func makespan(t testing.TB, c *chain.Chain, p *plan.Plan, err error) float64 {
+	t.Helper()
+	if errors.Is(err, plan.ErrNoPlan) {
+		return math.Inf(1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return verified(t, c, p)
+}
+
+// Every plan is valid on chains of any length, and Search is the best.
+func TestMethodsGiveValidPlans(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	ctx := context.Background()
+	found := map[string]int{}
+	const tries = 400
+	for range tries {
+		c := exhaustive.RandomChain(r, 1+r.IntN(9))
+		p := randomPlatform(r, c)
+		best := math.Inf(1)
+		for _, m := range methods {
+			out, err := m.solve(ctx, c, p)
+			x := makespan(t, c, out, err)
+			if !math.IsInf(x, 1) {
+				found[m.name]++
+			}
+			if m.name == "search" && x > best*(1+1e-9) {
+				t.Fatalf("search: %g, another method: %g, in %g at %g\n%+v", x, best, p.Memory, p.Bandwidth, c)
+			}
+			best = min(best, x)
+		}
+	}
+	t.Log(found)
+	for _, always := range []string{"search", "offload-all"} {
+		if found[always] != tries {
+			t.Errorf("%s found %d plans of %d; there is one for each", always, found[always], tries)
+		}
+	}
+	for _, m := range methods {
+		if found[m.name] < tries/10 {
+			t.Errorf("%s found %d plans of %d", m.name, found[m.name], tries)
+		}
+	}
+}
+
+// No method beats the exhaustive search, no bound is above it, and the least
+// memory is that.
+func TestAgainstExhaustiveSearch(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	ctx := context.Background()
+	solved, equal := 0, map[string]int{}
+	tight := 0
+	for range 150 {
+		c := exhaustive.RandomChain(r, 1+r.IntN(3))
+		p := randomPlatform(r, c)
+		p.Bandwidth = []float64{0.5, 1}[r.IntN(2)]
+		best, _, err := exhaustive.RematOffload(c, p.Memory, p.Bandwidth, 200_000)
+		if errors.Is(err, exhaustive.ErrLimit) || errors.Is(err, exhaustive.ErrTooHard) {
+			continue
+		}
+		if err != nil {
+			t.Fatalf("memory %g at least: %v\n%+v", p.Memory, err, c)
+		}
+		solved++
+		bounds, err := Bounds(c, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range bounds {
+			if b.Value > best*(1+1e-9) {
+				t.Fatalf("bound %s: %g, optimum %g, in %g at %g\n%+v", b.By, b.Value, best, p.Memory, p.Bandwidth, c)
+			}
+		}
+		if bounds[0].Value >= best*(1-1e-9) {
+			tight++
+		}
+		for _, m := range methods {
+			out, err := m.solve(ctx, c, p)
+			switch x := makespan(t, c, out, err); {
+			case x < best*(1-1e-9):
+				t.Fatalf("%s: %g, optimum %g, in %g at %g\n%+v", m.name, x, best, p.Memory, p.Bandwidth, c)
+			case x <= best*(1+1e-9):
+				equal[m.name]++
+			}
+		}
+		least, _ := Least(c)
+		if least > 0 {
+			if _, _, err := exhaustive.RematOffload(c, least-1, p.Bandwidth, 200_000); !errors.Is(err, exhaustive.ErrInfeasible) {
+				t.Fatalf("below %g: %v\n%+v", least, err, c)
+			}
+		}
+	}
+	t.Logf("%d solved, the best bound is the optimum in %d; methods that find it: %v", solved, tight, equal)
+	if solved < 100 || equal["search"] < solved/2 || tight < solved/4 {
+		t.Error("too few solved, found or proved")
+	}
+}
+
+func TestErrors(t *testing.T) {
+	ctx := context.Background()
+	c := &chain.Chain{Name: "two", Input: chain.Input{Activation: 1, Gradient: 1}}
+	for range 2 {
+		c.Layers = append(c.Layers, chain.Layer{Name: "l", ForwardTime: 1, BackwardTime: 1, Activation: 1, Saved: 2, Gradient: 1})
+	}
+	least, _ := Least(c)
+	for _, m := range methods {
+		if m.name == "pure-offload" {
+			continue
+		}
+		var infeasible *plan.Infeasible
+		if _, err := m.solve(ctx, c, platform.Platform{Memory: least - 1, Bandwidth: 1}); !errors.As(err, &infeasible) || infeasible.Memory != least || infeasible.Problem != Problem {
+			t.Errorf("%s: %v", m.name, err)
+		}
+		if _, err := m.solve(ctx, &chain.Chain{Name: "none"}, platform.Platform{Memory: 1, Bandwidth: 1}); !errors.Is(err, ErrChain) {
+			t.Errorf("%s: %v", m.name, err)
+		}
+		for _, p := range []platform.Platform{{Memory: -1}, {Memory: math.NaN()}, {Memory: math.Inf(1)}, {Memory: 9, Bandwidth: -1}, {Memory: 9, Bandwidth: math.NaN()}, {Memory: 9, Bandwidth: math.Inf(1)}} {
+			if _, err := m.solve(ctx, c, p); !errors.Is(err, ErrPlatform) {
+				t.Errorf("%s on %v: %v", m.name, p, err)
+			}
+		}
+	}
+	if _, err := POFO(ctx, c, platform.Platform{Memory: 99, Bandwidth: 1}, 0); !errors.Is(err, ErrSlots) {
+		t.Error(err)
+	}
+	if _, err := POFO(ctx, c, platform.Platform{Memory: 99, Bandwidth: 1}, 1<<20); !errors.As(err, new(*TooLargeError)) {
+		t.Error(err)
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := POFO(ended, c, platform.Platform{Memory: 99, Bandwidth: 1}, 10); !errors.Is(err, plan.ErrNoPlan) || !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	out, err := Search(ended, c, platform.Platform{Memory: least, Bandwidth: 1}, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verified(t, c, out)
+}
+
+// Without a link all methods rematerialize, or say that they cannot.
+func TestWithoutLink(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	ctx := context.Background()
+	for range 200 {
+		c := exhaustive.RandomChain(r, 1+r.IntN(7))
+		p := randomPlatform(r, c)
+		p.Bandwidth = 0
+		pure, pureErr := PureRemat(ctx, c, p)
+		for _, m := range methods {
+			if m.name == "pure-offload" {
+				continue
+			}
+			out, err := m.solve(ctx, c, p)
+			if m.name == "offload-all" {
+				if !errors.Is(err, plan.ErrNoPlan) {
+					t.Fatalf("%s: %v", m.name, err)
+				}
+				continue
+			}
+			if errors.As(err, new(*plan.Infeasible)) || errors.Is(err, plan.ErrNoPlan) {
+				if pureErr == nil && m.name != "pofo" {
+					t.Fatalf("%s: %v", m.name, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x := verified(t, c, out); pure == nil || x < pure.Claims.Makespan*(1-1e-9) {
+				t.Fatalf("%s: %g, pure-remat: %v %v", m.name, x, pure, pureErr)
+			}
+		}
+	}
+}
+
+func TestRange(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	for range 500 {
+		c := exhaustive.RandomChain(r, 1+r.IntN(8))
+		in := newView(c)
+		in.memory, in.beta = 1e9, 1
+		low, high := Range(c)
+		recompute := []step{}
+		for l := in.n; l >= 1; l-- {
+			if l > 1 {
+				recompute = segment(recompute, 1, l-1)
+			}
+			recompute = append(recompute, step{fAll, int32(l)}, step{backward, int32(l)})
+			if l > 1 {
+				// B consumes a_{ℓ-1}; a_0 stays.
+				continue
+			}
+		}
+		for _, x := range []struct {
+			steps []step
+			most  float64
+		}{{recompute, low}, {in.keepAll(), high}} {
+			p, ok := newProfile(in, x.steps)
+			if !ok {
+				t.Fatalf("%v breaks the rules", x.steps)
+			}
+			s, ok := retime(p, nil)
+			if !ok {
+				t.Fatal("no times")
+			}
+			if got := s.peak(); got != x.most && !(x.most == high && high == low) {
+				t.Fatalf("range says %g, the sequence takes %g: %v\n%+v", x.most, got, x.steps, c)
+			}
+		}
+		if least, _ := Least(c); least > low {
+			t.Fatalf("least %g above low %g", least, low)
+		}
+	}
+}
+
+// Without recomputation autocapper offloads what GREEDY does.
+func TestCapperIsGreedy(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	ctx := context.Background()
+	same := 0
+	for range 300 {
+		c := exhaustive.RandomChain(r, 1+r.IntN(8))
+		p := randomPlatform(r, c)
+		g, err := offload.Greedy(ctx, c, p)
+		if err != nil {
+			continue
+		}
+		in, err := newInstance(c, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, ok := in.capper(in.keepAll())
+		if !ok {
+			t.Fatalf("capper finds nothing, GREEDY %v", g.Ops)
+		}
+		set := map[int]bool{}
+		for _, o := range g.Ops {
+			if l := o.Layer; o.Op == plan.OpO && (l == 0 && c.Input.Activation > 0 || l > 0 && c.Layers[l-1].Saved > 0) {
+				set[l] = true
+			}
+		}
+		if len(set) != len(s.away) {
+			t.Logf("capper %v, GREEDY %v", s.away, set)
+			continue
+		}
+		same++
+		for _, x := range s.away {
+			if !set[int(x.tensor>>1)] {
+				t.Fatalf("capper %v, GREEDY %v", s.away, set)
+			}
+		}
+	}
+	if same < 200 {
+		t.Error(same)
+	}
+}

@@ -1,0 +1,126 @@
+package combined
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"workbench/heuristics/remat"
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Opportunist keeps the link busy ([004] 4.3): F_all of the first layer, whose
+// input and output are offloaded, the next layers without keeping anything until
+// these transfers have ended, F_all again, and so on until the rest can be
+// computed in memory without transfers. B of the layers of each group are then
+// computed by the best persistent rematerialization.
+//
+// The thesis leaves open when the rest "can be entirely performed in memory": here,
+// when everything of it can be kept. The transfers of a group are taken to start
+// when their tensors are there; the plan is then re-timed as all plans are. An
+// error wraps plan.ErrNoPlan when a group does not fit. O(N) and a
+// remat.Persistent for each group.
+func Opportunist(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+	in, err := newInstance(c, p)
+	if err != nil {
+		return nil, err
+	}
+	s, err := in.opportunist(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.plan("opportunist"), nil
+}
+
+func (in *instance) opportunist(ctx context.Context) (*schedule, error) {
+	if in.beta == 0 {
+		return in.pureRemat(ctx)
+	}
+	var steps []step
+	var starts []int // layers with F_all
+	away := make([]bool, 2*in.n+2)
+	clock, link := 0.0, 0.0
+	s := 1
+	for ; s <= in.n && !in.fits(s); s++ {
+		steps = append(steps, step{fAll, int32(s)})
+		starts = append(starts, s)
+		input, output := tensorOf(s-1, len(starts) > 1 && starts[len(starts)-2] == s-1), tensorOf(s, true)
+		if !away[input] {
+			link = max(link, clock) + in.size(input)/in.beta
+		}
+		clock += in.uF[s]
+		if s < in.n {
+			link = max(link, clock) + in.size(output)/in.beta
+		}
+		away[input], away[output] = true, s < in.n
+		for first := true; s+1 < in.n && clock < link && !in.fits(s+1); first = false {
+			s++
+			kind := fNone
+			if first {
+				kind = fCk // its input is ā
+			}
+			steps = append(steps, step{kind, int32(s)})
+			clock += in.uF[s]
+		}
+	}
+	// The rest, s..N, is kept; then each group, last one first.
+	for l := s; l <= in.n; l++ {
+		steps = append(steps, step{fAll, int32(l)})
+	}
+	for l := in.n; l >= s; l-- {
+		steps = append(steps, step{backward, int32(l)})
+	}
+	end := s - 1
+	for _, first := range slices.Backward(starts) {
+		inner, err := in.group(ctx, first, end)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(append(steps, inner...), step{backward, int32(first)})
+		end = first - 1
+	}
+	r, ok := newProfile(in, steps)
+	if !ok {
+		return nil, fmt.Errorf("remat-offload: opportunist's sequence breaks the rules: %w", plan.ErrNoPlan)
+	}
+	gaps := slices.DeleteFunc(r.worth(r.gaps), func(g gap) bool { return !away[g.tensor] })
+	out, ok := retime(r, gaps)
+	if !ok {
+		return nil, fmt.Errorf("remat-offload: opportunist needs more than the %.15g bytes there are: %w", in.p.Memory, plan.ErrNoPlan)
+	}
+	return out, nil
+}
+
+// fits reports whether F_all s .. B_s fit beside the input of layer s. O(N).
+func (in *instance) fits(s int) bool {
+	kept := in.a[s-1]
+	for l := s; l <= in.n; l++ {
+		if kept+in.needAll(l) > in.memory || kept+in.needBackward(l) > in.memory {
+			return false
+		}
+		kept += in.abar[l]
+	}
+	return true
+}
+
+// group is the steps of B_t .. B_{s+1} from ā_s, beside a_{s-1} unless it can
+// come later.
+func (in *instance) group(ctx context.Context, s, t int) ([]step, error) {
+	if s == t {
+		return nil, nil
+	}
+	sub := &chain.Chain{Name: in.c.Name, Layers: in.c.Layers[s:t]}
+	sub.Input = chain.Input{Activation: in.abar[s], Gradient: in.delta[s]}
+	p, err := remat.Persistent(ctx, sub, platform.Platform{Memory: in.p.Memory})
+	if err != nil {
+		return nil, errors.Join(plan.ErrNoPlan, fmt.Errorf("remat-offload: opportunist, layers %d to %d: %w", s+1, t, in.fromRemat(err)))
+	}
+	steps := stepsOf(p.Ops)
+	for i := range steps {
+		steps[i].layer += int32(s)
+	}
+	return steps, nil
+}

@@ -1,0 +1,95 @@
+package combined
+
+import (
+	"fmt"
+	"slices"
+
+	"workbench/model/plan"
+)
+
+// A level is one decision of the forward phase of a persistent plan with
+// offloading: F_all s; or F_ck s, F_none s+1 .. t, and inner, the steps that
+// compute B_t .. B_s after the loss.
+type level struct {
+	s, t    int
+	abar    bool // the input of layer s is ā_{s-1}, not a_{s-1}
+	all     bool // F_all s; then t = s
+	offload bool // the input of layer s is offloaded
+	inner   []step
+}
+
+// An outline is the levels of layers 1..N in order; the last one is F_all N.
+type outline struct {
+	in     *instance
+	levels []level
+}
+
+// outline follows the decisions back from a state of layer N.
+func (f *forwards) outline(end state, x bool) *outline {
+	o := &outline{in: f.in, levels: []level{{s: f.in.n, t: f.in.n, abar: x, all: true}}}
+	s := f.in.n
+	for z := end; z.from >= 0; {
+		v := level{s: int(z.source), t: s - 1, abar: z.fromX, all: z.tail < 0, offload: z.offload}
+		if !v.all {
+			v.inner = f.d.append(nil, z.tail, v.s, v.t)
+		}
+		o.levels = append(o.levels, v)
+		z, s = f.lists[v.s][index(v.abar)][z.from], v.s
+	}
+	slices.Reverse(o.levels)
+	return o
+}
+
+// steps are the computations in order.
+func (o *outline) steps() []step {
+	var steps []step
+	for i := range o.levels {
+		if v := &o.levels[i]; v.all {
+			steps = append(steps, step{fAll, int32(v.s)})
+		} else {
+			steps = segment(steps, v.s, v.t)
+		}
+	}
+	for i := len(o.levels) - 1; i >= 0; i-- {
+		if v := &o.levels[i]; v.all {
+			steps = append(steps, step{backward, int32(v.s)})
+		} else {
+			steps = append(steps, v.inner...)
+		}
+	}
+	return steps
+}
+
+// schedule times the outline in the integral model. Every outline that fits in
+// the model of OR.5 does so in this one, with more waiting: what is offloaded is
+// needed by neither phase between its two uses, so all operations fit once the
+// transfers before them, after them in the backward phase, have ended.
+func (o *outline) schedule() (*schedule, error) {
+	r, ok := newProfile(o.in, o.steps())
+	if !ok {
+		return nil, fmt.Errorf("remat-offload: sequence of layers breaks the rules: %w", plan.ErrNoPlan)
+	}
+	s, ok := retime(r, o.gaps(r))
+	if !ok {
+		return nil, fmt.Errorf("remat-offload: the sequence needs more than the %.15g bytes there are in the integral model: %w", o.in.p.Memory, plan.ErrNoPlan)
+	}
+	return s, nil
+}
+
+// gaps are those of the tensors that are offloaded.
+func (o *outline) gaps(r *profile) []gap {
+	away := make([]bool, 2*o.in.n+2)
+	for i := range o.levels {
+		v := &o.levels[i]
+		if v.offload {
+			away[tensorOf(v.s-1, v.abar)] = true
+		}
+	}
+	var gaps []gap
+	for _, g := range r.gaps {
+		if away[g.tensor] && o.in.size(g.tensor) > 0 {
+			gaps = append(gaps, g)
+		}
+	}
+	return gaps
+}

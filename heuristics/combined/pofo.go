@@ -1,0 +1,131 @@
+package combined
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// POFO is "Persistent with Offloading during Forward Only", the dynamic program
+// of [004] 4.2, re-timed in the integral model. What it minimises is the
+// makespan in the model of Assumptions 4, in which transfers free and take
+// memory byte by byte (OR.5): see [POFOClaim]. Its plans always fit in the
+// integral model too, where they take longer: a tensor then leaves as a whole.
+//
+// Sizes are not rounded. Slots divide the memory for the states of the program:
+// of two that differ by less than a slot in A, Δ_F and Δ_B one is followed, and of
+// sequences of the backward phase that differ by less than an eighth of the
+// memory in what they wait for. With all sizes and uF·β, uB·β whole slots and up
+// to eight of these, this is the program of the thesis and optimal in its model
+// (Theorem 12).
+//
+// The backward phase takes O(N³·slots) steps, the forward phase O(N²·slots³) at
+// worst, far less as a rule: only states that are reached, that no other one is
+// better than, and that may still beat a coarser program are followed. Space
+// O(N²·slots + slots³).
+//
+// The errors are those of the package; a *TooLargeError is one of them.
+func POFO(ctx context.Context, c *chain.Chain, p platform.Platform, slots int) (*plan.Plan, error) {
+	_, out, err := POFOClaim(ctx, c, p, slots)
+	return out, err
+}
+
+// POFOClaim is [POFO] with what it claims: the makespan in seconds in its own
+// model. It is no bound of the integral problem: OR.1 to OR.4 forbid what may be
+// better.
+func POFOClaim(ctx context.Context, c *chain.Chain, p platform.Platform, slots int) (claim float64, out *plan.Plan, err error) {
+	in, err := newInstance(c, p)
+	if err != nil {
+		return 0, nil, err
+	}
+	o, claim, err := in.pofo(ctx, slots, both)
+	if err != nil {
+		return 0, nil, err
+	}
+	s, err := o.schedule()
+	if err != nil {
+		return 0, nil, err
+	}
+	return claim, s.plan("pofo"), nil
+}
+
+// TooLargeError says that tables of a program would be too large.
+type TooLargeError struct {
+	What        string
+	Need, Limit float64 // bytes
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("remat-offload: %s: tables of about %s, at most %s: choose fewer slots", e.What, platform.FormatBytes(e.Need), platform.FormatBytes(e.Limit))
+}
+
+// Unwrap makes it an error of a method that found no plan.
+func (e *TooLargeError) Unwrap() error { return plan.ErrNoPlan }
+
+// tableLimit is the most bytes that tables may take.
+const tableLimit = 4 << 30
+
+// ErrSlots is wrapped when the number of slots makes no sense.
+var ErrSlots = errors.New("slots must be at least 1")
+
+// pofo runs the program.
+func (in *instance) pofo(ctx context.Context, slots int, which only) (*outline, float64, error) {
+	if slots < 1 {
+		return nil, 0, fmt.Errorf("remat-offload: %w: %d", ErrSlots, slots)
+	}
+	if in.beta == 0 { // nothing is transferred, so any bandwidth will do
+		alone := *in
+		alone.beta = 1
+		in, which = &alone, onlyRecompute
+	}
+	d, err := in.tails(ctx, slots)
+	if err != nil {
+		return nil, 0, err
+	}
+	return in.pofoWith(ctx, d, which)
+}
+
+// tails is the table of the backward phase, if it is not too large.
+func (in *instance) tails(ctx context.Context, slots int) (*tails, error) {
+	x, n := float64(slots+2), float64(in.n)
+	if need := 4*x*x*x + 6*x*n*(n+1)/2*4; need > tableLimit {
+		return nil, &TooLargeError{What: fmt.Sprintf("pofo on %d layers with %d slots", in.n, slots), Need: need, Limit: tableLimit}
+	}
+	d, ok := newTails(ctx, in, slots, coarse)
+	if !ok {
+		return nil, fmt.Errorf("remat-offload: pofo: %w: %w", context.Cause(ctx), plan.ErrNoPlan)
+	}
+	return d, nil
+}
+
+// pofoWith is the forward phase with the table of a backward phase. Coarser
+// grids first: what costs more than their results is not followed again.
+func (in *instance) pofoWith(ctx context.Context, d *tails, which only) (best *outline, cost float64, err error) {
+	cost = math.Inf(1)
+	for _, part := range [...]int{8, 3, 1} {
+		if d.slots/part < 4 && part > 1 {
+			continue
+		}
+		slots := d.slots / part
+		f := &forwards{in: in, d: d, only: which, atMost: cost, cells: slots + 2, slot: in.slot(slots)}
+		end, x, y, ok := f.run(ctx)
+		if !ok {
+			break
+		}
+		if y < cost {
+			best, cost = f.outline(end, x), y
+		}
+	}
+	switch {
+	case best == nil && ctx.Err() != nil:
+		return nil, 0, fmt.Errorf("remat-offload: pofo: %w: %w", context.Cause(ctx), plan.ErrNoPlan)
+	case best == nil:
+		return nil, 0, fmt.Errorf("remat-offload: pofo finds nothing in %.15g bytes: %w", in.p.Memory, plan.ErrNoPlan)
+	}
+	return best, cost, nil
+}

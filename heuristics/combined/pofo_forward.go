@@ -1,0 +1,318 @@
+package combined
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+)
+
+// A state is what [004] 4.1.4 calls (s, A_s, Δ_F, Δ_B, x), reached from (1,0,0,0)
+// by decisions for the layers before s; s and x are those of the list that it is
+// in. The cost of the sequence is that of the decisions, known, and of the rest,
+// which depends on the state only, so states are reached forwards, by
+// increasing s, instead of by recursion from s = 1: only those that matter are
+// looked at.
+type state struct {
+	kept    float64 // A_s, bytes
+	out     float64 // Δ_F, bytes
+	back    float64 // Δ_B, bytes
+	cost    float64 // seconds of F_1 .. F_{s-1} and B_{s-1} .. B_1, waits included
+	from    int32   // the state before, -1: none; in the list of (source, fromX)
+	source  int32   // its s
+	tail    int32   // of Case 2: the sequence of (source,s-1); -1: Case 1
+	fromX   bool
+	offload bool // v = 1: the input of layer source is offloaded
+}
+
+// forwards are the states of layers 1..N by s and x.
+type forwards struct {
+	in     *instance
+	d      *tails
+	only   only
+	lists  [][2][]state
+	atMost float64 // costs above are of no use
+	slot   float64 // bytes
+
+	grid  []int32 // index of the state of each cell, -1: none
+	reach []float64
+	used  []int32
+	cells int // sides of the grid: 0, 1, .. slots, one for rounding
+	found []state
+}
+
+// only restricts a program to a pure strategy.
+type only uint8
+
+const (
+	both          only = iota
+	onlyRecompute      // nothing is offloaded
+	onlyOffload        // nothing is computed again
+)
+
+// run reaches all states and returns the best end: of layer N with its loss.
+// ok is false if ctx ended first; no is the index -1.
+func (f *forwards) run(ctx context.Context) (best state, x bool, cost float64, ok bool) {
+	in := f.in
+	f.lists = make([][2][]state, in.n+1)
+	f.lists[1][0] = []state{{from: -1, tail: -1}}
+	f.grid = make([]int32, f.cells*f.cells*f.cells)
+	for i := range f.grid {
+		f.grid[i] = -1
+	}
+	f.reach = make([]float64, f.cells*f.cells)
+	best.from, cost = -1, math.Inf(1)
+	for s := 1; s <= in.n; s++ {
+		if s > 1 {
+			if ctx.Err() != nil {
+				return best, x, cost, false
+			}
+			for k := range f.lists[s-1] {
+				f.all(s-1, k == 1)
+			}
+			f.lists[s][1] = f.keep()
+			if f.only != onlyOffload {
+				for source := s - 1; source >= 1; source-- {
+					if !f.checkpoint(source, s-1) {
+						break
+					}
+				}
+			}
+			f.lists[s][0] = f.keep()
+		}
+	}
+	for k := range f.lists[in.n] {
+		for _, z := range f.lists[in.n][k] {
+			if y, fits := f.loss(&z, k == 1); fits && y < cost {
+				best, x, cost = z, k == 1, y
+			}
+		}
+	}
+	return best, x, cost, true
+}
+
+// wait is the idle time of Lemma 8: over bytes have to leave first.
+func (f *forwards) wait(over float64) float64 {
+	if over <= 0 {
+		return 0
+	}
+	return over / f.in.beta
+}
+
+// all is Case 1 of 4.2.1: F_all s, the rest, B_s.
+func (f *forwards) all(s int, x bool) {
+	in := f.in
+	list := &f.lists[s][index(x)]
+	input := in.input(s, x)
+	needF, needB := input+in.needAll(s), input+in.needBackward(s)
+	for i := range *list {
+		z := &(*list)[i]
+		room := in.memory - z.kept
+		if needF > room || needB > room {
+			continue
+		}
+		waitF, waitB := f.wait(needF+z.out-room), f.wait(needB+z.back-room)
+		f.next(z, int32(i), s, x, s+1, -1, in.uF[s]+waitF, in.uB[s]+waitB, input)
+	}
+}
+
+// checkpoint is Case 2: F_ck s, F_none s+1 .. t, the rest, a sequence of (s,t).
+// It returns false if F_none of the layers s+1 .. t does not fit, nor for a
+// smaller s.
+func (f *forwards) checkpoint(s, t int) bool {
+	in := f.in
+	first := in.a[s] + in.oF[s]
+	most, wave := 0.0, first // of layers s+1..t; of all, less β·Σ uF_s..k-1
+	for k := s + 1; k <= t; k++ {
+		need := in.a[k-1] + in.a[k] + in.oF[k]
+		most = max(most, need)
+		wave = max(wave, need-in.beta*(in.until[k-1]-in.until[s-1]))
+	}
+	if most > in.memory {
+		return false
+	}
+	forward := in.until[t] - in.until[s-1]
+	for _, x := range [...]bool{false, true} {
+		list := &f.lists[s][index(x)]
+		input := in.input(s, x)
+		for i := range *list {
+			z := &(*list)[i]
+			room := in.memory - z.kept
+			if input+first > room || most > room {
+				continue
+			}
+			if z.cost+forward > f.atMost {
+				continue
+			}
+			k, time := f.d.best(s, t, room-input, z.back)
+			if k < 0 {
+				continue
+			}
+			f.nextFits(z, int32(i), s, x, t+1, k, forward+f.wait(wave+input+z.out-room), time, input, input+most <= room)
+		}
+	}
+	return true
+}
+
+func index(x bool) int {
+	if x {
+		return 1
+	}
+	return 0
+}
+
+func (f *forwards) next(z *state, i int32, s int, x bool, target int, k int32, forward, backward, input float64) {
+	f.nextFits(z, i, s, x, target, k, forward, backward, input, true)
+}
+
+// nextFits adds the states after z by Table 4.1: with the input offloaded, v = 1,
+// and, if that fits, kept, v = 2.
+func (f *forwards) nextFits(z *state, i int32, s int, x bool, target int, k int32, forward, backward, input float64, kept bool) {
+	beta := f.in.beta
+	y := state{cost: z.cost + forward + backward, from: i, source: int32(s), fromX: x, tail: k}
+	if kept {
+		y.kept, y.out, y.back = z.kept+input, max(0, z.out-forward*beta), max(0, z.back-backward*beta)
+		f.add(&y, target)
+	}
+	if f.only != onlyRecompute && input > 0 {
+		y.kept, y.offload = z.kept, true
+		y.out, y.back = max(0, z.out+input-forward*beta), max(0, z.back-backward*beta)+input
+		f.add(&y, target)
+	}
+}
+
+// add collects a state of layer s, unless no sequence after it can be of use.
+// Of states in the same cell of the grid, of which the sides are a slot, the one
+// stays that would be first with as little to transfer as the cell allows.
+func (f *forwards) add(y *state, s int) {
+	in := f.in
+	rest := max(in.until[in.n]-in.until[s-1], y.out/in.beta) + max(f.backwards(s), y.back/in.beta)
+	if y.cost+rest > f.atMost {
+		return
+	}
+	a, o, b := f.cellOf(y.kept), f.cellOf(y.out), f.cellOf(y.back)
+	if a >= f.cells || o >= f.cells || b >= f.cells {
+		return
+	}
+	at := (a*f.cells+o)*f.cells + b
+	if k := f.grid[at]; k >= 0 {
+		if f.corner(y, o, b) < f.corner(&f.found[k], o, b) {
+			f.found[k] = *y
+		}
+		return
+	}
+	f.grid[at] = int32(len(f.found))
+	f.used = append(f.used, int32(at))
+	f.found = append(f.found, *y)
+}
+
+// backwards is Σ uB_s..N.
+func (f *forwards) backwards(s int) float64 { return f.d.backward[f.in.n] - f.d.backward[s-1] }
+
+// cellOf is how many slots so many bytes need; sums are rounded, so a little more
+// than a whole slot is that.
+func (f *forwards) cellOf(bytes float64) int {
+	return int(math.Ceil(bytes/f.slot - 1e-9))
+}
+
+// corner is when the state is at the lower end of its cell, by waiting.
+func (f *forwards) corner(y *state, o, b int) float64 {
+	extra := max(0, y.out-float64(o-1)*f.slot) + max(0, y.back-float64(b-1)*f.slot)
+	if o == 0 {
+		extra -= y.out
+	}
+	return y.cost + extra/f.in.beta
+}
+
+// keep returns the states collected that no other one is as good as: it keeps no
+// more, and has no more to transfer at the same time, if need be after waiting.
+// By increasing A, the earliest times at which Δ_F and Δ_B are no more than so
+// many slots; O(slots³) at most.
+func (f *forwards) keep() []state {
+	w := f.cells
+	for i := range f.reach {
+		f.reach[i] = math.Inf(1)
+	}
+	for _, at := range f.used {
+		f.grid[at] = -1
+	}
+	slices.Sort(f.used)
+	order := make([]int32, len(f.found))
+	cells := make([]int32, len(f.found))
+	for i := range f.found {
+		y := &f.found[i]
+		order[i] = int32(i)
+		cells[i] = int32((f.cellOf(y.kept)*w+f.cellOf(y.out))*w + f.cellOf(y.back))
+	}
+	slices.SortFunc(order, func(i, j int32) int { return cmp.Compare(cells[i], cells[j]) })
+	var kept []state
+	step := f.slot / f.in.beta
+	for i := 0; i < len(order); {
+		a := int(cells[order[i]]) / (w * w)
+		j := i
+		var fresh []int32
+		for ; j < len(order) && int(cells[order[j]])/(w*w) == a; j++ {
+			k := order[j]
+			if at := int(cells[k]) % (w * w); f.reach[at] > f.found[k].cost {
+				fresh = append(fresh, k)
+			}
+		}
+		i = j
+		if len(fresh) == 0 {
+			continue
+		}
+		for _, k := range fresh {
+			at := int(cells[k]) % (w * w)
+			f.reach[at] = min(f.reach[at], f.found[k].cost)
+		}
+		f.spread(step)
+		for _, k := range fresh {
+			if at := int(cells[k]) % (w * w); f.reach[at] >= f.found[k].cost {
+				kept = append(kept, f.found[k])
+			}
+		}
+	}
+	f.found, f.used = f.found[:0], f.used[:0]
+	return kept
+}
+
+// spread lets every time count for more to transfer, and a slot's transfer later
+// for less.
+func (f *forwards) spread(step float64) {
+	w := f.cells
+	for o := range w {
+		row := f.reach[o*w : (o+1)*w]
+		for b := 1; b < w; b++ {
+			row[b] = min(row[b], row[b-1])
+		}
+		for b := w - 2; b >= 0; b-- {
+			row[b] = min(row[b], row[b+1]+step)
+		}
+	}
+	for o := 1; o < w; o++ {
+		for b := range w {
+			f.reach[o*w+b] = min(f.reach[o*w+b], f.reach[(o-1)*w+b])
+		}
+	}
+	for o := w - 2; o >= 0; o-- {
+		for b := range w {
+			f.reach[o*w+b] = min(f.reach[o*w+b], f.reach[(o+1)*w+b]+step)
+		}
+	}
+}
+
+// loss is 4.2.2: F_all N and B_N, between which all transfers of either
+// direction come to an end.
+func (f *forwards) loss(z *state, x bool) (cost float64, fits bool) {
+	in := f.in
+	input := in.input(in.n, x)
+	needF, needB := input+in.needAll(in.n), input+in.needBackward(in.n)
+	room := in.memory - z.kept
+	if needF > room || needB > room {
+		return 0, false
+	}
+	forward := in.uF[in.n] + f.wait(needF+z.out-room)
+	backward := in.uB[in.n] + f.wait(needB+z.back-room)
+	transfers := max(0, z.out-forward*in.beta) + max(0, z.back-backward*in.beta)
+	return z.cost + forward + backward + f.wait(transfers), true
+}

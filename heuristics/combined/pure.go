@@ -1,0 +1,172 @@
+package combined
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"workbench/heuristics/remat"
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// floatingLayers is how many layers a chain may have for PureRemat to try the
+// floating program, which takes about N⁴ steps.
+const floatingLayers = 40
+
+// PureRemat is rematerialization alone: the best of remat.Persistent and, on at
+// most 40 layers, remat.Floating, both exact, as a plan without transfers. It is
+// what there is without a link. An error is a *plan.Infeasible only without a
+// link. Complexity as of these.
+func PureRemat(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+	in, err := newInstance(c, p)
+	if err != nil {
+		return nil, err
+	}
+	s, err := in.pureRemat(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.plan("pure-remat"), nil
+}
+
+func (in *instance) pureRemat(ctx context.Context) (*schedule, error) {
+	c := in.gradientLate()
+	found, err := remat.Persistent(ctx, c, platform.Platform{Memory: in.p.Memory})
+	if in.n <= floatingLayers {
+		if f, err2 := remat.Floating(ctx, c, platform.Platform{Memory: in.p.Memory}); err2 == nil && (found == nil || f.Claims.Makespan < found.Claims.Makespan) {
+			found, err = f, nil
+		}
+	}
+	if err != nil {
+		return nil, in.fromRemat(err)
+	}
+	r, ok := newProfile(in, stepsOf(found.Ops))
+	if !ok {
+		return nil, in.fromRemat(plan.ErrNoPlan)
+	}
+	s, ok := retime(r, nil)
+	if !ok {
+		return nil, in.fromRemat(plan.ErrNoPlan)
+	}
+	return s, nil
+}
+
+// gradientLate is the chain for rematerialization: δ_N counts while B_N runs,
+// not from the start.
+func (in *instance) gradientLate() *chain.Chain {
+	c := *in.c
+	c.Layers = slices.Clone(c.Layers)
+	last := &c.Layers[in.n-1]
+	last.BackwardOverhead += last.Gradient
+	last.Gradient = 0
+	return &c
+}
+
+// fromRemat makes an error of rematerialization one of this problem: what does
+// not fit without transfers may fit with them.
+func (in *instance) fromRemat(err error) error {
+	var infeasible *plan.Infeasible
+	if !errors.As(err, &infeasible) {
+		return err
+	}
+	if in.beta > 0 {
+		return errors.Join(plan.ErrNoPlan, errors.New("remat-offload: without transfers: "+infeasible.Error()))
+	}
+	x := *infeasible
+	x.Problem, x.Given = Problem, in.p.Memory
+	return &x
+}
+
+// OffloadAll is the plan that needs the least memory of all, see [Least]: every
+// activation goes to the host as soon as it may, and comes back for its
+// backward. Where ā_ℓ is larger than a_ℓ both go, and F_ℓ runs twice for that:
+// F_all ℓ and, when ā_ℓ has left, F_ck ℓ. It fails only without a link, wrapping
+// plan.ErrNoPlan. O(N).
+func OffloadAll(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+	in, err := newInstance(c, p)
+	if err != nil {
+		return nil, err
+	}
+	s, err := in.offloadAll()
+	if err != nil {
+		return nil, err
+	}
+	return s.plan("offload-all"), nil
+}
+
+func (in *instance) offloadAll() (*schedule, error) {
+	if in.beta == 0 {
+		return nil, errors.Join(plan.ErrNoPlan, errors.New("remat-offload: offload-all needs a link, bandwidth is 0"))
+	}
+	var steps []step
+	for l := 1; l <= in.n; l++ {
+		steps = append(steps, step{fAll, int32(l)})
+		if l < in.n && in.abar[l] > in.a[l] {
+			steps = append(steps, step{fCk, int32(l)})
+		}
+	}
+	for l := in.n; l >= 1; l-- {
+		steps = append(steps, step{backward, int32(l)})
+	}
+	if r, ok := newProfile(in, steps); ok {
+		if s, ok := retime(r, r.worth(r.gaps)); ok {
+			return s, nil
+		}
+	}
+	return nil, errors.Join(plan.ErrNoPlan, errors.New("remat-offload: offload-all does not fit"))
+}
+
+// worth is the gaps of tensors that take space.
+func (r *profile) worth(gaps []gap) []gap {
+	return slices.DeleteFunc(slices.Clone(gaps), func(g gap) bool { return !(r.in.size(g.tensor) > 0) })
+}
+
+// PureOffload makes a plan of activation offloading, which computes nothing
+// again, one of this problem. The transfers may move: here a tensor does not wait
+// for F_{i+1} to leave, so an offload that ends before it starts is put off, as
+// re-timing of the same set does. The error wraps plan.ErrNoPlan where the set
+// does not fit. O(N log N).
+func PureOffload(c *chain.Chain, p platform.Platform, offload *plan.Plan) (*plan.Plan, error) {
+	in, err := newInstance(c, p)
+	if err != nil {
+		return nil, err
+	}
+	away := make([]bool, 2*in.n+2)
+	starts := make([]float64, in.n+1)
+	for i := range offload.Ops {
+		switch o := &offload.Ops[i]; o.Op {
+		case plan.OpO:
+			away[tensorOf(o.Layer, true)] = true
+		case plan.OpFAll:
+			starts[o.Layer] = o.Start
+		}
+	}
+	r, _ := newProfile(in, in.keepAll())
+	gaps := slices.DeleteFunc(r.worth(r.gaps), func(g gap) bool { return !away[g.tensor] })
+	s, ok := retime(r, gaps)
+	// The plan itself, if nothing leaves too early.
+	same := plan.New(Problem, "pure-offload", c, p)
+	same.Claims, same.Ops = offload.Claims, slices.Clone(offload.Ops)
+	for i := range same.Ops {
+		o := &same.Ops[i]
+		if o.Op != plan.OpO && o.Op != plan.OpP {
+			continue
+		}
+		if o.Layer == 0 {
+			o.Tensor = plan.TensorA
+		}
+		if o.Op == plan.OpO && o.End <= starts[o.Layer+1]+2*plan.Tolerance*offload.Claims.Makespan {
+			same = nil
+			break
+		}
+	}
+	switch {
+	case same != nil && (!ok || same.Claims.Makespan <= s.makespan):
+		return same, nil
+	case ok:
+		return s.plan("pure-offload"), nil
+	}
+	return nil, errors.Join(plan.ErrNoPlan, errors.New("remat-offload: what is offloaded does not leave enough memory"))
+}

@@ -1,0 +1,348 @@
+package combined
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"workbench/model/plan"
+)
+
+// A schedule is a sequence of steps with the gaps in which tensors are on the
+// host, and the earliest times at which all of it is valid in the integral
+// model. The transfers run one after the other: the offloads by out, then the
+// prefetches by back.
+//
+// Memory is kept by positions among the steps: gap g has left the device when
+// step leaves[g] starts, which waits for the offload, and takes its space again
+// from step returns[g] on, before which the prefetch does not start. So whether
+// everything fits is a matter of positions only, and the times are the longest
+// paths in a graph without cycles.
+type schedule struct {
+	*profile
+	away            []gap
+	out, back       []int // orders of offloads and prefetches
+	leaves, returns []int
+	start           []float64 // of steps
+	outAt, backAt   []float64 // starts of transfers
+	makespan        float64
+}
+
+// retime returns the best schedule found for the steps and gaps, false if none
+// fits. Offloads run in the order in which their tensors fall out of use,
+// prefetches in the order of the uses: earlier uses first. Of three ways to
+// choose positions the fastest is taken:
+//
+//   - offloads end before B_N and prefetches start after F_N (OR.3), both as
+//     late and as early as memory allows within that;
+//   - offloads may go on after the loss: each has to end when memory is short,
+//     and prefetches start as early as the offloads then leave room;
+//   - prefetches may start before the loss, offloads end in time for that.
+//
+// O(steps · gaps) at worst, linear as a rule.
+func retime(r *profile, away []gap) (*schedule, bool) {
+	var best *schedule
+	for _, way := range [...]func(*schedule) bool{(*schedule).split, (*schedule).offloadsFirst, (*schedule).prefetchesFirst} {
+		s := newSchedule(r, away)
+		if way(s) && s.time() && (best == nil || s.makespan < best.makespan) {
+			best = s
+		}
+		if len(away) == 0 {
+			break
+		}
+	}
+	return best, best != nil
+}
+
+func newSchedule(r *profile, away []gap) *schedule {
+	s := &schedule{profile: r, away: away}
+	n := len(away)
+	ints := make([]int, 4*n)
+	s.out, s.back, s.leaves, s.returns = ints[:n], ints[n:2*n], ints[2*n:3*n], ints[3*n:]
+	for g := range away {
+		s.out[g], s.back[g] = g, g
+	}
+	slices.SortStableFunc(s.out, func(x, y int) int { return cmp.Compare(away[x].from, away[y].from) })
+	slices.SortStableFunc(s.back, func(x, y int) int { return cmp.Compare(away[x].to, away[y].to) })
+	flat := make([]float64, len(r.steps)+2*n)
+	s.start, s.outAt, s.backAt = flat[:len(r.steps)], flat[len(r.steps):len(r.steps)+n], flat[len(r.steps)+n:]
+	for g, x := range away {
+		s.leaves[g], s.returns[g] = x.from+1, x.to
+	}
+	return s
+}
+
+// split lets offloads end before the loss and prefetches start after it.
+func (s *schedule) split() bool {
+	if !s.lateLeaves() {
+		return false
+	}
+	for g := range s.away {
+		s.leaves[g] = min(s.leaves[g], s.loss)
+	}
+	if !s.earlyReturns() {
+		return false
+	}
+	for g := range s.away {
+		s.returns[g] = max(s.returns[g], s.loss)
+	}
+	return true
+}
+
+// offloadsFirst chooses offloads as late as they may be, and prefetches by when
+// these have in fact ended.
+func (s *schedule) offloadsFirst() bool {
+	if !s.lateLeaves() || !s.time() {
+		return false
+	}
+	for g, x := range s.away {
+		end := s.outAt[g] + s.transfer(g)
+		i, _ := slices.BinarySearch(s.start, end*(1-1e-12))
+		s.leaves[g] = min(s.leaves[g], max(i, x.from+1))
+	}
+	return s.earlyReturns()
+}
+
+// prefetchesFirst chooses prefetches as early as they may be, then offloads.
+func (s *schedule) prefetchesFirst() bool { return s.earlyReturns() && s.lateLeaves() }
+
+// lateLeaves makes each offload end as late as memory allows, in their order,
+// given when the tensors return.
+func (s *schedule) lateLeaves() bool {
+	gone := 0.0 // bytes that are away
+	next := 0
+	back := newBuckets(len(s.steps), s.returns)
+	for g := range s.away {
+		s.leaves[g] = len(s.steps)
+	}
+	for i, need := range s.during {
+		for g := back.first[i]; g >= 0; g = back.next[g] {
+			if s.leaves[g] <= i {
+				gone -= s.in.size(s.away[g].tensor)
+			}
+		}
+		for need-gone > s.in.memory && next < len(s.out) {
+			g := s.out[next]
+			next++
+			if s.away[g].from >= i {
+				return false
+			}
+			s.leaves[g] = i
+			if s.returns[g] > i {
+				gone += s.in.size(s.away[g].tensor)
+			}
+		}
+		if need-gone > s.in.memory {
+			return false
+		}
+	}
+	for g := range s.away { // those that never have to: no later than their return
+		s.leaves[g] = min(s.leaves[g], s.returns[g])
+	}
+	return true
+}
+
+// earlyReturns makes each prefetch start as early as memory allows, the last
+// ones waiting least, given when the tensors leave. It is lateLeaves in
+// reversed time.
+func (s *schedule) earlyReturns() bool {
+	gone := 0.0
+	next := len(s.back) - 1
+	left := newBuckets(len(s.steps), s.leaves)
+	for g := range s.away {
+		s.returns[g] = -1
+	}
+	for i := len(s.steps) - 1; i >= 0; i-- {
+		// Tensors that leave at step i+1 are there at step i.
+		if i+1 < len(s.steps) {
+			for g := left.first[i+1]; g >= 0; g = left.next[g] {
+				if s.returns[g] > i+1 {
+					gone -= s.in.size(s.away[g].tensor)
+				}
+			}
+		}
+		for s.during[i]-gone > s.in.memory && next >= 0 {
+			g := s.back[next]
+			next--
+			if s.away[g].to <= i {
+				return false
+			}
+			s.returns[g] = i + 1
+			if s.leaves[g] <= i {
+				gone += s.in.size(s.away[g].tensor)
+			}
+		}
+		if s.during[i]-gone > s.in.memory {
+			return false
+		}
+	}
+	for g := range s.away {
+		s.returns[g] = max(s.returns[g], s.leaves[g])
+	}
+	return true
+}
+
+// buckets are lists of gaps by the step that each belongs to.
+type buckets struct{ first, next []int }
+
+func newBuckets(steps int, of []int) buckets {
+	b := buckets{make([]int, steps+1), make([]int, len(of))}
+	for i := range b.first {
+		b.first[i] = -1
+	}
+	for g, i := range of {
+		b.next[g], b.first[i] = b.first[i], g
+	}
+	return b
+}
+
+func (s *schedule) transfer(g int) float64 { return s.in.size(s.away[g].tensor) / s.in.beta }
+
+// time computes the earliest times for the positions, false if they contradict
+// each other.
+func (s *schedule) time() bool {
+	leave, use := newBuckets(len(s.steps), s.leaves), make([]int, len(s.away))
+	for g, x := range s.away {
+		use[g] = x.to
+	}
+	need := newBuckets(len(s.steps), use)
+	out, back := 0, 0 // transfers that have their times
+	const never = -1
+	for g := range s.away {
+		s.outAt[g], s.backAt[g] = never, never
+	}
+	clock, link := 0.0, 0.0
+	// advance gives transfers their times while steps before i have theirs.
+	advance := func(i int) {
+		for out < len(s.out) {
+			g := s.out[out]
+			from := s.away[g].from
+			if from >= i {
+				return
+			}
+			ready := 0.0
+			if from >= 0 {
+				if ready = s.start[from]; s.away[g].made {
+					ready += s.took[from]
+				}
+			}
+			s.outAt[g] = max(link, ready)
+			link = s.outAt[g] + s.transfer(g)
+			out++
+		}
+		for back < len(s.back) {
+			g := s.back[back]
+			if s.returns[g] > i {
+				return
+			}
+			ready := 0.0
+			if j := s.returns[g] - 1; j >= 0 {
+				ready = s.start[j] + s.took[j]
+			}
+			s.backAt[g] = max(link, ready, s.outAt[g]+s.transfer(g))
+			link = s.backAt[g] + s.transfer(g)
+			back++
+		}
+	}
+	for i := range s.steps {
+		advance(i)
+		at := clock
+		for g := leave.first[i]; g >= 0; g = leave.next[g] {
+			if s.outAt[g] == never {
+				return false
+			}
+			at = max(at, s.outAt[g]+s.transfer(g))
+		}
+		for g := need.first[i]; g >= 0; g = need.next[g] {
+			if s.backAt[g] == never {
+				return false
+			}
+			at = max(at, s.backAt[g]+s.transfer(g))
+		}
+		s.start[i], clock = at, at+s.took[i]
+	}
+	s.makespan = clock
+	return true
+}
+
+// plan returns the schedule as a plan with claims. A gap whose tensor leaves
+// only to return at once is kept: its transfers cost nothing that time() has
+// not counted.
+func (s *schedule) plan(method string) *plan.Plan {
+	p := plan.New(Problem, method, s.in.c, s.in.p)
+	ops := make([]plan.Op, 0, len(s.steps)+2*len(s.away))
+	for i, x := range s.steps {
+		o := x.op()
+		o.Start, o.End = s.start[i], s.start[i]+s.took[i]
+		ops = append(ops, o)
+	}
+	for g, x := range s.away {
+		name := plan.TensorA
+		if x.tensor&1 == 1 {
+			name = plan.TensorAbar
+		}
+		for _, o := range []plan.Op{{Op: plan.OpO, Start: s.outAt[g]}, {Op: plan.OpP, Start: s.backAt[g]}} {
+			o.Tensor, o.Layer, o.End = name, int(x.tensor>>1), o.Start+s.transfer(g)
+			ops = append(ops, o)
+		}
+	}
+	slices.SortStableFunc(ops, func(x, y plan.Op) int { return cmp.Compare(x.Start, y.Start) })
+	p.Ops = ops
+	p.Claims = plan.Claims{Makespan: s.makespan, PeakMemory: s.peak()}
+	return p
+}
+
+// peak is the most memory in use at any instant in the integral model. Of what
+// happens within 1e-9 of the makespan ends come before starts, prefetches last.
+// O(n log n) in the operations.
+func (s *schedule) peak() float64 {
+	type event struct {
+		at    float64
+		phase int
+		step  int     // whose start or end it is, -1: a transfer
+		end   bool    // of a step
+		away  float64 // bytes that leave
+	}
+	var events []event
+	eps := plan.Tolerance * s.makespan
+	for i := range s.steps {
+		phase := 0
+		if s.took[i] <= eps {
+			phase = 1
+		}
+		events = append(events, event{at: s.start[i], phase: 1, step: i}, event{at: s.start[i] + s.took[i], phase: phase, step: i, end: true})
+	}
+	for g, x := range s.away {
+		left := s.outAt[g] + s.transfer(g)
+		if x.from >= 0 {
+			left = max(left, s.start[x.from]+s.took[x.from])
+		}
+		size := s.in.size(x.tensor)
+		events = append(events, event{at: left, step: -1, away: size}, event{at: s.backAt[g], phase: 2, step: -1, away: -size})
+	}
+	slices.SortStableFunc(events, func(x, y event) int { return cmp.Compare(x.at, y.at) })
+	for i := 0; i < len(events); {
+		j := i + 1
+		for j < len(events) && events[j].at-events[j-1].at <= eps {
+			j++
+		}
+		slices.SortStableFunc(events[i:j], func(x, y event) int {
+			return cmp.Or(cmp.Compare(x.phase, y.phase), cmp.Compare(x.step, y.step))
+		})
+		i = j
+	}
+	stored, gone := s.before[0], 0.0
+	peak := stored
+	for _, e := range events {
+		switch {
+		case e.step < 0:
+			gone += e.away
+		case e.end:
+			stored = s.before[e.step+1]
+		default:
+			stored = s.during[e.step]
+		}
+		peak = max(peak, stored-gone)
+	}
+	return math.Max(peak, 0)
+}

@@ -1,0 +1,277 @@
+package combined
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"workbench/heuristics/offload"
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Search is ours: the best plan of all methods of this package (POFO with the
+// same slots), of activation offloading by GREEDY and DYNPROG with 500 slots, and
+// of others, plans that the caller has of this problem or of activation
+// offloading, improved by local search.
+//
+// POFO runs with several limits up to the memory: its model frees memory byte by
+// byte, so a lower limit may come out faster when re-timed. Then the best
+// outlines are changed as long as that helps: the input of a level is offloaded
+// or kept, levels are merged (what was stored is computed again), or split (what
+// was computed again is stored, on the device or on the host). Every outline is
+// timed in the integral model.
+//
+// Least memory being known, a plan is found for every memory for which there is
+// one if there is a link. When ctx ends the best plan so far is returned. Cost
+// as of its parts, and some thousand timings of O(N) each.
+func Search(ctx context.Context, c *chain.Chain, p platform.Platform, slots int, others ...*plan.Plan) (*plan.Plan, error) {
+	in, err := newInstance(c, p)
+	if err != nil {
+		return nil, err
+	}
+	b := &search{in: in, left: searchTimings}
+	if s, err := in.offloadAll(); err == nil {
+		b.take(s)
+	}
+	pure, firstErr := in.pureRemat(ctx)
+	if firstErr == nil {
+		b.take(pure)
+	}
+	if in.beta > 0 {
+		for _, method := range [...]func(context.Context) (*schedule, error){in.autocapper, in.opportunist} {
+			if s, err := method(ctx); err == nil {
+				b.take(s)
+			}
+		}
+		if err := b.outlines(ctx, slots); err != nil && !errors.Is(err, plan.ErrNoPlan) {
+			return nil, err
+		}
+	}
+	var best *plan.Plan
+	if b.best != nil {
+		best = b.best.plan("search")
+	}
+	for _, o := range append(in.offloads(ctx), others...) {
+		if o != nil && o.Problem == plan.ActivationOffload {
+			if o, err = PureOffload(c, p, o); err != nil {
+				continue
+			}
+		}
+		if o != nil && o.Problem == Problem && (best == nil || o.Claims.Makespan < best.Claims.Makespan) {
+			x := *o
+			x.Method = "search"
+			best = &x
+		}
+	}
+	if best == nil {
+		if firstErr == nil {
+			firstErr = plan.ErrNoPlan
+		}
+		return nil, firstErr
+	}
+	return best, nil
+}
+
+// offloads is plans of activation offloading.
+func (in *instance) offloads(ctx context.Context) (plans []*plan.Plan) {
+	if in.beta == 0 {
+		return nil
+	}
+	if o, err := offload.Greedy(ctx, in.c, in.p); err == nil {
+		plans = append(plans, o)
+	}
+	if o, err := offload.DynProgSlots(ctx, in.c, in.p, 500); err == nil {
+		plans = append(plans, o)
+	}
+	return plans
+}
+
+// searchTimings is how many outlines Search times at most beside those of POFO,
+// and each memory that POFO is run with, as a part of what there is.
+const searchTimings = 6000
+
+var searchMemory = [...]float64{1, 0.97, 0.94, 0.9, 0.85, 0.78, 0.7}
+
+type search struct {
+	in   *instance
+	best *schedule
+	left int // timings
+}
+
+func (b *search) take(s *schedule) {
+	if b.best == nil || s.makespan < b.best.makespan {
+		b.best = s
+	}
+}
+
+// outlines runs POFO and improves what it finds.
+func (b *search) outlines(ctx context.Context, slots int) error {
+	if slots < 1 {
+		return ErrSlots
+	}
+	d, err := b.in.tails(ctx, slots)
+	if err != nil {
+		return err
+	}
+	type start struct {
+		o        *outline
+		makespan float64
+	}
+	var starts []start
+	for i, part := range searchMemory {
+		less := *b.in
+		less.memory *= part
+		for _, which := range [...]only{both, onlyRecompute, onlyOffload} {
+			if which != both && i > 0 {
+				break
+			}
+			if o, _, err := less.pofoWith(ctx, d, which); err == nil {
+				o.in = b.in
+				if s, err := o.schedule(); err == nil {
+					b.take(s)
+					starts = append(starts, start{o, s.makespan})
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(starts, func(x, y start) int {
+		switch {
+		case x.makespan < y.makespan:
+			return -1
+		case x.makespan > y.makespan:
+			return 1
+		}
+		return 0
+	})
+	for k, x := range starts {
+		if k == 3 {
+			break
+		}
+		b.climb(ctx, d, x.o, x.makespan)
+	}
+	return nil
+}
+
+// climb changes an outline as long as that makes it faster.
+func (b *search) climb(ctx context.Context, d *tails, o *outline, makespan float64) {
+	for again := true; again; {
+		again = false
+		for i := 0; i < len(o.levels); i++ {
+			for _, change := range o.changes(i) {
+				if b.left == 0 || ctx.Err() != nil {
+					return
+				}
+				next := &outline{in: b.in, levels: change}
+				if !next.refill(d) {
+					continue
+				}
+				b.left--
+				s, err := next.schedule()
+				if err != nil || s.makespan >= makespan*(1-1e-9) {
+					continue
+				}
+				b.take(s)
+				o, makespan, again = next, s.makespan, true
+				break
+			}
+		}
+	}
+}
+
+// changes are the levels of the neighbours of an outline at level i. Their inner
+// steps are to be filled in.
+func (o *outline) changes(i int) [][]level {
+	var all [][]level
+	last := len(o.levels) - 1
+	v := o.levels[i]
+	with := func(from, to int, levels ...level) {
+		all = append(all, slices.Concat(o.levels[:from], levels, o.levels[to:]))
+	}
+	if i < last {
+		x := v
+		x.offload = !x.offload
+		with(i, i+1, x)
+		if x.offload && i+1 < last && o.levels[i+1].offload { // offload this one instead of the next, and back
+			y := o.levels[i+1]
+			y.offload = false
+			with(i, i+2, x, y)
+		} else if !x.offload && i+1 < last && !o.levels[i+1].offload {
+			y := o.levels[i+1]
+			y.offload = true
+			with(i, i+2, x, y)
+		}
+	}
+	// Merge levels i..j: what is stored between is computed again.
+	for j := i + 1; j < last && j <= i+3; j++ {
+		x := level{s: v.s, t: o.levels[j].t, abar: v.abar, offload: v.offload}
+		with(i, j+1, x)
+		x.offload = !x.offload
+		with(i, j+1, x)
+	}
+	switch {
+	case v.all && i < last:
+		x := v
+		x.all = false
+		with(i, i+1, x) // F_ck s; ā_s is computed for B_s only
+	case !v.all && v.s == v.t:
+		x := v
+		x.all = true
+		with(i, i+1, x)
+	case !v.all:
+		for t := v.s; t < v.t; t++ {
+			for _, offload := range [...]bool{false, true} {
+				x, y := v, v
+				x.t, y.s, y.abar, y.offload = t, t+1, false, offload
+				with(i, i+1, x, y)
+			}
+		}
+		// F_all of the first layer, and of all.
+		x, y := v, v
+		x.t, x.all = v.s, true
+		y.s = v.s + 1
+		with(i, i+1, x, y)
+		y.offload = !y.offload
+		with(i, i+1, x, y)
+	}
+	return all
+}
+
+// refill chooses the inner steps of all levels, by the states that the decisions
+// lead to in the model of 4.2 and, of what fits there, the quickest; false if
+// nothing does.
+func (o *outline) refill(d *tails) bool {
+	in := o.in
+	kept, back := 0.0, 0.0
+	levels := make([]level, len(o.levels))
+	for i, v := range o.levels {
+		v.abar = i > 0 && levels[i-1].all
+		input := in.input(v.s, v.abar)
+		room := in.memory - kept
+		var time float64
+		if v.all {
+			needB := input + in.needBackward(v.s)
+			if input+in.needAll(v.s) > room || needB > room {
+				return false
+			}
+			time = in.uB[v.s] + max(0, (needB+back-room)/in.beta)
+		} else {
+			k, cost := d.best(v.s, v.t, room-input, back)
+			if k < 0 {
+				return false
+			}
+			time = cost
+			v.inner = d.append(nil, k, v.s, v.t)
+		}
+		back = max(0, back-time*in.beta)
+		if v.offload {
+			back += input
+		} else {
+			kept += input
+		}
+		levels[i] = v
+	}
+	o.levels = levels
+	return true
+}
