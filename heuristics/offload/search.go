@@ -219,7 +219,9 @@ func (s *searcher) orders() {
 				return
 			}
 			work = append(work[:0], list...)
-			work = s.mutate(work)
+			for more := true; more; more = s.rng.IntN(2) == 0 {
+				work = s.mutate(work)
+			}
 			t := s.dec.run(work, T+8*heat.heat)
 			if heat.accept(t-T, s.rng) {
 				list = append(list[:0], s.dec.order...)
@@ -230,18 +232,26 @@ func (s *searcher) orders() {
 	}
 }
 
-// mutate changes a list of events at random: it moves a transfer, exchanges two
-// activations, drops one, or adds one.
+// mutate changes a list of events at random: it moves a transfer, exchanges two of
+// a kind, puts one activation in place of another, drops one, or adds one.
 func (s *searcher) mutate(list []int) []int {
 	n := s.in.n
-	switch s.rng.IntN(6) {
+	switch s.rng.IntN(7) {
 	case 0: // drop or add
 		i := s.rng.IntN(n)
 		if k := slices.Index(list, 2*n+i); k >= 0 {
 			return s.drop(list, i)
 		}
 		return s.add(list, i)
-	case 1: // exchange what is transferred
+	case 1: // two offloads or two prefetches
+		kind := (2 + s.rng.IntN(2)) * n
+		k, j := slices.Index(list, kind+s.rng.IntN(n-1)), slices.Index(list, kind+s.rng.IntN(n-1))
+		if k < 0 || j < 0 {
+			break
+		}
+		list[k], list[j] = list[j], list[k]
+		return list
+	case 2: // another activation in the same places
 		i := s.rng.IntN(n - 1)
 		k, j := slices.Index(list, 2*n+i), s.rng.IntN(n-1)
 		if k < 0 || s.in.abar[j] == 0 || slices.Contains(list, 2*n+j) {

@@ -55,6 +55,70 @@ func TestSearchFindsOptima(t *testing.T) {
 	}
 }
 
+// On instances as large as exhaustive search allows no bound is above the
+// optimum and no plan below it; the two searches for it agree; Search finds nearly
+// all.
+func TestAgainstExhaustiveSearch(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 13))
+	missed := 0
+	const cases = 80
+	for k := range cases {
+		c := exhaustive.RandomChain(r, 3+r.IntN(5))
+		p := device(r, c)
+		switch k % 3 {
+		case 0:
+			smooth(r, c)
+			low, high := Range(c)
+			p.Memory = low + r.Float64()*(high-low)
+		case 1: // one in four needs a prefetch before an offload
+			c, p.Memory, p.Bandwidth = exhaustive.RandomOffload(r, 5+r.IntN(3))
+			p.Memory = max(p.Memory, exhaustive.OffloadLeastMemory(c))
+		}
+		want, best, err := exhaustive.Offload(c, p.Memory, p.Bandwidth, 1<<20)
+		if errors.Is(err, exhaustive.ErrLimit) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		verify(t, c, best)
+		in, err := newInstance(c, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in.n <= 4 {
+			if got := optimum(in); math.Abs(got-want) > 1e-9*want {
+				t.Fatalf("optimum %v by orders of starts, %v by states\n%+v %+v", got, want, c, p)
+			}
+		}
+		// Every plan has an order of starts, with which the machine is as fast.
+		if got := newMachine(in).run(in.orderOf(best)); got > want*(1+1e-9) {
+			t.Fatalf("machine %v, optimum %v\n%+v %+v", got, want, c, p)
+		}
+		bounds, err := Bounds(c, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bounds[0].Value > want*(1+1e-9) {
+			t.Fatalf("bounds %+v, optimum %v\n%+v %+v", bounds, want, c, p)
+		}
+		got, err := Search(context.Background(), c, p, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		verify(t, c, got)
+		switch T := got.Claims.Makespan; {
+		case T < want*(1-1e-9):
+			t.Fatalf("search %v, optimum %v\n%+v %+v", T, want, c, p)
+		case T > want*(1+1e-9):
+			missed++
+		}
+	}
+	if missed > cases/20 {
+		t.Errorf("search misses %d optima of %d", missed, cases)
+	}
+}
+
 // Search is no worse than any other method, and the same for the same seed.
 func TestSearchBeatsTheOthers(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
