@@ -10,6 +10,7 @@
 //	go run ./bench/tables checkmate 5m checkmate,checkmate-plain zoo:vgg16?as=graph …
 //	go run ./bench/tables strengthening 1m 30 zoo:resnet50 zoo:vgg16?as=graph
 //	go run ./bench/tables pipelines 10m         # [004] 6.5
+//	go run ./bench/tables pipeline-claims -profiles DIR   # [004] 7.3
 //	go test -run '^$' -bench Slots ./heuristics/remat | go run ./bench/tables growth docs/images
 //
 // Every plan behind a number was verified by replay; a method that fails says
@@ -42,7 +43,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH…, strengthening TIME PERCENT INSTANCE…, pipelines TIME and growth DIR"
+	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH…, strengthening TIME PERCENT INSTANCE…, pipelines TIME, pipeline-claims [FLAGS] and growth DIR"
 	if len(args) == 0 {
 		return fmt.Errorf("name a table: %s", known)
 	}
@@ -53,7 +54,7 @@ func run(ctx context.Context, args []string) error {
 	if slices.Contains([]string{"claims", "chains", "checkmate", "strengthening"}, args[0]) {
 		name = plan.Remat
 	}
-	if args[0] == "pipelines" {
+	if args[0] == "pipelines" || args[0] == "pipeline-claims" {
 		name = plan.Pipeline
 	}
 	backend, err := bench.Backend("highs", true)
@@ -88,6 +89,8 @@ func run(ctx context.Context, args []string) error {
 			}
 			return m.pipelines(limit)
 		}
+	case "pipeline-claims":
+		return m.pipelineClaims(args[1:])
 	case "strengthening":
 		if len(args) > 3 {
 			limit, err := time.ParseDuration(args[1])
