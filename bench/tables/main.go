@@ -10,6 +10,7 @@
 //	go run ./bench/tables checkmate 5m checkmate,checkmate-plain zoo:vgg16?as=graph …
 //	go run ./bench/tables strengthening 1m 30 zoo:resnet50 zoo:vgg16?as=graph
 //	go run ./bench/tables pipelines 10m         # [004] 6.5
+//	go run ./bench/tables pipeline-strength 30s # or: 30s without
 //	go run ./bench/tables pipeline-claims -profiles DIR   # [004] 7.3
 //	go test -run '^$' -bench Slots ./heuristics/remat | go run ./bench/tables growth docs/images
 //
@@ -43,7 +44,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH…, strengthening TIME PERCENT INSTANCE…, pipelines TIME, pipeline-claims [FLAGS] and growth DIR"
+	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH…, strengthening TIME PERCENT INSTANCE…, pipelines TIME, pipeline-strength TIME [without], pipeline-claims [FLAGS] and growth DIR"
 	if len(args) == 0 {
 		return fmt.Errorf("name a table: %s", known)
 	}
@@ -91,6 +92,14 @@ func run(ctx context.Context, args []string) error {
 		}
 	case "pipeline-claims":
 		return m.pipelineClaims(args[1:])
+	case "pipeline-strength":
+		if len(args) > 1 {
+			limit, err := time.ParseDuration(args[1])
+			if err != nil {
+				return err
+			}
+			return m.pipelineStrength(limit, len(args) > 2 && args[2] == "without")
+		}
 	case "strengthening":
 		if len(args) > 3 {
 			limit, err := time.ParseDuration(args[1])
