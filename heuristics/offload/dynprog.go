@@ -14,12 +14,15 @@ import (
 var ErrGap = errors.New("unknown rule for the time between the phases")
 
 // DynProgStates is how many states of a layer DynProg keeps.
-const DynProgStates = 8192
+const DynProgStates = 4096
 
 // A Claim is what a dynamic program believes: a set of activations to offload,
 // and the makespan of the ordered no-wait schedule that offloads it in the model
 // of fractional communications ([004] Problem 10), in which the memory of a tensor
 // is freed and taken as it is transferred.
+//
+// Of sets with the same makespan it has the one whose plan, with whole tensors, is
+// shortest, as far as it knows them; the paper does not say which to take.
 //
 // It is no bound of the integral problem, and none of Problem 10 either, although
 // Theorem 10 says so: schedules in which a prefetch precedes an offload can be
@@ -39,9 +42,9 @@ type Claim struct {
 }
 
 // DynProg is DYNPROG ([004] 3.3) in exact arithmetic, without memory slots: it
-// offloads the set that is best in the model of fractional communications, as
-// far as DynProgClaim finds it, with the two rules for ε_G, and returns the
-// better of the two plans.
+// offloads the set that is best in the model of fractional communications, with
+// the two rules for ε_G, and returns the better of the two plans. On long chains
+// the set need not be the best; DynProgClaim says by how much.
 //
 // If the context ends it returns the plan of the best sets found. The errors are
 // those of the methods; a plan is found whenever there is one. The time is that
@@ -102,10 +105,11 @@ func (in *instance) claim(ctx context.Context, gap Gap, limit int) (*Claim, erro
 	total := in.chain.TotalTime()
 	s := newSearch(z, gap, limit, plan.Tolerance*total*in.beta)
 	done := s.run(ctx)
-	if s.away == nil { // only by rounding, at the least memory
+	away := s.pick(in)
+	if away == nil { // only by rounding, at the least memory
 		return nil, fmt.Errorf("offload: dynprog: no set fits in %.15g bytes: %w", in.platform.Memory, plan.ErrNoPlan)
 	}
-	k := in.claimed(s.away, z.idle(s.away, gap))
+	k := in.claimed(away, z.idle(away, gap))
 	k.States = s.states
 	k.Within = max(0, s.best-s.bound(1, &commState{})) / in.beta
 	if done && s.loss <= s.gain {

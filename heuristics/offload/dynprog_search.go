@@ -8,7 +8,7 @@ import (
 )
 
 // A commSearch runs Algorithm 5 of [004] on an instance, without those states that
-// lead to nothing better than others do, or than what is known.
+// lead to nothing better than others do, or to something worse than what is known.
 //
 // Dominance. Let J(A, Δ_F, Δ_B) be the least idle time that is still to come after
 // a state of O_i, ε_G included (times β, as all here). For A ≤ A′
@@ -44,11 +44,11 @@ type commSearch struct {
 	*comm
 	gap   Gap
 	limit int     // of states in one layer
-	gain  float64 // what is not better than the best known by more is not looked for
+	gain  float64 // idle times that differ by less are as good
 	ahead         // bounds
 
-	best    float64 // idle time of the best set known
-	away    []bool  // that set; nil: none
+	best    float64  // least idle time known
+	ties    [][]bool // sets that have it, up to gain
 	layers  [][]commState
 	corners []corner // see filter
 	slack   float64  // of dominance: more than rounding if states are too many
@@ -114,7 +114,7 @@ func (s *commSearch) run(ctx context.Context) bool {
 		}
 		next := s.next(i, s.layers[i-1])
 		if len(next) == 0 {
-			return true // nothing better
+			return true // nothing as good
 		}
 		s.layers = append(s.layers, next)
 	}
@@ -126,14 +126,24 @@ func (s *commSearch) run(ctx context.Context) bool {
 func (s *commSearch) prefixes() {
 	away := make([]bool, s.n)
 	for k := 0; ; k++ {
-		if x := s.idle(away, s.gap); x < s.best {
-			s.best, s.away = x, slices.Clone(away)
-		}
+		s.found(s.idle(away, s.gap), away)
 		if k == s.n {
 			return
 		}
 		away[k] = s.abar[k] > 0
 	}
+}
+
+// found notes a set of so much idle time.
+func (s *commSearch) found(idle float64, away []bool) {
+	if math.IsInf(idle, 1) || idle > s.best+s.gain {
+		return
+	}
+	if idle < s.best-s.gain {
+		s.ties = s.ties[:0]
+	}
+	s.best = min(s.best, idle)
+	s.ties = append(s.ties, slices.Clone(away))
 }
 
 // next is O_{i+1} made from O_i. Activations of no size are kept: see commSearch,
@@ -142,11 +152,11 @@ func (s *commSearch) next(i int, from []commState) []commState {
 	to := make([]commState, 0, 2*len(from))
 	for k := range from {
 		keep, offload := s.step(i, &from[k], s.gap)
-		if keep.kept <= s.room[i+1] && s.bound(i+1, &keep) < s.best-s.gain {
+		if keep.kept <= s.room[i+1] && s.bound(i+1, &keep) < s.best+s.gain {
 			keep.parent = int32(2 * k)
 			to = append(to, keep)
 		}
-		if s.abar[i-1] > 0 && s.bound(i+1, &offload) < s.best-s.gain {
+		if s.abar[i-1] > 0 && s.bound(i+1, &offload) < s.best+s.gain {
 			offload.parent = int32(2*k + 1)
 			to = append(to, offload)
 		}
@@ -223,19 +233,37 @@ func (s *commSearch) dominated(by []commState, c corner) bool {
 
 // end is the last loop of Algorithm 5, over O_{N+1}, and the way back.
 func (s *commSearch) end() {
-	last, best := s.layers[s.n], -1
+	last := s.layers[s.n]
+	least := math.Inf(1)
 	for k := range last {
-		if x := last[k].end(); x < s.best {
-			s.best, best = x, k
+		least = min(least, last[k].end())
+	}
+	away := make([]bool, s.n)
+	for k := range last {
+		x := last[k].end()
+		if x > least+s.gain {
+			continue
+		}
+		for i, at := s.n, k; i >= 1; i-- {
+			p := s.layers[i][at].parent
+			away[i-1] = p&1 != 0
+			at = int(p >> 1)
+		}
+		s.found(x, away)
+	}
+}
+
+// pick returns that tie whose plan in the integral model is shortest; nil if none
+// fits. O(ties · N).
+func (s *commSearch) pick(in *instance) []bool {
+	var best []bool
+	plans, least := newScheduler(in), math.Inf(1)
+	plans.explain = false
+	for _, away := range s.ties {
+		plans.choose(away)
+		if T := plans.evaluate(); T < least {
+			best, least = away, T
 		}
 	}
-	if best < 0 {
-		return
-	}
-	s.away = make([]bool, s.n)
-	for i, k := s.n, best; i >= 1; i-- {
-		p := s.layers[i][k].parent
-		s.away[i-1] = p&1 != 0
-		k = int(p >> 1)
-	}
+	return best
 }

@@ -58,20 +58,20 @@ func DynProgSlotsClaim(ctx context.Context, c *chain.Chain, p platform.Platform,
 	}
 	r := newRounding(in, slots)
 	for repairs := 0; ; repairs++ {
-		// Idle times are whole slots: what is better is so by one.
-		s := newSearch(r.comm(), gap, math.MaxInt, 0.5)
+		s := newSearch(r.comm(), gap, math.MaxInt, 0.5) // idle times are whole slots
 		s.run(ctx)
 		idle := math.Inf(1)
-		if s.away != nil {
-			if idle = z.idle(s.away, gap); math.IsInf(idle, 1) && r.repair() {
-				continue
-			}
+		away := s.pick(in)
+		if away != nil {
+			idle = z.idle(away, gap)
+		} else if len(s.ties) > 0 && r.repair() { // none of them fits in bytes
+			continue
 		}
 		if math.IsInf(idle, 1) {
 			return nil, fmt.Errorf("offload: dynprog-slots finds nothing in %.15g bytes with %d slots, to which sizes are rounded up; more slots round less: %w",
 				p.Memory, slots, plan.ErrNoPlan)
 		}
-		k := in.claimed(s.away, idle)
+		k := in.claimed(away, idle)
 		root := newSearch(z, gap, 0, 0)
 		k.Within = max(0, idle-root.bound(1, &commState{})) / in.beta
 		k.States, k.Repairs = s.states, repairs

@@ -244,7 +244,8 @@ func TestDynProgIsNoBound(t *testing.T) {
 				at(plan.OpP, 0, 1, 2), at(plan.OpFAll, 4, 2, 4), at(plan.OpO, 3, 2, 4), at(plan.OpFAll, 5, 4, 4),
 				at(plan.OpB, 5, 4, 4), at(plan.OpP, 3, 4, 6), at(plan.OpB, 4, 6, 6), at(plan.OpB, 3, 6, 6),
 				at(plan.OpB, 2, 6, 6), at(plan.OpB, 1, 6, 6),
-			}, 6,
+			},
+			6,
 		},
 		{
 			"72 > 66", dynProgErrata([]float64{10, 0, 0, 20, 0, 0}, []float64{10, 1, 10, 20, 1}, 1, 30, 20), 30, 72, 73, 73,
@@ -253,7 +254,8 @@ func TestDynProgIsNoBound(t *testing.T) {
 				at(plan.OpP, 0, 11, 21), at(plan.OpFAll, 4, 21, 41), at(plan.OpO, 3, 21, 41), at(plan.OpFAll, 5, 41, 42),
 				at(plan.OpB, 5, 42, 43), at(plan.OpP, 3, 42, 62), at(plan.OpB, 4, 62, 63), at(plan.OpB, 3, 63, 64),
 				at(plan.OpB, 2, 64, 65), at(plan.OpB, 1, 65, 66),
-			}, 66,
+			},
+			66,
 		},
 		{"12 > 11", &chain.Chain{Input: chain.Input{Activation: 2}, Layers: []chain.Layer{
 			{Activation: 3, Saved: 3}, {Activation: 2, Saved: 2, BackwardTime: 3}, {Activation: 2, Saved: 2},
