@@ -133,3 +133,53 @@ func TestOffloadMethodsAgree(t *testing.T) {
 		}
 	}
 }
+
+// With both ways to save memory search is behind none of the others, and none
+// beats the bounds.
+func TestRematOffloadMethodsAgree(t *testing.T) {
+	for _, spec := range []string{"zoo:resnet18?image=500&batch=4", "zoo:rnn?seq=6"} {
+		in, err := bench.Load(spec, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, percent := range []float64{0, 30, 70, 100} {
+			best := offloaded(t, plan.RematOffload, in, "search", percent)
+			if best.Makespan == nil {
+				t.Fatalf("%s at %g %%: %s %s", spec, percent, best.Status, best.Error)
+			}
+			for _, method := range []string{"pure-remat", "pure-offload", "opportunist", "autocapper", "pofo"} {
+				r := offloaded(t, plan.RematOffload, in, method, percent)
+				if r.Status == bench.Failed || makespan(r) < makespan(best)*(1-1e-9) {
+					t.Errorf("%s at %g %%: %s takes %g s (%s %s), search %g s", spec, percent, method, makespan(r), r.Status, r.Error, makespan(best))
+				}
+			}
+			if moved := bench.Moved(in, best.Plan); percent == 100 && (moved != 0 || best.Status != bench.Optimal) {
+				t.Errorf("%s with all the memory: %g moved, %s", spec, moved, best.Status)
+			}
+		}
+	}
+}
+
+// What fits only with both says so: activation offloading alone is proved
+// infeasible there, and pure-offload has no plan, which proves nothing.
+func TestRematOffloadBelowOffloading(t *testing.T) {
+	in, err := bench.Load("zoo:resnet18?image=500&batch=4", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, m := find(t, plan.RematOffload, "pure-offload")
+	alone, _ := find(t, plan.ActivationOffload, "greedy")
+	least, _ := alone.Range(in)
+	low, _ := p.Range(in)
+	if low >= least {
+		t.Skip("computing again saves nothing here")
+	}
+	s := bench.Setting{Platform: platform.Platform{Memory: (low + least) / 2, Bandwidth: 12e9}}
+	if r := bench.Run(context.Background(), p, m, in, s); r.Status != bench.Limit {
+		t.Errorf("pure-offload: %s %s", r.Status, r.Error)
+	}
+	s.Platform.Memory = 1
+	if r := bench.Run(context.Background(), p, m, in, s); r.Status != bench.Infeasible {
+		t.Errorf("pure-offload in one byte: %s %s", r.Status, r.Error)
+	}
+}

@@ -15,7 +15,7 @@ const DefaultProblem = "weight-offload"
 
 // Problems returns the table of problems.
 func Problems() []*Problem {
-	return []*Problem{rematerialization(), joinProblem(), activationOffload(), pipelines(), weightOffload()}
+	return []*Problem{rematerialization(), joinProblem(), activationOffload(), rematOffload(), pipelines(), weightOffload()}
 }
 
 // Methods returns the table of methods of p, in the order in which reports
@@ -28,6 +28,8 @@ func Methods(p *Problem) []*Method {
 		return joinMethods()
 	case plan.ActivationOffload:
 		return offloadMethods()
+	case plan.RematOffload:
+		return combinedMethods()
 	case plan.Pipeline:
 		return pipelineMethods()
 	case plan.WeightOffload:

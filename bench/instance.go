@@ -32,7 +32,8 @@ type Instance struct {
 	SHA256 string // of the canonical JSON
 	Source string // how it was named: a path or zoo:NAME?…; empty: unknown
 
-	remat *rematFacts // nil: not computed yet
+	remat  *rematFacts        // nil: not computed yet
+	bounds map[boundKey]Bound // those asked for so far
 }
 
 // Ref returns how plans and results name the instance.

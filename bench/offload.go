@@ -26,14 +26,29 @@ func activationOffload() *Problem {
 		Memory:    "50%", Bandwidth: "12GB/s",
 		Range: func(in *Instance) (low, high float64) { return offload.Range(in.Chain) },
 		Fit:   linkFit(func(c *chain.Chain) float64 { _, high := offload.Range(c); return high }),
-		Bound: bestBound(offload.Bounds, func(b offload.Bound) (float64, string) { return b.Value, b.By }),
+		Bound: bestBound(offload.Problem, offload.Bounds, func(b offload.Bound) (float64, string) { return b.Value, b.By }),
 	}
 }
 
-// bestBound adapts the bounds of a package of heuristics.
-func bestBound[B any](bounds func(*chain.Chain, platform.Platform) ([]B, error), read func(B) (value float64, by string)) func(*Instance, platform.Platform) Bound {
-	return func(in *Instance, p platform.Platform) Bound {
-		best := Bound{Value: in.Compute(), By: "the sum of the computations", Assumptions: []string{}}
+// boundKey is what the bounds of an instance on a platform with a link depend on.
+type boundKey struct {
+	problem           string
+	memory, bandwidth float64
+}
+
+// bestBound adapts the bounds of a package of heuristics. Every run on the
+// instance asks for them, and they may take a tenth of a second.
+func bestBound[B any](problem string, bounds func(*chain.Chain, platform.Platform) ([]B, error), read func(B) (value float64, by string)) func(*Instance, platform.Platform) Bound {
+	return func(in *Instance, p platform.Platform) (best Bound) {
+		key := boundKey{problem, p.Memory, p.Bandwidth}
+		if b, known := in.bounds[key]; known {
+			return b
+		}
+		if in.bounds == nil {
+			in.bounds = map[boundKey]Bound{}
+		}
+		defer func() { in.bounds[key] = best }()
+		best = Bound{Value: in.Compute(), By: "the sum of the computations", Assumptions: []string{}}
 		all, err := bounds(in.Chain, p)
 		if err != nil {
 			return best // below the least memory there are no plans and so no bounds

@@ -1,0 +1,109 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"workbench/heuristics/combined"
+	"workbench/heuristics/offload"
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// pofoSlots is the N of [004] 4.2.4: a finer division does not improve plans.
+const pofoSlots = 50
+
+// rematOffload is the problem of [004] ch. 4.
+func rematOffload() *Problem {
+	return &Problem{
+		Name:      combined.Problem,
+		Title:     "which activations go to the host and which are computed again",
+		Source:    "[004] ch. 4",
+		Objective: "makespan of a training step, seconds",
+		Takes:     []Form{AChain},
+		Word:      "makespan",
+		Defaults:  []string{"search"},
+		Example:   "zoo:resnet50?image=500&batch=16",
+		Moves:     true,
+		Memory:    "20%", Bandwidth: "12GB/s",
+		Range: func(in *Instance) (low, high float64) { return combined.Range(in.Chain) },
+		Fit:   linkFit(func(c *chain.Chain) float64 { _, high := combined.Range(c); return high }),
+		Bound: bestBound(combined.Problem, combined.Bounds, func(b combined.Bound) (float64, string) { return b.Value, b.By }),
+	}
+}
+
+// combinedMethods is the table of methods for rematerialization with
+// offloading.
+func combinedMethods() []*Method {
+	method := func(name, source, summary, complexity string, run runOnChain) *Method {
+		return onLink(combined.Problem, name, source, summary, complexity, run)
+	}
+	return []*Method{
+		method("pure-remat", "[004] Thm 6", "nothing is sent: the best memory-persistent plan", "as persistent of remat", limited(combined.PureRemat)),
+		method("pure-offload", "[004] 3.3", "nothing is computed again: dynprog of activation-offload", "as dynprog of activation-offload", pureOffload(limited(offload.DynProg))),
+		method("opportunist", "[004] 4.3, Superneurons", "keeps the link busy with the input and output of every layer it has time for, computes the rest again", "O(N³)", limited(combined.Opportunist)),
+		method("autocapper", "[004] 4.3", "the best rematerialization for 40 larger memories, from which the first activations at the peak are sent until it fits", "40 times persistent", limited(combined.Autocapper)),
+		{
+			Problem: combined.Problem, Name: "pofo", Kind: Heuristic, Source: "[004] 4.2, Thm 12", Slots: pofoSlots,
+			Summary:    "the dynamic program of the thesis, offloading in the forward phase only; its own model frees memory byte by byte, the plan is timed with whole tensors",
+			Complexity: "O(N³·S + N²·S³)",
+			Run:        pofo,
+		},
+		{
+			Problem: combined.Problem, Name: "search", Kind: Heuristic, Source: "ours", Slots: pofoSlots,
+			Summary:    "changes what is kept, sent and computed again, from the best of the others and of pofo with less memory",
+			Complexity: "some pofos, and O(N) a move",
+			Run:        combinedSearch,
+		},
+	}
+}
+
+// pofo notes what the program claims in its own model beside what its plan
+// takes.
+func pofo(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+	claim, p, err := combined.POFOClaim(ctx, in.Chain, s.Platform, s.Slots)
+	if err != nil {
+		return nil, linkError(err)
+	}
+	return &Outcome{
+		Plan: p, Stopped: ctx.Err() != nil,
+		Note: fmt.Sprintf("in its own model, which frees memory byte by byte, pofo takes %s", platform.FormatSeconds(claim)),
+	}, nil
+}
+
+// pureOffload makes a method of activation offloading one of this problem, in
+// which no plan of that kind is no proof that there is none.
+func pureOffload(run runOnChain) runOnChain {
+	return func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
+		p, err := run(ctx, c, s)
+		var infeasible *plan.Infeasible
+		if errors.As(err, &infeasible) {
+			if least, why := combined.Least(c); least > s.Platform.Memory*(1+plan.Tolerance) {
+				return nil, &plan.Infeasible{Problem: combined.Problem, Memory: least, Given: s.Platform.Memory, Why: why}
+			}
+			return nil, fmt.Errorf("%w without computing again, which needs %.15g bytes", plan.ErrNoPlan, infeasible.Memory)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return combined.PureOffload(c, s.Platform, p)
+	}
+}
+
+// combinedSearch searches from the best plans of this problem and of activation
+// offloading.
+func combinedSearch(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+	var others []*plan.Plan
+	for _, run := range []runOnChain{limited(offload.DynProg), seeded(offload.Search)} {
+		if p, err := pureOffload(run)(ctx, in.Chain, s); err == nil {
+			others = append(others, p)
+		}
+	}
+	p, err := combined.Search(ctx, in.Chain, s.Platform, s.Slots, others...)
+	if err != nil {
+		return nil, linkError(err)
+	}
+	return &Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
+}
