@@ -12,6 +12,9 @@
 //	go run ./bench/tables pipelines 10m         # [004] 6.5
 //	go run ./bench/tables pipeline-strength 30s # or: 30s without
 //	go run ./bench/tables pipeline-claims -profiles DIR   # [004] 7.3
+//	go run ./bench/tables offload [-alpha LIST] [-bandwidth RATE] [-images DIR] [NETWORK…]  # [004] 3.4
+//	go run ./bench/tables offload-gaps 2m zoo:resnet18 …
+//	go run ./bench/tables remat-offload [-alpha LIST] [-bandwidth RATE] [-images DIR] [NETWORK…]  # [004] 4.4
 //	go test -run '^$' -bench Slots ./heuristics/remat | go run ./bench/tables growth docs/images
 //
 // Every plan behind a number was verified by replay; a method that fails says
@@ -44,7 +47,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH…, strengthening TIME PERCENT INSTANCE…, pipelines TIME, pipeline-strength TIME [without], pipeline-claims [FLAGS] and growth DIR"
+	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH…, strengthening TIME PERCENT INSTANCE…, pipelines TIME, pipeline-strength TIME [without], pipeline-claims [FLAGS], offload [FLAGS] [NETWORK…], offload-gaps TIME INSTANCE…, remat-offload [FLAGS] [NETWORK…] and growth DIR"
 	if len(args) == 0 {
 		return fmt.Errorf("name a table: %s", known)
 	}
@@ -57,6 +60,12 @@ func run(ctx context.Context, args []string) error {
 	}
 	if args[0] == "pipelines" || args[0] == "pipeline-claims" {
 		name = plan.Pipeline
+	}
+	if args[0] == "offload" || args[0] == "offload-gaps" {
+		name = plan.ActivationOffload
+	}
+	if args[0] == "remat-offload" {
+		name = plan.RematOffload
 	}
 	backend, err := bench.Backend("highs", true)
 	if err != nil {
@@ -99,6 +108,18 @@ func run(ctx context.Context, args []string) error {
 				return err
 			}
 			return m.pipelineStrength(limit, len(args) > 2 && args[2] == "without")
+		}
+	case "offload":
+		return m.offloads(args[1:])
+	case "remat-offload":
+		return m.rematOffloads(args[1:])
+	case "offload-gaps":
+		if len(args) > 2 {
+			limit, err := time.ParseDuration(args[1])
+			if err != nil {
+				return err
+			}
+			return m.offloadGaps(limit, args[2:])
 		}
 	case "strengthening":
 		if len(args) > 3 {
