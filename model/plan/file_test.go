@@ -244,6 +244,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(small))
 	f.Add([]byte(strings.Replace(small, "2.5", "null", 1)))
 	f.Add([]byte(strings.Replace(small, "O", "D", 1)))
+	f.Add([]byte(strings.NewReplacer("weight-offload", "activation-offload", `"w"`, `"abar"`, "2.5", "null").Replace(small)))
 	f.Add([]byte(`{"format":"workbench.plan/v1","problem":"remat","platform":{},"period":null,"ops":[]}`))
 	f.Add([]byte(strings.Replace(small, `"B","layer":1`, `"C","node":"v"`, 1)))
 	f.Add([]byte(strings.Replace(small, `"B","layer":1`, `"LOSS"`, 1)))

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -611,7 +612,28 @@ func compareOffload(t *rapid.T, c *chain.Chain, p *plan.Plan) *plan.Report {
 	if r.Valid() && (!f.Valid() || math.Abs(f.PeakMemory-s.inPart) > 1e-9) {
 		t.Fatalf("in parts: peak %g at %g, simulated %g: %+v\n%+v\n%s", f.PeakMemory, f.PeakTime, s.inPart, f.Violations, c, listing(p))
 	}
+	checkOffloadProfile(t, c, p, r)
 	return r
+}
+
+// checkOffloadProfile compares the memory profile with the report. In broken plans
+// there may be more at an instant than before and after it.
+func checkOffloadProfile(t *rapid.T, c *chain.Chain, p *plan.Plan, r *plan.Report) {
+	t.Helper()
+	steps, err := plan.MemoryProfile(plan.Instance{Chain: c}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	peak := c.Input.Activation
+	for i, s := range steps {
+		peak = max(peak, s.During.Total())
+		if s.End < s.Start || i > 0 && s.Start != steps[i-1].End {
+			t.Fatalf("step %d: %+v after %+v", i, s, steps[max(0, i-1)])
+		}
+	}
+	if peak > r.PeakMemory || r.Valid() && peak < r.PeakMemory {
+		t.Fatalf("peak %g in the profile, %g in the report\n%+v\n%s", peak, r.PeakMemory, c, listing(p))
+	}
 }
 
 func listing(p *plan.Plan) string {
@@ -683,4 +705,105 @@ func drawOffloadMutation(t *rapid.T, c *chain.Chain, p *plan.Plan) {
 		p.Ops[k].Start += by
 		p.Ops[k].End += by
 	}
+}
+
+// The verdict does not depend on the units of time and bytes; more memory breaks
+// nothing.
+func TestOffloadUnits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, p := drawOffloadPlan(t, rapid.SampledFrom([]string{plan.ActivationOffload, plan.RematOffload}).Draw(t, "problem"))
+		for range rapid.IntRange(0, 3).Draw(t, "mutations") {
+			drawOffloadMutation(t, c, p)
+		}
+		before := mustVerifyOn(t, plan.Instance{Chain: c}, p)
+		if before.Makespan == 0 {
+			t.Skip("then nothing but equal times is simultaneous")
+		}
+		seconds := rapid.SampledFrom([]float64{1e-3, 1.0 / 3, 7, 86400}).Draw(t, "seconds")
+		bytes := rapid.SampledFrom([]float64{1, 3, 1 << 30}).Draw(t, "bytes")
+		d, q := *c, *p
+		q.Ops = slices.Clone(p.Ops)
+		for k := range q.Ops {
+			q.Ops[k].Start *= seconds
+			q.Ops[k].End *= seconds
+		}
+		q.Platform.Memory *= bytes
+		q.Platform.Bandwidth *= bytes / seconds
+		d.Input.Activation *= bytes
+		d.Input.Gradient *= bytes
+		d.Layers = slices.Clone(c.Layers)
+		for i := range d.Layers {
+			l := &d.Layers[i]
+			for _, x := range []*float64{&l.ForwardTime, &l.BackwardTime} {
+				*x *= seconds
+			}
+			for _, x := range []*float64{&l.Activation, &l.Saved, &l.Gradient, &l.ForwardOverhead, &l.BackwardOverhead} {
+				*x *= bytes
+			}
+		}
+		after := mustVerifyOn(t, plan.Instance{Chain: &d}, &q)
+		if a, b := rulesOf(before), rulesOf(after); !slices.Equal(a, b) {
+			t.Fatalf("in other units %q, before %q\n%+v\n%s", b, a, c, listing(p))
+		}
+		if math.Abs(after.PeakMemory-bytes*before.PeakMemory) > 1e-9*bytes*before.PeakMemory {
+			t.Fatalf("peak %g, before %g", after.PeakMemory, before.PeakMemory)
+		}
+		q.Platform.Memory *= 2
+		if r := mustVerifyOn(t, plan.Instance{Chain: &d}, &q); before.Valid() && !r.Valid() {
+			t.Fatalf("with more memory: %+v", r.Violations)
+		}
+	})
+}
+
+// FuzzOffload: whatever the numbers, the verifiers and what draws from them
+// return.
+func FuzzOffload(f *testing.F) { f.Fuzz(rapid.MakeFuzz(offloadAnything)) }
+
+func TestOffloadAnything(t *testing.T) { rapid.Check(t, offloadAnything) }
+
+func offloadAnything(t *rapid.T) {
+	size := rapid.OneOf(rapid.Float64Range(0, math.MaxFloat64), rapid.Float64Range(0, 10), rapid.SampledFrom([]float64{0, 1, 1e-320, 1e300}))
+	time := rapid.OneOf(rapid.Float64(), rapid.Float64Range(-20, 20), rapid.SampledFrom([]float64{0, 1, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, 1e-320}))
+	c := &chain.Chain{Input: chain.Input{Activation: size.Draw(t, "a_0"), Gradient: size.Draw(t, "δ_0")}}
+	for range rapid.IntRange(0, 3).Draw(t, "layers") {
+		a := size.Draw(t, "a")
+		c.Layers = append(c.Layers, chain.Layer{
+			ForwardTime: size.Draw(t, "uF"), BackwardTime: size.Draw(t, "uB"), Activation: a, Saved: max(a, size.Draw(t, "ā")),
+			Gradient: size.Draw(t, "δ"), ForwardOverhead: size.Draw(t, "oF"), BackwardOverhead: size.Draw(t, "oB"),
+		})
+	}
+	p := plan.New(rapid.SampledFrom([]string{plan.ActivationOffload, plan.RematOffload}).Draw(t, "problem"), "any", c,
+		platform.Platform{Memory: time.Draw(t, "memory"), Bandwidth: time.Draw(t, "bandwidth")})
+	for range rapid.IntRange(0, 20).Draw(t, "ops") {
+		p.Ops = append(p.Ops, plan.Op{
+			Op:     rapid.SampledFrom([]string{plan.OpFAll, plan.OpFCk, plan.OpFNone, plan.OpB, plan.OpO, plan.OpP, plan.OpD, "", "X"}).Draw(t, "op"),
+			Tensor: rapid.SampledFrom([]string{"", plan.TensorA, plan.TensorAbar, plan.TensorAbar, plan.TensorW}).Draw(t, "tensor"),
+			Layer:  rapid.IntRange(-1, 4).Draw(t, "layer"), Start: time.Draw(t, "start"), End: time.Draw(t, "end"),
+		})
+	}
+	in := plan.Instance{Chain: c}
+	r, err := plan.VerifyOn(in, p)
+	f, err2 := plan.VerifyFractional(c, p)
+	_, err3 := plan.MemoryProfile(in, p)
+	s, err4 := plan.SummarizeOn(in, p)
+	for _, e := range []error{err2, err3, err4} {
+		if (e == nil) != (err == nil) {
+			t.Fatalf("%v, but %v", err, e)
+		}
+	}
+	if (r == nil) == (err == nil) || (f == nil) == (err == nil) {
+		t.Fatalf("reports %v, %v and error %v", r, f, err)
+	}
+	if err != nil {
+		return
+	}
+	for _, v := range slices.Concat(r.Violations, f.Violations) {
+		if v.Rule == "" || v.Detail == "" || v.Op < -1 || v.Op >= len(p.Ops) || math.IsNaN(v.Time) || math.IsInf(v.Time, 0) || math.IsNaN(v.Amount) {
+			t.Fatalf("violation %+v", v)
+		}
+	}
+	if _, err := json.Marshal([]any{r, f, s}); err != nil && !math.IsInf(p.Platform.Memory, 0) {
+		t.Fatalf("%v: %+v", err, s)
+	}
+	_ = s.String()
 }

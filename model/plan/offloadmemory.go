@@ -35,6 +35,13 @@ func (v *offloadReplay) note(k int, start, end float64) {
 	v.steps = append(v.steps, MemoryStep{Op: k, Start: start, End: end, During: use, After: use})
 }
 
+// settle notes what is in use after the last step.
+func (v *offloadReplay) settle() {
+	if v.record && len(v.steps) > 0 {
+		v.steps[len(v.steps)-1].After = v.inUse()
+	}
+}
+
 // judgeMemory finds the peak, and the starts at which memory exceeds the limit;
 // in the model of fractional communications also prefetches that go over it
 // while they run, each once.

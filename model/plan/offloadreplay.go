@@ -111,14 +111,16 @@ func newOffload(c *chain.Chain, p *Plan, record bool) (*offloadReplay, error) {
 	}
 	r.eps = Tolerance * r.report.Makespan
 	beta := p.Platform.Bandwidth
+	if !(beta >= 0) || math.IsInf(beta, 0) {
+		return nil, fmt.Errorf("%w: platform.bandwidth is %g; it must be a number of bytes per second, 0 if nothing is transferred", ErrUnreadable, beta)
+	}
 	for k := range p.Ops {
 		o := &p.Ops[k]
 		if o.Op != OpO && o.Op != OpP {
 			continue
 		}
-		if id, wrong := v.tensor(o); wrong == "" && v.size(id) > 0 && (!(beta > 0) || math.IsInf(beta, 0)) {
-			return nil, fmt.Errorf("%w: platform.bandwidth is %g; it must be a positive number of bytes per second for %s",
-				ErrUnreadable, beta, o)
+		if id, wrong := v.tensor(o); wrong == "" && v.size(id) > 0 && beta == 0 {
+			return nil, fmt.Errorf("%w: platform.bandwidth is 0; it must be a positive number of bytes per second for %s", ErrUnreadable, o)
 		}
 	}
 	return v, nil
@@ -388,15 +390,16 @@ func (v *offloadReplay) instant(es []edge) {
 	for ; len(es) > 0 && es[0].phase == ending; es = es[1:] {
 		v.end(es[0].op)
 	}
-	if v.record && len(v.steps) > 0 {
-		v.steps[len(v.steps)-1].After = v.inUse()
-	}
+	v.settle()
 	var waiting []int // offloads whose tensor is not there yet
 	for ; len(es) > 0 && es[0].phase == starting; es = es[1:] {
 		k := es[0].op
 		switch x := &v.actions[k]; {
 		case es[0].side == 1:
 			v.end(k)
+			if v.record && v.computes(&v.plan.Ops[k]) {
+				v.settle()
+			}
 		case v.plan.Ops[k].Op == OpO && !v.tensors[x.id].stored:
 			waiting = append(waiting, k)
 		default:
@@ -459,15 +462,16 @@ func (v *offloadReplay) missing(k int, size float64, what string) {
 	v.broken(RuleMissingInput, k, size, "%s needs %s", &v.plan.Ops[k], what)
 }
 
-// where says why a tensor cannot be used.
-func (v *offloadReplay) where(id int) string {
+// where names a tensor, itself or in any form, and says why it cannot be used.
+func (v *offloadReplay) where(id int, itself string) string {
+	why := "which is not stored"
 	switch x := &v.tensors[id]; {
 	case x.coming > 0:
-		return v.name(id) + ", whose prefetch has not ended"
+		why = "whose prefetch has not ended"
 	case x.host:
-		return v.name(id) + ", which is on the host only"
+		why = "which is on the host only"
 	}
-	return v.name(id) + ", which is not stored"
+	return v.name(id) + itself + ", " + why
 }
 
 // use notes that computation k uses a tensor, and release that it no longer
@@ -531,11 +535,11 @@ func (v *offloadReplay) input(k, l int, mustBeA bool) {
 	}
 	switch x, y := &v.tensors[a], &v.tensors[abar]; {
 	case mustBeA && !x.stored && a != abar && y.stored:
-		v.missing(k, v.size(a), fmt.Sprintf("%s itself; it cannot consume %s", v.where(a), v.name(abar)))
+		v.missing(k, v.size(a), fmt.Sprintf("%s; it cannot consume %s", v.where(a, " itself"), v.name(abar)))
 	case mustBeA && !x.stored || a == abar && !x.stored:
-		v.missing(k, v.size(a), v.where(a))
+		v.missing(k, v.size(a), v.where(a, ""))
 	case !x.stored && !y.stored:
-		v.missing(k, v.size(a), fmt.Sprintf("%s, or %s", v.where(a), v.where(abar)))
+		v.missing(k, v.size(a), fmt.Sprintf("%s, or %s", v.where(a, ""), v.where(abar, "")))
 	case mustBeA || !y.stored || x.stored && (!x.leaving() || y.leaving()):
 		v.use(k, a)
 	default:
@@ -600,12 +604,7 @@ func (v *offloadReplay) startBackward(k int) bool {
 	}
 	v.begunB[l] = true
 	if l == v.n {
-		v.atLoss = &Checkpoints{}
-		for id := range v.tensors {
-			if _, part := v.layerOf(id); v.tensors[id].stored {
-				*[]*int{&v.atLoss.Activations, &v.atLoss.Saved}[part]++
-			}
-		}
+		v.atLoss = v.checkpoints()
 		v.replay.store(&v.delta[l], gradients, x.Gradient)
 	}
 	if !v.delta[l] {
@@ -614,13 +613,30 @@ func (v *offloadReplay) startBackward(k int) bool {
 	if id := v.abar(l); v.tensors[id].stored {
 		v.use(k, id)
 	} else {
-		v.missing(k, x.Saved, v.where(id))
+		v.missing(k, x.Saved, v.where(id, ""))
 	}
 	v.input(k, l, false)
 	v.running[gradients].add(v.sizeDelta(l - 1))
 	v.overhead.add(x.BackwardOverhead)
 	v.point(k, false)
 	return true
+}
+
+// checkpoints counts what is stored, and what is on the host only.
+func (v *offloadReplay) checkpoints() *Checkpoints {
+	c := &Checkpoints{}
+	for id := range v.tensors {
+		_, part := v.layerOf(id)
+		switch t := &v.tensors[id]; {
+		case t.stored && (part == saved || v.activation):
+			c.Saved++
+		case t.stored:
+			c.Activations++
+		case t.host:
+			c.Host++
+		}
+	}
+	return c
 }
 
 func (v *offloadReplay) endBackward(k int) {
@@ -662,7 +678,7 @@ func (v *offloadReplay) discard(k int) {
 	x := &v.actions[k]
 	switch t := &v.tensors[x.id]; {
 	case !t.stored:
-		v.broken(RuleNotStored, k, x.size, "D discards %s", v.where(x.id))
+		v.broken(RuleNotStored, k, x.size, "D discards %s", v.where(x.id, ""))
 	case t.leaving() && x.size > 0:
 		v.broken(RuleDiscardUsed, k, x.size, "D discards %s, which is being offloaded", v.name(x.id))
 	}
@@ -674,7 +690,7 @@ func (v *offloadReplay) startOffload(k int) {
 	x := &v.actions[k]
 	t := &v.tensors[x.id]
 	if !t.stored {
-		v.broken(RuleNotStored, k, x.size, "O offloads %s", v.where(x.id))
+		v.broken(RuleNotStored, k, x.size, "O offloads %s", v.where(x.id, ""))
 	}
 	if x.size == 0 {
 		return

@@ -44,6 +44,8 @@ type Recomputed struct {
 type Checkpoints struct {
 	Activations int `json:"activations"` // a, a_0 included; of a graph, forward values
 	Saved       int `json:"saved"`       // ā
+	// Host counts what is on the host only; of problems with offloads.
+	Host int `json:"host,omitempty"`
 }
 
 // SummarizeOn replays p and sums it up: a *[Summary] of weight offloading, a
@@ -89,6 +91,7 @@ func summarize(in Instance, p *Plan, r *replay) *RematSummary {
 			s.Size += length
 		}
 	}
+	s.Compute = inRange(s.Compute)
 	s.addOps(p)
 	if s.Compute > 0 {
 		s.Share = inRange(s.Recompute / s.Compute)
@@ -200,7 +203,11 @@ func (s *RematSummary) describeRecomputed() string {
 func (s *RematSummary) describeCheckpoints(c *Checkpoints) string {
 	switch s.Kind {
 	case "chain":
-		return fmt.Sprintf("%d a and %d ā are stored", c.Activations, c.Saved)
+		on := ""
+		if c.Host > 0 {
+			on = fmt.Sprintf(", %d more on the host", c.Host)
+		}
+		return fmt.Sprintf("%d a and %d ā are stored%s", c.Activations, c.Saved, on)
 	case "graph":
 		return fmt.Sprintf("%d values of forward nodes are stored", c.Activations)
 	}
