@@ -124,8 +124,15 @@ func pipelineMethods() []*Method {
 			Run:        madPipeMILP,
 		},
 		{
+			Problem: plan.Pipeline, Name: "branch-and-bound", Kind: Exact, Source: "ours",
+			Summary:     "search, then allocations layer by layer with bounds on loads, delays and memory, and their patterns by the order of operations",
+			Complexity:  "exponential; O(n²/P) an allocation, O(n²) a decision",
+			Assumptions: []string{pipeline.OnePeriodic},
+			Run:         exactPipeline,
+		},
+		{
 			Problem: plan.Pipeline, Name: "pipeline-milp", Kind: Exact, Source: "[004] ch. 6, 7.2; ours", Solver: true,
-			Summary:    "search, then allocations by one MILP and their patterns by another, between bounds that close on the period",
+			Summary:    "search and branch-and-bound, then allocations by one MILP and their patterns by another, between bounds that close on the period",
 			Complexity: "exponential; O(n·P) binaries an allocation, O(n²) a pattern",
 			Run:        pipelineMILP, Model: modelOf(ilp.PipelineILP),
 		},
@@ -176,20 +183,91 @@ func madPipeMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error)
 	return out, nil
 }
 
-// pipelineMILP closes in on the least period from the best heuristic.
-func pipelineMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+// exactPipeline closes in on the least period by branch and bound, from the best
+// heuristic.
+func exactPipeline(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
 	start := time.Now()
 	best, err := pipeline.Search(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel})
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, pipelineError(err)
 	}
+	s.tell(start, "heuristics", best, math.Inf(-1), 0)
 	out := &Outcome{Plan: best}
+	if err := out.branch(ctx, in, &s); err != nil {
+		return nil, err
+	}
+	if out.Plan != nil {
+		out.Plan.Method = "branch-and-bound"
+	}
+	return out, nil
+}
+
+// branch improves out's plan and adds a bound by branch and bound.
+func (out *Outcome) branch(ctx context.Context, in *Instance, s *Setting) error {
+	start := time.Now()
+	above := math.Inf(1)
+	if out.Plan != nil {
+		above = out.Plan.Claims.Makespan
+	}
+	r, err := pipeline.Exact(ctx, in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel}, above, s.Gap)
+	if err != nil {
+		return pipelineError(err)
+	}
+	if r.Plan != nil {
+		out.Plan = r.Plan
+	}
+	out.Bounds = append(out.Bounds, Bound{
+		Value: r.Bound, By: fmt.Sprintf("branch and bound (%d allocations, %d decisions about patterns)", r.Allocations, r.Patterns),
+		Assumptions: []string{pipeline.OnePeriodic},
+	})
+	out.Stopped = !out.closed(s)
+	s.tell(start, "branch and bound", out.Plan, r.Bound, r.Allocations)
+	return nil
+}
+
+// closed reports whether out's bounds prove its plan.
+func (out *Outcome) closed(s *Setting) bool {
+	if out.Plan == nil {
+		return false
+	}
+	for _, b := range out.Bounds {
+		if solvers.Gap(out.Plan.Claims.Makespan, b.Value) <= max(s.Gap, 2*tolerance) {
+			return true
+		}
+	}
+	return false
+}
+
+// unlimited is the time for branch and bound before MILPs where there is no
+// limit.
+const unlimited = time.Minute
+
+// pipelineMILP closes in on the least period from the best heuristic: by branch
+// and bound for half of the time, by MILPs for what is left of the gap.
+func pipelineMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+	start := time.Now()
+	half := unlimited
+	if deadline, ok := ctx.Deadline(); ok {
+		half = time.Until(deadline) / 2
+	}
+	first, cancel := context.WithTimeout(ctx, half)
+	defer cancel()
+	out, err := exactPipeline(first, in, s)
+	if err != nil {
+		return nil, err
+	}
+	if out.Plan != nil {
+		out.Plan.Method = "pipeline-milp"
+	}
+	if out.closed(&s) {
+		return out, nil
+	}
 	o, ok := s.options(ctx, start, &Outcome{})
 	if !ok {
 		out.Stopped = true
 		return out, nil
 	}
-	r, err := ilp.SolvePipeline(ctx, s.Backend, in.Chain, s.Platform, s.MemoryModel, best, o)
+	r, err := ilp.SolvePipeline(ctx, s.Backend, in.Chain, s.Platform, s.MemoryModel, out.Plan, out.Bounds[0].Value, o)
 	if err != nil {
 		return out.withoutMILP(err)
 	}
@@ -198,8 +276,10 @@ func pipelineMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error
 		out.Plan.Method = "pipeline-milp"
 	}
 	out.Solver = r.Result
-	out.Stopped = out.Plan == nil || solvers.Gap(out.Plan.Claims.Makespan, r.Bound) > max(s.Gap, tolerance)
-	out.Bounds = append(out.Bounds, Bound{Value: r.Bound, By: r.By, Assumptions: append([]string{}, r.Assumptions...)})
+	if r.By != "" {
+		out.Bounds = append(out.Bounds, Bound{Value: r.Bound, By: r.By, Assumptions: append([]string{}, r.Assumptions...)})
+	}
+	out.Stopped = !out.closed(&s)
 	return out, nil
 }
 

@@ -45,7 +45,8 @@ type pipelineSearch struct {
 
 // SolvePipeline looks for a pattern of least period and proves a lower bound.
 // model is a memory model, task if empty. start is a verified plan or nil; it
-// may have several mini-batches a period. A limit in o ends the search with the
+// may have several mini-batches a period. known is a proven bound for 1-periodic
+// patterns, 0 if there is none. A limit in o ends the search with the
 // best so far, as does o.RelGap. The error is a *plan.Infeasible if no
 // allocation fits.
 //
@@ -54,7 +55,7 @@ type pipelineSearch struct {
 // bound. The search bisects for the largest such t, makes the best pattern of
 // every allocation it meets, and for chains of up to six layers asks the ILP of
 // [004] chapter 6 about what is left.
-func SolvePipeline(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, model string, start *plan.Plan, o solvers.Options) (*PipelineResult, error) {
+func SolvePipeline(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, model string, start *plan.Plan, known float64, o solvers.Options) (*PipelineResult, error) {
 	if c == nil {
 		return nil, fmt.Errorf("%w: there is no chain", ErrInstance)
 	}
@@ -73,6 +74,9 @@ func SolvePipeline(ctx context.Context, b solvers.Backend, c *chain.Chain, p pla
 		s.end = time.Now().Add(o.Time)
 	}
 	s.raise(in.loadBound(), "the loads of processors", true)
+	if known > s.result.Bound { // the caller knows who proved it
+		s.result.Bound, s.result.By, s.result.Assumptions = known, "", []string{OnePeriodic}
+	}
 	if err := s.bisect(); err != nil {
 		return nil, err
 	}
@@ -230,11 +234,13 @@ func (s *pipelineSearch) schedule(f *pipelineAllocation, r *solvers.Result) erro
 	return nil
 }
 
-// infeasible is the error that no allocation fits.
+// infeasible is the error that no allocation fits. What all patterns need at
+// least is there, so that all that is known is that more is needed.
 func (s *pipelineSearch) infeasible() error {
+	given := s.in.platform.Memory
 	return &plan.Infeasible{
-		Problem: plan.Pipeline, Memory: s.in.platform.Memory, Given: s.in.platform.Memory,
-		Why: "no allocation fits even with one mini-batch at a time; more than that",
+		Problem: plan.Pipeline, Memory: math.Nextafter(given, math.Inf(1)), Given: given,
+		Why: "no allocation fits even with one mini-batch at a time",
 	}
 }
 

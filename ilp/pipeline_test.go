@@ -325,7 +325,7 @@ func TestSolvePipeline(t *testing.T) {
 		if seed%3 == 0 && err == nil {
 			start = best
 		}
-		got, solveErr := SolvePipeline(t.Context(), b, c, p, model, start, solvers.Options{})
+		got, solveErr := SolvePipeline(t.Context(), b, c, p, model, start, 0, solvers.Options{})
 		var infeasible *plan.Infeasible
 		if err != nil {
 			if !errors.As(solveErr, &infeasible) {
@@ -355,7 +355,7 @@ func TestSolvePipelineLimits(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 10))
 	c, p := randomPipeline(r, 7)
 	p.Memory *= 4
-	got, err := SolvePipeline(t.Context(), highs.New(), c, p, "", nil, solvers.Options{Time: 300 * time.Millisecond})
+	got, err := SolvePipeline(t.Context(), highs.New(), c, p, "", nil, 0, solvers.Options{Time: 300 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,11 +367,11 @@ func TestSolvePipelineLimits(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"no chain": func() error {
-			_, err := SolvePipeline(t.Context(), highs.New(), nil, p, "", nil, solvers.Options{})
+			_, err := SolvePipeline(t.Context(), highs.New(), nil, p, "", nil, 0, solvers.Options{})
 			return err
 		}(),
 		"model": func() error {
-			_, err := SolvePipeline(t.Context(), highs.New(), c, p, "pages", nil, solvers.Options{})
+			_, err := SolvePipeline(t.Context(), highs.New(), c, p, "pages", nil, 0, solvers.Options{})
 			return err
 		}(),
 	} {

@@ -1,0 +1,401 @@
+package pipeline
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"workbench/model/plan"
+)
+
+// allocations enumerates the allocations that may have a 1-periodic pattern of
+// period T or less, from the first layer to the last: the first layers are few
+// to choose from, for they store the most. At each, what is known of all
+// patterns that begin so must leave T possible:
+//
+//   - Loads: what a processor computes and what a link carries is at most T, and
+//     the layers to come fit in what the processors have left.
+//   - Delays: let D_ℓ be the time from the start of F_ℓ to the end of B_ℓ. It is
+//     at least what lies between, and as F_ℓ and B_ℓ do not overlap modulo T,
+//     and nor do the two communications of a cut, it is V ⊕ U_ℓ by [004] 7.1.2
+//     (proof at [Bounds]). Behind the last layer that is placed, V is the least
+//     of all ways to cut the rest into runs that fit.
+//   - Memory, task model: while B_x runs, a_{ℓ-1} of ⌈X/T⌉ mini-batches at least
+//     is stored for every ℓ ≤ x of its processor, X from the start of F_ℓ to the
+//     end of B_x: as many have started F_ℓ before B_x ends, so have ended it
+//     before B_x starts, and none of them has run B_ℓ. While F_x runs, ⌈X/T⌉
+//     again, X from the start of F_x to the end of B_ℓ. Of ℓ > x, and at any
+//     time, ⌈D_ℓ/T⌉-1 are stored at least. On average over time they are D_ℓ/T.
+//     Stage model: NCA_ℓ ≥ ⌈D_ℓ/T⌉.
+//
+// Layers that hardly count (see light) are delays only: on no processor, with no
+// cuts beside them. That leaves out constraints, so that a proof stands, and
+// saves their choices.
+//
+// A node costs O(n²/P).
+type allocations struct {
+	in     *instance
+	ctx    context.Context
+	period float64
+	budget int64     // work that is left
+	decide int       // decisions that a pattern may take
+	levels []float64 // scratch of circles
+
+	light      []bool    // by layer
+	hold       []float64 // a_{ℓ-1}, 0 if light
+	cutF, cutB []float64 // of a cut behind ℓ; 0 beside light ones
+	buffer     []float64
+	least      []float64   // the least D_ℓ whatever the allocation of ℓ..n
+	rest       []float64   // Σ U of the layers from ℓ on that are not light
+	pieces     [][]float64 // from ℓ on: sums of the k+1 smallest of the large pieces that no cut may divide
+	stored     []float64   // Σ a·D/T + C·W of the layers from ℓ on
+
+	owner    []int   // of layers 1..; none: light
+	on       [][]int // layers of each processor
+	load     []float64
+	links    []float64 // load of link p·P + q, p < q
+	delay    []float64 // D_ℓ
+	fwd, bwd []float64 // from the start of F_1 to that of F_ℓ; from the end of B_ℓ to that of B_1
+	fixed    []float64 // of each processor: weights and buffers
+
+	nodes, decisions int64
+	undecided        bool     // an allocation was left without pattern or proof
+	short            bool     // because of the budget
+	found            *pattern // of at most that period
+}
+
+// none is the owner of light layers.
+const none = -1
+
+const (
+	// lightTime of T and lightMemory of M are the most a light layer takes.
+	lightTime   = 1e-3
+	lightMemory = 0.02
+)
+
+func newAllocations(in *instance, period float64, heavy bool) *allocations {
+	n := in.n
+	a := &allocations{in: in, period: period, light: make([]bool, n+2), owner: make([]int, n+2)}
+	for _, s := range []*[]float64{&a.hold, &a.cutF, &a.cutB, &a.buffer, &a.least, &a.rest, &a.stored, &a.delay, &a.fwd, &a.bwd} {
+		*s = make([]float64, n+2)
+	}
+	a.on, a.load, a.fixed = make([][]int, in.procs), make([]float64, in.procs), make([]float64, in.procs)
+	a.links = make([]float64, in.procs*in.procs)
+	some := false
+	for l := 1; l <= n; l++ {
+		a.light[l] = !heavy && in.time(l, l) <= lightTime*period && in.a[l-1]+in.a[l]+in.d[l]+in.d[l-1]+in.copies*in.w[l] <= lightMemory*in.memory
+		some = some || !a.light[l]
+	}
+	if !some {
+		clear(a.light)
+	}
+	for l := 1; l <= n; l++ {
+		if a.light[l] {
+			continue
+		}
+		a.hold[l] = in.a[l-1]
+		if l < n && !a.light[l+1] && in.procs > 1 {
+			a.buffer[l] = in.buffer[l]
+			a.cutF[l], a.cutB[l] = in.a[l]/in.platform.Bandwidth, in.d[l]/in.platform.Bandwidth
+		}
+	}
+	a.tails()
+	a.divide()
+	return a
+}
+
+func (a *allocations) cut(l int) float64 { return a.cutF[l] + a.cutB[l] }
+
+// pass is the delay from the start of F_ℓ to the end of B_ℓ with v between.
+func (a *allocations) pass(l int, v float64) float64 {
+	if a.light[l] {
+		return v + a.in.uF[l] + a.in.uB[l]
+	}
+	return add(v, a.in.uF[l]+a.in.uB[l], a.period)
+}
+
+// tails computes what is least of the layers from each one on. O(n⁴).
+func (a *allocations) tails() {
+	in, n := a.in, a.in.n
+	for l := range a.least {
+		a.least[l] = math.Inf(1)
+	}
+	a.least[n+1] = 0
+	after := make([]float64, n+1) // the least V behind j if there is a cut
+	for j := range after {
+		after[j] = math.Inf(1)
+	}
+	after[n] = 0
+	for j := n; j >= 1; j-- {
+		if math.IsInf(after[j], 1) {
+			continue
+		}
+		v, load, weight := after[j], 0.0, 0.0
+		for i := j; i >= 1; i-- {
+			v = a.pass(i, v)
+			a.delay[i] = v
+			if !a.light[i] {
+				load += in.uF[i] + in.uB[i]
+				weight += in.copies * in.w[i]
+			}
+			if load > a.period*(1+tiny) {
+				break
+			}
+			a.least[i] = min(a.least[i], v)
+			if i == 1 || a.cut(i-1) > a.period*(1+tiny) {
+				continue
+			}
+			if weight+a.buffer[i-1]+a.buffer[j]+a.runNeeds(i, j) > in.limit {
+				continue
+			}
+			after[i-1] = min(after[i-1], a.through(i-1, v))
+		}
+	}
+	for l := n; l >= 1; l-- {
+		a.rest[l], a.stored[l] = a.rest[l+1], a.stored[l+1]
+		if !a.light[l] {
+			a.rest[l] += in.uF[l] + in.uB[l]
+			a.stored[l] += a.hold[l]*a.least[l]/a.period + in.copies*in.w[l]
+		}
+	}
+}
+
+// divide sorts what is left behind each layer by size. O(n² log n).
+func (a *allocations) divide() {
+	in := a.in
+	a.pieces = make([][]float64, in.n+2)
+	for first := 1; first <= in.n; first++ {
+		var sizes []float64
+		for l := first; l <= in.n; l++ {
+			if a.light[l] {
+				continue
+			}
+			if u := in.uF[l] + in.uB[l]; l > first && a.cut(l-1) > a.period*(1+tiny) {
+				sizes[len(sizes)-1] += u
+			} else {
+				sizes = append(sizes, u)
+			}
+		}
+		slices.Sort(sizes)
+		if len(sizes) > 0 { // small ones would only weaken the count
+			small, _ := slices.BinarySearch(sizes, sizes[len(sizes)-1]/3)
+			sizes = sizes[small:]
+		}
+		for k := 1; k < len(sizes); k++ {
+			sizes[k] += sizes[k-1]
+		}
+		a.pieces[first] = sizes
+	}
+}
+
+// hasRoom reports whether the loads leave room for the layers from l on: for
+// their sum and, were they all as small as the smallest of them, for the number
+// of the large pieces.
+func (a *allocations) hasRoom(l int) bool {
+	room, places := 0.0, 0
+	sizes := a.pieces[l]
+	for _, x := range a.load {
+		left := a.period*(1+tiny) - x
+		room += max(0, left)
+		k, _ := slices.BinarySearch(sizes, left)
+		places += k
+	}
+	return a.rest[l] <= room && len(sizes) <= places
+}
+
+// through is the delay v and the two communications of the cut behind l.
+func (a *allocations) through(l int, v float64) float64 {
+	if c := a.cut(l); c > 0 {
+		return add(v, c, a.period)
+	}
+	return v
+}
+
+// runNeeds is what layers i..j of one processor store beside weights and
+// buffers, with the delays in a.delay. O(n²).
+func (a *allocations) runNeeds(i, j int) float64 {
+	list := a.on[0][:0]
+	f, b := 0.0, 0.0
+	for l := i; l <= j; l++ {
+		a.fwd[l], a.bwd[l] = f, b
+		f += a.in.uF[l]
+		b += a.in.uB[l]
+		if !a.light[l] {
+			list = append(list, l)
+		}
+	}
+	a.on[0] = list[:0]
+	return a.needs(list)
+}
+
+// count is ⌈x/T⌉.
+func (a *allocations) count(x float64) float64 { return math.Ceil(x/a.period - instant) }
+
+// needs is the most that the layers of a processor store at least beside weights
+// and buffers. O(k²) of k layers.
+func (a *allocations) needs(list []int) float64 {
+	in := a.in
+	average, later := 0.0, 0.0
+	for _, l := range list {
+		average += a.hold[l] * a.delay[l]
+		later += a.hold[l] * (a.count(a.delay[l]) - 1)
+	}
+	if !in.task {
+		for _, l := range list {
+			later += a.hold[l]
+		}
+		return later
+	}
+	most := average / a.period
+	for k, x := range list {
+		later -= a.hold[x] * (a.count(a.delay[x]) - 1)
+		forward, backward := later+in.a[x], later+in.d[x]+in.d[x-1]
+		for _, l := range list[:k+1] {
+			backward += a.hold[l] * a.count(a.delay[x]+a.fwd[x]-a.fwd[l])
+			forward += a.hold[l] * a.count(a.delay[x]+a.bwd[x]-a.bwd[l])
+		}
+		most = max(most, forward, backward)
+	}
+	return most
+}
+
+func (a *allocations) proved() bool { return a.found == nil && !a.undecided }
+
+func (a *allocations) over() bool { return a.found != nil || a.budget < 0 }
+
+// run enumerates.
+func (a *allocations) run() {
+	if math.IsInf(a.least[1], 1) || !a.hasRoom(1) {
+		return
+	}
+	a.owner[0] = none
+	a.place(1, 0)
+	if a.budget < 0 {
+		a.undecided, a.short = true, true
+	}
+}
+
+// place gives layer l and those behind it their processors; used is how many
+// have one.
+func (a *allocations) place(l, used int) {
+	a.nodes++
+	if a.budget -= 1; a.nodes%256 == 0 && over(a.ctx) {
+		a.budget = -1
+	}
+	in := a.in
+	switch {
+	case a.over():
+		return
+	case l > in.n:
+		a.leaf()
+		return
+	case a.light[l]:
+		a.owner[l] = none
+		a.fwd[l+1], a.bwd[l+1] = a.fwd[l]+in.uF[l], a.bwd[l]+in.uB[l]
+		a.place(l+1, used)
+		return
+	}
+	// First the processor of the layer before, for every cut takes time, then
+	// one that has nothing yet; these are alike.
+	last := a.owner[l-1]
+	if last != none {
+		a.try(l, last, used)
+	}
+	if used < in.procs {
+		a.try(l, used, used+1)
+	}
+	for r := range used {
+		if r != last && !a.over() {
+			a.try(l, r, used)
+		}
+	}
+}
+
+// try places layer l on processor r.
+func (a *allocations) try(l, r, used int) {
+	in, last := a.in, a.owner[l-1]
+	limit := a.period * (1 + tiny)
+	u := in.uF[l] + in.uB[l]
+	if a.load[r]+u > limit {
+		return
+	}
+	link, f, b, buffer, other := 0, 0.0, 0.0, 0.0, r
+	if last != none && last != r {
+		f, b, buffer, other = a.cutF[l-1], a.cutB[l-1], a.buffer[l-1], last
+		link = min(r, last)*in.procs + max(r, last)
+		if a.links[link]+f+b > limit {
+			return
+		}
+	}
+	// Saved, not undone by subtraction: rounding must not add up.
+	carried, computed, here, there, fwd, bwd := a.links[link], a.load[r], a.fixed[r], a.fixed[other], a.fwd[l], a.bwd[l]
+	a.links[link] += f + b
+	a.fixed[other] += buffer
+	a.fixed[r] += in.copies * in.w[l]
+	if other != r {
+		a.fixed[r] += buffer
+	}
+	a.load[r] += u
+	a.owner[l] = r
+	a.on[r] = append(a.on[r], l)
+	a.fwd[l] += f
+	a.bwd[l] += b
+	a.fwd[l+1], a.bwd[l+1] = a.fwd[l]+in.uF[l], a.bwd[l]+in.uB[l]
+	if a.mayFit(l, used) {
+		a.place(l+1, used)
+	}
+	a.on[r] = a.on[r][:len(a.on[r])-1]
+	a.links[link], a.load[r], a.fixed[r], a.fixed[other], a.fwd[l], a.bwd[l] = carried, computed, here, there, fwd, bwd
+}
+
+// mayFit reports whether nothing known excludes what is placed, layers 1..l.
+func (a *allocations) mayFit(l, used int) bool {
+	in := a.in
+	if !a.hasRoom(l + 1) {
+		return false
+	}
+	v := a.least[l+1]
+	if l < in.n && !a.light[l+1] && a.load[a.owner[l]]+in.uF[l+1]+in.uB[l+1] > a.period*(1+tiny) {
+		v = a.through(l, v) // the next is on another processor
+	}
+	if math.IsInf(v, 1) {
+		return false
+	}
+	for k := l; k >= 1; k-- {
+		if k < l && a.owner[k] != a.owner[k+1] {
+			v = a.through(k, v)
+		}
+		v = a.pass(k, v)
+		a.delay[k] = v
+	}
+	room := float64(in.procs-used) * in.limit
+	for r := range used {
+		needs := a.needs(a.on[r])
+		if needs+a.fixed[r] > in.limit {
+			return false
+		}
+		held := 0.0
+		for _, k := range a.on[r] {
+			held += a.hold[k] * a.delay[k] / a.period
+		}
+		room += in.limit - a.fixed[r] - held
+	}
+	return a.stored[l+1] <= room*(1+tiny)
+}
+
+// stages returns the allocation layer by layer; light layers are with the layer
+// before, the first ones with the layer behind.
+func (a *allocations) stages() []plan.Stage {
+	list := make([]plan.Stage, a.in.n)
+	for l := 1; l <= a.in.n; l++ {
+		r := a.owner[l]
+		if r == none && l > 1 {
+			r = list[l-2].Processor
+		}
+		for k := l; r == none; k++ {
+			r = a.owner[k]
+		}
+		list[l-1] = plan.Stage{Processor: r, From: l, To: l}
+	}
+	return list
+}

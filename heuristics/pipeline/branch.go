@@ -1,0 +1,150 @@
+package pipeline
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// ExactResult is what Exact found out.
+type ExactResult struct {
+	Plan *plan.Plan // the best 1-periodic plan, nil: none better than the start
+	// Bound: no 1-periodic pattern has a shorter period, seconds.
+	Bound       float64
+	Allocations int64 // partial and whole ones that were looked at
+	Patterns    int64 // decisions about patterns of whole allocations
+}
+
+// OnePeriodic is what Exact assumes.
+const OnePeriodic = onePeriodic
+
+// Exact closes in on the least period of a 1-periodic pattern from both sides,
+// by branch and bound. above is a period that is known to be possible, +Inf if
+// none is; gap is the relative distance of plan and bound at which the search
+// ends. It ends before when ctx does, with what it has by then; what it did up
+// to there is the same each time.
+//
+// A pattern can be stretched: what has no pattern of period T has none of a
+// shorter one. A probe asks whether there is a pattern of period T. It lays out
+// the chain from the first layer on, a processor a layer, as long as loads,
+// links and memory leave it open whether the rest fits (see allocations). Each
+// allocation that is left is scheduled, or it is proved that it has no pattern
+// of that period (see circle). Exponential; each probe has a budget, which
+// grows when all periods have been probed in vain.
+func Exact(ctx context.Context, c *chain.Chain, p platform.Platform, o Options, above, gap float64) (*ExactResult, error) {
+	in, err := newInstance(c, p, o)
+	if err != nil {
+		return nil, err
+	}
+	x := &exact{in: in, ctx: ctx, upper: above, gap: max(gap, leastGap)}
+	x.lower = max(in.u[in.n]/float64(in.procs), in.largestLayer(), in.layerMemory(), in.heldMemory(), in.runs(true, false)) * (1 - safe)
+	if math.IsInf(above, 1) {
+		// One mini-batch after the other: what needs more memory than this needs
+		// more than there is.
+		x.upper = 2 * in.latest()
+		if a := x.probe(x.upper, firstBudget); a.proved() {
+			return nil, &plan.Infeasible{
+				Problem: plan.Pipeline, Memory: math.Nextafter(in.memory, math.Inf(1)), Given: in.memory,
+				Why: "no allocation fits even with one mini-batch at a time",
+			}
+		} else if a.found != nil {
+			x.best, x.upper = a.found, a.found.period
+		}
+	}
+	for budget := int64(firstBudget); !x.done() && budget < math.MaxInt64/16; budget *= 8 {
+		if short := x.round(budget); !short && !x.done() {
+			if x.heavy {
+				break // more work would not tell more
+			}
+			x.heavy = true
+		}
+	}
+	r := &ExactResult{Bound: x.lower, Allocations: x.allocations, Patterns: x.decisions}
+	if x.best != nil {
+		r.Plan = x.best.plan(in, "branch-and-bound")
+	}
+	return r, nil
+}
+
+const (
+	// firstBudget is the work of a probe in the first round.
+	firstBudget = 1 << 18
+	// safe is the relative rounding of a proof.
+	safe = 1e-8
+	// leastGap is the smallest gap that is asked for.
+	leastGap = 1e-6
+	// firstGap is what a probe asks first: mostly that is all there is to gain.
+	firstGap = 0.02
+	// grain is the relative width of an interval that a round leaves open.
+	grain = 2e-3
+)
+
+// exact is a search for the least period.
+type exact struct {
+	in           *instance
+	ctx          context.Context
+	lower, upper float64
+	gap          float64
+	best         *pattern // of period upper; nil: none of its own
+	heavy        bool     // no layer is light
+
+	allocations, decisions int64
+}
+
+func (x *exact) done() bool {
+	return x.upper*(1-x.gap) <= x.lower*(1+2*safe) || x.ctx.Err() != nil
+}
+
+// round probes until the periods that it cannot decide are few. It reports
+// whether it might have decided more with more work.
+func (x *exact) round(budget int64) (short bool) {
+	open := x.upper // the least period that has been found undecided
+	for !x.done() {
+		if open-x.lower <= grain*x.upper && open < x.upper {
+			return short
+		}
+		test := (x.lower + open) / 2
+		if open == x.upper {
+			// A large step, or what there is left to gain.
+			for _, step := range []float64{firstGap, grain, x.gap} {
+				if test = x.upper * (1 - step); test > x.lower*(1+leastGap/2) {
+					break
+				}
+			}
+		}
+		switch a := x.probe(test, budget); {
+		case a.found != nil:
+			x.best, x.upper = a.found, a.found.period
+			open = x.upper
+		case a.proved():
+			x.lower = test * (1 - safe)
+		default:
+			open = test
+			short = short || a.short
+		}
+	}
+	return short
+}
+
+// probe looks for a pattern of at most that period.
+func (x *exact) probe(period float64, budget int64) *allocations {
+	a := newAllocations(x.in, period, x.heavy)
+	a.ctx, a.budget, a.decide = x.ctx, budget, int(budget/128)
+	a.run()
+	x.allocations += a.nodes
+	x.decisions += a.decisions
+	return a
+}
+
+// over reports whether ctx has ended; its timer may be late on a busy machine.
+func over(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		return true
+	}
+	d, ok := ctx.Deadline()
+	return ok && !time.Now().Before(d)
+}

@@ -1,0 +1,80 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"workbench/model/exhaustive"
+	"workbench/model/plan"
+)
+
+// Exact equals exhaustive search over all allocations and patterns, from
+// nothing and from the optimum itself.
+func TestExactEqualsExhaustive(t *testing.T) {
+	closed, total := 0, 0
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 11))
+		c, p := randomChain(r, 2+r.IntN(4), seed%4 == 3), randomPlatform(r)
+		if seed%3 == 1 { // some layers hardly count
+			for l := range c.Layers {
+				if r.IntN(2) == 0 {
+					x := &c.Layers[l]
+					x.ForwardTime, x.BackwardTime, x.Activation, x.Gradient, x.Weight = x.ForwardTime/4096, x.BackwardTime/4096, x.Activation/512, x.Gradient/512, x.Weight/512
+				}
+			}
+			if c.TotalTime() == 0 {
+				continue
+			}
+		}
+		p.Processors = 1 + r.IntN(3)
+		for _, model := range models {
+			o := Options{Model: model}
+			best, found, err := exhaustive.Pipeline(c, p, model, 1<<18)
+			if errors.Is(err, exhaustive.ErrLimit) {
+				continue
+			}
+			nothing := errors.Is(err, exhaustive.ErrInfeasible)
+			p := p
+			if !nothing && seed%2 == 1 && found.Claims.PeakMemory > 0 {
+				p.Memory = found.Claims.PeakMemory // the same with no memory to spare
+			}
+			for _, above := range []float64{math.Inf(1), best} {
+				if nothing && !math.IsInf(above, 1) {
+					continue
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+				x, err := Exact(ctx, c, p, o, above, 0)
+				cancel()
+				var proved *plan.Infeasible
+				if errors.As(err, &proved) && nothing {
+					continue
+				}
+				if err != nil {
+					t.Fatalf("seed %d, %s: %v: %+v %+v", seed, model, err, c, p)
+				}
+				if !nothing && x.Bound > best*(1+2*exhaustive.Closeness) {
+					t.Fatalf("seed %d, %s: bound %v above the optimum %v: %+v %+v", seed, model, x.Bound, best, c, p)
+				}
+				period := above
+				if x.Plan != nil {
+					period = verified(t, c, x.Plan)
+					if nothing || period < best*(1-2*exhaustive.Closeness) {
+						t.Fatalf("seed %d, %s: period %v, optimum %v: %+v %+v", seed, model, period, best, c, p)
+					}
+				}
+				total++
+				if x.Bound >= period*(1-3e-6) {
+					closed++
+				}
+			}
+		}
+	}
+	if closed < total*99/100 {
+		t.Errorf("closed %d of %d", closed, total)
+	}
+	t.Logf("%d of %d closed", closed, total)
+}

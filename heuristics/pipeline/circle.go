@@ -1,0 +1,512 @@
+package pipeline
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"workbench/model/plan"
+)
+
+// A circle asks whether an allocation has a 1-periodic pattern of period T or
+// less, by the decisions of whom comes before whom.
+//
+// Let x_o be when operation o runs for mini-batch 0; it runs again every T. Two
+// operations o and p of one resource are apart if and only if for an integer
+// q_op
+//
+//	x_o + d_o + q_op·T ≤ x_p  and  x_p + d_p ≤ x_o + (q_op+1)·T:
+//
+// the last o before p is of q_op mini-batches later. All other constraints are
+// differences, too: an operation follows the one before it on the way of a
+// mini-batch, and starts within T of that one's end, or else the rest of the way
+// could be one period earlier, which would store less. Memory is counted in the q: of layer ℓ
+// q_{F_ℓ,o} - q_{B_ℓ,o} mini-batches are stored when o starts. So the search is
+// for integers q without a cycle of positive length; what has to hold of the
+// differences is kept closed (longest paths), and gives each q its range.
+//
+// Of some resources only: a relaxation, the rest of the way takes time only.
+type circle struct {
+	in     *instance
+	period float64
+	n      int       // operations, in the order of the way of a mini-batch
+	d      []float64 // their durations
+	tasks  []task    // computations
+	limit  []float64 // by processor: what there is for a.hold and own
+	pairs  []pair
+	levels []float64 // by depth of the search: x_p - x_o ≥ levels[o·n+p]
+	ctx    context.Context
+	budget int // decisions that are left
+	// x are the starts that were found.
+	x []float64
+}
+
+// A task is what a computation stores: own while it runs, and hold of its layer
+// for each mini-batch between forward and backward.
+type task struct {
+	op, processor     int
+	own               float64
+	forward, backward int // operations of its layers
+	hold              float64
+	first             bool // it is the forward: counts hold
+	// waits is what its result takes until the next operation, if that is on the
+	// same processor.
+	waits float64
+}
+
+type pair struct{ o, p int }
+
+// A part is an item of a circle.
+type part struct {
+	resource int
+	cut      bool
+	f, b     float64
+	// Of computations: bytes while the forward and the backward run, and of each
+	// mini-batch in flight.
+	ownF, ownB, hold float64
+	outF, outB       float64 // of each result that waits for the next part, on the same processor
+	delay            float64 // the least from the start of F to the end of B; 0: as the parts say
+	// What lies between this part and the next, after F and before B, beside
+	// parts: time, and how many operations that may wait for others.
+	gapF, gapB float64
+	skipped    int
+}
+
+// newCircle makes a circle of parts in the order of the chain. fixed is what
+// processors store all the time.
+func (a *allocations) newCircle(parts []part, fixed []float64) *circle {
+	in, period := a.in, a.period
+	m := len(parts)
+	n := 2 * m
+	c := &circle{
+		in: in, ctx: a.ctx, budget: a.decide, period: period, n: n,
+		d: make([]float64, n), limit: make([]float64, len(fixed)), levels: slices.Grow(a.levels[:0], n*n)[:n*n],
+	}
+	for r := range fixed {
+		c.limit[r] = in.limit - fixed[r]
+	}
+	resource := make([]int, n)
+	for k := range c.levels {
+		c.levels[k] = math.Inf(-1)
+	}
+	for i, x := range parts {
+		f, b := i, n-1-i
+		c.d[f], c.d[b] = x.f, x.b
+		resource[f], resource[b] = x.resource, x.resource
+		if !x.cut {
+			c.tasks = append(c.tasks,
+				task{op: f, processor: x.resource, own: x.ownF, forward: f, backward: b, hold: x.hold, first: true, waits: x.outF},
+				task{op: b, processor: x.resource, own: x.ownB, forward: f, backward: b, hold: x.hold, waits: x.outB})
+		}
+	}
+	for o := range n {
+		c.levels[o*n+o] = 0
+	}
+	for o := range n {
+		for p := o + 1; p < n; p++ {
+			if resource[o] == resource[p] {
+				c.pairs = append(c.pairs, pair{o, p})
+			}
+		}
+	}
+	for o := range n - 1 {
+		x := &parts[min(o, max(n-2-o, 0))]
+		gap, turns := x.gapF, 1+x.skipped
+		switch {
+		case o == m-1:
+			gap, turns = x.gapF+x.gapB, 1+2*x.skipped
+		case o >= m:
+			gap = x.gapB
+		}
+		c.levels[o*n+o+1] = c.d[o] + gap
+		c.levels[(o+1)*n+o] = -(c.d[o] + gap + float64(turns)*period)
+	}
+	for i, x := range parts {
+		f, b := i, n-1-i
+		c.levels[f*n+b] = max(c.levels[f*n+b], x.delay-x.b)
+	}
+	return c
+}
+
+// What a search for a pattern ended with.
+const (
+	noPattern = iota
+	aPattern
+	unknown
+)
+
+// solve searches. Decisions are counted in budget; beyond it the answer is
+// unknown.
+func (c *circle) solve() int {
+	n := c.n
+	D := c.levels[:n*n]
+	for k := range n { // Floyd and Warshall
+		for o := range n {
+			from := D[o*n+k]
+			if math.IsInf(from, -1) {
+				continue
+			}
+			for p := range n {
+				D[o*n+p] = max(D[o*n+p], from+D[k*n+p])
+			}
+		}
+	}
+	if !c.possible(D) {
+		return noPattern
+	}
+	switch found := c.decide(0); {
+	case found:
+		return aPattern
+	case c.budget < 0:
+		return unknown
+	}
+	return noPattern
+}
+
+// slack is the part of T that differences may be off by.
+const slack = 1e-9
+
+func (c *circle) possible(D []float64) bool {
+	for o := range c.n {
+		if D[o*c.n+o] > slack*c.period {
+			return false
+		}
+	}
+	return true
+}
+
+// tighten adds x_p ≥ x_o + w to D and reports whether that may be. O(n²).
+func (c *circle) tighten(D []float64, o, p int, w float64) bool {
+	n := c.n
+	if w <= D[o*n+p]+slack/16*c.period {
+		return true
+	}
+	if w+D[p*n+o] > slack*c.period {
+		return false
+	}
+	row := D[p*n : p*n+n]
+	for a := range n {
+		from := D[a*n+o] + w
+		if from <= D[a*n+p] {
+			continue // the way by o and p is no longer than what is known
+		}
+		to := D[a*n : a*n+n]
+		for b, x := range row {
+			if x += from; x > to[b] {
+				to[b] = x
+			}
+		}
+	}
+	return true
+}
+
+// least and most are the range of q_op.
+func (c *circle) least(D []float64, o, p int) int {
+	if o == p {
+		return -1 // the last before this one
+	}
+	return int(math.Ceil((D[o*c.n+p]+c.d[p])/c.period - 1 - slack))
+}
+
+func (c *circle) most(D []float64, o, p int) int {
+	if o == p {
+		return -1
+	}
+	return int(math.Floor((-D[p*c.n+o]-c.d[o])/c.period + slack))
+}
+
+// set gives q_op one value.
+func (c *circle) set(D []float64, o, p, q int) bool {
+	return c.tighten(D, o, p, c.d[o]+float64(q)*c.period) && c.tighten(D, p, o, c.d[p]-float64(q+1)*c.period)
+}
+
+// decide completes the decisions of a level in all ways until one fits.
+func (c *circle) decide(level int) bool {
+	if c.budget--; c.budget%64 == 0 && over(c.ctx) {
+		c.budget = -1
+	}
+	if c.budget < 0 {
+		return false
+	}
+	n := c.n
+	D := c.levels[level*n*n : (level+1)*n*n]
+	next, low, high := c.narrow(D)
+	if next == dead {
+		return false
+	}
+	if next == noneLeft {
+		c.x = slices.Clone(D[:n])
+		return true
+	}
+	o, p := c.pairs[next].o, c.pairs[next].p
+	for q := low; q <= high; q++ {
+		c.levels = append(c.levels[:(level+1)*n*n], c.levels[level*n*n:(level+1)*n*n]...)
+		if c.set(c.levels[(level+1)*n*n:], o, p, q) && c.decide(level+1) {
+			return true
+		}
+		if c.budget < 0 {
+			return false
+		}
+	}
+	return false
+}
+
+// What narrow may return beside the pair to decide next.
+const (
+	dead     = -1
+	noneLeft = -2
+)
+
+// narrow draws the conclusions from D until there are none, and returns the
+// pair with the fewest values of more than one, and their range.
+func (c *circle) narrow(D []float64) (next, low, high int) {
+	for {
+		next = noneLeft
+		changed := false
+		for k, x := range c.pairs {
+			least, most := c.least(D, x.o, x.p), c.most(D, x.o, x.p)
+			switch {
+			case least > most:
+				return dead, 0, 0
+			case least == most:
+				before := D[x.o*c.n+x.p] + D[x.p*c.n+x.o]
+				if !c.set(D, x.o, x.p, least) {
+					return dead, 0, 0
+				}
+				changed = changed || D[x.o*c.n+x.p]+D[x.p*c.n+x.o] > before+slack*c.period
+			case next == noneLeft || most-least < high-low:
+				next, low, high = k, least, most
+			}
+		}
+		fits, more := c.memory(D)
+		if !fits {
+			return dead, 0, 0
+		}
+		if !changed && !more {
+			return next, low, high
+		}
+	}
+}
+
+// memory reports whether what D says leaves the memory within its limit, and
+// whether it learned more from that: how long a layer may be in flight.
+func (c *circle) memory(D []float64) (fits, more bool) {
+	if !c.in.task {
+		return c.stageMemory(D)
+	}
+	for i := range c.tasks {
+		t := &c.tasks[i]
+		bytes := t.own
+		here := 0.0
+		for j := range c.tasks {
+			y := &c.tasks[j]
+			if y.processor != t.processor {
+				continue
+			}
+			if y.waits > 0 {
+				waiting := c.least(D, y.op, t.op) - c.most(D, y.op+1, t.op)
+				if y.op+1 == t.op {
+					waiting-- // it is the input
+				}
+				bytes += float64(max(0, waiting)) * y.waits
+			}
+			if !y.first || y.hold == 0 {
+				continue
+			}
+			stored := float64(max(0, c.least(D, y.forward, t.op)-c.most(D, y.backward, t.op), c.flying(D, y)-1)) * y.hold
+			if y.op == t.op {
+				here = stored
+			}
+			bytes += stored
+		}
+		if bytes > c.limit[t.processor] {
+			return false, false
+		}
+		if t.first && t.hold > 0 {
+			// At F_ℓ -1 - q_{B,F} are stored.
+			room := c.limit[t.processor] - bytes + here
+			if ok, new := c.atMost(D, t, math.Floor(room/t.hold*(1+tiny))+1); !ok {
+				return false, false
+			} else if new {
+				more = true
+			}
+		}
+	}
+	return true, more
+}
+
+// flying is how many mini-batches of a layer are in flight at most, at least.
+func (c *circle) flying(D []float64, y *task) int {
+	return int(math.Ceil((D[y.forward*c.n+y.backward]+c.d[y.backward])/c.period - slack))
+}
+
+// atMost lets so many mini-batches be in flight.
+func (c *circle) atMost(D []float64, t *task, count float64) (ok, more bool) {
+	if count > float64(c.n) {
+		return true, false
+	}
+	w := c.d[t.backward] - count*c.period
+	before := D[t.backward*c.n+t.forward]
+	ok = c.tighten(D, t.backward, t.forward, w)
+	return ok, ok && D[t.backward*c.n+t.forward] > before+slack*c.period
+}
+
+// stageMemory is memory by the stage model: each layer at its most.
+func (c *circle) stageMemory(D []float64) (fits, more bool) {
+	room := slices.Clone(c.limit)
+	for i := range c.tasks {
+		if y := &c.tasks[i]; y.first {
+			room[y.processor] -= y.hold * float64(max(1, c.flying(D, y)))
+		}
+	}
+	for _, x := range room {
+		if x < 0 {
+			return false, false
+		}
+	}
+	for i := range c.tasks {
+		if y := &c.tasks[i]; y.first && y.hold > 0 {
+			extra := math.Floor(room[y.processor] / y.hold * (1 + tiny))
+			if ok, new := c.atMost(D, y, float64(max(1, c.flying(D, y)))+extra); !ok {
+				return false, false
+			} else if new {
+				more = true
+			}
+		}
+	}
+	return true, more
+}
+
+// parts are the layers of an allocation that are not light and the
+// communications between them; of one processor only, or of all for none.
+func (a *allocations) parts(only int) []part {
+	in := a.in
+	var list []part
+	pass := func(f, b float64, operations int) {
+		if k := len(list) - 1; k >= 0 { // before the first, nothing waits
+			list[k].gapF += f
+			list[k].gapB += b
+			list[k].skipped += operations
+		}
+	}
+	for l := 1; l <= in.n; l++ {
+		r := a.owner[l]
+		switch {
+		case r == none:
+			pass(in.uF[l], in.uB[l], 0)
+		case only != none && r != only:
+			pass(in.uF[l], in.uB[l], 1)
+		default:
+			list = append(list, part{
+				resource: r, f: in.uF[l], b: in.uB[l], hold: a.hold[l],
+				ownF: in.a[l-1] + in.a[l], ownB: in.d[l] + in.d[l-1], delay: a.delay[l],
+			})
+			x := &list[len(list)-1]
+			if l == in.n || a.owner[l+1] == r {
+				x.outF = in.a[l]
+			}
+			if l > 1 && a.owner[l-1] == r {
+				x.outB = in.d[l-1]
+			}
+		}
+		if c := a.cut(l); l < in.n && c > 0 && a.owner[l] != a.owner[l+1] {
+			if only != none {
+				pass(a.cutF[l], a.cutB[l], 1)
+			} else {
+				x := in.communication(l, a.owner[l], a.owner[l+1])
+				list = append(list, part{resource: x.resource, cut: true, f: x.f, b: x.b})
+			}
+		}
+	}
+	return list
+}
+
+// leaf looks for a pattern of a whole allocation, or a proof that it has none.
+func (a *allocations) leaf() {
+	for r := range a.in.procs {
+		if len(a.on[r]) == 0 {
+			continue
+		}
+		if _, answer := a.circle(a.parts(r), a.fixed); answer == noPattern {
+			return
+		}
+	}
+	stages := a.stages()
+	if a.found = a.listed(stages); a.found != nil {
+		return
+	}
+	switch _, answer := a.circle(a.parts(none), a.fixed); answer {
+	case noPattern:
+		return
+	case unknown:
+		a.short = true
+	case aPattern:
+		if a.found = a.whole(stages); a.found != nil {
+			return
+		}
+	}
+	a.undecided = true
+}
+
+// circle makes and solves a circle.
+func (a *allocations) circle(parts []part, fixed []float64) (*circle, int) {
+	c := a.newCircle(parts, fixed)
+	answer := c.solve()
+	a.levels = c.levels
+	spent := int64(a.decide - c.budget)
+	a.decisions += spent
+	a.budget -= 16 * spent
+	return c, answer
+}
+
+// listed asks the list scheduler.
+func (a *allocations) listed(stages []plan.Stage) *pattern {
+	a.budget -= 256
+	return a.in.schedule(merged(stages), a.period*(1+tiny))
+}
+
+// whole looks for a pattern with all layers, light ones with the layer that they
+// are on a processor with.
+func (a *allocations) whole(stages []plan.Stage) *pattern {
+	in := a.in
+	var joined []plan.Stage
+	for _, s := range stages {
+		if k := len(joined) - 1; k >= 0 && joined[k].Processor == s.Processor && (a.light[s.From] || a.light[joined[k].To]) {
+			joined[k].To = s.To
+		} else {
+			joined = append(joined, s)
+		}
+	}
+	fixed := make([]float64, in.platform.Processors)
+	items := in.items(joined)
+	parts := make([]part, len(items))
+	for i, x := range items {
+		parts[i] = part{resource: x.resource, cut: x.cut, f: x.f, b: x.b}
+		if x.cut {
+			continue
+		}
+		parts[i].hold = in.inputs(x.from, x.to)
+		parts[i].ownF = in.most[(x.from-1)*in.n+x.to-1]
+		parts[i].ownB = parts[i].ownF - parts[i].hold
+		fixed[x.resource] += in.weights[x.to] - in.weights[x.from-1]
+		if i > 0 && items[i-1].cut {
+			fixed[x.resource] += in.buffer[x.from-1]
+		}
+		if i < len(items)-1 && items[i+1].cut {
+			fixed[x.resource] += in.buffer[x.to]
+		}
+	}
+	c, answer := a.circle(parts, fixed)
+	if answer != aPattern {
+		return nil
+	}
+	m := len(items)
+	s := &pattern{period: a.period, k: 1, stages: joined, items: items, f: slices.Clone(c.x[:m]), b: make([]float64, m)}
+	for i := range m {
+		s.b[i] = c.x[2*m-1-i]
+	}
+	if s.retime() && s.peak(in) <= in.limit && s.period <= a.period*(1+1e-6) {
+		return s
+	}
+	return nil
+}
