@@ -29,7 +29,7 @@ type simulation struct {
 	sending, coming  map[string]int
 	running, been    map[int]bool // been: in an instant
 	later            map[int]bool // offloads put off to the end of their instant
-	uses             map[int][]string
+	uses, willUse    map[int][]string
 	began            map[string]bool
 	done             map[string]bool // computations, "F 1", "B 1"
 
@@ -99,10 +99,14 @@ func (s *simulation) overhead(o plan.Op) float64 {
 	return s.c.Layers[o.Layer-1].ForwardOverhead
 }
 
-// simulateOffload replays p up to a time.
+// simulateOffload replays p up to a time: a first time to learn who uses what.
 func simulateOffload(c *chain.Chain, p *plan.Plan, until float64) *simulation {
+	return simulateKnowing(c, p, until, simulateKnowing(c, p, until, nil).uses)
+}
+
+func simulateKnowing(c *chain.Chain, p *plan.Plan, until float64, uses map[int][]string) *simulation {
 	s := &simulation{
-		c: c, p: p, activation: p.Problem == plan.ActivationOffload,
+		c: c, p: p, activation: p.Problem == plan.ActivationOffload, willUse: uses,
 		here: map[string]bool{"a 0": true}, host: map[string]bool{}, sent: map[string]bool{},
 		sending: map[string]int{}, coming: map[string]int{}, running: map[int]bool{}, been: map[int]bool{}, later: map[int]bool{}, uses: map[int][]string{},
 		began: map[string]bool{}, done: map[string]bool{}, peak: c.Input.Activation, inPart: c.Input.Activation,
@@ -238,9 +242,8 @@ func (s *simulation) needed(o plan.Op, t float64, k int) bool {
 		if !isComputed(x) || x.End < t || x.End == t && k >= 0 && (x.Start < t || j < k) {
 			continue
 		}
-		in := name == s.abar(x.Layer-1) || name == fmt.Sprintf("a %d", x.Layer-1)
-		first := s.activation && x.Op == plan.OpFAll
-		if in && first || x.Start < o.End && x.End > o.Start && (in || x.Op == plan.OpB && name == s.abar(x.Layer)) {
+		if s.activation && x.Op == plan.OpFAll && name == s.abar(x.Layer-1) ||
+			x.Start < o.End && x.End > o.Start && slices.Contains(s.willUse[j], name) {
 			return true
 		}
 	}
