@@ -136,20 +136,20 @@ type eager struct {
 	fwdAt, bwdAt []float64 // starts by layer
 }
 
-func (in *instance) fractional() *eager { return in.away(in.excess(), 0) }
+func (in *instance) fractional() *eager { return in.eagerSchedule(in.excess(), 0) }
 
 // whole is the bound "whole-tensors".
 func (in *instance) whole() float64 {
 	x := in.wholeTensors()
 	sets := min(maxSets, max(minSets, totalSets/in.n))
-	e := in.away(x, sets)
+	e := in.eagerSchedule(x, sets)
 	return max(e.makespan, in.sameSets(x, e, sets))
 }
 
-// away returns the eager schedule in which x bytes are away during each
+// eagerSchedule returns the eager schedule in which x bytes are away during each
 // operation, and with sets > 0 whole tensors, of which so many sets are looked at
 // for each operation. O(N) and O(N·sets).
-func (in *instance) away(x excess, sets int) *eager {
+func (in *instance) eagerSchedule(x excess, sets int) *eager {
 	e := &eager{}
 	e.fwdAt, e.fwd, e.send = in.eagerPhase(x.forward, in.uF, 0, sets)
 	e.bwdAt, e.bwd, e.fetch = in.eagerPhase(x.backward, in.uB, 1, sets)
@@ -199,7 +199,7 @@ func (in *instance) eagerPhase(x, u []float64, lag, sets int) (start, end, send 
 			k = in.reach(k, most)
 			start[l] = max(start[l], in.when(send, k, most))
 			if sets > 0 {
-				start[l] = max(start[l], f.least(most, func(a away) float64 { return a.sent }))
+				start[l] = max(start[l], f.least(most, func(a shipment) float64 { return a.out }))
 			}
 		}
 		end[l] = start[l] + u[l]
@@ -230,10 +230,10 @@ func (in *instance) sameSets(x excess, e *eager, sets int) float64 {
 		i := l - 2
 		f.add(in.abar[i], in.move[i], e.fwd[i], e.bwd[i+1])
 		if x.forward[l] > 0 {
-			T = max(T, f.least(x.forward[l], func(a away) float64 { return max(e.fwd[l-1], a.sent) + in.uF[l] + a.fetched }))
+			T = max(T, f.least(x.forward[l], func(a shipment) float64 { return max(e.fwd[l-1], a.out) + in.uF[l] + a.back }))
 		}
 		if x.backward[l] > 0 {
-			T = max(T, f.least(x.backward[l], func(a away) float64 { return a.sent + in.uB[l] + max(e.bwd[l-1], a.fetched) }))
+			T = max(T, f.least(x.backward[l], func(a shipment) float64 { return a.out + in.uB[l] + max(e.bwd[l-1], a.back) }))
 		}
 	}
 	return T

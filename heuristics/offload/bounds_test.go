@@ -138,13 +138,13 @@ func TestFrontierEqualsAllSets(t *testing.T) {
 			exact.add(bytes[i], bytes[i]/2, send[i], fetch[i])
 			few.add(bytes[i], bytes[i]/2, send[i], fetch[i])
 		}
-		cost := func(a away) float64 { return max(a.sent, 3) + a.fetched }
+		cost := func(a shipment) float64 { return max(a.out, 3) + a.back }
 		want := math.Inf(1)
 		for set := range 1 << n {
-			var a away
+			var a shipment
 			for i := range n {
 				if set&(1<<i) != 0 {
-					a = away{a.bytes + bytes[i], max(a.sent, send[i]) + bytes[i]/2, max(a.fetched, fetch[i]) + bytes[i]/2}
+					a = shipment{a.bytes + bytes[i], max(a.out, send[i]) + bytes[i]/2, max(a.back, fetch[i]) + bytes[i]/2}
 				}
 			}
 			if a.bytes >= need {

@@ -10,20 +10,20 @@ const (
 	totalSets = 1 << 19
 )
 
-// away is a set of activations: its bytes, when it has been sent, and how long
-// before the end of the plan its fetching starts.
-type away struct{ bytes, sent, fetched float64 }
+// shipment is a set of activations: its bytes, when it is out, and how long before
+// the end of the plan its way back starts.
+type shipment struct{ bytes, out, back float64 }
 
 // A frontier holds sets of activations that no other set dominates, by having as
 // many bytes and being sent and fetched as fast; the largest first.
 type frontier struct {
 	limit      int     // sets that are held
 	top        float64 // bytes beyond which more do not count
-	sets, next []away
+	sets, next []shipment
 }
 
 func newFrontier(limit int, top float64) *frontier {
-	return &frontier{limit: limit, top: top, sets: []away{{}}}
+	return &frontier{limit: limit, top: top, sets: []shipment{{}}}
 }
 
 // add adds to every set, and leaves out of it, an activation of so many bytes that
@@ -38,7 +38,7 @@ func (f *frontier) add(bytes, move, send, fetch float64) {
 	for len(without) > 0 || len(with) > 0 {
 		if len(with) > 0 {
 			w := with[0]
-			x := away{min(f.top, w.bytes+bytes), max(w.sent, send) + move, max(w.fetched, fetch) + move}
+			x := shipment{min(f.top, w.bytes+bytes), max(w.out, send) + move, max(w.back, fetch) + move}
 			if len(without) == 0 || x.bytes >= without[0].bytes {
 				f.keep(x)
 				with = with[1:]
@@ -56,14 +56,14 @@ func (f *frontier) add(bytes, move, send, fetch float64) {
 
 // keep appends x unless one of the sets of more bytes is as fast. It looks at the
 // last few only: a set too many does no harm.
-func (f *frontier) keep(x away) {
+func (f *frontier) keep(x shipment) {
 	const last = 24
 	for k := len(f.next) - 1; k >= max(0, len(f.next)-last); k-- {
-		if y := f.next[k]; y.sent <= x.sent && y.fetched <= x.fetched {
+		if y := f.next[k]; y.out <= x.out && y.back <= x.back {
 			return
 		}
 	}
-	for k := len(f.next); k > 0 && f.next[k-1].bytes == x.bytes && f.next[k-1].sent >= x.sent && f.next[k-1].fetched >= x.fetched; k-- {
+	for k := len(f.next); k > 0 && f.next[k-1].bytes == x.bytes && f.next[k-1].out >= x.out && f.next[k-1].back >= x.back; k-- {
 		f.next = f.next[:k-1]
 	}
 	f.next = append(f.next, x)
@@ -76,7 +76,7 @@ func (f *frontier) halve() {
 		x := f.next[i]
 		if i+1 < len(f.next) {
 			y := f.next[i+1]
-			x.sent, x.fetched = min(x.sent, y.sent), min(x.fetched, y.fetched)
+			x.out, x.back = min(x.out, y.out), min(x.back, y.back)
 		}
 		f.next[k] = x
 		k++
@@ -86,7 +86,7 @@ func (f *frontier) halve() {
 
 // least returns the least cost of the sets of at least so many bytes, 0 if there
 // are none.
-func (f *frontier) least(bytes float64, cost func(away) float64) float64 {
+func (f *frontier) least(bytes float64, cost func(shipment) float64) float64 {
 	best := math.Inf(1)
 	for _, x := range f.sets {
 		if x.bytes < bytes {

@@ -23,11 +23,9 @@ type machine struct {
 	// prefetch of ā_i; negative: not yet started.
 	ends, out, back []float64
 	stored          float64 // bytes, what has been released by now not counted
-	peak            float64
 	compute, link   pending
 	hurry           bool // nothing may wait for memory
 	begun           int  // the last ℓ of which B_ℓ has started, N+1 before B_N
-	stuck           int  // after a run that failed: the index in the order
 }
 
 // pending is what a resource does, and what is released when it ends.
@@ -49,7 +47,7 @@ func (m *machine) reset() {
 	}
 	m.ends[0] = 0
 	m.stored = m.in.abar[0]
-	m.peak, m.begun = m.stored, m.in.n+1
+	m.begun = m.in.n + 1
 	m.compute, m.link = pending{}, pending{}
 }
 
@@ -59,10 +57,9 @@ func (m *machine) reset() {
 func (m *machine) run(order []int) float64 {
 	m.reset()
 	now := 0.0
-	for k, e := range order {
+	for _, e := range order {
 		t, ok := m.begin(e, now)
 		if !ok {
-			m.stuck = k
 			return math.Inf(1)
 		}
 		m.start[e], now = t, t
@@ -154,7 +151,6 @@ func (m *machine) wait(t, bytes float64) (float64, bool) {
 		}
 		if m.stored+bytes <= m.in.limit {
 			m.stored += bytes
-			m.peak = max(m.peak, m.stored)
 			return t, true
 		}
 		next := math.Inf(1)

@@ -213,7 +213,7 @@ func (s *searcher) orders() {
 	for episode := range 3 {
 		list = append(list[:0], s.order...)
 		T := s.T
-		heat := s.cooling((s.T-s.floor)/float64(8+8*episode), moves)
+		heat := s.cooling((s.T-s.floor)/float64(4+4*episode), moves)
 		for range moves {
 			if s.done() {
 				return
