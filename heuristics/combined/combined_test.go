@@ -93,12 +93,16 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	ctx := context.Background()
 	solved, equal := 0, map[string]int{}
-	tight := 0
-	for range 150 {
-		c := exhaustive.RandomChain(r, 1+r.IntN(3))
+	tight, refused := 0, 0
+	for k := range 170 {
+		c := exhaustive.RandomChain(r, 1+r.IntN(3)+k/145)
 		p := randomPlatform(r, c)
+		least, _ := Least(c)
+		if k%2 == 0 { // often little memory: that is where methods differ
+			p.Memory = least + math.Floor((p.Memory-least)/3)
+		}
 		p.Bandwidth = []float64{0.5, 1}[r.IntN(2)]
-		best, _, err := exhaustive.RematOffload(c, p.Memory, p.Bandwidth, 200_000)
+		best, _, err := exhaustive.RematOffload(c, p.Memory, p.Bandwidth, 50_000)
 		if errors.Is(err, exhaustive.ErrLimit) || errors.Is(err, exhaustive.ErrTooHard) {
 			continue
 		}
@@ -127,15 +131,17 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 				equal[m.name]++
 			}
 		}
-		least, _ := Least(c)
-		if least > 0 {
-			if _, _, err := exhaustive.RematOffload(c, least-1, p.Bandwidth, 200_000); !errors.Is(err, exhaustive.ErrInfeasible) {
+		if least > 0 && c.Len() <= 3 {
+			_, _, err := exhaustive.RematOffload(c, least-1, p.Bandwidth, 50_000)
+			if errors.Is(err, exhaustive.ErrInfeasible) {
+				refused++
+			} else if !errors.Is(err, exhaustive.ErrLimit) {
 				t.Fatalf("below %g: %v\n%+v", least, err, c)
 			}
 		}
 	}
 	t.Logf("%d solved, the best bound is the optimum in %d; methods that find it: %v", solved, tight, equal)
-	if solved < 100 || equal["search"] < solved/2 || tight < solved/4 {
+	if refused < 80 || solved < 130 || equal["search"] < solved*9/10 || tight < solved/2 {
 		t.Error("too few solved, found or proved")
 	}
 }
@@ -225,16 +231,12 @@ func TestRange(t *testing.T) {
 		in := newView(c)
 		in.memory, in.beta = 1e9, 1
 		low, high := Range(c)
-		recompute := []step{}
+		var recompute []step
 		for l := in.n; l >= 1; l-- {
 			if l > 1 {
 				recompute = segment(recompute, 1, l-1)
 			}
 			recompute = append(recompute, step{fAll, int32(l)}, step{backward, int32(l)})
-			if l > 1 {
-				// B consumes a_{ℓ-1}; a_0 stays.
-				continue
-			}
 		}
 		for _, x := range []struct {
 			steps []step
@@ -248,7 +250,7 @@ func TestRange(t *testing.T) {
 			if !ok {
 				t.Fatal("no times")
 			}
-			if got := s.peak(); got != x.most && !(x.most == high && high == low) {
+			if got := s.peak(); got > x.most || got < x.most && low < high {
 				t.Fatalf("range says %g, the sequence takes %g: %v\n%+v", x.most, got, x.steps, c)
 			}
 		}
@@ -297,5 +299,35 @@ func TestCapperIsGreedy(t *testing.T) {
 	}
 	if same < 200 {
 		t.Error(same)
+	}
+}
+
+// Search takes the plans that it is given, and is never worse than they are.
+func TestSearchTakesOthers(t *testing.T) {
+	r := rand.New(rand.NewPCG(19, 20))
+	ctx := context.Background()
+	given := 0
+	for range 40 {
+		c := exhaustive.RandomChain(r, 2+r.IntN(3))
+		p := randomPlatform(r, c)
+		p.Bandwidth = 1
+		value, best, err := exhaustive.RematOffload(c, p.Memory, p.Bandwidth, 200_000)
+		if err != nil {
+			continue
+		}
+		given++
+		out, err := Search(ctx, c, p, 10, nil, best)
+		if x := makespan(t, c, out, err); x > value*(1+1e-9) {
+			t.Fatalf("given %g, found %g", value, x)
+		}
+		if o, err := offload.Search(ctx, c, p, 1); err == nil {
+			out, err := Search(ctx, c, p, 10, o)
+			if x := makespan(t, c, out, err); x > o.Claims.Makespan*(1+1e-9) {
+				t.Fatalf("given %g, found %g", o.Claims.Makespan, x)
+			}
+		}
+	}
+	if given < 20 {
+		t.Error(given)
 	}
 }

@@ -20,8 +20,10 @@ import (
 // byte, so a lower limit may come out faster when re-timed. Then the best
 // outlines are changed as long as that helps: the input of a level is offloaded
 // or kept, levels are merged (what was stored is computed again), or split (what
-// was computed again is stored, on the device or on the host). Every outline is
-// timed in the integral model.
+// was computed again is stored, on the device or on the host). Last, the best
+// sequence of all, pure rematerialization, and the one that offloads only, are
+// changed tensor by tensor, beyond what persistent plans can do (see polish). All are timed in the integral
+// model.
 //
 // Least memory being known, a plan is found for every memory for which there is
 // one if there is a link. When ctx ends the best plan so far is returned. Cost
@@ -51,6 +53,19 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, slots int,
 	}
 	var best *plan.Plan
 	if b.best != nil {
+		starts := []*schedule{b.best}
+		if pure != nil {
+			starts = append(starts, pure)
+		}
+		if in.beta > 0 {
+			if s, ok := in.capper(in.keepAll()); ok {
+				starts = append(starts, s)
+			}
+		}
+		for _, s := range starts {
+			b.left = polishTimings
+			b.polish(ctx, s)
+		}
 		best = b.best.plan("search")
 	}
 	for _, o := range append(in.offloads(ctx), others...) {
@@ -90,7 +105,7 @@ func (in *instance) offloads(ctx context.Context) (plans []*plan.Plan) {
 
 // searchTimings is how many outlines Search times at most beside those of POFO,
 // and each memory that POFO is run with, as a part of what there is.
-const searchTimings = 6000
+const searchTimings, polishTimings = 6000, 2000
 
 var searchMemory = [...]float64{1, 0.97, 0.94, 0.9, 0.85, 0.78, 0.7}
 
