@@ -23,6 +23,13 @@ func TestRandomInstances(t *testing.T) {
 		if err := g.Validate(); err != nil || g.Len() != 2*n+1 || g.Nodes[n].Kind != graph.Loss {
 			t.Errorf("%d nodes, %v; want %d with the loss in the middle", g.Len(), err, 2*n+1)
 		}
+		o, memory, bandwidth := RandomOffload(source(), n)
+		if err := o.Validate(); err != nil || o.Len() != n || !(memory >= 0) || !(bandwidth > 0) {
+			t.Errorf("%d layers, memory %g, bandwidth %g, %v; want %d", o.Len(), memory, bandwidth, err, n)
+		}
+		if p, again, b := RandomOffload(source(), n); cmp.Diff(o, p) != "" || again != memory || b != bandwidth {
+			t.Errorf("seed %d gives two instances of offloading", seed)
+		}
 		j := RandomJoin(source(), 1+n%3, n)
 		total := 0
 		for _, l := range j.Branches {

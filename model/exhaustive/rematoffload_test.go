@@ -20,7 +20,7 @@ func TestRematOffload(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		memory := max(0, low-1+float64(r.IntN(4)))
+		memory := max(0, low-2+float64(r.IntN(4)))
 		remat, _, err := Remat(c, memory, states)
 		alone, q, err2 := RematOffload(c, memory, 0, 1e6)
 		if remat != alone || (err == nil) != (err2 == nil) {
@@ -29,14 +29,16 @@ func TestRematOffload(t *testing.T) {
 		offload, _, err3 := Offload(c, memory, 1, states)
 		got, p, err4 := RematOffload(c, memory, 1, 1e6)
 		switch {
-		case errors.Is(err4, ErrInfeasible):
+		case err4 != nil && !errors.Is(err4, ErrInfeasible):
+			t.Fatal(err4)
+		case errors.Is(err4, ErrInfeasible) == (memory >= RematOffloadLeastMemory(c)):
+			t.Errorf("seed %d: %v in %g, the least memory is %g", seed, err4, memory, RematOffloadLeastMemory(c))
+		case err4 != nil:
 			none++
 			if err == nil || err3 == nil {
 				t.Errorf("seed %d: no plan; but %v without offloading, %v without recomputing", seed, err, err3)
 			}
 			continue
-		case err4 != nil:
-			t.Fatal(err4)
 		}
 		checkOffload(t, c, p)
 		if err == nil {

@@ -380,9 +380,9 @@ func TestOffloadTolerance(t *testing.T) {
 			now += step
 		}
 	}
-	p.Ops = append(p.Ops, plan.Op{Op: plan.OpFAll, Layer: 1, Start: now, End: now + 4000 - now})
-	p.Ops[len(p.Ops)-1].End = now + 4000
-	p.Ops = append(p.Ops, plan.Op{Op: plan.OpB, Layer: 1, Start: now + 4000, End: now + 4000})
+	p.Ops = append(p.Ops,
+		plan.Op{Op: plan.OpFAll, Layer: 1, Start: now, End: now + 4000},
+		plan.Op{Op: plan.OpB, Layer: 1, Start: now + 4000, End: now + 4000})
 	r = mustVerifyOn(t, plan.Instance{Chain: c}, p)
 	if rules := rulesOf(r); !slices.Equal(rules, []string{"-1 duration"}) || !strings.Contains(r.Violations[0].Detail, "the transfers take 2000 s together") {
 		t.Errorf("%+v", r.Violations)
