@@ -112,7 +112,11 @@ func printComparison(s streams, j *job, results []*bench.Result) {
 	}
 	t.Render()
 	if best := bench.BestBound(results); best != nil {
-		fmt.Fprintf(s.out, "\nbound %s, proved by %s; gap = (%s − bound) / %s; every plan was verified by replay\n", platform.FormatSeconds(best.Value), best.By, word, word)
+		assuming := ""
+		if len(best.Assumptions) > 0 {
+			assuming = " assuming " + strings.Join(best.Assumptions, ", ")
+		}
+		fmt.Fprintf(s.out, "\nbound %s, proved by %s%s; gap = (%s − bound) / %s; every plan was verified by replay\n", platform.FormatSeconds(best.Value), best.By, assuming, word, word)
 	}
 	for _, r := range results {
 		if r.Err != nil {
