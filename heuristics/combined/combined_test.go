@@ -331,3 +331,58 @@ func TestSearchTakesOthers(t *testing.T) {
 		t.Error(given)
 	}
 }
+
+// Numbers at the ends of their ranges give valid plans or clear errors.
+func TestExtremes(t *testing.T) {
+	ctx := context.Background()
+	layers := func(n int, u, size float64) *chain.Chain {
+		c := &chain.Chain{Name: "extreme", Input: chain.Input{Activation: size, Gradient: size}}
+		for range n {
+			c.Layers = append(c.Layers, chain.Layer{Name: "l", ForwardTime: u, BackwardTime: u, Activation: size, Saved: size, Gradient: size})
+		}
+		return c
+	}
+	for _, c := range []*chain.Chain{
+		layers(1, 1, 1), layers(5, 0, 1), layers(5, 1, 0), layers(5, 0, 0), layers(5, 1e-12, 1e12), layers(5, 1e100, 1e100),
+		layers(5, 1e-300, 1), layers(30, 1, 1),
+	} {
+		least, _ := Least(c)
+		for _, p := range []platform.Platform{
+			{Memory: least, Bandwidth: 1}, {Memory: 1.5 * least, Bandwidth: 1e-9}, {Memory: 1.5 * least, Bandwidth: 1e15}, {Memory: 1e3 * least, Bandwidth: 1}, {Memory: least},
+		} {
+			for _, m := range methods {
+				out, err := m.solve(ctx, c, p)
+				if err == nil {
+					verified(t, c, out)
+				} else if !errors.Is(err, plan.ErrNoPlan) && !errors.As(err, new(*plan.Infeasible)) {
+					t.Errorf("%s on %+v: %v", m.name, p, err)
+				}
+			}
+		}
+	}
+}
+
+// Plans of activation offloading, also those that mix directions, are plans of
+// this problem.
+func TestPureOffload(t *testing.T) {
+	r := rand.New(rand.NewPCG(21, 22))
+	ctx := context.Background()
+	kept, all := 0, 0
+	for range 60 {
+		c := exhaustive.RandomChain(r, 2+r.IntN(5))
+		p := randomPlatform(r, c)
+		o, err := offload.Search(ctx, c, p, 1)
+		if err != nil {
+			continue
+		}
+		all++
+		out, err := PureOffload(c, p, o)
+		if x := makespan(t, c, out, err); x <= o.Claims.Makespan*(1+1e-9) {
+			kept++
+		}
+	}
+	t.Logf("%d of %d are as fast", kept, all)
+	if all < 30 || kept < all*3/4 {
+		t.Error("too few")
+	}
+}

@@ -67,6 +67,10 @@ func (e *TooLargeError) Error() string {
 // Unwrap makes it an error of a method that found no plan.
 func (e *TooLargeError) Unwrap() error { return plan.ErrNoPlan }
 
+func tooLarge(layers, slots int, need float64) error {
+	return &TooLargeError{What: fmt.Sprintf("pofo on %d layers with %d slots", layers, slots), Need: need, Limit: tableLimit}
+}
+
 // tableLimit is the most bytes that tables may take.
 const tableLimit = 4 << 30
 
@@ -94,13 +98,9 @@ func (in *instance) pofo(ctx context.Context, slots int, which only) (*outline, 
 func (in *instance) tails(ctx context.Context, slots int) (*tails, error) {
 	x, n := float64(slots+2), float64(in.n)
 	if need := 4*x*x*x + 6*x*n*(n+1)/2*4; need > tableLimit {
-		return nil, &TooLargeError{What: fmt.Sprintf("pofo on %d layers with %d slots", in.n, slots), Need: need, Limit: tableLimit}
+		return nil, tooLarge(in.n, slots, need)
 	}
-	d, ok := newTails(ctx, in, slots, coarse)
-	if !ok {
-		return nil, fmt.Errorf("remat-offload: pofo: %w: %w", context.Cause(ctx), plan.ErrNoPlan)
-	}
-	return d, nil
+	return newTails(ctx, in, slots, coarse)
 }
 
 // pofoWith is the forward phase with the table of a backward phase. Coarser

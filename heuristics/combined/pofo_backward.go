@@ -2,8 +2,11 @@ package combined
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
+
+	"workbench/model/plan"
 )
 
 // A tail is a persistent sequence that computes B_t .. B_s from I_s and δ_t,
@@ -69,10 +72,11 @@ func (d *tails) cell(s, t int) int { return (d.row[s] + t) * (d.slots + 1) }
 // tenfold.
 const coarse = 1.0 / 8
 
-// newTails fills the table, by increasing t−s. O(N³·slots) steps times the
-// square of the number of sequences that are best for some Δ, which is one to
-// five on networks; space O(N²·slots). false if ctx ended first.
-func newTails(ctx context.Context, in *instance, slots int, part float64) (*tails, bool) {
+// newTails fills the table, by increasing t and falling s. O(N³·slots) steps
+// times the square of the number of sequences that are best for some Δ, which is
+// one to five on networks; space O(N²·slots) times that number. The error wraps
+// plan.ErrNoPlan: ctx ended first, or the table grew too large.
+func newTails(ctx context.Context, in *instance, slots int, part float64) (*tails, error) {
 	n := in.n
 	d := &tails{in: in, slots: slots, part: part, slot: in.slot(slots), row: make([]int, n+2)}
 	d.row[1] = -1
@@ -88,12 +92,15 @@ func newTails(ctx context.Context, in *instance, slots int, part float64) (*tail
 	for t := 1; t <= n; t++ {
 		for s := t; s >= 1; s-- {
 			if ctx.Err() != nil {
-				return nil, false
+				return nil, fmt.Errorf("remat-offload: pofo: %w: %w", context.Cause(ctx), plan.ErrNoPlan)
 			}
 			d.fill(s, t)
+			if need := 64 * float64(len(d.all)); need > tableLimit {
+				return nil, tooLarge(n, slots, need)
+			}
 		}
 	}
-	return d, true
+	return d, nil
 }
 
 // at returns the sequences of (s,t) for limit i.

@@ -33,7 +33,7 @@ func (b *search) polish(ctx context.Context, s *schedule) {
 			return false
 		}
 		best = next
-		b.take(next)
+		b.take(nil, next)
 		return true
 	}
 	for again := true; again; {

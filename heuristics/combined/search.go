@@ -1,8 +1,9 @@
 package combined
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 
 	"workbench/heuristics/offload"
@@ -13,80 +14,83 @@ import (
 
 // Search is ours: the best plan of all methods of this package (POFO with the
 // same slots), of activation offloading by GREEDY and DYNPROG with 500 slots, and
-// of others, plans that the caller has of this problem or of activation
-// offloading, improved by local search.
+// of others, plans that the caller has for the same platform, of this problem or
+// of activation offloading, improved by local search.
 //
 // POFO runs with several limits up to the memory: its model frees memory byte by
 // byte, so a lower limit may come out faster when re-timed. Then the best
 // outlines are changed as long as that helps: the input of a level is offloaded
 // or kept, levels are merged (what was stored is computed again), or split (what
 // was computed again is stored, on the device or on the host). Last, the best
-// sequence of all, pure rematerialization, and the one that offloads only, are
-// changed tensor by tensor, beyond what persistent plans can do (see polish). All are timed in the integral
-// model.
+// sequence of all, pure rematerialization, and the one that only offloads are
+// changed tensor by tensor, beyond what persistent plans can do (see polish). All
+// are timed in the integral model.
 //
-// Least memory being known, a plan is found for every memory for which there is
-// one if there is a link. When ctx ends the best plan so far is returned. Cost
-// as of its parts, and some thousand timings of O(N) each.
+// With a link a plan is found for every memory for which there is one; without,
+// this is [PureRemat], polished. When ctx ends the best plan so far is returned.
+// Cost as of its parts: some ten times POFO, which is most of it, and some
+// thousand timings of O(N) each.
 func Search(ctx context.Context, c *chain.Chain, p platform.Platform, slots int, others ...*plan.Plan) (*plan.Plan, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
 		return nil, err
 	}
+	if slots < 1 {
+		return nil, fmt.Errorf("remat-offload: %w: %d", ErrSlots, slots)
+	}
 	b := &search{in: in, left: searchTimings}
-	if s, err := in.offloadAll(); err == nil {
-		b.take(s)
-	}
-	pure, firstErr := in.pureRemat(ctx)
-	if firstErr == nil {
-		b.take(pure)
-	}
+	pure, err := in.pureRemat(ctx)
+	starts := b.take(nil, pure)
 	if in.beta > 0 {
-		for _, method := range [...]func(context.Context) (*schedule, error){in.autocapper, in.opportunist} {
-			if s, err := method(ctx); err == nil {
-				b.take(s)
-			}
+		all, _ := in.offloadAll()
+		capped, _ := in.autocapper(ctx)
+		opportune, _ := in.opportunist(ctx)
+		b.take(nil, all, capped, opportune)
+		b.outlines(ctx, slots, searchMemory[:])
+		if in.n <= finerLayers {
+			// A sequence can be lost between two limits; finer ones find it.
+			b.outlines(ctx, finer*slots, searchMemory[:2])
 		}
-		if err := b.outlines(ctx, slots); err != nil && !errors.Is(err, plan.ErrNoPlan) {
-			return nil, err
+		greedy, _ := in.capper(in.keepAll())
+		starts = b.take(starts, greedy)
+		others = append(in.offloads(ctx), others...)
+	}
+	if b.best != nil {
+		for _, s := range append(starts, b.best) {
+			b.left = polishTimings
+			b.polish(ctx, s)
 		}
 	}
 	var best *plan.Plan
 	if b.best != nil {
-		starts := []*schedule{b.best}
-		if pure != nil {
-			starts = append(starts, pure)
-		}
-		if in.beta > 0 {
-			if s, ok := in.capper(in.keepAll()); ok {
-				starts = append(starts, s)
-			}
-		}
-		for _, s := range starts {
-			b.left = polishTimings
-			b.polish(ctx, s)
-		}
 		best = b.best.plan("search")
 	}
-	for _, o := range append(in.offloads(ctx), others...) {
-		if o != nil && o.Problem == plan.ActivationOffload {
-			if o, err = PureOffload(c, p, o); err != nil {
-				continue
-			}
-		}
-		if o != nil && o.Problem == Problem && (best == nil || o.Claims.Makespan < best.Claims.Makespan) {
-			x := *o
-			x.Method = "search"
-			best = &x
+	for _, o := range others {
+		if o = in.taken(o); o != nil && (best == nil || o.Claims.Makespan < best.Claims.Makespan) {
+			best = o
 		}
 	}
 	if best == nil {
-		if firstErr == nil {
-			firstErr = plan.ErrNoPlan
-		}
-		return nil, firstErr
+		return nil, err
 	}
 	return best, nil
+}
+
+// taken is a plan of another method as one of Search, nil if it is none of this
+// problem.
+func (in *instance) taken(o *plan.Plan) *plan.Plan {
+	if o == nil || o.Platform != in.p {
+		return nil
+	}
+	if o.Problem == plan.ActivationOffload {
+		o, _ = PureOffload(in.c, in.p, o)
+	}
+	if o == nil || o.Problem != Problem {
+		return nil
+	}
+	x := *o
+	x.Method = "search"
+	return &x
 }
 
 // offloads is plans of activation offloading.
@@ -109,33 +113,43 @@ const searchTimings, polishTimings = 6000, 2000
 
 var searchMemory = [...]float64{1, 0.97, 0.94, 0.9, 0.85, 0.78, 0.7}
 
+// On chains of at most finerLayers layers POFO runs with finer times the slots
+// as well.
+const finer, finerLayers = 3, 40
+
 type search struct {
 	in   *instance
 	best *schedule
 	left int // timings
 }
 
-func (b *search) take(s *schedule) {
-	if b.best == nil || s.makespan < b.best.makespan {
-		b.best = s
+// take keeps the best of schedules, of which some may be nil, and returns list
+// with them appended.
+func (b *search) take(list []*schedule, schedules ...*schedule) []*schedule {
+	for _, s := range schedules {
+		if s == nil {
+			continue
+		}
+		list = append(list, s)
+		if b.best == nil || s.makespan < b.best.makespan {
+			b.best = s
+		}
 	}
+	return list
 }
 
-// outlines runs POFO and improves what it finds.
-func (b *search) outlines(ctx context.Context, slots int) error {
-	if slots < 1 {
-		return ErrSlots
-	}
+// outlines runs POFO, where it is not too large, and improves what it finds.
+func (b *search) outlines(ctx context.Context, slots int, memory []float64) {
 	d, err := b.in.tails(ctx, slots)
 	if err != nil {
-		return err
+		return
 	}
 	type start struct {
 		o        *outline
 		makespan float64
 	}
 	var starts []start
-	for i, part := range searchMemory {
+	for i, part := range memory {
 		less := *b.in
 		less.memory *= part
 		for _, which := range [...]only{both, onlyRecompute, onlyOffload} {
@@ -145,28 +159,19 @@ func (b *search) outlines(ctx context.Context, slots int) error {
 			if o, _, err := less.pofoWith(ctx, d, which); err == nil {
 				o.in = b.in
 				if s, err := o.schedule(); err == nil {
-					b.take(s)
+					b.take(nil, s)
 					starts = append(starts, start{o, s.makespan})
 				}
 			}
 		}
 	}
-	slices.SortStableFunc(starts, func(x, y start) int {
-		switch {
-		case x.makespan < y.makespan:
-			return -1
-		case x.makespan > y.makespan:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(starts, func(x, y start) int { return cmp.Compare(x.makespan, y.makespan) })
 	for k, x := range starts {
 		if k == 3 {
 			break
 		}
 		b.climb(ctx, d, x.o, x.makespan)
 	}
-	return nil
 }
 
 // climb changes an outline as long as that makes it faster.
@@ -187,7 +192,7 @@ func (b *search) climb(ctx context.Context, d *tails, o *outline, makespan float
 				if err != nil || s.makespan >= makespan*(1-1e-9) {
 					continue
 				}
-				b.take(s)
+				b.take(nil, s)
 				o, makespan, again = next, s.makespan, true
 				break
 			}
