@@ -10,6 +10,8 @@ import (
 
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/zoo"
 )
 
 // Exact equals exhaustive search over all allocations and patterns, from
@@ -77,4 +79,23 @@ func TestExactEqualsExhaustive(t *testing.T) {
 		t.Errorf("closed %d of %d", closed, total)
 	}
 	t.Logf("%d of %d closed", closed, total)
+}
+
+// The ResNets of [004] 6.5 from nothing to the proof.
+func BenchmarkExact(b *testing.B) {
+	for _, name := range []string{"resnet18", "resnet34"} {
+		b.Run(name, func(b *testing.B) {
+			c, err := zoo.Load("zoo:" + name + "?image=1000&batch=8")
+			if err != nil {
+				b.Fatal(err)
+			}
+			p := platform.Platform{Memory: 8e9, Bandwidth: 12e9, Processors: 4, WeightCopies: 3}
+			for b.Loop() {
+				x, err := Exact(b.Context(), c, p, Options{}, math.Inf(1), 0)
+				if err != nil || x.Plan == nil || x.Bound < x.Plan.Claims.Makespan*(1-2*leastGap) {
+					b.Fatal(x, err)
+				}
+			}
+		})
+	}
 }
