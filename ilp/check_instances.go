@@ -37,6 +37,8 @@ func (x *Counterexample) String() string {
 		x.printRemat(&b)
 	case x.Problem == plan.Pipeline:
 		x.printPattern(&b)
+	case x.Problem == plan.ActivationOffload:
+		x.printOffload(&b)
 	default:
 		x.printWeights(&b)
 	}
@@ -126,6 +128,8 @@ func subjectOf(f Formulation) (*subject, bool) {
 		return &subject{"forward nodes", 4, randomGraph, solveStages, smallerGraph}, true
 	case f.Problem == plan.Remat && f.BuildGraph != nil:
 		return &subject{"forward nodes", 5, randomGraph, solveGraph, smallerGraph}, true
+	case f.Problem == plan.ActivationOffload && f.Build != nil:
+		return &subject{"layers", 5, randomOffload, solveOffload, smallerOffload}, true
 	case f.Problem == plan.Pipeline && f.Build != nil:
 		return &subject{"layers", 4, randomPattern, solvePattern, smallerPattern}, true
 	}

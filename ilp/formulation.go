@@ -105,6 +105,17 @@ func Formulations() []Formulation {
 			BuildGraph: CheckmateStrong,
 		},
 		{
+			Name: "offload", Problem: plan.ActivationOffload, Promise: LowerBound,
+			Title: "amounts per interval, whole tensors in binaries", Source: "[001] §6 in spirit; ours",
+			Extra: []string{"equal tensors", "no idle"},
+			Build: Offload,
+		},
+		{
+			Name: "offload-exact", Problem: plan.ActivationOffload, Promise: Equal,
+			Title: fmt.Sprintf("the problem as it is, up to %d layers", OffloadExactLayers), Source: "the rules; ours",
+			Build: OffloadExact,
+		},
+		{
 			Name: "pipeline-printed", Problem: plan.Pipeline, Promise: Nothing,
 			Title: "the ILP of chapter 6, exactly as printed", Source: "[004] (6.1)–(6.36)",
 			Build: PipelinePrinted,
