@@ -81,7 +81,7 @@ func TestPipelineStrongEqualsExhaustive(t *testing.T) {
 }
 
 // Every group beyond [004] can be left out alone: the optimum stays, and the
-// relaxation does not become better.
+// relaxation does not become better. That of the plain ILP is worse.
 func TestPipelineStrongGroups(t *testing.T) {
 	b := highs.New()
 	less := map[string]int{}
@@ -124,7 +124,9 @@ func TestPipelineStrongGroups(t *testing.T) {
 			t.Errorf("seed %d: the relaxation of the plain ILP is as good", seed)
 		}
 	}
-	t.Log(less)
+	if less["load"] == 0 {
+		t.Errorf("without loads no relaxation is worse; groups that make a difference: %v", less)
+	}
 }
 
 func relaxed(t *testing.T, b solvers.Backend, m *milp.Model) float64 {
@@ -138,6 +140,7 @@ func relaxed(t *testing.T, b solvers.Backend, m *milp.Model) float64 {
 
 // Both backends agree on the strengthened ILP.
 func TestPipelineStrongBackends(t *testing.T) {
+	solved := 0
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 14))
 		c, p := randomPipeline(r, 1+r.IntN(2))
@@ -146,10 +149,14 @@ func TestPipelineStrongBackends(t *testing.T) {
 		if err != nil || searched != nil {
 			continue
 		}
+		solved++
 		x, y := optimum(t, highs.New(), program.Model), optimum(t, lpsolve.New(), program.Model)
 		if math.Abs(x-y) > 1e-5*want || math.Abs(x-want) > 1e-5*want {
 			t.Errorf("seed %d: HiGHS %g, lp_solve %g, exhaustive search %g", seed, x, y, want)
 		}
+	}
+	if solved < 6 {
+		t.Errorf("only %d instances have plans", solved)
 	}
 }
 
