@@ -38,7 +38,7 @@ var pipelineCuts = []string{
 // (pipeline_tight.go). The other groups are valid inequalities, each of which
 // can be left out.
 //
-// 1.5 N² (N² for o) columns and 5 N³ rows at most.
+// Some 17 N² columns and 5 N³ rows, half of them "no cycle", and some 20 N².
 func PipelineStrong(c *chain.Chain, p platform.Platform) (*Program, error) {
 	return PipelineWith(c, p, PipelineOptions{})
 }
