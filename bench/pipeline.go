@@ -111,6 +111,7 @@ func pipelineMethods() []*Method {
 	return []*Method{
 		heuristic("pipedream", "PipeDream, [004] 6.5", "its partition, with and without its memory model, and eager 1F1B for each number of mini-batches in flight, simulated for 500", "O(P·n²) and the simulations", pipeline.PipeDream),
 		heuristic("pipedream-star", "[004] 7.3.3", "PipeDream's partition with 1F1B* of the smallest period that fits", "O(P·n²)", pipeline.PipeDreamStar),
+		heuristic("pipedream-star-memory", "[004] 7.3", "the same with the partition whose r-th stage from the end fits with r mini-batches", "O(P·n²)", pipeline.PipeDreamStarMemory),
 		heuristic("gpipe", "GPipe", "k micro-batches forwards, then backwards, then a flush; the best k", "O(P·n²)", pipeline.GPipe),
 		heuristic("1f1b", "PipeDream", "its partition and as many mini-batches in flight as stages", "O(P·n²) and a simulation", pipeline.OneFOneB),
 		heuristic("1f1b-star", "[004] Alg. 6, 7", "the contiguous allocation and period that 1F1B* does best with", "O(P·n²·log)", pipeline.OneFOneBStar),

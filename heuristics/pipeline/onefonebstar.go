@@ -73,6 +73,26 @@ func PipeDreamStar(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, 
 	return s.plan(in, "pipedream-star"), nil
 }
 
+// PipeDreamStarMemory is PipeDreamStar with [FittingPartition].
+func PipeDreamStarMemory(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
+	in, err := newInstance(c, p, o)
+	if err != nil {
+		return nil, err
+	}
+	stages, err := FittingPartition(c, p)
+	if err != nil {
+		return nil, err
+	}
+	if stages == nil {
+		return nil, in.noPlan("pipedream-star-memory", "no partition fits as PipeDream reckons")
+	}
+	s := in.smallest(stages, in.items(stages), 0)
+	if s == nil {
+		return nil, in.noPlan("pipedream-star-memory", "PipeDream's partition has a stage that fits with no period")
+	}
+	return s.plan(in, "pipedream-star-memory"), nil
+}
+
 func readContiguous(c *chain.Chain, p platform.Platform, allocation []plan.Stage, o Options) (*instance, []item, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {

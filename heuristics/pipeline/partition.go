@@ -22,6 +22,20 @@ func Partition(c *chain.Chain, p platform.Platform) ([]plan.Stage, float64, erro
 	return stages, period, nil
 }
 
+// FittingPartition returns PipeDream's partition in which the r-th stage from
+// the end keeps r mini-batches, as in its own 1F1B with as many in flight as
+// stages, and fits with them by the 𝓜(i,j,r) of [004] 7.1.1; nil if there is
+// none. That of [004] 7.3 changes with M, too; how it reckons is not said
+// there. O(P·n²).
+func FittingPartition(c *chain.Chain, p platform.Platform) ([]plan.Stage, error) {
+	in, err := readInstance(c, p, Options{Model: plan.StageModel})
+	if err != nil {
+		return nil, err
+	}
+	stages, _ := in.partition(in.procs)
+	return stages, nil
+}
+
 // partition is the program of Partition. With noam > 0 each stage also has to
 // fit when, as PipeDream reckons, the r-th stage from the end keeps
 // min(r, noam) mini-batches; it returns nil if nothing fits.

@@ -16,15 +16,16 @@ var models = []string{plan.StageModel, plan.TaskModel}
 
 // methods are all that take a chain and a platform alone.
 var methods = map[string]func(*chain.Chain, platform.Platform, Options) (*plan.Plan, error){
-	"1f1b-star":      OneFOneBStar,
-	"pipedream-star": PipeDreamStar,
-	"1f1b":           OneFOneB,
-	"pipedream":      PipeDream,
-	"gpipe":          GPipe,
-	"k-periodic":     KPeriodic,
-	"eager":          Eager,
-	"madpipe":        MadPipe,
-	"search":         Search,
+	"1f1b-star":             OneFOneBStar,
+	"pipedream-star":        PipeDreamStar,
+	"pipedream-star-memory": PipeDreamStarMemory,
+	"1f1b":                  OneFOneB,
+	"pipedream":             PipeDream,
+	"gpipe":                 GPipe,
+	"k-periodic":            KPeriodic,
+	"eager":                 Eager,
+	"madpipe":               MadPipe,
+	"search":                Search,
 }
 
 // randomChain returns small integer data; zero reports whether layers may take
