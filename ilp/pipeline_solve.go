@@ -28,7 +28,7 @@ type PipelineResult struct {
 
 // pipelineExactLayers is the length of the longest chain for which the ILP of
 // chapter 6 is asked for the rest of the gap.
-const pipelineExactLayers = 6
+const pipelineExactLayers = 8
 
 // A pipelineSearch is a decomposition: allocations by one model, their
 // patterns by another.
@@ -282,20 +282,24 @@ func (s *pipelineSearch) take(f *pipelineILP, r *solvers.Result) error {
 	return nil
 }
 
-// exact asks the ILP of chapter 6 for what is left of the gap.
+// exact asks the strengthened ILP of chapter 6 for what is left of the gap.
 func (s *pipelineSearch) exact() error {
-	f, err := newPipelineILP(s.in.chain, s.in.platform, s.in.model, false)
+	var o PipelineOptions
+	if s.result.Plan != nil {
+		o.Longest = s.upper() * (1 + 1e-6)
+	}
+	f, err := newPipelineStrong(s.in.chain, s.in.platform, s.in.model, o)
 	if err != nil {
 		return err
 	}
 	f.m.SetBounds(f.period, s.result.Bound/s.in.time*(1-1e-6), f.longest)
-	o := s.part(1)
+	x := s.part(1)
 	if best := s.result.Plan; best != nil && s.backend.Can()&solvers.CanStart != 0 {
-		if x, err := f.start(best); err == nil {
-			o.Start = x
+		if start, err := f.start(best); err == nil {
+			x.Start = start
 		}
 	}
-	r, err := s.backend.Solve(s.ctx, f.m, o)
+	r, err := s.backend.Solve(s.ctx, f.m, x)
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.m.Name(), err)
 	}

@@ -126,7 +126,7 @@ func (m *measurer) claimPoints(from, dir string) ([]*claimPoint, error) {
 	}
 	methods := readings()
 	for k, name := range claimMethods {
-		if k != byPipeDreamMemory && k != byMadPipePaper {
+		if k != byMadPipePaper {
 			methods = append(methods, m.method(name))
 		}
 	}

@@ -122,7 +122,7 @@ func TestClaimInstances(t *testing.T) {
 	}
 	m := &measurer{ctx: context.Background(), problem: p}
 	methods := readings()
-	for _, name := range []string{"pipedream", "pipedream-star", "1f1b-star", "madpipe", "search"} {
+	for _, name := range []string{"pipedream", "pipedream-star", "pipedream-star-memory", "1f1b-star", "madpipe", "search"} {
 		methods = append(methods, m.method(name))
 	}
 	for memory, fits := range map[int]bool{3: false, 9: true, 16: true} {
