@@ -29,13 +29,14 @@ type Bound struct {
 // copy on the host was sent before: its offload had ended, as it was not stored
 // and will not be computed. What is stored fits in the room beside what the
 // operation needs, in which a_{k-1} is counted: ā_{k-1} may be the input and
-// takes only ā_{k-1} − a_{k-1} more. Let q be the bytes of the third kind. Before
+// takes only ā_{k-1} − a_{k-1} more. a_0, which B_1 needs, is stored or moved, as
+// it cannot be computed. Let q be the bytes of the third kind. Before
 // the instant the device computes for u seconds at least and the link is busy
 // for q/β; after it, the device computes for the other u' seconds and what is
 // computed again, and the link is busy for q/β. So with lost(x) the least Σ uF
-// of what does not fit in x bytes, parts of tensors being allowed to,
+// of what does not fit in x bytes beside a_0, parts of tensors being allowed to,
 //
-//	T ≥ min over q of max(u, q/β) + max(u' + lost(room+q), q/β).
+//	T ≥ min over q of max(u, q/β) + max(u' + lost(room+q−a_0), q/β).
 //
 // lost is convex and falls along straight lines, so the minimum is at a
 // breakpoint of lost or where two terms are equal; with q from one breakpoint to
@@ -81,14 +82,14 @@ func (in *instance) movedOrAgain() float64 {
 		roomF := in.memory - (in.a[k-1] + in.a[k] + in.oF[k])
 		roomB := in.memory - (in.a[k-1] + in.needBackward(k))
 		best = max(best,
-			in.leastSplit(items, roomF, in.until[k-1], total-in.until[k-1]),
-			in.leastSplit(items, roomB, total-after[k], after[k]))
+			in.leastSplit(items, roomF-in.a[0], in.until[k-1], total-in.until[k-1]),
+			in.leastSplit(items, roomB-in.a[0], total-after[k], after[k]))
 	}
 	return best
 }
 
-// leastSplit is the minimum over q. items are in order of time per byte, the
-// largest first.
+// leastSplit is the minimum over q; at least −room has to be moved. items are in
+// order of time per byte, the largest first.
 func (in *instance) leastSplit(items []item, room, before, after float64) float64 {
 	lost := 0.0
 	for _, x := range items {
@@ -114,11 +115,11 @@ func (in *instance) leastSplit(items []item, room, before, after float64) float6
 		}
 		return max(before, q/in.beta) + max(after+lost, q/in.beta)
 	}
-	best := value(0, lost)
 	if in.beta == 0 {
-		return best
+		return value(0, lost)
 	}
-	q := 0.0
+	q := max(0, -room)
+	best := value(q, lost)
 	for ; i < len(items); i++ {
 		x := items[i]
 		dq, dt := x.size*(1-part), x.time*(1-part)
