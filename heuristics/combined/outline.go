@@ -22,13 +22,14 @@ type level struct {
 type outline struct {
 	in     *instance
 	levels []level
+	claim  float64 // seconds in the model of 4.2; 0: unknown
 }
 
-// outline follows the decisions back from a state of layer N.
-func (f *forwards) outline(end state, x bool) *outline {
-	o := &outline{in: f.in, levels: []level{{s: f.in.n, t: f.in.n, abar: x, all: true}}}
+// outline follows the decisions back from an end.
+func (f *forwards) outline(e *end) *outline {
+	o := &outline{in: f.in, claim: e.cost, levels: []level{{s: f.in.n, t: f.in.n, abar: e.x, all: true}}}
 	s := f.in.n
-	for z := end; z.from >= 0; {
+	for z := e.state; z.from >= 0; {
 		v := level{s: int(z.source), t: s - 1, abar: z.fromX, all: z.tail < 0, offload: z.offload}
 		if !v.all {
 			v.inner = f.d.append(nil, z.tail, v.s, v.t)

@@ -1,10 +1,12 @@
 package combined
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"workbench/model/chain"
 	"workbench/model/plan"
@@ -15,7 +17,10 @@ import (
 // of [004] 4.2, re-timed in the integral model. What it minimises is the
 // makespan in the model of Assumptions 4, in which transfers free and take
 // memory byte by byte (OR.5): see [POFOClaim]. Its plans always fit in the
-// integral model too, where they take longer: a tensor then leaves as a whole.
+// integral model too, where they may take longer, a tensor leaving as a whole, and
+// may take less, as transfers need not be separated by the loss (OR.3). Of the
+// sequences that the program ends with the one is returned that is fastest there
+// and claims at most 2 % more than the best.
 //
 // Sizes are not rounded. Slots divide the memory for the states of the program:
 // of two that differ by less than a slot in A, Δ_F and Δ_B one is followed, and of
@@ -35,23 +40,23 @@ func POFO(ctx context.Context, c *chain.Chain, p platform.Platform, slots int) (
 	return out, err
 }
 
-// POFOClaim is [POFO] with what it claims: the makespan in seconds in its own
-// model. It is no bound of the integral problem: OR.1 to OR.4 forbid what may be
+// POFOClaim is [POFO] with what it claims: the least makespan in seconds in its own
+// model, which may be of another sequence than the plan's. It is no bound of the integral problem: OR.1 to OR.4 forbid what may be
 // better.
 func POFOClaim(ctx context.Context, c *chain.Chain, p platform.Platform, slots int) (claim float64, out *plan.Plan, err error) {
 	in, err := newInstance(c, p)
 	if err != nil {
 		return 0, nil, err
 	}
-	o, claim, err := in.pofo(ctx, slots, both)
+	found, err := in.pofo(ctx, slots, both)
 	if err != nil {
 		return 0, nil, err
 	}
-	s, err := o.schedule()
+	s, _, err := retimed(found)
 	if err != nil {
 		return 0, nil, err
 	}
-	return claim, s.plan("pofo"), nil
+	return found[0].claim, s.plan("pofo"), nil
 }
 
 // TooLargeError says that tables of a program would be too large.
@@ -78,9 +83,9 @@ const tableLimit = 4 << 30
 var ErrSlots = errors.New("slots must be at least 1")
 
 // pofo runs the program.
-func (in *instance) pofo(ctx context.Context, slots int, which only) (*outline, float64, error) {
+func (in *instance) pofo(ctx context.Context, slots int, which only) ([]*outline, error) {
 	if slots < 1 {
-		return nil, 0, fmt.Errorf("remat-offload: %w: %d", ErrSlots, slots)
+		return nil, fmt.Errorf("remat-offload: %w: %d", ErrSlots, slots)
 	}
 	if in.beta == 0 { // nothing is transferred, so any bandwidth will do
 		alone := *in
@@ -89,7 +94,7 @@ func (in *instance) pofo(ctx context.Context, slots int, which only) (*outline, 
 	}
 	d, err := in.tails(ctx, slots)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	return in.pofoWith(ctx, d, which)
 }
@@ -103,29 +108,59 @@ func (in *instance) tails(ctx context.Context, slots int) (*tails, error) {
 	return newTails(ctx, in, slots, coarse)
 }
 
-// pofoWith is the forward phase with the table of a backward phase. Coarser
-// grids first: what costs more than their results is not followed again.
-func (in *instance) pofoWith(ctx context.Context, d *tails, which only) (best *outline, cost float64, err error) {
-	cost = math.Inf(1)
+// pofoWith is the forward phase with the table of a backward phase. It returns
+// the outlines of the ends, the best first. Coarser grids first: what costs more
+// than their results is not followed again.
+func (in *instance) pofoWith(ctx context.Context, d *tails, which only) (found []*outline, err error) {
+	atMost := math.Inf(1)
 	for _, part := range [...]int{8, 3, 1} {
 		if d.slots/part < 4 && part > 1 {
 			continue
 		}
 		slots := d.slots / part
-		f := &forwards{in: in, d: d, only: which, atMost: cost, cells: slots + 2, slot: in.slot(slots)}
-		end, x, y, ok := f.run(ctx)
+		f := &forwards{in: in, d: d, only: which, atMost: atMost, cells: slots + 2, slot: in.slot(slots)}
+		ends, ok := f.run(ctx)
 		if !ok {
 			break
 		}
-		if y < cost {
-			best, cost = f.outline(end, x), y
+		for k := range min(len(ends), mostEnds) {
+			found = append(found, f.outline(&ends[k]))
+			atMost = min(atMost, ends[k].cost)
 		}
 	}
 	switch {
-	case best == nil && ctx.Err() != nil:
-		return nil, 0, fmt.Errorf("remat-offload: pofo: %w: %w", context.Cause(ctx), plan.ErrNoPlan)
-	case best == nil:
-		return nil, 0, fmt.Errorf("remat-offload: pofo finds nothing in %.15g bytes: %w", in.p.Memory, plan.ErrNoPlan)
+	case len(found) == 0 && ctx.Err() != nil:
+		return nil, fmt.Errorf("remat-offload: pofo: %w: %w", context.Cause(ctx), plan.ErrNoPlan)
+	case len(found) == 0:
+		return nil, fmt.Errorf("remat-offload: pofo finds nothing in %.15g bytes: %w", in.p.Memory, plan.ErrNoPlan)
 	}
-	return best, cost, nil
+	slices.SortStableFunc(found, func(x, y *outline) int { return cmp.Compare(x.claim, y.claim) })
+	return found, nil
 }
+
+// mostEnds is how many ends of each grid are re-timed.
+const mostEnds = 200
+
+// retimed is the outline that is fastest in the integral model of those that
+// claim at most nearly more than the best.
+func retimed(found []*outline) (best *schedule, of *outline, err error) {
+	for _, o := range found {
+		if o.claim > found[0].claim*(1+nearly) {
+			break
+		}
+		s, failed := o.schedule()
+		switch {
+		case failed != nil:
+			err = failed
+		case best == nil || s.makespan < best.makespan:
+			best, of = s, o
+		}
+	}
+	if best == nil {
+		return nil, nil, err
+	}
+	return best, of, nil
+}
+
+// nearly is 2 %.
+const nearly = 0.02

@@ -50,9 +50,16 @@ const (
 	onlyOffload        // nothing is computed again
 )
 
-// run reaches all states and returns the best end: of layer N with its loss.
-// ok is false if ctx ended first; no is the index -1.
-func (f *forwards) run(ctx context.Context) (best state, x bool, cost float64, ok bool) {
+// An end is a state of layer N, with the cost of the sequence.
+type end struct {
+	state
+	x    bool
+	cost float64
+}
+
+// run reaches all states and returns the ends, the best first; false if ctx
+// ended before.
+func (f *forwards) run(ctx context.Context) (ends []end, ok bool) {
 	in := f.in
 	f.lists = make([][2][]state, in.n+1)
 	f.lists[1][0] = []state{{from: -1, tail: -1}}
@@ -61,34 +68,30 @@ func (f *forwards) run(ctx context.Context) (best state, x bool, cost float64, o
 		f.grid[i] = -1
 	}
 	f.reach = make([]float64, f.cells*f.cells)
-	best.from, cost = -1, math.Inf(1)
-	for s := 1; s <= in.n; s++ {
-		if s > 1 {
-			if ctx.Err() != nil {
-				return best, x, cost, false
-			}
-			for k := range f.lists[s-1] {
-				f.all(s-1, k == 1)
-			}
-			f.lists[s][1] = f.keep()
-			if f.only != onlyOffload {
-				for source := s - 1; source >= 1; source-- {
-					if !f.checkpoint(source, s-1) {
-						break
-					}
-				}
-			}
-			f.lists[s][0] = f.keep()
+	for s := 2; s <= in.n; s++ {
+		if ctx.Err() != nil {
+			return nil, false
 		}
+		for k := range f.lists[s-1] {
+			f.all(s-1, k == 1)
+		}
+		f.lists[s][1] = f.keep()
+		for source := s - 1; source >= 1 && f.only != onlyOffload; source-- {
+			if !f.checkpoint(source, s-1) {
+				break
+			}
+		}
+		f.lists[s][0] = f.keep()
 	}
 	for k := range f.lists[in.n] {
 		for _, z := range f.lists[in.n][k] {
-			if y, fits := f.loss(&z, k == 1); fits && y < cost {
-				best, x, cost = z, k == 1, y
+			if y, fits := f.loss(&z, k == 1); fits {
+				ends = append(ends, end{z, k == 1, y})
 			}
 		}
 	}
-	return best, x, cost, true
+	slices.SortStableFunc(ends, func(x, y end) int { return cmp.Compare(x.cost, y.cost) })
+	return ends, true
 }
 
 // wait is the idle time of Lemma 8: over bytes have to leave first.

@@ -156,12 +156,16 @@ func (b *search) outlines(ctx context.Context, slots int, memory []float64) {
 			if which != both && i > 0 {
 				break
 			}
-			if o, _, err := less.pofoWith(ctx, d, which); err == nil {
+			found, err := less.pofoWith(ctx, d, which)
+			if err != nil {
+				continue
+			}
+			for _, o := range found {
 				o.in = b.in
-				if s, err := o.schedule(); err == nil {
-					b.take(nil, s)
-					starts = append(starts, start{o, s.makespan})
-				}
+			}
+			if s, o, err := retimed(found); err == nil {
+				b.take(nil, s)
+				starts = append(starts, start{o, s.makespan})
 			}
 		}
 	}
