@@ -1,0 +1,133 @@
+package store
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"workbench/bench"
+	"workbench/bench/sweep"
+)
+
+// Contents is what a store holds.
+type Contents struct {
+	Sweep string // name; empty: there are no rows
+	// Rows has one row a task, in the order of the files: where there are
+	// several, the better one (see [sweep.Row.Better]).
+	Rows         []*sweep.Row
+	Environments map[string]sweep.Environment // by digest
+	Repeated     int                          // rows of tasks that have one already
+	// Damaged are the lines that are not as they were written. Their tasks
+	// have no rows, unless elsewhere.
+	Damaged []Damage
+	// Torn are the files whose last line was not written to its end.
+	Torn []string
+}
+
+// Damage is a line that is not as it was written.
+type Damage struct {
+	File string
+	Line int
+	Why  string
+	Text string
+}
+
+func (d Damage) String() string {
+	return fmt.Sprintf("%s:%d: line %s: %s", d.File, d.Line, d.Why, short(d.Text))
+}
+
+// Read reads the store in a folder, all its files rows*.jsonl, or in one file.
+// Damaged lines are reported in Contents; what is sound but not understood, a
+// newer format or a row of another sweep, is an error of the user's that names
+// file and line. O(size).
+func Read(path string) (*Contents, error) {
+	c := &Contents{Environments: map[string]sweep.Environment{}}
+	position := map[string]int{}
+	err := scan(path, &c.Sweep, func(p place, l Line) error {
+		if l.Environment != nil {
+			c.Environments[l.Environment.Digest] = *l.Environment
+			return nil
+		}
+		i, seen := position[l.Row.ID]
+		if !seen {
+			position[l.Row.ID] = len(c.Rows)
+			c.Rows = append(c.Rows, l.Row)
+			return nil
+		}
+		c.Repeated++
+		if l.Row.Better(c.Rows[i]) {
+			c.Rows[i] = l.Row
+		}
+		return nil
+	}, func(d Damage, torn bool) {
+		if torn {
+			c.Torn = append(c.Torn, d.File)
+		} else {
+			c.Damaged = append(c.Damaged, d)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// place is where a line stands.
+type place struct {
+	file string
+	line int
+}
+
+// scan reads all lines of a store. sound is called for each that can be read,
+// damaged for each other. name is the sweep's; if it is empty, the first row
+// says it.
+func scan(path string, name *string, sound func(place, Line) error, damaged func(d Damage, torn bool)) error {
+	files, err := rowFiles(path)
+	if err != nil {
+		return err
+	}
+	if s, err := ReadTasks(path); err == nil && *name == "" {
+		*name = s.Name
+	}
+	for _, file := range files {
+		if err := scanFile(file, name, sound, damaged); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func scanFile(file string, name *string, sound func(place, Line) error, damaged func(d Damage, torn bool)) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return bench.InputError(fmt.Errorf("store %s cannot be read: %w", file, err))
+	}
+	defer f.Close()
+	return eachLine(f, func(n int, text []byte, ended bool) error {
+		if len(text) == 0 {
+			return nil // of concatenated files
+		}
+		l, err := Decode(text)
+		switch {
+		case err != nil && (Damaged(err) || !ended):
+			damaged(Damage{file, n, err.Error(), string(text)}, !ended)
+			return nil
+		case err != nil:
+			return bench.InputError(fmt.Errorf("%s:%d: %w: a newer workbench may have written it", file, n, err))
+		case l.Row != nil && *name == "":
+			*name = l.Row.Sweep
+		case l.Row != nil && *name != l.Row.Sweep:
+			return bench.InputError(fmt.Errorf("%s:%d: the row is of sweep %q, the store of %q: keep them in folders of their own", file, n, l.Row.Sweep, *name))
+		}
+		return sound(place{file, n}, l)
+	})
+}
+
+// Plan returns the JSON of the plan with that digest.
+func Plan(dir, digest string) ([]byte, error) {
+	if len(digest) < 3 || strings.Trim(digest, "0123456789abcdef") != "" {
+		return nil, bench.InputError(fmt.Errorf("%q is no digest of a plan", digest))
+	}
+	return readPlan(filepath.Join(dir, plansName, digest[:2], digest[2:]+planSuffix))
+}

@@ -1,0 +1,100 @@
+package sweep
+
+import (
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"workbench/bench"
+)
+
+// Environment is where rows were made.
+type Environment struct {
+	Format   string            `json:"format"`
+	Digest   string            `json:"digest"`   // of the other fields
+	Version  string            `json:"version"`  // of workbench: git revision, "+dirty" if changed
+	Go       string            `json:"go"`       // version
+	System   string            `json:"system"`   // GOOS/GOARCH
+	CPU      string            `json:"cpu"`      // model name
+	Cores    int               `json:"cores"`    // that may be used
+	Memory   int64             `json:"memory"`   // bytes that may be used
+	Backends map[string]string `json:"backends"` // name to version
+	Isolated bool              `json:"isolated"` // each task in a child process
+	Jobs     int               `json:"jobs"`     // tasks at a time
+}
+
+// Here returns the environment of this process. O(1), but for reading files of
+// /proc.
+func Here(isolated bool, jobs int) Environment {
+	e := Environment{
+		Format: EnvironmentFormat, Version: Version(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
+		CPU: proc("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(), Memory: usableMemory(),
+		Backends: map[string]string{}, Isolated: isolated, Jobs: jobs,
+	}
+	for _, b := range bench.Backends() {
+		if b.Available() == nil {
+			e.Backends[b.Name] = b.Version()
+		}
+	}
+	e.Digest = digest(e)
+	return e
+}
+
+// Version returns the git revision this program was built from, its first 12
+// digits, with "+dirty" if the tree had changes; "unknown" if the build has no
+// note of it.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	revision, dirty := "unknown", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value[:min(12, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "+dirty"
+		}
+	}
+	return revision + dirty
+}
+
+// proc returns the first value of a key in a file of "key : value" lines,
+// empty where there is no such file.
+func proc(path, key string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(data)) {
+		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == key {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+// usableMemory returns the bytes that this process may use: those of the
+// machine, or of its control group if that has less; 0: unknown.
+func usableMemory() (bytes int64) {
+	number := func(s string) int64 {
+		s, _, _ = strings.Cut(strings.TrimSpace(s), " ")
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return 0 // "max"
+		}
+		return n
+	}
+	bytes = 1024 * number(proc("/proc/meminfo", "MemTotal"))
+	for _, path := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		if data, err := os.ReadFile(path); err == nil {
+			if n := number(string(data)); n > 0 && (bytes == 0 || n < bytes) {
+				bytes = n
+			}
+		}
+	}
+	return bytes
+}

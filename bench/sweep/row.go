@@ -1,0 +1,204 @@
+package sweep
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"workbench/bench"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Row is one line of a store: a finished task. A task that could not be run to
+// its end is finished, too: Failure says how.
+//
+// Its JSON is lean: the result has nothing that the task says already, and
+// reading puts that back. Unknown fields are errors.
+type Row struct {
+	Format   string    `json:"format"`
+	Sweep    string    `json:"sweep"` // name of the sweep
+	ID       string    `json:"id"`    // of the task
+	Task     Task      `json:"task"`
+	Attempt  int       `json:"attempt"` // 1, 2, …
+	Worker   string    `json:"worker"`
+	Started  time.Time `json:"started"`
+	Finished time.Time `json:"finished"`
+	// Environment is the digest of the Environment under which it ran.
+	Environment string `json:"environment"`
+
+	// Result is that of bench.Run without its plan; nil if there is none because
+	// of Failure. Its Err, Report and Unverified are lost in the store; of
+	// OwnBound only the value is kept.
+	Result *bench.Result `json:"result"`
+	// Plan is the digest of the plan's JSON, under which the store has it
+	// compressed; empty: there is none.
+	Plan    string   `json:"plan,omitempty"`
+	Failure *Failure `json:"failure,omitempty"`
+	PeakRSS int64    `json:"peak_rss,omitempty"` // bytes, of the child process
+}
+
+// Reasons of failures.
+const (
+	Crashed     = "crashed"     // the child ended by a signal or with an unexpected status
+	OutOfMemory = "memory"      // it took more memory than it may
+	OutOfTime   = "time"        // it did not answer by its deadline and was killed
+	Poisoned    = "poisoned"    // its workers died too many times
+	BadInput    = "bad-input"   // the instance cannot be read, or is not the one of the task
+	BadAnswer   = "bad-answer"  // what the child wrote is no result
+	Interrupted = "interrupted" // never stored: the task will be done again
+)
+
+// Failure says why a task has no result.
+type Failure struct {
+	Reason string `json:"reason"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// Better reports whether r stands rather than other, another row of the same
+// task: one with a result before a failure, then the first that was finished.
+// So it does not matter in which order files are merged.
+func (r *Row) Better(other *Row) bool {
+	switch {
+	case (r.Failure == nil) != (other.Failure == nil):
+		return r.Failure == nil
+	case !r.Finished.Equal(other.Finished):
+		return r.Finished.Before(other.Finished)
+	case r.Attempt != other.Attempt:
+		return r.Attempt < other.Attempt
+	}
+	return r.Worker < other.Worker
+}
+
+// lean is a Row as it is written.
+type lean struct {
+	Format      string      `json:"format"`
+	Sweep       string      `json:"sweep"`
+	ID          string      `json:"id"`
+	Task        Task        `json:"task"`
+	Attempt     int         `json:"attempt"`
+	Worker      string      `json:"worker"`
+	Started     time.Time   `json:"started"`
+	Finished    time.Time   `json:"finished"`
+	Environment string      `json:"environment"`
+	Result      *leanResult `json:"result,omitempty"`
+	Plan        string      `json:"plan,omitempty"`
+	Failure     *Failure    `json:"failure,omitempty"`
+	PeakRSS     int64       `json:"peak_rss,omitempty"`
+}
+
+// leanResult is a bench.Result without what the task says, and without the
+// makespan, which is the objective.
+type leanResult struct {
+	Name        string             `json:"name"` // of the instance
+	Kind        bench.Kind         `json:"kind"`
+	Status      bench.Status       `json:"status"`
+	Error       string             `json:"error,omitempty"`
+	Note        string             `json:"note,omitempty"`
+	Objective   *float64           `json:"objective,omitempty"`
+	Bound       *leanBound         `json:"bound,omitempty"`
+	OwnBound    *float64           `json:"own_bound,omitempty"`
+	Gap         *float64           `json:"gap,omitempty"`
+	PeakMemory  *float64           `json:"peak_memory,omitempty"`
+	Throughput  *float64           `json:"throughput,omitempty"`
+	WallTime    float64            `json:"wall_time"`
+	CPUTime     float64            `json:"cpu_time"`
+	Slots       int                `json:"slots,omitempty"` // that were used
+	Backend     *bench.BackendRef  `json:"backend,omitempty"`
+	Formulation *bench.Formulation `json:"formulation,omitempty"`
+	Nodes       *int64             `json:"nodes,omitempty"`
+}
+
+type leanBound struct {
+	Value       float64  `json:"value"`
+	By          string   `json:"by"`
+	Assumptions []string `json:"assumptions,omitempty"`
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (r *Row) MarshalJSON() ([]byte, error) {
+	task := r.Task
+	task.Format = "" // the row's says enough
+	return json.Marshal(&lean{
+		Format: RowFormat, Sweep: r.Sweep, ID: r.ID, Task: task, Attempt: r.Attempt, Worker: r.Worker,
+		Started: r.Started.UTC().Truncate(time.Millisecond), Finished: r.Finished.UTC().Truncate(time.Millisecond),
+		Environment: r.Environment, Result: thin(r.Result), Plan: r.Plan, Failure: r.Failure, PeakRSS: r.PeakRSS,
+	})
+}
+
+func thin(r *bench.Result) *leanResult {
+	if r == nil {
+		return nil
+	}
+	l := &leanResult{
+		Name: r.Instance.Name, Kind: r.Kind, Status: r.Status, Error: r.Error, Note: r.Note,
+		Objective: r.Objective, Gap: r.Gap, PeakMemory: r.PeakMemory, Throughput: r.Throughput,
+		WallTime: r.WallTime, CPUTime: r.CPUTime, Slots: r.Parameters.Slots,
+		Backend: r.Backend, Formulation: r.Formulation, Nodes: r.Nodes,
+	}
+	if b := r.Bound; b != nil {
+		l.Bound = &leanBound{b.Value, b.By, b.Assumptions}
+	}
+	if b := r.OwnBound; b != nil {
+		l.OwnBound = &b.Value
+	}
+	return l
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (r *Row) UnmarshalJSON(data []byte) error {
+	var l lean
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&l); err != nil {
+		return err
+	}
+	if l.Format != RowFormat {
+		return &FormatError{Want: RowFormat, Got: l.Format}
+	}
+	l.Task.Format = TaskFormat
+	if id := l.Task.ID(); id != l.ID {
+		return fmt.Errorf("its task has the name %s, not %q", id, l.ID)
+	}
+	if (l.Result == nil) == (l.Failure == nil) {
+		return fmt.Errorf("a row has either a result or a failure")
+	}
+	*r = Row{
+		Format: RowFormat, Sweep: l.Sweep, ID: l.ID, Task: l.Task, Attempt: l.Attempt, Worker: l.Worker,
+		Started: l.Started, Finished: l.Finished, Environment: l.Environment,
+		Result: l.Result.full(&l.Task), Plan: l.Plan, Failure: l.Failure, PeakRSS: l.PeakRSS,
+	}
+	return nil
+}
+
+// full puts back what the task says.
+func (l *leanResult) full(t *Task) *bench.Result {
+	if l == nil {
+		return nil
+	}
+	r := &bench.Result{
+		Format: bench.ResultFormat, Problem: t.Problem, Method: t.Method, Kind: l.Kind,
+		Instance:   plan.InstanceRef{Name: l.Name, SHA256: t.SHA256, Source: t.Instance},
+		Platform:   platform.Platform{Memory: t.Memory, Bandwidth: t.Bandwidth, Processors: t.Processors, WeightCopies: t.WeightCopies},
+		Parameters: bench.Parameters{TimeLimit: t.TimeLimit, Gap: t.Gap, Threads: t.Threads, Slots: l.Slots},
+		Status:     l.Status, Error: l.Error, Note: l.Note,
+		Objective: l.Objective, Gap: l.Gap, Makespan: l.Objective, PeakMemory: l.PeakMemory, Throughput: l.Throughput,
+		WallTime: l.WallTime, CPUTime: l.CPUTime, Backend: l.Backend, Formulation: l.Formulation, Nodes: l.Nodes, Seed: t.Seed,
+	}
+	if b := l.Bound; b != nil {
+		r.Bound = &bench.Bound{Value: b.Value, By: b.By, Assumptions: append([]string{}, b.Assumptions...)}
+	}
+	if l.OwnBound != nil {
+		r.OwnBound = &bench.Bound{Value: *l.OwnBound, By: t.Method, Assumptions: []string{}}
+	}
+	return r
+}
+
+// FormatError is the error of a line that is of another format, perhaps a newer
+// version of it.
+type FormatError struct{ Want, Got string }
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("its format is %q, this program knows %q", e.Got, e.Want)
+}
