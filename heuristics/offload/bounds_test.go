@@ -96,6 +96,11 @@ func checkFractional(t *testing.T, in *instance, o *FractionalOptimum) {
 	for _, at := range back.at {
 		instants = append(instants, T-at)
 	}
+	for i := range in.n {
+		if e.send[i] < e.fwd[i] || e.fetch[i] < e.bwd[i+1] {
+			t.Fatalf("abar_%d is sent before F_%d has ended, or fetched after B_%d has started", i, i, i+1)
+		}
+	}
 	// Away are the bytes sent and not yet being fetched.
 	away := func(at float64) float64 { return out.of(at) + back.of(T-at) - o.Offloaded }
 	check := func(name string, l int, from, to, need float64) {

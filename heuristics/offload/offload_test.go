@@ -229,3 +229,141 @@ func TestErrata(t *testing.T) {
 		}
 	}
 }
+
+// TFLMS offloads the first activations and fetches each so many layers ahead.
+func TestTFLMSFetchesAhead(t *testing.T) {
+	const n = 6
+	c := chainOf(n, chain.Layer{ForwardTime: 1, BackwardTime: 1, Activation: 1, Saved: 1})
+	in, err := newInstance(c, platform.Platform{Memory: 100, Bandwidth: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for count := 1; count < n; count++ {
+		for ahead := 1; ahead < n; ahead++ {
+			x := newTFLMS(in)
+			if !x.try(count, ahead) {
+				t.Fatalf("%d offloaded, %d ahead: no plan", count, ahead)
+			}
+			for i := range n - 1 {
+				if got := x.m.back[i] >= 0; got != (i < count) {
+					t.Fatalf("%d offloaded, %d ahead: abar_%d fetched: %v", count, ahead, i, got)
+				}
+				if i >= count {
+					continue
+				}
+				x.m.run(x.order)
+				b := min(n, i+1+ahead)
+				if got, want := x.m.start[3*n+i], x.m.start[2*n-b]; got < want || got > want+0.5 {
+					t.Fatalf("%d offloaded, %d ahead: abar_%d is fetched at %v, B_%d starts at %v", count, ahead, i, got, b, want)
+				}
+			}
+		}
+	}
+}
+
+// In a plan of TFLMS computations wait for what they read, never for memory, and
+// Greedy's is no longer.
+func TestTFLMSNeverWaitsForMemory(t *testing.T) {
+	r := rand.New(rand.NewPCG(21, 21))
+	found := 0
+	for range 300 {
+		c := exhaustive.RandomChain(r, 2+r.IntN(8))
+		p := device(r, c)
+		got, err := TFLMS(context.Background(), c, p)
+		if err != nil {
+			continue
+		}
+		found++
+		greedy, err := Greedy(context.Background(), c, p)
+		if err != nil || greedy.Claims.Makespan > got.Claims.Makespan*(1+1e-12) {
+			t.Fatalf("greedy %+v, %v; tflms %v\n%+v %+v", greedy, err, got.Claims.Makespan, c, p)
+		}
+		end, back := 0.0, make([]float64, c.Len())
+		for _, o := range got.Ops {
+			switch o.Op {
+			case plan.OpP:
+				back[o.Layer] = o.End
+				continue
+			case plan.OpO:
+				continue
+			case plan.OpB:
+				end = max(end, back[o.Layer-1])
+			}
+			if o.Start > end {
+				t.Fatalf("%s starts at %v, it could at %v\n%+v", &o, o.Start, end, got.Ops)
+			}
+			end = o.End
+		}
+	}
+	if found < 100 {
+		t.Fatalf("tflms found %d plans", found)
+	}
+}
+
+// Greedy offloads the fewest first activations that hold M_peak − M bytes.
+func TestGreedyOffloadsAsLittleAsItCan(t *testing.T) {
+	r := rand.New(rand.NewPCG(22, 22))
+	for range 500 {
+		c := exhaustive.RandomChain(r, 1+r.IntN(8))
+		in, err := newInstance(c, device(r, c))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, last := 0.0, 0.0
+		kept := false
+		for i, yes := range in.greedy() {
+			if yes && kept {
+				t.Fatal("not the first activations")
+			}
+			if kept = kept || !yes && in.abar[i] > 0; yes {
+				last = in.abar[i]
+				sum += last
+			}
+		}
+		if Q := in.peakMemory() - in.limit; sum < Q || sum > 0 && sum-last >= Q {
+			t.Fatalf("%v bytes offloaded, the last %v, of %v\n%+v %+v", sum, last, Q, c, in.platform)
+		}
+	}
+}
+
+// VDNN is the best of all thresholds, with all activations above or every other.
+func TestVDNNTriesEveryThreshold(t *testing.T) {
+	r := rand.New(rand.NewPCG(23, 23))
+	half := 0
+	for range 500 {
+		c := exhaustive.RandomChain(r, 1+r.IntN(8))
+		in, err := newInstance(c, device(r, c))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newScheduler(in)
+		want, best := math.Inf(1), 0
+		for _, threshold := range append([]float64{math.Inf(1)}, in.uF[1:]...) {
+			for size := 1.0; size <= 6; size++ { // sizes are whole and small
+				for step := 1; step <= 2; step++ {
+					away, k := make([]bool, in.n), 0
+					for i := range in.n {
+						if in.abar[i] > 0 && in.uF[i+1]/in.abar[i] >= threshold/size {
+							away[i] = k%step == 0
+							k++
+						}
+					}
+					s.choose(away)
+					if T := s.evaluate(); T < want {
+						want, best = T, step
+					}
+				}
+			}
+		}
+		got, err := VDNN(context.Background(), c, in.platform)
+		if err != nil || got.Claims.Makespan != want {
+			t.Fatalf("%v, %v; of all thresholds %v\n%+v %+v", got, err, want, c, in.platform)
+		}
+		if best == 2 {
+			half++
+		}
+	}
+	if half == 0 {
+		t.Error("every other activation is never better")
+	}
+}

@@ -87,7 +87,7 @@ func (s *searcher) offerSet() {
 	}
 }
 
-// methods takes the plans of the other methods.
+// methods takes the plans of the other methods. TFLMS is never better than Greedy.
 func (s *searcher) methods(seed uint64) {
 	s.set.try(s.sched, s.in.greedy())
 	s.offerSet()
@@ -97,12 +97,6 @@ func (s *searcher) methods(seed uint64) {
 	s.in.vdnn(s.sched, s.set)
 	s.in.autoSwap(s.ctx, s.sched, s.set, seed)
 	s.offerSet()
-	if s.done() {
-		return
-	}
-	t := newTFLMS(s.in)
-	t.grid(s.ctx)
-	s.offer(t.order, t.T)
 }
 
 // searchSlots are the slots of DynProgSlots, as in [004] 3.3.3.2.

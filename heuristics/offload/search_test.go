@@ -146,6 +146,27 @@ func TestSearchBeatsTheOthers(t *testing.T) {
 	}
 }
 
+// Before it anneals, Search has the best plan of the methods it starts from.
+func TestSearchStartsFromTheOthers(t *testing.T) {
+	r := rand.New(rand.NewPCG(14, 14))
+	for range 300 {
+		c := exhaustive.RandomChain(r, 2+r.IntN(10))
+		p := device(r, c)
+		in, err := newInstance(c, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSearcher(context.Background(), in, 1)
+		s.methods(1)
+		for _, m := range methods() {
+			other, err := m.run(context.Background(), c, p)
+			if err == nil && other.Claims.Makespan < s.T*(1-1e-12) {
+				t.Fatalf("%s %v, at the start %v\n%+v %+v", m.name, other.Claims.Makespan, s.T, c, p)
+			}
+		}
+	}
+}
+
 // Sets and orders are not all: Search finds the optima of errata 4.
 func TestSearchMixesTransfers(t *testing.T) {
 	for _, e := range errata() {

@@ -16,6 +16,12 @@ import (
 // ever waits for memory, as the method does not know how much there is: where
 // that does not fit, there is no plan, and if no pair fits, none at all
 // ([004] 3.4.2). O(N³), less as soon as the forward phase does not fit.
+//
+// It is never better than Greedy. Its set holds that of Greedy, as something would
+// not fit otherwise. Leave out the other transfers: when one of them would have had
+// its tensor away, all of Greedy's set is away too, which has M_peak − M bytes, so
+// that everything fits (the integral case of [004] Lemma 6). That is a plan for
+// Greedy's set in sorted order, and the no-wait one is no longer.
 func TFLMS(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
