@@ -51,10 +51,9 @@ type tails struct {
 	first []int32
 	count []int16
 	row   []int
-	// backward[ℓ] = Σ uB_1..ℓ
-	backward []float64
 
-	found []tail // being collected
+	backward []float64 // backward[ℓ] = Σ uB_1..ℓ
+	found    []tail    // being collected
 }
 
 // slot is the memory divided by slots, not 0.
@@ -147,16 +146,12 @@ func (d *tails) fill(s, t int) {
 	// Of Case 1: F_all s, then (s+1,t) in base ā_s, then B_s.
 	needAll := in.delta[t] + in.needAll(s)
 	needB := in.needBackward(s)
-	cell := d.cell(s, t)
-	var below, inner int
-	if s < t {
-		inner = d.cell(s+1, t)
-	}
+	cell, inner := d.cell(s, t), 0
 	least := max(needAll, needB)
 	if s < t {
-		least = needB // of every sequence
+		inner, least = d.cell(s+1, t), needB // which every sequence needs
 	}
-	previous := 0
+	previous, below := 0, 0 // the sequences of limit i-1
 	for i := 0; i <= d.slots; i++ {
 		limit := float64(i) * d.slot
 		d.thin = max(0.999*d.slot, limit*d.part)

@@ -114,8 +114,10 @@ func (f *forwards) all(s int, x bool) {
 		if needF > room || needB > room {
 			continue
 		}
-		waitF, waitB := f.wait(needF+z.out-room), f.wait(needB+z.back-room)
-		f.next(z, int32(i), s, x, s+1, -1, in.uF[s]+waitF, in.uB[s]+waitB, input)
+		f.after(i, z, &decision{
+			s: s, t: s, x: x, tail: -1, input: input, keep: true,
+			forward: in.uF[s] + f.wait(needF+z.out-room), backward: in.uB[s] + f.wait(needB+z.back-room),
+		})
 	}
 }
 
@@ -151,7 +153,10 @@ func (f *forwards) checkpoint(s, t int) bool {
 			if k < 0 {
 				continue
 			}
-			f.nextFits(z, int32(i), s, x, t+1, k, forward+f.wait(wave+input+z.out-room), time, input, input+most <= room)
+			f.after(i, z, &decision{
+				s: s, t: t, x: x, tail: k, input: input, keep: input+most <= room,
+				forward: forward + f.wait(wave+input+z.out-room), backward: time,
+			})
 		}
 	}
 	return true
@@ -164,23 +169,29 @@ func index(x bool) int {
 	return 0
 }
 
-func (f *forwards) next(z *state, i int32, s int, x bool, target int, k int32, forward, backward, input float64) {
-	f.nextFits(z, i, s, x, target, k, forward, backward, input, true)
+// A decision is how layers s..t are computed from their input, x: ā_{s-1}.
+type decision struct {
+	s, t              int
+	x                 bool
+	tail              int32   // of Case 2; else -1
+	forward, backward float64 // seconds, waits included
+	input             float64 // bytes
+	keep              bool    // the input may stay
 }
 
-// nextFits adds the states after z by Table 4.1: with the input offloaded, v = 1,
-// and, if that fits, kept, v = 2.
-func (f *forwards) nextFits(z *state, i int32, s int, x bool, target int, k int32, forward, backward, input float64, kept bool) {
+// after adds the states after the i-th state z by Table 4.1: with the input kept,
+// v = 2, if that fits, and offloaded, v = 1.
+func (f *forwards) after(i int, z *state, d *decision) {
 	beta := f.in.beta
-	y := state{cost: z.cost + forward + backward, from: i, source: int32(s), fromX: x, tail: k}
-	if kept {
-		y.kept, y.out, y.back = z.kept+input, max(0, z.out-forward*beta), max(0, z.back-backward*beta)
-		f.add(&y, target)
+	y := state{cost: z.cost + d.forward + d.backward, from: int32(i), source: int32(d.s), fromX: d.x, tail: d.tail}
+	if d.keep {
+		y.kept, y.out, y.back = z.kept+d.input, max(0, z.out-d.forward*beta), max(0, z.back-d.backward*beta)
+		f.add(&y, d.t+1)
 	}
-	if f.only != onlyRecompute && input > 0 {
+	if f.only != onlyRecompute && d.input > 0 {
 		y.kept, y.offload = z.kept, true
-		y.out, y.back = max(0, z.out+input-forward*beta), max(0, z.back-backward*beta)+input
-		f.add(&y, target)
+		y.out, y.back = max(0, z.out+d.input-d.forward*beta), max(0, z.back-d.backward*beta)+d.input
+		f.add(&y, d.t+1)
 	}
 }
 
