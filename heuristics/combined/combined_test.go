@@ -386,3 +386,27 @@ func TestPureOffload(t *testing.T) {
 		t.Error("too few")
 	}
 }
+
+// Errata 1: persistent and floating plans take 2 here, as ā_2 is kept and its
+// input recomputed in none of them. On a link so slow that it does not help,
+// Search finds the optimum 1.
+func TestSearchGoesBeyondPersistence(t *testing.T) {
+	ctx := context.Background()
+	c := &chain.Chain{Name: "errata 1"}
+	for l, a := range []float64{1, 0, 1} {
+		x := chain.Layer{Name: "l", Activation: a, Saved: a, Gradient: a}
+		if l == 1 {
+			x.ForwardTime = 1
+		}
+		c.Layers = append(c.Layers, x)
+	}
+	p := platform.Platform{Memory: 2, Bandwidth: 1e-3}
+	pofo, err := POFO(ctx, c, p, 10)
+	if x := makespan(t, c, pofo, err); x != 2 {
+		t.Errorf("pofo: %g", x)
+	}
+	found, err := Search(ctx, c, p, 10)
+	if x := makespan(t, c, found, err); x != 1 {
+		t.Errorf("search: %g", x)
+	}
+}
