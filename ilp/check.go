@@ -19,7 +19,8 @@ type CheckOptions struct {
 	Cases int // instances to try; 0: DefaultCases
 	// Layers of the longest chain, or forward nodes of the largest graph; 0: 3.
 	// There can be 4 of weight offloading, 6 of rematerialization on chains, 5
-	// on graphs, 4 if the formulation is Staged, 5 of activation offloading.
+	// on graphs, 4 if the formulation is Staged, 5 of activation
+	// offloading, 4 of rematerialization with offloading.
 	Layers int
 }
 

@@ -37,12 +37,12 @@ func (x *Counterexample) String() string {
 		x.printRemat(&b)
 	case x.Problem == plan.Pipeline:
 		x.printPattern(&b)
-	case x.Problem == plan.ActivationOffload:
+	case x.Problem == plan.ActivationOffload, x.Problem == plan.RematOffload:
 		x.printOffload(&b)
 	default:
 		x.printWeights(&b)
 	}
-	if x.Problem == plan.Remat && x.Plan != nil {
+	if (x.Problem == plan.Remat || x.Problem == plan.RematOffload) && x.Plan != nil {
 		fmt.Fprintf(&b, "best plan:%s\n", operations(x.Plan))
 	}
 	if math.IsInf(x.Optimum, 1) {
@@ -130,6 +130,8 @@ func subjectOf(f Formulation) (*subject, bool) {
 		return &subject{"forward nodes", 5, randomGraph, solveGraph, smallerGraph}, true
 	case f.Problem == plan.ActivationOffload && f.Build != nil:
 		return &subject{"layers", 5, randomOffload, solveOffload, smallerOffload}, true
+	case f.Problem == plan.RematOffload && f.Build != nil:
+		return &subject{"layers", 4, randomRematOffload, solveRematOffload, smallerOffload}, true
 	case f.Problem == plan.Pipeline && f.Build != nil:
 		return &subject{"layers", 4, randomPattern, solvePattern, smallerPattern}, true
 	}

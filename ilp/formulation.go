@@ -116,6 +116,11 @@ func Formulations() []Formulation {
 			Build: OffloadExact,
 		},
 		{
+			Name: "remat-offload", Problem: plan.RematOffload, Promise: LowerBound,
+			Title: "recomputation and paging in stages, memory limited at first forwards and backwards", Source: "POET in spirit; ours",
+			Build: RematOffload,
+		},
+		{
 			Name: "pipeline-printed", Problem: plan.Pipeline, Promise: Nothing,
 			Title: "the ILP of chapter 6, exactly as printed", Source: "[004] (6.1)–(6.36)",
 			Build: PipelinePrinted,

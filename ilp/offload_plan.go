@@ -210,7 +210,7 @@ func (w *noWait) times(o *orders) *offloadTimes {
 	}
 	for q, i := range o.P {
 		t.moves[i].back = [2]float64{end - b.start[q] - w.move[i], end - b.start[q]}
-		if t.moves[i].back[0] < t.s[i]+w.u[i] { // F_{i+1} still uses ā_i: it is never away
+		if t.moves[i].back[0] < t.s[i]+w.u[i]-instantly { // F_{i+1} still uses ā_i: it is never away
 			t.moves[i].is = false
 		}
 	}
