@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"workbench/heuristics/combined"
 	"workbench/heuristics/offload"
@@ -97,13 +98,25 @@ func pureOffload(run runOnChain) runOnChain {
 func combinedSearch(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
 	var others []*plan.Plan
 	for _, run := range []runOnChain{limited(offload.DynProg), seeded(offload.Search)} {
-		if p, err := pureOffload(run)(ctx, in.Chain, s); err == nil {
+		part, cancel := portion(ctx, 0.1)
+		if p, err := pureOffload(run)(part, in.Chain, s); err == nil {
 			others = append(others, p)
 		}
+		cancel()
 	}
 	p, err := combined.Search(ctx, in.Chain, s.Platform, s.Slots, others...)
 	if err != nil {
 		return nil, linkError(err)
 	}
 	return &Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
+}
+
+// portion returns a context that ends after a part of the time that ctx has
+// left.
+func portion(ctx context.Context, part float64) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Duration(part*float64(time.Until(deadline))))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"workbench/heuristics/offload"
+	"workbench/ilp"
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -20,7 +21,7 @@ func activationOffload() *Problem {
 		Objective: "makespan of a training step, seconds",
 		Takes:     []Form{AChain},
 		Word:      "makespan",
-		Defaults:  []string{"search"},
+		Defaults:  []string{"offload-milp"},
 		Example:   "zoo:resnet50?image=500&batch=16",
 		Moves:     true,
 		Memory:    "50%", Bandwidth: "12GB/s",
@@ -118,6 +119,17 @@ func linkError(err error) error {
 	return InputError(err)
 }
 
+// upTo refuses chains that are too long for a method.
+func upTo(m *Method, layers int) func(context.Context, *Instance, Setting) (*Outcome, error) {
+	run := m.Run
+	return func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+		if n := in.Chain.Len(); n > layers {
+			return nil, InputError(fmt.Errorf("%s is for at most %d layers, %s has %d: use greedy, dynprog or join layers", m.Name, layers, in.Name, n))
+		}
+		return run(ctx, in, s)
+	}
+}
+
 // offloadMethods is the table of methods for activation offloading.
 func offloadMethods() []*Method {
 	method := func(name, source, summary, complexity string, run runOnChain) *Method {
@@ -125,6 +137,7 @@ func offloadMethods() []*Method {
 	}
 	slots := method("dynprog-slots", "[000], [004] Alg. 5, 3.3.3.2", "dynprog with sizes rounded to S slots, the rounding repaired until the set fits", "O(N·S³)", slotted(offload.DynProgSlots))
 	slots.Slots = DefaultSlots
+	slots.Run = upTo(slots, ilp.MostLayers)
 	return []*Method{
 		method("greedy", "[000], [004] 3.2", "offloads ā_0, ā_1, … until the rest fits: Theorem 8 rounded to whole tensors", "O(N log N)", limited(offload.Greedy)),
 		method("vdnn", "vDNN++, [004] 3.4.1", "thresholds on uF/ā, all or every other of those above; the best schedule", "O(N²)", limited(offload.VDNN)),
@@ -145,5 +158,6 @@ func offloadMethods() []*Method {
 				return &Outcome{Bounds: []Bound{{Value: o.Makespan, By: "fractional", Assumptions: []string{}}}}, nil
 			},
 		},
+		offloadMILP(),
 	}
 }
