@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"workbench/model/chain"
+	"workbench/model/functions"
 	"workbench/model/graph"
 	"workbench/model/join"
 	"workbench/model/platform"
@@ -40,6 +41,12 @@ func NewPattern(method string, c *chain.Chain, m platform.Platform) *Plan {
 func NewJoin(method string, j *join.Join, m platform.Platform) *Plan {
 	digest, err := j.Digest()
 	return blank(Join, method, j.Name, digest, err, m)
+}
+
+// NewSwap returns a plan of swapping without operations for s.
+func NewSwap(method string, s *functions.Sequence, m platform.Platform) *Plan {
+	digest, err := s.Digest()
+	return blank(Swap, method, s.Name, digest, err, m)
 }
 
 func blank(problem, method, name, digest string, err error, m platform.Platform) *Plan {
@@ -94,6 +101,9 @@ type fileOp struct {
 	Layer  *int     `json:"layer,omitempty"`
 	Branch int      `json:"branch,omitempty"`
 	Node   *string  `json:"node,omitempty"`
+	// Of swapping.
+	Function *int    `json:"function,omitempty"`
+	Variable *string `json:"variable,omitempty"`
 	Start  *float64 `json:"start"`
 	End    *float64 `json:"end"`
 
@@ -108,11 +118,17 @@ func (f *fileOp) op() (o Op, wrong string) {
 		return o, "op is missing"
 	case f.Node != nil && *f.Node == "":
 		return o, "node is empty; it is the id of a node of the graph"
-	case f.Layer == nil && f.Op == OpC:
-		if f.Node == nil {
+	case f.Variable != nil && *f.Variable == "":
+		return o, "variable is empty; it is the id of a variable of the sequence"
+	case f.Layer == nil && f.Node == nil && f.Function == nil && f.Variable == nil && f.Op != OpLoss:
+		switch f.Op {
+		case OpC:
 			return o, "node is missing"
+		case OpRun:
+			return o, "function is missing"
+		case OpIn, OpOut, OpDrop:
+			return o, "variable is missing"
 		}
-	case f.Layer == nil && f.Node == nil && f.Op != OpLoss:
 		return o, "layer is missing"
 	}
 	switch {
@@ -128,18 +144,30 @@ func (f *fileOp) op() (o Op, wrong string) {
 	if f.Node != nil {
 		o.Node = *f.Node
 	}
+	if f.Function != nil {
+		o.Function = *f.Function
+	}
+	if f.Variable != nil {
+		o.Variable = *f.Variable
+	}
 	return o, ""
 }
 
 // MarshalJSON leaves out the layer of operations that have none: those that
-// name a node of a graph, and the loss of a join.
+// name a node of a graph, a function or a variable, and the loss of a join.
 func (o Op) MarshalJSON() ([]byte, error) { return json.Marshal(o.file()) }
 
 // file returns o as it is written.
 func (o *Op) file() *fileOp {
 	f := &fileOp{Op: o.Op, Tensor: o.Tensor, Branch: o.Branch, Start: &o.Start, End: &o.End, Resource: o.Resource, Shift: o.Shift}
-	if o.Layer != 0 || o.Node == "" && o.Op != OpLoss {
+	if o.Layer != 0 || o.Node == "" && o.Function == 0 && o.Variable == "" && o.Op != OpLoss {
 		f.Layer = &o.Layer
+	}
+	if o.Function != 0 {
+		f.Function = &o.Function
+	}
+	if o.Variable != "" {
+		f.Variable = &o.Variable
 	}
 	if o.Node != "" {
 		f.Node = &o.Node

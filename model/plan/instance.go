@@ -2,6 +2,7 @@ package plan
 
 import (
 	"workbench/model/chain"
+	"workbench/model/functions"
 	"workbench/model/graph"
 	"workbench/model/join"
 )
@@ -11,9 +12,11 @@ type Instance struct {
 	Chain *chain.Chain
 	Graph *graph.Graph
 	Join  *join.Join
+
+	Functions *functions.Sequence
 }
 
-// Kind names what is set: "chain", "graph" or "join".
+// Kind names what is set: "chain", "graph", "join" or "functions".
 func (in Instance) Kind() string {
 	switch {
 	case in.Chain != nil:
@@ -22,6 +25,8 @@ func (in Instance) Kind() string {
 		return "graph"
 	case in.Join != nil:
 		return "join"
+	case in.Functions != nil:
+		return "functions"
 	}
 	return "nothing"
 }
@@ -31,6 +36,9 @@ func (in Instance) Kind() string {
 func VerifyOn(in Instance, p *Plan) (*Report, error) {
 	if in.Chain != nil && p != nil && (p.Problem == WeightOffload || p.Problem == Pipeline || offloads(in, p)) {
 		return Verify(in.Chain, p)
+	}
+	if in.Functions != nil && p != nil && p.Problem == Swap {
+		return VerifySwap(in.Functions, p)
 	}
 	return verdict(replayOn(in, p, false))
 }

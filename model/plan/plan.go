@@ -72,6 +72,12 @@ const (
 	// Communications of a pipeline.
 	OpCF = "CF" // sends the activation of a layer to the next layer's processor
 	OpCB = "CB" // sends the gradient of a layer's output back to its processor
+
+	// Of swapping.
+	OpRun  = "run"  // a function of the sequence
+	OpIn   = "in"   // transfer of a variable host→GPU
+	OpOut  = "out"  // transfer of a variable GPU→host
+	OpDrop = "drop" // discard of a variable that the host holds, too
 )
 
 // Tensors of transfers and discards.
@@ -88,10 +94,15 @@ type Op struct {
 	Op     string `json:"op"`
 	Tensor string `json:"tensor,omitempty"`
 	// Layer is 1-based, as in the papers; of a transfer or discard, the
-	// tensor's own index. Plans for graphs have none, they name a node.
+	// tensor's own index. Plans for graphs have none, they name a node; plans of
+	// swapping name a function or a variable.
 	Layer  int     `json:"layer"`
 	Branch int     `json:"branch,omitempty"` // of a join, 1-based
 	Node   string  `json:"node,omitempty"`   // of a graph: its id
+	// Of swapping: the function that runs, f_1 being 1, or the id of the variable
+	// that moves.
+	Function int    `json:"function,omitempty"`
+	Variable string `json:"variable,omitempty"`
 	Start  float64 `json:"start"`
 	End    float64 `json:"end"`
 	// Of a pipeline: where the operation runs ("gpu0"; "link0-1", the smaller
@@ -102,12 +113,16 @@ type Op struct {
 }
 
 // String names the operation as the papers do: "B_3", "P w_3", "D abar_2",
-// "F_2 of branch 1", "C conv1".
+// "F_2 of branch 1", "C conv1", "run f_3", "in w1".
 func (o *Op) String() string {
 	s := o.Op
 	switch {
 	case o.Node != "":
 		s += " " + o.Node
+	case o.Variable != "":
+		s += " " + o.Variable
+	case o.Op == OpRun:
+		s += fmt.Sprintf(" f_%d", o.Function)
 	case o.Op == OpLoss && o.Layer == 0:
 	case o.Tensor == "":
 		s += fmt.Sprintf("_%d", o.Layer)

@@ -1,0 +1,112 @@
+// Package functions holds sequences of functions, the instances of out-of-core
+// execution ([003] §3): what runs one after the other, and the variables that
+// each function uses, which may be many and may be used by many.
+package functions
+
+import "workbench/model/strictjson"
+
+// Format names the file format written by this package.
+const Format = "workbench.functions/v1"
+
+// Where a variable may be before the first function starts.
+const (
+	Nowhere = ""       // it first exists when the first function that uses it starts
+	Host    = "host"   // on the host, which holds its value
+	Device  = "device" // on the GPU only
+)
+
+// Kinds of function. Methods that treat the forward pass apart ask for them.
+const (
+	Unknown  = ""
+	Forward  = "forward"
+	Loss     = "loss"
+	Backward = "backward"
+)
+
+// Sequence is the functions f_1..f_n of [003] in the order in which they run,
+// f_1 at index 0, and the variables they use. Times are in seconds, sizes in
+// bytes.
+type Sequence struct {
+	Name      string
+	Samples   int // mini-batch size; 0: unknown
+	Variables []Variable
+	Functions []Function
+	Source    map[string]any     // where the numbers come from; free form
+	Extra     []strictjson.Extra // the user's own fields ("x-…")
+}
+
+// Variable is a tensor, or some other piece of memory that moves as a whole.
+// Each is used by some function; after the last it is gone.
+type Variable struct {
+	ID      string // unique
+	Size    float64
+	Initial string // Nowhere, Host or Device
+}
+
+// Function is one function. Uses are all variables that must be on the GPU
+// while it runs: its inputs, its outputs, its parameters, its workspace.
+type Function struct {
+	Name   string
+	Kind   string // Unknown, Forward, Loss or Backward
+	Time   float64
+	Uses   []int // indices of Variables, each once
+	Writes []int // those of Uses that it changes; nil: all of them; empty: none
+}
+
+// Written returns the variables that f changes.
+func (f *Function) Written() []int {
+	if f.Writes == nil {
+		return f.Uses
+	}
+	return f.Writes
+}
+
+// Len returns the number of functions.
+func (s *Sequence) Len() int { return len(s.Functions) }
+
+// TotalTime returns the time of running every function once.
+func (s *Sequence) TotalTime() float64 {
+	t := 0.0
+	for i := range s.Functions {
+		t += s.Functions[i].Time
+	}
+	return t
+}
+
+// Occurrences returns for each variable the functions that use it, ascending.
+// O(functions + uses).
+func (s *Sequence) Occurrences() [][]int {
+	count := make([]int, len(s.Variables))
+	total := 0
+	for i := range s.Functions {
+		for _, v := range s.Functions[i].Uses {
+			count[v]++
+		}
+		total += len(s.Functions[i].Uses)
+	}
+	all, of := make([]int, total), make([][]int, len(s.Variables))
+	for v, n := range count {
+		of[v], all = all[:0:n], all[n:]
+	}
+	for i := range s.Functions {
+		for _, v := range s.Functions[i].Uses {
+			of[v] = append(of[v], i)
+		}
+	}
+	return of
+}
+
+// LastUse returns for each variable the function after which it is gone, -1 for
+// one that no function uses. O(functions + uses).
+func (s *Sequence) LastUse() []int {
+	last := make([]int, len(s.Variables))
+	for v := range last {
+		last[v] = -1
+	}
+	for i := range s.Functions {
+		for _, v := range s.Functions[i].Uses {
+			last[v] = i
+		}
+	}
+	return last
+}
