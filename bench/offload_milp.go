@@ -19,9 +19,8 @@ import (
 // searchShare is the part of the time that the search before a MILP may take.
 const searchShare = 0.2
 
-// linkSolver is a solver of a problem with a link: better than start, or start,
-// and what it proves.
-type linkSolver func(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (best *plan.Plan, bound Bound, last *solvers.Result, err error)
+// linkSolver is a solver of package ilp for a problem with a link.
+type linkSolver func(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*ilp.OffloadResult, error)
 
 // milpOnLink is a method that searches, then solves a MILP from what was found.
 func milpOnLink(name string, search func(context.Context, *Instance, Setting) (*plan.Plan, error), solve linkSolver, model func(*Instance, platform.Platform) (*milp.Model, error)) func(context.Context, *Instance, Setting) (*Outcome, error) {
@@ -58,7 +57,7 @@ func improveOnLink(ctx context.Context, in *Instance, s *Setting, start time.Tim
 		return nil
 	}
 	o.OnProgress = func(p solvers.Progress) { s.tell(start, "milp", out.Plan, p.Bound, p.Nodes) }
-	best, bound, last, err := solve(ctx, s.Backend, in.Chain, s.Platform, out.Plan, o)
+	r, err := solve(ctx, s.Backend, in.Chain, s.Platform, out.Plan, o)
 	if err != nil {
 		var infeasible *plan.Infeasible
 		if errors.As(err, &infeasible) {
@@ -67,19 +66,19 @@ func improveOnLink(ctx context.Context, in *Instance, s *Setting, start time.Tim
 		_, err := out.withoutMILP(err)
 		return err
 	}
-	if best != nil {
-		out.Plan = best
+	if r.Plan != nil {
+		out.Plan = r.Plan
 	}
-	out.Bounds = append(out.Bounds, bound)
 	out.Stopped = out.Stopped || ctx.Err() != nil
-	if last == nil {
+	if r.Result == nil {
 		return nil // no model was needed
 	}
+	out.Bounds = append(out.Bounds, Bound{Value: r.Bound, By: "the MILP " + r.By, Assumptions: []string{}})
 	built, err := model(in, s.Platform)
 	if err != nil {
 		return err
 	}
-	out.ran(last, built)
+	out.ran(r.Result, built)
 	return nil
 }
 
@@ -89,17 +88,10 @@ func offloadMILP() *Method {
 	search := func(ctx context.Context, in *Instance, s Setting) (*plan.Plan, error) {
 		return offload.Search(ctx, in.Chain, s.Platform, uint64(s.Seed))
 	}
-	solve := func(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*plan.Plan, Bound, *solvers.Result, error) {
-		r, err := ilp.SolveOffload(ctx, b, c, p, start, o)
-		if err != nil {
-			return nil, Bound{}, nil, err
-		}
-		return r.Plan, Bound{Value: r.Bound, By: "the MILP " + r.By, Assumptions: []string{}}, r.Result, nil
-	}
 	return &Method{
 		Problem: offload.Problem, Name: "offload-milp", Kind: Exact, Source: "ours, in the spirit of [001] §6", Solver: true,
 		Summary:    fmt.Sprintf("search, then a MILP that bounds all plans, then a search around its solution; exact up to %d layers", ilp.OffloadExactLayers),
 		Complexity: "exponential; O(N²) columns",
-		Run:        milpOnLink("offload-milp", search, solve, model), Model: model,
+		Run:        milpOnLink("offload-milp", search, ilp.SolveOffload, model), Model: model,
 	}
 }
