@@ -40,8 +40,8 @@ type Queue interface {
 type Delivery interface {
 	Task() sweep.Task
 	// Attempt is 1 when the task is handed out for the first time. Queues hand
-	// out as often as it takes: the worker gives up, after MostAttempts, with a
-	// row that says so.
+	// out as often as it takes: it is the worker that gives up, after
+	// MostAttempts, with a row that says so.
 	Attempt() int
 	// Lease is how long the worker may be silent before the task is given to
 	// somebody else; 0: for ever. Workers call InProgress every third of it.

@@ -1,0 +1,89 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"workbench/bench"
+	"workbench/bench/sweep"
+)
+
+// InProcess runs tasks in this process: without the cost of a child, and
+// without its safety. A method that crashes the process ends the sweep, which
+// can be resumed; one that hangs keeps its goroutine; memory is not limited. A
+// panic is a failed row. It is for one goroutine at a time: instances remember
+// what was computed of them.
+type InProcess struct {
+	Instances Instances
+	Solve     SolveFunc     // nil: [Solve]
+	Grace     time.Duration // as in Isolated
+
+	last *bench.Instance
+}
+
+// Run implements [Runner].
+func (x *InProcess) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, error) {
+	type answer struct {
+		row  *sweep.Row
+		plan []byte
+	}
+	solve := x.Solve
+	if solve == nil {
+		solve = Solve
+	}
+	begun := &sweep.Row{Format: sweep.RowFormat, ID: t.ID(), Task: t, Started: time.Now()}
+	done := make(chan answer, 1)
+	go func() {
+		var a answer
+		defer func() {
+			if p := recover(); p != nil {
+				row := *begun
+				a = answer{row: failed(&row, sweep.Crashed, fmt.Sprintf("panic: %v", p))}
+			}
+			done <- a
+		}()
+		a.row, a.plan = attempt(ctx, solve, t, func() (*bench.Instance, error) { return x.instance(t) })
+	}()
+	var late <-chan time.Time
+	if d := deadline(x.Grace, t); d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case a := <-done:
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err() // what a method has when it is stopped is not its result
+		}
+		return a.row, a.plan, nil
+	case <-ctx.Done():
+		x.last = nil // still in use
+		return nil, nil, ctx.Err()
+	case <-late:
+		x.last = nil
+		return failed(begun, sweep.OutOfTime, fmt.Sprintf("no answer within %v, its time limit is %g s; left behind", deadline(x.Grace, t), t.TimeLimit)), nil, nil
+	}
+}
+
+// instance returns the instance of a task, the last one at no cost.
+func (x *InProcess) instance(t sweep.Task) (*bench.Instance, error) {
+	if x.last != nil && x.last.SHA256 == t.SHA256 {
+		return x.last, nil
+	}
+	doc, err := x.Instances.Document(t)
+	if err != nil {
+		return nil, err
+	}
+	in, err := parse(doc, t)
+	if err != nil {
+		return nil, err
+	}
+	x.last = in
+	return in, nil
+}
+
+var (
+	_ Runner = (*InProcess)(nil)
+	_ Runner = (*Isolated)(nil)
+)

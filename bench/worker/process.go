@@ -1,0 +1,320 @@
+package worker
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"workbench/bench/sweep"
+	"workbench/model/platform"
+)
+
+// Runner runs one task to its end, whatever that is. It returns a row, without
+// what only the worker knows (the names of sweep and worker, attempt,
+// environment), and the compressed plan. An error says that there is no row
+// because the context ended, or that the task should be tried again.
+type Runner interface {
+	Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, error)
+}
+
+// errAgain is wrapped by the error of a task that was killed by somebody else.
+var errAgain = errors.New("killed from outside")
+
+// Isolated runs each task in a child process of this program (see
+// [ServeChild]), in a process group of its own, with the memory limit of the
+// task, and kills it if it has not answered some time after its time limit.
+type Isolated struct {
+	Instances Instances
+	// Grace is how long a task may take beyond its time limit, to read the
+	// instance, to verify the plan; 0: [DefaultGrace].
+	Grace time.Duration
+}
+
+// DefaultGrace is how long a task may take beyond its time limit: a fixed time,
+// and a tenth of the limit more.
+const DefaultGrace = 10 * time.Second
+
+func grace(fixed time.Duration, t sweep.Task) time.Duration {
+	if fixed == 0 {
+		fixed = DefaultGrace
+	}
+	return fixed + time.Duration(t.TimeLimit/10*float64(time.Second))
+}
+
+// deadline returns how long a task may take at all; 0: as long as it likes.
+func deadline(fixed time.Duration, t sweep.Task) time.Duration {
+	if t.TimeLimit == 0 {
+		return 0
+	}
+	return time.Duration(t.TimeLimit*float64(time.Second)) + grace(fixed, t)
+}
+
+// Run implements [Runner].
+func (x *Isolated) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, error) {
+	started := time.Now()
+	begun := func() *sweep.Row {
+		return &sweep.Row{Format: sweep.RowFormat, ID: t.ID(), Task: t, Started: started}
+	}
+	doc, err := x.Instances.Document(t)
+	if err != nil {
+		return failed(begun(), sweep.BadInput, err.Error()), nil, nil
+	}
+	request, err := json.Marshal(t)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := spawn(t)
+	if err != nil {
+		return nil, nil, fmt.Errorf("child process: %w", err)
+	}
+	defer c.reap()
+	go c.send(request, doc)
+	ended := make(chan struct{})
+	defer close(ended)
+	go c.supervise(ctx, deadline(x.Grace, t), ended)
+	if t.TaskMemory > 0 {
+		go watchMemory(c.cmd.Process.Pid, t.TaskMemory, ended, func(rss int64) {
+			c.peak(rss)
+		}, func() { c.kill(errMemory) })
+	}
+	row, plan, err := c.listen(t)
+	if err == nil {
+		row.Started, row.Finished = started, time.Now()
+		return row, plan, nil
+	}
+	return c.postMortem(ctx, begun(), err, deadline(x.Grace, t))
+}
+
+// Why children are killed.
+var (
+	errMemory   = errors.New("memory limit")
+	errDeadline = errors.New("deadline")
+	errAnswered = errors.New("has answered, is wanted no more")
+)
+
+// child is the process on the other side.
+type child struct {
+	cmd     *exec.Cmd
+	stdin   io.WriteCloser
+	answers *os.File
+	words   lastWords
+
+	mu     sync.Mutex
+	killed error // why; nil: not killed
+	dead   bool  // waited for: its number may be another's by now
+	rss    int64 // most that was seen
+}
+
+func spawn(t sweep.Task) (*child, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := &child{cmd: exec.Command(self, command)}
+	c.cmd.Env = append(os.Environ(), "GOTRACEBACK=none", fmt.Sprintf("GOMAXPROCS=%d", max(t.Threads, 1)+1))
+	c.cmd.Stderr = &c.words
+	c.cmd.WaitDelay = time.Second
+	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	attach(c.cmd, w, &c.words)
+	err = c.cmd.Start()
+	w.Close()
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	c.answers = r
+	return c, nil
+}
+
+// send writes the request. A child that does not read it has died, which
+// listen notices.
+func (c *child) send(request, doc []byte) {
+	w := bufio.NewWriterSize(c.stdin, 1<<16)
+	if writeFrame(w, request) == nil && writeFrame(w, doc) == nil {
+		_ = w.Flush()
+	}
+}
+
+// supervise kills the child at its deadline, or when ctx ends.
+func (c *child) supervise(ctx context.Context, deadline time.Duration, ended <-chan struct{}) {
+	var late <-chan time.Time
+	if deadline > 0 {
+		timer := time.NewTimer(deadline)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		c.kill(ctx.Err())
+	case <-late:
+		c.kill(errDeadline)
+	}
+}
+
+// kill ends the child and all it started, for the first reason given.
+func (c *child) kill(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.killed == nil && !c.dead {
+		c.killed = why
+		killGroup(c.cmd.Process)
+	}
+}
+
+func (c *child) peak(rss int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rss = max(c.rss, rss)
+}
+
+// wait waits for the end of the child.
+func (c *child) wait() (exit, killed error) {
+	exit = c.cmd.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dead = true
+	return exit, c.killed
+}
+
+// listen reads the answer.
+func (c *child) listen(t sweep.Task) (*sweep.Row, []byte, error) {
+	r := bufio.NewReaderSize(c.answers, 1<<16)
+	text, err := readFrame(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := readFrame(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	row := &sweep.Row{}
+	if err := json.Unmarshal(text, row); err != nil {
+		return nil, nil, &nonsense{err}
+	}
+	if row.ID != t.ID() {
+		return nil, nil, &nonsense{fmt.Errorf("the row is of task %s", row.ID)}
+	}
+	if row.Plan == "" {
+		plan = nil
+	}
+	return row, plan, nil
+}
+
+// nonsense is the error of an answer that is none.
+type nonsense struct{ err error }
+
+func (e *nonsense) Error() string { return e.err.Error() }
+
+// postMortem makes a row of the end of a child, or says that it was not the
+// task's fault.
+func (c *child) postMortem(ctx context.Context, row *sweep.Row, err error, allowed time.Duration) (*sweep.Row, []byte, error) {
+	var talk *nonsense
+	if errors.As(err, &talk) {
+		c.kill(err)
+	}
+	c.stdin.Close()
+	exit, killed := c.wait()
+	row.PeakRSS = c.rss
+	words := strings.TrimSpace(c.words.String())
+	limit := "its limit is " + platform.FormatBytes(float64(row.Task.TaskMemory))
+	switch {
+	case ctx.Err() != nil && errors.Is(killed, ctx.Err()):
+		return nil, nil, ctx.Err()
+	case errors.Is(killed, errDeadline):
+		return failed(row, sweep.OutOfTime, fmt.Sprintf("killed: no answer within %v, its time limit is %g s", allowed, row.Task.TimeLimit)), nil, nil
+	case errors.Is(killed, errMemory):
+		return failed(row, sweep.OutOfMemory, "killed: "+limit), nil, nil
+	case killed == nil && outOfMemory(words):
+		return failed(row, sweep.OutOfMemory, limit+": "+firstLine(words)), nil, nil
+	case talk != nil:
+		return failed(row, sweep.BadAnswer, talk.Error()), nil, nil
+	}
+	if exit == nil {
+		return failed(row, sweep.BadAnswer, strings.TrimSpace("ended without an answer: "+words)), nil, nil
+	}
+	detail := exit.Error()
+	if words != "" {
+		detail += ": " + words
+	}
+	if killedFromOutside(exit) {
+		return failed(row, sweep.Crashed, detail), nil, fmt.Errorf("%w: %s", errAgain, detail)
+	}
+	return failed(row, sweep.Crashed, detail), nil, nil
+}
+
+// outOfMemory recognises a process that could not have more memory by its last
+// words: those of Go's runtime, which may also miss room for a thread, of C++'s,
+// and of the sanitizers'.
+func outOfMemory(words string) bool {
+	for _, s := range []string{"out of memory", "cannot allocate memory", "bad_alloc", "failed to allocate", "pthread_create failed"} {
+		if strings.Contains(words, s) {
+			return true
+		}
+	}
+	return false
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// reap ends the child if it still runs and frees what it held.
+func (c *child) reap() {
+	c.stdin.Close()
+	if c.cmd.ProcessState == nil {
+		c.kill(errAnswered)
+		_, _ = c.wait()
+	}
+	c.answers.Close()
+}
+
+// lastWords keeps the first and the last bytes that were written to it: Go says
+// what happened first, C++ libraries say it last.
+type lastWords struct {
+	mu         sync.Mutex
+	head, tail []byte
+	cut        bool
+}
+
+// mostWords is the size of either part.
+const mostWords = 1024
+
+func (l *lastWords) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := min(len(b), mostWords-len(l.head))
+	l.head = append(l.head, b[:k]...)
+	l.tail = append(l.tail, b[k:]...)
+	if over := len(l.tail) - mostWords; over > 0 {
+		l.tail, l.cut = append(l.tail[:0], l.tail[over:]...), true
+	}
+	return len(b), nil
+}
+
+func (l *lastWords) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := string(l.head)
+	if l.cut {
+		text += "\n…\n"
+	}
+	return toValid(text + string(l.tail))
+}
+
+func toValid(s string) string { return strings.ToValidUTF8(s, "?") }

@@ -1,0 +1,53 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"workbench/bench/sweep"
+)
+
+// ErrStopped is the error of a run that was asked to stop and has tasks left.
+var ErrStopped = errors.New("stopped before all tasks were done")
+
+// mostRounds is how often a run looks for tasks that have no row although the
+// queue is drained: a queue may lose some, but not all, again and again.
+const mostRounds = 10
+
+// Missing is the part of a store that a run asks for what is left.
+type Missing interface {
+	Missing([]sweep.Task) []sweep.Task
+}
+
+// Run does all tasks that have no row: it begins and ends by comparing the
+// tasks with the rows, and gives the queue what is missing. Stop and ctx as in
+// [Worker.Work]; after a stop the error is ErrStopped unless nothing is left.
+func Run(ctx context.Context, stop <-chan struct{}, w *Worker, q Queue, rows Missing, tasks []sweep.Task) error {
+	for round := 0; ; round++ {
+		missing := rows.Missing(tasks)
+		switch {
+		case len(missing) == 0:
+			return nil
+		case isClosed(stop):
+			return ErrStopped
+		case round == mostRounds:
+			return fmt.Errorf("the queue has lost %d tasks again and again", len(missing))
+		}
+		if err := q.Add(ctx, missing); err != nil {
+			return fmt.Errorf("queue: %w", err)
+		}
+		if err := w.Work(ctx, stop, q); err != nil {
+			return err
+		}
+	}
+}
+
+func isClosed(stop <-chan struct{}) bool {
+	select {
+	case <-stop:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,190 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"workbench/bench/sweep"
+)
+
+// Sink is where rows go: a store, or the way to one.
+type Sink interface {
+	// Has reports whether the task with that name has a row.
+	Has(id string) bool
+	// Append returns when the row and its plan, nil for none, are safe. Rows of
+	// tasks that have one already do no harm.
+	Append(r *sweep.Row, plan []byte) error
+}
+
+// Worker takes tasks from a queue and does them, several at a time.
+type Worker struct {
+	Sweep       string // name
+	Name        string // of this worker, in its rows
+	Environment string // digest
+	Jobs        int    // tasks at a time; 0: one
+	// Runner makes what runs the tasks of one job.
+	Runner func() Runner
+	Sink   Sink
+	// Plans says that plans are stored.
+	Plans bool
+	// OnStart and OnRow hear of what happens, from several goroutines; nil:
+	// nobody listens.
+	OnStart func(sweep.Task)
+	OnRow   func(*sweep.Row)
+
+	mu     sync.Mutex
+	flying map[string]bool // names of tasks that run
+}
+
+// Work does tasks until the queue is drained or gone, or until stop is closed:
+// then it finishes what runs and returns nil. When ctx ends it kills what runs
+// and returns ctx's error; what is killed is no row. A row that cannot be
+// stored ends the work, too, with an error: the task goes back to the queue.
+func (w *Worker) Work(ctx context.Context, stop <-chan struct{}, q Queue) error {
+	fetching, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-stop:
+			cancel(errStopped)
+		case <-fetching.Done():
+		}
+	}()
+	w.mu.Lock()
+	w.flying = map[string]bool{}
+	w.mu.Unlock()
+	var group sync.WaitGroup
+	errs := make([]error, max(w.Jobs, 1))
+	for i := range errs {
+		group.Go(func() {
+			if errs[i] = w.job(ctx, fetching, q); errs[i] != nil {
+				cancel(errs[i]) // the others finish what they do
+			}
+		})
+	}
+	group.Wait()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return errors.Join(errs...)
+}
+
+var errStopped = errors.New("stopped")
+
+// job does one task after the other.
+func (w *Worker) job(ctx, fetching context.Context, q Queue) error {
+	runner := w.Runner()
+	for {
+		d, err := q.Fetch(fetching)
+		switch {
+		case errors.Is(err, ErrDrained), errors.Is(err, ErrClosed), err != nil && fetching.Err() != nil:
+			return nil
+		case err != nil:
+			return fmt.Errorf("queue: %w", err)
+		}
+		if err := w.task(ctx, runner, d); err != nil {
+			return err
+		}
+	}
+}
+
+// task does one task.
+func (w *Worker) task(ctx context.Context, runner Runner, d Delivery) error {
+	t := d.Task()
+	id := t.ID()
+	if w.Sink.Has(id) || !w.take(id) {
+		return acked(d) // done before its last worker could say so, or twice in the queue
+	}
+	defer w.leave(id)
+	if w.OnStart != nil {
+		w.OnStart(t)
+	}
+	quiet := heartbeat(d)
+	defer quiet()
+	row, plan, err := w.run(ctx, runner, d)
+	if err != nil {
+		return errors.Join(err, d.Nak())
+	}
+	if row == nil {
+		return d.Nak()
+	}
+	row.Sweep, row.Worker, row.Environment, row.Attempt = w.Sweep, w.Name, w.Environment, d.Attempt()
+	if !w.Plans {
+		row.Plan, plan = "", nil
+	}
+	if err := w.Sink.Append(row, plan); err != nil {
+		return errors.Join(err, d.Nak())
+	}
+	if w.OnRow != nil {
+		w.OnRow(row)
+	}
+	return acked(d)
+}
+
+// run returns the row of a task; neither row nor error if it is to be tried
+// again.
+func (w *Worker) run(ctx context.Context, runner Runner, d Delivery) (*sweep.Row, []byte, error) {
+	t := d.Task()
+	if n := d.Attempt(); n > MostAttempts {
+		row := &sweep.Row{Format: sweep.RowFormat, ID: t.ID(), Task: t, Started: time.Now()}
+		return failed(row, sweep.Poisoned, fmt.Sprintf("given up after %d attempts in which its worker died", n-1)), nil, nil
+	}
+	row, plan, err := runner.Run(ctx, t)
+	switch {
+	case errors.Is(err, errAgain) && d.Attempt() == MostAttempts:
+		row.Failure.Detail = cut(fmt.Sprintf("%s; and so %d times", row.Failure.Detail, MostAttempts))
+		return row, nil, nil
+	case errors.Is(err, errAgain):
+		return nil, nil, nil
+	}
+	return row, plan, err
+}
+
+// acked tells the queue that a task is done. The row is safe, so that a queue
+// that does not hear it costs one look at the store.
+func acked(d Delivery) error {
+	_ = d.Ack()
+	return nil
+}
+
+// take notes that a task runs, and reports whether it did not already.
+func (w *Worker) take(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.flying[id] {
+		return false
+	}
+	w.flying[id] = true
+	return true
+}
+
+func (w *Worker) leave(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.flying, id)
+}
+
+// heartbeat keeps the lease of a task until the function it returns is called.
+func heartbeat(d Delivery) (quiet func()) {
+	if d.Lease() <= 0 {
+		return func() {}
+	}
+	done, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		tick := time.NewTicker(max(d.Lease()/3, time.Millisecond))
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				_ = d.InProgress() // a lost lease costs a second run, no more
+			}
+		}
+	}()
+	return func() { close(done); <-gone }
+}
