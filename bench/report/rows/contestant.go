@@ -1,0 +1,80 @@
+package rows
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"workbench/bench/sweep"
+	"workbench/model/platform"
+)
+
+// Contestant is a method with those settings that may differ between runs on
+// the same case. Runs that differ in seed and repetition only are the same
+// contestant's.
+type Contestant struct {
+	Problem, Method string
+	Backend         string
+	Slots, Threads  int
+	TimeLimit, Gap  float64
+	Version         string
+}
+
+// ContestantOf returns the contestant of a task.
+func ContestantOf(t *sweep.Task) Contestant {
+	return Contestant{t.Problem, t.Method, t.Backend, t.Slots, t.Threads, t.TimeLimit, t.Gap, t.Version}
+}
+
+// Labels names contestants: by their method, and by those settings in which
+// contestants of the same problem and method differ. Order of the list does not
+// matter. O(contestants).
+func Labels(list []Contestant) map[Contestant]string {
+	type key struct{ problem, method string }
+	seen := map[key][]map[string]bool{}
+	for _, c := range list {
+		k := key{c.Problem, c.Method}
+		for i, s := range c.settings() {
+			if len(seen[k]) <= i {
+				seen[k] = append(seen[k], map[string]bool{})
+			}
+			seen[k][i][s] = true
+		}
+	}
+	labels := make(map[Contestant]string, len(list))
+	for _, c := range list {
+		var differ []string
+		for i, s := range c.settings() {
+			if len(seen[key{c.Problem, c.Method}][i]) > 1 {
+				differ = append(differ, s)
+			}
+		}
+		labels[c] = c.Method
+		if len(differ) > 0 {
+			labels[c] += " (" + strings.Join(differ, ", ") + ")"
+		}
+	}
+	return labels
+}
+
+func (c Contestant) settings() []string {
+	or := func(s, none string) string {
+		if s == "" {
+			return none
+		}
+		return s
+	}
+	count := func(n int, what string) string {
+		if n == 0 {
+			return "default " + what
+		}
+		return fmt.Sprintf("%d %s", n, what)
+	}
+	limit := "no time limit"
+	if c.TimeLimit > 0 {
+		limit = platform.FormatSeconds(c.TimeLimit)
+	}
+	return []string{
+		or(c.Backend, "no backend"), count(c.Slots, "slots"), count(c.Threads, "threads"), limit,
+		"gap " + strconv.FormatFloat(c.Gap, 'g', -1, 64), or(c.Version, "no version"),
+	}
+}
