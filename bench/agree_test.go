@@ -183,3 +183,34 @@ func TestRematOffloadBelowOffloading(t *testing.T) {
 		t.Errorf("pure-offload in one byte: %s %s", r.Status, r.Error)
 	}
 }
+
+// The MILPs start from the search, are never behind it, and what they prove no
+// plan beats; of short chains the one of activation offloading is exact.
+func TestMILPsOnALink(t *testing.T) {
+	for _, x := range []struct {
+		problem, method, spec string
+		optimal               bool
+	}{
+		{plan.ActivationOffload, "offload-milp", "zoo:rnn?seq=6", true},
+		{plan.ActivationOffload, "offload-milp", "zoo:rnn?seq=12", true},
+		{plan.RematOffload, "remat-offload-milp", "zoo:rnn?seq=3", false},
+	} {
+		in, err := bench.Load(x.spec, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, percent := range []float64{20, 60, 100} {
+			r, search := offloaded(t, x.problem, in, x.method, percent), offloaded(t, x.problem, in, "search", percent)
+			if r.Makespan == nil || makespan(r) > makespan(search)*(1+1e-9) || r.Plan.Method != x.method {
+				t.Errorf("%s %s at %g %%: %g s (%s %s), search %g s", x.method, x.spec, percent, makespan(r), r.Status, r.Error, makespan(search))
+				continue
+			}
+			if (x.optimal || percent == 100) && r.Status != bench.Optimal {
+				t.Errorf("%s %s at %g %%: %s, %g s, bound %g s", x.method, x.spec, percent, r.Status, makespan(r), r.Bound.Value)
+			}
+			if r.Bound.Value > makespan(search)*(1+1e-6) {
+				t.Errorf("%s %s at %g %%: the bound %g s is above a plan of %g s", x.method, x.spec, percent, r.Bound.Value, makespan(search))
+			}
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	"workbench/heuristics/combined"
 	"workbench/heuristics/offload"
+	"workbench/ilp"
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -25,7 +26,7 @@ func rematOffload() *Problem {
 		Objective: "makespan of a training step, seconds",
 		Takes:     []Form{AChain},
 		Word:      "makespan",
-		Defaults:  []string{"search"},
+		Defaults:  []string{"remat-offload-milp"},
 		Example:   "zoo:resnet50?image=500&batch=16",
 		Moves:     true,
 		Memory:    "20%", Bandwidth: "12GB/s",
@@ -58,6 +59,7 @@ func combinedMethods() []*Method {
 			Complexity: "some pofos, and O(N) a move",
 			Run:        combinedSearch,
 		},
+		combinedMILP(),
 	}
 }
 
@@ -119,4 +121,24 @@ func portion(ctx context.Context, part float64) (context.Context, context.Cancel
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, time.Duration(part*float64(time.Until(deadline))))
+}
+
+// combinedMILP solves the MILP of rematerialization with offloading from the
+// best heuristic.
+func combinedMILP() *Method {
+	model := modelOf(ilp.RematOffload)
+	search := func(ctx context.Context, in *Instance, s Setting) (*plan.Plan, error) {
+		s.Slots = pofoSlots
+		out, err := combinedSearch(ctx, in, s)
+		if err != nil {
+			return nil, err
+		}
+		return out.Plan, nil
+	}
+	return &Method{
+		Problem: combined.Problem, Name: "remat-offload-milp", Kind: Exact, Source: "ours, in the spirit of POET", Solver: true,
+		Summary:    "search, then a MILP that bounds all plans",
+		Complexity: "exponential; O(N²) columns",
+		Run:        milpOnLink("remat-offload-milp", search, ilp.SolveRematOffload, model), Model: model,
+	}
 }
