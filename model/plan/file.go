@@ -96,16 +96,16 @@ func (f *fileStage) stage() (s Stage, wrong string) {
 }
 
 type fileOp struct {
-	Op     string   `json:"op"`
-	Tensor string   `json:"tensor,omitempty"`
-	Layer  *int     `json:"layer,omitempty"`
-	Branch int      `json:"branch,omitempty"`
-	Node   *string  `json:"node,omitempty"`
+	Op     string  `json:"op"`
+	Tensor string  `json:"tensor,omitempty"`
+	Layer  *int    `json:"layer,omitempty"`
+	Branch int     `json:"branch,omitempty"`
+	Node   *string `json:"node,omitempty"`
 	// Of swapping.
-	Function *int    `json:"function,omitempty"`
-	Variable *string `json:"variable,omitempty"`
-	Start  *float64 `json:"start"`
-	End    *float64 `json:"end"`
+	Function *int     `json:"function,omitempty"`
+	Variable *string  `json:"variable,omitempty"`
+	Start    *float64 `json:"start"`
+	End      *float64 `json:"end"`
 
 	Resource string `json:"resource,omitempty"`
 	Shift    int    `json:"shift,omitempty"`

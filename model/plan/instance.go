@@ -37,7 +37,7 @@ func VerifyOn(in Instance, p *Plan) (*Report, error) {
 	if in.Chain != nil && p != nil && (p.Problem == WeightOffload || p.Problem == Pipeline || offloads(in, p)) {
 		return Verify(in.Chain, p)
 	}
-	if in.Functions != nil && p != nil && p.Problem == Swap {
+	if swaps(in, p) {
 		return VerifySwap(in.Functions, p)
 	}
 	return verdict(replayOn(in, p, false))

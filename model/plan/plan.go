@@ -96,15 +96,15 @@ type Op struct {
 	// Layer is 1-based, as in the papers; of a transfer or discard, the
 	// tensor's own index. Plans for graphs have none, they name a node; plans of
 	// swapping name a function or a variable.
-	Layer  int     `json:"layer"`
-	Branch int     `json:"branch,omitempty"` // of a join, 1-based
-	Node   string  `json:"node,omitempty"`   // of a graph: its id
+	Layer  int    `json:"layer"`
+	Branch int    `json:"branch,omitempty"` // of a join, 1-based
+	Node   string `json:"node,omitempty"`   // of a graph: its id
 	// Of swapping: the function that runs, f_1 being 1, or the id of the variable
 	// that moves.
-	Function int    `json:"function,omitempty"`
-	Variable string `json:"variable,omitempty"`
-	Start  float64 `json:"start"`
-	End    float64 `json:"end"`
+	Function int     `json:"function,omitempty"`
+	Variable string  `json:"variable,omitempty"`
+	Start    float64 `json:"start"`
+	End      float64 `json:"end"`
 	// Of a pipeline: where the operation runs ("gpu0"; "link0-1", the smaller
 	// number first), and its shift h: in the j-th period it starts at j·T + Start
 	// and processes mini-batch j·k + h.

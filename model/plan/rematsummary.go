@@ -50,8 +50,9 @@ type Checkpoints struct {
 
 // SummarizeOn replays p and sums it up: a *[Summary] of weight offloading, a
 // *[PatternSummary] of a pipeline, an *[OffloadSummary] of offloaded
-// activations, a *[RematSummary] of the other problems of one device. All have
-// fields for JSON and lines of text. The error is that of [VerifyOn].
+// activations, a *[SwapSummary] of swapping, a *[RematSummary] of the other
+// problems of one device. All have fields for JSON and lines of text. The error
+// is that of [VerifyOn].
 func SummarizeOn(in Instance, p *Plan) (fmt.Stringer, error) {
 	if in.Chain != nil && p != nil && p.Problem == WeightOffload {
 		return Summarize(in.Chain, p)
@@ -61,6 +62,9 @@ func SummarizeOn(in Instance, p *Plan) (fmt.Stringer, error) {
 	}
 	if offloads(in, p) {
 		return SummarizeOffload(in.Chain, p)
+	}
+	if swaps(in, p) {
+		return SummarizeSwap(in.Functions, p)
 	}
 	r, err := replayOn(in, p, false)
 	if err != nil {

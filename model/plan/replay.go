@@ -25,8 +25,8 @@ const (
 // MemoryParts is memory in use, in bytes (of a join: slots), by what it holds.
 type MemoryParts struct {
 	Fixed       float64 `json:"fixed"`       // resident all the time: the input of a graph
-	Activations float64 `json:"activations"` // a; of a graph, values of forward nodes
-	Saved       float64 `json:"saved"`       // ā
+	Activations float64 `json:"activations"` // a; of a graph, values of forward nodes; of swapping, variables on the GPU
+	Saved       float64 `json:"saved"`       // ā; of swapping, variables on their way in
 	Gradients   float64 `json:"gradients"`   // δ; of a graph, values of loss and backward nodes
 	Overhead    float64 `json:"overhead"`    // of the running operation
 }
@@ -51,15 +51,22 @@ type MemoryStep struct {
 // Of [Remat] and [Join] there is a step for each operation, in the order of the
 // plan. O(operations + size of the instance).
 //
-// Of [ActivationOffload] and [RematOffload], where transfers run beside the
+// Of [ActivationOffload], [RematOffload] and [Swap], where transfers run beside the
 // computations, a step goes from one instant at which something starts or ends
 // to the next, in order of time; Op is what starts or ends last at the first of
 // the two. A computation that takes no time has a step of no length before
-// that. The model is that of [VerifyOffload]. O(operations · log operations +
-// layers).
+// that. The model is that of [VerifyOffload] or [VerifySwap]. O(operations · log
+// operations + size of the instance).
 func MemoryProfile(in Instance, p *Plan) ([]MemoryStep, error) {
 	if offloads(in, p) {
 		v, err := replayOffload(in.Chain, p, true)
+		if err != nil {
+			return nil, err
+		}
+		return v.steps, nil
+	}
+	if swaps(in, p) {
+		v, err := replaySwap(in.Functions, p, true)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,586 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"workbench/model/functions"
+)
+
+// A swapReplay is the replay of a plan of swapping.
+type swapReplay struct {
+	*replay
+	sequence  *functions.Sequence
+	index     map[string]int // variables by id
+	variables []swapped
+	ran       []bool // functions that are in the plan so far
+	next      int    // the function after the last of these, from 1 on
+
+	actions     []swapAction
+	now         float64
+	lastOp      int // the operation that started or ended last
+	allocations []Allocation
+}
+
+// swapped is where a variable is.
+type swapped struct {
+	made   bool // it exists, or has
+	here   bool // on the GPU
+	host   bool // the host holds its value
+	leave  int  // outs that run
+	gone   bool // one has ended, the variable goes when the functions that use it have ended
+	coming int  // ins that run
+	lastIn int  // the one that started last
+	users  int  // functions that run and use it
+	maker  int  // of these the operation that makes it, -1: none
+	writes int  // those that write it
+	uses   int  // functions that use it and have not ended
+}
+
+// A swapAction is what the replay knows of an operation.
+type swapAction struct {
+	meant      bool // it means something
+	runs       bool
+	start, end int // instants
+	id         int // the function or the variable, as an index
+}
+
+// replaySwap replays p, noting the memory over time if record.
+func replaySwap(s *functions.Sequence, p *Plan, record bool) (*swapReplay, error) {
+	v, err := newSwap(s, p, record)
+	if err != nil {
+		return nil, err
+	}
+	v.settleInitial()
+	for k := range p.Ops {
+		v.read(k)
+	}
+	v.checkLink(OpIn)
+	v.checkLink(OpOut)
+	v.sweep()
+	for i, ran := range v.ran {
+		if !ran {
+			v.atEnd(RuleMissing, 0, "%s is missing", v.function(i))
+		}
+	}
+	v.finish() // its error is nil
+	return v, nil
+}
+
+func newSwap(s *functions.Sequence, p *Plan, record bool) (*swapReplay, error) {
+	invalid := errNoInstance
+	if s != nil {
+		invalid = validSequence(s)
+	}
+	r, err := newReplay(p, Swap, invalid, record)
+	if err != nil {
+		return nil, err
+	}
+	v := &swapReplay{
+		replay: r, sequence: s, index: make(map[string]int, len(s.Variables)),
+		variables: make([]swapped, len(s.Variables)), ran: make([]bool, s.Len()), next: 1,
+		actions: make([]swapAction, len(p.Ops)),
+	}
+	for id := range s.Variables {
+		v.index[s.Variables[id].ID] = id
+	}
+	for i := range s.Functions {
+		for _, id := range s.Functions[i].Uses {
+			v.variables[id].uses++
+		}
+	}
+	// Transfers do not make the plan longer, nor the tolerance larger.
+	r.report.Makespan = 0
+	for k := range p.Ops {
+		if o := &p.Ops[k]; o.Op == OpRun && finite(o.End) {
+			r.report.Makespan = max(r.report.Makespan, o.End)
+		}
+	}
+	r.eps = Tolerance * r.report.Makespan
+	beta := p.Platform.Bandwidth
+	if !(beta >= 0) || math.IsInf(beta, 0) {
+		return nil, fmt.Errorf("%w: platform.bandwidth is %g; it must be a number of bytes per second, 0 if nothing is transferred", ErrUnreadable, beta)
+	}
+	for k := range p.Ops {
+		o := &p.Ops[k]
+		if id, ok := v.index[o.Variable]; ok && (o.Op == OpIn || o.Op == OpOut) && s.Variables[id].Size > 0 && beta == 0 {
+			return nil, fmt.Errorf("%w: platform.bandwidth is 0; it must be a positive number of bytes per second for %s", ErrUnreadable, o)
+		}
+	}
+	return v, nil
+}
+
+// validSequence checks that s can be replayed: its numbers, and that their sum
+// is a number, too.
+func validSequence(s *functions.Sequence) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	total := 0.0
+	for v := range s.Variables {
+		total += 2 * s.Variables[v].Size
+	}
+	if !finite(total) {
+		return errors.New("its sizes add up to more than a number can hold")
+	}
+	return nil
+}
+
+// settleInitial puts the variables where they are before the first function.
+func (v *swapReplay) settleInitial() {
+	v.lastOp = -1
+	for id := range v.variables {
+		v.variables[id].maker = -1
+		switch x := &v.variables[id]; v.sequence.Variables[id].Initial {
+		case functions.Device:
+			x.made, x.here = true, true
+			v.take(id, activations, -1)
+		case functions.Host:
+			x.made, x.host = true, true
+		}
+	}
+	v.begin()
+}
+
+func (v *swapReplay) size(id int) float64 { return v.sequence.Variables[id].Size }
+func (v *swapReplay) name(id int) string  { return v.sequence.Variables[id].ID }
+func (v *swapReplay) function(i int) string {
+	if name := v.sequence.Functions[i].Name; name != "" {
+		return fmt.Sprintf("f_%d (%s)", i+1, name)
+	}
+	return fmt.Sprintf("f_%d", i+1)
+}
+
+// read checks what operation k is and how long it takes.
+func (v *swapReplay) read(k int) {
+	o, x := &v.plan.Ops[k], &v.actions[k]
+	switch o.Op {
+	case OpRun, OpIn, OpOut, OpDrop:
+	default:
+		v.broken(RuleUnknownOp, k, 0, "operation %q is unknown in %s; there are %s, %s, %s and %s", o.Op, Swap, OpRun, OpIn, OpOut, OpDrop)
+		return
+	}
+	if !v.plain(k, false, false, nil) {
+		return
+	}
+	if what := surplus(o); what != "" {
+		v.broken(RuleUnknownOp, k, 0, "%s has %s", o, what)
+		return
+	}
+	if o.Op == OpRun {
+		v.readRun(k)
+		return
+	}
+	id, ok := v.index[o.Variable]
+	if !ok {
+		v.broken(RuleVariable, k, 0, "%s is of variable %q, which the sequence does not have", o.Op, o.Variable)
+		return
+	}
+	x.id = id
+	switch size := v.size(id); {
+	case o.Op == OpDrop || size == 0:
+		v.span(k, 0)
+	default:
+		v.span(k, size/v.plan.Platform.Bandwidth)
+	}
+	x.meant = v.size(id) > 0
+}
+
+// surplus says what an operation has that its kind does not.
+func surplus(o *Op) string {
+	switch {
+	case o.Layer != 0:
+		return fmt.Sprintf("layer %d; it has none", o.Layer)
+	case o.Op == OpRun && o.Variable != "":
+		return fmt.Sprintf("variable %q; it has a function", o.Variable)
+	case o.Op != OpRun && o.Function != 0:
+		return fmt.Sprintf("function %d; it has a variable", o.Function)
+	}
+	return ""
+}
+
+// readRun checks which function operation k runs, and when.
+func (v *swapReplay) readRun(k int) {
+	o := &v.plan.Ops[k]
+	if o.Function < 1 || o.Function > len(v.ran) {
+		v.broken(RuleFunction, k, 0, "%s is of function %d; the sequence has functions 1 to %d", o.Op, o.Function, len(v.ran))
+		return
+	}
+	i := o.Function - 1
+	if v.ran[i] {
+		v.broken(RuleRepeated, k, 0, "%s runs a second time; each function runs once", v.function(i))
+		return
+	}
+	if o.Function < v.next {
+		v.broken(RuleOrder, k, 0, "%s comes after %s; functions run in the order of the sequence", v.function(i), v.function(v.next-2))
+	}
+	v.ran[i], v.next = true, max(v.next, o.Function+1)
+	v.time(k, v.sequence.Functions[i].Time)
+	v.actions[k] = swapAction{meant: true, id: i}
+}
+
+// checkLink checks that the transfers of one kind run one at a time. They must
+// not gain time by a million roundings.
+func (v *swapReplay) checkLink(kind string) {
+	var ops []int
+	var busy sum
+	for k := range v.actions {
+		o, x := &v.plan.Ops[k], &v.actions[k]
+		if x.meant && o.Op == kind && finite(o.Start) && finite(o.End) {
+			ops = append(ops, k)
+			busy.add(v.size(x.id) / v.plan.Platform.Bandwidth)
+		}
+	}
+	slices.SortStableFunc(ops, func(a, b int) int { return cmp.Compare(v.plan.Ops[a].Start, v.plan.Ops[b].Start) })
+	last, end := -1, 0.0
+	for _, k := range ops {
+		o := &v.plan.Ops[k]
+		if last >= 0 && o.Start < end-v.eps {
+			v.broken(RuleLinkOverlap, k, end-o.Start, "%s starts %.10g s before %s ends; the %s link carries one transfer at a time",
+				o, end-o.Start, &v.plan.Ops[last], kind)
+		}
+		if last < 0 || o.End > end {
+			last, end = k, o.End
+		}
+	}
+	if gain := busy.value() - end; gain > v.eps && !v.mistimed() {
+		v.atEnd(RuleDuration, gain, "the %s transfers take %.10g s together and end at %.10g s", kind, busy.value(), end)
+	}
+}
+
+// Phases of an instant of swapping, beside ending and fetching.
+const (
+	passing    = starting     // what begins and ends at it
+	commencing = fetching     // functions and outs that take time
+	reserving  = fetching + 1 // ins that take time
+)
+
+// edges returns the starts and ends of all operations, in the order in which
+// they happen. Runs of times each within eps of the next are one instant.
+func (v *swapReplay) edges() []edge {
+	es := make([]edge, 0, 2*len(v.actions))
+	clock := 0.0
+	for k := range v.actions {
+		if !v.actions[k].meant {
+			continue
+		}
+		o := &v.plan.Ops[k]
+		start, end := o.Start, o.End
+		if !finite(start) || !finite(end) { // a broken rule: right after the last function
+			start, end = clock, clock
+		}
+		end = max(start, end)
+		if o.Op == OpRun {
+			clock = end
+		}
+		es = append(es, edge{time: start, op: k}, edge{time: end, op: k, side: 1})
+	}
+	slices.SortFunc(es, func(a, b edge) int { return cmp.Compare(a.time, b.time) })
+	instant := 0
+	for i := range es {
+		if i > 0 && es[i].time-es[i-1].time > v.eps {
+			instant++
+		}
+		e := &es[i]
+		e.instant = instant
+		if x := &v.actions[e.op]; e.side == 0 {
+			x.start = instant
+		} else {
+			x.end = instant
+		}
+	}
+	for i := range es {
+		e := &es[i]
+		switch x := &v.actions[e.op]; {
+		case x.end == x.start:
+			e.phase = passing
+		case e.side == 1:
+			e.phase = ending
+		case v.plan.Ops[e.op].Op == OpIn:
+			e.phase = reserving
+		default:
+			e.phase = commencing
+		}
+	}
+	slices.SortFunc(es, func(a, b edge) int {
+		return cmp.Or(cmp.Compare(a.instant, b.instant), cmp.Compare(a.phase, b.phase), cmp.Compare(a.op, b.op), cmp.Compare(a.side, b.side))
+	})
+	return es
+}
+
+// sweep lets everything happen, instant by instant.
+func (v *swapReplay) sweep() {
+	es := v.edges()
+	for i, e := range es {
+		if i > 0 && e.instant > es[i-1].instant && v.record {
+			v.note(v.now, e.time)
+		}
+		if i == 0 || e.instant > es[i-1].instant {
+			v.now = e.time
+		}
+		v.lastOp = e.op
+		if e.side == 0 {
+			v.start(e.op)
+		} else {
+			v.end(e.op)
+		}
+		if v.record && e.phase <= passing && len(v.steps) > 0 {
+			v.steps[len(v.steps)-1].After = v.parts()
+		}
+	}
+}
+
+// note adds a step of the memory profile.
+func (v *swapReplay) note(start, end float64) {
+	use := v.parts()
+	v.steps = append(v.steps, MemoryStep{Op: v.lastOp, Start: start, End: end, During: use, After: use})
+}
+
+// start and end begin and finish operation k.
+func (v *swapReplay) start(k int) {
+	id := v.actions[k].id
+	switch v.plan.Ops[k].Op {
+	case OpRun:
+		v.startRun(k, id)
+	case OpIn:
+		v.startIn(k, id)
+	case OpOut:
+		v.startOut(k, id)
+	case OpDrop:
+		v.drop(k, id)
+	}
+}
+
+func (v *swapReplay) end(k int) {
+	id := v.actions[k].id
+	switch v.plan.Ops[k].Op {
+	case OpRun:
+		v.endRun(k, id)
+	case OpIn:
+		v.endIn(k, id)
+	case OpOut:
+		v.endOut(k, id)
+	}
+}
+
+// startRun makes what function i is the first to use, and checks that the rest
+// is there.
+func (v *swapReplay) startRun(k, i int) {
+	f := &v.sequence.Functions[i]
+	for _, id := range f.Uses {
+		x := &v.variables[id]
+		x.users++
+		switch {
+		case v.size(id) == 0:
+		case !x.made:
+			x.made, x.here, x.host, x.maker = true, true, false, k
+			v.take(id, activations, k)
+		case x.here && !x.gone:
+		case x.gone:
+			v.missing(k, id)
+			x.gone = false
+		case x.coming > 0:
+			v.missing(k, id)
+			v.arrive(x.lastIn, id)
+		default:
+			v.missing(k, id)
+			x.here = true
+			v.take(id, activations, k)
+		}
+	}
+	for _, id := range f.Written() {
+		v.variables[id].writes++
+		v.write(k, id)
+	}
+	v.look(k)
+	if a := &v.actions[k]; v.record && a.start == a.end {
+		v.note(v.now, v.now)
+	}
+}
+
+// write notes that operation k changes a variable.
+func (v *swapReplay) write(k, id int) {
+	x := &v.variables[id]
+	x.host = false
+	if x.leave > 0 {
+		v.broken(RuleOutWritten, k, v.size(id), "%s changes %s while it is on its way out", v.function(v.actions[k].id), v.name(id))
+	}
+}
+
+// missing reports that function k lacks a variable.
+func (v *swapReplay) missing(k, id int) {
+	x, why := &v.variables[id], "which is not on the GPU"
+	switch {
+	case x.coming > 0:
+		why = "which is still on its way in"
+	case x.gone:
+		why = "whose out has ended"
+	case x.host:
+		why = "which is on the host only"
+	}
+	v.broken(RuleMissingInput, k, v.size(id), "%s uses %s, %s", v.function(v.actions[k].id), v.name(id), why)
+}
+
+// endRun lets go of what function i uses.
+func (v *swapReplay) endRun(k, i int) {
+	f := &v.sequence.Functions[i]
+	for _, id := range f.Written() {
+		v.variables[id].writes--
+	}
+	for _, id := range f.Uses {
+		x := &v.variables[id]
+		x.users--
+		x.uses--
+		if x.maker == k {
+			x.maker = -1
+		}
+		if x.uses == 0 {
+			x.host = false
+			x.gone = x.leave == 0 // else the transfer has to end first
+		}
+		if x.gone && x.users == 0 {
+			v.leave(k, id)
+		}
+	}
+}
+
+// startIn reserves a variable.
+func (v *swapReplay) startIn(k, id int) {
+	x := &v.variables[id]
+	switch {
+	case x.here || x.coming > 0:
+		v.broken(RulePrefetch, k, v.size(id), "%s fetches a variable that is on the GPU, or on its way there", &v.plan.Ops[k])
+	case !x.host:
+		v.broken(RuleHostAbsent, k, v.size(id), "%s fetches a variable of which the host holds no valid copy%s", &v.plan.Ops[k], v.over(x))
+	}
+	v.actions[k].runs = true
+	x.coming++
+	x.lastIn = k
+	v.take(id, saved, k)
+	v.look(k)
+}
+
+// over says that a variable is not used any more, if so.
+func (v *swapReplay) over(x *swapped) string {
+	if x.uses == 0 {
+		return "; its last use is over"
+	}
+	return ""
+}
+
+func (v *swapReplay) endIn(k, id int) {
+	if v.actions[k].runs {
+		v.arrive(k, id)
+	}
+}
+
+// arrive ends the transfer of operation k: the variable is on the GPU.
+func (v *swapReplay) arrive(k, id int) {
+	v.actions[k].runs = false
+	x := &v.variables[id]
+	x.coming--
+	if x.here {
+		v.give(id, saved, k)
+		return
+	}
+	x.here = true
+	v.held[saved].add(-v.size(id))
+	v.held[activations].add(v.size(id))
+}
+
+// startOut begins to send a variable.
+func (v *swapReplay) startOut(k, id int) {
+	x := &v.variables[id]
+	switch {
+	case !x.here || x.gone:
+		v.broken(RuleNotStored, k, v.size(id), "%s sends a variable that is not on the GPU%s", &v.plan.Ops[k], v.over(x))
+	case x.writes > 0 || x.maker >= 0:
+		v.broken(RuleOutWritten, k, v.size(id), "%s starts while a function changes the variable", &v.plan.Ops[k])
+	}
+	x.leave++
+}
+
+// endOut has sent a variable, which leaves unless a function uses it.
+func (v *swapReplay) endOut(k, id int) {
+	x := &v.variables[id]
+	x.leave--
+	x.host = x.uses > 0
+	if !x.here || x.leave > 0 {
+		return
+	}
+	x.gone = true
+	if x.users == 0 {
+		v.leave(k, id)
+	}
+}
+
+// drop discards a variable that the host holds.
+func (v *swapReplay) drop(k, id int) {
+	x, o := &v.variables[id], &v.plan.Ops[k]
+	switch {
+	case !x.here || x.gone:
+		v.broken(RuleNotStored, k, v.size(id), "%s discards a variable that is not on the GPU%s", o, v.over(x))
+		return
+	case x.users > 0:
+		v.broken(RuleDiscardUsed, k, v.size(id), "%s discards a variable that a running function uses", o)
+		return
+	case x.leave > 0:
+		v.broken(RuleDiscardUsed, k, v.size(id), "%s discards a variable that is on its way out", o)
+		return
+	case !x.host:
+		v.broken(RuleHostStale, k, v.size(id), "%s discards a value of which the host holds no copy", o)
+		x.host = true
+	}
+	v.leave(k, id)
+}
+
+// leave takes a variable off the GPU.
+func (v *swapReplay) leave(k, id int) {
+	x := &v.variables[id]
+	x.gone = false
+	if x.here {
+		x.here = false
+		v.give(id, activations, k)
+	}
+}
+
+// take and give change the memory in use by a variable.
+func (v *swapReplay) take(id, part, k int) {
+	if v.size(id) == 0 {
+		return
+	}
+	v.held[part].add(v.size(id))
+	if v.record {
+		v.allocations = append(v.allocations, Allocation{Time: v.now, Variable: id, Op: k})
+	}
+}
+
+func (v *swapReplay) give(id, part, k int) {
+	if v.size(id) == 0 {
+		return
+	}
+	v.held[part].add(-v.size(id))
+	if v.record {
+		v.allocations = append(v.allocations, Allocation{Time: v.now, Variable: id, Free: true, Op: k})
+	}
+}
+
+// look compares the memory in use after the start of operation k with the peak
+// and the limit.
+func (v *swapReplay) look(k int) {
+	total := v.stored()
+	time := v.now
+	if start := v.plan.Ops[k].Start; finite(start) {
+		time = start
+	}
+	if r := v.report; total > r.PeakMemory {
+		r.PeakMemory, r.PeakOp, r.PeakTime = total, k, time
+	}
+	if over := total - v.limit; over > Tolerance*v.limit {
+		v.broken(RuleMemory, k, over, "memory reaches %.10g of %.10g with the start of %s: %.10g of variables on the GPU, %.10g on their way in",
+			total, v.limit, &v.plan.Ops[k], v.held[activations].value(), v.held[saved].value())
+	}
+}
