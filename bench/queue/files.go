@@ -1,0 +1,44 @@
+package queue
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"workbench/bench"
+)
+
+func instanceName(digest string) string { return "instance-" + digest }
+
+// Offer puts an instance into the queue under its digest, for workers that do
+// not share a disk with the coordinator. What is there already is not sent
+// again.
+func (q *Queue) Offer(ctx context.Context, digest string, instance []byte) error {
+	if _, err := q.files.GetInfo(ctx, instanceName(digest)); err == nil {
+		return nil
+	}
+	if _, err := q.files.Put(ctx, jetstream.ObjectMeta{Name: instanceName(digest)}, bytes.NewReader(instance)); err != nil {
+		return fmt.Errorf("queue: instance %s: %w", digest, err)
+	}
+	return nil
+}
+
+// Instance returns the file of the instance with that digest. That it is that
+// one is for the reader to check.
+func (q *Queue) Instance(ctx context.Context, digest string) ([]byte, error) {
+	var data []byte
+	err := q.persist(ctx, func(ctx context.Context) (err error) {
+		data, err = q.files.GetBytes(ctx, instanceName(digest))
+		if errors.Is(err, jetstream.ErrObjectNotFound) {
+			err = nil
+		}
+		return err
+	})
+	if err == nil && data == nil {
+		err = bench.InputError(fmt.Errorf("queue: instance %s is not in the queue of sweep %q", digest, q.Sweep))
+	}
+	return data, err
+}

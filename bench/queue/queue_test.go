@@ -1,0 +1,83 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"workbench/bench"
+	"workbench/bench/queue/queuetest"
+	"workbench/bench/sweep"
+	"workbench/bench/worker"
+)
+
+func TestMain(m *testing.M) {
+	if childOrContinue() {
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// shortLease is for workers that die in tests.
+const shortLease = 300 * time.Millisecond
+
+// start starts a server that ends with the test.
+func start(t *testing.T, o ServerOptions) *Server {
+	t.Helper()
+	if o.Dir == "" {
+		o.Dir = t.TempDir()
+	}
+	s, err := Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+func create(t *testing.T, a Address, name string, o Options) *Queue {
+	t.Helper()
+	q, err := Create(t.Context(), a, Identity{Sweep: name, Folder: "here"}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(q.Close)
+	return q
+}
+
+func join(t *testing.T, a Address, name string) *Queue {
+	t.Helper()
+	q, err := Join(t.Context(), a, name, "", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(q.Close)
+	return q
+}
+
+func TestConformance(t *testing.T) {
+	s := start(t, ServerOptions{})
+	for i, c := range queuetest.Cases(shortLease) {
+		t.Run(c.Name, func(t *testing.T) {
+			c.Run(t, create(t, s.Address(), fmt.Sprintf("case %d", i), Options{Lease: c.Lease}))
+		})
+	}
+}
+
+var (
+	_ = errors.New
+	_ = os.Args
+	_ = filepath.Join
+	_ = strings.Cut
+	_ = bench.ErrInput
+	_ sweep.Task
+	_ worker.Queue
+	_ context.Context
+)

@@ -1,0 +1,187 @@
+package queue
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"workbench/bench"
+)
+
+// ServerOptions say where a server keeps its tasks and who may use it.
+type ServerOptions struct {
+	// Dir is the folder of the tasks, made if missing. One server at a time.
+	Dir string
+	// Listen is HOST:PORT, port 0 for any; empty: no socket, only this process.
+	Listen string
+	// Token is what everybody has to show; empty: nothing. It is needed where
+	// other machines can connect.
+	Token string
+	// Certificate and Key are the PEM files of TLS; empty: no TLS.
+	Certificate, Key string
+	// Log gets the server's own errors; nil: nobody does.
+	Log *slog.Logger
+}
+
+// Server is a NATS server inside this process.
+type Server struct {
+	s       *server.Server
+	options ServerOptions
+	own     atomic.Int32 // connections from this process
+}
+
+// readyTimeout is how long a server may take to start: milliseconds, unless it
+// reads a large folder from a slow disk.
+const readyTimeout = 10 * time.Second
+
+// maxMessage is the largest message of our own servers. Clusters have 1 MiB
+// mostly: what is larger travels as an object.
+const maxMessage = 8 << 20
+
+// Start starts a server. Without Listen it opens no socket. It syncs to the disk
+// every two minutes: a power cut may lose tasks, which are found missing when
+// they are compared with the rows, and cannot lose rows, which are elsewhere.
+func Start(o ServerOptions) (*Server, error) {
+	options := &server.Options{
+		ServerName: "workbench", JetStream: true, StoreDir: o.Dir,
+		DontListen: o.Listen == "", NoSigs: true, NoLog: true,
+		MaxPayload: maxMessage, MaxPending: 8 * maxMessage,
+		Authorization: o.Token, DisableJetStreamBanner: true,
+	}
+	if o.Listen != "" {
+		if err := o.listen(options); err != nil {
+			return nil, err
+		}
+	}
+	s, err := server.NewServer(options)
+	if err != nil {
+		return nil, fmt.Errorf("queue: server cannot be made: %w", err)
+	}
+	log := &serverLog{to: o.Log}
+	s.SetLoggerV2(log, false, false, false)
+	s.Start()
+	if !s.ReadyForConnections(readyTimeout) || !s.JetStreamEnabled() {
+		s.Shutdown()
+		s.WaitForShutdown()
+		return nil, fmt.Errorf("queue: server does not start: %s; %s holds nothing but tasks and may be deleted", log.last(), o.Dir)
+	}
+	return &Server{s: s, options: o}, nil
+}
+
+// listen checks what is asked about the socket, so that mistakes get a sentence
+// of their own.
+func (o *ServerOptions) listen(options *server.Options) error {
+	addr, err := net.ResolveTCPAddr("tcp", o.Listen)
+	if err != nil {
+		return bench.InputError(fmt.Errorf("queue: cannot listen on %q: HOST:PORT is needed, as in 127.0.0.1:4222: %w", o.Listen, err))
+	}
+	if o.Token == "" && !addr.IP.IsLoopback() {
+		return bench.InputError(fmt.Errorf("queue: %s can be reached from other machines, and without a token anybody could take tasks and send results: give one with --token-file", o.Listen))
+	}
+	l, err := net.ListenTCP("tcp", addr)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return bench.InputError(fmt.Errorf("queue: somebody listens on %s already, perhaps another bench serve or a NATS server: choose another port, or stop that one", o.Listen))
+	case err != nil:
+		return bench.InputError(fmt.Errorf("queue: cannot listen on %s: %w", o.Listen, err))
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	if err := l.Close(); err != nil {
+		return err
+	}
+	options.Host, options.Port = addr.IP.String(), port
+	if addr.IP == nil {
+		options.Host = "0.0.0.0"
+	}
+	if o.Certificate == "" && o.Key == "" {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(o.Certificate, o.Key)
+	if err != nil {
+		return bench.InputError(fmt.Errorf("queue: certificate %s and key %s cannot be used: %w", o.Certificate, o.Key, err))
+	}
+	options.TLS, options.TLSConfig, options.TLSTimeout = true, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, 5
+	return nil
+}
+
+// URL is where the server listens, empty if it does not.
+func (s *Server) URL() string {
+	if s.options.Listen == "" {
+		return ""
+	}
+	return s.s.ClientURL()
+}
+
+// Clients returns how many connections there are from outside this process.
+func (s *Server) Clients() int { return s.s.NumClients() - int(s.own.Load()) }
+
+// WaitForClients waits until nobody is connected from outside this process, at
+// most until ctx ends.
+func (s *Server) WaitForClients(ctx context.Context) {
+	for s.Clients() > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// Stop stops the server. What it holds stays in its folder.
+func (s *Server) Stop() {
+	s.s.Shutdown()
+	s.s.WaitForShutdown()
+}
+
+// serverLog passes on what a NATS server has to complain about.
+type serverLog struct {
+	to    *slog.Logger
+	worst atomic.Pointer[string]
+}
+
+func (l *serverLog) log(level slog.Level, format string, v []any) {
+	text := strings.TrimSpace(fmt.Sprintf(format, v...))
+	if level >= slog.LevelError {
+		l.worst.Store(&text)
+	}
+	if l.to != nil {
+		l.to.Log(context.Background(), level, "queue server: "+text)
+	}
+}
+
+func (l *serverLog) last() string {
+	if text := l.worst.Load(); text != nil {
+		return *text
+	}
+	return fmt.Sprintf("not ready after %v", readyTimeout)
+}
+
+func (l *serverLog) Noticef(string, ...any)         {}
+func (l *serverLog) Warnf(format string, v ...any)  { l.log(slog.LevelDebug, format, v) }
+func (l *serverLog) Fatalf(format string, v ...any) { l.log(slog.LevelError, format, v) }
+func (l *serverLog) Errorf(format string, v ...any) { l.log(slog.LevelError, format, v) }
+func (l *serverLog) Debugf(string, ...any)          {}
+func (l *serverLog) Tracef(string, ...any)          {}
+
+// Token reads a token from a file, its first line without blanks around it.
+func Token(name string) (string, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return "", bench.InputError(fmt.Errorf("token: %w", err))
+	}
+	line, _, _ := strings.Cut(string(data), "\n")
+	if line = strings.TrimSpace(line); line == "" {
+		return "", bench.InputError(fmt.Errorf("token: %s is empty: its first line should be the token, made for example with: openssl rand -hex 16", name))
+	}
+	return line, nil
+}

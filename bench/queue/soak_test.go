@@ -1,0 +1,3 @@
+package queue
+
+func childOrContinue() bool { return false }
