@@ -26,7 +26,19 @@ const (
 	plansName   = "plans"
 	indexName   = "index.sqlite"
 	lockName    = "lock"
+
+	instancesName = "instances"
 )
+
+// InstancePath returns where the folder of a sweep has an instance that came
+// from a file.
+func InstancePath(dir, sha256 string) string {
+	return filepath.Join(dir, instancesName, sha256+".json")
+}
+
+// QueuePath returns where the folder of a sweep has its queue, which may be lost
+// without harm.
+func QueuePath(dir string) string { return filepath.Join(dir, "queue") }
 
 // TasksFormat is of the first line of a list of tasks.
 const TasksFormat = "workbench.tasks/v1"
@@ -35,6 +47,7 @@ const TasksFormat = "workbench.tasks/v1"
 type Sweep struct {
 	Name          string
 	Specification string // as it was written
+	Plans         bool   // are kept
 	Tasks         []sweep.Task
 }
 
@@ -44,6 +57,7 @@ type tasksHead struct {
 	Format        string `json:"format"`
 	Sweep         string `json:"sweep"`
 	Count         int    `json:"count"`
+	Plans         bool   `json:"plans"`
 	Specification string `json:"specification"`
 }
 
@@ -56,7 +70,7 @@ func WriteTasks(dir string, s *Sweep) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(tasksHead{TasksFormat, s.Name, len(s.Tasks), s.Specification}); err != nil {
+	if err := enc.Encode(tasksHead{TasksFormat, s.Name, len(s.Tasks), s.Plans, s.Specification}); err != nil {
 		return err
 	}
 	for i := range s.Tasks {
@@ -88,7 +102,7 @@ func ReadTasks(dir string) (*Sweep, error) {
 			if head.Format != TasksFormat {
 				return wrong(&sweep.FormatError{Want: TasksFormat, Got: head.Format})
 			}
-			s.Name, s.Specification, count = head.Sweep, head.Specification, head.Count
+			s.Name, s.Plans, s.Specification, count = head.Sweep, head.Plans, head.Specification, head.Count
 			return nil
 		}
 		var t sweep.Task

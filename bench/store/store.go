@@ -217,6 +217,19 @@ func (s *Store) Missing(tasks []sweep.Task) (missing []sweep.Task) {
 	return missing
 }
 
+// Forget lets tasks be done again whose rows are failures: Has and Missing treat
+// them as if there were none.
+func (s *Store) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, failed := range s.failed {
+		if failed {
+			delete(s.done, id)
+			delete(s.failed, id)
+		}
+	}
+}
+
 // Append writes a row, and before it its plan, as EncodePlan has it, if there
 // is one: when it returns nil both are on the disk. A task that has a row
 // already gets no second one, unless the first is a failure and this is not. If

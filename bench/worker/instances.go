@@ -19,21 +19,12 @@ type Instances interface {
 	Document(t sweep.Task) ([]byte, error)
 }
 
-// instancesName is the folder beside the rows that has the instances that come
-// from files, by digest.
-const instancesName = "instances"
-
-// instancePath returns where the folder of a sweep has an instance.
-func instancePath(dir, sha256 string) string {
-	return filepath.Join(dir, instancesName, sha256+".json")
-}
-
 // KeepInstances writes instances into the folder of a sweep, each as a whole.
 func KeepInstances(dir string, files map[string]*bench.Instance) error {
 	if len(files) == 0 {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Join(dir, instancesName), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(store.InstancePath(dir, "")), 0o755); err != nil {
 		return err
 	}
 	for sum, in := range files {
@@ -41,7 +32,7 @@ func KeepInstances(dir string, files map[string]*bench.Instance) error {
 		if err := in.Write(&b); err != nil {
 			return err
 		}
-		if err := store.WriteFile(instancePath(dir, sum), b.Bytes()); err != nil {
+		if err := store.WriteFile(store.InstancePath(dir, sum), b.Bytes()); err != nil {
 			return err
 		}
 	}
@@ -80,7 +71,7 @@ func (f *Folder) Document(t sweep.Task) ([]byte, error) {
 
 func (f *Folder) read(t sweep.Task) ([]byte, error) {
 	if !strings.HasPrefix(t.Instance, zoo.Scheme) {
-		return os.ReadFile(instancePath(f.Dir, t.SHA256))
+		return os.ReadFile(store.InstancePath(f.Dir, t.SHA256))
 	}
 	in, err := bench.Load(t.Instance, nil)
 	if err != nil {

@@ -1,0 +1,108 @@
+package worker
+
+import (
+	"sync"
+	"time"
+
+	"workbench/bench/sweep"
+)
+
+// Progress counts what a run has done and estimates what is left of it. Its
+// methods may be called from any goroutine.
+type Progress struct {
+	mu      sync.Mutex
+	jobs    int
+	begun   time.Time
+	total   int
+	done    int // with rows, those of earlier runs included
+	fresh   int // rows of this run
+	failed  int // of those, failures
+	waiting map[string]int
+	took    map[string]mean // by method
+	all     mean
+	running map[string]sweep.Task // by name
+}
+
+// mean is of durations.
+type mean struct {
+	n   int
+	sum time.Duration
+}
+
+func (m mean) value() time.Duration {
+	if m.n == 0 {
+		return 0
+	}
+	return m.sum / time.Duration(m.n)
+}
+
+// NewProgress begins to count: total tasks, of which those missing are left for
+// so many jobs.
+func NewProgress(total int, missing []sweep.Task, jobs int) *Progress {
+	p := &Progress{
+		jobs: max(jobs, 1), begun: time.Now(), total: total, done: total - len(missing),
+		waiting: map[string]int{}, took: map[string]mean{}, running: map[string]sweep.Task{},
+	}
+	for i := range missing {
+		p.waiting[method(&missing[i])]++
+	}
+	return p
+}
+
+func method(t *sweep.Task) string { return t.Problem + " " + t.Method }
+
+// Start notes that a task runs.
+func (p *Progress) Start(t sweep.Task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running[t.ID()] = t
+}
+
+// Row notes that a task is done.
+func (p *Progress) Row(r *sweep.Row) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.running, r.ID)
+	p.done++
+	p.fresh++
+	if r.Failure != nil {
+		p.failed++
+	}
+	key := method(&r.Task)
+	p.waiting[key]--
+	d := r.Finished.Sub(r.Started)
+	m := p.took[key]
+	p.took[key] = mean{m.n + 1, m.sum + d}
+	p.all = mean{p.all.n + 1, p.all.sum + d}
+}
+
+// Snapshot is what there is to say about a run.
+type Snapshot struct {
+	Total, Done, Fresh, Failed int
+	Running                    []sweep.Task
+	Elapsed                    time.Duration
+	// Left is an estimate: the tasks of each method take what those that are
+	// done took on average, those of a method of which none is done what all
+	// took. 0: nothing is known.
+	Left time.Duration
+}
+
+// Snapshot returns the state. O(methods).
+func (p *Progress) Snapshot() Snapshot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := Snapshot{Total: p.total, Done: p.done, Fresh: p.fresh, Failed: p.failed, Elapsed: time.Since(p.begun)}
+	for _, t := range p.running {
+		s.Running = append(s.Running, t)
+	}
+	var left time.Duration
+	for key, n := range p.waiting {
+		m, known := p.took[key]
+		if !known {
+			m = p.all
+		}
+		left += time.Duration(n) * m.value()
+	}
+	s.Left = left / time.Duration(p.jobs)
+	return s
+}

@@ -1,0 +1,16 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+)
+
+// newBench groups the commands of sweeps.
+func newBench(s streams) *cli.Command {
+	return &cli.Command{
+		Name:  "bench",
+		Usage: "sweeps: many methods on many instances, from a specification to a report",
+		Subcommands: []*cli.Command{
+			newBenchRun(s), newBenchResume(s), newBenchMerge(s),
+		},
+	}
+}

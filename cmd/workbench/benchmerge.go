@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"workbench/bench/store"
+)
+
+// merged is what bench merge prints.
+type merged struct {
+	Sweep    string   `json:"sweep"`
+	Folder   string   `json:"folder"`
+	Tasks    int      `json:"tasks"`
+	Rows     int      `json:"rows"`
+	Added    int      `json:"added"`
+	Repeated int      `json:"repeated"`
+	Damaged  []string `json:"damaged"`
+	Missing  []string `json:"missing"` // names of tasks without a row
+}
+
+func newBenchMerge(s streams) *cli.Command {
+	o := &common{}
+	var into string
+	return &cli.Command{
+		Name:        "merge",
+		Usage:       "put the folders of one sweep together, as those of its shards",
+		ArgsUsage:   "FOLDER…",
+		Description: "The folders stay as they are. Tasks without a row are reported; workbench bench\nresume does them.",
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "into", Usage: "`FOLDER` that takes everything, new or one of the same sweep", Destination: &into, Category: "sweep"},
+		}, o.flags()...),
+		Action: func(c *cli.Context) error {
+			a, err := args(c, 1, 1<<16, "bench merge --into FOLDER FOLDER…")
+			if err != nil {
+				return err
+			}
+			if _, err := o.check(s); err != nil {
+				return err
+			}
+			if into == "" {
+				return usagef("bench merge: --into FOLDER is needed")
+			}
+			m, err := store.Merge(into, a)
+			if err != nil {
+				return err
+			}
+			return printMerged(s, o, into, m)
+		},
+	}
+}
+
+func printMerged(s streams, o *common, into string, m *store.Merged) error {
+	out := merged{Sweep: m.Sweep, Folder: into, Tasks: m.Tasks, Rows: m.Rows, Added: m.Added, Repeated: m.Repeated, Damaged: []string{}, Missing: []string{}}
+	for _, d := range m.Damaged {
+		out.Damaged = append(out.Damaged, d.String())
+		fmt.Fprintf(s.err, "workbench: %s; left out\n", oneLine(d.String()))
+	}
+	for i := range m.Missing {
+		out.Missing = append(out.Missing, m.Missing[i].ID())
+	}
+	if o.json() {
+		return writeJSON(s.out, out)
+	}
+	fmt.Fprintf(s.out, "%s: %d rows of %d tasks in %s, %d of them new", m.Sweep, m.Rows, m.Tasks, into, m.Added)
+	if m.Repeated > 0 {
+		fmt.Fprintf(s.out, ", %d were there already", m.Repeated)
+	}
+	fmt.Fprintln(s.out)
+	if n := len(m.Missing); n > 0 {
+		fmt.Fprintf(s.out, "%d tasks have no row, the first %s: workbench bench resume %s does them\n", n, out.Missing[0], into)
+	}
+	return nil
+}

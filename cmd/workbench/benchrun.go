@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"workbench/bench"
+	"workbench/bench/queue"
+	"workbench/bench/queue/shard"
+	"workbench/bench/spec"
+	"workbench/bench/store"
+	"workbench/bench/sweep"
+	"workbench/bench/worker"
+)
+
+// benchOptions are the flags of bench run and bench resume.
+type benchOptions struct {
+	common
+	into, shard      string
+	jobs             int
+	resume, dryRun   bool
+	inProcess, retry bool
+}
+
+func (o *benchOptions) runFlags() []cli.Flag {
+	return append([]cli.Flag{
+		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Usage: "`N` tasks at a time", Value: runtime.NumCPU(), DefaultText: "number of cores", Destination: &o.jobs, Category: "sweep"},
+		&cli.StringFlag{Name: "shard", Usage: "do only part `I/N` of the tasks; bench merge puts the parts together (default: what a Slurm array or an indexed Kubernetes job says)", Destination: &o.shard, Category: "sweep"},
+		&cli.BoolFlag{Name: "in-process", Usage: "run tasks in this process: quicker for many tiny ones, but a crash ends the run", Destination: &o.inProcess, Category: "sweep"},
+		&cli.BoolFlag{Name: "retry", Usage: "do tasks again that failed: crashed, were killed, or out of memory", Destination: &o.retry, Category: "sweep"},
+	}, o.flags()...)
+}
+
+func newBenchRun(s streams) *cli.Command {
+	o := &benchOptions{}
+	return &cli.Command{
+		Name:      "run",
+		Usage:     "do a sweep: every task in a process of its own, results in a folder",
+		ArgsUsage: "SPEC",
+		Description: "SPEC is a YAML file, or one of those built in: " + strings.Join(spec.Builtin(), ", ") + ".\n" +
+			"An interruption (Ctrl-C) finishes what runs; a second one kills it. Whatever\n" +
+			"stops a run, bench resume goes on where it was.",
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "into", Usage: "`FOLDER` of the sweep (default: sweeps/NAME)", Destination: &o.into, Category: "sweep"},
+			&cli.BoolFlag{Name: "resume", Usage: "go on with the sweep in the folder, if there is one", Destination: &o.resume, Category: "sweep"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "say how many tasks there are and how long they may take, and do nothing", Destination: &o.dryRun, Category: "sweep"},
+		}, o.runFlags()...),
+		Action: func(c *cli.Context) error {
+			a, err := args(c, 1, 1, "bench run SPEC [--into FOLDER] [flags]")
+			if err != nil {
+				return err
+			}
+			if err := o.checkRun(s); err != nil {
+				return err
+			}
+			return benchRun(c.Context, s, o, a[0])
+		},
+	}
+}
+
+func newBenchResume(s streams) *cli.Command {
+	o := &benchOptions{}
+	return &cli.Command{
+		Name:      "resume",
+		Usage:     "go on with a sweep that was stopped, killed or cut off",
+		ArgsUsage: "FOLDER",
+		Flags:     o.runFlags(),
+		Action: func(c *cli.Context) error {
+			a, err := args(c, 1, 1, "bench resume FOLDER [flags]")
+			if err != nil {
+				return err
+			}
+			if err := o.checkRun(s); err != nil {
+				return err
+			}
+			list, err := store.ReadTasks(a[0])
+			if err != nil {
+				return err
+			}
+			return runSweep(c.Context, s, o, a[0], list, nil)
+		},
+	}
+}
+
+// mostJobs is more than any machine has cores for.
+const mostJobs = 4096
+
+func (o *benchOptions) checkRun(s streams) error {
+	if _, err := o.check(s); err != nil {
+		return err
+	}
+	if o.jobs < 1 || o.jobs > mostJobs {
+		return usagef("--jobs %d: from 1 to %d", o.jobs, mostJobs)
+	}
+	return nil
+}
+
+// benchRun reads a specification and does its tasks.
+func benchRun(ctx context.Context, s streams, o *benchOptions, name string) error {
+	sp, err := spec.Open(name)
+	if err != nil {
+		return specError(s, err)
+	}
+	dir := o.into
+	if dir == "" {
+		dir = filepath.Join("sweeps", sp.Name)
+	}
+	exists := store.Exists(dir)
+	if exists && !o.resume && !o.dryRun {
+		return usagef("%s has a sweep already: workbench bench resume %s goes on with it, --into names another folder", dir, dir)
+	}
+	if exists && o.resume {
+		old, err := store.ReadTasks(dir)
+		if err != nil {
+			return err
+		}
+		if old.Specification == string(sp.Text) && old.Name == sp.Name {
+			if o.dryRun {
+				return dryRun(s, o, dir, old)
+			}
+			return runSweep(ctx, s, o, dir, old, nil)
+		}
+	}
+	x, err := sp.Expand(ctx, sweep.Version())
+	if err != nil {
+		return specError(s, err)
+	}
+	list := &store.Sweep{Name: sp.Name, Specification: string(sp.Text), Plans: sp.Plans, Tasks: x.Tasks}
+	if o.dryRun {
+		return dryRun(s, o, dir, list)
+	}
+	return runSweep(ctx, s, o, dir, list, x.Files)
+}
+
+// specError prints every mistake of a specification on a line of its own.
+func specError(s streams, err error) error {
+	var many interface{ Unwrap() []error }
+	var one spec.Error
+	if !errors.As(err, &one) || !errors.As(err, &many) {
+		return err
+	}
+	for _, e := range many.Unwrap() {
+		fmt.Fprintf(s.err, "workbench: %s\n", oneLine(e.Error()))
+	}
+	return &exitError{exitUsage}
+}
+
+// part returns the tasks of the shard that is asked for.
+func (o *benchOptions) part(tasks []sweep.Task) ([]sweep.Task, shard.Shard, error) {
+	var part shard.Shard
+	var err error
+	if o.shard != "" {
+		part, err = shard.Parse(o.shard)
+	} else {
+		part, _, err = shard.FromEnvironment(os.LookupEnv)
+	}
+	if err != nil {
+		return nil, part, err
+	}
+	return shard.Keep(part, tasks, sweep.Task.ID), part, nil
+}
+
+// runSweep does the tasks of list that have no row in dir. A new list, with its
+// files, is written there first.
+func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list *store.Sweep, files map[string]*bench.Instance) (err error) {
+	if len(list.Tasks) > 0 && list.Tasks[0].Version != sweep.Version() {
+		return usagef("%s was begun with version %s of workbench, this is %s: go on with that one, or begin another sweep", dir, list.Tasks[0].Version, sweep.Version())
+	}
+	tasks, part, err := o.part(list.Tasks)
+	if err != nil {
+		return err
+	}
+	st, err := store.Open(dir, list.Name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	reportDamage(s, o, st)
+	if err := worker.KeepInstances(dir, files); err != nil {
+		return err
+	}
+	if err := store.WriteTasks(dir, list); err != nil {
+		return err
+	}
+	if o.retry {
+		st.Forget()
+	}
+	here := sweep.Here(!o.inProcess, o.jobs)
+	missing := st.Missing(tasks)
+	if len(missing) > 0 {
+		if err := st.AppendEnvironment(&here); err != nil {
+			return err
+		}
+	}
+	progress := worker.NewProgress(len(tasks), missing, o.jobs)
+	show := showProgress(s, o, progress)
+	w := &worker.Worker{
+		Sweep: list.Name, Name: workerName(part), Environment: here.Digest, Jobs: o.jobs, Plans: list.Plans,
+		Runner: o.runner(dir), Sink: st, OnStart: progress.Start, OnRow: func(r *sweep.Row) {
+			progress.Row(r)
+			show.row(r)
+		},
+	}
+	err = work(ctx, s, o, dir, w, st, tasks)
+	show.done()
+	if err != nil {
+		left := len(st.Missing(tasks))
+		if errors.Is(err, worker.ErrStopped) || errors.Is(err, context.Canceled) {
+			return fmt.Errorf("stopped with %d of %d tasks left: workbench bench resume %s goes on", left, len(tasks), dir)
+		}
+		return fmt.Errorf("%w; %d of %d tasks are left: workbench bench resume %s goes on", err, left, len(tasks), dir)
+	}
+	return summarise(s, o, dir, tasks, progress.Snapshot())
+}
+
+// work does the tasks through the queue in this process, which is made new: what
+// is left to do is in the store.
+func work(ctx context.Context, s streams, o *benchOptions, dir string, w *worker.Worker, st *store.Store, tasks []sweep.Task) error {
+	hard, stop, release := interruptions(ctx, s, o)
+	defer release()
+	if len(st.Missing(tasks)) == 0 {
+		return nil
+	}
+	path := store.QueuePath(dir)
+	if err := os.RemoveAll(path); err != nil {
+		return err
+	}
+	q, err := queue.Embedded(hard, path, st.Name())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		q.Close()
+		_ = os.RemoveAll(path) // made new next time
+	}()
+	return worker.Run(hard, stop, w, q, st, tasks)
+}
+
+// interruptions turns the end of ctx, which is the first interruption, into a
+// request to finish what runs, and a second one into the end of the context it
+// returns.
+func interruptions(ctx context.Context, s streams, o *benchOptions) (hard context.Context, stop chan struct{}, release func()) {
+	hard, kill := context.WithCancel(context.WithoutCancel(ctx))
+	stop = make(chan struct{})
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		select {
+		case <-hard.Done():
+			return
+		case <-ctx.Done():
+		}
+		close(stop)
+		if !o.quiet {
+			fmt.Fprintln(s.err, "\nfinishing the tasks that run; interrupt again to kill them")
+		}
+		// The first signal is there as well, unless ctx ended otherwise.
+		timer := time.NewTimer(100 * time.Millisecond)
+		defer timer.Stop()
+		select {
+		case <-signals:
+		case <-timer.C:
+		case <-hard.Done():
+			return
+		}
+		select {
+		case <-signals:
+			kill()
+		case <-hard.Done():
+		}
+	}()
+	return hard, stop, func() {
+		signal.Stop(signals)
+		kill()
+		<-gone
+	}
+}
+
+// runner returns what makes the runner of each job.
+func (o *benchOptions) runner(dir string) func() worker.Runner {
+	instances := &worker.Folder{Dir: dir}
+	if o.inProcess {
+		return func() worker.Runner { return &worker.InProcess{Instances: instances} }
+	}
+	return func() worker.Runner { return &worker.Isolated{Instances: instances} }
+}
+
+// workerName names this process in its rows.
+func workerName(part shard.Shard) string {
+	if part.Whole() {
+		return "local"
+	}
+	return "shard " + part.String()
+}
+
+func reportDamage(s streams, o *benchOptions, st *store.Store) {
+	damaged, torn := st.Damaged()
+	for _, d := range damaged {
+		fmt.Fprintf(s.err, "workbench: %s; kept aside in %s, its task will be done again\n", oneLine(d.String()), filepath.Join(st.Dir(), "damaged.txt"))
+	}
+	for _, file := range torn {
+		if !o.quiet {
+			fmt.Fprintf(s.err, "%s: the last line was not written to its end; its task will be done again\n", file)
+		}
+	}
+}
