@@ -53,10 +53,6 @@ import (
 //     start of each computation and right before its end (while it runs what is
 //     away at its end still is) at least what does not fit is away ("memory").
 //
-// The whole of a forward at its end, and of a backward at its start, may be any
-// number between 0 and 1: only a prefetch during forwards, or an offload during
-// backwards, makes them differ from the other instant, so this loses little.
-//
 // What the model leaves out: transfers may be interrupted, and two that follow
 // each other within one interval count as if at its ends.
 type offload struct {
@@ -69,7 +65,7 @@ type offload struct {
 
 	// By tensor; of transfers by interval, of the others by instant.
 	O, P, gone []span
-	main, side []span // see whole; by computation
+	whole      []span
 }
 
 // span is a list of columns whose first one has the number from.
@@ -87,7 +83,7 @@ func (s span) at(t int) (milp.Var, bool) {
 }
 
 // Offload builds a MILP whose optimum is a lower bound on the makespan of
-// activation offloading. 12N² columns, 2N² of them binary, and 10N² rows. The
+// activation offloading. 8N² columns, 2N² of them binary, and 7N² rows. The
 // error wraps ErrInstance or is a *plan.Infeasible.
 func Offload(c *chain.Chain, p platform.Platform) (*Program, error) {
 	in, err := newOffloadInstance(c, p)
@@ -127,7 +123,7 @@ func (f *offload) columns() {
 	f.idle = f.m.List("idle", 2*f.n-1, milp.Continuous, 0, math.Inf(1))
 	f.moves = f.m.List("moves", n, milp.Binary, 0, 1)
 	f.O, f.P, f.gone = make([]span, n), make([]span, n), make([]span, n)
-	f.main, f.side = make([]span, n), make([]span, n)
+	f.whole = make([]span, n)
 	for i := range n {
 		if !f.movable(i) {
 			f.m.Fix(f.moves.At(i), 0)
@@ -140,28 +136,18 @@ func (f *offload) columns() {
 		f.O[i] = list("O", max(0, 2*i-1), to-1, milp.Continuous)
 		f.P[i] = list("P", from, to, milp.Continuous)
 		f.gone[i] = list("away", from, to, milp.Continuous)
-		f.main[i] = list("whole", f.first(i), f.last(i), milp.Binary)
-		f.side[i] = list("whole'", f.first(i), f.last(i), milp.Continuous)
+		f.whole[i] = list("whole", from, to, milp.Binary)
 		for t := from; t <= to; t++ {
-			if f.excess[t/2] == 0 {
-				v, _ := f.whole(i, t)
+			if !f.limited(t) {
+				v, _ := f.whole[i].at(t)
 				f.m.Fix(v, 0)
 			}
 		}
 	}
 }
 
-// whole returns the column that says whether ā_i is away as a whole at instant
-// t, false if there is none. The binary ones are those at the starts of forwards
-// and at the ends of backwards.
-func (f *offload) whole(i, t int) (milp.Var, bool) {
-	if binary(t, f.n) {
-		return f.main[i].at(t / 2)
-	}
-	return f.side[i].at(t / 2)
-}
-
-func binary(t, n int) bool { return (t%2 == 0) == (t/2 < n) }
+// limited says whether the model limits memory at instant t.
+func (f *offload) limited(t int) bool { return f.excess[t/2] > 0 }
 
 // link is [004] O.1: all transfers in an interval take no longer than it.
 func (f *offload) link() {
@@ -240,10 +226,10 @@ func (f *offload) wholes() {
 	for i := range f.O {
 		from, to := f.instants(i)
 		for t := from; t <= to && f.movable(i); t++ {
-			if f.excess[t/2] == 0 {
+			if !f.limited(t) {
 				continue
 			}
-			v, _ := f.whole(i, t)
+			v, _ := f.whole[i].at(t)
 			away, _ := f.gone[i].at(t)
 			g.AtMost(f.e.Reset().Add(1, v).Add(-1, away), 0)
 			g.AtMost(f.e.Reset().Add(1, v).Add(-1, f.moves.At(i)), 0)
@@ -256,12 +242,12 @@ func (f *offload) wholes() {
 func (f *offload) memory() {
 	g := f.m.Group("memory", "the rules")
 	for t := range 4 * f.n {
-		if f.excess[t/2] == 0 {
+		if !f.limited(t) {
 			continue
 		}
 		f.e.Reset()
 		for i := range f.O {
-			if v, ok := f.whole(i, t); ok {
+			if v, ok := f.whole[i].at(t); ok {
 				f.e.Add(f.abar[i], v)
 			}
 		}
@@ -282,10 +268,11 @@ func (f *offload) equalTensors() {
 			continue
 		}
 		g.AtMost(f.e.Reset().Add(1, f.moves.At(j)).Add(-1, f.moves.At(i)), 0)
-		for k := f.first(j); k <= f.last(j); k++ {
-			if f.excess[k] > 0 {
-				v, _ := f.main[i].at(k)
-				w, _ := f.main[j].at(k)
+		from, to := f.instants(j)
+		for t := from; t <= to; t++ {
+			if f.limited(t) {
+				v, _ := f.whole[i].at(t)
+				w, _ := f.whole[j].at(t)
 				g.AtMost(f.e.Reset().Add(1, w).Add(-1, v), 0)
 			}
 		}
@@ -350,7 +337,7 @@ func (f *offload) point(t *offloadTimes) []float64 {
 		}
 		for j := from; j <= to; j++ {
 			at := t.instant(f.offloadInstance, j)
-			if v, ok := f.whole(i, j); ok && f.excess[j/2] > 0 && m.off[1] <= at+instantly && m.back[0] >= at-instantly {
+			if v, ok := f.whole[i].at(j); ok && f.limited(j) && m.off[1] <= at+instantly && m.back[0] >= at-instantly {
 				x[v.Index()] = 1
 			}
 		}

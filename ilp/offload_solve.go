@@ -154,6 +154,7 @@ func (s *offloadSolver) solve(name string, program *Program) ([]float64, error) 
 	ctx, stop := context.WithCancel(s.ctx)
 	defer stop()
 	if s.b.Can()&solvers.CanProgress != 0 {
+		o.RelGap = solvers.Opt[float64]{} // the model's own optimum may be far below the plan
 		o.OnProgress = func(p solvers.Progress) {
 			p.Bound *= s.in.unit
 			if s.o.OnProgress != nil {

@@ -40,6 +40,9 @@ func SolveRematOffload(ctx context.Context, b solvers.Backend, c *chain.Chain, p
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	if b.Can()&solvers.CanProgress != 0 && start != nil {
+		o.RelGap = solvers.Opt[float64]{} // the model's own optimum may be far below the plan
+	}
 	if b.Can()&solvers.CanProgress != 0 {
 		o.OnProgress = f.progress(r, o.OnProgress, asked, stop)
 	}
