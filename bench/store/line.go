@@ -29,7 +29,11 @@ const sumField = `,"crc":"`
 // Encode returns v, a *sweep.Row or *sweep.Environment, as a line with its
 // checksum and the end of line.
 func Encode(v any) ([]byte, error) {
-	b, err := json.Marshal(v)
+	encode := func() ([]byte, error) { return json.Marshal(v) }
+	if m, ok := v.(json.Marshaler); ok {
+		encode = m.MarshalJSON
+	}
+	b, err := encode()
 	if err != nil {
 		return nil, fmt.Errorf("store: row cannot be written: %w", err)
 	}

@@ -1,11 +1,15 @@
 package sweep
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 
 	"workbench/bench"
 )
@@ -43,14 +47,14 @@ func Here(isolated bool, jobs int) Environment {
 }
 
 // Version returns the git revision this program was built from, its first 12
-// digits, with "+dirty" if the tree had changes; "unknown" if the build has no
-// note of it.
+// digits, with "+dirty" if the tree had changes. A build without a note of it
+// is named after the program itself: "build-" and 12 digits of its SHA-256.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "unknown"
+		return buildName()
 	}
-	revision, dirty := "unknown", ""
+	revision, dirty := "", ""
 	for _, s := range info.Settings {
 		switch {
 		case s.Key == "vcs.revision":
@@ -59,8 +63,29 @@ func Version() string {
 			dirty = "+dirty"
 		}
 	}
+	if revision == "" {
+		return buildName()
+	}
 	return revision + dirty
 }
+
+// buildName reads the program once: that takes a twentieth of a second.
+var buildName = sync.OnceValue(func() string {
+	self, err := os.Executable()
+	if err != nil {
+		return "unknown"
+	}
+	f, err := os.Open(self)
+	if err != nil {
+		return "unknown"
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "unknown"
+	}
+	return "build-" + hex.EncodeToString(h.Sum(nil)[:6])
+})
 
 // proc returns the first value of a key in a file of "key : value" lines,
 // empty where there is no such file.

@@ -116,15 +116,20 @@ type leanBound struct {
 	Assumptions []string `json:"assumptions,omitempty"`
 }
 
-// MarshalJSON implements [json.Marshaler].
+// MarshalJSON implements [json.Marshaler]. [json.Marshal] writes & as \u0026,
+// this does not.
 func (r *Row) MarshalJSON() ([]byte, error) {
 	task := r.Task
 	task.Format = "" // the row's says enough
-	return json.Marshal(&lean{
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // & is in the names of instances
+	err := enc.Encode(&lean{
 		Format: RowFormat, Sweep: r.Sweep, ID: r.ID, Task: task, Attempt: r.Attempt, Worker: r.Worker,
 		Started: r.Started.UTC().Truncate(time.Millisecond), Finished: r.Finished.UTC().Truncate(time.Millisecond),
 		Environment: r.Environment, Result: thin(r.Result), Plan: r.Plan, Failure: r.Failure, PeakRSS: r.PeakRSS,
 	})
+	return bytes.TrimSpace(b.Bytes()), err
 }
 
 func thin(r *bench.Result) *leanResult {
