@@ -1,0 +1,148 @@
+package allocator
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+)
+
+// wrap returns t modulo the period, in [0, period).
+func wrap(t, period float64) float64 {
+	t -= period * math.Floor(t/period)
+	if !(t >= 0 && t < period) {
+		return 0
+	}
+	return t
+}
+
+// A turn is an F or a B of one mini-batch.
+type turn struct {
+	start, end float64
+	batch      int
+	step       int // 0..N-1: F_1..F_N; N..2N-1: B_N..B_1
+}
+
+// pipelineTraces notes a valid pattern on each of its GPUs, from an empty
+// pipeline on: weights and buffers all the time; a_{ℓ-1} of a mini-batch from
+// when it is made, on the same GPU, or from the start of F_ℓ, to the end of
+// B_ℓ; gradients and a_N while they are made, wait or are used ([004] 6.3).
+func pipelineTraces(c *chain.Chain, p *plan.Plan) ([]*Trace, error) {
+	n, size := c.Len(), sizes{c}
+	owner := make([]int, n+2)
+	gpus := 0
+	for _, s := range p.Allocation {
+		gpus = max(gpus, s.Processor+1)
+		for l := s.From; l <= s.To; l++ {
+			owner[l] = s.Processor
+		}
+	}
+	gpus = max(gpus, p.Platform.Processors)
+	turns := make([][]turn, gpus)
+	k := max(1, p.K)
+	most := 0 // mini-batches ahead of B_1
+	for i := range p.Ops {
+		if o := &p.Ops[i]; o.Op == plan.OpF || o.Op == plan.OpB {
+			most = max(most, o.Shift)
+		}
+	}
+	batches := most + Periods*k
+	for i := range p.Ops {
+		o := &p.Ops[i]
+		step := o.Layer - 1
+		switch o.Op {
+		case plan.OpF:
+		case plan.OpB:
+			step = 2*n - o.Layer
+		default:
+			continue
+		}
+		// In period j it processes mini-batch j·k + shift.
+		for j := -int(math.Floor(float64(o.Shift) / float64(k))); j*k+o.Shift < batches; j++ {
+			at := float64(j) * *p.Period
+			turns[owner[o.Layer]] = append(turns[owner[o.Layer]], turn{at + o.Start, at + o.End, j*k + o.Shift, step})
+		}
+	}
+	traces := make([]*Trace, gpus)
+	for gpu := range traces {
+		slices.SortFunc(turns[gpu], func(a, b turn) int {
+			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end), cmp.Compare(a.batch, b.batch), cmp.Compare(a.step, b.step))
+		})
+		g := &stageTracer{sizes: size, n: n, owner: owner, gpu: gpu}
+		g.t.Device = fmt.Sprintf("gpu%d", gpu)
+		g.run(c, p, turns[gpu], batches)
+		t, err := g.trace()
+		if err != nil {
+			return nil, err
+		}
+		traces[gpu] = t
+	}
+	return traces, nil
+}
+
+// stageTracer follows one GPU of a pipeline.
+type stageTracer struct {
+	tracer
+	sizes
+	n, gpu int
+	owner  []int // of layer ℓ
+}
+
+// here reports whether a step runs on this GPU.
+func (g *stageTracer) here(step int) bool {
+	l := step + 1
+	if step >= g.n {
+		l = 2*g.n - step
+	}
+	return step >= 0 && step < 2*g.n && g.owner[l] == g.gpu
+}
+
+func (g *stageTracer) run(c *chain.Chain, p *plan.Plan, turns []turn, batches int) {
+	begin := 0.0
+	if len(turns) > 0 {
+		begin = turns[0].start
+	}
+	for l := 1; l <= g.n; l++ {
+		if g.owner[l] == g.gpu {
+			for range p.Platform.WeightCopies {
+				g.take(begin, c.Layers[l-1].Weight, plan.TensorW, l)
+			}
+		}
+		if l < g.n && g.owner[l] != g.owner[l+1] && (g.owner[l] == g.gpu || g.owner[l+1] == g.gpu) {
+			g.take(begin, g.a(l), "buffer for a", l)
+			g.take(begin, g.delta(l), "buffer for delta", l)
+		}
+	}
+	stored := vacant(batches * (g.n + 1)) // a_{ℓ-1} of a mini-batch
+	waiting := vacant(batches)            // the output of its last step, for the next one here
+	for _, t := range turns {
+		at := func(l int) *int32 { return &stored[t.batch*(g.n+1)+l] }
+		wait := &waiting[t.batch]
+		if t.step < g.n { // F_ℓ
+			l := t.step + 1
+			if *at(l - 1) = *wait; !g.here(t.step - 1) {
+				*at(l - 1) = g.take(t.start, g.a(l-1), plan.TensorA, l-1)
+			}
+			*wait = g.take(t.start, g.a(l), plan.TensorA, l)
+		} else { // B_ℓ
+			l := 2*g.n - t.step
+			input := *wait
+			switch {
+			case t.step == g.n: // a_N has become δ_N
+				g.give(t.start, &input)
+				input = g.take(t.start, g.delta(l), plan.TensorDelta, l)
+			case !g.here(t.step - 1):
+				input = g.take(t.start, g.delta(l), plan.TensorDelta, l)
+			}
+			*wait = g.take(t.start, g.delta(l-1), plan.TensorDelta, l-1)
+			g.give(t.end, &input)
+			g.give(t.end, at(l-1))
+		}
+		if !g.here(t.step + 1) {
+			g.give(t.end, wait)
+		}
+	}
+}

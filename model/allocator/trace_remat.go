@@ -1,0 +1,148 @@
+package allocator
+
+import (
+	"workbench/model/chain"
+	"workbench/model/graph"
+	"workbench/model/join"
+	"workbench/model/plan"
+)
+
+// overhead is what blocks of temporary memory hold.
+const overhead = "overhead"
+
+// sizes are those of the tensors of a chain, layers 0..N.
+type sizes struct{ c *chain.Chain }
+
+func (s sizes) a(l int) float64 {
+	if l == 0 {
+		return s.c.Input.Activation
+	}
+	return s.c.Layers[l-1].Activation
+}
+
+func (s sizes) abar(l int) float64 {
+	if l == 0 {
+		return s.c.Input.Activation
+	}
+	return s.c.Layers[l-1].Saved
+}
+
+func (s sizes) delta(l int) float64 {
+	if l == 0 {
+		return s.c.Input.Gradient
+	}
+	return s.c.Layers[l-1].Gradient
+}
+
+// remat notes a valid plan of rematerialization on a chain, operation by
+// operation ([004] Table 2.1).
+func (b *tracer) remat(c *chain.Chain, p *plan.Plan) {
+	n, size := c.Len(), sizes{c}
+	a, abar, delta := vacant(n+1), vacant(n+1), vacant(n+1)
+	a[0] = b.take(0, size.a(0), plan.TensorA, 0)
+	delta[n] = b.take(0, size.delta(n), plan.TensorDelta, n)
+	for k := range p.Ops {
+		o := &p.Ops[k]
+		l := o.Layer
+		switch o.Op {
+		case plan.OpFAll, plan.OpFCk, plan.OpFNone:
+			to, bytes, tensor := a, size.a(l), plan.TensorA
+			if o.Op == plan.OpFAll {
+				to, bytes, tensor = abar, size.abar(l), plan.TensorAbar
+			}
+			out := b.take(o.Start, bytes, tensor, l)
+			temp := b.take(o.Start, c.Layers[l-1].ForwardOverhead, overhead, l)
+			b.give(o.End, &temp)
+			b.give(o.End, &to[l]) // computed again while it was stored
+			to[l] = out
+			if o.Op == plan.OpFNone {
+				b.give(o.End, &a[l-1])
+			}
+		case plan.OpB:
+			delta[l-1] = b.take(o.Start, size.delta(l-1), plan.TensorDelta, l-1)
+			temp := b.take(o.Start, c.Layers[l-1].BackwardOverhead, overhead, l)
+			b.give(o.End, &temp)
+			b.give(o.End, &delta[l])
+			b.give(o.End, &abar[l])
+			b.give(o.End, &a[l-1])
+		case plan.OpD:
+			if o.Tensor == plan.TensorAbar {
+				b.give(o.Start, &abar[l])
+			} else {
+				b.give(o.Start, &a[l])
+			}
+		}
+	}
+}
+
+// graph notes a valid plan of rematerialization on a graph.
+func (b *tracer) graph(g *graph.Graph, p *plan.Plan) {
+	index := make(map[string]int, g.Len())
+	for x := range g.Nodes {
+		index[g.Nodes[x].ID] = x
+	}
+	b.take(0, g.Input, "input", -1)
+	held := vacant(g.Len())
+	for k := range p.Ops {
+		o := &p.Ops[k]
+		x := index[o.Node]
+		if o.Op == plan.OpD {
+			b.give(o.Start, &held[x])
+			continue
+		}
+		node := &g.Nodes[x]
+		out := b.take(o.Start, node.Memory, node.ID, -1)
+		temp := b.take(o.Start, node.Overhead, overhead+" of "+node.ID, -1)
+		b.give(o.End, &temp)
+		b.give(o.End, &held[x]) // computed again while it was stored
+		held[x] = out
+	}
+}
+
+// join notes a valid plan of [004] chapter 1; a slot is unit bytes.
+func (b *tracer) join(j *join.Join, p *plan.Plan, unit float64) {
+	first, values := make([]int, j.K()), 0
+	for i, length := range j.Branches {
+		first[i] = values
+		values += length + 1
+	}
+	a := make([][]int32, values) // copies of a_ℓ
+	delta := vacant(values)
+	pop := func(x int) int32 {
+		last := len(a[x]) - 1
+		id := a[x][last]
+		a[x] = a[x][:last]
+		return id
+	}
+	for i := range j.Branches {
+		a[first[i]] = append(a[first[i]], b.take(0, unit, plan.TensorA, 0))
+	}
+	for k := range p.Ops {
+		o := &p.Ops[k]
+		x := o.Layer
+		if o.Branch > 0 {
+			x += first[o.Branch-1]
+		}
+		switch o.Op {
+		case plan.OpF: // in place
+			a[x] = append(a[x], pop(x-1))
+		case plan.OpS:
+			a[x] = append(a[x], b.take(o.Start, unit, plan.TensorA, o.Layer))
+		case plan.OpLoss: // in place
+			for i, length := range j.Branches {
+				delta[first[i]+length] = pop(first[i] + length)
+			}
+		case plan.OpB: // δ in place
+			consumed := pop(x - 1)
+			b.give(o.End, &consumed)
+			delta[x-1], delta[x] = delta[x], none
+		case plan.OpD:
+			if o.Tensor == plan.TensorDelta {
+				b.give(o.Start, &delta[x])
+			} else {
+				id := pop(x)
+				b.give(o.Start, &id)
+			}
+		}
+	}
+}
