@@ -81,6 +81,33 @@ func TestExactEqualsExhaustive(t *testing.T) {
 	t.Logf("%d of %d closed", closed, total)
 }
 
+// The same with more layers, where several have to share processors.
+func TestExactEqualsExhaustiveLonger(t *testing.T) {
+	solved := 0
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 12))
+		c, p := randomChain(r, 6+r.IntN(2), false), randomPlatform(r)
+		p.Processors = 2 + r.IntN(2)
+		best, _, err := exhaustive.Pipeline(c, p, plan.TaskModel, 1<<17)
+		if err != nil {
+			continue
+		}
+		x, err := Exact(t.Context(), c, p, Options{}, math.Inf(1), 0)
+		if err != nil {
+			t.Fatalf("seed %d: %v: %+v %+v", seed, err, c, p)
+		}
+		period := verified(t, c, x.Plan)
+		if math.Abs(period-best) > 3*exhaustive.Closeness*best || x.Bound > best*(1+2*exhaustive.Closeness) || x.Bound < best*(1-3e-6) {
+			t.Fatalf("seed %d: %v to %v, optimum %v: %+v %+v", seed, x.Bound, period, best, c, p)
+		}
+		solved++
+	}
+	if solved == 0 {
+		t.Error("nothing solved")
+	}
+	t.Logf("%d solved", solved)
+}
+
 // The ResNets of [004] 6.5 from nothing to the proof.
 func BenchmarkExact(b *testing.B) {
 	for _, name := range []string{"resnet18", "resnet34"} {

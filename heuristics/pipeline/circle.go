@@ -104,7 +104,8 @@ func (a *allocations) newCircle(parts []part, fixed []float64) *circle {
 	}
 	for o := range n {
 		for p := o + 1; p < n; p++ {
-			if resource[o] == resource[p] {
+			// Two that take no time to speak of may run at one instant.
+			if resource[o] == resource[p] && c.d[o]+c.d[p] > 4*slack*period {
 				c.pairs = append(c.pairs, pair{o, p})
 			}
 		}
@@ -409,7 +410,7 @@ func (a *allocations) parts(only int) []part {
 				x.outB = in.d[l-1]
 			}
 		}
-		if c := a.cut(l); l < in.n && c > 0 && a.owner[l] != a.owner[l+1] {
+		if l < in.n && a.owner[l] != a.owner[l+1] && a.owner[l] != none && a.owner[l+1] != none {
 			if only != none {
 				pass(a.cutF[l], a.cutB[l], 1)
 			} else {
@@ -488,12 +489,21 @@ func (a *allocations) whole(stages []plan.Stage) *pattern {
 		parts[i].hold = in.inputs(x.from, x.to)
 		parts[i].ownF = in.most[(x.from-1)*in.n+x.to-1]
 		parts[i].ownB = parts[i].ownF - parts[i].hold
+		if l := x.from; l == x.to { // as it is; of several layers, the most
+			parts[i].ownF, parts[i].ownB = in.a[l-1]+in.a[l], in.d[l]+in.d[l-1]
+		}
 		fixed[x.resource] += in.weights[x.to] - in.weights[x.from-1]
-		if i > 0 && items[i-1].cut {
+		switch {
+		case i == 0:
+		case items[i-1].cut:
 			fixed[x.resource] += in.buffer[x.from-1]
+		default:
+			parts[i].outB = in.d[x.from-1]
 		}
 		if i < len(items)-1 && items[i+1].cut {
 			fixed[x.resource] += in.buffer[x.to]
+		} else {
+			parts[i].outF = in.a[x.to]
 		}
 	}
 	c, answer := a.circle(parts, fixed)
@@ -505,7 +515,13 @@ func (a *allocations) whole(stages []plan.Stage) *pattern {
 	for i := range m {
 		s.b[i] = c.x[2*m-1-i]
 	}
-	if s.retime() && s.peak(in) <= in.limit && s.period <= a.period*(1+1e-6) {
+	// With the orders as they are the period may be less; but what happens at
+	// one instant may be put in an order that takes more.
+	least := *s
+	if least.retime() && least.period <= a.period*(1+instant) && least.peak(in) <= in.limit {
+		return &least
+	}
+	if s.peak(in) <= in.limit {
 		return s
 	}
 	return nil
