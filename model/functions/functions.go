@@ -110,3 +110,59 @@ func (s *Sequence) LastUse() []int {
 	}
 	return last
 }
+
+// LeastMemory returns the least memory in bytes in which a plan exists if the
+// links have any bandwidth: what is on the GPU at the start, or the most that a
+// function uses. Both are needed. They are enough: before each function all that
+// it does not use can go out, one after the other, and then come in what it
+// lacks. O(functions + variables + uses).
+func (s *Sequence) LeastMemory() float64 {
+	most := 0.0
+	for v := range s.Variables {
+		if s.Variables[v].Initial == Device {
+			most += s.Variables[v].Size
+		}
+	}
+	for i := range s.Functions {
+		sum := 0.0
+		for _, v := range s.Functions[i].Uses {
+			sum += s.Variables[v].Size
+		}
+		most = max(most, sum)
+	}
+	return most
+}
+
+// FullMemory returns the least memory in bytes in which a plan exists without an
+// out or a drop: each variable stays from its first use, one that is initially
+// on the device from the start, to its last. To fetch ahead of the first use takes
+// more. O(functions + variables + uses).
+func (s *Sequence) FullMemory() float64 {
+	coming := make([]float64, len(s.Functions)+1) // with the start of a function; then, what goes after it
+	going := make([]float64, len(s.Functions)+1)
+	used := make([]bool, len(s.Variables))
+	last := s.LastUse()
+	now := 0.0
+	for v := range s.Variables {
+		if x := &s.Variables[v]; x.Initial == Device {
+			used[v] = true
+			now += x.Size
+		}
+		if last[v] >= 0 {
+			going[last[v]] += s.Variables[v].Size
+		}
+	}
+	most := now
+	for i := range s.Functions {
+		for _, v := range s.Functions[i].Uses {
+			if !used[v] {
+				used[v] = true
+				coming[i] += s.Variables[v].Size
+			}
+		}
+		now += coming[i]
+		most = max(most, now)
+		now -= going[i]
+	}
+	return most
+}

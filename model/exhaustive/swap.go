@@ -1,0 +1,432 @@
+package exhaustive
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"workbench/model/functions"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Limits of what [Swap] searches.
+const (
+	MaxSwapFunctions = 7
+	MaxSwapVariables = 8
+	maxSwapUnits     = 31 // of the longest function or transfer
+)
+
+// Swap returns the least makespan of swapping ([003], by the rules of
+// [plan.VerifySwap]) among plans in which everything starts at a multiple of the
+// given unit of time, of which all durations must be multiples too, and a plan
+// that has it. limit is the most states to visit: random sequences of five
+// functions and five variables have some thousand. The errors are
+// [ErrInfeasible], [ErrLimit] and [ErrTooHard].
+//
+// It is Dijkstra's algorithm over states (functions started, what runs and for
+// how long, place of each variable), one unit of time after the other. At each
+// instant any variable may be dropped, the next function, an out of any variable
+// and an in of any variable may start, in this order, which is that of the
+// verifier. (A function that takes no time may come before a drop or after it.)
+// Left out is only what is of no use: transfers of variables that no function
+// still to start uses. It would hold a link, and an in the memory; leave it out,
+// and everything else may stay as it is. So the search is complete for plans on
+// the grid.
+//
+// No plan off the grid is better if every function writes all that it uses, as
+// is the default. Take the order in which everything starts in a plan, and for
+// each start what has ended by then. No out overlaps a function that uses its
+// variable, so whether the rules are kept depends only on that: if in addition
+// something ends sooner, memory is freed sooner and variables are there sooner.
+// So let everything start as early as the order of starts and the ends before
+// each start allow; then each start is at 0, at an end, or at the time of another
+// start of which the same holds, so on the grid.
+//
+// Where functions only read, an out may have to end after the start of one of
+// them and so must not end sooner: it can be right to start it at any time, and
+// the least makespan may not exist, but only a greatest lower bound: the out ends
+// any time after the start, the sooner the better. A finer unit comes closer to
+// it.
+func Swap(s *functions.Sequence, memory, bandwidth, unit float64, limit int) (float64, *plan.Plan, error) {
+	x, err := newSwapSearch(s, memory, bandwidth, unit)
+	if err != nil {
+		return 0, nil, err
+	}
+	x.shortest = shortest{memory: math.Inf(1), limit: limit}
+	start, ok := x.first()
+	if !ok {
+		return 0, nil, ErrInfeasible
+	}
+	units, path, err := x.run(start, func(key uint64) bool {
+		st := unpackSwap(key)
+		return int(st.next) == len(x.uses) && st.run == 0
+	}, x.leave)
+	if err != nil {
+		return 0, nil, err
+	}
+	p := x.plan(s, platform.Platform{Memory: memory, Bandwidth: bandwidth}, path)
+	p.Claims.Makespan = units * unit
+	return units * unit, p, nil
+}
+
+// Places of a variable. One that is being sent is where it was.
+const (
+	atUnmade int8 = iota
+	atDirty       // on the GPU only
+	atClean       // on the GPU and the host
+	atHost
+	atComing
+	atDoomed // on the GPU until the running function ends; sent
+	atDying  // on the GPU until its transfer ends; not used any more
+	atDead
+)
+
+// swapState is a state; times are in units.
+type swapState struct {
+	next  int8 // functions started
+	run   int8 // how long the last of them still runs, 0: it does not
+	in    int8 // how long the in still takes, 0: there is none
+	out   int8
+	going int8 // the variable that goes out
+	phase int8 // what has started at this instant: nothing that takes time, a function or an out, an in
+	where [MaxSwapVariables]int8
+}
+
+func (x *swapState) pack() uint64 {
+	key := uint64(x.next)
+	for _, f := range [...]int8{x.run, x.in, x.out} {
+		key = key<<5 | uint64(f)
+	}
+	key = key<<3 | uint64(x.going)
+	key = key<<2 | uint64(x.phase)
+	for _, w := range x.where {
+		key = key<<3 | uint64(w)
+	}
+	return key
+}
+
+func unpackSwap(key uint64) (x swapState) {
+	take := func(bits int) int8 {
+		f := int8(key & (1<<bits - 1))
+		key >>= bits
+		return f
+	}
+	for i := len(x.where) - 1; i >= 0; i-- {
+		x.where[i] = take(3)
+	}
+	x.phase, x.going = take(2), take(3)
+	x.out, x.in, x.run = take(5), take(5), take(5)
+	x.next = take(3)
+	return x
+}
+
+// Steps: a kind and the function or variable it is of.
+const (
+	swapWait uint32 = iota
+	swapRun
+	swapIn
+	swapOut
+	swapDrop
+)
+
+// swapSearch is the search for a plan. Variables are those that have a size.
+type swapSearch struct {
+	shortest
+	limitBytes float64
+	unit       float64
+	ids        []int // of the sequence
+	size       []float64
+	initial    []int8
+	last       []int
+	uses       [][]int8 // of each function
+	writes     [][]int8
+	duration   []int8 // of each function
+	send       []int8 // of each variable; 0: there are no links
+}
+
+func newSwapSearch(s *functions.Sequence, memory, bandwidth, unit float64) (*swapSearch, error) {
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTooHard, err)
+	}
+	switch {
+	case s.Len() > MaxSwapFunctions:
+		return nil, fmt.Errorf("%w: %d functions, there can be 1 to %d", ErrTooHard, s.Len(), MaxSwapFunctions)
+	case !(memory >= 0):
+		return nil, fmt.Errorf("%w: memory is %v bytes, it must not be negative", ErrTooHard, memory)
+	case !(bandwidth >= 0):
+		return nil, fmt.Errorf("%w: bandwidth is %v, it must not be negative", ErrTooHard, bandwidth)
+	case !(unit > 0):
+		return nil, fmt.Errorf("%w: the unit of time is %v, it must be positive", ErrTooHard, unit)
+	}
+	x := &swapSearch{limitBytes: memory * slack, unit: unit}
+	units := func(what string, time float64) (int8, error) {
+		n := math.Round(time / unit)
+		if !(math.Abs(n*unit-time) <= 1e-9*time) || n > maxSwapUnits {
+			return 0, fmt.Errorf("%w: %s takes %v s, it must be a multiple of %v s, at most %d times that", ErrTooHard, what, time, unit, maxSwapUnits)
+		}
+		return int8(n), nil
+	}
+	last := s.LastUse()
+	index := make([]int8, len(s.Variables))
+	for v := range s.Variables {
+		y := &s.Variables[v]
+		if y.Size == 0 {
+			index[v] = -1
+			continue
+		}
+		index[v] = int8(len(x.ids))
+		x.ids, x.size, x.last = append(x.ids, v), append(x.size, y.Size), append(x.last, last[v])
+		x.initial = append(x.initial, map[string]int8{functions.Nowhere: atUnmade, functions.Device: atDirty, functions.Host: atHost}[y.Initial])
+		send := int8(0)
+		if bandwidth > 0 {
+			var err error
+			if send, err = units(y.ID, y.Size/bandwidth); err != nil {
+				return nil, err
+			}
+		}
+		x.send = append(x.send, send)
+		if len(x.ids) > MaxSwapVariables {
+			return nil, fmt.Errorf("%w: more than %d variables", ErrTooHard, MaxSwapVariables)
+		}
+	}
+	sized := func(vs []int) (list []int8) {
+		for _, v := range vs {
+			if index[v] >= 0 {
+				list = append(list, index[v])
+			}
+		}
+		return list
+	}
+	for i := range s.Functions {
+		f := &s.Functions[i]
+		d, err := units(f.Name, f.Time)
+		if err != nil {
+			return nil, err
+		}
+		x.duration = append(x.duration, d)
+		x.uses, x.writes = append(x.uses, sized(f.Uses)), append(x.writes, sized(f.Written()))
+	}
+	return x, nil
+}
+
+// first returns the state at time 0, and whether it fits.
+func (x *swapSearch) first() (uint64, bool) {
+	var st swapState
+	copy(st.where[:], x.initial)
+	return st.pack(), x.stored(&st) <= x.limitBytes
+}
+
+// stored returns the memory in use.
+func (x *swapSearch) stored(st *swapState) float64 {
+	sum := 0.0
+	for v, size := range x.size {
+		if w := st.where[v]; w != atUnmade && w != atHost && w != atDead {
+			sum += size
+		}
+	}
+	return sum
+}
+
+// leave takes every step out of a state.
+func (x *swapSearch) leave(key uint64) {
+	st := unpackSwap(key)
+	if st.phase == 0 {
+		for v := range x.size {
+			x.drop(st, int8(v))
+		}
+	}
+	if st.run == 0 && int(st.next) < len(x.uses) && (st.phase == 0 || st.phase == 1 && x.duration[st.next] > 0) {
+		x.runNext(st)
+	}
+	if st.phase <= 1 && st.out == 0 {
+		for v := range x.size {
+			x.startOut(st, int8(v))
+		}
+	}
+	if st.phase <= 1 && st.in == 0 {
+		for v := range x.size {
+			x.startIn(st, int8(v))
+		}
+	}
+	if st.run > 0 || st.in > 0 || st.out > 0 {
+		x.wait(st)
+	}
+}
+
+// usedNow reports whether the function that runs uses, or writes, v.
+func usedNow(st *swapState, lists [][]int8, v int8) bool {
+	return st.run > 0 && slices.Contains(lists[st.next-1], v)
+}
+
+// needed reports whether a function that has not started uses v.
+func (x *swapSearch) needed(st *swapState, v int8) bool { return x.last[v] >= int(st.next) }
+
+func (x *swapSearch) drop(st swapState, v int8) {
+	if st.where[v] != atClean || usedNow(&st, x.uses, v) || st.out > 0 && st.going == v {
+		return
+	}
+	st.where[v] = atHost
+	x.reach(st.pack(), swapDrop|uint32(v)<<3, 0, 0)
+}
+
+// runNext starts the next function, and ends it if it takes no time.
+func (x *swapSearch) runNext(st swapState) {
+	i := int(st.next)
+	for _, v := range x.uses[i] {
+		switch st.where[v] {
+		case atUnmade:
+			st.where[v] = atDirty
+		case atDirty, atClean:
+		default:
+			return
+		}
+	}
+	for _, v := range x.writes[i] {
+		if st.out > 0 && st.going == v {
+			return
+		}
+		st.where[v] = atDirty
+	}
+	if x.stored(&st) > x.limitBytes {
+		return
+	}
+	st.next++
+	st.run = x.duration[i]
+	if st.run == 0 {
+		x.end(&st)
+	} else {
+		st.phase = 1
+	}
+	x.reach(st.pack(), swapRun|uint32(i)<<3, 0, 0)
+}
+
+// end ends the function that started last.
+func (x *swapSearch) end(st *swapState) {
+	i := int(st.next) - 1
+	for _, v := range x.uses[i] {
+		switch {
+		case x.last[v] == i && st.out > 0 && st.going == v:
+			st.where[v] = atDying
+		case x.last[v] == i:
+			st.where[v] = atDead
+		case st.where[v] == atDoomed:
+			st.where[v] = atHost
+		}
+	}
+}
+
+func (x *swapSearch) startOut(st swapState, v int8) {
+	if st.where[v] != atDirty && st.where[v] != atClean || x.send[v] == 0 || !x.needed(&st, v) || usedNow(&st, x.writes, v) || x.madeNow(&st, v) {
+		return
+	}
+	st.going, st.out, st.phase = v, x.send[v], 1
+	x.reach(st.pack(), swapOut|uint32(v)<<3, 0, 0)
+}
+
+// madeNow reports whether the function that runs has made v, listed among what
+// it writes or not.
+func (x *swapSearch) madeNow(st *swapState, v int8) bool {
+	if !usedNow(st, x.uses, v) || x.initial[v] != atUnmade {
+		return false
+	}
+	for i := range int(st.next) - 1 {
+		if slices.Contains(x.uses[i], v) {
+			return false
+		}
+	}
+	return true
+}
+
+func (x *swapSearch) startIn(st swapState, v int8) {
+	if st.where[v] != atHost || x.send[v] == 0 || !x.needed(&st, v) {
+		return
+	}
+	st.where[v], st.in, st.phase = atComing, x.send[v], 2
+	if x.stored(&st) > x.limitBytes {
+		return
+	}
+	x.reach(st.pack(), swapIn|uint32(v)<<3, 0, 0)
+}
+
+// wait lets a unit of time pass.
+func (x *swapSearch) wait(st swapState) {
+	st.phase = 0
+	if st.run > 0 {
+		if st.run--; st.run == 0 {
+			x.end(&st)
+		}
+	}
+	if st.out > 0 {
+		if st.out--; st.out == 0 {
+			v := st.going
+			st.going = 0
+			switch {
+			case st.where[v] == atDying:
+				st.where[v] = atDead
+			case usedNow(&st, x.uses, v):
+				st.where[v] = atDoomed
+			default:
+				st.where[v] = atHost
+			}
+		}
+	}
+	if st.in > 0 {
+		if st.in--; st.in == 0 {
+			st.where[slices.Index(st.where[:], atComing)] = atClean
+		}
+	}
+	x.reach(st.pack(), swapWait, 1, 0)
+}
+
+// plan writes the steps as a plan.
+func (x *swapSearch) plan(s *functions.Sequence, m platform.Platform, path []reached) *plan.Plan {
+	p := plan.NewSwap("exhaustive", s, m)
+	st, _ := x.first()
+	at := unpackSwap(st)
+	p.Claims.PeakMemory = x.stored(&at)
+	for _, step := range path {
+		at := unpackSwap(step.key)
+		k := int(step.step >> 3)
+		o := plan.Op{Start: step.cost * x.unit}
+		o.End = o.Start
+		switch step.step & 7 {
+		case swapWait:
+			continue
+		case swapRun:
+			o.Op, o.Function = plan.OpRun, k+1
+			o.End += s.Functions[k].Time
+		case swapIn:
+			o.Op = plan.OpIn
+		case swapOut:
+			o.Op = plan.OpOut
+		case swapDrop:
+			o.Op = plan.OpDrop
+		}
+		if o.Op != plan.OpRun {
+			o.Variable = s.Variables[x.ids[k]].ID
+		}
+		if o.Op == plan.OpIn || o.Op == plan.OpOut {
+			o.End += x.size[k] / m.Bandwidth
+		}
+		p.Ops = append(p.Ops, o)
+		peak := x.stored(&at)
+		if o.Op == plan.OpRun && o.Start == o.End {
+			peak = x.during(k, &at)
+		}
+		p.Claims.PeakMemory = max(p.Claims.PeakMemory, peak)
+	}
+	return p
+}
+
+// during returns the memory in use while function i, which takes no time and has
+// just ended, ran: what is stored, and what has gone with it.
+func (x *swapSearch) during(i int, st *swapState) float64 {
+	sum := x.stored(st)
+	for _, v := range x.uses[i] {
+		if st.where[v] == atDead {
+			sum += x.size[v]
+		}
+	}
+	return sum
+}
