@@ -76,17 +76,17 @@ func TestSwapByHand(t *testing.T) {
 	}
 }
 
-// The out of x must end after the start of f_2, which only reads it, and that of
-// y, which f_1 writes, come after: the sooner the first ends the better, but not
-// at the start itself.
+// The out of x, made by f_1, must end after the start of f_3, which only reads it,
+// and that of y, which f_2 writes, come after: the sooner the first ends the
+// better, but not at the start itself.
 func TestSwapFinerGrid(t *testing.T) {
 	s := &functions.Sequence{
-		Variables: []functions.Variable{{ID: "x", Size: 4, Initial: functions.Device}, {ID: "y", Size: 3}, {ID: "big", Size: 7}},
+		Variables: []functions.Variable{{ID: "x", Size: 4}, {ID: "y", Size: 3}, {ID: "big", Size: 7}},
 		Functions: []functions.Function{
-			{Time: 6, Uses: []int{1}}, {Time: 1, Uses: []int{0}, Writes: []int{}}, {Time: 1, Uses: []int{2}}, {Time: 1, Uses: []int{0, 1}},
+			{Time: 1, Uses: []int{0}}, {Time: 4, Uses: []int{1}}, {Time: 1, Uses: []int{0}, Writes: []int{}}, {Time: 1, Uses: []int{2}}, {Time: 1, Uses: []int{0, 1}},
 		},
 	}
-	for _, x := range []struct{ unit, want float64 }{{1, 19}, {0.5, 18.5}, {0.25, 18.25}} {
+	for _, x := range []struct{ unit, want float64 }{{1, 18}, {0.5, 17.5}, {0.25, 17.25}} {
 		got, p, err := Swap(s, 7, 1, x.unit, 1e6)
 		if err != nil || got != x.want {
 			t.Fatalf("unit %g: makespan %g, error %v; want %g", x.unit, got, err, x.want)
