@@ -135,7 +135,7 @@ func newApp(s streams) *cli.App {
 		Commands: []*cli.Command{
 			newSolve(s), newCompare(s), newCurve(s), newVerify(s), newShow(s),
 			newProblems(s), newMethods(s), newZoo(s), newImport(s),
-			newFormulation(s), newBench(s), newDoctor(s), newCompletion(s),
+			newFormulation(s), newFragmentation(s), newBench(s), newDoctor(s), newCompletion(s),
 		},
 	}
 	app.Commands = append(app.Commands, newComplete(s, func() *cli.App { return app }))

@@ -380,9 +380,7 @@ func TestStepsRepeat(t *testing.T) {
 // Samples keep the highest use of an instant.
 func TestSamplesKeepPeaks(t *testing.T) {
 	trace := &Trace{Blocks: []Block{{Size: 512}, {Size: 512}, {Size: 512}}}
-	for _, e := range []Event{{0, 0, false}, {1, 1, false}, {1, 2, false}, {1, 2, true}, {1, 1, true}, {2, 1, false}} {
-		trace.Events = append(trace.Events, e)
-	}
+	trace.Events = []Event{{0, 0, false}, {1, 1, false}, {1, 2, false}, {1, 2, true}, {1, 1, true}, {2, 1, false}}
 	var got []string
 	for _, s := range Replay(trace, NewBestFit(Unlimited), Unlimited, 1, true).Samples {
 		got = append(got, fmt.Sprint(s.Time, s.Requested))

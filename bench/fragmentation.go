@@ -1,0 +1,104 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+
+	"workbench/model/allocator"
+	"workbench/model/plan"
+)
+
+// AllocatorChoice names an allocator of package allocator.
+type AllocatorChoice struct {
+	Chunk int64 // bytes of a chunk of virtual addressing; 0: a caching best fit
+}
+
+// New returns the allocator of an empty device of that capacity in bytes.
+func (a AllocatorChoice) New(capacity int64) allocator.Allocator {
+	if a.Chunk > 0 {
+		return allocator.NewVirtual(capacity, a.Chunk)
+	}
+	return allocator.NewBestFit(capacity)
+}
+
+// Name returns the name of the allocator.
+func (a AllocatorChoice) Name() string { return a.New(0).Name() }
+
+// FragmentationOptions says how a plan's memory is replayed.
+type FragmentationOptions struct {
+	Allocators []AllocatorChoice
+	Capacity   int64 // bytes of each device; allocator.Unlimited: as much as is asked for
+	Steps      int   // how often the plan runs, what is cached being kept; at least 1
+	Unit       int64 // bytes of a slot of a join
+	Record     bool  // keep samples
+}
+
+// Fragmentation is what allocators make of the memory of a plan. Sizes are in
+// bytes.
+type Fragmentation struct {
+	Problem  string           `json:"problem"`
+	Method   string           `json:"method"`
+	Instance plan.InstanceRef `json:"instance"`
+	Memory   float64          `json:"memory"`      // limit of the plan; of a join slots
+	Peak     float64          `json:"peak_memory"` // of the plan by replay, as Memory
+	Steps    int              `json:"steps"`
+	Runs     []FragmentedRun  `json:"runs"` // by device, then allocator
+}
+
+// FragmentedRun is a replay through one allocator, on one device.
+type FragmentedRun struct {
+	*allocator.Report
+	// Least is the smallest device found on which the plan runs with this
+	// allocator, to a part in a thousand.
+	Least int64 `json:"least_capacity"`
+}
+
+// Fragment replays the memory of p through each allocator. An invalid plan is an
+// error of the user's. O(replays · operations · log).
+func Fragment(in *Instance, p *plan.Plan, o FragmentationOptions) (*Fragmentation, error) {
+	traces, err := allocator.Traces(in.Instance, p, o.Unit)
+	if err != nil {
+		return nil, InputError(err)
+	}
+	report, err := plan.VerifyOn(in.Instance, p)
+	if err != nil {
+		return nil, InputError(err)
+	}
+	f := &Fragmentation{
+		Problem: p.Problem, Method: p.Method, Instance: in.Ref(),
+		Memory: p.Platform.Memory, Peak: report.PeakMemory, Steps: max(1, o.Steps),
+	}
+	for _, t := range traces {
+		for _, a := range o.Allocators {
+			r := FragmentedRun{Report: allocator.Replay(t, a.New(o.Capacity), o.Capacity, f.Steps, o.Record)}
+			enough := allocator.Replay(t, a.New(allocator.Unlimited), allocator.Unlimited, f.Steps, false).Reserved
+			r.Least = allocator.LeastCapacity(t, f.Steps, enough, a.New)
+			f.Runs = append(f.Runs, r)
+		}
+	}
+	return f, nil
+}
+
+// Err returns an error wrapping plan.ErrNoPlan if some replay ran out of memory:
+// the plan is right, and yet does not run.
+func (f *Fragmentation) Err() error {
+	for _, r := range f.Runs {
+		if x := r.Failure; x != nil {
+			where := ""
+			if r.Device != "" {
+				where = " on " + r.Device
+			}
+			return fmt.Errorf("%s%s: no room for %s: %d bytes are asked for, %d of %d are in use, %d stuck: %w in this memory",
+				r.Allocator, where, x.Block, x.Size, x.Usage.Used, r.Capacity, x.Usage.Stuck, plan.ErrNoPlan)
+		}
+	}
+	return nil
+}
+
+// Capacity turns a size into the bytes of a device.
+func Capacity(bytes float64) int64 {
+	if !(bytes < float64(allocator.Unlimited)) {
+		return allocator.Unlimited
+	}
+	return int64(math.Floor(bytes))
+}

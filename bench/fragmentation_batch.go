@@ -1,0 +1,220 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"workbench/model/allocator"
+	"workbench/model/plan"
+	"workbench/model/zoo"
+)
+
+// Shares are the parts of a device's memory that plans are made for, the largest
+// first: [003] §5.1 lowers the budget of the schedule until what the allocator
+// reserves fits.
+var Shares = []float64{1, 0.98, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.55, 0.5, 0.45, 0.4, 0.35, 0.3}
+
+// mostBatch is more than any batch in use.
+const mostBatch = 1 << 16
+
+// BatchPoint is the fastest training step of a batch on a device: of plans for
+// [Shares] of its memory those whose tensors find room in it.
+type BatchPoint struct {
+	Method     string  `json:"method"`
+	Allocator  string  `json:"allocator"`
+	Batch      int     `json:"batch"`
+	Fits       bool    `json:"fits"`
+	Share      float64 `json:"share,omitempty"`       // of the memory that the plan was made for
+	Budget     float64 `json:"budget,omitempty"`      // that, in bytes
+	PeakMemory float64 `json:"peak_memory,omitempty"` // of the plan
+	Reserved   int64   `json:"reserved,omitempty"`    // by the allocator at most
+	Internal   int64   `json:"internal,omitempty"`    // fragmentation at most
+	External   int64   `json:"external,omitempty"`
+	Most       int     `json:"most_blocks,omitempty"` // N_max of [003] (2)
+	Makespan   float64 `json:"makespan,omitempty"`
+	Throughput float64 `json:"throughput,omitempty"` // samples a second
+	Why        string  `json:"why,omitempty"`        // it does not fit
+}
+
+// A Batcher trains a built-in network at any batch on a device of so much
+// memory. It keeps what it has planned.
+type Batcher struct {
+	Problem  *Problem
+	Network  string  // zoo:NAME?…; its batch does not matter
+	Setting  Setting // its memory does not matter
+	Capacity int64   // bytes
+	Steps    int     // of each replay; at least 1
+
+	instances map[int]*Instance
+	planned   map[plannedKey]*plannedStep
+}
+
+type plannedKey struct {
+	method string
+	batch  int
+	share  float64
+}
+
+type plannedStep struct {
+	result *Result
+	traces []*allocator.Trace
+}
+
+// At returns the fastest step of a batch with that method and allocator. Plans
+// for less memory are no faster, so the first share that fits is taken.
+func (b *Batcher) At(ctx context.Context, m *Method, a AllocatorChoice, batch int) (*BatchPoint, error) {
+	in, err := b.instance(batch)
+	if err != nil {
+		return nil, err
+	}
+	x := &BatchPoint{Method: m.Name, Allocator: a.Name(), Batch: batch}
+	for _, share := range Shares {
+		p, err := b.plan(ctx, m, in, batch, share)
+		if err != nil {
+			return nil, err
+		}
+		if p.result.Plan == nil {
+			if x.Why == "" {
+				x.Why = p.result.Error
+			}
+			return x, nil // nor is there with less
+		}
+		if x.fits(b, p, a) {
+			x.Share, x.Budget = share, p.result.Platform.Memory
+			return x, nil
+		}
+	}
+	return x, nil
+}
+
+// fits replays the plan on every device and fills in the point.
+func (x *BatchPoint) fits(b *Batcher, p *plannedStep, a AllocatorChoice) bool {
+	x.Reserved, x.Internal, x.External, x.Most = 0, 0, 0, 0
+	for _, t := range p.traces {
+		r := allocator.Replay(t, a.New(b.Capacity), b.Capacity, max(1, b.Steps), false)
+		x.Reserved, x.Internal, x.External, x.Most = max(x.Reserved, r.Reserved), max(x.Internal, r.Internal), max(x.External, r.External), max(x.Most, r.Most)
+		if r.Failure != nil {
+			x.Why = fmt.Sprintf("%s finds no room for %s", a.Name(), r.Failure.Block)
+			return false
+		}
+	}
+	x.Fits, x.Why = true, ""
+	x.PeakMemory, x.Makespan = *p.result.PeakMemory, *p.result.Makespan
+	if x.Makespan > 0 {
+		x.Throughput = float64(x.Batch) / x.Makespan
+	}
+	return true
+}
+
+// instance returns the network at a batch.
+func (b *Batcher) instance(batch int) (*Instance, error) {
+	if in := b.instances[batch]; in != nil {
+		return in, nil
+	}
+	spec, err := WithBatch(b.Network, batch)
+	if err != nil {
+		return nil, err
+	}
+	in, err := Load(spec, nil)
+	if err != nil {
+		return nil, err
+	}
+	if b.instances == nil {
+		b.instances, b.planned = map[int]*Instance{}, map[plannedKey]*plannedStep{}
+	}
+	b.instances[batch] = in
+	return in, nil
+}
+
+func (b *Batcher) plan(ctx context.Context, m *Method, in *Instance, batch int, share float64) (*plannedStep, error) {
+	key := plannedKey{m.Name, batch, share}
+	if p := b.planned[key]; p != nil {
+		return p, nil
+	}
+	setting := b.Setting
+	setting.Platform.Memory = share * float64(b.Capacity)
+	p := &plannedStep{result: Run(ctx, b.Problem, m, in, setting)}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	switch r := p.result; {
+	case r.Err != nil && r.Status == Failed:
+		return nil, r.Err
+	case r.Plan != nil:
+		var err error
+		if p.traces, err = allocator.Traces(in.Instance, r.Plan, 1); err != nil {
+			return nil, err
+		}
+	}
+	b.planned[key] = p
+	return p, nil
+}
+
+// Largest returns the largest batch that fits, and how it runs: it doubles the
+// batch until it does not fit and then halves the interval, as if whatever is
+// smaller than what fits did, too. A point of batch 0: not even one sample.
+func (b *Batcher) Largest(ctx context.Context, m *Method, a AllocatorChoice) (*BatchPoint, error) {
+	best, bad := &BatchPoint{Method: m.Name, Allocator: a.Name()}, 0
+	for batch := 1; bad == 0; batch *= 2 {
+		if batch > mostBatch {
+			return best, nil
+		}
+		x, err := b.At(ctx, m, a, batch)
+		switch {
+		case err != nil:
+			return nil, err
+		case x.Fits:
+			best = x
+		default:
+			bad = batch
+			if best.Batch == 0 {
+				best.Why = x.Why
+			}
+		}
+	}
+	for bad-best.Batch > 1 {
+		x, err := b.At(ctx, m, a, best.Batch+(bad-best.Batch)/2)
+		switch {
+		case err != nil:
+			return nil, err
+		case x.Fits:
+			best = x
+		default:
+			bad = x.Batch
+		}
+	}
+	return best, nil
+}
+
+// WithBatch returns the specification of a built-in network with another batch.
+func WithBatch(spec string, batch int) (string, error) {
+	if !strings.HasPrefix(spec, zoo.Scheme) {
+		return "", InputError(fmt.Errorf("instance %s: batches can be tried of built-in networks only, as %sresnet50", spec, zoo.Scheme))
+	}
+	name, query, _ := strings.Cut(spec, "?")
+	pairs := strings.Split(query, "&")
+	pairs = slices.DeleteFunc(pairs, func(s string) bool { return s == "" || strings.HasPrefix(s, "batch=") })
+	return name + "?" + strings.Join(append(pairs, "batch="+strconv.Itoa(batch)), "&"), nil
+}
+
+// ErrNoBatch is wrapped by errors of networks of which not one sample fits.
+var ErrNoBatch = errors.New("not even a batch of one sample fits")
+
+// NoBatch returns an error wrapping [ErrNoBatch] and plan.ErrNoPlan if none of
+// the points fits.
+func NoBatch(points []*BatchPoint) error {
+	for _, x := range points {
+		if x.Fits {
+			return nil
+		}
+	}
+	why := "nothing was tried"
+	if len(points) > 0 {
+		why = points[0].Why
+	}
+	return fmt.Errorf("%w: %w: %s", plan.ErrNoPlan, ErrNoBatch, why)
+}

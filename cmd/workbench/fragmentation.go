@@ -1,0 +1,369 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/urfave/cli/v2"
+
+	"workbench/bench"
+	"workbench/bench/plots"
+	"workbench/model/allocator"
+	"workbench/model/nearest"
+	"workbench/model/platform"
+)
+
+// fragmentationOptions are the flags of fragmentation; those of solve are for
+// plans that it makes itself.
+type fragmentationOptions struct {
+	solveOptions
+	instance, allocator, chunks, capacity, slot, plot, largest, batches, quantity string
+	steps                                                                         int
+}
+
+const (
+	bestFit  = "best-fit"
+	virtual  = "virtual"
+	bothFits = "both"
+)
+
+// mostSteps bounds --steps: a few show all there is to see.
+const mostSteps = 1000
+
+func newFragmentation(s streams) *cli.Command {
+	o := &fragmentationOptions{}
+	return &cli.Command{
+		Name:      "fragmentation",
+		Usage:     "memory that a plan really needs: its tensors through a caching best fit and through virtual addressing",
+		ArgsUsage: "[PLAN]",
+		Description: "Replays every allocation of PLAN, step after step. With --largest-batch it makes\n" +
+			"plans of a built-in network itself, for budgets from the whole capacity down to\n" +
+			"30 % of it, and takes the first whose tensors find room; --batches lists the\n" +
+			"batches to try instead of looking for the largest.",
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "instance", Aliases: []string{"i"}, Usage: "`INSTANCE` the plan was made for (default: what the plan says)", Destination: &o.instance, Category: "instance"},
+			&cli.StringFlag{Name: "allocator", Usage: "`ALLOCATOR`: best-fit, virtual or both", Value: bothFits, Destination: &o.allocator, Category: "allocator"},
+			&cli.StringFlag{Name: "chunk", Usage: "`LIST` of sizes of the chunks of virtual addressing, separated by commas", Value: "2MiB,20MiB,40MiB", Destination: &o.chunks, Category: "allocator"},
+			&cli.StringFlag{Name: "capacity", Usage: "`SIZE` of each device, as 16GiB (default: as much as is asked for)", Destination: &o.capacity, Category: "allocator"},
+			&cli.IntFlag{Name: "steps", Usage: "run the plan `N` times, what is cached being kept", Value: 3, Destination: &o.steps, Category: "allocator"},
+			&cli.StringFlag{Name: "slot", Usage: "`SIZE` of a slot of a join", Value: "64MiB", Destination: &o.slot, Category: "allocator"},
+			&cli.StringFlag{Name: "largest-batch", Usage: "look for the largest batch of `INSTANCE`, a built-in network, that fits", Destination: &o.largest, Category: "batches"},
+			&cli.StringFlag{Name: "batches", Usage: "`LIST` of batches to try, separated by commas", Destination: &o.batches, Category: "batches"},
+			&cli.StringFlag{Name: "problem", Aliases: []string{"p"}, Usage: "`PROBLEM` that --largest-batch solves", Value: "swap", Destination: &o.problem, Category: "batches"},
+			&cli.StringFlag{Name: "method", Usage: "`LIST` of methods that --largest-batch tries, separated by commas (default: the problem's own)", Destination: &o.methods, Category: "batches"},
+			&cli.StringFlag{Name: "bandwidth", Usage: "`RATE` of each link, as 12GB/s (default: the problem's)", Destination: &o.bandwidth, Category: "batches"},
+			&cli.StringFlag{Name: "time-limit", Usage: "stop each method after `DURATION`", Value: "60s", Destination: &o.timeLimit, Category: "batches"},
+			&cli.StringFlag{Name: "plot", Usage: "draw memory over time, or with --batches a quantity over them, to `FILE`.svg or .png", Destination: &o.plot, Category: "output"},
+			&cli.StringFlag{Name: "quantity", Usage: "`QUANTITY` to draw over batches: speed or memory", Value: string(plots.BatchSpeed), Destination: &o.quantity, Category: "output"},
+		}, o.flags()...),
+		Action: func(c *cli.Context) error {
+			a, err := args(c, 0, 1, "fragmentation PLAN [--instance INSTANCE], or fragmentation --largest-batch INSTANCE")
+			if err != nil {
+				return err
+			}
+			if _, err := o.check(s); err != nil {
+				return err
+			}
+			switch {
+			case o.largest != "" && len(a) > 0:
+				return usagef("--largest-batch %s: makes its own plans; leave out %s", o.largest, a[0])
+			case o.largest == "" && len(a) == 0:
+				return usagef("name a plan, or a network with --largest-batch")
+			case o.largest == "" && o.batches != "":
+				return usagef("--batches %s: of which network? name it with --largest-batch", o.batches)
+			case o.steps < 1 || o.steps > mostSteps:
+				return usagef("--steps %d: from 1 to %d", o.steps, mostSteps)
+			}
+			if o.largest != "" {
+				return largestBatch(c.Context, s, o)
+			}
+			return fragmentation(s, o, a[0])
+		},
+	}
+}
+
+// choices returns the allocators asked for.
+func (o *fragmentationOptions) choices() (list []bench.AllocatorChoice, err error) {
+	switch o.allocator {
+	case bestFit, virtual, bothFits:
+	default:
+		return nil, usagef("--allocator %q: %s", o.allocator, nearest.Hint(o.allocator, []string{bestFit, virtual, bothFits}))
+	}
+	if o.allocator != virtual {
+		list = append(list, bench.AllocatorChoice{})
+	}
+	if o.allocator == bestFit {
+		return list, nil
+	}
+	for _, word := range strings.Split(o.chunks, ",") {
+		chunk, err := positiveBytes("--chunk", word)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, bench.AllocatorChoice{Chunk: chunk})
+	}
+	return list, nil
+}
+
+// positiveBytes reads a size of at least a byte.
+func positiveBytes(flag, word string) (int64, error) {
+	x, err := platform.ParseBytes(strings.TrimSpace(word))
+	switch {
+	case err != nil:
+		return 0, usagef("%s: %v", flag, err)
+	case x < 1 || x > 1<<50:
+		return 0, usagef("%s %q: a size from 1 byte to 1 PiB is needed, as 2MiB", flag, word)
+	}
+	return bench.Capacity(x), nil
+}
+
+// device returns the capacity asked for, or an unlimited one.
+func (o *fragmentationOptions) device() (int64, error) {
+	if o.capacity == "" {
+		return allocator.Unlimited, nil
+	}
+	return positiveBytes("--capacity", o.capacity)
+}
+
+// fragmentation replays one plan.
+func fragmentation(s streams, o *fragmentationOptions, name string) error {
+	choices, err := o.choices()
+	if err != nil {
+		return err
+	}
+	capacity, err := o.device()
+	if err != nil {
+		return err
+	}
+	slot, err := positiveBytes("--slot", o.slot)
+	if err != nil {
+		return err
+	}
+	format, err := plotFormat(o.plot)
+	if err != nil {
+		return err
+	}
+	p, err := readPlan(s, name)
+	if err != nil {
+		return err
+	}
+	in, err := instanceOf(s, p, o.instance)
+	if err != nil {
+		return err
+	}
+	f, err := bench.Fragment(in, p, bench.FragmentationOptions{
+		Allocators: choices, Capacity: capacity, Steps: o.steps, Unit: slot, Record: o.plot != "",
+	})
+	if err != nil {
+		return err
+	}
+	if o.plot != "" {
+		if err := drawFigure(o.plot, format, plots.Fragmentation(f)); err != nil {
+			return err
+		}
+		for i := range f.Runs {
+			f.Runs[i].Samples = nil // they are in the picture
+		}
+	}
+	if o.json() {
+		err = writeJSON(s.out, f)
+	} else {
+		printFragmentation(s.out, f, capacity)
+	}
+	if err != nil {
+		return err
+	}
+	return f.Err()
+}
+
+// drawFigure writes a figure; one without points is an error of the user's.
+func drawFigure(name, format string, figure *plots.Figure) error {
+	err := writeFile(name, func(w io.Writer) error { return figure.Write(w, format) })
+	if errors.Is(err, plots.ErrEmpty) {
+		return bench.InputError(err)
+	}
+	return err
+}
+
+func printFragmentation(w io.Writer, f *bench.Fragmentation, capacity int64) {
+	size := func(x int64) string { return platform.FormatBytes(float64(x)) }
+	fmt.Fprintf(w, "%s plan for %s by %s, %d steps on ", f.Problem, f.Instance.Name, f.Method, f.Steps)
+	if capacity == allocator.Unlimited {
+		fmt.Fprint(w, "devices without limit\n\n")
+	} else {
+		fmt.Fprintf(w, "devices of %s\n\n", size(capacity))
+	}
+	t := newTable(w, table.Row{"device", "allocator", "requested", "reserved", "internal", "external", "blocks", "runs in"}, 3, 4, 5, 6, 7, 8)
+	for _, r := range f.Runs {
+		device := r.Device
+		switch {
+		case device == "":
+			device = "gpu"
+		case r.Requests == 0:
+			continue // a GPU without layers
+		}
+		row := table.Row{device, r.Allocator, size(r.Requested), size(r.Reserved), size(r.Internal), size(r.External), r.Most, size(r.Least)}
+		if r.Failure != nil {
+			row[3] = "no room"
+		}
+		t.AppendRow(row)
+	}
+	t.Render()
+	fmt.Fprint(w, "\npeaks; internal: in blocks in use beyond what was requested; external: free, but stuck in\n"+
+		"segments in use; blocks: most at once; runs in: the smallest device found that is enough\n")
+}
+
+// batcher turns the flags for batches into values.
+func (o *fragmentationOptions) batcher() (b *bench.Batcher, methods []*bench.Method, err error) {
+	if o.capacity == "" {
+		return nil, nil, usagef("--largest-batch %s: how much memory is there? say it with --capacity, as 16GiB", o.largest)
+	}
+	b = &bench.Batcher{Network: o.largest, Steps: o.steps}
+	if b.Capacity, err = o.device(); err != nil {
+		return nil, nil, err
+	}
+	p, err := bench.FindProblem(o.problem)
+	if err != nil {
+		return nil, nil, err
+	}
+	b.Problem = p
+	spec, err := bench.WithBatch(o.largest, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	in, err := bench.Load(spec, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := p.Accepts(in); err != nil {
+		return nil, nil, err
+	}
+	if err := o.link(p, &b.Setting); err != nil {
+		return nil, nil, err
+	}
+	if p.Parallel {
+		b.Setting.Platform.Processors, b.Setting.Platform.WeightCopies = bench.DefaultProcessors, bench.DefaultWeightCopies
+	}
+	if b.Setting.Time, err = platform.ParseTimeLimit(o.timeLimit); err != nil {
+		return nil, nil, usagef("--time-limit: %v", err)
+	}
+	b.Setting.Threads = 1
+	if b.Setting.Backend, err = bench.Backend("highs", true); err != nil {
+		return nil, nil, err
+	}
+	list := o.methods
+	if list == "" {
+		list = p.DefaultMethod(in)
+	}
+	if methods, err = chosen(&job{problem: p, in: in}, list); err != nil {
+		return nil, nil, err
+	}
+	for _, m := range methods {
+		if m.Kind == bench.Relaxed {
+			return nil, nil, usagef("--method %s: proves a bound and makes no plan", m.Name)
+		}
+	}
+	return b, methods, nil
+}
+
+// batchSizes reads --batches.
+func (o *fragmentationOptions) batchSizes() (sizes []int, err error) {
+	if o.batches == "" {
+		return nil, nil
+	}
+	for _, word := range strings.Split(o.batches, ",") {
+		var n int
+		if _, err := fmt.Sscanf(strings.TrimSpace(word)+" ", "%d ", &n); err != nil || n < 1 || n > 1<<16 || fmt.Sprint(n) != strings.TrimSpace(word) {
+			return nil, usagef("--batches %q: whole numbers from 1 to %d are needed, separated by commas", o.batches, 1<<16)
+		}
+		sizes = append(sizes, n)
+	}
+	return sizes, nil
+}
+
+// largestBatch tries batches of a network.
+func largestBatch(ctx context.Context, s streams, o *fragmentationOptions) error {
+	choices, err := o.choices()
+	if err != nil {
+		return err
+	}
+	sizes, err := o.batchSizes()
+	if err != nil {
+		return err
+	}
+	quantity := plots.BatchQuantity(o.quantity)
+	if quantity != plots.BatchSpeed && quantity != plots.BatchMemory {
+		return usagef("--quantity %q: %s", o.quantity, nearest.Hint(o.quantity, []string{string(plots.BatchSpeed), string(plots.BatchMemory)}))
+	}
+	if o.plot != "" && len(sizes) == 0 {
+		return usagef("--plot %s: over which batches? list them with --batches", o.plot)
+	}
+	format, err := plotFormat(o.plot)
+	if err != nil {
+		return err
+	}
+	b, methods, err := o.batcher()
+	if err != nil {
+		return err
+	}
+	var points []*bench.BatchPoint
+	for _, m := range methods {
+		for _, a := range choices {
+			if len(sizes) == 0 {
+				x, err := b.Largest(ctx, m, a)
+				if err != nil {
+					return err
+				}
+				points = append(points, x)
+			}
+			for _, batch := range sizes {
+				x, err := b.At(ctx, m, a, batch)
+				if err != nil {
+					return err
+				}
+				points = append(points, x)
+			}
+		}
+	}
+	if o.plot != "" {
+		title := fmt.Sprintf("%s, %s, %s", o.problem, o.largest, platform.FormatBytes(float64(b.Capacity)))
+		if err := drawFigure(o.plot, format, plots.Batches(title, points, quantity, b.Capacity)); err != nil {
+			return err
+		}
+	}
+	if o.json() {
+		if err := writeJSON(s.out, points); err != nil {
+			return err
+		}
+	} else {
+		printBatches(s.out, o, b, points)
+	}
+	return bench.NoBatch(points)
+}
+
+func printBatches(w io.Writer, o *fragmentationOptions, b *bench.Batcher, points []*bench.BatchPoint) {
+	size := func(x float64) string { return platform.FormatBytes(x) }
+	what := "largest batch"
+	if o.batches != "" {
+		what = "batches"
+	}
+	fmt.Fprintf(w, "%s of %s that fit in %s: %s, %d steps\n\n", what, o.largest, size(float64(b.Capacity)), o.problem, b.Steps)
+	t := newTable(w, table.Row{"method", "allocator", "batch", "budget", "peak", "reserved", "internal", "external", "samples/s"}, 3, 4, 5, 6, 7, 8, 9)
+	for _, x := range points {
+		row := table.Row{x.Method, x.Allocator, x.Batch, "-", "-", "-", "-", "-", "-"}
+		if x.Fits {
+			row = table.Row{
+				x.Method, x.Allocator, x.Batch, fmt.Sprintf("%.0f %%", 100*x.Share), size(x.PeakMemory), size(float64(x.Reserved)),
+				size(float64(x.Internal)), size(float64(x.External)), fmt.Sprintf("%.4g", x.Throughput),
+			}
+		}
+		t.AppendRow(row)
+	}
+	t.Render()
+	fmt.Fprint(w, "\nbudget: the largest share of the memory for which a plan's tensors find room; peak: of that plan;\n"+
+		"reserved, internal, external: peaks of the allocator; -: does not fit\n")
+}
