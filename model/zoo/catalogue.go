@@ -57,7 +57,7 @@ func costParameters() []Param {
 }
 
 // chains are the forms of networks that are cut into chains.
-var chains = []string{FormChain, FormGraph}
+var chains = []string{FormChain, FormGraph, FormFunctions}
 
 func generators() []generator {
 	vision := func(name, description, image string, extra []Param, build func(n *net, batch, image, classes int, v values)) generator {
@@ -180,16 +180,16 @@ func joined(name, description string, of func(length int) branches) generator {
 		number("length", "10", 1, 10_000, "L, the unit of the lengths of branches"),
 		only(number("slots", "0", 0, 1<<30, "m, the values that memory holds; 0: given elsewhere"), FormJoin),
 		only(choice("keep", "the branches whose δ_0 must stay at the end (b)", "none", "all"), FormJoin),
-		only(number("batch", "8", 1, 1<<20, "samples a step"), FormGraph),
-		only(number("image", "56", 1, 1<<14, "height and width of the 64 channels of a layer"), FormGraph),
+		only(number("batch", "8", 1, 1<<20, "samples a step"), FormGraph, FormFunctions),
+		only(number("image", "56", 1, 1<<14, "height and width of the 64 channels of a layer"), FormGraph, FormFunctions),
 	}
 	for _, p := range costParameters() {
 		if p.of(FormGraph) {
-			parameters = append(parameters, only(p, FormGraph))
+			parameters = append(parameters, only(p, FormGraph, FormFunctions))
 		}
 	}
 	return generator{
-		Entry: Entry{name, description, []string{FormJoin, FormGraph}, parameters},
+		Entry: Entry{name, description, []string{FormJoin, FormGraph, FormFunctions}, parameters},
 		build: func(n *net, v values) { of(v.numbers["length"]).add(n, v.numbers["batch"], v.numbers["image"]) },
 		join: func(v values) *join.Join {
 			return of(v.numbers["length"]).join(v.numbers["slots"], v.words["keep"] == "all")

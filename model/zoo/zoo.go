@@ -1,5 +1,5 @@
-// Package zoo generates networks as chains, as graphs and, where branches meet
-// in one loss, as joins: architectures priced by a cost model, and the
+// Package zoo generates networks as chains, as graphs, as sequences of functions
+// and, where branches meet in one loss, as joins: architectures priced by a cost model, and the
 // instances of Table 1 of [001] rebuilt from its numbers.
 //
 // The cost model is a roofline: an operation takes the longer of its
@@ -201,11 +201,13 @@ const (
 	FormChain = "chain"
 	FormGraph = "graph"
 	FormJoin  = "join"
+
+	FormFunctions = "functions"
 )
 
 // Form takes the parameter "as" out of a specification: in which form the
-// network is wanted, and the specification without it, for Load, LoadGraph or
-// LoadJoin. If it does not say, that is the first form that the network has.
+// network is wanted, and the specification without it, for Load, LoadGraph,
+// LoadJoin or LoadFunctions. If it does not say, that is the first form that the network has.
 // What is no form stays in place, for those to refuse.
 func Form(spec string) (form, rest string) {
 	head, query, _ := strings.Cut(spec, "?")
@@ -226,4 +228,4 @@ func Form(spec string) (form, rest string) {
 	return FormChain, spec
 }
 
-var forms = []string{FormChain, FormGraph, FormJoin}
+var forms = []string{FormChain, FormGraph, FormJoin, FormFunctions}

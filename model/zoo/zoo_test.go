@@ -522,7 +522,7 @@ func TestForms(t *testing.T) {
 	}
 	for spec, want := range map[string]string{
 		"zoo:vgg16":               `zoo:vgg16 is no join; ask for as=chain or as=graph`,
-		"zoo:siamese?device=T4":   `zoo:siamese: device is a parameter for as=graph, not for as=join`,
+		"zoo:siamese?device=T4":   `zoo:siamese: device is a parameter for as=graph or as=functions, not for as=join`,
 		"zoo:cross-modal?keep=no": `keep: "no" is no choice; known are none, all`,
 		"zoo:cross-modal?m=3":     `there is no parameter "m"`,
 		"zoo:":                    `the name of the network is missing`,
