@@ -34,7 +34,8 @@ const RematOffloadLayers = 40
 // still to come at instant j, and idle_j what is left of the stage. Then
 //
 //   - the makespan is Σ u_j + Σ uF R + Σ idle_j (a forward that runs twice in a
-//     stage makes idle time here);
+//     stage makes idle time here, and so does one of several prefetches of a tensor
+//     in a stage);
 //   - what is stored was stored before, or made, or fetched ("kept"); what is
 //     fetched is carried ("coming"), after all of it was sent ("sent before"),
 //     and only what is there can be sent ("sends");
@@ -207,13 +208,13 @@ func (f *rematOffload) build(second float64) {
 func (f *rematOffload) columns() {
 	f.idle = f.m.List("idle", f.stages()-1, milp.Continuous, 0, math.Inf(1))
 	f.first = f.m.List("first", f.n, milp.Binary, 0, 1)
-	grid := func(name string, k milp.Kind, has func(j, v int) bool) [][]column {
+	grid := func(name string, k milp.Kind, up float64, has func(j, v int) bool) [][]column {
 		g := make([][]column, f.stages())
 		for j := range g {
 			g[j] = make([]column, 2*f.n+1)
 			for v := range g[j] {
 				if has(j, v) {
-					g[j][v] = column{f.m.Var(fmt.Sprintf("%s[%d,%d]", name, j, v), k, 0, 1), true}
+					g[j][v] = column{f.m.Var(fmt.Sprintf("%s[%d,%d]", name, j, v), k, 0, up), true}
 				}
 			}
 		}
@@ -221,12 +222,13 @@ func (f *rematOffload) columns() {
 	}
 	later := func(j, v int) bool { return f.live(j+1, v) }
 	moves := func(j, v int) bool { return f.live(j+1, v) && f.movable(v) }
-	f.S = grid("S", milp.Binary, f.live)
-	f.R = grid("R", milp.Binary, func(j, v int) bool { return v > 0 && later(j, v) })
-	f.q = grid("q", milp.Binary, moves)
-	f.O = grid("O", milp.Continuous, moves)
-	f.P = grid("P", milp.Continuous, moves)
-	f.coming = grid("D", milp.Continuous, func(j, v int) bool { return f.live(j, v) && f.movable(v) })
+	f.S = grid("S", milp.Binary, 1, f.live)
+	f.R = grid("R", milp.Binary, 1, func(j, v int) bool { return v > 0 && later(j, v) })
+	f.q = grid("q", milp.Binary, 1, moves)
+	f.O = grid("O", milp.Continuous, 1, moves)
+	// The rest of one prefetch and all of the next one.
+	f.P = grid("P", milp.Continuous, 2, moves)
+	f.coming = grid("D", milp.Continuous, 1, func(j, v int) bool { return f.live(j, v) && f.movable(v) })
 	f.m.Fix(f.S[0][0].v, 1)
 	if d := f.coming[0][0]; d.ok {
 		f.m.Fix(d.v, 0)

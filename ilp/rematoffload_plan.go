@@ -172,25 +172,28 @@ func (r *stageReader) amounts() {
 			if part <= 0 {
 				continue
 			}
-			c := f.O[j][v]
-			if o.Op == plan.OpP {
-				c = f.P[j][v]
-			}
-			if c.ok {
+			if c := f.O[j][v]; o.Op == plan.OpO && c.ok {
 				r.x[c.v.Index()] = min(1, r.x[c.v.Index()]+part)
 			}
-			if next := f.coming; o.Op == plan.OpP && o.End > r.at[j+1]+instantly {
-				r.set(next[j+1][v], (o.End-r.at[j+1])/(o.End-o.Start))
+			if o.Op == plan.OpP && o.End > r.at[j+1]+instantly {
+				r.set(f.coming[j+1][v], (o.End-r.at[j+1])/(o.End-o.Start))
 			}
 		}
 	}
+	get := func(c column) float64 {
+		if c.ok {
+			return r.x[c.v.Index()]
+		}
+		return 0
+	}
 	for j := range f.idle.Len() {
+		for v, c := range f.P[j] {
+			r.set(c, get(f.coming[j][v])+get(f.q[j][v])-get(f.coming[j+1][v]))
+		}
 		work := f.u[j]
 		for v, c := range f.R[j] {
-			if c.ok && r.x[c.v.Index()] > 0 {
-				i, _ := f.layer(v)
-				work += f.uF[i]
-			}
+			i, _ := f.layer(v)
+			work += f.uF[i] * get(c)
 		}
 		r.x[f.idle.At(j).Index()] = max(0, r.at[j+1]-r.at[j]-work)
 	}

@@ -8,8 +8,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"workbench/model/chain"
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
+	"workbench/model/platform"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"
@@ -23,7 +25,7 @@ func TestCheckRematOffload(t *testing.T) {
 		cases, layers int
 		tight         float64
 	}{
-		{both[:1], 200, 4, 0.7},
+		{both[:1], 100, 4, 0.7},
 		{both, 60, 3, 0.7},
 	} {
 		t.Run(fmt.Sprintf("%d/%d", len(x.backends), x.layers), func(t *testing.T) {
@@ -87,4 +89,49 @@ func TestSolveRematOffload(t *testing.T) {
 		}
 	})
 	t.Logf("%d plans of %d", plans, solved)
+}
+
+// A link that carries nothing, units that are small or large, and memory for
+// nothing.
+func TestRematOffloadExtremes(t *testing.T) {
+	layer := chain.Layer{ForwardTime: 1, BackwardTime: 2, Activation: 3, Saved: 4, Gradient: 3}
+	c := &chain.Chain{Name: "plain", Input: chain.Input{Activation: 3, Gradient: 3}, Layers: []chain.Layer{layer, layer, layer}}
+	for _, x := range []struct {
+		memory, bandwidth, time, size float64
+	}{{18, 0, 1, 1}, {18, 1, 1, 1}, {18, 1, 1e-6, 1e9}, {18, 1, 1e6, 1e-3}, {100, 1e6, 1, 1}} {
+		d := scaled(c, x.time, x.size)
+		p := platform.Platform{Memory: x.memory * x.size, Bandwidth: x.bandwidth * x.size / x.time}
+		want, best, err := exhaustive.RematOffload(c, x.memory, min(1, x.bandwidth), states)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := SolveRematOffload(t.Context(), highs.New(), d, p, nil, solvers.Options{})
+		if err != nil || got.Plan == nil {
+			t.Errorf("%+v: %v, %v", x, got, err)
+			continue
+		}
+		checkOffload(t, d, got)
+		if got.Bound/x.time > want*(1+1e-6) {
+			t.Errorf("%+v: bound %g, optimum %g\n%v", x, got.Bound/x.time, want, best)
+		}
+	}
+	nothing := &chain.Chain{Name: "nothing", Layers: make([]chain.Layer, 3)}
+	if r, err := SolveRematOffload(t.Context(), highs.New(), nothing, platform.Platform{Memory: 1}, nil, solvers.Options{}); err != nil {
+		t.Error(err)
+	} else if r.Plan != nil {
+		checkOffload(t, nothing, r)
+	}
+	var infeasible *plan.Infeasible
+	if _, err := SolveRematOffload(t.Context(), highs.New(), c, platform.Platform{Memory: 12, Bandwidth: 1}, nil, solvers.Options{}); !errors.As(err, &infeasible) {
+		t.Error(err)
+	}
+	for want, p := range map[error]platform.Platform{ErrInstance: {Bandwidth: 1}, ErrTooLong: {Memory: 1}} {
+		d := &chain.Chain{Layers: make([]chain.Layer, RematOffloadLayers+1)}
+		if want == ErrInstance {
+			d = c
+		}
+		if _, err := RematOffload(d, p); !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
+		}
+	}
 }
