@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-allowed='Apache-2.0 BSD-2-Clause BSD-3-Clause ISC MIT'
+allowed='Apache-2.0 BSD-2-Clause BSD-3-Clause ISC MIT Unlicense'
 
 # Built, and the packages fetched, before the network is shut off below.
 tool=$(go tool -modfile=tools/go.mod -n go-licenses)
@@ -19,8 +19,9 @@ report=$(HTTP_PROXY=$nowhere HTTPS_PROXY=$nowhere http_proxy=$nowhere https_prox
   "$tool" report ./cmd/... --ignore "$(go list -m)" 2>"$log") || { cat "$log" >&2 && exit 1; }
 
 # Licences the tool cannot read, read by hand: svgo's is CC-BY-4.0 without terms
-# on binaries, freetype's the FreeType licence (it may also be had under the GPL).
-read_by_hand='github.com/ajstarks/svgo=CC-BY-4.0 github.com/golang/freetype/raster=FTL'
+# on binaries, freetype's the FreeType licence (it may also be had under the GPL), mathutil's BSD-3
+# with its lines in another order.
+read_by_hand='github.com/ajstarks/svgo=CC-BY-4.0 github.com/golang/freetype/raster=FTL modernc.org/mathutil=BSD-3-Clause'
 
 echo "$report" | awk -F, -v allowed="$allowed" -v hand="$read_by_hand" '
   BEGIN {
