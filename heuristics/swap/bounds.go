@@ -1,0 +1,141 @@
+package swap
+
+import (
+	"cmp"
+	"slices"
+
+	"workbench/model/functions"
+	"workbench/model/platform"
+)
+
+// Bound is a proven lower bound on the makespan of every plan.
+type Bound struct {
+	Value float64 // seconds
+	By    string  // how it is proved
+}
+
+// Bounds returns lower bounds on the makespan of any plan, the best first. The
+// errors are those of the methods. O(functions² + uses).
+//
+// "functions" is the sum of their durations: they run one at a time.
+//
+// "memory" is proved as follows. Let S_i and E_i be the start and the end of f_i
+// in some plan, and A_i the variables that f_i does not use and that have been used
+// before or are initially on the host or on the device, and are used later. While
+// f_i runs, what it uses is on the GPU, so of A_i at least
+//
+//	X_i = Σ_{A_i} b_v + (what f_i uses) − M
+//
+// bytes are neither on the GPU nor on their way in, at its start and at its end.
+//
+// (1) Of those away at its start, let w(v) be the last function before f_i that
+// wrote or made v. If there is one, or if v is initially on the device, an out that
+// started at E_w(v) or later, at 0 or later, ended at S_i or before: the host needs
+// the value. The others are no more than the sum C_i of the variables of A_i that
+// are initially on the host and not written before f_i. So for each j < i, as the
+// link carries one out at a time, and those with w(v) ≥ j start at E_j or later,
+//
+//	S_i ≥ E_j + (X_i − C_i − Σ{b_v : v ∈ A_i \ C_i, w(v) < j}) / β,
+//
+// and the same with 0 for E_j and without the last sum.
+//
+// (2) Those away at its end come in by transfers that start at E_i or later, and
+// end before the next function that uses the variable starts. So for each j > i
+//
+//	S_j ≥ E_i + (X_i − Σ{b_v : v ∈ A_i, not used by f_{i+1..j}}) / β.
+//
+// The same holds at time 0, where X is the sum of the variables on the host.
+//
+// (3) S_{i+1} ≥ E_i = S_i + u_i.
+//
+// All of these say that an S is at least some earlier one plus a number. Taking
+// equality where the largest of them is reached gives the least times that
+// satisfy all, by induction no later than those of any plan; the bound is the last E.
+func Bounds(s *functions.Sequence, p platform.Platform) ([]Bound, error) {
+	in, err := newInstance(s, p)
+	if err != nil {
+		return nil, err
+	}
+	bounds := []Bound{{in.memoryBound(), "memory"}, {s.TotalTime(), "functions"}}
+	slices.SortStableFunc(bounds, func(a, b Bound) int { return cmp.Compare(b.Value, a.Value) })
+	return bounds, nil
+}
+
+// bound returns the best lower bound.
+func (in *instance) bound() float64 { return max(in.memoryBound(), in.seq.TotalTime()) }
+
+// memoryBound is the bound "memory" of Bounds.
+func (in *instance) memoryBound() float64 {
+	n, beta := in.n, in.platform.Bandwidth
+	start := make([]float64, n) // what is known of S_i
+	end := make([]float64, n+1) // E_i at i+1, 0 at 0
+	// Of A_i: bytes by the next function that uses them, by that which wrote
+	// them last plus 1 (0: on the device from the start), and those that no
+	// function has written and the host holds.
+	byNext, byWrite := make([]float64, n+1), make([]float64, n+1)
+	clean, alive := 0.0, 0.0
+	// written is one more than the last function that wrote v; -1: none, and the
+	// host holds it; next the next that uses it.
+	written := make([]int, len(in.size))
+	move := func(v int, sign float64, next int) {
+		bytes := sign * in.size[v]
+		alive += bytes
+		byNext[next] += bytes
+		if written[v] < 0 {
+			clean += bytes
+		} else {
+			byWrite[written[v]] += bytes
+		}
+	}
+	there := make([]bool, len(in.size)) // in A_i before f_i
+	fetch := make([]float64, n+1)       // from the host, by first use
+	for v, where := range in.initial {
+		if where == functions.Nowhere || in.size[v] == 0 {
+			continue
+		}
+		if where == functions.Host {
+			written[v] = -1
+			fetch[in.first[v]] += in.size[v]
+		}
+		there[v] = true
+		move(v, 1, in.first[v])
+	}
+	sum := 0.0
+	for j := range n {
+		sum += fetch[j]
+		start[j] = sum / beta
+	}
+	for i := range n {
+		for _, v := range in.use[in.at[i]:in.at[i+1]] {
+			if there[v] {
+				move(v, -1, i)
+			}
+		}
+		S := max(start[i], end[i])
+		x := alive + in.own(i) - in.limit
+		if left := x - clean; left > 0 { // (1), j at j+1
+			for j := 0; j <= i && left > 0; j++ {
+				S = max(S, end[j]+left/beta)
+				left -= byWrite[j]
+			}
+		}
+		end[i+1] = S + in.u[i]
+		if left := x; left > 0 { // (2), from the last one back
+			for j := n - 1; j > i && left > 0; j-- {
+				start[j] = max(start[j], end[i+1]+left/beta)
+				left -= byNext[j]
+			}
+		}
+		for k := in.at[i]; k < in.at[i+1]; k++ {
+			v := in.use[k]
+			if in.writes[k] {
+				written[v] = i + 1
+			}
+			there[v] = in.next[k] < n
+			if there[v] {
+				move(v, 1, in.next[k])
+			}
+		}
+	}
+	return end[n]
+}

@@ -1,0 +1,176 @@
+package swap
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"workbench/model/functions"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// LMS is Large Model Support (Le et al. 2019, as [003] §2 tells it) for given
+// thresholds. The distance of two functions is that of their places in the
+// sequence. A variable that f_i and next f_j use is swapped out after f_i if
+// j − i > threshold, and swapped in right before f_k with j − k = ahead. Where
+// that leaves no function in between, the variable stays. Variables from the host
+// are swapped in so much ahead of f_j, too; for those on the device i is 0.
+//
+// It looks at no memory: a small threshold and a small ahead take little, and may
+// still be too much. O(uses) and one run of the machine. A negative threshold, or
+// ahead below 1, is an error wrapping ErrParameter.
+func LMS(ctx context.Context, s *functions.Sequence, p platform.Platform, threshold, ahead int) (*plan.Plan, error) {
+	return lms(ctx, s, p, "lms", threshold, ahead, func(d int) bool { return d > threshold })
+}
+
+// LMSPrinted is LMS with the condition as [003] prints it: swapped out is what is
+// used again soon, d(f_i,f_j) ≤ threshold. Le et al. have the opposite, and so has
+// [003] a few lines on: a larger threshold takes more memory.
+func LMSPrinted(ctx context.Context, s *functions.Sequence, p platform.Platform, threshold, ahead int) (*plan.Plan, error) {
+	return lms(ctx, s, p, "lms-printed", threshold, ahead, func(d int) bool { return d <= threshold })
+}
+
+func lms(ctx context.Context, s *functions.Sequence, p platform.Platform, method string, threshold, ahead int, far func(int) bool) (*plan.Plan, error) {
+	in, err := newInstance(s, p)
+	if err != nil {
+		return nil, err
+	}
+	if threshold < 0 || ahead < 1 {
+		return nil, fmt.Errorf("%w: %s: a swap-out threshold of %d and swap-in %d ahead; they must be at least 0 and 1", ErrParameter, method, threshold, ahead)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", method, plan.ErrNoPlan, err)
+	}
+	m, list := newMachine(in), in.lms(far, ahead, nil)
+	m.issued = true
+	if math.IsInf(m.run(list), 1) {
+		return nil, m.explain(method, list)
+	}
+	return m.plan(method), nil
+}
+
+// lms appends the list of LMS to list. far says which distances are swapped.
+func (in *instance) lms(far func(int) bool, ahead int, list []int) []int {
+	o := newOrders(in)
+	use := func(v, i, j int) {
+		if k := max(i+1, j-ahead); far(j-i) && k > i+1 {
+			o.away(v, i, k)
+		}
+	}
+	for v, where := range in.initial {
+		if where == functions.Device && in.size[v] > 0 {
+			use(v, -1, in.first[v])
+		}
+	}
+	for i := range in.n {
+		for k := in.at[i]; k < in.at[i+1]; k++ {
+			if j := in.next[k]; j < in.n {
+				use(in.use[k], i, j)
+			}
+		}
+	}
+	o.fetchInitial(ahead)
+	return o.list(list)
+}
+
+// Sizes of the grid of LMSGrid.
+const (
+	lmsThresholds = 10
+	lmsAheads     = 8
+)
+
+// LMSGrid is the best of LMS over a grid: ten thresholds, quantiles of the
+// distances that occur, by swap-ins 1, 2, 4, … 128 functions ahead. The end of ctx
+// ends it with the best until then.
+func LMSGrid(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
+	in, err := newInstance(s, p)
+	if err != nil {
+		return nil, err
+	}
+	b := newBest(ctx, in)
+	in.lmsGrid(b)
+	return b.plan("lms")
+}
+
+func (in *instance) lmsGrid(b *best) {
+	d := in.distances()
+	last := -1
+	for q := range lmsThresholds {
+		if len(d) == 0 && q > 0 {
+			break
+		}
+		threshold := 0
+		if len(d) > 0 {
+			threshold = d[q*(len(d)-1)/(lmsThresholds-1)]
+			if q == 0 {
+				threshold = d[0] - 1
+			}
+		}
+		if threshold == last {
+			continue
+		}
+		last = threshold
+		for a := range lmsAheads {
+			if ahead := 1 << a; b.ctx.Err() == nil && (a == 0 || ahead < 2*in.n) {
+				b.lms(threshold, ahead)
+			}
+		}
+	}
+}
+
+func (b *best) lms(threshold, ahead int) float64 {
+	b.work = b.m.in.lms(func(d int) bool { return d > threshold }, ahead, b.work[:0])
+	return b.try(b.work, "lms")
+}
+
+// distances returns the distances of functions that use a variable one after the
+// other, ascending, as often as they occur.
+func (in *instance) distances() []int {
+	var d []int
+	for i := range in.n {
+		for k := in.at[i]; k < in.at[i+1]; k++ {
+			if in.next[k] < in.n {
+				d = append(d, in.next[k]-i)
+			}
+		}
+	}
+	slices.Sort(d)
+	return d
+}
+
+// LMSTuned is LMS with the thresholds that its auto-tuning finds, in the words of
+// [003] by a simulation of memory and time: swapping little takes little time, so
+// the largest threshold that fits with swap-ins one function ahead, by bisection,
+// and with it the largest ahead that fits. (That what fits is an interval is
+// assumed, as there.) The end of ctx ends it with the best until then.
+// O(log functions) runs of the machine.
+func LMSTuned(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
+	in, err := newInstance(s, p)
+	if err != nil {
+		return nil, err
+	}
+	b := newBest(ctx, in)
+	in.lmsTuned(b)
+	return b.plan("lms-tuned")
+}
+
+func (in *instance) lmsTuned(b *best) {
+	largest := func(low, high int, T func(int) float64) int {
+		for low < high && b.ctx.Err() == nil {
+			if mid := low + (high-low+1)/2; math.IsInf(T(mid), 1) {
+				high = mid - 1
+			} else {
+				low = mid
+			}
+		}
+		return low
+	}
+	threshold := largest(0, in.n, func(x int) float64 { return b.lms(x, 1) })
+	ahead := largest(1, in.n, func(x int) float64 { return b.lms(threshold, x) })
+	if b.ctx.Err() == nil { // the plan is that of the parameters found
+		b.T = math.Inf(1)
+		b.lms(threshold, ahead)
+	}
+}

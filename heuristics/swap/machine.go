@@ -1,0 +1,399 @@
+package swap
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"workbench/model/functions"
+	"workbench/model/plan"
+)
+
+// A machine turns a list of events into a plan. It takes them in their order and
+// starts each as early as it can beside those before it in the list: after what
+// it needs, after the event before it on its resource (the GPU, the in link, the
+// out link), and when there is memory from then on for good, or until it gives
+// it back. So an event never takes memory that one before it in the list needs.
+//
+// Every plan has a list for which the machine is at least as fast: its events in
+// the order of their starts, an out that starts while functions that only read
+// the variable run or wait put right after the last of them, if none of them
+// would start after the out. For, by induction, no event starts later than in
+// the plan: what it waits for is no later, and from its start in the plan on as
+// much memory is free as there.
+//
+// Events are numbered: f_i is i, the leaving of variable v is n+v, its coming
+// n+V+v; n+2V+v waits until v has left, and n+3V until all before it has ended.
+// A leaving is a drop if the host holds the value, else an out. What means
+// nothing (the leaving of what is not there, the coming of what is) is left out,
+// and what a function lacks comes before it.
+type machine struct {
+	in *instance
+	// issued: transfers start no earlier than the end of the function before
+	// them in the list, as methods do that issue them between functions.
+	issued bool
+
+	// Of variables: what they are by now, in the order of the list.
+	state []state
+	// Of the run: what has been placed, in the order of the list, and changes of
+	// memory in the order of time.
+	placed []placed
+	points []point
+	final  float64 // bytes after all of these
+
+	compute, inEnd, outEnd float64 // ends of the resources
+	issue                  float64
+}
+
+// state is where a variable is.
+type state struct {
+	made, here, host bool    // it exists; on the GPU; the host holds its value
+	ready            float64 // when it has come
+	free             float64 // from when on an out may start
+	used             float64 // end of the last function that used it
+	left             float64 // when it has left
+	until            int     // the last function that uses it
+}
+
+// placed is an operation at its time.
+type placed struct {
+	op    byte // opRun, …
+	id    int  // function or variable
+	start float64
+	takes float64 // bytes, at its start
+	gives float64 // bytes, at time at
+	at    float64
+}
+
+const (
+	opRun = iota
+	opIn
+	opOut
+	opDrop
+)
+
+// A point is a change of memory. Of points of one time those of smaller order
+// come first.
+type point struct {
+	time  float64
+	order int
+	bytes float64
+}
+
+func newMachine(in *instance) *machine {
+	m := &machine{in: in, state: make([]state, len(in.size))}
+	for i := range in.n {
+		for _, v := range in.use[in.at[i]:in.at[i+1]] {
+			m.state[v].until = i
+		}
+	}
+	return m
+}
+
+// The numbers of events beside those of functions.
+func (in *instance) leave(v int) int { return in.n + v }
+func (in *instance) come(v int) int  { return in.n + len(in.size) + v }
+func (in *instance) wait(v int) int  { return in.n + 2*len(in.size) + v }
+func (in *instance) barrier() int    { return in.n + 3*len(in.size) }
+
+func (m *machine) reset() {
+	m.placed, m.points = m.placed[:0], m.points[:0]
+	m.final, m.compute, m.inEnd, m.outEnd, m.issue = 0, 0, 0, 0, 0
+	for v := range m.state {
+		x := &m.state[v]
+		*x = state{until: x.until}
+		switch m.in.initial[v] {
+		case functions.Device:
+			x.made, x.here = true, true
+			m.final += m.in.size[v]
+		case functions.Host:
+			x.made, x.host = true, true
+		}
+	}
+	if m.final > 0 {
+		m.points = append(m.points, point{time: math.Inf(-1), bytes: m.final})
+	}
+}
+
+// run returns the makespan of a list, +Inf if an event never finds memory.
+// O(events + uses), and for each start the changes of memory after it.
+func (m *machine) run(list []int) float64 {
+	if m.runFrom(list) < len(list) {
+		return math.Inf(1)
+	}
+	return m.compute
+}
+
+// runFrom places the events of a list until one finds no memory, and returns how
+// many it placed.
+func (m *machine) runFrom(list []int) int {
+	m.reset()
+	n, vs := m.in.n, len(m.in.size)
+	for k, e := range list {
+		ok := true
+		switch {
+		case e < n:
+			ok = m.function(e)
+		case e < n+vs:
+			m.leaves(e - n)
+		case e < n+2*vs:
+			ok = m.comes(e - n - vs)
+		case e < n+3*vs:
+			m.issue = max(m.issue, m.state[e-n-2*vs].left)
+		default:
+			m.issue = max(m.issue, m.compute, m.inEnd, m.outEnd)
+		}
+		if !ok {
+			return k
+		}
+		if e == n-1 { // what comes after is of no use
+			break
+		}
+	}
+	return len(list)
+}
+
+// function runs f_i.
+func (m *machine) function(i int) bool {
+	in := m.in
+	t, bytes := max(m.compute, m.issue), 0.0
+	for _, v := range in.use[in.at[i]:in.at[i+1]] {
+		x := &m.state[v]
+		switch {
+		case !x.made:
+			bytes += in.size[v]
+		case !x.here:
+			if !m.comes(v) {
+				return false
+			}
+			t = max(t, x.ready)
+		default:
+			t = max(t, x.ready)
+		}
+	}
+	// Of a function of no time the order of the plan decides.
+	order := len(m.placed) + 1
+	if in.u[i] > 0 {
+		order = math.MaxInt - 1
+	}
+	t, ok := m.fit(t, bytes)
+	if !ok {
+		return false
+	}
+	m.add(point{t, order, bytes})
+	end := t + in.u[i]
+	freed := 0.0
+	for k := in.at[i]; k < in.at[i+1]; k++ {
+		v := in.use[k]
+		x := &m.state[v]
+		x.made, x.here, x.used = true, true, end
+		x.free = t
+		if in.writes[k] {
+			x.host, x.free = false, end
+		}
+		if in.next[k] == in.n {
+			x.here, x.host = false, false
+			freed += in.size[v]
+		}
+	}
+	if in.u[i] > 0 {
+		order = 0
+	}
+	m.add(point{end, order, -freed})
+	m.placed = append(m.placed, placed{op: opRun, id: i, start: t, takes: bytes, gives: freed, at: end})
+	m.compute = end
+	if m.issued {
+		m.issue = max(m.issue, end)
+	}
+	return true
+}
+
+// leaves drops or sends variable v.
+func (m *machine) leaves(v int) {
+	x := &m.state[v]
+	if !x.here {
+		return
+	}
+	if x.host {
+		x.left = max(x.used, x.ready)
+		m.placed = append(m.placed, placed{op: opDrop, id: v, start: x.left, gives: m.in.size[v], at: x.left})
+		m.add(point{x.left, len(m.placed), -m.in.size[v]})
+	} else {
+		t := max(m.outEnd, m.issue, x.free)
+		if m.in.move[v] <= m.in.instant { // it must not end with the start of a function that reads it
+			t = max(t, x.used)
+		}
+		m.outEnd = t + m.in.move[v]
+		x.left = max(m.outEnd, x.used)
+		m.placed = append(m.placed, placed{op: opOut, id: v, start: t, gives: m.in.size[v], at: x.left})
+		m.add(point{x.left, 0, -m.in.size[v]})
+	}
+	x.here, x.host = false, true
+}
+
+// comes fetches variable v.
+func (m *machine) comes(v int) bool {
+	x := &m.state[v]
+	if x.here || !x.host {
+		return true
+	}
+	t, ok := m.fit(max(m.inEnd, m.issue, x.left), m.in.size[v])
+	if !ok {
+		return false
+	}
+	m.inEnd = t + m.in.move[v]
+	m.add(point{t, math.MaxInt, m.in.size[v]})
+	m.placed = append(m.placed, placed{op: opIn, id: v, start: t, takes: m.in.size[v]})
+	x.here, x.ready, x.free = true, m.inEnd, m.inEnd
+	x.used = max(x.used, m.inEnd)
+	return true
+}
+
+// fit returns the first time from t on after which there are so many bytes free
+// at all times; false if there never are.
+func (m *machine) fit(t, bytes float64) (float64, bool) {
+	free := m.in.limit - bytes
+	level := m.final
+	if level > free && bytes > 0 {
+		return 0, false
+	}
+	for k := len(m.points) - 1; k >= 0; k-- {
+		p := &m.points[k]
+		if p.time <= t {
+			break
+		}
+		if level -= p.bytes; level > free && bytes > 0 {
+			return p.time, true
+		}
+	}
+	return t, true
+}
+
+// add puts a change of memory in its place.
+func (m *machine) add(p point) {
+	if p.bytes == 0 {
+		return
+	}
+	m.final += p.bytes
+	k := len(m.points)
+	for k > 0 && (m.points[k-1].time > p.time || m.points[k-1].time == p.time && m.points[k-1].order > p.order) {
+		k--
+	}
+	m.points = slices.Insert(m.points, k, p)
+}
+
+// plan writes the list that was run last, in order of start. Transfers that
+// start after the end of the last function are left out.
+func (m *machine) plan(method string) *plan.Plan {
+	in := m.in
+	all := slices.DeleteFunc(slices.Clone(m.placed), func(x placed) bool { return x.start > m.compute })
+	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.start, b.start) })
+	out := plan.NewSwap(method, in.seq, in.platform)
+	out.Ops = make([]plan.Op, len(all))
+	for k, x := range all {
+		o := &out.Ops[k]
+		o.Start, o.End = x.start, x.start+m.length(&x)
+		o.Op = [...]string{plan.OpRun, plan.OpIn, plan.OpOut, plan.OpDrop}[x.op]
+		if x.op == opRun {
+			o.Function = x.id + 1
+		} else {
+			o.Variable = in.seq.Variables[x.id].ID
+		}
+	}
+	out.Claims = plan.Claims{Makespan: m.compute, PeakMemory: m.peak(all)}
+	return out
+}
+
+// length returns the duration of an operation.
+func (m *machine) length(x *placed) float64 {
+	switch x.op {
+	case opRun:
+		return m.in.u[x.id]
+	case opDrop:
+		return 0
+	}
+	return m.in.move[x.id]
+}
+
+// peak returns the most memory in use by operations in order of start, with what
+// is closer than plan.Tolerance of the makespan in the order of the rules: ends,
+// then what takes no time in the order of the plan, then the starts of functions,
+// then of ins. O(operations · log operations).
+func (m *machine) peak(all []placed) float64 {
+	same := plan.Tolerance * m.compute
+	points := make([]point, 0, 2*len(all))
+	add := func(time float64, order int, bytes float64) {
+		if bytes != 0 {
+			points = append(points, point{time, order, bytes})
+		}
+	}
+	for k := range all {
+		x := &all[k]
+		starts, ends := 2*len(all)+x.byteOrder(), 0
+		if m.length(x) <= same {
+			starts, ends = 2*k+1, 2*k+2
+		}
+		if x.op == opOut && x.at-x.start > same {
+			ends = 0 // a function that takes time uses the variable
+		}
+		add(x.start, starts, x.takes)
+		add(x.at, ends, -x.gives)
+	}
+	level := m.in.onDevice()
+	peak := level
+	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.time, b.time) })
+	for i := 0; i < len(points); {
+		j := i + 1
+		for j < len(points) && points[j].time-points[j-1].time <= same {
+			j++
+		}
+		slices.SortStableFunc(points[i:j], func(a, b point) int { return cmp.Compare(a.order, b.order) })
+		for ; i < j; i++ {
+			level += points[i].bytes
+			peak = max(peak, level)
+		}
+	}
+	return peak
+}
+
+// byteOrder is the place of a start that takes time: ins come last.
+func (x *placed) byteOrder() int {
+	if x.op == opIn {
+		return 2
+	}
+	return 1
+}
+
+// explain says which event of a list found no memory.
+func (m *machine) explain(method string, list []int) error {
+	k := m.runFrom(list)
+	what := ""
+	if k < len(list) {
+		in, n, vs := m.in, m.in.n, len(m.in.size)
+		if e := list[k]; e < n {
+			what = in.name(e)
+		} else {
+			what = fmt.Sprintf("in %s", in.seq.Variables[(e-n)%vs].ID)
+		}
+	}
+	return fmt.Errorf("%s: %w: %s does not fit in %.10g bytes beside what is on the GPU then", method, plan.ErrNoPlan, what, m.in.platform.Memory)
+}
+
+// eventsOf returns the list of a plan: its operations in the order of starts.
+func (m *machine) eventsOf() []int {
+	order := slices.Clone(m.placed)
+	slices.SortStableFunc(order, func(a, b placed) int { return cmp.Compare(a.start, b.start) })
+	list := make([]int, len(order))
+	for k, x := range order {
+		switch x.op {
+		case opRun:
+			list[k] = x.id
+		case opIn:
+			list[k] = m.in.come(x.id)
+		default:
+			list[k] = m.in.leave(x.id)
+		}
+	}
+	return list
+}

@@ -1,0 +1,55 @@
+package swap
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"workbench/model/functions"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Naive is the strategy that [003] §1 starts from: what a function uses is
+// fetched right before it, and all of it is sent out right after it; nothing else
+// happens meanwhile. What no later function uses is not sent out, and variables
+// that are initially on the device leave before the first function that does not
+// use them. It finds a plan whenever there is one. O(uses).
+func Naive(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
+	in, err := newInstance(s, p)
+	if err != nil {
+		return nil, err
+	}
+	m, list := newMachine(in), in.naive(nil)
+	m.issued = true
+	if math.IsInf(m.run(list), 1) {
+		return nil, m.explain("naive", list)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("naive: %w: %w", plan.ErrNoPlan, err)
+	}
+	return m.plan("naive"), nil
+}
+
+// naive appends the list of Naive to list.
+func (in *instance) naive(list []int) []int {
+	for v, where := range in.initial {
+		if where == functions.Device && in.size[v] > 0 && in.first[v] > 0 {
+			list = append(list, in.leave(v))
+		}
+	}
+	list = append(list, in.barrier())
+	for i := range in.n {
+		for _, v := range in.use[in.at[i]:in.at[i+1]] {
+			list = append(list, in.come(v)) // of what is there, or not yet made: nothing
+		}
+		list = append(list, in.barrier(), i)
+		for k := in.at[i]; k < in.at[i+1]; k++ {
+			if in.next[k] < in.n {
+				list = append(list, in.leave(in.use[k]))
+			}
+		}
+		list = append(list, in.barrier())
+	}
+	return list
+}

@@ -1,0 +1,285 @@
+package swap
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"workbench/model/functions"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Search is a method of our own, which knows durations where [003] takes time to
+// be proportional to bytes. It takes the best plan of the other methods and of
+// Belady's rule with several weights, lets its transfers start as early as they
+// can, and improves it by annealing: a move adds a leaving, drops one, or puts a
+// transfer somewhere else in the list of the machine.
+//
+// It ends when a lower bound is met, when it has tried enough, or when ctx ends,
+// and returns the best plan seen: never a worse one than the other methods of
+// this package (unless ctx ends it before it has run them). It finds a plan
+// whenever there is one, and the same for the same seed.
+//
+// Some hundred runs of the machine, then as many as process some million events:
+// half a second or two.
+func Search(ctx context.Context, s *functions.Sequence, p platform.Platform, seed uint64) (*plan.Plan, error) {
+	in, err := newInstance(s, p)
+	if err != nil {
+		return nil, err
+	}
+	x := &searcher{
+		ctx: ctx, in: in, rng: rand.New(rand.NewPCG(seed, 0x5eed)), floor: in.bound(),
+		m: newMachine(in), T: math.Inf(1),
+	}
+	x.methods()
+	x.rules()
+	x.anneal()
+	x.m.run(x.list)
+	return x.m.plan("search"), nil
+}
+
+// searcher is the state of Search.
+type searcher struct {
+	ctx   context.Context
+	in    *instance
+	rng   *rand.Rand
+	floor float64 // a lower bound
+	m     *machine
+	list  []int // of the best plan, in order of starts
+	T     float64
+}
+
+func (x *searcher) done() bool { return x.T <= x.floor*(1+1e-9) || x.ctx.Err() != nil }
+
+// offer takes the list that the machine has just run, if it is faster.
+func (x *searcher) offer(T float64) {
+	if !(T < x.T) {
+		return
+	}
+	for { // in the order of starts nothing is later, and something may be earlier
+		x.T, x.list = T, x.m.eventsOf()
+		if T = x.m.run(x.list); !(T < x.T) {
+			return
+		}
+	}
+}
+
+// methods takes the plans of the other methods. Naive always makes one.
+func (x *searcher) methods() {
+	b := newBest(x.ctx, x.in)
+	take := func() {
+		if b.list != nil {
+			b.m.run(b.list)
+			x.offer(x.m.run(b.m.eventsOf()))
+		}
+	}
+	b.try(x.in.naive(nil), "naive")
+	take()
+	if list := x.in.vdnn(nil); list != nil {
+		b.try(list, "vdnn-swap")
+	}
+	w := newWindows(x.ctx, x.in)
+	w.best = b
+	w.search()
+	take()
+	x.in.lmsTuned(b)
+	x.in.lmsGrid(b)
+	take()
+}
+
+// weights of Belady's rule, see belady.
+type weights struct{ since, cost float64 }
+
+// rules takes the plans of Belady's rule.
+func (x *searcher) rules() {
+	var list []int
+	for _, since := range [...]float64{0, 0.3, 1} {
+		for _, cost := range [...]float64{0, 1, 3} {
+			if !x.done() {
+				list = x.in.belady(weights{since, cost}, list[:0])
+				x.offer(x.m.run(list))
+			}
+		}
+	}
+}
+
+// belady appends a list to list in which a variable leaves when there is no
+// memory for what a function needs: of those that the function does not use, the
+// one with the largest
+//
+//	(time until its next use) + since · (time since its last use) − cost · (time of its transfers),
+//
+// in computations. It leaves right after its last use, and what a function needs
+// comes right before it in the list, where the machine fetches it as early as
+// the memory allows. O(leavings · variables on the GPU).
+func (in *instance) belady(w weights, list []int) []int {
+	clock := make([]float64, in.n+1) // starts of functions without idle time
+	for i, u := range in.u {
+		clock[i+1] = clock[i] + u
+	}
+	b := &residents{in: in, slot: make([]int, len(in.size)), next: make([]int, len(in.size)), host: make([]bool, len(in.size)), last: make([]int, len(in.size))}
+	o := newOrders(in)
+	for v, where := range in.initial {
+		b.next[v], b.last[v] = in.first[v], -1
+		b.host[v] = where == functions.Host
+		if where == functions.Device && in.size[v] > 0 {
+			b.add(v)
+		}
+	}
+	mine := slices.Repeat([]int{-1}, len(in.size))
+	for i := range in.n {
+		need := 0.0
+		for _, v := range in.use[in.at[i]:in.at[i+1]] {
+			mine[v] = i
+			if b.slot[v] == 0 {
+				need += in.size[v]
+			}
+		}
+		for b.bytes+need > in.limit {
+			best, worth := -1, math.Inf(-1)
+			for _, v := range b.on {
+				if mine[v] == i {
+					continue
+				}
+				cost := in.move[v]
+				if !b.host[v] {
+					cost *= 2
+				}
+				since := clock[i] - clock[b.last[v]+1]
+				if score := clock[b.next[v]] - clock[i] + w.since*since - w.cost*cost; score > worth {
+					best, worth = v, score
+				}
+			}
+			if best < 0 {
+				break // rounding
+			}
+			b.remove(best)
+			b.host[best] = true
+			o.after[b.last[best]+1] = append(o.after[b.last[best]+1], in.leave(best))
+		}
+		for k := in.at[i]; k < in.at[i+1]; k++ {
+			v := in.use[k]
+			if b.slot[v] == 0 {
+				b.add(v)
+			}
+			if in.writes[k] {
+				b.host[v] = false
+			}
+			b.next[v], b.last[v] = in.next[k], i
+			if in.next[k] == in.n {
+				b.remove(v)
+			}
+		}
+	}
+	return o.list(list)
+}
+
+// residents are the variables on the GPU.
+type residents struct {
+	in         *instance
+	on         []int
+	slot       []int // 1 + place in on, 0: not there
+	next, last []int // functions that use a variable; n and -1: none
+	host       []bool
+	bytes      float64
+}
+
+func (b *residents) add(v int) {
+	b.on = append(b.on, v)
+	b.slot[v] = len(b.on)
+	b.bytes += b.in.size[v]
+}
+
+func (b *residents) remove(v int) {
+	k, end := b.slot[v]-1, len(b.on)-1
+	b.on[k] = b.on[end]
+	b.slot[b.on[k]] = k + 1
+	b.on, b.slot[v] = b.on[:end], 0
+	if b.bytes -= b.in.size[v]; end == 0 {
+		b.bytes = 0
+	}
+}
+
+// Limits of annealing.
+const (
+	annealEvents = 6_000_000 // of all lists
+	annealMoves  = 30_000
+	annealEach   = 200 // moves for each event of the list
+)
+
+// anneal changes the list at random.
+func (x *searcher) anneal() {
+	const episodes = 3
+	moves := min(annealMoves, annealEvents/(len(x.list)+1), annealEach*len(x.list)) / episodes
+	var work []int
+	for episode := range episodes {
+		list, T := slices.Clone(x.list), x.T
+		heat := (x.T - x.floor) / float64(10+10*episode)
+		factor := math.Exp(-math.Log(1000) / float64(moves+1))
+		for range moves {
+			if x.done() {
+				return
+			}
+			work = append(work[:0], list...)
+			for more := true; more; more = x.rng.IntN(2) == 0 {
+				work = x.mutate(work)
+			}
+			heat *= factor
+			if t := x.m.run(work); t <= T || t-T < heat*x.rng.ExpFloat64() {
+				list, T = x.m.eventsOf(), t
+				x.offer(t)
+			}
+		}
+	}
+}
+
+// mutate changes a list of events at random.
+func (x *searcher) mutate(list []int) []int {
+	in := x.in
+	k := x.rng.IntN(len(list))
+	switch x.rng.IntN(5) {
+	case 0: // a leaving after some use, somewhat later perhaps
+		use := x.rng.IntN(max(1, len(in.use)))
+		if use >= len(in.use) || in.next[use] == in.n {
+			return list
+		}
+		i, _ := slices.BinarySearch(in.at, use+1)
+		to := slices.Index(list, i-1) + 1
+		if x.rng.IntN(4) == 0 {
+			to = min(len(list), to+x.rng.IntN(8))
+		}
+		return slices.Insert(list, to, in.leave(in.use[use]))
+	case 1: // a transfer less
+		if k = nextTransfer(list, k, in.n); k < len(list) {
+			return slices.Delete(list, k, k+1)
+		}
+		return list
+	case 2: // two transfers in each other's place
+		k = nextTransfer(list, k, in.n)
+		j := nextTransfer(list, min(len(list), k+1+x.rng.IntN(6)), in.n)
+		if k < len(list) && j < len(list) {
+			list[k], list[j] = list[j], list[k]
+		}
+		return list
+	}
+	if k = nextTransfer(list, k, in.n); k == len(list) {
+		return list
+	}
+	e := list[k]
+	to := k + x.rng.IntN(17) - 8
+	if x.rng.IntN(4) == 0 {
+		to = x.rng.IntN(len(list))
+	}
+	list = slices.Delete(list, k, k+1)
+	return slices.Insert(list, min(max(to, 0), len(list)), e)
+}
+
+// nextTransfer returns the place of the first transfer from k on.
+func nextTransfer(list []int, k, n int) int {
+	for k < len(list) && list[k] < n {
+		k++
+	}
+	return k
+}

@@ -1,0 +1,346 @@
+package swap
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"workbench/model/functions"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Window is the scheduling of [003] §3 for a given schedule-window, in bytes.
+//
+// The variable-sequence lists the variables of f_1, of f_2, and so on. At f_i,
+// which stands at v[l:l⁺-1] in it, the window is v[l:r] with the largest r for
+// which the sizes, added up as often as they occur, are no more than the
+// schedule-window. (Variables must also fit into the memory together: r ends
+// before one that does not, even if everything outside of the window is out. The
+// paper has windows below the memory only.) Then, with Figure 2,
+//
+//   - (a) each variable that is new in the window and on the CPU is swapped in;
+//   - (b) if the memory is exceeded, the oldest reserved swap-outs are waited for
+//     before f_i, until it is not. These begin right after the function that
+//     reserved them;
+//   - (c) after f_i swap-outs are reserved for its variables, and the window
+//     moves to f_{i+1};
+//   - (d) but not for those that no later function uses, nor for those that are in
+//     the new window. A variable that comes into the window with its swap-out
+//     reserved stays, and the reservation is cancelled. Reserved swap-outs nobody
+//     waits for never happen.
+//
+// The paper is silent on some things. Memory for what a function makes is set
+// aside when it comes into the window. Variables that are initially on the device
+// are reserved from the start, those used last first. Transfers of step i are
+// issued when f_{i-1} has ended. A swap-out of a variable of which the host holds
+// the value is a drop.
+//
+// O(uses) and one run of the machine. A window smaller than the variables of some
+// function is an error wrapping ErrParameter.
+func Window(ctx context.Context, s *functions.Sequence, p platform.Platform, window float64) (*plan.Plan, error) {
+	in, err := newInstance(s, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.checkWindow(window); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("window: %w: %w", plan.ErrNoPlan, err)
+	}
+	m := newMachine(in)
+	m.issued = true
+	if list := in.window(window, nil); math.IsInf(m.run(list), 1) {
+		return nil, m.explain("window", list)
+	}
+	return m.plan("window"), nil
+}
+
+// checkWindow checks that each function is within the window.
+func (in *instance) checkWindow(window float64) error {
+	if math.IsNaN(window) || math.IsInf(window, 0) {
+		return fmt.Errorf("%w: the schedule-window is %v bytes, it must be a number", ErrParameter, window)
+	}
+	for i := range in.n {
+		if own := in.own(i); own > window*(1+rounding) {
+			return fmt.Errorf("%w: the schedule-window is %.10g bytes, but %s alone has variables of %.10g bytes", ErrParameter, window, in.name(i), own)
+		}
+	}
+	return nil
+}
+
+// WindowSweep is the best of Window over so many schedule-windows, evenly spread
+// from the largest function to twice the memory, and no larger than the
+// variable-sequence. The end of ctx ends the sweep with the best until then.
+func WindowSweep(ctx context.Context, s *functions.Sequence, p platform.Platform, windows int) (*plan.Plan, error) {
+	in, err := newInstance(s, p)
+	if err != nil {
+		return nil, err
+	}
+	if windows < 1 {
+		return nil, fmt.Errorf("%w: %d schedule-windows to try, at least 1 is needed", ErrParameter, windows)
+	}
+	b := newWindows(ctx, in)
+	b.sweep(windows)
+	return b.plan("window")
+}
+
+// WindowSearch is WindowSweep with 16 schedule-windows, then those between the
+// best one and its neighbours, halving the distance until it makes no difference
+// or 16 more are tried.
+func WindowSearch(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
+	in, err := newInstance(s, p)
+	if err != nil {
+		return nil, err
+	}
+	b := newWindows(ctx, in)
+	b.search()
+	return b.plan("window")
+}
+
+// best is the best list that a method has tried.
+type best struct {
+	ctx  context.Context
+	m    *machine
+	T    float64 // its makespan; +Inf: none fits
+	list []int
+	work []int // scratch
+	last []int // that was tried last
+	by   string
+}
+
+func newBest(ctx context.Context, in *instance) *best {
+	m := newMachine(in)
+	m.issued = true
+	return &best{ctx: ctx, m: m, T: math.Inf(1)}
+}
+
+// try takes list if it is faster. It stays in use until the next call.
+func (b *best) try(list []int, by string) float64 {
+	T := b.m.run(list)
+	if T < b.T {
+		b.T, b.by = T, by
+		b.list = append(b.list[:0], list...)
+	}
+	b.last = list
+	return T
+}
+
+// plan writes the best plan.
+func (b *best) plan(method string) (*plan.Plan, error) {
+	switch {
+	case !math.IsInf(b.T, 1):
+		b.m.run(b.list)
+		return b.m.plan(method), nil
+	case b.ctx.Err() != nil:
+		return nil, fmt.Errorf("%s: %w: %w", method, plan.ErrNoPlan, b.ctx.Err())
+	case b.last == nil:
+		return nil, fmt.Errorf("%s: %w", method, plan.ErrNoPlan)
+	}
+	return nil, b.m.explain(method, b.last)
+}
+
+// windows tries schedule-windows.
+type windows struct {
+	*best
+	low, high float64
+	size      float64 // of the best
+}
+
+func newWindows(ctx context.Context, in *instance) *windows {
+	w := &windows{best: newBest(ctx, in)}
+	all := 0.0
+	for i := range in.n {
+		own := in.own(i)
+		all += own
+		w.low = max(w.low, own)
+	}
+	w.high = max(w.low, min(all, 2*in.limit))
+	return w
+}
+
+func (w *windows) at(size float64) float64 {
+	if w.ctx.Err() != nil {
+		return math.Inf(1)
+	}
+	w.work = w.m.in.window(size, w.work[:0])
+	before := w.T
+	T := w.try(w.work, "window")
+	if T < before {
+		w.size = size
+	}
+	return T
+}
+
+func (w *windows) sweep(count int) {
+	for k := range count {
+		w.at(w.low + (w.high-w.low)*float64(k)/float64(max(1, count-1)))
+	}
+}
+
+func (w *windows) search() {
+	const coarse, fine = 16, 8
+	w.sweep(coarse)
+	step := (w.high - w.low) / (coarse - 1)
+	for range fine {
+		step /= 2
+		if center := w.size; step > 0 && !math.IsInf(w.T, 1) {
+			for _, size := range [...]float64{center - step, center + step} {
+				if size >= w.low && size <= w.high {
+					w.at(size)
+				}
+			}
+		}
+	}
+}
+
+// A scheduler is the state of [003] §3 between two functions.
+type scheduler struct {
+	in     *instance
+	window float64
+	inside []int // how often a variable occurs in the window
+	where  []place
+	used   float64 // bytes on the GPU, set aside, or reserved to be swapped out
+
+	queue  []reserved // swap-outs, the oldest first; cancelled ones have v < 0
+	slot   []int      // where a variable is in it
+	oldest int        // the first one not waited for
+
+	r     int     // the first place after the window
+	bytes float64 // of the window, with repetition
+
+	// Events: those before f_i, and the leavings after f_i (index i+1; 0: from
+	// the start).
+	before, after [][]int
+}
+
+// place is where a variable is for the scheduler.
+type place byte
+
+const (
+	absent place = iota // not made yet, or gone
+	cpu                 // σ(v) = 1
+	gpu                 // σ(v) = 0
+	going               // σ(v) = 0, swap-out reserved
+)
+
+type reserved struct{ v, after int }
+
+// window returns the list of [003] §3, appended to list. O(uses).
+func (in *instance) window(window float64, list []int) []int {
+	s := &scheduler{
+		in: in, window: window * (1 + rounding), inside: make([]int, len(in.size)), where: make([]place, len(in.size)), slot: make([]int, len(in.size)),
+		before: make([][]int, in.n), after: make([][]int, in.n+1),
+	}
+	s.initial()
+	for i := range in.n {
+		s.step(i)
+	}
+	for i := range in.n {
+		list = append(list, s.after[i]...)
+		list = append(list, s.before[i]...)
+		list = append(list, i)
+	}
+	return append(list, s.after[in.n]...)
+}
+
+// initial reserves swap-outs of what is initially on the device.
+func (s *scheduler) initial() {
+	var device []int
+	for v, where := range s.in.initial {
+		switch where {
+		case functions.Host:
+			s.where[v] = cpu
+		case functions.Device:
+			if s.in.size[v] > 0 {
+				s.used += s.in.size[v]
+				device = append(device, v)
+			}
+		}
+	}
+	slices.SortStableFunc(device, func(a, b int) int { return s.in.first[b] - s.in.first[a] })
+	for _, v := range device {
+		s.reserve(v, 0)
+	}
+}
+
+// reserve lets v leave after f_after (0: at once), if that is waited for.
+func (s *scheduler) reserve(v, after int) {
+	s.where[v], s.slot[v] = going, len(s.queue)
+	s.queue = append(s.queue, reserved{v, after})
+}
+
+// step schedules f_i.
+func (s *scheduler) step(i int) {
+	in := s.in
+	for s.r < len(in.use) && s.enter(i) { // (a) and (b)
+	}
+	// (c): the window moves on; (d).
+	for k := in.at[i]; k < in.at[i+1]; k++ {
+		v := in.use[k]
+		s.inside[v]--
+		s.bytes -= in.size[v]
+	}
+	if s.bytes < 0 || s.r == in.at[i+1] {
+		s.bytes = 0 // rounding
+	}
+	for k := in.at[i]; k < in.at[i+1]; k++ {
+		switch v := in.use[k]; {
+		case in.next[k] == in.n:
+			s.where[v] = absent
+			s.used -= in.size[v]
+		case s.inside[v] == 0:
+			s.reserve(v, i+1)
+		}
+	}
+}
+
+// enter takes the next variable into the window of f_i; false if it is full.
+func (s *scheduler) enter(i int) bool {
+	in := s.in
+	v := in.use[s.r]
+	size := in.size[v]
+	if s.bytes+size > s.window {
+		return false
+	}
+	switch s.where[v] {
+	case going: // it stays
+		s.queue[s.slot[v]].v = -1
+	case gpu:
+	default:
+		if !s.free(i, size) {
+			return false
+		}
+		if s.where[v] == cpu {
+			s.before[i] = append(s.before[i], in.come(v))
+		}
+		s.used += size
+	}
+	s.where[v] = gpu
+	s.inside[v]++
+	s.bytes += size
+	s.r++
+	return true
+}
+
+// free waits for reserved swap-outs until there are so many bytes; false if even
+// all of them are not enough.
+func (s *scheduler) free(i int, size float64) bool {
+	for s.used+size > s.in.limit {
+		for s.oldest < len(s.queue) && s.queue[s.oldest].v < 0 {
+			s.oldest++
+		}
+		if s.oldest == len(s.queue) {
+			return false
+		}
+		q := s.queue[s.oldest]
+		s.oldest++
+		s.where[q.v] = cpu
+		s.used -= s.in.size[q.v]
+		s.after[q.after] = append(s.after[q.after], s.in.leave(q.v))
+		s.before[i] = append(s.before[i], s.in.wait(q.v))
+	}
+	return true
+}
