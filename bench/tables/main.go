@@ -9,7 +9,7 @@
 //	go run ./bench/tables chains zoo:resnet50 …
 //	go run ./bench/tables checkmate 5m checkmate,checkmate-plain zoo:vgg16?as=graph …
 //	go run ./bench/tables strengthening 1m 30 zoo:resnet50 zoo:vgg16?as=graph
-//	go run ./bench/tables pipelines 10m         # [004] 6.5
+//	go run ./bench/tables pipelines 1m [NETWORK…]    # [004] 6.5
 //	go run ./bench/tables pipeline-strength 30s # or: 30s without
 //	go run ./bench/tables pipeline-claims -profiles DIR   # [004] 7.3
 //	go run ./bench/tables offload [-alpha LIST] [-bandwidth RATE] [-images DIR] [NETWORK…]  # [004] 3.4
@@ -47,7 +47,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH…, strengthening TIME PERCENT INSTANCE…, pipelines TIME, pipeline-strength TIME [without], pipeline-claims [FLAGS], offload [FLAGS] [NETWORK…], offload-gaps TIME INSTANCE…, remat-offload [FLAGS] [NETWORK…] and growth DIR"
+	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH…, strengthening TIME PERCENT INSTANCE…, pipelines TIME [NETWORK…], pipeline-strength TIME [without], pipeline-claims [FLAGS], offload [FLAGS] [NETWORK…], offload-gaps TIME INSTANCE…, remat-offload [FLAGS] [NETWORK…] and growth DIR"
 	if len(args) == 0 {
 		return fmt.Errorf("name a table: %s", known)
 	}
@@ -92,12 +92,12 @@ func run(ctx context.Context, args []string) error {
 	case "chains":
 		return m.chains(args[1:])
 	case "pipelines":
-		if len(args) == 2 {
+		if len(args) >= 2 {
 			limit, err := time.ParseDuration(args[1])
 			if err != nil {
 				return err
 			}
-			return m.pipelines(limit)
+			return m.pipelines(limit, args[2:])
 		}
 	case "pipeline-claims":
 		return m.pipelineClaims(args[1:])

@@ -11,11 +11,14 @@ import (
 
 // pipelines compares methods and proofs on the networks of [004] 6.5: images
 // of 1000 pixels, batch 8, links of 12 GB/s, three weight copies, task model.
-func (m *measurer) pipelines(limit time.Duration) error {
+func (m *measurer) pipelines(limit time.Duration, nets []string) error {
+	if len(nets) == 0 {
+		nets = []string{"resnet18", "resnet34", "resnet50"}
+	}
 	fmt.Println("| net | P | M, GB | pipedream | pipedream-star | 1f1b-star | madpipe | search | branch-and-bound | bound | gap | s |")
 	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
 	within, rows := 0, 0
-	for _, net := range []string{"resnet18", "resnet34", "resnet50"} {
+	for _, net := range nets {
 		in, err := bench.Load(fmt.Sprintf("zoo:%s?image=1000&batch=8", net), os.Stdin)
 		if err != nil {
 			return err
