@@ -15,7 +15,7 @@ const DefaultProblem = "weight-offload"
 
 // Problems returns the table of problems.
 func Problems() []*Problem {
-	return []*Problem{rematerialization(), joinProblem(), activationOffload(), rematOffload(), pipelines(), weightOffload()}
+	return []*Problem{rematerialization(), joinProblem(), activationOffload(), rematOffload(), swapping(), pipelines(), weightOffload()}
 }
 
 // Methods returns the table of methods of p, in the order in which reports
@@ -30,6 +30,8 @@ func Methods(p *Problem) []*Method {
 		return offloadMethods()
 	case plan.RematOffload:
 		return combinedMethods()
+	case plan.Swap:
+		return swapMethods()
 	case plan.Pipeline:
 		return pipelineMethods()
 	case plan.WeightOffload:
@@ -93,6 +95,10 @@ func (m *Method) Forms(p *Problem) []Form {
 func FormNames(list []Form) string {
 	var s []string
 	for _, f := range list {
+		if f == AFunctions {
+			s = append(s, "sequences of functions")
+			continue
+		}
 		s = append(s, string(f)+"s")
 	}
 	return strings.Join(s, " and ")

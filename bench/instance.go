@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"workbench/model/chain"
+	"workbench/model/functions"
 	"workbench/model/graph"
 	"workbench/model/join"
 	"workbench/model/plan"
@@ -23,9 +24,21 @@ const (
 	AChain Form = "chain"
 	AGraph Form = "graph"
 	AJoin  Form = "join"
+
+	AFunctions Form = "functions"
 )
 
-// Instance is what a method works on: a chain, a graph or a join.
+// String names one of them in a sentence: "a chain is", "a sequence of functions
+// is".
+func (f Form) String() string {
+	if f == AFunctions {
+		return "sequence of functions"
+	}
+	return string(f)
+}
+
+// Instance is what a method works on: a chain, a graph, a join or a sequence of
+// functions.
 type Instance struct {
 	plan.Instance
 	Name   string
@@ -59,6 +72,8 @@ func (in *Instance) Size() string {
 		return fmt.Sprintf("%d nodes", in.Graph.Len())
 	case in.Join != nil:
 		return fmt.Sprintf("branches of %s", strings.Trim(strings.ReplaceAll(fmt.Sprint(in.Join.Branches), " ", ", "), "[]"))
+	case in.Functions != nil:
+		return fmt.Sprintf("%d functions of %d variables", in.Functions.Len(), len(in.Functions.Variables))
 	}
 	return fmt.Sprintf("%d layers", in.Chain.Len())
 }
@@ -70,6 +85,8 @@ func (in *Instance) Samples() int {
 		return in.Graph.Samples
 	case in.Join != nil:
 		return 0
+	case in.Functions != nil:
+		return in.Functions.Samples
 	}
 	return in.Chain.Samples
 }
@@ -81,13 +98,15 @@ func (in *Instance) Compute() float64 {
 		return in.Graph.TotalTime()
 	case in.Join != nil:
 		return in.Join.Span()
+	case in.Functions != nil:
+		return in.Functions.TotalTime()
 	}
 	return in.Chain.TotalTime()
 }
 
 // Load reads an instance: a file of any of the formats, "-" for standard
 // input, or zoo:NAME[?key=value&…], with as=graph among them for the graph of
-// a network. Every error is the user's and wraps ErrInput.
+// a network, as=functions for its training step as a sequence of functions. Every error is the user's and wraps ErrInput.
 func Load(spec string, stdin io.Reader) (*Instance, error) {
 	in, err := read(spec, stdin)
 	if err != nil {
@@ -115,6 +134,8 @@ func (in *Instance) Write(w io.Writer) error {
 		return in.Graph.Write(w)
 	case in.Join != nil:
 		return in.Join.Write(w)
+	case in.Functions != nil:
+		return in.Functions.Write(w)
 	}
 	return in.Chain.Write(w)
 }
@@ -126,6 +147,8 @@ func (in *Instance) finish() (err error) {
 		in.Name, err = in.Graph.Name, in.Graph.Validate()
 	case in.Join != nil:
 		in.Name, err = in.Join.Name, in.Join.Validate()
+	case in.Functions != nil:
+		in.Name, err = in.Functions.Name, in.Functions.Validate()
 	default:
 		in.Name, err = in.Chain.Name, in.Chain.Validate()
 	}
@@ -137,6 +160,8 @@ func (in *Instance) finish() (err error) {
 		in.SHA256, err = in.Graph.Digest()
 	case in.Join != nil:
 		in.SHA256, err = in.Join.Digest()
+	case in.Functions != nil:
+		in.SHA256, err = in.Functions.Digest()
 	default:
 		in.SHA256, err = in.Chain.Digest()
 	}
@@ -171,12 +196,14 @@ func read(spec string, stdin io.Reader) (*Instance, error) {
 		in.Graph, err = graph.Read(again, name)
 	case join.Format:
 		in.Join, err = join.Read(again, name)
+	case functions.Format:
+		in.Functions, err = functions.Read(again, name)
 	case chain.Format, "": // a file without format gets its error from the reader
 		in.Chain, err = chain.Read(again, name)
 	default:
 		err = &strictjson.Error{
 			Name: name, Line: strictjson.Line(data, "format"), Path: "format",
-			Msg: fmt.Sprintf("%q is no instance; it must be %q, %q or %q", format, chain.Format, graph.Format, join.Format),
+			Msg: fmt.Sprintf("%q is no instance; it must be %q, %q, %q or %q", format, chain.Format, graph.Format, join.Format, functions.Format),
 		}
 	}
 	return in, err
@@ -194,6 +221,8 @@ func fromZoo(spec string) (in *Instance, err error) {
 		in.Graph, err = zoo.LoadGraph(rest)
 	case AJoin:
 		in.Join, err = zoo.LoadJoin(rest)
+	case AFunctions:
+		in.Functions, err = zoo.LoadFunctions(rest)
 	default:
 		in.Chain, err = zoo.Load(rest)
 	}

@@ -1,0 +1,112 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+
+	"workbench/heuristics/swap"
+	"workbench/model/functions"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// swapping is the problem of [003].
+func swapping() *Problem {
+	return &Problem{
+		Name:      swap.Problem,
+		Title:     "which variables leave the GPU between the functions that use them, and when",
+		Source:    "[003]",
+		Objective: "makespan of a training step, seconds",
+		Takes:     []Form{AFunctions},
+		Word:      "makespan",
+		Defaults:  []string{"search"},
+		Example:   "zoo:resnet50?as=functions",
+		Memory:    "40%", Bandwidth: "12GB/s",
+		Range: func(in *Instance) (low, high float64) {
+			low, high, err := swap.Range(in.Functions)
+			if err != nil {
+				return 0, 0 // Load validates
+			}
+			return low, high
+		},
+		Fit:   swapFit,
+		Bound: swapBound,
+	}
+}
+
+// swapFit checks that times, sizes and the platform are numbers one can
+// calculate with.
+func swapFit(in *Instance, p platform.Platform) error {
+	bytes := 0.0
+	for v := range in.Functions.Variables {
+		bytes += in.Functions.Variables[v].Size
+	}
+	for _, x := range []struct {
+		what  string
+		value float64
+	}{
+		{"its functions take %g s", in.Compute()},
+		{"its variables have %g bytes", bytes},
+		{"sending all variables takes %g s", bytes / p.Bandwidth},
+		{"memory is %g bytes", p.Memory},
+		{"bandwidth is %g bytes per second", p.Bandwidth},
+	} {
+		if !(x.value <= largest) {
+			return InputError(fmt.Errorf("functions %q: "+x.what+": choose units in which this is at most %g", in.Name, x.value, largest))
+		}
+	}
+	return nil
+}
+
+// swapBound returns the best of swap.Bounds. Every run on the instance asks for
+// it, and of a thousand functions it takes hundredths of a second.
+func swapBound(in *Instance, p platform.Platform) (best Bound) {
+	key := boundKey{swap.Problem, p.Memory, p.Bandwidth}
+	if b, known := in.bounds[key]; known {
+		return b
+	}
+	if in.bounds == nil {
+		in.bounds = map[boundKey]Bound{}
+	}
+	defer func() { in.bounds[key] = best }()
+	best = Bound{Value: in.Compute(), By: "the sum of the functions", Assumptions: []string{}}
+	all, err := swap.Bounds(in.Functions, p)
+	if err != nil {
+		return best // below the least memory there are no plans and so no bounds
+	}
+	for _, b := range all {
+		if b.Value > best.Value {
+			best.Value, best.By = b.Value, "the transfers that memory forces"
+		}
+	}
+	return best
+}
+
+// swapMethods is the table of methods for swapping.
+func swapMethods() []*Method {
+	seeded := func(name, source, summary, complexity string, run func(context.Context, *functions.Sequence, platform.Platform, uint64) (*plan.Plan, error)) *Method {
+		return &Method{
+			Problem: swap.Problem, Name: name, Kind: Heuristic, Source: source, Summary: summary, Complexity: complexity,
+			Run: func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+				p, err := run(ctx, in.Functions, s.Platform, uint64(s.Seed))
+				if err != nil {
+					return nil, linkError(err)
+				}
+				return &Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
+			},
+		}
+	}
+	method := func(name, source, summary, complexity string, run func(context.Context, *functions.Sequence, platform.Platform) (*plan.Plan, error)) *Method {
+		return seeded(name, source, summary, complexity, func(ctx context.Context, q *functions.Sequence, p platform.Platform, _ uint64) (*plan.Plan, error) {
+			return run(ctx, q, p)
+		})
+	}
+	return []*Method{
+		method("window", "[003] §3, Fig. 2", "the schedule-window slides over the functions, with the skip rules; its size by a sweep and bisection", "O(uses) a window, 32 windows", swap.WindowSearch),
+		method("lms", "Le et al. 2019, [003] §2", "Large Model Support: thresholds on distances in the sequence; the best of a grid", "O(uses) a pair, 80 pairs", swap.LMSGrid),
+		method("lms-tuned", "Le et al. 2019, [003] §2", "Large Model Support with the thresholds that its own tuning finds", "O(uses · log functions)", swap.LMSTuned),
+		method("vdnn-swap", "vDNN, [003] §2", "out at the last forward use, in one function ahead of the backward", "O(uses)", swap.VDNNSwap),
+		method("naive", "[003] §1", "in before each function, out after it, nothing else meanwhile", "O(uses)", swap.Naive),
+		seeded("search", "ours", "transfers moved, added and dropped at random, from the best of the others, until a bound is met", "some million events", swap.Search),
+	}
+}
