@@ -168,15 +168,15 @@ func (r *stageReader) amounts() {
 				began = true
 				r.set(f.q[j][v], 1)
 			}
+			if began && o.End > r.at[j+1]+instantly {
+				r.set(f.coming[j+1][v], (o.End-r.at[j+1])/(o.End-o.Start))
+			}
 			part := (min(o.End, r.at[j+1]) - max(o.Start, r.at[j])) / (o.End - o.Start)
 			if part <= 0 {
 				continue
 			}
 			if c := f.O[j][v]; o.Op == plan.OpO && c.ok {
 				r.x[c.v.Index()] = min(1, r.x[c.v.Index()]+part)
-			}
-			if o.Op == plan.OpP && o.End > r.at[j+1]+instantly {
-				r.set(f.coming[j+1][v], (o.End-r.at[j+1])/(o.End-o.Start))
 			}
 		}
 	}
