@@ -266,7 +266,8 @@ func (s span) with(log bool) (low, high float64) {
 const hundredfold = 200
 
 // decades labels powers of ten, and marks what lies between; over less than a
-// hundredfold it labels twice and five times them, too.
+// hundredfold it labels twice and five times them, too, over less than tenfold
+// all.
 type decades struct{}
 
 func (decades) Ticks(low, high float64) (ticks []plot.Tick) {
@@ -277,7 +278,7 @@ func (decades) Ticks(low, high float64) (ticks []plot.Tick) {
 				continue
 			}
 			label := ""
-			if d == 1 || (d == 2 || d == 5) && high < 1.2*hundredfold*low {
+			if d == 1 || (d == 2 || d == 5) && high < 1.2*hundredfold*low || high < 10*low {
 				label = fmt.Sprintf("%g", v)
 			}
 			ticks = append(ticks, plot.Tick{Value: v, Label: label})

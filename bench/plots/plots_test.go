@@ -99,6 +99,13 @@ func TestShortLogAxesHaveLabelsBetween(t *testing.T) {
 		t.Errorf("labels %q", got)
 	}
 	labels = ""
+	for _, k := range (decades{}).Ticks(5.9, 37) {
+		labels += k.Label + " "
+	}
+	if got := strings.Join(strings.Fields(labels), " "); got != "6 7 8 9 10 20 30" {
+		t.Errorf("labels %q", got)
+	}
+	labels = ""
 	for _, k := range (whole{}).Ticks(0.7, 64.3) {
 		labels += k.Label + " "
 	}
