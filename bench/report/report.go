@@ -1,0 +1,536 @@
+// Package report makes of a night's rows what a person reads in the morning: one
+// HTML page that needs nothing beside itself, and the same as pictures and tables
+// in a folder.
+//
+// Nothing is left out: a method that fails on a case, or was not run on it, says
+// so in every table, and counts as not solving it in every figure. The same rows
+// give the same bytes.
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"workbench/bench"
+	"workbench/bench/compare"
+	"workbench/bench/compare/stats"
+	"workbench/bench/report/rows"
+	"workbench/bench/sweep"
+)
+
+// Report is what the page shows.
+type Report struct {
+	Name              string
+	Versions          []string
+	Machines          []Machine
+	Started, Finished time.Time // first and last of the rows
+	Rows, Failed      int
+	Missing           int // tasks of the list that have no row
+	Damaged, Torn     int // lines of the store
+	Problems          []*Problem
+	Contradictions    []Finding
+	// Comparison is with an earlier night; nil: none.
+	Comparison *compare.Comparison
+
+	runs []*Run // of all problems, as the page numbers them
+	byID map[string]*Run
+}
+
+// Machine is where rows were made.
+type Machine struct {
+	sweep.Environment
+	Rows int
+}
+
+// Finding is a contradiction between runs.
+type Finding struct {
+	Detail        string
+	Plan, Against *Run
+}
+
+// Problem is one problem's part of the report.
+type Problem struct {
+	Index     int
+	Name      string
+	Title     string
+	Objective string
+	Word      string // "period" or "makespan"
+	Methods   []*Method
+	Cases     []*Case
+	Failures  []Failures
+	Tradeoffs []*Tradeoff
+}
+
+// Case is an instance under limits, and what is known of it.
+type Case struct {
+	Index    int
+	Instance string
+	Limits   string
+	Key      rows.Case
+	// Bound is the run that proved the best bound, Best the one with the best
+	// plan, Infeasible one that proved that there is none; nil: none did.
+	Bound, Best, Infeasible *Run
+	Cells                   []*Cell // one a method, in its order
+}
+
+// Cell is what a method did on a case: the medians over seeds and repetitions,
+// in which a run that failed counts as infinite.
+type Cell struct {
+	Runs      []*Run
+	Objective float64 // +Inf: no plan
+	Gap       float64 // NaN: no plan or no bound
+	Ratio     float64 // bound of the method over the best bound; NaN: none
+	Time      float64 // seconds
+	Stopped   bool    // Time is only where it was stopped
+	Won       bool    // no method has a better objective
+	// Outcome is that of the run in the middle: a status, a reason, or "not-run".
+	Outcome string
+}
+
+// NotRun is the outcome of a method on a case of which there is no row.
+const NotRun = "not-run"
+
+// Run is one row.
+type Run struct {
+	*sweep.Row
+	Index   int
+	Problem *Problem
+	Method  *Method
+	Case    *Case
+	Gap     *float64 // to the best bound of the case
+	Reason  string   // of a failure; "" if it has what was asked for
+	Detail  string
+}
+
+// Outcome is the status, or why the run failed.
+func (r *Run) Outcome() string { return rows.Solution(r.Row) }
+
+// Command does the run again.
+func (r *Run) Command() string { return rows.Command(&r.Task) }
+
+// Method is a contestant and its summary.
+type Method struct {
+	Index int
+	Label string
+	Kind  bench.Kind
+	// Runs, and how many of them have a plan, a proof, the proof that there is
+	// no plan, a failure, or were stopped by their limit.
+	Runs, Plans, Proofs, Infeasible, Failed, Stopped int
+	NotRun                                           int // cases
+	// Gaps are those of all cases with a plan and a bound, increasing.
+	Gaps []float64
+	// ToBest is the geometric mean of the objectives over the best plan's, of
+	// the cases with a plan.
+	ToBest float64
+	// Wins counts cases on which no method has a better plan, Alone those on
+	// which all others have worse ones.
+	Wins, Alone int
+	// BoundRatio is the geometric mean of its bounds over the best ones, Bounds
+	// the number of cases.
+	BoundRatio float64
+	Bounds     int
+	// MeanTime is the shifted geometric mean of the times of cases that it came
+	// to the end of, PAR10 the penalised mean of all runs.
+	MeanTime, PAR10 float64
+	// objectives and times by case for the performance profiles.
+	objectives, times []float64
+}
+
+// Failures are the runs of a method that failed for the same reason.
+type Failures struct {
+	Method *Method
+	Reason string
+	Runs   []*Run
+	Detail string // of the first
+}
+
+// equal is the relative difference up to which plans are as good as each other.
+const equal = 1e-6
+
+// timeShift is that of the means of times, and the time below which times are
+// the same in profiles, in seconds.
+const timeShift = 1e-3
+
+// near is how close to the best plan a method has to come in profiles of time.
+const near = 0.01
+
+// New reads a night. O(n log n) in the rows, but cases times methods.
+func New(n *rows.Night, against *compare.Comparison) *Report {
+	r := &Report{Name: n.Name, Rows: len(n.Rows), Damaged: n.Damaged, Torn: n.Torn, Missing: len(n.Missing()), Comparison: against}
+	r.origins(n)
+	facts := rows.FactsOf(n.Rows)
+	byProblem := map[string][]*sweep.Row{}
+	for _, row := range n.Rows {
+		byProblem[row.Task.Problem] = append(byProblem[row.Task.Problem], row)
+	}
+	for _, known := range bench.Problems() {
+		if list := byProblem[known.Name]; list != nil {
+			r.add(&Problem{Name: known.Name, Title: known.Title, Objective: known.Objective, Word: known.Word}, list, facts)
+			delete(byProblem, known.Name)
+		}
+	}
+	var unknown []string // of newer or older versions
+	for name := range byProblem {
+		unknown = append(unknown, name)
+	}
+	slices.Sort(unknown)
+	for _, name := range unknown {
+		r.add(&Problem{Name: name, Title: name, Word: "objective"}, byProblem[name], facts)
+	}
+	return r
+}
+
+// origins notes where, when and by which versions the rows were made.
+func (r *Report) origins(n *rows.Night) {
+	count := map[string]int{}
+	for _, row := range n.Rows {
+		if !slices.Contains(r.Versions, row.Task.Version) {
+			r.Versions = append(r.Versions, row.Task.Version)
+		}
+		count[row.Environment]++
+		if r.Started.IsZero() || row.Started.Before(r.Started) {
+			r.Started = row.Started
+		}
+		if row.Finished.After(r.Finished) {
+			r.Finished = row.Finished
+		}
+	}
+	slices.Sort(r.Versions)
+	for digest, rows := range count {
+		e, ok := n.Environments[digest]
+		if !ok {
+			e = sweep.Environment{Digest: digest}
+		}
+		r.Machines = append(r.Machines, Machine{e, rows})
+	}
+	slices.SortFunc(r.Machines, func(a, b Machine) int { return cmp.Compare(a.Digest, b.Digest) })
+}
+
+func (r *Report) add(p *Problem, list []*sweep.Row, facts rows.Facts) {
+	p.Index = len(r.Problems)
+	r.Problems = append(r.Problems, p)
+	p.gather(r, list)
+	runOf := make(map[*sweep.Row]*Run, len(list))
+	for _, run := range r.runs[len(r.runs)-len(list):] {
+		runOf[run.Row] = run
+	}
+	for _, c := range p.Cases {
+		c.know(facts, runOf)
+		if x := facts.Contradiction(c.Key); x != nil {
+			r.Contradictions = append(r.Contradictions, Finding{x.Detail, runOf[x.Plan], runOf[x.Against]})
+		}
+	}
+	for _, m := range p.Methods {
+		p.summarise(m)
+	}
+	p.wins()
+	p.failures()
+	p.tradeoffs()
+	for _, m := range p.Methods {
+		r.Failed += m.Failed
+	}
+}
+
+// gather sorts the rows of a problem into cases and methods.
+func (p *Problem) gather(r *Report, list []*sweep.Row) {
+	var contestants []rows.Contestant
+	methods := map[rows.Contestant]*Method{}
+	cases := map[rows.Case]*Case{}
+	for _, row := range list {
+		who := rows.ContestantOf(&row.Task)
+		if methods[who] == nil {
+			methods[who] = &Method{Kind: kindOf(row)}
+			contestants = append(contestants, who)
+		}
+		if row.Result != nil {
+			methods[who].Kind = row.Result.Kind
+		}
+		key := rows.CaseOf(&row.Task)
+		if cases[key] == nil || row.Result != nil && rows.InstanceName(row) < cases[key].Instance {
+			cases[key] = &Case{Key: key, Instance: rows.InstanceName(row), Limits: rows.Limits(&row.Task)}
+		}
+	}
+	labels := rows.Labels(contestants)
+	for who, m := range methods {
+		m.Label = labels[who]
+		p.Methods = append(p.Methods, m)
+	}
+	place := inCatalogue(p.Name)
+	slices.SortFunc(p.Methods, func(a, b *Method) int {
+		return cmp.Or(cmp.Compare(place(a.Label), place(b.Label)), cmp.Compare(a.Label, b.Label))
+	})
+	for _, c := range cases {
+		p.Cases = append(p.Cases, c)
+	}
+	slices.SortFunc(p.Cases, func(a, b *Case) int {
+		return cmp.Or(
+			cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Key.SHA256, b.Key.SHA256),
+			cmp.Compare(a.Key.Processors, b.Key.Processors), cmp.Compare(a.Key.Bandwidth, b.Key.Bandwidth),
+			cmp.Compare(a.Key.MemoryModel, b.Key.MemoryModel), cmp.Compare(a.Key.WeightCopies, b.Key.WeightCopies),
+			cmp.Compare(a.Key.Memory, b.Key.Memory),
+		)
+	})
+	for k, m := range p.Methods {
+		m.Index = k
+	}
+	for k, c := range p.Cases {
+		c.Index = k
+		c.Cells = make([]*Cell, len(p.Methods))
+		for m := range p.Methods {
+			c.Cells[m] = &Cell{Outcome: NotRun}
+		}
+	}
+	first := len(r.runs)
+	for _, row := range list {
+		c := cases[rows.CaseOf(&row.Task)]
+		run := &Run{Row: row, Problem: p, Method: methods[rows.ContestantOf(&row.Task)], Case: c}
+		run.Reason, run.Detail = rows.Failure(row)
+		c.Cells[run.Method.Index].Runs = append(c.Cells[run.Method.Index].Runs, run)
+		r.runs = append(r.runs, run)
+	}
+	mine := r.runs[first:]
+	slices.SortFunc(mine, func(a, b *Run) int {
+		return cmp.Or(
+			cmp.Compare(a.Case.Index, b.Case.Index), cmp.Compare(a.Method.Index, b.Method.Index),
+			cmp.Compare(a.Task.Seed, b.Task.Seed), cmp.Compare(a.Task.Repetition, b.Task.Repetition), cmp.Compare(a.ID, b.ID),
+		)
+	})
+	for k, run := range mine {
+		run.Index = first + k
+	}
+	for _, c := range p.Cases {
+		for _, cell := range c.Cells {
+			slices.SortFunc(cell.Runs, func(a, b *Run) int { return cmp.Compare(a.Index, b.Index) })
+		}
+	}
+}
+
+// inCatalogue returns the place of a method in the table of methods; those that
+// are not there come last.
+func inCatalogue(problem string) func(label string) int {
+	place := map[string]int{}
+	if p, err := bench.FindProblem(problem); err == nil {
+		for k, m := range bench.Methods(p) {
+			place[m.Name] = k
+		}
+	}
+	return func(label string) int {
+		for k := range label { // up to the settings in brackets
+			if label[k] == ' ' {
+				label = label[:k]
+				break
+			}
+		}
+		if k, ok := place[label]; ok {
+			return k
+		}
+		return len(place)
+	}
+}
+
+// kindOf is the kind of method of a row, by the catalogue if it has no result.
+func kindOf(row *sweep.Row) bench.Kind {
+	if row.Result != nil {
+		return row.Result.Kind
+	}
+	if p, err := bench.FindProblem(row.Task.Problem); err == nil {
+		if m, err := bench.FindMethod(p, row.Task.Method); err == nil {
+			return m.Kind
+		}
+	}
+	return ""
+}
+
+// know fills in what the rows of the case have proved together, and with it the
+// cells.
+func (c *Case) know(facts rows.Facts, runOf map[*sweep.Row]*Run) {
+	c.Bound, c.Best = runOf[facts.Bound(c.Key)], runOf[facts.Fastest(c.Key)]
+	for _, cell := range c.Cells {
+		for _, run := range cell.Runs {
+			if x, ok := rows.Objective(run.Row); ok && c.Bound != nil {
+				gap := rows.Gap(x, c.Bound.Result.Bound.Value)
+				run.Gap = &gap
+			}
+			if run.Result != nil && run.Result.Status == bench.Infeasible && c.Infeasible == nil {
+				c.Infeasible = run
+			}
+		}
+		cell.settle(c)
+	}
+}
+
+// settle takes the medians of the runs of the cell.
+func (cell *Cell) settle(c *Case) {
+	cell.Objective, cell.Gap, cell.Ratio, cell.Time = math.Inf(1), math.NaN(), math.NaN(), math.NaN()
+	n := len(cell.Runs)
+	if n == 0 {
+		return
+	}
+	var objectives, times, bounds []float64
+	for _, run := range cell.Runs {
+		x, ok := rows.Objective(run.Row)
+		if !ok {
+			x = math.Inf(1)
+		}
+		objectives = append(objectives, x)
+		times = append(times, rows.Time(run.Row))
+		if rows.Stopped(run.Row) {
+			cell.Stopped = true
+		}
+		if b, ok := rows.Bound(run.Row); ok {
+			bounds = append(bounds, b.Value)
+		}
+	}
+	cell.Objective, cell.Time = stats.Median(objectives), stats.Median(times)
+	if c.Bound != nil {
+		best := c.Bound.Result.Bound.Value
+		if !math.IsInf(cell.Objective, 1) {
+			cell.Gap = rows.Gap(cell.Objective, best)
+		}
+		if len(bounds) > 0 && best > 0 {
+			cell.Ratio = stats.Median(bounds) / best
+		}
+	}
+	middle := slices.Clone(cell.Runs)
+	slices.SortStableFunc(middle, func(a, b *Run) int { return cmp.Compare(rank(a), rank(b)) })
+	cell.Outcome = middle[n/2].Outcome()
+}
+
+// rank orders runs from the best to the worst outcome.
+func rank(r *Run) int {
+	if r.Reason != "" {
+		return 4
+	}
+	return slices.Index([]bench.Status{bench.Optimal, bench.Infeasible, bench.Feasible, bench.Limit}, r.Result.Status)
+}
+
+func (p *Problem) summarise(m *Method) {
+	var all []stats.Run
+	var times, toBest, bounds []float64
+	for _, c := range p.Cases {
+		cell := c.Cells[m.Index]
+		m.objectives = append(m.objectives, cell.Objective)
+		if len(cell.Runs) == 0 {
+			m.NotRun++
+		}
+		for _, run := range cell.Runs {
+			m.count(run)
+			all = append(all, stats.Run{Time: rows.Time(run.Row), Solved: !rows.Stopped(run.Row), Limit: run.Task.TimeLimit})
+		}
+		if len(cell.Runs) > 0 && !cell.Stopped {
+			times = append(times, cell.Time)
+		}
+		if !math.IsNaN(cell.Gap) {
+			m.Gaps = append(m.Gaps, cell.Gap)
+		}
+		if !math.IsInf(cell.Objective, 1) && *c.Best.Result.Objective > 0 {
+			toBest = append(toBest, cell.Objective / *c.Best.Result.Objective)
+		}
+		if !math.IsNaN(cell.Ratio) {
+			bounds = append(bounds, cell.Ratio)
+		}
+		m.times = append(m.times, reached(cell, c))
+	}
+	slices.Sort(m.Gaps)
+	m.ToBest = stats.ShiftedGeometricMean(toBest, 0)
+	m.BoundRatio, m.Bounds = math.NaN(), len(bounds)
+	if len(bounds) > 0 && slices.Min(bounds) > 0 {
+		m.BoundRatio = stats.ShiftedGeometricMean(bounds, 0)
+	}
+	m.MeanTime, m.PAR10 = stats.ShiftedGeometricMean(times, timeShift), stats.PAR(all, 10)
+}
+
+// reached returns the time of a cell whose plan is near the best of the case,
+// else +Inf.
+func reached(cell *Cell, c *Case) float64 {
+	if math.IsInf(cell.Objective, 1) || cell.Objective > (1+near)**c.Best.Result.Objective {
+		return math.Inf(1)
+	}
+	return max(cell.Time, timeShift)
+}
+
+func (m *Method) count(r *Run) {
+	m.Runs++
+	if _, ok := rows.Objective(r.Row); ok {
+		m.Plans++
+	}
+	if rows.Proved(r.Row) {
+		m.Proofs++
+	}
+	switch {
+	case r.Reason != "":
+		m.Failed++
+	case r.Result.Status == bench.Infeasible:
+		m.Infeasible++
+	}
+	if r.Reason == "" && rows.Stopped(r.Row) {
+		m.Stopped++
+	}
+}
+
+// Quantile returns the q-quantile of the gaps.
+func (m *Method) Quantile(q float64) float64 { return stats.Quantile(m.Gaps, q) }
+
+// OnlyBounds reports whether the method makes bounds and no plans.
+func (m *Method) OnlyBounds() bool { return m.Kind == bench.Relaxed }
+
+// wins counts on how many cases each method has the best plan.
+func (p *Problem) wins() {
+	for _, c := range p.Cases {
+		least := math.Inf(1)
+		for _, cell := range c.Cells {
+			least = min(least, cell.Objective)
+		}
+		if math.IsInf(least, 1) {
+			continue
+		}
+		var winners []*Method
+		for k, cell := range c.Cells {
+			if cell.Won = cell.Objective <= least*(1+equal); cell.Won {
+				winners = append(winners, p.Methods[k])
+			}
+		}
+		for _, m := range winners {
+			m.Wins++
+			if len(winners) == 1 {
+				m.Alone++
+			}
+		}
+	}
+}
+
+// failures gathers what failed, by method and reason.
+func (p *Problem) failures() {
+	for _, m := range p.Methods {
+		by := map[string]*Failures{}
+		var reasons []string
+		for _, c := range p.Cases {
+			for _, run := range c.Cells[m.Index].Runs {
+				if run.Reason == "" {
+					continue
+				}
+				if by[run.Reason] == nil {
+					by[run.Reason] = &Failures{Method: m, Reason: run.Reason, Detail: run.Detail}
+					reasons = append(reasons, run.Reason)
+				}
+				by[run.Reason].Runs = append(by[run.Reason].Runs, run)
+			}
+		}
+		slices.Sort(reasons)
+		for _, reason := range reasons {
+			p.Failures = append(p.Failures, *by[reason])
+		}
+	}
+}
+
+// others writes the limits of a case beside the memory.
+func others(c *Case) string {
+	t := sweep.Task{
+		Problem: c.Key.Problem, Memory: c.Key.Memory, Bandwidth: c.Key.Bandwidth,
+		Processors: c.Key.Processors, WeightCopies: c.Key.WeightCopies, MemoryModel: c.Key.MemoryModel,
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(rows.Limits(&t), rows.Memory(&t)), ", ")
+}

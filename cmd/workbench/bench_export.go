@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"workbench/bench/export"
+	"workbench/model/nearest"
+)
+
+func newBenchExport(s streams) *cli.Command {
+	var format, output string
+	return &cli.Command{
+		Name:      "export",
+		Usage:     "the rows of a sweep as CSV, Parquet, or in the Go benchmark format for benchstat",
+		ArgsUsage: "SWEEP",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "format", Usage: "`FORMAT` of the output: csv, parquet or benchfmt", Value: "csv", Destination: &format, Category: "output"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &output, Category: "output"},
+		},
+		Action: func(c *cli.Context) error {
+			a, err := args(c, 1, 1, "bench export SWEEP [--format FORMAT] [--output FILE]")
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(export.Formats, format) {
+				return usagef("--format %q: %s", format, nearest.Hint(format, export.Formats))
+			}
+			night, err := readNight(a[0])
+			if err != nil {
+				return err
+			}
+			if output != "" {
+				return writeFile(output, func(w io.Writer) error { return export.Write(w, night, format) })
+			}
+			var b bytes.Buffer // whole or not at all
+			if err := export.Write(&b, night, format); err != nil {
+				return err
+			}
+			_, err = s.out.Write(b.Bytes())
+			return err
+		},
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"workbench/bench"
+	nights "workbench/bench/compare"
+	pages "workbench/bench/report"
+	"workbench/bench/report/rows"
+)
+
+// reportOptions are the flags of bench report.
+type reportOptions struct {
+	quiet                  bool
+	output, folder, before string
+}
+
+func newBenchReport(s streams) *cli.Command {
+	o := &reportOptions{}
+	return &cli.Command{
+		Name:      "report",
+		Usage:     "one HTML page of a sweep, which opens without a network; pictures and tables with --folder",
+		ArgsUsage: "SWEEP",
+		Description: "SWEEP is the folder of a sweep, or a file of rows. A sweep that is still running\n" +
+			"may be reported on: what is not done yet is counted.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the page to `FILE`.html", Value: "report.html", Destination: &o.output, Category: "output"},
+			&cli.StringFlag{Name: "folder", Usage: "write the page, its figures as SVG and PNG, and all numbers as CSV into `FOLDER` instead", Destination: &o.folder, Category: "output"},
+			&cli.StringFlag{Name: "before", Usage: "compare with the earlier `SWEEP` on the page", Destination: &o.before, Category: "input"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no words about what was written", Destination: &o.quiet, Category: "output"},
+		},
+		Action: func(c *cli.Context) error {
+			a, err := args(c, 1, 1, "bench report SWEEP [--output FILE.html] [--folder FOLDER] [--before SWEEP]")
+			if err != nil {
+				return err
+			}
+			if c.IsSet("output") && o.folder != "" {
+				return usagef("--output %s and --folder %s: one of them is needed; the folder has the page, too", o.output, o.folder)
+			}
+			return benchReport(s, o, a[0])
+		},
+	}
+}
+
+func benchReport(s streams, o *reportOptions, path string) error {
+	night, err := readNight(path)
+	if err != nil {
+		return err
+	}
+	var comparison *nights.Comparison
+	if o.before != "" {
+		old, err := readNight(o.before)
+		if err != nil {
+			return err
+		}
+		if comparison, err = nights.Nights(old, night, nights.Defaults()); err != nil {
+			return err
+		}
+	}
+	r := pages.New(night, comparison)
+	where := o.output
+	if o.folder != "" {
+		where = o.folder
+		err = r.WriteFolder(o.folder)
+	} else {
+		err = writeFile(o.output, r.WriteHTML)
+	}
+	if err != nil {
+		return err
+	}
+	if !o.quiet {
+		fmt.Fprintf(s.out, "%s: %d runs, %d failed", where, r.Rows, r.Failed)
+		if r.Missing > 0 {
+			fmt.Fprintf(s.out, ", %d tasks not run", r.Missing)
+		}
+		if r.Damaged+r.Torn > 0 {
+			fmt.Fprintf(s.out, ", %d damaged lines", r.Damaged+r.Torn)
+		}
+		if n := len(r.Contradictions); n > 0 {
+			fmt.Fprintf(s.out, ", %d contradictions", n)
+		}
+		fmt.Fprintln(s.out)
+	}
+	return nil
+}
+
+// readNight reads a sweep that has rows.
+func readNight(path string) (*rows.Night, error) {
+	n, err := rows.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	if len(n.Rows) == 0 {
+		return nil, bench.InputError(fmt.Errorf("%s has no rows yet: workbench bench run or bench resume makes them", path))
+	}
+	return n, nil
+}
