@@ -46,7 +46,7 @@ const (
 // Memory at an instant is the variables on the GPU and those coming. Instants
 // closer than 1e-9 of the makespan are simultaneous; of such, what began before
 // ends first; then what takes no time happens, in the order of the plan; then
-// functions and outs start; then ins. (Of operations without duration the plan's
+// functions start, then outs, then ins. (Of operations without duration the plan's
 // order decides, as a drop may have to come before a function of no time, or
 // after it.)
 //

@@ -253,9 +253,10 @@ func (v *swapReplay) checkLink(kind string) {
 
 // Phases of an instant of swapping, beside ending and fetching.
 const (
-	passing    = starting     // what begins and ends at it
-	commencing = fetching     // functions and outs that take time
-	reserving  = fetching + 1 // ins that take time
+	passing    = starting // what begins and ends at it
+	commencing = iota + 1 // functions that take time
+	sending               // outs
+	reserving             // ins
 )
 
 // edges returns the starts and ends of all operations, in the order in which
@@ -301,6 +302,8 @@ func (v *swapReplay) edges() []edge {
 			e.phase = ending
 		case v.plan.Ops[e.op].Op == OpIn:
 			e.phase = reserving
+		case v.plan.Ops[e.op].Op == OpOut:
+			e.phase = sending
 		default:
 			e.phase = commencing
 		}
