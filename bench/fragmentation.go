@@ -11,11 +11,15 @@ import (
 // AllocatorChoice names an allocator of package allocator.
 type AllocatorChoice struct {
 	Chunk int64 // bytes of a chunk of virtual addressing; 0: a caching best fit
+	Mixed bool  // what is small goes to a best fit nevertheless
 }
 
 // New returns the allocator of an empty device of that capacity in bytes.
 func (a AllocatorChoice) New(capacity int64) allocator.Allocator {
-	if a.Chunk > 0 {
+	switch {
+	case a.Chunk > 0 && a.Mixed:
+		return allocator.NewMixed(capacity, a.Chunk)
+	case a.Chunk > 0:
 		return allocator.NewVirtual(capacity, a.Chunk)
 	}
 	return allocator.NewBestFit(capacity)

@@ -19,6 +19,8 @@ var networks = map[bench.Form]string{
 	bench.AChain: "zoo:resnet18",
 	bench.AGraph: "zoo:vgg16?as=graph&image=64&batch=4",
 	bench.AJoin:  "zoo:siamese?as=join",
+
+	bench.AFunctions: "zoo:vgg16?as=functions&image=64&batch=4",
 }
 
 // The plans of every quick method, on networks: the replay requests at its peak
@@ -26,7 +28,7 @@ var networks = map[bench.Form]string{
 // of the size found is enough.
 func TestFragmentationOfEveryMethod(t *testing.T) {
 	const chunk, unit = 2 << 20, 1 << 20
-	choices := []bench.AllocatorChoice{{}, {Chunk: chunk}}
+	choices := []bench.AllocatorChoice{{}, {Chunk: chunk}, {Chunk: chunk, Mixed: true}}
 	tried := 0
 	for _, p := range bench.Problems() {
 		for _, form := range p.Takes {

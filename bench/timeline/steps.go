@@ -80,6 +80,15 @@ type stepsDrawing struct {
 	row    float64 // height in pixels
 	slots  bool    // of a join
 	graph  bool
+	parts  []memoryPart // of the curve; nil: memoryParts
+}
+
+// memoryParts returns what the curve stacks.
+func (d *stepsDrawing) memoryParts() []memoryPart {
+	if d.parts != nil {
+		return d.parts
+	}
+	return memoryParts
 }
 
 func (d *stepsDrawing) draw() {
@@ -168,12 +177,15 @@ func (d *stepsDrawing) rowLegend() []legendItem {
 	}
 }
 
-// memoryParts are what memory is used for, in the order in which the curve
-// stacks it.
-var memoryParts = []struct {
+// A memoryPart is what memory is used for, with its colour.
+type memoryPart struct {
 	name, colour string
 	value        func(m plan.MemoryParts) float64
-}{
+}
+
+// memoryParts are what memory is used for, in the order in which the curve
+// stacks it.
+var memoryParts = []memoryPart{
 	{"activations", activationColour, func(m plan.MemoryParts) float64 { return m.Fixed + m.Activations }},
 	{"saved ā", weightColour, func(m plan.MemoryParts) float64 { return m.Saved }},
 	{"gradients", gradientColour, func(m plan.MemoryParts) float64 { return m.Gradients }},
@@ -183,7 +195,7 @@ var memoryParts = []struct {
 // memoryLegend says what the colours of the curve are, of those it has.
 func (d *stepsDrawing) memoryLegend() []legendItem {
 	list := []legendItem{{}}
-	for _, part := range memoryParts {
+	for _, part := range d.memoryParts() {
 		if slices.ContainsFunc(d.memory, func(m plan.MemoryStep) bool { return part.value(m.During) > 0 }) {
 			list = append(list, legendItem{part.name, swatch(part.colour, curveOpacity)})
 		}
@@ -215,7 +227,7 @@ func (d *stepsDrawing) curve() {
 	}
 	d.printf("<text transform=\"translate(14 %s) rotate(-90)\" text-anchor=\"middle\">memory (%s)</text>\n", px((d.curveTop+d.curveEnd)/2), u.Name)
 	base := make([]float64, len(d.memory))
-	for _, part := range memoryParts {
+	for _, part := range d.memoryParts() {
 		var upper, lower strings.Builder
 		var back []string
 		for i, m := range d.memory {

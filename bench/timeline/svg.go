@@ -63,7 +63,8 @@ var lanes = []lane{
 
 // SVG draws a plan. Plans of remat and join: what is computed and kept of each
 // layer over time, and the memory in use. Plans that offload activations: what
-// is computed and what is on the link, and the memory in use. One period of a
+// is computed and what is on the link, and the memory in use. Plans of swapping:
+// what is computed and what is on either link, and the memory in use. One period of a
 // pipeline: a lane for each GPU and link, with shifts. One period of a
 // weight-offloading plan: what computes and what is transferred when, and below
 // it the memory in use against the limit. An operation that runs past the
@@ -79,6 +80,9 @@ func SVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	}
 	if offloads(p) {
 		return offloadSVG(w, in, p, o)
+	}
+	if p.Problem == plan.Swap {
+		return swapSVG(w, in, p, o)
 	}
 	c := in.Chain
 	samples, err := plan.Profile(c, p)

@@ -56,6 +56,9 @@ func Trace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 	if offloads(p) {
 		return offloadTrace(w, in, p)
 	}
+	if p.Problem == plan.Swap {
+		return swapTrace(w, in, p)
+	}
 	c := in.Chain
 	samples, err := plan.Profile(c, p)
 	if err != nil {

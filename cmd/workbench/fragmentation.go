@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -28,8 +29,13 @@ type fragmentationOptions struct {
 const (
 	bestFit  = "best-fit"
 	virtual  = "virtual"
+	mixed    = "mixed"
 	bothFits = "both"
+	allFits  = "all"
 )
+
+// kindsOfAllocator are the values of --allocator.
+var kindsOfAllocator = []string{bestFit, virtual, mixed, bothFits, allFits}
 
 // mostSteps bounds --steps: a few show all there is to see.
 const mostSteps = 1000
@@ -46,7 +52,7 @@ func newFragmentation(s streams) *cli.Command {
 			"batches to try instead of looking for the largest.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "instance", Aliases: []string{"i"}, Usage: "`INSTANCE` the plan was made for (default: what the plan says)", Destination: &o.instance, Category: "instance"},
-			&cli.StringFlag{Name: "allocator", Usage: "`ALLOCATOR`: best-fit, virtual or both", Value: bothFits, Destination: &o.allocator, Category: "allocator"},
+			&cli.StringFlag{Name: "allocator", Usage: "`ALLOCATOR`: best-fit, virtual, mixed (virtual with a best fit for what is small), both (the first two) or all", Value: bothFits, Destination: &o.allocator, Category: "allocator"},
 			&cli.StringFlag{Name: "chunk", Usage: "`LIST` of sizes of the chunks of virtual addressing, separated by commas", Value: "2MiB,20MiB,40MiB", Destination: &o.chunks, Category: "allocator"},
 			&cli.StringFlag{Name: "capacity", Usage: "`SIZE` of each device, as 16GiB (default: as much as is asked for)", Destination: &o.capacity, Category: "allocator"},
 			&cli.IntFlag{Name: "steps", Usage: "run the plan `N` times, what is cached being kept", Value: 3, Destination: &o.steps, Category: "allocator"},
@@ -88,23 +94,32 @@ func newFragmentation(s streams) *cli.Command {
 
 // choices returns the allocators asked for.
 func (o *fragmentationOptions) choices() (list []bench.AllocatorChoice, err error) {
-	switch o.allocator {
-	case bestFit, virtual, bothFits:
-	default:
-		return nil, usagef("--allocator %q: %s", o.allocator, nearest.Hint(o.allocator, []string{bestFit, virtual, bothFits}))
+	if !slices.Contains(kindsOfAllocator, o.allocator) {
+		return nil, usagef("--allocator %q: %s", o.allocator, nearest.Hint(o.allocator, kindsOfAllocator))
 	}
-	if o.allocator != virtual {
+	if o.allocator == bestFit || o.allocator == bothFits || o.allocator == allFits {
 		list = append(list, bench.AllocatorChoice{})
 	}
 	if o.allocator == bestFit {
 		return list, nil
 	}
+	var chunks []int64
 	for _, word := range strings.Split(o.chunks, ",") {
 		chunk, err := positiveBytes("--chunk", word)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, bench.AllocatorChoice{Chunk: chunk})
+		chunks = append(chunks, chunk)
+	}
+	for _, chunk := range chunks {
+		if o.allocator != mixed {
+			list = append(list, bench.AllocatorChoice{Chunk: chunk})
+		}
+	}
+	for _, chunk := range chunks {
+		if o.allocator == mixed || o.allocator == allFits {
+			list = append(list, bench.AllocatorChoice{Chunk: chunk, Mixed: true})
+		}
 	}
 	return list, nil
 }

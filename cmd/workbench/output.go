@@ -43,6 +43,8 @@ func printResult(w io.Writer, j *job, r *bench.Result) {
 		case plan.ActivationOffload, plan.RematOffload:
 			line("makespan", "%s", busyLine(j, r))
 			line("moved", "%.1f %% of the activations to the host", 100*bench.Moved(j.in, r.Plan))
+		case plan.Swap:
+			line("makespan", "%s", busyLine(j, r))
 		default:
 			line("makespan", "%s: computing once %s, again %s (%.2f %%)", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(compute), platform.FormatSeconds(more), 100*more/max(compute, math.SmallestNonzeroFloat64))
 		}
@@ -84,7 +86,7 @@ func printResult(w io.Writer, j *job, r *bench.Result) {
 func busyLine(j *job, r *bench.Result) string {
 	once, busy := j.in.Compute(), 0.0
 	for _, op := range r.Plan.Ops {
-		if op.Op != plan.OpO && op.Op != plan.OpP {
+		if op.Op != plan.OpO && op.Op != plan.OpP && op.Op != plan.OpIn && op.Op != plan.OpOut {
 			busy += op.End - op.Start
 		}
 	}
@@ -124,6 +126,8 @@ func planLine(r *bench.Result) string {
 		what = fmt.Sprintf("%d F_all, %d F_ck, %d F_none, %d B, %d discards, %d offloads, %d prefetches", count[plan.OpFAll], count[plan.OpFCk], count[plan.OpFNone], count[plan.OpB], count[plan.OpD], count[plan.OpO], count[plan.OpP])
 	case r.Problem == plan.Join:
 		what = fmt.Sprintf("%d forwards, %d backwards, %d copies, %d discards", count[plan.OpF], count[plan.OpB], count[plan.OpS], count[plan.OpD])
+	case r.Problem == plan.Swap:
+		what = fmt.Sprintf("%d functions, %d in, %d out, %d drops", count[plan.OpRun], count[plan.OpIn], count[plan.OpOut], count[plan.OpDrop])
 	case count[plan.OpC] > 0:
 		what = fmt.Sprintf("%d computations, %d discards", count[plan.OpC], count[plan.OpD])
 	default:

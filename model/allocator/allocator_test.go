@@ -348,7 +348,7 @@ func TestVirtualIsBounded(t *testing.T) {
 }
 
 func TestFreeTwicePanics(t *testing.T) {
-	for _, a := range []Allocator{NewBestFit(Unlimited), NewVirtual(Unlimited, 2<<20)} {
+	for _, a := range []Allocator{NewBestFit(Unlimited), NewVirtual(Unlimited, 2<<20), NewMixed(Unlimited, 2<<20)} {
 		id, _ := a.Alloc(5)
 		a.Free(id)
 		func() {
@@ -454,4 +454,55 @@ func FuzzReplay(f *testing.F) {
 			t.Errorf("virtual %+v", r)
 		}
 	})
+}
+
+// Mixed refuses only what does not fit with all caches given back, and is the
+// sum of its parts.
+func TestMixed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const chunk = 4 << 20
+		capacity := rapid.Int64Range(0, 100<<20).Draw(t, "capacity")
+		m := NewMixed(capacity, chunk)
+		sizes := map[int]int64{}
+		var live []int
+		size := rapid.OneOf(rapid.SampledFrom(telling), rapid.Int64Range(1, 2<<20))
+		for range rapid.IntRange(0, 60).Draw(t, "operations") {
+			if len(live) > 0 && rapid.IntRange(0, 9).Draw(t, "kind") < 4 {
+				k := rapid.IntRange(0, len(live)-1).Draw(t, "which")
+				m.Free(live[k])
+				delete(sizes, live[k])
+				live = slices.Delete(live, k, k+1)
+			} else {
+				bytes := size.Draw(t, "bytes")
+				id, ok := m.Alloc(bytes)
+				if _, used := sizes[id]; ok && used {
+					t.Fatalf("block %d is handed out twice", id)
+				}
+				if ok {
+					sizes[id] = bytes
+					live = append(live, id)
+				} else if held := m.small.usage.Reserved + m.large.usage.Used + max(roundUp(bytes, chunk), smallSegment); held <= capacity {
+					t.Fatalf("%d bytes are refused with %+v of %d", bytes, m.Usage(), capacity)
+				}
+			}
+			var want int64
+			for _, bytes := range sizes {
+				want += bytes
+			}
+			u := m.Usage()
+			if u.Requested != want || u.Used < want || u.Reserved < u.Used+u.Stuck || u.Reserved > capacity {
+				t.Fatalf("usage %+v, %d requested, of %d", u, want, capacity)
+			}
+			m.small.capacity = max(m.small.capacity, m.small.usage.Reserved) // as it stands
+			check(t, m.small)
+		}
+	})
+	m := NewMixed(Unlimited, 2<<20)
+	for range 100 {
+		m.Alloc(256)
+	}
+	m.Alloc(3 << 20)
+	if u := m.Usage(); m.Name() != "mixed 2 MiB" || u.Reserved != 6<<20 {
+		t.Errorf("%s: %+v", m.Name(), u)
+	}
 }

@@ -64,3 +64,6 @@ func (v *Virtual) Free(id int) {
 	v.usage.Requested -= bytes
 	v.recycled = append(v.recycled, id)
 }
+
+// giveBack returns the chunks that are cached to the device.
+func (v *Virtual) giveBack() { v.usage.Reserved = v.usage.Used }

@@ -1,0 +1,210 @@
+package timeline
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"workbench/model/functions"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// swapLanes are those of plans of swapping, of the GPU and its two links.
+var swapLanes = []lane{
+	{"compute", []string{plan.OpRun, plan.OpDrop}},
+	{"host → GPU", []string{plan.OpIn}},
+	{"GPU → host", []string{plan.OpOut}},
+}
+
+// swapParts are what memory is used for in swapping.
+var swapParts = []memoryPart{
+	{"on the GPU", activationColour, func(m plan.MemoryParts) float64 { return m.Activations }},
+	{"coming", prefetchColour, func(m plan.MemoryParts) float64 { return m.Saved }},
+}
+
+// swapDrawing is a picture of a plan of swapping being written.
+type swapDrawing struct {
+	stepsDrawing
+	sequence *functions.Sequence
+	size     map[string]float64 // of variables, by id
+}
+
+// swapSVG draws a plan of swapping: what computes and what is on either link,
+// and below it the memory in use against the limit.
+func swapSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
+	memory, err := plan.MemoryProfile(in, p)
+	if err != nil {
+		return fmt.Errorf("timeline: %w", err)
+	}
+	end := lastEnd(p)
+	if !(end > 0) || math.IsInf(end, 1) {
+		return fmt.Errorf("timeline: %w: no operation takes time", plan.ErrUnreadable)
+	}
+	width := float64(o.Width)
+	if width <= 0 {
+		width = 1000
+	}
+	d := newSwapDrawing(in, p, end)
+	d.Writer, d.width, d.scale, d.memory = bufio.NewWriter(w), width, (width-left-right)/end, memory
+	d.lanesEnd = top + float64(len(swapLanes))*(laneHeight+laneGap) - laneGap
+	d.curveTop = d.lanesEnd + curveGap
+	d.curveEnd = d.curveTop + curveHeight
+	d.open(d.curveEnd + bottom)
+	d.swapHeader()
+	d.grid()
+	for k, l := range swapLanes {
+		d.swapLane(k, l)
+	}
+	d.curve()
+	d.printf("</svg>\n")
+	return d.Flush()
+}
+
+func newSwapDrawing(in plan.Instance, p *plan.Plan, end float64) *swapDrawing {
+	d := &swapDrawing{sequence: in.Functions, size: make(map[string]float64, len(in.Functions.Variables))}
+	d.plan, d.period, d.parts = p, end, swapParts
+	for v := range in.Functions.Variables {
+		d.size[in.Functions.Variables[v].ID] = in.Functions.Variables[v].Size
+	}
+	return d
+}
+
+// function returns the function that o runs, nil if there is none.
+func (d *swapDrawing) function(o *plan.Op) *functions.Function {
+	if o.Op != plan.OpRun || o.Function < 1 || o.Function > d.sequence.Len() {
+		return nil
+	}
+	return &d.sequence.Functions[o.Function-1]
+}
+
+// swapHeader writes what is drawn, and the legend.
+func (d *swapDrawing) swapHeader() {
+	peak := 0.0
+	for i := range d.memory {
+		peak = max(peak, d.memory[i].During.Total())
+	}
+	t, m := platform.TimeUnit(d.period), platform.ByteUnit(max(peak, d.plan.Platform.Memory))
+	name := d.plan.Instance.Name
+	if name == "" {
+		name = d.sequence.Name
+	}
+	d.text(left, 15, "start", `font-weight="bold"`, strings.Trim(name+", "+d.plan.Method, ", "))
+	d.text(d.width-right, 15, "end", "", fmt.Sprintf("makespan %s %s, peak %s of %s %s",
+		number(lastEnd(d.plan, plan.OpRun)/t.Size), t.Name, number(peak/m.Size), number(d.plan.Platform.Memory/m.Size), m.Name))
+	d.legend(append([]legendItem{
+		{"forward", swatch(forwardColour, 1)},
+		{"backward", swatch(backwardColour, 1)},
+		{"in", swatch(prefetchColour, 1)},
+		{"out", swatch(uploadColour, 1)},
+		{"drop", `<path d="M5 0v10" stroke="#000" stroke-width="1.5"/>`},
+	}, d.memoryLegend()...))
+}
+
+// swapColour is that of an operation: of functions, by their kind.
+func (d *swapDrawing) swapColour(o *plan.Op) string {
+	switch o.Op {
+	case plan.OpIn:
+		return prefetchColour
+	case plan.OpOut:
+		return uploadColour
+	}
+	if f := d.function(o); f != nil && f.Kind == functions.Backward {
+		return backwardColour
+	}
+	return forwardColour
+}
+
+// swapLane writes the operations of one resource; functions have numbers.
+func (d *swapDrawing) swapLane(k int, l lane) {
+	y := top + float64(k)*(laneHeight+laneGap)
+	d.text(left-8, y+laneHeight/2+4, "end", "", l.name)
+	d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"#888\" fill-opacity=\"0.13\"/>\n", px(left), px(y), px(d.period*d.scale), laneHeight)
+	var numbered, drops []drawnOp
+	for _, o := range d.ops(l.kinds) {
+		if o.Op.Op == plan.OpDrop {
+			drops = append(drops, o)
+			continue
+		}
+		p := o.pieces[0]
+		w := (p.end - p.start) * d.scale
+		d.printf("<g><title>%s</title><rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"%s\" stroke=\"#fff\" stroke-width=\"%s\"/></g>\n",
+			escape(d.swapTitle(o.Op)), px(d.x(p.start)), px(y), px(w), laneHeight, d.swapColour(o.Op), px(min(0.6, w/6)))
+		if o.Op.Op == plan.OpRun {
+			number := *o.Op
+			number.Layer = o.Function // what labels writes
+			numbered = append(numbered, drawnOp{&number, o.pieces})
+		}
+	}
+	for _, o := range drops { // in front
+		d.printf("<g><title>%s</title><rect x=\"%s\" y=\"%s\" width=\"1.5\" height=\"9\" fill=\"#000\"/></g>\n",
+			escape(d.swapTitle(o.Op)), px(d.x(o.pieces[0].start)-0.75), px(y+laneHeight-9))
+	}
+	d.labels(y, numbered)
+}
+
+// swapTitle describes an operation for whoever points at it.
+func (d *swapDrawing) swapTitle(o *plan.Op) string {
+	u := platform.TimeUnit(d.period)
+	s := o.String()
+	if f := d.function(o); f != nil && f.Name != "" {
+		s += " (" + f.Name + ")"
+	}
+	if bytes, known := d.size[o.Variable]; known && o.Variable != "" {
+		s += size(bytes)
+	}
+	if o.Op == plan.OpDrop {
+		return fmt.Sprintf("%s: at %.6g %s", s, o.Start/u.Size, u.Name)
+	}
+	return fmt.Sprintf("%s: %.6g to %.6g %s", s, o.Start/u.Size, o.End/u.Size, u.Name)
+}
+
+// swapTrace writes a plan of swapping: its functions and its transfers on a
+// track each, and the memory in use.
+func swapTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
+	memory, err := plan.MemoryProfile(in, p)
+	if err != nil {
+		return fmt.Errorf("trace: %w", err)
+	}
+	events := []traceEvent{{Name: "process_name", Phase: "M", PID: 1, Args: map[string]any{"name": "GPU"}}}
+	d := newSwapDrawing(in, p, lastEnd(p))
+	for k, l := range swapLanes {
+		events = append(events,
+			traceEvent{Name: "thread_name", Phase: "M", PID: 1, TID: k + 1, Args: map[string]any{"name": l.name}},
+			traceEvent{Name: "thread_sort_index", Phase: "M", PID: 1, TID: k + 1, Args: map[string]any{"sort_index": k}})
+		var free microseconds // when the last operation has ended
+		for _, o := range d.ops(l.kinds) {
+			e := traceEvent{
+				Name: o.String(), Phase: "X", Cat: o.Op.Op, Time: inMicroseconds(o.pieces[0].start), PID: 1, TID: k + 1,
+				Args: map[string]any{"start": o.Start, "end": o.End},
+			}
+			if f := d.function(o.Op); f != nil && f.Name != "" {
+				e.Args["name"] = f.Name
+			}
+			if bytes, known := d.size[o.Variable]; known && o.Variable != "" {
+				e.Args["bytes"] = bytes
+			}
+			if o.Op.Op == plan.OpDrop {
+				e.Phase, e.Scope = "i", "t"
+			} else {
+				e.Time = max(free, e.Time)
+				free = max(e.Time, inMicroseconds(o.pieces[0].end))
+				dur := free - e.Time
+				e.Dur = &dur
+			}
+			events = append(events, e)
+		}
+	}
+	at := func(t float64, m plan.MemoryParts) traceEvent {
+		return traceEvent{Name: "memory (bytes)", Phase: "C", Time: inMicroseconds(t), PID: 1, Args: map[string]any{"variables": m.Total()}}
+	}
+	for _, m := range memory {
+		events = append(events, at(m.Start, m.During))
+	}
+	if n := len(memory); n > 0 {
+		events = append(events, at(memory[n-1].End, memory[n-1].After))
+	}
+	return writeTrace(w, events)
+}
