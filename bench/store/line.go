@@ -56,6 +56,10 @@ func Decode(line []byte) (Line, error) {
 		return Line{}, err
 	}
 	body = append(body[:len(body):len(body)], '}')
+	// The format stands first in what Encode writes, so rows are parsed once.
+	if bytes.HasPrefix(body, []byte(rowStart)) {
+		return decodeRow(body)
+	}
 	var head struct {
 		Format string `json:"format"`
 	}
@@ -64,11 +68,7 @@ func Decode(line []byte) (Line, error) {
 	}
 	switch head.Format {
 	case sweep.RowFormat:
-		var r sweep.Row
-		if err := json.Unmarshal(body, &r); err != nil {
-			return Line{}, err
-		}
-		return Line{Row: &r}, nil
+		return decodeRow(body)
 	case sweep.EnvironmentFormat:
 		var e sweep.Environment
 		dec := json.NewDecoder(bytes.NewReader(body))
@@ -79,6 +79,17 @@ func Decode(line []byte) (Line, error) {
 		return Line{Environment: &e}, nil
 	}
 	return Line{}, &sweep.FormatError{Want: sweep.RowFormat, Got: head.Format}
+}
+
+// rowStart is how lines with rows begin.
+const rowStart = `{"format":"` + sweep.RowFormat + `",`
+
+func decodeRow(body []byte) (Line, error) {
+	r := &sweep.Row{}
+	if err := r.UnmarshalJSON(body); err != nil {
+		return Line{}, err
+	}
+	return Line{Row: r}, nil
 }
 
 // checked returns the line without its checksum and the closing brace.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
+	"strings"
 	"time"
 
 	"workbench/bench"
@@ -14,8 +16,10 @@ import (
 // Row is one line of a store: a finished task. A task that could not be run to
 // its end is finished, too: Failure says how.
 //
-// Its JSON is lean: the result has nothing that the task says already, and
-// reading puts that back. Unknown fields are errors.
+// Its JSON is lean, well below a kilobyte: the result has nothing that the task
+// says already or that follows from something else, and reading puts that back.
+// Times are kept to the millisecond, measured durations to the microsecond.
+// Unknown fields are errors.
 type Row struct {
 	Format   string    `json:"format"`
 	Sweep    string    `json:"sweep"` // name of the sweep
@@ -76,11 +80,11 @@ type lean struct {
 	Format      string      `json:"format"`
 	Sweep       string      `json:"sweep"`
 	ID          string      `json:"id"`
-	Task        Task        `json:"task"`
+	Task        leanTask    `json:"task"`
 	Attempt     int         `json:"attempt"`
 	Worker      string      `json:"worker"`
 	Started     time.Time   `json:"started"`
-	Finished    time.Time   `json:"finished"`
+	Took        float64     `json:"took"` // seconds, from Started to Finished
 	Environment string      `json:"environment"`
 	Result      *leanResult `json:"result,omitempty"`
 	Plan        string      `json:"plan,omitempty"`
@@ -88,26 +92,63 @@ type lean struct {
 	PeakRSS     int64       `json:"peak_rss,omitempty"`
 }
 
-// leanResult is a bench.Result without what the task says, and without the
-// makespan, which is the objective.
+// leanTask is a Task without a format and without zeros.
+type leanTask struct {
+	Problem      string  `json:"problem"`
+	Method       string  `json:"method"`
+	Instance     string  `json:"instance"`
+	SHA256       string  `json:"sha256"`
+	Memory       float64 `json:"memory"`
+	MemoryName   string  `json:"memory_name"`
+	Bandwidth    float64 `json:"bandwidth,omitempty"`
+	Processors   int     `json:"processors,omitempty"`
+	WeightCopies int     `json:"weight_copies,omitempty"`
+	MemoryModel  string  `json:"memory_model,omitempty"`
+	Slots        int     `json:"slots,omitempty"`
+	Backend      string  `json:"backend,omitempty"`
+	Threads      int     `json:"threads,omitempty"`
+	TimeLimit    float64 `json:"time_limit,omitempty"`
+	Gap          float64 `json:"gap,omitempty"`
+	Seed         int     `json:"seed,omitempty"`
+	Repetition   int     `json:"repetition,omitempty"`
+	TaskMemory   int64   `json:"task_memory,omitempty"`
+	Version      string  `json:"version,omitempty"`
+}
+
+func thinTask(t *Task) leanTask {
+	return leanTask{
+		t.Problem, t.Method, t.Instance, t.SHA256, t.Memory, t.MemoryName, t.Bandwidth, t.Processors, t.WeightCopies, t.MemoryModel,
+		t.Slots, t.Backend, t.Threads, t.TimeLimit, t.Gap, t.Seed, t.Repetition, t.TaskMemory, t.Version,
+	}
+}
+
+func (t *leanTask) full() Task {
+	return Task{
+		TaskFormat, t.Problem, t.Method, t.Instance, t.SHA256, t.Memory, t.MemoryName, t.Bandwidth, t.Processors, t.WeightCopies, t.MemoryModel,
+		t.Slots, t.Backend, t.Threads, t.TimeLimit, t.Gap, t.Seed, t.Repetition, t.TaskMemory, t.Version,
+	}
+}
+
+// leanResult is a bench.Result without what the task says, without the
+// makespan, which is the objective, and without the gap, which follows from
+// objective and bound.
 type leanResult struct {
-	Name        string             `json:"name"` // of the instance
-	Kind        bench.Kind         `json:"kind"`
-	Status      bench.Status       `json:"status"`
-	Error       string             `json:"error,omitempty"`
-	Note        string             `json:"note,omitempty"`
-	Objective   *float64           `json:"objective,omitempty"`
-	Bound       *leanBound         `json:"bound,omitempty"`
-	OwnBound    *float64           `json:"own_bound,omitempty"`
-	Gap         *float64           `json:"gap,omitempty"`
-	PeakMemory  *float64           `json:"peak_memory,omitempty"`
-	Throughput  *float64           `json:"throughput,omitempty"`
-	WallTime    float64            `json:"wall_time"`
-	CPUTime     float64            `json:"cpu_time"`
-	Slots       int                `json:"slots,omitempty"` // that were used
-	Backend     *bench.BackendRef  `json:"backend,omitempty"`
-	Formulation *bench.Formulation `json:"formulation,omitempty"`
-	Nodes       *int64             `json:"nodes,omitempty"`
+	Name        string           `json:"name"` // of the instance
+	Kind        bench.Kind       `json:"kind"`
+	Status      bench.Status     `json:"status"`
+	Error       string           `json:"error,omitempty"`
+	Note        string           `json:"note,omitempty"`
+	Objective   *float64         `json:"objective,omitempty"`
+	Bound       *leanBound       `json:"bound,omitempty"`
+	OwnBound    *float64         `json:"own_bound,omitempty"`
+	PeakMemory  *float64         `json:"peak_memory,omitempty"`
+	Throughput  *float64         `json:"throughput,omitempty"`
+	WallTime    float64          `json:"wall_time"`
+	CPUTime     float64          `json:"cpu_time"`
+	Slots       int              `json:"slots,omitempty"`   // that were used
+	Backend     string           `json:"backend,omitempty"` // name and version
+	Formulation *leanFormulation `json:"formulation,omitempty"`
+	Nodes       *int64           `json:"nodes,omitempty"`
 }
 
 type leanBound struct {
@@ -116,17 +157,39 @@ type leanBound struct {
 	Assumptions []string `json:"assumptions,omitempty"`
 }
 
+// leanFormulation is a list: name, version, and the numbers of variables,
+// integers, constraints and nonzeros.
+type leanFormulation bench.Formulation
+
+// MarshalJSON implements [json.Marshaler].
+func (f *leanFormulation) MarshalJSON() ([]byte, error) {
+	return json.Marshal([]any{f.Name, f.Version, f.Variables, f.Integers, f.Constraints, f.Nonzeros})
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (f *leanFormulation) UnmarshalJSON(data []byte) error {
+	fields := []any{&f.Name, &f.Version, &f.Variables, &f.Integers, &f.Constraints, &f.Nonzeros}
+	n := len(fields)
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return err
+	}
+	if len(fields) != n {
+		return fmt.Errorf("a formulation has %d fields, not %d", n, len(fields))
+	}
+	return nil
+}
+
 // MarshalJSON implements [json.Marshaler]. [json.Marshal] writes & as \u0026,
 // this does not.
 func (r *Row) MarshalJSON() ([]byte, error) {
-	task := r.Task
-	task.Format = "" // the row's says enough
+	started := r.Started.UTC().Truncate(time.Millisecond)
+	took := r.Finished.Sub(started).Milliseconds()
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // & is in the names of instances
 	err := enc.Encode(&lean{
-		Format: RowFormat, Sweep: r.Sweep, ID: r.ID, Task: task, Attempt: r.Attempt, Worker: r.Worker,
-		Started: r.Started.UTC().Truncate(time.Millisecond), Finished: r.Finished.UTC().Truncate(time.Millisecond),
+		Format: RowFormat, Sweep: r.Sweep, ID: r.ID, Task: thinTask(&r.Task), Attempt: r.Attempt, Worker: r.Worker,
+		Started: started, Took: float64(took) / 1000,
 		Environment: r.Environment, Result: thin(r.Result), Plan: r.Plan, Failure: r.Failure, PeakRSS: r.PeakRSS,
 	})
 	return bytes.TrimSpace(b.Bytes()), err
@@ -138,9 +201,12 @@ func thin(r *bench.Result) *leanResult {
 	}
 	l := &leanResult{
 		Name: r.Instance.Name, Kind: r.Kind, Status: r.Status, Error: r.Error, Note: r.Note,
-		Objective: r.Objective, Gap: r.Gap, PeakMemory: r.PeakMemory, Throughput: r.Throughput,
-		WallTime: r.WallTime, CPUTime: r.CPUTime, Slots: r.Parameters.Slots,
-		Backend: r.Backend, Formulation: r.Formulation, Nodes: r.Nodes,
+		Objective: r.Objective, PeakMemory: r.PeakMemory, Throughput: r.Throughput,
+		WallTime: microseconds(r.WallTime), CPUTime: microseconds(r.CPUTime), Slots: r.Parameters.Slots,
+		Formulation: (*leanFormulation)(r.Formulation), Nodes: r.Nodes,
+	}
+	if b := r.Backend; b != nil {
+		l.Backend = b.Name + " " + b.Version
 	}
 	if b := r.Bound; b != nil {
 		l.Bound = &leanBound{b.Value, b.By, b.Assumptions}
@@ -150,6 +216,8 @@ func thin(r *bench.Result) *leanResult {
 	}
 	return l
 }
+
+func microseconds(seconds float64) float64 { return math.Round(seconds*1e6) / 1e6 }
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (r *Row) UnmarshalJSON(data []byte) error {
@@ -162,17 +230,17 @@ func (r *Row) UnmarshalJSON(data []byte) error {
 	if l.Format != RowFormat {
 		return &FormatError{Want: RowFormat, Got: l.Format}
 	}
-	l.Task.Format = TaskFormat
-	if id := l.Task.ID(); id != l.ID {
+	task := l.Task.full()
+	if id := task.ID(); id != l.ID {
 		return fmt.Errorf("its task has the name %s, not %q", id, l.ID)
 	}
 	if (l.Result == nil) == (l.Failure == nil) {
 		return fmt.Errorf("a row has either a result or a failure")
 	}
 	*r = Row{
-		Format: RowFormat, Sweep: l.Sweep, ID: l.ID, Task: l.Task, Attempt: l.Attempt, Worker: l.Worker,
-		Started: l.Started, Finished: l.Finished, Environment: l.Environment,
-		Result: l.Result.full(&l.Task), Plan: l.Plan, Failure: l.Failure, PeakRSS: l.PeakRSS,
+		Format: RowFormat, Sweep: l.Sweep, ID: l.ID, Task: task, Attempt: l.Attempt, Worker: l.Worker,
+		Started: l.Started, Finished: l.Started.Add(time.Duration(math.Round(l.Took*1000)) * time.Millisecond), Environment: l.Environment,
+		Result: l.Result.full(&task), Plan: l.Plan, Failure: l.Failure, PeakRSS: l.PeakRSS,
 	}
 	return nil
 }
@@ -188,11 +256,18 @@ func (l *leanResult) full(t *Task) *bench.Result {
 		Platform:   platform.Platform{Memory: t.Memory, Bandwidth: t.Bandwidth, Processors: t.Processors, WeightCopies: t.WeightCopies},
 		Parameters: bench.Parameters{TimeLimit: t.TimeLimit, Gap: t.Gap, Threads: t.Threads, Slots: l.Slots},
 		Status:     l.Status, Error: l.Error, Note: l.Note,
-		Objective: l.Objective, Gap: l.Gap, Makespan: l.Objective, PeakMemory: l.PeakMemory, Throughput: l.Throughput,
-		WallTime: l.WallTime, CPUTime: l.CPUTime, Backend: l.Backend, Formulation: l.Formulation, Nodes: l.Nodes, Seed: t.Seed,
+		Objective: l.Objective, Makespan: l.Objective, PeakMemory: l.PeakMemory, Throughput: l.Throughput,
+		WallTime: l.WallTime, CPUTime: l.CPUTime, Formulation: (*bench.Formulation)(l.Formulation), Nodes: l.Nodes, Seed: t.Seed,
+	}
+	if name, version, ok := strings.Cut(l.Backend, " "); ok {
+		r.Backend = &bench.BackendRef{Name: name, Version: version}
 	}
 	if b := l.Bound; b != nil {
 		r.Bound = &bench.Bound{Value: b.Value, By: b.By, Assumptions: append([]string{}, b.Assumptions...)}
+	}
+	if r.Objective != nil && r.Bound != nil && r.Status != bench.Failed {
+		gap := max(0, bench.RelativeGap(*r.Objective, r.Bound.Value))
+		r.Gap = &gap
 	}
 	if l.OwnBound != nil {
 		r.OwnBound = &bench.Bound{Value: *l.OwnBound, By: t.Method, Assumptions: []string{}}
