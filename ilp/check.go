@@ -20,7 +20,7 @@ type CheckOptions struct {
 	// Layers of the longest chain, or forward nodes of the largest graph; 0: 3.
 	// There can be 4 of weight offloading, 6 of rematerialization on chains, 5
 	// on graphs, 4 if the formulation is Staged, 5 of activation
-	// offloading, 4 of rematerialization with offloading.
+	// offloading, 4 of rematerialization with offloading, 6 functions of swapping.
 	Layers int
 }
 
@@ -213,8 +213,11 @@ func (k *checker) try(x *Counterexample) (kind FailureKind, tight bool, err erro
 }
 
 func (k *checker) build(x *Counterexample) (*Program, error) {
-	if x.Graph != nil {
+	switch {
+	case x.Graph != nil:
 		return k.f.BuildGraph(x.Graph, x.Platform)
+	case x.Functions != nil:
+		return k.f.BuildFunctions(x.Functions, x.Platform)
 	}
 	return k.f.Build(x.Chain, x.Platform)
 }
@@ -280,7 +283,7 @@ func (k *checker) badPlan(x *Counterexample, program *Program, r *solvers.Result
 	if err != nil {
 		return err.Error()
 	}
-	report, err := plan.VerifyOn(plan.Instance{Chain: x.Chain, Graph: x.Graph}, p)
+	report, err := plan.VerifyOn(plan.Instance{Chain: x.Chain, Graph: x.Graph, Functions: x.Functions}, p)
 	switch {
 	case err != nil:
 		return err.Error()

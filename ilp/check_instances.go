@@ -11,6 +11,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/cycle"
 	"workbench/model/exhaustive"
+	"workbench/model/functions"
 	"workbench/model/graph"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -18,13 +19,15 @@ import (
 
 // Counterexample is an instance on which a formulation fails.
 type Counterexample struct {
-	Problem  string
-	Chain    *chain.Chain // or
-	Graph    *graph.Graph // the other one is nil
-	Platform platform.Platform
-	Optimum  float64    // by exhaustive search, seconds; +Inf: there is no plan
-	Plan     *plan.Plan // that has the optimum; nil: there is none
-	Detail   string
+	Problem string
+	Chain   *chain.Chain // or
+	Graph   *graph.Graph // or
+	// Functions; the other two are nil.
+	Functions *functions.Sequence
+	Platform  platform.Platform
+	Optimum   float64    // by exhaustive search, seconds; +Inf: there is no plan
+	Plan      *plan.Plan // that has the optimum; nil: there is none
+	Detail    string
 }
 
 // String prints the instance, one layer or node a line, and what is wrong.
@@ -33,6 +36,8 @@ func (x *Counterexample) String() string {
 	switch {
 	case x.Graph != nil:
 		x.printGraph(&b)
+	case x.Functions != nil:
+		x.printSwap(&b)
 	case x.Problem == plan.Remat:
 		x.printRemat(&b)
 	case x.Problem == plan.Pipeline:
@@ -132,6 +137,8 @@ func subjectOf(f Formulation) (*subject, bool) {
 		return &subject{"layers", 5, randomOffload, solveOffload, smallerOffload}, true
 	case f.Problem == plan.RematOffload && f.Build != nil:
 		return &subject{"layers", 4, randomRematOffload, solveRematOffload, smallerOffload}, true
+	case f.Problem == plan.Swap && f.BuildFunctions != nil:
+		return &subject{"functions", 6, randomSwap, solveSwap, smallerSwap}, true
 	case f.Problem == plan.Pipeline && f.Build != nil:
 		return &subject{"layers", 4, randomPattern, solvePattern, smallerPattern}, true
 	}
@@ -341,6 +348,9 @@ func (s *shrinker) change(edit func(*Counterexample)) {
 		g := *s.x.Graph
 		g.Nodes, g.Edges = slices.Clone(g.Nodes), slices.Clone(g.Edges)
 		y.Graph = &g
+	}
+	if s.x.Functions != nil {
+		y.Functions = cloneFunctions(s.x.Functions)
 	}
 	edit(y)
 	s.all = append(s.all, y)

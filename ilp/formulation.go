@@ -46,9 +46,11 @@ type Formulation struct {
 	// Extra are the constraint groups beyond the source's, that can be left
 	// out one by one to see what they are worth: milp.Model.Without.
 	Extra []string
-	// Build takes chains, BuildGraph takes graphs; one of them is nil.
-	Build      Builder
-	BuildGraph GraphBuilder
+	// Build takes chains, BuildGraph graphs, BuildFunctions sequences of
+	// functions; the other two are nil.
+	Build          Builder
+	BuildGraph     GraphBuilder
+	BuildFunctions FunctionsBuilder
 }
 
 // Formulations returns the table of formulations, by problem and from the
@@ -119,6 +121,11 @@ func Formulations() []Formulation {
 			Name: "remat-offload", Problem: plan.RematOffload, Promise: LowerBound,
 			Title: "recomputation and paging in stages, memory limited at first forwards and backwards", Source: "POET in spirit; ours",
 			Build: RematOffload,
+		},
+		{
+			Name: "swap", Problem: plan.Swap, Promise: LowerBound,
+			Title: "amounts per interval, whole variables in binaries", Source: "[001] §6 in spirit; ours",
+			BuildFunctions: SwapMILP,
 		},
 		{
 			Name: "pipeline-printed", Problem: plan.Pipeline, Promise: Nothing,

@@ -16,6 +16,7 @@ import (
 	"math"
 
 	"workbench/model/chain"
+	"workbench/model/functions"
 	"workbench/model/graph"
 	"workbench/model/milp"
 	"workbench/model/plan"
@@ -63,6 +64,10 @@ type Builder func(*chain.Chain, platform.Platform) (*Program, error)
 
 // GraphBuilder makes a Program of a graph, as [Builder] does of a chain.
 type GraphBuilder func(*graph.Graph, platform.Platform) (*Program, error)
+
+// FunctionsBuilder makes a Program of a sequence of functions, as [Builder] does
+// of a chain.
+type FunctionsBuilder func(*functions.Sequence, platform.Platform) (*Program, error)
 
 // checkPlatform reports what no model can be built for.
 func checkPlatform(c *chain.Chain, p platform.Platform) error {
