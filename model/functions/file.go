@@ -66,6 +66,9 @@ func Read(r io.Reader, name string) (*Sequence, error) {
 // sequence fills in the defaults, finds the variables that functions name, and
 // validates all of them.
 func (f *file) sequence() (*Sequence, error) {
+	if f.Variables == nil {
+		return nil, &FieldError{Path: "variables", Msg: "missing; it lists what functions use, and is [] if they use nothing"}
+	}
 	s := &Sequence{
 		Name: f.Name, Samples: f.Samples, Source: f.Source,
 		Variables: make([]Variable, len(f.Variables)), Functions: make([]Function, len(f.Functions)),
