@@ -13,6 +13,7 @@ import (
 	"workbench/bench/report/rows"
 	"workbench/bench/sweep"
 	"workbench/model/plan"
+	"workbench/model/testfile"
 )
 
 // night makes rows by a stated truth and stated noise.
@@ -192,6 +193,9 @@ func expect(t *testing.T, c *Comparison, want ...string) {
 			t.Errorf("%q not found: %v", w, got)
 		}
 	}
+	if c.Regressed != (len(want) > 0) {
+		t.Errorf("regressed: %v, with %v", c.Regressed, got)
+	}
 	for _, g := range got {
 		if !slices.ContainsFunc(want, func(s string) bool { return strings.HasPrefix(g, s) }) {
 			t.Errorf("%q found, too", g)
@@ -304,6 +308,36 @@ func TestRules(t *testing.T) {
 				}
 			},
 		},
+		{
+			name:   "crashed before, too",
+			before: func(r *sweep.Row) { r.Result, r.Failure = nil, &sweep.Failure{Reason: sweep.Crashed} },
+			change: func(r *sweep.Row) { r.Result, r.Failure = nil, &sweep.Failure{Reason: sweep.Crashed} },
+		},
+		{
+			name: "one of two without a plan", repetitions: 2,
+			change: func(r *sweep.Row) {
+				if r.Task.Repetition == 1 {
+					r.Result.Status, r.Result.Objective = bench.Limit, nil
+				}
+			},
+		},
+		{
+			name: "one of three quick, the others stopped", repetitions: 3, before: seconds(30), want: []string{"slower"},
+			change: func(r *sweep.Row) {
+				r.Result.WallTime = 60
+				if r.Task.Repetition == 1 {
+					r.Result.WallTime = 5
+				}
+			},
+		},
+		{
+			name: "proof lost in one of three", repetitions: 3, before: func(r *sweep.Row) { r.Result.Status = bench.Optimal },
+			change: func(r *sweep.Row) {
+				if r.Task.Repetition > 0 {
+					r.Result.Status = bench.Optimal
+				}
+			},
+		},
 		{name: "twice the time and a second more", before: seconds(4), change: seconds(8.5), want: []string{"slower"}},
 		{name: "twice the time and half a second more", before: seconds(0.4), change: seconds(0.9)},
 		{name: "nearly twice the time", before: seconds(4), change: seconds(7.9)},
@@ -327,9 +361,6 @@ func TestRules(t *testing.T) {
 			n.change = one(x.change)
 			c := nights(t, old, n.rows(), Defaults())
 			expect(t, c, x.want...)
-			if c.Regressed != (len(x.want) > 0) {
-				t.Errorf("regressed: %v", c.Regressed)
-			}
 			if x.remark != "" && !slices.ContainsFunc(c.Findings, func(f Finding) bool { return f.Kind == x.remark && !f.Regression }) {
 				t.Errorf("no remark %q: %v", x.remark, c.Findings)
 			}
@@ -418,6 +449,84 @@ func TestDifferentMachines(t *testing.T) {
 	}
 	if c := nights(t, on("a", nil), on("b", planted("greedy", 1, 1.02)), Defaults()); !c.Regressed {
 		t.Error("a worse plan of another machine is no regression")
+	}
+}
+
+// With repetitions three things are asked for; each alone keeps a change from
+// counting.
+func TestRepeatedTimes(t *testing.T) {
+	for _, x := range []struct {
+		name  string
+		noise float64
+		times func(rep int) float64
+		want  []string
+	}{
+		{"15 % more", 0.003, func(int) float64 { return 1.15 }, []string{"slower greedy net9"}},
+		{"7 % more, below the threshold", 0.003, func(int) float64 { return 1.07 }, nil},
+		{"20 % more but once", 0.003, func(rep int) float64 {
+			if rep == 4 {
+				return 0.98
+			}
+			return 1.2
+		}, nil},
+		{"15 % more in noise of 30 %", 0.3, func(int) float64 { return 1.15 }, nil},
+		{"30 % less", 0.003, func(int) float64 { return 0.7 }, nil},
+	} {
+		random := rand.New(rand.NewPCG(4, 4))
+		draw := func(times func(int) float64) *rows.Night {
+			return night{instances: 20, repetitions: 10, timeNoise: x.noise, random: random, change: func(r *sweep.Row) {
+				if r.Task.Method == "greedy" && r.Result.Instance.Name == "net9" && times != nil {
+					r.Result.WallTime *= times(r.Task.Repetition)
+				}
+			}}.rows()
+		}
+		c := nights(t, draw(nil), draw(x.times), Defaults())
+		t.Run(x.name, func(t *testing.T) { expect(t, c, x.want...) })
+	}
+}
+
+// All tasks of a method 7 % slower are certain and below the threshold; failed
+// runs are no longer times.
+func TestGroupThreshold(t *testing.T) {
+	draw := func(change func(*sweep.Row)) *rows.Night { return night{instances: 30, change: change}.rows() }
+	c := nights(t, draw(nil), draw(planted("greedy", 1.07, 1)), Defaults())
+	expect(t, c)
+	expect(t, nights(t, draw(nil), draw(planted("greedy", 1.12, 1)), Defaults()), "time of greedy")
+	failing := draw(func(r *sweep.Row) {
+		if r.Task.Method == "greedy" {
+			r.Result, r.Failure = nil, &sweep.Failure{Reason: sweep.Crashed}
+		}
+	})
+	for _, g := range nights(t, draw(nil), failing, Defaults()).Groups {
+		if g.Method == "greedy" && (g.Time.Worse > 0 || g.Time.Pairs > 0) {
+			t.Errorf("crashes are times: %+v", g.Time)
+		}
+	}
+}
+
+// What is written is of the schema.
+func TestComparisonSchema(t *testing.T) {
+	validate := testfile.Schema(t, "comparison-v1.json")
+	old := night{instances: 12, repetitions: 3, timeNoise: 0.1, version: "a"}.rows()
+	new := night{instances: 13, repetitions: 3, timeNoise: 0.1, planNoise: 0.05, version: "b", change: planted("greedy", 2, 0.5)}.rows()
+	new.Rows = new.Rows[:len(new.Rows)-2]
+	for _, pair := range [][2]*rows.Night{{old, new}, {new, old}, {old, old}} {
+		b, err := json.Marshal(nights(t, pair[0], pair[1], Defaults()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := validate(string(b)); err != nil {
+			t.Error(err)
+		}
+		for _, x := range []struct{ old, new string }{{`"regressed"`, `"regresed"`}, {`"matched":`, `"matched":-`}, {`comparison/v1`, `comparison/v2`}, {`"verdict":""`, `"verdict":"bad"`}} {
+			s := strings.Replace(string(b), x.old, x.new, 1)
+			if s == string(b) {
+				t.Fatalf("%s is not there", x.old)
+			}
+			if validate(s) == nil {
+				t.Errorf("the schema takes %s", x.new)
+			}
+		}
 	}
 }
 

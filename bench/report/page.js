@@ -189,7 +189,10 @@
   // ---- One run ------------------------------------------------------------
 
   const dialog = document.getElementById("detail");
-  dialog.addEventListener("close", () => { if (location.hash.startsWith("#run=")) history.replaceState(null, "", "#runs"); });
+  // The address without the run: where the reader was before, without moving there.
+  let before = "#";
+  const leave = () => { if (location.hash.startsWith("#run=")) history.replaceState(null, "", before); };
+  dialog.addEventListener("close", leave); // by the Escape key, too
   function showRun(i) {
     if (!(i >= 0 && i < total)) return;
     const facts = [
@@ -213,7 +216,7 @@
           copied.textContent = document.execCommand("copy") ? "copied" : "select and copy by hand";
         }}, "copy"),
         make("a", {href: "#runs?p=" + runs.p[i] + "&c=" + runs.c[i]}, "all runs of this case"),
-        make("button", {type: "button", autofocus: "", click: () => dialog.close()}, "close"), copied));
+        make("button", {type: "button", autofocus: "", click() { dialog.close(); leave(); }}, "close"), copied));
     if (!dialog.open) dialog.showModal();
   }
 
@@ -319,8 +322,12 @@
 
   function route() {
     const h = location.hash;
-    if (h.startsWith("#run=")) showRun(+h.slice(5));
-    else if (dialog.open) dialog.close();
+    if (h.startsWith("#run=")) {
+      showRun(+h.slice(5));
+      return;
+    }
+    before = h || "#";
+    if (dialog.open) dialog.close();
     if (h.startsWith("#runs")) {
       showRuns(h.slice(6));
       document.getElementById("runs").scrollIntoView();

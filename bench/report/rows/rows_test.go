@@ -1,0 +1,175 @@
+package rows_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"workbench/bench"
+	"workbench/bench/report/rows"
+	"workbench/bench/store"
+	"workbench/bench/sweep"
+	"workbench/model/plan"
+)
+
+func number(x float64) *float64 { return &x }
+
+// result returns a row of a method on one case.
+func result(method string, status bench.Status, objective, bound float64) *sweep.Row {
+	t := sweep.Task{Format: sweep.TaskFormat, Problem: plan.Remat, Method: method, Instance: "a/net.json", SHA256: strings.Repeat("a", 64), Memory: 6, TimeLimit: 10}
+	r := &sweep.Row{Format: sweep.RowFormat, Task: t, ID: t.ID(), Result: &bench.Result{
+		Problem: t.Problem, Method: method, Kind: bench.Heuristic, Status: status, WallTime: 1, Parameters: bench.Parameters{TimeLimit: 10},
+	}}
+	if objective > 0 {
+		r.Result.Objective = number(objective)
+	}
+	if bound > 0 {
+		r.Result.Bound = &bench.Bound{Value: bound, By: method}
+	}
+	return r
+}
+
+func TestOutcomes(t *testing.T) {
+	killed := result("m", bench.Feasible, 1, 0)
+	killed.Result, killed.Failure = nil, &sweep.Failure{Reason: sweep.OutOfMemory, Detail: "2 GiB"}
+	relaxed := func(status bench.Status, bound float64) *sweep.Row {
+		r := result("m", status, 0, bound)
+		r.Result.Kind = bench.Relaxed
+		return r
+	}
+	late := func(r *sweep.Row) *sweep.Row { r.Result.WallTime = 9.9; return r }
+	for _, x := range []struct {
+		name            string
+		row             *sweep.Row
+		reason          string
+		proved, stopped bool
+	}{
+		{"plan", result("m", bench.Feasible, 2, 1), "", false, false},
+		{"plan at the limit", late(result("m", bench.Feasible, 2, 1)), "", false, true},
+		{"proof at the limit", late(result("m", bench.Optimal, 2, 2)), "", true, false},
+		{"infeasible", result("m", bench.Infeasible, 0, 0), "", true, false},
+		{"no plan", result("m", bench.Limit, 0, 1), rows.NoPlan, false, true},
+		{"error", result("m", bench.Failed, 0, 1), rows.MethodFailed, false, true},
+		{"error with a number", result("m", bench.Failed, 2, 1), rows.MethodFailed, false, true},
+		{"killed", killed, sweep.OutOfMemory, false, true},
+		{"bound", relaxed(bench.Optimal, 1), "", true, false},
+		{"bound at the limit", late(relaxed(bench.Limit, 1)), "", false, true},
+		{"no bound", relaxed(bench.Limit, 0), rows.NoPlan, false, true},
+	} {
+		reason, _ := rows.Failure(x.row)
+		if reason != x.reason || rows.Proved(x.row) != x.proved || rows.Stopped(x.row) != x.stopped {
+			t.Errorf("%s: reason %q, proved %v, stopped %v", x.name, reason, rows.Proved(x.row), rows.Stopped(x.row))
+		}
+		if _, ok := rows.Objective(x.row); ok != (x.reason == "" && x.row.Result.Objective != nil) {
+			t.Errorf("%s: has an objective: %v", x.name, ok)
+		}
+	}
+}
+
+func TestBestBound(t *testing.T) {
+	assuming := func(r *sweep.Row) *sweep.Row { r.Result.Bound.Assumptions = []string{"one-periodic"}; return r }
+	for _, x := range []struct {
+		name        string
+		rows        []*sweep.Row
+		by          string
+		contradicts bool
+	}{
+		{"largest", []*sweep.Row{result("a", bench.Feasible, 9, 3), result("b", bench.Feasible, 8, 5), result("c", bench.Feasible, 9, 4)}, "b", false},
+		{"none", []*sweep.Row{result("a", bench.Feasible, 9, 0)}, "", false},
+		{"of a method that failed", []*sweep.Row{result("a", bench.Feasible, 9, 3), result("b", bench.Failed, 0, 7)}, "a", false},
+		{"under assumptions", []*sweep.Row{result("a", bench.Feasible, 9, 3), assuming(result("b", bench.Feasible, 9, 7))}, "b", false},
+		{"under assumptions that a plan breaks", []*sweep.Row{result("a", bench.Feasible, 6, 3), assuming(result("b", bench.Feasible, 9, 7))}, "a", false},
+		{"beaten", []*sweep.Row{result("a", bench.Feasible, 6, 3), result("b", bench.Feasible, 9, 7)}, "b", true},
+		{"beaten by rounding", []*sweep.Row{result("a", bench.Feasible, 7-1e-9, 3), result("b", bench.Feasible, 9, 7)}, "b", false},
+		{"a plan of what is infeasible", []*sweep.Row{result("a", bench.Feasible, 6, 3), result("b", bench.Infeasible, 0, 0)}, "a", true},
+	} {
+		for range 2 {
+			facts := rows.FactsOf(x.rows)
+			c := rows.CaseOf(&x.rows[0].Task)
+			by := ""
+			if r := facts.Bound(c); r != nil {
+				by = r.Task.Method
+			}
+			if by != x.by {
+				t.Errorf("%s: best bound by %q", x.name, by)
+			}
+			if got := facts.Contradiction(c); (got != nil) != x.contradicts {
+				t.Errorf("%s: contradiction %v", x.name, got)
+			}
+			slices.Reverse(x.rows)
+		}
+	}
+}
+
+func TestLabels(t *testing.T) {
+	a := rows.Contestant{Problem: "remat", Method: "milp", Backend: "highs", TimeLimit: 60, Threads: 1}
+	b, c, d := a, a, a
+	b.Backend = "lpsolve"
+	c.Backend, c.TimeLimit = "lpsolve", 120
+	d.Method = "greedy"
+	labels := rows.Labels([]rows.Contestant{a, b, c, d})
+	for who, want := range map[rows.Contestant]string{a: "milp (highs, 60 s)", b: "milp (lpsolve, 60 s)", c: "milp (lpsolve, 120 s)", d: "greedy"} {
+		if labels[who] != want {
+			t.Errorf("%q, want %q", labels[who], want)
+		}
+	}
+}
+
+// A shell reads back the words of a command.
+func TestCommandInAShell(t *testing.T) {
+	task := sweep.Task{
+		Problem: plan.Pipeline, Method: "milp", Instance: "it's a net; $(rm x) `y`\\?.json", Memory: 1.1e10 / 3, Bandwidth: 12e9, Processors: 4,
+		MemoryModel: "task", Slots: 50, Backend: "highs", Threads: 2, TimeLimit: 0.25, Gap: 1e-4, Seed: 7,
+	}
+	command := rows.Command(&task)
+	out, err := exec.Command("sh", "-c", strings.Replace(command, "workbench", `printf '%s\n'`, 1)).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"solve", task.Instance, "--problem", "pipeline", "--method", "milp", "--memory", "3666666666.6666665", "--bandwidth", "12000000000",
+		"--processors", "4", "--weight-copies", "0", "--memory-model", "task", "--slots", "50", "--backend", "highs", "--threads", "2",
+		"--time-limit", "0.25", "--gap", "0.0001", "--seed", "7",
+	}
+	if got := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n"); !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+	if c := rows.Command(&sweep.Task{Problem: plan.Remat, Method: "revolve", Instance: "zoo:vgg16", Memory: 6}); c != "workbench solve zoo:vgg16 --problem remat --method revolve --memory 6 --time-limit none" {
+		t.Error(c)
+	}
+}
+
+func TestReadAndMissing(t *testing.T) {
+	dir := t.TempDir()
+	done := result("a", bench.Feasible, 9, 3)
+	other := done.Task
+	other.Method = "b"
+	if err := store.WriteTasks(dir, &store.Sweep{Name: "night", Tasks: []sweep.Task{done.Task, other}}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(dir, "night")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done.Sweep, done.Attempt, done.Worker = "night", 1, "w"
+	if err := s.Append(done, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n, err := rows.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if missing := n.Missing(); n.Name != "night" || len(n.Rows) != 1 || len(missing) != 1 || missing[0].Method != "b" {
+		t.Errorf("%+v, missing %v", n, missing)
+	}
+	if n, err := rows.Read(dir + "/rows.jsonl"); err != nil || len(n.Rows) != 1 || n.Tasks != nil {
+		t.Errorf("the file of rows: %+v, %v", n, err)
+	}
+	if _, err := rows.Read(dir + "/none"); err == nil {
+		t.Error("nothing was read")
+	}
+}
