@@ -2,7 +2,10 @@ package queue
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -241,4 +244,15 @@ func (q *Queue) waiting(ctx context.Context) (map[string]bool, error) {
 		there[s] = true
 	}
 	return there, nil
+}
+
+// FolderName returns the name of a folder by which its queue is known, made up
+// when first asked for.
+func FolderName(dir string) (string, error) {
+	path := filepath.Join(dir, "queue.name")
+	if name, err := os.ReadFile(path); err == nil && len(name) > 0 {
+		return string(name), nil
+	}
+	name := rand.Text()
+	return name, store.WriteFile(path, []byte(name))
 }

@@ -87,14 +87,18 @@ func (q *Queue) drained(ctx context.Context) (bool, error) {
 	return info.Config.Metadata[stateKey] == stateDone, nil
 }
 
+// ErrEnded is wrapped by the error of a queue whose server is there, but holds
+// the sweep no longer: it is done, or somebody has removed it.
+var ErrEnded = errors.New("has ended or was removed")
+
 // absence is since when a server is not there.
 type absence struct{ since time.Time }
 
 // wait decides what an error of talking to the server means, and waits a little
 // if it may be over soon.
 func (q *Queue) wait(ctx context.Context, gone *absence, err error) error {
-	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrConsumerDeleted) {
-		return q.closed(fmt.Errorf("it holds sweep %q no longer: that has ended or was removed", q.Sweep))
+	if q.nc.IsConnected() && q.removed(ctx) {
+		return q.closed(fmt.Errorf("sweep %q: %w", q.Sweep, ErrEnded))
 	}
 	if q.nc.IsClosed() {
 		return q.closed(err)
@@ -111,6 +115,13 @@ func (q *Queue) wait(ctx context.Context, gone *absence, err error) error {
 	case <-time.After(reconnectWait):
 		return nil
 	}
+}
+
+// removed reports whether the server is there and says that it has no such
+// queue.
+func (q *Queue) removed(ctx context.Context) bool {
+	_, err := q.tasks.Info(ctx)
+	return errors.Is(err, jetstream.ErrStreamNotFound)
 }
 
 // closed returns the error of a queue that is no longer there, and keeps it for
@@ -232,11 +243,6 @@ func (d *delivery) Nak() error {
 func (d *delivery) tell(how string) error {
 	return d.insist(func(ctx context.Context) error {
 		_, err := d.q.nc.RequestWithContext(ctx, d.m.Reply(), []byte(how))
-		if errors.Is(err, nats.ErrNoResponders) {
-			if _, gone := d.q.tasks.Info(ctx); gone != nil {
-				return gone
-			}
-		}
 		return err
 	})
 }

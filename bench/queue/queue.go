@@ -30,6 +30,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -54,6 +55,7 @@ type Identity struct {
 	Folder string
 	// Version of the code that the tasks ask for; empty: any.
 	Version string
+	Plans   bool // are kept
 }
 
 // Keys of a stream's metadata.
@@ -62,6 +64,7 @@ const (
 	sweepKey   = "workbench.sweep"
 	folderKey  = "workbench.folder"
 	versionKey = "workbench.version"
+	plansKey   = "workbench.plans"
 	stateKey   = "workbench.state"
 )
 
@@ -222,7 +225,7 @@ func (q *Queue) taskSubject(t string) string { return "workbench." + q.slug() + 
 func (q *Queue) rowSubject(t string) string  { return "workbench." + q.slug() + ".rows." + t }
 
 func (q *Queue) metadata(state string) map[string]string {
-	return map[string]string{formatKey: Format, sweepKey: q.Sweep, folderKey: q.Folder, versionKey: q.Version, stateKey: state}
+	return map[string]string{formatKey: Format, sweepKey: q.Sweep, folderKey: q.Folder, versionKey: q.Version, plansKey: strconv.FormatBool(q.Plans), stateKey: state}
 }
 
 // tasksConfig: one message a task, gone when acknowledged.
@@ -317,7 +320,7 @@ func (q *Queue) join(ctx context.Context, version string) (err error) {
 		return bench.InputError(fmt.Errorf("queue: %s holds several sweeps: choose one with --sweep: %s", q.address, strings.Join(names, ", ")))
 	}
 	m := found[0].Config.Metadata
-	q.Identity = Identity{Sweep: m[sweepKey], Folder: m[folderKey], Version: m[versionKey]}
+	q.Identity = Identity{Sweep: m[sweepKey], Folder: m[folderKey], Version: m[versionKey], Plans: m[plansKey] == "true"}
 	if m[formatKey] != Format {
 		return bench.InputError(fmt.Errorf("queue: sweep %q is in format %q, this program knows %q: use the same version of workbench on all machines", q.Sweep, m[formatKey], Format))
 	}

@@ -1,21 +1,13 @@
 package queue
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
-	"workbench/bench"
 	"workbench/bench/queue/queuetest"
-	"workbench/bench/sweep"
-	"workbench/bench/worker"
 )
 
 func TestMain(m *testing.M) {
@@ -70,14 +62,3 @@ func TestConformance(t *testing.T) {
 		})
 	}
 }
-
-var (
-	_ = errors.New
-	_ = os.Args
-	_ = filepath.Join
-	_ = strings.Cut
-	_ = bench.ErrInput
-	_ sweep.Task
-	_ worker.Queue
-	_ context.Context
-)

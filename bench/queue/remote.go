@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 
@@ -134,7 +133,7 @@ func (f *fetching) get(ctx context.Context, t sweep.Task) error {
 	if strings.HasPrefix(t.Instance, zoo.Scheme) {
 		return nil
 	}
-	if _, err := os.Stat(filepath.Join(f.dir, "instances", t.SHA256+".json")); err == nil {
+	if _, err := os.Stat(store.InstancePath(f.dir, t.SHA256)); err == nil {
 		return nil
 	}
 	doc, err := f.queue.Instance(ctx, t.SHA256)
