@@ -221,8 +221,18 @@ func (e *Experiment) checkMethods(r *reader) {
 }
 
 // checkAxes reports axes of this experiment that none of its problems has, and
-// percentages of nothing.
+// a grid beyond all bounds, before anybody makes it.
 func (e *Experiment) checkAxes(r *reader) {
+	tasks := float64(e.repetitions)
+	for _, n := range []int{
+		len(e.memory), len(e.bandwidth), len(e.processors), len(e.weightCopies), len(e.memoryModels),
+		len(e.slots), len(e.backends), len(e.threads), len(e.timeLimit), len(e.gap), len(e.seeds),
+	} {
+		tasks *= float64(max(n, 1))
+	}
+	if tasks > mostTasks {
+		r.errorf(e.node, "its lists make %.3g tasks of one method on one instance, at most %d are possible in all", tasks, mostTasks)
+	}
 	some := func(has func(*bench.Problem) bool) bool { return slices.ContainsFunc(e.Problems, has) }
 	links := some(func(p *bench.Problem) bool { return p.Bandwidth != "" })
 	parallel := some(func(p *bench.Problem) bool { return p.Parallel })
