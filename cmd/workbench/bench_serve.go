@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"workbench/bench"
+	"workbench/bench/queue"
+	"workbench/bench/spec"
+	"workbench/bench/store"
+	"workbench/bench/sweep"
+	"workbench/bench/worker"
+)
+
+// serveOptions are the flags of bench serve.
+type serveOptions struct {
+	benchOptions
+	address
+	listen, certificate, key string
+	discard                  bool
+}
+
+// address are the flags that say how to be let into a server.
+type address struct{ url, token, ca, credentials string }
+
+func (a *address) flags(token string) []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "token-file", Usage: token, Destination: &a.token, Category: "queue"},
+		&cli.StringFlag{Name: "tls-ca", Usage: "`FILE` with the certificate of who signed the server's, if the system does not know it", Destination: &a.ca, Category: "queue"},
+		&cli.StringFlag{Name: "credentials", Usage: "`FILE` with the credentials of a NATS user", Destination: &a.credentials, Category: "queue"},
+	}
+}
+
+// resolve reads the token.
+func (a *address) resolve() (queue.Address, error) {
+	to := queue.Address{URL: a.url, CA: a.ca, Credentials: a.credentials}
+	if a.token == "" {
+		return to, nil
+	}
+	var err error
+	to.Token, err = queue.Token(a.token)
+	return to, err
+}
+
+// defaultListen is the port of NATS, for this machine only.
+const defaultListen = "127.0.0.1:4222"
+
+func newBenchServe(s streams) *cli.Command {
+	o := &serveOptions{}
+	return &cli.Command{
+		Name:      "serve",
+		Usage:     "hand out the tasks of a sweep to bench work on this and other machines",
+		ArgsUsage: "SPEC|FOLDER",
+		Description: "Collects the rows of all workers in the folder of the sweep, and ends when every\n" +
+			"task has one. Does no task itself: start bench work beside it. Whatever stops it,\n" +
+			"bench serve FOLDER goes on; workers wait ten minutes for that.",
+		Flags: append(append([]cli.Flag{
+			&cli.StringFlag{Name: "into", Usage: "`FOLDER` of the sweep (default: sweeps/NAME)", Destination: &o.into, Category: "sweep"},
+			&cli.BoolFlag{Name: "retry", Usage: "do tasks again that failed: crashed, were killed, or out of memory", Destination: &o.retry, Category: "sweep"},
+			&cli.StringFlag{Name: "listen", Usage: "`HOST:PORT` where workers connect; other machines need --token-file", Value: defaultListen, Destination: &o.listen, Category: "queue"},
+			&cli.StringFlag{Name: "queue", Usage: "`URL` of a NATS server with JetStream to use instead: nats://[USER:PASSWORD@]HOST:PORT or tls://…", Destination: &o.url, Category: "queue"},
+			&cli.StringFlag{Name: "tls-cert", Usage: "`FILE` with the certificate of this machine: workers connect to tls://HOST:PORT", Destination: &o.certificate, Category: "queue"},
+			&cli.StringFlag{Name: "tls-key", Usage: "`FILE` with its key", Destination: &o.key, Category: "queue"},
+			&cli.BoolFlag{Name: "discard", Usage: "remove what another sweep of this name left in the queue, rows that nobody has collected included", Destination: &o.discard, Category: "queue"},
+		}, o.address.flags("`FILE` whose first line workers have to know")...), o.common.flags()...),
+		Action: func(c *cli.Context) error {
+			a, err := args(c, 1, 1, "bench serve SPEC|FOLDER [--listen HOST:PORT --token-file FILE | --queue URL]")
+			if err != nil {
+				return err
+			}
+			if o.url != "" && (c.IsSet("listen") || o.certificate != "" || o.key != "") {
+				return usagef("--queue names a server that is there, --listen, --tls-cert and --tls-key are of one to start: give one or the others")
+			}
+			if (o.certificate == "") != (o.key == "") {
+				return usagef("--tls-cert and --tls-key belong together")
+			}
+			return benchServe(c.Context, s, o, a[0])
+		},
+	}
+}
+
+// benchServe coordinates a sweep.
+func benchServe(ctx context.Context, s streams, o *serveOptions, name string) (err error) {
+	log, err := o.check(s)
+	if err != nil {
+		return err
+	}
+	to, err := o.resolve()
+	if err != nil {
+		return err
+	}
+	dir, list, files, err := openSweep(ctx, s, o.into, name)
+	if err != nil {
+		return err
+	}
+	st, err := store.Open(dir, list.Name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	reportDamage(s, &o.benchOptions, st)
+	if err := worker.KeepInstances(dir, files); err != nil {
+		return err
+	}
+	if err := store.WriteTasks(dir, list); err != nil {
+		return err
+	}
+	if o.retry {
+		st.Forget()
+	}
+	var server *queue.Server
+	if o.url == "" {
+		server, err = queue.Start(queue.ServerOptions{
+			Dir: store.QueuePath(dir), Listen: o.listen, Token: to.Token, Certificate: o.certificate, Key: o.key, Log: log,
+		})
+		if err != nil {
+			return err
+		}
+		defer server.Stop()
+		to = server.Address()
+	}
+	missing := st.Missing(list.Tasks)
+	progress := worker.NewProgress(len(list.Tasks), missing, 1)
+	co := &queue.Coordinator{
+		Store: st, Tasks: list.Tasks, Instances: &worker.Folder{Dir: dir},
+		Warn: func(err error) { fmt.Fprintf(s.err, "workbench: %s\n", oneLine(err.Error())) },
+	}
+	if err := serve(ctx, s, o, co, server, to, list, progress); err != nil {
+		left := len(st.Missing(list.Tasks))
+		if ctx.Err() != nil {
+			err = errors.New("stopped")
+		}
+		return fmt.Errorf("%w; %d of %d tasks are left: workbench bench serve %s goes on", err, left, len(list.Tasks), dir)
+	}
+	return summarise(s, &o.benchOptions, dir, list.Tasks, progress.Snapshot())
+}
+
+// serve makes the queue, coordinates, and removes it.
+func serve(ctx context.Context, s streams, o *serveOptions, co *queue.Coordinator, server *queue.Server, to queue.Address, list *store.Sweep, progress *worker.Progress) (err error) {
+	if o.discard {
+		if err := queue.Discard(ctx, to, list.Name); err != nil {
+			return err
+		}
+	}
+	folder, err := queue.FolderName(co.Store.Dir())
+	if err != nil {
+		return err
+	}
+	co.Queue, err = queue.Create(ctx, to, queue.Identity{Sweep: list.Name, Folder: folder, Version: sweep.Version(), Plans: list.Plans}, queue.Options{})
+	if err != nil {
+		return err
+	}
+	defer co.Queue.Close()
+	o.invite(s, server, list.Name)
+	show := showProgress(s, &o.benchOptions, progress)
+	co.OnRow = func(r *sweep.Row) {
+		progress.Row(r)
+		show.row(r)
+	}
+	err = co.Run(ctx)
+	show.done()
+	if err != nil {
+		return err
+	}
+	return farewell(ctx, co.Queue, server)
+}
+
+// invite says how workers connect.
+func (o *serveOptions) invite(s streams, server *queue.Server, name string) {
+	if o.quiet {
+		return
+	}
+	url := queue.Address{URL: o.url}.String()
+	if server != nil {
+		url = server.URL()
+	}
+	more := ""
+	if o.token != "" {
+		more += " --token-file FILE"
+	}
+	if o.certificate != "" {
+		more += " --tls-ca FILE"
+	}
+	if o.url != "" {
+		more += " --sweep " + name
+	}
+	fmt.Fprintf(s.err, "workers of sweep %s: workbench bench work --queue %s%s\n", name, url, more)
+}
+
+// farewellTime is how long workers have to hear that the sweep is done: they
+// look every second.
+const farewellTime = 3 * time.Second
+
+// farewell waits until the workers have left and removes the queue.
+func farewell(ctx context.Context, q *queue.Queue, server *queue.Server) error {
+	ctx, cancel := context.WithTimeout(ctx, farewellTime)
+	defer cancel()
+	if server != nil {
+		server.WaitForClients(ctx)
+	} else {
+		<-ctx.Done()
+	}
+	return q.Remove(context.WithoutCancel(ctx))
+}
+
+// openSweep reads the sweep of a folder, or of a specification that has no
+// folder yet or the same one.
+func openSweep(ctx context.Context, s streams, into, name string) (dir string, list *store.Sweep, files map[string]*bench.Instance, err error) {
+	info, err := os.Stat(name)
+	folder := err == nil && info.IsDir()
+	if folder && store.Exists(name) {
+		if into != "" {
+			return "", nil, nil, usagef("%s is the folder of a sweep: --into is for specifications", name)
+		}
+		list, err = store.ReadTasks(name)
+		if err == nil && len(list.Tasks) > 0 && list.Tasks[0].Version != sweep.Version() {
+			err = usagef("%s was begun with version %s of workbench, this is %s: go on with that one, or begin another sweep", name, list.Tasks[0].Version, sweep.Version())
+		}
+		return name, list, nil, err
+	}
+	if folder {
+		return "", nil, nil, usagef("%s is a folder without a sweep: give a specification, and this folder with --into", name)
+	}
+	sp, err := spec.Open(name)
+	if err != nil {
+		return "", nil, nil, specError(s, err)
+	}
+	if dir = into; dir == "" {
+		dir = filepath.Join("sweeps", sp.Name)
+	}
+	if store.Exists(dir) {
+		old, err := store.ReadTasks(dir)
+		if err != nil {
+			return "", nil, nil, err
+		}
+		if strings.TrimSpace(old.Specification) != strings.TrimSpace(string(sp.Text)) || old.Name != sp.Name {
+			return "", nil, nil, usagef("%s has another sweep: workbench bench serve %s goes on with that one, --into names another folder", dir, dir)
+		}
+		return openSweep(ctx, s, "", dir)
+	}
+	x, err := sp.Expand(ctx, sweep.Version())
+	if err != nil {
+		return "", nil, nil, specError(s, err)
+	}
+	return dir, &store.Sweep{Name: sp.Name, Specification: string(sp.Text), Plans: sp.Plans, Tasks: x.Tasks}, x.Files, nil
+}
