@@ -77,12 +77,12 @@ func (in *instance) lms(far func(int) bool, ahead int, list []int) []int {
 
 // Sizes of the grid of LMSGrid.
 const (
-	lmsThresholds = 10
+	lmsThresholds = 20
 	lmsAheads     = 8
 )
 
-// LMSGrid is the best of LMS over a grid: ten thresholds, quantiles of the
-// distances that occur, by swap-ins 1, 2, 4, … 128 functions ahead. The end of ctx
+// LMSGrid is the best of LMS over a grid: twenty thresholds, quantiles of the
+// different distances that occur, by swap-ins 1, 2, 4, … 128 functions ahead. The end of ctx
 // ends it with the best until then.
 func LMSGrid(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
 	in, err := newInstance(s, p)
@@ -125,8 +125,8 @@ func (b *best) lms(threshold, ahead int) float64 {
 	return b.try(b.work, "lms")
 }
 
-// distances returns the distances of functions that use a variable one after the
-// other, ascending, as often as they occur.
+// distances returns the different distances of functions that use a variable one
+// after the other, ascending.
 func (in *instance) distances() []int {
 	var d []int
 	for i := range in.n {
@@ -137,7 +137,7 @@ func (in *instance) distances() []int {
 		}
 	}
 	slices.Sort(d)
-	return d
+	return slices.Compact(d)
 }
 
 // LMSTuned is LMS with the thresholds that its auto-tuning finds, in the words of
