@@ -29,19 +29,20 @@ Unit stopped better=lower assume=exact
 //
 // so that benchstat compares nights:
 //
-//	benchstat -col .file -row /method -filter '.unit:(sec/op OR gap-pct)' old.txt new.txt
+//	benchstat -filter '/method:floating .unit:(sec/op OR gap-pct)' old.txt new.txt
 //
 // The number behind the last - is that of threads. A run that was stopped or
 // failed has no sec/op, since that is not how long it takes.
 func Benchfmt(w io.Writer, n *rows.Night) error {
 	return buffered(w, func(b *bufio.Writer) {
-		fmt.Fprintf(b, "sweep: %s\n", oneLine(n.Name))
+		// Not as keys: benchstat compares only what has the same.
+		fmt.Fprintf(b, "# sweep %s\n", oneLine(n.Name))
 		b.WriteString(units)
 		version := ""
 		for _, r := range Records(n) {
 			if r.Version != version {
 				version = r.Version
-				fmt.Fprintf(b, "version: %s\n", oneLine(version))
+				fmt.Fprintf(b, "# version %s\n", oneLine(version))
 			}
 			b.WriteString(name(&r))
 			b.WriteString(" 1")

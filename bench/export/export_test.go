@@ -1,0 +1,146 @@
+package export
+
+import (
+	"bytes"
+	"encoding/csv"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
+
+	"workbench/bench/report/rows"
+	"workbench/bench/report/rowstest"
+)
+
+var small = rowstest.Size{Instances: 6, Limits: 2, Repetitions: 2}
+
+func written(t testing.TB, n *rows.Night, format string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, n, format); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// What is written to Parquet is read back to the same.
+func TestParquet(t *testing.T) {
+	n := rowstest.Night(small, "b", 2)
+	data := written(t, n, "parquet")
+	got, err := parquet.Read[Record](bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Records(n), got); diff != "" {
+		t.Errorf("(-written +read):\n%s", diff)
+	}
+}
+
+// The numbers of CSV are read back to the same, missing ones are empty, and
+// every row is there once.
+func TestCSV(t *testing.T) {
+	n := rowstest.Night(small, "b", 2)
+	lines, err := csv.NewReader(bytes.NewReader(written(t, n, "csv"))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(lines) != len(n.Rows)+1 {
+		t.Fatalf("%d lines for %d rows", len(lines), len(n.Rows))
+	}
+	column := func(name string) int { return slices.Index(lines[0], name) }
+	byID := map[string][]string{}
+	for _, l := range lines[1:] {
+		byID[l[column("id")]] = l
+	}
+	failed := 0
+	for _, r := range n.Rows {
+		l := byID[r.ID]
+		if l == nil {
+			t.Fatalf("no line of %s", r.ID)
+		}
+		want := ""
+		if x, ok := rows.Objective(r); ok {
+			want = strconv.FormatFloat(x, 'g', -1, 64)
+		}
+		if got := l[column("objective")]; got != want {
+			t.Errorf("objective %q, want %q", got, want)
+		}
+		if got := l[column("command")]; got != rows.Command(&r.Task) {
+			t.Errorf("command %q", got)
+		}
+		if l[column("failed")] == "true" {
+			failed++
+			if l[column("outcome")] == "" || l[column("detail")] == "" {
+				t.Errorf("a failure without reason: %q", l)
+			}
+		}
+	}
+	if failed == 0 {
+		t.Error("no failure among the rows")
+	}
+}
+
+// benchstat itself, where it is installed, compares two nights.
+func TestBenchstat(t *testing.T) {
+	benchstat, err := exec.LookPath("benchstat")
+	if err != nil {
+		t.Skip("no benchstat here; benchfmt's reader is tested above")
+	}
+	dir := t.TempDir()
+	size := rowstest.Size{Instances: 6, Limits: 2, Repetitions: 6}
+	for i, name := range []string{"old.txt", "new.txt"} {
+		n := rowstest.Night(size, name[:3], uint64(i))
+		for _, r := range n.Rows {
+			if i == 1 && r.Task.Method == "floating" {
+				r.Result.WallTime *= 1.5
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), written(t, n, "benchfmt"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(benchstat, "-filter", "/method:floating .unit:(sec/op OR gap-pct)", "old.txt", "new.txt")
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"sec/op", "gap-pct", "method=floating", "vs base", "+5", "p=0.002 n=6"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("benchstat does not say %q:\n%s", want, out)
+		}
+	}
+}
+
+func TestOrderOfRows(t *testing.T) {
+	n := rowstest.Night(small, "b", 2)
+	for _, format := range Formats {
+		want := written(t, n, format)
+		slices.Reverse(n.Rows)
+		if !bytes.Equal(written(t, n, format), want) {
+			t.Errorf("%s depends on the order of rows", format)
+		}
+	}
+	if err := Write(&bytes.Buffer{}, n, "xlsx"); err == nil {
+		t.Error("a format that is not known was written")
+	}
+}
+
+func BenchmarkExport10000(b *testing.B) {
+	n := rowstest.Night(rowstest.Size{Instances: 90, Limits: 10, Repetitions: 2}, "b", 2)
+	for _, format := range Formats {
+		b.Run(format, func(b *testing.B) {
+			size := 0
+			for b.Loop() {
+				size = len(written(b, n, format))
+			}
+			b.ReportMetric(float64(size), "file-B")
+		})
+	}
+}
