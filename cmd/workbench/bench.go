@@ -10,7 +10,8 @@ func newBench(s streams) *cli.Command {
 		Name:  "bench",
 		Usage: "sweeps: many methods on many instances, from a specification to a report",
 		Subcommands: []*cli.Command{
-			newBenchRun(s), newBenchResume(s), newBenchMerge(s),
+			newBenchRun(s), newBenchResume(s), newBenchMerge(s), newBenchServe(s), newBenchWork(s),
+			newBenchReport(s), newBenchCompare(s), newBenchExport(s),
 		},
 	}
 }
