@@ -136,6 +136,8 @@ func generators() []generator {
 			}),
 		imagenet("mobilenet", "MobileNet v1 (4.2 M parameters)", mobilenet),
 		unets(),
+		deepLabs(),
+		pix2pixHDs(),
 		rnn(),
 		joined("siamese", "Siamese network of [004] 1.4: three branches of 2·length layers that share their weights, and a triplet loss", siamese),
 		joined("cross-modal", "cross-modal network of [004] 1.4: branches of length and 5·length layers", crossModal),
@@ -155,6 +157,27 @@ func unets() generator {
 		build: func(n *net, v values) {
 			unet(n, v.numbers["batch"], v.numbers["image"], v.numbers["channels"], v.numbers["classes"])
 		},
+	}
+}
+
+func deepLabs() generator {
+	return generator{
+		Entry: Entry{"deeplabv3plus", "DeepLabv3+ with a ResNet-101, output stride 16 (59.3 M parameters)", chains, append([]Param{
+			number("batch", "6", 1, 1<<20, "images a step"),
+			number("image", "513", 1, 1<<14, "height and width"),
+			number("classes", "21", 1, 1<<12, "maps that come out, of which each pixel has one"),
+		}, costParameters()...)},
+		build: func(n *net, v values) { deepLab(n, v.numbers["batch"], v.numbers["image"], v.numbers["classes"]) },
+	}
+}
+
+func pix2pixHDs() generator {
+	return generator{
+		Entry: Entry{"pix2pixhd", "Pix2PixHD, global generator (182.5 M parameters) and discriminators at two scales (5.6 M)", chains, append([]Param{
+			number("batch", "1", 1, 1<<20, "images a step"),
+			number("image", "512", 1, 1<<14, "height; they are twice as wide"),
+		}, costParameters()...)},
+		build: func(n *net, v values) { pix2pixHD(n, v.numbers["batch"], v.numbers["image"]) },
 	}
 }
 

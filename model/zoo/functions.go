@@ -74,6 +74,7 @@ type sequence struct {
 	h         how
 	data      int   // what is there all the time
 	storage   []int // variable of each storage; absent: none yet
+	names     []string
 	gradients []int // and of its gradient
 	weights   []int // of each operation
 }
@@ -91,7 +92,7 @@ func (n *net) functions(h how) (*functions.Sequence, error) {
 	}
 	s := &sequence{
 		Builder: functions.NewBuilder(""), n: n, h: h,
-		storage: make([]int, len(n.storages)), gradients: make([]int, len(n.storages)), weights: make([]int, len(n.operations)),
+		storage: make([]int, len(n.storages)), names: make([]string, len(n.storages)), gradients: make([]int, len(n.storages)), weights: make([]int, len(n.operations)),
 	}
 	for i := range n.storages {
 		s.storage[i], s.gradients[i] = absent, absent
@@ -115,15 +116,15 @@ func (n *net) functions(h how) (*functions.Sequence, error) {
 // none yet.
 func (s *sequence) variable(storage int, id, initial string) int {
 	if s.storage[storage] == absent {
-		s.storage[storage] = s.Variable(id, s.n.storages[storage], initial)
+		s.storage[storage], s.names[storage] = s.Variable(id, s.n.storages[storage], initial), id
 	}
 	return s.storage[storage]
 }
 
 // gradient returns the variable of the gradient of a storage.
-func (s *sequence) gradient(storage int, id string) int {
+func (s *sequence) gradient(storage int) int {
 	if s.gradients[storage] == absent {
-		s.gradients[storage] = s.Variable(id, s.n.storages[storage], functions.Nowhere)
+		s.gradients[storage] = s.Variable(s.names[storage]+"/grad", s.n.storages[storage], functions.Nowhere)
 	}
 	return s.gradients[storage]
 }
@@ -155,17 +156,16 @@ func (s *sequence) forward(i int) {
 func (s *sequence) backward(i int) {
 	n := s.n
 	op := &n.operations[i]
-	id := op.name + "/grad"
-	s.Function(id, functions.Backward, s.h.device.time(op.backward, n.precision))
+	s.Function(op.name+"/grad", functions.Backward, s.h.device.time(op.backward, n.precision))
 	s.Reads(s.data)
 	for _, x := range op.saved {
 		s.Reads(s.storage[x])
 	}
-	s.Reads(s.weights[i], s.gradient(n.tensors[op.out].storage, id))
+	s.Reads(s.weights[i], s.gradient(n.tensors[op.out].storage))
 	for _, x := range op.in {
 		t := &n.tensors[x]
 		if t.gradient {
-			s.Writes(s.gradient(t.storage, n.operations[t.producer].name+"/grad"))
+			s.Writes(s.gradient(t.storage))
 		}
 	}
 	if op.parameters > 0 {

@@ -24,7 +24,9 @@ func load(t *testing.T, spec string) *chain.Chain {
 }
 
 // Published numbers: torchvision for the vision networks, Hugging Face
-// Transformers for GPT-2 and BERT (BertModel with pooler, BertForMaskedLM).
+// Transformers for GPT-2 and BERT (BertModel with pooler, BertForMaskedLM), the
+// global generator of Pix2PixHD. DeepLabv3+ and the discriminators of Pix2PixHD
+// are added up by hand.
 func TestParameters(t *testing.T) {
 	for spec, want := range map[string]float64{
 		"zoo:vgg16":               138_357_544,
@@ -50,6 +52,8 @@ func TestParameters(t *testing.T) {
 		"zoo:bert-large":          335_141_888,
 		"zoo:bert?head=mlm":       109_514_298,
 		"zoo:bert-large?head=mlm": 335_174_458,
+		"zoo:deeplabv3plus":       42_500_160 + 16_844_149, // the ResNet-101 of torchvision without its head
+		"zoo:pix2pixhd":           182_546_755 + 2*2_801_601,
 	} {
 		c := load(t, spec)
 		if got := c.Source["parameters"]; got != want {
@@ -460,6 +464,11 @@ func FuzzLoad(f *testing.F) {
 		if g, err := Graph(name, p); err == nil {
 			if g.Len() < 2 || math.IsNaN(g.TotalTime()) || math.IsInf(g.TotalTime(), 0) {
 				t.Errorf("%s: %d nodes, %v s", spec, g.Len(), g.TotalTime())
+			}
+		}
+		if f, err := Functions(name, p); err == nil {
+			if err := f.Validate(); err != nil {
+				t.Errorf("%s as functions: %v", spec, err)
 			}
 		}
 		if j, err := Join(name, p); err == nil && j.K() < 2 {
