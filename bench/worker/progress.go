@@ -83,7 +83,8 @@ type Snapshot struct {
 	Elapsed                    time.Duration
 	// Left is an estimate: the tasks of each method take what those that are
 	// done took on average, those of a method of which none is done what all
-	// took. 0: nothing is known.
+	// took, and what the run spends beside its tasks stays in proportion. 0:
+	// nothing is known.
 	Left time.Duration
 }
 
@@ -104,5 +105,8 @@ func (p *Progress) Snapshot() Snapshot {
 		left += time.Duration(n) * m.value()
 	}
 	s.Left = left / time.Duration(p.jobs)
+	if spent := float64(s.Elapsed) * float64(p.jobs); p.all.sum > 0 && spent > float64(p.all.sum) {
+		s.Left = time.Duration(float64(s.Left) * spent / float64(p.all.sum))
+	}
 	return s
 }

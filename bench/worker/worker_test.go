@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/bench"
+	"workbench/bench/queue"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/bench/worker"
@@ -206,9 +208,10 @@ func backendThere() error {
 	return nil
 }
 
-// One task in each mode: what the runner adds to a solve that takes no time.
+// One task in each mode: what the runner adds to a solve that takes no time, the
+// row on the disk included, with the queue in memory and with the embedded one.
 func BenchmarkTask(b *testing.B) {
-	for _, mode := range []string{"in-process", "isolated"} {
+	for _, mode := range []string{"in-process", "isolated", "in-process, embedded queue", "isolated, embedded queue"} {
 		b.Run(mode, func(b *testing.B) {
 			list := tasks(b, "answers", b.N)
 			dir := b.TempDir()
@@ -218,13 +221,22 @@ func BenchmarkTask(b *testing.B) {
 			}
 			defer s.Close()
 			w := &worker.Worker{Sweep: "test", Name: "local", Environment: "d01eef50ed30789ef007d189", Sink: s, Jobs: 1, Runner: func() worker.Runner {
-				if mode == "isolated" {
+				if strings.HasPrefix(mode, "isolated") {
 					return &worker.Isolated{Instances: &worker.Folder{Dir: dir}}
 				}
 				return &worker.InProcess{Instances: &worker.Folder{Dir: dir}, Solve: pretend}
 			}}
+			var q worker.Queue = &worker.MemoryQueue{}
+			if strings.HasSuffix(mode, "embedded queue") {
+				e, err := queue.Embedded(b.Context(), store.QueuePath(dir), "test")
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer e.Close()
+				q = e
+			}
 			b.ResetTimer()
-			if err := worker.Run(b.Context(), nil, w, &worker.MemoryQueue{}, s, list); err != nil {
+			if err := worker.Run(b.Context(), nil, w, q, s, list); err != nil {
 				b.Fatal(err)
 			}
 		})
