@@ -18,12 +18,14 @@ func TestSchemaOfWritten(t *testing.T) {
 	_, onGraph := fiveNodes()
 	_, onJoin := twoBranches()
 	_, onChain := threeLayers()
+	_, onFunctions := fourFunctions()
 	for name, p := range map[string]*plan.Plan{
 		"two layers":    valid,
 		"no period":     {Problem: "remat", Ops: valid.Ops},
 		"a graph":       onGraph,
 		"a join":        onJoin,
 		"a chain":       onChain,
+		"functions":     onFunctions,
 		"no operations": {Problem: plan.WeightOffload, Period: &period},
 	} {
 		var b bytes.Buffer
@@ -67,6 +69,10 @@ func TestSchemaAndRead(t *testing.T) {
 		{"node for the layer", `"op":"B","layer":1`, `"op":"C","node":"v"`, true},
 		{"node and layer", `"op":"B","layer":1`, `"op":"D","node":"v","layer":0`, true},
 		{"loss", `"op":"B","layer":1`, `"op":"LOSS"`, true},
+		{"function", `"op":"B","layer":1`, `"op":"run","function":1`, true},
+		{"function 0", `"op":"B","layer":1`, `"op":"run","function":0`, true},
+		{"variable", `"op":"B","layer":1`, `"op":"in","variable":"x"`, true},
+		{"variable of a node", `"op":"B","layer":1`, `"op":"C","variable":"x"`, true},
 		{"branch", `"op":"B","layer":1`, `"op":"S","layer":0,"branch":2`, true},
 
 		{"k", `"period"`, `"k": 2, "period"`, true},
@@ -91,6 +97,13 @@ func TestSchemaAndRead(t *testing.T) {
 		{"negative weight copies", `"memory"`, `"weight_copies": -1, "memory"`, false},
 		{"computation of nothing", `"op":"B","layer":1`, `"op":"C"`, false},
 		{"branch without layer", `"op":"B","layer":1`, `"op":"F","branch":1`, false},
+		{"run of nothing", `"op":"B","layer":1`, `"op":"run"`, false},
+		{"in of nothing", `"op":"B","layer":1`, `"op":"in"`, false},
+		{"half a function", `"op":"B","layer":1`, `"op":"run","function":0.5`, false},
+		{"null function", `"op":"B","layer":1`, `"op":"run","function":null`, false},
+		{"empty variable", `"op":"B","layer":1`, `"op":"in","variable":""`, false},
+		{"null variable", `"op":"B","layer":1`, `"op":"in","variable":null`, false},
+		{"number for a variable", `"op":"B","layer":1`, `"op":"in","variable":1`, false},
 		{"empty node", `"op":"B","layer":1`, `"op":"C","node":""`, false},
 		{"null node", `"op":"B","layer":1`, `"op":"C","node":null`, false},
 		{"null layer", `"op":"B","layer":1`, `"op":"C","node":"v","layer":null`, false},
