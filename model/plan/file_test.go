@@ -87,13 +87,14 @@ func TestRoundTrip(t *testing.T) {
 			p.Period = &x
 		}
 		for range rapid.IntRange(0, 5).Draw(t, "ops") {
-			kind := rapid.SampledFrom([]string{"F", plan.OpC, plan.OpLoss}).Draw(t, "op")
+			kind := rapid.SampledFrom([]string{"F", plan.OpC, plan.OpLoss, plan.OpRun, plan.OpIn}).Draw(t, "op")
 			if kind == "F" {
 				kind += clean(text.Draw(t, "op"))
 			}
 			o := plan.Op{
 				Op: kind, Tensor: clean(text.Draw(t, "tensor")), Layer: rapid.OneOf(rapid.Int(), rapid.Just(0)).Draw(t, "layer"),
 				Branch: rapid.OneOf(rapid.Int(), rapid.Just(0)).Draw(t, "branch"), Node: clean(text.Draw(t, "node")),
+				Function: rapid.OneOf(rapid.Int(), rapid.Just(0)).Draw(t, "function"), Variable: clean(text.Draw(t, "variable")),
 				Start: number.Draw(t, "start"), End: number.Draw(t, "end"),
 				Resource: clean(text.Draw(t, "resource")), Shift: rapid.OneOf(rapid.Int(), rapid.Just(0)).Draw(t, "shift"),
 			}
@@ -154,7 +155,8 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// Operations of graphs and joins leave out the layer that they do not have.
+// Operations of graphs, joins and swapping leave out the layer that they do not
+// have.
 func TestReadWriteOps(t *testing.T) {
 	const head = `{"format":"workbench.plan/v1","problem":"remat","platform":{"memory":1},"ops":[`
 	for _, x := range []struct {
@@ -168,6 +170,8 @@ func TestReadWriteOps(t *testing.T) {
 		{`{"op":"LOSS","start":0,"end":1}`, "", plan.Op{Op: "LOSS", End: 1}},
 		{`{"op":"S","layer":0,"branch":2,"start":0,"end":0}`, "", plan.Op{Op: "S", Branch: 2}},
 		{`{"op":"D","tensor":"delta","layer":0,"branch":1,"start":0,"end":0}`, "", plan.Op{Op: "D", Tensor: "delta", Branch: 1}},
+		{`{"op":"run","function":2,"start":0,"end":1}`, "", plan.Op{Op: "run", Function: 2, End: 1}},
+		{`{"op":"drop","variable":"conv1","start":1,"end":1}`, "", plan.Op{Op: "drop", Variable: "conv1", Start: 1, End: 1}},
 		{`{"op":"F_none","layer":3,"start":0,"end":2.5}`, "", plan.Op{Op: "F_none", Layer: 3, End: 2.5}},
 	} {
 		p, err := read(head + x.op + "]}")
@@ -191,6 +195,9 @@ func TestReadWriteOps(t *testing.T) {
 	}
 	for _, x := range [][2]string{
 		{`{"op":"C","start":0,"end":1}`, "ops[0]: node is missing"},
+		{`{"op":"run","start":0,"end":1}`, "ops[0]: function is missing"},
+		{`{"op":"out","start":0,"end":1}`, "ops[0]: variable is missing"},
+		{`{"op":"in","variable":"","start":0,"end":1}`, "ops[0]: variable is empty; it is the id of a variable of the sequence"},
 		{`{"op":"D","start":0,"end":1}`, "ops[0]: layer is missing"},
 		{`{"op":"F","branch":1,"start":0,"end":1}`, "ops[0]: layer is missing"},
 		{`{"op":"C","node":"","start":0,"end":1}`, "ops[0]: node is empty; it is the id of a node of the graph"},
