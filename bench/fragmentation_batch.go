@@ -38,6 +38,8 @@ type BatchPoint struct {
 	Makespan   float64 `json:"makespan,omitempty"`
 	Throughput float64 `json:"throughput,omitempty"` // samples a second
 	Why        string  `json:"why,omitempty"`        // it does not fit
+
+	hopeless bool // not even without fragmentation
 }
 
 // A Batcher trains a built-in network at any batch on a device of so much
@@ -48,6 +50,9 @@ type Batcher struct {
 	Setting  Setting // its memory does not matter
 	Capacity int64   // bytes
 	Steps    int     // of each replay; at least 1
+	// Keep plans for as much memory as can be of use, whatever the capacity: the
+	// baseline, of which nothing is moved or computed again.
+	Keep bool
 
 	instances map[int]*Instance
 	planned   map[plannedKey]*plannedStep
@@ -56,7 +61,7 @@ type Batcher struct {
 type plannedKey struct {
 	method string
 	batch  int
-	share  float64
+	memory float64
 }
 
 type plannedStep struct {
@@ -72,14 +77,20 @@ func (b *Batcher) At(ctx context.Context, m *Method, a AllocatorChoice, batch in
 		return nil, err
 	}
 	x := &BatchPoint{Method: m.Name, Allocator: a.Name(), Batch: batch}
-	for _, share := range Shares {
-		p, err := b.plan(ctx, m, in, batch, share)
+	shares := Shares
+	if b.Keep {
+		_, high := b.Problem.Range(in)
+		shares = []float64{high / float64(b.Capacity)}
+		x.hopeless = shares[0] > 1
+	}
+	for _, share := range shares {
+		p, err := b.plan(ctx, m, in, batch, share*float64(b.Capacity))
 		if err != nil {
 			return nil, err
 		}
 		if p.result.Plan == nil {
-			if x.Why == "" {
-				x.Why = p.result.Error
+			if x.Why == "" { // of the whole memory
+				x.Why, x.hopeless = p.result.Error, true
 			}
 			return x, nil // nor is there with less
 		}
@@ -130,13 +141,13 @@ func (b *Batcher) instance(batch int) (*Instance, error) {
 	return in, nil
 }
 
-func (b *Batcher) plan(ctx context.Context, m *Method, in *Instance, batch int, share float64) (*plannedStep, error) {
-	key := plannedKey{m.Name, batch, share}
+func (b *Batcher) plan(ctx context.Context, m *Method, in *Instance, batch int, memory float64) (*plannedStep, error) {
+	key := plannedKey{m.Name, batch, memory}
 	if p := b.planned[key]; p != nil {
 		return p, nil
 	}
 	setting := b.Setting
-	setting.Platform.Memory = share * float64(b.Capacity)
+	setting.Platform.Memory = memory
 	p := &plannedStep{result: Run(ctx, b.Problem, m, in, setting)}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -154,29 +165,31 @@ func (b *Batcher) plan(ctx context.Context, m *Method, in *Instance, batch int, 
 	return p, nil
 }
 
-// Largest returns the largest batch that fits, and how it runs: it doubles the
-// batch until it does not fit and then halves the interval, as if whatever is
-// smaller than what fits did, too. A point of batch 0: not even one sample.
+// Largest returns the largest batch that fits, and how it runs: of 1, 2, 4, …, as
+// long as there are plans at all, the largest that fits, and from there to its
+// double by bisection. A batch may fit, its blocks falling into place, though a
+// smaller one does not, so that some larger one may fit that is not tried. A
+// point of batch 0: nothing fits.
 func (b *Batcher) Largest(ctx context.Context, m *Method, a AllocatorChoice) (*BatchPoint, error) {
-	best, bad := &BatchPoint{Method: m.Name, Allocator: a.Name()}, 0
-	for batch := 1; bad == 0; batch *= 2 {
-		if batch > mostBatch {
-			return best, nil
-		}
+	best := &BatchPoint{Method: m.Name, Allocator: a.Name()}
+	for batch := 1; batch <= mostBatch; batch *= 2 {
 		x, err := b.At(ctx, m, a, batch)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case x.Fits:
+		}
+		if x.Fits {
 			best = x
-		default:
-			bad = batch
-			if best.Batch == 0 {
-				best.Why = x.Why
-			}
+		} else if best.Batch == 0 {
+			best.Why = x.Why
+		}
+		if x.hopeless {
+			break
 		}
 	}
-	for bad-best.Batch > 1 {
+	if best.Batch == 0 {
+		return best, nil
+	}
+	for bad := 2 * best.Batch; bad-best.Batch > 1; {
 		x, err := b.At(ctx, m, a, best.Batch+(bad-best.Batch)/2)
 		switch {
 		case err != nil:
@@ -201,8 +214,8 @@ func WithBatch(spec string, batch int) (string, error) {
 	return name + "?" + strings.Join(append(pairs, "batch="+strconv.Itoa(batch)), "&"), nil
 }
 
-// ErrNoBatch is wrapped by errors of networks of which not one sample fits.
-var ErrNoBatch = errors.New("not even a batch of one sample fits")
+// ErrNoBatch is wrapped by errors of networks of which no batch fits.
+var ErrNoBatch = errors.New("no batch that was tried fits")
 
 // NoBatch returns an error wrapping [ErrNoBatch] and plan.ErrNoPlan if none of
 // the points fits.
@@ -213,7 +226,7 @@ func NoBatch(points []*BatchPoint) error {
 		}
 	}
 	why := "nothing was tried"
-	if len(points) > 0 {
+	if len(points) > 0 && points[0].Why != "" {
 		why = points[0].Why
 	}
 	return fmt.Errorf("%w: %w: %s", plan.ErrNoPlan, ErrNoBatch, why)

@@ -1,6 +1,10 @@
 package plots
 
-import "workbench/bench"
+import (
+	"strings"
+
+	"workbench/bench"
+)
 
 const gib = 1 << 30
 
@@ -72,7 +76,7 @@ func Batches(title string, points []*bench.BatchPoint, quantity BatchQuantity, c
 	}
 	at := map[string]int{}
 	for _, x := range points {
-		name := x.Method + ", " + x.Allocator
+		name := strings.TrimSuffix(x.Method+", "+x.Allocator, ", ")
 		k, known := at[name]
 		if !known {
 			k = len(g.Series)

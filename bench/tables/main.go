@@ -15,6 +15,7 @@
 //	go run ./bench/tables offload [-alpha LIST] [-bandwidth RATE] [-images DIR] [NETWORK…]  # [004] 3.4
 //	go run ./bench/tables offload-gaps 2m zoo:resnet18 …
 //	go run ./bench/tables remat-offload [-alpha LIST] [-bandwidth RATE] [-images DIR] [NETWORK…]  # [004] 4.4
+//	go run ./bench/tables swap [-capacity SIZE] [-bandwidth RATE] [-device NAME] [-images DIR]  # [003] §5
 //	go test -run '^$' -bench Slots ./heuristics/remat | go run ./bench/tables growth docs/images
 //
 // Every plan behind a number was verified by replay; a method that fails says
@@ -47,7 +48,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH…, strengthening TIME PERCENT INSTANCE…, pipelines TIME [NETWORK…], pipeline-strength TIME [without], pipeline-claims [FLAGS], offload [FLAGS] [NETWORK…], offload-gaps TIME INSTANCE…, remat-offload [FLAGS] [NETWORK…] and growth DIR"
+	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH…, strengthening TIME PERCENT INSTANCE…, pipelines TIME [NETWORK…], pipeline-strength TIME [without], pipeline-claims [FLAGS], offload [FLAGS] [NETWORK…], offload-gaps TIME INSTANCE…, remat-offload [FLAGS] [NETWORK…], swap [FLAGS] and growth DIR"
 	if len(args) == 0 {
 		return fmt.Errorf("name a table: %s", known)
 	}
@@ -66,6 +67,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	if args[0] == "remat-offload" {
 		name = plan.RematOffload
+	}
+	if args[0] == "swap" {
+		name = plan.Swap
 	}
 	backend, err := bench.Backend("highs", true)
 	if err != nil {
@@ -109,6 +113,8 @@ func run(ctx context.Context, args []string) error {
 			}
 			return m.pipelineStrength(limit, len(args) > 2 && args[2] == "without")
 		}
+	case "swap":
+		return m.swaps(args[1:])
 	case "offload":
 		return m.offloads(args[1:])
 	case "remat-offload":

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"workbench/bench"
+	"workbench/bench/plots"
+	"workbench/model/platform"
+)
+
+// swapNetwork is a network of [003] §5, or the nearest that there is.
+type swapNetwork struct {
+	name, paper, spec string
+	batches           []int // of the figures
+}
+
+// Pix2PixHD and DeepLabv3+ are not in the zoo: a U-Net of as many pixels as 512 ×
+// 1024, and the trunk of the latter at its image size, stand in for them.
+var swapNetworks = []swapNetwork{
+	{"ResNet-50", "ResNet-50", "zoo:resnet50?as=functions", []int{64, 128, 190, 256, 384, 512, 720, 928, 1120, 1248, 1440, 1600, 1780}},
+	{"DenseNet-121", "DenseNet", "zoo:densenet121?as=functions", []int{64, 128, 192, 256, 384, 512, 768, 1024, 1280, 1536}},
+	{"U-Net 720²", "Pix2PixHD", "zoo:unet?as=functions&image=720", []int{1, 2, 4, 6, 8, 12, 16, 24, 32, 40}},
+	{"ResNet-101 513²", "DeepLabv3+", "zoo:resnet101?as=functions&image=513", []int{8, 16, 24, 32, 48, 64, 96, 128, 160, 200, 256, 320}},
+}
+
+// table1Batches are those of [003] Table 1.
+var table1Batches = []int{64, 128, 190, 256, 512, 928, 1120, 1248, 1440}
+
+// swapColumn is a method with an allocator.
+type swapColumn struct {
+	name, method string
+	allocator    bench.AllocatorChoice
+	keep         bool
+}
+
+const mib = 1 << 20
+
+var swapColumns = []swapColumn{
+	{name: "baseline", method: "window", keep: true},
+	{name: "LMS", method: "lms"},
+	{name: "window", method: "window"},
+	{name: "window, VA 2 MiB", method: "window", allocator: bench.AllocatorChoice{Chunk: 2 * mib}},
+	{name: "window, VA 40 MiB", method: "window", allocator: bench.AllocatorChoice{Chunk: 40 * mib}},
+	{name: "window, mixed 40 MiB", method: "window", allocator: bench.AllocatorChoice{Chunk: 40 * mib, Mixed: true}},
+	{name: "search", method: "search"},
+	{name: "search, VA 2 MiB", method: "search", allocator: bench.AllocatorChoice{Chunk: 2 * mib}},
+}
+
+// swaps measures [003] Table 1, the largest batches of §5, and how much of the
+// memory is lost to fragmentation.
+func (m *measurer) swaps(args []string) error {
+	f := flag.NewFlagSet("swap", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	capacity := f.String("capacity", "16GiB", "")
+	bandwidth := f.String("bandwidth", "50GB/s", "")
+	device := f.String("device", "V100-16GB", "")
+	images := f.String("images", "", "")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	bytes, err := platform.ParseBytes(*capacity)
+	if err != nil {
+		return err
+	}
+	if m.setting.Platform.Bandwidth, err = platform.ParseRate(*bandwidth); err != nil {
+		return err
+	}
+	s := &swapTables{measurer: m, capacity: bench.Capacity(bytes), batchers: map[string]*bench.Batcher{}}
+	networks := swapNetworks
+	for i := range networks {
+		networks[i].spec += "&device=" + *device
+	}
+	fmt.Printf("%s, links of %s, %s\n\n", *capacity, *bandwidth, *device)
+	if err := s.table1(networks[0].spec); err != nil {
+		return err
+	}
+	if err := s.largest(networks); err != nil {
+		return err
+	}
+	if *images == "" {
+		return nil
+	}
+	return s.figures(networks, *images)
+}
+
+type swapTables struct {
+	*measurer
+	capacity int64
+	batchers map[string]*bench.Batcher
+}
+
+// at returns what runs the column on a network.
+func (s *swapTables) batcher(spec string, c swapColumn) *bench.Batcher {
+	key := fmt.Sprint(spec, c.keep)
+	b := s.batchers[key]
+	if b == nil {
+		b = &bench.Batcher{Problem: s.problem, Network: spec, Setting: s.setting, Capacity: s.capacity, Steps: 3, Keep: c.keep}
+		s.batchers[key] = b
+	}
+	return b
+}
+
+func (s *swapTables) at(spec string, c swapColumn, batch int) (*bench.BatchPoint, error) {
+	x, err := s.batcher(spec, c).At(s.ctx, s.method(c.method), c.allocator, batch)
+	if err != nil {
+		return nil, fmt.Errorf("%s of %s, batch %d: %w", c.name, spec, batch, err)
+	}
+	x.Method, x.Allocator = c.name, ""
+	return x, nil
+}
+
+// table1 is [003] Table 1.
+func (s *swapTables) table1(spec string) error {
+	fmt.Printf("ResNet-50, images/s; in parentheses the budget of the plan; x: does not fit.\n\n| batch |")
+	for _, n := range table1Batches {
+		fmt.Printf(" %d |", n)
+	}
+	fmt.Printf("\n|---|%s\n", strings.Repeat("--:|", len(table1Batches)))
+	for _, c := range swapColumns {
+		fmt.Printf("| %s |", c.name)
+		for _, n := range table1Batches {
+			x, err := s.at(spec, c, n)
+			switch {
+			case err != nil:
+				return err
+			case !x.Fits:
+				fmt.Print(" x |")
+			case x.Share < 1 && !c.keep:
+				fmt.Printf(" %.0f (%.0f %%) |", x.Throughput, 100*x.Share)
+			default:
+				fmt.Printf(" %.0f |", x.Throughput)
+			}
+		}
+		fmt.Println()
+	}
+	return nil
+}
+
+// largest is how large the batch can be, and the bound [003] (2).
+func (s *swapTables) largest(networks []swapNetwork) error {
+	fmt.Printf("\nLargest batch (images/s).\n\n| network |")
+	for _, c := range swapColumns {
+		fmt.Printf(" %s |", c.name)
+	}
+	fmt.Printf(" VA/best fit |\n|---|%s--:|\n", strings.Repeat("--:|", len(swapColumns)))
+	var rows []string
+	for _, n := range networks {
+		fmt.Printf("| %s |", n.name)
+		found := map[string]int{}
+		for _, c := range swapColumns {
+			x, err := s.batcher(n.spec, c).Largest(s.ctx, s.method(c.method), c.allocator)
+			if err != nil {
+				return err
+			}
+			found[c.name] = x.Batch
+			if !x.Fits {
+				fmt.Print(" x |")
+				continue
+			}
+			fmt.Printf(" %d (%.4g) |", x.Batch, x.Throughput)
+			if c.method == "window" && !c.keep {
+				bound := "–"
+				if c.allocator.Chunk > 0 && !c.allocator.Mixed {
+					bound = platform.FormatBytes(float64(int64(x.Most) * c.allocator.Chunk))
+				}
+				rows = append(rows, fmt.Sprintf("| %s | %s | %d | %.0f %% | %s | %s | %d | %s | %s |", n.name, c.name, x.Batch, 100*x.Share,
+					platform.FormatBytes(x.PeakMemory), platform.FormatBytes(float64(x.Internal)), x.Most, bound, platform.FormatBytes(float64(x.External))))
+			}
+		}
+		ratio := "–"
+		if found["window"] > 0 {
+			ratio = strconv.FormatFloat(float64(found["window, VA 2 MiB"])/float64(found["window"]), 'f', 2, 64)
+		}
+		fmt.Printf(" %s |\n", ratio)
+	}
+	fmt.Printf("\nAt the largest batch: internal fragmentation is below N_max·m_c, [003] (2).\n\n| network | allocator | batch | budget | peak | internal | N_max | N_max·m_c | external |\n|---|---|--:|--:|--:|--:|--:|--:|--:|\n%s\n", strings.Join(rows, "\n"))
+	return nil
+}
+
+// figures are [003] Figures 3 to 5: speed and reserved memory over the batch.
+func (s *swapTables) figures(networks []swapNetwork, dir string) error {
+	drawn := []swapColumn{swapColumns[0], swapColumns[1], swapColumns[2], swapColumns[3], swapColumns[6]}
+	for _, n := range networks {
+		var points []*bench.BatchPoint
+		for _, c := range drawn {
+			for _, batch := range n.batches {
+				x, err := s.at(n.spec, c, batch)
+				if err != nil {
+					return err
+				}
+				points = append(points, x)
+			}
+		}
+		name := strings.ReplaceAll(strings.ToLower(strings.TrimSuffix(n.name, "²")), " ", "-")
+		for _, q := range []plots.BatchQuantity{plots.BatchSpeed, plots.BatchMemory} {
+			file, err := os.Create(filepath.Join(dir, fmt.Sprintf("swap-%s-%s.svg", q, name)))
+			if err != nil {
+				return err
+			}
+			err = plots.Batches(fmt.Sprintf("%s, %s", n.name, platform.FormatBytes(float64(s.capacity))), points, q, s.capacity).Write(file, "svg")
+			if err := errors.Join(err, file.Close()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
