@@ -46,7 +46,8 @@ type Options struct {
 	// change where there is none.
 	Alpha float64 `json:"alpha"`
 	// Edge is the share of its time limit above which a proof may be lost by
-	// noise: it is remarked upon and no regression.
+	// noise, less if repetitions show more of it: it is remarked upon and no
+	// regression.
 	Edge float64 `json:"edge"`
 	// Partial says that tasks of the older night may be missing in the newer.
 	Partial bool `json:"partial"`
@@ -137,6 +138,8 @@ type Comparison struct {
 	Groups    []Group   `json:"groups"`
 	Findings  []Finding `json:"findings"`
 	Regressed bool      `json:"regressed"`
+
+	noise noise // of times
 }
 
 // pair is a task that is in both nights, each with its repetitions.

@@ -139,7 +139,7 @@ func TestNoiseIsNoRegression(t *testing.T) {
 	for _, x := range []struct {
 		repetitions     int
 		time, objective float64
-	}{{1, 0.05, 0.002}, {1, 0.15, 0.005}, {3, 0.05, 0.002}, {3, 0.15, 0.01}, {5, 0.3, 0.03}} {
+	}{{1, 0.05, 0.002}, {1, 0.15, 0.005}, {1, 0.3, 0.005}, {3, 0.05, 0.002}, {3, 0.15, 0.01}, {5, 0.3, 0.03}} {
 		for range 40 {
 			draw := func(version string) *rows.Night {
 				return night{instances: 60, repetitions: x.repetitions, timeNoise: x.time, planNoise: x.objective, random: random, version: version}.rows()
@@ -151,8 +151,8 @@ func TestNoiseIsNoRegression(t *testing.T) {
 			}
 		}
 	}
-	// Two tests at 1 % each: 4 of 200 expected at most.
-	if alarms > 4 {
+	// Two tests at 1 % each: 5 of 240 expected at most.
+	if alarms > 5 {
 		t.Errorf("%d false alarms in %d nights", alarms, draws)
 	}
 }
@@ -338,11 +338,27 @@ func TestRules(t *testing.T) {
 				}
 			},
 		},
+		{
+			name: "proof lost in two of three", repetitions: 3, before: func(r *sweep.Row) { r.Result.Status = bench.Optimal }, remark: AtEdge,
+			change: func(r *sweep.Row) {
+				if r.Task.Repetition > 1 {
+					r.Result.Status = bench.Optimal
+				}
+			},
+		},
+		{
+			name: "proof gained in one of two", repetitions: 2,
+			change: func(r *sweep.Row) {
+				if r.Task.Repetition == 1 {
+					r.Result.Status = bench.Optimal
+				}
+			},
+		},
 		{name: "twice the time and a second more", before: seconds(4), change: seconds(8.5), want: []string{"slower"}},
 		{name: "twice the time and half a second more", before: seconds(0.4), change: seconds(0.9)},
 		{name: "nearly twice the time", before: seconds(4), change: seconds(7.9)},
-		{name: "half the time", before: seconds(9), change: seconds(3), remark: ""},
-		{name: "far less than half the time", before: seconds(30), change: seconds(0.1)},
+		{name: "a third of the time", before: seconds(9), change: seconds(3), remark: Faster},
+		{name: "far less than half the time", before: seconds(30), change: seconds(0.1), remark: Faster},
 		{name: "stopped by the limit", before: seconds(30), change: seconds(60), want: []string{"slower"}},
 		{name: "stopped by the limit, at the edge", before: seconds(50), change: seconds(60)},
 	} {
@@ -482,6 +498,25 @@ func TestRepeatedTimes(t *testing.T) {
 		}
 		c := nights(t, draw(nil), draw(x.times), Defaults())
 		t.Run(x.name, func(t *testing.T) { expect(t, c, x.want...) })
+	}
+}
+
+// A proof that took half its limit may be lost where noise is large, and may not
+// where it is small.
+func TestEdgeFollowsTheNoise(t *testing.T) {
+	for _, x := range []struct {
+		noise float64
+		want  []string
+	}{{0.02, []string{"proof-lost greedy net3"}}, {0.3, nil}} {
+		random := rand.New(rand.NewPCG(4, 4))
+		draw := func(status bench.Status, took float64) *rows.Night {
+			return night{instances: 20, repetitions: 2, timeNoise: x.noise, random: random, change: func(r *sweep.Row) {
+				if r.Task.Method == "greedy" && r.Result.Instance.Name == "net3" {
+					r.Result.Status, r.Result.WallTime = status, took
+				}
+			}}.rows()
+		}
+		expect(t, nights(t, draw(bench.Optimal, 30), draw(bench.Feasible, 60), Defaults()), x.want...)
 	}
 }
 

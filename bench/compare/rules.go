@@ -16,7 +16,8 @@ func (c *Comparison) judge(pairs []pair) {
 	objectives := o.verdicts(pairs, o.objective())
 	bounds := o.verdicts(pairs, o.bound())
 	times := o.verdicts(pairs, o.time())
-	if s, df := deviation(pairs, o.time()); df >= leastDegrees {
+	c.noise = deviations(pairs, o.time())
+	if s, df := c.noise.all(); df >= leastDegrees {
 		c.Noise = &s
 	}
 	for k, p := range pairs {
@@ -99,12 +100,14 @@ func why(list []*sweep.Row) string {
 // would be one in 32.
 const leastAgreeing = 3
 
-// proof records proofs lost and gained, and reports whether one was lost. One
-// that took nearly its whole limit is at the edge.
+// proof records proofs lost and gained, and reports whether one was lost: most
+// repetitions had it and none has. One that some still have, or that took nearly
+// its whole limit, is at the edge.
 func (c *Comparison) proof(p pair) (lost bool) {
-	before, after := most(p.old, rows.Proved), most(p.new, rows.Proved)
+	before, after := count(p.old, rows.Proved), count(p.new, rows.Proved)
+	detail := fmt.Sprintf("proved in %d of %d runs, was in %d of %d", after, len(p.new), before, len(p.old))
 	switch {
-	case before && !after:
+	case 2*before > len(p.old) && 2*after <= len(p.new):
 		var times []float64
 		for _, r := range p.old {
 			if rows.Proved(r) {
@@ -112,18 +115,35 @@ func (c *Comparison) proof(p pair) (lost bool) {
 			}
 		}
 		took, limit := stats.Median(times), p.new[0].Task.TimeLimit
-		f := Finding{Kind: ProofLost, Detail: fmt.Sprintf("was %s in %s, is %s", rows.Solution(p.old[0]), platform.FormatSeconds(took), rows.Solution(p.new[0]))}
-		certain := count(p.old, rows.Proved) >= leastAgreeing && len(p.new) >= leastAgreeing && count(p.new, rows.Proved) == 0
-		if limit > 0 && took >= c.Options.Edge*limit && most(p.new, rows.Stopped) && !certain {
+		f := Finding{Kind: ProofLost, Detail: fmt.Sprintf("%s, in %s of %s", detail, platform.FormatSeconds(took), platform.FormatSeconds(limit))}
+		certain := before >= leastAgreeing && len(p.new) >= leastAgreeing
+		if after > 0 || most(p.new, rows.Stopped) && c.atEdge(took, limit) && !certain {
 			f.Kind = AtEdge
-			f.Detail += fmt.Sprintf(": it took %.0f %% of its limit of %s", 100*took/limit, platform.FormatSeconds(limit))
 		}
 		c.add(p.new[0], f)
 		return true
-	case !before && after:
-		c.add(p.new[0], Finding{Kind: ProofGained, Detail: fmt.Sprintf("was %s, is %s", rows.Solution(p.old[0]), rows.Solution(p.new[0]))})
+	case before == 0 && 2*after > len(p.new):
+		c.add(p.new[0], Finding{Kind: ProofGained, Detail: detail})
 	}
 	return false
+}
+
+// edgeDeviations is how many deviations of the noise a run must be below its
+// limit, so that not to come to its end is no noise.
+const edgeDeviations = 4
+
+// atEdge reports whether a run that took so long may use up its limit by noise:
+// beyond the share of the limit that is stated, or that repetitions show.
+func (c *Comparison) atEdge(took, limit float64) bool {
+	if limit == 0 {
+		return false
+	}
+	edge := c.Options.Edge
+	m := c.Options.time()
+	if sigma, degrees := c.noise.of(m.decade(took)); degrees >= leastDegrees {
+		edge = min(edge, math.Exp(-edgeDeviations*sigma))
+	}
+	return took >= edge*limit
 }
 
 // change records what a verdict says, and reports whether it says anything.
@@ -155,7 +175,7 @@ func (c *Comparison) stopped(p pair) {
 	for _, r := range p.old {
 		times = append(times, rows.Time(r))
 	}
-	if took := stats.Median(times); took < c.Options.Edge*limit {
+	if took := stats.Median(times); !c.atEdge(took, limit) {
 		c.add(p.new[0], Finding{Kind: Slower, Old: &took, New: &limit, Detail: fmt.Sprintf("stopped by its limit of %s, took %s", platform.FormatSeconds(limit), platform.FormatSeconds(took))})
 	}
 }
@@ -224,13 +244,13 @@ const leastDegrees = 10
 // nights have repetitions, three things are asked for: medians that differ by the
 // threshold, no overlap, and a p-value, adjusted by Holm for all pairs tested, of
 // at most alpha. That is of the difference of the medians of logarithms over its
-// standard error, with the larger deviation of the pair's own and of all pairs
-// together, and Student's distribution with the degrees of the latter. Without
+// standard error, with the larger deviation of the pair's own and of all pairs of
+// its size together, and Student's distribution with the degrees of the latter. Without
 // repetitions the change must be more than is stated for runs alone, and stand
 // out from those of all pairs by five of their deviations.
 func (o *Options) verdicts(pairs []pair, m measure) []verdict {
 	verdicts := make([]verdict, len(pairs))
-	pooled, degrees := deviation(pairs, m)
+	noise := deviations(pairs, m)
 	usual := m.usual(pairs)
 	var tested []int
 	var ps []float64
@@ -241,6 +261,7 @@ func (o *Options) verdicts(pairs []pair, m measure) []verdict {
 			continue
 		}
 		v.old, v.new = stats.Median(old), stats.Median(new)
+		pooled, degrees := noise.of(m.decade(v.old))
 		sign := m.up
 		if v.new < v.old {
 			sign = -sign
@@ -261,7 +282,7 @@ func (o *Options) verdicts(pairs []pair, m measure) []verdict {
 			if x > math.Log1p(m.threshold) && apart(a, b) {
 				v.direction = sign
 			}
-		case size > m.alone*math.Abs(v.old) && size > m.least && math.Abs(m.log(v.new)-m.log(v.old)) > outlying*usual:
+		case size > m.least && math.Abs(m.log(v.new)-m.log(v.old)) > max(math.Log1p(m.alone), outlying*usual):
 			v.direction = sign
 		}
 	}
@@ -318,26 +339,59 @@ func (m *measure) usual(pairs []pair) float64 {
 	return 1.4826 * stats.Median(sizes)
 }
 
-// deviation returns the standard deviation of logarithms between repetitions,
-// over all pairs and both nights, and its degrees of freedom. Runs that repeat
-// exactly tell nothing of the noise of those that do not.
-func deviation(pairs []pair, m measure) (sigma, degrees float64) {
+// noise is what repetitions say of the deviations of logarithms: sums of squares
+// and degrees of freedom, by decade, since short times are noisier than long ones.
+type noise map[int]struct{ squares, degrees float64 }
+
+// decade returns the decade of a value of measures that have a shift; else all
+// are of one.
+func (m *measure) decade(v float64) int {
+	if m.shift == 0 {
+		return 0
+	}
+	return int(math.Floor(math.Log10(v + m.shift)))
+}
+
+// of returns the standard deviation of values of a decade and its degrees of
+// freedom, of all values if the decade has too few.
+func (n noise) of(decade int) (sigma, degrees float64) {
+	if d := n[decade]; d.degrees >= leastDegrees {
+		return math.Sqrt(d.squares / d.degrees), d.degrees
+	}
+	return n.all()
+}
+
+func (n noise) all() (sigma, degrees float64) {
 	squares := 0.0
+	for decade := -10; decade <= 20; decade++ { // in order, so that sums are the same always
+		squares += n[decade].squares
+		degrees += n[decade].degrees
+	}
+	if degrees == 0 {
+		return 0, 0
+	}
+	return math.Sqrt(squares / degrees), degrees
+}
+
+// deviations reads the noise off the repetitions of all pairs in both nights.
+// Runs that repeat exactly tell nothing of the noise of those that do not.
+func deviations(pairs []pair, m measure) noise {
+	n := noise{}
 	for _, p := range pairs {
 		for _, list := range [][]*sweep.Row{p.old, p.new} {
 			if m.repeats && count(list, rows.Stopped) == 0 {
 				continue
 			}
 			if values := m.of(list); len(values) > 1 {
-				squares += squaresOf(m.logs(values))
-				degrees += float64(len(values) - 1)
+				k := m.decade(stats.Median(values))
+				d := n[k]
+				d.squares += squaresOf(m.logs(values))
+				d.degrees += float64(len(values) - 1)
+				n[k] = d
 			}
 		}
 	}
-	if degrees == 0 {
-		return 0, 0
-	}
-	return math.Sqrt(squares / degrees), degrees
+	return n
 }
 
 // squaresOf returns the sum of the squares of the differences from the mean.

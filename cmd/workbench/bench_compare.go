@@ -113,16 +113,16 @@ func printNights(w io.Writer, c *nights.Comparison, all bool) {
 	if c.TimesWhy != "" {
 		fmt.Fprintf(w, "%s\n\n", c.TimesWhy)
 	}
-	t := newTable(w, table.Row{"problem", "method", "tasks", "objective", "p", "bound", "p", "time", "p", "verdict"}, 3, 4, 5, 6, 7, 8, 9)
+	t := newTable(w, table.Row{"problem", "method", "tasks", "objective", "p", "bound", "p", "time", "p", "PAR-10", "verdict"}, 3, 4, 5, 6, 7, 8, 9, 10)
 	for i := range c.Groups {
 		g := &c.Groups[i]
 		t.AppendRow(table.Row{
 			g.Problem, g.Method, g.Tasks, meanRatio(g.Objective), pValue(g.Objective.Adjusted),
-			meanRatio(g.Bound), pValue(g.Bound.Adjusted), meanRatio(g.Time), pValue(g.Time.Adjusted), groupVerdict(g),
+			meanRatio(g.Bound), pValue(g.Bound.Adjusted), meanRatio(g.Time), pValue(g.Time.Adjusted), seconds(g.NewPAR), groupVerdict(g),
 		})
 	}
 	t.Render()
-	fmt.Fprintln(w, "new / old, geometric means; p of Wilcoxon's signed-rank test, after Holm's correction")
+	fmt.Fprintln(w, "new / old, geometric means; p of Wilcoxon's signed-rank test, after Holm's correction; PAR-10 of the new")
 	printFindings(w, c, all)
 	verdict := "no regression"
 	if c.Regressed {
@@ -177,6 +177,13 @@ func meanRatio(r nights.Ratio) string {
 	return fmt.Sprintf("×%.4f", *r.Mean)
 }
 
+func seconds(x *float64) string {
+	if x == nil {
+		return "-"
+	}
+	return platform.FormatSeconds(*x)
+}
+
 func pValue(p *float64) string {
 	if p == nil {
 		return ""
@@ -194,9 +201,6 @@ func groupVerdict(g *nights.Group) string {
 		if x.r.Verdict != "" {
 			words = append(words, x.name+" "+x.r.Verdict)
 		}
-	}
-	if len(words) == 0 && g.OldPAR != nil && g.NewPAR != nil && *g.NewPAR != *g.OldPAR {
-		return fmt.Sprintf("PAR-10 %s, was %s", platform.FormatSeconds(*g.NewPAR), platform.FormatSeconds(*g.OldPAR))
 	}
 	return strings.Join(words, ", ")
 }

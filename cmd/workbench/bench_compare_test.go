@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	nights "workbench/bench/compare"
+	"workbench/bench/report/rowstest"
+	"workbench/bench/store"
+	"workbench/bench/sweep"
+)
+
+// keep writes a night into a folder, its rows changed.
+func keep(t *testing.T, dir, version string, seed uint64, change func(*sweep.Row)) string {
+	t.Helper()
+	n := rowstest.Night(rowstest.Size{Instances: 8, Limits: 3, Repetitions: 3}, version, seed)
+	s, err := store.Open(dir, n.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range n.Rows {
+		if change != nil && r.Result != nil {
+			change(r)
+		}
+		if err := s.Append(r, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// A nightly job fails if, and only if, the night is worse.
+func TestBenchCompareEndsWithStatus1OnRegressions(t *testing.T) {
+	dir := t.TempDir()
+	old := keep(t, filepath.Join(dir, "old"), "a", 1, nil)
+	for _, x := range []struct {
+		name   string
+		change func(*sweep.Row)
+		flags  string
+		status int
+		want   string
+	}{
+		{"noise", nil, "", exitOK, "no regression"},
+		{"plans 2 % worse", func(r *sweep.Row) {
+			if r.Task.Method == "floating" && r.Result.Instance.Name == "net002" {
+				*r.Result.Objective *= 1.02
+			}
+		}, "", exitInternal, "REGRESSION: 3 worse-plan"},
+		{"times 20 % longer", func(r *sweep.Row) {
+			if r.Task.Method == "persistent" {
+				r.Result.WallTime *= 1.2
+			}
+		}, "", exitInternal, "times worse"},
+		{"times 20 % longer, and half more asked for", func(r *sweep.Row) {
+			if r.Task.Method == "persistent" {
+				r.Result.WallTime *= 1.2
+			}
+		}, "--slower=0.5", exitOK, "no regression"},
+		{"no such share", nil, "--slower=0", exitUsage, "a share above 0 is needed"},
+		{"no such chance", nil, "--alpha=1", exitUsage, "a chance between 0 and 1"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			night := keep(t, filepath.Join(t.TempDir(), "new"), "b", 2, x.change)
+			command := []string{"workbench", "bench", "compare", old, night}
+			if x.flags != "" {
+				command = append(command, x.flags)
+			}
+			var out, errs bytes.Buffer
+			if status := run(context.Background(), command, nil, &out, &errs); status != x.status {
+				t.Errorf("status %d, want %d\n%s%s", status, x.status, &out, &errs)
+			}
+			if !strings.Contains(out.String()+errs.String(), x.want) {
+				t.Errorf("%q is not said:\n%s%s", x.want, &out, &errs)
+			}
+			if x.status == exitUsage {
+				return
+			}
+			// As JSON, the same.
+			out.Reset()
+			var c nights.Comparison
+			status := run(context.Background(), append(command, "--format", "json", "--html", filepath.Join(t.TempDir(), "r.html")), nil, &out, &errs)
+			if err := json.Unmarshal(out.Bytes(), &c); err != nil || status != x.status || c.Regressed != (x.status == exitInternal) {
+				t.Errorf("status %d, %v, regressed %v", status, err, c.Regressed)
+			}
+		})
+	}
+}
