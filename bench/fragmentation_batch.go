@@ -38,8 +38,6 @@ type BatchPoint struct {
 	Makespan   float64 `json:"makespan,omitempty"`
 	Throughput float64 `json:"throughput,omitempty"` // samples a second
 	Why        string  `json:"why,omitempty"`        // it does not fit
-
-	hopeless bool // not even without fragmentation
 }
 
 // A Batcher trains a built-in network at any batch on a device of so much
@@ -81,7 +79,6 @@ func (b *Batcher) At(ctx context.Context, m *Method, a AllocatorChoice, batch in
 	if b.Keep {
 		_, high := b.Problem.Range(in)
 		shares = []float64{high / float64(b.Capacity)}
-		x.hopeless = shares[0] > 1
 	}
 	for _, share := range shares {
 		p, err := b.plan(ctx, m, in, batch, share*float64(b.Capacity))
@@ -90,7 +87,7 @@ func (b *Batcher) At(ctx context.Context, m *Method, a AllocatorChoice, batch in
 		}
 		if p.result.Plan == nil {
 			if x.Why == "" { // of the whole memory
-				x.Why, x.hopeless = p.result.Error, true
+				x.Why = p.result.Error
 			}
 			return x, nil // nor is there with less
 		}
@@ -165,42 +162,99 @@ func (b *Batcher) plan(ctx context.Context, m *Method, in *Instance, batch int, 
 	return p, nil
 }
 
-// Largest returns the largest batch that fits, and how it runs: of 1, 2, 4, …, as
-// long as there are plans at all, the largest that fits, and from there to its
-// double by bisection. A batch may fit, its blocks falling into place, though a
-// smaller one does not, so that some larger one may fit that is not tried. A
-// point of batch 0: nothing fits.
+// Largest returns the largest batch found that fits, and how it runs. Plans there
+// are up to some batch, found by doubling and bisection. From there it goes down
+// by a twentieth at a time until one fits, and up again by bisection. With a best
+// fit a batch may fit, its blocks falling into place, though a smaller one does
+// not; so some larger one may fit that is not tried. A point of batch 0: nothing
+// fits.
 func (b *Batcher) Largest(ctx context.Context, m *Method, a AllocatorChoice) (*BatchPoint, error) {
+	planned, err := lastWhere(0, 1, func(batch int) (bool, error) { return b.plannable(ctx, m, batch) })
+	if err != nil {
+		return nil, err
+	}
 	best := &BatchPoint{Method: m.Name, Allocator: a.Name()}
-	for batch := 1; batch <= mostBatch; batch *= 2 {
+	fits := func(batch int) (bool, error) {
 		x, err := b.At(ctx, m, a, batch)
+		switch {
+		case err != nil:
+			return false, err
+		case x.Fits:
+			best = x
+		case best.Batch == 0:
+			best.Why = x.Why
+		}
+		return x.Fits, nil
+	}
+	bad := planned + 1
+	for batch := max(planned, 1); batch >= 1; batch = min(batch-1, batch*19/20) {
+		ok, err := fits(batch)
 		if err != nil {
 			return nil, err
 		}
-		if x.Fits {
-			best = x
-		} else if best.Batch == 0 {
-			best.Why = x.Why
-		}
-		if x.hopeless {
+		if ok {
 			break
 		}
+		bad = batch
 	}
 	if best.Batch == 0 {
 		return best, nil
 	}
-	for bad := 2 * best.Batch; bad-best.Batch > 1; {
-		x, err := b.At(ctx, m, a, best.Batch+(bad-best.Batch)/2)
-		switch {
-		case err != nil:
-			return nil, err
-		case x.Fits:
-			best = x
-		default:
-			bad = x.Batch
-		}
+	if _, err := bisect(best.Batch, bad, fits); err != nil {
+		return nil, err
 	}
 	return best, nil
+}
+
+// plannable reports whether there is a plan of a batch for the whole memory.
+func (b *Batcher) plannable(ctx context.Context, m *Method, batch int) (bool, error) {
+	in, err := b.instance(batch)
+	if err != nil {
+		return false, err
+	}
+	if b.Keep {
+		_, high := b.Problem.Range(in)
+		return high <= float64(b.Capacity), nil
+	}
+	p, err := b.plan(ctx, m, in, batch, float64(b.Capacity))
+	if err != nil {
+		return false, err
+	}
+	return p.result.Plan != nil, nil
+}
+
+// lastWhere returns the last number from good on where something holds, that
+// held up to good and does not from some number on; next is tried first.
+func lastWhere(good, next int, holds func(int) (bool, error)) (int, error) {
+	for ; next <= mostBatch; next *= 2 {
+		ok, err := holds(next)
+		switch {
+		case err != nil:
+			return good, err
+		case !ok:
+			return bisect(good, next, holds)
+		}
+		good = next
+	}
+	return good, nil
+}
+
+// bisect returns a number where something holds and not for the next one, from
+// one where it holds and a larger one where it does not.
+func bisect(good, bad int, holds func(int) (bool, error)) (int, error) {
+	for bad-good > 1 {
+		mid := good + (bad-good)/2
+		ok, err := holds(mid)
+		switch {
+		case err != nil:
+			return good, err
+		case ok:
+			good = mid
+		default:
+			bad = mid
+		}
+	}
+	return good, nil
 }
 
 // WithBatch returns the specification of a built-in network with another batch.

@@ -186,7 +186,7 @@ func (s *swapTables) largest(networks []swapNetwork) error {
 
 // figures are [003] Figures 3 to 5: speed and reserved memory over the batch.
 func (s *swapTables) figures(networks []swapNetwork, dir string) error {
-	drawn := []swapColumn{swapColumns[0], swapColumns[1], swapColumns[2], swapColumns[3], swapColumns[6]}
+	drawn := []swapColumn{swapColumns[0], swapColumns[1], swapColumns[2], swapColumns[3], swapColumns[7]}
 	for _, n := range networks {
 		var points []*bench.BatchPoint
 		for _, c := range drawn {
