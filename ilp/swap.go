@@ -74,7 +74,7 @@ type swap struct {
 
 // swapCells is the most gaps at points, together, in a model; of larger instances
 // it looks at fewer functions.
-const swapCells = 4000
+const swapCells = 1500
 
 // SwapMILP builds a MILP whose optimum is a lower bound on the makespan of
 // swapping. For each function that is looked at and each variable that may be

@@ -77,12 +77,14 @@ func (in *instance) lms(far func(int) bool, ahead int, list []int) []int {
 
 // Sizes of the grid of LMSGrid.
 const (
-	lmsThresholds = 20
+	lmsThresholds = 12
+	lmsUses       = 400_000 // of all thresholds
 	lmsAheads     = 8
 )
 
-// LMSGrid is the best of LMS over a grid: twenty thresholds, quantiles of the
-// different distances that occur, by swap-ins 1, 2, 4, … 128 functions ahead. The end of ctx
+// LMSGrid is the best of LMS over a grid: the different distances that occur as
+// thresholds, or quantiles of them, twelve or as many as make 400,000 uses, by
+// swap-ins 1, 2, 4, … 128 functions ahead. The end of ctx
 // ends it with the best until then.
 func LMSGrid(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
 	in, err := newInstance(s, p)
@@ -96,26 +98,21 @@ func LMSGrid(ctx context.Context, s *functions.Sequence, p platform.Platform) (*
 
 func (in *instance) lmsGrid(b *best) {
 	d := in.distances()
-	last := -1
-	for q := range lmsThresholds {
-		if len(d) == 0 && q > 0 {
-			break
-		}
-		threshold := 0
-		if len(d) > 0 {
-			threshold = d[q*(len(d)-1)/(lmsThresholds-1)]
-			if q == 0 {
-				threshold = d[0] - 1
-			}
-		}
-		if threshold == last {
-			continue
-		}
-		last = threshold
+	if len(d) == 0 {
+		d = []int{1}
+	}
+	thresholds := min(len(d), max(lmsThresholds, lmsUses/(len(in.use)+1)))
+	for q := range thresholds {
+		threshold := d[q*len(d)/thresholds] - 1 // all that are as far, or farther
 		for a := range lmsAheads {
 			if ahead := 1 << a; b.ctx.Err() == nil && (a == 0 || ahead < 2*in.n) {
 				b.lms(threshold, ahead)
 			}
+		}
+	}
+	for a := range lmsAheads { // nothing moves but what is on the host
+		if b.ctx.Err() == nil {
+			b.lms(in.n, 1<<a)
 		}
 	}
 }

@@ -204,7 +204,7 @@ func (b *residents) remove(v int) {
 
 // Limits of annealing.
 const (
-	annealEvents = 6_000_000 // of all lists
+	annealEvents = 4_000_000 // of all lists
 	annealMoves  = 30_000
 	annealEach   = 200 // moves for each event of the list
 )
