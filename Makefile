@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: build solve test bench vet staticcheck format-check shell-check lint licenses \
+.PHONY: build solve test bench quick nightly vet staticcheck format-check shell-check lint licenses \
 	format setup env clean help
 
 # Arguments for `make solve`, `make test` and `make bench`, as in
@@ -28,6 +28,17 @@ test: setup ## run all tests; PACKAGES=./model/..., ARGS='-run X -count=1'
 
 bench: setup ## run the Go benchmarks
 	@$(WITH_SOLVERS) go test -run '^$$' -bench . -benchmem -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
+
+# Each sweep has a folder of its own; bench resume goes on with one that was cut off.
+NOW := $(shell date +%F-%H%M%S)
+SWEEP = $(WITH_SOLVERS) bin/workbench bench run $@ --into sweeps/$@-$(NOW) $(ARGS) && \
+	bin/workbench bench report sweeps/$@-$(NOW) --output sweeps/$@-$(NOW)/report.html
+
+quick: build ## a sweep over every problem in less than two minutes, and its report
+	@$(SWEEP)
+
+nightly: build ## the sweep of every night, in less than two hours on two cores, and its report
+	@$(SWEEP)
 
 lint: vet staticcheck format-check shell-check ## everything that can be said without running
 
