@@ -77,6 +77,21 @@ func fourFunctions() (*functions.Sequence, *plan.Plan) {
 	return s, swapping(s, 8, 1, fourByHand)
 }
 
+// readers returns two sequences in which f_1 reads x: f_3 does, too; or it is the
+// last.
+func readers() (reading, dying *functions.Sequence) {
+	none := []int{}
+	reading = &functions.Sequence{
+		Variables: []functions.Variable{{ID: "x", Size: 2, Initial: functions.Device}, {ID: "z", Size: 2, Initial: functions.Host}},
+		Functions: []functions.Function{{Time: 4, Uses: []int{0}, Writes: none}, {Time: 1, Uses: []int{1}, Writes: none}, {Time: 1, Uses: []int{0}, Writes: none}},
+	}
+	dying = &functions.Sequence{
+		Variables: []functions.Variable{{ID: "x", Size: 2, Initial: functions.Device}, {ID: "y", Size: 2}},
+		Functions: []functions.Function{{Time: 1, Uses: []int{0}, Writes: none}, {Time: 1, Uses: []int{1}}},
+	}
+	return reading, dying
+}
+
 // x goes out while f_1 still reads it, w by a drop.
 const fourByHand = "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14"
 
@@ -95,6 +110,13 @@ func TestSwapByHand(t *testing.T) {
 			{Time: 1, Uses: []int{0, 2}},
 		},
 	}
+	none := []int{}
+	// w is gone during f_2.
+	dropped := &functions.Sequence{
+		Variables: []functions.Variable{{ID: "w", Size: 2, Initial: functions.Host}, {ID: "y", Size: 2}},
+		Functions: []functions.Function{{Time: 1, Uses: []int{0}, Writes: none}, {Time: 1, Uses: []int{1}}, {Time: 1, Uses: []int{0}, Writes: none}},
+	}
+	reading, dying := readers()
 	for _, x := range []struct {
 		name           string
 		s              *functions.Sequence
@@ -112,6 +134,10 @@ func TestSwapByHand(t *testing.T) {
 		{"a transfer after the end", s, 11, 1, "1@0 in_w@0 2@2 3@5 out_z@6 4@6", 7, 11, 2},
 		{"twice by a drop", again, 8, 1, "1@0 out_x@1 2@1 in_x@3 3@5 drop_x@5 4@5 in_x@6 5@8", 9, 8, 2},
 		{"no time, the last reader", again, 8, 1, "1@0 out_x@1 2@1 in_x@3 3@5 out_x@5 4@5 in_x@7 5@9", 10, 8, 2},
+		{"in before function", s, 8, 1, "in_w@0 1@0 out_x@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14", 15, 8, 0},
+		{"drop listed after the function", dropped, 2, 1, "in_w@0 1@2 2@3 drop_w@3 in_w@4 3@6", 7, 2, 0},
+		{"sent, but still read", reading, 4, 1, "1@0 out_x@0 in_z@2 2@4 in_x@5 3@7", 8, 4, 2},
+		{"not read any more, but still sent", dying, 4, 1, "1@0 out_x@0 2@1", 2, 4, 2},
 		{"nothing moves at all", again, 8, 0, "1@0 2@1 3@2 4@2 5@3 in_nothing@0 drop_nothing@2 out_nothing@9", 4, 8, 1},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -164,6 +190,7 @@ func TestSwapMutations(t *testing.T) {
 		{"out before it is made", "1@0 out_x@3 in_w@0 2@7 drop_w@10 out_z@0 in_x@10 3@14 in_w@15 4@17", []string{plan.RuleNotStored}, "out z"},
 		{"out while it is made", "1@0 out_x@0 in_w@0 2@4 drop_w@7 out_z@6 in_x@9 in_z@13 3@16 in_w@17 4@19", []string{plan.RuleOutWritten}, "out z starts while a function changes the variable"},
 		{"in of what is there", "1@0 out_x@0 in_w@0 in_w@2 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14", []string{plan.RulePrefetch}, ""},
+		{"in of what is coming", "1@0 out_x@0 in_w@0 in_w@1 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14", []string{plan.RuleLinkOverlap, plan.RulePrefetch}, ""},
 		{"in before the host has it", "1@0 out_x@0 in_w@0 in_x@3 2@7 drop_w@10 3@11 in_w@12 4@14", []string{plan.RulePrefetch}, ""},
 		{"in after the last use", "1@0 out_x@0 in_w@0 2@4 drop_w@7 in_x@7 3@11 in_w@12 4@14 in_y@15", []string{plan.RuleHostAbsent}, "its last use is over"},
 		{"in of what was never sent", "1@0 out_x@0 in_z@2 in_w@0 2@5 drop_w@8 in_x@8 3@12 in_w@13 4@15", []string{plan.RuleHostAbsent}, "in z fetches a variable of which the host holds no valid copy"},
@@ -185,6 +212,25 @@ func TestSwapMutations(t *testing.T) {
 				memory = 8
 			}
 			r, err := plan.VerifySwap(s, swapping(s, memory, 1, x.ops))
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantRules(t, r, x.rules, x.detail)
+		})
+	}
+	reading, dying := readers()
+	for _, x := range []struct {
+		name, ops string
+		s         *functions.Sequence
+		rules     []string
+		detail    string
+	}{
+		{"out of what has been sent", "1@0 out_x@0 out_x@2 in_z@2 2@4 in_x@5 3@7", reading, []string{plan.RuleNotStored}, ""},
+		{"in of what has been sent, but not used since", "1@0 out_x@0 2@1 in_x@2", dying, []string{plan.RuleHostAbsent}, "its last use is over"},
+		{"in of what is still read", "1@0 out_x@0 in_x@2 in_z@4 2@6 3@7", reading, []string{plan.RulePrefetch}, ""},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			r, err := plan.VerifySwap(x.s, swapping(x.s, 20, 1, x.ops))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -280,6 +326,33 @@ func TestSwapRounding(t *testing.T) {
 	r, err := plan.VerifySwap(s, p)
 	if err != nil || len(r.Violations) != 0 {
 		t.Errorf("%v, violations %+v", err, r.Violations)
+	}
+}
+
+// Transfers that are each short by less than can be seen do not gain time by
+// their number.
+func TestSwapManyRoundings(t *testing.T) {
+	const n = 200
+	b := functions.NewBuilder("many")
+	var all []int
+	for i := range n {
+		all = append(all, b.Variable(strconv.Itoa(i), 1, functions.Device))
+	}
+	b.Function("", functions.Unknown, n)
+	b.Reads(all...)
+	s := b.End()
+	for short, rules := range map[float64][]string{0: {}, 0.9e-9 * n: {plan.RuleDuration}} {
+		p := plan.NewSwap("by hand", s, platform.Platform{Memory: n, Bandwidth: 1})
+		p.Ops = append(p.Ops, plan.Op{Op: plan.OpRun, Function: 1, End: n})
+		for i := range n {
+			start := float64(i) * (1 - short)
+			p.Ops = append(p.Ops, plan.Op{Op: plan.OpOut, Variable: strconv.Itoa(i), Start: start, End: start + 1 - short})
+		}
+		r, err := plan.VerifySwap(s, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantRules(t, r, rules, "")
 	}
 }
 
