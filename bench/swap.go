@@ -5,9 +5,13 @@ import (
 	"fmt"
 
 	"workbench/heuristics/swap"
+	"workbench/ilp"
+	"workbench/model/chain"
 	"workbench/model/functions"
+	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/solvers"
 )
 
 // swapping is the problem of [003].
@@ -19,7 +23,7 @@ func swapping() *Problem {
 		Objective: "makespan of a training step, seconds",
 		Takes:     []Form{AFunctions},
 		Word:      "makespan",
-		Defaults:  []string{"search"},
+		Defaults:  []string{"swap-milp"},
 		Example:   "zoo:resnet50?as=functions",
 		Memory:    "40%", Bandwidth: "12GB/s",
 		Range: func(in *Instance) (low, high float64) {
@@ -108,5 +112,33 @@ func swapMethods() []*Method {
 		method("vdnn-swap", "vDNN, [003] §2", "out at the last forward use, in one function ahead of the backward", "O(uses)", swap.VDNNSwap),
 		method("naive", "[003] §1", "in before each function, out after it, nothing else meanwhile", "O(uses)", swap.Naive),
 		seeded("search", "ours", "transfers moved, added and dropped at random, from the best of the others, until a bound is met", "some million events", swap.Search),
+		swapMILP(),
+	}
+}
+
+// swapMILP solves the MILP of swapping from the plan of the search.
+func swapMILP() *Method {
+	const name = "swap-milp"
+	model := func(in *Instance, p platform.Platform) (*milp.Model, error) {
+		program, err := ilp.SwapMILP(in.Functions, p)
+		if err != nil {
+			return nil, userError(err)
+		}
+		return program.Model, nil
+	}
+	search := func(ctx context.Context, in *Instance, s Setting) (*plan.Plan, error) {
+		return swap.Search(ctx, in.Functions, s.Platform, uint64(s.Seed))
+	}
+	return &Method{
+		Problem: swap.Problem, Name: name, Kind: Exact, Source: "ours, in the spirit of [001] §6", Solver: true,
+		Summary:    "search, then a MILP that bounds all plans",
+		Complexity: "exponential; columns for some functions and the variables away then, 9000 at most",
+		Run: func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+			solve := func(ctx context.Context, b solvers.Backend, _ *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*ilp.OffloadResult, error) {
+				return ilp.SolveSwap(ctx, b, in.Functions, p, start, o)
+			}
+			return milpOnLink(name, search, solve, model)(ctx, in, s)
+		},
+		Model: model,
 	}
 }

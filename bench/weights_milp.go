@@ -289,7 +289,10 @@ func solveProgram(ctx context.Context, s *Setting, start time.Time, out *Outcome
 // Errors that are the user's wrap ErrInput.
 func Build(f ilp.Formulation, in *Instance, p platform.Platform) (*ilp.Program, error) {
 	switch {
-	case f.BuildGraph != nil && in.Join == nil:
+	case f.BuildFunctions != nil && in.Functions != nil:
+		program, err := f.BuildFunctions(in.Functions, p)
+		return program, userError(err)
+	case f.BuildGraph != nil && (in.Graph != nil || in.Chain != nil):
 		program, err := f.BuildGraph(in.graph(), p)
 		return program, userError(err)
 	case f.Build != nil && in.Chain != nil:
