@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"workbench/bench/sweep"
 )
@@ -14,6 +15,10 @@ var ErrStopped = errors.New("stopped before all tasks were done")
 // mostRounds is how often a run looks for tasks that have no row although the
 // queue is drained: a queue may lose some, but not all, again and again.
 const mostRounds = 10
+
+// mostAdded is how many tasks are added at once: a queue on a busy machine need
+// not take thousands in one breath.
+const mostAdded = 128
 
 // Missing is the part of a store that a run asks for what is left.
 type Missing interface {
@@ -34,8 +39,10 @@ func Run(ctx context.Context, stop <-chan struct{}, w *Worker, q Queue, rows Mis
 		case round == mostRounds:
 			return fmt.Errorf("the queue has lost %d tasks again and again", len(missing))
 		}
-		if err := q.Add(ctx, missing); err != nil {
-			return fmt.Errorf("queue: %w", err)
+		for portion := range slices.Chunk(missing, mostAdded) {
+			if err := q.Add(ctx, portion); err != nil {
+				return fmt.Errorf("queue: %w", err)
+			}
 		}
 		if err := w.Work(ctx, stop, q); err != nil {
 			return err
