@@ -78,7 +78,7 @@ const swapCells = 1500
 
 // SwapMILP builds a MILP whose optimum is a lower bound on the makespan of
 // swapping. For each function that is looked at and each variable that may be
-// away then: six columns, two of them binary, and ten rows; at most swapCells
+// away then: six columns, two of them binary, and eight rows; at most swapCells
 // such pairs. The error wraps ErrInstance or is a *plan.Infeasible.
 func SwapMILP(s *functions.Sequence, p platform.Platform) (*Program, error) {
 	in, err := newSwapInstance(s, p)
