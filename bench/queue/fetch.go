@@ -161,6 +161,13 @@ func (q *Queue) persist(ctx context.Context, f func(context.Context) error) erro
 	}
 }
 
+// What a worker can say about a task, in the words of NATS.
+const (
+	done     = "+ACK"
+	giveBack = "-NAK"
+	never    = "+TERM"
+)
+
 // delivery is a task in the hands of a worker.
 type delivery struct {
 	q       *Queue
@@ -201,9 +208,9 @@ func (d *delivery) InProgress() error {
 
 // Ack waits until the server has noted it, and for the server if need be: it
 // may be restarting, and the work of hours should not be done again.
-func (d *delivery) Ack() error { return d.end("+ACK") }
+func (d *delivery) Ack() error { return d.end(done) }
 
-func (d *delivery) Term() error { return d.end("+TERM") }
+func (d *delivery) Term() error { return d.end(never) }
 
 func (d *delivery) end(how string) error {
 	if d.ended.Swap(true) {
@@ -218,7 +225,7 @@ func (d *delivery) end(how string) error {
 // missing when tasks are compared with rows.
 func (d *delivery) Nak() error {
 	if d.ctx.Err() == nil {
-		return d.end("-NAK")
+		return d.end(giveBack)
 	}
 	if d.ended.Swap(true) {
 		return nil
@@ -227,7 +234,7 @@ func (d *delivery) Nak() error {
 	if err != nil {
 		return err
 	}
-	if err := d.tell("+ACK"); err != nil {
+	if err := d.tell(done); err != nil {
 		return err
 	}
 	return d.insist(func(ctx context.Context) error {
@@ -239,11 +246,24 @@ func (d *delivery) Nak() error {
 	})
 }
 
-// tell sends an answer and waits until the server has it.
+// answerTimeout is how long a server may take to note an answer.
+const answerTimeout = 2 * time.Second
+
+// tell sends an answer and waits until the server has it. A server that was
+// killed may have forgotten that it has handed the task out, and then says
+// nothing to that: the task, if it is done, is taken out of the stream.
 func (d *delivery) tell(how string) error {
 	return d.insist(func(ctx context.Context) error {
-		_, err := d.q.nc.RequestWithContext(ctx, d.m.Reply(), []byte(how))
-		return err
+		ask, cancel := context.WithTimeout(ctx, answerTimeout)
+		defer cancel()
+		_, err := d.q.nc.RequestWithContext(ask, d.m.Reply(), []byte(how))
+		if !errors.Is(err, context.DeadlineExceeded) || !d.q.nc.IsConnected() {
+			return err
+		}
+		if how == giveBack {
+			return nil // it is nobody's already
+		}
+		return d.q.take(ctx, d.m.Subject())
 	})
 }
 

@@ -407,11 +407,25 @@ func (q *Queue) Keep(ctx context.Context, tasks []sweep.Task) error {
 		if wanted[subject] {
 			continue
 		}
-		if err := q.tasks.Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
+		if err := q.take(ctx, subject); err != nil {
 			return fmt.Errorf("queue: %w", err)
 		}
 	}
 	return nil
+}
+
+// take takes the task under a subject out of the stream, if it is there.
+// Purging the subject would make the server forget other tasks that are to be
+// handed out again.
+func (q *Queue) take(ctx context.Context, subject string) error {
+	m, err := q.tasks.GetLastMsgForSubject(ctx, subject)
+	if err == nil {
+		err = q.tasks.DeleteMsg(ctx, m.Sequence)
+	}
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil
+	}
+	return err
 }
 
 // Finish tells all workers that the sweep is done.

@@ -62,6 +62,38 @@ func TestServerRestarts(t *testing.T) {
 	}
 }
 
+// A server that is killed may forget what it has handed out a moment before.
+func TestServerForgetsDelivery(t *testing.T) {
+	s := start(t, ServerOptions{})
+	q := create(t, s.Address(), "forgets", Options{})
+	if err := q.Add(t.Context(), queuetest.Tasks(2)); err != nil {
+		t.Fatal(err)
+	}
+	forget := func(answer func(worker.Delivery) error) {
+		t.Helper()
+		d, err := q.Fetch(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.tasks.DeleteConsumer(t.Context(), "workers"); err != nil {
+			t.Fatal(err)
+		}
+		if err := q.create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := answer(d); err != nil {
+			t.Error(err)
+		}
+	}
+	forget(worker.Delivery.Nak)
+	for range 2 {
+		forget(worker.Delivery.Ack)
+	}
+	if d, err := q.Fetch(t.Context()); !errors.Is(err, worker.ErrDrained) {
+		t.Errorf("Fetch = %v, %v", d, err)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	token := start(t, ServerOptions{Listen: "127.0.0.1:0", Token: "secret"})
 	open := start(t, ServerOptions{Listen: "127.0.0.1:0"})

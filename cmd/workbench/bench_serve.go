@@ -139,6 +139,10 @@ func benchServe(ctx context.Context, s streams, o *serveOptions, name string) (e
 		}
 		return fmt.Errorf("%w; %d of %d tasks are left: workbench bench serve %s goes on", err, left, len(list.Tasks), dir)
 	}
+	if server != nil {
+		server.Stop()
+		_ = os.RemoveAll(store.QueuePath(dir)) // made new next time
+	}
 	return summarise(s, &o.benchOptions, dir, list.Tasks, progress.Snapshot())
 }
 
