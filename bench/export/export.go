@@ -195,7 +195,7 @@ func text(v reflect.Value) string {
 	}
 	switch v.Kind() {
 	case reflect.Float64:
-		return strconv.FormatFloat(v.Float(), 'g', -1, 64)
+		return rows.Digits(v.Float())
 	case reflect.Int64:
 		return strconv.FormatInt(v.Int(), 10)
 	case reflect.Bool:

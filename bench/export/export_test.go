@@ -66,7 +66,7 @@ func TestCSV(t *testing.T) {
 		}
 		want := ""
 		if x, ok := rows.Objective(r); ok {
-			want = strconv.FormatFloat(x, 'g', -1, 64)
+			want = strconv.FormatFloat(x, 'f', -1, 64)
 		}
 		if got := l[column("objective")]; got != want {
 			t.Errorf("objective %q, want %q", got, want)

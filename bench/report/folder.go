@@ -17,6 +17,7 @@ import (
 
 	"workbench/bench"
 	"workbench/bench/plots"
+	"workbench/bench/report/rows"
 )
 
 // PageName is the page's name in a folder.
@@ -84,10 +85,10 @@ func (r *Report) writeFigures(write func(string, func(io.Writer) error) error) e
 	return errors.Join(errs...)
 }
 
-func table(rows [][]string) func(io.Writer) error {
+func table(lines [][]string) func(io.Writer) error {
 	return func(w io.Writer) error {
 		c := csv.NewWriter(w)
-		if err := c.WriteAll(rows); err != nil {
+		if err := c.WriteAll(lines); err != nil {
 			return err
 		}
 		return c.Error()
@@ -99,7 +100,7 @@ func number(x float64) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return ""
 	}
-	return strconv.FormatFloat(x, 'g', -1, 64)
+	return rows.Digits(x)
 }
 
 func pointer(x *float64) string {

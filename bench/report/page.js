@@ -126,7 +126,7 @@
     {name: "objective", n: 1, key: i => runs.v[i], cell: i => link(i, seconds(runs.v[i]))},
     {name: "bound", n: 1, key: i => runs.b[i], cell: i => link(i, seconds(runs.b[i]))},
     {name: "gap", n: 1, key: i => runs.g[i], cell: i => link(i, percent(runs.g[i]))},
-    {name: "time", n: 1, key: i => runs.t[i], cell: i => link(i, (runs.st[i] ? "> " : "") + seconds(runs.t[i]))},
+    {name: "time", n: 1, key: i => runs.t[i], cell: i => link(i, (runs.st[i] && !runs.fl[i] ? "> " : "") + seconds(runs.t[i]))},
     {name: "peak memory", n: 1, key: i => runs.pk[i], cell: i => memory(i)},
     {name: "detail", long: 1, key: i => runs.d[i], cell: i => runs.d[i].length > 160 ? runs.d[i].slice(0, 160) + "…" : runs.d[i]},
   ];
@@ -199,7 +199,7 @@
       ["instance", kase(i).i], ["limits", kase(i).l], ["outcome", runs.o[i]], ["objective", seconds(runs.v[i])],
       ["bound", seconds(runs.b[i]) + (runs.by[i] ? ", by " + runs.by[i] : "")],
       ["best bound", kase(i).r < 0 ? "none" : make("span", null, seconds(kase(i).b) + " ", link(kase(i).r, "by " + runs.by[kase(i).r]))],
-      ["gap to the best", percent(runs.g[i])], ["time", seconds(runs.t[i]) + (runs.st[i] ? " until it was stopped" : "")],
+      ["gap to the best", percent(runs.g[i])], ["time", seconds(runs.t[i]) + (runs.st[i] && !runs.fl[i] ? " until it was stopped" : "")],
       ["processor time", seconds(runs.cpu[i])], ["peak memory of the plan", memory(i)],
       ["memory of the process", runs.rss[i] ? bytes(runs.rss[i]) : "–"], ["seed, repetition", runs.s[i] + ", " + runs.n[i]],
       ["detail", runs.d[i] || "–"], ["task", runs.id[i]],
@@ -243,14 +243,15 @@
   function chart(parent, f, open) {
     const holder = make("div", {class: "chart"}, make("h4", null, f.title));
     parent.append(holder);
-    const points = f.series.filter(s => s.x.length);
-    if (!points.length) { holder.append(make("p", null, "Nothing to draw.")); return; }
+    // One that has no point is drawn as what it is: no case solved.
+    const points = f.series.filter(s => s.x.length || s.steps === 1);
+    if (!points.some(s => s.x.length)) { holder.append(make("p", null, "Nothing to draw.")); return; }
     const values = points.flatMap(s => s.x), most = Math.max(...values), log = f.log && most > 3;
     const columns = aligned(points);
     const digits = v => v == null ? "–" : String(+v.toPrecision(5));
     const options = {
       width: 400, height: 300, cursor: {y: false, focus: {prox: 24}}, focus: {alpha: 0.35}, legend: {live: true},
-      scales: {x: {time: false, distr: log ? 3 : 1, log: 10}, y: {range: (u, low, high) => f.y.endsWith("(%)") ? [0, 100] : [low - 0.05 * (high - low || high || 1), high + 0.05 * (high - low || high || 1)]}},
+      scales: {x: {time: false, distr: log ? 3 : 1, log: 10}, y: {range: (u, low, high) => f.y.endsWith("(%)") ? [0, 101] : [low - 0.05 * (high - low || high || 1), high + 0.05 * (high - low || high || 1)]}},
       axes: [{label: f.x, labelSize: 22, size: 36, grid: {stroke: "#eee"}, values: (u, vs) => vs.map(v => v == null ? "" : digits(v))}, {label: f.y, labelSize: 22, size: 52, grid: {stroke: "#eee"}}],
       series: [{label: f.x.replace(/ *\(.*/, ""), value: (u, v) => digits(v)}, ...points.map(s => {
         const colour = s.style < 0 ? "#999" : colours[s.style % colours.length];

@@ -5,7 +5,9 @@
 package rows
 
 import (
+	"math"
 	"os"
+	"strconv"
 	"strings"
 
 	"workbench/bench"
@@ -160,3 +162,12 @@ func InstanceName(r *sweep.Row) string {
 // Gap returns (objective − bound) / objective, 0 where rounding puts the
 // objective below the bound.
 func Gap(objective, bound float64) float64 { return max(0, bench.RelativeGap(objective, bound)) }
+
+// Digits writes a number for a table such that it is read back to the same,
+// without an exponent where digits do.
+func Digits(x float64) string {
+	if a := math.Abs(x); a == 0 || a >= 1e-5 && a < 1e15 {
+		return strconv.FormatFloat(x, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(x, 'g', -1, 64)
+}

@@ -3,6 +3,7 @@ package rows_test
 import (
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -171,5 +172,14 @@ func TestReadAndMissing(t *testing.T) {
 	}
 	if _, err := rows.Read(dir + "/none"); err == nil {
 		t.Error("nothing was read")
+	}
+}
+
+func TestDigits(t *testing.T) {
+	for x, want := range map[float64]string{0: "0", 242610995.2: "242610995.2", 1e-5: "0.00001", 1.5e-7: "1.5e-07", 1e18: "1e+18", -0.1: "-0.1"} {
+		got := rows.Digits(x)
+		if back, err := strconv.ParseFloat(got, 64); got != want || err != nil || back != x {
+			t.Errorf("%v: %s", x, got)
+		}
 	}
 }
