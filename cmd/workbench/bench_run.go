@@ -124,6 +124,9 @@ func benchRun(ctx context.Context, s streams, o *benchOptions, name string) erro
 		if err != nil {
 			return err
 		}
+		if err := sameVersion(dir, old); err != nil {
+			return err
+		}
 		if old.Specification == string(sp.Text) && old.Name == sp.Name {
 			if o.dryRun {
 				return dryRun(s, o, dir, old)
@@ -155,6 +158,15 @@ func specError(s streams, err error) error {
 	return &exitError{exitUsage}
 }
 
+// sameVersion refuses to go on with a sweep that other code began: its rows
+// would not be comparable.
+func sameVersion(dir string, list *store.Sweep) error {
+	if len(list.Tasks) > 0 && list.Tasks[0].Version != sweep.Version() {
+		return usagef("%s was begun with version %s of workbench, this is %s: go on with that one, or begin another sweep", dir, list.Tasks[0].Version, sweep.Version())
+	}
+	return nil
+}
+
 // part returns the tasks of the shard that is asked for.
 func (o *benchOptions) part(tasks []sweep.Task) ([]sweep.Task, shard.Shard, error) {
 	var part shard.Shard
@@ -173,8 +185,8 @@ func (o *benchOptions) part(tasks []sweep.Task) ([]sweep.Task, shard.Shard, erro
 // runSweep does the tasks of list that have no row in dir. A new list, with its
 // files, is written there first.
 func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list *store.Sweep, files map[string]*bench.Instance) (err error) {
-	if len(list.Tasks) > 0 && list.Tasks[0].Version != sweep.Version() {
-		return usagef("%s was begun with version %s of workbench, this is %s: go on with that one, or begin another sweep", dir, list.Tasks[0].Version, sweep.Version())
+	if err := sameVersion(dir, list); err != nil {
+		return err
 	}
 	tasks, part, err := o.part(list.Tasks)
 	if err != nil {
