@@ -16,7 +16,7 @@ import (
 // Shares are the parts of a device's memory that plans are made for, the largest
 // first: [003] §5.1 lowers the budget of the schedule until what the allocator
 // reserves fits.
-var Shares = []float64{1, 0.98, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.55, 0.5, 0.45, 0.4, 0.35, 0.3}
+var Shares = []float64{1, 0.98, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3}
 
 // mostBatch is more than any batch in use.
 const mostBatch = 1 << 16

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,6 +39,7 @@ type swapColumn struct {
 	name, method string
 	allocator    bench.AllocatorChoice
 	keep         bool
+	slow         bool // in the first table only
 }
 
 const mib = 1 << 20
@@ -49,8 +51,8 @@ var swapColumns = []swapColumn{
 	{name: "window, VA 2 MiB", method: "window", allocator: bench.AllocatorChoice{Chunk: 2 * mib}},
 	{name: "window, VA 40 MiB", method: "window", allocator: bench.AllocatorChoice{Chunk: 40 * mib}},
 	{name: "window, mixed 40 MiB", method: "window", allocator: bench.AllocatorChoice{Chunk: 40 * mib, Mixed: true}},
-	{name: "search", method: "search"},
-	{name: "search, VA 2 MiB", method: "search", allocator: bench.AllocatorChoice{Chunk: 2 * mib}},
+	{name: "search", method: "search", slow: true},
+	{name: "search, VA 2 MiB", method: "search", allocator: bench.AllocatorChoice{Chunk: 2 * mib}, slow: true},
 }
 
 // swaps measures [003] Table 1, the largest batches of §5, and how much of the
@@ -73,7 +75,7 @@ func (m *measurer) swaps(args []string) error {
 		return err
 	}
 	s := &swapTables{measurer: m, capacity: bench.Capacity(bytes), batchers: map[string]*bench.Batcher{}}
-	networks := swapNetworks
+	networks := slices.Clone(swapNetworks)
 	for i := range networks {
 		networks[i].spec += "&device=" + *device
 	}
@@ -81,13 +83,12 @@ func (m *measurer) swaps(args []string) error {
 	if err := s.table1(networks[0].spec); err != nil {
 		return err
 	}
-	if err := s.largest(networks); err != nil {
-		return err
+	if *images != "" {
+		if err := s.figures(networks, *images); err != nil {
+			return err
+		}
 	}
-	if *images == "" {
-		return nil
-	}
-	return s.figures(networks, *images)
+	return s.largest(networks)
 }
 
 type swapTables struct {
@@ -96,7 +97,7 @@ type swapTables struct {
 	batchers map[string]*bench.Batcher
 }
 
-// at returns what runs the column on a network.
+// batcher returns what runs the column on a network.
 func (s *swapTables) batcher(spec string, c swapColumn) *bench.Batcher {
 	key := fmt.Sprint(spec, c.keep)
 	b := s.batchers[key]
@@ -107,6 +108,7 @@ func (s *swapTables) batcher(spec string, c swapColumn) *bench.Batcher {
 	return b
 }
 
+// at runs the column at a batch.
 func (s *swapTables) at(spec string, c swapColumn, batch int) (*bench.BatchPoint, error) {
 	x, err := s.batcher(spec, c).At(s.ctx, s.method(c.method), c.allocator, batch)
 	if err != nil {
@@ -146,15 +148,19 @@ func (s *swapTables) table1(spec string) error {
 // largest is how large the batch can be, and the bound [003] (2).
 func (s *swapTables) largest(networks []swapNetwork) error {
 	fmt.Printf("\nLargest batch (images/s).\n\n| network |")
+	var columns []swapColumn
 	for _, c := range swapColumns {
-		fmt.Printf(" %s |", c.name)
+		if !c.slow {
+			columns = append(columns, c)
+			fmt.Printf(" %s |", c.name)
+		}
 	}
-	fmt.Printf(" VA/best fit |\n|---|%s--:|\n", strings.Repeat("--:|", len(swapColumns)))
+	fmt.Printf(" VA/best fit |\n|---|%s--:|\n", strings.Repeat("--:|", len(columns)))
 	var rows []string
 	for _, n := range networks {
 		fmt.Printf("| %s |", n.name)
 		found := map[string]int{}
-		for _, c := range swapColumns {
+		for _, c := range columns {
 			x, err := s.batcher(n.spec, c).Largest(s.ctx, s.method(c.method), c.allocator)
 			if err != nil {
 				return err
@@ -186,7 +192,7 @@ func (s *swapTables) largest(networks []swapNetwork) error {
 
 // figures are [003] Figures 3 to 5: speed and reserved memory over the batch.
 func (s *swapTables) figures(networks []swapNetwork, dir string) error {
-	drawn := []swapColumn{swapColumns[0], swapColumns[1], swapColumns[2], swapColumns[3], swapColumns[7]}
+	drawn := swapColumns[:4]
 	for _, n := range networks {
 		var points []*bench.BatchPoint
 		for _, c := range drawn {
