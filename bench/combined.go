@@ -42,7 +42,7 @@ func combinedMethods() []*Method {
 	method := func(name, source, summary, complexity string, run runOnChain) *Method {
 		return onLink(combined.Problem, name, source, summary, complexity, run)
 	}
-	return []*Method{
+	methods := []*Method{
 		method("pure-remat", "[004] Thm 6", "nothing is sent: the best memory-persistent plan", "as persistent of remat", limited(combined.PureRemat)),
 		method("pure-offload", "[004] 3.3", "nothing is computed again: dynprog of activation-offload", "as dynprog of activation-offload", pureOffload(limited(offload.DynProg))),
 		method("opportunist", "[004] 4.3, Superneurons", "keeps the link busy with the input and output of every layer it has time for, computes the rest again", "O(N³)", limited(combined.Opportunist)),
@@ -61,6 +61,10 @@ func combinedMethods() []*Method {
 		},
 		combinedMILP(),
 	}
+	for _, m := range methods {
+		m.Run = upTo(m, ilp.MostLayers, "join layers")
+	}
+	return methods
 }
 
 // pofo notes what the program claims in its own model beside what its plan

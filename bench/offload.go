@@ -120,11 +120,11 @@ func linkError(err error) error {
 }
 
 // upTo refuses chains that are too long for a method.
-func upTo(m *Method, layers int) func(context.Context, *Instance, Setting) (*Outcome, error) {
+func upTo(m *Method, layers int, instead string) func(context.Context, *Instance, Setting) (*Outcome, error) {
 	run := m.Run
 	return func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
 		if n := in.Chain.Len(); n > layers {
-			return nil, InputError(fmt.Errorf("%s is for at most %d layers, %s has %d: use greedy, dynprog or join layers", m.Name, layers, in.Name, n))
+			return nil, InputError(fmt.Errorf("%s is for at most %d layers, %s has %d: %s", m.Name, layers, in.Name, n, instead))
 		}
 		return run(ctx, in, s)
 	}
@@ -137,8 +137,7 @@ func offloadMethods() []*Method {
 	}
 	slots := method("dynprog-slots", "[000], [004] Alg. 5, 3.3.3.2", "dynprog with sizes rounded to S slots, the rounding repaired until the set fits", "O(N·S³)", slotted(offload.DynProgSlots))
 	slots.Slots = DefaultSlots
-	slots.Run = upTo(slots, ilp.MostLayers)
-	return []*Method{
+	methods := []*Method{
 		method("greedy", "[000], [004] 3.2", "offloads ā_0, ā_1, … until the rest fits: Theorem 8 rounded to whole tensors", "O(N log N)", limited(offload.Greedy)),
 		method("vdnn", "vDNN++, [004] 3.4.1", "thresholds on uF/ā, all or every other of those above; the best schedule", "O(N²)", limited(offload.VDNN)),
 		method("tflms", "TFLMS, [004] 3.4.1", "the first n activations, fetched so many layers ahead; the best of the grid", "O(N³)", limited(offload.TFLMS)),
@@ -160,4 +159,12 @@ func offloadMethods() []*Method {
 		},
 		offloadMILP(),
 	}
+	for _, m := range methods {
+		switch m.Name {
+		case "greedy", "vdnn", "fractional":
+		default:
+			m.Run = upTo(m, ilp.MostLayers, "use greedy or vdnn, or join layers")
+		}
+	}
+	return methods
 }

@@ -64,7 +64,7 @@ func DynProgSlotsClaim(ctx context.Context, c *chain.Chain, p platform.Platform,
 		away := s.pick(in)
 		if away != nil {
 			idle = z.idle(away, gap)
-		} else if len(s.ties) > 0 && r.repair() { // none of them fits in bytes
+		} else if len(s.ties) > 0 && ctx.Err() == nil && r.repair() { // none of them fits in bytes
 			continue
 		}
 		if math.IsInf(idle, 1) {

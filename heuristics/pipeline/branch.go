@@ -76,7 +76,7 @@ const (
 	// safe is the relative rounding of a proof.
 	safe = 1e-8
 	// leastGap is the smallest gap that is asked for.
-	leastGap = 1e-6
+	leastGap = 5e-7
 	// firstGap is what a probe asks first: mostly that is all there is to gain.
 	firstGap = 0.02
 	// grain is the relative width of an interval that a round leaves open.
