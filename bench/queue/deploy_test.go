@@ -1,0 +1,311 @@
+package queue
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"workbench/bench/queue/shard"
+)
+
+// deployed is the folder of the files for clusters and timers.
+const deployed = "../../docs/deploy"
+
+// stub writes programs that stand in for others into a folder and returns an
+// environment in which they come first. Each appends its arguments to the file
+// named by LOG.
+func stub(t *testing.T, programs map[string]string) (env []string, log string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, body := range programs {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+body), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log = filepath.Join(dir, "log")
+	return append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "LOG="+log), log
+}
+
+const record = `echo "workbench $*" >>"$LOG"` + "\n"
+
+func contents(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// Every element of the array does a shard of its own into a folder of its own.
+func TestSlurmArray(t *testing.T) {
+	script := filepath.Join(deployed, "slurm-shards.sbatch")
+	m := regexp.MustCompile(`(?m)^#SBATCH --array=(\d+)-(\d+)$`).FindStringSubmatch(contents(t, script))
+	if m == nil {
+		t.Fatal("no --array")
+	}
+	first, _ := strconv.Atoi(m[1])
+	last, _ := strconv.Atoi(m[2])
+	shards, folders := map[shard.Shard]bool{}, map[string]bool{}
+	for id := first; id <= last; id++ {
+		vars := map[string]string{
+			"SLURM_ARRAY_TASK_ID": fmt.Sprint(id), "SLURM_ARRAY_TASK_MIN": m[1], "SLURM_ARRAY_TASK_STEP": "1",
+			"SLURM_ARRAY_TASK_COUNT": fmt.Sprint(last - first + 1), "SLURM_CPUS_PER_TASK": "8", "SPEC": "a b.yaml", "SWEEP": "/s/night",
+		}
+		env, log := stub(t, map[string]string{"workbench": record})
+		for k, v := range vars {
+			env = append(env, k+"="+v)
+		}
+		cmd := exec.Command("bash", script)
+		cmd.Env = env
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		want := fmt.Sprintf("workbench bench run a b.yaml --into /s/night.shard-%d --resume --jobs 8\n", id)
+		if got := contents(t, log); got != want {
+			t.Errorf("element %d: got %q, want %q", id, got, want)
+		}
+		folders[contents(t, log)] = true
+		s, _, err := shard.FromEnvironment(func(k string) (string, bool) { v, ok := vars[k]; return v, ok })
+		if err != nil {
+			t.Error(err)
+		}
+		shards[s] = true
+	}
+	if n := last - first + 1; len(shards) != n || len(folders) != n {
+		t.Errorf("%d elements do %d shards in %d folders", n, len(shards), len(folders))
+	}
+	cmd := exec.Command("bash", script)
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "the specification of the sweep") {
+		t.Errorf("without SPEC: %v, %s", err, out)
+	}
+}
+
+// manifest is what the tests below need of Kubernetes' objects.
+type manifest struct {
+	Kind     string
+	Metadata struct{ Name string }
+	Spec     struct {
+		CompletionMode           string `yaml:"completionMode"`
+		Completions, Parallelism int
+		Selector                 map[string]string
+		Ports                    []struct{ Port int }
+		Template                 struct {
+			Metadata struct{ Labels map[string]string }
+			Spec     struct {
+				RestartPolicy string `yaml:"restartPolicy"`
+				Containers    []struct {
+					Name          string
+					Command, Args []string
+					Env           []struct{ Name, Value string }
+					VolumeMounts  []struct{ Name string } `yaml:"volumeMounts"`
+				}
+				Volumes []struct{ Name string }
+			}
+		}
+	}
+}
+
+func manifests(t *testing.T, name string) map[string]manifest {
+	t.Helper()
+	all := map[string]manifest{}
+	dec := yaml.NewDecoder(strings.NewReader(contents(t, filepath.Join(deployed, name))))
+	for {
+		var m manifest
+		if err := dec.Decode(&m); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		all[m.Kind+" "+m.Metadata.Name] = m
+		for _, c := range m.Spec.Template.Spec.Containers {
+			for _, mount := range c.VolumeMounts {
+				found := false
+				for _, v := range m.Spec.Template.Spec.Volumes {
+					found = found || v.Name == mount.Name
+				}
+				if !found {
+					t.Errorf("%s: %s has no volume %q", name, m.Metadata.Name, mount.Name)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func TestKubernetesShards(t *testing.T) {
+	job, ok := manifests(t, "kubernetes-shards.yaml")["Job workbench-shards"]
+	if !ok || job.Spec.CompletionMode != "Indexed" || job.Spec.Completions < 2 {
+		t.Fatalf("no Indexed Job: %+v", job)
+	}
+	c := job.Spec.Template.Spec.Containers[0]
+	for _, e := range c.Env {
+		if e.Name == shard.Variable && e.Value == fmt.Sprint(job.Spec.Completions) {
+			ok = false
+		}
+	}
+	if ok {
+		t.Errorf("%s is not the number of completions", shard.Variable)
+	}
+	env, log := stub(t, map[string]string{"workbench": record})
+	cmd := exec.Command(c.Command[0], append(c.Command[1:], c.Args...)...)
+	cmd.Env = append(env, "JOB_COMPLETION_INDEX=3")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if got, want := contents(t, log), "workbench bench run /spec/night.yaml --into /sweeps/night.shard-3 --resume --jobs 8\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestKubernetesQueue(t *testing.T) {
+	all := manifests(t, "kubernetes-queue.yaml")
+	service, serve, work := all["Service workbench-queue"], all["Job workbench-serve"], all["Job workbench-work"]
+	for k, v := range service.Spec.Selector {
+		if serve.Spec.Template.Metadata.Labels[k] != v {
+			t.Errorf("the service selects %s=%s, the server has %v", k, v, serve.Spec.Template.Metadata.Labels)
+		}
+	}
+	port := service.Spec.Ports[0].Port
+	args := strings.Join(serve.Spec.Template.Spec.Containers[0].Args, " ")
+	if want := fmt.Sprintf("--listen 0.0.0.0:%d --token-file /secret/token", port); !strings.Contains(args, want) {
+		t.Errorf("the server is started with %q, not %q", args, want)
+	}
+	args = strings.Join(work.Spec.Template.Spec.Containers[0].Args, " ")
+	if want := fmt.Sprintf("--queue nats://workbench-queue:%d --token-file /secret/token", port); !strings.Contains(args, want) {
+		t.Errorf("workers are started with %q, not %q", args, want)
+	}
+}
+
+// nightly runs the script of one night with a workbench that is that script.
+func nightly(t *testing.T, nights, today, workbench string) (out, log string, err error) {
+	t.Helper()
+	env, logName := stub(t, map[string]string{"workbench": record + workbench, "date": "echo " + today})
+	cmd := exec.Command("sh", filepath.Join(deployed, "nightly.sh"), "spec.yaml", nights)
+	cmd.Env = env
+	text, err := cmd.CombinedOutput()
+	return string(text), contents(t, logName), err
+}
+
+const makesSweep = `if [ "$2" = run ]; then mkdir -p "$5" && touch "$5/tasks.jsonl"; fi` + "\n"
+
+func TestNightlyScript(t *testing.T) {
+	nights := filepath.Join(t.TempDir(), "the nights")
+	run := "workbench bench run spec.yaml --into " + nights + "/%[1]s --resume\n"
+	report := "workbench bench report " + nights + "/%[1]s --output " + nights + "/%[1]s/report.html\n"
+	compared := "workbench bench report " + nights + "/%[1]s --before " + nights + "/%[2]s --output " + nights + "/%[1]s/report.html\n"
+	if err := os.MkdirAll(filepath.Join(nights, "2026-11-01"), 0o755); err != nil { // no sweep
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ today, before, want string }{
+		{"2026-11-20", "", run + report},
+		{"2026-11-21", "2026-11-20", run + compared},
+		{"2026-11-21", "2026-11-20", run + compared},
+		{"2026-11-23", "2026-11-21", run + compared},
+	} {
+		want := fmt.Sprintf(tt.want+"%.0[2]s", tt.today, tt.before)
+		out, log, err := nightly(t, nights, tt.today, makesSweep)
+		if err != nil || log != want {
+			t.Errorf("%s: %v %s\ngot\n%swant\n%s", tt.today, err, out, log, want)
+		}
+	}
+	_, log, err := nightly(t, nights, "2026-11-24", "exit 4\n")
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 4 || strings.Contains(log, "report") {
+		t.Errorf("after a run that failed: %v\n%s", err, log)
+	}
+}
+
+// Who stops the script stops the run, which ends in its own time.
+func TestNightlyScriptPassesOnSignals(t *testing.T) {
+	env, log := stub(t, map[string]string{
+		"workbench": record + `trap 'sleep 0.3; echo finished >>"$LOG"; exit 1' TERM
+while :; do sleep 0.05; done`,
+		"date": "echo 2026-11-20",
+	})
+	cmd := exec.Command("sh", filepath.Join(deployed, "nightly.sh"), "spec.yaml", t.TempDir())
+	cmd.Env = env
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 200 {
+		if _, err := os.Stat(log); err == nil {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	time.Sleep(50 * time.Millisecond) // for the trap
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("ended with %v, not with the status of the run\n%s", err, &out)
+	}
+	if got := contents(t, log); !strings.HasSuffix(got, "finished\n") {
+		t.Errorf("did not wait for the run:\n%s", got)
+	}
+}
+
+func TestCron(t *testing.T) {
+	jobs := 0
+	for line := range strings.Lines(contents(t, filepath.Join(deployed, "workbench.cron"))) {
+		if strings.HasPrefix(line, "#") || regexp.MustCompile(`^[A-Z]+=`).MatchString(line) {
+			continue
+		}
+		jobs++
+		if !regexp.MustCompile(`^\d+ \d+ \* \* \* /\S+/nightly\.sh \S+ /\S+ >>/\S+\n$`).MatchString(line) || strings.Contains(line, "%") {
+			t.Errorf("no line of a crontab: %q", line)
+		}
+	}
+	if jobs != 1 {
+		t.Errorf("%d jobs", jobs)
+	}
+}
+
+func TestSystemdUnits(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("systemd-analyze is not installed")
+	}
+	dir := t.TempDir()
+	names := []string{"workbench-nightly.service", "workbench-nightly.timer", "workbench-worker.service"}
+	for _, name := range names {
+		text := contents(t, filepath.Join(deployed, name))
+		text = regexp.MustCompile(`ExecStart=\S+`).ReplaceAllString(text, "ExecStart=/bin/true") // the rest is there
+		text = regexp.MustCompile(`User=\S+`).ReplaceAllString(text, "User=root")
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range names {
+		out, err := exec.Command(analyze, "verify", "--man=no", "--recursive-errors=no", filepath.Join(dir, name)).CombinedOutput()
+		if err != nil || strings.Contains(string(out), name) {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+func TestShellcheck(t *testing.T) {
+	program, err := exec.LookPath("shellcheck")
+	if err != nil {
+		t.Skip("shellcheck is not installed")
+	}
+	if out, err := exec.Command(program, filepath.Join(deployed, "nightly.sh"), filepath.Join(deployed, "slurm-shards.sbatch")).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
