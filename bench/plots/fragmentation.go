@@ -1,6 +1,7 @@
 package plots
 
 import (
+	"math"
 	"strings"
 
 	"workbench/bench"
@@ -83,11 +84,11 @@ func Batches(title string, points []*bench.BatchPoint, quantity BatchQuantity, c
 			at[name] = k
 			g.Series = append(g.Series, Series{Name: name, Points: true, Style: -1})
 		}
-		if !x.Fits {
-			continue
-		}
 		y := x.Throughput
-		if quantity == BatchMemory {
+		switch {
+		case !x.Fits:
+			y = math.NaN()
+		case quantity == BatchMemory:
 			y = float64(x.Reserved) / gib
 		}
 		s := &g.Series[k]
