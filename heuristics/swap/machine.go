@@ -16,12 +16,13 @@ import (
 // out link), and when there is memory from then on for good, or until it gives
 // it back. So an event never takes memory that one before it in the list needs.
 //
-// Every plan has a list for which the machine is at least as fast: its events in
-// the order of their starts, an out that starts while functions that only read
-// the variable run or wait put right after the last of them, if none of them
-// would start after the out. For, by induction, no event starts later than in
-// the plan: what it waits for is no later, and from its start in the plan on as
-// much memory is free as there.
+// Every plan has a list for which the machine is as fast, or nearly: its events
+// in the order of their starts, an out that starts before functions that only
+// read the variable right after the start of the last of these. For, by
+// induction, no event starts later than in the plan: what it waits for is no
+// later, and from its start in the plan on as much memory is free as there. (An
+// out may have to end after the start of a function. The machine lets it end
+// instant seconds after, which a plan may do faster.)
 //
 // Events are numbered: f_i is i, the leaving of variable v is n+v, its coming
 // n+V+v; n+2V+v waits until v has left, and n+3V until all before it has ended.
@@ -50,7 +51,8 @@ type machine struct {
 type state struct {
 	made, here, host bool    // it exists; on the GPU; the host holds its value
 	ready            float64 // when it has come
-	free             float64 // from when on an out may start
+	written          float64 // end of the last function that wrote it
+	since            float64 // start of the last function that used it; if it wrote it, its end
 	used             float64 // end of the last function that used it
 	left             float64 // when it has left
 	until            int     // the last function that uses it
@@ -64,6 +66,7 @@ type placed struct {
 	takes float64 // bytes, at its start
 	gives float64 // bytes, at time at
 	at    float64
+	after float64 // of an out: the start of the last function that reads the variable
 }
 
 const (
@@ -188,9 +191,9 @@ func (m *machine) function(i int) bool {
 		v := in.use[k]
 		x := &m.state[v]
 		x.made, x.here, x.used = true, true, end
-		x.free = t
+		x.since = t
 		if in.writes[k] {
-			x.host, x.free = false, end
+			x.host, x.written, x.since = false, end, end
 		}
 		if in.next[k] == in.n {
 			x.here, x.host = false, false
@@ -220,13 +223,14 @@ func (m *machine) leaves(v int) {
 		m.placed = append(m.placed, placed{op: opDrop, id: v, start: x.left, gives: m.in.size[v], at: x.left})
 		m.add(point{x.left, len(m.placed), -m.in.size[v]})
 	} else {
-		t := max(m.outEnd, m.issue, x.free)
-		if m.in.move[v] <= m.in.instant { // it must not end with the start of a function that reads it
+		// It must end after the start of the last function that reads v.
+		t := max(m.outEnd, m.issue, x.written, x.since-m.in.move[v]+2*m.in.instant)
+		if m.in.move[v] <= 2*m.in.instant {
 			t = max(t, x.used)
 		}
 		m.outEnd = t + m.in.move[v]
 		x.left = max(m.outEnd, x.used)
-		m.placed = append(m.placed, placed{op: opOut, id: v, start: t, gives: m.in.size[v], at: x.left})
+		m.placed = append(m.placed, placed{op: opOut, id: v, start: t, gives: m.in.size[v], at: x.left, after: x.since})
 		m.add(point{x.left, 0, -m.in.size[v]})
 	}
 	x.here, x.host = false, true
@@ -245,7 +249,7 @@ func (m *machine) comes(v int) bool {
 	m.inEnd = t + m.in.move[v]
 	m.add(point{t, math.MaxInt, m.in.size[v]})
 	m.placed = append(m.placed, placed{op: opIn, id: v, start: t, takes: m.in.size[v]})
-	x.here, x.ready, x.free = true, m.inEnd, m.inEnd
+	x.here, x.ready = true, m.inEnd
 	x.used = max(x.used, m.inEnd)
 	return true
 }
@@ -380,10 +384,11 @@ func (m *machine) explain(method string, list []int) error {
 	return fmt.Errorf("%s: %w: %s does not fit in %.10g bytes beside what is on the GPU then", method, plan.ErrNoPlan, what, m.in.platform.Memory)
 }
 
-// eventsOf returns the list of a plan: its operations in the order of starts.
+// eventsOf returns the list of what has been placed: the operations in the order
+// of starts, an out after the functions that use the variable before it leaves.
 func (m *machine) eventsOf() []int {
 	order := slices.Clone(m.placed)
-	slices.SortStableFunc(order, func(a, b placed) int { return cmp.Compare(a.start, b.start) })
+	slices.SortStableFunc(order, func(a, b placed) int { return cmp.Compare(max(a.start, a.after), max(b.start, b.after)) })
 	list := make([]int, len(order))
 	for k, x := range order {
 		switch x.op {

@@ -54,15 +54,18 @@ type searcher struct {
 func (x *searcher) done() bool { return x.T <= x.floor*(1+1e-9) || x.ctx.Err() != nil }
 
 // offer takes the list that the machine has just run, if it is faster.
-func (x *searcher) offer(T float64) {
+func (x *searcher) offer(list []int, T float64) {
 	if !(T < x.T) {
 		return
 	}
-	for { // in the order of starts nothing is later, and something may be earlier
-		x.T, x.list = T, x.m.eventsOf()
-		if T = x.m.run(x.list); !(T < x.T) {
+	x.T, x.list = T, append(x.list[:0], list...)
+	for { // in the order of starts nothing is later, but for rounding, and something may be earlier
+		sorted := x.m.eventsOf()
+		T = x.m.run(sorted)
+		if !(T < x.T) {
 			return
 		}
+		x.T, x.list = T, sorted
 	}
 }
 
@@ -72,7 +75,8 @@ func (x *searcher) methods() {
 	take := func() {
 		if b.list != nil {
 			b.m.run(b.list)
-			x.offer(x.m.run(b.m.eventsOf()))
+			list := b.m.eventsOf()
+			x.offer(list, x.m.run(list))
 		}
 	}
 	b.try(x.in.naive(nil), "naive")
@@ -99,7 +103,7 @@ func (x *searcher) rules() {
 		for _, cost := range [...]float64{0, 1, 3} {
 			if !x.done() {
 				list = x.in.belady(weights{since, cost}, list[:0])
-				x.offer(x.m.run(list))
+				x.offer(list, x.m.run(list))
 			}
 		}
 	}
@@ -229,7 +233,7 @@ func (x *searcher) anneal() {
 			heat *= factor
 			if t := x.m.run(work); t <= T || t-T < heat*x.rng.ExpFloat64() {
 				list, T = x.m.eventsOf(), t
-				x.offer(t)
+				x.offer(work, t)
 			}
 		}
 	}

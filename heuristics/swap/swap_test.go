@@ -103,8 +103,9 @@ func kinds(s *functions.Sequence) {
 	}
 }
 
-// Plans are valid, no method beats the exhaustive search, Naive, Window and
-// Search always find a plan, Search is never worse than another, bounds are ones.
+// Plans are valid, no method beats the exhaustive search where that is complete,
+// nor a bound, Naive, Window and Search always find a plan, Search is never worse
+// than another, bounds are ones.
 func TestAgainstExhaustiveSearch(t *testing.T) {
 	cases, optimal, met := 0, 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -135,8 +136,11 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 		if err != nil {
 			rt.Fatalf("%v", err)
 		}
+		if best.Claims.Makespan < bounds[0].Value*(1-1e-9) {
+			rt.Fatalf("search has %g, the bound %s is %g\n%s", best.Claims.Makespan, bounds[0].By, bounds[0].Value, show(s, best))
+		}
 		cases++
-		if best.Claims.Makespan <= want*(1+1e-9) {
+		if best.Claims.Makespan <= want*(1+1e-6) {
 			optimal++
 		}
 		if bounds[0].Value >= want*(1-1e-9) {
@@ -147,6 +151,18 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 	if float64(optimal) < 0.9*float64(cases) {
 		t.Errorf("search has the optimum in %d cases of %d", optimal, cases)
 	}
+}
+
+// writesAll reports whether every function writes all it uses. If not, an out may
+// begin before a function that reads the variable, off the grid of the exhaustive
+// search, and Search may beat that.
+func writesAll(s *functions.Sequence) bool {
+	for i := range s.Functions {
+		if f := &s.Functions[i]; len(f.Written()) < len(f.Uses) {
+			return false
+		}
+	}
+	return true
 }
 
 // checkMethods runs all methods. want is the least makespan on the grid; +Inf:
@@ -175,7 +191,7 @@ func checkMethods(t tester, s *functions.Sequence, p platform.Platform, want flo
 			t.Fatalf("%s: %v\n%s, M = %g", m.name, err, show(s, nil), p.Memory)
 		}
 		T := verified(t, s, got).Makespan
-		if T < want*(1-1e-9) {
+		if T < want*(1-1e-9) && (m.name != "search" || writesAll(s)) {
 			t.Fatalf("%s: %g beats the optimum %g\n%s", m.name, T, want, show(s, got))
 		}
 		if m.name == "search" {
