@@ -209,7 +209,7 @@
     dialog.replaceChildren(
       make("h3", null, problem(i).name + ": " + method(i)),
       make("dl", null, ...facts.flatMap(([k, v]) => [make("dt", null, k), make("dd", null, v)])),
-      make("p", null, "Again, in the folder of the sweep:"), command,
+      make("p", null, "Again, in the folder of the specification:"), command,
       make("div", {class: "filter"},
         make("button", {type: "button", click() {
           getSelection().selectAllChildren(command);

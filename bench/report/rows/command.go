@@ -8,8 +8,9 @@ import (
 )
 
 // Command returns the command line that does a task again, for a shell in the
-// folder to which the task's instance is relative. Numbers are written exactly:
-// the same task comes out.
+// folder of the sweep's specification, to which instances are relative. Numbers
+// are written exactly: the same task comes out, but for the memory that its
+// process may take.
 func Command(t *sweep.Task) string {
 	exact := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 	words := []string{"workbench", "solve", t.Instance, "--problem", t.Problem, "--method", t.Method, "--memory", exact(t.Memory)}

@@ -17,12 +17,13 @@ type Contestant struct {
 	Backend         string
 	Slots, Threads  int
 	TimeLimit, Gap  float64
+	TaskMemory      int64 // of its process, bytes
 	Version         string
 }
 
 // ContestantOf returns the contestant of a task.
 func ContestantOf(t *sweep.Task) Contestant {
-	return Contestant{t.Problem, t.Method, t.Backend, t.Slots, t.Threads, t.TimeLimit, t.Gap, t.Version}
+	return Contestant{t.Problem, t.Method, t.Backend, t.Slots, t.Threads, t.TimeLimit, t.Gap, t.TaskMemory, t.Version}
 }
 
 // Labels names contestants: by their method, and by those settings in which
@@ -73,8 +74,12 @@ func (c Contestant) settings() []string {
 	if c.TimeLimit > 0 {
 		limit = platform.FormatSeconds(c.TimeLimit)
 	}
+	process := "any memory"
+	if c.TaskMemory > 0 {
+		process = platform.FormatBytes(float64(c.TaskMemory)) + " a process"
+	}
 	return []string{
 		or(c.Backend, "no backend"), count(c.Slots, "slots"), count(c.Threads, "threads"), limit,
-		"gap " + strconv.FormatFloat(c.Gap, 'g', -1, 64), or(c.Version, "no version"),
+		"gap " + strconv.FormatFloat(c.Gap, 'g', -1, 64), process, or(c.Version, "no version"),
 	}
 }

@@ -109,8 +109,10 @@ func TestLabels(t *testing.T) {
 	b.Backend = "lpsolve"
 	c.Backend, c.TimeLimit = "lpsolve", 120
 	d.Method = "greedy"
-	labels := rows.Labels([]rows.Contestant{a, b, c, d})
-	for who, want := range map[rows.Contestant]string{a: "milp (highs, 60 s)", b: "milp (lpsolve, 60 s)", c: "milp (lpsolve, 120 s)", d: "greedy"} {
+	e := d
+	e.TaskMemory = 2 << 30
+	labels := rows.Labels([]rows.Contestant{a, b, c, d, e})
+	for who, want := range map[rows.Contestant]string{a: "milp (highs, 60 s)", b: "milp (lpsolve, 60 s)", c: "milp (lpsolve, 120 s)", d: "greedy (any memory)", e: "greedy (2 GiB a process)"} {
 		if labels[who] != want {
 			t.Errorf("%q, want %q", labels[who], want)
 		}
