@@ -99,6 +99,10 @@ func TestTracesNeedWhatIsCounted(t *testing.T) {
 		_, p, err = exhaustive.RematOffload(c, memory, bandwidth, limit)
 		check(plan.Instance{Chain: c}, p, err)
 
+		s, memory, bandwidth := exhaustive.RandomSwap(r, 4, 5)
+		_, p, err = exhaustive.Swap(s, memory, bandwidth, 1, limit)
+		check(plan.Instance{Functions: s}, p, err)
+
 		c = exhaustive.RandomChain(r, 1+r.IntN(4))
 		for i := range c.Layers { // what takes no time holds memory for no time
 			c.Layers[i].Weight = float64(r.IntN(4))
@@ -121,7 +125,7 @@ func TestTracesNeedWhatIsCounted(t *testing.T) {
 	}
 	for problem, least := range map[string]int{
 		"remat chain": 150, "remat graph": 150, "join join": 150, "activation-offload chain": 150,
-		"remat-offload chain": 150, "pipeline chain": 150, "weight-offload chain": 20,
+		"remat-offload chain": 150, "pipeline chain": 150, "swap functions": 150, "weight-offload chain": 20,
 	} {
 		if tried[problem] < least {
 			t.Errorf("%s: %d plans tried, %d wanted", problem, tried[problem], least)
