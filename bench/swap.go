@@ -107,7 +107,7 @@ func swapMethods() []*Method {
 	}
 	return []*Method{
 		method("window", "[003] §3, Fig. 2", "the schedule-window slides over the functions, with the skip rules; its size by a sweep and bisection", "O(uses) a window, 32 windows", swap.WindowSearch),
-		method("lms", "Le et al. 2019, [003] §2", "Large Model Support: thresholds on distances in the sequence; the best of a grid", "O(uses) a pair, 80 pairs", swap.LMSGrid),
+		method("lms", "Le et al. 2019, [003] §2", "Large Model Support: thresholds on distances in the sequence; the best of a grid", "O(uses) a pair, 96 pairs or more", swap.LMSGrid),
 		method("lms-tuned", "Le et al. 2019, [003] §2", "Large Model Support with the thresholds that its own tuning finds", "O(uses · log functions)", swap.LMSTuned),
 		method("vdnn-swap", "vDNN, [003] §2", "out at the last forward use, in one function ahead of the backward", "O(uses)", swap.VDNNSwap),
 		method("naive", "[003] §1", "in before each function, out after it, nothing else meanwhile", "O(uses)", swap.Naive),
