@@ -40,7 +40,7 @@ type Isolated struct {
 
 // DefaultGrace is how long a task may take beyond its time limit: a fixed time,
 // and a tenth of the limit more.
-const DefaultGrace = 10 * time.Second
+const DefaultGrace = 30 * time.Second
 
 func grace(fixed time.Duration, t sweep.Task) time.Duration {
 	if fixed == 0 {
