@@ -1,9 +1,4 @@
-//go:build perf
-
 package export
-
-// With -tags perf, since go.mod does not list what golang.org/x/perf needs
-// beside benchfmt.
 
 import (
 	"bytes"
