@@ -100,7 +100,7 @@ func pipelineMethods() []*Method {
 		return &Method{
 			Problem: plan.Pipeline, Name: name, Kind: Heuristic, Source: source, Summary: summary, Complexity: complexity,
 			Run: func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
-				p, err := run(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel})
+				p, err := run(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
 				if err != nil {
 					return nil, pipelineError(err)
 				}
@@ -144,7 +144,7 @@ func pipelineMethods() []*Method {
 // the stage ILP of 7.2, which starts from the list scheduler's pattern.
 func madPipeMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
 	start := time.Now()
-	o := pipeline.Options{Model: s.MemoryModel}
+	o := pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()}
 	out := &Outcome{}
 	allocation, _, err := pipeline.MadPipeAllocation(in.Chain, s.Platform, pipeline.FineGrid, o)
 	if err != nil {
@@ -188,7 +188,7 @@ func madPipeMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error)
 // heuristic.
 func exactPipeline(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
 	start := time.Now()
-	best, err := pipeline.Search(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel})
+	best, err := pipeline.Search(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, pipelineError(err)
 	}

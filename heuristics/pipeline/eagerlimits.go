@@ -52,10 +52,10 @@ func (in *instance) bestEager() *pattern {
 		return nil
 	}
 	left := eagerSteps
-	for improved := true; improved && left > 0; {
+	for improved := true; improved && left > 0 && !in.stopped(); {
 		improved = false
 		for _, x := range in.shifts(best.stages) {
-			if left--; left < 0 {
+			if left--; left < 0 || in.stopped() {
 				break
 			}
 			if in.loads(x) < best.rate() && try(x) {

@@ -91,7 +91,7 @@ func (in *instance) madPipe(g Grid) *pattern {
 			continue
 		}
 		var last []plan.Stage
-		for ; period <= high && period < below; period *= 1.05 {
+		for ; period <= high && period < below && (best == nil || !in.stopped()); period *= 1.05 {
 			if stages = d.at(period); stages == nil || slices.Equal(stages, last) {
 				continue
 			}

@@ -40,7 +40,7 @@ func PipeDream(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, erro
 	}
 	var best *pattern
 	free, _ := in.partition(0)
-	for noam := 1; noam <= 2*in.procs; noam++ {
+	for noam := 1; noam <= 2*in.procs && (best == nil || !in.stopped()); noam++ {
 		fitting, _ := in.partition(noam)
 		for _, stages := range [][]plan.Stage{free, fitting} {
 			if stages == nil {

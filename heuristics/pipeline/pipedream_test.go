@@ -108,3 +108,19 @@ func TestMadPipeTriesSeveral(t *testing.T) {
 		t.Error("the first allocation was the best each time")
 	}
 }
+
+// Methods that are told to stop at once still return what they begin with.
+func TestStop(t *testing.T) {
+	stop := make(chan struct{})
+	close(stop)
+	r := rand.New(rand.NewPCG(4, 4))
+	c, p := randomChain(r, 7, false), platform.Platform{Memory: 1e4, Bandwidth: 1, Processors: 3}
+	for name, method := range methods {
+		q, err := method(c, p, Options{Stop: stop})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		verified(t, c, q)
+	}
+}

@@ -43,6 +43,9 @@ type Options struct {
 	// Model is the memory model in which plans have to fit: plan.StageModel or
 	// plan.TaskModel; "" is the task model.
 	Model string
+	// Stop, once closed, ends PipeDream, MadPipe, Eager and Search with the best
+	// so far: the Done of a context, or nil.
+	Stop <-chan struct{}
 }
 
 // tiny is the relative rounding of sums of times and sizes.
@@ -69,6 +72,17 @@ type instance struct {
 	chain    *chain.Chain
 	platform platform.Platform
 	model    string
+	stop     <-chan struct{}
+}
+
+// stopped reports whether the caller wants no more.
+func (in *instance) stopped() bool {
+	select {
+	case <-in.stop:
+		return true
+	default:
+		return false
+	}
 }
 
 // newInstance checks that c and p mean something and that each layer fits
@@ -119,7 +133,7 @@ func readInstance(c *chain.Chain, p platform.Platform, o Options) (*instance, er
 	n := len(c.Layers)
 	in := &instance{
 		n: n, procs: min(p.Processors, n), memory: p.Memory, limit: p.Memory * (1 + tiny), copies: float64(p.WeightCopies),
-		task: model == plan.TaskModel, chain: c, platform: p, model: model,
+		task: model == plan.TaskModel, chain: c, platform: p, model: model, stop: o.Stop,
 	}
 	for _, s := range []*[]float64{&in.uF, &in.uB, &in.a, &in.d, &in.w, &in.u, &in.stored, &in.weights, &in.cut, &in.buffer} {
 		*s = make([]float64, n+1)

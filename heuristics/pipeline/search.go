@@ -36,10 +36,13 @@ func Search(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) 
 	}
 	s := in.tryAll(in.improve(best))
 	// k-periodic patterns are candidates, but the search does not start there.
-	for k := 1; k < 2*in.procs; k++ {
+	for k := 1; k < 2*in.procs && (s == nil || !in.stopped()); k++ {
 		if x := in.bestContiguous(k); x != nil && (s == nil || x.rate()*float64(k+1)/float64(k) < s.rate()*(1-tiny)) {
 			s = x.cancelled(k)
 		}
+	}
+	if s != nil && in.stopped() {
+		return s.plan(in, "search"), nil
 	}
 	if x := in.bestEager(); x != nil && (s == nil || x.rate() < s.rate()*(1-tiny)) {
 		s = x
@@ -143,6 +146,9 @@ func (in *instance) tryAll(s *pattern) *pattern {
 	stages := make([]plan.Stage, in.n)
 	var place func(l, used int)
 	place = func(l, used int) {
+		if s != nil && in.stopped() {
+			return
+		}
 		if l > in.n {
 			if x := in.schedule(merged(stages), below*(1-1e-6)); x != nil {
 				s, below = x, x.period
@@ -166,10 +172,10 @@ func (in *instance) improve(s *pattern) *pattern {
 	floor := max(in.u[in.n]/float64(in.procs), in.runs(true, false), in.heldMemory())
 	left := searchSteps * in.n
 	at := 0
-	for left > 0 && s.rate() > floor*(1+1e-9) {
+	for left > 0 && s.rate() > floor*(1+1e-9) && !in.stopped() {
 		moves := in.neighbours(merged(s.stages))
 		found := false
-		for tried := 0; tried < len(moves) && left > 0 && !found; tried++ {
+		for tried := 0; tried < len(moves) && left > 0 && !found && !in.stopped(); tried++ {
 			k := (at + tried) % len(moves)
 			left--
 			if x := in.schedule(moves[k], s.period*(1-1e-6)); x != nil {
