@@ -80,7 +80,7 @@ func (f *file) sequence() (*Sequence, error) {
 		if x.ID == nil {
 			return nil, &FieldError{Path: path, Msg: "id is missing"}
 		}
-		id, err := readID(x.ID)
+		id, err := strictjson.ReadID(x.ID)
 		switch {
 		case err != nil:
 			return nil, &FieldError{Path: path + ".id", Msg: err.Error()}
@@ -116,7 +116,7 @@ type idsOf map[string]int
 func (ids idsOf) find(list []json.RawMessage, path string) ([]int, error) {
 	found := make([]int, len(list))
 	for k, raw := range list {
-		id, err := readID(raw)
+		id, err := strictjson.ReadID(raw)
 		v, ok := ids[id]
 		if err == nil && !ok {
 			err = fmt.Errorf("there is no variable with id %q", id)
@@ -184,38 +184,6 @@ func (f *file) checkLast(s *Sequence, ids idsOf) error {
 		}
 	}
 	return nil
-}
-
-// maxDigits is how long an id may be that is written as a number: every reader
-// of JSON takes these to the unit.
-const maxDigits = 15
-
-// isNumber reports whether id can be written as a number and read back to the
-// same.
-func isNumber(id string) bool {
-	if id == "" || len(id) > maxDigits || id[0] == '0' && id != "0" {
-		return false
-	}
-	for i := range len(id) {
-		if id[i] < '0' || id[i] > '9' {
-			return false
-		}
-	}
-	return true
-}
-
-var errID = fmt.Errorf("an id is a text or a whole number from 0 on, of at most %d digits", maxDigits)
-
-// readID reads a text or a whole number.
-func readID(raw json.RawMessage) (id string, err error) {
-	if raw[0] == '"' {
-		err = json.Unmarshal(raw, &id)
-		return id, err
-	}
-	if id = string(raw); !isNumber(id) {
-		return "", errID
-	}
-	return id, nil
 }
 
 // FieldError is a value that a sequence may not have.
@@ -324,7 +292,7 @@ func (s *Sequence) canonical() *file {
 	}
 	numbers := true
 	for v := range s.Variables {
-		numbers = numbers && isNumber(s.Variables[v].ID)
+		numbers = numbers && strictjson.IsNumber(s.Variables[v].ID)
 	}
 	sizes := make([]float64, len(s.Variables))
 	for v := range s.Variables {

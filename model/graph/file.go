@@ -69,7 +69,7 @@ func (f *file) graph() (*Graph, error) {
 		if n.ID == nil {
 			return nil, &FieldError{Path: fmt.Sprintf("nodes[%d]", v), Msg: "id is missing"}
 		}
-		id, err := readID(n.ID)
+		id, err := strictjson.ReadID(n.ID)
 		switch {
 		case err != nil:
 			return nil, &FieldError{Path: fmt.Sprintf("nodes[%d].id", v), Msg: err.Error()}
@@ -98,7 +98,7 @@ func (f *file) graph() (*Graph, error) {
 			return nil, &FieldError{Path: fmt.Sprintf("edges[%d]", k), Msg: fmt.Sprintf("%d ids where two are needed, [from, to]", len(e))}
 		}
 		for end, at := range [...]*int{&g.Edges[k].From, &g.Edges[k].To} {
-			id, err := readID(e[end])
+			id, err := strictjson.ReadID(e[end])
 			v, ok := index[id]
 			if err == nil && !ok {
 				err = fmt.Errorf("there is no node with id %q", id)
@@ -110,38 +110,6 @@ func (f *file) graph() (*Graph, error) {
 		}
 	}
 	return g, g.validateEdges()
-}
-
-// maxDigits is how long an id may be that is written as a number: every reader
-// of JSON takes these to the unit.
-const maxDigits = 15
-
-// isNumber reports whether id can be written as a number and read back to the
-// same.
-func isNumber(id string) bool {
-	if id == "" || len(id) > maxDigits || id[0] == '0' && id != "0" {
-		return false
-	}
-	for i := range len(id) {
-		if id[i] < '0' || id[i] > '9' {
-			return false
-		}
-	}
-	return true
-}
-
-var errID = fmt.Errorf("an id is a text or a whole number from 0 on, of at most %d digits", maxDigits)
-
-// readID reads a text or a whole number.
-func readID(raw json.RawMessage) (id string, err error) {
-	if raw[0] == '"' {
-		err = json.Unmarshal(raw, &id)
-		return id, err
-	}
-	if id = string(raw); !isNumber(id) {
-		return "", errID
-	}
-	return id, nil
 }
 
 // FieldError is a value that a graph may not have.
@@ -237,7 +205,7 @@ func (g *Graph) canonical() *file {
 	}
 	numbers := true
 	for v := range g.Nodes {
-		numbers = numbers && isNumber(g.Nodes[v].ID)
+		numbers = numbers && strictjson.IsNumber(g.Nodes[v].ID)
 	}
 	nodes := make([]Node, len(g.Nodes))
 	for v := range g.Nodes {

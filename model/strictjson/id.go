@@ -1,0 +1,39 @@
+package strictjson
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// maxDigits is how long an id may be that is written as a number: every reader
+// of JSON takes these to the unit.
+const maxDigits = 15
+
+// ErrID is the error of [ReadID].
+var ErrID = fmt.Errorf("an id is a text or a whole number from 0 on, of at most %d digits", maxDigits)
+
+// IsNumber reports whether id can be written as a number and read back to the
+// same.
+func IsNumber(id string) bool {
+	if id == "" || len(id) > maxDigits || id[0] == '0' && id != "0" {
+		return false
+	}
+	for i := range len(id) {
+		if id[i] < '0' || id[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// ReadID reads a text or a whole number.
+func ReadID(raw json.RawMessage) (id string, err error) {
+	if raw[0] == '"' {
+		err = json.Unmarshal(raw, &id)
+		return id, err
+	}
+	if id = string(raw); !IsNumber(id) {
+		return "", ErrID
+	}
+	return id, nil
+}
