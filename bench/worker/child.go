@@ -15,6 +15,7 @@ import (
 	"workbench/bench"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
+	"workbench/solvers/process"
 )
 
 // command is the only argument of a child.
@@ -43,8 +44,8 @@ func ServeChild(solve SolveFunc) {
 }
 
 func serve(solve SolveFunc) error {
-	noCoreDumps()
-	out := answers()
+	process.NoCoreDumps()
+	out := process.Answers()
 	in := bufio.NewReaderSize(os.Stdin, 1<<16)
 	task, err := readFrame(in)
 	if err != nil {
@@ -60,7 +61,7 @@ func serve(solve SolveFunc) error {
 		return fmt.Errorf("task: %w", err)
 	}
 	if t.TaskMemory > 0 {
-		limitMemory(t.TaskMemory)
+		process.LimitMemory(t.TaskMemory)
 		debug.SetMemoryLimit(t.TaskMemory / 10 * 9)
 	}
 	row, plan := attempt(context.Background(), solve, t, func() (*bench.Instance, error) { return parse(doc, t) })

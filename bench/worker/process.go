@@ -15,6 +15,7 @@ import (
 
 	"workbench/bench/sweep"
 	"workbench/model/platform"
+	"workbench/solvers/process"
 )
 
 // Runner runs one task to its end, whatever that is. It returns a row, without
@@ -81,7 +82,7 @@ func (x *Isolated) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, e
 	defer close(ended)
 	go c.supervise(ctx, deadline(x.Grace, t), ended)
 	if t.TaskMemory > 0 {
-		go watchMemory(c.cmd.Process.Pid, t.TaskMemory, ended, func(rss int64) {
+		go process.WatchMemory(c.cmd.Process.Pid, t.TaskMemory, ended, func(rss int64) {
 			c.peak(rss)
 		}, func() { c.kill(errMemory) })
 	}
@@ -105,7 +106,7 @@ type child struct {
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
 	answers *os.File
-	words   lastWords
+	words   process.LastWords
 
 	mu     sync.Mutex
 	killed error // why; nil: not killed
@@ -129,7 +130,7 @@ func spawn(t sweep.Task) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	attach(c.cmd, w, &c.words)
+	process.Attach(c.cmd, w, &c.words)
 	err = c.cmd.Start()
 	w.Close()
 	if err != nil {
@@ -172,7 +173,7 @@ func (c *child) kill(why error) {
 	defer c.mu.Unlock()
 	if c.killed == nil && !c.dead {
 		c.killed = why
-		killGroup(c.cmd.Process)
+		process.KillGroup(c.cmd.Process)
 	}
 }
 
@@ -239,7 +240,7 @@ func (c *child) postMortem(ctx context.Context, row *sweep.Row, err error, allow
 		return failed(row, sweep.OutOfTime, fmt.Sprintf("killed: no answer within %v, its time limit is %g s", allowed, row.Task.TimeLimit)), nil, nil
 	case errors.Is(killed, errMemory):
 		return failed(row, sweep.OutOfMemory, "killed: "+limit), nil, nil
-	case killed == nil && outOfMemory(words):
+	case killed == nil && process.OutOfMemory(words):
 		return failed(row, sweep.OutOfMemory, limit+": "+firstLine(words)), nil, nil
 	case talk != nil:
 		return failed(row, sweep.BadAnswer, talk.Error()), nil, nil
@@ -257,18 +258,6 @@ func (c *child) postMortem(ctx context.Context, row *sweep.Row, err error, allow
 	return failed(row, sweep.Crashed, detail), nil, nil
 }
 
-// outOfMemory recognises a process that could not have more memory by its last
-// words: those of Go's runtime, which may also miss room for a thread, of C++'s,
-// and of the sanitizers'.
-func outOfMemory(words string) bool {
-	for _, s := range []string{"out of memory", "cannot allocate memory", "bad_alloc", "failed to allocate", "pthread_create failed"} {
-		if strings.Contains(words, s) {
-			return true
-		}
-	}
-	return false
-}
-
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line
@@ -282,39 +271,6 @@ func (c *child) reap() {
 		_, _ = c.wait()
 	}
 	c.answers.Close()
-}
-
-// lastWords keeps the first and the last bytes that were written to it: Go says
-// what happened first, C++ libraries say it last.
-type lastWords struct {
-	mu         sync.Mutex
-	head, tail []byte
-	cut        bool
-}
-
-// mostWords is the size of either part.
-const mostWords = 1024
-
-func (l *lastWords) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	k := min(len(b), mostWords-len(l.head))
-	l.head = append(l.head, b[:k]...)
-	l.tail = append(l.tail, b[k:]...)
-	if over := len(l.tail) - mostWords; over > 0 {
-		l.tail, l.cut = append(l.tail[:0], l.tail[over:]...), true
-	}
-	return len(b), nil
-}
-
-func (l *lastWords) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	text := string(l.head)
-	if l.cut {
-		text += "\n…\n"
-	}
-	return toValid(text + string(l.tail))
 }
 
 func toValid(s string) string { return strings.ToValidUTF8(s, "?") }

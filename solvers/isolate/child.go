@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"workbench/solvers"
+	"workbench/solvers/process"
 )
 
 // Main runs the solve that a parent wants of this process and exits, or returns
@@ -28,8 +29,8 @@ func Main(engines map[string]solvers.Engine) {
 }
 
 func serve(engines map[string]solvers.Engine, name string) error {
-	noCoreDumps()
-	w := &messageWriter{w: answers()}
+	process.NoCoreDumps()
+	w := &messageWriter{w: process.Answers()}
 	e, ok := engines[name]
 	if !ok {
 		return w.write(&message{Err: remote(fmt.Errorf("%w: child has no engine %q", solvers.ErrMissing, name))})
@@ -40,7 +41,7 @@ func serve(engines map[string]solvers.Engine, name string) error {
 		return fmt.Errorf("request: %w", err)
 	}
 	if p.Memory > 0 {
-		limitMemory(p.Memory)
+		process.LimitMemory(p.Memory)
 		if e.Can()&solvers.CanMemory == 0 {
 			p.Memory = 0
 		}

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"workbench/solvers"
+	"workbench/solvers/process"
 )
 
 // grace is how long a child may take to answer once it has been asked to stop.
@@ -74,7 +75,7 @@ func (p *parent) Run(ctx context.Context, problem *solvers.Problem) (*solvers.An
 	defer close(ended)
 	go c.supervise(ctx, ended)
 	if problem.Memory > 0 {
-		go watchMemory(c.pid(), problem.Memory, ended, func() { c.kill(errMemory) })
+		go process.WatchMemory(c.pid(), problem.Memory, ended, func(int64) {}, func() { c.kill(errMemory) })
 	}
 	answer, err := c.listen(problem)
 	if answer != nil || err == nil {
@@ -88,7 +89,7 @@ type child struct {
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
 	answers *os.File
-	stderr  lastWords
+	stderr  process.LastWords
 
 	mu     sync.Mutex
 	killed error // why; nil: not killed
@@ -113,7 +114,7 @@ func spawn(name string) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	attach(c.cmd, w, &c.stderr)
+	process.Attach(c.cmd, w, &c.stderr)
 	err = c.cmd.Start()
 	w.Close()
 	if err != nil {
@@ -159,7 +160,7 @@ func (c *child) kill(why error) {
 	defer c.mu.Unlock()
 	if c.killed == nil && !c.dead {
 		c.killed = why
-		killGroup(c.cmd.Process)
+		process.KillGroup(c.cmd.Process)
 	}
 }
 
@@ -213,7 +214,7 @@ func (c *child) postMortem(ctx context.Context, err error) (*solvers.Answer, err
 	exit, killed := c.wait()
 	text := strings.TrimSpace(c.stderr.String())
 	switch {
-	case errors.Is(killed, errMemory), killed == nil && outOfMemory(text):
+	case errors.Is(killed, errMemory), killed == nil && process.OutOfMemory(text):
 		return &solvers.Answer{Status: solvers.NoSolution, Stop: solvers.Memory, Bound: math.NaN(), Raw: "out of memory"}, nil
 	case killed != nil || ctx.Err() != nil:
 		a := &solvers.Answer{Status: solvers.NoSolution, Stop: solvers.Unknown, Bound: math.NaN(), Raw: "killed"}
@@ -231,18 +232,6 @@ func (c *child) postMortem(ctx context.Context, err error) (*solvers.Answer, err
 	return nil, fmt.Errorf("%w: child process: %w%s", solvers.ErrSolver, exit, text)
 }
 
-// outOfMemory recognises a process that could not have more memory by its last
-// words: those of Go's runtime, which may also miss room for a thread, of C++'s,
-// and of the sanitizers'.
-func outOfMemory(stderr string) bool {
-	for _, s := range []string{"out of memory", "cannot allocate memory", "bad_alloc", "failed to allocate", "pthread_create failed"} {
-		if strings.Contains(stderr, s) {
-			return true
-		}
-	}
-	return false
-}
-
 // reap ends the child if it still runs and frees what it held.
 func (c *child) reap() {
 	c.stdin.Close()
@@ -251,38 +240,4 @@ func (c *child) reap() {
 		_, _ = c.wait()
 	}
 	c.answers.Close()
-}
-
-// lastWords keeps the first and the last bytes written to it: Go says what
-// happened first and dumps its stacks then, C++ libraries say it last.
-type lastWords struct {
-	mu         sync.Mutex
-	head, tail []byte
-	cut        bool
-}
-
-// words is the size of either part.
-const words = 2048
-
-func (l *lastWords) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := len(b)
-	k := min(n, words-len(l.head))
-	l.head = append(l.head, b[:k]...)
-	l.tail = append(l.tail, b[k:]...)
-	if over := len(l.tail) - words; over > 0 {
-		l.tail, l.cut = append(l.tail[:0], l.tail[over:]...), true
-	}
-	return n, nil
-}
-
-func (l *lastWords) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	text := string(l.head)
-	if l.cut {
-		text += "\n…\n"
-	}
-	return strings.ToValidUTF8(text+string(l.tail), "?")
 }

@@ -1,9 +1,9 @@
 //go:build !linux
 
-package isolate
+package process
 
-// watchMemory does nothing: only Linux tells.
-func watchMemory(_ int, _ int64, ended <-chan struct{}, _ func()) { <-ended }
+// WatchMemory does nothing: only Linux tells.
+func WatchMemory(_ int, _ int64, ended <-chan struct{}, _ func(int64), _ func()) { <-ended }
 
 // dataInUse is unknown; a generous guess keeps small limits from killing the
 // process outright. Used on Unix only.

@@ -1,4 +1,4 @@
-package isolate
+package process
 
 import (
 	"bytes"
@@ -9,15 +9,16 @@ import (
 )
 
 // watchEvery is how often the watchdog looks, and ownMemory what a process of
-// this binary has without solving anything.
+// this program has without doing anything.
 const (
 	watchEvery = 50 * time.Millisecond
 	ownMemory  = 64 << 20
 )
 
-// watchMemory calls exceeded if the resident memory of process pid grows beyond
-// limit, until ended is closed. It is for what RLIMIT_DATA does not count.
-func watchMemory(pid int, limit int64, ended <-chan struct{}, exceeded func()) {
+// WatchMemory calls seen with the resident memory of process pid, and exceeded
+// if it grows beyond limit, until ended is closed. It is for what RLIMIT_DATA
+// does not count.
+func WatchMemory(pid int, limit int64, ended <-chan struct{}, seen func(int64), exceeded func()) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
@@ -26,7 +27,13 @@ func watchMemory(pid int, limit int64, ended <-chan struct{}, exceeded func()) {
 			return
 		case <-tick.C:
 		}
-		if pages, ok := statm(fmt.Sprintf("/proc/%d/statm", pid), 1); ok && pages*int64(os.Getpagesize()) > limit+ownMemory {
+		pages, ok := statm(fmt.Sprintf("/proc/%d/statm", pid), 1)
+		if !ok {
+			continue
+		}
+		rss := pages * int64(os.Getpagesize())
+		seen(rss)
+		if rss > limit+ownMemory {
 			exceeded()
 			return
 		}
