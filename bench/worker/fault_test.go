@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"workbench/bench/queue/queuetest"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/bench/worker"
@@ -331,7 +332,7 @@ func TestStopAndKill(t *testing.T) {
 					close(stop)
 				}
 			}()
-			err = worker.Run(ctx, stop, w, &worker.MemoryQueue{}, s, list)
+			err = worker.Run(ctx, stop, w, queuetest.NewMemory(0), s, list)
 			left := len(s.Missing(list))
 			switch {
 			case hard && (!errors.Is(err, context.Canceled) || left != len(list)):

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"workbench/bench"
+	"workbench/bench/queue/queuetest"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/bench/worker"
@@ -162,7 +163,7 @@ func runSweep(ctx context.Context, dir string, change func(*worker.Worker)) erro
 	if change != nil {
 		change(w)
 	}
-	return worker.Run(ctx, make(chan struct{}), w, &worker.MemoryQueue{}, s, list.Tasks)
+	return worker.Run(ctx, make(chan struct{}), w, queuetest.NewMemory(0), s, list.Tasks)
 }
 
 // outcome is what must not depend on what happened to a sweep.

@@ -17,6 +17,7 @@ import (
 
 	"workbench/bench"
 	"workbench/bench/queue"
+	"workbench/bench/queue/queuetest"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/bench/worker"
@@ -60,7 +61,7 @@ func (s *memorySink) Missing(tasks []sweep.Task) (list []sweep.Task) {
 // rude is a queue that loses tasks, hands them out twice, forgets who has them
 // and answers late.
 type rude struct {
-	worker.MemoryQueue
+	*queuetest.Memory
 	mu     sync.Mutex
 	choose func(n int) int // from 0 to n−1
 }
@@ -81,17 +82,17 @@ func (q *rude) Add(ctx context.Context, tasks []sweep.Task) error {
 	if len(some) == 0 {
 		some = tasks
 	}
-	return q.MemoryQueue.Add(ctx, some)
+	return q.Memory.Add(ctx, some)
 }
 
 func (q *rude) Fetch(ctx context.Context) (worker.Delivery, error) {
-	d, err := q.MemoryQueue.Fetch(ctx)
+	d, err := q.Memory.Fetch(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if q.roll(4) { // the same again, to somebody else
 		_ = d.Ack()
-		_ = q.MemoryQueue.Add(ctx, []sweep.Task{d.Task(), d.Task()})
+		_ = q.Memory.Add(ctx, []sweep.Task{d.Task(), d.Task()})
 	}
 	return forgetful{d}, nil
 }
@@ -111,7 +112,7 @@ func TestRunWithRudeQueue(t *testing.T) {
 			choices = append(choices, rapid.IntRange(0, 11).Draw(rt, "choice"))
 		}
 		next := 0
-		q := &rude{choose: func(n int) int { next++; return choices[next%len(choices)] % n }}
+		q := &rude{Memory: queuetest.NewMemory(0), choose: func(n int) int { next++; return choices[next%len(choices)] % n }}
 		sink := &memorySink{}
 		w := &worker.Worker{Sweep: "test", Jobs: rapid.IntRange(1, 4).Draw(rt, "jobs"), Sink: sink, Runner: func() worker.Runner {
 			return &worker.InProcess{Instances: &worker.Folder{}, Solve: pretend}
@@ -126,7 +127,7 @@ func TestRunWithRudeQueue(t *testing.T) {
 // A task whose workers died too often gets a row without being run.
 func TestPoisoned(t *testing.T) {
 	x := task(t, "panics", 0)
-	var q worker.MemoryQueue
+	q := queuetest.NewMemory(0)
 	if err := q.Add(t.Context(), []sweep.Task{x}); err != nil {
 		t.Fatal(err)
 	}
@@ -137,9 +138,8 @@ func TestPoisoned(t *testing.T) {
 		}
 	}
 	sink := &memorySink{}
-	w := &worker.Worker{Sweep: "test", Sink: sink, Runner: func() worker.Runner { panic("not to be run") }}
-	w.Runner = func() worker.Runner { return &worker.InProcess{Instances: &worker.Folder{}, Solve: pretend} }
-	if err := w.Work(t.Context(), nil, &q); err != nil {
+	w := &worker.Worker{Sweep: "test", Sink: sink, Runner: func() worker.Runner { return &worker.InProcess{Instances: &worker.Folder{}, Solve: pretend} }}
+	if err := w.Work(t.Context(), nil, q); err != nil {
 		t.Fatal(err)
 	}
 	if r := sink.rows[x.ID()]; r == nil || r.Failure == nil || r.Failure.Reason != sweep.Poisoned || r.Attempt != worker.MostAttempts+1 {
@@ -226,7 +226,7 @@ func BenchmarkTask(b *testing.B) {
 				}
 				return &worker.InProcess{Instances: &worker.Folder{Dir: dir}, Solve: pretend}
 			}}
-			var q worker.Queue = &worker.MemoryQueue{}
+			var q worker.Queue = queuetest.NewMemory(0)
 			if strings.HasSuffix(mode, "embedded queue") {
 				e, err := queue.Embedded(b.Context(), store.QueuePath(dir), "test")
 				if err != nil {
