@@ -43,7 +43,7 @@ func lms(ctx context.Context, s *functions.Sequence, p platform.Platform, method
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", method, plan.ErrNoPlan, err)
 	}
-	m, list := newMachine(in), in.lms(far, ahead, nil)
+	m, list := newMachine(in), in.lms(newOrders(in), far, ahead, nil)
 	m.issued = true
 	if math.IsInf(m.run(list), 1) {
 		return nil, m.explain(method, list)
@@ -52,8 +52,7 @@ func lms(ctx context.Context, s *functions.Sequence, p platform.Platform, method
 }
 
 // lms appends the list of LMS to list. far says which distances are swapped.
-func (in *instance) lms(far func(int) bool, ahead int, list []int) []int {
-	o := newOrders(in)
+func (in *instance) lms(o *orders, far func(int) bool, ahead int, list []int) []int {
 	use := func(v, i, j int) {
 		if k := max(i+1, j-ahead); far(j-i) && k > i+1 {
 			o.away(v, i, k)
@@ -92,11 +91,12 @@ func LMSGrid(ctx context.Context, s *functions.Sequence, p platform.Platform) (*
 		return nil, err
 	}
 	b := newBest(ctx, in)
-	in.lmsGrid(b)
+	b.floor = in.bound()
+	in.lmsGrid(b, newOrders(in))
 	return b.plan("lms")
 }
 
-func (in *instance) lmsGrid(b *best) {
+func (in *instance) lmsGrid(b *best, o *orders) {
 	d := in.distances()
 	if len(d) == 0 {
 		d = []int{1}
@@ -105,20 +105,20 @@ func (in *instance) lmsGrid(b *best) {
 	for q := range thresholds {
 		threshold := d[q*len(d)/thresholds] - 1 // all that are as far, or farther
 		for a := range lmsAheads {
-			if ahead := 1 << a; b.ctx.Err() == nil && (a == 0 || ahead < 2*in.n) {
-				b.lms(threshold, ahead)
+			if ahead := 1 << a; !b.done() && (a == 0 || ahead < 2*in.n) {
+				b.lms(o, threshold, ahead)
 			}
 		}
 	}
 	for a := range lmsAheads { // nothing moves but what is on the host
-		if b.ctx.Err() == nil {
-			b.lms(in.n, 1<<a)
+		if !b.done() {
+			b.lms(o, in.n, 1<<a)
 		}
 	}
 }
 
-func (b *best) lms(threshold, ahead int) float64 {
-	b.work = b.m.in.lms(func(d int) bool { return d > threshold }, ahead, b.work[:0])
+func (b *best) lms(o *orders, threshold, ahead int) float64 {
+	b.work = b.m.in.lms(o, func(d int) bool { return d > threshold }, ahead, b.work[:0])
 	return b.try(b.work, "lms")
 }
 
@@ -149,11 +149,11 @@ func LMSTuned(ctx context.Context, s *functions.Sequence, p platform.Platform) (
 		return nil, err
 	}
 	b := newBest(ctx, in)
-	in.lmsTuned(b)
+	in.lmsTuned(b, newOrders(in))
 	return b.plan("lms-tuned")
 }
 
-func (in *instance) lmsTuned(b *best) {
+func (in *instance) lmsTuned(b *best, o *orders) {
 	largest := func(low, high int, T func(int) float64) int {
 		for low < high && b.ctx.Err() == nil {
 			if mid := low + (high-low+1)/2; math.IsInf(T(mid), 1) {
@@ -164,10 +164,10 @@ func (in *instance) lmsTuned(b *best) {
 		}
 		return low
 	}
-	threshold := largest(0, in.n, func(x int) float64 { return b.lms(x, 1) })
-	ahead := largest(1, in.n, func(x int) float64 { return b.lms(threshold, x) })
+	threshold := largest(0, in.n, func(x int) float64 { return b.lms(o, x, 1) })
+	ahead := largest(1, in.n, func(x int) float64 { return b.lms(o, threshold, x) })
 	if b.ctx.Err() == nil { // the plan is that of the parameters found
 		b.T = math.Inf(1)
-		b.lms(threshold, ahead)
+		b.lms(o, threshold, ahead)
 	}
 }

@@ -37,11 +37,14 @@ type machine struct {
 
 	// Of variables: what they are by now, in the order of the list.
 	state []state
+	start []state // what they are before the first event
+	held  float64 // bytes on the GPU then
 	// Of the run: what has been placed, in the order of the list, and changes of
 	// memory in the order of time.
 	placed []placed
 	points []point
 	final  float64 // bytes after all of these
+	order  []turn  // scratch of eventsOf
 
 	compute, inEnd, outEnd float64 // ends of the resources
 	issue                  float64
@@ -55,7 +58,6 @@ type state struct {
 	since            float64 // start of the last function that used it; if it wrote it, its end
 	used             float64 // end of the last function that used it
 	left             float64 // when it has left
-	until            int     // the last function that uses it
 }
 
 // placed is an operation at its time.
@@ -67,6 +69,12 @@ type placed struct {
 	gives float64 // bytes, at time at
 	at    float64
 	after float64 // of an out: the start of the last function that reads the variable
+}
+
+// turn is when an operation of so many in placed has its turn in a list.
+type turn struct {
+	time  float64
+	place int
 }
 
 const (
@@ -85,10 +93,14 @@ type point struct {
 }
 
 func newMachine(in *instance) *machine {
-	m := &machine{in: in, state: make([]state, len(in.size))}
-	for i := range in.n {
-		for _, v := range in.use[in.at[i]:in.at[i+1]] {
-			m.state[v].until = i
+	m := &machine{in: in, state: make([]state, len(in.size)), start: make([]state, len(in.size))}
+	for v := range m.start {
+		switch in.initial[v] {
+		case functions.Device:
+			m.start[v] = state{made: true, here: true}
+			m.held += in.size[v]
+		case functions.Host:
+			m.start[v] = state{made: true, host: true}
 		}
 	}
 	return m
@@ -102,18 +114,8 @@ func (in *instance) barrier() int    { return in.n + 3*len(in.size) }
 
 func (m *machine) reset() {
 	m.placed, m.points = m.placed[:0], m.points[:0]
-	m.final, m.compute, m.inEnd, m.outEnd, m.issue = 0, 0, 0, 0, 0
-	for v := range m.state {
-		x := &m.state[v]
-		*x = state{until: x.until}
-		switch m.in.initial[v] {
-		case functions.Device:
-			x.made, x.here = true, true
-			m.final += m.in.size[v]
-		case functions.Host:
-			x.made, x.host = true, true
-		}
-	}
+	m.final, m.compute, m.inEnd, m.outEnd, m.issue = m.held, 0, 0, 0, 0
+	copy(m.state, m.start)
 	if m.final > 0 {
 		m.points = append(m.points, point{time: math.Inf(-1), bytes: m.final})
 	}
@@ -387,11 +389,17 @@ func (m *machine) explain(method string, list []int) error {
 // eventsOf returns the list of what has been placed: the operations in the order
 // of starts, an out after the functions that use the variable before it leaves.
 func (m *machine) eventsOf() []int {
-	order := slices.Clone(m.placed)
-	slices.SortStableFunc(order, func(a, b placed) int { return cmp.Compare(max(a.start, a.after), max(b.start, b.after)) })
-	list := make([]int, len(order))
-	for k, x := range order {
-		switch x.op {
+	m.order = m.order[:0]
+	for k := range m.placed {
+		x := &m.placed[k]
+		m.order = append(m.order, turn{max(x.start, x.after), k})
+	}
+	slices.SortFunc(m.order, func(a, b turn) int {
+		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.place, b.place))
+	})
+	list := make([]int, len(m.order))
+	for k, t := range m.order {
+		switch x := &m.placed[t.place]; x.op {
 		case opRun:
 			list[k] = x.id
 		case opIn:

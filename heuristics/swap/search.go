@@ -22,8 +22,8 @@ import (
 // this package (unless ctx ends it before it has run them). It finds a plan
 // whenever there is one, and the same for the same seed.
 //
-// Some hundred runs of the machine, then as many as process some million events:
-// half a second or two.
+// Some hundred runs of the machine, then as many as process some million events,
+// unless these are too few: half a second or two.
 func Search(ctx context.Context, s *functions.Sequence, p platform.Platform, seed uint64) (*plan.Plan, error) {
 	in, err := newInstance(s, p)
 	if err != nil {
@@ -31,7 +31,7 @@ func Search(ctx context.Context, s *functions.Sequence, p platform.Platform, see
 	}
 	x := &searcher{
 		ctx: ctx, in: in, rng: rand.New(rand.NewPCG(seed, 0x5eed)), floor: in.bound(),
-		m: newMachine(in), T: math.Inf(1),
+		m: newMachine(in), o: newOrders(in), T: math.Inf(1),
 	}
 	x.methods()
 	x.rules()
@@ -47,11 +47,12 @@ type searcher struct {
 	rng   *rand.Rand
 	floor float64 // a lower bound
 	m     *machine
+	o     *orders
 	list  []int // of the best plan, in order of starts
 	T     float64
 }
 
-func (x *searcher) done() bool { return x.T <= x.floor*(1+1e-9) || x.ctx.Err() != nil }
+func (x *searcher) done() bool { return met(x.T, x.floor) || x.ctx.Err() != nil }
 
 // offer takes the list that the machine has just run, if it is faster.
 func (x *searcher) offer(list []int, T float64) {
@@ -69,9 +70,11 @@ func (x *searcher) offer(list []int, T float64) {
 	}
 }
 
-// methods takes the plans of the other methods. Naive always makes one.
+// methods takes the plans of the other methods, until one meets the bound. Naive
+// always makes one.
 func (x *searcher) methods() {
 	b := newBest(x.ctx, x.in)
+	b.floor = x.floor
 	take := func() {
 		if b.list != nil {
 			b.m.run(b.list)
@@ -81,16 +84,16 @@ func (x *searcher) methods() {
 	}
 	b.try(x.in.naive(nil), "naive")
 	take()
-	if list := x.in.vdnn(nil); list != nil {
-		b.try(list, "vdnn-swap")
+	if x.in.vdnn(x.o) {
+		b.try(x.o.list(nil), "vdnn-swap")
 	}
-	w := newWindows(x.ctx, x.in)
-	w.best = b
-	w.search()
+	newWindows(b).search()
 	take()
-	x.in.lmsTuned(b)
-	x.in.lmsGrid(b)
-	take()
+	if !x.done() {
+		x.in.lmsTuned(b, x.o)
+		x.in.lmsGrid(b, x.o)
+		take()
+	}
 }
 
 // weights of Belady's rule, see belady.
@@ -102,7 +105,7 @@ func (x *searcher) rules() {
 	for _, since := range [...]float64{0, 0.3, 1} {
 		for _, cost := range [...]float64{0, 1, 3} {
 			if !x.done() {
-				list = x.in.belady(weights{since, cost}, list[:0])
+				list = x.in.belady(x.o, weights{since, cost}, list[:0])
 				x.offer(list, x.m.run(list))
 			}
 		}
@@ -118,13 +121,12 @@ func (x *searcher) rules() {
 // in computations. It leaves right after its last use, and what a function needs
 // comes right before it in the list, where the machine fetches it as early as
 // the memory allows. O(leavings · variables on the GPU).
-func (in *instance) belady(w weights, list []int) []int {
+func (in *instance) belady(o *orders, w weights, list []int) []int {
 	clock := make([]float64, in.n+1) // starts of functions without idle time
 	for i, u := range in.u {
 		clock[i+1] = clock[i] + u
 	}
 	b := &residents{in: in, slot: make([]int, len(in.size)), next: make([]int, len(in.size)), host: make([]bool, len(in.size)), last: make([]int, len(in.size))}
-	o := newOrders(in)
 	for v, where := range in.initial {
 		b.next[v], b.last[v] = in.first[v], -1
 		b.host[v] = where == functions.Host
@@ -161,7 +163,7 @@ func (in *instance) belady(w weights, list []int) []int {
 			}
 			b.remove(best)
 			b.host[best] = true
-			o.after[b.last[best]+1] = append(o.after[b.last[best]+1], in.leave(best))
+			o.leave(best, b.last[best]+1)
 		}
 		for k := in.at[i]; k < in.at[i+1]; k++ {
 			v := in.use[k]
@@ -211,11 +213,15 @@ const (
 	annealEvents = 4_000_000 // of all lists
 	annealMoves  = 30_000
 	annealEach   = 200 // moves for each event of the list
+	annealFewest = 200 // with fewer moves nothing is found, and none is tried
 )
 
 // anneal changes the list at random.
 func (x *searcher) anneal() {
 	const episodes = 3
+	if annealEvents/(len(x.list)+1) < annealFewest {
+		return
+	}
 	moves := min(annealMoves, annealEvents/(len(x.list)+1), annealEach*len(x.list)) / episodes
 	var work []int
 	for episode := range episodes {

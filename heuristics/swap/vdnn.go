@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"workbench/model/functions"
 	"workbench/model/plan"
@@ -24,14 +25,14 @@ func VDNNSwap(ctx context.Context, s *functions.Sequence, p platform.Platform) (
 	if err != nil {
 		return nil, err
 	}
-	list := in.vdnn(nil)
-	if list == nil {
+	o := newOrders(in)
+	if !in.vdnn(o) {
 		return nil, fmt.Errorf("%w: vdnn-swap: no function of %q is marked as %s, so there is no last forward use", ErrSequence, s.Name, functions.Backward)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("vdnn-swap: %w: %w", plan.ErrNoPlan, err)
 	}
-	m := newMachine(in)
+	m, list := newMachine(in), o.list(nil)
 	m.issued = true
 	if math.IsInf(m.run(list), 1) {
 		return nil, m.explain("vdnn-swap", list)
@@ -39,59 +40,19 @@ func VDNNSwap(ctx context.Context, s *functions.Sequence, p platform.Platform) (
 	return m.plan("vdnn-swap"), nil
 }
 
-// vdnn appends the list of VDNNSwap to list, nil if no function is a backward.
-func (in *instance) vdnn(list []int) []int {
+// vdnn orders what VDNNSwap does; false, and nothing: no function is a backward.
+func (in *instance) vdnn(o *orders) bool {
 	backward := func(i int) bool { return in.seq.Functions[i].Kind == functions.Backward }
-	o := newOrders(in)
-	some := false
+	if !slices.ContainsFunc(in.seq.Functions, func(f functions.Function) bool { return f.Kind == functions.Backward }) {
+		return false
+	}
 	for i := range in.n {
-		some = some || backward(i)
 		for k := in.at[i]; k < in.at[i+1]; k++ {
 			if j := in.next[k]; j < in.n && !backward(i) && backward(j) && j-1 > i+1 {
 				o.away(in.use[k], i, j-1)
 			}
 		}
 	}
-	if !some {
-		return nil
-	}
 	o.fetchInitial(1)
-	return o.list(list)
-}
-
-// orders collects what happens between functions.
-type orders struct {
-	in            *instance
-	before, after [][]int // comings before f_i; leavings after f_{i-1}
-}
-
-func newOrders(in *instance) *orders {
-	return &orders{in, make([][]int, in.n+1), make([][]int, in.n+1)}
-}
-
-// away lets v leave after f_i, -1: at once, and come before f_k.
-func (o *orders) away(v, i, k int) {
-	o.after[i+1] = append(o.after[i+1], o.in.leave(v))
-	o.before[k] = append(o.before[k], o.in.come(v))
-}
-
-// fetchInitial fetches variables from the host so many functions before the one
-// that uses them first.
-func (o *orders) fetchInitial(ahead int) {
-	for v, where := range o.in.initial {
-		if where == functions.Host && o.in.size[v] > 0 {
-			i := max(0, o.in.first[v]-ahead)
-			o.before[i] = append(o.before[i], o.in.come(v))
-		}
-	}
-}
-
-// list appends the events to list.
-func (o *orders) list(list []int) []int {
-	for i := range o.in.n {
-		list = append(list, o.after[i]...)
-		list = append(list, o.before[i]...)
-		list = append(list, i)
-	}
-	return list
+	return true
 }

@@ -52,7 +52,7 @@ func Window(ctx context.Context, s *functions.Sequence, p platform.Platform, win
 	}
 	m := newMachine(in)
 	m.issued = true
-	if list := in.window(window, nil); math.IsInf(m.run(list), 1) {
+	if list := newScheduler(in).list(window, nil); math.IsInf(m.run(list), 1) {
 		return nil, m.explain("window", list)
 	}
 	return m.plan("window"), nil
@@ -82,8 +82,9 @@ func WindowSweep(ctx context.Context, s *functions.Sequence, p platform.Platform
 	if windows < 1 {
 		return nil, fmt.Errorf("%w: %d schedule-windows to try, at least 1 is needed", ErrParameter, windows)
 	}
-	b := newWindows(ctx, in)
-	b.sweep(windows)
+	b := newBest(ctx, in)
+	b.floor = in.bound()
+	newWindows(b).sweep(windows)
 	return b.plan("window")
 }
 
@@ -95,20 +96,22 @@ func WindowSearch(ctx context.Context, s *functions.Sequence, p platform.Platfor
 	if err != nil {
 		return nil, err
 	}
-	b := newWindows(ctx, in)
-	b.search()
+	b := newBest(ctx, in)
+	b.floor = in.bound()
+	newWindows(b).search()
 	return b.plan("window")
 }
 
 // best is the best list that a method has tried.
 type best struct {
-	ctx  context.Context
-	m    *machine
-	T    float64 // its makespan; +Inf: none fits
-	list []int
-	work []int // scratch
-	last []int // that was tried last
-	by   string
+	ctx   context.Context
+	m     *machine
+	floor float64 // a lower bound, at which there is nothing more to look for
+	T     float64 // its makespan; +Inf: none fits
+	list  []int
+	work  []int // scratch
+	last  []int // that was tried last
+	by    string
 }
 
 func newBest(ctx context.Context, in *instance) *best {
@@ -116,6 +119,11 @@ func newBest(ctx context.Context, in *instance) *best {
 	m.issued = true
 	return &best{ctx: ctx, m: m, T: math.Inf(1)}
 }
+
+// met reports whether a makespan meets a lower bound.
+func met(T, bound float64) bool { return T <= bound*(1+1e-9) }
+
+func (b *best) done() bool { return met(b.T, b.floor) || b.ctx.Err() != nil }
 
 // try takes list if it is faster. It stays in use until the next call.
 func (b *best) try(list []int, by string) float64 {
@@ -145,12 +153,14 @@ func (b *best) plan(method string) (*plan.Plan, error) {
 // windows tries schedule-windows.
 type windows struct {
 	*best
+	scheduler *scheduler
 	low, high float64
 	size      float64 // of the best
 }
 
-func newWindows(ctx context.Context, in *instance) *windows {
-	w := &windows{best: newBest(ctx, in)}
+func newWindows(b *best) *windows {
+	in := b.m.in
+	w := &windows{best: b, scheduler: newScheduler(in)}
 	all := 0.0
 	for i := range in.n {
 		own := in.own(i)
@@ -162,10 +172,10 @@ func newWindows(ctx context.Context, in *instance) *windows {
 }
 
 func (w *windows) at(size float64) float64 {
-	if w.ctx.Err() != nil {
+	if w.done() {
 		return math.Inf(1)
 	}
-	w.work = w.m.in.window(size, w.work[:0])
+	w.work = w.scheduler.list(size, w.work[:0])
 	before := w.T
 	T := w.try(w.work, "window")
 	if T < before {
@@ -211,9 +221,12 @@ type scheduler struct {
 	r     int     // the first place after the window
 	bytes float64 // of the window, with repetition
 
-	// Events: those before f_i, and the leavings after f_i (index i+1; 0: from
-	// the start).
-	before, after [][]int
+	orders *orders
+}
+
+func newScheduler(in *instance) *scheduler {
+	vs := len(in.size)
+	return &scheduler{in: in, inside: make([]int, vs), where: make([]place, vs), slot: make([]int, vs), orders: newOrders(in)}
 }
 
 // place is where a variable is for the scheduler.
@@ -228,22 +241,17 @@ const (
 
 type reserved struct{ v, after int }
 
-// window returns the list of [003] §3, appended to list. O(uses).
-func (in *instance) window(window float64, list []int) []int {
-	s := &scheduler{
-		in: in, window: window * (1 + rounding), inside: make([]int, len(in.size)), where: make([]place, len(in.size)), slot: make([]int, len(in.size)),
-		before: make([][]int, in.n), after: make([][]int, in.n+1),
-	}
+// list returns the list of [003] §3, appended to list. O(uses).
+func (s *scheduler) list(window float64, list []int) []int {
+	s.window = window * (1 + rounding)
+	clear(s.inside)
+	clear(s.where)
+	s.queue, s.oldest, s.used, s.r, s.bytes = s.queue[:0], 0, 0, 0, 0
 	s.initial()
-	for i := range in.n {
+	for i := range s.in.n {
 		s.step(i)
 	}
-	for i := range in.n {
-		list = append(list, s.after[i]...)
-		list = append(list, s.before[i]...)
-		list = append(list, i)
-	}
-	return append(list, s.after[in.n]...)
+	return s.orders.list(list)
 }
 
 // initial reserves swap-outs of what is initially on the device.
@@ -314,7 +322,7 @@ func (s *scheduler) enter(i int) bool {
 			return false
 		}
 		if s.where[v] == cpu {
-			s.before[i] = append(s.before[i], in.come(v))
+			s.orders.before(in.come(v), i)
 		}
 		s.used += size
 	}
@@ -339,8 +347,8 @@ func (s *scheduler) free(i int, size float64) bool {
 		s.oldest++
 		s.where[q.v] = cpu
 		s.used -= s.in.size[q.v]
-		s.after[q.after] = append(s.after[q.after], s.in.leave(q.v))
-		s.before[i] = append(s.before[i], s.in.wait(q.v))
+		s.orders.leave(q.v, q.after)
+		s.orders.before(s.in.wait(q.v), i)
 	}
 	return true
 }

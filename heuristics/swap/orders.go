@@ -1,0 +1,75 @@
+package swap
+
+import "workbench/model/functions"
+
+// orders collects what happens between functions. It can be filled and read out
+// many times, without allocating once it is large enough.
+type orders struct {
+	in *instance
+	// Slots: 2i are the leavings after f_{i-1}, 2i+1 what comes before f_i. Of
+	// each the first and the last of its events, numbers in events plus 1; 0: none.
+	slots  [][2]int32
+	events []order
+}
+
+// order is an event, and the next one of its slot.
+type order struct {
+	event int
+	next  int32
+}
+
+func newOrders(in *instance) *orders {
+	return &orders{in: in, slots: make([][2]int32, 2*in.n+2)}
+}
+
+func (o *orders) reset() {
+	clear(o.slots)
+	o.events = o.events[:0]
+}
+
+func (o *orders) add(slot, event int) {
+	o.events = append(o.events, order{event: event})
+	last := int32(len(o.events))
+	if s := &o.slots[slot]; s[0] == 0 {
+		*s = [2]int32{last, last}
+	} else {
+		o.events[s[1]-1].next = last
+		s[1] = last
+	}
+}
+
+// leave lets v leave after f_{i-1}; 0: at once.
+func (o *orders) leave(v, i int) { o.add(2*i, o.in.leave(v)) }
+
+// before puts an event before f_i, after what leaves then.
+func (o *orders) before(event, i int) { o.add(2*i+1, event) }
+
+// away lets v leave after f_i, -1: at once, and come before f_k.
+func (o *orders) away(v, i, k int) {
+	o.leave(v, i+1)
+	o.before(o.in.come(v), k)
+}
+
+// fetchInitial fetches variables from the host so many functions before the one
+// that uses them first.
+func (o *orders) fetchInitial(ahead int) {
+	for v, where := range o.in.initial {
+		if where == functions.Host && o.in.size[v] > 0 {
+			o.before(o.in.come(v), max(0, o.in.first[v]-ahead))
+		}
+	}
+}
+
+// list appends the events to list, and empties o. O(functions + events).
+func (o *orders) list(list []int) []int {
+	for i := range o.in.n {
+		for _, slot := range o.slots[2*i : 2*i+2] {
+			for k := slot[0]; k > 0; k = o.events[k-1].next {
+				list = append(list, o.events[k-1].event)
+			}
+		}
+		list = append(list, i)
+	}
+	o.reset()
+	return list
+}
