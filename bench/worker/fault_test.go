@@ -5,6 +5,7 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -111,24 +112,24 @@ func TestRunnerKilled(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	kills := 0
 	for round := range 100 {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), "WORKBENCH_TEST_SWEEP="+dir)
-		var words strings.Builder
-		cmd.Stderr = &words
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
+		rows, runner := countRows(t, dir), startRunner(t, dir)
+		ended := make(chan error, 1)
+		go func() { ended <- runner.Wait() }()
+		// Some are killed at once, the others when they have done something: a task
+		// that is killed again and again is given up.
+		for round >= 5 && len(ended) == 0 && countRows(t, dir) == rows {
+			time.Sleep(time.Millisecond)
 		}
-		timer := time.AfterFunc(time.Duration(10+random.IntN(100)+5*round)*time.Millisecond, func() { _ = cmd.Process.Kill() })
-		err := cmd.Wait()
+		timer := time.AfterFunc(time.Duration(random.IntN(100))*time.Millisecond, func() { _ = runner.Process.Kill() })
+		err := <-ended
 		timer.Stop()
 		if err == nil {
 			break
 		}
-		if killed(err) {
-			kills++
-			continue
+		if !killed(err) {
+			t.Fatalf("%v: %s", err, runner.Stderr)
 		}
-		t.Fatalf("%v: %s", err, &words)
+		kills++
 	}
 	if kills < 3 {
 		t.Errorf("killed %d times only", kills)
@@ -137,6 +138,58 @@ func TestRunnerKilled(t *testing.T) {
 		t.Errorf("after %d kills\n%v\nundisturbed\n%v", kills, got, want)
 	}
 	t.Logf("killed %d times", kills)
+}
+
+// startRunner starts a process that does what is left of a sweep.
+func startRunner(t *testing.T, dir string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "WORKBENCH_TEST_SWEEP="+dir)
+	cmd.Stderr = &strings.Builder{}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+func countRows(t *testing.T, dir string) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "rows.jsonl"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return strings.Count(string(text), "\n")
+}
+
+// A task that kills its runner, as one does that takes all memory of the machine,
+// is given up after some runs: the others are done before, and those that ran
+// beside it are not blamed.
+func TestTaskKillsRunner(t *testing.T) {
+	list := append(tasks(t, "kills its runner", 1), tasks(t, "takes long", 1)...)
+	list = append(list, tasks(t, "sleeps", 8)...)
+	dir := begin(t, list)
+	for run := 1; ; run++ {
+		runner := startRunner(t, dir)
+		err := runner.Wait()
+		if err == nil {
+			if run != worker.MostAttempts+1 {
+				t.Errorf("the task has killed %d runners, want %d", run-1, worker.MostAttempts)
+			}
+			break
+		}
+		if !killed(err) || run > worker.MostAttempts {
+			t.Fatalf("run %d: %v: %s", run, err, runner.Stderr)
+		}
+		if n := countRows(t, dir); run > 1 && n < len(list)-2 {
+			t.Errorf("run %d ends with %d rows, want those of all tasks but the two that ran when the first died", run, n)
+		}
+	}
+	for id, got := range outcomes(t, dir) {
+		switch guilty := id == list[0].ID(); {
+		case guilty && got != sweep.Poisoned, !guilty && !strings.HasPrefix(got, "feasible"):
+			t.Errorf("task %s: %s", id, got)
+		}
+	}
 }
 
 func killed(err error) bool {

@@ -92,6 +92,11 @@ func pretend(ctx context.Context, in *bench.Instance, t sweep.Task) (*bench.Resu
 		_, _ = f.WriteString("hello")
 		_, _ = f.Write(binary.LittleEndian.AppendUint64(nil, 0))
 		select {}
+	case "kills its runner":
+		_ = syscall.Kill(os.Getppid(), syscall.SIGKILL)
+		select {}
+	case "takes long":
+		time.Sleep(time.Second)
 	case "stray": // kills the process group of its parent's other children: its own only
 		_ = syscall.Kill(0, syscall.SIGTERM)
 		select {}
@@ -154,8 +159,14 @@ func runSweep(ctx context.Context, dir string, change func(*worker.Worker)) erro
 		return err
 	}
 	defer s.Close()
+	attempts, err := store.OpenAttempts(s, s.Missing(list.Tasks))
+	if err != nil {
+		return err
+	}
+	defer attempts.Close()
 	w := &worker.Worker{
-		Sweep: list.Name, Name: "local", Environment: "here", Jobs: 2, Sink: s,
+		Attempts: attempts,
+		Sweep:    list.Name, Name: "local", Environment: "here", Jobs: 2, Sink: s,
 		Runner: func() worker.Runner {
 			return &worker.Isolated{Instances: &worker.Folder{Dir: dir}, Grace: 300 * time.Millisecond}
 		},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"workbench/bench/sweep"
 )
@@ -16,10 +15,6 @@ var ErrStopped = errors.New("stopped before all tasks were done")
 // queue is drained: a queue may lose some, but not all, again and again.
 const mostRounds = 10
 
-// mostAdded is how many tasks are added at once: a queue on a busy machine need
-// not take thousands in one breath.
-const mostAdded = 128
-
 // Missing is the part of a store that a run asks for what is left.
 type Missing interface {
 	Missing([]sweep.Task) []sweep.Task
@@ -28,7 +23,21 @@ type Missing interface {
 // Run does all tasks that have no row: it begins and ends by comparing the
 // tasks with the rows, and gives the queue what is missing. Stop and ctx as in
 // [Worker.Work]; after a stop the error is ErrStopped unless nothing is left.
+//
+// Tasks in which an earlier run has died come last and one at a time: so the
+// others are done whatever they do, and none is blamed for another.
 func Run(ctx context.Context, stop <-chan struct{}, w *Worker, q Queue, rows Missing, tasks []sweep.Task) error {
+	if w.Attempts != nil {
+		innocent, suspects := w.Attempts.Split(tasks)
+		if err := run(ctx, stop, w, q, rows, innocent); err != nil || len(suspects) == 0 {
+			return err
+		}
+		w.Jobs, tasks = 1, suspects
+	}
+	return run(ctx, stop, w, q, rows, tasks)
+}
+
+func run(ctx context.Context, stop <-chan struct{}, w *Worker, q Queue, rows Missing, tasks []sweep.Task) error {
 	for round := 0; ; round++ {
 		missing := rows.Missing(tasks)
 		switch {
@@ -39,10 +48,8 @@ func Run(ctx context.Context, stop <-chan struct{}, w *Worker, q Queue, rows Mis
 		case round == mostRounds:
 			return fmt.Errorf("the queue has lost %d tasks again and again", len(missing))
 		}
-		for portion := range slices.Chunk(missing, mostAdded) {
-			if err := q.Add(ctx, portion); err != nil {
-				return fmt.Errorf("queue: %w", err)
-			}
+		if err := q.Add(ctx, missing); err != nil {
+			return fmt.Errorf("queue: %w", err)
 		}
 		if err := w.Work(ctx, stop, q); err != nil {
 			return err

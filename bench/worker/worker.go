@@ -19,6 +19,14 @@ type Sink interface {
 	Append(r *sweep.Row, plan []byte) error
 }
 
+// Attempts counts how often tasks were begun, over more runs than one queue lives.
+type Attempts interface {
+	// Begin notes that a task is begun, and returns how often it was.
+	Begin(id string) (int, error)
+	// Split returns the tasks in which no earlier run has died, and the others.
+	Split([]sweep.Task) (innocent, suspects []sweep.Task)
+}
+
 // Worker takes tasks from a queue and does them, several at a time.
 type Worker struct {
 	Sweep       string // name
@@ -28,6 +36,8 @@ type Worker struct {
 	// Runner makes what runs the tasks of one job.
 	Runner func() Runner
 	Sink   Sink
+	// Attempts counts instead of the queue; nil: the queue does.
+	Attempts Attempts
 	// Plans says that plans are stored.
 	Plans bool
 	// OnStart and OnRow hear of what happens, from several goroutines; nil:
@@ -99,19 +109,26 @@ func (w *Worker) task(ctx context.Context, runner Runner, d Delivery) error {
 		return acked(d) // done before its last worker could say so, or twice in the queue
 	}
 	defer w.leave(id)
+	attempt := d.Attempt()
+	if w.Attempts != nil {
+		var err error
+		if attempt, err = w.Attempts.Begin(id); err != nil {
+			return errors.Join(err, d.Nak())
+		}
+	}
 	if w.OnStart != nil {
 		w.OnStart(t)
 	}
 	quiet := heartbeat(d)
 	defer quiet()
-	row, plan, err := w.run(ctx, runner, d)
+	row, plan, err := w.run(ctx, runner, t, attempt)
 	if err != nil {
 		return errors.Join(err, d.Nak())
 	}
 	if row == nil {
 		return d.Nak()
 	}
-	row.Sweep, row.Worker, row.Environment, row.Attempt = w.Sweep, w.Name, w.Environment, d.Attempt()
+	row.Sweep, row.Worker, row.Environment, row.Attempt = w.Sweep, w.Name, w.Environment, attempt
 	if !w.Plans {
 		row.Plan, plan = "", nil
 	}
@@ -126,15 +143,14 @@ func (w *Worker) task(ctx context.Context, runner Runner, d Delivery) error {
 
 // run returns the row of a task; neither row nor error if it is to be tried
 // again.
-func (w *Worker) run(ctx context.Context, runner Runner, d Delivery) (*sweep.Row, []byte, error) {
-	t := d.Task()
-	if n := d.Attempt(); n > MostAttempts {
+func (w *Worker) run(ctx context.Context, runner Runner, t sweep.Task, attempt int) (*sweep.Row, []byte, error) {
+	if attempt > MostAttempts {
 		row := &sweep.Row{Format: sweep.RowFormat, ID: t.ID(), Task: t, Started: time.Now()}
-		return failed(row, sweep.Poisoned, fmt.Sprintf("given up after %d attempts in which its worker died", n-1)), nil, nil
+		return failed(row, sweep.Poisoned, fmt.Sprintf("given up after %d attempts in which its worker died", attempt-1)), nil, nil
 	}
 	row, plan, err := runner.Run(ctx, t)
 	switch {
-	case errors.Is(err, errAgain) && d.Attempt() == MostAttempts:
+	case errors.Is(err, errAgain) && attempt == MostAttempts:
 		row.Failure.Detail = cut(fmt.Sprintf("%s; and so %d times", row.Failure.Detail, MostAttempts))
 		return row, nil, nil
 	case errors.Is(err, errAgain):

@@ -87,14 +87,22 @@ func TestBenchKilled(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	kills := 0
 	for round := 0; ; round++ {
+		rows := lines(dir)
 		cmd := exec.Command(workbench, "bench", "run", file, "--into", dir, "--resume", "--quiet")
 		var words bytes.Buffer
 		cmd.Stderr = &words
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		timer := time.AfterFunc(time.Duration(20+random.IntN(300)+20*round)*time.Millisecond, func() { _ = cmd.Process.Kill() })
-		err := cmd.Wait()
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		// Some are killed at once, the others when they have done something: a task
+		// that is killed again and again is given up.
+		for round >= 5 && len(ended) == 0 && lines(dir) == rows {
+			time.Sleep(time.Millisecond)
+		}
+		timer := time.AfterFunc(time.Duration(random.IntN(300))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+		err := <-ended
 		timer.Stop()
 		var exit *exec.ExitError
 		if err == nil {
@@ -114,6 +122,12 @@ func TestBenchKilled(t *testing.T) {
 	}
 }
 
+// lines returns how many lines the rows in a folder have, 0 if there are none.
+func lines(dir string) int {
+	text, _ := os.ReadFile(filepath.Join(dir, "rows.jsonl"))
+	return bytes.Count(text, []byte("\n"))
+}
+
 // An interruption finishes what runs, says how to go on, and loses nothing.
 func TestBenchInterrupted(t *testing.T) {
 	workbench, file := program(t), sweepFile(t, 100)
@@ -124,9 +138,8 @@ func TestBenchInterrupted(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for rows := 0; rows < 3; time.Sleep(5 * time.Millisecond) {
-		text, _ := os.ReadFile(filepath.Join(dir, "rows.jsonl"))
-		rows = bytes.Count(text, []byte("\n"))
+	for lines(dir) < 3 {
+		time.Sleep(5 * time.Millisecond)
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)

@@ -204,6 +204,12 @@ func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list 
 	if err := store.WriteTasks(dir, list); err != nil {
 		return err
 	}
+	// Before the failures are forgotten: they are tried as if for the first time.
+	attempts, err := store.OpenAttempts(st, st.Missing(list.Tasks))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, attempts.Close()) }()
 	if o.retry {
 		st.Forget()
 	}
@@ -218,7 +224,7 @@ func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list 
 	show := showProgress(s, o, progress)
 	w := &worker.Worker{
 		Sweep: list.Name, Name: workerName(part), Environment: here.Digest, Jobs: o.jobs, Plans: list.Plans,
-		Runner: o.runner(dir), Sink: st, OnStart: progress.Start, OnRow: func(r *sweep.Row) {
+		Runner: o.runner(dir), Sink: st, Attempts: attempts, OnStart: progress.Start, OnRow: func(r *sweep.Row) {
 			progress.Row(r)
 			show.row(r)
 		},

@@ -1,0 +1,109 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"workbench/bench/sweep"
+)
+
+// attemptsName is a file with the name of each task that was begun, a line each.
+const attemptsName = "attempts.txt"
+
+// Attempts tells a run in which tasks earlier ones died: a task may end not its
+// own process only, but the run or the machine. Who closes it was not killed, and
+// takes back what it noted, so that what is found in a folder are the tasks that
+// ran when runs died. Its methods may be called from any goroutine.
+type Attempts struct {
+	file *os.File
+	dead int64 // bytes of what dead runs noted
+
+	mu       sync.Mutex
+	count    map[string]int
+	unsynced chan struct{}
+	synced   chan struct{} // closed when nobody syncs any more
+}
+
+// OpenAttempts opens the attempts of the folder of an open store, and forgets
+// those of all tasks but the missing ones. O(missing + attempts).
+func OpenAttempts(s *Store, missing []sweep.Task) (*Attempts, error) {
+	path := filepath.Join(s.dir, attemptsName)
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	a := &Attempts{count: map[string]int{}, unsynced: make(chan struct{}, 1), synced: make(chan struct{})}
+	wanted := map[string]bool{}
+	for i := range missing {
+		wanted[missing[i].ID()] = true
+	}
+	var kept []byte
+	for line := range bytes.Lines(text) {
+		if id := strings.TrimSuffix(string(line), "\n"); wanted[id] {
+			a.count[id]++
+			kept = append(kept, id+"\n"...)
+		}
+	}
+	if !bytes.Equal(text, kept) {
+		if err := WriteFile(path, kept); err != nil {
+			return nil, err
+		}
+	}
+	a.dead = int64(len(kept))
+	if a.file, err = os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(a.synced)
+		for range a.unsynced {
+			_ = a.file.Sync()
+		}
+	}()
+	return a, nil
+}
+
+// Split returns the tasks in which no run has died, and the others.
+func (a *Attempts) Split(tasks []sweep.Task) (innocent, suspects []sweep.Task) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, t := range tasks {
+		if a.count[t.ID()] == 0 {
+			innocent = append(innocent, t)
+		} else {
+			suspects = append(suspects, t)
+		}
+	}
+	return innocent, suspects
+}
+
+// Begin notes that a task is begun, and returns how often it was. The note is on
+// the disk a moment later: a task that ends the machine takes longer than that.
+func (a *Attempts) Begin(id string) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, err := a.file.WriteString(id + "\n"); err != nil {
+		return 0, err
+	}
+	a.count[id]++
+	select {
+	case a.unsynced <- struct{}{}:
+	default: // the next sync has it, too
+	}
+	return a.count[id], nil
+}
+
+// Close takes back what was noted since OpenAttempts.
+func (a *Attempts) Close() error {
+	close(a.unsynced)
+	<-a.synced
+	err := a.file.Truncate(a.dead)
+	if a.dead == 0 && err == nil {
+		err = os.Remove(a.file.Name())
+	}
+	return errors.Join(err, a.file.Close())
+}
