@@ -121,7 +121,7 @@ func (a Address) explain(err error) error {
 
 // jetStream returns the part of a server that keeps messages.
 func (a Address) jetStream(ctx context.Context, nc *nats.Conn) (jetstream.JetStream, error) {
-	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(256))
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(mostUnheard))
 	if err != nil {
 		return nil, fmt.Errorf("queue: %w", err)
 	}

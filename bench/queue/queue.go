@@ -30,6 +30,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -340,8 +341,33 @@ func (q *Queue) join(ctx context.Context, version string) (err error) {
 	return nil
 }
 
-// Add implements [worker.Queue]. O(tasks): 20 µs each.
+// mostUnheard is how many tasks are on their way to the server at once. A client
+// that has sent more waits a fifth of a second for an answer and gives up, so
+// each portion is waited for before the next.
+const mostUnheard = 256
+
+// Add implements [worker.Queue], and waits for a server that is gone. O(tasks):
+// 20 µs each.
 func (q *Queue) Add(ctx context.Context, tasks []sweep.Task) error {
+	for portion := range slices.Chunk(tasks, mostUnheard) {
+		var refused error
+		err := q.persist(ctx, func(ctx context.Context) error {
+			err := q.add(ctx, portion)
+			if api := (*jetstream.APIError)(nil); errors.As(err, &api) {
+				refused = err // an answer: the next would be the same
+				return nil
+			}
+			return err
+		})
+		if err := errors.Join(err, refused); err != nil {
+			return fmt.Errorf("queue: task cannot be added: %w", err)
+		}
+	}
+	return nil
+}
+
+// add sends tasks and waits until the server has them.
+func (q *Queue) add(ctx context.Context, tasks []sweep.Task) error {
 	sent := make([]jetstream.PubAckFuture, 0, len(tasks))
 	for i := range tasks {
 		m, err := q.taskMessage(tasks[i], 0)
@@ -350,7 +376,7 @@ func (q *Queue) Add(ctx context.Context, tasks []sweep.Task) error {
 		}
 		f, err := q.js.PublishMsgAsync(m)
 		if err != nil {
-			return fmt.Errorf("queue: task cannot be added: %w", err)
+			return err
 		}
 		sent = append(sent, f)
 	}
@@ -359,7 +385,7 @@ func (q *Queue) Add(ctx context.Context, tasks []sweep.Task) error {
 		case <-f.Ok():
 		case err := <-f.Err():
 			if !waitsAlready(err) {
-				return fmt.Errorf("queue: task cannot be added: %w", err)
+				return err
 			}
 		case <-ctx.Done():
 			return ctx.Err()

@@ -62,6 +62,36 @@ func TestServerRestarts(t *testing.T) {
 	}
 }
 
+// Tasks that are added while the server is away wait for it, however many.
+func TestAddWaitsForServer(t *testing.T) {
+	dir, listen := t.TempDir(), freePort(t)
+	s, err := Start(ServerOptions{Dir: dir, Listen: listen})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := create(t, Address{URL: "nats://" + listen}, "away", Options{})
+	tasks := queuetest.Tasks(3 * mostUnheard)
+	if err := q.Add(t.Context(), tasks[:5]); err != nil {
+		t.Fatal(err)
+	}
+	s.Stop()
+	added := make(chan error, 1)
+	go func() { added <- q.Add(t.Context(), tasks) }()
+	select {
+	case err := <-added:
+		t.Fatalf("Add does not wait: %v", err)
+	case <-time.After(time.Second):
+	}
+	start(t, ServerOptions{Dir: dir, Listen: listen})
+	if err := <-added; err != nil {
+		t.Fatal(err)
+	}
+	there, err := q.waiting(t.Context())
+	if err != nil || len(there) != len(tasks) {
+		t.Errorf("%d tasks wait of %d, %v", len(there), len(tasks), err)
+	}
+}
+
 // A server that is killed may forget what it has handed out a moment before.
 func TestServerForgetsDelivery(t *testing.T) {
 	s := start(t, ServerOptions{})

@@ -125,15 +125,19 @@ type process struct {
 
 func spawn(t *testing.T, out io.Writer, env ...string) *process {
 	t.Helper()
-	p := &process{exec.Command(os.Args[0]), make(chan error, 1)}
-	p.cmd.Env = append(os.Environ(), env...)
-	p.cmd.Stdout, p.cmd.Stderr = out, os.Stderr
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdout = out
 	if testing.Verbose() {
-		p.cmd.Stderr = os.Stderr
-	} else {
-		p.cmd.Stderr = nil
+		cmd.Stderr = os.Stderr
 	}
-	if err := p.cmd.Start(); err != nil {
+	return begin(t, cmd)
+}
+
+func begin(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd, make(chan error, 1)}
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	go func() { p.ended <- p.cmd.Wait() }()
@@ -167,57 +171,127 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
+// natsServer builds the server of NATS as a program of its own.
+func natsServer(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "nats-server")
+	if out, err := exec.Command("go", "build", "-o", name, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return name
+}
+
+// soak is a sweep whose processes are killed.
+type soak struct {
+	t      *testing.T
+	dir    string
+	listen string
+	nats   string // program of a server outside the coordinator; "": it is within
+	tasks  int
+	rng    *rand.Rand
+}
+
+func (s *soak) startServer() *process {
+	host, port, err := net.SplitHostPort(s.listen)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return begin(s.t, exec.Command(s.nats, "--jetstream", "--store_dir", filepath.Join(s.dir, "nats"), "--addr", host, "--port", port))
+}
+
+func (s *soak) startCoordinator() *process {
+	where := "LISTEN=" + s.listen
+	if s.nats != "" {
+		where = "URL=nats://" + s.listen
+	}
+	return spawn(s.t, io.Discard, roleVariable+"=coordinator", "DIR="+filepath.Join(s.dir, "sweep"), where, fmt.Sprint("TASKS=", s.tasks))
+}
+
+func (s *soak) workerDir(i int) string { return filepath.Join(s.dir, fmt.Sprint("worker", i)) }
+
+func (s *soak) startWorker(i int) *process {
+	return spawn(s.t, io.Discard, roleVariable+"=worker", "DIR="+s.workerDir(i), "URL=nats://"+s.listen, fmt.Sprint("MICROSECONDS=", 500+s.rng.IntN(1000)))
+}
+
+// soakTasks is how many tasks a soak has: as many as a test of every day may
+// take, or WORKBENCH_SOAK.
+func soakTasks(t *testing.T, usual int) int {
+	text := os.Getenv("WORKBENCH_SOAK")
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("WORKBENCH_SOAK=%q: a number of tasks is needed, as 5000", text)
+	}
+	return n
+}
+
 // Workers and the coordinator, with the server in it, are killed at random
 // moments and started again. Every task has one row in the end.
-// WORKBENCH_SOAK=5000 makes it as long as it takes.
 func TestSoak(t *testing.T) {
-	tasks := 400
-	if text := os.Getenv("WORKBENCH_SOAK"); text != "" {
-		tasks, _ = strconv.Atoi(text)
-	}
+	s := &soak{t: t, tasks: soakTasks(t, 400), rng: rand.New(rand.NewPCG(1, 2))}
+	s.run()
+}
+
+// The same with a server of NATS in a process of its own, which is killed, too.
+func TestSoakExternal(t *testing.T) {
+	s := &soak{t: t, tasks: soakTasks(t, 300), rng: rand.New(rand.NewPCG(3, 4)), nats: natsServer(t)}
+	s.run()
+}
+
+func (s *soak) run() {
+	t := s.t
 	const workers = 4
-	dir, listen := t.TempDir(), freePort(t)
-	rng := rand.New(rand.NewPCG(1, 2))
-	workerDir := func(i int) string { return filepath.Join(dir, fmt.Sprint("worker", i)) }
-	startCoordinator := func() *process {
-		return spawn(t, io.Discard, roleVariable+"=coordinator", "DIR="+filepath.Join(dir, "sweep"), "LISTEN="+listen, fmt.Sprint("TASKS=", tasks))
-	}
-	startWorker := func(i int) *process {
-		return spawn(t, io.Discard, roleVariable+"=worker", "DIR="+workerDir(i), "URL=nats://"+listen, fmt.Sprint("MICROSECONDS=", 500+rng.IntN(1000)))
-	}
+	s.dir, s.listen = t.TempDir(), freePort(t)
 	begun := time.Now()
-	coordinator := startCoordinator()
+	var server *process
+	if s.nats != "" {
+		server = s.startServer()
+		defer func() { server.kill() }()
+	}
+	coordinator := s.startCoordinator()
 	var running [workers]*process
 	for i := range running {
-		running[i] = startWorker(i)
+		running[i] = s.startWorker(i)
 	}
-	killed, runnersKilled := 0, 0
-	nextRunner := time.Now().Add(time.Second)
-	for {
-		time.Sleep(time.Duration(20+rng.IntN(80)) * time.Millisecond)
+	killed := map[string]int{}
+	soon := func() time.Time {
+		return time.Now().Add(time.Second + time.Duration(s.rng.IntN(2000))*time.Millisecond)
+	}
+	nextRunner, nextServer := time.Now().Add(time.Second), time.Now().Add(1500*time.Millisecond)
+	for most := 2*time.Minute + time.Duration(s.tasks)*20*time.Millisecond; ; {
+		time.Sleep(time.Duration(20+s.rng.IntN(80)) * time.Millisecond)
 		if coordinator.over() {
 			if err := <-coordinator.ended; err == nil {
 				break
 			}
-			coordinator = startCoordinator() // it was killed between two steps
+			coordinator = s.startCoordinator() // it was killed between two steps, or found no server
 		}
 		if time.Now().After(nextRunner) {
 			coordinator.kill()
-			coordinator = startCoordinator()
-			runnersKilled++
-			nextRunner = time.Now().Add(time.Second + time.Duration(rng.IntN(2000))*time.Millisecond)
+			coordinator = s.startCoordinator()
+			killed["coordinators"]++
+			nextRunner = soon()
 		}
-		i := rng.IntN(workers)
-		if rng.IntN(3) == 0 && !running[i].over() {
+		if server != nil && time.Now().After(nextServer) {
+			server.kill()
+			time.Sleep(time.Duration(s.rng.IntN(300)) * time.Millisecond)
+			server = s.startServer()
+			killed["servers"]++
+			nextServer = soon()
+		}
+		i := s.rng.IntN(workers)
+		if s.rng.IntN(3) == 0 && !running[i].over() {
 			running[i].kill()
-			killed++
+			killed["workers"]++
 		}
 		for i, p := range running {
 			if p.over() {
-				running[i] = startWorker(i)
+				running[i] = s.startWorker(i)
 			}
 		}
-		if time.Since(begun) > 2*time.Minute {
+		if time.Since(begun) > most {
 			coordinator.kill()
 			t.Error("no end")
 			break
@@ -226,13 +300,18 @@ func TestSoak(t *testing.T) {
 	for _, p := range running {
 		p.kill()
 	}
-	took := time.Since(begun)
-	c, err := store.Read(filepath.Join(dir, "sweep"))
+	s.check(time.Since(begun), killed)
+}
+
+// check compares the rows with the tasks.
+func (s *soak) check(took time.Duration, killed map[string]int) {
+	t := s.t
+	c, err := store.Read(filepath.Join(s.dir, "sweep"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	wanted := map[string]bool{}
-	for _, task := range queuetest.Tasks(tasks) {
+	for _, task := range queuetest.Tasks(s.tasks) {
 		wanted[task.ID()] = true
 	}
 	again, failed := 0, 0
@@ -249,12 +328,18 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	done := 0
-	for i := range workers {
-		if own, err := store.Read(workerDir(i)); err == nil {
-			done += len(own.Rows)
-		}
+	dirs, err := filepath.Glob(filepath.Join(s.dir, "worker*"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Logf("%d tasks in %v: %d workers and %d runners with their server killed, %d rows of a second attempt, %d rows in the stores of workers", tasks, took.Round(time.Millisecond), killed, runnersKilled, again, done)
+	for _, dir := range dirs {
+		own, err := store.Read(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done += len(own.Rows)
+	}
+	t.Logf("%d tasks in %v: killed %v; %d rows, %d of a second attempt; %d rows in the stores of workers", s.tasks, took.Round(time.Millisecond), killed, len(c.Rows), again, done)
 	if len(wanted) > 0 || c.Repeated > 0 || len(c.Damaged) > 0 || failed > 0 {
 		t.Errorf("%d tasks lost, %d rows twice, %d damaged, %d failed", len(wanted), c.Repeated, len(c.Damaged), failed)
 	}
