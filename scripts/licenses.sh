@@ -36,4 +36,5 @@ echo "$report" | awk -F, -v allowed="$allowed" -v hand="$read_by_hand" '
   END { exit bad }'
 printf '%-50s %s\n' \
   'HiGHS (linked in)' MIT \
+  'uPlot (embedded in reports)' MIT \
   'lp_solve (optional, loaded at run time)' LGPL-2.1

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -201,8 +200,8 @@ func eachLine(r io.Reader, f func(number int, line []byte, ended bool) error) er
 
 // Exists reports whether dir is the folder of a sweep.
 func Exists(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, tasksName))
-	return !errors.Is(err, fs.ErrNotExist)
+	info, err := os.Stat(filepath.Join(dir, tasksName))
+	return err == nil && info.Mode().IsRegular()
 }
 
 // short cuts a text that is quoted in an error.

@@ -583,3 +583,23 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
+
+// A folder is that of a sweep if it has a list of tasks; a file is none.
+func TestExists(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{dir, file, filepath.Join(dir, "nothing")} {
+		if store.Exists(path) {
+			t.Errorf("%s is said to be the folder of a sweep", path)
+		}
+	}
+	if err := store.WriteTasks(dir, &store.Sweep{Name: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	if !store.Exists(dir) {
+		t.Error("the folder of a sweep is said to be none")
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench"
+	"workbench/bench/export"
+	"workbench/bench/spec"
 	"workbench/ilp"
 	"workbench/model/nearest"
 	"workbench/model/zoo"
@@ -161,6 +163,10 @@ func commandWords(cmds []*cli.Command, leaf *cli.Command, before []string, last 
 		return all
 	case leaf.Name == "completion":
 		return shells
+	case before[0] == "bench" && slices.Contains([]string{"run", "serve"}, leaf.Name):
+		return spec.Builtin()
+	case before[0] == "bench": // folders
+		return nil
 	case slices.Contains([]string{"solve", "compare", "curve", "verify"}, leaf.Name):
 		return instanceNames()
 	}
@@ -214,6 +220,9 @@ func flagValues(name string, before []string) (all []string) {
 		all = []string{"us", "ms", "s"}
 	case "format":
 		all = []string{"text", "json"}
+		if slices.Contains(before, "export") && before[0] == "bench" {
+			all = export.Formats
+		}
 	case "log-level":
 		all = []string{"debug", "info", "warn", "error"}
 	}

@@ -30,6 +30,9 @@ func TestCandidates(t *testing.T) {
 		{[]string{"show", "--instance", "zoo:r"}, "zoo:rnn", "zoo:gpt2"},
 		{[]string{"zoo", "export", "res"}, "resnet50", "zoo:resnet50"},
 		{[]string{"formulation", "show", "ch"}, "chain-milp", "weights"},
+		{[]string{"bench", "run", ""}, "nightly", "zoo:gpt2"},
+		{[]string{"bench", "serve", "--quiet", "q"}, "quick", "nightly"},
+		{[]string{"bench", "export", "night", "--format", ""}, "benchfmt", "text"},
 	}
 	for _, tt := range tests {
 		got := candidates(app, tt.words)
@@ -37,7 +40,9 @@ func TestCandidates(t *testing.T) {
 			t.Errorf("%q: got %q; want %q among them and not %q", tt.words, got, tt.has, tt.not)
 		}
 	}
-	if got := candidates(app, []string{"solve", "--memory", ""}); got != nil {
-		t.Errorf("%q where a size is needed", got)
+	for _, words := range [][]string{{"solve", "--memory", ""}, {"bench", "compare", ""}} {
+		if got := candidates(app, words); got != nil {
+			t.Errorf("%q: %q where a size or a file is needed", words, got)
+		}
 	}
 }
