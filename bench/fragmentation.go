@@ -34,18 +34,27 @@ type FragmentationOptions struct {
 	Capacity   int64 // bytes of each device; allocator.Unlimited: as much as is asked for
 	Steps      int   // how often the plan runs, what is cached being kept; at least 1
 	Unit       int64 // bytes of a slot of a join
+	Late       bool  // of plans of swapping: see allocator.Trace.Late
 	Record     bool  // keep samples
 }
+
+// Formats of what fragmentation prints.
+const (
+	FragmentationFormat = "workbench.fragmentation/v1"
+	BatchesFormat       = "workbench.batches/v1"
+)
 
 // Fragmentation is what allocators make of the memory of a plan. Sizes are in
 // bytes.
 type Fragmentation struct {
+	Format   string           `json:"format"`
 	Problem  string           `json:"problem"`
 	Method   string           `json:"method"`
 	Instance plan.InstanceRef `json:"instance"`
 	Memory   float64          `json:"memory"`      // limit of the plan; of a join slots
 	Peak     float64          `json:"peak_memory"` // of the plan by replay, as Memory
 	Steps    int              `json:"steps"`
+	Late     bool             `json:"late"`
 	Runs     []FragmentedRun  `json:"runs"` // by device, then allocator
 }
 
@@ -64,13 +73,18 @@ func Fragment(in *Instance, p *plan.Plan, o FragmentationOptions) (*Fragmentatio
 	if err != nil {
 		return nil, InputError(err)
 	}
+	if o.Late {
+		if err := allLate(p, traces); err != nil {
+			return nil, err
+		}
+	}
 	report, err := plan.VerifyOn(in.Instance, p)
 	if err != nil {
 		return nil, InputError(err)
 	}
 	f := &Fragmentation{
-		Problem: p.Problem, Method: p.Method, Instance: in.Ref(),
-		Memory: p.Platform.Memory, Peak: report.PeakMemory, Steps: max(1, o.Steps),
+		Format: FragmentationFormat, Problem: p.Problem, Method: p.Method, Instance: in.Ref(),
+		Memory: p.Platform.Memory, Peak: report.PeakMemory, Steps: max(1, o.Steps), Late: o.Late,
 	}
 	for _, t := range traces {
 		for _, a := range o.Allocators {
@@ -81,6 +95,17 @@ func Fragment(in *Instance, p *plan.Plan, o FragmentationOptions) (*Fragmentatio
 		}
 	}
 	return f, nil
+}
+
+// allLate makes late traces of those of p, a plan of swapping.
+func allLate(p *plan.Plan, traces []*allocator.Trace) error {
+	if p.Problem != plan.Swap {
+		return InputError(fmt.Errorf("a plan of %s: only in plans of %s memory can be given back late", p.Problem, plan.Swap))
+	}
+	for i, t := range traces {
+		traces[i] = t.Late(Capacity(p.Platform.Memory))
+	}
+	return nil
 }
 
 // Err returns an error wrapping plan.ErrNoPlan if some replay ran out of memory:

@@ -40,6 +40,26 @@ type BatchPoint struct {
 	Why        string  `json:"why,omitempty"`        // it does not fit
 }
 
+// Batches are the points of several batches, methods and allocators. Sizes are in
+// bytes.
+type Batches struct {
+	Format   string        `json:"format"`
+	Problem  string        `json:"problem"`
+	Network  string        `json:"network"`
+	Capacity int64         `json:"capacity"`
+	Steps    int           `json:"steps"`
+	Late     bool          `json:"late"`
+	Points   []*BatchPoint `json:"points"`
+}
+
+// Batches returns points of b.
+func (b *Batcher) Batches(points []*BatchPoint) *Batches {
+	return &Batches{
+		Format: BatchesFormat, Problem: b.Problem.Name, Network: b.Network, Capacity: b.Capacity,
+		Steps: max(1, b.Steps), Late: b.Late, Points: points,
+	}
+}
+
 // A Batcher trains a built-in network at any batch on a device of so much
 // memory. It keeps what it has planned.
 type Batcher struct {
@@ -51,6 +71,7 @@ type Batcher struct {
 	// Keep plans for as much memory as can be of use, whatever the capacity: the
 	// baseline, of which nothing is moved or computed again.
 	Keep bool
+	Late bool // of plans of swapping: see allocator.Trace.Late
 
 	instances map[int]*Instance
 	planned   map[plannedKey]*plannedStep
@@ -156,6 +177,11 @@ func (b *Batcher) plan(ctx context.Context, m *Method, in *Instance, batch int, 
 		var err error
 		if p.traces, err = allocator.Traces(in.Instance, r.Plan, 1); err != nil {
 			return nil, err
+		}
+		if b.Late {
+			if err := allLate(r.Plan, p.traces); err != nil {
+				return nil, err
+			}
 		}
 	}
 	b.planned[key] = p

@@ -2,6 +2,7 @@ package bench_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"workbench/model/allocator"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 // networks are instances of every form.
@@ -145,5 +147,125 @@ func TestWithBatch(t *testing.T) {
 	}
 	if _, err := bench.WithBatch("chain.json", 5); !errors.Is(err, bench.ErrInput) {
 		t.Errorf("a file has a batch of its own: %v", err)
+	}
+}
+
+// Memory that is given back late takes at least as much of a device, and there is
+// none such in plans of other problems.
+func TestLateFragmentation(t *testing.T) {
+	p, m := find(t, plan.Swap, "window")
+	in, err := bench.Load("zoo:resnet18?as=functions&image=64", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	setting := bench.Setting{Platform: platform.Platform{Memory: bench.ResolveMemory(p, in, platform.MemorySpec{Percent: true, Value: 30}), Bandwidth: 12e9}}
+	r := bench.Run(t.Context(), p, m, in, setting)
+	if r.Plan == nil {
+		t.Fatal(r.Err)
+	}
+	o := bench.FragmentationOptions{Allocators: []bench.AllocatorChoice{{}, {Chunk: 2 << 20}}, Capacity: allocator.Unlimited, Steps: 3}
+	soon, err := bench.Fragment(in, r.Plan, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Late = true
+	late, err := bench.Fragment(in, r.Plan, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, run := range late.Runs {
+		if before := soon.Runs[i]; run.Requested < before.Requested || float64(run.Requested) > setting.Platform.Memory || run.Requests > before.Requests || run.AtPeak == before.AtPeak {
+			t.Errorf("%s: %+v late, %+v at once, in %g", run.Allocator, run.Report, before.Report, setting.Platform.Memory)
+		}
+	}
+
+	p, m = find(t, plan.Remat, "store-all")
+	if in, err = bench.Load("zoo:resnet18?image=64", nil); err != nil {
+		t.Fatal(err)
+	}
+	_, setting.Platform.Memory = p.Range(in)
+	if r = bench.Run(t.Context(), p, m, in, setting); r.Plan == nil {
+		t.Fatal(r.Err)
+	}
+	if _, err := bench.Fragment(in, r.Plan, o); !errors.Is(err, bench.ErrInput) || !strings.Contains(err.Error(), "late") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// What is printed is of the schemas, which refuse what is not.
+func TestFragmentationSchemas(t *testing.T) {
+	p, m := find(t, plan.Remat, "store-all")
+	in, err := bench.Load("zoo:resnet18?image=64", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, high := p.Range(in)
+	r := bench.Run(t.Context(), p, m, in, bench.Setting{Platform: platform.Platform{Memory: high}})
+	choices := []bench.AllocatorChoice{{}, {Chunk: 2 << 20, Mixed: true}}
+	write := func(x any) string {
+		t.Helper()
+		s, err := json.Marshal(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(s)
+	}
+	fragmentation := func(capacity int64) string {
+		t.Helper()
+		f, err := bench.Fragment(in, r.Plan, bench.FragmentationOptions{Allocators: choices, Capacity: capacity, Steps: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return write(f)
+	}
+	b := &bench.Batcher{Problem: p, Network: "zoo:resnet18?image=64", Capacity: 1 << 28}
+	batches := func(sizes ...int) string {
+		t.Helper()
+		var points []*bench.BatchPoint
+		for _, n := range sizes {
+			x, err := b.At(t.Context(), m, choices[0], n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			points = append(points, x)
+		}
+		return write(b.Batches(points))
+	}
+	fails := fragmentation(int64(high) + 1<<20)
+	if !strings.Contains(fails, `"failure":{`) {
+		t.Errorf("no failure in\n%s", fails)
+	}
+	for _, x := range []struct {
+		schema, name, document string
+		broken                 [][2]string
+	}{
+		{"fragmentation-v1.json", "all fit", fragmentation(allocator.Unlimited), [][2]string{
+			{"fragmentation/v1", "fragmentation/v2"},
+			{`"late":false,`, ""},
+			{`"failure":null`, `"failure":false`},
+			{`"steps":2`, `"steps":0`},
+			{`"peak_used":`, `"used_peak":`},
+		}},
+		{"fragmentation-v1.json", "fails", fails, [][2]string{{`"fragmented":`, `"fragments":`}, {`"step":1`, `"step":0`}}},
+		{"batches-v1.json", "some fit", batches(1, 64, 4096), [][2]string{
+			{"batches/v1", "batches/v2"},
+			{`"share":`, `"x-share":`},
+			{`"batch":64`, `"batch":-64`},
+			{`"points":[`, `"points":[1,`},
+		}},
+	} {
+		validate := testfile.Schema(t, x.schema)
+		if err := validate(x.document); err != nil {
+			t.Errorf("%s: %v\n%s", x.name, err, x.document)
+		}
+		for _, change := range x.broken {
+			s := strings.ReplaceAll(x.document, change[0], change[1])
+			if s == x.document {
+				t.Errorf("%s: %s does not occur in\n%s", x.name, change[0], s)
+			}
+			if validate(s) == nil {
+				t.Errorf("%s: %s for %s is taken", x.name, change[1], change[0])
+			}
+		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"workbench/bench/plots"
 	"workbench/model/allocator"
 	"workbench/model/nearest"
+	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
@@ -24,6 +25,7 @@ type fragmentationOptions struct {
 	solveOptions
 	instance, allocator, chunks, capacity, slot, plot, largest, batches, quantity string
 	steps                                                                         int
+	late                                                                          bool
 }
 
 const (
@@ -56,6 +58,7 @@ func newFragmentation(s streams) *cli.Command {
 			&cli.StringFlag{Name: "chunk", Usage: "`LIST` of sizes of the chunks of virtual addressing, separated by commas", Value: "2MiB,20MiB,40MiB", Destination: &o.chunks, Category: "allocator"},
 			&cli.StringFlag{Name: "capacity", Usage: "`SIZE` of each device, as 16GiB (default: as much as is asked for)", Destination: &o.capacity, Category: "allocator"},
 			&cli.IntFlag{Name: "steps", Usage: "run the plan `N` times, what is cached being kept", Value: 3, Destination: &o.steps, Category: "allocator"},
+			&cli.BoolFlag{Name: "late", Usage: "of plans of swapping: what leaves is given back only when its bytes are lacking, as in [003] §3 (b)", Destination: &o.late, Category: "allocator"},
 			&cli.StringFlag{Name: "slot", Usage: "`SIZE` of a slot of a join", Value: "64MiB", Destination: &o.slot, Category: "allocator"},
 			&cli.StringFlag{Name: "largest-batch", Usage: "look for the largest batch of `INSTANCE`, a built-in network, that fits", Destination: &o.largest, Category: "batches"},
 			&cli.StringFlag{Name: "batches", Usage: "`LIST` of batches to try, separated by commas", Destination: &o.batches, Category: "batches"},
@@ -171,7 +174,7 @@ func fragmentation(s streams, o *fragmentationOptions, name string) error {
 		return err
 	}
 	f, err := bench.Fragment(in, p, bench.FragmentationOptions{
-		Allocators: choices, Capacity: capacity, Steps: o.steps, Unit: slot, Record: o.plot != "",
+		Allocators: choices, Capacity: capacity, Steps: o.steps, Unit: slot, Late: o.late, Record: o.plot != "",
 	})
 	if err != nil {
 		return err
@@ -206,12 +209,11 @@ func drawFigure(name, format string, figure *plots.Figure) error {
 
 func printFragmentation(w io.Writer, f *bench.Fragmentation, capacity int64) {
 	size := func(x int64) string { return platform.FormatBytes(float64(x)) }
-	fmt.Fprintf(w, "%s plan for %s by %s, %d steps on ", f.Problem, f.Instance.Name, f.Method, f.Steps)
-	if capacity == allocator.Unlimited {
-		fmt.Fprint(w, "devices without limit\n\n")
-	} else {
-		fmt.Fprintf(w, "devices of %s\n\n", size(capacity))
+	on := "devices without limit"
+	if capacity != allocator.Unlimited {
+		on = "devices of " + size(capacity)
 	}
+	fmt.Fprintf(w, "%s plan for %s by %s, %d steps on %s%s\n\n", f.Problem, f.Instance.Name, f.Method, f.Steps, on, givenBack(f.Late))
 	t := newTable(w, table.Row{"device", "allocator", "requested", "reserved", "internal", "external", "blocks", "runs in"}, 3, 4, 5, 6, 7, 8)
 	for _, r := range f.Runs {
 		device := r.Device
@@ -232,6 +234,14 @@ func printFragmentation(w io.Writer, f *bench.Fragmentation, capacity int64) {
 		"segments in use; blocks: most at once; runs in: the smallest device found that is enough\n")
 }
 
+// givenBack says that memory is given back late.
+func givenBack(late bool) string {
+	if late {
+		return ", given back late"
+	}
+	return ""
+}
+
 // batcher turns the flags for batches into values.
 func (o *fragmentationOptions) batcher() (b *bench.Batcher, methods []*bench.Method, err error) {
 	if o.capacity == "" {
@@ -246,6 +256,9 @@ func (o *fragmentationOptions) batcher() (b *bench.Batcher, methods []*bench.Met
 		return nil, nil, err
 	}
 	b.Problem = p
+	if b.Late = o.late; b.Late && p.Name != plan.Swap {
+		return nil, nil, usagef("--late: only in plans of %s memory can be given back late, not in those of %s", plan.Swap, p.Name)
+	}
 	spec, err := bench.WithBatch(o.largest, 1)
 	if err != nil {
 		return nil, nil, err
@@ -351,7 +364,7 @@ func largestBatch(ctx context.Context, s streams, o *fragmentationOptions) error
 		}
 	}
 	if o.json() {
-		if err := writeJSON(s.out, points); err != nil {
+		if err := writeJSON(s.out, b.Batches(points)); err != nil {
 			return err
 		}
 	} else {
@@ -366,7 +379,7 @@ func printBatches(w io.Writer, o *fragmentationOptions, b *bench.Batcher, points
 	if o.batches != "" {
 		what = "batches"
 	}
-	fmt.Fprintf(w, "%s of %s that fit in %s: %s, %d steps\n\n", what, o.largest, size(float64(b.Capacity)), o.problem, b.Steps)
+	fmt.Fprintf(w, "%s of %s that fit in %s: %s, %d steps%s\n\n", what, o.largest, size(float64(b.Capacity)), o.problem, b.Steps, givenBack(b.Late))
 	t := newTable(w, table.Row{"method", "allocator", "batch", "budget", "peak", "reserved", "internal", "external", "samples/s"}, 3, 4, 5, 6, 7, 8, 9)
 	for _, x := range points {
 		row := table.Row{x.Method, x.Allocator, x.Batch, "-", "-", "-", "-", "-", "-"}
