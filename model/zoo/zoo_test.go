@@ -24,9 +24,10 @@ func load(t *testing.T, spec string) *chain.Chain {
 }
 
 // Published numbers: torchvision for the vision networks, Hugging Face
-// Transformers for GPT-2 and BERT (BertModel with pooler, BertForMaskedLM), the
-// global generator of Pix2PixHD. DeepLabv3+ and the discriminators of Pix2PixHD
-// are added up by hand.
+// Transformers for GPT-2 and BERT (BertModel with pooler, BertForMaskedLM).
+// DeepLabv3+ and Pix2PixHD are added up by hand from the layers that pix2pixHD
+// and deepLab list, k²·in·out weights a convolution, out biases or 2·out of a
+// norm: that the layers have these sizes, not that the papers' code has.
 func TestParameters(t *testing.T) {
 	for spec, want := range map[string]float64{
 		"zoo:vgg16":               138_357_544,
@@ -52,12 +53,12 @@ func TestParameters(t *testing.T) {
 		"zoo:bert-large":          335_141_888,
 		"zoo:bert?head=mlm":       109_514_298,
 		"zoo:bert-large?head=mlm": 335_174_458,
-		"zoo:deeplabv3plus":       42_500_160 + 16_844_149, // the ResNet-101 of torchvision without its head
-		"zoo:pix2pixhd":           182_546_755 + 2*2_801_601,
+		"zoo:deeplabv3plus":       42_500_160 + 16_844_149,   // the ResNet-101 of torchvision without its head, and the rest
+		"zoo:pix2pixhd":           182_546_755 + 2*2_801_601, // the generator and the discriminators at two scales
 	} {
 		c := load(t, spec)
 		if got := c.Source["parameters"]; got != want {
-			t.Errorf("%s has %v parameters, published are %v", spec, got, want)
+			t.Errorf("%s has %v parameters, want %v", spec, got, want)
 		}
 		// Four bytes each; a tied head holds the embedding's matrix again.
 		var tied float64
