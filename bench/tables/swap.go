@@ -16,19 +16,17 @@ import (
 	"workbench/model/platform"
 )
 
-// swapNetwork is a network of [003] §5, or the nearest that there is.
+// swapNetwork is a network of [003] §5, at the image sizes there.
 type swapNetwork struct {
-	name, paper, spec string
-	batches           []int // of the figures
+	name, spec string
+	batches    []int // of the figures
 }
 
-// Pix2PixHD and DeepLabv3+ are not in the zoo: a U-Net of as many pixels as 512 ×
-// 1024, and the trunk of the latter at its image size, stand in for them.
 var swapNetworks = []swapNetwork{
-	{"ResNet-50", "ResNet-50", "zoo:resnet50?as=functions", []int{64, 128, 190, 256, 384, 512, 720, 928, 1120, 1248, 1440, 1600, 1780}},
-	{"DenseNet-121", "DenseNet", "zoo:densenet121?as=functions", []int{64, 128, 192, 256, 384, 512, 768, 1024, 1280, 1536}},
-	{"U-Net 720²", "Pix2PixHD", "zoo:unet?as=functions&image=720", []int{1, 2, 4, 6, 8, 12, 16, 24, 32, 40}},
-	{"ResNet-101 513²", "DeepLabv3+", "zoo:resnet101?as=functions&image=513", []int{8, 16, 24, 32, 48, 64, 96, 128, 160, 200, 256, 320}},
+	{"ResNet-50", "zoo:resnet50?as=functions", []int{64, 128, 190, 256, 384, 512, 720, 928, 1120, 1248, 1440, 1600, 1780}},
+	{"DenseNet-121", "zoo:densenet121?as=functions", []int{64, 128, 192, 256, 384, 512, 768, 1024, 1280, 1536, 1770}},
+	{"Pix2PixHD", "zoo:pix2pixhd?as=functions", []int{1, 2, 4, 6, 8, 12, 16, 20, 24, 28, 32, 36, 40}},
+	{"DeepLabv3+", "zoo:deeplabv3plus?as=functions", []int{6, 12, 18, 24, 36, 48, 72, 96, 120, 144, 168, 200, 240, 280}},
 }
 
 // table1Batches are those of [003] Table 1.
@@ -39,6 +37,7 @@ type swapColumn struct {
 	name, method string
 	allocator    bench.AllocatorChoice
 	keep         bool
+	late         bool
 	slow         bool // in the first table only
 }
 
@@ -51,6 +50,8 @@ var swapColumns = []swapColumn{
 	{name: "window, VA 2 MiB", method: "window", allocator: bench.AllocatorChoice{Chunk: 2 * mib}},
 	{name: "window, VA 40 MiB", method: "window", allocator: bench.AllocatorChoice{Chunk: 40 * mib}},
 	{name: "window, mixed 40 MiB", method: "window", allocator: bench.AllocatorChoice{Chunk: 40 * mib, Mixed: true}},
+	{name: "window, late", method: "window", late: true},
+	{name: "window, VA 2 MiB, late", method: "window", allocator: bench.AllocatorChoice{Chunk: 2 * mib}, late: true},
 	{name: "search", method: "search", slow: true},
 	{name: "search, VA 2 MiB", method: "search", allocator: bench.AllocatorChoice{Chunk: 2 * mib}, slow: true},
 }
@@ -99,10 +100,10 @@ type swapTables struct {
 
 // batcher returns what runs the column on a network.
 func (s *swapTables) batcher(spec string, c swapColumn) *bench.Batcher {
-	key := fmt.Sprint(spec, c.keep)
+	key := fmt.Sprint(spec, c.keep, c.late)
 	b := s.batchers[key]
 	if b == nil {
-		b = &bench.Batcher{Problem: s.problem, Network: spec, Setting: s.setting, Capacity: s.capacity, Steps: 3, Keep: c.keep}
+		b = &bench.Batcher{Problem: s.problem, Network: spec, Setting: s.setting, Capacity: s.capacity, Steps: 3, Keep: c.keep, Late: c.late}
 		s.batchers[key] = b
 	}
 	return b
@@ -155,7 +156,7 @@ func (s *swapTables) largest(networks []swapNetwork) error {
 			fmt.Printf(" %s |", c.name)
 		}
 	}
-	fmt.Printf(" VA/best fit |\n|---|%s--:|\n", strings.Repeat("--:|", len(columns)))
+	fmt.Printf(" VA/best fit | the same, late |\n|---|%s--:|--:|\n", strings.Repeat("--:|", len(columns)))
 	var rows []string
 	for _, n := range networks {
 		fmt.Printf("| %s |", n.name)
@@ -180,11 +181,14 @@ func (s *swapTables) largest(networks []swapNetwork) error {
 					platform.FormatBytes(x.PeakMemory), platform.FormatBytes(float64(x.Internal)), x.Most, bound, platform.FormatBytes(float64(x.External))))
 			}
 		}
-		ratio := "–"
-		if found["window"] > 0 {
-			ratio = strconv.FormatFloat(float64(found["window, VA 2 MiB"])/float64(found["window"]), 'f', 2, 64)
+		for _, late := range []string{"", ", late"} {
+			ratio := "–"
+			if found["window"+late] > 0 {
+				ratio = strconv.FormatFloat(float64(found["window, VA 2 MiB"+late])/float64(found["window"+late]), 'f', 2, 64)
+			}
+			fmt.Printf(" %s |", ratio)
 		}
-		fmt.Printf(" %s |\n", ratio)
+		fmt.Println()
 	}
 	fmt.Printf("\nAt the largest batch: internal fragmentation is below N_max·m_c, [003] (2).\n\n| network | allocator | batch | budget | peak | internal | N_max | N_max·m_c | external |\n|---|---|--:|--:|--:|--:|--:|--:|--:|\n%s\n", strings.Join(rows, "\n"))
 	return nil
@@ -192,10 +196,13 @@ func (s *swapTables) largest(networks []swapNetwork) error {
 
 // figures are [003] Figures 3 to 5: speed and reserved memory over the batch.
 func (s *swapTables) figures(networks []swapNetwork, dir string) error {
-	drawn := swapColumns[:4]
+	drawn := []string{"baseline", "LMS", "window", "window, VA 2 MiB", "window, late"}
 	for _, n := range networks {
 		var points []*bench.BatchPoint
-		for _, c := range drawn {
+		for _, c := range swapColumns {
+			if !slices.Contains(drawn, c.name) {
+				continue
+			}
 			for _, batch := range n.batches {
 				x, err := s.at(n.spec, c, batch)
 				if err != nil {
@@ -204,7 +211,7 @@ func (s *swapTables) figures(networks []swapNetwork, dir string) error {
 				points = append(points, x)
 			}
 		}
-		name := strings.ReplaceAll(strings.ToLower(strings.TrimSuffix(n.name, "²")), " ", "-")
+		name := strings.ReplaceAll(strings.ToLower(n.name), "+", "plus")
 		for _, q := range []plots.BatchQuantity{plots.BatchSpeed, plots.BatchMemory} {
 			file, err := os.Create(filepath.Join(dir, fmt.Sprintf("swap-%s-%s.svg", q, name)))
 			if err != nil {
