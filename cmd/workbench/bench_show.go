@@ -98,8 +98,12 @@ func progressLine(n worker.Snapshot) string {
 	return line
 }
 
-// short writes a duration to the second, or to the minute from an hour on.
+// short writes a duration to the second, to the minute from an hour on, and to the
+// tenth of a second up to ten seconds.
 func short(d time.Duration) string {
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond).String()
+	}
 	if d >= time.Hour {
 		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 	}
