@@ -12,8 +12,8 @@ import (
 // InProcess runs tasks in this process: without the cost of a child, and
 // without its safety. A method that crashes the process ends the sweep, which
 // can be resumed; one that hangs keeps its goroutine; memory is not limited. A
-// panic is a failed row. Processor times are those of all jobs together. It is for one goroutine at a time: instances remember
-// what was computed of them.
+// panic is a failed row. Processor times are those of all jobs together. It is for
+// one goroutine at a time: instances remember what was computed of them.
 type InProcess struct {
 	Instances Instances
 	Solve     SolveFunc     // nil: [Solve]
