@@ -93,6 +93,66 @@ func TestSlurmArray(t *testing.T) {
 	}
 }
 
+// An element that is out of time finishes what runs and is queued again; one that
+// is told to end, or that fails, is not.
+func TestSlurmOutOfTime(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		signal   os.Signal
+		run      string
+		requeued bool
+		status   int
+	}{
+		{"out of time", syscall.SIGUSR1, waitsForTERM, true, 0},
+		{"told to end", syscall.SIGTERM, waitsForTERM, false, 1},
+		{"fails", nil, "exit 2\n", false, 2},
+		{"done", nil, "", false, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			env, log := stub(t, map[string]string{"workbench": record + tt.run, "scontrol": `echo "scontrol $*" >>"$LOG"` + "\n"})
+			cmd := exec.Command("bash", filepath.Join(deployed, "slurm-shards.sbatch"))
+			cmd.Env = append(env, "SPEC=s.yaml", "SWEEP=s", "SLURM_ARRAY_JOB_ID=7", "SLURM_ARRAY_TASK_ID=3")
+			signalWhenLogged(t, cmd, log, tt.signal, tt.status)
+			got := contents(t, log)
+			if tt.requeued != strings.HasSuffix(got, "scontrol requeue 7_3\n") || tt.signal != nil && !strings.Contains(got, "finished\n") {
+				t.Errorf("got\n%s", got)
+			}
+		})
+	}
+}
+
+// waitsForTERM is a run that ends in its own time.
+const waitsForTERM = `trap 'sleep 0.3; echo finished >>"$LOG"; exit 1' TERM
+echo ready >>"$LOG"
+while :; do sleep 0.05; done
+`
+
+// signalWhenLogged runs a script, sends it a signal when its run is ready, and checks the
+// status with which it ends.
+func signalWhenLogged(t *testing.T, cmd *exec.Cmd, log string, signal os.Signal, status int) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if signal != nil {
+		for range 500 {
+			if text, err := os.ReadFile(log); err == nil && bytes.Contains(text, []byte("ready\n")) {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if err := cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != status {
+		t.Errorf("ended with status %d, want %d\n%s", got, status, &out)
+	}
+}
+
 // manifest is what the tests below need of Kubernetes' objects.
 type manifest struct {
 	Kind     string
@@ -199,14 +259,19 @@ func nightly(t *testing.T, nights, today, workbench string) (out, log string, er
 	return string(text), contents(t, logName), err
 }
 
-const makesSweep = `if [ "$2" = run ]; then mkdir -p "$5" && touch "$5/tasks.jsonl"; fi` + "\n"
+const makesSweep = `case $2 in
+run) mkdir -p "$5" ;;
+report) for file; do :; done; touch "$file" ;;
+esac
+`
 
 func TestNightlyScript(t *testing.T) {
 	nights := filepath.Join(t.TempDir(), "the nights")
 	run := "workbench bench run spec.yaml --into " + nights + "/%[1]s --resume\n"
 	report := "workbench bench report " + nights + "/%[1]s --output " + nights + "/%[1]s/report.html\n"
-	compared := "workbench bench report " + nights + "/%[1]s --before " + nights + "/%[2]s --output " + nights + "/%[1]s/report.html\n"
-	if err := os.MkdirAll(filepath.Join(nights, "2026-11-01"), 0o755); err != nil { // no sweep
+	compared := "workbench bench report " + nights + "/%[1]s --before " + nights + "/%[2]s --output " + nights + "/%[1]s/report.html\n" +
+		"workbench bench compare " + nights + "/%[2]s " + nights + "/%[1]s\n"
+	if err := os.MkdirAll(filepath.Join(nights, "2026-11-01"), 0o755); err != nil { // was not done
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ today, before, want string }{
@@ -221,7 +286,12 @@ func TestNightlyScript(t *testing.T) {
 			t.Errorf("%s: %v %s\ngot\n%swant\n%s", tt.today, err, out, log, want)
 		}
 	}
-	_, log, err := nightly(t, nights, "2026-11-24", "exit 4\n")
+	_, log, err := nightly(t, nights, "2026-11-24", makesSweep+"[ $2 != compare ]\n")
+	var worse *exec.ExitError
+	if want := fmt.Sprintf(run+compared, "2026-11-24", "2026-11-23"); !errors.As(err, &worse) || worse.ExitCode() != 1 || log != want {
+		t.Errorf("a worse night: %v\ngot\n%swant\n%s", err, log, want)
+	}
+	_, log, err = nightly(t, nights, "2026-11-25", "exit 4\n")
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 4 || strings.Contains(log, "report") {
 		t.Errorf("after a run that failed: %v\n%s", err, log)
@@ -230,32 +300,10 @@ func TestNightlyScript(t *testing.T) {
 
 // Who stops the script stops the run, which ends in its own time.
 func TestNightlyScriptPassesOnSignals(t *testing.T) {
-	env, log := stub(t, map[string]string{
-		"workbench": record + `trap 'sleep 0.3; echo finished >>"$LOG"; exit 1' TERM
-while :; do sleep 0.05; done`,
-		"date": "echo 2026-11-20",
-	})
+	env, log := stub(t, map[string]string{"workbench": record + waitsForTERM, "date": "echo 2026-11-20"})
 	cmd := exec.Command("sh", filepath.Join(deployed, "nightly.sh"), "spec.yaml", t.TempDir())
 	cmd.Env = env
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for range 200 {
-		if _, err := os.Stat(log); err == nil {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	time.Sleep(50 * time.Millisecond) // for the trap
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
-		t.Errorf("ended with %v, not with the status of the run\n%s", err, &out)
-	}
+	signalWhenLogged(t, cmd, log, syscall.SIGTERM, 1)
 	if got := contents(t, log); !strings.HasSuffix(got, "finished\n") {
 		t.Errorf("did not wait for the run:\n%s", got)
 	}
@@ -268,7 +316,7 @@ func TestCron(t *testing.T) {
 			continue
 		}
 		jobs++
-		if !regexp.MustCompile(`^\d+ \d+ \* \* \* /\S+/nightly\.sh \S+ /\S+ >>/\S+\n$`).MatchString(line) || strings.Contains(line, "%") {
+		if !regexp.MustCompile(`^\d+ \d+ \* \* \* /\S+/nightly\.sh \S+ /\S+ >>/\S+ \|\| echo "[^"]+"\n$`).MatchString(line) || strings.Contains(line, "%") {
 			t.Errorf("no line of a crontab: %q", line)
 		}
 	}

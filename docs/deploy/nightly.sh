@@ -4,8 +4,9 @@
 #
 #   nightly.sh SPEC NIGHTS
 #
-# NIGHTS gets a folder a night. An interruption is passed on, so that tasks which
-# run are finished; the next call on the same day goes on.
+# NIGHTS gets a folder a night. Ends with status 1 if this night is worse than the
+# one before. An interruption is passed on, so that tasks which run are finished;
+# the next call on the same day goes on.
 set -eu
 if [ $# -ne 2 ]; then
   echo "usage: nightly.sh SPEC NIGHTS" >&2
@@ -26,14 +27,16 @@ while [ "$status" -gt 128 ] && kill -0 "$run" 2>/dev/null; do # wait was interru
 done
 [ "$status" -eq 0 ] || exit "$status"
 
+night=$nights/$today
 before=
-for night in "$nights"/????-??-??; do
-  if [ "$night" != "$nights/$today" ] && [ -e "$night/tasks.jsonl" ]; then
-    before=$night
+for other in "$nights"/????-??-??; do
+  if [ "$other" != "$night" ] && [ -e "$other/report.html" ]; then # that was done
+    before=$other
   fi
 done
-if [ -n "$before" ]; then
-  workbench bench report "$nights/$today" --before "$before" --output "$nights/$today/report.html"
-else
-  workbench bench report "$nights/$today" --output "$nights/$today/report.html"
+if [ -z "$before" ]; then
+  workbench bench report "$night" --output "$night/report.html"
+  exit
 fi
+workbench bench report "$night" --before "$before" --output "$night/report.html"
+workbench bench compare "$before" "$night"
