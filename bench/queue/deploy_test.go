@@ -153,35 +153,69 @@ func signalWhenLogged(t *testing.T, cmd *exec.Cmd, log string, signal os.Signal,
 	}
 }
 
-// manifest is what the tests below need of Kubernetes' objects.
+// manifest has what our files say to Kubernetes, under the names that its API has
+// for it (k8s.io/api, batch/v1 and core/v1). Anything else is refused.
 type manifest struct {
-	Kind     string
-	Metadata struct{ Name string }
-	Spec     struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string
+	Metadata   struct{ Name string }
+	Spec       struct {
+		// of a Job
 		CompletionMode           string `yaml:"completionMode"`
 		Completions, Parallelism int
-		Selector                 map[string]string
-		Ports                    []struct{ Port int }
-		Template                 struct {
+		BackoffLimit             int `yaml:"backoffLimit"`
+		BackoffLimitPerIndex     int `yaml:"backoffLimitPerIndex"`
+		PodFailurePolicy         struct {
+			Rules []struct {
+				Action      string
+				OnExitCodes struct {
+					ContainerName string `yaml:"containerName"`
+					Operator      string
+					Values        []int
+				} `yaml:"onExitCodes"`
+				OnPodConditions []struct{ Type string } `yaml:"onPodConditions"`
+			}
+		} `yaml:"podFailurePolicy"`
+		Template struct {
 			Metadata struct{ Labels map[string]string }
 			Spec     struct {
-				RestartPolicy string `yaml:"restartPolicy"`
-				Containers    []struct {
-					Name          string
+				RestartPolicy                 string `yaml:"restartPolicy"`
+				TerminationGracePeriodSeconds int    `yaml:"terminationGracePeriodSeconds"`
+				Containers                    []struct {
+					Name, Image   string
+					WorkingDir    string `yaml:"workingDir"`
 					Command, Args []string
 					Env           []struct{ Name, Value string }
-					VolumeMounts  []struct{ Name string } `yaml:"volumeMounts"`
+					Resources     struct{ Requests, Limits map[string]string }
+					VolumeMounts  []struct {
+						Name      string
+						MountPath string `yaml:"mountPath"`
+						ReadOnly  bool   `yaml:"readOnly"`
+					} `yaml:"volumeMounts"`
 				}
-				Volumes []struct{ Name string }
+				Volumes []struct {
+					Name      string
+					ConfigMap struct{ Name string } `yaml:"configMap"`
+					Secret    struct {
+						SecretName string `yaml:"secretName"`
+					}
+					Claim struct {
+						ClaimName string `yaml:"claimName"`
+					} `yaml:"persistentVolumeClaim"`
+					EmptyDir struct{} `yaml:"emptyDir"`
+				}
 			}
 		}
+		// of a Service
+		Selector map[string]string
+		Ports    []struct{ Port int }
 	}
 }
 
 func manifests(t *testing.T, name string) map[string]manifest {
 	t.Helper()
 	all := map[string]manifest{}
-	dec := yaml.NewDecoder(strings.NewReader(contents(t, filepath.Join(deployed, name))))
+	dec := yaml.NewDecoder(strings.NewReader(contents(t, filepath.Join(deployed, name))), yaml.Strict())
 	for {
 		var m manifest
 		if err := dec.Decode(&m); errors.Is(err, io.EOF) {
@@ -190,6 +224,9 @@ func manifests(t *testing.T, name string) map[string]manifest {
 			t.Fatalf("%s: %v", name, err)
 		}
 		all[m.Kind+" "+m.Metadata.Name] = m
+		if want := map[string]string{"Job": "batch/v1", "Service": "v1"}[m.Kind]; m.APIVersion != want {
+			t.Errorf("%s: %s is of %q, want %q", name, m.Kind, m.APIVersion, want)
+		}
 		for _, c := range m.Spec.Template.Spec.Containers {
 			for _, mount := range c.VolumeMounts {
 				found := false
