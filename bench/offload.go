@@ -157,6 +157,12 @@ func offloadMethods() []*Method {
 				return &Outcome{Bounds: []Bound{{Value: o.Makespan, By: "fractional", Assumptions: []string{}}}}, nil
 			},
 		},
+		{
+			Problem: offload.Problem, Name: "optimum", Kind: Exact, Source: "ours",
+			Summary:    "search, then a shortest path over partial plans, the dominated ones dropped, within bounds that close on the makespan",
+			Complexity: "exponential in the number of different sizes of activations",
+			Run:        offloadOptimum,
+		},
 		offloadMILP(),
 	}
 	for _, m := range methods {

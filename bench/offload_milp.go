@@ -82,16 +82,59 @@ func improveOnLink(ctx context.Context, in *Instance, s *Setting, start time.Tim
 	return nil
 }
 
-// offloadMILP solves the MILP of activation offloading from the best heuristic.
-func offloadMILP() *Method {
-	model := modelOf(ilp.Offload)
-	search := func(ctx context.Context, in *Instance, s Setting) (*plan.Plan, error) {
-		return offload.Search(ctx, in.Chain, s.Platform, uint64(s.Seed))
+// offloadOptimum closes in on the least makespan from the best heuristic.
+func offloadOptimum(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+	start := time.Now()
+	part, cancel := portion(ctx, searchShare)
+	defer cancel()
+	found, err := offload.Search(part, in.Chain, s.Platform, uint64(s.Seed))
+	if err != nil {
+		return nil, linkError(err)
 	}
+	s.tell(start, "search", found, math.Inf(-1), 0)
+	r, err := offload.Optimum(ctx, in.Chain, s.Platform, found, s.Gap)
+	if err != nil {
+		return nil, linkError(err)
+	}
+	s.tell(start, "labels", r.Plan, r.Bound, int64(r.Labels))
+	r.Plan.Method = "optimum"
+	return &Outcome{
+		Plan: r.Plan, Stopped: !r.Proved,
+		Bounds: []Bound{{Value: r.Bound, By: fmt.Sprintf("the search for the optimum (%d labels)", r.Labels), Assumptions: []string{}}},
+	}, nil
+}
+
+// offloadMILP closes in on the least makespan as offloadOptimum for half of the
+// time, and by the MILP of activation offloading for what is left of the gap.
+func offloadMILP() *Method {
+	const name = "offload-milp"
+	model := modelOf(ilp.Offload)
 	return &Method{
-		Problem: offload.Problem, Name: "offload-milp", Kind: Exact, Source: "ours, in the spirit of [001] §6", Solver: true,
-		Summary:    fmt.Sprintf("search, then a MILP that bounds all plans, then a search around its solution; exact up to %d layers", ilp.OffloadExactLayers),
+		Problem: offload.Problem, Name: name, Kind: Exact, Source: "ours, in the spirit of [001] §6", Solver: true,
+		Summary:    fmt.Sprintf("search and optimum, then a MILP that bounds all plans, then a search around its solution; exact up to %d layers", ilp.OffloadExactLayers),
 		Complexity: "exponential; O(N²) columns",
-		Run:        milpOnLink("offload-milp", search, ilp.SolveOffload, model), Model: model,
+		Run: func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+			half, cancel := context.WithTimeout(ctx, unlimited)
+			if _, ok := ctx.Deadline(); ok {
+				cancel()
+				half, cancel = portion(ctx, 0.5)
+			}
+			defer cancel()
+			first, err := offloadOptimum(half, in, s)
+			if err != nil {
+				return nil, err
+			}
+			if first.Plan.Method = name; first.closed(&s) {
+				return first, nil
+			}
+			known := func(context.Context, *Instance, Setting) (*plan.Plan, error) { return first.Plan, nil }
+			out, err := milpOnLink(name, known, ilp.SolveOffload, model)(ctx, in, s)
+			if err != nil {
+				return nil, err
+			}
+			out.Bounds = append(out.Bounds, first.Bounds...)
+			return out, nil
+		},
+		Model: model,
 	}
 }

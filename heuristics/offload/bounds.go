@@ -55,10 +55,15 @@ type Bound struct {
 // ā_0..ā_{ℓ-2} with at least X_ℓ bytes is away. Let d(A) be the time at which A has
 // been sent, ā_i not before ê_i, which is least in the order of the indices, and
 // r(A) the same in reversed time. Then the start of ℓ, in its phase, is at least
-// the least d(A) of all such A, which makes the ê_i larger in turn. And as the same
-// A is sent before F_ℓ and fetched after it,
+// the least d(A) of all such A, which makes the ê_i larger in turn. Further, let A
+// be what is away when F_ℓ starts. If nothing of it comes back while F_ℓ runs, it is
+// sent before F_ℓ and fetched after it. Otherwise something of at least a bytes
+// does, the least of ā_0..ā_{ℓ-2}; let A' be what is away when the first such
+// prefetch starts. A' was sent before that instant, is fetched from it on, and
+// without what is fetched first it still has X_ℓ bytes. So T is no less than one of
 //
-//	T ≥ min_A (max(ê_{ℓ-1}, d(A)) + uF_ℓ + r(A)),
+//	min over A of X_ℓ bytes:      max(ê_{ℓ-1}, d(A)) + uF_ℓ + r(A),
+//	min over A' of X_ℓ + a bytes: max(ê_{ℓ-1}, d(A')) + r(A'),
 //
 // and likewise for B_ℓ. Of all sets those are looked at that no other dominates
 // in size, d and r; where they are too many, two are replaced by one that
@@ -199,7 +204,7 @@ func (in *instance) eagerPhase(x, u []float64, lag, sets int) (start, end, send 
 			k = in.reach(k, most)
 			start[l] = max(start[l], in.when(send, k, most))
 			if sets > 0 {
-				start[l] = max(start[l], f.least(most, func(a shipment) float64 { return a.out }))
+				start[l] = atLeast(start[l], f.least(most, func(a shipment) float64 { return a.out }))
 			}
 		}
 		end[l] = start[l] + u[l]
@@ -224,19 +229,45 @@ func (in *instance) when(send []float64, k int, x float64) float64 {
 // sameSets returns the bound of "whole-tensors" that sends and fetches the same
 // set. O(N·sets).
 func (in *instance) sameSets(x excess, e *eager, sets int) float64 {
+	most, smallest := 0.0, make([]float64, in.n+1) // by ℓ: a
+	a := math.Inf(1)
+	for l := 2; l <= in.n; l++ {
+		if in.abar[l-2] > 0 {
+			a = min(a, in.abar[l-2])
+		}
+		smallest[l] = a
+		if X := max(x.forward[l], x.backward[l]); X > 0 {
+			most = max(most, X+a)
+		}
+	}
 	T := 0.0
-	f := newFrontier(sets, max(slices.Max(x.forward), slices.Max(x.backward)))
+	f := newFrontier(sets, most)
 	for l := 2; l <= in.n; l++ {
 		i := l - 2
 		f.add(in.abar[i], in.move[i], e.fwd[i], e.bwd[i+1])
-		if x.forward[l] > 0 {
-			T = max(T, f.least(x.forward[l], func(a shipment) float64 { return max(e.fwd[l-1], a.out) + in.uF[l] + a.back }))
+		if X := x.forward[l]; X > 0 {
+			start := func(s shipment) float64 { return max(e.fwd[l-1], s.out) }
+			T = atLeast(T, min(
+				f.least(X, func(s shipment) float64 { return start(s) + in.uF[l] + s.back }),
+				f.least(X+smallest[l], func(s shipment) float64 { return start(s) + s.back })))
 		}
-		if x.backward[l] > 0 {
-			T = max(T, f.least(x.backward[l], func(a shipment) float64 { return a.out + in.uB[l] + max(e.bwd[l-1], a.back) }))
+		if X := x.backward[l]; X > 0 {
+			end := func(s shipment) float64 { return max(e.bwd[l-1], s.back) }
+			T = atLeast(T, min(
+				f.least(X, func(s shipment) float64 { return s.out + in.uB[l] + end(s) }),
+				f.least(X+smallest[l], func(s shipment) float64 { return s.out + end(s) })))
 		}
 	}
 	return T
+}
+
+// atLeast returns the larger of t and what a frontier says; that there is no set
+// large enough it says by rounding only.
+func atLeast(t, least float64) float64 {
+	if math.IsInf(least, 1) {
+		return t
+	}
+	return max(t, least)
 }
 
 // Limits of wholeTensors: units that all activations may be together, and words

@@ -84,8 +84,8 @@ func (f *frontier) halve() {
 	f.next = f.next[:k]
 }
 
-// least returns the least cost of the sets of at least so many bytes, 0 if there
-// are none.
+// least returns the least cost of the sets of at least so many bytes, +Inf if
+// there are none.
 func (f *frontier) least(bytes float64, cost func(shipment) float64) float64 {
 	best := math.Inf(1)
 	for _, x := range f.sets {
@@ -93,9 +93,6 @@ func (f *frontier) least(bytes float64, cost func(shipment) float64) float64 {
 			break
 		}
 		best = min(best, cost(x))
-	}
-	if math.IsInf(best, 1) {
-		return 0 // by rounding only
 	}
 	return best
 }

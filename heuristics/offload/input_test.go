@@ -21,6 +21,13 @@ func everyMethod() []method {
 		method{"dynprog", DynProg},
 		method{"search", func(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 			return Search(ctx, c, p, 1)
+		}},
+		method{"optimum", func(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+			r, err := Optimum(ctx, c, p, nil, 0)
+			if err != nil {
+				return nil, err
+			}
+			return r.Plan, nil
 		}})
 }
 

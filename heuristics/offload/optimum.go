@@ -1,0 +1,93 @@
+package offload
+
+import (
+	"context"
+	"fmt"
+
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// OptimumResult is what [Optimum] found.
+type OptimumResult struct {
+	Plan *plan.Plan // the best known
+	// Bound is a proven lower bound on the makespan of every plan, in seconds;
+	// the plan's own makespan if Proved.
+	Bound  float64
+	Proved bool // the plan is optimal, but for the gap asked for
+	Labels int  // partial plans that were kept
+}
+
+// optimumLabels are the most partial plans that Optimum keeps, some 50 bytes each.
+const optimumLabels = 1 << 24
+
+// Optimum returns a plan of least makespan of all plans that the rules allow,
+// with proof: prefetches may precede offloads, in any order. It is a search for a
+// shortest path over partial plans, of which those that another one dominates are
+// dropped, and those that a bound leads beyond a target: see space and walk. The
+// target rises from the best of Bounds to the best plan known, so that what is
+// proved on the way is kept when ctx ends or memory does.
+//
+// start is the best plan known; nil: that of Greedy. gap is the part of the
+// makespan by which the plan may miss the optimum. The errors are those of the
+// methods.
+//
+// Exponential in the number of different sizes only: a network that repeats its
+// blocks, as ResNet-152 with 56 layers and 13 sizes, takes seconds. Chains of more
+// sizes than fit into 64 bits get the bound of Bounds and their start back.
+func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *plan.Plan, gap float64) (*OptimumResult, error) {
+	in, err := newInstance(c, p)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case start == nil:
+		if start, err = Greedy(ctx, c, p); err != nil {
+			return nil, err
+		}
+	case start.Problem != Problem:
+		return nil, fmt.Errorf("%w: the start is a plan for %s", ErrChoice, start.Problem)
+	}
+	r := &OptimumResult{Plan: start, Bound: in.bound()}
+	if s, ok := newSpace(in); ok {
+		r.close(ctx, &walk{space: s, limit: optimumLabels}, gap)
+	}
+	r.Bound = min(r.Bound, r.Plan.Claims.Makespan)
+	r.Proved = r.closed(gap)
+	return r, nil
+}
+
+// closed reports whether the plan is as good as it is asked for.
+func (r *OptimumResult) closed(gap float64) bool {
+	return r.Bound >= r.Plan.Claims.Makespan*(1-max(gap, plan.Tolerance))
+}
+
+// targets are the parts of the way from the bound to the plan at which plans are
+// looked for.
+var targets = [...]float64{0.125, 0.5, 1}
+
+// close raises the bound to the plan, or finds a better one and proves it.
+func (r *OptimumResult) close(ctx context.Context, w *walk, gap float64) {
+	low := r.Bound
+	for _, part := range targets {
+		if r.closed(gap) {
+			return
+		}
+		high := r.Plan.Claims.Makespan * (1 - gap)
+		target := low + part*(high-low)
+		last, finished := w.run(ctx, target)
+		r.Labels += len(w.steps)
+		if last > 0 {
+			r.Plan = w.plan(last, "optimum")
+			target = w.best
+		}
+		if !finished {
+			return
+		}
+		r.Bound = target
+		if last > 0 {
+			return
+		}
+	}
+}
