@@ -227,7 +227,7 @@ func side(n *rows.Night, tasks int) Side {
 				s.Machines = append(s.Machines, machine)
 			}
 		}
-		if reason, _ := rows.Failure(r); reason != "" {
+		if reason, _ := rows.Failure(r); reason != "" && reason != rows.NoPlan {
 			s.Failed++
 		}
 	}

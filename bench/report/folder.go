@@ -111,11 +111,11 @@ func pointer(x *float64) string {
 }
 
 func (r *Report) methodsTable() [][]string {
-	out := [][]string{{"problem", "method", "kind", "runs", "plans", "proofs", "infeasible", "stopped", "failed", "cases_not_run", "gap_least", "gap_q1", "gap_median", "gap_q3", "gap_most", "ratio_to_best", "wins", "wins_alone", "bound_ratio", "time_mean", "par10"}}
+	out := [][]string{{"problem", "method", "kind", "runs", "plans", "proofs", "infeasible", "stopped", "no_plan", "failed", "cases_not_run", "gap_least", "gap_q1", "gap_median", "gap_q3", "gap_most", "ratio_to_best", "wins", "wins_alone", "bound_ratio", "time_mean", "par10"}}
 	for _, p := range r.Problems {
 		for _, m := range p.Methods {
 			row := []string{p.Name, m.Label, string(m.Kind)}
-			for _, n := range []int{m.Runs, m.Plans, m.Proofs, m.Infeasible, m.Stopped, m.Failed, m.NotRun} {
+			for _, n := range []int{m.Runs, m.Plans, m.Proofs, m.Infeasible, m.Stopped, m.NoPlan, m.Failed, m.NotRun} {
 				row = append(row, strconv.Itoa(n))
 			}
 			for _, q := range []float64{0, 0.25, 0.5, 0.75, 1} {

@@ -238,7 +238,7 @@ type pageRuns struct {
 	Seed     []int      `json:"s"`
 	Repeated []int      `json:"n"`
 	Stopped  []int      `json:"st"` // 1: the time is where it was stopped
-	Failed   []int      `json:"fl"` // 1: has no plan or bound
+	Failed   []int      `json:"fl"` // 1: did not end as it should, 2: ended without plan or bound
 	Proved   []int      `json:"pr"`
 	Won      []int      `json:"win"` // 1: its method has the best plan of the case
 	Detail   []string   `json:"d"`
@@ -349,6 +349,16 @@ func (p *Problem) tradeoffData(t *Tradeoff) pageFigure {
 	return f
 }
 
+func (r *Run) failed() int {
+	switch r.Reason {
+	case "":
+		return 0
+	case rows.NoPlan:
+		return 2
+	}
+	return 1
+}
+
 func bit(b bool) int {
 	if b {
 		return 1
@@ -367,7 +377,7 @@ func (d *pageRuns) add(r *Run) {
 	d.Value, d.Bound, d.By, d.Gap = append(d.Value, shorter(n.objective)), append(d.Bound, shorter(n.bound)), append(d.By, n.by), append(d.Gap, shorter(r.Gap))
 	d.Time, d.CPU, d.Peak, d.RSS = append(d.Time, *short(n.time)), append(d.CPU, shorter(n.cpu)), append(d.Peak, shorter(n.peak)), append(d.RSS, r.PeakRSS)
 	d.Seed, d.Repeated = append(d.Seed, r.Task.Seed), append(d.Repeated, r.Task.Repetition)
-	d.Stopped, d.Failed, d.Proved = append(d.Stopped, bit(rows.Stopped(r.Row))), append(d.Failed, bit(r.Reason != "")), append(d.Proved, bit(rows.Proved(r.Row)))
+	d.Stopped, d.Failed, d.Proved = append(d.Stopped, bit(rows.Stopped(r.Row))), append(d.Failed, r.failed()), append(d.Proved, bit(rows.Proved(r.Row)))
 	d.Won = append(d.Won, bit(r.Case.Cells[r.Method.Index].Won))
 }
 

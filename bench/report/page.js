@@ -3,7 +3,12 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const runs = data.runs, problems = data.problems;
   const total = (runs.p || []).length;
-  const colours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#606060"];
+  // Okabe and Ito's, the darkest left out on a dark page.
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const colours = dark.matches ? ["#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#f0e442", "#b0b0b0"]
+    : ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#606060"];
+  dark.addEventListener("change", () => location.reload()); // drawings do not change by themselves
+  const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const dashes = [[], [6, 3], [2, 2], [8, 3, 2, 3]];
 
   // make(tag, attributes, children…): attributes that are functions are listeners.
@@ -122,7 +127,7 @@
     {name: "method", key: method, cell: method},
     {name: "seed", n: 1, key: i => runs.s[i], cell: i => runs.s[i]},
     {name: "rep.", n: 1, key: i => runs.n[i], cell: i => runs.n[i]},
-    {name: "outcome", key: i => runs.o[i], cell: i => link(i, runs.o[i]), bad: i => runs.fl[i]},
+    {name: "outcome", key: i => runs.o[i], cell: i => link(i, runs.o[i]), bad: i => runs.fl[i] === 1},
     {name: "objective", n: 1, key: i => runs.v[i], cell: i => link(i, seconds(runs.v[i]))},
     {name: "bound", n: 1, key: i => runs.b[i], cell: i => link(i, seconds(runs.b[i]))},
     {name: "gap", n: 1, key: i => runs.g[i], cell: i => link(i, percent(runs.g[i]))},
@@ -134,7 +139,7 @@
 
   const kinds = {
     plan: ["with a plan", i => runs.v[i] != null], proved: ["proved", i => runs.pr[i]],
-    stopped: ["stopped by the limit", i => runs.st[i] && !runs.fl[i]], failed: ["failed", i => runs.fl[i]],
+    stopped: ["stopped by the limit", i => runs.st[i] && !runs.fl[i]], none: ["without a plan", i => runs.fl[i] === 2], failed: ["failed", i => runs.fl[i] === 1],
     won: ["with the best plan of the case", i => runs.win[i]],
   };
 
@@ -248,16 +253,17 @@
     if (!points.some(s => s.x.length)) { holder.append(make("p", null, "Nothing to draw.")); return; }
     const values = points.flatMap(s => s.x), most = Math.max(...values), log = f.log && most > 3;
     const columns = aligned(points);
+    const axis = {stroke: colour("--ink"), grid: {stroke: colour("--line"), width: 1}, ticks: {stroke: colour("--line"), width: 1}};
     const digits = v => v == null ? "–" : String(+v.toPrecision(5));
     const options = {
-      width: 400, height: 300, cursor: {y: false, focus: {prox: 24}}, focus: {alpha: 0.35}, legend: {live: true},
+      width: 400, height: 300, cursor: {y: false, focus: {prox: 24}}, focus: {alpha: 0.35},
+      legend: {live: true, markers: {dash: (u, k) => ["solid", "dashed", "dotted", "double"][Math.floor(Math.max(0, k && points[k - 1].style) / colours.length) % dashes.length]}},
       scales: {x: {time: false, distr: log ? 3 : 1, log: 10}, y: {range: (u, low, high) => f.y.endsWith("(%)") ? [0, 101] : [low - 0.05 * (high - low || high || 1), high + 0.05 * (high - low || high || 1)]}},
-      axes: [{label: f.x, labelSize: 22, size: 36, grid: {stroke: "#eee"}, values: (u, vs) => vs.map(v => v == null ? "" : digits(v))}, {label: f.y, labelSize: 22, size: 52, grid: {stroke: "#eee"}}],
+      axes: [{...axis, label: f.x, labelSize: 22, size: 36, values: (u, vs) => vs.map(v => v == null ? "" : digits(v))}, {...axis, label: f.y, labelSize: 22, size: 52}],
       series: [{label: f.x.replace(/ *\(.*/, ""), value: (u, v) => digits(v)}, ...points.map(s => {
-        const colour = s.style < 0 ? "#999" : colours[s.style % colours.length];
         return {
-          label: s.name, stroke: colour, width: 1.8, dash: s.style < 0 ? [] : dashes[Math.floor(s.style / colours.length) % dashes.length],
-          fill: s.style < 0 ? "rgba(0,0,0,0.08)" : undefined, value: (u, v) => digits(v), spanGaps: s.steps === 0,
+          label: s.name, stroke: s.style < 0 ? "#999" : colours[s.style % colours.length], width: 1.8, dash: s.style < 0 ? [] : dashes[Math.floor(s.style / colours.length) % dashes.length],
+          fill: s.style < 0 ? "rgba(128,128,128,0.16)" : undefined, value: (u, v) => digits(v), spanGaps: s.steps === 0,
           paths: s.steps === 0 ? undefined : uPlot.paths.stepped({align: s.steps}), points: {show: s.steps === 0, size: 6},
         };
       })],
@@ -301,8 +307,8 @@
       ...p.methods.map((m, k) => ({
         name: m, n: 1,
         key: c => p.cases[c].g[k] != null ? p.cases[c].g[k] : p.cases[c].f[k] < 0 ? null : p.cases[c].o[k],
-        cell: c => { const x = p.cases[c], text = x.g[k] != null ? percent(x.g[k]) : x.o[k]; return x.f[k] < 0 ? text : link(x.f[k], text); },
-        bad: c => p.cases[c].g[k] == null && !["optimal", "infeasible", "feasible", "limit"].includes(p.cases[c].o[k]),
+        cell: c => { const x = p.cases[c], text = x.g[k] != null ? percent(x.g[k]) : x.o[k] || "–"; return x.f[k] < 0 ? text : link(x.f[k], text); },
+        bad: c => p.cases[c].g[k] == null && !["", "optimal", "infeasible", "feasible", "limit", "no-plan"].includes(p.cases[c].o[k]),
       })),
     ];
     const count = make("span", {class: "count"});

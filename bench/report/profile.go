@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"slices"
 )
@@ -17,24 +18,31 @@ type Steps struct {
 //
 //	r_{p,s} = t_{p,s} / min_s t_{p,s},   ρ_s(τ) = |{p : r_{p,s} ≤ τ}| / n_p.
 //
-// values[s][p] are the t. A problem on which all fail is one on which nobody gets
-// a point; where the least t is 0, so is that of all who get one at τ = 1, and
-// there is no τ for the others. Ratios within rounding of 1 are 1.
+// values[s][p] are the t; NaN is a problem that is none of the solver's, whose n_p
+// is that much smaller. A problem on which all fail is one on which nobody gets a
+// point; where the least t is 0, so is that of all who get one at τ = 1, and there
+// is no τ for the others. Ratios within rounding of 1 are 1.
 // O(solvers·problems·log problems).
 func profile(values [][]float64) (functions []Steps) {
 	if len(values) == 0 {
 		return nil
 	}
-	least := slices.Clone(values[0])
-	for _, v := range values[1:] {
-		for p := range v {
-			least[p] = min(least[p], v[p])
+	least := make([]float64, len(values[0]))
+	for p := range least {
+		least[p] = math.Inf(1)
+		for _, v := range values {
+			if !math.IsNaN(v[p]) {
+				least[p] = min(least[p], v[p])
+			}
 		}
 	}
 	for _, v := range values {
 		var ratios []float64
+		all := len(v)
 		for p := range v {
 			switch r := v[p] / least[p]; {
+			case math.IsNaN(v[p]):
+				all--
 			case math.IsInf(v[p], 1):
 			case v[p] == least[p] || r <= 1+equal:
 				ratios = append(ratios, 1)
@@ -42,7 +50,7 @@ func profile(values [][]float64) (functions []Steps) {
 				ratios = append(ratios, r)
 			}
 		}
-		functions = append(functions, distribution(ratios, len(v)))
+		functions = append(functions, distribution(ratios, all))
 	}
 	return functions
 }
@@ -72,7 +80,16 @@ func (p *Problem) planners() (list []*Method) {
 	return list
 }
 
-// GapDistribution returns of each method the share of all cases on which it has
+// curve is the name of a method's curve: with the number of cases, if it was not to
+// do all.
+func (p *Problem) curve(m *Method) string {
+	if m.Cases == len(p.Cases) {
+		return m.Label
+	}
+	return fmt.Sprintf("%s (%d of %d)", m.Label, m.Cases, len(p.Cases))
+}
+
+// GapDistribution returns of each method the share of its cases on which it has
 // a plan with a gap of at most x percent.
 func (p *Problem) GapDistribution() (functions []Steps) {
 	for _, m := range p.planners() {
@@ -80,8 +97,8 @@ func (p *Problem) GapDistribution() (functions []Steps) {
 		for i, g := range m.Gaps {
 			percent[i] = 100 * g
 		}
-		f := distribution(percent, len(p.Cases))
-		f.Label = m.Label
+		f := distribution(percent, m.Cases)
+		f.Label = p.curve(m)
 		functions = append(functions, f)
 	}
 	return functions
@@ -105,7 +122,7 @@ func (p *Problem) named(of func(*Method) []float64) []Steps {
 	}
 	functions := profile(values)
 	for k, m := range p.planners() {
-		functions[k].Label = m.Label
+		functions[k].Label = p.curve(m)
 	}
 	return functions
 }

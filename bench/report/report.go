@@ -27,7 +27,8 @@ type Report struct {
 	Versions          []string
 	Machines          []Machine
 	Started, Finished time.Time // first and last of the rows
-	Rows, Failed      int
+	Rows              int
+	Failed, NoPlan    int // rows: see [Method]
 	Missing           int // tasks of the list that have no row
 	Damaged, Torn     int // lines of the store
 	Problems          []*Problem
@@ -86,12 +87,17 @@ type Cell struct {
 	Time      float64 // seconds
 	Stopped   bool    // Time is only where it was stopped
 	Won       bool    // no method has a better objective
-	// Outcome is that of the run in the middle: a status, a reason, or "not-run".
+	// Outcome is that of the run in the middle: a status, a reason, or "not-run";
+	// empty: nobody asked for it.
 	Outcome string
 }
 
-// NotRun is the outcome of a method on a case of which there is no row.
+// NotRun is the outcome of a method on a case that it was to do, of which there is
+// no row.
 const NotRun = "not-run"
+
+// asked reports whether the method was to do the case.
+func (cell *Cell) asked() bool { return cell.Outcome != "" }
 
 // Run is one row.
 type Run struct {
@@ -117,9 +123,11 @@ type Method struct {
 	Label string
 	Kind  bench.Kind
 	// Runs, and how many of them have a plan, a proof, the proof that there is
-	// no plan, a failure, or were stopped by their limit.
-	Runs, Plans, Proofs, Infeasible, Failed, Stopped int
-	NotRun                                           int // cases
+	// no plan, ended without a plan or a bound, did not end as they should, or
+	// were stopped by their limit with something to show.
+	Runs, Plans, Proofs, Infeasible, NoPlan, Failed, Stopped int
+	// Cases are those that it was to do, NotRun those of them without a row.
+	Cases, NotRun int
 	// Gaps are those of all cases with a plan and a bound, increasing.
 	Gaps []float64
 	// ToBest is the geometric mean of the objectives over the best plan's, of
@@ -135,7 +143,8 @@ type Method struct {
 	// MeanTime is the shifted geometric mean of the times of cases that it came
 	// to the end of, PAR10 the penalised mean of all runs.
 	MeanTime, PAR10 float64
-	// objectives and times by case for the performance profiles.
+	// objectives and times by case for the performance profiles; NaN: it was not to
+	// do the case.
 	objectives, times []float64
 }
 
@@ -168,7 +177,7 @@ func New(n *rows.Night, against *compare.Comparison) *Report {
 	}
 	for _, known := range bench.Problems() {
 		if list := byProblem[known.Name]; list != nil {
-			r.add(&Problem{Name: known.Name, Title: known.Title, Objective: known.Objective, Word: known.Word}, list, facts)
+			r.add(&Problem{Name: known.Name, Title: known.Title, Objective: known.Objective, Word: known.Word}, list, facts, n)
 			delete(byProblem, known.Name)
 		}
 	}
@@ -178,7 +187,7 @@ func New(n *rows.Night, against *compare.Comparison) *Report {
 	}
 	slices.Sort(unknown)
 	for _, name := range unknown {
-		r.add(&Problem{Name: name, Title: name, Word: "objective"}, byProblem[name], facts)
+		r.add(&Problem{Name: name, Title: name, Word: "objective"}, byProblem[name], facts, n)
 	}
 	return r
 }
@@ -209,10 +218,10 @@ func (r *Report) origins(n *rows.Night) {
 	slices.SortFunc(r.Machines, func(a, b Machine) int { return cmp.Compare(a.Digest, b.Digest) })
 }
 
-func (r *Report) add(p *Problem, list []*sweep.Row, facts rows.Facts) {
+func (r *Report) add(p *Problem, list []*sweep.Row, facts rows.Facts, n *rows.Night) {
 	p.Index = len(r.Problems)
 	r.Problems = append(r.Problems, p)
-	p.gather(r, list)
+	p.gather(r, list, n)
 	runOf := make(map[*sweep.Row]*Run, len(list))
 	for _, run := range r.runs[len(r.runs)-len(list):] {
 		runOf[run.Row] = run
@@ -230,12 +239,13 @@ func (r *Report) add(p *Problem, list []*sweep.Row, facts rows.Facts) {
 	p.failures()
 	p.tradeoffs()
 	for _, m := range p.Methods {
-		r.Failed += m.Failed
+		r.Failed, r.NoPlan = r.Failed+m.Failed, r.NoPlan+m.NoPlan
 	}
 }
 
-// gather sorts the rows of a problem into cases and methods.
-func (p *Problem) gather(r *Report, list []*sweep.Row) {
+// gather sorts the rows of a problem into cases and methods. Where nothing says
+// what was to be done, every method was to do every case.
+func (p *Problem) gather(r *Report, list []*sweep.Row, n *rows.Night) {
 	var contestants []rows.Contestant
 	methods := map[rows.Contestant]*Method{}
 	cases := map[rows.Case]*Case{}
@@ -280,7 +290,16 @@ func (p *Problem) gather(r *Report, list []*sweep.Row) {
 		c.Index = k
 		c.Cells = make([]*Cell, len(p.Methods))
 		for m := range p.Methods {
-			c.Cells[m] = &Cell{Outcome: NotRun}
+			c.Cells[m] = &Cell{}
+			if n.Tasks == nil {
+				c.Cells[m].Outcome = NotRun
+			}
+		}
+	}
+	for _, t := range n.Missing() {
+		c, m := cases[rows.CaseOf(&t)], methods[rows.ContestantOf(&t)]
+		if c != nil && m != nil {
+			c.Cells[m.Index].Outcome = NotRun
 		}
 	}
 	first := len(r.runs)
@@ -412,6 +431,11 @@ func (p *Problem) summarise(m *Method) {
 	var times, toBest, bounds []float64
 	for _, c := range p.Cases {
 		cell := c.Cells[m.Index]
+		if !cell.asked() {
+			m.objectives, m.times = append(m.objectives, math.NaN()), append(m.times, math.NaN())
+			continue
+		}
+		m.Cases++
 		m.objectives = append(m.objectives, cell.Objective)
 		if len(cell.Runs) == 0 {
 			m.NotRun++
@@ -461,6 +485,8 @@ func (m *Method) count(r *Run) {
 		m.Proofs++
 	}
 	switch {
+	case r.Reason == rows.NoPlan:
+		m.NoPlan++
 	case r.Reason != "":
 		m.Failed++
 	case r.Result.Status == bench.Infeasible:

@@ -19,6 +19,7 @@ import (
 	"workbench/bench/compare"
 	"workbench/bench/report/rows"
 	"workbench/bench/report/rowstest"
+	"workbench/bench/sweep"
 	"workbench/model/testfile"
 )
 
@@ -123,8 +124,8 @@ func TestNothingIsLeftOut(t *testing.T) {
 		if m.Runs+2*m.NotRun != 36 { // two repetitions
 			t.Errorf("%s: %d runs, %d cases not run", m.Label, m.Runs, m.NotRun)
 		}
-		if m.Plans+m.Failed+m.Infeasible != m.Runs && !m.OnlyBounds() {
-			t.Errorf("%s: %d plans, %d failed of %d runs", m.Label, m.Plans, m.Failed, m.Runs)
+		if m.Plans+m.NoPlan+m.Failed+m.Infeasible != m.Runs && !m.OnlyBounds() {
+			t.Errorf("%s: %d plans, %d without, %d failed of %d runs", m.Label, m.Plans, m.NoPlan, m.Failed, m.Runs)
 		}
 		if !strings.Contains(text, ">"+m.Label+"</a>") {
 			t.Errorf("%s is not on the page", m.Label)
@@ -156,6 +157,45 @@ func TestNothingIsLeftOut(t *testing.T) {
 	}
 }
 
+// A method that was not to do a case is not blamed for it; one that has not done
+// what it was to do is.
+func TestNotAsked(t *testing.T) {
+	n := rowstest.Night(small, "b", 2)
+	var left *sweep.Row
+	for _, r := range n.Rows {
+		n.Tasks = append(n.Tasks, r.Task)
+		if r.Task.Method == "floating" && left == nil {
+			left = r
+		}
+	}
+	n.Rows = slices.DeleteFunc(n.Rows, func(r *sweep.Row) bool {
+		return r.Task.Method == "floating" && rows.CaseOf(&r.Task) == rows.CaseOf(&left.Task)
+	})
+	p := New(n, nil).Problems[0]
+	curves := map[string]Steps{}
+	for _, f := range p.GapDistribution() {
+		curves[f.Label] = f
+	}
+	for _, x := range []struct {
+		curve, method string
+		cases, notRun int
+		top           float64
+	}{
+		{"persistent", "persistent", 18, 0, 1},
+		{"floating", "floating", 18, 1, 17. / 18},
+		{"optimum (12 of 18)", "optimum", 12, 0, 1},
+	} {
+		m := p.Methods[slices.IndexFunc(p.Methods, func(m *Method) bool { return m.Label == x.method })]
+		if m.Cases != x.cases || m.NotRun != x.notRun {
+			t.Errorf("%s: %d cases, %d not run, want %d and %d", x.method, m.Cases, m.NotRun, x.cases, x.notRun)
+		}
+		f, ok := curves[x.curve]
+		if !ok || math.Abs(f.Y[len(f.Y)-1]-x.top) > 1e-12 {
+			t.Errorf("%s: %v, want a curve up to %v", x.curve, f, x.top)
+		}
+	}
+}
+
 // A summary by hand: two methods on two cases.
 func TestSummaryByHand(t *testing.T) {
 	n := rowstest.Night(rowstest.Size{Instances: 1, Limits: 2, Repetitions: 1}, "b", 2)
@@ -183,7 +223,7 @@ func TestSummaryByHand(t *testing.T) {
 	n.Rows = kept
 	p := New(n, nil).Problems[0]
 	for _, m := range p.Methods {
-		got := []float64{float64(m.Wins), float64(m.Alone), m.ToBest, m.Quantile(1), m.PAR10, float64(m.Failed)}
+		got := []float64{float64(m.Wins), float64(m.Alone), m.ToBest, m.Quantile(1), m.PAR10, float64(m.NoPlan)}
 		want := map[string][]float64{
 			"persistent": {1, 0, math.Sqrt(1.2), 1 - 8./12, 2, 0},
 			"floating":   {1, 0, math.Sqrt(1.1), 1 - 8./11, 2, 0},

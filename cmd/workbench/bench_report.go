@@ -71,7 +71,11 @@ func benchReport(s streams, o *reportOptions, path string) error {
 		return err
 	}
 	if !o.quiet {
-		fmt.Fprintf(s.out, "%s: %d runs, %d failed", where, r.Rows, r.Failed)
+		fmt.Fprintf(s.out, "%s: %d runs", where, r.Rows)
+		if r.NoPlan > 0 {
+			fmt.Fprintf(s.out, ", %d without a plan", r.NoPlan)
+		}
+		fmt.Fprintf(s.out, ", %d failed", r.Failed)
 		if r.Missing > 0 {
 			fmt.Fprintf(s.out, ", %d tasks not run", r.Missing)
 		}
