@@ -98,10 +98,11 @@ func offloadOptimum(ctx context.Context, in *Instance, s Setting) (*Outcome, err
 	}
 	s.tell(start, "labels", r.Plan, r.Bound, int64(r.Labels))
 	r.Plan.Method = "optimum"
-	return &Outcome{
-		Plan: r.Plan, Stopped: !r.Proved,
-		Bounds: []Bound{{Value: r.Bound, By: fmt.Sprintf("the search for the optimum (%d labels)", r.Labels), Assumptions: []string{}}},
-	}, nil
+	by := fmt.Sprintf("the search for the optimum (%d labels)", r.Labels)
+	if r.Labels == 0 {
+		by = "a closed form"
+	}
+	return &Outcome{Plan: r.Plan, Stopped: !r.Proved, Bounds: []Bound{{Value: r.Bound, By: by, Assumptions: []string{}}}}, nil
 }
 
 // offloadMILP closes in on the least makespan as offloadOptimum for half of the
