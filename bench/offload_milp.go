@@ -96,13 +96,12 @@ func offloadOptimum(ctx context.Context, in *Instance, s Setting) (*Outcome, err
 	if err != nil {
 		return nil, linkError(err)
 	}
-	s.tell(start, "labels", r.Plan, r.Bound, int64(r.Labels))
+	s.tell(start, "labels", r.Plan, r.Value, int64(r.Labels))
 	r.Plan.Method = "optimum"
-	by := fmt.Sprintf("the search for the optimum (%d labels)", r.Labels)
-	if r.Labels == 0 {
-		by = "a closed form"
+	if r.By == "labels" {
+		r.By = fmt.Sprintf("the search for the optimum (%d labels)", r.Labels)
 	}
-	return &Outcome{Plan: r.Plan, Stopped: !r.Proved, Bounds: []Bound{{Value: r.Bound, By: by, Assumptions: []string{}}}}, nil
+	return &Outcome{Plan: r.Plan, Stopped: !r.Proved, Bounds: []Bound{{Value: r.Value, By: r.By, Assumptions: []string{}}}}, nil
 }
 
 // offloadMILP closes in on the least makespan as offloadOptimum for half of the

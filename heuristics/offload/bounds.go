@@ -73,13 +73,17 @@ func Bounds(c *chain.Chain, p platform.Platform) ([]Bound, error) {
 	if err != nil {
 		return nil, err
 	}
+	return in.bounds(), nil
+}
+
+func (in *instance) bounds() []Bound {
 	bounds := []Bound{
 		{in.whole(), "whole-tensors"},
 		{in.fractional().makespan, "fractional"},
 		{in.lb(), "lb"},
 	}
 	slices.SortStableFunc(bounds, func(a, b Bound) int { return cmp.Compare(b.Value, a.Value) })
-	return bounds, nil
+	return bounds
 }
 
 // lb is LB of [004] Proposition 3.
@@ -88,9 +92,7 @@ func (in *instance) lb() float64 {
 }
 
 // bound returns the best lower bound.
-func (in *instance) bound() float64 {
-	return max(in.lb(), in.fractional().makespan, in.whole())
-}
+func (in *instance) bound() float64 { return in.bounds()[0].Value }
 
 // FractionalOptimum is the optimum of [004] Problem 9, in which any part of an
 // activation may be offloaded and its memory freed at once. It is no plan; Greedy

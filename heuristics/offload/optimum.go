@@ -12,9 +12,9 @@ import (
 // OptimumResult is what [Optimum] found.
 type OptimumResult struct {
 	Plan *plan.Plan // the best known
-	// Bound is a proven lower bound on the makespan of every plan, in seconds;
-	// the plan's own makespan if Proved.
-	Bound  float64
+	// Bound is a proven lower bound on the makespan of every plan: one of Bounds,
+	// or, By being "labels", of the search. If Proved it is the plan's makespan.
+	Bound
 	Proved bool // the plan is optimal, but for the gap asked for
 	Labels int  // partial plans that were kept
 }
@@ -49,18 +49,18 @@ func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *pl
 	case start.Problem != Problem:
 		return nil, fmt.Errorf("%w: the start is a plan for %s", ErrChoice, start.Problem)
 	}
-	r := &OptimumResult{Plan: start, Bound: in.bound()}
+	r := &OptimumResult{Plan: start, Bound: in.bounds()[0]}
 	if s, ok := newSpace(in); ok {
 		r.close(ctx, &walk{space: s, limit: optimumLabels}, gap)
 	}
-	r.Bound = min(r.Bound, r.Plan.Claims.Makespan)
+	r.Value = min(r.Value, r.Plan.Claims.Makespan)
 	r.Proved = r.closed(gap)
 	return r, nil
 }
 
 // closed reports whether the plan is as good as it is asked for.
 func (r *OptimumResult) closed(gap float64) bool {
-	return r.Bound >= r.Plan.Claims.Makespan*(1-max(gap, plan.Tolerance))
+	return r.Value >= r.Plan.Claims.Makespan*(1-max(gap, plan.Tolerance))
 }
 
 // targets are the parts of the way from the bound to the plan at which plans are
@@ -69,7 +69,7 @@ var targets = [...]float64{0.125, 0.5, 1}
 
 // close raises the bound to the plan, or finds a better one and proves it.
 func (r *OptimumResult) close(ctx context.Context, w *walk, gap float64) {
-	low := r.Bound
+	low := r.Value
 	for _, part := range targets {
 		if r.closed(gap) {
 			return
@@ -85,7 +85,7 @@ func (r *OptimumResult) close(ctx context.Context, w *walk, gap float64) {
 		if !finished {
 			return
 		}
-		r.Bound = target
+		r.Bound = Bound{target, "labels"}
 		if last > 0 {
 			return
 		}

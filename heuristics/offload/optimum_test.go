@@ -77,7 +77,7 @@ func TestOptimumIsExhaustive(t *testing.T) {
 			t.Fatal(k, err)
 		}
 		verify(t, c, got.Plan)
-		if !got.Proved || !close9(got.Bound, want) || !close9(got.Plan.Claims.Makespan, want) {
+		if !got.Proved || !close9(got.Value, want) || !close9(got.Plan.Claims.Makespan, want) {
 			t.Fatalf("case %d: %+v of %v, exhaustive search %v\n%+v %+v", k, got, got.Plan.Claims.Makespan, want, c, p)
 		}
 		bounds, err := Bounds(c, p)
@@ -201,12 +201,12 @@ func TestOptimumStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := Optimum(stopped, c, p, first, 0)
-	if err != nil || got.Plan != first || got.Proved || got.Bound > best.Bound {
-		t.Errorf("stopped at once: %+v, %v; optimum %v", got, err, best.Bound)
+	if err != nil || got.Plan != first || got.Proved || got.Value > best.Value {
+		t.Errorf("stopped at once: %+v, %v; optimum %v", got, err, best.Value)
 	}
 	got, err = Optimum(context.Background(), c, p, first, 0.05)
-	if err != nil || !got.Proved || got.Bound > best.Bound*(1+1e-9) || got.Bound < 0.95*got.Plan.Claims.Makespan {
-		t.Errorf("within 5 %%: %+v, %v; optimum %v", got, err, best.Bound)
+	if err != nil || !got.Proved || got.Value > best.Value*(1+1e-9) || got.Value < 0.95*got.Plan.Claims.Makespan {
+		t.Errorf("within 5 %%: %+v, %v; optimum %v", got, err, best.Value)
 	}
 	if got.Labels >= best.Labels {
 		t.Errorf("within 5 %%: %d labels, exactly %d", got.Labels, best.Labels)
@@ -240,7 +240,7 @@ func TestOptimumOfManySizes(t *testing.T) {
 	low, high := Range(c)
 	p := platform.Platform{Memory: (low + high) / 2, Bandwidth: 100}
 	r, err := Optimum(context.Background(), c, p, nil, 0)
-	if err != nil || r.Labels != 0 || r.Plan.Method != "greedy" || !(r.Bound > 0) {
+	if err != nil || r.Labels != 0 || r.Plan.Method != "greedy" || !(r.Value > 0) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
