@@ -52,11 +52,11 @@ func POFOClaim(ctx context.Context, c *chain.Chain, p platform.Platform, slots i
 	if err != nil {
 		return 0, nil, err
 	}
-	s, _, err := retimed(found)
+	timed, err := retimed(found)
 	if err != nil {
 		return 0, nil, err
 	}
-	return found[0].claim, s.plan("pofo"), nil
+	return found[0].claim, timed[0].s.plan("pofo"), nil
 }
 
 // TooLargeError says that tables of a program would be too large.
@@ -96,7 +96,7 @@ func (in *instance) pofo(ctx context.Context, slots int, which only) ([]*outline
 	if err != nil {
 		return nil, err
 	}
-	return in.pofoWith(ctx, d, which)
+	return in.pofoWith(ctx, d, which, math.Inf(1), grids)
 }
 
 // tails is the table of the backward phase, if it is not too large.
@@ -108,17 +108,22 @@ func (in *instance) tails(ctx context.Context, slots int) (*tails, error) {
 	return newTails(ctx, in, slots, coarse)
 }
 
-// pofoWith is the forward phase with the table of a backward phase. It returns
-// the outlines of the ends, the best first. Coarser grids first: what costs more
-// than their results is not followed again.
-func (in *instance) pofoWith(ctx context.Context, d *tails, which only) (found []*outline, err error) {
-	atMost := math.Inf(1)
-	for _, part := range [...]int{8, 3, 1} {
+// grids are by how much the slots of the table are divided for the states of the
+// forward phase: coarse ones first, as what costs more than their results need
+// not be followed again.
+var grids = []int{8, 3, 1}
+
+// pofoWith is the forward phase with the table of a backward phase, on some
+// grids. It returns the outlines of the ends that claim no more than atMost or
+// are little worse, the best first.
+func (in *instance) pofoWith(ctx context.Context, d *tails, which only, atMost float64, grids []int) (found []*outline, err error) {
+	rests := in.rests()
+	for _, part := range grids {
 		if d.slots/part < 4 && part > 1 {
 			continue
 		}
 		slots := d.slots / part
-		f := &forwards{in: in, d: d, only: which, atMost: atMost, cells: slots + 2, slot: in.slot(slots)}
+		f := &forwards{in: in, d: d, only: which, atMost: atMost, rests: rests, side: slots + 2, slot: in.slot(slots)}
 		ends, ok := f.run(ctx)
 		if !ok {
 			break
@@ -141,25 +146,31 @@ func (in *instance) pofoWith(ctx context.Context, d *tails, which only) (found [
 // mostEnds is how many ends of each grid are re-timed.
 const mostEnds = 200
 
-// retimed is the outline that is fastest in the integral model of those that
-// claim at most nearly more than the best.
-func retimed(found []*outline) (best *schedule, of *outline, err error) {
+// A timed outline is one with its schedule in the integral model.
+type timed struct {
+	o *outline
+	s *schedule
+}
+
+// retimed times the outlines that claim at most nearly more than the best, and
+// returns those that fit, the fastest first.
+func retimed(found []*outline) (all []timed, err error) {
 	for _, o := range found {
 		if o.claim > found[0].claim*(1+nearly) {
 			break
 		}
 		s, failed := o.schedule()
-		switch {
-		case failed != nil:
+		if failed != nil {
 			err = failed
-		case best == nil || s.makespan < best.makespan:
-			best, of = s, o
+			continue
 		}
+		all = append(all, timed{o, s})
 	}
-	if best == nil {
-		return nil, nil, err
+	if all == nil {
+		return nil, err
 	}
-	return best, of, nil
+	slices.SortStableFunc(all, func(x, y timed) int { return cmp.Compare(x.s.makespan, y.s.makespan) })
+	return all, nil
 }
 
 // nearly is 2 %.

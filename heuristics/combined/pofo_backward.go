@@ -226,6 +226,9 @@ func (d *tails) splits(s, t int, limit float64) {
 		from, to := d.at(d.cell(s, h), d.slotBelow(limit)) // limit is whole slots
 		above := (limit - in.a[h]) * (1 + rounding)
 		yFrom, yTo, yMore, yLast := d.list(d.cell(h+1, t), limit-in.a[h])
+		if d.hopeless(from, to, yFrom, yTo, yMore, yLast, forward, in.a[h], wave) {
+			continue
+		}
 		for x := from; x < to; x++ {
 			left := &d.all[x]
 			for _, part := range [...][2]int32{{yFrom, yTo}, {yMore, yLast}} {
@@ -241,6 +244,27 @@ func (d *tails) splits(s, t int, limit float64) {
 			}
 		}
 	}
+}
+
+// hopeless says that no split into a sequence of one list and one of two others is
+// taken: not with the least time of either, and the least of time·β + R.
+func (d *tails) hopeless(x, xEnd, y, yEnd, z, zEnd int32, forward, kept, wave float64) bool {
+	if x == xEnd || y == yEnd && z == zEnd {
+		return true
+	}
+	beta := d.in.beta
+	v := func(k int32) float64 { return d.all[k].u*beta + d.all[k].r }
+	// Lists are by increasing u and falling u·β + R.
+	right, rightV := math.Inf(1), math.Inf(1)
+	if y < yEnd {
+		right, rightV = d.all[y].u, v(yEnd-1)
+	}
+	if z < zEnd {
+		right, rightV = min(right, d.all[z].u), min(rightV, v(zEnd-1))
+	}
+	u := forward + d.all[x].u + right
+	least := forward*beta + max(v(xEnd-1)+right*beta, kept+rightV, wave)
+	return d.beaten(u, least-u*beta)
 }
 
 // add adds z to what is found unless a sequence is as good for every Δ, and

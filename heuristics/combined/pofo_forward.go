@@ -34,12 +34,17 @@ type forwards struct {
 	atMost float64 // costs above are of no use
 	slot   float64 // bytes
 
+	rests []rest
+
+	found []state // being collected
+	cells []cell  // of these
 	grid  []int32 // index of the state of each cell, -1: none
+	side  int     // of the grid: 0, 1, .. slots, one for rounding
 	reach []float64
-	used  []int32
-	cells int // sides of the grid: 0, 1, .. slots, one for rounding
-	found []state
 }
+
+// A cell is A_s, Δ_F and Δ_B in slots, rounded up.
+type cell struct{ kept, out, back int32 }
 
 // only restricts a program to a pure strategy.
 type only uint8
@@ -63,11 +68,11 @@ func (f *forwards) run(ctx context.Context) (ends []end, ok bool) {
 	in := f.in
 	f.lists = make([][2][]state, in.n+1)
 	f.lists[1][0] = []state{{from: -1, tail: -1}}
-	f.grid = make([]int32, f.cells*f.cells*f.cells)
+	f.grid = make([]int32, f.side*f.side*f.side)
 	for i := range f.grid {
 		f.grid[i] = -1
 	}
-	f.reach = make([]float64, f.cells*f.cells)
+	f.reach = make([]float64, f.side*f.side)
 	for s := 2; s <= in.n; s++ {
 		if ctx.Err() != nil {
 			return nil, false
@@ -137,16 +142,18 @@ func (f *forwards) checkpoint(s, t int) bool {
 		return false
 	}
 	forward := in.until[t] - in.until[s-1]
+	// What follows a state takes at least so long.
+	rest := 2*forward + in.until[in.n] - in.until[t] + f.backwards(s)
 	for _, x := range [...]bool{false, true} {
 		list := &f.lists[s][index(x)]
 		input := in.input(s, x)
 		for i := range *list {
 			z := &(*list)[i]
+			if z.cost+rest > f.atMost {
+				break // they are by increasing cost
+			}
 			room := in.memory - z.kept
 			if input+first > room || most > room {
-				continue
-			}
-			if z.cost+forward > f.atMost {
 				continue
 			}
 			k, time := f.d.best(s, t, room-input, z.back)
@@ -200,118 +207,114 @@ func (f *forwards) after(i int, z *state, d *decision) {
 // stays that would be first with as little to transfer as the cell allows.
 func (f *forwards) add(y *state, s int) {
 	in := f.in
-	rest := max(in.until[in.n]-in.until[s-1], y.out/in.beta) + max(f.backwards(s), y.back/in.beta)
-	if y.cost+rest > f.atMost {
+	z := &f.rests[s]
+	if y.cost+max(z.forward, y.out/in.beta)+max(z.backward, y.back/in.beta) > f.atMost {
 		return
 	}
-	a, o, b := f.cellOf(y.kept), f.cellOf(y.out), f.cellOf(y.back)
-	if a >= f.cells || o >= f.cells || b >= f.cells {
+	x := cell{f.slotsOf(y.kept), f.slotsOf(y.out), f.slotsOf(y.back)}
+	side := int32(f.side)
+	if x.kept >= side || x.out >= side || x.back >= side {
 		return
 	}
-	at := (a*f.cells+o)*f.cells + b
-	if k := f.grid[at]; k >= 0 {
-		if f.corner(y, o, b) < f.corner(&f.found[k], o, b) {
-			f.found[k] = *y
-		}
+	at := &f.grid[(int(x.kept)*f.side+int(x.out))*f.side+int(x.back)]
+	if *at >= 0 && f.corner(y, x) >= f.corner(&f.found[*at], x) {
 		return
 	}
-	f.grid[at] = int32(len(f.found))
-	f.used = append(f.used, int32(at))
-	f.found = append(f.found, *y)
+	if y.cost+z.after(y.kept, in.input(s, y.tail < 0), y.out, y.back, in.beta) > f.atMost*(1+rounding) {
+		return
+	}
+	if *at >= 0 {
+		f.found[*at] = *y
+		return
+	}
+	*at = int32(len(f.found))
+	f.found, f.cells = append(f.found, *y), append(f.cells, x)
 }
 
 // backwards is Σ uB_s..N.
 func (f *forwards) backwards(s int) float64 { return f.d.backward[f.in.n] - f.d.backward[s-1] }
 
-// cellOf is how many slots so many bytes need; sums are rounded, so a little more
+// slotsOf is how many slots so many bytes need; sums are rounded, so a little more
 // than a whole slot is that.
-func (f *forwards) cellOf(bytes float64) int {
-	return int(math.Ceil(bytes/f.slot - 1e-9))
+func (f *forwards) slotsOf(bytes float64) int32 {
+	return int32(math.Ceil(bytes/f.slot - 1e-9))
 }
 
 // corner is when the state is at the lower end of its cell, by waiting.
-func (f *forwards) corner(y *state, o, b int) float64 {
-	extra := max(0, y.out-float64(o-1)*f.slot) + max(0, y.back-float64(b-1)*f.slot)
-	if o == 0 {
+func (f *forwards) corner(y *state, x cell) float64 {
+	extra := max(0, y.out-float64(x.out-1)*f.slot) + max(0, y.back-float64(x.back-1)*f.slot)
+	if x.out == 0 {
 		extra -= y.out
 	}
 	return y.cost + extra/f.in.beta
 }
 
 // keep returns the states collected that no other one is as good as: it keeps no
-// more, and has no more to transfer at the same time, if need be after waiting.
-// By increasing A, the earliest times at which Δ_F and Δ_B are no more than so
-// many slots; O(slots³) at most.
+// more, and has no more to transfer at the same time, if need be after waiting;
+// by increasing cost. By increasing A, the earliest times at which Δ_F and Δ_B
+// are no more than so many slots; O(slots³) at most, and as a rule far less, as
+// only the box of all Δ_F and Δ_B matters.
 func (f *forwards) keep() []state {
-	w := f.cells
-	for i := range f.reach {
-		f.reach[i] = math.Inf(1)
-	}
-	for _, at := range f.used {
-		f.grid[at] = -1
-	}
-	slices.Sort(f.used)
 	order := make([]int32, len(f.found))
-	cells := make([]int32, len(f.found))
-	for i := range f.found {
-		y := &f.found[i]
+	var box cell
+	for i, x := range f.cells {
 		order[i] = int32(i)
-		cells[i] = int32((f.cellOf(y.kept)*w+f.cellOf(y.out))*w + f.cellOf(y.back))
+		box.out, box.back = max(box.out, x.out), max(box.back, x.back)
+		f.grid[(int(x.kept)*f.side+int(x.out))*f.side+int(x.back)] = -1
 	}
-	slices.SortFunc(order, func(i, j int32) int { return cmp.Compare(cells[i], cells[j]) })
+	slices.SortFunc(order, func(i, j int32) int {
+		x, y := f.cells[i], f.cells[j]
+		return cmp.Or(cmp.Compare(x.kept, y.kept), cmp.Compare(x.out, y.out), cmp.Compare(x.back, y.back))
+	})
+	wide := int(box.back) + 1
+	reach := f.reach[:(int(box.out)+1)*wide]
+	for i := range reach {
+		reach[i] = math.Inf(1)
+	}
+	at := func(k int32) *float64 { return &reach[int(f.cells[k].out)*wide+int(f.cells[k].back)] }
 	var kept []state
-	step := f.slot / f.in.beta
+	var fresh []int32
 	for i := 0; i < len(order); {
-		a := int(cells[order[i]]) / (w * w)
-		j := i
-		var fresh []int32
-		for ; j < len(order) && int(cells[order[j]])/(w*w) == a; j++ {
-			k := order[j]
-			if at := int(cells[k]) % (w * w); f.reach[at] > f.found[k].cost {
+		fresh = fresh[:0]
+		for a := f.cells[order[i]].kept; i < len(order) && f.cells[order[i]].kept == a; i++ {
+			if k := order[i]; *at(k) > f.found[k].cost {
 				fresh = append(fresh, k)
 			}
 		}
-		i = j
 		if len(fresh) == 0 {
 			continue
 		}
 		for _, k := range fresh {
-			at := int(cells[k]) % (w * w)
-			f.reach[at] = min(f.reach[at], f.found[k].cost)
+			*at(k) = f.found[k].cost
 		}
-		f.spread(step)
+		spread(reach, wide, f.slot/f.in.beta)
 		for _, k := range fresh {
-			if at := int(cells[k]) % (w * w); f.reach[at] >= f.found[k].cost {
+			if *at(k) >= f.found[k].cost {
 				kept = append(kept, f.found[k])
 			}
 		}
 	}
-	f.found, f.used = f.found[:0], f.used[:0]
+	f.found, f.cells = f.found[:0], f.cells[:0]
+	slices.SortStableFunc(kept, func(x, y state) int { return cmp.Compare(x.cost, y.cost) })
 	return kept
 }
 
 // spread lets every time count for more to transfer, and a slot's transfer later
 // for less.
-func (f *forwards) spread(step float64) {
-	w := f.cells
-	for o := range w {
-		row := f.reach[o*w : (o+1)*w]
-		for b := 1; b < w; b++ {
+func spread(reach []float64, wide int, step float64) {
+	for row := range slices.Chunk(reach, wide) {
+		for b := 1; b < wide; b++ {
 			row[b] = min(row[b], row[b-1])
 		}
-		for b := w - 2; b >= 0; b-- {
+		for b := wide - 2; b >= 0; b-- {
 			row[b] = min(row[b], row[b+1]+step)
 		}
 	}
-	for o := 1; o < w; o++ {
-		for b := range w {
-			f.reach[o*w+b] = min(f.reach[o*w+b], f.reach[(o-1)*w+b])
-		}
+	for i := wide; i < len(reach); i++ {
+		reach[i] = min(reach[i], reach[i-wide])
 	}
-	for o := w - 2; o >= 0; o-- {
-		for b := range w {
-			f.reach[o*w+b] = min(f.reach[o*w+b], f.reach[(o+1)*w+b]+step)
-		}
+	for i := len(reach) - wide - 1; i >= 0; i-- {
+		reach[i] = min(reach[i], reach[i+wide]+step)
 	}
 }
 

@@ -141,7 +141,7 @@ func TestPOFOIsThePrintedRecursion(t *testing.T) {
 		for _, which := range [...]only{both, onlyRecompute, onlyOffload} {
 			q := printed{in, which, map[[4]float64]float64{}, map[[5]float64]float64{}}
 			want := q.forwardPhase(1, false, 0, 0, 0)
-			found, err := in.pofoWith(ctx, d, which)
+			found, err := in.pofoWith(ctx, d, which, math.Inf(1), grids)
 			got := math.Inf(1)
 			if err == nil {
 				got = found[0].claim

@@ -39,6 +39,51 @@ func TestPOFO(t *testing.T) {
 		found++
 		verified(t, c, out)
 	}
-	t.Log(found)
-	_ = math.Inf
+	if found < 1000 {
+		t.Errorf("%d plans", found)
+	}
+}
+
+// No state that is followed costs less in the end than the bound on what follows
+// it says: the bound of each state on the way to an end is at most what is left.
+func TestRestIsALowerBound(t *testing.T) {
+	r := rand.New(rand.NewPCG(23, 24))
+	ctx := context.Background()
+	states, tight := 0, 0
+	for range 1500 {
+		c := exhaustive.RandomChain(r, 2+r.IntN(6))
+		p := randomPlatform(r, c)
+		in, err := newInstance(c, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slots := max(1, int(p.Memory))
+		d, err := newTails(ctx, in, slots, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rests := in.rests()
+		f := &forwards{in: in, d: d, only: both, atMost: math.Inf(1), rests: rests, side: slots + 2, slot: in.slot(slots)}
+		ends, _ := f.run(ctx)
+		for _, e := range ends {
+			s, x, z := in.n, e.x, e.state
+			for {
+				states++
+				left, bound := e.cost-z.cost, rests[s].after(z.kept, in.input(s, x), z.out, z.back, in.beta)
+				if bound > left*(1+1e-9) {
+					t.Fatalf("layer %d, %+v: bound %g, %g follows, in %g at %g\n%+v", s, z, bound, left, p.Memory, p.Bandwidth, c)
+				}
+				if bound > (rests[s].forward+rests[s].backward)*(1+1e-9) {
+					tight++
+				}
+				if z.from < 0 {
+					break
+				}
+				s, x, z = int(z.source), z.fromX, f.lists[z.source][index(z.fromX)][z.from]
+			}
+		}
+	}
+	if states < 10000 || tight < states/10 {
+		t.Errorf("%d states, more than the computations proved for %d", states, tight)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"workbench/heuristics/offload"
@@ -20,16 +21,17 @@ import (
 // POFO runs with several limits up to the memory: its model frees memory byte by
 // byte, so a lower limit may come out faster when re-timed. Then the best
 // outlines are changed as long as that helps: the input of a level is offloaded
-// or kept, levels are merged (what was stored is computed again), or split (what
-// was computed again is stored, on the device or on the host). Last, the best
-// sequence of all, pure rematerialization, and the one that only offloads are
-// changed tensor by tensor, beyond what persistent plans can do (see polish). All
-// are timed in the integral model.
+// or kept, also instead of another's, levels begin earlier or later, are merged
+// (what was stored is computed again), or split (what was computed again is
+// stored, on the device or on the host). Last, the best sequence of all, pure
+// rematerialization, and the one that only offloads are changed tensor by tensor,
+// beyond what persistent plans can do (see polish). All are timed in the integral
+// model.
 //
 // With a link a plan is found for every memory for which there is one; without,
 // this is [PureRemat], polished. When ctx ends the best plan so far is returned.
-// Cost as of its parts: some ten times POFO, which is most of it, and some
-// thousand timings of O(N) each.
+// Cost as of its parts: some three times POFO, and some thousand timings of O(N)
+// each.
 func Search(ctx context.Context, c *chain.Chain, p platform.Platform, slots int, others ...*plan.Plan) (*plan.Plan, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
@@ -109,9 +111,18 @@ func (in *instance) offloads(ctx context.Context) (plans []*plan.Plan) {
 
 // searchTimings is how many outlines Search times at most beside those of POFO,
 // and each memory that POFO is run with, as a part of what there is.
-const searchTimings, polishTimings = 6000, 2000
+const searchTimings, polishTimings = 20000, 2000
 
 var searchMemory = [...]float64{1, 0.97, 0.94, 0.9, 0.85, 0.78, 0.7}
+
+// For the first of these POFO uses all its grids, for others the coarse ones. Of
+// what each run ends with, the startsEach fastest outlines may be changed, and
+// mostStarts of all are.
+const (
+	fineMemories = 2
+	startsEach   = 5
+	mostStarts   = 20
+)
 
 // On chains of at most finerLayers layers POFO runs with finer times the slots
 // as well.
@@ -138,17 +149,14 @@ func (b *search) take(list []*schedule, schedules ...*schedule) []*schedule {
 	return list
 }
 
-// outlines runs POFO, where it is not too large, and improves what it finds.
+// outlines runs POFO, where it is not too large, and improves what it finds: with
+// all grids for the first limits, with the coarse ones for others.
 func (b *search) outlines(ctx context.Context, slots int, memory []float64) {
 	d, err := b.in.tails(ctx, slots)
 	if err != nil {
 		return
 	}
-	type start struct {
-		o        *outline
-		makespan float64
-	}
-	var starts []start
+	var starts []timed
 	for i, part := range memory {
 		less := *b.in
 		less.memory *= part
@@ -156,25 +164,36 @@ func (b *search) outlines(ctx context.Context, slots int, memory []float64) {
 			if which != both && i > 0 {
 				break
 			}
-			found, err := less.pofoWith(ctx, d, which)
+			on := grids
+			if i >= fineMemories {
+				on = grids[:len(grids)-1]
+			}
+			atMost := math.Inf(1) // first all that POFO finds
+			if b.best != nil && (i > 0 || which != both) {
+				atMost = b.best.makespan * (1 + nearly)
+			}
+			found, err := less.pofoWith(ctx, d, which, atMost, on)
 			if err != nil {
 				continue
 			}
 			for _, o := range found {
 				o.in = b.in
 			}
-			if s, o, err := retimed(found); err == nil {
-				b.take(nil, s)
-				starts = append(starts, start{o, s.makespan})
+			all, err := retimed(found)
+			if err != nil {
+				continue
 			}
+			b.take(nil, all[0].s)
+			all = slices.CompactFunc(all, func(x, y timed) bool { return x.s.makespan == y.s.makespan })
+			starts = append(starts, all[:min(len(all), startsEach)]...)
 		}
 	}
-	slices.SortStableFunc(starts, func(x, y start) int { return cmp.Compare(x.makespan, y.makespan) })
+	slices.SortStableFunc(starts, func(x, y timed) int { return cmp.Compare(x.s.makespan, y.s.makespan) })
 	for k, x := range starts {
-		if k == 3 {
+		if k == mostStarts {
 			break
 		}
-		b.climb(ctx, d, x.o, x.makespan)
+		b.climb(ctx, d, x.o, x.s.makespan)
 	}
 }
 
@@ -191,9 +210,13 @@ func (b *search) climb(ctx context.Context, d *tails, o *outline, makespan float
 				if !next.refill(d) {
 					continue
 				}
+				r, ok := newProfile(b.in, next.steps())
+				if !ok || r.computing() >= makespan*(1-1e-9) {
+					continue
+				}
 				b.left--
-				s, err := next.schedule()
-				if err != nil || s.makespan >= makespan*(1-1e-9) {
+				s, ok := retime(r, next.gaps(r))
+				if !ok || s.makespan >= makespan*(1-1e-9) {
 					continue
 				}
 				b.take(nil, s)
@@ -217,14 +240,24 @@ func (o *outline) changes(i int) [][]level {
 		x := v
 		x.offload = !x.offload
 		with(i, i+1, x)
-		if x.offload && i+1 < last && o.levels[i+1].offload { // offload this one instead of the next, and back
-			y := o.levels[i+1]
-			y.offload = false
-			with(i, i+2, x, y)
-		} else if !x.offload && i+1 < last && !o.levels[i+1].offload {
-			y := o.levels[i+1]
-			y.offload = true
-			with(i, i+2, x, y)
+		// Instead of another, or another instead.
+		for j := i + 1; j < last; j++ {
+			if y := o.levels[j]; y.offload == x.offload {
+				y.offload = !y.offload
+				levels := slices.Clone(o.levels)
+				levels[i], levels[j] = x, y
+				all = append(all, levels)
+			}
+		}
+	}
+	if i+1 < last && !v.all {
+		// The next level begins earlier or later.
+		for t := max(v.s, v.t-3); t <= v.t+3; t++ {
+			if y := o.levels[i+1]; t != v.t && !y.all && t < y.t {
+				x := v
+				x.t, y.s = t, t+1
+				with(i, i+2, x, y)
+			}
 		}
 	}
 	// Merge levels i..j: what is stored between is computed again.

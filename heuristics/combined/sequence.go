@@ -147,6 +147,14 @@ func newProfile(in *instance, steps []step) (*profile, bool) {
 	return r, gradient == 0
 }
 
+// computing is the time of all computations.
+func (r *profile) computing() (sum float64) {
+	for _, x := range r.took {
+		sum += x
+	}
+	return sum
+}
+
 // stepsOf reads the computations of a plan of rematerialization.
 func stepsOf(ops []plan.Op) []step {
 	kinds := map[string]kind{plan.OpFAll: fAll, plan.OpFCk: fCk, plan.OpFNone: fNone, plan.OpB: backward}
