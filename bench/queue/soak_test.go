@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -123,7 +124,7 @@ type process struct {
 	ended chan error
 }
 
-func spawn(t *testing.T, out io.Writer, env ...string) *process {
+func spawn(t testing.TB, out io.Writer, env ...string) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), env...)
@@ -134,7 +135,7 @@ func spawn(t *testing.T, out io.Writer, env ...string) *process {
 	return begin(t, cmd)
 }
 
-func begin(t *testing.T, cmd *exec.Cmd) *process {
+func begin(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{cmd, make(chan error, 1)}
 	if err := cmd.Start(); err != nil {
@@ -161,7 +162,7 @@ func (p *process) over() bool {
 }
 
 // freePort returns an address of this machine that nobody listens on.
-func freePort(t *testing.T) string {
+func freePort(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -172,7 +173,7 @@ func freePort(t *testing.T) string {
 }
 
 // natsServer builds the server of NATS as a program of its own.
-func natsServer(t *testing.T) string {
+func natsServer(t testing.TB) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "nats-server")
 	if out, err := exec.Command("go", "build", "-o", name, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
@@ -183,12 +184,13 @@ func natsServer(t *testing.T) string {
 
 // soak is a sweep whose processes are killed.
 type soak struct {
-	t      *testing.T
+	t      testing.TB
 	dir    string
 	listen string
 	nats   string // program of a server outside the coordinator; "": it is within
 	tasks  int
 	rng    *rand.Rand
+	says   bytes.Buffer // what coordinators print: how many seconds it took
 }
 
 func (s *soak) startServer() *process {
@@ -204,14 +206,17 @@ func (s *soak) startCoordinator() *process {
 	if s.nats != "" {
 		where = "URL=nats://" + s.listen
 	}
-	return spawn(s.t, io.Discard, roleVariable+"=coordinator", "DIR="+filepath.Join(s.dir, "sweep"), where, fmt.Sprint("TASKS=", s.tasks))
+	return spawn(s.t, &s.says, roleVariable+"=coordinator", "DIR="+filepath.Join(s.dir, "sweep"), where, fmt.Sprint("TASKS=", s.tasks))
 }
 
 func (s *soak) workerDir(i int) string { return filepath.Join(s.dir, fmt.Sprint("worker", i)) }
 
-func (s *soak) startWorker(i int) *process {
-	return spawn(s.t, io.Discard, roleVariable+"=worker", "DIR="+s.workerDir(i), "URL=nats://"+s.listen, fmt.Sprint("MICROSECONDS=", 500+s.rng.IntN(1000)))
+func (s *soak) startWorker(i int, takes time.Duration) *process {
+	return spawn(s.t, io.Discard, roleVariable+"=worker", "DIR="+s.workerDir(i), "URL=nats://"+s.listen, fmt.Sprint("MICROSECONDS=", takes.Microseconds()))
 }
+
+// tiny is how long the tasks of a worker take.
+func (s *soak) tiny() time.Duration { return time.Duration(500+s.rng.IntN(1000)) * time.Microsecond }
 
 // soakTasks is how many tasks a soak has: as many as a test of every day may
 // take, or WORKBENCH_SOAK.
@@ -240,6 +245,41 @@ func TestSoakExternal(t *testing.T) {
 	s.run()
 }
 
+// Tasks that sleep for 5 and 20 ms, by so many workers through a server of NATS in a
+// process of its own: how much the queue costs, and whether it is in the way.
+func BenchmarkWorkers(b *testing.B) {
+	program := natsServer(b)
+	for _, takes := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond} {
+		for _, workers := range []int{1, 2, 4} {
+			b.Run(fmt.Sprintf("task=%v/workers=%d", takes, workers), func(b *testing.B) {
+				s := &soak{t: b, tasks: b.N, nats: program, dir: b.TempDir(), listen: freePort(b)}
+				server := s.startServer()
+				defer server.kill()
+				for { // the server may not be there yet
+					coordinator := s.startCoordinator()
+					time.Sleep(200 * time.Millisecond)
+					if !coordinator.over() {
+						for i := range workers {
+							w := s.startWorker(i, takes)
+							defer w.kill()
+						}
+						if err := <-coordinator.ended; err != nil {
+							b.Fatal(err)
+						}
+						break
+					}
+				}
+				var seconds float64
+				if _, err := fmt.Sscan(s.says.String(), &seconds); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(1e3*seconds/float64(b.N), "ms/task")
+				b.ReportMetric(0, "ns/op") // says nothing
+			})
+		}
+	}
+}
+
 func (s *soak) run() {
 	t := s.t
 	const workers = 4
@@ -253,7 +293,7 @@ func (s *soak) run() {
 	coordinator := s.startCoordinator()
 	var running [workers]*process
 	for i := range running {
-		running[i] = s.startWorker(i)
+		running[i] = s.startWorker(i, s.tiny())
 	}
 	killed := map[string]int{}
 	soon := func() time.Time {
@@ -288,7 +328,7 @@ func (s *soak) run() {
 		}
 		for i, p := range running {
 			if p.over() {
-				running[i] = s.startWorker(i)
+				running[i] = s.startWorker(i, s.tiny())
 			}
 		}
 		if time.Since(begun) > most {
