@@ -45,7 +45,7 @@ type Options struct {
 	// Alpha is the chance, over all tests of a kind together, of seeing a
 	// change where there is none.
 	Alpha float64 `json:"alpha"`
-	// Edge is the share of its time limit above which a proof may be lost by
+	// Edge is the share of its time limit above which a run may be stopped by
 	// noise, less if repetitions show more of it: it is remarked upon and no
 	// regression.
 	Edge float64 `json:"edge"`
@@ -62,6 +62,11 @@ func Defaults() Options {
 	}
 }
 
+// TimesRule says from where on times count, for people.
+func (o *Options) TimesRule() string {
+	return fmt.Sprintf("times count from %+.3g %% on at p ≤ %g over a method or with repetitions, of one run against one from %+.3g %% and %g s on", 100*o.Time, o.Alpha, 100*o.TimeAlone, o.Least)
+}
+
 // Kind says what a finding is. The order is that of importance.
 type Kind string
 
@@ -73,7 +78,7 @@ const (
 	ProofLost    Kind = "proof-lost"
 	WeakerBound  Kind = "weaker-bound"
 	Slower       Kind = "slower"
-	AtEdge       Kind = "at-edge" // lost a proof that took nearly all its time
+	AtEdge       Kind = "at-edge" // came to its end with nearly all its time, and is now stopped
 	Recovered    Kind = "recovered"
 	BetterPlan   Kind = "better-plan"
 	ProofGained  Kind = "proof-gained"

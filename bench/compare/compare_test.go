@@ -28,6 +28,14 @@ type night struct {
 	change func(r *sweep.Row)
 }
 
+// stopsWithLess makes a run one that was stopped with a plan and a bound that are a
+// tenth off.
+func stopsWithLess(r *sweep.Row) {
+	r.Result.Status, r.Result.WallTime = bench.Feasible, 60
+	*r.Result.Objective *= 1.1
+	r.Result.Bound.Value *= 0.9
+}
+
 // stoppedMethod always uses up its time limit, edgeMethod proves in most of it.
 const (
 	stoppedMethod = "milp"
@@ -275,6 +283,22 @@ func TestRules(t *testing.T) {
 		{
 			name: "proof lost at the edge three times of three", before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = bench.Optimal, 46 },
 			change: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = bench.Feasible, 60 }, repetitions: 3, want: []string{"proof-lost"},
+		},
+		{
+			name: "plan and bound of a run that is stopped now, at the edge", before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = bench.Optimal, 46 },
+			change: stopsWithLess, remark: AtEdge,
+		},
+		{
+			name: "plan and bound of a run that is stopped now, early", before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = bench.Optimal, 30 },
+			change: stopsWithLess, want: []string{"proof-lost", "weaker-bound", "worse-plan"},
+		},
+		{
+			name: "no plan at the edge", before: seconds(46), remark: AtEdge,
+			change: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime, r.Result.Objective = bench.Limit, 60, nil },
+		},
+		{
+			name: "no plan early", before: seconds(30), want: []string{"fails"},
+			change: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime, r.Result.Objective = bench.Limit, 60, nil },
 		},
 		{
 			name: "proof lost early", before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = bench.Optimal, 50 },

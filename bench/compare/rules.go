@@ -25,8 +25,12 @@ func (c *Comparison) judge(pairs []pair) {
 			continue
 		}
 		lost := c.proof(p)
-		c.change(p, objectives[k], WorsePlan, BetterPlan, "plan")
-		c.change(p, bounds[k], WeakerBound, StrongerOne, "bound")
+		worse, weaker := WorsePlan, WeakerBound
+		if c.edge(p) {
+			worse, weaker = AtEdge, AtEdge
+		}
+		c.change(p, objectives[k], worse, BetterPlan, "plan")
+		c.change(p, bounds[k], weaker, StrongerOne, "bound")
 		if c.change(p, times[k], Slower, Faster, "time") || lost {
 			continue
 		}
@@ -70,7 +74,11 @@ func (c *Comparison) failure(p pair) bool {
 	flaky := count(p.old, failed) == 0 && count(p.new, broken) > 0
 	switch {
 	case !before && (after || flaky):
-		c.add(p.new[0], Finding{Kind: Fails, Detail: why(p.new)})
+		f := Finding{Kind: Fails, Detail: why(p.new)}
+		if count(p.new, broken) == 0 && c.edge(p) {
+			f.Kind = AtEdge
+		}
+		c.add(p.new[0], f)
 	case before && !after:
 		c.add(p.new[0], Finding{Kind: Recovered, Detail: "before: " + why(p.old)})
 	}
@@ -126,6 +134,22 @@ func (c *Comparison) proof(p pair) (lost bool) {
 		c.add(p.new[0], Finding{Kind: ProofGained, Detail: detail})
 	}
 	return false
+}
+
+// edge reports whether runs came to their end just before their limit and are now
+// stopped by it, which noise does: what they have to show then is less.
+func (c *Comparison) edge(p pair) bool {
+	if !most(p.new, rows.Stopped) {
+		return false
+	}
+	var times []float64
+	for _, r := range p.old {
+		if !rows.Stopped(r) {
+			times = append(times, rows.Time(r))
+		}
+	}
+	certain := len(times) >= leastAgreeing && len(p.new) >= leastAgreeing
+	return 2*len(times) > len(p.old) && !certain && c.atEdge(stats.Median(times), p.new[0].Task.TimeLimit)
 }
 
 // edgeDeviations is how many deviations of the noise a run must be below its

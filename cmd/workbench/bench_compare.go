@@ -123,6 +123,7 @@ func printNights(w io.Writer, c *nights.Comparison, all bool) {
 	}
 	t.Render()
 	fmt.Fprintln(w, "new / old, geometric means; p of Wilcoxon's signed-rank test, after Holm's correction; PAR-10 of the new")
+	fmt.Fprintln(w, c.Options.TimesRule())
 	printFindings(w, c, all)
 	verdict := "no regression"
 	if c.Regressed {
