@@ -91,7 +91,7 @@ func newSpace(in *instance) (*space, bool) {
 		}
 		s.until[q] = s.until[q-1] + s.u[q]
 	}
-	s.bounds()
+	s.tails()
 	return s, s.pack()
 }
 
@@ -124,9 +124,9 @@ func (s *space) pack() bool {
 	return shift <= 64
 }
 
-// bounds fills rest and haul. While computation q runs, X_q bytes are away, whose
+// tails fills rest and haul. While computation q runs, X_q bytes are away, whose
 // prefetches start later and take r(X_q) until the end of the plan, as in Bounds.
-func (s *space) bounds() {
+func (s *space) tails() {
 	n := s.n
 	x := s.wholeTensors()
 	e := s.eagerSchedule(x, minSets)
