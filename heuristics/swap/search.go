@@ -99,15 +99,16 @@ func (x *searcher) methods() {
 // weights of Belady's rule, see belady.
 type weights struct{ since, cost float64 }
 
+// beladys are the weights of Belady's rule that are tried.
+var beladys = [...]weights{{0, 0}, {0, 1}, {0, 3}, {0.3, 0}, {0.3, 1}, {0.3, 3}, {1, 0}, {1, 1}, {1, 3}}
+
 // rules takes the plans of Belady's rule.
 func (x *searcher) rules() {
 	var list []int
-	for _, since := range [...]float64{0, 0.3, 1} {
-		for _, cost := range [...]float64{0, 1, 3} {
-			if !x.done() {
-				list = x.in.belady(x.o, weights{since, cost}, list[:0])
-				x.offer(list, x.m.run(list))
-			}
+	for _, w := range beladys {
+		if !x.done() {
+			list = x.in.belady(x.o, w, list[:0])
+			x.offer(list, x.m.run(list))
 		}
 	}
 }
@@ -210,37 +211,51 @@ func (b *residents) remove(v int) {
 
 // Limits of annealing.
 const (
-	annealEvents = 4_000_000 // of all lists
+	annealEvents = 4_000_000 // of all lists, twice as many after restarts
 	annealMoves  = 30_000
 	annealEach   = 200 // moves for each event of the list
 	annealFewest = 200 // with fewer moves nothing is found, and none is tried
 )
 
-// anneal changes the list at random.
+// anneal changes the best list at random, then those of Belady's rule, which lead
+// elsewhere.
 func (x *searcher) anneal() {
 	const episodes = 3
-	if annealEvents/(len(x.list)+1) < annealFewest {
+	most := annealEvents / (len(x.list) + 1)
+	if most < annealFewest {
 		return
 	}
-	moves := min(annealMoves, annealEvents/(len(x.list)+1), annealEach*len(x.list)) / episodes
-	var work []int
+	moves := min(annealMoves, most, annealEach*len(x.list)) / episodes
 	for episode := range episodes {
-		list, T := slices.Clone(x.list), x.T
-		heat := (x.T - x.floor) / float64(10+10*episode)
-		factor := math.Exp(-math.Log(1000) / float64(moves+1))
-		for range moves {
-			if x.done() {
-				return
-			}
-			work = append(work[:0], list...)
-			for more := true; more; more = x.rng.IntN(2) == 0 {
-				work = x.mutate(work)
-			}
-			heat *= factor
-			if t := x.m.run(work); t <= T || t-T < heat*x.rng.ExpFloat64() {
-				list, T = x.m.eventsOf(), t
-				x.offer(work, t)
-			}
+		x.episode(slices.Clone(x.list), moves, (x.T-x.floor)/float64(10+10*episode))
+	}
+	for _, w := range beladys {
+		if !x.done() {
+			x.episode(x.in.belady(x.o, w, nil), min(moves, 2*most/len(beladys)), (x.T-x.floor)/3)
+		}
+	}
+}
+
+// episode changes list so many times, at a heat that falls to a thousandth.
+func (x *searcher) episode(list []int, moves int, heat float64) {
+	T := x.m.run(list)
+	if math.IsInf(T, 1) {
+		return
+	}
+	factor := math.Exp(-math.Log(1000) / float64(moves+1))
+	var work []int
+	for range moves {
+		if x.done() {
+			return
+		}
+		work = append(work[:0], list...)
+		for more := true; more; more = x.rng.IntN(2) == 0 {
+			work = x.mutate(work)
+		}
+		heat *= factor
+		if t := x.m.run(work); t <= T || t-T < heat*x.rng.ExpFloat64() {
+			list, T = x.m.eventsOf(), t
+			x.offer(work, t)
 		}
 	}
 }
