@@ -161,12 +161,14 @@ func readExperiment(r *reader, n ast.Node, defaults axes) (e Experiment, ok bool
 	e = Experiment{node: n, axes: defaults}
 	e.own = map[string]ast.Node{}
 	known := e.fields(r)
+	doubtful := false // a problem that is not known may have the methods that are not
 	for _, name := range []string{"problem", "problems"} {
 		known[name] = func(n ast.Node) {
 			for _, v := range r.scalars(n, name) {
 				p, err := bench.FindProblem(v.text)
 				if err != nil {
 					r.errorf(v.node, "%v", err)
+					doubtful = true
 					continue
 				}
 				e.Problems = append(e.Problems, p)
@@ -183,6 +185,9 @@ func readExperiment(r *reader, n ast.Node, defaults axes) (e Experiment, ok bool
 		}
 	}
 	r.fields(n, "an experiment", known, "instances")
+	if len(e.Problems) > 0 && !doubtful {
+		e.checkMethods(r)
+	}
 	if len(r.errs) > before {
 		return e, false
 	}
@@ -193,7 +198,6 @@ func readExperiment(r *reader, n ast.Node, defaults axes) (e Experiment, ok bool
 	if len(e.methods) == 0 {
 		e.methods = []value{{"all", n}}
 	}
-	e.checkMethods(r)
 	e.checkAxes(r)
 	return e, len(r.errs) == before
 }

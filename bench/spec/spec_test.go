@@ -234,12 +234,12 @@ func numbers(n int) string {
 
 // All mistakes are reported at once, in the order of the file.
 func TestAllMistakesAtOnce(t *testing.T) {
-	_, err := expand(t, "nam: x\n"+good+"    threads: 0\n    seeds: x\n", "")
+	_, err := expand(t, "nam: x\n"+strings.Replace(good, "persistent,", "persistant,", 1)+"    threads: 0\n    seeds: x\n", "")
 	var many interface{ Unwrap() []error }
-	if !errors.As(err, &many) || len(many.Unwrap()) != 3 {
+	if !errors.As(err, &many) || len(many.Unwrap()) != 4 {
 		t.Fatalf("%v", err)
 	}
-	for i, want := range []string{"night.yaml:1:1", "night.yaml:8:14", "night.yaml:9:12"} {
+	for i, want := range []string{"night.yaml:1:1", "night.yaml:6:15", "night.yaml:8:14", "night.yaml:9:12"} {
 		if e := many.Unwrap()[i]; !strings.HasPrefix(e.Error(), want) {
 			t.Errorf("%d: %v, want %s", i, e, want)
 		}
