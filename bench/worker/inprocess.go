@@ -27,24 +27,32 @@ func (x *InProcess) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, 
 	type answer struct {
 		row  *sweep.Row
 		plan []byte
+		used *bench.Instance
 	}
 	solve := x.Solve
 	if solve == nil {
 		solve = Solve
 	}
-	begun := &sweep.Row{Format: sweep.RowFormat, ID: t.ID(), Task: t, Started: time.Now()}
+	begun := sweep.Row{Format: sweep.RowFormat, ID: t.ID(), Task: t, Started: time.Now()}
 	done := make(chan answer, 1)
-	go func() {
+	last := x.last
+	x.last = nil // in use: kept again when the task is done, not when it is left behind
+	go func(row sweep.Row) {
 		var a answer
 		defer func() {
 			if p := recover(); p != nil {
-				row := *begun
 				a = answer{row: failed(&row, sweep.Crashed, fmt.Sprintf("panic: %v", p))}
 			}
 			done <- a
 		}()
-		a.row, a.plan = attempt(ctx, solve, t, func() (*bench.Instance, error) { return x.instance(t) })
-	}()
+		a.row, a.plan = attempt(ctx, solve, t, func() (*bench.Instance, error) {
+			in, err := x.instance(last, t)
+			if err == nil {
+				a.used = in
+			}
+			return in, err
+		})
+	}(begun)
 	var late <-chan time.Time
 	if d := deadline(x.Grace, t); d > 0 {
 		timer := time.NewTimer(d)
@@ -53,34 +61,28 @@ func (x *InProcess) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, 
 	}
 	select {
 	case a := <-done:
+		x.last = a.used
 		if ctx.Err() != nil {
 			return nil, nil, ctx.Err() // what a method has when it is stopped is not its result
 		}
 		return a.row, a.plan, nil
 	case <-ctx.Done():
-		x.last = nil // still in use
 		return nil, nil, ctx.Err()
 	case <-late:
-		x.last = nil
-		return failed(begun, sweep.OutOfTime, fmt.Sprintf("no answer within %v, its time limit is %g s; left behind", deadline(x.Grace, t), t.TimeLimit)), nil, nil
+		return failed(&begun, sweep.OutOfTime, fmt.Sprintf("no answer within %v, its time limit is %g s; left behind", deadline(x.Grace, t), t.TimeLimit)), nil, nil
 	}
 }
 
-// instance returns the instance of a task, the last one at no cost.
-func (x *InProcess) instance(t sweep.Task) (*bench.Instance, error) {
-	if x.last != nil && x.last.SHA256 == t.SHA256 {
-		return x.last, nil
+// instance returns the instance of a task, that of the last one at no cost.
+func (x *InProcess) instance(last *bench.Instance, t sweep.Task) (*bench.Instance, error) {
+	if last != nil && last.SHA256 == t.SHA256 {
+		return last, nil
 	}
 	doc, err := x.Instances.Document(t)
 	if err != nil {
 		return nil, err
 	}
-	in, err := parse(doc, t)
-	if err != nil {
-		return nil, err
-	}
-	x.last = in
-	return in, nil
+	return parse(doc, t)
 }
 
 var (
