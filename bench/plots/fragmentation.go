@@ -26,6 +26,9 @@ func Fragmentation(f *bench.Fragmentation) *Figure {
 	if most.Device != "" {
 		g.Title += ", " + most.Device
 	}
+	if f.Late {
+		g.Title += ", given back late"
+	}
 	for i := range f.Runs {
 		r := &f.Runs[i]
 		if r.Device != most.Device || len(r.Samples) == 0 {
