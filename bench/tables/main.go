@@ -14,6 +14,7 @@
 //	go run ./bench/tables pipeline-claims -profiles DIR   # [004] 7.3
 //	go run ./bench/tables offload [-alpha LIST] [-bandwidth RATE] [-images DIR] [NETWORK…]  # [004] 3.4
 //	go run ./bench/tables offload-gaps 2m zoo:resnet18 …
+//	go run ./bench/tables offload-bandwidths DIR zoo:resnet101 …   # [004] Figure 3.6
 //	go run ./bench/tables remat-offload [-alpha LIST] [-bandwidth RATE] [-images DIR] [NETWORK…]  # [004] 4.4
 //	go run ./bench/tables swap [-capacity SIZE] [-bandwidth RATE] [-device NAME] [-images DIR]  # [003] §5
 //	go test -run '^$' -bench Slots ./heuristics/remat | go run ./bench/tables growth docs/images
@@ -48,7 +49,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH…, strengthening TIME PERCENT INSTANCE…, pipelines TIME [NETWORK…], pipeline-strength TIME [without], pipeline-claims [FLAGS], offload [FLAGS] [NETWORK…], offload-gaps TIME INSTANCE…, remat-offload [FLAGS] [NETWORK…], swap [FLAGS] and growth DIR"
+	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH…, strengthening TIME PERCENT INSTANCE…, pipelines TIME [NETWORK…], pipeline-strength TIME [without], pipeline-claims [FLAGS], offload [FLAGS] [NETWORK…], offload-gaps TIME INSTANCE…, offload-bandwidths DIR INSTANCE…, remat-offload [FLAGS] [NETWORK…], swap [FLAGS] and growth DIR"
 	if len(args) == 0 {
 		return fmt.Errorf("name a table: %s", known)
 	}
@@ -56,7 +57,7 @@ func run(ctx context.Context, args []string) error {
 		return growth(os.Stdin, args[1])
 	}
 	name := plan.WeightOffload
-	if slices.Contains([]string{"claims", "chains", "checkmate", "strengthening"}, args[0]) {
+	if slices.Contains([]string{"claims", "chains", "checkmate", "strengthening", "offload-bandwidths"}, args[0]) {
 		name = plan.Remat
 	}
 	if args[0] == "pipelines" || args[0] == "pipeline-claims" {
@@ -119,6 +120,10 @@ func run(ctx context.Context, args []string) error {
 		return m.offloads(args[1:])
 	case "remat-offload":
 		return m.rematOffloads(args[1:])
+	case "offload-bandwidths":
+		if len(args) > 2 {
+			return m.offloadBandwidths(args[1], args[2:])
+		}
 	case "offload-gaps":
 		if len(args) > 2 {
 			limit, err := time.ParseDuration(args[1])

@@ -85,7 +85,7 @@ func (m *measurer) each(g *grid, args, methods []string, row func(name string, i
 			}
 		}
 		if g.images != "" {
-			if err := draw(c, m.problem, bench.Ratio, filepath.Join(g.images, m.problem.Name+"-"+in.Name+".svg")); err != nil {
+			if err := draw(plots.Curve(c, m.problem, bench.Ratio), filepath.Join(g.images, m.problem.Name+"-"+in.Name+".svg")); err != nil {
 				return err
 			}
 		}
@@ -93,17 +93,17 @@ func (m *measurer) each(g *grid, args, methods []string, row func(name string, i
 	})
 }
 
-// draw writes the figure of a curve.
-func draw(c *bench.Curve, p *bench.Problem, q bench.Quantity, name string) error {
-	f, err := os.Create(name)
+// draw writes a figure.
+func draw(f *plots.Figure, name string) error {
+	file, err := os.Create(name)
 	if err != nil {
 		return err
 	}
-	if err := plots.Curve(c, p, q).Write(f, "svg"); err != nil {
-		f.Close()
+	if err := f.Write(file, "svg"); err != nil {
+		file.Close()
 		return err
 	}
-	return f.Close()
+	return file.Close()
 }
 
 // meanWorst gathers ratios.
