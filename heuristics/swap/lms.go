@@ -91,7 +91,7 @@ func LMSGrid(ctx context.Context, s *functions.Sequence, p platform.Platform) (*
 		return nil, err
 	}
 	b := newBest(ctx, in)
-	b.floor = in.bound()
+	b.floor = in.seq.TotalTime()
 	in.lmsGrid(b, newOrders(in))
 	return b.plan("lms")
 }

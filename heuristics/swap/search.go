@@ -14,8 +14,8 @@ import (
 // Search is a method of our own, which knows durations where [003] takes time to
 // be proportional to bytes. It takes the best plan of the other methods and of
 // Belady's rule with several weights, lets its transfers start as early as they
-// can, and improves it by annealing: a move adds a leaving, drops one, or puts a
-// transfer somewhere else in the list of the machine.
+// can, and improves it by annealing, then those of Belady's rule: a move adds a
+// leaving, drops one, or puts a transfer somewhere else in the list of the machine.
 //
 // It ends when a lower bound is met, when it has tried enough, or when ctx ends,
 // and returns the best plan seen: never a worse one than the other methods of

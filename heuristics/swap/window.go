@@ -83,7 +83,7 @@ func WindowSweep(ctx context.Context, s *functions.Sequence, p platform.Platform
 		return nil, fmt.Errorf("%w: %d schedule-windows to try, at least 1 is needed", ErrParameter, windows)
 	}
 	b := newBest(ctx, in)
-	b.floor = in.bound()
+	b.floor = in.seq.TotalTime()
 	newWindows(b).sweep(windows)
 	return b.plan("window")
 }
@@ -97,7 +97,7 @@ func WindowSearch(ctx context.Context, s *functions.Sequence, p platform.Platfor
 		return nil, err
 	}
 	b := newBest(ctx, in)
-	b.floor = in.bound()
+	b.floor = in.seq.TotalTime()
 	newWindows(b).search()
 	return b.plan("window")
 }
