@@ -92,20 +92,21 @@ func (in *instance) pofo(ctx context.Context, slots int, which only) ([]*outline
 		alone.beta = 1
 		in, which = &alone, onlyRecompute
 	}
-	d, err := in.tails(ctx, slots)
+	d, err := in.tails(ctx, slots, math.Inf(1))
 	if err != nil {
 		return nil, err
 	}
 	return in.pofoWith(ctx, d, which, math.Inf(1), grids)
 }
 
-// tails is the table of the backward phase, if it is not too large.
-func (in *instance) tails(ctx context.Context, slots int) (*tails, error) {
+// tails is the table of the backward phase, if it is not too large: of sequences
+// that may be part of a step of no more than atMost.
+func (in *instance) tails(ctx context.Context, slots int, atMost float64) (*tails, error) {
 	x, n := float64(slots+2), float64(in.n)
 	if need := 4*x*x*x + 6*x*n*(n+1)/2*4; need > tableLimit {
 		return nil, tooLarge(in.n, slots, need)
 	}
-	return newTails(ctx, in, slots, coarse)
+	return newTails(ctx, in, slots, coarse, atMost)
 }
 
 // grids are by how much the slots of the table are divided for the states of the

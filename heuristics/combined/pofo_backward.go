@@ -45,7 +45,10 @@ type tails struct {
 	// A sequence is left out if a quicker one waits no longer than for thin bytes:
 	// just less than a slot, or the given part of the limit.
 	thin, part float64
-	all        []tail
+	// One that takes so long that the whole step takes longer than atMost is left
+	// out, too.
+	atMost, longest float64
+	all             []tail
 	// The sequences of (s,t) at limit i are all[first[k]:first[k]+count[k]],
 	// k = cell(s,t)·(slots+1) + i; by increasing u.
 	first []int32
@@ -75,9 +78,9 @@ const coarse = 1.0 / 8
 // times the square of the number of sequences that are best for some Δ, which is
 // one to five on networks; space O(N²·slots) times that number. The error wraps
 // plan.ErrNoPlan: ctx ended first, or the table grew too large.
-func newTails(ctx context.Context, in *instance, slots int, part float64) (*tails, error) {
+func newTails(ctx context.Context, in *instance, slots int, part, atMost float64) (*tails, error) {
 	n := in.n
-	d := &tails{in: in, slots: slots, part: part, slot: in.slot(slots), row: make([]int, n+2)}
+	d := &tails{in: in, slots: slots, part: part, atMost: atMost, slot: in.slot(slots), row: make([]int, n+2)}
 	d.row[1] = -1
 	for s := 2; s <= n; s++ {
 		d.row[s] = d.row[s-1] + n - s + 1
@@ -151,6 +154,7 @@ func (d *tails) fill(s, t int) {
 	if s < t {
 		inner, least = d.cell(s+1, t), needB // which every sequence needs
 	}
+	d.longest = d.atMost - (in.c.TotalTime() - (d.backward[t] - d.backward[s-1]))
 	previous, below := 0, 0 // the sequences of limit i-1
 	for i := 0; i <= d.slots; i++ {
 		limit := float64(i) * d.slot
@@ -263,6 +267,9 @@ func (d *tails) hopeless(x, xEnd, y, yEnd, z, zEnd int32, forward, kept, wave fl
 		right, rightV = min(right, d.all[z].u), min(rightV, v(zEnd-1))
 	}
 	u := forward + d.all[x].u + right
+	if u > d.longest {
+		return true
+	}
 	least := forward*beta + max(v(xEnd-1)+right*beta, kept+rightV, wave)
 	return d.beaten(u, least-u*beta)
 }
@@ -271,7 +278,7 @@ func (d *tails) hopeless(x, xEnd, y, yEnd, z, zEnd int32, forward, kept, wave fl
 // removes those that z is better than. A sequence of cost max(u, u + (Δ+r−..)/β)
 // is as good as another if both terms are.
 func (d *tails) add(z tail, limit float64) {
-	if z.need > limit*(1+rounding) {
+	if z.need > limit*(1+rounding) || z.u > d.longest {
 		return
 	}
 	beta := d.in.beta

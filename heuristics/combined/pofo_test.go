@@ -58,7 +58,7 @@ func TestRestIsALowerBound(t *testing.T) {
 			t.Fatal(err)
 		}
 		slots := max(1, int(p.Memory))
-		d, err := newTails(ctx, in, slots, 0)
+		d, err := newTails(ctx, in, slots, 0, math.Inf(1))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -152,7 +152,11 @@ func (b *search) take(list []*schedule, schedules ...*schedule) []*schedule {
 // outlines runs POFO, where it is not too large, and improves what it finds: with
 // all grids for the first limits, with the coarse ones for others.
 func (b *search) outlines(ctx context.Context, slots int, memory []float64) {
-	d, err := b.in.tails(ctx, slots)
+	atMost := math.Inf(1)
+	if b.best != nil {
+		atMost = b.best.makespan * (1 + nearly)
+	}
+	d, err := b.in.tails(ctx, slots, atMost)
 	if err != nil {
 		return
 	}
