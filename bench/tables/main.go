@@ -16,6 +16,7 @@
 //	go run ./bench/tables offload-gaps 2m zoo:resnet18 …
 //	go run ./bench/tables offload-bandwidths DIR zoo:resnet101 …   # [004] Figure 3.6
 //	go run ./bench/tables remat-offload [-alpha LIST] [-bandwidth RATE] [-images DIR] [NETWORK…]  # [004] 4.4
+//	go run ./bench/tables remat-offload-divisors [NETWORK…]  # [004] 4.4.1
 //	go run ./bench/tables swap [-capacity SIZE] [-bandwidth RATE] [-device NAME] [-images DIR]  # [003] §5
 //	go test -run '^$' -bench Slots ./heuristics/remat | go run ./bench/tables growth docs/images
 //
@@ -49,7 +50,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH…, strengthening TIME PERCENT INSTANCE…, pipelines TIME [NETWORK…], pipeline-strength TIME [without], pipeline-claims [FLAGS], offload [FLAGS] [NETWORK…], offload-gaps TIME INSTANCE…, offload-bandwidths DIR INSTANCE…, remat-offload [FLAGS] [NETWORK…], swap [FLAGS] and growth DIR"
+	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH…, strengthening TIME PERCENT INSTANCE…, pipelines TIME [NETWORK…], pipeline-strength TIME [without], pipeline-claims [FLAGS], offload [FLAGS] [NETWORK…], offload-gaps TIME INSTANCE…, offload-bandwidths DIR INSTANCE…, remat-offload [FLAGS] [NETWORK…], remat-offload-divisors [NETWORK…], swap [FLAGS] and growth DIR"
 	if len(args) == 0 {
 		return fmt.Errorf("name a table: %s", known)
 	}
@@ -66,7 +67,7 @@ func run(ctx context.Context, args []string) error {
 	if args[0] == "offload" || args[0] == "offload-gaps" {
 		name = plan.ActivationOffload
 	}
-	if args[0] == "remat-offload" {
+	if args[0] == "remat-offload" || args[0] == "remat-offload-divisors" {
 		name = plan.RematOffload
 	}
 	if args[0] == "swap" {
@@ -120,6 +121,8 @@ func run(ctx context.Context, args []string) error {
 		return m.offloads(args[1:])
 	case "remat-offload":
 		return m.rematOffloads(args[1:])
+	case "remat-offload-divisors":
+		return m.rematOffloadDivisors(args[1:])
 	case "offload-bandwidths":
 		if len(args) > 2 {
 			return m.offloadBandwidths(args[1], args[2:])
