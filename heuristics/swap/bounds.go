@@ -114,7 +114,7 @@ func (in *instance) memoryBound() float64 {
 		S := max(start[i], end[i])
 		x := alive + in.own(i) - in.limit
 		if left := x - clean; left > 0 { // (1), j at j+1
-			for j := 0; j <= i && left > 0; j++ {
+			for j := 0; j <= i && left > 0 && end[i]+left/beta > S; j++ { // no end is later than E_{i-1}
 				S = max(S, end[j]+left/beta)
 				left -= byWrite[j]
 			}

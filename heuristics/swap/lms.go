@@ -83,15 +83,15 @@ const (
 
 // LMSGrid is the best of LMS over a grid: the different distances that occur as
 // thresholds, or quantiles of them, twelve or as many as make 400,000 uses, by
-// swap-ins 1, 2, 4, … 128 functions ahead. The end of ctx
-// ends it with the best until then.
+// swap-ins 1, 2, 4, … 128 functions ahead. A plan that meets a bound, or the end of
+// ctx, ends it with the best until then.
 func LMSGrid(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
 	in, err := newInstance(s, p)
 	if err != nil {
 		return nil, err
 	}
 	b := newBest(ctx, in)
-	b.floor = in.seq.TotalTime()
+	b.floor = in.bound()
 	in.lmsGrid(b, newOrders(in))
 	return b.plan("lms")
 }

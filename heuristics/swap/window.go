@@ -73,7 +73,8 @@ func (in *instance) checkWindow(window float64) error {
 
 // WindowSweep is the best of Window over so many schedule-windows, evenly spread
 // from the largest function to twice the memory, and no larger than the
-// variable-sequence. The end of ctx ends the sweep with the best until then.
+// variable-sequence. A plan that meets a bound, or the end of ctx, ends the
+// sweep with the best until then.
 func WindowSweep(ctx context.Context, s *functions.Sequence, p platform.Platform, windows int) (*plan.Plan, error) {
 	in, err := newInstance(s, p)
 	if err != nil {
@@ -83,7 +84,7 @@ func WindowSweep(ctx context.Context, s *functions.Sequence, p platform.Platform
 		return nil, fmt.Errorf("%w: %d schedule-windows to try, at least 1 is needed", ErrParameter, windows)
 	}
 	b := newBest(ctx, in)
-	b.floor = in.seq.TotalTime()
+	b.floor = in.bound()
 	newWindows(b).sweep(windows)
 	return b.plan("window")
 }
@@ -97,7 +98,7 @@ func WindowSearch(ctx context.Context, s *functions.Sequence, p platform.Platfor
 		return nil, err
 	}
 	b := newBest(ctx, in)
-	b.floor = in.seq.TotalTime()
+	b.floor = in.bound()
 	newWindows(b).search()
 	return b.plan("window")
 }
@@ -106,7 +107,7 @@ func WindowSearch(ctx context.Context, s *functions.Sequence, p platform.Platfor
 type best struct {
 	ctx   context.Context
 	m     *machine
-	floor float64 // a lower bound, at which there is nothing more to look for
+	floor float64 // a lower bound: a list that meets it is the last to be tried
 	T     float64 // its makespan; +Inf: none fits
 	list  []int
 	work  []int // scratch
