@@ -52,11 +52,11 @@ func POFOClaim(ctx context.Context, c *chain.Chain, p platform.Platform, slots i
 	if err != nil {
 		return 0, nil, err
 	}
-	timed, err := retimed(found)
+	all, err := retimed(found)
 	if err != nil {
 		return 0, nil, err
 	}
-	return found[0].claim, timed[0].s.plan("pofo"), nil
+	return found[0].claim, all[0].s.plan("pofo"), nil
 }
 
 // TooLargeError says that tables of a program would be too large.
@@ -114,12 +114,12 @@ func (in *instance) tails(ctx context.Context, slots int, atMost float64) (*tail
 // not be followed again.
 var grids = []int{8, 3, 1}
 
-// pofoWith is the forward phase with the table of a backward phase, on some
-// grids. It returns the outlines of the ends that claim no more than atMost or
-// are little worse, the best first.
-func (in *instance) pofoWith(ctx context.Context, d *tails, which only, atMost float64, grids []int) (found []*outline, err error) {
+// pofoWith is the forward phase with the table of a backward phase, on some of the
+// grids. What claims more than atMost need not be found. It returns the outlines
+// of the ends, the best first.
+func (in *instance) pofoWith(ctx context.Context, d *tails, which only, atMost float64, on []int) (found []*outline, err error) {
 	rests := in.rests()
-	for _, part := range grids {
+	for _, part := range on {
 		if d.slots/part < 4 && part > 1 {
 			continue
 		}

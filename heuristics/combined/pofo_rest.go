@@ -24,7 +24,7 @@ type rest struct {
 	worth int
 }
 
-// rests are those of all layers. O(N² log N).
+// rests are those of all layers. O(N²).
 func (in *instance) rests() []rest {
 	all := make([]rest, in.n+1)
 	var items []item
