@@ -127,9 +127,20 @@ func (m *measurer) rematOffloadDivisors(nets []string) error {
 				}
 			}
 		}
+		possibly := min(high/least, fineness+lastDivisor(1, high/least, func(d float64) bool {
+			p := m.setting.Platform
+			p.Memory = high / d
+			bounds, err := combined.Bounds(in.Chain, p)
+			return err != nil || bounds[0].Value < allowed
+		}))
+		best := 1.0
 		for i, method := range dividing {
+			from := 1.0
+			if method == "search" {
+				from = best // it is behind none of these
+			}
 			var failed error
-			d := lastDivisor(high/least, func(d float64) bool {
+			d := lastDivisor(from, possibly, func(d float64) bool {
 				s := m.setting
 				s.Platform.Memory = high / d
 				r := m.run(method, in, s)
@@ -143,16 +154,10 @@ func (m *measurer) rematOffloadDivisors(nets []string) error {
 			}
 			fmt.Printf(" %.2f |", d)
 			count(d, &reached[i])
+			best = max(best, d)
 		}
-		d := lastDivisor(high/least, func(d float64) bool {
-			p := m.setting.Platform
-			p.Memory = high / d
-			bounds, err := combined.Bounds(in.Chain, p)
-			return err != nil || bounds[0].Value < allowed
-		}) + fineness // what is not excluded
-		d = min(d, high/least)
-		fmt.Printf(" %.2f |\n", d)
-		count(d, &possible)
+		fmt.Printf(" %.2f |\n", possibly)
+		count(possibly, &possible)
 		instances++
 		return nil
 	})
@@ -166,14 +171,13 @@ func (m *measurer) rematOffloadDivisors(nets []string) error {
 	return err
 }
 
-// lastDivisor is the largest divisor from 1 to most that is good, by bisection:
-// where what is good does not end at one point, it is one of the ends. It
-// is taken for granted that 1 is good.
-func lastDivisor(most float64, good func(d float64) bool) float64 {
-	if good(most) {
-		return most
+// lastDivisor is the largest good divisor from low, which is taken to be good, to
+// high, by bisection: where what is good does not end at one point, it is one of
+// the ends.
+func lastDivisor(low, high float64, good func(d float64) bool) float64 {
+	if good(high) {
+		return high
 	}
-	low, high := 1.0, most
 	for high-low > fineness {
 		if d := (low + high) / 2; good(d) {
 			low = d
