@@ -158,18 +158,21 @@ func (s *space) tails() {
 	}
 }
 
-// bound returns a lower bound on the makespan of all plans that continue l, whose
-// last computation is m: what is away must be fetched, of which ā_i is due when
-// B_{i+1} starts, and X_q − bytes are still to be sent before each q > m. O(N).
-func (s *space) bound(m int, l *label) float64 {
-	t := max(l.computed+s.rest[m], l.carried-l.bytes/s.beta+s.haul[m])
+// below reports whether a plan of makespan below T may continue l, whose last
+// computation is m, as far as lower bounds say: what is left to compute, the X_q −
+// bytes that are still to be sent before each q > m, and what is away, of which
+// ā_i is due back when B_{i+1} starts. O(N).
+func (s *space) below(T float64, m int, l *label) bool {
+	if !(l.computed+s.rest[m] < T && l.carried-l.bytes/s.beta+s.haul[m] < T) {
+		return false
+	}
 	back := 0.0
 	for _, i := range s.moves {
 		if s.rank[i] < s.sizes[s.of[i]].in(l.away) {
 			back = max(back, s.due[i+1]) + s.move[i]
 		}
 	}
-	return max(t, l.carried+back)
+	return l.carried+back < T
 }
 
 // upTo returns the bytes of ā_0..ā_i that are away.

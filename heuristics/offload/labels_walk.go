@@ -76,7 +76,7 @@ func (w *walk) run(ctx context.Context, target float64) (last int32, finished bo
 
 // keep notes how x came about, unless it leads to no plan that is sought.
 func (w *walk) keep(m int, x *label, before int32, add int) bool {
-	if !(w.bound(m, x) < w.best) {
+	if !w.below(w.best, m, x) {
 		return false
 	}
 	x.node = int32(len(w.steps))
