@@ -43,32 +43,12 @@ type fileLayer struct {
 // Read reads a chain/v1 document. Name is for errors, which say the file, the
 // line, the field and what would be right. O(size of the file).
 func Read(r io.Reader, name string) (*Chain, error) {
-	data, err := strictjson.Read(r, name, maxBytes)
-	if err != nil {
-		return nil, err
-	}
-	if err := strictjson.CheckFormat(data, name, Format); err != nil {
-		return nil, err
-	}
-	var f file
-	extra, err := strictjson.DecodeExtras(data, name, &f)
-	if err != nil {
-		return nil, err
-	}
-	c, err := f.chain()
-	if err == nil {
-		c.Extra = extra
-		err = c.Validate()
-	}
-	if err != nil {
-		return nil, strictjson.Locate(data, name, err)
-	}
-	return c, nil
+	return strictjson.ReadFormat(r, name, Format, maxBytes, (*file).chain)
 }
 
-// chain fills in the defaults.
-func (f *file) chain() (*Chain, error) {
-	c := &Chain{Name: f.Name, Samples: f.Samples, Source: f.Source, Layers: make([]Layer, len(f.Layers))}
+// chain fills in the defaults and validates.
+func (f *file) chain(extra []strictjson.Extra) (*Chain, error) {
+	c := &Chain{Name: f.Name, Samples: f.Samples, Source: f.Source, Extra: extra, Layers: make([]Layer, len(f.Layers))}
 	if f.Input != nil {
 		if f.Input.Activation == nil {
 			return nil, &FieldError{Path: "input", Msg: "activation is missing"}
@@ -91,7 +71,7 @@ func (f *file) chain() (*Chain, error) {
 			ForwardOverhead: l.ForwardOverhead, BackwardOverhead: l.BackwardOverhead, Weight: l.Weight,
 		}
 	}
-	return c, nil
+	return c, c.Validate()
 }
 
 func or(p *float64, otherwise float64) float64 {
@@ -167,28 +147,12 @@ func (c *Chain) canonical() *file {
 // default spelt out. The numbers must be finite.
 func (c *Chain) Write(w io.Writer) error {
 	f := c.canonical()
-	extra := map[string][]strictjson.Extra{}
-	for _, e := range c.Extra {
-		extra[e.Path] = append(extra[e.Path], e)
-	}
-	out := strictjson.NewWriter(w)
-	out.Member("format", f.Format)
-	out.Member("name", f.Name)
-	if f.Samples != 0 {
-		out.Member("samples", f.Samples)
-	}
+	out := strictjson.NewWriter(w, f.Format, f.Name, c.Extra)
+	out.Count("samples", f.Samples)
 	out.Key("input")
-	out.Object(f.Input, extra["input"])
-	out.List("layers", len(f.Layers), func(i int) {
-		out.Object(&f.Layers[i], extra[fmt.Sprintf("layers[%d]", i)])
-	})
-	if len(f.Source) > 0 {
-		out.Member("source", f.Source)
-	}
-	for _, e := range extra[""] {
-		out.Member(e.Key, e.Value)
-	}
-	if err := out.Close(); err != nil {
+	out.Object(f.Input)
+	out.List("layers", len(f.Layers), func(i int) { out.Object(&f.Layers[i]) })
+	if err := out.Close(f.Source); err != nil {
 		return fmt.Errorf("chain %s: %w", c.Name, err)
 	}
 	return nil

@@ -43,34 +43,17 @@ type fileFunction struct {
 // Read reads a functions/v1 document. Name is for errors, which say the file,
 // the line, the field and what would be right. O(size of the file).
 func Read(r io.Reader, name string) (*Sequence, error) {
-	data, err := strictjson.Read(r, name, maxBytes)
-	if err != nil {
-		return nil, err
-	}
-	if err := strictjson.CheckFormat(data, name, Format); err != nil {
-		return nil, err
-	}
-	var f file
-	extra, err := strictjson.DecodeExtras(data, name, &f)
-	if err != nil {
-		return nil, err
-	}
-	s, err := f.sequence()
-	if err != nil {
-		return nil, strictjson.Locate(data, name, err)
-	}
-	s.Extra = extra
-	return s, nil
+	return strictjson.ReadFormat(r, name, Format, maxBytes, (*file).sequence)
 }
 
 // sequence fills in the defaults, finds the variables that functions name, and
 // validates all of them.
-func (f *file) sequence() (*Sequence, error) {
+func (f *file) sequence(extra []strictjson.Extra) (*Sequence, error) {
 	if f.Variables == nil {
 		return nil, &FieldError{Path: "variables", Msg: "missing; it lists what functions use, and is [] if they use nothing"}
 	}
 	s := &Sequence{
-		Name: f.Name, Samples: f.Samples, Source: f.Source,
+		Name: f.Name, Samples: f.Samples, Source: f.Source, Extra: extra,
 		Variables: make([]Variable, len(f.Variables)), Functions: make([]Function, len(f.Functions)),
 	}
 	ids := make(idsOf, len(f.Variables))
@@ -283,38 +266,34 @@ func (s *Sequence) validateFunctions() error {
 	return nil
 }
 
-// canonical returns the document that Write writes, -0 as 0.
-func (s *Sequence) canonical() *file {
+// canonical returns the document that Write writes, -0 as 0, if s is valid.
+func (s *Sequence) canonical() (*file, error) {
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("functions %s: %w", s.Name, err)
+	}
 	const plus = 0.0 // -0 + 0 is 0
 	f := &file{
 		Format: Format, Name: s.Name, Samples: s.Samples, Source: s.Source,
 		Variables: make([]fileVariable, len(s.Variables)), Functions: make([]fileFunction, len(s.Functions)),
 	}
-	numbers := true
-	for v := range s.Variables {
-		numbers = numbers && strictjson.IsNumber(s.Variables[v].ID)
-	}
+	ids := strictjson.IDs(len(s.Variables), func(v int) string { return s.Variables[v].ID })
 	sizes := make([]float64, len(s.Variables))
 	for v := range s.Variables {
 		x := &s.Variables[v]
-		id := json.RawMessage(x.ID)
-		if !numbers {
-			id, _ = json.Marshal(x.ID) // texts always can be
-		}
 		sizes[v] = x.Size + plus
-		f.Variables[v] = fileVariable{ID: id, Size: &sizes[v]}
+		f.Variables[v] = fileVariable{ID: ids[v], Size: &sizes[v]}
 		if x.Initial != Nowhere {
 			f.Variables[v].Initial = &x.Initial
 		}
 	}
 	list := func(variables []int, keep func(v int) bool) *[]json.RawMessage {
-		ids := make([]json.RawMessage, 0, len(variables))
+		some := make([]json.RawMessage, 0, len(variables))
 		for _, v := range variables {
 			if keep(v) {
-				ids = append(ids, f.Variables[v].ID)
+				some = append(some, ids[v])
 			}
 		}
-		return &ids
+		return &some
 	}
 	all := func(int) bool { return true }
 	last, times := s.LastUse(), make([]float64, len(s.Functions))
@@ -329,40 +308,22 @@ func (s *Sequence) canonical() *file {
 			f.Functions[i].Kind = &x.Kind
 		}
 	}
-	return f
+	return f, nil
 }
 
 // Write writes s as a functions/v1 document, a line for each variable and
 // function, with every default spelt out; ids as numbers if all of them are. s
 // must be valid.
 func (s *Sequence) Write(w io.Writer) error {
-	if err := s.Validate(); err != nil {
-		return fmt.Errorf("functions %s: %w", s.Name, err)
+	f, err := s.canonical()
+	if err != nil {
+		return err
 	}
-	f := s.canonical()
-	extra := map[string][]strictjson.Extra{}
-	for _, e := range s.Extra {
-		extra[e.Path] = append(extra[e.Path], e)
-	}
-	out := strictjson.NewWriter(w)
-	out.Member("format", f.Format)
-	out.Member("name", f.Name)
-	if f.Samples != 0 {
-		out.Member("samples", f.Samples)
-	}
-	out.List("variables", len(f.Variables), func(v int) {
-		out.Object(&f.Variables[v], extra[fmt.Sprintf("variables[%d]", v)])
-	})
-	out.List("functions", len(f.Functions), func(i int) {
-		out.Object(&f.Functions[i], extra[fmt.Sprintf("functions[%d]", i)])
-	})
-	if len(f.Source) > 0 {
-		out.Member("source", f.Source)
-	}
-	for _, e := range extra[""] {
-		out.Member(e.Key, e.Value)
-	}
-	if err := out.Close(); err != nil {
+	out := strictjson.NewWriter(w, f.Format, f.Name, s.Extra)
+	out.Count("samples", f.Samples)
+	out.List("variables", len(f.Variables), func(v int) { out.Object(&f.Variables[v]) })
+	out.List("functions", len(f.Functions), func(i int) { out.Object(&f.Functions[i]) })
+	if err := out.Close(f.Source); err != nil {
 		return fmt.Errorf("functions %s: %w", s.Name, err)
 	}
 	return nil
@@ -373,14 +334,10 @@ func (s *Sequence) Write(w io.Writer) error {
 // "source", which says where the numbers come from and not what they are, and
 // fields of the user's own. The uses count in their order. s must be valid.
 func (s *Sequence) Digest() (string, error) {
-	if err := s.Validate(); err != nil {
-		return "", fmt.Errorf("functions %s: %w", s.Name, err)
-	}
-	f := s.canonical()
-	f.Source = nil
-	digest, err := strictjson.Digest(f)
+	f, err := s.canonical()
 	if err != nil {
-		return "", fmt.Errorf("functions %s: %w", s.Name, err)
+		return "", err
 	}
-	return digest, nil
+	f.Source = nil
+	return strictjson.Digest(f)
 }

@@ -39,30 +39,13 @@ type fileNode struct {
 // Read reads a graph/v1 document. Name is for errors, which say the file, the
 // line, the field and what would be right. O(size of the file).
 func Read(r io.Reader, name string) (*Graph, error) {
-	data, err := strictjson.Read(r, name, maxBytes)
-	if err != nil {
-		return nil, err
-	}
-	if err := strictjson.CheckFormat(data, name, Format); err != nil {
-		return nil, err
-	}
-	var f file
-	extra, err := strictjson.DecodeExtras(data, name, &f)
-	if err != nil {
-		return nil, err
-	}
-	g, err := f.graph()
-	if err != nil {
-		return nil, strictjson.Locate(data, name, err)
-	}
-	g.Extra = extra
-	return g, nil
+	return strictjson.ReadFormat(r, name, Format, maxBytes, (*file).graph)
 }
 
 // graph fills in the defaults, finds the nodes that edges name, and validates
 // both.
-func (f *file) graph() (*Graph, error) {
-	g := &Graph{Name: f.Name, Samples: f.Samples, Input: f.Input, Source: f.Source, Nodes: make([]Node, len(f.Nodes))}
+func (f *file) graph(extra []strictjson.Extra) (*Graph, error) {
+	g := &Graph{Name: f.Name, Samples: f.Samples, Input: f.Input, Source: f.Source, Extra: extra, Nodes: make([]Node, len(f.Nodes))}
 	index := make(map[string]int, len(f.Nodes))
 	for v := range f.Nodes {
 		n := &f.Nodes[v]
@@ -196,65 +179,45 @@ func (g *Graph) validateEdges() error {
 	}
 }
 
-// canonical returns the document that Write writes, -0 as 0.
-func (g *Graph) canonical() *file {
+// canonical returns the document that Write writes, -0 as 0, if g is valid.
+func (g *Graph) canonical() (*file, error) {
+	if err := g.Validate(); err != nil {
+		return nil, fmt.Errorf("graph %s: %w", g.Name, err)
+	}
 	const plus = 0.0 // -0 + 0 is 0
 	f := &file{
 		Format: Format, Name: g.Name, Samples: g.Samples, Source: g.Source, Input: g.Input + plus,
 		Nodes: make([]fileNode, len(g.Nodes)), Edges: make([][]json.RawMessage, len(g.Edges)),
 	}
-	numbers := true
-	for v := range g.Nodes {
-		numbers = numbers && strictjson.IsNumber(g.Nodes[v].ID)
-	}
+	ids := strictjson.IDs(len(g.Nodes), func(v int) string { return g.Nodes[v].ID })
 	nodes := make([]Node, len(g.Nodes))
 	for v := range g.Nodes {
 		n := &nodes[v]
 		*n = g.Nodes[v]
 		n.Time, n.Memory = n.Time+plus, n.Memory+plus
-		id := json.RawMessage(n.ID)
-		if !numbers {
-			id, _ = json.Marshal(n.ID) // texts always can be
-		}
-		f.Nodes[v] = fileNode{ID: id, Name: n.Name, Kind: &n.Kind, Time: &n.Time, Memory: &n.Memory, Overhead: n.Overhead + plus, Weight: n.Weight + plus}
+		f.Nodes[v] = fileNode{ID: ids[v], Name: n.Name, Kind: &n.Kind, Time: &n.Time, Memory: &n.Memory, Overhead: n.Overhead + plus, Weight: n.Weight + plus}
 	}
 	ends := make([]json.RawMessage, 2*len(g.Edges))
 	for k, e := range g.Edges {
 		f.Edges[k] = ends[2*k : 2*k+2 : 2*k+2]
-		f.Edges[k][0], f.Edges[k][1] = f.Nodes[e.From].ID, f.Nodes[e.To].ID
+		f.Edges[k][0], f.Edges[k][1] = ids[e.From], ids[e.To]
 	}
-	return f
+	return f, nil
 }
 
 // Write writes g as a graph/v1 document, a line for each node and edge, with
 // every default spelt out; ids as numbers if all of them are. g must be valid.
 func (g *Graph) Write(w io.Writer) error {
-	if err := g.Validate(); err != nil {
-		return fmt.Errorf("graph %s: %w", g.Name, err)
+	f, err := g.canonical()
+	if err != nil {
+		return err
 	}
-	f := g.canonical()
-	extra := map[string][]strictjson.Extra{}
-	for _, e := range g.Extra {
-		extra[e.Path] = append(extra[e.Path], e)
-	}
-	out := strictjson.NewWriter(w)
-	out.Member("format", f.Format)
-	out.Member("name", f.Name)
-	if f.Samples != 0 {
-		out.Member("samples", f.Samples)
-	}
+	out := strictjson.NewWriter(w, f.Format, f.Name, g.Extra)
+	out.Count("samples", f.Samples)
 	out.Member("input", f.Input)
-	out.List("nodes", len(f.Nodes), func(v int) {
-		out.Object(&f.Nodes[v], extra[fmt.Sprintf("nodes[%d]", v)])
-	})
+	out.List("nodes", len(f.Nodes), func(v int) { out.Object(&f.Nodes[v]) })
 	out.List("edges", len(f.Edges), func(k int) { out.Value(f.Edges[k]) })
-	if len(f.Source) > 0 {
-		out.Member("source", f.Source)
-	}
-	for _, e := range extra[""] {
-		out.Member(e.Key, e.Value)
-	}
-	if err := out.Close(); err != nil {
+	if err := out.Close(f.Source); err != nil {
 		return fmt.Errorf("graph %s: %w", g.Name, err)
 	}
 	return nil
@@ -265,14 +228,10 @@ func (g *Graph) Write(w io.Writer) error {
 // "source", which says where the numbers come from and not what they are, and
 // fields of the user's own. The edges count in their order. g must be valid.
 func (g *Graph) Digest() (string, error) {
-	if err := g.Validate(); err != nil {
-		return "", fmt.Errorf("graph %s: %w", g.Name, err)
-	}
-	f := g.canonical()
-	f.Source = nil
-	digest, err := strictjson.Digest(f)
+	f, err := g.canonical()
 	if err != nil {
-		return "", fmt.Errorf("graph %s: %w", g.Name, err)
+		return "", err
 	}
-	return digest, nil
+	f.Source = nil
+	return strictjson.Digest(f)
 }

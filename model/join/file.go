@@ -32,31 +32,11 @@ type file struct {
 // Read reads a join/v1 document. Name is for errors, which say the file, the
 // line, the field and what would be right. O(size of the file).
 func Read(r io.Reader, name string) (*Join, error) {
-	data, err := strictjson.Read(r, name, maxBytes)
-	if err != nil {
-		return nil, err
-	}
-	if err := strictjson.CheckFormat(data, name, Format); err != nil {
-		return nil, err
-	}
-	var f file
-	extra, err := strictjson.DecodeExtras(data, name, &f)
-	if err != nil {
-		return nil, err
-	}
-	j, err := f.join()
-	if err == nil {
-		j.Extra = extra
-		err = j.Validate()
-	}
-	if err != nil {
-		return nil, strictjson.Locate(data, name, err)
-	}
-	return j, nil
+	return strictjson.ReadFormat(r, name, Format, maxBytes, (*file).join)
 }
 
-// join fills in the defaults.
-func (f *file) join() (*Join, error) {
+// join fills in the defaults and validates.
+func (f *file) join(extra []strictjson.Extra) (*Join, error) {
 	for _, required := range []struct {
 		name  string
 		value *float64
@@ -66,12 +46,12 @@ func (f *file) join() (*Join, error) {
 		}
 	}
 	j := &Join{
-		Name: f.Name, Branches: f.Branches, Slots: f.Slots, Source: f.Source,
+		Name: f.Name, Branches: f.Branches, Slots: f.Slots, Source: f.Source, Extra: extra,
 		ForwardTime: *f.ForwardTime, BackwardTime: *f.BackwardTime, LossTime: *f.LossTime,
 		Keep: make([]bool, len(f.Branches)),
 	}
 	if f.Keep == nil || len(f.Branches) == 0 {
-		return j, nil // without branches Validate says so
+		return j, j.Validate()
 	}
 	if len(f.Keep) != len(f.Branches) {
 		return nil, &FieldError{Path: "keep", Msg: fmt.Sprintf("%d values for %d branches; it says 1 or 0 for each, or is left out", len(f.Keep), len(f.Branches))}
@@ -85,7 +65,7 @@ func (f *file) join() (*Join, error) {
 			return nil, &FieldError{Path: fmt.Sprintf("keep[%d]", i), Msg: "1 or 0 is needed, or true or false: whether δ_0 of the branch is kept"}
 		}
 	}
-	return j, nil
+	return j, j.Validate()
 }
 
 // FieldError is a value that a join may not have.
@@ -126,8 +106,11 @@ func (j *Join) Validate() error {
 	return nil
 }
 
-// canonical returns the document that Write writes, -0 as 0.
-func (j *Join) canonical() *file {
+// canonical returns the document that Write writes, -0 as 0, if j is valid.
+func (j *Join) canonical() (*file, error) {
+	if err := j.Validate(); err != nil {
+		return nil, fmt.Errorf("join %s: %w", j.Name, err)
+	}
 	const plus = 0.0 // -0 + 0 is 0
 	forward, backward, loss := j.ForwardTime+plus, j.BackwardTime+plus, j.LossTime+plus
 	f := &file{
@@ -141,34 +124,24 @@ func (j *Join) canonical() *file {
 			f.Keep[i] = json.RawMessage("1")
 		}
 	}
-	return f
+	return f, nil
 }
 
 // Write writes j as a join/v1 document with every default spelt out. j must be
 // valid.
 func (j *Join) Write(w io.Writer) error {
-	if err := j.Validate(); err != nil {
-		return fmt.Errorf("join %s: %w", j.Name, err)
+	f, err := j.canonical()
+	if err != nil {
+		return err
 	}
-	f := j.canonical()
-	out := strictjson.NewWriter(w)
-	out.Member("format", f.Format)
-	out.Member("name", f.Name)
+	out := strictjson.NewWriter(w, f.Format, f.Name, j.Extra)
 	out.Member("branches", f.Branches)
-	if f.Slots != 0 {
-		out.Member("slots", f.Slots)
-	}
+	out.Count("slots", f.Slots)
 	out.Member("forward_time", f.ForwardTime)
 	out.Member("backward_time", f.BackwardTime)
 	out.Member("loss_time", f.LossTime)
 	out.Member("keep", f.Keep)
-	if len(f.Source) > 0 {
-		out.Member("source", f.Source)
-	}
-	for _, e := range j.Extra {
-		out.Member(e.Key, e.Value)
-	}
-	if err := out.Close(); err != nil {
+	if err := out.Close(f.Source); err != nil {
 		return fmt.Errorf("join %s: %w", j.Name, err)
 	}
 	return nil
@@ -178,14 +151,10 @@ func (j *Join) Write(w io.Writer) error {
 // every default spelt out, fields in the order of the format, and without
 // "source" and fields of the user's own. j must be valid.
 func (j *Join) Digest() (string, error) {
-	if err := j.Validate(); err != nil {
-		return "", fmt.Errorf("join %s: %w", j.Name, err)
-	}
-	f := j.canonical()
-	f.Source = nil
-	digest, err := strictjson.Digest(f)
+	f, err := j.canonical()
 	if err != nil {
-		return "", fmt.Errorf("join %s: %w", j.Name, err)
+		return "", err
 	}
-	return digest, nil
+	f.Source = nil
+	return strictjson.Digest(f)
 }

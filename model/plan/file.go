@@ -179,19 +179,14 @@ func (o *Op) file() *fileOp {
 // line, the field and what would be right. Whether the plan keeps the rules of
 // its problem is for [Verify] to say. O(size of the file).
 func Read(r io.Reader, name string) (*Plan, error) {
-	data, err := strictjson.Read(r, name, maxBytes)
-	if err != nil {
-		return nil, err
-	}
-	if err := strictjson.CheckFormat(data, name, Format); err != nil {
-		return nil, err
-	}
-	var f file
-	if err := strictjson.Decode(data, name, &f); err != nil {
-		return nil, err
-	}
+	return strictjson.ReadFormat(r, name, Format, maxBytes, (*file).plan)
+}
+
+// plan checks the values that no plan may have and returns the rest as it is.
+// Fields of the user's own are not kept.
+func (f *file) plan([]strictjson.Extra) (*Plan, error) {
 	fail := func(path, format string, args ...any) (*Plan, error) {
-		return nil, &strictjson.Error{Name: name, Line: strictjson.Line(data, path), Path: path, Msg: fmt.Sprintf(format, args...)}
+		return nil, &strictjson.FieldError{Path: path, Msg: fmt.Sprintf(format, args...)}
 	}
 	switch {
 	case f.Problem == "":

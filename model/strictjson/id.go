@@ -12,9 +12,9 @@ const maxDigits = 15
 // ErrID is the error of [ReadID].
 var ErrID = fmt.Errorf("an id is a text or a whole number from 0 on, of at most %d digits", maxDigits)
 
-// IsNumber reports whether id can be written as a number and read back to the
+// isNumber reports whether id can be written as a number and read back to the
 // same.
-func IsNumber(id string) bool {
+func isNumber(id string) bool {
 	if id == "" || len(id) > maxDigits || id[0] == '0' && id != "0" {
 		return false
 	}
@@ -32,8 +32,26 @@ func ReadID(raw json.RawMessage) (id string, err error) {
 		err = json.Unmarshal(raw, &id)
 		return id, err
 	}
-	if id = string(raw); !IsNumber(id) {
+	if id = string(raw); !isNumber(id) {
 		return "", ErrID
 	}
 	return id, nil
+}
+
+// IDs returns n ids as they are written: as numbers if all of them can be, else
+// as texts. O(length of the ids).
+func IDs(n int, id func(k int) string) []json.RawMessage {
+	numbers := true
+	for k := range n {
+		numbers = numbers && isNumber(id(k))
+	}
+	ids := make([]json.RawMessage, n)
+	for k := range ids {
+		if numbers {
+			ids[k] = json.RawMessage(id(k))
+		} else {
+			ids[k], _ = json.Marshal(id(k)) // texts always can be
+		}
+	}
+	return ids
 }

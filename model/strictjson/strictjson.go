@@ -114,6 +114,30 @@ func CheckFormat(data []byte, name, want string) error {
 	return &Error{name, Line(data, ""), "format", fmt.Sprintf("missing; it must be %q", want)}
 }
 
+// ReadFormat reads a document of a format, at most limit bytes, into an F, and
+// returns what value makes of it and of the users' own fields. Name is for
+// errors; a *FieldError of value becomes an *Error. O(size of the file) and
+// value.
+func ReadFormat[F, T any](r io.Reader, name, format string, limit int64, value func(*F, []Extra) (*T, error)) (*T, error) {
+	data, err := Read(r, name, limit)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckFormat(data, name, format); err != nil {
+		return nil, err
+	}
+	f := new(F)
+	extra, err := DecodeExtras(data, name, f)
+	if err != nil {
+		return nil, err
+	}
+	v, err := value(f, extra)
+	if err != nil {
+		return nil, Locate(data, name, err)
+	}
+	return v, nil
+}
+
 // Line returns the line on which the value at path begins or, if there is no
 // such value, the innermost one around it that is there. It searches the
 // document from the start, so it is for errors. O(len(data)).

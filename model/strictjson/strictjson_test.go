@@ -271,6 +271,38 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// ReadFormat is Read, CheckFormat, DecodeExtras and Locate, each with its errors.
+func TestReadFormat(t *testing.T) {
+	sum := func(f *struct {
+		Format string `json:"format"`
+		A      []int  `json:"a"`
+	}, extra []strictjson.Extra,
+	) (*int, error) {
+		n := len(extra)
+		for k, a := range f.A {
+			if a < 0 {
+				return &n, &strictjson.FieldError{Path: fmt.Sprintf("a[%d]", k), Msg: "negative"}
+			}
+			n += a
+		}
+		return &n, nil
+	}
+	got, err := strictjson.ReadFormat(strings.NewReader(`{"format": "a/v1", "a": [3, 4], "x-a": 0}`), "f", "a/v1", 100, sum)
+	if err != nil || *got != 3+4+1 {
+		t.Errorf("%v, %v; want 8", got, err)
+	}
+	for data, want := range map[string]string{
+		strings.Repeat(" ", 101):                  "f: more than 100 bytes, which no such file needs",
+		`{"format": "a/v2"}`:                      `f:1: format: "a/v2" is not understood here; it must be "a/v1"`,
+		`{"format": "a/v1", "b": 1}`:              "f:1: b: unknown field; known are format, a, and names of your own that begin with x-",
+		"{\"format\": \"a/v1\", \"a\": [0,\n-1]}": "f:2: a[1]: negative",
+	} {
+		if got, err := strictjson.ReadFormat(strings.NewReader(data), "f", "a/v1", 100, sum); got != nil || err == nil || err.Error() != want {
+			t.Errorf("%s: %v, error %v\nwant %s", data, got, err, want)
+		}
+	}
+}
+
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 )
 
@@ -41,27 +42,34 @@ func CheckAmount(path string, x float64) error {
 	return nil
 }
 
-// Writer writes a document that is an object, piece by piece, a line for each
-// of its fields, and keeps the first error for Close.
+// Writer writes a document of a format, piece by piece, a line for each of its
+// fields, and keeps the first error for Close.
 type Writer struct {
-	w      *bufio.Writer
-	err    error
-	inside bool // a field has been written
+	w     *bufio.Writer
+	err   error
+	extra map[string][]Extra // the user's own fields by their paths
+	path  string             // of the value that is being written
 }
 
-// NewWriter returns a Writer to w.
-func NewWriter(w io.Writer) *Writer { return &Writer{w: bufio.NewWriter(w)} }
+// NewWriter returns a Writer to w, of a document with a format, a name, and
+// fields of the user's own.
+func NewWriter(w io.Writer, format, name string, extra []Extra) *Writer {
+	o := &Writer{w: bufio.NewWriter(w), extra: map[string][]Extra{}}
+	for _, e := range extra {
+		o.extra[e.Path] = append(o.extra[e.Path], e)
+	}
+	o.text("{\n \"format\": ")
+	o.Value(format)
+	o.Member("name", name)
+	return o
+}
 
 // Key begins a field of the document; its value follows.
 func (o *Writer) Key(key string) {
-	if o.inside {
-		o.Text(",\n ")
-	} else {
-		o.Text("{\n ")
-	}
-	o.inside = true
+	o.text(",\n ")
 	o.Value(key)
-	o.Text(": ")
+	o.text(": ")
+	o.path = key
 }
 
 // Member writes a field of the document.
@@ -70,43 +78,51 @@ func (o *Writer) Member(key string, v any) {
 	o.Value(v)
 }
 
+// Count writes a field that is left out if it is 0.
+func (o *Writer) Count(key string, n int) {
+	if n != 0 {
+		o.Member(key, n)
+	}
+}
+
 // List writes a field whose value is a list of n elements, one a line.
 func (o *Writer) List(key string, n int, element func(k int)) {
 	o.Key(key)
-	o.Text("[")
+	o.text("[")
 	for k := range n {
 		if k > 0 {
-			o.Text(",")
+			o.text(",")
 		}
-		o.Text("\n  ")
+		o.text("\n  ")
+		o.path = key + "[" + strconv.Itoa(k) + "]"
 		element(k)
 	}
 	if n > 0 {
-		o.Text("\n ")
+		o.text("\n ")
 	}
-	o.Text("]")
+	o.text("]")
 }
 
-// Text writes s as it is.
-func (o *Writer) Text(s string) {
+// text writes s as it is.
+func (o *Writer) text(s string) {
 	if o.err == nil {
 		_, o.err = o.w.WriteString(s)
 	}
 }
 
 // Value writes v as encoding/json does.
-func (o *Writer) Value(v any) { o.Text(string(o.marshal(v))) }
+func (o *Writer) Value(v any) { o.text(string(o.marshal(v))) }
 
 // Object writes v, a struct with fields, with the user's own at its end.
-func (o *Writer) Object(v any, extra []Extra) {
-	o.Text(strings.TrimSuffix(string(o.marshal(v)), "}"))
-	for _, e := range extra {
-		o.Text(",")
+func (o *Writer) Object(v any) {
+	o.text(strings.TrimSuffix(string(o.marshal(v)), "}"))
+	for _, e := range o.extra[o.path] {
+		o.text(",")
 		o.Value(e.Key)
-		o.Text(":")
+		o.text(":")
 		o.Value(e.Value)
 	}
-	o.Text("}")
+	o.text("}")
 }
 
 func (o *Writer) marshal(v any) []byte {
@@ -117,9 +133,16 @@ func (o *Writer) marshal(v any) []byte {
 	return data
 }
 
-// Close ends the document and returns the first error.
-func (o *Writer) Close() error {
-	o.Text("\n}\n")
+// Close writes where the numbers come from, if that is known, and the user's own
+// fields, ends the document and returns the first error.
+func (o *Writer) Close(source map[string]any) error {
+	if len(source) > 0 {
+		o.Member("source", source)
+	}
+	for _, e := range o.extra[""] {
+		o.Member(e.Key, e.Value)
+	}
+	o.text("\n}\n")
 	if o.err != nil {
 		return o.err
 	}

@@ -13,25 +13,42 @@ import (
 
 func TestWriter(t *testing.T) {
 	var b bytes.Buffer
-	w := strictjson.NewWriter(&b)
-	w.Member("name", "a \"b\"")
-	w.Key("object")
-	w.Object(struct {
+	own := func(path, key, value string) strictjson.Extra {
+		return strictjson.Extra{Path: path, Key: key, Value: json.RawMessage(value)}
+	}
+	w := strictjson.NewWriter(&b, "a/v1", "a \"b\"", []strictjson.Extra{
+		own("", "x-last", "2"), own("object", "x-note", `[1, null]`), own("objects[1]", "x-a", `"1"`), own("objects[1]", "x-b", "2"),
+		own("objects[10]", "x-absent", "3"), own("list[0]", "x-absent", "4"),
+	})
+	type object struct {
 		A int `json:"a"`
-	}{1}, []strictjson.Extra{{Key: "x-note", Value: json.RawMessage(`[1, null]`)}})
+	}
+	w.Count("left_out", 0)
+	w.Count("written", -3)
+	w.Key("object")
+	w.Object(object{1})
 	w.List("none", 0, nil)
 	w.List("two", 2, func(k int) { w.Value(k) })
-	if err := w.Close(); err != nil {
+	w.List("objects", 2, func(k int) { w.Object(object{k}) })
+	if err := w.Close(map[string]any{"device": "V100"}); err != nil {
 		t.Fatal(err)
 	}
 	const want = `{
+ "format": "a/v1",
  "name": "a \"b\"",
+ "written": -3,
  "object": {"a":1,"x-note":[1,null]},
  "none": [],
  "two": [
   0,
   1
- ]
+ ],
+ "objects": [
+  {"a":0},
+  {"a":1,"x-a":"1","x-b":2}
+ ],
+ "source": {"device":"V100"},
+ "x-last": 2
 }
 `
 	if b.String() != want {
@@ -45,16 +62,16 @@ func (f unwritable) Write([]byte) (int, error) { return 0, f.err }
 
 // The first error is kept, of values as of the stream.
 func TestWriterErrors(t *testing.T) {
-	w := strictjson.NewWriter(&bytes.Buffer{})
+	w := strictjson.NewWriter(&bytes.Buffer{}, "a/v1", "", nil)
 	w.Member("a", math.NaN())
 	w.Member("b", make(chan int))
-	if err := w.Close(); err == nil || !strings.Contains(err.Error(), "NaN") {
+	if err := w.Close(nil); err == nil || !strings.Contains(err.Error(), "NaN") {
 		t.Errorf("NaN: %v", err)
 	}
 	broken := errors.New("broken")
-	w = strictjson.NewWriter(unwritable{broken})
+	w = strictjson.NewWriter(unwritable{broken}, "a/v1", "", nil)
 	w.Member("a", strings.Repeat("long", 10_000))
-	if err := w.Close(); !errors.Is(err, broken) {
+	if err := w.Close(nil); !errors.Is(err, broken) {
 		t.Errorf("unwritable: %v", err)
 	}
 }
