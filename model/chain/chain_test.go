@@ -1,9 +1,6 @@
 package chain_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -45,20 +42,12 @@ func smallChain() *chain.Chain {
 	}
 }
 
-func read(s string) (*chain.Chain, error) { return chain.Read(strings.NewReader(s), "chain.json") }
-
-func write(t interface {
-	Helper()
-	Fatal(...any)
-}, c *chain.Chain,
-) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := c.Write(&b); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+var format = testfile.Format[*chain.Chain]{
+	Name: "chain", Read: chain.Read, Good: []string{small, own}, Bad: bad,
+	Parts: func(c *chain.Chain) (*[]strictjson.Extra, *map[string]any) { return &c.Extra, &c.Source },
 }
+
+func read(s string) (*chain.Chain, error) { return format.Parse(s) }
 
 func TestRead(t *testing.T) {
 	c, err := read(small)
@@ -94,10 +83,7 @@ func TestDefaults(t *testing.T) {
 
 // bad are documents made from small that are refused. Those marked are refused
 // for what a schema cannot say.
-var bad = []struct {
-	name, old, new, want string
-	semantic             bool
-}{
+var bad = []testfile.Bad{
 	{"empty", small, "", "1: the file is empty", false},
 	{"truncated", small[strings.Index(small, "10, \"saved"):], "", "7: layers[0].activation: the file ends in the middle of the document", false},
 	{"trailing data", "}\n}\n", "}\n}\n{}", "13: data after the end of the document", false},
@@ -140,30 +126,7 @@ var bad = []struct {
 	{"text for the source", `{"kind": "measured", "device": "V100-16GB"}`, `"a paper"`, "11: source: a text where an object is needed", false},
 }
 
-func TestReadErrors(t *testing.T) {
-	for _, x := range bad {
-		t.Run(x.name, func(t *testing.T) {
-			s := strings.Replace(small, x.old, x.new, 1)
-			if s == small {
-				t.Fatal("the mutation changes nothing")
-			}
-			_, err := read(s)
-			var located *strictjson.Error
-			if !errors.As(err, &located) || !strings.HasPrefix(err.Error(), "chain.json:"+x.want) {
-				t.Errorf("error %v\nwant  chain.json:%s…", err, x.want)
-			}
-		})
-	}
-	broken := errors.New("broken")
-	if _, err := chain.Read(failing{broken}, "chain.json"); !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "chain.json cannot be read") {
-		t.Errorf("unreadable: %v", err)
-	}
-}
-
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error)  { return 0, f.err }
-func (f failing) Write([]byte) (int, error) { return 0, f.err }
+func TestReadErrors(t *testing.T) { format.ReadErrors(t) }
 
 // own is small with fields of the user's own everywhere.
 var own = strings.NewReplacer(
@@ -173,64 +136,19 @@ var own = strings.NewReplacer(
 ).Replace(small)
 
 func TestOwnFields(t *testing.T) {
-	c, err := read(own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := read(write(t, c))
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Written behind the fields of the format, so in another order.
-	count := map[string]int{}
-	for i := range c.Extra {
-		for _, e := range []strictjson.Extra{c.Extra[i], again.Extra[i]} {
-			var v any
-			if err := json.Unmarshal(e.Value, &v); err != nil {
-				t.Fatal(err)
-			}
-			count[fmt.Sprint(e.Path, " ", e.Key, " ", v)]++
-		}
-	}
-	want := map[string]int{" x-note [any map[thing:<nil>]]": 2, "input x- 1": 2, "layers[1] x-kind softmax": 2}
-	if diff := cmp.Diff(want, count); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	c.Extra = nil
-	if diff := cmp.Diff(smallChain(), c); diff != "" {
-		t.Errorf("the rest (-want +got):\n%s", diff)
-	}
+	format.OwnFields(t, own, smallChain(), ` x-note ["any",{"thing":null}]`, "input x- 1", `layers[1] x-kind "softmax"`)
 }
 
-func TestWriteGolden(t *testing.T) {
-	c, err := read(own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	testfile.Golden(t, "small.json", write(t, c))
-}
+func TestWriteGolden(t *testing.T) { format.WriteGolden(t, "small.json", own) }
 
 func TestWriteErrors(t *testing.T) {
 	c := smallChain()
-	broken := errors.New("broken")
-	if err := c.Write(failing{broken}); !errors.Is(err, broken) {
-		t.Errorf("unwritable: %v", err)
-	}
 	c.Layers[1].Weight = math.Inf(1)
-	if err := c.Write(&bytes.Buffer{}); err == nil || !strings.HasPrefix(err.Error(), "chain small: ") {
-		t.Errorf("infinite weight: %v", err)
-	}
-	if _, err := c.Digest(); err == nil || !strings.HasPrefix(err.Error(), "chain small: ") {
-		t.Errorf("digest of an infinite weight: %v", err)
-	}
+	format.WriteErrors(t, smallChain(), c, "chain small: json: unsupported value: +Inf")
 }
 
-// Chains that are made and not read are checked all the same.
 func TestValidate(t *testing.T) {
-	if err := smallChain().Validate(); err != nil {
-		t.Fatal(err)
-	}
-	for want, spoil := range map[string]func(*chain.Chain){
+	format.Validate(t, smallChain, map[string]func(*chain.Chain){
 		"layers: a chain needs":                           func(c *chain.Chain) { c.Layers = nil },
 		"samples: -1 is negative":                         func(c *chain.Chain) { c.Samples = -1 },
 		"input.activation: NaN is not finite":             func(c *chain.Chain) { c.Input.Activation = math.NaN() },
@@ -243,15 +161,7 @@ func TestValidate(t *testing.T) {
 		"layers[1].backward_overhead: +Inf is not finite": func(c *chain.Chain) { c.Layers[1].BackwardOverhead = math.Inf(1) },
 		"layers[1].weight: NaN is not finite":             func(c *chain.Chain) { c.Layers[1].Weight = math.NaN() },
 		"layers[1].saved: 3 is below activation 4":        func(c *chain.Chain) { c.Layers[1].Saved = 3 },
-	} {
-		c := smallChain()
-		spoil(c)
-		err := c.Validate()
-		var field *chain.FieldError
-		if !errors.As(err, &field) || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("error %v, want %s…", err, want)
-		}
-	}
+	})
 }
 
 // chains generates valid chains.
@@ -279,123 +189,22 @@ func chains() *rapid.Generator[*chain.Chain] {
 	})
 }
 
-// What is written is read back to the bit, has the same digest, and is of the
-// schema.
-func TestRoundTrip(t *testing.T) {
-	validate := testfile.Schema(t, "chain-v1.json")
-	rapid.Check(t, func(t *rapid.T) {
-		c := chains().Draw(t, "chain")
-		s := write(t, c)
-		again, err := read(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(c, again); diff != "" {
-			t.Fatalf("(-written +read):\n%s", diff)
-		}
-		if a, b := digest(t, c), digest(t, again); a != b {
-			t.Fatalf("digest %s before, %s after", a, b)
-		}
-		if err := validate(s); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
+func TestRoundTrip(t *testing.T) { format.RoundTrip(t, chains()) }
 
-func digest(t interface {
-	Helper()
-	Fatal(...any)
-}, c *chain.Chain,
-) string {
-	t.Helper()
-	d, err := c.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
-// The digest is of the numbers and names alone. Plans that were stored refer to
-// it, so it must never change.
 func TestDigest(t *testing.T) {
-	const want = "3f98d48ba529a3b2d529e5c5a020d9c715184625c6abc2f2e9b496ff8279bc76"
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, []byte(small)); err != nil {
-		t.Fatal(err)
-	}
-	for name, s := range map[string]string{
-		"as it is":        small,
-		"compact":         compact.String(),
-		"CRLF":            strings.ReplaceAll(small, "\n", "\r\n"),
-		"byte order mark": "\ufeff" + small,
+	format.Digests(t, "3f98d48ba529a3b2d529e5c5a020d9c715184625c6abc2f2e9b496ff8279bc76", map[string]string{
 		"other source":    strings.Replace(small, "measured", "guessed", 1),
 		"no source":       small[:strings.Index(small, ",\n  \"source\"")] + "}",
 		"own fields":      own,
 		"defaults":        strings.Replace(small, `"activation": 4`, `"activation": 4, "saved": 4, "gradient": 4, "weight": 0`, 1),
 		"numbers written": strings.Replace(strings.Replace(small, `100`, `1.0E+2`, 1), `"forward_time": 0,`, `"forward_time": -0.0,`, 1),
 		"order":           strings.Replace(strings.Replace(small, `"samples": 32,`, ``, 1), `"source"`, `"samples": 32, "source"`, 1),
-	} {
-		c, err := read(s)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if got := digest(t, c); got != want {
-			t.Errorf("%s: digest %s, want %s", name, got, want)
-		}
-	}
-	for _, x := range [][2]string{{`"small"`, `"other"`}, {`"loss"`, `"last"`}, {`32`, `33`}, {`"gradient": 6`, `"gradient": 7`}, {`100`, `100.00000000000001`}} {
-		c, err := read(strings.Replace(small, x[0], x[1], 1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if digest(t, c) == want {
-			t.Errorf("%s instead of %s does not change the digest", x[1], x[0])
-		}
-	}
+	}, [][2]string{{`"small"`, `"other"`}, {`"loss"`, `"last"`}, {`32`, `33`}, {`"gradient": 6`, `"gradient": 7`}, {`100`, `100.00000000000001`}})
 }
 
-// The schema and Read refuse the same documents, up to what a schema cannot
-// say.
-func TestSchema(t *testing.T) {
-	validate := testfile.Schema(t, "chain-v1.json")
-	for _, s := range []string{small, own} {
-		if err := validate(s); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, x := range bad {
-		err := validate(strings.Replace(small, x.old, x.new, 1))
-		if (err == nil) != x.semantic {
-			t.Errorf("%s: error %v", x.name, err)
-		}
-	}
-}
+func TestSchema(t *testing.T) { format.Schema(t) }
 
-// FuzzRead: nothing panics; what is read is of the schema and written and read
-// to the same.
-func FuzzRead(f *testing.F) {
-	validate := testfile.Schema(f, "chain-v1.json")
-	f.Add([]byte(small))
-	f.Add([]byte(own))
-	for _, x := range bad {
-		f.Add([]byte(strings.Replace(small, x.old, x.new, 1)))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		document := testfile.Document[*chain.Chain]{
-			Validate: validate, Read: read,
-			Write: func(c *chain.Chain) string { return write(t, c) },
-			Strip: func(c *chain.Chain) int {
-				own := len(c.Extra)
-				c.Extra = nil
-				if len(c.Source) == 0 {
-					c.Source = nil
-				}
-				return own
-			},
-		}
-		document.Holds(t, string(data))
-	})
-}
+func FuzzRead(f *testing.F) { format.Fuzz(f) }
 
 // BenchmarkRead100k reads a chain of 100,000 layers with all their fields.
 func BenchmarkRead100k(b *testing.B) {
@@ -407,12 +216,5 @@ func BenchmarkRead100k(b *testing.B) {
 			Activation: a, Saved: 3 * a, Gradient: a, Weight: 4 * a,
 		})
 	}
-	data := write(b, c)
-	b.SetBytes(int64(len(data)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := read(data); err != nil {
-			b.Fatal(err)
-		}
-	}
+	format.Benchmark(b, c)
 }

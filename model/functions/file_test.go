@@ -1,9 +1,6 @@
 package functions_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -57,32 +54,12 @@ func smallSequence() *functions.Sequence {
 // numbered is small with numbers for ids.
 var numbered = strings.NewReplacer(`"x"`, `7`, `"w"`, `0`, `"y"`, `12`).Replace(small)
 
-func read(s string) (*functions.Sequence, error) {
-	return functions.Read(strings.NewReader(s), "functions.json")
+var format = testfile.Format[*functions.Sequence]{
+	Name: "functions", Read: functions.Read, Good: []string{small, numbered, own}, Bad: bad,
+	Parts: func(s *functions.Sequence) (*[]strictjson.Extra, *map[string]any) { return &s.Extra, &s.Source },
 }
 
-type tester interface {
-	Helper()
-	Fatal(...any)
-}
-
-func write(t tester, s *functions.Sequence) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := s.Write(&b); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
-
-func digest(t tester, s *functions.Sequence) string {
-	t.Helper()
-	d, err := s.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
+func read(s string) (*functions.Sequence, error) { return format.Parse(s) }
 
 func TestRead(t *testing.T) {
 	s, err := read(small)
@@ -107,12 +84,12 @@ func TestNumbersForIDs(t *testing.T) {
 	if diff := cmp.Diff(s, texts); diff != "" {
 		t.Errorf("(-numbers +texts):\n%s", diff)
 	}
-	if s := write(t, s); !strings.Contains(s, `{"id":7,`) || !strings.Contains(s, `[7,0,12]`) {
+	if s := testfile.Text(t, s); !strings.Contains(s, `{"id":7,`) || !strings.Contains(s, `[7,0,12]`) {
 		t.Errorf("numbers are written\n%s", s)
 	}
 	for _, other := range []string{"07", "-1", "a", "1234567890123456"} {
 		s.Variables[1].ID = other
-		if text := write(t, s); !strings.Contains(text, `{"id":"7",`) || !strings.Contains(text, `"12"`) {
+		if text := testfile.Text(t, s); !strings.Contains(text, `{"id":"7",`) || !strings.Contains(text, `"12"`) {
 			t.Errorf("numbers beside %q are written\n%s", other, text)
 		}
 	}
@@ -120,10 +97,7 @@ func TestNumbersForIDs(t *testing.T) {
 
 // bad are documents made from small that are refused. Those marked are refused
 // for what a schema cannot say.
-var bad = []struct {
-	name, old, new, want string
-	semantic             bool
-}{
+var bad = []testfile.Bad{
 	{"empty", small, "", "1: the file is empty", false},
 	{"truncated", small[strings.Index(small, "10, \"init"):], "", "6: variables[0].size: the file ends in the middle of the document", false},
 	{"trailing data", "}\n}\n", "}\n}\n{}", "18: data after the end of the document", false},
@@ -174,47 +148,9 @@ var bad = []struct {
 	{"used by none", `"variables": [`, `"variables": [{"id": 1, "size": 0},`, `5: variables[0]: no function uses "1"; leave it out`, true},
 }
 
-func TestReadErrors(t *testing.T) {
-	for _, x := range bad {
-		t.Run(x.name, func(t *testing.T) {
-			s := strings.Replace(small, x.old, x.new, 1)
-			if s == small {
-				t.Fatal("the mutation changes nothing")
-			}
-			_, err := read(s)
-			var located *strictjson.Error
-			if !errors.As(err, &located) || !strings.HasPrefix(err.Error(), "functions.json:"+x.want) {
-				t.Errorf("error %v\nwant  functions.json:%s…", err, x.want)
-			}
-		})
-	}
-	broken := errors.New("broken")
-	if _, err := functions.Read(failing{broken}, "functions.json"); !errors.Is(err, broken) {
-		t.Errorf("unreadable: %v", err)
-	}
-}
+func TestReadErrors(t *testing.T) { format.ReadErrors(t) }
 
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error)  { return 0, f.err }
-func (f failing) Write([]byte) (int, error) { return 0, f.err }
-
-// The schema and Read refuse the same documents, up to what a schema cannot
-// say.
-func TestSchema(t *testing.T) {
-	validate := testfile.Schema(t, "functions-v1.json")
-	for _, s := range []string{small, numbered, own} {
-		if err := validate(s); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, x := range bad {
-		err := validate(strings.Replace(small, x.old, x.new, 1))
-		if (err == nil) != x.semantic {
-			t.Errorf("%s: error %v", x.name, err)
-		}
-	}
-}
+func TestSchema(t *testing.T) { format.Schema(t) }
 
 // own is small with fields of the user's own everywhere.
 var own = strings.NewReplacer(
@@ -223,47 +159,20 @@ var own = strings.NewReplacer(
 	`"name": "back"`, `"name": "back", "x-op": "softmax"`,
 ).Replace(small)
 
-func TestWriteGolden(t *testing.T) {
-	s, err := read(own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	testfile.Golden(t, "small.json", write(t, s))
-	again, err := read(write(t, s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(s.Extra) != 3 || len(again.Extra) != 3 || again.Extra[1].Path != "variables[1]" && again.Extra[0].Path != "variables[1]" {
-		t.Errorf("own fields %v, read again %v", s.Extra, again.Extra)
-	}
-	s.Extra = nil
-	if diff := cmp.Diff(smallSequence(), s); diff != "" {
-		t.Errorf("the rest (-want +got):\n%s", diff)
-	}
+func TestOwnFields(t *testing.T) {
+	format.OwnFields(t, own, smallSequence(), ` x-note ["any",{"thing":null}]`, `functions[2] x-op "softmax"`, "variables[1] x-layer 3")
 }
+
+func TestWriteGolden(t *testing.T) { format.WriteGolden(t, "small.json", own) }
 
 func TestWriteErrors(t *testing.T) {
 	s := smallSequence()
-	broken := errors.New("broken")
-	if err := s.Write(failing{broken}); !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "functions small: ") {
-		t.Errorf("unwritable: %v", err)
-	}
 	s.Variables[1].Size = math.Inf(1)
-	const want = "functions small: variables[1].size: +Inf is not finite"
-	if err := s.Write(&bytes.Buffer{}); err == nil || err.Error() != want {
-		t.Errorf("infinite size: %v", err)
-	}
-	if _, err := s.Digest(); err == nil || err.Error() != want {
-		t.Errorf("digest of infinite size: %v", err)
-	}
+	format.WriteErrors(t, smallSequence(), s, "functions small: variables[1].size: +Inf is not finite")
 }
 
-// Sequences that are made and not read are checked all the same.
 func TestValidate(t *testing.T) {
-	if err := smallSequence().Validate(); err != nil {
-		t.Fatal(err)
-	}
-	for want, spoil := range map[string]func(*functions.Sequence){
+	format.Validate(t, smallSequence, map[string]func(*functions.Sequence){
 		"functions: a sequence needs":                                   func(s *functions.Sequence) { s.Functions = nil },
 		"samples: -1 is negative":                                       func(s *functions.Sequence) { s.Samples = -1 },
 		"variables[1].id: the id is empty":                              func(s *functions.Sequence) { s.Variables[1].ID = "" },
@@ -279,15 +188,7 @@ func TestValidate(t *testing.T) {
 		"functions[0].writes[0]: is variable -2; there are variables 0": func(s *functions.Sequence) { s.Functions[0].Writes[0] = -2 },
 		`functions[3].writes[0]: "y" is not among`:                      func(s *functions.Sequence) { s.Functions[3].Writes = []int{2} },
 		`variables[0]: no function uses "x"`:                            func(s *functions.Sequence) { s.Functions[0].Uses, s.Functions[3].Uses = []int{1, 2}, nil },
-	} {
-		s := smallSequence()
-		spoil(s)
-		err := s.Validate()
-		var field *functions.FieldError
-		if !errors.As(err, &field) || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("error %v, want %s…", err, want)
-		}
-	}
+	})
 }
 
 // sequences generates valid sequences.
@@ -331,56 +232,17 @@ func sequences() *rapid.Generator[*functions.Sequence] {
 	})
 }
 
-// What is written is read back to the bit, has the same digest, and is of the
-// schema.
-func TestRoundTrip(t *testing.T) {
-	validate := testfile.Schema(t, "functions-v1.json")
-	rapid.Check(t, func(t *rapid.T) {
-		s := sequences().Draw(t, "sequence")
-		text := write(t, s)
-		again, err := read(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(s, again); diff != "" {
-			t.Fatalf("(-written +read):\n%s", diff)
-		}
-		if a, b := digest(t, s), digest(t, again); a != b {
-			t.Fatalf("digest %s before, %s after", a, b)
-		}
-		if err := validate(text); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
+func TestRoundTrip(t *testing.T) { format.RoundTrip(t, sequences()) }
 
-// The digest is of the numbers and names alone. Plans that were stored refer to
-// it, so it must never change.
 func TestDigest(t *testing.T) {
-	const want = "d8739c87215d96540c9890a72984b236249a4d45df8b57b4597a6dd2dfd3ea77"
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, []byte(small)); err != nil {
-		t.Fatal(err)
-	}
-	for name, s := range map[string]string{
-		"as it is":     small,
-		"compact":      compact.String(),
+	format.Digests(t, "d8739c87215d96540c9890a72984b236249a4d45df8b57b4597a6dd2dfd3ea77", map[string]string{
 		"other source": strings.Replace(small, "measured", "guessed", 1),
 		"own fields":   own,
 		"defaults":     strings.Replace(small, `"time": 0, "uses": []`, `"time": -0.0, "uses": [], "writes": [], "last": [], "name": ""`, 1),
 		"no last":      strings.Replace(small, `, "last": []`, ``, 1),
 		"all writes":   strings.Replace(small, `["y", "w"],`, `["y", "w"], "writes": ["y", "w"],`, 1),
 		"written":      strings.Replace(small, `2.5`, `0.25E+1`, 1),
-	} {
-		s, err := read(s)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if got := digest(t, s); got != want {
-			t.Errorf("%s: digest %s, want %s", name, got, want)
-		}
-	}
-	for _, x := range [][2]string{
+	}, [][2]string{
 		{`"small"`, `"other"`},
 		{`32`, `33`},
 		{`2.5`, `2.500000000000001`},
@@ -390,43 +252,10 @@ func TestDigest(t *testing.T) {
 		{`0.5`, `0.25`},
 		{`"writes": ["y"]`, `"writes": []`},
 		{`["x"], "writes": []`, `["x"]`},
-	} {
-		s, err := read(strings.Replace(small, x[0], x[1], 1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if digest(t, s) == want {
-			t.Errorf("%s instead of %s does not change the digest", x[1], x[0])
-		}
-	}
-}
-
-// FuzzRead: nothing panics; what is read is of the schema and written and read
-// to the same.
-func FuzzRead(f *testing.F) {
-	validate := testfile.Schema(f, "functions-v1.json")
-	for _, s := range []string{small, numbered, own} {
-		f.Add([]byte(s))
-	}
-	for _, x := range bad {
-		f.Add([]byte(strings.Replace(small, x.old, x.new, 1)))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		document := testfile.Document[*functions.Sequence]{
-			Validate: validate, Read: read,
-			Write: func(s *functions.Sequence) string { return write(t, s) },
-			Strip: func(s *functions.Sequence) int {
-				own := len(s.Extra)
-				s.Extra = nil
-				if len(s.Source) == 0 {
-					s.Source = nil
-				}
-				return own
-			},
-		}
-		document.Holds(t, string(data))
 	})
 }
+
+func FuzzRead(f *testing.F) { format.Fuzz(f) }
 
 // BenchmarkRead100k reads a sequence of 100,000 functions and as many variables.
 func BenchmarkRead100k(b *testing.B) {
@@ -435,12 +264,5 @@ func BenchmarkRead100k(b *testing.B) {
 		s.Variables = append(s.Variables, functions.Variable{ID: fmt.Sprint("block", v), Size: 1e6 + float64(v)})
 		s.Functions = append(s.Functions, functions.Function{Name: "attention", Time: 1e-3 + float64(v)*1e-9, Uses: []int{v, max(0, v-1)}[:1+min(v, 1)]})
 	}
-	data := write(b, s)
-	b.SetBytes(int64(len(data)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := read(data); err != nil {
-			b.Fatal(err)
-		}
-	}
+	format.Benchmark(b, s)
 }

@@ -1,9 +1,6 @@
 package graph_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -53,33 +50,12 @@ func smallGraph() *graph.Graph {
 // numbered is small with numbers for ids.
 var numbered = strings.NewReplacer(`"conv", "name"`, `7, "name"`, `["conv"`, `[7`, `"loss", "kind"`, `0, "kind"`, `"loss"]`, `0]`, `["loss"`, `[0`, `"dconv"`, `12`).Replace(small)
 
-func read(s string) (*graph.Graph, error) { return graph.Read(strings.NewReader(s), "graph.json") }
-
-func write(t interface {
-	Helper()
-	Fatal(...any)
-}, g *graph.Graph,
-) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := g.Write(&b); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+var format = testfile.Format[*graph.Graph]{
+	Name: "graph", Read: graph.Read, Good: []string{small, numbered, own}, Bad: bad,
+	Parts: func(g *graph.Graph) (*[]strictjson.Extra, *map[string]any) { return &g.Extra, &g.Source },
 }
 
-func digest(t interface {
-	Helper()
-	Fatal(...any)
-}, g *graph.Graph,
-) string {
-	t.Helper()
-	d, err := g.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
+func read(s string) (*graph.Graph, error) { return format.Parse(s) }
 
 func TestRead(t *testing.T) {
 	g, err := read(small)
@@ -110,12 +86,12 @@ func TestNumbersForIDs(t *testing.T) {
 	if diff := cmp.Diff(g, texts); diff != "" {
 		t.Errorf("(-numbers +texts):\n%s", diff)
 	}
-	if s := write(t, g); !strings.Contains(s, `{"id":7,`) || !strings.Contains(s, `[7,0]`) {
+	if s := testfile.Text(t, g); !strings.Contains(s, `{"id":7,`) || !strings.Contains(s, `[7,0]`) {
 		t.Errorf("numbers are written\n%s", s)
 	}
 	for _, other := range []string{"07", "-1", "1.0", "a", "1234567890123456", "٣"} {
 		g.Nodes[2].ID = other
-		if s := write(t, g); !strings.Contains(s, `{"id":"7",`) || !strings.Contains(s, `["7","0"]`) {
+		if s := testfile.Text(t, g); !strings.Contains(s, `{"id":"7",`) || !strings.Contains(s, `["7","0"]`) {
 			t.Errorf("numbers beside %q are written\n%s", other, s)
 		}
 	}
@@ -123,10 +99,7 @@ func TestNumbersForIDs(t *testing.T) {
 
 // bad are documents made from small that are refused. Those marked are refused
 // for what a schema cannot say.
-var bad = []struct {
-	name, old, new, want string
-	semantic             bool
-}{
+var bad = []testfile.Bad{
 	{"empty", small, "", "1: the file is empty", false},
 	{"truncated", small[strings.Index(small, "10, \"over"):], "", "7: nodes[0].memory: the file ends in the middle of the document", false},
 	{"trailing data", "}\n}\n", "}\n}\n{}", "18: data after the end of the document", false},
@@ -176,47 +149,9 @@ var bad = []struct {
 	{"cycle of two", `["conv", "dconv"]`, `["dconv", "loss"]`, `11: edges: the graph has a cycle: loss → dconv → loss`, true},
 }
 
-func TestReadErrors(t *testing.T) {
-	for _, x := range bad {
-		t.Run(x.name, func(t *testing.T) {
-			s := strings.Replace(small, x.old, x.new, 1)
-			if s == small {
-				t.Fatal("the mutation changes nothing")
-			}
-			_, err := read(s)
-			var located *strictjson.Error
-			if !errors.As(err, &located) || !strings.HasPrefix(err.Error(), "graph.json:"+x.want) {
-				t.Errorf("error %v\nwant  graph.json:%s…", err, x.want)
-			}
-		})
-	}
-	broken := errors.New("broken")
-	if _, err := graph.Read(failing{broken}, "graph.json"); !errors.Is(err, broken) {
-		t.Errorf("unreadable: %v", err)
-	}
-}
+func TestReadErrors(t *testing.T) { format.ReadErrors(t) }
 
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error)  { return 0, f.err }
-func (f failing) Write([]byte) (int, error) { return 0, f.err }
-
-// The schema and Read refuse the same documents, up to what a schema cannot
-// say.
-func TestSchema(t *testing.T) {
-	validate := testfile.Schema(t, "graph-v1.json")
-	for _, s := range []string{small, numbered, own} {
-		if err := validate(s); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, x := range bad {
-		err := validate(strings.Replace(small, x.old, x.new, 1))
-		if (err == nil) != x.semantic {
-			t.Errorf("%s: error %v", x.name, err)
-		}
-	}
-}
+func TestSchema(t *testing.T) { format.Schema(t) }
 
 // own is small with fields of the user's own everywhere.
 var own = strings.NewReplacer(
@@ -224,46 +159,20 @@ var own = strings.NewReplacer(
 	`"kind": "loss"`, `"kind": "loss", "x-op": "softmax"`,
 ).Replace(small)
 
-func TestWriteGolden(t *testing.T) {
-	g, err := read(own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	testfile.Golden(t, "small.json", write(t, g))
-	again, err := read(write(t, g))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(g.Extra) != 2 || len(again.Extra) != 2 || again.Extra[0].Path != "nodes[1]" {
-		t.Errorf("own fields %v, read again %v", g.Extra, again.Extra)
-	}
-	g.Extra = nil
-	if diff := cmp.Diff(smallGraph(), g); diff != "" {
-		t.Errorf("the rest (-want +got):\n%s", diff)
-	}
+func TestOwnFields(t *testing.T) {
+	format.OwnFields(t, own, smallGraph(), ` x-note ["any",{"thing":null}]`, `nodes[1] x-op "softmax"`)
 }
+
+func TestWriteGolden(t *testing.T) { format.WriteGolden(t, "small.json", own) }
 
 func TestWriteErrors(t *testing.T) {
 	g := smallGraph()
-	broken := errors.New("broken")
-	if err := g.Write(failing{broken}); !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "graph small: ") {
-		t.Errorf("unwritable: %v", err)
-	}
 	g.Nodes[1].Memory = math.Inf(1)
-	if err := g.Write(&bytes.Buffer{}); err == nil || !strings.HasPrefix(err.Error(), "graph small: nodes[1].memory: +Inf is not finite") {
-		t.Errorf("infinite memory: %v", err)
-	}
-	if _, err := g.Digest(); err == nil || !strings.HasPrefix(err.Error(), "graph small: nodes[1].memory: +Inf is not finite") {
-		t.Errorf("digest of infinite memory: %v", err)
-	}
+	format.WriteErrors(t, smallGraph(), g, "graph small: nodes[1].memory: +Inf is not finite")
 }
 
-// Graphs that are made and not read are checked all the same.
 func TestValidate(t *testing.T) {
-	if err := smallGraph().Validate(); err != nil {
-		t.Fatal(err)
-	}
-	for want, spoil := range map[string]func(*graph.Graph){
+	format.Validate(t, smallGraph, map[string]func(*graph.Graph){
 		"nodes: a graph needs":                                           func(g *graph.Graph) { g.Nodes = nil },
 		"samples: -1 is negative":                                        func(g *graph.Graph) { g.Samples = -1 },
 		"input: NaN is not finite":                                       func(g *graph.Graph) { g.Input = math.NaN() },
@@ -279,15 +188,7 @@ func TestValidate(t *testing.T) {
 		`edges[0]: node "loss" reads itself`:                             func(g *graph.Graph) { g.Edges[0].From = 1 },
 		`edges[0]: the edge from "loss" to "conv" goes backwards`:        func(g *graph.Graph) { g.Edges[0] = graph.Edge{From: 1, To: 0} },
 		"edges: the graph has a cycle: conv → loss → dconv → conv":       func(g *graph.Graph) { g.Edges[2] = graph.Edge{From: 2, To: 0} },
-	} {
-		g := smallGraph()
-		spoil(g)
-		err := g.Validate()
-		var field *graph.FieldError
-		if !errors.As(err, &field) || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("error %v, want %s…", err, want)
-		}
-	}
+	})
 }
 
 // Long cycles are not written out in full.
@@ -334,55 +235,16 @@ func graphs() *rapid.Generator[*graph.Graph] {
 	})
 }
 
-// What is written is read back to the bit, has the same digest, and is of the
-// schema.
-func TestRoundTrip(t *testing.T) {
-	validate := testfile.Schema(t, "graph-v1.json")
-	rapid.Check(t, func(t *rapid.T) {
-		g := graphs().Draw(t, "graph")
-		s := write(t, g)
-		again, err := read(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(g, again); diff != "" {
-			t.Fatalf("(-written +read):\n%s", diff)
-		}
-		if a, b := digest(t, g), digest(t, again); a != b {
-			t.Fatalf("digest %s before, %s after", a, b)
-		}
-		if err := validate(s); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
+func TestRoundTrip(t *testing.T) { format.RoundTrip(t, graphs()) }
 
-// The digest is of the numbers and names alone. Plans that were stored refer to
-// it, so it must never change.
 func TestDigest(t *testing.T) {
-	const want = "4b7994e6f1ec8d1636bda362c282b046541fdbe9942ec13cf5695e29fef23609"
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, []byte(small)); err != nil {
-		t.Fatal(err)
-	}
-	for name, s := range map[string]string{
-		"as it is":     small,
-		"compact":      compact.String(),
+	format.Digests(t, "4b7994e6f1ec8d1636bda362c282b046541fdbe9942ec13cf5695e29fef23609", map[string]string{
 		"other source": strings.Replace(small, "measured", "guessed", 1),
 		"own fields":   own,
 		"defaults":     strings.Replace(small, `"memory": 4`, `"memory": 4, "overhead": 0, "weight": -0.0, "name": ""`, 1),
 		"kind":         strings.Replace(small, `"name": "conv`, `"kind": "forward", "name": "conv`, 1),
 		"written":      strings.Replace(small, `100`, `1.0E+2`, 1),
-	} {
-		g, err := read(s)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if got := digest(t, g); got != want {
-			t.Errorf("%s: digest %s, want %s", name, got, want)
-		}
-	}
-	for _, x := range [][2]string{
+	}, [][2]string{
 		{`"small"`, `"other"`},
 		{`32`, `33`},
 		{`"input": 5`, `"input": 6`},
@@ -391,15 +253,7 @@ func TestDigest(t *testing.T) {
 		{`100`, `100.00000000000001`},
 		{`["conv", "loss"],`, ``},
 		{`{"id": "loss"`, `{"id": 1, "time": 0, "memory": 0}, {"id": "loss"`},
-	} {
-		g, err := read(strings.Replace(small, x[0], x[1], 1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if digest(t, g) == want {
-			t.Errorf("%s instead of %s does not change the digest", x[1], x[0])
-		}
-	}
+	})
 }
 
 // Shuffled graphs are sorted: each edge leads forwards, and a graph in order
@@ -505,32 +359,7 @@ func TestCycle(t *testing.T) {
 	})
 }
 
-// FuzzRead: nothing panics; what is read is of the schema and written and read
-// to the same.
-func FuzzRead(f *testing.F) {
-	validate := testfile.Schema(f, "graph-v1.json")
-	for _, s := range []string{small, numbered, own} {
-		f.Add([]byte(s))
-	}
-	for _, x := range bad {
-		f.Add([]byte(strings.Replace(small, x.old, x.new, 1)))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		document := testfile.Document[*graph.Graph]{
-			Validate: validate, Read: read,
-			Write: func(g *graph.Graph) string { return write(t, g) },
-			Strip: func(g *graph.Graph) int {
-				own := len(g.Extra)
-				g.Extra = nil
-				if len(g.Source) == 0 {
-					g.Source = nil
-				}
-				return own
-			},
-		}
-		document.Holds(t, string(data))
-	})
-}
+func FuzzRead(f *testing.F) { format.Fuzz(f) }
 
 // BenchmarkRead100k reads a graph of 100,000 nodes and as many edges.
 func BenchmarkRead100k(b *testing.B) {
@@ -544,12 +373,5 @@ func BenchmarkRead100k(b *testing.B) {
 			g.Edges = append(g.Edges, graph.Edge{From: v - 1, To: v})
 		}
 	}
-	data := write(b, g)
-	b.SetBytes(int64(len(data)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := read(data); err != nil {
-			b.Fatal(err)
-		}
-	}
+	format.Benchmark(b, g)
 }

@@ -1,8 +1,6 @@
 package join_test
 
 import (
-	"bytes"
-	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -35,33 +33,12 @@ func smallJoin() *join.Join {
 	}
 }
 
-func read(s string) (*join.Join, error) { return join.Read(strings.NewReader(s), "join.json") }
-
-func write(t interface {
-	Helper()
-	Fatal(...any)
-}, j *join.Join,
-) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := j.Write(&b); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+var format = testfile.Format[*join.Join]{
+	Name: "join", Read: join.Read, Good: []string{small, own}, Bad: bad,
+	Parts: func(j *join.Join) (*[]strictjson.Extra, *map[string]any) { return &j.Extra, &j.Source },
 }
 
-func digest(t interface {
-	Helper()
-	Fatal(...any)
-}, j *join.Join,
-) string {
-	t.Helper()
-	d, err := j.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
+func read(s string) (*join.Join, error) { return format.Parse(s) }
 
 func TestRead(t *testing.T) {
 	for name, s := range map[string]string{
@@ -93,10 +70,7 @@ func TestRead(t *testing.T) {
 
 // bad are documents made from small that are refused. Those marked are refused
 // for what a schema cannot say.
-var bad = []struct {
-	name, old, new, want string
-	semantic             bool
-}{
+var bad = []testfile.Bad{
 	{"empty", small, "", "1: the file is empty", false},
 	{"version", "join/v1", "join/v2", `2: format: "workbench.join/v2" is not understood here`, false},
 	{"no format", `"format": "workbench.join/v1",`, ``, `1: format: missing`, false},
@@ -126,87 +100,27 @@ var bad = []struct {
 	{"number for keep", `[0, 1, 1]`, `1`, "9: keep: a number where a list is needed", false},
 }
 
-func TestReadErrors(t *testing.T) {
-	for _, x := range bad {
-		t.Run(x.name, func(t *testing.T) {
-			s := strings.Replace(small, x.old, x.new, 1)
-			if s == small {
-				t.Fatal("the mutation changes nothing")
-			}
-			_, err := read(s)
-			var located *strictjson.Error
-			if !errors.As(err, &located) || !strings.HasPrefix(err.Error(), "join.json:"+x.want) {
-				t.Errorf("error %v\nwant  join.json:%s…", err, x.want)
-			}
-		})
-	}
-	broken := errors.New("broken")
-	if _, err := join.Read(failing{broken}, "join.json"); !errors.Is(err, broken) {
-		t.Errorf("unreadable: %v", err)
-	}
-}
-
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error)  { return 0, f.err }
-func (f failing) Write([]byte) (int, error) { return 0, f.err }
+func TestReadErrors(t *testing.T) { format.ReadErrors(t) }
 
 // own is small with a field of the user's own.
 var own = strings.Replace(small, `"slots"`, `"x-note": ["any", {"thing": null}], "slots"`, 1)
 
-// The schema and Read refuse the same documents, up to what a schema cannot
-// say.
-func TestSchema(t *testing.T) {
-	validate := testfile.Schema(t, "join-v1.json")
-	for _, s := range []string{small, own} {
-		if err := validate(s); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, x := range bad {
-		err := validate(strings.Replace(small, x.old, x.new, 1))
-		if (err == nil) != x.semantic {
-			t.Errorf("%s: error %v", x.name, err)
-		}
-	}
+func TestSchema(t *testing.T) { format.Schema(t) }
+
+func TestOwnFields(t *testing.T) {
+	format.OwnFields(t, own, smallJoin(), ` x-note ["any",{"thing":null}]`)
 }
 
-func TestWriteGolden(t *testing.T) {
-	j, err := read(own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	testfile.Golden(t, "small.json", write(t, j))
-	again, err := read(write(t, j))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(j.Extra) != 1 || len(again.Extra) != 1 {
-		t.Errorf("own fields %v, read again %v", j.Extra, again.Extra)
-	}
-}
+func TestWriteGolden(t *testing.T) { format.WriteGolden(t, "small.json", own) }
 
 func TestWriteErrors(t *testing.T) {
 	j := smallJoin()
-	broken := errors.New("broken")
-	if err := j.Write(failing{broken}); !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "join toy: ") {
-		t.Errorf("unwritable: %v", err)
-	}
 	j.LossTime = math.NaN()
-	if err := j.Write(&bytes.Buffer{}); err == nil || !strings.HasPrefix(err.Error(), "join toy: loss_time: NaN is not finite") {
-		t.Errorf("NaN: %v", err)
-	}
-	if _, err := j.Digest(); err == nil || !strings.HasPrefix(err.Error(), "join toy: loss_time: NaN is not finite") {
-		t.Errorf("digest of NaN: %v", err)
-	}
+	format.WriteErrors(t, smallJoin(), j, "join toy: loss_time: NaN is not finite")
 }
 
-// Joins that are made and not read are checked all the same.
 func TestValidate(t *testing.T) {
-	if err := smallJoin().Validate(); err != nil {
-		t.Fatal(err)
-	}
-	for want, spoil := range map[string]func(*join.Join){
+	format.Validate(t, smallJoin, map[string]func(*join.Join){
 		"branches: a join needs":            func(j *join.Join) { j.Branches = nil },
 		"branches[0]: -4 is negative":       func(j *join.Join) { j.Branches[0] = -4 },
 		"branches[1]: the branches have":    func(j *join.Join) { j.Branches[1] = math.MaxInt },
@@ -215,22 +129,12 @@ func TestValidate(t *testing.T) {
 		"forward_time: NaN is not finite":   func(j *join.Join) { j.ForwardTime = math.NaN() },
 		"backward_time: +Inf is not finite": func(j *join.Join) { j.BackwardTime = math.Inf(1) },
 		"loss_time: -1 is negative":         func(j *join.Join) { j.LossTime = -1 },
-	} {
-		j := smallJoin()
-		spoil(j)
-		err := j.Validate()
-		var field *join.FieldError
-		if !errors.As(err, &field) || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("error %v, want %s…", err, want)
-		}
-	}
+	})
 }
 
-// What is written is read back to the bit, has the same digest, and is of the
-// schema.
-func TestRoundTrip(t *testing.T) {
-	validate := testfile.Schema(t, "join-v1.json")
-	rapid.Check(t, func(t *rapid.T) {
+// joins generates valid joins.
+func joins() *rapid.Generator[*join.Join] {
+	return rapid.Custom(func(t *rapid.T) *join.Join {
 		number := rapid.Float64Range(0, math.MaxFloat64)
 		j := &join.Join{
 			Name: strings.ToValidUTF8(rapid.String().Draw(t, "name"), "?"), Slots: rapid.IntRange(0, math.MaxInt).Draw(t, "slots"),
@@ -240,83 +144,27 @@ func TestRoundTrip(t *testing.T) {
 			j.Branches = append(j.Branches, rapid.IntRange(0, join.MaxLength/5).Draw(t, "length"))
 			j.Keep = append(j.Keep, rapid.Bool().Draw(t, "keep"))
 		}
-		s := write(t, j)
-		again, err := read(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(j, again); diff != "" {
-			t.Fatalf("(-written +read):\n%s", diff)
-		}
-		if a, b := digest(t, j), digest(t, again); a != b {
-			t.Fatalf("digest %s before, %s after", a, b)
-		}
-		if err := validate(s); err != nil {
-			t.Fatal(err)
-		}
+		return j
 	})
 }
 
-// The digest is of the numbers and names alone. Plans that were stored refer to
-// it, so it must never change.
+func TestRoundTrip(t *testing.T) { format.RoundTrip(t, joins()) }
+
 func TestDigest(t *testing.T) {
-	const want = "65c8f99772f46ae1a6dd9c7f4cb5b635c6b09e3b98e578b42520f5631ed388cc"
-	for name, s := range map[string]string{
-		"as it is":     small,
+	format.Digests(t, "65c8f99772f46ae1a6dd9c7f4cb5b635c6b09e3b98e578b42520f5631ed388cc", map[string]string{
 		"other source": strings.Replace(small, "[004]", "[003]", 1),
 		"own fields":   own,
 		"booleans":     strings.Replace(small, `[0, 1, 1]`, `[false, true, true]`, 1),
 		"written":      strings.Replace(small, `2.5`, `25.0e-1`, 1),
 		"minus zero":   strings.Replace(small, `"loss_time": 0`, `"loss_time": -0.0`, 1),
-	} {
-		j, err := read(s)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if got := digest(t, j); got != want {
-			t.Errorf("%s: digest %s, want %s", name, got, want)
-		}
-	}
-	for _, x := range [][2]string{{`"toy"`, `"other"`}, {`[4,`, `[5,`}, {`9`, `8`}, {`2.5`, `2`}, {`[0, 1`, `[1, 1`}} {
-		j, err := read(strings.Replace(small, x[0], x[1], 1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if digest(t, j) == want {
-			t.Errorf("%s instead of %s does not change the digest", x[1], x[0])
-		}
-	}
+	}, [][2]string{{`"toy"`, `"other"`}, {`[4,`, `[5,`}, {`9`, `8`}, {`2.5`, `2`}, {`[0, 1`, `[1, 1`}})
 	j := smallJoin()
 	j.Keep = nil
 	k := smallJoin()
 	k.Keep = make([]bool, 3)
-	if digest(t, j) != digest(t, k) {
+	if testfile.Digest(t, j) != testfile.Digest(t, k) {
 		t.Error("nothing kept has two digests")
 	}
 }
 
-// FuzzRead: nothing panics; what is read is of the schema and written and read
-// to the same.
-func FuzzRead(f *testing.F) {
-	validate := testfile.Schema(f, "join-v1.json")
-	f.Add([]byte(small))
-	f.Add([]byte(own))
-	for _, x := range bad {
-		f.Add([]byte(strings.Replace(small, x.old, x.new, 1)))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		document := testfile.Document[*join.Join]{
-			Validate: validate, Read: read,
-			Write: func(j *join.Join) string { return write(t, j) },
-			Strip: func(j *join.Join) int {
-				own := len(j.Extra)
-				j.Extra = nil
-				if len(j.Source) == 0 {
-					j.Source = nil
-				}
-				return own
-			},
-		}
-		document.Holds(t, string(data))
-	})
-}
+func FuzzRead(f *testing.F) { format.Fuzz(f) }

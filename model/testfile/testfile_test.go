@@ -13,7 +13,30 @@ type recorder struct {
 	failed bool
 }
 
+func (r *recorder) Helper()               {}
+func (r *recorder) Error(...any)          { r.failed = true }
 func (r *recorder) Errorf(string, ...any) { r.failed = true }
+func (r *recorder) Fatal(...any)          { r.stop() }
+func (r *recorder) Fatalf(string, ...any) { r.stop() }
+
+func (r *recorder) stop() {
+	r.failed = true
+	panic(r)
+}
+
+// fails reports whether a check fails.
+func fails(t *testing.T, check func(t testing.TB)) bool {
+	r := &recorder{TB: t}
+	func() {
+		defer func() {
+			if p := recover(); p != nil && p != any(r) {
+				panic(p)
+			}
+		}()
+		check(r)
+	}()
+	return r.failed
+}
 
 func TestGolden(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -23,10 +46,9 @@ func TestGolden(t *testing.T) {
 	if err := os.WriteFile(filepath.Join("testdata", "kept"), []byte("a\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for got, fails := range map[string]bool{"a\n": false, "a": true} {
-		r := &recorder{TB: t}
-		if Golden(r, "kept", got); r.failed != fails {
-			t.Errorf("%q fails: %t", got, r.failed)
+	for got, want := range map[string]bool{"a\n": false, "a": true} {
+		if failed := fails(t, func(t testing.TB) { Golden(t, "kept", got) }); failed != want {
+			t.Errorf("%q fails: %t", got, failed)
 		}
 	}
 }
