@@ -1,10 +1,8 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
 	"workbench/model/chain"
 )
@@ -51,13 +49,12 @@ type offloaded struct {
 
 // An action is what the replay knows of an operation.
 type action struct {
-	meant      bool // it means something
-	runs       bool
-	start, end int     // instants
-	id         int     // of a transfer or discard: the tensor
-	size       float64 // of that
-	flight     int     // of a transfer: index in flights, -1: none
-	reads      [2]int  // of a computation: the tensors that it uses, -1: none
+	timing
+	runs   bool
+	id     int     // of a transfer or discard: the tensor
+	size   float64 // of that
+	flight int     // of a transfer: index in flights, -1: none
+	reads  [2]int  // of a computation: the tensors that it uses, -1: none
 }
 
 // A flight is a transfer that takes time and moves something. Its points are
@@ -102,28 +99,13 @@ func newOffload(c *chain.Chain, p *Plan, record bool) (*offloadReplay, error) {
 		tensors: make([]offloaded, 2*n+2), actions: make([]action, len(p.Ops)),
 		delta: flags[:n+1], ranF: flags[n+1 : 2*n+2], begunF: flags[2*n+2 : 3*n+3], begunB: flags[3*n+3:],
 	}
-	// Transfers do not make the plan longer, nor the tolerance larger.
-	r.report.Makespan = 0
-	for k := range p.Ops {
-		if o := &p.Ops[k]; v.computes(o) && finite(o.End) {
-			r.report.Makespan = max(r.report.Makespan, o.End)
-		}
-	}
-	r.eps = Tolerance * r.report.Makespan
-	beta := p.Platform.Bandwidth
-	if !(beta >= 0) || math.IsInf(beta, 0) {
-		return nil, fmt.Errorf("%w: platform.bandwidth is %g; it must be a number of bytes per second, 0 if nothing is transferred", ErrUnreadable, beta)
-	}
-	for k := range p.Ops {
-		o := &p.Ops[k]
+	return v, r.beside(v.computes, func(o *Op) bool {
 		if o.Op != OpO && o.Op != OpP {
-			continue
+			return false
 		}
-		if id, wrong := v.tensor(o); wrong == "" && v.size(id) > 0 && beta == 0 {
-			return nil, fmt.Errorf("%w: platform.bandwidth is 0; it must be a positive number of bytes per second for %s", ErrUnreadable, o)
-		}
-	}
-	return v, nil
+		id, wrong := v.tensor(o)
+		return wrong == "" && v.size(id) > 0
+	})
 }
 
 // run replays the plan and fills the report.
@@ -133,7 +115,7 @@ func (v *offloadReplay) run() {
 	for k := range v.plan.Ops {
 		v.read(k)
 	}
-	v.checkLink()
+	v.checkLink("", v.link)
 	v.sweep()
 	for l := v.n; l >= 1; l-- {
 		if !v.begunB[l] {
@@ -270,101 +252,27 @@ func (v *offloadReplay) read(k int) {
 	x.meant = true
 }
 
-// checkLink checks that the transfers run one at a time. Like the operations of
-// the device they must not gain time by a million roundings.
-func (v *offloadReplay) checkLink() {
-	var ops []int
-	var busy sum
-	for k := range v.actions {
-		o, x := &v.plan.Ops[k], &v.actions[k]
-		if x.meant && o.Op != OpD && x.size > 0 && finite(o.Start) && finite(o.End) {
-			ops = append(ops, k)
-			busy.add(x.size / v.plan.Platform.Bandwidth)
-		}
-	}
-	slices.SortStableFunc(ops, func(a, b int) int { return cmp.Compare(v.plan.Ops[a].Start, v.plan.Ops[b].Start) })
-	last, end := -1, 0.0
-	for _, k := range ops {
-		o := &v.plan.Ops[k]
-		if last >= 0 && o.Start < end-v.eps {
-			v.broken(RuleLinkOverlap, k, end-o.Start, "%s starts %.10g s before %s ends; the link carries one transfer at a time",
-				o, end-o.Start, &v.plan.Ops[last])
-		}
-		if last < 0 || o.End > end {
-			last, end = k, o.End
-		}
-	}
-	if gain := busy.value() - end; gain > v.eps && !v.mistimed() {
-		v.atEnd(RuleDuration, gain, "the transfers take %.10g s together and end at %.10g s", busy.value(), end)
-	}
+// link returns for how long operation k uses the link, if it does.
+func (v *offloadReplay) link(k int) (seconds float64, uses bool) {
+	x := &v.actions[k]
+	return x.size / v.plan.Platform.Bandwidth, x.meant && v.plan.Ops[k].Op != OpD && x.size > 0
 }
 
-// An edge is the start or the end of an operation.
-type edge struct {
-	time    float64
-	op      int
-	side    int8 // 0: start, 1: end
-	phase   int8
-	instant int
-}
-
-// Phases of an instant.
-const (
-	ending   int8 = iota // of what began at an earlier instant
-	starting             // and what begins and ends at this one
-	fetching             // prefetches that take time
-)
+// fetching is the phase, after starting, of prefetches that take time.
+const fetching = starting + 1
 
 // edges returns the starts and ends of all operations, in the order in which
-// they happen. Runs of times each within eps of the next are one instant.
+// they happen.
 func (v *offloadReplay) edges() []edge {
-	es := make([]edge, 0, 2*len(v.actions))
-	clock := 0.0
-	for k := range v.actions {
-		if !v.actions[k].meant {
-			continue
-		}
-		o := &v.plan.Ops[k]
-		start, end := o.Start, o.End
-		if !finite(start) || !finite(end) { // a broken rule: right after the last one
-			start, end = clock, clock
-		}
-		end = max(start, end)
-		if o.Op != OpO && o.Op != OpP {
-			clock = end
-		}
-		es = append(es, edge{time: start, op: k}, edge{time: end, op: k, side: 1})
-	}
-	slices.SortFunc(es, func(a, b edge) int { return cmp.Compare(a.time, b.time) })
-	instant := 0
-	for i := range es {
-		if i > 0 && es[i].time-es[i-1].time > v.eps {
-			instant++
-		}
-		e := &es[i]
-		e.instant = instant
-		if x := &v.actions[e.op]; e.side == 0 {
-			x.start = instant
-		} else {
-			x.end = instant
-		}
-	}
-	for i := range es {
-		e := &es[i]
-		e.phase = starting
-		if x := &v.actions[e.op]; x.end > x.start {
-			switch {
-			case e.side == 1:
-				e.phase = ending
-			case v.plan.Ops[e.op].Op == OpP:
-				e.phase = fetching
+	return v.replay.edges(
+		func(k int) *timing { return &v.actions[k].timing },
+		func(o *Op) bool { return o.Op != OpO && o.Op != OpP },
+		func(o *Op) int8 {
+			if o.Op == OpP {
+				return fetching
 			}
-		}
-	}
-	slices.SortFunc(es, func(a, b edge) int {
-		return cmp.Or(cmp.Compare(a.instant, b.instant), cmp.Compare(a.phase, b.phase), cmp.Compare(a.op, b.op), cmp.Compare(a.side, b.side))
-	})
-	return es
+			return starting
+		})
 }
 
 // sweep lets everything happen, instant by instant.

@@ -1,11 +1,8 @@
 package plan
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 
 	"workbench/model/functions"
 )
@@ -42,10 +39,9 @@ type swapped struct {
 
 // A swapAction is what the replay knows of an operation.
 type swapAction struct {
-	meant      bool // it means something
-	runs       bool
-	start, end int // instants
-	id         int // the function or the variable, as an index
+	timing
+	runs bool
+	id   int // the function or the variable, as an index
 }
 
 // replaySwap replays p, noting the memory over time if record.
@@ -58,8 +54,8 @@ func replaySwap(s *functions.Sequence, p *Plan, record bool) (*swapReplay, error
 	for k := range p.Ops {
 		v.read(k)
 	}
-	v.checkLink(OpIn)
-	v.checkLink(OpOut)
+	v.checkLink("in ", v.link(OpIn))
+	v.checkLink("out ", v.link(OpOut))
 	v.sweep()
 	for i, ran := range v.ran {
 		if !ran {
@@ -92,25 +88,10 @@ func newSwap(s *functions.Sequence, p *Plan, record bool) (*swapReplay, error) {
 			v.variables[id].uses++
 		}
 	}
-	// Transfers do not make the plan longer, nor the tolerance larger.
-	r.report.Makespan = 0
-	for k := range p.Ops {
-		if o := &p.Ops[k]; o.Op == OpRun && finite(o.End) {
-			r.report.Makespan = max(r.report.Makespan, o.End)
-		}
-	}
-	r.eps = Tolerance * r.report.Makespan
-	beta := p.Platform.Bandwidth
-	if !(beta >= 0) || math.IsInf(beta, 0) {
-		return nil, fmt.Errorf("%w: platform.bandwidth is %g; it must be a number of bytes per second, 0 if nothing is transferred", ErrUnreadable, beta)
-	}
-	for k := range p.Ops {
-		o := &p.Ops[k]
-		if id, ok := v.index[o.Variable]; ok && (o.Op == OpIn || o.Op == OpOut) && s.Variables[id].Size > 0 && beta == 0 {
-			return nil, fmt.Errorf("%w: platform.bandwidth is 0; it must be a positive number of bytes per second for %s", ErrUnreadable, o)
-		}
-	}
-	return v, nil
+	return v, r.beside(func(o *Op) bool { return o.Op == OpRun }, func(o *Op) bool {
+		id, ok := v.index[o.Variable]
+		return ok && (o.Op == OpIn || o.Op == OpOut) && v.size(id) > 0
+	})
 }
 
 // validSequence checks that s can be replayed: its numbers, and that their sum
@@ -219,99 +200,42 @@ func (v *swapReplay) readRun(k int) {
 	}
 	v.ran[i], v.next = true, max(v.next, o.Function+1)
 	v.time(k, v.sequence.Functions[i].Time)
-	v.actions[k] = swapAction{meant: true, id: i}
+	v.actions[k] = swapAction{timing: timing{meant: true}, id: i}
 }
 
-// checkLink checks that the transfers of one kind run one at a time. They must
-// not gain time by a million roundings.
-func (v *swapReplay) checkLink(kind string) {
-	var ops []int
-	var busy sum
-	for k := range v.actions {
-		o, x := &v.plan.Ops[k], &v.actions[k]
-		if x.meant && o.Op == kind && finite(o.Start) && finite(o.End) {
-			ops = append(ops, k)
-			busy.add(v.size(x.id) / v.plan.Platform.Bandwidth)
+// link returns for how long operation k uses the link of one kind of transfers,
+// if it does.
+func (v *swapReplay) link(kind string) func(k int) (seconds float64, uses bool) {
+	return func(k int) (float64, bool) {
+		if x := &v.actions[k]; x.meant && v.plan.Ops[k].Op == kind {
+			return v.size(x.id) / v.plan.Platform.Bandwidth, true
 		}
-	}
-	slices.SortStableFunc(ops, func(a, b int) int { return cmp.Compare(v.plan.Ops[a].Start, v.plan.Ops[b].Start) })
-	last, end := -1, 0.0
-	for _, k := range ops {
-		o := &v.plan.Ops[k]
-		if last >= 0 && o.Start < end-v.eps {
-			v.broken(RuleLinkOverlap, k, end-o.Start, "%s starts %.10g s before %s ends; the %s link carries one transfer at a time",
-				o, end-o.Start, &v.plan.Ops[last], kind)
-		}
-		if last < 0 || o.End > end {
-			last, end = k, o.End
-		}
-	}
-	if gain := busy.value() - end; gain > v.eps && !v.mistimed() {
-		v.atEnd(RuleDuration, gain, "the %s transfers take %.10g s together and end at %.10g s", kind, busy.value(), end)
+		return 0, false
 	}
 }
 
-// Phases of an instant of swapping, beside ending and fetching.
+// Phases of an instant of swapping, after starting.
 const (
-	passing    = starting // what begins and ends at it
-	commencing = iota + 1 // functions that take time
-	sending               // outs
-	reserving             // ins
+	commencing = starting + 1 + iota // functions that take time
+	sending                          // outs
+	reserving                        // ins
 )
 
 // edges returns the starts and ends of all operations, in the order in which
-// they happen. Runs of times each within eps of the next are one instant.
+// they happen.
 func (v *swapReplay) edges() []edge {
-	es := make([]edge, 0, 2*len(v.actions))
-	clock := 0.0
-	for k := range v.actions {
-		if !v.actions[k].meant {
-			continue
-		}
-		o := &v.plan.Ops[k]
-		start, end := o.Start, o.End
-		if !finite(start) || !finite(end) { // a broken rule: right after the last function
-			start, end = clock, clock
-		}
-		end = max(start, end)
-		if o.Op == OpRun {
-			clock = end
-		}
-		es = append(es, edge{time: start, op: k}, edge{time: end, op: k, side: 1})
-	}
-	slices.SortFunc(es, func(a, b edge) int { return cmp.Compare(a.time, b.time) })
-	instant := 0
-	for i := range es {
-		if i > 0 && es[i].time-es[i-1].time > v.eps {
-			instant++
-		}
-		e := &es[i]
-		e.instant = instant
-		if x := &v.actions[e.op]; e.side == 0 {
-			x.start = instant
-		} else {
-			x.end = instant
-		}
-	}
-	for i := range es {
-		e := &es[i]
-		switch x := &v.actions[e.op]; {
-		case x.end == x.start:
-			e.phase = passing
-		case e.side == 1:
-			e.phase = ending
-		case v.plan.Ops[e.op].Op == OpIn:
-			e.phase = reserving
-		case v.plan.Ops[e.op].Op == OpOut:
-			e.phase = sending
-		default:
-			e.phase = commencing
-		}
-	}
-	slices.SortFunc(es, func(a, b edge) int {
-		return cmp.Or(cmp.Compare(a.instant, b.instant), cmp.Compare(a.phase, b.phase), cmp.Compare(a.op, b.op), cmp.Compare(a.side, b.side))
-	})
-	return es
+	return v.replay.edges(
+		func(k int) *timing { return &v.actions[k].timing },
+		func(o *Op) bool { return o.Op == OpRun },
+		func(o *Op) int8 {
+			switch o.Op {
+			case OpIn:
+				return reserving
+			case OpOut:
+				return sending
+			}
+			return commencing
+		})
 }
 
 // sweep lets everything happen, instant by instant.
@@ -330,7 +254,7 @@ func (v *swapReplay) sweep() {
 		} else {
 			v.end(e.op)
 		}
-		if v.record && e.phase <= passing && len(v.steps) > 0 {
+		if v.record && e.phase <= starting && len(v.steps) > 0 {
 			v.steps[len(v.steps)-1].After = v.parts()
 		}
 	}
