@@ -1,15 +1,12 @@
 package timeline
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"workbench/model/plan"
-	"workbench/model/platform"
 )
 
 // lightColour is that of forwards that keep no ā, beside those that do.
@@ -29,25 +26,13 @@ func offloads(p *plan.Plan) bool {
 // offloadSVG draws a plan with transfers of activations: what is computed and
 // what is on the link, and below it the memory in use against the limit.
 func offloadSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
-	memory, err := plan.MemoryProfile(in, p)
+	d, err := newStepsDrawing(w, in, p)
 	if err != nil {
-		return fmt.Errorf("timeline: %w", err)
+		return err
 	}
-	end := lastEnd(p)
-	if !(end > 0) || math.IsInf(end, 1) {
-		return fmt.Errorf("timeline: %w: no operation takes time", plan.ErrUnreadable)
+	if err := d.lay(o, lastEnd(p), heightOf(len(offloadLanes))); err != nil {
+		return err
 	}
-	width := float64(o.Width)
-	if width <= 0 {
-		width = 1000
-	}
-	d := &stepsDrawing{
-		drawing: drawing{Writer: bufio.NewWriter(w), chain: in.Chain, plan: p, period: end, width: width, scale: (width - left - right) / end},
-		memory:  memory,
-	}
-	d.lanesEnd = top + float64(len(offloadLanes))*(laneHeight+laneGap) - laneGap
-	d.curveTop = d.lanesEnd + curveGap
-	d.curveEnd = d.curveTop + curveHeight
 	d.open(d.curveEnd + bottom)
 	d.offloadHeader()
 	d.grid()
@@ -73,7 +58,6 @@ func lastEnd(p *plan.Plan, kinds ...string) (end float64) {
 
 // offloadHeader writes what is drawn, and the legend.
 func (d *stepsDrawing) offloadHeader() {
-	peak := 0.0
 	cheap, discards := false, false
 	for k := range d.plan.Ops {
 		switch d.plan.Ops[k].Op {
@@ -83,17 +67,7 @@ func (d *stepsDrawing) offloadHeader() {
 			discards = true
 		}
 	}
-	for i := range d.memory {
-		peak = max(peak, d.memory[i].During.Total())
-	}
-	t, m := platform.TimeUnit(d.period), platform.ByteUnit(max(peak, d.plan.Platform.Memory))
-	name := d.plan.Instance.Name
-	if name == "" {
-		name = d.chain.Name
-	}
-	d.text(left, 15, "start", `font-weight="bold"`, strings.Trim(name+", "+d.plan.Method, ", "))
-	d.text(d.width-right, 15, "end", "", fmt.Sprintf("makespan %s %s, peak %s of %s %s",
-		number(lastEnd(d.plan, plan.OpFAll, plan.OpFCk, plan.OpFNone, plan.OpB)/t.Size), t.Name, number(peak/m.Size), number(d.plan.Platform.Memory/m.Size), m.Name))
+	d.heading(d.chain.Name, lastEnd(d.plan, plan.OpFAll, plan.OpFCk, plan.OpFNone, plan.OpB))
 	items := []legendItem{{"forward", swatch(forwardColour, 1)}}
 	if cheap {
 		items = []legendItem{{"F_all", swatch(forwardColour, 1)}, {"F_ck, F_none", swatch(lightColour, 1)}}
@@ -113,19 +87,11 @@ func offloadTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 	if err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}
-	events := []traceEvent{{Name: "process_name", Phase: "M", PID: 1, Args: map[string]any{"name": "GPU"}}}
+	events := []traceEvent{process("GPU")}
 	d := &drawing{chain: in.Chain, plan: p, period: lastEnd(p)}
 	for k, l := range offloadLanes {
-		events = append(events,
-			traceEvent{Name: "thread_name", Phase: "M", PID: 1, TID: k + 1, Args: map[string]any{"name": l.name}},
-			traceEvent{Name: "thread_sort_index", Phase: "M", PID: 1, TID: k + 1, Args: map[string]any{"sort_index": k}})
+		events = append(events, thread(k+1, l.name)...)
 		events = append(events, d.track(k+1, d.ops(l.kinds))...)
 	}
-	for _, m := range memory {
-		events = append(events, memoryEvent(m.Start, m.During))
-	}
-	if n := len(memory); n > 0 {
-		events = append(events, memoryEvent(memory[n-1].End, memory[n-1].After))
-	}
-	return writeTrace(w, events)
+	return writeTrace(w, append(events, memoryEvents(memory, memoryEvent)...))
 }

@@ -3,7 +3,6 @@ package timeline
 import (
 	"bytes"
 	"encoding/json"
-	"encoding/xml"
 	"errors"
 	"io"
 	"math"
@@ -16,7 +15,6 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/testfile"
 )
 
 // awayAndBack is a chain and a plan by hand that sends a_0 and ā_1 to the host
@@ -49,24 +47,12 @@ func awayAndBack() (plan.Instance, *plan.Plan) {
 
 func TestOffloadExampleIsValid(t *testing.T) {
 	in, p := awayAndBack()
-	r, err := plan.VerifyOn(in, p)
-	if err != nil || !r.Valid() || r.ClaimErrors != nil {
-		t.Fatalf("%v, %+v", err, r)
-	}
+	checkValid(t, in, p)
 }
 
 func TestOffloadGolden(t *testing.T) {
 	in, p := awayAndBack()
-	for name, write := range map[string]func(io.Writer) error{
-		"offload.svg":  func(w io.Writer) error { return SVG(w, in, p, Options{}) },
-		"offload.json": func(w io.Writer) error { return Trace(w, in, p) },
-	} {
-		var got bytes.Buffer
-		if err := write(&got); err != nil {
-			t.Fatal(err)
-		}
-		testfile.Golden(t, name, got.String())
-	}
+	checkGolden(t, "offload", in, p)
 }
 
 // The same with what rematerialization adds: forwards that keep no ā, discards.
@@ -163,18 +149,7 @@ func TestOffloadSVGWellFormed(t *testing.T) {
 		if err := SVG(&b, in, p, Options{Width: rapid.IntRange(0, 3000).Draw(t, "width")}); err != nil {
 			t.Fatal(err)
 		}
-		for _, bad := range []string{"NaN", "Inf", "%!"} {
-			if strings.Contains(b.String(), bad) {
-				t.Fatalf("%q in the picture:\n%s", bad, b.String())
-			}
-		}
-		for dec := xml.NewDecoder(&b); ; {
-			if _, err := dec.Token(); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatal(err)
-			}
-		}
+		checkPicture(t, b.String())
 		if err := Trace(io.Discard, in, p); err != nil {
 			t.Fatal(err)
 		}

@@ -65,20 +65,12 @@ func patternSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	if len(lanes) == 0 {
 		return fmt.Errorf("timeline: %w: no operation has a resource", plan.ErrUnreadable)
 	}
-	width := float64(o.Width)
-	if width <= 0 {
-		width = 1000
-	}
-	d := &drawing{
-		Writer: bufio.NewWriter(w), chain: in.Chain, plan: p,
-		period: *p.Period, width: width, scale: (width - left - right) / *p.Period,
-	}
-	d.lanesEnd = top + float64(len(lanes))*(laneHeight+laneGap) - laneGap
-	d.curveTop, d.curveEnd = d.lanesEnd, d.lanesEnd+4
+	d := &drawing{Writer: bufio.NewWriter(w), chain: in.Chain, plan: p}
+	d.lay(o, *p.Period, heightOf(len(lanes)))
+	d.curveTop, d.curveEnd = d.lanesEnd, d.lanesEnd+4 // there is no curve
 	d.open(d.curveEnd + bottom)
 	t := platform.TimeUnit(d.period)
-	d.text(left, 15, "start", `font-weight="bold"`, strings.Trim(p.Instance.Name+", "+p.Method, ", "))
-	d.text(d.width-right, 15, "end", "", fmt.Sprintf("T = %s %s for %d mini-batches", number(d.period/t.Size), t.Name, max(1, p.K)))
+	d.heading("", fmt.Sprintf("T = %s %s for %d mini-batches", number(d.period/t.Size), t.Name, max(1, p.K)))
 	d.legend([]legendItem{
 		{"forward", swatch(forwardColour, 1)},
 		{"backward", swatch(backwardColour, 1)},
@@ -88,9 +80,7 @@ func patternSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	})
 	d.grid()
 	for i, lane := range lanes {
-		y := top + float64(i)*(laneHeight+laneGap)
-		d.text(left-8, y+laneHeight/2+4, "end", "", lane.name)
-		d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"#888\" fill-opacity=\"0.13\"/>\n", px(left), px(y), px(d.period*d.scale), laneHeight)
+		y := d.band(i, lane.name)
 		for _, op := range lane.ops {
 			d.patternBox(y, op)
 		}
@@ -105,11 +95,9 @@ func (d *drawing) patternBox(y float64, o drawnOp) {
 	u := platform.TimeUnit(d.period)
 	d.printf("<g><title>%s</title>", escape(fmt.Sprintf("%s of mini-batch j·%d + %d: %.6g to %.6g %s", o.Op, max(1, d.plan.K), o.Shift, o.Start/u.Size, o.End/u.Size, u.Name)))
 	for _, p := range o.pieces {
-		w := (p.end - p.start) * d.scale
-		d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"%s\" stroke=\"#fff\" stroke-width=\"%s\"/>",
-			px(d.x(p.start)), px(y), px(w), laneHeight, patternColour(o.Op.Op), px(min(0.6, w/6)))
+		d.bar(y, p, patternColour(o.Op.Op))
 		layer, shift := strconv.Itoa(o.Layer), strconv.Itoa(o.Shift)
-		if textWidth(layer, labelSize)+textWidth(shift, 7)+2 <= w {
+		if textWidth(layer, labelSize)+textWidth(shift, 7)+2 <= (p.end-p.start)*d.scale {
 			d.printf("<text x=\"%s\" y=\"%s\" font-size=\"%g\" text-anchor=\"middle\" pointer-events=\"none\">%s<tspan font-size=\"7\" dy=\"-4\">%s</tspan></text>",
 				px(d.x((p.start+p.end)/2)), px(y+laneHeight/2+4), labelSize, layer, shift)
 		}
@@ -134,12 +122,10 @@ func patternTrace(w io.Writer, p *plan.Plan) error {
 	if p.Period == nil || !(*p.Period > 0) {
 		return fmt.Errorf("trace: %w: a pattern has a period", plan.ErrUnreadable)
 	}
-	events := []traceEvent{{Name: "process_name", Phase: "M", PID: 1, Args: map[string]any{"name": "pipeline"}}}
+	events := []traceEvent{process("pipeline")}
 	for i, lane := range resources(p) {
 		tid := i + 1
-		events = append(events,
-			traceEvent{Name: "thread_name", Phase: "M", PID: 1, TID: tid, Args: map[string]any{"name": lane.name}},
-			traceEvent{Name: "thread_sort_index", Phase: "M", PID: 1, TID: tid, Args: map[string]any{"sort_index": i}})
+		events = append(events, thread(tid, lane.name)...)
 		for _, o := range lane.ops {
 			for _, x := range o.pieces {
 				start := inMicroseconds(x.start)

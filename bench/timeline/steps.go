@@ -44,35 +44,25 @@ type steps struct {
 // stepsSVG draws a plan of remat or join: what is computed and kept of each
 // layer over time, and below it the memory in use against the limit.
 func stepsSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
-	memory, err := plan.MemoryProfile(in, p)
+	d, err := newStepsDrawing(w, in, p)
 	if err != nil {
-		return fmt.Errorf("timeline: %w", err)
+		return err
 	}
-	s := stepsOf(in, p)
+	d.steps = stepsOf(in, p)
 	end := 0.0
-	for _, x := range s.computed {
+	for _, x := range d.computed {
 		end = max(end, x.end)
 	}
-	if !(end > 0) || math.IsInf(end, 1) {
-		return fmt.Errorf("timeline: %w: no operation takes time", plan.ErrUnreadable)
+	d.row = min(14, max(1.5, 300/float64(d.rows)))
+	if err := d.lay(o, end, d.row*float64(d.rows)); err != nil {
+		return err
 	}
-	width := float64(o.Width)
-	if width <= 0 {
-		width = 1000
-	}
-	d := &stepsDrawing{
-		drawing: drawing{Writer: bufio.NewWriter(w), plan: p, period: end, width: width, scale: (width - left - right) / end},
-		steps:   s, memory: memory, slots: in.Join != nil, graph: in.Graph != nil,
-	}
-	d.row = min(14, max(1.5, 300/float64(s.rows)))
-	d.lanesEnd = top + d.row*float64(s.rows)
-	d.curveTop = d.lanesEnd + curveGap
-	d.curveEnd = d.curveTop + curveHeight
 	d.draw()
 	return d.Flush()
 }
 
-// A stepsDrawing is a picture of steps being written.
+// A stepsDrawing is a picture of a plan that does not repeat being written: of
+// steps, or of lanes.
 type stepsDrawing struct {
 	drawing
 	*steps
@@ -81,6 +71,26 @@ type stepsDrawing struct {
 	slots  bool    // of a join
 	graph  bool
 	parts  []memoryPart // of the curve; nil: memoryParts
+}
+
+func newStepsDrawing(w io.Writer, in plan.Instance, p *plan.Plan) (*stepsDrawing, error) {
+	memory, err := plan.MemoryProfile(in, p)
+	if err != nil {
+		return nil, fmt.Errorf("timeline: %w", err)
+	}
+	return &stepsDrawing{
+		drawing: drawing{Writer: bufio.NewWriter(w), chain: in.Chain, plan: p},
+		memory:  memory, slots: in.Join != nil, graph: in.Graph != nil,
+	}, nil
+}
+
+// lay settles the measures as that of drawing does, if something takes time.
+func (d *stepsDrawing) lay(o Options, end, height float64) error {
+	if !(end > 0) || math.IsInf(end, 1) {
+		return fmt.Errorf("timeline: %w: no operation takes time", plan.ErrUnreadable)
+	}
+	d.drawing.lay(o, end, height)
+	return nil
 }
 
 // memoryParts returns what the curve stacks.
@@ -143,6 +153,12 @@ func stayColour(tensor string) string {
 }
 
 func (d *stepsDrawing) header() {
+	d.heading("", d.period)
+	d.legend(append(d.rowLegend(), d.memoryLegend()...))
+}
+
+// heading writes which plan is drawn, its makespan and its memory.
+func (d *stepsDrawing) heading(name string, makespan float64) {
 	peak := 0.0
 	for i := range d.memory {
 		peak = max(peak, d.memory[i].During.Total())
@@ -152,10 +168,8 @@ func (d *stepsDrawing) header() {
 	if !d.slots {
 		m = platform.ByteUnit(max(peak, d.plan.Platform.Memory))
 	}
-	d.text(left, 15, "start", `font-weight="bold"`, strings.Trim(d.plan.Instance.Name+", "+d.plan.Method, ", "))
-	d.text(d.width-right, 15, "end", "", fmt.Sprintf("makespan %s %s, peak %s of %s %s",
-		number(d.period/t.Size), t.Name, number(peak/m.Size), number(d.plan.Platform.Memory/m.Size), m.Name))
-	d.legend(append(d.rowLegend(), d.memoryLegend()...))
+	d.drawing.heading(name, fmt.Sprintf("makespan %s %s, peak %s of %s %s",
+		number(makespan/t.Size), t.Name, number(peak/m.Size), number(d.plan.Platform.Memory/m.Size), m.Name))
 }
 
 // rowLegend says what the colours of the rows are.

@@ -2,7 +2,6 @@ package timeline
 
 import (
 	"bytes"
-	"encoding/xml"
 	"errors"
 	"io"
 	"strings"
@@ -113,13 +112,7 @@ func TestStepsSVGIsXML(t *testing.T) {
 	if err := SVG(&b, in, p, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for dec := xml.NewDecoder(bytes.NewReader(b.Bytes())); ; {
-		if _, err := dec.Token(); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-	}
+	checkPicture(t, b.String())
 	for _, want := range []string{"F_all_2 (two)", "abar of 1 kept", "limit", "makespan 9 s"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the picture does not say %q", want)

@@ -89,20 +89,8 @@ func SVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	if err != nil {
 		return fmt.Errorf("timeline: %w", err)
 	}
-	width := float64(o.Width)
-	if width <= 0 {
-		width = 1000
-	}
-	d := &drawing{
-		Writer: bufio.NewWriter(w),
-		chain:  c, plan: p, samples: samples,
-		period: *p.Period,
-		width:  width,
-		scale:  (width - left - right) / *p.Period,
-	}
-	d.lanesEnd = top + float64(len(lanes))*(laneHeight+laneGap) - laneGap
-	d.curveTop = d.lanesEnd + curveGap
-	d.curveEnd = d.curveTop + curveHeight
+	d := &drawing{Writer: bufio.NewWriter(w), chain: c, plan: p, samples: samples}
+	d.lay(o, *p.Period, heightOf(len(lanes)))
 	d.draw()
 	return d.Flush()
 }
@@ -117,6 +105,22 @@ type drawing struct {
 	period, width, scale         float64
 	lanesEnd, curveTop, curveEnd float64
 }
+
+// lay settles the measures of a picture from time 0 to end, which has so much
+// height above the curve.
+func (d *drawing) lay(o Options, end, height float64) {
+	d.width = float64(o.Width)
+	if d.width <= 0 {
+		d.width = 1000
+	}
+	d.period, d.scale = end, (d.width-left-right)/end
+	d.lanesEnd = top + height
+	d.curveTop = d.lanesEnd + curveGap
+	d.curveEnd = d.curveTop + curveHeight
+}
+
+// heightOf returns the height of n lanes.
+func heightOf(n int) float64 { return float64(n)*(laneHeight+laneGap) - laneGap }
 
 func (d *drawing) draw() {
 	d.open(d.curveEnd + bottom)
@@ -156,12 +160,7 @@ func (d *drawing) header() {
 		peak = max(peak, s.Total())
 	}
 	t, m := platform.TimeUnit(d.period), platform.ByteUnit(d.memory())
-	name := d.plan.Instance.Name
-	if name == "" {
-		name = d.chain.Name
-	}
-	d.text(left, 15, "start", `font-weight="bold"`, strings.Trim(name+", "+d.plan.Method, ", "))
-	d.text(d.width-right, 15, "end", "", fmt.Sprintf("period %s %s, peak %s of %s %s",
+	d.heading(d.chain.Name, fmt.Sprintf("period %s %s, peak %s of %s %s",
 		number(d.period/t.Size), t.Name, number(peak/m.Size), number(d.plan.Platform.Memory/m.Size), m.Name))
 	d.legend([]legendItem{
 		{"forward", swatch(forwardColour, 1)},
@@ -174,6 +173,14 @@ func (d *drawing) header() {
 		{"gradients", swatch(gradientColour, curveOpacity)},
 		{"activations", swatch(activationColour, curveOpacity)},
 	})
+}
+
+// heading writes which plan is drawn, by a name if its instance has none, and
+// its measures.
+func (d *drawing) heading(name, measures string) {
+	name = cmp.Or(d.plan.Instance.Name, name)
+	d.text(left, 15, "start", `font-weight="bold"`, strings.Trim(name+", "+d.plan.Method, ", "))
+	d.text(d.width-right, 15, "end", "", measures)
 }
 
 // A legendItem is a colour and what it stands for; without a name, a gap.
@@ -222,21 +229,27 @@ func (d *drawing) grid() {
 
 // lane writes the operations of one resource.
 func (d *drawing) lane(k int, l lane) {
-	y := top + float64(k)*(laneHeight+laneGap)
-	d.text(left-8, y+laneHeight/2+4, "end", "", l.name)
-	d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"#888\" fill-opacity=\"0.13\"/>\n", px(left), px(y), px(d.period*d.scale), laneHeight)
+	y := d.band(k, l.name)
 	ops := d.ops(l.kinds)
 	for _, o := range ops {
 		if o.Op.Op != plan.OpD {
-			d.box(y, o)
+			d.box(y, o, d.title(o.Op), colour(o.Op.Op))
 		}
 	}
 	for _, o := range ops { // in front
 		if o.Op.Op == plan.OpD {
-			d.tick(y, o)
+			d.tick(y, o, d.title(o.Op))
 		}
 	}
 	d.labels(y, ops)
+}
+
+// band draws lane k without its operations, and returns where it begins.
+func (d *drawing) band(k int, name string) (y float64) {
+	y = top + float64(k)*(laneHeight+laneGap)
+	d.text(left-8, y+laneHeight/2+4, "end", "", name)
+	d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"#888\" fill-opacity=\"0.13\"/>\n", px(left), px(y), px(d.period*d.scale), laneHeight)
+	return y
 }
 
 // A piece is an operation, or the part of one on one side of the period's end.
@@ -298,20 +311,25 @@ func onePiece(o *plan.Op, end float64) []piece {
 }
 
 // box writes an operation that takes time.
-func (d *drawing) box(y float64, o drawnOp) {
-	d.printf("<g><title>%s</title>", escape(d.title(o.Op)))
+func (d *drawing) box(y float64, o drawnOp, title, colour string) {
+	d.printf("<g><title>%s</title>", escape(title))
 	for _, p := range o.pieces {
-		w := (p.end - p.start) * d.scale
-		d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"%s\" stroke=\"#fff\" stroke-width=\"%s\"/>",
-			px(d.x(p.start)), px(y), px(w), laneHeight, colour(o.Op.Op), px(min(0.6, w/6)))
+		d.bar(y, p, colour)
 	}
 	d.printf("</g>\n")
 }
 
+// bar draws a piece of an operation.
+func (d *drawing) bar(y float64, p piece, colour string) {
+	w := (p.end - p.start) * d.scale
+	d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"%s\" stroke=\"#fff\" stroke-width=\"%s\"/>",
+		px(d.x(p.start)), px(y), px(w), laneHeight, colour, px(min(0.6, w/6)))
+}
+
 // tick writes a discard.
-func (d *drawing) tick(y float64, o drawnOp) {
+func (d *drawing) tick(y float64, o drawnOp, title string) {
 	d.printf("<g><title>%s</title><rect x=\"%s\" y=\"%s\" width=\"1.5\" height=\"9\" fill=\"#000\"/></g>\n",
-		escape(d.title(o.Op)), px(d.x(o.pieces[0].start)-0.75), px(y+laneHeight-9))
+		escape(title), px(d.x(o.pieces[0].start)-0.75), px(y+laneHeight-9))
 }
 
 // title describes an operation for whoever points at it.

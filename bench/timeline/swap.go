@@ -1,11 +1,8 @@
 package timeline
 
 import (
-	"bufio"
 	"fmt"
 	"io"
-	"math"
-	"strings"
 
 	"workbench/model/functions"
 	"workbench/model/plan"
@@ -27,7 +24,7 @@ var swapParts = []memoryPart{
 
 // swapDrawing is a picture of a plan of swapping being written.
 type swapDrawing struct {
-	stepsDrawing
+	*stepsDrawing
 	sequence *functions.Sequence
 	size     map[string]float64 // of variables, by id
 }
@@ -35,23 +32,14 @@ type swapDrawing struct {
 // swapSVG draws a plan of swapping: what computes and what is on either link,
 // and below it the memory in use against the limit.
 func swapSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
-	memory, err := plan.MemoryProfile(in, p)
+	steps, err := newStepsDrawing(w, in, p)
 	if err != nil {
-		return fmt.Errorf("timeline: %w", err)
+		return err
 	}
-	end := lastEnd(p)
-	if !(end > 0) || math.IsInf(end, 1) {
-		return fmt.Errorf("timeline: %w: no operation takes time", plan.ErrUnreadable)
+	d := newSwapDrawing(in, steps)
+	if err := d.lay(o, lastEnd(p), heightOf(len(swapLanes))); err != nil {
+		return err
 	}
-	width := float64(o.Width)
-	if width <= 0 {
-		width = 1000
-	}
-	d := newSwapDrawing(in, p, end)
-	d.Writer, d.width, d.scale, d.memory = bufio.NewWriter(w), width, (width-left-right)/end, memory
-	d.lanesEnd = top + float64(len(swapLanes))*(laneHeight+laneGap) - laneGap
-	d.curveTop = d.lanesEnd + curveGap
-	d.curveEnd = d.curveTop + curveHeight
 	d.open(d.curveEnd + bottom)
 	d.swapHeader()
 	d.grid()
@@ -63,9 +51,9 @@ func swapSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	return d.Flush()
 }
 
-func newSwapDrawing(in plan.Instance, p *plan.Plan, end float64) *swapDrawing {
-	d := &swapDrawing{sequence: in.Functions, size: make(map[string]float64, len(in.Functions.Variables))}
-	d.plan, d.period, d.parts = p, end, swapParts
+func newSwapDrawing(in plan.Instance, steps *stepsDrawing) *swapDrawing {
+	d := &swapDrawing{stepsDrawing: steps, sequence: in.Functions, size: make(map[string]float64, len(in.Functions.Variables))}
+	d.parts = swapParts
 	for v := range in.Functions.Variables {
 		d.size[in.Functions.Variables[v].ID] = in.Functions.Variables[v].Size
 	}
@@ -82,18 +70,7 @@ func (d *swapDrawing) function(o *plan.Op) *functions.Function {
 
 // swapHeader writes what is drawn, and the legend.
 func (d *swapDrawing) swapHeader() {
-	peak := 0.0
-	for i := range d.memory {
-		peak = max(peak, d.memory[i].During.Total())
-	}
-	t, m := platform.TimeUnit(d.period), platform.ByteUnit(max(peak, d.plan.Platform.Memory))
-	name := d.plan.Instance.Name
-	if name == "" {
-		name = d.sequence.Name
-	}
-	d.text(left, 15, "start", `font-weight="bold"`, strings.Trim(name+", "+d.plan.Method, ", "))
-	d.text(d.width-right, 15, "end", "", fmt.Sprintf("makespan %s %s, peak %s of %s %s",
-		number(lastEnd(d.plan, plan.OpRun)/t.Size), t.Name, number(peak/m.Size), number(d.plan.Platform.Memory/m.Size), m.Name))
+	d.heading(d.sequence.Name, lastEnd(d.plan, plan.OpRun))
 	d.legend(append([]legendItem{
 		{"forward", swatch(forwardColour, 1)},
 		{"backward", swatch(backwardColour, 1)},
@@ -119,19 +96,14 @@ func (d *swapDrawing) swapColour(o *plan.Op) string {
 
 // swapLane writes the operations of one resource; functions have numbers.
 func (d *swapDrawing) swapLane(k int, l lane) {
-	y := top + float64(k)*(laneHeight+laneGap)
-	d.text(left-8, y+laneHeight/2+4, "end", "", l.name)
-	d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"#888\" fill-opacity=\"0.13\"/>\n", px(left), px(y), px(d.period*d.scale), laneHeight)
+	y := d.band(k, l.name)
 	var numbered, drops []drawnOp
 	for _, o := range d.ops(l.kinds) {
 		if o.Op.Op == plan.OpDrop {
 			drops = append(drops, o)
 			continue
 		}
-		p := o.pieces[0]
-		w := (p.end - p.start) * d.scale
-		d.printf("<g><title>%s</title><rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"%s\" stroke=\"#fff\" stroke-width=\"%s\"/></g>\n",
-			escape(d.swapTitle(o.Op)), px(d.x(p.start)), px(y), px(w), laneHeight, d.swapColour(o.Op), px(min(0.6, w/6)))
+		d.box(y, o, d.swapTitle(o.Op), d.swapColour(o.Op))
 		if o.Op.Op == plan.OpRun {
 			number := *o.Op
 			number.Layer = o.Function // what labels writes
@@ -139,8 +111,7 @@ func (d *swapDrawing) swapLane(k int, l lane) {
 		}
 	}
 	for _, o := range drops { // in front
-		d.printf("<g><title>%s</title><rect x=\"%s\" y=\"%s\" width=\"1.5\" height=\"9\" fill=\"#000\"/></g>\n",
-			escape(d.swapTitle(o.Op)), px(d.x(o.pieces[0].start)-0.75), px(y+laneHeight-9))
+		d.tick(y, o, d.swapTitle(o.Op))
 	}
 	d.labels(y, numbered)
 }
@@ -168,12 +139,10 @@ func swapTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 	if err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}
-	events := []traceEvent{{Name: "process_name", Phase: "M", PID: 1, Args: map[string]any{"name": "GPU"}}}
-	d := newSwapDrawing(in, p, lastEnd(p))
+	events := []traceEvent{process("GPU")}
+	d := newSwapDrawing(in, &stepsDrawing{drawing: drawing{plan: p, period: lastEnd(p)}})
 	for k, l := range swapLanes {
-		events = append(events,
-			traceEvent{Name: "thread_name", Phase: "M", PID: 1, TID: k + 1, Args: map[string]any{"name": l.name}},
-			traceEvent{Name: "thread_sort_index", Phase: "M", PID: 1, TID: k + 1, Args: map[string]any{"sort_index": k}})
+		events = append(events, thread(k+1, l.name)...)
 		var free microseconds // when the last operation has ended
 		for _, o := range d.ops(l.kinds) {
 			e := traceEvent{
@@ -200,11 +169,5 @@ func swapTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 	at := func(t float64, m plan.MemoryParts) traceEvent {
 		return traceEvent{Name: "memory (bytes)", Phase: "C", Time: inMicroseconds(t), PID: 1, Args: map[string]any{"variables": m.Total()}}
 	}
-	for _, m := range memory {
-		events = append(events, at(m.Start, m.During))
-	}
-	if n := len(memory); n > 0 {
-		events = append(events, at(memory[n-1].End, memory[n-1].After))
-	}
-	return writeTrace(w, events)
+	return writeTrace(w, append(events, memoryEvents(memory, at)...))
 }

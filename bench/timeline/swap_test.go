@@ -3,7 +3,6 @@ package timeline
 import (
 	"bytes"
 	"encoding/json"
-	"encoding/xml"
 	"errors"
 	"io"
 	"math"
@@ -13,7 +12,6 @@ import (
 	"workbench/model/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/testfile"
 )
 
 // outAndIn is a sequence and a plan by hand in which one variable goes out and
@@ -50,24 +48,12 @@ func outAndIn() (plan.Instance, *plan.Plan) {
 
 func TestSwapExampleIsValid(t *testing.T) {
 	in, p := outAndIn()
-	r, err := plan.VerifyOn(in, p)
-	if err != nil || !r.Valid() || r.ClaimErrors != nil {
-		t.Fatalf("%v, %+v", err, r)
-	}
+	checkValid(t, in, p)
 }
 
 func TestSwapGolden(t *testing.T) {
 	in, p := outAndIn()
-	for name, write := range map[string]func(io.Writer) error{
-		"swap.svg":  func(w io.Writer) error { return SVG(w, in, p, Options{}) },
-		"swap.json": func(w io.Writer) error { return Trace(w, in, p) },
-	} {
-		var b bytes.Buffer
-		if err := write(&b); err != nil {
-			t.Fatal(err)
-		}
-		testfile.Golden(t, name, b.String())
-	}
+	checkGolden(t, "swap", in, p)
 }
 
 // Every operation is in the picture and in the trace, whatever the plan is worth.
@@ -80,9 +66,7 @@ func TestSwapDrawsEverything(t *testing.T) {
 	if err := SVG(&b, in, p, Options{Width: 400}); err != nil {
 		t.Fatal(err)
 	}
-	if err := xml.Unmarshal(b.Bytes(), new(struct{})); err != nil {
-		t.Fatal(err)
-	}
+	checkPicture(t, b.String())
 	for _, title := range []string{"run f_77:", "run f_2 (two):", "drop w, 1024 KiB: at 3 s", "out nobody: 3 to 5 s", "in a, 2 MiB: 7 to 9 s", "four &lt; five"} {
 		if !strings.Contains(b.String(), title) {
 			t.Errorf("the picture does not say %q", title)

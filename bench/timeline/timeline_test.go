@@ -60,7 +60,12 @@ func example() (*chain.Chain, *plan.Plan) {
 
 func TestExampleIsValid(t *testing.T) {
 	c, p := example()
-	r, err := plan.Verify(c, p)
+	checkValid(t, plan.Instance{Chain: c}, p)
+}
+
+func checkValid(t *testing.T, in plan.Instance, p *plan.Plan) {
+	t.Helper()
+	r, err := plan.VerifyOn(in, p)
 	if err != nil || !r.Valid() || r.ClaimErrors != nil {
 		t.Fatalf("%v, %+v", err, r)
 	}
@@ -68,16 +73,21 @@ func TestExampleIsValid(t *testing.T) {
 
 func TestGolden(t *testing.T) {
 	c, p := example()
-	for name, write := range map[string]func(io.Writer) error{
-		"example.svg":  func(w io.Writer) error { return SVG(w, plan.Instance{Chain: c}, p, Options{}) },
-		"example.json": func(w io.Writer) error { return Trace(w, plan.Instance{Chain: c}, p) },
-	} {
-		var got bytes.Buffer
-		if err := write(&got); err != nil {
-			t.Fatal(err)
-		}
-		testfile.Golden(t, name, got.String())
+	checkGolden(t, "example", plan.Instance{Chain: c}, p)
+}
+
+// checkGolden compares the picture and the trace of a plan with those in files.
+func checkGolden(t *testing.T, name string, in plan.Instance, p *plan.Plan) {
+	t.Helper()
+	var picture, trace bytes.Buffer
+	if err := SVG(&picture, in, p, Options{}); err != nil {
+		t.Fatal(err)
 	}
+	testfile.Golden(t, name+".svg", picture.String())
+	if err := Trace(&trace, in, p); err != nil {
+		t.Fatal(err)
+	}
+	testfile.Golden(t, name+".json", trace.String())
 }
 
 // drawPlan draws a chain and any plan for it, valid or not.
@@ -115,20 +125,25 @@ func TestSVGWellFormed(t *testing.T) {
 		if err := SVG(&b, plan.Instance{Chain: c}, p, Options{Width: rapid.IntRange(0, 3000).Draw(t, "width")}); err != nil {
 			t.Fatal(err)
 		}
-		for _, bad := range []string{"NaN", "Inf", "%!"} {
-			if strings.Contains(b.String(), bad) {
-				t.Fatalf("%q in the picture:\n%s", bad, b.String())
-			}
-		}
-		x := xml.NewDecoder(&b)
-		for {
-			if _, err := x.Token(); errors.Is(err, io.EOF) {
-				return
-			} else if err != nil {
-				t.Fatal(err)
-			}
-		}
+		checkPicture(t, b.String())
 	})
+}
+
+// checkPicture checks that a picture is XML, with numbers alone.
+func checkPicture(t rapid.TB, picture string) {
+	t.Helper()
+	for _, bad := range []string{"NaN", "Inf", "%!"} {
+		if strings.Contains(picture, bad) {
+			t.Fatalf("%q in the picture:\n%s", bad, picture)
+		}
+	}
+	for x := xml.NewDecoder(strings.NewReader(picture)); ; {
+		if _, err := x.Token(); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // Every operation of a valid plan is one group with a title, drawn in its lane

@@ -68,11 +68,9 @@ func Trace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 	if err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}
-	events := []traceEvent{{Name: "process_name", Phase: "M", PID: 1, Args: map[string]any{"name": "GPU"}}}
+	events := []traceEvent{process("GPU")}
 	for k, l := range lanes {
-		events = append(events,
-			traceEvent{Name: "thread_name", Phase: "M", PID: 1, TID: k + 1, Args: map[string]any{"name": l.name}},
-			traceEvent{Name: "thread_sort_index", Phase: "M", PID: 1, TID: k + 1, Args: map[string]any{"sort_index": k}})
+		events = append(events, thread(k+1, l.name)...)
 	}
 	d := &drawing{chain: c, plan: p, period: *p.Period}
 	for k, l := range lanes {
@@ -89,6 +87,19 @@ func Trace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 		}})
 	}
 	return writeTrace(w, events)
+}
+
+// process names what is traced.
+func process(name string) traceEvent {
+	return traceEvent{Name: "process_name", Phase: "M", PID: 1, Args: map[string]any{"name": name}}
+}
+
+// thread names a track and gives it its place, from 1 on.
+func thread(tid int, name string) []traceEvent {
+	return []traceEvent{
+		{Name: "thread_name", Phase: "M", PID: 1, TID: tid, Args: map[string]any{"name": name}},
+		{Name: "thread_sort_index", Phase: "M", PID: 1, TID: tid, Args: map[string]any{"sort_index": tid - 1}},
+	}
 }
 
 // track returns the events of one resource, none overlapping another.
@@ -175,7 +186,7 @@ func stepsTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 	}
 	s := stepsOf(in, p)
 	events := []traceEvent{
-		{Name: "process_name", Phase: "M", PID: 1, Args: map[string]any{"name": "GPU"}},
+		process("GPU"),
 		{Name: "thread_name", Phase: "M", PID: 1, TID: 1, Args: map[string]any{"name": "compute"}},
 	}
 	var free microseconds
@@ -195,6 +206,18 @@ func stepsTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 		events = append(events, memoryEvent(m.Start, m.During), memoryEvent(m.End, m.After))
 	}
 	return writeTrace(w, events)
+}
+
+// memoryEvents are those of steps that follow one another.
+func memoryEvents(memory []plan.MemoryStep, event func(t float64, m plan.MemoryParts) traceEvent) []traceEvent {
+	var events []traceEvent
+	for _, m := range memory {
+		events = append(events, event(m.Start, m.During))
+	}
+	if n := len(memory); n > 0 {
+		events = append(events, event(memory[n-1].End, memory[n-1].After))
+	}
+	return events
 }
 
 func memoryEvent(t float64, m plan.MemoryParts) traceEvent {
