@@ -303,6 +303,28 @@ func TestReadFormat(t *testing.T) {
 	}
 }
 
+// IDs are numbers if all of them can be, and are read back to the same.
+func TestIDs(t *testing.T) {
+	for want, ids := range map[string][]string{
+		"[7 0 999999999999999]":           {"7", "0", "999999999999999"},
+		`["7" "07"]`:                      {"7", "07"},
+		`["a" "7" "0"]`:                   {"a", "7", "0"},
+		`["1000000000000000" "-1" "1.0"]`: {"1000000000000000", "-1", "1.0"},
+		`["" "٣" "\""]`:                   {"", "٣", `"`},
+		"[]":                              {},
+	} {
+		written := strictjson.IDs(len(ids), func(k int) string { return ids[k] })
+		if got := fmt.Sprintf("%s", written); got != want {
+			t.Errorf("%q are written %s, want %s", ids, got, want)
+		}
+		for k := range written {
+			if got, err := strictjson.ReadID(written[k]); err != nil || got != ids[k] {
+				t.Errorf("%s is read as %q, %v", written[k], got, err)
+			}
+		}
+	}
+}
+
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
