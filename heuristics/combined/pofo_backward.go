@@ -204,8 +204,10 @@ func (d *tails) list(cell int, limit float64) (from, to, more, last int32) {
 		return
 	}
 	from, to = d.at(cell, i)
-	if i < d.slots && d.first[cell+i+1] != from {
-		more, last = d.at(cell, i+1)
+	if i < d.slots {
+		if more, last = d.at(cell, i+1); more == from && last == to {
+			more, last = 0, 0 // the same list
+		}
 	}
 	return from, to, more, last
 }

@@ -11,6 +11,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/zoo"
 )
 
 // randomPlatform has memory between the least and all.
@@ -86,4 +87,20 @@ func TestRestIsALowerBound(t *testing.T) {
 	if states < 10000 || tight < states/10 {
 		t.Errorf("%d states, more than the computations proved for %d", states, tight)
 	}
+}
+
+// With the least memory for which there is a plan the sequences of a limit between
+// two slots are those that the upper one has and the lower one lacks: of ResNet-50
+// POFO needs them for any plan.
+func TestPOFOInTheLeastMemory(t *testing.T) {
+	c, err := zoo.Load("zoo:resnet50")
+	if err != nil {
+		t.Fatal(err)
+	}
+	least, _ := Least(c)
+	out, err := POFO(context.Background(), c, platform.Platform{Memory: least, Bandwidth: 12e9}, 60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verified(t, c, out)
 }
