@@ -18,25 +18,27 @@ type Bound struct {
 
 // Bounds returns lower bounds on the makespan, the best first. All hold for
 // every plan of the integral model, without assumptions, whatever it offloads,
-// how often, and in which order. The errors are those of the methods. O(N) and
-// what "whole-tensors" takes, less than a second.
+// how often, and in which order. (A plan that takes 10⁻⁹ more than M, which
+// verifiers forgive, may be below them where not fitting by that little matters;
+// they grant it 10⁻¹².) The errors are those of the methods. O(N) and what
+// "whole-tensors" takes, less than a second.
 //
 // "lb" is Proposition 3 of [004]: LB = max(Σu, 2(M_peak − M)/β).
 //
 // "fractional" is Theorem 8, the optimum when parts of tensors may move. That
 // it bounds all plans is proved as follows. While operation ℓ of one phase runs,
-// at least X_ℓ = ā_0 + … + ā_{ℓ-1} + M_ℓ − M bytes of ā_0..ā_{ℓ-2} are neither
-// stored nor reserved.
+// at each instant at least X_ℓ = ā_0 + … + ā_{ℓ-1} + M_ℓ − M bytes of ā_0..ā_{ℓ-2}
+// are neither stored nor reserved, though they need not be the same all the time.
 //
-// (1) They were sent away by transfers that had ended when ℓ started. Let ê_i be
-// the earliest possible end of F_i and d(X) the time when the link, sending
+// (1) Those away at its start were sent by transfers that had ended by then. Let
+// ê_i be the earliest possible end of F_i and d(X) the time when the link, sending
 // ā_0, ā_1, … without pause, but ā_i not before ê_i, has sent X bytes: no plan
 // has sent X bytes of different activations before d(X), as at any time it has
 // produced no more of them. So ℓ starts at max(ê_{ℓ-1}, d(X_ℓ)) at the earliest;
 // this gives ê_ℓ, by induction, for the forward phase. B_ℓ starts at d(X_ℓ) at
 // the earliest.
 //
-// (2) They are fetched by transfers that start when ℓ has ended, or later. In
+// (2) Those away at its end are fetched by transfers that start then or later. In
 // reversed time this is (1): with r(X) for d(X), where ā_i can be sent after the
 // reversed B_{i+1}, B_ℓ starts at least b̂_ℓ before the end of the plan, and each
 // F_ℓ ends at least r(X_ℓ) before it.

@@ -21,7 +21,8 @@ import (
 // transfers of its label have ended, or later, while a transfer may start long
 // before the computations of its label have ended.
 //
-// Of activations of one size those with the least numbers are away: for let the
+// Of activations of one size those with the least numbers are away. Each is
+// offloaded at most once and then fetched once (exhaustive.Offload, 1). Let the
 // q-th least activation of the size have the q-th offload and the prefetch that is
 // q-th from the end, or none of the two if that prefetch comes first. The first q
 // offloads were of q activations, of which the one with the largest number is no
@@ -124,8 +125,9 @@ func (s *space) pack() bool {
 	return shift <= 64
 }
 
-// tails fills rest and haul. While computation q runs, X_q bytes are away, whose
-// prefetches start later and take r(X_q) until the end of the plan, as in Bounds.
+// tails fills rest and haul. When computation q ends, X_q bytes are away, whose
+// prefetches start then or later and take r(X_q) until the end of the plan, as in
+// Bounds; when it starts, X_q bytes have been sent.
 func (s *space) tails() {
 	n := s.n
 	x := s.wholeTensors()
@@ -245,8 +247,9 @@ func (s *space) send(m int, l *label, z *size) (added, bool) {
 
 // fetch adds the prefetch of the last activation of a size, ā_i. It starts when
 // the transfers before have ended, and the computations that have started and for
-// which too little would be away. (That F_{i+1} has ended need not be said: before,
-// the label without both transfers of ā_i dominates.)
+// which too little would be away. Where none of these runs on, the activations alone
+// must fit, which is less than a computation needs. (That F_{i+1} has ended need not
+// be said: before, the label without both transfers of ā_i dominates.)
 func (s *space) fetch(m int, l *label, z *size) (added, bool) {
 	c := z.in(l.away)
 	if c == 0 {

@@ -13,9 +13,9 @@ import (
 type OptimumResult struct {
 	Plan *plan.Plan // the best known
 	// Bound is a proven lower bound on the makespan of every plan: one of Bounds,
-	// or, By being "labels", of the search. If Proved it is the plan's makespan.
+	// or, By being "labels", of the search.
 	Bound
-	Proved bool // the plan is optimal, but for the gap asked for
+	Proved bool // the plan is within the gap asked for, or plan.Tolerance, of Bound
 	Labels int  // partial plans that were kept
 }
 
@@ -29,9 +29,9 @@ const optimumLabels = 1 << 24
 // target rises from the best of Bounds to the best plan known, so that what is
 // proved on the way is kept when ctx ends or memory does.
 //
-// start is the best plan known; nil: that of Greedy. gap is the part of the
-// makespan by which the plan may miss the optimum. The errors are those of the
-// methods.
+// start is the best plan known for c and p; nil: that of Greedy. gap is the part
+// of the makespan by which the plan may miss the optimum. The errors are those of
+// the methods, or wrap ErrChoice.
 //
 // Exponential in the number of different sizes only: a network that repeats its
 // blocks, as ResNet-152 with 56 layers and 13 sizes, takes seconds. Chains of more
@@ -42,12 +42,14 @@ func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *pl
 		return nil, err
 	}
 	switch {
+	case !(gap >= 0 && gap < 1):
+		return nil, fmt.Errorf("%w: the gap is %v, it must be at least 0 and less than 1", ErrChoice, gap)
 	case start == nil:
 		if start, err = Greedy(ctx, c, p); err != nil {
 			return nil, err
 		}
-	case start.Problem != Problem:
-		return nil, fmt.Errorf("%w: the start is a plan for %s", ErrChoice, start.Problem)
+	case start.Problem != Problem || start.Platform != p:
+		return nil, fmt.Errorf("%w: the start is a plan for %s and %+v, not for %s and %+v", ErrChoice, start.Problem, start.Platform, Problem, p)
 	}
 	r := &OptimumResult{Plan: start, Bound: in.bounds()[0]}
 	if s, ok := newSpace(in); ok {
@@ -63,8 +65,8 @@ func (r *OptimumResult) closed(gap float64) bool {
 	return r.Value >= r.Plan.Claims.Makespan*(1-max(gap, plan.Tolerance))
 }
 
-// targets are the parts of the way from the bound to the plan at which plans are
-// looked for.
+// targets are the parts of the way from the bound to the plan at which shorter
+// plans are looked for.
 var targets = [...]float64{0.125, 0.5, 1}
 
 // close raises the bound to the plan, or finds a better one and proves it.
@@ -75,7 +77,7 @@ func (r *OptimumResult) close(ctx context.Context, w *walk, gap float64) {
 			return
 		}
 		high := r.Plan.Claims.Makespan * (1 - gap)
-		target := low + part*(high-low)
+		target := (1-part)*low + part*high
 		last, finished := w.run(ctx, target)
 		r.Labels += len(w.steps)
 		if last > 0 {

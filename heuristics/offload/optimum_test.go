@@ -3,6 +3,7 @@ package offload
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -228,6 +229,26 @@ func mustSpace(t testing.TB, c *chain.Chain, p platform.Platform) *space {
 		t.Fatal("sizes do not fit")
 	}
 	return s
+}
+
+// A start for something else is refused, and a gap that is none.
+func TestOptimumBadChoice(t *testing.T) {
+	c := chainOf(3, chain.Layer{ForwardTime: 1, BackwardTime: 1, Activation: 1, Saved: 1})
+	_, high := Range(c)
+	p := platform.Platform{Memory: high, Bandwidth: 1}
+	start, err := Greedy(context.Background(), c, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, gap := range []float64{-0.1, 1, math.NaN(), math.Inf(1)} {
+		if _, err := Optimum(context.Background(), c, p, start, gap); !errors.Is(err, ErrChoice) {
+			t.Errorf("gap %v: %v", gap, err)
+		}
+	}
+	p.Memory++
+	if _, err := Optimum(context.Background(), c, p, start, 0); !errors.Is(err, ErrChoice) {
+		t.Errorf("a start for another device: %v", err)
+	}
 }
 
 // Chains of too many sizes for 64 bits get their start and a bound.
