@@ -133,9 +133,13 @@ func signalWhenLogged(t *testing.T, cmd *exec.Cmd, log string, signal os.Signal,
 	t.Helper()
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
+	// If the script ends and leaves its run behind, that is an error and no hang.
+	cmd.WaitDelay = 20 * time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	defer syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	if signal != nil {
 		for range 500 {
 			if text, err := os.ReadFile(log); err == nil && bytes.Contains(text, []byte("ready\n")) {

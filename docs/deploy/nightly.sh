@@ -16,9 +16,16 @@ spec=$1 nights=$2
 today=$(date +%F)
 mkdir -p "$nights"
 
+# The trap comes first: a signal may come as soon as the run has begun.
+run='' stopped=''
+stop() {
+  stopped=yes
+  [ -z "$run" ] || kill -TERM "$run" 2>/dev/null || true
+}
+trap stop INT TERM
 workbench bench run "$spec" --into "$nights/$today" --resume &
 run=$!
-trap 'kill -TERM "$run" 2>/dev/null || true' INT TERM
+[ -z "$stopped" ] || stop
 status=0
 wait "$run" || status=$?
 while [ "$status" -gt 128 ] && kill -0 "$run" 2>/dev/null; do # wait was interrupted
