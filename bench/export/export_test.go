@@ -86,13 +86,13 @@ func TestCSV(t *testing.T) {
 	}
 }
 
-// benchstat itself, where it is installed, compares two nights.
+// benchstat itself, built from the module of the reader above, compares two nights.
 func TestBenchstat(t *testing.T) {
-	benchstat, err := exec.LookPath("benchstat")
-	if err != nil {
-		t.Skip("no benchstat here; benchfmt's reader is tested above")
-	}
 	dir := t.TempDir()
+	benchstat := filepath.Join(dir, "benchstat")
+	if out, err := exec.Command("go", "build", "-o", benchstat, "golang.org/x/perf/cmd/benchstat").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	size := rowstest.Size{Instances: 6, Limits: 2, Repetitions: 6}
 	for i, name := range []string{"old.txt", "new.txt"} {
 		n := rowstest.Night(size, name[:3], uint64(i))
