@@ -179,6 +179,7 @@ func (f *Figure) theme(p *plot.Plot) {
 		a.Label.TextStyle.Color, a.Tick.Label.Color, a.Color, a.Tick.Color = ink, ink, ink, ink
 		a.LineStyle.Width, a.Tick.LineStyle.Width = vg.Points(0.7), vg.Points(0.7)
 		a.Padding = 0
+		a.Tick.Marker = plain{}
 	}
 	p.X.Label.Text, p.Y.Label.Text = f.X, f.Y
 	if f.LogX {
@@ -260,6 +261,20 @@ func (s span) with(log bool) (low, high float64) {
 		margin = 0.5 * max(math.Abs(s.high), 1e-9)
 	}
 	return s.low - margin, s.high + margin
+}
+
+// plain marks what plot does by itself, without the zeros that all labels get if
+// one that is not written needs them: 250, not 250.00.
+type plain struct{}
+
+func (plain) Ticks(low, high float64) []plot.Tick {
+	ticks := plot.DefaultTicks{}.Ticks(low, high)
+	for i := range ticks {
+		if v, err := strconv.ParseFloat(ticks[i].Label, 64); err == nil {
+			ticks[i].Label = strconv.FormatFloat(v, 'g', 6, 64)
+		}
+	}
+	return ticks
 }
 
 // hundredfold, or a little more: bandwidths over seven doublings count as less.

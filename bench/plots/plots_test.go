@@ -5,6 +5,7 @@ import (
 	"image/png"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -206,5 +207,27 @@ func TestRatiosAndShares(t *testing.T) {
 	f = Curve(c, p, bench.Share)
 	if f.Series[0].Y[0] != 50 || f.Bound != nil || !f.FromZero {
 		t.Errorf("shares %v, bound %v", f.Series[0].Y, f.Bound)
+	}
+}
+
+// Of 0 to 75, plot says 0.00 and 75.00.
+func TestLabelsHaveNoZerosTooMany(t *testing.T) {
+	for _, high := range []float64{75, 280, 0.06, 1e-9, 3e7} {
+		labels := 0
+		for _, tick := range (plain{}).Ticks(0, high) {
+			if tick.Label == "" {
+				continue
+			}
+			labels++
+			if v, err := strconv.ParseFloat(tick.Label, 64); err != nil || math.Abs(v-tick.Value) > 1e-6*high {
+				t.Errorf("up to %v: %q at %v", high, tick.Label, tick.Value)
+			}
+			if strings.Contains(tick.Label, ".") && strings.HasSuffix(tick.Label, "0") {
+				t.Errorf("up to %v: %q", high, tick.Label)
+			}
+		}
+		if labels < 2 {
+			t.Errorf("up to %v: %d labels", high, labels)
+		}
 	}
 }
