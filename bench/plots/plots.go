@@ -11,6 +11,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -263,15 +264,20 @@ func (s span) with(log bool) (low, high float64) {
 	return s.low - margin, s.high + margin
 }
 
-// plain marks what plot does by itself, without the zeros that all labels get if
-// one that is not written needs them: 250, not 250.00.
+// plain marks what plot does by itself, but writes whole numbers as such: of 0 to
+// 75 plot says 25.00, as if it wrote the ticks between.
 type plain struct{}
 
 func (plain) Ticks(low, high float64) []plot.Tick {
 	ticks := plot.DefaultTicks{}.Ticks(low, high)
+	for _, t := range ticks {
+		if t.Label != "" && t.Value != math.Round(t.Value) {
+			return ticks
+		}
+	}
 	for i := range ticks {
-		if v, err := strconv.ParseFloat(ticks[i].Label, 64); err == nil {
-			ticks[i].Label = strconv.FormatFloat(v, 'g', 6, 64)
+		if t := &ticks[i]; strings.Contains(t.Label, ".") && !strings.Contains(t.Label, "e") {
+			t.Label = strconv.FormatFloat(t.Value, 'f', -1, 64)
 		}
 	}
 	return ticks
