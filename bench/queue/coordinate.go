@@ -19,22 +19,19 @@ import (
 )
 
 // Coordinator is the side of a sweep that has its tasks and its store, and does
-// not mind who does the tasks. It is a [worker.Sink], for workers in its own
-// process.
+// not mind who does the tasks.
 type Coordinator struct {
 	Queue *Queue
 	Store *store.Store
 	Tasks []sweep.Task
 	// Instances has those of the tasks that are files.
 	Instances worker.Instances
-	// OnRow hears of each task done, from several goroutines; nil: nobody
-	// listens.
+	// OnRow hears of each task done; nil: nobody listens.
 	OnRow func(*sweep.Row)
 	// Warn hears of rows that cannot be read; nil: nobody listens.
 	Warn func(error)
 
-	mu   sync.Mutex
-	left map[string]bool // names of tasks without a row
+	left map[string]bool // names of tasks without a row; only keep changes it
 	done chan struct{}   // closed when there are none
 }
 
@@ -68,8 +65,6 @@ func (c *Coordinator) Run(ctx context.Context) error {
 
 // note notes which tasks have no row.
 func (c *Coordinator) note() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.left, c.done = map[string]bool{}, make(chan struct{})
 	for _, t := range c.Store.Missing(c.Tasks) {
 		c.left[t.ID()] = true
@@ -165,9 +160,8 @@ func (c *Coordinator) poll(ctx context.Context, f func(context.Context) (bool, e
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-c.done: // look at once
-			wait = shortestWait
-			time.Sleep(wait)
+		case <-c.done: // what is left takes moments
+			time.Sleep(shortestWait)
 		case <-time.After(wait):
 		}
 	}
@@ -182,26 +176,17 @@ func (c *Coordinator) keep(p Parcel) error {
 	if err := c.Store.AppendEnvironment(p.Environment); err != nil {
 		return err
 	}
-	return c.Append(p.Row, p.Plan)
-}
-
-// Has implements [worker.Sink].
-func (c *Coordinator) Has(id string) bool { return c.Store.Has(id) }
-
-// Append implements [worker.Sink].
-func (c *Coordinator) Append(r *sweep.Row, plan []byte) error {
-	if err := c.Store.Append(r, plan); err != nil {
+	if err := c.Store.Append(p.Row, p.Plan); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	first := c.left[r.ID]
-	delete(c.left, r.ID)
-	last := first && len(c.left) == 0
-	c.mu.Unlock()
-	if first && c.OnRow != nil {
-		c.OnRow(r)
+	if !c.left[p.Row.ID] {
+		return nil // a second row of its task
 	}
-	if last {
+	delete(c.left, p.Row.ID)
+	if c.OnRow != nil {
+		c.OnRow(p.Row)
+	}
+	if len(c.left) == 0 {
 		close(c.done)
 	}
 	return nil

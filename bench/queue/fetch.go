@@ -165,7 +165,6 @@ func (q *Queue) persist(ctx context.Context, f func(context.Context) error) erro
 const (
 	done     = "+ACK"
 	giveBack = "-NAK"
-	never    = "+TERM"
 )
 
 // delivery is a task in the hands of a worker.
@@ -209,8 +208,6 @@ func (d *delivery) InProgress() error {
 // Ack waits until the server has noted it, and for the server if need be: it
 // may be restarting, and the work of hours should not be done again.
 func (d *delivery) Ack() error { return d.end(done) }
-
-func (d *delivery) Term() error { return d.end(never) }
 
 func (d *delivery) end(how string) error {
 	if d.ended.Swap(true) {

@@ -34,7 +34,7 @@ type Queue interface {
 	Fetch(ctx context.Context) (Delivery, error)
 }
 
-// Delivery is one task in the hands of one worker: Ack, Nak or Term ends it.
+// Delivery is one task in the hands of one worker: Ack or Nak ends it.
 // Calls after that have no effect, and late ones of a worker that was thought
 // dead do no harm.
 type Delivery interface {
@@ -49,7 +49,6 @@ type Delivery interface {
 	InProgress() error // still alive
 	Ack() error        // done: the row is stored
 	Nak() error        // not done: give it to somebody else, or to me later
-	Term() error       // never hand it out again, though it is not done
 }
 
 // MostAttempts is how often a task may be handed out. One more and its row says

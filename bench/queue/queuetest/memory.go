@@ -155,8 +155,6 @@ func (d *delivery) Ack() error {
 	return d.end(func(id string, _ *entry) { delete(d.q.tasks, id) })
 }
 
-func (d *delivery) Term() error { return d.Ack() }
-
 func (d *delivery) Nak() error {
 	return d.end(func(id string, e *entry) {
 		if e.holder == d {

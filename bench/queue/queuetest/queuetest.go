@@ -44,7 +44,6 @@ func Cases(lease time.Duration) []Case {
 		{"added while waiting", 0, (*suite).testAddedWhileWaiting},
 		{"given back", 0, (*suite).testGivenBack},
 		{"worker stops", 0, (*suite).testStopped},
-		{"ended", 0, (*suite).testTerm},
 		{"acknowledged twice", 0, (*suite).testDuplicateAck},
 		{"cancelled", 0, (*suite).testCancelled},
 		{"worker dies", lease, (*suite).testWorkerDies},
@@ -252,12 +251,6 @@ func (s *suite) testStopped(t *testing.T) {
 	s.drained(t)
 }
 
-func (s *suite) testTerm(t *testing.T) {
-	s.add(t, Tasks(1)...)
-	ok(t, s.fetch(t).Term())
-	s.drained(t)
-}
-
 func (s *suite) testDuplicateAck(t *testing.T) {
 	tasks := Tasks(2)
 	s.add(t, tasks...)
@@ -393,7 +386,7 @@ func (s *suite) testPoison(t *testing.T) {
 			}
 			is(t, d, tasks[0], attempt)
 			if attempt > worker.MostAttempts {
-				ok(t, d.Term())
+				ok(t, d.Ack())
 				s.drained(t)
 				return
 			}
