@@ -6,11 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"strings"
-	"sync"
 	"time"
 
 	"workbench/bench/sweep"
@@ -76,15 +72,13 @@ func (x *Isolated) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, e
 	if err != nil {
 		return nil, nil, fmt.Errorf("child process: %w", err)
 	}
-	defer c.reap()
+	defer c.Reap()
 	go c.send(request, doc)
 	ended := make(chan struct{})
 	defer close(ended)
 	go c.supervise(ctx, deadline(x.Grace, t), ended)
 	if t.TaskMemory > 0 {
-		go process.WatchMemory(c.cmd.Process.Pid, t.TaskMemory, ended, func(rss int64) {
-			c.peak(rss)
-		}, func() { c.kill(errMemory) })
+		go c.WatchMemory(t.TaskMemory, ended)
 	}
 	row, plan, err := c.listen(t)
 	if err == nil {
@@ -94,64 +88,28 @@ func (x *Isolated) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, e
 	return c.postMortem(ctx, begun(), err, deadline(x.Grace, t))
 }
 
-// Why children are killed.
-var (
-	errMemory   = errors.New("memory limit")
-	errDeadline = errors.New("deadline")
-	errAnswered = errors.New("has answered, is wanted no more")
-)
+// errDeadline is why a child was killed that had not answered in time.
+var errDeadline = errors.New("deadline")
 
 // child is the process on the other side.
-type child struct {
-	cmd     *exec.Cmd
-	stdin   io.WriteCloser
-	answers *os.File
-	words   process.LastWords
+type child struct{ *process.Child }
 
-	mu     sync.Mutex
-	killed error // why; nil: not killed
-	dead   bool  // waited for: its number may be another's by now
-	rss    int64 // most that was seen
-}
-
-func spawn(t sweep.Task) (*child, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	c := &child{cmd: exec.Command(self, command)}
-	c.cmd.Env = append(os.Environ(), "GOTRACEBACK=none", fmt.Sprintf("GOMAXPROCS=%d", max(t.Threads, 1)+1))
-	c.cmd.Stderr = &c.words
-	c.cmd.WaitDelay = time.Second
-	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	process.Attach(c.cmd, w, &c.words)
-	err = c.cmd.Start()
-	w.Close()
-	if err != nil {
-		r.Close()
-		return nil, err
-	}
-	c.answers = r
-	return c, nil
+func spawn(t sweep.Task) (child, error) {
+	c, err := process.Start(max(t.Threads, 1), time.Second, command)
+	return child{c}, err
 }
 
 // send writes the request. A child that does not read it has died, which
 // listen notices.
-func (c *child) send(request, doc []byte) {
-	w := bufio.NewWriterSize(c.stdin, 1<<16)
+func (c child) send(request, doc []byte) {
+	w := bufio.NewWriterSize(c.Stdin, 1<<16)
 	if writeFrame(w, request) == nil && writeFrame(w, doc) == nil {
 		_ = w.Flush()
 	}
 }
 
 // supervise kills the child at its deadline, or when ctx ends.
-func (c *child) supervise(ctx context.Context, deadline time.Duration, ended <-chan struct{}) {
+func (c child) supervise(ctx context.Context, deadline time.Duration, ended <-chan struct{}) {
 	var late <-chan time.Time
 	if deadline > 0 {
 		timer := time.NewTimer(deadline)
@@ -161,40 +119,15 @@ func (c *child) supervise(ctx context.Context, deadline time.Duration, ended <-c
 	select {
 	case <-ended:
 	case <-ctx.Done():
-		c.kill(ctx.Err())
+		c.Kill(ctx.Err())
 	case <-late:
-		c.kill(errDeadline)
+		c.Kill(errDeadline)
 	}
-}
-
-// kill ends the child and all it started, for the first reason given.
-func (c *child) kill(why error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.killed == nil && !c.dead {
-		c.killed = why
-		process.KillGroup(c.cmd.Process)
-	}
-}
-
-func (c *child) peak(rss int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.rss = max(c.rss, rss)
-}
-
-// wait waits for the end of the child.
-func (c *child) wait() (exit, killed error) {
-	exit = c.cmd.Wait()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.dead = true
-	return exit, c.killed
 }
 
 // listen reads the answer.
-func (c *child) listen(t sweep.Task) (*sweep.Row, []byte, error) {
-	r := bufio.NewReaderSize(c.answers, 1<<16)
+func (c child) listen(t sweep.Task) (*sweep.Row, []byte, error) {
+	r := bufio.NewReaderSize(c.Answers, 1<<16)
 	text, err := readFrame(r)
 	if err != nil {
 		return nil, nil, err
@@ -223,22 +156,21 @@ func (e *nonsense) Error() string { return e.err.Error() }
 
 // postMortem makes a row of the end of a child, or says that it was not the
 // task's fault.
-func (c *child) postMortem(ctx context.Context, row *sweep.Row, err error, allowed time.Duration) (*sweep.Row, []byte, error) {
+func (c child) postMortem(ctx context.Context, row *sweep.Row, err error, allowed time.Duration) (*sweep.Row, []byte, error) {
 	var talk *nonsense
 	if errors.As(err, &talk) {
-		c.kill(err)
+		c.Kill(err)
 	}
-	c.stdin.Close()
-	exit, killed := c.wait()
-	row.PeakRSS = c.rss
-	words := strings.TrimSpace(c.words.String())
+	exit, killed := c.Wait()
+	row.PeakRSS = c.Peak()
+	words := strings.TrimSpace(c.Words.String())
 	limit := "its limit is " + platform.FormatBytes(float64(row.Task.TaskMemory))
 	switch {
 	case ctx.Err() != nil && errors.Is(killed, ctx.Err()):
 		return nil, nil, ctx.Err()
 	case errors.Is(killed, errDeadline):
 		return failed(row, sweep.OutOfTime, fmt.Sprintf("killed: no answer within %v, its time limit is %g s", allowed, row.Task.TimeLimit)), nil, nil
-	case errors.Is(killed, errMemory):
+	case errors.Is(killed, process.ErrMemory):
 		return failed(row, sweep.OutOfMemory, "killed: "+limit), nil, nil
 	case killed == nil && process.OutOfMemory(words):
 		return failed(row, sweep.OutOfMemory, limit+": "+firstLine(words)), nil, nil
@@ -261,16 +193,6 @@ func (c *child) postMortem(ctx context.Context, row *sweep.Row, err error, allow
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line
-}
-
-// reap ends the child if it still runs and frees what it held.
-func (c *child) reap() {
-	c.stdin.Close()
-	if c.cmd.ProcessState == nil {
-		c.kill(errAnswered)
-		_, _ = c.wait()
-	}
-	c.answers.Close()
 }
 
 func toValid(s string) string { return strings.ToValidUTF8(s, "?") }

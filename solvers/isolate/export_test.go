@@ -19,18 +19,18 @@ func CheckOrphan(t *testing.T, engine string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := bufio.NewWriter(c.stdin)
+	w := bufio.NewWriter(c.Stdin)
 	p := &solvers.Problem{Model: milp.Data{Cost: []float64{1}, Lower: []float64{0}, Upper: []float64{1}, Integer: []bool{true}, Start: []int32{0}}}
-	if err := errors.Join(writeProblem(w, p), w.Flush(), c.stdin.Close()); err != nil {
+	if err := errors.Join(writeProblem(w, p), w.Flush(), c.Stdin.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readMessage(c.answers); !errors.Is(err, io.EOF) {
+	if _, err := readMessage(c.Answers); !errors.Is(err, io.EOF) {
 		t.Errorf("it says %v", err)
 	}
-	exit, _ := c.wait()
+	exit, _ := c.Wait()
 	var status *exec.ExitError
 	if !errors.As(exit, &status) || status.ExitCode() != 1 {
 		t.Errorf("ends with %v", exit)
 	}
-	c.answers.Close()
+	c.Answers.Close()
 }

@@ -21,10 +21,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"os/exec"
 	"strings"
-	"sync"
 	"time"
 
 	"workbench/solvers"
@@ -55,19 +52,13 @@ type parent struct {
 func (p *parent) Name() string          { return p.engine.Name() }
 func (p *parent) Can() solvers.Features { return p.engine.Can() | memoryFeature }
 
-// Why children are killed.
-var (
-	errMemory   = errors.New("memory limit")
-	errAnswered = errors.New("has answered, is wanted no more")
-)
-
 // Run implements [solvers.Engine].
 func (p *parent) Run(ctx context.Context, problem *solvers.Problem) (*solvers.Answer, error) {
 	c, err := spawn(p.name)
 	if err != nil {
 		return nil, fmt.Errorf("%w: child process: %w", solvers.ErrSolver, err)
 	}
-	defer c.reap()
+	defer c.Reap()
 	go c.send(problem)
 
 	// ended is closed when the child has said all it will.
@@ -75,7 +66,7 @@ func (p *parent) Run(ctx context.Context, problem *solvers.Problem) (*solvers.An
 	defer close(ended)
 	go c.supervise(ctx, ended)
 	if problem.Memory > 0 {
-		go process.WatchMemory(c.pid(), problem.Memory, ended, func(int64) {}, func() { c.kill(errMemory) })
+		go c.WatchMemory(problem.Memory, ended)
 	}
 	answer, err := c.listen(problem)
 	if answer != nil || err == nil {
@@ -85,52 +76,18 @@ func (p *parent) Run(ctx context.Context, problem *solvers.Problem) (*solvers.An
 }
 
 // child is the process on the other side.
-type child struct {
-	cmd     *exec.Cmd
-	stdin   io.WriteCloser
-	answers *os.File
-	stderr  process.LastWords
+type child struct{ *process.Child }
 
-	mu     sync.Mutex
-	killed error // why; nil: not killed
-	dead   bool  // waited for: its number may be another's by now
+// spawn starts a child for one thread: solvers run on one unless told otherwise.
+func spawn(name string) (child, error) {
+	c, err := process.Start(1, grace, command, name)
+	return child{c}, err
 }
-
-func spawn(name string) (*child, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	c := &child{cmd: exec.Command(self, command, name)}
-	// A crash dump of a process that is expected to crash helps nobody; and
-	// solvers run on one thread unless told otherwise.
-	c.cmd.Env = append(os.Environ(), "GOTRACEBACK=none", "GOMAXPROCS=2")
-	c.cmd.Stderr = &c.stderr
-	c.cmd.WaitDelay = grace
-	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	process.Attach(c.cmd, w, &c.stderr)
-	err = c.cmd.Start()
-	w.Close()
-	if err != nil {
-		r.Close()
-		return nil, err
-	}
-	c.answers = r
-	return c, nil
-}
-
-func (c *child) pid() int { return c.cmd.Process.Pid }
 
 // send writes the request. A child that does not read it has died, which
 // listen notices.
-func (c *child) send(p *solvers.Problem) {
-	w := bufio.NewWriterSize(c.stdin, 1<<16)
+func (c child) send(p *solvers.Problem) {
+	w := bufio.NewWriterSize(c.Stdin, 1<<16)
 	if writeProblem(w, p) == nil {
 		_ = w.Flush()
 	}
@@ -138,44 +95,25 @@ func (c *child) send(p *solvers.Problem) {
 
 // supervise asks the child to stop when ctx ends, by closing its input, and
 // kills it if it takes longer than the grace.
-func (c *child) supervise(ctx context.Context, ended <-chan struct{}) {
+func (c child) supervise(ctx context.Context, ended <-chan struct{}) {
 	select {
 	case <-ended:
 		return
 	case <-ctx.Done():
 	}
-	c.stdin.Close()
+	c.Stdin.Close()
 	late := time.NewTimer(grace)
 	defer late.Stop()
 	select {
 	case <-ended:
 	case <-late.C:
-		c.kill(fmt.Errorf("killed: no answer within %v of being asked to stop", grace))
+		c.Kill(fmt.Errorf("killed: no answer within %v of being asked to stop", grace))
 	}
-}
-
-// kill ends the child and all it started, for the first reason given.
-func (c *child) kill(why error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.killed == nil && !c.dead {
-		c.killed = why
-		process.KillGroup(c.cmd.Process)
-	}
-}
-
-// wait waits for the end of the child.
-func (c *child) wait() (exit, killed error) {
-	exit = c.cmd.Wait()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.dead = true
-	return exit, c.killed
 }
 
 // listen passes on what the child says until it answers.
-func (c *child) listen(p *solvers.Problem) (*solvers.Answer, error) {
-	r := bufio.NewReaderSize(c.answers, 1<<16)
+func (c child) listen(p *solvers.Problem) (*solvers.Answer, error) {
+	r := bufio.NewReaderSize(c.Answers, 1<<16)
 	for {
 		m, err := readMessage(r)
 		if err != nil {
@@ -201,20 +139,19 @@ type notDead struct{ *remoteError }
 
 // postMortem makes an answer or an error of the end of a child: those that we
 // brought about are limits.
-func (c *child) postMortem(ctx context.Context, err error) (*solvers.Answer, error) {
+func (c child) postMortem(ctx context.Context, err error) (*solvers.Answer, error) {
 	var said *notDead
 	if errors.As(err, &said) {
 		return nil, said.remoteError
 	}
 	if !errors.Is(err, io.EOF) {
-		c.kill(err) // it lives, but talks nonsense
+		c.Kill(err) // it lives, but talks nonsense
 	}
 	// The exit status tells more than a broken pipe does.
-	c.stdin.Close()
-	exit, killed := c.wait()
-	text := strings.TrimSpace(c.stderr.String())
+	exit, killed := c.Wait()
+	text := strings.TrimSpace(c.Words.String())
 	switch {
-	case errors.Is(killed, errMemory), killed == nil && process.OutOfMemory(text):
+	case errors.Is(killed, process.ErrMemory), killed == nil && process.OutOfMemory(text):
 		return &solvers.Answer{Status: solvers.NoSolution, Stop: solvers.Memory, Bound: math.NaN(), Raw: "out of memory"}, nil
 	case killed != nil || ctx.Err() != nil:
 		a := &solvers.Answer{Status: solvers.NoSolution, Stop: solvers.Unknown, Bound: math.NaN(), Raw: "killed"}
@@ -230,14 +167,4 @@ func (c *child) postMortem(ctx context.Context, err error) (*solvers.Answer, err
 		text = ": " + text
 	}
 	return nil, fmt.Errorf("%w: child process: %w%s", solvers.ErrSolver, exit, text)
-}
-
-// reap ends the child if it still runs and frees what it held.
-func (c *child) reap() {
-	c.stdin.Close()
-	if c.cmd.ProcessState == nil {
-		c.kill(errAnswered)
-		_, _ = c.wait()
-	}
-	c.answers.Close()
 }

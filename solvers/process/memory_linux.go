@@ -8,17 +8,12 @@ import (
 	"time"
 )
 
-// watchEvery is how often the watchdog looks, and ownMemory what a process of
-// this program has without doing anything.
-const (
-	watchEvery = 50 * time.Millisecond
-	ownMemory  = 64 << 20
-)
+// watchEvery is how often the watchdog looks.
+const watchEvery = 50 * time.Millisecond
 
-// WatchMemory calls seen with the resident memory of process pid, and exceeded
-// if it grows beyond limit, until ended is closed. It is for what RLIMIT_DATA
-// does not count.
-func WatchMemory(pid int, limit int64, ended <-chan struct{}, seen func(int64), exceeded func()) {
+// watchMemory calls seen with the resident memory of process pid now and then,
+// until ended is closed.
+func watchMemory(pid int, ended <-chan struct{}, seen func(int64)) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
@@ -27,15 +22,8 @@ func WatchMemory(pid int, limit int64, ended <-chan struct{}, seen func(int64), 
 			return
 		case <-tick.C:
 		}
-		pages, ok := statm(fmt.Sprintf("/proc/%d/statm", pid), 1)
-		if !ok {
-			continue
-		}
-		rss := pages * int64(os.Getpagesize())
-		seen(rss)
-		if rss > limit+ownMemory {
-			exceeded()
-			return
+		if pages, ok := statm(fmt.Sprintf("/proc/%d/statm", pid), 1); ok {
+			seen(pages * int64(os.Getpagesize()))
 		}
 	}
 }

@@ -2,8 +2,8 @@
 
 package process
 
-// WatchMemory does nothing: only Linux tells.
-func WatchMemory(_ int, _ int64, ended <-chan struct{}, _ func(int64), _ func()) { <-ended }
+// watchMemory does nothing: only Linux tells.
+func watchMemory(int, <-chan struct{}, func(int64)) {}
 
 // dataInUse is unknown; a generous guess keeps small limits from killing the
 // process outright. Used on Unix only.

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// Attach gives the child the pipe for its answers as descriptor 3, because
+// attach gives the child the pipe for its answers as descriptor 3, because
 // libraries print to standard output, and a process group of its own.
-func Attach(cmd *exec.Cmd, answers *os.File, prints io.Writer) {
+func attach(cmd *exec.Cmd, answers *os.File, prints io.Writer) {
 	cmd.Stdout = prints
 	cmd.ExtraFiles = []*os.File{answers}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -20,9 +20,9 @@ func Attach(cmd *exec.Cmd, answers *os.File, prints io.Writer) {
 // Answers is that pipe in the child.
 func Answers() io.Writer { return os.NewFile(3, "answers") }
 
-// KillGroup kills the child and what it may have started. That it has gone
+// killGroup kills the child and what it may have started. That it has gone
 // already is no matter.
-func KillGroup(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
+func killGroup(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
 
 // NoCoreDumps spares the disk. Not being allowed to is no reason to fail.
 func NoCoreDumps() { _ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}) }
