@@ -22,7 +22,7 @@ Unit failed better=lower assume=exact
 Unit stopped better=lower assume=exact
 `
 
-// Benchfmt writes the night in the Go benchmark format (golang.org/x/perf,
+// writeBenchfmt writes the night in the Go benchmark format (golang.org/x/perf,
 // benchfmt), one line a row, its repetitions being lines of the same name:
 //
 //	BenchmarkSolve/problem=remat/instance=resnet50/memory=40%/method=floating-1 1 20160000 ns/op 1.5 gap-pct 0 failed 0 stopped
@@ -33,7 +33,7 @@ Unit stopped better=lower assume=exact
 //
 // The number behind the last - is that of threads. A run that was stopped or
 // failed has no sec/op, since that is not how long it takes.
-func Benchfmt(w io.Writer, n *rows.Night) error {
+func writeBenchfmt(w io.Writer, n *rows.Night) error {
 	return buffered(w, func(b *bufio.Writer) {
 		// Not as keys: benchstat compares only what has the same.
 		fmt.Fprintf(b, "# sweep %s\n", oneLine(n.Name))

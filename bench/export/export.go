@@ -18,6 +18,7 @@ import (
 
 	"workbench/bench/report/rows"
 	"workbench/bench/sweep"
+	"workbench/model/nearest"
 )
 
 // Record is a row, flat: the columns of CSV and Parquet, in this order. Times
@@ -148,19 +149,19 @@ var Formats = []string{"csv", "parquet", "benchfmt"}
 func Write(w io.Writer, n *rows.Night, format string) error {
 	switch format {
 	case "csv":
-		return CSV(w, n)
+		return writeCSV(w, n)
 	case "parquet":
-		return Parquet(w, n)
+		return writeParquet(w, n)
 	case "benchfmt":
-		return Benchfmt(w, n)
+		return writeBenchfmt(w, n)
 	}
-	return fmt.Errorf("format %q: csv, parquet or benchfmt", format)
+	return fmt.Errorf("format %q: %s", format, nearest.Hint(format, Formats))
 }
 
-// CSV writes a header and a line for each row; what is no number is empty.
-func CSV(w io.Writer, n *rows.Night) error {
+// writeCSV writes a header and a line for each row; what is no number is empty.
+func writeCSV(w io.Writer, n *rows.Night) error {
 	c := csv.NewWriter(w)
-	if err := c.Write(Columns()); err != nil {
+	if err := c.Write(columns()); err != nil {
 		return err
 	}
 	for _, r := range Records(n) {
@@ -177,8 +178,8 @@ func CSV(w io.Writer, n *rows.Night) error {
 	return c.Error()
 }
 
-// Columns are the names of a record's fields.
-func Columns() (names []string) {
+// columns returns the names of a record's fields.
+func columns() (names []string) {
 	for _, c := range parquet.SchemaOf(Record{}).Columns() {
 		names = append(names, c[0])
 	}
@@ -204,8 +205,8 @@ func text(v reflect.Value) string {
 	return v.String()
 }
 
-// Parquet writes one file, compressed by Zstandard.
-func Parquet(w io.Writer, n *rows.Night) error {
+// writeParquet writes one file, compressed by Zstandard.
+func writeParquet(w io.Writer, n *rows.Night) error {
 	p := parquet.NewGenericWriter[Record](w, parquet.Compression(&parquet.Zstd))
 	if _, err := p.Write(Records(n)); err != nil {
 		return err
