@@ -86,13 +86,7 @@ func (r *Report) writeFigures(write func(string, func(io.Writer) error) error) e
 }
 
 func table(lines [][]string) func(io.Writer) error {
-	return func(w io.Writer) error {
-		c := csv.NewWriter(w)
-		if err := c.WriteAll(lines); err != nil {
-			return err
-		}
-		return c.Error()
-	}
+	return func(w io.Writer) error { return csv.NewWriter(w).WriteAll(lines) }
 }
 
 // number writes x for a table: empty if it is none.

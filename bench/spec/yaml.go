@@ -162,7 +162,7 @@ func (r *reader) resolve(n ast.Node) ast.Node {
 }
 
 // fields calls the function of each key of a mapping. Unknown keys are errors;
-// those that begin with x- are the user's own. missing are keys that must be
+// those that begin with x- are the user's own. needed are keys that must be
 // there.
 func (r *reader) fields(n ast.Node, what string, known map[string]func(ast.Node), needed ...string) {
 	pairs, ok := r.pairs(n, what)
