@@ -172,17 +172,16 @@ func newWindows(b *best) *windows {
 	return w
 }
 
-func (w *windows) at(size float64) float64 {
+// at tries one schedule-window.
+func (w *windows) at(size float64) {
 	if w.done() {
-		return math.Inf(1)
+		return
 	}
 	w.work = w.scheduler.list(size, w.work[:0])
 	before := w.T
-	T := w.try(w.work, "window")
-	if T < before {
+	if w.try(w.work, "window") < before {
 		w.size = size
 	}
-	return T
 }
 
 func (w *windows) sweep(count int) {

@@ -67,25 +67,25 @@ func (in *instance) excess(away []bool, memory float64, own int, excess []float6
 	return false
 }
 
-// covered returns the operations that gap g covers as two half-open ranges:
-// (k,0) covers B_{k-1}..B_1,F_1..F_{k-1}, (k,1) covers F_{k+1}..F_L,
-// B_L..B_{k+1}.
-func (in *instance) covered(g int) (a, b, c, d int) {
+// covered returns the operations that gap g covers, those from a to before b and
+// those before c: (k,0) covers B_{k-1}..B_1,F_1..F_{k-1}, (k,1) covers
+// F_{k+1}..F_L,B_L..B_{k+1}.
+func (in *instance) covered(g int) (a, b, c int) {
 	k := g >> 1
 	if g&1 == 0 {
-		return in.B(k) + 1, in.F(k), 0, 0
+		return in.B(k) + 1, in.F(k), 0
 	}
-	return in.F(k) + 1, in.n, 0, in.B(k)
+	return in.F(k) + 1, in.n, in.B(k)
 }
 
 // benefit returns Σ min(E_o, |w_k|) over the operations gap g covers.
 func (in *instance) benefit(g int, excess []float64) float64 {
-	a, b, c, d := in.covered(g)
+	a, b, c := in.covered(g)
 	w, sum := in.W[g>>1], 0.0
 	for _, e := range excess[a:b] {
 		sum += min(e, w)
 	}
-	for _, e := range excess[c:d] {
+	for _, e := range excess[:c] {
 		sum += min(e, w)
 	}
 	return sum
@@ -93,12 +93,12 @@ func (in *instance) benefit(g int, excess []float64) float64 {
 
 // cover lowers the excess of the operations gap g covers.
 func (in *instance) cover(g int, excess []float64) {
-	a, b, c, d := in.covered(g)
+	a, b, c := in.covered(g)
 	w := in.W[g>>1]
 	for j := a; j < b; j++ {
 		excess[j] = max(excess[j]-w, 0)
 	}
-	for j := c; j < d; j++ {
+	for j := range c {
 		excess[j] = max(excess[j]-w, 0)
 	}
 }

@@ -291,7 +291,7 @@ func (s *seconds) computations(x second, at, time int32) {
 		if in < 0 {
 			continue
 		}
-		run := func(kind, reads int, uses uint16) {
+		run := func(kind int, uses uint16) {
 			y := x
 			y.op, y.layer, y.left, y.uses = int8(kind>>8), int8(l), s.duration[0][l], uses
 			if kind == stepB {
@@ -307,16 +307,16 @@ func (s *seconds) computations(x second, at, time int32) {
 		}
 		made := s.abarOf(l)
 		if !x.usable(made) && !x.coming(made) && !(s.activation && int(x.forwards) >= s.n) {
-			run(stepAll, in, bit(in))
+			run(stepAll, bit(in))
 		}
 		if !s.activation && !x.usable(l) && !x.coming(l) && l < int(x.next) {
-			run(stepCk, in, bit(in))
+			run(stepCk, bit(in))
 			if x.usable(a) {
-				run(stepNone, a, bit(a))
+				run(stepNone, bit(a))
 			}
 		}
 		if l == int(x.next) && x.usable(made) {
-			run(stepB, in, bit(in)|bit(made))
+			run(stepB, bit(in)|bit(made))
 		}
 	}
 }

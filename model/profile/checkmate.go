@@ -90,9 +90,7 @@ type checkmate struct {
 	index map[int]int // of each in v
 }
 
-func (d *checkmate) warn(format string, args ...any) {
-	d.warnings = append(d.warnings, fmt.Sprintf(format, args...))
-}
+func (d *checkmate) warn(text string) { d.warnings = append(d.warnings, text) }
 
 func (d *checkmate) fail(path, format string, args ...any) error {
 	return &strictjson.Error{Name: d.name, Line: strictjson.Line(d.data, path), Path: path, Msg: fmt.Sprintf(format, args...)}

@@ -108,7 +108,6 @@ const (
 )
 
 func (m instance) stopped() stopReason { return stopReason(C.lps_stopped(m.c)) }
-func (m instance) objective() float64  { return float64(C.lps_objective(m.c)) }
 func (m instance) nodes() int64        { return int64(C.lps_nodes(m.c)) }
 func (m instance) iterations() int64   { return int64(C.lps_iterations(m.c)) }
 

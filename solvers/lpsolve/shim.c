@@ -53,7 +53,6 @@ typedef void log_function(void *lp, void *data, char *text);
 	X(boolean, set_outputfile, (void *, char *)) \
 	X(void, put_logfunc, (void *, log_function *, void *data)) \
 	X(int, solve, (void *)) \
-	X(double, get_objective, (void *)) \
 	X(double, get_working_objective, (void *)) \
 	X(boolean, get_variables, (void *, double *)) \
 	X(boolean, get_ptr_variables, (void *, double **)) \
@@ -288,7 +287,6 @@ int lps_solve(lps_model *m, lps_search search) {
 
 void lps_stop(lps_model *m) { __atomic_store_n(&m->cancelled, 1, __ATOMIC_RELEASE); }
 int lps_stopped(const lps_model *m) { return m->stopped; }
-double lps_objective(const lps_model *m) { return m->lib->get_objective(m->lp); }
 int lps_solution(const lps_model *m, double *x) { return m->lib->get_variables(m->lp, x) ? LPS_OK : LPS_REFUSED; }
 int64_t lps_nodes(const lps_model *m) { return m->lib->get_total_nodes(m->lp); }
 int64_t lps_iterations(const lps_model *m) { return m->lib->get_total_iter(m->lp); }

@@ -68,7 +68,6 @@ int lps_solve(lps_model *m, lps_search search);
 // lps_stop may be called from any thread while lps_solve runs.
 void lps_stop(lps_model *m);
 int lps_stopped(const lps_model *m);
-double lps_objective(const lps_model *m);
 int lps_solution(const lps_model *m, double *x);
 int64_t lps_nodes(const lps_model *m);
 int64_t lps_iterations(const lps_model *m);
