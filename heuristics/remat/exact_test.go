@@ -532,7 +532,7 @@ func TestExactStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	c := exactFigure23(5)
-	for _, x := range exactMethods[:3] {
+	for _, x := range exactMethods[:4] {
 		if _, err := x.solve(ctx, c, platform.Platform{Memory: 15}); !errors.Is(err, context.Canceled) || !errors.Is(err, plan.ErrNoPlan) {
 			t.Errorf("%s: %v", x.name, err)
 		}
@@ -657,14 +657,14 @@ func TestPeriodicSegments(t *testing.T) {
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	points := PeriodicPoints(c)
-	if len(points) != 7 || points[0].Makespan != 88 || points[2].Makespan != 92 {
-		t.Errorf("%v", points)
+	v := newView(c)
+	if n, one, three := v.segments(), v.periodicPoint(1), v.periodicPoint(3); n != 7 || one.Makespan != 88 || three.Makespan != 92 {
+		t.Errorf("up to %d segments; 1: %v, 3: %v", n, one, three)
 	}
-	for k, x := range points {
-		p := PeriodicSegments(c, k+1)
+	for k := 1; k <= v.segments(); k++ {
+		p, x := PeriodicSegments(c, k), v.periodicPoint(k)
 		if verified(t, c, p) != x.Makespan || p.Claims.PeakMemory != x.Memory {
-			t.Errorf("%d segments: %+v, point %+v", k+1, p.Claims, x)
+			t.Errorf("%d segments: %+v, point %+v", k, p.Claims, x)
 		}
 	}
 }

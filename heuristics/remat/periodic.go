@@ -2,6 +2,7 @@ package remat
 
 import (
 	"context"
+	"fmt"
 	"math"
 
 	"workbench/model/chain"
@@ -11,7 +12,7 @@ import (
 
 // Periodic is the fastest plan of PyTorch's checkpoint_sequential that fits,
 // over all numbers of segments; of equals the one with the fewest segments. An
-// error wraps plan.ErrNoPlan when none fits. O(N²).
+// error wraps plan.ErrNoPlan when none fits, or when the context ends. O(N²).
 func Periodic(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	v, limit, err := newInstance(c, p)
 	if err != nil {
@@ -20,7 +21,7 @@ func Periodic(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.P
 	best, time, least := 0, math.Inf(1), math.Inf(1)
 	for k := 1; k <= v.segments(); k++ {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("periodic: %w: %w", plan.ErrNoPlan, err)
 		}
 		x := v.periodicPoint(k)
 		least = min(least, x.Memory)
@@ -43,17 +44,6 @@ func PeriodicSegments(c *chain.Chain, k int) *plan.Plan {
 	v := newView(c)
 	s := v.periodic(k)
 	return s.plan("periodic", c, platform.Platform{Memory: s.peak})
-}
-
-// PeriodicPoints returns memory and makespan for 1, 2, .. N−1 segments, one
-// point each, dominated or not. c must be valid. O(N²).
-func PeriodicPoints(c *chain.Chain) []Point {
-	v := newView(c)
-	points := make([]Point, v.segments())
-	for k := range points {
-		points[k] = v.periodicPoint(k + 1)
-	}
-	return points
 }
 
 // segments is the largest number of segments.
