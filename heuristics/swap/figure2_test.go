@@ -145,7 +145,6 @@ func TestErrors(t *testing.T) {
 		says string
 	}{
 		{"a small window", func() (*plan.Plan, error) { return Window(ctx, s, p, 1) }, ErrParameter, "f_1 alone has variables of 2 bytes"},
-		{"no window", func() (*plan.Plan, error) { return WindowSweep(ctx, s, p, 0) }, ErrParameter, "at least 1"},
 		{"a threshold", func() (*plan.Plan, error) { return LMS(ctx, s, p, -1, 1) }, ErrParameter, "at least 0 and 1"},
 		{"an ahead", func() (*plan.Plan, error) { return LMS(ctx, s, p, 1, 0) }, ErrParameter, "at least 0 and 1"},
 		{"nothing", func() (*plan.Plan, error) { return Naive(ctx, nil, p) }, ErrSequence, "none"},

@@ -31,9 +31,6 @@ func methods() []method {
 		{"lms-grid", false, LMSGrid},
 		{"lms-tuned", false, LMSTuned},
 		{"window-search", true, WindowSearch},
-		{"window-sweep", true, func(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
-			return WindowSweep(ctx, s, p, 5)
-		}},
 		{"search", true, func(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
 			return Search(ctx, s, p, 1)
 		}},

@@ -71,27 +71,11 @@ func (in *instance) checkWindow(window float64) error {
 	return nil
 }
 
-// WindowSweep is the best of Window over so many schedule-windows, evenly spread
-// from the largest function to twice the memory, and no larger than the
-// variable-sequence. A plan that meets a bound, or the end of ctx, ends the
-// sweep with the best until then.
-func WindowSweep(ctx context.Context, s *functions.Sequence, p platform.Platform, windows int) (*plan.Plan, error) {
-	in, err := newInstance(s, p)
-	if err != nil {
-		return nil, err
-	}
-	if windows < 1 {
-		return nil, fmt.Errorf("%w: %d schedule-windows to try, at least 1 is needed", ErrParameter, windows)
-	}
-	b := newBest(ctx, in)
-	b.floor = in.bound()
-	newWindows(b).sweep(windows)
-	return b.plan("window")
-}
-
-// WindowSearch is WindowSweep with 16 schedule-windows, then those between the
-// best one and its neighbours, halving the distance until it makes no difference
-// or 16 more are tried.
+// WindowSearch is the best of Window over 16 schedule-windows, evenly spread from
+// the largest function to twice the memory, and no larger than the
+// variable-sequence; then over those between the best one and its neighbours,
+// halving the distance until it makes no difference or 16 more are tried. A plan
+// that meets a bound, or the end of ctx, ends it with the best until then.
 func WindowSearch(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
 	in, err := newInstance(s, p)
 	if err != nil {
@@ -184,15 +168,11 @@ func (w *windows) at(size float64) {
 	}
 }
 
-func (w *windows) sweep(count int) {
-	for k := range count {
-		w.at(w.low + (w.high-w.low)*float64(k)/float64(max(1, count-1)))
-	}
-}
-
 func (w *windows) search() {
 	const coarse, fine = 16, 8
-	w.sweep(coarse)
+	for k := range coarse {
+		w.at(w.low + (w.high-w.low)*float64(k)/(coarse-1))
+	}
 	step := (w.high - w.low) / (coarse - 1)
 	for range fine {
 		step /= 2

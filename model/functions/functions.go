@@ -73,29 +73,6 @@ func (s *Sequence) TotalTime() float64 {
 	return t
 }
 
-// Occurrences returns for each variable the functions that use it, ascending.
-// O(functions + uses).
-func (s *Sequence) Occurrences() [][]int {
-	count := make([]int, len(s.Variables))
-	total := 0
-	for i := range s.Functions {
-		for _, v := range s.Functions[i].Uses {
-			count[v]++
-		}
-		total += len(s.Functions[i].Uses)
-	}
-	all, of := make([]int, total), make([][]int, len(s.Variables))
-	for v, n := range count {
-		of[v], all = all[:0:n], all[n:]
-	}
-	for i := range s.Functions {
-		for _, v := range s.Functions[i].Uses {
-			of[v] = append(of[v], i)
-		}
-	}
-	return of
-}
-
 // LastUse returns for each variable the function after which it is gone, -1 for
 // one that no function uses. O(functions + uses).
 func (s *Sequence) LastUse() []int {

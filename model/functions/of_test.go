@@ -189,11 +189,8 @@ func TestOfRandomGraph(t *testing.T) {
 	}
 }
 
-func TestOccurrences(t *testing.T) {
+func TestUses(t *testing.T) {
 	s := smallSequence()
-	if diff := cmp.Diff([][]int{{0, 3}, {0, 2}, {0, 2}}, s.Occurrences()); diff != "" {
-		t.Error(diff)
-	}
 	if diff := cmp.Diff([]int{3, 2, 2}, s.LastUse()); diff != "" {
 		t.Error(diff)
 	}
