@@ -56,7 +56,7 @@ type Problem struct {
 	// error of the user's. Below the least memory is no such case.
 	Fit func(*Instance, platform.Platform) error
 	// Bound returns the closed-form bounds, the best first; never empty.
-	Bound func(*Instance, platform.Platform) Bound
+	Bound func(*Instance, Setting) Bound
 }
 
 // Method is one entry of the catalogue of methods.

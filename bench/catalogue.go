@@ -129,15 +129,3 @@ func FindMethod(p *Problem, name string) (*Method, error) {
 	}
 	return nil, InputError(fmt.Errorf("unknown method %q of %s: %s", name, p.Name, nearest.Hint(name, names)))
 }
-
-// BestBound returns the largest bound that the results themselves proved or
-// were given, nil if none has one.
-func BestBound(results []*Result) *Bound {
-	var best *Bound
-	for _, r := range results {
-		if r.Bound != nil && (best == nil || r.Bound.Value > best.Value) {
-			best = r.Bound
-		}
-	}
-	return best
-}

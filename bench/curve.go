@@ -166,8 +166,10 @@ func RunCurve(ctx context.Context, p *Problem, methods []*Method, in *Instance, 
 		Low: low, High: high, Compute: in.Compute(),
 	}
 	for _, x := range values {
-		b := p.Bound(in, over.Place(s.Platform, x))
-		c.Bounds = append(c.Bounds, BoundPoint{x, over.Place(s.Platform, x).Memory, b.Value, b.By, b.Assumptions})
+		at := s
+		at.Platform = over.Place(s.Platform, x)
+		b := p.Bound(in, at)
+		c.Bounds = append(c.Bounds, BoundPoint{x, at.Platform.Memory, b.Value, b.By, b.Assumptions})
 	}
 	for _, m := range methods {
 		start := time.Now()

@@ -33,7 +33,7 @@ func joinProblem() *Problem {
 			}
 			return nil
 		},
-		Bound: func(in *Instance, _ platform.Platform) Bound {
+		Bound: func(in *Instance, _ Setting) Bound {
 			return Bound{Value: in.Compute(), By: "the sum of the computations", Assumptions: []string{}}
 		},
 	}

@@ -39,8 +39,9 @@ type boundKey struct {
 
 // bestBound adapts the bounds of a package of heuristics. Every run on the
 // instance asks for them, and they may take a tenth of a second.
-func bestBound[B any](problem string, bounds func(*chain.Chain, platform.Platform) ([]B, error), read func(B) (value float64, by string)) func(*Instance, platform.Platform) Bound {
-	return func(in *Instance, p platform.Platform) (best Bound) {
+func bestBound[B any](problem string, bounds func(*chain.Chain, platform.Platform) ([]B, error), read func(B) (value float64, by string)) func(*Instance, Setting) Bound {
+	return func(in *Instance, s Setting) (best Bound) {
+		p := s.Platform
 		key := boundKey{problem, p.Memory, p.Bandwidth}
 		if b, known := in.bounds[key]; known {
 			return b

@@ -80,14 +80,14 @@ func pipelineFit(in *Instance, p platform.Platform) error {
 }
 
 // pipelineBound returns the best of the bounds without assumptions.
-func pipelineBound(in *Instance, p platform.Platform) Bound {
-	best := Bound{Value: in.Compute() / float64(max(p.Processors, 1)), By: "load", Assumptions: []string{}}
-	bounds, err := pipeline.Bounds(in.Chain, p, pipeline.Options{})
+func pipelineBound(in *Instance, s Setting) Bound {
+	best := Bound{Value: in.Compute() / float64(max(s.Platform.Processors, 1)), By: "load", Assumptions: []string{}}
+	bounds, err := pipeline.Bounds(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel})
 	if err != nil {
 		return best
 	}
 	for _, b := range bounds {
-		if b.Assumes == "" && b.Value > best.Value {
+		if b.Assumes == nil && b.Value > best.Value {
 			best.Value, best.By = b.Value, b.By
 		}
 	}
@@ -128,8 +128,14 @@ func pipelineMethods() []*Method {
 			Problem: plan.Pipeline, Name: "branch-and-bound", Kind: Exact, Source: "ours",
 			Summary:     "search, then allocations layer by layer with bounds on loads, delays and memory, and their patterns by the order of operations",
 			Complexity:  "exponential; O(n²/P) an allocation, O(n²) a decision",
-			Assumptions: []string{pipeline.OnePeriodic},
+			Assumptions: []string{plan.OnePeriodic},
 			Run:         exactPipeline,
+		},
+		{
+			Problem: plan.Pipeline, Name: "contiguous-optimum", Kind: Heuristic, Source: "ours",
+			Summary:    "branch-and-bound among allocations that give each processor layers in a row: a bound of these is in the note",
+			Complexity: "exponential, as branch-and-bound",
+			Run:        contiguousOptimum,
 		},
 		{
 			Problem: plan.Pipeline, Name: "pipeline-milp", Kind: Exact, Source: "[004] ch. 6, 7.2; ours", Solver: true,
@@ -203,6 +209,33 @@ func exactPipeline(ctx context.Context, in *Instance, s Setting) (*Outcome, erro
 	return out, nil
 }
 
+// contiguousOptimum closes in on the least period of contiguous allocations, from
+// that of 1F1B*.
+func contiguousOptimum(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+	o := pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()}
+	above := math.Inf(1)
+	best, err := pipeline.OneFOneBStar(in.Chain, s.Platform, o)
+	switch {
+	case err == nil:
+		above = best.Claims.Makespan
+	case !errors.Is(err, plan.ErrNoPlan):
+		return nil, pipelineError(err)
+	}
+	r, err := pipeline.ExactContiguous(ctx, in.Chain, s.Platform, o, above, s.Gap)
+	if err != nil {
+		return nil, pipelineError(err)
+	}
+	out := &Outcome{Plan: r.Plan, Note: fmt.Sprintf("no contiguous allocation has a 1-periodic pattern shorter than %s, proved by branch and bound (%d allocations, %d decisions about patterns)",
+		platform.FormatSeconds(r.Bound), r.Allocations, r.Patterns)}
+	if out.Plan == nil {
+		out.Plan = best
+	}
+	if out.Plan != nil {
+		out.Plan.Method = "contiguous-optimum"
+	}
+	return out, nil
+}
+
 // branch improves out's plan and adds a bound by branch and bound.
 func (out *Outcome) branch(ctx context.Context, in *Instance, s *Setting) error {
 	start := time.Now()
@@ -217,10 +250,8 @@ func (out *Outcome) branch(ctx context.Context, in *Instance, s *Setting) error 
 	if r.Plan != nil {
 		out.Plan = r.Plan
 	}
-	out.Bounds = append(out.Bounds, Bound{
-		Value: r.Bound, By: fmt.Sprintf("branch and bound (%d allocations, %d decisions about patterns)", r.Allocations, r.Patterns),
-		Assumptions: []string{pipeline.OnePeriodic},
-	})
+	by := fmt.Sprintf("branch and bound (%d allocations, %d decisions about patterns)", r.Allocations, r.Patterns)
+	out.Bounds = append(out.Bounds, Bound{r.Bound, by, []string{plan.OnePeriodic}}, Bound{r.Every, by, []string{}})
 	out.Stopped = !out.closed(s)
 	s.tell(start, "branch and bound", out.Plan, r.Bound, r.Allocations)
 	return nil

@@ -84,7 +84,8 @@ func rematFit(in *Instance, p platform.Platform) error {
 }
 
 // rematBound returns the best of the closed-form bounds.
-func rematBound(in *Instance, p platform.Platform) Bound {
+func rematBound(in *Instance, s Setting) Bound {
+	p := s.Platform
 	known := in.rematFacts().bounds
 	if b, ok := known[p.Memory]; ok {
 		return b

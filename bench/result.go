@@ -27,30 +27,35 @@ const (
 // Result is one run: what --format json prints and sweeps store. Times are in
 // seconds, sizes in bytes. Pointers are nil where there is no such number.
 type Result struct {
-	Format      string            `json:"format"`
-	Problem     string            `json:"problem"`
-	Method      string            `json:"method"`
-	Kind        Kind              `json:"kind"`
-	Instance    plan.InstanceRef  `json:"instance"`
-	Platform    platform.Platform `json:"platform"`
-	Parameters  Parameters        `json:"parameters"`
-	Status      Status            `json:"status"`
-	Error       string            `json:"error,omitempty"`
-	Note        string            `json:"note,omitempty"`
-	Objective   *float64          `json:"objective"`
-	Bound       *Bound            `json:"bound"`
-	Gap         *float64          `json:"gap"` // (objective − bound) / objective
-	Makespan    *float64          `json:"makespan"`
-	PeakMemory  *float64          `json:"peak_memory"`
-	Throughput  *float64          `json:"throughput"` // samples per second
-	WallTime    float64           `json:"wall_time"`
-	CPUTime     float64           `json:"cpu_time"` // of this process and its solver children
-	Backend     *BackendRef       `json:"backend,omitempty"`
-	Formulation *Formulation      `json:"formulation,omitempty"`
-	Nodes       *int64            `json:"nodes,omitempty"`
-	Seed        int               `json:"seed"`
-	Plan        *plan.Plan        `json:"plan,omitempty"`
+	Format     string            `json:"format"`
+	Problem    string            `json:"problem"`
+	Method     string            `json:"method"`
+	Kind       Kind              `json:"kind"`
+	Instance   plan.InstanceRef  `json:"instance"`
+	Platform   platform.Platform `json:"platform"`
+	Parameters Parameters        `json:"parameters"`
+	Status     Status            `json:"status"`
+	Error      string            `json:"error,omitempty"`
+	Note       string            `json:"note,omitempty"`
+	Objective  *float64          `json:"objective"`
+	// Bound is the best that binds the plan, without a plan the best of all; if
+	// it has assumptions, Unconditional is the best without.
+	Bound         *Bound       `json:"bound"`
+	Unconditional *Bound       `json:"unconditional_bound,omitempty"`
+	Gap           *float64     `json:"gap"` // (objective − bound) / objective
+	Makespan      *float64     `json:"makespan"`
+	PeakMemory    *float64     `json:"peak_memory"`
+	Throughput    *float64     `json:"throughput"` // samples per second
+	WallTime      float64      `json:"wall_time"`
+	CPUTime       float64      `json:"cpu_time"` // of this process and its solver children
+	Backend       *BackendRef  `json:"backend,omitempty"`
+	Formulation   *Formulation `json:"formulation,omitempty"`
+	Nodes         *int64       `json:"nodes,omitempty"`
+	Seed          int          `json:"seed"`
+	Plan          *plan.Plan   `json:"plan,omitempty"`
 
+	// Bounds are all that are known: JudgeTogether shares them.
+	Bounds []Bound `json:"-"`
 	// Report is the verifier's replay of Plan; not stored.
 	Report *plan.Report `json:"-"`
 	// OwnBound is the best bound that the method itself proved; Bound may be

@@ -1,10 +1,12 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,8 +63,8 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 	if err := takes(p, m, in); err != nil {
 		return r.fail(err)
 	}
-	closed := p.Bound(in, s.Platform)
-	r.Bound = &closed
+	closed := p.Bound(in, s)
+	r.withBounds(closed)
 	out, err := m.Run(ctx, in, s)
 	if err != nil {
 		return r.fail(ended(ctx, err))
@@ -74,17 +76,18 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 		r.Nodes = &out.Solver.Nodes
 	}
 	for _, b := range out.Bounds {
-		b.Assumptions = append([]string{}, b.Assumptions...) // [] in JSON, not null
 		if r.OwnBound == nil || b.Value > r.OwnBound.Value {
 			r.OwnBound = &b
 		}
-		// What the method proved itself is named before a closed form that is
-		// as good.
-		if b.Value >= r.Bound.Value*(1-1e-9) {
-			r.Bound = &b
-		}
+	}
+	r.Bounds = nil
+	proved := out.Bounds
+	// What the method proved itself is named rather than a closed form as good.
+	if !slices.ContainsFunc(proved, func(b Bound) bool { return len(b.Assumptions) == 0 && b.Value >= closed.Value*(1-1e-9) }) {
+		proved = append(slices.Clone(proved), closed)
 	}
 	if out.Plan == nil {
+		r.withBounds(proved...)
 		r.Status = Limit
 		if m.Kind == Relaxed && !out.Stopped {
 			r.Status = Optimal
@@ -109,7 +112,7 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 		throughput := float64(n) / report.Makespan
 		r.Throughput = &throughput
 	}
-	r.judge(s.Gap)
+	r.withBounds(proved...)
 	return r
 }
 
@@ -139,7 +142,7 @@ func (r *Result) fail(err error) *Result {
 	var infeasible *plan.Infeasible
 	switch {
 	case errors.As(err, &infeasible):
-		r.Status, r.Bound = Infeasible, nil
+		r.Status, r.Bound, r.Unconditional, r.Bounds = Infeasible, nil, nil, nil
 	case errors.Is(err, ErrInput): // refused, whether or not there is a plan
 	case errors.Is(err, plan.ErrNoPlan):
 		r.Status = Limit
@@ -147,15 +150,64 @@ func (r *Result) fail(err error) *Result {
 	return r
 }
 
-// improveBound keeps the larger of two proven lower bounds.
-func (r *Result) improveBound(b Bound) {
-	if !math.IsNaN(b.Value) && !math.IsInf(b.Value, 0) && (r.Bound == nil || b.Value > r.Bound.Value) {
-		r.Bound = &b
+// withBounds adds proven bounds and judges the plan by the best that binds it.
+func (r *Result) withBounds(more ...Bound) {
+	if r.Status == Failed || r.Status == Infeasible {
+		return
+	}
+	for _, b := range more {
+		if !math.IsNaN(b.Value) && !math.IsInf(b.Value, 0) {
+			b.Assumptions = append([]string{}, b.Assumptions...) // [] in JSON, not null
+			r.Bounds = append(r.Bounds, b)
+		}
+	}
+	r.Bound, r.Unconditional = nil, nil
+	for i := range r.Bounds {
+		if b := &r.Bounds[i]; r.bound(b) {
+			r.Bound = better(r.Bound, b)
+			if len(b.Assumptions) == 0 {
+				r.Unconditional = better(r.Unconditional, b)
+			}
+		}
+	}
+	if r.Bound == r.Unconditional {
+		r.Unconditional = nil
+	}
+	if r.Plan != nil {
+		r.judge()
 	}
 }
 
+// bound reports whether b binds the plan: what it assumes is so. Of an assumption
+// that cannot be looked up, a plan that beats the bound is no instance.
+func (r *Result) bound(b *Bound) bool {
+	if r.Plan == nil {
+		return true
+	}
+	for _, a := range b.Assumptions {
+		meets, known := r.Plan.Meets(a)
+		if known && !meets || !known && RelativeGap(*r.Objective, b.Value) < -tolerance {
+			return false
+		}
+	}
+	return true
+}
+
+// better returns the larger bound, or one with fewer assumptions that is as good.
+// nil is no bound.
+func better(a, b *Bound) *Bound {
+	if a == nil {
+		return b
+	}
+	handicap := 1 + 1e-9*float64(cmp.Compare(len(b.Assumptions), len(a.Assumptions)))
+	if b.Value > a.Value*handicap {
+		return b
+	}
+	return a
+}
+
 // judge sets the gap and the status of a result with a verified plan.
-func (r *Result) judge(asked float64) {
+func (r *Result) judge() {
 	r.Status = Feasible
 	if r.Bound == nil {
 		return
@@ -167,19 +219,34 @@ func (r *Result) judge(asked float64) {
 	}
 	gap = max(gap, 0)
 	r.Gap = &gap
-	if gap <= max(asked, tolerance) {
+	if gap <= max(r.Parameters.Gap, tolerance) {
 		r.Status = Optimal
 	}
 }
 
-// WithBound judges a result again under a bound found elsewhere, if it is
-// better: compare gives every method the best bound of all.
-func (r *Result) WithBound(b *Bound) {
-	if b == nil || r.Objective == nil || r.Status == Failed {
-		return
+// JudgeTogether gives every result the bounds that any of them knows. It returns
+// the best of them all and, if that has assumptions, the best without; nil: there
+// is none.
+func JudgeTogether(results []*Result) (best, unconditional *Bound) {
+	var all []Bound
+	for _, r := range results {
+		all = append(all, r.Bounds...)
 	}
-	r.improveBound(*b)
-	r.judge(r.Parameters.Gap)
+	for i := range all {
+		b := &all[i]
+		best = better(best, b)
+		if len(b.Assumptions) == 0 {
+			unconditional = better(unconditional, b)
+		}
+	}
+	for _, r := range results {
+		r.Bounds = nil
+		r.withBounds(all...)
+	}
+	if best == unconditional {
+		unconditional = nil
+	}
+	return best, unconditional
 }
 
 // RelativeGap returns (objective − bound) / objective, 0 for two zeros.

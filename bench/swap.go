@@ -64,7 +64,8 @@ func swapFit(in *Instance, p platform.Platform) error {
 
 // swapBound returns the best of swap.Bounds. Every run on the instance asks for
 // it, and of a thousand functions it takes hundredths of a second.
-func swapBound(in *Instance, p platform.Platform) (best Bound) {
+func swapBound(in *Instance, s Setting) (best Bound) {
+	p := s.Platform
 	key := boundKey{swap.Problem, p.Memory, p.Bandwidth}
 	if b, known := in.bounds[key]; known {
 		return b

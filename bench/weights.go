@@ -82,10 +82,10 @@ func short(in *Instance, method string) error {
 }
 
 // closedForm returns the best of the closed-form bounds.
-func closedForm(in *Instance, p platform.Platform) Bound {
+func closedForm(in *Instance, s Setting) Bound {
 	best := Bound{Value: cycle.Of(in.Chain).Compute(), By: "the sum of the computations", Assumptions: []string{}}
 	// Below the least memory there are no plans and so no bounds.
-	bounds, err := weights.Bounds(in.Chain, p)
+	bounds, err := weights.Bounds(in.Chain, s.Platform)
 	if err != nil {
 		return best
 	}

@@ -12,10 +12,6 @@ import (
 	"workbench/solvers"
 )
 
-// OnePeriodic is the assumption of bounds that hold for 1-periodic patterns
-// only: those of more mini-batches a period may be faster ([004] Theorem 16).
-const OnePeriodic = "1-periodic patterns"
-
 // PipelineResult is what SolvePipeline found out.
 type PipelineResult struct {
 	Plan  *plan.Plan // the best plan, of the start if none is better; nil: none found
@@ -75,7 +71,7 @@ func SolvePipeline(ctx context.Context, b solvers.Backend, c *chain.Chain, p pla
 	}
 	s.raise(in.loadBound(), "the loads of processors", true)
 	if known > s.result.Bound { // the caller knows who proved it
-		s.result.Bound, s.result.By, s.result.Assumptions = known, "", []string{OnePeriodic}
+		s.result.Bound, s.result.By, s.result.Assumptions = known, "", []string{plan.OnePeriodic}
 	}
 	if err := s.bisect(); err != nil {
 		return nil, err
@@ -113,7 +109,7 @@ func (s *pipelineSearch) raise(bound float64, by string, any bool) {
 	}
 	r.Bound, r.By, r.Assumptions = bound, by, nil
 	if !any {
-		r.Assumptions = []string{OnePeriodic}
+		r.Assumptions = []string{plan.OnePeriodic}
 	}
 }
 

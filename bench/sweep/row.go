@@ -133,22 +133,23 @@ func (t *leanTask) full() Task {
 // makespan, which is the objective, and without the gap, which follows from
 // objective and bound.
 type leanResult struct {
-	Name        string           `json:"name"` // of the instance
-	Kind        bench.Kind       `json:"kind"`
-	Status      bench.Status     `json:"status"`
-	Error       string           `json:"error,omitempty"`
-	Note        string           `json:"note,omitempty"`
-	Objective   *float64         `json:"objective,omitempty"`
-	Bound       *leanBound       `json:"bound,omitempty"`
-	OwnBound    *float64         `json:"own_bound,omitempty"`
-	PeakMemory  *float64         `json:"peak_memory,omitempty"`
-	Throughput  *float64         `json:"throughput,omitempty"`
-	WallTime    float64          `json:"wall_time"`
-	CPUTime     float64          `json:"cpu_time"`
-	Slots       int              `json:"slots,omitempty"`   // that were used
-	Backend     string           `json:"backend,omitempty"` // name and version
-	Formulation *leanFormulation `json:"formulation,omitempty"`
-	Nodes       *int64           `json:"nodes,omitempty"`
+	Name          string           `json:"name"` // of the instance
+	Kind          bench.Kind       `json:"kind"`
+	Status        bench.Status     `json:"status"`
+	Error         string           `json:"error,omitempty"`
+	Note          string           `json:"note,omitempty"`
+	Objective     *float64         `json:"objective,omitempty"`
+	Bound         *leanBound       `json:"bound,omitempty"`
+	Unconditional *leanBound       `json:"unconditional_bound,omitempty"`
+	OwnBound      *float64         `json:"own_bound,omitempty"`
+	PeakMemory    *float64         `json:"peak_memory,omitempty"`
+	Throughput    *float64         `json:"throughput,omitempty"`
+	WallTime      float64          `json:"wall_time"`
+	CPUTime       float64          `json:"cpu_time"`
+	Slots         int              `json:"slots,omitempty"`   // that were used
+	Backend       string           `json:"backend,omitempty"` // name and version
+	Formulation   *leanFormulation `json:"formulation,omitempty"`
+	Nodes         *int64           `json:"nodes,omitempty"`
 }
 
 type leanBound struct {
@@ -208,13 +209,26 @@ func thin(r *bench.Result) *leanResult {
 	if b := r.Backend; b != nil {
 		l.Backend = b.Name + " " + b.Version
 	}
-	if b := r.Bound; b != nil {
-		l.Bound = &leanBound{b.Value, b.By, b.Assumptions}
-	}
+	l.Bound, l.Unconditional = thinBound(r.Bound), thinBound(r.Unconditional)
 	if b := r.OwnBound; b != nil {
 		l.OwnBound = &b.Value
 	}
 	return l
+}
+
+func thinBound(b *bench.Bound) *leanBound {
+	if b == nil {
+		return nil
+	}
+	return &leanBound{b.Value, b.By, b.Assumptions}
+}
+
+// full is nil for nil.
+func (b *leanBound) full() *bench.Bound {
+	if b == nil {
+		return nil
+	}
+	return &bench.Bound{Value: b.Value, By: b.By, Assumptions: append([]string{}, b.Assumptions...)}
 }
 
 func microseconds(seconds float64) float64 { return math.Round(seconds*1e6) / 1e6 }
@@ -262,9 +276,7 @@ func (l *leanResult) full(t *Task) *bench.Result {
 	if name, version, ok := strings.Cut(l.Backend, " "); ok {
 		r.Backend = &bench.BackendRef{Name: name, Version: version}
 	}
-	if b := l.Bound; b != nil {
-		r.Bound = &bench.Bound{Value: b.Value, By: b.By, Assumptions: append([]string{}, b.Assumptions...)}
-	}
+	r.Bound, r.Unconditional = l.Bound.full(), l.Unconditional.full()
 	if r.Objective != nil && r.Bound != nil && r.Status != bench.Failed {
 		gap := max(0, bench.RelativeGap(*r.Objective, r.Bound.Value))
 		r.Gap = &gap

@@ -243,7 +243,7 @@ func (m *measurer) table1() error {
 			bound := m.run("nested-bound", in, s)
 			total[k] += bound.WallTime
 			best := m.run("milp", in, s)
-			best.WithBound(bound.Bound)
+			bench.JudgeTogether([]*bench.Result{best, bound})
 			fmt.Printf("| %s | %d | %d | %s | %s | %.0f | %s | %.2f | %s | %s | %.0f | %s | %.0f | %s | %.0f | %s | %s | %s | %.2f |\n",
 				r.net, r.depth, r.batch, memory(percent, s), ms(in.Chain.TotalTime()), r.compute,
 				proved(bound), bound.WallTime,
@@ -309,7 +309,7 @@ func (m *measurer) rate(r paper, percent, rate float64) error {
 		return err
 	}
 	best, greedy := m.run("milp", in, s), m.run("greedy", in, s)
-	greedy.WithBound(best.Bound)
+	bench.JudgeTogether([]*bench.Result{best, greedy})
 	fmt.Printf("| %d | %d | %s | %g | %s | %s | %s | %s | %s | %s | %s | %s | %.1f |\n",
 		r.depth, r.batch, memory(percent, s), rate, ms(in.Chain.TotalTime()), ms(best.Bound.Value),
 		cell(greedy), gap(greedy), cell(m.run("greedy-nodiscount", in, s)), cell(m.run("l2l", in, s)),

@@ -61,6 +61,9 @@ func printResult(w io.Writer, j *job, r *bench.Result) {
 		for _, a := range r.Bound.Assumptions {
 			line("", "assuming %s", a)
 		}
+		if b := r.Unconditional; b != nil {
+			line("", "without: %s, proved by %s", platform.FormatSeconds(b.Value), b.By)
+		}
 	}
 	if r.Gap != nil {
 		line("gap", "%s", percent(*r.Gap))

@@ -8,8 +8,8 @@ import (
 	"workbench/model/plan"
 )
 
-// allocations enumerates the allocations that may have a 1-periodic pattern of
-// period T or less, from the first layer to the last: the first layers are few
+// allocations enumerates the allocations that may have a 1-periodic pattern, or
+// a k-periodic one of any k, of period T a mini-batch or less, from the first layer to the last: the first layers are few
 // to choose from, for they store the most. At each, what is known of all
 // patterns that begin so must leave T possible:
 //
@@ -25,8 +25,15 @@ import (
 //     end of B_x: as many have started F_ℓ before B_x ends, so have ended it
 //     before B_x starts, and none of them has run B_ℓ. While F_x runs, ⌈X/T⌉
 //     again, X from the start of F_x to the end of B_ℓ. Of ℓ > x, and at any
-//     time, ⌈D_ℓ/T⌉-1 are stored at least. On average over time they are D_ℓ/T.
-//     Stage model: NCA_ℓ ≥ ⌈D_ℓ/T⌉.
+//     time, ⌈D_ℓ/T⌉-1 are stored at least. On average over time they are D_ℓ/T
+//     (Little's law), and what a computation needs beside is there while it
+//     runs. Stage model: NCA_ℓ ≥ ⌈D_ℓ/T⌉.
+//
+// For every k delays add up without ⊕. The averages and NCA_ℓ ≥ ⌈D_ℓ/T⌉ hold, so
+// in the task model so many mini-batches are between F_ℓ and B_ℓ at some F_ℓ,
+// and so are the inputs of the layers before ℓ on its processor; and B_ℓ needs
+// those of one. An allocation that is left ends the enumeration: nothing is
+// known of its patterns.
 //
 // Layers that hardly count (see light) are delays only: on no processor, with no
 // cuts beside them. That leaves out constraints, so that a proof stands, and
@@ -41,6 +48,9 @@ type allocations struct {
 	decide int       // decisions that a pattern may take
 	levels []float64 // scratch of circles
 
+	every      bool // patterns of every k
+	contiguous bool // allocations with the layers of a processor in a row
+
 	light      []bool    // by layer
 	hold       []float64 // a_{ℓ-1}, 0 if light
 	cutF, cutB []float64 // of a cut behind ℓ; 0 beside light ones
@@ -48,7 +58,7 @@ type allocations struct {
 	least      []float64   // the least D_ℓ whatever the allocation of ℓ..n
 	rest       []float64   // Σ U of the layers from ℓ on that are not light
 	pieces     [][]float64 // from ℓ on: sums of the k+1 smallest of the large pieces that no cut may divide
-	stored     []float64   // Σ a·D/T + C·W of the layers from ℓ on
+	stored     []float64   // Σ of average and C·W of the layers from ℓ on
 
 	owner    []int   // of layers 1..; none: light
 	on       [][]int // layers of each processor
@@ -73,9 +83,9 @@ const (
 	lightMemory = 0.02
 )
 
-func newAllocations(in *instance, period float64, heavy bool) *allocations {
+func newAllocations(in *instance, period float64, heavy, every bool) *allocations {
 	n := in.n
-	a := &allocations{in: in, period: period, light: make([]bool, n+2), owner: make([]int, n+2)}
+	a := &allocations{in: in, period: period, every: every, light: make([]bool, n+2), owner: make([]int, n+2)}
 	for _, s := range []*[]float64{&a.hold, &a.cutF, &a.cutB, &a.buffer, &a.least, &a.rest, &a.stored, &a.delay, &a.fwd, &a.bwd} {
 		*s = make([]float64, n+2)
 	}
@@ -108,10 +118,22 @@ func (a *allocations) cut(l int) float64 { return a.cutF[l] + a.cutB[l] }
 
 // pass is the delay from the start of F_ℓ to the end of B_ℓ with v between.
 func (a *allocations) pass(l int, v float64) float64 {
-	if a.light[l] {
+	if a.light[l] || a.every {
 		return v + a.in.uF[l] + a.in.uB[l]
 	}
 	return add(v, a.in.uF[l]+a.in.uB[l], a.period)
+}
+
+// average is what layer ℓ stores on average over time at least, beside weights
+// and buffers: its input for D_ℓ of every period and, in the task model, what
+// F_ℓ and B_ℓ write and read beside.
+func (a *allocations) average(l int, delay float64) float64 {
+	in := a.in
+	held := a.hold[l] * delay
+	if in.task {
+		held += in.a[l]*in.uF[l] + (in.d[l]+in.d[l-1])*in.uB[l]
+	}
+	return held / a.period
 }
 
 // tails computes what is least of the layers from each one on. O(n⁴).
@@ -155,7 +177,7 @@ func (a *allocations) tails() {
 		a.rest[l], a.stored[l] = a.rest[l+1], a.stored[l+1]
 		if !a.light[l] {
 			a.rest[l] += in.uF[l] + in.uB[l]
-			a.stored[l] += a.hold[l]*a.least[l]/a.period + in.copies*in.w[l]
+			a.stored[l] += a.average(l, a.least[l]) + in.copies*in.w[l]
 		}
 	}
 }
@@ -205,10 +227,14 @@ func (a *allocations) hasRoom(l int) bool {
 
 // through is the delay v and the two communications of the cut behind l.
 func (a *allocations) through(l int, v float64) float64 {
-	if c := a.cut(l); c > 0 {
+	switch c := a.cut(l); {
+	case c <= 0:
+		return v
+	case a.every:
+		return v + c
+	default:
 		return add(v, c, a.period)
 	}
-	return v
 }
 
 // runNeeds is what layers i..j of one processor store beside weights and
@@ -235,18 +261,23 @@ func (a *allocations) count(x float64) float64 { return math.Ceil(x/a.period - i
 // and buffers. O(k²) of k layers.
 func (a *allocations) needs(list []int) float64 {
 	in := a.in
-	average, later := 0.0, 0.0
+	most, all, later := 0.0, 0.0, 0.0
 	for _, l := range list {
-		average += a.hold[l] * a.delay[l]
+		most += a.average(l, a.delay[l])
+		all += a.hold[l] * a.count(a.delay[l])
 		later += a.hold[l] * (a.count(a.delay[l]) - 1)
 	}
 	if !in.task {
-		for _, l := range list {
-			later += a.hold[l]
-		}
-		return later
+		return all
 	}
-	most := average / a.period
+	if a.every {
+		before := 0.0
+		for _, x := range list {
+			before += a.hold[x]
+			most = max(most, before*a.count(a.delay[x])+in.a[x], before+in.d[x]+in.d[x-1])
+		}
+		return most
+	}
 	for k, x := range list {
 		later -= a.hold[x] * (a.count(a.delay[x]) - 1)
 		forward, backward := later+in.a[x], later+in.d[x]+in.d[x-1]
@@ -286,6 +317,9 @@ func (a *allocations) place(l, used int) {
 	switch {
 	case a.over():
 		return
+	case l > in.n && a.every:
+		a.undecided, a.budget = true, -1
+		return
 	case l > in.n:
 		a.leaf()
 		return
@@ -298,11 +332,17 @@ func (a *allocations) place(l, used int) {
 	// First the processor of the layer before, for every cut takes time, then
 	// one that has nothing yet; these are alike.
 	last := a.owner[l-1]
+	if a.contiguous && used > 0 {
+		last = used - 1
+	}
 	if last != none {
 		a.try(l, last, used)
 	}
 	if used < in.procs {
 		a.try(l, used, used+1)
+	}
+	if a.contiguous {
+		return
 	}
 	for r := range used {
 		if r != last && !a.over() {
@@ -376,7 +416,7 @@ func (a *allocations) mayFit(l, used int) bool {
 		}
 		held := 0.0
 		for _, k := range a.on[r] {
-			held += a.hold[k] * a.delay[k] / a.period
+			held += a.average(k, a.delay[k])
 		}
 		room += in.limit - a.fixed[r] - held
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"workbench/model/chain"
+	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
@@ -13,16 +14,10 @@ import (
 type Bound struct {
 	Value float64 // seconds
 	By    string  // how it is proved
-	// Assumes is what the bound holds under; "": it holds for every pattern in
-	// the memory model of the options.
-	Assumes string
+	// Assumes is what the bound holds under, in the words of plan.Meets; nil: it
+	// holds for every pattern in the memory model of the options.
+	Assumes []string
 }
-
-// What bounds assume.
-const (
-	onePeriodic = "1-periodic pattern"
-	inOneStage  = "contiguous allocation"
-)
 
 // Bounds returns lower bounds on T/k, those without assumptions first and then
 // the larger first. The errors are those of the methods. O(P·n²·log).
@@ -67,18 +62,18 @@ func Bounds(c *chain.Chain, p platform.Platform, o Options) ([]Bound, error) {
 		return nil, err
 	}
 	list := []Bound{
-		{in.u[in.n] / float64(in.procs) * (1 - tiny), "load", ""},
-		{in.largestLayer(), "largest-layer", ""},
-		{in.layerMemory() * (1 - tiny), "layer-memory", ""},
-		{in.heldMemory() * (1 - tiny), "held-memory", ""},
-		{in.runs(false, false) * (1 - 1e-9), "runs", ""},
-		{in.runs(true, false) * (1 - 1e-9), "runs-1-periodic", onePeriodic},
-		{in.runs(false, true) * (1 - 1e-9), "runs-contiguous", inOneStage},
-		{in.runs(true, true) * (1 - 1e-9), "runs-contiguous-1-periodic", inOneStage + ", " + onePeriodic},
-		{in.contiguousLoad() * (1 - tiny), "contiguous-load", inOneStage},
+		{in.u[in.n] / float64(in.procs) * (1 - tiny), "load", nil},
+		{in.largestLayer(), "largest-layer", nil},
+		{in.layerMemory() * (1 - tiny), "layer-memory", nil},
+		{in.heldMemory() * (1 - tiny), "held-memory", nil},
+		{in.runs(false, false) * (1 - 1e-9), "runs", nil},
+		{in.runs(true, false) * (1 - 1e-9), "runs-1-periodic", []string{plan.OnePeriodic}},
+		{in.runs(false, true) * (1 - 1e-9), "runs-contiguous", []string{plan.ContiguousAllocation}},
+		{in.runs(true, true) * (1 - 1e-9), "runs-contiguous-1-periodic", []string{plan.ContiguousAllocation, plan.OnePeriodic}},
+		{in.contiguousLoad() * (1 - tiny), "contiguous-load", []string{plan.ContiguousAllocation}},
 	}
 	slices.SortStableFunc(list, func(a, b Bound) int {
-		return cmp.Or(cmp.Compare(a.Assumes, b.Assumes), cmp.Compare(b.Value, a.Value))
+		return cmp.Or(slices.Compare(a.Assumes, b.Assumes), cmp.Compare(b.Value, a.Value))
 	})
 	return list, nil
 }

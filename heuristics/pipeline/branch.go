@@ -14,13 +14,13 @@ import (
 type ExactResult struct {
 	Plan *plan.Plan // the best 1-periodic plan, nil: none better than the start
 	// Bound: no 1-periodic pattern has a shorter period, seconds.
-	Bound       float64
+	Bound float64
+	// Every: no pattern processes mini-batches faster, however many a period
+	// has, seconds each. 0: nothing is known.
+	Every       float64
 	Allocations int64 // partial and whole ones that were looked at
 	Patterns    int64 // decisions about patterns of whole allocations
 }
-
-// OnePeriodic is what Exact assumes.
-const OnePeriodic = onePeriodic
 
 // Exact closes in on the least period of a 1-periodic pattern from both sides,
 // by branch and bound. above is a period that is known to be possible, +Inf if
@@ -35,39 +35,30 @@ const OnePeriodic = onePeriodic
 // allocation that is left is scheduled, or it is proved that it has no pattern
 // of that period (see circle). Exponential; each probe has a budget, which
 // grows when all periods have been probed in vain.
+//
+// Every comes of probes that reckon with what holds for k-periodic patterns
+// only, and that end where an allocation is left.
 func Exact(ctx context.Context, c *chain.Chain, p platform.Platform, o Options, above, gap float64) (*ExactResult, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {
 		return nil, err
 	}
 	x := &exact{in: in, ctx: ctx, upper: above, gap: max(gap, leastGap)}
-	x.lower = max(in.u[in.n]/float64(in.procs), in.largestLayer(), in.layerMemory(), in.heldMemory(), in.runs(true, false)) * (1 - safe)
-	if math.IsInf(above, 1) {
-		// One mini-batch after the other: what needs more memory than this needs
-		// more than there is.
-		x.upper = 2 * in.latest()
-		if a := x.probe(x.upper, firstBudget); a.proved() {
-			return nil, &plan.Infeasible{
-				Problem: plan.Pipeline, Memory: math.Nextafter(in.memory, math.Inf(1)), Given: in.memory,
-				Why: "no allocation fits even with one mini-batch at a time",
-			}
-		} else if a.found != nil {
-			x.best, x.upper = a.found, a.found.period
-		}
+	x.every = max(in.u[in.n]/float64(in.procs), in.largestLayer(), in.layerMemory(), in.heldMemory(), in.runs(false, false)) * (1 - safe)
+	x.lower = max(x.every, in.runs(true, false)*(1-safe))
+	return x.run("branch-and-bound")
+}
+
+// ExactContiguous is Exact for contiguous allocations: its plan and its bound
+// are the best of these. above is the period of such a plan.
+func ExactContiguous(ctx context.Context, c *chain.Chain, p platform.Platform, o Options, above, gap float64) (*ExactResult, error) {
+	in, err := newInstance(c, p, o)
+	if err != nil {
+		return nil, err
 	}
-	for budget := int64(firstBudget); !x.done() && budget < math.MaxInt64/16; budget *= 8 {
-		if short := x.round(budget); !short && !x.done() {
-			if x.heavy {
-				break // more work would not tell more
-			}
-			x.heavy = true
-		}
-	}
-	r := &ExactResult{Bound: x.lower, Allocations: x.allocations, Patterns: x.decisions}
-	if x.best != nil {
-		r.Plan = x.best.plan(in, "branch-and-bound")
-	}
-	return r, nil
+	x := &exact{in: in, ctx: ctx, upper: above, gap: max(gap, leastGap), contiguous: true}
+	x.lower = max(in.contiguousLoad(), in.runs(true, true)) * (1 - safe)
+	return x.run("contiguous-optimum")
 }
 
 const (
@@ -87,12 +78,69 @@ const (
 type exact struct {
 	in           *instance
 	ctx          context.Context
-	lower, upper float64
+	contiguous   bool
+	every        float64 // for all k-periodic patterns; 0 for contiguous allocations
+	lower, upper float64 // for 1-periodic patterns
 	gap          float64
 	best         *pattern // of period upper; nil: none of its own
 	heavy        bool     // no layer is light
 
 	allocations, decisions int64
+}
+
+func (x *exact) run(method string) (*ExactResult, error) {
+	in := x.in
+	if math.IsInf(x.upper, 1) {
+		// One mini-batch after the other: what needs more memory than this needs
+		// more than there is.
+		x.upper = 2 * in.latest()
+		if a := x.probe(x.upper, firstBudget); a.proved() {
+			if x.contiguous {
+				return nil, in.noPlan(method, "no contiguous allocation fits even with one mini-batch at a time")
+			}
+			return nil, &plan.Infeasible{
+				Problem: plan.Pipeline, Memory: math.Nextafter(in.memory, math.Inf(1)), Given: in.memory,
+				Why: "no allocation fits even with one mini-batch at a time",
+			}
+		} else if a.found != nil {
+			x.best, x.upper = a.found, a.found.period
+		}
+	}
+	for budget := int64(firstBudget); !x.done() && budget < math.MaxInt64/16; budget *= 8 {
+		x.raiseEvery(budget / 16)
+		if short := x.round(budget); !short && !x.done() {
+			if x.heavy {
+				break // more work would not tell more
+			}
+			x.heavy = true
+		}
+	}
+	r := &ExactResult{Bound: x.lower, Every: x.every, Allocations: x.allocations, Patterns: x.decisions}
+	if x.best != nil {
+		r.Plan = x.best.plan(in, method)
+	}
+	return r, nil
+}
+
+// raiseEvery bisects for the largest period at which no allocation is left by
+// what holds for every pattern. Each probe may do so much work.
+func (x *exact) raiseEvery(budget int64) {
+	if x.contiguous {
+		return
+	}
+	for open := x.upper; open-x.every > grain/4*open && x.ctx.Err() == nil; {
+		test := (x.every + open) / 2
+		a := newAllocations(x.in, test, x.heavy, true)
+		a.ctx, a.budget = x.ctx, budget
+		a.run()
+		x.allocations += a.nodes
+		if a.proved() {
+			x.every = test * (1 - safe)
+		} else {
+			open = test
+		}
+	}
+	x.lower = max(x.lower, x.every)
 }
 
 func (x *exact) done() bool {
@@ -132,8 +180,8 @@ func (x *exact) round(budget int64) (short bool) {
 
 // probe looks for a pattern of at most that period.
 func (x *exact) probe(period float64, budget int64) *allocations {
-	a := newAllocations(x.in, period, x.heavy)
-	a.ctx, a.budget, a.decide = x.ctx, budget, int(budget/128)
+	a := newAllocations(x.in, period, x.heavy, false)
+	a.contiguous, a.ctx, a.budget, a.decide = x.contiguous, x.ctx, budget, int(budget/128)
 	a.run()
 	x.allocations += a.nodes
 	x.decisions += a.decisions

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -106,6 +107,129 @@ func TestExactEqualsExhaustiveLonger(t *testing.T) {
 		t.Error("nothing solved")
 	}
 	t.Logf("%d solved", solved)
+}
+
+// allocationsOf calls with each allocation of n layers to at most procs
+// processors, numbered by their first layers.
+func allocationsOf(n, procs int, with func([]plan.Stage)) {
+	stages := make([]plan.Stage, n)
+	var place func(l, used int)
+	place = func(l, used int) {
+		if l > n {
+			with(slices.Clone(stages))
+			return
+		}
+		for r := range min(used+1, procs) {
+			stages[l-1] = plan.Stage{Processor: r, From: l, To: l}
+			place(l+1, max(used, r+1))
+		}
+	}
+	place(1, 0)
+}
+
+// No 1- or 2-periodic pattern of any allocation is faster than Every, where
+// there is a little less memory than the best 1-periodic one takes; and Every is
+// no weaker than the bounds in closed form.
+func TestEveryBoundsKPeriodic(t *testing.T) {
+	tight, beaten, total := 0, 0, 0
+	for seed := range uint64(120) {
+		r := rand.New(rand.NewPCG(seed, 21))
+		c, p := randomChain(r, 2+r.IntN(3), false), randomPlatform(r)
+		p.Processors = 2 + r.IntN(2)
+		for _, model := range models {
+			o, p := Options{Model: model}, p
+			_, found, err := exhaustive.Pipeline(c, p, model, 1<<16)
+			if err != nil {
+				continue
+			}
+			p.Memory = found.Claims.PeakMemory * (1 - 1e-3)
+			var best [2]float64
+			for k := range best {
+				best[k] = math.Inf(1)
+				allocationsOf(c.Len(), p.Processors, func(stages []plan.Stage) {
+					if x, _, err := exhaustive.PipelineOn(c, p, stages, model, k+1, 1<<12); err == nil {
+						best[k] = min(best[k], x)
+					}
+				})
+			}
+			least := min(best[0], best[1])
+			if math.IsInf(least, 1) {
+				continue
+			}
+			x, err := Exact(t.Context(), c, p, o, math.Inf(1), 0)
+			if err != nil {
+				t.Fatalf("seed %d, %s: %v: %+v %+v", seed, model, err, c, p)
+			}
+			if x.Every > least*(1+2*exhaustive.Closeness) {
+				t.Fatalf("seed %d, %s: %v for every pattern, but there are %v: %+v %+v", seed, model, x.Every, best, c, p)
+			}
+			bounds, err := Bounds(c, p, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bounds[0].Assumes != nil || x.Every < bounds[0].Value*(1-1e-7) {
+				t.Fatalf("seed %d, %s: %v, in closed form %+v", seed, model, x.Every, bounds[0])
+			}
+			total++
+			if x.Every > least*(1-1e-3) {
+				tight++
+			}
+			if best[1] < best[0]*(1-1e-3) {
+				beaten++
+			}
+		}
+	}
+	t.Logf("of %d instances %d have a faster pattern with k > 1, and %d bounds are met", total, beaten, tight)
+	if total < 100 || beaten < 10 || tight < total/4 {
+		t.Errorf("of %d instances %d have a faster pattern with k > 1, and %d bounds are met", total, beaten, tight)
+	}
+}
+
+// ExactContiguous equals exhaustive search over contiguous allocations.
+func TestExactContiguousEqualsExhaustive(t *testing.T) {
+	total, dearer := 0, 0
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 22))
+		c, p := randomChain(r, 2+r.IntN(4), seed%4 == 3), randomPlatform(r)
+		p.Processors = 1 + r.IntN(3)
+		for _, model := range models {
+			best, all, limited := math.Inf(1), math.Inf(1), false
+			allocationsOf(c.Len(), p.Processors, func(stages []plan.Stage) {
+				x, _, err := exhaustive.PipelineOn(c, p, stages, model, 1, 1<<16)
+				limited = limited || errors.Is(err, exhaustive.ErrLimit)
+				if err != nil {
+					return
+				}
+				all = min(all, x)
+				if contiguous(merged(stages)) {
+					best = min(best, x)
+				}
+			})
+			if limited {
+				continue
+			}
+			x, err := ExactContiguous(t.Context(), c, p, Options{Model: model}, math.Inf(1), 0)
+			var proved *plan.Infeasible
+			if errors.As(err, &proved) && math.IsInf(all, 1) || errors.Is(err, plan.ErrNoPlan) && math.IsInf(best, 1) {
+				continue
+			}
+			if err != nil || math.IsInf(best, 1) {
+				t.Fatalf("seed %d, %s: %v, optimum %v: %+v %+v", seed, model, err, best, c, p)
+			}
+			period := verified(t, c, x.Plan)
+			if !contiguous(merged(x.Plan.Allocation)) || math.Abs(period-best) > 3*exhaustive.Closeness*best || x.Bound > best*(1+2*exhaustive.Closeness) || x.Bound < best*(1-3e-6) {
+				t.Fatalf("seed %d, %s: %v to %v, optimum %v: %+v %+v", seed, model, x.Bound, period, best, c, p)
+			}
+			total++
+			if all < best*(1-1e-3) {
+				dearer++
+			}
+		}
+	}
+	t.Logf("of %d instances %d have a faster allocation that is not contiguous", total, dearer)
+	if total < 200 || dearer == 0 {
+		t.Errorf("of %d instances %d have a faster allocation that is not contiguous", total, dearer)
+	}
 }
 
 // The ResNets of [004] 6.5 from nothing to the proof.
