@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 
+	"workbench/model/linear"
 	"workbench/model/strictjson"
 )
 
@@ -168,7 +169,8 @@ func (g *Graph) validateEdges() error {
 	if backwards < 0 {
 		return nil
 	}
-	if cycle := g.cycle(); cycle != nil {
+	_, succ := g.Adjacency()
+	if cycle := linear.Cycle(succ); cycle != nil {
 		return &FieldError{Path: "edges", Msg: "the graph has a cycle: " + g.path(cycle)}
 	}
 	e := g.Edges[backwards]

@@ -9,6 +9,7 @@ package linear
 import (
 	"container/heap"
 	"fmt"
+	"slices"
 )
 
 // Input as Edge.From is the chain's own input, which is no node.
@@ -55,9 +56,9 @@ func Layers(g *Graph) ([]Layer, error) {
 	if err != nil {
 		return nil, err
 	}
-	order := topological(succ, indegree)
+	order := Order(succ)
 	if len(order) < g.Nodes {
-		return nil, &CycleError{findCycle(g, order)}
+		return nil, &CycleError{Cycle(succ)}
 	}
 	loose := idleEnds(g, succ, order)
 	position := make([]int, g.Nodes)
@@ -144,23 +145,29 @@ func adjacency(g *Graph) (succ [][]int, indegree []int, err error) {
 	return succ, indegree, nil
 }
 
-// topological returns the nodes that lie behind no cycle, predecessors first,
-// the smallest number first where there is a choice.
-func topological(succ [][]int, indegree []int) []int {
-	left := append([]int(nil), indegree...)
+// Order returns the nodes of a graph in a topological order that prefers small
+// numbers: of those whose predecessors are all listed, the smallest is next. Nodes
+// on cycles and behind them are missing. O((nodes + edges)·log(nodes)).
+func Order(succ [][]int) []int {
+	missing := make([]int, len(succ)) // predecessors that are not listed
+	for _, next := range succ {
+		for _, v := range next {
+			missing[v]++
+		}
+	}
 	var ready ints
-	for v := range left {
-		if left[v] == 0 {
+	for v, n := range missing {
+		if n == 0 {
 			ready = append(ready, v) // ascending, which is a heap
 		}
 	}
-	order := make([]int, 0, len(left))
+	order := make([]int, 0, len(succ))
 	for len(ready) > 0 {
 		v := heap.Pop(&ready).(int)
 		order = append(order, v)
-		for _, y := range succ[v] {
-			if left[y]--; left[y] == 0 {
-				heap.Push(&ready, y)
+		for _, w := range succ[v] {
+			if missing[w]--; missing[w] == 0 {
+				heap.Push(&ready, w)
 			}
 		}
 	}
@@ -191,35 +198,33 @@ func idleEnds(g *Graph, succ [][]int, order []int) []bool {
 	return loose
 }
 
-// findCycle walks backwards among the nodes missing in order, each of which
-// has a missing predecessor, until it meets one again.
-func findCycle(g *Graph, order []int) []int {
-	missing := make([]bool, g.Nodes)
-	for v := range missing {
-		missing[v] = true
-	}
-	for _, v := range order {
-		missing[v] = false
-	}
-	before := make([]int, g.Nodes)
-	at := 0
-	for _, e := range g.Edges {
-		if e.From != Input && missing[e.From] && missing[e.To] {
-			before[e.To], at = e.From, e.To
+// Cycle returns the nodes of a cycle, each an input of the next and the last of
+// the first; nil: there is none. It walks on from each node in turn, to successors
+// in their order, until it meets a node of the walk. O(nodes + edges).
+func Cycle(succ [][]int) []int {
+	next := make([]int, len(succ)) // how many successors have been taken
+	on := make([]bool, len(succ))  // whether the walk goes through the node
+	for start := range next {
+		walk := []int{start}
+		for len(walk) > 0 {
+			v := walk[len(walk)-1]
+			on[v] = true
+			if next[v] == len(succ[v]) {
+				on[v] = false
+				walk = walk[:len(walk)-1]
+				continue
+			}
+			w := succ[v][next[v]]
+			next[v]++
+			switch {
+			case on[w]:
+				return walk[slices.Index(walk, w):]
+			case next[w] < len(succ[w]): // else nothing new is behind it
+				walk = append(walk, w)
+			}
 		}
 	}
-	step := make([]int, g.Nodes)
-	var walk []int
-	for step[at] == 0 {
-		walk = append(walk, at)
-		step[at] = len(walk)
-		at = before[at]
-	}
-	walk = walk[step[at]-1:]
-	for i, j := 0, len(walk)-1; i < j; i, j = i+1, j-1 {
-		walk[i], walk[j] = walk[j], walk[i]
-	}
-	return walk
+	return nil
 }
 
 // ints is a heap of node numbers.
