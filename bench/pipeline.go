@@ -177,6 +177,14 @@ func madPipeMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error)
 	out.Bounds = nil // of this allocation only
 	if x != nil {
 		best, err := program.Plan(x)
+		if errors.Is(err, ilp.ErrCyclic) {
+			out.Note = "the stage ILP's order is none of a pattern: communications take less than the solver's tolerance"
+			if out.Plan == nil {
+				return nil, fmt.Errorf("%w: %s", plan.ErrNoPlan, out.Note)
+			}
+			out.Plan.Method = "madpipe-milp"
+			return out, nil
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -237,6 +237,10 @@ func (f *pipelineAllocation) always(x allocationRun) float64 {
 func (f *pipelineAllocation) whileB(x allocationRun, j int) float64 {
 	holds := x.i <= j && j <= x.j
 	sum := f.copies(x, func(l int) float64 {
+		any := lessThan((f.uF[l] + f.uB[l] + x.low) / f.limit)
+		if l > j {
+			return any // B_ℓ may be over for more mini-batches than this one
+		}
 		delay := f.uF[l] + f.uB[j+1] // from F_ℓ to B_j
 		switch {
 		case j <= x.j:
@@ -244,11 +248,7 @@ func (f *pipelineAllocation) whileB(x allocationRun, j int) float64 {
 		case x.j < f.n-1:
 			delay += f.comm[x.j] // it is sent on at least
 		}
-		count := atLeast(delay / f.limit)
-		if l > j {
-			count-- // B_ℓ of this mini-batch is over
-		}
-		return math.Max(count, lessThan((f.uF[l]+f.uB[l]+x.low)/f.limit))
+		return math.Max(atLeast(delay/f.limit), any)
 	})
 	if holds {
 		sum += f.run[2*f.n-1-j]
@@ -260,6 +260,10 @@ func (f *pipelineAllocation) whileB(x allocationRun, j int) float64 {
 func (f *pipelineAllocation) whileF(x allocationRun, j int) float64 {
 	holds := x.i <= j && j <= x.j
 	sum := f.copies(x, func(l int) float64 {
+		any := lessThan((f.uF[l] + f.uB[l] + x.low) / f.limit)
+		if l > j {
+			return any
+		}
 		delay := f.uF[j] + f.uB[l] // from F_j to the end of B_ℓ
 		switch {
 		case j <= x.j:
@@ -267,11 +271,7 @@ func (f *pipelineAllocation) whileF(x allocationRun, j int) float64 {
 		case x.j < f.n-1:
 			delay += f.comm[2*f.n-2-x.j]
 		}
-		count := atLeast(delay / f.limit)
-		if l > j {
-			count-- // F_ℓ of this mini-batch is to come
-		}
-		return math.Max(count, lessThan((f.uF[l]+f.uB[l]+x.low)/f.limit))
+		return math.Max(atLeast(delay/f.limit), any)
 	})
 	if holds {
 		sum += f.out[j]
