@@ -20,7 +20,7 @@ import (
 
 // Options of a picture.
 type Options struct {
-	Width int // pixels; 0: 1000
+	Width int // pixels; 0: 1000, more for patterns of many mini-batches
 }
 
 // Colours of Okabe and Ito, which people with any colour vision tell apart.
@@ -36,6 +36,8 @@ const (
 
 // Measures of the picture in pixels.
 const (
+	defaultWidth = 1000
+
 	left, right = 84, 22
 	top         = 44 // header and legend
 	laneHeight  = 26
@@ -111,7 +113,7 @@ type drawing struct {
 func (d *drawing) lay(o Options, end, height float64) {
 	d.width = float64(o.Width)
 	if d.width <= 0 {
-		d.width = 1000
+		d.width = defaultWidth
 	}
 	d.period, d.scale = end, (d.width-left-right)/end
 	d.lanesEnd = top + height
@@ -319,6 +321,11 @@ func (d *drawing) box(y float64, o drawnOp, title, colour string) {
 	d.printf("</g>\n")
 }
 
+// area is a piece of an operation that nothing is drawn of, for its title.
+func (d *drawing) area(y float64, p piece) {
+	d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"none\"/>", px(d.x(p.start)), px(y), px((p.end-p.start)*d.scale), laneHeight)
+}
+
 // bar draws a piece of an operation.
 func (d *drawing) bar(y float64, p piece, colour string) {
 	w := (p.end - p.start) * d.scale
@@ -335,15 +342,12 @@ func (d *drawing) tick(y float64, o drawnOp, title string) {
 // title describes an operation for whoever points at it.
 func (d *drawing) title(o *plan.Op) string {
 	u := platform.TimeUnit(d.period)
-	s := o.String()
+	s := d.named(o)
 	if o.Layer == 0 && o.Tensor != "" {
 		s += size(d.chain.Input.Activation)
 	}
 	if o.Layer >= 1 && o.Layer <= d.chain.Len() {
 		l := &d.chain.Layers[o.Layer-1]
-		if l.Name != "" {
-			s += " (" + l.Name + ")"
-		}
 		switch o.Tensor {
 		case plan.TensorW:
 			s += size(l.Weight)
@@ -357,6 +361,15 @@ func (d *drawing) title(o *plan.Op) string {
 		return fmt.Sprintf("%s: at %.6g %s", s, o.Start/u.Size, u.Name)
 	}
 	return fmt.Sprintf("%s: %.6g to %.6g %s", s, o.Start/u.Size, o.End/u.Size, u.Name)
+}
+
+// named is an operation and the name of its layer.
+func (d *drawing) named(o *plan.Op) string {
+	s := o.String()
+	if o.Layer >= 1 && o.Layer <= d.chain.Len() && d.chain.Layers[o.Layer-1].Name != "" {
+		s += " (" + d.chain.Layers[o.Layer-1].Name + ")"
+	}
+	return s
 }
 
 // size writes the size of a tensor behind its name.

@@ -51,7 +51,7 @@ func Trace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 		return stepsTrace(w, in, p)
 	}
 	if p.Problem == plan.Pipeline {
-		return patternTrace(w, p)
+		return patternTrace(w, in, p)
 	}
 	if offloads(p) {
 		return offloadTrace(w, in, p)
@@ -112,6 +112,10 @@ func (d *drawing) track(tid int, ops []drawnOp) []traceEvent {
 			}}
 			if o.Layer >= 1 && o.Layer <= d.chain.Len() && d.chain.Layers[o.Layer-1].Name != "" {
 				e.Args["name"] = d.chain.Layers[o.Layer-1].Name
+			}
+			if o.Resource != "" { // of a pattern
+				e.Name += fmt.Sprintf("^%d", o.Shift)
+				e.Args["shift"] = o.Shift
 			}
 			if o.Op.Op == plan.OpD {
 				e.Phase, e.Scope = "i", "t"
