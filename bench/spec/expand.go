@@ -274,7 +274,7 @@ func (x *expansion) method(e *Experiment, in *bench.Instance, p *bench.Problem, 
 	list = product(list, e.timeLimit, func(t *sweep.Task, v float64) { t.TimeLimit = v })
 	list = product(list, e.gap, func(t *sweep.Task, v float64) { t.Gap = v })
 	list = product(list, e.seeds, func(t *sweep.Task, v int) { t.Seed = v })
-	if (len(x.tasks)+len(list))*e.repetitions > mostTasks && !x.tooMany {
+	if len(x.tasks)+len(list)*e.repetitions > mostTasks && !x.tooMany {
 		x.tooMany = true
 		x.r.errorf(e.node, "more than %d tasks up to here: a shorter list of something is needed", mostTasks)
 		return
