@@ -34,7 +34,7 @@ func SignedRank(d []float64) float64 {
 	}
 	// Doubled ranks: mean total/2, variance Σ(2r)²/4, a step of 1 is half of that of ranks.
 	z := max(0, math.Abs(float64(positive)-float64(total)/2)-1) / math.Sqrt(squares/4)
-	return NormalTail(z)
+	return normalTail(z)
 }
 
 // signedRanks returns twice the mean ranks of |d| without zeros, and the sum of

@@ -100,7 +100,7 @@ func MeanInterval(x []float64, confidence float64) Estimate {
 	for _, v := range x {
 		squares += (v - mean) * (v - mean)
 	}
-	half := TQuantile(0.5+confidence/2, n-1) * math.Sqrt(squares/(n-1)/n)
+	half := tQuantile(0.5+confidence/2, n-1) * math.Sqrt(squares/(n-1)/n)
 	return Estimate{mean, mean - half, mean + half}
 }
 
@@ -130,5 +130,5 @@ func Holm(p []float64) []float64 {
 	return adjusted
 }
 
-// NormalTail returns P(|Z| ≥ |z|) of a standard normal Z.
-func NormalTail(z float64) float64 { return math.Erfc(math.Abs(z) / math.Sqrt2) }
+// normalTail returns P(|Z| ≥ |z|) of a standard normal Z.
+func normalTail(z float64) float64 { return math.Erfc(math.Abs(z) / math.Sqrt2) }

@@ -96,7 +96,7 @@ func TestSignedRankApproximation(t *testing.T) {
 			squares += float64(r) * float64(r)
 		}
 		z := max(0, math.Abs(float64(positive)-float64(total)/2)-1) / math.Sqrt(squares/4)
-		near(t, "approximation", NormalTail(z), exact, 0.003)
+		near(t, "approximation", normalTail(z), exact, 0.003)
 	}
 	many := make([]float64, 5000)
 	for i := range many {
@@ -165,7 +165,7 @@ func TestStudent(t *testing.T) {
 		{0.025, 9, -2.26215716280},
 		{0.5, 3, 0},
 	} {
-		near(t, "quantile", TQuantile(x.q, x.df), x.want, 1e-9)
+		near(t, "quantile", tQuantile(x.q, x.df), x.want, 1e-9)
 		near(t, "tail", TTail(x.want, x.df), 2*min(x.q, 1-x.q), 1e-9)
 	}
 	near(t, "df 1 is Cauchy", TTail(3, 1), 1-2*math.Atan(3)/math.Pi, 1e-12)

@@ -2,11 +2,11 @@ package stats
 
 import "math"
 
-// TQuantile returns the q-quantile of Student's t with df > 0 degrees of
+// tQuantile returns the q-quantile of Student's t with df > 0 degrees of
 // freedom, 0 < q < 1, to about ten digits: bisection of its distribution.
-func TQuantile(q, df float64) float64 {
+func tQuantile(q, df float64) float64 {
 	if q < 0.5 {
-		return -TQuantile(1-q, df)
+		return -tQuantile(1-q, df)
 	}
 	low, high := 0.0, 1.0
 	for tCDF(high, df) < q && high < 1e15 {
