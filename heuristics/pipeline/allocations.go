@@ -167,7 +167,7 @@ func (a *allocations) tails() {
 			if i == 1 || a.cut(i-1) > a.period*(1+tiny) {
 				continue
 			}
-			if weight+a.buffer[i-1]+a.buffer[j]+a.runNeeds(i, j) > in.limit {
+			if weight+a.buffer[i-1]+a.buffer[j]+a.runNeeds(i, j) > in.forgiven {
 				continue
 			}
 			after[i-1] = min(after[i-1], a.through(i-1, v))
@@ -408,17 +408,17 @@ func (a *allocations) mayFit(l, used int) bool {
 		v = a.pass(k, v)
 		a.delay[k] = v
 	}
-	room := float64(in.procs-used) * in.limit
+	room := float64(in.procs-used) * in.forgiven
 	for r := range used {
 		needs := a.needs(a.on[r])
-		if needs+a.fixed[r] > in.limit {
+		if needs+a.fixed[r] > in.forgiven {
 			return false
 		}
 		held := 0.0
 		for _, k := range a.on[r] {
 			held += a.average(k, a.delay[k])
 		}
-		room += in.limit - a.fixed[r] - held
+		room += in.forgiven - a.fixed[r] - held
 	}
 	return a.stored[l+1] <= room*(1+tiny)
 }

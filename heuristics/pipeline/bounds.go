@@ -89,7 +89,7 @@ func (in *instance) largestLayer() float64 {
 func (in *instance) layerMemory() float64 {
 	t := 0.0
 	for l := 1; l <= in.n; l++ {
-		room := in.limit - in.copies*in.w[l]
+		room := in.forgiven - in.copies*in.w[l]
 		if in.task {
 			room -= in.a[l]
 		}
@@ -103,7 +103,7 @@ func (in *instance) layerMemory() float64 {
 }
 
 func (in *instance) heldMemory() float64 {
-	room := float64(in.procs)*in.limit - in.weights[in.n]
+	room := float64(in.procs)*in.forgiven - in.weights[in.n]
 	held := 0.0
 	for l := 1; l <= in.n; l++ {
 		held += in.a[l-1] * in.time(l, in.n)
@@ -213,7 +213,7 @@ func (in *instance) runsFit(period float64, one, contiguous bool) bool {
 			for i := j; i >= 1 && in.time(i, j) <= limit; i-- {
 				v = plus(v, in.uF[i]+in.uB[i])
 				nca := max(1, periods(v, period))
-				room := in.limit - in.fixed(i, j)
+				room := in.forgiven - in.fixed(i, j)
 				if in.task {
 					for len(most) <= min(nca, maxNCA) {
 						most = append(most, math.Inf(-1))
@@ -227,7 +227,7 @@ func (in *instance) runsFit(period float64, one, contiguous bool) bool {
 				} else {
 					held += float64(nca) * in.a[i-1]
 				}
-				if held > room || !in.mayRun(i, j) || in.needs(i, j, 1) > in.limit || in.cut[i-1] > limit {
+				if held > room || !in.mayRun(i, j) || in.needs(i, j, 1) > in.forgiven || in.cut[i-1] > limit {
 					continue
 				}
 				w := v

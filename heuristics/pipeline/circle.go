@@ -83,7 +83,7 @@ func (a *allocations) newCircle(parts []part, fixed []float64) *circle {
 		d: make([]float64, n), limit: make([]float64, len(fixed)), levels: slices.Grow(a.levels[:0], n*n)[:n*n],
 	}
 	for r := range fixed {
-		c.limit[r] = in.limit - fixed[r]
+		c.limit[r] = in.forgiven - fixed[r]
 	}
 	resource := make([]int, n)
 	for k := range c.levels {

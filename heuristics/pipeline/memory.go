@@ -57,7 +57,7 @@ func (in *instance) needs(i, j, g int) float64 {
 // When B_n starts, the inputs of all layers are stored for its mini-batch; what
 // a processor stores then is counted at its next task.
 func (in *instance) fitsSomewhere() error {
-	if need, l := in.neediest(); need > in.limit {
+	if need, l := in.neediest(); need > in.forgiven {
 		name := in.chain.Layers[l-1].Name
 		if name != "" {
 			name = fmt.Sprintf(" (%s)", name)
@@ -67,13 +67,13 @@ func (in *instance) fitsSomewhere() error {
 			Why: fmt.Sprintf("layer %d%s fits on no processor: %d copies of its weights, its tensors and its buffers", l, name, in.platform.WeightCopies),
 		}
 	}
-	if need := in.leastRuns(); need > in.limit {
+	if need := in.leastRuns(); need > in.forgiven {
 		return &plan.Infeasible{
 			Problem: plan.Pipeline, Memory: need, Given: in.memory,
 			Why: "however the chain is cut into stages, one of them needs that with its weights, tensors and buffers",
 		}
 	}
-	if total, p := in.weights[in.n]+in.stored[in.n], float64(in.procs); total > p*in.limit {
+	if total, p := in.weights[in.n]+in.stored[in.n], float64(in.procs); total > p*in.forgiven {
 		return &plan.Infeasible{
 			Problem: plan.Pipeline, Memory: total / p, Given: in.memory,
 			Why: fmt.Sprintf("an equal part of the weights and inputs that %d processors hold together", in.procs),

@@ -56,7 +56,8 @@ const tiny = 1e-11
 type instance struct {
 	n, procs int     // layers; processors of use, at most n
 	memory   float64 // M, bytes, of one processor
-	limit    float64 // M and the rounding of sums of sizes
+	limit    float64 // M and the rounding of sums of sizes: what plans take
+	forgiven float64 // M and what the verifier forgives: what proofs reckon with
 	copies   float64 // C
 	task     bool    // memory is judged in the task model
 
@@ -132,7 +133,7 @@ func readInstance(c *chain.Chain, p platform.Platform, o Options) (*instance, er
 	}
 	n := len(c.Layers)
 	in := &instance{
-		n: n, procs: min(p.Processors, n), memory: p.Memory, limit: p.Memory * (1 + tiny), copies: float64(p.WeightCopies),
+		n: n, procs: min(p.Processors, n), memory: p.Memory, limit: p.Memory * (1 + tiny), forgiven: p.Memory * (1 + plan.Tolerance), copies: float64(p.WeightCopies),
 		task: model == plan.TaskModel, chain: c, platform: p, model: model, stop: o.Stop,
 	}
 	for _, s := range []*[]float64{&in.uF, &in.uB, &in.a, &in.d, &in.w, &in.u, &in.stored, &in.weights, &in.cut, &in.buffer} {
