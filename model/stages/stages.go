@@ -129,10 +129,10 @@ func (s *Schedule) Copy(t *Schedule) {
 // View returns the view s is of.
 func (s *Schedule) View() *View { return s.v }
 
-// Retained reports S[t][i], Computed R[t][i].
+// Retained reports S[t][i]: whether value i is retained into stage t.
 func (s *Schedule) Retained(t, i int) bool { return s.S[t*s.v.Words+i>>6]>>(i&63)&1 != 0 }
 
-// Computed reports whether node i is computed in stage t.
+// Computed reports R[t][i]: whether node i is computed in stage t.
 func (s *Schedule) Computed(t, i int) bool { return s.R[t*s.v.Words+i>>6]>>(i&63)&1 != 0 }
 
 // Retain sets S[t][i]. i < t.
@@ -144,7 +144,7 @@ func (s *Schedule) Retain(t, i int, keep bool) {
 	}
 }
 
-// row returns row t of a matrix, and an empty one beyond the last.
+// row returns row t of a matrix.
 func (s *Schedule) row(x []uint64, t int) []uint64 { return x[t*s.v.Words : (t+1)*s.v.Words] }
 
 // StoreAll retains every value for as long as anything reads it.

@@ -9,8 +9,8 @@ import (
 // of JSON takes these to the unit.
 const maxDigits = 15
 
-// ErrID is the error of [ReadID].
-var ErrID = fmt.Errorf("an id is a text or a whole number from 0 on, of at most %d digits", maxDigits)
+// errID is the error of [ReadID].
+var errID = fmt.Errorf("an id is a text or a whole number from 0 on, of at most %d digits", maxDigits)
 
 // isNumber reports whether id can be written as a number and read back to the
 // same.
@@ -33,7 +33,7 @@ func ReadID(raw json.RawMessage) (id string, err error) {
 		return id, err
 	}
 	if id = string(raw); !isNumber(id) {
-		return "", ErrID
+		return "", errID
 	}
 	return id, nil
 }
