@@ -1,7 +1,10 @@
 package plots
 
 import (
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"workbench/bench"
 	"workbench/model/platform"
@@ -14,7 +17,7 @@ import (
 // shares are drawn over the memory in percent of the instance's range, as in
 // [004] Figures 3.7 to 3.13 and 4.2 to 4.5.
 func Curve(c *bench.Curve, problem *bench.Problem, quantity bench.Quantity) *Figure {
-	f := &Figure{Title: c.Problem + ", " + c.Instance.Name}
+	f := &Figure{Title: c.Problem + ", " + c.Instance.Name + pipelineOf(c, problem)}
 	size := f.upwards(c, problem, quantity)
 	value := func(p *bench.CurvePoint, at float64) float64 { return c.Of(quantity, p, at) / size }
 	across := f.across(c, problem, quantity)
@@ -50,6 +53,23 @@ func Curve(c *bench.Curve, problem *bench.Problem, quantity bench.Quantity) *Fig
 	return f
 }
 
+// pipelineOf says what stays the same along a curve of a pipeline.
+func pipelineOf(c *bench.Curve, problem *bench.Problem) (s string) {
+	if !problem.Parallel {
+		return ""
+	}
+	if c.Over != bench.OverProcessors {
+		s += fmt.Sprintf(", %d GPUs", c.Platform.Processors)
+	}
+	if c.Over != bench.OverMemory {
+		s += ", " + platform.FormatBytes(c.Platform.Memory) + " each"
+	}
+	if c.Over != bench.OverBandwidth {
+		s += ", " + platform.FormatRate(c.Platform.Bandwidth)
+	}
+	return s
+}
+
 // upwards names the y axis and returns the size of its unit.
 func (f *Figure) upwards(c *bench.Curve, problem *bench.Problem, quantity bench.Quantity) (size float64) {
 	switch {
@@ -83,6 +103,9 @@ func (f *Figure) exclude(c *bench.Curve, problem *bench.Problem, quantity bench.
 		f.Bound.X, f.Bound.Y = append(f.Bound.X, x), append(f.Bound.Y, y)
 	}
 	f.Bound = &Bound{Name: "excluded by proof", Above: quantity == bench.Throughput}
+	if a := Assumptions(c); len(a) > 0 {
+		f.Bound.Name = "excluded (" + strings.Join(a, ", ") + ")"
+	}
 	for _, b := range c.Bounds {
 		upTo := across(b.At)
 		if problem.Slots {
@@ -91,9 +114,22 @@ func (f *Figure) exclude(c *bench.Curve, problem *bench.Problem, quantity bench.
 		add(upTo, b.Value)
 	}
 	if c.Over == bench.OverMemory {
-		// The bound of the largest limit is that of any.
-		add(math.Inf(1), c.Compute)
+		// With any memory the computations of a step take their time, which
+		// processors at best share evenly.
+		add(math.Inf(1), c.Compute/float64(max(1, c.Platform.Processors)))
 	}
+}
+
+// Assumptions are those of the bounds of a curve, each once.
+func Assumptions(c *bench.Curve) (list []string) {
+	for _, b := range c.Bounds {
+		for _, a := range b.Assumptions {
+			if !slices.Contains(list, a) {
+				list = append(list, a)
+			}
+		}
+	}
+	return list
 }
 
 // across names the x axis and returns the map to it.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"workbench/bench"
+	"workbench/model/platform"
 )
 
 func sample() *Figure {
@@ -125,6 +126,38 @@ func TestAxesAreNamed(t *testing.T) {
 		if f := Curve(c, &bench.Problem{Word: "period"}, bench.Makespan); f.X != want || f.Y != "period (s)" {
 			t.Errorf("over %s: axes %q and %q", over, f.X, f.Y)
 		}
+	}
+}
+
+// Of a pipeline a figure says what stays the same, shades beyond the largest
+// memory what the GPUs together cannot beat, and says what its bounds assume.
+func TestCurvesOfPipelines(t *testing.T) {
+	y := 2.0
+	curve := func(over bench.Axis, assumptions ...string) *Figure {
+		c := &bench.Curve{
+			Problem: "pipeline", Over: over, High: 4 << 30, Compute: 4,
+			Platform: over.Place(platform.Platform{Memory: 8 << 30, Bandwidth: 12e9, Processors: 4}, 0),
+			Series:   []bench.Series{{Method: "a", Points: []bench.CurvePoint{{At: 4, Makespan: &y}}}},
+			Bounds:   []bench.BoundPoint{{At: 2, Value: 1.8}, {At: 4, Value: 1.5, Assumptions: assumptions}},
+		}
+		c.Instance.Name = "vgg"
+		return Curve(c, &bench.Problem{Word: "period", Parallel: true}, bench.Makespan)
+	}
+	for over, want := range map[bench.Axis]string{
+		bench.OverMemory:     "pipeline, vgg, 4 GPUs, 12 GB/s",
+		bench.OverBandwidth:  "pipeline, vgg, 4 GPUs, 8 GiB each",
+		bench.OverProcessors: "pipeline, vgg, 8 GiB each, 12 GB/s",
+	} {
+		if f := curve(over); f.Title != want {
+			t.Errorf("over %s: title %q, want %q", over, f.Title, want)
+		}
+	}
+	b := curve(bench.OverMemory).Bound
+	if want := []float64{1.8, 1.5, 1}; b.Name != "excluded by proof" || !slices.Equal(b.Y, want) || !math.IsInf(b.X[2], 1) {
+		t.Errorf("%s: %v at %v, want %v", b.Name, b.Y, b.X, want)
+	}
+	if b := curve(bench.OverMemory, "1-periodic pattern").Bound; b.Name != "excluded (1-periodic pattern)" {
+		t.Errorf("bounds with assumptions are %q", b.Name)
 	}
 }
 
