@@ -47,6 +47,7 @@ func newCompare(s streams) *cli.Command {
 				}
 			} else {
 				printComparison(s, j, results, best, unconditional)
+				interrupted(c.Context, s.out, methods, len(results))
 			}
 			return comparisonError(results)
 		},

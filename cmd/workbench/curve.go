@@ -112,6 +112,7 @@ func curve(c *cli.Context, s streams, o *curveOptions, j *job) error {
 		}
 	} else {
 		printCurve(s.out, j, result, quantity)
+		interrupted(c.Context, s.out, methods, len(result.Series))
 	}
 	if err := result.Err(); err != nil {
 		return err
@@ -336,7 +337,11 @@ func printCurve(w io.Writer, j *job, c *bench.Curve, q bench.Quantity) {
 	}
 	t.AppendFooter(append(footer, ""))
 	t.Render()
-	fmt.Fprintln(w, "\nevery plan was verified by replay; the bounds are proven")
+	fmt.Fprint(w, "\nevery plan was verified by replay; the bounds are proven")
+	if a := plots.Assumptions(c); len(a) > 0 {
+		fmt.Fprintf(w, ", some assuming %s", strings.Join(a, ", "))
+	}
+	fmt.Fprintln(w)
 	for _, s := range c.Series {
 		if s.Steps && s.Err == nil {
 			fmt.Fprintf(w, "%s: %d breakpoints from one run\n", s.Method, len(s.Points))

@@ -59,3 +59,19 @@ func TestInterruptKeepsTheBound(t *testing.T) {
 		t.Errorf("no bound in the output:\n%s", &out)
 	}
 }
+
+// An interrupted comparison or curve says which methods are missing.
+func TestInterruptSaysWhatIsMissing(t *testing.T) {
+	for _, command := range []string{
+		"compare --problem remat --methods revolve,optimum,persistent",
+		"curve --problem remat --points 2 --methods revolve,optimum,persistent",
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var out bytes.Buffer
+		run(ctx, append([]string{"workbench"}, append(strings.Fields(command), "zoo:resnet18", "--quiet")...), strings.NewReader(""), &out, &bytes.Buffer{})
+		if want := "interrupted: revolve has what it had by then; not run: optimum, persistent\n"; !strings.HasSuffix(out.String(), want) {
+			t.Errorf("%s: no %q at the end of\n%s", command, want, &out)
+		}
+	}
+}

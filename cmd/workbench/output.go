@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -171,6 +172,19 @@ func memoryLine(j *job) string {
 }
 
 func percent(x float64) string { return fmt.Sprintf("%.3f %%", 100*x) }
+
+// interrupted says of a run of several methods that was stopped what is missing;
+// done of them have run, the last of them until then.
+func interrupted(ctx context.Context, w io.Writer, methods []*bench.Method, done int) {
+	if ctx.Err() == nil || done == 0 {
+		return
+	}
+	fmt.Fprintf(w, "interrupted: %s has what it had by then", methods[done-1].Name)
+	for i, m := range methods[done:] {
+		fmt.Fprint(w, []string{"; not run: ", ", "}[min(i, 1)], m.Name)
+	}
+	fmt.Fprintln(w)
+}
 
 // newTable returns a table in the house style: headers as written, numbers
 // aligned right in the columns named.

@@ -276,6 +276,11 @@ func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, sp
 	}
 	r := bench.Run(ctx, j.problem, m, j.in, j.setting)
 	line.Done()
+	// The plan goes first: whoever reads the output may stop, as head does.
+	var unwritten error
+	if o.planFile != "" && r.Plan != nil {
+		unwritten = writePlan(o.planFile, r.Plan)
+	}
 	if o.json() {
 		if err := r.WriteJSON(s.out); err != nil {
 			return err
@@ -283,10 +288,8 @@ func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, sp
 	} else if r.Err == nil || r.Plan != nil {
 		printResult(s.out, j, r)
 	}
-	if o.planFile != "" && r.Plan != nil {
-		if err := writePlan(o.planFile, r.Plan); err != nil {
-			return err
-		}
+	if unwritten != nil {
+		return unwritten
 	}
 	return r.Err
 }

@@ -133,10 +133,10 @@ func (s *statusLine) print(p bench.Progress) {
 		return
 	}
 	if s.rows%headingEvery == 0 {
-		fmt.Fprintf(s.w, "%8s  %-12s %12s %12s %10s %8s\n", "time", "phase", "plan", "bound", "gap", "nodes")
+		fmt.Fprintf(s.w, "%8s  %-16s %12s %12s %10s %8s\n", "time", "phase", "plan", "bound", "gap", "nodes")
 	}
 	s.rows++
-	fmt.Fprintf(s.w, "%8s  %-12s %12s %12s %10s %8d\n", clock(p.Elapsed), p.Phase, objective, bound, gap, p.Nodes)
+	fmt.Fprintf(s.w, "%8s  %-16s %12s %12s %10s %8d\n", clock(p.Elapsed), p.Phase, objective, bound, gap, p.Nodes)
 }
 
 func clock(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }
