@@ -116,6 +116,46 @@ func TestCutsAreArticulations(t *testing.T) {
 	})
 }
 
+// Of any graph, also with cycles: the order lists the smallest node whose
+// predecessors are all listed as long as there is one, and what is left has a cycle.
+func TestOrderOrCycle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 7).Draw(t, "nodes")
+		succ := make([][]int, n)
+		for v := range succ {
+			succ[v] = rapid.SliceOfN(rapid.IntRange(0, n-1), 0, 2).Draw(t, "successors")
+		}
+		listed := make([]bool, n)
+		ready := func(v int) bool {
+			for u := range succ {
+				if !listed[u] && slices.Contains(succ[u], v) {
+					return false
+				}
+			}
+			return !listed[v]
+		}
+		order := linear.Order(succ)
+		for k, v := range order {
+			if want := slices.IndexFunc(upTo(n), ready); v != want {
+				t.Fatalf("%v: order %v has %d at %d, want %d", succ, order, v, k, want)
+			}
+			listed[v] = true
+		}
+		if v := slices.IndexFunc(upTo(n), ready); v >= 0 {
+			t.Fatalf("%v: order %v ends before %d", succ, order, v)
+		}
+		cycle := linear.Cycle(succ)
+		if (cycle == nil) != (len(order) == n) {
+			t.Fatalf("%v: order %v, cycle %v", succ, order, cycle)
+		}
+		for k, v := range cycle {
+			if next := cycle[(k+1)%len(cycle)]; !slices.Contains(succ[v], next) || slices.Index(cycle, v) != k {
+				t.Fatalf("%v: %v is no cycle", succ, cycle)
+			}
+		}
+	})
+}
+
 func upTo(n int) []int {
 	all := make([]int, n)
 	for i := range all {

@@ -19,8 +19,16 @@ func TestShardsAreAPartition(t *testing.T) {
 		id := rapid.StringMatching("[0-9a-f]{24}").Draw(t, "id")
 		in := 0
 		for i := 1; i <= n; i++ {
-			if (Shard{i, n}).Has(id) {
+			s := Shard{i, n}
+			if s.Has(id) {
 				in++
+			}
+			same := func(id string) string { return id }
+			if kept := Keep(s, []string{id}, same); (len(kept) == 1) != s.Has(id) {
+				t.Fatalf("%v keeps %v, has it: %v", s, kept, s.Has(id))
+			}
+			if again, err := Parse(s.String()); err != nil && !s.Whole() || err == nil && again != s {
+				t.Fatalf("%q is %v, %v", s, again, err)
 			}
 		}
 		if in != 1 {
