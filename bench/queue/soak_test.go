@@ -296,8 +296,10 @@ func (s *soak) run() {
 		running[i] = s.startWorker(i, s.tiny())
 	}
 	killed := map[string]int{}
+	// Later each time, or a machine on which starting takes longer than that would
+	// never come to an end.
 	soon := func() time.Time {
-		return time.Now().Add(time.Second + time.Duration(s.rng.IntN(2000))*time.Millisecond)
+		return time.Now().Add(time.Second + time.Duration(s.rng.IntN(2000))*time.Millisecond + time.Since(begun)/10)
 	}
 	nextRunner, nextServer := time.Now().Add(time.Second), time.Now().Add(1500*time.Millisecond)
 	for most := 2*time.Minute + time.Duration(s.tasks)*20*time.Millisecond; ; {
