@@ -351,6 +351,17 @@ func TestCorruptStore(t *testing.T) {
 	}
 }
 
+// starting says when its runner begins with a task.
+type starting struct {
+	worker.Runner
+	started chan<- struct{}
+}
+
+func (s starting) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, error) {
+	s.started <- struct{}{}
+	return s.Runner.Run(ctx, t)
+}
+
 // A stop finishes what runs; the end of the context kills it and stores nothing
 // of it.
 func TestStopAndKill(t *testing.T) {
@@ -373,8 +384,9 @@ func TestStopAndKill(t *testing.T) {
 			started := make(chan struct{}, len(list))
 			w := &worker.Worker{
 				Sweep: "test", Name: "local", Jobs: 2, Sink: s,
-				Runner:  func() worker.Runner { return &worker.Isolated{Instances: &worker.Folder{Dir: dir}} },
-				OnStart: func(sweep.Task) { started <- struct{}{} },
+				Runner: func() worker.Runner {
+					return starting{&worker.Isolated{Instances: &worker.Folder{Dir: dir}}, started}
+				},
 			}
 			go func() {
 				<-started

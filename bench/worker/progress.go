@@ -20,7 +20,6 @@ type Progress struct {
 	waiting map[string]int
 	took    map[string]mean // by method
 	all     mean
-	running map[string]sweep.Task // by name
 }
 
 // mean is of durations.
@@ -41,7 +40,7 @@ func (m mean) value() time.Duration {
 func NewProgress(total int, missing []sweep.Task, jobs int) *Progress {
 	p := &Progress{
 		jobs: max(jobs, 1), begun: time.Now(), total: total, done: total - len(missing),
-		waiting: map[string]int{}, took: map[string]mean{}, running: map[string]sweep.Task{},
+		waiting: map[string]int{}, took: map[string]mean{},
 	}
 	for i := range missing {
 		p.waiting[method(&missing[i])]++
@@ -51,18 +50,10 @@ func NewProgress(total int, missing []sweep.Task, jobs int) *Progress {
 
 func method(t *sweep.Task) string { return t.Problem + " " + t.Method }
 
-// Start notes that a task runs.
-func (p *Progress) Start(t sweep.Task) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.running[t.ID()] = t
-}
-
 // Row notes that a task is done.
 func (p *Progress) Row(r *sweep.Row) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.running, r.ID)
 	p.done++
 	p.fresh++
 	if r.Failure != nil {
@@ -79,7 +70,6 @@ func (p *Progress) Row(r *sweep.Row) {
 // Snapshot is what there is to say about a run.
 type Snapshot struct {
 	Total, Done, Fresh, Failed int
-	Running                    []sweep.Task
 	Elapsed                    time.Duration
 	// Left is an estimate: the tasks of each method take what those that are
 	// done took on average, those of a method of which none is done what all
@@ -93,9 +83,6 @@ func (p *Progress) Snapshot() Snapshot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := Snapshot{Total: p.total, Done: p.done, Fresh: p.fresh, Failed: p.failed, Elapsed: time.Since(p.begun)}
-	for _, t := range p.running {
-		s.Running = append(s.Running, t)
-	}
 	var left time.Duration
 	for key, n := range p.waiting {
 		m, known := p.took[key]

@@ -40,10 +40,9 @@ type Worker struct {
 	Attempts Attempts
 	// Plans says that plans are stored.
 	Plans bool
-	// OnStart and OnRow hear of what happens, from several goroutines; nil:
-	// nobody listens.
-	OnStart func(sweep.Task)
-	OnRow   func(*sweep.Row)
+	// OnRow hears of each task done, from several goroutines; nil: nobody
+	// listens.
+	OnRow func(*sweep.Row)
 
 	mu     sync.Mutex
 	flying map[string]bool // names of tasks that run
@@ -115,9 +114,6 @@ func (w *Worker) task(ctx context.Context, runner Runner, d Delivery) error {
 		if attempt, err = w.Attempts.Begin(id); err != nil {
 			return errors.Join(err, d.Nak())
 		}
-	}
-	if w.OnStart != nil {
-		w.OnStart(t)
 	}
 	quiet := heartbeat(d)
 	defer quiet()

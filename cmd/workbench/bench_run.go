@@ -224,7 +224,7 @@ func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list 
 	show := showProgress(s, o, progress)
 	w := &worker.Worker{
 		Sweep: list.Name, Name: workerName(part), Environment: here.Digest, Jobs: o.jobs, Plans: list.Plans,
-		Runner: o.runner(dir), Sink: st, Attempts: attempts, OnStart: progress.Start, OnRow: func(r *sweep.Row) {
+		Runner: o.runner(dir), Sink: st, Attempts: attempts, OnRow: func(r *sweep.Row) {
 			progress.Row(r)
 			show.row(r)
 		},
