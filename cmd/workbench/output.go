@@ -116,7 +116,7 @@ func planLine(r *bench.Result) string {
 	}
 	verdict := "verified"
 	if !r.Report.Valid() {
-		verdict = fmt.Sprintf("INVALID, %d rules broken", len(r.Report.Violations))
+		verdict = "INVALID, " + brokenRules(len(r.Report.Violations))
 	}
 	var what string
 	switch {

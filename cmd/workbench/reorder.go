@@ -71,6 +71,9 @@ func reorder(app *cli.App, argv []string) ([]string, error) {
 		kept = append(kept, t)
 	}
 	known := allowed(leaf)
+	if slices.ContainsFunc(kept, func(t token) bool { return !t.verbatim && (t.name == "help" || t.name == "h") }) {
+		return append(path, "--help"), nil // cli/v2 takes arguments beside it for topics
+	}
 	for _, t := range kept {
 		if t.verbatim {
 			arguments = append(arguments, t.text)

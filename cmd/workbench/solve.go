@@ -297,7 +297,10 @@ func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, sp
 // exportModel writes the MILP of a method instead of solving it.
 func exportModel(s streams, o *solveOptions, j *job, m *bench.Method) error {
 	if m.Model == nil {
-		return usagef("--export-model: %s has no MILP; %s", m.Name, strings.Join(withModel(j), ", ")+" have")
+		return usagef("--export-model: %s has no MILP; methods with one: %s", m.Name, strings.Join(withModel(j), ", "))
+	}
+	if j.problem.Parallel && j.setting.MemoryModel != plan.TaskModel {
+		return usagef("--export-model: the MILP is that of --memory-model %s, not of %s", plan.TaskModel, j.setting.MemoryModel)
 	}
 	model, err := m.Model(j.in, j.setting.Platform)
 	if err != nil {

@@ -90,10 +90,18 @@ func verify(s streams, o *common, in *bench.Instance, p *plan.Plan) error {
 	return nil
 }
 
+// brokenRules counts violations.
+func brokenRules(n int) string {
+	if n == 1 {
+		return "1 rule broken"
+	}
+	return fmt.Sprintf("%d rules broken", n)
+}
+
 func printVerdict(s streams, p *plan.Plan, v verdict) {
 	word := "valid"
 	if !v.Valid {
-		word = fmt.Sprintf("INVALID: %d rules broken", len(v.Violations))
+		word = "INVALID: " + brokenRules(len(v.Violations))
 	}
 	fmt.Fprintf(s.out, "%s plan by %s: %s\n", p.Problem, p.Method, word)
 	word, memory := "makespan", platform.FormatBytes
@@ -106,11 +114,14 @@ func printVerdict(s streams, p *plan.Plan, v verdict) {
 		fmt.Fprintln(s.out)
 		t := newTable(s.out, table.Row{"rule", "op", "at", "amount", "what"}, 2, 3, 4)
 		for _, x := range v.Violations {
-			op := "-"
+			op, at := "-", "-"
 			if x.Op >= 0 {
 				op = fmt.Sprint(x.Op)
 			}
-			t.AppendRow(table.Row{x.Rule, op, platform.FormatSeconds(x.Time), fmt.Sprintf("%.6g", x.Amount), wrap(x.Detail, 70)})
+			if x.Op >= 0 || x.Time != 0 { // what no operation breaks may have no time
+				at = platform.FormatSeconds(x.Time)
+			}
+			t.AppendRow(table.Row{x.Rule, op, at, fmt.Sprintf("%.6g", x.Amount), wrap(x.Detail, 70)})
 		}
 		t.Render()
 	}
