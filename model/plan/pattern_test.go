@@ -386,21 +386,21 @@ func TestPatternSummary(t *testing.T) {
   latency     9 s, 1.0 periods
   allocation  contiguous, 2 of 2 GPUs
   peak memory 20 B of 20 B by the task model
-  gpu0        layers 1–1, busy for 33.33 %, 13 B (stage) and 16 B (task), inputs stored at most 1 times
-  gpu1        layers 2–2, busy for 33.33 %, 16 B (stage) and 20 B (task), inputs stored at most 1 times
+  gpu0        layers 1, busy for 33.33 %, 13 B (stage) and 16 B (task), inputs stored at most 1 times
+  gpu1        layers 2, busy for 33.33 %, 16 B (stage) and 20 B (task), inputs stored at most 1 times
   link0-1     2 transfers of 3 B, busy for 33.33 %
 `
 	if diff := cmp.Diff(want, sum.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	c, p = cancelled(3)
-	p.Platform.Processors++
+	p.Platform.Processors += 3
 	p.Platform.Memory = 1
 	sum, err = plan.SummarizeOn(plan.Instance{Chain: c}, p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"2.6667 s a mini-batch (8 s for 3)", "latency     8 s, 1.0 periods", "gpu4        nothing", "4 of 5 GPUs", "by the stage model", "INVALID     breaks the rules 4 times"} {
+	for _, part := range []string{"2.6667 s a mini-batch (8 s for 3)", "latency     8 s, 1.0 periods", "gpu4 to gpu6 nothing", "4 of 7 GPUs", "by the stage model", "INVALID     breaks the rules 4 times"} {
 		if !strings.Contains(sum.String(), part) {
 			t.Errorf("no %q in\n%s", part, sum)
 		}

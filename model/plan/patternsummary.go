@@ -152,15 +152,24 @@ func (s *PatternSummary) String() string {
 	}
 	line("allocation", "%s, %d of %d GPUs", kind, s.used(), len(s.GPUs))
 	line("peak memory", "%s of %s by the %s model", platform.FormatBytes(s.PeakMemory), platform.FormatBytes(s.Memory), s.MemoryModel)
-	for i := range s.GPUs {
+	for i := 0; i < len(s.GPUs); i++ {
 		g := &s.GPUs[i]
-		if len(g.Stages) == 0 {
-			line(g.Name, "nothing")
+		if len(g.Stages) == 0 { // as its neighbours may be
+			name := g.Name
+			for i+1 < len(s.GPUs) && len(s.GPUs[i+1].Stages) == 0 {
+				i++
+				name = g.Name + " to " + s.GPUs[i].Name
+			}
+			line(name, "nothing")
 			continue
 		}
 		var layers []string
 		for _, x := range g.Stages {
-			layers = append(layers, fmt.Sprintf("%d–%d", x.From, x.To))
+			text := fmt.Sprintf("%d–%d", x.From, x.To)
+			if x.From == x.To {
+				text = fmt.Sprint(x.From)
+			}
+			layers = append(layers, text)
 		}
 		line(g.Name, "layers %s, busy for %.2f %%, %s (stage) and %s (task), inputs stored at most %d times",
 			strings.Join(layers, ", "), 100*g.Busy, platform.FormatBytes(g.StageMemory), platform.FormatBytes(g.TaskMemory), g.Activations)
