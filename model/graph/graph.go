@@ -66,7 +66,7 @@ func (g *Graph) TotalTime() float64 {
 }
 
 // Adjacency returns for every node its predecessors and its successors,
-// ascending and without repetition. O(nodes + edges).
+// ascending and without repetition. O(nodes + edges·log(edges)).
 func (g *Graph) Adjacency() (pred, succ [][]int) {
 	pred, succ = make([][]int, g.Len()), make([][]int, g.Len())
 	seen := make(map[Edge]bool, len(g.Edges))

@@ -232,6 +232,20 @@ func TestDNNErrors(t *testing.T) {
 	}
 }
 
+// A chain is named after its file, or after the folder of a file that is called as
+// all of its kind are.
+func TestNames(t *testing.T) {
+	text := fixture(t, "traps.graph.txt")
+	for file, want := range map[string]string{
+		"vgg16/graph.txt": "vgg16", `profiles\alexnet\graph.txt`: "alexnet", "graph.txt": "graph", "/graph.txt": "graph", "vgg16/gnmt.txt": "gnmt",
+	} {
+		c, _, err := profile.PipeDream(strings.NewReader(text), file)
+		if err != nil || c.Name != want {
+			t.Errorf("%s: %v, %v, want %s", file, c, err, want)
+		}
+	}
+}
+
 // measured opens a profile made elsewhere. Not every checkout has them.
 func measured(t *testing.T, name string) *os.File {
 	t.Helper()
