@@ -31,6 +31,7 @@ type solveOptions struct {
 	threads, seed, slots                  int
 	processors, weightCopies              int
 	memoryModel                           string
+	parallelFlag                          string // one that only pipelines have, if the user gave one
 	planFile, exportModel                 string
 	inProcess                             bool
 }
@@ -39,10 +40,18 @@ func (o *solveOptions) instanceFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "problem", Aliases: []string{"p"}, Usage: "`PROBLEM` to solve; workbench problems lists them", Value: bench.DefaultProblem, Destination: &o.problem, Category: "instance"},
 		&cli.StringFlag{Name: "memory", Aliases: []string{"m"}, Usage: "memory `SIZE` of the GPU, as 16GiB, 12e9 or 40% of the instance's own range; slots for joins (default: the problem's)", Destination: &o.memory, Category: "instance"},
-		&cli.IntFlag{Name: "processors", Usage: "`N` GPUs of a pipeline", Value: bench.DefaultProcessors, Destination: &o.processors, Category: "instance"},
-		&cli.IntFlag{Name: "weight-copies", Usage: "`C`: how often a GPU of a pipeline holds each of its weights", Value: bench.DefaultWeightCopies, Destination: &o.weightCopies, Category: "instance"},
-		&cli.StringFlag{Name: "memory-model", Usage: "`MODEL` in which a pipeline has to fit: task or stage", Value: plan.TaskModel, Destination: &o.memoryModel, Category: "instance"},
+		&cli.IntFlag{Name: "processors", Usage: "`N` GPUs of a pipeline", Value: bench.DefaultProcessors, Destination: &o.processors, Category: "instance", Action: onlyParallel[int](o, "--processors")},
+		&cli.IntFlag{Name: "weight-copies", Usage: "`C`: how often a GPU of a pipeline holds each of its weights", Value: bench.DefaultWeightCopies, Destination: &o.weightCopies, Category: "instance", Action: onlyParallel[int](o, "--weight-copies")},
+		&cli.StringFlag{Name: "memory-model", Usage: "`MODEL` in which a pipeline has to fit: task or stage", Value: plan.TaskModel, Destination: &o.memoryModel, Category: "instance", Action: onlyParallel[string](o, "--memory-model")},
 		&cli.StringFlag{Name: "bandwidth", Usage: "`RATE` of each link, as 12GB/s (default: the problem's)", Destination: &o.bandwidth, Category: "instance"},
+	}
+}
+
+// onlyParallel notes that the user gave a flag that only pipelines have.
+func onlyParallel[T any](o *solveOptions, flag string) func(*cli.Context, T) error {
+	return func(*cli.Context, T) error {
+		o.parallelFlag = flag
+		return nil
 	}
 }
 
@@ -219,12 +228,14 @@ func (o *solveOptions) link(p *bench.Problem, set *bench.Setting) (err error) {
 	return nil
 }
 
-// parallel sets what a pipeline needs beside memory and bandwidth.
+// parallel sets what a pipeline needs beside memory and bandwidth, and refuses it
+// of other problems.
 func (o *solveOptions) parallel(p *bench.Problem, set *bench.Setting) error {
-	if !p.Parallel {
-		return nil
-	}
 	switch {
+	case !p.Parallel && o.parallelFlag != "":
+		return usagef("%s: %s is about one GPU; --problem %s has several", o.parallelFlag, p.Name, plan.Pipeline)
+	case !p.Parallel:
+		return nil
 	case o.processors < 1 || o.processors > mostProcessors:
 		return usagef("--processors %d: from 1 to %d", o.processors, mostProcessors)
 	case o.weightCopies < 0 || o.weightCopies > mostProcessors:
