@@ -234,22 +234,34 @@ func leastMemory(in *pipelineInstance) float64 {
 // i..s while B_s runs, since no B of these has run for this mini-batch, and the
 // same while F_s does, whose own input is part of what F_s needs.
 func (in *pipelineInstance) runNeed(i, j int) float64 {
-	fixed, stored, most := 0.0, 0.0, 0.0
+	stored, most := 0.0, 0.0
 	for s := i; s <= j; s++ {
-		fixed += in.weight[s]
 		most = max(most, stored+in.run[s])
 		stored += in.stored[s]
 		most = max(most, stored+in.run[2*in.n-1-s])
 	}
-	for _, l := range [2]int{i - 1, j} {
-		if l >= 0 && l < in.n-1 {
-			fixed += in.out[l] + in.out[2*in.n-2-l]
-		}
-	}
 	if in.model == plan.StageModel {
-		return fixed + stored
+		return in.standing(i, j) + stored
 	}
-	return fixed + most
+	return in.standing(i, j) + most
+}
+
+// standing is what a run of the stages i..j, whose neighbours are on other
+// processors, stores all the time: weights and the buffers of the cuts beside it.
+func (in *pipelineInstance) standing(i, j int) (sum float64) {
+	for s := i; s <= j; s++ {
+		sum += in.weight[s]
+	}
+	return sum + in.buffer(i-1) + in.buffer(j)
+}
+
+// buffer is what each of its processors has for a cut behind stage s, if it is
+// not an end of the chain.
+func (in *pipelineInstance) buffer(s int) float64 {
+	if s < 0 || s >= in.n-1 {
+		return 0
+	}
+	return in.out[s] + in.out[2*in.n-2-s]
 }
 
 // late is a constant K that is larger than the difference of any two times of

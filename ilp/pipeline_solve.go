@@ -1,13 +1,16 @@
 package ilp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"workbench/model/chain"
+	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/solvers"
@@ -20,15 +23,12 @@ type PipelineResult struct {
 	By    string     // who proved it
 	// Assumptions of the bound; empty: it holds for every pattern.
 	Assumptions []string
-	Result      *solvers.Result // of the last model solved; nil: none was
+	Cuts        int             // parts of allocations that were proved to have no pattern
+	Result      *solvers.Result // of the last model of allocations; nil: none was solved
 }
 
-// pipelineExactLayers is the length of the longest chain for which the ILP of
-// chapter 6 is asked for the rest of the gap.
-const pipelineExactLayers = 8
-
-// A pipelineSearch is a decomposition: allocations by one model, their
-// patterns by another.
+// A pipelineSearch is a decomposition, logic-based Benders: allocations by one
+// model, their patterns by another, cuts between.
 type pipelineSearch struct {
 	ctx     context.Context
 	backend solvers.Backend
@@ -37,7 +37,7 @@ type pipelineSearch struct {
 	end     time.Time // zero: no limit
 	gap     float64   // relative, to be reached
 	result  *PipelineResult
-	tried   [][]plan.Stage // allocations
+	cuts    []*pipelineCut // of all probes
 }
 
 // SolvePipeline looks for a pattern of least period and proves a lower bound.
@@ -47,11 +47,13 @@ type pipelineSearch struct {
 // best so far, as does o.RelGap. The error is a *plan.Infeasible if no
 // allocation fits.
 //
-// If a period is at most t, then an allocation exists that stores what is
-// needed for t (see pipelineAllocation): where there is none, t is a lower
-// bound. The search bisects for the largest such t, makes the best pattern of
-// every allocation it meets, and for chains of up to six layers asks the ILP of
-// [004] chapter 6 about what is left.
+// A pattern can be stretched to every longer period. So the search asks for one
+// period t after the other whether there is a pattern, and closes in on the least
+// from both sides. An allocation that stores what is needed for t comes from
+// [pipelineAllocation], its pattern from [pipelineOrder]; where there is none, a
+// cut tells the first model so. Where no allocation is left, t is a lower bound.
+// Without a limit in o the search ends with the least period of a 1-periodic
+// pattern.
 func SolvePipeline(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, model string, start *plan.Plan, known float64, o solvers.Options) (*PipelineResult, error) {
 	if c == nil {
 		return nil, fmt.Errorf("%w: there is no chain", ErrInstance)
@@ -74,18 +76,10 @@ func SolvePipeline(ctx context.Context, b solvers.Backend, c *chain.Chain, p pla
 	if known > s.result.Bound { // the caller knows who proved it
 		s.result.Bound, s.result.By, s.result.Assumptions = known, "", []string{plan.OnePeriodic}
 	}
-	if err := s.bisect(); err != nil {
+	if err := s.closeIn(); err != nil {
 		return nil, err
 	}
-	if in.n > pipelineExactLayers {
-		if err := s.improve(); err != nil {
-			return nil, err
-		}
-	} else if !s.done() {
-		if err := s.exact(); err != nil {
-			return nil, err
-		}
-	}
+	s.result.Cuts = len(s.cuts)
 	if r := s.result; r.Plan != nil {
 		r.Bound = min(r.Bound, r.Plan.Claims.Makespan)
 	}
@@ -129,106 +123,265 @@ func (s *pipelineSearch) done() bool {
 	return s.result.Plan != nil && s.closed(s.result.Bound, s.upper()) || s.over()
 }
 
-func (s *pipelineSearch) over() bool {
-	return s.ctx.Err() != nil || !s.end.IsZero() && time.Until(s.end) < 10*time.Millisecond
-}
+func (s *pipelineSearch) over() bool { return s.ctx.Err() != nil || soon(s.end) }
 
-// part returns the options with a part of the time that is left.
-func (s *pipelineSearch) part(share float64) solvers.Options {
-	o := s.options
-	o.Start = nil
-	if !s.end.IsZero() {
-		o.Time = max(10*time.Millisecond, time.Duration(share*float64(time.Until(s.end))))
+// soon reports whether a time is over; zero: never.
+func soon(end time.Time) bool { return !end.IsZero() && time.Until(end) < 10*time.Millisecond }
+
+// Steps of the search, relative to the period to beat.
+const (
+	// wanted is the gap that is asked for first: mostly that is all there is to
+	// prove.
+	wanted = 0.02
+	// grain is the width of an interval that a round leaves open.
+	grain = 5e-3
+	// firstSlice is the part of the time that a probe of the first round gets.
+	firstSlice = 0.08
+)
+
+// closeIn probes one period after the other until plan and bound meet. A round
+// leaves open the periods that a slice of the time each does not decide; the
+// next one has twice the slices.
+func (s *pipelineSearch) closeIn() error {
+	for slice := time.Duration(firstSlice * float64(s.options.Time)); !s.done(); slice *= 2 {
+		undecided, err := s.round(slice)
+		if err != nil || !undecided || s.end.IsZero() {
+			return err
+		}
 	}
-	return o
+	return nil
 }
 
-// bisect looks for the largest limit without an allocation. undecided is the
-// least limit for which one exists, or time ran out.
-func (s *pipelineSearch) bisect() error {
-	undecided := math.Inf(1)
-	limit := s.upper()
-	for round := 0; !s.done(); round++ {
-		f := newPipelineAllocation(s.in, limit/s.in.time)
-		f.easy()
-		r, err := s.backend.Solve(s.ctx, f.m, s.part(0.2))
+// round reports whether it left periods open.
+func (s *pipelineSearch) round(slice time.Duration) (undecided bool, err error) {
+	open := math.Inf(1) // the least period that was not decided
+	for !s.done() {
+		low, high := s.result.Bound, s.upper()
+		if open < high && open-low <= grain*high {
+			return true, nil
+		}
+		limit := (low + min(open, high)) / 2
+		if open >= high {
+			for _, step := range [3]float64{wanted, grain, s.gap} {
+				if limit = high / (1 + step); limit > low*(1+s.gap/2) {
+					break
+				}
+			}
+			if s.result.Plan == nil {
+				limit = high
+			}
+		}
+		decided, err := s.probe(limit, slice)
 		if err != nil {
-			return fmt.Errorf("%s: %w", f.m.Name(), err)
+			return false, err
+		}
+		if !decided {
+			if s.result.Plan == nil && limit >= high {
+				return true, nil
+			}
+			open = limit
+		}
+	}
+	return false, nil
+}
+
+// probe asks whether there is a pattern of at most limit seconds: it ends with
+// one, or with the bound at limit, or undecided. Allocations are made by one
+// model and their patterns by another; where there is no pattern, a cut excludes
+// the allocation, and what is like it, from the first.
+func (s *pipelineSearch) probe(limit float64, slice time.Duration) (decided bool, err error) {
+	q := &pipelineProbe{pipelineSearch: s, limit: limit, until: s.end, possible: map[string]bool{}}
+	if !s.end.IsZero() {
+		if until := time.Now().Add(slice); until.Before(s.end) {
+			q.until = until
+		}
+	}
+	q.master = newPipelineAllocation(s.in, limit/s.in.time)
+	q.master.m.Minimize(&milp.Expr{}) // any will do
+	for _, c := range s.cuts {
+		if c.limit >= q.master.limit {
+			q.master.cut(c)
+		}
+	}
+	for {
+		r, err := q.solve(q.master.m, q.until)
+		if err != nil {
+			return false, err
 		}
 		s.result.Result = r
 		if r.Status == solvers.Infeasible {
-			if round == 0 && s.result.Plan == nil {
-				return s.infeasible()
+			if q.skipped {
+				return false, nil
 			}
-			s.raise(limit, fmt.Sprintf("%s (%s)", f.m.Name(), r.Backend), false)
-		} else {
-			undecided = min(undecided, limit)
-			if err := s.schedule(f, r); err != nil {
-				return err
+			if s.result.Plan == nil && limit >= s.in.horizon*s.in.time {
+				return false, s.infeasible()
 			}
+			s.raise(limit, fmt.Sprintf("%s (%d cuts, %s)", q.master.m.Name(), len(s.cuts), r.Backend), false)
+			return true, nil
 		}
-		top := min(undecided, s.upper())
-		if s.closed(s.result.Bound, top) {
-			return nil
-		}
-		// What is asked for first; mostly that is all there is to prove.
-		if limit = s.upper() / (1 + max(s.gap, wanted)); round > 0 || limit <= s.result.Bound || limit >= top {
-			limit = (s.result.Bound + top) / 2
-		}
-	}
-	return nil
-}
-
-// improve makes patterns of further allocations until the time is over or there
-// are none. The time is over at once if there is no limit: only the bisection
-// ends by itself.
-func (s *pipelineSearch) improve() error {
-	for !s.end.IsZero() && !s.done() {
-		f := newPipelineAllocation(s.in, s.upper()/s.in.time*(1-1e-4))
-		f.easy()
-		for _, stages := range s.tried {
-			f.exclude(stages)
-		}
-		r, err := s.backend.Solve(s.ctx, f.m, s.part(0.2))
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.m.Name(), err)
-		}
-		if _, ok := r.Solution(); !ok {
-			return nil
-		}
-		if err := s.schedule(f, r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// wanted is the gap that the search tries to prove before it bisects.
-const wanted = 0.02
-
-// mostTries is how many allocations of one limit get their patterns.
-const mostTries = 6
-
-// schedule makes patterns of the allocation of a solution and, while they do
-// not beat the best plan, of others like it.
-func (s *pipelineSearch) schedule(f *pipelineAllocation, r *solvers.Result) error {
-	for range mostTries {
 		x, ok := r.Solution()
-		if !ok || s.done() {
-			return nil
+		if !ok {
+			return false, nil
 		}
-		stages := f.allocation(x)
-		before := s.upper()
-		if err := s.scheduleOne(stages); err != nil || s.upper() < before {
-			return err
+		found, err := q.allocated(q.master.allocation(x))
+		if err != nil || found {
+			return found, err
 		}
-		f.exclude(stages)
-		var err error
-		if r, err = s.backend.Solve(s.ctx, f.m, s.part(0.05)); err != nil {
-			return fmt.Errorf("%s: %w", f.m.Name(), err)
+		if q.over() {
+			return false, nil
 		}
 	}
+}
+
+// A pipelineProbe is a search for a pattern of at most one period.
+type pipelineProbe struct {
+	*pipelineSearch
+	limit   float64 // seconds
+	until   time.Time
+	master  *pipelineAllocation
+	skipped bool // an allocation was excluded without proof
+	// possible are the runs of a processor that alone have a pattern.
+	possible map[string]bool
+}
+
+func (q *pipelineProbe) over() bool { return q.ctx.Err() != nil || soon(q.until) }
+
+// solve solves a model until then at most, zero: without a limit.
+func (q *pipelineProbe) solve(m *milp.Model, until time.Time) (*solvers.Result, error) {
+	o := q.options
+	o.Start, o.Relax = nil, false
+	if !until.IsZero() {
+		o.Time = max(10*time.Millisecond, time.Until(until))
+	}
+	r, err := q.backend.Solve(q.ctx, m, o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Name(), err)
+	}
+	return r, nil
+}
+
+// allocated makes a pattern of an allocation, or cuts.
+func (q *pipelineProbe) allocated(runs []placedRun) (found bool, err error) {
+	cuts := len(q.cuts)
+	for r := range q.in.platform.Processors {
+		if err := q.exclude(but(runs, func(x placedRun) bool { return x.processor != r })); err != nil {
+			return false, err
+		}
+	}
+	if len(q.cuts) > cuts {
+		return false, nil
+	}
+	order := q.order(runs)
+	begin := time.Now()
+	r, err := q.solve(order.m, q.until)
+	if err != nil {
+		return false, err
+	}
+	if r.Status == solvers.Infeasible {
+		return false, q.generalise(runs, time.Since(begin))
+	}
+	if x, ok := r.Solution(); ok {
+		// Operations far shorter than the solver's tolerance may be in an order that
+		// no pattern has: nothing is proved then.
+		p, err := order.pattern(x).plan(order.m.Name())
+		if err != nil && !errors.Is(err, ErrCyclic) {
+			return false, fmt.Errorf("%s: %w", order.m.Name(), err)
+		}
+		if err == nil && p.Claims.PeakMemory <= q.in.platform.Memory*fits && (q.result.Plan == nil || p.Claims.Makespan < q.upper()) {
+			q.result.Plan = p
+			return true, nil
+		}
+	}
+	q.skipped = true
+	q.master.cut(&pipelineCut{limit: q.master.limit, runs: runs})
+	return false, nil
+}
+
+// order is the model of patterns with these runs.
+func (q *pipelineProbe) order(runs []placedRun) *pipelineOrder {
+	return newPipelineOrder(q.in, runs, q.master.delays(runs), q.master.limit)
+}
+
+// exclude adds a cut for runs of one processor if these alone have no pattern.
+func (q *pipelineProbe) exclude(runs []placedRun) error {
+	key := fmt.Sprint(runs)
+	if len(runs) == 0 || q.possible[key] {
+		return nil
+	}
+	begin := time.Now()
+	r, err := q.solve(q.order(runs).m, q.until)
+	if err != nil {
+		return err
+	}
+	if r.Status == solvers.Infeasible {
+		return q.generalise(runs, time.Since(begin))
+	}
+	q.possible[key] = true
 	return nil
+}
+
+// generalise adds a cut for runs of which it is proved that no pattern has them:
+// for as little of them as is still in none. It leaves out processors, then
+// runs, the lightest first; what is known of delays; and ends of runs. Each try
+// may take about as long as the proof did.
+func (q *pipelineProbe) generalise(runs []placedRun, proof time.Duration) error {
+	var err error
+	try := func(less []placedRun) bool {
+		if err != nil || len(less) == 0 {
+			return false
+		}
+		until := time.Now().Add(2*proof + 100*time.Millisecond)
+		if !q.until.IsZero() && q.until.Before(until) {
+			until = q.until
+		}
+		var r *solvers.Result
+		if r, err = q.solve(q.order(less).m, until); err != nil || r.Status != solvers.Infeasible {
+			return false
+		}
+		runs = less
+		return true
+	}
+	change := func(k int, to func(*placedRun)) bool {
+		less := slices.Clone(runs)
+		if to(&less[k]); less[k] == runs[k] {
+			return false
+		}
+		return try(less)
+	}
+	for r := range q.in.platform.Processors {
+		if less := but(runs, func(x placedRun) bool { return x.processor == r }); len(less) < len(runs) {
+			try(less)
+		}
+	}
+	light := slices.Clone(runs)
+	slices.SortFunc(light, func(x, y placedRun) int { return cmp.Compare(q.master.load(x.i, x.j), q.master.load(y.i, y.j)) })
+	for _, y := range light {
+		try(but(runs, func(x placedRun) bool { return x == y }))
+	}
+	for k := range runs {
+		change(k, func(x *placedRun) { x.behind = 0 })
+		if change(k, func(x *placedRun) { x.openBack = x.j < q.in.n-1; x.behind = 0 }) {
+			for change(k, func(x *placedRun) { x.j = (x.i + x.j) / 2 }) {
+			}
+			for change(k, func(x *placedRun) { x.j = max(x.i, x.j-1) }) {
+			}
+		}
+		if change(k, func(x *placedRun) { x.openFront = x.i > 0 }) {
+			for change(k, func(x *placedRun) { x.i = (x.i + x.j + 1) / 2 }) {
+			}
+			for change(k, func(x *placedRun) { x.i = min(x.i+1, x.j) }) {
+			}
+		}
+	}
+	c := &pipelineCut{limit: q.master.limit, runs: runs}
+	q.cuts = append(q.cuts, c)
+	q.master.cut(c)
+	return err
+}
+
+// but returns the runs but some.
+func but(runs []placedRun, some func(placedRun) bool) []placedRun {
+	return slices.DeleteFunc(slices.Clone(runs), some)
 }
 
 // infeasible is the error that no allocation fits. What all patterns need at
@@ -239,77 +392,4 @@ func (s *pipelineSearch) infeasible() error {
 		Problem: plan.Pipeline, Memory: math.Nextafter(given, math.Inf(1)), Given: given,
 		Why: "no allocation fits even with one mini-batch at a time",
 	}
-}
-
-// scheduleOne looks for a pattern of an allocation that beats the best plan.
-func (s *pipelineSearch) scheduleOne(stages []plan.Stage) error {
-	if len(stages) == 0 || s.done() {
-		return nil
-	}
-	s.tried = append(s.tried, stages)
-	longest := math.Inf(1)
-	if s.result.Plan != nil {
-		longest = s.upper() * (1 - 1e-6)
-	}
-	f, err := newStageILP(s.in.chain, s.in.platform, stages, s.in.model, longest)
-	if err != nil {
-		return err
-	}
-	r, err := s.backend.Solve(s.ctx, f.m, s.part(0.1))
-	if err != nil {
-		return fmt.Errorf("%s: %w", f.m.Name(), err)
-	}
-	return s.take(f, r)
-}
-
-// take makes a plan of a solution and keeps it if it is the best.
-func (s *pipelineSearch) take(f *pipelineILP, r *solvers.Result) error {
-	s.result.Result = r
-	x, ok := r.Solution()
-	if !ok || s.options.Relax {
-		return nil
-	}
-	p, err := f.plan(x)
-	if errors.Is(err, ErrCyclic) {
-		// Operations far shorter than the solver's tolerance are in an order that
-		// no pattern has. The bound holds.
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if p.Claims.PeakMemory <= s.in.platform.Memory*fits && (s.result.Plan == nil || p.Claims.Makespan < s.upper()) {
-		s.result.Plan = p
-	}
-	return nil
-}
-
-// exact asks the strengthened ILP of chapter 6 for what is left of the gap.
-func (s *pipelineSearch) exact() error {
-	var o PipelineOptions
-	if s.result.Plan != nil {
-		o.Longest = s.upper() * (1 + 1e-6)
-	}
-	f, err := newPipelineStrong(s.in.chain, s.in.platform, s.in.model, o)
-	if err != nil {
-		return err
-	}
-	f.m.SetBounds(f.period, s.result.Bound/s.in.time*(1-1e-6), f.longest)
-	x := s.part(1)
-	if best := s.result.Plan; best != nil && s.backend.Can()&solvers.CanStart != 0 {
-		if start, err := f.start(best); err == nil {
-			x.Start = start
-		}
-	}
-	r, err := s.backend.Solve(s.ctx, f.m, x)
-	if err != nil {
-		return fmt.Errorf("%s: %w", f.m.Name(), err)
-	}
-	if r.Status == solvers.Infeasible && s.result.Plan == nil {
-		return s.infeasible()
-	}
-	if r.Status != solvers.Infeasible {
-		s.raise(r.Bound, fmt.Sprintf("%s (%s, %s)", f.m.Name(), r.BoundBy, r.Backend), false)
-	}
-	return s.take(f, r)
 }

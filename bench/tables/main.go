@@ -11,6 +11,7 @@
 //	go run ./bench/tables strengthening 1m 30 zoo:resnet50 zoo:vgg16?as=graph
 //	go run ./bench/tables pipelines 1m [NETWORK…]    # [004] 6.5
 //	go run ./bench/tables pipeline-strength 30s # or: 30s without
+//	go run ./bench/tables pipeline-decomposition 1m [NETWORK…]
 //	go run ./bench/tables pipeline-claims -profiles DIR   # [004] 7.3
 //	go run ./bench/tables offload [-alpha LIST] [-bandwidth RATE] [-images DIR] [NETWORK…]  # [004] 3.4
 //	go run ./bench/tables offload-gaps 2m zoo:resnet18 …
@@ -50,7 +51,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH…, strengthening TIME PERCENT INSTANCE…, pipelines TIME [NETWORK…], pipeline-strength TIME [without], pipeline-claims [FLAGS], offload [FLAGS] [NETWORK…], offload-gaps TIME INSTANCE…, offload-bandwidths DIR INSTANCE…, remat-offload [FLAGS] [NETWORK…], remat-offload-divisors [NETWORK…], swap [FLAGS] and growth DIR"
+	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH…, strengthening TIME PERCENT INSTANCE…, pipelines TIME [NETWORK…], pipeline-strength TIME [without], pipeline-decomposition TIME [NETWORK…], pipeline-claims [FLAGS], offload [FLAGS] [NETWORK…], offload-gaps TIME INSTANCE…, offload-bandwidths DIR INSTANCE…, remat-offload [FLAGS] [NETWORK…], remat-offload-divisors [NETWORK…], swap [FLAGS] and growth DIR"
 	if len(args) == 0 {
 		return fmt.Errorf("name a table: %s", known)
 	}
@@ -61,7 +62,7 @@ func run(ctx context.Context, args []string) error {
 	if slices.Contains([]string{"claims", "chains", "checkmate", "strengthening", "offload-bandwidths"}, args[0]) {
 		name = plan.Remat
 	}
-	if args[0] == "pipelines" || args[0] == "pipeline-claims" {
+	if args[0] == "pipelines" || args[0] == "pipeline-claims" || args[0] == "pipeline-decomposition" {
 		name = plan.Pipeline
 	}
 	if args[0] == "offload" || args[0] == "offload-gaps" {
@@ -104,6 +105,14 @@ func run(ctx context.Context, args []string) error {
 				return err
 			}
 			return m.pipelines(limit, args[2:])
+		}
+	case "pipeline-decomposition":
+		if len(args) > 1 {
+			limit, err := time.ParseDuration(args[1])
+			if err != nil {
+				return err
+			}
+			return m.pipelineDecomposition(limit, args[2:])
 		}
 	case "pipeline-claims":
 		return m.pipelineClaims(args[1:])

@@ -187,3 +187,57 @@ func (m *measurer) rootAndBest(model *milp.Model, limit time.Duration) (lp, r *s
 	r, err = m.setting.Backend.Solve(m.ctx, model, o)
 	return lp, r, err
 }
+
+// pipelineDecomposition prints what ilp.SolvePipeline proves on the networks of
+// [004] 6.5, from the plan of search and no bound: two threads, limit for each.
+func (m *measurer) pipelineDecomposition(limit time.Duration, nets []string) error {
+	if len(nets) == 0 {
+		nets = []string{"resnet18", "resnet34", "resnet50"}
+	}
+	fmt.Println("| net | P | M, GB | start | period | bound | gap | cuts | s |")
+	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+	for _, net := range nets {
+		in, err := bench.Load(fmt.Sprintf("zoo:%s?image=1000&batch=8", net), os.Stdin)
+		if err != nil {
+			return err
+		}
+		for _, processors := range []int{4, 8} {
+			for _, memory := range []float64{4, 8, 16} {
+				p := platform.Platform{Memory: memory * 1e9, Bandwidth: 12e9, Processors: processors, WeightCopies: bench.DefaultWeightCopies}
+				if err := m.decomposed(net, in, p, limit); err != nil {
+					return fmt.Errorf("%s on %d processors of %g GB: %w", net, processors, memory, err)
+				}
+				if m.ctx.Err() != nil {
+					return m.ctx.Err()
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// decomposed prints the row of one platform.
+func (m *measurer) decomposed(net string, in *bench.Instance, p platform.Platform, limit time.Duration) error {
+	s := m.setting
+	s.Platform = p
+	start := bench.Run(m.ctx, m.problem, m.method("search"), in, s)
+	if start.Plan == nil {
+		return fmt.Errorf("search: %s %w", start.Status, start.Err)
+	}
+	begin := time.Now()
+	r, err := ilp.SolvePipeline(m.ctx, s.Backend, in.Chain, p, "", start.Plan, 0, solvers.Options{Threads: solvers.Some(s.Threads), Time: limit})
+	if err != nil {
+		return err
+	}
+	spent := time.Since(begin).Seconds()
+	report, err := plan.Verify(in.Chain, r.Plan)
+	if err != nil {
+		return err
+	}
+	if !report.Valid() {
+		return fmt.Errorf("the plan is not valid: %v", report.Violations[0])
+	}
+	fmt.Printf("| %s | %d | %g | %.2f | %.2f | %.2f | %.2f %% | %d | %.1f |\n", net, p.Processors, p.Memory/1e9,
+		1e3*start.Plan.Claims.Makespan, 1e3*report.Makespan, 1e3*r.Bound, 100*solvers.Gap(report.Makespan, r.Bound), r.Cuts, spent)
+	return nil
+}
