@@ -251,7 +251,12 @@ func (s *search) tick() {
 
 // look ends the search if its context has, and says how far it is.
 func (s *search) look() {
-	if s.ctx.Err() != nil {
+	switch s.ctx.Err() {
+	case nil:
+	case context.DeadlineExceeded: // that of the wrapper, in another process, may come a little later
+		s.end(solvers.Time)
+		return
+	default:
 		s.end(solvers.Unknown) // the wrapper knows which
 		return
 	}
