@@ -271,30 +271,65 @@ func (q *pipelineProbe) allocated(runs []placedRun) (found bool, err error) {
 	if len(q.cuts) > cuts {
 		return false, nil
 	}
-	order := q.order(runs)
-	begin := time.Now()
-	r, err := q.solve(order.m, q.until)
+	uninterrupted, err := q.uninterrupted(runs)
 	if err != nil {
 		return false, err
 	}
-	if r.Status == solvers.Infeasible {
-		return false, q.generalise(runs, time.Since(begin))
-	}
-	if x, ok := r.Solution(); ok {
-		// Operations far shorter than the solver's tolerance may be in an order that
-		// no pattern has: nothing is proved then.
-		p, err := order.pattern(x).plan(order.m.Name())
-		if err != nil && !errors.Is(err, ErrCyclic) {
-			return false, fmt.Errorf("%s: %w", order.m.Name(), err)
+	for _, order := range [2]*pipelineOrder{uninterrupted, q.order(runs)} {
+		begin, until := time.Now(), q.until
+		if order == uninterrupted && !until.IsZero() {
+			until = begin.Add(time.Until(until) / 2)
 		}
-		if err == nil && p.Claims.PeakMemory <= q.in.platform.Memory*fits && (q.result.Plan == nil || p.Claims.Makespan < q.upper()) {
-			q.result.Plan = p
-			return true, nil
+		r, err := q.solve(order.m, until)
+		if err != nil {
+			return false, err
+		}
+		if r.Status == solvers.Infeasible && order != uninterrupted {
+			return false, q.generalise(runs, time.Since(begin))
+		}
+		if found, err := q.take(order, r); found || err != nil {
+			return found, err
 		}
 	}
 	q.skipped = true
 	q.master.cut(&pipelineCut{limit: q.master.limit, runs: runs})
 	return false, nil
+}
+
+// take makes a plan of a solution and keeps it if it is the best.
+func (q *pipelineProbe) take(order *pipelineOrder, r *solvers.Result) (found bool, err error) {
+	x, ok := r.Solution()
+	if !ok {
+		return false, nil
+	}
+	p, err := order.pattern(x).plan(order.m.Name())
+	switch {
+	case errors.Is(err, ErrCyclic):
+		// Operations far shorter than the solver's tolerance are in an order that
+		// no pattern has. Nothing is proved then.
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("%s: %w", order.m.Name(), err)
+	case p.Claims.PeakMemory > q.in.platform.Memory*fits, q.result.Plan != nil && p.Claims.Makespan >= q.upper():
+		return false, nil
+	}
+	q.result.Plan = p
+	return true, nil
+}
+
+// uninterrupted is the model of patterns in which no other task interrupts a
+// run, [004] 7.2: much smaller, and most patterns are of it.
+func (q *pipelineProbe) uninterrupted(runs []placedRun) (*pipelineOrder, error) {
+	stages, one := make([]plan.Stage, len(runs)), make([]placedRun, len(runs))
+	for k, x := range runs {
+		stages[k] = plan.Stage{Processor: x.processor, From: x.i + 1, To: x.j + 1}
+		one[k] = placedRun{i: k, j: k, processor: x.processor}
+	}
+	in, err := newPipelineInstance(q.in.chain, q.in.platform, stages, q.in.model)
+	if err != nil {
+		return nil, err
+	}
+	return newPipelineOrder(in, one, make([]float64, len(runs)), q.limit/in.time), nil
 }
 
 // order is the model of patterns with these runs.
