@@ -167,6 +167,12 @@ func madPipeMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error)
 	if err != nil {
 		return out.withoutMILP(err)
 	}
+	if tell := s.OnProgress; tell != nil {
+		s.OnProgress = func(p Progress) {
+			p.Bound = math.Inf(-1) // it is one of this allocation only
+			tell(p)
+		}
+	}
 	x, err := solveProgram(ctx, &s, start, out, program)
 	if errors.Is(err, errNoSolution) {
 		return nil, fmt.Errorf("%w: MadPipe's allocation has no pattern", plan.ErrNoPlan)
@@ -202,11 +208,13 @@ func madPipeMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error)
 // heuristic.
 func exactPipeline(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
 	start := time.Now()
+	closed := pipelineBound(in, s).Value
+	s.tell(start, "heuristics", nil, closed, 0)
 	best, err := pipeline.Search(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, pipelineError(err)
 	}
-	s.tell(start, "heuristics", best, math.Inf(-1), 0)
+	s.tell(start, "heuristics", best, closed, 0)
 	out := &Outcome{Plan: best}
 	if err := out.branch(ctx, in, &s); err != nil {
 		return nil, err
@@ -251,7 +259,13 @@ func (out *Outcome) branch(ctx context.Context, in *Instance, s *Setting) error 
 	if out.Plan != nil {
 		above = out.Plan.Claims.Makespan
 	}
-	r, err := pipeline.Exact(ctx, in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel}, above, s.Gap)
+	o := pipeline.Options{Model: s.MemoryModel}
+	if s.OnProgress != nil {
+		o.Progress = func(period, bound float64, allocations int64) {
+			s.OnProgress(Progress{Phase: "branch and bound", Elapsed: time.Since(start), Objective: period, Bound: bound, Nodes: allocations})
+		}
+	}
+	r, err := pipeline.Exact(ctx, in.Chain, s.Platform, o, above, s.Gap)
 	if err != nil {
 		return pipelineError(err)
 	}

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"context"
 	"math"
 	"slices"
 
@@ -42,7 +41,7 @@ import (
 // A node costs O(n²/P).
 type allocations struct {
 	in     *instance
-	ctx    context.Context
+	ended  func() bool // the caller wants no more
 	period float64
 	budget int64     // work that is left
 	decide int       // decisions that a pattern may take
@@ -67,6 +66,7 @@ type allocations struct {
 	delay    []float64 // D_ℓ
 	fwd, bwd []float64 // from the start of F_1 to that of F_ℓ; from the end of B_ℓ to that of B_1
 	fixed    []float64 // of each processor: weights and buffers
+	spare    float64   // bytes that all processors have left on average, as mayFit found last
 
 	nodes, decisions int64
 	undecided        bool     // an allocation was left without pattern or proof
@@ -83,9 +83,9 @@ const (
 	lightMemory = 0.02
 )
 
-func newAllocations(in *instance, period float64, heavy, every bool) *allocations {
+func newAllocations(in *instance, period float64, heavy, every bool, ended func() bool) *allocations {
 	n := in.n
-	a := &allocations{in: in, period: period, every: every, light: make([]bool, n+2), owner: make([]int, n+2)}
+	a := &allocations{in: in, period: period, every: every, ended: ended, light: make([]bool, n+2), owner: make([]int, n+2)}
 	for _, s := range []*[]float64{&a.hold, &a.cutF, &a.cutB, &a.buffer, &a.least, &a.rest, &a.stored, &a.delay, &a.fwd, &a.bwd} {
 		*s = make([]float64, n+2)
 	}
@@ -136,7 +136,8 @@ func (a *allocations) average(l int, delay float64) float64 {
 	return held / a.period
 }
 
-// tails computes what is least of the layers from each one on. O(n⁴).
+// tails computes what is least of the layers from each one on. O(n⁴), in which
+// the longest run that takes no more than T counts thrice.
 func (a *allocations) tails() {
 	in, n := a.in, a.in.n
 	for l := range a.least {
@@ -151,6 +152,10 @@ func (a *allocations) tails() {
 	for j := n; j >= 1; j-- {
 		if math.IsInf(after[j], 1) {
 			continue
+		}
+		if a.ended() {
+			a.undecided = true
+			return
 		}
 		v, load, weight := after[j], 0.0, 0.0
 		for i := j; i >= 1; i-- {
@@ -296,7 +301,7 @@ func (a *allocations) over() bool { return a.found != nil || a.budget < 0 }
 
 // run enumerates.
 func (a *allocations) run() {
-	if math.IsInf(a.least[1], 1) || !a.hasRoom(1) {
+	if a.undecided || math.IsInf(a.least[1], 1) || !a.hasRoom(1) {
 		return
 	}
 	a.owner[0] = none
@@ -310,7 +315,7 @@ func (a *allocations) run() {
 // have one.
 func (a *allocations) place(l, used int) {
 	a.nodes++
-	if a.budget -= 1; a.nodes%256 == 0 && over(a.ctx) {
+	if a.budget -= 1; a.nodes%256 == 0 && a.ended() {
 		a.budget = -1
 	}
 	in := a.in
@@ -324,8 +329,7 @@ func (a *allocations) place(l, used int) {
 		a.leaf()
 		return
 	case a.light[l]:
-		a.owner[l] = none
-		a.fwd[l+1], a.bwd[l+1] = a.fwd[l]+in.uF[l], a.bwd[l]+in.uB[l]
+		a.skip(l)
 		a.place(l+1, used)
 		return
 	}
@@ -351,24 +355,40 @@ func (a *allocations) place(l, used int) {
 	}
 }
 
-// try places layer l on processor r.
+// try places layer l on processor r and goes on from there.
 func (a *allocations) try(l, r, used int) {
+	if before, ok := a.put(l, r); ok {
+		if a.mayFit(l, used) {
+			a.place(l+1, used)
+		}
+		a.takeBack(l, r, before)
+	}
+}
+
+// placed is what put changes: saved, not undone by subtraction, so that rounding
+// does not add up.
+type placed struct {
+	link, other                              int
+	carried, computed, here, there, fwd, bwd float64
+}
+
+// put places layer l on processor r if the loads allow it.
+func (a *allocations) put(l, r int) (before placed, ok bool) {
 	in, last := a.in, a.owner[l-1]
 	limit := a.period * (1 + tiny)
 	u := in.uF[l] + in.uB[l]
 	if a.load[r]+u > limit {
-		return
+		return placed{}, false
 	}
 	link, f, b, buffer, other := 0, 0.0, 0.0, 0.0, r
 	if last != none && last != r {
 		f, b, buffer, other = a.cutF[l-1], a.cutB[l-1], a.buffer[l-1], last
 		link = min(r, last)*in.procs + max(r, last)
 		if a.links[link]+f+b > limit {
-			return
+			return placed{}, false
 		}
 	}
-	// Saved, not undone by subtraction: rounding must not add up.
-	carried, computed, here, there, fwd, bwd := a.links[link], a.load[r], a.fixed[r], a.fixed[other], a.fwd[l], a.bwd[l]
+	before = placed{link, other, a.links[link], a.load[r], a.fixed[r], a.fixed[other], a.fwd[l], a.bwd[l]}
 	a.links[link] += f + b
 	a.fixed[other] += buffer
 	a.fixed[r] += in.copies * in.w[l]
@@ -381,11 +401,20 @@ func (a *allocations) try(l, r, used int) {
 	a.fwd[l] += f
 	a.bwd[l] += b
 	a.fwd[l+1], a.bwd[l+1] = a.fwd[l]+in.uF[l], a.bwd[l]+in.uB[l]
-	if a.mayFit(l, used) {
-		a.place(l+1, used)
-	}
+	return before, true
+}
+
+// takeBack undoes put.
+func (a *allocations) takeBack(l, r int, before placed) {
 	a.on[r] = a.on[r][:len(a.on[r])-1]
-	a.links[link], a.load[r], a.fixed[r], a.fixed[other], a.fwd[l], a.bwd[l] = carried, computed, here, there, fwd, bwd
+	a.links[before.link], a.load[r], a.fwd[l], a.bwd[l] = before.carried, before.computed, before.fwd, before.bwd
+	a.fixed[r], a.fixed[before.other] = before.here, before.there
+}
+
+// skip passes over a light layer.
+func (a *allocations) skip(l int) {
+	a.owner[l] = none
+	a.fwd[l+1], a.bwd[l+1] = a.fwd[l]+a.in.uF[l], a.bwd[l]+a.in.uB[l]
 }
 
 // mayFit reports whether nothing known excludes what is placed, layers 1..l.
@@ -420,6 +449,7 @@ func (a *allocations) mayFit(l, used int) bool {
 		}
 		room += in.forgiven - a.fixed[r] - held
 	}
+	a.spare = room - a.stored[l+1]
 	return a.stored[l+1] <= room*(1+tiny)
 }
 

@@ -43,7 +43,7 @@ func Exact(ctx context.Context, c *chain.Chain, p platform.Platform, o Options, 
 	if err != nil {
 		return nil, err
 	}
-	x := &exact{in: in, ctx: ctx, upper: above, gap: max(gap, leastGap)}
+	x := &exact{in: in, ended: func() bool { return over(ctx) }, progress: o.Progress, upper: above, gap: max(gap, leastGap)}
 	x.every = max(in.u[in.n]/float64(in.procs), in.largestLayer(), in.layerMemory(), in.heldMemory(), in.runs(false, false)) * (1 - safe)
 	x.lower = max(x.every, in.runs(true, false)*(1-safe))
 	return x.run("branch-and-bound")
@@ -56,7 +56,7 @@ func ExactContiguous(ctx context.Context, c *chain.Chain, p platform.Platform, o
 	if err != nil {
 		return nil, err
 	}
-	x := &exact{in: in, ctx: ctx, upper: above, gap: max(gap, leastGap), contiguous: true}
+	x := &exact{in: in, ended: func() bool { return over(ctx) }, progress: o.Progress, upper: above, gap: max(gap, leastGap), contiguous: true}
 	x.lower = max(in.contiguousLoad(), in.runs(true, true)) * (1 - safe)
 	return x.run("contiguous-optimum")
 }
@@ -77,7 +77,8 @@ const (
 // exact is a search for the least period.
 type exact struct {
 	in           *instance
-	ctx          context.Context
+	ended        func() bool
+	progress     func(period, bound float64, allocations int64)
 	contiguous   bool
 	every        float64 // for all k-periodic patterns; 0 for contiguous allocations
 	lower, upper float64 // for 1-periodic patterns
@@ -128,10 +129,10 @@ func (x *exact) raiseEvery(budget int64) {
 	if x.contiguous {
 		return
 	}
-	for open := x.upper; open-x.every > grain/4*open && x.ctx.Err() == nil; {
+	for open := x.upper; open-x.every > grain/4*open && !x.ended(); {
 		test := (x.every + open) / 2
-		a := newAllocations(x.in, test, x.heavy, true)
-		a.ctx, a.budget = x.ctx, budget
+		a := newAllocations(x.in, test, x.heavy, true, x.ended)
+		a.budget = budget
 		a.run()
 		x.allocations += a.nodes
 		if a.proved() {
@@ -141,10 +142,18 @@ func (x *exact) raiseEvery(budget int64) {
 		}
 	}
 	x.lower = max(x.lower, x.every)
+	x.tell()
+}
+
+// tell says what is known so far.
+func (x *exact) tell() {
+	if x.progress != nil {
+		x.progress(x.upper, x.lower, x.allocations)
+	}
 }
 
 func (x *exact) done() bool {
-	return x.upper*(1-x.gap) <= x.lower*(1+2*safe) || x.ctx.Err() != nil
+	return x.upper*(1-x.gap) <= x.lower*(1+2*safe) || x.ended()
 }
 
 // round probes until the periods that it cannot decide are few. It reports
@@ -174,14 +183,15 @@ func (x *exact) round(budget int64) (short bool) {
 			open = test
 			short = short || a.short
 		}
+		x.tell()
 	}
 	return short
 }
 
 // probe looks for a pattern of at most that period.
 func (x *exact) probe(period float64, budget int64) *allocations {
-	a := newAllocations(x.in, period, x.heavy, false)
-	a.contiguous, a.ctx, a.budget, a.decide = x.contiguous, x.ctx, budget, int(budget/128)
+	a := newAllocations(x.in, period, x.heavy, false, x.ended)
+	a.contiguous, a.budget, a.decide = x.contiguous, budget, int(budget/128)
 	a.run()
 	x.allocations += a.nodes
 	x.decisions += a.decisions

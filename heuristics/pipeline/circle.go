@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"context"
 	"math"
 	"slices"
 
@@ -35,7 +34,7 @@ type circle struct {
 	limit  []float64 // by processor: what there is for a.hold and own
 	pairs  []pair
 	levels []float64 // by depth of the search: x_p - x_o ≥ levels[o·n+p]
-	ctx    context.Context
+	ended  func() bool
 	budget int // decisions that are left
 	// x are the starts that were found.
 	x []float64
@@ -79,7 +78,7 @@ func (a *allocations) newCircle(parts []part, fixed []float64) *circle {
 	m := len(parts)
 	n := 2 * m
 	c := &circle{
-		in: in, ctx: a.ctx, budget: a.decide, period: period, n: n,
+		in: in, ended: a.ended, budget: a.decide, period: period, n: n,
 		d: make([]float64, n), limit: make([]float64, len(fixed)), levels: slices.Grow(a.levels[:0], n*n)[:n*n],
 	}
 	for r := range fixed {
@@ -223,7 +222,7 @@ func (c *circle) set(D []float64, o, p, q int) bool {
 
 // decide completes the decisions of a level in all ways until one fits.
 func (c *circle) decide(level int) bool {
-	if c.budget--; c.budget%64 == 0 && over(c.ctx) {
+	if c.budget--; c.budget%64 == 0 && c.ended() {
 		c.budget = -1
 	}
 	if c.budget < 0 {
@@ -469,7 +468,6 @@ func (a *allocations) listed(stages []plan.Stage) *pattern {
 // whole looks for a pattern with all layers, light ones with the layer that they
 // are on a processor with.
 func (a *allocations) whole(stages []plan.Stage) *pattern {
-	in := a.in
 	var joined []plan.Stage
 	for _, s := range stages {
 		if k := len(joined) - 1; k >= 0 && joined[k].Processor == s.Processor && (a.light[s.From] || a.light[joined[k].To]) {
@@ -478,6 +476,13 @@ func (a *allocations) whole(stages []plan.Stage) *pattern {
 			joined = append(joined, s)
 		}
 	}
+	return a.inStages(joined)
+}
+
+// inStages looks for a pattern in which the layers of a stage are not
+// interrupted.
+func (a *allocations) inStages(joined []plan.Stage) *pattern {
+	in := a.in
 	fixed := make([]float64, in.platform.Processors)
 	items := in.items(joined)
 	parts := make([]part, len(items))

@@ -31,7 +31,7 @@ func (in *instance) bestContiguous(cancel int) *pattern {
 				high = min(high, found.period)
 			}
 		}
-		if best == nil || high-low <= 1e-12*high {
+		if best == nil || high-low <= 1e-12*high || in.stopped() {
 			return found
 		}
 		test = low + (high-low)/2
@@ -54,7 +54,8 @@ func newContiguous(in *instance, cancel int) *contiguousDP {
 }
 
 // at returns a contiguous allocation whose stages and communications take at
-// most T each and that fits with the groups of 1F1B*(T), or nil: none does.
+// most T each and that fits with the groups of 1F1B*(T), or nil: none does, or
+// the caller wants no more.
 //
 // With V the delay between the end of F_j and the start of B_j, a stage s(i,j)
 // is in group ⌈(V+U(i,j))/T⌉ ([004] 7.1.1), and the delay before it is
@@ -73,6 +74,9 @@ func (d *contiguousDP) at(period float64) []plan.Stage {
 			v := next[j]
 			if math.IsInf(v, 1) {
 				continue
+			}
+			if j%stopRows == 0 && in.stopped() {
+				return nil
 			}
 			for i := j; i >= 1; i-- {
 				u := in.time(i, j)

@@ -22,7 +22,7 @@ func GPipe(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 		return nil, err
 	}
 	var best *pattern
-	for k := 1; k <= maxMicroBatches; k++ {
+	for k := 1; k <= maxMicroBatches && (best == nil || !in.stopped()); k++ {
 		free, _ := in.partition(0)
 		for _, stages := range [][]plan.Stage{free, in.held(k)} {
 			if stages == nil {

@@ -91,7 +91,7 @@ func (in *instance) madPipe(g Grid) *pattern {
 			continue
 		}
 		var last []plan.Stage
-		for ; period <= high && period < below && (best == nil || !in.stopped()); period *= 1.05 {
+		for ; period <= high && period < below && (best == nil && !d.stopped || !in.stopped()); period *= 1.05 {
 			if stages = d.at(period); stages == nil || slices.Equal(stages, last) {
 				continue
 			}
@@ -131,6 +131,8 @@ type madPipeDP struct {
 	// safe estimates the special processor's memory from above instead of from
 	// below; with one stage it is exact.
 	safe bool
+	// stopped: the caller wanted no more in the midst of a table.
+	stopped bool
 }
 
 func newMadPipe(in *instance, g Grid) *madPipeDP {
@@ -155,11 +157,11 @@ func (d *madPipeDP) allocation() ([]plan.Stage, float64) {
 			high = test
 			break
 		}
-		if low = test; test >= high {
+		if low = test; test >= high || d.stopped {
 			return nil, 0
 		}
 	}
-	for high-low > 1e-4*high {
+	for high-low > 1e-4*high && !d.stopped {
 		test := low + (high-low)/2
 		if s := d.at(test); s != nil {
 			stages, high = s, test
@@ -171,7 +173,8 @@ func (d *madPipeDP) allocation() ([]plan.Stage, float64) {
 }
 
 // at is MadPipe-DP(T̂) ≤ T̂ of [004] 7.1.2: it returns an allocation whose loads
-// are all at most T̂ and that fits by the estimates of 7.1.1, or nil.
+// are all at most T̂ and that fits by the estimates of 7.1.1, or nil if there is
+// none or the caller wants no more.
 //
 // The program walks from the end of the chain. Where [004] tabulates the period
 // over (j, p, t_P, m_P, V), this keeps for each (j, p, t_P, m_P) the least V
@@ -201,6 +204,10 @@ func (d *madPipeDP) at(period float64) []plan.Stage {
 	}
 	d.v[n][0] = 0
 	for j := n; j >= 1; j-- {
+		if j%stopRows == 0 && in.stopped() {
+			d.stopped = true
+			return nil
+		}
 		for x, v := range d.v[j] {
 			p, t, m := x/layer, x/mems%d.times, x%mems
 			// A state that needs no less of anything than another is no use.

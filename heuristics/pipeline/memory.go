@@ -126,5 +126,8 @@ func (in *instance) leastRuns() float64 {
 
 // noPlan is the error of a method that found nothing.
 func (in *instance) noPlan(method, why string) error {
-	return fmt.Errorf("%s: %s: %w in %v bytes on each of %d processors, %s", plan.Pipeline, method, plan.ErrNoPlan, in.memory, in.platform.Processors, why)
+	if in.stopped() {
+		why = "in the time that there was"
+	}
+	return fmt.Errorf("%s: %s: %w in %.0f bytes on each of %d processors, %s", plan.Pipeline, method, plan.ErrNoPlan, in.memory, in.platform.Processors, why)
 }

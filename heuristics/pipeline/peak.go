@@ -16,7 +16,7 @@ func (s *pattern) peak(in *instance) float64 {
 // memory returns the memory of each processor in the instance's model. A
 // processor's operations follow each other in a cycle; all that counts is how
 // many of them lie between the ends of what is stored, so an operation gets the
-// number of its place, R more for each period later. O(Σ ops²) over processors.
+// number of its place, R more for each period later. O(ops·(log ops + k)).
 func (s *pattern) memory(in *instance) []float64 {
 	lists := make([][]run, in.platform.Processors)
 	for _, r := range s.sequence(in) {
@@ -74,33 +74,58 @@ func (s *pattern) processor(in *instance, list []run) float64 {
 		}
 		return total
 	}
-	peak := 0.0
+	h := held{change: make([]float64, len(list)+1)}
+	for l := 1; l <= in.n; l++ {
+		if !here[l] {
+			continue
+		}
+		for m := range s.k {
+			f, b := forward[l*s.k+m], backward[l*s.k+m]
+			h.add(f, b, in.a[l-1])
+			// Direct dependencies: a result waits for the next operation.
+			if l < in.n && here[l+1] {
+				h.add(f, forward[(l+1)*s.k+m]-1, in.a[l])
+				h.add(backward[(l+1)*s.k+m], b-1, in.d[l])
+			}
+			if l == in.n {
+				h.add(f, b-1, in.a[l])
+			}
+		}
+	}
+	peak, now := 0.0, h.always
 	for i, r := range list {
-		z, l := places[i], r.layer
-		held := in.d[l] + in.d[l-1]
+		now += h.change[i]
+		own := in.d[r.layer] + in.d[r.layer-1]
 		if r.op == plan.OpF {
-			held = in.a[l-1] + in.a[l]
+			own = in.a[r.layer-1] + in.a[r.layer]
 		}
-		for k := 1; k <= in.n; k++ {
-			if !here[k] {
-				continue
-			}
-			for m := range s.k {
-				f, b := forward[k*s.k+m], backward[k*s.k+m]
-				held += in.a[k-1] * float64(between(f, b, z, len(list)))
-				// Direct dependencies: a result waits for the next operation.
-				if k < in.n && here[k+1] {
-					held += in.a[k] * float64(between(f, forward[(k+1)*s.k+m]-1, z, len(list)))
-					held += in.d[k] * float64(between(backward[(k+1)*s.k+m], b-1, z, len(list)))
-				}
-				if k == in.n {
-					held += in.a[k] * float64(between(f, b-1, z, len(list)))
-				}
-			}
-		}
-		peak = max(peak, held)
+		peak = max(peak, now+own)
 	}
 	return peak
+}
+
+// held is what is stored at each place of a period, by what changes there.
+type held struct {
+	always float64
+	change []float64 // of places 0.., and one behind the last
+}
+
+// add stores size bytes from behind the operation at a place until the one at
+// another, in each period.
+func (h *held) add(from, to int, size float64) {
+	period := len(h.change) - 1
+	if to <= from {
+		return
+	}
+	h.always += size * float64((to-from)/period)
+	first := from + 1 - period*floorDiv(from+1, period)
+	last := first + (to-from)%period // the first place without
+	h.change[first] += size
+	if last > period {
+		h.change[0] += size
+		last -= period
+	}
+	h.change[last] -= size
 }
 
 // between returns in how many periods q place z + qR lies after from and not

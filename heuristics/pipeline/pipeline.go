@@ -43,9 +43,13 @@ type Options struct {
 	// Model is the memory model in which plans have to fit: plan.StageModel or
 	// plan.TaskModel; "" is the task model.
 	Model string
-	// Stop, once closed, ends PipeDream, MadPipe, Eager and Search with the best
-	// so far: the Done of a context, or nil.
+	// Stop, once closed, ends every method with the best so far, if there is one:
+	// the Done of a context, or nil. What takes milliseconds is not cut off.
 	Stop <-chan struct{}
+	// Progress, if not nil, hears what Exact knows so far: the least period that
+	// is known to be possible, that of the start included, and a lower bound on
+	// those of 1-periodic patterns, seconds.
+	Progress func(period, bound float64, allocations int64)
 }
 
 // tiny is the relative rounding of sums of times and sizes.
@@ -75,6 +79,10 @@ type instance struct {
 	model    string
 	stop     <-chan struct{}
 }
+
+// stopRows is how many rows of a table are filled before the caller is asked
+// whether it wants more.
+const stopRows = 32
 
 // stopped reports whether the caller wants no more.
 func (in *instance) stopped() bool {

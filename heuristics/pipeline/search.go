@@ -20,7 +20,8 @@ const searchSteps = 60
 // to another processor, exchanges the processors of two stages, or takes the
 // first or last part of a stage off to another processor. Moves are tried in a
 // fixed order, from where the last one was found. Where there are few
-// allocations, all are scheduled. The plan is never worse than the starting
+// allocations, all are scheduled. Then beam searches and local search take turns
+// as long as they gain. The plan is never worse than the starting
 // ones, nor than those of KPeriodic and Eager.
 func Search(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	in, err := newInstance(c, p, o)
@@ -35,6 +36,11 @@ func Search(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) 
 		best = in.squeezed()
 	}
 	s := in.tryAll(in.improve(best))
+	for gained := s != nil; gained && !in.stopped(); {
+		before := s.rate()
+		s = in.improve(in.shorten(s))
+		gained = s.rate() < before*(1-beamLast)
+	}
 	// k-periodic patterns are candidates, but the search does not start there.
 	for k := 1; k < 2*in.procs && (s == nil || !in.stopped()); k++ {
 		if x := in.bestContiguous(k); x != nil && (s == nil || x.rate()*float64(k+1)/float64(k) < s.rate()*(1-tiny)) {
