@@ -19,6 +19,7 @@ import (
 const (
 	DefaultProcessors   = 4
 	DefaultWeightCopies = 3 // [004] 6.3: weights, gradients, a stale version
+	defaultBandwidth    = 12e9
 )
 
 // pipelines is the problem of [004] ch. 5–7.
@@ -32,7 +33,7 @@ func pipelines() *Problem {
 		Word:      "period",
 		Defaults:  []string{"pipeline-milp"},
 		Example:   "zoo:resnet50?image=1000&batch=8",
-		Memory:    "8GiB", Bandwidth: "12GB/s",
+		Memory:    "8GiB", Bandwidth: platform.FormatRate(defaultBandwidth),
 		Parallel: true,
 		Range:    pipelineRange,
 		Fit:      pipelineFit,
@@ -40,27 +41,25 @@ func pipelines() *Problem {
 	}
 }
 
-// pipelineRange is from the least memory that is not proved to be too little, to
-// all layers on one GPU with one mini-batch in flight, for the default number of
-// GPUs and weight copies.
+// pipelineRange is from the least memory that is not proved to be too little to
+// what the best 1F1B* takes where memory does not matter, for the default numbers
+// of GPUs and weight copies and the default bandwidth.
 func pipelineRange(in *Instance) (low, high float64) {
-	c := in.Chain
-	before := c.Input.Activation
-	for i := range c.Layers {
-		l := &c.Layers[i]
-		high += DefaultWeightCopies*l.Weight + before
-		before = l.Activation
-	}
-	p := platform.Platform{Memory: math.SmallestNonzeroFloat64, Bandwidth: math.MaxFloat64, Processors: DefaultProcessors, WeightCopies: DefaultWeightCopies}
+	p := platform.Platform{Memory: math.SmallestNonzeroFloat64, Bandwidth: defaultBandwidth, Processors: DefaultProcessors, WeightCopies: DefaultWeightCopies}
 	for range 8 { // each proof that it is too little names what is needed at least
 		var infeasible *plan.Infeasible
-		if _, err := pipeline.Bounds(c, p, pipeline.Options{}); !errors.As(err, &infeasible) || infeasible.Memory <= low {
+		if _, err := pipeline.Bounds(in.Chain, p, pipeline.Options{}); !errors.As(err, &infeasible) || infeasible.Memory <= low {
 			break
 		}
 		low = infeasible.Memory
 		p.Memory = low
 	}
-	return low, max(low, high)
+	p.Memory = math.MaxFloat64 / 4
+	free, err := pipeline.OneFOneBStar(in.Chain, p, pipeline.Options{})
+	if err != nil {
+		return low, low // the methods will say what is wrong
+	}
+	return low, max(low, free.Claims.PeakMemory)
 }
 
 func pipelineFit(in *Instance, p platform.Platform) error {
