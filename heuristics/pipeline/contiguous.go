@@ -115,7 +115,7 @@ func (d *contiguousDP) at(period float64) []plan.Stage {
 }
 
 // periods returns ⌈x/T⌉.
-func periods(x, period float64) int { return int(math.Ceil(x/period - tiny)) }
+func periods(x, period float64) int { return int(min(math.Ceil(x/period-tiny), math.MaxInt32)) }
 
 // add is ⊕ of [004] 7.1.2: the delay x and then an item of time y, which begins
 // a new group if it does not fit in that of x.

@@ -128,3 +128,54 @@ func TestBadAllocations(t *testing.T) {
 		}
 	}
 }
+
+// Times and sizes that span more than the floating-point numbers, or hardly
+// less, are planned or refused, whatever the method.
+func TestExtremeNumbers(t *testing.T) {
+	two := func(u, size, weight float64) *chain.Chain {
+		l := chain.Layer{ForwardTime: u, BackwardTime: u, Activation: size, Saved: size, Gradient: size, Weight: weight}
+		return &chain.Chain{Name: "two", Layers: []chain.Layer{l, l}}
+	}
+	buffer := two(1, 1, 1)
+	buffer.Layers = append(buffer.Layers, buffer.Layers[0])
+	buffer.Layers[0].Gradient = 1e25
+	for _, x := range []struct {
+		name    string
+		c       *chain.Chain
+		p       platform.Platform
+		refused bool
+	}{
+		{"slow link", two(1, 1, 10), platform.Platform{Memory: 16, Bandwidth: 1e-17, Processors: 2, WeightCopies: 1}, false},
+		{"large buffer", buffer, platform.Platform{Memory: 8, Bandwidth: 1e25, Processors: 2, WeightCopies: 1}, false},
+		{"subnormal times", two(1e-320, 0, 0), platform.Platform{Memory: 40, Bandwidth: 1e50, Processors: 2}, true},
+		{"endless communication", two(1, 1e10, 1e12), platform.Platform{Memory: 1.5e12, Bandwidth: 1e-296, Processors: 2, WeightCopies: 1}, true},
+		{"endless computation", two(1e307, 0, 0), platform.Platform{Memory: 40, Bandwidth: 1, Processors: 2}, true},
+	} {
+		for name, method := range methods {
+			for _, model := range models {
+				q, err := method(x.c, x.p, Options{Model: model})
+				if refused := errors.Is(err, ErrPlatform); refused != x.refused {
+					t.Errorf("%s, %s: %v", x.name, name, err)
+				}
+				if err == nil {
+					verified(t, x.c, q)
+				}
+			}
+		}
+	}
+}
+
+// Stages of 1e-5 s beside one of 1e4 s: two operations less than an instant
+// apart stay in order though one of another resource lies between them.
+func TestClaimsOfUnequalTimes(t *testing.T) {
+	c := &chain.Chain{Name: "unequal", Input: chain.Input{Activation: 0.4, Gradient: 0.6}, Layers: []chain.Layer{
+		{ForwardTime: 1e-5, Activation: 0.5, Saved: 0.5, Gradient: 0.5, Weight: 0.5},
+		{Activation: 0.6, Saved: 0.6, Gradient: 0.6, Weight: 0.6},
+		{BackwardTime: 1e4, Weight: 0.3},
+	}}
+	q, err := Eager(c, platform.Platform{Memory: 4.9, Bandwidth: 1e9, Processors: 2, WeightCopies: 2}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	verified(t, c, q)
+}

@@ -185,7 +185,7 @@ func (d *madPipeDP) allocation() ([]plan.Stage, float64) {
 func (d *madPipeDP) at(period float64) []plan.Stage {
 	in, n, mems := d.in, d.in.n, d.grid.Memory
 	limit := period * (1 + tiny)
-	d.times = min(d.grid.Time, int(limit/d.time)+1)
+	d.times = int(min(float64(d.grid.Time-1), limit/d.time)) + 1
 	normals := in.procs // p is 0..P-1
 	layer := d.times * mems
 	if size := normals * layer; cap(d.least) < size {
@@ -286,7 +286,7 @@ func (d *madPipeDP) special(i, j, g int) float64 {
 }
 
 // steps returns the number of steps that x takes when rounded up.
-func steps(x, step float64) int { return int(math.Ceil(x/step - 1e-9)) }
+func steps(x, step float64) int { return int(min(math.Ceil(x/step-1e-9), math.MaxInt32)) }
 
 func (d *madPipeDP) reach(j, x int, v float64, from, to int) {
 	if v < d.v[j][x] {

@@ -32,9 +32,10 @@ type run struct {
 	start    float64 // absolute, of that mini-batch
 	length   float64
 	step     int // its number on the way of a mini-batch
-	// Within a period: when it starts, in [0,T), and the shift h.
-	at    float64
-	shift int
+	// Within a period: when it starts, in [0,T), and the shift h; the first of
+	// its resource that starts at that instant does so at since.
+	at, since float64
+	shift     int
 }
 
 // runs lists the operations layer by layer: those of a stage follow each other
@@ -78,10 +79,13 @@ func (s *pattern) sequence(in *instance) []run {
 			r.step = 2*in.n + 1 - r.layer
 		}
 	}
-	slices.SortStableFunc(list, func(a, b run) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(list, func(a, b run) int {
+		return cmp.Or(cmp.Compare(a.resource, b.resource), cmp.Compare(a.at, b.at))
+	})
 	for from := 0; from < len(list); {
-		to := from + 1
-		for to < len(list) && list[to].at-list[to-1].at <= s.period*instant {
+		since, to := list[from].at, from
+		for to < len(list) && list[to].resource == list[from].resource && (to == from || list[to].at-list[to-1].at <= s.period*instant) {
+			list[to].since = since
 			to++
 		}
 		slices.SortStableFunc(list[from:to], func(a, b run) int {
@@ -97,6 +101,7 @@ func (s *pattern) sequence(in *instance) []run {
 		})
 		from = to
 	}
+	slices.SortStableFunc(list, func(a, b run) int { return cmp.Compare(a.since, b.since) })
 	return list
 }
 

@@ -161,9 +161,16 @@ func readInstance(c *chain.Chain, p platform.Platform, o Options) (*instance, er
 			}
 		}
 	}
+	if compute, total := in.u[n], in.latest(); compute < leastTime || !(total <= mostTime) {
+		return nil, fmt.Errorf("%w: a mini-batch of chain %q takes %g s, %g s with all communications, choose units in which that is between %g and %g", ErrPlatform, c.Name, compute, total, leastTime, mostTime)
+	}
 	in.peaks()
 	return in, nil
 }
+
+// What a mini-batch takes one operation at a time: beyond these, sums and
+// quotients of times leave the floating-point numbers.
+const leastTime, mostTime = 1e-290, 1e290
 
 // time returns U(i,j), seconds.
 func (in *instance) time(i, j int) float64 { return in.u[j] - in.u[i-1] }

@@ -1,5 +1,10 @@
 package plan
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Assumptions of bounds on pipelines: which plans they bind.
 const (
 	OnePeriodic          = "1-periodic pattern"
@@ -19,8 +24,9 @@ func (p *Plan) Meets(assumption string) (meets, known bool) {
 }
 
 // contiguous reports whether the layers of every processor follow each other.
-// O(stages).
+// O(stages·log stages).
 func contiguous(stages []Stage) bool {
+	stages = slices.SortedFunc(slices.Values(stages), func(a, b Stage) int { return cmp.Compare(a.From, b.From) })
 	seen := make(map[int]bool, len(stages))
 	for k, s := range stages {
 		if seen[s.Processor] && stages[k-1].Processor != s.Processor {
