@@ -1,10 +1,12 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"workbench/heuristics/pipeline"
@@ -116,7 +118,7 @@ func pipelineMethods() []*Method {
 		heuristic("1f1b-star", "[004] Alg. 6, 7", "the contiguous allocation and period that 1F1B* does best with", "O(P·n²·log)", pipeline.OneFOneBStar),
 		heuristic("k-periodic", "[004] Thm 16", "1F1B* with every (k+1)-th mini-batch left out", "O(P²·n²·log)", pipeline.KPeriodic),
 		heuristic("madpipe", "[004] ch. 7", "MadPipe's program with a fine grid, one processor with several stages, and a list scheduler", "see package pipeline", pipeline.MadPipe),
-		heuristic("search", "ours", "moves layers and stages between processors, from the best of the others", "a schedule a move", pipeline.Search),
+		heuristic("search", "ours", "moves layers and stages between processors, from the best of the others, and beam searches over allocations", "a schedule a move, O(200·n³) a beam", pipeline.Search),
 		{
 			Problem: plan.Pipeline, Name: "madpipe-milp", Kind: Heuristic, Source: "[004] 7.1, 7.2", Solver: true,
 			Summary:    "MadPipe's allocation, scheduled by the stage ILP",
@@ -125,7 +127,7 @@ func pipelineMethods() []*Method {
 		},
 		{
 			Problem: plan.Pipeline, Name: "branch-and-bound", Kind: Exact, Source: "ours",
-			Summary:     "search, then allocations layer by layer with bounds on loads, delays and memory, and their patterns by the order of operations",
+			Summary:     "search among 1-periodic patterns, then allocations layer by layer with bounds on loads, delays and memory, and their patterns by the order of operations",
 			Complexity:  "exponential; O(n²/P) an allocation, O(n²) a decision",
 			Assumptions: []string{plan.OnePeriodic},
 			Run:         exactPipeline,
@@ -138,7 +140,7 @@ func pipelineMethods() []*Method {
 		},
 		{
 			Problem: plan.Pipeline, Name: "pipeline-milp", Kind: Exact, Source: "[004] ch. 6, 7.2; ours", Solver: true,
-			Summary:    "search and branch-and-bound, then allocations by one MILP and their patterns by another, between bounds that close on the period",
+			Summary:    "search and branch-and-bound, then allocations by one MILP, their patterns by another and cuts between them, for bounds that close on the period",
 			Complexity: "exponential; O(n·P) binaries an allocation, O(n²) a pattern",
 			Run:        pipelineMILP, Model: modelOf(ilp.PipelineILP),
 		},
@@ -203,13 +205,13 @@ func madPipeMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error)
 	return out, nil
 }
 
-// exactPipeline closes in on the least period by branch and bound, from the best
-// heuristic.
+// exactPipeline closes in on the least period of 1-periodic patterns by branch
+// and bound, from the best that the search finds.
 func exactPipeline(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
 	start := time.Now()
 	closed := pipelineBound(in, s).Value
 	s.tell(start, "heuristics", nil, closed, 0)
-	best, err := pipeline.Search(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
+	best, err := pipeline.SearchOnePeriodic(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, pipelineError(err)
 	}
@@ -295,9 +297,33 @@ func (out *Outcome) closed(s *Setting) bool {
 // limit.
 const unlimited = time.Minute
 
-// pipelineMILP closes in on the least period from the best heuristic: by branch
-// and bound for half of the time, by MILPs for what is left of the gap.
+// pipelineMILP is onePeriodicMILP, unless a pattern of several mini-batches a
+// period is faster.
 func pipelineMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+	several, err := pipeline.Several(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
+	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
+		return nil, pipelineError(err)
+	}
+	out, err := onePeriodicMILP(ctx, in, s)
+	if err != nil {
+		return nil, err
+	}
+	if several != nil && (out.Plan == nil || several.Claims.Makespan < out.Plan.Claims.Makespan*(1-tolerance)) {
+		best := slices.MaxFunc(out.Bounds, func(a, b Bound) int { return cmp.Compare(a.Value, b.Value) })
+		out.Note = fmt.Sprintf("no pattern with one mini-batch a period is shorter than %s (proved)", platform.FormatSeconds(best.Value))
+		if out.Plan != nil {
+			out.Note += fmt.Sprintf("; the best known takes %s", platform.FormatSeconds(out.Plan.Claims.Makespan))
+		}
+		out.Plan = several
+		out.Plan.Method = "pipeline-milp"
+	}
+	return out, nil
+}
+
+// onePeriodicMILP closes in on the least period of 1-periodic patterns from the
+// best heuristic: by branch and bound for half of the time, by MILPs for what is
+// left of the gap.
+func onePeriodicMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
 	start := time.Now()
 	half := unlimited
 	if deadline, ok := ctx.Deadline(); ok {

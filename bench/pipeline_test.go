@@ -12,8 +12,8 @@ import (
 	"workbench/model/platform"
 )
 
-// pipelined runs methods that need no backend on a chain, and judges them
-// together.
+// pipelined runs methods on a chain, none of which comes to need its backend, and
+// judges them together.
 func pipelined(t *testing.T, c *chain.Chain, p platform.Platform, model string, methods ...string) (results []*bench.Result, best, unconditional *bench.Bound) {
 	t.Helper()
 	in, err := bench.NewInstance(c)
@@ -37,7 +37,7 @@ func TestBoundsBindWhatTheyAssume(t *testing.T) {
 		c.Layers = append(c.Layers, chain.Layer{ForwardTime: 1, BackwardTime: 1, Activation: 1, Saved: 1, Gradient: 1, Weight: w})
 	}
 	p := platform.Platform{Memory: 8, Bandwidth: 1e20, Processors: 4, WeightCopies: 1}
-	results, best, unconditional := pipelined(t, c, p, plan.StageModel, "1f1b-star", "k-periodic", "branch-and-bound")
+	results, best, unconditional := pipelined(t, c, p, plan.StageModel, "1f1b-star", "k-periodic", "branch-and-bound", "pipeline-milp")
 	near := func(x, want float64) bool { return math.Abs(x-want) < 1e-6 }
 	if best == nil || unconditional == nil || !near(best.Value, 4) || !slices.Equal(best.Assumptions, []string{plan.OnePeriodic}) ||
 		!near(unconditional.Value, 8.0/3) || len(unconditional.Assumptions) > 0 {
@@ -47,11 +47,14 @@ func TestBoundsBindWhatTheyAssume(t *testing.T) {
 		k      int
 		period float64
 		bound  float64
-	}{{1, 4, 4}, {3, 8.0 / 3, 8.0 / 3}, {3, 8.0 / 3, 8.0 / 3}} {
+	}{{1, 4, 4}, {3, 8.0 / 3, 8.0 / 3}, {1, 4, 4}, {3, 8.0 / 3, 8.0 / 3}} {
 		r := results[i]
 		if r.Status != bench.Optimal || max(1, r.Plan.K) != want.k || !near(*r.Objective, want.period) || !near(r.Bound.Value, want.bound) || !near(*r.Gap, 0) {
 			t.Errorf("%s: %s %s, k = %d, period %v, bound %+v", r.Method, r.Status, r.Error, r.Plan.K, r.Objective, r.Bound)
 		}
+	}
+	if r := results[3]; r.Note == "" {
+		t.Errorf("%s says nothing of 1-periodic patterns", r.Method)
 	}
 	if r := results[0]; r.Unconditional == nil || !near(r.Unconditional.Value, 8.0/3) {
 		t.Errorf("%s: without assumptions %+v", r.Method, r.Unconditional)
@@ -79,6 +82,9 @@ func TestPipelineMethodsAgree(t *testing.T) {
 				}
 			}
 			star, contiguous, best := results[0], results[1], results[2]
+			if best.Plan != nil && best.Plan.K > 1 {
+				t.Errorf("seed %d, %s: branch-and-bound has k = %d", seed, model, best.Plan.K)
+			}
 			if star.Plan != nil && (contiguous.Plan == nil || *contiguous.Objective > *star.Objective*(1+1e-9)) || contiguous.Plan != nil && *best.Objective > *contiguous.Objective*(1+1e-9) {
 				t.Errorf("seed %d, %s: 1F1B* %v, contiguous %v, best %v\n%+v %+v", seed, model, star.Objective, contiguous.Objective, best.Objective, c, p)
 			}

@@ -28,6 +28,37 @@ func Search(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) 
 	if err != nil {
 		return nil, err
 	}
+	return in.searched(in.severalAPeriod(in.onePeriodic()))
+}
+
+// SearchOnePeriodic is Search among 1-periodic patterns.
+func SearchOnePeriodic(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
+	in, err := newInstance(c, p, o)
+	if err != nil {
+		return nil, err
+	}
+	return in.searched(in.onePeriodic())
+}
+
+// Several returns the best pattern of KPeriodic and Eager, which may have several
+// mini-batches a period.
+func Several(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
+	in, err := newInstance(c, p, o)
+	if err != nil {
+		return nil, err
+	}
+	return in.searched(in.severalAPeriod(nil))
+}
+
+func (in *instance) searched(s *pattern) (*plan.Plan, error) {
+	if s == nil {
+		return nil, in.noPlan("search", "no contiguous allocation fits and no other was found")
+	}
+	return s.plan(in, "search"), nil
+}
+
+// onePeriodic returns the best 1-periodic pattern it finds, nil if it finds none.
+func (in *instance) onePeriodic() *pattern {
 	best := in.bestContiguous(0)
 	if s := in.madPipe(FineGrid); s != nil && (best == nil || s.rate() < best.rate()) {
 		best = s
@@ -41,22 +72,24 @@ func Search(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) 
 		s = in.improve(in.shorten(s))
 		gained = s.rate() < before*(1-beamLast)
 	}
-	// k-periodic patterns are candidates, but the search does not start there.
+	return s
+}
+
+// severalAPeriod returns the best of s and the patterns of several mini-batches a
+// period of KPeriodic and Eager.
+func (in *instance) severalAPeriod(s *pattern) *pattern {
 	for k := 1; k < 2*in.procs && (s == nil || !in.stopped()); k++ {
 		if x := in.bestContiguous(k); x != nil && (s == nil || x.rate()*float64(k+1)/float64(k) < s.rate()*(1-tiny)) {
 			s = x.cancelled(k)
 		}
 	}
 	if s != nil && in.stopped() {
-		return s.plan(in, "search"), nil
+		return s
 	}
 	if x := in.bestEager(); x != nil && (s == nil || x.rate() < s.rate()*(1-tiny)) {
 		s = x
 	}
-	if s == nil {
-		return nil, in.noPlan("search", "from no start: no contiguous allocation fits and no other was found")
-	}
-	return s.plan(in, "search"), nil
+	return s
 }
 
 // squeezed looks for an allocation that fits when mini-batches run one after
