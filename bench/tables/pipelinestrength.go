@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"workbench/bench"
+	"workbench/heuristics/pipeline"
 	"workbench/ilp"
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
@@ -189,7 +190,7 @@ func (m *measurer) rootAndBest(model *milp.Model, limit time.Duration) (lp, r *s
 }
 
 // pipelineDecomposition prints what ilp.SolvePipeline proves on the networks of
-// [004] 6.5, from the plan of search and no bound: two threads, limit for each.
+// [004] 6.5, from the best 1-periodic plan of the search and no bound: two threads, limit for each.
 func (m *measurer) pipelineDecomposition(limit time.Duration, nets []string) error {
 	if len(nets) == 0 {
 		nets = []string{"resnet18", "resnet34", "resnet50"}
@@ -220,12 +221,12 @@ func (m *measurer) pipelineDecomposition(limit time.Duration, nets []string) err
 func (m *measurer) decomposed(net string, in *bench.Instance, p platform.Platform, limit time.Duration) error {
 	s := m.setting
 	s.Platform = p
-	start := bench.Run(m.ctx, m.problem, m.method("search"), in, s)
-	if start.Plan == nil {
-		return fmt.Errorf("search: %s %w", start.Status, start.Err)
+	start, err := pipeline.SearchOnePeriodic(in.Chain, p, pipeline.Options{Stop: m.ctx.Done()})
+	if err != nil {
+		return err
 	}
 	begin := time.Now()
-	r, err := ilp.SolvePipeline(m.ctx, s.Backend, in.Chain, p, "", start.Plan, 0, solvers.Options{Threads: solvers.Some(s.Threads), Time: limit})
+	r, err := ilp.SolvePipeline(m.ctx, s.Backend, in.Chain, p, "", start, 0, solvers.Options{Threads: solvers.Some(s.Threads), Time: limit})
 	if err != nil {
 		return err
 	}
@@ -238,6 +239,6 @@ func (m *measurer) decomposed(net string, in *bench.Instance, p platform.Platfor
 		return fmt.Errorf("the plan is not valid: %v", report.Violations[0])
 	}
 	fmt.Printf("| %s | %d | %g | %.2f | %.2f | %.2f | %.2f %% | %d | %.1f |\n", net, p.Processors, p.Memory/1e9,
-		1e3*start.Plan.Claims.Makespan, 1e3*report.Makespan, 1e3*r.Bound, 100*solvers.Gap(report.Makespan, r.Bound), r.Cuts, spent)
+		1e3*start.Claims.Makespan, 1e3*report.Makespan, 1e3*r.Bound, 100*solvers.Gap(report.Makespan, r.Bound), r.Cuts, spent)
 	return nil
 }

@@ -114,12 +114,12 @@ func printComparison(s streams, j *job, results []*bench.Result, best, unconditi
 			assuming = " assuming " + strings.Join(best.Assumptions, ", ")
 		}
 		fmt.Fprintf(s.out, "\nbound %s, proved by %s%s", platform.FormatSeconds(best.Value), best.By, assuming)
+		separator, which := "; ", ""
 		if b := unconditional; b != nil {
-			fmt.Fprintf(s.out, "\nbound %s for every plan, proved by %s\n", platform.FormatSeconds(b.Value), b.By)
-		} else {
-			fmt.Fprint(s.out, "; ")
+			fmt.Fprintf(s.out, "\nbound %s for every plan, proved by %s", platform.FormatSeconds(b.Value), b.By)
+			separator, which = "\n", " with the bound that holds for the plan"
 		}
-		fmt.Fprintf(s.out, "gap = (%s − bound) / %s; every plan was verified by replay\n", word, word)
+		fmt.Fprintf(s.out, "%sgap = (%s − bound) / %s%s; every plan was verified by replay\n", separator, word, word, which)
 	}
 	for _, r := range results {
 		if r.Err != nil {
