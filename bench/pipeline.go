@@ -19,9 +19,8 @@ import (
 
 // Defaults of the pipeline's platform, where the user does not say.
 const (
-	DefaultProcessors   = 4
-	DefaultWeightCopies = 3 // [004] 6.3: weights, gradients, a stale version
-	defaultBandwidth    = 12e9
+	DefaultProcessors = 4
+	defaultBandwidth  = 12e9
 )
 
 // pipelines is the problem of [004] ch. 5–7.
@@ -47,7 +46,7 @@ func pipelines() *Problem {
 // what the best 1F1B* takes where memory does not matter, for the default numbers
 // of GPUs and weight copies and the default bandwidth.
 func pipelineRange(in *Instance) (low, high float64) {
-	p := platform.Platform{Memory: math.SmallestNonzeroFloat64, Bandwidth: defaultBandwidth, Processors: DefaultProcessors, WeightCopies: DefaultWeightCopies}
+	p := platform.Platform{Memory: math.SmallestNonzeroFloat64, Bandwidth: defaultBandwidth, Processors: DefaultProcessors, WeightCopies: platform.DefaultWeightCopies}
 	for range 8 { // each proof that it is too little names what is needed at least
 		var infeasible *plan.Infeasible
 		if _, err := pipeline.Bounds(in.Chain, p, pipeline.Options{}); !errors.As(err, &infeasible) || infeasible.Memory <= low {

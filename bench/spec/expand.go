@@ -238,7 +238,7 @@ func (e *Experiment) platforms(p *bench.Problem) []place {
 	}
 	if p.Parallel {
 		list = product(list, orDefault(e.processors, bench.DefaultProcessors), func(x *place, v int) { x.Processors = v })
-		list = product(list, orDefault(e.weightCopies, bench.DefaultWeightCopies), func(x *place, v int) { x.WeightCopies = v })
+		list = product(list, orDefault(e.weightCopies, platform.DefaultWeightCopies), func(x *place, v int) { x.WeightCopies = v })
 		list = product(list, orDefault(e.memoryModels, plan.TaskModel), func(x *place, v string) { x.model = v })
 	}
 	return list

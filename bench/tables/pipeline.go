@@ -27,7 +27,7 @@ func (m *measurer) pipelines(limit time.Duration, nets []string) error {
 			for _, memory := range []float64{4, 8, 16} {
 				s := m.setting
 				s.Time = limit
-				s.Platform = platform.Platform{Memory: memory * 1e9, Bandwidth: 12e9, Processors: processors, WeightCopies: bench.DefaultWeightCopies}
+				s.Platform = platform.Platform{Memory: memory * 1e9, Bandwidth: 12e9, Processors: processors, WeightCopies: platform.DefaultWeightCopies}
 				best := bench.Run(m.ctx, m.problem, m.method("branch-and-bound"), in, s)
 				fmt.Printf("| %s | %d | %g |", net, processors, memory)
 				for _, name := range []string{"pipedream", "pipedream-star", "1f1b-star", "contiguous-optimum", "madpipe", "search"} {

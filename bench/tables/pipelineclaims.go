@@ -196,7 +196,7 @@ func loadPipeDream(file string) (*bench.Instance, error) {
 // claimPoint runs all methods on one case.
 func (m *measurer) claimPoint(x *claimPoint, in *bench.Instance, methods []*bench.Method) error {
 	s := m.setting
-	s.Platform = platform.Platform{Memory: float64(x.memory) * 1e9, Bandwidth: x.rate * 1e9, Processors: x.processors, WeightCopies: bench.DefaultWeightCopies}
+	s.Platform = platform.Platform{Memory: float64(x.memory) * 1e9, Bandwidth: x.rate * 1e9, Processors: x.processors, WeightCopies: platform.DefaultWeightCopies}
 	x.period, x.bound = make([]float64, len(claimMethods)), math.NaN()
 	for _, method := range methods {
 		r := bench.Run(m.ctx, m.problem, method, in, s)

@@ -98,7 +98,7 @@ func pipelineModels(x shortChain, without bool) ([]variant, error) {
 // one and a half times what every pattern needs at least, or three times.
 func shortChains() (list []shortChain, err error) {
 	add := func(name string, c *chain.Chain, processors int, bandwidth, share float64) error {
-		p := platform.Platform{Memory: 1, Bandwidth: bandwidth, Processors: processors, WeightCopies: bench.DefaultWeightCopies}
+		p := platform.Platform{Memory: 1, Bandwidth: bandwidth, Processors: processors, WeightCopies: platform.DefaultWeightCopies}
 		var least *plan.Infeasible
 		if _, err := ilp.PipelineILP(c, p); !errors.As(err, &least) {
 			return fmt.Errorf("%s fits in a byte: %w", name, err)
@@ -204,7 +204,7 @@ func (m *measurer) pipelineDecomposition(limit time.Duration, nets []string) err
 		}
 		for _, processors := range []int{4, 8} {
 			for _, memory := range []float64{4, 8, 16} {
-				p := platform.Platform{Memory: memory * 1e9, Bandwidth: 12e9, Processors: processors, WeightCopies: bench.DefaultWeightCopies}
+				p := platform.Platform{Memory: memory * 1e9, Bandwidth: 12e9, Processors: processors, WeightCopies: platform.DefaultWeightCopies}
 				if err := m.decomposed(net, in, p, limit); err != nil {
 					return fmt.Errorf("%s on %d processors of %g GB: %w", net, processors, memory, err)
 				}

@@ -274,7 +274,7 @@ func (o *fragmentationOptions) batcher() (b *bench.Batcher, methods []*bench.Met
 		return nil, nil, err
 	}
 	if p.Parallel {
-		b.Setting.Platform.Processors, b.Setting.Platform.WeightCopies = bench.DefaultProcessors, bench.DefaultWeightCopies
+		b.Setting.Platform.Processors, b.Setting.Platform.WeightCopies = bench.DefaultProcessors, platform.DefaultWeightCopies
 	}
 	if b.Setting.Time, err = platform.ParseTimeLimit(o.timeLimit); err != nil {
 		return nil, nil, usagef("--time-limit: %v", err)

@@ -61,12 +61,12 @@ func blank(problem, method, name, digest string, err error, m platform.Platform)
 
 // file mirrors the format; what must be there is a pointer.
 type file struct {
-	Format   string             `json:"format"`
-	Problem  string             `json:"problem"`
-	Method   string             `json:"method"`
-	Instance InstanceRef        `json:"instance"`
-	Platform *platform.Platform `json:"platform"`
-	Period   *float64           `json:"period"`
+	Format   string        `json:"format"`
+	Problem  string        `json:"problem"`
+	Method   string        `json:"method"`
+	Instance InstanceRef   `json:"instance"`
+	Platform *filePlatform `json:"platform"`
+	Period   *float64      `json:"period"`
 
 	K           *int        `json:"k,omitempty"`
 	Allocation  []fileStage `json:"allocation,omitempty"`
@@ -74,6 +74,25 @@ type file struct {
 
 	Ops    []fileOp `json:"ops"`
 	Claims Claims   `json:"claims"`
+}
+
+type filePlatform struct {
+	Memory       float64 `json:"memory"`
+	Bandwidth    float64 `json:"bandwidth"`
+	Processors   int     `json:"processors"`
+	WeightCopies *int    `json:"weight_copies"`
+}
+
+// of returns the platform of a plan for a problem.
+func (f *filePlatform) of(problem string) platform.Platform {
+	p := platform.Platform{Memory: f.Memory, Bandwidth: f.Bandwidth, Processors: f.Processors}
+	switch {
+	case f.WeightCopies != nil:
+		p.WeightCopies = *f.WeightCopies
+	case problem == Pipeline:
+		p.WeightCopies = platform.DefaultWeightCopies
+	}
+	return p
 }
 
 type fileStage struct {
@@ -199,8 +218,8 @@ func (f *file) plan([]strictjson.Extra) (*Plan, error) {
 		return fail("platform.bandwidth", "%g bytes per second is negative", f.Platform.Bandwidth)
 	case f.Platform.Processors < 0:
 		return fail("platform.processors", "%d is negative", f.Platform.Processors)
-	case f.Platform.WeightCopies < 0:
-		return fail("platform.weight_copies", "%d is negative", f.Platform.WeightCopies)
+	case f.Platform.WeightCopies != nil && *f.Platform.WeightCopies < 0:
+		return fail("platform.weight_copies", "%d is negative", *f.Platform.WeightCopies)
 	case f.K != nil && *f.K < 1:
 		return fail("k", "%d is not positive; it is the number of mini-batches in a period", *f.K)
 	case f.MemoryModel != nil && *f.MemoryModel != StageModel && *f.MemoryModel != TaskModel:
@@ -211,7 +230,7 @@ func (f *file) plan([]strictjson.Extra) (*Plan, error) {
 		return fail("ops", "missing; it lists the operations of the plan")
 	}
 	p := &Plan{
-		Format: f.Format, Problem: f.Problem, Method: f.Method, Instance: f.Instance, Platform: *f.Platform,
+		Format: f.Format, Problem: f.Problem, Method: f.Method, Instance: f.Instance, Platform: f.Platform.of(f.Problem),
 		Period: f.Period, Ops: make([]Op, len(f.Ops)), Claims: f.Claims,
 	}
 	if f.K != nil {

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -276,4 +277,36 @@ func FuzzRead(f *testing.F) {
 			t.Fatal(diff)
 		}
 	})
+}
+
+// A pipeline's plan that does not say how often weights are stored has three
+// copies of them; one without copies says so.
+func TestWeightCopies(t *testing.T) {
+	for _, x := range []struct {
+		problem, platform string
+		want              int
+	}{
+		{plan.Pipeline, `{"memory":8,"processors":2}`, platform.DefaultWeightCopies},
+		{plan.Pipeline, `{"memory":8,"processors":2,"weight_copies":0}`, 0},
+		{plan.Pipeline, `{"memory":8,"processors":2,"weight_copies":2}`, 2},
+		{plan.WeightOffload, `{"memory":8}`, 0},
+	} {
+		text := fmt.Sprintf(`{"format":%q,"problem":%q,"method":"m","instance":{"name":"i"},"platform":%s,"period":null,"ops":[],"claims":{"makespan":1,"peak_memory":1}}`, plan.Format, x.problem, x.platform)
+		p, err := plan.Read(strings.NewReader(text), "plan.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if p.Platform.WeightCopies != x.want {
+				t.Errorf("%s on %s: %d copies, want %d", x.problem, x.platform, p.Platform.WeightCopies, x.want)
+			}
+			var b bytes.Buffer
+			if err := p.Write(&b); err != nil {
+				t.Fatal(err)
+			}
+			if p, err = plan.Read(&b, "written.json"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }

@@ -2,6 +2,8 @@
 // (sizes, bandwidths, durations) people write on command lines and in files.
 package platform
 
+import "encoding/json"
+
 // Platform is the machine: what limits a plan beside the instance itself.
 // Zero fields do not apply to the problem.
 type Platform struct {
@@ -11,4 +13,21 @@ type Platform struct {
 	// WeightCopies is C of [004] (6.33): how often each GPU of a pipeline
 	// stores the weights of its layers.
 	WeightCopies int `json:"weight_copies,omitempty"`
+}
+
+// DefaultWeightCopies is C where nothing is said, [004] 6.3: weights, gradients
+// and a stale version.
+const DefaultWeightCopies = 3
+
+// MarshalJSON writes that there are no weight copies where there are GPUs of a
+// pipeline: a file that says nothing has [DefaultWeightCopies].
+func (p Platform) MarshalJSON() ([]byte, error) {
+	type plain Platform
+	if p.Processors > 0 && p.WeightCopies == 0 {
+		return json.Marshal(struct {
+			plain
+			WeightCopies int `json:"weight_copies"`
+		}{plain: plain(p)})
+	}
+	return json.Marshal(plain(p))
 }

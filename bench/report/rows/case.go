@@ -40,7 +40,7 @@ func Limits(t *sweep.Task) string {
 	if t.MemoryModel != "" {
 		s += ", " + t.MemoryModel + " model"
 	}
-	if t.Processors > 0 && t.WeightCopies != bench.DefaultWeightCopies {
+	if t.Processors > 0 && t.WeightCopies != platform.DefaultWeightCopies {
 		s += fmt.Sprintf(", %d weight copies", t.WeightCopies)
 	}
 	return s
