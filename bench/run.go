@@ -161,18 +161,7 @@ func (r *Result) withBounds(more ...Bound) {
 			r.Bounds = append(r.Bounds, b)
 		}
 	}
-	r.Bound, r.Unconditional = nil, nil
-	for i := range r.Bounds {
-		if b := &r.Bounds[i]; r.bound(b) {
-			r.Bound = better(r.Bound, b)
-			if len(b.Assumptions) == 0 {
-				r.Unconditional = better(r.Unconditional, b)
-			}
-		}
-	}
-	if r.Bound == r.Unconditional {
-		r.Unconditional = nil
-	}
+	r.Bound, r.Unconditional = best(r.Bounds, r.bound)
 	if r.Plan != nil {
 		r.judge()
 	}
@@ -191,6 +180,23 @@ func (r *Result) bound(b *Bound) bool {
 		}
 	}
 	return true
+}
+
+// best returns the best of the bounds that bind and, if it has assumptions, the
+// best without; nil: there is none.
+func best(bounds []Bound, binds func(*Bound) bool) (bound, unconditional *Bound) {
+	for i := range bounds {
+		if b := &bounds[i]; binds(b) {
+			bound = better(bound, b)
+			if len(b.Assumptions) == 0 {
+				unconditional = better(unconditional, b)
+			}
+		}
+	}
+	if bound == unconditional {
+		unconditional = nil
+	}
+	return bound, unconditional
 }
 
 // better returns the larger bound, or one with fewer assumptions that is as good.
@@ -227,26 +233,16 @@ func (r *Result) judge() {
 // JudgeTogether gives every result the bounds that any of them knows. It returns
 // the best of them all and, if that has assumptions, the best without; nil: there
 // is none.
-func JudgeTogether(results []*Result) (best, unconditional *Bound) {
+func JudgeTogether(results []*Result) (bound, unconditional *Bound) {
 	var all []Bound
 	for _, r := range results {
 		all = append(all, r.Bounds...)
-	}
-	for i := range all {
-		b := &all[i]
-		best = better(best, b)
-		if len(b.Assumptions) == 0 {
-			unconditional = better(unconditional, b)
-		}
 	}
 	for _, r := range results {
 		r.Bounds = nil
 		r.withBounds(all...)
 	}
-	if best == unconditional {
-		unconditional = nil
-	}
-	return best, unconditional
+	return best(all, func(*Bound) bool { return true })
 }
 
 // RelativeGap returns (objective − bound) / objective, 0 for two zeros.

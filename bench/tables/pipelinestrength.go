@@ -192,29 +192,11 @@ func (m *measurer) rootAndBest(model *milp.Model, limit time.Duration) (lp, r *s
 // pipelineDecomposition prints what ilp.SolvePipeline proves on the networks of
 // [004] 6.5, from the best 1-periodic plan of the search and no bound: two threads, limit for each.
 func (m *measurer) pipelineDecomposition(limit time.Duration, nets []string) error {
-	if len(nets) == 0 {
-		nets = []string{"resnet18", "resnet34", "resnet50"}
-	}
 	fmt.Println("| net | P | M, GB | start | period | bound | gap | cuts | s |")
 	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
-	for _, net := range nets {
-		in, err := bench.Load(fmt.Sprintf("zoo:%s?image=1000&batch=8", net), os.Stdin)
-		if err != nil {
-			return err
-		}
-		for _, processors := range []int{4, 8} {
-			for _, memory := range []float64{4, 8, 16} {
-				p := platform.Platform{Memory: memory * 1e9, Bandwidth: 12e9, Processors: processors, WeightCopies: platform.DefaultWeightCopies}
-				if err := m.decomposed(net, in, p, limit); err != nil {
-					return fmt.Errorf("%s on %d processors of %g GB: %w", net, processors, memory, err)
-				}
-				if m.ctx.Err() != nil {
-					return m.ctx.Err()
-				}
-			}
-		}
-	}
-	return nil
+	return m.thesisPipelines(nets, func(net string, in *bench.Instance, p platform.Platform) error {
+		return m.decomposed(net, in, p, limit)
+	})
 }
 
 // decomposed prints the row of one platform.

@@ -8,9 +8,10 @@ import (
 )
 
 // allocations enumerates the allocations that may have a 1-periodic pattern, or
-// a k-periodic one of any k, of period T a mini-batch or less, from the first layer to the last: the first layers are few
-// to choose from, for they store the most. At each, what is known of all
-// patterns that begin so must leave T possible:
+// a k-periodic one of any k, of period T a mini-batch or less, from the first
+// layer to the last: the first layers have few places to be, for they store the
+// most. At each, what is known of all patterns that begin so must leave T
+// possible:
 //
 //   - Loads: what a processor computes and what a link carries is at most T, and
 //     the layers to come fit in what the processors have left.

@@ -28,7 +28,7 @@ func Search(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	return in.searched(in.severalAPeriod(in.onePeriodic()))
+	return in.searched("search", in.severalAPeriod(in.onePeriodic()))
 }
 
 // SearchOnePeriodic is Search among 1-periodic patterns.
@@ -37,7 +37,7 @@ func SearchOnePeriodic(c *chain.Chain, p platform.Platform, o Options) (*plan.Pl
 	if err != nil {
 		return nil, err
 	}
-	return in.searched(in.onePeriodic())
+	return in.searched("search", in.onePeriodic())
 }
 
 // Several returns the best pattern of KPeriodic and Eager, which may have several
@@ -47,14 +47,14 @@ func Several(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error)
 	if err != nil {
 		return nil, err
 	}
-	return in.searched(in.severalAPeriod(nil))
+	return in.searched("k-periodic", in.severalAPeriod(nil))
 }
 
-func (in *instance) searched(s *pattern) (*plan.Plan, error) {
+func (in *instance) searched(method string, s *pattern) (*plan.Plan, error) {
 	if s == nil {
-		return nil, in.noPlan("search", "no contiguous allocation fits and no other was found")
+		return nil, in.noPlan(method, "no contiguous allocation fits and no other was found")
 	}
-	return s.plan(in, "search"), nil
+	return s.plan(in, method), nil
 }
 
 // onePeriodic returns the best 1-periodic pattern it finds, nil if it finds none.
