@@ -141,7 +141,7 @@ func (f *Figure) across(c *bench.Curve, problem *bench.Problem, quantity bench.Q
 		return in(1)
 	case c.Over == bench.OverBandwidth:
 		f.LogX = true
-		for _, u := range []platform.Unit{{Name: "GB/s", Size: 1e9}, {Name: "MB/s", Size: 1e6}, {Name: "kB/s", Size: 1e3}} {
+		for _, u := range []platform.AxisUnit{{Name: "GB/s", Size: 1e9}, {Name: "MB/s", Size: 1e6}, {Name: "kB/s", Size: 1e3}} {
 			if len(c.Bounds) > 0 && c.Bounds[len(c.Bounds)-1].At >= 2*u.Size {
 				f.X = "bandwidth of each link (" + u.Name + ")"
 				return in(u.Size)

@@ -56,7 +56,7 @@ func (p *Problem) shares(title, x string, functions []Steps) *plots.Figure {
 }
 
 // units of the axes of trade-offs.
-func (p *Problem) units(t *Tradeoff) (memory, objective platform.Unit, x, y string) {
+func (p *Problem) units(t *Tradeoff) (memory, objective platform.AxisUnit, x, y string) {
 	most := 0.0
 	for _, c := range t.Cases {
 		for _, cell := range c.Cells {
@@ -68,7 +68,7 @@ func (p *Problem) units(t *Tradeoff) (memory, objective platform.Unit, x, y stri
 	objective = platform.TimeUnit(most)
 	memory = platform.ByteUnit(t.Cases[len(t.Cases)-1].Key.Memory)
 	if slots(p.Name) {
-		memory = platform.Unit{Name: "slots", Size: 1}
+		memory = platform.AxisUnit{Name: "slots", Size: 1}
 	}
 	return memory, objective, "memory (" + memory.Name + ")", p.Word + " (" + objective.Name + ")"
 }

@@ -164,7 +164,7 @@ func (d *stepsDrawing) heading(name string, makespan float64) {
 		peak = max(peak, d.memory[i].During.Total())
 	}
 	t := platform.TimeUnit(d.period)
-	m := platform.Unit{Name: "slots", Size: 1}
+	m := platform.AxisUnit{Name: "slots", Size: 1}
 	if !d.slots {
 		m = platform.ByteUnit(max(peak, d.plan.Platform.Memory))
 	}
@@ -229,7 +229,7 @@ func (d *stepsDrawing) curve() {
 	if most == 0 {
 		most = 1
 	}
-	u := platform.Unit{Name: "slots", Size: 1}
+	u := platform.AxisUnit{Name: "slots", Size: 1}
 	if !d.slots {
 		u = platform.ByteUnit(most)
 	}

@@ -1,28 +1,73 @@
 package platform
 
-// Unit is a unit of an axis or a column.
-type Unit struct {
-	Name string
-	Size float64 // in bytes or seconds
-}
-
-var (
-	axisBytes   = []Unit{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
-	axisSeconds = []Unit{{"s", 1}, {"ms", 1e-3}, {"µs", 1e-6}, {"ns", 1e-9}}
+import (
+	"math"
+	"math/big"
+	"strconv"
 )
 
-// ByteUnit returns the unit for an axis of sizes up to most.
-func ByteUnit(most float64) Unit { return unitFor(most, axisBytes) }
+// Fits reports whether a plan that uses so much memory at its peak fits in a
+// memory of so much, both in one unit. It is the only rule: sizes are whole
+// numbers of a [Unit], their sums are exact, and there is no tolerance.
+func Fits(used, memory float64) bool { return used <= memory }
 
-// TimeUnit returns the unit for an axis of durations up to most seconds.
-func TimeUnit(most float64) Unit { return unitFor(most, axisSeconds) }
+// Unit is what the sizes of an instance are whole numbers of: 10^-Unit bytes.
+// The zero value is the byte; a file whose sizes have decimals is of the
+// largest unit that makes all of them whole. Instances, platforms and plans in
+// memory hold sizes in units and bandwidths in units per second; files, results
+// and screens speak bytes.
+type Unit uint8
 
-// unitFor returns the largest unit of which most is at least two.
-func unitFor(most float64, units []Unit) Unit {
-	for _, u := range units {
-		if most >= 2*u.Size {
-			return u
-		}
+const (
+	// Byte is the unit of a file without decimals.
+	Byte Unit = 0
+	// FinestUnit is the finest unit that files may need, 10^-9 bytes.
+	FinestUnit Unit = 9
+)
+
+// PerByte returns how many units are a byte.
+func (u Unit) PerByte() float64 {
+	return [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9}[u]
+}
+
+// MaxTotal is what all sizes of an instance together stay below, so that every
+// sum of them is exact in float64 and, where there are decimals, every size is
+// read back from the number of bytes that is written.
+func (u Unit) MaxTotal() float64 {
+	if u == Byte {
+		return 1 << 53
 	}
-	return units[len(units)-1]
+	return 1e15
+}
+
+// Bytes returns so many units, or units per second, in bytes. A whole number of
+// units gives the float64 that its decimal number of bytes is read as.
+func (u Unit) Bytes(x float64) float64 { return x / u.PerByte() }
+
+// Rate returns so many bytes per second in units per second.
+func (u Unit) Rate(bytes float64) float64 { return bytes * u.PerByte() }
+
+// FromBytes returns so many bytes in units, rounded down to a whole number:
+// exactly, where the bytes are meant as the shortest decimal number that is
+// read as this float64. Infinity and NaN are returned as they are.
+func (u Unit) FromBytes(bytes float64) float64 {
+	if math.IsInf(bytes, 0) || math.IsNaN(bytes) {
+		return bytes
+	}
+	if u == Byte {
+		return math.Floor(bytes)
+	}
+	exact, _ := new(big.Rat).SetString(strconv.FormatFloat(bytes, 'e', -1, 64))
+	return u.Floor(exact)
+}
+
+// Floor returns an exact, non-negative number of bytes in units, rounded down
+// to a whole number that float64 holds.
+func (u Unit) Floor(bytes *big.Rat) float64 {
+	perByte := new(big.Rat).SetFloat64(u.PerByte())
+	units := new(big.Rat).Mul(bytes, perByte)
+	whole := new(big.Float).SetMode(big.ToZero).SetPrec(53)
+	whole.SetInt(new(big.Int).Div(units.Num(), units.Denom()))
+	x, _ := whole.Float64()
+	return x
 }
