@@ -85,11 +85,11 @@ func short(in *Instance, method string) error {
 func closedForm(in *Instance, s Setting) Bound {
 	best := Bound{Value: cycle.Of(in.Chain).Compute(), By: "the sum of the computations", Assumptions: []string{}}
 	// Below the least memory there are no plans and so no bounds.
-	bounds, err := weights.Bounds(in.Chain, s.Platform)
+	y, err := cycle.New(in.Chain, s.Platform)
 	if err != nil {
 		return best
 	}
-	for _, b := range bounds {
+	for _, b := range y.Bounds() {
 		if b.Value > best.Value {
 			best.Value, best.By = b.Value, b.By
 		}

@@ -85,7 +85,7 @@ func weightsSearch(ctx context.Context, in *Instance, s Setting) (*Outcome, erro
 
 // search returns options that report progress under the name of a phase.
 func (s *Setting) search(start time.Time, phase string, moves int, bound float64, away []bool, from *plan.Plan) weights.Options {
-	o := weights.Options{Seed: uint64(s.Seed), Moves: moves, Bound: max(0, bound), Away: away, Start: from}
+	o := weights.Options{Seed: uint64(s.Seed), Moves: moves, Bound: max(0, bound*(1+tolerance)), Away: away, Start: from}
 	o.OnBetter = func(p *plan.Plan) { s.tell(start, phase, p, bound, 0) }
 	return o
 }

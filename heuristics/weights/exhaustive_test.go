@@ -48,11 +48,11 @@ func TestNothingBeatsExhaustive(t *testing.T) {
 		if err != nil {
 			t.Fatalf("instance %d: %v", i, err)
 		}
-		bounds, err := Bounds(c, ps[i])
+		in, err := cycle.New(c, ps[i])
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, b := range bounds {
+		for _, b := range in.Bounds() {
 			if b.Value > best*(1+1e-9) {
 				t.Errorf("instance %d: bound %s is %g, the optimum is %g: %+v %+v", i, b.By, b.Value, best, c, ps[i])
 			}

@@ -26,7 +26,7 @@ func FirstHalf(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.
 	if !s.firstHalf() {
 		return nil, s.none("first-half")
 	}
-	return s.found.plan(in, "first-half"), nil
+	return s.found.Plan(in.Instance, "first-half"), nil
 }
 
 // firstHalf keeps the schedule of FirstHalf in s.found; false if there is none.
@@ -38,14 +38,14 @@ func (s *scheduler) firstHalf() bool {
 			heavy = append(heavy, k)
 		}
 	}
-	away, excess := make([]bool, in.n), make([]float64, in.n)
+	away, excess := make([]bool, in.N), make([]float64, in.N)
 	for i := 0; i <= len(heavy) && s.ctx.Err() == nil; i++ {
 		if i > 0 {
 			k := heavy[i-1]
 			// Nothing runs between F_L and B_L, nor between B_1 and F_1.
 			away[2*k], away[2*k+1] = k > 0, k < in.L-1
 		}
-		if i < (len(heavy)+1)/2 || in.excess(away, in.memory, 1, excess) {
+		if i < (len(heavy)+1)/2 || in.excess(away, in.Memory, 1, excess) {
 			continue
 		}
 		if s.try(away); !math.IsInf(s.found.T, 1) {

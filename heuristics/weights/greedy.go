@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"workbench/model/chain"
+	"workbench/model/cycle"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -64,7 +65,7 @@ func greedy(ctx context.Context, c *chain.Chain, p platform.Platform, method str
 	if !s.greedy(selections) {
 		return nil, s.none(method)
 	}
-	return s.found.plan(in, method), nil
+	return s.found.Plan(in.Instance, method), nil
 }
 
 // none is the error of a method that found no schedule.
@@ -72,7 +73,7 @@ func (s *scheduler) none(method string) error {
 	if err := s.ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w before the first schedule: %w", method, plan.ErrNoPlan, err)
 	}
-	return fmt.Errorf("%s: %w: no cut point of Algorithm 2 gives a schedule that fits in %.0f bytes", method, plan.ErrNoPlan, s.in.memory)
+	return fmt.Errorf("%s: %w: no cut point of Algorithm 2 gives a schedule that fits in %.0f bytes", method, plan.ErrNoPlan, s.in.Memory)
 }
 
 // scheduler is Algorithm 2 of [001].
@@ -80,23 +81,23 @@ type scheduler struct {
 	ctx context.Context // its end keeps what was found
 	machine
 	discount bool
-	now      *schedule
-	found    *schedule // the best of all cut points
-	gone     []float64 // by gap: when its weight is deleted
-	sent     []bool    // by layer: w_k has been uploaded since B_k
-	waiting  []int     // WL: layers with choice (k,1) only, after B_k
-	fetch    []int     // layers with choice (k,1), in the order of their B
+	now      *cycle.Schedule
+	found    *cycle.Schedule // the best of all cut points
+	gone     []float64       // by gap: when its weight is deleted
+	sent     []bool          // by layer: w_k has been uploaded since B_k
+	waiting  []int           // WL: layers with choice (k,1) only, after B_k
+	fetch    []int           // layers with choice (k,1), in the order of their B
 }
 
 func newScheduler(ctx context.Context, in *instance, discount bool) *scheduler {
 	s := &scheduler{
 		ctx: ctx, machine: *newMachine(in), discount: discount,
-		now: newSchedule(in), found: newSchedule(in),
-		gone: make([]float64, in.n), sent: make([]bool, in.L),
+		now: cycle.NewSchedule(in.Instance), found: cycle.NewSchedule(in.Instance),
+		gone: make([]float64, in.N), sent: make([]bool, in.L),
 	}
 	s.found.T = math.Inf(1)
 	if !discount {
-		s.now.again = make([]float64, in.L)
+		s.now.Again = make([]float64, in.L)
 	}
 	return s
 }
@@ -104,13 +105,13 @@ func newScheduler(ctx context.Context, in *instance, discount bool) *scheduler {
 // greedy runs Algorithms 1 and 2 and keeps the best schedule in s.found; false
 // if there is none.
 func (s *scheduler) greedy(selections []selection) bool {
-	away, excess := make([]bool, s.in.n), make([]float64, s.in.n)
+	away, excess := make([]bool, s.in.N), make([]float64, s.in.N)
 	for _, v := range selections {
 		if s.ctx.Err() != nil {
 			break
 		}
 		clear(away)
-		if s.in.choose(away, s.in.memory, v.own, v.discount, excess) {
+		if s.in.choose(away, s.in.Memory, v.own, v.discount, excess) {
 			s.try(away)
 		}
 	}
@@ -125,7 +126,7 @@ func (s *scheduler) greedy(selections []selection) bool {
 // backwards can come before B_L: an upload or a prefetch for a forward follows
 // the backward of its own layer.
 func (s *scheduler) try(away []bool) {
-	copy(s.now.away, away)
+	copy(s.now.Away, away)
 	s.fetch = s.fetch[:0]
 	for k := s.in.L - 1; k >= 0; k-- {
 		if away[2*k+1] {
@@ -134,7 +135,7 @@ func (s *scheduler) try(away []bool) {
 	}
 	for cut := 0; cut <= len(s.fetch) && s.ctx.Err() == nil; cut++ {
 		if s.run(cut) {
-			s.found.copyFrom(s.now)
+			s.found.CopyFrom(s.now)
 		}
 	}
 }
@@ -144,7 +145,7 @@ func (s *scheduler) try(away []bool) {
 // s.found. O(L) placements.
 func (s *scheduler) run(cut int) bool {
 	in, now := s.in, s.now
-	here := in.total
+	here := in.Total
 	for _, k := range s.fetch[cut:] {
 		here -= in.W[k]
 	}
@@ -153,47 +154,47 @@ func (s *scheduler) run(cut int) bool {
 	}
 	s.waiting = s.waiting[:0]
 	clear(s.sent)
-	for k := range now.again {
-		now.again[k] = math.NaN()
+	for k := range now.Again {
+		now.Again[k] = math.NaN()
 	}
 	fetched := cut
 	for k := in.L - 1; k >= 0; k-- {
 		ready := s.free
 		if fetched < len(s.fetch) && s.fetch[fetched] == k {
 			fetched++
-			now.pre[2*k+1] = s.prefetch(k, 0)
-			ready = now.pre[2*k+1] + in.move[k]
+			now.Pre[2*k+1] = s.prefetch(k, 0)
+			ready = now.Pre[2*k+1] + in.Move[k]
 		}
 		if !s.do(in.B(k), ready) {
 			return false
 		}
 		switch {
-		case now.away[2*k]:
+		case now.Away[2*k]:
 			s.early()
-			now.up[k] = s.upload(k, s.free)
+			now.Up[k] = s.upload(k, s.free)
 			s.sent[k] = true
 			s.gone[2*k] = s.off
 			s.remove(k, s.off)
-		case now.away[2*k+1]:
+		case now.Away[2*k+1]:
 			s.waiting = append(s.waiting, k)
 		}
 	}
 	for k := range in.L {
 		ready := s.free
-		if now.away[2*k] {
-			now.pre[2*k] = s.prefetch(k, s.gone[2*k])
-			ready = now.pre[2*k] + in.move[k]
+		if now.Away[2*k] {
+			now.Pre[2*k] = s.prefetch(k, s.gone[2*k])
+			ready = now.Pre[2*k] + in.Move[k]
 		}
 		if !s.do(in.F(k), ready) {
 			return false
 		}
-		if now.away[2*k+1] {
+		if now.Away[2*k+1] {
 			s.leave(k)
 		}
 	}
 	for _, k := range s.fetch[:cut] {
-		now.pre[2*k+1] = s.prefetch(k, s.gone[2*k+1])
-		if math.IsInf(now.pre[2*k+1], 1) {
+		now.Pre[2*k+1] = s.prefetch(k, s.gone[2*k+1])
+		if math.IsInf(now.Pre[2*k+1], 1) {
 			return false
 		}
 	}
@@ -202,7 +203,7 @@ func (s *scheduler) run(cut int) bool {
 		return false
 	}
 	for _, k := range s.fetch[cut:] {
-		now.pre[2*k+1] += now.T
+		now.Pre[2*k+1] += now.T
 	}
 	return true
 }
@@ -210,8 +211,8 @@ func (s *scheduler) run(cut int) bool {
 // do computes operation j; false if it never fits or ends too late to beat the
 // best schedule known.
 func (s *scheduler) do(j int, ready float64) bool {
-	s.now.op[j] = s.compute(j, ready)
-	return s.free < s.found.T && !math.IsInf(s.now.op[j], 1) && s.ctx.Err() == nil
+	s.now.Op[j] = s.compute(j, ready)
+	return s.free < s.found.T && !math.IsInf(s.now.Op[j], 1) && s.ctx.Err() == nil
 }
 
 // early uploads weights of WL that fit before the end of the current
@@ -226,11 +227,11 @@ func (s *scheduler) early() {
 			}
 		}
 		k := s.waiting[i]
-		from := max(s.off, s.now.op[s.in.B(k)]+s.in.U[s.in.B(k)])
-		if s.free-from < s.in.move[k] {
+		from := max(s.off, s.now.Op[s.in.B(k)]+s.in.U[s.in.B(k)])
+		if s.free-from < s.in.Move[k] {
 			return
 		}
-		s.now.up[k] = s.upload(k, from)
+		s.now.Up[k] = s.upload(k, from)
 		s.sent[k] = true
 		s.waiting = append(s.waiting[:i], s.waiting[i+1:]...)
 	}
@@ -242,12 +243,12 @@ func (s *scheduler) leave(k int) {
 	gone := s.free
 	switch {
 	case !s.sent[k]:
-		s.now.up[k] = s.upload(k, s.free)
+		s.now.Up[k] = s.upload(k, s.free)
 		gone = s.off
-	case !s.now.away[2*k]:
-		gone = max(gone, s.now.up[k]+s.in.move[k])
+	case !s.now.Away[2*k]:
+		gone = max(gone, s.now.Up[k]+s.in.Move[k])
 	case !s.discount:
-		s.now.again[k] = s.upload(k, s.free)
+		s.now.Again[k] = s.upload(k, s.free)
 		gone = s.off
 	}
 	s.gone[2*k+1] = gone

@@ -1,6 +1,10 @@
 package weights
 
-import "math"
+import (
+	"math"
+
+	"workbench/model/platform"
+)
 
 // timeline is the memory in use as a step function of time: m[i] bytes from
 // t[i] to t[i+1], the last for ever. Most changes are near its end, so every
@@ -60,17 +64,17 @@ func (l *timeline) hold(start, end, d float64) {
 // reservations come last. O(steps after t).
 func (l *timeline) earliest(d, from float64) float64 {
 	i := len(l.t) - 1
-	if l.m[i]+d > l.limit {
+	if !platform.Fits(l.m[i]+d, l.limit) {
 		return math.Inf(1)
 	}
 	for {
-		if l.m[i]+d > l.limit {
+		if !platform.Fits(l.m[i]+d, l.limit) {
 			return max(from, l.t[i+1])
 		}
 		if l.t[i] <= from {
 			return from
 		}
-		if l.burst[i]+d > l.limit {
+		if !platform.Fits(l.burst[i]+d, l.limit) {
 			return l.t[i]
 		}
 		i--
@@ -89,7 +93,7 @@ func (l *timeline) window(d, extra, duration, from float64) float64 {
 	for ; l.t[i] > t; i-- {
 	}
 	for ; ; i++ {
-		if l.m[i]+d+extra > l.limit {
+		if !platform.Fits(l.m[i]+d+extra, l.limit) {
 			if i == len(l.t)-1 {
 				return math.Inf(1)
 			}
@@ -103,7 +107,7 @@ func (l *timeline) window(d, extra, duration, from float64) float64 {
 }
 
 // fits reports whether d more bytes fit once all that is placed has ended.
-func (l *timeline) fits(d float64) bool { return l.m[len(l.m)-1]+d <= l.limit }
+func (l *timeline) fits(d float64) bool { return platform.Fits(l.m[len(l.m)-1]+d, l.limit) }
 
 // machine places operations one after the other in the order of the program,
 // each as early as its data, its resource and the memory allow, given all that
@@ -119,17 +123,17 @@ type machine struct {
 }
 
 func newMachine(in *instance) *machine {
-	return &machine{in: in, mem: timeline{limit: in.limit}}
+	return &machine{in: in, mem: timeline{limit: in.Memory}}
 }
 
 // start resets the machine to the moment before B_L with the given bytes of
 // weights on the GPU, and reports whether they fit.
 func (m *machine) start(weights float64) bool {
-	m.act = m.in.n - 1
+	m.act = m.in.N - 1
 	held := m.in.Act[m.act] + weights
 	m.mem.reset(held)
 	m.free, m.pre, m.off = 0, 0, 0
-	return held <= m.mem.limit
+	return platform.Fits(held, m.mem.limit)
 }
 
 // prefetch places the prefetch of w_k not before from and returns its start,
@@ -140,7 +144,7 @@ func (m *machine) prefetch(k int, from float64) float64 {
 		return t
 	}
 	m.mem.add(t, m.in.W[k])
-	m.pre = t + m.in.move[k]
+	m.pre = t + m.in.Move[k]
 	return t
 }
 
@@ -165,7 +169,7 @@ func (m *machine) compute(j int, ready float64) float64 {
 // upload places the upload of w_k not before from and returns its start.
 func (m *machine) upload(k int, from float64) float64 {
 	t := max(from, m.off)
-	m.off = t + m.in.move[k]
+	m.off = t + m.in.Move[k]
 	return t
 }
 

@@ -4,6 +4,11 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"workbench/model/cycle"
+	"workbench/model/cycleratio"
+	"workbench/model/plan"
+	"workbench/model/platform"
 )
 
 // retimer finds the least period for fixed orders. It reads from a schedule,
@@ -16,50 +21,30 @@ import (
 //     operations that need less than the one before.
 //
 // With these orders fixed, the m-th reservation fits as soon as the first n(m)
-// releases have happened, so all rules are of the form
+// releases have happened, so all rules are precedences and the least T is their
+// maximum cycle ratio. Whatever the schedule was, the result is valid, and it is
+// no longer than the schedule if that was valid.
 //
-//	x(to) ≥ x(from) + cost + lap·T,
-//
-// and the least T is the largest ratio Σcost/−Σlap of a cycle of this graph.
-// It is found by Newton's method: start at a lower bound, look for a cycle
-// that is positive at T (Bellman–Ford), raise T to its ratio, repeat. Whatever
-// the schedule was, the result is valid, and it is no longer than the schedule
-// if that was valid.
-//
-// With N = O(L) nodes and edges a pass is O(N) and a few dozen are usual; the
-// worst case is O(N²) passes.
+// With N = O(L) nodes and edges a pass of cycleratio is O(N) and a few dozen
+// are usual.
 type retimer struct {
-	in *instance
+	in    *instance
+	graph cycleratio.Graph
 
-	edges []edge // sorted by target, once built
-	raw   []edge
-	first []int32 // first[v]..first[v+1] are the edges into v
-	order []int32 // nodes in the order of their approximate times
-
-	when []float64 // approximate times, for order
-	x    []float64
-	via  []int32 // edge that determines x, -1: none
-	mark []int32
+	order []int     // nodes in the order of their approximate times
+	when  []float64 // approximate times, for order
 
 	fetches, sends []item
 	reserve        []item
 	release        []item
 	freed          []float64 // freed[i]: bytes of the first i releases
 	barrier        int       // first node of the release barriers
-
-	critical []int32 // nodes of the last positive cycle found
-}
-
-type edge struct {
-	to, from int32
-	lap      int32
-	cost     float64
 }
 
 // item is an event at time x(node) + offset + lap·T of the cycle that starts
 // at 0.
 type item struct {
-	// key orders items by approximate time, in units of 1e-9 T, then by rank:
+	// key orders items by approximate time, in units of plan.Tolerance of T, then by rank:
 	// causes before effects at the same time.
 	key    uint64
 	node   int32
@@ -75,7 +60,7 @@ const (
 )
 
 // key returns the key of an event at the approximate time at ∈ [0,T], given
-// in units of 1e-9 T.
+// in units of plan.Tolerance of T.
 func key(at float64, rank int32, ends int) uint64 {
 	return uint64(max(0, at))<<rankBits | uint64(int64(rank)+rankZero)<<1 | uint64(ends)
 }
@@ -90,73 +75,81 @@ const (
 // is 2n+k, then the release barriers: barrier i is the time by which the first
 // i+1 releases of the cycle, and all of the cycles before, have happened.
 func newRetimer(in *instance) *retimer {
-	r := &retimer{in: in, barrier: 2*in.n + in.L}
-	most := r.barrier + 2*in.L + in.n
-	r.first = make([]int32, most+1)
-	r.when = make([]float64, most)
-	r.x = make([]float64, most)
-	r.via = make([]int32, most)
-	r.mark = make([]int32, most)
-	r.raw = make([]edge, 0, 12*in.n)
+	r := &retimer{in: in, barrier: 2*in.N + in.L}
+	r.when = make([]float64, r.barrier+2*in.L+in.N)
 	return r
 }
 
-func (r *retimer) fetch(g int) int32 { return int32(r.in.n + g) }
-func (r *retimer) send(k int) int32  { return int32(2*r.in.n + k) }
+func (r *retimer) fetch(g int) int32 { return int32(r.in.N + g) }
+func (r *retimer) send(k int) int32  { return int32(2*r.in.N + k) }
 
 // best writes the schedule of least period with the orders of s into s, and
 // returns false, leaving s alone, if there is none or its period exceeds
 // cutoff. from is a lower bound of the period: the search starts there.
-func (r *retimer) best(s *schedule, from, cutoff float64) bool {
+func (r *retimer) best(s *cycle.Schedule, from, cutoff float64) bool {
 	if !(s.T > 0) || !r.build(s) {
 		return false
 	}
-	T, ok := r.solve(from, cutoff)
-	if !ok {
+	T, err := r.graph.Least(from, cutoff)
+	if err != nil {
 		return false
 	}
 	s.T = T
-	s.again = s.again[:0]
-	n := r.in.n
-	zero := r.x[0]
-	for j := range s.op {
-		s.op[j] = r.x[j] - zero
+	s.Again = s.Again[:0]
+	n := r.in.N
+	x := r.graph.Times()
+	zero := x[0]
+	for j := range s.Op {
+		s.Op[j] = x[j] - zero
 	}
-	for g, away := range s.away {
+	for g, away := range s.Away {
 		if away {
-			s.pre[g] = r.x[n+g] - zero
+			s.Pre[g] = x[n+g] - zero
 		}
 	}
-	for k := range s.up {
-		if s.uploads(k) {
-			s.up[k] = r.x[2*n+k] - zero
+	for k := range s.Up {
+		if s.Uploads(k) {
+			s.Up[k] = x[2*n+k] - zero
 		}
 	}
 	return true
 }
 
-// build makes the graph of s.
-func (r *retimer) build(s *schedule) bool {
+// build makes the graph of s; false if memory cannot be kept.
+func (r *retimer) build(s *cycle.Schedule) bool {
 	in := r.in
-	r.raw = r.raw[:0]
+	r.graph.Reset(len(r.when))
 	r.fetches, r.sends, r.reserve, r.release = r.fetches[:0], r.sends[:0], r.reserve[:0], r.release[:0]
 	r.order = r.order[:0]
-	grid := 1e-9 * s.T
-	// place returns an item in the cycle that starts at op[0], in units of
-	// what counts as simultaneous.
-	place := func(node int32, t float64) item {
-		lap := -math.Floor((t-s.op[0])/s.T + 1e-9)
-		return item{key: key(math.Round((t-s.op[0]+lap*s.T)/grid), node, 1), node: node, lap: int32(lap)}
+	r.computations(s)
+	away := r.transfers(s)
+	r.link(r.fetches)
+	r.link(r.sends)
+	r.releases(s)
+	if !r.reservations(in.Act[in.N-1] + in.Total - away) {
+		return false
 	}
-	held := in.Act[in.n-1] + in.total
-	for j, t := range s.op {
+	slices.SortFunc(r.order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(r.when[a], r.when[b]), cmp.Compare(a, b))
+	})
+	for _, v := range r.order {
+		r.graph.Order(v)
+	}
+	return true
+}
+
+// computations adds the operations, what they reserve and what they release.
+func (r *retimer) computations(s *cycle.Schedule) {
+	in := r.in
+	grid := plan.Tolerance * s.T
+	for j, t := range s.Op {
 		r.node(int32(j), t)
-		before, lap := in.before(j), int32(0)
+		before, lap := in.Before(j), int32(0)
 		if j == 0 {
 			lap = -1
 		}
 		r.edge(j, int32(before), in.U[before], lap)
-		at := math.Round((t - s.op[0]) / grid)
+		at := math.Round((t - s.Op[0]) / grid)
 		d := in.Act[j] - in.Act[before]
 		if d < 0 {
 			r.release = append(r.release, item{key: key(at, int32(j), 0), node: int32(j), gap: atStart, amount: -d})
@@ -164,7 +157,7 @@ func (r *retimer) build(s *schedule) bool {
 		if in.Backward(j) {
 			w := in.W[in.Layer(j)]
 			if w > 0 {
-				r.release = append(r.release, item{key: key(math.Round((t-s.op[0]+in.U[j])/grid), int32(j), 1), node: int32(j), gap: atEnd, amount: w})
+				r.release = append(r.release, item{key: key(math.Round((t-s.Op[0]+in.U[j])/grid), int32(j), 1), node: int32(j), gap: atEnd, amount: w})
 			}
 			d = max(d, 0) + w
 		}
@@ -172,54 +165,59 @@ func (r *retimer) build(s *schedule) bool {
 			r.reserve = append(r.reserve, item{key: key(at, int32(j), 0), node: int32(j), amount: d})
 		}
 	}
-	for k := range s.up {
-		if !s.uploads(k) {
+}
+
+// transfers adds uploads, prefetches and deletions, and returns what is away at
+// the start of the cycle.
+func (r *retimer) transfers(s *cycle.Schedule) (away float64) {
+	in := r.in
+	grid := plan.Tolerance * s.T
+	// place returns an item in the cycle that starts at Op[0].
+	place := func(node int32, t float64) item {
+		lap := -math.Floor((t-s.Op[0])/s.T + plan.Tolerance)
+		return item{key: key(math.Round((t-s.Op[0]+lap*s.T)/grid), node, 1), node: node, lap: int32(lap)}
+	}
+	for k := range s.Up {
+		if !s.Uploads(k) {
 			continue
 		}
 		v := r.send(k)
-		r.node(v, s.up[k])
+		r.node(v, s.Up[k])
 		r.edge(int(v), int32(in.B(k)), in.U[in.B(k)], 0)
-		r.sends = append(r.sends, place(v, s.up[k]))
+		r.sends = append(r.sends, place(v, s.Up[k]))
 	}
-	for g, away := range s.away {
-		if !away {
+	for g, leaves := range s.Away {
+		if !leaves {
 			continue
 		}
-		k, v, last := g>>1, r.fetch(g), in.last(g)
-		r.node(v, s.pre[g])
+		k, v, last := g>>1, r.fetch(g), in.Last(g)
+		r.node(v, s.Pre[g])
 		r.edge(int(v), int32(last), in.U[last], 0)
-		if g&1 == 0 || !s.away[g^1] {
-			r.edge(int(v), r.send(k), in.move[k], 0)
+		if g&1 == 0 || !s.Away[g^1] {
+			r.edge(int(v), r.send(k), in.Move[k], 0)
 		}
-		r.edge(in.use(g), v, in.move[k], -int32(g&1))
-		p := place(v, s.pre[g])
+		r.edge(in.Use(g), v, in.Move[k], -int32(g&1))
+		p := place(v, s.Pre[g])
 		p.amount = in.W[k]
 		r.fetches = append(r.fetches, p)
 		r.reserve = append(r.reserve, p)
-		d := place(int32(last), s.deleted(in, g))
+		d := place(int32(last), s.Deleted(in.Instance, g))
 		d.gap, d.amount = int32(g), in.W[k]
 		// Ranked after its operation, which may be one of the cycle before.
-		d.key += uint64(int64(d.lap)*int64(in.n)) << 1
+		d.key += uint64(int64(d.lap)*int64(in.N)) << 1
 		r.release = append(r.release, d)
-		held -= in.W[k] * float64(d.lap-p.lap)
+		away += in.W[k] * float64(d.lap-p.lap)
 	}
-	r.link(r.fetches)
-	r.link(r.sends)
-	r.releases(s)
-	if !r.reservations(held) {
-		return false
-	}
-	r.finish()
-	return true
+	return away
 }
 
 func (r *retimer) node(v int32, t float64) {
 	r.when[v] = t
-	r.order = append(r.order, v)
+	r.order = append(r.order, int(v))
 }
 
 func (r *retimer) edge(to int, from int32, cost float64, lap int32) {
-	r.raw = append(r.raw, edge{int32(to), from, lap, cost})
+	r.graph.Add(cycleratio.Precedence{From: int(from), To: to, Wait: cost, Turns: -int(lap)})
 }
 
 func byTime(a, b item) int { return cmp.Compare(a.key, b.key) }
@@ -235,23 +233,23 @@ func (r *retimer) link(items []item) {
 			a, lap = items[len(items)-1], -1
 		}
 		var k int
-		if int(a.node) >= 2*r.in.n {
-			k = int(a.node) - 2*r.in.n
+		if int(a.node) >= 2*r.in.N {
+			k = int(a.node) - 2*r.in.N
 		} else {
-			k = (int(a.node) - r.in.n) >> 1
+			k = (int(a.node) - r.in.N) >> 1
 		}
-		r.edge(int(b.node), a.node, r.in.move[k], a.lap-b.lap+lap)
+		r.edge(int(b.node), a.node, r.in.Move[k], a.lap-b.lap+lap)
 	}
 }
 
 // releases makes the barriers.
-func (r *retimer) releases(s *schedule) {
+func (r *retimer) releases(s *cycle.Schedule) {
 	in := r.in
 	slices.SortFunc(r.release, byTime)
 	r.freed = append(r.freed[:0], 0)
 	for i, a := range r.release {
 		v := r.barrier + i
-		r.node(int32(v), s.op[0]+float64(a.key>>rankBits)*1e-9*s.T)
+		r.node(int32(v), s.Op[0]+float64(a.key>>rankBits)*plan.Tolerance*s.T)
 		r.freed = append(r.freed, r.freed[i]+a.amount)
 		if i > 0 {
 			r.edge(v, int32(v-1), 0, 0)
@@ -266,8 +264,8 @@ func (r *retimer) releases(s *schedule) {
 		default:
 			g := int(a.gap)
 			r.edge(v, a.node, in.U[a.node], a.lap)
-			if g&1 == 0 || !s.away[g^1] {
-				r.edge(v, r.send(g>>1), in.move[g>>1], a.lap)
+			if g&1 == 0 || !s.Away[g^1] {
+				r.edge(v, r.send(g>>1), in.Move[g>>1], a.lap)
 			}
 		}
 	}
@@ -277,7 +275,7 @@ func (r *retimer) releases(s *schedule) {
 // operation j of this cycle is 2j, its end 2j+1.
 func (r *retimer) cause(i, turn int) int {
 	a := &r.release[i]
-	c := 2 * (int(a.node) + r.in.n*(turn+int(a.lap)))
+	c := 2 * (int(a.node) + r.in.N*(turn+int(a.lap)))
 	if a.gap != atStart {
 		c++
 	}
@@ -297,7 +295,7 @@ func (r *retimer) reservations(held float64) bool {
 	latest := math.MinInt
 	for _, q := range r.reserve {
 		held += q.amount
-		for held-(float64(turn)*all+r.freed[i]) > r.in.limit {
+		for !platform.Fits(held-(float64(turn)*all+r.freed[i]), r.in.Memory) {
 			if n > 2*count || count == 0 {
 				return false
 			}
@@ -309,7 +307,7 @@ func (r *retimer) reservations(held float64) bool {
 		}
 		// An operation cannot wait for its own end or a later operation. The
 		// graph would not show that if they take no time.
-		if int(q.node) < r.in.n && latest > 2*int(q.node) {
+		if int(q.node) < r.in.N && latest > 2*int(q.node) {
 			return false
 		}
 		if n > -2*count {
@@ -321,134 +319,4 @@ func (r *retimer) reservations(held float64) bool {
 		}
 	}
 	return true
-}
-
-// finish sorts the edges by target and the nodes by time.
-func (r *retimer) finish() {
-	clear(r.first)
-	for i := range r.raw {
-		r.first[r.raw[i].to+1]++
-	}
-	for v := 1; v < len(r.first); v++ {
-		r.first[v] += r.first[v-1]
-	}
-	if cap(r.edges) < len(r.raw) {
-		r.edges = make([]edge, 2*len(r.raw))
-	}
-	r.edges = r.edges[:len(r.raw)]
-	for i := range r.raw {
-		e := &r.raw[i]
-		r.edges[r.first[e.to]] = *e
-		r.first[e.to]++
-	}
-	for v := len(r.first) - 1; v > 0; v-- {
-		r.first[v] = r.first[v-1]
-	}
-	r.first[0] = 0
-	slices.SortFunc(r.order, func(a, b int32) int {
-		if c := cmp.Compare(r.when[a], r.when[b]); c != 0 {
-			return c
-		}
-		return cmp.Compare(a, b)
-	})
-}
-
-// solve returns the least period T ≥ from, with the earliest times x at it.
-func (r *retimer) solve(from, cutoff float64) (float64, bool) {
-	T := from
-	for {
-		switch ratio, ok := r.pass(T); {
-		case !ok:
-			return 0, false
-		case ratio == 0:
-			return T, true
-		default:
-			if ratio <= T {
-				ratio = T * (1 + 1e-12)
-			}
-			T = ratio
-			if T > cutoff {
-				return 0, false
-			}
-		}
-	}
-}
-
-// pass finds the earliest times at period T and returns 0, or returns the
-// largest ratio of the positive cycles it meets. False: some cycle is positive
-// at every T.
-func (r *retimer) pass(T float64) (ratio float64, ok bool) {
-	for _, v := range r.order {
-		r.x[v] = math.Inf(-1)
-		r.via[v] = -1
-	}
-	r.x[0] = 0
-	tol := 1e-13 * T
-	for round := 0; ; round++ {
-		changed := false
-		for _, v := range r.order {
-			x := r.x[v]
-			for i := r.first[v]; i < r.first[v+1]; i++ {
-				e := &r.edges[i]
-				if t := r.x[e.from] + e.cost + float64(e.lap)*T; t > x+tol {
-					x = t
-					r.via[v] = i
-					changed = true
-				}
-			}
-			r.x[v] = x
-		}
-		if !changed {
-			return 0, true
-		}
-		if round == 0 {
-			continue
-		}
-		if ratio, ok = r.cycles(); !ok || ratio > 0 {
-			return ratio, ok
-		}
-	}
-}
-
-// cycles returns the largest ratio of the cycles of the edges via, 0 if there
-// is none, and keeps the nodes of that cycle. False: a cycle has no ratio.
-func (r *retimer) cycles() (float64, bool) {
-	for _, v := range r.order {
-		r.mark[v] = 0
-	}
-	best := 0.0
-	for i, v := range r.order {
-		id := int32(i + 1)
-		for u := v; r.mark[u] == 0; u = r.edges[r.via[u]].from {
-			r.mark[u] = id
-			if r.via[u] < 0 {
-				break
-			}
-			if w := r.edges[r.via[u]].from; r.mark[w] == id {
-				cost, laps := 0.0, int32(0)
-				for y := w; ; {
-					e := &r.edges[r.via[y]]
-					cost += e.cost
-					laps += e.lap
-					if y = e.from; y == w {
-						break
-					}
-				}
-				if laps >= 0 {
-					return 0, false
-				}
-				if ratio := cost / float64(-laps); ratio > best {
-					best = ratio
-					r.critical = r.critical[:0]
-					for y := w; ; {
-						r.critical = append(r.critical, y)
-						if y = r.edges[r.via[y]].from; y == w {
-							break
-						}
-					}
-				}
-			}
-		}
-	}
-	return best, true
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"workbench/model/chain"
+	"workbench/model/cycle"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -17,8 +18,8 @@ type Options struct {
 	// Moves is the number of moves tried in a row without a better plan before
 	// the search ends; 0: DefaultMoves.
 	Moves int
-	// Bound is a proven lower bound known from elsewhere, exact to 1e-6 of it as
-	// MILP solvers are; the search ends when it is met. Bounds of this package are used in any case.
+	// Bound is a period good enough to end the search, such as a lower bound
+	// known from elsewhere. Those of package cycle are used in any case.
 	Bound float64
 	// Start is a plan to start from beside those of the other methods.
 	Start *plan.Plan
@@ -52,9 +53,9 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, o Options)
 	s.selections()
 	s.orders()
 	if math.IsInf(s.best.T, 1) {
-		return nil, fmt.Errorf("search: %w in %.0f bytes", plan.ErrNoPlan, in.memory)
+		return nil, fmt.Errorf("search: %w in %.0f bytes", plan.ErrNoPlan, in.Memory)
 	}
-	return s.best.plan(in, "search"), nil
+	return s.best.Plan(in.Instance, "search"), nil
 }
 
 // search is the state of a search.
@@ -66,12 +67,12 @@ type search struct {
 	// floor is the closed-form bound, below the period of every order whatever
 	// the rounding; bound is what ends the search.
 	floor, bound float64
-	best         *schedule
+	best         *cycle.Schedule
 
 	steady *steady
 	retime *retimer
-	work   *schedule
-	cur    *schedule
+	work   *cycle.Schedule
+	cur    *cycle.Schedule
 	excess []float64
 }
 
@@ -81,9 +82,9 @@ func newSearch(ctx context.Context, in *instance, o Options) *search {
 	}
 	s := &search{
 		ctx: ctx, in: in, o: o, rng: rand.New(rand.NewPCG(o.Seed, 0x5eed)),
-		floor: in.bound(), best: newSchedule(in),
-		steady: newSteady(in), retime: newRetimer(in), work: newSchedule(in), cur: newSchedule(in),
-		excess: make([]float64, in.n),
+		floor: in.Bounds()[0].Value, best: cycle.NewSchedule(in.Instance),
+		steady: newSteady(in), retime: newRetimer(in), work: cycle.NewSchedule(in.Instance), cur: cycle.NewSchedule(in.Instance),
+		excess: make([]float64, in.N),
 	}
 	s.bound = max(s.floor, o.Bound)
 	s.best.T = math.Inf(1)
@@ -91,17 +92,17 @@ func newSearch(ctx context.Context, in *instance, o Options) *search {
 }
 
 func (s *search) done() bool {
-	return s.best.T <= s.bound*(1+1e-9) || s.best.T <= s.o.Bound*(1+1e-6) || s.ctx.Err() != nil
+	return s.best.T <= s.bound*(1+plan.Tolerance) || s.ctx.Err() != nil
 }
 
 // keep makes w the incumbent if it is better.
-func (s *search) keep(w *schedule) bool {
+func (s *search) keep(w *cycle.Schedule) bool {
 	if !(w.T < s.best.T*(1-1e-12)) {
 		return false
 	}
-	s.best.copyFrom(w)
+	s.best.CopyFrom(w)
 	if s.o.OnBetter != nil {
-		s.o.OnBetter(s.best.plan(s.in, "search"))
+		s.o.OnBetter(s.best.Plan(s.in.Instance, "search"))
 	}
 	return true
 }
@@ -119,7 +120,7 @@ func (s *search) evaluate() bool {
 // start takes the plans of the other methods, and those given.
 func (s *search) start() {
 	if s.o.Start != nil {
-		if w, ok := s.in.read(s.o.Start); ok && s.retime.best(w, s.in.Compute(), math.Inf(1)) {
+		if w, err := s.in.Read(s.o.Start); err == nil && s.retime.best(w, s.in.Compute(), math.Inf(1)) {
 			s.keep(w)
 		}
 	}
@@ -141,7 +142,7 @@ func (s *search) start() {
 }
 
 // keepRetimed keeps w, and then w with the least period for its orders.
-func (s *search) keepRetimed(w *schedule) {
+func (s *search) keepRetimed(w *cycle.Schedule) {
 	s.keep(w)
 	if s.retime.best(w, s.in.Compute(), math.Inf(1)) {
 		s.keep(w)
@@ -151,9 +152,9 @@ func (s *search) keepRetimed(w *schedule) {
 // selections schedules the given choices, and those of Algorithm 1 for less and
 // less memory: what it leaves free is room for transfers.
 func (s *search) selections() {
-	if len(s.o.Away) == s.in.n {
+	if len(s.o.Away) == s.in.N {
 		for g, a := range s.o.Away {
-			s.work.away[g] = a && s.in.W[g>>1] > 0
+			s.work.Away[g] = a && s.in.W[g>>1] > 0
 		}
 		s.evaluate()
 	}
@@ -161,12 +162,12 @@ func (s *search) selections() {
 	for _, w := range s.in.W {
 		top = max(top, w)
 	}
-	chosen := make([]bool, s.in.n)
+	chosen := make([]bool, s.in.N)
 	for i := 0; i <= 32 && !s.done(); i++ {
 		clear(chosen)
-		s.in.choose(chosen, s.in.memory-float64(i)/8*top, 1, true, s.excess)
+		s.in.choose(chosen, s.in.Memory-float64(i)/8*top, 1, true, s.excess)
 		for s.steady.ahead = 0; s.steady.ahead <= 3 && !s.done(); s.steady.ahead++ {
-			copy(s.work.away, chosen)
+			copy(s.work.Away, chosen)
 			s.evaluate()
 		}
 	}
@@ -180,7 +181,7 @@ func (s *search) orders() {
 	episode := 100 + 40*s.in.L
 	for tried, kicks := 0, 0; tried < s.o.Moves && !s.done(); tried++ {
 		if tried%episode == 0 {
-			s.cur.copyFrom(s.best)
+			s.cur.CopyFrom(s.best)
 			kicks = 0
 			switch round := tried / episode; round % 3 {
 			case 1:
@@ -189,11 +190,11 @@ func (s *search) orders() {
 				s.rebuild()
 			}
 		}
-		s.work.copyFrom(s.cur)
+		s.work.CopyFrom(s.cur)
 		for n := 1 + s.rng.IntN(3); n > 0; n-- {
 			s.mutate(s.work)
 		}
-		cutoff := s.cur.T * (1 + 1e-9)
+		cutoff := s.cur.T * (1 + plan.Tolerance)
 		if kicks > 0 {
 			cutoff = math.Inf(1)
 		}
@@ -201,7 +202,7 @@ func (s *search) orders() {
 			continue
 		}
 		kicks--
-		s.cur.copyFrom(s.work)
+		s.cur.CopyFrom(s.work)
 		if s.keep(s.work) {
 			tried = 0
 		}
@@ -210,24 +211,24 @@ func (s *search) orders() {
 
 // rebuild schedules some other choices anew and goes on from there.
 func (s *search) rebuild() {
-	s.work.copyFrom(s.cur)
+	s.work.CopyFrom(s.cur)
 	for n := 1 + s.rng.IntN(4); n > 0; n-- {
-		g := s.rng.IntN(s.in.n)
+		g := s.rng.IntN(s.in.N)
 		if s.in.W[g>>1] > 0 {
-			s.work.away[g] = !s.work.away[g]
+			s.work.Away[g] = !s.work.Away[g]
 		}
 	}
 	s.steady.ahead = s.rng.IntN(4)
 	if s.evaluate() {
-		s.cur.copyFrom(s.work)
+		s.cur.CopyFrom(s.work)
 	}
 }
 
 // mutate changes one thing in w, whose times then are approximate.
-func (s *search) mutate(w *schedule) {
+func (s *search) mutate(w *cycle.Schedule) {
 	in := s.in
 	k := s.rng.IntN(in.L)
-	if c := s.retime.critical; len(c) > 0 && s.rng.IntN(4) > 0 {
+	if c := s.retime.graph.Critical(); len(c) > 0 && s.rng.IntN(4) > 0 {
 		k = s.near(c[s.rng.IntN(len(c))])
 	}
 	if in.W[k] == 0 {
@@ -239,28 +240,28 @@ func (s *search) mutate(w *schedule) {
 		s.flip(w, g)
 	case 1:
 		s.flip(w, g)
-		s.flip(w, s.rng.IntN(in.n))
+		s.flip(w, s.rng.IntN(in.N))
 	case 2:
-		if w.away[g] {
+		if w.Away[g] {
 			s.place(w, g)
 		}
 	default:
-		if w.uploads(k) {
+		if w.Uploads(k) {
 			s.upload(w, k)
 		}
 	}
 }
 
 // near returns a layer that has to do with node v of the retimer.
-func (s *search) near(v int32) int {
+func (s *search) near(v int) int {
 	in, k := s.in, 0
-	switch i := int(v); {
-	case i < in.n:
+	switch i := v; {
+	case i < in.N:
 		k = in.Layer(i)
-	case i < 2*in.n:
-		k = (i - in.n) >> 1
+	case i < 2*in.N:
+		k = (i - in.N) >> 1
 	case i < s.retime.barrier:
-		k = i - 2*in.n
+		k = i - 2*in.N
 	default:
 		k = in.Layer(int(s.retime.release[min(i-s.retime.barrier, len(s.retime.release)-1)].node))
 	}
@@ -268,17 +269,17 @@ func (s *search) near(v int32) int {
 }
 
 // flip sends the weight of gap g away, or keeps it.
-func (s *search) flip(w *schedule, g int) {
+func (s *search) flip(w *cycle.Schedule, g int) {
 	in, k := s.in, g>>1
 	if in.W[k] == 0 {
 		return
 	}
-	if w.away[g] {
-		w.away[g] = false
+	if w.Away[g] {
+		w.Away[g] = false
 		return
 	}
-	had := w.uploads(k)
-	w.away[g] = true
+	had := w.Uploads(k)
+	w.Away[g] = true
 	if !had {
 		s.upload(w, k)
 	}
@@ -288,37 +289,37 @@ func (s *search) flip(w *schedule, g int) {
 // upload gives the upload of w_k another time between B_k and the prefetch that
 // ends its first gap: at once, before the last use in between if there is one,
 // or anywhere.
-func (s *search) upload(w *schedule, k int) {
+func (s *search) upload(w *cycle.Schedule, k int) {
 	in := s.in
-	from := w.op[in.B(k)] + in.U[in.B(k)]
-	to := w.op[in.F(k)] - in.move[k]
+	from := w.Op[in.B(k)] + in.U[in.B(k)]
+	to := w.Op[in.F(k)] - in.Move[k]
 	switch how := s.rng.IntN(4); {
 	case how < 2:
-		w.up[k] = from
+		w.Up[k] = from
 		return
-	case how == 2 && !w.away[2*k]:
-		to = w.op[in.F(k)] + in.U[in.F(k)]
-	case !w.away[2*k]:
-		to = w.op[in.B(k)] + w.T - in.move[k]
+	case how == 2 && !w.Away[2*k]:
+		to = w.Op[in.F(k)] + in.U[in.F(k)]
+	case !w.Away[2*k]:
+		to = w.Op[in.B(k)] + w.T - in.Move[k]
 	}
-	w.up[k] = from + s.rng.Float64()*max(0, to-from-in.move[k])
+	w.Up[k] = from + s.rng.Float64()*max(0, to-from-in.Move[k])
 }
 
 // place gives the prefetch of gap g another time.
-func (s *search) place(w *schedule, g int) {
+func (s *search) place(w *cycle.Schedule, g int) {
 	in := s.in
-	to := w.op[in.use(g)] - in.move[g>>1]
+	to := w.Op[in.Use(g)] - in.Move[g>>1]
 	if g&1 == 1 {
 		to += w.T
 	}
-	from := w.deleted(in, g)
+	from := w.Deleted(in.Instance, g)
 	switch s.rng.IntN(3) {
 	case 0:
-		w.pre[g] = to
+		w.Pre[g] = to
 	case 1:
-		w.pre[g] = to - s.rng.Float64()*4*in.move[g>>1]
+		w.Pre[g] = to - s.rng.Float64()*4*in.Move[g>>1]
 	default:
-		w.pre[g] = from + s.rng.Float64()*max(0, to-from)
+		w.Pre[g] = from + s.rng.Float64()*max(0, to-from)
 	}
-	w.pre[g] = max(w.pre[g], from)
+	w.Pre[g] = max(w.Pre[g], from)
 }

@@ -49,10 +49,9 @@ func (in *instance) choose(away []bool, memory float64, own int, discount bool, 
 // operation is covered by exactly one choice of each other layer, so Algorithm
 // 1 succeeds whenever memory ≥ max_o M_o.
 func (in *instance) excess(away []bool, memory float64, own int, excess []float64) bool {
-	slack := memory * 1e-12
 	for j := range excess {
 		w := in.W[in.Layer(j)] * float64(2-own)
-		excess[j] = max(0, in.Peak[j]+in.total-w-memory-slack)
+		excess[j] = max(0, in.Peak[j]+in.Total-w-memory)
 	}
 	for g, a := range away {
 		if a {
@@ -75,7 +74,7 @@ func (in *instance) covered(g int) (a, b, c int) {
 	if g&1 == 0 {
 		return in.B(k) + 1, in.F(k), 0
 	}
-	return in.F(k) + 1, in.n, in.B(k)
+	return in.F(k) + 1, in.N, in.B(k)
 }
 
 // benefit returns Σ min(E_o, |w_k|) over the operations gap g covers.

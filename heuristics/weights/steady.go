@@ -1,6 +1,10 @@
 package weights
 
-import "math"
+import (
+	"math"
+
+	"workbench/model/cycle"
+)
 
 // steady schedules a selection for ever and keeps one cycle: every cycle is
 // placed by the rules of Algorithm 2 where the one before left off, instead of
@@ -24,17 +28,17 @@ type steady struct {
 }
 
 func newSteady(in *instance) *steady {
-	return &steady{machine: *newMachine(in), gone: make([]float64, in.n), fetched: make([]float64, in.n), sent: make([]float64, in.L)}
+	return &steady{machine: *newMachine(in), gone: make([]float64, in.N), fetched: make([]float64, in.N), sent: make([]float64, in.L)}
 }
 
 // run schedules the gaps away in s for laps cycles and writes the last one
 // into s. It returns false if something never fits, and stops there. O(laps·L)
 // placements.
-func (m *steady) run(s *schedule, laps int) bool {
+func (m *steady) run(s *cycle.Schedule, laps int) bool {
 	in := m.in
-	here := in.total
+	here := in.Total
 	for k, w := range in.W {
-		if s.away[2*k+1] {
+		if s.Away[2*k+1] {
 			here -= w
 		}
 	}
@@ -49,29 +53,29 @@ func (m *steady) run(s *schedule, laps int) bool {
 	began := 0.0
 	for lap := range laps {
 		before := began
-		for j := range in.n {
-			if !m.step(s, lap*in.n+j) {
+		for j := range in.N {
+			if !m.step(s, lap*in.N+j) {
 				return false
 			}
 		}
-		began = s.op[0]
+		began = s.Op[0]
 		s.T = began - before
 	}
 	// One more start of a cycle gives the period of the last.
 	s.T = max(s.T, m.free-began)
-	for g := 1; g < in.n; g += 2 {
-		s.pre[g] += s.T
+	for g := 1; g < in.N; g += 2 {
+		s.Pre[g] += s.T
 	}
-	s.shift(-s.op[0])
+	s.Shift(-s.Op[0])
 	return true
 }
 
 // step places operation now, counted on through the cycles, with its prefetch
 // and what follows it.
-func (m *steady) step(s *schedule, now int) bool {
-	in, j := m.in, now%m.in.n
-	k, g := in.Layer(j), in.gap(j)
-	if s.away[g] {
+func (m *steady) step(s *cycle.Schedule, now int) bool {
+	in, j := m.in, now%m.in.N
+	k, g := in.Layer(j), in.Gap(j)
+	if s.Away[g] {
 		if m.next < now {
 			m.next = now
 			m.fetched[g] = m.prefetch(k, m.gone[g])
@@ -81,26 +85,26 @@ func (m *steady) step(s *schedule, now int) bool {
 	}
 	m.lookAhead(s, now)
 	ready := m.free
-	if s.away[g] {
-		s.pre[g] = m.fetched[g]
-		ready = max(ready, s.pre[g]+in.move[k])
+	if s.Away[g] {
+		s.Pre[g] = m.fetched[g]
+		ready = max(ready, s.Pre[g]+in.Move[k])
 	}
-	s.op[j] = m.compute(j, ready)
-	if math.IsInf(s.op[j], 1) {
+	s.Op[j] = m.compute(j, ready)
+	if math.IsInf(s.Op[j], 1) {
 		return false
 	}
 	next := g ^ 1
 	if in.Backward(j) {
 		m.sent[k] = math.Inf(1)
 		switch {
-		case s.away[2*k]:
+		case s.Away[2*k]:
 			m.early(s)
 			m.dispatch(s, k, m.free)
-		case s.away[2*k+1]:
+		case s.Away[2*k+1]:
 			m.waiting = append(m.waiting, k)
 		}
 	}
-	if s.away[next] {
+	if s.Away[next] {
 		if math.IsInf(m.sent[k], 1) {
 			m.due(s, k)
 		}
@@ -112,20 +116,20 @@ func (m *steady) step(s *schedule, now int) bool {
 
 // lookAhead places prefetches for operations after now while they leave room
 // for it.
-func (m *steady) lookAhead(s *schedule, now int) {
+func (m *steady) lookAhead(s *cycle.Schedule, now int) {
 	in := m.in
-	need := max(0, in.Act[now%in.n]-in.Act[m.act])
-	if in.Backward(now % in.n) {
-		need += in.W[in.Layer(now%in.n)]
+	need := max(0, in.Act[now%in.N]-in.Act[m.act])
+	if in.Backward(now % in.N) {
+		need += in.W[in.Layer(now%in.N)]
 	}
 	for m.count < m.ahead {
 		x := max(m.next, now) + 1
-		for ; x < now+in.n && !s.away[in.gap(x%in.n)]; x++ {
+		for ; x < now+in.N && !s.Away[in.Gap(x%in.N)]; x++ {
 		}
-		g := in.gap(x % in.n)
+		g := in.Gap(x % in.N)
 		w := in.W[g>>1]
 		// Its gap must have begun.
-		if used := in.last(g); x >= now+in.n || x-(x-used+in.n)%in.n >= now || !m.mem.fits(w+need) {
+		if used := in.Last(g); x >= now+in.N || x-(x-used+in.N)%in.N >= now || !m.mem.fits(w+need) {
 			return
 		}
 		m.fetched[g] = m.prefetch(g>>1, m.gone[g])
@@ -135,19 +139,19 @@ func (m *steady) lookAhead(s *schedule, now int) {
 }
 
 // dispatch uploads w_k not before from.
-func (m *steady) dispatch(s *schedule, k int, from float64) {
-	s.up[k] = m.upload(k, from)
+func (m *steady) dispatch(s *cycle.Schedule, k int, from float64) {
+	s.Up[k] = m.upload(k, from)
 	m.sent[k] = m.off
 }
 
 // early uploads waiting weights that fit before the end of the current
 // backward, those with the next forwards first.
-func (m *steady) early(s *schedule) {
+func (m *steady) early(s *cycle.Schedule) {
 	for n := len(m.waiting); n > 0; n-- {
 		k := m.waiting[n-1]
 		j := m.in.B(k)
-		from := max(m.off, s.op[j]+m.in.U[j])
-		if m.free-from < m.in.move[k] {
+		from := max(m.off, s.Op[j]+m.in.U[j])
+		if m.free-from < m.in.Move[k] {
 			return
 		}
 		m.dispatch(s, k, from)
@@ -157,8 +161,8 @@ func (m *steady) early(s *schedule) {
 
 // due uploads w_k, after F_k if need be but before if the link was free.
 // Forwards come in the reverse order of backwards, so k is the last to wait.
-func (m *steady) due(s *schedule, k int) {
+func (m *steady) due(s *cycle.Schedule, k int) {
 	m.waiting = m.waiting[:len(m.waiting)-1]
 	j := m.in.B(k)
-	m.dispatch(s, k, s.op[j]+m.in.U[j])
+	m.dispatch(s, k, s.Op[j]+m.in.U[j])
 }

@@ -52,7 +52,7 @@ func (r row) chain() *chain.Chain {
 		}
 		c.Layers = append(c.Layers, chain.Layer{
 			ForwardTime: t / 4, BackwardTime: t * 3 / 4,
-			Activation: 20e6 * float64(r.batch) / 16, Weight: r.move / 1e3 * 12e9,
+			Activation: 20e6 * float64(r.batch) / 16, Weight: math.Round(r.move / 1e3 * 12e9),
 		})
 	}
 	return c
@@ -61,7 +61,7 @@ func (r row) chain() *chain.Chain {
 // device returns a platform with the given share of the range of memory.
 func (r row) device(share, bandwidth float64) platform.Platform {
 	low, high := cycle.Of(r.chain()).Range()
-	return platform.Platform{Memory: low + share*(high-low), Bandwidth: bandwidth}
+	return platform.Platform{Memory: math.Floor(low + share*(high-low)), Bandwidth: bandwidth}
 }
 
 func TestL2LReproducesTable1(t *testing.T) {
@@ -143,10 +143,11 @@ func BenchmarkSearch(b *testing.B) {
 	run := func(r row, share, bandwidth float64) {
 		b.Run(fmt.Sprintf("%v/memory=%.0f%%/GBps=%g", r, 100*share, bandwidth/1e9), func(b *testing.B) {
 			c, p := r.chain(), r.device(share, bandwidth)
-			bounds, err := Bounds(c, p)
+			in, err := cycle.New(c, p)
 			if err != nil {
 				b.Fatal(err)
 			}
+			bounds := in.Bounds()
 			for b.Loop() {
 				got, err := Search(context.Background(), c, p, Options{})
 				if err != nil {
@@ -173,9 +174,11 @@ func BenchmarkSearch(b *testing.B) {
 func BenchmarkBounds(b *testing.B) {
 	r := table1[9]
 	c, p := r.chain(), r.device(0.1, 12e9)
+	in, err := cycle.New(c, p)
+	if err != nil {
+		b.Fatal(err)
+	}
 	for b.Loop() {
-		if _, err := Bounds(c, p); err != nil {
-			b.Fatal(err)
-		}
+		in.Bounds()
 	}
 }

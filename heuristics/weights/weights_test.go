@@ -52,13 +52,14 @@ func tiny(t *rapid.T, layers int) *chain.Chain {
 	return c
 }
 
-// smooth draws a chain with real numbers.
+// smooth draws a chain with times that are real numbers and sizes of many
+// digits.
 func smooth(t *rapid.T, layers int) *chain.Chain {
 	c := tiny(t, layers)
 	for i := range c.Layers {
 		l := &c.Layers[i]
 		f := func() float64 { return rapid.Float64Range(0.1, 1).Draw(t, "f") }
-		l.ForwardTime, l.BackwardTime, l.Activation, l.Weight = l.ForwardTime*f(), l.BackwardTime*f(), l.Activation*1e6*f(), l.Weight*1e6*f()
+		l.ForwardTime, l.BackwardTime, l.Activation, l.Weight = l.ForwardTime*f(), l.BackwardTime*f(), math.Round(l.Activation*1e6*f()), math.Round(l.Weight*1e6*f())
 	}
 	if c.TotalTime() == 0 {
 		c.Layers[0].BackwardTime = 1

@@ -4,6 +4,12 @@
 // Every layer of the chain takes part, the loss included; a loss without
 // weights that takes no time changes nothing, which is how [001] neglects it.
 // Methods and formulations share this package; the verifier does not use it.
+// It holds what all of them need: a validated [Instance], the least memory and
+// the reason for it, closed-form bounds on the period ([Instance.Bounds]), and
+// the normal form of plans ([Schedule]).
+//
+// [001] is O. Beaumont, L. Eyraud-Dubois, A. Shilova, X. Zhao, "Weight
+// Offloading Strategies for Training Large DNN Models", 2022.
 package cycle
 
 import "workbench/model/chain"
@@ -58,35 +64,54 @@ func (y *Cycle) Layer(j int) int {
 // Backward reports whether operation j is a backward.
 func (y *Cycle) Backward(j int) bool { return j < y.L }
 
-// Compute returns Σ_j u_j, a lower bound on every period.
+// Before returns the operation before j.
+func (y *Cycle) Before(j int) int {
+	if j == 0 {
+		return 2*y.L - 1
+	}
+	return j - 1
+}
+
+// A gap g = 2k+d is the time between two uses of w_k: d = 0 from the end of B_k
+// to the start of F_k, d = 1 from the end of F_k to the start of the next B_k.
+// That the weight leaves the GPU during it is the choice (k,d) of [001] §5.
+
+// Last returns the operation before gap g that last used the weight.
+func (y *Cycle) Last(g int) int { return y.Use(g ^ 1) }
+
+// Use returns the operation that ends gap g. Use(g) < Last(g) for the gaps that
+// go over the end of the cycle, those with d = 1.
+func (y *Cycle) Use(g int) int {
+	if g&1 == 0 {
+		return y.F(g >> 1)
+	}
+	return y.B(g >> 1)
+}
+
+// Next returns the gap that begins after operation j.
+func (y *Cycle) Next(j int) int {
+	if y.Backward(j) {
+		return 2 * y.Layer(j)
+	}
+	return 2*y.Layer(j) + 1
+}
+
+// Gap returns the gap that ends before operation j.
+func (y *Cycle) Gap(j int) int { return y.Next(j) ^ 1 }
+
+// Open returns which gap of layer k operation j of another layer lies in.
+func (y *Cycle) Open(k, j int) int {
+	if y.B(k) < j && j < y.F(k) {
+		return 2 * k
+	}
+	return 2*k + 1
+}
+
+// Compute returns Σ_j u_j rounded down, a lower bound on every period.
 func (y *Cycle) Compute() float64 {
 	s := 0.0
 	for _, u := range y.U {
-		s += u
+		s = addDown(s, u)
 	}
 	return s
-}
-
-// Range returns the least memory for which a plan exists and the memory with
-// which every weight can stay.
-//
-// Low is exact: every operation j needs Peak[j], and just before operation j
-// its weight is resident while the activations of operation j-1 are still
-// held; with both, the plan that handles one layer at a time, transfers and
-// computations never overlapping, fits.
-func (y *Cycle) Range() (low, high float64) {
-	total := 0.0
-	for _, w := range y.W {
-		total += w
-	}
-	for j := range y.U {
-		prev := (j + 2*y.L - 1) % (2 * y.L)
-		w := y.W[y.Layer(j)]
-		low = max(low, y.Peak[j])
-		if w > 0 {
-			low = max(low, y.Act[prev]+w)
-		}
-		high = max(high, y.Peak[j]+total-w)
-	}
-	return low, high
 }

@@ -65,7 +65,7 @@ type Graph struct {
 
 // Reset empties the graph, which has n events from then on. O(n).
 func (g *Graph) Reset(n int) {
-	g.raw, g.order, g.critical = g.raw[:0], g.order[:0], g.critical[:0]
+	g.raw, g.order = g.raw[:0], g.order[:0]
 	if cap(g.x) < n {
 		g.first = make([]int32, n+1)
 		g.x, g.via, g.mark = make([]float64, n), make([]int32, n), make([]int32, n)
@@ -86,7 +86,7 @@ func (g *Graph) Order(v int) { g.order = append(g.order, int32(v)) }
 // given times that satisfy all precedences, up to Tolerance and to rounding in
 // the period itself. It returns ErrCutoff if that exceeds cutoff, and
 // ErrContradiction if no period is enough; Critical then, and whenever the
-// period is above from, names a cycle that asks for it.
+// period is above from, is a cycle that asks for it.
 //
 // A pass is O(events + precedences) and a few dozen are usual; each round of
 // Newton's method takes as many passes as there are events at most.
@@ -114,8 +114,9 @@ func (g *Graph) Least(from, cutoff float64) (period float64, err error) {
 // until the next use of g.
 func (g *Graph) Times() []float64 { return g.x }
 
-// Critical returns the events of the last positive cycle that was found, none
-// if the first period was enough. Valid until the next use of g.
+// Critical returns the events of the last positive cycle that was found, which
+// may have been before Reset: a search for better orders starts there. Valid
+// until the next use of g.
 func (g *Graph) Critical() []int { return g.critical }
 
 // sort sorts the edges by target.

@@ -1,21 +1,25 @@
-package weights
+package cycle
 
-import (
-	"math"
-
-	"workbench/model/chain"
-	"workbench/model/platform"
-)
+import "math"
 
 // Bound is a proven lower bound on the period of every plan.
 type Bound struct {
-	Value float64 // seconds
-	By    string  // how it is proved
+	Value float64 // seconds, rounded down
+	By    string  // the formula that proves it
 }
 
-// Bounds returns lower bounds on the period T, the best first: "compute" and
-// "transfer-windows". Both hold for every plan that the rules allow, without
-// assumptions. The errors are those of the methods. O(L³), less than a second.
+// Names of the closed-form bounds, by which a checker recomputes them.
+const (
+	ByCompute = "compute"
+	ByWindows = "transfer-windows"
+)
+
+// Bounds returns lower bounds on the period T, the best first: ByCompute and
+// ByWindows. Both hold for every plan that the rules allow, without
+// assumptions. Sizes are added exactly; every quotient, product and sum of
+// times is rounded down, so a value is at most that of its formula in exact
+// arithmetic, and equal to it where float64 holds all of it. O(L³), about a
+// second for a thousand layers.
 //
 // Compute: T ≥ Σu.
 //
@@ -64,28 +68,20 @@ type Bound struct {
 // T = s_{i+2L} − s_i is at least the longest path from i to i+2L whose steps
 // are these differences, for every i. Beyond 512 layers only shorter windows
 // and some i are looked at, so that time and space do not grow any more.
-func Bounds(c *chain.Chain, p platform.Platform) ([]Bound, error) {
-	in, err := newInstance(c, p)
-	if err != nil {
-		return nil, err
-	}
-	compute := Bound{in.Compute(), "compute"}
-	windows := Bound{in.windows(), "transfer-windows"}
+func (in *Instance) Bounds() []Bound {
+	compute, windows := Bound{in.Compute(), ByCompute}, Bound{in.windows(), ByWindows}
 	if windows.Value > compute.Value {
-		return []Bound{windows, compute}, nil
+		return []Bound{windows, compute}
 	}
-	return []Bound{compute, windows}, nil
+	return []Bound{compute, windows}
 }
-
-// bound returns the best lower bound.
-func (in *instance) bound() float64 { return max(in.Compute(), in.windows()) }
 
 // allWindows is the number of operations up to which all windows count.
 const allWindows = 1024
 
 // windows returns the bound of transfer windows.
-func (in *instance) windows() float64 {
-	n := in.n
+func (in *Instance) windows() float64 {
+	n := in.N
 	// The longest window, and one in how many starts: all up to allWindows
 	// operations.
 	most := min(n, max(1, allWindows*allWindows/n))
@@ -110,7 +106,10 @@ func (in *instance) windows() float64 {
 		for a := range n {
 			row := step[(i+a)%n*(most+1):]
 			for m := 1; m <= min(most, n-a); m++ {
-				path[a+m] = max(path[a+m], path[a]+row[m])
+				// Rounded down only where it counts.
+				if path[a]+row[m] > path[a+m] {
+					path[a+m] = max(path[a+m], addDown(path[a], row[m]))
+				}
 			}
 		}
 		best = max(best, path[n])
@@ -121,7 +120,7 @@ func (in *instance) windows() float64 {
 // rooms returns R for every operation, and the size that all weights have in
 // common, -1 if they differ and 0 if there are none. Layers without weights do
 // not count.
-func (in *instance) rooms() (room []float64, same float64) {
+func (in *Instance) rooms() (room []float64, same float64) {
 	for _, w := range in.W {
 		if w > 0 && same != w {
 			if same != 0 {
@@ -131,14 +130,14 @@ func (in *instance) rooms() (room []float64, same float64) {
 			same = w
 		}
 	}
-	room = make([]float64, in.n)
+	room = make([]float64, in.N)
 	for j := range room {
-		room[j] = in.limit - in.Act[j]
+		room[j] = in.Memory - in.Act[j]
 		if in.Backward(j) {
 			room[j] -= in.W[in.Layer(j)]
 		}
 		if same > 0 {
-			room[j] = same * math.Floor(room[j]/same+1e-9)
+			room[j] -= math.Mod(room[j], same)
 		}
 	}
 	return room, same
@@ -146,35 +145,35 @@ func (in *instance) rooms() (room []float64, same float64) {
 
 // reach fills row[m] with the best of (1), (2) and (3) for the operations i
 // and i+m.
-func (in *instance) reach(i int, room []float64, seen []int, row []float64) {
+func (in *Instance) reach(i int, room []float64, seen []int, row []float64) {
 	used, changed, compute := in.W[in.Layer(i)], 0.0, in.U[i]
 	seen[in.Layer(i)] = i + 1
 	if in.Backward(i) {
 		changed = in.W[in.Layer(i)]
 	}
-	beta := in.platform.Bandwidth
+	beta := in.Platform.Bandwidth
 	for m := 1; m < len(row); m++ {
-		j := (i + m) % in.n
+		j := (i + m) % in.N
 		k := in.Layer(j)
 		if seen[k] != i+1 {
 			seen[k] = i + 1
 			used += in.W[k]
 		}
 		t := compute
-		if m < in.n {
-			t = max(t, (used-room[i])/beta)
+		if m < in.N {
+			t = max(t, divDown(used-room[i], beta))
 			if in.Backward(i) {
 				here := room[j]
 				// B_k is among the operations i..j−1 unless j itself is B_k
 				// or B_k came before i.
-				if b := in.B(k); (b-i+in.n)%in.n >= m {
+				if b := in.B(k); (b-i+in.N)%in.N >= m {
 					here -= in.W[k]
 				}
-				t = max(t, in.U[i]+(changed-here)/beta)
+				t = max(t, addDown(in.U[i], divDown(changed-here, beta)))
 			}
 		}
 		row[m] = t
-		compute += in.U[j]
+		compute = addDown(compute, in.U[j])
 		if in.Backward(j) {
 			changed += in.W[k]
 		}
@@ -183,19 +182,20 @@ func (in *instance) reach(i int, room []float64, seen []int, row []float64) {
 
 // squeeze raises row[j−i] to (4) for the backwards i and j, with the largest m
 // that is possible.
-func (in *instance) squeeze(i int, room []float64, same float64, row []float64) {
-	t := same / in.platform.Bandwidth
-	n, between, more := -math.Round(room[i]/same), 0.0, false
+func (in *Instance) squeeze(i int, room []float64, same float64, row []float64) {
+	t := divDown(same, in.Platform.Bandwidth)
+	n, between, more := -(room[i] / same), 0.0, false // whole: see rooms
 	for j := i; j < min(in.L, i+len(row)); j++ {
 		if in.W[in.Layer(j)] > 0 {
 			n++
 		}
 		if j > i && n >= 1 && between > 0 {
-			row[j-i] = max(row[j-i], in.U[i]+n*t+min(t, between/(n+1)))
+			full := addDown(in.U[i], mulDown(n, t))
+			row[j-i] = max(row[j-i], addDown(full, min(t, divDown(between, n+1))))
 		}
 		more = more || room[j] > room[i]
 		if j > i && !more {
-			between += in.U[j]
+			between = addDown(between, in.U[j])
 		}
 	}
 }
