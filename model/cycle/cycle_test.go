@@ -2,15 +2,18 @@ package cycle_test
 
 import (
 	"errors"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"workbench/model/chain"
 	"workbench/model/cycle"
 	"workbench/model/exhaustive"
+	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
@@ -20,7 +23,7 @@ func example() *chain.Chain {
 		Layers: []chain.Layer{
 			{ForwardTime: 1, BackwardTime: 2, Activation: 10, Weight: 3},
 			{ForwardTime: 4, BackwardTime: 5, Activation: 20, Weight: 7},
-			{ForwardTime: 6, BackwardTime: 7, Activation: 0.5, Weight: 0},
+			{ForwardTime: 6, BackwardTime: 7, Activation: 5, Weight: 0},
 		},
 	}
 }
@@ -32,8 +35,8 @@ func TestOf(t *testing.T) {
 		L:    3,
 		U:    []float64{7, 5, 2, 1, 4, 6},
 		W:    []float64{3, 7, 0},
-		Act:  []float64{130.5, 130, 110, 110, 130, 130.5},
-		Peak: []float64{130.5, 144, 116, 113, 137, 130.5},
+		Act:  []float64{135, 130, 110, 110, 130, 135},
+		Peak: []float64{135, 144, 116, 113, 137, 135},
 	}
 	if d := cmp.Diff(want, cycle.Of(example())); d != "" {
 		t.Error(d)
@@ -74,45 +77,64 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// Low is exact: with it there is a plan, with half a byte less there is none.
-// High is enough for a plan without idle time and, unless nothing can be
-// offloaded, is needed by the one that keeps every weight.
+// Least is exact, whatever the magnitudes: with it there is a plan, with one
+// unit less there is none. Most is enough for a plan without idle time.
 func TestRangeIsExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 11))
 	const states = 2_000_000
 	for range 400 {
-		c := &chain.Chain{Name: "random", Input: chain.Input{Activation: float64(r.IntN(3))}}
-		for range 1 + r.IntN(3) {
-			c.Layers = append(c.Layers, chain.Layer{
-				ForwardTime: float64(r.IntN(3)), BackwardTime: float64(r.IntN(3)),
-				Activation: float64(r.IntN(4)), Weight: float64(r.IntN(4)),
-			})
-		}
-		if c.TotalTime() == 0 {
-			continue
-		}
-		low, high := cycle.Of(c).Range()
-		if low > high {
-			t.Fatalf("low %v is above high %v: %+v", low, high, c)
+		c, p := exhaustive.RandomWeights(r, 1+r.IntN(3))
+		least, most := cycle.Of(c).Range()
+		if least > most {
+			t.Fatalf("least %v is above most %v: %+v", least, most, c)
 		}
 		search := func(memory float64) (float64, error) {
-			period, _, err := exhaustive.WeightOffload(c, platform.Platform{Memory: memory, Bandwidth: 1}, states)
+			period, _, err := exhaustive.WeightOffload(c, platform.Platform{Memory: memory, Bandwidth: p.Bandwidth}, states)
 			return period, err
 		}
-		if low > 0 {
-			if _, err := search(low); err != nil {
-				t.Errorf("memory low = %v: %v: %+v", low, err, c)
+		fits := func(memory float64) error {
+			_, err := cycle.New(c, platform.Platform{Memory: memory, Bandwidth: p.Bandwidth})
+			return err
+		}
+		if least > 1 {
+			_, err := search(least)
+			if own := fits(least); err != nil || own != nil {
+				t.Errorf("memory %v, the least: %v, %v: %+v", least, err, own, c)
+			}
+			_, err = search(least - 1)
+			var e *plan.Infeasible
+			if own := fits(least - 1); !errors.Is(err, exhaustive.ErrInfeasible) || !errors.As(own, &e) || e.Memory != least || e.Why == "" {
+				t.Errorf("memory %v, one below the least: %v, %v: %+v", least-1, err, own, c)
 			}
 		}
-		if low >= 1 {
-			if _, err := search(low - 0.5); !errors.Is(err, exhaustive.ErrInfeasible) {
-				t.Errorf("memory low − ½ = %v: error %v, want infeasible: %+v", low-0.5, err, c)
-			}
-		}
-		if high > 0 {
-			if period, err := search(high); err != nil || period != c.TotalTime() {
-				t.Errorf("memory high = %v: period %v, error %v; want Σu = %v: %+v", high, period, err, c.TotalTime(), c)
+		if most > 0 {
+			if period, err := search(most); err != nil || period != c.TotalTime() {
+				t.Errorf("memory %v, the most: period %v, error %v; want Σu = %v: %+v", most, period, err, c.TotalTime(), c)
 			}
 		}
 	}
+}
+
+// Bounds are rounded down: never above what exact arithmetic makes of them, and
+// exact where float64 holds all of it.
+func TestComputeIsRoundedDown(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		y := &cycle.Cycle{U: rapid.SliceOfN(rapid.OneOf(
+			rapid.Float64Range(0, 1e-9), rapid.Float64Range(0, 1), rapid.Float64Range(0, 1e6), rapid.Just(0.1),
+		), 1, 20).Draw(t, "u")}
+		exact := new(big.Rat)
+		for _, u := range y.U {
+			exact.Add(exact, new(big.Rat).SetFloat64(u))
+		}
+		got := y.Compute()
+		if sum := new(big.Rat).SetFloat64(got); sum.Cmp(exact) > 0 {
+			t.Fatalf("%v is above Σu", got)
+		}
+		if x, ok := exact.Float64(); ok && got != x && len(y.U) < 3 {
+			t.Fatalf("%v, exactly %v", got, x)
+		}
+		if x, _ := exact.Float64(); got < x*(1-1e-14) {
+			t.Fatalf("%v is far below %v", got, x)
+		}
+	})
 }

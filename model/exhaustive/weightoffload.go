@@ -124,7 +124,7 @@ func newSearch(c *chain.Chain, p platform.Platform, limit int) (*search, error) 
 	s := &search{
 		n: n, u: make([]int8, 2*n), layer: make([]int, 2*n),
 		send: make([]int8, n), w: make([]float64, n), act: make([]float64, n),
-		memory: p.Memory * (1 + 1e-9), limit: limit,
+		memory: p.Memory, limit: limit,
 	}
 	integer := func(what string, i int, x float64) (int8, error) {
 		if !(x >= 0 && x <= 100) || x != math.Trunc(x) {
