@@ -154,7 +154,7 @@ func newOffload(c *chain.Chain, memory, bandwidth float64, limit int) (*offloadS
 	s := &offloadSearch{
 		n: n, duration: make([]float64, 2*n), size: make([]float64, n+1), delta: make([]float64, n+1),
 		oF: make([]float64, n+1), oB: make([]float64, n+1), send: make([]float64, n),
-		memory: memory * slack, limit: limit, best: make(map[offloadState][]int32),
+		memory: memory, limit: limit, best: make(map[offloadState][]int32),
 	}
 	s.size[0], s.delta[0] = c.Input.Activation, c.Input.Gradient
 	for i := range c.Layers {
@@ -212,7 +212,7 @@ func (s *offloadSearch) needs(x *offloadState) float64 {
 // search returns the best way to the end.
 func (s *offloadSearch) search() (int32, error) {
 	first := way{from: -1}
-	if s.needs(&first.state) <= s.memory {
+	if platform.Fits(s.needs(&first.state), s.memory) {
 		s.add(first)
 	}
 	for left := 0; len(s.queue) > 0; {
@@ -284,7 +284,7 @@ func (s *offloadSearch) compute(w *way, at int32) {
 	y.from, y.did = at, didCompute
 	y.state.next++
 	y.state.runs, y.device = true, w.now+s.duration[j]
-	if s.needs(&y.state) > s.memory {
+	if !platform.Fits(s.needs(&y.state), s.memory) {
 		return
 	}
 	if s.duration[j] == 0 {
@@ -307,7 +307,7 @@ func (s *offloadSearch) transfer(w *way, at int32) {
 			y.state.link = int8(i + 1)
 		case x.where[i] == away && x.ended(i):
 			y.state.link, y.state.where[i], y.state.fresh = int8(-i-1), back, true
-			if s.needs(&y.state) > s.memory {
+			if !platform.Fits(s.needs(&y.state), s.memory) {
 				continue
 			}
 		default:

@@ -433,7 +433,7 @@ func (s *patterns) decide(level int, q []int) bool {
 // fits reports whether what is decided leaves the memory within its limit; when
 // all is decided, whether the pattern fits.
 func (s *patterns) fits(D []float64) bool {
-	limit := s.platform.Memory * (1 + plan.Tolerance)
+	limit := s.platform.Memory
 	// ahead is the least number of mini-batches that have run step a, but not
 	// step b, when task i starts.
 	ahead := func(a, b, i int) int {
@@ -462,12 +462,12 @@ func (s *patterns) fits(D []float64) bool {
 			continue
 		}
 		for r := range s.k {
-			if s.during(i, i*s.k+r, ahead) > limit {
+			if !platform.Fits(s.during(i, i*s.k+r, ahead), limit) {
 				return false
 			}
 		}
 	}
-	return s.model == plan.TaskModel || slices.Max(stage) <= limit
+	return s.model == plan.TaskModel || platform.Fits(slices.Max(stage), limit)
 }
 
 // during returns what is stored at least while task i, of a step, runs.

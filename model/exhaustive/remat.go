@@ -13,9 +13,6 @@ import (
 // has 4ᴺ·4/3 states.
 const MaxRematLayers = 10
 
-// slack allows for the rounding of sums of sizes, as verifiers do.
-const slack = 1 + 1e-9
-
 // Remat returns the least makespan of rematerialization ([002], [004] Table
 // 2.1) within so much memory, and a plan that has it. limit is the most states
 // to visit; chains of five layers have at most 1,365, of six 5,461. The errors
@@ -36,7 +33,7 @@ func Remat(c *chain.Chain, memory float64, limit int) (float64, *plan.Plan, erro
 	if err != nil {
 		return 0, nil, err
 	}
-	makespan, path, err := r.search(&shortest{memory: memory * slack, limit: limit})
+	makespan, path, err := r.search(&shortest{memory: memory, limit: limit})
 	if err != nil {
 		return 0, nil, err
 	}

@@ -127,7 +127,7 @@ func newSeconds(c *chain.Chain, memory, bandwidth float64, limit int, activation
 		return nil, fmt.Errorf("%w: bandwidth is %v, it must not be negative", ErrTooHard, bandwidth)
 	}
 	s := &seconds{
-		remat: r, activation: activation, memory: memory * slack, limit: limit, known: make(map[second]int32),
+		remat: r, activation: activation, memory: memory, limit: limit, known: make(map[second]int32),
 		size: append(slices.Clone(r.a), r.abar...), send: make([]int8, 2*r.n+2),
 	}
 	whole := func(x float64) int8 {
@@ -166,7 +166,7 @@ func bit(id int) uint16 { return 1 << id }
 // search returns the best way to the end.
 func (s *seconds) search() (int32, error) {
 	first := second{stored: 1, next: int8(s.n), op: -1}
-	if s.needs(&first) <= s.memory {
+	if platform.Fits(s.needs(&first), s.memory) {
 		s.offer(first, -1, 0, 0)
 	}
 	for settled := 0; len(s.queue) > 0; {
@@ -191,7 +191,7 @@ func (s *seconds) search() (int32, error) {
 func (s *seconds) offer(x second, from int32, did uint32, time int32) {
 	k, known := s.known[x]
 	if !known {
-		if s.needs(&x) > s.memory {
+		if !platform.Fits(s.needs(&x), s.memory) {
 			return
 		}
 		k = int32(len(s.nodes))
@@ -297,7 +297,7 @@ func (s *seconds) computations(x second, at, time int32) {
 			if kind == stepB {
 				y.left = s.duration[1][l]
 			}
-			if s.needs(&y) > s.memory {
+			if !platform.Fits(s.needs(&y), s.memory) {
 				return
 			}
 			if y.left == 0 {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"workbench/model/platform"
 )
 
 // A shortest is Dijkstra's algorithm over states that are found on the way,
@@ -63,7 +65,7 @@ func (s *shortest) run(start uint64, goal func(uint64) bool, leave func(uint64))
 
 // reach says that a step leads from the state that is being left to another.
 func (s *shortest) reach(to uint64, step uint32, time, memory float64) {
-	if memory > s.memory {
+	if !platform.Fits(memory, s.memory) {
 		return
 	}
 	cost := s.nodes[s.at].cost

@@ -23,7 +23,7 @@ func Stages(g *graph.Graph, memory float64, limit int) (float64, *plan.Plan, err
 	if err != nil {
 		return 0, nil, err
 	}
-	makespan, path, err := d.search(&shortest{memory: memory * slack, limit: limit})
+	makespan, path, err := d.search(&shortest{memory: memory, limit: limit})
 	if err != nil {
 		return 0, nil, err
 	}

@@ -133,16 +133,16 @@ const (
 // swapSearch is the search for a plan. Variables are those that have a size.
 type swapSearch struct {
 	shortest
-	limitBytes float64
-	unit       float64
-	ids        []int // of the sequence
-	size       []float64
-	initial    []int8
-	last       []int
-	uses       [][]int8 // of each function
-	writes     [][]int8
-	duration   []int8 // of each function
-	send       []int8 // of each variable; 0: there are no links
+	memory   float64
+	unit     float64
+	ids      []int // of the sequence
+	size     []float64
+	initial  []int8
+	last     []int
+	uses     [][]int8 // of each function
+	writes   [][]int8
+	duration []int8 // of each function
+	send     []int8 // of each variable; 0: there are no links
 }
 
 func newSwapSearch(s *functions.Sequence, memory, bandwidth, unit float64) (*swapSearch, error) {
@@ -159,7 +159,7 @@ func newSwapSearch(s *functions.Sequence, memory, bandwidth, unit float64) (*swa
 	case !(unit > 0):
 		return nil, fmt.Errorf("%w: the unit of time is %v, it must be positive", ErrTooHard, unit)
 	}
-	x := &swapSearch{limitBytes: memory * slack, unit: unit}
+	x := &swapSearch{memory: memory, unit: unit}
 	units := func(what string, time float64) (int8, error) {
 		n := math.Round(time / unit)
 		if !(math.Abs(n*unit-time) <= 1e-9*time) || n > maxSwapUnits {
@@ -214,7 +214,7 @@ func newSwapSearch(s *functions.Sequence, memory, bandwidth, unit float64) (*swa
 func (x *swapSearch) first() (uint64, bool) {
 	var st swapState
 	copy(st.where[:], x.initial)
-	return st.pack(), x.stored(&st) <= x.limitBytes
+	return st.pack(), platform.Fits(x.stored(&st), x.memory)
 }
 
 // stored returns the memory in use.
@@ -288,7 +288,7 @@ func (x *swapSearch) runNext(st swapState) {
 		}
 		st.where[v] = atDirty
 	}
-	if x.stored(&st) > x.limitBytes {
+	if !platform.Fits(x.stored(&st), x.memory) {
 		return
 	}
 	st.next++
@@ -343,7 +343,7 @@ func (x *swapSearch) startIn(st swapState, v int8) {
 		return
 	}
 	st.where[v], st.in, st.phase = atComing, x.send[v], 2
-	if x.stored(&st) > x.limitBytes {
+	if !platform.Fits(x.stored(&st), x.memory) {
 		return
 	}
 	x.reach(st.pack(), swapIn|uint32(v)<<3, 0, 0)

@@ -298,7 +298,7 @@ func (s *search) begin(x state) (state, bool) {
 		x.where[i] = stale
 	}
 	// A computation that takes no time needs its memory all the same.
-	return x, x.left > 0 || s.needsDuring(&x, j) <= s.memory
+	return x, x.left > 0 || platform.Fits(s.needsDuring(&x, j), s.memory)
 }
 
 // closes reports whether B_L, starting now, leads to the state that the cycle
@@ -313,7 +313,7 @@ func (s *search) closes(x state) bool {
 
 // pass lets one unit of time pass.
 func (s *search) pass(x state) (state, bool) {
-	if s.needs(&x) > s.memory {
+	if !platform.Fits(s.needs(&x), s.memory) {
 		return x, false
 	}
 	x.left = max(0, x.left-1)

@@ -114,7 +114,7 @@ func (v *joinReplay) checkEnd() {
 func (v *joinReplay) count(x, change int) {
 	if v.a[x]+change >= 0 {
 		v.a[x] += change
-		v.held[activations].add(float64(change))
+		v.held[activations] += float64(change)
 	}
 }
 
@@ -239,7 +239,7 @@ func (v *joinReplay) loss(k int) {
 		return
 	}
 	v.lossRun = true
-	v.atLoss = &Checkpoints{Activations: int(v.held[activations].value())}
+	v.atLoss = &Checkpoints{Activations: int(v.held[activations])}
 	for b, length := range v.join.Branches {
 		if x := v.first[b] + length; v.a[x] == 0 {
 			v.broken(RuleMissingInput, k, 1, "LOSS needs a_%d of branch %d, which is not stored", length, b+1)

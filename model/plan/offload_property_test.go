@@ -748,7 +748,7 @@ func TestOffloadUnits(t *testing.T) {
 		if a, b := rulesOf(before), rulesOf(after); !slices.Equal(a, b) {
 			t.Fatalf("in other units %q, before %q\n%+v\n%s", b, a, c, listing(p))
 		}
-		if math.Abs(after.PeakMemory-bytes*before.PeakMemory) > 1e-9*bytes*before.PeakMemory {
+		if after.PeakMemory != bytes*before.PeakMemory {
 			t.Fatalf("peak %g, before %g", after.PeakMemory, before.PeakMemory)
 		}
 		q.Platform.Memory *= 2

@@ -1,5 +1,7 @@
 package plan
 
+import "workbench/model/platform"
+
 // A memoryPoint is the memory in use at an instant at which it may be at its
 // most: when a computation or a prefetch has just started, or, late, right
 // before something happens while a prefetch runs.
@@ -13,10 +15,10 @@ type memoryPoint struct {
 // inUse returns what is stored, coming, and needed by what runs.
 func (v *offloadReplay) inUse() MemoryParts {
 	m := v.parts()
-	m.Activations += v.running[activations].value()
-	m.Saved += v.running[saved].value()
-	m.Gradients += v.running[gradients].value()
-	m.Overhead = v.overhead.value()
+	m.Activations += v.running[activations]
+	m.Saved += v.running[saved]
+	m.Gradients += v.running[gradients]
+	m.Overhead = v.overhead
 	return m
 }
 
@@ -49,6 +51,10 @@ func (v *offloadReplay) judgeMemory() {
 	var flying []*flight // that run at the point
 	next := 0            // flight that has not started
 	blamed := -1         // prefetch
+	limit := v.limit
+	if v.fractional { // what of a tensor has come is a real number, computed from times
+		limit += Tolerance * v.limit
+	}
 	for i := range v.points {
 		p := &v.points[i]
 		if p.late && !v.fractional {
@@ -74,16 +80,16 @@ func (v *offloadReplay) judgeMemory() {
 		if r := v.report; total > r.PeakMemory {
 			r.PeakMemory, r.PeakOp, r.PeakTime = total, p.op, p.time
 		}
-		over := total - v.limit
-		if !(over > Tolerance*v.limit) || p.late && p.op == blamed {
+		if platform.Fits(total, limit) || p.late && p.op == blamed {
 			continue
 		}
 		what := "the start of"
 		if p.late {
 			what, blamed = "what has come of", p.op
 		}
-		v.broken(RuleMemory, p.op, over, "memory reaches %.10g of %.10g with %s %s: %.10g for a, %.10g for ā, %.10g for gradients, %.10g of overhead",
-			total, v.limit, what, &v.plan.Ops[p.op], use.Activations, use.Saved, use.Gradients, use.Overhead)
+		q := v.plan
+		v.broken(RuleMemory, p.op, q.Unit.Bytes(total-v.limit), "memory reaches %s of %s with %s %s: %s for a, %s for ā, %s for gradients, %s of overhead",
+			q.size(total), q.size(v.limit), what, &q.Ops[p.op], q.size(use.Activations), q.size(use.Saved), q.size(use.Gradients), q.size(use.Overhead))
 		v.report.Violations[len(v.report.Violations)-1].Time = p.time
 	}
 }

@@ -23,8 +23,8 @@ type offloadReplay struct {
 	begunB  []bool
 
 	actions  []action
-	running  [3]sum // outputs of what runs, by part
-	overhead sum
+	running  [3]float64 // outputs of what runs, by part
+	overhead float64
 	coming   int // prefetches that run
 	lastP    int // the one that started last
 	now      float64
@@ -484,8 +484,8 @@ func (v *offloadReplay) output(o *Op) int {
 // them away, sign −1.
 func (v *offloadReplay) runs(output int, overhead, sign float64) {
 	_, part := v.layerOf(output)
-	v.running[part].add(sign * v.size(output))
-	v.overhead.add(sign * overhead)
+	v.running[part] += sign * v.size(output)
+	v.overhead += sign * overhead
 }
 
 func (v *offloadReplay) endForward(k int) {
@@ -524,8 +524,8 @@ func (v *offloadReplay) startBackward(k int) bool {
 		v.missing(k, x.Saved, v.where(id, ""))
 	}
 	v.input(k, l, false)
-	v.running[gradients].add(v.sizeDelta(l - 1))
-	v.overhead.add(x.BackwardOverhead)
+	v.running[gradients] += v.sizeDelta(l - 1)
+	v.overhead += x.BackwardOverhead
 	v.point(k, false)
 	return true
 }
@@ -550,8 +550,8 @@ func (v *offloadReplay) checkpoints() *Checkpoints {
 func (v *offloadReplay) endBackward(k int) {
 	l := v.plan.Ops[k].Layer
 	x := &v.chain.Layers[l-1]
-	v.running[gradients].add(-v.sizeDelta(l - 1))
-	v.overhead.add(-x.BackwardOverhead)
+	v.running[gradients] -= v.sizeDelta(l - 1)
+	v.overhead -= x.BackwardOverhead
 	v.release(k)
 	v.free(&v.delta[l], gradients, x.Gradient)
 	v.consume(v.abar(l))
@@ -657,7 +657,7 @@ func (v *offloadReplay) startPrefetch(k int) {
 	v.coming++
 	v.lastP = k
 	_, part := v.layerOf(x.id)
-	v.held[part].add(x.size)
+	v.held[part] += x.size
 	if x.end > x.start {
 		v.fly(k)
 	}
@@ -672,7 +672,7 @@ func (v *offloadReplay) endPrefetch(k int) {
 		t.coming--
 		v.coming--
 		_, part := v.layerOf(x.id)
-		v.held[part].add(-x.size)
+		v.held[part] -= x.size
 	}
 	v.store(x.id)
 }

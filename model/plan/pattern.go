@@ -80,7 +80,7 @@ func VerifyPattern(c *chain.Chain, p *Plan) (*Report, error) {
 	r := v.report
 	r.Makespan = v.period / float64(v.k)
 	sortViolations(r.Violations)
-	r.ClaimErrors = compareClaims(p.Claims, r)
+	r.ClaimErrors = compareClaims(p, r)
 	return r, nil
 }
 

@@ -3,6 +3,8 @@ package plan
 import (
 	"cmp"
 	"slices"
+
+	"workbench/model/platform"
 )
 
 // checkMemory follows each processor once around the period, finds its peaks
@@ -27,13 +29,14 @@ func (v *pattern) checkMemory() {
 		if peak > v.report.PeakMemory {
 			v.report.PeakMemory, v.report.PeakOp, v.report.PeakTime = peak, op, time
 		}
-		if over := peak - limit; over > Tolerance*limit {
-			if op >= 0 {
-				v.broken(RuleMemory, op, over, "%s needs %.10g of %.10g bytes while %s runs", gpuName(i), peak, limit, v.name(op))
-			} else {
-				v.broken(RuleMemory, -1, over, "%s needs %.10g of %.10g bytes by the stage model", gpuName(i), peak, limit)
-			}
+		if platform.Fits(peak, limit) {
+			continue
 		}
+		p, by := v.plan, "by the stage model"
+		if op >= 0 {
+			by = "while " + v.name(op) + " runs"
+		}
+		v.broken(RuleMemory, op, p.Unit.Bytes(peak-limit), "%s needs %s of %s bytes %s", gpuName(i), p.size(peak), p.size(limit), by)
 	}
 }
 
@@ -52,7 +55,7 @@ func (v *pattern) follow(i int) (peakOp int) {
 
 	// What is stored when the period begins: before the first operation of the
 	// order, those of the last period have processed shift - k.
-	var stored sum // of mini-batches between F_ℓ and B_ℓ, and waiting outputs
+	stored := 0.0 // of mini-batches between F_ℓ and B_ℓ, and waiting outputs
 	count := make([]int, v.chain.Len())
 	ahead := func(s int) (sum int) {
 		for _, t := range v.steps[s].turns {
@@ -71,10 +74,10 @@ func (v *pattern) follow(i int) (peakOp int) {
 			forward[x.layer-1] = s
 		case OpB:
 			count[x.layer-1] = (ahead(forward[x.layer-1]) - ahead(s)) / v.k
-			stored.add(float64(count[x.layer-1]) * v.activation(x.layer-1))
+			stored += float64(count[x.layer-1]) * v.activation(x.layer-1)
 		}
 		if v.waits(s) {
-			stored.add(float64((ahead(s)-ahead(s+1))/v.k) * x.output)
+			stored += float64((ahead(s)-ahead(s+1))/v.k) * x.output
 		}
 	}
 
@@ -82,36 +85,35 @@ func (v *pattern) follow(i int) (peakOp int) {
 	for _, c := range order {
 		x := &v.steps[c.step]
 		if c.step > 0 && v.waits(c.step-1) {
-			stored.add(-v.steps[c.step-1].output) // it is the input now
+			stored -= v.steps[c.step-1].output // it is the input now
 		}
 		input := v.activation(x.layer - 1)
 		if x.op == OpB {
 			input = v.gradient(x.layer)
 		}
-		if m := fixed + input + x.output + stored.value(); m > r.TaskMemory[i] || peakOp < 0 {
+		if m := fixed + input + x.output + stored; m > r.TaskMemory[i] || peakOp < 0 {
 			r.TaskMemory[i], peakOp = m, c.op
 		}
 		if x.op == OpF {
 			count[x.layer-1]++
 			r.NCA[x.layer-1] = max(r.NCA[x.layer-1], count[x.layer-1])
-			stored.add(v.activation(x.layer - 1))
+			stored += v.activation(x.layer - 1)
 		} else {
 			count[x.layer-1]--
-			stored.add(-v.activation(x.layer - 1))
+			stored -= v.activation(x.layer - 1)
 		}
 		if v.waits(c.step) {
-			stored.add(x.output)
+			stored += x.output
 		}
 	}
 
-	var stage sum
-	stage.add(fixed)
+	stage := fixed
 	for l, owner := range v.owner {
 		if owner == i {
-			stage.add(float64(r.NCA[l]) * v.activation(l))
+			stage += float64(r.NCA[l]) * v.activation(l)
 		}
 	}
-	r.StageMemory[i] = stage.value()
+	r.StageMemory[i] = stage
 	return peakOp
 }
 
@@ -123,17 +125,17 @@ func (v *pattern) waits(s int) bool {
 
 // fixed returns what processor i stores all the time: weights and buffers.
 func (v *pattern) fixed(i int) float64 {
-	var fixed sum
+	fixed := 0.0
 	for l, owner := range v.owner {
 		if owner == i {
-			fixed.add(float64(v.plan.Platform.WeightCopies) * v.chain.Layers[l].Weight)
+			fixed += float64(v.plan.Platform.WeightCopies) * v.chain.Layers[l].Weight
 		}
 		if l > 0 && v.cut(l) && (owner == i || v.owner[l-1] == i) {
-			fixed.add(v.activation(l))
-			fixed.add(v.gradient(l))
+			fixed += v.activation(l)
+			fixed += v.gradient(l)
 		}
 	}
-	return fixed.value()
+	return fixed
 }
 
 // order returns the computations of processor i in the order in which they run

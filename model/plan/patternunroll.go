@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"workbench/model/chain"
+	"workbench/model/platform"
 )
 
 // Unrolled is a pattern executed for mini-batches 0, 1, …, one after another,
@@ -383,8 +384,8 @@ func (u *unrolling) judge() {
 	}
 	limit := u.plan.Platform.Memory
 	for g, peak := range peaks {
-		if peak-limit > Tolerance*limit {
-			u.broken("gpu%d needs %g of %g", g, peak, limit)
+		if !platform.Fits(peak, limit) {
+			u.broken("gpu%d needs %s of %s", g, u.plan.size(peak), u.plan.size(limit))
 		}
 	}
 }

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"fmt"
+	"strconv"
 
 	"workbench/model/platform"
 )
@@ -27,7 +28,14 @@ type Plan struct {
 	MemoryModel string  `json:"memory_model,omitempty"`
 	Ops         []Op    `json:"ops"`
 	Claims      Claims  `json:"claims"`
+	// Unit is what the memory of Platform and Claims is in, that of the instance;
+	// a plan that was read is in bytes, as all files are. See [Plan.In].
+	Unit platform.Unit `json:"-"`
 }
+
+// size writes so many units of p in bytes, all digits: a limit and what goes
+// over it may be near.
+func (p *Plan) size(x float64) string { return strconv.FormatFloat(p.Unit.Bytes(x), 'f', -1, 64) }
 
 // A Stage is the layers From..To, inclusive, on one processor of a pipeline.
 // Processors are numbered from 0 and may have several stages.

@@ -260,7 +260,7 @@ func TestRematMutations(t *testing.T) {
 		{"repeat B_3", insert(tF1b, plan.Op{Op: "B", Layer: 3}), []broken{{plan.RuleDuration, 4, 5, -1}, {plan.RuleTwice, 4, 5, 1}}},
 		{"repeat F_all_3", insert(tB3, plan.Op{Op: "F_all", Layer: 3}), []broken{{plan.RuleDuration, 3, 4, -1}, {plan.RuleMemory, 3, 4, 9}}},
 		{"memory lower", func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory = 21 }, []broken{{plan.RuleMemory, tF3, 3, 1}}},
-		{"memory lower by a rounding", func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory = 22 * (1 - 1e-10) }, nil},
+		{"memory lower by less than a unit", func(_ *chain.Chain, p *plan.Plan) { p.Platform.Memory = 22 * (1 - 1e-10) }, []broken{{plan.RuleMemory, tF3, 3, 22e-10}}},
 		{"no memory for the start", func(_ *chain.Chain, p *plan.Plan) { p.Ops, p.Platform.Memory = nil, 4 }, []broken{
 			{plan.RuleMemory, -1, 0, 1}, {plan.RuleMissingBackward, -1, 0, 0}, {plan.RuleMissingBackward, -1, 0, 0}, {plan.RuleMissingBackward, -1, 0, 0},
 		}},

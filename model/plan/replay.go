@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"workbench/model/platform"
 )
 
 // Rules of problems whose operations run one at a time on one device, as
@@ -104,7 +106,7 @@ type replay struct {
 	limit  float64 // memory that there is
 
 	fixed float64
-	held  [3]sum // stored now, by part
+	held  [3]float64 // stored now, by part
 
 	before int     // the operation that starts last so far, -1 if none
 	last   int     // the one that ends last
@@ -157,8 +159,9 @@ func newReplay(p *Plan, problem string, invalid error, record bool) (*replay, er
 // begin notes what is stored before the first operation.
 func (r *replay) begin() {
 	r.report.PeakMemory = r.stored()
-	if over := r.report.PeakMemory - r.limit; over > Tolerance*r.limit {
-		r.broken(RuleMemory, -1, over, "%.10g are stored at the start; there is memory for %.10g", r.report.PeakMemory, r.limit)
+	if used := r.report.PeakMemory; !platform.Fits(used, r.limit) {
+		p := r.plan
+		r.broken(RuleMemory, -1, p.Unit.Bytes(used-r.limit), "%s are stored at the start; there is memory for %s", p.size(used), p.size(r.limit))
 	}
 }
 
@@ -171,7 +174,7 @@ func (r *replay) finish() (*replay, error) {
 		r.atEnd(RuleDuration, gain, "the operations take %.10g s together, the plan %.10g s", r.busy.value(), r.report.Makespan)
 	}
 	sortViolations(r.report.Violations)
-	r.report.ClaimErrors = compareClaims(r.plan.Claims, r.report)
+	r.report.ClaimErrors = compareClaims(r.plan, r.report)
 	return r, nil
 }
 
@@ -191,11 +194,7 @@ func verdict(r *replay, err error) (*Report, error) {
 }
 
 func (r *replay) stored() float64 {
-	x := r.fixed
-	for k := range r.held {
-		x += r.held[k].value()
-	}
-	return x
+	return r.fixed + r.held[activations] + r.held[saved] + r.held[gradients]
 }
 
 // time checks when operation k, which takes so long, runs. Operations stand in
@@ -261,9 +260,10 @@ func (r *replay) during(k, part int, output, overhead float64) {
 			r.report.PeakTime = o.Start
 		}
 	}
-	if over := total - r.limit; over > Tolerance*r.limit {
-		r.broken(RuleMemory, k, over, "%s needs %.10g of %.10g: %.10g stored before, %.10g for its output, %.10g beside",
-			o, total, r.limit, before, output, overhead)
+	if !platform.Fits(total, r.limit) {
+		p := r.plan
+		r.broken(RuleMemory, k, p.Unit.Bytes(total-r.limit), "%s needs %s of %s: %s stored before, %s for its output, %s beside",
+			o, p.size(total), p.size(r.limit), p.size(before), p.size(output), p.size(overhead))
 	}
 }
 
@@ -283,8 +283,7 @@ func (r *replay) leave(k int) {
 
 func (r *replay) parts() MemoryParts {
 	return MemoryParts{
-		Fixed: r.fixed, Activations: r.held[activations].value(),
-		Saved: r.held[saved].value(), Gradients: r.held[gradients].value(),
+		Fixed: r.fixed, Activations: r.held[activations], Saved: r.held[saved], Gradients: r.held[gradients],
 	}
 }
 
@@ -296,14 +295,14 @@ func (m *MemoryParts) add(part int, size float64) {
 func (r *replay) store(here *bool, part int, size float64) {
 	if !*here {
 		*here = true
-		r.held[part].add(size)
+		r.held[part] += size
 	}
 }
 
 func (r *replay) free(here *bool, part int, size float64) {
 	if *here {
 		*here = false
-		r.held[part].add(-size)
+		r.held[part] -= size
 	}
 }
 
@@ -349,8 +348,8 @@ func (r *replay) plain(k int, branch, node bool, tensors []string) bool {
 	return false
 }
 
-// A sum adds and subtracts sizes without the rounding that a million of them
-// would pile up (Neumaier's compensated sum).
+// A sum adds durations without the rounding that a million of them would pile
+// up (Neumaier's compensated sum).
 type sum struct{ hi, lo float64 }
 
 func (s *sum) add(x float64) {

@@ -210,8 +210,8 @@ func TestClaims(t *testing.T) {
 	if r := mustVerify(t, c, p); r.ClaimErrors != nil {
 		t.Errorf("%q", r.ClaimErrors)
 	}
-	p.Claims = plan.Claims{Makespan: 11, PeakMemory: 4.5}
-	want := []string{"claims.makespan is 11 seconds, the replay gives 12", "claims.peak_memory is 4.5 bytes, the replay gives 4"}
+	p.Claims = plan.Claims{Makespan: 11, PeakMemory: 4 + 1e-12}
+	want := []string{"claims.makespan is 11 seconds, the replay gives 12", "claims.peak_memory is 4.000000000001 bytes, the replay gives 4"}
 	r := mustVerify(t, c, p)
 	if diff := cmp.Diff(want, r.ClaimErrors); diff != "" || !r.Valid() {
 		t.Errorf("valid %v\n%s", r.Valid(), diff)

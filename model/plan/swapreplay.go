@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"workbench/model/functions"
+	"workbench/model/platform"
 )
 
 // A swapReplay is the replay of a plan of swapping.
@@ -414,8 +415,8 @@ func (v *swapReplay) arrive(k, id int) {
 		return
 	}
 	x.here = true
-	v.held[saved].add(-v.size(id))
-	v.held[activations].add(v.size(id))
+	v.held[saved] -= v.size(id)
+	v.held[activations] += v.size(id)
 }
 
 // startOut begins to send a variable.
@@ -479,7 +480,7 @@ func (v *swapReplay) take(id, part, k int) {
 	if v.size(id) == 0 {
 		return
 	}
-	v.held[part].add(v.size(id))
+	v.held[part] += v.size(id)
 	if v.record {
 		v.allocations = append(v.allocations, Allocation{Time: v.now, Variable: id, Op: k})
 	}
@@ -489,7 +490,7 @@ func (v *swapReplay) give(id, part, k int) {
 	if v.size(id) == 0 {
 		return
 	}
-	v.held[part].add(-v.size(id))
+	v.held[part] -= v.size(id)
 	if v.record {
 		v.allocations = append(v.allocations, Allocation{Time: v.now, Variable: id, Free: true, Op: k})
 	}
@@ -506,8 +507,9 @@ func (v *swapReplay) look(k int) {
 	if r := v.report; total > r.PeakMemory {
 		r.PeakMemory, r.PeakOp, r.PeakTime = total, k, time
 	}
-	if over := total - v.limit; over > Tolerance*v.limit {
-		v.broken(RuleMemory, k, over, "memory reaches %.10g of %.10g with the start of %s: %.10g of variables on the GPU, %.10g on their way in",
-			total, v.limit, &v.plan.Ops[k], v.held[activations].value(), v.held[saved].value())
+	if !platform.Fits(total, v.limit) {
+		p := v.plan
+		v.broken(RuleMemory, k, p.Unit.Bytes(total-v.limit), "memory reaches %s of %s with the start of %s: %s of variables on the GPU, %s on their way in",
+			p.size(total), p.size(v.limit), &p.Ops[k], p.size(v.held[activations]), p.size(v.held[saved]))
 	}
 }

@@ -10,9 +10,10 @@ import (
 	"workbench/model/chain"
 )
 
-// Tolerance is how far, relative to the horizon for times and to the limit
-// for memory, two numbers may lie apart and still count as equal: rounding
-// of sums of floating-point durations, nothing more.
+// Tolerance is how far, relative to the period or the makespan, two instants may
+// lie apart and still count as equal: rounding of sums of floating-point
+// durations, nothing more. Objectives are equal within as much of themselves.
+// There is none on memory: sizes are whole numbers, see [platform.Fits].
 const Tolerance = 1e-9
 
 // ErrProblem is wrapped by [Verify] for plans of problems without a verifier.
@@ -43,20 +44,20 @@ func Verify(c *chain.Chain, p *Plan) (*Report, error) {
 		ErrProblem, p.Problem, WeightOffload, Remat, Pipeline, ActivationOffload, RematOffload)
 }
 
-// compareClaims returns where the claims differ from the replay. A plan that
+// compareClaims returns where the claims of p differ from the replay. A plan that
 // claims nothing is not wrong.
-func compareClaims(claims Claims, r *Report) []string {
+func compareClaims(p *Plan, r *Report) []string {
+	claims := p.Claims
 	if claims == (Claims{}) {
 		return nil
 	}
 	var s []string
-	check := func(name, unit string, claimed, found float64) {
-		if !(math.Abs(claimed-found) <= Tolerance*max(math.Abs(claimed), math.Abs(found))) {
-			s = append(s, fmt.Sprintf("claims.%s is %.10g %s, the replay gives %.10g", name, claimed, unit, found))
-		}
+	if x, y := claims.Makespan, r.Makespan; !(math.Abs(x-y) <= Tolerance*max(math.Abs(x), math.Abs(y))) {
+		s = append(s, fmt.Sprintf("claims.makespan is %.10g seconds, the replay gives %.10g", x, y))
 	}
-	check("makespan", "seconds", claims.Makespan, r.Makespan)
-	check("peak_memory", "bytes", claims.PeakMemory, r.PeakMemory)
+	if x, y := claims.PeakMemory, r.PeakMemory; x != y {
+		s = append(s, fmt.Sprintf("claims.peak_memory is %s bytes, the replay gives %s", p.size(x), p.size(y)))
+	}
 	return s
 }
 

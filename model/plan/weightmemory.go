@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"workbench/model/chain"
+	"workbench/model/platform"
 )
 
 // What memory is held for.
@@ -240,9 +241,9 @@ func (s *memorySweep) during(v *weightCycle, m *moment, visit func(c *computatio
 
 // An excess is a time during which memory exceeds the limit.
 type excess struct {
-	op    int // the reservation that went over the limit; -1: none, it began before time 0
-	time  float64
-	bytes float64 // the most in use
+	op   int // the reservation that went over the limit; -1: none, it began before time 0
+	time float64
+	used float64 // at most
 }
 
 // checkMemory finds the peak, and each time at which memory exceeds the limit
@@ -252,13 +253,13 @@ func (v *weightCycle) checkMemory() {
 	h := v.memoryHeld()
 	s := v.sweep(h)
 	limit := v.plan.Platform.Memory
-	over := func(bytes float64) bool { return bytes > limit*(1+Tolerance) }
+	over := func(used float64) bool { return !platform.Fits(used, limit) }
 	blame := func(x excess) {
-		who := "the state at time 0"
+		p, who := v.plan, "the state at time 0"
 		if x.op >= 0 {
-			who = v.plan.Ops[x.op].String()
+			who = p.Ops[x.op].String()
 		}
-		v.broken(RuleMemory, x.op, x.time, x.bytes-limit, "memory reaches %.10g of %.10g bytes with %s", x.bytes, limit, who)
+		v.broken(RuleMemory, x.op, x.time, p.Unit.Bytes(x.used-limit), "memory reaches %s of %s bytes with %s", p.size(x.used), p.size(limit), who)
 	}
 
 	r := v.report
@@ -267,26 +268,26 @@ func (v *weightCycle) checkMemory() {
 	// begins late in the period.
 	var going, first *excess
 	if over(r.PeakMemory) {
-		first = &excess{op: -1, bytes: r.PeakMemory}
+		first = &excess{op: -1, used: r.PeakMemory}
 		going = first
 	}
-	reaches := func(op int, time, bytes float64) {
-		if bytes > r.PeakMemory {
-			r.PeakMemory, r.PeakTime, r.PeakOp = bytes, time, op
+	reaches := func(op int, time, used float64) {
+		if used > r.PeakMemory {
+			r.PeakMemory, r.PeakTime, r.PeakOp = used, time, op
 		}
 		if going != nil {
-			going.bytes = max(going.bytes, bytes)
+			going.used = max(going.used, used)
 		}
 	}
 	for _, e := range s.events {
 		s.step(e)
 		switch now := s.total(); e.order {
 		case atMoment:
-			s.during(v, &h.moments[e.index], func(c *computation, bytes float64) {
-				if going == nil && over(bytes) {
-					blame(excess{op: c.op, time: e.time, bytes: bytes})
+			s.during(v, &h.moments[e.index], func(c *computation, used float64) {
+				if going == nil && over(used) {
+					blame(excess{op: c.op, time: e.time, used: used})
 				}
-				reaches(c.op, e.time, bytes)
+				reaches(c.op, e.time, used)
 			})
 		case release:
 			if going != nil && !over(now) {
@@ -305,7 +306,7 @@ func (v *weightCycle) checkMemory() {
 	}
 	switch {
 	case going != nil && first != nil:
-		going.bytes = max(going.bytes, first.bytes)
+		going.used = max(going.used, first.used)
 		blame(*going)
 	case going != nil:
 		blame(*going)

@@ -70,7 +70,7 @@ func VerifyWeightOffload(c *chain.Chain, p *Plan) (*Report, error) {
 	r := v.report
 	r.Makespan = v.period
 	sortViolations(r.Violations)
-	r.ClaimErrors = compareClaims(p.Claims, r)
+	r.ClaimErrors = compareClaims(p, r)
 	return r, nil
 }
 

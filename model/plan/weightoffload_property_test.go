@@ -97,7 +97,7 @@ func TestSerialPlans(t *testing.T) {
 		if r := mustVerify(t, c, p); !r.Valid() {
 			t.Fatalf("with its peak as memory: %+v", r.Violations)
 		}
-		p.Platform.Memory = r.PeakMemory * (1 - 1e-6)
+		p.Platform.Memory = math.Nextafter(r.PeakMemory, 0)
 		if r := mustVerify(t, c, p); !slices.ContainsFunc(r.Violations, func(v plan.Violation) bool { return v.Rule == plan.RuleMemory }) {
 			t.Fatalf("with less than its peak as memory: %+v", r.Violations)
 		}
@@ -364,7 +364,7 @@ func TestMetamorphic(t *testing.T) {
 
 		same := func(what string, r *plan.Report, times, bytes float64) {
 			t.Helper()
-			if d := r.PeakMemory - bytes*before.PeakMemory; d > 1e-6*bytes || d < -1e-6*bytes {
+			if r.PeakMemory != bytes*before.PeakMemory {
 				t.Fatalf("%s: peak %g, before %g", what, r.PeakMemory, before.PeakMemory)
 			}
 			rules := func(r *plan.Report) []string {

@@ -242,7 +242,9 @@ func TestMutations(t *testing.T) {
 		{"a little less memory", memory(4 - 1e-6), []broken{
 			{plan.RuleMemory, b2, 0, 1e-6}, {plan.RuleMemory, b1, 6, 1e-6}, {plan.RuleMemory, p2, 8, 1e-6},
 		}},
-		{"less memory by rounding", memory(4 - 1e-9), nil},
+		{"less memory by less than a unit", memory(4 - 1e-9), []broken{
+			{plan.RuleMemory, b2, 0, 1e-9}, {plan.RuleMemory, b1, 6, 1e-9}, {plan.RuleMemory, p2, 8, 1e-9},
+		}},
 		{"prefetch too early for memory", move(p1, 1.5), []broken{{plan.RuleMemory, p1, 1.5, 2}}},
 		{"prefetch as early as memory allows", move(p1, 2), nil},
 		{"discard too late for memory", move(d2, 6.5), []broken{{plan.RuleMemory, b1, 6, 2}}},
