@@ -27,7 +27,7 @@ func Chen(ctx context.Context, g *graph.Graph, p platform.Platform) (*plan.Plan,
 	if err != nil {
 		return nil, err
 	}
-	if err := feasible(v, p); err != nil {
+	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
 	}
 	all, err := chen(ctx, v)
@@ -39,7 +39,7 @@ func Chen(ctx context.Context, g *graph.Graph, p platform.Platform) (*plan.Plan,
 	for _, s := range all {
 		peak, _, _ := s.Peak()
 		lowest = min(lowest, peak)
-		if cost := s.Cost(); peak <= p.Memory && cost < time {
+		if cost := s.Cost(); platform.Fits(peak, p.Memory) && cost < time {
 			best, time = s, cost
 		}
 	}

@@ -16,10 +16,10 @@ func frugal(v *stages.View) *stages.Schedule {
 
 // least returns the schedule of least memory that is found without a search:
 // the best of frugal, of what is left when that or store-all is repaired
-// towards LeastBound, and of Chen's segmentations. stop may end it early; nil:
+// towards stages.View.LeastBound, and of Chen's segmentations. stop may end it early; nil:
 // nothing does.
 func least(v *stages.View, stop func() bool) *stages.Schedule {
-	bound, _ := newBounds(v).memory()
+	bound, _ := v.LeastBound()
 	best := frugal(v)
 	lowest, _, _ := best.Peak()
 	consider := func(s *stages.Schedule) {

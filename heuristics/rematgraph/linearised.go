@@ -30,7 +30,7 @@ func Linearised(ctx context.Context, g *graph.Graph, p platform.Platform) (*plan
 	if err != nil {
 		return nil, err
 	}
-	if err := feasible(v, p); err != nil {
+	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
 	}
 	s, err := linearised(ctx, v, p.Memory)

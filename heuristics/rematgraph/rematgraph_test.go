@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"workbench/model/exhaustive"
 	"workbench/model/graph"
 	"workbench/model/plan"
@@ -45,6 +47,16 @@ func verify(t *testing.T, g *graph.Graph, p *plan.Plan) float64 {
 	return r.Makespan
 }
 
+func leastBound(t testing.TB, g *graph.Graph) float64 {
+	t.Helper()
+	v, err := stages.Of(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound, _ := v.LeastBound()
+	return bound
+}
+
 // No method beats the optimum of small graphs, no bound is above it, and an
 // infeasibility that is claimed to be proved is one.
 func TestExhaustive(t *testing.T) {
@@ -57,10 +69,7 @@ func TestExhaustive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bound, _, err := LeastBound(g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bound := leastBound(t, g)
 		low, high, err := Range(g)
 		if err != nil {
 			t.Fatal(err)
@@ -121,6 +130,74 @@ func TestExhaustive(t *testing.T) {
 	}
 }
 
+// The same for sizes of any magnitude and times of any unit, with the memory a
+// unit from where plans begin to fit: methods, bounds, verifier and exhaustive
+// search draw the line between the same two whole numbers.
+func TestMagnitudes(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 9))
+		g := exhaustive.MixedGraph(r, 1+r.IntN(5))
+		least, err := exhaustive.GraphLeastMemory(g, 1<<20)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		bound := leastBound(t, g)
+		low, high, err := Range(g)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if bound > least || low < least || high < low {
+			rt.Fatalf("bound %v, least memory %v, range %v to %v", bound, least, low, high)
+		}
+		limits := []float64{bound, least, low, high}
+		for k := range 5 {
+			m := max(1, limits[r.IntN(len(limits))]+float64(r.IntN(3)-1))
+			if k == 0 {
+				m = max(1, least)
+			}
+			limits = append(limits, planned(rt, r, g, m, least, low)) // where the next plan begins to fit
+		}
+	})
+}
+
+// planned checks every method in so much memory and returns the peak of what
+// the search found.
+func planned(t *rapid.T, r *rand.Rand, g *graph.Graph, memory, least, low float64) (peak float64) {
+	peak = memory
+	want, _, err := exhaustive.Graph(g, memory, 1<<20)
+	exists := err == nil
+	if !exists && !errors.Is(err, exhaustive.ErrInfeasible) || exists != (memory >= least) {
+		t.Fatalf("memory %v, least %v: exhaustive search says %v", memory, least, err)
+	}
+	if time, _, err := TimeBound(g, memory); err != nil || exists && time > want*(1+plan.Tolerance) {
+		t.Fatalf("memory %v: time bound %v (%v), optimum %v", memory, time, err, want)
+	}
+	for name, method := range methods(10 + r.IntN(30)) {
+		out, err := method(t.Context(), g, platform.Platform{Memory: memory})
+		var inf *plan.Infeasible
+		switch {
+		case err == nil:
+			report, err := plan.VerifyGraph(g, out)
+			if err != nil || !report.Valid() || len(report.ClaimErrors) > 0 {
+				t.Fatalf("memory %v: %s: %v, %+v", memory, name, err, report)
+			}
+			if !exists || report.PeakMemory > memory || report.Makespan < want*(1-plan.Tolerance) {
+				t.Fatalf("memory %v: %s takes %v and %v bytes, the optimum is %v", memory, name, report.Makespan, report.PeakMemory, want)
+			}
+			if name == "search" {
+				peak = report.PeakMemory
+			}
+		case errors.As(err, &inf):
+			if inf.Memory > least || memory >= inf.Memory {
+				t.Fatalf("memory %v: %s: %v, but %v is enough", memory, name, err, least)
+			}
+		case !errors.Is(err, plan.ErrNoPlan) || name == "search" && memory >= low:
+			t.Fatalf("memory %v, reached %v: %s: %v", memory, low, name, err)
+		}
+	}
+	return peak
+}
+
 // percentages of the range at which networks are planned.
 var percentages = []float64{10, 30, 50, 70, 90}
 
@@ -153,8 +230,8 @@ func TestNetworks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bound, why, _ := LeastBound(g); bound != low {
-			t.Errorf("%s: the range begins at %v, the bound is %v (%s)", name, low, bound, why)
+		if bound := leastBound(t, g); bound != low {
+			t.Errorf("%s: the range begins at %v, the bound is %v", name, low, bound)
 		}
 		for _, percent := range percentages {
 			p := at(t, g, percent)
@@ -250,10 +327,9 @@ func TestBadInput(t *testing.T) {
 			}
 		}
 		_, _, e1 := Range(v.g)
-		_, _, e2 := LeastBound(v.g)
-		_, _, e3 := TimeBound(v.g, 10)
-		if !errors.Is(e1, stages.ErrGraph) || !errors.Is(e2, stages.ErrGraph) || !errors.Is(e3, stages.ErrGraph) {
-			t.Errorf("%s: %v, %v, %v", v.name, e1, e2, e3)
+		_, _, e2 := TimeBound(v.g, 10)
+		if !errors.Is(e1, stages.ErrGraph) || !errors.Is(e2, stages.ErrGraph) {
+			t.Errorf("%s: %v, %v", v.name, e1, e2)
 		}
 	}
 	for name, method := range methods(1) {

@@ -92,26 +92,19 @@ func (x *state) repair(noise func() float64) bool {
 	var moves []move
 	var offers []offer
 	for {
-		t := x.highest()
-		if x.peak[t] <= x.limit {
+		if x.over == 0 {
 			x.excess = 0 // free of rounding
 			return true
 		}
 		if x.stopped() {
 			return false
 		}
-		over := 0.0 // stages that exceed the limit
-		for _, p := range x.peak {
-			if p > x.limit {
-				over++
-			}
-		}
-		moves, offers = x.relieving(moves[:0], t), offers[:0]
+		moves, offers = x.relieving(moves[:0], x.highest()), offers[:0]
 		for _, m := range moves {
 			o := offer{m, noise(), 0}
 			if !m.keep {
 				// To drop a value costs its own time at least, nearly always.
-				o.floor = o.factor * x.v.Time[m.value] / min(x.excess, over*x.v.Memory[m.value])
+				o.floor = o.factor * x.v.Time[m.value] / min(x.excess, float64(x.over)*x.v.Memory[m.value])
 			}
 			offers = append(offers, o)
 		}
@@ -140,7 +133,7 @@ func (x *state) price(m move) float64 {
 	x.apply(m)
 	cost, relief := x.total-total, excess-x.excess
 	x.undo(mark)
-	if relief <= 1e-9*excess {
+	if relief <= 1e-13*excess { // rounding of sums beyond 2⁵³: moves without end
 		return math.Inf(1)
 	}
 	const free = 1e-9 // of the total time
@@ -149,6 +142,11 @@ func (x *state) price(m move) float64 {
 	}
 	return cost / relief
 }
+
+// worthwhile is the part of the total time from which on a saving is one, and
+// no rounding: without it moves that save nothing would follow each other
+// without end.
+const worthwhile = 1e-12
 
 // fill keeps what is computed again wherever that fits and saves time, the
 // most saving first, until nothing more does. The schedule must fit.
@@ -171,7 +169,7 @@ func (x *state) fill() {
 				if !x.passes(m, room) {
 					continue
 				}
-				if c := x.change(m); c < -1e-12*x.total {
+				if c := x.change(m); c < -worthwhile*x.total {
 					offers = append(offers, offer{m, c})
 				}
 			}
@@ -182,7 +180,7 @@ func (x *state) fill() {
 				return
 			}
 			// Those before may have changed what this one does.
-			if has(x.rowR(o.stage), o.value) && x.change(o.move) < -1e-12*x.total {
+			if has(x.rowR(o.stage), o.value) && x.change(o.move) < -worthwhile*x.total {
 				x.apply(o.move)
 				x.excess, again = 0, true
 			}
@@ -222,10 +220,10 @@ func (x *state) passes(m move, room float64) bool {
 // change returns by how much a move changes the total time, infinite if it
 // breaks the limit.
 func (x *state) change(m move) float64 {
-	mark, total, excess := x.mark(), x.total, x.excess
+	mark, total, over := x.mark(), x.total, x.over
 	x.apply(m)
 	change := x.total - total
-	if x.excess > excess+1e-9*x.limit {
+	if x.over > over {
 		change = math.Inf(1)
 	}
 	x.undo(mark)

@@ -13,11 +13,11 @@ import (
 )
 
 // Search looks for a good schedule of stages by ruin and repair. It starts from
-// the best of the other methods, of greedy schedules and of what [TimeBound]
+// the best of the other methods, of greedy schedules and of what the time bound
 // suggests; each round keeps or drops a few values near each other, repairs the
 // schedule (see [state.repair]), fills what memory is left, and goes on from
 // there if that is not much worse, less and less so. It ends when it reaches
-// TimeBound.
+// stages.View.TimeBound.
 //
 // The same seed and number of rounds give the same plan. The end of ctx ends it
 // with the best plan until then. A round takes O(n·degree) moves.
@@ -26,7 +26,7 @@ func Search(ctx context.Context, g *graph.Graph, p platform.Platform, seed uint6
 	if err != nil {
 		return nil, err
 	}
-	if err := feasible(v, p); err != nil {
+	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
 	}
 	s := &search{ctx: ctx, v: v, limit: p.Memory, r: rand.New(rand.NewPCG(seed, 0))}
@@ -59,7 +59,7 @@ func (s *search) stop() bool { return s.ctx.Err() != nil }
 
 // done reports whether the best schedule is proved optimal, or ctx has ended.
 func (s *search) done() bool {
-	return s.stop() || s.best != nil && s.least <= s.bound*(1+1e-9)
+	return s.stop() || s.best != nil && s.least <= s.bound*(1+plan.Tolerance)
 }
 
 // noise returns random factors around 1: exp of so many standard deviations.
@@ -96,18 +96,18 @@ func (s *search) start() {
 // persistent program of a long chain minutes.
 const largeGraph = 1500
 
-// guided tries store-all without what TimeBound computes again at its node.
+// guided tries store-all without what the time bound computes again at its node.
 func (s *search) guided() {
 	if s.stop() {
 		return
 	}
-	h := newBounds(s.v).hardest(s.limit)
-	s.bound = s.v.Graph.TotalTime() + h.time
-	for _, again := range h.again {
+	h := s.v.TimeBound(s.limit)
+	s.bound = h.Seconds
+	for _, again := range h.Again {
 		x := newState(s.v.StoreAll(), s.limit)
 		for _, f := range again {
-			if has(x.rowS(h.node), f) {
-				x.drop(f, h.node)
+			if has(x.rowS(h.Node), f) {
+				x.drop(f, h.Node)
 			}
 		}
 		s.try(x.s, exact)
@@ -122,7 +122,7 @@ func (s *search) chen() {
 	}
 	var best *stages.Schedule
 	for _, c := range all {
-		if peak, _, _ := c.Peak(); peak <= s.limit && (best == nil || c.Cost() < best.Cost()) {
+		if peak, _, _ := c.Peak(); platform.Fits(peak, s.limit) && (best == nil || c.Cost() < best.Cost()) {
 			best = c
 		}
 	}
@@ -158,10 +158,10 @@ func (s *search) try(from *stages.Schedule, noise func() float64) {
 
 // remember makes x the best schedule if it is.
 func (s *search) remember(x *state) {
-	if s.best != nil && x.total >= s.least*(1-1e-12) {
+	if s.best != nil && x.total >= s.least*(1-worthwhile) {
 		return
 	}
-	if peak, _, _ := x.s.Peak(); peak > s.limit {
+	if peak, _, _ := x.s.Peak(); !platform.Fits(peak, s.limit) {
 		return
 	}
 	s.best, s.least = x.s.Clone(), x.total

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 
+	"workbench/model/platform"
 	"workbench/model/stages"
 )
 
@@ -22,6 +23,7 @@ type state struct {
 	time     []float64   // of each stage, seconds
 	peak     []float64   // of each stage, bytes
 	excess   float64     // Σ_t max(0, peak[t] - limit), what the greedy lowers
+	over     int         // stages of which the peak does not fit
 	total    float64     // Σ_t time[t]
 	readers  []uint64    // readers[i·Words:] is the set of the successors of i
 	changed  []uint64    // scratch: what a move changed of S[t+1]
@@ -36,6 +38,7 @@ type saved struct {
 	stage, value  int // value < 0: the whole stage
 	time, peak    float64
 	total, excess float64
+	over          int
 }
 
 // newState takes a completed schedule, which it changes.
@@ -61,12 +64,15 @@ func (x *state) stopped() bool { return x.stop != nil && x.stop() }
 
 // refresh computes times and peaks anew.
 func (x *state) refresh() {
-	x.total, x.excess = 0, 0
+	x.total, x.excess, x.over = 0, 0, 0
 	for t := range x.v.N {
 		x.time[t] = x.s.StageCost(t)
 		x.peak[t], _ = x.s.StagePeak(t)
 		x.total += x.time[t]
 		x.excess += math.Max(0, x.peak[t]-x.limit)
+		if !platform.Fits(x.peak[t], x.limit) {
+			x.over++
+		}
 	}
 	x.saved, x.savedRow = x.saved[:0], x.savedRow[:0]
 }
@@ -89,15 +95,21 @@ func (x *state) reads(t, i int) bool {
 	return false
 }
 
-// setPeak sets the peak of a stage and with it the excess.
+// setPeak sets the peak of a stage and with it what exceeds the limit.
 func (x *state) setPeak(t int, peak float64) {
+	if !platform.Fits(x.peak[t], x.limit) {
+		x.over--
+	}
+	if !platform.Fits(peak, x.limit) {
+		x.over++
+	}
 	x.excess += math.Max(0, peak-x.limit) - math.Max(0, x.peak[t]-x.limit)
 	x.peak[t] = peak
 }
 
 // saveBit and saveStage record what is about to be overwritten.
 func (x *state) saveBit(t, i int) {
-	x.saved = append(x.saved, saved{t, i, x.time[t], x.peak[t], x.total, x.excess})
+	x.saved = append(x.saved, saved{t, i, x.time[t], x.peak[t], x.total, x.excess, x.over})
 }
 
 func (x *state) saveStage(t int) {
@@ -123,7 +135,7 @@ func (x *state) undo(mark int) {
 			x.savedRow = x.savedRow[:n]
 		}
 		x.time[e.stage], x.peak[e.stage] = e.time, e.peak
-		x.total, x.excess = e.total, e.excess
+		x.total, x.excess, x.over = e.total, e.excess, e.over
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"workbench/model/exhaustive"
-	"workbench/model/graph"
 	"workbench/model/stages"
 )
 
@@ -55,120 +54,5 @@ func TestMoves(t *testing.T) {
 	}
 	if made < 10_000 {
 		t.Errorf("only %d moves were made", made)
-	}
-}
-
-// A minimum cut against all subsets.
-func TestFlow(t *testing.T) {
-	r := rand.New(rand.NewPCG(2, 2))
-	for range 300 {
-		n := 2 + r.IntN(7)
-		var f flow
-		f.reset(n)
-		type arc struct {
-			from, to int
-			cap      float64
-		}
-		var arcs []arc
-		for range r.IntN(3 * n) {
-			a := arc{r.IntN(n), r.IntN(n), float64(r.IntN(5))}
-			arcs = append(arcs, a)
-			f.arc(a.from, a.to, a.cap)
-		}
-		across := func(side func(int) bool) float64 {
-			sum := 0.0
-			for _, a := range arcs {
-				if side(a.from) && !side(a.to) {
-					sum += a.cap
-				}
-			}
-			return sum
-		}
-		least := math.Inf(1)
-		for set := range 1 << n {
-			if set&1 == 1 && set&2 == 0 {
-				least = min(least, across(func(i int) bool { return set>>i&1 == 1 }))
-			}
-		}
-		f.restore()
-		got := f.run()
-		side := f.sourceSide()
-		if got != least || across(func(i int) bool { return side[i] }) != least {
-			t.Fatalf("flow %v, cut %v, least cut %v", got, across(func(i int) bool { return side[i] }), least)
-		}
-	}
-}
-
-// A knapsack against all subsets, and with few states never above it.
-func TestKnapsack(t *testing.T) {
-	r := rand.New(rand.NewPCG(4, 4))
-	for range 300 {
-		g := &graph.Graph{}
-		n := 1 + r.IntN(9)
-		k := &choice{needs: make([]bool, n), room: float64(r.IntN(20))}
-		for f := range n {
-			g.Nodes = append(g.Nodes, graph.Node{Kind: graph.Forward, Time: float64(r.IntN(8)), Memory: float64(r.IntN(8))})
-			k.value, k.needs[f] = append(k.value, f), r.IntN(5) > 0
-			if k.needs[f] {
-				k.size += g.Nodes[f].Memory
-			}
-		}
-		v, err := stages.Of(g)
-		if err != nil {
-			t.Fatal(err)
-		}
-		k.b = &bounds{v: v}
-		want := math.Inf(1)
-		for set := range 1 << n {
-			kept, again := 0.0, 0.0
-			for f := range n {
-				if !k.needs[f] {
-					continue
-				}
-				if set>>f&1 == 1 {
-					kept += v.Memory[f]
-				} else {
-					again += v.Time[f]
-				}
-			}
-			if kept <= k.room {
-				want = min(want, again)
-			}
-		}
-		if got := k.knapsack(0); got != want {
-			t.Fatalf("knapsack %v, best subset %v", got, want)
-		}
-		sum := 0.0
-		for _, f := range k.again {
-			sum += v.Time[f]
-		}
-		if sum != want {
-			t.Fatalf("%v are computed again in %v, not in %v", k.again, sum, want)
-		}
-		if time, whole := k.fractional(); time > want || whole < want {
-			t.Fatalf("fractional %v to %v, whole %v", time, whole, want)
-		}
-	}
-}
-
-// Thinned states are better than those they stand for.
-func TestThin(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 5))
-	for range 100 {
-		var states []front
-		kept, lost := 0.0, 1e6
-		for range 1 + r.IntN(200) {
-			kept, lost = kept+1+r.Float64(), lost-1-r.Float64()
-			states = append(states, front{kept: kept, lost: lost})
-		}
-		thinned := thin(slices.Clone(states), 10)
-		if len(thinned) > 10 {
-			t.Fatalf("%d states are left", len(thinned))
-		}
-		for _, s := range states {
-			if !slices.ContainsFunc(thinned, func(q front) bool { return q.kept <= s.kept && q.lost <= s.lost }) {
-				t.Fatalf("nothing is as good as %+v", s)
-			}
-		}
 	}
 }

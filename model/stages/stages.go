@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"sync"
 
 	"workbench/model/graph"
 )
@@ -40,6 +41,9 @@ type View struct {
 	// Once says that a node is computed exactly once: all but forward nodes.
 	Once []bool
 	pred []uint64 // pred[i·Words:] is the set of the predecessors of node i
+
+	once sync.Once // of made
+	made *bounds   // see View.bounds
 }
 
 // Of checks a graph and returns its view. O(n²/64 + edges).

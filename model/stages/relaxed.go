@@ -1,4 +1,6 @@
-package rematgraph
+package stages
+
+import "math"
 
 // A Lagrangian relaxation of a choice prices memory: to keep a value costs its
 // size, to compute it again its time, and who computes a value again needs all
@@ -28,7 +30,7 @@ func (k *relaxed) build() {
 			k.cut.arc(source, 2+2*i, unlimited)
 		}
 		k.arc = append(k.arc, k.cut.arc(2+2*i, 3+2*i, 0))
-		k.cut.arc(3+2*i, sink, v.Time[f])
+		k.cut.arc(3+2*i, sink, k.b.time[f])
 		for _, p := range v.Pred[f] {
 			if j := k.item[p]; j >= 0 {
 				k.cut.arc(3+2*i, 2+2*j, unlimited)
@@ -37,16 +39,17 @@ func (k *relaxed) build() {
 	}
 }
 
-// at returns the Lagrangian at a price of memory in seconds per byte: its value,
-// its slope, which is the size of what is kept less the room, and appends to
-// again what is computed again.
-func (k *relaxed) at(price float64, again []int) (value, slope float64, _ []int) {
+// at returns the Lagrangian at a price of memory in quanta per byte: its value,
+// rounded down, its slope, which is the size of what is kept less the room, and
+// appends to again what is computed again.
+func (k *relaxed) at(price float64, again []int) (value int64, slope float64, _ []int) {
 	v := k.b.v
 	k.cut.restore()
 	for i, f := range k.value {
-		k.cut.set(k.arc[i], price*v.Memory[f])
+		// More than mostQuanta is in no minimum cut.
+		k.cut.set(k.arc[i], int64(min(math.Nextafter(price*v.Memory[f], 0), mostQuanta)))
 	}
-	value = k.cut.run() - price*k.room
+	value = k.cut.run() - int64(min(math.Ceil(math.Nextafter(price*k.room, math.Inf(1))), 4*mostQuanta))
 	side := k.cut.sourceSide()
 	for i, f := range k.value {
 		if side[3+2*i] {
@@ -61,23 +64,24 @@ func (k *relaxed) at(price float64, again []int) (value, slope float64, _ []int)
 // solve returns the largest value of the Lagrangian, which is concave and
 // piecewise linear: where the tangents of two prices on either side of the
 // maximum meet, until nothing is above. It gives up, with a value that is still
-// a bound, when it cannot exceed enough.
-func (k *relaxed) solve(enough float64) float64 {
+// a bound, when it cannot exceed enough. All times are in quanta.
+func (k *relaxed) solve(enough int64) int64 {
 	k.build()
 	// For nothing everything needed is kept; at some price nothing that takes
 	// memory is.
-	low, lowValue, lowSlope := 0.0, 0.0, k.size-k.room
+	low, lowValue, lowSlope := 0.0, int64(0), k.size-k.room
 	k.less = k.less[:0]
 	high := 0.0
 	for _, f := range k.value {
 		if m := k.b.v.Memory[f]; m > 0 && k.needs[f] {
-			high = max(high, k.b.v.Time[f]/m)
+			high = max(high, float64(k.b.time[f])/m)
 		}
 	}
 	if high == 0 {
 		return 0
 	}
-	var highValue, highSlope float64
+	var highValue int64
+	var highSlope float64
 	for {
 		if highValue, highSlope, k.more = k.at(high, k.more[:0]); highSlope <= 0 {
 			break
@@ -90,14 +94,19 @@ func (k *relaxed) solve(enough float64) float64 {
 	var again []int
 	for highSlope < lowSlope {
 		// lowValue + lowSlope (p - low) = highValue + highSlope (p - high)
-		p := (highValue - lowValue + lowSlope*low - highSlope*high) / (lowSlope - highSlope)
-		top := lowValue + lowSlope*(p-low)
-		if top <= best*(1+1e-9) || top <= enough || !(p > low && p < high) {
+		p := (float64(highValue-lowValue) + lowSlope*low - highSlope*high) / (lowSlope - highSlope)
+		top := float64(lowValue) + lowSlope*(p-low)
+		// The last 1e-9 are not worth a cut.
+		if top <= float64(best)*(1+1e-9) || top <= float64(enough) || !(p > low && p < high) {
 			break
 		}
-		var value, slope float64
+		var value int64
+		var slope float64
 		value, slope, again = k.at(p, again[:0])
 		best = max(best, value)
+		if slope == lowSlope || slope == highSlope {
+			break // a tangent that is known, but for rounding
+		}
 		if slope > 0 {
 			low, lowValue, lowSlope = p, value, slope
 			k.less = append(k.less[:0], again...)

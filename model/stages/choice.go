@@ -1,4 +1,4 @@
-package rematgraph
+package stages
 
 import (
 	"cmp"
@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// choice is what [TimeBound] chooses at one node x: which values to keep beside
+// choice is what [View.TimeBound] chooses at one node x: which values to keep beside
 // it, and which to compute again.
 type choice struct {
 	b     *bounds
@@ -27,7 +27,7 @@ func newChoice(b *bounds) *choice {
 // load sets up the choice at x; false if everything can be kept.
 func (k *choice) load(x int, memory float64) bool {
 	v, b := k.b.v, k.b
-	k.room = roomy(memory) - b.during(x, k.sure)
+	k.room = memory - b.during(x, k.sure)
 	k.value, k.size = k.value[:0], 0
 	after := b.row(b.after, x)
 	for i := range k.item {
@@ -60,33 +60,38 @@ func (k *choice) items() []int {
 			items = append(items, f)
 		}
 	}
-	slices.SortStableFunc(items, func(f, g int) int { return cmp.Compare(v.Time[f]*v.Memory[g], v.Time[g]*v.Memory[f]) })
+	time := func(f int) float64 { return float64(k.b.time[f]) }
+	slices.SortStableFunc(items, func(f, g int) int { return cmp.Compare(time(f)*v.Memory[g], time(g)*v.Memory[f]) })
 	return items
 }
 
 // fractional returns the least time of computing parts of needed values again
-// such that the rest fits, precedences aside, and that time with the last value
-// computed as a whole, which is an upper bound for whole values.
-func (k *choice) fractional() (time, whole float64) {
+// such that the rest fits, precedences aside, rounded down, and that time with
+// the last value computed as a whole, which is an upper bound for whole values.
+func (k *choice) fractional() (time, whole int64) {
 	excess := k.size - k.room
 	for _, f := range k.items() {
 		if excess <= 0 {
 			break
 		}
-		size, again := k.b.v.Memory[f], k.b.v.Time[f]
-		time = whole + again*min(1, excess/size)
+		size, again := k.b.v.Memory[f], k.b.time[f]
+		time = whole + again
+		if excess < size {
+			time = whole + int64(float64(again)*(excess/size)*(1-1e-15))
+		}
 		whole += again
 		excess -= size
 	}
 	return time, whole
 }
 
-// front is a state of the knapsack: so many bytes kept, so much time computed
-// again. from is the state before, among those of the item before.
+// front is a state of the knapsack: so many bytes kept, so many quanta of time
+// computed again. from is the state before, among those of the item before.
 type front struct {
-	kept, lost float64
-	from       int32
-	again      bool
+	kept  float64
+	lost  int64
+	from  int32
+	again bool
 }
 
 // statesMost is the most states of a knapsack, of all items together.
@@ -96,7 +101,7 @@ const statesMost = 1 << 21
 // the others fit, precedences aside, or less: where there are too many states
 // two become one that is better than both. It returns 0 if it cannot exceed
 // enough. The states are those of Nemhauser and Ullmann; O(statesMost).
-func (k *choice) knapsack(enough float64) float64 {
+func (k *choice) knapsack(enough int64) int64 {
 	v := k.b.v
 	k.again = k.again[:0]
 	items := k.items()
@@ -104,7 +109,6 @@ func (k *choice) knapsack(enough float64) float64 {
 	if most <= enough {
 		return 0
 	}
-	most *= 1 + 1e-12 // the sum of the same in another order
 	width := max(64, statesMost/(len(items)+1))
 	all := [][]front{{{}}}
 	for _, f := range items {
@@ -117,7 +121,7 @@ func (k *choice) knapsack(enough float64) float64 {
 				s = front{now[i].kept + v.Memory[f], now[i].lost, int32(i), false}
 				i++
 			} else {
-				s = front{now[j].kept, now[j].lost + v.Time[f], int32(j), true}
+				s = front{now[j].kept, now[j].lost + k.b.time[f], int32(j), true}
 				j++
 			}
 			if s.kept > k.room || s.lost > most {

@@ -1,12 +1,21 @@
-package rematgraph
+package stages
 
 import (
 	"fmt"
 	"math/bits"
 
-	"workbench/model/graph"
-	"workbench/model/stages"
+	"workbench/model/plan"
+	"workbench/model/platform"
 )
+
+// Fits returns a *plan.Infeasible error if no plan of the graph fits in so many
+// bytes because of [View.LeastBound]. No error proves nothing.
+func (v *View) Fits(memory float64) error {
+	if least, why := v.LeastBound(); !platform.Fits(least, memory) {
+		return &plan.Infeasible{Problem: plan.Remat, Memory: least, Given: memory, Why: why}
+	}
+	return nil
+}
 
 // LeastBound returns a proven lower bound on the memory of any plan in bytes,
 // and what needs it. It is the larger of two, over all nodes and edges:
@@ -21,27 +30,36 @@ import (
 // and w, and x counts there, as does what is computed once by then and read by
 // w or later. The smaller of both is needed.
 //
-// O(n²·(n/64 + degree)).
-func LeastBound(g *graph.Graph) (bytes float64, why string, err error) {
-	v, err := stages.Of(g)
-	if err != nil {
-		return 0, "", err
-	}
-	b := newBounds(v)
-	bytes, why = b.memory()
-	return bytes, why, nil
+// Sizes being whole, it is exact. O(n²·(n/64 + degree)) the first time.
+func (v *View) LeastBound() (bytes float64, why string) {
+	b := v.bounds()
+	return b.least, b.why
 }
 
-// bounds holds the sets that the bounds are made from.
+// bounds holds what the bounds are made from.
 type bounds struct {
-	v           *stages.View
+	v           *View
+	least       float64 // LeastBound
+	why         string
+	quantum     float64  // seconds, see TimeBound
+	time        []int64  // of nodes, in quanta
 	before      []uint64 // before[i·Words:]: the nodes that i depends on
 	after       []uint64 // after[i·Words:]: the nodes that depend on i
 	readers     []uint64 // the successors of i
 	readersOnce []uint64 // those of them that are computed once
 }
 
-func newBounds(v *stages.View) *bounds {
+// bounds returns those of the view, which are made once.
+func (v *View) bounds() *bounds {
+	v.once.Do(func() {
+		v.made = newBounds(v)
+		v.made.least, v.made.why = v.made.memory()
+		v.made.quantise()
+	})
+	return v.made
+}
+
+func newBounds(v *View) *bounds {
 	w := v.Words
 	flat := make([]uint64, 4*v.N*w)
 	part := func(k int) []uint64 { return flat[k*v.N*w : (k+1)*v.N*w] }
@@ -66,6 +84,9 @@ func newBounds(v *stages.View) *bounds {
 }
 
 func (b *bounds) row(x []uint64, i int) []uint64 { return x[i*b.v.Words : (i+1)*b.v.Words] }
+
+// has reports whether i is in a set.
+func has(set []uint64, i int) bool { return set[i>>6]>>(i&63)&1 != 0 }
 
 func insert(set []uint64, i int) { set[i>>6] |= 1 << (i & 63) }
 
@@ -110,7 +131,7 @@ func (b *bounds) during(x int, sure []bool) float64 {
 	return bytes
 }
 
-// memory is LeastBound.
+// memory finds LeastBound.
 func (b *bounds) memory() (bytes float64, why string) {
 	v := b.v
 	name := func(i int) string { return v.Graph.Nodes[i].ID }

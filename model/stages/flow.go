@@ -1,18 +1,19 @@
-package rematgraph
+package stages
 
 import "math"
 
 // unlimited is the capacity of an arc that no minimum cut contains.
-var unlimited = math.Inf(1)
+const unlimited = math.MaxInt64
 
 // flow is a maximum flow from node 0 to node 1 by Dinic's algorithm. Arcs come
-// in pairs, a and a^1 being each other's reverse.
+// in pairs, a and a^1 being each other's reverse. Capacities are whole, so that
+// the flow is exact.
 type flow struct {
 	first []int // first arc of each node, -1: none
 	next  []int // next arc of the same node
 	to    []int
-	cap   []float64 // of arcs
-	left  []float64 // residual
+	cap   []int64 // of arcs
+	left  []int64 // residual
 	level []int
 	at    []int
 	queue []int
@@ -32,7 +33,7 @@ func (f *flow) reset(n int) {
 }
 
 // arc adds an arc and returns its number.
-func (f *flow) arc(from, to int, capacity float64) int {
+func (f *flow) arc(from, to int, capacity int64) int {
 	a := len(f.to)
 	f.to = append(f.to, to, from)
 	f.cap = append(f.cap, capacity, 0)
@@ -45,7 +46,7 @@ func (f *flow) arc(from, to int, capacity float64) int {
 func (f *flow) restore() { f.left = append(f.left[:0], f.cap...) }
 
 // set changes the capacity of an arc that carries no flow.
-func (f *flow) set(a int, capacity float64) { f.left[a] = capacity }
+func (f *flow) set(a int, capacity int64) { f.left[a] = capacity }
 
 // levels finds the distance of each node from the source, -1: out of reach, and
 // reports whether the sink can be reached.
@@ -67,11 +68,11 @@ func (f *flow) levels() bool {
 }
 
 // push sends up to so much from a node to the sink along levels.
-func (f *flow) push(i int, most float64) float64 {
+func (f *flow) push(i int, most int64) int64 {
 	if i == 1 {
 		return most
 	}
-	sent := 0.0
+	sent := int64(0)
 	for ; f.at[i] >= 0; f.at[i] = f.next[f.at[i]] {
 		a := f.at[i]
 		if u := f.to[a]; f.left[a] > 0 && f.level[u] == f.level[i]+1 {
@@ -86,13 +87,13 @@ func (f *flow) push(i int, most float64) float64 {
 	return sent
 }
 
-// run returns the maximum flow, finite if every way to the sink has a finite
+// run returns the maximum flow, limited if every way to the sink has a limited
 // arc.
-func (f *flow) run() float64 {
-	sum := 0.0
+func (f *flow) run() int64 {
+	sum := int64(0)
 	for f.levels() {
 		copy(f.at, f.first)
-		sum += f.push(0, math.Inf(1))
+		sum += f.push(0, unlimited)
 	}
 	return sum
 }

@@ -1,0 +1,106 @@
+package stages
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// TimeBound is a lower bound on the makespan of plans, and what it comes from.
+type TimeBound struct {
+	Seconds float64
+	Why     string
+	Node    int // at which not everything fits; -1: there is none
+	// Again are values that might be computed again after Node, by several ways:
+	// where searches can start.
+	Again [][]int
+}
+
+// TimeBound returns a proven lower bound on the makespan of any plan in so many
+// bytes: the time of all nodes, and the largest time of computing again what
+// does not fit beside one node x that is computed once. It is infinite below
+// LeastBound.
+//
+// A forward value that x depends on and that is read after x, by a node that is
+// computed once itself, is in memory during x or computed again after it. In
+// the latter case every forward value that it reads is kept or computed again
+// too. What is kept must fit beside what is in memory during x for sure. The
+// cheapest such choice is a knapsack with precedences. Two relaxations of it
+// are computed, and the bound is the larger: one without integrality (see
+// relaxed) and one without precedences (see choice.knapsack).
+//
+// Times are counted in quanta, each rounded down, and all else is in whole
+// numbers: the bound is rounded down by at most 1e-15 of the total time for
+// every node, and not at all where times are multiples of a quantum.
+func (v *View) TimeBound(memory float64) TimeBound {
+	if v.Fits(memory) != nil {
+		_, why := v.LeastBound()
+		return TimeBound{Seconds: math.Inf(1), Why: why, Node: -1}
+	}
+	b := v.bounds()
+	total := int64(0)
+	for _, t := range b.time {
+		total += t
+	}
+	out, again := b.hardest(memory)
+	out.Seconds = float64(total+again) * b.quantum
+	return out
+}
+
+// mostQuanta is about the number of quanta of the time of all nodes: sums are
+// below 2⁵³.
+const mostQuanta = 1 << 51
+
+// quantise sets the times in quanta. A quantum is a power of two.
+func (b *bounds) quantise() {
+	b.quantum = 1
+	if total := b.v.Graph.TotalTime(); total > 0 {
+		_, exponent := math.Frexp(total / mostQuanta)
+		b.quantum = max(math.Ldexp(1, exponent), math.SmallestNonzeroFloat64)
+	}
+	b.time = make([]int64, b.v.N)
+	for i, t := range b.v.Time {
+		b.time[i] = int64(t / b.quantum)
+	}
+}
+
+// hardestMost is the number of nodes at which the relaxations are solved.
+const hardestMost = 32
+
+// hardest returns the node at which most time must go into computing again, and
+// that time in quanta. The fractional knapsack, without precedences, says where
+// to look.
+func (b *bounds) hardest(memory float64) (TimeBound, int64) {
+	c := newChoice(b)
+	type at struct {
+		node int
+		time int64
+	}
+	var all []at
+	for x := range b.v.N {
+		if b.v.Once[x] && c.load(x, memory) {
+			time, _ := c.fractional()
+			all = append(all, at{x, time})
+		}
+	}
+	if len(all) == 0 {
+		return TimeBound{Node: -1, Why: "every node is computed"}, 0
+	}
+	slices.SortStableFunc(all, func(p, q at) int { return cmp.Compare(q.time, p.time) })
+	worst := all[0]
+	for _, p := range all[:min(len(all), hardestMost)] {
+		c.load(p.node, memory)
+		if time := max((&relaxed{choice: c}).solve(worst.time), c.knapsack(worst.time)); time > worst.time {
+			worst = at{p.node, time}
+		}
+	}
+	c.load(worst.node, memory)
+	r := &relaxed{choice: c}
+	r.solve(0)
+	c.knapsack(0)
+	return TimeBound{
+		Node: worst.node, Why: fmt.Sprintf("what does not fit in memory beside %s is computed again", b.v.Graph.Nodes[worst.node].ID),
+		Again: [][]int{c.again, r.less, r.more},
+	}, worst.time
+}
