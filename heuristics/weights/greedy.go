@@ -21,12 +21,13 @@ import (
 // The claim that "all operations eventually become feasible" does not hold
 // when activations shrink by more than the next weight grows: the prefetch
 // then waits for room that only its own operation makes. Greedy returns an
-// error wrapping plan.ErrNoPlan in that case.
+// error wrapping plan.ErrNoPlan in that case, if the choices for less memory do
+// not help, either.
 //
 // The end of ctx ends it with the shortest schedule found until then. O(L³), of
 // which Algorithm 2 takes O(L²) unless prefetches run far ahead.
 func Greedy(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	return greedy(ctx, c, p, "greedy", true, everySelection)
+	return greedy(ctx, c, p, "greedy", true, everySelection, true)
 }
 
 // GreedyPrinted is [001] §5 to the letter: the choices of Algorithm 1 as
@@ -35,13 +36,13 @@ func Greedy(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Pla
 // choice covering what is missing, it returns an error wrapping plan.ErrNoPlan.
 // O(L³).
 func GreedyPrinted(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	return greedy(ctx, c, p, "greedy-printed", true, everySelection[:1])
+	return greedy(ctx, c, p, "greedy-printed", true, everySelection[:1], false)
 }
 
 // GreedyNoDiscount is Greedy* of [001] §7: a weight that leaves twice a cycle
 // is uploaded twice, in the costs of Algorithm 1 and in the schedule. O(L³).
 func GreedyNoDiscount(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	return greedy(ctx, c, p, "greedy-nodiscount", false, withoutDiscount)
+	return greedy(ctx, c, p, "greedy-nodiscount", false, withoutDiscount, true)
 }
 
 // selection is a variant of Algorithm 1: how often it counts the weight of an
@@ -56,13 +57,13 @@ var (
 	withoutDiscount = []selection{{2, false}, {1, false}}
 )
 
-func greedy(ctx context.Context, c *chain.Chain, p platform.Platform, method string, discount bool, selections []selection) (*plan.Plan, error) {
+func greedy(ctx context.Context, c *chain.Chain, p platform.Platform, method string, discount bool, selections []selection, smaller bool) (*plan.Plan, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
 		return nil, err
 	}
 	s := newScheduler(ctx, in, discount)
-	if !s.greedy(selections) {
+	if !s.greedy(selections) && !(smaller && s.smaller(selections)) {
 		return nil, s.none(method)
 	}
 	return s.found.Plan(in.Instance, method), nil
@@ -117,6 +118,29 @@ func (s *scheduler) greedy(selections []selection) bool {
 	}
 	return !math.IsInf(s.found.T, 1)
 }
+
+// smaller goes on where greedy found nothing, with the choices that Algorithm 1
+// makes for less memory, down to the least: what they leave free is room that
+// the prefetches of Algorithm 2 lacked. Otherwise more memory, which asks for
+// fewer choices, could cost a network its only plan. False if that finds
+// nothing, either.
+func (s *scheduler) smaller(selections []selection) bool {
+	least, _ := s.in.Range()
+	away, excess := make([]bool, s.in.N), make([]float64, s.in.N)
+	for i := 1; i <= smallerMemories && math.IsInf(s.found.T, 1); i++ {
+		memory := s.in.Memory - (s.in.Memory-least)*float64(i)/smallerMemories
+		for _, v := range selections {
+			clear(away)
+			if s.ctx.Err() == nil && s.in.choose(away, memory, v.own, v.discount, excess) {
+				s.try(away)
+			}
+		}
+	}
+	return !math.IsInf(s.found.T, 1)
+}
+
+// smallerMemories is how many smaller memories are tried.
+const smallerMemories = 16
 
 // try schedules the choices for every cut point and keeps the shortest
 // schedule in s.found if it is shorter than that.

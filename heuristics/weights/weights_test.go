@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -155,6 +156,28 @@ func TestNoTime(t *testing.T) {
 		}
 		if _, err := run(ctx, c, p); !errors.Is(err, plan.ErrNoPlan) || !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: error %v, want %v and %v", name, err, plan.ErrNoPlan, context.Canceled)
+		}
+	}
+}
+
+// More memory asks for fewer choices, which must not cost greedy its plan.
+func TestGreedyKeepsPlansWithMoreMemory(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	number := func() float64 { return float64(r.IntN(300)) }
+	for range 300 {
+		c := &chain.Chain{Name: "random"}
+		for range 2 + r.IntN(8) {
+			c.Layers = append(c.Layers, chain.Layer{ForwardTime: r.Float64(), BackwardTime: r.Float64(), Activation: number(), Weight: number()})
+		}
+		low, high := cycle.Of(c).Range()
+		had := math.Inf(1)
+		for i := range 11 {
+			p := platform.Platform{Memory: math.Floor(low + float64(i)/10*(high-low)), Bandwidth: 300}
+			if _, err := Greedy(t.Context(), c, p); err == nil {
+				had = min(had, p.Memory)
+			} else if had < p.Memory {
+				t.Errorf("a plan with memory %g, none with %g: %+v", had, p.Memory, c)
+			}
 		}
 	}
 }
