@@ -9,7 +9,8 @@ import (
 
 	"workbench/heuristics/remat"
 	"workbench/heuristics/rematgraph"
-	"workbench/ilp"
+	"workbench/ilp/checkmate"
+	"workbench/ilp/formulation"
 	"workbench/model/graph"
 	"workbench/model/milp"
 	"workbench/model/plan"
@@ -25,25 +26,25 @@ func checkmateMethods() []*Method {
 			Problem: plan.Remat, Name: "checkmate", Kind: Exact, Source: "Checkmate (1)–(9), strengthened; ours", Solver: true,
 			Summary:    "search, then Checkmate's stages in a stronger model whose memory rows are added as they are broken",
 			Complexity: "exponential; O(n²) binaries",
-			Run:        solveCheckmate("checkmate", ilp.SolveCheckmate, bestOnGraph), Model: graphModel(ilp.CheckmateStrong),
+			Run:        solveCheckmate("checkmate", checkmate.Solve, bestOnGraph), Model: graphModel(checkmate.Strong),
 		},
 		{
 			Problem: plan.Remat, Name: "checkmate-plain", Kind: Exact, Source: "Checkmate (1)–(9)", Solver: true,
 			Summary:    "the MILP of the paper, equation by equation; started from store-all where that fits",
 			Complexity: "exponential; O(n²) binaries, O(n·edges) for FREE",
-			Run:        solveCheckmate("checkmate-plain", ilp.SolveCheckmatePlain, storeAllOnGraph), Model: graphModel(ilp.Checkmate),
+			Run:        solveCheckmate("checkmate-plain", checkmate.SolvePrinted, storeAllOnGraph), Model: graphModel(checkmate.Printed),
 		},
 		{
 			Problem: plan.Remat, Name: "checkmate-lp-round", Kind: Heuristic, Source: "Checkmate §5", Solver: true,
 			Summary:    "LP relaxation of the paper's MILP, two-phase rounding at 0.5 and at random; what breaks the limit is told and then repaired",
 			Complexity: "polynomial; O(n²) columns",
-			Run:        checkmateRounding(false), Model: graphModel(ilp.Checkmate),
+			Run:        checkmateRounding(false), Model: graphModel(checkmate.Printed),
 		},
 		{
 			Problem: plan.Remat, Name: "checkmate-lp-round-strong", Kind: Heuristic, Source: "Checkmate §5; ours", Solver: true,
 			Summary:    "the same on the LP relaxation of the strengthened model, which is smaller and closer",
 			Complexity: "polynomial; O(n²) columns",
-			Run:        checkmateRounding(true), Model: graphModel(ilp.CheckmateStrong),
+			Run:        checkmateRounding(true), Model: graphModel(checkmate.Strong),
 		},
 	}
 	for _, m := range methods {
@@ -78,7 +79,7 @@ func checkmateRounding(strong bool) func(context.Context, *Instance, Setting) (*
 			out.Stopped = true
 			return out, nil
 		}
-		r, err := ilp.CheckmateRounding(ctx, s.Backend, in.graph(), s.Platform, ilp.RoundingOptions{Solver: o, Strong: strong})
+		r, err := checkmate.Round(ctx, s.Backend, in.graph(), s.Platform, checkmate.RoundingOptions{Solver: o, Strong: strong})
 		if err != nil {
 			return nil, userError(err)
 		}
@@ -99,7 +100,7 @@ func checkmateRounding(strong bool) func(context.Context, *Instance, Setting) (*
 }
 
 // roundingNote says how far the roundings are above the limit.
-func roundingNote(r *ilp.RoundingResult, memory float64) string {
+func roundingNote(r *checkmate.RoundingResult, memory float64) string {
 	fit, worst, least := 0, 0.0, math.Inf(1)
 	for _, x := range r.Rounded {
 		if x.Fits {
@@ -117,7 +118,7 @@ func roundingNote(r *ilp.RoundingResult, memory float64) string {
 }
 
 // A checkmateSolver is a driver of package ilp.
-type checkmateSolver func(context.Context, solvers.Backend, *graph.Graph, platform.Platform, *plan.Plan, solvers.Options) (*ilp.CheckmateResult, error)
+type checkmateSolver func(context.Context, solvers.Backend, *graph.Graph, platform.Platform, *plan.Plan, solvers.Options) (*checkmate.Result, error)
 
 // solveCheckmate runs a driver from the plan of first, if that has one.
 func solveCheckmate(name string, solve checkmateSolver, first func(context.Context, *graph.Graph, *Setting, time.Time) (*plan.Plan, error)) func(context.Context, *Instance, Setting) (*Outcome, error) {
@@ -147,7 +148,7 @@ func solveCheckmate(name string, solve checkmateSolver, first func(context.Conte
 }
 
 // checkmate takes over what a driver found.
-func (out *Outcome) checkmate(r *ilp.CheckmateResult, in *Instance, gap float64) {
+func (out *Outcome) checkmate(r *checkmate.Result, in *Instance, gap float64) {
 	out.Solver = r.Result
 	out.Stopped = r.Gap() > max(gap, tolerance)
 	if r.Model != nil {
@@ -176,7 +177,7 @@ func storeAllOnGraph(_ context.Context, g *graph.Graph, s *Setting, _ time.Time)
 }
 
 // graphModel returns what builds the model of a formulation of graphs alone.
-func graphModel(build ilp.GraphBuilder) func(*Instance, platform.Platform) (*milp.Model, error) {
+func graphModel(build formulation.GraphBuilder) func(*Instance, platform.Platform) (*milp.Model, error) {
 	return func(in *Instance, p platform.Platform) (*milp.Model, error) {
 		program, err := build(in.graph(), p)
 		if err != nil {

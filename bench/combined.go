@@ -8,7 +8,8 @@ import (
 
 	"workbench/heuristics/combined"
 	"workbench/heuristics/offload"
-	"workbench/ilp"
+	"workbench/ilp/rematoffload"
+	ilpweights "workbench/ilp/weights"
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -62,7 +63,7 @@ func combinedMethods() []*Method {
 		combinedMILP(),
 	}
 	for _, m := range methods {
-		m.Run = upTo(m, ilp.MostLayers, "join layers")
+		m.Run = upTo(m, ilpweights.MostLayers, "join layers")
 	}
 	return methods
 }
@@ -130,7 +131,7 @@ func portion(ctx context.Context, part float64) (context.Context, context.Cancel
 // combinedMILP solves the MILP of rematerialization with offloading from the
 // best heuristic.
 func combinedMILP() *Method {
-	model := modelOf(ilp.RematOffload)
+	model := modelOf(rematoffload.Stages)
 	search := func(ctx context.Context, in *Instance, s Setting) (*plan.Plan, error) {
 		s.Slots = pofoSlots
 		out, err := combinedSearch(ctx, in, s)
@@ -143,6 +144,6 @@ func combinedMILP() *Method {
 		Problem: combined.Problem, Name: "remat-offload-milp", Kind: Exact, Source: "ours, in the spirit of POET", Solver: true,
 		Summary:    "search, then a MILP that bounds all plans",
 		Complexity: "exponential; O(N²) columns",
-		Run:        milpOnLink("remat-offload-milp", search, ilp.SolveRematOffload, model), Model: model,
+		Run:        milpOnLink("remat-offload-milp", search, rematoffload.Solve, model), Model: model,
 	}
 }

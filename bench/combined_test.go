@@ -9,7 +9,7 @@ import (
 
 	"workbench/bench"
 	"workbench/heuristics/combined"
-	"workbench/ilp"
+	"workbench/ilp/rematoffload"
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -43,7 +43,7 @@ func TestRematOffloadBoundsAreInOrder(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		milp, err := ilp.SolveRematOffload(t.Context(), backend, c, p, nil, solvers.Options{})
+		milp, err := rematoffload.Solve(t.Context(), backend, c, p, nil, solvers.Options{})
 		if errors.As(err, new(*plan.Infeasible)) {
 			rt.Fatalf("the MILP has no solution, and there is a plan: %v, in %g at %g\n%+v", err, p.Memory, p.Bandwidth, c)
 		}

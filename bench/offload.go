@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"workbench/heuristics/offload"
-	"workbench/ilp"
+	ilpweights "workbench/ilp/weights"
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -170,7 +170,7 @@ func offloadMethods() []*Method {
 		switch m.Name {
 		case "greedy", "vdnn", "fractional":
 		default:
-			m.Run = upTo(m, ilp.MostLayers, "use greedy or vdnn, or join layers")
+			m.Run = upTo(m, ilpweights.MostLayers, "use greedy or vdnn, or join layers")
 		}
 	}
 	return methods

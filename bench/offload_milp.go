@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"workbench/heuristics/offload"
-	"workbench/ilp"
+	"workbench/ilp/formulation"
+	ilpoffload "workbench/ilp/offload"
 	"workbench/model/chain"
 	"workbench/model/milp"
 	"workbench/model/plan"
@@ -20,7 +21,7 @@ import (
 const searchShare = 0.2
 
 // linkSolver is a solver of package ilp for a problem with a link.
-type linkSolver func(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*ilp.OffloadResult, error)
+type linkSolver func(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*formulation.Result, error)
 
 // milpOnLink is a method that searches, then solves a MILP from what was found.
 func milpOnLink(name string, search func(context.Context, *Instance, Setting) (*plan.Plan, error), solve linkSolver, model func(*Instance, platform.Platform) (*milp.Model, error)) func(context.Context, *Instance, Setting) (*Outcome, error) {
@@ -108,10 +109,10 @@ func offloadOptimum(ctx context.Context, in *Instance, s Setting) (*Outcome, err
 // time, and by the MILP of activation offloading for what is left of the gap.
 func offloadMILP() *Method {
 	const name = "offload-milp"
-	model := modelOf(ilp.Offload)
+	model := modelOf(ilpoffload.Amounts)
 	return &Method{
 		Problem: offload.Problem, Name: name, Kind: Exact, Source: "ours, in the spirit of [001] §6", Solver: true,
-		Summary:    fmt.Sprintf("search and optimum, then a MILP that bounds all plans, then a search around its solution; exact up to %d layers", ilp.OffloadExactLayers),
+		Summary:    fmt.Sprintf("search and optimum, then a MILP that bounds all plans, then a search around its solution; exact up to %d layers", ilpoffload.ExactLayers),
 		Complexity: "exponential; O(N²) columns",
 		Run: func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
 			half, cancel := context.WithTimeout(ctx, unlimited)
@@ -128,7 +129,7 @@ func offloadMILP() *Method {
 				return first, nil
 			}
 			known := func(context.Context, *Instance, Setting) (*plan.Plan, error) { return first.Plan, nil }
-			out, err := milpOnLink(name, known, ilp.SolveOffload, model)(ctx, in, s)
+			out, err := milpOnLink(name, known, ilpoffload.Solve, model)(ctx, in, s)
 			if err != nil {
 				return nil, err
 			}

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"workbench/heuristics/pipeline"
-	"workbench/ilp"
+	ilppipeline "workbench/ilp/pipeline"
+	"workbench/ilp/timing"
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -141,7 +142,7 @@ func pipelineMethods() []*Method {
 			Problem: plan.Pipeline, Name: "pipeline-milp", Kind: Exact, Source: "[004] ch. 6, 7.2; ours", Solver: true,
 			Summary:    "search and branch-and-bound, then allocations by one MILP, their patterns by another and cuts between them, for bounds that close on the period",
 			Complexity: "exponential; O(n·P) binaries an allocation, O(n²) a pattern",
-			Run:        pipelineMILP, Model: modelOf(ilp.PipelineILP),
+			Run:        pipelineMILP, Model: modelOf(ilppipeline.Patterns),
 		},
 	}
 }
@@ -163,7 +164,7 @@ func madPipeMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error)
 	case !errors.Is(err, plan.ErrNoPlan):
 		return nil, pipelineError(err)
 	}
-	program, err := ilp.StageILP(in.Chain, s.Platform, allocation, s.MemoryModel)
+	program, err := ilppipeline.StageILP(in.Chain, s.Platform, allocation, s.MemoryModel)
 	if err != nil {
 		return out.withoutMILP(err)
 	}
@@ -183,7 +184,7 @@ func madPipeMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error)
 	out.Bounds = nil // of this allocation only
 	if x != nil {
 		best, err := program.Plan(x)
-		if errors.Is(err, ilp.ErrCyclic) {
+		if errors.Is(err, timing.ErrCyclic) {
 			out.Note = "the stage ILP's order is none of a pattern: communications take less than the solver's tolerance"
 			if out.Plan == nil {
 				return nil, fmt.Errorf("%w: %s", plan.ErrNoPlan, out.Note)
@@ -345,7 +346,7 @@ func onePeriodicMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, er
 		out.Stopped = true
 		return out, nil
 	}
-	r, err := ilp.SolvePipeline(ctx, s.Backend, in.Chain, s.Platform, s.MemoryModel, out.Plan, out.Bounds[0].Value, o)
+	r, err := ilppipeline.Solve(ctx, s.Backend, in.Chain, s.Platform, s.MemoryModel, out.Plan, out.Bounds[0].Value, o)
 	if err != nil {
 		return out.withoutMILP(err)
 	}

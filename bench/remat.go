@@ -9,7 +9,8 @@ import (
 
 	"workbench/heuristics/remat"
 	"workbench/heuristics/rematgraph"
-	"workbench/ilp"
+	"workbench/ilp/formulation"
+	ilpremat "workbench/ilp/remat"
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -166,7 +167,7 @@ func rematMethods() []*Method {
 			Problem: plan.Remat, Name: "chain-milp", Kind: Exact, Source: "ours", Takes: chains, Solver: true,
 			Summary:    "a MILP of the rules, which tells a from ā; started from the best heuristic",
 			Complexity: "exponential; O(N²) binaries",
-			Run:        chainMILP, Model: modelOf(ilp.ChainMILP),
+			Run:        chainMILP, Model: modelOf(ilpremat.MILP),
 		},
 	}
 }
@@ -275,11 +276,11 @@ func chainMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
 		out.Stopped = true
 		return out, nil
 	}
-	found, bound, r, err := ilp.SolveChain(ctx, s.Backend, in.Chain, s.Platform, best, o)
+	found, bound, r, err := ilpremat.Solve(ctx, s.Backend, in.Chain, s.Platform, best, o)
 	if err != nil {
 		return out.withoutMILP(err)
 	}
-	model, err := modelOf(ilp.ChainMILP)(in, s.Platform)
+	model, err := modelOf(ilpremat.MILP)(in, s.Platform)
 	if err != nil {
 		return nil, err
 	}
@@ -321,7 +322,7 @@ func withoutMemory(methods []*Method) []*Method {
 // withoutMILP returns what a method has when its MILP cannot be built or
 // solved for this instance.
 func (out *Outcome) withoutMILP(err error) (*Outcome, error) {
-	if out.Plan != nil && (tooFarApart(err) || errors.Is(err, ilp.ErrTooLong) || errors.Is(err, solvers.ErrModel)) {
+	if out.Plan != nil && (tooFarApart(err) || errors.Is(err, formulation.ErrTooLong) || errors.Is(err, solvers.ErrModel)) {
 		out.Note = "no MILP bound: " + err.Error()
 		return out, nil
 	}

@@ -5,7 +5,8 @@ import (
 	"fmt"
 
 	"workbench/heuristics/swap"
-	"workbench/ilp"
+	"workbench/ilp/formulation"
+	ilpswap "workbench/ilp/swap"
 	"workbench/model/chain"
 	"workbench/model/functions"
 	"workbench/model/milp"
@@ -121,7 +122,7 @@ func swapMethods() []*Method {
 func swapMILP() *Method {
 	const name = "swap-milp"
 	model := func(in *Instance, p platform.Platform) (*milp.Model, error) {
-		program, err := ilp.SwapMILP(in.Functions, p)
+		program, err := ilpswap.Amounts(in.Functions, p)
 		if err != nil {
 			return nil, userError(err)
 		}
@@ -135,8 +136,8 @@ func swapMILP() *Method {
 		Summary:    "search, then a MILP that bounds all plans",
 		Complexity: "exponential; columns for some functions and the variables away then, 9000 at most",
 		Run: func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
-			solve := func(ctx context.Context, b solvers.Backend, _ *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*ilp.OffloadResult, error) {
-				return ilp.SolveSwap(ctx, b, in.Functions, p, start, o)
+			solve := func(ctx context.Context, b solvers.Backend, _ *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*formulation.Result, error) {
+				return ilpswap.Solve(ctx, b, in.Functions, p, start, o)
 			}
 			return milpOnLink(name, search, solve, model)(ctx, in, s)
 		},

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"workbench/heuristics/weights"
-	"workbench/ilp"
+	ilpweights "workbench/ilp/weights"
 	"workbench/model/cycle"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -70,7 +70,7 @@ func fit(in *Instance, p platform.Platform) error {
 
 // cubicLayers is the length of the longest chain that methods of O(L³) take,
 // some ten seconds; no network comes near.
-const cubicLayers = ilp.MostLayers
+const cubicLayers = ilpweights.MostLayers
 
 // short refuses chains too long for a method of O(L³).
 func short(in *Instance, method string) error {
@@ -147,31 +147,31 @@ func weightMethods() []*Method {
 			Problem: weights.Problem, Name: "milp", Kind: Exact, Source: "[001] (2)–(8), corrected; ours",
 			Summary:    "search, then the compact MILP for the bound, then search again with its choices",
 			Complexity: "exponential; O(L) columns", Solver: true,
-			Run: weightsMILP, Model: modelOf(ilp.WeightsNested),
+			Run: weightsMILP, Model: modelOf(ilpweights.Nested),
 		},
 		{
 			Problem: weights.Problem, Name: "exact-milp", Kind: Exact, Source: "ours",
 			Summary:    "a MILP of the problem as it is, every event with its time; started from search",
-			Complexity: "exponential; 20L² binaries", Assumptions: []string{fmt.Sprintf("at most %d layers", ilp.ExactLayers)}, Solver: true,
-			Run: weightsExact, Model: modelOf(ilp.WeightsExact),
+			Complexity: "exponential; 20L² binaries", Assumptions: []string{fmt.Sprintf("at most %d layers", ilpweights.ExactLayers)}, Solver: true,
+			Run: weightsExact, Model: modelOf(ilpweights.Exact),
 		},
 		{
 			Problem: weights.Problem, Name: "nested-bound", Kind: Relaxed, Source: "[001] (2)–(8), corrected; ours",
 			Summary:    "the compact MILP alone, without a start: a lower bound, no plan",
 			Complexity: "exponential; O(L) columns", Solver: true,
-			Run: weightsBound(ilp.WeightsNested, false), Model: modelOf(ilp.WeightsNested),
+			Run: weightsBound(ilpweights.Nested, false), Model: modelOf(ilpweights.Nested),
 		},
 		{
 			Problem: weights.Problem, Name: "milp-bound", Kind: Relaxed, Source: "[001] (2)–(8), corrected",
 			Summary:    "the MILP of the paper, column for column: a lower bound, no plan",
 			Complexity: "exponential; O(L²) columns", Solver: true,
-			Run: weightsBound(ilp.Weights, false), Model: modelOf(ilp.Weights),
+			Run: weightsBound(ilpweights.Paper, false), Model: modelOf(ilpweights.Paper),
 		},
 		{
 			Problem: weights.Problem, Name: "lp-bound", Kind: Relaxed, Source: "[001] (2)–(8), corrected",
 			Summary:    "the LP relaxation of the compact MILP: a quick lower bound, no plan",
 			Complexity: "polynomial; O(L) columns", Solver: true,
-			Run: weightsBound(ilp.WeightsNested, true), Model: modelOf(ilp.WeightsNested),
+			Run: weightsBound(ilpweights.Nested, true), Model: modelOf(ilpweights.Nested),
 		},
 	}
 }

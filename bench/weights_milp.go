@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"workbench/heuristics/weights"
-	"workbench/ilp"
+	"workbench/ilp/formulation"
+	"workbench/ilp/timing"
+	ilpweights "workbench/ilp/weights"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -37,7 +39,7 @@ func weightsMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error)
 		return nil, err
 	}
 	out := &Outcome{Plan: best}
-	program, x, err := solveFormulation(ctx, in, &s, start, out, ilp.WeightsNested)
+	program, x, err := solveFormulation(ctx, in, &s, start, out, ilpweights.Nested)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +61,7 @@ func weightsMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error)
 			return nil, err
 		}
 	}
-	if in.Chain.Len() <= ilp.ExactLayers && !closed(out, s.Gap) {
+	if in.Chain.Len() <= ilpweights.ExactLayers && !closed(out, s.Gap) {
 		if err := improveExactly(ctx, in, &s, start, out); err != nil {
 			return nil, err
 		}
@@ -92,7 +94,7 @@ func (s *Setting) search(start time.Time, phase string, moves int, bound float64
 
 // weightsBound is the method that only proves: the MILP of [001] §6 or one of
 // its relatives, or its LP relaxation.
-func weightsBound(build ilp.Builder, relax bool) func(context.Context, *Instance, Setting) (*Outcome, error) {
+func weightsBound(build formulation.Builder, relax bool) func(context.Context, *Instance, Setting) (*Outcome, error) {
 	return func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
 		out := &Outcome{}
 		s.relax = relax
@@ -140,7 +142,7 @@ func improveExactly(ctx context.Context, in *Instance, s *Setting, start time.Ti
 		out.Stopped = true
 		return nil
 	}
-	found, bound, err := ilp.SolveWeightExact(ctx, s.Backend, in.Chain, s.Platform, out.Plan, o)
+	found, bound, err := ilpweights.SolveExact(ctx, s.Backend, in.Chain, s.Platform, out.Plan, o)
 	switch {
 	case err != nil && out.Plan != nil && tooFarApart(err):
 		out.Note = err.Error()
@@ -148,7 +150,7 @@ func improveExactly(ctx context.Context, in *Instance, s *Setting, start time.Ti
 	case err != nil:
 		return userError(err)
 	}
-	model, err := modelOf(ilp.WeightsExact)(in, s.Platform)
+	model, err := modelOf(ilpweights.Exact)(in, s.Platform)
 	if err != nil {
 		return err
 	}
@@ -177,7 +179,7 @@ func replay(in *Instance, p *plan.Plan) error {
 // userError marks what the user asked for and no formulation can do.
 func userError(err error) error {
 	switch {
-	case errors.Is(err, ilp.ErrTooLong), errors.Is(err, ilp.ErrInstance):
+	case errors.Is(err, formulation.ErrTooLong), errors.Is(err, formulation.ErrInstance):
 		return InputError(err)
 	case tooFarApart(err):
 		return InputError(fmt.Errorf("times or sizes are too far apart for a MILP: %w", err))
@@ -189,7 +191,7 @@ func userError(err error) error {
 // sizes are lost in the tolerances of solvers beside its largest. Formulations
 // are right on all others, as their tests show.
 func tooFarApart(err error) bool {
-	return errors.Is(err, solvers.ErrModel) || errors.Is(err, ilp.ErrStart) || errors.Is(err, ilp.ErrCyclic)
+	return errors.Is(err, solvers.ErrModel) || errors.Is(err, formulation.ErrStart) || errors.Is(err, timing.ErrCyclic)
 }
 
 // ran notes the last solve of a method.
@@ -226,7 +228,7 @@ func (s *Setting) options(ctx context.Context, start time.Time, out *Outcome) (o
 
 // solveFormulation solves a formulation of a chain, see solveProgram, and
 // returns its program, too.
-func solveFormulation(ctx context.Context, in *Instance, s *Setting, start time.Time, out *Outcome, build ilp.Builder) (program *ilp.Program, x []float64, err error) {
+func solveFormulation(ctx context.Context, in *Instance, s *Setting, start time.Time, out *Outcome, build formulation.Builder) (program *formulation.Program, x []float64, err error) {
 	program, err = build(in.Chain, s.Platform)
 	if err != nil {
 		return nil, nil, userError(err)
@@ -242,7 +244,7 @@ var errNoSolution = errors.New("no solution")
 // solveProgram solves the model of a formulation, starting from out.Plan if
 // there is one, and adds its bound to out. It returns the solution, nil if
 // there is none or it is that of a relaxation.
-func solveProgram(ctx context.Context, s *Setting, start time.Time, out *Outcome, program *ilp.Program) (x []float64, err error) {
+func solveProgram(ctx context.Context, s *Setting, start time.Time, out *Outcome, program *formulation.Program) (x []float64, err error) {
 	name := program.Model.Name()
 	o, ok := s.options(ctx, start, out)
 	if !ok {
@@ -287,7 +289,7 @@ func solveProgram(ctx context.Context, s *Setting, start time.Time, out *Outcome
 
 // Build builds a formulation for an instance; one of graphs also for a chain.
 // Errors that are the user's wrap ErrInput.
-func Build(f ilp.Formulation, in *Instance, p platform.Platform) (*ilp.Program, error) {
+func Build(f formulation.Formulation, in *Instance, p platform.Platform) (*formulation.Program, error) {
 	switch {
 	case f.BuildFunctions != nil && in.Functions != nil:
 		program, err := f.BuildFunctions(in.Functions, p)
@@ -311,7 +313,7 @@ func describe(m *milp.Model) *Formulation {
 }
 
 // modelOf returns what builds the model of a formulation alone.
-func modelOf(build ilp.Builder) func(*Instance, platform.Platform) (*milp.Model, error) {
+func modelOf(build formulation.Builder) func(*Instance, platform.Platform) (*milp.Model, error) {
 	return func(in *Instance, p platform.Platform) (*milp.Model, error) {
 		program, err := build(in.Chain, p)
 		if err != nil {

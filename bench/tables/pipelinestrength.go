@@ -10,6 +10,7 @@ import (
 	"workbench/bench"
 	"workbench/heuristics/pipeline"
 	"workbench/ilp"
+	ilppipeline "workbench/ilp/pipeline"
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
 	"workbench/model/milp"
@@ -58,11 +59,11 @@ func (m *measurer) pipelineStrength(limit time.Duration, without bool) error {
 
 // pipelineModels returns the plain and the strengthened ILP.
 func pipelineModels(x shortChain, without bool) ([]variant, error) {
-	plain, err := ilp.PipelineILP(x.chain, x.platform)
+	plain, err := ilppipeline.Patterns(x.chain, x.platform)
 	if err != nil {
 		return nil, err
 	}
-	strong, err := ilp.PipelineStrong(x.chain, x.platform)
+	strong, err := ilppipeline.Strong(x.chain, x.platform)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +71,7 @@ func pipelineModels(x shortChain, without bool) ([]variant, error) {
 	if !without {
 		return list, nil
 	}
-	loose, err := ilp.PipelineWith(x.chain, x.platform, ilp.PipelineOptions{Loose: true})
+	loose, err := ilppipeline.With(x.chain, x.platform, ilppipeline.Options{Loose: true})
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func shortChains() (list []shortChain, err error) {
 	add := func(name string, c *chain.Chain, processors int, bandwidth, share float64) error {
 		p := platform.Platform{Memory: 1, Bandwidth: bandwidth, Processors: processors, WeightCopies: platform.DefaultWeightCopies}
 		var least *plan.Infeasible
-		if _, err := ilp.PipelineILP(c, p); !errors.As(err, &least) {
+		if _, err := ilppipeline.Patterns(c, p); !errors.As(err, &least) {
 			return fmt.Errorf("%s fits in a byte: %w", name, err)
 		}
 		p.Memory = share * least.Memory
@@ -189,7 +190,7 @@ func (m *measurer) rootAndBest(model *milp.Model, limit time.Duration) (lp, r *s
 	return lp, r, err
 }
 
-// pipelineDecomposition prints what ilp.SolvePipeline proves on the networks of
+// pipelineDecomposition prints what ilppipeline.Solve proves on the networks of
 // [004] 6.5, from the best 1-periodic plan of the search and no bound: two threads, limit for each.
 func (m *measurer) pipelineDecomposition(limit time.Duration, nets []string) error {
 	fmt.Println("| net | P | M, GB | start | period | bound | gap | cuts | s |")
@@ -208,7 +209,7 @@ func (m *measurer) decomposed(net string, in *bench.Instance, p platform.Platfor
 		return err
 	}
 	begin := time.Now()
-	r, err := ilp.SolvePipeline(m.ctx, s.Backend, in.Chain, p, "", start, 0, solvers.Options{Threads: solvers.Some(s.Threads), Time: limit})
+	r, err := ilppipeline.Solve(m.ctx, s.Backend, in.Chain, p, "", start, 0, solvers.Options{Threads: solvers.Some(s.Threads), Time: limit})
 	if err != nil {
 		return err
 	}

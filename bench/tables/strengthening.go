@@ -8,6 +8,7 @@ import (
 
 	"workbench/bench"
 	"workbench/ilp"
+	"workbench/ilp/checkmate"
 	"workbench/model/milp"
 	"workbench/solvers"
 )
@@ -73,21 +74,21 @@ func variants(in *bench.Instance, s bench.Setting) (list []variant, err error) {
 		}
 		return list, nil
 	}
-	paper, err := ilp.Checkmate(in.Graph, s.Platform)
+	paper, err := checkmate.Printed(in.Graph, s.Platform)
 	if err != nil {
 		return nil, err
 	}
 	list = append(list, variant{"checkmate, the paper's", paper.Model})
 	for _, x := range []struct {
 		name string
-		o    ilp.CheckmateOptions
+		o    checkmate.Options
 	}{
-		{"strong: liveness for FREE and U", ilp.CheckmateOptions{}},
-		{"… without the forward phase", ilp.CheckmateOptions{Backward: true}},
-		{"… and without rows of recomputations", ilp.CheckmateOptions{Backward: true, Ends: true}},
-		{"… and contracted", ilp.CheckmateOptions{Backward: true, Ends: true, Contract: true}},
+		{"strong: liveness for FREE and U", checkmate.Options{}},
+		{"… without the forward phase", checkmate.Options{Backward: true}},
+		{"… and without rows of recomputations", checkmate.Options{Backward: true, Ends: true}},
+		{"… and contracted", checkmate.Options{Backward: true, Ends: true, Contract: true}},
 	} {
-		p, err := ilp.CheckmateWith(in.Graph, s.Platform, x.o)
+		p, err := checkmate.With(in.Graph, s.Platform, x.o)
 		if err != nil {
 			return nil, err
 		}

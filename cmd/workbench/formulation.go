@@ -11,6 +11,8 @@ import (
 
 	"workbench/bench"
 	"workbench/ilp"
+	"workbench/ilp/check"
+	"workbench/ilp/formulation"
 	"workbench/model/nearest"
 	"workbench/model/plan"
 	"workbench/solvers"
@@ -27,7 +29,7 @@ func newFormulation(s streams) *cli.Command {
 }
 
 // findFormulation returns the formulation of that name.
-func findFormulation(name string) (ilp.Formulation, error) {
+func findFormulation(name string) (formulation.Formulation, error) {
 	var names []string
 	for _, f := range ilp.Formulations() {
 		if f.Name == name {
@@ -35,7 +37,7 @@ func findFormulation(name string) (ilp.Formulation, error) {
 		}
 		names = append(names, f.Name)
 	}
-	return ilp.Formulation{}, usagef("unknown formulation %q: %s", name, nearest.Hint(name, names))
+	return formulation.Formulation{}, usagef("unknown formulation %q: %s", name, nearest.Hint(name, names))
 }
 
 func newFormulationList(s streams) *cli.Command {
@@ -88,7 +90,7 @@ func (o *formulationOptions) flags() []cli.Flag {
 }
 
 // tiny is the instance of formulation show: small enough to read every row.
-func tiny(f ilp.Formulation) string {
+func tiny(f formulation.Formulation) string {
 	switch {
 	case f.BuildGraph != nil:
 		return `{"format":"workbench.graph/v1","name":"tiny","nodes":[
@@ -109,10 +111,10 @@ func tiny(f ilp.Formulation) string {
 }
 
 // build builds the formulation and instance the arguments name.
-func (o *formulationOptions) build(c *cli.Context, s streams, otherwise func(ilp.Formulation) string) (ilp.Formulation, *job, *ilp.Program, error) {
+func (o *formulationOptions) build(c *cli.Context, s streams, otherwise func(formulation.Formulation) string) (formulation.Formulation, *job, *formulation.Program, error) {
 	a, err := args(c, 1, 2, "formulation "+c.Command.Name+" NAME [INSTANCE] [flags]")
 	if err != nil {
-		return ilp.Formulation{}, nil, nil, err
+		return formulation.Formulation{}, nil, nil, err
 	}
 	f, err := findFormulation(a[0])
 	if err != nil {
@@ -203,7 +205,7 @@ func newFormulationStats(s streams) *cli.Command {
 
 func newFormulationCheck(s streams) *cli.Command {
 	o := &common{}
-	var check ilp.CheckOptions
+	var options check.Options
 	var backends string
 	var seed int
 	return &cli.Command{
@@ -211,8 +213,8 @@ func newFormulationCheck(s streams) *cli.Command {
 		Usage:     "compare a formulation with exhaustive search on random small instances, on every backend, and print the smallest counterexample",
 		ArgsUsage: "NAME",
 		Flags: append([]cli.Flag{
-			&cli.IntFlag{Name: "cases", Usage: "`N` random instances", Value: ilp.DefaultCases, Destination: &check.Cases, Category: "check"},
-			&cli.IntFlag{Name: "layers", Usage: "instances of up to `N` layers, or nodes of graphs", Value: 3, Destination: &check.Layers, Category: "check"},
+			&cli.IntFlag{Name: "cases", Usage: "`N` random instances", Value: check.DefaultCases, Destination: &options.Cases, Category: "check"},
+			&cli.IntFlag{Name: "layers", Usage: "instances of up to `N` layers, or nodes of graphs", Value: 3, Destination: &options.Layers, Category: "check"},
 			&cli.IntFlag{Name: "seed", Usage: "`N` seeds the instances", Destination: &seed, Category: "check"},
 			&cli.StringFlag{Name: "backend", Usage: "`LIST` of backends separated by commas, or all that are there", Value: "all", Destination: &backends, Category: "check"},
 		}, o.flags()...),
@@ -229,19 +231,19 @@ func newFormulationCheck(s streams) *cli.Command {
 				return err
 			}
 			switch {
-			case check.Cases < 1:
-				return usagef("--cases %d: at least 1 is needed", check.Cases)
-			case check.Layers < 1:
-				return usagef("--layers %d: at least 1 is needed", check.Layers)
+			case options.Cases < 1:
+				return usagef("--cases %d: at least 1 is needed", options.Cases)
+			case options.Layers < 1:
+				return usagef("--layers %d: at least 1 is needed", options.Layers)
 			case seed < 0:
 				return usagef("--seed %d: 0 or more is needed", seed)
 			}
-			check.Seed = uint64(seed)
+			options.Seed = uint64(seed)
 			list, err := checkBackends(backends)
 			if err != nil {
 				return err
 			}
-			report, err := ilp.Check(c.Context, f, list, check)
+			report, err := check.Run(c.Context, f, list, options)
 			if err != nil {
 				return bench.InputError(err)
 			}
@@ -252,7 +254,7 @@ func newFormulationCheck(s streams) *cli.Command {
 			} else {
 				printCheck(s, report)
 			}
-			if len(report.Failures) > 0 && f.Promise != ilp.Nothing {
+			if len(report.Failures) > 0 && f.Promise != formulation.Nothing {
 				return &exitError{exitInternal}
 			}
 			return nil
@@ -262,7 +264,7 @@ func newFormulationCheck(s streams) *cli.Command {
 
 // printCheck prints what a check found: how many instances, how often the
 // optima agree, and each kind of failure with its smallest counterexample.
-func printCheck(s streams, r *ilp.CheckReport) {
+func printCheck(s streams, r *check.Report) {
 	fmt.Fprintf(s.out, "%s (%s) on %d random instances, by %s\n", r.Formulation.Name, r.Formulation.Promise, r.Cases, strings.Join(r.Backends, " and "))
 	fmt.Fprintf(s.out, "  equal to the optimum of exhaustive search: %d\n", r.Tight)
 	if r.Skipped > 0 {
@@ -281,7 +283,7 @@ func printCheck(s streams, r *ilp.CheckReport) {
 }
 
 // checkJSON is what check prints with --format json.
-func checkJSON(r *ilp.CheckReport) any {
+func checkJSON(r *check.Report) any {
 	type failure struct {
 		Kind           string `json:"kind"`
 		Count          int    `json:"count"`
@@ -341,7 +343,7 @@ func newFormulationExplain(s streams) *cli.Command {
 	}
 }
 
-func explain(ctx context.Context, s streams, o *formulationOptions, j *job, program *ilp.Program, probe time.Duration) error {
+func explain(ctx context.Context, s streams, o *formulationOptions, j *job, program *formulation.Program, probe time.Duration) error {
 	e, err := solvers.Explain(ctx, j.setting.Backend, program.Model, solvers.Options{Time: probe})
 	if err != nil {
 		return err

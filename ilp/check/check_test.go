@@ -1,0 +1,236 @@
+package check
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"workbench/ilp/formulation"
+	"workbench/model/chain"
+	"workbench/model/exhaustive"
+	"workbench/model/graph"
+	"workbench/model/milp"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/solvers"
+	"workbench/solvers/highs"
+	"workbench/solvers/lpsolve"
+)
+
+// A toy is a formulation of rematerialization that knows the optimum from
+// elsewhere: one column, the makespan, at least a bound. Its mistakes are as
+// they are told.
+type toy struct {
+	bound func(optimum, total float64) float64 // +Inf: no solution
+	start float64                              // added to starts
+	plan  func(*plan.Plan) *plan.Plan
+	prove bool // that there is no plan, instead of a model without solution
+}
+
+func (y toy) program(optimum, total float64, best *plan.Plan, err error) (*formulation.Program, error) {
+	if errors.Is(err, exhaustive.ErrInfeasible) {
+		optimum = math.Inf(1)
+	} else if err != nil {
+		return nil, err
+	}
+	least := y.bound(optimum, total)
+	if math.IsInf(least, 1) && y.prove {
+		return nil, &plan.Infeasible{Problem: plan.Remat}
+	}
+	m := milp.New("toy")
+	var e milp.Expr
+	makespan := m.Var("makespan", milp.Continuous, 0, 1000)
+	m.Group("bound", "toy").AtLeast(e.Add(1, makespan), min(least, 2000))
+	m.Minimize(e.Reset().Add(1, makespan))
+	return &formulation.Program{
+		Model: m,
+		Start: func(p *plan.Plan) ([]float64, error) { return []float64{p.Claims.Makespan + y.start}, nil },
+		Plan: func(x []float64) (*plan.Plan, error) {
+			if best == nil {
+				return nil, errors.New("no plan")
+			}
+			if y.plan != nil {
+				return y.plan(best), nil
+			}
+			return best, nil
+		},
+	}, nil
+}
+
+// chains and graphs make a formulation of the toy.
+func (y toy) chains(p formulation.Promise) formulation.Formulation {
+	return formulation.Formulation{Name: "toy", Problem: plan.Remat, Promise: p, Build: func(c *chain.Chain, m platform.Platform) (*formulation.Program, error) {
+		optimum, best, err := exhaustive.Remat(c, m.Memory, States)
+		return y.program(optimum, c.TotalTime(), best, err)
+	}}
+}
+
+func (y toy) graphs(p formulation.Promise) formulation.Formulation {
+	return formulation.Formulation{Name: "toy", Problem: plan.Remat, Promise: p, BuildGraph: func(g *graph.Graph, m platform.Platform) (*formulation.Program, error) {
+		optimum, best, err := exhaustive.Graph(g, m.Memory, States)
+		return y.program(optimum, g.TotalTime(), best, err)
+	}}
+}
+
+func TestCheckRemat(t *testing.T) {
+	exact := func(optimum, _ float64) float64 { return optimum }
+	total := func(_, total float64) float64 { return total } // as if there were no limit
+	never := func(_, _ float64) float64 { return math.Inf(1) }
+	dropFirst := func(p *plan.Plan) *plan.Plan {
+		q := *p
+		q.Ops = q.Ops[1:]
+		return &q
+	}
+	longer := func(p *plan.Plan) *plan.Plan {
+		q := *p
+		q.Ops = slices.Clone(p.Ops)
+		if first := q.Ops[0]; first.Op == plan.OpFAll { // twice
+			for i := range q.Ops {
+				q.Ops[i].Start += first.End
+				q.Ops[i].End += first.End
+			}
+			q.Ops = append([]plan.Op{first}, q.Ops...)
+			q.Claims = plan.Claims{}
+		}
+		return &q
+	}
+	for _, x := range []struct {
+		name    string
+		y       toy
+		promise formulation.Promise
+		want    []FailureKind
+		chain   string // the smallest counterexample of the first kind contains that
+		graph   string
+	}{
+		{"exact", toy{bound: exact}, formulation.Equal, nil, "", ""},
+		{"exact, proofs", toy{bound: exact, prove: true}, formulation.Equal, nil, "", ""},
+		{"a bound", toy{bound: total}, formulation.LowerBound, nil, "", ""},
+		{"no bound but plans", toy{bound: total}, formulation.Equal, []FailureKind{Below, NoPlan}, "best plan:", "best plan:"},
+		{
+			"too much",
+			toy{bound: func(o, _ float64) float64 { return o + 1 }},
+			formulation.Nothing,
+			[]FailureKind{Above},
+			"layer 1: u_F = 0, u_B = 0, |a| = 0, |ā| = 0, |δ| = 0, o_F = 0, o_B = 0\nbest plan: F_all1 B1\noptimum 0; highs",
+			"memory 1, input 0\nnode F1 (forward): time 0, memory 0, overhead 0\nnode loss (loss): time 0, memory 0, overhead 0\nnode B1 (backward): time 0, memory 0, overhead 0\nbest plan: ",
+		},
+		{"none", toy{bound: never}, formulation.Nothing, []FailureKind{NoSolution}, "optimum 0; highs", "optimum 0; highs"},
+		{"none, proved", toy{bound: never, prove: true}, formulation.Equal, []FailureKind{NoSolution}, "optimum 0; remat: no plan fits", "optimum 0; remat: no plan fits"},
+		{"start", toy{bound: exact, start: -0.5}, formulation.LowerBound, []FailureKind{BadStart}, "optimum 0; ", "optimum 0; "},
+		{"dear start", toy{bound: exact, start: 2}, formulation.LowerBound, []FailureKind{BadStart}, "the start costs 2", "the start costs 2"},
+		{"plan", toy{bound: exact, plan: dropFirst}, formulation.Equal, []FailureKind{BadPlan}, "optimum 0; ", "optimum 0; "},
+		{"plan of nothing", toy{bound: exact, plan: dropFirst}, formulation.Nothing, []FailureKind{BadPlan}, "optimum 0; ", "optimum 0; "},
+		{"longer plan", toy{bound: exact, plan: longer}, formulation.Equal, []FailureKind{BadPlan}, "plan of makespan 2", ""},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			check := func(f formulation.Formulation, smallest string) {
+				t.Helper()
+				r, err := Run(t.Context(), f, []solvers.Backend{highs.New(), lpsolve.New()}, Options{Seed: 3, Cases: 120})
+				if err != nil {
+					t.Fatal(err)
+				}
+				failed := 0
+				var kinds []FailureKind
+				for _, f := range r.Failures {
+					kinds = append(kinds, f.Kind)
+					failed += f.Count
+					t.Logf("%s, %d times:\n%s", f.Kind, f.Count, f.Smallest.String())
+				}
+				if r.Cases != 120 || x.promise == formulation.Equal && r.Tight+failed != r.Cases {
+					t.Errorf("%d cases, %d tight, %d failed", r.Cases, r.Tight, failed)
+				}
+				slices.Sort(kinds)
+				want := slices.Sorted(slices.Values(x.want))
+				if !slices.Equal(kinds, want) {
+					t.Fatalf("failures %q, want %q", kinds, want)
+				}
+				if len(x.want) == 0 {
+					return
+				}
+				for _, f := range r.Failures {
+					if f.Kind == x.want[0] && !strings.Contains(f.Smallest.String(), smallest) {
+						t.Errorf("smallest counterexample\n%s\nwant …%s…", f.Smallest.String(), smallest)
+					}
+				}
+			}
+			check(x.y.chains(x.promise), x.chain)
+			if x.graph != "" || x.want == nil {
+				check(x.y.graphs(x.promise), x.graph)
+			}
+		})
+	}
+}
+
+// The counterexample to a formulation that recomputes nothing is one where
+// something must be: the check shrinks it to a few numbers.
+func TestCheckShrinks(t *testing.T) {
+	forgets := toy{bound: func(_, total float64) float64 { return total }}
+	r, err := Run(t.Context(), forgets.chains(formulation.Equal), []solvers.Backend{highs.New()}, Options{Seed: 4, Cases: 200, Layers: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(r.Failures, func(f Failure) bool { return f.Kind == Below })
+	if i < 0 {
+		t.Fatal("no failure")
+	}
+	x := r.Failures[i].Smallest
+	size := x.Platform.Memory + x.Chain.TotalTime() + x.Chain.Input.Activation + x.Chain.Input.Gradient
+	for _, l := range x.Chain.Layers {
+		size += l.Activation + l.Saved + l.Gradient + l.ForwardOverhead + l.BackwardOverhead
+	}
+	if x.Chain.Len() > 3 || size > 12 {
+		t.Errorf("not shrunk:\n%s", x.String())
+	}
+	t.Log(x.String())
+}
+
+// Schedules of Checkmate are judged among themselves: what is exact for all
+// plans is below their optimum on some graphs.
+func TestCheckStaged(t *testing.T) {
+	of := func(search func(*graph.Graph, float64, int) (float64, *plan.Plan, error)) formulation.Formulation {
+		y := toy{bound: func(optimum, _ float64) float64 { return optimum }}
+		return formulation.Formulation{Name: "toy", Problem: plan.Remat, Promise: formulation.Equal, Staged: true, BuildGraph: func(g *graph.Graph, m platform.Platform) (*formulation.Program, error) {
+			optimum, best, err := search(g, m.Memory, States)
+			return y.program(optimum, g.TotalTime(), best, err)
+		}}
+	}
+	o := Options{Seed: 5, Cases: 400, Layers: 4}
+	r, err := Run(t.Context(), of(exhaustive.Stages), []solvers.Backend{highs.New()}, o)
+	if err != nil || len(r.Failures) > 0 || r.Tight != r.Cases {
+		t.Errorf("%v, %+v", err, r)
+	}
+	if r, err = Run(t.Context(), of(exhaustive.Graph), []solvers.Backend{highs.New()}, o); err != nil {
+		t.Fatal(err)
+	}
+	var kinds []FailureKind
+	for _, f := range r.Failures {
+		kinds = append(kinds, f.Kind)
+		t.Logf("%s, %d times:\n%s", f.Kind, f.Count, f.Smallest.String())
+	}
+	if slices.Sort(kinds); !slices.Equal(kinds, []FailureKind{NoPlan, Below}) {
+		t.Errorf("failures %q", kinds)
+	}
+}
+
+func TestCheckRefuses(t *testing.T) {
+	exact := toy{bound: func(optimum, _ float64) float64 { return optimum }}
+	broken := errors.New("broken")
+	build := func(*chain.Chain, platform.Platform) (*formulation.Program, error) { return nil, broken }
+	for name, x := range map[string]struct {
+		f    formulation.Formulation
+		o    Options
+		want error
+	}{
+		"long chain":  {exact.chains(formulation.Equal), Options{Layers: 7}, formulation.ErrInstance},
+		"large graph": {exact.graphs(formulation.Equal), Options{Layers: 6}, formulation.ErrInstance},
+		"no builder":  {formulation.Formulation{Problem: plan.Remat}, Options{}, formulation.ErrInstance},
+		"joins":       {formulation.Formulation{Problem: plan.Join, Build: build}, Options{}, formulation.ErrInstance},
+		"build fails": {formulation.Formulation{Problem: plan.Remat, Build: build}, Options{}, broken},
+	} {
+		if _, err := Run(t.Context(), x.f, nil, x.o); !errors.Is(err, x.want) {
+			t.Errorf("%s: error %v, want %v", name, err, x.want)
+		}
+	}
+}

@@ -1,0 +1,477 @@
+package checkmate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"workbench/ilp/check"
+	"workbench/ilp/formulation"
+	"workbench/ilp/ilptest"
+	"workbench/model/exhaustive"
+	"workbench/model/graph"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/stages"
+	"workbench/solvers"
+	"workbench/solvers/highs"
+	"workbench/solvers/lpsolve"
+)
+
+// randomStep returns a training step of small integers: forward nodes, the
+// loss, a backward node for each forward node, and a few more edges. A third of
+// the forward nodes are read by the next one alone: they can be contracted if
+// their values are as large as its.
+func randomStep(r *rand.Rand, forward int) *graph.Graph {
+	n := 2*forward + 1
+	quiet := make([]bool, forward)
+	for i := range forward - 1 {
+		quiet[i] = r.IntN(3) == 0
+	}
+	g := &graph.Graph{Name: "random", Input: float64(r.IntN(2))}
+	for i := range n {
+		kind := graph.Forward
+		switch {
+		case i == forward:
+			kind = graph.Loss
+		case i > forward:
+			kind = graph.Backward
+		}
+		g.Nodes = append(g.Nodes, graph.Node{
+			ID: fmt.Sprintf("v%d", i), Kind: kind,
+			Time: float64(1 + r.IntN(4)), Memory: float64(r.IntN(4)), Overhead: float64(r.IntN(2) * r.IntN(3)),
+		})
+		if i > 0 {
+			g.Edges = append(g.Edges, graph.Edge{From: i - 1, To: i})
+		}
+		if i > 1 && i < forward && r.IntN(3) == 0 {
+			if j := r.IntN(i - 1); !quiet[j] {
+				g.Edges = append(g.Edges, graph.Edge{From: j, To: i})
+			}
+		}
+		if i > forward {
+			for _, j := range []int{n - 1 - i, n - 2 - i} {
+				if j >= 0 && j < forward && !quiet[j] && r.IntN(3) > 0 {
+					g.Edges = append(g.Edges, graph.Edge{From: j, To: i})
+				}
+			}
+		}
+	}
+	return g
+}
+
+// between returns a memory between the least of one computation at a time and
+// that of storing everything.
+func between(t testing.TB, g *graph.Graph, fraction float64) platform.Platform {
+	t.Helper()
+	v, err := stages.Of(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	low, _ := v.Least()
+	high, _, _ := v.StoreAll().Peak()
+	return platform.Platform{Memory: max(1, low+math.Round(fraction*(high-low)))}
+}
+
+// solved solves a program to optimality, checks its plan and returns the
+// makespan; +Inf if there is no solution.
+func solved(t *testing.T, b solvers.Backend, program *formulation.Program, g *graph.Graph) float64 {
+	t.Helper()
+	r, err := b.Solve(t.Context(), program.Model, solvers.Options{Time: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Status == solvers.Infeasible {
+		return math.Inf(1)
+	}
+	x, ok := r.Solution()
+	if !ok || r.Status != solvers.Optimal {
+		t.Fatalf("%s: %v", program.Model.Name(), r.Status)
+	}
+	p, err := program.Plan(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objective, _ := r.Objective()
+	if makespan := verified(t, g, p); makespan > objective+1e-6*(1+objective) {
+		t.Fatalf("%s: makespan %g, objective %g", program.Model.Name(), makespan, objective)
+	}
+	return objective
+}
+
+// verified returns the makespan of a plan, which must be valid and must claim
+// what it has.
+func verified(t testing.TB, g *graph.Graph, p *plan.Plan) float64 {
+	t.Helper()
+	report, err := plan.VerifyGraph(g, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !report.Valid() || len(report.ClaimErrors) > 0 {
+		t.Fatalf("violations %v, claims %v", report.Violations, report.ClaimErrors)
+	}
+	return report.Makespan
+}
+
+// Plain and strengthened model have the optimum of exhaustive search over
+// schedules of stages, and the driver finds it, too, with bounds that hold. The
+// loose bound holds even for all plans, if the graph leaves no choice of the
+// order of first computations.
+func TestCheckmateIsExact(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 14))
+	infeasible, recomputed, contracted := 0, 0, 0
+	for n := range 60 {
+		g := randomStep(r, 2+n%4)
+		p := between(t, g, r.Float64())
+		want, _, err := exhaustive.Stages(g, p.Memory, 1<<20)
+		var none *plan.Infeasible
+		switch {
+		case errors.Is(err, exhaustive.ErrInfeasible):
+			want = math.Inf(1)
+			infeasible++
+		case err != nil:
+			t.Fatal(err)
+		case want > g.TotalTime():
+			recomputed++
+		}
+		for _, build := range []formulation.GraphBuilder{Printed, Strong} {
+			program, err := build(g, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := solved(t, highs.New(), program, g); !near(got, want) {
+				t.Fatalf("%d: %s has optimum %g, exhaustive search %g\nmemory %g, %+v", n, program.Model.Name(), got, want, p.Memory, g)
+			}
+		}
+		result, err := Solve(t.Context(), highs.New(), g, p, nil, solvers.Options{Time: time.Minute})
+		if (errors.As(err, &none) || errors.Is(err, plan.ErrNoPlan)) && math.IsInf(want, 1) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.Bound > want*(1+1e-6) || result.Loose > result.Bound {
+			t.Fatalf("%d: bound %g, loose %g, optimum %g\nmemory %g, %+v", n, result.Bound, result.Loose, want, p.Memory, g)
+		}
+		if result.Plan != nil {
+			if got := verified(t, g, result.Plan); got < want*(1-1e-9) {
+				t.Fatalf("%d: makespan %g below the optimum %g", n, got, want)
+			}
+			if near(result.Bound, want) && near(result.Plan.Claims.Makespan, want) {
+				contracted++
+			}
+		}
+		free, _, err := exhaustive.Graph(g, p.Memory, 1<<20)
+		if errors.Is(err, exhaustive.ErrInfeasible) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(result.Assumptions, InGraphOrder) {
+			t.Fatalf("%d: a graph whose order is the only one is taken for another\n%+v", n, g)
+		}
+		bound := result.Loose
+		if len(result.Assumptions) == 0 {
+			bound = result.Bound
+		}
+		if bound > free*(1+1e-6) {
+			t.Fatalf("%d: bound %g for all plans, optimum %g\nmemory %g, %+v", n, bound, free, p.Memory, g)
+		}
+	}
+	t.Logf("%d infeasible, %d with recomputation, %d closed by the driver", infeasible, recomputed, contracted)
+	if recomputed < 10 || contracted < 20 {
+		t.Errorf("too few interesting instances: %d infeasible, %d with recomputation, %d closed", infeasible, recomputed, contracted)
+	}
+}
+
+// lp_solve agrees on what it can solve.
+func TestCheckmateOnLPSolve(t *testing.T) {
+	b := lpsolve.New()
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 10 {
+		g := randomStep(r, 2)
+		p := between(t, g, r.Float64())
+		var values [2]float64
+		for k, build := range []formulation.GraphBuilder{Printed, Strong} {
+			program, err := build(g, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values[k] = solved(t, b, program, g)
+		}
+		if !near(values[0], values[1]) {
+			t.Fatalf("optima %g and %g", values[0], values[1])
+		}
+	}
+}
+
+// near reports whether two optima agree as far as solvers are exact.
+func near(a, b float64) bool { return a == b || math.Abs(a-b) <= 1e-5*(1+math.Abs(a)) }
+
+// Both formulations keep their promise on both backends.
+func TestCheckmatePromises(t *testing.T) {
+	both := []solvers.Backend{highs.New(), lpsolve.New()}
+	for _, name := range []string{"checkmate", "checkmate-strong"} {
+		f := ilptest.Formulation(t, Formulations(), name)
+		report, err := check.Run(t.Context(), f, both, check.Options{Seed: 4, Cases: 60, Layers: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range report.Failures {
+			t.Errorf("%s: %s, %d times\n%s", name, x.Kind, x.Count, x.Smallest.String())
+		}
+		if report.Cases-report.Skipped < 50 {
+			t.Errorf("%s: %d of %d cases skipped", name, report.Skipped, report.Cases)
+		}
+	}
+}
+
+// Contracting changes no bound: with it the relaxation has the optimum it has
+// without.
+func TestContractedOptimum(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 28))
+	contracted := 0
+	for range 40 {
+		g := randomStep(r, 3+r.IntN(4))
+		p := between(t, g, r.Float64()/2)
+		in, err := newCheckmateInstance(g, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var values [2]float64
+		for k, contract := range []bool{false, true} {
+			f := buildCheckmateStrong(in, Options{Backward: true, Ends: true, Contract: contract})
+			result, err := highs.New().Solve(t.Context(), f.m, solvers.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if result.Status != solvers.Optimal {
+				t.Fatal(result.Status)
+			}
+			values[k] = result.Obj
+			for i, j := range f.into {
+				if i != j {
+					contracted++
+				}
+			}
+		}
+		if !near(values[0], values[1]) {
+			t.Fatalf("optimum %g, contracted %g\nmemory %g, %+v", values[0], values[1], p.Memory, g)
+		}
+	}
+	if contracted < 10 {
+		t.Errorf("%d nodes contracted, too few", contracted)
+	}
+}
+
+// What a rounding exceeds is said; what is repaired fits; the relaxation is a
+// bound.
+func TestCheckmateRounding(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 7))
+	exceeded, repaired := 0, 0
+	for n := range 40 {
+		g := randomStep(r, 2+n%3)
+		p := between(t, g, r.Float64())
+		want, _, err := exhaustive.Stages(g, p.Memory, 1<<20)
+		if errors.Is(err, exhaustive.ErrInfeasible) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, strong := range []bool{false, true} {
+			x, err := Round(t.Context(), highs.New(), g, p, RoundingOptions{Samples: 3, Strong: strong})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x.Bound > want*(1+1e-6) {
+				t.Fatalf("bound %g above the optimum %g", x.Bound, want)
+			}
+			if len(x.Rounded) != 4 {
+				t.Fatalf("%d roundings, want the threshold's and 3", len(x.Rounded))
+			}
+			all := append(slices.Clone(x.Rounded), x.Repaired...)
+			if x.Allowance != nil {
+				all = append(all, x.Allowance)
+			}
+			for k, y := range all {
+				if y == nil {
+					continue
+				}
+				q := *y.Plan
+				if fits := q.Claims.PeakMemory <= p.Memory*(1+plan.Tolerance); fits != y.Fits || k >= 4 && !fits {
+					t.Fatalf("%s: Fits is %v, the peak %g of %g", y.Rule, y.Fits, q.Claims.PeakMemory, p.Memory)
+				}
+				if k >= 4 {
+					repaired++
+				}
+				if !y.Fits {
+					exceeded++
+					q.Platform.Memory = q.Claims.PeakMemory
+				}
+				verified(t, g, &q)
+			}
+			if x.Best != nil && verified(t, g, x.Best) < want*(1-1e-9) {
+				t.Fatalf("makespan %g below the optimum %g", x.Best.Claims.Makespan, want)
+			}
+		}
+	}
+	if exceeded < 5 || repaired < 5 {
+		t.Errorf("%d roundings exceed the memory, %d are repaired: too few to test", exceeded, repaired)
+	}
+}
+
+// A chain of 14 layers on two threads and on one: a verified plan, a bound that
+// is no larger, progress in order; from a start never worse than it.
+func TestSolveCheckmate(t *testing.T) {
+	c := &graph.Graph{Name: "chain"}
+	const n = 14
+	for i := range 2*n + 1 {
+		x := graph.Node{ID: fmt.Sprint(i), Kind: graph.Forward, Time: 1, Memory: 1}
+		if i == n {
+			x.Kind = graph.Loss
+		} else if i > n {
+			x.Kind, x.Time = graph.Backward, 2
+		}
+		c.Nodes = append(c.Nodes, x)
+		if i > 0 {
+			c.Edges = append(c.Edges, graph.Edge{From: i - 1, To: i})
+		}
+		for j := 2*n - i; i > n && j >= max(0, 2*n-i-1); j-- {
+			c.Edges = append(c.Edges, graph.Edge{From: j, To: i})
+		}
+	}
+	p := platform.Platform{Memory: 8}
+	var first *plan.Plan
+	for _, threads := range []int{1, 2} {
+		events := 0
+		o := solvers.Options{Time: 30 * time.Second, Threads: solvers.Some(threads), RelGap: solvers.Some(0.01), OnProgress: func(q solvers.Progress) {
+			events++
+			if q.Objective < q.Bound*(1-1e-9) {
+				t.Errorf("progress with objective %g below bound %g", q.Objective, q.Bound)
+			}
+		}}
+		r, err := Solve(t.Context(), highs.New(), c, p, first, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := verified(t, c, r.Plan); got < r.Bound*(1-1e-9) || r.Gap() > 0.01 || len(r.Assumptions) > 0 {
+			t.Errorf("%d threads: makespan %g, bound %g by %s, assumptions %v", threads, got, r.Bound, r.By, r.Assumptions)
+		}
+		if first != nil && r.Plan.Claims.Makespan > first.Claims.Makespan {
+			t.Errorf("makespan %g, started from %g", r.Plan.Claims.Makespan, first.Claims.Makespan)
+		}
+		first = r.Plan
+	}
+	plain, err := SolvePrinted(t.Context(), highs.New(), c, p, first, solvers.Options{Time: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if verified(t, c, plain.Plan) > first.Claims.Makespan || plain.Bound > first.Claims.Makespan {
+		t.Errorf("plain: makespan %g, bound %g, started from %g", plain.Plan.Claims.Makespan, plain.Bound, first.Claims.Makespan)
+	}
+}
+
+func TestCheckmateUnfit(t *testing.T) {
+	g := randomStep(rand.New(rand.NewPCG(1, 2)), 3)
+	v, err := stages.Of(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	low, _ := v.Least()
+	cycle := randomStep(rand.New(rand.NewPCG(1, 2)), 3)
+	cycle.Edges = append(cycle.Edges, graph.Edge{From: 3, To: 1})
+	long := &graph.Graph{Nodes: make([]graph.Node, MostCheckmate+1)}
+	var none *plan.Infeasible
+	for name, x := range map[string]struct {
+		g      *graph.Graph
+		memory float64
+		want   error
+	}{
+		"nil":       {nil, 1, formulation.ErrInstance},
+		"empty":     {&graph.Graph{}, 1, formulation.ErrInstance},
+		"cycle":     {cycle, 100, formulation.ErrInstance},
+		"no memory": {g, 0, formulation.ErrInstance},
+		"NaN":       {g, math.NaN(), formulation.ErrInstance},
+		"infinite":  {g, math.Inf(1), formulation.ErrInstance},
+		"too small": {g, low - 1, nil},
+	} {
+		p := platform.Platform{Memory: x.memory}
+		_, plain := Printed(x.g, p)
+		_, strong := Strong(x.g, p)
+		_, solved := Solve(t.Context(), highs.New(), x.g, p, nil, solvers.Options{})
+		_, paper := SolvePrinted(t.Context(), highs.New(), x.g, p, nil, solvers.Options{})
+		_, rounded := Round(t.Context(), highs.New(), x.g, p, RoundingOptions{})
+		for _, err := range []error{plain, strong, solved, paper, rounded} {
+			if x.want == nil && (!errors.As(err, &none) || none.Memory != low) || x.want != nil && !errors.Is(err, x.want) {
+				t.Errorf("%s: error %v", name, err)
+			}
+		}
+	}
+	p := platform.Platform{Memory: 100}
+	longer := &graph.Graph{Nodes: make([]graph.Node, MostRelaxed+1)}
+	_, plain := Printed(long, p)
+	_, strong := Strong(long, p)
+	_, relaxed := With(longer, p, Options{Backward: true, Ends: true})
+	_, solved := Solve(t.Context(), highs.New(), longer, p, nil, solvers.Options{})
+	_, paper := SolvePrinted(t.Context(), highs.New(), long, p, nil, solvers.Options{})
+	_, rounded := Round(t.Context(), highs.New(), longer, p, RoundingOptions{Strong: true})
+	for k, err := range []error{plain, strong, relaxed, solved, paper, rounded} {
+		if !errors.Is(err, formulation.ErrTooLong) {
+			t.Errorf("too long, %d: error %v", k, err)
+		}
+	}
+	if _, err := Solve(t.Context(), highs.New(), g, p, &plan.Plan{}, solvers.Options{}); !errors.Is(err, formulation.ErrStart) {
+		t.Errorf("bad start: error %v", err)
+	}
+	for _, build := range []formulation.GraphBuilder{Printed, Strong} {
+		program, err := build(g, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := program.Start(&plan.Plan{}); !errors.Is(err, formulation.ErrStart) {
+			t.Errorf("bad start: error %v", err)
+		}
+	}
+}
+
+// BenchmarkBuildCheckmate builds the relaxation that Solve solves, of
+// a chain as long as ResNet-50's graph, and the paper's model.
+func BenchmarkBuildCheckmate(b *testing.B) {
+	const forward = 110
+	g := &graph.Graph{Name: "chain"}
+	for i := range 2*forward + 1 {
+		x := graph.Node{ID: fmt.Sprint(i), Kind: graph.Forward, Time: 1, Memory: 1}
+		if i == forward {
+			x.Kind = graph.Loss
+		} else if i > forward {
+			x.Kind = graph.Backward
+		}
+		g.Nodes = append(g.Nodes, x)
+		if i > 0 {
+			g.Edges = append(g.Edges, graph.Edge{From: i - 1, To: i})
+		}
+		if j := 2*forward - i; i > forward {
+			g.Edges = append(g.Edges, graph.Edge{From: j, To: i})
+		}
+	}
+	in, err := newCheckmateInstance(g, platform.Platform{Memory: 30})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("strong", func(b *testing.B) {
+		for b.Loop() {
+			buildCheckmateStrong(in, Options{Backward: true, Ends: true, Contract: true})
+		}
+	})
+	b.Run("paper", func(b *testing.B) {
+		for b.Loop() {
+			buildCheckmate(in)
+		}
+	})
+}

@@ -1,0 +1,329 @@
+// Package checkmate has the formulations of rematerialization on graphs: Checkmate's as
+// printed (Jain et al., MLSys 2020), and ours.
+package checkmate
+
+import (
+	"fmt"
+
+	"workbench/ilp/formulation"
+	"workbench/model/graph"
+	"workbench/model/milp"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/stages"
+)
+
+// checkmate is the MILP of Checkmate (Jain et al., "Checkmate: Breaking the
+// Memory Wall with Optimal Tensor Rematerialization", MLSys 2020, §4), which
+// plans in stages: see package stages. The paper's node and stage t is t−1
+// here. Sizes and times are in the units of checkmateInstance; the paper's
+// variables that (8) fixes are not there.
+//
+// Two things are ours: a node that is not a forward node is computed once, in
+// its own stage, and an operation has an overhead beside its value.
+type checkmate struct {
+	*checkmateInstance
+	m *milp.Model
+	e milp.Expr // scratch
+
+	R, S, U triangle
+	U0      milp.List   // U_{t,0}, before the first node of stage t
+	free    []milp.Var  // FREE_{t,i,k} by stage, place in reads
+	reads   []readsPair // (i,k) for all i ∈ DEPS[k] ∪ {k}, by k
+	upTo    []int       // upTo[t] is the number of reads with k ≤ t
+	first   []int       // first[t] is where free of stage t begins
+}
+
+// readsPair says that the value i may be freed once node k is computed.
+type readsPair struct{ i, k int }
+
+// triangle is a family of variables x_{t,i}, i ≤ t, by stage and node.
+type triangle struct{ all []milp.Var }
+
+// stageNode is an index of a triangle.
+type stageNode struct{ stage, node int }
+
+func (k stageNode) String() string { return fmt.Sprintf("%d,%d", k.stage, k.node) }
+
+func newTriangle(m *milp.Model, name string, n int, k milp.Kind, lo, up float64) triangle {
+	keys := make([]stageNode, 0, n*(n+1)/2)
+	for t := range n {
+		for i := range t + 1 {
+			keys = append(keys, stageNode{t, i})
+		}
+	}
+	x := triangle{make([]milp.Var, 0, len(keys))}
+	for _, v := range milp.Vars(m, name, keys, k, lo, up).All() {
+		x.all = append(x.all, v)
+	}
+	return x
+}
+
+// at returns x_{t,i}, i ≤ t.
+func (x triangle) at(t, i int) milp.Var { return x.all[t*(t+1)/2+i] }
+
+// MostCheckmate is the largest number of nodes of which exact models are built:
+// with 400 nodes that of the paper has half a million columns, the strengthened
+// one ten million entries. MostRelaxed is that of the relaxations that
+// Solve solves.
+const (
+	MostCheckmate = 400
+	MostRelaxed   = 1500
+)
+
+// Printed builds the MILP of the paper: O(n·(n + edges)) columns and rows
+// for n nodes. Its optimum is that of the schedules of stages.
+func Printed(g *graph.Graph, p platform.Platform) (*formulation.Program, error) {
+	in, err := newCheckmateInstance(g, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.atMost(MostCheckmate); err != nil {
+		return nil, err
+	}
+	in.seconds()
+	f := buildCheckmate(in)
+	return &formulation.Program{
+		Model: f.m,
+		Start: func(start *plan.Plan) ([]float64, error) {
+			s, err := in.read(start)
+			if err != nil {
+				return nil, err
+			}
+			return f.values(s), nil
+		},
+		Plan: func(x []float64) (*plan.Plan, error) {
+			return f.schedule(x).Fill(plan.NewGraph(f.m.Name(), g, p)), nil
+		},
+	}, nil
+}
+
+// atMost returns an error for graphs of more nodes than a model is built for.
+func (in *checkmateInstance) atMost(nodes int) error {
+	if in.n > nodes {
+		return fmt.Errorf("%w: %d nodes, this model is built for %d at most", formulation.ErrTooLong, in.n, nodes)
+	}
+	return nil
+}
+
+func buildCheckmate(in *checkmateInstance) *checkmate {
+	f := &checkmate{checkmateInstance: in, m: milp.New("checkmate")}
+	f.R = newTriangle(f.m, "R", in.n, milp.Binary, 0, 1)
+	f.S = newTriangle(f.m, "S", in.n, milp.Binary, 0, 1)
+	f.U = newTriangle(f.m, "U", in.n, milp.Continuous, 0, in.budget)
+	f.U0 = f.m.List("U0", in.n, milp.Continuous, 0, in.budget)
+	f.freeColumns()
+
+	f.objective()
+	f.dependencies()
+	f.checkpoints()
+	f.frontier()
+	f.once()
+	f.memory()
+	f.freed()
+	f.overheads()
+	return f
+}
+
+// freeColumns makes FREE_{t,i,k} for every stage t ≥ k.
+func (f *checkmate) freeColumns() {
+	f.upTo, f.first = make([]int, f.n), make([]int, f.n)
+	for k := range f.n {
+		for _, i := range f.Pred[k] {
+			f.reads = append(f.reads, readsPair{i, k})
+		}
+		f.reads = append(f.reads, readsPair{k, k})
+		f.upTo[k] = len(f.reads)
+	}
+	total := 0
+	for t := range f.n {
+		f.first[t] = total
+		total += f.upTo[t]
+	}
+	list := f.m.List("FREE", total, milp.Binary, 0, 1)
+	for k := range total {
+		f.free = append(f.free, list.At(k))
+	}
+}
+
+// objective is (1a): min Σ_t Σ_i C_i R_{t,i}.
+func (f *checkmate) objective() {
+	f.e.Reset()
+	for t := range f.n {
+		for i := range t + 1 {
+			f.e.Add(f.cost[i], f.R.at(t, i))
+		}
+	}
+	f.m.Minimize(&f.e)
+}
+
+// dependencies is (1b): R_{t,j} ≤ R_{t,i} + S_{t,i} for every edge (i,j).
+func (f *checkmate) dependencies() {
+	g := f.m.Group("dependencies", "Checkmate (1b)")
+	for t := range f.n {
+		for j := range t + 1 {
+			for _, i := range f.Pred[j] {
+				f.e.Reset().Add(1, f.R.at(t, j)).Add(-1, f.R.at(t, i)).Add(-1, f.S.at(t, i))
+				g.AtMost(&f.e, 0)
+			}
+		}
+	}
+}
+
+// checkpoints is (1c): S_{t,i} ≤ R_{t−1,i} + S_{t−1,i}. (1d), that nothing is
+// there before the first stage, follows from (8b).
+func (f *checkmate) checkpoints() {
+	g := f.m.Group("checkpoints", "Checkmate (1c)")
+	for t := 1; t < f.n; t++ {
+		for i := range t {
+			f.e.Reset().Add(1, f.S.at(t, i)).Add(-1, f.R.at(t-1, i)).Add(-1, f.S.at(t-1, i))
+			g.AtMost(&f.e, 0)
+		}
+	}
+}
+
+// frontier is (8a) and (8b): stage t computes node t, whose value was not there
+// before. (1e), that the last node is computed, follows; (8c) is that there
+// are no variables beyond the triangle.
+func (f *checkmate) frontier() {
+	g := f.m.Group("frontier", "Checkmate (8a), (8b)")
+	for t := range f.n {
+		f.e.Reset().Add(1, f.R.at(t, t))
+		g.Equal(&f.e, 1)
+		f.e.Reset().Add(1, f.S.at(t, t))
+		g.Equal(&f.e, 0)
+	}
+}
+
+// once is not in the paper: the loss and backward nodes are computed in their
+// own stages only.
+func (f *checkmate) once() {
+	g := f.m.Group("once", "the rules")
+	for t := range f.n {
+		for i := range t {
+			if f.Once[i] {
+				f.e.Reset().Add(1, f.R.at(t, i))
+				g.Equal(&f.e, 0)
+			}
+		}
+	}
+}
+
+// memory is (2) to (4): U_{t,0} is what is retained, and U_{t,k+1} = U_{t,k} −
+// mem_freed_t(v_k) + M_{k+1} R_{t,k+1}, with mem_freed_t(v_k) = Σ_{i ∈ DEPS[k]
+// ∪ {k}} M_i FREE_{t,i,k}. U ≤ M_budget of (9) are bounds of the columns.
+func (f *checkmate) memory() {
+	start, next := f.m.Group("memory at the start", "Checkmate (2)"), f.m.Group("memory", "Checkmate (3), (4)")
+	for t := range f.n {
+		f.e.Reset().Add(-1, f.U0.At(t))
+		for i := range t {
+			f.e.Add(f.mem[i], f.S.at(t, i))
+		}
+		start.Equal(&f.e, 0)
+		f.e.Reset().Add(1, f.U0.At(t))
+		for k := range t + 1 {
+			f.e.Add(f.mem[k], f.R.at(t, k)).Add(-1, f.U.at(t, k))
+			next.Equal(&f.e, 0)
+			f.e.Reset().Add(1, f.U.at(t, k))
+			from := 0
+			if k > 0 {
+				from = f.upTo[k-1]
+			}
+			for r := from; r < f.upTo[k]; r++ {
+				f.e.Add(-f.mem[f.reads[r].i], f.free[f.first[t]+r])
+			}
+		}
+	}
+}
+
+// freed is the linear form of (5), FREE_{t,i,k} = R_{t,k} (1 − S_{t+1,i})
+// Π_{j ∈ USERS[i], j>k} (1 − R_{t,j}): with num_hazards(t,i,k) = (1 − R_{t,k}) +
+// S_{t+1,i} + Σ_{j ∈ USERS[i], j>k} R_{t,j} and κ its largest value,
+//
+//	1 − FREE ≤ num_hazards,   κ (1 − FREE) ≥ num_hazards.
+func (f *checkmate) freed() {
+	may, must := f.m.Group("freed if no hazard", "Checkmate (7b)"), f.m.Group("kept if a hazard", "Checkmate (7c)")
+	for t := range f.n {
+		for r := range f.upTo[t] {
+			i, k := f.reads[r].i, f.reads[r].k
+			x := f.free[f.first[t]+r]
+			kappa := 1.0
+			f.e.Reset().AddConst(1).Add(-1, f.R.at(t, k))
+			if t+1 < f.n && i <= t {
+				f.e.Add(1, f.S.at(t+1, i))
+				kappa++
+			}
+			for _, j := range f.Succ[i] {
+				if j > k && j <= t {
+					f.e.Add(1, f.R.at(t, j))
+					kappa++
+				}
+			}
+			f.e.Add(1, x)
+			may.AtLeast(&f.e, 1)
+			f.e.Add(kappa-1, x)
+			must.AtMost(&f.e, kappa)
+		}
+	}
+}
+
+// overheads is not in the paper: what node k takes beside its value counts
+// while it is computed.
+func (f *checkmate) overheads() {
+	g := f.m.Group("overhead", "the rules")
+	for t := range f.n {
+		for k := range t + 1 {
+			if f.ovh[k] > 0 {
+				f.e.Reset().Add(1, f.U.at(t, k)).Add(f.ovh[k], f.R.at(t, k))
+				g.AtMost(&f.e, f.budget)
+			}
+		}
+	}
+}
+
+// schedule reads S off a solution and completes it.
+func (f *checkmate) schedule(x []float64) *stages.Schedule {
+	s := f.New()
+	for t := range f.n {
+		for i := range t {
+			s.Retain(t, i, x[f.S.at(t, i).Index()] > 0.5)
+		}
+	}
+	s.Complete()
+	return s
+}
+
+// values returns the columns of a schedule.
+func (f *checkmate) values(s *stages.Schedule) []float64 {
+	x := make([]float64, f.m.NumCols())
+	for t := range f.n {
+		u := 0.0
+		for i := range t + 1 {
+			x[f.R.at(t, i).Index()] = value(s.Computed(t, i))
+			if i < t && s.Retained(t, i) {
+				x[f.S.at(t, i).Index()] = 1
+				u += f.mem[i]
+			}
+		}
+		x[f.U0.At(t).Index()] = u
+		r := 0
+		for k := range t + 1 {
+			if s.Computed(t, k) {
+				u += f.mem[k]
+			}
+			x[f.U.at(t, k).Index()] = u
+			for ; r < f.upTo[k]; r++ {
+				i := f.reads[r].i
+				free := s.Computed(t, k) && !(t+1 < f.n && s.Retained(t+1, i))
+				for _, j := range f.Succ[i] {
+					free = free && !(j > k && j <= t && s.Computed(t, j))
+				}
+				if free {
+					x[f.free[f.first[t]+r].Index()] = 1
+					u -= f.mem[i]
+				}
+			}
+		}
+	}
+	return x
+}

@@ -1,0 +1,533 @@
+package checkmate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"workbench/ilp/formulation"
+	"workbench/model/graph"
+	"workbench/model/milp"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/stages"
+)
+
+// Options say which strengthened model to build. The zero value is
+// exact for schedules of stages.
+type Options struct {
+	// Backward leaves out the stages before the first one from which on every
+	// node is computed once: forwards are computed once there and any set of
+	// their values may be retained. A relaxation.
+	Backward bool
+	// Ends leaves out the memory rows of recomputations: a stage must fit its
+	// last computation only. A relaxation, and one that holds for recomputation
+	// in any order and any number of times.
+	Ends bool
+	// Rows are computations, by stage and node, of which Ends keeps the memory
+	// rows after all.
+	Rows [][2]int
+	// Contract never retains a value that only one forward node reads, which
+	// reads nothing else and whose own value is not larger: retaining that one
+	// is as good. With Backward and Ends only.
+	Contract bool
+	// Plans keeps of Rows also those that contracted values may break without
+	// harm to the optimum, and those of the forward phase: every solution is a
+	// plan that fits in these rows, but the optimum is no bound.
+	Plans bool
+}
+
+// checkmateStrong is the strengthened model of stages. Sizes are in units of
+// 1/1000 of the memory, times in units of 1/1000 of one computation of
+// everything.
+type checkmateStrong struct {
+	*checkmateInstance
+	o     Options
+	first int // first stage of the model
+	m     *milp.Model
+	e     milp.Expr
+	R, S  []milp.Var          // by stage·n + node; zero: not there, so 0
+	has   []uint8             // which of R (1), S (2) are there
+	need  []bool              // by stage·n + node: a value that stage t or a later one may read
+	lives map[[3]int]milp.Var // L by stage, node and next reader
+
+	larger []larger // what every L is the largest of
+	into   []int    // the node that a node is contracted into, itself if none
+}
+
+// larger says that x is the largest of others.
+type larger struct {
+	x  milp.Var
+	of []milp.Var
+}
+
+// checkmateInstance is a graph in the units of the models.
+type checkmateInstance struct {
+	*stages.View
+	platform platform.Platform
+	n        int
+	unit     float64   // bytes
+	second   float64   // seconds of a unit of the objective
+	mem, ovh []float64 // of nodes
+	cost     []float64
+	budget   float64 // 1000, less the input
+	// variable[i] is false if the value of node i is kept from its computation
+	// to its last reader in every schedule: it is computed once and so are all
+	// its readers.
+	variable []bool
+	// fixed[t] is the memory of such values throughout stage t, without node
+	// t's own.
+	fixed []float64
+}
+
+// newCheckmateInstance refuses what no model can be built for.
+func newCheckmateInstance(g *graph.Graph, p platform.Platform) (*checkmateInstance, error) {
+	v, err := stages.Of(g)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
+	}
+	if !(p.Memory > 0) || math.IsInf(p.Memory, 0) {
+		return nil, fmt.Errorf("%w: memory is %v bytes, it must be positive and finite", formulation.ErrInstance, p.Memory)
+	}
+	if least, i := v.Least(); least > p.Memory*(1+plan.Tolerance) {
+		return nil, &plan.Infeasible{Problem: plan.Remat, Memory: least, Given: p.Memory, Why: fmt.Sprintf("node %q needs its inputs, its value and its overhead", g.Nodes[i].ID)}
+	}
+	in := &checkmateInstance{
+		View: v, platform: p, n: v.N, unit: p.Memory / 1000, second: g.TotalTime() / 1000,
+		mem: make([]float64, v.N), ovh: make([]float64, v.N), cost: make([]float64, v.N),
+		variable: make([]bool, v.N), fixed: make([]float64, v.N),
+	}
+	if in.second == 0 {
+		in.second = 1
+	}
+	in.budget = 1000 - g.Input/in.unit
+	for i := range v.N {
+		in.mem[i], in.ovh[i], in.cost[i] = size(v.Memory[i]/in.unit), size(v.Overhead[i]/in.unit), v.Time[i]/in.second
+		in.variable[i] = !v.Once[i]
+		for _, j := range v.Succ[i] {
+			in.variable[i] = in.variable[i] || !v.Once[j]
+		}
+		if !in.variable[i] && len(v.Succ[i]) > 0 {
+			for t := i + 1; t <= v.Succ[i][len(v.Succ[i])-1]; t++ {
+				in.fixed[t] += in.mem[i]
+			}
+		}
+	}
+	return in, nil
+}
+
+// size is x, or 0 if no model can tell the difference: entries below 1e-9 are
+// refused, and the memory is 1000.
+func size(x float64) float64 {
+	if x < 1e-9 {
+		return 0
+	}
+	return x
+}
+
+// Strong builds the strengthened model, exact for schedules of stages.
+// O(n²) columns, O(n³) entries.
+func Strong(g *graph.Graph, p platform.Platform) (*formulation.Program, error) {
+	return With(g, p, Options{})
+}
+
+// With builds a strengthened model with options.
+func With(g *graph.Graph, p platform.Platform, o Options) (*formulation.Program, error) {
+	in, err := newCheckmateInstance(g, p)
+	if err != nil {
+		return nil, err
+	}
+	most := MostCheckmate
+	if o.Ends {
+		most = MostRelaxed
+	}
+	if err := in.atMost(most); err != nil {
+		return nil, err
+	}
+	in.seconds()
+	f := buildCheckmateStrong(in, o)
+	return &formulation.Program{
+		Model: f.m,
+		Start: func(start *plan.Plan) ([]float64, error) {
+			s, err := in.read(start)
+			if err != nil {
+				return nil, err
+			}
+			return f.values(s), nil
+		},
+		Plan: func(x []float64) (*plan.Plan, error) {
+			return f.schedule(x).Fill(plan.NewGraph(f.m.Name(), g, p)), nil
+		},
+	}, nil
+}
+
+// seconds makes the unit of the objective a second, for models that others
+// solve. In units of their own solvers are more exact: their tolerances are
+// absolute.
+func (in *checkmateInstance) seconds() {
+	in.second = 1
+	copy(in.cost, in.Time)
+}
+
+// read returns the schedule of a plan that is to be a start.
+func (in *checkmateInstance) read(p *plan.Plan) (*stages.Schedule, error) {
+	s, err := in.FromPlan(p)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", formulation.ErrStart, err)
+	}
+	return s, nil
+}
+
+// schedule reads the retained values off a solution and completes them. Before
+// the first stage of the model a value is retained until forward nodes need it
+// no more, or for good if the first stage has it.
+func (f *checkmateStrong) schedule(x []float64) *stages.Schedule {
+	s := f.New()
+	for t := f.first; t < f.n; t++ {
+		for i := range t {
+			if y, ok := f.s(t, i); ok && x[y.Index()] > 0.5 {
+				s.Retain(t, i, true)
+			}
+		}
+	}
+	for i := range f.first {
+		last := i
+		for _, j := range f.Succ[i] {
+			if j < f.first {
+				last = j
+			}
+		}
+		if f.first < f.n && s.Retained(f.first, i) {
+			last = f.first - 1
+		}
+		for t := i + 1; t <= last; t++ {
+			s.Retain(t, i, true)
+		}
+	}
+	s.Complete()
+	return s
+}
+
+// values returns the columns of a schedule, with contracted values replaced.
+func (f *checkmateStrong) values(s *stages.Schedule) []float64 {
+	c := s.Clone()
+	for t := f.first; t < f.n; t++ {
+		for i := range t {
+			if j := f.into[i]; j != i && c.Retained(t, i) {
+				c.Retain(t, i, false)
+				c.Retain(t, j, true)
+			}
+		}
+	}
+	c.Complete()
+	x := make([]float64, f.m.NumCols())
+	for t := f.first; t < f.n; t++ {
+		for i := range t {
+			if y, ok := f.s(t, i); ok {
+				x[y.Index()] = value(c.Retained(t, i))
+			}
+			if y, ok := f.r(t, i); ok && f.into[i] == i {
+				x[y.Index()] = value(c.Computed(t, i))
+			}
+		}
+	}
+	for _, l := range f.larger { // one of the others each
+		for _, y := range l.of {
+			x[l.x.Index()] = max(x[l.x.Index()], x[y.Index()])
+		}
+	}
+	return x
+}
+
+func value(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func buildCheckmateStrong(in *checkmateInstance, o Options) *checkmateStrong {
+	f := &checkmateStrong{checkmateInstance: in, o: o, m: milp.New("checkmate-strong"), lives: map[[3]int]milp.Var{}}
+	n := in.n
+	f.R, f.S, f.has = make([]milp.Var, n*n), make([]milp.Var, n*n), make([]uint8, n*n)
+	f.need = make([]bool, n*n)
+	if o.Backward {
+		for f.first = n; f.first > 0 && in.Once[f.first-1]; f.first-- {
+		}
+	}
+	f.needs()
+	f.contract()
+	f.columns()
+	f.objective()
+	f.available()
+	f.retained()
+	for t := f.first; t < n; t++ {
+		for k := range t {
+			if _, ok := f.r(t, k); ok && !o.Ends {
+				f.memoryAt(t, k)
+			}
+		}
+		f.memoryAt(t, t)
+	}
+	for _, x := range o.Rows {
+		t, k := x[0], x[1]
+		switch {
+		case !o.Plans && !f.holds(x):
+		case t < f.first && k == t:
+			f.memoryForward(t)
+		case k < t && o.Ends && t >= f.first:
+			if _, ok := f.r(t, k); ok {
+				f.memoryAt(t, k)
+			}
+		}
+	}
+	return f
+}
+
+// needs computes f.need.
+func (f *checkmateStrong) needs() {
+	for t := f.first; t < f.n; t++ {
+		for i := t - 1; i >= 0; i-- {
+			if !f.variable[i] {
+				continue
+			}
+			for _, j := range f.Succ[i] {
+				if j >= t || !f.Once[j] && f.need[t*f.n+j] {
+					f.need[t*f.n+i] = true
+					break
+				}
+			}
+		}
+	}
+}
+
+// contract computes f.into.
+func (f *checkmateStrong) contract() {
+	f.into = make([]int, f.n)
+	for i := f.n - 1; i >= 0; i-- {
+		f.into[i] = i
+		if !f.o.Contract || f.Once[i] || len(f.Succ[i]) != 1 {
+			continue
+		}
+		if j := f.Succ[i][0]; !f.Once[j] && len(f.Pred[j]) == 1 && f.Memory[j] <= f.Memory[i] {
+			f.into[i] = f.into[j]
+		}
+	}
+}
+
+func (f *checkmateStrong) columns() {
+	var r, s []stageNode
+	for t := f.first; t < f.n; t++ {
+		for i := range t {
+			if f.need[t*f.n+i] && f.into[i] == i {
+				s = append(s, stageNode{t, i})
+				if !f.Once[i] {
+					r = append(r, stageNode{t, i})
+				}
+			}
+		}
+	}
+	rs, ss := milp.Vars(f.m, "R", r, milp.Binary, 0, 1), milp.Vars(f.m, "S", s, milp.Binary, 0, 1)
+	for k, x := range rs.All() {
+		f.R[k.stage*f.n+k.node] = x
+		f.has[k.stage*f.n+k.node] |= 1
+	}
+	for t := f.first; t < f.n; t++ {
+		for i := range t {
+			if j := t*f.n + f.into[i]; f.into[i] != i && f.has[j]&1 != 0 {
+				f.R[t*f.n+i] = f.R[j]
+				f.has[t*f.n+i] |= 1
+			}
+		}
+	}
+	for k, x := range ss.All() {
+		f.S[k.stage*f.n+k.node] = x
+		f.has[k.stage*f.n+k.node] |= 2
+	}
+}
+
+func (f *checkmateStrong) r(t, i int) (milp.Var, bool) { return f.R[t*f.n+i], f.has[t*f.n+i]&1 != 0 }
+
+func (f *checkmateStrong) s(t, i int) (milp.Var, bool) {
+	if t >= f.n {
+		return milp.Var{}, false
+	}
+	return f.S[t*f.n+i], f.has[t*f.n+i]&2 != 0
+}
+
+func (f *checkmateStrong) addR(c float64, t, i int) {
+	if x, ok := f.r(t, i); ok {
+		f.e.Add(c, x)
+	}
+}
+
+func (f *checkmateStrong) addS(c float64, t, i int) {
+	if x, ok := f.s(t, i); ok {
+		f.e.Add(c, x)
+	}
+}
+
+func (f *checkmateStrong) objective() {
+	f.e.Reset()
+	for t := range f.n {
+		f.e.AddConst(f.cost[t])
+		for i := range t {
+			f.addR(f.cost[i], t, i)
+		}
+	}
+	f.m.Minimize(&f.e)
+}
+
+// available is (1b): what a computation reads is there.
+func (f *checkmateStrong) available() {
+	g, own := f.m.Group("available", "Checkmate (1b)"), f.m.Group("available to the stage's node", "Checkmate (1b), (8a)")
+	for t := f.first; t < f.n; t++ {
+		for _, i := range f.Pred[t] {
+			if f.variable[i] {
+				f.e.Reset()
+				f.addR(1, t, i)
+				f.addS(1, t, i)
+				own.Equal(&f.e, 1)
+			}
+		}
+		for j := range t {
+			x, ok := f.r(t, j)
+			if !ok {
+				continue
+			}
+			for _, i := range f.Pred[j] {
+				if f.into[i] == f.into[j] {
+					continue
+				}
+				f.e.Reset().Add(-1, x)
+				f.addR(1, t, i)
+				f.addS(1, t, i)
+				g.AtLeast(&f.e, 0)
+			}
+		}
+	}
+}
+
+// retained is (1c): what is retained was retained or computed before.
+func (f *checkmateStrong) retained() {
+	g := f.m.Group("retained", "Checkmate (1c)")
+	for t := f.first; t+1 < f.n; t++ {
+		for i := range t {
+			if x, ok := f.s(t+1, i); ok {
+				f.e.Reset().Add(-1, x)
+				f.addR(1, t, i)
+				f.addS(1, t, i)
+				g.AtLeast(&f.e, 0)
+			}
+		}
+	}
+}
+
+// reads reports whether node t reads the value of i.
+func (f *checkmateStrong) reads(t, i int) bool {
+	_, ok := slices.BinarySearch(f.Pred[t], i)
+	return ok
+}
+
+// memoryAt bounds the memory while stage t computes node k,
+//
+//	Σ_{i>k} m_i S_{t,i} + m_k (R_{t,k} + S_{t,k}) + o_k R_{t,k} + Σ_{i<k} m_i L_{t,i,k},
+//
+// where L_{t,i,k} says that the value of i is there and read in the stage by k
+// or later, or retained into the next: the larger one of R_{t,j}, for the
+// readers j ≥ k of i, and S_{t+1,i}. It replaces U and FREE of the paper without
+// a product or a large constant. Node k = t is computed for certain, and needs
+// no L: nothing comes after it.
+func (f *checkmateStrong) memoryAt(t, k int) {
+	g, live := f.m.Group("memory", "Checkmate (2), (3), ours"), f.m.Group("live", "ours")
+	f.e.Reset().AddConst(f.fixed[t])
+	for i := range t {
+		switch {
+		case !f.variable[i]:
+		case i > k:
+			f.addS(f.mem[i], t, i)
+		case i == k:
+			f.addR(f.mem[i]+f.ovh[i], t, i)
+			f.addS(f.mem[i], t, i)
+		case f.reads(t, i):
+			f.e.AddConst(f.mem[i])
+		default:
+			if x, ok := f.live(live, t, i, k); ok {
+				f.e.Add(f.mem[i], x)
+			}
+		}
+	}
+	if k == t {
+		f.e.AddConst(f.mem[t] + f.ovh[t])
+	}
+	g.AtMost(&f.e, f.budget)
+}
+
+// live returns L_{t,i,k}, and whether it can be other than 0. i < k, and node t
+// does not read i.
+func (f *checkmateStrong) live(g milp.Group, t, i, k int) (milp.Var, bool) {
+	readers := make([]milp.Var, 0, 4)
+	first := f.n
+	if x, ok := f.s(t+1, i); ok {
+		readers = append(readers, x)
+	}
+	for _, j := range f.Succ[i] {
+		if x, ok := f.r(t, j); ok && j >= k && j < t {
+			readers = append(readers, x)
+			first = min(first, j)
+		}
+	}
+	if len(readers) < 2 {
+		return append(readers, milp.Var{})[0], len(readers) == 1
+	}
+	key := [3]int{t, i, first}
+	if x, ok := f.lives[key]; ok {
+		return x, true
+	}
+	x := f.m.Var(fmt.Sprintf("L[%d,%d,%d]", t, i, first), milp.Continuous, 0, 1)
+	f.lives[key] = x
+	f.larger = append(f.larger, larger{x, readers})
+	var e milp.Expr
+	for _, y := range readers {
+		e.Reset().Add(1, x).Add(-1, y)
+		g.AtLeast(&e, 0)
+	}
+	return x, true
+}
+
+// holds reports whether the memory row of a computation, by stage and node,
+// holds for some optimal schedule of the model. It does not where contracted
+// values are computed, nor in stages that Backward leaves out.
+func (f *checkmateStrong) holds(x [2]int) bool {
+	t, k := x[0], x[1]
+	if t < f.first {
+		return false
+	}
+	if k < t && len(f.Pred[k]) == 1 {
+		return f.into[f.Pred[k][0]] == f.Pred[k][0]
+	}
+	return true
+}
+
+// memoryForward bounds the memory at stage t of a forward phase that the model
+// leaves out, in which nothing is recomputed: besides what forward nodes from t
+// on read, the values retained into the first stage of the model are there.
+func (f *checkmateStrong) memoryForward(t int) {
+	g := f.m.Group("memory of the forward phase", "ours")
+	f.e.Reset().AddConst(f.fixed[t] + f.mem[t] + f.ovh[t])
+	for i := range t {
+		if !f.variable[i] {
+			continue
+		}
+		read := false
+		for _, j := range f.Succ[i] {
+			read = read || j >= t && j < f.first
+		}
+		if read {
+			f.e.AddConst(f.mem[i])
+		} else {
+			f.addS(f.mem[i], f.first, i)
+		}
+	}
+	g.AtMost(&f.e, f.budget)
+}

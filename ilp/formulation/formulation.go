@@ -1,0 +1,54 @@
+// Package formulation is the contract of the MILP formulations: a [Formulation] is an entry of
+// their table, a [Program] one built for an instance.
+package formulation
+
+import (
+	"fmt"
+)
+
+// Promise is what the optimum of a formulation is to the optimum of its
+// problem.
+type Promise uint8
+
+const (
+	// Nothing: kept because a paper has it. Its optimum proves nothing.
+	Nothing Promise = iota
+	// LowerBound: at most the optimum. So is every bound on it that a solver
+	// proves, and that of its LP relaxation.
+	LowerBound
+	// Equal: the optimum itself, and its solutions make plans that have it.
+	Equal
+)
+
+func (p Promise) String() string {
+	switch p {
+	case Nothing:
+		return "no promise"
+	case LowerBound:
+		return "lower bound"
+	case Equal:
+		return "exact"
+	}
+	return fmt.Sprintf("Promise(%d)", uint8(p))
+}
+
+// Formulation is one entry of the table of formulations.
+type Formulation struct {
+	Name    string
+	Problem string
+	Title   string
+	Source  string
+	Promise Promise
+	// Staged says that the promise is about the schedules of Checkmate alone:
+	// first computations in the order of the graph, and between two of them
+	// every node computed once at most, in that order.
+	Staged bool
+	// Extra are the constraint groups beyond the source's, that can be left
+	// out one by one to see what they are worth: milp.Model.Without.
+	Extra []string
+	// Build takes chains, BuildGraph graphs, BuildFunctions sequences of
+	// functions; the other two are nil.
+	Build          Builder
+	BuildGraph     GraphBuilder
+	BuildFunctions FunctionsBuilder
+}

@@ -1,0 +1,81 @@
+package formulation
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"workbench/model/chain"
+	"workbench/model/functions"
+	"workbench/model/graph"
+	"workbench/model/milp"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Errors of building a formulation.
+var (
+	// ErrInstance is wrapped by the error for an instance or platform that no
+	// model can be built for.
+	ErrInstance = errors.New("instance unfit for a formulation")
+	// ErrTooLong is wrapped by the error for a chain beyond what a formulation
+	// is meant for.
+	ErrTooLong = errors.New("chain too long for this formulation")
+	// ErrStart is wrapped by the error for a plan that cannot be a start.
+	ErrStart = errors.New("plan unfit as a start")
+)
+
+// Program is a formulation built for one instance.
+type Program struct {
+	Model *milp.Model
+	// Start turns a verified plan into values by column for
+	// solvers.Options.Start. The plan's own period plays no part in it: the
+	// objective at the start is at most the period.
+	Start func(*plan.Plan) ([]float64, error)
+	// Hint reads off a solution which weights leave when.
+	Hint func(x []float64) *Hint
+	// Plan makes a plan of a solution; nil for formulations that are bounds
+	// only.
+	Plan func(x []float64) (*plan.Plan, error)
+}
+
+// Hint is what a solution of a relaxation tells a heuristic.
+type Hint struct {
+	// Away[2k+d] says whether w_{k+1} leaves the GPU between B and F (d = 0) or
+	// between F and the next B (d = 1): the choices (k,d) of [001] §5.
+	Away []bool
+	// Idle[j] is the idle time after operation j of package cycle, seconds.
+	Idle []float64
+}
+
+// Builder makes a Program of an instance. The error wraps ErrInstance,
+// ErrTooLong or is a *plan.Infeasible.
+type Builder func(*chain.Chain, platform.Platform) (*Program, error)
+
+// GraphBuilder makes a Program of a graph, as [Builder] does of a chain.
+type GraphBuilder func(*graph.Graph, platform.Platform) (*Program, error)
+
+// FunctionsBuilder makes a Program of a sequence of functions, as [Builder] does
+// of a chain.
+type FunctionsBuilder func(*functions.Sequence, platform.Platform) (*Program, error)
+
+// CheckPlatform reports what no model can be built for.
+func CheckPlatform(c *chain.Chain, p platform.Platform) error {
+	switch {
+	case c == nil || c.Len() == 0:
+		return fmt.Errorf("%w: the chain has no layers, at least one is needed", ErrInstance)
+	case !(p.Memory > 0) || math.IsInf(p.Memory, 0):
+		return fmt.Errorf("%w: memory is %v bytes, it must be positive and finite", ErrInstance, p.Memory)
+	case !(p.Bandwidth > 0) || math.IsInf(p.Bandwidth, 0):
+		return fmt.Errorf("%w: bandwidth is %v bytes per second, it must be positive and finite", ErrInstance, p.Bandwidth)
+	}
+	return nil
+}
+
+// Sooner returns the plan of less makespan; either may be nil.
+func Sooner(p, q *plan.Plan) *plan.Plan {
+	if p == nil || q != nil && q.Claims.Makespan < p.Claims.Makespan {
+		return q
+	}
+	return p
+}

@@ -1,0 +1,25 @@
+package offload
+
+import (
+	"fmt"
+
+	"workbench/ilp/formulation"
+	"workbench/model/plan"
+)
+
+// offloadFormulations returns the formulations of activation offloading, from the simplest on.
+func Formulations() []formulation.Formulation {
+	return []formulation.Formulation{
+		{
+			Name: "offload", Problem: plan.ActivationOffload, Promise: formulation.LowerBound,
+			Title: "amounts per interval, whole tensors in binaries", Source: "[001] §6 in spirit; ours",
+			Extra: []string{"equal tensors", "no idle"},
+			Build: Amounts,
+		},
+		{
+			Name: "offload-exact", Problem: plan.ActivationOffload, Promise: formulation.Equal,
+			Title: fmt.Sprintf("the problem as it is, up to %d layers", ExactLayers), Source: "the rules; ours",
+			Build: Exact,
+		},
+	}
+}

@@ -1,0 +1,406 @@
+package pipeline
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"workbench/ilp/check"
+	"workbench/ilp/formulation"
+	"workbench/ilp/ilptest"
+	"workbench/model/chain"
+	"workbench/model/exhaustive"
+	"workbench/model/milp"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/solvers"
+	"workbench/solvers/highs"
+	"workbench/solvers/lpsolve"
+)
+
+// randomPipeline returns a chain of small whole numbers and a platform with
+// some memory between too little and plenty.
+func randomPipeline(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) {
+	c := &chain.Chain{Name: "random", Input: chain.Input{Activation: float64(r.IntN(3)), Gradient: float64(r.IntN(3))}}
+	total := 0.0
+	for range layers {
+		l := chain.Layer{
+			ForwardTime: float64(1 + r.IntN(4)), BackwardTime: float64(1 + r.IntN(4)),
+			Activation: float64(r.IntN(4)), Gradient: float64(r.IntN(3)), Weight: float64(r.IntN(2)),
+		}
+		l.Saved = l.Activation
+		total += 2*l.Activation + l.Gradient + l.Weight
+		c.Layers = append(c.Layers, l)
+	}
+	p := platform.Platform{Processors: 2 + r.IntN(2), Bandwidth: []float64{0.5, 1, 4}[r.IntN(3)], WeightCopies: 1 + r.IntN(2)}
+	p.Memory = math.Ceil(1 + total*(0.5+1.5*r.Float64()))
+	return c, p
+}
+
+// saving is network with ā and δ as large as a.
+func saving(input float64, layers ...[4]float64) *chain.Chain {
+	c := ilptest.Network(input, layers...)
+	c.Input.Gradient = input
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		l.Saved, l.Gradient = l.Activation, l.Activation
+	}
+	return c
+}
+
+func verifiedPattern(t *testing.T, c *chain.Chain, p *plan.Plan) *plan.Report {
+	t.Helper()
+	r, err := plan.Verify(c, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Valid() {
+		t.Fatalf("plan of %s: %v", p.Method, r.Violations)
+	}
+	if len(r.ClaimErrors) > 0 {
+		t.Fatalf("plan of %s: %v", p.Method, r.ClaimErrors)
+	}
+	return r
+}
+
+// leastPeriod is optimum without the restarts of HiGHS.
+func leastPeriod(t *testing.T, b solvers.Backend, m *milp.Model) float64 {
+	t.Helper()
+	r, err := b.Solve(t.Context(), m, solvers.Options{})
+	if err != nil || r.Status != solvers.Optimal {
+		t.Fatalf("%s: %v, %v", m.Name(), r.Status, err)
+	}
+	return r.Obj
+}
+
+// The ILP has the least period of all allocations and patterns.
+func TestPipelineILPEqualsExhaustive(t *testing.T) {
+	b := highs.New()
+	found := 0
+	for seed := range uint64(16) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		c, p := randomPipeline(r, 1+r.IntN(3))
+		want, best, err := exhaustive.Pipeline(c, p, plan.TaskModel, 1e7)
+		if err != nil && !errors.Is(err, exhaustive.ErrInfeasible) {
+			t.Fatal(err)
+		}
+		var infeasible *plan.Infeasible
+		program, buildErr := Patterns(c, p)
+		if errors.As(buildErr, &infeasible) {
+			if err == nil {
+				t.Errorf("seed %d: no plan fits, but one of period %g does", seed, want)
+			}
+			continue
+		}
+		if buildErr != nil {
+			t.Fatal(buildErr)
+		}
+		res, solveErr := b.Solve(t.Context(), program.Model, solvers.Options{})
+		if solveErr != nil {
+			t.Fatal(solveErr)
+		}
+		if (res.Status == solvers.Infeasible) != (err != nil) {
+			t.Fatalf("seed %d: %v, exhaustive search: %v", seed, res.Status, err)
+		}
+		if err != nil {
+			continue
+		}
+		found++
+		if res.Status != solvers.Optimal || math.Abs(res.Obj-want) > 1e-5*want {
+			t.Errorf("seed %d: %v %g, exhaustive search finds %g", seed, res.Status, res.Obj, want)
+		}
+		x, _ := res.Solution()
+		got, err := program.Plan(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report := verifiedPattern(t, c, got); math.Abs(report.Makespan-want) > 1e-9*want {
+			t.Errorf("seed %d: the plan has %g, exhaustive search finds %g", seed, report.Makespan, want)
+		}
+		x, err = program.Start(best)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := program.Model.Violations(x, 1e-6); len(v) > 0 {
+			t.Errorf("seed %d: the best plan is no solution: %v", seed, v[0])
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d instances have plans", found)
+	}
+}
+
+// For a given allocation, contiguous or not, in both models, with every layer
+// as a stage: the least period of all patterns. With runs of layers computed
+// without interruption it may be larger, and the plan is one all the same.
+func TestStageILPEqualsExhaustive(t *testing.T) {
+	b := highs.New()
+	found := 0
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		c, p := randomPipeline(r, 2+r.IntN(2))
+		model := []string{plan.TaskModel, plan.StageModel}[seed%2]
+		var layers []plan.Stage
+		for l := range c.Len() {
+			layers = append(layers, plan.Stage{Processor: r.IntN(p.Processors), From: l + 1, To: l + 1})
+		}
+		want, best, err := exhaustive.PipelineOn(c, p, layers, model, 1, 1e7)
+		if err != nil && !errors.Is(err, exhaustive.ErrInfeasible) {
+			t.Fatal(err)
+		}
+		for _, stages := range [][]plan.Stage{layers, merge(layers)} {
+			program, buildErr := StageILP(c, p, stages, model)
+			if buildErr != nil {
+				t.Fatal(buildErr)
+			}
+			res, solveErr := b.Solve(t.Context(), program.Model, solvers.Options{})
+			if solveErr != nil {
+				t.Fatal(solveErr)
+			}
+			if (res.Status == solvers.Infeasible) != (err != nil) {
+				t.Fatalf("seed %d, %d stages: %v, exhaustive search: %v", seed, len(stages), res.Status, err)
+			}
+			if err != nil {
+				continue
+			}
+			found++
+			exact := len(stages) == len(layers)
+			if res.Status != solvers.Optimal || res.Obj < want*(1-1e-5) || exact && res.Obj > want*(1+1e-5) {
+				t.Errorf("seed %d, %d stages: %v %g, exhaustive search finds %g", seed, len(stages), res.Status, res.Obj, want)
+			}
+			x, _ := res.Solution()
+			got, err := program.Plan(x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if report := verifiedPattern(t, c, got); math.Abs(report.Makespan-res.Obj) > 1e-5*want {
+				t.Errorf("seed %d: the plan has %g, the model %g", seed, report.Makespan, res.Obj)
+			}
+			if !exact {
+				continue
+			}
+			if x, err = program.Start(best); err != nil {
+				t.Fatal(err)
+			}
+			if v := program.Model.Violations(x, 1e-6); len(v) > 0 {
+				t.Errorf("seed %d: the best plan is no solution: %v", seed, v[0])
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("only %d instances have plans", found)
+	}
+}
+
+// merge joins neighbouring layers of a processor.
+func merge(layers []plan.Stage) (stages []plan.Stage) {
+	for _, s := range layers {
+		if k := len(stages); k > 0 && stages[k-1].Processor == s.Processor {
+			stages[k-1].To = s.To
+		} else {
+			stages = append(stages, s)
+		}
+	}
+	return stages
+}
+
+// Findings 8: as printed, the ILP finds a period of 4 for three layers of unit
+// times on one processor, where 6 is the sum.
+func TestPipelinePrinted(t *testing.T) {
+	c := saving(0, [4]float64{1, 1, 0, 0}, [4]float64{1, 1, 0, 0}, [4]float64{1, 1, 0, 0})
+	p := platform.Platform{Memory: 100, Bandwidth: 1, Processors: 1}
+	b := highs.New()
+	if got := leastPeriod(t, b, ilptest.Must(t, Printed, c, p).Model); got > 4+1e-6 {
+		t.Errorf("as printed: %g, findings 8 has a solution of 4", got)
+	}
+	if got := leastPeriod(t, b, ilptest.Must(t, Patterns, c, p).Model); math.Abs(got-6) > 1e-6 {
+		t.Errorf("corrected: %g, want 6", got)
+	}
+}
+
+// Both backends agree on the smallest instances.
+func TestPipelineBackends(t *testing.T) {
+	c := saving(1, [4]float64{1, 2, 1, 1}, [4]float64{2, 1, 1, 0})
+	p := platform.Platform{Memory: 20, Bandwidth: 4, Processors: 2, WeightCopies: 3}
+	m := ilptest.Must(t, Patterns, c, p).Model
+	x, y := ilptest.Optimum(t, highs.New(), m), ilptest.Optimum(t, lpsolve.New(), m)
+	if math.Abs(x-y) > 1e-6 {
+		t.Errorf("HiGHS %g, lp_solve %g", x, y)
+	}
+}
+
+// What no model can be built for is refused with a reason.
+func TestPipelineRefuses(t *testing.T) {
+	c := saving(1, [4]float64{1, 1, 1, 1}, [4]float64{1, 1, 1, 1})
+	good := platform.Platform{Memory: 20, Bandwidth: 1, Processors: 2}
+	for name, p := range map[string]platform.Platform{
+		"no processor": {Memory: 20, Bandwidth: 1},
+		"no memory":    {Bandwidth: 1, Processors: 2},
+		"no bandwidth": {Memory: 20, Processors: 2},
+		"copies":       {Memory: 20, Bandwidth: 1, Processors: 2, WeightCopies: -1},
+	} {
+		if _, err := Patterns(c, p); !errors.Is(err, formulation.ErrInstance) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Patterns(nil, good); !errors.Is(err, formulation.ErrInstance) {
+		t.Errorf("no chain: %v", err)
+	}
+	if _, err := Patterns(saving(0, [4]float64{}), good); !errors.Is(err, formulation.ErrInstance) {
+		t.Errorf("no time: %v", err)
+	}
+	var infeasible *plan.Infeasible
+	if _, err := Patterns(saving(1, [4]float64{1, 1, 1, 1}, [4]float64{1, 1, 50, 1}), good); !errors.As(err, &infeasible) || infeasible.Memory < 50 {
+		t.Errorf("a layer that fits nowhere: %v", err)
+	}
+	for _, stages := range [][]plan.Stage{
+		nil,
+		{{Processor: 0, From: 1, To: 1}},
+		{{Processor: 0, From: 1, To: 2}, {Processor: 1, From: 2, To: 2}},
+		{{Processor: 2, From: 1, To: 2}},
+		{{Processor: -1, From: 1, To: 2}},
+	} {
+		if _, err := StageILP(c, good, stages, ""); !errors.Is(err, formulation.ErrInstance) {
+			t.Errorf("stages %v: %v", stages, err)
+		}
+	}
+}
+
+// The bound of allocations holds at every limit: no pattern of at most limit
+// has a shorter period than the optimum, and where there is no allocation there
+// is no pattern. For long limits it holds for two mini-batches a period, too.
+func TestPipelineAllocationIsABound(t *testing.T) {
+	b := highs.New()
+	found, proved := 0, 0
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 8))
+		c, p := randomPipeline(r, 2+r.IntN(2))
+		model := []string{plan.TaskModel, plan.StageModel}[seed%2]
+		want, best, err := exhaustive.Pipeline(c, p, model, 1e7)
+		if err != nil {
+			continue
+		}
+		found++
+		in, err := newPipelineInstance(c, p, singleLayers(c), model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, factor := range []float64{1, 1.01, 1.2, 2, 10} {
+			f := newPipelineAllocation(in, want*factor/in.time)
+			if err := f.m.Err(); err != nil {
+				t.Fatal(err)
+			}
+			if factor == 1 { // may cut off by rounding
+				f = newPipelineAllocation(in, want*(1+1e-6)/in.time)
+			}
+			if got := leastPeriod(t, b, f.m); got > want*(1+1e-6) {
+				t.Errorf("seed %d, %s: limit %g, bound %g, the optimum is %g", seed, model, want*factor, got, want)
+			} else if factor == 1 && got > want*(1-1e-6) {
+				proved++
+			}
+		}
+		two, _, err := exhaustive.PipelineOn(c, p, best.Allocation, model, 2, 1e6)
+		if err != nil {
+			continue // too many patterns
+		}
+		long := newPipelineAllocation(in, in.horizon)
+		if got := leastPeriod(t, b, long.m); got > two*(1+1e-6) {
+			t.Errorf("seed %d, %s: bound %g for all patterns, one of two mini-batches has %g", seed, model, got, two)
+		}
+	}
+	if found < 20 || proved < 5 {
+		t.Errorf("%d instances, %d bounds are the optimum", found, proved)
+	}
+}
+
+// The driver finds the least period and proves it, with and without a start.
+func TestSolvePipeline(t *testing.T) {
+	b := highs.New()
+	found := 0
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		c, p := randomPipeline(r, 1+r.IntN(5))
+		model := []string{plan.TaskModel, plan.StageModel}[seed%2]
+		want, best, err := exhaustive.Pipeline(c, p, model, 1e7)
+		var start *plan.Plan
+		if seed%3 == 0 && err == nil {
+			start = best
+		}
+		got, solveErr := Solve(t.Context(), b, c, p, model, start, 0, solvers.Options{})
+		var infeasible *plan.Infeasible
+		if err != nil {
+			if !errors.As(solveErr, &infeasible) {
+				t.Errorf("seed %d: %v, but nothing fits", seed, solveErr)
+			}
+			continue
+		}
+		if solveErr != nil {
+			t.Fatalf("seed %d: %v", seed, solveErr)
+		}
+		found++
+		report := verifiedPattern(t, c, got.Plan)
+		if math.Abs(report.Makespan-want) > 1e-5*want {
+			t.Errorf("seed %d, %s: period %g, exhaustive search finds %g", seed, model, report.Makespan, want)
+		}
+		if got.Bound > want*(1+1e-6) || got.Bound < want*(1-1e-5) || got.By == "" {
+			t.Errorf("seed %d, %s: bound %g by %q, the optimum is %g", seed, model, got.Bound, got.By, want)
+		}
+	}
+	if found < 40 {
+		t.Errorf("only %d instances have plans", found)
+	}
+}
+
+// A limit ends the search with a bound that holds, and without an error.
+func TestSolvePipelineLimits(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 10))
+	c, p := randomPipeline(r, 7)
+	p.Memory *= 4
+	got, err := Solve(t.Context(), highs.New(), c, p, "", nil, 0, solvers.Options{Time: 300 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Bound < c.TotalTime()/float64(p.Processors)-1e-9 {
+		t.Errorf("bound %g is below the load", got.Bound)
+	}
+	if got.Plan != nil {
+		verifiedPattern(t, c, got.Plan)
+	}
+	for name, err := range map[string]error{
+		"no chain": func() error {
+			_, err := Solve(t.Context(), highs.New(), nil, p, "", nil, 0, solvers.Options{})
+			return err
+		}(),
+		"model": func() error {
+			_, err := Solve(t.Context(), highs.New(), c, p, "pages", nil, 0, solvers.Options{})
+			return err
+		}(),
+	} {
+		if !errors.Is(err, formulation.ErrInstance) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The table's entries on random chains with zero times and sizes too.
+func TestPipelineFormulations(t *testing.T) {
+	for _, f := range Formulations() {
+		if f.Problem != plan.Pipeline {
+			continue
+		}
+		r, err := check.Run(t.Context(), f, []solvers.Backend{highs.New()}, check.Options{Cases: 120, Layers: 2, Seed: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range r.Failures {
+			if f.Promise != formulation.Nothing {
+				t.Errorf("%s: %s: %s", f.Name, x.Kind, x.Smallest.String())
+			}
+		}
+		if r.Cases != 120 || r.Tight < 60 {
+			t.Errorf("%s: %d cases, %d tight", f.Name, r.Cases, r.Tight)
+		}
+	}
+}

@@ -1,0 +1,624 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"workbench/ilp/formulation"
+	"workbench/ilp/timing"
+	"workbench/model/milp"
+	"workbench/model/plan"
+)
+
+// pipelinePattern is a 1-periodic pattern as decisions: everything but times.
+type pipelinePattern struct {
+	in    *pipelineInstance
+	owner []int // processor of stage s
+	// order holds the tasks of each processor in the order of its period, and
+	// sends the communications of each link: t stands for the one behind task t.
+	order, sends [][]int
+	links        [][2]int // the processors of each link in sends
+	// toComm[t] is how many periods the communication behind task t is later
+	// than in t's, fromComm[t] that t+1 is later than in the communication's.
+	// Where nothing is sent, fromComm alone counts.
+	toComm, fromComm []int
+}
+
+func (q *pipelinePattern) ownerOf(t int) int { return q.owner[q.in.stage(t)] }
+
+func (q *pipelinePattern) cut(t int) bool { return q.ownerOf(t) != q.ownerOf(t+1) }
+
+// plan re-times the pattern and writes it.
+func (q *pipelinePattern) plan(method string) (*plan.Plan, error) {
+	period, start, err := q.retime()
+	if err != nil {
+		return nil, err
+	}
+	in := q.in
+	p := plan.NewPattern(method, in.chain, in.platform)
+	p.Period, p.MemoryModel = &period, in.model
+	for s, x := range in.stages {
+		if k := len(p.Allocation); k > 0 && p.Allocation[k-1].Processor == q.owner[s] {
+			p.Allocation[k-1].To = x.To
+			continue
+		}
+		p.Allocation = append(p.Allocation, plan.Stage{Processor: q.owner[s], From: x.From, To: x.To})
+	}
+	shift := 0
+	for t := 2*in.n - 1; t >= 0; t-- {
+		if t < 2*in.n-1 {
+			shift += q.fromComm[t]
+			if q.cut(t) {
+				p.Ops = append(p.Ops, q.sendOp(t, start[2*in.n+t], shift))
+				shift += q.toComm[t]
+			}
+		}
+		p.Ops = append(p.Ops, q.taskOps(t, start[t], shift)...)
+	}
+	q.sort(p.Ops, period)
+	p.Claims = plan.Claims{Makespan: period, PeakMemory: q.peak()}
+	return p, nil
+}
+
+// sort puts operations in the order of their starts modulo the period. At one
+// instant those of the period before come first, then the order of the
+// processor counts: where operations take no time, the verifier asks for it.
+func (q *pipelinePattern) sort(ops []plan.Op, period float64) {
+	const instants = 1e8 // in a period
+	at := q.positions()
+	when := func(o plan.Op) (instant, turn float64) {
+		k := math.Round(o.Start / period * instants)
+		turn = math.Floor(k / instants)
+		return k - turn*instants, turn
+	}
+	slices.SortStableFunc(ops, func(a, b plan.Op) int {
+		ka, ta := when(a)
+		kb, tb := when(b)
+		switch {
+		case ka != kb:
+			return cmp.Compare(ka, kb)
+		case ta != tb:
+			return cmp.Compare(tb, ta)
+		}
+		return at(a) - at(b)
+	})
+}
+
+// positions returns where in the order of its processor an operation stands.
+func (q *pipelinePattern) positions() func(plan.Op) int {
+	place := make([]int, 2*q.in.n)
+	for _, o := range q.order {
+		for i, t := range o {
+			place[t] = i
+		}
+	}
+	return func(o plan.Op) int {
+		if o.Op != plan.OpF && o.Op != plan.OpB {
+			return 0
+		}
+		s := slices.IndexFunc(q.in.stages, func(s plan.Stage) bool { return o.Layer <= s.To })
+		if o.Op == plan.OpB {
+			s = 2*q.in.n - 1 - s
+		}
+		return place[s]
+	}
+}
+
+// taskOps are the operations of the layers of task t, one after another.
+func (q *pipelinePattern) taskOps(t int, start float64, shift int) []plan.Op {
+	s := q.in.stages[q.in.stage(t)]
+	gpu := fmt.Sprintf("gpu%d", q.ownerOf(t))
+	ops := make([]plan.Op, 0, s.To-s.From+1)
+	for i := range s.To - s.From + 1 {
+		o := plan.Op{Op: plan.OpF, Layer: s.From + i, Start: start, Resource: gpu, Shift: shift}
+		if t >= q.in.n {
+			o.Op, o.Layer = plan.OpB, s.To-i
+			start += q.in.chain.Layers[o.Layer-1].BackwardTime
+		} else {
+			start += q.in.chain.Layers[o.Layer-1].ForwardTime
+		}
+		o.End = start
+		ops = append(ops, o)
+	}
+	return ops
+}
+
+// sendOp is the communication behind task t.
+func (q *pipelinePattern) sendOp(t int, start float64, shift int) plan.Op {
+	i, j := q.ownerOf(t), q.ownerOf(t+1)
+	o := plan.Op{
+		Op: plan.OpCF, Layer: q.in.stages[q.in.stage(t)].To, Start: start, End: start + q.sending(t),
+		Resource: fmt.Sprintf("link%d-%d", min(i, j), max(i, j)), Shift: shift,
+	}
+	if t >= q.in.n {
+		o.Op, o.Layer = plan.OpCB, q.in.stages[q.in.stage(t)].From-1
+	}
+	return o
+}
+
+// sending and computing return durations in seconds.
+func (q *pipelinePattern) sending(t int) float64 {
+	l := q.in.stages[q.in.stage(t)].To
+	a, _ := q.in.tensors(l)
+	if t >= q.in.n {
+		_, a = q.in.tensors(q.in.stages[q.in.stage(t)].From - 1)
+	}
+	return a / q.in.platform.Bandwidth
+}
+
+func (q *pipelinePattern) computing(t int) float64 {
+	sum := 0.0
+	for _, o := range q.taskOps(t, 0, 0) {
+		sum = o.End
+	}
+	return sum
+}
+
+// retime returns the least period of the decisions and starts in seconds: of
+// task t at t, of the communication behind it at 2n+t. Then it lowers the
+// shifts to what these times need.
+func (q *pipelinePattern) retime() (float64, []float64, error) {
+	n := q.in.n
+	wait := make([]float64, 4*n)
+	for t := range 2 * n {
+		wait[t] = q.computing(t)
+	}
+	var ps []timing.Precedence
+	least := 0.0
+	cycle := func(events []int) {
+		load := 0.0
+		for i, e := range events {
+			load += wait[e]
+			next, turns := i+1, 0
+			if next == len(events) {
+				next, turns = 0, 1
+			}
+			ps = append(ps, timing.Precedence{From: e, To: events[next], Wait: wait[e], Turns: turns})
+		}
+		least = max(least, load)
+	}
+	for _, o := range q.order {
+		cycle(o)
+	}
+	for _, o := range q.sends {
+		events := make([]int, len(o))
+		for i, t := range o {
+			events[i] = 2*n + t
+			wait[2*n+t] = q.sending(t)
+		}
+		cycle(events)
+	}
+	for t := range 2*n - 1 {
+		if q.cut(t) {
+			ps = append(ps,
+				timing.Precedence{From: t, To: 2*n + t, Wait: wait[t], Turns: q.toComm[t]},
+				timing.Precedence{From: 2*n + t, To: t + 1, Wait: wait[2*n+t], Turns: q.fromComm[t]})
+		} else {
+			ps = append(ps, timing.Precedence{From: t, To: t + 1, Wait: wait[t], Turns: q.fromComm[t]})
+		}
+	}
+	period, start, err := timing.Retime(4*n, ps, least)
+	if err != nil {
+		return 0, nil, err
+	}
+	// Never less than none: a task that waits for a period and more does so by
+	// the order of the decisions, of which peak counts what is stored.
+	need := func(from, to int) int {
+		return max(0, int(math.Ceil((start[from]+wait[from]-start[to])/period-1e-10)))
+	}
+	for t := range 2*n - 1 {
+		if q.cut(t) {
+			q.toComm[t] = min(q.toComm[t], need(t, 2*n+t))
+			q.fromComm[t] = min(q.fromComm[t], need(2*n+t, t+1))
+			continue
+		}
+		turns := need(t, t+1)
+		if o := q.order[q.ownerOf(t)]; slices.Index(o, t+1) < slices.Index(o, t) {
+			turns = max(turns, 1) // at one instant perhaps, but before it
+		}
+		q.fromComm[t] = min(q.fromComm[t], turns)
+	}
+	return period, start, nil
+}
+
+// later is how many periods task t+1 is later than in t's.
+func (q *pipelinePattern) later(t int) int {
+	if q.cut(t) {
+		return q.toComm[t] + q.fromComm[t]
+	}
+	return q.fromComm[t]
+}
+
+// peak returns the most that a processor stores, in bytes, by the model of the
+// instance: (6.36) of the decisions.
+func (q *pipelinePattern) peak() float64 {
+	most := 0.0
+	for i := range q.order {
+		most = max(most, q.peakOf(i))
+	}
+	return most * q.in.size
+}
+
+func (q *pipelinePattern) peakOf(i int) float64 {
+	in := q.in
+	fixed := 0.0
+	flight := make([]int, in.n)
+	waits := make([]int, 2*in.n) // outputs of t
+	for s := range in.n {
+		if q.owner[s] != i {
+			continue
+		}
+		fixed += in.weight[s]
+		for m := s; m <= 2*in.n-2-s; m++ {
+			flight[s] += q.later(m)
+		}
+	}
+	for t := range 2*in.n - 1 {
+		switch {
+		case q.cut(t) && (q.ownerOf(t) == i || q.ownerOf(t+1) == i):
+			fixed += in.out[t]
+		case !q.cut(t) && q.ownerOf(t) == i:
+			waits[t] = q.later(t)
+		}
+	}
+	nca := slices.Clone(flight)
+	most := 0.0
+	for _, t := range q.order[i] {
+		s := in.stage(t)
+		if t > 0 && !q.cut(t-1) {
+			waits[t-1]--
+		}
+		sum := fixed + in.run[t]
+		for s, k := range flight {
+			sum += float64(k) * in.stored[s]
+		}
+		for u, k := range waits {
+			sum += float64(k) * in.out[u]
+		}
+		most = max(most, sum)
+		if t < in.n {
+			flight[s]++
+			nca[s] = max(nca[s], flight[s])
+		} else {
+			flight[s]--
+		}
+		if t < 2*in.n-1 && !q.cut(t) {
+			waits[t]++
+		}
+	}
+	if in.model == plan.StageModel && len(q.order[i]) > 0 {
+		most = fixed
+		for s, k := range nca {
+			most += float64(k) * in.stored[s]
+		}
+	}
+	return most
+}
+
+// plan reads the decisions off a solution.
+func (f *pipelineILP) plan(x []float64) (*plan.Plan, error) {
+	q := f.pattern(x)
+	p, err := q.plan(f.m.Name())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.m.Name(), err)
+	}
+	return p, nil
+}
+
+func (f *pipelineILP) pattern(x []float64) *pipelinePattern {
+	n := f.n
+	on := func(v milp.Var) bool { return x[v.Index()] > 0.5 }
+	q := &pipelinePattern{in: f.pipelineInstance, owner: make([]int, n), toComm: make([]int, 2*n), fromComm: make([]int, 2*n)}
+	next := 0
+	for s := range n {
+		q.owner[s] = next
+		for r := range s {
+			if on(f.z.at(r, s)) {
+				q.owner[s] = q.owner[r]
+				break
+			}
+		}
+		if q.owner[s] == next {
+			next++
+		}
+		if p := f.stages[s].Processor; p >= 0 {
+			q.owner[s] = p
+			next = max(next, p+1)
+		}
+	}
+	q.order = make([][]int, max(next, f.platform.Processors))
+	for t := range 2 * n {
+		i := q.ownerOf(t)
+		q.order[i] = append(q.order[i], t)
+	}
+	for _, o := range q.order {
+		slices.SortStableFunc(o, func(t, u int) int {
+			return f.earlier(x, f.w.At, o, t) - f.earlier(x, f.w.At, o, u)
+		})
+	}
+	q.findLinks()
+	for _, o := range q.sends {
+		slices.SortStableFunc(o, func(t, u int) int {
+			return f.earlier(x, f.wt.At, o, t) - f.earlier(x, f.wt.At, o, u)
+		})
+	}
+	count := func(vs ...milp.Var) (sum int) {
+		for _, v := range vs {
+			if on(v) {
+				sum++
+			}
+		}
+		return sum
+	}
+	for t := range 2*n - 1 {
+		q.toComm[t] = count(f.v.At(t), f.v2.At(t))
+		q.fromComm[t] = count(f.vt.At(t), f.vt2.At(t))
+		if !q.cut(t) {
+			q.fromComm[t] += q.toComm[t]
+			q.toComm[t] = 0
+		}
+	}
+	return q
+}
+
+// findLinks lists the communications of each link, in the order of tasks.
+func (q *pipelinePattern) findLinks() {
+	for t := range 2*q.in.n - 1 {
+		if !q.cut(t) {
+			continue
+		}
+		a, b := q.ownerOf(t), q.ownerOf(t+1)
+		link := [2]int{min(a, b), max(a, b)}
+		i := slices.Index(q.links, link)
+		if i < 0 {
+			i = len(q.links)
+			q.links, q.sends = append(q.links, link), append(q.sends, nil)
+		}
+		q.sends[i] = append(q.sends[i], t)
+	}
+}
+
+// earlier counts which of the tasks come before t.
+func (f *pipelineILP) earlier(x []float64, before func(t, u int) milp.Var, tasks []int, t int) (sum int) {
+	for _, u := range tasks {
+		if u != t && x[before(u, t).Index()] > 0.5 {
+			sum++
+		}
+	}
+	return sum
+}
+
+// start turns a 1-periodic pattern into values by column.
+func (f *pipelineILP) start(p *plan.Plan) ([]float64, error) {
+	q, period, tau, comm, err := f.readPattern(p)
+	if err != nil {
+		return nil, err
+	}
+	x := make([]float64, f.m.NumCols())
+	set := func(v milp.Var, value float64) { x[v.Index()] = value }
+	yes := func(v milp.Var, is bool) {
+		if is {
+			set(v, 1)
+		}
+	}
+	n := f.n
+	set(f.period, period/f.time)
+	seen := map[int]bool{}
+	for t := range 2 * n {
+		set(f.tau.At(t), tau[t]/f.time)
+		if t < f.hosts {
+			yes(f.f.At(t), !seen[q.ownerOf(t)])
+			seen[q.ownerOf(t)] = true
+		}
+		for u := range t {
+			yes(f.z.at(u, t), q.ownerOf(u) == q.ownerOf(t))
+		}
+	}
+	before := func(at func(t, u int) milp.Var, lists [][]int) {
+		for _, o := range lists {
+			for i, t := range o {
+				for _, u := range o[i+1:] {
+					set(at(t, u), 1)
+				}
+			}
+		}
+	}
+	before(f.w.At, q.order)
+	before(f.wt.At, q.sends)
+	for _, o := range q.sends {
+		for i, t := range o {
+			for _, u := range o[i+1:] {
+				set(f.zt.at(t, u), 1)
+			}
+		}
+	}
+	for t := range 2*n - 1 {
+		set(f.comT.At(t), comm[t]/f.time)
+		yes(f.v.At(t), q.toComm[t] >= 1)
+		yes(f.v2.At(t), q.toComm[t] >= 2)
+		yes(f.vt.At(t), q.fromComm[t] >= 1)
+		yes(f.vt2.At(t), q.fromComm[t] >= 2)
+	}
+	f.startMemory(x, q)
+	return x, nil
+}
+
+// startMemory sets the columns of memory by those of the pattern.
+func (f *pipelineILP) startMemory(x []float64, q *pipelinePattern) {
+	n := f.n
+	flight := make([]float64, n)
+	for s := range n {
+		for m := s; m <= 2*n-2-s; m++ {
+			flight[s] += float64(q.toComm[m] + q.fromComm[m])
+		}
+	}
+	rows, coms := f.b.Dims()
+	for t := range rows {
+		for u := range coms {
+			if (q.ownerOf(t) == q.ownerOf(u)) != (q.ownerOf(t) == q.ownerOf(u+1)) {
+				x[f.b.At(t, u).Index()] = 1
+			}
+		}
+	}
+	for t := range rows {
+		for s := range n {
+			if q.ownerOf(t) != q.owner[s] {
+				continue
+			}
+			if f.model == plan.StageModel {
+				x[f.nca.At(t, s).Index()] = flight[s] + x[f.w.At(s, 2*n-1-s).Index()]
+			} else {
+				x[f.sigma.At(t, s).Index()] = flight[s]
+			}
+			if f.strong && f.model == plan.TaskModel {
+				x[f.mean.At(t, s).Index()] = f.kept(s) / x[f.period.Index()]
+			}
+		}
+	}
+	if f.model == plan.StageModel {
+		return
+	}
+	for t := range 2 * n {
+		for u := range 2*n - 1 {
+			if t != u && t != u+1 {
+				x[f.o.At(t, u).Index()] = max(0, x[f.w.At(u, t).Index()]+x[f.w.At(t, u+1).Index()]+x[f.w.At(u+1, u).Index()]-1)
+			}
+		}
+	}
+}
+
+// readPattern reads a plan of one mini-batch a period: its decisions, and the
+// period and starts in seconds, brought to where (6.17) to (6.19) want them.
+func (f *pipelineILP) readPattern(p *plan.Plan) (q *pipelinePattern, period float64, tau, comm []float64, err error) {
+	fail := func(format string, args ...any) (*pipelinePattern, float64, []float64, []float64, error) {
+		return nil, 0, nil, nil, fmt.Errorf("%w: "+format, append([]any{formulation.ErrStart}, args...)...)
+	}
+	n := f.n
+	switch {
+	case p == nil:
+		return fail("there is none")
+	case p.Problem != plan.Pipeline:
+		return fail("it is a plan of %q", p.Problem)
+	case p.K > 1:
+		return fail("it processes %d mini-batches a period, the model one", p.K)
+	case p.Period == nil || !(*p.Period > 0):
+		return fail("it has no period")
+	}
+	period = *p.Period
+	q = &pipelinePattern{in: f.pipelineInstance, owner: make([]int, n), toComm: make([]int, 2*n), fromComm: make([]int, 2*n)}
+	for s := range q.owner {
+		q.owner[s] = -1
+		for _, x := range p.Allocation {
+			if x.From <= f.stages[s].From && f.stages[s].To <= x.To {
+				q.owner[s] = x.Processor
+			}
+		}
+		if q.owner[s] < 0 || q.owner[s] >= f.platform.Processors {
+			return fail("layers %d to %d are on no processor", f.stages[s].From, f.stages[s].To)
+		}
+		if fixed := f.stages[s].Processor; fixed >= 0 && fixed != q.owner[s] {
+			return fail("layer %d is on processor %d, not %d", f.stages[s].From, q.owner[s], fixed)
+		}
+	}
+	tau, comm = make([]float64, 2*n), make([]float64, 2*n)
+	place := make([]int, 2*n) // in the plan
+	for i := range tau {
+		tau[i], comm[i], place[i] = math.NaN(), math.NaN(), -1
+	}
+	for k := range p.Ops {
+		o := &p.Ops[k]
+		for s, x := range f.stages {
+			switch {
+			case o.Op == plan.OpF && o.Layer == x.From:
+				tau[s], place[s] = o.Start, k
+			case o.Op == plan.OpB && o.Layer == x.To:
+				tau[2*n-1-s], place[2*n-1-s] = o.Start, k
+			case o.Op == plan.OpCF && o.Layer == x.To && s < n-1:
+				comm[s] = o.Start
+			case o.Op == plan.OpCB && o.Layer == x.From-1:
+				comm[2*n-1-s] = o.Start
+			}
+		}
+	}
+	for t := range tau {
+		if math.IsNaN(tau[t]) || t < 2*n-1 && q.cut(t) && math.IsNaN(comm[t]) {
+			return fail("%s or what it sends is missing", f.name(t))
+		}
+	}
+	f.normalise(q, period, tau, comm)
+	q.order = make([][]int, f.platform.Processors)
+	for t := range 2 * n {
+		i := q.ownerOf(t)
+		q.order[i] = append(q.order[i], t)
+	}
+	for _, o := range q.order {
+		slices.SortStableFunc(o, func(t, u int) int {
+			switch {
+			case math.Abs(tau[t]-tau[u]) > 1e-9*period:
+				return cmp.Compare(tau[t], tau[u])
+			case (f.d[t] > 0) != (f.d[u] > 0):
+				return cmp.Compare(f.d[t], f.d[u])
+			}
+			return place[t] - place[u]
+		})
+	}
+	for _, o := range q.order {
+		for i, t := range o {
+			// At one instant, but in the other order.
+			if t < 2*n-1 && slices.Contains(o[:i], t+1) && q.later(t) == 0 {
+				q.fromComm[t] = 1
+			}
+		}
+	}
+	q.findLinks()
+	for _, o := range q.sends {
+		slices.SortStableFunc(o, func(t, u int) int {
+			if math.Abs(comm[t]-comm[u]) > 1e-9*period {
+				return cmp.Compare(comm[t], comm[u])
+			}
+			return cmp.Compare(f.comm[t], f.comm[u])
+		})
+	}
+	return q, period, tau, comm, nil
+}
+
+// normalise moves starts by whole periods such that ends lie in (0,T] and that
+// T_1 starts at 0, and finds the least shifts.
+func (f *pipelineILP) normalise(q *pipelinePattern, period float64, tau, comm []float64) {
+	const tiny = 1e-9
+	origin := tau[0]
+	into := func(start, d float64) float64 {
+		end := math.Mod(start-origin+d, period)
+		if end < 0 {
+			end += period
+		}
+		if d > tiny*period && end < tiny*period {
+			end = period
+		}
+		if d <= tiny*period && end > (1-tiny)*period {
+			end = 0
+		}
+		return end - d
+	}
+	for t := range tau {
+		tau[t] = into(tau[t], f.d[t]*f.time)
+	}
+	tau[0] = 0
+	turns := func(end, start float64) int {
+		return max(0, int(math.Ceil((end-start)/period-tiny)))
+	}
+	for t := range 2*f.n - 1 {
+		end := tau[t] + f.d[t]*f.time
+		d := 0.0
+		if q.cut(t) {
+			d = q.sending(t)
+			comm[t] = into(comm[t], d)
+		} else {
+			comm[t] = end
+		}
+		q.toComm[t] = turns(end, comm[t])
+		q.fromComm[t] = turns(comm[t]+d, tau[t+1])
+	}
+}

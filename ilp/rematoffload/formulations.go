@@ -1,0 +1,17 @@
+package rematoffload
+
+import (
+	"workbench/ilp/formulation"
+	"workbench/model/plan"
+)
+
+// rematoffloadFormulations returns the formulations of rematerialization with offloading, from the simplest on.
+func Formulations() []formulation.Formulation {
+	return []formulation.Formulation{
+		{
+			Name: "remat-offload", Problem: plan.RematOffload, Promise: formulation.LowerBound,
+			Title: "recomputation and paging in stages, memory limited at first forwards and backwards", Source: "POET in spirit; ours",
+			Build: Stages,
+		},
+	}
+}

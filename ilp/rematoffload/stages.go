@@ -1,0 +1,416 @@
+// Package rematoffload has the formulation of rematerialization with offloading.
+package rematoffload
+
+import (
+	"fmt"
+	"math"
+
+	"workbench/ilp/formulation"
+	"workbench/ilp/offload"
+	"workbench/model/chain"
+	"workbench/model/milp"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// RematOffloadLayers is the length of the longest chain that Stages takes:
+// its 12N² binaries are too many for more.
+const RematOffloadLayers = 40
+
+// rematOffload is a MILP of our own that bounds rematerialization with
+// offloading from below, in the spirit of POET: recomputation and paging in
+// stages.
+//
+// Instant j is the first start of F_{j+1} for j < N, and the start of B_{2N−j}
+// from then on: every plan has these instants, in this order. Stage j lasts from
+// instant j to instant j+1: it begins with that computation, and what else
+// happens in it is recomputation and idle time. Tensors are a_0..a_{N-1} and
+// ā_1..ā_N; only those that something later may read have columns.
+//
+// # Why it is a lower bound
+//
+// Take a valid plan without prefetches that nothing reads. Let S_{j,v} say
+// whether v is stored or coming at instant j, first_j whether F_{j+1} runs as
+// F_all there, R_{j,v} whether a forward that makes v runs in stage j, beside the
+// first computation of it, q_{j,v} whether a prefetch of v starts in stage j, O_{j,v}
+// and P_{j,v} the parts of v that transfers carry in it, D_{j,v} the part that is
+// still to come at instant j, and idle_j what is left of the stage. Then
+//
+//   - the makespan is Σ u_j + Σ uF R + Σ idle_j (a forward that runs twice in a
+//     stage makes idle time here, and so does one of several prefetches of a tensor
+//     in a stage);
+//   - what is stored was stored before, or made, or fetched ("kept"); what is
+//     fetched is carried ("coming"), after all of it was sent ("sent before"),
+//     and only what is there can be sent ("sends");
+//   - what a computation reads is there ("input of …"); what a recomputation
+//     reads is there at some time of the stage;
+//   - the link carries no more than a stage is long ("link");
+//   - at each instant what is stored or coming fits, with what the computation
+//     needs beside it ("memory"). At other times, as during recomputation, memory
+//     is not limited here.
+type rematOffload struct {
+	c    *chain.Chain
+	p    platform.Platform
+	n    int
+	unit float64 // of times, seconds: thousandths of everything computed and moved once
+	size float64 // of sizes, bytes: thousandths of the memory
+
+	u      []float64 // of the first computation of stage j
+	uF     []float64 // by layer
+	bytes  []float64 // by tensor
+	move   []float64 // time of a transfer, by tensor
+	beside []float64 // at instant j, without what is stored and the output of F
+
+	m *milp.Model
+	e milp.Expr // scratch
+
+	idle, first  milp.List
+	S, R, q      [][]column // by stage, or instant, and tensor
+	O, P, coming [][]column
+}
+
+// column is a column that may be missing.
+type column struct {
+	v  milp.Var
+	ok bool
+}
+
+// Tensors: a_i is number i, ā_i is number N+i; number N, ā_0 or a_N, is none.
+func (f *rematOffload) abar(i int) int { return f.n + i }
+
+// layer returns the layer of a tensor and whether it is an ā.
+func (f *rematOffload) layer(v int) (i int, saved bool) {
+	if v > f.n {
+		return v - f.n, true
+	}
+	return v, false
+}
+
+func (f *rematOffload) stages() int { return 2 * f.n }
+
+// top returns how many layers instant j has before it: F_{top+1} or B_top is next.
+func (f *rematOffload) top(j int) int { return min(j, 2*f.n-j) }
+
+// live says whether something at instant j or later may read tensor v, that can
+// exist by then.
+func (f *rematOffload) live(j, v int) bool {
+	i, saved := f.layer(v)
+	if v == f.n || j >= f.stages() {
+		return false
+	}
+	if j >= f.n && !saved {
+		return i <= f.top(j)-1
+	}
+	return i <= f.top(j)
+}
+
+// movable says whether a transfer of v can be of use.
+func (f *rematOffload) movable(v int) bool {
+	return v != f.n && f.bytes[v] > 0 && f.p.Bandwidth > 0
+}
+
+// Stages builds a MILP whose optimum is a lower bound on the makespan of
+// rematerialization with offloading. 12N² binaries, 12N² other columns, 20N²
+// rows. The error wraps ErrInstance or ErrTooLong, or is a *plan.Infeasible.
+func Stages(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
+	f, err := newRematOffload(c, p)
+	if err != nil {
+		return nil, err
+	}
+	f.build(f.unit)
+	return &formulation.Program{Model: f.m, Start: f.start}, nil
+}
+
+func newRematOffload(c *chain.Chain, p platform.Platform) (*rematOffload, error) {
+	if err := offload.CheckLink(c, p); err != nil {
+		return nil, err
+	}
+	if c.Len() > RematOffloadLayers {
+		return nil, fmt.Errorf("%w: %d layers, remat-offload takes %d at most", formulation.ErrTooLong, c.Len(), RematOffloadLayers)
+	}
+	f := &rematOffload{c: c, p: p, n: c.Len()}
+	f.read()
+	return f, f.feasible()
+}
+
+// read copies the chain.
+func (f *rematOffload) read() {
+	n := f.n
+	f.size = f.p.Memory / 1000
+	f.bytes, f.move = make([]float64, 2*n+1), make([]float64, 2*n+1)
+	f.u, f.uF, f.beside = make([]float64, 2*n), make([]float64, n+1), make([]float64, 2*n)
+	f.bytes[0] = f.c.Input.Activation / f.size
+	gradient := f.c.Input.Gradient
+	seconds := f.c.TotalTime()
+	for i := range f.c.Layers {
+		l := &f.c.Layers[i]
+		if i+1 < n {
+			f.bytes[i+1] = l.Activation / f.size
+		}
+		f.bytes[f.abar(i+1)] = l.Saved / f.size
+		f.beside[i] = l.ForwardOverhead / f.size
+		f.beside[2*n-1-i] = (l.BackwardOverhead + l.Gradient + gradient) / f.size
+		gradient = l.Gradient
+	}
+	for v, x := range f.bytes {
+		if f.movable(v) {
+			f.move[v] = x * f.size / f.p.Bandwidth
+			seconds += f.move[v]
+		}
+	}
+	if f.unit = seconds / 1000; f.unit == 0 {
+		f.unit = 1
+	}
+	for v := range f.move {
+		f.move[v] /= f.unit
+	}
+	for i := range f.c.Layers {
+		l := &f.c.Layers[i]
+		f.uF[i+1] = l.ForwardTime / f.unit
+		f.u[i], f.u[2*n-1-i] = f.uF[i+1], l.BackwardTime/f.unit
+	}
+}
+
+// feasible returns the proof that no plan exists, if a computation alone does
+// not fit. There need not be a plan if all fit.
+func (f *rematOffload) feasible() error {
+	least, why := 0.0, ""
+	for i := range f.c.Layers {
+		l := &f.c.Layers[i]
+		in, gradient := f.c.Input.Activation, f.c.Input.Gradient
+		if i > 0 {
+			before := &f.c.Layers[i-1]
+			in, gradient = min(before.Activation, before.Saved), before.Gradient
+		}
+		if x := in + l.Activation + l.ForwardOverhead; x > least {
+			least, why = x, fmt.Sprintf("during F_%d", i+1)
+		}
+		if x := in + l.Saved + l.Gradient + gradient + l.BackwardOverhead; x > least {
+			least, why = x, fmt.Sprintf("during B_%d", i+1)
+		}
+	}
+	if least > f.p.Memory {
+		return &plan.Infeasible{Problem: plan.RematOffload, Memory: least, Given: f.p.Memory, Why: why}
+	}
+	return nil
+}
+
+// build builds the model with a unit of the objective of so many times unit
+// seconds.
+func (f *rematOffload) build(second float64) {
+	f.m = milp.New("remat-offload")
+	f.columns()
+	f.objective(second)
+	f.kept()
+	f.transfers()
+	f.inputs()
+	f.link()
+	f.memory()
+}
+
+func (f *rematOffload) columns() {
+	f.idle = f.m.List("idle", f.stages()-1, milp.Continuous, 0, math.Inf(1))
+	f.first = f.m.List("first", f.n, milp.Binary, 0, 1)
+	grid := func(name string, k milp.Kind, up float64, has func(j, v int) bool) [][]column {
+		g := make([][]column, f.stages())
+		for j := range g {
+			g[j] = make([]column, 2*f.n+1)
+			for v := range g[j] {
+				if has(j, v) {
+					g[j][v] = column{f.m.Var(fmt.Sprintf("%s[%d,%d]", name, j, v), k, 0, up), true}
+				}
+			}
+		}
+		return g
+	}
+	later := func(j, v int) bool { return f.live(j+1, v) }
+	moves := func(j, v int) bool { return f.live(j+1, v) && f.movable(v) }
+	f.S = grid("S", milp.Binary, 1, f.live)
+	f.R = grid("R", milp.Binary, 1, func(j, v int) bool { return v > 0 && later(j, v) })
+	f.q = grid("q", milp.Binary, 1, moves)
+	f.O = grid("O", milp.Continuous, 1, moves)
+	// The rest of one prefetch and all of the next one.
+	f.P = grid("P", milp.Continuous, 2, moves)
+	f.coming = grid("D", milp.Continuous, 1, func(j, v int) bool { return f.live(j, v) && f.movable(v) })
+	f.m.Fix(f.S[0][0].v, 1)
+	if d := f.coming[0][0]; d.ok {
+		f.m.Fix(d.v, 0)
+	}
+}
+
+// add adds a column to the scratch expression, if it exists.
+func (f *rematOffload) add(coefficient float64, x column) {
+	if x.ok {
+		f.e.Add(coefficient, x.v)
+	}
+}
+
+// made adds whether the first computation of stage j makes v.
+func (f *rematOffload) made(coefficient float64, j, v int) {
+	i, saved := f.layer(v)
+	switch {
+	case j >= f.n || i != j+1 || v == f.n:
+	case saved:
+		f.e.Add(coefficient, f.first.At(j))
+	default:
+		f.e.AddConst(coefficient).Add(-coefficient, f.first.At(j))
+	}
+}
+
+// work adds the computations of stage j.
+func (f *rematOffload) work(coefficient float64, j int) {
+	f.e.AddConst(coefficient * f.u[j])
+	for v, r := range f.R[j] {
+		i, _ := f.layer(v)
+		f.add(coefficient*f.uF[i], r)
+	}
+}
+
+// objective is the makespan.
+func (f *rematOffload) objective(second float64) {
+	f.e.Reset()
+	for j := range f.stages() {
+		f.work(second, j)
+		if j < f.idle.Len() {
+			f.e.Add(second, f.idle.At(j))
+		}
+	}
+	f.m.Minimize(&f.e)
+}
+
+// kept says that what is stored was stored before, made, or fetched.
+func (f *rematOffload) kept() {
+	g := f.m.Group("kept", "the rules")
+	for j := range f.stages() - 1 {
+		for v, s := range f.S[j+1] {
+			if !s.ok {
+				continue
+			}
+			f.e.Reset().Add(1, s.v)
+			f.add(-1, f.S[j][v])
+			f.add(-1, f.R[j][v])
+			f.add(-1, f.q[j][v])
+			f.made(-1, j, v)
+			g.AtMost(&f.e, 0)
+		}
+	}
+}
+
+// transfers says what is coming, and that what is fetched was sent, and what is
+// sent was there.
+func (f *rematOffload) transfers() {
+	coming, reserved := f.m.Group("coming", "[004] O.7"), f.m.Group("reserved", "[004] O.7")
+	sent, sends := f.m.Group("sent before", "the rules"), f.m.Group("sends", "the rules")
+	for j := range f.stages() - 1 {
+		for v, q := range f.q[j] {
+			if !q.ok {
+				continue
+			}
+			f.e.Reset().Add(-1, q.v)
+			f.add(1, f.coming[j+1][v])
+			f.add(-1, f.coming[j][v])
+			f.add(1, f.P[j][v])
+			coming.Equal(&f.e, 0)
+
+			f.e.Reset().Add(1, f.coming[j+1][v].v).Add(-1, f.S[j+1][v].v)
+			reserved.AtMost(&f.e, 0)
+
+			f.e.Reset().Add(1, q.v)
+			for k := range j + 1 {
+				f.add(-1, f.O[k][v])
+			}
+			sent.AtMost(&f.e, 0)
+
+			f.e.Reset().Add(1, f.O[j][v].v)
+			f.add(-1, f.S[j][v])
+			f.add(-1, f.R[j][v])
+			f.made(-1, j, v)
+			sends.AtMost(&f.e, 0)
+		}
+	}
+}
+
+// there adds the tensors of layer i that are stored at instant j, and there.
+func (f *rematOffload) there(coefficient float64, j, i int) {
+	for _, v := range f.of(i) {
+		f.add(coefficient, f.S[j][v])
+		f.add(-coefficient, f.coming[j][v])
+	}
+}
+
+// of returns the tensors of layer i.
+func (f *rematOffload) of(i int) []int {
+	switch i {
+	case 0:
+		return []int{0}
+	case f.n:
+		return []int{f.abar(i)}
+	}
+	return []int{i, f.abar(i)}
+}
+
+// inputs says that computations have what they read.
+func (f *rematOffload) inputs() {
+	forward, backward := f.m.Group("input of F", "[004] Table 2.2"), f.m.Group("input of B", "[004] Table 2.2")
+	again := f.m.Group("input of F again", "[004] Table 2.2")
+	for j := range f.stages() {
+		if j < f.n {
+			f.e.Reset()
+			f.there(1, j, j)
+			forward.AtLeast(&f.e, 1)
+		} else {
+			t := f.top(j)
+			f.e.Reset()
+			f.there(1, j, t-1)
+			backward.AtLeast(&f.e, 1)
+			f.e.Reset()
+			f.add(1, f.S[j][f.abar(t)])
+			f.add(-1, f.coming[j][f.abar(t)])
+			backward.AtLeast(&f.e, 1)
+		}
+		for v, r := range f.R[j] {
+			if !r.ok {
+				continue
+			}
+			i, _ := f.layer(v)
+			f.e.Reset().Add(1, r.v)
+			for _, w := range f.of(i - 1) {
+				f.add(-1, f.S[j][w])
+				f.add(-1, f.R[j][w])
+				f.add(-1, f.q[j][w])
+				f.made(-1, j, w)
+			}
+			again.AtMost(&f.e, 0)
+		}
+	}
+}
+
+// link is [004] O.1: transfers take no longer than the stage.
+func (f *rematOffload) link() {
+	g := f.m.Group("link", "[004] O.1")
+	for j := range f.stages() - 1 {
+		f.e.Reset().Add(-1, f.idle.At(j))
+		f.work(-1, j)
+		for v, move := range f.move {
+			f.add(move, f.O[j][v])
+			f.add(move, f.P[j][v])
+		}
+		g.AtMost(&f.e, 0)
+	}
+}
+
+// memory is the memory at each instant.
+func (f *rematOffload) memory() {
+	g := f.m.Group("memory", "the rules")
+	for j := range f.stages() {
+		f.e.Reset().AddConst(f.beside[j])
+		for v, s := range f.S[j] {
+			f.add(f.bytes[v], s)
+		}
+		if j < f.n {
+			a, abar := f.c.Layers[j].Activation/f.size, f.bytes[f.abar(j+1)]
+			f.e.AddConst(a).Add(abar-a, f.first.At(j))
+		}
+		g.AtMost(&f.e, 1000)
+	}
+}

@@ -1,0 +1,138 @@
+package swap
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"workbench/ilp/check"
+	"workbench/ilp/formulation"
+	"workbench/ilp/ilptest"
+	"workbench/model/exhaustive"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/solvers"
+	"workbench/solvers/highs"
+	"workbench/solvers/lpsolve"
+)
+
+// The bound is one on both backends.
+func TestCheckSwap(t *testing.T) {
+	both := []solvers.Backend{highs.New(), lpsolve.New()}
+	for _, x := range []struct {
+		backends []solvers.Backend
+		cases    int
+		most     int
+		tight    float64 // at least this part of the optima is met
+	}{{both[:1], 300, 5, 0.9}, {both, 150, 4, 0.9}} {
+		t.Run(fmt.Sprintf("%d/%d", len(x.backends), x.most), func(t *testing.T) {
+			r, err := check.Run(t.Context(), ilptest.Formulation(t, Formulations(), "swap"), x.backends, check.Options{Seed: 1, Cases: x.cases, Layers: x.most})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range r.Failures {
+				t.Errorf("%s, %d times:\n%s", f.Kind, f.Count, f.Smallest.String())
+			}
+			if r.Cases-r.Skipped < x.cases*9/10 || float64(r.Tight) < x.tight*float64(r.Cases-r.Skipped) {
+				t.Errorf("%d cases, %d skipped, %d tight", r.Cases, r.Skipped, r.Tight)
+			}
+			t.Logf("%d cases, %d skipped, %d tight", r.Cases, r.Skipped, r.Tight)
+		})
+	}
+}
+
+// Looking at fewer functions is a bound, too, no better, and the best plan is a start.
+func TestSwapLooksAtSomeFunctions(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 3))
+		s, memory, bandwidth := exhaustive.RandomSwap(r, 6, 6)
+		p := platform.Platform{Memory: max(1, memory), Bandwidth: bandwidth}
+		optimum, best, err := exhaustive.Swap(s, p.Memory, p.Bandwidth, 1, check.States)
+		if err != nil {
+			return // checked elsewhere
+		}
+		in, err := newSwapInstance(s, p)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		last := 0.0
+		for _, cells := range []int{0, 2, 5, swapCells} {
+			f := buildSwap(in, in.unit, cells)
+			x, err := f.start(best)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if v := f.m.Violations(x, check.CheckTolerance); len(v) > 0 {
+				rt.Fatalf("%d cells: %v", cells, v[0])
+			}
+			solved, err := highs.New().Solve(rt.Context(), f.m, solvers.Options{})
+			if err != nil {
+				rt.Fatal(err)
+			}
+			value, ok := solved.Objective()
+			if !ok || value > optimum && !check.Same(value, optimum) {
+				rt.Fatalf("%d cells: %v %g, optimum %g", cells, solved.Status, value, optimum)
+			}
+			if cells == swapCells && value < last && !check.Same(value, last) {
+				rt.Fatalf("all functions: %g, some of them: %g", value, last)
+			}
+			last = max(last, value)
+		}
+	})
+}
+
+// Bounds of Solve are between the sum of the functions and the optimum, with
+// a start or without; its plan is the start.
+func TestSolveSwap(t *testing.T) {
+	backends := []solvers.Backend{highs.New(), lpsolve.New()}
+	rapid.Check(t, func(rt *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
+		s, memory, bandwidth := exhaustive.RandomSwap(r, 4, 4)
+		p := platform.Platform{Memory: max(1, memory), Bandwidth: bandwidth}
+		optimum, best, err := exhaustive.Swap(s, p.Memory, p.Bandwidth, 1, check.States)
+		var start *plan.Plan
+		if rapid.Bool().Draw(rt, "start") {
+			start = best
+		}
+		got, solveErr := Solve(rt.Context(), backends[rapid.IntRange(0, 1).Draw(rt, "backend")], s, p, start, solvers.Options{})
+		if errors.Is(err, exhaustive.ErrInfeasible) {
+			var infeasible *plan.Infeasible
+			if !errors.As(solveErr, &infeasible) || infeasible.Memory != s.LeastMemory() {
+				rt.Fatalf("%v, least memory %g", solveErr, s.LeastMemory())
+			}
+			return
+		}
+		if err != nil || solveErr != nil {
+			rt.Fatal(err, solveErr)
+		}
+		if got.Plan != start || got.Bound < s.TotalTime()*(1-1e-9) || got.Bound > optimum && !check.Same(got.Bound, optimum) || got.By == "" && optimum > 0 {
+			rt.Fatalf("bound %g by %q, sum of functions %g, optimum %g", got.Bound, got.By, s.TotalTime(), optimum)
+		}
+	})
+}
+
+// What no model can be built for is an error that says so.
+func TestSwapRefuses(t *testing.T) {
+	s, _, _ := exhaustive.RandomSwap(rand.New(rand.NewPCG(1, 1)), 4, 4)
+	for _, p := range []platform.Platform{{Bandwidth: 1}, {Memory: 1e9}} {
+		if _, err := Amounts(s, p); !errors.Is(err, formulation.ErrInstance) {
+			t.Errorf("%+v: %v", p, err)
+		}
+	}
+	if _, err := Amounts(nil, platform.Platform{Memory: 1, Bandwidth: 1}); !errors.Is(err, formulation.ErrInstance) {
+		t.Error(err)
+	}
+	program, err := Amounts(s, platform.Platform{Memory: 1e9, Bandwidth: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := program.Start(&plan.Plan{Problem: plan.Remat}); !errors.Is(err, formulation.ErrStart) {
+		t.Error(err)
+	}
+	if _, err := program.Start(&plan.Plan{Problem: plan.Swap}); !errors.Is(err, formulation.ErrStart) {
+		t.Error(err)
+	}
+}
