@@ -221,6 +221,45 @@ func (h instance) solution(x, colDual, rowDual []float64) error {
 	return nil
 }
 
+// goOn forgets an earlier stop and starts the clock of the time limit, which
+// HiGHS would let run on over the runs of an instance.
+func (h instance) goOn() { C.shim_go_on(h.c) }
+
+func (h instance) setBounds(col int32, lower, upper float64) error {
+	return check("changeColBounds", C.shim_col_bounds(h.c, C.int(col), C.double(lower), C.double(upper)))
+}
+
+func (h instance) setCost(col int32, cost float64) error {
+	return check("changeColCost", C.shim_col_cost(h.c, C.int(col), C.double(cost)))
+}
+
+func (h instance) addRows(lower, upper []float64, start, col []int32, val []float64) error {
+	rc := C.shim_add_rows(h.c, C.int(len(lower)), C.int(len(col)), doubles(lower), doubles(upper), int32s(start), int32s(col), doubles(val))
+	return check("addRows", rc)
+}
+
+// forget drops basis and solution.
+func (h instance) forget() error { return check("clearSolver", C.shim_forget(h.c)) }
+
+// ray returns multipliers of the rows that prove infeasibility, nil if there are
+// none.
+func (h instance) ray(rows int) []float64 {
+	y := make([]float64, rows)
+	var has C.int
+	if C.shim_ray(h.c, &has, doubles(y)) != 0 || has == 0 {
+		return nil
+	}
+	return y
+}
+
+// check makes an error of a return code.
+func check(call string, rc C.int) error {
+	if rc != 0 {
+		return failure(call, int(rc))
+	}
+	return nil
+}
+
 // read loads a file.
 func (h instance) read(file string) error {
 	s := C.CString(file)

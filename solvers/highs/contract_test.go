@@ -35,3 +35,5 @@ func (b withoutPresolve) Solve(ctx context.Context, m *milp.Model, o solvers.Opt
 }
 
 func TestCycles(t *testing.T) { solvertest.Cycles(t, New(), 3000) }
+
+func TestLP(t *testing.T) { solvertest.RunLP(t, Engine{}, true) }

@@ -28,3 +28,6 @@ func (Engine) Name() string { return "highs" }
 func (Engine) Run(context.Context, *solvers.Problem) (*solvers.Answer, error) {
 	return nil, Available()
 }
+
+// OpenLP implements [solvers.LPEngine]: it returns [solvers.ErrMissing].
+func (Engine) OpenLP(*milp.Data) (solvers.LP, error) { return nil, Available() }

@@ -241,6 +241,32 @@ int shim_solution(shim *s, double *x, double *col_dual, double *row_dual) {
 	return guarded([&] { return Highs_getSolution(s->highs, x, col_dual, nullptr, row_dual); });
 }
 
+int shim_go_on(shim *s) {
+	s->stop = false;
+	return guarded([&] { return Highs_zeroAllClocks(s->highs); });
+}
+
+int shim_col_bounds(shim *s, int col, double lower, double upper) {
+	return guarded([&] { return Highs_changeColBounds(s->highs, col, lower, upper); });
+}
+
+int shim_col_cost(shim *s, int col, double cost) {
+	return guarded([&] { return Highs_changeColCost(s->highs, col, cost); });
+}
+
+int shim_add_rows(shim *s, int rows, int nonzeros, const double *lower, const double *upper,
+	const int32_t *start, const int32_t *index, const double *value) {
+	return guarded([&] { return Highs_addRows(s->highs, rows, lower, upper, nonzeros, start, index, value); });
+}
+
+int shim_forget(shim *s) {
+	return guarded([&] { return Highs_clearSolver(s->highs); });
+}
+
+int shim_ray(shim *s, int *has, double *ray) {
+	return guarded([&] { return Highs_getDualRay(s->highs, has, ray); });
+}
+
 int shim_read(shim *s, const char *file) {
 	return guarded([&] { return Highs_readModel(s->highs, file); });
 }

@@ -85,6 +85,18 @@ int shim_info_double(shim *s, const char *name, double *value);
 // NULL.
 int shim_solution(shim *s, double *x, double *col_dual, double *row_dual);
 
+// For linear programs that change and are solved again. shim_go_on forgets an
+// earlier shim_stop and starts the clock of the time limit.
+int shim_go_on(shim *s);
+int shim_col_bounds(shim *s, int col, double lower, double upper);
+int shim_col_cost(shim *s, int col, double cost);
+int shim_add_rows(shim *s, int rows, int nonzeros, const double *lower, const double *upper,
+	const int32_t *start, const int32_t *index, const double *value);
+// shim_forget forgets basis and solution.
+int shim_forget(shim *s);
+// shim_ray fills an array of a number a row, if *has is 1 afterwards.
+int shim_ray(shim *s, int *has, double *ray);
+
 int shim_read(shim *s, const char *file);
 void shim_size(shim *s, int *cols, int *rows, int *nonzeros);
 // shim_model fills arrays of the sizes that shim_size tells, the matrix by

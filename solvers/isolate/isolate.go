@@ -24,6 +24,7 @@ import (
 	"strings"
 	"time"
 
+	"workbench/model/milp"
 	"workbench/solvers"
 	"workbench/solvers/process"
 )
@@ -167,4 +168,12 @@ func (c child) postMortem(ctx context.Context, err error) (*solvers.Answer, erro
 		text = ": " + text
 	}
 	return nil, fmt.Errorf("%w: child process: %w%s", solvers.ErrSolver, exit, text)
+}
+
+// OpenLP implements [solvers.LPEngine], in this process.
+func (p *parent) OpenLP(d *milp.Data) (solvers.LP, error) {
+	if e, ok := p.engine.(solvers.LPEngine); ok {
+		return e.OpenLP(d)
+	}
+	return nil, fmt.Errorf("%s: %w: linear programs that change", p.Name(), solvers.ErrUnsupported)
 }

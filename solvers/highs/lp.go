@@ -1,0 +1,201 @@
+//go:build cgo && !nohighs
+
+package highs
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"time"
+
+	"workbench/model/milp"
+	"workbench/solvers"
+)
+
+// lp is an instance that stays. HiGHS keeps its scheduler per OS thread, so all
+// calls are made on a goroutine that has one of its own.
+type lp struct {
+	calls      chan func(instance)
+	cols, rows int
+}
+
+// OpenLP implements [solvers.LPEngine].
+func (Engine) OpenLP(d *milp.Data) (solvers.LP, error) {
+	if err := Available(); err != nil {
+		return nil, err
+	}
+	p := &lp{calls: make(chan func(instance)), cols: len(d.Cost), rows: len(d.RowLower)}
+	opened := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // for good, as in Run
+		err := use(&sink{deaf: true}, func(h instance) error {
+			if err := h.loadLP(d); err != nil {
+				return err
+			}
+			opened <- nil
+			for call := range p.calls {
+				call(h)
+			}
+			return nil
+		})
+		if err != nil {
+			opened <- err
+		}
+	}()
+	if err := <-opened; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// loadLP sets the options and passes the model. Presolve would cost the basis
+// and the ray; tolerances are as tight as HiGHS can be relied on to be.
+func (h instance) loadLP(d *milp.Data) error {
+	for _, o := range []struct {
+		name  string
+		value any
+	}{
+		{"output_flag", false},
+		{"log_to_console", false},
+		{"threads", 1},
+		{"presolve", "off"},
+		{"solver", "simplex"},
+		{"simplex_strategy", dualSimplex},
+		{"primal_feasibility_tolerance", 1e-9},
+		{"dual_feasibility_tolerance", 1e-9},
+		{"small_matrix_value", 1e-12},
+		{"large_matrix_value", 1e16},
+	} {
+		if !h.set(o.name, o.value) {
+			return fmt.Errorf("%w: HiGHS refuses %s = %v", solvers.ErrOption, o.name, o.value)
+		}
+	}
+	return h.pass(d, nil)
+}
+
+// Values of simplex_strategy.
+const (
+	dualSimplex   = 1
+	primalSimplex = 4
+)
+
+// do makes calls with the instance.
+func (p *lp) do(call func(h instance) error) error {
+	done := make(chan error)
+	p.calls <- func(h instance) { done <- call(h) }
+	return <-done
+}
+
+// Close implements [solvers.LP].
+func (p *lp) Close() { close(p.calls) }
+
+// SetBounds implements [solvers.LP].
+func (p *lp) SetBounds(columns []int32, lower, upper []float64) error {
+	return p.do(func(h instance) error {
+		for k, j := range columns {
+			if err := h.setBounds(j, lower[k], upper[k]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// SetCosts implements [solvers.LP].
+func (p *lp) SetCosts(columns []int32, costs []float64) error {
+	return p.do(func(h instance) error {
+		for k, j := range columns {
+			if err := h.setCost(j, costs[k]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// AddRows implements [solvers.LP].
+func (p *lp) AddRows(lower, upper []float64, start, col []int32, val []float64) error {
+	err := p.do(func(h instance) error { return h.addRows(lower, upper, start, col, val) })
+	if err == nil {
+		p.rows += len(lower)
+	}
+	return err
+}
+
+// ways to solve, in the order in which they are tried; an attempt begins with
+// the one of its number.
+var ways = [...]struct {
+	strategy int
+	scratch  bool
+}{
+	{dualSimplex, false},
+	{primalSimplex, true},
+	{dualSimplex, true},
+}
+
+// Solve implements [solvers.LP]. What HiGHS calls unknown, or infeasible without
+// a reason, which the primal simplex does, is solved again in another way.
+func (p *lp) Solve(ctx context.Context, o solvers.LPOptions) (r *solvers.LPResult, err error) {
+	end := time.Now().Add(o.Time)
+	err = p.do(func(h instance) (err error) {
+		for _, way := range ways[min(o.Attempt, len(ways)-1):] {
+			if way.scratch {
+				if err := h.forget(); err != nil {
+					return err
+				}
+			}
+			limit := o.Time
+			if limit > 0 {
+				limit = max(time.Until(end), 1)
+			}
+			r, err = p.run(ctx, h, limit, way.strategy)
+			if err != nil || r.Status != solvers.Numerical && (r.Status != solvers.Infeasible || r.Ray != nil) {
+				return err
+			}
+		}
+		return nil
+	})
+	return r, err
+}
+
+// run solves once.
+func (p *lp) run(ctx context.Context, h instance, limit time.Duration, strategy int) (*solvers.LPResult, error) {
+	h.goOn()
+	h.set("simplex_strategy", strategy)
+	seconds := math.Inf(1)
+	if limit > 0 {
+		seconds = limit.Seconds()
+	}
+	h.set("time_limit", seconds)
+	ended := make(chan struct{})
+	unwatch := context.AfterFunc(ctx, func() {
+		h.stop()
+		close(ended)
+	})
+	rc := h.run()
+	if !unwatch() {
+		<-ended // a later goOn is not to be overtaken
+	}
+	if rc < -1 {
+		return nil, failure("run", rc)
+	}
+	c, ok := claimOf(h.modelStatus(), facts{nodeLimit: -1})
+	if !ok {
+		return nil, fmt.Errorf("%w (%s)", failure("run", rc), c.name)
+	}
+	r := &solvers.LPResult{Status: c.status, Stop: c.stop, Raw: c.name, Objective: math.NaN(), Iterations: h.iterations()}
+	switch c.status {
+	case solvers.Optimal:
+		r.Objective = h.infoDouble("objective_function_value", math.NaN())
+		r.X, r.Dual = make([]float64, p.cols), make([]float64, p.rows)
+		return r, h.solution(r.X, make([]float64, p.cols), r.Dual)
+	case solvers.Infeasible:
+		if strategy == dualSimplex {
+			r.Ray = h.ray(p.rows)
+		}
+	case solvers.Imprecise:
+		r.Status = solvers.Numerical
+	}
+	return r, nil
+}
