@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 )
 
@@ -85,16 +86,16 @@ const (
 )
 
 func newAllocations(in *instance, period float64, heavy, every bool, ended func() bool) *allocations {
-	n := in.n
+	n := in.N
 	a := &allocations{in: in, period: period, every: every, ended: ended, light: make([]bool, n+2), owner: make([]int, n+2)}
 	for _, s := range []*[]float64{&a.hold, &a.cutF, &a.cutB, &a.buffer, &a.least, &a.rest, &a.stored, &a.delay, &a.fwd, &a.bwd} {
 		*s = make([]float64, n+2)
 	}
-	a.on, a.load, a.fixed = make([][]int, in.procs), make([]float64, in.procs), make([]float64, in.procs)
-	a.links = make([]float64, in.procs*in.procs)
+	a.on, a.load, a.fixed = make([][]int, in.Procs), make([]float64, in.Procs), make([]float64, in.Procs)
+	a.links = make([]float64, in.Procs*in.Procs)
 	some := false
 	for l := 1; l <= n; l++ {
-		a.light[l] = !heavy && in.time(l, l) <= lightTime*period && in.a[l-1]+in.a[l]+in.d[l]+in.d[l-1]+in.copies*in.w[l] <= lightMemory*in.memory
+		a.light[l] = !heavy && in.Time(l, l) <= lightTime*period && in.A[l-1]+in.A[l]+in.D[l]+in.D[l-1]+in.Copies*in.W[l] <= lightMemory*in.Memory
 		some = some || !a.light[l]
 	}
 	if !some {
@@ -104,10 +105,10 @@ func newAllocations(in *instance, period float64, heavy, every bool, ended func(
 		if a.light[l] {
 			continue
 		}
-		a.hold[l] = in.a[l-1]
-		if l < n && !a.light[l+1] && in.procs > 1 {
-			a.buffer[l] = in.buffer[l]
-			a.cutF[l], a.cutB[l] = in.a[l]/in.platform.Bandwidth, in.d[l]/in.platform.Bandwidth
+		a.hold[l] = in.A[l-1]
+		if l < n && !a.light[l+1] && in.Procs > 1 {
+			a.buffer[l] = in.Buffer[l]
+			a.cutF[l], a.cutB[l] = in.A[l]/in.Platform.Bandwidth, in.D[l]/in.Platform.Bandwidth
 		}
 	}
 	a.tails()
@@ -120,27 +121,27 @@ func (a *allocations) cut(l int) float64 { return a.cutF[l] + a.cutB[l] }
 // pass is the delay from the start of F_ℓ to the end of B_ℓ with v between.
 func (a *allocations) pass(l int, v float64) float64 {
 	if a.light[l] || a.every {
-		return v + a.in.uF[l] + a.in.uB[l]
+		return v + a.in.UF[l] + a.in.UB[l]
 	}
-	return add(v, a.in.uF[l]+a.in.uB[l], a.period)
+	return view.Plus(v, a.in.UF[l]+a.in.UB[l], a.period)
 }
 
 // average is what layer ℓ stores on average over time at least, beside weights
 // and buffers: its input for D_ℓ of every period and, in the task model, what
-// F_ℓ and B_ℓ write and read beside.
+// F_ℓ and B_ℓ write and read beside. It is rounded down.
 func (a *allocations) average(l int, delay float64) float64 {
 	in := a.in
 	held := a.hold[l] * delay
-	if in.task {
-		held += in.a[l]*in.uF[l] + (in.d[l]+in.d[l-1])*in.uB[l]
+	if in.Task {
+		held += in.A[l]*in.UF[l] + (in.D[l]+in.D[l-1])*in.UB[l]
 	}
-	return held / a.period
+	return held / a.period * (1 - view.Rounding)
 }
 
 // tails computes what is least of the layers from each one on. O(n⁴), in which
 // the longest run that takes no more than T counts thrice.
 func (a *allocations) tails() {
-	in, n := a.in, a.in.n
+	in, n := a.in, a.in.N
 	for l := range a.least {
 		a.least[l] = math.Inf(1)
 	}
@@ -163,17 +164,17 @@ func (a *allocations) tails() {
 			v = a.pass(i, v)
 			a.delay[i] = v
 			if !a.light[i] {
-				load += in.uF[i] + in.uB[i]
-				weight += in.copies * in.w[i]
+				load += in.UF[i] + in.UB[i]
+				weight += in.Copies * in.W[i]
 			}
-			if load > a.period*(1+tiny) {
+			if load > a.period*(1+view.Rounding) {
 				break
 			}
 			a.least[i] = min(a.least[i], v)
-			if i == 1 || a.cut(i-1) > a.period*(1+tiny) {
+			if i == 1 || a.cut(i-1) > a.period*(1+view.Rounding) {
 				continue
 			}
-			if weight+a.buffer[i-1]+a.buffer[j]+a.runNeeds(i, j) > in.forgiven {
+			if !in.Fits(weight + a.buffer[i-1] + a.buffer[j] + a.runNeeds(i, j)) {
 				continue
 			}
 			after[i-1] = min(after[i-1], a.through(i-1, v))
@@ -182,8 +183,8 @@ func (a *allocations) tails() {
 	for l := n; l >= 1; l-- {
 		a.rest[l], a.stored[l] = a.rest[l+1], a.stored[l+1]
 		if !a.light[l] {
-			a.rest[l] += in.uF[l] + in.uB[l]
-			a.stored[l] += a.average(l, a.least[l]) + in.copies*in.w[l]
+			a.rest[l] += in.UF[l] + in.UB[l]
+			a.stored[l] += a.average(l, a.least[l]) + in.Copies*in.W[l]
 		}
 	}
 }
@@ -191,14 +192,14 @@ func (a *allocations) tails() {
 // divide sorts what is left behind each layer by size. O(n² log n).
 func (a *allocations) divide() {
 	in := a.in
-	a.pieces = make([][]float64, in.n+2)
-	for first := 1; first <= in.n; first++ {
+	a.pieces = make([][]float64, in.N+2)
+	for first := 1; first <= in.N; first++ {
 		var sizes []float64
-		for l := first; l <= in.n; l++ {
+		for l := first; l <= in.N; l++ {
 			if a.light[l] {
 				continue
 			}
-			if u := in.uF[l] + in.uB[l]; l > first && a.cut(l-1) > a.period*(1+tiny) {
+			if u := in.UF[l] + in.UB[l]; l > first && a.cut(l-1) > a.period*(1+view.Rounding) {
 				sizes[len(sizes)-1] += u
 			} else {
 				sizes = append(sizes, u)
@@ -223,7 +224,7 @@ func (a *allocations) hasRoom(l int) bool {
 	room, places := 0.0, 0
 	sizes := a.pieces[l]
 	for _, x := range a.load {
-		left := a.period*(1+tiny) - x
+		left := a.period*(1+view.Rounding) - x
 		room += max(0, left)
 		k, _ := slices.BinarySearch(sizes, left)
 		places += k
@@ -239,7 +240,7 @@ func (a *allocations) through(l int, v float64) float64 {
 	case a.every:
 		return v + c
 	default:
-		return add(v, c, a.period)
+		return view.Plus(v, c, a.period)
 	}
 }
 
@@ -250,8 +251,8 @@ func (a *allocations) runNeeds(i, j int) float64 {
 	f, b := 0.0, 0.0
 	for l := i; l <= j; l++ {
 		a.fwd[l], a.bwd[l] = f, b
-		f += a.in.uF[l]
-		b += a.in.uB[l]
+		f += a.in.UF[l]
+		b += a.in.UB[l]
 		if !a.light[l] {
 			list = append(list, l)
 		}
@@ -273,20 +274,20 @@ func (a *allocations) needs(list []int) float64 {
 		all += a.hold[l] * a.count(a.delay[l])
 		later += a.hold[l] * (a.count(a.delay[l]) - 1)
 	}
-	if !in.task {
+	if !in.Task {
 		return all
 	}
 	if a.every {
 		before := 0.0
 		for _, x := range list {
 			before += a.hold[x]
-			most = max(most, before*a.count(a.delay[x])+in.a[x], before+in.d[x]+in.d[x-1])
+			most = max(most, before*a.count(a.delay[x])+in.A[x], before+in.D[x]+in.D[x-1])
 		}
 		return most
 	}
 	for k, x := range list {
 		later -= a.hold[x] * (a.count(a.delay[x]) - 1)
-		forward, backward := later+in.a[x], later+in.d[x]+in.d[x-1]
+		forward, backward := later+in.A[x], later+in.D[x]+in.D[x-1]
 		for _, l := range list[:k+1] {
 			backward += a.hold[l] * a.count(a.delay[x]+a.fwd[x]-a.fwd[l])
 			forward += a.hold[l] * a.count(a.delay[x]+a.bwd[x]-a.bwd[l])
@@ -323,10 +324,10 @@ func (a *allocations) place(l, used int) {
 	switch {
 	case a.over():
 		return
-	case l > in.n && a.every:
+	case l > in.N && a.every:
 		a.undecided, a.budget = true, -1
 		return
-	case l > in.n:
+	case l > in.N:
 		a.leaf()
 		return
 	case a.light[l]:
@@ -343,7 +344,7 @@ func (a *allocations) place(l, used int) {
 	if last != none {
 		a.try(l, last, used)
 	}
-	if used < in.procs {
+	if used < in.Procs {
 		a.try(l, used, used+1)
 	}
 	if a.contiguous {
@@ -376,15 +377,15 @@ type placed struct {
 // put places layer l on processor r if the loads allow it.
 func (a *allocations) put(l, r int) (before placed, ok bool) {
 	in, last := a.in, a.owner[l-1]
-	limit := a.period * (1 + tiny)
-	u := in.uF[l] + in.uB[l]
+	limit := a.period * (1 + view.Rounding)
+	u := in.UF[l] + in.UB[l]
 	if a.load[r]+u > limit {
 		return placed{}, false
 	}
 	link, f, b, buffer, other := 0, 0.0, 0.0, 0.0, r
 	if last != none && last != r {
 		f, b, buffer, other = a.cutF[l-1], a.cutB[l-1], a.buffer[l-1], last
-		link = min(r, last)*in.procs + max(r, last)
+		link = min(r, last)*in.Procs + max(r, last)
 		if a.links[link]+f+b > limit {
 			return placed{}, false
 		}
@@ -392,7 +393,7 @@ func (a *allocations) put(l, r int) (before placed, ok bool) {
 	before = placed{link, other, a.links[link], a.load[r], a.fixed[r], a.fixed[other], a.fwd[l], a.bwd[l]}
 	a.links[link] += f + b
 	a.fixed[other] += buffer
-	a.fixed[r] += in.copies * in.w[l]
+	a.fixed[r] += in.Copies * in.W[l]
 	if other != r {
 		a.fixed[r] += buffer
 	}
@@ -401,7 +402,7 @@ func (a *allocations) put(l, r int) (before placed, ok bool) {
 	a.on[r] = append(a.on[r], l)
 	a.fwd[l] += f
 	a.bwd[l] += b
-	a.fwd[l+1], a.bwd[l+1] = a.fwd[l]+in.uF[l], a.bwd[l]+in.uB[l]
+	a.fwd[l+1], a.bwd[l+1] = a.fwd[l]+in.UF[l], a.bwd[l]+in.UB[l]
 	return before, true
 }
 
@@ -415,7 +416,7 @@ func (a *allocations) takeBack(l, r int, before placed) {
 // skip passes over a light layer.
 func (a *allocations) skip(l int) {
 	a.owner[l] = none
-	a.fwd[l+1], a.bwd[l+1] = a.fwd[l]+a.in.uF[l], a.bwd[l]+a.in.uB[l]
+	a.fwd[l+1], a.bwd[l+1] = a.fwd[l]+a.in.UF[l], a.bwd[l]+a.in.UB[l]
 }
 
 // mayFit reports whether nothing known excludes what is placed, layers 1..l.
@@ -425,7 +426,7 @@ func (a *allocations) mayFit(l, used int) bool {
 		return false
 	}
 	v := a.least[l+1]
-	if l < in.n && !a.light[l+1] && a.load[a.owner[l]]+in.uF[l+1]+in.uB[l+1] > a.period*(1+tiny) {
+	if l < in.N && !a.light[l+1] && a.load[a.owner[l]]+in.UF[l+1]+in.UB[l+1] > a.period*(1+view.Rounding) {
 		v = a.through(l, v) // the next is on another processor
 	}
 	if math.IsInf(v, 1) {
@@ -438,27 +439,28 @@ func (a *allocations) mayFit(l, used int) bool {
 		v = a.pass(k, v)
 		a.delay[k] = v
 	}
-	room := float64(in.procs-used) * in.forgiven
+	room := float64(in.Procs-used) * in.Memory
 	for r := range used {
 		needs := a.needs(a.on[r])
-		if needs+a.fixed[r] > in.forgiven {
+		if !in.Fits(needs + a.fixed[r]) {
 			return false
 		}
 		held := 0.0
 		for _, k := range a.on[r] {
 			held += a.average(k, a.delay[k])
 		}
-		room += in.forgiven - a.fixed[r] - held
+		room += in.Memory - a.fixed[r] - held
 	}
 	a.spare = room - a.stored[l+1]
-	return a.stored[l+1] <= room*(1+tiny)
+	// An average is no size: the rounding of its sum counts.
+	return a.spare >= -float64(in.N+in.Procs)*0x1p-52*float64(in.Procs)*in.Memory
 }
 
 // stages returns the allocation layer by layer; light layers are with the layer
 // before, the first ones with the layer behind.
 func (a *allocations) stages() []plan.Stage {
-	list := make([]plan.Stage, a.in.n)
-	for l := 1; l <= a.in.n; l++ {
+	list := make([]plan.Stage, a.in.N)
+	for l := 1; l <= a.in.N; l++ {
 		r := a.owner[l]
 		if r == none && l > 1 {
 			r = list[l-2].Processor

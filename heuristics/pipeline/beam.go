@@ -29,8 +29,8 @@ const (
 // shorten closes in on a short period by beam searches, from that of s: each asks
 // for a pattern that is shorter by a step, which is halved when there is none.
 func (in *instance) shorten(s *pattern) *pattern {
-	width := min(beamWidth, beamWork/(in.n*in.n*in.n))
-	floor := max(in.u[in.n]/float64(in.procs), in.runs(true, false), in.heldMemory())
+	width := min(beamWidth, beamWork/(in.N*in.N*in.N))
+	floor := max(in.U[in.N]/float64(in.Procs), in.Runs(true, false), in.HeldMemory())
 	for step := beamFirst; step >= beamLast && width > 0 && !in.stopped(); {
 		period := s.rate() * (1 - step)
 		if period < floor {
@@ -66,7 +66,7 @@ func (a *allocations) beam(width int) {
 	a.owner[0] = none
 	rays := []ray{{owner: []int{none}}}
 	var longer []ray
-	for l := 1; l <= a.in.n && !a.ended(); l++ {
+	for l := 1; l <= a.in.N && !a.ended(); l++ {
 		longer = longer[:0]
 		for _, x := range rays {
 			a.along(x, func() { longer = a.extend(longer, x) })
@@ -84,7 +84,7 @@ func (a *allocations) beam(width int) {
 		if a.over() {
 			return
 		}
-		if len(x.owner) > a.in.n {
+		if len(x.owner) > a.in.N {
 			a.along(x, a.guess)
 		}
 	}
@@ -115,7 +115,7 @@ func (a *allocations) extend(longer []ray, x ray) []ray {
 		x.owner = append(slices.Clone(x.owner), none)
 		return append(longer, x)
 	}
-	for r := range min(x.used+1, a.in.procs) {
+	for r := range min(x.used+1, a.in.Procs) {
 		before, ok := a.put(l, r)
 		if !ok {
 			continue
@@ -154,7 +154,7 @@ func (a *allocations) guess() {
 	if a.found == nil {
 		a.found = a.inStages(merged(stages))
 	}
-	if a.found == nil && a.in.n <= beamLayers {
+	if a.found == nil && a.in.N <= beamLayers {
 		a.found = a.whole(stages)
 	}
 }

@@ -27,7 +27,7 @@ func TestBeam(t *testing.T) {
 		a := newAllocations(in, start.period, false, false, in.stopped)
 		a.decide, a.budget = beamDecisions, beamPatterns
 		a.beam(beamWidth)
-		for q := range in.procs {
+		for q := range in.Procs {
 			if a.load[q] != 0 || a.fixed[q] != 0 || len(a.on[q]) > 0 {
 				t.Fatalf("seed %d: processor %d still has layers %v, %v s, %v bytes", seed, q, a.on[q], a.load[q], a.fixed[q])
 			}

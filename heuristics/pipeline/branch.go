@@ -44,8 +44,8 @@ func Exact(ctx context.Context, c *chain.Chain, p platform.Platform, o Options, 
 		return nil, err
 	}
 	x := &exact{in: in, ended: func() bool { return over(ctx) }, progress: o.Progress, upper: above, gap: max(gap, leastGap)}
-	x.every = max(in.u[in.n]/float64(in.procs), in.largestLayer(), in.layerMemory(), in.heldMemory(), in.runs(false, false)) * (1 - safe)
-	x.lower = max(x.every, in.runs(true, false)*(1-safe))
+	x.every = max(in.U[in.N]/float64(in.Procs), in.LargestLayer(), in.LayerMemory(), in.HeldMemory(), in.Runs(false, false)) * (1 - safe)
+	x.lower = max(x.every, in.Runs(true, false)*(1-safe))
 	return x.run("branch-and-bound")
 }
 
@@ -57,7 +57,7 @@ func ExactContiguous(ctx context.Context, c *chain.Chain, p platform.Platform, o
 		return nil, err
 	}
 	x := &exact{in: in, ended: func() bool { return over(ctx) }, progress: o.Progress, upper: above, gap: max(gap, leastGap), contiguous: true}
-	x.lower = max(in.contiguousLoad(), in.runs(true, true)) * (1 - safe)
+	x.lower = max(in.ContiguousLoad(), in.Runs(true, true)) * (1 - safe)
 	return x.run("contiguous-optimum")
 }
 
@@ -94,13 +94,13 @@ func (x *exact) run(method string) (*ExactResult, error) {
 	if math.IsInf(x.upper, 1) {
 		// One mini-batch after the other: what needs more memory than this needs
 		// more than there is.
-		x.upper = 2 * in.latest()
+		x.upper = 2 * in.Latest()
 		if a := x.probe(x.upper, firstBudget); a.proved() {
 			if x.contiguous {
 				return nil, in.noPlan(method, "no contiguous allocation fits even with one mini-batch at a time")
 			}
 			return nil, &plan.Infeasible{
-				Problem: plan.Pipeline, Memory: math.Nextafter(in.memory, math.Inf(1)), Given: in.memory,
+				Problem: plan.Pipeline, Memory: math.Floor(in.Memory) + 1, Given: in.Memory,
 				Why: "no allocation fits even with one mini-batch at a time",
 			}
 		} else if a.found != nil {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 )
 
@@ -82,7 +83,7 @@ func (a *allocations) newCircle(parts []part, fixed []float64) *circle {
 		d: make([]float64, n), limit: make([]float64, len(fixed)), levels: slices.Grow(a.levels[:0], n*n)[:n*n],
 	}
 	for r := range fixed {
-		c.limit[r] = in.forgiven - fixed[r]
+		c.limit[r] = in.Memory - fixed[r]
 	}
 	resource := make([]int, n)
 	for k := range c.levels {
@@ -164,7 +165,7 @@ func (c *circle) solve() int {
 }
 
 // slack is the part of T that differences may be off by.
-const slack = 1e-9
+const slack = plan.Tolerance
 
 func (c *circle) possible(D []float64) bool {
 	for o := range c.n {
@@ -291,7 +292,7 @@ func (c *circle) narrow(D []float64) (next, low, high int) {
 // memory reports whether what D says leaves the memory within its limit, and
 // whether it learned more from that: how long a layer may be in flight.
 func (c *circle) memory(D []float64) (fits, more bool) {
-	if !c.in.task {
+	if !c.in.Task {
 		return c.stageMemory(D)
 	}
 	for i := range c.tasks {
@@ -325,7 +326,7 @@ func (c *circle) memory(D []float64) (fits, more bool) {
 		if t.first && t.hold > 0 {
 			// At F_ℓ -1 - q_{B,F} are stored.
 			room := c.limit[t.processor] - bytes + here
-			if ok, new := c.atMost(D, t, math.Floor(room/t.hold*(1+tiny))+1); !ok {
+			if ok, new := c.atMost(D, t, view.Count(room, t.hold)+1); !ok {
 				return false, false
 			} else if new {
 				more = true
@@ -366,7 +367,7 @@ func (c *circle) stageMemory(D []float64) (fits, more bool) {
 	}
 	for i := range c.tasks {
 		if y := &c.tasks[i]; y.first && y.hold > 0 {
-			extra := math.Floor(room[y.processor] / y.hold * (1 + tiny))
+			extra := view.Count(room[y.processor], y.hold)
 			if ok, new := c.atMost(D, y, float64(max(1, c.flying(D, y)))+extra); !ok {
 				return false, false
 			} else if new {
@@ -389,27 +390,27 @@ func (a *allocations) parts(only int) []part {
 			list[k].skipped += operations
 		}
 	}
-	for l := 1; l <= in.n; l++ {
+	for l := 1; l <= in.N; l++ {
 		r := a.owner[l]
 		switch {
 		case r == none:
-			pass(in.uF[l], in.uB[l], 0)
+			pass(in.UF[l], in.UB[l], 0)
 		case only != none && r != only:
-			pass(in.uF[l], in.uB[l], 1)
+			pass(in.UF[l], in.UB[l], 1)
 		default:
 			list = append(list, part{
-				resource: r, f: in.uF[l], b: in.uB[l], hold: a.hold[l],
-				ownF: in.a[l-1] + in.a[l], ownB: in.d[l] + in.d[l-1], delay: a.delay[l],
+				resource: r, f: in.UF[l], b: in.UB[l], hold: a.hold[l],
+				ownF: in.A[l-1] + in.A[l], ownB: in.D[l] + in.D[l-1], delay: a.delay[l],
 			})
 			x := &list[len(list)-1]
-			if l == in.n || a.owner[l+1] == r {
-				x.outF = in.a[l]
+			if l == in.N || a.owner[l+1] == r {
+				x.outF = in.A[l]
 			}
 			if l > 1 && a.owner[l-1] == r {
-				x.outB = in.d[l-1]
+				x.outB = in.D[l-1]
 			}
 		}
-		if l < in.n && a.owner[l] != a.owner[l+1] && a.owner[l] != none && a.owner[l+1] != none {
+		if l < in.N && a.owner[l] != a.owner[l+1] && a.owner[l] != none && a.owner[l+1] != none {
 			if only != none {
 				pass(a.cutF[l], a.cutB[l], 1)
 			} else {
@@ -423,7 +424,7 @@ func (a *allocations) parts(only int) []part {
 
 // leaf looks for a pattern of a whole allocation, or a proof that it has none.
 func (a *allocations) leaf() {
-	for r := range a.in.procs {
+	for r := range a.in.Procs {
 		if len(a.on[r]) == 0 {
 			continue
 		}
@@ -462,7 +463,7 @@ func (a *allocations) circle(parts []part, fixed []float64) (*circle, int) {
 // listed asks the list scheduler.
 func (a *allocations) listed(stages []plan.Stage) *pattern {
 	a.budget -= 256
-	return a.in.schedule(merged(stages), a.period*(1+tiny))
+	return a.in.schedule(merged(stages), a.period*(1+view.Rounding))
 }
 
 // whole looks for a pattern with all layers, light ones with the layer that they
@@ -483,7 +484,7 @@ func (a *allocations) whole(stages []plan.Stage) *pattern {
 // interrupted.
 func (a *allocations) inStages(joined []plan.Stage) *pattern {
 	in := a.in
-	fixed := make([]float64, in.platform.Processors)
+	fixed := make([]float64, in.Platform.Processors)
 	items := in.items(joined)
 	parts := make([]part, len(items))
 	for i, x := range items {
@@ -491,24 +492,24 @@ func (a *allocations) inStages(joined []plan.Stage) *pattern {
 		if x.cut {
 			continue
 		}
-		parts[i].hold = in.inputs(x.from, x.to)
-		parts[i].ownF = in.most[(x.from-1)*in.n+x.to-1]
+		parts[i].hold = in.Inputs(x.from, x.to)
+		parts[i].ownF = in.Peak(x.from, x.to)
 		parts[i].ownB = parts[i].ownF - parts[i].hold
 		if l := x.from; l == x.to { // as it is; of several layers, the most
-			parts[i].ownF, parts[i].ownB = in.a[l-1]+in.a[l], in.d[l]+in.d[l-1]
+			parts[i].ownF, parts[i].ownB = in.A[l-1]+in.A[l], in.D[l]+in.D[l-1]
 		}
-		fixed[x.resource] += in.weights[x.to] - in.weights[x.from-1]
+		fixed[x.resource] += in.Weights[x.to] - in.Weights[x.from-1]
 		switch {
 		case i == 0:
 		case items[i-1].cut:
-			fixed[x.resource] += in.buffer[x.from-1]
+			fixed[x.resource] += in.Buffer[x.from-1]
 		default:
-			parts[i].outB = in.d[x.from-1]
+			parts[i].outB = in.D[x.from-1]
 		}
 		if i < len(items)-1 && items[i+1].cut {
-			fixed[x.resource] += in.buffer[x.to]
+			fixed[x.resource] += in.Buffer[x.to]
 		} else {
-			parts[i].outF = in.a[x.to]
+			parts[i].outF = in.A[x.to]
 		}
 	}
 	c, answer := a.circle(parts, fixed)
@@ -523,10 +524,10 @@ func (a *allocations) inStages(joined []plan.Stage) *pattern {
 	// With the orders as they are the period may be less; but what happens at
 	// one instant may be put in an order that takes more.
 	least := *s
-	if least.retime() && least.period <= a.period*(1+instant) && least.peak(in) <= in.limit {
+	if least.retime() && least.period <= a.period*(1+instant) && in.Fits(least.peak(in)) {
 		return &least
 	}
-	if s.peak(in) <= in.limit {
+	if in.Fits(s.peak(in)) {
 		return s
 	}
 	return nil

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"math"
 
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 )
 
@@ -11,8 +12,8 @@ import (
 // fits whatever the period.
 func (in *instance) bestContiguous(cancel int) *pattern {
 	d := newContiguous(in, cancel)
-	low, high := in.u[in.n]/float64(in.procs), in.u[in.n]
-	for _, c := range in.cut {
+	low, high := in.U[in.N]/float64(in.Procs), in.U[in.N]
+	for _, c := range in.Cut {
 		high += c
 	}
 	var best []plan.Stage
@@ -49,7 +50,7 @@ type contiguousDP struct {
 }
 
 func newContiguous(in *instance, cancel int) *contiguousDP {
-	size := (in.procs + 1) * (in.n + 1)
+	size := (in.Procs + 1) * (in.N + 1)
 	return &contiguousDP{in: in, cancel: cancel, delay: make([]float64, size), end: make([]int, size)}
 }
 
@@ -63,12 +64,12 @@ func newContiguous(in *instance, cancel int) *contiguousDP {
 // layers j+1..n on p processors the one with the least V is the best, and no
 // discretisation is needed. O(P·n²).
 func (d *contiguousDP) at(period float64) []plan.Stage {
-	in, n := d.in, d.in.n
+	in, n := d.in, d.in.N
 	for k := range d.delay {
 		d.delay[k] = math.Inf(1)
 	}
 	d.delay[n] = 0
-	for p := 1; p <= in.procs; p++ {
+	for p := 1; p <= in.Procs; p++ {
 		row, next := d.delay[p*(n+1):(p+1)*(n+1)], d.delay[(p-1)*(n+1):p*(n+1)]
 		for j := n; j >= 1; j-- {
 			v := next[j]
@@ -79,20 +80,20 @@ func (d *contiguousDP) at(period float64) []plan.Stage {
 				return nil
 			}
 			for i := j; i >= 1; i-- {
-				u := in.time(i, j)
-				if u > period*(1+tiny) {
+				u := in.Time(i, j)
+				if u > period*(1+view.Rounding) {
 					break
 				}
-				g := max(1, periods(v+u, period))
-				if in.cut[i-1] > period*(1+tiny) {
+				g := max(1, view.Periods(v+u, period))
+				if in.Cut[i-1] > period*(1+view.Rounding) {
 					continue
 				}
-				if in.needs(i, j, inFlight(g, d.cancel)) > in.limit {
+				if !in.Fits(in.Needs(i, j, inFlight(g, d.cancel))) {
 					continue
 				}
-				before := add(v, u, period)
+				before := view.Plus(v, u, period)
 				if i > 1 {
-					before = add(before, in.cut[i-1], period)
+					before = view.Plus(before, in.Cut[i-1], period)
 				}
 				if before < row[i-1] {
 					row[i-1], d.end[p*(n+1)+i-1] = before, j
@@ -100,7 +101,7 @@ func (d *contiguousDP) at(period float64) []plan.Stage {
 			}
 		}
 	}
-	for p := 1; p <= in.procs; p++ {
+	for p := 1; p <= in.Procs; p++ {
 		if math.IsInf(d.delay[p*(n+1)], 1) {
 			continue
 		}
@@ -112,17 +113,4 @@ func (d *contiguousDP) at(period float64) []plan.Stage {
 		return fromEnds(ends)
 	}
 	return nil
-}
-
-// periods returns ⌈x/T⌉.
-func periods(x, period float64) int { return int(min(math.Ceil(x/period-tiny), math.MaxInt32)) }
-
-// add is ⊕ of [004] 7.1.2: the delay x and then an item of time y, which begins
-// a new group if it does not fit in that of x.
-func add(x, y, period float64) float64 {
-	g := periods(x, period)
-	if g == periods(x+y, period) {
-		return x + y
-	}
-	return period*float64(g) + y
 }

@@ -50,19 +50,19 @@ func TestPartitionExhaustively(t *testing.T) {
 			t.Fatal(err)
 		}
 		best := math.Inf(1)
-		for mask := range 1 << (in.n - 1) {
+		for mask := range 1 << (in.N - 1) {
 			load, from, stages := 0.0, 1, 0
-			for l := 1; l <= in.n; l++ {
-				if l == in.n || mask>>(l-1)&1 == 1 {
-					load = max(load, in.time(from, l))
-					if l < in.n {
-						load = max(load, 2*in.a[l]/p.Bandwidth)
+			for l := 1; l <= in.N; l++ {
+				if l == in.N || mask>>(l-1)&1 == 1 {
+					load = max(load, in.Time(from, l))
+					if l < in.N {
+						load = max(load, 2*in.A[l]/p.Bandwidth)
 					}
 					from = l + 1
 					stages++
 				}
 			}
-			if stages <= in.procs {
+			if stages <= in.Procs {
 				best = min(best, load)
 			}
 		}
@@ -84,14 +84,14 @@ func TestContiguousExhaustively(t *testing.T) {
 			}
 			for cancel := range 3 {
 				best := math.Inf(1)
-				for mask := range 1 << (in.n - 1) {
+				for mask := range 1 << (in.N - 1) {
 					var ends []int
-					for l := 1; l <= in.n; l++ {
-						if l == in.n || mask>>(l-1)&1 == 1 {
+					for l := 1; l <= in.N; l++ {
+						if l == in.N || mask>>(l-1)&1 == 1 {
 							ends = append(ends, l)
 						}
 					}
-					if len(ends) > in.procs {
+					if len(ends) > in.Procs {
 						continue
 					}
 					stages := fromEnds(ends)
@@ -223,16 +223,16 @@ func TestContiguousAtEveryPeriod(t *testing.T) {
 		}
 		d := newContiguous(in, 0)
 		for range 10 {
-			period := in.latest() * (0.2 + 0.6*r.Float64())
+			period := in.Latest() * (0.2 + 0.6*r.Float64())
 			exists := false
-			for mask := range 1 << (in.n - 1) {
+			for mask := range 1 << (in.N - 1) {
 				var ends []int
-				for l := 1; l <= in.n; l++ {
-					if l == in.n || mask>>(l-1)&1 == 1 {
+				for l := 1; l <= in.N; l++ {
+					if l == in.N || mask>>(l-1)&1 == 1 {
 						ends = append(ends, l)
 					}
 				}
-				if len(ends) > in.procs {
+				if len(ends) > in.Procs {
 					continue
 				}
 				items := in.items(fromEnds(ends))

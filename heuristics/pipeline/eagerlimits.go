@@ -1,9 +1,8 @@
 package pipeline
 
 import (
-	"math"
-
 	"workbench/model/chain"
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -40,7 +39,7 @@ func (in *instance) bestEager() *pattern {
 		best = s
 		return true
 	}
-	for k := range 2 * in.procs {
+	for k := range 2 * in.Procs {
 		if s := in.bestContiguous(k); s != nil {
 			try(s.stages)
 		}
@@ -73,15 +72,13 @@ func (in *instance) bestEager() *pattern {
 func (in *instance) eagerFull(stages []plan.Stage) *pattern {
 	limits := make([]int, len(stages))
 	for k, s := range stages {
-		room := in.limit - in.needs(s.From, s.To, 1)
+		room := in.Memory - in.Needs(s.From, s.To, 1)
 		if room < 0 {
 			return nil
 		}
 		// More than 2P in flight are of no use.
-		limits[k] = 2 * in.procs
-		if inputs := in.inputs(s.From, s.To); inputs > 0 {
-			limits[k] = min(limits[k], 1+int(min(room/inputs, math.MaxInt32)))
-		}
+		limits[k] = 2 * in.Procs
+		limits[k] = int(min(float64(limits[k]), 1+view.Count(room, in.Inputs(s.From, s.To))))
 	}
 	for {
 		s := in.eager(stages, limits)
@@ -90,7 +87,7 @@ func (in *instance) eagerFull(stages []plan.Stage) *pattern {
 		}
 		over := false
 		for k, m := range s.memory(in) {
-			if m > in.limit {
+			if !in.Fits(m) {
 				if limits[k] == 1 {
 					return nil
 				}

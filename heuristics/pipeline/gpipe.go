@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"workbench/model/chain"
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -29,7 +30,7 @@ func GPipe(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 				continue
 			}
 			s := in.gpipe(stages, k)
-			if (best == nil || s.rate() < best.rate()*(1-tiny)) && s.peak(in) <= in.limit {
+			if (best == nil || s.rate() < best.rate()*(1-view.Rounding)) && in.Fits(s.peak(in)) {
 				best = s
 			}
 		}

@@ -29,8 +29,8 @@ func (in *instance) items(stages []plan.Stage) []item {
 		}
 		x := item{from: s.From, to: s.To, resource: s.Processor}
 		for l := s.From; l <= s.To; l++ {
-			x.f += in.uF[l]
-			x.b += in.uB[l]
+			x.f += in.UF[l]
+			x.b += in.UB[l]
 		}
 		list = append(list, x)
 	}
@@ -42,15 +42,15 @@ func (in *instance) communication(l, p, q int) item {
 		p, q = q, p
 	}
 	return item{
-		from: l, to: l, cut: true, resource: in.platform.Processors + p*in.platform.Processors + q,
-		f: in.a[l] / in.platform.Bandwidth, b: in.d[l] / in.platform.Bandwidth,
+		from: l, to: l, cut: true, resource: in.Platform.Processors + p*in.Platform.Processors + q,
+		f: in.A[l] / in.Platform.Bandwidth, b: in.D[l] / in.Platform.Bandwidth,
 	}
 }
 
 // link returns the processors that a communication's resource joins.
 func (in *instance) link(resource int) (p, q int) {
-	r := resource - in.platform.Processors
-	return r / in.platform.Processors, r % in.platform.Processors
+	r := resource - in.Platform.Processors
+	return r / in.Platform.Processors, r % in.Platform.Processors
 }
 
 // checkAllocation says what is wrong with an allocation given by a user.
@@ -60,15 +60,15 @@ func (in *instance) checkAllocation(stages []plan.Stage) error {
 		switch {
 		case s.From != next:
 			return fmt.Errorf("%w: stage %d begins at layer %d, it should at %d", ErrAllocation, k+1, s.From, next)
-		case s.To < s.From || s.To > in.n:
-			return fmt.Errorf("%w: stage %d ends at layer %d, it should between %d and %d", ErrAllocation, k+1, s.To, s.From, in.n)
-		case s.Processor < 0 || s.Processor >= in.platform.Processors:
-			return fmt.Errorf("%w: stage %d is on processor %d, there are 0 to %d", ErrAllocation, k+1, s.Processor, in.platform.Processors-1)
+		case s.To < s.From || s.To > in.N:
+			return fmt.Errorf("%w: stage %d ends at layer %d, it should between %d and %d", ErrAllocation, k+1, s.To, s.From, in.N)
+		case s.Processor < 0 || s.Processor >= in.Platform.Processors:
+			return fmt.Errorf("%w: stage %d is on processor %d, there are 0 to %d", ErrAllocation, k+1, s.Processor, in.Platform.Processors-1)
 		}
 		next = s.To + 1
 	}
-	if next != in.n+1 {
-		return fmt.Errorf("%w: it ends at layer %d, the chain at %d", ErrAllocation, next-1, in.n)
+	if next != in.N+1 {
+		return fmt.Errorf("%w: it ends at layer %d, the chain at %d", ErrAllocation, next-1, in.N)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"workbench/model/chain"
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -19,9 +20,9 @@ func KPeriodic(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, erro
 		return nil, err
 	}
 	best := in.bestContiguous(0)
-	for k := 1; k < 2*in.procs; k++ {
+	for k := 1; k < 2*in.Procs; k++ {
 		if s := in.bestContiguous(k); s != nil {
-			if s = s.cancelled(k); best == nil || s.rate() < best.rate()*(1-tiny) {
+			if s = s.cancelled(k); best == nil || s.rate() < best.rate()*(1-view.Rounding) {
 				best = s
 			}
 		}

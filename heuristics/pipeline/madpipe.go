@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"workbench/model/chain"
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -82,7 +83,7 @@ func (g Grid) check() error {
 // and then with the safe one.
 func (in *instance) madPipe(g Grid) *pattern {
 	d := newMadPipe(in, g)
-	high := in.latest()
+	high := in.Latest()
 	var best *pattern
 	below := math.Inf(1)
 	for _, d.safe = range []bool{false, true} {
@@ -100,7 +101,7 @@ func (in *instance) madPipe(g Grid) *pattern {
 				best, below = s, s.period
 			}
 		}
-		if !in.task {
+		if !in.Task {
 			break // the estimates are the same
 		}
 	}
@@ -109,8 +110,8 @@ func (in *instance) madPipe(g Grid) *pattern {
 
 // latest returns U(1,L) + ΣC, at which nothing needs to overlap.
 func (in *instance) latest() float64 {
-	t := in.u[in.n]
-	for _, c := range in.cut {
+	t := in.U[in.N]
+	for _, c := range in.Cut {
 		t += c
 	}
 	return t
@@ -118,9 +119,9 @@ func (in *instance) latest() float64 {
 
 // madPipeDP holds the tables of MadPipe-DP for one instance and grid.
 type madPipeDP struct {
-	in                *instance
-	grid              Grid
-	time, size, delay float64 // one step of each grid
+	in          *instance
+	grid        Grid
+	time, delay float64 // one step of each grid
 	// States (p, t, m): p normal processors are used, the special one has t and
 	// m steps. v[j] is the least V of the states with layers j+1..n placed;
 	// from[j] the state that this came from, to[j] where its stage ends.
@@ -136,19 +137,19 @@ type madPipeDP struct {
 }
 
 func newMadPipe(in *instance, g Grid) *madPipeDP {
-	d := &madPipeDP{in: in, grid: g, time: in.u[in.n] / float64(g.Time-1), size: in.memory / float64(g.Memory-1)}
+	d := &madPipeDP{in: in, grid: g, time: in.U[in.N] / float64(g.Time-1)}
 	if g.Delay > 0 {
-		d.delay = in.latest() / float64(g.Delay-1)
+		d.delay = in.Latest() / float64(g.Delay-1)
 	}
-	d.v, d.from, d.to = make([][]float64, in.n+1), make([][]int32, in.n+1), make([][]int32, in.n+1)
+	d.v, d.from, d.to = make([][]float64, in.N+1), make([][]int32, in.N+1), make([][]int32, in.N+1)
 	return d
 }
 
 // allocation finds the least T̂ and its allocation.
 func (d *madPipeDP) allocation() ([]plan.Stage, float64) {
-	low, high := d.in.u[d.in.n]/float64(d.in.procs), d.in.latest()
-	for l := 1; l <= d.in.n; l++ {
-		low = max(low, d.in.time(l, l))
+	low, high := d.in.U[d.in.N]/float64(d.in.Procs), d.in.Latest()
+	for l := 1; l <= d.in.N; l++ {
+		low = max(low, d.in.Time(l, l))
 	}
 	// From below: the tables are smaller for small T̂.
 	var stages []plan.Stage
@@ -183,10 +184,10 @@ func (d *madPipeDP) allocation() ([]plan.Stage, float64) {
 // O(P·Time·Memory·n²) at worst; stages longer than T̂ are not looked at, nor
 // states that are not reached or leave too little time for the layers before.
 func (d *madPipeDP) at(period float64) []plan.Stage {
-	in, n, mems := d.in, d.in.n, d.grid.Memory
-	limit := period * (1 + tiny)
+	in, n, mems := d.in, d.in.N, d.grid.Memory
+	limit := period * (1 + view.Rounding)
 	d.times = int(min(float64(d.grid.Time-1), limit/d.time)) + 1
-	normals := in.procs // p is 0..P-1
+	normals := in.Procs // p is 0..P-1
 	layer := d.times * mems
 	if size := normals * layer; cap(d.least) < size {
 		d.least = make([]float64, size)
@@ -226,28 +227,28 @@ func (d *madPipeDP) at(period float64) []plan.Stage {
 				continue
 			}
 			for i := j; i >= 1; i-- {
-				u := in.time(i, j)
+				u := in.Time(i, j)
 				if u > limit {
 					break
 				}
-				g := max(1, periods(v+u, period))
-				if in.weights[j]-in.weights[i-1]+float64(g-1)*in.inputs(i, j) > in.limit {
+				g := max(1, view.Periods(v+u, period))
+				if !in.Fits(in.Weights[j] - in.Weights[i-1] + float64(g-1)*in.Inputs(i, j)) {
 					break // as for all longer stages
 				}
-				if in.cut[i-1] > limit {
+				if in.Cut[i-1] > limit {
 					continue
 				}
 				before := d.before(i, v, u, period)
 				// What the processors left have time for, and layers 1..i-1 take.
-				room, rest := float64(normals-1-p)*limit-float64(t)*d.time, in.u[i-1]
+				room, rest := float64(normals-1-p)*limit-float64(t)*d.time, in.U[i-1]
 				if rest > room+limit {
 					continue
 				}
-				if p < normals-1 && rest <= room && in.needs(i, j, g) <= in.limit {
+				if p < normals-1 && rest <= room && in.Fits(in.Needs(i, j, g)) {
 					d.reach(i-1, x+layer, before, x, j)
 				}
 				t2 := t + steps(u, d.time)
-				m2 := m + steps(d.special(i, j, g), d.size)
+				m2 := m + d.parts(d.special(i, j, g))
 				if t2 < d.times && m2 < mems && rest <= room+limit-float64(t2-t)*d.time {
 					d.reach(i-1, (p*d.times+t2)*mems+m2, before, x, j)
 				}
@@ -264,9 +265,9 @@ func (d *madPipeDP) at(period float64) []plan.Stage {
 
 // before returns V' = (V ⊕ U(i,j)) ⊕ C(i-1), rounded up to the grid.
 func (d *madPipeDP) before(i int, v, u, period float64) float64 {
-	v = add(v, u, period)
+	v = view.Plus(v, u, period)
 	if i > 1 {
-		v = add(v, d.in.cut[i-1], period)
+		v = view.Plus(v, d.in.Cut[i-1], period)
 	}
 	if d.delay > 0 {
 		v = d.delay * float64(steps(v, d.delay))
@@ -279,14 +280,20 @@ func (d *madPipeDP) before(i int, v, u, period float64) float64 {
 // the stage model nothing depends on how stages interleave: it is 𝓜(i,j,g), as
 // it is when d is safe.
 func (d *madPipeDP) special(i, j, g int) float64 {
-	if d.safe || !d.in.task {
-		return d.in.needs(i, j, g)
+	if d.safe || !d.in.Task {
+		return d.in.Needs(i, j, g)
 	}
-	return d.in.fixed(i, j) + float64(g-1)*d.in.inputs(i, j)
+	return d.in.Fixed(i, j) + float64(g-1)*d.in.Inputs(i, j)
 }
 
-// steps returns the number of steps that x takes when rounded up.
-func steps(x, step float64) int { return int(min(math.Ceil(x/step-1e-9), math.MaxInt32)) }
+// steps returns the number of steps that a time takes when rounded up.
+func steps(x, step float64) int { return int(min(math.Ceil(x/step-plan.Tolerance), math.MaxInt32)) }
+
+// parts returns the number of steps of the memory that a size takes when rounded
+// up; all of the memory takes all of them.
+func (d *madPipeDP) parts(size float64) int {
+	return int(min(math.Ceil(size*float64(d.grid.Memory-1)/d.in.Memory), math.MaxInt32))
+}
 
 func (d *madPipeDP) reach(j, x int, v float64, from, to int) {
 	if v < d.v[j][x] {
@@ -298,7 +305,7 @@ func (d *madPipeDP) reach(j, x int, v float64, from, to int) {
 func (d *madPipeDP) walk(x, layer int) []plan.Stage {
 	var stages []plan.Stage
 	processor := 1
-	for j := 0; j < d.in.n; {
+	for j := 0; j < d.in.N; {
 		from, to := int(d.from[j][x]), int(d.to[j][x])
 		s := plan.Stage{From: j + 1, To: to}
 		if from/layer != x/layer {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"workbench/model/chain"
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -20,7 +21,7 @@ func OneFOneB(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error
 	switch {
 	case s == nil:
 		return nil, in.noPlan("1f1b", "the simulation does not settle into a pattern")
-	case s.peak(in) > in.limit:
+	case !in.Fits(s.peak(in)):
 		return nil, in.noPlan("1f1b", "PipeDream's partition with as many mini-batches in flight as stages does not fit")
 	}
 	return s.plan(in, "1f1b"), nil
@@ -40,14 +41,14 @@ func PipeDream(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, erro
 	}
 	var best *pattern
 	free, _ := in.partition(0)
-	for noam := 1; noam <= 2*in.procs && (best == nil || !in.stopped()); noam++ {
+	for noam := 1; noam <= 2*in.Procs && (best == nil || !in.stopped()); noam++ {
 		fitting, _ := in.partition(noam)
 		for _, stages := range [][]plan.Stage{free, fitting} {
 			if stages == nil {
 				continue
 			}
 			s := in.eager(stages, entering(stages, noam))
-			if s != nil && (best == nil || s.rate() < best.rate()*(1-tiny)) && s.peak(in) <= in.limit {
+			if s != nil && (best == nil || s.rate() < best.rate()*(1-view.Rounding)) && in.Fits(s.peak(in)) {
 				best = s
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"workbench/model/chain"
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -18,7 +19,7 @@ func OneFOneBStarAt(c *chain.Chain, p platform.Platform, allocation []plan.Stage
 	if err != nil {
 		return nil, err
 	}
-	if low := longest(items); !(period >= low*(1-tiny)) || math.IsInf(period, 0) {
+	if low := longest(items); !(period >= low*(1-view.Rounding)) || math.IsInf(period, 0) {
 		return nil, in.noPlan("1f1b-star", "the period must be at least that of the longest stage or communication")
 	}
 	return in.oneFOneBStar(allocation, items, period).plan(in, "1f1b-star"), nil
@@ -172,7 +173,7 @@ func inFlight(g, cancel int) int {
 // fits reports whether the stages fit with these groups.
 func (in *instance) fits(items []item, group []int, cancel int) bool {
 	for i := range items {
-		if x := &items[i]; !x.cut && in.needs(x.from, x.to, inFlight(group[i], cancel)) > in.limit {
+		if x := &items[i]; !x.cut && !in.Fits(in.Needs(x.from, x.to, inFlight(group[i], cancel))) {
 			return false
 		}
 	}
@@ -200,7 +201,9 @@ func (in *instance) smallest(stages []plan.Stage, items []item, cancel int) *pat
 		if math.IsInf(high, 1) {
 			return nil
 		}
-		test = low + (high-low)/2
+		if test = low + (high-low)/2; test >= high { // neighbours: the half is rounded up
+			test = low
+		}
 	}
 	return in.oneFOneBStar(stages, items, high)
 }

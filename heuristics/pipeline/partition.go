@@ -32,7 +32,7 @@ func FittingPartition(c *chain.Chain, p platform.Platform) ([]plan.Stage, error)
 	if err != nil {
 		return nil, err
 	}
-	stages, _ := in.partition(in.procs)
+	stages, _ := in.partition(in.Procs)
 	return stages, nil
 }
 
@@ -56,26 +56,26 @@ func (in *instance) held(k int) []plan.Stage {
 // from the end fits with flight(r) mini-batches; nil: memory does not count.
 func (in *instance) balanced(flight func(r int) int) ([]plan.Stage, float64) {
 	// best[r][i]: layers i+1..n in r stages; end[r][i]: where the first ends.
-	n := in.n
-	best := make([]float64, (in.procs+1)*(n+1))
-	end := make([]int, (in.procs+1)*(n+1))
+	n := in.N
+	best := make([]float64, (in.Procs+1)*(n+1))
+	end := make([]int, (in.Procs+1)*(n+1))
 	for k := range best {
 		best[k] = math.Inf(1)
 	}
 	best[n] = 0
-	for r := 1; r <= in.procs; r++ {
+	for r := 1; r <= in.Procs; r++ {
 		row, next := best[r*(n+1):(r+1)*(n+1)], best[(r-1)*(n+1):r*(n+1)]
 		for i := n - r; i >= 0; i-- {
 			for j := i + 1; j <= n; j++ {
-				load := in.time(i+1, j)
+				load := in.Time(i+1, j)
 				if load > row[i] {
 					break
 				}
-				if flight != nil && in.needs(i+1, j, flight(r)) > in.limit {
+				if flight != nil && !in.Fits(in.Needs(i+1, j, flight(r))) {
 					continue
 				}
 				if j < n {
-					load = max(load, 2*in.a[j]/in.platform.Bandwidth)
+					load = max(load, 2*in.A[j]/in.Platform.Bandwidth)
 				}
 				if load = max(load, next[j]); load <= row[i] && !math.IsInf(load, 1) {
 					row[i], end[r*(n+1)+i] = load, j
@@ -84,7 +84,7 @@ func (in *instance) balanced(flight func(r int) int) ([]plan.Stage, float64) {
 		}
 	}
 	r := 1
-	for k := 2; k <= in.procs; k++ {
+	for k := 2; k <= in.Procs; k++ {
 		if best[k*(n+1)] < best[r*(n+1)] {
 			r = k
 		}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 )
 
@@ -41,7 +42,7 @@ type run struct {
 // runs lists the operations layer by layer: those of a stage follow each other
 // without idle time.
 func (s *pattern) runs(in *instance) []run {
-	list := make([]run, 0, 2*s.k*(in.n+len(s.items)))
+	list := make([]run, 0, 2*s.k*(in.N+len(s.items)))
 	for m := range s.k {
 		for i, x := range s.items {
 			f, b := s.f[m*len(s.items)+i], s.b[m*len(s.items)+i]
@@ -52,12 +53,12 @@ func (s *pattern) runs(in *instance) []run {
 				continue
 			}
 			for l := x.from; l <= x.to; l++ {
-				list = append(list, run{op: plan.OpF, layer: l, batch: m, resource: x.resource, start: f, length: in.uF[l]})
-				f += in.uF[l]
+				list = append(list, run{op: plan.OpF, layer: l, batch: m, resource: x.resource, start: f, length: in.UF[l]})
+				f += in.UF[l]
 			}
 			for l := x.to; l >= x.from; l-- {
-				list = append(list, run{op: plan.OpB, layer: l, batch: m, resource: x.resource, start: b, length: in.uB[l]})
-				b += in.uB[l]
+				list = append(list, run{op: plan.OpB, layer: l, batch: m, resource: x.resource, start: b, length: in.UB[l]})
+				b += in.UB[l]
 			}
 		}
 	}
@@ -76,7 +77,7 @@ func (s *pattern) sequence(in *instance) []run {
 		r.shift = r.batch - s.k*turn
 		r.step = r.layer
 		if r.op == plan.OpB || r.op == plan.OpCB {
-			r.step = 2*in.n + 1 - r.layer
+			r.step = 2*in.N + 1 - r.layer
 		}
 	}
 	slices.SortStableFunc(list, func(a, b run) int {
@@ -106,14 +107,14 @@ func (s *pattern) sequence(in *instance) []run {
 }
 
 // instant is the part of a period below which starts are simultaneous.
-const instant = 1e-9
+const instant = plan.Tolerance
 
 // turns returns t modulo T and the number of periods before it. The rest lies
 // in [0,T), but times a rounding before a multiple of T are of that one.
 func turns(t, period float64) (rest float64, turn int) {
 	q := math.Floor(t/period + instant)
 	rest = t - q*period
-	if math.Abs(rest) <= period*tiny {
+	if math.Abs(rest) <= period*view.Rounding {
 		rest = 0
 	}
 	return rest, int(q)
@@ -122,8 +123,8 @@ func turns(t, period float64) (rest float64, turn int) {
 // plan writes s, the first B_1 with shift 0.
 func (s *pattern) plan(in *instance, method string) *plan.Plan {
 	period := s.period
-	p := plan.NewPattern(method, in.chain, in.platform)
-	p.Period, p.K, p.MemoryModel, p.Allocation = &period, s.k, in.model, merged(s.stages)
+	p := plan.NewPattern(method, in.Chain, in.Platform)
+	p.Period, p.K, p.MemoryModel, p.Allocation = &period, s.k, in.Model, merged(s.stages)
 	list := s.sequence(in)
 	first := list[slices.IndexFunc(list, func(r run) bool { return r.op == plan.OpB && r.layer == 1 })].shift
 	p.Ops = make([]plan.Op, len(list))

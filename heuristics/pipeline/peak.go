@@ -18,7 +18,7 @@ func (s *pattern) peak(in *instance) float64 {
 // many of them lie between the ends of what is stored, so an operation gets the
 // number of its place, R more for each period later. O(ops·(log ops + k)).
 func (s *pattern) memory(in *instance) []float64 {
-	lists := make([][]run, in.platform.Processors)
+	lists := make([][]run, in.Platform.Processors)
 	for _, r := range s.sequence(in) {
 		if r.op == plan.OpF || r.op == plan.OpB {
 			lists[r.resource] = append(lists[r.resource], r)
@@ -31,10 +31,10 @@ func (s *pattern) memory(in *instance) []float64 {
 		}
 	}
 	for k, st := range s.stages {
-		peaks[st.Processor] += in.weights[st.To] - in.weights[st.From-1]
+		peaks[st.Processor] += in.Weights[st.To] - in.Weights[st.From-1]
 		if k > 0 && s.stages[k-1].Processor != st.Processor {
-			peaks[st.Processor] += in.buffer[st.From-1]
-			peaks[s.stages[k-1].Processor] += in.buffer[st.From-1]
+			peaks[st.Processor] += in.Buffer[st.From-1]
+			peaks[s.stages[k-1].Processor] += in.Buffer[st.From-1]
 		}
 	}
 	return peaks
@@ -46,8 +46,8 @@ func (s *pattern) processor(in *instance, list []run) float64 {
 	for z, r := range list {
 		places[z] = z + len(list)*((r.batch-r.shift)/s.k)
 	}
-	forward, backward := make([]int, (in.n+1)*s.k), make([]int, (in.n+1)*s.k)
-	here := make([]bool, in.n+1)
+	forward, backward := make([]int, (in.N+1)*s.k), make([]int, (in.N+1)*s.k)
+	here := make([]bool, in.N+1)
 	for i, r := range list {
 		if r.op == plan.OpF {
 			forward[r.layer*s.k+r.batch] = places[i]
@@ -56,9 +56,9 @@ func (s *pattern) processor(in *instance, list []run) float64 {
 			backward[r.layer*s.k+r.batch] = places[i]
 		}
 	}
-	if !in.task {
+	if !in.Task {
 		total := 0.0
-		for l := 1; l <= in.n; l++ {
+		for l := 1; l <= in.N; l++ {
 			if !here[l] {
 				continue
 			}
@@ -70,34 +70,34 @@ func (s *pattern) processor(in *instance, list []run) float64 {
 				}
 				nca = max(nca, count)
 			}
-			total += float64(nca) * in.a[l-1]
+			total += float64(nca) * in.A[l-1]
 		}
 		return total
 	}
 	h := held{change: make([]float64, len(list)+1)}
-	for l := 1; l <= in.n; l++ {
+	for l := 1; l <= in.N; l++ {
 		if !here[l] {
 			continue
 		}
 		for m := range s.k {
 			f, b := forward[l*s.k+m], backward[l*s.k+m]
-			h.add(f, b, in.a[l-1])
+			h.add(f, b, in.A[l-1])
 			// Direct dependencies: a result waits for the next operation.
-			if l < in.n && here[l+1] {
-				h.add(f, forward[(l+1)*s.k+m]-1, in.a[l])
-				h.add(backward[(l+1)*s.k+m], b-1, in.d[l])
+			if l < in.N && here[l+1] {
+				h.add(f, forward[(l+1)*s.k+m]-1, in.A[l])
+				h.add(backward[(l+1)*s.k+m], b-1, in.D[l])
 			}
-			if l == in.n {
-				h.add(f, b-1, in.a[l])
+			if l == in.N {
+				h.add(f, b-1, in.A[l])
 			}
 		}
 	}
 	peak, now := 0.0, h.always
 	for i, r := range list {
 		now += h.change[i]
-		own := in.d[r.layer] + in.d[r.layer-1]
+		own := in.D[r.layer] + in.D[r.layer-1]
 		if r.op == plan.OpF {
-			own = in.a[r.layer-1] + in.a[r.layer]
+			own = in.A[r.layer-1] + in.A[r.layer]
 		}
 		peak = max(peak, now+own)
 	}

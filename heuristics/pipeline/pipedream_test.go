@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"workbench/model/chain"
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -33,7 +34,7 @@ func TestPipeDreamSweep(t *testing.T) {
 				limits := make([]int, len(stages))
 				limits[0] = noam
 				x := in.eager(stages, limits)
-				if x != nil && x.peak(in) <= in.limit && x.rate() < want*(1-tiny) {
+				if x != nil && in.Fits(x.peak(in)) && x.rate() < want*(1-view.Rounding) {
 					want, at = x.rate(), noam
 				}
 			}
@@ -46,7 +47,7 @@ func TestPipeDreamSweep(t *testing.T) {
 			if v := verified(t, c, got); math.Abs(v-want) > 1e-9*want {
 				t.Fatalf("seed %d: %v, the sweep has %v", seed, v, want)
 			}
-			if at > in.procs {
+			if at > in.Procs {
 				beyond++
 			}
 		}
@@ -98,9 +99,9 @@ func TestMadPipeTriesSeveral(t *testing.T) {
 		}
 		one, err := Schedule(c, p, allocation, Options{})
 		switch {
-		case err != nil || several.Claims.Makespan < one.Claims.Makespan*(1-tiny):
+		case err != nil || several.Claims.Makespan < one.Claims.Makespan*(1-view.Rounding):
 			better++
-		case several.Claims.Makespan > one.Claims.Makespan*(1+tiny):
+		case several.Claims.Makespan > one.Claims.Makespan*(1+view.Rounding):
 			t.Fatalf("seed %d: %v, one allocation has %v", seed, several.Claims.Makespan, one.Claims.Makespan)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"workbench/model/chain"
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -37,7 +38,7 @@ func (in *instance) schedule(stages []plan.Stage, below float64) *pattern {
 	if best != nil {
 		below = best.period
 	}
-	if in.n <= fineLayers && len(stages) < in.n {
+	if in.N <= fineLayers && len(stages) < in.N {
 		if s := in.search(single(stages), below); s != nil {
 			best = s
 		}
@@ -62,7 +63,7 @@ func single(stages []plan.Stage) []plan.Stage {
 func (in *instance) search(stages []plan.Stage, below float64) *pattern {
 	c := newScheduler(in, stages)
 	low := c.load()
-	if low >= below*(1-tiny) {
+	if low >= below*(1-view.Rounding) {
 		return nil
 	}
 	best := c.at(low)
@@ -73,7 +74,7 @@ func (in *instance) search(stages []plan.Stage, below float64) *pattern {
 	for i := range c.items {
 		high += c.items[i].time()
 	}
-	if high > below && in.n > fineLayers {
+	if high > below && in.N > fineLayers {
 		high = below * (1 - 1e-4) // not worth a search if there is nothing here
 	}
 	if high < below {
@@ -141,24 +142,24 @@ func newScheduler(in *instance, stages []plan.Stage) *scheduler {
 	}
 	c.busy = make([][]span, len(number))
 	c.f, c.b = make([]float64, len(c.items)), make([]float64, len(c.items))
-	c.room, c.left = make([]float64, in.platform.Processors), make([]float64, in.platform.Processors)
-	most := make([]float64, in.platform.Processors)
+	c.room, c.left = make([]float64, in.Platform.Processors), make([]float64, in.Platform.Processors)
+	most := make([]float64, in.Platform.Processors)
 	for p := range c.room {
-		c.room[p] = in.limit
+		c.room[p] = in.Memory
 	}
 	for k, s := range stages {
 		p := s.Processor
-		c.room[p] -= in.weights[s.To] - in.weights[s.From-1]
+		c.room[p] -= in.Weights[s.To] - in.Weights[s.From-1]
 		if k > 0 && stages[k-1].Processor != p {
-			c.room[p] -= in.buffer[s.From-1]
+			c.room[p] -= in.Buffer[s.From-1]
 		}
 		if k < len(stages)-1 && stages[k+1].Processor != p {
-			c.room[p] -= in.buffer[s.To]
+			c.room[p] -= in.Buffer[s.To]
 		}
-		if in.task {
-			most[p] = max(most[p], in.most[(s.From-1)*in.n+s.To-1])
+		if in.Task {
+			most[p] = max(most[p], in.Peak(s.From, s.To))
 		} else {
-			c.room[p] -= in.inputs(s.From, s.To)
+			c.room[p] -= in.Inputs(s.From, s.To)
 		}
 	}
 	for p := range c.room {
@@ -222,7 +223,7 @@ func (c *scheduler) forward(i int, end, ready float64, skips int, second bool) {
 		c.places = append(c.places, -end)
 	}
 	for _, s := range spans {
-		turn := math.Floor((end-s.start)/c.period + tiny)
+		turn := math.Floor((end-s.start)/c.period + view.Rounding)
 		c.places = append(c.places, -(s.start + turn*c.period))
 	}
 	c.each(from, skips, func(place float64, skips int) bool {
@@ -252,7 +253,7 @@ func (c *scheduler) backward(i int, end, ready float64, skips int, second bool) 
 	}
 	for _, s := range spans {
 		e := s.start + s.length
-		turn := math.Ceil((ready-e)/c.period - tiny)
+		turn := math.Ceil((ready-e)/c.period - view.Rounding)
 		c.places = append(c.places, e+turn*c.period)
 	}
 	c.each(from, skips, func(t float64, skips int) bool {
@@ -276,7 +277,7 @@ func (c *scheduler) next(i, skips int) {
 	x := &c.items[i]
 	extra := 0.0
 	if !x.cut {
-		extra = math.Floor((c.b[i]-c.f[i]-x.f)/c.period+tiny) * c.in.inputs(x.from, x.to)
+		extra = math.Floor((c.b[i]-c.f[i]-x.f)/c.period+view.Rounding) * c.in.Inputs(x.from, x.to)
 		if extra > c.left[x.resource] {
 			return
 		}
@@ -300,7 +301,7 @@ func (c *scheduler) each(from, skips int, try func(place float64, skips int) boo
 	slices.Sort(list)
 	used := 0
 	for k := 0; k < len(list) && used <= skips && c.found == nil && c.budget > 0; k++ {
-		if k > 0 && list[k] <= list[k-1]+c.period*tiny {
+		if k > 0 && list[k] <= list[k-1]+c.period*view.Rounding {
 			continue
 		}
 		if try(list[k], skips-used) {
@@ -313,7 +314,7 @@ func (c *scheduler) each(from, skips int, try func(place float64, skips int) boo
 
 // free reports whether an operation may start at t beside the spans.
 func (c *scheduler) free(spans []span, t, length float64) bool {
-	eps := c.period * tiny
+	eps := c.period * view.Rounding
 	for _, s := range spans {
 		d := t - s.start
 		d -= c.period * math.Floor(d/c.period)
@@ -327,7 +328,7 @@ func (c *scheduler) free(spans []span, t, length float64) bool {
 // leaf keeps the pattern if it fits.
 func (c *scheduler) leaf() {
 	s := &pattern{period: c.period, k: 1, stages: c.stages, items: c.items, f: slices.Clone(c.f), b: slices.Clone(c.b)}
-	if s.retime() && s.peak(c.in) <= c.in.limit {
+	if s.retime() && c.in.Fits(s.peak(c.in)) {
 		c.found = s
 	}
 }

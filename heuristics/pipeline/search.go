@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"workbench/model/chain"
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -78,69 +79,31 @@ func (in *instance) onePeriodic() *pattern {
 // severalAPeriod returns the best of s and the patterns of several mini-batches a
 // period of KPeriodic and Eager.
 func (in *instance) severalAPeriod(s *pattern) *pattern {
-	for k := 1; k < 2*in.procs && (s == nil || !in.stopped()); k++ {
-		if x := in.bestContiguous(k); x != nil && (s == nil || x.rate()*float64(k+1)/float64(k) < s.rate()*(1-tiny)) {
+	for k := 1; k < 2*in.Procs && (s == nil || !in.stopped()); k++ {
+		if x := in.bestContiguous(k); x != nil && (s == nil || x.rate()*float64(k+1)/float64(k) < s.rate()*(1-view.Rounding)) {
 			s = x.cancelled(k)
 		}
 	}
 	if s != nil && in.stopped() {
 		return s
 	}
-	if x := in.bestEager(); x != nil && (s == nil || x.rate() < s.rate()*(1-tiny)) {
+	if x := in.bestEager(); x != nil && (s == nil || x.rate() < s.rate()*(1-view.Rounding)) {
 		s = x
 	}
 	return s
 }
 
-// squeezed looks for an allocation that fits when mini-batches run one after
-// the other, by steps that make the memory by which processors exceed theirs
-// less, from the contiguous one that exceeds it least. It returns its pattern,
-// or nil.
+// squeezed returns the pattern of the allocation that needs least, one
+// mini-batch after the other, or nil if that does not fit.
 func (in *instance) squeezed() *pattern {
-	s := in.oneByOne(in.smallestMost())
-	over := in.excess(s)
-	for over > 0 {
-		var best *pattern
-		for _, x := range in.neighbours(merged(s.stages)) {
-			if y := in.oneByOne(x); in.excess(y) < over {
-				best, over = y, in.excess(y)
-			}
-		}
-		if best == nil {
-			return nil
-		}
-		s = best
+	least := in.Least()
+	if !in.Fits(least.High) {
+		return nil
 	}
-	return s
-}
-
-// smallestMost returns the contiguous allocation with the smallest largest
-// memory for one mini-batch in flight. O(P·n²).
-func (in *instance) smallestMost() []plan.Stage {
-	best := make([]float64, in.n+1) // of layers 1..j
-	for j := range best {
-		best[j] = math.Inf(1)
+	if s := in.oneByOne(least.Allocation); in.Fits(s.peak(in)) {
+		return s
 	}
-	best[0] = 0
-	froms := make([][]int, in.procs)
-	for p := range in.procs {
-		froms[p] = make([]int, in.n+1)
-		for j := in.n; j >= 1; j-- {
-			best[j] = math.Inf(1)
-			for i := j; i >= 1; i-- {
-				if m := max(best[i-1], in.needs(i, j, 1)); m < best[j] {
-					best[j], froms[p][j] = m, i
-				}
-			}
-		}
-	}
-	var ends []int
-	for j, p := in.n, in.procs-1; j > 0; p-- {
-		ends = append(ends, j)
-		j = froms[p][j] - 1
-	}
-	slices.Reverse(ends)
-	return fromEnds(ends)
+	return nil
 }
 
 // oneByOne runs mini-batches one after the other.
@@ -159,15 +122,6 @@ func (in *instance) oneByOne(stages []plan.Stage) *pattern {
 	return s
 }
 
-// excess returns by how much processors exceed their memory in all.
-func (in *instance) excess(s *pattern) float64 {
-	over := 0.0
-	for _, m := range s.memory(in) {
-		over += max(0, m-in.limit)
-	}
-	return over
-}
-
 // allAllocations is the number of allocations up to which all are scheduled.
 const allAllocations = 1000
 
@@ -175,26 +129,26 @@ const allAllocations = 1000
 // pattern, s included. Processors are alike: they are numbered in the order of
 // their first layers.
 func (in *instance) tryAll(s *pattern) *pattern {
-	if math.Pow(float64(in.procs), float64(in.n-1)) > allAllocations {
+	if math.Pow(float64(in.Procs), float64(in.N-1)) > allAllocations {
 		return s
 	}
 	below := math.Inf(1)
 	if s != nil {
 		below = s.period
 	}
-	stages := make([]plan.Stage, in.n)
+	stages := make([]plan.Stage, in.N)
 	var place func(l, used int)
 	place = func(l, used int) {
 		if s != nil && in.stopped() {
 			return
 		}
-		if l > in.n {
+		if l > in.N {
 			if x := in.schedule(merged(stages), below*(1-1e-6)); x != nil {
 				s, below = x, x.period
 			}
 			return
 		}
-		for p := range min(used+1, in.procs) {
+		for p := range min(used+1, in.Procs) {
 			stages[l-1] = plan.Stage{Processor: p, From: l, To: l}
 			place(l+1, max(used, p+1))
 		}
@@ -208,8 +162,8 @@ func (in *instance) improve(s *pattern) *pattern {
 	if s == nil {
 		return nil
 	}
-	floor := max(in.u[in.n]/float64(in.procs), in.runs(true, false), in.heldMemory())
-	left := searchSteps * in.n
+	floor := max(in.U[in.N]/float64(in.Procs), in.Runs(true, false), in.HeldMemory())
+	left := searchSteps * in.N
 	at := 0
 	for left > 0 && s.rate() > floor*(1+1e-9) && !in.stopped() {
 		moves := in.neighbours(merged(s.stages))
@@ -247,7 +201,7 @@ func (in *instance) neighbours(stages []plan.Stage) [][]plan.Stage {
 				add(x)
 			}
 		}
-		for p := range in.procs {
+		for p := range in.Procs {
 			if p != s.Processor {
 				x := slices.Clone(stages)
 				x[k].Processor = p
@@ -262,7 +216,7 @@ func (in *instance) neighbours(stages []plan.Stage) [][]plan.Stage {
 			}
 		}
 		for l := s.From; l < s.To; l++ {
-			for p := range in.procs {
+			for p := range in.Procs {
 				if p == s.Processor {
 					continue
 				}

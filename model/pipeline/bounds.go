@@ -5,9 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"workbench/model/chain"
 	"workbench/model/plan"
-	"workbench/model/platform"
 )
 
 // Bound is a proven lower bound on T/k.
@@ -15,12 +13,13 @@ type Bound struct {
 	Value float64 // seconds
 	By    string  // how it is proved
 	// Assumes is what the bound holds under, in the words of plan.Meets; nil: it
-	// holds for every pattern in the memory model of the options.
+	// holds for every pattern in the memory model of the instance.
 	Assumes []string
 }
 
-// Bounds returns lower bounds on T/k, those without assumptions first and then
-// the larger first. The errors are those of the methods. O(P·n²·log).
+// Bounds returns lower bounds on T/k, rounded down, those without assumptions
+// first and then the larger first. The memory must not have been proved too
+// little by [Instance.Infeasible]. O(P·n²·log).
 //
 // Load: T/k ≥ ΣU/P. Largest layer: F_ℓ and B_ℓ run on one processor, so
 // T/k ≥ uF_ℓ + uB_ℓ.
@@ -56,77 +55,76 @@ type Bound struct {
 //
 // Contiguous load: the smallest load of a processor or link over all contiguous
 // allocations, a link's being (a_ℓ+δ_ℓ)/β.
-func Bounds(c *chain.Chain, p platform.Platform, o Options) ([]Bound, error) {
-	in, err := newInstance(c, p, o)
-	if err != nil {
-		return nil, err
-	}
+func (in *Instance) Bounds() []Bound {
 	list := []Bound{
-		{in.u[in.n] / float64(in.procs) * (1 - tiny), "load", nil},
-		{in.largestLayer(), "largest-layer", nil},
-		{in.layerMemory() * (1 - tiny), "layer-memory", nil},
-		{in.heldMemory() * (1 - tiny), "held-memory", nil},
-		{in.runs(false, false) * (1 - 1e-9), "runs", nil},
-		{in.runs(true, false) * (1 - 1e-9), "runs-1-periodic", []string{plan.OnePeriodic}},
-		{in.runs(false, true) * (1 - 1e-9), "runs-contiguous", []string{plan.ContiguousAllocation}},
-		{in.runs(true, true) * (1 - 1e-9), "runs-contiguous-1-periodic", []string{plan.ContiguousAllocation, plan.OnePeriodic}},
-		{in.contiguousLoad() * (1 - tiny), "contiguous-load", []string{plan.ContiguousAllocation}},
+		{in.Load() * (1 - Rounding), "load", nil},
+		{in.LargestLayer() * (1 - Rounding), "largest-layer", nil},
+		{in.LayerMemory() * (1 - Rounding), "layer-memory", nil},
+		{in.HeldMemory() * (1 - Rounding), "held-memory", nil},
+		{in.Runs(false, false), "runs", nil},
+		{in.Runs(true, false), "runs-1-periodic", []string{plan.OnePeriodic}},
+		{in.Runs(false, true), "runs-contiguous", []string{plan.ContiguousAllocation}},
+		{in.Runs(true, true), "runs-contiguous-1-periodic", []string{plan.ContiguousAllocation, plan.OnePeriodic}},
+		{in.ContiguousLoad() * (1 - Rounding), "contiguous-load", []string{plan.ContiguousAllocation}},
 	}
 	slices.SortStableFunc(list, func(a, b Bound) int {
 		return cmp.Or(slices.Compare(a.Assumes, b.Assumes), cmp.Compare(b.Value, a.Value))
 	})
-	return list, nil
+	return list
 }
 
-func (in *instance) largestLayer() float64 {
+// Load is ΣU/P, seconds.
+func (in *Instance) Load() float64 { return in.U[in.N] / float64(in.Procs) }
+
+// LargestLayer is the most that F_ℓ and B_ℓ of a layer take, seconds.
+func (in *Instance) LargestLayer() float64 {
 	t := 0.0
-	for l := 1; l <= in.n; l++ {
-		t = max(t, in.uF[l]+in.uB[l])
+	for l := 1; l <= in.N; l++ {
+		t = max(t, in.UF[l]+in.UB[l])
 	}
 	return t
 }
 
-func (in *instance) layerMemory() float64 {
+// LayerMemory is the bound of that name, seconds.
+func (in *Instance) LayerMemory() float64 {
 	t := 0.0
-	for l := 1; l <= in.n; l++ {
-		room := in.forgiven - in.copies*in.w[l]
-		if in.task {
-			room -= in.a[l]
+	for l := 1; l <= in.N; l++ {
+		room := in.Memory - in.Copies*in.W[l]
+		if in.Task {
+			room -= in.A[l]
 		}
-		if in.a[l-1] > 0 {
-			if nca := math.Floor(room / in.a[l-1] * (1 + tiny)); nca >= 1 {
-				t = max(t, in.time(l, in.n)/nca)
-			}
+		if nca := Count(room, in.A[l-1]); nca >= 1 {
+			t = max(t, in.Time(l, in.N)/nca)
 		}
 	}
 	return t
 }
 
-func (in *instance) heldMemory() float64 {
-	room := float64(in.procs)*in.forgiven - in.weights[in.n]
+// HeldMemory is the bound of that name, seconds.
+func (in *Instance) HeldMemory() float64 {
+	room := float64(in.Procs)*in.Memory - in.Weights[in.N]
 	held := 0.0
-	for l := 1; l <= in.n; l++ {
-		held += in.a[l-1] * in.time(l, in.n)
+	for l := 1; l <= in.N; l++ {
+		held += in.A[l-1] * in.Time(l, in.N)
 	}
 	if held == 0 {
 		return 0
 	}
-	// room > 0, as fitsSomewhere has seen; were it 0, no period would do.
-	low := held / max(room, math.SmallestNonzeroFloat64)
-	if in.task || math.IsInf(low, 1) {
-		return min(low, math.MaxFloat64)
+	low := held / room // room > 0: all fit with one mini-batch each
+	if in.Task || room >= mostSize {
+		return low
 	}
 	count := func(t float64) float64 {
 		sum := 0.0
-		for l := 1; l <= in.n; l++ {
-			sum += in.a[l-1] * math.Ceil(in.time(l, in.n)/t-tiny)
+		for l := 1; l <= in.N; l++ {
+			sum += in.A[l-1] * math.Ceil(in.Time(l, in.N)/t-Rounding)
 		}
 		return sum
 	}
 	if count(low) <= room {
 		return low
 	}
-	high := in.u[in.n] // one of each: fits, as fitsSomewhere has seen
+	high := in.U[in.N] // one of each
 	for range 60 {
 		t := low + (high-low)/2
 		if count(t) <= room {
@@ -138,32 +136,33 @@ func (in *instance) heldMemory() float64 {
 	return low
 }
 
-// contiguousLoad is the least load over contiguous allocations, memory aside.
-func (in *instance) contiguousLoad() float64 {
-	best := make([]float64, in.n+1) // of layers 1..j, on at most p processors
-	for j := 1; j <= in.n; j++ {
-		best[j] = in.time(1, j)
+// ContiguousLoad is the least load over contiguous allocations, memory aside.
+func (in *Instance) ContiguousLoad() float64 {
+	best := make([]float64, in.N+1) // of layers 1..j, on at most p processors
+	for j := 1; j <= in.N; j++ {
+		best[j] = in.Time(1, j)
 	}
-	for range in.procs - 1 {
-		for j := in.n; j >= 1; j-- {
+	for range in.Procs - 1 {
+		for j := in.N; j >= 1; j-- {
 			for i := j; i >= 2; i-- {
-				u := in.time(i, j)
+				u := in.Time(i, j)
 				if u >= best[j] {
 					break
 				}
-				best[j] = min(best[j], max(u, in.cut[i-1], best[i-1]))
+				best[j] = min(best[j], max(u, in.Cut[i-1], best[i-1]))
 			}
 		}
 	}
-	return best[in.n]
+	return best[in.N]
 }
 
-// runs is the bound of that name, for 1-periodic patterns, for contiguous
-// allocations, or for both. Where no period will do, it says nothing: 0.
-func (in *instance) runs(one, contiguous bool) float64 {
-	low, high := in.largestLayer(), in.latest()
+// Runs is the bound of that name in seconds, rounded down, for 1-periodic
+// patterns, for contiguous allocations, or for both. Where no period will do, it
+// says nothing: 0.
+func (in *Instance) Runs(one, contiguous bool) float64 {
+	low, high := in.LargestLayer(), in.Latest()
 	if in.runsFit(low, one, contiguous) {
-		return low
+		return low * (1 - Rounding)
 	}
 	if !in.runsFit(high, one, contiguous) {
 		return 0
@@ -175,32 +174,33 @@ func (in *instance) runs(one, contiguous bool) float64 {
 			low = t
 		}
 	}
-	return low
+	return low * (1 - Rounding)
 }
 
 // runsFit reports whether the chain can be cut into runs that all fit at a
 // period. Of all ways to cut off layers j+1..n the one with the least V is the
 // best for the layers before. O(n²), for contiguous allocations O(P·n²).
-func (in *instance) runsFit(period float64, one, contiguous bool) bool {
+func (in *Instance) runsFit(period float64, one, contiguous bool) bool {
 	rounds := 1
 	if contiguous {
-		rounds = in.procs
+		rounds = in.Procs
 	}
 	plus := func(v, u float64) float64 {
 		if one {
-			return add(v, u, period)
+			return Plus(v, u, period)
 		}
 		return v + u
 	}
-	limit := period * (1 + tiny)
-	before, after := make([]float64, in.n+1), make([]float64, in.n+1) // V by j
+	limit := period * (1 + Rounding)
+	before, after := make([]float64, in.N+1), make([]float64, in.N+1) // V by j
 	for j := range before {
 		before[j], after[j] = math.Inf(1), math.Inf(1)
 	}
-	before[in.n], after[in.n] = 0, 0
+	before[in.N], after[in.N] = 0, 0
+	counted := in.counted()
 	var most []float64 // task model: by NCA, what its layers need, plus NCA·stored[i-1]
 	for range rounds {
-		for j := in.n; j >= 1; j-- {
+		for j := in.N; j >= 1; j-- {
 			start := after[j]
 			if contiguous {
 				start = before[j]
@@ -210,29 +210,29 @@ func (in *instance) runsFit(period float64, one, contiguous bool) bool {
 			}
 			v, held := start, 0.0
 			most = most[:0]
-			for i := j; i >= 1 && in.time(i, j) <= limit; i-- {
-				v = plus(v, in.uF[i]+in.uB[i])
-				nca := max(1, periods(v, period))
-				room := in.forgiven - in.fixed(i, j)
-				if in.task {
-					for len(most) <= min(nca, maxNCA) {
+			for i := j; i >= 1 && in.Time(i, j) <= limit; i-- {
+				v = plus(v, in.UF[i]+in.UB[i])
+				nca := max(1, Periods(v, period))
+				room := in.Memory - in.Fixed(i, j)
+				if in.Task {
+					nca = min(nca, counted) // fewer: still a bound
+					for len(most) <= nca {
 						most = append(most, math.Inf(-1))
 					}
-					nca = min(nca, maxNCA) // fewer: still a bound
-					most[nca] = max(most[nca], float64(nca)*in.stored[i]+in.a[i])
+					most[nca] = max(most[nca], float64(nca)*in.Stored[i]+in.A[i])
 					held = 0
 					for g, m := range most {
-						held = max(held, m-float64(g)*in.stored[i-1])
+						held = max(held, m-float64(g)*in.Stored[i-1])
 					}
 				} else {
-					held += float64(nca) * in.a[i-1]
+					held += float64(nca) * in.A[i-1]
 				}
-				if held > room || !in.mayRun(i, j) || in.needs(i, j, 1) > in.forgiven || in.cut[i-1] > limit {
+				if held > room || !in.MayRun(i, j) || !in.Fits(in.Needs(i, j, 1)) || in.Cut[i-1] > limit {
 					continue
 				}
 				w := v
 				if i > 1 {
-					w = plus(v, in.cut[i-1])
+					w = plus(v, in.Cut[i-1])
 				}
 				after[i-1] = min(after[i-1], w)
 			}
@@ -244,5 +244,8 @@ func (in *instance) runsFit(period float64, one, contiguous bool) bool {
 	return !math.IsInf(after[0], 1)
 }
 
-// maxNCA is what runs count up to.
-const maxNCA = 64
+// counted is how many mini-batches in flight runs count up to: 64, or as many as
+// leave sums of sizes exact.
+func (in *Instance) counted() int {
+	return int(max(1, min(64, math.Floor((mostSize-1)/(in.Stored[in.N]+1))-1)))
+}
