@@ -1,6 +1,10 @@
 package cycle
 
-import "math"
+import (
+	"math"
+
+	"workbench/model/milp"
+)
 
 // Bound is a proven lower bound on the period of every plan.
 type Bound struct {
@@ -108,7 +112,7 @@ func (in *Instance) windows() float64 {
 			for m := 1; m <= min(most, n-a); m++ {
 				// Rounded down only where it counts.
 				if path[a]+row[m] > path[a+m] {
-					path[a+m] = max(path[a+m], addDown(path[a], row[m]))
+					path[a+m] = max(path[a+m], milp.Down.Add(path[a], row[m]))
 				}
 			}
 		}
@@ -161,7 +165,7 @@ func (in *Instance) reach(i int, room []float64, seen []int, row []float64) {
 		}
 		t := compute
 		if m < in.N {
-			t = max(t, divDown(used-room[i], beta))
+			t = max(t, milp.Down.Quo(used-room[i], beta))
 			if in.Backward(i) {
 				here := room[j]
 				// B_k is among the operations i..j−1 unless j itself is B_k
@@ -169,11 +173,11 @@ func (in *Instance) reach(i int, room []float64, seen []int, row []float64) {
 				if b := in.B(k); (b-i+in.N)%in.N >= m {
 					here -= in.W[k]
 				}
-				t = max(t, addDown(in.U[i], divDown(changed-here, beta)))
+				t = max(t, milp.Down.Add(in.U[i], milp.Down.Quo(changed-here, beta)))
 			}
 		}
 		row[m] = t
-		compute = addDown(compute, in.U[j])
+		compute = milp.Down.Add(compute, in.U[j])
 		if in.Backward(j) {
 			changed += in.W[k]
 		}
@@ -183,19 +187,19 @@ func (in *Instance) reach(i int, room []float64, seen []int, row []float64) {
 // squeeze raises row[j−i] to (4) for the backwards i and j, with the largest m
 // that is possible.
 func (in *Instance) squeeze(i int, room []float64, same float64, row []float64) {
-	t := divDown(same, in.Platform.Bandwidth)
+	t := milp.Down.Quo(same, in.Platform.Bandwidth)
 	n, between, more := -(room[i] / same), 0.0, false // whole: see rooms
 	for j := i; j < min(in.L, i+len(row)); j++ {
 		if in.W[in.Layer(j)] > 0 {
 			n++
 		}
 		if j > i && n >= 1 && between > 0 {
-			full := addDown(in.U[i], mulDown(n, t))
-			row[j-i] = max(row[j-i], addDown(full, min(t, divDown(between, n+1))))
+			full := milp.Down.Add(in.U[i], milp.Down.Mul(n, t))
+			row[j-i] = max(row[j-i], milp.Down.Add(full, min(t, milp.Down.Quo(between, n+1))))
 		}
 		more = more || room[j] > room[i]
 		if j > i && !more {
-			between = addDown(between, in.U[j])
+			between = milp.Down.Add(between, in.U[j])
 		}
 	}
 }

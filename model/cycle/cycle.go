@@ -12,7 +12,10 @@
 // Offloading Strategies for Training Large DNN Models", 2022.
 package cycle
 
-import "workbench/model/chain"
+import (
+	"workbench/model/chain"
+	"workbench/model/milp"
+)
 
 // Cycle is an instance of OFF(L, M, β) without M and β. Operations are
 // numbered j = 0..2L-1 in the paper's order less one: j < L is B_{L-j},
@@ -111,7 +114,7 @@ func (y *Cycle) Open(k, j int) int {
 func (y *Cycle) Compute() float64 {
 	s := 0.0
 	for _, u := range y.U {
-		s = addDown(s, u)
+		s = milp.Down.Add(s, u)
 	}
 	return s
 }
