@@ -251,6 +251,9 @@ func solveProgram(ctx context.Context, s *Setting, start time.Time, out *Outcome
 		out.Stopped = true
 		return nil, nil
 	}
+	o.OnProgress = func(p solvers.Progress) {
+		s.tell(start, "milp", out.Plan, program.Objective(p.Bound), p.Nodes)
+	}
 	if out.Plan != nil && !s.relax && s.Backend.Can()&solvers.CanStart != 0 {
 		o.Start, err = program.Start(out.Plan)
 	}
@@ -278,7 +281,7 @@ func solveProgram(ctx context.Context, s *Setting, start time.Time, out *Outcome
 		if s.relax {
 			by = "the LP relaxation of the MILP " + name + " (" + r.Backend + ")"
 		}
-		out.Bounds = append(out.Bounds, Bound{Value: r.Bound, By: by, Assumptions: []string{}})
+		out.Bounds = append(out.Bounds, Bound{Value: program.Objective(r.Bound), By: by, Assumptions: []string{}})
 	}
 	x, ok = r.Solution()
 	if !ok || s.relax {

@@ -204,6 +204,7 @@ func (k *checker) try(x *Counterexample) (kind FailureKind, tight bool, err erro
 		if !ok {
 			value = math.Inf(1) // infeasible, and rightly so
 		}
+		value = program.Objective(value)
 		if i == 0 {
 			first = value
 		} else if !Same(first, value) {
@@ -233,7 +234,7 @@ func badStart(program *formulation.Program, x *Counterexample) string {
 	if v := program.Model.Violations(start, CheckTolerance); len(v) > 0 {
 		return v[0].String()
 	}
-	if value := program.Model.Objective(start); value > x.Optimum && !Same(value, x.Optimum) {
+	if value := program.Objective(program.Model.Objective(start)); value > x.Optimum && !Same(value, x.Optimum) {
 		return fmt.Sprintf("the start costs %g", value)
 	}
 	return ""
@@ -254,6 +255,7 @@ func (k *checker) judge(x *Counterexample, program *formulation.Program, r *solv
 		return Unsolved
 	}
 	value, _ := r.Objective()
+	value = program.Objective(value)
 	x.Detail = fmt.Sprintf("%s: %g", r.Backend, value)
 	switch {
 	case Same(value, x.Optimum):

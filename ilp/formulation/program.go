@@ -28,6 +28,10 @@ var (
 // Program is a formulation built for one instance.
 type Program struct {
 	Model *milp.Model
+	// Unit is what 1 of the model's objective is worth in the objective of the
+	// problem, seconds mostly: a power of two, so that a bound on the one is
+	// exactly one on the other. 0 means 1. See Objective.
+	Unit float64
 	// Start turns a verified plan into values by column for
 	// solvers.Options.Start. The plan's own period plays no part in it: the
 	// objective at the start is at most the period.
@@ -37,6 +41,21 @@ type Program struct {
 	// Plan makes a plan of a solution; nil for formulations that are bounds
 	// only.
 	Plan func(x []float64) (*plan.Plan, error)
+}
+
+// Objective returns a value of the model's objective, or a bound on it, as one
+// of the problem's.
+func (p *Program) Objective(model float64) float64 { return model * p.unit() }
+
+// ModelObjective returns a value of the problem's objective as one of the
+// model's.
+func (p *Program) ModelObjective(objective float64) float64 { return objective / p.unit() }
+
+func (p *Program) unit() float64 {
+	if p.Unit == 0 {
+		return 1
+	}
+	return p.Unit
 }
 
 // Hint is what a solution of a relaxation tells a heuristic.
