@@ -21,7 +21,7 @@ import (
 const searchShare = 0.2
 
 // linkSolver is a solver of package ilp for a problem with a link.
-type linkSolver func(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*formulation.Result, error)
+type linkSolver func(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*formulation.Found, error)
 
 // milpOnLink is a method that searches, then solves a MILP from what was found.
 func milpOnLink(name string, search func(context.Context, *Instance, Setting) (*plan.Plan, error), solve linkSolver, model func(*Instance, platform.Platform) (*milp.Model, error)) func(context.Context, *Instance, Setting) (*Outcome, error) {

@@ -136,7 +136,7 @@ func swapMILP() *Method {
 		Summary:    "search, then a MILP that bounds all plans",
 		Complexity: "exponential; columns for some functions and the variables away then, 9000 at most",
 		Run: func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
-			solve := func(ctx context.Context, b solvers.Backend, _ *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*formulation.Result, error) {
+			solve := func(ctx context.Context, b solvers.Backend, _ *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*formulation.Found, error) {
 				return ilpswap.Solve(ctx, b, in.Functions, p, start, o)
 			}
 			return milpOnLink(name, search, solve, model)(ctx, in, s)

@@ -1,6 +1,7 @@
 package formulation
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -25,21 +26,34 @@ var (
 	ErrStart = errors.New("plan unfit as a start")
 )
 
-// Program is a formulation built for one instance.
+// Program is a formulation built for one instance: everything that the driver
+// needs, see [Task.Run].
 type Program struct {
-	Model *milp.Model
+	// Model is what is described, exported, solved and certified: one object.
+	// Its numbers, taken as exact, keep the Promise.
+	Model   *milp.Model
+	Promise Promise
+	// Assumptions name the plans that the bound binds; none: all of them. See
+	// plan.Assumption.
+	Assumptions []string
+	// Formulation is the name in the table that makes this very model again, from
+	// the instance and Options; "" if none does, so that no certificate can be
+	// made of it.
+	Formulation string
+	Options     json.RawMessage
 	// Unit is what 1 of the model's objective is worth in the objective of the
 	// problem, seconds mostly: a power of two, so that a bound on the one is
 	// exactly one on the other. 0 means 1. See Objective.
 	Unit float64
 	// Start turns a verified plan into values by column for
 	// solvers.Options.Start. The plan's own period plays no part in it: the
-	// objective at the start is at most the period.
+	// objective at the start is at most the period. It may be nil.
 	Start func(*plan.Plan) ([]float64, error)
 	// Hint reads off a solution which weights leave when.
 	Hint func(x []float64) *Hint
 	// Plan makes a plan of a solution; nil for formulations that are bounds
-	// only.
+	// only. Its times come of the decisions in x, and whether it fits is for
+	// the verifier to say.
 	Plan func(x []float64) (*plan.Plan, error)
 }
 

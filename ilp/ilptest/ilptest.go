@@ -64,7 +64,7 @@ type fataler interface {
 }
 
 // CheckOffload holds a result against the verifier.
-func CheckOffload(t fataler, c *chain.Chain, r *formulation.Result) {
+func CheckOffload(t fataler, c *chain.Chain, r *formulation.Found) {
 	t.Helper()
 	report, err := plan.VerifyOn(plan.Instance{Chain: c}, r.Plan)
 	switch {

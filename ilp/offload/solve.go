@@ -32,12 +32,12 @@ const (
 // A search over sets and orders of transfers comes first, then the bound of
 // Offload, with the plan as a start, then a search around its solution. For
 // chains of up to ExactLayers the exact MILP answers what is left.
-func Solve(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*formulation.Result, error) {
+func Solve(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*formulation.Found, error) {
 	in, err := newOffloadInstance(c, p)
 	if err != nil {
 		return nil, err
 	}
-	s := &offloadSolver{ctx: ctx, b: b, in: in, o: o, rng: rand.New(rand.NewPCG(uint64(o.Seed.Value), 0)), r: &formulation.Result{}}
+	s := &offloadSolver{ctx: ctx, b: b, in: in, o: o, rng: rand.New(rand.NewPCG(uint64(o.Seed.Value), 0)), r: &formulation.Found{}}
 	if o.Time > 0 {
 		s.end = time.Now().Add(o.Time)
 	}
@@ -74,7 +74,7 @@ type offloadSolver struct {
 	o   solvers.Options
 	end time.Time
 	rng *rand.Rand
-	r   *formulation.Result
+	r   *formulation.Found
 }
 
 // done says whether the gap is what is asked for, or time is over.

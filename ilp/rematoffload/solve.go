@@ -19,12 +19,12 @@ import (
 // the model limits memory at some instants only, so its solutions need not fit.
 // A limit in o ends the search, as does a gap between plan and bound of o.RelGap
 // or less. The error is a *plan.Infeasible if it is proved that no plan exists.
-func Solve(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*formulation.Result, error) {
+func Solve(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*formulation.Found, error) {
 	f, err := newRematOffload(c, p)
 	if err != nil {
 		return nil, err
 	}
-	r := &formulation.Result{Plan: start}
+	r := &formulation.Found{Plan: start}
 	r.Raise(c.TotalTime(), "the sum of the computations")
 	asked := max(o.RelGap.Value, plan.Tolerance)
 	if start != nil && r.Gap() <= asked {
@@ -76,7 +76,7 @@ func Solve(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Pl
 }
 
 // progress reports in seconds, and stops once the gap to the plan is closed.
-func (f *rematOffload) progress(r *formulation.Result, report func(solvers.Progress), asked float64, stop func()) func(solvers.Progress) {
+func (f *rematOffload) progress(r *formulation.Found, report func(solvers.Progress), asked float64, stop func()) func(solvers.Progress) {
 	began := time.Now()
 	return func(p solvers.Progress) {
 		bound := max(p.Bound*f.unit, r.Bound)

@@ -17,12 +17,12 @@ import (
 // plan, or nil; it is the plan of the result: the model only bounds. A limit in o
 // ends the search, as does a gap between plan and bound of o.RelGap or less. The
 // error wraps ErrInstance or ErrStart, or is a *plan.Infeasible if no plan exists.
-func Solve(ctx context.Context, b solvers.Backend, s *functions.Sequence, p platform.Platform, start *plan.Plan, o solvers.Options) (*formulation.Result, error) {
+func Solve(ctx context.Context, b solvers.Backend, s *functions.Sequence, p platform.Platform, start *plan.Plan, o solvers.Options) (*formulation.Found, error) {
 	in, err := newSwapInstance(s, p)
 	if err != nil {
 		return nil, err
 	}
-	r := &formulation.Result{Plan: start}
+	r := &formulation.Found{Plan: start}
 	r.Raise(s.TotalTime(), "the sum of the functions")
 	asked := max(o.RelGap.Value, plan.Tolerance)
 	if start != nil && r.Gap() <= asked {
@@ -65,7 +65,7 @@ func Solve(ctx context.Context, b solvers.Backend, s *functions.Sequence, p plat
 }
 
 // swapProgress reports in seconds, and stops once the gap to the plan is closed.
-func swapProgress(r *formulation.Result, unit float64, report func(solvers.Progress), asked float64, stop func()) func(solvers.Progress) {
+func swapProgress(r *formulation.Found, unit float64, report func(solvers.Progress), asked float64, stop func()) func(solvers.Progress) {
 	began := time.Now()
 	return func(p solvers.Progress) {
 		bound, makespan := max(p.Bound*unit, r.Bound), math.NaN()

@@ -7,8 +7,8 @@ import (
 	"workbench/solvers"
 )
 
-// Result is the best plan found and the best bound proved.
-type Result struct {
+// Found is the best plan found and the best bound proved.
+type Found struct {
 	Plan   *plan.Plan
 	Bound  float64         // lower bound on the makespan of any plan, seconds
 	By     string          // who proved it
@@ -16,7 +16,7 @@ type Result struct {
 }
 
 // Gap returns (makespan − bound)/makespan.
-func (r *Result) Gap() float64 {
+func (r *Found) Gap() float64 {
 	if r.Plan.Claims.Makespan == 0 {
 		return 0
 	}
@@ -24,11 +24,11 @@ func (r *Result) Gap() float64 {
 }
 
 // Keep takes a plan if it is better.
-func (r *Result) Keep(p *plan.Plan) { r.Plan = Sooner(r.Plan, p) }
+func (r *Found) Keep(p *plan.Plan) { r.Plan = Sooner(r.Plan, p) }
 
 // Raise takes a bound if it is better. The tolerance of solvers must not lift
 // it above a plan.
-func (r *Result) Raise(bound float64, by string) {
+func (r *Found) Raise(bound float64, by string) {
 	if bound > r.Bound && !math.IsInf(bound, 0) {
 		r.Bound, r.By = bound, by
 	}

@@ -1,0 +1,313 @@
+package formulation
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"workbench/model/certificate"
+	"workbench/model/milp"
+	"workbench/model/plan"
+	"workbench/model/proof"
+	"workbench/solvers"
+)
+
+// Task is what programs are solved with.
+type Task struct {
+	Backend solvers.Backend
+	// Options are for every solve; the driver sets Time, Start, OnProgress and,
+	// where a phase asks for another, RelGap.
+	Options solvers.Options
+	// Start is the best verified plan known, or nil.
+	Start *plan.Plan
+	// Verify replays a plan and returns its objective in seconds. A plan that
+	// breaks a rule is an error.
+	Verify func(*plan.Plan) (objective float64, err error)
+	// Level says how much is certified, by Certify: it makes a certificate,
+	// already checked, that the objective of a program is at least target seconds
+	// or as near to it as ctx allows, or that it has no solution (target +Inf).
+	Level   Level
+	Certify func(ctx context.Context, p *Program, target float64, l Level) (*certificate.Certificate, error)
+	// OnProgress hears of plans and bounds, in seconds; NaN: none. It may be nil.
+	OnProgress func(objective, bound float64, nodes int64)
+}
+
+// Phase is one program to solve.
+type Phase struct {
+	Program *Program
+	Share   float64 // of the time that is left; 0: all of it
+	Gap     float64 // relative, at which the solve may end; 0: that of the task
+	// Relax solves the LP relaxation: a bound and no plan.
+	Relax bool
+}
+
+// Next returns the next phase, given what is known so far, and nil after the last
+// one: a list of programs, or a generator of them where a decomposition asks its
+// next question of the last answer.
+type Next func(sofar *Result) (*Phase, error)
+
+// Result is what came of a task.
+type Result struct {
+	Plan      *plan.Plan // the best one verified; nil: none
+	Objective float64    // of it, seconds; +Inf: none
+	Bounds    []proof.Bound
+	Claims    []proof.Claim
+	// Infeasible is the certificate that the last program has no solution.
+	Infeasible *certificate.Certificate
+	Program    *Program        // solved last; nil: none was
+	X          []float64       // its solution, nil: none
+	Solver     *solvers.Result // its answer
+	Nodes      int64           // of all phases
+	Ended      proof.Ended
+	Notes      []string // answers that were refused, and why
+}
+
+// Bound returns the best bound, −Inf: none.
+func (r *Result) Bound() float64 {
+	best := math.Inf(-1)
+	for i := range r.Bounds {
+		best = max(best, r.Bounds[i].Value)
+	}
+	return best
+}
+
+// Claimed returns the best value claimed or proved for all plans, −Inf: none.
+func (r *Result) Claimed() float64 {
+	best := r.Bound()
+	for _, c := range r.Claims {
+		best = max(best, c.Value)
+	}
+	return best
+}
+
+// Closed reports whether the best bound is within the relative gap of the plan.
+func (r *Result) Closed(gap float64) bool {
+	return r.Plan != nil && r.Objective-r.Claimed() <= gap*math.Abs(r.Objective)
+}
+
+// Phases returns the phases one after the other.
+func Phases(list ...*Phase) Next {
+	return func(*Result) (*Phase, error) {
+		if len(list) == 0 {
+			return nil, nil
+		}
+		x := list[0]
+		list = list[1:]
+		return x, nil
+	}
+}
+
+// Run solves phase after phase until there is no other, ctx ends, or plan and
+// bound have met. Nothing that a solver says is trusted: a plan counts once it is
+// verified, a bound once it is certified, and what is neither is a note or a
+// claim. Neither makes the other disappear: a solver whose answer is refused
+// costs that answer only. The error says that a model could not be built or
+// solved at all and comes with what there is.
+func (t *Task) Run(ctx context.Context, next Next) (*Result, error) {
+	r := &Result{Objective: math.Inf(1), Ended: proof.NoProof}
+	if t.Start != nil {
+		objective, err := t.Verify(t.Start)
+		if err != nil {
+			return r, fmt.Errorf("the plan to start from: %w", err)
+		}
+		r.Plan, r.Objective = t.Start, objective
+	}
+	for {
+		if why, over := Over(ctx); over {
+			r.Ended = why
+			return r, nil
+		}
+		if r.Closed(t.Options.RelGap.Value) {
+			r.Ended = proof.Closed
+			return r, nil
+		}
+		x, err := next(r)
+		if err != nil {
+			r.Ended = proof.Error
+			return r, err
+		}
+		if x == nil {
+			return r, nil
+		}
+		if err := t.phase(ctx, x, r); err != nil {
+			r.Ended = proof.Error
+			return r, err
+		}
+	}
+}
+
+// Over says whether ctx has ended, and how.
+func Over(ctx context.Context) (proof.Ended, bool) {
+	switch ctx.Err() {
+	case nil:
+		return "", false
+	case context.DeadlineExceeded:
+		return proof.TimeLimit, true
+	default:
+		return proof.Interrupted, true
+	}
+}
+
+// certifying is the part of a phase's time that is left for certifying.
+const certifying = 0.25
+
+// phase solves one program and certifies what it can.
+func (t *Task) phase(ctx context.Context, x *Phase, r *Result) error {
+	if x.Share > 0 {
+		if deadline, ok := ctx.Deadline(); ok {
+			part, cancel := context.WithTimeout(ctx, time.Duration(x.Share*float64(time.Until(deadline))))
+			defer cancel()
+			ctx = part
+		}
+	}
+	p := x.Program
+	o := t.options(ctx, x, r)
+	solved, err := t.Backend.Solve(ctx, p.Model, o)
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.Model.Name(), err)
+	}
+	r.Program, r.Solver, r.X = p, solved, nil
+	r.Nodes += solved.Nodes
+	t.take(x, r)
+	t.certify(ctx, x, r)
+	return nil
+}
+
+// options are those of one solve.
+func (t *Task) options(ctx context.Context, x *Phase, r *Result) solvers.Options {
+	p, o := x.Program, t.Options
+	o.Relax = x.Relax
+	if x.Gap > 0 {
+		o.RelGap = solvers.Some(x.Gap)
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		o.Time = time.Until(deadline)
+		if t.certifies(p) && t.Level == Full {
+			o.Time = time.Duration((1 - certifying) * float64(o.Time))
+		}
+		o.Time = max(o.Time, time.Millisecond)
+	}
+	o.Start = nil
+	if r.Plan != nil && p.Start != nil && !x.Relax && t.Backend.Can()&solvers.CanStart != 0 {
+		start, err := p.Start(r.Plan)
+		if err != nil {
+			// A plan may have no place in a restriction or a normal form.
+			r.Notes = append(r.Notes, fmt.Sprintf("%s starts cold: %v", p.Model.Name(), err))
+		}
+		o.Start = start
+	}
+	o.OnProgress = nil
+	if t.Backend.Can()&solvers.CanProgress != 0 {
+		o.OnProgress = func(s solvers.Progress) {
+			if s.X != nil && p.Plan != nil && !x.Relax {
+				t.adopt(p, s.X, r)
+			}
+			if t.OnProgress != nil {
+				objective := math.NaN()
+				if r.Plan != nil {
+					objective = r.Objective
+				}
+				t.OnProgress(objective, p.Objective(s.Bound), s.Nodes)
+			}
+		}
+	}
+	return o
+}
+
+// adopt verifies the plan of a solution and keeps it if it is better. It returns
+// why there is none.
+func (t *Task) adopt(p *Program, x []float64, r *Result) error {
+	found, err := p.Plan(x)
+	if err != nil {
+		return err
+	}
+	objective, err := t.Verify(found)
+	if err != nil {
+		return err
+	}
+	if objective < r.Objective {
+		r.Plan, r.Objective = found, objective
+	}
+	return nil
+}
+
+// take takes over a solver's answer: its solution, and its bound as a claim.
+func (t *Task) take(x *Phase, r *Result) {
+	p, s := x.Program, r.Solver
+	by := fmt.Sprintf("%s (%s, %s)", p.Model.Name(), s.BoundBy, s.Backend)
+	switch s.Status {
+	case solvers.Infeasible:
+		if r.Plan != nil && p.Promise != Nothing && len(p.Assumptions) == 0 {
+			r.Notes = append(r.Notes, fmt.Sprintf("%s calls %s infeasible, but a plan exists", s.Backend, p.Model.Name()))
+			return
+		}
+		r.Claims = append(r.Claims, proof.Claim{By: by, Value: math.Inf(-1), Status: s.Status.String()})
+		return
+	case solvers.Unbounded, solvers.InfeasibleOrUnbounded, solvers.Numerical, solvers.Imprecise:
+		r.Notes = append(r.Notes, fmt.Sprintf("%s calls %s %v", s.Backend, p.Model.Name(), s.Status))
+		return
+	}
+	if solution, ok := s.Solution(); ok && !x.Relax {
+		r.X = solution
+		if p.Plan != nil {
+			if err := t.adopt(p, solution, r); err != nil {
+				r.Notes = append(r.Notes, fmt.Sprintf("a solution of %s makes no plan: %v", p.Model.Name(), err))
+			}
+		}
+	}
+	if p.Promise == Equal || p.Promise == LowerBound {
+		if bound := p.Objective(s.Bound); !math.IsInf(bound, 0) && !math.IsNaN(bound) {
+			r.Claims = append(r.Claims, proof.Claim{By: by, Value: bound, Status: s.Status.String()})
+		}
+	}
+}
+
+// certifies reports whether bounds of p can be certified.
+func (t *Task) certifies(p *Program) bool {
+	return t.Certify != nil && t.Level != Off && p.Formulation != "" && (p.Promise == Equal || p.Promise == LowerBound)
+}
+
+// margin is how far, relative to itself, a bound may stay below what is claimed.
+const margin = 1e-6
+
+// certify makes a bound of what was claimed of a program, as far as it can be
+// proved, or of its infeasibility.
+func (t *Task) certify(ctx context.Context, x *Phase, r *Result) {
+	if !t.certifies(x.Program) {
+		return
+	}
+	infeasible := r.Solver.Status == solvers.Infeasible
+	target := math.Inf(1)
+	if !infeasible {
+		target = min(x.Program.Objective(r.Solver.Bound), r.Objective)
+		if math.IsNaN(target) || math.IsInf(target, 0) {
+			target = r.Objective
+		}
+		target -= margin * math.Abs(target)
+	}
+	level := t.Level
+	if x.Relax {
+		level = Root
+	}
+	c, err := t.Certify(ctx, x.Program, target, level)
+	switch {
+	case err != nil:
+		r.Notes = append(r.Notes, fmt.Sprintf("%s is not certified: %v", x.Program.Model.Name(), err))
+	case c.Infeasible:
+		r.Infeasible = c
+	default:
+		r.Bounds = append(r.Bounds, proof.Bound{
+			Value: c.Value(), By: x.Program.Model.Name(), Proof: proof.Certified,
+			Assumptions: append([]string{}, x.Program.Assumptions...), Certificate: c,
+		})
+	}
+}
+
+// Model returns the model solved last; nil: none was.
+func (r *Result) Model() *milp.Model {
+	if r.Program == nil {
+		return nil
+	}
+	return r.Program.Model
+}

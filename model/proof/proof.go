@@ -1,0 +1,85 @@
+// Package proof has the words for what is known of an objective and how well it
+// is known: bounds and who proved them, claims that nobody checked, and why a
+// run ended. It proves nothing itself.
+package proof
+
+import (
+	"cmp"
+
+	"workbench/model/certificate"
+)
+
+// Kind is how a bound is known.
+type Kind string
+
+const (
+	// Certified: checked in exact arithmetic in this run, see package
+	// certificate.
+	Certified Kind = "certified"
+	// Search: by a program of ours with exact memory: a closed form rounded
+	// downwards, a dynamic program, an exhaustive search.
+	Search Kind = "search"
+	// Solver: the word of a floating-point solver.
+	Solver Kind = "solver"
+)
+
+// Trusted reports whether a gap closed by such a bound makes a plan optimal.
+func (k Kind) Trusted() bool { return k == Certified || k == Search }
+
+// Bound is a lower bound on the objective of every plan of an instance that
+// keeps the assumptions.
+type Bound struct {
+	Value       float64  `json:"value"` // seconds
+	By          string   `json:"by"`
+	Proof       Kind     `json:"proof"`
+	Assumptions []string `json:"assumptions"` // see plan.Assumption
+
+	// Certificate is the proof of a Certified bound that was made of a
+	// formulation.
+	Certificate *certificate.Certificate `json:"-"`
+}
+
+// BySearch returns a bound that a program of ours proved, for all plans.
+func BySearch(value float64, by string) Bound {
+	return Bound{Value: value, By: by, Proof: Search, Assumptions: []string{}}
+}
+
+// Compare orders bounds by what they are worth: higher ones first, of equal ones
+// those with fewer assumptions, then certified ones. Values within 1e-9 of each
+// other are equal.
+func Compare(a, b *Bound) int {
+	const equal = 1e-9
+	switch {
+	case a.Value > b.Value && a.Value-b.Value > equal*a.Value:
+		return -1
+	case b.Value > a.Value && b.Value-a.Value > equal*b.Value:
+		return 1
+	}
+	if c := cmp.Compare(len(a.Assumptions), len(b.Assumptions)); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Proof, b.Proof) // "certified" < "search" < "solver"
+}
+
+// Claim is what a solver says and nobody checked.
+type Claim struct {
+	By     string  `json:"by"`
+	Value  float64 `json:"value"`  // seconds; of an infeasible model without meaning
+	Status string  `json:"status"` // the solver's verdict: "optimal", "feasible", "infeasible"
+	// Why it is no bound: "not certified: 38 s of LPs were not enough".
+	Why string `json:"why,omitempty"`
+}
+
+// Ended says why a run ended.
+type Ended string
+
+const (
+	Closed      Ended = "closed"       // plan and bound have met, or infeasibility is proved
+	Gap         Ended = "gap"          // the gap asked for is reached
+	TimeLimit   Ended = "time-limit"   //
+	NodeLimit   Ended = "node-limit"   //
+	MemoryLimit Ended = "memory-limit" //
+	Interrupted Ended = "interrupted"  // by the user
+	NoProof     Ended = "no-proof"     // the method has no more to do, and the gap is open
+	Error       Ended = "error"        //
+)
