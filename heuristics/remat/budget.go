@@ -3,6 +3,8 @@ package remat
 import (
 	"math"
 	"slices"
+
+	model "workbench/model/remat"
 )
 
 // A budget drops parts of the functions of [splits] and [moves] that no plan uses
@@ -30,48 +32,45 @@ import (
 //
 // Layers below s, s..t and above t are different, so the times add up.
 type budget struct {
-	v           *view
+	v           *model.View
 	most, extra float64
-	slack       float64        // for the rounding of bounds
+	slack       float64        // for the rounding of times
 	until       []float64      // until[l] = Σ uF_1..l
 	below       []knapsackSums // of layers 1..s-1
 	above       []knapsackSums // of layers t+1..N-1
 	room        float64        // what B_N leaves
 }
 
-// newBudget is a budget for the snapped chain v. O(N² log N). Plans of Revolve
+// newBudget is a budget for v, times rounded down. O(N² log N). Plans of Revolve
 // have no ā stored while the B of another layer runs: then nothing is kept.
-func newBudget(v *view, most, extra float64, revolve bool) *budget {
-	sums := func(items []stored) knapsackSums {
+func newBudget(v *model.View, most, extra float64, revolve bool) *budget {
+	sums := func(items []model.Stored) knapsackSums {
 		if revolve && len(items) > 0 {
-			none := stored{size: math.Inf(1)}
+			none := model.Stored{Size: math.Inf(1)}
 			for _, x := range items {
-				none.time += x.time
+				none.Time += x.Time
 			}
-			items = []stored{none}
+			items = []model.Stored{none}
 		}
 		return newKnapsackSums(items)
 	}
-	// Differences of sizes are exact, and so are those to a multiple of this.
-	q := grid(2, v.a, v.abar, v.delta, v.oF, v.oB) / 4
-	most = math.Floor(most/q) * q
-	b := &budget{v: v, most: most, until: make([]float64, v.n+1), room: max(0, most-v.backwardNeed(v.n))}
-	for l := 1; l <= v.n; l++ {
-		b.until[l] = b.until[l-1] + v.uF[l]
+	b := &budget{v: v, most: most, until: make([]float64, v.N+1), room: max(0, most-v.BackwardNeed(v.N))}
+	for l := 1; l <= v.N; l++ {
+		b.until[l] = b.until[l-1] + v.UF[l]
 	}
-	b.extra, b.slack = extra, (extra+b.until[v.n])*1e-9
-	b.below, b.above = make([]knapsackSums, v.n+1), make([]knapsackSums, v.n+1)
-	for s := 1; s <= v.n; s++ {
-		items := make([]stored, s-1)
+	b.extra, b.slack = extra, (extra+b.until[v.N])*1e-9
+	b.below, b.above = make([]knapsackSums, v.N+1), make([]knapsackSums, v.N+1)
+	for s := 1; s <= v.N; s++ {
+		items := make([]model.Stored, s-1)
 		for l := range items {
-			items[l] = v.item(l+1, s)
+			items[l] = v.Item(l+1, s)
 		}
 		b.below[s] = sums(items)
 	}
-	var items []stored
-	for t := v.n; t >= 1; t-- {
-		if t+1 < v.n {
-			items = append(items, v.item(t+1, v.n))
+	var items []model.Stored
+	for t := v.N; t >= 1; t-- {
+		if t+1 < v.N {
+			items = append(items, v.Item(t+1, v.N))
 		}
 		b.above[t] = sums(items)
 	}
@@ -81,24 +80,24 @@ func newBudget(v *view, most, extra float64, revolve bool) *budget {
 // prune drops what no plan within the budget uses from f, which is C_FL(s,t,ℓ,·)
 // less its sums.
 func (b *budget) prune(f *stepFunction, s, t, l int) {
-	h := b.most - b.v.a[0]
+	h := b.most - b.v.A[0]
 	if s > 1 {
-		h -= b.v.a[s-1]
+		h -= b.v.A[s-1]
 	}
 	below, above := &b.below[s], &b.above[t]
 	again, best := b.until[l-1]-b.until[s-1], math.Inf(1)
-	if t < b.v.n {
+	if t < b.v.N {
 		again += b.until[t] - b.until[s-1]
 		best = split(below, above, b.room)
 	}
 	extra := b.extra
-	if s > 1 || t < b.v.n {
+	if s > 1 || t < b.v.N {
 		extra += b.slack
 	}
 	n := 0
 	for i, m := range f.m {
 		least, y := f.c[i]+again, max(0, h-m)
-		if t < b.v.n {
+		if t < b.v.N {
 			y = min(y, best)
 			least += above.lost(b.room - y)
 		}
@@ -114,12 +113,12 @@ func (b *budget) prune(f *stepFunction, s, t, l int) {
 // first 0.
 type knapsackSums struct{ size, time []float64 }
 
-func newKnapsackSums(items []stored) knapsackSums {
+func newKnapsackSums(items []model.Stored) knapsackSums {
 	sorted := slices.Clone(items)
-	slices.SortFunc(sorted, byDensity)
+	slices.SortFunc(sorted, model.ByDensity)
 	k := knapsackSums{make([]float64, len(sorted)+1), make([]float64, len(sorted)+1)}
 	for i, x := range sorted {
-		k.size[i+1], k.time[i+1] = k.size[i]+x.size, k.time[i]+x.time
+		k.size[i+1], k.time[i+1] = k.size[i]+x.Size, k.time[i]+x.Time
 	}
 	return k
 }

@@ -8,6 +8,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	model "workbench/model/remat"
 )
 
 // A Curve is the trade-off between memory and makespan of an exact method, up
@@ -15,7 +16,7 @@ import (
 type Curve struct {
 	method string
 	c      *chain.Chain
-	v      *view // as given
+	v      *model.View // as given
 	d      exactProgram
 }
 
@@ -28,12 +29,12 @@ type exactProgram interface {
 	// whole is the time that the best sequences spend on computing layers again.
 	whole() *stepFunction
 	// append appends the best sequence in m bytes, enough for one.
-	append(q *sequence, m float64)
+	append(q *model.Sequence, m float64)
 }
 
 // newProgram is the program of a method. The error is a *TooLargeError.
-func newProgram(method string, v *view) (exactProgram, error) {
-	x := float64(v.n)
+func newProgram(method string, v *model.View) (exactProgram, error) {
+	x := float64(v.N)
 	var d exactProgram
 	need := 80 * (x + 1) * (x + 1) // functions and sums of budgets
 	switch method {
@@ -44,7 +45,7 @@ func newProgram(method string, v *view) (exactProgram, error) {
 		need += 8 * x * (x + 1) * (x + 2)
 	}
 	if need > tableLimit {
-		return nil, exactTooLarge(method, v.n, need)
+		return nil, exactTooLarge(method, v.N, need)
 	}
 	return d, nil
 }
@@ -55,15 +56,15 @@ func exactTooLarge(method string, layers int, need float64) error {
 
 // newCurve computes the functions of a method.
 func newCurve(ctx context.Context, method string, c *chain.Chain, p platform.Platform) (*Curve, error) {
-	v, limit, err := newInstance(c, p)
+	v, err := model.New(c, p.Memory)
 	if err != nil {
 		return nil, err
 	}
-	d, err := newProgram(method, v.snapped())
+	d, err := newProgram(method, v.RoundedDown(v.N))
 	if err != nil {
 		return nil, err
 	}
-	if err := d.fill(ctx, limit, nil); err != nil {
+	if err := d.fill(ctx, v.Memory, nil); err != nil {
 		return nil, err
 	}
 	return &Curve{method, c, v, d}, nil
@@ -73,24 +74,24 @@ func newCurve(ctx context.Context, method string, c *chain.Chain, p platform.Pla
 // little more recomputation than there must be (see [Bounds]; Revolve computes
 // all layers but the last again), and for more and more until there is one.
 func solveExact(ctx context.Context, method string, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	v, limit, err := newInstance(c, p)
+	v, err := model.New(c, p.Memory)
 	if err != nil {
 		return nil, err
 	}
-	z := v.snapped()
+	z := v.RoundedDown(v.N)
 	d, err := newProgram(method, z)
 	if err != nil {
 		return nil, err
 	}
 	k := &Curve{method, c, v, d}
-	if v.n >= 16 && method != "floating-printed" { // whose sequences need not be plans
+	if v.N >= 16 && method != "floating-printed" { // whose sequences need not be plans
 		revolve := method == "revolve"
-		least, forwards := v.again(limit), c.Totals().ForwardTime
+		least, forwards := v.Bounds()[0].Value-v.Compute(), c.Totals().ForwardTime
 		if revolve {
-			least = forwards - v.uF[v.n]
+			least = forwards - v.UF[v.N]
 		}
 		for _, more := range [...]float64{0.02, 0.06, 0.2, 0.6} {
-			if err := d.fill(ctx, limit, newBudget(z, limit, least+more*forwards, revolve)); err != nil {
+			if err := d.fill(ctx, v.Memory, newBudget(z, v.Memory, least+more*forwards, revolve)); err != nil {
 				return nil, err
 			}
 			if len(d.whole().m) > 0 {
@@ -98,7 +99,7 @@ func solveExact(ctx context.Context, method string, c *chain.Chain, p platform.P
 			}
 		}
 	}
-	if err := d.fill(ctx, limit, nil); err != nil {
+	if err := d.fill(ctx, v.Memory, nil); err != nil {
 		return nil, err
 	}
 	return k.plan(p)
@@ -110,7 +111,7 @@ func (k *Curve) Points() []Point {
 	f := k.d.whole()
 	points := make([]Point, len(f.m))
 	for i := range points {
-		points[i] = Point{Memory: k.v.a[0] + f.m[i], Makespan: k.c.TotalTime() + f.c[i]}
+		points[i] = Point{Memory: k.v.A[0] + f.m[i], Makespan: k.c.TotalTime() + f.c[i]}
 	}
 	return points
 }
@@ -123,16 +124,16 @@ func (k *Curve) Plan(memory float64) (*plan.Plan, error) {
 
 func (k *Curve) plan(p platform.Platform) (*plan.Plan, error) {
 	f := k.d.whole()
-	i := ahead(f.m, -1, p.Memory*(1+rounding)-k.v.a[0])
+	i := ahead(f.m, -1, p.Memory-k.v.A[0])
 	switch {
-	case len(f.m) == 0 && k.v.n <= 1024 && k.method == "persistent":
-		return nil, noPlan(k.method, k.v.a[0]+newLeast(k.v).of(1, k.v.n), p.Memory)
+	case len(f.m) == 0 && k.v.N <= 1024 && k.method == "persistent":
+		return nil, noPlan(k.v, k.method, k.v.A[0]+newLeast(k.v).of(1, k.v.N), p.Memory)
 	case len(f.m) == 0:
-		return nil, fmt.Errorf("remat: %s needs more than the %.0f bytes there are: %w", k.method, p.Memory, plan.ErrNoPlan)
+		return nil, noPlan(k.v, k.method, math.Inf(1), p.Memory)
 	case i < 0 || math.IsNaN(p.Memory):
-		return nil, noPlan(k.method, k.v.a[0]+f.m[0], p.Memory)
+		return nil, noPlan(k.v, k.method, k.v.A[0]+f.m[0], p.Memory)
 	}
-	s := newSequence(k.v)
+	s := k.v.NewSequence()
 	k.d.append(s, f.m[i])
-	return s.plan(k.method, k.c, p), nil
+	return s.Plan(k.method, k.c, p), nil
 }

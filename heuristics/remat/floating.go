@@ -8,6 +8,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	model "workbench/model/remat"
 )
 
 // Floating is the fastest plan with floating memory persistence ([004] R.1',
@@ -49,7 +50,7 @@ func FloatingCurve(ctx context.Context, c *chain.Chain, most float64) (*Curve, e
 //
 //	m ≥ M(F_h) for r ≤ h ≤ s', with a_{r-1} not counted.
 type moves struct {
-	v       *view // snapped
+	v       *model.View // times rounded down
 	method  string
 	printed bool
 	until   []float64 // until[ℓ] = Σ uF_1..ℓ
@@ -57,13 +58,13 @@ type moves struct {
 	first   []int // O(s,t,ℓ) is o[first[s*(n+1)+ℓ]+t]
 }
 
-func (d *moves) of(s, t, l int) *stepFunction { return &d.o[d.first[s*(d.v.n+1)+l]+t] }
+func (d *moves) of(s, t, l int) *stepFunction { return &d.o[d.first[s*(d.v.N+1)+l]+t] }
 
 // forward is M(F_h) while δ_t and a_{s-1}, which is not counted, are stored.
 func (d *moves) forward(s, t, h int) float64 {
-	need := d.v.delta[t] + d.v.a[h] + d.v.oF[h]
+	need := d.v.Delta[t] + d.v.A[h] + d.v.OF[h]
 	if h > s {
-		need += d.v.a[h-1]
+		need += d.v.A[h-1]
 	}
 	return need
 }
@@ -74,14 +75,14 @@ var nothing = stepFunction{m: []float64{math.Inf(-1)}, c: []float64{0}}
 // fill computes all functions up to the memory that is left of most bytes.
 // [004] Algorithm 1; ordered by t, then by decreasing s.
 func (d *moves) fill(ctx context.Context, most float64, b *budget) error {
-	v, w := d.v, d.v.n+1
+	v, w := d.v, d.v.N+1
 	need := 0.0 // for breakpoints
 	d.first = make([]int, w*w)
 	rows := 0
-	for s := 1; s <= v.n; s++ {
-		for l := s; l <= v.n; l++ {
+	for s := 1; s <= v.N; s++ {
+		for l := s; l <= v.N; l++ {
 			d.first[s*w+l] = rows - l
-			rows += v.n - l + 1
+			rows += v.N - l + 1
 		}
 	}
 	d.o = make([]stepFunction, rows)
@@ -90,18 +91,18 @@ func (d *moves) fill(ctx context.Context, most float64, b *budget) error {
 	h := make([]stepFunction, w*w) // H(r,t,ℓ) by r and ℓ, for the t at hand
 	var space, forT floats
 	var e envelope
-	for t := 1; t <= v.n; t++ {
-		d.until[t] = d.until[t-1] + v.uF[t]
+	for t := 1; t <= v.N; t++ {
+		d.until[t] = d.until[t-1] + v.UF[t]
 		forT.reset()
 		none := 0.0 // m_∅^{s,t} for h > s
 		for s := t; s >= 1; s-- {
 			if ctx.Err() != nil {
 				return fmt.Errorf("remat: %s: %w: %w", d.method, context.Cause(ctx), plan.ErrNoPlan)
 			}
-			room := most - v.a[0]
+			room := most - v.A[0]
 			left := room
 			if s > 1 {
-				left -= v.a[s-1]
+				left -= v.A[s-1]
 			}
 			// Q and H of r = s.
 			first, later := d.forward(s, t, s), 0.0
@@ -115,7 +116,7 @@ func (d *moves) fill(ctx context.Context, most float64, b *budget) error {
 			}
 			for last := s + 1; last <= t; last++ {
 				// It is part of those of smaller r, which may have more left.
-				e.shifted(d.of(s+1, t, last), v.a[s], first, room)
+				e.shifted(d.of(s+1, t, last), v.A[s], first, room)
 				if last > s+1 {
 					e.lower(0, &nothing, &q[last], 0, later, room)
 				}
@@ -134,13 +135,13 @@ func (d *moves) fill(ctx context.Context, most float64, b *budget) error {
 			// O.
 			for l := s; l <= t; l++ {
 				e.reset()
-				if least := v.needAll(s, t); s == t && least <= left {
+				if least := needAll(v, s, t); s == t && least <= left {
 					e.push(least, 0) // (2.4)
 				} else if s == l && s < t {
-					e.shifted(d.of(s+1, t, s+1), v.abar[s], least, left) // C_1
+					e.shifted(d.of(s+1, t, s+1), v.Abar[s], least, left) // C_1
 				}
 				for r := s; r <= l && l < t; r++ { // C_2
-					if by := v.a[r-1] - v.a[s-1]; by >= 0 {
+					if by := v.A[r-1] - v.A[s-1]; by >= 0 {
 						e.lower(0, &nothing, &h[r*w+l], by, max(none, d.forward(s, t, s)), left)
 					}
 				}
@@ -148,7 +149,7 @@ func (d *moves) fill(ctx context.Context, most float64, b *budget) error {
 					b.prune(&e.stepFunction, s, t, l)
 				}
 				if need += 16 * float64(len(e.m)); need > tableLimit {
-					return exactTooLarge(d.method, v.n, need)
+					return exactTooLarge(d.method, v.N, need)
 				}
 				*d.of(s, t, l) = space.keep(&e.stepFunction)
 			}
@@ -157,21 +158,21 @@ func (d *moves) fill(ctx context.Context, most float64, b *budget) error {
 	return nil
 }
 
-func (d *moves) whole() *stepFunction { return d.of(1, d.v.n, 1) }
+func (d *moves) whole() *stepFunction { return d.of(1, d.v.N, 1) }
 
-func (d *moves) append(q *sequence, m float64) { d.build(q, 1, d.v.n, 1, m, false) }
+func (d *moves) append(q *model.Sequence, m float64) { d.build(q, 1, d.v.N, 1, m, false) }
 
 // build appends the sequence for (s,t,ℓ) in m bytes, enough for one, to q. abar
 // says that ā_{s-1} is stored, not a_{s-1}: then s = ℓ, and it does not move.
 // [004] Algorithm 2; of choices that are as good F_all, then the first r, t', s'.
 // O(N³ log(breakpoints)) for a choice.
-func (d *moves) build(q *sequence, s, t, l int, m float64, abar bool) {
+func (d *moves) build(q *model.Sequence, s, t, l int, m float64, abar bool) {
 	v := d.v
 	for {
 		all := s == t
 		best := math.Inf(1)
-		if s == l && s < t && m >= v.needAll(s, t) {
-			best, all = d.of(s+1, t, s+1).at(m-v.abar[s]), true
+		if s == l && s < t && m >= needAll(v, s, t) {
+			best, all = d.of(s+1, t, s+1).at(m-v.Abar[s]), true
 		}
 		none := 0.0
 		for h := s; h <= t; h++ {
@@ -179,8 +180,8 @@ func (d *moves) build(q *sequence, s, t, l int, m float64, abar bool) {
 		}
 		base, split, end := s, s, t
 		for r := s; r <= l && l < t && m >= none; r++ {
-			m := m - v.a[r-1] + v.a[s-1]
-			if v.a[r-1] < v.a[s-1] {
+			m := m - v.A[r-1] + v.A[s-1]
+			if v.A[r-1] < v.A[s-1] {
 				continue
 			}
 			for last := l + 1; last <= t; last++ {
@@ -193,26 +194,26 @@ func (d *moves) build(q *sequence, s, t, l int, m float64, abar bool) {
 					if !d.printed && m < d.forward(r, t, k) {
 						break
 					}
-					if x := again + d.of(k+1, t, last).at(m-v.a[k]); x < best {
+					if x := again + d.of(k+1, t, last).at(m-v.A[k]); x < best {
 						best, all, base, split, end = x, false, r, k, last
 					}
 				}
 			}
 		}
 		if all {
-			q.all(s)
+			q.All(s)
 			if s < t {
-				d.build(q, s+1, t, s+1, m-v.abar[s], true)
+				d.build(q, s+1, t, s+1, m-v.Abar[s], true)
 			}
-			q.backward(s, abar)
+			q.Backward(s)
 			return
 		}
 		for h := s; h < base; h++ {
-			q.none(h)
+			q.None(h)
 		}
-		q.advance(base, split)
-		m -= v.a[base-1] - v.a[s-1]
-		d.build(q, split+1, t, end, m-v.a[split], false)
+		q.Advance(base, split)
+		m -= v.A[base-1] - v.A[s-1]
+		d.build(q, split+1, t, end, m-v.A[split], false)
 		s, t = base, end-1
 	}
 }

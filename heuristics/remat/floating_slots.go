@@ -8,6 +8,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	model "workbench/model/remat"
 )
 
 // FloatingSlots is the fastest plan with floating persistence when sizes are
@@ -99,19 +100,19 @@ func floatingSlotsBytes(n, slots int) float64 {
 }
 
 func newFloatingSlots(z *slotChain, printed bool) *floatingSlots {
-	w := z.n + 1
+	w := z.N + 1
 	f := &floatingSlots{slotChain: z, printed: printed, size: max(0, z.slots-z.a[0]+1), first: make([]int, (w+1)*w)}
 	rows := 0
-	for s := 1; s <= z.n; s++ {
-		for l := s; l <= z.n; l++ {
+	for s := 1; s <= z.N; s++ {
+		for l := s; l <= z.N; l++ {
 			f.first[s*w+l] = rows - l
-			rows += z.n - l + 1
+			rows += z.N - l + 1
 		}
 	}
 	f.none = make([]int, (w+1)*w)
-	for s := 1; s <= z.n; s++ {
+	for s := 1; s <= z.N; s++ {
 		need := 0 // without δ_t
-		for t := s; t <= z.n; t++ {
+		for t := s; t <= z.N; t++ {
 			need = max(need, f.needForward(s, t, t)-f.delta[t])
 			f.none[s*w+t] = f.delta[t] + need
 		}
@@ -126,13 +127,13 @@ func newFloatingSlots(z *slotChain, printed bool) *floatingSlots {
 
 // row is O(s,t,ℓ,·).
 func (f *floatingSlots) row(s, t, l int) []float64 {
-	k := f.first[s*(f.n+1)+l] + t
+	k := f.first[s*(f.N+1)+l] + t
 	return f.table[k*f.size : (k+1)*f.size]
 }
 
 // movedRow is H(r,t,ℓ,·) for a t of the tile at hand.
 func (f *floatingSlots) movedRow(r, t, l int) []float64 {
-	k := r*(f.n+1) + l
+	k := r*(f.N+1) + l
 	return f.moved[t%floatingTile][k*f.size : (k+1)*f.size]
 }
 
@@ -164,8 +165,8 @@ func (f *floatingSlots) fill(ctx context.Context) bool {
 	if f.size == 0 {
 		return true
 	}
-	for t0 := 0; t0 <= f.n; t0 += floatingTile {
-		t1 := min(t0+floatingTile-1, f.n)
+	for t0 := 0; t0 <= f.N; t0 += floatingTile {
+		t1 := min(t0+floatingTile-1, f.N)
 		for s := t1; s >= 1; s-- {
 			first := max(s, t0)
 			for t := first; t <= t1; t++ {
@@ -251,7 +252,7 @@ func (f *floatingSlots) cell(s, t, l int) {
 		for to > 0 && out[to-1] == 0 {
 			to--
 		}
-		if from := max(f.none[s*(f.n+1)+t], shift); from < to {
+		if from := max(f.none[s*(f.N+1)+t], shift); from < to {
 			minplus.Min(out[from:to], f.movedRow(r, t, l)[from-shift:to-shift])
 		}
 	}
@@ -261,32 +262,32 @@ func (f *floatingSlots) overhead(m int) float64 {
 	if m -= f.a[0]; m < 0 {
 		return math.Inf(1)
 	}
-	return f.at(1, f.n, 1, m)
+	return f.at(1, f.N, 1, m)
 }
 
-func (f *floatingSlots) append(s *sequence, m int) {
-	f.sequence(s, 1, f.n, 1, m-f.a[0], false)
+func (f *floatingSlots) append(s *model.Sequence, m int) {
+	f.sequence(s, 1, f.N, 1, m-f.a[0], false)
 }
 
 // sequence appends OptRecFL(s, t, ℓ, m) ([004] Alg. 2). The choice made is found
 // again by its value; of equals F_all s comes first, then the smallest r, t', s'.
 // baseIsAbar says whether the base is ā_{s-1} or a_{s-1}; if it is ā_{s-1} then
 // s = ℓ, so that it does not move.
-func (f *floatingSlots) sequence(q *sequence, s, t, l, m int, baseIsAbar bool) {
+func (f *floatingSlots) sequence(q *model.Sequence, s, t, l, m int, baseIsAbar bool) {
 	for {
 		if s == l && m >= f.needAll(s, t) && (s == t || f.at(s+1, t, s+1, m-f.abar[s]) == f.at(s, t, l, m)) {
-			q.all(s)
+			q.All(s)
 			if s < t {
 				f.sequence(q, s+1, t, s+1, m-f.abar[s], true)
 			}
-			q.backward(s, baseIsAbar)
+			q.Backward(s)
 			return
 		}
 		r, split, last := f.choice(s, t, l, m)
 		for h := s; h < r; h++ {
-			q.none(h)
+			q.None(h)
 		}
-		q.advance(r, split)
+		q.Advance(r, split)
 		m -= f.a[r-1] - f.a[s-1]
 		f.sequence(q, split+1, t, last, m-f.a[split], false)
 		s, t = r, last-1

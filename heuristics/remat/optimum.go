@@ -8,6 +8,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	model "workbench/model/remat"
 )
 
 // OptimumOptions limit the work of [Optimum]. Zero fields stand for defaults.
@@ -33,14 +34,6 @@ type OptimumResult struct {
 	States int64 // steps of functions and states of the search that were visited
 }
 
-// optimal is how close makespan and bound are when they are called equal: sums
-// of times in different order differ by rounding.
-const optimal = 1e-12
-
-// roomy allows for the rounding of sums of sizes. It is far below what a
-// verifier forgives.
-func roomy(memory float64) float64 { return memory * (1 + 1e-12) }
-
 // Optimum returns a plan of least makespan among all plans that the rules
 // allow, with proof. It first computes the best canonical plan and the lower
 // bound of canonical plans (see the comment of canonical in
@@ -52,23 +45,37 @@ func roomy(memory float64) float64 { return memory * (1 + 1e-12) }
 // *plan.Infeasible, or wrap plan.ErrNoPlan if a limit came before any plan was
 // found, or say what is wrong with the chain or the memory.
 func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *plan.Plan, o OptimumOptions) (*OptimumResult, error) {
-	if err := checkOptimum(c, p.Memory); err != nil {
+	v, err := model.New(c, p.Memory)
+	if err != nil {
 		return nil, err
 	}
-	t := &optimum{v: newView(c), c: c, p: p, memory: roomy(p.Memory), o: o.defaults(), time: math.Inf(1)}
+	t := &optimum{v: v, z: v.RoundedDown(runs(v.N)), c: c, p: p, o: o.defaults(), time: math.Inf(1)}
 	if start != nil {
 		if start.Problem != Problem {
 			return nil, fmt.Errorf("%s: the start is a plan for %s", Problem, start.Problem)
 		}
-		t.best, t.time = start, start.Claims.Makespan
+		t.best, t.time = start, t.z.Time(start.Ops)
 	}
-	t.bound = c.TotalTime()
+	t.bound = t.z.Compute()
 	if !t.done() {
 		if err := t.canonical(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return t.result()
+}
+
+// runs is how often a plan of least time computes a layer at most. Between two
+// backwards each of the at most N values that are kept until the second has one
+// line of ancestors, in which no layer occurs twice; what is in none is not
+// needed. So there are N runs, times N backwards; a canonical plan has one sweep
+// between two backwards. Sums of paths that are longer than that may be rounded,
+// but not below what is exact.
+func runs(n int) int {
+	if n <= maxSearched {
+		return n * n
+	}
+	return n
 }
 
 func (o OptimumOptions) defaults() OptimumOptions {
@@ -81,41 +88,30 @@ func (o OptimumOptions) defaults() OptimumOptions {
 	return o
 }
 
-func checkOptimum(c *chain.Chain, memory float64) error {
-	if c == nil {
-		return fmt.Errorf("%s: there is no chain", Problem)
-	}
-	if err := c.Validate(); err != nil {
-		return err
-	}
-	if !(memory >= 0) {
-		return fmt.Errorf("%s: memory is %v bytes, it must not be negative", Problem, memory)
-	}
-	return nil
-}
-
-// optimum is the state of a run of Optimum.
+// optimum is the state of a run of Optimum. Times are those of z, of which sums
+// are exact: what is proved there is a bound on plans of v.
 type optimum struct {
-	v      *view
-	c      *chain.Chain
-	p      platform.Platform
-	memory float64
-	o      OptimumOptions
+	v, z *model.View
+	c    *chain.Chain
+	p    platform.Platform
+	o    OptimumOptions
 
 	best   *plan.Plan
-	time   float64 // of best; +Inf if there is none
+	time   float64 // of best by z; +Inf if there is none
 	bound  float64
 	states int64
 	search bool
 }
 
 // done says whether the best plan is proved optimal.
-func (t *optimum) done() bool { return t.time <= t.bound*(1+optimal) }
+func (t *optimum) done() bool { return t.time <= t.bound }
 
-// offer takes a plan if it is better than the best.
-func (t *optimum) offer(q *sequence) {
-	if q.time < t.time {
-		t.best, t.time = q.plan("optimum", t.c, t.p), q.time
+// offer takes a plan of such operations if it is better than the best.
+func (t *optimum) offer(write func(q *model.Sequence)) {
+	q := t.v.NewSequence()
+	write(q)
+	if time := t.z.Time(q.Ops); time < t.time {
+		t.best, t.time = q.Plan("optimum", t.c, t.p), time
 	}
 }
 
@@ -123,11 +119,7 @@ func (t *optimum) result() (*OptimumResult, error) {
 	if t.best == nil {
 		return nil, fmt.Errorf("%s: optimum: %w before a limit was reached; any plan takes at least %g s", Problem, plan.ErrNoPlan, t.bound)
 	}
-	r := &OptimumResult{Plan: t.best, Bound: min(t.bound, t.time), Proved: t.done(), Search: t.search, States: t.states}
-	if r.Proved {
-		r.Bound = t.time
-	}
-	return r, nil
+	return &OptimumResult{Plan: t.best, Bound: t.bound, Proved: t.done(), Search: t.search, States: t.states}, nil
 }
 
 // Grains of the dynamic programs: memory is rounded to so many parts, then not
@@ -136,17 +128,17 @@ var grains = [...]float64{100, 2000, 0}
 
 // canonical runs the dynamic programs and, if need be, the search.
 func (t *optimum) canonical(ctx context.Context) error {
-	if need := 2 * canonicalBytes(t.v.n); need > maxTables {
+	if need := 2 * canonicalBytes(t.v.N); need > maxTables {
 		if t.best != nil {
 			return nil // with the plain bound
 		}
-		return &TooLargeError{Need: need, Limit: maxTables, What: fmt.Sprintf("optimum on %d layers", t.v.n)}
+		return &TooLargeError{Need: need, Limit: maxTables, What: fmt.Sprintf("optimum on %d layers", t.v.N)}
 	}
-	low, high := newCanonical(ctx, t.v, false), newCanonical(ctx, t.v, true)
+	low, high := newCanonical(ctx, t.z, false), newCanonical(ctx, t.z, true)
 	if low.stopped || high.stopped {
 		return nil
 	}
-	if leastBound(low) > t.memory {
+	if !t.v.Fits(leastBound(low)) {
 		return t.infeasible(ctx, low, high)
 	}
 	for _, parts := range grains {
@@ -157,23 +149,20 @@ func (t *optimum) canonical(ctx context.Context) error {
 			}
 		}
 	}
-	if low.stopped || t.o.States < 0 || t.v.n > maxSearched {
+	if low.stopped || t.o.States < 0 || t.v.N > maxSearched {
 		return nil
 	}
 	t.search = true
 	high.reset()
-	s := &optimumSearch{v: t.v, low: low, memory: t.memory, limit: t.o.States, upper: t.time * (1 - optimal)}
+	s := &optimumSearch{v: t.z, low: low, limit: t.o.States, upper: t.time}
 	last, bound, done := s.run(ctx)
 	t.states += int64(len(s.nodes))
 	if done && last < 0 && t.best == nil {
 		return t.infeasible(ctx, low, high)
 	}
-	t.bound = max(t.bound, min(bound, t.time))
+	t.bound = max(t.bound, bound)
 	if last >= 0 {
-		q := newSequence(t.v)
-		s.build(q, last)
-		t.offer(q)
-		t.bound = t.time
+		t.offer(func(q *model.Sequence) { s.build(q, last) })
 	}
 	return nil
 }
@@ -181,15 +170,8 @@ func (t *optimum) canonical(ctx context.Context) error {
 // infeasible returns the error that no plan fits, with the least memory as far as
 // it is known.
 func (t *optimum) infeasible(ctx context.Context, low, high *canonical) error {
-	least, _, proved, err := leastMemory(ctx, low, high, t.o.States)
-	if err != nil {
-		return err
-	}
-	why := "the least peak of any plan"
-	if !proved {
-		why = "a lower bound on the peak of any plan"
-	}
-	return &plan.Infeasible{Problem: Problem, Memory: max(least, above(t.memory)), Given: t.p.Memory, Why: why}
+	least, _, proved := leastMemory(ctx, low, high, t.o.States)
+	return t.v.TooLittle(max(least, t.v.Memory+1), whyLeast(proved))
 }
 
 // maxTables is the most memory for the tables of canonical, in bytes.
@@ -200,23 +182,23 @@ func (t *optimum) program(d *canonical, parts float64) {
 	d.reset()
 	d.limit = int64(t.o.Steps)
 	if parts > 0 {
-		d.grain = t.memory / parts
+		d.grain = max(1, math.Floor(t.v.Memory/parts))
 	}
-	m := t.memory - t.v.a[0]
+	m := t.v.Memory - t.v.A[0]
 	best := d.at(d.root(), m, t.time)
 	t.states += d.steps
 	if d.stopped {
 		return
 	}
 	if !d.forwards {
-		t.bound = max(t.bound, min(best.value, t.time))
+		t.bound = max(t.bound, best.value)
 	}
 	if best.over || math.IsInf(best.value, 1) {
 		return
 	}
-	q := newSequence(t.v)
-	d.build(q, d.root(), m, best.value, false)
-	if !d.stopped && q.peak <= t.memory {
-		t.offer(q)
+	q := t.v.NewSequence()
+	d.build(q, d.root(), m, best.value)
+	if !d.stopped && t.v.Fits(q.Peak) {
+		t.offer(func(o *model.Sequence) { *o = *q })
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"workbench/model/plan"
+	model "workbench/model/remat"
 )
 
 // canonical is a dynamic program over canonical plans, a class that holds the
@@ -73,7 +73,7 @@ import (
 // If both values are equal, or the plan of the bound fits in memory, it is the
 // true optimum.
 type canonical struct {
-	v        *view
+	v        *model.View
 	forwards bool      // check the memory of forwards, too
 	sum      []float64 // sum[i] = Σ uF_1..i
 	back     []float64 // back[i] = Σ uB_1..i
@@ -83,7 +83,7 @@ type canonical struct {
 	least     []float64 // by function: the memory from which on it is finite
 	ample     []float64 // by function: the memory from which on nothing is computed twice
 
-	// grain > 0 rounds memory to its multiples, up if forwards is false, else
+	// grain > 0, a whole number, rounds memory to its multiples, up if forwards is false, else
 	// down: the value stays what it is called, but there are fewer steps.
 	grain float64
 
@@ -119,17 +119,17 @@ type phases struct {
 	s, t, l           int
 }
 
-func newCanonical(ctx context.Context, v *view, forwards bool) *canonical {
+func newCanonical(ctx context.Context, v *model.View, forwards bool) *canonical {
 	d := &canonical{v: v, forwards: forwards, ctx: ctx, limit: 1 << 25}
-	d.sum, d.back = make([]float64, v.n+1), make([]float64, v.n+1)
-	for i := 1; i <= v.n; i++ {
-		d.sum[i], d.back[i] = d.sum[i-1]+v.uF[i], d.back[i-1]+v.uB[i]
+	d.sum, d.back = make([]float64, v.N+1), make([]float64, v.N+1)
+	for i := 1; i <= v.N; i++ {
+		d.sum[i], d.back[i] = d.sum[i-1]+v.UF[i], d.back[i-1]+v.UB[i]
 	}
-	d.page, d.row = make([]int, v.n+1), make([]int, v.n+1)
-	for i := 1; i <= v.n; i++ {
+	d.page, d.row = make([]int, v.N+1), make([]int, v.N+1)
+	for i := 1; i <= v.N; i++ {
 		d.page[i], d.row[i] = triples(i-1)*4*kinds, (i*(i-1)/2-1)*4*kinds
 	}
-	size := kinds * 4 * triples(v.n)
+	size := kinds * 4 * triples(v.N)
 	d.memo = make([][]level, size)
 	d.least, d.ample = make([]float64, size), make([]float64, size)
 	d.thresholds()
@@ -196,24 +196,24 @@ func (d *canonical) terms(c phases, f func(o *term) bool) {
 	o.second.kind = -1
 	base := 0.0 // what the sweep frees
 	if c.kind == replace {
-		base = v.a[c.s-1]
+		base = v.A[c.s-1]
 	}
 	// held is what the sweep finds beside the base: the gradient and ā_t.
-	held := v.delta[c.t]
+	held := v.Delta[c.t]
 	if c.has == 1 {
-		held += v.abar[c.t]
+		held += v.Abar[c.t]
 	}
 	need := math.Inf(-1) // of the sweep without its last layer
 	for i := c.s; i < c.l; i++ {
 		before := 0.0 // a_{i-1} beside the base
 		if i > c.s {
-			before = v.a[i-1] - base
+			before = v.A[i-1] - base
 		}
 		o.item, o.cost = i, d.sum[i]-d.sum[c.s-1]
 		if i < c.l-1 || c.leaves == 0 {
 			o.first = phases{serve, c.has, c.leaves, i + 1, c.t, c.l}
-			o.shift, o.abar = base-v.a[i], false
-			o.need = max(need, held+before+v.a[i]+v.oF[i])
+			o.shift, o.abar = base-v.A[i], false
+			o.need = max(need, held+before+v.A[i]+v.OF[i])
 			if !d.forwards {
 				o.need = 0
 			}
@@ -223,8 +223,8 @@ func (d *canonical) terms(c phases, f func(o *term) bool) {
 		}
 		if i == c.l-1 && c.leaves == 1 {
 			o.first = phases{serve, c.has, 0, c.l, c.t, c.l}
-			o.shift, o.abar = base-v.abar[i], true
-			o.need = max(need, held+before+v.abar[i]+v.oF[i])
+			o.shift, o.abar = base-v.Abar[i], true
+			o.need = max(need, held+before+v.Abar[i]+v.OF[i])
 			if !d.forwards {
 				o.need = 0
 			}
@@ -232,18 +232,18 @@ func (d *canonical) terms(c phases, f func(o *term) bool) {
 				return
 			}
 		}
-		need = max(need, held+before+v.a[i]+v.oF[i])
+		need = max(need, held+before+v.A[i]+v.OF[i])
 	}
 }
 
 // single returns the time of serve with s = t and the memory it needs.
 func (d *canonical) single(c phases) (time, need float64) {
 	v, t := d.v, c.t
-	time, need = v.uB[t], v.abar[t]+v.delta[t]+v.delta[t-1]+v.oB[t]
+	time, need = v.UB[t], v.Abar[t]+v.Delta[t]+v.Delta[t-1]+v.OB[t]
 	if c.has == 0 {
-		time += v.uF[t]
+		time += v.UF[t]
 		if d.forwards {
-			need = max(need, v.delta[t]+v.abar[t]+v.oF[t])
+			need = max(need, v.Delta[t]+v.Abar[t]+v.OF[t])
 		}
 	}
 	return time, need
@@ -251,12 +251,12 @@ func (d *canonical) single(c phases) (time, need float64) {
 
 // thresholds computes least and ample of all functions. O(N⁴).
 func (d *canonical) thresholds() {
-	for width := 0; width < d.v.n; width++ {
+	for width := 0; width < d.v.N; width++ {
 		if d.ctx.Err() != nil {
 			d.stopped = true
 			return
 		}
-		for s := 1; s+width <= d.v.n; s++ {
+		for s := 1; s+width <= d.v.N; s++ {
 			t := s + width
 			// push and replace use narrower functions only, and serve these and
 			// narrower ones.
@@ -291,7 +291,7 @@ func (d *canonical) threshold(c phases) {
 			l, a, time = max(l, d.least[second]), max(a, d.ample[second]), time+d.floor(o.second)
 		}
 		least = min(least, l)
-		if time <= floor*(1+1e-12) {
+		if time == floor {
 			ample = min(ample, a)
 		}
 		return true
@@ -309,9 +309,8 @@ func (d *canonical) at(c phases, m, budget float64) level {
 	// Which m are rounded into the interval?
 	s.from, s.to = math.Ceil(s.from/d.grain)*d.grain, math.Ceil(s.to/d.grain)*d.grain
 	if !d.forwards {
-		s.from, s.to = above(s.from-d.grain), above(s.to-d.grain)
+		s.from, s.to = s.from-d.grain+1, s.to-d.grain+1
 	}
-	s.from, s.to = min(s.from, m), max(s.to, above(m))
 	return s
 }
 
@@ -322,9 +321,6 @@ func (d *canonical) grained(m float64) float64 {
 	}
 	return math.Ceil(m/d.grain) * d.grain
 }
-
-// above is the next larger number.
-func above(m float64) float64 { return math.Nextafter(m, math.Inf(1)) }
 
 func (d *canonical) exactly(c phases, m, budget float64) level {
 	at := d.index(c)
@@ -349,9 +345,7 @@ func (d *canonical) exactly(c phases, m, budget float64) level {
 	if d.stopped {
 		return s
 	}
-	// Rounding may not move the interval off m, nor into its neighbours, of
-	// which there may be more than before.
-	s.from, s.to = min(s.from, m), max(s.to, above(m))
+	// It may reach into its neighbours, of which there may be more than before.
 	list = d.memo[at]
 	if k, found = find(list, m); found {
 		list = slices.Delete(list, k, k+1)
@@ -428,26 +422,21 @@ func (d *canonical) compute(c phases, m, budget float64) (level, term) {
 		return !d.stopped
 	})
 	if math.IsInf(best.value, 1) && !math.IsInf(over, 1) {
-		best.value, best.over, best.from = max(over, above(budget)), true, math.Inf(-1)
+		best.value, best.over, best.from = over, true, math.Inf(-1)
 	}
 	return best, chosen
 }
 
 // build appends the operations of the best plan of c at memory m, which takes no
-// more than budget. abar says whether the base is an ā. If d.stopped then, it
-// came to an early end.
-func (d *canonical) build(q *sequence, c phases, m, budget float64, abar bool) {
+// more than budget. If d.stopped then, it came to an early end.
+func (d *canonical) build(q *model.Sequence, c phases, m, budget float64) {
 	if c.kind == serve && c.s == c.t {
-		if c.has == 0 {
-			q.all(c.t)
-		}
-		q.backward(c.t, abar)
+		d.end(q, c)
 		return
 	}
 	if d.grain > 0 {
 		m = d.grained(m)
 	}
-	budget += 1e-9 * d.floor(c) // for rounding
 	s, best := d.compute(c, m, budget)
 	if d.stopped || s.over || math.IsInf(s.value, 1) {
 		d.stopped = true
@@ -457,32 +446,65 @@ func (d *canonical) build(q *sequence, c phases, m, budget float64, abar bool) {
 		d.sweep(q, c, best.item, best.abar)
 	}
 	first := d.at(best.first, m+best.shift, budget)
-	d.build(q, best.first, m+best.shift, first.value, abar && c.kind == serve || best.abar)
+	d.build(q, best.first, m+best.shift, first.value)
 	if best.second.kind >= 0 {
-		d.build(q, best.second, m, budget-first.value, abar)
+		d.build(q, best.second, m, budget-first.value)
 	}
 }
 
+// buildAny appends the operations of a plan of c at memory m, of which there
+// must be one, however long it takes: the first terms that fit.
+func (d *canonical) buildAny(q *model.Sequence, c phases, m float64) {
+	if c.kind == serve && c.s == c.t {
+		d.end(q, c)
+		return
+	}
+	var chosen term
+	d.terms(c, func(o *term) bool {
+		fits := m >= o.need && m+o.shift >= d.least[d.index(o.first)] &&
+			(o.second.kind < 0 || m >= d.least[d.index(o.second)])
+		if fits {
+			chosen = *o
+		}
+		return !fits
+	})
+	if c.kind != serve {
+		d.sweep(q, c, chosen.item, chosen.abar)
+	}
+	d.buildAny(q, chosen.first, m+chosen.shift)
+	if chosen.second.kind >= 0 {
+		d.buildAny(q, chosen.second, m)
+	}
+}
+
+// end appends the operations of serve with s = t.
+func (d *canonical) end(q *model.Sequence, c phases) {
+	if c.has == 0 {
+		q.All(c.t)
+	}
+	q.Backward(c.t)
+}
+
 // sweep appends the forwards s..item of push or replace.
-func (d *canonical) sweep(q *sequence, c phases, item int, abar bool) {
+func (d *canonical) sweep(q *model.Sequence, c phases, item int, abar bool) {
 	for i := c.s; i <= item; i++ {
 		kept := i == c.s && c.kind == push // the base stays
 		switch {
 		case i == item && abar:
-			q.all(i)
+			q.All(i)
 			if !kept {
-				q.discard(plan.TensorA, i-1)
+				q.Discard(i - 1)
 			}
 		case kept:
-			q.checkpoint(i)
+			q.Checkpoint(i)
 		default:
-			q.none(i)
+			q.None(i)
 		}
 	}
 }
 
 // root is the whole chain.
-func (d *canonical) root() phases { return phases{serve, 0, 0, 1, d.v.n, 1} }
+func (d *canonical) root() phases { return phases{serve, 0, 0, 1, d.v.N, 1} }
 
 // reset forgets all levels.
 func (d *canonical) reset() {

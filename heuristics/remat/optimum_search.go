@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/bits"
 
-	"workbench/model/plan"
+	model "workbench/model/remat"
 )
 
 // maxSearched is the length of the longest chain that a search takes: a set is
@@ -30,11 +30,10 @@ type held struct {
 // stored when ā_ℓ is computed or B_ℓ runs, for nothing reads it thereafter. Where
 // ā and a have one size, there is F_all only: it leaves more.
 type optimumSearch struct {
-	v      *view
-	low    *canonical
-	memory float64
-	limit  int     // most states to reach
-	upper  float64 // stop at this time
+	v     *model.View // sums of its times are exact
+	low   *canonical
+	limit int     // most states to reach
+	upper float64 // stop at this time
 
 	nodes []reached
 	known map[held]int32
@@ -116,7 +115,7 @@ func (s *optimumSearch) take() open {
 // whether the search came to its end.
 func (s *optimumSearch) run(ctx context.Context) (last int32, bound float64, done bool) {
 	s.known = map[held]int32{}
-	s.reach(held{a: 1, next: s.v.n}, 0, -1, move{})
+	s.reach(held{a: 1, next: s.v.N}, 0, -1, move{})
 	for taken := 0; len(s.queue) > 0; taken++ {
 		// Estimates made after the end of low are worthless.
 		if len(s.nodes) >= s.limit || s.low.stopped || taken%256 == 0 && ctx.Err() != nil {
@@ -156,21 +155,21 @@ func (s *optimumSearch) reach(x held, time float64, from int32, by move) {
 }
 
 // size is what is stored in x, with the gradient.
-func (v *view) size(x held) float64 {
-	sum := v.delta[x.next]
+func size(v *model.View, x held) float64 {
+	sum := v.Delta[x.next]
 	for set := x.a; set != 0; set &= set - 1 {
-		sum += v.a[bits.TrailingZeros64(set)]
+		sum += v.A[bits.TrailingZeros64(set)]
 	}
 	for set := x.abar; set != 0; set &= set - 1 {
-		sum += v.abar[bits.TrailingZeros64(set)]
+		sum += v.Abar[bits.TrailingZeros64(set)]
 	}
 	return sum
 }
 
 // leave takes every step out of a state.
 func (s *optimumSearch) leave(at int32, n reached) {
-	s.v.steps(n.x, s.v.size(n.x), func(y held, do move, duration, memory float64) {
-		if memory <= s.memory {
+	steps(s.v, n.x, size(s.v, n.x), func(y held, do move, duration, memory float64) {
+		if s.v.Fits(memory) {
 			s.reach(y, n.time+duration, at, do)
 		}
 	})
@@ -178,7 +177,7 @@ func (s *optimumSearch) leave(at int32, n reached) {
 
 // steps calls f with every step out of x, the state it leads to, its duration
 // and the memory during it.
-func (v *view) steps(x held, size float64, f func(y held, do move, duration, memory float64)) {
+func steps(v *model.View, x held, before float64, f func(y held, do move, duration, memory float64)) {
 	for l := 1; l <= x.next; l++ {
 		in, out := uint64(1)<<(l-1), uint64(1)<<l
 		if (x.a|x.abar)&in == 0 || x.a&out != 0 {
@@ -186,10 +185,10 @@ func (v *view) steps(x held, size float64, f func(y held, do move, duration, mem
 		}
 		if l == x.next && x.abar&out != 0 {
 			y := held{a: x.a &^ in, abar: x.abar &^ out, next: l - 1}
-			f(y, move{moveB, uint8(l), false}, v.uB[l], size+v.delta[l-1]+v.oB[l])
+			f(y, move{moveB, uint8(l), false}, v.UB[l], before+v.Delta[l-1]+v.OB[l])
 			if x.abar&in != 0 {
 				y.abar &^= in
-				f(y, move{moveB, uint8(l), true}, v.uB[l], size+v.delta[l-1]+v.oB[l])
+				f(y, move{moveB, uint8(l), true}, v.UB[l], before+v.Delta[l-1]+v.OB[l])
 			}
 		}
 		if x.abar&out != 0 {
@@ -204,13 +203,13 @@ func (v *view) steps(x held, size float64, f func(y held, do move, duration, mem
 				y.a &^= in
 				y.abar &^= in
 			}
-			if l < x.next && v.a[l] < v.abar[l] {
+			if l < x.next && v.A[l] < v.Abar[l] {
 				z := y
 				z.a |= out
-				f(z, move{moveCk, uint8(l), drop}, v.uF[l], size+v.a[l]+v.oF[l])
+				f(z, move{moveCk, uint8(l), drop}, v.UF[l], before+v.A[l]+v.OF[l])
 			}
 			y.abar |= out
-			f(y, move{moveAll, uint8(l), drop}, v.uF[l], size+v.abar[l]+v.oF[l])
+			f(y, move{moveAll, uint8(l), drop}, v.UF[l], before+v.Abar[l]+v.OF[l])
 		}
 	}
 }
@@ -232,16 +231,16 @@ func (s *optimumSearch) remaining(x held) float64 {
 	for i, above := x.next-1, k; i >= 0; i-- {
 		bit := uint64(1) << i
 		if set&bit != 0 {
-			w := min(v.a[i], light)
+			w := min(v.A[i], light)
 			if above < k {
 				if j := item[above+1]; x.abar>>j&1 == 0 {
-					w = min(w, v.abar[j]-v.a[j])
+					w = min(w, v.Abar[j]-v.A[j])
 				}
 			}
 			item[above], below[above] = i, w
 			above--
 		}
-		light = min(light, v.a[i])
+		light = min(light, v.A[i])
 	}
 	for j := 1; j <= k; j++ {
 		below[j] += below[j-1]
@@ -267,7 +266,7 @@ func (s *optimumSearch) remaining(x held) float64 {
 			return *cell
 		}
 		best := math.Inf(1)
-		base, m := item[k], s.memory-below[k]
+		base, m := item[k], s.v.Memory-below[k]
 		for l := base + 1; l <= t; l++ {
 			for leaves := range 2 {
 				c := phases{serve, has, leaves, base + 1, t, l}
@@ -292,37 +291,32 @@ func (s *optimumSearch) remaining(x held) float64 {
 }
 
 // build appends the operations that lead to a node.
-func (s *optimumSearch) build(q *sequence, last int32) {
+func (s *optimumSearch) build(q *model.Sequence, last int32) {
 	var path []int32
 	for at := last; s.nodes[at].from >= 0; at = s.nodes[at].from {
 		path = append(path, at)
 	}
 	for k := len(path) - 1; k >= 0; k-- {
-		n := &s.nodes[path[k]]
-		q.step(n.step, s.nodes[n.from].x)
+		step(q, s.nodes[path[k]].step)
 	}
 }
 
-// step appends a step out of x.
-func (q *sequence) step(do move, x held) {
+// step appends a step.
+func step(q *model.Sequence, do move) {
 	l := int(do.layer)
-	tensor := plan.TensorA // of the input
-	if x.a>>(l-1)&1 == 0 {
-		tensor = plan.TensorAbar
-	}
 	switch do.op {
 	case moveAll:
-		q.all(l)
+		q.All(l)
 	case moveCk:
-		if do.drop && tensor == plan.TensorA {
-			q.none(l)
+		if do.drop && q.Has(l-1) {
+			q.None(l)
 			return
 		}
-		q.checkpoint(l)
+		q.Checkpoint(l)
 	case moveB:
-		q.backward(l, tensor == plan.TensorAbar)
+		q.Backward(l)
 	}
 	if do.drop {
-		q.discard(tensor, l-1)
+		q.Discard(l - 1)
 	}
 }

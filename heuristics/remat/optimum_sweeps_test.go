@@ -9,6 +9,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
 	"workbench/model/platform"
+	model "workbench/model/remat"
 )
 
 // swept is a state of a search in which forwards ascend, in so many sweeps from
@@ -38,9 +39,9 @@ func (q *sweptQueue) Pop() any {
 
 // inSweeps returns the least makespan of plans with at most so many sweeps
 // before each backward: what the chain MILP finds. +Inf: there is none.
-func inSweeps(v *view, memory float64, sweeps int) float64 {
+func inSweeps(v *model.View, memory float64, sweeps int) float64 {
 	done := map[swept]bool{}
-	queue := &sweptQueue{{x: swept{x: held{a: 1, next: v.n}, sweep: 1}}}
+	queue := &sweptQueue{{x: swept{x: held{a: 1, next: v.N}, sweep: 1}}}
 	for queue.Len() > 0 {
 		at := heap.Pop(queue).(sweptAt)
 		if at.x.x.next == 0 {
@@ -50,7 +51,7 @@ func inSweeps(v *view, memory float64, sweeps int) float64 {
 			continue
 		}
 		done[at.x] = true
-		v.steps(at.x.x, v.size(at.x.x), func(y held, do move, duration, need float64) {
+		steps(v, at.x.x, size(v, at.x.x), func(y held, do move, duration, need float64) {
 			to := swept{y, int(do.layer), at.x.sweep}
 			switch {
 			case need > memory:
@@ -89,7 +90,7 @@ func TestSweeps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := newView(c)
+		v := model.Of(c)
 		if inSweeps(v, p.Memory, 1) > best.Bound {
 			failed++
 			if inSweeps(v, p.Memory, 2) > best.Bound {
@@ -106,10 +107,10 @@ func TestSweeps(t *testing.T) {
 		c.Layers[i].Saved = 1
 	}
 	c.Layers[1].Gradient = 3
-	if got := inSweeps(newView(c), 6, 1); !math.IsInf(got, 1) {
+	if got := inSweeps(model.Of(c), 6, 1); !math.IsInf(got, 1) {
 		t.Errorf("one sweep: %g; there should be no plan", got)
 	}
-	if got := inSweeps(newView(c), 6, 2); got != 2 {
+	if got := inSweeps(model.Of(c), 6, 2); got != 2 {
 		t.Errorf("two sweeps: %g, should be 2", got)
 	}
 }

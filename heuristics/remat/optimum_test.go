@@ -12,6 +12,8 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/zoo"
+
+	"pgregory.net/rapid"
 )
 
 // anyChain returns a random chain of at most so many layers: small whole
@@ -39,7 +41,12 @@ func anyChain(r *rand.Rand, layers, kind int) *chain.Chain {
 }
 
 // check verifies the plan and returns its makespan.
-func check(t *testing.T, c *chain.Chain, p *plan.Plan) float64 {
+func check(t interface {
+	Helper()
+	Fatal(...any)
+	Fatalf(string, ...any)
+}, c *chain.Chain, p *plan.Plan,
+) float64 {
 	t.Helper()
 	r, err := plan.VerifyRemat(c, p)
 	if err != nil {
@@ -116,47 +123,83 @@ func TestOptimumIsExhaustive(t *testing.T) {
 	}
 }
 
-// Sums of fractional numbers are rounded, and hardly ever tied.
-func TestOptimumFractional(t *testing.T) {
-	r := rand.New(rand.NewPCG(4, 1))
+// Sizes of many magnitudes, memory at what subsets need and one unit around it,
+// times that hardly ever tie and are as short or long as you like.
+func TestOptimumMagnitudes(t *testing.T) {
 	searched := 0
-	for k := range 400 {
-		c := anyChain(r, 7, k%8)
-		for i := range c.Layers {
-			l := &c.Layers[i]
-			l.ForwardTime += r.Float64()
-			l.Activation += r.Float64()
-			l.Saved = l.Activation + r.Float64()
-			l.Gradient += r.Float64()
-			l.ForwardOverhead *= 1 + r.Float64()
-		}
+	rapid.Check(t, func(t *rapid.T) {
+		c, memory := magnitudes(t, 6)
 		least, err := exhaustive.RematLeastMemory(c, 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, _, proved, err := LeastMemory(t.Context(), c)
-		if err != nil || !proved || math.Abs(m-least) > 1e-9*least {
-			t.Fatalf("least memory %v (proved: %v, %v), should be %v: %+v", m, proved, err, least, c)
+		m, p, proved, err := LeastMemory(context.Background(), c)
+		if err != nil || !proved || m != least || p.Claims.PeakMemory != least {
+			t.Fatalf("least memory %v (proved: %v, %v), should be %v", m, proved, err, least)
 		}
-		p := platform.Platform{Memory: least + 5*r.Float64()}
-		want, _, err := exhaustive.Remat(c, p.Memory, 1<<20)
-		if err != nil {
-			t.Fatal(err)
+		want, _, err := exhaustive.Remat(c, memory, 1<<20)
+		got, gotErr := Optimum(context.Background(), c, platform.Platform{Memory: memory}, nil, OptimumOptions{})
+		if memory < least {
+			var none *plan.Infeasible
+			if !errors.As(gotErr, &none) || none.Memory > least || none.Memory <= memory {
+				t.Fatalf("%v, should be infeasible with %v", gotErr, least)
+			}
+			return
 		}
-		got, err := Optimum(t.Context(), c, p, nil, OptimumOptions{})
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || gotErr != nil {
+			t.Fatal(err, gotErr)
 		}
-		if makespan := check(t, c, got.Plan); math.Abs(makespan-want) > 1e-9*want || !got.Proved {
-			t.Fatalf("makespan %v, proved %v; should be %v in %v: %+v", makespan, got.Proved, want, p.Memory, c)
+		if makespan := check(t, c, got.Plan); !equal(makespan, want) || !got.Proved || !equal(got.Bound, want) {
+			t.Fatalf("makespan %v, bound %v, proved %v; should be %v in %v", makespan, got.Bound, got.Proved, want, memory)
 		}
 		if got.Search {
 			searched++
 		}
+	})
+	t.Logf("%d needed the search", searched)
+}
+
+// magnitudes draws a chain of at most so many layers, sizes from 1 to 10^12 and
+// times from 10^-12 to 10^6 s, most of them 0 or small multiples of powers of
+// ten, and a memory that is a sum of sizes, or one unit or a few beside it.
+func magnitudes(t *rapid.T, layers int) (*chain.Chain, float64) {
+	size := rapid.Custom(func(t *rapid.T) float64 {
+		if rapid.IntRange(0, 2).Draw(t, "none") == 0 {
+			return 0
+		}
+		return float64(rapid.SampledFrom([]int{1, 1, 2, 3}).Draw(t, "digit")) * math.Pow10(rapid.IntRange(0, 12).Draw(t, "magnitude"))
+	})
+	scale := math.Pow10(rapid.IntRange(-12, 6).Draw(t, "time scale"))
+	time := rapid.Custom(func(t *rapid.T) float64 {
+		return scale * float64(rapid.IntRange(0, 9).Draw(t, "time")) * math.Pow10(-rapid.IntRange(0, 3).Draw(t, "shorter"))
+	})
+	c := &chain.Chain{Name: "magnitudes", Input: chain.Input{Activation: size.Draw(t, "a_0"), Gradient: size.Draw(t, "δ_0")}}
+	memory := c.Input.Activation
+	for range rapid.IntRange(1, layers).Draw(t, "layers") {
+		l := chain.Layer{ForwardTime: time.Draw(t, "uF"), BackwardTime: time.Draw(t, "uB"), Activation: size.Draw(t, "a")}
+		l.Saved = l.Activation + size.Draw(t, "ā-a")
+		l.Gradient = rapid.SampledFrom([]float64{0, l.Activation, size.Draw(t, "δ")}).Draw(t, "gradient")
+		if rapid.Bool().Draw(t, "overheads") {
+			l.ForwardOverhead, l.BackwardOverhead = size.Draw(t, "oF"), size.Draw(t, "oB")
+		}
+		c.Layers = append(c.Layers, l)
 	}
-	if searched < 10 {
-		t.Errorf("%d needed the search", searched)
+	least, err := exhaustive.RematLeastMemory(c, 1<<20)
+	if err != nil {
+		t.Fatal(err)
 	}
+	if rapid.Bool().Draw(t, "above the least") {
+		memory = least
+	}
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		for _, x := range [...]float64{l.Activation, l.Saved, l.Gradient, l.ForwardOverhead + l.BackwardOverhead} {
+			if rapid.IntRange(0, 3).Draw(t, "counted") == 0 {
+				memory += x
+			}
+		}
+	}
+	return c, max(0, memory+float64(rapid.IntRange(-1, 3).Draw(t, "beside")))
 }
 
 // An interrupted run returns what it has.
@@ -176,7 +219,7 @@ func TestOptimumInterrupted(t *testing.T) {
 		t.Errorf("no plan can be known: %v", err)
 	}
 	r, err := Optimum(ctx, c, p, start, OptimumOptions{})
-	if err != nil || r.Plan != start || r.Proved || r.Bound != c.TotalTime() {
+	if err != nil || r.Plan != start || r.Proved || !equal(r.Bound, c.TotalTime()) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -8,31 +8,32 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	model "workbench/model/remat"
 )
 
 // Periodic is the fastest plan of PyTorch's checkpoint_sequential that fits,
 // over all numbers of segments; of equals the one with the fewest segments. An
 // error wraps plan.ErrNoPlan when none fits, or when the context ends. O(N²).
 func Periodic(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	v, limit, err := newInstance(c, p)
+	v, err := model.New(c, p.Memory)
 	if err != nil {
 		return nil, err
 	}
 	best, time, least := 0, math.Inf(1), math.Inf(1)
-	for k := 1; k <= v.segments(); k++ {
+	for k := 1; k <= segments(v); k++ {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("periodic: %w: %w", plan.ErrNoPlan, err)
 		}
-		x := v.periodicPoint(k)
+		x := periodicPoint(v, k)
 		least = min(least, x.Memory)
-		if x.Memory <= limit && x.Makespan < time {
+		if v.Fits(x.Memory) && x.Makespan < time {
 			best, time = k, x.Makespan
 		}
 	}
 	if best == 0 {
-		return nil, noPlan("periodic", least, p.Memory)
+		return nil, noPlan(v, "periodic", least, p.Memory)
 	}
-	return v.periodic(best).plan("periodic", c, p), nil
+	return periodic(v, best).Plan("periodic", c, p), nil
 }
 
 // PeriodicSegments is the plan of checkpoint_sequential with k segments: of the
@@ -41,38 +42,30 @@ func Periodic(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.P
 // kept of it at first. Its memory is the plan's peak, whatever the platform. k
 // outside 1 .. N−1 is taken as the nearest of these. c must be valid. O(N).
 func PeriodicSegments(c *chain.Chain, k int) *plan.Plan {
-	v := newView(c)
-	s := v.periodic(k)
-	return s.plan("periodic", c, platform.Platform{Memory: s.peak})
+	v := model.Of(c)
+	s := periodic(v, k)
+	return s.Plan("periodic", c, platform.Platform{Memory: s.Peak})
 }
 
 // segments is the largest number of segments.
-func (v *view) segments() int { return max(1, v.n-1) }
+func segments(v *model.View) int { return max(1, v.N-1) }
 
-func (v *view) periodic(k int) *sequence {
-	k = min(max(k, 1), v.segments())
-	size := (v.n - 1) / k
-	s := newSequence(v)
+func periodic(v *model.View, k int) *model.Sequence {
+	k = min(max(k, 1), segments(v))
+	size := (v.N - 1) / k
+	s := v.NewSequence()
 	for j := range k - 1 {
-		s.advance(j*size+1, (j+1)*size)
+		s.Advance(j*size+1, (j+1)*size)
 	}
-	s.segment((k-1)*size+1, v.n)
+	s.Segment((k-1)*size+1, v.N)
 	for j := k - 2; j >= 0; j-- {
-		s.segment(j*size+1, (j+1)*size)
+		s.Segment(j*size+1, (j+1)*size)
 	}
 	return s
 }
 
-// advance is F_ck first, F_none first+1 .. F_none last.
-func (s *sequence) advance(first, last int) {
-	s.checkpoint(first)
-	for l := first + 1; l <= last; l++ {
-		s.none(l)
-	}
-}
-
 // periodicPoint is memory and makespan of k segments.
-func (v *view) periodicPoint(k int) Point {
-	s := v.periodic(k)
-	return Point{s.peak, s.time}
+func periodicPoint(v *model.View, k int) Point {
+	s := periodic(v, k)
+	return Point{s.Peak, s.Time}
 }

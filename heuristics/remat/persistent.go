@@ -8,6 +8,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	model "workbench/model/remat"
 )
 
 // Persistent is the fastest memory-persistent plan: what a plan stores it keeps
@@ -30,8 +31,7 @@ func Persistent(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan
 // of memory; these are computed as lists of breakpoints, exactly. O(N³) sums of
 // two such functions; they may have O(2^N) breakpoints, yet have hundreds to
 // thousands on networks. Space O(breakpoints), 16 bytes each; beyond 4 GiB it is
-// a *TooLargeError. Numbers that are not whole, or are beyond 2^50 in sum, are
-// rounded to 2^-50 of their sum.
+// a *TooLargeError.
 func PersistentCurve(ctx context.Context, c *chain.Chain, most float64) (*Curve, error) {
 	return newCurve(ctx, "persistent", c, platform.Platform{Memory: most})
 }
@@ -39,7 +39,7 @@ func PersistentCurve(ctx context.Context, c *chain.Chain, most float64) (*Curve,
 // splits is the dynamic program of [004] Theorem 6. f(s,t) is C_MP(s,t,·) less
 // Σ_{s..t} (uF + uB): the time spent on computing layers again.
 type splits struct {
-	v      *view // snapped
+	v      *model.View // times rounded down
 	method string
 	// forwardsKeep says that F_all may be used before B_t runs, not only just
 	// before its own B: Persistent, not Revolve.
@@ -48,44 +48,44 @@ type splits struct {
 	f            []stepFunction // by s and t
 }
 
-func (d *splits) of(s, t int) *stepFunction { return &d.f[s*(d.v.n+1)+t] }
+func (d *splits) of(s, t int) *stepFunction { return &d.f[s*(d.v.N+1)+t] }
 
 // fill computes all functions up to the memory that is left of most bytes.
 // [004] Algorithm 3; ordered by t, then by decreasing s.
 func (d *splits) fill(ctx context.Context, most float64, b *budget) error {
-	v, w := d.v, d.v.n+1
+	v, w := d.v, d.v.N+1
 	need := 0.0 // for breakpoints
 	d.f = make([]stepFunction, w*w)
 	d.until = make([]float64, w)
 	var space floats
 	var e envelope
-	for t := 1; t <= v.n; t++ {
-		d.until[t] = d.until[t-1] + v.uF[t]
+	for t := 1; t <= v.N; t++ {
+		d.until[t] = d.until[t-1] + v.UF[t]
 		run := 0.0 // max of a_{h-1} + a_h + oF_h over s < h ≤ t
 		for s := t; s >= 1; s-- {
 			if ctx.Err() != nil {
 				return fmt.Errorf("remat: %s: %w: %w", d.method, context.Cause(ctx), plan.ErrNoPlan)
 			}
-			left := most - v.a[0]
+			left := most - v.A[0]
 			if s > 1 {
-				left -= v.a[s-1]
+				left -= v.A[s-1]
 			}
-			none := v.delta[t] + max(run, v.a[s]+v.oF[s]) // m_∅^{s,t}
-			run = max(run, v.a[s-1]+v.a[s]+v.oF[s])
+			none := v.Delta[t] + max(run, v.A[s]+v.OF[s]) // m_∅^{s,t}
+			run = max(run, v.A[s-1]+v.A[s]+v.OF[s])
 			e.reset()
-			if need := v.needAll(s, t); s == t && need <= left {
+			if need := needAll(v, s, t); s == t && need <= left {
 				e.push(need, 0) // (2.9)
 			} else if s < t && d.forwardsKeep {
-				e.shifted(d.of(s+1, t), v.abar[s], need, left) // C_1
+				e.shifted(d.of(s+1, t), v.Abar[s], need, left) // C_1
 			}
 			for k := s; k < t; k++ { // C_2
-				e.lower(d.until[k]-d.until[s-1], d.of(s, k), d.of(k+1, t), v.a[k], none, left)
+				e.lower(d.until[k]-d.until[s-1], d.of(s, k), d.of(k+1, t), v.A[k], none, left)
 			}
 			if b != nil {
 				b.prune(&e.stepFunction, s, t, s)
 			}
 			if need += 16 * float64(len(e.m)); need > tableLimit {
-				return exactTooLarge(d.method, v.n, need)
+				return exactTooLarge(d.method, v.N, need)
 			}
 			*d.of(s, t) = space.keep(&e.stepFunction)
 		}
@@ -93,42 +93,42 @@ func (d *splits) fill(ctx context.Context, most float64, b *budget) error {
 	return nil
 }
 
-func (d *splits) whole() *stepFunction { return d.of(1, d.v.n) }
+func (d *splits) whole() *stepFunction { return d.of(1, d.v.N) }
 
-func (d *splits) append(q *sequence, m float64) { d.build(q, 1, d.v.n, m, false) }
+func (d *splits) append(q *model.Sequence, m float64) { d.build(q, 1, d.v.N, m, false) }
 
 // build appends the sequence for (s,t) in m bytes, enough for one, to q. abar
 // says that ā_{s-1} is stored, not a_{s-1}. [004] Algorithm 4; of choices that
 // are as good F_all, then the first split. O(N log(breakpoints)) for a choice.
-func (d *splits) build(q *sequence, s, t int, m float64, abar bool) {
+func (d *splits) build(q *model.Sequence, s, t int, m float64, abar bool) {
 	v := d.v
 	all := s == t
 	best, split := math.Inf(1), s
-	if s < t && d.forwardsKeep && m >= v.needAll(s, t) {
-		best, all = d.of(s+1, t).at(m-v.abar[s]), true
+	if s < t && d.forwardsKeep && m >= needAll(v, s, t) {
+		best, all = d.of(s+1, t).at(m-v.Abar[s]), true
 	}
 	none := 0.0
 	for h := s; h <= t; h++ {
 		input := 0.0
 		if h > s {
-			input = v.a[h-1]
+			input = v.A[h-1]
 		}
-		none = max(none, v.delta[t]+input+v.a[h]+v.oF[h])
+		none = max(none, v.Delta[t]+input+v.A[h]+v.OF[h])
 	}
 	for k := s; k < t && m >= none; k++ {
-		if x := d.until[k] - d.until[s-1] + d.of(s, k).at(m) + d.of(k+1, t).at(m-v.a[k]); x < best {
+		if x := d.until[k] - d.until[s-1] + d.of(s, k).at(m) + d.of(k+1, t).at(m-v.A[k]); x < best {
 			best, split, all = x, k, false
 		}
 	}
 	if !all {
-		q.advance(s, split)
-		d.build(q, split+1, t, m-v.a[split], false)
+		q.Advance(s, split)
+		d.build(q, split+1, t, m-v.A[split], false)
 		d.build(q, s, split, m, abar)
 		return
 	}
-	q.all(s)
+	q.All(s)
 	if s < t {
-		d.build(q, s+1, t, m-v.abar[s], true)
+		d.build(q, s+1, t, m-v.Abar[s], true)
 	}
-	q.backward(s, abar)
+	q.Backward(s)
 }

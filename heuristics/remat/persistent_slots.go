@@ -8,6 +8,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	model "workbench/model/remat"
 )
 
 // PersistentSlots is the fastest persistent plan when sizes are rounded up to
@@ -88,7 +89,7 @@ func persistentSlotsBytes(n, slots int) float64 {
 }
 
 func newPersistentSlots(z *slotChain) *persistentSlots {
-	n := z.n
+	n := z.N
 	p := &persistentSlots{slotChain: z, size: max(0, z.slots-z.a[0]+1), cells: n * (n + 1) / 2, row: make([]int, n+2)}
 	p.row[1] = -1
 	for s := 2; s <= n+1; s++ {
@@ -108,12 +109,12 @@ func newPersistentSlots(z *slotChain) *persistentSlots {
 func (p *persistentSlots) bound() {
 	p.least, p.full = make([]int32, p.cells), make([]int32, p.cells)
 	limit := p.slots + 1 // beyond is beyond
-	for s := 1; s <= p.n; s++ {
+	for s := 1; s <= p.N; s++ {
 		// Maxima over s < h ≤ t of what F_ck h and B_h need; h = s has no input
 		// beside the base.
 		forward := p.a[s] + p.oF[s]
 		backward := p.abar[s] + p.delta[s] + p.delta[s-1] + p.oB[s]
-		for t := s; t <= p.n; t++ {
+		for t := s; t <= p.N; t++ {
 			if t > s {
 				forward = max(forward, p.a[t-1]+p.a[t]+p.oF[t])
 				backward = max(backward, p.a[t-1]+p.abar[t]+p.delta[t]+p.delta[t-1]+p.oB[t])
@@ -121,7 +122,7 @@ func (p *persistentSlots) bound() {
 			p.least[p.row[s]+t] = int32(min(limit, max(p.delta[t]+forward, backward)))
 		}
 	}
-	for t := 1; t <= p.n; t++ {
+	for t := 1; t <= p.N; t++ {
 		full := 0
 		for s := t; s >= 1; s-- {
 			full = min(limit, max(p.needAll(s, t), p.abar[s]+full))
@@ -175,8 +176,8 @@ func slotFill(x []float64, value float64) {
 // fill fills the table; false if the context ended first.
 func (p *persistentSlots) fill(ctx context.Context) bool {
 	for first := 0; first < p.size; first += slotBlock {
-		for t0 := 1; t0 <= p.n; t0 += slotTile {
-			t1 := min(t0+slotTile-1, p.n)
+		for t0 := 1; t0 <= p.N; t0 += slotTile {
+			t1 := min(t0+slotTile-1, p.N)
 			for s := t1; s >= 1; s-- {
 				if ctx.Err() != nil {
 					return false
@@ -251,28 +252,28 @@ func (p *persistentSlots) overhead(m int) float64 {
 	if m -= p.a[0]; m < 0 {
 		return math.Inf(1)
 	}
-	return p.at(1, p.n, m)
+	return p.at(1, p.N, m)
 }
 
-func (p *persistentSlots) append(s *sequence, m int) {
-	p.sequence(s, 1, p.n, m-p.a[0], false)
+func (p *persistentSlots) append(s *model.Sequence, m int) {
+	p.sequence(s, 1, p.N, m-p.a[0], false)
 }
 
 // sequence appends OptRecP(s, t, m) ([004] Alg. 4). The choice made is found
 // again by its value; of equals F_all s comes first, then the smallest k.
 // baseIsAbar says whether the base is ā_{s-1} or a_{s-1}.
-func (p *persistentSlots) sequence(q *sequence, s, t, m int, baseIsAbar bool) {
+func (p *persistentSlots) sequence(q *model.Sequence, s, t, m int, baseIsAbar bool) {
 	for {
 		if s == t || m >= p.needAll(s, t) && p.at(s+1, t, m-p.abar[s]) == p.at(s, t, m) {
-			q.all(s)
+			q.All(s)
 			if s < t {
 				p.sequence(q, s+1, t, m-p.abar[s], true)
 			}
-			q.backward(s, baseIsAbar)
+			q.Backward(s)
 			return
 		}
 		k := p.choice(s, t, m)
-		q.advance(s, k)
+		q.Advance(s, k)
 		p.sequence(q, k+1, t, m-p.a[k], false)
 		t = k
 	}

@@ -1,16 +1,16 @@
 package remat
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"sort"
+	"math/bits"
 
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	model "workbench/model/remat"
 )
 
 // ErrSlots is the error of a number of memory slots that means nothing.
@@ -40,7 +40,7 @@ func (e *TooLargeError) Unwrap() error { return plan.ErrNoPlan }
 // general, slots of which all sizes are multiples round nothing. A chain of more
 // layers than slots is never stored whole, however large the memory.
 type slotChain struct {
-	*view
+	*model.View
 	slots                  int
 	memory                 float64 // bytes
 	a, abar, delta, oF, oB []int   // slots, indexed as in view; slots+1: too large to ever fit
@@ -48,58 +48,62 @@ type slotChain struct {
 	until []float64
 }
 
-func newSlotChain(v *view, memory float64, slots int) *slotChain {
-	z := &slotChain{view: v, slots: slots, memory: memory, until: make([]float64, v.n+1)}
+func newSlotChain(v *model.View, memory float64, slots int) *slotChain {
+	z := &slotChain{View: v, slots: slots, memory: memory, until: make([]float64, v.N+1)}
 	for _, x := range []struct {
 		to   *[]int
 		from []float64
-	}{{&z.a, v.a}, {&z.abar, v.abar}, {&z.delta, v.delta}, {&z.oF, v.oF}, {&z.oB, v.oB}} {
-		*x.to = make([]int, v.n+1)
+	}{{&z.a, v.A}, {&z.abar, v.Abar}, {&z.delta, v.Delta}, {&z.oF, v.OF}, {&z.oB, v.OB}} {
+		*x.to = make([]int, v.N+1)
 		for l, size := range x.from {
 			(*x.to)[l] = z.up(size)
 		}
 	}
-	for l := 1; l <= v.n; l++ {
-		z.until[l] = z.until[l-1] + v.uF[l]
+	for l := 1; l <= v.N; l++ {
+		z.until[l] = z.until[l-1] + v.UF[l]
 	}
 	return z
 }
 
 // up is the least number of slots that hold so many bytes, at most slots + 1.
 func (z *slotChain) up(bytes float64) int {
-	if bytes == 0 {
-		return 0
+	if bytes > z.memory {
+		return z.slots + 1
 	}
-	return 1 + sort.Search(z.slots, func(k int) bool { return compareRatios(float64(k+1), float64(z.slots), bytes, z.memory) >= 0 })
+	slots, rest := mulDiv(bytes, float64(z.slots), z.memory)
+	if rest {
+		slots++
+	}
+	return int(slots)
 }
 
 // down is the largest number of slots that fit in so many bytes, at most slots.
 func (z *slotChain) down(bytes float64) int {
-	return sort.Search(z.slots, func(k int) bool { return compareRatios(float64(k+1), float64(z.slots), bytes, z.memory) > 0 })
+	if bytes >= z.memory {
+		return z.slots
+	}
+	slots, _ := mulDiv(math.Floor(bytes), float64(z.slots), z.memory)
+	return int(slots)
 }
 
-// bytes is the least number of bytes in which so many slots fit.
+// bytes is the least whole number of bytes in which so many slots fit.
 func (z *slotChain) bytes(slots int) float64 {
-	x := z.memory * (float64(slots) / float64(z.slots))
-	for compareRatios(float64(slots), float64(z.slots), x, z.memory) > 0 {
-		x = math.Nextafter(x, math.Inf(1))
+	bytes, rest := mulDiv(z.memory, float64(slots), float64(z.slots))
+	if rest {
+		bytes++
 	}
-	for x > 0 && compareRatios(float64(slots), float64(z.slots), math.Nextafter(x, 0), z.memory) <= 0 {
-		x = math.Nextafter(x, 0)
-	}
-	return x
+	return float64(bytes)
 }
 
-// compareRatios returns the sign of a/b - c/d without rounding, for a, b < 2^53
-// and finite c, d ≥ 0; 1/0 is infinite and 0/0 is 0.
-func compareRatios(a, b, c, d float64) int {
-	_, exponent := math.Frexp(d) // brings d to about 1, so that nothing overflows
-	c, d = math.Ldexp(c, -exponent), math.Ldexp(d, -exponent)
-	left, right := a*d, c*b
-	if left == right { // what the products lost in rounding decides
-		left, right = math.FMA(a, d, -left), math.FMA(c, b, -right)
+// mulDiv is a·b/c rounded down, and whether there is a rest, for whole numbers
+// with a ≤ c or b ≤ c; 0 where c is.
+func mulDiv(a, b, c float64) (quotient uint64, rest bool) {
+	if c == 0 {
+		return 0, false
 	}
-	return cmp.Compare(left, right)
+	high, low := bits.Mul64(uint64(a), uint64(b))
+	quotient, left := bits.Div64(high, low, uint64(c))
+	return quotient, left > 0
 }
 
 // needAll is m_all^{s,t} of [004]: slots for F_all s and B_s, a_{s-1} and ā_{s-1}
@@ -114,7 +118,7 @@ type slotTable interface {
 	// on computing forwards again; +Inf if there is none.
 	overhead(m int) float64
 	// append appends the best sequence in m slots, of which there must be one.
-	append(s *sequence, m int)
+	append(s *model.Sequence, m int)
 }
 
 // A SlotsCurve is the trade-off between memory and makespan that a dynamic
@@ -132,9 +136,13 @@ func newSlotsCurve(method string, c *chain.Chain, z *slotChain, table slotTable)
 	k := &SlotsCurve{method: method, c: c, z: z, table: table}
 	time, last := c.TotalTime(), math.Inf(1)
 	for m := range z.slots + 1 {
-		if x := time + table.overhead(m); x < last*(1-rounding) {
-			k.points = append(k.points, Point{Memory: z.bytes(m), Makespan: x})
+		if x := time + table.overhead(m); x < last*(1-plan.Tolerance) {
 			last = x
+			bytes := z.bytes(m)
+			if n := len(k.points); n > 0 && k.points[n-1].Memory == bytes {
+				k.points = k.points[:n-1] // several slots in a byte
+			}
+			k.points = append(k.points, Point{Memory: bytes, Makespan: x})
 		}
 	}
 	return k
@@ -152,19 +160,19 @@ func (k *SlotsCurve) Plan(memory float64) (*plan.Plan, error) {
 
 func (k *SlotsCurve) plan(p platform.Platform) (*plan.Plan, error) {
 	if !(p.Memory >= 0) || math.IsInf(p.Memory, 1) {
-		return nil, fmt.Errorf("%w: memory is %v bytes, it must be finite and not negative", ErrPlatform, p.Memory)
+		return nil, fmt.Errorf("%w: memory is %v bytes, it must be finite and not negative", model.ErrPlatform, p.Memory)
 	}
 	m := k.z.down(p.Memory)
 	switch {
 	case !math.IsInf(k.table.overhead(m), 1):
 	case len(k.points) > 0:
-		return nil, noPlan(fmt.Sprintf("%s with slots of %.6g bytes", k.method, k.z.bytes(1)), k.points[0].Memory, p.Memory)
+		return nil, noPlan(k.z.View, fmt.Sprintf("%s with slots of %.6g bytes", k.method, k.z.bytes(1)), k.points[0].Memory, p.Memory)
 	default:
-		return nil, fmt.Errorf("remat: %s finds nothing in %.0f bytes with %d slots, to which sizes are rounded up; more slots round less: %w", k.method, p.Memory, k.z.slots, plan.ErrNoPlan)
+		return nil, noPlan(k.z.View, fmt.Sprintf("%s with %d slots, to which sizes are rounded up,", k.method, k.z.slots), math.Inf(1), p.Memory)
 	}
-	s := newSequence(k.z.view)
+	s := k.z.View.NewSequence()
 	k.table.append(s, m)
-	return s.plan(k.method, k.c, p), nil
+	return s.Plan(k.method, k.c, p), nil
 }
 
 // slotInstance checks what a method over slots is given; bytes are those of its
@@ -176,11 +184,11 @@ func slotInstance(method string, c *chain.Chain, memory float64, slots int, byte
 	if bytes > tableLimit {
 		return nil, &TooLargeError{Need: bytes, Limit: tableLimit, What: fmt.Sprintf("%s on %d layers with %d slots", method, c.Len(), slots)}
 	}
-	v, _, err := newInstance(c, platform.Platform{Memory: memory})
+	v, err := model.New(c, memory)
 	if err != nil {
 		return nil, err
 	}
-	return newSlotChain(v, memory, slots), nil
+	return newSlotChain(v, v.Memory, slots), nil
 }
 
 // slotCancelled is the error of a method whose context ended.

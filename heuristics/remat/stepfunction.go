@@ -1,9 +1,6 @@
 package remat
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // A stepFunction is a non-increasing step function of memory: from m[i] bytes
 // on it is c[i] seconds, below m[0] infinite. m increases, c decreases. The
@@ -182,43 +179,3 @@ func (x *floats) keep(f *stepFunction) stepFunction {
 
 // reset gives up what was kept.
 func (x *floats) reset() { x.used = 0 }
-
-// grid is a power of two, at most 2^-50 of the sum of the numbers, each taken so
-// many times. Multiples of it up to that sum are added and subtracted in
-// floating-point arithmetic without rounding. Whole numbers with a sum below
-// 2^50 are multiples of it.
-func grid(times int, xs ...[]float64) float64 {
-	total := 0.0
-	for _, x := range xs {
-		for _, y := range x {
-			total += y
-		}
-	}
-	total *= float64(times)
-	if total == 0 {
-		return 1
-	}
-	_, e := math.Frexp(total) // total < 2^e
-	return math.Ldexp(1, max(e-51, -1074))
-}
-
-// snap rounds numbers to multiples of q, a power of two.
-func snap(q float64, xs ...[]float64) {
-	for _, x := range xs {
-		for i := range x {
-			x[i] = math.RoundToEven(x[i]/q) * q
-		}
-	}
-}
-
-// snapped is v with sizes and times that add up without rounding, so that what
-// is equal compares equal whatever the order of sums. O(N).
-func (v *view) snapped() *view {
-	w := *v
-	for _, f := range [...]*[]float64{&w.uF, &w.uB, &w.a, &w.abar, &w.delta, &w.oF, &w.oB} {
-		*f = slices.Clone(*f)
-	}
-	snap(grid(2, w.a, w.abar, w.delta, w.oF, w.oB), w.a, w.abar, w.delta, w.oF, w.oB)
-	snap(grid(w.n, w.uF), w.uF) // a plan computes a layer at most N times
-	return &w
-}

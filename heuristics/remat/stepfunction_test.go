@@ -94,35 +94,3 @@ func TestFloats(t *testing.T) {
 		x.reset()
 	}
 }
-
-// Snapped numbers add up to the same in any order; whole ones do not change.
-func TestSnap(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		xs := rapid.SliceOfN(rapid.Float64Range(0, 1e12), 1, 40).Draw(t, "xs")
-		whole := rapid.Bool().Draw(t, "whole")
-		before := slices.Clone(xs)
-		if whole {
-			for i := range xs {
-				xs[i] = math.Trunc(xs[i])
-			}
-			before = slices.Clone(xs)
-		}
-		snap(grid(2, xs), xs)
-		up, down := 0.0, 0.0
-		for i := range xs {
-			up += xs[i]
-			down += xs[len(xs)-1-i]
-			if whole && xs[i] != before[i] {
-				t.Fatalf("%v has become %v", before[i], xs[i])
-			}
-		}
-		if up != down {
-			t.Fatalf("%v and %v", up, down)
-		}
-		for i := range xs {
-			if math.Abs(xs[i]-before[i]) > up*0x1p-50 {
-				t.Fatalf("%v has become %v", before[i], xs[i])
-			}
-		}
-	})
-}
