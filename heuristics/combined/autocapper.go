@@ -10,6 +10,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/rematoffload"
 )
 
 // Of autocapper: how many limits it tries, and the slots of rematerialization
@@ -37,15 +38,15 @@ func Autocapper(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan
 	if err != nil {
 		return nil, err
 	}
-	return s.plan("autocapper"), nil
+	return s.Plan("autocapper"), nil
 }
 
-func (in *instance) autocapper(ctx context.Context) (best *schedule, err error) {
-	if in.beta == 0 {
+func (in *instance) autocapper(ctx context.Context) (best *view.Schedule, err error) {
+	if in.Bandwidth == 0 {
 		return in.pureRemat(ctx)
 	}
-	_, high := Range(in.c)
-	high = max(high, in.p.Memory)
+	_, high := view.Range(in.Chain)
+	high = max(high, in.Platform.Memory)
 	k, err := remat.PersistentSlotsCurve(ctx, in.gradientLate(), high, capperSlots)
 	if err != nil {
 		return nil, in.fromRemat(err)
@@ -55,7 +56,7 @@ func (in *instance) autocapper(ctx context.Context) (best *schedule, err error) 
 		if ctx.Err() != nil {
 			break
 		}
-		limit := in.p.Memory + (high-in.p.Memory)*float64(i)/(cappers-1)
+		limit := in.Platform.Memory + (high-in.Platform.Memory)*float64(i)/(cappers-1)
 		if i == cappers-1 {
 			limit = high
 		}
@@ -64,42 +65,42 @@ func (in *instance) autocapper(ctx context.Context) (best *schedule, err error) 
 			continue // not even so much is enough, or the sequence before
 		}
 		last = found.Claims.Makespan
-		if s, ok := in.capper(stepsOf(found.Ops)); ok && (best == nil || s.makespan < best.makespan) {
+		if s, ok := in.capper(view.StepsOf(found.Ops)); ok && (best == nil || s.Makespan < best.Makespan) {
 			best = s
 		}
 	}
 	// Sizes rounded up to slots may hide that everything can be kept.
-	if s, ok := in.capper(in.keepAll()); ok && (best == nil || s.makespan < best.makespan) {
+	if s, ok := in.capper(in.keepAll()); ok && (best == nil || s.Makespan < best.Makespan) {
 		best = s
 	}
 	if best == nil {
-		return nil, fmt.Errorf("remat-offload: autocapper finds nothing in %.15g bytes: %w", in.p.Memory, plan.ErrNoPlan)
+		return nil, fmt.Errorf("remat-offload: autocapper finds nothing in %.15g bytes: %w", in.Platform.Memory, plan.ErrNoPlan)
 	}
 	return best, nil
 }
 
 // keepAll is F_all 1 .. F_all N, B_N .. B_1.
-func (in *instance) keepAll() []step {
-	steps := make([]step, 0, 2*in.n)
-	for l := 1; l <= in.n; l++ {
-		steps = append(steps, step{fAll, int32(l)})
+func (in *instance) keepAll() []view.Step {
+	steps := make([]view.Step, 0, 2*in.N)
+	for l := 1; l <= in.N; l++ {
+		steps = append(steps, view.Step{Kind: view.FAll, Layer: int32(l)})
 	}
-	for l := in.n; l >= 1; l-- {
-		steps = append(steps, step{backward, int32(l)})
+	for l := in.N; l >= 1; l-- {
+		steps = append(steps, view.Step{Kind: view.Backward, Layer: int32(l)})
 	}
 	return steps
 }
 
 // capper offloads what is too much of a sequence; false if that is not enough.
-func (in *instance) capper(steps []step) (*schedule, bool) {
-	r, ok := newProfile(in, steps)
+func (in *instance) capper(steps []view.Step) (*view.Schedule, bool) {
+	r, ok := view.NewProfile(in.Instance, steps)
 	if !ok {
 		return nil, false
 	}
-	left := r.worth(r.gaps)
-	slices.SortFunc(left, func(x, y gap) int { return int(x.tensor) - int(y.tensor) })
-	need := slices.Clone(r.during)
-	var away []gap
+	left := worth(r, r.Gaps)
+	slices.SortFunc(left, func(x, y view.Gap) int { return int(x.Tensor) - int(y.Tensor) })
+	need := slices.Clone(r.During)
+	var away []view.Gap
 	for {
 		top := 0
 		for i := range need {
@@ -107,16 +108,16 @@ func (in *instance) capper(steps []step) (*schedule, bool) {
 				top = i
 			}
 		}
-		if need[top] <= in.memory {
-			return retime(r, away)
+		if need[top] <= in.Memory {
+			return view.Retime(r, away)
 		}
-		k := slices.IndexFunc(left, func(g gap) bool { return g.from < top && top < g.to })
+		k := slices.IndexFunc(left, func(g view.Gap) bool { return g.From < top && top < g.To })
 		if k < 0 {
 			return nil, false
 		}
 		g := left[k]
-		for i := g.from + 1; i < g.to; i++ {
-			need[i] -= in.size(g.tensor)
+		for i := g.From + 1; i < g.To; i++ {
+			need[i] -= in.Size(g.Tensor)
 		}
 		away, left = append(away, g), slices.Delete(left, k, k+1)
 	}

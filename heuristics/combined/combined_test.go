@@ -12,6 +12,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/rematoffload"
 )
 
 // methods are all methods of the package without options.
@@ -97,7 +98,7 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 	for k := range 170 {
 		c := exhaustive.RandomChain(r, 1+r.IntN(3)+k/145)
 		p := randomPlatform(r, c)
-		least, _ := Least(c)
+		least, _ := view.Least(c)
 		if k%2 == 0 { // often little memory: that is where methods differ
 			p.Memory = least + math.Floor((p.Memory-least)/3)
 		}
@@ -110,7 +111,7 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 			t.Fatalf("memory %g at least: %v\n%+v", p.Memory, err, c)
 		}
 		solved++
-		bounds, err := Bounds(c, p)
+		bounds, err := view.Bounds(c, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,20 +153,20 @@ func TestErrors(t *testing.T) {
 	for range 2 {
 		c.Layers = append(c.Layers, chain.Layer{Name: "l", ForwardTime: 1, BackwardTime: 1, Activation: 1, Saved: 2, Gradient: 1})
 	}
-	least, _ := Least(c)
+	least, _ := view.Least(c)
 	for _, m := range methods {
 		if m.name == "pure-offload" {
 			continue
 		}
 		var infeasible *plan.Infeasible
-		if _, err := m.solve(ctx, c, platform.Platform{Memory: least - 1, Bandwidth: 1}); !errors.As(err, &infeasible) || infeasible.Memory != least || infeasible.Problem != Problem {
+		if _, err := m.solve(ctx, c, platform.Platform{Memory: least - 1, Bandwidth: 1}); !errors.As(err, &infeasible) || infeasible.Memory != least || infeasible.Problem != view.Problem {
 			t.Errorf("%s: %v", m.name, err)
 		}
-		if _, err := m.solve(ctx, &chain.Chain{Name: "none"}, platform.Platform{Memory: 1, Bandwidth: 1}); !errors.Is(err, ErrChain) {
+		if _, err := m.solve(ctx, &chain.Chain{Name: "none"}, platform.Platform{Memory: 1, Bandwidth: 1}); !errors.Is(err, view.ErrChain) {
 			t.Errorf("%s: %v", m.name, err)
 		}
 		for _, p := range []platform.Platform{{Memory: -1}, {Memory: math.NaN()}, {Memory: math.Inf(1)}, {Memory: 9, Bandwidth: -1}, {Memory: 9, Bandwidth: math.NaN()}, {Memory: 9, Bandwidth: math.Inf(1)}} {
-			if _, err := m.solve(ctx, c, p); !errors.Is(err, ErrPlatform) {
+			if _, err := m.solve(ctx, c, p); !errors.Is(err, view.ErrPlatform) {
 				t.Errorf("%s on %v: %v", m.name, p, err)
 			}
 		}
@@ -228,33 +229,33 @@ func TestRange(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	for range 500 {
 		c := exhaustive.RandomChain(r, 1+r.IntN(8))
-		in := newView(c)
-		in.memory, in.beta = 1e9, 1
-		low, high := Range(c)
-		var recompute []step
-		for l := in.n; l >= 1; l-- {
+		in := &instance{view.NewView(c)}
+		in.Memory, in.Bandwidth = 1e9, 1
+		low, high := view.Range(c)
+		var recompute []view.Step
+		for l := in.N; l >= 1; l-- {
 			if l > 1 {
-				recompute = segment(recompute, 1, l-1)
+				recompute = view.Segment(recompute, 1, l-1)
 			}
-			recompute = append(recompute, step{fAll, int32(l)}, step{backward, int32(l)})
+			recompute = append(recompute, view.Step{Kind: view.FAll, Layer: int32(l)}, view.Step{Kind: view.Backward, Layer: int32(l)})
 		}
 		for _, x := range []struct {
-			steps []step
+			steps []view.Step
 			most  float64
 		}{{recompute, low}, {in.keepAll(), high}} {
-			p, ok := newProfile(in, x.steps)
+			p, ok := view.NewProfile(in.Instance, x.steps)
 			if !ok {
 				t.Fatalf("%v breaks the rules", x.steps)
 			}
-			s, ok := retime(p, nil)
+			s, ok := view.Retime(p, nil)
 			if !ok {
 				t.Fatal("no times")
 			}
-			if got := s.peak(); got > x.most || got < x.most && low < high {
+			if got := s.Peak(); got > x.most || got < x.most && low < high {
 				t.Fatalf("range says %g, the sequence takes %g: %v\n%+v", x.most, got, x.steps, c)
 			}
 		}
-		if least, _ := Least(c); least > low {
+		if least, _ := view.Least(c); least > low {
 			t.Fatalf("least %g above low %g", least, low)
 		}
 	}
@@ -286,14 +287,14 @@ func TestCapperIsGreedy(t *testing.T) {
 				set[l] = true
 			}
 		}
-		if len(set) != len(s.away) {
-			t.Logf("capper %v, GREEDY %v", s.away, set)
+		if len(set) != len(s.Away) {
+			t.Logf("capper %v, GREEDY %v", s.Away, set)
 			continue
 		}
 		same++
-		for _, x := range s.away {
-			if !set[int(x.tensor>>1)] {
-				t.Fatalf("capper %v, GREEDY %v", s.away, set)
+		for _, x := range s.Away {
+			if !set[int(x.Tensor>>1)] {
+				t.Fatalf("capper %v, GREEDY %v", s.Away, set)
 			}
 		}
 	}
@@ -343,12 +344,12 @@ func TestExtremes(t *testing.T) {
 		return c
 	}
 	for _, c := range []*chain.Chain{
-		layers(1, 1, 1), layers(5, 0, 1), layers(5, 1, 0), layers(5, 0, 0), layers(5, 1e-12, 1e12), layers(5, 1e100, 1e100),
+		layers(1, 1, 1), layers(5, 0, 1), layers(5, 1, 0), layers(5, 0, 0), layers(5, 1e-12, 1e12), layers(5, 1e100, 1e12),
 		layers(5, 1e-300, 1), layers(30, 1, 1),
 	} {
-		least, _ := Least(c)
+		least, _ := view.Least(c)
 		for _, p := range []platform.Platform{
-			{Memory: least, Bandwidth: 1}, {Memory: 1.5 * least, Bandwidth: 1e-9}, {Memory: 1.5 * least, Bandwidth: 1e15}, {Memory: 1e3 * least, Bandwidth: 1}, {Memory: least},
+			{Memory: least, Bandwidth: 1}, {Memory: math.Floor(1.5 * least), Bandwidth: 1e-9}, {Memory: math.Floor(1.5 * least), Bandwidth: 1e15}, {Memory: 1e3 * least, Bandwidth: 1}, {Memory: least},
 		} {
 			for _, m := range methods {
 				out, err := m.solve(ctx, c, p)

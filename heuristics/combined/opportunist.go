@@ -10,6 +10,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/rematoffload"
 )
 
 // Opportunist keeps the link busy ([004] 4.3): F_all of the first layer, whose
@@ -32,46 +33,46 @@ func Opportunist(ctx context.Context, c *chain.Chain, p platform.Platform) (*pla
 	if err != nil {
 		return nil, err
 	}
-	return s.plan("opportunist"), nil
+	return s.Plan("opportunist"), nil
 }
 
-func (in *instance) opportunist(ctx context.Context) (*schedule, error) {
-	if in.beta == 0 {
+func (in *instance) opportunist(ctx context.Context) (*view.Schedule, error) {
+	if in.Bandwidth == 0 {
 		return in.pureRemat(ctx)
 	}
-	var steps []step
+	var steps []view.Step
 	var starts []int // layers with F_all
-	away := make([]bool, 2*in.n+2)
+	away := make([]bool, 2*in.N+2)
 	clock, link := 0.0, 0.0
 	s := 1
-	for ; s <= in.n && !in.fits(s); s++ {
-		steps = append(steps, step{fAll, int32(s)})
+	for ; s <= in.N && !in.fits(s); s++ {
+		steps = append(steps, view.Step{Kind: view.FAll, Layer: int32(s)})
 		starts = append(starts, s)
-		input, output := tensorOf(s-1, len(starts) > 1 && starts[len(starts)-2] == s-1), tensorOf(s, true)
+		input, output := view.TensorOf(s-1, len(starts) > 1 && starts[len(starts)-2] == s-1), view.TensorOf(s, true)
 		if !away[input] {
-			link = max(link, clock) + in.size(input)/in.beta
+			link = max(link, clock) + in.Size(input)/in.Bandwidth
 		}
-		clock += in.uF[s]
-		if s < in.n {
-			link = max(link, clock) + in.size(output)/in.beta
+		clock += in.UF[s]
+		if s < in.N {
+			link = max(link, clock) + in.Size(output)/in.Bandwidth
 		}
-		away[input], away[output] = true, s < in.n
-		for first := true; s+1 < in.n && clock < link && !in.fits(s+1); first = false {
+		away[input], away[output] = true, s < in.N
+		for first := true; s+1 < in.N && clock < link && !in.fits(s+1); first = false {
 			s++
-			kind := fNone
+			kind := view.FNone
 			if first {
-				kind = fCk // its input is ā
+				kind = view.FCk // its input is ā
 			}
-			steps = append(steps, step{kind, int32(s)})
-			clock += in.uF[s]
+			steps = append(steps, view.Step{Kind: kind, Layer: int32(s)})
+			clock += in.UF[s]
 		}
 	}
 	// The rest, s..N, is kept; then each group, last one first.
-	for l := s; l <= in.n; l++ {
-		steps = append(steps, step{fAll, int32(l)})
+	for l := s; l <= in.N; l++ {
+		steps = append(steps, view.Step{Kind: view.FAll, Layer: int32(l)})
 	}
-	for l := in.n; l >= s; l-- {
-		steps = append(steps, step{backward, int32(l)})
+	for l := in.N; l >= s; l-- {
+		steps = append(steps, view.Step{Kind: view.Backward, Layer: int32(l)})
 	}
 	end := s - 1
 	for _, first := range slices.Backward(starts) {
@@ -79,48 +80,48 @@ func (in *instance) opportunist(ctx context.Context) (*schedule, error) {
 		if err != nil {
 			return nil, err
 		}
-		steps = append(append(steps, inner...), step{backward, int32(first)})
+		steps = append(append(steps, inner...), view.Step{Kind: view.Backward, Layer: int32(first)})
 		end = first - 1
 	}
-	r, ok := newProfile(in, steps)
+	r, ok := view.NewProfile(in.Instance, steps)
 	if !ok {
 		return nil, fmt.Errorf("remat-offload: opportunist's sequence breaks the rules: %w", plan.ErrNoPlan)
 	}
-	gaps := slices.DeleteFunc(r.worth(r.gaps), func(g gap) bool { return !away[g.tensor] })
-	out, ok := retime(r, gaps)
+	gaps := slices.DeleteFunc(worth(r, r.Gaps), func(g view.Gap) bool { return !away[g.Tensor] })
+	out, ok := view.Retime(r, gaps)
 	if !ok {
-		return nil, fmt.Errorf("remat-offload: opportunist needs more than the %.15g bytes there are: %w", in.p.Memory, plan.ErrNoPlan)
+		return nil, fmt.Errorf("remat-offload: opportunist needs more than the %.15g bytes there are: %w", in.Platform.Memory, plan.ErrNoPlan)
 	}
 	return out, nil
 }
 
 // fits reports whether F_all s .. B_s fit beside the input of layer s. O(N).
 func (in *instance) fits(s int) bool {
-	kept := in.a[s-1]
-	for l := s; l <= in.n; l++ {
-		if kept+in.needAll(l) > in.memory || kept+in.needBackward(l) > in.memory {
+	kept := in.A[s-1]
+	for l := s; l <= in.N; l++ {
+		if kept+in.NeedAll(l) > in.Memory || kept+in.NeedBackward(l) > in.Memory {
 			return false
 		}
-		kept += in.abar[l]
+		kept += in.Abar[l]
 	}
 	return true
 }
 
 // group is the steps of B_t .. B_{s+1} from ā_s, beside a_{s-1} unless it can
 // come later.
-func (in *instance) group(ctx context.Context, s, t int) ([]step, error) {
+func (in *instance) group(ctx context.Context, s, t int) ([]view.Step, error) {
 	if s == t {
 		return nil, nil
 	}
-	sub := &chain.Chain{Name: in.c.Name, Layers: in.c.Layers[s:t]}
-	sub.Input = chain.Input{Activation: in.abar[s], Gradient: in.delta[s]}
-	p, err := remat.Persistent(ctx, sub, platform.Platform{Memory: in.p.Memory})
+	sub := &chain.Chain{Name: in.Chain.Name, Layers: in.Chain.Layers[s:t]}
+	sub.Input = chain.Input{Activation: in.Abar[s], Gradient: in.Delta[s]}
+	p, err := remat.Persistent(ctx, sub, platform.Platform{Memory: in.Platform.Memory})
 	if err != nil {
 		return nil, errors.Join(plan.ErrNoPlan, fmt.Errorf("remat-offload: opportunist, layers %d to %d: %w", s+1, t, in.fromRemat(err)))
 	}
-	steps := stepsOf(p.Ops)
+	steps := view.StepsOf(p.Ops)
 	for i := range steps {
-		steps[i].layer += int32(s)
+		steps[i].Layer += int32(s)
 	}
 	return steps, nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"workbench/model/plan"
+	view "workbench/model/rematoffload"
 )
 
 // A level is one decision of the forward phase of a persistent plan with
@@ -15,7 +16,7 @@ type level struct {
 	abar    bool // the input of layer s is ā_{s-1}, not a_{s-1}
 	all     bool // F_all s; then t = s
 	offload bool // the input of layer s is offloaded
-	inner   []step
+	inner   []view.Step
 }
 
 // An outline is the levels of layers 1..N in order; the last one is F_all N.
@@ -27,8 +28,8 @@ type outline struct {
 
 // outline follows the decisions back from an end.
 func (f *forwards) outline(e *end) *outline {
-	o := &outline{in: f.in, claim: e.cost, levels: []level{{s: f.in.n, t: f.in.n, abar: e.x, all: true}}}
-	s := f.in.n
+	o := &outline{in: f.in, claim: e.cost, levels: []level{{s: f.in.N, t: f.in.N, abar: e.x, all: true}}}
+	s := f.in.N
 	for z := e.state; z.from >= 0; {
 		v := level{s: int(z.source), t: s - 1, abar: z.fromX, all: z.tail < 0, offload: z.offload}
 		if !v.all {
@@ -42,18 +43,18 @@ func (f *forwards) outline(e *end) *outline {
 }
 
 // steps are the computations in order.
-func (o *outline) steps() []step {
-	var steps []step
+func (o *outline) steps() []view.Step {
+	var steps []view.Step
 	for i := range o.levels {
 		if v := &o.levels[i]; v.all {
-			steps = append(steps, step{fAll, int32(v.s)})
+			steps = append(steps, view.Step{Kind: view.FAll, Layer: int32(v.s)})
 		} else {
-			steps = segment(steps, v.s, v.t)
+			steps = view.Segment(steps, v.s, v.t)
 		}
 	}
 	for i := len(o.levels) - 1; i >= 0; i-- {
 		if v := &o.levels[i]; v.all {
-			steps = append(steps, step{backward, int32(v.s)})
+			steps = append(steps, view.Step{Kind: view.Backward, Layer: int32(v.s)})
 		} else {
 			steps = append(steps, v.inner...)
 		}
@@ -65,30 +66,30 @@ func (o *outline) steps() []step {
 // the model of OR.5 does so in this one, with more waiting: what is offloaded is
 // needed by neither phase between its two uses, so all operations fit once the
 // transfers before them, after them in the backward phase, have ended.
-func (o *outline) schedule() (*schedule, error) {
-	r, ok := newProfile(o.in, o.steps())
+func (o *outline) schedule() (*view.Schedule, error) {
+	r, ok := view.NewProfile(o.in.Instance, o.steps())
 	if !ok {
 		return nil, fmt.Errorf("remat-offload: sequence of layers breaks the rules: %w", plan.ErrNoPlan)
 	}
-	s, ok := retime(r, o.gaps(r))
+	s, ok := view.Retime(r, o.gaps(r))
 	if !ok {
-		return nil, fmt.Errorf("remat-offload: the sequence needs more than the %.15g bytes there are in the integral model: %w", o.in.p.Memory, plan.ErrNoPlan)
+		return nil, fmt.Errorf("remat-offload: the sequence needs more than the %.15g bytes there are in the integral model: %w", o.in.Platform.Memory, plan.ErrNoPlan)
 	}
 	return s, nil
 }
 
 // gaps are those of the tensors that are offloaded.
-func (o *outline) gaps(r *profile) []gap {
-	away := make([]bool, 2*o.in.n+2)
+func (o *outline) gaps(r *view.Profile) []view.Gap {
+	away := make([]bool, 2*o.in.N+2)
 	for i := range o.levels {
 		v := &o.levels[i]
 		if v.offload {
-			away[tensorOf(v.s-1, v.abar)] = true
+			away[view.TensorOf(v.s-1, v.abar)] = true
 		}
 	}
-	var gaps []gap
-	for _, g := range r.gaps {
-		if away[g.tensor] && o.in.size(g.tensor) > 0 {
+	var gaps []view.Gap
+	for _, g := range r.Gaps {
+		if away[g.Tensor] && o.in.Size(g.Tensor) > 0 {
 			gaps = append(gaps, g)
 		}
 	}

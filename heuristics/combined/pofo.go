@@ -11,6 +11,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/rematoffload"
 )
 
 // POFO is "Persistent with Offloading during Forward Only", the dynamic program
@@ -56,7 +57,7 @@ func POFOClaim(ctx context.Context, c *chain.Chain, p platform.Platform, slots i
 	if err != nil {
 		return 0, nil, err
 	}
-	return found[0].claim, all[0].s.plan("pofo"), nil
+	return found[0].claim, all[0].s.Plan("pofo"), nil
 }
 
 // TooLargeError says that tables of a program would be too large.
@@ -87,10 +88,10 @@ func (in *instance) pofo(ctx context.Context, slots int, which only) ([]*outline
 	if slots < 1 {
 		return nil, fmt.Errorf("remat-offload: %w: %d", ErrSlots, slots)
 	}
-	if in.beta == 0 { // nothing is transferred, so any bandwidth will do
-		alone := *in
-		alone.beta = 1
-		in, which = &alone, onlyRecompute
+	if in.Bandwidth == 0 { // nothing is transferred, so any bandwidth will do
+		alone := *in.Instance
+		alone.Bandwidth = 1
+		in, which = &instance{&alone}, onlyRecompute
 	}
 	d, err := in.tails(ctx, slots, math.Inf(1))
 	if err != nil {
@@ -102,9 +103,9 @@ func (in *instance) pofo(ctx context.Context, slots int, which only) ([]*outline
 // tails is the table of the backward phase, if it is not too large: of sequences
 // that may be part of a step of no more than atMost.
 func (in *instance) tails(ctx context.Context, slots int, atMost float64) (*tails, error) {
-	x, n := float64(slots+2), float64(in.n)
+	x, n := float64(slots+2), float64(in.N)
 	if need := 4*x*x*x + 6*x*n*(n+1)/2*4; need > tableLimit {
-		return nil, tooLarge(in.n, slots, need)
+		return nil, tooLarge(in.N, slots, need)
 	}
 	return newTails(ctx, in, slots, coarse, atMost)
 }
@@ -138,7 +139,7 @@ func (in *instance) pofoWith(ctx context.Context, d *tails, which only, atMost f
 	case len(found) == 0 && ctx.Err() != nil:
 		return nil, fmt.Errorf("remat-offload: pofo: %w: %w", context.Cause(ctx), plan.ErrNoPlan)
 	case len(found) == 0:
-		return nil, fmt.Errorf("remat-offload: pofo finds nothing in %.15g bytes: %w", in.p.Memory, plan.ErrNoPlan)
+		return nil, fmt.Errorf("remat-offload: pofo finds nothing in %.15g bytes: %w", in.Platform.Memory, plan.ErrNoPlan)
 	}
 	slices.SortStableFunc(found, func(x, y *outline) int { return cmp.Compare(x.claim, y.claim) })
 	return found, nil
@@ -150,7 +151,7 @@ const mostEnds = 200
 // A timed outline is one with its schedule in the integral model.
 type timed struct {
 	o *outline
-	s *schedule
+	s *view.Schedule
 }
 
 // retimed times the outlines that claim at most nearly more than the best, and
@@ -170,7 +171,7 @@ func retimed(found []*outline) (all []timed, err error) {
 	if all == nil {
 		return nil, err
 	}
-	slices.SortStableFunc(all, func(x, y timed) int { return cmp.Compare(x.s.makespan, y.s.makespan) })
+	slices.SortStableFunc(all, func(x, y timed) int { return cmp.Compare(x.s.Makespan, y.s.Makespan) })
 	return all, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"workbench/model/plan"
+	view "workbench/model/rematoffload"
 )
 
 // A tail is a persistent sequence that computes B_t .. B_s from I_s and δ_t,
@@ -61,10 +62,10 @@ type tails struct {
 
 // slot is the memory divided by slots, not 0.
 func (in *instance) slot(slots int) float64 {
-	if in.memory == 0 {
+	if in.Memory == 0 {
 		return 1
 	}
-	return in.memory / float64(slots)
+	return in.Memory / float64(slots)
 }
 
 func (d *tails) cell(s, t int) int { return (d.row[s] + t) * (d.slots + 1) }
@@ -79,7 +80,7 @@ const coarse = 1.0 / 8
 // one to five on networks; space O(N²·slots) times that number. The error wraps
 // plan.ErrNoPlan: ctx ended first, or the table grew too large.
 func newTails(ctx context.Context, in *instance, slots int, part, atMost float64) (*tails, error) {
-	n := in.n
+	n := in.N
 	d := &tails{in: in, slots: slots, part: part, atMost: atMost, slot: in.slot(slots), row: make([]int, n+2)}
 	d.row[1] = -1
 	for s := 2; s <= n; s++ {
@@ -87,7 +88,7 @@ func newTails(ctx context.Context, in *instance, slots int, part, atMost float64
 	}
 	d.backward = make([]float64, n+1)
 	for l := 1; l <= n; l++ {
-		d.backward[l] = d.backward[l-1] + in.uB[l]
+		d.backward[l] = d.backward[l-1] + in.UB[l]
 	}
 	cells := n * (n + 1) / 2 * (slots + 1)
 	d.first, d.count = make([]int32, cells), make([]int16, cells)
@@ -111,20 +112,33 @@ func (d *tails) at(cell, i int) (from, to int32) {
 	return d.first[k], d.first[k] + int32(d.count[k])
 }
 
+// limit is i slots in bytes, all slots being the whole memory.
+func (d *tails) limit(i int) float64 {
+	if i == d.slots && d.in.Memory > 0 {
+		return d.in.Memory
+	}
+	return float64(i) * d.slot
+}
+
 // slotBelow is the largest limit in slots that is no more than so many bytes, -1
 // if that is negative.
 func (d *tails) slotBelow(limit float64) int {
 	if !(limit >= 0) {
 		return -1
 	}
-	return min(d.slots, int(limit/d.slot*(1+1e-12)))
+	i := min(d.slots, int(limit/d.slot))
+	if i < d.slots && d.limit(i+1) <= limit { // the quotient is rounded
+		i++
+	} else if d.limit(i) > limit {
+		i--
+	}
+	return i
 }
 
 // best returns the sequence of (s,t) in slack bytes of least time with so many
 // bytes of prefetches; -1 if there is none.
 func (d *tails) best(s, t int, slack, prefetch float64) (z int32, cost float64) {
 	z, cost = -1, math.Inf(1)
-	room := slack * (1 + rounding)
 	from, to, more, last := d.list(d.cell(s, t), slack)
 	for _, part := range [...][2]int32{{from, to}, {more, last}} {
 		for k := part[0]; k < part[1]; k++ {
@@ -132,10 +146,10 @@ func (d *tails) best(s, t int, slack, prefetch float64) (z int32, cost float64) 
 			if x.u >= cost {
 				break // they are by increasing u
 			}
-			if x.need > room {
+			if x.need > slack {
 				continue
 			}
-			if y := x.cost(prefetch, slack, d.in.beta); y < cost {
+			if y := x.cost(prefetch, slack, d.in.Bandwidth); y < cost {
 				z, cost = k, y
 			}
 		}
@@ -145,35 +159,35 @@ func (d *tails) best(s, t int, slack, prefetch float64) (z int32, cost float64) 
 
 // fill computes the sequences of (s,t).
 func (d *tails) fill(s, t int) {
-	in, beta := d.in, d.in.beta
+	in, beta := d.in, d.in.Bandwidth
 	// Of Case 1: F_all s, then (s+1,t) in base ā_s, then B_s.
-	needAll := in.delta[t] + in.needAll(s)
-	needB := in.needBackward(s)
+	needAll := in.Delta[t] + in.NeedAll(s)
+	needB := in.NeedBackward(s)
 	cell, inner := d.cell(s, t), 0
 	least := max(needAll, needB)
 	if s < t {
 		inner, least = d.cell(s+1, t), needB // which every sequence needs
 	}
-	d.longest = d.atMost - (in.c.TotalTime() - (d.backward[t] - d.backward[s-1]))
+	d.longest = d.atMost - (in.Chain.TotalTime() - (d.backward[t] - d.backward[s-1]))
 	previous, below := 0, 0 // the sequences of limit i-1
 	for i := 0; i <= d.slots; i++ {
-		limit := float64(i) * d.slot
+		limit := d.limit(i)
 		d.thin = max(0.999*d.slot, limit*d.part)
 		d.found = d.found[:0]
-		if limit*(1+rounding) >= least {
+		if limit >= least {
 			switch {
 			case s == t:
-				u := in.uF[s] + in.uB[s]
-				d.add(tail{need: max(needAll, needB), u: u, r: max(needB, needAll-beta*in.uB[s])}, limit)
-			case limit*(1+rounding) >= max(needAll, needB):
-				from, to, more, last := d.list(inner, limit-in.abar[s])
+				u := in.UF[s] + in.UB[s]
+				d.add(tail{need: max(needAll, needB), u: u, r: max(needB, needAll-beta*in.UB[s])}, limit)
+			case limit >= max(needAll, needB):
+				from, to, more, last := d.list(inner, limit-in.Abar[s])
 				for _, part := range [...][2]int32{{from, to}, {more, last}} {
 					for k := part[0]; k < part[1]; k++ {
 						z := &d.all[k]
 						d.add(tail{
-							need: max(needAll, needB, in.abar[s]+z.need),
-							u:    in.uF[s] + z.u + in.uB[s],
-							r:    max(needB, in.abar[s]+z.r-beta*in.uB[s], needAll-beta*(in.uB[s]+z.u)),
+							need: max(needAll, needB, in.Abar[s]+z.need),
+							u:    in.UF[s] + z.u + in.UB[s],
+							r:    max(needB, in.Abar[s]+z.r-beta*in.UB[s], needAll-beta*(in.UB[s]+z.u)),
 							x:    k,
 						}, limit)
 					}
@@ -215,24 +229,23 @@ func (d *tails) list(cell int, limit float64) (from, to, more, last int32) {
 // splits adds Case 2 of 4.2.3: F_ck s, F_none .. h, then (h+1,t) beside a_h, then
 // (s,h).
 func (d *tails) splits(s, t int, limit float64) {
-	in, beta := d.in, d.in.beta
+	in, beta := d.in, d.in.Bandwidth
 	run := 0.0  // most that F_s .. F_h take
 	wave := 0.0 // max over k of that less β·Σ uF_k+1..h
-	room := limit * (1 + rounding)
 	for h := s; h < t; h++ {
-		need := in.delta[t] + in.a[h] + in.oF[h]
+		need := in.Delta[t] + in.A[h] + in.OF[h]
 		if h > s {
-			need += in.a[h-1]
+			need += in.A[h-1]
 		}
-		run, wave = max(run, need), max(wave-beta*in.uF[h], need)
-		if run > room {
+		run, wave = max(run, need), max(wave-beta*in.UF[h], need)
+		if run > limit {
 			return // and so it is for later h
 		}
-		forward := in.until[h] - in.until[s-1]
+		forward := in.Until[h] - in.Until[s-1]
 		from, to := d.at(d.cell(s, h), d.slotBelow(limit)) // limit is whole slots
-		above := (limit - in.a[h]) * (1 + rounding)
-		yFrom, yTo, yMore, yLast := d.list(d.cell(h+1, t), limit-in.a[h])
-		if d.hopeless(from, to, yFrom, yTo, yMore, yLast, forward, in.a[h], wave) {
+		above := limit - in.A[h]
+		yFrom, yTo, yMore, yLast := d.list(d.cell(h+1, t), limit-in.A[h])
+		if d.hopeless(from, to, yFrom, yTo, yMore, yLast, forward, in.A[h], wave) {
 			continue
 		}
 		for x := from; x < to; x++ {
@@ -241,11 +254,11 @@ func (d *tails) splits(s, t int, limit float64) {
 				for y := part[0]; y < part[1]; y++ {
 					right := &d.all[y]
 					u := left.u + right.u
-					r := max(left.r, in.a[h]+right.r-beta*left.u, wave-beta*u)
+					r := max(left.r, in.A[h]+right.r-beta*left.u, wave-beta*u)
 					if d.beaten(forward+u, r) || right.need > above {
 						continue
 					}
-					d.add(tail{need: max(run, left.need, in.a[h]+right.need), u: forward + u, r: r, split: int32(h), x: x, y: y}, limit)
+					d.add(tail{need: max(run, left.need, in.A[h]+right.need), u: forward + u, r: r, split: int32(h), x: x, y: y}, limit)
 				}
 			}
 		}
@@ -258,7 +271,7 @@ func (d *tails) hopeless(x, xEnd, y, yEnd, z, zEnd int32, forward, kept, wave fl
 	if x == xEnd || y == yEnd && z == zEnd {
 		return true
 	}
-	beta := d.in.beta
+	beta := d.in.Bandwidth
 	v := func(k int32) float64 { return d.all[k].u*beta + d.all[k].r }
 	// Lists are by increasing u and falling u·β + R.
 	right, rightV := math.Inf(1), math.Inf(1)
@@ -280,10 +293,10 @@ func (d *tails) hopeless(x, xEnd, y, yEnd, z, zEnd int32, forward, kept, wave fl
 // removes those that z is better than. A sequence of cost max(u, u + (Δ+r−..)/β)
 // is as good as another if both terms are.
 func (d *tails) add(z tail, limit float64) {
-	if z.need > limit*(1+rounding) || z.u > d.longest {
+	if z.need > limit || z.u > d.longest {
 		return
 	}
-	beta := d.in.beta
+	beta := d.in.Bandwidth
 	v := z.u*beta + z.r
 	at := 0
 	for at < len(d.found) && d.found[at].u <= z.u {
@@ -304,13 +317,13 @@ func (d *tails) beaten(u, r float64) bool {
 	if len(d.found) == 0 {
 		return false
 	}
-	v := u*d.in.beta + r + d.thin
+	v := u*d.in.Bandwidth + r + d.thin
 	for i := range d.found {
 		z := &d.found[i]
 		if z.u > u {
 			return false
 		}
-		if z.u*d.in.beta+z.r <= v {
+		if z.u*d.in.Bandwidth+z.r <= v {
 			return true
 		}
 	}
@@ -318,18 +331,18 @@ func (d *tails) beaten(u, r float64) bool {
 }
 
 // append appends the steps of a sequence of (s,t).
-func (d *tails) append(steps []step, k int32, s, t int) []step {
+func (d *tails) append(steps []view.Step, k int32, s, t int) []view.Step {
 	z := &d.all[k]
 	switch {
 	case z.split > 0:
 		h := int(z.split)
-		steps = segment(steps, s, h)
+		steps = view.Segment(steps, s, h)
 		steps = d.append(steps, z.y, h+1, t)
 		return d.append(steps, z.x, s, h)
 	case s < t:
-		steps = append(steps, step{fAll, int32(s)})
+		steps = append(steps, view.Step{Kind: view.FAll, Layer: int32(s)})
 		steps = d.append(steps, z.x, s+1, t)
-		return append(steps, step{backward, int32(s)})
+		return append(steps, view.Step{Kind: view.Backward, Layer: int32(s)})
 	}
-	return append(steps, step{fAll, int32(s)}, step{backward, int32(s)})
+	return append(steps, view.Step{Kind: view.FAll, Layer: int32(s)}, view.Step{Kind: view.Backward, Layer: int32(s)})
 }

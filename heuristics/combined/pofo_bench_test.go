@@ -8,6 +8,7 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/platform"
+	view "workbench/model/rematoffload"
 	"workbench/model/zoo"
 )
 
@@ -37,7 +38,7 @@ func BenchmarkPOFO(b *testing.B) {
 		b.Fatal(err)
 	}
 	for _, c := range []*chain.Chain{hundred(100), densenet} {
-		low, high := Range(c)
+		low, high := view.Range(c)
 		p := platform.Platform{Memory: 0.8*low + 0.2*high, Bandwidth: 12e9}
 		for _, slots := range []int{50, 200} {
 			b.Run(fmt.Sprintf("%s/%d/%d", c.Name, c.Len(), slots), func(b *testing.B) {
@@ -56,7 +57,7 @@ func BenchmarkSearch(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	low, high := Range(c)
+	low, high := view.Range(c)
 	p := platform.Platform{Memory: 0.8*low + 0.2*high, Bandwidth: 12e9}
 	for range b.N {
 		if _, err := Search(context.Background(), c, p, 50); err != nil {
@@ -67,10 +68,10 @@ func BenchmarkSearch(b *testing.B) {
 
 func BenchmarkBounds(b *testing.B) {
 	c := hundred(100)
-	low, high := Range(c)
+	low, high := view.Range(c)
 	p := platform.Platform{Memory: 0.8*low + 0.2*high, Bandwidth: 12e9}
 	for range b.N {
-		if _, err := Bounds(c, p); err != nil {
+		if _, err := view.Bounds(c, p); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"math"
 	"slices"
+
+	"workbench/model/plan"
 )
 
 // A state is what [004] 4.1.4 calls (s, A_s, Δ_F, Δ_B, x), reached from (1,0,0,0)
@@ -66,14 +68,14 @@ type end struct {
 // ended before.
 func (f *forwards) run(ctx context.Context) (ends []end, ok bool) {
 	in := f.in
-	f.lists = make([][2][]state, in.n+1)
+	f.lists = make([][2][]state, in.N+1)
 	f.lists[1][0] = []state{{from: -1, tail: -1}}
 	f.grid = make([]int32, f.side*f.side*f.side)
 	for i := range f.grid {
 		f.grid[i] = -1
 	}
 	f.reach = make([]float64, f.side*f.side)
-	for s := 2; s <= in.n; s++ {
+	for s := 2; s <= in.N; s++ {
 		if ctx.Err() != nil {
 			return nil, false
 		}
@@ -88,8 +90,8 @@ func (f *forwards) run(ctx context.Context) (ends []end, ok bool) {
 		}
 		f.lists[s][0] = f.keep()
 	}
-	for k := range f.lists[in.n] {
-		for _, z := range f.lists[in.n][k] {
+	for k := range f.lists[in.N] {
+		for _, z := range f.lists[in.N][k] {
 			if y, fits := f.loss(&z, k == 1); fits {
 				ends = append(ends, end{z, k == 1, y})
 			}
@@ -104,24 +106,24 @@ func (f *forwards) wait(over float64) float64 {
 	if over <= 0 {
 		return 0
 	}
-	return over / f.in.beta
+	return over / f.in.Bandwidth
 }
 
 // all is Case 1 of 4.2.1: F_all s, the rest, B_s.
 func (f *forwards) all(s int, x bool) {
 	in := f.in
 	list := &f.lists[s][index(x)]
-	input := in.input(s, x)
-	needF, needB := input+in.needAll(s), input+in.needBackward(s)
+	input := in.Input(s, x)
+	needF, needB := input+in.NeedAll(s), input+in.NeedBackward(s)
 	for i := range *list {
 		z := &(*list)[i]
-		room := in.memory - z.kept
+		room := in.Memory - z.kept
 		if needF > room || needB > room {
 			continue
 		}
 		f.after(i, z, &decision{
 			s: s, t: s, x: x, tail: -1, input: input, keep: true,
-			forward: in.uF[s] + f.wait(needF+z.out-room), backward: in.uB[s] + f.wait(needB+z.back-room),
+			forward: in.UF[s] + f.wait(needF+z.out-room), backward: in.UB[s] + f.wait(needB+z.back-room),
 		})
 	}
 }
@@ -131,28 +133,28 @@ func (f *forwards) all(s int, x bool) {
 // smaller s.
 func (f *forwards) checkpoint(s, t int) bool {
 	in := f.in
-	first := in.a[s] + in.oF[s]
+	first := in.A[s] + in.OF[s]
 	most, wave := 0.0, first // of layers s+1..t; of all, less β·Σ uF_s..k-1
 	for k := s + 1; k <= t; k++ {
-		need := in.a[k-1] + in.a[k] + in.oF[k]
+		need := in.A[k-1] + in.A[k] + in.OF[k]
 		most = max(most, need)
-		wave = max(wave, need-in.beta*(in.until[k-1]-in.until[s-1]))
+		wave = max(wave, need-in.Bandwidth*(in.Until[k-1]-in.Until[s-1]))
 	}
-	if most > in.memory {
+	if most > in.Memory {
 		return false
 	}
-	forward := in.until[t] - in.until[s-1]
+	forward := in.Until[t] - in.Until[s-1]
 	// What follows a state takes at least so long.
-	rest := 2*forward + in.until[in.n] - in.until[t] + f.backwards(s)
+	rest := 2*forward + in.Until[in.N] - in.Until[t] + f.backwards(s)
 	for _, x := range [...]bool{false, true} {
 		list := &f.lists[s][index(x)]
-		input := in.input(s, x)
+		input := in.Input(s, x)
 		for i := range *list {
 			z := &(*list)[i]
 			if z.cost+rest > f.atMost {
 				break // they are by increasing cost
 			}
-			room := in.memory - z.kept
+			room := in.Memory - z.kept
 			if input+first > room || most > room {
 				continue
 			}
@@ -189,7 +191,7 @@ type decision struct {
 // after adds the states after the i-th state z by Table 4.1: with the input kept,
 // v = 2, if that fits, and offloaded, v = 1.
 func (f *forwards) after(i int, z *state, d *decision) {
-	beta := f.in.beta
+	beta := f.in.Bandwidth
 	y := state{cost: z.cost + d.forward + d.backward, from: int32(i), source: int32(d.s), fromX: d.x, tail: d.tail}
 	if d.keep {
 		y.kept, y.out, y.back = z.kept+d.input, max(0, z.out-d.forward*beta), max(0, z.back-d.backward*beta)
@@ -208,7 +210,7 @@ func (f *forwards) after(i int, z *state, d *decision) {
 func (f *forwards) add(y *state, s int) {
 	in := f.in
 	z := &f.rests[s]
-	if y.cost+max(z.forward, y.out/in.beta)+max(z.backward, y.back/in.beta) > f.atMost {
+	if y.cost+max(z.forward, y.out/in.Bandwidth)+max(z.backward, y.back/in.Bandwidth) > f.atMost {
 		return
 	}
 	x := cell{f.slotsOf(y.kept), f.slotsOf(y.out), f.slotsOf(y.back)}
@@ -220,7 +222,7 @@ func (f *forwards) add(y *state, s int) {
 	if *at >= 0 && f.corner(y, x) >= f.corner(&f.found[*at], x) {
 		return
 	}
-	if y.cost+z.after(y.kept, in.input(s, y.tail < 0), y.out, y.back, in.beta) > f.atMost*(1+rounding) {
+	if y.cost+z.after(y.kept, in.Input(s, y.tail < 0), y.out, y.back, in.Bandwidth) > f.atMost*(1+plan.Tolerance) {
 		return
 	}
 	if *at >= 0 {
@@ -232,12 +234,11 @@ func (f *forwards) add(y *state, s int) {
 }
 
 // backwards is Σ uB_s..N.
-func (f *forwards) backwards(s int) float64 { return f.d.backward[f.in.n] - f.d.backward[s-1] }
+func (f *forwards) backwards(s int) float64 { return f.d.backward[f.in.N] - f.d.backward[s-1] }
 
-// slotsOf is how many slots so many bytes need; sums are rounded, so a little more
-// than a whole slot is that.
+// slotsOf is how many slots so many bytes need.
 func (f *forwards) slotsOf(bytes float64) int32 {
-	return int32(math.Ceil(bytes/f.slot - 1e-9))
+	return int32(math.Ceil(bytes / f.slot))
 }
 
 // corner is when the state is at the lower end of its cell, by waiting.
@@ -246,7 +247,7 @@ func (f *forwards) corner(y *state, x cell) float64 {
 	if x.out == 0 {
 		extra -= y.out
 	}
-	return y.cost + extra/f.in.beta
+	return y.cost + extra/f.in.Bandwidth
 }
 
 // keep returns the states collected that no other one is as good as: it keeps no
@@ -287,7 +288,7 @@ func (f *forwards) keep() []state {
 		for _, k := range fresh {
 			*at(k) = f.found[k].cost
 		}
-		spread(reach, wide, f.slot/f.in.beta)
+		spread(reach, wide, f.slot/f.in.Bandwidth)
 		for _, k := range fresh {
 			if *at(k) >= f.found[k].cost {
 				kept = append(kept, f.found[k])
@@ -322,14 +323,14 @@ func spread(reach []float64, wide int, step float64) {
 // direction come to an end.
 func (f *forwards) loss(z *state, x bool) (cost float64, fits bool) {
 	in := f.in
-	input := in.input(in.n, x)
-	needF, needB := input+in.needAll(in.n), input+in.needBackward(in.n)
-	room := in.memory - z.kept
+	input := in.Input(in.N, x)
+	needF, needB := input+in.NeedAll(in.N), input+in.NeedBackward(in.N)
+	room := in.Memory - z.kept
 	if needF > room || needB > room {
 		return 0, false
 	}
-	forward := in.uF[in.n] + f.wait(needF+z.out-room)
-	backward := in.uB[in.n] + f.wait(needB+z.back-room)
-	transfers := max(0, z.out-forward*in.beta) + max(0, z.back-backward*in.beta)
+	forward := in.UF[in.N] + f.wait(needF+z.out-room)
+	backward := in.UB[in.N] + f.wait(needB+z.back-room)
+	transfers := max(0, z.out-forward*in.Bandwidth) + max(0, z.back-backward*in.Bandwidth)
 	return z.cost + forward + backward + f.wait(transfers), true
 }

@@ -9,6 +9,7 @@ import (
 
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
+	view "workbench/model/rematoffload"
 )
 
 // printed is [004] 4.2 as it is printed, by recursion on real numbers, but for
@@ -26,29 +27,29 @@ func (p *printed) backwardPhase(s, t int, kept, back float64) float64 {
 	if x, known := p.c[key]; known {
 		return x
 	}
-	m, beta := p.memory, p.beta
-	needAll, needB := p.delta[t]+p.needAll(s), p.needBackward(s)
+	m, beta := p.Memory, p.Bandwidth
+	needAll, needB := p.Delta[t]+p.NeedAll(s), p.NeedBackward(s)
 	best := math.Inf(1)
 	if all := max(needAll, needB) <= m-kept; s == t && all {
-		wait := max((needAll-beta*p.uB[s]-m+kept+back)/beta, (needB-m+kept+back)/beta, 0)
-		best = p.uF[s] + p.uB[s] + wait
+		wait := max((needAll-beta*p.UB[s]-m+kept+back)/beta, (needB-m+kept+back)/beta, 0)
+		best = p.UF[s] + p.UB[s] + wait
 	} else if s < t {
 		if all { // Case 1
 			waitB := max((needB-m+kept+back)/beta, 0)
-			back1 := max(back-(p.uB[s]+waitB)*beta, 0)
-			inner := p.backwardPhase(s+1, t, kept+p.abar[s], back1)
+			back1 := max(back-(p.UB[s]+waitB)*beta, 0)
+			inner := p.backwardPhase(s+1, t, kept+p.Abar[s], back1)
 			back2 := max(back1-inner*beta, 0)
-			best = p.uF[s] + inner + p.uB[s] + waitB + max((needAll-m+kept+back2)/beta, 0)
+			best = p.UF[s] + inner + p.UB[s] + waitB + max((needAll-m+kept+back2)/beta, 0)
 		}
 		for h := s; h < t && p.only != onlyOffload; h++ { // Case 2
 			wave, fits := math.Inf(-1), true
 			for k := s; k <= h; k++ {
-				need := p.delta[t] + p.a[k] + p.oF[k]
+				need := p.Delta[t] + p.A[k] + p.OF[k]
 				if k > s {
-					need += p.a[k-1]
+					need += p.A[k-1]
 				}
 				fits = fits && need <= m-kept
-				wave = max(wave, need-beta*(p.until[h]-p.until[k]))
+				wave = max(wave, need-beta*(p.Until[h]-p.Until[k]))
 			}
 			if !fits {
 				break
@@ -58,9 +59,9 @@ func (p *printed) backwardPhase(s, t int, kept, back float64) float64 {
 				continue
 			}
 			back2 := max(back-left*beta, 0)
-			right := p.backwardPhase(h+1, t, kept+p.a[h], back2)
+			right := p.backwardPhase(h+1, t, kept+p.A[h], back2)
 			back3 := max(back2-right*beta, 0)
-			best = min(best, p.until[h]-p.until[s-1]+left+right+max((wave-m+kept+back3)/beta, 0))
+			best = min(best, p.Until[h]-p.Until[s-1]+left+right+max((wave-m+kept+back3)/beta, 0))
 		}
 	}
 	p.c[key] = best
@@ -73,8 +74,8 @@ func (p *printed) forwardPhase(s int, x bool, kept, out, back float64) float64 {
 	if y, known := p.oc[key]; known {
 		return y
 	}
-	m, beta := p.memory, p.beta
-	input := p.input(s, x)
+	m, beta := p.Memory, p.Bandwidth
+	input := p.Input(s, x)
 	best := math.Inf(1)
 	after := func(t int, forward, backward float64, x, keep bool) float64 {
 		f, b := forward*beta, backward*beta
@@ -87,32 +88,32 @@ func (p *printed) forwardPhase(s int, x bool, kept, out, back float64) float64 {
 		}
 		return forward + backward + rest
 	}
-	if needAll, needB := p.needAll(s), p.needBackward(s); max(needAll, needB)+input <= m-kept {
-		forward := p.uF[s] + max((needAll-m+kept+out+input)/beta, 0)
-		backward := p.uB[s] + max((needB-m+kept+back+input)/beta, 0)
-		if s == p.n {
+	if needAll, needB := p.NeedAll(s), p.NeedBackward(s); max(needAll, needB)+input <= m-kept {
+		forward := p.UF[s] + max((needAll-m+kept+out+input)/beta, 0)
+		backward := p.UB[s] + max((needB-m+kept+back+input)/beta, 0)
+		if s == p.N {
 			best = forward + backward + (max(out-forward*beta, 0)+max(back-backward*beta, 0))/beta
 		} else {
 			best = after(s+1, forward, backward, true, true)
 		}
 	}
-	for t := s; t < p.n && p.only != onlyOffload; t++ {
+	for t := s; t < p.N && p.only != onlyOffload; t++ {
 		wave, fits, keep := math.Inf(-1), true, true
 		for k := s; k <= t; k++ {
-			need := p.a[k] + p.oF[k]
+			need := p.A[k] + p.OF[k]
 			if k > s {
-				need += p.a[k-1]
+				need += p.A[k-1]
 			}
 			keep = keep && need+input <= m-kept
 			fits = fits && need <= m-kept && (k > s || need+input <= m-kept)
-			wave = max(wave, need-beta*(p.until[k-1]-p.until[s-1]))
+			wave = max(wave, need-beta*(p.Until[k-1]-p.Until[s-1]))
 		}
 		inner := math.Inf(1)
 		if fits {
 			inner = p.backwardPhase(s, t, kept+input, back)
 		}
 		if !math.IsInf(inner, 1) {
-			forward := p.until[t] - p.until[s-1] + max((wave-m+kept+out+input)/beta, 0)
+			forward := p.Until[t] - p.Until[s-1] + max((wave-m+kept+out+input)/beta, 0)
 			best = min(best, after(t+1, forward, inner, false, keep))
 		}
 	}
@@ -177,11 +178,11 @@ func TestPOFOIsThePrintedRecursion(t *testing.T) {
 // transfers take and free memory byte by byte.
 func (o *outline) fluid() *plan.Plan {
 	in := o.in
-	p := plan.New(Problem, "pofo, its own model", in.c, in.p)
-	r, _ := newProfile(in, o.steps())
+	p := plan.New(view.Problem, "pofo, its own model", in.Chain, in.Platform)
+	r, _ := view.NewProfile(in.Instance, o.steps())
 	gaps := o.gaps(r)
 	type transfer struct {
-		gap        gap
+		gap        view.Gap
 		start, end float64
 	}
 	// run times the steps of one phase in the order given. What moves leaves from
@@ -189,51 +190,51 @@ func (o *outline) fluid() *plan.Plan {
 	run := func(steps []int, need func(i int) float64, moved []transfer, after bool) (starts []float64, end float64) {
 		clock, link := 0.0, 0.0
 		next := 0
-		starts = make([]float64, len(r.steps))
+		starts = make([]float64, len(r.Steps))
 		for _, i := range steps {
 			// What is left of all that has been started by now.
 			for {
 				left := 0.0
 				for _, m := range moved[:next] {
-					left += min(max(m.end-clock, 0)*in.beta, in.size(m.gap.tensor))
+					left += min(max(m.end-clock, 0)*in.Bandwidth, in.Size(m.gap.Tensor))
 				}
-				if over := need(i) + left - in.memory; over > 1e-9*in.memory && left > 0 {
-					clock += min(over, left) / in.beta
+				if over := need(i) + left - in.Memory; over > 1e-9*in.Memory && left > 0 {
+					clock += min(over, left) / in.Bandwidth
 					continue
 				}
 				break
 			}
 			starts[i] = clock
 			if after {
-				clock += r.took[i]
+				clock += r.Took[i]
 			}
-			for next < len(moved) && moved[next].gap.from == i {
+			for next < len(moved) && moved[next].gap.From == i {
 				m := &moved[next]
 				m.start = max(link, clock)
-				m.end = m.start + in.size(m.gap.tensor)/in.beta
+				m.end = m.start + in.Size(m.gap.Tensor)/in.Bandwidth
 				link = m.end
 				next++
 			}
 			if !after {
-				clock += r.took[i]
+				clock += r.Took[i]
 			}
 		}
 		return starts, max(clock, link)
 	}
 	var order []int
 	var out []transfer
-	for i := range r.loss {
+	for i := range r.Loss {
 		order = append(order, i)
 	}
-	slices.SortStableFunc(gaps, func(x, y gap) int { return x.from - y.from })
+	slices.SortStableFunc(gaps, func(x, y view.Gap) int { return x.From - y.From })
 	for _, g := range gaps {
 		out = append(out, transfer{gap: g})
 	}
 	need := func(i int) float64 {
-		x := r.during[i]
+		x := r.During[i]
 		for _, g := range gaps {
-			if g.from < i && i < g.to {
-				x -= in.size(g.tensor)
+			if g.From < i && i < g.To {
+				x -= in.Size(g.Tensor)
 			}
 		}
 		return x
@@ -241,23 +242,23 @@ func (o *outline) fluid() *plan.Plan {
 	starts, half := run(order, need, out, false)
 	var reversed []int
 	var back []transfer
-	for i := len(r.steps) - 1; i >= r.loss; i-- {
+	for i := len(r.Steps) - 1; i >= r.Loss; i-- {
 		reversed = append(reversed, i)
 	}
-	slices.SortStableFunc(gaps, func(x, y gap) int { return y.to - x.to })
+	slices.SortStableFunc(gaps, func(x, y view.Gap) int { return y.To - x.To })
 	for _, g := range gaps {
-		g.from = g.to // in reversed time
+		g.From = g.To // in reversed time
 		back = append(back, transfer{gap: g})
 	}
 	late, whole := run(reversed, need, back, true)
 	whole += half
-	for i, s := range r.steps {
-		op := s.op()
+	for i, s := range r.Steps {
+		op := s.Op()
 		op.Start = starts[i]
-		if i >= r.loss {
-			op.Start = whole - late[i] - r.took[i]
+		if i >= r.Loss {
+			op.Start = whole - late[i] - r.Took[i]
 		}
-		op.End = op.Start + r.took[i]
+		op.End = op.Start + r.Took[i]
 		p.Ops = append(p.Ops, op)
 	}
 	for _, kind := range [...]string{plan.OpO, plan.OpP} {
@@ -266,8 +267,8 @@ func (o *outline) fluid() *plan.Plan {
 			list = back
 		}
 		for _, m := range list {
-			op := plan.Op{Op: kind, Tensor: plan.TensorA, Layer: int(m.gap.tensor >> 1), Start: m.start, End: m.end}
-			if m.gap.tensor&1 == 1 {
+			op := plan.Op{Op: kind, Tensor: plan.TensorA, Layer: int(m.gap.Tensor >> 1), Start: m.start, End: m.end}
+			if m.gap.Tensor&1 == 1 {
 				op.Tensor = plan.TensorAbar
 			}
 			if kind == plan.OpP {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	view "workbench/model/rematoffload"
 )
 
 // A rest is a lower bound on what follows a state of a layer s in the model of
@@ -26,23 +28,23 @@ type rest struct {
 
 // rests are those of all layers. O(N²).
 func (in *instance) rests() []rest {
-	all := make([]rest, in.n+1)
-	var items []item
-	for s := in.n; s >= 1; s-- {
+	all := make([]rest, in.N+1)
+	var items []view.Item
+	for s := in.N; s >= 1; s-- {
 		z := &all[s]
-		z.forward, z.backward = in.uF[s], in.uB[s]
-		z.room = in.memory*(1+rounding) - in.a[in.n-1] - max(in.needAll(in.n), in.needBackward(in.n))
-		if s < in.n {
+		z.forward, z.backward = in.UF[s], in.UB[s]
+		z.room = in.Memory - in.A[in.N-1] - max(in.NeedAll(in.N), in.NeedBackward(in.N))
+		if s < in.N {
 			z.forward += all[s+1].forward
 			z.backward += all[s+1].backward
 			z.inputCounts = true // a_{N-1}, the input of layer N, is in the room
-			size := in.abar[s]
-			if s == in.n-1 {
-				size -= in.a[s]
+			size := in.Abar[s]
+			if s == in.N-1 {
+				size -= in.A[s]
 			}
-			if size > 0 && in.uF[s] > 0 {
-				x := item{size, in.uF[s]}
-				at, _ := slices.BinarySearchFunc(items, x, func(y, x item) int { return cmp.Compare(x.time*y.size, y.time*x.size) })
+			if size > 0 && in.UF[s] > 0 {
+				x := view.Item{Size: size, Time: in.UF[s]}
+				at, _ := slices.BinarySearchFunc(items, x, func(y, x view.Item) int { return cmp.Compare(x.Time*y.Size, y.Time*x.Size) })
 				items = slices.Insert(items, at, x)
 			}
 		}
@@ -50,13 +52,13 @@ func (in *instance) rests() []rest {
 		flat := make([]float64, 2*k+2)
 		z.sizes, z.lost = flat[:k+1], flat[k+1:]
 		for i, x := range items {
-			z.sizes[i+1] = z.sizes[i] + x.size
-			if x.time*in.beta >= x.size {
+			z.sizes[i+1] = z.sizes[i] + x.Size
+			if x.Time*in.Bandwidth >= x.Size {
 				z.worth = i + 1
 			}
 		}
 		for i := k - 1; i >= 0; i-- {
-			z.lost[i] = z.lost[i+1] + items[i].time
+			z.lost[i] = z.lost[i+1] + items[i].Time
 		}
 	}
 	return all

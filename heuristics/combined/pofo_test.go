@@ -11,13 +11,14 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/rematoffload"
 	"workbench/model/zoo"
 )
 
 // randomPlatform has memory between the least and all.
 func randomPlatform(r *rand.Rand, c *chain.Chain) platform.Platform {
-	least, _ := Least(c)
-	_, high := Range(c)
+	least, _ := view.Least(c)
+	_, high := view.Range(c)
 	p := platform.Platform{Memory: least + float64(r.IntN(int(max(0, high-least))+1))}
 	p.Bandwidth = []float64{0.5, 1, 2, 4}[r.IntN(4)]
 	return p
@@ -67,10 +68,10 @@ func TestRestIsALowerBound(t *testing.T) {
 		f := &forwards{in: in, d: d, only: both, atMost: math.Inf(1), rests: rests, side: slots + 2, slot: in.slot(slots)}
 		ends, _ := f.run(ctx)
 		for _, e := range ends {
-			s, x, z := in.n, e.x, e.state
+			s, x, z := in.N, e.x, e.state
 			for {
 				states++
-				left, bound := e.cost-z.cost, rests[s].after(z.kept, in.input(s, x), z.out, z.back, in.beta)
+				left, bound := e.cost-z.cost, rests[s].after(z.kept, in.Input(s, x), z.out, z.back, in.Bandwidth)
 				if bound > left*(1+1e-9) {
 					t.Fatalf("layer %d, %+v: bound %g, %g follows, in %g at %g\n%+v", s, z, bound, left, p.Memory, p.Bandwidth, c)
 				}
@@ -97,7 +98,7 @@ func TestPOFOInTheLeastMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	least, _ := Least(c)
+	least, _ := view.Least(c)
 	out, err := POFO(context.Background(), c, platform.Platform{Memory: least, Bandwidth: 12e9}, 60)
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,9 @@ package combined
 import (
 	"context"
 	"slices"
+
+	"workbench/model/plan"
+	view "workbench/model/rematoffload"
 )
 
 // polish improves a schedule by changing what becomes of one tensor at a time
@@ -12,106 +15,106 @@ import (
 // persistent plans, also floating ones, lack (errata 1); with it goes computing
 // a_ℓ only, not ā_ℓ, before the loss. It ends when nothing helps, or after so
 // many timings as are left.
-func (b *search) polish(ctx context.Context, s *schedule) {
-	away := make([]bool, 2*b.in.n+2)
-	for _, g := range s.away {
-		away[g.tensor] = true
+func (b *search) polish(ctx context.Context, s *view.Schedule) {
+	away := make([]bool, 2*b.in.N+2)
+	for _, g := range s.Away {
+		away[g.Tensor] = true
 	}
 	best := s
-	try := func(steps []step) bool {
+	try := func(steps []view.Step) bool {
 		if b.left == 0 || ctx.Err() != nil {
 			return false
 		}
 		b.left--
-		r, ok := newProfile(b.in, steps)
+		r, ok := view.NewProfile(b.in.Instance, steps)
 		if !ok {
 			return false
 		}
-		gaps := slices.DeleteFunc(r.worth(r.gaps), func(g gap) bool { return !away[g.tensor] })
-		next, ok := retime(r, gaps)
-		if !ok || next.makespan >= best.makespan*(1-1e-9) {
+		gaps := slices.DeleteFunc(worth(r, r.Gaps), func(g view.Gap) bool { return !away[g.Tensor] })
+		next, ok := view.Retime(r, gaps)
+		if !ok || next.Makespan >= best.Makespan*(1-plan.Tolerance) {
 			return false
 		}
 		best = next
 		b.take(nil, next)
 		return true
 	}
-	for again := true; again; {
-		again = false
-		for k := 0; k < len(best.gaps); k++ {
-			g := best.gaps[k]
+	for more := true; more; {
+		more = false
+		for k := 0; k < len(best.Gaps); k++ {
+			g := best.Gaps[k]
 			// With a link only what takes space is worth a transfer.
-			if b.in.beta > 0 && b.in.size(g.tensor) > 0 {
-				away[g.tensor] = !away[g.tensor]
-				if try(best.steps) {
-					again = true
+			if b.in.Bandwidth > 0 && b.in.Size(g.Tensor) > 0 {
+				away[g.Tensor] = !away[g.Tensor]
+				if try(best.Steps) {
+					more = true
 					continue
 				}
-				away[g.tensor] = !away[g.tensor]
+				away[g.Tensor] = !away[g.Tensor]
 			}
-			if g.tensor == 0 {
+			if g.Tensor == 0 {
 				continue // a_0 cannot be computed
 			}
-			was := away[g.tensor]
-			away[g.tensor] = false
+			was := away[g.Tensor]
+			away[g.Tensor] = false
 			improved := false
-			for _, steps := range best.again(g) {
+			for _, steps := range again(best.Profile, g) {
 				if try(steps) {
-					improved, again = true, true
+					improved, more = true, true
 					break
 				}
 			}
 			if !improved {
-				away[g.tensor] = was
+				away[g.Tensor] = was
 			}
 		}
 	}
 }
 
 // again is the ways to compute the tensor of a gap again.
-func (r *profile) again(g gap) [][]step {
-	l := int(g.tensor >> 1)
-	abar := g.tensor&1 == 1
-	again := r.from(g.to, l, abar)
-	if again == nil {
+func again(r *view.Profile, g view.Gap) [][]view.Step {
+	l := int(g.Tensor >> 1)
+	abar := g.Tensor&1 == 1
+	steps := from(r, g.To, l, abar)
+	if steps == nil {
 		return nil
 	}
-	drop := step{discardA, int32(l)}
+	drop := view.Step{Kind: view.DiscardA, Layer: int32(l)}
 	if abar {
-		drop.kind = discardAbar
+		drop.Kind = view.DiscardAbar
 	}
-	build := func(before []step, drop step) []step {
-		return slices.Concat(before, []step{drop}, r.steps[g.from+1:g.to], again, r.steps[g.to:])
+	build := func(before []view.Step, drop view.Step) []view.Step {
+		return slices.Concat(before, []view.Step{drop}, r.Steps[g.From+1:g.To], steps, r.Steps[g.To:])
 	}
-	ways := [][]step{build(r.steps[:g.from+1], drop)}
-	if made := slices.Index(r.steps[:g.from+1], step{fAll, int32(l)}); abar && made >= 0 && made < g.from {
+	ways := [][]view.Step{build(r.Steps[:g.From+1], drop)}
+	if made := slices.Index(r.Steps[:g.From+1], view.Step{Kind: view.FAll, Layer: int32(l)}); abar && made >= 0 && made < g.From {
 		// F_ck ℓ instead of F_all ℓ, if a_ℓ is what the steps up to from read.
-		before := slices.Clone(r.steps[:g.from+1])
-		before[made].kind = fCk
-		ways = append(ways, build(before, step{discardA, int32(l)}))
+		before := slices.Clone(r.Steps[:g.From+1])
+		before[made].Kind = view.FCk
+		ways = append(ways, build(before, view.Step{Kind: view.DiscardA, Layer: int32(l)}))
 	}
 	return ways
 }
 
 // from is the steps that compute ā_ℓ or a_ℓ before step i, nil if they are none.
-func (r *profile) from(i, l int, abar bool) []step {
-	stored := r.stored(i)
+func from(r *view.Profile, i, l int, abar bool) []view.Step {
+	stored := stored(r, i)
 	k := l - 1
-	for k >= 0 && !stored[tensorOf(k, false)] && !stored[tensorOf(k, true)] {
+	for k >= 0 && !stored[view.TensorOf(k, false)] && !stored[view.TensorOf(k, true)] {
 		k--
 	}
 	if k < 0 {
 		return nil
 	}
-	last := step{fCk, int32(l)}
+	last := view.Step{Kind: view.FCk, Layer: int32(l)}
 	if abar {
-		last.kind = fAll
+		last.Kind = view.FAll
 	}
-	var steps []step
+	var steps []view.Step
 	if k < l-1 {
-		steps = segment(nil, k+1, l-1)
+		steps = view.Segment(nil, k+1, l-1)
 		if !abar {
-			last.kind = fNone
+			last.Kind = view.FNone
 			return append(steps, last)
 		}
 		// a_{ℓ-1} stays for B_ℓ, which would else have to compute it again.
@@ -120,24 +123,24 @@ func (r *profile) from(i, l int, abar bool) []step {
 }
 
 // stored is what is stored before step i, without transfers.
-func (r *profile) stored(i int) []bool {
-	stored := make([]bool, 2*r.in.n+2)
+func stored(r *view.Profile, i int) []bool {
+	stored := make([]bool, 2*r.In.N+2)
 	stored[0] = true
-	for _, s := range r.steps[:i] {
-		l := int(s.layer)
-		switch s.kind {
-		case fAll:
-			stored[tensorOf(l, true)] = true
-		case fCk:
-			stored[tensorOf(l, false)] = true
-		case fNone:
-			stored[tensorOf(l, false)], stored[tensorOf(l-1, false)] = true, false
-		case backward:
-			stored[tensorOf(l, true)], stored[tensorOf(l-1, false)] = false, false
-		case discardA:
-			stored[tensorOf(l, false)] = false
-		case discardAbar:
-			stored[tensorOf(l, true)] = false
+	for _, s := range r.Steps[:i] {
+		l := int(s.Layer)
+		switch s.Kind {
+		case view.FAll:
+			stored[view.TensorOf(l, true)] = true
+		case view.FCk:
+			stored[view.TensorOf(l, false)] = true
+		case view.FNone:
+			stored[view.TensorOf(l, false)], stored[view.TensorOf(l-1, false)] = true, false
+		case view.Backward:
+			stored[view.TensorOf(l, true)], stored[view.TensorOf(l-1, false)] = false, false
+		case view.DiscardA:
+			stored[view.TensorOf(l, false)] = false
+		case view.DiscardAbar:
+			stored[view.TensorOf(l, true)] = false
 		}
 	}
 	return stored

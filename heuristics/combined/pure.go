@@ -9,6 +9,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/rematoffload"
 )
 
 // floatingLayers is how many layers a chain may have for PureRemat to try the
@@ -28,25 +29,25 @@ func PureRemat(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.
 	if err != nil {
 		return nil, err
 	}
-	return s.plan("pure-remat"), nil
+	return s.Plan("pure-remat"), nil
 }
 
-func (in *instance) pureRemat(ctx context.Context) (*schedule, error) {
+func (in *instance) pureRemat(ctx context.Context) (*view.Schedule, error) {
 	c := in.gradientLate()
-	found, err := remat.Persistent(ctx, c, platform.Platform{Memory: in.p.Memory})
-	if in.n <= floatingLayers {
-		if f, err2 := remat.Floating(ctx, c, platform.Platform{Memory: in.p.Memory}); err2 == nil && (found == nil || f.Claims.Makespan < found.Claims.Makespan) {
+	found, err := remat.Persistent(ctx, c, platform.Platform{Memory: in.Platform.Memory})
+	if in.N <= floatingLayers {
+		if f, err2 := remat.Floating(ctx, c, platform.Platform{Memory: in.Platform.Memory}); err2 == nil && (found == nil || f.Claims.Makespan < found.Claims.Makespan) {
 			found, err = f, nil
 		}
 	}
 	if err != nil {
 		return nil, in.fromRemat(err)
 	}
-	r, ok := newProfile(in, stepsOf(found.Ops))
+	r, ok := view.NewProfile(in.Instance, view.StepsOf(found.Ops))
 	if !ok {
 		return nil, in.fromRemat(plan.ErrNoPlan)
 	}
-	s, ok := retime(r, nil)
+	s, ok := view.Retime(r, nil)
 	if !ok {
 		return nil, in.fromRemat(plan.ErrNoPlan)
 	}
@@ -56,9 +57,9 @@ func (in *instance) pureRemat(ctx context.Context) (*schedule, error) {
 // gradientLate is the chain for rematerialization: δ_N counts while B_N runs,
 // not from the start.
 func (in *instance) gradientLate() *chain.Chain {
-	c := *in.c
+	c := *in.Chain
 	c.Layers = slices.Clone(c.Layers)
-	last := &c.Layers[in.n-1]
+	last := &c.Layers[in.N-1]
 	last.BackwardOverhead += last.Gradient
 	last.Gradient = 0
 	return &c
@@ -71,11 +72,11 @@ func (in *instance) fromRemat(err error) error {
 	if !errors.As(err, &infeasible) {
 		return err
 	}
-	if in.beta > 0 {
+	if in.Bandwidth > 0 {
 		return errors.Join(plan.ErrNoPlan, errors.New("remat-offload: without transfers: "+infeasible.Error()))
 	}
 	x := *infeasible
-	x.Problem, x.Given = Problem, in.p.Memory
+	x.Problem, x.Given = view.Problem, in.Platform.Memory
 	return &x
 }
 
@@ -93,25 +94,25 @@ func OffloadAll(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.plan("offload-all"), nil
+	return s.Plan("offload-all"), nil
 }
 
-func (in *instance) offloadAll() (*schedule, error) {
-	if in.beta == 0 {
+func (in *instance) offloadAll() (*view.Schedule, error) {
+	if in.Bandwidth == 0 {
 		return nil, errors.Join(plan.ErrNoPlan, errors.New("remat-offload: offload-all needs a link, bandwidth is 0"))
 	}
-	var steps []step
-	for l := 1; l <= in.n; l++ {
-		steps = append(steps, step{fAll, int32(l)})
-		if l < in.n && in.abar[l] > in.a[l] {
-			steps = append(steps, step{fCk, int32(l)})
+	var steps []view.Step
+	for l := 1; l <= in.N; l++ {
+		steps = append(steps, view.Step{Kind: view.FAll, Layer: int32(l)})
+		if l < in.N && in.Abar[l] > in.A[l] {
+			steps = append(steps, view.Step{Kind: view.FCk, Layer: int32(l)})
 		}
 	}
-	for l := in.n; l >= 1; l-- {
-		steps = append(steps, step{backward, int32(l)})
+	for l := in.N; l >= 1; l-- {
+		steps = append(steps, view.Step{Kind: view.Backward, Layer: int32(l)})
 	}
-	if r, ok := newProfile(in, steps); ok {
-		if s, ok := retime(r, r.worth(r.gaps)); ok {
+	if r, ok := view.NewProfile(in.Instance, steps); ok {
+		if s, ok := view.Retime(r, worth(r, r.Gaps)); ok {
 			return s, nil
 		}
 	}
@@ -119,8 +120,8 @@ func (in *instance) offloadAll() (*schedule, error) {
 }
 
 // worth is the gaps of tensors that take space.
-func (r *profile) worth(gaps []gap) []gap {
-	return slices.DeleteFunc(slices.Clone(gaps), func(g gap) bool { return !(r.in.size(g.tensor) > 0) })
+func worth(r *view.Profile, gaps []view.Gap) []view.Gap {
+	return slices.DeleteFunc(slices.Clone(gaps), func(g view.Gap) bool { return !(r.In.Size(g.Tensor) > 0) })
 }
 
 // PureOffload makes a plan of activation offloading, which computes nothing
@@ -133,21 +134,21 @@ func PureOffload(c *chain.Chain, p platform.Platform, offload *plan.Plan) (*plan
 	if err != nil {
 		return nil, err
 	}
-	away := make([]bool, 2*in.n+2)
-	starts := make([]float64, in.n+1)
+	away := make([]bool, 2*in.N+2)
+	starts := make([]float64, in.N+1)
 	for i := range offload.Ops {
 		switch o := &offload.Ops[i]; o.Op {
 		case plan.OpO:
-			away[tensorOf(o.Layer, true)] = true
+			away[view.TensorOf(o.Layer, true)] = true
 		case plan.OpFAll:
 			starts[o.Layer] = o.Start
 		}
 	}
-	r, _ := newProfile(in, in.keepAll())
-	gaps := slices.DeleteFunc(r.worth(r.gaps), func(g gap) bool { return !away[g.tensor] })
-	s, ok := retime(r, gaps)
+	r, _ := view.NewProfile(in.Instance, in.keepAll())
+	gaps := slices.DeleteFunc(worth(r, r.Gaps), func(g view.Gap) bool { return !away[g.Tensor] })
+	s, ok := view.Retime(r, gaps)
 	// The plan itself, if nothing leaves too early.
-	same := plan.New(Problem, "pure-offload", c, p)
+	same := plan.New(view.Problem, "pure-offload", c, p)
 	same.Claims, same.Ops = offload.Claims, slices.Clone(offload.Ops)
 	for i := range same.Ops {
 		o := &same.Ops[i]
@@ -163,10 +164,10 @@ func PureOffload(c *chain.Chain, p platform.Platform, offload *plan.Plan) (*plan
 		}
 	}
 	switch {
-	case same != nil && (!ok || same.Claims.Makespan <= s.makespan):
+	case same != nil && (!ok || same.Claims.Makespan <= s.Makespan):
 		return same, nil
 	case ok:
-		return s.plan("pure-offload"), nil
+		return s.Plan("pure-offload"), nil
 	}
 	return nil, errors.Join(plan.ErrNoPlan, errors.New("remat-offload: what is offloaded does not leave enough memory"))
 }

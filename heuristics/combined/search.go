@@ -11,6 +11,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/rematoffload"
 )
 
 // Search is ours: the best plan of all methods of this package (POFO with the
@@ -43,13 +44,13 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, slots int,
 	b := &search{in: in, left: searchTimings}
 	pure, err := in.pureRemat(ctx)
 	starts := b.take(nil, pure)
-	if in.beta > 0 {
+	if in.Bandwidth > 0 {
 		all, _ := in.offloadAll()
 		capped, _ := in.autocapper(ctx)
 		opportune, _ := in.opportunist(ctx)
 		b.take(nil, all, capped, opportune)
 		b.outlines(ctx, slots, searchMemory[:])
-		if in.n <= finerLayers {
+		if in.N <= finerLayers {
 			// A sequence can be lost between two limits; finer ones find it.
 			b.outlines(ctx, finer*slots, searchMemory[:2])
 		}
@@ -65,7 +66,7 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, slots int,
 	}
 	var best *plan.Plan
 	if b.best != nil {
-		best = b.best.plan("search")
+		best = b.best.Plan("search")
 	}
 	for _, o := range others {
 		if o = in.taken(o); o != nil && (best == nil || o.Claims.Makespan < best.Claims.Makespan) {
@@ -81,13 +82,13 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, slots int,
 // taken is a plan of another method as one of Search, nil if it is none of this
 // problem.
 func (in *instance) taken(o *plan.Plan) *plan.Plan {
-	if o == nil || o.Platform != in.p {
+	if o == nil || o.Platform != in.Platform {
 		return nil
 	}
 	if o.Problem == plan.ActivationOffload {
-		o, _ = PureOffload(in.c, in.p, o)
+		o, _ = PureOffload(in.Chain, in.Platform, o)
 	}
-	if o == nil || o.Problem != Problem {
+	if o == nil || o.Problem != view.Problem {
 		return nil
 	}
 	x := *o
@@ -97,13 +98,13 @@ func (in *instance) taken(o *plan.Plan) *plan.Plan {
 
 // offloads is plans of activation offloading.
 func (in *instance) offloads(ctx context.Context) (plans []*plan.Plan) {
-	if in.beta == 0 {
+	if in.Bandwidth == 0 {
 		return nil
 	}
-	if o, err := offload.Greedy(ctx, in.c, in.p); err == nil {
+	if o, err := offload.Greedy(ctx, in.Chain, in.Platform); err == nil {
 		plans = append(plans, o)
 	}
-	if o, err := offload.DynProgSlots(ctx, in.c, in.p, 500); err == nil {
+	if o, err := offload.DynProgSlots(ctx, in.Chain, in.Platform, 500); err == nil {
 		plans = append(plans, o)
 	}
 	return plans
@@ -130,19 +131,19 @@ const finer, finerLayers = 3, 40
 
 type search struct {
 	in   *instance
-	best *schedule
+	best *view.Schedule
 	left int // timings
 }
 
 // take keeps the best of schedules, of which some may be nil, and returns list
 // with them appended.
-func (b *search) take(list []*schedule, schedules ...*schedule) []*schedule {
+func (b *search) take(list []*view.Schedule, schedules ...*view.Schedule) []*view.Schedule {
 	for _, s := range schedules {
 		if s == nil {
 			continue
 		}
 		list = append(list, s)
-		if b.best == nil || s.makespan < b.best.makespan {
+		if b.best == nil || s.Makespan < b.best.Makespan {
 			b.best = s
 		}
 	}
@@ -154,7 +155,7 @@ func (b *search) take(list []*schedule, schedules ...*schedule) []*schedule {
 func (b *search) outlines(ctx context.Context, slots int, memory []float64) {
 	atMost := math.Inf(1)
 	if b.best != nil {
-		atMost = b.best.makespan * (1 + nearly)
+		atMost = b.best.Makespan * (1 + nearly)
 	}
 	d, err := b.in.tails(ctx, slots, atMost)
 	if err != nil {
@@ -162,8 +163,9 @@ func (b *search) outlines(ctx context.Context, slots int, memory []float64) {
 	}
 	var starts []timed
 	for i, part := range memory {
-		less := *b.in
-		less.memory *= part
+		lower := *b.in.Instance
+		lower.Memory *= part
+		less := &instance{&lower}
 		for _, which := range [...]only{both, onlyRecompute, onlyOffload} {
 			if which != both && i > 0 {
 				break
@@ -174,7 +176,7 @@ func (b *search) outlines(ctx context.Context, slots int, memory []float64) {
 			}
 			atMost := math.Inf(1) // first all that POFO finds
 			if b.best != nil && (i > 0 || which != both) {
-				atMost = b.best.makespan * (1 + nearly)
+				atMost = b.best.Makespan * (1 + nearly)
 			}
 			found, err := less.pofoWith(ctx, d, which, atMost, on)
 			if err != nil {
@@ -188,16 +190,16 @@ func (b *search) outlines(ctx context.Context, slots int, memory []float64) {
 				continue
 			}
 			b.take(nil, all[0].s)
-			all = slices.CompactFunc(all, func(x, y timed) bool { return x.s.makespan == y.s.makespan })
+			all = slices.CompactFunc(all, func(x, y timed) bool { return x.s.Makespan == y.s.Makespan })
 			starts = append(starts, all[:min(len(all), startsEach)]...)
 		}
 	}
-	slices.SortStableFunc(starts, func(x, y timed) int { return cmp.Compare(x.s.makespan, y.s.makespan) })
+	slices.SortStableFunc(starts, func(x, y timed) int { return cmp.Compare(x.s.Makespan, y.s.Makespan) })
 	for k, x := range starts {
 		if k == mostStarts {
 			break
 		}
-		b.climb(ctx, d, x.o, x.s.makespan)
+		b.climb(ctx, d, x.o, x.s.Makespan)
 	}
 }
 
@@ -214,17 +216,17 @@ func (b *search) climb(ctx context.Context, d *tails, o *outline, makespan float
 				if !next.refill(d) {
 					continue
 				}
-				r, ok := newProfile(b.in, next.steps())
-				if !ok || r.computing() >= makespan*(1-1e-9) {
+				r, ok := view.NewProfile(b.in.Instance, next.steps())
+				if !ok || r.Computing() >= makespan*(1-plan.Tolerance) {
 					continue
 				}
 				b.left--
-				s, ok := retime(r, next.gaps(r))
-				if !ok || s.makespan >= makespan*(1-1e-9) {
+				s, ok := view.Retime(r, next.gaps(r))
+				if !ok || s.Makespan >= makespan*(1-plan.Tolerance) {
 					continue
 				}
 				b.take(nil, s)
-				o, makespan, again = next, s.makespan, true
+				o, makespan, again = next, s.Makespan, true
 				break
 			}
 		}
@@ -308,15 +310,15 @@ func (o *outline) refill(d *tails) bool {
 	levels := make([]level, len(o.levels))
 	for i, v := range o.levels {
 		v.abar = i > 0 && levels[i-1].all
-		input := in.input(v.s, v.abar)
-		room := in.memory - kept
+		input := in.Input(v.s, v.abar)
+		room := in.Memory - kept
 		var time float64
 		if v.all {
-			needB := input + in.needBackward(v.s)
-			if input+in.needAll(v.s) > room || needB > room {
+			needB := input + in.NeedBackward(v.s)
+			if input+in.NeedAll(v.s) > room || needB > room {
 				return false
 			}
-			time = in.uB[v.s] + max(0, (needB+back-room)/in.beta)
+			time = in.UB[v.s] + max(0, (needB+back-room)/in.Bandwidth)
 		} else {
 			k, cost := d.best(v.s, v.t, room-input, back)
 			if k < 0 {
@@ -325,7 +327,7 @@ func (o *outline) refill(d *tails) bool {
 			time = cost
 			v.inner = d.append(nil, k, v.s, v.t)
 		}
-		back = max(0, back-time*in.beta)
+		back = max(0, back-time*in.Bandwidth)
 		if v.offload {
 			back += input
 		} else {

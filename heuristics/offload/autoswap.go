@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"workbench/model/chain"
+	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -32,7 +33,7 @@ func AutoSwap(ctx context.Context, c *chain.Chain, p platform.Platform, seed uin
 	if err != nil {
 		return nil, err
 	}
-	s := newScheduler(in)
+	s := view.NewNoWait(in.Instance)
 	b := newBest(in)
 	in.autoSwap(ctx, s, b, seed)
 	return b.plan(s, "autoswap")
@@ -46,11 +47,11 @@ const (
 
 type weights [4]float64
 
-func (in *instance) autoSwap(ctx context.Context, s *scheduler, b *best, seed uint64) {
+func (in *instance) autoSwap(ctx context.Context, s *view.NoWait, b *best, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0xa5))
 	scores := in.scores()
-	x := in.excess()
-	order, priority, away := make([]int, 0, in.n), make([]float64, in.n), make([]bool, in.n)
+	x := in.Excess()
+	order, priority, away := make([]int, 0, in.N), make([]float64, in.N), make([]bool, in.N)
 	best, bestT := weights{}, math.Inf(1)
 	try := func(w weights) {
 		for i := range priority {
@@ -60,8 +61,8 @@ func (in *instance) autoSwap(ctx context.Context, s *scheduler, b *best, seed ui
 			}
 		}
 		order = order[:0]
-		for i := range in.n - 1 { // B_N needs ā_{N-1} at once
-			if in.abar[i] > 0 {
+		for i := range in.N - 1 { // B_N needs ā_{N-1} at once
+			if in.Abar[i] > 0 {
 				order = append(order, i)
 			}
 		}
@@ -96,7 +97,7 @@ func (in *instance) autoSwap(ctx context.Context, s *scheduler, b *best, seed ui
 
 // first marks the fewest activations at the front of order with which all
 // operations fit. O(N log N).
-func (in *instance) first(order []int, x excess, away []bool) {
+func (in *instance) first(order []int, x view.Excess, away []bool) {
 	mark := func(k int) {
 		clear(away)
 		for _, i := range order[:k] {
@@ -117,13 +118,13 @@ func (in *instance) first(order []int, x excess, away []bool) {
 }
 
 // fits reports whether every operation has enough memory when away has left. O(N).
-func (in *instance) fits(away []bool, x excess) bool {
+func (in *instance) fits(away []bool, x view.Excess) bool {
 	left := 0.0 // bytes away of ā_0..ā_{ℓ-2}
-	for l := 1; l <= in.n; l++ {
+	for l := 1; l <= in.N; l++ {
 		if l >= 2 && away[l-2] {
-			left += in.abar[l-2]
+			left += in.Abar[l-2]
 		}
-		if max(x.forward[l], x.backward[l]) > left {
+		if max(x.Forward[l], x.Backward[l]) > left {
 			return false
 		}
 	}
@@ -132,21 +133,21 @@ func (in *instance) fits(away []bool, x excess) bool {
 
 // scores returns the four scores of every activation, each at most 1. O(N²).
 func (in *instance) scores() [4][]float64 {
-	n := in.n
+	n := in.N
 	var s [4][]float64
 	for k := range s {
 		s[k] = make([]float64, n)
 	}
 	// Of the operations ℓ > i+1, during which ā_i could be away: their time and
 	// by how much they exceed the memory.
-	x := in.excess()
+	x := in.Excess()
 	time, over := 0.0, 0.0
 	for i := n - 2; i >= 0; i-- {
 		l := i + 2
-		time += in.uF[l] + in.uB[l]
-		over += in.uF[l]*max(0, x.forward[l]) + in.uB[l]*max(0, x.backward[l])
-		s[0][i] = max(0, time-2*in.move[i])
-		s[1][i] = s[0][i] * in.abar[i]
+		time += in.UF[l] + in.UB[l]
+		over += in.UF[l]*max(0, x.Forward[l]) + in.UB[l]*max(0, x.Backward[l])
+		s[0][i] = max(0, time-2*in.Move[i])
+		s[1][i] = s[0][i] * in.Abar[i]
 		s[2][i] = over
 	}
 	in.submodular(x, s[3])
@@ -162,16 +163,16 @@ func (in *instance) scores() [4][]float64 {
 
 // submodular chooses activations one by one, always the one with the most memory
 // exceeded while it could be away, and scores each by that.
-func (in *instance) submodular(x excess, score []float64) {
-	n := in.n
-	x = excess{slices.Clone(x.forward), slices.Clone(x.backward)}
+func (in *instance) submodular(x view.Excess, score []float64) {
+	n := in.N
+	x = view.Excess{Forward: slices.Clone(x.Forward), Backward: slices.Clone(x.Backward)}
 	chosen := make([]bool, n)
 	for range n - 1 {
 		next, most, over := -1, -1.0, 0.0
 		for i := n - 2; i >= 0; i-- {
 			l := i + 2
-			over += in.uF[l]*max(0, x.forward[l]) + in.uB[l]*max(0, x.backward[l])
-			if !chosen[i] && in.abar[i] > 0 && over > most {
+			over += in.UF[l]*max(0, x.Forward[l]) + in.UB[l]*max(0, x.Backward[l])
+			if !chosen[i] && in.Abar[i] > 0 && over > most {
 				next, most = i, over
 			}
 		}
@@ -180,8 +181,8 @@ func (in *instance) submodular(x excess, score []float64) {
 		}
 		chosen[next], score[next] = true, most
 		for l := next + 2; l <= n; l++ {
-			x.forward[l] -= in.abar[next]
-			x.backward[l] -= in.abar[next]
+			x.Forward[l] -= in.Abar[next]
+			x.Backward[l] -= in.Abar[next]
 		}
 	}
 }

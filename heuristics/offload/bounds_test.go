@@ -8,6 +8,7 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	view "workbench/model/offload"
 	"workbench/model/platform"
 )
 
@@ -23,26 +24,25 @@ func TestFractionalIsReached(t *testing.T) {
 		p := device(r, c)
 		if k%2 == 0 {
 			smooth(r, c)
-			low, high := Range(c)
-			p.Memory = low + r.Float64()*(high-low)
+			p.Memory, p.Bandwidth = between(r, c), 1000*p.Bandwidth
 		}
 		in, err := newInstance(c, p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		o, err := Fractional(c, p)
+		o, err := view.Fractional(c, p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		checkFractional(t, in, o)
-		if lb := in.lb(); o.Makespan < lb*(1-1e-9) {
+		if lb := in.LB(); o.Makespan < lb*(1-1e-9) {
 			t.Fatalf("fractional %v, below LB %v", o.Makespan, lb)
 		}
 		kept := o.Offloaded - o.Part
 		for i := range o.Whole {
-			kept -= in.abar[i]
+			kept -= in.Abar[i]
 		}
-		if math.Abs(kept) > 1e-6 || o.Whole < in.n && o.Part > in.abar[o.Whole] {
+		if math.Abs(kept) > 1e-6 || o.Whole < in.N && o.Part > in.Abar[o.Whole] {
 			t.Fatalf("%+v do not add up", o)
 		}
 	}
@@ -55,13 +55,13 @@ type line struct{ at, bytes []float64 }
 // send[i].
 func sending(in *instance, send []float64, Q float64) line {
 	s := line{[]float64{0}, []float64{0}}
-	for i := range in.n {
-		done := in.before[i]
+	for i := range in.N {
+		done := in.Before[i]
 		if done >= Q {
 			break
 		}
-		size := min(in.abar[i], Q-done)
-		s.at = append(s.at, send[i], send[i]+size/in.beta)
+		size := min(in.Abar[i], Q-done)
+		s.at = append(s.at, send[i], send[i]+size/in.Bandwidth)
 		s.bytes = append(s.bytes, done, done+size)
 	}
 	return s
@@ -81,23 +81,23 @@ func (s line) of(t float64) float64 {
 	return s.bytes[k-1] + (s.bytes[k]-s.bytes[k-1])*(t-s.at[k-1])/(s.at[k]-s.at[k-1])
 }
 
-func checkFractional(t *testing.T, in *instance, o *FractionalOptimum) {
+func checkFractional(t *testing.T, in *instance, o *view.FractionalOptimum) {
 	t.Helper()
-	e := in.fractional()
+	e := in.Fractional()
 	T, slack := o.Makespan, 1e-9*(o.Makespan+1)
-	out, back := sending(in, e.send, o.Offloaded), sending(in, e.fetch, o.Offloaded)
+	out, back := sending(in, e.Send, o.Offloaded), sending(in, e.Fetch, o.Offloaded)
 	if out.at[len(out.at)-1] > T-back.at[len(back.at)-1]+slack {
 		t.Fatalf("the last offload ends at %v, the first prefetch starts at %v", out.at[len(out.at)-1], T-back.at[len(back.at)-1])
 	}
-	if e.fwd[in.n] > T-e.bwd[in.n]+slack {
+	if e.Fwd[in.N] > T-e.Bwd[in.N]+slack {
 		t.Fatal("the backward phase starts before the forward phase ends")
 	}
 	instants := slices.Clone(out.at)
 	for _, at := range back.at {
 		instants = append(instants, T-at)
 	}
-	for i := range in.n {
-		if e.send[i] < e.fwd[i] || e.fetch[i] < e.bwd[i+1] {
+	for i := range in.N {
+		if e.Send[i] < e.Fwd[i] || e.Fetch[i] < e.Bwd[i+1] {
 			t.Fatalf("abar_%d is sent before F_%d has ended, or fetched after B_%d has started", i, i, i+1)
 		}
 	}
@@ -108,15 +108,15 @@ func checkFractional(t *testing.T, in *instance, o *FractionalOptimum) {
 			if at < from || at > to {
 				continue
 			}
-			if stored := in.before[l] - min(away(at), in.before[l-1]) + need; stored > in.limit+1e-6*(1+in.limit) {
-				t.Fatalf("%s_%d has %v bytes at %v, of %v; T %v\n%+v %+v", name, l, stored, at, in.limit, T, in.chain, in.platform)
+			if stored := in.Before[l] - min(away(at), in.Before[l-1]) + need; stored > in.Memory+1e-6*(1+in.Memory) {
+				t.Fatalf("%s_%d has %v bytes at %v, of %v; T %v\n%+v %+v", name, l, stored, at, in.Memory, T, in.Chain, in.Platform)
 			}
 		}
 	}
-	for l := 1; l <= in.n; l++ {
-		check("F", l, e.fwdAt[l], e.fwdAt[l]+in.uF[l], in.needF[l])
-		end := T - e.bwdAt[l]
-		check("B", l, end-in.uB[l], end, in.needB[l])
+	for l := 1; l <= in.N; l++ {
+		check("F", l, e.FwdAt[l], e.FwdAt[l]+in.UF[l], in.NeedF[l])
+		end := T - e.BwdAt[l]
+		check("B", l, end-in.UB[l], end, in.NeedB[l])
 	}
 }
 
@@ -138,28 +138,28 @@ func TestFrontierEqualsAllSets(t *testing.T) {
 			top += bytes[i]
 		}
 		need := float64(r.IntN(int(top) + 1))
-		exact, few := newFrontier(1<<n, top), newFrontier(4, top)
+		exact, few := view.NewFrontier(1<<n, top), view.NewFrontier(4, top)
 		for i := range n {
-			exact.add(bytes[i], bytes[i]/2, send[i], fetch[i])
-			few.add(bytes[i], bytes[i]/2, send[i], fetch[i])
+			exact.Add(bytes[i], bytes[i]/2, send[i], fetch[i])
+			few.Add(bytes[i], bytes[i]/2, send[i], fetch[i])
 		}
-		cost := func(a shipment) float64 { return max(a.out, 3) + a.back }
+		cost := func(a view.Shipment) float64 { return max(a.Out, 3) + a.Back }
 		want := math.Inf(1)
 		for set := range 1 << n {
-			var a shipment
+			var a view.Shipment
 			for i := range n {
 				if set&(1<<i) != 0 {
-					a = shipment{a.bytes + bytes[i], max(a.out, send[i]) + bytes[i]/2, max(a.back, fetch[i]) + bytes[i]/2}
+					a = view.Shipment{Bytes: a.Bytes + bytes[i], Out: max(a.Out, send[i]) + bytes[i]/2, Back: max(a.Back, fetch[i]) + bytes[i]/2}
 				}
 			}
-			if a.bytes >= need {
+			if a.Bytes >= need {
 				want = min(want, cost(a))
 			}
 		}
-		if got := exact.least(need, cost); got != want {
+		if got := exact.Least(need, cost); got != want {
 			t.Fatalf("%v, by all sets %v", got, want)
 		}
-		if got := few.least(need, cost); got > want {
+		if got := few.Least(need, cost); got > want {
 			t.Fatalf("with few sets %v, more than %v", got, want)
 		}
 	}
@@ -174,8 +174,8 @@ func TestWholeTensors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x := in.wholeTensors(); x.forward[4] != 6 {
-		t.Errorf("%v bytes away during F_4, want 6", x.forward[4])
+	if x := in.WholeTensors(); x.Forward[4] != 6 {
+		t.Errorf("%v bytes away during F_4, want 6", x.Forward[4])
 	}
 	// 12 bytes have to go, of tensors of 3, 5 and 5: all of them.
 	c.Input.Activation, c.Layers[0].Saved, c.Layers[1].Saved = 3, 5, 5
@@ -183,7 +183,7 @@ func TestWholeTensors(t *testing.T) {
 	if in, err = newInstance(c, p); err != nil {
 		t.Fatal(err)
 	}
-	if x := in.wholeTensors(); x.forward[4] != 13 {
-		t.Errorf("%v bytes away during F_4, want 13", x.forward[4])
+	if x := in.WholeTensors(); x.Forward[4] != 13 {
+		t.Errorf("%v bytes away during F_4, want 13", x.Forward[4])
 	}
 }

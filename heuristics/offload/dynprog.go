@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"workbench/model/chain"
+	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -63,7 +64,7 @@ func betterGap(method string, c *chain.Chain, p platform.Platform, claim func(Ga
 			failed = err
 			continue
 		}
-		x, err := Schedule(c, p, method, Choice{Offload: k.Offload})
+		x, err := view.Schedule(c, p, method, view.Choice{Offload: k.Offload})
 		if err != nil {
 			failed = err
 			continue
@@ -102,27 +103,27 @@ func (in *instance) claim(ctx context.Context, gap Gap, limit int) (*Claim, erro
 		return nil, errGap(gap)
 	}
 	z := newComm(in)
-	total := in.chain.TotalTime()
-	s := newSearch(z, gap, limit, plan.Tolerance*total*in.beta)
+	total := in.Chain.TotalTime()
+	s := newSearch(z, gap, limit, plan.Tolerance*total*in.Bandwidth)
 	done := s.run(ctx)
 	away := s.pick(in)
 	if away == nil { // only by rounding, at the least memory
-		return nil, fmt.Errorf("offload: dynprog: no set fits in %.15g bytes: %w", in.platform.Memory, plan.ErrNoPlan)
+		return nil, fmt.Errorf("offload: dynprog: no set fits in %.15g bytes: %w", in.Platform.Memory, plan.ErrNoPlan)
 	}
 	k := in.claimed(away, z.idle(away, gap))
 	k.States = s.states
-	k.Within = max(0, s.best-s.bound(1, &commState{})) / in.beta
+	k.Within = max(0, s.best-s.bound(1, &commState{})) / in.Bandwidth
 	if done && s.loss <= s.gain {
 		k.Within = 0
 	} else if done {
-		k.Within = min(k.Within, s.loss/in.beta)
+		k.Within = min(k.Within, s.loss/in.Bandwidth)
 	}
 	return k, nil
 }
 
 // claimed is the claim of a set of so much idle time, in bytes.
 func (in *instance) claimed(away []bool, idle float64) *Claim {
-	k := &Claim{Makespan: in.chain.TotalTime() + idle/in.beta}
+	k := &Claim{Makespan: in.Chain.TotalTime() + idle/in.Bandwidth}
 	for i, yes := range away {
 		if yes {
 			k.Offload = append(k.Offload, i)

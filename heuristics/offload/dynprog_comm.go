@@ -27,20 +27,18 @@ const (
 type comm struct {
 	n            int
 	memory       float64   // M_GPU
-	limit        float64   // the same and the rounding of sums of sizes
 	uF, uB       []float64 // β u, by layer from 1
 	abar         []float64 // ā_0..ā_N
 	needF, needB []float64 // M_{F_ℓ} and M_{B_ℓ}, (3.1) and (3.2), by layer from 1
 }
 
 func newComm(in *instance) *comm {
-	z := emptyComm(in.n, in.platform.Memory)
-	z.limit = in.limit
-	copy(z.abar, in.abar)
-	copy(z.needF, in.needF)
-	copy(z.needB, in.needB)
-	for l := 1; l <= in.n; l++ {
-		z.uF[l], z.uB[l] = in.sent(in.uF[l]), in.sent(in.uB[l])
+	z := emptyComm(in.N, in.Platform.Memory)
+	copy(z.abar, in.Abar)
+	copy(z.needF, in.NeedF)
+	copy(z.needB, in.NeedB)
+	for l := 1; l <= in.N; l++ {
+		z.uF[l], z.uB[l] = in.sent(in.UF[l]), in.sent(in.UB[l])
 	}
 	return z
 }
@@ -48,14 +46,14 @@ func newComm(in *instance) *comm {
 func emptyComm(n int, memory float64) *comm {
 	flat := make([]float64, 5*(n+1))
 	part := func(k int) []float64 { return flat[k*(n+1) : (k+1)*(n+1) : (k+1)*(n+1)] }
-	return &comm{n: n, memory: memory, limit: memory, uF: part(0), uB: part(1), abar: part(2), needF: part(3), needB: part(4)}
+	return &comm{n: n, memory: memory, uF: part(0), uB: part(1), abar: part(2), needF: part(3), needB: part(4)}
 }
 
 // sent is how many bytes can be transferred in so many seconds. More than twice
 // the memory changes nothing, as no Δ is larger than the memory, nor smaller than
 // its negative.
 func (in *instance) sent(seconds float64) float64 {
-	return min(seconds*in.beta, 2*in.limit)
+	return min(seconds*in.Bandwidth, 2*in.Memory)
 }
 
 // A commState is an entry of the table O_i of Algorithm 5: what decisions on
@@ -126,7 +124,7 @@ func (x *commState) end() float64 { return x.idle + max(0, x.deltaF+x.deltaB) }
 
 // fits reports whether x, of O_i, satisfies (3.8) and (3.9).
 func (z *comm) fits(i int, x *commState) bool {
-	return x.kept+z.abar[i-1]+max(z.needF[i], z.needB[i]) <= z.limit
+	return x.kept+z.abar[i-1]+max(z.needF[i], z.needB[i]) <= z.memory
 }
 
 // idle returns the idle time of the schedule that offloads away, +Inf if that

@@ -6,16 +6,17 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
-// dynProgCase draws a chain, with whole numbers or real ones, and a platform whose
+// dynProgCase draws a chain, with small numbers or long ones, and a platform whose
 // memory is in the range where it matters.
 func dynProgCase(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) {
 	c := exhaustive.RandomChain(r, layers)
 	p := platform.Platform{Bandwidth: []float64{0.5, 1, 1, 2, 4}[r.IntN(5)]}
-	low, high := Range(c)
+	low, high := view.Range(c)
 	p.Memory = low + float64(r.IntN(int(high-low)+1))
 	if r.IntN(2) == 0 {
 		for i := range c.Layers {
@@ -25,8 +26,8 @@ func dynProgCase(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) {
 			}
 			l.Activation = 0
 		}
-		low, high := Range(c)
-		p.Memory = low + r.Float64()*(high-low)
+		longSizes(c)
+		p.Memory, p.Bandwidth = between(r, c), 1000*p.Bandwidth
 	}
 	return c, p
 }
@@ -52,7 +53,7 @@ type ordered struct {
 // sent; +Inf if they are less.
 func (o *ordered) arrives(transfers []sent, x float64) float64 {
 	for _, s := range transfers {
-		size := o.in.abar[s.index]
+		size := o.in.Abar[s.index]
 		if x <= 0 {
 			break
 		}
@@ -64,7 +65,7 @@ func (o *ordered) arrives(transfers []sent, x float64) float64 {
 			return s.end
 		}
 	}
-	if x > o.in.limit*1e-11 {
+	if x > o.in.Memory*1e-11 {
 		return math.Inf(1)
 	}
 	return 0
@@ -74,29 +75,29 @@ func (o *ordered) arrives(transfers []sent, x float64) float64 {
 // sent when F_i has ended; lag 1: when B_{i+1} has, in reversed time.
 func (o *ordered) phase(away []bool, u, need []float64, lag int) (start, end []float64, transfers []sent, ok bool) {
 	in := o.in
-	start, end = make([]float64, in.n+1), make([]float64, in.n+1)
+	start, end = make([]float64, in.N+1), make([]float64, in.N+1)
 	link := 0.0
 	next := 0
 	enqueue := func(upTo int) { // transfers of ā_i for i ≤ upTo, whose computations have ended
 		for ; next <= upTo; next++ {
 			if away[next] {
 				s := sent{index: next, start: max(link, end[next+lag])}
-				s.end = s.start + in.move[next]
+				s.end = s.start + in.Move[next]
 				link = s.end
 				transfers = append(transfers, s)
 			}
 		}
 	}
-	for l := 1; l <= in.n; l++ {
+	for l := 1; l <= in.N; l++ {
 		enqueue(l - 2)
-		t := o.arrives(transfers, in.before[l]+need[l]-in.limit)
+		t := o.arrives(transfers, in.Before[l]+need[l]-in.Memory)
 		if math.IsInf(t, 1) {
 			return nil, nil, nil, false
 		}
 		start[l] = max(end[l-1], t)
 		end[l] = start[l] + u[l]
 	}
-	enqueue(in.n - 1)
+	enqueue(in.N - 1)
 	return start, end, transfers, true
 }
 
@@ -105,13 +106,13 @@ func (o *ordered) phase(away []bool, u, need []float64, lag int) (start, end []f
 func (o *ordered) simulate(away []bool, apart bool) float64 {
 	in := o.in
 	var ok bool
-	if o.startF, o.endF, o.offloads, ok = o.phase(away, in.uF, in.needF, 0); !ok {
+	if o.startF, o.endF, o.offloads, ok = o.phase(away, in.UF, in.NeedF, 0); !ok {
 		return math.Inf(1)
 	}
-	if o.startB, o.endB, o.prefetches, ok = o.phase(away, in.uB, in.needB, 1); !ok {
+	if o.startB, o.endB, o.prefetches, ok = o.phase(away, in.UB, in.NeedB, 1); !ok {
 		return math.Inf(1)
 	}
-	endF, endB := o.endF[in.n], o.endB[in.n]
+	endF, endB := o.endF[in.N], o.endB[in.N]
 	T := endF + endB
 	m := len(o.offloads)
 	if m == 0 {
@@ -123,12 +124,12 @@ func (o *ordered) simulate(away []bool, apart bool) float64 {
 		return max(doneF, endF) + max(doneB, endB)
 	}
 	T = max(T, doneF+doneB, o.endF[last.index+1]+doneB)
-	for l := 1; l <= in.n; l++ {
+	for l := 1; l <= in.N; l++ {
 		if l > last.index+1 {
 			// When F_ℓ ends so much has to be still on the host.
-			T = max(T, o.endF[l]+o.arrives(o.prefetches, in.before[l]+in.needF[l]-in.limit))
+			T = max(T, o.endF[l]+o.arrives(o.prefetches, in.Before[l]+in.NeedF[l]-in.Memory))
 			// When B_ℓ starts so much has to be gone.
-			T = max(T, o.endB[l]+o.arrives(o.offloads, in.before[l]+in.needB[l]-in.limit))
+			T = max(T, o.endB[l]+o.arrives(o.offloads, in.Before[l]+in.NeedB[l]-in.Memory))
 		}
 	}
 	return T
@@ -146,21 +147,21 @@ func (o *ordered) plan(T float64) *plan.Plan {
 		op.End = free
 		ops = append(ops, op)
 	}
-	for l := 1; l <= in.n; l++ {
-		add(plan.Op{Op: plan.OpFAll, Layer: l}, o.startF[l], in.uF[l])
+	for l := 1; l <= in.N; l++ {
+		add(plan.Op{Op: plan.OpFAll, Layer: l}, o.startF[l], in.UF[l])
 	}
-	for l := in.n; l >= 1; l-- {
-		add(plan.Op{Op: plan.OpB, Layer: l}, T-o.endB[l], in.uB[l])
+	for l := in.N; l >= 1; l-- {
+		add(plan.Op{Op: plan.OpB, Layer: l}, T-o.endB[l], in.UB[l])
 	}
 	free = 0
 	for _, s := range o.offloads {
-		add(plan.Op{Op: plan.OpO, Tensor: plan.TensorAbar, Layer: s.index}, s.start, in.move[s.index])
+		add(plan.Op{Op: plan.OpO, Tensor: plan.TensorAbar, Layer: s.index}, s.start, in.Move[s.index])
 	}
 	for k := len(o.prefetches) - 1; k >= 0; k-- {
 		s := o.prefetches[k]
-		add(plan.Op{Op: plan.OpP, Tensor: plan.TensorAbar, Layer: s.index}, T-s.end, in.move[s.index])
+		add(plan.Op{Op: plan.OpP, Tensor: plan.TensorAbar, Layer: s.index}, T-s.end, in.Move[s.index])
 	}
-	return in.newPlan("fractional", ops, T)
+	return in.NewPlan("fractional", ops, T)
 }
 
 // sets calls f with every subset of ā_0..ā_{n-1}.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"workbench/model/chain"
+	view "workbench/model/offload"
 	"workbench/model/platform"
 )
 
@@ -29,7 +30,7 @@ func plus(x float64) float64 { return max(x, 0) }
 // run returns the least O_tot.
 func (a *printed) run() float64 {
 	O := map[entry]float64{{}: 0}
-	for i := 1; i <= a.n; i++ {
+	for i := 1; i <= a.N; i++ {
 		next := map[entry]float64{}
 		update := func(x entry, value float64) {
 			if old, ok := next[x]; !ok || value < old {
@@ -37,26 +38,26 @@ func (a *printed) run() float64 {
 			}
 		}
 		for x, value := range O {
-			in := a.abar[i-1]
+			in := a.Abar[i-1]
 			MF, MB := x.A+plus(x.F)+in, x.A+plus(x.B)+in            // (3.4), (3.5)
-			if a.needF[i] > a.M-x.A-in || a.needB[i] > a.M-x.A-in { // (3.8), (3.9)
+			if a.NeedF[i] > a.M-x.A-in || a.NeedB[i] > a.M-x.A-in { // (3.8), (3.9)
 				continue
 			}
-			epsF, epsB := plus(a.needF[i]-a.M+MF), plus(a.needB[i]-a.M+MB) // (3.6), (3.7)
-			time := a.uF[i] + epsF + a.uB[i] + epsB
+			epsF, epsB := plus(a.NeedF[i]-a.M+MF), plus(a.NeedB[i]-a.M+MB) // (3.6), (3.7)
+			time := a.UF[i] + epsF + a.UB[i] + epsB
 			first := time
 			if a.misprint {
-				first = a.uF[i] + epsF + a.uB[i]*epsB
+				first = a.UF[i] + epsF + a.UB[i]*epsB
 			}
 			update(entry{ // (3.10) - (3.12)
 				A: x.A,
-				F: plus(x.F) + in - (epsF + a.uF[i]),
-				B: max(x.B-(epsB+a.uB[i]), 0) + in,
+				F: plus(x.F) + in - (epsF + a.UF[i]),
+				B: max(x.B-(epsB+a.UB[i]), 0) + in,
 			}, value+first)
 			update(entry{ // (3.13) - (3.15)
 				A: x.A + in,
-				F: x.F - (epsF + a.uF[i]),
-				B: x.B - (epsB + a.uB[i]),
+				F: x.F - (epsF + a.UF[i]),
+				B: x.B - (epsB + a.UB[i]),
 			}, value+time)
 		}
 		O = next
@@ -70,7 +71,7 @@ func (a *printed) run() float64 {
 
 // between is 3.3.2.2, given R_{F_j} and R_{B_j}.
 func (a *printed) between(x entry, rF, rB func(j int) float64) float64 {
-	MF, MB := x.A+plus(x.F)+a.abar[a.n], x.A+plus(x.B)+a.abar[a.n]
+	MF, MB := x.A+plus(x.F)+a.Abar[a.N], x.A+plus(x.B)+a.Abar[a.N]
 	switch {
 	case x.F <= 0 && x.B <= 0:
 		return 0
@@ -79,38 +80,38 @@ func (a *printed) between(x entry, rF, rB func(j int) float64) float64 {
 	case x.F > 0: // (3.16)
 		av, eps, U := -x.B, 0.0, 0.0
 		eps = max(eps, x.F-av)
-		for j := a.n; j >= 1; j-- {
+		for j := a.N; j >= 1; j-- {
 			if U < av {
 				eps = max(eps, rB(j)-a.M+MF-U)
 			}
-			U += a.uB[j]
+			U += a.UB[j]
 		}
 		return eps
 	}
 	av, eps, U := -x.F, 0.0, 0.0 // (3.17)
 	eps = max(eps, x.B-av)
-	for j := a.n; j >= 1; j-- {
+	for j := a.N; j >= 1; j-- {
 		if U < av {
 			eps = max(eps, rF(j)-a.M+MB-U)
 		}
-		U += a.uF[j]
+		U += a.UF[j]
 	}
 	return eps
 }
 
 // thesis is ε_G by (3.16) and (3.17) of [004].
 func thesis(a *printed, x entry) float64 {
-	gone := func(j int) float64 { return a.before[a.n] - a.before[j] + a.abar[a.n] - a.abar[j] } // Σ_{i≥j+1} ā_i
+	gone := func(j int) float64 { return a.Before[a.N] - a.Before[j] + a.Abar[a.N] - a.Abar[j] } // Σ_{i≥j+1} ā_i
 	return a.between(x,
-		func(j int) float64 { return a.oF[j] - gone(j) },
-		func(j int) float64 { return a.delta[j-1] + a.delta[j] + a.oB[j] - gone(j) })
+		func(j int) float64 { return a.OF[j] - gone(j) },
+		func(j int) float64 { return a.Delta[j-1] + a.Delta[j] + a.OB[j] - gone(j) })
 }
 
 // paper is ε_G by (9) and (10) of [000], which leave out the removal of ā_i.
 func paper(a *printed, x entry) float64 {
 	return a.between(x,
-		func(j int) float64 { return a.oF[j] },
-		func(j int) float64 { return a.delta[j-1] + a.delta[j] + a.oB[j] })
+		func(j int) float64 { return a.OF[j] },
+		func(j int) float64 { return a.Delta[j-1] + a.Delta[j] + a.OB[j] })
 }
 
 // simple is the rule at the end of 3.3.3.1.
@@ -176,6 +177,10 @@ func TestDynProgPrinted(t *testing.T) {
 
 // whole makes all numbers whole, and β 1.
 func whole(c *chain.Chain, p *platform.Platform) {
+	for i := range c.Layers { // times as long as transfers at β were
+		c.Layers[i].ForwardTime *= p.Bandwidth
+		c.Layers[i].BackwardTime *= p.Bandwidth
+	}
 	for i := range c.Layers {
 		l := &c.Layers[i]
 		for _, x := range []*float64{&l.ForwardTime, &l.BackwardTime, &l.Saved, &l.Gradient, &l.ForwardOverhead, &l.BackwardOverhead} {
@@ -183,7 +188,7 @@ func whole(c *chain.Chain, p *platform.Platform) {
 		}
 	}
 	p.Bandwidth = 1
-	low, _ := Range(c)
+	low, _ := view.Range(c)
 	p.Memory = max(low, math.Floor(p.Memory))
 }
 

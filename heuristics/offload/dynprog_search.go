@@ -5,6 +5,8 @@ import (
 	"context"
 	"math"
 	"slices"
+
+	view "workbench/model/offload"
 )
 
 // A commSearch runs Algorithm 5 of [004] on an instance, without those states that
@@ -76,7 +78,7 @@ func newSearch(z *comm, gap Gap, limit int, gain float64) *commSearch {
 	for i := z.n; i >= 1; i-- {
 		in := z.abar[i-1]
 		f, b := z.needF[i]+in-z.memory, z.needB[i]+in-z.memory
-		s.room[i] = min(s.room[i+1], z.limit-z.memory-max(f, b))
+		s.room[i] = min(s.room[i+1], -max(f, b))
 		s.massF[i] = max(f, s.massF[i+1]+in-z.uF[i])
 		s.massB[i] = max(b, s.massB[i+1]+in-z.uB[i])
 		s.ahead.away[i] = max(f, b, s.ahead.away[i+1]+in)
@@ -257,11 +259,11 @@ func (s *commSearch) end() {
 // fits. O(ties · N).
 func (s *commSearch) pick(in *instance) []bool {
 	var best []bool
-	plans, least := newScheduler(in), math.Inf(1)
-	plans.explain = false
+	plans, least := view.NewNoWait(in.Instance), math.Inf(1)
+	plans.Explain = false
 	for _, away := range s.ties {
-		plans.choose(away)
-		if T := plans.evaluate(); T < least {
+		plans.Choose(away)
+		if T := plans.Evaluate(); T < least {
 			best, least = away, T
 		}
 	}

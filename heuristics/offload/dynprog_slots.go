@@ -54,7 +54,7 @@ func DynProgSlotsClaim(ctx context.Context, c *chain.Chain, p platform.Platform,
 	}
 	z := newComm(in)
 	if p.Memory == 0 { // nothing has a size
-		return in.claimed(make([]bool, in.n), 0), nil
+		return in.claimed(make([]bool, in.N), 0), nil
 	}
 	r := newRounding(in, slots)
 	for repairs := 0; ; repairs++ {
@@ -73,9 +73,9 @@ func DynProgSlotsClaim(ctx context.Context, c *chain.Chain, p platform.Platform,
 		}
 		k := in.claimed(away, idle)
 		root := newSearch(z, gap, 0, 0)
-		k.Within = max(0, idle-root.bound(1, &commState{})) / in.beta
+		k.Within = max(0, idle-root.bound(1, &commState{})) / in.Bandwidth
 		k.States, k.Repairs = s.states, repairs
-		k.Rounded = c.TotalTime() + s.best*(p.Memory/float64(slots))/in.beta
+		k.Rounded = c.TotalTime() + s.best*(p.Memory/float64(slots))/in.Bandwidth
 		return k, nil
 	}
 }
@@ -90,9 +90,9 @@ type rounded struct {
 
 // newRounding rounds the partial sums of ā up ([004] 3.3.3.2). O(N).
 func newRounding(in *instance, slots int) *rounded {
-	r := &rounded{in: in, slots: float64(slots), abar: make([]float64, in.n+1)}
+	r := &rounded{in: in, slots: float64(slots), abar: make([]float64, in.N+1)}
 	sum, last := 0.0, 0.0
-	for i, a := range in.abar {
+	for i, a := range in.Abar {
 		sum += a
 		up := r.up(sum)
 		r.abar[i], last = up-last, up
@@ -103,9 +103,9 @@ func newRounding(in *instance, slots int) *rounded {
 // scale expresses bytes in slots, without rounding them to whole ones.
 func (r *rounded) scale(bytes float64) float64 {
 	if x := bytes * r.slots; !math.IsInf(x, 1) {
-		return x / r.in.platform.Memory // whole numbers stay exact
+		return x / r.in.Platform.Memory // whole numbers stay exact
 	}
-	return bytes / r.in.platform.Memory * r.slots
+	return bytes / r.in.Platform.Memory * r.slots
 }
 
 func (r *rounded) up(bytes float64) float64 { return math.Ceil(r.scale(bytes)) }
@@ -113,14 +113,14 @@ func (r *rounded) up(bytes float64) float64 { return math.Ceil(r.scale(bytes)) }
 // comm is the instance in slots.
 func (r *rounded) comm() *comm {
 	in := r.in
-	z := emptyComm(in.n, r.slots)
+	z := emptyComm(in.N, r.slots)
 	copy(z.abar, r.abar)
 	sumF, sumB := 0.0, 0.0
-	for l := 1; l <= in.n; l++ {
-		z.needF[l] = r.up(in.oF[l]) + r.abar[l]
-		z.needB[l] = r.up(in.oB[l]) + r.abar[l] + r.up(in.delta[l]) + r.up(in.delta[l-1])
+	for l := 1; l <= in.N; l++ {
+		z.needF[l] = r.up(in.OF[l]) + r.abar[l]
+		z.needB[l] = r.up(in.OB[l]) + r.abar[l] + r.up(in.Delta[l]) + r.up(in.Delta[l-1])
 		// σ̃^F and σ̃^B.
-		f, b := sumF+in.sent(in.uF[l]), sumB+in.sent(in.uB[l])
+		f, b := sumF+in.sent(in.UF[l]), sumB+in.sent(in.UB[l])
 		z.uF[l] = math.Floor(r.scale(f)) - math.Floor(r.scale(sumF))
 		z.uB[l] = math.Floor(r.scale(b)) - math.Floor(r.scale(sumB))
 		sumF, sumB = f, b
@@ -133,7 +133,7 @@ func (r *rounded) comm() *comm {
 func (r *rounded) repair() bool {
 	best, least := 0, math.Inf(1)
 	for i, a := range r.abar {
-		if lost := r.scale(r.in.abar[i]) - a; lost > 0 && lost < least {
+		if lost := r.scale(r.in.Abar[i]) - a; lost > 0 && lost < least {
 			best, least = i, lost
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 	"workbench/model/chain"
+	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/zoo"
@@ -66,7 +67,7 @@ func TestDynProgSlots(t *testing.T) {
 				t.Fatal(err)
 			}
 			repairs += got.Repairs
-			if T := o.simulate(bools(in.n, got.Offload), gap == GapSimple); !close9(got.Makespan, T) {
+			if T := o.simulate(bools(in.N, got.Offload), gap == GapSimple); !close9(got.Makespan, T) {
 				t.Fatalf("rule %d: %+v, simulated %v\n%+v %+v", gap, got, T, c, p)
 			}
 			if got.Makespan < exact.Makespan*(1-1e-9) || got.Makespan > (exact.Makespan+got.Within)*(1+1e-9) {
@@ -106,21 +107,21 @@ func TestDynProgRounding(t *testing.T) {
 		sumA, sumF, sumB := 0.0, 0.0, 0.0 // of the rounded sizes, less the true ones, in slots
 		near := func(what string, x, from, to float64) {
 			if x != x || x < from-tiny || x > to+tiny {
-				t.Fatalf("%s: off by %v slots\n%+v %d", what, x, in.chain, slots)
+				t.Fatalf("%s: off by %v slots\n%+v %d", what, x, in.Chain, slots)
 			}
 		}
-		for l := range in.n + 1 {
-			sumA += z.abar[l] - in.abar[l]/slot
+		for l := range in.N + 1 {
+			sumA += z.abar[l] - in.Abar[l]/slot
 			near("Σ ā", sumA, 0, 1)
 			if l == 0 {
 				continue
 			}
-			sumF += z.uF[l] - min(in.uF[l]*in.beta, 2*in.limit)/slot
-			sumB += z.uB[l] - min(in.uB[l]*in.beta, 2*in.limit)/slot
+			sumF += z.uF[l] - min(in.UF[l]*in.Bandwidth, 2*in.Memory)/slot
+			sumB += z.uB[l] - min(in.UB[l]*in.Bandwidth, 2*in.Memory)/slot
 			near("Σ β uF", sumF, -1, 0)
 			near("Σ β uB", sumB, -1, 0)
-			near("F", z.needF[l]-z.abar[l]-in.oF[l]/slot, 0, 1)
-			near("B", z.needB[l]-z.abar[l]-(in.oB[l]+in.delta[l]+in.delta[l-1])/slot, 0, 3)
+			near("F", z.needF[l]-z.abar[l]-in.OF[l]/slot, 0, 1)
+			near("B", z.needB[l]-z.abar[l]-(in.OB[l]+in.Delta[l]+in.Delta[l-1])/slot, 0, 3)
 			if z.uF[l] != math.Trunc(z.uF[l]) || z.abar[l] != math.Trunc(z.abar[l]) || z.needB[l] != math.Trunc(z.needB[l]) {
 				t.Fatal("not whole slots")
 			}
@@ -135,7 +136,7 @@ func TestDynProgRounding(t *testing.T) {
 				if r.abar[i] == before[i] {
 					continue
 				}
-				lost := in.abar[i]/slot - before[i]
+				lost := in.Abar[i]/slot - before[i]
 				if r.abar[i] != before[i]+1 || lost < last-tiny || lost > 1+tiny {
 					t.Fatalf("ā_%d: from %v to %v, %v lost, before %v", i, before[i], r.abar[i], lost, last)
 				}
@@ -143,7 +144,7 @@ func TestDynProgRounding(t *testing.T) {
 			}
 		}
 		for i, a := range r.abar {
-			near("ā repaired", a-in.abar[i]/slot, 0, 2)
+			near("ā repaired", a-in.Abar[i]/slot, 0, 2)
 		}
 	})
 }
@@ -182,7 +183,7 @@ func dynProgZoo(t testing.TB, name string, share float64) (*chain.Chain, platfor
 	if err != nil {
 		t.Fatal(err)
 	}
-	low, high := Range(c)
+	low, high := view.Range(c)
 	return c, platform.Platform{Memory: low + share*(high-low), Bandwidth: 12e9}
 }
 
@@ -205,20 +206,20 @@ func TestDynProgErrors(t *testing.T) {
 	if _, err := DynProgSlots(ctx, c, p, 1); !errors.Is(err, plan.ErrNoPlan) {
 		t.Errorf("one slot: %v", err)
 	}
-	low, _ := Range(c)
+	low, _ := view.Range(c)
 	var infeasible *plan.Infeasible
 	if _, err := DynProg(ctx, c, platform.Platform{Memory: low - 1, Bandwidth: 1}); !errors.As(err, &infeasible) || infeasible.Memory != low {
 		t.Errorf("too little memory: %v", err)
 	}
 	for _, bad := range []platform.Platform{{Memory: p.Memory}, {Bandwidth: 1, Memory: math.NaN()}} {
-		if _, err := DynProg(ctx, c, bad); !errors.Is(err, ErrPlatform) {
+		if _, err := DynProg(ctx, c, bad); !errors.Is(err, view.ErrPlatform) {
 			t.Errorf("%+v: %v", bad, err)
 		}
-		if _, err := DynProgSlots(ctx, c, bad, 500); !errors.Is(err, ErrPlatform) {
+		if _, err := DynProgSlots(ctx, c, bad, 500); !errors.Is(err, view.ErrPlatform) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
-	if _, err := DynProg(ctx, nil, p); !errors.Is(err, ErrChain) {
+	if _, err := DynProg(ctx, nil, p); !errors.Is(err, view.ErrChain) {
 		t.Errorf("no chain: %v", err)
 	}
 	cancelled, stop := context.WithCancel(ctx)
@@ -242,12 +243,12 @@ func TestDynProgExtremes(t *testing.T) {
 		c *chain.Chain
 		p platform.Platform
 	}{
-		"nothing":      {&chain.Chain{Layers: make([]chain.Layer, 3)}, platform.Platform{Bandwidth: 1}},
-		"no time":      {&chain.Chain{Input: chain.Input{Activation: 1}, Layers: []chain.Layer{{Activation: 1, Saved: 1}, {ForwardOverhead: 1}}}, platform.Platform{Memory: 2, Bandwidth: 1}},
-		"large":        {&chain.Chain{Input: chain.Input{Activation: 1e300}, Layers: []chain.Layer{{Activation: 1e300, Saved: 1e300, ForwardTime: 1e300}, {ForwardOverhead: 1e300}}}, platform.Platform{Memory: 2e300, Bandwidth: 1e5}},
-		"a fast link":  {&chain.Chain{Input: chain.Input{Activation: 1}, Layers: []chain.Layer{{Activation: 1, Saved: 1, ForwardTime: 1}, {ForwardOverhead: 1}}}, platform.Platform{Memory: 2, Bandwidth: 1e14}},
-		"a slow link":  {&chain.Chain{Input: chain.Input{Activation: 1}, Layers: []chain.Layer{{Activation: 1, Saved: 1, ForwardTime: 1}, {ForwardOverhead: 1}}}, platform.Platform{Memory: 2, Bandwidth: 1e-290}},
-		"little space": {&chain.Chain{Input: chain.Input{Activation: 1e-300}, Layers: []chain.Layer{{Activation: 1e-300, Saved: 1e-300, ForwardTime: 1}, {ForwardOverhead: 1e-300}}}, platform.Platform{Memory: 2e-300, Bandwidth: 1e-300}},
+		"nothing":     {&chain.Chain{Layers: make([]chain.Layer, 3)}, platform.Platform{Bandwidth: 1}},
+		"no time":     {&chain.Chain{Input: chain.Input{Activation: 1}, Layers: []chain.Layer{{Activation: 1, Saved: 1}, {ForwardOverhead: 1}}}, platform.Platform{Memory: 2, Bandwidth: 1}},
+		"large":       {&chain.Chain{Input: chain.Input{Activation: 1e300}, Layers: []chain.Layer{{Activation: 1e300, Saved: 1e300, ForwardTime: 1e300}, {ForwardOverhead: 1e300}}}, platform.Platform{Memory: 2e300, Bandwidth: 1e5}},
+		"a fast link": {&chain.Chain{Input: chain.Input{Activation: 1}, Layers: []chain.Layer{{Activation: 1, Saved: 1, ForwardTime: 1}, {ForwardOverhead: 1}}}, platform.Platform{Memory: 2, Bandwidth: 1e14}},
+		"a slow link": {&chain.Chain{Input: chain.Input{Activation: 1}, Layers: []chain.Layer{{Activation: 1, Saved: 1, ForwardTime: 1}, {ForwardOverhead: 1}}}, platform.Platform{Memory: 2, Bandwidth: 1e-290}},
+		"little time": {&chain.Chain{Input: chain.Input{Activation: 1}, Layers: []chain.Layer{{Activation: 1, Saved: 1, ForwardTime: 1e-300}, {ForwardOverhead: 1}}}, platform.Platform{Memory: 2, Bandwidth: 1e300}},
 	} {
 		for method, run := range map[string]func() (*plan.Plan, error){
 			"exact": func() (*plan.Plan, error) { return DynProg(context.Background(), x.c, x.p) },

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 	"workbench/model/chain"
+	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -24,9 +25,9 @@ func drawDynProg(t *rapid.T, most int) (*chain.Chain, platform.Platform, *instan
 }
 
 func drawSet(t *rapid.T, in *instance) []bool {
-	away := rapid.SliceOfN(rapid.Bool(), in.n, in.n).Draw(t, "away")
+	away := rapid.SliceOfN(rapid.Bool(), in.N, in.N).Draw(t, "away")
 	for i := range away {
-		away[i] = away[i] && in.abar[i] > 0
+		away[i] = away[i] && in.Abar[i] > 0
 	}
 	return away
 }
@@ -45,8 +46,8 @@ func TestDynProgRecurrences(t *testing.T) {
 		o := &ordered{in: in}
 		for _, gap := range []Gap{GapOverlap, GapSimple} {
 			T := o.simulate(away, gap == GapSimple)
-			if got := c.TotalTime() + z.idle(away, gap)/in.beta; !close9(got, T) {
-				t.Fatalf("rule %d: recurrences %v, simulated %v\n%+v %+v %v", gap, got, T, c, in.platform, away)
+			if got := c.TotalTime() + z.idle(away, gap)/in.Bandwidth; !close9(got, T) {
+				t.Fatalf("rule %d: recurrences %v, simulated %v\n%+v %+v %v", gap, got, T, c, in.Platform, away)
 			}
 			if math.IsInf(T, 1) {
 				return
@@ -56,18 +57,18 @@ func TestDynProgRecurrences(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !r.Valid() || !close9(r.Makespan, T) {
-				t.Fatalf("rule %d: %v with %v, %v violations, first %+v\n%+v %+v", gap, r.Makespan, T, len(r.Violations), r.Violations[0], c, in.platform)
+				t.Fatalf("rule %d: %v with %v, %v violations, first %+v\n%+v %+v", gap, r.Makespan, T, len(r.Violations), r.Violations[0], c, in.Platform)
 			}
 		}
 		T := o.simulate(away, false)
-		if least := o.endF[in.n] + o.endB[in.n]; T > least+1e-6 {
+		if least := o.endF[in.N] + o.endB[in.N]; T > least+1e-6 {
 			waits++
 			r, err := plan.VerifyFractional(c, o.plan(T-1e-4*(T-least)))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if r.Valid() {
-				t.Fatalf("%v is not the least makespan\n%+v %+v %v", T, c, in.platform, away)
+				t.Fatalf("%v is not the least makespan\n%+v %+v %v", T, c, in.Platform, away)
 			}
 		}
 	})
@@ -90,16 +91,16 @@ func TestDynProgOptimal(t *testing.T) {
 		plans := math.Inf(1)
 		for _, gap := range []Gap{GapOverlap, GapSimple} {
 			best := math.Inf(1)
-			sets(in.n, func(away []bool) { best = min(best, o.simulate(away, gap == GapSimple)) })
+			sets(in.N, func(away []bool) { best = min(best, o.simulate(away, gap == GapSimple)) })
 			got, err := DynProgClaim(context.Background(), c, p, gap)
 			if err != nil {
 				t.Fatal(err)
 			}
-			away := bools(in.n, got.Offload)
+			away := bools(in.N, got.Offload)
 			if T := o.simulate(away, gap == GapSimple); !close9(got.Makespan, best) || !close9(T, best) || got.Within != 0 {
 				t.Fatalf("rule %d: %+v, simulated %v, best set %v\n%+v %+v", gap, got, T, best, c, p)
 			}
-			x, err := Schedule(c, p, "test", Choice{Offload: got.Offload})
+			x, err := view.Schedule(c, p, "test", view.Choice{Offload: got.Offload})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -196,12 +197,12 @@ func TestDynProgDominance(t *testing.T) {
 		_, _, in := drawDynProg(t, 7)
 		z := newComm(in)
 		gap := Gap(rapid.IntRange(0, 2).Draw(t, "gap"))
-		i := rapid.IntRange(1, in.n).Draw(t, "layer")
+		i := rapid.IntRange(1, in.N).Draw(t, "layer")
 		delta := rapid.Float64Range(-z.memory, z.memory)
 		if gap == GapSimple {
 			delta = rapid.Float64Range(0, z.memory)
 		}
-		kept := rapid.Float64Range(0, z.memory)
+		kept := rapid.Map(rapid.IntRange(0, int(z.memory)), func(k int) float64 { return float64(k) }) // sums of sizes are whole
 		x := commState{kept: kept.Draw(t, "A"), deltaF: delta.Draw(t, "ΔF"), deltaB: delta.Draw(t, "ΔB")}
 		y := commState{kept: kept.Draw(t, "A′"), deltaF: delta.Draw(t, "Δ′F"), deltaB: delta.Draw(t, "Δ′B")}
 		if x.kept > y.kept {
@@ -280,7 +281,7 @@ func TestDynProgIsNoBound(t *testing.T) {
 			t.Errorf("%s: plan of %v, want %v", x.name, got.Claims.Makespan, x.plan)
 		}
 		if x.better != nil {
-			better := plan.New(Problem, "by-hand", x.c, p)
+			better := plan.New(view.Problem, "by-hand", x.c, p)
 			better.Ops = x.better
 			r, err := plan.VerifyOffload(x.c, better)
 			if err != nil {

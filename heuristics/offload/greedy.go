@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"workbench/model/chain"
+	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -17,22 +18,22 @@ func Greedy(_ context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan,
 	if err != nil {
 		return nil, err
 	}
-	s := newScheduler(in)
-	s.choose(in.greedy())
-	T := s.evaluate()
-	if s.unfit != nil {
-		return nil, s.unfit
+	s := view.NewNoWait(in.Instance)
+	s.Choose(in.greedy())
+	T := s.Evaluate()
+	if s.Unfit != nil {
+		return nil, s.Unfit
 	}
-	return s.plan("greedy", T), nil
+	return s.Plan("greedy", T), nil
 }
 
 // greedy is the set of Greedy. O(N).
 func (in *instance) greedy() []bool {
-	away := make([]bool, in.n)
-	left := in.peakMemory() - in.limit
-	for i := 0; i < in.n && left > 0; i++ {
-		away[i] = in.abar[i] > 0
-		left -= in.abar[i]
+	away := make([]bool, in.N)
+	left := in.PeakMemory() - in.Memory
+	for i := 0; i < in.N && left > 0; i++ {
+		away[i] = in.Abar[i] > 0
+		left -= in.Abar[i]
 	}
 	return away
 }

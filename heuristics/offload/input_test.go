@@ -10,6 +10,7 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/zoo"
@@ -49,28 +50,28 @@ func TestBadInput(t *testing.T) {
 		p    platform.Platform
 		want error
 	}{
-		{"no chain", nil, platform.Platform{Memory: 9, Bandwidth: 1}, ErrChain},
-		{"no layers", &chain.Chain{}, platform.Platform{Memory: 9, Bandwidth: 1}, ErrChain},
-		{"negative time", negative, platform.Platform{Memory: 9, Bandwidth: 1}, ErrChain},
-		{"sums overflow", huge, platform.Platform{Memory: 1e308, Bandwidth: 1}, ErrChain},
-		{"no bandwidth", fine, platform.Platform{Memory: 9}, ErrPlatform},
-		{"infinite bandwidth", fine, platform.Platform{Memory: 9, Bandwidth: math.Inf(1)}, ErrPlatform},
-		{"bandwidth no number", fine, platform.Platform{Memory: 9, Bandwidth: math.NaN()}, ErrPlatform},
-		{"negative memory", fine, platform.Platform{Memory: -1, Bandwidth: 1}, ErrPlatform},
-		{"memory no number", fine, platform.Platform{Memory: math.NaN(), Bandwidth: 1}, ErrPlatform},
+		{"no chain", nil, platform.Platform{Memory: 9, Bandwidth: 1}, view.ErrChain},
+		{"no layers", &chain.Chain{}, platform.Platform{Memory: 9, Bandwidth: 1}, view.ErrChain},
+		{"negative time", negative, platform.Platform{Memory: 9, Bandwidth: 1}, view.ErrChain},
+		{"sums overflow", huge, platform.Platform{Memory: 1e308, Bandwidth: 1}, view.ErrChain},
+		{"no bandwidth", fine, platform.Platform{Memory: 9}, view.ErrPlatform},
+		{"infinite bandwidth", fine, platform.Platform{Memory: 9, Bandwidth: math.Inf(1)}, view.ErrPlatform},
+		{"bandwidth no number", fine, platform.Platform{Memory: 9, Bandwidth: math.NaN()}, view.ErrPlatform},
+		{"negative memory", fine, platform.Platform{Memory: -1, Bandwidth: 1}, view.ErrPlatform},
+		{"memory no number", fine, platform.Platform{Memory: math.NaN(), Bandwidth: 1}, view.ErrPlatform},
 	} {
 		for _, m := range everyMethod() {
 			if _, err := m.run(context.Background(), x.c, x.p); !errors.Is(err, x.want) {
 				t.Errorf("%s: %s: %v", x.name, m.name, err)
 			}
 		}
-		if _, err := Bounds(x.c, x.p); !errors.Is(err, x.want) {
+		if _, err := view.Bounds(x.c, x.p); !errors.Is(err, x.want) {
 			t.Errorf("%s: bounds: %v", x.name, err)
 		}
-		if _, err := Fractional(x.c, x.p); !errors.Is(err, x.want) {
+		if _, err := view.Fractional(x.c, x.p); !errors.Is(err, x.want) {
 			t.Errorf("%s: fractional: %v", x.name, err)
 		}
-		if _, err := Schedule(x.c, x.p, "test", Choice{}); !errors.Is(err, x.want) {
+		if _, err := view.Schedule(x.c, x.p, "test", view.Choice{}); !errors.Is(err, x.want) {
 			t.Errorf("%s: schedule: %v", x.name, err)
 		}
 	}
@@ -79,7 +80,7 @@ func TestBadInput(t *testing.T) {
 func TestBadChoice(t *testing.T) {
 	c := chainOf(3, chain.Layer{ForwardTime: 1, BackwardTime: 1, Activation: 1, Saved: 1, Gradient: 1})
 	p := platform.Platform{Memory: 9, Bandwidth: 1}
-	for _, ch := range []Choice{
+	for _, ch := range []view.Choice{
 		{Offload: []int{3}},
 		{Offload: []int{-1}},
 		{Offload: []int{0, 0}},
@@ -88,7 +89,7 @@ func TestBadChoice(t *testing.T) {
 		{Offload: []int{0}, Prefetch: []int{7}},
 		{Prefetch: []int{0}},
 	} {
-		if _, err := Schedule(c, p, "test", ch); !errors.Is(err, ErrChoice) {
+		if _, err := view.Schedule(c, p, "test", ch); !errors.Is(err, view.ErrChoice) {
 			t.Errorf("%+v: %v", ch, err)
 		}
 	}
@@ -100,7 +101,7 @@ func TestLeastMemory(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 9))
 	for range 200 {
 		c := exhaustive.RandomChain(r, 1+r.IntN(6))
-		low, high := Range(c)
+		low, high := view.Range(c)
 		if low > high {
 			t.Fatalf("range %v to %v\n%+v", low, high, c)
 		}
@@ -133,20 +134,20 @@ func TestUnfit(t *testing.T) {
 	c := chainOf(4, chain.Layer{ForwardTime: 1, BackwardTime: 1, Activation: 1, Saved: 1})
 	p := platform.Platform{Memory: 3, Bandwidth: 1} // of 5
 	for _, x := range []struct {
-		ch   Choice
-		want Unfit
+		ch   view.Choice
+		want view.Unfit
 	}{
-		{Choice{}, Unfit{"F_3", 1, -1}},
-		{Choice{Offload: []int{0}}, Unfit{"F_4", 1, -1}},
-		{Choice{Offload: []int{3, 0, 1}}, Unfit{"F_3", 1, 3}},
-		{Choice{Offload: []int{2, 1, 0}}, Unfit{"B_3", 1, 2}},
-		{Choice{Offload: []int{0, 1}, Prefetch: []int{0, 1}}, Unfit{}},
-		{Choice{Offload: []int{0, 1, 2}, Prefetch: []int{1, 0, 2}}, Unfit{"B_3", 1, 2}},
+		{view.Choice{}, view.Unfit{Op: "F_3", Short: 1, Waits: -1}},
+		{view.Choice{Offload: []int{0}}, view.Unfit{Op: "F_4", Short: 1, Waits: -1}},
+		{view.Choice{Offload: []int{3, 0, 1}}, view.Unfit{Op: "F_3", Short: 1, Waits: 3}},
+		{view.Choice{Offload: []int{2, 1, 0}}, view.Unfit{Op: "B_3", Short: 1, Waits: 2}},
+		{view.Choice{Offload: []int{0, 1}, Prefetch: []int{0, 1}}, view.Unfit{}},
+		{view.Choice{Offload: []int{0, 1, 2}, Prefetch: []int{1, 0, 2}}, view.Unfit{Op: "B_3", Short: 1, Waits: 2}},
 	} {
-		got, err := Schedule(c, p, "test", x.ch)
-		var unfit *Unfit
+		got, err := view.Schedule(c, p, "test", x.ch)
+		var unfit *view.Unfit
 		switch {
-		case x.want == Unfit{}:
+		case x.want == view.Unfit{}:
 			if err != nil {
 				t.Errorf("%+v: %v", x.ch, err)
 				continue
@@ -178,7 +179,7 @@ func TestExtremes(t *testing.T) {
 		"one huge tensor": oneHuge, "zero-time layers": noTime, "no sizes": noSize, "nothing": nothing,
 		"every other tensor empty": empty, "one layer": chainOf(1, layer), "two layers": chainOf(2, layer),
 	} {
-		low, high := Range(c)
+		low, high := view.Range(c)
 		for _, memory := range []float64{low, (low + high) / 2, high, 2*high + 1} {
 			for _, beta := range []float64{1e-3, 1, 1e12} {
 				p := platform.Platform{Memory: memory, Bandwidth: beta}
@@ -202,7 +203,7 @@ func benchmark(b *testing.B, run func(context.Context, *chain.Chain, platform.Pl
 	if err != nil {
 		b.Fatal(err)
 	}
-	low, high := Range(c)
+	low, high := view.Range(c)
 	p := platform.Platform{Memory: (low + high) / 2, Bandwidth: 12e9}
 	for b.Loop() {
 		if _, err := run(context.Background(), c, p); err != nil && !errors.Is(err, plan.ErrNoPlan) {
@@ -224,7 +225,7 @@ func BenchmarkAutoSwap(b *testing.B) {
 
 func BenchmarkBounds(b *testing.B) {
 	benchmark(b, func(_ context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-		_, err := Bounds(c, p)
+		_, err := view.Bounds(c, p)
 		return nil, err
 	})
 }
@@ -235,16 +236,16 @@ func BenchmarkEvaluate(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	low, high := Range(c)
+	low, high := view.Range(c)
 	in, err := newInstance(c, platform.Platform{Memory: (low + high) / 2, Bandwidth: 12e9})
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, away := newScheduler(in), in.greedy()
+	s, away := view.NewNoWait(in.Instance), in.greedy()
 	b.ReportAllocs()
 	for b.Loop() {
-		s.choose(away)
-		s.evaluate()
+		s.Choose(away)
+		s.Evaluate()
 	}
 }
 
@@ -254,7 +255,7 @@ func BenchmarkDecode(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	low, high := Range(c)
+	low, high := view.Range(c)
 	p := platform.Platform{Memory: (low + high) / 2, Bandwidth: 12e9}
 	in, err := newInstance(c, p)
 	if err != nil {
@@ -264,9 +265,9 @@ func BenchmarkDecode(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	d, order := newDecoder(in), in.orderOf(greedy)
+	d, order := view.NewDecoder(in.Instance), in.OrderOf(greedy)
 	b.ReportAllocs()
 	for b.Loop() {
-		d.run(order, math.Inf(1))
+		d.Run(order, math.Inf(1))
 	}
 }

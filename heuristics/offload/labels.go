@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	view "workbench/model/offload"
 )
 
 // space is activation offloading as a shortest path, for Optimum. A label is a
@@ -75,20 +77,20 @@ type label struct {
 
 // newSpace returns false if the sizes do not fit into 64 bits. O(N²).
 func newSpace(in *instance) (*space, bool) {
-	n := in.n
+	n := in.N
 	s := &space{
 		instance: in, u: make([]float64, 2*n+2), until: make([]float64, 2*n+1), layer: make([]int, 2*n+2),
 		need: make([]float64, 2*n+2), idle: make([]float64, 2*n+1), of: make([]int, n+1), rank: make([]int, n+1),
 	}
-	x := in.excess()
+	x := in.Excess()
 	for q := 1; q <= 2*n; q++ {
 		if l := q; q <= n {
-			s.layer[q], s.u[q], s.need[q] = l, in.uF[l], x.forward[l]
-			s.idle[q] = in.before[l] + in.abar[l] - in.limit
+			s.layer[q], s.u[q], s.need[q] = l, in.UF[l], x.Forward[l]
+			s.idle[q] = in.Before[l] + in.Abar[l] - in.Memory
 		} else {
 			l = 2*n + 1 - q
-			s.layer[q], s.u[q], s.need[q] = l, in.uB[l], x.backward[l]
-			s.idle[q] = in.before[l] + in.delta[l-1] - in.limit
+			s.layer[q], s.u[q], s.need[q] = l, in.UB[l], x.Backward[l]
+			s.idle[q] = in.Before[l] + in.Delta[l-1] - in.Memory
 		}
 		s.until[q] = s.until[q-1] + s.u[q]
 	}
@@ -102,14 +104,14 @@ func (s *space) pack() bool {
 		s.of[i] = -1
 		// ā_{N-1} stays: F_N and B_N use it, between them nothing but prefetches
 		// needs memory, and with ā_{N-1} they must fit at B_N in any case.
-		if i > s.n-2 || s.abar[i] == 0 {
+		if i > s.N-2 || s.Abar[i] == 0 {
 			continue
 		}
 		s.moves = append(s.moves, i)
-		k := slices.IndexFunc(s.sizes, func(z size) bool { return z.bytes == s.abar[i] })
+		k := slices.IndexFunc(s.sizes, func(z size) bool { return z.bytes == s.Abar[i] })
 		if k < 0 {
 			k = len(s.sizes)
-			s.sizes = append(s.sizes, size{bytes: s.abar[i], move: s.move[i]})
+			s.sizes = append(s.sizes, size{bytes: s.Abar[i], move: s.Move[i]})
 		}
 		z := &s.sizes[k]
 		s.of[i], s.rank[i] = k, len(z.members)
@@ -129,33 +131,33 @@ func (s *space) pack() bool {
 // prefetches start then or later and take r(X_q) until the end of the plan, as in
 // Bounds; when it starts, X_q bytes have been sent.
 func (s *space) tails() {
-	n := s.n
-	x := s.wholeTensors()
-	e := s.eagerSchedule(x, minSets)
-	s.due = e.bwd
+	n := s.N
+	x := s.WholeTensors()
+	e := s.EagerSchedule(x, view.MinSets)
+	s.due = e.Bwd
 	s.rest, s.haul = make([]float64, 2*n+1), make([]float64, 2*n+1)
-	f := newFrontier(minSets, max(slices.Max(x.forward), slices.Max(x.backward)))
+	f := view.NewFrontier(view.MinSets, max(slices.Max(x.Forward), slices.Max(x.Backward)))
 	var back [2][]float64
 	back[0], back[1] = make([]float64, n+1), make([]float64, n+1)
 	for l := 2; l <= n; l++ {
-		f.add(s.abar[l-2], s.move[l-2], 0, e.bwd[l-1])
-		for phase, bytes := range [...]float64{x.forward[l], x.backward[l]} {
+		f.Add(s.Abar[l-2], s.Move[l-2], 0, e.Bwd[l-1])
+		for phase, bytes := range [...]float64{x.Forward[l], x.Backward[l]} {
 			if bytes > 0 {
-				back[phase][l] = atLeast(s.when(e.fetch, s.reach(0, bytes), bytes), f.least(bytes, func(a shipment) float64 { return a.back }))
+				back[phase][l] = max(s.When(e.Fetch, s.Reach(0, bytes), bytes), f.Least(bytes, func(a view.Shipment) float64 { return a.Back }))
 			}
 		}
 	}
 	s.haul[2*n] = math.Inf(-1)
 	for q := 2 * n; q >= 1; q-- {
 		l, phase, bytes := s.layer[q], 0, 0.0
-		if bytes = x.forward[l]; q > n {
-			phase, bytes = 1, x.backward[l]
+		if bytes = x.Forward[l]; q > n {
+			phase, bytes = 1, x.Backward[l]
 		}
 		tail := s.u[q] + max(back[phase][l], s.rest[q])
 		s.rest[q-1] = tail
 		s.haul[q-1] = s.haul[q]
 		if bytes > 0 {
-			s.haul[q-1] = max(s.haul[q-1], bytes/s.beta+tail)
+			s.haul[q-1] = max(s.haul[q-1], bytes/s.Bandwidth+tail)
 		}
 	}
 }
@@ -165,13 +167,13 @@ func (s *space) tails() {
 // bytes that are still to be sent before each q > m, and what is away, of which
 // ā_i is due back when B_{i+1} starts. O(N).
 func (s *space) below(T float64, m int, l *label) bool {
-	if !(l.computed+s.rest[m] < T && l.carried-l.bytes/s.beta+s.haul[m] < T) {
+	if !(l.computed+s.rest[m] < T && l.carried-l.bytes/s.Bandwidth+s.haul[m] < T) {
 		return false
 	}
 	back := 0.0
 	for _, i := range s.moves {
 		if s.rank[i] < s.sizes[s.of[i]].in(l.away) {
-			back = max(back, s.due[i+1]) + s.move[i]
+			back = max(back, s.due[i+1]) + s.Move[i]
 		}
 	}
 	return l.carried+back < T
@@ -210,10 +212,10 @@ func (s *space) compute(m int, l *label) (added, bool) {
 	gone := l.bytes
 	i := s.layer[q] - 1 // the input
 	if s.is(i, l.away) {
-		if q > s.n {
+		if q > s.N {
 			return added{}, false
 		}
-		gone -= s.abar[i]
+		gone -= s.Abar[i]
 	}
 	if gone < s.need[q] {
 		return added{}, false
@@ -232,7 +234,7 @@ func (s *space) send(m int, l *label, z *size) (added, bool) {
 		return added{}, false
 	}
 	i, last := z.members[c], m
-	if m >= s.n {
+	if m >= s.N {
 		last = s.layer[m] - 2 // what is larger m needs, or it is freed
 	}
 	if i > last {
@@ -275,8 +277,8 @@ func (s *space) fetch(m int, l *label, z *size) (added, bool) {
 
 // idleUpTo is the largest i of an ā_i that may be away between m and m+1.
 func (s *space) idleUpTo(m int) int {
-	if m < s.n {
+	if m < s.N {
 		return m - 1
 	}
-	return s.n
+	return s.N
 }

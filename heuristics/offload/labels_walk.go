@@ -35,7 +35,7 @@ func (w *walk) run(ctx context.Context, target float64) (last int32, finished bo
 	w.best = target
 	w.steps = append(w.steps[:0], step{-1, 0})
 	level, next := []label{{}}, []label(nil)
-	for m := range 2*w.n + 1 {
+	for m := range 2*w.N + 1 {
 		w.computed.clear()
 		w.heap = w.heap[:0]
 		for _, l := range level {
@@ -50,7 +50,7 @@ func (w *walk) run(ctx context.Context, target float64) (last int32, finished bo
 			if !w.computed.lower(l.away, l.computed) {
 				continue
 			}
-			if m == 2*w.n {
+			if m == 2*w.N {
 				if l.away == 0 && l.computed < w.best {
 					w.best, last = l.computed, l.node
 				}
@@ -100,7 +100,7 @@ func (w *walk) plan(last int32, method string) *plan.Plan {
 			x, _ = w.compute(m, &l)
 			m++
 			op = plan.Op{Op: plan.OpFAll, Layer: w.layer[m], End: x.computed}
-			if m > w.n {
+			if m > w.N {
 				op.Op = plan.OpB
 			}
 		case i > 0:
@@ -114,7 +114,7 @@ func (w *walk) plan(last int32, method string) *plan.Plan {
 		ops = append(ops, op)
 		l = x.label
 	}
-	return w.newPlan(method, ops, l.computed)
+	return w.NewPlan(method, ops, l.computed)
 }
 
 // push and pop keep the labels in a binary heap.

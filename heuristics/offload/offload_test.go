@@ -9,6 +9,7 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -44,7 +45,27 @@ func verify(t testing.TB, c *chain.Chain, p *plan.Plan) {
 	}
 }
 
-// smooth makes the numbers of c real ones.
+// longSizes makes the sizes of c, real ones, whole numbers of a thousandth. The
+// bandwidth has to grow as much.
+func longSizes(c *chain.Chain) {
+	sizes := []*float64{&c.Input.Activation, &c.Input.Gradient}
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		sizes = append(sizes, &l.Activation, &l.Saved, &l.Gradient, &l.ForwardOverhead, &l.BackwardOverhead)
+	}
+	for _, x := range sizes {
+		*x = math.Round(1000 * *x)
+	}
+}
+
+// between is a memory from the least to what needs no offloading.
+func between(r *rand.Rand, c *chain.Chain) float64 {
+	low, high := view.Range(c)
+	return math.Floor(low + r.Float64()*(high-low))
+}
+
+// smooth makes the times of c real ones, and its sizes whole numbers of many
+// digits, about a thousand times what they were.
 func smooth(r *rand.Rand, c *chain.Chain) {
 	f := func(x *float64) { *x *= 0.1 + r.Float64() }
 	for i := range c.Layers {
@@ -54,6 +75,7 @@ func smooth(r *rand.Rand, c *chain.Chain) {
 		}
 		l.Saved = l.Activation * (1 + r.Float64())
 	}
+	longSizes(c)
 }
 
 func TestMethodsGiveValidPlans(t *testing.T) {
@@ -64,10 +86,9 @@ func TestMethodsGiveValidPlans(t *testing.T) {
 		p := device(r, c)
 		if k%2 == 0 {
 			smooth(r, c)
-			low, high := Range(c)
-			p.Memory = low + r.Float64()*(high-low)
+			p.Memory, p.Bandwidth = between(r, c), 1000*p.Bandwidth
 		}
-		bounds, err := Bounds(c, p)
+		bounds, err := view.Bounds(c, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,62 +117,62 @@ func TestMethodsGiveValidPlans(t *testing.T) {
 // optimum is the least makespan of the integral model, by trying every order of
 // starts; pruned by time only. Small N.
 func optimum(in *instance) float64 {
-	n := in.n
+	n := in.N
 	left := make([]float64, 2*n+1) // computing time from computation c on
 	for c := 2*n - 1; c >= 0; c-- {
-		left[c] = left[c+1] + in.duration(c)
+		left[c] = left[c+1] + in.Duration(c)
 	}
 	best := math.Inf(1)
-	var search func(m *machine, now float64, c int)
-	search = func(m *machine, now float64, c int) {
+	var search func(m *view.Machine, now float64, c int)
+	search = func(m *view.Machine, now float64, c int) {
 		if c == 2*n {
-			best = min(best, m.compute.end)
+			best = min(best, m.Compute.End)
 			return
 		}
-		if max(now, m.compute.end)+left[c] >= best {
+		if max(now, m.Compute.End)+left[c] >= best {
 			return
 		}
 		next := func(e, c int) {
 			copied := *m
-			copied.ends = append([]float64(nil), m.ends...)
-			copied.out = append([]float64(nil), m.out...)
-			copied.back = append([]float64(nil), m.back...)
-			if t, ok := copied.begin(e, now); ok {
+			copied.Ends = append([]float64(nil), m.Ends...)
+			copied.Out = append([]float64(nil), m.Out...)
+			copied.Back = append([]float64(nil), m.Back...)
+			if t, ok := copied.Begin(e, now); ok {
 				search(&copied, t, c)
 			}
 		}
 		next(c, c+1)
 		for i := range n - 1 {
-			if in.abar[i] == 0 {
+			if in.Abar[i] == 0 {
 				continue
 			}
-			if m.out[i] < 0 {
+			if m.Out[i] < 0 {
 				next(2*n+i, c)
-			} else if m.back[i] < 0 {
+			} else if m.Back[i] < 0 {
 				next(3*n+i, c)
 			}
 		}
 	}
-	m := newMachine(in)
-	m.reset()
+	m := view.NewMachine(in.Instance)
+	m.Reset()
 	search(m, 0, 0)
 	return best
 }
 
 // bestOrders is the least makespan of Schedule over all sets and pairs of orders.
 func bestOrders(in *instance) float64 {
-	s := newScheduler(in)
+	s := view.NewNoWait(in.Instance)
 	best := math.Inf(1)
 	var offload, fetch []int
 	var extend func(used int)
 	var order func(left int)
 	order = func(left int) {
 		if left == 0 {
-			s.offload, s.fetch = offload, fetch
-			best = min(best, s.evaluate())
+			s.Offload, s.Fetch = offload, fetch
+			best = min(best, s.Evaluate())
 			return
 		}
-		for i := range in.n {
+		for i := range in.N {
 			if left&(1<<i) != 0 {
 				fetch = append(fetch, i)
 				order(left &^ (1 << i))
@@ -161,7 +182,7 @@ func bestOrders(in *instance) float64 {
 	}
 	extend = func(used int) {
 		order(used)
-		for i := range in.n {
+		for i := range in.N {
 			if used&(1<<i) == 0 {
 				offload = append(offload, i)
 				extend(used | 1<<i)
@@ -245,15 +266,15 @@ func TestTFLMSFetchesAhead(t *testing.T) {
 				t.Fatalf("%d offloaded, %d ahead: no plan", count, ahead)
 			}
 			for i := range n - 1 {
-				if got := x.m.back[i] >= 0; got != (i < count) {
+				if got := x.m.Back[i] >= 0; got != (i < count) {
 					t.Fatalf("%d offloaded, %d ahead: abar_%d fetched: %v", count, ahead, i, got)
 				}
 				if i >= count {
 					continue
 				}
-				x.m.run(x.order)
+				x.m.Run(x.order)
 				b := min(n, i+1+ahead)
-				if got, want := x.m.start[3*n+i], x.m.start[2*n-b]; got < want || got > want+0.5 {
+				if got, want := x.m.Start[3*n+i], x.m.Start[2*n-b]; got < want || got > want+0.5 {
 					t.Fatalf("%d offloaded, %d ahead: abar_%d is fetched at %v, B_%d starts at %v", count, ahead, i, got, b, want)
 				}
 			}
@@ -315,13 +336,13 @@ func TestGreedyOffloadsAsLittleAsItCan(t *testing.T) {
 			if yes && kept {
 				t.Fatal("not the first activations")
 			}
-			if kept = kept || !yes && in.abar[i] > 0; yes {
-				last = in.abar[i]
+			if kept = kept || !yes && in.Abar[i] > 0; yes {
+				last = in.Abar[i]
 				sum += last
 			}
 		}
-		if Q := in.peakMemory() - in.limit; sum < Q || sum > 0 && sum-last >= Q {
-			t.Fatalf("%v bytes offloaded, the last %v, of %v\n%+v %+v", sum, last, Q, c, in.platform)
+		if Q := in.PeakMemory() - in.Memory; sum < Q || sum > 0 && sum-last >= Q {
+			t.Fatalf("%v bytes offloaded, the last %v, of %v\n%+v %+v", sum, last, Q, c, in.Platform)
 		}
 	}
 }
@@ -336,28 +357,28 @@ func TestVDNNTriesEveryThreshold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newScheduler(in)
+		s := view.NewNoWait(in.Instance)
 		want, best := math.Inf(1), 0
-		for _, threshold := range append([]float64{math.Inf(1)}, in.uF[1:]...) {
+		for _, threshold := range append([]float64{math.Inf(1)}, in.UF[1:]...) {
 			for size := 1.0; size <= 6; size++ { // sizes are whole and small
 				for step := 1; step <= 2; step++ {
-					away, k := make([]bool, in.n), 0
-					for i := range in.n {
-						if in.abar[i] > 0 && in.uF[i+1]/in.abar[i] >= threshold/size {
+					away, k := make([]bool, in.N), 0
+					for i := range in.N {
+						if in.Abar[i] > 0 && in.UF[i+1]/in.Abar[i] >= threshold/size {
 							away[i] = k%step == 0
 							k++
 						}
 					}
-					s.choose(away)
-					if T := s.evaluate(); T < want {
+					s.Choose(away)
+					if T := s.Evaluate(); T < want {
 						want, best = T, step
 					}
 				}
 			}
 		}
-		got, err := VDNN(context.Background(), c, in.platform)
+		got, err := VDNN(context.Background(), c, in.Platform)
 		if err != nil || got.Claims.Makespan != want {
-			t.Fatalf("%v, %v; of all thresholds %v\n%+v %+v", got, err, want, c, in.platform)
+			t.Fatalf("%v, %v; of all thresholds %v\n%+v %+v", got, err, want, c, in.Platform)
 		}
 		if best == 2 {
 			half++

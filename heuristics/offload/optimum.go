@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"workbench/model/chain"
+	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -14,7 +15,7 @@ type OptimumResult struct {
 	Plan *plan.Plan // the best known
 	// Bound is a proven lower bound on the makespan of every plan: one of Bounds,
 	// or, By being "labels", of the search.
-	Bound
+	view.Bound
 	Proved bool // the plan is within the gap asked for, or plan.Tolerance, of Bound
 	Labels int  // partial plans that were kept
 }
@@ -43,19 +44,18 @@ func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *pl
 	}
 	switch {
 	case !(gap >= 0 && gap < 1):
-		return nil, fmt.Errorf("%w: the gap is %v, it must be at least 0 and less than 1", ErrChoice, gap)
+		return nil, fmt.Errorf("%w: the gap is %v, it must be at least 0 and less than 1", view.ErrChoice, gap)
 	case start == nil:
 		if start, err = Greedy(ctx, c, p); err != nil {
 			return nil, err
 		}
-	case start.Problem != Problem || start.Platform != p:
-		return nil, fmt.Errorf("%w: the start is a plan for %s and %+v, not for %s and %+v", ErrChoice, start.Problem, start.Platform, Problem, p)
+	case start.Problem != view.Problem || start.Platform != p:
+		return nil, fmt.Errorf("%w: the start is a plan for %s and %+v, not for %s and %+v", view.ErrChoice, start.Problem, start.Platform, view.Problem, p)
 	}
-	r := &OptimumResult{Plan: start, Bound: in.bounds()[0]}
+	r := &OptimumResult{Plan: start, Bound: in.Bounds()[0]}
 	if s, ok := newSpace(in); ok {
 		r.close(ctx, &walk{space: s, limit: optimumLabels}, gap)
 	}
-	r.Value = min(r.Value, r.Plan.Claims.Makespan)
 	r.Proved = r.closed(gap)
 	return r, nil
 }
@@ -87,7 +87,8 @@ func (r *OptimumResult) close(ctx context.Context, w *walk, gap float64) {
 		if !finished {
 			return
 		}
-		r.Bound = Bound{target, "labels"}
+		// Each of 2N computations and of 2N transfers adds some sums of times.
+		r.Bound = view.Bound{Value: plan.Below(target, 32*w.N), By: "labels"}
 		if last > 0 {
 			return
 		}

@@ -9,6 +9,7 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/zoo"
@@ -51,10 +52,11 @@ func optimumCase(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) {
 			}
 		}
 		c.Input.Activation, c.Input.Gradient = 10*r.Float64(), 0
+		longSizes(c)
+		p.Bandwidth *= 1000
 	}
-	low, high := Range(c)
-	if p.Memory < low || r.IntN(2) == 0 {
-		p.Memory = low + r.Float64()*(high-low)
+	if low, _ := view.Range(c); p.Memory < low || r.IntN(2) == 0 {
+		p.Memory = between(r, c)
 	}
 	return c, p
 }
@@ -81,7 +83,7 @@ func TestOptimumIsExhaustive(t *testing.T) {
 		if !got.Proved || !close9(got.Value, want) || !close9(got.Plan.Claims.Makespan, want) {
 			t.Fatalf("case %d: %+v of %v, exhaustive search %v\n%+v %+v", k, got, got.Plan.Claims.Makespan, want, c, p)
 		}
-		bounds, err := Bounds(c, p)
+		bounds, err := view.Bounds(c, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +147,7 @@ func TestOptimumExchanges(t *testing.T) {
 		if got := r.Plan.Claims.Makespan; !r.Proved || got > 46.01 {
 			t.Errorf("%s: %v, proved %v, want 46", name, got, r.Proved)
 		}
-		bounds, err := Bounds(c, p)
+		bounds, err := view.Bounds(c, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +190,7 @@ func TestOptimumStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	low, high := Range(c)
+	low, high := view.Range(c)
 	p := platform.Platform{Memory: low + 0.3*(high-low), Bandwidth: 12e9}
 	best, err := Optimum(context.Background(), c, p, nil, 0)
 	if err != nil || !best.Proved {
@@ -234,19 +236,19 @@ func mustSpace(t testing.TB, c *chain.Chain, p platform.Platform) *space {
 // A start for something else is refused, and a gap that is none.
 func TestOptimumBadChoice(t *testing.T) {
 	c := chainOf(3, chain.Layer{ForwardTime: 1, BackwardTime: 1, Activation: 1, Saved: 1})
-	_, high := Range(c)
+	_, high := view.Range(c)
 	p := platform.Platform{Memory: high, Bandwidth: 1}
 	start, err := Greedy(context.Background(), c, p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, gap := range []float64{-0.1, 1, math.NaN(), math.Inf(1)} {
-		if _, err := Optimum(context.Background(), c, p, start, gap); !errors.Is(err, ErrChoice) {
+		if _, err := Optimum(context.Background(), c, p, start, gap); !errors.Is(err, view.ErrChoice) {
 			t.Errorf("gap %v: %v", gap, err)
 		}
 	}
 	p.Memory++
-	if _, err := Optimum(context.Background(), c, p, start, 0); !errors.Is(err, ErrChoice) {
+	if _, err := Optimum(context.Background(), c, p, start, 0); !errors.Is(err, view.ErrChoice) {
 		t.Errorf("a start for another device: %v", err)
 	}
 }
@@ -258,7 +260,7 @@ func TestOptimumOfManySizes(t *testing.T) {
 		c.Layers[i].Activation = float64(100 + i)
 		c.Layers[i].Saved = float64(100 + i)
 	}
-	low, high := Range(c)
+	low, high := view.Range(c)
 	p := platform.Platform{Memory: (low + high) / 2, Bandwidth: 100}
 	r, err := Optimum(context.Background(), c, p, nil, 0)
 	if err != nil || r.Labels != 0 || r.Plan.Method != "greedy" || !(r.Value > 0) {
@@ -273,7 +275,7 @@ func BenchmarkOptimum(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			low, high := Range(c)
+			low, high := view.Range(c)
 			p := platform.Platform{Memory: low + 0.3*(high-low), Bandwidth: 12e9}
 			start, err := Search(context.Background(), c, p, 0)
 			if err != nil {

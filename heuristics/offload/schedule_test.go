@@ -7,12 +7,13 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	view "workbench/model/offload"
 	"workbench/model/platform"
 )
 
 // device draws a platform for c whose memory is in the range where it matters.
 func device(r *rand.Rand, c *chain.Chain) platform.Platform {
-	low, high := Range(c)
+	low, high := view.Range(c)
 	m := low
 	if high > low {
 		m += float64(r.IntN(int(high - low)))
@@ -24,16 +25,16 @@ func device(r *rand.Rand, c *chain.Chain) platform.Platform {
 // computations and of these transfers, each in its order, with every offload
 // before every prefetch; by trying all of them.
 func cheapest(in *instance, link []int) float64 {
-	m := newMachine(in)
-	order := make([]int, 0, 4*in.n)
+	m := view.NewMachine(in.Instance)
+	order := make([]int, 0, 4*in.N)
 	best := math.Inf(1)
 	var merge func(c, t int)
 	merge = func(c, t int) {
-		if c == 2*in.n && t == len(link) {
-			best = min(best, m.run(order))
+		if c == 2*in.N && t == len(link) {
+			best = min(best, m.Run(order))
 			return
 		}
-		if c < 2*in.n {
+		if c < 2*in.N {
 			order = append(order, c)
 			merge(c+1, t)
 			order = order[:len(order)-1]
@@ -49,7 +50,7 @@ func cheapest(in *instance, link []int) float64 {
 }
 
 // events returns the transfers of ch in their order.
-func events(n int, ch Choice) []int {
+func events(n int, ch view.Choice) []int {
 	var link []int
 	for _, i := range ch.Offload {
 		link = append(link, 2*n+i)
@@ -70,13 +71,13 @@ func TestScheduleEqualsAllInterleavings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ch := Choice{Offload: r.Perm(in.n)[:r.IntN(min(in.n, 3)+1)]}
+		ch := view.Choice{Offload: r.Perm(in.N)[:r.IntN(min(in.N, 3)+1)]}
 		ch.Prefetch = make([]int, len(ch.Offload))
 		for k, j := range r.Perm(len(ch.Offload)) {
 			ch.Prefetch[k] = ch.Offload[j]
 		}
-		want := cheapest(in, events(in.n, ch))
-		got, err := in.schedule("test", ch)
+		want := cheapest(in, events(in.N, ch))
+		got, err := in.Schedule("test", ch)
 		if err != nil {
 			if !math.IsInf(want, 1) {
 				t.Fatalf("%v, but a plan takes %v\n%+v %+v %+v", err, want, c, p, ch)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"workbench/model/chain"
+	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -45,25 +46,25 @@ type searcher struct {
 	rng   *rand.Rand
 	floor float64 // a lower bound
 
-	sched *scheduler
+	sched *view.NoWait
 	set   *best // the best plan in sorted order
 
-	dec   *decoder
+	dec   *view.Decoder
 	order []int // the order of starts of the best plan of all
 	T     float64
 }
 
 func newSearcher(ctx context.Context, in *instance, seed uint64) *searcher {
 	s := &searcher{
-		ctx: ctx, in: in, rng: rand.New(rand.NewPCG(seed, 0x5eed)), floor: in.bound(),
-		sched: newScheduler(in), set: newBest(in), dec: newDecoder(in), T: math.Inf(1),
+		ctx: ctx, in: in, rng: rand.New(rand.NewPCG(seed, 0x5eed)), floor: in.BestBound(),
+		sched: view.NewNoWait(in.Instance), set: newBest(in), dec: view.NewDecoder(in.Instance), T: math.Inf(1),
 	}
-	s.sched.explain = false
+	s.sched.Explain = false
 	return s
 }
 
 func (s *searcher) done() bool {
-	return s.T <= s.floor*(1+1e-9) || s.ctx.Err() != nil
+	return s.T <= s.floor*(1+plan.Tolerance) || s.ctx.Err() != nil
 }
 
 // offer makes order the best if it is shorter. The order is that of starts.
@@ -80,10 +81,10 @@ func (s *searcher) offerSet() {
 		return
 	}
 	p, err := s.set.plan(s.sched, "search")
-	s.sched.explain = false
+	s.sched.Explain = false
 	if err == nil {
-		order := s.in.orderOf(p)
-		s.offer(order, min(s.set.T, s.dec.m.run(order)))
+		order := s.in.OrderOf(p)
+		s.offer(order, min(s.set.T, s.dec.M.Run(order)))
 	}
 }
 
@@ -104,7 +105,7 @@ const searchSlots = 500
 
 // programs takes the sets of the dynamic programs; false if they are no better.
 func (s *searcher) programs() bool {
-	before, away := s.T, make([]bool, s.in.n)
+	before, away := s.T, make([]bool, s.in.N)
 	take := func(k *Claim, err error) {
 		if err != nil {
 			return
@@ -118,7 +119,7 @@ func (s *searcher) programs() bool {
 	}
 	for _, gap := range [...]Gap{GapOverlap, GapSimple} {
 		if !s.done() {
-			take(DynProgSlotsClaim(s.ctx, s.in.chain, s.in.platform, searchSlots, gap))
+			take(DynProgSlotsClaim(s.ctx, s.in.Chain, s.in.Platform, searchSlots, gap))
 		}
 		if !s.done() {
 			take(s.in.claim(s.ctx, gap, DynProgStates))
@@ -130,22 +131,22 @@ func (s *searcher) programs() bool {
 // sets anneals the set. A move adds an activation, removes one, or exchanges two.
 func (s *searcher) sets() {
 	var can []int // ā_{N-1}, which B_N needs at once, and what is empty stay
-	for i := range s.in.n - 1 {
-		if s.in.abar[i] > 0 {
+	for i := range s.in.N - 1 {
+		if s.in.Abar[i] > 0 {
 			can = append(can, i)
 		}
 	}
 	if len(can) == 0 || s.done() {
 		return
 	}
-	away, work := make([]bool, s.in.n), make([]bool, s.in.n)
+	away, work := make([]bool, s.in.N), make([]bool, s.in.N)
 	moves := 20000 + 100*len(can)
 	for episode := range 3 {
 		copy(away, s.set.away)
 		T := s.set.T
 		heat := s.cooling((s.set.T-s.floor)/float64(4+4*episode), moves)
 		for range moves {
-			if s.set.T <= s.floor*(1+1e-9) || s.ctx.Err() != nil {
+			if s.set.T <= s.floor*(1+plan.Tolerance) || s.ctx.Err() != nil {
 				break
 			}
 			copy(work, away)
@@ -155,8 +156,8 @@ func (s *searcher) sets() {
 				j := s.other(can, work, i)
 				work[j] = !work[j]
 			}
-			s.sched.choose(work)
-			t := s.sched.evaluate()
+			s.sched.Choose(work)
+			t := s.sched.Evaluate()
 			if heat.accept(t-T, s.rng) {
 				away, work = work, away
 				T = t
@@ -198,7 +199,7 @@ func (c *cooling) accept(change float64, rng *rand.Rand) bool {
 
 // orders anneals lists of events.
 func (s *searcher) orders() {
-	n := s.in.n
+	n := s.in.N
 	if s.done() || n < 2 {
 		return
 	}
@@ -216,11 +217,11 @@ func (s *searcher) orders() {
 			for more := true; more; more = s.rng.IntN(2) == 0 {
 				work = s.mutate(work)
 			}
-			t := s.dec.run(work, T+8*heat.heat)
+			t := s.dec.Run(work, T+8*heat.heat)
 			if heat.accept(t-T, s.rng) {
-				list = append(list[:0], s.dec.order...)
+				list = append(list[:0], s.dec.Order...)
 				T = t
-				s.offer(s.dec.order, t)
+				s.offer(s.dec.Order, t)
 			}
 		}
 	}
@@ -229,7 +230,7 @@ func (s *searcher) orders() {
 // mutate changes a list of events at random: it moves a transfer, exchanges two of
 // a kind, puts one activation in place of another, drops one, or adds one.
 func (s *searcher) mutate(list []int) []int {
-	n := s.in.n
+	n := s.in.N
 	switch s.rng.IntN(7) {
 	case 0: // drop or add
 		i := s.rng.IntN(n)
@@ -248,7 +249,7 @@ func (s *searcher) mutate(list []int) []int {
 	case 2: // another activation in the same places
 		i := s.rng.IntN(n - 1)
 		k, j := slices.Index(list, 2*n+i), s.rng.IntN(n-1)
-		if k < 0 || s.in.abar[j] == 0 || slices.Contains(list, 2*n+j) {
+		if k < 0 || s.in.Abar[j] == 0 || slices.Contains(list, 2*n+j) {
 			break
 		}
 		list[k] = 2*n + j
@@ -274,15 +275,15 @@ func (s *searcher) mutate(list []int) []int {
 }
 
 func (s *searcher) drop(list []int, i int) []int {
-	n := s.in.n
+	n := s.in.N
 	return slices.DeleteFunc(list, func(e int) bool { return e == 2*n+i || e == 3*n+i })
 }
 
 // add inserts an offload some events after F_i, and a prefetch some events
 // before B_{i+1}.
 func (s *searcher) add(list []int, i int) []int {
-	n := s.in.n
-	if s.in.abar[i] == 0 || i == n-1 {
+	n := s.in.N
+	if s.in.Abar[i] == 0 || i == n-1 {
 		return list
 	}
 	k := 0
@@ -309,6 +310,6 @@ func (s *searcher) plan() (*plan.Plan, error) {
 	if s.set.T <= s.T {
 		return s.set.plan(s.sched, "search")
 	}
-	T := s.dec.m.run(s.order)
-	return s.dec.m.plan("search", s.order, T), nil
+	T := s.dec.M.Run(s.order)
+	return s.dec.M.Plan("search", s.order, T), nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"workbench/model/exhaustive"
+	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -34,7 +35,7 @@ func TestSearchFindsOptima(t *testing.T) {
 		if math.Abs(got.Claims.Makespan-want) > 1e-9 {
 			t.Fatalf("search %v, optimum %v\n%+v %+v", got.Claims.Makespan, want, c, p)
 		}
-		bounds, err := Bounds(c, p)
+		bounds, err := view.Bounds(c, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,8 +44,8 @@ func TestSearchFindsOptima(t *testing.T) {
 				t.Fatalf("bounds %+v, optimum %v\n%+v %+v", bounds, want, c, p)
 			}
 		}
-		if in.lb() > in.fractional().makespan*(1+1e-9) || in.fractional().makespan > in.bound() {
-			t.Fatalf("lb %v, fractional %v, best %v", in.lb(), in.fractional().makespan, in.bound())
+		if in.LB() > in.Fractional().Makespan*(1+1e-9) || in.Fractional().Makespan > in.BestBound()*(1+1e-9) {
+			t.Fatalf("lb %v, fractional %v, best %v", in.LB(), in.Fractional().Makespan, in.BestBound())
 		}
 		if bounds[0].Value > want*(1-1e-9) {
 			tight++
@@ -68,8 +69,7 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 		switch k % 3 {
 		case 0:
 			smooth(r, c)
-			low, high := Range(c)
-			p.Memory = low + r.Float64()*(high-low)
+			p.Memory, p.Bandwidth = between(r, c), 1000*p.Bandwidth
 		case 1: // one in four needs a prefetch before an offload
 			c, p.Memory, p.Bandwidth = exhaustive.RandomOffload(r, 5+r.IntN(3))
 			p.Memory = max(p.Memory, exhaustive.OffloadLeastMemory(c))
@@ -86,16 +86,16 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if in.n <= 4 {
+		if in.N <= 4 {
 			if got := optimum(in); math.Abs(got-want) > 1e-9*want {
 				t.Fatalf("optimum %v by orders of starts, %v by states\n%+v %+v", got, want, c, p)
 			}
 		}
 		// Every plan has an order of starts, with which the machine is as fast.
-		if got := newMachine(in).run(in.orderOf(best)); got > want*(1+1e-9) {
+		if got := view.NewMachine(in.Instance).Run(in.OrderOf(best)); got > want*(1+1e-9) {
 			t.Fatalf("machine %v, optimum %v\n%+v %+v", got, want, c, p)
 		}
-		bounds, err := Bounds(c, p)
+		bounds, err := view.Bounds(c, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,8 +126,7 @@ func TestSearchBeatsTheOthers(t *testing.T) {
 	for range 10 {
 		c := exhaustive.RandomChain(r, 5+r.IntN(16))
 		smooth(r, c)
-		low, high := Range(c)
-		p := platform.Platform{Memory: low + r.Float64()*(high-low), Bandwidth: 1}
+		p := platform.Platform{Memory: between(r, c), Bandwidth: 1000}
 		got, err := Search(context.Background(), c, p, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -186,7 +185,7 @@ func TestEndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	c := exhaustive.RandomChain(rand.New(rand.NewPCG(6, 6)), 12)
-	low, high := Range(c)
+	low, high := view.Range(c)
 	p := platform.Platform{Memory: (low + high) / 2, Bandwidth: 1}
 	got, err := Search(ctx, c, p, 1)
 	if err != nil {
@@ -208,7 +207,7 @@ func TestDecoderAgreesWithMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := in.n
+		n := in.N
 		list := make([]int, 0, 4*n)
 		for e := range 2 * n {
 			list = append(list, e)
@@ -218,17 +217,17 @@ func TestDecoderAgreesWithMachine(t *testing.T) {
 			i := r.IntN(n)
 			list = s.add(s.drop(list, i), i)
 		}
-		d := newDecoder(in)
-		T := d.run(list, math.Inf(1))
+		d := view.NewDecoder(in.Instance)
+		T := d.Run(list, math.Inf(1))
 		if math.IsInf(T, 1) {
 			continue
 		}
 		runs++
-		order := append([]int(nil), d.order...)
-		if got := newMachine(in).run(order); got > T+1e-9 {
+		order := append([]int(nil), d.Order...)
+		if got := view.NewMachine(in.Instance).Run(order); got > T+1e-9 {
 			t.Fatalf("machine %v, decoder %v\n%v", got, T, order)
 		}
-		verify(t, c, d.m.plan("test", order, T))
+		verify(t, c, d.M.Plan("test", order, T))
 	}
 	if runs < 500 {
 		t.Fatalf("%d lists gave plans", runs)

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"workbench/model/chain"
+	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -35,14 +36,14 @@ func TFLMS(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan
 		}
 		return nil, fmt.Errorf("offload: tflms: %w: with any number of activations offloaded, something would have to wait for memory", plan.ErrNoPlan)
 	}
-	T := t.m.run(t.order) // the same times: nothing waits
-	return t.m.plan("tflms", t.order, T), nil
+	T := t.m.Run(t.order) // the same times: nothing waits
+	return t.m.Plan("tflms", t.order, T), nil
 }
 
 // tflms is the state of the method.
 type tflms struct {
 	in    *instance
-	m     *machine
+	m     *view.Machine
 	queue []int // transfers in the order in which they are asked for
 	at    []float64
 	work  []int
@@ -51,19 +52,19 @@ type tflms struct {
 }
 
 func newTFLMS(in *instance) *tflms {
-	return &tflms{in: in, m: newMachine(in), at: make([]float64, 2*in.n), T: math.Inf(1)}
+	return &tflms{in: in, m: view.NewMachine(in.Instance), at: make([]float64, 2*in.N), T: math.Inf(1)}
 }
 
 // grid tries all numbers.
 func (t *tflms) grid(ctx context.Context) {
 	in := t.in
 	t.try(0, 1)
-	for count := 1; count < in.n && ctx.Err() == nil; count++ {
-		if in.abar[count-1] == 0 {
+	for count := 1; count < in.N && ctx.Err() == nil; count++ {
+		if in.Abar[count-1] == 0 {
 			continue
 		}
-		for ahead := 1; ahead < in.n; ahead++ {
-			if !t.try(count, ahead) && t.m.begun > in.n {
+		for ahead := 1; ahead < in.N; ahead++ {
+			if !t.try(count, ahead) && t.m.Begun > in.N {
 				break // it did not come to the backward phase
 			}
 		}
@@ -74,38 +75,38 @@ func (t *tflms) grid(ctx context.Context) {
 // is better; false if it does not fit. ā_{N-1}, which B_N uses at once, stays.
 // O(N).
 func (t *tflms) try(count, ahead int) bool {
-	in, m, n := t.in, t.m, t.in.n
-	m.reset()
-	m.hurry = true
-	defer func() { m.hurry = false }()
+	in, m, n := t.in, t.m, t.in.N
+	m.Reset()
+	m.Hurry = true
+	defer func() { m.Hurry = false }()
 	t.queue, t.work = t.queue[:0], t.work[:0]
 	ask := func(e int, now float64) {
 		t.at[len(t.queue)] = now
 		t.queue = append(t.queue, e)
 	}
-	if count > 0 && in.abar[0] > 0 {
+	if count > 0 && in.Abar[0] > 0 {
 		ask(2*n, 0)
 	}
 	next, now := 0, 0.0
 	for e := 0; e < 2*n; {
-		compute := max(now, m.compute.end)
-		if l := 2*n - e; e >= n && l <= count && in.abar[l-1] > 0 {
-			if m.back[l-1] < 0 {
+		compute := max(now, m.Compute.End)
+		if l := 2*n - e; e >= n && l <= count && in.Abar[l-1] > 0 {
+			if m.Back[l-1] < 0 {
 				compute = math.Inf(1) // its fetch comes first
 			} else {
-				compute = max(compute, m.back[l-1])
+				compute = max(compute, m.Back[l-1])
 			}
 		}
 		link := math.Inf(1)
 		if next < len(t.queue) {
-			link = max(now, m.link.end, t.at[next])
+			link = max(now, m.Link.End, t.at[next])
 		}
 		doing := e
 		if link < compute {
 			doing = t.queue[next]
 			next++
 		}
-		at, ok := m.begin(doing, now)
+		at, ok := m.Begin(doing, now)
 		if !ok {
 			return false
 		}
@@ -117,8 +118,8 @@ func (t *tflms) try(count, ahead int) bool {
 		e++
 		switch {
 		case doing < n: // F_ℓ
-			if l := doing + 1; l < count && in.abar[l] > 0 {
-				ask(2*n+l, m.compute.end)
+			if l := doing + 1; l < count && in.Abar[l] > 0 {
+				ask(2*n+l, m.Compute.End)
 			}
 		default: // B_ℓ
 			l := 2*n - doing
@@ -128,13 +129,13 @@ func (t *tflms) try(count, ahead int) bool {
 				to = count - 1
 			}
 			for i := min(to, count-1); i >= max(0, from); i-- {
-				if in.abar[i] > 0 {
+				if in.Abar[i] > 0 {
 					ask(3*n+i, now)
 				}
 			}
 		}
 	}
-	if T := m.compute.end; T < t.T {
+	if T := m.Compute.End; T < t.T {
 		t.T = T
 		t.order = append(t.order[:0], t.work...)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"workbench/model/chain"
+	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -21,22 +22,22 @@ func VDNN(_ context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, e
 	if err != nil {
 		return nil, err
 	}
-	s := newScheduler(in)
+	s := view.NewNoWait(in.Instance)
 	b := newBest(in)
 	in.vdnn(s, b)
 	return b.plan(s, "vdnn")
 }
 
-func (in *instance) vdnn(s *scheduler, b *best) {
-	byRatio := make([]int, 0, in.n)
-	for i := range in.n {
-		if in.abar[i] > 0 {
+func (in *instance) vdnn(s *view.NoWait, b *best) {
+	byRatio := make([]int, 0, in.N)
+	for i := range in.N {
+		if in.Abar[i] > 0 {
 			byRatio = append(byRatio, i)
 		}
 	}
-	ratio := func(i int) float64 { return in.uF[i+1] / in.abar[i] }
+	ratio := func(i int) float64 { return in.UF[i+1] / in.Abar[i] }
 	slices.SortStableFunc(byRatio, func(i, j int) int { return cmp.Compare(ratio(j), ratio(i)) })
-	all, half := make([]bool, in.n), make([]bool, in.n)
+	all, half := make([]bool, in.N), make([]bool, in.N)
 	b.try(s, all)
 	for k, i := range byRatio {
 		all[i] = true
@@ -64,14 +65,14 @@ type best struct {
 }
 
 func newBest(in *instance) *best {
-	return &best{in: in, away: make([]bool, in.n), T: math.Inf(1)}
+	return &best{in: in, away: make([]bool, in.N), T: math.Inf(1)}
 }
 
 // try evaluates a set and keeps it if it is better. O(N).
-func (b *best) try(s *scheduler, away []bool) float64 {
-	s.explain = false
-	s.choose(away)
-	T := s.evaluate()
+func (b *best) try(s *view.NoWait, away []bool) float64 {
+	s.Explain = false
+	s.Choose(away)
+	T := s.Evaluate()
 	if T < b.T {
 		b.T = T
 		copy(b.away, away)
@@ -80,12 +81,12 @@ func (b *best) try(s *scheduler, away []bool) float64 {
 }
 
 // plan writes the best plan; the error is why the set has none.
-func (b *best) plan(s *scheduler, method string) (*plan.Plan, error) {
-	s.explain = true
-	s.choose(b.away)
-	T := s.evaluate()
-	if s.unfit != nil {
-		return nil, s.unfit
+func (b *best) plan(s *view.NoWait, method string) (*plan.Plan, error) {
+	s.Explain = true
+	s.Choose(b.away)
+	T := s.Evaluate()
+	if s.Unfit != nil {
+		return nil, s.Unfit
 	}
-	return s.plan(method, T), nil
+	return s.Plan(method, T), nil
 }

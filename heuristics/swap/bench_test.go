@@ -9,6 +9,7 @@ import (
 	"workbench/model/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/swap"
 )
 
 // large is a training step of 2,500 forward functions and their backwards, with
@@ -60,7 +61,7 @@ func BenchmarkLarge(b *testing.B) {
 	if err := s.Validate(); err != nil {
 		b.Fatal(err)
 	}
-	low, high, err := Range(s)
+	low, high, err := view.Range(s)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func BenchmarkLarge(b *testing.B) {
 	}
 	b.Run("bounds", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := Bounds(s, p); err != nil {
+			if _, err := view.Bounds(s, p); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -58,15 +58,15 @@ func (in *instance) lms(o *orders, far func(int) bool, ahead int, list []int) []
 			o.away(v, i, k)
 		}
 	}
-	for v, where := range in.initial {
-		if where == functions.Device && in.size[v] > 0 {
-			use(v, -1, in.first[v])
+	for v, where := range in.Initial {
+		if where == functions.Device && in.Size[v] > 0 {
+			use(v, -1, in.First[v])
 		}
 	}
-	for i := range in.n {
-		for k := in.at[i]; k < in.at[i+1]; k++ {
-			if j := in.next[k]; j < in.n {
-				use(in.use[k], i, j)
+	for i := range in.N {
+		for k := in.At[i]; k < in.At[i+1]; k++ {
+			if j := in.Next[k]; j < in.N {
+				use(in.Use[k], i, j)
 			}
 		}
 	}
@@ -91,7 +91,7 @@ func LMSGrid(ctx context.Context, s *functions.Sequence, p platform.Platform) (*
 		return nil, err
 	}
 	b := newBest(ctx, in)
-	b.floor = in.bound()
+	b.floor = in.BestBound()
 	in.lmsGrid(b, newOrders(in))
 	return b.plan("lms")
 }
@@ -101,18 +101,18 @@ func (in *instance) lmsGrid(b *best, o *orders) {
 	if len(d) == 0 {
 		d = []int{1}
 	}
-	thresholds := min(len(d), max(lmsThresholds, lmsUses/(len(in.use)+1)))
+	thresholds := min(len(d), max(lmsThresholds, lmsUses/(len(in.Use)+1)))
 	for q := range thresholds {
 		threshold := d[q*len(d)/thresholds] - 1 // all that are as far, or farther
 		for a := range lmsAheads {
-			if ahead := 1 << a; !b.done() && (a == 0 || ahead < 2*in.n) {
+			if ahead := 1 << a; !b.done() && (a == 0 || ahead < 2*in.N) {
 				b.lms(o, threshold, ahead)
 			}
 		}
 	}
 	for a := range lmsAheads { // nothing moves but what is on the host
 		if !b.done() {
-			b.lms(o, in.n, 1<<a)
+			b.lms(o, in.N, 1<<a)
 		}
 	}
 }
@@ -126,10 +126,10 @@ func (b *best) lms(o *orders, threshold, ahead int) float64 {
 // after the other, ascending.
 func (in *instance) distances() []int {
 	var d []int
-	for i := range in.n {
-		for k := in.at[i]; k < in.at[i+1]; k++ {
-			if in.next[k] < in.n {
-				d = append(d, in.next[k]-i)
+	for i := range in.N {
+		for k := in.At[i]; k < in.At[i+1]; k++ {
+			if in.Next[k] < in.N {
+				d = append(d, in.Next[k]-i)
 			}
 		}
 	}
@@ -164,8 +164,8 @@ func (in *instance) lmsTuned(b *best, o *orders) {
 		}
 		return low
 	}
-	threshold := largest(0, in.n, func(x int) float64 { return b.lms(o, x, 1) })
-	ahead := largest(1, in.n, func(x int) float64 { return b.lms(o, threshold, x) })
+	threshold := largest(0, in.N, func(x int) float64 { return b.lms(o, x, 1) })
+	ahead := largest(1, in.N, func(x int) float64 { return b.lms(o, threshold, x) })
 	if b.ctx.Err() == nil { // the plan is that of the parameters found
 		b.T = math.Inf(1)
 		b.lms(o, threshold, ahead)

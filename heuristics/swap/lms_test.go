@@ -5,6 +5,7 @@ import (
 
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/swap"
 	"workbench/model/zoo"
 )
 
@@ -16,7 +17,7 @@ func TestLMSPrintedIsReversed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, high, err := Range(s)
+	_, high, err := view.Range(s)
 	if err != nil {
 		t.Fatal(err)
 	}

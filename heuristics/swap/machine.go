@@ -93,12 +93,12 @@ type point struct {
 }
 
 func newMachine(in *instance) *machine {
-	m := &machine{in: in, state: make([]state, len(in.size)), start: make([]state, len(in.size))}
+	m := &machine{in: in, state: make([]state, len(in.Size)), start: make([]state, len(in.Size))}
 	for v := range m.start {
-		switch in.initial[v] {
+		switch in.Initial[v] {
 		case functions.Device:
 			m.start[v] = state{made: true, here: true}
-			m.held += in.size[v]
+			m.held += in.Size[v]
 		case functions.Host:
 			m.start[v] = state{made: true, host: true}
 		}
@@ -107,10 +107,10 @@ func newMachine(in *instance) *machine {
 }
 
 // The numbers of events beside those of functions.
-func (in *instance) leave(v int) int { return in.n + v }
-func (in *instance) come(v int) int  { return in.n + len(in.size) + v }
-func (in *instance) wait(v int) int  { return in.n + 2*len(in.size) + v }
-func (in *instance) barrier() int    { return in.n + 3*len(in.size) }
+func (in *instance) leave(v int) int { return in.N + v }
+func (in *instance) come(v int) int  { return in.N + len(in.Size) + v }
+func (in *instance) wait(v int) int  { return in.N + 2*len(in.Size) + v }
+func (in *instance) barrier() int    { return in.N + 3*len(in.Size) }
 
 func (m *machine) reset() {
 	m.placed, m.points = m.placed[:0], m.points[:0]
@@ -134,7 +134,7 @@ func (m *machine) run(list []int) float64 {
 // many it placed.
 func (m *machine) runFrom(list []int) int {
 	m.reset()
-	n, vs := m.in.n, len(m.in.size)
+	n, vs := m.in.N, len(m.in.Size)
 	for k, e := range list {
 		ok := true
 		switch {
@@ -163,11 +163,11 @@ func (m *machine) runFrom(list []int) int {
 func (m *machine) function(i int) bool {
 	in := m.in
 	t, bytes := max(m.compute, m.issue), 0.0
-	for _, v := range in.use[in.at[i]:in.at[i+1]] {
+	for _, v := range in.Use[in.At[i]:in.At[i+1]] {
 		x := &m.state[v]
 		switch {
 		case !x.made:
-			bytes += in.size[v]
+			bytes += in.Size[v]
 		case !x.here:
 			if !m.comes(v) {
 				return false
@@ -179,7 +179,7 @@ func (m *machine) function(i int) bool {
 	}
 	// Of a function of no time the order of the plan decides.
 	order := len(m.placed) + 1
-	if in.u[i] > 0 {
+	if in.Times[i] > 0 {
 		order = math.MaxInt - 1
 	}
 	t, ok := m.fit(t, bytes)
@@ -187,22 +187,22 @@ func (m *machine) function(i int) bool {
 		return false
 	}
 	m.add(point{t, order, bytes})
-	end := t + in.u[i]
+	end := t + in.Times[i]
 	freed := 0.0
-	for k := in.at[i]; k < in.at[i+1]; k++ {
-		v := in.use[k]
+	for k := in.At[i]; k < in.At[i+1]; k++ {
+		v := in.Use[k]
 		x := &m.state[v]
 		x.made, x.here, x.used = true, true, end
 		x.since = t
-		if in.writes[k] {
+		if in.Writes[k] {
 			x.host, x.written, x.since = false, end, end
 		}
-		if in.next[k] == in.n {
+		if in.Next[k] == in.N {
 			x.here, x.host = false, false
-			freed += in.size[v]
+			freed += in.Size[v]
 		}
 	}
-	if in.u[i] > 0 {
+	if in.Times[i] > 0 {
 		order = 0
 	}
 	m.add(point{end, order, -freed})
@@ -222,18 +222,18 @@ func (m *machine) leaves(v int) {
 	}
 	if x.host {
 		x.left = max(x.used, x.ready)
-		m.placed = append(m.placed, placed{op: opDrop, id: v, start: x.left, gives: m.in.size[v], at: x.left})
-		m.add(point{x.left, len(m.placed), -m.in.size[v]})
+		m.placed = append(m.placed, placed{op: opDrop, id: v, start: x.left, gives: m.in.Size[v], at: x.left})
+		m.add(point{x.left, len(m.placed), -m.in.Size[v]})
 	} else {
 		// It must end after the start of the last function that reads v.
-		t := max(m.outEnd, m.issue, x.written, x.since-m.in.move[v]+2*m.in.instant)
-		if m.in.move[v] <= 2*m.in.instant {
+		t := max(m.outEnd, m.issue, x.written, x.since-m.in.Move[v]+2*m.in.Instant)
+		if m.in.Move[v] <= 2*m.in.Instant {
 			t = max(t, x.used)
 		}
-		m.outEnd = t + m.in.move[v]
+		m.outEnd = t + m.in.Move[v]
 		x.left = max(m.outEnd, x.used)
-		m.placed = append(m.placed, placed{op: opOut, id: v, start: t, gives: m.in.size[v], at: x.left, after: x.since})
-		m.add(point{x.left, 0, -m.in.size[v]})
+		m.placed = append(m.placed, placed{op: opOut, id: v, start: t, gives: m.in.Size[v], at: x.left, after: x.since})
+		m.add(point{x.left, 0, -m.in.Size[v]})
 	}
 	x.here, x.host = false, true
 }
@@ -244,13 +244,13 @@ func (m *machine) comes(v int) bool {
 	if x.here || !x.host {
 		return true
 	}
-	t, ok := m.fit(max(m.inEnd, m.issue, x.left), m.in.size[v])
+	t, ok := m.fit(max(m.inEnd, m.issue, x.left), m.in.Size[v])
 	if !ok {
 		return false
 	}
-	m.inEnd = t + m.in.move[v]
-	m.add(point{t, math.MaxInt, m.in.size[v]})
-	m.placed = append(m.placed, placed{op: opIn, id: v, start: t, takes: m.in.size[v]})
+	m.inEnd = t + m.in.Move[v]
+	m.add(point{t, math.MaxInt, m.in.Size[v]})
+	m.placed = append(m.placed, placed{op: opIn, id: v, start: t, takes: m.in.Size[v]})
 	x.here, x.ready = true, m.inEnd
 	x.used = max(x.used, m.inEnd)
 	return true
@@ -259,7 +259,7 @@ func (m *machine) comes(v int) bool {
 // fit returns the first time from t on after which there are so many bytes free
 // at all times; false if there never are.
 func (m *machine) fit(t, bytes float64) (float64, bool) {
-	free := m.in.limit - bytes
+	free := m.in.Memory - bytes
 	level := m.final
 	if level > free && bytes > 0 {
 		return 0, false
@@ -295,7 +295,7 @@ func (m *machine) plan(method string) *plan.Plan {
 	in := m.in
 	all := slices.DeleteFunc(slices.Clone(m.placed), func(x placed) bool { return x.start > m.compute })
 	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.start, b.start) })
-	out := plan.NewSwap(method, in.seq, in.platform)
+	out := plan.NewSwap(method, in.Sequence, in.Platform)
 	out.Ops = make([]plan.Op, len(all))
 	for k, x := range all {
 		o := &out.Ops[k]
@@ -304,7 +304,7 @@ func (m *machine) plan(method string) *plan.Plan {
 		if x.op == opRun {
 			o.Function = x.id + 1
 		} else {
-			o.Variable = in.seq.Variables[x.id].ID
+			o.Variable = in.Sequence.Variables[x.id].ID
 		}
 	}
 	out.Claims = plan.Claims{Makespan: m.compute, PeakMemory: m.peak(all)}
@@ -315,11 +315,11 @@ func (m *machine) plan(method string) *plan.Plan {
 func (m *machine) length(x *placed) float64 {
 	switch x.op {
 	case opRun:
-		return m.in.u[x.id]
+		return m.in.Times[x.id]
 	case opDrop:
 		return 0
 	}
-	return m.in.move[x.id]
+	return m.in.Move[x.id]
 }
 
 // peak returns the most memory in use by operations in order of start, with what
@@ -346,7 +346,7 @@ func (m *machine) peak(all []placed) float64 {
 		add(x.start, starts, x.takes)
 		add(x.at, ends, -x.gives)
 	}
-	level := m.in.onDevice()
+	level := m.in.OnDevice()
 	peak := level
 	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.time, b.time) })
 	for i := 0; i < len(points); {
@@ -376,14 +376,14 @@ func (m *machine) explain(method string, list []int) error {
 	k := m.runFrom(list)
 	what := ""
 	if k < len(list) {
-		in, n, vs := m.in, m.in.n, len(m.in.size)
+		in, n, vs := m.in, m.in.N, len(m.in.Size)
 		if e := list[k]; e < n {
-			what = in.name(e)
+			what = in.Name(e)
 		} else {
-			what = fmt.Sprintf("in %s", in.seq.Variables[(e-n)%vs].ID)
+			what = fmt.Sprintf("in %s", in.Sequence.Variables[(e-n)%vs].ID)
 		}
 	}
-	return fmt.Errorf("%s: %w: %s does not fit in %.10g bytes beside what is on the GPU then", method, plan.ErrNoPlan, what, m.in.platform.Memory)
+	return fmt.Errorf("%s: %w: %s does not fit in %.10g bytes beside what is on the GPU then", method, plan.ErrNoPlan, what, m.in.Platform.Memory)
 }
 
 // eventsOf returns the list of what has been placed: the operations in the order

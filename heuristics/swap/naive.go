@@ -33,20 +33,20 @@ func Naive(ctx context.Context, s *functions.Sequence, p platform.Platform) (*pl
 
 // naive appends the list of Naive to list.
 func (in *instance) naive(list []int) []int {
-	for v, where := range in.initial {
-		if where == functions.Device && in.size[v] > 0 && in.first[v] > 0 {
+	for v, where := range in.Initial {
+		if where == functions.Device && in.Size[v] > 0 && in.First[v] > 0 {
 			list = append(list, in.leave(v))
 		}
 	}
 	list = append(list, in.barrier())
-	for i := range in.n {
-		for _, v := range in.use[in.at[i]:in.at[i+1]] {
+	for i := range in.N {
+		for _, v := range in.Use[in.At[i]:in.At[i+1]] {
 			list = append(list, in.come(v)) // of what is there, or not yet made: nothing
 		}
 		list = append(list, in.barrier(), i)
-		for k := in.at[i]; k < in.at[i+1]; k++ {
-			if in.next[k] < in.n {
-				list = append(list, in.leave(in.use[k]))
+		for k := in.At[i]; k < in.At[i+1]; k++ {
+			if in.Next[k] < in.N {
+				list = append(list, in.leave(in.Use[k]))
 			}
 		}
 		list = append(list, in.barrier())

@@ -19,7 +19,7 @@ type order struct {
 }
 
 func newOrders(in *instance) *orders {
-	return &orders{in: in, slots: make([][2]int32, 2*in.n+2)}
+	return &orders{in: in, slots: make([][2]int32, 2*in.N+2)}
 }
 
 func (o *orders) reset() {
@@ -53,16 +53,16 @@ func (o *orders) away(v, i, k int) {
 // fetchInitial fetches variables from the host so many functions before the one
 // that uses them first.
 func (o *orders) fetchInitial(ahead int) {
-	for v, where := range o.in.initial {
-		if where == functions.Host && o.in.size[v] > 0 {
-			o.before(o.in.come(v), max(0, o.in.first[v]-ahead))
+	for v, where := range o.in.Initial {
+		if where == functions.Host && o.in.Size[v] > 0 {
+			o.before(o.in.come(v), max(0, o.in.First[v]-ahead))
 		}
 	}
 }
 
 // list appends the events to list, and empties o. O(functions + events).
 func (o *orders) list(list []int) []int {
-	for i := range o.in.n {
+	for i := range o.in.N {
 		for _, slot := range o.slots[2*i : 2*i+2] {
 			for k := slot[0]; k > 0; k = o.events[k-1].next {
 				list = append(list, o.events[k-1].event)

@@ -30,7 +30,7 @@ func Search(ctx context.Context, s *functions.Sequence, p platform.Platform, see
 		return nil, err
 	}
 	x := &searcher{
-		ctx: ctx, in: in, rng: rand.New(rand.NewPCG(seed, 0x5eed)), floor: in.bound(),
+		ctx: ctx, in: in, rng: rand.New(rand.NewPCG(seed, 0x5eed)), floor: in.BestBound(),
 		m: newMachine(in), o: newOrders(in), T: math.Inf(1),
 	}
 	x.methods()
@@ -123,34 +123,34 @@ func (x *searcher) rules() {
 // comes right before it in the list, where the machine fetches it as early as
 // the memory allows. O(leavings · variables on the GPU).
 func (in *instance) belady(o *orders, w weights, list []int) []int {
-	clock := make([]float64, in.n+1) // starts of functions without idle time
-	for i, u := range in.u {
+	clock := make([]float64, in.N+1) // starts of functions without idle time
+	for i, u := range in.Times {
 		clock[i+1] = clock[i] + u
 	}
-	b := &residents{in: in, slot: make([]int, len(in.size)), next: make([]int, len(in.size)), host: make([]bool, len(in.size)), last: make([]int, len(in.size))}
-	for v, where := range in.initial {
-		b.next[v], b.last[v] = in.first[v], -1
+	b := &residents{in: in, slot: make([]int, len(in.Size)), next: make([]int, len(in.Size)), host: make([]bool, len(in.Size)), last: make([]int, len(in.Size))}
+	for v, where := range in.Initial {
+		b.next[v], b.last[v] = in.First[v], -1
 		b.host[v] = where == functions.Host
-		if where == functions.Device && in.size[v] > 0 {
+		if where == functions.Device && in.Size[v] > 0 {
 			b.add(v)
 		}
 	}
-	mine := slices.Repeat([]int{-1}, len(in.size))
-	for i := range in.n {
+	mine := slices.Repeat([]int{-1}, len(in.Size))
+	for i := range in.N {
 		need := 0.0
-		for _, v := range in.use[in.at[i]:in.at[i+1]] {
+		for _, v := range in.Use[in.At[i]:in.At[i+1]] {
 			mine[v] = i
 			if b.slot[v] == 0 {
-				need += in.size[v]
+				need += in.Size[v]
 			}
 		}
-		for b.bytes+need > in.limit {
+		for b.bytes+need > in.Memory {
 			best, worth := -1, math.Inf(-1)
 			for _, v := range b.on {
 				if mine[v] == i {
 					continue
 				}
-				cost := in.move[v]
+				cost := in.Move[v]
 				if !b.host[v] {
 					cost *= 2
 				}
@@ -160,22 +160,22 @@ func (in *instance) belady(o *orders, w weights, list []int) []int {
 				}
 			}
 			if best < 0 {
-				break // rounding
+				break
 			}
 			b.remove(best)
 			b.host[best] = true
 			o.leave(best, b.last[best]+1)
 		}
-		for k := in.at[i]; k < in.at[i+1]; k++ {
-			v := in.use[k]
+		for k := in.At[i]; k < in.At[i+1]; k++ {
+			v := in.Use[k]
 			if b.slot[v] == 0 {
 				b.add(v)
 			}
-			if in.writes[k] {
+			if in.Writes[k] {
 				b.host[v] = false
 			}
-			b.next[v], b.last[v] = in.next[k], i
-			if in.next[k] == in.n {
+			b.next[v], b.last[v] = in.Next[k], i
+			if in.Next[k] == in.N {
 				b.remove(v)
 			}
 		}
@@ -196,7 +196,7 @@ type residents struct {
 func (b *residents) add(v int) {
 	b.on = append(b.on, v)
 	b.slot[v] = len(b.on)
-	b.bytes += b.in.size[v]
+	b.bytes += b.in.Size[v]
 }
 
 func (b *residents) remove(v int) {
@@ -204,7 +204,7 @@ func (b *residents) remove(v int) {
 	b.on[k] = b.on[end]
 	b.slot[b.on[k]] = k + 1
 	b.on, b.slot[v] = b.on[:end], 0
-	if b.bytes -= b.in.size[v]; end == 0 {
+	if b.bytes -= b.in.Size[v]; end == 0 {
 		b.bytes = 0
 	}
 }
@@ -266,30 +266,30 @@ func (x *searcher) mutate(list []int) []int {
 	k := x.rng.IntN(len(list))
 	switch x.rng.IntN(5) {
 	case 0: // a leaving after some use, somewhat later perhaps
-		use := x.rng.IntN(max(1, len(in.use)))
-		if use >= len(in.use) || in.next[use] == in.n {
+		use := x.rng.IntN(max(1, len(in.Use)))
+		if use >= len(in.Use) || in.Next[use] == in.N {
 			return list
 		}
-		i, _ := slices.BinarySearch(in.at, use+1)
+		i, _ := slices.BinarySearch(in.At, use+1)
 		to := slices.Index(list, i-1) + 1
 		if x.rng.IntN(4) == 0 {
 			to = min(len(list), to+x.rng.IntN(8))
 		}
-		return slices.Insert(list, to, in.leave(in.use[use]))
+		return slices.Insert(list, to, in.leave(in.Use[use]))
 	case 1: // a transfer less
-		if k = nextTransfer(list, k, in.n); k < len(list) {
+		if k = nextTransfer(list, k, in.N); k < len(list) {
 			return slices.Delete(list, k, k+1)
 		}
 		return list
 	case 2: // two transfers in each other's place
-		k = nextTransfer(list, k, in.n)
-		j := nextTransfer(list, min(len(list), k+1+x.rng.IntN(6)), in.n)
+		k = nextTransfer(list, k, in.N)
+		j := nextTransfer(list, min(len(list), k+1+x.rng.IntN(6)), in.N)
 		if k < len(list) && j < len(list) {
 			list[k], list[j] = list[j], list[k]
 		}
 		return list
 	}
-	if k = nextTransfer(list, k, in.n); k == len(list) {
+	if k = nextTransfer(list, k, in.N); k == len(list) {
 		return list
 	}
 	e := list[k]

@@ -15,6 +15,7 @@ import (
 	"workbench/model/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/swap"
 )
 
 // method is one of the package with its parameters.
@@ -120,7 +121,7 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 			rt.Fatalf("%v", err)
 		}
 		checkMethods(rt, s, p, want)
-		bounds, err := Bounds(s, p)
+		bounds, err := view.Bounds(s, p)
 		if err != nil {
 			return // checked by checkMethods
 		}
@@ -166,7 +167,7 @@ func writesAll(s *functions.Sequence) bool {
 // there is no plan; NaN: unknown.
 func checkMethods(t tester, s *functions.Sequence, p platform.Platform, want float64) {
 	t.Helper()
-	low, high, err := Range(s)
+	low, high, err := view.Range(s)
 	if err != nil || low > high {
 		t.Fatalf("range %g to %g, %v", low, high, err)
 	}
@@ -207,7 +208,7 @@ func checkMethods(t tester, s *functions.Sequence, p platform.Platform, want flo
 	}
 }
 
-// randomSequence is a larger sequence with numbers that are not whole.
+// randomSequence is a larger sequence with times and sizes of many magnitudes.
 func randomSequence(r *rand.Rand, n, variables int) *functions.Sequence {
 	s := &functions.Sequence{Name: "random", Functions: make([]functions.Function, n)}
 	number := func() float64 {
@@ -219,8 +220,11 @@ func randomSequence(r *rand.Rand, n, variables int) *functions.Sequence {
 		}
 		return r.ExpFloat64()
 	}
+	size := func() float64 { // whole, mostly of one magnitude
+		return math.Floor(number() * math.Pow(10, float64([]int{1, 1, 1, 0, 6, 12}[r.IntN(6)])))
+	}
 	for v := range variables {
-		x := functions.Variable{ID: fmt.Sprintf("v%d", v), Size: number()}
+		x := functions.Variable{ID: fmt.Sprintf("v%d", v), Size: size()}
 		x.Initial = []string{functions.Nowhere, functions.Nowhere, functions.Host, functions.Device}[r.IntN(4)]
 		s.Variables = append(s.Variables, x)
 		uses := map[int]bool{}
@@ -254,13 +258,13 @@ func TestPlansOfLargerSequences(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 9))
 		s := randomSequence(r, 1+r.IntN(16), 1+r.IntN(24))
-		low, high, err := Range(s)
+		low, high, err := view.Range(s)
 		if err != nil {
 			rt.Fatalf("%v", err)
 		}
-		p := platform.Platform{Memory: low + (high-low)*rapid.Float64Range(0, 1.1).Draw(rt, "memory"), Bandwidth: math.Exp(r.NormFloat64())}
+		p := platform.Platform{Memory: math.Floor(low + (high-low)*rapid.Float64Range(0, 1.1).Draw(rt, "memory")), Bandwidth: math.Exp(r.NormFloat64()) * max(1, high)}
 		checkMethods(rt, s, p, math.NaN())
-		bounds, err := Bounds(s, p)
+		bounds, err := view.Bounds(s, p)
 		if err != nil {
 			rt.Fatalf("%v", err)
 		}

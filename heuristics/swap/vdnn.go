@@ -9,6 +9,7 @@ import (
 	"workbench/model/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/swap"
 )
 
 // VDNNSwap is the schedule of vDNN and its like as [003] §2 tells it: variables
@@ -27,7 +28,7 @@ func VDNNSwap(ctx context.Context, s *functions.Sequence, p platform.Platform) (
 	}
 	o := newOrders(in)
 	if !in.vdnn(o) {
-		return nil, fmt.Errorf("%w: vdnn-swap: no function of %q is marked as %s, so there is no last forward use", ErrSequence, s.Name, functions.Backward)
+		return nil, fmt.Errorf("%w: vdnn-swap: no function of %q is marked as %s, so there is no last forward use", view.ErrSequence, s.Name, functions.Backward)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("vdnn-swap: %w: %w", plan.ErrNoPlan, err)
@@ -42,14 +43,14 @@ func VDNNSwap(ctx context.Context, s *functions.Sequence, p platform.Platform) (
 
 // vdnn orders what VDNNSwap does; false, and nothing: no function is a backward.
 func (in *instance) vdnn(o *orders) bool {
-	backward := func(i int) bool { return in.seq.Functions[i].Kind == functions.Backward }
-	if !slices.ContainsFunc(in.seq.Functions, func(f functions.Function) bool { return f.Kind == functions.Backward }) {
+	backward := func(i int) bool { return in.Sequence.Functions[i].Kind == functions.Backward }
+	if !slices.ContainsFunc(in.Sequence.Functions, func(f functions.Function) bool { return f.Kind == functions.Backward }) {
 		return false
 	}
-	for i := range in.n {
-		for k := in.at[i]; k < in.at[i+1]; k++ {
-			if j := in.next[k]; j < in.n && !backward(i) && backward(j) && j-1 > i+1 {
-				o.away(in.use[k], i, j-1)
+	for i := range in.N {
+		for k := in.At[i]; k < in.At[i+1]; k++ {
+			if j := in.Next[k]; j < in.N && !backward(i) && backward(j) && j-1 > i+1 {
+				o.away(in.Use[k], i, j-1)
 			}
 		}
 	}

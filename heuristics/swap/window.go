@@ -63,9 +63,9 @@ func (in *instance) checkWindow(window float64) error {
 	if math.IsNaN(window) || math.IsInf(window, 0) {
 		return fmt.Errorf("%w: the schedule-window is %v bytes, it must be a number", ErrParameter, window)
 	}
-	for i := range in.n {
-		if own := in.own(i); own > window*(1+rounding) {
-			return fmt.Errorf("%w: the schedule-window is %.10g bytes, but %s alone has variables of %.10g bytes", ErrParameter, window, in.name(i), own)
+	for i := range in.N {
+		if own := in.Own(i); own > window {
+			return fmt.Errorf("%w: the schedule-window is %.10g bytes, but %s alone has variables of %.10g bytes", ErrParameter, window, in.Name(i), own)
 		}
 	}
 	return nil
@@ -82,7 +82,7 @@ func WindowSearch(ctx context.Context, s *functions.Sequence, p platform.Platfor
 		return nil, err
 	}
 	b := newBest(ctx, in)
-	b.floor = in.bound()
+	b.floor = in.BestBound()
 	newWindows(b).search()
 	return b.plan("window")
 }
@@ -106,7 +106,7 @@ func newBest(ctx context.Context, in *instance) *best {
 }
 
 // met reports whether a makespan meets a lower bound.
-func met(T, bound float64) bool { return T <= bound*(1+1e-9) }
+func met(T, bound float64) bool { return T <= bound*(1+plan.Tolerance) }
 
 func (b *best) done() bool { return met(b.T, b.floor) || b.ctx.Err() != nil }
 
@@ -147,12 +147,12 @@ func newWindows(b *best) *windows {
 	in := b.m.in
 	w := &windows{best: b, scheduler: newScheduler(in)}
 	all := 0.0
-	for i := range in.n {
-		own := in.own(i)
+	for i := range in.N {
+		own := in.Own(i)
 		all += own
 		w.low = max(w.low, own)
 	}
-	w.high = max(w.low, min(all, 2*in.limit))
+	w.high = max(w.low, min(all, 2*in.Memory))
 	return w
 }
 
@@ -205,7 +205,7 @@ type scheduler struct {
 }
 
 func newScheduler(in *instance) *scheduler {
-	vs := len(in.size)
+	vs := len(in.Size)
 	return &scheduler{in: in, inside: make([]int, vs), where: make([]place, vs), slot: make([]int, vs), orders: newOrders(in)}
 }
 
@@ -223,12 +223,12 @@ type reserved struct{ v, after int }
 
 // list returns the list of [003] §3, appended to list. O(uses).
 func (s *scheduler) list(window float64, list []int) []int {
-	s.window = window * (1 + rounding)
+	s.window = window
 	clear(s.inside)
 	clear(s.where)
 	s.queue, s.oldest, s.used, s.r, s.bytes = s.queue[:0], 0, 0, 0, 0
 	s.initial()
-	for i := range s.in.n {
+	for i := range s.in.N {
 		s.step(i)
 	}
 	return s.orders.list(list)
@@ -237,18 +237,18 @@ func (s *scheduler) list(window float64, list []int) []int {
 // initial reserves swap-outs of what is initially on the device.
 func (s *scheduler) initial() {
 	var device []int
-	for v, where := range s.in.initial {
+	for v, where := range s.in.Initial {
 		switch where {
 		case functions.Host:
 			s.where[v] = cpu
 		case functions.Device:
-			if s.in.size[v] > 0 {
-				s.used += s.in.size[v]
+			if s.in.Size[v] > 0 {
+				s.used += s.in.Size[v]
 				device = append(device, v)
 			}
 		}
 	}
-	slices.SortStableFunc(device, func(a, b int) int { return s.in.first[b] - s.in.first[a] })
+	slices.SortStableFunc(device, func(a, b int) int { return s.in.First[b] - s.in.First[a] })
 	for _, v := range device {
 		s.reserve(v, 0)
 	}
@@ -263,22 +263,19 @@ func (s *scheduler) reserve(v, after int) {
 // step schedules f_i.
 func (s *scheduler) step(i int) {
 	in := s.in
-	for s.r < len(in.use) && s.enter(i) { // (a) and (b)
+	for s.r < len(in.Use) && s.enter(i) { // (a) and (b)
 	}
 	// (c): the window moves on; (d).
-	for k := in.at[i]; k < in.at[i+1]; k++ {
-		v := in.use[k]
+	for k := in.At[i]; k < in.At[i+1]; k++ {
+		v := in.Use[k]
 		s.inside[v]--
-		s.bytes -= in.size[v]
+		s.bytes -= in.Size[v]
 	}
-	if s.bytes < 0 || s.r == in.at[i+1] {
-		s.bytes = 0 // rounding
-	}
-	for k := in.at[i]; k < in.at[i+1]; k++ {
-		switch v := in.use[k]; {
-		case in.next[k] == in.n:
+	for k := in.At[i]; k < in.At[i+1]; k++ {
+		switch v := in.Use[k]; {
+		case in.Next[k] == in.N:
 			s.where[v] = absent
-			s.used -= in.size[v]
+			s.used -= in.Size[v]
 		case s.inside[v] == 0:
 			s.reserve(v, i+1)
 		}
@@ -288,8 +285,8 @@ func (s *scheduler) step(i int) {
 // enter takes the next variable into the window of f_i; false if it is full.
 func (s *scheduler) enter(i int) bool {
 	in := s.in
-	v := in.use[s.r]
-	size := in.size[v]
+	v := in.Use[s.r]
+	size := in.Size[v]
 	if s.bytes+size > s.window {
 		return false
 	}
@@ -316,7 +313,7 @@ func (s *scheduler) enter(i int) bool {
 // free waits for reserved swap-outs until there are so many bytes; false if even
 // all of them are not enough.
 func (s *scheduler) free(i int, size float64) bool {
-	for s.used+size > s.in.limit {
+	for s.used+size > s.in.Memory {
 		for s.oldest < len(s.queue) && s.queue[s.oldest].v < 0 {
 			s.oldest++
 		}
@@ -326,7 +323,7 @@ func (s *scheduler) free(i int, size float64) bool {
 		q := s.queue[s.oldest]
 		s.oldest++
 		s.where[q.v] = cpu
-		s.used -= s.in.size[q.v]
+		s.used -= s.in.Size[q.v]
 		s.orders.leave(q.v, q.after)
 		s.orders.before(s.in.wait(q.v), i)
 	}

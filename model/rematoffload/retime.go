@@ -1,4 +1,4 @@
-package combined
+package rematoffload
 
 import (
 	"cmp"
@@ -8,7 +8,7 @@ import (
 	"workbench/model/plan"
 )
 
-// A schedule is a sequence of steps with the gaps in which tensors are on the
+// A Schedule is a sequence of steps with the gaps in which tensors are on the
 // host, and the earliest times at which all of it is valid in the integral
 // model. The transfers run one after the other: the offloads by out, then the
 // prefetches by back.
@@ -18,17 +18,17 @@ import (
 // from step returns[g] on, before which the prefetch does not start. So whether
 // everything fits is a matter of positions only, and the times are the longest
 // paths in a graph without cycles.
-type schedule struct {
-	*profile
-	away            []gap
+type Schedule struct {
+	*Profile
+	Away            []Gap
 	out, back       []int // orders of offloads and prefetches
 	leaves, returns []int
 	start           []float64 // of steps
 	outAt, backAt   []float64 // starts of transfers
-	makespan        float64
+	Makespan        float64
 }
 
-// retime returns the best schedule found for the steps and gaps, false if none
+// Retime returns the best schedule found for the steps and gaps, false if none
 // fits. Offloads run in the order in which their tensors fall out of use,
 // prefetches in the order of the uses: earlier uses first. Of three ways to
 // choose positions the fastest is taken:
@@ -40,11 +40,11 @@ type schedule struct {
 //   - prefetches may start before the loss, offloads end in time for that.
 //
 // O(steps · gaps) at worst, linear as a rule.
-func retime(r *profile, away []gap) (*schedule, bool) {
-	var best *schedule
-	for _, way := range [...]func(*schedule) bool{(*schedule).split, (*schedule).offloadsFirst, (*schedule).prefetchesFirst} {
+func Retime(r *Profile, away []Gap) (*Schedule, bool) {
+	var best *Schedule
+	for _, way := range [...]func(*Schedule) bool{(*Schedule).split, (*Schedule).offloadsFirst, (*Schedule).prefetchesFirst} {
 		s := newSchedule(r, away)
-		if way(s) && s.time() && (best == nil || s.makespan < best.makespan) {
+		if way(s) && s.time() && (best == nil || s.Makespan < best.Makespan) {
 			best = s
 		}
 		if len(away) == 0 {
@@ -54,89 +54,89 @@ func retime(r *profile, away []gap) (*schedule, bool) {
 	return best, best != nil
 }
 
-func newSchedule(r *profile, away []gap) *schedule {
-	s := &schedule{profile: r, away: away}
+func newSchedule(r *Profile, away []Gap) *Schedule {
+	s := &Schedule{Profile: r, Away: away}
 	n := len(away)
 	ints := make([]int, 4*n)
 	s.out, s.back, s.leaves, s.returns = ints[:n], ints[n:2*n], ints[2*n:3*n], ints[3*n:]
 	for g := range away {
 		s.out[g], s.back[g] = g, g
 	}
-	slices.SortStableFunc(s.out, func(x, y int) int { return cmp.Compare(away[x].from, away[y].from) })
-	slices.SortStableFunc(s.back, func(x, y int) int { return cmp.Compare(away[x].to, away[y].to) })
-	flat := make([]float64, len(r.steps)+2*n)
-	s.start, s.outAt, s.backAt = flat[:len(r.steps)], flat[len(r.steps):len(r.steps)+n], flat[len(r.steps)+n:]
+	slices.SortStableFunc(s.out, func(x, y int) int { return cmp.Compare(away[x].From, away[y].From) })
+	slices.SortStableFunc(s.back, func(x, y int) int { return cmp.Compare(away[x].To, away[y].To) })
+	flat := make([]float64, len(r.Steps)+2*n)
+	s.start, s.outAt, s.backAt = flat[:len(r.Steps)], flat[len(r.Steps):len(r.Steps)+n], flat[len(r.Steps)+n:]
 	for g, x := range away {
-		s.leaves[g], s.returns[g] = x.from+1, x.to
+		s.leaves[g], s.returns[g] = x.From+1, x.To
 	}
 	return s
 }
 
 // split lets offloads end before the loss and prefetches start after it.
-func (s *schedule) split() bool {
+func (s *Schedule) split() bool {
 	if !s.lateLeaves() {
 		return false
 	}
-	for g := range s.away {
-		s.leaves[g] = min(s.leaves[g], s.loss)
+	for g := range s.Away {
+		s.leaves[g] = min(s.leaves[g], s.Loss)
 	}
 	if !s.earlyReturns() {
 		return false
 	}
-	for g := range s.away {
-		s.returns[g] = max(s.returns[g], s.loss)
+	for g := range s.Away {
+		s.returns[g] = max(s.returns[g], s.Loss)
 	}
 	return true
 }
 
 // offloadsFirst chooses offloads as late as they may be, and prefetches by when
 // these have in fact ended.
-func (s *schedule) offloadsFirst() bool {
+func (s *Schedule) offloadsFirst() bool {
 	if !s.lateLeaves() || !s.time() {
 		return false
 	}
-	for g, x := range s.away {
+	for g, x := range s.Away {
 		end := s.outAt[g] + s.transfer(g)
-		i, _ := slices.BinarySearch(s.start, end*(1-1e-12))
-		s.leaves[g] = min(s.leaves[g], max(i, x.from+1))
+		i, _ := slices.BinarySearch(s.start, end)
+		s.leaves[g] = min(s.leaves[g], max(i, x.From+1))
 	}
 	return s.earlyReturns()
 }
 
 // prefetchesFirst chooses prefetches as early as they may be, then offloads.
-func (s *schedule) prefetchesFirst() bool { return s.earlyReturns() && s.lateLeaves() }
+func (s *Schedule) prefetchesFirst() bool { return s.earlyReturns() && s.lateLeaves() }
 
 // lateLeaves makes each offload end as late as memory allows, in their order,
 // given when the tensors return.
-func (s *schedule) lateLeaves() bool {
+func (s *Schedule) lateLeaves() bool {
 	gone := 0.0 // bytes that are away
 	next := 0
-	back := newBuckets(len(s.steps), s.returns)
-	for g := range s.away {
-		s.leaves[g] = len(s.steps)
+	back := newBuckets(len(s.Steps), s.returns)
+	for g := range s.Away {
+		s.leaves[g] = len(s.Steps)
 	}
-	for i, need := range s.during {
+	for i, need := range s.During {
 		for g := back.first[i]; g >= 0; g = back.next[g] {
 			if s.leaves[g] <= i {
-				gone -= s.in.size(s.away[g].tensor)
+				gone -= s.In.Size(s.Away[g].Tensor)
 			}
 		}
-		for need-gone > s.in.memory && next < len(s.out) {
+		for need-gone > s.In.Memory && next < len(s.out) {
 			g := s.out[next]
 			next++
-			if s.away[g].from >= i {
+			if s.Away[g].From >= i {
 				return false
 			}
 			s.leaves[g] = i
 			if s.returns[g] > i {
-				gone += s.in.size(s.away[g].tensor)
+				gone += s.In.Size(s.Away[g].Tensor)
 			}
 		}
-		if need-gone > s.in.memory {
+		if need-gone > s.In.Memory {
 			return false
 		}
 	}
-	for g := range s.away { // those that never have to: no later than their return
+	for g := range s.Away { // those that never have to: no later than their return
 		s.leaves[g] = min(s.leaves[g], s.returns[g])
 	}
 	return true
@@ -145,38 +145,38 @@ func (s *schedule) lateLeaves() bool {
 // earlyReturns makes each prefetch start as early as memory allows, the last
 // ones waiting least, given when the tensors leave. It is lateLeaves in
 // reversed time.
-func (s *schedule) earlyReturns() bool {
+func (s *Schedule) earlyReturns() bool {
 	gone := 0.0
 	next := len(s.back) - 1
-	left := newBuckets(len(s.steps), s.leaves)
-	for g := range s.away {
+	left := newBuckets(len(s.Steps), s.leaves)
+	for g := range s.Away {
 		s.returns[g] = -1
 	}
-	for i := len(s.steps) - 1; i >= 0; i-- {
+	for i := len(s.Steps) - 1; i >= 0; i-- {
 		// Tensors that leave at step i+1 are there at step i.
-		if i+1 < len(s.steps) {
+		if i+1 < len(s.Steps) {
 			for g := left.first[i+1]; g >= 0; g = left.next[g] {
 				if s.returns[g] > i+1 {
-					gone -= s.in.size(s.away[g].tensor)
+					gone -= s.In.Size(s.Away[g].Tensor)
 				}
 			}
 		}
-		for s.during[i]-gone > s.in.memory && next >= 0 {
+		for s.During[i]-gone > s.In.Memory && next >= 0 {
 			g := s.back[next]
 			next--
-			if s.away[g].to <= i {
+			if s.Away[g].To <= i {
 				return false
 			}
 			s.returns[g] = i + 1
 			if s.leaves[g] <= i {
-				gone += s.in.size(s.away[g].tensor)
+				gone += s.In.Size(s.Away[g].Tensor)
 			}
 		}
-		if s.during[i]-gone > s.in.memory {
+		if s.During[i]-gone > s.In.Memory {
 			return false
 		}
 	}
-	for g := range s.away {
+	for g := range s.Away {
 		s.returns[g] = max(s.returns[g], s.leaves[g])
 	}
 	return true
@@ -196,19 +196,19 @@ func newBuckets(steps int, of []int) buckets {
 	return b
 }
 
-func (s *schedule) transfer(g int) float64 { return s.in.size(s.away[g].tensor) / s.in.beta }
+func (s *Schedule) transfer(g int) float64 { return s.In.Size(s.Away[g].Tensor) / s.In.Bandwidth }
 
 // time computes the earliest times for the positions, false if they contradict
 // each other.
-func (s *schedule) time() bool {
-	leave, use := newBuckets(len(s.steps), s.leaves), make([]int, len(s.away))
-	for g, x := range s.away {
-		use[g] = x.to
+func (s *Schedule) time() bool {
+	leave, use := newBuckets(len(s.Steps), s.leaves), make([]int, len(s.Away))
+	for g, x := range s.Away {
+		use[g] = x.To
 	}
-	need := newBuckets(len(s.steps), use)
+	need := newBuckets(len(s.Steps), use)
 	out, back := 0, 0 // transfers that have their times
 	const never = -1
-	for g := range s.away {
+	for g := range s.Away {
 		s.outAt[g], s.backAt[g] = never, never
 	}
 	clock, link := 0.0, 0.0
@@ -216,14 +216,14 @@ func (s *schedule) time() bool {
 	advance := func(i int) {
 		for out < len(s.out) {
 			g := s.out[out]
-			from := s.away[g].from
+			from := s.Away[g].From
 			if from >= i {
 				return
 			}
 			ready := 0.0
 			if from >= 0 {
-				if ready = s.start[from]; s.away[g].made {
-					ready += s.took[from]
+				if ready = s.start[from]; s.Away[g].made {
+					ready += s.Took[from]
 				}
 			}
 			s.outAt[g] = max(link, ready)
@@ -237,14 +237,14 @@ func (s *schedule) time() bool {
 			}
 			ready := 0.0
 			if j := s.returns[g] - 1; j >= 0 {
-				ready = s.start[j] + s.took[j]
+				ready = s.start[j] + s.Took[j]
 			}
 			s.backAt[g] = max(link, ready, s.outAt[g]+s.transfer(g))
 			link = s.backAt[g] + s.transfer(g)
 			back++
 		}
 	}
-	for i := range s.steps {
+	for i := range s.Steps {
 		advance(i)
 		at := clock
 		for g := leave.first[i]; g >= 0; g = leave.next[g] {
@@ -259,43 +259,55 @@ func (s *schedule) time() bool {
 			}
 			at = max(at, s.backAt[g]+s.transfer(g))
 		}
-		s.start[i], clock = at, at+s.took[i]
+		s.start[i], clock = at, at+s.Took[i]
 	}
-	s.makespan = clock
+	s.Makespan = clock
 	return true
 }
 
-// plan returns the schedule as a plan with claims. A gap whose tensor leaves
+// Plan returns the schedule as a plan with claims. A gap whose tensor leaves
 // only to return at once is kept: its transfers cost nothing that time() has
 // not counted.
-func (s *schedule) plan(method string) *plan.Plan {
-	p := plan.New(Problem, method, s.in.c, s.in.p)
-	ops := make([]plan.Op, 0, len(s.steps)+2*len(s.away))
-	for i, x := range s.steps {
-		o := x.op()
-		o.Start, o.End = s.start[i], s.start[i]+s.took[i]
-		ops = append(ops, o)
+func (s *Schedule) Plan(method string) *plan.Plan {
+	p := plan.New(Problem, method, s.In.Chain, s.In.Platform)
+	from, to := make([]int, len(s.Away)), make([]int, len(s.Away))
+	for g, x := range s.Away {
+		from[g], to[g] = x.From+1, x.To
 	}
-	for g, x := range s.away {
-		name := plan.TensorA
-		if x.tensor&1 == 1 {
-			name = plan.TensorAbar
+	after, before := newBuckets(len(s.Steps), from), newBuckets(len(s.Steps), to)
+	ops := make([]plan.Op, 0, len(s.Steps)+2*len(s.Away))
+	// Of what starts at one instant an offload follows the step that used its tensor
+	// last, and a prefetch precedes the one that needs it.
+	for i, x := range s.Steps {
+		for g := after.first[i]; g >= 0; g = after.next[g] {
+			ops = append(ops, s.transferOp(plan.OpO, g, s.outAt[g]))
 		}
-		for _, o := range []plan.Op{{Op: plan.OpO, Start: s.outAt[g]}, {Op: plan.OpP, Start: s.backAt[g]}} {
-			o.Tensor, o.Layer, o.End = name, int(x.tensor>>1), o.Start+s.transfer(g)
-			ops = append(ops, o)
+		for g := before.first[i]; g >= 0; g = before.next[g] {
+			ops = append(ops, s.transferOp(plan.OpP, g, s.backAt[g]))
 		}
+		o := x.Op()
+		o.Start, o.End = s.start[i], s.start[i]+s.Took[i]
+		ops = append(ops, o)
 	}
 	slices.SortStableFunc(ops, func(x, y plan.Op) int { return cmp.Compare(x.Start, y.Start) })
 	p.Ops = ops
-	p.Claims = plan.Claims{Makespan: s.makespan, PeakMemory: s.peak()}
+	p.Claims = plan.Claims{Makespan: s.Makespan, PeakMemory: s.Peak()}
 	return p
 }
 
-// peak is the most memory in use at any instant in the integral model. Of what
+// transferOp is the offload or prefetch of gap g.
+func (s *Schedule) transferOp(op string, g int, start float64) plan.Op {
+	x, name := s.Away[g], plan.TensorA
+	if x.Tensor&1 == 1 {
+		name = plan.TensorAbar
+	}
+	return plan.Op{Op: op, Tensor: name, Layer: int(x.Tensor >> 1), Start: start, End: start + s.transfer(g)}
+}
+
+// Peak is the most memory in use at any instant in the integral model. Of what
 // happens within 1e-9 of the makespan ends come before starts, prefetches last.
 // O(n log n) in the operations.
-func (s *schedule) peak() float64 {
+func (s *Schedule) Peak() float64 {
 	type event struct {
 		at    float64
 		phase int
@@ -304,20 +316,20 @@ func (s *schedule) peak() float64 {
 		away  float64 // bytes that leave
 	}
 	var events []event
-	eps := plan.Tolerance * s.makespan
-	for i := range s.steps {
+	eps := plan.Tolerance * s.Makespan
+	for i := range s.Steps {
 		phase := 0
-		if s.took[i] <= eps {
+		if s.Took[i] <= eps {
 			phase = 1
 		}
-		events = append(events, event{at: s.start[i], phase: 1, step: i}, event{at: s.start[i] + s.took[i], phase: phase, step: i, end: true})
+		events = append(events, event{at: s.start[i], phase: 1, step: i}, event{at: s.start[i] + s.Took[i], phase: phase, step: i, end: true})
 	}
-	for g, x := range s.away {
+	for g, x := range s.Away {
 		left := s.outAt[g] + s.transfer(g)
-		if x.from >= 0 {
-			left = max(left, s.start[x.from]+s.took[x.from])
+		if x.From >= 0 {
+			left = max(left, s.start[x.From]+s.Took[x.From])
 		}
-		size := s.in.size(x.tensor)
+		size := s.In.Size(x.Tensor)
 		events = append(events, event{at: left, step: -1, away: size}, event{at: s.backAt[g], phase: 2, step: -1, away: -size})
 	}
 	slices.SortStableFunc(events, func(x, y event) int { return cmp.Compare(x.at, y.at) })
@@ -340,7 +352,7 @@ func (s *schedule) peak() float64 {
 		case e.end:
 			stored = s.before[e.step+1]
 		default:
-			stored = s.during[e.step]
+			stored = s.During[e.step]
 		}
 		peak = max(peak, stored-gone)
 	}

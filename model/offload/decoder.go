@@ -2,30 +2,30 @@ package offload
 
 import "math"
 
-// A decoder turns a list of events into a plan as a machine does, but less
+// A Decoder turns a list of events into a plan as a machine does, but less
 // strictly: of the list only the order of the transfers counts, and for each
 // prefetch how many computations stand before it, which have to have started.
 // The next computation and the next transfer compete, the one that can start
 // earlier goes first. So a transfer that is late holds up no computation, and
 // offloads start as early as they can.
-type decoder struct {
-	m       *machine
+type Decoder struct {
+	M       *Machine
 	link    []int  // transfers of the list in order
 	gate    []int  // computations that stand before each
 	fetched []bool // by i: the list has transfers of ā_i
-	order   []int  // what was started, in order: an order for the machine
+	Order   []int  // what was started, in order: an order for the machine
 }
 
-func newDecoder(in *instance) *decoder {
-	return &decoder{m: newMachine(in), fetched: make([]bool, in.n), link: make([]int, 0, 2*in.n), gate: make([]int, 0, 2*in.n), order: make([]int, 0, 4*in.n)}
+func NewDecoder(in *Instance) *Decoder {
+	return &Decoder{M: NewMachine(in), fetched: make([]bool, in.N), link: make([]int, 0, 2*in.N), gate: make([]int, 0, 2*in.N), Order: make([]int, 0, 4*in.N)}
 }
 
-// run returns the makespan, +Inf if the list gives no plan or no makespan below
+// Run returns the makespan, +Inf if the list gives no plan or no makespan below
 // cutoff. Afterwards d.order is the order of starts, whose times the machine
 // holds. O(events).
-func (d *decoder) run(list []int, cutoff float64) float64 {
-	m, n := d.m, d.m.in.n
-	d.link, d.gate, d.order = d.link[:0], d.gate[:0], d.order[:0]
+func (d *Decoder) Run(list []int, cutoff float64) float64 {
+	m, n := d.M, d.M.in.N
+	d.link, d.gate, d.Order = d.link[:0], d.gate[:0], d.Order[:0]
 	clear(d.fetched)
 	computed := 0
 	for _, e := range list {
@@ -41,7 +41,7 @@ func (d *decoder) run(list []int, cutoff float64) float64 {
 		}
 		d.link = append(d.link, e)
 	}
-	m.reset()
+	m.Reset()
 	now, next := 0.0, 0
 	for c := 0; c < 2*n; {
 		at := d.compute(c, now)
@@ -54,78 +54,78 @@ func (d *decoder) run(list []int, cutoff float64) float64 {
 		if !(at < cutoff) {
 			return math.Inf(1)
 		}
-		t, ok := m.begin(e, now)
+		t, ok := m.Begin(e, now)
 		if !ok {
 			return math.Inf(1)
 		}
-		m.start[e], now = t, t
-		d.order = append(d.order, e)
+		m.Start[e], now = t, t
+		d.Order = append(d.Order, e)
 		if e == c {
 			c++
 		} else {
 			next++
 		}
 	}
-	if next < len(d.link) || !(m.compute.end < cutoff) {
+	if next < len(d.link) || !(m.Compute.End < cutoff) {
 		return math.Inf(1)
 	}
-	return m.compute.end
+	return m.Compute.End
 }
 
 // compute returns when computation c can start, as things stand.
-func (d *decoder) compute(c int, now float64) float64 {
-	m, in, n := d.m, d.m.in, d.m.in.n
-	t := max(now, m.compute.end)
+func (d *Decoder) compute(c int, now float64) float64 {
+	m, in, n := d.M, d.M.in, d.M.in.N
+	t := max(now, m.Compute.End)
 	if c < n {
-		return m.when(t, in.abar[c+1]+in.oF[c+1])
+		return m.when(t, in.Abar[c+1]+in.OF[c+1])
 	}
 	l := 2*n - c
 	if d.fetched[l-1] {
-		if m.back[l-1] < 0 {
+		if m.Back[l-1] < 0 {
 			return math.Inf(1)
 		}
-		t = max(t, m.back[l-1])
+		t = max(t, m.Back[l-1])
 	}
-	grown := in.delta[l-1] + in.oB[l]
+	grown := in.Delta[l-1] + in.OB[l]
 	if l == n {
-		grown += in.delta[l]
+		grown += in.Delta[l]
 	}
 	return m.when(t, grown)
 }
 
 // transfer returns when transfer e can start, as things stand.
-func (d *decoder) transfer(e int, now float64) float64 {
-	m, in, n := d.m, d.m.in, d.m.in.n
+func (d *Decoder) transfer(e int, now float64) float64 {
+	m, in, n := d.M, d.M.in, d.M.in.N
 	if e < 3*n {
 		i := e - 2*n
-		if m.ends[i] < 0 {
+		if m.Ends[i] < 0 {
 			return math.Inf(1)
 		}
-		return max(now, m.link.end, m.ends[i])
+		return max(now, m.Link.End, m.Ends[i])
 	}
 	i := e - 3*n
-	if m.out[i] < 0 || m.ends[i+1] < 0 {
+	if m.Out[i] < 0 || m.Ends[i+1] < 0 {
 		return math.Inf(1)
 	}
-	return m.when(max(now, m.link.end, m.ends[i+1]), in.abar[i])
+	return m.when(max(now, m.Link.End, m.Ends[i+1]), in.Abar[i])
 }
 
 // when returns the first time from t on when so many bytes are free, +Inf if
 // what is under way does not release enough. It changes nothing.
-func (m *machine) when(t, bytes float64) float64 {
-	need := m.stored + bytes - m.in.limit
+func (m *Machine) when(t, bytes float64) float64 {
+	need := m.stored + bytes - m.in.Memory
 	if need <= 0 {
 		return t
 	}
-	first, second := &m.compute, &m.link
-	if second.end < first.end {
+	first, second := &m.Compute, &m.Link
+	if second.End < first.End {
 		first, second = second, first
 	}
 	if need <= first.bytes {
-		return max(t, first.end)
+		return max(t, first.End)
 	}
 	if need <= first.bytes+second.bytes {
-		return max(t, second.end)
+		return max(t, second.End)
 	}
 	return math.Inf(1)
 }

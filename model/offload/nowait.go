@@ -47,35 +47,35 @@ func (e *Unfit) Unwrap() error { return plan.ErrNoPlan }
 // one wrapping ErrChoice if it makes no sense. O(N log N), of which writing the
 // plan is the larger part.
 func Schedule(c *chain.Chain, p platform.Platform, method string, ch Choice) (*plan.Plan, error) {
-	in, err := newInstance(c, p)
+	in, err := New(c, p)
 	if err != nil {
 		return nil, err
 	}
-	return in.schedule(method, ch)
+	return in.Schedule(method, ch)
 }
 
-func (in *instance) schedule(method string, ch Choice) (*plan.Plan, error) {
-	s := newScheduler(in)
+func (in *Instance) Schedule(method string, ch Choice) (*plan.Plan, error) {
+	s := NewNoWait(in)
 	if err := s.set(ch); err != nil {
 		return nil, err
 	}
-	T := s.evaluate()
-	if s.unfit != nil {
-		return nil, s.unfit
+	T := s.Evaluate()
+	if s.Unfit != nil {
+		return nil, s.Unfit
 	}
-	return s.plan(method, T), nil
+	return s.Plan(method, T), nil
 }
 
-// A scheduler evaluates choices of one instance without allocating.
-type scheduler struct {
-	in *instance
+// A NoWait evaluates choices of one instance without allocating.
+type NoWait struct {
+	in *Instance
 	// offload is the order of offloads, fetch that of prefetches seen from the
 	// end of the plan: the last one first. Both hold indices i of ā_i.
-	offload, fetch []int
+	Offload, Fetch []int
 	fwd, bwd       phase
 	// unfit is set by evaluate if there is no plan and explain asks for it.
-	unfit   *Unfit
-	explain bool
+	Unfit   *Unfit
+	Explain bool
 }
 
 // A phase holds the times of one phase, from its own end of the plan on:
@@ -88,29 +88,29 @@ type phase struct {
 	used       []bool // scratch: whether the transfer of ā_i has been counted
 }
 
-func newScheduler(in *instance) *scheduler {
-	s := &scheduler{in: in, explain: true, offload: make([]int, 0, in.n), fetch: make([]int, 0, in.n)}
+func NewNoWait(in *Instance) *NoWait {
+	s := &NoWait{in: in, Explain: true, Offload: make([]int, 0, in.N), Fetch: make([]int, 0, in.N)}
 	for _, f := range []*phase{&s.fwd, &s.bwd} {
-		f.start, f.end = make([]float64, in.n+1), make([]float64, in.n+1)
-		f.done, f.used = make([]float64, in.n), make([]bool, in.n+1)
+		f.start, f.end = make([]float64, in.N+1), make([]float64, in.N+1)
+		f.done, f.used = make([]float64, in.N), make([]bool, in.N+1)
 	}
 	return s
 }
 
 // set checks ch and makes it what is evaluated next.
-func (s *scheduler) set(ch Choice) error {
-	chosen := make([]bool, s.in.n)
+func (s *NoWait) set(ch Choice) error {
+	chosen := make([]bool, s.in.N)
 	for _, i := range ch.Offload {
 		switch {
-		case i < 0 || i >= s.in.n:
-			return fmt.Errorf("%w: abar_%d is offloaded, there are abar_0 to abar_%d to choose from", ErrChoice, i, s.in.n-1)
+		case i < 0 || i >= s.in.N:
+			return fmt.Errorf("%w: abar_%d is offloaded, there are abar_0 to abar_%d to choose from", ErrChoice, i, s.in.N-1)
 		case chosen[i]:
 			return fmt.Errorf("%w: abar_%d is offloaded twice, once is enough", ErrChoice, i)
 		}
 		chosen[i] = true
 	}
 	for _, i := range ch.Prefetch {
-		if i < 0 || i >= s.in.n || !chosen[i] {
+		if i < 0 || i >= s.in.N || !chosen[i] {
 			return fmt.Errorf("%w: abar_%d is prefetched without being offloaded, or twice", ErrChoice, i)
 		}
 		chosen[i] = false
@@ -118,33 +118,33 @@ func (s *scheduler) set(ch Choice) error {
 	if ch.Prefetch != nil && len(ch.Prefetch) != len(ch.Offload) {
 		return fmt.Errorf("%w: %d activations are offloaded and %d prefetched, give each once in both or leave out the prefetches", ErrChoice, len(ch.Offload), len(ch.Prefetch))
 	}
-	s.offload = append(s.offload[:0], ch.Offload...)
-	s.fetch = s.fetch[:0]
+	s.Offload = append(s.Offload[:0], ch.Offload...)
+	s.Fetch = s.Fetch[:0]
 	if ch.Prefetch == nil {
-		s.fetch = append(s.fetch, ch.Offload...)
+		s.Fetch = append(s.Fetch, ch.Offload...)
 		return nil
 	}
 	for k := len(ch.Prefetch) - 1; k >= 0; k-- {
-		s.fetch = append(s.fetch, ch.Prefetch[k])
+		s.Fetch = append(s.Fetch, ch.Prefetch[k])
 	}
 	return nil
 }
 
-// choose makes the set away, in sorted order, what is evaluated next. O(N).
-func (s *scheduler) choose(away []bool) {
-	s.offload, s.fetch = s.offload[:0], s.fetch[:0]
-	for i := range s.in.n {
+// Choose makes the set away, in sorted order, what is evaluated next. O(N).
+func (s *NoWait) Choose(away []bool) {
+	s.Offload, s.Fetch = s.Offload[:0], s.Fetch[:0]
+	for i := range s.in.N {
 		if away[i] {
-			s.offload, s.fetch = append(s.offload, i), append(s.fetch, i)
+			s.Offload, s.Fetch = append(s.Offload, i), append(s.Fetch, i)
 		}
 	}
 }
 
-// evaluate returns the makespan of the best no-wait plan for s.offload and
+// Evaluate returns the makespan of the best no-wait plan for s.offload and
 // s.fetch, +Inf if there is none. O(N).
-func (s *scheduler) evaluate() float64 {
-	s.unfit = nil
-	if !s.run(&s.fwd, s.offload, false) || !s.run(&s.bwd, s.fetch, true) {
+func (s *NoWait) Evaluate() float64 {
+	s.Unfit = nil
+	if !s.run(&s.fwd, s.Offload, false) || !s.run(&s.bwd, s.Fetch, true) {
 		return math.Inf(1)
 	}
 	return s.join()
@@ -156,45 +156,45 @@ func (s *scheduler) evaluate() float64 {
 // GPU, none of them of ā_{ℓ-1}, which ℓ uses: it waits for as many transfers as
 // that takes. ā_i can be offloaded after F_i. In reversed time a prefetch is an
 // offload that starts after B_{i+1}. O(N), as transfers are counted once.
-func (s *scheduler) run(f *phase, order []int, backward bool) bool {
+func (s *NoWait) run(f *phase, order []int, backward bool) bool {
 	in := s.in
-	u, need, lag := in.uF, in.needF, 0
+	u, need, lag := in.UF, in.NeedF, 0
 	if backward {
-		u, need, lag = in.uB, in.needB, 1
+		u, need, lag = in.UB, in.NeedB, 1
 	}
 	clear(f.used)
 	q, link, gone := 0, 0.0, 0.0 // transfers counted, end of the last one, their bytes
-	for l := 1; l <= in.n; l++ {
+	for l := 1; l <= in.N; l++ {
 		t := f.end[l-1]
-		x := in.before[l] + need[l] - in.limit
+		x := in.Before[l] + need[l] - in.Memory
 		for {
 			away := gone
 			if f.used[l-1] {
-				away -= in.abar[l-1]
+				away -= in.Abar[l-1]
 			}
 			if away >= x {
 				break
 			}
 			if q == len(order) || order[q]+lag >= l {
-				if s.explain {
-					s.unfit = &Unfit{Op: opName(backward, l), Short: x - away, Waits: -1}
+				if s.Explain {
+					s.Unfit = &Unfit{Op: opName(backward, l), Short: x - away, Waits: -1}
 					if q < len(order) && s.enough(x-away, l, order[q:]) {
-						s.unfit.Waits = order[q]
+						s.Unfit.Waits = order[q]
 					}
 				}
 				return false
 			}
 			i := order[q]
-			link = max(link, f.end[i+lag]) + in.move[i]
+			link = max(link, f.end[i+lag]) + in.Move[i]
 			f.done[q], f.used[i] = link, true
-			gone += in.abar[i]
+			gone += in.Abar[i]
 			t = max(t, link)
 			q++
 		}
 		f.start[l], f.end[l] = t, t+u[l]
 	}
 	for ; q < len(order); q++ {
-		link = max(link, f.end[order[q]+lag]) + in.move[order[q]]
+		link = max(link, f.end[order[q]+lag]) + in.Move[order[q]]
 		f.done[q] = link
 	}
 	return true
@@ -202,10 +202,10 @@ func (s *scheduler) run(f *phase, order []int, backward bool) bool {
 
 // enough reports whether layer l would have the bytes it lacks if those of the
 // transfers left that may precede it did.
-func (s *scheduler) enough(short float64, l int, left []int) bool {
+func (s *NoWait) enough(short float64, l int, left []int) bool {
 	for _, i := range left {
 		if i <= l-2 {
-			short -= s.in.abar[i]
+			short -= s.in.Abar[i]
 		}
 	}
 	return short <= 0
@@ -214,15 +214,15 @@ func (s *scheduler) enough(short float64, l int, left []int) bool {
 // join returns the least makespan T with the forward phase at its times and the
 // backward phase at T minus its times. All conditions are of the form: so long
 // after an event of the forward phase comes an event of the backward phase. O(N).
-func (s *scheduler) join() float64 {
-	in, m := s.in, len(s.offload)
-	T := s.fwd.end[in.n] + s.bwd.end[in.n]
+func (s *NoWait) join() float64 {
+	in, m := s.in, len(s.Offload)
+	T := s.fwd.end[in.N] + s.bwd.end[in.N]
 	if m == 0 {
 		return T
 	}
 	T = max(T, s.fwd.done[m-1]+s.bwd.done[m-1]) // one link, offloads first
 	last := 0                                   // the largest index offloaded
-	for k, i := range s.fetch {
+	for k, i := range s.Fetch {
 		T = max(T, s.fwd.end[i+1]+s.bwd.done[k]) // ā_i has left before it is fetched
 		last = max(last, i)
 	}
@@ -234,16 +234,16 @@ func (s *scheduler) join() float64 {
 // least X bytes, as in run, still have to be fetched: prefetch k, counted from
 // the end of the plan, starts afterwards if those before it in that order,
 // 0..k-1, are less. Later operations first: only a larger X than theirs counts.
-func (s *scheduler) joinForward(last int) float64 {
+func (s *NoWait) joinForward(last int) float64 {
 	in, T := s.in, 0.0
 	k, left := 0, 0.0 // fetches 0..k-1 start after the F_ℓ looked at; their bytes
-	for l := in.n; l > last && k < len(s.fetch); l-- {
-		x := in.before[l] + in.needF[l] - in.limit
+	for l := in.N; l > last && k < len(s.Fetch); l-- {
+		x := in.Before[l] + in.NeedF[l] - in.Memory
 		if l == last+1 {
-			x += in.abar[last] // it may have been transferred, but F_ℓ uses it
+			x += in.Abar[last] // it may have been transferred, but F_ℓ uses it
 		}
-		for k < len(s.fetch) && left < x {
-			left += in.abar[s.fetch[k]]
+		for k < len(s.Fetch) && left < x {
+			left += in.Abar[s.Fetch[k]]
 			k++
 			T = max(T, s.fwd.end[l]+s.bwd.done[k-1])
 		}
@@ -253,13 +253,13 @@ func (s *scheduler) joinForward(last int) float64 {
 
 // joinBackward is for offloads in the backward phase. They precede the first
 // prefetch, which precedes B_{last+1}. Before B_ℓ at least X bytes have left.
-func (s *scheduler) joinBackward(last int) float64 {
+func (s *NoWait) joinBackward(last int) float64 {
 	in, T := s.in, 0.0
 	q, gone := 0, 0.0
-	for l := in.n; l > last+1 && q < len(s.offload); l-- {
-		x := in.before[l] + in.needB[l] - in.limit
-		for q < len(s.offload) && gone < x {
-			gone += in.abar[s.offload[q]]
+	for l := in.N; l > last+1 && q < len(s.Offload); l-- {
+		x := in.Before[l] + in.NeedB[l] - in.Memory
+		for q < len(s.Offload) && gone < x {
+			gone += in.Abar[s.Offload[q]]
 			q++
 			T = max(T, s.fwd.done[q-1]+s.bwd.end[l])
 		}
@@ -267,32 +267,32 @@ func (s *scheduler) joinBackward(last int) float64 {
 	return T
 }
 
-// plan writes what was evaluated last, of makespan T. O(N log N).
-func (s *scheduler) plan(method string, T float64) *plan.Plan {
+// Plan writes what was evaluated last, of makespan T. O(N log N).
+func (s *NoWait) Plan(method string, T float64) *plan.Plan {
 	in := s.in
-	ops := make([]plan.Op, 0, 2*in.n+2*len(s.offload))
+	ops := make([]plan.Op, 0, 2*in.N+2*len(s.Offload))
 	// T minus a time is rounded: free is the end of what runs before.
 	free := 0.0
-	for l := 1; l <= in.n; l++ {
+	for l := 1; l <= in.N; l++ {
 		free = s.fwd.end[l]
 		ops = append(ops, plan.Op{Op: plan.OpFAll, Layer: l, Start: s.fwd.start[l], End: free})
 	}
-	for l := in.n; l >= 1; l-- {
+	for l := in.N; l >= 1; l-- {
 		start := max(free, T-s.bwd.end[l])
-		free = start + in.uB[l]
+		free = start + in.UB[l]
 		ops = append(ops, plan.Op{Op: plan.OpB, Layer: l, Start: start, End: free})
 	}
 	end := free
 	free = 0
 	transfer := func(kind string, i int, start float64) {
-		free = start + in.move[i]
+		free = start + in.Move[i]
 		ops = append(ops, plan.Op{Op: kind, Tensor: plan.TensorAbar, Layer: i, Start: start, End: free})
 	}
-	for k, i := range s.offload {
-		transfer(plan.OpO, i, s.fwd.done[k]-in.move[i])
+	for k, i := range s.Offload {
+		transfer(plan.OpO, i, s.fwd.done[k]-in.Move[i])
 	}
-	for k := len(s.fetch) - 1; k >= 0; k-- {
-		transfer(plan.OpP, s.fetch[k], max(free, T-s.bwd.done[k]))
+	for k := len(s.Fetch) - 1; k >= 0; k-- {
+		transfer(plan.OpP, s.Fetch[k], max(free, T-s.bwd.done[k]))
 	}
-	return in.newPlan(method, ops, end)
+	return in.NewPlan(method, ops, end)
 }

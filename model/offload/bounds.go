@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"workbench/model/chain"
+	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
@@ -18,9 +19,8 @@ type Bound struct {
 
 // Bounds returns lower bounds on the makespan, the best first. All hold for
 // every plan of the integral model, without assumptions, whatever it offloads,
-// how often, and in which order. (A plan that takes 10⁻⁹ more than M, which
-// verifiers forgive, may be below them where not fitting by that little matters;
-// they grant it 10⁻¹².) The errors are those of the methods. O(N) and what
+// how often, and in which order, and are rounded down by what sums of times may
+// have been rounded up. The errors are those of New. O(N) and what
 // "whole-tensors" takes, less than a second.
 //
 // "lb" is Proposition 3 of [004]: LB = max(Σu, 2(M_peak − M)/β).
@@ -71,30 +71,31 @@ type Bound struct {
 // in size, d and r; where they are too many, two are replaced by one that
 // dominates both, which only lowers the minimum.
 func Bounds(c *chain.Chain, p platform.Platform) ([]Bound, error) {
-	in, err := newInstance(c, p)
+	in, err := New(c, p)
 	if err != nil {
 		return nil, err
 	}
-	return in.bounds(), nil
+	return in.Bounds(), nil
 }
 
-func (in *instance) bounds() []Bound {
+func (in *Instance) Bounds() []Bound {
+	roundings := 8 * (in.N + 2) // of all computations and transfers, one after the other
 	bounds := []Bound{
-		{in.whole(), "whole-tensors"},
-		{in.fractional().makespan, "fractional"},
-		{in.lb(), "lb"},
+		{plan.Below(in.whole(), roundings), "whole-tensors"},
+		{plan.Below(in.Fractional().Makespan, roundings), "fractional"},
+		{plan.Below(in.LB(), roundings), "lb"},
 	}
 	slices.SortStableFunc(bounds, func(a, b Bound) int { return cmp.Compare(b.Value, a.Value) })
 	return bounds
 }
 
-// lb is LB of [004] Proposition 3.
-func (in *instance) lb() float64 {
-	return max(in.chain.TotalTime(), 2*(in.peakMemory()-in.limit)/in.beta)
+// LB is LB of [004] Proposition 3.
+func (in *Instance) LB() float64 {
+	return max(in.Chain.TotalTime(), 2*(in.PeakMemory()-in.Memory)/in.Bandwidth)
 }
 
-// bound returns the best lower bound.
-func (in *instance) bound() float64 { return in.bounds()[0].Value }
+// BestBound returns the best lower bound.
+func (in *Instance) BestBound() float64 { return in.Bounds()[0].Value }
 
 // FractionalOptimum is the optimum of [004] Problem 9, in which any part of an
 // activation may be offloaded and its memory freed at once. It is no plan; Greedy
@@ -111,74 +112,74 @@ type FractionalOptimum struct {
 // ordered, no-wait schedule that offloads M_peak − M bytes ([004] Theorem 8).
 // The errors are those of the methods. O(N).
 func Fractional(c *chain.Chain, p platform.Platform) (*FractionalOptimum, error) {
-	in, err := newInstance(c, p)
+	in, err := New(c, p)
 	if err != nil {
 		return nil, err
 	}
-	o := &FractionalOptimum{Makespan: in.fractional().makespan, Offloaded: max(0, in.peakMemory()-in.limit)}
+	o := &FractionalOptimum{Makespan: in.Fractional().Makespan, Offloaded: max(0, in.PeakMemory()-in.Memory)}
 	o.Part = o.Offloaded
-	for o.Whole < in.n && o.Part >= in.abar[o.Whole] {
-		o.Part -= in.abar[o.Whole]
+	for o.Whole < in.N && o.Part >= in.Abar[o.Whole] {
+		o.Part -= in.Abar[o.Whole]
 		o.Whole++
 	}
 	return o, nil
 }
 
-// excess holds X_ℓ of both phases, index 0 unused.
-type excess struct{ forward, backward []float64 }
+// Excess holds X_ℓ of both phases, index 0 unused.
+type Excess struct{ Forward, Backward []float64 }
 
-// excess returns X_ℓ = ā_0 + … + ā_{ℓ-1} + M_ℓ − M. O(N).
-func (in *instance) excess() excess {
-	x := excess{make([]float64, in.n+1), make([]float64, in.n+1)}
-	for l := 1; l <= in.n; l++ {
-		x.forward[l] = in.before[l] + in.needF[l] - in.limit
-		x.backward[l] = in.before[l] + in.needB[l] - in.limit
+// Excess returns X_ℓ = ā_0 + … + ā_{ℓ-1} + M_ℓ − M. O(N).
+func (in *Instance) Excess() Excess {
+	x := Excess{make([]float64, in.N+1), make([]float64, in.N+1)}
+	for l := 1; l <= in.N; l++ {
+		x.Forward[l] = in.Before[l] + in.NeedF[l] - in.Memory
+		x.Backward[l] = in.Before[l] + in.NeedB[l] - in.Memory
 	}
 	return x
 }
 
-// eager is the schedule of (1) and (2) of Bounds.
-type eager struct {
-	makespan     float64
-	fwd, bwd     []float64 // ends by layer, of the backward phase in reversed time
-	send, fetch  []float64 // starts of the transfers of ā_i, likewise
-	fwdAt, bwdAt []float64 // starts by layer
+// Eager is the schedule of (1) and (2) of Bounds.
+type Eager struct {
+	Makespan     float64
+	Fwd, Bwd     []float64 // ends by layer, of the backward phase in reversed time
+	Send, Fetch  []float64 // starts of the transfers of ā_i, likewise
+	FwdAt, BwdAt []float64 // starts by layer
 }
 
-func (in *instance) fractional() *eager { return in.eagerSchedule(in.excess(), 0) }
+func (in *Instance) Fractional() *Eager { return in.EagerSchedule(in.Excess(), 0) }
 
 // whole is the bound "whole-tensors".
-func (in *instance) whole() float64 {
-	x := in.wholeTensors()
-	sets := min(maxSets, max(minSets, totalSets/in.n))
-	e := in.eagerSchedule(x, sets)
-	return max(e.makespan, in.sameSets(x, e, sets))
+func (in *Instance) whole() float64 {
+	x := in.WholeTensors()
+	sets := min(maxSets, max(MinSets, totalSets/in.N))
+	e := in.EagerSchedule(x, sets)
+	return max(e.Makespan, in.sameSets(x, e, sets))
 }
 
-// eagerSchedule returns the eager schedule in which x bytes are away during each
+// EagerSchedule returns the eager schedule in which x bytes are away during each
 // operation, and with sets > 0 whole tensors, of which so many sets are looked at
 // for each operation. O(N) and O(N·sets).
-func (in *instance) eagerSchedule(x excess, sets int) *eager {
-	e := &eager{}
-	e.fwdAt, e.fwd, e.send = in.eagerPhase(x.forward, in.uF, 0, sets)
-	e.bwdAt, e.bwd, e.fetch = in.eagerPhase(x.backward, in.uB, 1, sets)
-	e.makespan = e.fwd[in.n] + e.bwd[in.n]
+func (in *Instance) EagerSchedule(x Excess, sets int) *Eager {
+	e := &Eager{}
+	e.FwdAt, e.Fwd, e.Send = in.eagerPhase(x.Forward, in.UF, 0, sets)
+	e.BwdAt, e.Bwd, e.Fetch = in.eagerPhase(x.Backward, in.UB, 1, sets)
+	e.Makespan = e.Fwd[in.N] + e.Bwd[in.N]
 	// Of operations of one phase only an X larger than those of operations
 	// nearer to the loss can count.
 	k, most := 0, 0.0
-	for l := in.n; l >= 1; l-- {
-		if x.forward[l] > most {
-			most = x.forward[l]
-			k = in.reach(k, most)
-			e.makespan = max(e.makespan, e.fwd[l]+in.when(e.fetch, k, most))
+	for l := in.N; l >= 1; l-- {
+		if x.Forward[l] > most {
+			most = x.Forward[l]
+			k = in.Reach(k, most)
+			e.Makespan = max(e.Makespan, e.Fwd[l]+in.When(e.Fetch, k, most))
 		}
 	}
 	k, most = 0, 0.0
-	for l := in.n; l >= 1; l-- {
-		if x.backward[l] > most {
-			most = x.backward[l]
-			k = in.reach(k, most)
-			e.makespan = max(e.makespan, in.when(e.send, k, most)+e.bwd[l])
+	for l := in.N; l >= 1; l-- {
+		if x.Backward[l] > most {
+			most = x.Backward[l]
+			k = in.Reach(k, most)
+			e.Makespan = max(e.Makespan, in.When(e.Send, k, most)+e.Bwd[l])
 		}
 	}
 	return e
@@ -186,29 +187,29 @@ func (in *instance) eagerSchedule(x excess, sets int) *eager {
 
 // eagerPhase returns the times of one phase: starts and ends of its operations
 // and starts of transfers, when ā_i can be sent after operation i+lag.
-func (in *instance) eagerPhase(x, u []float64, lag, sets int) (start, end, send []float64) {
-	start, end, send = make([]float64, in.n+1), make([]float64, in.n+1), make([]float64, in.n)
+func (in *Instance) eagerPhase(x, u []float64, lag, sets int) (start, end, send []float64) {
+	start, end, send = make([]float64, in.N+1), make([]float64, in.N+1), make([]float64, in.N)
 	link := 0.0
 	sent := func(l int) { // operation l has ended
-		if i := l - lag; i >= 0 && i < in.n {
+		if i := l - lag; i >= 0 && i < in.N {
 			send[i] = max(link, end[l])
-			link = send[i] + in.move[i]
+			link = send[i] + in.Move[i]
 		}
 	}
 	sent(0)
 	k, most := 0, 0.0
-	f := newFrontier(sets, slices.Max(x))
-	for l := 1; l <= in.n; l++ {
+	f := NewFrontier(sets, slices.Max(x))
+	for l := 1; l <= in.N; l++ {
 		start[l] = end[l-1]
 		if sets > 0 && l >= 2 {
-			f.add(in.abar[l-2], in.move[l-2], end[l-2+lag], 0)
+			f.Add(in.Abar[l-2], in.Move[l-2], end[l-2+lag], 0)
 		}
 		if x[l] > most {
 			most = x[l]
-			k = in.reach(k, most)
-			start[l] = max(start[l], in.when(send, k, most))
+			k = in.Reach(k, most)
+			start[l] = max(start[l], in.When(send, k, most))
 			if sets > 0 {
-				start[l] = atLeast(start[l], f.least(most, func(a shipment) float64 { return a.out }))
+				start[l] = max(start[l], f.Least(most, func(a Shipment) float64 { return a.Out }))
 			}
 		}
 		end[l] = start[l] + u[l]
@@ -217,61 +218,52 @@ func (in *instance) eagerPhase(x, u []float64, lag, sets int) (start, end, send 
 	return start, end, send
 }
 
-// reach returns the first i, from on, with ā_0 + … + ā_i ≥ x.
-func (in *instance) reach(from int, x float64) int {
-	for from < in.n-1 && in.before[from+1] < x {
+// Reach returns the first i, from on, with ā_0 + … + ā_i ≥ x.
+func (in *Instance) Reach(from int, x float64) int {
+	for from < in.N-1 && in.Before[from+1] < x {
 		from++
 	}
 	return from
 }
 
-// when is the time when x bytes have been sent, ā_k being the last of them.
-func (in *instance) when(send []float64, k int, x float64) float64 {
-	return send[k] + min(x-in.before[k], in.abar[k])/in.beta
+// When is the time when x bytes have been sent, ā_k being the last of them.
+func (in *Instance) When(send []float64, k int, x float64) float64 {
+	return send[k] + min(x-in.Before[k], in.Abar[k])/in.Bandwidth
 }
 
 // sameSets returns the bound of "whole-tensors" that sends and fetches the same
 // set. O(N·sets).
-func (in *instance) sameSets(x excess, e *eager, sets int) float64 {
-	most, smallest := 0.0, make([]float64, in.n+1) // by ℓ: a
+func (in *Instance) sameSets(x Excess, e *Eager, sets int) float64 {
+	most, smallest := 0.0, make([]float64, in.N+1) // by ℓ: a
 	a := math.Inf(1)
-	for l := 2; l <= in.n; l++ {
-		if in.abar[l-2] > 0 {
-			a = min(a, in.abar[l-2])
+	for l := 2; l <= in.N; l++ {
+		if in.Abar[l-2] > 0 {
+			a = min(a, in.Abar[l-2])
 		}
 		smallest[l] = a
-		if X := max(x.forward[l], x.backward[l]); X > 0 {
+		if X := max(x.Forward[l], x.Backward[l]); X > 0 {
 			most = max(most, X+a)
 		}
 	}
 	T := 0.0
-	f := newFrontier(sets, most)
-	for l := 2; l <= in.n; l++ {
+	f := NewFrontier(sets, most)
+	for l := 2; l <= in.N; l++ {
 		i := l - 2
-		f.add(in.abar[i], in.move[i], e.fwd[i], e.bwd[i+1])
-		if X := x.forward[l]; X > 0 {
-			start := func(s shipment) float64 { return max(e.fwd[l-1], s.out) }
-			T = atLeast(T, min(
-				f.least(X, func(s shipment) float64 { return start(s) + in.uF[l] + s.back }),
-				f.least(X+smallest[l], func(s shipment) float64 { return start(s) + s.back })))
+		f.Add(in.Abar[i], in.Move[i], e.Fwd[i], e.Bwd[i+1])
+		if X := x.Forward[l]; X > 0 {
+			start := func(s Shipment) float64 { return max(e.Fwd[l-1], s.Out) }
+			T = max(T, min(
+				f.Least(X, func(s Shipment) float64 { return start(s) + in.UF[l] + s.Back }),
+				f.Least(X+smallest[l], func(s Shipment) float64 { return start(s) + s.Back })))
 		}
-		if X := x.backward[l]; X > 0 {
-			end := func(s shipment) float64 { return max(e.bwd[l-1], s.back) }
-			T = atLeast(T, min(
-				f.least(X, func(s shipment) float64 { return s.out + in.uB[l] + end(s) }),
-				f.least(X+smallest[l], func(s shipment) float64 { return s.out + end(s) })))
+		if X := x.Backward[l]; X > 0 {
+			end := func(s Shipment) float64 { return max(e.Bwd[l-1], s.Back) }
+			T = max(T, min(
+				f.Least(X, func(s Shipment) float64 { return s.Out + in.UB[l] + end(s) }),
+				f.Least(X+smallest[l], func(s Shipment) float64 { return s.Out + end(s) })))
 		}
 	}
 	return T
-}
-
-// atLeast returns the larger of t and what a frontier says; that there is no set
-// large enough it says by rounding only.
-func atLeast(t, least float64) float64 {
-	if math.IsInf(least, 1) {
-		return t
-	}
-	return max(t, least)
 }
 
 // Limits of wholeTensors: units that all activations may be together, and words
@@ -281,30 +273,29 @@ const (
 	maxWords = 1 << 28
 )
 
-// wholeTensors returns excess with each X_ℓ > 0 raised to the least sum of a
+// WholeTensors returns excess with each X_ℓ > 0 raised to the least sum of a
 // subset of ā_0..ā_{ℓ-2} that is no less. The sums are the set bits of a number,
 // in units of the greatest common divisor. O(N·Σā/unit/64).
-func (in *instance) wholeTensors() excess {
-	x := in.excess()
+func (in *Instance) WholeTensors() Excess {
+	x := in.Excess()
 	unit := in.unit()
 	if unit == 0 {
 		return x
 	}
-	total := in.before[in.n] / unit
-	exact := total <= maxUnits && total/64*float64(in.n) <= maxWords
+	total := in.Before[in.N] / unit
+	exact := total <= maxUnits && total/64*float64(in.N) <= maxWords
 	sums := big.NewInt(1)
 	shifted := new(big.Int)
-	for l := 2; l <= in.n; l++ {
+	for l := 2; l <= in.N; l++ {
 		if exact {
-			shifted.Lsh(sums, uint(in.abar[l-2]/unit))
+			shifted.Lsh(sums, uint(in.Abar[l-2]/unit))
 			sums.Or(sums, shifted)
 		}
-		for _, phase := range [][]float64{x.forward, x.backward} {
+		for _, phase := range [][]float64{x.Forward, x.Backward} {
 			if phase[l] <= 0 {
 				continue
 			}
-			// The limit has room for rounding: a multiple may lie that near below.
-			need := math.Ceil(phase[l]/unit - 1e-6)
+			need := math.Ceil(phase[l] / unit)
 			if exact {
 				need = float64(nextBit(sums, int(need)))
 			}
@@ -326,9 +317,9 @@ func nextBit(sums *big.Int, k int) int {
 
 // unit is the greatest common divisor of ā_0..ā_{N-1} in bytes, 0 if they are
 // not whole or there is nothing.
-func (in *instance) unit() float64 {
+func (in *Instance) unit() float64 {
 	g := 0.0
-	for _, a := range in.abar[:in.n] {
+	for _, a := range in.Abar[:in.N] {
 		if a != math.Trunc(a) || a >= 1<<53 {
 			return 0
 		}

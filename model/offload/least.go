@@ -16,31 +16,31 @@ import (
 // when it has ended ā_{ℓ-1} leaves. After B_{ℓ+1} only ā_ℓ and δ_ℓ are there, and
 // ā_{ℓ-1} is fetched, which B_ℓ needs beside them and more.
 func Range(c *chain.Chain) (low, high float64) {
-	in := newView(c)
+	in := NewView(c)
 	low, _ = in.least()
-	return low, in.peakMemory()
+	return low, in.PeakMemory()
 }
 
 // least is low of Range and the operation that needs it.
-func (in *instance) least() (low float64, why string) {
+func (in *Instance) least() (low float64, why string) {
 	op, what, at := "F", "", 0
 	need := func(bytes float64, name, text string, l int) {
 		if bytes > low || at == 0 {
 			low, op, what, at = bytes, name, text, l
 		}
 	}
-	for l := 1; l <= in.n; l++ {
-		need(in.abar[l-1]+in.needF[l], "F", "its input and what it saves", l)
-		need(in.abar[l-1]+in.needB[l], "B", "its input, what F_all saved and two gradients", l)
+	for l := 1; l <= in.N; l++ {
+		need(in.Abar[l-1]+in.NeedF[l], "F", "its input and what it saves", l)
+		need(in.Abar[l-1]+in.NeedB[l], "B", "its input, what F_all saved and two gradients", l)
 	}
 	return low, fmt.Sprintf("%s_%d needs %s", op, at, what)
 }
 
-// peakMemory is M_peak of [004] (3.3): what is needed without offloading. O(N).
-func (in *instance) peakMemory() float64 {
+// PeakMemory is M_peak of [004] (3.3): what is needed without offloading. O(N).
+func (in *Instance) PeakMemory() float64 {
 	peak := 0.0
-	for l := 1; l <= in.n; l++ {
-		peak = max(peak, in.before[l]+max(in.needF[l], in.needB[l]))
+	for l := 1; l <= in.N; l++ {
+		peak = max(peak, in.Before[l]+max(in.NeedF[l], in.NeedB[l]))
 	}
 	return peak
 }

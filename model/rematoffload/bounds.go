@@ -1,4 +1,4 @@
-package combined
+package rematoffload
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"workbench/model/chain"
+	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
@@ -42,97 +43,98 @@ type Bound struct {
 // breakpoint of lost or where two terms are equal; with q from one breakpoint to
 // the next it is found exactly. Without a link q = 0.
 func Bounds(c *chain.Chain, p platform.Platform) ([]Bound, error) {
-	in, err := newInstance(c, p)
+	in, err := New(c, p)
 	if err != nil {
 		return nil, err
 	}
-	compute := Bound{c.TotalTime(), "compute"}
-	moved := Bound{in.movedOrAgain() * (1 - 1e-12), "moved-or-again"}
+	roundings := 16 * (in.N + 2) // of times and of parts of them
+	compute := Bound{plan.Below(c.TotalTime(), roundings), "compute"}
+	moved := Bound{plan.Below(in.movedOrAgain(), roundings), "moved-or-again"}
 	if moved.Value > compute.Value {
 		return []Bound{moved, compute}, nil
 	}
 	return []Bound{compute, moved}, nil
 }
 
-// item is an ā that is stored, moved or computed again.
-type item struct{ size, time float64 }
+// Item is an ā that is stored, moved or computed again.
+type Item struct{ Size, Time float64 }
 
-func (in *instance) movedOrAgain() float64 {
-	total := in.c.TotalTime()
+func (in *Instance) movedOrAgain() float64 {
+	total := in.Chain.TotalTime()
 	best := total
-	var items []item
-	backwards := total - in.until[in.n] // Σ uB_1..k
-	after := make([]float64, in.n+1)
-	after[in.n] = backwards
-	for k := in.n - 1; k >= 0; k-- {
-		after[k] = after[k+1] - in.uB[k+1]
+	var items []Item
+	backwards := total - in.Until[in.N] // Σ uB_1..k
+	after := make([]float64, in.N+1)
+	after[in.N] = backwards
+	for k := in.N - 1; k >= 0; k-- {
+		after[k] = after[k+1] - in.UB[k+1]
 	}
-	for k := 2; k <= in.n; k++ {
+	for k := 2; k <= in.N; k++ {
 		items = items[:0]
 		for l := 1; l < k; l++ {
-			size := in.abar[l]
+			size := in.Abar[l]
 			if l == k-1 {
-				size -= in.a[l]
+				size -= in.A[l]
 			}
 			if size > 0 { // else it is always stored
-				items = append(items, item{size, in.uF[l]})
+				items = append(items, Item{size, in.UF[l]})
 			}
 		}
-		slices.SortFunc(items, func(x, y item) int { return cmp.Compare(y.time*x.size, x.time*y.size) })
-		roomF := in.memory - (in.a[k-1] + in.a[k] + in.oF[k])
-		roomB := in.memory - (in.a[k-1] + in.needBackward(k))
+		slices.SortFunc(items, func(x, y Item) int { return cmp.Compare(y.Time*x.Size, x.Time*y.Size) })
+		roomF := in.Memory - (in.A[k-1] + in.A[k] + in.OF[k])
+		roomB := in.Memory - (in.A[k-1] + in.NeedBackward(k))
 		best = max(best,
-			in.leastSplit(items, roomF-in.a[0], in.until[k-1], total-in.until[k-1]),
-			in.leastSplit(items, roomB-in.a[0], total-after[k], after[k]))
+			in.leastSplit(items, roomF-in.A[0], in.Until[k-1], total-in.Until[k-1]),
+			in.leastSplit(items, roomB-in.A[0], total-after[k], after[k]))
 	}
 	return best
 }
 
 // leastSplit is the minimum over q; at least −room has to be moved. items are in
 // order of time per byte, the largest first.
-func (in *instance) leastSplit(items []item, room, before, after float64) float64 {
+func (in *Instance) leastSplit(items []Item, room, before, after float64) float64 {
 	lost := 0.0
 	for _, x := range items {
-		lost += x.time
+		lost += x.Time
 	}
 	// What fits is kept, the densest first; then q grows along the items.
 	left, i := max(0, room), 0
 	part := 0.0 // of item i that is kept
 	for ; i < len(items); i++ {
-		if items[i].size > left {
-			if items[i].size > 0 {
-				part = left / items[i].size
+		if items[i].Size > left {
+			if items[i].Size > 0 {
+				part = left / items[i].Size
 			}
-			lost -= items[i].time * part
+			lost -= items[i].Time * part
 			break
 		}
-		left -= items[i].size
-		lost -= items[i].time
+		left -= items[i].Size
+		lost -= items[i].Time
 	}
 	value := func(q, lost float64) float64 {
 		if q == 0 {
 			return before + after + lost
 		}
-		return max(before, q/in.beta) + max(after+lost, q/in.beta)
+		return max(before, q/in.Bandwidth) + max(after+lost, q/in.Bandwidth)
 	}
-	if in.beta == 0 {
+	if in.Bandwidth == 0 {
 		return value(0, lost)
 	}
 	q := max(0, -room)
 	best := value(q, lost)
 	for ; i < len(items); i++ {
 		x := items[i]
-		dq, dt := x.size*(1-part), x.time*(1-part)
+		dq, dt := x.Size*(1-part), x.Time*(1-part)
 		part = 0
 		// Both maxima change at most once along the line from (q, lost) to
 		// (q+dq, lost−dt).
 		at := func(f float64) float64 { return value(q+f*dq, lost-f*dt) }
 		best = min(best, at(1))
 		if dq > 0 {
-			if f := (before*in.beta - q) / dq; f > 0 && f < 1 {
+			if f := (before*in.Bandwidth - q) / dq; f > 0 && f < 1 {
 				best = min(best, at(f))
 			}
-			if f := (after + lost - q/in.beta) / (dq/in.beta + dt); f > 0 && f < 1 {
+			if f := (after + lost - q/in.Bandwidth) / (dq/in.Bandwidth + dt); f > 0 && f < 1 {
 				best = min(best, at(f))
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"workbench/model/functions"
+	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
@@ -52,21 +53,23 @@ type Bound struct {
 // equality where the largest of them is reached gives the least times that
 // satisfy all, by induction no later than those of any plan; the bound is the last E.
 func Bounds(s *functions.Sequence, p platform.Platform) ([]Bound, error) {
-	in, err := newInstance(s, p)
+	in, err := New(s, p)
 	if err != nil {
 		return nil, err
 	}
-	bounds := []Bound{{in.memoryBound(), "memory"}, {s.TotalTime(), "functions"}}
+	bounds := []Bound{{in.memoryBound(), "memory"}, {plan.Below(s.TotalTime(), in.N), "functions"}}
 	slices.SortStableFunc(bounds, func(a, b Bound) int { return cmp.Compare(b.Value, a.Value) })
 	return bounds, nil
 }
 
-// bound returns the best lower bound.
-func (in *instance) bound() float64 { return max(in.memoryBound(), in.seq.TotalTime()) }
+// BestBound returns the best lower bound.
+func (in *Instance) BestBound() float64 {
+	return max(in.memoryBound(), plan.Below(in.Sequence.TotalTime(), in.N))
+}
 
 // memoryBound is the bound "memory" of Bounds.
-func (in *instance) memoryBound() float64 {
-	n, beta := in.n, in.platform.Bandwidth
+func (in *Instance) memoryBound() float64 {
+	n, beta := in.N, in.Platform.Bandwidth
 	start := make([]float64, n) // what is known of S_i
 	end := make([]float64, n+1) // E_i at i+1, 0 at 0
 	// Of A_i: bytes by the next function that uses them, by that which wrote
@@ -76,9 +79,9 @@ func (in *instance) memoryBound() float64 {
 	clean, alive := 0.0, 0.0
 	// written is one more than the last function that wrote v; -1: none, and the
 	// host holds it; next the next that uses it.
-	written := make([]int, len(in.size))
+	written := make([]int, len(in.Size))
 	move := func(v int, sign float64, next int) {
-		bytes := sign * in.size[v]
+		bytes := sign * in.Size[v]
 		alive += bytes
 		byNext[next] += bytes
 		if written[v] < 0 {
@@ -87,18 +90,18 @@ func (in *instance) memoryBound() float64 {
 			byWrite[written[v]] += bytes
 		}
 	}
-	there := make([]bool, len(in.size)) // in A_i before f_i
+	there := make([]bool, len(in.Size)) // in A_i before f_i
 	fetch := make([]float64, n+1)       // from the host, by first use
-	for v, where := range in.initial {
-		if where == functions.Nowhere || in.size[v] == 0 {
+	for v, where := range in.Initial {
+		if where == functions.Nowhere || in.Size[v] == 0 {
 			continue
 		}
 		if where == functions.Host {
 			written[v] = -1
-			fetch[in.first[v]] += in.size[v]
+			fetch[in.First[v]] += in.Size[v]
 		}
 		there[v] = true
-		move(v, 1, in.first[v])
+		move(v, 1, in.First[v])
 	}
 	sum := 0.0
 	for j := range n {
@@ -106,36 +109,36 @@ func (in *instance) memoryBound() float64 {
 		start[j] = sum / beta
 	}
 	for i := range n {
-		for _, v := range in.use[in.at[i]:in.at[i+1]] {
+		for _, v := range in.Use[in.At[i]:in.At[i+1]] {
 			if there[v] {
 				move(v, -1, i)
 			}
 		}
 		S := max(start[i], end[i])
-		x := alive + in.own(i) - in.limit
+		x := alive + in.Own(i) - in.Memory
 		if left := x - clean; left > 0 { // (1), j at j+1
 			for j := 0; j <= i && left > 0 && end[i]+left/beta > S; j++ { // no end is later than E_{i-1}
 				S = max(S, end[j]+left/beta)
 				left -= byWrite[j]
 			}
 		}
-		end[i+1] = S + in.u[i]
+		end[i+1] = S + in.Times[i]
 		if left := x; left > 0 { // (2), from the last one back
 			for j := n - 1; j > i && left > 0; j-- {
 				start[j] = max(start[j], end[i+1]+left/beta)
 				left -= byNext[j]
 			}
 		}
-		for k := in.at[i]; k < in.at[i+1]; k++ {
-			v := in.use[k]
-			if in.writes[k] {
+		for k := in.At[i]; k < in.At[i+1]; k++ {
+			v := in.Use[k]
+			if in.Writes[k] {
 				written[v] = i + 1
 			}
-			there[v] = in.next[k] < n
+			there[v] = in.Next[k] < n
 			if there[v] {
-				move(v, 1, in.next[k])
+				move(v, 1, in.Next[k])
 			}
 		}
 	}
-	return end[n]
+	return plan.Below(end[n], 4*(n+1)) // a quotient and three sums for each function
 }

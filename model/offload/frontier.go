@@ -6,30 +6,30 @@ import "math"
 // as many as keeps the time below a second.
 const (
 	maxSets   = 1 << 15
-	minSets   = 512
+	MinSets   = 512
 	totalSets = 1 << 19
 )
 
-// shipment is a set of activations: its bytes, when it is out, and how long before
+// Shipment is a set of activations: its bytes, when it is out, and how long before
 // the end of the plan its way back starts.
-type shipment struct{ bytes, out, back float64 }
+type Shipment struct{ Bytes, Out, Back float64 }
 
 // A frontier holds sets of activations that no other set dominates, by having as
 // many bytes and being sent and fetched as fast; the largest first.
 type frontier struct {
-	limit      int     // sets that are held
+	most       int     // sets that are held
 	top        float64 // bytes beyond which more do not count
-	sets, next []shipment
+	sets, next []Shipment
 }
 
-func newFrontier(limit int, top float64) *frontier {
-	return &frontier{limit: limit, top: top, sets: []shipment{{}}}
+func NewFrontier(limit int, top float64) *frontier {
+	return &frontier{most: limit, top: top, sets: []Shipment{{}}}
 }
 
-// add adds to every set, and leaves out of it, an activation of so many bytes that
+// Add adds to every set, and leaves out of it, an activation of so many bytes that
 // takes move seconds to transfer and can be sent, and in reversed time fetched,
 // not before these times. O(sets).
-func (f *frontier) add(bytes, move, send, fetch float64) {
+func (f *frontier) Add(bytes, move, send, fetch float64) {
 	if bytes == 0 {
 		return
 	}
@@ -38,8 +38,8 @@ func (f *frontier) add(bytes, move, send, fetch float64) {
 	for len(without) > 0 || len(with) > 0 {
 		if len(with) > 0 {
 			w := with[0]
-			x := shipment{min(f.top, w.bytes+bytes), max(w.out, send) + move, max(w.back, fetch) + move}
-			if len(without) == 0 || x.bytes >= without[0].bytes {
+			x := Shipment{min(f.top, w.Bytes+bytes), max(w.Out, send) + move, max(w.Back, fetch) + move}
+			if len(without) == 0 || x.Bytes >= without[0].Bytes {
 				f.keep(x)
 				with = with[1:]
 				continue
@@ -48,7 +48,7 @@ func (f *frontier) add(bytes, move, send, fetch float64) {
 		f.keep(without[0])
 		without = without[1:]
 	}
-	for len(f.next) > f.limit {
+	for len(f.next) > f.most {
 		f.halve()
 	}
 	f.sets, f.next = f.next, f.sets
@@ -56,14 +56,14 @@ func (f *frontier) add(bytes, move, send, fetch float64) {
 
 // keep appends x unless one of the sets of more bytes is as fast. It looks at the
 // last few only: a set too many does no harm.
-func (f *frontier) keep(x shipment) {
+func (f *frontier) keep(x Shipment) {
 	const last = 24
 	for k := len(f.next) - 1; k >= max(0, len(f.next)-last); k-- {
-		if y := f.next[k]; y.out <= x.out && y.back <= x.back {
+		if y := f.next[k]; y.Out <= x.Out && y.Back <= x.Back {
 			return
 		}
 	}
-	for k := len(f.next); k > 0 && f.next[k-1].bytes == x.bytes && f.next[k-1].out >= x.out && f.next[k-1].back >= x.back; k-- {
+	for k := len(f.next); k > 0 && f.next[k-1].Bytes == x.Bytes && f.next[k-1].Out >= x.Out && f.next[k-1].Back >= x.Back; k-- {
 		f.next = f.next[:k-1]
 	}
 	f.next = append(f.next, x)
@@ -76,7 +76,7 @@ func (f *frontier) halve() {
 		x := f.next[i]
 		if i+1 < len(f.next) {
 			y := f.next[i+1]
-			x.out, x.back = min(x.out, y.out), min(x.back, y.back)
+			x.Out, x.Back = min(x.Out, y.Out), min(x.Back, y.Back)
 		}
 		f.next[k] = x
 		k++
@@ -84,12 +84,12 @@ func (f *frontier) halve() {
 	f.next = f.next[:k]
 }
 
-// least returns the least cost of the sets of at least so many bytes, +Inf if
+// Least returns the least cost of the sets of at least so many bytes, +Inf if
 // there are none.
-func (f *frontier) least(bytes float64, cost func(shipment) float64) float64 {
+func (f *frontier) Least(bytes float64, cost func(Shipment) float64) float64 {
 	best := math.Inf(1)
 	for _, x := range f.sets {
-		if x.bytes < bytes {
+		if x.Bytes < bytes {
 			break
 		}
 		best = min(best, cost(x))

@@ -1,4 +1,4 @@
-package combined
+package rematoffload
 
 import (
 	"fmt"
@@ -12,27 +12,27 @@ import (
 // proved to be least: without transfers less may do (errata 3), and with them
 // [Least] does. c must be valid. O(N).
 func Range(c *chain.Chain) (low, high float64) {
-	v := newView(c)
+	v := NewView(c)
 	// Recompute everything: before B_ℓ, F_ck 1, F_none 2 .. ℓ-1, F_all ℓ, beside
 	// a_0 and δ_ℓ; the loss's gradient counts from its backward on.
 	forward := 0.0 // most of F_1 .. F_ℓ-1
-	for l := 1; l <= v.n; l++ {
-		gradient := v.delta[l]
-		if l == v.n {
+	for l := 1; l <= v.N; l++ {
+		gradient := v.Delta[l]
+		if l == v.N {
 			gradient = 0
 		}
-		beside := v.a[0]
+		beside := v.A[0]
 		if l > 1 {
-			beside += v.a[l-1]
+			beside += v.A[l-1]
 		}
-		low = max(low, forward+gradient, beside+v.needAll(l)+gradient, beside+v.needBackward(l))
-		forward = max(forward, beside+v.a[l]+v.oF[l])
+		low = max(low, forward+gradient, beside+v.NeedAll(l)+gradient, beside+v.NeedBackward(l))
+		forward = max(forward, beside+v.A[l]+v.OF[l])
 	}
-	kept := v.a[0]
-	for l := 1; l <= v.n; l++ {
-		high = max(high, kept+v.needAll(l))
-		kept += v.abar[l]
-		high = max(high, kept+v.delta[l]+v.delta[l-1]+v.oB[l])
+	kept := v.A[0]
+	for l := 1; l <= v.N; l++ {
+		high = max(high, kept+v.NeedAll(l))
+		kept += v.Abar[l]
+		high = max(high, kept+v.Delta[l]+v.Delta[l-1]+v.OB[l])
 	}
 	return low, max(low, high)
 }
@@ -43,14 +43,14 @@ func Range(c *chain.Chain) (low, high float64) {
 // F_all ℓ has to run, beside a_{ℓ-1} or the larger ā_{ℓ-1}; so has B_ℓ, with its
 // two gradients. And that is enough: OffloadAll needs no more. Without a link it
 // is a lower bound.
-func Least(c *chain.Chain) (memory float64, why string) { return newView(c).least() }
+func Least(c *chain.Chain) (memory float64, why string) { return NewView(c).least() }
 
-func (in *instance) least() (memory float64, why string) {
-	for l := 1; l <= in.n; l++ {
-		if x := in.a[l-1] + in.needAll(l); x > memory || l == 1 {
+func (in *Instance) least() (memory float64, why string) {
+	for l := 1; l <= in.N; l++ {
+		if x := in.A[l-1] + in.NeedAll(l); x > memory || l == 1 {
 			memory, why = x, fmt.Sprintf("F_all_%d needs its input and what its backward needs", l)
 		}
-		if x := in.a[l-1] + in.needBackward(l); x > memory {
+		if x := in.A[l-1] + in.NeedBackward(l); x > memory {
 			memory, why = x, fmt.Sprintf("B_%d needs its input, what F_all saves and two gradients", l)
 		}
 	}
