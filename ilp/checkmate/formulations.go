@@ -1,3 +1,10 @@
+// Package checkmate has the formulations of rematerialization on graphs: the one
+// of Jain et al., "Checkmate: Breaking the Memory Wall with Optimal Tensor
+// Rematerialization", MLSys 2020, as printed, and ours, which is stronger.
+//
+// Sizes enter rows as numbers that solvers can tell apart, see memoryRows and
+// grain; times are scaled by a power of two. In exact arithmetic every model
+// is a relaxation of the problem of the file, or the problem itself.
 package checkmate
 
 import (
@@ -5,7 +12,7 @@ import (
 	"workbench/model/plan"
 )
 
-// checkmateFormulations returns the formulations of rematerialization on graphs, from the simplest on.
+// Formulations returns the formulations of the package, the simpler one first.
 func Formulations() []formulation.Formulation {
 	return []formulation.Formulation{
 		{

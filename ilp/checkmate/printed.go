@@ -1,30 +1,34 @@
-// Package checkmate has the formulations of rematerialization on graphs: Checkmate's as
-// printed (Jain et al., MLSys 2020), and ours.
 package checkmate
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"workbench/ilp/formulation"
 	"workbench/model/graph"
 	"workbench/model/milp"
-	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/stages"
 )
 
-// checkmate is the MILP of Checkmate (Jain et al., "Checkmate: Breaking the
+// printed is the MILP of Checkmate (Jain et al., "Checkmate: Breaking the
 // Memory Wall with Optimal Tensor Rematerialization", MLSys 2020, §4), which
 // plans in stages: see package stages. The paper's node and stage t is t−1
-// here. Sizes and times are in the units of checkmateInstance; the paper's
-// variables that (8) fixes are not there.
+// here; its variables that (8) fixes are not there.
 //
 // Two things are ours: a node that is not a forward node is computed once, in
-// its own stage, and an operation has an overhead beside its value.
-type checkmate struct {
-	*checkmateInstance
+// its own stage, and an operation has an overhead beside its value. And sizes
+// are counted in grains, see [grain]: U adds up sizes of all magnitudes, which no
+// solver can. Where the grain is not a common divisor of the sizes, they are
+// rounded down, and the model is that of a graph that takes less memory.
+type printed struct {
+	*instance
 	m *milp.Model
 	e milp.Expr // scratch
+
+	mem, ovh []float64 // M and overhead of nodes, in units of the model
+	budget   float64   // M_budget
 
 	R, S, U triangle
 	U0      milp.List   // U_{t,0}, before the first node of stage t
@@ -74,44 +78,24 @@ const (
 // Printed builds the MILP of the paper: O(n·(n + edges)) columns and rows
 // for n nodes. Its optimum is that of the schedules of stages.
 func Printed(g *graph.Graph, p platform.Platform) (*formulation.Program, error) {
-	in, err := newCheckmateInstance(g, p)
+	in, err := newInstance(g, p)
 	if err != nil {
 		return nil, err
 	}
 	if err := in.atMost(MostCheckmate); err != nil {
 		return nil, err
 	}
-	in.seconds()
-	f := buildCheckmate(in)
-	return &formulation.Program{
-		Model: f.m,
-		Start: func(start *plan.Plan) ([]float64, error) {
-			s, err := in.read(start)
-			if err != nil {
-				return nil, err
-			}
-			return f.values(s), nil
-		},
-		Plan: func(x []float64) (*plan.Plan, error) {
-			return f.schedule(x).Fill(plan.NewGraph(f.m.Name(), g, p)), nil
-		},
-	}, nil
+	f := buildPrinted(in)
+	return f.program(f.m, f.values, f.schedule), nil
 }
 
-// atMost returns an error for graphs of more nodes than a model is built for.
-func (in *checkmateInstance) atMost(nodes int) error {
-	if in.n > nodes {
-		return fmt.Errorf("%w: %d nodes, this model is built for %d at most", formulation.ErrTooLong, in.n, nodes)
-	}
-	return nil
-}
-
-func buildCheckmate(in *checkmateInstance) *checkmate {
-	f := &checkmate{checkmateInstance: in, m: milp.New("checkmate")}
+func buildPrinted(in *instance) *printed {
+	f := &printed{instance: in, m: milp.New("checkmate")}
+	f.sizes()
 	f.R = newTriangle(f.m, "R", in.n, milp.Binary, 0, 1)
 	f.S = newTriangle(f.m, "S", in.n, milp.Binary, 0, 1)
-	f.U = newTriangle(f.m, "U", in.n, milp.Continuous, 0, in.budget)
-	f.U0 = f.m.List("U0", in.n, milp.Continuous, 0, in.budget)
+	f.U = newTriangle(f.m, "U", in.n, milp.Continuous, 0, f.budget)
+	f.U0 = f.m.List("U0", in.n, milp.Continuous, 0, f.budget)
 	f.freeColumns()
 
 	f.objective()
@@ -125,8 +109,19 @@ func buildCheckmate(in *checkmateInstance) *checkmate {
 	return f
 }
 
+// sizes sets M, the overheads and M_budget.
+func (f *printed) sizes() {
+	size, _ := grain(f.room, append(slices.Clone(f.Memory), f.Overhead...))
+	units := func(bytes float64) float64 { return math.Floor(bytes / size) }
+	scale := milp.PowerOfTwo(units(f.room), about)
+	f.budget = scale * units(f.room)
+	for i := range f.n {
+		f.mem, f.ovh = append(f.mem, scale*units(f.Memory[i])), append(f.ovh, scale*units(f.Overhead[i]))
+	}
+}
+
 // freeColumns makes FREE_{t,i,k} for every stage t ≥ k.
-func (f *checkmate) freeColumns() {
+func (f *printed) freeColumns() {
 	f.upTo, f.first = make([]int, f.n), make([]int, f.n)
 	for k := range f.n {
 		for _, i := range f.Pred[k] {
@@ -147,7 +142,7 @@ func (f *checkmate) freeColumns() {
 }
 
 // objective is (1a): min Σ_t Σ_i C_i R_{t,i}.
-func (f *checkmate) objective() {
+func (f *printed) objective() {
 	f.e.Reset()
 	for t := range f.n {
 		for i := range t + 1 {
@@ -158,7 +153,7 @@ func (f *checkmate) objective() {
 }
 
 // dependencies is (1b): R_{t,j} ≤ R_{t,i} + S_{t,i} for every edge (i,j).
-func (f *checkmate) dependencies() {
+func (f *printed) dependencies() {
 	g := f.m.Group("dependencies", "Checkmate (1b)")
 	for t := range f.n {
 		for j := range t + 1 {
@@ -172,7 +167,7 @@ func (f *checkmate) dependencies() {
 
 // checkpoints is (1c): S_{t,i} ≤ R_{t−1,i} + S_{t−1,i}. (1d), that nothing is
 // there before the first stage, follows from (8b).
-func (f *checkmate) checkpoints() {
+func (f *printed) checkpoints() {
 	g := f.m.Group("checkpoints", "Checkmate (1c)")
 	for t := 1; t < f.n; t++ {
 		for i := range t {
@@ -185,7 +180,7 @@ func (f *checkmate) checkpoints() {
 // frontier is (8a) and (8b): stage t computes node t, whose value was not there
 // before. (1e), that the last node is computed, follows; (8c) is that there
 // are no variables beyond the triangle.
-func (f *checkmate) frontier() {
+func (f *printed) frontier() {
 	g := f.m.Group("frontier", "Checkmate (8a), (8b)")
 	for t := range f.n {
 		f.e.Reset().Add(1, f.R.at(t, t))
@@ -197,7 +192,7 @@ func (f *checkmate) frontier() {
 
 // once is not in the paper: the loss and backward nodes are computed in their
 // own stages only.
-func (f *checkmate) once() {
+func (f *printed) once() {
 	g := f.m.Group("once", "the rules")
 	for t := range f.n {
 		for i := range t {
@@ -212,7 +207,7 @@ func (f *checkmate) once() {
 // memory is (2) to (4): U_{t,0} is what is retained, and U_{t,k+1} = U_{t,k} −
 // mem_freed_t(v_k) + M_{k+1} R_{t,k+1}, with mem_freed_t(v_k) = Σ_{i ∈ DEPS[k]
 // ∪ {k}} M_i FREE_{t,i,k}. U ≤ M_budget of (9) are bounds of the columns.
-func (f *checkmate) memory() {
+func (f *printed) memory() {
 	start, next := f.m.Group("memory at the start", "Checkmate (2)"), f.m.Group("memory", "Checkmate (3), (4)")
 	for t := range f.n {
 		f.e.Reset().Add(-1, f.U0.At(t))
@@ -241,7 +236,7 @@ func (f *checkmate) memory() {
 // S_{t+1,i} + Σ_{j ∈ USERS[i], j>k} R_{t,j} and κ its largest value,
 //
 //	1 − FREE ≤ num_hazards,   κ (1 − FREE) ≥ num_hazards.
-func (f *checkmate) freed() {
+func (f *printed) freed() {
 	may, must := f.m.Group("freed if no hazard", "Checkmate (7b)"), f.m.Group("kept if a hazard", "Checkmate (7c)")
 	for t := range f.n {
 		for r := range f.upTo[t] {
@@ -269,7 +264,7 @@ func (f *checkmate) freed() {
 
 // overheads is not in the paper: what node k takes beside its value counts
 // while it is computed.
-func (f *checkmate) overheads() {
+func (f *printed) overheads() {
 	g := f.m.Group("overhead", "the rules")
 	for t := range f.n {
 		for k := range t + 1 {
@@ -282,7 +277,7 @@ func (f *checkmate) overheads() {
 }
 
 // schedule reads S off a solution and completes it.
-func (f *checkmate) schedule(x []float64) *stages.Schedule {
+func (f *printed) schedule(x []float64) *stages.Schedule {
 	s := f.New()
 	for t := range f.n {
 		for i := range t {
@@ -294,7 +289,7 @@ func (f *checkmate) schedule(x []float64) *stages.Schedule {
 }
 
 // values returns the columns of a schedule.
-func (f *checkmate) values(s *stages.Schedule) []float64 {
+func (f *printed) values(s *stages.Schedule) []float64 {
 	x := make([]float64, f.m.NumCols())
 	for t := range f.n {
 		u := 0.0

@@ -56,7 +56,7 @@ type RoundingOptions struct {
 // memory is reported as such, and then repaired in two ways: as in the paper by
 // asking for less memory, and by giving up retained values one by one.
 func Round(ctx context.Context, b solvers.Backend, g *graph.Graph, p platform.Platform, o RoundingOptions) (*RoundingResult, error) {
-	in, err := newCheckmateInstance(g, p)
+	in, err := newInstance(g, p)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func Round(ctx context.Context, b solvers.Backend, g *graph.Graph, p platform.Pl
 	if o.Samples == 0 {
 		o.Samples = 10
 	}
-	c := &rounding{checkmateInstance: in, ctx: ctx, backend: b, o: o}
+	c := &rounding{instance: in, ctx: ctx, backend: b, o: o}
 	if o.Solver.Time > 0 {
 		c.deadline = time.Now().Add(o.Solver.Time)
 	}
@@ -79,7 +79,7 @@ func Round(ctx context.Context, b solvers.Backend, g *graph.Graph, p platform.Pl
 
 // rounding is a run of Round.
 type rounding struct {
-	*checkmateInstance
+	*instance
 	ctx      context.Context
 	backend  solvers.Backend
 	o        RoundingOptions
@@ -91,10 +91,10 @@ type rounding struct {
 
 func (c *rounding) run() (*RoundingResult, error) {
 	if !c.ordered(!c.o.Strong) {
-		c.result.Assumptions = append(c.result.Assumptions, InGraphOrder)
+		c.result.Assumptions = append(c.result.Assumptions, stages.InGraphOrder)
 	}
 	if !c.o.Strong {
-		c.result.Assumptions = append(c.result.Assumptions, InStages)
+		c.result.Assumptions = append(c.result.Assumptions, stages.InStages)
 	}
 	x, r, err := c.relax(1)
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *rounding) run() (*RoundingResult, error) {
 		}
 		return &c.result, nil
 	}
-	c.result.Bound = r.Obj * c.second
+	c.result.Bound = r.Obj * c.unit
 	c.round(x, func(rule string, s *stages.Schedule) bool {
 		c.result.Rounded = append(c.result.Rounded, c.report(rule, s))
 		if c.fits(s) {
@@ -138,7 +138,7 @@ func (c *rounding) run() (*RoundingResult, error) {
 		})
 	}
 	if c.best != nil {
-		c.result.Best = c.best.Fill(plan.NewGraph("checkmate-lp-round", c.Graph, c.platform))
+		c.result.Best = c.plan("checkmate-lp-round", c.best)
 	}
 	return &c.result, nil
 }
@@ -154,8 +154,7 @@ type fractions []float64
 // relax solves the relaxation for a part of the memory. No fractions: it has no
 // solution, or a limit came before.
 func (c *rounding) relax(part float64) (fractions, *solvers.Result, error) {
-	in := *c.checkmateInstance
-	in.budget -= 1000 * (1 - part)
+	in := c.within(part)
 	o := c.o.Solver
 	o.Relax, o.Start = true, nil
 	if !c.deadline.IsZero() {
@@ -165,7 +164,7 @@ func (c *rounding) relax(part float64) (fractions, *solvers.Result, error) {
 	}
 	x := make(fractions, c.n*c.n)
 	if c.o.Strong {
-		f := buildCheckmateStrong(&in, Options{Backward: true, Ends: true})
+		f := buildStrong(in, Options{Backward: true, Ends: true})
 		r, err := c.backend.Solve(c.ctx, f.m, o)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", f.m.Name(), err)
@@ -184,7 +183,7 @@ func (c *rounding) relax(part float64) (fractions, *solvers.Result, error) {
 		f.forwardFractions(x)
 		return x, r, nil
 	}
-	f := buildCheckmate(&in)
+	f := buildPrinted(in)
 	r, err := c.backend.Solve(c.ctx, f.m, o)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", f.m.Name(), err)
@@ -203,7 +202,7 @@ func (c *rounding) relax(part float64) (fractions, *solvers.Result, error) {
 
 // forwardFractions fills in the stages that the model leaves out: what forward
 // nodes read is there, the rest as far as the first stage retains it.
-func (f *checkmateStrong) forwardFractions(x fractions) {
+func (f *strong) forwardFractions(x fractions) {
 	for t := range f.first {
 		for i := range t {
 			if f.first < f.n {
@@ -241,14 +240,9 @@ func (c *rounding) round(x fractions, done func(rule string, s *stages.Schedule)
 	}
 }
 
-func (in *checkmateInstance) fits(s *stages.Schedule) bool {
-	peak, _, _ := s.Peak()
-	return peak <= in.platform.Memory*(1+plan.Tolerance)
-}
-
 // report makes a Rounding, and keeps the best schedule that fits.
 func (c *rounding) report(rule string, s *stages.Schedule) *Rounding {
-	r := &Rounding{Rule: rule, Plan: s.Fill(plan.NewGraph("checkmate-lp-round", c.Graph, c.platform)), Fits: c.fits(s)}
+	r := &Rounding{Rule: rule, Plan: c.plan("checkmate-lp-round", s), Fits: c.fits(s)}
 	if r.Fits && (c.best == nil || s.Cost() < c.best.Cost()) {
 		c.best = s.Clone()
 	}
@@ -256,16 +250,16 @@ func (c *rounding) report(rule string, s *stages.Schedule) *Rounding {
 }
 
 // evict makes a schedule fit by giving up retained values; the error wraps
-// plan.ErrNoPlan if it cannot or is told to stop. As long as some computation exceeds the memory, it takes the first
-// stage that needs most and gives up one value retained into it or out of it,
+// plan.ErrNoPlan if it cannot or is told to stop. As long as some computation
+// exceeds the memory, it takes the first stage that needs most and gives up one value retained into it or out of it,
 // until that is next computed or read: the one that costs the least time for
 // each byte among those that lower what the stage needs, or if there is none,
 // among those that leave it as it is. Every step retains less, so it ends.
-func (in *checkmateInstance) evict(s *stages.Schedule, stop func() bool) error {
+func (in *instance) evict(s *stages.Schedule, stop func() bool) error {
 	try, best := in.New(), in.New()
 	for {
 		peak, t, _ := s.Peak()
-		if peak <= in.platform.Memory*(1+plan.Tolerance) {
+		if platform.Fits(peak, in.platform.Memory) {
 			return nil
 		}
 		if stop() {
@@ -304,7 +298,7 @@ func (in *checkmateInstance) evict(s *stages.Schedule, stop func() bool) error {
 
 // release stops retaining value i from stage t until it is computed again or
 // read in a stage.
-func (in *checkmateInstance) release(s *stages.Schedule, t, i int) {
+func (in *instance) release(s *stages.Schedule, t, i int) {
 	for ; t < in.n && s.Retained(t, i); t++ {
 		s.Retain(t, i, false)
 		for _, j := range in.Succ[i] {

@@ -22,7 +22,7 @@ type Result struct {
 	// Bound is a proven lower bound in seconds on the makespan of every plan
 	// that keeps the Assumptions, By who proved it. There are none where the
 	// bound holds for all plans. Loose is the part of it that does not need
-	// InStages.
+	// stages.InStages.
 	Bound, Loose float64
 	By           string
 	Assumptions  []string
@@ -40,12 +40,6 @@ func (r *Result) Gap() float64 {
 	return solvers.Gap(r.Plan.Claims.Makespan, r.Bound)
 }
 
-// Assumptions of bounds from models of stages.
-const (
-	InGraphOrder = "nodes are computed for the first time in the order of the graph"
-	InStages     = "between two first computations a node is computed at most once, in the order of the graph"
-)
-
 // roughGap is the gap to which models are solved as long as their solutions
 // make no plans that fit.
 const roughGap = 0.002
@@ -61,19 +55,18 @@ const roughGap = 0.002
 // a solution exceeds the memory, the rows that it breaks are added and the model
 // is solved again, from a repaired plan.
 func Solve(ctx context.Context, b solvers.Backend, g *graph.Graph, p platform.Platform, start *plan.Plan, o solvers.Options) (*Result, error) {
-	in, err := newCheckmateInstance(g, p)
+	in, err := newInstance(g, p)
 	if err != nil {
 		return nil, err
 	}
 	if err := in.atMost(MostRelaxed); err != nil {
 		return nil, err
 	}
-	c := &checkmateSearch{checkmateInstance: in, backend: b, o: o, ctx: ctx}
+	c := &search{instance: in, backend: b, o: o, ctx: ctx}
 	if o.Time > 0 {
 		c.deadline = time.Now().Add(o.Time)
 	}
-	c.bound, c.by = sum(in.cost), "every node once"
-	c.loose = c.bound
+	c.known()
 	c.adopt(in.StoreAll())
 	if start != nil {
 		s, err := in.read(start)
@@ -95,17 +88,16 @@ func Solve(ctx context.Context, b solvers.Backend, g *graph.Graph, p platform.Pl
 // SolvePrinted solves the paper's model as it is, from a verified plan if
 // there is one: what Solve is to be compared with.
 func SolvePrinted(ctx context.Context, b solvers.Backend, g *graph.Graph, p platform.Platform, start *plan.Plan, o solvers.Options) (*Result, error) {
-	in, err := newCheckmateInstance(g, p)
+	in, err := newInstance(g, p)
 	if err != nil {
 		return nil, err
 	}
 	if err := in.atMost(MostCheckmate); err != nil {
 		return nil, err
 	}
-	c := &checkmateSearch{checkmateInstance: in, backend: b, o: o, ctx: ctx}
-	c.bound, c.by = sum(in.cost), "every node once"
-	c.loose = c.bound
-	f := buildCheckmate(in)
+	c := &search{instance: in, backend: b, o: o, ctx: ctx}
+	c.known()
+	f := buildPrinted(in)
 	if start != nil {
 		s, err := in.read(start)
 		if err != nil {
@@ -130,7 +122,7 @@ func SolvePrinted(ctx context.Context, b solvers.Backend, g *graph.Graph, p plat
 		return nil, fmt.Errorf("%s: %w", f.m.Name(), err)
 	}
 	c.rounds, c.nodes, c.last, c.model = 1, r.Nodes, r, f.m
-	if r.Status == solvers.Infeasible {
+	if r.Status == solvers.Infeasible && c.best == nil {
 		return nil, c.noPlan(f.m.Name(), r.Backend)
 	}
 	c.raise(r.Bound, f.m, true, r.BoundBy, r.Backend)
@@ -140,18 +132,10 @@ func SolvePrinted(ctx context.Context, b solvers.Backend, g *graph.Graph, p plat
 	return c.result("checkmate"), nil
 }
 
-func sum(xs []float64) float64 {
-	s := 0.0
-	for _, x := range xs {
-		s += x
-	}
-	return s
-}
-
-// checkmateSearch is a run of Solve. Costs are in the units of the
+// search is a run of Solve. Costs are in the units of the
 // models.
-type checkmateSearch struct {
-	*checkmateInstance
+type search struct {
+	*instance
 	ctx      context.Context
 	backend  solvers.Backend
 	o        solvers.Options
@@ -175,8 +159,15 @@ type checkmateSearch struct {
 	model  *milp.Model // of last
 }
 
+// known begins with the bound that needs no model.
+func (c *search) known() {
+	b := c.TimeBound(c.platform.Memory)
+	c.bound, c.by = b.Seconds/c.unit, b.Why
+	c.loose = c.bound
+}
+
 // left returns the time left and whether there is any.
-func (c *checkmateSearch) left() (time.Duration, bool) {
+func (c *search) left() (time.Duration, bool) {
 	if c.ctx.Err() != nil {
 		return 0, false
 	}
@@ -188,10 +179,10 @@ func (c *checkmateSearch) left() (time.Duration, bool) {
 }
 
 // over reports whether the search must end.
-func (c *checkmateSearch) over() bool { _, ok := c.left(); return !ok }
+func (c *search) over() bool { _, ok := c.left(); return !ok }
 
 // gap is the gap that the caller is content with.
-func (c *checkmateSearch) gap() float64 {
+func (c *search) gap() float64 {
 	if c.o.RelGap.Set {
 		return c.o.RelGap.Value
 	}
@@ -199,19 +190,18 @@ func (c *checkmateSearch) gap() float64 {
 }
 
 // closed reports whether the best plan is proved to be good enough.
-func (c *checkmateSearch) closed(gap float64) bool {
-	const tiny = 1e-9
+func (c *search) closed(gap float64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.best != nil && c.cost-c.bound <= max(gap, tiny)*c.cost
+	return c.best != nil && c.cost-c.bound <= max(gap, plan.Tolerance)*c.cost
 }
 
 // adopt makes s the best schedule if it fits and is better.
-func (c *checkmateSearch) adopt(s *stages.Schedule) bool {
-	if peak, _, _ := s.Peak(); peak > c.platform.Memory*(1+plan.Tolerance) {
+func (c *search) adopt(s *stages.Schedule) bool {
+	if !c.fits(s) {
 		return false
 	}
-	cost := s.Cost() / c.second
+	cost := s.Cost() / c.unit
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.best == nil || cost < c.cost {
@@ -222,9 +212,9 @@ func (c *checkmateSearch) adopt(s *stages.Schedule) bool {
 
 // broken returns the computations of s that exceed the memory, by stage and
 // node.
-func (c *checkmateSearch) broken(s *stages.Schedule) (rows [][2]int) {
+func (c *search) broken(s *stages.Schedule) (rows [][2]int) {
 	for t := range c.n {
-		if m, i := s.StagePeak(t); m > c.platform.Memory*(1+plan.Tolerance) {
+		if m, i := s.StagePeak(t); !platform.Fits(m, c.platform.Memory) {
 			rows = append(rows, [2]int{t, i})
 		}
 	}
@@ -234,7 +224,7 @@ func (c *checkmateSearch) broken(s *stages.Schedule) (rows [][2]int) {
 // both runs the search for bounds and the one for better schedules: beside
 // each other if there are two threads, as the search of HiGHS uses but one;
 // else that for schedules first, in a fifth of the time.
-func (c *checkmateSearch) both() error {
+func (c *search) both() error {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
 	if c.o.Threads.Value < 2 {
@@ -267,14 +257,14 @@ func (c *checkmateSearch) both() error {
 
 // run solves models until the gap is closed, a limit comes, or there is
 // nothing more to ask.
-func (c *checkmateSearch) run() error {
+func (c *search) run() error {
 	gap := max(c.gap(), roughGap)
 	for !c.closed(c.gap()) {
 		left, ok := c.left()
 		if !ok {
 			return nil
 		}
-		f := buildCheckmateStrong(c.checkmateInstance, Options{Backward: true, Ends: true, Contract: true, Rows: c.rows})
+		f := buildStrong(c.instance, Options{Backward: true, Ends: true, Contract: true, Rows: c.rows})
 		s, done, err := c.round(f, gap, left)
 		if err != nil {
 			return err
@@ -313,12 +303,12 @@ func (c *checkmateSearch) run() error {
 const mostExact = 120
 
 // exact solves the exact model, which leaves nothing open but takes longer.
-func (c *checkmateSearch) exact() error {
+func (c *search) exact() error {
 	left, ok := c.left()
 	if !ok || c.n > mostExact {
 		return nil
 	}
-	s, _, err := c.round(buildCheckmateStrong(c.checkmateInstance, Options{}), c.gap(), left)
+	s, _, err := c.round(buildStrong(c.instance, Options{}), c.gap(), left)
 	if err == nil && s != nil {
 		c.adopt(s)
 	}
@@ -327,7 +317,7 @@ func (c *checkmateSearch) exact() error {
 
 // round solves one model from the best schedule and returns that of its
 // solution, nil if there is none, and whether the search came to its end.
-func (c *checkmateSearch) round(f *checkmateStrong, gap float64, left time.Duration) (*stages.Schedule, bool, error) {
+func (c *search) round(f *strong, gap float64, left time.Duration) (*stages.Schedule, bool, error) {
 	o := c.o
 	if !c.deadline.IsZero() {
 		o.Time = left
@@ -363,12 +353,12 @@ func (c *checkmateSearch) round(f *checkmateStrong, gap float64, left time.Durat
 	c.last, c.model = r, f.m
 	switch r.Status {
 	case solvers.Infeasible:
-		if best != nil {
-			return nil, false, fmt.Errorf("%s: %w: %s calls it infeasible, but a plan exists", f.m.Name(), solvers.ErrSolver, r.Backend)
+		if best == nil {
+			return nil, false, c.noPlan(f.m.Name(), r.Backend)
 		}
-		return nil, false, c.noPlan(f.m.Name(), r.Backend)
+		return nil, false, nil // a plan says otherwise: no answer
 	case solvers.Unbounded, solvers.InfeasibleOrUnbounded:
-		return nil, false, fmt.Errorf("%s: %w: %s calls it %v", f.m.Name(), solvers.ErrSolver, r.Backend, r.Status)
+		return nil, false, nil // times are bounded: no answer
 	}
 	c.prove(r.Bound, f, r.BoundBy, r.Backend)
 	x, ok := r.Solution()
@@ -380,13 +370,13 @@ func (c *checkmateSearch) round(f *checkmateStrong, gap float64, left time.Durat
 
 // noPlan is the error of a model without solution, which proves nothing about
 // plans that are no schedules of stages.
-func (in *checkmateInstance) noPlan(model, by string) error {
+func (in *instance) noPlan(model, by string) error {
 	return fmt.Errorf("%w: %s proves that %s has no solution within %.0f bytes, so that no schedule of stages fits", plan.ErrNoPlan, by, model, in.platform.Memory)
 }
 
 // raise notes a bound that is proven for model m, which may be one of the
 // forward phase, too.
-func (c *checkmateSearch) raise(bound float64, m *milp.Model, forward bool, by, backend string) {
+func (c *search) raise(bound float64, m *milp.Model, forward bool, by, backend string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if math.IsInf(bound, 0) || !(bound > c.bound) {
@@ -397,7 +387,7 @@ func (c *checkmateSearch) raise(bound float64, m *milp.Model, forward bool, by, 
 }
 
 // prove notes a bound that is proven for f.
-func (c *checkmateSearch) prove(bound float64, f *checkmateStrong, by, backend string) {
+func (c *search) prove(bound float64, f *strong, by, backend string) {
 	c.raise(bound, f.m, !f.o.Backward, by, backend)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -408,20 +398,20 @@ func (c *checkmateSearch) prove(bound float64, f *checkmateStrong, by, backend s
 
 // incumbent returns the best schedule, nil if there is none. It is not to be
 // changed.
-func (c *checkmateSearch) incumbent() *stages.Schedule {
+func (c *search) incumbent() *stages.Schedule {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.best
 }
 
 // report passes progress on, in seconds and with the best plan that fits.
-func (c *checkmateSearch) report(p solvers.Progress) {
+func (c *search) report(p solvers.Progress) {
 	p.X = nil
 	p.Objective = math.NaN()
 	c.mu.Lock()
-	p.Bound = c.bound * c.second
+	p.Bound = c.bound * c.unit
 	if c.best != nil {
-		p.Objective = c.cost * c.second
+		p.Objective = c.cost * c.unit
 	}
 	c.mu.Unlock()
 	p.Gap = solvers.Gap(p.Objective, p.Bound)
@@ -433,7 +423,7 @@ const neighbourTime = 20 * time.Second
 
 // repair looks for a schedule that fits near s, which does not: it frees the
 // stages around those that exceed the memory, more and more of them.
-func (c *checkmateSearch) repair(s *stages.Schedule) error {
+func (c *search) repair(s *stages.Schedule) error {
 	for width := 2; width <= 64; width *= 2 {
 		broken := c.broken(s)
 		if len(broken) == 0 {
@@ -463,7 +453,7 @@ func (c *checkmateSearch) repair(s *stages.Schedule) error {
 // improve looks for better schedules near the best one until the context ends
 // or nothing is found any more: it frees one window of stages after the other,
 // and wider ones once those have no more to give.
-func (c *checkmateSearch) improve(ctx context.Context) error {
+func (c *search) improve(ctx context.Context) error {
 	first := 0
 	for t := range c.n {
 		if !c.Once[t] {
@@ -498,14 +488,14 @@ func (c *checkmateSearch) improve(ctx context.Context) error {
 // neighbour returns the best schedule that is equal to s but for what is
 // retained into the open stages, and fits in them; nil if none is found. s is a
 // start if it fits itself.
-func (c *checkmateSearch) neighbour(ctx context.Context, s *stages.Schedule, open []bool, fits bool) (*stages.Schedule, error) {
+func (c *search) neighbour(ctx context.Context, s *stages.Schedule, open []bool, fits bool) (*stages.Schedule, error) {
 	var rows [][2]int
 	for t := range c.n {
 		for k := 0; k <= t && (open[t] || open[t+1]); k++ {
 			rows = append(rows, [2]int{t, k})
 		}
 	}
-	f := buildCheckmateStrong(c.checkmateInstance, Options{Backward: true, Ends: true, Contract: true, Rows: rows, Plans: true})
+	f := buildStrong(c.instance, Options{Backward: true, Ends: true, Contract: true, Rows: rows, Plans: true})
 	x := f.values(s)
 	for t := f.first; t < c.n; t++ {
 		for i := range t {
@@ -540,7 +530,7 @@ func (c *checkmateSearch) neighbour(ctx context.Context, s *stages.Schedule, ope
 // needed by the first of the nodes from which on all are computed once, and each
 // of these reads the one before; with it, if every node reads the one before.
 // O(edges).
-func (in *checkmateInstance) ordered(forward bool) bool {
+func (in *instance) ordered(forward bool) bool {
 	first := in.n
 	for first > 0 && in.Once[first-1] {
 		first--
@@ -569,21 +559,18 @@ func (in *checkmateInstance) ordered(forward bool) bool {
 	return true
 }
 
-func (c *checkmateSearch) result(method string) *Result {
+func (c *search) result(method string) *Result {
 	r := &Result{
-		Bound: c.bound * c.second, Loose: c.loose * c.second, By: c.by, Rounds: c.rounds, Nodes: c.nodes, Result: c.last, Model: c.model,
+		Bound: c.bound * c.unit, Loose: c.loose * c.unit, By: c.by, Rounds: c.rounds, Nodes: c.nodes, Result: c.last, Model: c.model,
 	}
 	if !c.ordered(c.forward) {
-		r.Assumptions = append(r.Assumptions, InGraphOrder)
+		r.Assumptions = append(r.Assumptions, stages.InGraphOrder)
 	}
 	if c.loose < c.bound {
-		r.Assumptions = append(r.Assumptions, InStages)
+		r.Assumptions = append(r.Assumptions, stages.InStages)
 	}
 	if c.best != nil {
-		r.Plan = c.best.Fill(plan.NewGraph(method, c.Graph, c.platform))
-		// What the solver's tolerance adds to the bound is taken off again.
-		r.Bound = min(r.Bound, r.Plan.Claims.Makespan)
-		r.Loose = min(r.Loose, r.Bound)
+		r.Plan = c.plan(method, c.best)
 	}
 	return r
 }

@@ -2,13 +2,11 @@ package checkmate
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"workbench/ilp/formulation"
 	"workbench/model/graph"
 	"workbench/model/milp"
-	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/stages"
 )
@@ -21,11 +19,11 @@ type Options struct {
 	// their values may be retained. A relaxation.
 	Backward bool
 	// Ends leaves out the memory rows of recomputations: a stage must fit its
-	// last computation only. A relaxation, and one that holds for recomputation
-	// in any order and any number of times.
+	// last computation only, and that in grains, see memoryRows. A relaxation,
+	// and one that holds for recomputation in any order and any number of times.
 	Ends bool
 	// Rows are computations, by stage and node, of which Ends keeps the memory
-	// rows after all.
+	// rows after all, exactly.
 	Rows [][2]int
 	// Contract never retains a value that only one forward node reads, which
 	// reads nothing else and whose own value is not larger: retaining that one
@@ -37,11 +35,9 @@ type Options struct {
 	Plans bool
 }
 
-// checkmateStrong is the strengthened model of stages. Sizes are in units of
-// 1/1000 of the memory, times in units of 1/1000 of one computation of
-// everything.
-type checkmateStrong struct {
-	*checkmateInstance
+// strong is the strengthened model of stages.
+type strong struct {
+	*instance
 	o     Options
 	first int // first stage of the model
 	m     *milp.Model
@@ -51,78 +47,16 @@ type checkmateStrong struct {
 	need  []bool              // by stage·n + node: a value that stage t or a later one may read
 	lives map[[3]int]milp.Var // L by stage, node and next reader
 
-	larger []larger // what every L is the largest of
-	into   []int    // the node that a node is contracted into, itself if none
+	larger  []larger // what every L is the largest of
+	carries []carry  // of memory rows
+	groups  memoryGroups
+	into    []int // the node that a node is contracted into, itself if none
 }
 
 // larger says that x is the largest of others.
 type larger struct {
 	x  milp.Var
 	of []milp.Var
-}
-
-// checkmateInstance is a graph in the units of the models.
-type checkmateInstance struct {
-	*stages.View
-	platform platform.Platform
-	n        int
-	unit     float64   // bytes
-	second   float64   // seconds of a unit of the objective
-	mem, ovh []float64 // of nodes
-	cost     []float64
-	budget   float64 // 1000, less the input
-	// variable[i] is false if the value of node i is kept from its computation
-	// to its last reader in every schedule: it is computed once and so are all
-	// its readers.
-	variable []bool
-	// fixed[t] is the memory of such values throughout stage t, without node
-	// t's own.
-	fixed []float64
-}
-
-// newCheckmateInstance refuses what no model can be built for.
-func newCheckmateInstance(g *graph.Graph, p platform.Platform) (*checkmateInstance, error) {
-	v, err := stages.Of(g)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
-	}
-	if !(p.Memory > 0) || math.IsInf(p.Memory, 0) {
-		return nil, fmt.Errorf("%w: memory is %v bytes, it must be positive and finite", formulation.ErrInstance, p.Memory)
-	}
-	if least, i := v.Least(); least > p.Memory*(1+plan.Tolerance) {
-		return nil, &plan.Infeasible{Problem: plan.Remat, Memory: least, Given: p.Memory, Why: fmt.Sprintf("node %q needs its inputs, its value and its overhead", g.Nodes[i].ID)}
-	}
-	in := &checkmateInstance{
-		View: v, platform: p, n: v.N, unit: p.Memory / 1000, second: g.TotalTime() / 1000,
-		mem: make([]float64, v.N), ovh: make([]float64, v.N), cost: make([]float64, v.N),
-		variable: make([]bool, v.N), fixed: make([]float64, v.N),
-	}
-	if in.second == 0 {
-		in.second = 1
-	}
-	in.budget = 1000 - g.Input/in.unit
-	for i := range v.N {
-		in.mem[i], in.ovh[i], in.cost[i] = size(v.Memory[i]/in.unit), size(v.Overhead[i]/in.unit), v.Time[i]/in.second
-		in.variable[i] = !v.Once[i]
-		for _, j := range v.Succ[i] {
-			in.variable[i] = in.variable[i] || !v.Once[j]
-		}
-		if !in.variable[i] && len(v.Succ[i]) > 0 {
-			for t := i + 1; t <= v.Succ[i][len(v.Succ[i])-1]; t++ {
-				in.fixed[t] += in.mem[i]
-			}
-		}
-	}
-	return in, nil
-}
-
-// size is x, or 0 if no model can tell the difference: entries below 1e-9 are
-// refused, and the memory is 1000.
-func size(x float64) float64 {
-	if x < 1e-9 {
-		return 0
-	}
-	return x
 }
 
 // Strong builds the strengthened model, exact for schedules of stages.
@@ -133,7 +67,7 @@ func Strong(g *graph.Graph, p platform.Platform) (*formulation.Program, error) {
 
 // With builds a strengthened model with options.
 func With(g *graph.Graph, p platform.Platform, o Options) (*formulation.Program, error) {
-	in, err := newCheckmateInstance(g, p)
+	in, err := newInstance(g, p)
 	if err != nil {
 		return nil, err
 	}
@@ -144,44 +78,14 @@ func With(g *graph.Graph, p platform.Platform, o Options) (*formulation.Program,
 	if err := in.atMost(most); err != nil {
 		return nil, err
 	}
-	in.seconds()
-	f := buildCheckmateStrong(in, o)
-	return &formulation.Program{
-		Model: f.m,
-		Start: func(start *plan.Plan) ([]float64, error) {
-			s, err := in.read(start)
-			if err != nil {
-				return nil, err
-			}
-			return f.values(s), nil
-		},
-		Plan: func(x []float64) (*plan.Plan, error) {
-			return f.schedule(x).Fill(plan.NewGraph(f.m.Name(), g, p)), nil
-		},
-	}, nil
-}
-
-// seconds makes the unit of the objective a second, for models that others
-// solve. In units of their own solvers are more exact: their tolerances are
-// absolute.
-func (in *checkmateInstance) seconds() {
-	in.second = 1
-	copy(in.cost, in.Time)
-}
-
-// read returns the schedule of a plan that is to be a start.
-func (in *checkmateInstance) read(p *plan.Plan) (*stages.Schedule, error) {
-	s, err := in.FromPlan(p)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", formulation.ErrStart, err)
-	}
-	return s, nil
+	f := buildStrong(in, o)
+	return f.program(f.m, f.values, f.schedule), nil
 }
 
 // schedule reads the retained values off a solution and completes them. Before
 // the first stage of the model a value is retained until forward nodes need it
 // no more, or for good if the first stage has it.
-func (f *checkmateStrong) schedule(x []float64) *stages.Schedule {
+func (f *strong) schedule(x []float64) *stages.Schedule {
 	s := f.New()
 	for t := f.first; t < f.n; t++ {
 		for i := range t {
@@ -209,7 +113,7 @@ func (f *checkmateStrong) schedule(x []float64) *stages.Schedule {
 }
 
 // values returns the columns of a schedule, with contracted values replaced.
-func (f *checkmateStrong) values(s *stages.Schedule) []float64 {
+func (f *strong) values(s *stages.Schedule) []float64 {
 	c := s.Clone()
 	for t := f.first; t < f.n; t++ {
 		for i := range t {
@@ -236,18 +140,14 @@ func (f *checkmateStrong) values(s *stages.Schedule) []float64 {
 			x[l.x.Index()] = max(x[l.x.Index()], x[y.Index()])
 		}
 	}
+	for k := range f.carries {
+		x[f.carries[k].x.Index()] = f.carries[k].value(x)
+	}
 	return x
 }
 
-func value(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-func buildCheckmateStrong(in *checkmateInstance, o Options) *checkmateStrong {
-	f := &checkmateStrong{checkmateInstance: in, o: o, m: milp.New("checkmate-strong"), lives: map[[3]int]milp.Var{}}
+func buildStrong(in *instance, o Options) *strong {
+	f := &strong{instance: in, o: o, m: milp.New("checkmate-strong"), lives: map[[3]int]milp.Var{}}
 	n := in.n
 	f.R, f.S, f.has = make([]milp.Var, n*n), make([]milp.Var, n*n), make([]uint8, n*n)
 	f.need = make([]bool, n*n)
@@ -261,31 +161,35 @@ func buildCheckmateStrong(in *checkmateInstance, o Options) *checkmateStrong {
 	f.objective()
 	f.available()
 	f.retained()
-	for t := f.first; t < n; t++ {
-		for k := range t {
-			if _, ok := f.r(t, k); ok && !o.Ends {
-				f.memoryAt(t, k)
-			}
-		}
-		f.memoryAt(t, t)
-	}
-	for _, x := range o.Rows {
-		t, k := x[0], x[1]
-		switch {
-		case !o.Plans && !f.holds(x):
-		case t < f.first && k == t:
-			f.memoryForward(t)
-		case k < t && o.Ends && t >= f.first:
-			if _, ok := f.r(t, k); ok {
-				f.memoryAt(t, k)
-			}
-		}
-	}
+	f.memory()
 	return f
 }
 
+// memory makes the memory rows that the options ask for.
+func (f *strong) memory() {
+	f.groups = memoryGroups{f.m.Group("memory", "Checkmate (2), (3), ours"), f.m.Group("larger than the memory", "ours")}
+	asked := make(map[[2]int]bool, len(f.o.Rows))
+	for _, x := range f.o.Rows {
+		asked[x] = f.o.Plans || f.holds(x)
+	}
+	for t := range f.n {
+		if t < f.first {
+			if asked[[2]int{t, t}] {
+				f.memoryForward(t)
+			}
+			continue
+		}
+		for k := range t {
+			if _, ok := f.r(t, k); ok && (!f.o.Ends || asked[[2]int{t, k}]) {
+				f.memoryAt(t, k, true)
+			}
+		}
+		f.memoryAt(t, t, !f.o.Ends || asked[[2]int{t, t}])
+	}
+}
+
 // needs computes f.need.
-func (f *checkmateStrong) needs() {
+func (f *strong) needs() {
 	for t := f.first; t < f.n; t++ {
 		for i := t - 1; i >= 0; i-- {
 			if !f.variable[i] {
@@ -302,7 +206,7 @@ func (f *checkmateStrong) needs() {
 }
 
 // contract computes f.into.
-func (f *checkmateStrong) contract() {
+func (f *strong) contract() {
 	f.into = make([]int, f.n)
 	for i := f.n - 1; i >= 0; i-- {
 		f.into[i] = i
@@ -315,7 +219,7 @@ func (f *checkmateStrong) contract() {
 	}
 }
 
-func (f *checkmateStrong) columns() {
+func (f *strong) columns() {
 	var r, s []stageNode
 	for t := f.first; t < f.n; t++ {
 		for i := range t {
@@ -346,28 +250,28 @@ func (f *checkmateStrong) columns() {
 	}
 }
 
-func (f *checkmateStrong) r(t, i int) (milp.Var, bool) { return f.R[t*f.n+i], f.has[t*f.n+i]&1 != 0 }
+func (f *strong) r(t, i int) (milp.Var, bool) { return f.R[t*f.n+i], f.has[t*f.n+i]&1 != 0 }
 
-func (f *checkmateStrong) s(t, i int) (milp.Var, bool) {
+func (f *strong) s(t, i int) (milp.Var, bool) {
 	if t >= f.n {
 		return milp.Var{}, false
 	}
 	return f.S[t*f.n+i], f.has[t*f.n+i]&2 != 0
 }
 
-func (f *checkmateStrong) addR(c float64, t, i int) {
+func (f *strong) addR(c float64, t, i int) {
 	if x, ok := f.r(t, i); ok {
 		f.e.Add(c, x)
 	}
 }
 
-func (f *checkmateStrong) addS(c float64, t, i int) {
+func (f *strong) addS(c float64, t, i int) {
 	if x, ok := f.s(t, i); ok {
 		f.e.Add(c, x)
 	}
 }
 
-func (f *checkmateStrong) objective() {
+func (f *strong) objective() {
 	f.e.Reset()
 	for t := range f.n {
 		f.e.AddConst(f.cost[t])
@@ -379,7 +283,7 @@ func (f *checkmateStrong) objective() {
 }
 
 // available is (1b): what a computation reads is there.
-func (f *checkmateStrong) available() {
+func (f *strong) available() {
 	g, own := f.m.Group("available", "Checkmate (1b)"), f.m.Group("available to the stage's node", "Checkmate (1b), (8a)")
 	for t := f.first; t < f.n; t++ {
 		for _, i := range f.Pred[t] {
@@ -409,7 +313,7 @@ func (f *checkmateStrong) available() {
 }
 
 // retained is (1c): what is retained was retained or computed before.
-func (f *checkmateStrong) retained() {
+func (f *strong) retained() {
 	g := f.m.Group("retained", "Checkmate (1c)")
 	for t := f.first; t+1 < f.n; t++ {
 		for i := range t {
@@ -424,7 +328,7 @@ func (f *checkmateStrong) retained() {
 }
 
 // reads reports whether node t reads the value of i.
-func (f *checkmateStrong) reads(t, i int) bool {
+func (f *strong) reads(t, i int) bool {
 	_, ok := slices.BinarySearch(f.Pred[t], i)
 	return ok
 }
@@ -437,35 +341,47 @@ func (f *checkmateStrong) reads(t, i int) bool {
 // or later, or retained into the next: the larger one of R_{t,j}, for the
 // readers j ≥ k of i, and S_{t+1,i}. It replaces U and FREE of the paper without
 // a product or a large constant. Node k = t is computed for certain, and needs
-// no L: nothing comes after it.
-func (f *checkmateStrong) memoryAt(t, k int) {
-	g, live := f.m.Group("memory", "Checkmate (2), (3), ours"), f.m.Group("live", "ours")
-	f.e.Reset().AddConst(f.fixed[t])
+// no L: nothing comes after it. In which numbers, memoryRows says.
+func (f *strong) memoryAt(t, k int, exact bool) {
+	live := f.m.Group("live", "ours")
+	row := f.newRow(t)
 	for i := range t {
 		switch {
 		case !f.variable[i]:
 		case i > k:
-			f.addS(f.mem[i], t, i)
+			f.add(row, f.Memory[i], f.s, t, i)
 		case i == k:
-			f.addR(f.mem[i]+f.ovh[i], t, i)
-			f.addS(f.mem[i], t, i)
+			f.add(row, f.Memory[i]+f.Overhead[i], f.r, t, i)
+			f.add(row, f.Memory[i], f.s, t, i)
 		case f.reads(t, i):
-			f.e.AddConst(f.mem[i])
+			row.room -= f.Memory[i]
 		default:
 			if x, ok := f.live(live, t, i, k); ok {
-				f.e.Add(f.mem[i], x)
+				row.add(f.Memory[i], x)
 			}
 		}
 	}
 	if k == t {
-		f.e.AddConst(f.mem[t] + f.ovh[t])
+		row.room -= f.Memory[t] + f.Overhead[t]
 	}
-	g.AtMost(&f.e, f.budget)
+	f.carries = append(f.carries, memoryRows(f.m, f.groups, row, exact, stageNode{t, k}.String())...)
+}
+
+// newRow begins a row of stage t with what is there in any case.
+func (f *strong) newRow(t int) *memoryRow {
+	return &memoryRow{room: f.room - f.fixed[t], place: map[milp.Var]int{}}
+}
+
+// add counts a value in a row if a column that may not be there is 1.
+func (f *strong) add(row *memoryRow, size float64, column func(t, i int) (milp.Var, bool), t, i int) {
+	if x, ok := column(t, i); ok {
+		row.add(size, x)
+	}
 }
 
 // live returns L_{t,i,k}, and whether it can be other than 0. i < k, and node t
 // does not read i.
-func (f *checkmateStrong) live(g milp.Group, t, i, k int) (milp.Var, bool) {
+func (f *strong) live(g milp.Group, t, i, k int) (milp.Var, bool) {
 	readers := make([]milp.Var, 0, 4)
 	first := f.n
 	if x, ok := f.s(t+1, i); ok {
@@ -498,7 +414,7 @@ func (f *checkmateStrong) live(g milp.Group, t, i, k int) (milp.Var, bool) {
 // holds reports whether the memory row of a computation, by stage and node,
 // holds for some optimal schedule of the model. It does not where contracted
 // values are computed, nor in stages that Backward leaves out.
-func (f *checkmateStrong) holds(x [2]int) bool {
+func (f *strong) holds(x [2]int) bool {
 	t, k := x[0], x[1]
 	if t < f.first {
 		return false
@@ -512,9 +428,9 @@ func (f *checkmateStrong) holds(x [2]int) bool {
 // memoryForward bounds the memory at stage t of a forward phase that the model
 // leaves out, in which nothing is recomputed: besides what forward nodes from t
 // on read, the values retained into the first stage of the model are there.
-func (f *checkmateStrong) memoryForward(t int) {
-	g := f.m.Group("memory of the forward phase", "ours")
-	f.e.Reset().AddConst(f.fixed[t] + f.mem[t] + f.ovh[t])
+func (f *strong) memoryForward(t int) {
+	row := f.newRow(t)
+	row.room -= f.Memory[t] + f.Overhead[t]
 	for i := range t {
 		if !f.variable[i] {
 			continue
@@ -524,10 +440,10 @@ func (f *checkmateStrong) memoryForward(t int) {
 			read = read || j >= t && j < f.first
 		}
 		if read {
-			f.e.AddConst(f.mem[i])
+			row.room -= f.Memory[i]
 		} else {
-			f.addS(f.mem[i], f.first, i)
+			f.add(row, f.Memory[i], f.s, f.first, i)
 		}
 	}
-	g.AtMost(&f.e, f.budget)
+	f.carries = append(f.carries, memoryRows(f.m, f.groups, row, true, stageNode{t, t}.String())...)
 }

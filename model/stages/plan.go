@@ -44,10 +44,7 @@ func (v *View) FromPlan(p *plan.Plan) (*Schedule, error) {
 	if p == nil {
 		return nil, fmt.Errorf("%w: there is none", ErrPlan)
 	}
-	index := make(map[string]int, v.N)
-	for i := range v.Graph.Nodes {
-		index[v.Graph.Nodes[i].ID] = i
-	}
+	index := v.index()
 	s := v.New()
 	stored := make([]bool, v.N)
 	t, begun := 0, true // the stage, and whether it has a computation or is the first
@@ -93,4 +90,52 @@ func (v *View) FromPlan(p *plan.Plan) (*Schedule, error) {
 	}
 	s.Complete()
 	return s, nil
+}
+
+// Assumptions of bounds on graphs: which plans they bind.
+const (
+	InGraphOrder = "nodes are computed for the first time in the order of the graph"
+	InStages     = "between two first computations a node is computed at most once, in the order of the graph"
+)
+
+// Meets reports whether p, a plan of the graph, is one of the plans that a bound
+// under an assumption binds. Of an assumption that is not one of the above,
+// known is false. What follows the last first computation serves nothing and
+// does not matter. O(operations).
+func (v *View) Meets(p *plan.Plan, assumption string) (meets, known bool) {
+	if assumption != InGraphOrder && assumption != InStages {
+		return false, false
+	}
+	index := v.index()
+	done := make([]bool, v.N)
+	first, last := -1, -1 // the latest first computation, and the last one of the stage
+	left := v.N
+	for k := range p.Ops {
+		i, ok := index[p.Ops[k].Node]
+		if left == 0 || p.Ops[k].Op != plan.OpC || !ok {
+			continue
+		}
+		if assumption == InStages && i <= last {
+			return false, true
+		}
+		last = i
+		if done[i] {
+			continue
+		}
+		if assumption == InGraphOrder && i < first {
+			return false, true
+		}
+		done[i], first, last = true, i, -1
+		left--
+	}
+	return true, true
+}
+
+// index returns the number of every node by its name.
+func (v *View) index() map[string]int {
+	index := make(map[string]int, v.N)
+	for i := range v.Graph.Nodes {
+		index[v.Graph.Nodes[i].ID] = i
+	}
+	return index
 }

@@ -85,22 +85,6 @@ func Of(g *graph.Graph) (*View, error) {
 
 func bad(x float64) bool { return !(x >= 0) || math.IsInf(x, 0) }
 
-// Least returns a lower bound on the memory that any plan needs, in bytes, and
-// the node that needs it: the input, and at one computation its value, its
-// overhead, and the values that it reads.
-func (v *View) Least() (bytes float64, node int) {
-	for i := range v.N {
-		m := v.Graph.Input + v.Memory[i] + v.Overhead[i]
-		for _, p := range v.Pred[i] {
-			m += v.Memory[p]
-		}
-		if m > bytes || i == 0 {
-			bytes, node = m, i
-		}
-	}
-	return bytes, node
-}
-
 // Schedule is a schedule of stages. Sets are rows of Words words; use
 // [Schedule.Retained] and the others to read them.
 type Schedule struct {

@@ -74,6 +74,11 @@ func TestPlans(t *testing.T) {
 		if cost := s.Cost(); math.Abs(cost-report.Makespan) > 1e-9 || math.Abs(peak-report.PeakMemory) > 1e-9 {
 			rt.Fatalf("cost %g and peak %g, replayed %g and %g", cost, peak, report.Makespan, report.PeakMemory)
 		}
+		for _, assumption := range []string{InGraphOrder, InStages} {
+			if meets, known := v.Meets(p, assumption); !meets || !known {
+				rt.Fatalf("a schedule of stages is taken for none: %s", assumption)
+			}
+		}
 		back, err := v.FromPlan(p)
 		if err != nil {
 			rt.Fatal(err)
@@ -160,6 +165,33 @@ func TestBadInput(t *testing.T) {
 		if _, err := Of(g); !errors.Is(err, ErrGraph) {
 			t.Errorf("%s: error %v, want ErrGraph", name, err)
 		}
+	}
+}
+
+// Plans of another form are told from schedules of stages.
+func TestMeets(t *testing.T) {
+	g := &graph.Graph{Nodes: []graph.Node{{ID: "a", Kind: graph.Forward}, {ID: "b", Kind: graph.Forward}, {ID: "c", Kind: graph.Loss}}}
+	v := of(t, g)
+	for ops, want := range map[string][2]bool{ // InGraphOrder, InStages
+		"abc":   {true, true},
+		"bac":   {false, true},
+		"abaac": {true, false}, // a twice in a stage
+		"abbac": {true, false}, // against the order in a stage
+		"ababc": {true, true},
+		"abcba": {true, true}, // what follows serves nothing
+	} {
+		p := &plan.Plan{}
+		for _, node := range ops {
+			p.Ops = append(p.Ops, plan.Op{Op: plan.OpC, Node: string(node)})
+		}
+		for k, assumption := range []string{InGraphOrder, InStages} {
+			if meets, known := v.Meets(p, assumption); meets != want[k] || !known {
+				t.Errorf("%s: %q is %v, %v", ops, assumption, meets, known)
+			}
+		}
+	}
+	if _, known := v.Meets(&plan.Plan{}, "another"); known {
+		t.Error("an assumption of no graph is known")
 	}
 }
 

@@ -1,0 +1,126 @@
+package checkmate
+
+import (
+	"fmt"
+	"math"
+
+	"workbench/ilp/formulation"
+	"workbench/model/graph"
+	"workbench/model/milp"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/stages"
+)
+
+// instance is a graph and a memory as the models of this package see them.
+// Sizes are whole numbers of the graph's unit and stay so until a row is made
+// of them; times become units of the objective.
+type instance struct {
+	*stages.View
+	platform platform.Platform
+	n        int
+	room     float64   // memory less the input
+	unit     float64   // seconds of a unit of the objective, a power of two
+	cost     []float64 // time of nodes, in units of the objective
+	// variable[i] is false if the value of node i is kept from its computation
+	// to its last reader in every schedule: it is computed once and so are all
+	// its readers.
+	variable []bool
+	// fixed[t] is the size of such values throughout stage t, without node t's
+	// own.
+	fixed []float64
+}
+
+// about is what the time of all nodes and the room of a row are scaled to: far
+// above the tolerances of solvers, which are absolute.
+const about = 1 << 10
+
+// newInstance refuses what no model can be built for. The error wraps
+// formulation.ErrInstance or is a *plan.Infeasible.
+func newInstance(g *graph.Graph, p platform.Platform) (*instance, error) {
+	v, err := stages.Of(g)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
+	}
+	if !(p.Memory > 0) || math.IsInf(p.Memory, 0) {
+		return nil, fmt.Errorf("%w: memory is %v bytes, it must be positive and finite", formulation.ErrInstance, p.Memory)
+	}
+	if err := v.Fits(p.Memory); err != nil {
+		return nil, err
+	}
+	in := &instance{
+		View: v, platform: p, n: v.N, room: math.Floor(p.Memory) - g.Input, unit: 1 / milp.PowerOfTwo(g.TotalTime(), about),
+		cost: make([]float64, v.N), variable: make([]bool, v.N), fixed: make([]float64, v.N),
+	}
+	for i := range v.N {
+		in.cost[i] = v.Time[i] / in.unit
+		in.variable[i] = !v.Once[i]
+		for _, j := range v.Succ[i] {
+			in.variable[i] = in.variable[i] || !v.Once[j]
+		}
+		if !in.variable[i] && len(v.Succ[i]) > 0 {
+			for t := i + 1; t <= v.Succ[i][len(v.Succ[i])-1]; t++ {
+				in.fixed[t] += v.Memory[i]
+			}
+		}
+	}
+	return in, nil
+}
+
+// atMost returns an error for graphs of more nodes than a model is built for.
+func (in *instance) atMost(nodes int) error {
+	if in.n > nodes {
+		return fmt.Errorf("%w: %d nodes, this model is built for %d at most", formulation.ErrTooLong, in.n, nodes)
+	}
+	return nil
+}
+
+// within is the instance with a part of its memory.
+func (in *instance) within(part float64) *instance {
+	less := *in
+	less.room = math.Floor(in.platform.Memory*part) - in.Graph.Input
+	return &less
+}
+
+// fits reports whether a schedule does.
+func (in *instance) fits(s *stages.Schedule) bool {
+	peak, _, _ := s.Peak()
+	return platform.Fits(peak, in.platform.Memory)
+}
+
+// read returns the schedule of a plan that is to be a start.
+func (in *instance) read(p *plan.Plan) (*stages.Schedule, error) {
+	s, err := in.FromPlan(p)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", formulation.ErrStart, err)
+	}
+	return s, nil
+}
+
+// plan writes a schedule as a plan.
+func (in *instance) plan(method string, s *stages.Schedule) *plan.Plan {
+	return s.Fill(plan.NewGraph(method, in.Graph, in.platform))
+}
+
+// value is the value of a binary column.
+func value(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// program is a model of schedules of stages.
+func (in *instance) program(m *milp.Model, values func(*stages.Schedule) []float64, schedule func([]float64) *stages.Schedule) *formulation.Program {
+	return &formulation.Program{
+		Model: m, Unit: in.unit,
+		Start: func(start *plan.Plan) ([]float64, error) {
+			s, err := in.read(start)
+			if err != nil {
+				return nil, err
+			}
+			return values(s), nil
+		},
+		Plan: func(x []float64) (*plan.Plan, error) { return in.plan(m.Name(), schedule(x)), nil },
+	}
+}
