@@ -1,20 +1,27 @@
-// Package remat has the formulations of rematerialization on chains.
 package remat
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
-	"math"
 
 	"workbench/ilp/formulation"
 	"workbench/model/chain"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	model "workbench/model/remat"
 )
 
-// ChainLayers is the length of the longest chain that MILP takes: its 2N²
-// binaries are too many for more.
-const ChainLayers = 200
+// Layers is the length of the longest chain that MILP takes: its 2N² binaries
+// are too many for more.
+const Layers = 200
+
+// Names of the formulations.
+const (
+	nameMILP  = "chain-milp"
+	nameBound = "chain-milp-bound"
+)
 
 // chainMILP is a MILP of rematerialization on chains that knows a from ā, of our
 // own.
@@ -43,18 +50,17 @@ const ChainLayers = 200
 //
 // Without memory of forwards (bound), one sweep is enough: the optimum is a
 // lower bound on the makespan of any plan. The proof is in docs/formulations.
+//
+// Sizes and times are scaled by powers of two, so that the rows are the problem's
+// in exact arithmetic; see memory.go for what helps solvers that have none.
 type chainMILP struct {
 	c      *chain.Chain
 	p      platform.Platform
-	n      int
+	v      *model.View
 	sweeps int
 	bound  bool
-	spare  bool    // minimise the memory that is missing instead of the time
-	unit   float64 // of the objective, in seconds
-
-	uF, uB                 []float64 // seconds
-	a, abar, delta, oF, oB []float64 // thousandths of the memory
-	memory                 float64   // 1000
+	time   float64 // of the objective, for a second: a power of two
+	covers []Cover
 
 	m *milp.Model
 	e milp.Expr // scratch
@@ -62,7 +68,7 @@ type chainMILP struct {
 	// By stage and kind: a@t of layers 0..t−1, ck@t of layers 1..t−1, abar@t and
 	// all@t of layers 1..t.
 	cols [][4][]milp.Var
-	more milp.Var // if spare: what is added to the memory
+	rows []memoryRow
 }
 
 // Kinds of columns of a stage.
@@ -80,119 +86,133 @@ const (
 	chainSweeps = 3
 )
 
-// MILP builds the MILP whose optimum is the least makespan of plans with at
-// most three sweeps of forwards to each backward, for chains of up to six layers
-// (none is known that needs more), and with one sweep for longer ones. 2N²
-// columns, 3N² rows of O(N) entries, times the sweeps. The error wraps
-// ErrInstance or ErrTooLong.
+// scaled is about what the objective of a good plan and the largest number of
+// a memory row are, for solvers, of which the tolerances are absolute.
+const scaled = 1 << 10
+
+// MILP builds the MILP whose optimum is the least makespan of plans with at most
+// three sweeps of forwards to each backward, for chains of up to six layers (none
+// is known that needs more), and with one sweep for longer ones. So its optimum
+// is that of a plan, and no bound. 2N² columns, 3N² rows of O(N) entries, times
+// the sweeps. The error wraps formulation.ErrInstance or formulation.ErrTooLong,
+// or is a *plan.Infeasible.
 func MILP(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
-	f, err := newChainMILP(c, p, false)
-	if err != nil {
-		return nil, err
-	}
-	return f.program(), nil
+	return Build(nameMILP, c, p, nil)
 }
 
-// Bound builds the same MILP without the memory of forwards. Its optimum
-// is a lower bound on the makespan of any plan.
+// Bound builds the same MILP without the memory of forwards. Its optimum is a
+// lower bound on the makespan of any plan.
 func Bound(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
-	f, err := newChainMILP(c, p, true)
+	return Build(nameBound, c, p, nil)
+}
+
+// Options are what a model has beyond its instance.
+type Options struct {
+	Covers []Cover `json:"covers,omitempty"`
+}
+
+// Build builds the formulation of that name with the options of a Program, nil:
+// none. Covers are checked.
+func Build(name string, c *chain.Chain, p platform.Platform, options json.RawMessage) (*formulation.Program, error) {
+	if name != nameMILP && name != nameBound {
+		return nil, fmt.Errorf("%w: there is no formulation %q of chains", formulation.ErrInstance, name)
+	}
+	var o Options
+	if options != nil {
+		if err := json.Unmarshal(options, &o); err != nil {
+			return nil, fmt.Errorf("%w: the options of %s: %w", formulation.ErrInstance, name, err)
+		}
+	}
+	f, err := newChainMILP(c, p, name == nameBound)
 	if err != nil {
 		return nil, err
 	}
-	return &formulation.Program{Model: f.m}, nil
+	if err := f.build(o.Covers); err != nil {
+		return nil, err
+	}
+	program := f.program()
+	if f.bound { // its solutions are plans, but need not fit during forwards
+		program.Start, program.Plan = nil, nil
+	}
+	return program, nil
 }
 
+// newChainMILP checks the instance.
 func newChainMILP(c *chain.Chain, p platform.Platform, bound bool) (*chainMILP, error) {
-	switch {
-	case c == nil:
-		return nil, fmt.Errorf("%w: there is no chain", formulation.ErrInstance)
-	case !(p.Memory > 0) || math.IsInf(p.Memory, 0):
-		return nil, fmt.Errorf("%w: memory is %v bytes, it must be positive and finite", formulation.ErrInstance, p.Memory)
-	case c.Len() > ChainLayers:
-		return nil, fmt.Errorf("%w: %d layers, chain-milp takes %d at most", formulation.ErrTooLong, c.Len(), ChainLayers)
+	if c != nil && c.Len() > Layers {
+		return nil, fmt.Errorf("%w: %d layers, %s takes %d at most", formulation.ErrTooLong, c.Len(), nameMILP, Layers)
 	}
-	if err := c.Validate(); err != nil {
+	v, err := model.New(c, p.Memory)
+	var infeasible *plan.Infeasible
+	switch {
+	case errors.As(err, &infeasible):
+		return nil, err
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
 	}
 	sweeps := 1
-	if c.Len() <= shortChain && !bound {
+	if v.N <= shortChain && !bound {
 		sweeps = chainSweeps
 	}
-	f := &chainMILP{c: c, p: p, unit: 1}
-	f.build(sweeps, bound)
-	return f, nil
+	total := 0.0
+	for l := 1; l <= v.N; l++ {
+		total += v.UF[l] + v.UB[l]
+	}
+	return &chainMILP{c: c, p: p, v: v, sweeps: sweeps, bound: bound, time: milp.PowerOfTwo(total, scaled)}, nil
 }
 
-// inThousandths rebuilds the model with the objective in thousandths of Σu, for
-// solvers: they treat costs below 1e-7 as nothing, and forwards take 1e-5 s.
-func (f *chainMILP) inThousandths() *chainMILP {
-	if total := f.c.TotalTime(); total > 0 {
-		f.unit = total / 1000
-	}
-	f.build(f.sweeps, f.bound)
-	return f
-}
-
-// build builds the model. Sizes are in thousandths of the memory: solvers leave
-// some 1e-6 undone, plans are verified to 1e-9 of the memory.
-func (f *chainMILP) build(sweeps int, bound bool) {
-	name := "chain-milp"
-	if bound {
-		name = "chain-milp-bound"
-	}
-	f.n, f.sweeps, f.bound, f.memory, f.m = f.c.Len(), sweeps, bound, 1000, milp.New(name)
-	f.read()
+// build builds the model with so many covers.
+func (f *chainMILP) build(covers []Cover) error {
+	f.m, f.cols, f.rows, f.covers = milp.New(f.name()), nil, nil, covers
 	f.columns()
 	f.objective()
 	f.reads()
 	f.oneCopy()
 	f.keeps()
 	f.backwards()
-	if !bound {
+	if !f.bound {
 		f.forwardMemory()
 	}
 	f.stays()
 	f.useful()
-	if !f.spare {
-		f.room()
-	}
-	if bound {
+	if f.bound {
 		f.oneSweep()
 	}
+	return f.cover()
 }
 
+func (f *chainMILP) name() string {
+	if f.bound {
+		return nameBound
+	}
+	return nameMILP
+}
+
+// program is the model with all that goes with it. Plans of few sweeps only bind
+// nothing, so that the bounds of MILP are none.
 func (f *chainMILP) program() *formulation.Program {
-	return &formulation.Program{Model: f.m, Start: f.start, Plan: f.plan}
+	p := &formulation.Program{
+		Model: f.m, Promise: formulation.Nothing, Formulation: f.name(), Unit: 1 / f.time,
+		Start: f.start, Plan: f.plan,
+	}
+	if f.bound {
+		p.Promise = formulation.LowerBound
+	}
+	if len(f.covers) > 0 {
+		p.Options, _ = json.Marshal(Options{f.covers}) // numbers can be written
+	}
+	return p
 }
 
-// read copies the chain.
-func (f *chainMILP) read() {
-	for _, x := range []*[]float64{&f.uF, &f.uB, &f.a, &f.abar, &f.delta, &f.oF, &f.oB} {
-		*x = make([]float64, f.n+1)
-	}
-	scale := f.memory / f.p.Memory
-	f.a[0], f.abar[0], f.delta[0] = f.c.Input.Activation*scale, f.c.Input.Activation*scale, f.c.Input.Gradient*scale
-	for i := range f.c.Layers {
-		l := &f.c.Layers[i]
-		f.uF[i+1], f.uB[i+1] = l.ForwardTime, l.BackwardTime
-		f.a[i+1], f.abar[i+1], f.delta[i+1] = l.Activation*scale, l.Saved*scale, l.Gradient*scale
-		f.oF[i+1], f.oB[i+1] = l.ForwardOverhead*scale, l.BackwardOverhead*scale
-	}
-}
-
-func (f *chainMILP) stages() int { return f.n * f.sweeps }
+func (f *chainMILP) stages() int { return f.v.N * f.sweeps }
 
 // top is the layer whose backward stage k ends with or leads up to.
-func (f *chainMILP) top(k int) int { return f.n - k/f.sweeps }
+func (f *chainMILP) top(k int) int { return f.v.N - k/f.sweeps }
 
 // ends says whether stage k ends with its backward.
 func (f *chainMILP) ends(k int) bool { return k%f.sweeps == f.sweeps-1 }
 
 func (f *chainMILP) columns() {
-	if f.spare {
-		f.more = f.m.Var("more", milp.Continuous, 0, math.Inf(1))
-	}
 	f.cols = make([][4][]milp.Var, f.stages())
 	for k := range f.cols {
 		t := f.top(k)
@@ -211,7 +231,7 @@ func (f *chainMILP) columns() {
 			}
 		}
 	}
-	for i := range f.n {
+	for i := range f.v.N {
 		v, _ := f.column(foundA, 0, i)
 		f.m.Fix(v, 0)
 		v, _ = f.column(foundAbar, 0, i+1)
@@ -257,23 +277,13 @@ func (f *chainMILP) has(a, abar float64, k, i int) {
 	f.add(abar, runAll, k, i)
 }
 
-// found adds the size of what stage k finds of layer i.
-func (f *chainMILP) found(k, i int) {
-	f.add(f.a[i], foundA, k, i)
-	f.add(f.abar[i], foundAbar, k, i)
-}
-
-// objective is the makespan in units; if spare, the memory that is missing.
+// objective is the makespan. Its constant is the one number that is rounded.
 func (f *chainMILP) objective() {
 	f.e.Reset()
-	if f.spare {
-		f.m.Minimize(f.e.Add(1, f.more))
-		return
-	}
-	for l := 1; l <= f.n; l++ {
-		f.e.AddConst(f.uB[l] / f.unit)
-		for k := range f.cols {
-			f.runs(f.uF[l]/f.unit, k, l)
+	f.e.AddConst(milp.Down.Sum(f.v.UB[1:]...) * f.time)
+	for k := range f.cols {
+		for l := 1; l <= f.v.N; l++ {
+			f.runs(f.v.UF[l]*f.time, k, l)
 		}
 	}
 	f.m.Minimize(&f.e)
@@ -329,7 +339,7 @@ func (f *chainMILP) keeps() {
 
 // backwards says that B_t finds ā_t and a_{t-1} or ā_{t-1}, and its memory.
 func (f *chainMILP) backwards() {
-	input, memory := f.m.Group("input of B", "[004] Table 2.1"), f.m.Group("memory of B", "the rules")
+	input := f.m.Group("input of B", "[004] Table 2.1")
 	for k := range f.cols {
 		if !f.ends(k) {
 			continue
@@ -341,47 +351,7 @@ func (f *chainMILP) backwards() {
 		f.e.Reset()
 		f.has(1, 1, k, t-1)
 		input.Equal(&f.e, 1)
-
-		f.e.Reset()
-		f.has(f.a[t-1], f.abar[t-1], k, t-1)
-		for i := range t - 1 {
-			f.found(k+1, i)
-		}
-		f.limit(memory, f.beside(t))
-	}
-}
-
-// limit adds that what is stored and so much else fit.
-func (f *chainMILP) limit(g milp.Group, beside float64) {
-	if f.spare {
-		f.e.Add(-1, f.more)
-	}
-	g.AtMost(&f.e, f.memory-beside)
-}
-
-// beside is what B_t needs beside its input and what is kept.
-func (f *chainMILP) beside(t int) float64 {
-	return f.abar[t] + f.delta[t] + f.delta[t-1] + f.oB[t]
-}
-
-// forwardMemory is the memory during F_l, or when it would run.
-func (f *chainMILP) forwardMemory() {
-	g := f.m.Group("memory of F", "the rules")
-	for k := range f.cols {
-		t := f.top(k)
-		for l := 1; l <= t; l++ {
-			f.e.Reset()
-			for i := range l - 1 {
-				f.found(k+1, i)
-			}
-			f.has(f.a[l-1], f.abar[l-1], k, l-1)
-			for i := l; i <= t; i++ {
-				f.found(k, i)
-			}
-			f.add(f.a[l]+f.oF[l], runCk, k, l)
-			f.add(f.abar[l]+f.oF[l], runAll, k, l)
-			f.limit(g, f.delta[t])
-		}
+		f.backwardMemory(k)
 	}
 }
 
@@ -420,30 +390,6 @@ func (f *chainMILP) useful() {
 	}
 }
 
-// room adds that what does not fit beside B_t and its smaller input is not kept
-// there.
-func (f *chainMILP) room() {
-	g := f.m.Group("too large", "tightens memory of B")
-	for k := range f.cols {
-		if !f.ends(k) {
-			continue
-		}
-		t := f.top(k)
-		room := f.memory - f.beside(t) - f.a[t-1]
-		for i := range t - 1 {
-			for _, x := range [...]struct {
-				kind int
-				size float64
-			}{{foundA, f.a[i]}, {foundAbar, f.abar[i]}} {
-				if v, ok := f.column(x.kind, k+1, i); ok && x.size > room+1e-9*f.memory {
-					f.e.Reset().Add(1, v)
-					g.AtMost(&f.e, 0)
-				}
-			}
-		}
-	}
-}
-
 // oneSweep adds that all forwards of a phase lead up to ā_t, or to a_{t-1} if
 // ā_t is stored. It holds of best plans if the memory of forwards is no limit.
 func (f *chainMILP) oneSweep() {
@@ -456,42 +402,4 @@ func (f *chainMILP) oneSweep() {
 			g.AtMost(&f.e, 0)
 		}
 	}
-}
-
-// plan makes a plan of a solution, with times and memory computed anew.
-func (f *chainMILP) plan(x []float64) (*plan.Plan, error) {
-	is := func(kind, k, i int) bool {
-		v, ok := f.column(kind, k, i)
-		return ok && x[v.Index()] > 0.5
-	}
-	w := newChainWriter(f.c)
-	for k := range f.cols {
-		t := f.top(k)
-		for l := 1; l <= t; l++ {
-			// Whether layer l−1 stays when the stage is over, and for B_t.
-			stays := is(foundA, k+1, l-1) || is(foundAbar, k+1, l-1) || f.ends(k) && l == t
-			switch {
-			case is(runAll, k, l):
-				w.all(l)
-			case is(runCk, k, l) && !stays && w.a[l-1]:
-				w.none(l)
-			case is(runCk, k, l):
-				w.checkpoint(l)
-			}
-			if !stays {
-				w.discard(l - 1)
-			}
-		}
-		if f.ends(k) {
-			w.backward(t)
-			if !is(foundAbar, k+1, t-1) {
-				w.discard(t - 1)
-			}
-		} else if !is(foundAbar, k+1, t) {
-			w.discard(t)
-		}
-	}
-	p := plan.New(plan.Remat, f.m.Name(), f.c, f.p)
-	p.Ops, p.Claims = w.ops, plan.Claims{Makespan: w.time, PeakMemory: w.peak}
-	return p, w.err
 }

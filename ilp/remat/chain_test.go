@@ -106,10 +106,16 @@ func TestChainDescends(t *testing.T) {
 		t.Fatal(err)
 	}
 	for sweeps, status := range map[int]solvers.Status{1: solvers.Infeasible, 2: solvers.Optimal} {
-		f := &chainMILP{c: c, p: p, unit: 1}
-		f.build(sweeps, false)
+		f, err := newChainMILP(c, p, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.sweeps = sweeps
+		if err := f.build(nil); err != nil {
+			t.Fatal(err)
+		}
 		r, err := highs.New().Solve(t.Context(), f.m, solvers.Options{})
-		if err != nil || r.Status != status || status == solvers.Optimal && !check.Same(r.Obj, want) {
+		if err != nil || r.Status != status || status == solvers.Optimal && !check.Same(r.Obj/f.time, want) {
 			t.Errorf("%d sweeps: %v %g, %v; should be %v, %g", sweeps, r.Status, r.Obj, err, status, want)
 		}
 		x, err := f.start(best)
@@ -194,13 +200,13 @@ func TestChainBadInput(t *testing.T) {
 		c *chain.Chain
 		p platform.Platform
 	}{
-		{nil, p}, {&chain.Chain{}, p}, {c, platform.Platform{}}, {c, platform.Platform{Memory: math.Inf(1)}},
+		{nil, p}, {&chain.Chain{}, p}, {c, platform.Platform{Memory: -1}}, {c, platform.Platform{Memory: math.Inf(1)}},
 	} {
 		if _, err := MILP(x.c, x.p); !errors.Is(err, formulation.ErrInstance) {
 			t.Errorf("%+v: %v", x, err)
 		}
 	}
-	if _, err := MILP(&chain.Chain{Layers: make([]chain.Layer, ChainLayers+1)}, p); !errors.Is(err, formulation.ErrTooLong) {
+	if _, err := MILP(&chain.Chain{Layers: make([]chain.Layer, Layers+1)}, p); !errors.Is(err, formulation.ErrTooLong) {
 		t.Error(err)
 	}
 	program := ilptest.Must(t, MILP, c, p)
@@ -217,8 +223,14 @@ func TestChainBadInput(t *testing.T) {
 // The text of the smallest model with everything in it.
 func TestChainGolden(t *testing.T) {
 	c, _ := descending()
-	f := &chainMILP{c: c, p: platform.Platform{Memory: 10}, unit: 1}
-	f.build(1, false)
+	f, err := newChainMILP(c, platform.Platform{Memory: 6}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.sweeps = 1
+	if err := f.build(nil); err != nil {
+		t.Fatal(err)
+	}
 	var text strings.Builder
 	if err := f.m.Print(&text); err != nil {
 		t.Fatal(err)

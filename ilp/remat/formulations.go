@@ -7,19 +7,19 @@ import (
 	"workbench/model/plan"
 )
 
-// rematFormulations returns the formulations of rematerialization on chains, from the simplest on.
+// Formulations returns the formulations of rematerialization on chains, from the simplest on.
 func Formulations() []formulation.Formulation {
 	return []formulation.Formulation{
 		{
-			Name: "chain-milp-bound", Problem: plan.Remat, Promise: formulation.LowerBound,
+			Name: nameBound, Problem: plan.Remat, Promise: formulation.LowerBound,
 			Title: "chains, a and abar, memory limited during backwards only", Source: "ours",
-			Extra: []string{"abar stays", "a is read", "too large", "one sweep"},
+			Extra: []string{"abar stays", "a is read", "one sweep"},
 			Build: Bound,
 		},
 		{
-			Name: "chain-milp", Problem: plan.Remat, Promise: formulation.Equal,
+			Name: nameMILP, Problem: plan.Remat, Promise: formulation.Equal,
 			Title: fmt.Sprintf("chains, a and abar; forwards beyond %d layers in ascending order", shortChain), Source: "the rules; ours",
-			Extra: []string{"abar stays", "a is read", "too large"},
+			Extra: []string{"abar stays", "a is read"},
 			Build: MILP,
 		},
 	}

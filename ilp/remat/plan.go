@@ -1,306 +1,46 @@
 package remat
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
-	"workbench/ilp/formulation"
-	"workbench/model/chain"
 	"workbench/model/plan"
 )
 
-// chainWriter writes a plan for a chain operation by operation.
-type chainWriter struct {
-	c       *chain.Chain
-	a, abar []bool // what is stored, by layer
-	ops     []plan.Op
-	time    float64
-	stored  float64
-	peak    float64
-	err     error
-}
-
-func newChainWriter(c *chain.Chain) *chainWriter {
-	w := &chainWriter{c: c, a: make([]bool, c.Len()+1), abar: make([]bool, c.Len()+1)}
-	w.a[0] = true
-	w.stored = c.Input.Activation + c.Layers[c.Len()-1].Gradient
-	w.peak = w.stored
-	return w
-}
-
-// size returns a_i or ā_i.
-func (w *chainWriter) size(tensor string, i int) float64 {
-	switch {
-	case i == 0:
-		return w.c.Input.Activation
-	case tensor == plan.TensorAbar:
-		return w.c.Layers[i-1].Saved
+// plan makes a plan of a solution, with times and memory computed anew.
+func (f *chainMILP) plan(x []float64) (*plan.Plan, error) {
+	is := func(kind, k, i int) bool {
+		v, ok := f.column(kind, k, i)
+		return ok && x[v.Index()] > 0.5
 	}
-	return w.c.Layers[i-1].Activation
-}
-
-func (w *chainWriter) run(op string, l int, duration, during float64) {
-	if !w.a[l-1] && !w.abar[l-1] && w.err == nil {
-		w.err = fmt.Errorf("%s %d of a solution has no input", op, l)
-	}
-	w.peak = max(w.peak, w.stored+during)
-	w.ops = append(w.ops, plan.Op{Op: op, Layer: l, Start: w.time, End: w.time + duration})
-	w.time += duration
-}
-
-func (w *chainWriter) forward(op, tensor string, l int) {
-	layer, size := &w.c.Layers[l-1], w.size(tensor, l)
-	w.run(op, l, layer.ForwardTime, size+layer.ForwardOverhead)
-	w.stored += size
-	if tensor == plan.TensorAbar {
-		w.abar[l] = true
-	} else {
-		w.a[l] = true
-	}
-}
-
-func (w *chainWriter) all(l int)        { w.forward(plan.OpFAll, plan.TensorAbar, l) }
-func (w *chainWriter) checkpoint(l int) { w.forward(plan.OpFCk, plan.TensorA, l) }
-
-func (w *chainWriter) none(l int) {
-	w.forward(plan.OpFNone, plan.TensorA, l)
-	w.free(plan.TensorA, l-1)
-}
-
-func (w *chainWriter) backward(l int) {
-	layer, gradient := &w.c.Layers[l-1], w.c.Input.Gradient
-	if l > 1 {
-		gradient = w.c.Layers[l-2].Gradient
-	}
-	if !w.abar[l] && w.err == nil {
-		w.err = fmt.Errorf("a solution has no abar_%d for B_%d", l, l)
-	}
-	w.run(plan.OpB, l, layer.BackwardTime, gradient+layer.BackwardOverhead)
-	w.stored += gradient - layer.Gradient
-	w.free(plan.TensorAbar, l)
-	if w.a[l-1] {
-		w.free(plan.TensorA, l-1)
-	}
-}
-
-func (w *chainWriter) free(tensor string, i int) {
-	w.stored -= w.size(tensor, i)
-	if tensor == plan.TensorAbar {
-		w.abar[i] = false
-	} else {
-		w.a[i] = false
-	}
-}
-
-// discard discards what is stored of layer i.
-func (w *chainWriter) discard(i int) {
-	for _, tensor := range [...]string{plan.TensorA, plan.TensorAbar} {
-		if tensor == plan.TensorA && w.a[i] || tensor == plan.TensorAbar && w.abar[i] {
-			w.ops = append(w.ops, plan.Op{Op: plan.OpD, Tensor: tensor, Layer: i, Start: w.time, End: w.time})
-			w.free(tensor, i)
-		}
-	}
-}
-
-// A computed value is one run of a forward, from then to its last reading.
-type computed struct {
-	layer   int
-	all     bool // F_all, not F_ck or F_none
-	phase   int  // the backward that comes next
-	read    bool
-	reads   *computed // its input
-	stage   int       // in which it is computed; -1: a_0
-	lastUse int       // stage in which it is last read
-}
-
-// start gives every column its value in the plan, brought to normal form: no
-// value is computed that is not read, an ā that is no ā_t of B_t is an a. If the
-// model has fewer sweeps than the plan, forwards are sorted, which may break the
-// limit on memory.
-func (f *chainMILP) start(p *plan.Plan) ([]float64, error) {
-	if p == nil || p.Problem != plan.Remat {
-		return nil, fmt.Errorf("%w: no plan of rematerialization", formulation.ErrStart)
-	}
-	forwards, ends, err := f.values(p.Ops)
-	if err != nil {
-		return nil, err
-	}
-	if !f.assign(forwards) {
-		if forwards, ends, err = f.values(f.sorted(forwards)); err != nil {
-			return nil, err
-		}
-		if !f.assign(forwards) {
-			return nil, fmt.Errorf("%w: it runs forwards twice between two backwards", formulation.ErrStart)
-		}
-	}
-	return f.point(forwards, ends), nil
-}
-
-// sorted returns the forwards by layer from backward to backward, nothing being
-// discarded.
-func (f *chainMILP) sorted(forwards []*computed) (ops []plan.Op) {
-	forwards = slices.Clone(forwards[1:])
-	slices.SortStableFunc(forwards, func(v, w *computed) int {
-		return cmp.Or(w.phase-v.phase, v.layer-w.layer)
-	})
-	for t := f.n; t >= 1; t-- {
-		for len(forwards) > 0 && forwards[0].phase == t {
-			op := plan.OpFCk
-			if forwards[0].all {
-				op = plan.OpFAll
+	w := f.v.NewSequence()
+	for k := range f.cols {
+		t := f.top(k)
+		for l := 1; l <= t; l++ {
+			// Whether layer l−1 stays when the stage is over, and for B_t.
+			stays := is(foundA, k+1, l-1) || is(foundAbar, k+1, l-1) || f.ends(k) && l == t
+			switch {
+			case is(runAll, k, l):
+				w.All(l)
+			case is(runCk, k, l) && !stays && w.Has(l-1):
+				w.None(l)
+			case is(runCk, k, l):
+				w.Checkpoint(l)
 			}
-			ops = append(ops, plan.Op{Op: op, Layer: forwards[0].layer})
-			forwards = forwards[1:]
-		}
-		ops = append(ops, plan.Op{Op: plan.OpB, Layer: t})
-	}
-	return ops
-}
-
-// ended is what a backward reads.
-type ended struct{ saved, input *computed }
-
-// values reads the forwards of a plan that are of use, in order, after a_0, and
-// what B_t reads, by t. Of a and ā of one layer, ā is read.
-func (f *chainMILP) values(ops []plan.Op) (forwards []*computed, ends []ended, err error) {
-	input := &computed{stage: -1}
-	a, abar := make([]*computed, f.n+1), make([]*computed, f.n+1)
-	a[0] = input
-	stored := func(i int) *computed {
-		if i >= 0 && i <= f.n {
-			if abar[i] != nil {
-				return abar[i]
-			}
-			return a[i]
-		}
-		return nil
-	}
-	forwards, ends = []*computed{input}, make([]ended, f.n+1)
-	next := f.n
-	for i := range ops {
-		o := &ops[i]
-		l := o.Layer
-		lacks := func() error {
-			return fmt.Errorf("%w: operation %d, %s of layer %d, lacks what it reads", formulation.ErrStart, i, o.Op, l)
-		}
-		if l < 0 || l > f.n {
-			return nil, nil, lacks()
-		}
-		switch o.Op {
-		case plan.OpFAll, plan.OpFCk, plan.OpFNone:
-			in := stored(l - 1)
-			if in == nil {
-				return nil, nil, lacks()
-			}
-			v := &computed{layer: l, all: o.Op == plan.OpFAll, phase: next, reads: in}
-			forwards = append(forwards, v)
-			if v.all {
-				abar[l] = v
-			} else {
-				a[l] = v
-			}
-			if o.Op == plan.OpFNone {
-				a[l-1] = nil
-			}
-		case plan.OpB:
-			if l != next || abar[l] == nil || stored(l-1) == nil {
-				return nil, nil, lacks()
-			}
-			ends[l] = ended{abar[l], stored(l - 1)}
-			abar[l], a[l-1] = nil, nil
-			next--
-		case plan.OpD:
-			if o.Tensor == plan.TensorAbar {
-				abar[l] = nil
-			} else {
-				a[l] = nil
+			if !stays {
+				w.Discard(l - 1)
 			}
 		}
-	}
-	if next != 0 {
-		return nil, nil, fmt.Errorf("%w: B %d is missing", formulation.ErrStart, next)
-	}
-	for l := 1; l <= f.n; l++ {
-		ends[l].saved.read, ends[l].input.read = true, true
-	}
-	for i := len(forwards) - 1; i > 0; i-- {
-		if v := forwards[i]; v.read {
-			v.reads.read = true
-		}
-	}
-	for _, v := range forwards {
-		if v.all = v.layer > 0 && ends[v.layer].saved == v; v.layer > 0 && v.phase < v.layer {
-			v.read = false
-		}
-	}
-	return slices.DeleteFunc(forwards, func(v *computed) bool { return v.layer > 0 && !v.read }), ends, nil
-}
-
-// assign gives the forwards their stages, the next one where layers do not
-// ascend. It returns false if there are too few.
-func (f *chainMILP) assign(forwards []*computed) bool {
-	for from := 1; from < len(forwards); {
-		to := from + 1
-		for to < len(forwards) && forwards[to].phase == forwards[from].phase {
-			to++
-		}
-		phase := forwards[from:to]
-		descents := f.descents(phase)
-		if descents >= f.sweeps {
-			return false
-		}
-		stage := (f.n-phase[0].phase+1)*f.sweeps - 1 - descents
-		for i, v := range phase {
-			if i > 0 && v.layer <= phase[i-1].layer {
-				stage++
+		if f.ends(k) {
+			w.Backward(t)
+			if !is(foundAbar, k+1, t-1) {
+				w.Discard(t - 1)
 			}
-			v.stage = stage
-		}
-		from = to
-	}
-	return true
-}
-
-// descents counts where layers do not ascend.
-func (f *chainMILP) descents(phase []*computed) (n int) {
-	for i := 1; i < len(phase); i++ {
-		if phase[i].layer <= phase[i-1].layer {
-			n++
+		} else if !is(foundAbar, k+1, t) {
+			w.Discard(t)
 		}
 	}
-	return n
-}
-
-// point sets the columns.
-func (f *chainMILP) point(forwards []*computed, ends []ended) []float64 {
-	x := make([]float64, f.m.NumCols())
-	set := func(kind, k, i int) {
-		if v, ok := f.column(kind, k, i); ok {
-			x[v.Index()] = 1
-		}
+	if w.Err != nil {
+		return nil, fmt.Errorf("%s: a solution: %w", f.name(), w.Err)
 	}
-	for _, v := range forwards {
-		if v.reads != nil {
-			v.reads.lastUse = max(v.reads.lastUse, v.stage)
-		}
-	}
-	for t := 1; t <= f.n; t++ {
-		last := (f.n-t+1)*f.sweeps - 1
-		ends[t].saved.lastUse = max(ends[t].saved.lastUse, last)
-		ends[t].input.lastUse = max(ends[t].input.lastUse, last)
-	}
-	for _, v := range forwards {
-		run, found := runCk, foundA
-		if v.all {
-			run, found = runAll, foundAbar
-		}
-		if v.stage >= 0 {
-			set(run, v.stage, v.layer)
-		}
-		for k := v.stage + 1; k <= v.lastUse; k++ {
-			set(found, k, v.layer)
-		}
-	}
-	return x
+	return w.Plan(f.name(), f.c, f.p), nil
 }

@@ -12,112 +12,112 @@ import (
 	"workbench/solvers"
 )
 
-// Solve returns a plan for a chain of least makespan and a lower bound on
-// the makespan of any plan, in seconds, which is the plan's own if it is proved
-// optimal. start is a verified plan, or nil. The result is that of the last
-// model solved. The plan is nil if a limit in o came before the first solution.
-// The error is a *plan.Infeasible if it is proved that no plan exists, and wraps
-// plan.ErrNoPlan if MILP has no solution.
-//
-// Bound comes first, with half of the time. As a rule its best solution
-// fits during forwards, too, and that is the proof; otherwise MILP looks
-// for the best plan. Its own bound does not count, since it is one on plans with
-// so many sweeps only: see chainMILP.
+// rounds is how often a model gets covers.
+const rounds = 30
+
+// Phases returns the programs to solve for a chain. [Bound] comes first, with half
+// of the time: as a rule its best solution fits during forwards, too, and plan
+// and bound meet. Otherwise [MILP] looks for the best plan. Where a solver's
+// solution does not fit, which its tolerances may let happen, the same model
+// comes again with covers that forbid it. The errors are those of [MILP].
+func Phases(c *chain.Chain, p platform.Platform) (formulation.Next, error) {
+	s := &phases{c: c, p: p}
+	return s.next, s.begin(true)
+}
+
+type phases struct {
+	c       *chain.Chain
+	p       platform.Platform
+	f       *chainMILP
+	program *formulation.Program // nil: not solved yet
+	rounds  int                  // that f was solved
+}
+
+func (s *phases) begin(bound bool) (err error) {
+	s.program, s.rounds = nil, 0
+	if s.f, err = newChainMILP(s.c, s.p, bound); err != nil {
+		return err
+	}
+	return s.f.build(nil)
+}
+
+func (s *phases) next(sofar *formulation.Result) (*formulation.Phase, error) {
+	if s.program != nil {
+		if sofar.Solver.Status == solvers.Infeasible && s.f.bound {
+			return nil, nil // then MILP is, too
+		}
+		more := s.missing(sofar)
+		switch {
+		case len(more) > 0 && s.rounds < rounds:
+			if err := s.f.build(append(s.f.covers, more...)); err != nil {
+				return nil, err
+			}
+		case !s.f.bound:
+			return nil, nil
+		default:
+			if err := s.begin(false); err != nil {
+				return nil, err
+			}
+		}
+	}
+	s.program = s.f.program()
+	s.rounds++
+	x := &formulation.Phase{Program: s.program}
+	if s.f.bound {
+		x.Share = 0.5
+	}
+	return x, nil
+}
+
+// missing returns the covers that the last solution breaks.
+func (s *phases) missing(sofar *formulation.Result) []Cover {
+	if sofar.Program != s.program || sofar.X == nil {
+		return nil
+	}
+	return s.f.broken(sofar.X)
+}
+
+// Solve returns a plan for a chain of least makespan and a lower bound on the
+// makespan of any plan, in seconds, as the backend claims it. start is a verified
+// plan, or nil. The result is that of the last model solved. The plan is nil if a
+// limit in o came before the first solution. The error is a *plan.Infeasible if
+// it is proved that no plan exists, and wraps plan.ErrNoPlan if MILP has no
+// solution.
 func Solve(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*plan.Plan, float64, *solvers.Result, error) {
-	f, err := newChainMILP(c, p, true)
+	next, err := Phases(c, p)
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	before := o
-	before.Time /= 2
-	r, best, err := f.inThousandths().solve(ctx, b, start, before)
-	if err != nil {
-		return nil, 0, nil, err
+	if o.Time > 0 {
+		limited, cancel := context.WithTimeout(ctx, o.Time)
+		defer cancel()
+		ctx = limited
 	}
-	if r.Status == solvers.Infeasible {
-		return nil, 0, r, f.infeasible(ctx, b)
-	}
-	bound := c.TotalTime()
-	if !math.IsInf(r.Bound, 0) {
-		bound = max(bound, r.Bound)
-	}
-	if best != nil && best.Claims.PeakMemory <= p.Memory {
-		if r.Status == solvers.Optimal {
-			return best, min(bound, best.Claims.Makespan), r, nil
+	task := formulation.Task{Backend: b, Options: o, Start: start, Level: formulation.Off, Verify: func(q *plan.Plan) (float64, error) { return verified(c, q) }}
+	if o.OnProgress != nil {
+		task.OnProgress = func(objective, bound float64, nodes int64) {
+			o.OnProgress(solvers.Progress{Objective: objective, Bound: bound, Nodes: nodes})
 		}
-		start = formulation.Sooner(start, best)
 	}
-	if f, err = newChainMILP(c, p, false); err != nil {
-		return nil, 0, nil, err
-	}
-	if before.Time > 0 {
-		o.Time = max(o.Time-r.Wall, before.Time)
-	}
-	r, best, err = f.inThousandths().solve(ctx, b, start, o)
+	r, err := task.Run(ctx, next)
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	if best = formulation.Sooner(start, best); best == nil && r.Status == solvers.Infeasible {
-		return nil, bound, r, fmt.Errorf("%s: %w with %d sweeps to each backward", f.m.Name(), plan.ErrNoPlan, f.sweeps)
+	bound := max(c.TotalTime(), r.Claimed())
+	if r.Plan == nil && r.Solver != nil && r.Solver.Status == solvers.Infeasible {
+		return nil, bound, r.Solver, fmt.Errorf("%s: %w", r.Program.Model.Name(), plan.ErrNoPlan)
 	}
-	if best != nil {
-		bound = min(bound, best.Claims.Makespan)
-	}
-	return best, bound, r, nil
+	return r.Plan, bound, r.Solver, nil
 }
 
-// solve solves the model, with a start that is a solution of it, and makes a
-// plan of what it finds. The result is in seconds.
-func (f *chainMILP) solve(ctx context.Context, b solvers.Backend, start *plan.Plan, o solvers.Options) (*solvers.Result, *plan.Plan, error) {
-	if start != nil && !o.Relax && b.Can()&solvers.CanStart != 0 {
-		// A plan whose forwards do not ascend may have no place in the model.
-		if x, err := f.start(start); err == nil && len(f.m.Violations(x, 1e-6)) == 0 {
-			o.Start = x
-		}
+// verified replays a plan and returns its makespan.
+func verified(c *chain.Chain, q *plan.Plan) (float64, error) {
+	report, err := plan.VerifyRemat(c, q)
+	switch {
+	case err != nil:
+		return math.NaN(), err
+	case !report.Valid():
+		return math.NaN(), fmt.Errorf("%v", report.Violations[0])
 	}
-	if o.AbsGap.Set {
-		o.AbsGap.Value /= f.unit
-	}
-	if progress := o.OnProgress; progress != nil {
-		o.OnProgress = func(p solvers.Progress) {
-			p.Objective *= f.unit
-			p.Bound *= f.unit
-			progress(p)
-		}
-	}
-	r, err := b.Solve(ctx, f.m, o)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", f.m.Name(), err)
-	}
-	r.Obj *= f.unit
-	r.Bound *= f.unit
-	switch r.Status {
-	case solvers.Unbounded, solvers.InfeasibleOrUnbounded:
-		return nil, nil, fmt.Errorf("%s: %w: %s calls it %v, but times are not negative", f.m.Name(), solvers.ErrSolver, r.Backend, r.Status)
-	}
-	x, ok := r.Solution()
-	if !ok || o.Relax {
-		return r, nil, nil
-	}
-	p, err := f.plan(x)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", f.m.Name(), err)
-	}
-	if !f.bound && p.Claims.PeakMemory > f.p.Memory {
-		return nil, nil, fmt.Errorf("%s: %w: the plan of a solution needs %g of %g bytes", f.m.Name(), solvers.ErrSolver, p.Claims.PeakMemory, f.p.Memory)
-	}
-	return r, p, nil
-}
-
-// infeasible returns the error that no plan exists, with the memory that the
-// same model finds to be least, a lower bound.
-func (f *chainMILP) infeasible(ctx context.Context, b solvers.Backend) error {
-	least := f.p.Memory
-	g := &chainMILP{c: f.c, p: f.p, spare: true, unit: 1}
-	g.build(f.sweeps, f.bound)
-	r, err := b.Solve(ctx, g.m, solvers.Options{})
-	if err == nil && r.Bound > 0 && !math.IsInf(r.Bound, 0) {
-		least *= 1 + r.Bound/g.memory
-	}
-	return &plan.Infeasible{Problem: plan.Remat, Memory: least, Given: f.p.Memory, Why: "by " + f.m.Name()}
+	return report.Makespan, nil
 }

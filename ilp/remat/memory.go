@@ -1,0 +1,263 @@
+package remat
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"workbench/ilp/formulation"
+	"workbench/model/milp"
+)
+
+// item is a column of a memory row and the size it stands for. Of one layer at
+// most one is there ("one copy").
+type item struct {
+	v     milp.Var
+	layer int
+	size  float64
+}
+
+// memoryRow says that what is there fits in so much room, a whole number. It is
+// what the model means; what the model has may be another row with the same
+// solutions in whole numbers, see limit.
+type memoryRow struct {
+	items []item
+	room  float64
+}
+
+// collect appends the columns that have a size.
+func (f *chainMILP) collect(items []item, size float64, kind, k, i int) []item {
+	if v, ok := f.column(kind, k, i); ok && size > 0 {
+		items = append(items, item{v, i, size})
+	}
+	return items
+}
+
+// found collects what stage k finds of layers first..last.
+func (f *chainMILP) found(items []item, k, first, last int) []item {
+	for i := first; i <= last; i++ {
+		items = f.collect(items, f.v.A[i], foundA, k, i)
+		items = f.collect(items, f.v.Abar[i], foundAbar, k, i)
+	}
+	return items
+}
+
+// present collects what is there of layer i for who reads it in stage k.
+func (f *chainMILP) present(items []item, k, i int) []item {
+	items = f.found(items, k, i, i)
+	items = f.collect(items, f.v.A[i], runCk, k, i)
+	return f.collect(items, f.v.Abar[i], runAll, k, i)
+}
+
+// backwardMemory is the memory during B_t, which ends stage k: of the layers
+// before its input what the next stage finds.
+func (f *chainMILP) backwardMemory(k int) {
+	t := f.top(k)
+	g := f.m.Group("memory of B", "the rules")
+	items := f.present(f.found(nil, k+1, 0, t-2), k, t-1)
+	f.limit(g, items, f.v.Memory-f.v.Abar[t]-f.v.Delta[t]-f.v.Delta[t-1]-f.v.OB[t])
+}
+
+// forwardMemory is the memory during F_l, or when it would run.
+func (f *chainMILP) forwardMemory() {
+	g := f.m.Group("memory of F", "the rules")
+	for k := range f.cols {
+		t := f.top(k)
+		for l := 1; l <= t; l++ {
+			items := f.present(f.found(nil, k+1, 0, l-2), k, l-1)
+			items = f.found(items, k, l, t)
+			items = f.collect(items, f.v.A[l]+f.v.OF[l], runCk, k, l)
+			items = f.collect(items, f.v.Abar[l]+f.v.OF[l], runAll, k, l)
+			f.limit(g, items, f.v.Memory-f.v.Delta[t])
+		}
+	}
+}
+
+// limit adds that the items fit. What is too large alone is not there; a row that
+// always holds is left out; and the others are rewritten by fewer, and scaled by
+// a power of two.
+func (f *chainMILP) limit(g milp.Group, items []item, room float64) {
+	f.rows = append(f.rows, memoryRow{items, room})
+	some := make([]item, 0, len(items))
+	for _, x := range items {
+		if x.size > room {
+			f.m.Fix(x.v, 0)
+			continue
+		}
+		some = append(some, x)
+	}
+	if most(some) <= room {
+		return
+	}
+	some, room = fewer(some, room)
+	largest := 0.0
+	for _, x := range some {
+		largest = max(largest, x.size)
+	}
+	scale := milp.PowerOfTwo(largest, scaled)
+	f.e.Reset()
+	for _, x := range some {
+		f.e.Add(x.size*scale, x.v)
+	}
+	g.AtMost(&f.e, room*scale)
+}
+
+// byLayer returns the sizes there can be of each layer.
+func byLayer(items []item) map[int][]float64 {
+	sizes := map[int][]float64{}
+	for _, x := range items {
+		sizes[x.layer] = append(sizes[x.layer], x.size)
+	}
+	return sizes
+}
+
+// most is the largest sum of items, one of each layer.
+func most(items []item) (sum float64) {
+	for _, sizes := range byLayer(items) {
+		sum += slices.Max(sizes)
+	}
+	return sum
+}
+
+// apart is the ratio of sizes between which fewer tries to cut.
+const apart = 16
+
+// fewer returns a row with the same solutions in whole numbers, as far as it is
+// quickly found: one without the smaller items, of which no row can tell whether
+// they are there, and of which the room is no more than what can be filled.
+//
+// Proof. Let the items of at least some size be large, the others small, together
+// at most s, and let b be the most that large ones fill of the room. If
+// b ≤ room − s then what fits of the large ones leaves room for all small ones:
+// the row is that the large ones take at most the room, or at most b.
+func fewer(items []item, room float64) ([]item, float64) {
+	sizes := make([]float64, len(items))
+	for i, x := range items {
+		sizes[i] = x.size
+	}
+	slices.Sort(sizes)
+	sizes = slices.Compact(sizes)
+	for i := len(sizes) - 1; i >= 0; i-- {
+		if i > 0 && sizes[i] < apart*sizes[i-1] {
+			continue
+		}
+		var large, small []item
+		for _, x := range items {
+			if x.size >= sizes[i] {
+				large = append(large, x)
+			} else {
+				small = append(small, x)
+			}
+		}
+		if b, ok := filled(large, room); ok && b <= room-most(small) {
+			return large, b
+		}
+	}
+	return items, room
+}
+
+// sums is how many sums filled keeps.
+const sums = 256
+
+// filled is the largest sum of items, one of each layer at most, in the room. It
+// is not known if that takes more than a few sums.
+func filled(items []item, room float64) (best float64, ok bool) {
+	layers := byLayer(items)
+	rest := most(items)
+	now := []float64{0}
+	for _, layer := range slices.Sorted(maps.Keys(layers)) {
+		sizes := layers[layer]
+		rest -= slices.Max(sizes)
+		var next []float64
+		for _, sum := range now {
+			for _, x := range append(sizes, 0) {
+				switch {
+				case sum+x > room:
+				case sum+x+rest <= room:
+					best = max(best, sum+x+rest)
+				default:
+					next = append(next, sum+x)
+				}
+			}
+		}
+		slices.Sort(next)
+		now = slices.Compact(next)
+		if len(now) > sums {
+			return 0, false
+		}
+	}
+	if len(now) > 0 {
+		best = max(best, now[len(now)-1])
+	}
+	return best, true
+}
+
+// Cover says of a memory row, by number, which of its items cannot all be there:
+// they do not fit. In numbers of many magnitudes a solver with tolerances cannot
+// tell; here all coefficients are 1.
+type Cover struct {
+	Row   int   `json:"row"`
+	Items []int `json:"items"`
+}
+
+// cover adds the covers, after a look at whether they are. What is as large as
+// the largest of one cannot replace any of its items either.
+func (f *chainMILP) cover() error {
+	if len(f.covers) == 0 {
+		return nil
+	}
+	g := f.m.Group("covers", "these cannot all stay")
+	for _, c := range f.covers {
+		if c.Row < 0 || c.Row >= len(f.rows) {
+			return fmt.Errorf("%w: a cover of memory row %d, there are %d", formulation.ErrInstance, c.Row, len(f.rows))
+		}
+		row := &f.rows[c.Row]
+		in := make([]bool, len(row.items))
+		sum, largest := 0.0, 0.0
+		for _, i := range c.Items {
+			if i < 0 || i >= len(in) || in[i] {
+				return fmt.Errorf("%w: a cover has item %d of %d, or has it twice", formulation.ErrInstance, i, len(in))
+			}
+			in[i] = true
+			sum += row.items[i].size
+			largest = max(largest, row.items[i].size)
+		}
+		if sum <= row.room {
+			return fmt.Errorf("%w: a cover takes %.0f, there is room for %.0f", formulation.ErrInstance, sum, row.room)
+		}
+		f.e.Reset()
+		for i, x := range row.items {
+			if in[i] || x.size >= largest {
+				f.e.Add(1, x.v)
+			}
+		}
+		g.AtMost(&f.e, float64(len(c.Items)-1))
+	}
+	return nil
+}
+
+// broken returns covers that a solution breaks, one of each memory row that it
+// breaks in exact arithmetic, of items as large as possible.
+func (f *chainMILP) broken(x []float64) (covers []Cover) {
+	for k, row := range f.rows {
+		var there []int
+		sum := 0.0
+		for i, it := range row.items {
+			if x[it.v.Index()] > 0.5 {
+				there = append(there, i)
+				sum += it.size
+			}
+		}
+		if sum <= row.room {
+			continue
+		}
+		slices.SortStableFunc(there, func(i, j int) int { return cmp.Compare(row.items[i].size, row.items[j].size) })
+		for len(there) > 0 && sum-row.items[there[0]].size > row.room {
+			sum -= row.items[there[0]].size
+			there = there[1:]
+		}
+		covers = append(covers, Cover{k, there})
+	}
+	return covers
+}
