@@ -11,8 +11,8 @@ import (
 
 	"workbench/heuristics/pipeline"
 	ilppipeline "workbench/ilp/pipeline"
-	"workbench/ilp/timing"
 	"workbench/model/chain"
+	"workbench/model/cycleratio"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/solvers"
@@ -184,7 +184,7 @@ func madPipeMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error)
 	out.Bounds = nil // of this allocation only
 	if x != nil {
 		best, err := program.Plan(x)
-		if errors.Is(err, timing.ErrCyclic) {
+		if errors.Is(err, cycleratio.ErrContradiction) {
 			out.Note = "the stage ILP's order is none of a pattern: communications take less than the solver's tolerance"
 			if out.Plan == nil {
 				return nil, fmt.Errorf("%w: %s", plan.ErrNoPlan, out.Note)

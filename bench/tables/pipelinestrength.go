@@ -41,12 +41,12 @@ func (m *measurer) pipelineStrength(limit time.Duration, without bool) error {
 	fmt.Println("| chain | P | M | model | columns | integers | rows | LP, ms | bound, ms | best, ms | gap | nodes | s |")
 	fmt.Println("|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
 	for _, x := range list {
-		models, err := pipelineModels(x, without)
+		models, unit, err := pipelineModels(x, without)
 		if err != nil {
 			return fmt.Errorf("%s: %w", x.name, err)
 		}
 		for _, v := range models {
-			if err := m.pipelineVariant(x, v, limit); err != nil {
+			if err := m.pipelineVariant(x, v, unit, limit); err != nil {
 				return err
 			}
 			if m.ctx.Err() != nil {
@@ -57,25 +57,21 @@ func (m *measurer) pipelineStrength(limit time.Duration, without bool) error {
 	return nil
 }
 
-// pipelineModels returns the plain and the strengthened ILP.
-func pipelineModels(x shortChain, without bool) ([]variant, error) {
+// pipelineModels returns the plain and the strengthened ILP, and the seconds that
+// a unit of their time is.
+func pipelineModels(x shortChain, without bool) ([]variant, float64, error) {
 	plain, err := ilppipeline.Patterns(x.chain, x.platform)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	strong, err := ilppipeline.Strong(x.chain, x.platform)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	list := []variant{{"pipeline", plain.Model}, {"pipeline-strong", strong.Model}}
 	if !without {
-		return list, nil
+		return list, strong.Unit, nil
 	}
-	loose, err := ilppipeline.With(x.chain, x.platform, ilppipeline.Options{Loose: true})
-	if err != nil {
-		return nil, err
-	}
-	list = append(list, variant{"… with K in every row", loose.Model})
 	var extra []string
 	for _, f := range ilp.Formulations() {
 		if f.Name == "pipeline-strong" {
@@ -89,10 +85,10 @@ func pipelineModels(x shortChain, without bool) ([]variant, error) {
 	}
 	for _, group := range extra {
 		if err := add("… without "+group, group); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
-	return list, add("… without all of these", extra...)
+	return list, strong.Unit, add("… without all of these", extra...)
 }
 
 // shortChains returns networks glued to few layers and random chains. Memory is
@@ -162,19 +158,19 @@ func glued(c *chain.Chain, n int) *chain.Chain {
 }
 
 // pipelineVariant prints the row of one model.
-func (m *measurer) pipelineVariant(x shortChain, v variant, limit time.Duration) error {
+func (m *measurer) pipelineVariant(x shortChain, v variant, unit float64, limit time.Duration) error {
 	lp, r, err := m.rootAndBest(v.model, limit)
 	if err != nil {
 		return fmt.Errorf("%s on %s: %w", v.name, x.name, err)
 	}
 	best, gap := "–", "–"
 	if y, ok := r.Objective(); ok {
-		best = fmt.Sprintf("%.4g", 1e3*y)
+		best = fmt.Sprintf("%.4g", 1e3*y*unit)
 		gap = fmt.Sprintf("%.2f %%", 100*solvers.Gap(y, r.Bound))
 	}
 	fmt.Printf("| %s | %d | %s | %s | %d | %d | %d | %.4g | %.4g | %s | %s | %d | %.1f |\n", x.name, x.platform.Processors,
 		platform.FormatBytes(x.platform.Memory), v.name, v.model.NumCols(), v.model.NumIntegers(), v.model.NumRows(),
-		1e3*lp.Bound, 1e3*r.Bound, best, gap, r.Nodes, r.Wall.Seconds())
+		1e3*lp.Bound*unit, 1e3*r.Bound*unit, best, gap, r.Nodes, r.Wall.Seconds())
 	return nil
 }
 

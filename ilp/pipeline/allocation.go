@@ -8,6 +8,7 @@ import (
 	"workbench/ilp/formulation"
 	"workbench/model/chain"
 	"workbench/model/milp"
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -94,21 +95,15 @@ const levelSteps = 16
 // every k-periodic pattern. [Solve] builds it for shorter ones, which
 // proves more.
 func Allocations(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
-	if c == nil {
-		return nil, fmt.Errorf("%w: there is no chain", formulation.ErrInstance)
-	}
-	in, err := newPipelineInstance(c, p, singleLayers(c), plan.TaskModel)
+	in, err := newWholePipeline(c, p, plan.TaskModel)
 	if err != nil {
 		return nil, err
 	}
-	if err := in.fits(); err != nil {
-		return nil, err
-	}
-	return &formulation.Program{Model: newPipelineAllocation(in, in.horizon).m}, nil
+	return &formulation.Program{Model: newPipelineAllocation(in, in.horizon).m, Unit: in.time}, nil
 }
 
 func newPipelineAllocation(in *pipelineInstance, limit float64) *pipelineAllocation {
-	f := &pipelineAllocation{pipelineInstance: in, limit: limit}
+	f := &pipelineAllocation{pipelineInstance: in, limit: in.up(limit)}
 	n := in.n
 	f.uF, f.uB, f.back, f.send = make([]float64, n+1), make([]float64, n+1), make([]float64, n), make([]float64, n)
 	for l := n - 1; l >= 0; l-- {
@@ -125,13 +120,13 @@ func newPipelineAllocation(in *pipelineInstance, limit float64) *pipelineAllocat
 
 // mayCut reports whether there may be a cut behind layer l.
 func (f *pipelineAllocation) mayCut(l int) bool {
-	return l == f.n-1 || f.send[l] <= f.limit*(1+1e-9) && f.platform.Processors > 1
+	return l == f.n-1 || f.send[l] <= f.limit && f.platform.Processors > 1
 }
 
 func (f *pipelineAllocation) build() {
 	f.m = milp.New("pipeline-allocation")
-	f.period = f.m.Var("T", milp.Continuous, 0, f.limit*(1+1e-9))
-	f.m.Minimize(f.e.Reset().Add(f.time, f.period))
+	f.period = f.m.Var("T", milp.Continuous, 0, f.limit)
+	f.m.Minimize(f.e.Reset().Add(1, f.period))
 	f.columns()
 	f.path()
 	f.loads()
@@ -141,14 +136,9 @@ func (f *pipelineAllocation) build() {
 	f.symmetry()
 }
 
-// plus is x ⊕ u of [004] 7.1.2 for the period limit, rounded down.
-func (f *pipelineAllocation) plus(x, u float64) float64 {
-	const tiny = 1e-9
-	if turns := math.Ceil(x/f.limit - tiny); x+u > f.limit*(turns+tiny) {
-		return f.limit*turns + u
-	}
-	return x + u
-}
+// plus is x ⊕ u of [004] 7.1.2 for the period limit, rounded down. With times on
+// the grid nothing but the number of periods has to be rounded.
+func (f *pipelineAllocation) plus(x, u float64) float64 { return view.Plus(x, u, f.limit) }
 
 // columns finds the nodes from the last layer to the first, and with them the
 // runs that can be, and makes a column for each and each processor.
@@ -190,8 +180,8 @@ func (f *pipelineAllocation) joined(values []float64) (nodes []float64) {
 			continue
 		}
 		nodes = append(nodes, v)
-		turn := f.limit * (math.Floor(v/f.limit+1e-9) + 1)
-		next = min(v+f.limit/levelSteps, turn*(1+1e-9))
+		turn := f.limit * (math.Floor(v/f.limit+view.Rounding) + 1)
+		next = min(v+f.limit/levelSteps, turn)
 	}
 	return nodes
 }
@@ -199,7 +189,7 @@ func (f *pipelineAllocation) joined(values []float64) (nodes []float64) {
 // runsFrom returns the runs that end at layer j with V_j = v and fit.
 func (f *pipelineAllocation) runsFrom(j, q int, v float64) (runs []allocationRun) {
 	var back []float64 // D_j, D_{j−1}, …
-	for i := j; i >= 0 && f.load(i, j) <= f.limit*(1+1e-9); i-- {
+	for i := j; i >= 0 && f.load(i, j) <= f.limit; i-- {
 		v = f.plus(v, f.work(i))
 		back = append(back, v)
 		if i > 0 && !f.mayCut(i-1) {
@@ -207,7 +197,7 @@ func (f *pipelineAllocation) runsFrom(j, q int, v float64) (runs []allocationRun
 		}
 		x := allocationRun{i: i, j: j, from: q, delay: slices.Clone(back)}
 		slices.Reverse(x.delay)
-		if f.standing(x.i, x.j)+f.own(x) <= f.memory*(1+1e-9) {
+		if platform.Fits(f.standing(x.i, x.j)+f.own(x), f.memory) {
 			runs = append(runs, x)
 		}
 	}
@@ -258,20 +248,20 @@ func (f *pipelineAllocation) copies(x allocationRun, count func(l int) float64) 
 	return sum
 }
 
-// Rounding up with a little less, so that nothing is cut off.
-func atLeast(x float64) float64 { return math.Max(1, math.Ceil(x-1e-7)) }
+// atLeast is ⌈x⌉ of a number of periods, at least 1, rounded down.
+func atLeast(x float64) float64 { return math.Max(1, math.Ceil(x-view.Rounding)) }
 
 // in is D_ℓ of a layer of the run.
 func (x allocationRun) in(l int) float64 { return x.delay[l-x.i] }
 
-// average is what a run's inputs need on average over time.
+// average is what a run's inputs need on average over time, rounded down.
 func (f *pipelineAllocation) average(x allocationRun) float64 {
 	sum := f.copies(x, func(l int) float64 { return x.in(l) / f.limit })
 	for l := x.i; l <= x.j; l++ {
 		b := 2*f.n - 1 - l
 		sum += (f.d[l]*f.out[l] + f.d[b]*f.run[b]) / f.limit
 	}
-	return sum
+	return sum * less
 }
 
 // always is what a run's inputs need at any time; of the stage model, at most.
@@ -392,7 +382,7 @@ func (f *pipelineAllocation) loads() {
 		}
 	}
 	all := f.m.Group("all loads", "[004] 5.1.1")
-	all.AtLeast(f.e.Reset().Add(float64(f.platform.Processors), f.period), (f.uF[0]+f.uB[0])*(1-1e-9))
+	all.AtLeast(f.e.Reset().Add(float64(f.platform.Processors), f.period), f.uF[0]+f.uB[0])
 }
 
 // pieces: layers that no cut may divide are a piece. Of the pieces of some size
@@ -418,7 +408,7 @@ func (f *pipelineAllocation) pieces() {
 		}
 		count, sum := 0, 0.0
 		for _, u := range sorted[first:] {
-			if sum += u; sum > f.limit*(1+1e-9) {
+			if sum += u; sum > f.limit {
 				break
 			}
 			count++
@@ -574,11 +564,10 @@ func (x placedRun) includes(i, j int) bool {
 // stored[r] is what it does at any time, of which the moments have more.
 func (f *pipelineAllocation) memories() {
 	processors := min(f.platform.Processors, f.n)
-	limit := f.memory * (1 + 1e-9)
 	if f.model == plan.StageModel {
 		g := f.m.Group("memory", "[004] 7.1.1; ours")
 		for r := range processors {
-			g.AtMost(f.sum(r, func(x allocationRun) float64 { return f.standing(x.i, x.j) + f.always(x) }), limit)
+			g.AtMost(f.sum(r, func(x allocationRun) float64 { return f.standing(x.i, x.j) + f.always(x) }), f.memory)
 		}
 		return
 	}
@@ -586,13 +575,13 @@ func (f *pipelineAllocation) memories() {
 	average := f.m.Group("memory on average", "ours")
 	backward := f.m.Group("memory while B", "ours")
 	forward := f.m.Group("memory while F", "ours")
-	stored := f.m.List("stored", processors, milp.Continuous, 0, limit)
+	stored := f.m.List("stored", processors, milp.Continuous, 0, f.memory)
 	for r := range processors {
 		always.AtMost(f.sum(r, func(x allocationRun) float64 { return f.standing(x.i, x.j) + f.always(x) }).Add(-1, stored.At(r)), 0)
-		average.AtMost(f.sum(r, func(x allocationRun) float64 { return f.standing(x.i, x.j) + f.average(x) }), limit)
+		average.AtMost(f.sum(r, func(x allocationRun) float64 { return milp.Down.Add(f.standing(x.i, x.j), f.average(x)) }), f.memory)
 		for j := range f.n {
-			backward.AtMost(f.sum(r, func(x allocationRun) float64 { return f.whileB(x, j) }).Add(1, stored.At(r)), limit)
-			forward.AtMost(f.sum(r, func(x allocationRun) float64 { return f.whileF(x, j) }).Add(1, stored.At(r)), limit)
+			backward.AtMost(f.sum(r, func(x allocationRun) float64 { return f.whileB(x, j) }).Add(1, stored.At(r)), f.memory)
+			forward.AtMost(f.sum(r, func(x allocationRun) float64 { return f.whileF(x, j) }).Add(1, stored.At(r)), f.memory)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 
 	"workbench/ilp/formulation"
 	"workbench/model/chain"
+	"workbench/model/milp"
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -20,9 +22,14 @@ const PipelineLayers = 64
 // Tasks are numbered from 0: task t < n is the forward of stage t, task 2n−1−t
 // its backward; T_ℓ of the thesis is task ℓ−1.
 //
-// A size of 1000 is the memory, a time of 1 the average of the tasks that take
-// time.
+// Units are powers of two, so that they change no digit: of time such that the
+// load of an average processor is about 2^10, of size such that the memory is.
+// Durations are rounded down to a grid on which sums are exact: a pattern of
+// longer operations is one of shorter ones that end when they did. So models are
+// relaxations in exact arithmetic, whose plans are timed with the durations as
+// they are.
 type pipelineInstance struct {
+	view     *view.Instance
 	chain    *chain.Chain
 	platform platform.Platform
 	model    string // plan.StageModel or plan.TaskModel
@@ -30,8 +37,8 @@ type pipelineInstance struct {
 	n      int
 	stages []plan.Stage // what a stage is made of; the processor is -1 if it is free
 
-	time, size float64 // seconds, bytes of a unit
-	memory     float64 // 1000
+	time, size float64 // seconds, and units of the chain's sizes, of a unit here
+	memory     float64 // M
 
 	d      []float64 // duration of task t
 	run    []float64 // of task t: memory while it runs, beside what is stored; a_{ℓ-1} + a_ℓ in (6.36)
@@ -40,8 +47,12 @@ type pipelineInstance struct {
 	stored []float64 // of stage s: what each mini-batch in flight keeps; a_{ℓ-1}, or ā of 7.2
 	weight []float64 // of stage s: C·W
 
-	horizon float64 // Σd + Σd̃: a period that is always enough
+	horizon float64 // Σd + Σd~, rounded up: a period that is always enough
+	grid    float64 // times are whole numbers of this, so that sums of them are exact
 }
+
+// scale is what a good period and the memory are about, in units of a model.
+const scale = 1 << 10
 
 // singleLayers returns every layer of c as a stage on no processor yet.
 func singleLayers(c *chain.Chain) []plan.Stage {
@@ -52,55 +63,44 @@ func singleLayers(c *chain.Chain) []plan.Stage {
 	return s
 }
 
-// checkPipeline reports what no pipeline model can be built for. model may be
-// empty, for plan.TaskModel.
-func checkPipeline(c *chain.Chain, p platform.Platform, model string) error {
-	if p.Processors == 1 && p.Bandwidth == 0 {
-		p.Bandwidth = 1 // nothing is sent
-	}
-	if err := formulation.CheckPlatform(c, p); err != nil {
-		return err
-	}
-	if err := c.Validate(); err != nil {
-		return fmt.Errorf("%w: %w", formulation.ErrInstance, err)
-	}
+// read returns the view of an instance, if there can be a model of it: the error
+// wraps formulation.ErrInstance or formulation.ErrTooLong.
+func read(c *chain.Chain, p platform.Platform, model string) (*view.Instance, error) {
+	in, err := view.New(c, p, model)
 	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
 	case c.Len() > PipelineLayers:
-		return fmt.Errorf("%w: %d layers, pipeline models take %d at most: their size grows with the cube", formulation.ErrTooLong, c.Len(), PipelineLayers)
-	case p.Processors < 1:
-		return fmt.Errorf("%w: there are %d processors, at least one is needed", formulation.ErrInstance, p.Processors)
-	case p.WeightCopies < 0:
-		return fmt.Errorf("%w: %d copies of the weights, the number must not be negative", formulation.ErrInstance, p.WeightCopies)
-	case model != "" && model != plan.TaskModel && model != plan.StageModel:
-		return fmt.Errorf("%w: memory model %q is unknown; there are %q and %q", formulation.ErrInstance, model, plan.StageModel, plan.TaskModel)
-	case !(c.TotalTime() > 0):
-		return fmt.Errorf("%w: no layer of chain %q takes time, a period must be positive", formulation.ErrInstance, c.Name)
+		return nil, fmt.Errorf("%w: %d layers, pipeline models take %d at most: their size grows with the cube", formulation.ErrTooLong, c.Len(), PipelineLayers)
 	}
-	return nil
+	return in, nil
 }
 
 // newPipelineInstance reads the chain. Stages must cover it in order.
 func newPipelineInstance(c *chain.Chain, p platform.Platform, stages []plan.Stage, model string) (*pipelineInstance, error) {
-	if err := checkPipeline(c, p, model); err != nil {
+	x, err := read(c, p, model)
+	if err != nil {
 		return nil, err
 	}
-	if model == "" {
-		model = plan.TaskModel
-	}
+	return staged(x, stages)
+}
+
+// staged returns an instance of stages, which must cover the chain in order.
+func staged(x *view.Instance, stages []plan.Stage) (*pipelineInstance, error) {
 	next := 1
 	for i, s := range stages {
-		if s.From != next || s.To < s.From || s.Processor < -1 || s.Processor >= p.Processors {
+		if s.From != next || s.To < s.From || s.Processor < -1 || s.Processor >= x.Platform.Processors {
 			return nil, fmt.Errorf("%w: stage %d has layers %d to %d on processor %d; stages must cover layers 1 to %d in order, on processors 0 to %d",
-				formulation.ErrInstance, i+1, s.From, s.To, s.Processor, c.Len(), p.Processors-1)
+				formulation.ErrInstance, i+1, s.From, s.To, s.Processor, x.N, x.Platform.Processors-1)
 		}
 		next = s.To + 1
 	}
-	if next != c.Len()+1 {
-		return nil, fmt.Errorf("%w: stages cover layers 1 to %d of %d", formulation.ErrInstance, next-1, c.Len())
+	if next != x.N+1 {
+		return nil, fmt.Errorf("%w: stages cover layers 1 to %d of %d", formulation.ErrInstance, next-1, x.N)
 	}
 	n := len(stages)
 	in := &pipelineInstance{
-		chain: c, platform: p, model: model, n: n, stages: stages, memory: 1000,
+		view: x, chain: x.Chain, platform: x.Platform, model: x.Model, n: n, stages: stages,
 		d: make([]float64, 2*n), run: make([]float64, 2*n), out: make([]float64, 2*n), comm: make([]float64, 2*n),
 		stored: make([]float64, n), weight: make([]float64, n),
 	}
@@ -110,61 +110,49 @@ func newPipelineInstance(c *chain.Chain, p platform.Platform, stages []plan.Stag
 
 // read fills in durations and sizes, in units.
 func (in *pipelineInstance) read() {
-	in.size = in.platform.Memory / in.memory
-	busy := 0
-	for i := range in.chain.Layers {
-		for _, u := range [2]float64{in.chain.Layers[i].ForwardTime, in.chain.Layers[i].BackwardTime} {
-			if u > 0 {
-				busy++
-			}
-		}
-	}
-	in.time = in.chain.TotalTime() / float64(busy)
+	x := in.view
+	in.time = 1 / milp.PowerOfTwo(x.Load(), scale)
+	in.size = 1 / milp.PowerOfTwo(min(x.Memory, x.Ample()), scale)
+	in.memory = x.Memory / in.size
+	in.grid = 1 / milp.PowerOfTwo(x.Latest()/in.time, 1<<finest)
 	for s := range in.n {
 		in.readStage(s)
 	}
 	for t := range 2*in.n - 1 {
 		if t != in.n-1 && in.platform.Processors > 1 {
-			in.comm[t] = in.out[t] * in.size / in.platform.Bandwidth / in.time
+			in.comm[t] = in.down(milp.Down.Quo(in.out[t]*in.size, in.platform.Bandwidth) / in.time)
 		}
-		in.horizon += in.comm[t]
 	}
-	for _, d := range in.d {
-		in.horizon += d
-	}
+	in.horizon = in.up(x.Latest() / in.time * (1 + view.Rounding))
 }
+
+// finest is how many bits a time has on the grid: sums of 32 horizons are exact.
+const finest = 48
+
+// down and up round a time to the grid.
+func (in *pipelineInstance) down(x float64) float64 { return math.Floor(x/in.grid) * in.grid }
+func (in *pipelineInstance) up(x float64) float64   { return math.Ceil(x/in.grid) * in.grid }
 
 // readStage reads stage s. Its layers run one after another, so that while
 // F_ℓ of them runs the inputs of the stage's layers up to ℓ are there, and
 // while B_ℓ does, too.
 func (in *pipelineInstance) readStage(s int) {
-	f, b := s, 2*in.n-1-s
+	x, f, b := in.view, s, 2*in.n-1-s
+	from, to := in.stages[s].From, in.stages[s].To
 	stored, forward, backward := 0.0, 0.0, 0.0
-	for l := in.stages[s].From; l <= in.stages[s].To; l++ {
-		x := &in.chain.Layers[l-1]
-		a, delta := in.tensors(l - 1)
-		stored += a
-		forward = max(forward, stored+x.Activation)
-		backward = max(backward, stored+x.Gradient+delta)
-		in.d[f] += x.ForwardTime / in.time
-		in.d[b] += x.BackwardTime / in.time
-		in.weight[s] += float64(in.platform.WeightCopies) * x.Weight / in.size
+	for l := from; l <= to; l++ {
+		stored += x.A[l-1]
+		forward = max(forward, stored+x.A[l])
+		backward = max(backward, stored+x.D[l]+x.D[l-1])
+		in.d[f] += in.down(x.UF[l] / in.time)
+		in.d[b] += in.down(x.UB[l] / in.time)
 	}
-	last := &in.chain.Layers[in.stages[s].To-1]
-	_, delta := in.tensors(in.stages[s].From - 1)
+	in.weight[s] = (x.Weights[to] - x.Weights[from-1]) / in.size
 	in.stored[s] = stored / in.size
 	in.run[f] = forward / in.size
 	in.run[b] = (backward - stored) / in.size // the stage's inputs count as stored
-	in.out[f] = last.Activation / in.size
-	in.out[b] = delta / in.size
-}
-
-// tensors returns the sizes of a_ℓ and δ_ℓ in bytes, ℓ ≥ 0.
-func (in *pipelineInstance) tensors(l int) (a, delta float64) {
-	if l == 0 {
-		return in.chain.Input.Activation, in.chain.Input.Gradient
-	}
-	return in.chain.Layers[l-1].Activation, in.chain.Layers[l-1].Gradient
+	in.out[f] = x.A[to] / in.size
+	in.out[b] = x.D[from-1] / in.size
 }
 
 // stage returns the stage of task t.
@@ -181,70 +169,6 @@ func (in *pipelineInstance) name(t int) string {
 		return fmt.Sprintf("%s_%d", op, s.From)
 	}
 	return fmt.Sprintf("%s_%d..%d", op, s.From, s.To)
-}
-
-// fits returns a *plan.Infeasible if the memory is less than leastMemory.
-func (in *pipelineInstance) fits() error {
-	least := leastMemory(in)
-	if least <= in.platform.Memory*(1+plan.Tolerance) {
-		return nil
-	}
-	return &plan.Infeasible{
-		Problem: plan.Pipeline, Memory: least, Given: in.platform.Memory,
-		Why: fmt.Sprintf("however the layers are spread over %d processors, one of them needs that for weights, inputs, a task and buffers", in.platform.Processors),
-	}
-}
-
-// leastMemory is a lower bound, in bytes, on the memory of each processor with
-// which there is a pattern: of any allocation of the stages, whatever their
-// processors, and of any number of mini-batches a period. O(n³).
-//
-// Cut the chain into runs of stages on one processor, as long as they can be.
-// The processor of the run i..j needs runNeed(i,j), whatever else it does; so
-// the least over all ways to cut of the largest of these is needed somewhere.
-//
-// And when B_N of a mini-batch runs, F_s of all stages have ended for it and no
-// B_s has but that of N is running: the inputs of all stages are stored, all
-// weights, and what B_N needs for itself. A processor on which no task runs at
-// this moment stores as much when its next one does. So P processors need the
-// sum of that.
-func leastMemory(in *pipelineInstance) float64 {
-	n := in.n
-	best := make([]float64, n+1) // of the first stages, cut in the best way
-	for j := range n {
-		best[j+1] = math.Inf(1)
-		for i := range j + 1 {
-			if in.platform.Processors > 1 || i == 0 && j == n-1 {
-				best[j+1] = min(best[j+1], max(best[i], in.runNeed(i, j)))
-			}
-		}
-	}
-	all := 0.0
-	for s := range n {
-		all += in.weight[s] + in.stored[s]
-	}
-	if in.model == plan.TaskModel {
-		all += in.run[n]
-	}
-	return max(best[n], all/float64(min(n, in.platform.Processors))) * in.size
-}
-
-// runNeed is what the processor of the stages i..j, whose neighbours are on
-// others, needs at least: their weights, the buffers of the cuts beside them
-// and, by the stage model, all their inputs. By the task model, the inputs of
-// i..s while B_s runs, since no B of these has run for this mini-batch, and the
-// same while F_s does, whose own input is part of what F_s needs.
-func (in *pipelineInstance) runNeed(i, j int) float64 {
-	stored, most := 0.0, 0.0
-	for s := i; s <= j; s++ {
-		most = max(most, stored+in.run[s])
-		stored += in.stored[s]
-		most = max(most, stored+in.run[2*in.n-1-s])
-	}
-	if in.model == plan.StageModel {
-		return in.standing(i, j) + stored
-	}
-	return in.standing(i, j) + most
 }
 
 // standing is what a run of the stages i..j, whose neighbours are on other

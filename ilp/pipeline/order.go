@@ -12,11 +12,11 @@ import (
 // of a given period t, or of less, which can be stretched to t: a MILP of our
 // own with no constant K and no product.
 //
-// Let x_o be when operation o runs for mini-batch 0, in periods; it runs again
-// after each period. Two operations o and p of one resource do not overlap if
-// and only if, for an integer q_{o,p},
+// Let x_o be when operation o runs for mini-batch 0; it runs again after each
+// period. Two operations o and p of one resource do not overlap if and only if,
+// for an integer q_{o,p},
 //
-//	x_o + d_o + q_{o,p} ≤ x_p  and  x_p + d_p ≤ x_o + q_{o,p} + 1:
+//	x_o + d_o + q_{o,p}·t ≤ x_p  and  x_p + d_p ≤ x_o + (q_{o,p} + 1)·t:
 //
 // the last o before p is of the q_{o,p}-th later mini-batch. Then q_{p,o} is
 // −q_{o,p} − 1, and q_{o,o} is −1.
@@ -65,7 +65,7 @@ type orderItem struct {
 // newPipelineOrder builds the model of runs, which are in the order of the
 // chain; delay[ℓ] is a lower bound on D_ℓ for the period.
 func newPipelineOrder(in *pipelineInstance, runs []placedRun, delay []float64, period float64) *pipelineOrder {
-	f := &pipelineOrder{pipelineInstance: in, period: period, runs: runs}
+	f := &pipelineOrder{pipelineInstance: in, period: in.up(period), runs: runs}
 	f.list(delay)
 	f.m = milp.New("pipeline-order")
 	f.columns()
@@ -104,14 +104,14 @@ func (f *pipelineOrder) list(delay []float64) {
 	links := map[[2]int]int{}
 	pass := func(a, b float64) {
 		if k := len(f.items) - 1; k >= 0 {
-			f.items[k].gapF += a / f.period
-			f.items[k].gapB += b / f.period
+			f.items[k].gapF += a
+			f.items[k].gapB += b
 			f.items[k].skipped++
 		}
 	}
 	for l := range n {
 		if owner[l] >= 0 {
-			f.items = append(f.items, orderItem{layer: l, f: f.d[l] / f.period, b: f.d[2*n-1-l] / f.period, delay: delay[l] / f.period})
+			f.items = append(f.items, orderItem{layer: l, f: f.d[l], b: f.d[2*n-1-l], delay: delay[l]})
 			f.res = append(f.res, owner[l])
 		} else {
 			pass(f.d[l], f.d[2*n-1-l])
@@ -128,7 +128,7 @@ func (f *pipelineOrder) list(delay []float64) {
 				link = f.platform.Processors + len(links)
 				links[ends] = link
 			}
-			f.items = append(f.items, orderItem{layer: l, cut: true, f: a / f.period, b: b / f.period})
+			f.items = append(f.items, orderItem{layer: l, cut: true, f: a, b: b})
 			f.res = append(f.res, link)
 		case ends[l]:
 			pass(a, b)
@@ -154,7 +154,7 @@ func (f *pipelineOrder) resource(o int) int { return f.res[f.at(o)] }
 
 func (f *pipelineOrder) forward(o int) bool { return o < len(f.items) }
 
-// takes is the duration of operation o, in periods.
+// takes is the duration of operation o.
 func (f *pipelineOrder) takes(o int) float64 {
 	if f.forward(o) {
 		return f.item(o).f
@@ -182,7 +182,7 @@ func (f *pipelineOrder) columns() {
 	latest := make([]float64, count)
 	for o := range count - 1 {
 		gap, turns := f.gap(o)
-		latest[o+1] = latest[o] + f.takes(o) + gap + turns
+		latest[o+1] = latest[o] + f.takes(o) + gap + turns*f.period
 	}
 	f.x = f.m.List("x", count, milp.Continuous, 0, latest[count-1])
 	f.m.Fix(f.x.At(0), 0)
@@ -194,7 +194,7 @@ func (f *pipelineOrder) columns() {
 			}
 		}
 	}
-	f.q = milp.Vars(f.m, "q", keys, milp.Integer, 0, math.Ceil(latest[count-1]))
+	f.q = milp.Vars(f.m, "q", keys, milp.Integer, 0, math.Ceil(latest[count-1]/f.period))
 }
 
 // between is q_{o,p}, o < p.
@@ -222,12 +222,13 @@ func (f *pipelineOrder) way() {
 	for o := range count - 1 {
 		gap, turns := f.gap(o)
 		least := f.takes(o) + gap
-		g.Between(least, f.e.Reset().Add(1, f.x.At(o+1)).Add(-1, f.x.At(o)), least+turns)
+		// Later by a rounding of the durations, too.
+		g.Between(least, f.e.Reset().Add(1, f.x.At(o+1)).Add(-1, f.x.At(o)), (least+turns*f.period)/less)
 	}
 	g = f.m.Group("delay", "[004] 7.1.2")
 	for k := range f.items {
 		if x := &f.items[k]; x.delay > 0 {
-			g.AtLeast(f.e.Reset().Add(1, f.x.At(count-1-k)).Add(-1, f.x.At(k)), (x.delay-x.b)*(1-1e-9))
+			g.AtLeast(f.e.Reset().Add(1, f.x.At(count-1-k)).Add(-1, f.x.At(k)), x.delay-x.b)
 		}
 	}
 }
@@ -241,8 +242,8 @@ func (f *pipelineOrder) apart() {
 		for i, o := range list {
 			for k, p := range list[i+1:] {
 				q := f.between(o, p)
-				g.AtLeast(f.e.Reset().Add(1, f.x.At(p)).Add(-1, f.x.At(o)).Add(-1, q), f.takes(o))
-				g.AtMost(f.e.Reset().Add(1, f.x.At(p)).Add(-1, f.x.At(o)).Add(-1, q), 1-f.takes(p))
+				g.AtLeast(f.e.Reset().Add(1, f.x.At(p)).Add(-1, f.x.At(o)).Add(-f.period, q), f.takes(o))
+				g.AtMost(f.e.Reset().Add(1, f.x.At(p)).Add(-1, f.x.At(o)).Add(-f.period, q), f.period-f.takes(p))
 				for _, s := range list[i+1+k+1:] {
 					f.e.Reset().Add(1, f.between(o, s)).Add(-1, q).Add(-1, f.between(p, s))
 					three.Between(0, &f.e, 1)
@@ -297,7 +298,7 @@ func (f *pipelineOrder) memoryRows() {
 				f.e.AddConst(-f.out[u]) // its input
 			}
 		}
-		g.AtMost(&f.e, f.memory*(1+1e-9))
+		g.AtMost(&f.e, f.memory)
 	}
 }
 
@@ -314,7 +315,7 @@ func (f *pipelineOrder) stageMemory() {
 			}
 		}
 		if len(f.of[r]) > 0 {
-			g.AtMost(&f.e, f.memory*(1+1e-9))
+			g.AtMost(&f.e, f.memory)
 		}
 	}
 }
@@ -333,7 +334,7 @@ func (f *pipelineOrder) task(o int) int {
 }
 
 // pattern reads the decisions off a solution of a whole allocation. Operations
-// are moved by whole periods such that their ends lie in (0,1]; on each resource
+// are moved by whole periods such that their ends lie in (0,t]; on each resource
 // the first one of these, and the rest by the orders.
 func (f *pipelineOrder) pattern(values []float64) *pipelinePattern {
 	n, last := f.n, 2*len(f.items)-1
@@ -352,7 +353,7 @@ func (f *pipelineOrder) pattern(values []float64) *pipelinePattern {
 		}
 		first, least := 0, math.Inf(1)
 		for _, o := range list {
-			end := values[f.x.At(o).Index()] + f.takes(o)
+			end := (values[f.x.At(o).Index()] + f.takes(o)) / f.period
 			turns[o] = int(math.Ceil(end-1e-7)) - 1
 			if at := end - float64(turns[o]); at < least {
 				first, least = o, at

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"workbench/ilp/formulation"
-	"workbench/ilp/timing"
+	"workbench/model/cycleratio"
 	"workbench/model/milp"
 	"workbench/model/plan"
 )
@@ -140,12 +140,7 @@ func (q *pipelinePattern) sendOp(t int, start float64, shift int) plan.Op {
 
 // sending and computing return durations in seconds.
 func (q *pipelinePattern) sending(t int) float64 {
-	l := q.in.stages[q.in.stage(t)].To
-	a, _ := q.in.tensors(l)
-	if t >= q.in.n {
-		_, a = q.in.tensors(q.in.stages[q.in.stage(t)].From - 1)
-	}
-	return a / q.in.platform.Bandwidth
+	return q.in.out[t] * q.in.size / q.in.platform.Bandwidth
 }
 
 func (q *pipelinePattern) computing(t int) float64 {
@@ -165,7 +160,7 @@ func (q *pipelinePattern) retime() (float64, []float64, error) {
 	for t := range 2 * n {
 		wait[t] = q.computing(t)
 	}
-	var ps []timing.Precedence
+	var ps []cycleratio.Precedence
 	least := 0.0
 	cycle := func(events []int) {
 		load := 0.0
@@ -175,7 +170,7 @@ func (q *pipelinePattern) retime() (float64, []float64, error) {
 			if next == len(events) {
 				next, turns = 0, 1
 			}
-			ps = append(ps, timing.Precedence{From: e, To: events[next], Wait: wait[e], Turns: turns})
+			ps = append(ps, cycleratio.Precedence{From: e, To: events[next], Wait: wait[e], Turns: turns})
 		}
 		least = max(least, load)
 	}
@@ -193,20 +188,20 @@ func (q *pipelinePattern) retime() (float64, []float64, error) {
 	for t := range 2*n - 1 {
 		if q.cut(t) {
 			ps = append(ps,
-				timing.Precedence{From: t, To: 2*n + t, Wait: wait[t], Turns: q.toComm[t]},
-				timing.Precedence{From: 2*n + t, To: t + 1, Wait: wait[2*n+t], Turns: q.fromComm[t]})
+				cycleratio.Precedence{From: t, To: 2*n + t, Wait: wait[t], Turns: q.toComm[t]},
+				cycleratio.Precedence{From: 2*n + t, To: t + 1, Wait: wait[2*n+t], Turns: q.fromComm[t]})
 		} else {
-			ps = append(ps, timing.Precedence{From: t, To: t + 1, Wait: wait[t], Turns: q.fromComm[t]})
+			ps = append(ps, cycleratio.Precedence{From: t, To: t + 1, Wait: wait[t], Turns: q.fromComm[t]})
 		}
 	}
-	period, start, err := timing.Retime(4*n, ps, least)
+	period, start, err := cycleratio.Least(4*n, ps, least)
 	if err != nil {
 		return 0, nil, err
 	}
 	// Never less than none: a task that waits for a period and more does so by
 	// the order of the decisions, of which peak counts what is stored.
 	need := func(from, to int) int {
-		return max(0, int(math.Ceil((start[from]+wait[from]-start[to])/period-1e-10)))
+		return max(0, int(math.Ceil((start[from]+wait[from]-start[to])/period-plan.Tolerance)))
 	}
 	for t := range 2*n - 1 {
 		if q.cut(t) {
@@ -472,7 +467,7 @@ func (f *pipelineILP) startMemory(x []float64, q *pipelinePattern) {
 			} else {
 				x[f.sigma.At(t, s).Index()] = flight[s]
 			}
-			if f.strong && f.model == plan.TaskModel {
+			if f.folded() && f.model == plan.TaskModel {
 				x[f.mean.At(t, s).Index()] = f.kept(s) / x[f.period.Index()]
 			}
 		}
@@ -556,7 +551,7 @@ func (f *pipelineILP) readPattern(p *plan.Plan) (q *pipelinePattern, period floa
 	for _, o := range q.order {
 		slices.SortStableFunc(o, func(t, u int) int {
 			switch {
-			case math.Abs(tau[t]-tau[u]) > 1e-9*period:
+			case math.Abs(tau[t]-tau[u]) > plan.Tolerance*period:
 				return cmp.Compare(tau[t], tau[u])
 			case (f.d[t] > 0) != (f.d[u] > 0):
 				return cmp.Compare(f.d[t], f.d[u])
@@ -575,7 +570,7 @@ func (f *pipelineILP) readPattern(p *plan.Plan) (q *pipelinePattern, period floa
 	q.findLinks()
 	for _, o := range q.sends {
 		slices.SortStableFunc(o, func(t, u int) int {
-			if math.Abs(comm[t]-comm[u]) > 1e-9*period {
+			if math.Abs(comm[t]-comm[u]) > plan.Tolerance*period {
 				return cmp.Compare(comm[t], comm[u])
 			}
 			return cmp.Compare(f.comm[t], f.comm[u])
@@ -587,7 +582,7 @@ func (f *pipelineILP) readPattern(p *plan.Plan) (q *pipelinePattern, period floa
 // normalise moves starts by whole periods such that ends lie in (0,T] and that
 // T_1 starts at 0, and finds the least shifts.
 func (f *pipelineILP) normalise(q *pipelinePattern, period float64, tau, comm []float64) {
-	const tiny = 1e-9
+	const tiny = plan.Tolerance
 	origin := tau[0]
 	into := func(start, d float64) float64 {
 		end := math.Mod(start-origin+d, period)

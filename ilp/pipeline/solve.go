@@ -3,16 +3,14 @@ package pipeline
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"time"
 
-	"workbench/ilp/formulation"
-	"workbench/ilp/timing"
 	"workbench/model/chain"
 	"workbench/model/milp"
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/solvers"
@@ -57,14 +55,8 @@ type pipelineSearch struct {
 // Without a limit in o the search ends with the least period of a 1-periodic
 // pattern.
 func Solve(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, model string, start *plan.Plan, known float64, o solvers.Options) (*Result, error) {
-	if c == nil {
-		return nil, fmt.Errorf("%w: there is no chain", formulation.ErrInstance)
-	}
-	in, err := newPipelineInstance(c, p, singleLayers(c), model)
+	in, err := newWholePipeline(c, p, model)
 	if err != nil {
-		return nil, err
-	}
-	if err := in.fits(); err != nil {
 		return nil, err
 	}
 	s := &pipelineSearch{ctx: ctx, backend: b, in: in, options: o, gap: 1e-6, result: &Result{Plan: start}}
@@ -74,7 +66,7 @@ func Solve(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Pl
 	if o.Time > 0 {
 		s.end = time.Now().Add(o.Time)
 	}
-	s.raise(in.loadBound(), "the loads of processors", true)
+	s.raise(max(in.view.Load(), in.view.LargestLayer())*(1-view.Rounding), "the loads of processors", true)
 	if known > s.result.Bound { // the caller knows who proved it
 		s.result.Bound, s.result.By, s.result.Assumptions = known, "", []string{plan.OnePeriodic}
 	}
@@ -82,20 +74,7 @@ func Solve(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Pl
 		return nil, err
 	}
 	s.result.Cuts = len(s.cuts)
-	if r := s.result; r.Plan != nil {
-		r.Bound = min(r.Bound, r.Plan.Claims.Makespan)
-	}
 	return s.result, nil
-}
-
-// loadBound is a bound on all patterns, in seconds: the load of an average
-// processor, and that of a layer.
-func (in *pipelineInstance) loadBound() float64 {
-	least := in.chain.TotalTime() / float64(min(in.platform.Processors, in.n))
-	for i := range in.chain.Layers {
-		least = max(least, in.chain.Layers[i].ForwardTime+in.chain.Layers[i].BackwardTime)
-	}
-	return least
 }
 
 // raise lifts the bound; any says that it holds for every pattern.
@@ -289,8 +268,8 @@ func (q *pipelineProbe) allocated(runs []placedRun) (found bool, err error) {
 		if r.Status == solvers.Infeasible && order != uninterrupted {
 			return false, q.generalise(runs, time.Since(begin))
 		}
-		if found, err := q.take(order, r); found || err != nil {
-			return found, err
+		if q.take(order, r) {
+			return true, nil
 		}
 	}
 	q.skipped = true
@@ -299,24 +278,20 @@ func (q *pipelineProbe) allocated(runs []placedRun) (found bool, err error) {
 }
 
 // take makes a plan of a solution and keeps it if it is the best.
-func (q *pipelineProbe) take(order *pipelineOrder, r *solvers.Result) (found bool, err error) {
+func (q *pipelineProbe) take(order *pipelineOrder, r *solvers.Result) (found bool) {
 	x, ok := r.Solution()
 	if !ok {
-		return false, nil
+		return false
 	}
+	// Operations far shorter than the solver's tolerance may be in an order that
+	// no pattern has, or store more than there is memory for. Nothing is proved
+	// then.
 	p, err := order.pattern(x).plan(order.m.Name())
-	switch {
-	case errors.Is(err, timing.ErrCyclic):
-		// Operations far shorter than the solver's tolerance are in an order that
-		// no pattern has. Nothing is proved then.
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("%s: %w", order.m.Name(), err)
-	case p.Claims.PeakMemory > q.in.platform.Memory, q.result.Plan != nil && p.Claims.Makespan >= q.upper():
-		return false, nil
+	if err != nil || !q.in.view.Fits(p.Claims.PeakMemory) || q.result.Plan != nil && p.Claims.Makespan >= q.upper() {
+		return false
 	}
 	q.result.Plan = p
-	return true, nil
+	return true
 }
 
 // uninterrupted is the model of patterns in which no other task interrupts a
@@ -327,7 +302,7 @@ func (q *pipelineProbe) uninterrupted(runs []placedRun) (*pipelineOrder, error) 
 		stages[k] = plan.Stage{Processor: x.processor, From: x.i + 1, To: x.j + 1}
 		one[k] = placedRun{i: k, j: k, processor: x.processor}
 	}
-	in, err := newPipelineInstance(q.in.chain, q.in.platform, stages, q.in.model)
+	in, err := staged(q.in.view, stages)
 	if err != nil {
 		return nil, err
 	}
@@ -426,7 +401,7 @@ func but(runs []placedRun, some func(placedRun) bool) []placedRun {
 func (s *pipelineSearch) infeasible() error {
 	given := s.in.platform.Memory
 	return &plan.Infeasible{
-		Problem: plan.Pipeline, Memory: math.Nextafter(given, math.Inf(1)), Given: given,
+		Problem: plan.Pipeline, Memory: math.Floor(given) + 1, Given: given,
 		Why: "no allocation fits even with one mini-batch at a time",
 	}
 }

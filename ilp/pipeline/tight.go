@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"workbench/model/milp"
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 )
 
@@ -26,15 +27,6 @@ func (f *pipelineILP) foldPairs() {
 	f.m.Fix(sent.At(n-1), 0)
 }
 
-// most is the constant of a row that is switched on by columns: of the largest
-// value that the row takes where it is off, or K of the thesis.
-func (f *pipelineILP) most(value float64) float64 {
-	if f.loose {
-		return f.k
-	}
-	return value
-}
-
 // buildStrong builds [Strong].
 //
 // Starts and ends lie in narrow windows, by (6.17) and (6.18): with L the upper
@@ -44,7 +36,8 @@ func (f *pipelineILP) most(value float64) float64 {
 //
 // That is why the constants below are enough; some are a single duration.
 func (f *pipelineILP) buildStrong() {
-	f.resources()
+	f.equivalence()
+	f.processors()
 	f.tightOrder()
 	g := f.m.Group("sent or together", "[004] (6.10)")
 	for l := range f.n - 1 {
@@ -55,7 +48,14 @@ func (f *pipelineILP) buildStrong() {
 	f.tightPeriod()
 	f.tightShifts()
 	f.turns()
-	f.stores()
+	if f.model == plan.StageModel {
+		f.stageMemory()
+	} else {
+		f.waiting()
+		f.storedInputs(f.mostCopies)
+		f.buffers()
+		f.memoryRows()
+	}
 	f.strengthen()
 }
 
@@ -69,10 +69,7 @@ func (f *pipelineILP) tightOrder() {
 			if t == u {
 				continue
 			}
-			on, apart := f.most(f.longest), f.most(d)
-			if f.loose {
-				apart = 0
-			}
+			on, apart := f.longest, d
 			f.e.Reset().Add(1, f.tau.At(t)).Add(-1, f.tau.At(u)).Add(-on, f.w.At(u, t))
 			f.same(-apart, t, u)
 			g.AtLeast(&f.e, f.d[u]-on-apart)
@@ -93,9 +90,6 @@ func (f *pipelineILP) tightLinkOrder() {
 			}
 			z := f.zt.at(t, u)
 			on, apart := f.longest, f.comm[t]+f.comm[u]
-			if f.loose {
-				on, apart = f.k, f.k
-			}
 			g.AtLeast(f.e.Reset().Add(1, f.comT.At(t)).Add(-1, f.comT.At(u)).Add(-on, f.wt.At(u, t)).Add(-apart, z), f.comm[u]-on-apart)
 			if t < u {
 				here.Equal(f.e.Reset().Add(1, f.wt.At(t, u)).Add(1, f.wt.At(u, t)).Add(-1, z), 0)
@@ -112,7 +106,7 @@ func (f *pipelineILP) tightPeriod() {
 	for t := range f.d {
 		for u := range f.d {
 			if t != u {
-				k := f.most(f.d[u])
+				k := f.d[u]
 				f.e.Reset().Add(1, f.period).Add(-1, f.tau.At(t)).Add(1, f.tau.At(u))
 				f.same(-k, t, u)
 				g.AtLeast(&f.e, f.d[t]-k)
@@ -123,7 +117,7 @@ func (f *pipelineILP) tightPeriod() {
 	for t := range 2*f.n - 1 {
 		for u := range 2*f.n - 1 {
 			if t != u {
-				k := f.most(f.comm[t] + f.comm[u])
+				k := f.comm[t] + f.comm[u]
 				g.AtLeast(f.e.Reset().Add(1, f.period).Add(-1, f.comT.At(t)).Add(1, f.comT.At(u)).Add(-k, f.zt.at(t, u)), f.comm[t]-k)
 			}
 		}
@@ -141,10 +135,6 @@ func (f *pipelineILP) tightPeriod() {
 //
 // where τ⁺ is the start of task t+1 and d⁺ its duration.
 func (f *pipelineILP) tightShifts() {
-	if f.loose {
-		f.shifts()
-		return
-	}
 	late, notLate := f.m.Group("late", "[004] (6.23)"), f.m.Group("not late", "[004] (6.24)")
 	sentLate, notSentLate := f.m.Group("sent late", "[004] (6.25)"), f.m.Group("not sent late", "[004] (6.26)")
 	later, notLater := f.m.Group("later", "[004] (6.27)"), f.m.Group("not later", "[004] (6.28)")
@@ -177,9 +167,6 @@ func (f *pipelineILP) tightShifts() {
 // period begins: while B_s runs all of them are stored, by (6.36).
 func (f *pipelineILP) mostCopies(s int) float64 {
 	most := 8 * float64(f.n)
-	if f.loose || f.stored[s] == 0 || f.model == plan.StageModel {
-		return most
-	}
 	room := f.memory - f.weight[s] - f.run[2*f.n-1-s]
-	return max(0, min(most, (room*(1+1e-6)+1e-6)/f.stored[s]))
+	return max(0, min(most, view.Count(room, f.stored[s])))
 }

@@ -107,6 +107,16 @@ func (in *Instance) total() float64 {
 	return sum
 }
 
+// Ample returns a size beyond which more memory is hardly of use: weights, and
+// tensors and buffers for a mini-batch on every processor and one on every link.
+func (in *Instance) Ample() float64 {
+	sum := 0.0
+	for l := range in.A {
+		sum += in.A[l] + in.D[l]
+	}
+	return in.Weights[in.N] + 2*float64(2*in.Procs)*sum + 1
+}
+
 // neediest returns the layer whose run needs most where it needs least, and
 // that memory. O(n²).
 func (in *Instance) neediest() (need float64, layer int) {

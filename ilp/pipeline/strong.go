@@ -6,6 +6,7 @@ import (
 	"workbench/ilp/formulation"
 	"workbench/model/chain"
 	"workbench/model/milp"
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -17,9 +18,6 @@ type Options struct {
 	// known, its period loses no better one and makes constants smaller. 0: no
 	// limit.
 	Longest float64
-	// Loose keeps the constant K of [004] in every row, to see what smaller ones
-	// are worth.
-	Loose bool
 }
 
 // pipelineCuts are the groups of [Strong] beyond [004].
@@ -58,11 +56,12 @@ func newPipelineStrong(c *chain.Chain, p platform.Platform, model string, o Opti
 	if err != nil {
 		return nil, err
 	}
-	f := &pipelineILP{pipelineInstance: in, strong: true, loose: o.Loose, longest: in.horizon}
+	longest := in.horizon
 	if o.Longest > 0 {
-		f.longest = min(f.longest, o.Longest/in.time)
+		longest = min(longest, in.up(o.Longest/in.time))
 	}
-	f.build("pipeline-strong")
+	f := newColumns("pipeline-strong", in, longest, in.late(longest), in.n)
+	f.buildStrong()
 	return f, nil
 }
 
@@ -95,7 +94,7 @@ func (f *pipelineILP) path(t, u int) (sum float64) {
 // shortest is a lower bound on T: the average load of the processors and the
 // load of a layer.
 func (f *pipelineILP) shortest() float64 {
-	least := f.path(0, 2*f.n-1) / float64(min(f.platform.Processors, f.n))
+	least := f.path(0, 2*f.n-1) / float64(min(f.platform.Processors, f.n)) * less
 	for s := range f.n {
 		least = max(least, f.work(s))
 	}
@@ -116,15 +115,20 @@ func (f *pipelineILP) rates() []float64 {
 	return points
 }
 
-// rate adds c times the tangent of 1/T at t0 to f.e.
+// less is what positive numbers that were computed are multiplied by, or divided,
+// so that no rounding of theirs makes a row stronger than it is. Rows whose
+// constants are counts have as much less on their side.
+const less = 1 - 0x1p-40
+
+// rate adds c times the tangent of 1/T at t0, or a little less than that, to f.e.
 func (f *pipelineILP) rate(c, t0 float64) {
-	f.e.AddConst(2*c/t0).Add(-c/(t0*t0), f.period)
+	f.e.AddConst(2*c/t0*less).Add(-c/(t0*t0)/less, f.period)
 }
 
 // times returns ⌈x/L⌉ less rounding: how often the longest period has begun
 // within x. It is at most ⌈x/T⌉.
 func (f *pipelineILP) times(x float64) float64 {
-	return math.Max(0, math.Ceil(x/f.longest*(1-1e-9)-1e-9))
+	return math.Max(0, math.Ceil(x/f.longest-view.Rounding))
 }
 
 // loads: a processor does all its work in each period, T ≥ Σ_s z_{r,s} U_s; and
@@ -139,7 +143,7 @@ func (f *pipelineILP) loads() {
 		g.AtLeast(&f.e, 0)
 	}
 	g = f.m.Group("all loads", "[004] 5.1.1")
-	g.AtLeast(f.e.Reset().Add(1, f.period), f.shortest()*(1-1e-9))
+	g.AtLeast(f.e.Reset().Add(1, f.period), f.shortest())
 }
 
 // linkLoads: a link carries all its communications in each period. z~ of a
@@ -294,14 +298,14 @@ func (f *pipelineILP) onTheWay() {
 				f.shifted(1, t, u)
 			}
 			for _, t0 := range f.rates() {
-				slack := 1 + f.d[t]/low
+				slack := 1 + f.d[t]/low/less
 				row()
 				for m := t; m < u; m++ {
-					f.sending(-1/f.longest, m)
+					f.sending(-less/f.longest, m)
 				}
 				f.rate(-d, t0)
 				f.same(-slack, t, u)
-				g.AtLeast(&f.e, -slack)
+				g.AtLeast(&f.e, -slack/less)
 				if f.stage(t) != f.stage(u) {
 					break
 				}
@@ -331,7 +335,7 @@ func (f *pipelineILP) onTheWay() {
 //
 // For s > j, B_s comes before B_j in the chain: σ = S(F_s,B_s), where it is
 // B_s that is late by S(B_s,B_j) ≥ w_{B_j,B_s}. Nothing is gained there.
-func (f *pipelineILP) whileRuns(s, j int, forward bool) (d, less float64) {
+func (f *pipelineILP) whileRuns(s, j int, forward bool) (d, fewer float64) {
 	switch {
 	case s > j:
 		return 0, 0
@@ -349,15 +353,15 @@ func (f *pipelineILP) whileRuns(s, j int, forward bool) (d, less float64) {
 func (f *pipelineILP) copiesStored() {
 	g := f.m.Group("copies while it runs", "ours")
 	low := f.shortest()
-	row := func(count func(), d, less float64, r, s int) {
+	row := func(count func(), d, fewer float64, r, s int) {
 		for _, t0 := range f.rates()[:1] {
-			slack := max(0, 2*d/t0-d*low/(t0*t0)-less)
+			slack := max(0, (2*d/t0-d*low/(t0*t0))/less-fewer)
 			count()
 			f.rate(-d, t0)
 			f.same(-slack, r, s)
-			g.AtLeast(&f.e, -less-slack)
+			g.AtLeast(&f.e, (-fewer-slack)/less)
 		}
-		if whole := f.times(d) - less; whole > 0 {
+		if whole := f.times(d) - fewer; whole > 0 {
 			count()
 			f.same(-whole, r, s)
 			g.AtLeast(&f.e, 0)
@@ -370,7 +374,7 @@ func (f *pipelineILP) copiesStored() {
 				continue
 			}
 			for _, forward := range [2]bool{false, true} {
-				d, less := f.whileRuns(s, j, forward)
+				d, fewer := f.whileRuns(s, j, forward)
 				if d == 0 || f.stored[s] == 0 {
 					continue
 				}
@@ -386,7 +390,7 @@ func (f *pipelineILP) copiesStored() {
 					if r := 2*f.n - 1 - s; r != t {
 						f.e.Add(-1, f.w.At(r, t))
 					}
-				}, d, less, j, s)
+				}, d, fewer, j, s)
 			}
 		}
 	}
@@ -411,14 +415,14 @@ func (f *pipelineILP) averageMemory() {
 		for s := range f.n {
 			d, mean := f.kept(s), f.mean.At(r, s)
 			for _, t0 := range f.rates() {
-				slack := 2*d/t0 - d*f.shortest()/(t0*t0)
+				slack := (2*d/t0 - d*f.shortest()/(t0*t0)) / less
 				f.e.Reset().Add(1, mean)
 				f.rate(-d, t0)
 				f.same(-slack, r, s)
-				g.AtLeast(&f.e, -slack)
+				g.AtLeast(&f.e, -slack/less)
 			}
 			f.e.Reset().Add(1, mean)
-			f.same(-d/f.longest, r, s)
+			f.same(-d/f.longest*less, r, s)
 			g.AtLeast(&f.e, 0)
 		}
 		f.e.Reset()
@@ -429,7 +433,7 @@ func (f *pipelineILP) averageMemory() {
 		for u := range 2*f.n - 1 {
 			f.e.Add(f.out[u], f.b.At(r, u))
 		}
-		g.AtMost(&f.e, f.memory*(1+1e-9))
+		g.AtMost(&f.e, f.memory)
 	}
 }
 
@@ -456,13 +460,13 @@ func (f *pipelineILP) memoryOfAll() {
 		stored += f.stored[s]
 		if s < f.n-1 {
 			back := 2*f.n - 2 - s
-			fixed.Add(2*(f.out[s]+f.out[back])+stored*(f.comm[s]+f.comm[back])/f.longest, f.zt.at(s, s))
+			fixed.Add(2*(f.out[s]+f.out[back])+stored*(f.comm[s]+f.comm[back])/f.longest*less, f.zt.at(s, s))
 		}
 	}
 	for _, t0 := range f.rates() {
 		f.e.Reset().AddExpr(1, &fixed)
 		f.rate(all, t0)
-		g.AtMost(&f.e, float64(min(f.n, f.platform.Processors))*f.memory*(1+1e-9))
+		g.AtMost(&f.e, float64(min(f.n, f.platform.Processors))*f.memory)
 	}
 }
 
@@ -499,15 +503,14 @@ func (f *pipelineILP) together(stages ...int) float64 {
 // make covers of their own.
 func (f *pipelineILP) memoryCovers() {
 	g := f.m.Group("memory cover", "ours")
-	limit := f.memory * (1 + 1e-6)
 	for s := range f.n {
 		for r := range s {
-			if f.together(r, s) > limit {
+			if !platform.Fits(f.together(r, s), f.memory) {
 				g.AtMost(f.e.Reset().Add(1, f.z.at(r, s)), 0)
 				continue
 			}
 			for q := range r {
-				if f.together(q, r, s) > limit {
+				if !platform.Fits(f.together(q, r, s), f.memory) {
 					g.AtMost(f.e.Reset().Add(1, f.z.at(q, r)).Add(1, f.z.at(q, s)).Add(1, f.z.at(r, s)), 1)
 				}
 			}
@@ -529,6 +532,6 @@ func (f *pipelineILP) memoryCovers() {
 		for u := range 2*f.n - 1 {
 			f.e.Add(f.out[u], f.b.At(j, u))
 		}
-		g.AtMost(&f.e, f.memory*(1+1e-9)-f.run[b])
+		g.AtMost(&f.e, f.memory-f.run[b])
 	}
 }

@@ -1,0 +1,55 @@
+package pipeline
+
+import (
+	"workbench/ilp/formulation"
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Printed builds the ILP of [004] chapter 6 exactly as printed; the text of each
+// group of equations is in groups.go. Its optimum proves nothing, and its
+// solutions need not be patterns:
+//
+//   - (6.1) stands for t < u < x in one rotation only, so that z is no
+//     equivalence relation (findings 8);
+//   - a communication takes d~ where nothing is sent, too, in (6.18) and (6.25),
+//     (6.26), (6.29), (6.30) (findings 9);
+//   - K is Σd + Σd~, which (6.24) may exceed by a communication;
+//   - tasks that take no time may be in no order at one instant.
+func Printed(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
+	in, err := newWholePipeline(c, p, plan.TaskModel)
+	if err != nil {
+		return nil, err
+	}
+	f := newColumns("pipeline-printed", in, in.horizon, in.horizon, 2*in.n)
+	f.alwaysSent = true
+
+	f.sameAsPrinted()           // (6.1)
+	f.processors()              // (6.2), (6.3)
+	f.colocated()               // (6.4)
+	f.order()                   // (6.5)–(6.7)
+	f.links()                   // (6.8)–(6.13)
+	f.linkOrder()               // (6.14)–(6.16)
+	f.ends()                    // (6.17)–(6.19)
+	f.spans()                   // (6.20), (6.21)
+	f.shifts()                  // (6.23)–(6.30)
+	f.waiting()                 // (6.22)
+	f.storedInputs(f.allCopies) // (6.31), (6.32)
+	f.buffers()                 // (6.34), (6.35)
+	f.memoryRows()              // (6.33), (6.36)
+	return &formulation.Program{Model: f.m, Unit: f.time}, nil
+}
+
+// sameAsPrinted is (6.1): of t < u < x, u and x are on the processor of t or not
+// on one.
+func (f *pipelineILP) sameAsPrinted() {
+	g := f.m.Group("same resource", "[004] (6.1)")
+	for t := range f.hosts {
+		for u := t + 1; u < f.hosts; u++ {
+			for x := u + 1; x < f.hosts; x++ {
+				g.AtLeast(f.e.Reset().Add(1, f.z.at(u, x)).Add(-1, f.z.at(t, u)).Add(-1, f.z.at(t, x)), -1)
+			}
+		}
+	}
+}
