@@ -30,7 +30,8 @@ type LP interface {
 
 // LPOptions of one solve. The zero value solves from the last basis.
 type LPOptions struct {
-	Time time.Duration // of wall time; 0: no limit
+	Time       time.Duration // of wall time; 0: no limit
+	Iterations int           // of the simplex method; 0: no limit
 	// Attempt above 0 takes another way, from scratch, for when the first
 	// answer was of no use.
 	Attempt int
@@ -40,8 +41,10 @@ type LPOptions struct {
 type LPResult struct {
 	// Status is Optimal, Infeasible, Unbounded, NoSolution for a limit that
 	// Stop names, or Numerical.
-	Status    Status
-	Stop      Stop
+	Status Status
+	Stop   Stop
+	// Objective is NaN where it is not known; at a limit of iterations it is
+	// that of the last one.
 	Objective float64
 	// X by column and Dual by row, with the signs of [Duals], if Optimal.
 	X, Dual []float64

@@ -144,6 +144,15 @@ func TestInfeasible(t *testing.T) {
 	}
 }
 
+// TestCrossedBounds: no whole number lies between 0.2 and 0.8.
+func TestCrossedBounds(t *testing.T) {
+	d := program([]float64{1}, []float64{0.2}, []float64{0.8}, []float64{0, 1, 1})
+	c := &Certificate{Instance: digest, Model: Digest(d), Infeasible: true, Tree: &Node{Empty: true}}
+	if err := c.Check(d); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestInfiniteBounds: x ≥ 0 and y are bounded by rows and objective, so that a
 // reduced cost of the wrong sign by a little costs a little. z stays free.
 func TestInfiniteBounds(t *testing.T) {

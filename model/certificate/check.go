@@ -178,7 +178,7 @@ func (k *checker) leaf(n *Node, path []byte) error {
 	}
 	switch {
 	case n.Empty:
-		if k.model.Bound(n.Multipliers, false) > 0 {
+		if k.model.Bound(n.Multipliers, false) > 0 || k.model.Crossed() {
 			return nil
 		}
 		if v := k.model.Exact(n.Multipliers, false); v == nil || v.Sign() <= 0 {

@@ -142,6 +142,17 @@ func (m *Model) limit(a float64, j int32, room float64) (bound float64) {
 	return bound
 }
 
+// Crossed reports whether some column of the box has no value left, so that
+// there is nothing to prove. O(columns).
+func (m *Model) Crossed() bool {
+	for j, lower := range m.Lower {
+		if lower > m.Upper[j] {
+			return true
+		}
+	}
+	return false
+}
+
 // underflow is far more than what is lost where products are too small for
 // float64.
 const underflow = 0x1p-1000
@@ -174,7 +185,9 @@ func (m *Model) Bound(y []Multiplier, costs bool) float64 {
 		for j, c := range m.d.Cost {
 			m.magnitude[j] = math.Abs(c)
 		}
-		s.add(m.d.Offset)
+		if m.d.Offset != 0 {
+			s.add(m.d.Offset)
+		}
 	}
 	for _, t := range y {
 		if t.Value == 0 {
@@ -226,13 +239,17 @@ func (s *sum) add(t float64) {
 		s.lost += (t - total) + s.total
 	}
 	s.total = total
-	s.magnitude += math.Abs(t)
+	s.magnitude += math.Abs(t) + underflow
 }
 
 // least is at most the exact sum; −Inf if any term was infinite.
 func (s *sum) least() float64 {
 	total := s.total + s.lost
-	v := total - (1.001*s.slack + 0x1p-50*s.magnitude + underflow)
+	off := 1.001*s.slack + 0x1p-50*s.magnitude
+	if off == 0 {
+		return total // there were no terms
+	}
+	v := total - off
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return math.Inf(-1)
 	}

@@ -149,7 +149,7 @@ func (p *lp) Solve(ctx context.Context, o solvers.LPOptions) (r *solvers.LPResul
 			if limit > 0 {
 				limit = max(time.Until(end), 1)
 			}
-			r, err = p.run(ctx, h, limit, way.strategy)
+			r, err = p.run(ctx, h, way.strategy, limit, o.Iterations)
 			if err != nil || r.Status != solvers.Numerical && (r.Status != solvers.Infeasible || r.Ray != nil) {
 				return err
 			}
@@ -160,7 +160,7 @@ func (p *lp) Solve(ctx context.Context, o solvers.LPOptions) (r *solvers.LPResul
 }
 
 // run solves once.
-func (p *lp) run(ctx context.Context, h instance, limit time.Duration, strategy int) (*solvers.LPResult, error) {
+func (p *lp) run(ctx context.Context, h instance, strategy int, limit time.Duration, iterations int) (*solvers.LPResult, error) {
 	h.goOn()
 	h.set("simplex_strategy", strategy)
 	seconds := math.Inf(1)
@@ -168,6 +168,10 @@ func (p *lp) run(ctx context.Context, h instance, limit time.Duration, strategy 
 		seconds = limit.Seconds()
 	}
 	h.set("time_limit", seconds)
+	if iterations <= 0 {
+		iterations = math.MaxInt32
+	}
+	h.set("simplex_iteration_limit", iterations)
 	ended := make(chan struct{})
 	unwatch := context.AfterFunc(ctx, func() {
 		h.stop()
@@ -193,6 +197,10 @@ func (p *lp) run(ctx context.Context, h instance, limit time.Duration, strategy 
 	case solvers.Infeasible:
 		if strategy == dualSimplex {
 			r.Ray = h.ray(p.rows)
+		}
+	case solvers.NoSolution:
+		if c.stop == solvers.Iterations {
+			r.Objective = h.infoDouble("objective_function_value", math.NaN())
 		}
 	case solvers.Imprecise:
 		r.Status = solvers.Numerical

@@ -1,0 +1,151 @@
+// Package certify makes certificates ([certificate.Certificate]) of bounds on
+// mixed-integer programs, by a branch and bound of its own over the linear
+// programs of a library. Nothing of it need be trusted: every certificate has
+// passed its check before anybody sees it.
+//
+// The search knows nothing but branching, so that all of it can be carried by a
+// certificate: no cuts, no propagation, no fixing by reduced costs. What a
+// formulation can say more tightly, it has to say in its rows.
+package certify
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/big"
+
+	"workbench/model/certificate"
+	"workbench/model/milp"
+	"workbench/solvers"
+)
+
+// Tolerance is what part of the goal a bound may stay below it and count as
+// having reached it; or what part of a thousandth of the greatest cost, if that
+// is more, since goals may be 0.
+const Tolerance = 1e-6
+
+// Options of a search.
+type Options struct {
+	// Goal is the objective, in the program's units, that no point is to be
+	// better than: that of the best plan, or a solver's claim if it is greater.
+	// +Inf: look for a proof that there is no point at all.
+	Goal float64
+	// Nodes limits the linear programs that are branched on; 0: no limit. 1
+	// bounds the root.
+	Nodes int
+	// Memory limits the multipliers that are kept, in bytes; 0: 1 GiB.
+	Memory int64
+}
+
+// Result of a search.
+type Result struct {
+	// Certificate is checked. Nil: nothing is proved; Note says why.
+	Certificate *certificate.Certificate
+	// Closed says that the certificate proves the goal, up to Tolerance, or that
+	// there is no point.
+	Closed bool
+	// Ended is why the search stopped before; NotStopped also if a point better
+	// than the goal stopped it from getting there.
+	Ended             solvers.Stop
+	Nodes, Iterations int64
+	Note              string
+}
+
+// Root bounds the program by one linear program: see [Tree].
+func Root(ctx context.Context, lp solvers.LP, d *milp.Data, head certificate.Certificate, goal float64) (*Result, error) {
+	return Tree(ctx, lp, d, head, Options{Goal: goal, Nodes: 1})
+}
+
+// Tree proves a bound on d, which has to be minimised and is of a model without
+// mistakes, as near to the goal as it comes until ctx ends or a limit is
+// reached. lp has d loaded, with its bounds, and is left with others.
+//
+// head is the certificate but for Model, Bound, Infeasible, Granularity and
+// Tree; Scale 0 stands for 1. Exponential at worst: a linear program and
+// O(columns + entries) a node.
+//
+// An error means that the library failed or, which would be a mistake of this
+// package, that the certificate did not pass its check.
+func Tree(ctx context.Context, lp solvers.LP, d *milp.Data, head certificate.Certificate, o Options) (*Result, error) {
+	if d.Sense != milp.Minimize {
+		return nil, fmt.Errorf("%w: certificates are of programs to be minimised", solvers.ErrUnsupported)
+	}
+	s := newSearch(lp, d, o)
+	if err := s.run(ctx); err != nil {
+		return nil, err
+	}
+	r := &Result{Ended: s.ended, Nodes: s.nodes, Iterations: s.iterations}
+	c := &head
+	if c.Scale == 0 {
+		c.Scale = 1
+	}
+	c.Model, c.Tree = certificate.Digest(d), s.tree()
+	claim, empty := s.claim()
+	switch {
+	case empty:
+		c.Infeasible, c.Scale, r.Closed = true, 0, true
+	case claim == nil:
+		r.Note = s.unbounded()
+		return r, nil
+	default:
+		c.Bound = claim.Mul(claim, new(big.Rat).SetFloat64(c.Scale))
+		c.Granularity = s.grain
+		r.Closed = s.least >= s.target
+	}
+	if err := c.Check(d); err != nil {
+		return nil, fmt.Errorf("the certificate does not pass its check: %w", err)
+	}
+	r.Certificate = c
+	return r, nil
+}
+
+// claim is the greatest bound that the tree proves, in the program's units, nil
+// if there is none; empty if it proves that there is no point.
+func (s *search) claim() (bound *big.Rat, empty bool) {
+	least := s.least
+	for _, n := range s.open {
+		least = math.Min(least, n.bound)
+	}
+	s.least = least
+	switch {
+	case math.IsInf(least, -1):
+		return nil, false
+	case math.IsInf(least, 1) && math.IsInf(s.goal, 1):
+		return nil, true
+	}
+	// The proof may suppose that the objective is at most the goal.
+	bound = new(big.Rat).SetFloat64(math.Min(least, s.goal))
+	if s.grain == 0 {
+		return bound, false
+	}
+	// The next value that the objective may have above it.
+	step, offset := new(big.Rat).SetFloat64(s.grain), new(big.Rat).SetFloat64(s.d.Offset)
+	steps := bound.Quo(bound.Sub(bound, offset), step)
+	whole := new(big.Int).Div(steps.Num(), steps.Denom()) // rounds down
+	if !steps.IsInt() {
+		whole.Add(whole, big.NewInt(1))
+	}
+	return bound.Add(offset, step.Mul(step, new(big.Rat).SetInt(whole))), false
+}
+
+// granularity is the greatest number of which all costs are whole multiples, if
+// only whole columns have costs and if it is of use; else 0.
+func granularity(d *milp.Data, goal float64) float64 {
+	g := 0.
+	for j, c := range d.Cost {
+		if c != 0 && !d.Integer[j] {
+			return 0
+		}
+		for a := math.Abs(c); a != 0; { // Euclid: Mod is exact
+			g, a = a, math.Mod(g, a)
+		}
+	}
+	if g <= Tolerance*math.Abs(goal) {
+		return 0
+	}
+	return g
+}
+
+// digits to which multipliers are rounded: as few as prove what is needed, so
+// that files are short.
+var digits = [...]int{4, 7, 10, 17}

@@ -1,0 +1,362 @@
+package certify
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"workbench/model/certificate"
+	"workbench/model/milp"
+	"workbench/solvers"
+)
+
+// node is an open node, or one on the way from the root to it.
+type node struct {
+	parent *node
+	column int32 // bounded here, in [lower, upper]; −1 at the root
+	lower  float64
+	upper  float64
+
+	// bound is what y, its own multipliers or an ancestor's, proves of it.
+	bound float64
+	y     []certificate.Multiplier
+	tree  *certificate.Node // its place in the tree
+
+	// From its parent: the objective there, and how far the branch moves column
+	// to which side.
+	above, moved float64
+	side         int
+}
+
+// search is a branch and bound.
+type search struct {
+	lp    solvers.LP
+	d     *milp.Data
+	model *certificate.Model // its box is the node's that is being looked at
+
+	goal, target float64 // leaves that prove the target are not looked into
+	grain        float64
+	maxNodes     int
+	maxMemory    int64
+
+	whole        []int32   // columns
+	lower, upper []float64 // of model at the root
+	inside       []int32   // columns whose bounds are not those of the root
+	pseudo       pseudoCosts
+
+	root              *node
+	open              queue
+	least             float64 // of the bounds of leaves that are closed
+	memory            int64   // of multipliers
+	nodes, iterations int64
+	ended             solvers.Stop
+}
+
+func newSearch(lp solvers.LP, d *milp.Data, o Options) *search {
+	s := &search{
+		lp: lp, d: d, goal: o.Goal, maxNodes: o.Nodes, maxMemory: o.Memory, least: math.Inf(1),
+		model: certificate.NewModel(d, o.Goal), grain: granularity(d, o.Goal),
+	}
+	if s.maxMemory == 0 {
+		s.maxMemory = 1 << 30
+	}
+	s.target = o.Goal
+	if !math.IsInf(o.Goal, 1) {
+		s.target -= Tolerance * math.Max(math.Abs(o.Goal), 1e-3*greatest(d.Cost))
+		if s.grain != 0 {
+			s.target = math.Min(s.target, o.Goal-s.grain*(1-Tolerance))
+		}
+	}
+	for j, integer := range d.Integer {
+		if integer {
+			s.whole = append(s.whole, int32(j))
+		}
+	}
+	s.lower, s.upper = slices.Clone(s.model.Lower), slices.Clone(s.model.Upper)
+	s.pseudo = newPseudoCosts(len(d.Cost))
+	s.root = &node{column: -1, bound: math.Inf(-1), tree: &certificate.Node{}, above: math.NaN()}
+	return s
+}
+
+// queue is a heap of open nodes, the one of least bound first.
+type queue []*node
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].bound < q[j].bound }
+func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)        { *q = append(*q, x.(*node)) }
+func (q *queue) Pop() any {
+	old := *q
+	n := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return n
+}
+
+// run goes from every open node, the one of least bound first, straight down
+// until a leaf: so what is left open at a limit is bounded as well as can be,
+// and most linear programs differ from the one before in one bound.
+func (s *search) run(ctx context.Context) error {
+	heap.Push(&s.open, s.root)
+	for len(s.open) > 0 {
+		n := heap.Pop(&s.open).(*node)
+		for n != nil {
+			if s.stop(ctx) {
+				heap.Push(&s.open, n)
+				return nil
+			}
+			down, up, err := s.visit(ctx, n)
+			if err != nil {
+				return err
+			}
+			if s.ended != solvers.NotStopped { // in the middle of it
+				heap.Push(&s.open, n)
+				return nil
+			}
+			n = s.choose(down, up)
+		}
+	}
+	return nil
+}
+
+// choose returns the child to go on with and keeps the other: that on whose side
+// the column's value was, since plans are found there and pruning is on the
+// other.
+func (s *search) choose(down, up *node) *node {
+	if down == nil {
+		return nil
+	}
+	if up.moved < down.moved {
+		down, up = up, down
+	}
+	heap.Push(&s.open, up)
+	return down
+}
+
+// stop reports whether a limit is reached.
+func (s *search) stop(ctx context.Context) bool {
+	switch {
+	case ctx.Err() == context.DeadlineExceeded:
+		s.ended = solvers.Time
+	case ctx.Err() != nil:
+		s.ended = solvers.Cancelled
+	case s.maxNodes > 0 && s.nodes >= int64(s.maxNodes):
+		s.ended = solvers.Nodes
+	case s.memory > s.maxMemory:
+		s.ended = solvers.Memory
+	}
+	return s.ended != solvers.NotStopped
+}
+
+// enter gives model and library the box of n.
+func (s *search) enter(n *node) error {
+	before := s.inside
+	s.inside = nil
+	for _, j := range before {
+		s.model.Lower[j], s.model.Upper[j] = s.lower[j], s.upper[j]
+	}
+	for a := n; a.column >= 0; a = a.parent {
+		j := a.column
+		s.model.Lower[j] = math.Max(s.model.Lower[j], a.lower)
+		s.model.Upper[j] = math.Min(s.model.Upper[j], a.upper)
+		s.inside = append(s.inside, j)
+	}
+	slices.Sort(s.inside)
+	s.inside = slices.Compact(s.inside)
+	changed := slices.Compact(slices.Sorted(slices.Values(slices.Concat(before, s.inside))))
+	lower, upper := make([]float64, len(changed)), make([]float64, len(changed))
+	for k, j := range changed {
+		lower[k], upper[k] = s.model.Lower[j], s.model.Upper[j]
+	}
+	return s.lp.SetBounds(changed, lower, upper)
+}
+
+// visit solves the linear program of n and closes it or returns its children.
+func (s *search) visit(ctx context.Context, n *node) (down, up *node, err error) {
+	if s.model.Crossed() { // the root
+		s.close(n, math.Inf(1), nil, true)
+		return nil, nil, nil
+	}
+	if err := s.enter(n); err != nil {
+		return nil, nil, err
+	}
+	r, empty, err := s.solve(ctx)
+	if err != nil || s.ended != solvers.NotStopped {
+		return nil, nil, err
+	}
+	s.nodes++
+	if empty != nil {
+		s.close(n, math.Inf(1), empty, true)
+		return nil, nil, nil
+	}
+	if r.Status == solvers.Optimal {
+		s.improve(n, r.Dual)
+		if n != s.root {
+			s.pseudo.learn(n.side, n.column, n.moved, r.Objective-n.above)
+		}
+	}
+	if n.bound >= s.target {
+		s.close(n, n.bound, n.y, false)
+		return nil, nil, nil
+	}
+	j, x, err := s.branch(ctx, r)
+	if err != nil || s.ended != solvers.NotStopped {
+		return nil, nil, err
+	}
+	if j < 0 {
+		s.close(n, n.bound, n.y, false)
+		return nil, nil, nil
+	}
+	at := math.Floor(x)
+	n.tree.Column, n.tree.At = int(j), at
+	down, up = s.child(n, j, r.Objective), s.child(n, j, r.Objective)
+	down.lower, down.upper, down.moved, down.side = s.model.Lower[j], at, x-at, downwards
+	up.lower, up.upper, up.moved, up.side = at+1, s.model.Upper[j], at+1-x, upwards
+	n.tree.Down, n.tree.Up = down.tree, up.tree
+	n.y = nil
+	return down, up, nil
+}
+
+func (s *search) child(n *node, j int32, above float64) *node {
+	return &node{parent: n, column: j, bound: n.bound, y: n.y, tree: &certificate.Node{}, above: above}
+}
+
+// close makes n a leaf.
+func (s *search) close(n *node, bound float64, y []certificate.Multiplier, empty bool) {
+	n.tree.Multipliers, n.tree.Empty, n.y = y, empty, nil
+	s.least = math.Min(s.least, bound)
+}
+
+// tree is the certificate's, in which nodes that are open have the multipliers
+// of their parents.
+func (s *search) tree() *certificate.Node {
+	for _, n := range s.open {
+		n.tree.Multipliers = n.y
+	}
+	return s.root.tree
+}
+
+// solve solves the linear program of the box. Multipliers that prove that it is
+// empty are returned as empty. Where the library cannot make up its mind it is
+// asked again; what it then says does not need to be of use.
+func (s *search) solve(ctx context.Context) (r *solvers.LPResult, empty []certificate.Multiplier, err error) {
+	for attempt := range 3 {
+		o := s.limits(ctx)
+		o.Attempt = attempt
+		if r, err = s.lp.Solve(ctx, o); err != nil {
+			return nil, nil, err
+		}
+		s.iterations += r.Iterations
+		switch r.Status {
+		case solvers.Optimal:
+			return r, nil, nil
+		case solvers.NoSolution:
+			if s.ended = r.Stop; s.ended == solvers.NotStopped {
+				s.ended = solvers.Unknown
+			}
+			return r, nil, nil
+		case solvers.Infeasible:
+			if y := s.contradiction(r.Ray); y != nil {
+				return r, y, nil
+			}
+		}
+	}
+	return r, nil, nil
+}
+
+// limits are those of ctx.
+func (s *search) limits(ctx context.Context) (o solvers.LPOptions) {
+	if end, ok := ctx.Deadline(); ok {
+		o.Time = max(time.Until(end), time.Millisecond)
+	}
+	return o
+}
+
+// contradiction returns multipliers that prove the box empty, from a ray of
+// either direction or, since libraries give none for rows that a look at the
+// bounds refutes, from a row; or nil.
+func (s *search) contradiction(ray []float64) []certificate.Multiplier {
+	for _, sign := range []float64{1, -1} {
+		for _, d := range digits {
+			if y := s.clean(ray, sign, d); s.model.Bound(y, false) > 0 {
+				return s.keep(y)
+			}
+		}
+	}
+	for i := range s.d.RowLower {
+		for _, sign := range []float64{1, -1} {
+			if y := []certificate.Multiplier{{Row: int32(i), Value: sign}}; s.model.Bound(y, false) > 0 {
+				return y
+			}
+		}
+	}
+	return nil
+}
+
+// improve gives n the multipliers of its own linear program if they prove more
+// than what it has, in as few digits as will do.
+func (s *search) improve(n *node, dual []float64) {
+	for _, d := range digits {
+		y := s.clean(dual, 1, d)
+		if b := s.model.Bound(y, true); b > n.bound && (b >= s.target || d == digits[len(digits)-1]) {
+			n.bound, n.y = b, s.keep(y)
+			return
+		}
+	}
+}
+
+// clean makes multipliers of a library's duals, rounded to so many digits: those
+// of infinite sides are 0, and so are those too small to matter.
+func (s *search) clean(dual []float64, sign float64, digits int) []certificate.Multiplier {
+	tiny := 1e-13 * greatest(dual)
+	y := make([]certificate.Multiplier, 0, 64)
+	var text [32]byte
+	for i, v := range dual {
+		v *= sign
+		side := s.d.RowUpper[i]
+		if v > 0 {
+			side = s.d.RowLower[i]
+		}
+		if math.Abs(v) <= tiny || math.IsInf(side, 0) || math.IsNaN(v) {
+			continue
+		}
+		if digits < 17 {
+			v, _ = strconv.ParseFloat(string(strconv.AppendFloat(text[:0], v, 'g', digits, 64)), 64)
+		}
+		y = append(y, certificate.Multiplier{Row: int32(i), Value: v})
+	}
+	return y
+}
+
+// greatest is the greatest magnitude of x.
+func greatest(x []float64) (most float64) {
+	for _, v := range x {
+		most = math.Max(most, math.Abs(v))
+	}
+	return most
+}
+
+// keep accounts for multipliers.
+func (s *search) keep(y []certificate.Multiplier) []certificate.Multiplier {
+	s.memory += 16 * int64(len(y))
+	return slices.Clip(y)
+}
+
+// unbounded says why nothing is proved.
+func (s *search) unbounded() string {
+	count, first := 0, -1
+	for j := range s.lower {
+		if math.IsInf(s.lower[j], 0) || math.IsInf(s.upper[j], 0) {
+			if count++; first < 0 {
+				first = j
+			}
+		}
+	}
+	if count == 0 {
+		return "no linear program gave a bound"
+	}
+	return fmt.Sprintf("no bound, since the rows imply none of %d columns, the first being column %d: a reduced cost other than 0 there costs infinitely much", count, first)
+}
