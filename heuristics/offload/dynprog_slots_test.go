@@ -237,7 +237,7 @@ func TestDynProgErrors(t *testing.T) {
 	}
 }
 
-// Numbers at the ends of what a float64 holds, and chains of nothing.
+// Numbers at the ends of what instances may have, and chains of nothing.
 func TestDynProgExtremes(t *testing.T) {
 	for name, x := range map[string]struct {
 		c *chain.Chain
@@ -245,7 +245,7 @@ func TestDynProgExtremes(t *testing.T) {
 	}{
 		"nothing":     {&chain.Chain{Layers: make([]chain.Layer, 3)}, platform.Platform{Bandwidth: 1}},
 		"no time":     {&chain.Chain{Input: chain.Input{Activation: 1}, Layers: []chain.Layer{{Activation: 1, Saved: 1}, {ForwardOverhead: 1}}}, platform.Platform{Memory: 2, Bandwidth: 1}},
-		"large":       {&chain.Chain{Input: chain.Input{Activation: 1e300}, Layers: []chain.Layer{{Activation: 1e300, Saved: 1e300, ForwardTime: 1e300}, {ForwardOverhead: 1e300}}}, platform.Platform{Memory: 2e300, Bandwidth: 1e5}},
+		"large":       {&chain.Chain{Input: chain.Input{Activation: 2e14}, Layers: []chain.Layer{{Activation: 2e14, Saved: 2e14, ForwardTime: 1e300}, {ForwardOverhead: 2e14}}}, platform.Platform{Memory: 4e14, Bandwidth: 1e-286}},
 		"a fast link": {&chain.Chain{Input: chain.Input{Activation: 1}, Layers: []chain.Layer{{Activation: 1, Saved: 1, ForwardTime: 1}, {ForwardOverhead: 1}}}, platform.Platform{Memory: 2, Bandwidth: 1e14}},
 		"a slow link": {&chain.Chain{Input: chain.Input{Activation: 1}, Layers: []chain.Layer{{Activation: 1, Saved: 1, ForwardTime: 1}, {ForwardOverhead: 1}}}, platform.Platform{Memory: 2, Bandwidth: 1e-290}},
 		"little time": {&chain.Chain{Input: chain.Input{Activation: 1}, Layers: []chain.Layer{{Activation: 1, Saved: 1, ForwardTime: 1e-300}, {ForwardOverhead: 1}}}, platform.Platform{Memory: 2, Bandwidth: 1e300}},

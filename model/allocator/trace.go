@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"workbench/model/plan"
+	"workbench/model/platform"
 )
 
 // ErrInvalid is wrapped by the errors of [Traces] for plans that break a rule,
@@ -43,7 +44,7 @@ func Traces(in plan.Instance, p *plan.Plan, unit int64) ([]*Trace, error) {
 	if n := len(report.Violations); n > 0 {
 		return nil, fmt.Errorf("%w: it breaks %d rules, the first, %s: %s", ErrInvalid, n, report.Violations[0].Rule, report.Violations[0].Detail)
 	}
-	b := &tracer{}
+	b := &tracer{unit: in.Unit()}
 	switch {
 	case p.Problem == plan.Pipeline:
 		return pipelineTraces(in.Chain, p)
@@ -73,11 +74,14 @@ const none int32 = -1
 // A tracer notes what is taken and given back.
 type tracer struct {
 	t     Trace
-	large *Block // one too large to be counted; nil: none
+	unit  platform.Unit // of what is taken
+	large *Block        // one too large to be counted; nil: none
 }
 
-// take notes that a block is taken and returns it.
-func (b *tracer) take(time, bytes float64, tensor string, layer int) int32 {
+// take notes that a block of so many units is taken and returns it: of whole
+// bytes, a part of one takes it.
+func (b *tracer) take(time, units float64, tensor string, layer int) int32 {
+	bytes := b.unit.Bytes(units)
 	if bytes <= 0 {
 		return none
 	}

@@ -71,7 +71,7 @@ func pipelineTraces(c *chain.Chain, p *plan.Plan) ([]*Trace, error) {
 		slices.SortFunc(turns[gpu], func(a, b turn) int {
 			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end), cmp.Compare(a.batch, b.batch), cmp.Compare(a.step, b.step))
 		})
-		g := &stageTracer{sizes: size, n: n, owner: owner, gpu: gpu}
+		g := &stageTracer{tracer: tracer{unit: c.Unit}, sizes: size, n: n, owner: owner, gpu: gpu}
 		g.t.Device = fmt.Sprintf("gpu%d", gpu)
 		g.run(c, p, turns[gpu], batches)
 		t, err := g.trace()

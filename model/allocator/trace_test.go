@@ -134,16 +134,16 @@ func TestTracesNeedWhatIsCounted(t *testing.T) {
 }
 
 func twoLayers() *chain.Chain {
-	c := &chain.Chain{Name: "two", Layers: make([]chain.Layer, 2)}
-	c.Input.Activation = 1.5
+	c := &chain.Chain{Name: "two", Layers: make([]chain.Layer, 2), Unit: 1}
+	c.Input.Activation = 15
 	for i := range c.Layers {
-		c.Layers[i] = chain.Layer{ForwardTime: 1, BackwardTime: 1, Activation: 2, Saved: 3, Gradient: 0, ForwardOverhead: 4}
+		c.Layers[i] = chain.Layer{ForwardTime: 1, BackwardTime: 1, Activation: 20, Saved: 30, Gradient: 0, ForwardOverhead: 40}
 	}
 	return c
 }
 
 func storeAll(memory float64) *plan.Plan {
-	p := plan.New(plan.Remat, "test", twoLayers(), platform.Platform{Memory: memory})
+	p := plan.New(plan.Remat, "test", twoLayers(), platform.Platform{Memory: 10 * memory})
 	for k, o := range []plan.Op{{Op: plan.OpFAll, Layer: 1}, {Op: plan.OpFAll, Layer: 2}, {Op: plan.OpB, Layer: 2}, {Op: plan.OpB, Layer: 1}} {
 		o.Start, o.End = float64(k), float64(k+1)
 		p.Ops = append(p.Ops, o)
@@ -182,7 +182,7 @@ func TestPlansThatAreRefused(t *testing.T) {
 	}
 	c := twoLayers()
 	c.Layers[1].Saved = 1e18
-	if _, err := Traces(plan.Instance{Chain: c}, storeAll(1e30), 1); err == nil || !strings.Contains(err.Error(), "abar_2") {
+	if _, err := Traces(plan.Instance{Chain: c}, storeAll(1e30), 1); err == nil || !strings.Contains(err.Error(), "all sizes together") {
 		t.Errorf("a block too large: %v", err)
 	}
 }

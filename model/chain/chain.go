@@ -2,18 +2,25 @@
 // sequence, each with durations and sizes, the last one being the loss.
 package chain
 
-import "workbench/model/strictjson"
+import (
+	"fmt"
+	"iter"
+
+	"workbench/model/platform"
+	"workbench/model/strictjson"
+)
 
 // Format names the file format written by this package.
 const Format = "workbench.chain/v1"
 
-// Chain is a network as a sequence of layers. Times are in seconds, sizes in
-// bytes. Layer i of the literature (i = 1..N) is Layers[i-1]; layer 0 is Input.
+// Chain is a network as a sequence of layers. Times are in seconds, sizes are
+// whole numbers of Unit, which is the byte unless a file has decimals. Layer i of the literature (i = 1..N) is Layers[i-1]; layer 0 is Input.
 type Chain struct {
 	Name    string
 	Samples int // mini-batch size; 0: unknown
 	Input   Input
 	Layers  []Layer
+	Unit    platform.Unit  // of all sizes
 	Source  map[string]any // where the numbers come from; free form
 	// Extra are fields of the user's own ("x-…"), of the chain, its input and
 	// its layers. They are written back where they stood.
@@ -54,7 +61,7 @@ func (c *Chain) TotalTime() float64 {
 // Totals are sums over the layers of a chain.
 type Totals struct {
 	ForwardTime, BackwardTime float64 // seconds
-	Activation, Saved, Weight float64 // bytes
+	Activation, Saved, Weight float64 // units
 }
 
 // Totals adds up the layers. O(N).
@@ -70,3 +77,23 @@ func (c *Chain) Totals() Totals {
 	}
 	return t
 }
+
+// Sizes yields every size of c with a function that names its field.
+func (c *Chain) Sizes() iter.Seq2[*float64, func() string] {
+	return func(yield func(*float64, func() string) bool) {
+		if !yield(&c.Input.Activation, func() string { return "input.activation" }) || !yield(&c.Input.Gradient, func() string { return "input.gradient" }) {
+			return
+		}
+		for i := range c.Layers {
+			l := &c.Layers[i]
+			for k, x := range [...]*float64{&l.Activation, &l.Saved, &l.Gradient, &l.ForwardOverhead, &l.BackwardOverhead, &l.Weight} {
+				if !yield(x, func() string { return fmt.Sprintf("layers[%d].%s", i, sizeFields[k]) }) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// sizeFields names the sizes of a layer in the order of Sizes.
+var sizeFields = [...]string{"activation", "saved", "gradient", "forward_overhead", "backward_overhead", "weight"}

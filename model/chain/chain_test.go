@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/chain"
+	"workbench/model/platform"
 	"workbench/model/strictjson"
 	"workbench/model/testfile"
 )
@@ -100,6 +101,10 @@ var bad = []testfile.Bad{
 	{"negative default", `"activation": 4`, `"activation": -4`, "9: layers[1].activation: -4 is negative", false},
 	{"negative input", `"activation": 5`, `"activation": -5`, "5: input.activation: -5 is negative", false},
 	{"negative gradient of the input", `"gradient": 6`, `"gradient": -6`, "5: input.gradient: -6 is negative", false},
+	{"ten decimals", `"weight": 100`, `"weight": 0.0000000001`, "8: layers[0].weight: 0.0000000001 bytes have more than 9 decimals", true},
+	{"decimals that float64 does not tell", `"weight": 100`, `"weight": 100.00000000000000001`, "8: layers[0].weight: 100.00000000000000001 bytes have more than 9 decimals", true},
+	{"too large a sum", `"weight": 100`, `"weight": 1e15`, "6: layers: all sizes together are 1.0000000000000", true},
+	{"too large a sum for its decimals", `"weight": 100`, `"weight": 1000000.000000001`, "6: layers: all sizes together are 1.0000", true},
 	{"negative samples", `"samples": 32`, `"samples": -32`, "4: samples: -32 is negative; leave it out if it is unknown", false},
 	{"saved below activation", `"saved": 30`, `"saved": 9.5`, "7: layers[0].saved: 9.5 is below activation 10: saved includes the activation", true},
 	{"unknown field", `"weight"`, `"weigth"`, "8: layers[0].weigth: unknown field; known are name, forward_time, backward_time, activation, saved, gradient, forward_overhead, backward_overhead, weight, and", false},
@@ -149,37 +154,45 @@ func TestWriteErrors(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	format.Validate(t, smallChain, map[string]func(*chain.Chain){
-		"layers: a chain needs":                           func(c *chain.Chain) { c.Layers = nil },
-		"samples: -1 is negative":                         func(c *chain.Chain) { c.Samples = -1 },
-		"input.activation: NaN is not finite":             func(c *chain.Chain) { c.Input.Activation = math.NaN() },
-		"input.gradient: +Inf is not finite":              func(c *chain.Chain) { c.Input.Gradient = math.Inf(1) },
-		"layers[0].forward_time: NaN is not finite":       func(c *chain.Chain) { c.Layers[0].ForwardTime = math.NaN() },
-		"layers[0].backward_time: -Inf is not finite":     func(c *chain.Chain) { c.Layers[0].BackwardTime = math.Inf(-1) },
-		"layers[1].activation: -1 is negative":            func(c *chain.Chain) { c.Layers[1].Activation = -1 },
-		"layers[1].gradient: -1 is negative":              func(c *chain.Chain) { c.Layers[1].Gradient = -1 },
-		"layers[1].forward_overhead: -1 is negative":      func(c *chain.Chain) { c.Layers[1].ForwardOverhead = -1 },
-		"layers[1].backward_overhead: +Inf is not finite": func(c *chain.Chain) { c.Layers[1].BackwardOverhead = math.Inf(1) },
-		"layers[1].weight: NaN is not finite":             func(c *chain.Chain) { c.Layers[1].Weight = math.NaN() },
-		"layers[1].saved: 3 is below activation 4":        func(c *chain.Chain) { c.Layers[1].Saved = 3 },
+		"layers: a chain needs":                                                      func(c *chain.Chain) { c.Layers = nil },
+		"samples: -1 is negative":                                                    func(c *chain.Chain) { c.Samples = -1 },
+		"input.activation: NaN is not finite":                                        func(c *chain.Chain) { c.Input.Activation = math.NaN() },
+		"input.gradient: +Inf is not finite":                                         func(c *chain.Chain) { c.Input.Gradient = math.Inf(1) },
+		"layers[0].forward_time: NaN is not finite":                                  func(c *chain.Chain) { c.Layers[0].ForwardTime = math.NaN() },
+		"layers[0].backward_time: -Inf is not finite":                                func(c *chain.Chain) { c.Layers[0].BackwardTime = math.Inf(-1) },
+		"layers[1].activation: -1 is negative":                                       func(c *chain.Chain) { c.Layers[1].Activation = -1 },
+		"layers[1].gradient: -1 is negative":                                         func(c *chain.Chain) { c.Layers[1].Gradient = -1 },
+		"layers[1].forward_overhead: -1 is negative":                                 func(c *chain.Chain) { c.Layers[1].ForwardOverhead = -1 },
+		"layers[1].backward_overhead: +Inf is not finite":                            func(c *chain.Chain) { c.Layers[1].BackwardOverhead = math.Inf(1) },
+		"layers[1].weight: NaN is not finite":                                        func(c *chain.Chain) { c.Layers[1].Weight = math.NaN() },
+		"layers[1].saved: 3 is below activation 4":                                   func(c *chain.Chain) { c.Layers[1].Saved = 3 },
+		"layers[1].weight: 0.5 is not a whole number":                                func(c *chain.Chain) { c.Layers[1].Weight = 0.5 },
+		"input.gradient: 6.5 is not a whole number of the unit of sizes, 0.01 bytes": func(c *chain.Chain) { c.Input.Gradient, c.Unit = 6.5, 2 },
+		"layers: all sizes together are 1.00":                                        func(c *chain.Chain) { c.Layers[0].Weight = 1e15 },
 	})
 }
 
 // chains generates valid chains.
 func chains() *rapid.Generator[*chain.Chain] {
 	number := rapid.Float64Range(0, math.MaxFloat64)
+	size := rapid.Map(rapid.Int64Range(0, 3e13), func(n int64) float64 { return float64(n) })
 	text := rapid.Custom(func(t *rapid.T) string { return strings.ToValidUTF8(rapid.String().Draw(t, "text"), "?") })
 	return rapid.Custom(func(t *rapid.T) *chain.Chain {
 		c := &chain.Chain{
 			Name: text.Draw(t, "name"), Samples: rapid.IntRange(0, math.MaxInt).Draw(t, "samples"),
-			Input: chain.Input{Activation: number.Draw(t, "input"), Gradient: number.Draw(t, "input gradient")},
+			Input: chain.Input{Activation: size.Draw(t, "input"), Gradient: size.Draw(t, "input gradient")},
+			Unit:  platform.Unit(rapid.IntRange(0, int(platform.FinestUnit)).Draw(t, "unit")),
+		}
+		if c.Unit > platform.Byte && int64(c.Input.Gradient)%10 == 0 {
+			c.Input.Gradient++ // so that no larger unit would do
 		}
 		for range rapid.IntRange(1, 5).Draw(t, "layers") {
-			activation := number.Draw(t, "activation")
+			activation := size.Draw(t, "activation")
 			c.Layers = append(c.Layers, chain.Layer{
 				Name: text.Draw(t, "layer"), ForwardTime: number.Draw(t, "forward"), BackwardTime: number.Draw(t, "backward"),
-				Activation: activation, Saved: max(activation, number.Draw(t, "saved")), Gradient: number.Draw(t, "gradient"),
-				ForwardOverhead: number.Draw(t, "forward overhead"), BackwardOverhead: number.Draw(t, "backward overhead"),
-				Weight: number.Draw(t, "weight"),
+				Activation: activation, Saved: max(activation, size.Draw(t, "saved")), Gradient: size.Draw(t, "gradient"),
+				ForwardOverhead: size.Draw(t, "forward overhead"), BackwardOverhead: size.Draw(t, "backward overhead"),
+				Weight: size.Draw(t, "weight"),
 			})
 		}
 		if rapid.Bool().Draw(t, "with source") {
@@ -199,7 +212,32 @@ func TestDigest(t *testing.T) {
 		"defaults":        strings.Replace(small, `"activation": 4`, `"activation": 4, "saved": 4, "gradient": 4, "weight": 0`, 1),
 		"numbers written": strings.Replace(strings.Replace(small, `100`, `1.0E+2`, 1), `"forward_time": 0,`, `"forward_time": -0.0,`, 1),
 		"order":           strings.Replace(strings.Replace(small, `"samples": 32,`, ``, 1), `"source"`, `"samples": 32, "source"`, 1),
-	}, [][2]string{{`"small"`, `"other"`}, {`"loss"`, `"last"`}, {`32`, `33`}, {`"gradient": 6`, `"gradient": 7`}, {`100`, `100.00000000000001`}})
+	}, [][2]string{{`"small"`, `"other"`}, {`"loss"`, `"last"`}, {`32`, `33`}, {`"gradient": 6`, `"gradient": 7`}, {`100`, `100.000000001`}})
+}
+
+// Sizes with decimals are whole numbers of the largest power of ten that does,
+// read exactly; whole numbers may be written in any way.
+func TestDecimals(t *testing.T) {
+	for text, want := range map[string]struct {
+		unit   platform.Unit
+		weight float64
+		input  float64
+	}{
+		"1e2": {0, 100, 5}, "1.5e9": {0, 1.5e9, 5}, "150.0": {0, 150, 5}, "1200e-2": {0, 12, 5},
+		"0.3": {1, 3, 50}, "100.10": {1, 1001, 50}, "12e-2": {2, 12, 500}, "0.000000001": {9, 1, 5e9}, "123456.123456789": {9, 123456123456789, 5e9},
+	} {
+		c, err := read(strings.Replace(small, `"weight": 100`, `"weight": `+text, 1))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if c.Unit != want.unit || c.Layers[0].Weight != want.weight || c.Input.Activation != want.input {
+			t.Errorf("%s: %v of 1e-%d bytes, input %v; want %+v", text, c.Layers[0].Weight, c.Unit, c.Input.Activation, want)
+		}
+		if s := testfile.Text(t, c); !strings.Contains(s, `"input": {"activation":5,`) {
+			t.Errorf("%s is written\n%s", text, s)
+		}
+	}
 }
 
 func TestSchema(t *testing.T) { format.Schema(t) }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 
+	"workbench/model/platform"
 	"workbench/model/strictjson"
 )
 
@@ -24,67 +25,70 @@ type file struct {
 }
 
 type fileInput struct {
-	Activation *float64 `json:"activation,omitempty"`
-	Gradient   *float64 `json:"gradient,omitempty"`
+	Activation *strictjson.Size `json:"activation,omitempty"`
+	Gradient   *strictjson.Size `json:"gradient,omitempty"`
 }
 
 type fileLayer struct {
-	Name             string   `json:"name"`
-	ForwardTime      *float64 `json:"forward_time,omitempty"`
-	BackwardTime     *float64 `json:"backward_time,omitempty"`
-	Activation       *float64 `json:"activation,omitempty"`
-	Saved            *float64 `json:"saved,omitempty"`
-	Gradient         *float64 `json:"gradient,omitempty"`
-	ForwardOverhead  float64  `json:"forward_overhead"`
-	BackwardOverhead float64  `json:"backward_overhead"`
-	Weight           float64  `json:"weight"`
+	Name             string           `json:"name"`
+	ForwardTime      *float64         `json:"forward_time,omitempty"`
+	BackwardTime     *float64         `json:"backward_time,omitempty"`
+	Activation       *strictjson.Size `json:"activation,omitempty"`
+	Saved            *strictjson.Size `json:"saved,omitempty"`
+	Gradient         *strictjson.Size `json:"gradient,omitempty"`
+	ForwardOverhead  strictjson.Size  `json:"forward_overhead"`
+	BackwardOverhead strictjson.Size  `json:"backward_overhead"`
+	Weight           strictjson.Size  `json:"weight"`
 }
 
 // Read reads a chain/v1 document. Name is for errors, which say the file, the
 // line, the field and what would be right. O(size of the file).
 func Read(r io.Reader, name string) (*Chain, error) {
-	return strictjson.ReadFormat(r, name, Format, maxBytes, (*file).chain)
+	return strictjson.ReadSizes(r, name, Format, maxBytes, (*file).chain)
 }
 
-// chain fills in the defaults and validates.
-func (f *file) chain(extra []strictjson.Extra) (*Chain, error) {
-	c := &Chain{Name: f.Name, Samples: f.Samples, Source: f.Source, Extra: extra, Layers: make([]Layer, len(f.Layers))}
+// chain fills in the defaults, takes sizes in units, and validates.
+func (f *file) chain(extra []strictjson.Extra, unit platform.Unit) (*Chain, error) {
+	c := &Chain{Name: f.Name, Samples: f.Samples, Source: f.Source, Extra: extra, Layers: make([]Layer, len(f.Layers)), Unit: unit}
+	units := func(x strictjson.Size) float64 { return unit.FromBytes(float64(x)) }
+	or := func(x *strictjson.Size, otherwise float64) float64 {
+		if x == nil {
+			return otherwise
+		}
+		return units(*x)
+	}
 	if f.Input != nil {
 		if f.Input.Activation == nil {
 			return nil, &FieldError{Path: "input", Msg: "activation is missing"}
 		}
-		c.Input = Input{*f.Input.Activation, or(f.Input.Gradient, *f.Input.Activation)}
+		a := units(*f.Input.Activation)
+		c.Input = Input{a, or(f.Input.Gradient, a)}
 	}
 	for i := range f.Layers {
 		l := &f.Layers[i]
 		for _, required := range []struct {
-			name  string
-			value *float64
-		}{{"forward_time", l.ForwardTime}, {"backward_time", l.BackwardTime}, {"activation", l.Activation}} {
-			if required.value == nil {
+			name    string
+			missing bool
+		}{{"forward_time", l.ForwardTime == nil}, {"backward_time", l.BackwardTime == nil}, {"activation", l.Activation == nil}} {
+			if required.missing {
 				return nil, &FieldError{Path: fmt.Sprintf("layers[%d]", i), Msg: required.name + " is missing"}
 			}
 		}
+		a := units(*l.Activation)
 		c.Layers[i] = Layer{
 			Name: l.Name, ForwardTime: *l.ForwardTime, BackwardTime: *l.BackwardTime,
-			Activation: *l.Activation, Saved: or(l.Saved, *l.Activation), Gradient: or(l.Gradient, *l.Activation),
-			ForwardOverhead: l.ForwardOverhead, BackwardOverhead: l.BackwardOverhead, Weight: l.Weight,
+			Activation: a, Saved: or(l.Saved, a), Gradient: or(l.Gradient, a),
+			ForwardOverhead: units(l.ForwardOverhead), BackwardOverhead: units(l.BackwardOverhead), Weight: units(l.Weight),
 		}
 	}
 	return c, c.Validate()
 }
 
-func or(p *float64, otherwise float64) float64 {
-	if p == nil {
-		return otherwise
-	}
-	return *p
-}
-
 // FieldError is a value that a chain may not have.
 type FieldError = strictjson.FieldError
 
-// Validate checks that every number is finite and not negative, that saved
+// Validate checks that every number is finite and not negative, that sizes are
+// whole numbers of units whose sums are exact ([platform.MaxTotal]), that saved
 // includes the activation, and that there is a layer. The error is a
 // *FieldError. O(N).
 func (c *Chain) Validate() error {
@@ -94,50 +98,50 @@ func (c *Chain) Validate() error {
 	case c.Samples < 0:
 		return &FieldError{Path: "samples", Msg: fmt.Sprintf("%d is negative; leave it out if it is unknown", c.Samples)}
 	}
-	if err := strictjson.CheckAmount("input.activation", c.Input.Activation); err != nil {
-		return err
-	}
-	if err := strictjson.CheckAmount("input.gradient", c.Input.Gradient); err != nil {
-		return err
-	}
 	for i := range c.Layers {
 		l := &c.Layers[i]
-		for k, x := range [...]float64{l.ForwardTime, l.BackwardTime, l.Activation, l.Saved, l.Gradient, l.ForwardOverhead, l.BackwardOverhead, l.Weight} {
-			if !(x >= 0) || math.IsInf(x, 1) {
-				return strictjson.CheckAmount(fmt.Sprintf("layers[%d].%s", i, layerFields[k]), x)
-			}
+		if !(l.ForwardTime >= 0) || math.IsInf(l.ForwardTime, 1) {
+			return strictjson.CheckAmount(fmt.Sprintf("layers[%d].forward_time", i), l.ForwardTime)
 		}
-		if l.Saved < l.Activation {
-			return &FieldError{Path: fmt.Sprintf("layers[%d].saved", i), Msg: fmt.Sprintf("%v is below activation %v: saved includes the activation", l.Saved, l.Activation)}
+		if !(l.BackwardTime >= 0) || math.IsInf(l.BackwardTime, 1) {
+			return strictjson.CheckAmount(fmt.Sprintf("layers[%d].backward_time", i), l.BackwardTime)
 		}
 	}
-	return nil
+	total := 0.0
+	for x, field := range c.Sizes() {
+		if err := strictjson.CheckSize(field, *x, c.Unit); err != nil {
+			return err
+		}
+		total += *x
+	}
+	for i := range c.Layers {
+		if l := &c.Layers[i]; l.Saved < l.Activation {
+			saved, activation := c.Unit.Bytes(l.Saved), c.Unit.Bytes(l.Activation)
+			return &FieldError{Path: fmt.Sprintf("layers[%d].saved", i), Msg: fmt.Sprintf("%v is below activation %v: saved includes the activation", saved, activation)}
+		}
+	}
+	return strictjson.CheckTotal("layers", total, c.Unit)
 }
 
-// layerFields names the numbers of a layer in the order of Validate.
-var layerFields = [...]string{"forward_time", "backward_time", "activation", "saved", "gradient", "forward_overhead", "backward_overhead", "weight"}
-
-// canonical returns the document that Write writes, -0 as 0.
+// canonical returns the document that Write writes, sizes in bytes, -0 as 0.
 func (c *Chain) canonical() *file {
 	const plus = 0.0 // -0 + 0 is 0
-	input := Input{c.Input.Activation + plus, c.Input.Gradient + plus}
-	layers := make([]Layer, len(c.Layers))
+	bytes := func(x float64) *strictjson.Size {
+		s := strictjson.Size(c.Unit.Bytes(x) + plus)
+		return &s
+	}
 	f := &file{
 		Format: Format, Name: c.Name, Samples: c.Samples, Source: c.Source,
-		Input:  &fileInput{&input.Activation, &input.Gradient},
+		Input:  &fileInput{bytes(c.Input.Activation), bytes(c.Input.Gradient)},
 		Layers: make([]fileLayer, len(c.Layers)),
 	}
 	for i := range c.Layers {
-		l, from := &layers[i], &c.Layers[i]
-		*l = Layer{
-			Name: from.Name, ForwardTime: from.ForwardTime + plus, BackwardTime: from.BackwardTime + plus,
-			Activation: from.Activation + plus, Saved: from.Saved + plus, Gradient: from.Gradient + plus,
-			ForwardOverhead: from.ForwardOverhead + plus, BackwardOverhead: from.BackwardOverhead + plus, Weight: from.Weight + plus,
-		}
+		l := &c.Layers[i]
+		forward, backward := l.ForwardTime+plus, l.BackwardTime+plus
 		f.Layers[i] = fileLayer{
-			Name: l.Name, ForwardTime: &l.ForwardTime, BackwardTime: &l.BackwardTime,
-			Activation: &l.Activation, Saved: &l.Saved, Gradient: &l.Gradient,
-			ForwardOverhead: l.ForwardOverhead, BackwardOverhead: l.BackwardOverhead, Weight: l.Weight,
+			Name: l.Name, ForwardTime: &forward, BackwardTime: &backward,
+			Activation: bytes(l.Activation), Saved: bytes(l.Saved), Gradient: bytes(l.Gradient),
+			ForwardOverhead: *bytes(l.ForwardOverhead), BackwardOverhead: *bytes(l.BackwardOverhead), Weight: *bytes(l.Weight),
 		}
 	}
 	return f

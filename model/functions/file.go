@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
+	"workbench/model/platform"
 	"workbench/model/strictjson"
 )
 
@@ -26,9 +28,9 @@ type file struct {
 }
 
 type fileVariable struct {
-	ID      json.RawMessage `json:"id,omitempty"`
-	Size    *float64        `json:"size,omitempty"`
-	Initial *string         `json:"initial,omitempty"`
+	ID      json.RawMessage  `json:"id,omitempty"`
+	Size    *strictjson.Size `json:"size,omitempty"`
+	Initial *string          `json:"initial,omitempty"`
 }
 
 type fileFunction struct {
@@ -43,17 +45,17 @@ type fileFunction struct {
 // Read reads a functions/v1 document. Name is for errors, which say the file,
 // the line, the field and what would be right. O(size of the file).
 func Read(r io.Reader, name string) (*Sequence, error) {
-	return strictjson.ReadFormat(r, name, Format, maxBytes, (*file).sequence)
+	return strictjson.ReadSizes(r, name, Format, maxBytes, (*file).sequence)
 }
 
-// sequence fills in the defaults, finds the variables that functions name, and
-// validates all of them.
-func (f *file) sequence(extra []strictjson.Extra) (*Sequence, error) {
+// sequence fills in the defaults, takes sizes in units, finds the variables that
+// functions name, and validates all of them.
+func (f *file) sequence(extra []strictjson.Extra, unit platform.Unit) (*Sequence, error) {
 	if f.Variables == nil {
 		return nil, &FieldError{Path: "variables", Msg: "missing; it lists what functions use, and is [] if they use nothing"}
 	}
 	s := &Sequence{
-		Name: f.Name, Samples: f.Samples, Source: f.Source, Extra: extra,
+		Name: f.Name, Samples: f.Samples, Source: f.Source, Extra: extra, Unit: unit,
 		Variables: make([]Variable, len(f.Variables)), Functions: make([]Function, len(f.Functions)),
 	}
 	ids := make(idsOf, len(f.Variables))
@@ -72,7 +74,7 @@ func (f *file) sequence(extra []strictjson.Extra) (*Sequence, error) {
 		case x.Initial != nil && *x.Initial == Nowhere:
 			return nil, &FieldError{Path: path + ".initial", Msg: initialMsg(*x.Initial)}
 		}
-		s.Variables[v] = Variable{ID: id, Size: *x.Size}
+		s.Variables[v] = Variable{ID: id, Size: unit.FromBytes(float64(*x.Size))}
 		if x.Initial != nil {
 			s.Variables[v].Initial = *x.Initial
 		}
@@ -173,7 +175,8 @@ func (f *file) checkLast(s *Sequence, ids idsOf) error {
 type FieldError = strictjson.FieldError
 
 // Validate checks that there is a function, that ids differ, that every number
-// is finite and not negative, that functions use variables that there are, each
+// is finite and not negative, that sizes are whole numbers of units whose sums
+// are exact ([platform.MaxTotal]), that functions use variables that there are, each
 // once, and write only what they use, and that each variable is used. The error
 // is a *FieldError. O(functions + variables + uses).
 func (s *Sequence) Validate() error {
@@ -188,6 +191,7 @@ func (s *Sequence) validateVariables() error {
 		return &FieldError{Path: "samples", Msg: fmt.Sprintf("%d is negative; leave it out if it is unknown", s.Samples)}
 	}
 	ids := make(idsOf, len(s.Variables))
+	total := 0.0
 	for v := range s.Variables {
 		x := &s.Variables[v]
 		if x.ID == "" {
@@ -196,28 +200,20 @@ func (s *Sequence) validateVariables() error {
 		if x.Initial != Nowhere && x.Initial != Host && x.Initial != Device {
 			return &FieldError{Path: fmt.Sprintf("variables[%d].initial", v), Msg: initialMsg(x.Initial)}
 		}
-		if err := checkAmount(x.Size, "variables", v, "size"); err != nil {
+		if err := strictjson.CheckSize(func() string { return fmt.Sprintf("variables[%d].size", v) }, x.Size, s.Unit); err != nil {
 			return err
 		}
+		total += x.Size
 		if u, twice := ids[x.ID]; twice {
 			return &FieldError{Path: fmt.Sprintf("variables[%d].id", v), Msg: fmt.Sprintf("%q is the id of variables[%d] already", x.ID, u)}
 		}
 		ids[x.ID] = v
 	}
-	return nil
+	return strictjson.CheckTotal("variables", total, s.Unit)
 }
 
 func initialMsg(initial string) string {
 	return fmt.Sprintf("%q is unknown; it is %q or %q, or left out for a variable that the first function using it makes", initial, Host, Device)
-}
-
-// checkAmount is strictjson.CheckAmount with a path that is put together only
-// if it is needed.
-func checkAmount(x float64, list string, k int, field string) error {
-	if strictjson.CheckAmount("", x) == nil {
-		return nil
-	}
-	return strictjson.CheckAmount(fmt.Sprintf("%s[%d].%s", list, k, field), x)
 }
 
 func (s *Sequence) validateFunctions() error {
@@ -234,8 +230,8 @@ func (s *Sequence) validateFunctions() error {
 				Msg:  fmt.Sprintf("%q is unknown; it is %q, %q or %q, or left out", f.Kind, Forward, Loss, Backward),
 			}
 		}
-		if err := checkAmount(f.Time, "functions", i, "time"); err != nil {
-			return err
+		if !(f.Time >= 0) || math.IsInf(f.Time, 1) {
+			return strictjson.CheckAmount(fmt.Sprintf("functions[%d].time", i), f.Time)
 		}
 		for k, v := range f.Uses {
 			path := func() string { return fmt.Sprintf("functions[%d].uses[%d]", i, k) }
@@ -266,7 +262,8 @@ func (s *Sequence) validateFunctions() error {
 	return nil
 }
 
-// canonical returns the document that Write writes, -0 as 0, if s is valid.
+// canonical returns the document that Write writes, sizes in bytes, -0 as 0, if s
+// is valid.
 func (s *Sequence) canonical() (*file, error) {
 	if err := s.Validate(); err != nil {
 		return nil, fmt.Errorf("functions %s: %w", s.Name, err)
@@ -277,11 +274,10 @@ func (s *Sequence) canonical() (*file, error) {
 		Variables: make([]fileVariable, len(s.Variables)), Functions: make([]fileFunction, len(s.Functions)),
 	}
 	ids := strictjson.IDs(len(s.Variables), func(v int) string { return s.Variables[v].ID })
-	sizes := make([]float64, len(s.Variables))
 	for v := range s.Variables {
 		x := &s.Variables[v]
-		sizes[v] = x.Size + plus
-		f.Variables[v] = fileVariable{ID: ids[v], Size: &sizes[v]}
+		size := strictjson.Size(s.Unit.Bytes(x.Size) + plus)
+		f.Variables[v] = fileVariable{ID: ids[v], Size: &size}
 		if x.Initial != Nowhere {
 			f.Variables[v].Initial = &x.Initial
 		}

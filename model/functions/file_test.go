@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/functions"
+	"workbench/model/platform"
 	"workbench/model/strictjson"
 	"workbench/model/testfile"
 )
@@ -37,10 +38,11 @@ func smallSequence() *functions.Sequence {
 	return &functions.Sequence{
 		Name: "small", Samples: 32,
 		Variables: []functions.Variable{
-			{ID: "x", Size: 10, Initial: functions.Device},
-			{ID: "w", Size: 4, Initial: functions.Host},
-			{ID: "y", Size: 2.5},
+			{ID: "x", Size: 100, Initial: functions.Device},
+			{ID: "w", Size: 40, Initial: functions.Host},
+			{ID: "y", Size: 25},
 		},
+		Unit: 1, // y has 2.5 bytes
 		Functions: []functions.Function{
 			{Name: "conv 3x3", Kind: functions.Forward, Time: 0.5, Uses: []int{0, 1, 2}, Writes: []int{2}},
 			{Uses: []int{}, Writes: []int{}},
@@ -118,6 +120,7 @@ var bad = []testfile.Bad{
 	{"id twice", `"id": "w"`, `"id": "x"`, `7: variables[1].id: "x" is the id of variables[0] already`, true},
 	{"no size", `, "size": 4`, ``, `7: variables[1]: size is missing; variable "w" needs one, in bytes`, false},
 	{"null size", `"size": 4`, `"size": null`, "7: variables[1].size: null where a number is needed", false},
+	{"ten decimals", `"size": 4`, `"size": 40000000000e-20`, "7: variables[1].size: 40000000000e-20 bytes have more than 9 decimals", true},
 	{"negative size", `"size": 4`, `"size": -4`, "7: variables[1].size: -4 is negative", false},
 	{"NaN", `"size": 4`, `"size": NaN`, "7: variables[1].size: not JSON", false},
 	{"out of range", `"size": 4`, `"size": 1e999`, "7: variables[1].size: 1e999 is out of range", false},
@@ -178,7 +181,9 @@ func TestValidate(t *testing.T) {
 		"variables[1].id: the id is empty":                              func(s *functions.Sequence) { s.Variables[1].ID = "" },
 		`variables[2].id: "x" is the id of variables[0] already`:        func(s *functions.Sequence) { s.Variables[2].ID = "x" },
 		`variables[2].initial: "gpu" is unknown`:                        func(s *functions.Sequence) { s.Variables[2].Initial = "gpu" },
-		"variables[0].size: -1 is negative":                             func(s *functions.Sequence) { s.Variables[0].Size = -1 },
+		"variables[0].size: -0.1 is negative":                           func(s *functions.Sequence) { s.Variables[0].Size = -1 },
+		"variables[0].size: 0.5 is not a whole number":                  func(s *functions.Sequence) { s.Variables[0].Size = 0.5 },
+		"variables: all sizes together are 1.0":                         func(s *functions.Sequence) { s.Variables[2].Size = 1e15 },
 		`functions[1].kind: "F" is unknown`:                             func(s *functions.Sequence) { s.Functions[1].Kind = "F" },
 		"functions[0].time: NaN is not finite":                          func(s *functions.Sequence) { s.Functions[0].Time = math.NaN() },
 		"functions[3].uses[0]: is variable 3; there are variables 0":    func(s *functions.Sequence) { s.Functions[3].Uses[0] = 3 },
@@ -194,20 +199,27 @@ func TestValidate(t *testing.T) {
 // sequences generates valid sequences.
 func sequences() *rapid.Generator[*functions.Sequence] {
 	number := rapid.Float64Range(0, math.MaxFloat64)
+	size := rapid.Map(rapid.Int64Range(0, 3e13), func(n int64) float64 { return float64(n) })
 	text := rapid.Custom(func(t *rapid.T) string { return strings.ToValidUTF8(rapid.String().Draw(t, "text"), "?") })
 	return rapid.Custom(func(t *rapid.T) *functions.Sequence {
 		s := &functions.Sequence{
 			Name: text.Draw(t, "name"), Samples: rapid.IntRange(0, math.MaxInt).Draw(t, "samples"),
 			Variables: []functions.Variable{},
 		}
+		unit := platform.Unit(rapid.IntRange(0, int(platform.FinestUnit)).Draw(t, "unit"))
 		prefix := text.Draw(t, "prefix")
 		var all []int
 		for v := range rapid.IntRange(0, 6).Draw(t, "variables") {
 			all = append(all, v)
 			s.Variables = append(s.Variables, functions.Variable{
-				ID: prefix + fmt.Sprint(v), Size: number.Draw(t, "size"),
+				ID: prefix + fmt.Sprint(v), Size: size.Draw(t, "size"),
 				Initial: rapid.SampledFrom([]string{functions.Nowhere, functions.Host, functions.Device}).Draw(t, "initial"),
 			})
+		}
+		if len(s.Variables) > 0 && unit > platform.Byte {
+			if s.Unit = unit; int64(s.Variables[0].Size)%10 == 0 {
+				s.Variables[0].Size++ // so that no larger unit would do
+			}
 		}
 		some := func(of []int, what string) []int {
 			if len(of) == 0 {
@@ -245,7 +257,7 @@ func TestDigest(t *testing.T) {
 	}, [][2]string{
 		{`"small"`, `"other"`},
 		{`32`, `33`},
-		{`2.5`, `2.500000000000001`},
+		{`2.5`, `2.500000001`},
 		{`"initial": "host"`, `"initial": "device"`},
 		{`conv 3x3`, `conv`},
 		{`"forward"`, `"backward"`},

@@ -3,7 +3,10 @@
 // each function uses, which may be many and may be used by many.
 package functions
 
-import "workbench/model/strictjson"
+import (
+	"workbench/model/platform"
+	"workbench/model/strictjson"
+)
 
 // Format names the file format written by this package.
 const Format = "workbench.functions/v1"
@@ -24,13 +27,14 @@ const (
 )
 
 // Sequence is the functions f_1..f_n of [003] in the order in which they run,
-// f_1 at index 0, and the variables they use. Times are in seconds, sizes in
-// bytes.
+// f_1 at index 0, and the variables they use. Times are in seconds, sizes are
+// whole numbers of Unit, which is the byte unless a file has decimals.
 type Sequence struct {
 	Name      string
 	Samples   int // mini-batch size; 0: unknown
 	Variables []Variable
 	Functions []Function
+	Unit      platform.Unit      // of all sizes
 	Source    map[string]any     // where the numbers come from; free form
 	Extra     []strictjson.Extra // the user's own fields ("x-…")
 }
@@ -88,7 +92,7 @@ func (s *Sequence) LastUse() []int {
 	return last
 }
 
-// LeastMemory returns the least memory in bytes in which a plan exists if the
+// LeastMemory returns the least memory in units in which a plan exists if the
 // links have any bandwidth: what is on the GPU at the start, or the most that a
 // function uses. Both are needed. They are enough: before each function all that
 // it does not use can go out, one after the other, and then come in what it
@@ -110,7 +114,7 @@ func (s *Sequence) LeastMemory() float64 {
 	return most
 }
 
-// FullMemory returns the least memory in bytes in which a plan exists without an
+// FullMemory returns the least memory in units in which a plan exists without an
 // out or a drop: each variable stays from its first use, one that is initially
 // on the device from the start, to its last. To fetch ahead of the first use takes
 // more. O(functions + variables + uses).

@@ -24,7 +24,7 @@ import (
 func Of(c *chain.Chain) *Sequence {
 	n := c.Len()
 	b := NewBuilder(c.Name)
-	b.s.Samples, b.s.Source = c.Samples, c.Source
+	b.s.Samples, b.s.Source, b.s.Unit = c.Samples, c.Source, c.Unit
 	abar, delta, w := make([]int, n+1), make([]int, n+1), make([]int, n+1)
 	abar[0] = b.Variable("a0", c.Input.Activation, Device)
 	delta[0] = b.Variable("delta0", c.Input.Gradient, Nowhere)
@@ -74,7 +74,7 @@ func Of(c *chain.Chain) *Sequence {
 // O(nodes + edges).
 func OfGraph(g *graph.Graph) *Sequence {
 	b := NewBuilder(g.Name)
-	b.s.Samples, b.s.Source = g.Samples, g.Source
+	b.s.Samples, b.s.Source, b.s.Unit = g.Samples, g.Source, g.Unit
 	index := make(map[string]int, len(g.Nodes))
 	for v := range g.Nodes {
 		index[g.Nodes[v].ID] = v

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"workbench/model/linear"
+	"workbench/model/platform"
 	"workbench/model/strictjson"
 )
 
@@ -21,32 +22,33 @@ type file struct {
 	Format  string              `json:"format"`
 	Name    string              `json:"name"`
 	Samples int                 `json:"samples,omitempty"`
-	Input   float64             `json:"input"`
+	Input   strictjson.Size     `json:"input"`
 	Nodes   []fileNode          `json:"nodes"`
 	Edges   [][]json.RawMessage `json:"edges"`
 	Source  map[string]any      `json:"source,omitempty"`
 }
 
 type fileNode struct {
-	ID       json.RawMessage `json:"id,omitempty"`
-	Name     string          `json:"name"`
-	Kind     *string         `json:"kind,omitempty"`
-	Time     *float64        `json:"time,omitempty"`
-	Memory   *float64        `json:"memory,omitempty"`
-	Overhead float64         `json:"overhead"`
-	Weight   float64         `json:"weight"`
+	ID       json.RawMessage  `json:"id,omitempty"`
+	Name     string           `json:"name"`
+	Kind     *string          `json:"kind,omitempty"`
+	Time     *float64         `json:"time,omitempty"`
+	Memory   *strictjson.Size `json:"memory,omitempty"`
+	Overhead strictjson.Size  `json:"overhead"`
+	Weight   strictjson.Size  `json:"weight"`
 }
 
 // Read reads a graph/v1 document. Name is for errors, which say the file, the
 // line, the field and what would be right. O(size of the file).
 func Read(r io.Reader, name string) (*Graph, error) {
-	return strictjson.ReadFormat(r, name, Format, maxBytes, (*file).graph)
+	return strictjson.ReadSizes(r, name, Format, maxBytes, (*file).graph)
 }
 
-// graph fills in the defaults, finds the nodes that edges name, and validates
-// both.
-func (f *file) graph(extra []strictjson.Extra) (*Graph, error) {
-	g := &Graph{Name: f.Name, Samples: f.Samples, Input: f.Input, Source: f.Source, Extra: extra, Nodes: make([]Node, len(f.Nodes))}
+// graph fills in the defaults, takes sizes in units, finds the nodes that edges
+// name, and validates both.
+func (f *file) graph(extra []strictjson.Extra, unit platform.Unit) (*Graph, error) {
+	units := func(x strictjson.Size) float64 { return unit.FromBytes(float64(x)) }
+	g := &Graph{Name: f.Name, Samples: f.Samples, Input: units(f.Input), Source: f.Source, Extra: extra, Unit: unit, Nodes: make([]Node, len(f.Nodes))}
 	index := make(map[string]int, len(f.Nodes))
 	for v := range f.Nodes {
 		n := &f.Nodes[v]
@@ -62,7 +64,7 @@ func (f *file) graph(extra []strictjson.Extra) (*Graph, error) {
 		case n.Memory == nil:
 			return nil, &FieldError{Path: fmt.Sprintf("nodes[%d]", v), Msg: fmt.Sprintf("memory is missing; node %q needs a size", id)}
 		}
-		g.Nodes[v] = Node{ID: id, Name: n.Name, Kind: Forward, Time: *n.Time, Memory: *n.Memory, Overhead: n.Overhead, Weight: n.Weight}
+		g.Nodes[v] = Node{ID: id, Name: n.Name, Kind: Forward, Time: *n.Time, Memory: units(*n.Memory), Overhead: units(n.Overhead), Weight: units(n.Weight)}
 		if n.Kind != nil {
 			g.Nodes[v].Kind = *n.Kind
 		}
@@ -100,7 +102,8 @@ func (f *file) graph(extra []strictjson.Extra) (*Graph, error) {
 type FieldError = strictjson.FieldError
 
 // Validate checks that there is a node, that ids differ, that every number is
-// finite and not negative, and that edges lead from earlier nodes to later
+// finite and not negative, that sizes are whole numbers of units whose sums are
+// exact ([platform.MaxTotal]), and that edges lead from earlier nodes to later
 // ones. The error is a *FieldError; of a graph with a cycle it names the cycle.
 // O(nodes + edges).
 func (g *Graph) Validate() error {
@@ -117,9 +120,6 @@ func (g *Graph) validateNodes() error {
 	case g.Samples < 0:
 		return &FieldError{Path: "samples", Msg: fmt.Sprintf("%d is negative; leave it out if it is unknown", g.Samples)}
 	}
-	if err := strictjson.CheckAmount("input", g.Input); err != nil {
-		return err
-	}
 	index := make(map[string]int, len(g.Nodes))
 	for v := range g.Nodes {
 		if err := g.Nodes[v].validate(v); err != nil {
@@ -130,7 +130,14 @@ func (g *Graph) validateNodes() error {
 		}
 		index[g.Nodes[v].ID] = v
 	}
-	return nil
+	total := 0.0
+	for x, field := range g.Sizes() {
+		if err := strictjson.CheckSize(field, *x, g.Unit); err != nil {
+			return err
+		}
+		total += *x
+	}
+	return strictjson.CheckTotal("nodes", total, g.Unit)
 }
 
 func (n *Node) validate(v int) error {
@@ -143,16 +150,11 @@ func (n *Node) validate(v int) error {
 			Msg:  fmt.Sprintf("%q is unknown; node %q is %q, %q or %q", n.Kind, n.ID, Forward, Loss, Backward),
 		}
 	}
-	for k, x := range [...]float64{n.Time, n.Memory, n.Overhead, n.Weight} {
-		if !(x >= 0) || math.IsInf(x, 1) {
-			return strictjson.CheckAmount(fmt.Sprintf("nodes[%d].%s", v, nodeFields[k]), x)
-		}
+	if !(n.Time >= 0) || math.IsInf(n.Time, 1) {
+		return strictjson.CheckAmount(fmt.Sprintf("nodes[%d].time", v), n.Time)
 	}
 	return nil
 }
-
-// nodeFields names the numbers of a node in the order of validate.
-var nodeFields = [...]string{"time", "memory", "overhead", "weight"}
 
 func (g *Graph) validateEdges() error {
 	backwards := -1 // the first edge that leads to an earlier node
@@ -181,23 +183,23 @@ func (g *Graph) validateEdges() error {
 	}
 }
 
-// canonical returns the document that Write writes, -0 as 0, if g is valid.
+// canonical returns the document that Write writes, sizes in bytes, -0 as 0, if g
+// is valid.
 func (g *Graph) canonical() (*file, error) {
 	if err := g.Validate(); err != nil {
 		return nil, fmt.Errorf("graph %s: %w", g.Name, err)
 	}
 	const plus = 0.0 // -0 + 0 is 0
+	bytes := func(x float64) strictjson.Size { return strictjson.Size(g.Unit.Bytes(x) + plus) }
 	f := &file{
-		Format: Format, Name: g.Name, Samples: g.Samples, Source: g.Source, Input: g.Input + plus,
+		Format: Format, Name: g.Name, Samples: g.Samples, Source: g.Source, Input: bytes(g.Input),
 		Nodes: make([]fileNode, len(g.Nodes)), Edges: make([][]json.RawMessage, len(g.Edges)),
 	}
 	ids := strictjson.IDs(len(g.Nodes), func(v int) string { return g.Nodes[v].ID })
-	nodes := make([]Node, len(g.Nodes))
 	for v := range g.Nodes {
-		n := &nodes[v]
-		*n = g.Nodes[v]
-		n.Time, n.Memory = n.Time+plus, n.Memory+plus
-		f.Nodes[v] = fileNode{ID: ids[v], Name: n.Name, Kind: &n.Kind, Time: &n.Time, Memory: &n.Memory, Overhead: n.Overhead + plus, Weight: n.Weight + plus}
+		n := &g.Nodes[v]
+		time, memory := n.Time+plus, bytes(n.Memory)
+		f.Nodes[v] = fileNode{ID: ids[v], Name: n.Name, Kind: &n.Kind, Time: &time, Memory: &memory, Overhead: bytes(n.Overhead), Weight: bytes(n.Weight)}
 	}
 	ends := make([]json.RawMessage, 2*len(g.Edges))
 	for k, e := range g.Edges {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/graph"
+	"workbench/model/platform"
 	"workbench/model/strictjson"
 	"workbench/model/testfile"
 )
@@ -132,6 +133,7 @@ var bad = []testfile.Bad{
 	{"null time", `"time": 1`, `"time": null`, "9: nodes[2].time: null where a number is needed", false},
 	{"negative time", `"time": 1`, `"time": -1`, "9: nodes[2].time: -1 is negative", false},
 	{"negative memory", `"memory": 4`, `"memory": -4`, "9: nodes[2].memory: -4 is negative", false},
+	{"ten decimals", `"overhead": 1`, `"overhead": 1e-10`, "7: nodes[0].overhead: 1e-10 bytes have more than 9 decimals", true},
 	{"negative overhead", `"overhead": 1`, `"overhead": -1`, "7: nodes[0].overhead: -1 is negative", false},
 	{"negative weight", `"weight": 100`, `"weight": -100`, "7: nodes[0].weight: -100 is negative", false},
 	{"NaN", `"time": 1`, `"time": NaN`, "9: nodes[2].time: not JSON", false},
@@ -185,6 +187,8 @@ func TestValidate(t *testing.T) {
 		"nodes[0].weight: -1 is negative":                                func(g *graph.Graph) { g.Nodes[0].Weight = -1 },
 		"edges[0]: leads from node 0 to node 3; there are nodes 0 to 2":  func(g *graph.Graph) { g.Edges[0].To = 3 },
 		"edges[0]: leads from node -1 to node 1; there are nodes 0 to 2": func(g *graph.Graph) { g.Edges[0].From = -1 },
+		"nodes[0].weight: 0.5 is not a whole number":                     func(g *graph.Graph) { g.Nodes[0].Weight = 0.5 },
+		"nodes: all sizes together are 1.00":                             func(g *graph.Graph) { g.Nodes[2].Overhead = 1e15 },
 		`edges[0]: node "loss" reads itself`:                             func(g *graph.Graph) { g.Edges[0].From = 1 },
 		`edges[0]: the edge from "loss" to "conv" goes backwards`:        func(g *graph.Graph) { g.Edges[0] = graph.Edge{From: 1, To: 0} },
 		"edges: the graph has a cycle: conv → loss → dconv → conv":       func(g *graph.Graph) { g.Edges[2] = graph.Edge{From: 2, To: 0} },
@@ -211,18 +215,23 @@ func TestLongCycle(t *testing.T) {
 // graphs generates valid graphs.
 func graphs() *rapid.Generator[*graph.Graph] {
 	number := rapid.Float64Range(0, math.MaxFloat64)
+	size := rapid.Map(rapid.Int64Range(0, 3e13), func(n int64) float64 { return float64(n) })
 	text := rapid.Custom(func(t *rapid.T) string { return strings.ToValidUTF8(rapid.String().Draw(t, "text"), "?") })
 	return rapid.Custom(func(t *rapid.T) *graph.Graph {
 		g := &graph.Graph{
-			Name: text.Draw(t, "name"), Samples: rapid.IntRange(0, math.MaxInt).Draw(t, "samples"), Input: number.Draw(t, "input"),
+			Name: text.Draw(t, "name"), Samples: rapid.IntRange(0, math.MaxInt).Draw(t, "samples"), Input: size.Draw(t, "input"),
+			Unit: platform.Unit(rapid.IntRange(0, int(platform.FinestUnit)).Draw(t, "unit")),
+		}
+		if g.Unit > platform.Byte && int64(g.Input)%10 == 0 {
+			g.Input++ // so that no larger unit would do
 		}
 		prefix := text.Draw(t, "prefix")
 		for v := range rapid.IntRange(1, 6).Draw(t, "nodes") {
 			g.Nodes = append(g.Nodes, graph.Node{
 				ID: prefix + fmt.Sprint(v), Name: text.Draw(t, "node"),
 				Kind: rapid.SampledFrom([]string{graph.Forward, graph.Loss, graph.Backward}).Draw(t, "kind"),
-				Time: number.Draw(t, "time"), Memory: number.Draw(t, "memory"),
-				Overhead: number.Draw(t, "overhead"), Weight: number.Draw(t, "weight"),
+				Time: number.Draw(t, "time"), Memory: size.Draw(t, "memory"),
+				Overhead: size.Draw(t, "overhead"), Weight: size.Draw(t, "weight"),
 			})
 			for range rapid.IntRange(0, v).Draw(t, "edges") {
 				g.Edges = append(g.Edges, graph.Edge{From: rapid.IntRange(0, v-1).Draw(t, "from"), To: v})
@@ -237,6 +246,20 @@ func graphs() *rapid.Generator[*graph.Graph] {
 
 func TestRoundTrip(t *testing.T) { format.RoundTrip(t, graphs()) }
 
+// Sizes with decimals are whole numbers of the largest power of ten that does.
+func TestDecimals(t *testing.T) {
+	g, err := read(strings.Replace(small, `"overhead": 1`, `"overhead": 0.30`, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.Unit != 1 || g.Input != 50 || g.Nodes[0].Memory != 100 || g.Nodes[0].Overhead != 3 || g.Nodes[0].Weight != 1000 {
+		t.Errorf("%+v", g)
+	}
+	if s := testfile.Text(t, g); !strings.Contains(s, `"memory":10,"overhead":0.3,"weight":100`) {
+		t.Errorf("written %s", s)
+	}
+}
+
 func TestDigest(t *testing.T) {
 	format.Digests(t, "4b7994e6f1ec8d1636bda362c282b046541fdbe9942ec13cf5695e29fef23609", map[string]string{
 		"other source": strings.Replace(small, "measured", "guessed", 1),
@@ -250,7 +273,7 @@ func TestDigest(t *testing.T) {
 		{`"input": 5`, `"input": 6`},
 		{`conv 3x3`, `conv`},
 		{`"kind": "loss"`, `"kind": "forward"`},
-		{`100`, `100.00000000000001`},
+		{`100`, `100.000000001`},
 		{`["conv", "loss"],`, ``},
 		{`{"id": "loss"`, `{"id": 1, "time": 0, "memory": 0}, {"id": "loss"`},
 	})

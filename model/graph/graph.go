@@ -5,9 +5,11 @@ package graph
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"workbench/model/chain"
+	"workbench/model/platform"
 	"workbench/model/strictjson"
 )
 
@@ -23,7 +25,7 @@ const (
 
 // Graph is a training step as nodes in a topological order, which methods
 // keep: node v is first computed after nodes 0..v-1. Times are in seconds,
-// sizes in bytes.
+// sizes are whole numbers of Unit, which is the byte unless a file has decimals.
 type Graph struct {
 	Name    string
 	Samples int // mini-batch size; 0: unknown
@@ -32,12 +34,13 @@ type Graph struct {
 	Input  float64
 	Nodes  []Node
 	Edges  []Edge
+	Unit   platform.Unit      // of all sizes
 	Source map[string]any     // where the numbers come from; free form
 	Extra  []strictjson.Extra // the user's own fields ("x-…")
 }
 
 // Node is one operation. Computing it needs the values of all its
-// predecessors, writes its value of Memory bytes, and takes Overhead bytes more
+// predecessors, writes its value of size Memory, and takes Overhead more
 // while it runs.
 type Node struct {
 	ID       string // unique
@@ -46,7 +49,7 @@ type Node struct {
 	Time     float64
 	Memory   float64
 	Overhead float64
-	Weight   float64 // bytes of parameters; planned around, not planned
+	Weight   float64 // of parameters; planned around, not planned
 }
 
 // Edge says that node To reads the value of node From. Both are indices of
@@ -64,6 +67,26 @@ func (g *Graph) TotalTime() float64 {
 	}
 	return t
 }
+
+// Sizes yields every size of g with a function that names its field.
+func (g *Graph) Sizes() iter.Seq2[*float64, func() string] {
+	return func(yield func(*float64, func() string) bool) {
+		if !yield(&g.Input, func() string { return "input" }) {
+			return
+		}
+		for v := range g.Nodes {
+			n := &g.Nodes[v]
+			for k, x := range [...]*float64{&n.Memory, &n.Overhead, &n.Weight} {
+				if !yield(x, func() string { return fmt.Sprintf("nodes[%d].%s", v, sizeFields[k]) }) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// sizeFields names the sizes of a node in the order of Sizes.
+var sizeFields = [...]string{"memory", "overhead", "weight"}
 
 // Adjacency returns for every node its predecessors and its successors,
 // ascending and without repetition. O(nodes + edges·log(edges)).
@@ -97,7 +120,7 @@ func (g *Graph) Adjacency() (pred, succ [][]int) {
 func Of(c *chain.Chain) *Graph {
 	n := c.Len()
 	g := &Graph{
-		Name: c.Name, Samples: c.Samples, Source: c.Source,
+		Name: c.Name, Samples: c.Samples, Source: c.Source, Unit: c.Unit,
 		Nodes: make([]Node, 0, 2*n), Edges: make([]Edge, 0, max(0, 4*n-3)),
 	}
 	g.Input = c.Input.Activation

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"workbench/model/platform"
 )
 
 // ErrNoPlan is wrapped by methods that found no plan and prove nothing by it.
@@ -12,9 +14,10 @@ var ErrNoPlan = errors.New("no plan found")
 // Infeasible is the error of a method that proved that no plan exists.
 type Infeasible struct {
 	Problem string
-	// Memory is the least memory in bytes, of a join in slots, for which a plan
+	// Memory is the least memory in units, of a join in slots, for which a plan
 	// exists, and Given what there is.
 	Memory, Given float64
+	Unit          platform.Unit
 	Why           string // what needs it: "B_3 needs its weight and its gradient"
 }
 
@@ -23,7 +26,7 @@ func (e *Infeasible) Error() string {
 	if e.Problem == Join {
 		unit = "slots"
 	}
-	all := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) } // digits: the two may be near
+	all := func(x float64) string { return strconv.FormatFloat(e.Unit.Bytes(x), 'f', -1, 64) } // digits: the two may be near
 	s := fmt.Sprintf("%s: no plan fits in %s %s: at least %s %s are needed", e.Problem, all(e.Given), unit, all(e.Memory), unit)
 	if e.Why != "" {
 		s += " (" + e.Why + ")"

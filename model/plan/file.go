@@ -20,16 +20,17 @@ import (
 const maxBytes = 1 << 30
 
 // New returns a plan without operations for c, named and digested as files
-// name it. An instance that is not valid has no digest.
+// name it, in the unit of c, as m must be. An instance that is not valid has no
+// digest.
 func New(problem, method string, c *chain.Chain, m platform.Platform) *Plan {
 	digest, err := c.Digest()
-	return blank(problem, method, c.Name, digest, err, m)
+	return blank(problem, method, c.Name, digest, err, m, c.Unit)
 }
 
 // NewGraph returns a plan without operations for the rematerialization of g.
 func NewGraph(method string, g *graph.Graph, m platform.Platform) *Plan {
 	digest, err := g.Digest()
-	return blank(Remat, method, g.Name, digest, err, m)
+	return blank(Remat, method, g.Name, digest, err, m, g.Unit)
 }
 
 // NewPattern returns a plan of a pipeline without operations for c.
@@ -40,23 +41,23 @@ func NewPattern(method string, c *chain.Chain, m platform.Platform) *Plan {
 // NewJoin returns a plan without operations for j; m.Memory is in slots.
 func NewJoin(method string, j *join.Join, m platform.Platform) *Plan {
 	digest, err := j.Digest()
-	return blank(Join, method, j.Name, digest, err, m)
+	return blank(Join, method, j.Name, digest, err, m, platform.Byte)
 }
 
 // NewSwap returns a plan of swapping without operations for s.
 func NewSwap(method string, s *functions.Sequence, m platform.Platform) *Plan {
 	digest, err := s.Digest()
-	return blank(Swap, method, s.Name, digest, err, m)
+	return blank(Swap, method, s.Name, digest, err, m, s.Unit)
 }
 
-func blank(problem, method, name, digest string, err error, m platform.Platform) *Plan {
+func blank(problem, method, name, digest string, err error, m platform.Platform, unit platform.Unit) *Plan {
 	if err != nil {
 		digest = ""
 	}
 	if problem == Remat || problem == Join {
 		m.Bandwidth = 0 // nothing is transferred
 	}
-	return &Plan{Format: Format, Problem: problem, Method: method, Instance: InstanceRef{Name: name, SHA256: digest}, Platform: m}
+	return &Plan{Format: Format, Problem: problem, Method: method, Instance: InstanceRef{Name: name, SHA256: digest}, Platform: m, Unit: unit}
 }
 
 // file mirrors the format; what must be there is a pointer.
@@ -264,7 +265,7 @@ func (p *Plan) Write(w io.Writer) error {
 		}
 	}
 	// All but the operations, indented; then these in the place kept for them.
-	shell := *p
+	shell := *p.In(platform.Byte)
 	shell.Format, shell.Ops = Format, []Op{}
 	head, err := json.MarshalIndent(&shell, "", "  ")
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"workbench/model/functions"
 	"workbench/model/graph"
 	"workbench/model/join"
+	"workbench/model/platform"
 )
 
 // Instance is what a plan is for: exactly one of its fields is set.
@@ -31,6 +32,19 @@ func (in Instance) Kind() string {
 	return "nothing"
 }
 
+// Unit returns the unit of its sizes.
+func (in Instance) Unit() platform.Unit {
+	switch {
+	case in.Chain != nil:
+		return in.Chain.Unit
+	case in.Graph != nil:
+		return in.Graph.Unit
+	case in.Functions != nil:
+		return in.Functions.Unit
+	}
+	return platform.Byte // of a join: slots
+}
+
 // VerifyOn replays p on an instance of any kind. The error says why there was
 // nothing to replay; broken rules are in the report.
 func VerifyOn(in Instance, p *Plan) (*Report, error) {
@@ -40,5 +54,5 @@ func VerifyOn(in Instance, p *Plan) (*Report, error) {
 	if swaps(in, p) {
 		return VerifySwap(in.Functions, p)
 	}
-	return verdict(replayOn(in, p, false))
+	return verdict(replayOn(in, p, false))(p)
 }

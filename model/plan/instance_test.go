@@ -60,8 +60,8 @@ func TestNothingToReplay(t *testing.T) {
 		{"no nodes", plan.Instance{Graph: &graph.Graph{}}, onGraph, plan.ErrUnreadable, "the instance is not valid: nodes: a graph needs"},
 		{"no branches", plan.Instance{Join: &join.Join{}}, onJoin, plan.ErrUnreadable, "the instance is not valid: branches: a join needs"},
 		{"NaN in a node", plan.Instance{Graph: &nan}, onGraph, plan.ErrUnreadable, "nodes[1].time: NaN is not finite"},
-		{"sizes overflow", plan.Instance{Chain: &huge}, onChain, plan.ErrUnreadable, "its sizes add up to more than a number can hold"},
-		{"sizes of nodes overflow", plan.Instance{Graph: &hugeNodes}, onGraph, plan.ErrUnreadable, "its sizes add up to more than a number can hold"},
+		{"sizes overflow", plan.Instance{Chain: &huge}, onChain, plan.ErrUnreadable, "all sizes together are"},
+		{"sizes of nodes overflow", plan.Instance{Graph: &hugeNodes}, onGraph, plan.ErrUnreadable, "all sizes together are"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			_, verified := plan.VerifyOn(x.in, x.p)

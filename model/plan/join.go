@@ -16,7 +16,7 @@ import "workbench/model/join"
 // what is stored at the end is looked at only if no computation is missing.
 // O(operations + forwards of the join).
 func VerifyJoin(j *join.Join, p *Plan) (*Report, error) {
-	return verdict(replayJoin(j, p, false))
+	return verdict(replayJoin(j, p, false))(p)
 }
 
 // joinReplay is the replay of a join: how often a_ℓ of a branch is stored, and

@@ -73,7 +73,7 @@ func VerifyOffload(c *chain.Chain, p *Plan) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.report, nil
+	return v.report.in(c.Unit, p.Unit), nil
 }
 
 // VerifyFractional replays p as [VerifyOffload] does, but counts memory in the
@@ -103,7 +103,7 @@ func VerifyFractional(c *chain.Chain, p *Plan) (*Report, error) {
 	}
 	v.fractional = true
 	v.run()
-	return v.report, nil
+	return v.report.in(c.Unit, p.Unit), nil
 }
 
 // offloads reports whether p is a plan of one of the problems on a chain.

@@ -765,7 +765,7 @@ func FuzzOffload(f *testing.F) { f.Fuzz(rapid.MakeFuzz(offloadAnything)) }
 func TestOffloadAnything(t *testing.T) { rapid.Check(t, offloadAnything) }
 
 func offloadAnything(t *rapid.T) {
-	size := rapid.OneOf(rapid.Float64Range(0, math.MaxFloat64), rapid.Float64Range(0, 10), rapid.SampledFrom([]float64{0, 1, 1e-320, 1e300}))
+	size := rapid.OneOf(rapid.SampledFrom([]float64{0, 1, 1e12}), rapid.Map(rapid.Int64Range(0, 1e13), func(n int64) float64 { return float64(n) }))
 	time := rapid.OneOf(rapid.Float64(), rapid.Float64Range(-20, 20), rapid.SampledFrom([]float64{0, 1, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, 1e-320}))
 	c := &chain.Chain{Input: chain.Input{Activation: size.Draw(t, "a_0"), Gradient: size.Draw(t, "δ_0")}}
 	for range rapid.IntRange(0, 3).Draw(t, "layers") {

@@ -82,7 +82,7 @@ func replayOffload(c *chain.Chain, p *Plan, record bool) (*offloadReplay, error)
 func newOffload(c *chain.Chain, p *Plan, record bool) (*offloadReplay, error) {
 	invalid := errNoInstance
 	if c != nil {
-		invalid = validChain(c)
+		invalid, p = c.Validate(), p.In(c.Unit)
 	}
 	problem := RematOffload
 	if p != nil && p.Problem == ActivationOffload {

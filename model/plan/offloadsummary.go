@@ -28,7 +28,7 @@ func SummarizeOffload(c *chain.Chain, p *Plan) (*OffloadSummary, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &OffloadSummary{RematSummary: *summarize(Instance{Chain: c}, p, v.replay), Bandwidth: p.Platform.Bandwidth}
+	s := &OffloadSummary{RematSummary: *summarize(Instance{Chain: c}, p, v.replay), Bandwidth: p.Unit.Bytes(p.Platform.Bandwidth)}
 	for k := range p.Ops {
 		o, x := &p.Ops[k], &v.actions[k]
 		if !x.meant || !finite(o.End-o.Start) {
@@ -44,15 +44,15 @@ func SummarizeOffload(c *chain.Chain, p *Plan) (*OffloadSummary, error) {
 			continue
 		}
 		t.Transfers++
-		t.Bytes = inRange(t.Bytes + x.size)
+		t.Bytes += c.Unit.Bytes(x.size)
 		t.Busy = inRange(t.Busy + o.End - o.Start)
 	}
 	all := c.Input.Activation
 	for i := range c.Layers[:c.Len()-1] {
 		all += c.Layers[i].Saved
 	}
-	if all > 0 {
-		s.OffloadShare, s.PrefetchShare = inRange(s.Offload.Bytes/all), inRange(s.Prefetch.Bytes/all)
+	if all = c.Unit.Bytes(all); all > 0 {
+		s.OffloadShare, s.PrefetchShare = s.Offload.Bytes/all, s.Prefetch.Bytes/all
 	}
 	for _, t := range []*Traffic{&s.Offload, &s.Prefetch} {
 		if s.Makespan > 0 {

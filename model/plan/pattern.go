@@ -80,8 +80,8 @@ func VerifyPattern(c *chain.Chain, p *Plan) (*Report, error) {
 	r := v.report
 	r.Makespan = v.period / float64(v.k)
 	sortViolations(r.Violations)
-	r.ClaimErrors = compareClaims(p, r)
-	return r, nil
+	r.ClaimErrors = compareClaims(v.plan, r)
+	return r.in(c.Unit, p.Unit), nil
 }
 
 // pattern is a plan of a pipeline, sorted out for its replay.
@@ -138,7 +138,7 @@ func readPattern(c *chain.Chain, p *Plan) (*pattern, error) {
 	}
 	invalid := errNoInstance
 	if c != nil {
-		invalid = validChain(c)
+		invalid, p = c.Validate(), p.In(c.Unit)
 	}
 	switch {
 	case p == nil:

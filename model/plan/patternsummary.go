@@ -61,14 +61,14 @@ func SummarizePattern(c *chain.Chain, p *Plan) (*PatternSummary, error) {
 		Problem: p.Problem, Method: p.Method, Instance: p.Instance.Name, Layers: c.Len(),
 		K: max(1, p.K), Period: *p.Period, Makespan: r.Makespan,
 		Bound:       inRange(c.TotalTime() / float64(p.Platform.Processors)),
-		MemoryModel: p.MemoryModel, Memory: p.Platform.Memory, PeakMemory: r.PeakMemory,
+		MemoryModel: p.MemoryModel, Memory: p.Unit.Bytes(p.Platform.Memory), PeakMemory: p.Unit.Bytes(r.PeakMemory),
 		Contiguous: true, Links: []PatternTraffic{}, Violations: len(r.Violations),
 	}
 	if s.MemoryModel == "" {
 		s.MemoryModel = TaskModel
 	}
 	for i := range p.Platform.Processors {
-		g := PatternGPU{Name: gpuName(i), Stages: []Stage{}, StageMemory: r.Pattern.StageMemory[i], TaskMemory: r.Pattern.TaskMemory[i]}
+		g := PatternGPU{Name: gpuName(i), Stages: []Stage{}, StageMemory: p.Unit.Bytes(r.Pattern.StageMemory[i]), TaskMemory: p.Unit.Bytes(r.Pattern.TaskMemory[i])}
 		for _, x := range p.Allocation {
 			if x.Processor == i {
 				g.Stages = append(g.Stages, x)
@@ -120,9 +120,9 @@ func (s *PatternSummary) addOps(c *chain.Chain, p *Plan) {
 		l.Transfers++
 		l.Busy += d / s.Period
 		if o.Op == OpCF {
-			l.Bytes += c.Layers[o.Layer-1].Activation
+			l.Bytes += c.Unit.Bytes(c.Layers[o.Layer-1].Activation)
 		} else {
-			l.Bytes += c.Layers[o.Layer-1].Gradient
+			l.Bytes += c.Unit.Bytes(c.Layers[o.Layer-1].Gradient)
 		}
 	}
 	for r := range first {

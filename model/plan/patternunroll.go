@@ -97,6 +97,7 @@ func newUnrolling(c *chain.Chain, p *Plan) (*unrolling, error) {
 	if _, err := readPattern(c, p); err != nil {
 		return nil, err
 	}
+	p = p.In(c.Unit)
 	u := &unrolling{chain: c, plan: p, k: max(1, p.K), T: *p.Period, out: &Unrolled{}}
 	u.eps = Tolerance * u.T
 	n := c.Len()

@@ -5,7 +5,6 @@ package plan
 
 import (
 	"fmt"
-	"strconv"
 
 	"workbench/model/platform"
 )
@@ -28,14 +27,10 @@ type Plan struct {
 	MemoryModel string  `json:"memory_model,omitempty"`
 	Ops         []Op    `json:"ops"`
 	Claims      Claims  `json:"claims"`
-	// Unit is what the memory of Platform and Claims is in, that of the instance;
-	// a plan that was read is in bytes, as all files are. See [Plan.In].
+	// Unit is what Platform and Claims are in: that of the instance, of a plan
+	// that was read the byte, as files are. See [Plan.In].
 	Unit platform.Unit `json:"-"`
 }
-
-// size writes so many units of p in bytes, all digits: a limit and what goes
-// over it may be near.
-func (p *Plan) size(x float64) string { return strconv.FormatFloat(p.Unit.Bytes(x), 'f', -1, 64) }
 
 // A Stage is the layers From..To, inclusive, on one processor of a pipeline.
 // Processors are numbered from 0 and may have several stages.
@@ -147,13 +142,14 @@ func (o *Op) String() string {
 // the replay.
 type Claims struct {
 	Makespan   float64 `json:"makespan"`    // seconds; T of a cyclic plan, T/k of a pipeline
-	PeakMemory float64 `json:"peak_memory"` // bytes
+	PeakMemory float64 `json:"peak_memory"` // units; in files, bytes
 }
 
-// Report is what a verifier found by replaying a plan.
+// Report is what a verifier found by replaying a plan, its memory in the unit of
+// the plan.
 type Report struct {
 	Makespan   float64     // seconds; T of a cyclic plan, T/k of a pipeline
-	PeakMemory float64     // bytes
+	PeakMemory float64     // units
 	PeakTime   float64     // when memory is first at its peak
 	PeakOp     int         // index of the operation that brings it there, -1 if none
 	Violations []Violation // broken rules, in order of time; empty: valid
@@ -165,7 +161,7 @@ type Report struct {
 
 // PatternReport is what only plans of [Pipeline] have.
 type PatternReport struct {
-	// StageMemory and TaskMemory are the peaks of each processor in bytes, by
+	// StageMemory and TaskMemory are the peaks of each processor in units, by
 	// the two memory models.
 	StageMemory []float64 `json:"stage_memory"`
 	TaskMemory  []float64 `json:"task_memory"`
@@ -182,6 +178,6 @@ type Violation struct {
 	Rule   string  `json:"rule"`   // short stable name: "memory", "link-overlap", "host-stale", …
 	Op     int     `json:"op"`     // index of the operation in Plan.Ops, -1 if none
 	Time   float64 `json:"time"`   // seconds
-	Amount float64 `json:"amount"` // by how much, in the rule's unit
+	Amount float64 `json:"amount"` // by how much, in the rule's unit: seconds, bytes
 	Detail string  `json:"detail"` // one sentence a person understands
 }

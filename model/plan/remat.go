@@ -33,7 +33,7 @@ var errNoInstance = errors.New("there is none")
 // needs. The error wraps [ErrUnreadable] where there is nothing to replay.
 // O(operations + layers).
 func VerifyRemat(c *chain.Chain, p *Plan) (*Report, error) {
-	return verdict(replayChain(c, p, false))
+	return verdict(replayChain(c, p, false))(p)
 }
 
 // chainReplay is the replay of a chain: what is stored of each layer 0..N.
@@ -48,7 +48,7 @@ type chainReplay struct {
 func replayChain(c *chain.Chain, p *Plan, record bool) (*replay, error) {
 	invalid := errNoInstance
 	if c != nil {
-		invalid = validChain(c)
+		invalid, p = c.Validate(), p.In(c.Unit)
 	}
 	r, err := newReplay(p, Remat, invalid, record)
 	if err != nil {
@@ -83,23 +83,6 @@ func replayChain(c *chain.Chain, p *Plan, record bool) (*replay, error) {
 		}
 	}
 	return r.finish()
-}
-
-// validChain checks that c can be replayed: its numbers, and that their sums
-// are numbers, too.
-func validChain(c *chain.Chain) error {
-	if err := c.Validate(); err != nil {
-		return err
-	}
-	total := 2*c.Input.Activation + c.Input.Gradient
-	for i := range c.Layers {
-		l := &c.Layers[i]
-		total += 2*l.Activation + 2*l.Saved + 2*l.Gradient + l.ForwardOverhead + l.BackwardOverhead
-	}
-	if !finite(total) {
-		return errors.New("its sizes add up to more than a number can hold")
-	}
-	return nil
 }
 
 func (v *chainReplay) sizeA(l int) float64 {

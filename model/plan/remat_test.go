@@ -264,8 +264,8 @@ func TestRematMutations(t *testing.T) {
 		{"no memory for the start", func(_ *chain.Chain, p *plan.Plan) { p.Ops, p.Platform.Memory = nil, 4 }, []broken{
 			{plan.RuleMemory, -1, 0, 1}, {plan.RuleMissingBackward, -1, 0, 0}, {plan.RuleMissingBackward, -1, 0, 0}, {plan.RuleMissingBackward, -1, 0, 0},
 		}},
-		{"overhead", func(c *chain.Chain, _ *plan.Plan) { c.Layers[2].ForwardOverhead += 0.5 }, []broken{{plan.RuleMemory, tF3, 3, 0.5}}},
-		{"larger δ_2", func(c *chain.Chain, _ *plan.Plan) { c.Layers[1].Gradient += 1.5 }, []broken{{plan.RuleMemory, tB3, 4, 0.5}}},
+		{"overhead", func(c *chain.Chain, _ *plan.Plan) { c.Layers[2].ForwardOverhead++ }, []broken{{plan.RuleMemory, tF3, 3, 1}}},
+		{"larger δ_2", func(c *chain.Chain, _ *plan.Plan) { c.Layers[1].Gradient += 2 }, []broken{{plan.RuleMemory, tB3, 4, 1}}},
 		{"F_ck instead of F_all", kind(tF3, "F_ck"), []broken{{plan.RuleMissingInput, tB3, 4, 9}}},
 		{"F_all instead of F_ck", kind(tF1, "F_all"), []broken{{plan.RuleMissingInput, tF2, 1, 2}, {plan.RuleMemory, tF3, 3, 5}, {plan.RuleMemory, tB3, 4, 4}}},
 		{"F_none instead of F_ck", kind(tF1, "F_none"), []broken{{plan.RuleMissingInput, tF1b, 5, 1}, {plan.RuleMissingInput, tF1c, 11, 1}, {plan.RuleMissingInput, tB1, 12, 1}}},

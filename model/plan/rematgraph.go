@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"errors"
-
 	"workbench/model/graph"
 )
 
@@ -20,7 +18,7 @@ import (
 // the nodes, which is the business of methods. Times, broken rules and errors
 // are as for [VerifyRemat]. O(operations + their inputs + size of the graph).
 func VerifyGraph(g *graph.Graph, p *Plan) (*Report, error) {
-	return verdict(replayGraph(g, p, false))
+	return verdict(replayGraph(g, p, false))(p)
 }
 
 // graphReplay is the replay of a graph: what is stored of each node.
@@ -36,7 +34,7 @@ type graphReplay struct {
 func replayGraph(g *graph.Graph, p *Plan, record bool) (*replay, error) {
 	invalid := errNoInstance
 	if g != nil {
-		invalid = validGraph(g)
+		invalid, p = g.Validate(), p.In(g.Unit)
 	}
 	r, err := newReplay(p, Remat, invalid, record)
 	if err != nil {
@@ -75,22 +73,6 @@ func replayGraph(g *graph.Graph, p *Plan, record bool) (*replay, error) {
 		}
 	}
 	return r.finish()
-}
-
-// validGraph checks that g can be replayed: its numbers, its edges, and that
-// sums of sizes are numbers, too.
-func validGraph(g *graph.Graph) error {
-	if err := g.Validate(); err != nil {
-		return err
-	}
-	total := g.Input
-	for x := range g.Nodes {
-		total += 2*g.Nodes[x].Memory + g.Nodes[x].Overhead
-	}
-	if !finite(total) {
-		return errors.New("its sizes add up to more than a number can hold")
-	}
-	return nil
 }
 
 // node returns the node of operation k.

@@ -77,8 +77,8 @@ func SummarizeOn(in Instance, p *Plan) (fmt.Stringer, error) {
 func summarize(in Instance, p *Plan, r *replay) *RematSummary {
 	s := &RematSummary{
 		Problem: p.Problem, Method: p.Method, Instance: p.Instance.Name, Kind: in.Kind(),
-		Makespan: r.report.Makespan, Memory: p.Platform.Memory,
-		PeakMemory: r.report.PeakMemory, PeakTime: r.report.PeakTime,
+		Makespan: r.report.Makespan, Memory: p.Unit.Bytes(p.Platform.Memory),
+		PeakMemory: in.Unit().Bytes(r.report.PeakMemory), PeakTime: r.report.PeakTime,
 		AtLoss: r.atLoss, Violations: len(r.report.Violations),
 	}
 	if r.report.PeakOp >= 0 {

@@ -47,7 +47,7 @@ type MemoryStep struct {
 }
 
 // MemoryProfile replays p, a plan of one device, and returns the memory in use
-// over time. Operations that mean nothing change nothing; whether the plan is
+// over time, in bytes. Operations that mean nothing change nothing; whether the plan is
 // valid is for [VerifyOn] to say, whose errors these are.
 //
 // Of [Remat] and [Join] there is a step for each operation, in the order of the
@@ -65,20 +65,31 @@ func MemoryProfile(in Instance, p *Plan) ([]MemoryStep, error) {
 		if err != nil {
 			return nil, err
 		}
-		return v.steps, nil
+		return inBytes(v.steps, in.Unit()), nil
 	}
 	if swaps(in, p) {
 		v, err := replaySwap(in.Functions, p, true)
 		if err != nil {
 			return nil, err
 		}
-		return v.steps, nil
+		return inBytes(v.steps, in.Unit()), nil
 	}
 	r, err := replayOn(in, p, true)
 	if err != nil {
 		return nil, err
 	}
-	return r.steps, nil
+	return inBytes(r.steps, in.Unit()), nil
+}
+
+func inBytes(steps []MemoryStep, unit platform.Unit) []MemoryStep {
+	for k := range steps {
+		for _, m := range []*MemoryParts{&steps[k].During, &steps[k].After} {
+			for _, x := range []*float64{&m.Fixed, &m.Activations, &m.Saved, &m.Gradients, &m.Overhead} {
+				*x = unit.Bytes(*x)
+			}
+		}
+	}
+	return steps
 }
 
 // replayOn replays p on the instance it is for, noting the memory step by step
@@ -185,12 +196,14 @@ func (r *replay) mistimed() bool {
 	})
 }
 
-// verdict is the report of a replay.
-func verdict(r *replay, err error) (*Report, error) {
-	if err != nil {
-		return nil, err
+// verdict is the report of a replay, for the plan as it was given.
+func verdict(r *replay, err error) func(*Plan) (*Report, error) {
+	return func(given *Plan) (*Report, error) {
+		if err != nil {
+			return nil, err
+		}
+		return r.report.in(r.plan.Unit, given.Unit), nil
 	}
-	return r.report, nil
 }
 
 func (r *replay) stored() float64 {

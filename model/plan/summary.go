@@ -45,8 +45,8 @@ func Summarize(c *chain.Chain, p *Plan) (*Summary, error) {
 	}
 	s := &Summary{
 		Problem: p.Problem, Method: p.Method, Instance: p.Instance.Name, Layers: c.Len(),
-		Period: *p.Period, Memory: p.Platform.Memory, Bandwidth: p.Platform.Bandwidth,
-		PeakMemory: r.PeakMemory, PeakTime: r.PeakTime, Violations: len(r.Violations),
+		Period: *p.Period, Memory: p.Unit.Bytes(p.Platform.Memory), Bandwidth: p.Unit.Bytes(p.Platform.Bandwidth),
+		PeakMemory: p.Unit.Bytes(r.PeakMemory), PeakTime: r.PeakTime, Violations: len(r.Violations),
 	}
 	if r.PeakOp >= 0 {
 		s.PeakOp = p.Ops[r.PeakOp].String()
@@ -85,7 +85,7 @@ func Summarize(c *chain.Chain, p *Plan) (*Summary, error) {
 // add counts a transfer; Busy is in seconds until all are counted.
 func (t *Traffic) add(o *Op, c *chain.Chain) {
 	t.Transfers++
-	t.Bytes += c.Layers[o.Layer-1].Weight
+	t.Bytes += c.Unit.Bytes(c.Layers[o.Layer-1].Weight)
 	t.Busy += o.End - o.Start
 }
 

@@ -61,7 +61,7 @@ func VerifySwap(s *functions.Sequence, p *Plan) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.report, nil
+	return v.report.in(s.Unit, p.Unit), nil
 }
 
 // swaps reports whether p is a plan of swapping on a sequence of functions.

@@ -428,7 +428,7 @@ func TestSwapNothingToReplay(t *testing.T) {
 		want string
 	}{
 		{"no functions", &functions.Sequence{}, nil, "the instance is not valid: functions: a sequence needs"},
-		{"too large", &huge, nil, "its sizes add up to more than a number can hold"},
+		{"too large", &huge, nil, "all sizes together are"},
 		{"period", s, func(p *plan.Plan) { p.Period = &period }, "plans of swap do not repeat"},
 		{"memory", s, func(p *plan.Plan) { p.Platform.Memory = math.NaN() }, "platform.memory is NaN"},
 		{"no bandwidth", s, func(p *plan.Plan) { p.Platform.Bandwidth = 0 }, "platform.bandwidth is 0; it must be a positive number of bytes per second for out x"},

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
 
 	"workbench/model/functions"
@@ -70,7 +69,7 @@ func replaySwap(s *functions.Sequence, p *Plan, record bool) (*swapReplay, error
 func newSwap(s *functions.Sequence, p *Plan, record bool) (*swapReplay, error) {
 	invalid := errNoInstance
 	if s != nil {
-		invalid = validSequence(s)
+		invalid, p = s.Validate(), p.In(s.Unit)
 	}
 	r, err := newReplay(p, Swap, invalid, record)
 	if err != nil {
@@ -93,22 +92,6 @@ func newSwap(s *functions.Sequence, p *Plan, record bool) (*swapReplay, error) {
 		id, ok := v.index[o.Variable]
 		return ok && (o.Op == OpIn || o.Op == OpOut) && v.size(id) > 0
 	})
-}
-
-// validSequence checks that s can be replayed: its numbers, and that their sum
-// is a number, too.
-func validSequence(s *functions.Sequence) error {
-	if err := s.Validate(); err != nil {
-		return err
-	}
-	total := 0.0
-	for v := range s.Variables {
-		total += 2 * s.Variables[v].Size
-	}
-	if !finite(total) {
-		return errors.New("its sizes add up to more than a number can hold")
-	}
-	return nil
 }
 
 // settleInitial puts the variables where they are before the first function.

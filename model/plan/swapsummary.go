@@ -45,8 +45,8 @@ func SummarizeSwap(seq *functions.Sequence, p *Plan) (*SwapSummary, error) {
 	s := &SwapSummary{
 		Problem: p.Problem, Method: p.Method, Instance: p.Instance.Name,
 		Functions: seq.Len(), Variables: len(seq.Variables),
-		Makespan: r.Makespan, Memory: p.Platform.Memory, Bandwidth: p.Platform.Bandwidth,
-		PeakMemory: r.PeakMemory, PeakTime: r.PeakTime, Violations: len(r.Violations),
+		Makespan: r.Makespan, Memory: p.Unit.Bytes(p.Platform.Memory), Bandwidth: p.Unit.Bytes(p.Platform.Bandwidth),
+		PeakMemory: seq.Unit.Bytes(r.PeakMemory), PeakTime: r.PeakTime, Violations: len(r.Violations),
 	}
 	if r.PeakOp >= 0 {
 		s.PeakOp = p.Ops[r.PeakOp].String()
@@ -62,9 +62,9 @@ func SummarizeSwap(seq *functions.Sequence, p *Plan) (*SwapSummary, error) {
 		case OpRun:
 			s.Compute = inRange(s.Compute + d)
 		case OpIn:
-			s.In.transfer(v.size(x.id), d)
+			s.In.transfer(seq.Unit.Bytes(v.size(x.id)), d)
 		case OpOut:
-			s.Out.transfer(v.size(x.id), d)
+			s.Out.transfer(seq.Unit.Bytes(v.size(x.id)), d)
 			leaves[x.id] = true
 		case OpDrop:
 			s.Drops++
@@ -88,7 +88,7 @@ func SummarizeSwap(seq *functions.Sequence, p *Plan) (*SwapSummary, error) {
 // transfer counts a transfer; Busy is in seconds until all are counted.
 func (t *Traffic) transfer(size, time float64) {
 	t.Transfers++
-	t.Bytes = inRange(t.Bytes + size)
+	t.Bytes += size
 	t.Busy = inRange(t.Busy + time)
 }
 

@@ -339,7 +339,10 @@ func Profile(c *chain.Chain, p *Plan) ([]Sample, error) {
 	}
 	s := v.sweep(v.memoryHeld())
 	sample := func(t float64) Sample {
-		return Sample{Time: t, Weights: s.now[heldWeight], Gradients: s.now[heldGradient], Activations: s.now[heldActivation]}
+		return Sample{
+			Time: t, Weights: c.Unit.Bytes(s.now[heldWeight]),
+			Gradients: c.Unit.Bytes(s.now[heldGradient]), Activations: c.Unit.Bytes(s.now[heldActivation]),
+		}
 	}
 	samples := []Sample{sample(0)}
 	key := math.Inf(-1)

@@ -70,8 +70,8 @@ func VerifyWeightOffload(c *chain.Chain, p *Plan) (*Report, error) {
 	r := v.report
 	r.Makespan = v.period
 	sortViolations(r.Violations)
-	r.ClaimErrors = compareClaims(p, r)
-	return r, nil
+	r.ClaimErrors = compareClaims(v.plan, r)
+	return r.in(c.Unit, p.Unit), nil
 }
 
 // weightCycle is a plan of weight offloading, sorted out for its replay.
@@ -122,6 +122,7 @@ func readCycle(c *chain.Chain, p *Plan) (*weightCycle, error) {
 	case !(p.Platform.Memory > 0):
 		return fail("platform.memory is %g; it must be a positive number of bytes", p.Platform.Memory)
 	}
+	p = p.In(c.Unit)
 	v := &weightCycle{
 		circle: circle{period: *p.Period, eps: Tolerance * *p.Period},
 		chain:  c, plan: p,

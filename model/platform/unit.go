@@ -30,15 +30,11 @@ func (u Unit) PerByte() float64 {
 	return [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9}[u]
 }
 
-// MaxTotal is what all sizes of an instance together stay below, so that every
-// sum of them is exact in float64 and, where there are decimals, every size is
-// read back from the number of bytes that is written.
-func (u Unit) MaxTotal() float64 {
-	if u == Byte {
-		return 1 << 53
-	}
-	return 1e15
-}
+// MaxTotal is what all sizes of an instance together stay below, in units: sums
+// that count every size up to eight times are whole numbers below 2^53, exact in
+// float64, and a size with decimals has at most 15 digits, so that it is read
+// back from the number of bytes that is written.
+const MaxTotal = 1e15
 
 // Bytes returns so many units, or units per second, in bytes. A whole number of
 // units gives the float64 that its decimal number of bytes is read as.
@@ -57,8 +53,23 @@ func (u Unit) FromBytes(bytes float64) float64 {
 	if u == Byte {
 		return math.Floor(bytes)
 	}
+	if x := math.Round(bytes * u.PerByte()); math.Abs(x) < MaxTotal && u.Bytes(x) == bytes {
+		return x // 15 digits name one float64 only
+	}
 	exact, _ := new(big.Rat).SetString(strconv.FormatFloat(bytes, 'e', -1, 64))
 	return u.Floor(exact)
+}
+
+// In returns so many units of u in units of v: whole numbers of v and, if that is
+// not the byte, rounded down.
+func (u Unit) In(v Unit, x float64) float64 {
+	switch {
+	case u == v:
+		return x
+	case v == Byte:
+		return u.Bytes(x)
+	}
+	return v.FromBytes(u.Bytes(x))
 }
 
 // Floor returns an exact, non-negative number of bytes in units, rounded down

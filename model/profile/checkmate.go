@@ -57,7 +57,7 @@ func CheckmateGraph(r io.Reader, name string, o CheckmateOptions) (*training.Gra
 	if err != nil {
 		return nil, nil, err
 	}
-	return g, d.warnings, nil
+	return g, append(d.warnings, wholeBytes(g.Sizes())...), nil
 }
 
 // dfGraph mirrors Checkmate's DFGraph, old and new.
@@ -459,7 +459,7 @@ func CheckmateCosts(costs io.Reader, name string, sizes io.Reader, sizesName str
 		c.Layers = append(c.Layers, chain.Layer{Name: "loss", ForwardTime: means[n] / 1e6})
 	}
 	c.Source = map[string]any{"kind": "measured", "profiler": "checkmate", "device": "not recorded", "batch": "not recorded"}
-	return c, warnings, nil
+	return c, append(warnings, wholeBytes(c.Sizes())...), nil
 }
 
 // checkmateMeans reads the means of a table of costs.

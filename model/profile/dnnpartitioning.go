@@ -60,7 +60,7 @@ func DNNPartitioning(r io.Reader, name string, o DNNOptions) (*chain.Chain, []st
 		"kind": "measured", "profiler": "dnn-partitioning", "device": "not recorded", "batch": "not recorded",
 		"nodes": float64(len(d.file.Nodes)), "edges": float64(len(d.file.Edges)),
 	}
-	return l.chain, d.g.warnings, nil
+	return l.chain, append(d.g.warnings, wholeBytes(l.chain.Sizes())...), nil
 }
 
 // dnnFile mirrors the format.

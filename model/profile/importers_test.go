@@ -368,6 +368,11 @@ func TestRotor(t *testing.T) {
 		t.Errorf("%s, input %+v", c.Name, c.Input)
 	}
 	checkWarnings(t, warnings, []string{"layer 3 saves 30 bytes, less than the 40 of its output"})
+	parts, warnings, err := rotor(strings.Replace(text, "800", "799.5", 1))
+	if err != nil || parts.Layers[0].Activation != 800 {
+		t.Errorf("799.5 bytes: %+v, %v", parts, err)
+	}
+	checkWarnings(t, warnings, []string{"layer 3 saves 30 bytes", "2 sizes are no whole numbers of bytes"})
 	for _, names := range [][]string{
 		{"weigth", "weight"},
 		{"fwd_tmp", "fwd_mem_tmp", "bwd_tmp", "bwd_mem_tmp"},

@@ -38,7 +38,7 @@ func PipeDream(r io.Reader, name string) (*chain.Chain, []string, error) {
 		"kind": "measured", "profiler": "pipedream", "device": "not recorded", "batch": "not recorded",
 		"nodes": float64(len(g.nodes)), "edges": float64(len(g.edges)),
 	}
-	return l.chain, g.warnings, nil
+	return l.chain, append(g.warnings, wholeBytes(l.chain.Sizes())...), nil
 }
 
 func readPipeDream(text, name string) (*graph, error) {

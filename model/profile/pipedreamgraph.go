@@ -41,6 +41,7 @@ func PipeDreamGraph(r io.Reader, name string) (*training.Graph, []string, error)
 	if err != nil {
 		return nil, nil, err
 	}
+	g.warnings = append(g.warnings, wholeBytes(out.Sizes())...)
 	if err := out.Validate(); err != nil { // sums beyond all numbers
 		return nil, nil, g.fail(1, "%v", err)
 	}

@@ -17,6 +17,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"math"
 	"path"
 	"strings"
 
@@ -198,6 +200,22 @@ func (g *graph) collect(cut []linear.Layer, back []int) *layers {
 		}
 	}
 	return out
+}
+
+// wholeBytes rounds sizes of profiles up to whole bytes, as tensors have, and
+// returns what to say of it.
+func wholeBytes(sizes iter.Seq2[*float64, func() string]) (warnings []string) {
+	n := 0
+	for x := range sizes {
+		if up := math.Ceil(*x); up != *x {
+			*x = up
+			n++
+		}
+	}
+	if n > 0 {
+		warnings = []string{fmt.Sprintf("%d sizes are no whole numbers of bytes; they are rounded up", n)}
+	}
+	return warnings
 }
 
 // chainName names a chain after its file, or after its folder if the file is

@@ -43,7 +43,7 @@ func Rotor(r io.Reader, name string, o RotorOptions) (*chain.Chain, []string, er
 	if err != nil {
 		return nil, nil, err
 	}
-	return c, d.warnings, nil
+	return c, append(d.warnings, wholeBytes(c.Sizes())...), nil
 }
 
 // rotorFile mirrors rotor's Chain by all names of its fields.

@@ -10,8 +10,8 @@
 // DecodeExtras returns them.
 //
 // What is decoded into is made of structs without embedded ones, slices, maps
-// of strings, pointers, interfaces, string, bool, int, int64, float64 and
-// [json.RawMessage].
+// of strings, pointers, interfaces, string, bool, int, int64, float64, [Size]
+// and [json.RawMessage].
 package strictjson
 
 import (
@@ -19,6 +19,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+
+	"workbench/model/platform"
 )
 
 // Error is a mistake in a document.
@@ -119,6 +121,12 @@ func CheckFormat(data []byte, name, want string) error {
 // errors; a *FieldError of value becomes an *Error. O(size of the file) and
 // value.
 func ReadFormat[F, T any](r io.Reader, name, format string, limit int64, value func(*F, []Extra) (*T, error)) (*T, error) {
+	return ReadSizes(r, name, format, limit, func(f *F, extra []Extra, _ platform.Unit) (*T, error) { return value(f, extra) })
+}
+
+// ReadSizes is [ReadFormat] of documents with fields of type [Size]; value is
+// told the largest unit of which all of them are whole numbers.
+func ReadSizes[F, T any](r io.Reader, name, format string, limit int64, value func(*F, []Extra, platform.Unit) (*T, error)) (*T, error) {
 	data, err := Read(r, name, limit)
 	if err != nil {
 		return nil, err
@@ -127,11 +135,11 @@ func ReadFormat[F, T any](r io.Reader, name, format string, limit int64, value f
 		return nil, err
 	}
 	f := new(F)
-	extra, err := DecodeExtras(data, name, f)
-	if err != nil {
+	w := &walker{data: data, name: name}
+	if err := w.decode(f); err != nil {
 		return nil, err
 	}
-	v, err := value(f, extra)
+	v, err := value(f, w.extras, w.unit)
 	if err != nil {
 		return nil, Locate(data, name, err)
 	}

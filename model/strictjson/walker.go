@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"workbench/model/platform"
 )
 
 // walker compares a document with a Go type. The syntax has been checked
@@ -26,6 +28,7 @@ type walker struct {
 	seen   []bool // fields met, of all structs that are being read
 	types  map[reflect.Type]*fields
 	extras []Extra
+	unit   platform.Unit // that the sizes so far need
 }
 
 // decode checks data against *v and stores it there.
@@ -158,6 +161,11 @@ func (w *walker) scalar(begin int, t reflect.Type, is string, k reflect.Kind) er
 func (w *walker) number(begin int, t reflect.Type) error {
 	text := w.data[begin:w.at]
 	var err error
+	if t == sizeType {
+		if err := w.size(begin, text); err != nil {
+			return err
+		}
+	}
 	switch {
 	case t == rawMessage:
 		return nil
@@ -310,6 +318,7 @@ func (w *walker) object(begin int, t reflect.Type) error {
 var (
 	anything   = reflect.TypeFor[any]()
 	rawMessage = reflect.TypeFor[json.RawMessage]()
+	sizeType   = reflect.TypeFor[Size]()
 )
 
 // fields are the JSON fields of a struct.

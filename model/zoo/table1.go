@@ -1,6 +1,7 @@
 package zoo
 
 import (
+	"math"
 	"strconv"
 
 	"workbench/model/chain"
@@ -64,7 +65,7 @@ func (t table1) chain(name string, v values) (*chain.Chain, error) {
 	for i := range c.Layers {
 		l := chain.Layer{
 			Name: "layer " + strconv.Itoa(i+1), ForwardTime: t.layer[batch] / 4, BackwardTime: t.layer[batch] * 3 / 4,
-			Activation: activation, Saved: activation, Gradient: activation, Weight: t.transfer * table1Bandwidth,
+			Activation: activation, Saved: activation, Gradient: activation, Weight: math.Round(t.transfer * table1Bandwidth),
 		}
 		if i == depth-1 {
 			l.Name += " and loss"

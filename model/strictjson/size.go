@@ -1,0 +1,70 @@
+package strictjson
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strconv"
+
+	"workbench/model/platform"
+)
+
+// Size is a number of bytes in a document. Its text is read exactly: the
+// documents' sizes are whole numbers of a [platform.Unit], see [ReadSizes].
+type Size float64
+
+// size notes the unit that the size text needs.
+func (w *walker) size(begin int, text []byte) error {
+	n := decimals(text)
+	if n > int(platform.FinestUnit) {
+		return w.fail(begin, "%s bytes have more than %d decimals; sizes are whole numbers of 1e-%d bytes at the least", brief(text), platform.FinestUnit, platform.FinestUnit)
+	}
+	w.unit = max(w.unit, platform.Unit(n))
+	return nil
+}
+
+// decimals returns how many decimals a JSON number has without an exponent, 0
+// of a whole number however it is written: 1.5 and 15e-1 have one, 1.50e1 none.
+func decimals(number []byte) int {
+	mantissa, exponent := number, 0
+	if k := bytes.IndexAny(number, "eE"); k >= 0 {
+		mantissa = number[:k]
+		x, err := strconv.Atoi(string(number[k+1:]))
+		if exponent = x; err != nil { // out of range, with the sign of that
+			exponent = math.MaxInt32
+			if number[k+1] == '-' {
+				exponent = -math.MaxInt32
+			}
+		}
+	}
+	whole, fraction, _ := bytes.Cut(bytes.TrimLeft(mantissa, "-"), []byte("."))
+	digits := append(bytes.Clone(whole), fraction...)
+	significant := len(bytes.TrimRight(digits, "0"))
+	if significant == 0 {
+		return 0
+	}
+	return max(0, significant-len(whole)-exponent)
+}
+
+// CheckSize is an error, about the field, unless x is a number from 0 on, finite,
+// of whole units.
+func CheckSize(field func() string, x float64, unit platform.Unit) error {
+	if x >= 0 && x == math.Trunc(x) && !math.IsInf(x, 0) {
+		return nil
+	}
+	path := field()
+	if err := CheckAmount(path, unit.Bytes(x)); err != nil {
+		return err
+	}
+	return &FieldError{path, fmt.Sprintf("%v is not a whole number of the unit of sizes, %v bytes", x, unit.Bytes(1))}
+}
+
+// CheckTotal is an error, about the field at path, unless all sizes of an instance
+// together, total units, stay so far below 2^53 that every sum is exact.
+func CheckTotal(path string, total float64, unit platform.Unit) error {
+	if total < platform.MaxTotal {
+		return nil
+	}
+	return &FieldError{path, fmt.Sprintf("all sizes together are %v bytes; in units of %v bytes that is not below %v, up to which sums are exact",
+		unit.Bytes(total), unit.Bytes(1), platform.MaxTotal)}
+}
