@@ -125,6 +125,10 @@ func weightsExact(ctx context.Context, in *Instance, s Setting) (*Outcome, error
 		return nil, err
 	}
 	out := &Outcome{Plan: best}
+	// The exact MILP, full of large constants, proves little by itself.
+	if _, _, err := solveFormulation(ctx, in, &s, start, out, ilpweights.Nested); err != nil {
+		return nil, err
+	}
 	if err := improveExactly(ctx, in, &s, start, out); err != nil {
 		return nil, err
 	}
@@ -135,35 +139,23 @@ func weightsExact(ctx context.Context, in *Instance, s Setting) (*Outcome, error
 }
 
 // improveExactly solves the exact MILP, starting from out.Plan, and keeps what
-// is better. Its plans are timed anew from the solver's integers.
+// is better. Its plans are timed anew from the solver's integers; one that does
+// not hold is missing.
 func improveExactly(ctx context.Context, in *Instance, s *Setting, start time.Time, out *Outcome) error {
-	o, ok := s.options(ctx, start, out)
-	if !ok {
-		out.Stopped = true
-		return nil
-	}
-	found, bound, err := ilpweights.SolveExact(ctx, s.Backend, in.Chain, s.Platform, out.Plan, o)
-	switch {
-	case err != nil && out.Plan != nil && tooFarApart(err):
-		out.Note = err.Error()
-		return nil
-	case err != nil:
-		return userError(err)
-	}
-	model, err := modelOf(ilpweights.Exact)(in, s.Platform)
-	if err != nil {
+	program, x, err := solveFormulation(ctx, in, s, start, out, ilpweights.Exact)
+	if err != nil || x == nil {
 		return err
 	}
-	out.ran(bound.Result, model)
-	out.Bounds = append(out.Bounds, Bound{Value: bound.Value, By: "the MILP " + bound.By, Assumptions: []string{}})
-	if found == nil || out.Plan != nil && *found.Period >= *out.Plan.Period {
-		return nil
+	found, err := program.Plan(x)
+	if err == nil {
+		err = replay(in, found)
 	}
-	if err := replay(in, found); err != nil && out.Plan != nil {
-		out.Note = "a plan by the exact MILP holds within its tolerances only: " + err.Error()
-		return nil
+	switch {
+	case err != nil:
+		out.Note = "a solution of the exact MILP makes no plan: " + err.Error()
+	case out.Plan == nil || *found.Period < *out.Plan.Period:
+		out.Plan = found
 	}
-	out.Plan = found
 	return nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"workbench/ilp/formulation"
 	"workbench/ilp/timing"
 	"workbench/model/chain"
+	"workbench/model/cycle"
+	"workbench/model/cycleratio"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -21,7 +23,7 @@ const ExactLayers = 8
 // exact is a MILP of weight offloading as it is, of our own: its optimum is the
 // least period, and its integer decisions make a plan that has it.
 //
-// Plans are in the normal form of timeline, which costs no time. Its events are
+// Plans are in the normal form of cycle.Schedule, which costs no time. Its events are
 // the starts of the operations, of the prefetch and the discard in each gap,
 // and of the upload of each layer. All that concerns time is a precedence
 // between two events on condition that certain binaries have certain values:
@@ -40,12 +42,12 @@ const ExactLayers = 8
 // of operation j, it finds the activations of j held; in an earlier one,
 // operation j finds its weight reserved.
 type exact struct {
-	*weightInstance
+	*instance
 	m *milp.Model
 	e milp.Expr // scratch
 
 	longest float64 // upper bound on the least period
-	period  milp.Var
+	T       milp.Var
 	t       milp.List // by event
 	rules   []timing.Rule
 
@@ -60,13 +62,13 @@ type exact struct {
 }
 
 // Events: operation j is event j.
-func (f *exact) pre(g int) int { return f.n + g }
-func (f *exact) del(g int) int { return 2*f.n + g }
-func (f *exact) up(k int) int  { return 3*f.n + k }
-func (f *exact) events() int   { return 3*f.n + f.L }
+func (f *exact) pre(g int) int { return f.N + g }
+func (f *exact) del(g int) int { return 2*f.N + g }
+func (f *exact) up(k int) int  { return 3*f.N + k }
+func (f *exact) events() int   { return 3*f.N + f.L }
 
-// moves reports whether gap g has a weight that can leave.
-func (f *exact) moves(g int) bool { return f.w[g>>1] > 0 }
+// heavy reports whether gap g has a weight that can leave.
+func (f *exact) heavy(g int) bool { return f.w[g>>1] > 0 }
 
 // slot is a part of the interval of an operation: after its start or, where
 // that makes a difference, after its end.
@@ -90,33 +92,17 @@ type order struct {
 	turning        bool // beyond exists
 }
 
-// Exact builds the exact MILP. The error is ErrTooLong for chains of
-// more than ExactLayers.
+// Exact builds the exact MILP. The error is ErrTooLong for chains of more than
+// ExactLayers.
 func Exact(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
-	in, err := newWeightInstance(c, p)
+	in, err := newInstance(c, p)
 	if err != nil {
 		return nil, err
 	}
-	if err := in.short(); err != nil {
-		return nil, err
-	}
-	return buildExact(in).program(), nil
-}
-
-// short returns ErrTooLong if the chain is too long for the exact MILP.
-func (in *weightInstance) short() error {
 	if in.L > ExactLayers {
-		return fmt.Errorf("%w: %d layers, weights-exact takes %d at most", formulation.ErrTooLong, in.L, ExactLayers)
+		return nil, fmt.Errorf("%w: %d layers, weights-exact takes %d at most", formulation.ErrTooLong, in.L, ExactLayers)
 	}
-	return nil
-}
-
-func (f *exact) program() *formulation.Program {
-	return &formulation.Program{Model: f.m, Start: f.start, Hint: f.hint, Plan: f.plan}
-}
-
-func buildExact(in *weightInstance) *exact {
-	f := &exact{weightInstance: in, m: milp.New("weights-exact")}
+	f := &exact{instance: in, m: milp.New("weights-exact")}
 	f.columns()
 	f.operations()
 	f.stays()
@@ -127,32 +113,67 @@ func buildExact(in *weightInstance) *exact {
 	f.memoryAtPrefetches()
 	f.precedences()
 	f.loads()
-	f.e.Reset().Add(f.time, f.period)
+	f.e.Reset().Add(1, f.T)
 	f.m.Minimize(&f.e)
-	return f
+	return &formulation.Program{
+		Model: f.m, Promise: formulation.Equal, Formulation: f.m.Name(), Unit: f.time,
+		Start: f.start, Hint: f.readHint, Plan: f.plan,
+	}, nil
 }
 
-// columns adds the period, the times and the choices. One layer at a time,
-// nothing overlapping, needs Σu + 3Σ|w|/β and the least memory, so no optimum
-// is longer.
+// columns adds the period, the times and the choices.
 func (f *exact) columns() {
-	f.longest = 3 * f.total
-	for _, u := range f.u {
-		f.longest += u
-	}
-	f.period = f.m.Var("T", milp.Continuous, f.computation/f.time, f.longest)
+	f.longest = f.horizon()
+	f.T = f.m.Var("T", milp.Continuous, f.period, f.longest)
 	f.t = f.m.List("t", f.events(), milp.Continuous, 0, 2*f.longest)
-	for j := range f.n {
+	for j := range f.N {
 		f.m.SetBounds(f.t.At(j), 0, f.longest)
 	}
 	f.m.Fix(f.t.At(0), 0)
-	f.away = f.m.List("away", f.n, milp.Binary, 0, 1)
+	f.away = f.m.List("away", f.N, milp.Binary, 0, 1)
 	f.uploaded = f.m.List("uploaded", f.L, milp.Binary, 0, 1)
-	for g := range f.n {
-		if !f.moves(g) {
+	for g := range f.N {
+		if !f.heavy(g) {
 			f.m.Fix(f.away.At(g), 0)
 		}
 	}
+}
+
+// horizon returns a period, rounded up, in which some plan does: the heaviest
+// weights that can stay for ever do, the others are here one at a time, with
+// nothing overlapping. So no optimum is longer.
+func (f *exact) horizon() float64 {
+	stay, held := make([]bool, f.L), 0.0
+	heaviest := make([]int, f.L)
+	for k := range heaviest {
+		heaviest[k] = k
+	}
+	slices.SortFunc(heaviest, func(a, b int) int { return cmp.Compare(f.W[b], f.W[a]) })
+	fits := func() bool {
+		for j := range f.N {
+			own := f.W[f.Layer(j)]
+			beside := held
+			if stay[f.Layer(j)] {
+				beside -= own
+			}
+			if !platform.Fits(f.Peak[j]+beside, f.Memory) || !platform.Fits(f.Act[f.Before(j)]+own+beside, f.Memory) {
+				return false
+			}
+		}
+		return true
+	}
+	times := append([]float64{}, f.u...)
+	for _, k := range heaviest {
+		stay[k] = true
+		held += f.W[k]
+		if !fits() {
+			stay[k] = false
+			held -= f.W[k]
+			move := milp.Up.Quo(f.W[k], f.Platform.Bandwidth) / f.time
+			times = append(times, move, 2*move)
+		}
+	}
+	return milp.Up.Sum(times...)
 }
 
 // precede adds that event to comes wait or more after event from of turns
@@ -161,40 +182,43 @@ func (f *exact) precede(from, to int, wait float64, turns int, when ...timing.Li
 	f.rules = append(f.rules, timing.Rule{Precedence: timing.Precedence{From: from, To: to, Wait: wait, Turns: turns}, When: when})
 }
 
-// precedences makes rows of the rules.
+// precedences makes rows of the rules, each weakened by enough, rounded up, for
+// every literal that does not hold.
 func (f *exact) precedences() {
 	g := f.m.Group("precedences", "the rules")
 	for i := range f.rules {
 		r := &f.rules[i]
-		f.e.Reset().Add(1, f.t.At(r.To)).Add(-1, f.t.At(r.From)).Add(float64(r.Turns), f.period)
+		f.e.Reset().Add(1, f.t.At(r.To)).Add(-1, f.t.At(r.From)).Add(float64(r.Turns), f.T)
 		_, latest := f.m.Bounds(f.t.At(r.From))
-		off := r.Wait + latest - float64(min(0, r.Turns))*f.longest
+		off := milp.Up.Sum(r.Wait, latest, float64(max(0, -r.Turns))*f.longest)
+		least := []float64{r.Wait}
 		for _, l := range r.When {
 			if l.Value == 1 {
-				f.e.AddConst(off).Add(-off, l.V)
+				f.e.Add(-off, l.V)
+				least = append(least, -off)
 			} else {
 				f.e.Add(off, l.V)
 			}
 		}
-		g.AtLeast(&f.e, r.Wait)
+		g.AtLeast(&f.e, milp.Down.Sum(least...))
 	}
 }
 
 // operations follow each other in their order, once a cycle.
 func (f *exact) operations() {
-	for j := range f.n {
+	for j := range f.N {
 		turns := 0
-		if j == f.n-1 {
+		if j == f.N-1 {
 			turns = 1
 		}
-		f.precede(j, (j+1)%f.n, f.u[j], turns)
+		f.precede(j, (j+1)%f.N, f.u[j], turns)
 	}
 }
 
 // turnsTo returns 1 if operation j, which gap g holds or ends with, is one of
 // the next cycle in the times of the gap.
 func (f *exact) turnsTo(g, j int) int {
-	if j < f.last(g) {
+	if j < f.Last(g) {
 		return 1
 	}
 	return 0
@@ -204,18 +228,18 @@ func (f *exact) turnsTo(g, j int) int {
 // discarded, once it is uploaded, and prefetched before the next use.
 func (f *exact) stays() {
 	chosen := f.m.Group("uploaded if away", "the rules")
-	for g := range f.n {
-		if !f.moves(g) {
+	for g := range f.N {
+		if !f.heavy(g) {
 			continue
 		}
 		k, y := g>>1, f.away.At(g)
-		f.precede(f.last(g), f.del(g), f.u[f.last(g)], 0, timing.Is(y))
+		f.precede(f.Last(g), f.del(g), f.u[f.Last(g)], 0, timing.Is(y))
 		f.precede(f.del(g), f.pre(g), 0, 0, timing.Is(y))
-		f.precede(f.pre(g), f.use(g), f.w[k], f.turnsTo(g, f.use(g)), timing.Is(y))
+		f.precede(f.pre(g), f.Use(g), f.moves[k], f.turnsTo(g, f.Use(g)), timing.Is(y))
 		if g&1 == 0 {
-			f.precede(f.up(k), f.del(g), f.w[k], 0, timing.Is(y))
+			f.precede(f.up(k), f.del(g), f.moves[k], 0, timing.Is(y))
 		} else {
-			f.precede(f.up(k), f.del(g), f.w[k], 0, timing.Is(y), timing.IsNot(f.away.At(g^1)))
+			f.precede(f.up(k), f.del(g), f.moves[k], 0, timing.Is(y), timing.IsNot(f.away.At(g^1)))
 		}
 		f.e.Reset().Add(1, f.uploaded.At(k)).Add(-1, y)
 		chosen.AtLeast(&f.e, 0)
@@ -223,7 +247,7 @@ func (f *exact) stays() {
 	for k, w := range f.w {
 		if w > 0 {
 			f.precede(f.B(k), f.up(k), f.u[f.B(k)], 0, timing.Is(f.uploaded.At(k)))
-			f.precede(f.up(k), f.B(k), w, 1, timing.Is(f.uploaded.At(k)))
+			f.precede(f.up(k), f.B(k), f.moves[k], 1, timing.Is(f.uploaded.At(k)))
 		}
 	}
 }
@@ -249,15 +273,15 @@ func (f *exact) apart(name string, a, b int, wa, wb float64, turning bool, when 
 // prefetchLink carries one prefetch at a time. Those of one layer are apart
 // anyway.
 func (f *exact) prefetchLink() {
-	f.prefetch = make([][]order, f.n)
-	for g := range f.n {
-		f.prefetch[g] = make([]order, f.n)
-		for h := g + 1; h < f.n; h++ {
-			if g>>1 == h>>1 || !f.moves(g) || !f.moves(h) {
+	f.prefetch = make([][]order, f.N)
+	for g := range f.N {
+		f.prefetch[g] = make([]order, f.N)
+		for h := g + 1; h < f.N; h++ {
+			if g>>1 == h>>1 || !f.heavy(g) || !f.heavy(h) {
 				continue
 			}
 			a, b := f.early(g, h)
-			f.prefetch[g][h] = f.apart(fmt.Sprintf("P%d,P%d", a, b), f.pre(a), f.pre(b), f.w[a>>1], f.w[b>>1],
+			f.prefetch[g][h] = f.apart(fmt.Sprintf("P%d,P%d", a, b), f.pre(a), f.pre(b), f.moves[a>>1], f.moves[b>>1],
 				g&1 != h&1, timing.Is(f.away.At(g)), timing.Is(f.away.At(h)))
 		}
 	}
@@ -280,7 +304,7 @@ func (f *exact) uploadLink() {
 		f.upload[k] = make([]order, f.L)
 		for l := k + 1; l < f.L; l++ {
 			if f.w[k] > 0 && f.w[l] > 0 {
-				f.upload[k][l] = f.apart(fmt.Sprintf("O%d,O%d", l, k), f.up(l), f.up(k), f.w[l], f.w[k],
+				f.upload[k][l] = f.apart(fmt.Sprintf("O%d,O%d", l, k), f.up(l), f.up(k), f.moves[l], f.moves[k],
 					true, timing.Is(f.uploaded.At(k)), timing.Is(f.uploaded.At(l)))
 			}
 		}
@@ -292,13 +316,13 @@ func (f *exact) uploadLink() {
 // that of the use before the gap has the one after it.
 func (f *exact) slotTimes() {
 	group := f.m.Group("starts in one slot", "the rules")
-	f.slots = make([][]slot, f.n)
-	for g := range f.n {
-		if !f.moves(g) {
+	f.slots = make([][]slot, f.N)
+	for g := range f.N {
+		if !f.heavy(g) {
 			continue
 		}
 		for i := range f.inside(g) {
-			j := (f.last(g) + i) % f.n
+			j := (f.Last(g) + i) % f.N
 			if i > 0 {
 				f.addSlot(g, j, false)
 			}
@@ -315,7 +339,7 @@ func (f *exact) slotTimes() {
 }
 
 // inside returns the number of intervals in gap g.
-func (f *exact) inside(g int) int { return (f.use(g) - f.last(g) + f.n) % f.n }
+func (f *exact) inside(g int) int { return (f.Use(g) - f.Last(g) + f.N) % f.N }
 
 // addSlot lets the prefetch of gap g start in the interval of operation j, or
 // in the part of it after the operation.
@@ -325,21 +349,10 @@ func (f *exact) addSlot(g, j int, after bool) {
 	if after {
 		wait = f.u[j]
 	}
-	next := (j + 1) % f.n
+	next := (j + 1) % f.N
 	f.precede(j, f.pre(g), wait, -f.turnsTo(g, j), timing.Is(s.v))
 	f.precede(f.pre(g), next, 0, f.turnsTo(g, next), timing.Is(s.v))
 	f.slots[g] = append(f.slots[g], s)
-}
-
-// need returns how much must be away while operation j runs, or after it, and
-// whole weights make room, that of layer own being here; +Inf if all the
-// others are too few.
-func (f *exact) need(own, j int, after bool) float64 {
-	room := f.room[j]
-	if after {
-		room = f.roomBefore[(j+1)%f.n]
-	}
-	return f.mustLeave(own, f.total-room)
 }
 
 // memoryAtOperations makes room for each operation: the weights of some gaps
@@ -347,17 +360,16 @@ func (f *exact) need(own, j int, after bool) float64 {
 // that of the operation.
 func (f *exact) memoryAtOperations() {
 	memory, order := f.m.Group("memory at operations", "[001] (1)"), f.m.Group("away at operations", "the rules")
-	f.absent = make([][]absence, f.n)
-	var sum milp.Expr
-	for j := range f.n {
+	f.absent = make([][]absence, f.N)
+	for j := range f.N {
 		own := f.Layer(j)
-		sum.Reset()
+		away := make([][]milp.Var, f.L)
 		for k := range f.L {
-			g := 2*k + f.open(k, j)
-			if k == own || !f.moves(g) {
+			g := f.Open(k, j)
+			if k == own || !f.heavy(g) {
 				continue
 			}
-			a := absence{v: f.m.Var(fmt.Sprintf("absent[%s,%d]", f.opName(j), g), milp.Binary, 0, 1), gap: g, turns: f.turnsTo(g, j)}
+			a := absence{v: f.m.Var(fmt.Sprintf("absent[%s,%d]", f.OpName(j), g), milp.Binary, 0, 1), gap: g, turns: f.turnsTo(g, j)}
 			f.absent[j] = append(f.absent[j], a)
 			f.precede(f.del(g), j, 0, a.turns, timing.Is(a.v))
 			f.e.Reset().Add(1, a.v)
@@ -367,36 +379,32 @@ func (f *exact) memoryAtOperations() {
 				}
 			}
 			order.AtMost(&f.e, 0)
-			sum.Add(f.w[k], a.v)
+			away[k] = append(away[k], a.v)
 		}
-		if need := min(f.need(own, j, false), f.total-f.w[own]); need > 0 {
-			memory.AtLeast(&sum, need)
-		}
+		f.makeRoom(memory, own, away, []demanded{{room: f.Room(j), always: true}})
 	}
 }
 
 // after returns how many operations after the beginning of gap g operation j
 // is.
-func (f *exact) after(g, j int) int { return (j - f.last(g) + f.n) % f.n }
+func (f *exact) after(g, j int) int { return (j - f.Last(g) + f.N) % f.N }
 
 // memoryAtPrefetches makes room for each prefetch at its start: the weights of
 // some other gaps are away, discarded before it, and prefetched after it.
 func (f *exact) memoryAtPrefetches() {
 	memory, order := f.m.Group("memory at prefetches", "[001] (1)"), f.m.Group("away at prefetches", "the rules")
-	f.others = make([][]absence, f.n)
-	var sum milp.Expr
-	for h := range f.n {
-		if !f.moves(h) {
+	f.others = make([][]absence, f.N)
+	for h := range f.N {
+		if !f.heavy(h) {
 			continue
 		}
-		sum.Reset()
-		for g := range f.n {
-			if g>>1 == h>>1 || !f.moves(g) {
+		away := make([][]milp.Var, f.L)
+		for g := range f.N {
+			if g>>1 == h>>1 || !f.heavy(g) {
 				continue
 			}
-			f.e.Reset().Add(-1, f.away.At(g))
 			var once milp.Expr
-			once.AddExpr(1, &f.e)
+			once.Add(-1, f.away.At(g))
 			for _, turns := range turnsBetween(h, g) {
 				a := absence{f.m.Var(fmt.Sprintf("absent[P%d,%d,%d]", h, g, turns), milp.Binary, 0, 1), g, turns}
 				f.others[h] = append(f.others[h], a)
@@ -405,19 +413,114 @@ func (f *exact) memoryAtPrefetches() {
 				f.e.Reset().Add(1, a.v).Add(-1, f.away.At(h))
 				order.AtMost(&f.e, 0)
 				once.Add(1, a.v)
-				sum.Add(f.w[g>>1], a.v)
+				away[g>>1] = append(away[g>>1], a.v)
 			}
 			order.AtMost(&once, 0)
 		}
-		for _, s := range f.slots[h] {
-			switch need := f.need(h>>1, s.op, s.after); {
-			case math.IsInf(need, 1):
-				f.m.Fix(s.v, 0)
-			default:
-				sum.Add(-need, s.v)
+		rooms := make([]demanded, len(f.slots[h]))
+		for i, s := range f.slots[h] {
+			rooms[i] = demanded{room: f.Room(s.op), v: s.v}
+			if s.after {
+				rooms[i].room = f.RoomBefore((s.op + 1) % f.N)
 			}
 		}
-		memory.AtLeast(&sum, 0)
+		f.makeRoom(memory, h>>1, away, rooms)
+	}
+}
+
+// demanded is room for weights, in units of sizes, that must be enough if v
+// holds, or always.
+type demanded struct {
+	room   float64
+	v      milp.Var
+	always bool
+}
+
+// nearly is what part of the largest demand a solver may well not notice.
+const nearly = 1. / (1 << 16)
+
+// makeRoom adds that so much is away, of the weights of all layers but own, that
+// the rest fits in the room demanded; away[k] are the binaries that say that w_k
+// is, of which one at most holds. Of the rooms that are not always demanded one
+// at most is, and none that no weights could make.
+//
+// One row adds up sizes: coefficients beyond what is demanded count as that, and
+// a power of two scales them. Sizes of several magnitudes are lost in it, so
+// wherever some weights fall just short of a demand another row says that these
+// cannot be all that is away: one of the others is. Its coefficients are 1.
+func (f *exact) makeRoom(g milp.Group, own int, away [][]milp.Var, rooms []demanded) {
+	most := 0.0
+	whole := make([]float64, len(rooms))
+	for i, r := range rooms {
+		whole[i] = f.demand(own, r.room).whole
+		if math.IsInf(whole[i], 1) {
+			f.m.Fix(r.v, 0)
+			whole[i] = 0
+		}
+		most = max(most, whole[i])
+	}
+	if most == 0 {
+		return
+	}
+	unit := milp.PowerOfTwo(most, scale)
+	f.e.Reset()
+	for k, vs := range away {
+		for _, v := range vs {
+			f.e.Add(min(f.w[k], most)*unit, v)
+		}
+	}
+	always := 0.0
+	for i, r := range rooms {
+		if r.always {
+			always = max(always, whole[i]*unit)
+		} else {
+			f.e.Add(-whole[i]*unit, r.v)
+		}
+	}
+	g.AtLeast(&f.e, always)
+	f.covers(g, away, rooms, whole, most)
+}
+
+// covers adds the second kind of rows of makeRoom, for each set of layers that
+// falls short of some demand by less than nearly the largest, and with any other
+// layer would not. O(2^L).
+func (f *exact) covers(g milp.Group, away [][]milp.Var, rooms []demanded, whole []float64, most float64) {
+	for set := range 1 << f.L {
+		sum, rest := 0.0, math.Inf(1) // the least weight that is not in the set
+		for k, vs := range away {
+			switch in := set>>k&1 == 1; {
+			case in && len(vs) == 0:
+				rest = -1 // another set says the same
+			case in:
+				sum += f.w[k]
+			case len(vs) > 0:
+				rest = min(rest, f.w[k])
+			}
+		}
+		if rest < 0 || !slices.ContainsFunc(whole, func(x float64) bool {
+			return sum < x && x <= sum+nearly*most && sum+rest >= x
+		}) {
+			continue
+		}
+		f.e.Reset()
+		for k, vs := range away {
+			if set>>k&1 == 0 {
+				for _, v := range vs {
+					f.e.Add(1, v)
+				}
+			}
+		}
+		always := 0.0
+		for i, r := range rooms {
+			switch {
+			case whole[i] <= sum:
+			case r.always:
+				always = 1
+			default:
+				f.e.Add(-1, r.v)
+			}
+		}
+		g.AtLeast(&f.e, always)
 	}
 }
 
@@ -463,165 +566,157 @@ func (f *exact) before(h, g, turns int, v milp.Var, group milp.Group) {
 // precedences say so only of orders that are decided.
 func (f *exact) loads() {
 	g := f.m.Group("loads", "tightens the rules")
-	f.e.Reset().Add(1, f.period)
-	for h := range f.n {
-		f.e.Add(-f.w[h>>1], f.away.At(h))
+	f.e.Reset().Add(1, f.T)
+	for h := range f.N {
+		f.e.Add(-f.moves[h>>1], f.away.At(h))
 	}
 	g.AtLeast(&f.e, 0)
-	f.e.Reset().Add(1, f.period)
-	for k, w := range f.w {
-		f.e.Add(-w, f.uploaded.At(k))
+	f.e.Reset().Add(1, f.T)
+	for k, t := range f.moves {
+		f.e.Add(-t, f.uploaded.At(k))
 	}
 	g.AtLeast(&f.e, 0)
 }
 
-// timeline times the decisions of the solution x.
-func (f *exact) timeline(x []float64) (*timeline, error) {
-	active := make([]timing.Precedence, 0, len(f.rules))
+// schedule times the decisions of the solution x.
+func (f *exact) schedule(x []float64) (*cycle.Schedule, error) {
+	active := make([]cycleratio.Precedence, 0, len(f.rules))
 	for i := range f.rules {
 		r := &f.rules[i]
 		if !slices.ContainsFunc(r.When, func(l timing.Literal) bool { return !l.Holds(x) }) {
 			active = append(active, r.Precedence)
 		}
 	}
-	period, at, err := timing.Retime(f.events(), active, f.computation/f.time)
+	period, at, err := cycleratio.Least(f.events(), active, f.period)
 	if err != nil {
 		return nil, fmt.Errorf("weights-exact: decisions of the solution: %w", err)
 	}
-	t := newTimeline(f.weightInstance)
-	t.T = period
-	for j := range f.n {
-		t.s[j] = at[j] - at[0]
+	s := cycle.NewSchedule(f.Instance)
+	s.T = period * f.time
+	copyTo := func(times []float64, event func(int) int) {
+		for i := range times {
+			times[i] = (at[event(i)] - at[0]) * f.time
+		}
 	}
-	for g := range f.n {
-		t.away[g] = timing.Is(f.away.At(g)).Holds(x)
-		t.del[g], t.pre[g] = at[f.del(g)]-at[0], at[f.pre(g)]-at[0]
+	copyTo(s.Op, func(j int) int { return j })
+	copyTo(s.Pre, f.pre)
+	copyTo(s.Up, f.up)
+	for g := range s.Away {
+		s.Away[g] = timing.Is(f.away.At(g)).Holds(x)
 	}
-	for k := range f.L {
-		t.up[k] = at[f.up(k)] - at[0]
-	}
-	return t, nil
+	return s, nil
 }
 
 // plan makes a plan of the solution x.
 func (f *exact) plan(x []float64) (*plan.Plan, error) {
-	t, err := f.timeline(x)
+	s, err := f.schedule(x)
 	if err != nil {
 		return nil, err
 	}
-	period := t.T * f.time
-	p := &plan.Plan{
-		Format: plan.Format, Problem: plan.WeightOffload, Method: f.m.Name(),
-		Instance: plan.InstanceRef{Name: f.chain.Name}, Platform: f.platform, Period: &period,
-	}
-	add := func(kind, tensor string, k int, start, duration float64) {
-		start = t.wrap(start) * f.time
-		p.Ops = append(p.Ops, plan.Op{Op: kind, Tensor: tensor, Layer: k + 1, Start: start, End: start + duration})
-	}
-	for j := range f.n {
-		kind := plan.OpF
-		if f.Backward(j) {
-			kind = plan.OpB
-		}
-		add(kind, "", f.Layer(j), t.s[j], f.U[j])
-	}
-	for k, w := range f.W {
-		if t.uploads(k) {
-			add(plan.OpO, plan.TensorW, k, t.up[k], w/f.platform.Bandwidth)
-		}
-		for g := 2 * k; g <= 2*k+1; g++ {
-			if t.away[g] {
-				add(plan.OpD, plan.TensorW, k, t.del[g], 0)
-				add(plan.OpP, plan.TensorW, k, t.pre[g], w/f.platform.Bandwidth)
-			}
-		}
-	}
-	slices.SortStableFunc(p.Ops, func(a, b plan.Op) int { return cmp.Compare(a.Start, b.Start) })
-	p.Claims = plan.Claims{Makespan: period, PeakMemory: f.peak(t)}
-	return p, nil
+	return s.Plan(f.Instance, f.m.Name()), nil
 }
 
 // start gives every column its value in the plan.
 func (f *exact) start(p *plan.Plan) ([]float64, error) {
-	t, err := f.readTimeline(p)
+	s, err := f.read(p)
 	if err != nil {
 		return nil, err
 	}
 	x := make([]float64, f.m.NumCols())
-	set := func(v milp.Var, true bool) {
-		if true {
-			x[v.Index()] = 1
-		}
-	}
-	at := func(event int, value float64) { x[f.t.At(event).Index()] = value }
-	x[f.period.Index()] = t.T
-	for j := range f.n {
-		at(j, t.s[j])
-	}
-	for k := range f.L {
-		if t.uploads(k) {
-			at(f.up(k), t.up[k])
-			set(f.uploaded.At(k), true)
-		}
-	}
-	for g := range f.n {
-		if t.away[g] {
-			at(f.del(g), t.del[g])
-			at(f.pre(g), t.pre[g])
-			set(f.away.At(g), true)
-		}
-	}
-	chosen := make([]int, f.n) // operation in whose interval the prefetch starts
-	for g, slots := range f.slots {
-		if i := f.slotOf(t, g); t.away[g] && i >= 0 {
-			set(slots[i].v, true)
-			chosen[g] = f.after(g, slots[i].op)
-		}
-	}
-	lie := func(o order, a, b float64) {
-		set(o.behind, b < a)
-		if o.turning {
-			set(o.beyond, b > a+t.T)
-		}
-	}
-	for g := range f.n {
-		for h := g + 1; h < f.n; h++ {
-			if g>>1 != h>>1 && t.away[g] && t.away[h] {
-				a, b := f.early(g, h)
-				lie(f.prefetch[g][h], t.pre[a], t.pre[b])
-			}
-		}
-	}
-	for k := range f.L {
-		for l := k + 1; l < f.L; l++ {
-			if t.uploads(k) && t.uploads(l) {
-				lie(f.upload[k][l], t.up[l], t.up[k])
-			}
-		}
-	}
+	f.startTimes(s, x)
+	chosen := f.startSlots(s, x)
+	f.startOrders(s, x)
 	for j, absent := range f.absent {
 		for _, a := range absent {
-			set(a.v, t.away[a.gap] && t.notAfter(t.del[a.gap], t.s[j]+float64(a.turns)*t.T) && chosen[a.gap] >= f.after(a.gap, j))
+			set(x, a.v, s.Away[a.gap] && chosen[a.gap] >= f.after(a.gap, j) &&
+				notAfter(s, s.Deleted(f.Instance, a.gap), s.Op[j]+float64(a.turns)*s.T))
 		}
 	}
 	for h, others := range f.others {
 		for _, a := range others {
-			set(a.v, t.away[h] && t.gone(a.gap, t.pre[h]+float64(a.turns)*t.T))
+			set(x, a.v, s.Away[h] && f.gone(s, a.gap, s.Pre[h]+float64(a.turns)*s.T))
 		}
 	}
 	return x, nil
 }
 
+// set gives a binary its value.
+func set(x []float64, v milp.Var, true bool) {
+	if true {
+		x[v.Index()] = 1
+	}
+}
+
+// startTimes sets the times of s and what leaves.
+func (f *exact) startTimes(s *cycle.Schedule, x []float64) {
+	at := func(event int, seconds float64) { x[f.t.At(event).Index()] = seconds / f.time }
+	x[f.T.Index()] = s.T / f.time
+	for j := range f.N {
+		at(j, s.Op[j])
+	}
+	for k := range f.L {
+		if s.Uploads(k) {
+			at(f.up(k), s.Up[k])
+			set(x, f.uploaded.At(k), true)
+		}
+	}
+	for g := range f.N {
+		if s.Away[g] {
+			at(f.del(g), s.Deleted(f.Instance, g))
+			at(f.pre(g), s.Pre[g])
+			set(x, f.away.At(g), true)
+		}
+	}
+}
+
+// startSlots sets in whose interval each prefetch starts, and returns by gap how
+// many operations after its beginning that is.
+func (f *exact) startSlots(s *cycle.Schedule, x []float64) []int {
+	chosen := make([]int, f.N)
+	for g, slots := range f.slots {
+		if i := f.slotOf(s, g); s.Away[g] && i >= 0 {
+			set(x, slots[i].v, true)
+			chosen[g] = f.after(g, slots[i].op)
+		}
+	}
+	return chosen
+}
+
+// startOrders sets how transfers lie on the links.
+func (f *exact) startOrders(s *cycle.Schedule, x []float64) {
+	lie := func(o order, a, b float64) {
+		set(x, o.behind, b < a)
+		if o.turning {
+			set(x, o.beyond, b > a+s.T)
+		}
+	}
+	for g := range f.N {
+		for h := g + 1; h < f.N; h++ {
+			if g>>1 != h>>1 && s.Away[g] && s.Away[h] {
+				a, b := f.early(g, h)
+				lie(f.prefetch[g][h], s.Pre[a], s.Pre[b])
+			}
+		}
+	}
+	for k := range f.L {
+		for l := k + 1; l < f.L; l++ {
+			if s.Uploads(k) && s.Uploads(l) {
+				lie(f.upload[k][l], s.Up[l], s.Up[k])
+			}
+		}
+	}
+}
+
 // slotOf returns the number of the last slot that has begun when the prefetch
 // of gap g starts.
-func (f *exact) slotOf(t *timeline, g int) int {
+func (f *exact) slotOf(s *cycle.Schedule, g int) int {
 	last := -1
-	for i, s := range f.slots[g] {
-		from := t.s[s.op] + float64(f.turnsTo(g, s.op))*t.T
-		if s.after {
-			from += f.u[s.op]
+	for i, slot := range f.slots[g] {
+		from := s.Op[slot.op] + float64(f.turnsTo(g, slot.op))*s.T
+		if slot.after {
+			from += f.U[slot.op]
 		}
-		if t.notAfter(from, t.pre[g]) {
+		if notAfter(s, from, s.Pre[g]) {
 			last = i
 		}
 	}
@@ -629,63 +724,23 @@ func (f *exact) slotOf(t *timeline, g int) int {
 }
 
 // notAfter reports whether a is before b, or simultaneous with it.
-func (t *timeline) notAfter(a, b float64) bool { return a <= b+plan.Tolerance*t.T }
+func notAfter(s *cycle.Schedule, a, b float64) bool { return a <= b+plan.Tolerance*s.T }
 
 // gone reports whether the weight of gap g is away at the instant x of its
 // times.
-func (t *timeline) gone(g int, x float64) bool {
-	return t.away[g] && t.notAfter(t.del[g], x) && t.notAfter(x, t.pre[g])
+func (f *exact) gone(s *cycle.Schedule, g int, x float64) bool {
+	return s.Away[g] && notAfter(s, s.Deleted(f.Instance, g), x) && notAfter(s, x, s.Pre[g])
 }
 
-// peak returns the most memory in use, bytes, which is at the start of an
-// operation or of a prefetch.
-func (f *exact) peak(t *timeline) float64 {
-	all := 0.0
-	for _, w := range f.W {
-		all += w
-	}
-	peak := 0.0
-	for j := range f.n {
-		use := all + f.Peak[j] - f.W[f.Layer(j)]
-		for _, a := range f.absent[j] {
-			if t.gone(a.gap, t.s[j]+float64(a.turns)*t.T) {
-				use -= f.W[a.gap>>1]
-			}
-		}
-		peak = max(peak, use)
-	}
-	for h, slots := range f.slots {
-		if !t.away[h] {
-			continue
-		}
-		use := all
-		for _, a := range f.others[h] {
-			if t.gone(a.gap, t.pre[h]+float64(a.turns)*t.T) {
-				use -= f.W[a.gap>>1]
-			}
-		}
-		held := 0.0
-		if i := f.slotOf(t, h); i >= 0 {
-			s := slots[i]
-			held = f.Act[s.op]
-			if f.Backward(s.op) && !s.after {
-				held = f.Peak[s.op] - f.W[f.Layer(s.op)]
-			}
-		}
-		peak = max(peak, use+held)
-	}
-	return peak
-}
-
-func (f *exact) hint(x []float64) *formulation.Hint {
-	h := newHint(f.weightInstance)
-	t, err := f.timeline(x)
+func (f *exact) readHint(x []float64) *formulation.Hint {
+	h := f.hint()
+	s, err := f.schedule(x)
 	if err != nil {
 		return h
 	}
-	copy(h.Away, t.away)
-	for j := range f.n {
-		h.Idle[j] = (t.at(j+1) - t.s[j] - f.u[j]) * f.time
+	copy(h.Away, s.Away)
+	for j := range f.N {
+		h.Idle[j] = s.At(j+1) - s.Op[j] - f.U[j]
 	}
 	return h
 }

@@ -1,174 +1,155 @@
+// Package weights holds the MILPs of weight offloading, one file each. Start at
+// paper.go, which follows [001] §6 equation by equation; printed.go and
+// printedmemory.go have what differs as printed, nested.go is the compact form
+// that proves bounds, exact.go the problem as it is.
+//
+// [001] is O. Beaumont, L. Eyraud-Dubois, A. Shilova, X. Zhao, "Weight
+// Offloading Strategies for Training Large DNN Models", 2022.
+//
+// # Numbers
+//
+// Sizes and times of the models are those of the file times powers of two, see
+// instance, so no digit changes; sums of sizes are exact. What must be computed
+// is the time of a transfer and a sum of times: each is rounded so that its row
+// gets weaker, by milp.Down and milp.Up. So each model, its numbers taken as
+// exact, is a relaxation of the problem as it is in the file wherever this
+// package says that it is one.
 package weights
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"workbench/ilp/formulation"
 	"workbench/model/chain"
 	"workbench/model/cycle"
+	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
-// weightInstance is OFF(L, M, β) in the units of the models: a size of 1 is the
-// largest weight, a time of 1 is its transfer, so that β = 1, solvers meet
-// numbers near 1 whatever the instance, and an absolute tolerance means the
-// same everywhere.
-//
-// A gap g = 2k+d is the time between two uses of w_k: d = 0 from B_k to F_k,
-// d = 1 from F_k to the next B_k. Layers and operations are numbered from 0 as
-// in package cycle.
-type weightInstance struct {
-	*cycle.Cycle
-	chain    *chain.Chain
-	platform platform.Platform
+// instance is OFF(L, M, β) of package cycle with its numbers in the units of
+// the models: the least period is about 2¹⁰ units of time, and the largest
+// weight about 2¹⁰ units of size.
+type instance struct {
+	*cycle.Instance
+	size, time float64 // a unit of the models, in units of sizes and in seconds
 
-	n           int     // 2L operations
-	size, time  float64 // bytes, seconds of a unit
-	u           []float64
-	w           []float64 // w[k] is 0 or more than 1e-9 of the largest
-	total       float64   // Σ|w_k|
-	room        []float64 // room[j]: for weights at the start of operation j, its own included: M − M_j + |w_own|
-	roomBefore  []float64 // room for weights just before operation j, while the activations of j−1 are held
-	slack       float64   // of room, by which the verifier lets rounding exceed the memory
-	computation float64   // Σu, seconds
+	u      []float64 // u[j]: duration of operation j
+	w      []float64 // w[k]: |w_k|
+	total  float64   // Σ|w_k|
+	rate   float64   // 1/β rounded down: time that a transfer takes for a size of 1
+	moves  []float64 // moves[k]: time of a transfer of w_k rounded down
+	period float64   // Σu rounded down
 }
 
 // MostLayers is the length of the longest chain of which models are built: with
 // 1000 layers they have up to 16 million nonzeros and take 2 GB and seconds.
 const MostLayers = 1000
 
-// newWeightInstance checks that a plan exists: the error is a *plan.Infeasible
-// if the memory is below what one layer at a time needs. It is ErrTooLong for
-// chains of more than MostLayers.
-func newWeightInstance(c *chain.Chain, p platform.Platform) (*weightInstance, error) {
-	if err := formulation.CheckPlatform(c, p); err != nil {
+// scale is about where the models' numbers lie.
+const scale = 1 << 10
+
+// newInstance checks that a plan exists: the error is a *plan.Infeasible if the
+// memory is below the least, ErrTooLong for chains of more than MostLayers,
+// and wraps ErrInstance where the numbers mean nothing.
+func newInstance(c *chain.Chain, p platform.Platform) (*instance, error) {
+	y, err := cycle.New(c, p)
+	switch {
+	case errors.Is(err, cycle.ErrInstance):
+		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
+	case err != nil:
 		return nil, err
+	case y.L > MostLayers:
+		return nil, fmt.Errorf("%w: %d layers, formulations take %d at most: their size grows with the square", formulation.ErrTooLong, y.L, MostLayers)
 	}
-	if n := c.Len(); n > MostLayers {
-		return nil, fmt.Errorf("%w: %d layers, formulations take %d at most: their size grows with the square", formulation.ErrTooLong, n, MostLayers)
-	}
-	in := scaleWeights(c, p)
-	if !(in.computation > 0) {
+	compute := y.Compute()
+	if !(compute > 0) {
 		return nil, fmt.Errorf("%w: no computation of chain %q takes time, a period must be positive", formulation.ErrInstance, c.Name)
 	}
-	return in, in.fits()
-}
-
-// scaleWeights brings the instance to the units of the models.
-func scaleWeights(c *chain.Chain, p platform.Platform) *weightInstance {
-	y := cycle.Of(c)
-	n := 2 * y.L
-	in := &weightInstance{
-		Cycle: y, chain: c, platform: p, n: n, size: 1, computation: y.Compute(),
-		u: make([]float64, n), w: make([]float64, y.L), room: make([]float64, n), roomBefore: make([]float64, n),
-	}
-	largest := 0.0
-	for _, w := range y.W {
-		largest = max(largest, w)
-	}
-	if largest > 0 {
-		in.size = largest
-	}
-	in.time = in.size / p.Bandwidth
-	in.slack = plan.Tolerance * p.Memory / in.size
-	for k, w := range y.W {
-		in.w[k] = w / in.size
-		in.total += in.w[k]
-	}
+	in := &instance{Instance: y, u: make([]float64, y.N), w: make([]float64, y.L), moves: make([]float64, y.L)}
+	sizes := milp.PowerOfTwo(slices.Max(y.W), scale)
+	times := milp.PowerOfTwo(max(compute, y.MostAway()/p.Bandwidth), scale)
+	in.size, in.time = 1/sizes, 1/times
+	in.total, in.period = y.Total*sizes, compute*times
+	in.rate = milp.Down.Quo(1, p.Bandwidth*sizes*in.time)
 	for j, u := range y.U {
-		in.u[j] = u / in.time
-		own := y.W[y.Layer(j)]
-		in.room[j] = (p.Memory - (y.Peak[j] - own)) / in.size
-		in.roomBefore[j] = (p.Memory - y.Act[(j+n-1)%n]) / in.size
+		in.u[j] = u * times
 	}
-	return in
+	for k, w := range y.W {
+		in.w[k] = w * sizes
+		in.moves[k] = milp.Down.Quo(w, p.Bandwidth) * times
+	}
+	return in, nil
 }
 
-// fits returns a *plan.Infeasible if no plan exists. Some plan exists exactly
-// from the lower end of cycle.Range on.
-func (in *weightInstance) fits() error {
-	low, _ := in.Range()
-	if low <= in.platform.Memory*(1+plan.Tolerance) {
-		return nil
+// room and roomBefore are Room and RoomBefore in the units of the models.
+func (in *instance) room(j int) float64       { return in.Room(j) / in.size }
+func (in *instance) roomBefore(j int) float64 { return in.RoomBefore(j) / in.size }
+
+// others returns the weights of all layers but own, units of sizes, the largest
+// first; those of 0 are left out.
+func (in *instance) others(own int) []float64 {
+	w := slices.Delete(slices.Clone(in.W), own, own+1)
+	slices.SortFunc(w, func(a, b float64) int { return cmp.Compare(b, a) })
+	if i := slices.Index(w, 0); i >= 0 {
+		w = w[:i]
 	}
-	e := &plan.Infeasible{Problem: plan.WeightOffload, Memory: low, Given: in.platform.Memory}
-	for j := range in.U {
-		k := in.Layer(j)
-		name := in.opName(j)
-		switch {
-		case in.Peak[j] == low && in.Backward(j):
-			e.Why = fmt.Sprintf("%s needs its weight, its gradient and the activations held", name)
-			return e
-		case in.Peak[j] == low:
-			e.Why = fmt.Sprintf("%s needs its weight and the activations held", name)
-			return e
-		case in.W[k] > 0 && in.Act[(j+in.n-1)%in.n]+in.W[k] == low:
-			e.Why = fmt.Sprintf("the weight of %s must be there before %s releases its activations", name, in.opName((j+in.n-1)%in.n))
-			return e
-		}
-	}
-	return e
+	return w
 }
 
-// opName returns the name of operation j as in the paper: "B_3".
-func (in *weightInstance) opName(j int) string {
-	if in.Backward(j) {
-		return fmt.Sprintf("B_%d", in.Layer(j)+1)
-	}
-	return fmt.Sprintf("F_%d", in.Layer(j)+1)
+// A demand is how much of the weights must be away at some time, the weight of
+// one layer being here.
+type demand struct {
+	whole float64 // the least sum of whole weights that is enough, units of the models; +Inf: all are too few
+	count int     // the least number of weights that is enough
+	// counts says that so many weights do not follow from the sum: of the
+	// largest, a fraction of one is enough.
+	counts bool
 }
 
-// last and use return the operation before gap g that last used the weight,
-// and the one that ends the gap. use < last for gaps that go over the end of
-// the cycle: d = 1.
-func (in *weightInstance) last(g int) int {
-	if g&1 == 0 {
-		return in.B(g >> 1)
+// demand returns what must be away for the rest to fit in room, given in units
+// of sizes, while the weight of layer own is here.
+func (in *instance) demand(own int, room float64) demand {
+	need := in.Total - room
+	if need <= 0 {
+		return demand{}
 	}
-	return in.F(g >> 1)
-}
-
-func (in *weightInstance) use(g int) int { return in.last(g ^ 1) }
-
-// mustLeave returns the least sum of whole weights that is at least need, the
-// weight of layer own being here; +Inf if all others are too few.
-func (in *weightInstance) mustLeave(own int, need float64) float64 {
-	if need <= in.slack {
-		return 0
+	w := in.others(own)
+	d := demand{whole: leastWhole(w, need)}
+	sum := 0.0
+	for d.count < len(w) && sum < need {
+		sum += w[d.count]
+		d.count++
 	}
-	return leastWhole(in.w, own, need-in.slack)
+	d.counts = sum > d.whole && sum >= need
+	d.whole /= in.size
+	return d
 }
 
 // wholeWeights is the limit of the search in leastWhole.
 const wholeWeights = 100_000
 
-// leastWhole returns the least sum of whole weights, without that of layer
-// own, that is at least need; need itself if the search would be long, +Inf if
-// all of them are too few.
+// leastWhole returns the least sum of some of the whole numbers w, which fall,
+// that is at least need; need itself if the search would be long, +Inf if all
+// of them are too few.
 //
 // Layers mostly come in few sizes: for all counts of all sizes but one, the
 // count of that one is a quotient. O(wholeWeights) at most.
-func leastWhole(w []float64, own int, need float64) float64 {
-	const tiny = 1e-9
-	if need <= tiny {
-		return max(0, need)
+func leastWhole(w []float64, need float64) float64 {
+	if need <= 0 {
+		return 0
 	}
 	var sizes []float64
 	var counts []int
-next:
-	for k, x := range w {
-		if k == own || x == 0 {
-			continue
+	for i, x := range w {
+		if i == 0 || x != w[i-1] {
+			sizes, counts = append(sizes, x), append(counts, 0)
 		}
-		for s := range sizes {
-			if math.Abs(sizes[s]-x) <= tiny*x {
-				counts[s]++
-				continue next
-			}
-		}
-		sizes, counts = append(sizes, x), append(counts, 1)
+		counts[len(counts)-1]++
 	}
 	if len(sizes) == 0 {
 		return math.Inf(1)
@@ -189,7 +170,12 @@ next:
 	var try func(s int, sum float64)
 	try = func(s int, sum float64) {
 		if s == len(sizes) {
-			q := max(0, math.Ceil((need-sum)/sizes[0]-tiny))
+			rest := max(0, need-sum)
+			over := math.Mod(rest, sizes[0]) // exact
+			q := math.Round((rest - over) / sizes[0])
+			if over > 0 {
+				q++
+			}
 			if q <= float64(counts[0]) {
 				best = min(best, sum+q*sizes[0])
 			}
@@ -201,5 +187,48 @@ next:
 		}
 	}
 	try(1, 0)
-	return max(best, need)
+	return best
+}
+
+// read brings a plan to normal form; times stay seconds.
+func (in *instance) read(p *plan.Plan) (*cycle.Schedule, error) {
+	s, err := in.Read(p)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", formulation.ErrStart, err)
+	}
+	s.Shift(-s.Op[0])
+	return s, nil
+}
+
+// share calls add(j, amount) for each interval [start of operation j, start of
+// j+1) from operation a to before operation b, and for what a transfer of w_k
+// that starts at x sends of amount w in it, units of the models. a < b may
+// count on beyond 2L. What rounding leaves over goes to the last interval it
+// touches.
+func (in *instance) share(s *cycle.Schedule, a, b int, x float64, k int, w float64, add func(j int, amount float64)) {
+	left := w
+	for j := a; j < b && left > 0; j++ {
+		sent := min(left, in.w[k]*(s.At(j+1)-max(x, s.At(j)))/in.Move[k])
+		if j == b-1 {
+			sent = left
+		}
+		if sent > 0 {
+			add(j%in.N, sent)
+			left -= sent
+		}
+	}
+}
+
+// next returns the operation that ends gap g, counted on beyond 2L if it is of
+// the next cycle.
+func (in *instance) next(g int) int {
+	if b := in.Use(g); b >= in.Last(g) {
+		return b
+	}
+	return in.Use(g) + in.N
+}
+
+// hint returns a hint of which nothing is known yet.
+func (in *instance) hint() *formulation.Hint {
+	return &formulation.Hint{Away: make([]bool, in.N), Idle: make([]float64, in.N)}
 }

@@ -5,6 +5,7 @@ import (
 
 	"workbench/ilp/formulation"
 	"workbench/model/chain"
+	"workbench/model/cycle"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -61,7 +62,7 @@ import (
 // "whole weights", "arrival", "there and back" and "in flight" say things about
 // plans that [001] §6 lets go; see there.
 type nested struct {
-	*weightInstance
+	*instance
 	m *milp.Model
 	e milp.Expr // scratch
 
@@ -121,11 +122,11 @@ func (t *nest) position(j int) int {
 // extra it is that of Weights, where no part of a weight is deleted twice. 37L
 // columns, 45L rows; all rows have O(1) entries but those of "in flight", O(L).
 func Nested(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
-	in, err := newWeightInstance(c, p)
+	in, err := newInstance(c, p)
 	if err != nil {
 		return nil, err
 	}
-	f := &nested{weightInstance: in, m: milp.New("weights-nested")}
+	f := &nested{instance: in, m: milp.New("weights-nested")}
 	f.columns()
 	f.objective()
 	f.links()
@@ -140,13 +141,15 @@ func Nested(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 	f.arrival()
 	f.thereAndBack()
 	f.inFlight()
-	return &formulation.Program{Model: f.m, Start: f.start, Hint: f.hint}, nil
+	return &formulation.Program{
+		Model: f.m, Promise: formulation.LowerBound, Formulation: f.m.Name(), Unit: f.time, Start: f.start, Hint: f.readHint,
+	}, nil
 }
 
 func (f *nested) columns() {
 	inf := math.Inf(1)
 	list := func(name string, n int) milp.List { return f.m.List(name, n, milp.Continuous, 0, inf) }
-	f.idle = list("idle", f.n)
+	f.idle = list("idle", f.N)
 	f.both = f.m.List("both", f.L, milp.Continuous, 0, 1)
 	f.early = list("early", f.L)
 	for d := range f.nests {
@@ -154,37 +157,37 @@ func (f *nested) columns() {
 		name := func(s string) string { return s + "01"[d:d+1] }
 		t.d, t.L = d, f.L
 		t.away = f.m.List(name("D"), f.L, milp.Binary, 0, 1)
-		t.out.any = list(name("out"), f.n-1)
+		t.out.any = list(name("out"), f.N-1)
 		if d == 0 {
 			t.out.late = list("late0", f.L)
 		}
-		t.in = list(name("in"), f.n-1)
-		t.level = list(name("away"), f.n)
+		t.in = list(name("in"), f.N-1)
+		t.level = list(name("away"), f.N)
 		t.want = list(name("want"), f.L)
 		t.back = list(name("back"), f.L)
 		t.least = list(name("least"), f.L)
 		f.m.Fix(t.level.At(0), 0)
-		f.m.Fix(t.level.At(f.n-1), 0)
+		f.m.Fix(t.level.At(f.N-1), 0)
 		for k, w := range f.w {
 			if w == 0 {
 				f.m.Fix(t.away.At(k), 0)
 			}
 		}
 	}
-	f.ahead.any, f.ahead.late = list("ahead", f.n-1), list("aheadlate", f.L)
+	f.ahead.any, f.ahead.late = list("ahead", f.N-1), list("aheadlate", f.L)
 	f.aheadSum, f.earlySum = list("aheadsum", f.L), list("earlysum", f.L)
-	f.fetching = f.m.List("fetching", f.n, milp.Continuous, 0, 1)
-	f.sending = f.m.List("sending", f.n, milp.Continuous, 0, 1)
+	f.fetching = f.m.List("fetching", f.N, milp.Continuous, 0, 1)
+	f.sending = f.m.List("sending", f.N, milp.Continuous, 0, 1)
 	f.mine = list("mine", f.L)
-	f.begin = list("begin", f.n+1)
+	f.begin = list("begin", f.N+1)
 	f.m.Fix(f.begin.At(0), 0)
 }
 
-// objective is the period, in seconds.
+// objective is the period.
 func (f *nested) objective() {
-	f.e.Reset().AddConst(f.computation)
-	for j := range f.n {
-		f.e.Add(f.time, f.idle.At(j))
+	f.e.Reset().AddConst(f.period)
+	for j := range f.N {
+		f.e.Add(1, f.idle.At(j))
 	}
 	f.m.Minimize(&f.e)
 }
@@ -194,36 +197,47 @@ func (f *nested) objective() {
 func (f *nested) links() {
 	uploads, late := f.m.Group("uploads", "[001] (2)"), f.m.Group("not during B", "[001] (3)")
 	prefetches := f.m.Group("prefetches", "[001] (2)")
-	for j := range f.n {
-		f.e.Reset().Add(-1, f.idle.At(j))
-		for d := range f.nests {
-			if q := f.nests[d].position(j); q < f.n-1 {
-				f.e.Add(1, f.nests[d].out.any.At(q))
-			}
-		}
-		if j < f.n-1 {
-			f.e.Add(1, f.ahead.any.At(j))
+	for j := range f.N {
+		f.sent(j)
+		if j < f.N-1 {
+			f.e.Add(f.rate, f.ahead.any.At(j))
 		}
 		if f.Backward(j) {
-			f.e.Add(1, f.nests[0].out.late.At(j)).Add(1, f.ahead.late.At(j))
+			f.e.Add(f.rate, f.ahead.late.At(j))
 		}
 		uploads.AtMost(&f.e, f.u[j])
 
 		prefetches.AtMost(f.backIn(j), f.u[j])
 
 		if f.Backward(j) {
-			f.e.Reset().Add(1, f.nests[0].out.late.At(j)).Add(1, f.ahead.late.At(j)).Add(-1, f.idle.At(j))
+			f.e.Reset().Add(f.rate, f.nests[0].out.late.At(j)).Add(f.rate, f.ahead.late.At(j)).Add(-1, f.idle.At(j))
 			late.AtMost(&f.e, 0)
 		}
 	}
 }
 
-// backIn sets e to what is prefetched in interval j less its idle time.
+// sent sets e to the time that uploads in interval j take, but for those ahead,
+// less its idle time.
+func (f *nested) sent(j int) *milp.Expr {
+	f.e.Reset().Add(-1, f.idle.At(j))
+	for d := range f.nests {
+		if q := f.nests[d].position(j); q < f.N-1 {
+			f.e.Add(f.rate, f.nests[d].out.any.At(q))
+		}
+	}
+	if f.Backward(j) {
+		f.e.Add(f.rate, f.nests[0].out.late.At(j))
+	}
+	return &f.e
+}
+
+// backIn sets e to the time that prefetches in interval j take less its idle
+// time.
 func (f *nested) backIn(j int) *milp.Expr {
 	f.e.Reset().Add(-1, f.idle.At(j))
 	for d := range f.nests {
-		if q := f.nests[d].position(j); q < f.n-1 {
-			f.e.Add(1, f.nests[d].in.At(q))
+		if q := f.nests[d].position(j); q < f.N-1 {
+			f.e.Add(f.rate, f.nests[d].in.At(q))
 		}
 	}
 	return &f.e
@@ -242,34 +256,51 @@ func (f *nested) atStart(j int) *milp.Expr {
 // much is away that the rest fits.
 func (f *nested) memory() {
 	g := f.m.Group("memory", "[001] (4)")
-	for j := range f.n {
-		if need := f.total - f.room[j]; need > 0 {
-			g.AtLeast(f.atStart(j), need)
-		}
+	for j := range f.N {
+		f.leave(g, j, f.room(j))
+	}
+}
+
+// leave adds that so much is away at the start of operation j that the rest
+// fits in room.
+func (f *nested) leave(g milp.Group, j int, room float64) {
+	if need := f.total - room; need > 0 {
+		g.AtLeast(f.atStart(j), need)
 	}
 }
 
 // wholeWeights adds that memory holds whole weights: at the start of an
 // operation a plan has some weights away and the others, or their
 // reservations, here. At least as much is away in the model, so at least the
-// least sum of weights that is enough.
+// least sum of weights that is enough; and of the gaps that are open then, the
+// weight leaves in as many as it takes. The latter says something where the
+// sizes are of several magnitudes.
 func (f *nested) wholeWeights() {
 	g := f.m.Group("whole weights", "tightens [001] (4)")
-	for j := range f.n {
-		f.wholeAtStart(g, j, f.total-f.room[j])
+	for j := range f.N {
+		f.leaveWhole(g, j, f.room(j))
 	}
 }
 
-// wholeAtStart adds that the least sum of weights not below need is away at
-// the start of operation j, where that is more than need.
-func (f *nested) wholeAtStart(g milp.Group, j int, need float64) {
-	const tiny = 1e-7
-	// Beyond the sum of all weights, rounding is to blame: the instance fits.
-	whole := min(f.mustLeave(f.Layer(j), need), f.total-f.w[f.Layer(j)])
-	if whole > need+tiny {
-		g.AtLeast(f.atStart(j), whole)
+func (f *nested) leaveWhole(g milp.Group, j int, room float64) {
+	own := f.Layer(j)
+	d := f.demand(own, room*f.size)
+	if d.whole > f.total-room {
+		g.AtLeast(f.atStart(j), d.whole)
+	}
+	if d.counts {
+		f.e.Reset()
+		for k, w := range f.w {
+			if k != own && w > 0 {
+				f.e.Add(1, f.leaves(f.Open(k, j)))
+			}
+		}
+		g.AtLeast(&f.e, float64(d.count))
 	}
 }
+
+// leaves returns the binary that says that the weight of gap g leaves.
+func (f *nested) leaves(g int) milp.Var { return f.nests[g&1].away.At(g >> 1) }
 
 // arrival adds that the weights fit just before the start of operation j, too,
 // when the activations of the operation before are still held. What is away
@@ -277,12 +308,10 @@ func (f *nested) wholeAtStart(g milp.Group, j int, need float64) {
 // which the model does not see.
 func (f *nested) arrival() {
 	g := f.m.Group("arrival", "tightens [001] (4)")
-	for j := range f.n {
-		if f.roomBefore[j] < f.room[j] {
-			if need := f.total - f.roomBefore[j]; need > 0 {
-				g.AtLeast(f.atStart(j), need)
-				f.wholeAtStart(g, j, need)
-			}
+	for j := range f.N {
+		if room := f.roomBefore(j); room < f.room(j) {
+			f.leave(g, j, room)
+			f.leaveWhole(g, j, room)
 		}
 	}
 }
@@ -312,7 +341,7 @@ func (f *nested) uploadAhead() {
 		// operation that begins it, and the intervals at both ends.
 		f.e.Reset().Add(-1, f.aheadSum.At(n)).Add(1, f.ahead.late.At(n))
 		if n < f.L-1 {
-			f.e.Add(1, f.aheadSum.At(n+1)).Add(1, f.ahead.any.At(n+1)).Add(1, f.ahead.any.At(f.n-2-n))
+			f.e.Add(1, f.aheadSum.At(n+1)).Add(1, f.ahead.any.At(n+1)).Add(1, f.ahead.any.At(f.N-2-n))
 		}
 		g.Equal(&f.e, 0)
 		f.e.Reset().Add(-1, f.earlySum.At(n)).Add(1, f.early.At(f.nests[0].layer(n)))
@@ -328,7 +357,7 @@ func (f *nested) uploadAhead() {
 // flow says how much is away: what was, and leaves, and does not come back.
 func (f *nested) flow(t *nest) {
 	g := f.m.Group("away", "[001] §6, m_{i,k}")
-	for q := range f.n - 1 {
+	for q := range f.N - 1 {
 		f.e.Reset().Add(1, t.level.At(q+1)).Add(-1, t.level.At(q)).Add(-1, t.out.any.At(q)).Add(1, t.in.At(q))
 		if q < f.L {
 			switch t.d {
@@ -356,7 +385,7 @@ func (f *nested) sharedOut(t *nest) {
 
 		f.e.Reset().Add(1, t.back.At(n)).Add(-1, t.in.At(n))
 		if n < f.L-1 {
-			f.e.Add(-1, t.back.At(n+1)).Add(-1, t.in.At(f.n-2-n))
+			f.e.Add(-1, t.back.At(n+1)).Add(-1, t.in.At(f.N-2-n))
 		}
 		inside.Equal(&f.e, 0)
 
@@ -368,7 +397,7 @@ func (f *nested) sharedOut(t *nest) {
 		}
 
 		// least[n] is at most each level in the window.
-		for _, q := range [2]int{n + 1, f.n - 1 - n} {
+		for _, q := range [2]int{n + 1, f.N - 1 - n} {
 			f.e.Reset().Add(1, t.least.At(n)).Add(-1, t.level.At(q))
 			inside.AtMost(&f.e, 0)
 		}
@@ -390,7 +419,7 @@ func (f *nested) sharedOut(t *nest) {
 // began.
 func (f *nested) thereAndBack() {
 	define, g := f.m.Group("start of operations", "definition"), f.m.Group("there and back", "tightens [001] (6)")
-	for j := range f.n {
+	for j := range f.N {
 		f.e.Reset().Add(1, f.begin.At(j+1)).Add(-1, f.begin.At(j)).Add(-1, f.idle.At(j))
 		define.Equal(&f.e, f.u[j])
 	}
@@ -398,15 +427,17 @@ func (f *nested) thereAndBack() {
 		if w == 0 {
 			continue
 		}
-		b, fw := f.B(i), f.F(i)
-		f.e.Reset().Add(1, f.begin.At(fw)).Add(-1, f.begin.At(b)).Add(-2*w, f.nests[0].away.At(i))
+		b, fw, t := f.B(i), f.F(i), f.moves[i]
+		f.e.Reset().Add(1, f.begin.At(fw)).Add(-1, f.begin.At(b)).Add(-2*t, f.nests[0].away.At(i))
 		g.AtLeast(&f.e, f.u[b])
-		gap := func() *milp.Expr {
-			f.e.Reset().Add(1, f.begin.At(b)).Add(1, f.begin.At(f.n)).Add(-1, f.begin.At(fw))
-			return f.e.Add(-w, f.nests[1].away.At(i))
+		gap := func(moves float64) *milp.Expr {
+			f.e.Reset().Add(1, f.begin.At(b)).Add(1, f.begin.At(f.N)).Add(-1, f.begin.At(fw))
+			return f.e.Add(-moves*t, f.nests[1].away.At(i))
 		}
-		g.AtLeast(gap(), f.u[fw])
-		g.AtLeast(gap().Add(-w, f.nests[1].away.At(i)).Add(w, f.both.At(i)).Add(1, f.early.At(i)), 0)
+		g.AtLeast(gap(1), f.u[fw])
+		// What need not be uploaded since F_i began, rounded up.
+		up := milp.Up.Quo(f.W[i], f.Platform.Bandwidth) / f.time
+		g.AtLeast(gap(2).Add(up, f.both.At(i)).Add(milp.Up.Quo(up, w), f.early.At(i)), 0)
 	}
 }
 
@@ -427,7 +458,7 @@ func (f *nested) thereAndBack() {
 // (ahead), and that of w_i during F_i (mine), since its gap opens only then.
 func (f *nested) inFlight() {
 	g := f.m.Group("in flight", "tightens [001] (2), (4)")
-	for j := range f.n {
+	for j := range f.N {
 		own := f.Layer(j)
 		least := math.Inf(1)
 		for k, w := range f.w {
@@ -440,16 +471,9 @@ func (f *nested) inFlight() {
 		}
 		g.AtMost(f.backIn(j).Add(-f.u[j], f.fetching.At(j)), 0)
 
-		f.e.Reset().Add(-1, f.idle.At(j)).Add(-f.u[j], f.sending.At(j))
-		for d := range f.nests {
-			if q := f.nests[d].position(j); q < f.n-1 {
-				f.e.Add(1, f.nests[d].out.any.At(q))
-			}
-		}
-		if f.Backward(j) {
-			f.e.Add(1, f.nests[0].out.late.At(j))
-		} else {
-			f.e.Add(-1, f.mine.At(own))
+		f.sent(j).Add(-f.u[j], f.sending.At(j))
+		if !f.Backward(j) {
+			f.e.Add(-milp.Up.Quo(1, f.Platform.Bandwidth/f.size*f.time), f.mine.At(own))
 		}
 		g.AtMost(&f.e, 0)
 		if !f.Backward(j) {
@@ -460,95 +484,98 @@ func (f *nested) inFlight() {
 		f.e.Reset().Add(-least, f.fetching.At(j)).Add(-least, f.sending.At(j))
 		for k, w := range f.w {
 			if k != own {
-				f.e.Add(w, f.nests[f.open(k, j)].away.At(k))
+				f.e.Add(w, f.leaves(f.Open(k, j)))
 			}
 		}
-		g.AtLeast(&f.e, min(f.mustLeave(own, f.total-f.room[j]), f.total-f.w[own]))
+		g.AtLeast(&f.e, f.demand(own, f.Room(j)).whole)
 	}
-}
-
-// open returns which gap of layer k operation j of another layer lies in.
-func (in *weightInstance) open(k, j int) (d int) {
-	if in.B(k) < j && j < in.F(k) {
-		return 0
-	}
-	return 1
 }
 
 // start gives every column its value in the plan.
 func (f *nested) start(p *plan.Plan) ([]float64, error) {
-	t, err := f.readTimeline(p)
+	s, err := f.read(p)
 	if err != nil {
 		return nil, err
 	}
 	x := make([]float64, f.m.NumCols())
 	set := func(v milp.Var, value float64) { x[v.Index()] = value }
-	get := func(v milp.Var) float64 { return x[v.Index()] }
-	for j := range f.n {
-		set(f.idle.At(j), max(0, t.at(j+1)-t.s[j]-f.u[j]))
-		set(f.begin.At(j+1), t.at(j+1))
+	for j := range f.N {
+		set(f.idle.At(j), max(0, s.At(j+1)-s.Op[j]-f.U[j])/f.time)
+		set(f.begin.At(j+1), s.At(j+1)/f.time)
 	}
-	for i, w := range f.w {
+	for i := range f.w {
 		for d := range f.nests {
-			if t.away[2*i+d] {
+			if s.Away[2*i+d] {
 				set(f.nests[d].away.At(i), 1)
-				f.startBack(t, &f.nests[d], x, i)
+				f.startBack(s, &f.nests[d], x, i)
 			}
 		}
-		switch {
-		case t.away[2*i] && t.away[2*i+1]:
-			set(f.both.At(i), 1)
-			fallthrough
-		case t.away[2*i]:
-			f.during(t, x, f.sending, t.up[i], w)
-			t.share(f.B(i), f.F(i), t.up[i], w, f.startOut(&f.nests[0].out, x, i))
-		case t.away[2*i+1]:
-			ahead := min(w, max(0, t.s[f.F(i)]-t.up[i]))
-			set(f.early.At(i), ahead)
-			t.share(f.B(i), f.F(i), t.up[i], ahead, f.startOut(&f.ahead, x, i))
-			j := f.F(i)
-			mine := min(w-ahead, max(0, t.s[j]+f.u[j]-t.up[i]-ahead))
-			set(f.mine.At(i), mine)
-			f.during(t, x, f.sending, t.up[i]+ahead+mine, w-ahead-mine)
-			t.share(j, f.B(i)+f.n, t.up[i]+ahead, w-ahead, func(j int, amount float64) {
-				x[f.nests[1].out.any.At(f.nests[1].position(j)).Index()] += amount
-			})
-		}
+		f.startUpload(s, x, i)
 	}
-	for n := f.L - 1; n >= 0; n-- {
-		sum, early := get(f.ahead.late.At(n)), get(f.early.At(f.nests[0].layer(n)))
-		if n < f.L-1 {
-			sum += get(f.aheadSum.At(n+1)) + get(f.ahead.any.At(n+1)) + get(f.ahead.any.At(f.n-2-n))
-			early += get(f.earlySum.At(n + 1))
-		}
-		set(f.aheadSum.At(n), sum)
-		set(f.earlySum.At(n), early)
-	}
+	f.startAhead(x)
 	for d := range f.nests {
 		f.startNest(&f.nests[d], x)
 	}
 	return x, nil
 }
 
-// startBack shares out the prefetch of w_i in the gap d of t.
-func (f *nested) startBack(t *timeline, nest *nest, x []float64, i int) {
-	a, b := f.last(2*i+nest.d), f.use(2*i+nest.d)
-	if b < a {
-		b += f.n
+// startUpload shares out the upload of w_i.
+func (f *nested) startUpload(s *cycle.Schedule, x []float64, i int) {
+	set := func(v milp.Var, value float64) { x[v.Index()] = value }
+	w, move := f.w[i], f.Move[i]
+	// sent is what of the upload is sent until an instant, in units of sizes.
+	sent := func(until float64) float64 { return min(w, max(0, w*(until-s.Up[i])/move)) }
+	switch {
+	case s.Away[2*i]:
+		if s.Away[2*i+1] {
+			set(f.both.At(i), 1)
+		}
+		f.during(s, x, f.sending, s.Up[i], move)
+		f.share(s, f.B(i), f.F(i), s.Up[i], i, w, f.startOut(&f.nests[0].out, x, i))
+	case s.Away[2*i+1]:
+		j := f.F(i)
+		ahead := sent(s.Op[j])
+		set(f.early.At(i), ahead)
+		f.share(s, f.B(i), j, s.Up[i], i, ahead, f.startOut(&f.ahead, x, i))
+		mine := sent(s.Op[j]+f.U[j]) - ahead
+		set(f.mine.At(i), mine)
+		done := (ahead + mine) / w * move
+		f.during(s, x, f.sending, s.Up[i]+done, move-done)
+		f.share(s, j, f.B(i)+f.N, s.Up[i]+ahead/w*move, i, w-ahead, func(j int, amount float64) {
+			x[f.nests[1].out.any.At(f.nests[1].position(j)).Index()] += amount
+		})
 	}
-	f.during(t, x, f.fetching, t.pre[2*i+nest.d], f.w[i])
-	t.share(a, b, t.pre[2*i+nest.d], f.w[i], func(j int, amount float64) {
+}
+
+// startAhead sums up, from the inside, what is uploaded ahead.
+func (f *nested) startAhead(x []float64) {
+	get := func(v milp.Var) float64 { return x[v.Index()] }
+	for n := f.L - 1; n >= 0; n-- {
+		sum, early := get(f.ahead.late.At(n)), get(f.early.At(f.nests[0].layer(n)))
+		if n < f.L-1 {
+			sum += get(f.aheadSum.At(n+1)) + get(f.ahead.any.At(n+1)) + get(f.ahead.any.At(f.N-2-n))
+			early += get(f.earlySum.At(n + 1))
+		}
+		x[f.aheadSum.At(n).Index()], x[f.earlySum.At(n).Index()] = sum, early
+	}
+}
+
+// startBack shares out the prefetch of w_i in the gap d of s.
+func (f *nested) startBack(s *cycle.Schedule, nest *nest, x []float64, i int) {
+	g := 2*i + nest.d
+	f.during(s, x, f.fetching, s.Pre[g], f.Move[i])
+	f.share(s, f.Last(g), f.next(g), s.Pre[g], i, f.w[i], func(j int, amount float64) {
 		x[nest.in.At(nest.position(j)).Index()] += amount
 	})
 }
 
-// during adds to each operation's part the time that a transfer of w starting at
-// x takes of it.
-func (f *nested) during(t *timeline, x []float64, part milp.List, at, w float64) {
-	for j := range 2 * f.n {
-		from, to := max(at, t.at(j)), min(at+w, t.at(j)+f.u[j%f.n])
-		if v := part.At(j % f.n).Index(); to > from {
-			x[v] = min(1, x[v]+(to-from)/f.u[j%f.n])
+// during adds to each operation's part the time that a transfer of so many
+// seconds starting at the instant at takes of it.
+func (f *nested) during(s *cycle.Schedule, x []float64, part milp.List, at, seconds float64) {
+	for j := range 2 * f.N {
+		from, to := max(at, s.At(j)), min(at+seconds, s.At(j)+f.U[j%f.N])
+		if v := part.At(j % f.N).Index(); to > from {
+			x[v] = min(1, x[v]+(to-from)/f.U[j%f.N])
 		}
 	}
 }
@@ -569,7 +596,7 @@ func (f *nested) startOut(out *transferList, x []float64, i int) func(j int, amo
 func (f *nested) startNest(t *nest, x []float64) {
 	set := func(v milp.Var, value float64) { x[v.Index()] = value }
 	get := func(v milp.Var) float64 { return x[v.Index()] }
-	for q := range f.n - 2 {
+	for q := range f.N - 2 {
 		a := get(t.level.At(q)) + get(t.out.any.At(q)) - get(t.in.At(q))
 		if q < f.L && t.d == 0 {
 			a += get(t.out.late.At(q))
@@ -582,10 +609,10 @@ func (f *nested) startNest(t *nest, x []float64) {
 	for n := f.L - 1; n >= 0; n-- {
 		k := t.layer(n)
 		want, back := f.w[k]*get(t.away.At(k)), get(t.in.At(n))
-		least := min(get(t.level.At(n+1)), get(t.level.At(f.n-1-n)))
+		least := min(get(t.level.At(n+1)), get(t.level.At(f.N-1-n)))
 		if n < f.L-1 {
 			want += get(t.want.At(n + 1))
-			back += get(t.back.At(n+1)) + get(t.in.At(f.n-2-n))
+			back += get(t.back.At(n+1)) + get(t.in.At(f.N-2-n))
 			least = min(least, get(t.least.At(n+1)))
 		}
 		set(t.want.At(n), want)
@@ -594,14 +621,14 @@ func (f *nested) startNest(t *nest, x []float64) {
 	}
 }
 
-func (f *nested) hint(x []float64) *formulation.Hint {
-	h := newHint(f.weightInstance)
+func (f *nested) readHint(x []float64) *formulation.Hint {
+	h := f.hint()
 	for i := range f.L {
 		for d := range f.nests {
 			h.Away[2*i+d] = x[f.nests[d].away.At(i).Index()] > 0.5
 		}
 	}
-	for j := range f.n {
+	for j := range f.N {
 		h.Idle[j] = x[f.idle.At(j).Index()] * f.time
 	}
 	return h

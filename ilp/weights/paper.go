@@ -1,5 +1,3 @@
-// Package weights has the formulations of weight offloading, one a file. Start reading
-// at paper.go, which follows [001] §6 equation by equation.
 package weights
 
 import (
@@ -7,19 +5,20 @@ import (
 
 	"workbench/ilp/formulation"
 	"workbench/model/chain"
+	"workbench/model/cycle"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
-// weights is the MILP of [001] §6, "lower bound". Interval j is the time from
+// paper is the MILP of [001] §6, "lower bound". Interval j is the time from
 // the start of operation j to the start of the next one, cyclically; the
 // paper's operation j is j-1 here and its layer i is i-1. Sizes and times are
-// in the units of weightInstance, so that β = 1.
+// in the units of instance.
 //
 // # Why it is a lower bound
 //
-// Take a valid plan of period T in the normal form of timeline, which costs no
+// Take a valid plan of period T in the normal form of cycle.Schedule, which costs no
 // time. Let O_{i,j} and P_{i,j} be the amounts of w_i that its transfers carry
 // in interval j, let D_{i,j} = |w_i| if w_i is discarded in interval j, at the
 // start of operation j+1 at the latest, and let idle_j be the time in interval
@@ -42,18 +41,10 @@ import (
 //
 // A plan that prefetches a weight twice between two uses, or uploads it twice,
 // is cut off by (5) to (8), but its normal form is not, and has the same T.
-//
-// # What the paper prints
-//
-// As printed, (4) and the first of (6) are wrong: M_k counts the weight of
-// operation k although m_{i,k} does already, and P − D ≥ 0 forbids that
-// anything is ever deleted. That model is no bound: it is infeasible, or above
-// the optimum, on most small instances (findings 1).
-type weights struct {
-	*weightInstance
-	variant weightsVariant
-	m       *milp.Model
-	e       milp.Expr // scratch
+type paper struct {
+	*instance
+	m *milp.Model
+	e milp.Expr // scratch
 
 	O, P, D milp.Grid // [001] §6: amounts by layer and interval
 	idle    milp.List
@@ -66,99 +57,80 @@ type weights struct {
 	host milp.Grid // Σ_{B_i}^{k-1} O+P−D: what else could be deleted
 }
 
-// weightsVariant says which version of [001] §6 to build.
-type weightsVariant uint8
-
-const (
-	corrected     weightsVariant = iota
-	asPrinted                    // (4) and (6) as they stand in the paper
-	printedMemory                // only (4) as it stands
-	tightened                    // corrected, and deletedOnce
-)
-
 // Paper builds the MILP of [001] §6 with (4) and (6) corrected. Its optimum
-// is a proven lower bound on the period. 10L² columns, 8L² rows.
+// is a lower bound on the period. 10L² columns, 8L² rows.
 func Paper(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
-	in, err := newWeightInstance(c, p)
+	f, err := newPaper("weights", c, p)
 	if err != nil {
 		return nil, err
 	}
-	return buildWeights(in, corrected), nil
+	f.shared()
+	f.memory()
+	f.noMoreThanDeleted()
+	return f.program(formulation.LowerBound), nil
 }
 
-// Printed builds the MILP of [001] §6 exactly as printed. Its value is
-// no bound and it is mostly infeasible.
-func Printed(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
-	in, err := newWeightInstance(c, p)
+// newPaper adds the columns of [001] §6.
+func newPaper(name string, c *chain.Chain, p platform.Platform) (*paper, error) {
+	in, err := newInstance(c, p)
 	if err != nil {
 		return nil, err
 	}
-	return buildWeights(in, asPrinted), nil
-}
-
-// PrintedMemory builds it with (4) as printed and (6) corrected, as
-// findings 1 tried it.
-func PrintedMemory(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
-	in, err := newWeightInstance(c, p)
-	if err != nil {
-		return nil, err
-	}
-	return buildWeights(in, printedMemory), nil
-}
-
-func buildWeights(in *weightInstance, variant weightsVariant) *formulation.Program {
-	name := [...]string{"weights", "weights-printed", "weights-printed-memory", "weights-tightened"}[variant]
-	f := &weights{weightInstance: in, variant: variant, m: milp.New(name)}
+	f := &paper{instance: in, m: milp.New(name)}
 	inf := math.Inf(1)
-	f.m.Grow(5*in.L*in.n+in.n+3*in.L, 4*in.L*in.n+5*in.n, 16*in.L*in.n)
-	f.O = f.m.Grid("O", in.L, in.n, milp.Continuous, 0, inf)
-	f.P = f.m.Grid("P", in.L, in.n, milp.Continuous, 0, inf)
-	f.D = f.m.Grid("D", in.L, in.n, milp.Continuous, 0, inf)
-	f.idle = f.m.List("idle", in.n, milp.Continuous, 0, inf)
+	f.m.Grow(5*in.L*in.N+in.N+3*in.L, 4*in.L*in.N+5*in.N, 16*in.L*in.N)
+	f.O = f.m.Grid("O", in.L, in.N, milp.Continuous, 0, inf)
+	f.P = f.m.Grid("P", in.L, in.N, milp.Continuous, 0, inf)
+	f.D = f.m.Grid("D", in.L, in.N, milp.Continuous, 0, inf)
+	f.idle = f.m.List("idle", in.N, milp.Continuous, 0, inf)
 	f.D1 = f.m.List("D1", in.L, milp.Binary, 0, 1)
 	f.D0 = f.m.List("D0", in.L, milp.Binary, 0, 1)
 	f.Ostar = f.m.List("O*", in.L, milp.Binary, 0, 1)
-	f.here = f.m.Grid("m", in.L, in.n, milp.Continuous, -inf, inf)
-	f.host = f.m.Grid("host", in.L, in.n, milp.Continuous, -inf, inf)
+	f.here = f.m.Grid("m", in.L, in.N, milp.Continuous, -inf, inf)
+	f.host = f.m.Grid("host", in.L, in.N, milp.Continuous, -inf, inf)
+	return f, nil
+}
 
+// shared adds what [001] §6 prints and means: all but (4) and the first of (6).
+func (f *paper) shared() {
 	f.objective()
 	f.links()
 	f.ownBackward()
 	f.sums()
-	f.memory()
 	f.validity()
-	f.noMoreThanDeleted()
 	f.nothingLost()
 	f.uploadedWhole()
 	f.deletedWhole()
-	if variant == tightened {
-		f.deletedOnce()
-	}
-	return &formulation.Program{Model: f.m, Start: f.start, Hint: f.hint}
 }
 
-// objective is the period, min Σ_j u_j + idle_j, in seconds.
-func (f *weights) objective() {
-	f.e.Reset().AddConst(f.computation)
-	for j := range f.n {
-		f.e.Add(f.time, f.idle.At(j))
+func (f *paper) program(promise formulation.Promise) *formulation.Program {
+	return &formulation.Program{
+		Model: f.m, Promise: promise, Formulation: f.m.Name(), Unit: f.time, Start: f.start, Hint: f.readHint,
+	}
+}
+
+// objective is the period, min Σ_j u_j + idle_j.
+func (f *paper) objective() {
+	f.e.Reset().AddConst(f.period)
+	for j := range f.N {
+		f.e.Add(1, f.idle.At(j))
 	}
 	f.m.Minimize(&f.e)
 }
 
 // links is [001] (2): what a link carries in an interval takes no longer than
 // the interval.
-func (f *weights) links() {
+func (f *paper) links() {
 	uploads, prefetches := f.m.Group("uploads", "[001] (2)"), f.m.Group("prefetches", "[001] (2)")
-	for j := range f.n {
+	for j := range f.N {
 		f.e.Reset().Add(-1, f.idle.At(j))
 		for i := range f.L {
-			f.e.Add(1, f.O.At(i, j))
+			f.e.Add(f.rate, f.O.At(i, j))
 		}
 		uploads.AtMost(&f.e, f.u[j])
 		f.e.Reset().Add(-1, f.idle.At(j))
 		for i := range f.L {
-			f.e.Add(1, f.P.At(i, j))
+			f.e.Add(f.rate, f.P.At(i, j))
 		}
 		prefetches.AtMost(&f.e, f.u[j])
 	}
@@ -166,18 +138,18 @@ func (f *weights) links() {
 
 // ownBackward is [001] (3): w_i is not uploaded while B_i changes it, so in
 // the interval of B_i only during its idle time.
-func (f *weights) ownBackward() {
+func (f *paper) ownBackward() {
 	g := f.m.Group("not during B", "[001] (3)")
 	for i := range f.L {
 		j := f.B(i)
-		f.e.Reset().Add(1, f.O.At(i, j)).Add(-1, f.idle.At(j))
+		f.e.Reset().Add(f.rate, f.O.At(i, j)).Add(-1, f.idle.At(j))
 		g.AtMost(&f.e, 0)
 	}
 }
 
 // sums defines m_{i,k} and host_{i,k} by going around the cycle from B_i, at
 // which w_i is here as a whole and the host has nothing of it.
-func (f *weights) sums() {
+func (f *paper) sums() {
 	use, host := f.m.Group("memory of weights", "[001] §6, m_{i,k}"), f.m.Group("host holds", "[001] §6, sums of (6)")
 	for i := range f.L {
 		b := f.B(i)
@@ -185,46 +157,42 @@ func (f *weights) sums() {
 		use.Equal(&f.e, f.w[i])
 		f.e.Reset().Add(1, f.host.At(i, b))
 		host.Equal(&f.e, 0)
-		for j := b; j < b+f.n-1; j++ {
+		for j := b; j < b+f.N-1; j++ {
 			f.change(&f.e, f.here, i, j)
 			use.Equal(&f.e, 0)
 			f.change(&f.e, f.host, i, j)
-			f.e.Add(-1, f.O.At(i, j%f.n))
+			f.e.Add(-1, f.O.At(i, j%f.N))
 			host.Equal(&f.e, 0)
 		}
 	}
 }
 
 // change sets e to x_{i,j+1} − x_{i,j} − P_{i,j} + D_{i,j}.
-func (f *weights) change(e *milp.Expr, x milp.Grid, i, j int) {
-	now, next := j%f.n, (j+1)%f.n
+func (f *paper) change(e *milp.Expr, x milp.Grid, i, j int) {
+	now, next := j%f.N, (j+1)%f.N
 	e.Reset().Add(1, x.At(i, next)).Add(-1, x.At(i, now)).Add(-1, f.P.At(i, now)).Add(1, f.D.At(i, now))
 }
 
 // memory is [001] (4): at the start of operation k the weights fit beside its
 // activations and gradient, Σ_i m_{i,k} ≤ M − M_k + |w_own|. The paper's right
-// side is M − M_k, which counts the own weight twice.
-func (f *weights) memory() {
+// side is another, see printedMemory.
+func (f *paper) memory() {
 	g := f.m.Group("memory", "[001] (4)")
-	for k := range f.n {
+	for k := range f.N {
 		f.e.Reset()
 		for i := range f.L {
 			f.e.Add(1, f.here.At(i, k))
 		}
-		room := f.room[k]
-		if f.variant == asPrinted || f.variant == printedMemory {
-			room -= f.w[f.Layer(k)]
-		}
-		g.AtMost(&f.e, room)
+		g.AtMost(&f.e, f.room(k))
 	}
 }
 
 // validity is [001] (5): after a cycle w_i is as before it, and it is here as
 // a whole at the start of F_i.
-func (f *weights) validity() {
+func (f *paper) validity() {
 	cycle, forward := f.m.Group("stable cycle", "[001] (5)"), f.m.Group("here at F", "[001] (5)")
 	for i := range f.L {
-		f.change(&f.e, f.here, i, f.B(i)+f.n-1)
+		f.change(&f.e, f.here, i, f.B(i)+f.N-1)
 		cycle.Equal(&f.e, 0)
 		f.e.Reset().Add(1, f.here.At(i, f.F(i)))
 		forward.Equal(&f.e, f.w[i])
@@ -232,27 +200,23 @@ func (f *weights) validity() {
 }
 
 // noMoreThanDeleted is the first of [001] (6): since B_i, no more was
-// prefetched than deleted, Σ P − D ≤ 0. The paper prints ≥.
-func (f *weights) noMoreThanDeleted() {
+// prefetched than deleted, Σ P − D ≤ 0. The paper prints ≥, see printedSign.
+func (f *paper) noMoreThanDeleted() {
 	g := f.m.Group("no more than deleted", "[001] (6)")
 	for i := range f.L {
-		for k := range f.n {
+		for k := range f.N {
 			f.e.Reset().Add(1, f.here.At(i, k))
-			if f.variant == asPrinted {
-				g.AtLeast(&f.e, f.w[i])
-			} else {
-				g.AtMost(&f.e, f.w[i])
-			}
+			g.AtMost(&f.e, f.w[i])
 		}
 	}
 }
 
 // nothingLost is the second of [001] (6): since B_i, no more was deleted than
 // uploaded and prefetched, Σ O + P − D ≥ 0.
-func (f *weights) nothingLost() {
+func (f *paper) nothingLost() {
 	g := f.m.Group("nothing lost", "[001] (6)")
 	for i := range f.L {
-		for k := range f.n {
+		for k := range f.N {
 			f.e.Reset().Add(1, f.host.At(i, k))
 			g.AtLeast(&f.e, 0)
 		}
@@ -260,11 +224,11 @@ func (f *weights) nothingLost() {
 }
 
 // uploadedWhole is [001] (7): a weight is uploaded as a whole or not at all.
-func (f *weights) uploadedWhole() {
+func (f *paper) uploadedWhole() {
 	g := f.m.Group("uploaded whole", "[001] (7)")
 	for i := range f.L {
 		f.e.Reset().Add(-f.w[i], f.Ostar.At(i))
-		for j := range f.n {
+		for j := range f.N {
 			f.e.Add(1, f.O.At(i, j))
 		}
 		g.Equal(&f.e, 0)
@@ -273,12 +237,12 @@ func (f *weights) uploadedWhole() {
 
 // deletedWhole is [001] (8): in each gap a weight is deleted as a whole or not
 // at all.
-func (f *weights) deletedWhole() {
+func (f *paper) deletedWhole() {
 	g := f.m.Group("deleted whole", "[001] (8)")
 	for i := range f.L {
 		f.e.Reset().Add(-f.w[i], f.D1.At(i))
-		for j := f.F(i); j < f.B(i)+f.n; j++ {
-			f.e.Add(1, f.D.At(i, j%f.n))
+		for j := f.F(i); j < f.B(i)+f.N; j++ {
+			f.e.Add(1, f.D.At(i, j%f.N))
 		}
 		g.Equal(&f.e, 0)
 		f.e.Reset().Add(-f.w[i], f.D0.At(i))
@@ -289,36 +253,9 @@ func (f *weights) deletedWhole() {
 	}
 }
 
-// deletedOnce tightens the second of [001] (6), which lets a part of w_i that
-// was uploaded leave, come back, and leave again in place of the rest: in each
-// gap no more is deleted than was uploaded since B_i, or than left before F_i
-// already. Plans obey: they delete w_i once in a gap.
-func (f *weights) deletedOnce() {
-	g := f.m.Group("deleted once", "tightens [001] (6)")
-	for i := range f.L {
-		for d := range 2 {
-			a, b := f.last(2*i+d), f.use(2*i+d)
-			if b < a {
-				b += f.n
-			}
-			f.e.Reset()
-			if d == 1 {
-				f.e.Add(f.w[i], f.D0.At(i))
-				for j := f.B(i); j < a; j++ {
-					f.e.Add(1, f.O.At(i, j))
-				}
-			}
-			for j := a; j < b; j++ {
-				f.e.Add(1, f.O.At(i, j%f.n)).Add(-1, f.D.At(i, j%f.n))
-				g.AtLeast(&f.e, 0)
-			}
-		}
-	}
-}
-
 // start gives every column the value that the argument above gives it.
-func (f *weights) start(p *plan.Plan) ([]float64, error) {
-	t, err := f.readTimeline(p)
+func (f *paper) start(p *plan.Plan) ([]float64, error) {
+	s, err := f.read(p)
 	if err != nil {
 		return nil, err
 	}
@@ -326,30 +263,27 @@ func (f *weights) start(p *plan.Plan) ([]float64, error) {
 	add := func(g milp.Grid, i int) func(int, float64) {
 		return func(j int, amount float64) { x[g.At(i, j).Index()] += amount }
 	}
-	for j := range f.n {
-		x[f.idle.At(j).Index()] = max(0, t.at(j+1)-t.s[j]-f.u[j])
+	for j := range f.N {
+		x[f.idle.At(j).Index()] = max(0, s.At(j+1)-s.Op[j]-f.U[j]) / f.time
 	}
 	for i := range f.L {
-		if t.uploads(i) {
+		if s.Uploads(i) {
 			x[f.Ostar.At(i).Index()] = 1
-			t.share(f.B(i), f.B(i)+f.n, t.up[i], f.w[i], add(f.O, i))
+			f.share(s, f.B(i), f.B(i)+f.N, s.Up[i], i, f.w[i], add(f.O, i))
 		}
 		for d, chosen := range [2]milp.List{f.D0, f.D1} {
 			g := 2*i + d
-			if !t.away[g] {
+			if !s.Away[g] {
 				continue
 			}
 			x[chosen.At(i).Index()] = 1
-			a, b := f.last(g), f.use(g)
-			if b < a {
-				b += f.n
-			}
-			t.share(a, b, t.pre[g], f.w[i], add(f.P, i))
-			x[f.D.At(i, t.interval(a, b, t.del[g])).Index()] += f.w[i]
+			a, b := f.Last(g), f.next(g)
+			f.share(s, a, b, s.Pre[g], i, f.w[i], add(f.P, i))
+			x[f.D.At(i, f.interval(s, a, b, s.Deleted(f.Instance, g))).Index()] += f.w[i]
 		}
 		m, host := f.w[i], 0.0
-		for j := f.B(i); j < f.B(i)+f.n; j++ {
-			j := j % f.n
+		for j := f.B(i); j < f.B(i)+f.N; j++ {
+			j := j % f.N
 			x[f.here.At(i, j).Index()], x[f.host.At(i, j).Index()] = m, host
 			change := x[f.P.At(i, j).Index()] - x[f.D.At(i, j).Index()]
 			m += change
@@ -362,26 +296,22 @@ func (f *weights) start(p *plan.Plan) ([]float64, error) {
 // interval returns the last interval from operation a to before operation b
 // that begins before the instant x: what is discarded at the start of an
 // operation is gone when it starts.
-func (t *timeline) interval(a, b int, x float64) int {
+func (f *paper) interval(s *cycle.Schedule, a, b int, x float64) int {
 	j := a
-	for j+1 < b && t.at(j+1) < x-plan.Tolerance*t.T {
+	for j+1 < b && s.At(j+1) < x-plan.Tolerance*s.T {
 		j++
 	}
-	return j % len(t.s)
+	return j % f.N
 }
 
-func (f *weights) hint(x []float64) *formulation.Hint {
-	h := newHint(f.weightInstance)
+func (f *paper) readHint(x []float64) *formulation.Hint {
+	h := f.hint()
 	for i := range f.L {
 		h.Away[2*i] = x[f.D0.At(i).Index()] > 0.5
 		h.Away[2*i+1] = x[f.D1.At(i).Index()] > 0.5
 	}
-	for j := range f.n {
+	for j := range f.N {
 		h.Idle[j] = x[f.idle.At(j).Index()] * f.time
 	}
 	return h
-}
-
-func newHint(in *weightInstance) *formulation.Hint {
-	return &formulation.Hint{Away: make([]bool, in.n), Idle: make([]float64, in.n)}
 }

@@ -27,7 +27,8 @@ type Instance struct {
 }
 
 // New checks that a plan exists: the error is a *plan.Infeasible if the memory
-// is below the least, and wraps ErrInstance if the numbers mean nothing. O(L).
+// is below the least, beside the instance, and wraps ErrInstance if the numbers
+// mean nothing. O(L).
 func New(c *chain.Chain, p platform.Platform) (*Instance, error) {
 	if err := check(c, p); err != nil {
 		return nil, err
@@ -39,6 +40,16 @@ func New(c *chain.Chain, p platform.Platform) (*Instance, error) {
 		in.Total += w
 	}
 	return in, in.Fits(p.Memory)
+}
+
+// MostAway returns the most that the weights exceed the room for them by, over
+// all operations: so much leaves and comes back in every cycle, at least.
+func (in *Instance) MostAway() float64 {
+	most := 0.0
+	for j := range in.U {
+		most = max(most, in.Total-in.Room(j))
+	}
+	return most
 }
 
 // check returns what no methods can work with.
@@ -72,7 +83,7 @@ func (y *Cycle) Fits(memory float64) error {
 	return &plan.Infeasible{Problem: plan.WeightOffload, Memory: least, Given: memory, Why: why}
 }
 
-// Name returns the name of operation j as in the paper: "B_3".
+// OpName returns the name of operation j as in the paper: "B_3".
 func (y *Cycle) OpName(j int) string {
 	if y.Backward(j) {
 		return fmt.Sprintf("B_%d", y.Layer(j)+1)

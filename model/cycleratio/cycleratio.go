@@ -30,7 +30,7 @@ import (
 // what verifiers of plans allow.
 const Tolerance = 1e-13
 
-// ErrContradiction is wrapped by nothing: precedences that no period satisfies.
+// ErrContradiction says that no period satisfies the precedences.
 var ErrContradiction = errors.New("precedences contradict each other: no period satisfies them")
 
 // ErrCutoff says that the least period exceeds the cut-off.
