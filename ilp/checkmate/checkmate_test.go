@@ -1,6 +1,7 @@
 package checkmate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
@@ -148,45 +151,53 @@ func TestCheckmateIsExact(t *testing.T) {
 				t.Fatalf("%d: %s has optimum %g, exhaustive search %g\nmemory %g, %+v", n, program.Model.Name(), got, want, p.Memory, g)
 			}
 		}
-		result, err := Solve(t.Context(), highs.New(), g, p, nil, solvers.Options{Time: time.Minute})
-		if (errors.As(err, &none) || errors.Is(err, plan.ErrNoPlan)) && math.IsInf(want, 1) {
+		result, err := Run(t.Context(), &formulation.Task{Backend: highs.New()}, g, p)
+		if errors.As(err, &none) && math.IsInf(want, 1) {
 			continue
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if result.Bound > want*(1+1e-6) || result.Loose > result.Bound {
-			t.Fatalf("%d: bound %g, loose %g, optimum %g\nmemory %g, %+v", n, result.Bound, result.Loose, want, p.Memory, g)
+		free, _, err := exhaustive.Graph(g, p.Memory, 1<<20)
+		if errors.Is(err, exhaustive.ErrInfeasible) {
+			free = math.Inf(1)
+		} else if err != nil {
+			t.Fatal(err)
 		}
+		hold(t, result, want, free)
 		if result.Plan != nil {
 			if got := verified(t, g, result.Plan); got < want*(1-1e-9) {
 				t.Fatalf("%d: makespan %g below the optimum %g", n, got, want)
 			}
-			if near(result.Bound, want) && near(result.Plan.Claims.Makespan, want) {
+			if near(result.Claimed(), want) && near(result.Objective, want) {
 				contracted++
 			}
-		}
-		free, _, err := exhaustive.Graph(g, p.Memory, 1<<20)
-		if errors.Is(err, exhaustive.ErrInfeasible) {
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if slices.Contains(result.Assumptions, stages.InGraphOrder) {
-			t.Fatalf("%d: a graph whose order is the only one is taken for another\n%+v", n, g)
-		}
-		bound := result.Loose
-		if len(result.Assumptions) == 0 {
-			bound = result.Bound
-		}
-		if bound > free*(1+1e-6) {
-			t.Fatalf("%d: bound %g for all plans, optimum %g\nmemory %g, %+v", n, bound, free, p.Memory, g)
 		}
 	}
 	t.Logf("%d infeasible, %d with recomputation, %d closed by the driver", infeasible, recomputed, contracted)
 	if recomputed < 10 || contracted < 20 {
 		t.Errorf("too few interesting instances: %d infeasible, %d with recomputation, %d closed", infeasible, recomputed, contracted)
+	}
+}
+
+// hold checks that bounds and claims are at most the optimum of the plans that
+// they bind: of the schedules of stages, or of all plans.
+func hold(t rapid.TB, r *formulation.Result, staged, free float64) {
+	t.Helper()
+	check := func(value float64, by string, assumptions []string) {
+		optimum := free
+		if slices.Contains(assumptions, stages.InGraphOrder) || slices.Contains(assumptions, stages.InStages) {
+			optimum = staged
+		}
+		if value > optimum*(1+1e-6) {
+			t.Fatalf("%s says %v, the optimum is %v (%v)", by, value, optimum, assumptions)
+		}
+	}
+	for _, b := range r.Bounds {
+		check(b.Value, b.By, b.Assumptions)
+	}
+	for _, c := range r.Claims {
+		check(c.Value, c.By, c.Assumptions)
 	}
 }
 
@@ -350,31 +361,34 @@ func TestSolveCheckmate(t *testing.T) {
 	p := platform.Platform{Memory: 8}
 	var first *plan.Plan
 	for _, threads := range []int{1, 2} {
-		events := 0
-		o := solvers.Options{Time: 30 * time.Second, Threads: solvers.Some(threads), RelGap: solvers.Some(0.01), OnProgress: func(q solvers.Progress) {
-			events++
-			if q.Objective < q.Bound*(1-1e-9) {
-				t.Errorf("progress with objective %g below bound %g", q.Objective, q.Bound)
-			}
-		}}
-		r, err := Solve(t.Context(), highs.New(), c, p, first, o)
+		task := &formulation.Task{
+			Backend: highs.New(), Start: first, Options: solvers.Options{Threads: solvers.Some(threads), RelGap: solvers.Some(0.01)},
+			OnProgress: func(objective, bound float64, _ int64) {
+				if objective < bound*(1-1e-9) {
+					t.Errorf("progress with objective %g below bound %g", objective, bound)
+				}
+			},
+		}
+		r, err := Run(t.Context(), task, c, p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := verified(t, c, r.Plan); got < r.Bound*(1-1e-9) || r.Gap() > 0.01 || len(r.Assumptions) > 0 {
-			t.Errorf("%d threads: makespan %g, bound %g by %s, assumptions %v", threads, got, r.Bound, r.By, r.Assumptions)
+		if got := verified(t, c, r.Plan); got < r.Claimed()*(1-1e-9) || !r.Closed(0.01) {
+			t.Errorf("%d threads: makespan %g, claimed %g, bounds %+v", threads, got, r.Claimed(), r.Bounds)
 		}
 		if first != nil && r.Plan.Claims.Makespan > first.Claims.Makespan {
 			t.Errorf("makespan %g, started from %g", r.Plan.Claims.Makespan, first.Claims.Makespan)
 		}
 		first = r.Plan
 	}
-	plain, err := SolvePrinted(t.Context(), highs.New(), c, p, first, solvers.Options{Time: time.Second})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	plain, err := RunPrinted(ctx, &formulation.Task{Backend: highs.New(), Start: first}, c, p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if verified(t, c, plain.Plan) > first.Claims.Makespan || plain.Bound > first.Claims.Makespan {
-		t.Errorf("plain: makespan %g, bound %g, started from %g", plain.Plan.Claims.Makespan, plain.Bound, first.Claims.Makespan)
+	if verified(t, c, plain.Plan) > first.Claims.Makespan || plain.Claimed() > first.Claims.Makespan*(1+1e-9) {
+		t.Errorf("plain: makespan %g, claimed %g, started from %g", plain.Objective, plain.Claimed(), first.Claims.Makespan)
 	}
 }
 
@@ -405,8 +419,8 @@ func TestCheckmateUnfit(t *testing.T) {
 		p := platform.Platform{Memory: x.memory}
 		_, plain := Printed(x.g, p)
 		_, strong := Strong(x.g, p)
-		_, solved := Solve(t.Context(), highs.New(), x.g, p, nil, solvers.Options{})
-		_, paper := SolvePrinted(t.Context(), highs.New(), x.g, p, nil, solvers.Options{})
+		_, solved := Run(t.Context(), &formulation.Task{Backend: highs.New()}, x.g, p)
+		_, paper := RunPrinted(t.Context(), &formulation.Task{Backend: highs.New()}, x.g, p)
 		_, rounded := Round(t.Context(), highs.New(), x.g, p, RoundingOptions{})
 		for _, err := range []error{plain, strong, solved, paper, rounded} {
 			if x.want == nil && (!errors.As(err, &none) || none.Memory != low) || x.want != nil && !errors.Is(err, x.want) {
@@ -419,15 +433,15 @@ func TestCheckmateUnfit(t *testing.T) {
 	_, plain := Printed(long, p)
 	_, strong := Strong(long, p)
 	_, relaxed := With(longer, p, Options{Backward: true, Ends: true})
-	_, solved := Solve(t.Context(), highs.New(), longer, p, nil, solvers.Options{})
-	_, paper := SolvePrinted(t.Context(), highs.New(), long, p, nil, solvers.Options{})
+	_, solved := Run(t.Context(), &formulation.Task{Backend: highs.New()}, longer, p)
+	_, paper := RunPrinted(t.Context(), &formulation.Task{Backend: highs.New()}, long, p)
 	_, rounded := Round(t.Context(), highs.New(), longer, p, RoundingOptions{Strong: true})
 	for k, err := range []error{plain, strong, relaxed, solved, paper, rounded} {
 		if !errors.Is(err, formulation.ErrTooLong) {
 			t.Errorf("too long, %d: error %v", k, err)
 		}
 	}
-	if _, err := Solve(t.Context(), highs.New(), g, p, &plan.Plan{}, solvers.Options{}); !errors.Is(err, formulation.ErrStart) {
+	if _, err := Run(t.Context(), &formulation.Task{Backend: highs.New(), Start: &plan.Plan{}}, g, p); !errors.Is(err, formulation.ErrStart) {
 		t.Errorf("bad start: error %v", err)
 	}
 	for _, build := range []formulation.GraphBuilder{Printed, Strong} {

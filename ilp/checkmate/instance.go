@@ -110,7 +110,8 @@ func value(b bool) float64 {
 	return 0
 }
 
-// program is a model of schedules of stages.
+// program is a model of schedules of stages, without any promise. Solutions of
+// relaxations may make schedules that do not fit: those are no plans.
 func (in *instance) program(m *milp.Model, values func(*stages.Schedule) []float64, schedule func([]float64) *stages.Schedule) *formulation.Program {
 	return &formulation.Program{
 		Model: m, Unit: in.unit,
@@ -121,6 +122,13 @@ func (in *instance) program(m *milp.Model, values func(*stages.Schedule) []float
 			}
 			return values(s), nil
 		},
-		Plan: func(x []float64) (*plan.Plan, error) { return in.plan(m.Name(), schedule(x)), nil },
+		Plan: func(x []float64) (*plan.Plan, error) {
+			s := schedule(x)
+			if !in.fits(s) {
+				peak, _, node := s.Peak()
+				return nil, fmt.Errorf("its schedule needs %.0f, at node %q", peak, in.Graph.Nodes[node].ID)
+			}
+			return in.plan(m.Name(), s), nil
+		},
 	}
 }

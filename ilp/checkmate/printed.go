@@ -29,6 +29,7 @@ type printed struct {
 
 	mem, ovh []float64 // M and overhead of nodes, in units of the model
 	budget   float64   // M_budget
+	exact    bool      // no size is rounded
 
 	R, S, U triangle
 	U0      milp.List   // U_{t,0}, before the first node of stage t
@@ -69,7 +70,7 @@ func (x triangle) at(t, i int) milp.Var { return x.all[t*(t+1)/2+i] }
 // MostCheckmate is the largest number of nodes of which exact models are built:
 // with 400 nodes that of the paper has half a million columns, the strengthened
 // one ten million entries. MostRelaxed is that of the relaxations that
-// Solve solves.
+// Run solves.
 const (
 	MostCheckmate = 400
 	MostRelaxed   = 1500
@@ -86,7 +87,16 @@ func Printed(g *graph.Graph, p platform.Platform) (*formulation.Program, error) 
 		return nil, err
 	}
 	f := buildPrinted(in)
-	return f.program(f.m, f.values, f.schedule), nil
+	x := f.program(f.m, f.values, f.schedule)
+	x.Formulation, x.Promise = f.m.Name(), formulation.LowerBound
+	if f.exact {
+		x.Promise = formulation.Equal
+	}
+	if !f.ordered(true) {
+		x.Assumptions = append(x.Assumptions, stages.InGraphOrder)
+	}
+	x.Assumptions = append(x.Assumptions, stages.InStages)
+	return x, nil
 }
 
 func buildPrinted(in *instance) *printed {
@@ -111,9 +121,10 @@ func buildPrinted(in *instance) *printed {
 
 // sizes sets M, the overheads and M_budget.
 func (f *printed) sizes() {
-	size, _ := grain(f.room, append(slices.Clone(f.Memory), f.Overhead...))
+	size, exact := grain(f.room, append(slices.Clone(f.Memory), f.Overhead...))
 	units := func(bytes float64) float64 { return math.Floor(bytes / size) }
 	scale := milp.PowerOfTwo(units(f.room), about)
+	f.exact = exact
 	f.budget = scale * units(f.room)
 	for i := range f.n {
 		f.mem, f.ovh = append(f.mem, scale*units(f.Memory[i])), append(f.ovh, scale*units(f.Overhead[i]))

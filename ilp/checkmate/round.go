@@ -143,6 +143,12 @@ func (c *rounding) run() (*RoundingResult, error) {
 	return &c.result, nil
 }
 
+// noPlan is the error of a model without solution, which proves nothing about
+// plans that are no schedules of stages.
+func (c *rounding) noPlan(model, by string) error {
+	return fmt.Errorf("%w: %s says that %s has no solution within %.0f bytes, so that no schedule of stages fits", plan.ErrNoPlan, by, model, c.platform.Memory)
+}
+
 // over reports whether time is up.
 func (c *rounding) over() bool {
 	return c.ctx.Err() != nil || !c.deadline.IsZero() && time.Now().After(c.deadline)

@@ -1,6 +1,7 @@
 package checkmate
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -17,22 +18,22 @@ type Options struct {
 	// Backward leaves out the stages before the first one from which on every
 	// node is computed once: forwards are computed once there and any set of
 	// their values may be retained. A relaxation.
-	Backward bool
+	Backward bool `json:"backward,omitempty"`
 	// Ends leaves out the memory rows of recomputations: a stage must fit its
 	// last computation only, and that in grains, see memoryRows. A relaxation,
 	// and one that holds for recomputation in any order and any number of times.
-	Ends bool
+	Ends bool `json:"ends,omitempty"`
 	// Rows are computations, by stage and node, of which Ends keeps the memory
 	// rows after all, exactly.
-	Rows [][2]int
+	Rows [][2]int `json:"rows,omitempty"`
 	// Contract never retains a value that only one forward node reads, which
 	// reads nothing else and whose own value is not larger: retaining that one
 	// is as good. With Backward and Ends only.
-	Contract bool
+	Contract bool `json:"contract,omitempty"`
 	// Plans keeps of Rows also those that contracted values may break without
 	// harm to the optimum, and those of the forward phase: every solution is a
 	// plan that fits in these rows, but the optimum is no bound.
-	Plans bool
+	Plans bool `json:"plans,omitempty"`
 }
 
 // strong is the strengthened model of stages.
@@ -78,8 +79,47 @@ func With(g *graph.Graph, p platform.Platform, o Options) (*formulation.Program,
 	if err := in.atMost(most); err != nil {
 		return nil, err
 	}
-	f := buildStrong(in, o)
-	return f.program(f.m, f.values, f.schedule), nil
+	return buildStrong(in, o).program(), nil
+}
+
+// Rebuild builds the model again whose Options a program of this package
+// carries.
+func Rebuild(g *graph.Graph, p platform.Platform, options json.RawMessage) (*formulation.Program, error) {
+	var o Options
+	if len(options) > 0 {
+		if err := json.Unmarshal(options, &o); err != nil {
+			return nil, fmt.Errorf("%w: options of checkmate-strong: %w", formulation.ErrInstance, err)
+		}
+	}
+	return With(g, p, o)
+}
+
+// program is the model with what it promises.
+func (f *strong) program() *formulation.Program {
+	p := f.restriction()
+	p.Formulation, p.Promise = f.m.Name(), formulation.Equal
+	if f.o.Backward || f.o.Ends {
+		p.Promise = formulation.LowerBound
+	}
+	if f.o.Plans {
+		p.Promise = formulation.Nothing
+	}
+	if options, err := json.Marshal(f.o); err == nil && string(options) != "{}" {
+		p.Options = options
+	}
+	if !f.ordered(!f.o.Backward) {
+		p.Assumptions = append(p.Assumptions, stages.InGraphOrder)
+	}
+	inner := func(x [2]int) bool { return x[1] < x[0] }
+	if !f.o.Ends || slices.ContainsFunc(f.o.Rows, inner) {
+		p.Assumptions = append(p.Assumptions, stages.InStages)
+	}
+	return p
+}
+
+// restriction is the model without any promise.
+func (f *strong) restriction() *formulation.Program {
+	return f.instance.program(f.m, f.values, f.schedule)
 }
 
 // schedule reads the retained values off a solution and completes them. Before

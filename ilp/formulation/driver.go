@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"workbench/model/certificate"
@@ -19,8 +20,10 @@ type Task struct {
 	// Options are for every solve; the driver sets Time, Start, OnProgress and,
 	// where a phase asks for another, RelGap.
 	Options solvers.Options
-	// Start is the best verified plan known, or nil.
-	Start *plan.Plan
+	// Start is the best verified plan known, or nil, and Bounds what is proved
+	// before any model is solved.
+	Start  *plan.Plan
+	Bounds []proof.Bound
 	// Verify replays a plan and returns its objective in seconds. A plan that
 	// breaks a rule is an error.
 	Verify func(*plan.Plan) (objective float64, err error)
@@ -105,7 +108,7 @@ func Phases(list ...*Phase) Next {
 // costs that answer only. The error says that a model could not be built or
 // solved at all and comes with what there is.
 func (t *Task) Run(ctx context.Context, next Next) (*Result, error) {
-	r := &Result{Objective: math.Inf(1), Ended: proof.NoProof}
+	r := &Result{Objective: math.Inf(1), Ended: proof.NoProof, Bounds: slices.Clone(t.Bounds)}
 	if t.Start != nil {
 		objective, err := t.Verify(t.Start)
 		if err != nil {
@@ -258,7 +261,7 @@ func (t *Task) take(x *Phase, r *Result) {
 	}
 	if p.Promise == Equal || p.Promise == LowerBound {
 		if bound := p.Objective(s.Bound); !math.IsInf(bound, 0) && !math.IsNaN(bound) {
-			r.Claims = append(r.Claims, proof.Claim{By: by, Value: bound, Status: s.Status.String()})
+			r.Claims = append(r.Claims, proof.Claim{By: by, Value: bound, Status: s.Status.String(), Assumptions: p.Assumptions})
 		}
 	}
 }

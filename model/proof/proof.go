@@ -66,6 +66,8 @@ type Claim struct {
 	By     string  `json:"by"`
 	Value  float64 `json:"value"`  // seconds; of an infeasible model without meaning
 	Status string  `json:"status"` // the solver's verdict: "optimal", "feasible", "infeasible"
+	// Assumptions are those of the formulation, as of a Bound.
+	Assumptions []string `json:"assumptions,omitempty"`
 	// Why it is no bound: "not certified: 38 s of LPs were not enough".
 	Why string `json:"why,omitempty"`
 }
