@@ -178,6 +178,16 @@ have_highs() {
   highs_path >/dev/null || { repair_highs_pc && highs_path >/dev/null; }
 }
 
+# warn_highs names versions that call worse points optimal on tiny models, which
+# workbench doctor solves.
+warn_highs() {
+  local version
+  version=$(PKG_CONFIG_PATH=$(highs_path) pkg_config --modversion highs)
+  case $version in
+    1.14.0) say "warning: HiGHS $version is known to answer some tiny models wrongly; workbench doctor shows them" ;;
+  esac
+}
+
 setup_highs() {
   ! have_highs || return 0
   if can_install && apt_offers libhighs-dev $HIGHS_MIN; then
@@ -395,6 +405,7 @@ case ${1:-} in
     need_compiler
     need_pkg_config
     setup_highs
+    warn_highs
     setup_lpsolve
     ;;
   --env) print_env ;;

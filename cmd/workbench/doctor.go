@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench"
+	"workbench/solvers"
 )
 
 func newDoctor(s streams) *cli.Command {
@@ -22,7 +24,7 @@ func newDoctor(s streams) *cli.Command {
 			if _, err := o.check(s); err != nil {
 				return err
 			}
-			return doctor(s, o)
+			return doctor(c.Context, s, o)
 		},
 	}
 }
@@ -34,9 +36,11 @@ type checkup struct {
 	Version string `json:"version,omitempty"`
 	Missing string `json:"missing,omitempty"` // why it is not there
 	Install string `json:"install,omitempty"` // what to do about it
+	// Wrong are tiny models of known optima that it answers wrongly.
+	Wrong []string `json:"wrong,omitempty"`
 }
 
-func doctor(s streams, o *common) error {
+func doctor(ctx context.Context, s streams, o *common) error {
 	var found []checkup
 	usable := 0
 	for _, b := range bench.Backends() {
@@ -45,6 +49,7 @@ func doctor(s streams, o *common) error {
 			c.Missing, c.Install = err.Error(), b.Install
 		} else {
 			c.OK, c.Version = true, b.Version()
+			c.Wrong = solvers.Wrong(ctx, solvers.New(b.Engine))
 			usable++
 		}
 		found = append(found, c)
@@ -59,6 +64,9 @@ func doctor(s streams, o *common) error {
 		for _, c := range found {
 			if c.OK {
 				fmt.Fprintf(s.out, "%-9s ok       %s\n", c.Backend, c.Version)
+				for _, w := range c.Wrong {
+					fmt.Fprintf(s.out, "%-9s wrong    %s\n", "", w)
+				}
 				continue
 			}
 			fmt.Fprintf(s.out, "%-9s missing  %s\n", c.Backend, oneLine(c.Missing))
