@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -88,25 +89,59 @@ func ParseTimeLimit(s string) (time.Duration, error) {
 type MemorySpec struct {
 	Percent bool
 	Value   float64 // percent or bytes
+	exact   string  // what the text says, as a fraction; "": the decimal number of Value
 }
 
 // ParseMemory reads a size or a percentage ("40%").
 func ParseMemory(s string) (MemorySpec, error) {
 	if number, ok := strings.CutSuffix(strings.TrimSpace(s), "%"); ok {
 		x, err := parse(s, number, nil, "a percentage as 40%")
-		return MemorySpec{true, x}, err
+		return MemorySpec{true, x, fraction(number, nil, x)}, err
 	}
 	x, err := parse(s, s, byteUnits, "a size as 16GiB or 1.5e9, or a percentage of the instance's range as 40%")
-	return MemorySpec{false, x}, err
+	return MemorySpec{false, x, fraction(s, byteUnits, x)}, err
 }
 
-// Resolve returns the limit in bytes for an instance whose least useful memory
-// is low and whose largest useful memory is high.
-func (m MemorySpec) Resolve(low, high float64) float64 {
-	if m.Percent {
-		return low + m.Value/100*(high-low)
+// fraction returns what a text that has been parsed as x says exactly. What is
+// too small for a float64 is nothing.
+func fraction(text string, units []unit, x float64) string {
+	if x == 0 {
+		return "0"
 	}
-	return m.Value
+	number, factor := split(text, units)
+	exact, ok := new(big.Rat).SetString(number)
+	if !ok {
+		return "" // not parsed
+	}
+	return exact.Mul(exact, new(big.Rat).SetFloat64(factor)).RatString()
+}
+
+// Resolve is [MemorySpec.ResolveIn] for an instance in bytes.
+func (m MemorySpec) Resolve(low, high float64) float64 { return m.ResolveIn(low, high, Byte) }
+
+// ResolveIn returns the limit in units of u, a whole number, for an instance of
+// that unit whose least useful memory is low and whose largest useful memory is
+// high. What the text says is taken exactly, then rounded down; a percentage of
+// a range without ends is NaN.
+func (m MemorySpec) ResolveIn(low, high float64, u Unit) float64 {
+	text := m.exact
+	if text == "" {
+		text = strconv.FormatFloat(m.Value, 'e', -1, 64)
+	}
+	exact, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return m.Value // infinite, or not a number
+	}
+	if !m.Percent {
+		return u.Floor(exact)
+	}
+	length := high - low
+	if math.IsNaN(length) || math.IsInf(length, 0) {
+		return math.NaN()
+	}
+	part := new(big.Rat).SetFloat64(length)
+	part.Mul(part, exact.Quo(exact, big.NewRat(100, 1)))
+	return low + Byte.Floor(part)
 }
 
 func wrong(s, right string) error { return fmt.Errorf("%q: %w: write %s", s, ErrQuantity, right) }
@@ -114,13 +149,7 @@ func wrong(s, right string) error { return fmt.Errorf("%q: %w: write %s", s, Err
 // parse reads text, a non-negative finite number with an optional unit. Errors
 // quote s, of which it is a part.
 func parse(s, text string, units []unit, right string) (float64, error) {
-	t, factor := strings.TrimSpace(text), 1.0
-	for _, u := range units {
-		if number, ok := strings.CutSuffix(t, u.suffix); ok {
-			t, factor = strings.TrimSpace(number), u.factor
-			break
-		}
-	}
+	t, factor := split(text, units)
 	// ParseFloat also reads "inf", "nan", hexadecimal and digits with "_".
 	if t == "" || strings.Trim(t, "0123456789.eE+-") != "" {
 		if likely := correct(s, units); likely != "" {
@@ -138,6 +167,17 @@ func parse(s, text string, units []unit, right string) (float64, error) {
 		return 0, fmt.Errorf("%q: %w: too large; write %s", s, ErrQuantity, right)
 	}
 	return x * factor, nil
+}
+
+// split returns the number of text and what its unit multiplies by.
+func split(text string, units []unit) (number string, factor float64) {
+	t := strings.TrimSpace(text)
+	for _, u := range units {
+		if number, ok := strings.CutSuffix(t, u.suffix); ok {
+			return strings.TrimSpace(number), u.factor
+		}
+	}
+	return t, 1
 }
 
 // correct returns s with the unit that it differs from in capitals or in what

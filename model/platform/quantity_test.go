@@ -109,18 +109,37 @@ func TestMemory(t *testing.T) {
 	for _, x := range []struct {
 		text string
 		want platform.MemorySpec
-		at   float64 // of a range from 100 to 300
+		unit platform.Unit
+		at   float64 // units, of a range from 100 to 300
 	}{
-		{"40%", platform.MemorySpec{Percent: true, Value: 40}, 180},
-		{" 0 % ", platform.MemorySpec{Percent: true, Value: 0}, 100},
-		{"100%", platform.MemorySpec{Percent: true, Value: 100}, 300},
-		{"150", platform.MemorySpec{Percent: false, Value: 150}, 150},
-		{"1KiB", platform.MemorySpec{Percent: false, Value: 1024}, 1024},
+		{"40%", platform.MemorySpec{Percent: true, Value: 40}, 0, 180},
+		{" 0 % ", platform.MemorySpec{Percent: true, Value: 0}, 0, 100},
+		{"100%", platform.MemorySpec{Percent: true, Value: 100}, 0, 300},
+		{"40.4999%", platform.MemorySpec{Percent: true, Value: 40.4999}, 3, 180},
+		{"0.5%", platform.MemorySpec{Percent: true, Value: 0.5}, 0, 101},
+		{"150", platform.MemorySpec{Percent: false, Value: 150}, 0, 150},
+		{"1KiB", platform.MemorySpec{Percent: false, Value: 1024}, 0, 1024},
+		{"0.1GiB", platform.MemorySpec{Percent: false, Value: 0.1 * (1 << 30)}, 0, 107374182}, // of 107374182.4
+		{"0.1GiB", platform.MemorySpec{Percent: false, Value: 0.1 * (1 << 30)}, 1, 1073741824},
+		{"7.25", platform.MemorySpec{Percent: false, Value: 7.25}, 0, 7},
+		{"0.3", platform.MemorySpec{Percent: false, Value: 0.3}, 1, 3},
+		{"0.57kB", platform.MemorySpec{Percent: false, Value: 570}, 0, 570}, // 0.57 as a float64 is below
+		{"9007199254740993", platform.MemorySpec{Percent: false, Value: 1 << 53}, 0, 1 << 53},
+		{"1e-999999999", platform.MemorySpec{Percent: false, Value: 0}, 9, 0},
 	} {
 		got, err := platform.ParseMemory(x.text)
-		if err != nil || got != x.want || got.Resolve(100, 300) != x.at {
-			t.Errorf("%q = %+v, %v: %v; want %+v: %v", x.text, got, err, got.Resolve(100, 300), x.want, x.at)
+		if at := got.ResolveIn(100, 300, x.unit); err != nil || got.Percent != x.want.Percent || math.Abs(got.Value-x.want.Value) > 1e-15*x.want.Value || at != x.at {
+			t.Errorf("%q = %+v, %v: %v; want %+v: %v", x.text, got, err, at, x.want, x.at)
 		}
+		if again, _ := platform.ParseMemory(x.text); again != got {
+			t.Errorf("%q is %+v, then %+v", x.text, got, again)
+		}
+	}
+	if at := (platform.MemorySpec{Percent: true, Value: 40}).Resolve(100, 200); at != 140 {
+		t.Errorf("40 %% without a text: %v", at)
+	}
+	if at := (platform.MemorySpec{Percent: true, Value: 40}).Resolve(math.NaN(), 200); !math.IsNaN(at) {
+		t.Errorf("40 %% of no range: %v", at)
 	}
 	for _, text := range []string{"%", "-5%", "4GB%", "x"} {
 		if got, err := platform.ParseMemory(text); !errors.Is(err, platform.ErrQuantity) {
@@ -187,11 +206,11 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// Percentages begin at low to the bit, since below it no plan exists.
+// Percentages begin at low and end at high, exactly, and are whole between.
 func TestResolve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		low := rapid.Float64Range(0, 1e15).Draw(t, "low")
-		high := low + rapid.Float64Range(0, 1e15).Draw(t, "range")
+		low := float64(rapid.Int64Range(0, 1e15).Draw(t, "low"))
+		high := low + float64(rapid.Int64Range(0, 1e15).Draw(t, "range"))
 		at := func(percent float64) float64 {
 			return platform.MemorySpec{Percent: true, Value: percent}.Resolve(low, high)
 		}
@@ -199,8 +218,10 @@ func TestResolve(t *testing.T) {
 		switch {
 		case at(0) != low:
 			t.Fatalf("0 %% of %v to %v is %v", low, high, at(0))
-		case math.Abs(at(100)-high) > 1e-15*high:
+		case at(100) != high:
 			t.Fatalf("100 %% of %v to %v is %v", low, high, at(100))
+		case at(a) != math.Trunc(at(a)):
+			t.Fatalf("%v %% of %v to %v is %v", a, low, high, at(a))
 		case at(min(a, b)) > at(max(a, b)):
 			t.Fatalf("%v and %v %% of %v to %v are the wrong way round", a, b, low, high)
 		}
