@@ -33,7 +33,7 @@ import (
 
 // instance is OFF(L, M, β) of package cycle with its numbers in the units of
 // the models: the least period is about 2¹⁰ units of time, and the largest
-// weight about 2¹⁰ units of size.
+// weight 2¹⁰ units of size or more.
 type instance struct {
 	*cycle.Instance
 	size, time float64 // a unit of the models, in units of sizes and in seconds
@@ -53,6 +53,26 @@ const MostLayers = 1000
 // scale is about where the models' numbers lie.
 const scale = 1 << 10
 
+// least is what no coefficient but 0 is below: libraries drop such. With the
+// largest weight at 2¹⁰ or more, a weight of 10⁻¹² of it is not.
+const least = 1. / (1 << 29)
+
+// down and up round a coefficient that is a time, where its row is the weaker
+// the smaller or the larger it is.
+func down(x float64) float64 {
+	if x < least {
+		return 0
+	}
+	return x
+}
+
+func up(x float64) float64 {
+	if x == 0 {
+		return 0
+	}
+	return max(x, least)
+}
+
 // newInstance checks that a plan exists: the error is a *plan.Infeasible if the
 // memory is below the least, ErrTooLong for chains of more than MostLayers,
 // and wraps ErrInstance where the numbers mean nothing.
@@ -71,17 +91,17 @@ func newInstance(c *chain.Chain, p platform.Platform) (*instance, error) {
 		return nil, fmt.Errorf("%w: no computation of chain %q takes time, a period must be positive", formulation.ErrInstance, c.Name)
 	}
 	in := &instance{Instance: y, u: make([]float64, y.N), w: make([]float64, y.L), moves: make([]float64, y.L)}
-	sizes := milp.PowerOfTwo(slices.Max(y.W), scale)
 	times := milp.PowerOfTwo(max(compute, y.MostAway()/p.Bandwidth), scale)
+	sizes := milp.PowerOfTwo(slices.Max(y.W), 2*scale)
 	in.size, in.time = 1/sizes, 1/times
 	in.total, in.period = y.Total*sizes, compute*times
-	in.rate = milp.Down.Quo(1, p.Bandwidth*sizes*in.time)
+	in.rate = down(milp.Down.Quo(1, p.Bandwidth*sizes*in.time))
 	for j, u := range y.U {
 		in.u[j] = u * times
 	}
 	for k, w := range y.W {
 		in.w[k] = w * sizes
-		in.moves[k] = milp.Down.Quo(w, p.Bandwidth) * times
+		in.moves[k] = down(milp.Down.Quo(w, p.Bandwidth) * times)
 	}
 	return in, nil
 }

@@ -435,10 +435,14 @@ func (f *nested) thereAndBack() {
 			return f.e.Add(-moves*t, f.nests[1].away.At(i))
 		}
 		g.AtLeast(gap(1), f.u[fw])
-		// What need not be uploaded since F_i began, rounded up.
-		up := milp.Up.Quo(f.W[i], f.Platform.Bandwidth) / f.time
-		g.AtLeast(gap(2).Add(up, f.both.At(i)).Add(milp.Up.Quo(up, w), f.early.At(i)), 0)
+		// Less what need not be uploaded since F_i began.
+		g.AtLeast(gap(2).Add(up(milp.Up.Quo(f.W[i], f.Platform.Bandwidth)/f.time), f.both.At(i)).Add(f.slowest(), f.early.At(i)), 0)
 	}
+}
+
+// slowest returns 1/β rounded up: the time that a transfer takes for a size of 1.
+func (f *nested) slowest() float64 {
+	return up(milp.Up.Quo(1, f.Platform.Bandwidth/f.size*f.time))
 }
 
 // inFlight adds that transfers hold their weight as a whole. While operation j
@@ -469,11 +473,11 @@ func (f *nested) inFlight() {
 		if math.IsInf(least, 1) {
 			continue // no other weight ever moves
 		}
-		g.AtMost(f.backIn(j).Add(-f.u[j], f.fetching.At(j)), 0)
+		g.AtMost(f.backIn(j).Add(-up(f.u[j]), f.fetching.At(j)), 0)
 
-		f.sent(j).Add(-f.u[j], f.sending.At(j))
+		f.sent(j).Add(-up(f.u[j]), f.sending.At(j))
 		if !f.Backward(j) {
-			f.e.Add(-milp.Up.Quo(1, f.Platform.Bandwidth/f.size*f.time), f.mine.At(own))
+			f.e.Add(-f.slowest(), f.mine.At(own))
 		}
 		g.AtMost(&f.e, 0)
 		if !f.Backward(j) {
