@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"workbench/bench"
+	"workbench/bench/curve"
+	"workbench/bench/run"
 	"workbench/model/platform"
 )
 
@@ -16,27 +17,27 @@ import (
 // excludes is below makespans and ratios and above throughputs. Ratios and
 // shares are drawn over the memory in percent of the instance's range, as in
 // [004] Figures 3.7 to 3.13 and 4.2 to 4.5.
-func Curve(c *bench.Curve, problem *bench.Problem, quantity bench.Quantity) *Figure {
+func Curve(c *curve.Curve, problem *run.Problem, quantity curve.Quantity) *Figure {
 	f := &Figure{Title: c.Problem + ", " + c.Instance.Name + pipelineOf(c, problem)}
 	size := f.upwards(c, problem, quantity)
-	value := func(p *bench.CurvePoint, at float64) float64 { return c.Of(quantity, p, at) / size }
+	value := func(p *curve.CurvePoint, at float64) float64 { return c.Of(quantity, p, at) / size }
 	across := f.across(c, problem, quantity)
 	for k := range c.Series {
 		s := &c.Series[k]
-		if s.Method == "store-all" && c.Over == bench.OverMemory {
+		if s.Method == "store-all" && c.Over == curve.OverMemory {
 			if p := last(s); p != nil {
 				f.Marks = append(f.Marks, Mark{"store-all", across(c.High), value(p, c.High)})
 			}
 			continue
 		}
-		if s.Kind == bench.Relaxed {
+		if s.Kind == run.Relaxed {
 			continue // its bounds are in the area
 		}
 		line := Series{Name: s.Method, Steps: s.Steps, Points: !s.Steps, Style: -1, Dashed: coincides(c, k)}
-		add := func(at float64, p *bench.CurvePoint) {
+		add := func(at float64, p *curve.CurvePoint) {
 			line.X, line.Y = append(line.X, across(at)), append(line.Y, value(p, at))
 		}
-		if s.Steps && quantity == bench.Ratio {
+		if s.Steps && quantity == curve.Ratio {
 			// The bound has steps, too: at the limits both are known.
 			line.Steps, line.Points = false, true
 			for _, b := range c.Bounds {
@@ -54,32 +55,32 @@ func Curve(c *bench.Curve, problem *bench.Problem, quantity bench.Quantity) *Fig
 }
 
 // pipelineOf says what stays the same along a curve of a pipeline.
-func pipelineOf(c *bench.Curve, problem *bench.Problem) (s string) {
+func pipelineOf(c *curve.Curve, problem *run.Problem) (s string) {
 	if !problem.Parallel {
 		return ""
 	}
-	if c.Over != bench.OverProcessors {
+	if c.Over != curve.OverProcessors {
 		s += fmt.Sprintf(", %d GPUs", c.Platform.Processors)
 	}
-	if c.Over != bench.OverMemory {
+	if c.Over != curve.OverMemory {
 		s += ", " + platform.FormatBytes(c.Platform.Memory) + " each"
 	}
-	if c.Over != bench.OverBandwidth {
+	if c.Over != curve.OverBandwidth {
 		s += ", " + platform.FormatRate(c.Platform.Bandwidth)
 	}
 	return s
 }
 
 // upwards names the y axis and returns the size of its unit.
-func (f *Figure) upwards(c *bench.Curve, problem *bench.Problem, quantity bench.Quantity) (size float64) {
+func (f *Figure) upwards(c *curve.Curve, problem *run.Problem, quantity curve.Quantity) (size float64) {
 	switch {
-	case quantity == bench.Throughput && c.Samples > 0:
+	case quantity == curve.Throughput && c.Samples > 0:
 		f.Y = "throughput (samples/s)"
-	case quantity == bench.Throughput:
+	case quantity == curve.Throughput:
 		f.Y = "throughput (steps/s)"
-	case quantity == bench.Ratio:
+	case quantity == curve.Ratio:
 		f.Y = problem.Word + " / lower bound"
-	case quantity == bench.Share:
+	case quantity == curve.Share:
 		f.Y, f.FromZero = "activations sent to the host (%)", true
 		return 0.01
 	default:
@@ -91,18 +92,18 @@ func (f *Figure) upwards(c *bench.Curve, problem *bench.Problem, quantity bench.
 }
 
 // exclude shades what the bounds exclude.
-func (f *Figure) exclude(c *bench.Curve, problem *bench.Problem, quantity bench.Quantity, size float64, across func(float64) float64) {
-	if len(c.Bounds) == 0 || quantity == bench.Share {
+func (f *Figure) exclude(c *curve.Curve, problem *run.Problem, quantity curve.Quantity, size float64, across func(float64) float64) {
+	if len(c.Bounds) == 0 || quantity == curve.Share {
 		return
 	}
 	add := func(x, seconds float64) {
-		y := c.Of(quantity, &bench.CurvePoint{Makespan: &seconds}, 0) / size
-		if quantity == bench.Ratio {
+		y := c.Of(quantity, &curve.CurvePoint{Makespan: &seconds}, 0) / size
+		if quantity == curve.Ratio {
 			y = 1
 		}
 		f.Bound.X, f.Bound.Y = append(f.Bound.X, x), append(f.Bound.Y, y)
 	}
-	f.Bound = &Bound{Name: "excluded by proof", Above: quantity == bench.Throughput}
+	f.Bound = &Bound{Name: "excluded by proof", Above: quantity == curve.Throughput}
 	if a := Assumptions(c); len(a) > 0 {
 		f.Bound.Name = "excluded (" + strings.Join(a, ", ") + ")"
 	}
@@ -113,7 +114,7 @@ func (f *Figure) exclude(c *bench.Curve, problem *bench.Problem, quantity bench.
 		}
 		add(upTo, b.Value)
 	}
-	if c.Over == bench.OverMemory {
+	if c.Over == curve.OverMemory {
 		// With any memory the computations of a step take their time, which
 		// processors at best share evenly.
 		add(math.Inf(1), c.Compute/float64(max(1, c.Platform.Processors)))
@@ -121,7 +122,7 @@ func (f *Figure) exclude(c *bench.Curve, problem *bench.Problem, quantity bench.
 }
 
 // Assumptions are those of the bounds of a curve, each once.
-func Assumptions(c *bench.Curve) (list []string) {
+func Assumptions(c *curve.Curve) (list []string) {
 	for _, b := range c.Bounds {
 		for _, a := range b.Assumptions {
 			if !slices.Contains(list, a) {
@@ -133,13 +134,13 @@ func Assumptions(c *bench.Curve) (list []string) {
 }
 
 // across names the x axis and returns the map to it.
-func (f *Figure) across(c *bench.Curve, problem *bench.Problem, quantity bench.Quantity) func(at float64) float64 {
+func (f *Figure) across(c *curve.Curve, problem *run.Problem, quantity curve.Quantity) func(at float64) float64 {
 	in := func(unit float64) func(float64) float64 { return func(at float64) float64 { return at / unit } }
 	switch {
-	case c.Over == bench.OverProcessors:
+	case c.Over == curve.OverProcessors:
 		f.X, f.WholeX = "GPUs", true
 		return in(1)
-	case c.Over == bench.OverBandwidth:
+	case c.Over == curve.OverBandwidth:
 		f.LogX = true
 		for _, u := range []platform.AxisUnit{{Name: "GB/s", Size: 1e9}, {Name: "MB/s", Size: 1e6}, {Name: "kB/s", Size: 1e3}} {
 			if len(c.Bounds) > 0 && c.Bounds[len(c.Bounds)-1].At >= 2*u.Size {
@@ -152,7 +153,7 @@ func (f *Figure) across(c *bench.Curve, problem *bench.Problem, quantity bench.Q
 	case problem.Slots:
 		f.X = "memory (slots)"
 		return in(1)
-	case (quantity == bench.Ratio || quantity == bench.Share) && c.High > c.Low:
+	case (quantity == curve.Ratio || quantity == curve.Share) && c.High > c.Low:
 		f.X = "memory (% of the instance's range)"
 		return func(at float64) float64 { return 100 * (at - c.Low) / (c.High - c.Low) }
 	}
@@ -162,7 +163,7 @@ func (f *Figure) across(c *bench.Curve, problem *bench.Problem, quantity bench.Q
 }
 
 // last returns the last point that has a plan, nil if none has.
-func last(s *bench.Series) *bench.CurvePoint {
+func last(s *curve.Series) *curve.CurvePoint {
 	for k := len(s.Points) - 1; k >= 0; k-- {
 		if s.Points[k].Makespan != nil {
 			return &s.Points[k]
@@ -173,7 +174,7 @@ func last(s *bench.Series) *bench.CurvePoint {
 
 // coincides reports whether series k is, at half of the limits or more, within
 // a thousandth of an earlier one, which it would hide.
-func coincides(c *bench.Curve, k int) bool {
+func coincides(c *curve.Curve, k int) bool {
 	for i := range c.Series[:k] {
 		same := 0
 		for _, b := range c.Bounds {

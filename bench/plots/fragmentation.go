@@ -4,7 +4,7 @@ import (
 	"math"
 	"strings"
 
-	"workbench/bench"
+	"workbench/bench/fragmentation"
 )
 
 const gib = 1 << 30
@@ -12,7 +12,7 @@ const gib = 1 << 30
 // Fragmentation is the figure of memory over time, of the device that reserves
 // most: what the plan requests, what each allocator reserves for it, and what
 // of that is stuck, with the device's capacity as the bound if it has one.
-func Fragmentation(f *bench.Fragmentation) *Figure {
+func Fragmentation(f *fragmentation.Fragmentation) *Figure {
 	if len(f.Runs) == 0 {
 		return &Figure{Title: f.Problem}
 	}
@@ -73,7 +73,7 @@ const (
 
 // Batches is the figure of training steps over their batch, a line for each
 // method and allocator; batches that do not fit are gaps.
-func Batches(title string, points []*bench.BatchPoint, quantity BatchQuantity, capacity int64) *Figure {
+func Batches(title string, points []*fragmentation.BatchPoint, quantity BatchQuantity, capacity int64) *Figure {
 	g := &Figure{Title: title, X: "batch", Y: "images/s", FromZero: true}
 	if quantity == BatchMemory {
 		g.Y = "memory (GiB)"

@@ -4,15 +4,15 @@ import (
 	"math"
 	"testing"
 
-	"workbench/bench"
+	"workbench/bench/fragmentation"
 	"workbench/model/allocator"
 )
 
 // What is drawn of a replay: the device that reserves most, one line for what is
 // requested, and stuck memory where there is some.
 func TestFragmentationFigure(t *testing.T) {
-	run := func(device, name string, reserved, external int64) bench.FragmentedRun {
-		return bench.FragmentedRun{Report: &allocator.Report{
+	run := func(device, name string, reserved, external int64) fragmentation.FragmentedRun {
+		return fragmentation.FragmentedRun{Report: &allocator.Report{
 			Device: device, Allocator: name, Reserved: reserved, External: external, Capacity: 4 << 30,
 			Samples: []allocator.Sample{
 				{Time: 0, Usage: allocator.Usage{Requested: 1 << 30, Used: 1 << 30, Reserved: reserved}},
@@ -20,7 +20,7 @@ func TestFragmentationFigure(t *testing.T) {
 			},
 		}}
 	}
-	f := Fragmentation(&bench.Fragmentation{Problem: "swap", Method: "m", Runs: []bench.FragmentedRun{
+	f := Fragmentation(&fragmentation.Fragmentation{Problem: "swap", Method: "m", Runs: []fragmentation.FragmentedRun{
 		run("gpu0", "best-fit", 1<<30, 0), run("gpu1", "best-fit", 3<<30, 1<<28), run("gpu1", "virtual 2 MiB", 2<<30, 0),
 	}})
 	var names []string
@@ -40,17 +40,17 @@ func TestFragmentationFigure(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	write(t, f, "svg")
-	if f := Fragmentation(&bench.Fragmentation{}); len(f.Series) != 0 {
+	if f := Fragmentation(&fragmentation.Fragmentation{}); len(f.Series) != 0 {
 		t.Errorf("of nothing %+v", f)
 	}
 }
 
 // Batches that do not fit are gaps, not joined over.
 func TestBatchFigure(t *testing.T) {
-	point := func(method string, batch int, fits bool) *bench.BatchPoint {
-		return &bench.BatchPoint{Method: method, Allocator: "best-fit", Batch: batch, Fits: fits, Throughput: float64(100 * batch), Reserved: int64(batch) << 30}
+	point := func(method string, batch int, fits bool) *fragmentation.BatchPoint {
+		return &fragmentation.BatchPoint{Method: method, Allocator: "best-fit", Batch: batch, Fits: fits, Throughput: float64(100 * batch), Reserved: int64(batch) << 30}
 	}
-	points := []*bench.BatchPoint{point("a", 1, true), point("a", 2, false), point("a", 3, true), point("b", 1, true)}
+	points := []*fragmentation.BatchPoint{point("a", 1, true), point("a", 2, false), point("a", 3, true), point("b", 1, true)}
 	speed, memory := Batches("t", points, BatchSpeed, 8<<30), Batches("t", points, BatchMemory, 8<<30)
 	if len(speed.Series) != 2 || speed.Series[0].Name != "a, best-fit" || len(speed.Series[0].parts()) != 2 || speed.Series[0].Y[2] != 300 {
 		t.Errorf("speed %+v", speed.Series)

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"workbench/bench"
+	"workbench/bench/curve"
+	"workbench/bench/run"
 	"workbench/model/platform"
 )
 
@@ -117,13 +118,13 @@ func TestShortLogAxesHaveLabelsBetween(t *testing.T) {
 
 func TestAxesAreNamed(t *testing.T) {
 	y := 3.0
-	for over, want := range map[bench.Axis]string{bench.OverMemory: "memory (GiB)", bench.OverBandwidth: "bandwidth of each link (GB/s)", bench.OverProcessors: "GPUs"} {
-		c := &bench.Curve{
+	for over, want := range map[curve.Axis]string{curve.OverMemory: "memory (GiB)", curve.OverBandwidth: "bandwidth of each link (GB/s)", curve.OverProcessors: "GPUs"} {
+		c := &curve.Curve{
 			Problem: "pipeline", Over: over, High: 4 << 30, Compute: 3,
-			Series: []bench.Series{{Method: "a", Points: []bench.CurvePoint{{At: 4e9, Makespan: &y}}}},
-			Bounds: []bench.BoundPoint{{At: 4e9, Value: 3}},
+			Series: []curve.Series{{Method: "a", Points: []curve.CurvePoint{{At: 4e9, Makespan: &y}}}},
+			Bounds: []curve.BoundPoint{{At: 4e9, Value: 3}},
 		}
-		if f := Curve(c, &bench.Problem{Word: "period"}, bench.Makespan); f.X != want || f.Y != "period (s)" {
+		if f := Curve(c, &run.Problem{Word: "period"}, curve.Makespan); f.X != want || f.Y != "period (s)" {
 			t.Errorf("over %s: axes %q and %q", over, f.X, f.Y)
 		}
 	}
@@ -133,45 +134,45 @@ func TestAxesAreNamed(t *testing.T) {
 // memory what the GPUs together cannot beat, and says what its bounds assume.
 func TestCurvesOfPipelines(t *testing.T) {
 	y := 2.0
-	curve := func(over bench.Axis, assumptions ...string) *Figure {
-		c := &bench.Curve{
+	drawn := func(over curve.Axis, assumptions ...string) *Figure {
+		c := &curve.Curve{
 			Problem: "pipeline", Over: over, High: 4 << 30, Compute: 4,
 			Platform: over.Place(platform.Platform{Memory: 8 << 30, Bandwidth: 12e9, Processors: 4}, 0),
-			Series:   []bench.Series{{Method: "a", Points: []bench.CurvePoint{{At: 4, Makespan: &y}}}},
-			Bounds:   []bench.BoundPoint{{At: 2, Value: 1.8}, {At: 4, Value: 1.5, Assumptions: assumptions}},
+			Series:   []curve.Series{{Method: "a", Points: []curve.CurvePoint{{At: 4, Makespan: &y}}}},
+			Bounds:   []curve.BoundPoint{{At: 2, Value: 1.8}, {At: 4, Value: 1.5, Assumptions: assumptions}},
 		}
 		c.Instance.Name = "vgg"
-		return Curve(c, &bench.Problem{Word: "period", Parallel: true}, bench.Makespan)
+		return Curve(c, &run.Problem{Word: "period", Parallel: true}, curve.Makespan)
 	}
-	for over, want := range map[bench.Axis]string{
-		bench.OverMemory:     "pipeline, vgg, 4 GPUs, 12 GB/s",
-		bench.OverBandwidth:  "pipeline, vgg, 4 GPUs, 8 GiB each",
-		bench.OverProcessors: "pipeline, vgg, 8 GiB each, 12 GB/s",
+	for over, want := range map[curve.Axis]string{
+		curve.OverMemory:     "pipeline, vgg, 4 GPUs, 12 GB/s",
+		curve.OverBandwidth:  "pipeline, vgg, 4 GPUs, 8 GiB each",
+		curve.OverProcessors: "pipeline, vgg, 8 GiB each, 12 GB/s",
 	} {
-		if f := curve(over); f.Title != want {
+		if f := drawn(over); f.Title != want {
 			t.Errorf("over %s: title %q, want %q", over, f.Title, want)
 		}
 	}
-	b := curve(bench.OverMemory).Bound
+	b := drawn(curve.OverMemory).Bound
 	if want := []float64{1.8, 1.5, 1}; b.Name != "excluded by proof" || !slices.Equal(b.Y, want) || !math.IsInf(b.X[2], 1) {
 		t.Errorf("%s: %v at %v, want %v", b.Name, b.Y, b.X, want)
 	}
-	if b := curve(bench.OverMemory, "1-periodic pattern").Bound; b.Name != "excluded (1-periodic pattern)" {
+	if b := drawn(curve.OverMemory, "1-periodic pattern").Bound; b.Name != "excluded (1-periodic pattern)" {
 		t.Errorf("bounds with assumptions are %q", b.Name)
 	}
 }
 
 func TestCurvesThatCoincideBothShow(t *testing.T) {
-	same := func(method string, y float64) bench.Series {
-		return bench.Series{Method: method, Steps: true, Points: []bench.CurvePoint{{At: 1, Makespan: &y}}}
+	same := func(method string, y float64) curve.Series {
+		return curve.Series{Method: method, Steps: true, Points: []curve.CurvePoint{{At: 1, Makespan: &y}}}
 	}
-	c := &bench.Curve{
+	c := &curve.Curve{
 		Problem: "remat", Low: 1, High: 4, Compute: 2,
-		Series: []bench.Series{same("first", 3), same("second", 4), same("third", 3.001)},
-		Bounds: []bench.BoundPoint{{At: 1, Value: 2}, {At: 4, Value: 2}},
+		Series: []curve.Series{same("first", 3), same("second", 4), same("third", 3.001)},
+		Bounds: []curve.BoundPoint{{At: 1, Value: 2}, {At: 4, Value: 2}},
 	}
 	var dashed []bool
-	for _, s := range Curve(c, &bench.Problem{Word: "makespan"}, bench.Makespan).Series {
+	for _, s := range Curve(c, &run.Problem{Word: "makespan"}, curve.Makespan).Series {
 		dashed = append(dashed, s.Dashed)
 	}
 	if want := []bool{false, false, true}; !slices.Equal(dashed, want) {
@@ -181,27 +182,27 @@ func TestCurvesThatCoincideBothShow(t *testing.T) {
 
 func TestBoundsOfSlotsHoldUpToTheNext(t *testing.T) {
 	y := 3.0
-	c := &bench.Curve{
+	c := &curve.Curve{
 		Problem: "join", Low: 5, High: 6, Compute: 2,
-		Series: []bench.Series{{Method: "a", Points: []bench.CurvePoint{{At: 5, Makespan: &y}}}},
-		Bounds: []bench.BoundPoint{{At: 5, Value: 3}, {At: 6, Value: 2}},
+		Series: []curve.Series{{Method: "a", Points: []curve.CurvePoint{{At: 5, Makespan: &y}}}},
+		Bounds: []curve.BoundPoint{{At: 5, Value: 3}, {At: 6, Value: 2}},
 	}
-	if x := Curve(c, &bench.Problem{Slots: true}, bench.Makespan).Bound.X; x[0] != 6 || x[1] != 7 {
+	if x := Curve(c, &run.Problem{Slots: true}, curve.Makespan).Bound.X; x[0] != 6 || x[1] != 7 {
 		t.Errorf("bounds end at %v, want 6 and 7 slots", x)
 	}
 }
 
 func TestStepsThatTakeNoTimeHaveNoThroughput(t *testing.T) {
 	y, zero := 1.0, 0.0
-	c := &bench.Curve{
-		Problem: "remat", Over: bench.OverMemory, Low: 1, High: 2, Compute: 0,
-		Series: []bench.Series{
-			{Method: "store-all", Points: []bench.CurvePoint{{At: 2, Makespan: &zero}}},
-			{Method: "a", Points: []bench.CurvePoint{{At: 1, Makespan: &y}, {At: 2, Makespan: &zero}}},
+	c := &curve.Curve{
+		Problem: "remat", Over: curve.OverMemory, Low: 1, High: 2, Compute: 0,
+		Series: []curve.Series{
+			{Method: "store-all", Points: []curve.CurvePoint{{At: 2, Makespan: &zero}}},
+			{Method: "a", Points: []curve.CurvePoint{{At: 1, Makespan: &y}, {At: 2, Makespan: &zero}}},
 		},
-		Bounds: []bench.BoundPoint{{At: 1, Value: 0}, {At: 2, Value: 0}},
+		Bounds: []curve.BoundPoint{{At: 1, Value: 0}, {At: 2, Value: 0}},
 	}
-	if svg := write(t, Curve(c, &bench.Problem{}, bench.Throughput), "svg"); bytes.Contains(svg, []byte("Inf")) || bytes.Contains(svg, []byte("NaN")) {
+	if svg := write(t, Curve(c, &run.Problem{}, curve.Throughput), "svg"); bytes.Contains(svg, []byte("Inf")) || bytes.Contains(svg, []byte("NaN")) {
 		t.Error("the figure has coordinates that are no numbers")
 	}
 }
@@ -210,16 +211,16 @@ func TestStepsThatTakeNoTimeHaveNoThroughput(t *testing.T) {
 // is below the bound cannot be, whatever its value.
 func TestRatiosAndShares(t *testing.T) {
 	slow, fast, moved := 6.0, 3.0, 0.5
-	c := &bench.Curve{
-		Problem: "activation-offload", Over: bench.OverMemory, Low: 10, High: 30, Compute: 3,
-		Series: []bench.Series{
-			{Method: "a", Points: []bench.CurvePoint{{At: 10, Makespan: &slow, Moved: &moved}, {At: 20}, {At: 30, Makespan: &fast}}},
-			{Method: "b", Steps: true, Points: []bench.CurvePoint{{At: 11, Makespan: &slow}, {At: 29, Makespan: &fast}}},
+	c := &curve.Curve{
+		Problem: "activation-offload", Over: curve.OverMemory, Low: 10, High: 30, Compute: 3,
+		Series: []curve.Series{
+			{Method: "a", Points: []curve.CurvePoint{{At: 10, Makespan: &slow, Moved: &moved}, {At: 20}, {At: 30, Makespan: &fast}}},
+			{Method: "b", Steps: true, Points: []curve.CurvePoint{{At: 11, Makespan: &slow}, {At: 29, Makespan: &fast}}},
 		},
-		Bounds: []bench.BoundPoint{{At: 10, Value: 5}, {At: 20, Value: 4}, {At: 30, Value: 3}},
+		Bounds: []curve.BoundPoint{{At: 10, Value: 5}, {At: 20, Value: 4}, {At: 30, Value: 3}},
 	}
-	p := &bench.Problem{Word: "makespan"}
-	f := Curve(c, p, bench.Ratio)
+	p := &run.Problem{Word: "makespan"}
+	f := Curve(c, p, curve.Ratio)
 	if f.X != "memory (% of the instance's range)" || f.Y != "makespan / lower bound" {
 		t.Errorf("axes %q and %q", f.X, f.Y)
 	}
@@ -236,7 +237,7 @@ func TestRatiosAndShares(t *testing.T) {
 			t.Errorf("ratios up to %g are excluded", y)
 		}
 	}
-	f = Curve(c, p, bench.Share)
+	f = Curve(c, p, curve.Share)
 	if f.Series[0].Y[0] != 50 || f.Bound != nil || !f.FromZero {
 		t.Errorf("shares %v, bound %v", f.Series[0].Y, f.Bound)
 	}

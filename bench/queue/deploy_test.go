@@ -99,7 +99,7 @@ func TestSlurmOutOfTime(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		signal   os.Signal
-		run      string
+		runs     string
 		requeued bool
 		status   int
 	}{
@@ -109,7 +109,7 @@ func TestSlurmOutOfTime(t *testing.T) {
 		{"done", nil, "", false, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			env, log := stub(t, map[string]string{"workbench": record + tt.run, "scontrol": `echo "scontrol $*" >>"$LOG"` + "\n"})
+			env, log := stub(t, map[string]string{"workbench": record + tt.runs, "scontrol": `echo "scontrol $*" >>"$LOG"` + "\n"})
 			cmd := exec.Command("bash", filepath.Join(deployed, "slurm-shards.sbatch"))
 			cmd.Env = append(env, "SPEC=s.yaml", "SWEEP=s", "SLURM_ARRAY_JOB_ID=7", "SLURM_ARRAY_TASK_ID=3")
 			signalWhenLogged(t, cmd, log, tt.signal, tt.status)
@@ -308,7 +308,7 @@ esac
 
 func TestNightlyScript(t *testing.T) {
 	nights := filepath.Join(t.TempDir(), "the nights")
-	run := "workbench bench run spec.yaml --into " + nights + "/%[1]s --resume\n"
+	runs := "workbench bench run spec.yaml --into " + nights + "/%[1]s --resume\n"
 	report := "workbench bench report " + nights + "/%[1]s --output " + nights + "/%[1]s/report.html\n"
 	compared := "workbench bench report " + nights + "/%[1]s --before " + nights + "/%[2]s --output " + nights + "/%[1]s/report.html\n" +
 		"workbench bench compare " + nights + "/%[2]s " + nights + "/%[1]s\n"
@@ -316,10 +316,10 @@ func TestNightlyScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ today, before, want string }{
-		{"2026-11-20", "", run + report},
-		{"2026-11-21", "2026-11-20", run + compared},
-		{"2026-11-21", "2026-11-20", run + compared},
-		{"2026-11-23", "2026-11-21", run + compared},
+		{"2026-11-20", "", runs + report},
+		{"2026-11-21", "2026-11-20", runs + compared},
+		{"2026-11-21", "2026-11-20", runs + compared},
+		{"2026-11-23", "2026-11-21", runs + compared},
 	} {
 		want := fmt.Sprintf(tt.want+"%.0[2]s", tt.today, tt.before)
 		out, log, err := nightly(t, nights, tt.today, makesSweep)
@@ -329,7 +329,7 @@ func TestNightlyScript(t *testing.T) {
 	}
 	_, log, err := nightly(t, nights, "2026-11-24", makesSweep+"[ $2 != compare ]\n")
 	var worse *exec.ExitError
-	if want := fmt.Sprintf(run+compared, "2026-11-24", "2026-11-23"); !errors.As(err, &worse) || worse.ExitCode() != 1 || log != want {
+	if want := fmt.Sprintf(runs+compared, "2026-11-24", "2026-11-23"); !errors.As(err, &worse) || worse.ExitCode() != 1 || log != want {
 		t.Errorf("a worse night: %v\ngot\n%swant\n%s", err, log, want)
 	}
 	_, log, err = nightly(t, nights, "2026-11-25", "exit 4\n")

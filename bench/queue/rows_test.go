@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"workbench/bench"
 	"workbench/bench/queue/queuetest"
+	"workbench/bench/run"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/bench/worker"
@@ -19,7 +19,7 @@ import (
 func row(task sweep.Task, attempt int) *sweep.Row {
 	return &sweep.Row{
 		Format: sweep.RowFormat, Sweep: "rows", ID: task.ID(), Task: task, Attempt: attempt, Worker: "w", Environment: "test",
-		Started: time.Unix(1, 0), Finished: time.Unix(2, 0), Result: &bench.Result{Status: bench.Feasible},
+		Started: time.Unix(1, 0), Finished: time.Unix(2, 0), Result: &run.Result{Status: run.Feasible},
 	}
 }
 
@@ -106,7 +106,7 @@ func TestInstances(t *testing.T) {
 			t.Errorf("instance %s: %d bytes of %d, %v", digest, len(got), len(doc), err)
 		}
 	}
-	if _, err := w.Instance(t.Context(), "cc"); !errors.Is(err, bench.ErrInput) {
+	if _, err := w.Instance(t.Context(), "cc"); !errors.Is(err, run.ErrInput) {
 		t.Errorf("missing instance: %v", err)
 	}
 }

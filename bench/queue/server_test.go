@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"workbench/bench"
 	"workbench/bench/queue/queuetest"
+	"workbench/bench/run"
 	"workbench/bench/worker"
 )
 
@@ -197,7 +197,7 @@ func TestErrors(t *testing.T) {
 		{"no token file", noToken, []string{"no such file"}},
 	}
 	for _, tt := range tests {
-		if !errors.Is(tt.err, bench.ErrInput) {
+		if !errors.Is(tt.err, run.ErrInput) {
 			t.Errorf("%s: %v is not called bad input", tt.name, tt.err)
 			continue
 		}

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"workbench/bench"
 	"workbench/bench/queue/queuetest"
+	"workbench/bench/run"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/bench/worker"
@@ -114,7 +114,7 @@ func (x tiny) Run(_ context.Context, t sweep.Task) (*sweep.Row, []byte, error) {
 	row := &sweep.Row{Format: sweep.RowFormat, ID: t.ID(), Task: t, Started: time.Now()}
 	time.Sleep(time.Duration(x))
 	row.Finished = time.Now()
-	row.Result = &bench.Result{Status: bench.Feasible}
+	row.Result = &run.Result{Status: run.Feasible}
 	return row, nil, nil
 }
 
@@ -236,13 +236,13 @@ func soakTasks(t *testing.T, usual int) int {
 // moments and started again. Every task has one row in the end.
 func TestSoak(t *testing.T) {
 	s := &soak{t: t, tasks: soakTasks(t, 400), rng: rand.New(rand.NewPCG(1, 2))}
-	s.run()
+	s.runs()
 }
 
 // The same with a server of NATS in a process of its own, which is killed, too.
 func TestSoakExternal(t *testing.T) {
 	s := &soak{t: t, tasks: soakTasks(t, 300), rng: rand.New(rand.NewPCG(3, 4)), nats: natsServer(t)}
-	s.run()
+	s.runs()
 }
 
 // Tasks that sleep for 5 and 20 ms, by so many workers through a server of NATS in a
@@ -280,7 +280,7 @@ func BenchmarkWorkers(b *testing.B) {
 	}
 }
 
-func (s *soak) run() {
+func (s *soak) runs() {
 	t := s.t
 	const workers = 4
 	s.dir, s.listen = t.TempDir(), freePort(t)

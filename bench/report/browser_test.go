@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"workbench/bench"
 	"workbench/bench/compare"
 	"workbench/bench/report/rowstest"
+	"workbench/bench/run"
 )
 
 // browser returns the command of a browser that runs without a screen, or skips
@@ -138,7 +138,7 @@ func TestInABrowser(t *testing.T) {
 	}
 	for _, r := range n.Rows {
 		if r.Task.Method == "optimum" {
-			r.Result.Status, r.Result.Objective, r.Result.Error = bench.Limit, nil, "for the test"
+			r.Result.Status, r.Result.Objective, r.Result.Error = run.Limit, nil, "for the test"
 		}
 	}
 	c, err := compare.Nights(old, n, compare.Defaults())

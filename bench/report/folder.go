@@ -15,9 +15,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"workbench/bench"
 	"workbench/bench/plots"
 	"workbench/bench/report/rows"
+	"workbench/bench/run"
 )
 
 // PageName is the page's name in a folder.
@@ -28,7 +28,7 @@ const PageName = "index.html"
 // stay where this one has none of their name.
 func (r *Report) WriteFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return bench.InputError(err)
+		return run.InputError(err)
 	}
 	write := func(name string, f func(io.Writer) error) error {
 		var b bytes.Buffer
@@ -144,8 +144,8 @@ func (r *Report) failuresTable() [][]string {
 	out := [][]string{{"problem", "method", "reason", "instance", "limits", "detail", "command"}}
 	for _, p := range r.Problems {
 		for _, f := range p.Failures {
-			for _, run := range f.Runs {
-				out = append(out, []string{p.Name, f.Method.Label, f.Reason, run.Case.Instance, run.Case.Limits, run.Detail, run.Command()})
+			for _, runs := range f.Runs {
+				out = append(out, []string{p.Name, f.Method.Label, f.Reason, runs.Case.Instance, runs.Case.Limits, runs.Detail, runs.Command()})
 			}
 		}
 	}
@@ -154,22 +154,22 @@ func (r *Report) failuresTable() [][]string {
 
 func (r *Report) runsTable() [][]string {
 	out := [][]string{{"problem", "method", "instance", "limits", "memory", "seed", "repetition", "outcome", "objective", "bound", "gap", "time", "cpu_time", "peak_memory", "peak_rss", "detail", "command"}}
-	for _, run := range r.runs {
-		n := run.numbers()
+	for _, runs := range r.runs {
+		n := runs.numbers()
 		out = append(out, []string{
-			run.Problem.Name, run.Method.Label, run.Case.Instance, run.Case.Limits, number(run.Task.Memory),
-			strconv.Itoa(run.Task.Seed), strconv.Itoa(run.Task.Repetition), run.Outcome(),
-			pointer(n.objective), pointer(n.bound), pointer(run.Gap), number(n.time), pointer(n.cpu), pointer(n.peak), rss(run), run.Detail, run.Command(),
+			runs.Problem.Name, runs.Method.Label, runs.Case.Instance, runs.Case.Limits, number(runs.Task.Memory),
+			strconv.Itoa(runs.Task.Seed), strconv.Itoa(runs.Task.Repetition), runs.Outcome(),
+			pointer(n.objective), pointer(n.bound), pointer(runs.Gap), number(n.time), pointer(n.cpu), pointer(n.peak), rss(runs), runs.Detail, runs.Command(),
 		})
 	}
 	return out
 }
 
-func rss(run *Run) string {
-	if run.PeakRSS == 0 {
+func rss(runs *Run) string {
+	if runs.PeakRSS == 0 {
 		return ""
 	}
-	return strconv.FormatInt(run.PeakRSS, 10)
+	return strconv.FormatInt(runs.PeakRSS, 10)
 }
 
 // points are the numbers of a figure.

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
 	"workbench/bench/compare"
 	"workbench/bench/report/rows"
 	"workbench/bench/sweep"
@@ -146,8 +146,8 @@ func average(r compare.Ratio) string {
 func (r *Report) runOf(f compare.Finding) *Run {
 	if r.byID == nil {
 		r.byID = make(map[string]*Run, len(r.runs))
-		for _, run := range r.runs {
-			r.byID[run.ID] = run
+		for _, runs := range r.runs {
+			r.byID[runs.ID] = runs
 		}
 	}
 	return r.byID[f.Task.ID()]
@@ -271,8 +271,8 @@ func (r *Report) data() pageData {
 	for _, p := range r.Problems {
 		d.Problems = append(d.Problems, p.data())
 	}
-	for _, run := range r.runs {
-		d.Runs.add(run)
+	for _, runs := range r.runs {
+		d.Runs.add(runs)
 	}
 	return d
 }
@@ -328,21 +328,21 @@ func (p *Problem) tradeoffData(t *Tradeoff) pageFigure {
 	for k, b := range t.bound() {
 		c := t.Cases[k]
 		bound.X, bound.Y = append(bound.X, *short(c.Key.Memory / memory.Size)), append(bound.Y, short(b/objective.Size))
-		run := -1
+		runs := -1
 		if c.Bound != nil {
-			run = c.Bound.Index
+			runs = c.Bound.Index
 		}
-		bound.Runs = append(bound.Runs, run)
+		bound.Runs = append(bound.Runs, runs)
 	}
 	f.Series = append(f.Series, bound)
 	for k, m := range p.planners() {
 		s := pageSeries{Name: m.Label, Style: k}
 		for _, c := range t.Cases {
-			cell, run := c.Cells[m.Index], -1
+			cell, runs := c.Cells[m.Index], -1
 			if len(cell.Runs) > 0 {
-				run = cell.Runs[0].Index
+				runs = cell.Runs[0].Index
 			}
-			s.X, s.Y, s.Runs = append(s.X, *short(c.Key.Memory / memory.Size)), append(s.Y, short(cell.Objective/objective.Size)), append(s.Runs, run)
+			s.X, s.Y, s.Runs = append(s.X, *short(c.Key.Memory / memory.Size)), append(s.Y, short(cell.Objective/objective.Size)), append(s.Runs, runs)
 		}
 		f.Series = append(f.Series, s)
 	}
@@ -383,6 +383,6 @@ func (d *pageRuns) add(r *Run) {
 
 // slots reports whether the problem counts memory in slots.
 func slots(problem string) bool {
-	p, err := bench.FindProblem(problem)
+	p, err := catalog.FindProblem(problem)
 	return err == nil && p.Slots
 }

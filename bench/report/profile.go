@@ -135,26 +135,26 @@ type Tradeoff struct {
 
 // tradeoffs finds the cases that differ in memory only.
 func (p *Problem) tradeoffs() {
-	var run []*Case
+	var runs []*Case
 	flush := func() {
-		if len(run) > 1 {
-			t := &Tradeoff{Name: run[0].Instance, Cases: run}
-			if rest := others(run[0]); rest != "" {
+		if len(runs) > 1 {
+			t := &Tradeoff{Name: runs[0].Instance, Cases: runs}
+			if rest := others(runs[0]); rest != "" {
 				t.Name += ", " + rest
 			}
 			p.Tradeoffs = append(p.Tradeoffs, t)
 		}
-		run = nil
+		runs = nil
 	}
 	for _, c := range p.Cases { // memory comes last in their order
-		if len(run) > 0 {
-			a, b := run[0].Key, c.Key
+		if len(runs) > 0 {
+			a, b := runs[0].Key, c.Key
 			a.Memory, b.Memory = 0, 0
 			if a != b {
 				flush()
 			}
 		}
-		run = append(run, c)
+		runs = append(runs, c)
 	}
 	flush()
 }

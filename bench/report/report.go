@@ -14,10 +14,11 @@ import (
 	"strings"
 	"time"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
 	"workbench/bench/compare"
 	"workbench/bench/compare/stats"
 	"workbench/bench/report/rows"
+	"workbench/bench/run"
 	"workbench/bench/sweep"
 )
 
@@ -121,7 +122,7 @@ func (r *Run) Command() string { return rows.Command(&r.Task) }
 type Method struct {
 	Index int
 	Label string
-	Kind  bench.Kind
+	Kind  run.Kind
 	// Runs, and how many of them have a plan, a proof, the proof that there is
 	// no plan, ended without a plan or a bound, did not end as they should, or
 	// were stopped by their limit with something to show.
@@ -175,7 +176,7 @@ func New(n *rows.Night, against *compare.Comparison) *Report {
 	for _, row := range n.Rows {
 		byProblem[row.Task.Problem] = append(byProblem[row.Task.Problem], row)
 	}
-	for _, known := range bench.Problems() {
+	for _, known := range catalog.Problems() {
 		if list := byProblem[known.Name]; list != nil {
 			r.add(&Problem{Name: known.Name, Title: known.Title, Objective: known.Objective, Word: known.Word}, list, facts, n)
 			delete(byProblem, known.Name)
@@ -223,8 +224,8 @@ func (r *Report) add(p *Problem, list []*sweep.Row, facts rows.Facts, n *rows.Ni
 	r.Problems = append(r.Problems, p)
 	p.gather(r, list, n)
 	runOf := make(map[*sweep.Row]*Run, len(list))
-	for _, run := range r.runs[len(r.runs)-len(list):] {
-		runOf[run.Row] = run
+	for _, runs := range r.runs[len(r.runs)-len(list):] {
+		runOf[runs.Row] = runs
 	}
 	for _, c := range p.Cases {
 		c.know(facts, runOf)
@@ -305,10 +306,10 @@ func (p *Problem) gather(r *Report, list []*sweep.Row, n *rows.Night) {
 	first := len(r.runs)
 	for _, row := range list {
 		c := cases[rows.CaseOf(&row.Task)]
-		run := &Run{Row: row, Problem: p, Method: methods[rows.ContestantOf(&row.Task)], Case: c}
-		run.Reason, run.Detail = rows.Failure(row)
-		c.Cells[run.Method.Index].Runs = append(c.Cells[run.Method.Index].Runs, run)
-		r.runs = append(r.runs, run)
+		runs := &Run{Row: row, Problem: p, Method: methods[rows.ContestantOf(&row.Task)], Case: c}
+		runs.Reason, runs.Detail = rows.Failure(row)
+		c.Cells[runs.Method.Index].Runs = append(c.Cells[runs.Method.Index].Runs, runs)
+		r.runs = append(r.runs, runs)
 	}
 	mine := r.runs[first:]
 	slices.SortFunc(mine, func(a, b *Run) int {
@@ -317,8 +318,8 @@ func (p *Problem) gather(r *Report, list []*sweep.Row, n *rows.Night) {
 			cmp.Compare(a.Task.Seed, b.Task.Seed), cmp.Compare(a.Task.Repetition, b.Task.Repetition), cmp.Compare(a.ID, b.ID),
 		)
 	})
-	for k, run := range mine {
-		run.Index = first + k
+	for k, runs := range mine {
+		runs.Index = first + k
 	}
 	for _, c := range p.Cases {
 		for _, cell := range c.Cells {
@@ -331,8 +332,8 @@ func (p *Problem) gather(r *Report, list []*sweep.Row, n *rows.Night) {
 // are not there come last.
 func inCatalogue(problem string) func(label string) int {
 	place := map[string]int{}
-	if p, err := bench.FindProblem(problem); err == nil {
-		for k, m := range bench.Methods(p) {
+	if p, err := catalog.FindProblem(problem); err == nil {
+		for k, m := range catalog.Methods(p) {
 			place[m.Name] = k
 		}
 	}
@@ -351,12 +352,12 @@ func inCatalogue(problem string) func(label string) int {
 }
 
 // kindOf is the kind of method of a row, by the catalogue if it has no result.
-func kindOf(row *sweep.Row) bench.Kind {
+func kindOf(row *sweep.Row) run.Kind {
 	if row.Result != nil {
 		return row.Result.Kind
 	}
-	if p, err := bench.FindProblem(row.Task.Problem); err == nil {
-		if m, err := bench.FindMethod(p, row.Task.Method); err == nil {
+	if p, err := catalog.FindProblem(row.Task.Problem); err == nil {
+		if m, err := catalog.FindMethod(p, row.Task.Method); err == nil {
 			return m.Kind
 		}
 	}
@@ -368,13 +369,13 @@ func kindOf(row *sweep.Row) bench.Kind {
 func (c *Case) know(facts rows.Facts, runOf map[*sweep.Row]*Run) {
 	c.Bound, c.Best = runOf[facts.Bound(c.Key)], runOf[facts.Fastest(c.Key)]
 	for _, cell := range c.Cells {
-		for _, run := range cell.Runs {
-			if x, ok := rows.Objective(run.Row); ok && c.Bound != nil {
+		for _, runs := range cell.Runs {
+			if x, ok := rows.Objective(runs.Row); ok && c.Bound != nil {
 				gap := rows.Gap(x, c.Bound.Result.Bound.Value)
-				run.Gap = &gap
+				runs.Gap = &gap
 			}
-			if run.Result != nil && run.Result.Status == bench.Infeasible && c.Infeasible == nil {
-				c.Infeasible = run
+			if runs.Result != nil && runs.Result.Status == run.Infeasible && c.Infeasible == nil {
+				c.Infeasible = runs
 			}
 		}
 		cell.settle(c)
@@ -389,17 +390,17 @@ func (cell *Cell) settle(c *Case) {
 		return
 	}
 	var objectives, times, bounds []float64
-	for _, run := range cell.Runs {
-		x, ok := rows.Objective(run.Row)
+	for _, runs := range cell.Runs {
+		x, ok := rows.Objective(runs.Row)
 		if !ok {
 			x = math.Inf(1)
 		}
 		objectives = append(objectives, x)
-		times = append(times, rows.Time(run.Row))
-		if rows.Stopped(run.Row) {
+		times = append(times, rows.Time(runs.Row))
+		if rows.Stopped(runs.Row) {
 			cell.Stopped = true
 		}
-		if b, ok := rows.Bound(run.Row); ok {
+		if b, ok := rows.Bound(runs.Row); ok {
 			bounds = append(bounds, b.Value)
 		}
 	}
@@ -423,7 +424,7 @@ func rank(r *Run) int {
 	if r.Reason != "" {
 		return 4
 	}
-	return slices.Index([]bench.Status{bench.Optimal, bench.Infeasible, bench.Feasible, bench.Limit}, r.Result.Status)
+	return slices.Index([]run.Status{run.Optimal, run.Infeasible, run.Feasible, run.Limit}, r.Result.Status)
 }
 
 func (p *Problem) summarise(m *Method) {
@@ -440,9 +441,9 @@ func (p *Problem) summarise(m *Method) {
 		if len(cell.Runs) == 0 {
 			m.NotRun++
 		}
-		for _, run := range cell.Runs {
-			m.count(run)
-			all = append(all, stats.Run{Time: rows.Time(run.Row), Solved: !rows.Stopped(run.Row), Limit: run.Task.TimeLimit})
+		for _, runs := range cell.Runs {
+			m.count(runs)
+			all = append(all, stats.Run{Time: rows.Time(runs.Row), Solved: !rows.Stopped(runs.Row), Limit: runs.Task.TimeLimit})
 		}
 		if len(cell.Runs) > 0 && !cell.Stopped {
 			times = append(times, cell.Time)
@@ -489,7 +490,7 @@ func (m *Method) count(r *Run) {
 		m.NoPlan++
 	case r.Reason != "":
 		m.Failed++
-	case r.Result.Status == bench.Infeasible:
+	case r.Result.Status == run.Infeasible:
 		m.Infeasible++
 	}
 	if r.Reason == "" && rows.Stopped(r.Row) {
@@ -501,7 +502,7 @@ func (m *Method) count(r *Run) {
 func (m *Method) Quantile(q float64) float64 { return stats.Quantile(m.Gaps, q) }
 
 // OnlyBounds reports whether the method makes bounds and no plans.
-func (m *Method) OnlyBounds() bool { return m.Kind == bench.Relaxed }
+func (m *Method) OnlyBounds() bool { return m.Kind == run.Relaxed }
 
 // wins counts on how many cases each method has the best plan.
 func (p *Problem) wins() {
@@ -534,15 +535,15 @@ func (p *Problem) failures() {
 		by := map[string]*Failures{}
 		var reasons []string
 		for _, c := range p.Cases {
-			for _, run := range c.Cells[m.Index].Runs {
-				if run.Reason == "" {
+			for _, runs := range c.Cells[m.Index].Runs {
+				if runs.Reason == "" {
 					continue
 				}
-				if by[run.Reason] == nil {
-					by[run.Reason] = &Failures{Method: m, Reason: run.Reason, Detail: run.Detail}
-					reasons = append(reasons, run.Reason)
+				if by[runs.Reason] == nil {
+					by[runs.Reason] = &Failures{Method: m, Reason: runs.Reason, Detail: runs.Detail}
+					reasons = append(reasons, runs.Reason)
 				}
-				by[run.Reason].Runs = append(by[run.Reason].Runs, run)
+				by[runs.Reason].Runs = append(by[runs.Reason].Runs, runs)
 			}
 		}
 		slices.Sort(reasons)

@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
+	"workbench/bench/method"
+	"workbench/bench/run"
 	"workbench/bench/sweep"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -21,7 +23,7 @@ type Expansion struct {
 	Tasks []sweep.Task
 	// Files are the instances that come from files, by digest: a sweep keeps
 	// copies of them, so that it can go on without.
-	Files map[string]*bench.Instance
+	Files map[string]*run.Instance
 }
 
 // Expand returns the tasks, in an order that depends on the specification
@@ -30,8 +32,8 @@ type Expansion struct {
 // entry that names it, and the ends of its memory range are computed. Tasks
 // that are the same are there once.
 func (s *Spec) Expand(ctx context.Context, version string) (*Expansion, error) {
-	x := &expansion{r: &reader{file: s.File}, spec: s, version: version, seen: map[string]bool{}, known: map[string]*bench.Instance{}}
-	x.files = map[string]*bench.Instance{}
+	x := &expansion{r: &reader{file: s.File}, spec: s, version: version, seen: map[string]bool{}, known: map[string]*run.Instance{}}
+	x.files = map[string]*run.Instance{}
 	for i := range s.Experiments {
 		if err := x.experiment(ctx, &s.Experiments[i]); err != nil {
 			return nil, err
@@ -50,8 +52,8 @@ type expansion struct {
 	version string
 	tasks   []sweep.Task
 	seen    map[string]bool // by ID
-	known   map[string]*bench.Instance
-	files   map[string]*bench.Instance
+	known   map[string]*run.Instance
+	files   map[string]*run.Instance
 	tooMany bool
 }
 
@@ -84,7 +86,7 @@ func (x *expansion) experiment(ctx context.Context, e *Experiment) error {
 	}
 	for _, p := range e.Problems {
 		if !used["problem "+p.Name] {
-			x.r.errorf(e.node, "%s is about %s, and there is none among the instances", p.Name, bench.FormNames(p.Takes))
+			x.r.errorf(e.node, "%s is about %s, and there is none among the instances", p.Name, run.FormNames(p.Takes))
 		}
 	}
 	return nil
@@ -126,7 +128,7 @@ func (x *expansion) path(name string) string {
 }
 
 // load reads an instance once.
-func (x *expansion) load(name string) (*bench.Instance, error) {
+func (x *expansion) load(name string) (*run.Instance, error) {
 	if in := x.known[name]; in != nil {
 		return in, nil
 	}
@@ -134,7 +136,7 @@ func (x *expansion) load(name string) (*bench.Instance, error) {
 	if !strings.HasPrefix(name, zoo.Scheme) {
 		path = x.path(name)
 	}
-	in, err := bench.Load(path, nil)
+	in, err := run.Load(path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +149,7 @@ func (x *expansion) load(name string) (*bench.Instance, error) {
 }
 
 // instance appends the tasks of an experiment on one instance.
-func (x *expansion) instance(e *Experiment, src source, in *bench.Instance, used map[string]bool) {
+func (x *expansion) instance(e *Experiment, src source, in *run.Instance, used map[string]bool) {
 	accepted := false
 	for _, p := range e.Problems {
 		if p.Accepts(in) != nil {
@@ -184,19 +186,19 @@ func (x *expansion) instance(e *Experiment, src source, in *bench.Instance, used
 		}
 	}
 	if !accepted {
-		x.r.errorf(src.node, "%s is a %s, and %s is about %s", in.Name, in.Form(), e.Problems[0].Name, bench.FormNames(e.Problems[0].Takes))
+		x.r.errorf(src.node, "%s is a %s, and %s is about %s", in.Name, in.Form(), e.Problems[0].Name, run.FormNames(e.Problems[0].Takes))
 	}
 }
 
 // fits refuses what no method can work with.
-func fits(p *bench.Problem, in *bench.Instance, at platform.Platform) error {
+func fits(p *run.Problem, in *run.Instance, at platform.Platform) error {
 	if math.IsNaN(at.Memory) || math.IsInf(at.Memory, 0) {
 		return errors.New("the ends of its memory range are not known; give the memory in bytes")
 	}
 	return p.Fit(in, at)
 }
 
-func defaultMemory(p *bench.Problem, in *bench.Instance) memory {
+func defaultMemory(p *run.Problem, in *run.Instance) memory {
 	name := p.DefaultMemory(in)
 	m, err := platform.ParseMemory(name)
 	if err != nil {
@@ -207,11 +209,11 @@ func defaultMemory(p *bench.Problem, in *bench.Instance) memory {
 
 // methodsFor returns the methods of p that the experiment names and that work on
 // the instance.
-func (e *Experiment) methodsFor(p *bench.Problem, in *bench.Instance) (list []*bench.Method) {
+func (e *Experiment) methodsFor(p *run.Problem, in *run.Instance) (list []*run.Method) {
 	named := func(values []value, name string) bool {
 		return slices.ContainsFunc(values, func(v value) bool { return v.text == name || v.text == "all" })
 	}
-	for _, m := range bench.MethodsFor(p, in) {
+	for _, m := range catalog.MethodsFor(p, in) {
 		if named(e.methods, m.Name) && !named(e.without, m.Name) {
 			list = append(list, m)
 		}
@@ -227,7 +229,7 @@ type place struct {
 
 // platforms returns the combinations of the axes of the platform that apply to
 // p, without memory.
-func (e *Experiment) platforms(p *bench.Problem) []place {
+func (e *Experiment) platforms(p *run.Problem) []place {
 	list := []place{{}}
 	if p.Bandwidth != "" {
 		rate, err := platform.ParseRate(p.Bandwidth)
@@ -237,7 +239,7 @@ func (e *Experiment) platforms(p *bench.Problem) []place {
 		list = product(list, orDefault(e.bandwidth, rate), func(x *place, v float64) { x.Bandwidth = v })
 	}
 	if p.Parallel {
-		list = product(list, orDefault(e.processors, bench.DefaultProcessors), func(x *place, v int) { x.Processors = v })
+		list = product(list, orDefault(e.processors, method.DefaultProcessors), func(x *place, v int) { x.Processors = v })
 		list = product(list, orDefault(e.weightCopies, platform.DefaultWeightCopies), func(x *place, v int) { x.WeightCopies = v })
 		list = product(list, orDefault(e.memoryModels, plan.TaskModel), func(x *place, v string) { x.model = v })
 	}
@@ -257,7 +259,7 @@ func product[T, V any](list []T, values []V, set func(*T, V)) (out []T) {
 }
 
 // method appends the tasks of one method at one place.
-func (x *expansion) method(e *Experiment, in *bench.Instance, p *bench.Problem, m *bench.Method, at place, memoryName string) {
+func (x *expansion) method(e *Experiment, in *run.Instance, p *run.Problem, m *run.Method, at place, memoryName string) {
 	list := []sweep.Task{{
 		Format: sweep.TaskFormat, Problem: p.Name, Method: m.Name, Instance: in.Source, SHA256: in.SHA256,
 		Memory: at.Memory, MemoryName: memoryName, Bandwidth: at.Bandwidth,

@@ -12,7 +12,8 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
+	"workbench/bench/run"
 	"workbench/model/nearest"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -37,7 +38,7 @@ type Spec struct {
 // works on, at each combination of the axes that apply to it.
 type Experiment struct {
 	node      ast.Node
-	Problems  []*bench.Problem
+	Problems  []*run.Problem
 	methods   []value // "all", or names
 	without   []value
 	instances []source
@@ -111,7 +112,7 @@ func Parse(file, dir string, text []byte) (*Spec, error) {
 // stand.
 func (s *Spec) read(r *reader, root ast.Node) {
 	defaults := axes{
-		backends: []string{bench.BackendNames()[0]}, seeds: []int{0}, threads: []int{1}, gap: []float64{0},
+		backends: []string{run.BackendNames()[0]}, seeds: []int{0}, threads: []int{1}, gap: []float64{0},
 		timeLimit: []float64{defaultTimeLimit}, repetitions: 1, taskMemory: defaultTaskMemory,
 	}
 	var experiments ast.Node
@@ -165,7 +166,7 @@ func readExperiment(r *reader, n ast.Node, defaults axes) (e Experiment, ok bool
 	for _, name := range []string{"problem", "problems"} {
 		known[name] = func(n ast.Node) {
 			for _, v := range r.scalars(n, name) {
-				p, err := bench.FindProblem(v.text)
+				p, err := catalog.FindProblem(v.text)
 				if err != nil {
 					r.errorf(v.node, "%v", err)
 					doubtful = true
@@ -203,7 +204,7 @@ func readExperiment(r *reader, n ast.Node, defaults axes) (e Experiment, ok bool
 }
 
 func problemNames() (names []string) {
-	for _, p := range bench.Problems() {
+	for _, p := range catalog.Problems() {
 		names = append(names, p.Name)
 	}
 	return names
@@ -214,7 +215,7 @@ func (e *Experiment) checkMethods(r *reader) {
 	for _, v := range slices.Concat(e.methods, e.without) {
 		var err error
 		for _, p := range e.Problems {
-			if _, err = bench.FindMethod(p, v.text); err == nil {
+			if _, err = catalog.FindMethod(p, v.text); err == nil {
 				break
 			}
 		}
@@ -237,9 +238,9 @@ func (e *Experiment) checkAxes(r *reader) {
 	if tasks > mostTasks {
 		r.errorf(e.node, "its lists make %.3g tasks of one method on one instance, at most %d are possible in all", tasks, mostTasks)
 	}
-	some := func(has func(*bench.Problem) bool) bool { return slices.ContainsFunc(e.Problems, has) }
-	links := some(func(p *bench.Problem) bool { return p.Bandwidth != "" })
-	parallel := some(func(p *bench.Problem) bool { return p.Parallel })
+	some := func(has func(*run.Problem) bool) bool { return slices.ContainsFunc(e.Problems, has) }
+	links := some(func(p *run.Problem) bool { return p.Bandwidth != "" })
+	parallel := some(func(p *run.Problem) bool { return p.Parallel })
 	for key, applies := range map[string]bool{
 		"bandwidth": links, "processors": parallel, "weight_copies": parallel, "memory_models": parallel,
 	} {
@@ -277,7 +278,7 @@ func (a *axes) fields(r *reader) map[string]func(ast.Node) {
 		"memory_models": func(n ast.Node) {
 			a.memoryModels = each(r, n, "memory_models", oneOf("memory_models", plan.TaskModel, plan.StageModel))
 		},
-		"backends": func(n ast.Node) { a.backends = each(r, n, "backends", oneOf("backends", bench.BackendNames()...)) },
+		"backends": func(n ast.Node) { a.backends = each(r, n, "backends", oneOf("backends", run.BackendNames()...)) },
 		"gap": func(n ast.Node) {
 			a.gap = each(r, n, "gap", func(r *reader, v value) (float64, bool) {
 				x, err := strconv.ParseFloat(v.text, 64)

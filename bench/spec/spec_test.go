@@ -11,7 +11,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
+	"workbench/bench/run"
 	"workbench/bench/spec"
 	"workbench/bench/sweep"
 )
@@ -44,11 +45,11 @@ func TestExpand(t *testing.T) {
 	if len(x.Tasks) != 2*3*2 || len(x.Files) != 0 {
 		t.Fatalf("%d tasks, %d files", len(x.Tasks), len(x.Files))
 	}
-	in, err := bench.Load("zoo:rnn?seq=2", nil)
+	in, err := run.Load("zoo:rnn?seq=2", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := bench.FindProblem("remat")
+	p, err := catalog.FindProblem("remat")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,20 +119,20 @@ func TestAxes(t *testing.T) {
 // onChains returns how many methods of rematerialization work on chains.
 func onChains(t *testing.T) int {
 	t.Helper()
-	p, err := bench.FindProblem("remat")
+	p, err := catalog.FindProblem("remat")
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := bench.Load("zoo:rnn?seq=2", nil)
+	in, err := run.Load("zoo:rnn?seq=2", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(bench.MethodsFor(p, in))
+	return len(catalog.MethodsFor(p, in))
 }
 
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
-	in, err := bench.Load("zoo:rnn?seq=2", nil)
+	in, err := run.Load("zoo:rnn?seq=2", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +217,7 @@ func TestMistakes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := expand(t, c.text, t.TempDir())
-			if err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, bench.ErrInput) {
+			if err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, run.ErrInput) {
 				t.Errorf("%v\nwant %s", err, c.want)
 			}
 		})
@@ -268,7 +269,7 @@ func TestBuiltin(t *testing.T) {
 
 func TestOpen(t *testing.T) {
 	for name, want := range map[string]string{"quik": "did you mean quick?", "./none.yaml": "cannot be read"} {
-		if _, err := spec.Open(name); err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, bench.ErrInput) {
+		if _, err := spec.Open(name); err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, run.ErrInput) {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 	}
@@ -310,7 +311,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if !errors.Is(err, bench.ErrInput) || !strings.HasPrefix(err.Error(), "f.yaml:") {
+		if !errors.Is(err, run.ErrInput) || !strings.HasPrefix(err.Error(), "f.yaml:") {
 			t.Fatalf("%v", err)
 		}
 	})

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"sync"
 
-	"workbench/bench"
+	"workbench/bench/run"
 	"workbench/bench/sweep"
 )
 
@@ -312,5 +312,5 @@ func (s *Store) Close() error {
 
 // lockedError says what to do about a folder in use.
 func lockedError() error {
-	return bench.InputError(fmt.Errorf("%w: wait for its end, or stop it", ErrLocked))
+	return run.InputError(fmt.Errorf("%w: wait for its end, or stop it", ErrLocked))
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"workbench/bench"
+	"workbench/bench/run"
 )
 
 // Environment is where rows were made.
@@ -37,7 +37,7 @@ func Here(isolated bool, jobs int) Environment {
 		CPU: proc("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(), Memory: usableMemory(),
 		Backends: map[string]string{}, Isolated: isolated, Jobs: jobs,
 	}
-	for _, b := range bench.Backends() {
+	for _, b := range run.Backends() {
 		if b.Available() == nil {
 			e.Backends[b.Name] = b.Version()
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"workbench/bench"
+	"workbench/bench/run"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -32,10 +32,10 @@ type Row struct {
 	// Environment is the digest of the Environment under which it ran.
 	Environment string `json:"environment"`
 
-	// Result is that of bench.Run without its plan; nil if there is none because
+	// Result is that of run.Run without its plan; nil if there is none because
 	// of Failure. Its Err, Report and Unverified are lost in the store; of
 	// OwnBound only the value is kept.
-	Result *bench.Result `json:"result"`
+	Result *run.Result `json:"result"`
 	// Plan is the digest of the plan's JSON, under which the store has it
 	// compressed; empty: there is none.
 	Plan    string   `json:"plan,omitempty"`
@@ -129,13 +129,13 @@ func (t *leanTask) full() Task {
 	}
 }
 
-// leanResult is a bench.Result without what the task says, without the
+// leanResult is a run.Result without what the task says, without the
 // makespan, which is the objective, and without the gap, which follows from
 // objective and bound.
 type leanResult struct {
 	Name          string           `json:"name"` // of the instance
-	Kind          bench.Kind       `json:"kind"`
-	Status        bench.Status     `json:"status"`
+	Kind          run.Kind         `json:"kind"`
+	Status        run.Status       `json:"status"`
 	Error         string           `json:"error,omitempty"`
 	Note          string           `json:"note,omitempty"`
 	Objective     *float64         `json:"objective,omitempty"`
@@ -160,7 +160,7 @@ type leanBound struct {
 
 // leanFormulation is a list: name, version, and the numbers of variables,
 // integers, constraints and nonzeros.
-type leanFormulation bench.Formulation
+type leanFormulation run.Formulation
 
 // MarshalJSON implements [json.Marshaler].
 func (f *leanFormulation) MarshalJSON() ([]byte, error) {
@@ -196,7 +196,7 @@ func (r *Row) MarshalJSON() ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), err
 }
 
-func thin(r *bench.Result) *leanResult {
+func thin(r *run.Result) *leanResult {
 	if r == nil {
 		return nil
 	}
@@ -216,7 +216,7 @@ func thin(r *bench.Result) *leanResult {
 	return l
 }
 
-func thinBound(b *bench.Bound) *leanBound {
+func thinBound(b *run.Bound) *leanBound {
 	if b == nil {
 		return nil
 	}
@@ -224,11 +224,11 @@ func thinBound(b *bench.Bound) *leanBound {
 }
 
 // full is nil for nil.
-func (b *leanBound) full() *bench.Bound {
+func (b *leanBound) full() *run.Bound {
 	if b == nil {
 		return nil
 	}
-	return &bench.Bound{Value: b.Value, By: b.By, Assumptions: append([]string{}, b.Assumptions...)}
+	return &run.Bound{Value: b.Value, By: b.By, Assumptions: append([]string{}, b.Assumptions...)}
 }
 
 func microseconds(seconds float64) float64 { return math.Round(seconds*1e6) / 1e6 }
@@ -260,29 +260,29 @@ func (r *Row) UnmarshalJSON(data []byte) error {
 }
 
 // full puts back what the task says.
-func (l *leanResult) full(t *Task) *bench.Result {
+func (l *leanResult) full(t *Task) *run.Result {
 	if l == nil {
 		return nil
 	}
-	r := &bench.Result{
-		Format: bench.ResultFormat, Problem: t.Problem, Method: t.Method, Kind: l.Kind,
+	r := &run.Result{
+		Format: run.ResultFormat, Problem: t.Problem, Method: t.Method, Kind: l.Kind,
 		Instance:   plan.InstanceRef{Name: l.Name, SHA256: t.SHA256, Source: t.Instance},
 		Platform:   platform.Platform{Memory: t.Memory, Bandwidth: t.Bandwidth, Processors: t.Processors, WeightCopies: t.WeightCopies},
-		Parameters: bench.Parameters{TimeLimit: t.TimeLimit, Gap: t.Gap, Threads: t.Threads, Slots: l.Slots},
+		Parameters: run.Parameters{TimeLimit: t.TimeLimit, Gap: t.Gap, Threads: t.Threads, Slots: l.Slots},
 		Status:     l.Status, Error: l.Error, Note: l.Note,
 		Objective: l.Objective, Makespan: l.Objective, PeakMemory: l.PeakMemory, Throughput: l.Throughput,
-		WallTime: l.WallTime, CPUTime: l.CPUTime, Formulation: (*bench.Formulation)(l.Formulation), Nodes: l.Nodes, Seed: t.Seed,
+		WallTime: l.WallTime, CPUTime: l.CPUTime, Formulation: (*run.Formulation)(l.Formulation), Nodes: l.Nodes, Seed: t.Seed,
 	}
 	if name, version, ok := strings.Cut(l.Backend, " "); ok {
-		r.Backend = &bench.BackendRef{Name: name, Version: version}
+		r.Backend = &run.BackendRef{Name: name, Version: version}
 	}
 	r.Bound, r.Unconditional = l.Bound.full(), l.Unconditional.full()
-	if r.Objective != nil && r.Bound != nil && r.Status != bench.Failed {
-		gap := max(0, bench.RelativeGap(*r.Objective, r.Bound.Value))
+	if r.Objective != nil && r.Bound != nil && r.Status != run.Failed {
+		gap := max(0, run.RelativeGap(*r.Objective, r.Bound.Value))
 		r.Gap = &gap
 	}
 	if l.OwnBound != nil {
-		r.OwnBound = &bench.Bound{Value: *l.OwnBound, By: t.Method, Assumptions: []string{}}
+		r.OwnBound = &run.Bound{Value: *l.OwnBound, By: t.Method, Assumptions: []string{}}
 	}
 	return r
 }

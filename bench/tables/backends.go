@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"workbench/bench"
+	"workbench/bench/run"
 )
 
 // backends solves the compact MILP with both backends on GPT-2 of growing
@@ -20,12 +20,12 @@ func (m *measurer) backends() error {
 		}
 		s.Time = 20 * time.Second
 		var cells []any
-		var size *bench.Formulation
-		for _, name := range bench.BackendNames() {
-			if s.Backend, err = bench.Backend(name, true); err != nil {
+		var size *run.Formulation
+		for _, name := range run.BackendNames() {
+			if s.Backend, err = run.Backend(name, true); err != nil {
 				return err
 			}
-			r := m.run("nested-bound", in, s)
+			r := m.runs("nested-bound", in, s)
 			if r.Err != nil {
 				return r.Err
 			}

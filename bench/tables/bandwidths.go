@@ -5,8 +5,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
+	"workbench/bench/curve"
 	"workbench/bench/plots"
+	"workbench/bench/run"
 	"workbench/model/plan"
 )
 
@@ -18,12 +20,12 @@ var rates = []float64{12, 24, 36}
 // throughput of offloading alone (dynprog) over the memory limit at each of the
 // rates, beside that of rematerialization alone (persistent).
 func (m *measurer) offloadBandwidths(folder string, specs []string) error {
-	offload, err := bench.FindProblem(plan.ActivationOffload)
+	offload, err := catalog.FindProblem(plan.ActivationOffload)
 	if err != nil {
 		return err
 	}
 	for _, spec := range specs {
-		in, err := bench.Load(spec, os.Stdin)
+		in, err := run.Load(spec, os.Stdin)
 		if err != nil {
 			return err
 		}
@@ -54,14 +56,14 @@ func (m *measurer) offloadBandwidths(folder string, specs []string) error {
 }
 
 // throughput is the figure of a method over its range of memory.
-func (m *measurer) throughput(p *bench.Problem, method string, in *bench.Instance) (*plots.Figure, error) {
-	found, err := bench.FindMethod(p, method)
+func (m *measurer) throughput(p *run.Problem, method string, in *run.Instance) (*plots.Figure, error) {
+	found, err := catalog.FindMethod(p, method)
 	if err != nil {
 		return nil, err
 	}
-	c := bench.RunCurve(m.ctx, p, []*bench.Method{found}, in, m.setting, bench.OverMemory, bench.Limits(p, in, 31))
+	c := curve.RunCurve(m.ctx, p, []*run.Method{found}, in, m.setting, curve.OverMemory, curve.Limits(p, in, 31))
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	return plots.Curve(c, p, bench.Throughput), nil
+	return plots.Curve(c, p, curve.Throughput), nil
 }

@@ -35,22 +35,23 @@ import (
 	"strings"
 	"time"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
+	"workbench/bench/run"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
 func main() {
-	bench.ServeChild()
+	run.ServeChild()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	if err := runs(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "tables:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, args []string) error {
+func runs(ctx context.Context, args []string) error {
 	const known = "table1, bandwidth, backends, profiles DIR, claims [NETWORK…], chains INSTANCE…, checkmate TIME METHODS GRAPH…, strengthening TIME PERCENT INSTANCE…, pipelines TIME [NETWORK…], pipeline-strength TIME [without], pipeline-decomposition TIME [NETWORK…], pipeline-claims [FLAGS], offload [FLAGS] [NETWORK…], offload-gaps TIME INSTANCE…, offload-bandwidths DIR INSTANCE…, remat-offload [FLAGS] [NETWORK…], remat-offload-divisors [NETWORK…], swap [FLAGS] and growth DIR"
 	if len(args) == 0 {
 		return fmt.Errorf("name a table: %s", known)
@@ -74,15 +75,15 @@ func run(ctx context.Context, args []string) error {
 	if args[0] == "swap" {
 		name = plan.Swap
 	}
-	backend, err := bench.Backend("highs", true)
+	backend, err := run.Backend("highs", true)
 	if err != nil {
 		return err
 	}
-	p, err := bench.FindProblem(name)
+	p, err := catalog.FindProblem(name)
 	if err != nil {
 		return err
 	}
-	m := &measurer{ctx: ctx, problem: p, setting: bench.Setting{Time: time.Minute, Threads: 2, Backend: backend, Slots: bench.DefaultSlots}}
+	m := &measurer{ctx: ctx, problem: p, setting: run.Setting{Time: time.Minute, Threads: 2, Backend: backend, Slots: run.DefaultSlots}}
 	switch args[0] {
 	case "table1":
 		return m.table1()
@@ -203,34 +204,34 @@ func (r paper) spec() string {
 // measurer runs methods under one setting.
 type measurer struct {
 	ctx     context.Context
-	problem *bench.Problem
-	setting bench.Setting
+	problem *run.Problem
+	setting run.Setting
 }
 
 // at returns the instance and the setting for a memory in percent of the
 // instance's range and a bandwidth.
-func (m *measurer) at(spec string, percent, bandwidth float64) (*bench.Instance, bench.Setting, error) {
-	in, err := bench.Load(spec, os.Stdin)
+func (m *measurer) at(spec string, percent, bandwidth float64) (*run.Instance, run.Setting, error) {
+	in, err := run.Load(spec, os.Stdin)
 	if err != nil {
-		return nil, bench.Setting{}, err
+		return nil, run.Setting{}, err
 	}
 	s := m.setting
-	s.Platform.Memory = bench.ResolveMemory(m.problem, in, platform.MemorySpec{Percent: true, Value: percent})
+	s.Platform.Memory = run.ResolveMemory(m.problem, in, platform.MemorySpec{Percent: true, Value: percent})
 	s.Platform.Bandwidth = bandwidth
 	return in, s, nil
 }
 
-func (m *measurer) run(method string, in *bench.Instance, s bench.Setting) *bench.Result {
-	found, err := bench.FindMethod(m.problem, method)
+func (m *measurer) runs(method string, in *run.Instance, s run.Setting) *run.Result {
+	found, err := catalog.FindMethod(m.problem, method)
 	if err != nil {
-		return &bench.Result{Method: method, Status: bench.Failed, Err: err, Error: err.Error()}
+		return &run.Result{Method: method, Status: run.Failed, Err: err, Error: err.Error()}
 	}
-	return bench.Run(m.ctx, m.problem, found, in, s)
+	return run.Run(m.ctx, m.problem, found, in, s)
 }
 
 // cell formats the objective of a result in milliseconds, or says why there is
 // none.
-func cell(r *bench.Result) string {
+func cell(r *run.Result) string {
 	if r.Objective == nil {
 		return string(r.Status)
 	}
@@ -249,15 +250,15 @@ func (m *measurer) table1() error {
 			if err != nil {
 				return err
 			}
-			bound := m.run("nested-bound", in, s)
+			bound := m.runs("nested-bound", in, s)
 			total[k] += bound.WallTime
-			best := m.run("milp", in, s)
-			bench.JudgeTogether([]*bench.Result{best, bound})
+			best := m.runs("milp", in, s)
+			run.JudgeTogether([]*run.Result{best, bound})
 			fmt.Printf("| %s | %d | %d | %s | %s | %.0f | %s | %.2f | %s | %s | %.0f | %s | %.0f | %s | %.0f | %s | %s | %s | %.2f |\n",
 				r.net, r.depth, r.batch, memory(percent, s), ms(in.Chain.TotalTime()), r.compute,
 				proved(bound), bound.WallTime,
-				cell(m.run("greedy", in, s)), cell(m.run("greedy-printed", in, s)), r.greedy, cell(m.run("greedy-nodiscount", in, s)), r.twice,
-				cell(m.run("l2l", in, s)), r.l2l, cell(m.run("first-half", in, s)),
+				cell(m.runs("greedy", in, s)), cell(m.runs("greedy-printed", in, s)), r.greedy, cell(m.runs("greedy-nodiscount", in, s)), r.twice,
+				cell(m.runs("l2l", in, s)), r.l2l, cell(m.runs("first-half", in, s)),
 				cell(best), gap(best), best.WallTime)
 			if m.ctx.Err() != nil {
 				return m.ctx.Err()
@@ -271,22 +272,22 @@ func (m *measurer) table1() error {
 	return nil
 }
 
-func memory(percent float64, s bench.Setting) string {
+func memory(percent float64, s run.Setting) string {
 	return fmt.Sprintf("%g %%, %s", percent, platform.FormatBytes(s.Platform.Memory))
 }
 
 // proved formats a bound and whether the MILP was solved to the end.
-func proved(r *bench.Result) string {
+func proved(r *run.Result) string {
 	if r.OwnBound == nil {
 		return string(r.Status)
 	}
-	if r.Status == bench.Limit {
+	if r.Status == run.Limit {
 		return ms(r.OwnBound.Value) + " (limit)"
 	}
 	return ms(r.OwnBound.Value)
 }
 
-func gap(r *bench.Result) string {
+func gap(r *run.Result) string {
 	if r.Gap == nil {
 		return "–"
 	}
@@ -317,11 +318,11 @@ func (m *measurer) rate(r paper, percent, rate float64) error {
 	if err != nil {
 		return err
 	}
-	best, greedy := m.run("milp", in, s), m.run("greedy", in, s)
-	bench.JudgeTogether([]*bench.Result{best, greedy})
+	best, greedy := m.runs("milp", in, s), m.runs("greedy", in, s)
+	run.JudgeTogether([]*run.Result{best, greedy})
 	fmt.Printf("| %d | %d | %s | %g | %s | %s | %s | %s | %s | %s | %s | %s | %.1f |\n",
 		r.depth, r.batch, memory(percent, s), rate, ms(in.Chain.TotalTime()), ms(best.Bound.Value),
-		cell(greedy), gap(greedy), cell(m.run("greedy-nodiscount", in, s)), cell(m.run("l2l", in, s)),
+		cell(greedy), gap(greedy), cell(m.runs("greedy-nodiscount", in, s)), cell(m.runs("l2l", in, s)),
 		cell(best), gap(best), best.WallTime)
 	return m.ctx.Err()
 }

@@ -10,8 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"workbench/bench"
+	"workbench/bench/curve"
 	"workbench/bench/plots"
+	"workbench/bench/run"
 	"workbench/heuristics/offload"
 	"workbench/model/platform"
 )
@@ -51,7 +52,7 @@ func (g *grid) percents() (list []float64, err error) {
 
 // each runs methods on every instance of the networks, at every limit, and
 // calls row with the curve.
-func (m *measurer) each(g *grid, args, methods []string, row func(name string, in *bench.Instance, c *bench.Curve) error) error {
+func (m *measurer) each(g *grid, args, methods []string, row func(name string, in *run.Instance, c *curve.Curve) error) error {
 	if err := g.Parse(args); err != nil {
 		return err
 	}
@@ -66,26 +67,26 @@ func (m *measurer) each(g *grid, args, methods []string, row func(name string, i
 	if len(nets) == 0 {
 		nets = vision
 	}
-	var list []*bench.Method
+	var list []*run.Method
 	for _, name := range methods {
 		list = append(list, m.method(name))
 	}
-	return m.networks(nets, func(net string, image, batch int, in *bench.Instance) error {
+	return m.networks(nets, func(net string, image, batch int, in *run.Instance) error {
 		low, high := m.problem.Range(in)
 		var limits []float64
 		for _, x := range percents {
 			limits = append(limits, low+x/100*(high-low))
 		}
-		c := bench.RunCurve(m.ctx, m.problem, list, in, m.setting, bench.OverMemory, limits)
+		c := curve.RunCurve(m.ctx, m.problem, list, in, m.setting, curve.OverMemory, limits)
 		for i := range c.Series {
 			for _, p := range c.Series[i].Points {
-				if p.Status == bench.Failed {
+				if p.Status == run.Failed {
 					return fmt.Errorf("%s of %s at %.0f bytes: %s", c.Series[i].Method, in.Name, p.At, p.Error)
 				}
 			}
 		}
 		if g.images != "" {
-			if err := draw(plots.Curve(c, m.problem, bench.Ratio), filepath.Join(g.images, m.problem.Name+"-"+in.Name+".svg")); err != nil {
+			if err := draw(plots.Curve(c, m.problem, curve.Ratio), filepath.Join(g.images, m.problem.Name+"-"+in.Name+".svg")); err != nil {
 				return err
 			}
 		}
@@ -134,13 +135,13 @@ func (m *measurer) offloads(args []string) error {
 	methods := append(slices.Clone(offloadPaper), offloadOurs...)
 	fmt.Printf("Makespan / best lower bound: mean, largest over the memory limits.\n\n| net | image | batch | N | %s |\n|---|--:|--:|--:|%s\n", strings.Join(methods, " | "), strings.Repeat("--:|", len(methods)))
 	var claims offloadClaims
-	err := m.each(g, args, methods, func(name string, in *bench.Instance, c *bench.Curve) error {
+	err := m.each(g, args, methods, func(name string, in *run.Instance, c *curve.Curve) error {
 		fmt.Printf("| %s |", name)
 		for i := range c.Series {
 			var a meanWorst
 			for k := range c.Series[i].Points {
 				p := &c.Series[i].Points[k]
-				a.add(c.Of(bench.Ratio, p, p.At))
+				a.add(c.Of(curve.Ratio, p, p.At))
 			}
 			fmt.Printf(" %s |", &a)
 		}
@@ -165,7 +166,7 @@ type offloadClaims struct {
 }
 
 // add counts the cases of a curve.
-func (a *offloadClaims) add(m *measurer, in *bench.Instance, c *bench.Curve) error {
+func (a *offloadClaims) add(m *measurer, in *run.Instance, c *curve.Curve) error {
 	if a.overLB == nil {
 		n := len(c.Series)
 		a.overLB, a.plans, a.within = make([]meanWorst, n), make([]int, n), make([]int, n)
@@ -219,7 +220,7 @@ func (a *offloadClaims) add(m *measurer, in *bench.Instance, c *bench.Curve) err
 }
 
 // closedLB is LB of [004] Proposition 3.
-func closedLB(in *bench.Instance, p platform.Platform) (float64, error) {
+func closedLB(in *run.Instance, p platform.Platform) (float64, error) {
 	bounds, err := offload.Bounds(in.Chain, p)
 	if err != nil {
 		return 0, err
@@ -256,7 +257,7 @@ func (m *measurer) offloadGaps(limit time.Duration, specs []string) error {
 	over := make([]meanWorst, len(others))
 	closed, within, rows := 0, 0, 0
 	for _, spec := range specs {
-		in, err := bench.Load(spec, os.Stdin)
+		in, err := run.Load(spec, os.Stdin)
 		if err != nil {
 			return err
 		}
@@ -270,8 +271,8 @@ func (m *measurer) offloadGaps(limit time.Duration, specs []string) error {
 				return err
 			}
 			s.Time = limit
-			r := m.run(m.problem.Defaults[0], in, s)
-			if r.Status == bench.Failed {
+			r := m.runs(m.problem.Defaults[0], in, s)
+			if r.Status == run.Failed {
 				return fmt.Errorf("%s at %g %%: %w", spec, percent, r.Err)
 			}
 			if m.ctx.Err() != nil {
@@ -279,7 +280,7 @@ func (m *measurer) offloadGaps(limit time.Duration, specs []string) error {
 			}
 			fmt.Printf("| %s | %d | %g %%, %s", strings.TrimPrefix(spec, "zoo:"), in.Chain.Len(), percent, platform.FormatBytes(s.Platform.Memory))
 			for i, name := range others {
-				x := m.run(name, in, s)
+				x := m.runs(name, in, s)
 				if x.Objective == nil {
 					fmt.Print(" | –")
 					continue

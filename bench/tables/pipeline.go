@@ -5,7 +5,7 @@ import (
 	"os"
 	"time"
 
-	"workbench/bench"
+	"workbench/bench/run"
 	"workbench/model/platform"
 )
 
@@ -15,14 +15,14 @@ func (m *measurer) pipelines(limit time.Duration, nets []string) error {
 	fmt.Println("| net | P | M, GB | pipedream | pipedream-star | 1f1b-star | contiguous-optimum | madpipe | search | branch-and-bound | bound | gap | s | for every k |")
 	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
 	within, rows := 0, 0
-	err := m.thesisPipelines(nets, func(net string, in *bench.Instance, p platform.Platform) error {
+	err := m.thesisPipelines(nets, func(net string, in *run.Instance, p platform.Platform) error {
 		s := m.setting
 		s.Time = limit
 		s.Platform = p
-		best := bench.Run(m.ctx, m.problem, m.method("branch-and-bound"), in, s)
+		best := run.Run(m.ctx, m.problem, m.method("branch-and-bound"), in, s)
 		fmt.Printf("| %s | %d | %g |", net, p.Processors, p.Memory/1e9)
 		for _, name := range []string{"pipedream", "pipedream-star", "1f1b-star", "contiguous-optimum", "madpipe", "search"} {
-			r := bench.Run(m.ctx, m.problem, m.method(name), in, s)
+			r := run.Run(m.ctx, m.problem, m.method(name), in, s)
 			fmt.Printf(" %s", cell(r))
 			if r.Plan != nil && r.Plan.K > 1 {
 				fmt.Print("²")
@@ -57,12 +57,12 @@ func (m *measurer) pipelines(limit time.Duration, nets []string) error {
 
 // thesisPipelines calls do with each network, those of [004] 6.5 if there are
 // none, on each platform of the tables: 4 and 8 GPUs of 4, 8 and 16 GB.
-func (m *measurer) thesisPipelines(nets []string, do func(net string, in *bench.Instance, p platform.Platform) error) error {
+func (m *measurer) thesisPipelines(nets []string, do func(net string, in *run.Instance, p platform.Platform) error) error {
 	if len(nets) == 0 {
 		nets = []string{"resnet18", "resnet34", "resnet50"}
 	}
 	for _, net := range nets {
-		in, err := bench.Load(fmt.Sprintf("zoo:%s?image=1000&batch=8", net), os.Stdin)
+		in, err := run.Load(fmt.Sprintf("zoo:%s?image=1000&batch=8", net), os.Stdin)
 		if err != nil {
 			return err
 		}

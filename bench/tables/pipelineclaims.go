@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"workbench/bench"
+	"workbench/bench/run"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/profile"
@@ -63,7 +63,7 @@ func (x *claimPoint) measured() bool { return strings.HasSuffix(x.net, ofProfile
 // claimNetwork is a network to measure.
 type claimNetwork struct {
 	name string
-	in   *bench.Instance
+	in   *run.Instance
 }
 
 // pipelineClaims tests what [004] 7.3 says of PipeDream and MadPipe. With a
@@ -154,7 +154,7 @@ func (m *measurer) claimPoints(from, dir string) ([]*claimPoint, error) {
 func claimInstances(dir string) ([]claimNetwork, error) {
 	var nets []claimNetwork
 	for _, net := range claimNetworks {
-		in, err := bench.Load(fmt.Sprintf("zoo:%s?image=1000&batch=8", net), os.Stdin)
+		in, err := run.Load(fmt.Sprintf("zoo:%s?image=1000&batch=8", net), os.Stdin)
 		if err != nil {
 			return nil, err
 		}
@@ -180,7 +180,7 @@ func claimInstances(dir string) ([]claimNetwork, error) {
 	return nets, nil
 }
 
-func loadPipeDream(file string) (*bench.Instance, error) {
+func loadPipeDream(file string) (*run.Instance, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -190,16 +190,16 @@ func loadPipeDream(file string) (*bench.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bench.NewInstance(c)
+	return run.NewInstance(c)
 }
 
 // claimPoint runs all methods on one case.
-func (m *measurer) claimPoint(x *claimPoint, in *bench.Instance, methods []*bench.Method) error {
+func (m *measurer) claimPoint(x *claimPoint, in *run.Instance, methods []*run.Method) error {
 	s := m.setting
 	s.Platform = platform.Platform{Memory: float64(x.memory) * 1e9, Bandwidth: x.rate * 1e9, Processors: x.processors, WeightCopies: platform.DefaultWeightCopies}
 	x.period, x.bound = make([]float64, len(claimMethods)), math.NaN()
 	for _, method := range methods {
-		r := bench.Run(m.ctx, m.problem, method, in, s)
+		r := run.Run(m.ctx, m.problem, method, in, s)
 		if m.ctx.Err() != nil {
 			return m.ctx.Err()
 		}
@@ -207,7 +207,7 @@ func (m *measurer) claimPoint(x *claimPoint, in *bench.Instance, methods []*benc
 		switch {
 		case r.Objective != nil:
 			period = *r.Objective
-		case r.Status == bench.Infeasible:
+		case r.Status == run.Infeasible:
 			x.infeasible = true
 		case !errors.Is(r.Err, plan.ErrNoPlan):
 			return fmt.Errorf("%s on %s, P = %d, M = %d GB, β = %g GB/s: %w", method.Name, x.net, x.processors, x.memory, x.rate, r.Err)

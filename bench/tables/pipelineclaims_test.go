@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
 	"workbench/model/plan"
 )
 
@@ -116,7 +116,7 @@ func TestClaimInstances(t *testing.T) {
 		t.Errorf("it is called %s", tiny.name)
 	}
 	// Too little memory is a proof, enough of it a plan of all methods.
-	p, err := bench.FindProblem(plan.Pipeline)
+	p, err := catalog.FindProblem(plan.Pipeline)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"workbench/bench"
+	"workbench/bench/run"
 	"workbench/heuristics/pipeline"
 	"workbench/ilp"
 	ilppipeline "workbench/ilp/pipeline"
@@ -105,7 +105,7 @@ func shortChains() (list []shortChain, err error) {
 		return nil
 	}
 	for _, net := range []string{"resnet18", "resnet50"} {
-		in, err := bench.Load(fmt.Sprintf("zoo:%s?image=1000&batch=8", net), os.Stdin)
+		in, err := run.Load(fmt.Sprintf("zoo:%s?image=1000&batch=8", net), os.Stdin)
 		if err != nil {
 			return nil, err
 		}
@@ -191,13 +191,13 @@ func (m *measurer) rootAndBest(model *milp.Model, limit time.Duration) (lp, r *s
 func (m *measurer) pipelineDecomposition(limit time.Duration, nets []string) error {
 	fmt.Println("| net | P | M, GB | start | period | bound | gap | cuts | s |")
 	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
-	return m.thesisPipelines(nets, func(net string, in *bench.Instance, p platform.Platform) error {
+	return m.thesisPipelines(nets, func(net string, in *run.Instance, p platform.Platform) error {
 		return m.decomposed(net, in, p, limit)
 	})
 }
 
 // decomposed prints the row of one platform.
-func (m *measurer) decomposed(net string, in *bench.Instance, p platform.Platform, limit time.Duration) error {
+func (m *measurer) decomposed(net string, in *run.Instance, p platform.Platform, limit time.Duration) error {
 	s := m.setting
 	s.Platform = p
 	start, err := pipeline.SearchOnePeriodic(in.Chain, p, pipeline.Options{Stop: m.ctx.Done()})

@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"workbench/bench"
+	"workbench/bench/run"
 	"workbench/model/profile"
 )
 
@@ -40,7 +40,7 @@ func (m *measurer) profile(file string) error {
 	if err != nil {
 		return err
 	}
-	in, err := bench.NewInstance(c)
+	in, err := run.NewInstance(c)
 	if err != nil {
 		return err
 	}
@@ -48,10 +48,10 @@ func (m *measurer) profile(file string) error {
 	for _, percent := range percents {
 		s := m.setting
 		s.Platform.Memory, s.Platform.Bandwidth = low+percent/100*(high-low), 12e9
-		best := m.run("milp", in, s)
+		best := m.runs("milp", in, s)
 		cells := make([]any, 0, 5)
 		for _, method := range []string{"greedy", "greedy-nodiscount", "l2l", "first-half", "search"} {
-			cells = append(cells, cell(m.run(method, in, s)))
+			cells = append(cells, cell(m.runs(method, in, s)))
 		}
 		fmt.Printf("| %s | %d | %s | %s | %s |", c.Name, c.Len(), memory(percent, s), ms(c.TotalTime()), ms(best.Bound.Value))
 		fmt.Printf(" %s | %s | %s | %s | %s |", cells...)

@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
+	"workbench/bench/run"
 	"workbench/heuristics/remat"
 	"workbench/model/chain"
 	"workbench/model/plan"
@@ -29,11 +30,11 @@ var batches = []struct {
 }{{224, []int{8, 32}}, {500, []int{4, 16}}, {1000, []int{1, 4}}}
 
 // networks calls do for every of these networks, every image and batch of the thesis.
-func (m *measurer) networks(nets []string, do func(net string, image, batch int, in *bench.Instance) error) error {
+func (m *measurer) networks(nets []string, do func(net string, image, batch int, in *run.Instance) error) error {
 	for _, net := range nets {
 		for _, b := range batches {
 			for _, batch := range b.batch {
-				in, err := bench.Load(fmt.Sprintf("zoo:%s?image=%d&batch=%d", net, b.image, batch), os.Stdin)
+				in, err := run.Load(fmt.Sprintf("zoo:%s?image=%d&batch=%d", net, b.image, batch), os.Stdin)
 				if err != nil {
 					return err
 				}
@@ -76,7 +77,7 @@ func (m *measurer) claims(nets []string) error {
 	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|---|")
 	var atBest, atAll, behind mean
 	differ, proved, rows := 0, 0, 0
-	err := m.networks(nets, func(net string, image, batch int, in *bench.Instance) error {
+	err := m.networks(nets, func(net string, image, batch int, in *run.Instance) error {
 		r, err := m.claim(in)
 		if err != nil {
 			return err
@@ -113,7 +114,7 @@ type claim struct {
 	floating, optimum            string
 }
 
-func (m *measurer) claim(in *bench.Instance) (*claim, error) {
+func (m *measurer) claim(in *run.Instance) (*claim, error) {
 	c := in.Chain
 	_, high := remat.Range(c)
 	r := &claim{high: high, periodic: math.Inf(1), gain: math.NaN(), revolve: math.NaN()}
@@ -150,15 +151,15 @@ func (m *measurer) claim(in *bench.Instance) (*claim, error) {
 		r.floating = "="
 	}
 	s := m.at2(r.memory)
-	o := bench.Run(m.ctx, m.problem, m.method("optimum"), in, s)
+	o := run.Run(m.ctx, m.problem, m.method("optimum"), in, s)
 	switch {
-	case o.Status == bench.Failed:
+	case o.Status == run.Failed:
 		r.optimum = o.Error
 	case o.Objective == nil:
 		r.optimum = "none in time"
 	case *o.Objective < r.persistent*(1-1e-9):
 		r.optimum = fmt.Sprintf("−%.3f %%", 100*(1-*o.Objective/r.persistent))
-	case o.Status == bench.Optimal:
+	case o.Status == run.Optimal:
 		r.optimum = "="
 	default:
 		r.optimum = fmt.Sprintf("gap %.2f %%", 100**o.Gap)
@@ -172,7 +173,7 @@ func replay(c *chain.Chain, p *plan.Plan) (memory, makespan float64, err error) 
 	p.Platform.Memory = math.MaxFloat64
 	r, err := plan.VerifyRemat(c, p)
 	if err == nil && !r.Valid() {
-		err = &bench.InvalidPlanError{Method: p.Method, Report: r}
+		err = &run.InvalidPlanError{Method: p.Method, Report: r}
 	}
 	if err != nil {
 		return 0, 0, err
@@ -181,15 +182,15 @@ func replay(c *chain.Chain, p *plan.Plan) (memory, makespan float64, err error) 
 }
 
 // at2 returns the setting for a memory in bytes.
-func (m *measurer) at2(memory float64) bench.Setting {
+func (m *measurer) at2(memory float64) run.Setting {
 	s := m.setting
 	s.Platform = platform.Platform{Memory: memory}
 	return s
 }
 
 // method returns a method of the problem that is known to exist.
-func (m *measurer) method(name string) *bench.Method {
-	found, err := bench.FindMethod(m.problem, name)
+func (m *measurer) method(name string) *run.Method {
+	found, err := catalog.FindMethod(m.problem, name)
 	if err != nil {
 		panic(err)
 	}
@@ -197,8 +198,8 @@ func (m *measurer) method(name string) *bench.Method {
 }
 
 // makespan runs a method; NaN: it has no plan.
-func (m *measurer) makespan(in *bench.Instance, method string, memory float64) (float64, error) {
-	r := bench.Run(m.ctx, m.problem, m.method(method), in, m.at2(memory))
+func (m *measurer) makespan(in *run.Instance, method string, memory float64) (float64, error) {
+	r := run.Run(m.ctx, m.problem, m.method(method), in, m.at2(memory))
 	var infeasible *plan.Infeasible
 	switch {
 	case r.Objective != nil:
@@ -222,14 +223,14 @@ func (m *measurer) chains(specs []string) error {
 	fmt.Println("| instance | N | M_low | M_high | persistent, s | optimum, s | makespan / Σu | optimum | gap |")
 	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
 	for _, spec := range specs {
-		in, err := bench.Load(spec, os.Stdin)
+		in, err := run.Load(spec, os.Stdin)
 		if err != nil {
 			return err
 		}
 		low, high := remat.Range(in.Chain)
 		s := m.at2(low + (high-low)/4)
-		p := bench.Run(m.ctx, m.problem, m.method("persistent"), in, s)
-		o := bench.Run(m.ctx, m.problem, m.method("optimum"), in, s)
+		p := run.Run(m.ctx, m.problem, m.method("persistent"), in, s)
+		o := run.Run(m.ctx, m.problem, m.method("optimum"), in, s)
 		fmt.Printf("| %s | %d | %s | %s | %s | %.2f | %s | %s | %s |\n", strings.TrimPrefix(spec, "zoo:"), in.Chain.Len(),
 			platform.FormatBytes(low), platform.FormatBytes(high), fmt.Sprintf("%.2f", p.WallTime), o.WallTime,
 			times(p, in), times(o, in), gap(o))
@@ -241,7 +242,7 @@ func (m *measurer) chains(specs []string) error {
 }
 
 // times is the makespan as a multiple of computing everything once.
-func times(r *bench.Result, in *bench.Instance) string {
+func times(r *run.Result, in *run.Instance) string {
 	if r.Objective == nil {
 		return string(r.Status)
 	}
@@ -255,7 +256,7 @@ func (m *measurer) checkmate(specs []string, methods []string, limit time.Durati
 	fmt.Println("|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|")
 	closed, planned, rows := map[string]int{}, map[string]int{}, 0
 	for _, spec := range specs {
-		in, err := bench.Load(spec, os.Stdin)
+		in, err := run.Load(spec, os.Stdin)
 		if err != nil {
 			return err
 		}
@@ -265,7 +266,7 @@ func (m *measurer) checkmate(specs []string, methods []string, limit time.Durati
 			s.Time, s.Gap = limit, 0.001
 			rows++
 			for _, name := range methods {
-				r := bench.Run(context.WithoutCancel(m.ctx), m.problem, m.method(name), in, s)
+				r := run.Run(context.WithoutCancel(m.ctx), m.problem, m.method(name), in, s)
 				size := "– | – | –"
 				if f := r.Formulation; f != nil {
 					size = fmt.Sprintf("%d | %d | %d", f.Variables, f.Integers, f.Constraints)
@@ -278,14 +279,14 @@ func (m *measurer) checkmate(specs []string, methods []string, limit time.Durati
 				if r.OwnBound != nil {
 					bound = fmt.Sprintf("%.4f", r.OwnBound.Value/in.Compute())
 					if r.Objective != nil {
-						own = fmt.Sprintf("%.3f %%", 100*max(0, bench.RelativeGap(*r.Objective, r.OwnBound.Value)))
+						own = fmt.Sprintf("%.3f %%", 100*max(0, run.RelativeGap(*r.Objective, r.OwnBound.Value)))
 					}
 				}
 				fmt.Printf("| %s | %d | %g %%, %s | %s | %s | %s | %s | %s | %s | %.1f |\n", strings.TrimPrefix(spec, "zoo:"), in.Graph.Len(), percent,
 					platform.FormatBytes(s.Platform.Memory), name, size, times(r, in), bound, own, nodes, r.WallTime)
 				if r.Objective != nil {
 					planned[name]++
-					if r.OwnBound != nil && bench.RelativeGap(*r.Objective, r.OwnBound.Value) <= 0.01 {
+					if r.OwnBound != nil && run.RelativeGap(*r.Objective, r.OwnBound.Value) <= 0.01 {
 						closed[name]++
 					}
 				}

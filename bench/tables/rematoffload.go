@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"workbench/bench"
+	"workbench/bench/curve"
+	"workbench/bench/run"
 	"workbench/heuristics/combined"
 	"workbench/model/platform"
 )
@@ -46,7 +47,7 @@ func (m *measurer) rematOffloads(args []string) error {
 	worst := 1.0
 	var limits []string
 	means := map[string][]mean{} // of the overheads
-	err := m.each(g, args, methods, func(name string, in *bench.Instance, c *bench.Curve) error {
+	err := m.each(g, args, methods, func(name string, in *run.Instance, c *curve.Curve) error {
 		for _, b := range c.Bounds {
 			var times []float64
 			for i := range c.Series {
@@ -96,7 +97,7 @@ func (m *measurer) rematOffloads(args []string) error {
 
 // claimed is the makespan that pofo claims in its own model, NaN if it has no
 // plan.
-func (m *measurer) claimed(in *bench.Instance, memory float64) float64 {
+func (m *measurer) claimed(in *run.Instance, memory float64) float64 {
 	p := m.setting.Platform
 	p.Memory = memory
 	ctx, cancel := context.WithTimeout(m.ctx, m.setting.Time)
@@ -120,7 +121,7 @@ func (m *measurer) rematOffloadDivisors(nets []string) error {
 	reached := make([][len(thesis)]int, len(dividing)) // instances
 	var possible [len(thesis)]int
 	instances := 0
-	err := m.networks(nets, func(net string, image, batch int, in *bench.Instance) error {
+	err := m.networks(nets, func(net string, image, batch int, in *run.Instance) error {
 		fmt.Printf("| %s | %d | %d | %d |", net, image, batch, in.Chain.Len())
 		_, high := combined.Range(in.Chain)
 		least, _ := combined.Least(in.Chain)
@@ -148,8 +149,8 @@ func (m *measurer) rematOffloadDivisors(nets []string) error {
 			d := lastDivisor(from, possibly, func(d float64) bool {
 				s := m.setting
 				s.Platform.Memory = high / d
-				r := m.run(method, in, s)
-				if r.Status == bench.Failed {
+				r := m.runs(method, in, s)
+				if r.Status == run.Failed {
 					failed = fmt.Errorf("%s of %s at %s: %w", method, in.Name, platform.FormatBytes(s.Platform.Memory), r.Err)
 				}
 				return r.Makespan != nil && *r.Makespan < allowed

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"workbench/bench"
+	"workbench/bench/run"
 	"workbench/ilp"
 	"workbench/ilp/checkmate"
 	"workbench/model/milp"
@@ -25,7 +25,7 @@ func (m *measurer) strengthening(limit time.Duration, percent float64, specs []s
 	fmt.Println("| instance | model | columns | integers | rows | LP / Σu | bound / Σu | best / Σu | gap | nodes | s |")
 	fmt.Println("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
 	for _, spec := range specs {
-		in, err := bench.Load(spec, os.Stdin)
+		in, err := run.Load(spec, os.Stdin)
 		if err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (m *measurer) strengthening(limit time.Duration, percent float64, specs []s
 }
 
 // variants returns the models of an instance.
-func variants(in *bench.Instance, s bench.Setting) (list []variant, err error) {
+func variants(in *run.Instance, s run.Setting) (list []variant, err error) {
 	if in.Chain != nil {
 		for _, f := range ilp.Formulations() {
 			if f.Name != "chain-milp" && f.Name != "chain-milp-bound" {
@@ -98,7 +98,7 @@ func variants(in *bench.Instance, s bench.Setting) (list []variant, err error) {
 }
 
 // variant prints the row of one model.
-func (m *measurer) variant(spec string, in *bench.Instance, v variant, limit time.Duration) error {
+func (m *measurer) variant(spec string, in *run.Instance, v variant, limit time.Duration) error {
 	o := solvers.Options{Threads: solvers.Some(2), RelGap: solvers.Some(1e-4), Time: limit}
 	relaxed := o
 	relaxed.Relax = true

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"workbench/bench"
+	"workbench/bench/fragmentation"
 	"workbench/bench/plots"
 	"workbench/model/platform"
 )
@@ -35,7 +35,7 @@ var table1Batches = []int{64, 128, 190, 256, 512, 928, 1120, 1248, 1440}
 // swapColumn is a method with an allocator.
 type swapColumn struct {
 	name, method string
-	allocator    bench.AllocatorChoice
+	allocator    fragmentation.AllocatorChoice
 	keep         bool
 	late         bool
 	slow         bool // in the first table only
@@ -47,13 +47,13 @@ var swapColumns = []swapColumn{
 	{name: "baseline", method: "window", keep: true},
 	{name: "LMS", method: "lms"},
 	{name: "window", method: "window"},
-	{name: "window, VA 2 MiB", method: "window", allocator: bench.AllocatorChoice{Chunk: 2 * mib}},
-	{name: "window, VA 40 MiB", method: "window", allocator: bench.AllocatorChoice{Chunk: 40 * mib}},
-	{name: "window, mixed 40 MiB", method: "window", allocator: bench.AllocatorChoice{Chunk: 40 * mib, Mixed: true}},
+	{name: "window, VA 2 MiB", method: "window", allocator: fragmentation.AllocatorChoice{Chunk: 2 * mib}},
+	{name: "window, VA 40 MiB", method: "window", allocator: fragmentation.AllocatorChoice{Chunk: 40 * mib}},
+	{name: "window, mixed 40 MiB", method: "window", allocator: fragmentation.AllocatorChoice{Chunk: 40 * mib, Mixed: true}},
 	{name: "window, late", method: "window", late: true},
-	{name: "window, VA 2 MiB, late", method: "window", allocator: bench.AllocatorChoice{Chunk: 2 * mib}, late: true},
+	{name: "window, VA 2 MiB, late", method: "window", allocator: fragmentation.AllocatorChoice{Chunk: 2 * mib}, late: true},
 	{name: "search", method: "search", slow: true},
-	{name: "search, VA 2 MiB", method: "search", allocator: bench.AllocatorChoice{Chunk: 2 * mib}, slow: true},
+	{name: "search, VA 2 MiB", method: "search", allocator: fragmentation.AllocatorChoice{Chunk: 2 * mib}, slow: true},
 }
 
 // swaps measures [003] Table 1, the largest batches of §5, and how much of the
@@ -75,7 +75,7 @@ func (m *measurer) swaps(args []string) error {
 	if m.setting.Platform.Bandwidth, err = platform.ParseRate(*bandwidth); err != nil {
 		return err
 	}
-	s := &swapTables{measurer: m, capacity: bench.Capacity(bytes), batchers: map[string]*bench.Batcher{}}
+	s := &swapTables{measurer: m, capacity: fragmentation.Capacity(bytes), batchers: map[string]*fragmentation.Batcher{}}
 	networks := slices.Clone(swapNetworks)
 	for i := range networks {
 		networks[i].spec += "&device=" + *device
@@ -95,22 +95,22 @@ func (m *measurer) swaps(args []string) error {
 type swapTables struct {
 	*measurer
 	capacity int64
-	batchers map[string]*bench.Batcher
+	batchers map[string]*fragmentation.Batcher
 }
 
 // batcher returns what runs the column on a network.
-func (s *swapTables) batcher(spec string, c swapColumn) *bench.Batcher {
+func (s *swapTables) batcher(spec string, c swapColumn) *fragmentation.Batcher {
 	key := fmt.Sprint(spec, c.keep, c.late)
 	b := s.batchers[key]
 	if b == nil {
-		b = &bench.Batcher{Problem: s.problem, Network: spec, Setting: s.setting, Capacity: s.capacity, Steps: 3, Keep: c.keep, Late: c.late}
+		b = &fragmentation.Batcher{Problem: s.problem, Network: spec, Setting: s.setting, Capacity: s.capacity, Steps: 3, Keep: c.keep, Late: c.late}
 		s.batchers[key] = b
 	}
 	return b
 }
 
 // at runs the column at a batch.
-func (s *swapTables) at(spec string, c swapColumn, batch int) (*bench.BatchPoint, error) {
+func (s *swapTables) at(spec string, c swapColumn, batch int) (*fragmentation.BatchPoint, error) {
 	x, err := s.batcher(spec, c).At(s.ctx, s.method(c.method), c.allocator, batch)
 	if err != nil {
 		return nil, fmt.Errorf("%s of %s, batch %d: %w", c.name, spec, batch, err)
@@ -198,7 +198,7 @@ func (s *swapTables) largest(networks []swapNetwork) error {
 func (s *swapTables) figures(networks []swapNetwork, dir string) error {
 	drawn := []string{"baseline", "LMS", "window", "window, VA 2 MiB", "window, late"}
 	for _, n := range networks {
-		var points []*bench.BatchPoint
+		var points []*fragmentation.BatchPoint
 		for _, c := range swapColumns {
 			if !slices.Contains(drawn, c.name) {
 				continue

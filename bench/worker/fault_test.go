@@ -168,20 +168,20 @@ func TestTaskKillsRunner(t *testing.T) {
 	list := append(tasks(t, "kills its runner", 1), tasks(t, "takes long", 1)...)
 	list = append(list, tasks(t, "sleeps", 8)...)
 	dir := begin(t, list)
-	for run := 1; ; run++ {
+	for runs := 1; ; runs++ {
 		runner := startRunner(t, dir)
 		err := runner.Wait()
 		if err == nil {
-			if run != worker.MostAttempts+1 {
-				t.Errorf("the task has killed %d runners, want %d", run-1, worker.MostAttempts)
+			if runs != worker.MostAttempts+1 {
+				t.Errorf("the task has killed %d runners, want %d", runs-1, worker.MostAttempts)
 			}
 			break
 		}
-		if !killed(err) || run > worker.MostAttempts {
-			t.Fatalf("run %d: %v: %s", run, err, runner.Stderr)
+		if !killed(err) || runs > worker.MostAttempts {
+			t.Fatalf("run %d: %v: %s", runs, err, runner.Stderr)
 		}
-		if n := countRows(t, dir); run > 1 && n < len(list)-2 {
-			t.Errorf("run %d ends with %d rows, want those of all tasks but the two that ran when the first died", run, n)
+		if n := countRows(t, dir); runs > 1 && n < len(list)-2 {
+			t.Errorf("run %d ends with %d rows, want those of all tasks but the two that ran when the first died", runs, n)
 		}
 	}
 	for id, got := range outcomes(t, dir) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"workbench/bench"
+	"workbench/bench/run"
 	"workbench/bench/sweep"
 )
 
@@ -19,7 +19,7 @@ type InProcess struct {
 	Solve     SolveFunc     // nil: [Solve]
 	Grace     time.Duration // as in Isolated
 
-	last *bench.Instance
+	last *run.Instance
 }
 
 // Run implements [Runner].
@@ -27,7 +27,7 @@ func (x *InProcess) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, 
 	type answer struct {
 		row  *sweep.Row
 		plan []byte
-		used *bench.Instance
+		used *run.Instance
 	}
 	solve := x.Solve
 	if solve == nil {
@@ -45,7 +45,7 @@ func (x *InProcess) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, 
 			}
 			done <- a
 		}()
-		a.row, a.plan = attempt(ctx, solve, t, func() (*bench.Instance, error) {
+		a.row, a.plan = attempt(ctx, solve, t, func() (*run.Instance, error) {
 			in, err := x.instance(last, t)
 			if err == nil {
 				a.used = in
@@ -74,7 +74,7 @@ func (x *InProcess) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, 
 }
 
 // instance returns the instance of a task, that of the last one at no cost.
-func (x *InProcess) instance(last *bench.Instance, t sweep.Task) (*bench.Instance, error) {
+func (x *InProcess) instance(last *run.Instance, t sweep.Task) (*run.Instance, error) {
 	if last != nil && last.SHA256 == t.SHA256 {
 		return last, nil
 	}

@@ -29,15 +29,15 @@ type Missing interface {
 func Run(ctx context.Context, stop <-chan struct{}, w *Worker, q Queue, rows Missing, tasks []sweep.Task) error {
 	if w.Attempts != nil {
 		innocent, suspects := w.Attempts.Split(tasks)
-		if err := run(ctx, stop, w, q, rows, innocent); err != nil || len(suspects) == 0 {
+		if err := runs(ctx, stop, w, q, rows, innocent); err != nil || len(suspects) == 0 {
 			return err
 		}
 		w.Jobs, tasks = 1, suspects
 	}
-	return run(ctx, stop, w, q, rows, tasks)
+	return runs(ctx, stop, w, q, rows, tasks)
 }
 
-func run(ctx context.Context, stop <-chan struct{}, w *Worker, q Queue, rows Missing, tasks []sweep.Task) error {
+func runs(ctx context.Context, stop <-chan struct{}, w *Worker, q Queue, rows Missing, tasks []sweep.Task) error {
 	for round := 0; ; round++ {
 		missing := rows.Missing(tasks)
 		switch {

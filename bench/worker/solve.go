@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
+	"workbench/bench/run"
 	"workbench/bench/sweep"
 	"workbench/model/platform"
 )
@@ -13,16 +14,16 @@ import (
 // Solve runs a task on its instance, in this process, its MILP backend, too.
 // An error says that the task cannot be run: all that can happen to a run is in
 // the result.
-func Solve(ctx context.Context, in *bench.Instance, t sweep.Task) (*bench.Result, error) {
-	p, err := bench.FindProblem(t.Problem)
+func Solve(ctx context.Context, in *run.Instance, t sweep.Task) (*run.Result, error) {
+	p, err := catalog.FindProblem(t.Problem)
 	if err != nil {
 		return nil, err
 	}
-	m, err := bench.FindMethod(p, t.Method)
+	m, err := catalog.FindMethod(p, t.Method)
 	if err != nil {
 		return nil, err
 	}
-	s := bench.Setting{
+	s := run.Setting{
 		Platform: platform.Platform{Memory: t.Memory, Bandwidth: t.Bandwidth, Processors: t.Processors, WeightCopies: t.WeightCopies},
 		Time:     time.Duration(t.TimeLimit * float64(time.Second)),
 		Gap:      t.Gap, Seed: t.Seed, Threads: max(t.Threads, 1), MemoryModel: t.MemoryModel, Slots: t.Slots,
@@ -34,15 +35,15 @@ func Solve(ctx context.Context, in *bench.Instance, t sweep.Task) (*bench.Result
 		return nil, err
 	}
 	if m.Solver {
-		if s.Backend, err = bench.Backend(t.Backend, false); err != nil {
+		if s.Backend, err = run.Backend(t.Backend, false); err != nil {
 			return nil, err
 		}
 	}
-	return bench.Run(ctx, p, m, in, s), nil
+	return run.Run(ctx, p, m, in, s), nil
 }
 
 // check refuses an instance that is not the one of the task.
-func check(in *bench.Instance, t sweep.Task) error {
+func check(in *run.Instance, t sweep.Task) error {
 	if in.SHA256 != t.SHA256 {
 		return fmt.Errorf("instance %s has the digest %.12s, that of the task is %.12s: it has changed since the tasks were made", t.Instance, in.SHA256, t.SHA256)
 	}

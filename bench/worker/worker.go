@@ -117,7 +117,7 @@ func (w *Worker) task(ctx context.Context, runner Runner, d Delivery) error {
 	}
 	quiet := heartbeat(d)
 	defer quiet()
-	row, plan, err := w.run(ctx, runner, t, attempt)
+	row, plan, err := w.runs(ctx, runner, t, attempt)
 	if err != nil {
 		return errors.Join(err, d.Nak())
 	}
@@ -139,7 +139,7 @@ func (w *Worker) task(ctx context.Context, runner Runner, d Delivery) error {
 
 // run returns the row of a task; neither row nor error if it is to be tried
 // again.
-func (w *Worker) run(ctx context.Context, runner Runner, t sweep.Task, attempt int) (*sweep.Row, []byte, error) {
+func (w *Worker) runs(ctx context.Context, runner Runner, t sweep.Task, attempt int) (*sweep.Row, []byte, error) {
 	if attempt > MostAttempts {
 		row := &sweep.Row{Format: sweep.RowFormat, ID: t.ID(), Task: t, Started: time.Now()}
 		return failed(row, sweep.Poisoned, fmt.Sprintf("given up after %d attempts in which its worker died", attempt-1)), nil, nil

@@ -15,9 +15,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
 	"workbench/bench/queue"
 	"workbench/bench/queue/queuetest"
+	"workbench/bench/run"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/bench/worker"
@@ -173,11 +174,11 @@ func TestSolve(t *testing.T) {
 		{"pipeline", "madpipe", "zoo:resnet18?image=1000&batch=8"},
 		{"weight-offload", "greedy", "zoo:table1-gpt2?depth=6&batch=16"},
 	} {
-		in, err := bench.Load(c.instance, nil)
+		in, err := run.Load(c.instance, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := bench.FindProblem(c.problem)
+		p, err := catalog.FindProblem(c.problem)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +201,7 @@ func TestSolve(t *testing.T) {
 }
 
 func backendThere() error {
-	for _, b := range bench.Backends() {
+	for _, b := range run.Backends() {
 		if err := b.Available(); err != nil {
 			return fmt.Errorf("%s: %w", b.Name, err)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench"
+	"workbench/bench/run"
 	"workbench/model/nearest"
 	"workbench/model/plan"
 )
@@ -49,7 +49,7 @@ func (e *exitError) Error() string { return fmt.Sprintf("exit status %d", e.code
 
 // run is the program: args as in os.Args, the exit status as result. It never
 // panics through: a bug ends with status 1 and a line that says so.
-func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) (code int) {
+func runApp(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) (code int) {
 	defer func() {
 		if r := recover(); r != nil {
 			fmt.Fprintf(errw, "workbench: internal error: %v: please report it with this command line and the trace below\n%s", r, debug.Stack())
@@ -99,13 +99,13 @@ func report(w io.Writer, err error) int {
 func exitCode(err error) int {
 	var infeasible *plan.Infeasible
 	var usage *usageError
-	var invalid *bench.InvalidPlanError
+	var invalid *run.InvalidPlanError
 	switch {
 	case errors.As(err, &infeasible):
 		return exitInfeasible
 	case errors.As(err, &invalid):
 		return exitInvalid
-	case errors.As(err, &usage), errors.Is(err, bench.ErrInput):
+	case errors.As(err, &usage), errors.Is(err, run.ErrInput):
 		return exitUsage
 	case errors.Is(err, plan.ErrNoPlan):
 		return exitNoPlan

@@ -73,7 +73,7 @@ func TestBenchCompareEndsWithStatus1OnRegressions(t *testing.T) {
 				command = append(command, x.flags)
 			}
 			var out, errs bytes.Buffer
-			if status := run(context.Background(), command, nil, &out, &errs); status != x.status {
+			if status := runApp(context.Background(), command, nil, &out, &errs); status != x.status {
 				t.Errorf("status %d, want %d\n%s%s", status, x.status, &out, &errs)
 			}
 			if !strings.Contains(out.String()+errs.String(), x.want) {
@@ -85,7 +85,7 @@ func TestBenchCompareEndsWithStatus1OnRegressions(t *testing.T) {
 			// As JSON, the same.
 			out.Reset()
 			var c nights.Comparison
-			status := run(context.Background(), append(command, "--format", "json", "--html", filepath.Join(t.TempDir(), "r.html")), nil, &out, &errs)
+			status := runApp(context.Background(), append(command, "--format", "json", "--html", filepath.Join(t.TempDir(), "r.html")), nil, &out, &errs)
 			if err := json.Unmarshal(out.Bytes(), &c); err != nil || status != x.status || c.Regressed != (x.status == exitInternal) {
 				t.Errorf("status %d, %v, regressed %v", status, err, c.Regressed)
 			}

@@ -5,10 +5,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench"
 	nights "workbench/bench/compare"
 	pages "workbench/bench/report"
 	"workbench/bench/report/rows"
+	"workbench/bench/run"
 )
 
 // reportOptions are the flags of bench report.
@@ -97,7 +97,7 @@ func readNight(path string) (*rows.Night, error) {
 		return nil, err
 	}
 	if len(n.Rows) == 0 {
-		return nil, bench.InputError(fmt.Errorf("%s has no rows yet: workbench bench run or bench resume makes them", path))
+		return nil, run.InputError(fmt.Errorf("%s has no rows yet: workbench bench run or bench resume makes them", path))
 	}
 	return n, nil
 }

@@ -14,9 +14,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench"
 	"workbench/bench/queue"
 	"workbench/bench/queue/shard"
+	"workbench/bench/run"
 	"workbench/bench/spec"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
@@ -184,7 +184,7 @@ func (o *benchOptions) part(tasks []sweep.Task) ([]sweep.Task, shard.Shard, erro
 
 // runSweep does the tasks of list that have no row in dir. A new list, with its
 // files, is written there first.
-func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list *store.Sweep, files map[string]*bench.Instance) (err error) {
+func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list *store.Sweep, files map[string]*run.Instance) (err error) {
 	if err := sameVersion(dir, list); err != nil {
 		return err
 	}

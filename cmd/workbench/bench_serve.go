@@ -11,8 +11,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench"
 	"workbench/bench/queue"
+	"workbench/bench/run"
 	"workbench/bench/spec"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
@@ -216,7 +216,7 @@ func farewell(ctx context.Context, q *queue.Queue, server *queue.Server) error {
 
 // openSweep reads the sweep of a folder, or of a specification that has no
 // folder yet or the same one.
-func openSweep(ctx context.Context, s streams, into, name string) (dir string, list *store.Sweep, files map[string]*bench.Instance, err error) {
+func openSweep(ctx context.Context, s streams, into, name string) (dir string, list *store.Sweep, files map[string]*run.Instance, err error) {
 	info, err := os.Stat(name)
 	folder := err == nil && info.IsDir()
 	if folder && store.Exists(name) {

@@ -15,7 +15,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 
-	"workbench/bench"
+	"workbench/bench/run"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/bench/worker"
@@ -176,7 +176,7 @@ func (sum *summary) count(r *sweep.Row) {
 }
 
 func (sum *summary) print(w io.Writer) {
-	statuses := []string{string(bench.Optimal), string(bench.Feasible), string(bench.Infeasible), string(bench.Limit), string(bench.Failed), "failed"}
+	statuses := []string{string(run.Optimal), string(run.Feasible), string(run.Infeasible), string(run.Limit), string(run.Failed), "failed"}
 	head := table.Row{"problem", "tasks"}
 	for _, x := range statuses {
 		head = append(head, x)

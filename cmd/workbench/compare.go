@@ -9,7 +9,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
+	"workbench/bench/run"
 	"workbench/model/platform"
 )
 
@@ -40,7 +41,7 @@ func newCompare(s streams) *cli.Command {
 				return err
 			}
 			results := compare(c.Context, s, o, j, methods)
-			best, unconditional := bench.JudgeTogether(results)
+			best, unconditional := run.JudgeTogether(results)
 			if o.json() {
 				if err := writeJSON(s.out, results); err != nil {
 					return err
@@ -55,13 +56,13 @@ func newCompare(s streams) *cli.Command {
 }
 
 // chosen returns the methods a list names; all are those for the instance.
-func chosen(j *job, list string) ([]*bench.Method, error) {
+func chosen(j *job, list string) ([]*run.Method, error) {
 	if list == "all" {
-		return bench.MethodsFor(j.problem, j.in), nil
+		return catalog.MethodsFor(j.problem, j.in), nil
 	}
-	var out []*bench.Method
+	var out []*run.Method
 	for _, name := range strings.Split(list, ",") {
-		m, err := bench.FindMethod(j.problem, strings.TrimSpace(name))
+		m, err := catalog.FindMethod(j.problem, strings.TrimSpace(name))
 		if err != nil {
 			return nil, err
 		}
@@ -71,8 +72,8 @@ func chosen(j *job, list string) ([]*bench.Method, error) {
 }
 
 // compare runs the methods one after the other.
-func compare(ctx context.Context, s streams, o *solveOptions, j *job, methods []*bench.Method) []*bench.Result {
-	var results []*bench.Result
+func compare(ctx context.Context, s streams, o *solveOptions, j *job, methods []*run.Method) []*run.Result {
+	var results []*run.Result
 	for _, m := range methods {
 		setting := j.setting
 		var line *statusLine
@@ -80,7 +81,7 @@ func compare(ctx context.Context, s streams, o *solveOptions, j *job, methods []
 			line = newStatusLine(s.err)
 			setting.OnProgress = line.Live
 		}
-		r := bench.Run(ctx, j.problem, m, j.in, setting)
+		r := run.Run(ctx, j.problem, m, j.in, setting)
 		line.Done()
 		results = append(results, r)
 		if ctx.Err() != nil {
@@ -90,7 +91,7 @@ func compare(ctx context.Context, s streams, o *solveOptions, j *job, methods []
 	return results
 }
 
-func printComparison(s streams, j *job, results []*bench.Result, best, unconditional *bench.Bound) {
+func printComparison(s streams, j *job, results []*run.Result, best, unconditional *run.Bound) {
 	fmt.Fprintf(s.out, "%s of %s: %s, memory %s%s\n\n", j.problem.Name, j.in.Name, j.in.Size(), memoryLine(j), j.link())
 	word := j.problem.Word
 	t := newTable(s.out, table.Row{"method", "kind", word, "gap", "peak memory", "own bound", "time", "status"}, 3, 4, 5, 6, 7)
@@ -132,11 +133,11 @@ func printComparison(s streams, j *job, results []*bench.Result, best, unconditi
 // first, so that the exit status says why there is none. A plan that fails
 // verification (unless the method is known for it, as printed ones are), a bound that a plan beats or a solver that fails is never
 // passed over; a method that is not made for the instance is.
-func comparisonError(results []*bench.Result) error {
+func comparisonError(results []*run.Result) error {
 	var firstErr error
 	planned := false
 	for _, r := range results {
-		if r.Status == bench.Failed && !errors.Is(r.Err, bench.ErrInput) && !r.Unverified {
+		if r.Status == run.Failed && !errors.Is(r.Err, run.ErrInput) && !r.Unverified {
 			return r.Err
 		}
 		planned = planned || r.Objective != nil

@@ -7,8 +7,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
+	"workbench/bench/curve"
 	"workbench/bench/export"
+	"workbench/bench/run"
 	"workbench/bench/spec"
 	"workbench/ilp"
 	"workbench/model/nearest"
@@ -185,11 +187,11 @@ func instanceNames() (all []string) {
 func flagValues(name string, before []string) (all []string) {
 	switch name {
 	case "problem", "p":
-		for _, p := range bench.Problems() {
+		for _, p := range catalog.Problems() {
 			all = append(all, p.Name)
 		}
 	case "method", "methods":
-		p := bench.DefaultProblem
+		p := catalog.DefaultProblem
 		for i, w := range before[:len(before)-1] {
 			switch name, value, given := splitFlag(w); {
 			case !isFlag(w) || name != "problem" && name != "p":
@@ -199,23 +201,23 @@ func flagValues(name string, before []string) (all []string) {
 				p = before[i+1]
 			}
 		}
-		if found, err := bench.FindProblem(p); err == nil {
-			for _, m := range bench.Methods(found) {
+		if found, err := catalog.FindProblem(p); err == nil {
+			for _, m := range catalog.Methods(found) {
 				all = append(all, m.Name)
 			}
 		}
 	case "backend", "b":
-		all = bench.BackendNames()
+		all = run.BackendNames()
 	case "instance", "i":
 		all = instanceNames()
 	case "over":
-		all = []string{string(bench.OverMemory), string(bench.OverBandwidth), string(bench.OverProcessors)}
+		all = []string{string(curve.OverMemory), string(curve.OverBandwidth), string(curve.OverProcessors)}
 	case "quantity":
 		all = quantities()
 	case "from":
 		all = importerNames()
 	case "as":
-		all = []string{string(bench.AChain), string(bench.AGraph)}
+		all = []string{string(run.AChain), string(run.AGraph)}
 	case "cost-unit":
 		all = []string{"us", "ms", "s"}
 	case "format":

@@ -13,8 +13,10 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
+	"workbench/bench/curve"
 	"workbench/bench/plots"
+	"workbench/bench/run"
 	"workbench/model/nearest"
 	"workbench/model/platform"
 )
@@ -29,7 +31,7 @@ type curveOptions struct {
 
 // quantities are what a curve may show.
 func quantities() (names []string) {
-	for _, q := range bench.Quantities() {
+	for _, q := range curve.Quantities() {
 		names = append(names, string(q))
 	}
 	return names
@@ -39,7 +41,7 @@ func quantities() (names []string) {
 const mostPoints = 10_000
 
 // Points where the user does not say how many.
-var defaultPoints = map[bench.Axis]int{bench.OverMemory: 20, bench.OverBandwidth: 8, bench.OverProcessors: 8}
+var defaultPoints = map[curve.Axis]int{curve.OverMemory: 20, curve.OverBandwidth: 8, curve.OverProcessors: 8}
 
 func newCurve(s streams) *cli.Command {
 	o := &curveOptions{}
@@ -47,11 +49,11 @@ func newCurve(s streams) *cli.Command {
 	flags = append(
 		flags,
 		&cli.StringFlag{Name: "methods", Usage: "`LIST` of methods separated by commas, or all (default: the quick ones)", Destination: &o.methods, Category: "solver"},
-		&cli.StringFlag{Name: "over", Usage: "`AXIS` of the curve: memory, bandwidth or processors", Value: string(bench.OverMemory), Destination: &o.over, Category: "instance"},
+		&cli.StringFlag{Name: "over", Usage: "`AXIS` of the curve: memory, bandwidth or processors", Value: string(curve.OverMemory), Destination: &o.over, Category: "instance"},
 		&cli.IntFlag{Name: "points", Usage: "`N` memory limits, spread over the instance's range (20 if not given); bandwidths, from a sixteenth of --bandwidth to eight times it (8); or GPUs, from 1 on (8)", Destination: &o.points, Category: "instance"},
 		&cli.StringFlag{Name: "at", Usage: "`LIST` of memory limits, bandwidths or numbers of GPUs, separated by commas, instead of --points", Destination: &o.at, Category: "instance"},
 		&cli.StringFlag{Name: "plot", Usage: "draw the curves to `FILE`.svg or .png", Destination: &o.plot, Category: "output"},
-		&cli.StringFlag{Name: "quantity", Usage: "`QUANTITY` to show: makespan, throughput, ratio to the best proven bound, or the share of activations moved to the host", Value: string(bench.Makespan), Destination: &o.quantity, Category: "output"},
+		&cli.StringFlag{Name: "quantity", Usage: "`QUANTITY` to show: makespan, throughput, ratio to the best proven bound, or the share of activations moved to the host", Value: string(curve.Makespan), Destination: &o.quantity, Category: "output"},
 	)
 	return &cli.Command{
 		Name:      "curve",
@@ -74,17 +76,17 @@ func newCurve(s streams) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return curve(c, s, o, j)
+			return drawCurve(c, s, o, j)
 		},
 	}
 }
 
-func curve(c *cli.Context, s streams, o *curveOptions, j *job) error {
-	quantity := bench.Quantity(o.quantity)
+func drawCurve(c *cli.Context, s streams, o *curveOptions, j *job) error {
+	quantity := curve.Quantity(o.quantity)
 	if !slices.Contains(quantities(), o.quantity) {
 		return usagef("--quantity %q: %s", o.quantity, nearest.Hint(o.quantity, quantities()))
 	}
-	if quantity == bench.Share && !j.problem.Moves {
+	if quantity == curve.Share && !j.problem.Moves {
 		return usagef("--quantity %s: %s moves no activations to the host", o.quantity, j.problem.Name)
 	}
 	over, values, err := o.axis(c, j)
@@ -104,7 +106,7 @@ func curve(c *cli.Context, s streams, o *curveOptions, j *job) error {
 		line = newStatusLine(s.err)
 		j.setting.OnProgress = line.Live
 	}
-	result := bench.RunCurve(c.Context, j.problem, methods, j.in, j.setting, over, values)
+	result := curve.RunCurve(c.Context, j.problem, methods, j.in, j.setting, over, values)
 	line.Done()
 	if o.json() {
 		if err := writeJSON(s.out, result); err != nil {
@@ -123,14 +125,14 @@ func curve(c *cli.Context, s streams, o *curveOptions, j *job) error {
 	figure := plots.Curve(result, j.problem, quantity)
 	err = writeFile(o.plot, func(w io.Writer) error { return figure.Write(w, format) })
 	if errors.Is(err, plots.ErrEmpty) {
-		return bench.InputError(err)
+		return run.InputError(err)
 	}
 	return err
 }
 
 // axis returns what the curve is over, and at which increasing values.
-func (o *curveOptions) axis(c *cli.Context, j *job) (bench.Axis, []float64, error) {
-	over := bench.Axis(o.over)
+func (o *curveOptions) axis(c *cli.Context, j *job) (curve.Axis, []float64, error) {
+	over := curve.Axis(o.over)
 	if err := o.checkAxis(c, j, over); err != nil {
 		return over, nil, err
 	}
@@ -153,9 +155,9 @@ func (o *curveOptions) axis(c *cli.Context, j *job) (bench.Axis, []float64, erro
 
 // checkAxis refuses an axis that the problem does not have, and flags that say
 // of it what --points and --at say.
-func (o *curveOptions) checkAxis(c *cli.Context, j *job, over bench.Axis) error {
+func (o *curveOptions) checkAxis(c *cli.Context, j *job, over curve.Axis) error {
 	var axes []string
-	for _, a := range j.problem.Axes() {
+	for _, a := range curve.Axes(j.problem) {
 		axes = append(axes, string(a))
 	}
 	switch {
@@ -165,16 +167,16 @@ func (o *curveOptions) checkAxis(c *cli.Context, j *job, over bench.Axis) error 
 		return usagef("--at %s and --points %d: one of them is needed", o.at, o.points)
 	case o.points < 1 && c.IsSet("points") || o.points > mostPoints:
 		return usagef("--points %d: from 1 to %d", o.points, mostPoints)
-	case over == bench.OverMemory && o.memory != "":
+	case over == curve.OverMemory && o.memory != "":
 		return usagef("--memory %s: the curve is over the memory; --at %s names limits", o.memory, o.memory)
-	case over == bench.OverProcessors && c.IsSet("processors"):
+	case over == curve.OverProcessors && c.IsSet("processors"):
 		return usagef("--processors %d: the curve is over the GPUs; --points %d is 1 to %d of them, --at names numbers", o.processors, o.processors, o.processors)
 	}
 	return nil
 }
 
 // values returns the values that --at names, or as many as --points asks for.
-func (o *curveOptions) values(c *cli.Context, j *job, over bench.Axis) (values []float64, err error) {
+func (o *curveOptions) values(c *cli.Context, j *job, over curve.Axis) (values []float64, err error) {
 	if c.IsSet("at") {
 		for _, word := range strings.Split(o.at, ",") {
 			x, err := o.value(j, over, strings.TrimSpace(word))
@@ -190,9 +192,9 @@ func (o *curveOptions) values(c *cli.Context, j *job, over bench.Axis) (values [
 		n = defaultPoints[over]
 	}
 	switch over {
-	case bench.OverBandwidth:
-		return bench.Bandwidths(j.setting.Platform.Bandwidth, n), nil
-	case bench.OverProcessors:
+	case curve.OverBandwidth:
+		return curve.Bandwidths(j.setting.Platform.Bandwidth, n), nil
+	case curve.OverProcessors:
 		if n > mostProcessors {
 			return nil, usagef("--points %d: from 1 to %d GPUs", n, mostProcessors)
 		}
@@ -201,19 +203,19 @@ func (o *curveOptions) values(c *cli.Context, j *job, over bench.Axis) (values [
 		}
 		return values, nil
 	}
-	return bench.Limits(j.problem, j.in, n), nil
+	return curve.Limits(j.problem, j.in, n), nil
 }
 
 // value reads one value of --at.
-func (o *curveOptions) value(j *job, over bench.Axis, word string) (float64, error) {
+func (o *curveOptions) value(j *job, over curve.Axis, word string) (float64, error) {
 	switch over {
-	case bench.OverBandwidth:
+	case curve.OverBandwidth:
 		x, err := platform.ParseRate(word)
 		if err == nil && x <= 0 {
 			err = fmt.Errorf("%q: transfers need a bandwidth above zero", word)
 		}
 		return x, err
-	case bench.OverProcessors:
+	case curve.OverProcessors:
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 1 || n > mostProcessors {
 			return 0, fmt.Errorf("%q: a number of GPUs from 1 to %d is needed", word, mostProcessors)
@@ -243,13 +245,13 @@ func plotFormat(name string) (string, error) {
 
 // curveMethods returns the methods a list names; by default the quick ones whose
 // plans keep the limit.
-func curveMethods(j *job, list string) ([]*bench.Method, error) {
+func curveMethods(j *job, list string) ([]*run.Method, error) {
 	if list != "" {
 		return chosen(j, list)
 	}
-	var out []*bench.Method
-	for _, m := range bench.MethodsFor(j.problem, j.in) {
-		if !m.Unverified && (m.Curve != nil || m.Kind == bench.Heuristic && !m.Solver) {
+	var out []*run.Method
+	for _, m := range catalog.MethodsFor(j.problem, j.in) {
+		if !m.Unverified && (m.Curve != nil || m.Kind == run.Heuristic && !m.Solver) {
 			out = append(out, m)
 		}
 	}
@@ -257,53 +259,53 @@ func curveMethods(j *job, list string) ([]*bench.Method, error) {
 }
 
 // describe writes a value of what the curve is over.
-func describe(j *job, over bench.Axis, x float64) string {
+func describe(j *job, over curve.Axis, x float64) string {
 	switch over {
-	case bench.OverBandwidth:
+	case curve.OverBandwidth:
 		return platform.FormatRate(x)
-	case bench.OverProcessors:
+	case curve.OverProcessors:
 		return strconv.Itoa(int(x))
 	}
 	return j.memory(x)
 }
 
 // curveHeading says what the curve is of and what stays the same along it.
-func curveHeading(j *job, c *bench.Curve) string {
+func curveHeading(j *job, c *curve.Curve) string {
 	s := fmt.Sprintf("%s of %s: %s, memory ", c.Problem, c.Instance.Name, j.in.Size())
 	switch c.Over {
-	case bench.OverBandwidth:
+	case curve.OverBandwidth:
 		s += memoryLine(j)
 		if j.problem.Parallel {
 			s += fmt.Sprintf(" on each of %d GPUs (%s model)", c.Platform.Processors, j.setting.MemoryModel)
 		}
 		return s
-	case bench.OverProcessors:
+	case curve.OverProcessors:
 		return s + fmt.Sprintf("%s on each GPU (%s model), %s a link", j.memory(c.Platform.Memory), j.setting.MemoryModel, platform.FormatRate(c.Platform.Bandwidth))
 	}
 	return s + fmt.Sprintf("%s to %s%s", j.memory(c.Low), j.memory(c.High), j.link())
 }
 
 // written writes a quantity, "-" for none.
-func written(q bench.Quantity, x float64) string {
+func written(q curve.Quantity, x float64) string {
 	switch {
 	case math.IsNaN(x):
 		return "-"
-	case q == bench.Throughput:
+	case q == curve.Throughput:
 		return fmt.Sprintf("%.4g /s", x)
-	case q == bench.Ratio:
+	case q == curve.Ratio:
 		return fmt.Sprintf("%.4f", x)
-	case q == bench.Share:
+	case q == curve.Share:
 		return fmt.Sprintf("%.1f %%", 100*x)
 	}
 	return platform.FormatSeconds(x)
 }
 
 // printCurve prints a quantity of each method's plan at each value.
-func printCurve(w io.Writer, j *job, c *bench.Curve, q bench.Quantity) {
+func printCurve(w io.Writer, j *job, c *curve.Curve, q curve.Quantity) {
 	fmt.Fprintf(w, "%s\n\n", curveHeading(j, c))
 	header := table.Row{string(c.Over)}
 	right := []int{1}
-	scaled := c.Over == bench.OverMemory && (q == bench.Ratio || q == bench.Share) && c.High > c.Low
+	scaled := c.Over == curve.OverMemory && (q == curve.Ratio || q == curve.Share) && c.High > c.Low
 	if scaled {
 		header, right = append(header, "of range"), append(right, 2)
 	}
@@ -323,8 +325,8 @@ func printCurve(w io.Writer, j *job, c *bench.Curve, q bench.Quantity) {
 			row = append(row, written(q, c.Of(q, c.Series[i].At(b.At), b.At)))
 		}
 		bound := platform.FormatSeconds(b.Value)
-		if q == bench.Throughput {
-			bound = written(q, c.Of(q, &bench.CurvePoint{Makespan: &b.Value}, b.At))
+		if q == curve.Throughput {
+			bound = written(q, c.Of(q, &curve.CurvePoint{Makespan: &b.Value}, b.At))
 		}
 		t.AppendRow(append(row, bound))
 	}

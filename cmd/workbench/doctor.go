@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench"
+	"workbench/bench/run"
 	"workbench/solvers"
 )
 
@@ -43,7 +43,7 @@ type checkup struct {
 func doctor(ctx context.Context, s streams, o *common) error {
 	var found []checkup
 	usable := 0
-	for _, b := range bench.Backends() {
+	for _, b := range run.Backends() {
 		c := checkup{Backend: b.Name}
 		if err := b.Available(); err != nil {
 			c.Missing, c.Install = err.Error(), b.Install

@@ -9,7 +9,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench"
+	"workbench/bench/method"
+	"workbench/bench/run"
 	"workbench/ilp"
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
@@ -147,14 +148,14 @@ func (o *formulationOptions) build(c *cli.Context, s streams, otherwise func(for
 	if err != nil {
 		return f, nil, nil, err
 	}
-	program, err := bench.Build(f, j.in, j.setting.Platform)
+	program, err := method.Build(f, j.in, j.setting.Platform)
 	if err != nil {
 		return f, nil, nil, err
 	}
 	if o.without != "" {
 		program.Model, err = program.Model.Without(strings.Split(o.without, ",")...)
 		if err != nil {
-			return f, nil, nil, bench.InputError(err)
+			return f, nil, nil, run.InputError(err)
 		}
 	}
 	return f, j, program, nil
@@ -245,7 +246,7 @@ func newFormulationCheck(s streams) *cli.Command {
 			}
 			report, err := check.Run(c.Context, f, list, options)
 			if err != nil {
-				return bench.InputError(err)
+				return run.InputError(err)
 			}
 			if o.json() {
 				if err := writeJSON(s.out, checkJSON(report)); err != nil {
@@ -304,7 +305,7 @@ func checkJSON(r *check.Report) any {
 func checkBackends(list string) (out []solvers.Backend, err error) {
 	if list != "all" {
 		for _, name := range strings.Split(list, ",") {
-			b, err := bench.Backend(strings.TrimSpace(name), false)
+			b, err := run.Backend(strings.TrimSpace(name), false)
 			if err != nil {
 				return nil, err
 			}
@@ -312,13 +313,13 @@ func checkBackends(list string) (out []solvers.Backend, err error) {
 		}
 		return out, nil
 	}
-	for _, b := range bench.Backends() {
+	for _, b := range run.Backends() {
 		if b.Available() == nil {
 			out = append(out, solvers.New(b.Engine))
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%w: none of %s is there; run workbench doctor", solvers.ErrMissing, strings.Join(bench.BackendNames(), ", "))
+		return nil, fmt.Errorf("%w: none of %s is there; run workbench doctor", solvers.ErrMissing, strings.Join(run.BackendNames(), ", "))
 	}
 	return out, nil
 }

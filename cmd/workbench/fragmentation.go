@@ -11,8 +11,11 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
+	"workbench/bench/fragmentation"
+	"workbench/bench/method"
 	"workbench/bench/plots"
+	"workbench/bench/run"
 	"workbench/model/allocator"
 	"workbench/model/nearest"
 	"workbench/model/plan"
@@ -90,18 +93,18 @@ func newFragmentation(s streams) *cli.Command {
 			if o.largest != "" {
 				return largestBatch(c.Context, s, o)
 			}
-			return fragmentation(s, o, a[0])
+			return fragment(s, o, a[0])
 		},
 	}
 }
 
 // choices returns the allocators asked for.
-func (o *fragmentationOptions) choices() (list []bench.AllocatorChoice, err error) {
+func (o *fragmentationOptions) choices() (list []fragmentation.AllocatorChoice, err error) {
 	if !slices.Contains(kindsOfAllocator, o.allocator) {
 		return nil, usagef("--allocator %q: %s", o.allocator, nearest.Hint(o.allocator, kindsOfAllocator))
 	}
 	if o.allocator == bestFit || o.allocator == bothFits || o.allocator == allFits {
-		list = append(list, bench.AllocatorChoice{})
+		list = append(list, fragmentation.AllocatorChoice{})
 	}
 	if o.allocator == bestFit {
 		return list, nil
@@ -116,12 +119,12 @@ func (o *fragmentationOptions) choices() (list []bench.AllocatorChoice, err erro
 	}
 	for _, chunk := range chunks {
 		if o.allocator != mixed {
-			list = append(list, bench.AllocatorChoice{Chunk: chunk})
+			list = append(list, fragmentation.AllocatorChoice{Chunk: chunk})
 		}
 	}
 	for _, chunk := range chunks {
 		if o.allocator == mixed || o.allocator == allFits {
-			list = append(list, bench.AllocatorChoice{Chunk: chunk, Mixed: true})
+			list = append(list, fragmentation.AllocatorChoice{Chunk: chunk, Mixed: true})
 		}
 	}
 	return list, nil
@@ -136,7 +139,7 @@ func positiveBytes(flag, word string) (int64, error) {
 	case x < 1 || x > 1<<50:
 		return 0, usagef("%s %q: a size from 1 byte to 1 PiB is needed, as 2MiB", flag, word)
 	}
-	return bench.Capacity(x), nil
+	return fragmentation.Capacity(x), nil
 }
 
 // device returns the capacity asked for, or an unlimited one.
@@ -148,7 +151,7 @@ func (o *fragmentationOptions) device() (int64, error) {
 }
 
 // fragmentation replays one plan.
-func fragmentation(s streams, o *fragmentationOptions, name string) error {
+func fragment(s streams, o *fragmentationOptions, name string) error {
 	choices, err := o.choices()
 	if err != nil {
 		return err
@@ -173,7 +176,7 @@ func fragmentation(s streams, o *fragmentationOptions, name string) error {
 	if err != nil {
 		return err
 	}
-	f, err := bench.Fragment(in, p, bench.FragmentationOptions{
+	f, err := fragmentation.Fragment(in, p, fragmentation.FragmentationOptions{
 		Allocators: choices, Capacity: capacity, Steps: o.steps, Unit: slot, Late: o.late, Record: o.plot != "",
 	})
 	if err != nil {
@@ -202,12 +205,12 @@ func fragmentation(s streams, o *fragmentationOptions, name string) error {
 func drawFigure(name, format string, figure *plots.Figure) error {
 	err := writeFile(name, func(w io.Writer) error { return figure.Write(w, format) })
 	if errors.Is(err, plots.ErrEmpty) {
-		return bench.InputError(err)
+		return run.InputError(err)
 	}
 	return err
 }
 
-func printFragmentation(w io.Writer, f *bench.Fragmentation, capacity int64) {
+func printFragmentation(w io.Writer, f *fragmentation.Fragmentation, capacity int64) {
 	size := func(x int64) string { return platform.FormatBytes(float64(x)) }
 	on := "devices without limit"
 	if capacity != allocator.Unlimited {
@@ -243,15 +246,15 @@ func givenBack(late bool) string {
 }
 
 // batcher turns the flags for batches into values.
-func (o *fragmentationOptions) batcher() (b *bench.Batcher, methods []*bench.Method, err error) {
+func (o *fragmentationOptions) batcher() (b *fragmentation.Batcher, methods []*run.Method, err error) {
 	if o.capacity == "" {
 		return nil, nil, usagef("--largest-batch %s: how much memory is there? say it with --capacity, as 16GiB", o.largest)
 	}
-	b = &bench.Batcher{Network: o.largest, Steps: o.steps}
+	b = &fragmentation.Batcher{Network: o.largest, Steps: o.steps}
 	if b.Capacity, err = o.device(); err != nil {
 		return nil, nil, err
 	}
-	p, err := bench.FindProblem(o.problem)
+	p, err := catalog.FindProblem(o.problem)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -259,11 +262,11 @@ func (o *fragmentationOptions) batcher() (b *bench.Batcher, methods []*bench.Met
 	if b.Late = o.late; b.Late && p.Name != plan.Swap {
 		return nil, nil, usagef("--late: only in plans of %s memory can be given back late, not in those of %s", plan.Swap, p.Name)
 	}
-	spec, err := bench.WithBatch(o.largest, 1)
+	spec, err := fragmentation.WithBatch(o.largest, 1)
 	if err != nil {
 		return nil, nil, err
 	}
-	in, err := bench.Load(spec, nil)
+	in, err := run.Load(spec, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -274,24 +277,24 @@ func (o *fragmentationOptions) batcher() (b *bench.Batcher, methods []*bench.Met
 		return nil, nil, err
 	}
 	if p.Parallel {
-		b.Setting.Platform.Processors, b.Setting.Platform.WeightCopies = bench.DefaultProcessors, platform.DefaultWeightCopies
+		b.Setting.Platform.Processors, b.Setting.Platform.WeightCopies = method.DefaultProcessors, platform.DefaultWeightCopies
 	}
 	if b.Setting.Time, err = platform.ParseTimeLimit(o.timeLimit); err != nil {
 		return nil, nil, usagef("--time-limit: %v", err)
 	}
 	b.Setting.Threads = 1
-	if b.Setting.Backend, err = bench.Backend("highs", true); err != nil {
+	if b.Setting.Backend, err = run.Backend("highs", true); err != nil {
 		return nil, nil, err
 	}
 	list := o.methods
 	if list == "" {
-		list = p.DefaultMethod(in)
+		list = catalog.DefaultMethod(p, in)
 	}
 	if methods, err = chosen(&job{problem: p, in: in}, list); err != nil {
 		return nil, nil, err
 	}
 	for _, m := range methods {
-		if m.Kind == bench.Relaxed {
+		if m.Kind == run.Relaxed {
 			return nil, nil, usagef("--method %s: proves a bound and makes no plan", m.Name)
 		}
 	}
@@ -338,7 +341,7 @@ func largestBatch(ctx context.Context, s streams, o *fragmentationOptions) error
 	if err != nil {
 		return err
 	}
-	var points []*bench.BatchPoint
+	var points []*fragmentation.BatchPoint
 	for _, m := range methods {
 		for _, a := range choices {
 			if len(sizes) == 0 {
@@ -370,10 +373,10 @@ func largestBatch(ctx context.Context, s streams, o *fragmentationOptions) error
 	} else {
 		printBatches(s.out, o, b, points)
 	}
-	return bench.NoBatch(points)
+	return fragmentation.NoBatch(points)
 }
 
-func printBatches(w io.Writer, o *fragmentationOptions, b *bench.Batcher, points []*bench.BatchPoint) {
+func printBatches(w io.Writer, o *fragmentationOptions, b *fragmentation.Batcher, points []*fragmentation.BatchPoint) {
 	size := func(x float64) string { return platform.FormatBytes(x) }
 	what := "largest batch"
 	if o.batches != "" {

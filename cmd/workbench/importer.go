@@ -10,7 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench"
+	"workbench/bench/run"
 	"workbench/model/nearest"
 	"workbench/model/plan"
 	"workbench/model/profile"
@@ -151,7 +151,7 @@ func (f *foreign) run(s streams, o *common, i *importer) (err error) {
 	}
 	made, warnings, err := i.read(f)
 	if err != nil {
-		return bench.InputError(err)
+		return run.InputError(err)
 	}
 	if !o.quiet {
 		for _, w := range warnings {
@@ -165,7 +165,7 @@ func (f *foreign) run(s streams, o *common, i *importer) (err error) {
 			made.Chain.Name = f.name
 		}
 	}
-	return emit(s, f.out, (&bench.Instance{Instance: made}).Write)
+	return emit(s, f.out, (&run.Instance{Instance: made}).Write)
 }
 
 // mostImport is the most bytes a foreign file may have.

@@ -10,14 +10,15 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"workbench/bench"
+	"workbench/bench/curve"
+	"workbench/bench/run"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
 // printResult prints one run for a person: what was solved, the plan, the
 // proof, the time.
-func printResult(w io.Writer, j *job, r *bench.Result) {
+func printResult(w io.Writer, j *job, r *run.Result) {
 	fmt.Fprintf(w, "%s of %s: %s, memory %s%s\n", r.Problem, r.Instance.Name, j.in.Size(), memoryLine(j), j.link())
 	line := func(label, format string, a ...any) {
 		fmt.Fprintf(w, "  %-11s %s\n", label, fmt.Sprintf(format, a...))
@@ -43,7 +44,7 @@ func printResult(w io.Writer, j *job, r *bench.Result) {
 			line("period", "%s: compute %s, idle %s", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(compute), platform.FormatSeconds(more))
 		case plan.ActivationOffload, plan.RematOffload:
 			line("makespan", "%s", busyLine(j, r))
-			line("moved", "%.1f %% of the activations to the host", 100*bench.Moved(j.in, r.Plan))
+			line("moved", "%.1f %% of the activations to the host", 100*curve.Moved(j.in, r.Plan))
 		case plan.Swap:
 			line("makespan", "%s", busyLine(j, r))
 		default:
@@ -71,11 +72,11 @@ func printResult(w io.Writer, j *job, r *bench.Result) {
 	}
 	status := string(r.Status)
 	switch {
-	case r.Status == bench.Optimal && r.Kind == bench.Relaxed:
+	case r.Status == run.Optimal && r.Kind == run.Relaxed:
 		status += " (of the bounding model; it makes no plan)"
-	case r.Status == bench.Optimal:
+	case r.Status == run.Optimal:
 		status += " (gap closed by a proven bound)"
-	case r.Status == bench.Limit && r.Kind == bench.Relaxed:
+	case r.Status == run.Limit && r.Kind == run.Relaxed:
 		status += " (stopped early; the bound holds)"
 	}
 	line("status", "%s", status)
@@ -87,7 +88,7 @@ func printResult(w io.Writer, j *job, r *bench.Result) {
 
 // busyLine splits the makespan of a plan with transfers into computing once,
 // computing again and waiting.
-func busyLine(j *job, r *bench.Result) string {
+func busyLine(j *job, r *run.Result) string {
 	once, busy := j.in.Compute(), 0.0
 	for _, op := range r.Plan.Ops {
 		if op.Op != plan.OpO && op.Op != plan.OpP && op.Op != plan.OpIn && op.Op != plan.OpOut {
@@ -109,7 +110,7 @@ func busyLine(j *job, r *bench.Result) string {
 }
 
 // planLine says what the plan does.
-func planLine(r *bench.Result) string {
+func planLine(r *run.Result) string {
 	count := map[string]int{}
 	for _, op := range r.Plan.Ops {
 		count[op.Op]++
@@ -175,7 +176,7 @@ func percent(x float64) string { return fmt.Sprintf("%.3f %%", 100*x) }
 
 // interrupted says of a run of several methods that was stopped what is missing;
 // done of them have run, the last of them until then.
-func interrupted(ctx context.Context, w io.Writer, methods []*bench.Method, done int) {
+func interrupted(ctx context.Context, w io.Writer, methods []*run.Method, done int) {
 	if ctx.Err() == nil || done == 0 {
 		return
 	}

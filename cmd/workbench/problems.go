@@ -6,7 +6,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
+	"workbench/bench/run"
 )
 
 func newProblems(s streams) *cli.Command {
@@ -23,18 +24,18 @@ func newProblems(s streams) *cli.Command {
 				return err
 			}
 			type entry struct {
-				Name      string       `json:"name"`
-				Title     string       `json:"title"`
-				Source    string       `json:"source"`
-				Objective string       `json:"objective"`
-				Methods   []string     `json:"methods"`
-				Takes     []bench.Form `json:"instances"`
-				Default   string       `json:"default_method"`
+				Name      string     `json:"name"`
+				Title     string     `json:"title"`
+				Source    string     `json:"source"`
+				Objective string     `json:"objective"`
+				Methods   []string   `json:"methods"`
+				Takes     []run.Form `json:"instances"`
+				Default   string     `json:"default_method"`
 			}
 			var entries []entry
-			for _, p := range bench.Problems() {
+			for _, p := range catalog.Problems() {
 				e := entry{p.Name, p.Title, p.Source, p.Objective, nil, p.Takes, p.Defaults[0]}
-				for _, m := range bench.Methods(p) {
+				for _, m := range catalog.Methods(p) {
 					e.Methods = append(e.Methods, m.Name)
 				}
 				entries = append(entries, e)
@@ -66,28 +67,28 @@ func newMethods(s streams) *cli.Command {
 			if _, err := o.check(s); err != nil {
 				return err
 			}
-			problems := bench.Problems()
+			problems := catalog.Problems()
 			if problem != "" {
-				p, err := bench.FindProblem(problem)
+				p, err := catalog.FindProblem(problem)
 				if err != nil {
 					return err
 				}
-				problems = []*bench.Problem{p}
+				problems = []*run.Problem{p}
 			}
 			type entry struct {
-				Problem     string       `json:"problem"`
-				Name        string       `json:"name"`
-				Kind        bench.Kind   `json:"kind"`
-				Source      string       `json:"source"`
-				Summary     string       `json:"summary"`
-				Complexity  string       `json:"complexity"`
-				Assumptions []string     `json:"assumptions"`
-				Takes       []bench.Form `json:"instances"`
-				Solver      bool         `json:"needs_solver"`
+				Problem     string     `json:"problem"`
+				Name        string     `json:"name"`
+				Kind        run.Kind   `json:"kind"`
+				Source      string     `json:"source"`
+				Summary     string     `json:"summary"`
+				Complexity  string     `json:"complexity"`
+				Assumptions []string   `json:"assumptions"`
+				Takes       []run.Form `json:"instances"`
+				Solver      bool       `json:"needs_solver"`
 			}
 			var entries []entry
 			for _, p := range problems {
-				for _, m := range bench.Methods(p) {
+				for _, m := range catalog.Methods(p) {
 					entries = append(entries, entry{p.Name, m.Name, m.Kind, m.Source, m.Summary, m.Complexity, append([]string{}, m.Assumptions...), m.Forms(p), m.Solver})
 				}
 			}
@@ -100,7 +101,7 @@ func newMethods(s streams) *cli.Command {
 				for _, a := range e.Assumptions {
 					what += "; assumes " + a
 				}
-				t.AppendRow(table.Row{e.Problem, e.Name, e.Kind, wrap(bench.FormNames(e.Takes), 12), wrap(e.Source, 22), wrap(what, 50), wrap(e.Complexity, 28)})
+				t.AppendRow(table.Row{e.Problem, e.Name, e.Kind, wrap(run.FormNames(e.Takes), 12), wrap(e.Source, 22), wrap(what, 50), wrap(e.Complexity, 28)})
 			}
 			t.Render()
 			return nil

@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench"
+	"workbench/bench/run"
 	"workbench/bench/timeline"
 	"workbench/model/plan"
 )
@@ -50,7 +50,7 @@ func newShow(s streams) *cli.Command {
 			}
 			sum, err := plan.SummarizeOn(in.Instance, p)
 			if err != nil {
-				return bench.InputError(err)
+				return run.InputError(err)
 			}
 			if o.json() {
 				return writeJSON(s.out, sum)
@@ -63,14 +63,14 @@ func newShow(s streams) *cli.Command {
 
 // instanceOf finds the instance a plan was made for: the one named by the
 // user, else the one the plan remembers. Its digest must be the plan's.
-func instanceOf(s streams, p *plan.Plan, spec string) (*bench.Instance, error) {
+func instanceOf(s streams, p *plan.Plan, spec string) (*run.Instance, error) {
 	if spec == "" {
 		spec = p.Instance.Source
 	}
 	if spec == "" {
 		return nil, usagef("the plan does not say where its instance %s is: name it with --instance FILE", p.Instance.Name)
 	}
-	in, err := bench.Load(spec, s.in)
+	in, err := run.Load(spec, s.in)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func drawTimeline(name string, in plan.Instance, p *plan.Plan) error {
 	}
 	err := writeFile(name, draw)
 	if errors.Is(err, plan.ErrUnreadable) {
-		return bench.InputError(err)
+		return run.InputError(err)
 	}
 	return err
 }

@@ -15,7 +15,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
+	"workbench/bench/method"
+	"workbench/bench/run"
 	"workbench/model/milp"
 	"workbench/model/nearest"
 	"workbench/model/plan"
@@ -38,9 +40,9 @@ type solveOptions struct {
 
 func (o *solveOptions) instanceFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "problem", Aliases: []string{"p"}, Usage: "`PROBLEM` to solve; workbench problems lists them", Value: bench.DefaultProblem, Destination: &o.problem, Category: "instance"},
+		&cli.StringFlag{Name: "problem", Aliases: []string{"p"}, Usage: "`PROBLEM` to solve; workbench problems lists them", Value: catalog.DefaultProblem, Destination: &o.problem, Category: "instance"},
 		&cli.StringFlag{Name: "memory", Aliases: []string{"m"}, Usage: "memory `SIZE` of the GPU, as 16GiB, 12e9 or 40% of the instance's own range; slots for joins (default: the problem's)", Destination: &o.memory, Category: "instance"},
-		&cli.IntFlag{Name: "processors", Usage: "`N` GPUs of a pipeline", Value: bench.DefaultProcessors, Destination: &o.processors, Category: "instance", Action: onlyParallel[int](o, "--processors")},
+		&cli.IntFlag{Name: "processors", Usage: "`N` GPUs of a pipeline", Value: method.DefaultProcessors, Destination: &o.processors, Category: "instance", Action: onlyParallel[int](o, "--processors")},
 		&cli.IntFlag{Name: "weight-copies", Usage: "`C`: how often a GPU of a pipeline holds each of its weights", Value: platform.DefaultWeightCopies, Destination: &o.weightCopies, Category: "instance", Action: onlyParallel[int](o, "--weight-copies")},
 		&cli.StringFlag{Name: "memory-model", Usage: "`MODEL` in which a pipeline has to fit: task or stage", Value: plan.TaskModel, Destination: &o.memoryModel, Category: "instance", Action: onlyParallel[string](o, "--memory-model")},
 		&cli.StringFlag{Name: "bandwidth", Usage: "`RATE` of each link, as 12GB/s (default: the problem's)", Destination: &o.bandwidth, Category: "instance"},
@@ -57,7 +59,7 @@ func onlyParallel[T any](o *solveOptions, flag string) func(*cli.Context, T) err
 
 func (o *solveOptions) limitFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(bench.BackendNames(), " or "), Value: "highs", Destination: &o.backend, Category: "solver"},
+		&cli.StringFlag{Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(run.BackendNames(), " or "), Value: "highs", Destination: &o.backend, Category: "solver"},
 		&cli.StringFlag{Name: "time-limit", Usage: "stop each method after `DURATION`, as 90s or 10m, with what it has", Value: "60s", Destination: &o.timeLimit, Category: "solver"},
 		&cli.Float64Flag{Name: "gap", Usage: "relative `GAP` at which a proof counts as closed", Destination: &o.gap, Category: "solver"},
 		&cli.IntFlag{Name: "threads", Usage: "`N` threads for the MILP backend", Value: 1, Destination: &o.threads, Category: "solver"},
@@ -118,9 +120,9 @@ const mostProcessors = 1 << 12
 
 // job is a solve or compare with its words turned into values.
 type job struct {
-	problem     *bench.Problem
-	in          *bench.Instance
-	setting     bench.Setting
+	problem     *run.Problem
+	in          *run.Instance
+	setting     run.Setting
 	low, high   float64 // the instance's memory range
 	memoryWords string  // how the user wrote the memory
 }
@@ -128,7 +130,7 @@ type job struct {
 // memory writes a size of memory as the problem counts it.
 func (j *job) memory(x float64) string { return formatMemory(j.problem, x) }
 
-func formatMemory(p *bench.Problem, x float64) string {
+func formatMemory(p *run.Problem, x float64) string {
 	if p.Slots {
 		return fmt.Sprintf("%g slots", x)
 	}
@@ -149,7 +151,7 @@ func (j *job) link() string {
 
 // job reads the instance and checks every flag.
 func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spec string) (*job, error) {
-	p, err := bench.FindProblem(o.problem)
+	p, err := catalog.FindProblem(o.problem)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +199,7 @@ func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spe
 		return nil, err
 	}
 	set.Gap, set.Threads, set.Seed, set.Slots = o.gap, o.threads, o.seed, max(o.slots, 0)
-	if set.Backend, err = bench.Backend(o.backend, !o.inProcess); err != nil {
+	if set.Backend, err = run.Backend(o.backend, !o.inProcess); err != nil {
 		return nil, err
 	}
 	if log.Enabled(ctx, slog.LevelDebug) {
@@ -208,7 +210,7 @@ func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spe
 }
 
 // link sets the bandwidth of problems that have one, and refuses it of others.
-func (o *solveOptions) link(p *bench.Problem, set *bench.Setting) (err error) {
+func (o *solveOptions) link(p *run.Problem, set *run.Setting) (err error) {
 	rate := o.bandwidth
 	if p.Bandwidth == "" {
 		if rate != "" {
@@ -230,7 +232,7 @@ func (o *solveOptions) link(p *bench.Problem, set *bench.Setting) (err error) {
 
 // parallel sets what a pipeline needs beside memory and bandwidth, and refuses it
 // of other problems.
-func (o *solveOptions) parallel(p *bench.Problem, set *bench.Setting) error {
+func (o *solveOptions) parallel(p *run.Problem, set *run.Setting) error {
 	switch {
 	case !p.Parallel && o.parallelFlag != "":
 		return usagef("%s: %s is about one GPU; --problem %s has several", o.parallelFlag, p.Name, plan.Pipeline)
@@ -248,11 +250,11 @@ func (o *solveOptions) parallel(p *bench.Problem, set *bench.Setting) error {
 }
 
 // load reads the instance of spec, or the problem's embedded default.
-func load(s streams, p *bench.Problem, spec string) (*bench.Instance, error) {
+func load(s streams, p *run.Problem, spec string) (*run.Instance, error) {
 	if spec == "" {
 		spec = p.Example
 	}
-	return bench.Load(spec, s.in)
+	return run.Load(spec, s.in)
 }
 
 func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, spec string) error {
@@ -262,9 +264,9 @@ func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, sp
 	}
 	name := o.method
 	if name == "" {
-		name = j.problem.DefaultMethod(j.in)
+		name = catalog.DefaultMethod(j.problem, j.in)
 	}
-	m, err := bench.FindMethod(j.problem, name)
+	m, err := catalog.FindMethod(j.problem, name)
 	if err != nil {
 		return err
 	}
@@ -273,7 +275,7 @@ func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, sp
 	}
 	if o.planFile != "" {
 		// Before hours of solving, not after.
-		if m.Kind == bench.Relaxed {
+		if m.Kind == run.Relaxed {
 			return usagef("--plan %s: %s proves a bound and makes no plan", o.planFile, m.Name)
 		}
 		if err := writable(o.planFile); err != nil {
@@ -285,7 +287,7 @@ func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, sp
 		line = newStatusLine(s.err)
 		j.setting.OnProgress = line.Update
 	}
-	r := bench.Run(ctx, j.problem, m, j.in, j.setting)
+	r := run.Run(ctx, j.problem, m, j.in, j.setting)
 	line.Done()
 	// The plan goes first: whoever reads the output may stop, as head does.
 	var unwritten error
@@ -306,7 +308,7 @@ func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, sp
 }
 
 // exportModel writes the MILP of a method instead of solving it.
-func exportModel(s streams, o *solveOptions, j *job, m *bench.Method) error {
+func exportModel(s streams, o *solveOptions, j *job, m *run.Method) error {
 	if m.Model == nil {
 		return usagef("--export-model: %s has no MILP; methods with one: %s", m.Name, strings.Join(withModel(j), ", "))
 	}
@@ -337,7 +339,7 @@ func exportModel(s streams, o *solveOptions, j *job, m *bench.Method) error {
 
 // withModel names the methods that have a MILP for the instance.
 func withModel(j *job) (names []string) {
-	for _, m := range bench.MethodsFor(j.problem, j.in) {
+	for _, m := range catalog.MethodsFor(j.problem, j.in) {
 		if m.Model != nil {
 			names = append(names, m.Name)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/term"
 
-	"workbench/bench"
+	"workbench/bench/run"
 	"workbench/model/platform"
 	"workbench/solvers"
 )
@@ -26,7 +26,7 @@ type statusLine struct {
 	rows  int
 	start time.Time
 	last  time.Time
-	seen  bench.Progress
+	seen  run.Progress
 	stop  func() // ends the clock; nil if there is none
 }
 
@@ -38,7 +38,7 @@ const (
 )
 
 func newStatusLine(w io.Writer) *statusLine {
-	s := &statusLine{w: w, width: 100, start: time.Now(), seen: bench.Progress{Objective: math.NaN(), Bound: math.Inf(-1)}}
+	s := &statusLine{w: w, width: 100, start: time.Now(), seen: run.Progress{Objective: math.NaN(), Bound: math.Inf(-1)}}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		s.tty = true
 		if cols, _, err := term.GetSize(int(f.Fd())); err == nil && cols > 20 {
@@ -71,14 +71,14 @@ func (s *statusLine) startClock() {
 }
 
 // Live shows progress on terminals only.
-func (s *statusLine) Live(p bench.Progress) {
+func (s *statusLine) Live(p run.Progress) {
 	if s.tty {
 		s.Update(p)
 	}
 }
 
 // Update is called with every progress event.
-func (s *statusLine) Update(p bench.Progress) {
+func (s *statusLine) Update(p run.Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -110,7 +110,7 @@ func (s *statusLine) Done() {
 	}
 }
 
-func (s *statusLine) print(p bench.Progress) {
+func (s *statusLine) print(p run.Progress) {
 	objective, bound, gap := "-", "-", "-"
 	if !math.IsNaN(p.Objective) {
 		objective = platform.FormatSeconds(p.Objective)

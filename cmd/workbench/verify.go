@@ -7,7 +7,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
+	"workbench/bench/run"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -27,7 +28,7 @@ func newVerify(s streams) *cli.Command {
 			if _, err := o.check(s); err != nil {
 				return err
 			}
-			in, err := bench.Load(a[0], s.in)
+			in, err := run.Load(a[0], s.in)
 			if err != nil {
 				return err
 			}
@@ -44,7 +45,7 @@ func newVerify(s streams) *cli.Command {
 func readPlan(s streams, name string) (*plan.Plan, error) {
 	if name == "-" {
 		p, err := plan.Read(s.in, "standard input")
-		return p, bench.InputError(err)
+		return p, run.InputError(err)
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -52,7 +53,7 @@ func readPlan(s streams, name string) (*plan.Plan, error) {
 	}
 	defer f.Close()
 	p, err := plan.Read(f, name)
-	return p, bench.InputError(err)
+	return p, run.InputError(err)
 }
 
 // verdict is what verify prints with --format json.
@@ -65,10 +66,10 @@ type verdict struct {
 	Warnings    []string         `json:"warnings"`
 }
 
-func verify(s streams, o *common, in *bench.Instance, p *plan.Plan) error {
+func verify(s streams, o *common, in *run.Instance, p *plan.Plan) error {
 	r, err := plan.VerifyOn(in.Instance, p)
 	if err != nil {
-		return bench.InputError(err)
+		return run.InputError(err)
 	}
 	v := verdict{
 		Valid: r.Valid(), Makespan: r.Makespan, PeakMemory: r.PeakMemory,
@@ -105,7 +106,7 @@ func printVerdict(s streams, p *plan.Plan, v verdict) {
 	}
 	fmt.Fprintf(s.out, "%s plan by %s: %s\n", p.Problem, p.Method, word)
 	word, memory := "makespan", platform.FormatBytes
-	if known, err := bench.FindProblem(p.Problem); err == nil {
+	if known, err := catalog.FindProblem(p.Problem); err == nil {
 		word, memory = known.Word, func(x float64) string { return formatMemory(known, x) }
 	}
 	fmt.Fprintf(s.out, "  %-11s %s\n", word, platform.FormatSeconds(v.Makespan))

@@ -8,7 +8,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
+	"workbench/bench/run"
 	"workbench/model/chain"
 	"workbench/model/graph"
 	"workbench/model/join"
@@ -58,8 +59,8 @@ func newZooList(s streams) *cli.Command {
 }
 
 // zooInstance reads NAME[?…], with or without the scheme.
-func zooInstance(name string) (*bench.Instance, error) {
-	return bench.Load(zoo.Scheme+strings.TrimPrefix(name, zoo.Scheme), nil)
+func zooInstance(name string) (*run.Instance, error) {
+	return run.Load(zoo.Scheme+strings.TrimPrefix(name, zoo.Scheme), nil)
 }
 
 func newZooShow(s streams) *cli.Command {
@@ -97,7 +98,7 @@ func newZooShow(s streams) *cli.Command {
 }
 
 // showChain prints the layers of a chain, runs of equal ones once.
-func showChain(w io.Writer, in *bench.Instance) {
+func showChain(w io.Writer, in *run.Instance) {
 	c := in.Chain
 	t := newTable(w, table.Row{"layer", "name", "forward", "backward", "activation", "saved", "weight"}, 3, 4, 5, 6, 7)
 	var weight, saved float64
@@ -124,9 +125,9 @@ func showChain(w io.Writer, in *bench.Instance) {
 }
 
 // showRanges prints the memory range of every problem the instance is for.
-func showRanges(w io.Writer, in *bench.Instance) {
+func showRanges(w io.Writer, in *run.Instance) {
 	fmt.Fprintln(w)
-	for _, p := range bench.Problems() {
+	for _, p := range catalog.Problems() {
 		if p.Accepts(in) == nil {
 			low, high := p.Range(in)
 			fmt.Fprintf(w, "memory of %s: M_low %s, M_high %s\n", p.Name, formatMemory(p, low), formatMemory(p, high))
@@ -152,7 +153,7 @@ func showGraph(w io.Writer, g *graph.Graph) {
 	fmt.Fprintf(w, "%s: %d nodes, %d edges, %d samples a step, input %s, computing once %s\n\n", g.Name, g.Len(), len(g.Edges), g.Samples,
 		platform.FormatBytes(g.Input), platform.FormatSeconds(g.TotalTime()))
 	t.Render()
-	showRanges(w, &bench.Instance{Instance: plan.Instance{Graph: g}})
+	showRanges(w, &run.Instance{Instance: plan.Instance{Graph: g}})
 }
 
 // showJoin prints the branches of a join.
@@ -163,7 +164,7 @@ func showJoin(w io.Writer, j *join.Join) {
 		t.AppendRow(table.Row{b + 1, l, j.Keep[b]})
 	}
 	t.Render()
-	showRanges(w, &bench.Instance{Instance: plan.Instance{Join: j}})
+	showRanges(w, &run.Instance{Instance: plan.Instance{Join: j}})
 }
 
 // sameCosts reports whether two layers differ at most in their names.

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
+	"workbench/bench/run"
 	"workbench/bench/sweep"
 	"workbench/model/platform"
 )
@@ -48,7 +49,7 @@ func Limits(t *sweep.Task) string {
 
 // Memory writes the memory limit in the problem's unit.
 func Memory(t *sweep.Task) string {
-	if p, err := bench.FindProblem(t.Problem); err == nil && p.Slots {
+	if p, err := catalog.FindProblem(t.Problem); err == nil && p.Slots {
 		return strconv.FormatFloat(t.Memory, 'g', -1, 64) + " slots"
 	}
 	return platform.FormatBytes(t.Memory)
@@ -100,7 +101,7 @@ func (f Facts) add(r *sweep.Row) {
 	if x, ok := Objective(r); ok && (c.fastest == nil || x < *c.fastest.Result.Objective || x == *c.fastest.Result.Objective && r.ID < c.fastest.ID) {
 		c.fastest = r
 	}
-	if r.Failure == nil && r.Result != nil && r.Result.Status == bench.Infeasible && (c.infeasible == nil || r.ID < c.infeasible.ID) {
+	if r.Failure == nil && r.Result != nil && r.Result.Status == run.Infeasible && (c.infeasible == nil || r.ID < c.infeasible.ID) {
 		c.infeasible = r
 	}
 	b, ok := Bound(r)
@@ -147,7 +148,7 @@ func (f Facts) Bound(c Case) *sweep.Row {
 
 // beats reports whether the fastest plan is faster than the bound of r.
 func (c *caseFacts) beats(r *sweep.Row) bool {
-	return c.fastest != nil && bench.RelativeGap(*c.fastest.Result.Objective, r.Result.Bound.Value) < -tolerance
+	return c.fastest != nil && run.RelativeGap(*c.fastest.Result.Objective, r.Result.Bound.Value) < -tolerance
 }
 
 // Contradiction returns why not all rows of the case can be true, nil if they

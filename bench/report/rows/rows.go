@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"workbench/bench"
+	"workbench/bench/run"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 )
@@ -81,11 +81,11 @@ func Failure(r *sweep.Row) (reason, detail string) {
 		return r.Failure.Reason, r.Failure.Detail
 	case r.Result == nil:
 		return sweep.BadAnswer, "the row has no result"
-	case r.Result.Status == bench.Failed:
+	case r.Result.Status == run.Failed:
 		return MethodFailed, r.Result.Error
-	case r.Result.Kind == bench.Relaxed && r.Result.Bound == nil:
+	case r.Result.Kind == run.Relaxed && r.Result.Bound == nil:
 		return NoPlan, r.Result.Error
-	case r.Result.Kind != bench.Relaxed && r.Result.Objective == nil && r.Result.Status != bench.Infeasible:
+	case r.Result.Kind != run.Relaxed && r.Result.Objective == nil && r.Result.Status != run.Infeasible:
 		return NoPlan, r.Result.Error
 	}
 	return "", ""
@@ -93,15 +93,15 @@ func Failure(r *sweep.Row) (reason, detail string) {
 
 // Objective returns the objective of the run's verified plan.
 func Objective(r *sweep.Row) (float64, bool) {
-	if r.Failure != nil || r.Result == nil || r.Result.Objective == nil || r.Result.Status == bench.Failed {
+	if r.Failure != nil || r.Result == nil || r.Result.Objective == nil || r.Result.Status == run.Failed {
 		return 0, false
 	}
 	return *r.Result.Objective, true
 }
 
 // Bound returns the proven bound of the run.
-func Bound(r *sweep.Row) (*bench.Bound, bool) {
-	if r.Failure != nil || r.Result == nil || r.Result.Bound == nil || r.Result.Status == bench.Failed {
+func Bound(r *sweep.Row) (*run.Bound, bool) {
+	if r.Failure != nil || r.Result == nil || r.Result.Bound == nil || r.Result.Status == run.Failed {
 		return nil, false
 	}
 	return r.Result.Bound, true
@@ -110,7 +110,7 @@ func Bound(r *sweep.Row) (*bench.Bound, bool) {
 // Proved reports whether the run proved its plan optimal, or that there is
 // none; of a method of bounds, whether its model was solved to the end.
 func Proved(r *sweep.Row) bool {
-	return r.Failure == nil && r.Result != nil && (r.Result.Status == bench.Optimal || r.Result.Status == bench.Infeasible)
+	return r.Failure == nil && r.Result != nil && (r.Result.Status == run.Optimal || r.Result.Status == run.Infeasible)
 }
 
 // atLimit is the share of its time limit from which on a run counts as stopped
@@ -161,7 +161,7 @@ func InstanceName(r *sweep.Row) string {
 
 // Gap returns (objective − bound) / objective, 0 where rounding puts the
 // objective below the bound.
-func Gap(objective, bound float64) float64 { return max(0, bench.RelativeGap(objective, bound)) }
+func Gap(objective, bound float64) float64 { return max(0, run.RelativeGap(objective, bound)) }
 
 // Digits writes a number for a table such that it is read back to the same,
 // without an exponent where digits do.

@@ -1,9 +1,12 @@
-package bench
+// Package fragmentation replays the allocations of plans through simulated
+// allocators, [003]: what they reserve and the largest batch that fits.
+package fragmentation
 
 import (
 	"fmt"
 	"math"
 
+	"workbench/bench/run"
 	"workbench/model/allocator"
 	"workbench/model/plan"
 )
@@ -68,10 +71,10 @@ type FragmentedRun struct {
 
 // Fragment replays the memory of p through each allocator. An invalid plan is an
 // error of the user's. O(replays · operations · log).
-func Fragment(in *Instance, p *plan.Plan, o FragmentationOptions) (*Fragmentation, error) {
+func Fragment(in *run.Instance, p *plan.Plan, o FragmentationOptions) (*Fragmentation, error) {
 	traces, err := allocator.Traces(in.Instance, p, o.Unit)
 	if err != nil {
-		return nil, InputError(err)
+		return nil, run.InputError(err)
 	}
 	if o.Late {
 		if err := allLate(p, traces); err != nil {
@@ -80,7 +83,7 @@ func Fragment(in *Instance, p *plan.Plan, o FragmentationOptions) (*Fragmentatio
 	}
 	report, err := plan.VerifyOn(in.Instance, p)
 	if err != nil {
-		return nil, InputError(err)
+		return nil, run.InputError(err)
 	}
 	f := &Fragmentation{
 		Format: FragmentationFormat, Problem: p.Problem, Method: p.Method, Instance: in.Ref(),
@@ -100,7 +103,7 @@ func Fragment(in *Instance, p *plan.Plan, o FragmentationOptions) (*Fragmentatio
 // allLate makes late traces of those of p, a plan of swapping.
 func allLate(p *plan.Plan, traces []*allocator.Trace) error {
 	if p.Problem != plan.Swap {
-		return InputError(fmt.Errorf("a plan of %s: only in plans of %s memory can be given back late", p.Problem, plan.Swap))
+		return run.InputError(fmt.Errorf("a plan of %s: only in plans of %s memory can be given back late", p.Problem, plan.Swap))
 	}
 	for i, t := range traces {
 		traces[i] = t.Late(Capacity(p.Platform.Memory))

@@ -1,4 +1,4 @@
-package bench
+package method
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"workbench/bench/run"
 	"workbench/heuristics/remat"
 	"workbench/heuristics/rematgraph"
 	"workbench/ilp/checkmate"
@@ -20,28 +21,28 @@ import (
 
 // checkmateMethods is the table of Checkmate's methods. They take chains, too:
 // as the graph of the chain, in which every value is an ā.
-func checkmateMethods() []*Method {
-	methods := []*Method{
+func CheckmateMethods() []*run.Method {
+	methods := []*run.Method{
 		{
-			Problem: plan.Remat, Name: "checkmate", Kind: Exact, Source: "Checkmate (1)–(9), strengthened; ours", Solver: true,
+			Problem: plan.Remat, Name: "checkmate", Kind: run.Exact, Source: "Checkmate (1)–(9), strengthened; ours", Solver: true,
 			Summary:    "search, then Checkmate's stages in a stronger model whose memory rows are added as they are broken",
 			Complexity: "exponential; O(n²) binaries",
 			Run:        solveCheckmate("checkmate", checkmate.Solve, bestOnGraph), Model: graphModel(checkmate.Strong),
 		},
 		{
-			Problem: plan.Remat, Name: "checkmate-plain", Kind: Exact, Source: "Checkmate (1)–(9)", Solver: true,
+			Problem: plan.Remat, Name: "checkmate-plain", Kind: run.Exact, Source: "Checkmate (1)–(9)", Solver: true,
 			Summary:    "the MILP of the paper, equation by equation; started from store-all where that fits",
 			Complexity: "exponential; O(n²) binaries, O(n·edges) for FREE",
 			Run:        solveCheckmate("checkmate-plain", checkmate.SolvePrinted, storeAllOnGraph), Model: graphModel(checkmate.Printed),
 		},
 		{
-			Problem: plan.Remat, Name: "checkmate-lp-round", Kind: Heuristic, Source: "Checkmate §5", Solver: true,
+			Problem: plan.Remat, Name: "checkmate-lp-round", Kind: run.Heuristic, Source: "Checkmate §5", Solver: true,
 			Summary:    "LP relaxation of the paper's MILP, two-phase rounding at 0.5 and at random; what breaks the limit is told and then repaired",
 			Complexity: "polynomial; O(n²) columns",
 			Run:        checkmateRounding(false), Model: graphModel(checkmate.Printed),
 		},
 		{
-			Problem: plan.Remat, Name: "checkmate-lp-round-strong", Kind: Heuristic, Source: "Checkmate §5; ours", Solver: true,
+			Problem: plan.Remat, Name: "checkmate-lp-round-strong", Kind: run.Heuristic, Source: "Checkmate §5; ours", Solver: true,
 			Summary:    "the same on the LP relaxation of the strengthened model, which is smaller and closer",
 			Complexity: "polynomial; O(n²) columns",
 			Run:        checkmateRounding(true), Model: graphModel(checkmate.Strong),
@@ -55,9 +56,9 @@ func checkmateMethods() []*Method {
 
 // asGraph tells apart what fits in no memory, which is proved of the chain
 // alone, and what does not fit for its graph, in which every value is an ā.
-func asGraph(run func(context.Context, *Instance, Setting) (*Outcome, error)) func(context.Context, *Instance, Setting) (*Outcome, error) {
-	return func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
-		out, err := run(ctx, in, s)
+func asGraph(work func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error)) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
+	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+		out, err := work(ctx, in, s)
 		var infeasible *plan.Infeasible
 		if in.Chain == nil || !errors.As(err, &infeasible) {
 			return out, err
@@ -71,15 +72,15 @@ func asGraph(run func(context.Context, *Instance, Setting) (*Outcome, error)) fu
 
 // checkmateRounding rounds a relaxation, and says what the roundings were
 // before they were repaired.
-func checkmateRounding(strong bool) func(context.Context, *Instance, Setting) (*Outcome, error) {
-	return func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
-		out := &Outcome{}
-		o, ok := s.options(ctx, time.Now(), out)
+func checkmateRounding(strong bool) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
+	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+		out := &run.Outcome{}
+		o, ok := solverOptions(&s, ctx, time.Now(), out)
 		if !ok {
 			out.Stopped = true
 			return out, nil
 		}
-		r, err := checkmate.Round(ctx, s.Backend, in.graph(), s.Platform, checkmate.RoundingOptions{Solver: o, Strong: strong})
+		r, err := checkmate.Round(ctx, s.Backend, in.AsGraph(), s.Platform, checkmate.RoundingOptions{Solver: o, Strong: strong})
 		if err != nil {
 			return nil, userError(err)
 		}
@@ -91,7 +92,7 @@ func checkmateRounding(strong bool) func(context.Context, *Instance, Setting) (*
 			}
 		}
 		if in.Graph != nil && r.Bound > 0 {
-			out.Bounds = []Bound{{Value: r.Bound, By: "the LP relaxation of Checkmate's MILP", Assumptions: r.Assumptions}}
+			out.Bounds = []run.Bound{{Value: r.Bound, By: "the LP relaxation of Checkmate's MILP", Assumptions: r.Assumptions}}
 		}
 		out.Note = roundingNote(r, s.Platform.Memory)
 		out.Plan, err = onChain(in, out.Plan)
@@ -121,21 +122,21 @@ func roundingNote(r *checkmate.RoundingResult, memory float64) string {
 type checkmateSolver func(context.Context, solvers.Backend, *graph.Graph, platform.Platform, *plan.Plan, solvers.Options) (*checkmate.Result, error)
 
 // solveCheckmate runs a driver from the plan of first, if that has one.
-func solveCheckmate(name string, solve checkmateSolver, first func(context.Context, *graph.Graph, *Setting, time.Time) (*plan.Plan, error)) func(context.Context, *Instance, Setting) (*Outcome, error) {
-	return func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+func solveCheckmate(name string, solve checkmateSolver, first func(context.Context, *graph.Graph, *run.Setting, time.Time) (*plan.Plan, error)) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
+	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 		start := time.Now()
-		g := in.graph()
+		g := in.AsGraph()
 		best, err := first(ctx, g, &s, start)
 		if err != nil {
 			return nil, err
 		}
-		out := &Outcome{Plan: best}
-		if o, ok := s.options(ctx, start, &Outcome{}); ok {
+		out := &run.Outcome{Plan: best}
+		if o, ok := solverOptions(&s, ctx, start, &run.Outcome{}); ok {
 			r, err := solve(ctx, s.Backend, g, s.Platform, best, o)
 			if err != nil {
-				return out.withoutMILP(err)
+				return withoutMILP(out, err)
 			}
-			out.checkmate(r, in, s.Gap)
+			takeCheckmate(out, r, in, s.Gap)
 		} else {
 			out.Stopped = true
 		}
@@ -148,9 +149,9 @@ func solveCheckmate(name string, solve checkmateSolver, first func(context.Conte
 }
 
 // checkmate takes over what a driver found.
-func (out *Outcome) checkmate(r *checkmate.Result, in *Instance, gap float64) {
+func takeCheckmate(out *run.Outcome, r *checkmate.Result, in *run.Instance, gap float64) {
 	out.Solver = r.Result
-	out.Stopped = r.Gap() > max(gap, tolerance)
+	out.Stopped = r.Gap() > max(gap, run.Tolerance)
 	if r.Model != nil {
 		out.Formulation = describe(r.Model)
 	}
@@ -158,13 +159,13 @@ func (out *Outcome) checkmate(r *checkmate.Result, in *Instance, gap float64) {
 		out.Plan = r.Plan
 	}
 	if in.Graph != nil { // a bound of the graph of a chain is none of the chain
-		out.Bounds = append(out.Bounds, Bound{Value: r.Bound, By: r.By, Assumptions: append([]string{}, r.Assumptions...)})
+		out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: r.By, Assumptions: append([]string{}, r.Assumptions...)})
 	}
 }
 
 // storeAllOnGraph returns the plan that keeps everything, nil where it does not
 // fit.
-func storeAllOnGraph(_ context.Context, g *graph.Graph, s *Setting, _ time.Time) (*plan.Plan, error) {
+func storeAllOnGraph(_ context.Context, g *graph.Graph, s *run.Setting, _ time.Time) (*plan.Plan, error) {
 	p, err := rematgraph.StoreAll(g, s.Platform)
 	var infeasible *plan.Infeasible
 	if errors.As(err, &infeasible) {
@@ -177,9 +178,9 @@ func storeAllOnGraph(_ context.Context, g *graph.Graph, s *Setting, _ time.Time)
 }
 
 // graphModel returns what builds the model of a formulation of graphs alone.
-func graphModel(build formulation.GraphBuilder) func(*Instance, platform.Platform) (*milp.Model, error) {
-	return func(in *Instance, p platform.Platform) (*milp.Model, error) {
-		program, err := build(in.graph(), p)
+func graphModel(build formulation.GraphBuilder) func(*run.Instance, platform.Platform) (*milp.Model, error) {
+	return func(in *run.Instance, p platform.Platform) (*milp.Model, error) {
+		program, err := build(in.AsGraph(), p)
 		if err != nil {
 			return nil, userError(err)
 		}
@@ -189,7 +190,7 @@ func graphModel(build formulation.GraphBuilder) func(*Instance, platform.Platfor
 
 // onChain turns a plan for the graph of a chain into one for the chain:
 // computing F_ℓ is F_all ℓ, its value ā_ℓ, which B_ℓ consumes.
-func onChain(in *Instance, p *plan.Plan) (*plan.Plan, error) {
+func onChain(in *run.Instance, p *plan.Plan) (*plan.Plan, error) {
 	if in.Chain == nil || p == nil {
 		return p, nil
 	}
@@ -226,7 +227,7 @@ func onChain(in *Instance, p *plan.Plan) (*plan.Plan, error) {
 
 // bestOnGraph returns the best plan of the heuristics, nil if none has one. An
 // Infeasible error is passed on.
-func bestOnGraph(ctx context.Context, g *graph.Graph, s *Setting, start time.Time) (best *plan.Plan, err error) {
+func bestOnGraph(ctx context.Context, g *graph.Graph, s *run.Setting, start time.Time) (best *plan.Plan, err error) {
 	best, err = rematgraph.Search(ctx, g, s.Platform, uint64(s.Seed), quickRounds)
 	var infeasible *plan.Infeasible
 	if errors.As(err, &infeasible) {
@@ -235,6 +236,6 @@ func bestOnGraph(ctx context.Context, g *graph.Graph, s *Setting, start time.Tim
 	if err != nil {
 		return nil, nil // the MILP may find one
 	}
-	s.tell(start, "search", best, math.Inf(-1), 0)
+	tell(s, start, "search", best, math.Inf(-1), 0)
 	return best, nil
 }

@@ -1,4 +1,4 @@
-package bench_test
+package catalog_test
 
 import (
 	"context"
@@ -6,27 +6,29 @@ import (
 	"testing"
 	"time"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
+	"workbench/bench/curve"
+	"workbench/bench/run"
 	"workbench/heuristics/combined"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
-// run runs a method of remat at a share of the instance's memory range.
-func run(t *testing.T, in *bench.Instance, method string, percent float64) *bench.Result {
+// work runs a method of remat at a share of the instance's memory range.
+func work(t *testing.T, in *run.Instance, method string, percent float64) *run.Result {
 	t.Helper()
 	p, m := find(t, plan.Remat, method)
-	backend, err := bench.Backend("highs", false)
+	backend, err := run.Backend("highs", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory := bench.ResolveMemory(p, in, platform.MemorySpec{Percent: true, Value: percent})
-	return bench.Run(context.Background(), p, m, in, bench.Setting{
-		Platform: platform.Platform{Memory: memory}, Backend: backend, Threads: 1, Slots: bench.DefaultSlots, Time: time.Minute,
+	memory := run.ResolveMemory(p, in, platform.MemorySpec{Percent: true, Value: percent})
+	return run.Run(context.Background(), p, m, in, run.Setting{
+		Platform: platform.Platform{Memory: memory}, Backend: backend, Threads: 1, Slots: run.DefaultSlots, Time: time.Minute,
 	})
 }
 
-func makespan(r *bench.Result) float64 {
+func makespan(r *run.Result) float64 {
 	if r.Makespan == nil {
 		return math.Inf(1)
 	}
@@ -37,13 +39,13 @@ func makespan(r *bench.Result) float64 {
 // optimum, and the methods keep their order, on real networks.
 func TestExactMethodsAgree(t *testing.T) {
 	for _, spec := range []string{"zoo:resnet18", "zoo:resnet50", "zoo:gpt2?layers=6", "zoo:rnn?seq=10"} {
-		in, err := bench.Load(spec, nil)
+		in, err := run.Load(spec, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, percent := range []float64{0, 20, 50, 80} {
-			optimum, milp := run(t, in, "optimum", percent), run(t, in, "chain-milp", percent)
-			if optimum.Status != bench.Optimal || milp.Status != bench.Optimal {
+			optimum, milp := work(t, in, "optimum", percent), work(t, in, "chain-milp", percent)
+			if optimum.Status != run.Optimal || milp.Status != run.Optimal {
 				t.Errorf("%s at %g %%: optimum %s %s, chain-milp %s %s", spec, percent, optimum.Status, optimum.Error, milp.Status, milp.Error)
 				continue
 			}
@@ -52,15 +54,15 @@ func TestExactMethodsAgree(t *testing.T) {
 			}
 			last := makespan(optimum)
 			for _, method := range []string{"floating", "persistent", "persistent-slots"} {
-				now := makespan(run(t, in, method, percent))
+				now := makespan(work(t, in, method, percent))
 				if now < last*(1-1e-9) {
 					t.Errorf("%s at %g %%: %s takes %g s, the method before it %g s", spec, percent, method, now, last)
 				}
 				last = now
 			}
-			persistent := makespan(run(t, in, "persistent", percent))
+			persistent := makespan(work(t, in, "persistent", percent))
 			for _, method := range []string{"revolve", "periodic", "store-all"} {
-				if now := makespan(run(t, in, method, percent)); now < persistent*(1-1e-9) {
+				if now := makespan(work(t, in, method, percent)); now < persistent*(1-1e-9) {
 					t.Errorf("%s at %g %%: %s takes %g s, persistent %g s", spec, percent, method, now, persistent)
 				}
 			}
@@ -71,13 +73,13 @@ func TestExactMethodsAgree(t *testing.T) {
 // On graphs the strengthened MILP meets the paper's, and no heuristic beats its
 // bound.
 func TestCheckmatesAgree(t *testing.T) {
-	in, err := bench.Load("zoo:rnn?seq=5&as=graph", nil)
+	in, err := run.Load("zoo:rnn?seq=5&as=graph", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, percent := range []float64{0, 30, 70} {
-		strong, plain := run(t, in, "checkmate", percent), run(t, in, "checkmate-plain", percent)
-		if strong.Status != bench.Optimal || plain.Status != bench.Optimal {
+		strong, plain := work(t, in, "checkmate", percent), work(t, in, "checkmate-plain", percent)
+		if strong.Status != run.Optimal || plain.Status != run.Optimal {
 			t.Errorf("at %g %%: checkmate %s %s, plain %s %s", percent, strong.Status, strong.Error, plain.Status, plain.Error)
 			continue
 		}
@@ -85,7 +87,7 @@ func TestCheckmatesAgree(t *testing.T) {
 			t.Errorf("at %g %%: checkmate %g s, plain %g s", percent, a, b)
 		}
 		for _, method := range []string{"search", "linearised", "chen", "store-all", "checkmate-lp-round", "checkmate-lp-round-strong"} {
-			if r := run(t, in, method, percent); makespan(r) < strong.Bound.Value*(1-1e-6) || r.Status == bench.Failed {
+			if r := work(t, in, method, percent); makespan(r) < strong.Bound.Value*(1-1e-6) || r.Status == run.Failed {
 				t.Errorf("at %g %%: %s takes %g s (%s %s), the bound is %g s", percent, method, makespan(r), r.Status, r.Error, strong.Bound.Value)
 			}
 		}
@@ -93,15 +95,15 @@ func TestCheckmatesAgree(t *testing.T) {
 }
 
 // offloaded runs a method of a problem with a link of 12 GB/s.
-func offloaded(t *testing.T, problem string, in *bench.Instance, method string, percent float64) *bench.Result {
+func offloaded(t *testing.T, problem string, in *run.Instance, method string, percent float64) *run.Result {
 	t.Helper()
 	p, m := find(t, problem, method)
-	backend, err := bench.Backend("highs", false)
+	backend, err := run.Backend("highs", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory := bench.ResolveMemory(p, in, platform.MemorySpec{Percent: true, Value: percent})
-	return bench.Run(context.Background(), p, m, in, bench.Setting{
+	memory := run.ResolveMemory(p, in, platform.MemorySpec{Percent: true, Value: percent})
+	return run.Run(context.Background(), p, m, in, run.Setting{
 		Platform: platform.Platform{Memory: memory, Bandwidth: 12e9}, Backend: backend, Threads: 1, Time: 30 * time.Second, Gap: 0.02,
 	})
 }
@@ -110,7 +112,7 @@ func offloaded(t *testing.T, problem string, in *bench.Instance, method string, 
 // behind none, and with all the memory nothing is sent.
 func TestOffloadMethodsAgree(t *testing.T) {
 	for _, spec := range []string{"zoo:resnet18?image=500&batch=4", "zoo:vgg16", "zoo:rnn?seq=10"} {
-		in, err := bench.Load(spec, nil)
+		in, err := run.Load(spec, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,14 +123,14 @@ func TestOffloadMethodsAgree(t *testing.T) {
 			}
 			for _, method := range []string{"greedy", "vdnn", "tflms", "autoswap", "dynprog", "dynprog-slots", "fractional"} {
 				r := offloaded(t, plan.ActivationOffload, in, method, percent)
-				if r.Status == bench.Failed || makespan(r) < makespan(best)*(1-1e-9) {
+				if r.Status == run.Failed || makespan(r) < makespan(best)*(1-1e-9) {
 					t.Errorf("%s at %g %%: %s takes %g s (%s %s), search %g s", spec, percent, method, makespan(r), r.Status, r.Error, makespan(best))
 				}
 				if r.Makespan == nil && method != "tflms" && method != "fractional" {
 					t.Errorf("%s at %g %%: %s has no plan: %s", spec, percent, method, r.Error)
 				}
 			}
-			if moved := bench.Moved(in, best.Plan); percent == 100 && (moved != 0 || best.Status != bench.Optimal) {
+			if moved := curve.Moved(in, best.Plan); percent == 100 && (moved != 0 || best.Status != run.Optimal) {
 				t.Errorf("%s with all the memory: %g moved, %s", spec, moved, best.Status)
 			}
 		}
@@ -139,7 +141,7 @@ func TestOffloadMethodsAgree(t *testing.T) {
 // beats the bounds.
 func TestRematOffloadMethodsAgree(t *testing.T) {
 	for _, spec := range []string{"zoo:resnet18?image=500&batch=4", "zoo:rnn?seq=6"} {
-		in, err := bench.Load(spec, nil)
+		in, err := run.Load(spec, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,11 +152,11 @@ func TestRematOffloadMethodsAgree(t *testing.T) {
 			}
 			for _, method := range []string{"pure-remat", "pure-offload", "opportunist", "autocapper", "pofo"} {
 				r := offloaded(t, plan.RematOffload, in, method, percent)
-				if r.Status == bench.Failed || makespan(r) < makespan(best)*(1-1e-9) {
+				if r.Status == run.Failed || makespan(r) < makespan(best)*(1-1e-9) {
 					t.Errorf("%s at %g %%: %s takes %g s (%s %s), search %g s", spec, percent, method, makespan(r), r.Status, r.Error, makespan(best))
 				}
 			}
-			if moved := bench.Moved(in, best.Plan); percent == 100 && (moved != 0 || best.Status != bench.Optimal) {
+			if moved := curve.Moved(in, best.Plan); percent == 100 && (moved != 0 || best.Status != run.Optimal) {
 				t.Errorf("%s with all the memory: %g moved, %s", spec, moved, best.Status)
 			}
 		}
@@ -164,7 +166,7 @@ func TestRematOffloadMethodsAgree(t *testing.T) {
 // What fits only with both says so: activation offloading alone is proved
 // infeasible there, and pure-offload has no plan, which proves nothing.
 func TestRematOffloadBelowOffloading(t *testing.T) {
-	in, err := bench.Load("zoo:densenet121", nil)
+	in, err := run.Load("zoo:densenet121", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,12 +177,12 @@ func TestRematOffloadBelowOffloading(t *testing.T) {
 	if low >= least {
 		t.Fatalf("computing again saves nothing here: %g and %g bytes", low, least)
 	}
-	s := bench.Setting{Platform: platform.Platform{Memory: (low + least) / 2, Bandwidth: 12e9}}
-	if r := bench.Run(context.Background(), p, m, in, s); r.Status != bench.Limit {
+	s := run.Setting{Platform: platform.Platform{Memory: (low + least) / 2, Bandwidth: 12e9}}
+	if r := run.Run(context.Background(), p, m, in, s); r.Status != run.Limit {
 		t.Errorf("pure-offload: %s %s", r.Status, r.Error)
 	}
 	s.Platform.Memory = 1
-	if r := bench.Run(context.Background(), p, m, in, s); r.Status != bench.Infeasible {
+	if r := run.Run(context.Background(), p, m, in, s); r.Status != run.Infeasible {
 		t.Errorf("pure-offload in one byte: %s %s", r.Status, r.Error)
 	}
 }
@@ -196,7 +198,7 @@ func TestMILPsOnALink(t *testing.T) {
 		{plan.ActivationOffload, "offload-milp", "zoo:rnn?seq=12", true},
 		{plan.RematOffload, "remat-offload-milp", "zoo:rnn?seq=3", false},
 	} {
-		in, err := bench.Load(x.spec, nil)
+		in, err := run.Load(x.spec, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +208,7 @@ func TestMILPsOnALink(t *testing.T) {
 				t.Errorf("%s %s at %g %%: %g s (%s %s), search %g s", x.method, x.spec, percent, makespan(r), r.Status, r.Error, makespan(search))
 				continue
 			}
-			if (x.optimal || percent == 100) && r.Status != bench.Optimal {
+			if (x.optimal || percent == 100) && r.Status != run.Optimal {
 				t.Errorf("%s %s at %g %%: %s, %g s, bound %g s", x.method, x.spec, percent, r.Status, makespan(r), r.Bound.Value)
 			}
 			if r.Bound.Value > makespan(search)*(1+1e-6) {
@@ -214,4 +216,18 @@ func TestMILPsOnALink(t *testing.T) {
 			}
 		}
 	}
+}
+
+// find returns a method of the catalogue.
+func find(t *testing.T, problem, method string) (*run.Problem, *run.Method) {
+	t.Helper()
+	p, err := catalog.FindProblem(problem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := catalog.FindMethod(p, method)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, m
 }

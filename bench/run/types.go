@@ -1,12 +1,15 @@
-// Package bench runs methods on instances: the catalogue of problems and
-// methods, the loading of instances, and one run from instance to verified
-// result. The command line, sweeps, reports and documentation are made from
-// its tables.
-package bench
+// Package run runs one method on one instance, from the loading of the instance to
+// a result that is verified and judged: problems, methods and results as they are
+// seen by everything that runs them.
+package run
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"workbench/model/milp"
@@ -106,8 +109,8 @@ type Setting struct {
 	// OnProgress hears of every better plan or bound, from one goroutine at a
 	// time.
 	OnProgress func(Progress)
-	// relax asks for the LP relaxation.
-	relax bool
+	// Relax asks for the LP relaxation.
+	Relax bool
 	// Log receives the backend's own log.
 	Log io.Writer
 }
@@ -123,7 +126,7 @@ type Progress struct {
 }
 
 // of returns the setting with what the method says where it says nothing.
-func (s Setting) of(m *Method) Setting {
+func (s Setting) Of(m *Method) Setting {
 	if s.Slots == 0 {
 		s.Slots = m.Slots
 	}
@@ -159,3 +162,61 @@ type Formulation struct {
 	Constraints int    `json:"constraints"`
 	Nonzeros    int    `json:"nonzeros"`
 }
+
+// Accepts reports an instance that the problem has no methods for as an error
+// of the user's.
+func (p *Problem) Accepts(in *Instance) error {
+	if slices.Contains(p.Takes, in.Form()) {
+		return nil
+	}
+	return InputError(fmt.Errorf("%s is about %s and %s is a %s", p.Name, FormNames(p.Takes), in.Name, in.Form()))
+}
+
+// DefaultMemory returns the memory limit used where none is given, as a user
+// would write it: the instance's own, if it has one.
+func (p *Problem) DefaultMemory(in *Instance) string {
+	if in.Join != nil && in.Join.Slots > 0 {
+		return strconv.Itoa(in.Join.Slots)
+	}
+	return p.Memory
+}
+
+// Accepts reports whether the method works on this kind of instance.
+func (m *Method) Accepts(in *Instance) bool {
+	return m.Takes == nil || slices.Contains(m.Takes, in.Form())
+}
+
+// Forms returns the kinds of instance the method works on.
+func (m *Method) Forms(p *Problem) []Form {
+	if m.Takes == nil {
+		return p.Takes
+	}
+	return m.Takes
+}
+
+// FormNames writes kinds of instance for a person: "chains and graphs".
+func FormNames(list []Form) string {
+	var s []string
+	for _, f := range list {
+		if f == AFunctions {
+			s = append(s, "sequences of functions")
+			continue
+		}
+		s = append(s, string(f)+"s")
+	}
+	return strings.Join(s, " and ")
+}
+
+// Tradeoff is the whole curve of a method on an instance, from one run.
+type Tradeoff struct {
+	// Points are the breakpoints: from Memory on, Makespan is reached. Memory
+	// increases, makespan decreases.
+	Points []Breakpoint
+	// Plan makes the plan of a memory limit.
+	Plan func(memory float64) (*plan.Plan, error)
+	// By says who proves that nothing is faster, at any limit; empty: nobody.
+	By string
+}
+
+// Breakpoint is one step of a [Tradeoff].
+type Breakpoint struct{ Memory, Makespan float64 }

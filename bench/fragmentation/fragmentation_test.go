@@ -1,4 +1,4 @@
-package bench_test
+package fragmentation_test
 
 import (
 	"context"
@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
+	"workbench/bench/fragmentation"
+	"workbench/bench/run"
 	"workbench/model/allocator"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -17,12 +19,12 @@ import (
 )
 
 // networks are instances of every form.
-var networks = map[bench.Form]string{
-	bench.AChain: "zoo:resnet18",
-	bench.AGraph: "zoo:vgg16?as=graph&image=64&batch=4",
-	bench.AJoin:  "zoo:siamese?as=join",
+var networks = map[run.Form]string{
+	run.AChain: "zoo:resnet18",
+	run.AGraph: "zoo:vgg16?as=graph&image=64&batch=4",
+	run.AJoin:  "zoo:siamese?as=join",
 
-	bench.AFunctions: "zoo:vgg16?as=functions&image=64&batch=4",
+	run.AFunctions: "zoo:vgg16?as=functions&image=64&batch=4",
 }
 
 // The plans of every quick method, on networks: the replay requests at its peak
@@ -30,21 +32,21 @@ var networks = map[bench.Form]string{
 // of the size found is enough.
 func TestFragmentationOfEveryMethod(t *testing.T) {
 	const chunk, unit = 2 << 20, 1 << 20
-	choices := []bench.AllocatorChoice{{}, {Chunk: chunk}, {Chunk: chunk, Mixed: true}}
+	choices := []fragmentation.AllocatorChoice{{}, {Chunk: chunk}, {Chunk: chunk, Mixed: true}}
 	tried := 0
-	for _, p := range bench.Problems() {
+	for _, p := range catalog.Problems() {
 		for _, form := range p.Takes {
 			spec, known := networks[form]
 			if !known {
 				continue
 			}
-			in, err := bench.Load(spec, nil)
+			in, err := run.Load(spec, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			setting := bench.Setting{
+			setting := run.Setting{
 				Platform: platform.Platform{
-					Memory:    bench.ResolveMemory(p, in, platform.MemorySpec{Percent: true, Value: 60}),
+					Memory:    run.ResolveMemory(p, in, platform.MemorySpec{Percent: true, Value: 60}),
 					Bandwidth: 12e9, Processors: 3, WeightCopies: 3,
 				},
 				Time: 20 * time.Second, Threads: 1,
@@ -53,34 +55,34 @@ func TestFragmentationOfEveryMethod(t *testing.T) {
 			if p.Slots {
 				setting.Platform.Memory, size = math.Floor(setting.Platform.Memory), unit
 			}
-			for _, m := range bench.MethodsFor(p, in) {
-				if m.Solver || m.Kind == bench.Relaxed || m.Unverified || strings.Contains(m.Name, "slots") {
+			for _, m := range catalog.MethodsFor(p, in) {
+				if m.Solver || m.Kind == run.Relaxed || m.Unverified || strings.Contains(m.Name, "slots") {
 					continue
 				}
 				if p.Name == plan.RematOffload && m.Name == "search" || m.Name == "optimum" || m.Name == "autoswap" {
 					continue // slow, and their plans have the same operations
 				}
-				r := bench.Run(context.Background(), p, m, in, setting)
-				if r.Plan == nil || r.Status == bench.Failed {
+				r := run.Run(context.Background(), p, m, in, setting)
+				if r.Plan == nil || r.Status == run.Failed {
 					continue
 				}
-				f, err := bench.Fragment(in, r.Plan, bench.FragmentationOptions{Allocators: choices, Capacity: allocator.Unlimited, Steps: 2, Unit: unit})
+				f, err := fragmentation.Fragment(in, r.Plan, fragmentation.FragmentationOptions{Allocators: choices, Capacity: allocator.Unlimited, Steps: 2, Unit: unit})
 				if err != nil {
 					t.Errorf("%s %s: %v", p.Name, m.Name, err)
 					continue
 				}
 				tried++
 				peak := 0.0
-				for _, run := range f.Runs {
-					peak = max(peak, float64(run.Requested))
-					n := int64(run.Most)
+				for _, work := range f.Runs {
+					peak = max(peak, float64(work.Requested))
+					n := int64(work.Most)
 					switch {
-					case run.Failure != nil || f.Err() != nil:
-						t.Errorf("%s %s: %s fails on an unlimited device", p.Name, m.Name, run.Allocator)
-					case run.Requested > run.Used || run.Used > run.Reserved || run.Least > run.Reserved || run.Least < run.Requested:
-						t.Errorf("%s %s: %s: %+v", p.Name, m.Name, run.Allocator, run)
-					case strings.HasPrefix(run.Allocator, "virtual") && (run.External != 0 || n > 0 && run.Internal >= n*chunk):
-						t.Errorf("%s %s: internal fragmentation %d of %d blocks, external %d", p.Name, m.Name, run.Internal, n, run.External)
+					case work.Failure != nil || f.Err() != nil:
+						t.Errorf("%s %s: %s fails on an unlimited device", p.Name, m.Name, work.Allocator)
+					case work.Requested > work.Used || work.Used > work.Reserved || work.Least > work.Reserved || work.Least < work.Requested:
+						t.Errorf("%s %s: %s: %+v", p.Name, m.Name, work.Allocator, work)
+					case strings.HasPrefix(work.Allocator, "virtual") && (work.External != 0 || n > 0 && work.Internal >= n*chunk):
+						t.Errorf("%s %s: internal fragmentation %d of %d blocks, external %d", p.Name, m.Name, work.Internal, n, work.External)
 					}
 				}
 				want := r.Report.PeakMemory * size
@@ -103,8 +105,8 @@ func TestFragmentationOfEveryMethod(t *testing.T) {
 
 func TestLargestBatch(t *testing.T) {
 	p, m := find(t, plan.Remat, "store-all")
-	b := &bench.Batcher{Problem: p, Network: "zoo:resnet18?batch=7&image=64", Capacity: 1 << 30, Setting: bench.Setting{Time: time.Minute}}
-	virtual := bench.AllocatorChoice{Chunk: 2 << 20}
+	b := &fragmentation.Batcher{Problem: p, Network: "zoo:resnet18?batch=7&image=64", Capacity: 1 << 30, Setting: run.Setting{Time: time.Minute}}
+	virtual := fragmentation.AllocatorChoice{Chunk: 2 << 20}
 	x, err := b.Largest(context.Background(), m, virtual)
 	if err != nil || !x.Fits || x.Batch < 2 {
 		t.Fatalf("%+v %v", x, err)
@@ -118,19 +120,19 @@ func TestLargestBatch(t *testing.T) {
 	}
 	// A device of the size that the best fit needs at this batch holds it, and
 	// one on which it reserves more than there is does not.
-	best, err := b.Largest(context.Background(), m, bench.AllocatorChoice{})
+	best, err := b.Largest(context.Background(), m, fragmentation.AllocatorChoice{})
 	if err != nil || best.Batch > x.Batch {
 		t.Errorf("best fit %+v, virtual %+v, %v", best, x, err)
 	}
-	small := &bench.Batcher{Problem: p, Network: b.Network, Capacity: 1 << 20, Setting: b.Setting}
+	small := &fragmentation.Batcher{Problem: p, Network: b.Network, Capacity: 1 << 20, Setting: b.Setting}
 	none, err := small.Largest(context.Background(), m, virtual)
 	if err != nil || none.Fits || none.Batch != 0 {
 		t.Errorf("%+v %v", none, err)
 	}
-	if err := bench.NoBatch([]*bench.BatchPoint{none}); !errors.Is(err, bench.ErrNoBatch) || !errors.Is(err, plan.ErrNoPlan) {
+	if err := fragmentation.NoBatch([]*fragmentation.BatchPoint{none}); !errors.Is(err, fragmentation.ErrNoBatch) || !errors.Is(err, plan.ErrNoPlan) {
 		t.Errorf("error %v", err)
 	}
-	if err := bench.NoBatch([]*bench.BatchPoint{none, x}); err != nil {
+	if err := fragmentation.NoBatch([]*fragmentation.BatchPoint{none, x}); err != nil {
 		t.Error(err)
 	}
 }
@@ -141,11 +143,11 @@ func TestWithBatch(t *testing.T) {
 		"zoo:vgg16?batch=3":                   "zoo:vgg16?batch=5",
 		"zoo:vgg16?as=graph&batch=3&image=64": "zoo:vgg16?as=graph&image=64&batch=5",
 	} {
-		if got, err := bench.WithBatch(spec, 5); err != nil || got != want {
+		if got, err := fragmentation.WithBatch(spec, 5); err != nil || got != want {
 			t.Errorf("%s: %s %v, want %s", spec, got, err, want)
 		}
 	}
-	if _, err := bench.WithBatch("chain.json", 5); !errors.Is(err, bench.ErrInput) {
+	if _, err := fragmentation.WithBatch("chain.json", 5); !errors.Is(err, run.ErrInput) {
 		t.Errorf("a file has a batch of its own: %v", err)
 	}
 }
@@ -154,40 +156,40 @@ func TestWithBatch(t *testing.T) {
 // none such in plans of other problems.
 func TestLateFragmentation(t *testing.T) {
 	p, m := find(t, plan.Swap, "window")
-	in, err := bench.Load("zoo:resnet18?as=functions&image=64", nil)
+	in, err := run.Load("zoo:resnet18?as=functions&image=64", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	setting := bench.Setting{Platform: platform.Platform{Memory: bench.ResolveMemory(p, in, platform.MemorySpec{Percent: true, Value: 30}), Bandwidth: 12e9}}
-	r := bench.Run(t.Context(), p, m, in, setting)
+	setting := run.Setting{Platform: platform.Platform{Memory: run.ResolveMemory(p, in, platform.MemorySpec{Percent: true, Value: 30}), Bandwidth: 12e9}}
+	r := run.Run(t.Context(), p, m, in, setting)
 	if r.Plan == nil {
 		t.Fatal(r.Err)
 	}
-	o := bench.FragmentationOptions{Allocators: []bench.AllocatorChoice{{}, {Chunk: 2 << 20}}, Capacity: allocator.Unlimited, Steps: 3}
-	soon, err := bench.Fragment(in, r.Plan, o)
+	o := fragmentation.FragmentationOptions{Allocators: []fragmentation.AllocatorChoice{{}, {Chunk: 2 << 20}}, Capacity: allocator.Unlimited, Steps: 3}
+	soon, err := fragmentation.Fragment(in, r.Plan, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.Late = true
-	late, err := bench.Fragment(in, r.Plan, o)
+	late, err := fragmentation.Fragment(in, r.Plan, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, run := range late.Runs {
-		if before := soon.Runs[i]; run.Requested < before.Requested || float64(run.Requested) > setting.Platform.Memory || run.Requests > before.Requests || run.AtPeak == before.AtPeak {
-			t.Errorf("%s: %+v late, %+v at once, in %g", run.Allocator, run.Report, before.Report, setting.Platform.Memory)
+	for i, work := range late.Runs {
+		if before := soon.Runs[i]; work.Requested < before.Requested || float64(work.Requested) > setting.Platform.Memory || work.Requests > before.Requests || work.AtPeak == before.AtPeak {
+			t.Errorf("%s: %+v late, %+v at once, in %g", work.Allocator, work.Report, before.Report, setting.Platform.Memory)
 		}
 	}
 
 	p, m = find(t, plan.Remat, "store-all")
-	if in, err = bench.Load("zoo:resnet18?image=64", nil); err != nil {
+	if in, err = run.Load("zoo:resnet18?image=64", nil); err != nil {
 		t.Fatal(err)
 	}
 	_, setting.Platform.Memory = p.Range(in)
-	if r = bench.Run(t.Context(), p, m, in, setting); r.Plan == nil {
+	if r = run.Run(t.Context(), p, m, in, setting); r.Plan == nil {
 		t.Fatal(r.Err)
 	}
-	if _, err := bench.Fragment(in, r.Plan, o); !errors.Is(err, bench.ErrInput) || !strings.Contains(err.Error(), "late") {
+	if _, err := fragmentation.Fragment(in, r.Plan, o); !errors.Is(err, run.ErrInput) || !strings.Contains(err.Error(), "late") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -195,13 +197,13 @@ func TestLateFragmentation(t *testing.T) {
 // What is printed is of the schemas, which refuse what is not.
 func TestFragmentationSchemas(t *testing.T) {
 	p, m := find(t, plan.Remat, "store-all")
-	in, err := bench.Load("zoo:resnet18?image=64", nil)
+	in, err := run.Load("zoo:resnet18?image=64", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, high := p.Range(in)
-	r := bench.Run(t.Context(), p, m, in, bench.Setting{Platform: platform.Platform{Memory: high}})
-	choices := []bench.AllocatorChoice{{}, {Chunk: 2 << 20, Mixed: true}}
+	r := run.Run(t.Context(), p, m, in, run.Setting{Platform: platform.Platform{Memory: high}})
+	choices := []fragmentation.AllocatorChoice{{}, {Chunk: 2 << 20, Mixed: true}}
 	write := func(x any) string {
 		t.Helper()
 		s, err := json.Marshal(x)
@@ -210,18 +212,18 @@ func TestFragmentationSchemas(t *testing.T) {
 		}
 		return string(s)
 	}
-	fragmentation := func(capacity int64) string {
+	replayed := func(capacity int64) string {
 		t.Helper()
-		f, err := bench.Fragment(in, r.Plan, bench.FragmentationOptions{Allocators: choices, Capacity: capacity, Steps: 2})
+		f, err := fragmentation.Fragment(in, r.Plan, fragmentation.FragmentationOptions{Allocators: choices, Capacity: capacity, Steps: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return write(f)
 	}
-	b := &bench.Batcher{Problem: p, Network: "zoo:resnet18?image=64", Capacity: 1 << 28}
+	b := &fragmentation.Batcher{Problem: p, Network: "zoo:resnet18?image=64", Capacity: 1 << 28}
 	batches := func(sizes ...int) string {
 		t.Helper()
-		var points []*bench.BatchPoint
+		var points []*fragmentation.BatchPoint
 		for _, n := range sizes {
 			x, err := b.At(t.Context(), m, choices[0], n)
 			if err != nil {
@@ -231,7 +233,7 @@ func TestFragmentationSchemas(t *testing.T) {
 		}
 		return write(b.Batches(points))
 	}
-	fails := fragmentation(int64(high) + 1<<20)
+	fails := replayed(int64(high) + 1<<20)
 	if !strings.Contains(fails, `"failure":{`) {
 		t.Errorf("no failure in\n%s", fails)
 	}
@@ -239,7 +241,7 @@ func TestFragmentationSchemas(t *testing.T) {
 		schema, name, document string
 		broken                 [][2]string
 	}{
-		{"fragmentation-v1.json", "all fit", fragmentation(allocator.Unlimited), [][2]string{
+		{"fragmentation-v1.json", "all fit", replayed(allocator.Unlimited), [][2]string{
 			{"fragmentation/v1", "fragmentation/v2"},
 			{`"late":false,`, ""},
 			{`"failure":null`, `"failure":false`},
@@ -268,4 +270,18 @@ func TestFragmentationSchemas(t *testing.T) {
 			}
 		}
 	}
+}
+
+// find returns a method of the catalogue.
+func find(t *testing.T, problem, method string) (*run.Problem, *run.Method) {
+	t.Helper()
+	p, err := catalog.FindProblem(problem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := catalog.FindMethod(p, method)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, m
 }

@@ -1,4 +1,6 @@
-package bench
+// Package method has the methods of every problem: heuristics and searches as they
+// are, and their combinations with MILPs, a file or two for each problem.
+package method
 
 import (
 	"context"
@@ -7,6 +9,7 @@ import (
 	"math"
 	"time"
 
+	"workbench/bench/run"
 	"workbench/heuristics/remat"
 	"workbench/heuristics/rematgraph"
 	"workbench/ilp/formulation"
@@ -19,13 +22,13 @@ import (
 )
 
 // rematerialization is the problem of [002], [004] ch. 2 and Checkmate.
-func rematerialization() *Problem {
-	return &Problem{
+func Remat() *run.Problem {
+	return &run.Problem{
 		Name:      plan.Remat,
 		Title:     "which activations are kept and which are computed again",
 		Source:    "[002], [004] ch. 2, Checkmate",
 		Objective: "makespan of a training step, seconds",
-		Takes:     []Form{AChain, AGraph},
+		Takes:     []run.Form{run.AChain, run.AGraph},
 		Word:      "makespan",
 		Defaults:  []string{"chain-milp", "checkmate"},
 		Example:   "zoo:resnet50",
@@ -36,37 +39,27 @@ func rematerialization() *Problem {
 	}
 }
 
-// rematFacts is what every run on an instance asks for again, and takes a
-// second on a graph of thousands of nodes or a chain of a million layers.
-type rematFacts struct {
-	low, high float64           // the memory range
-	bounds    map[float64]Bound // closed-form bounds by memory
-}
+// memoryRange is what percentages of memory refer to, bytes.
+type memoryRange struct{ low, high float64 }
 
-// rematFacts returns those of the instance.
-func (in *Instance) rematFacts() *rematFacts {
-	if in.remat == nil {
-		in.remat = &rematFacts{bounds: map[float64]Bound{}}
+func rematRange(in *run.Instance) (low, high float64) {
+	r := run.Memo(in, memoryRange{}, func() (r memoryRange) {
 		if in.Graph == nil {
-			in.remat.low, in.remat.high = remat.Range(in.Chain)
+			r.low, r.high = remat.Range(in.Chain)
 		} else if low, high, err := rematgraph.Range(in.Graph); err == nil { // else Validate refuses it
-			in.remat.low, in.remat.high = low, high
+			r.low, r.high = low, high
 		}
-	}
-	return in.remat
-}
-
-func rematRange(in *Instance) (low, high float64) {
-	f := in.rematFacts()
-	return f.low, f.high
+		return r
+	})
+	return r.low, r.high
 }
 
 // rematFit checks that a graph is not too large for everything, and that the
 // numbers are ones that one can calculate with.
-func rematFit(in *Instance, p platform.Platform) error {
+func rematFit(in *run.Instance, p platform.Platform) error {
 	if in.Graph != nil && in.Graph.Len() > stages.Most {
 		n := in.Graph.Len()
-		return InputError(fmt.Errorf("graph %q has %d nodes, at most %d are possible: the sets of values of its stages would take %s", in.Name, n, stages.Most, platform.FormatBytes(float64(n)*float64(n)/4)))
+		return run.InputError(fmt.Errorf("graph %q has %d nodes, at most %d are possible: the sets of values of its stages would take %s", in.Name, n, stages.Most, platform.FormatBytes(float64(n)*float64(n)/4)))
 	}
 	_, high := rematRange(in)
 	for _, x := range []struct {
@@ -78,25 +71,20 @@ func rematFit(in *Instance, p platform.Platform) error {
 		{"memory is %g bytes", p.Memory},
 	} {
 		if !(x.value <= largest) {
-			return InputError(fmt.Errorf("%s %q: "+x.what+": choose units in which this is at most %g", in.Form(), in.Name, x.value, largest))
+			return run.InputError(fmt.Errorf("%s %q: "+x.what+": choose units in which this is at most %g", in.Form(), in.Name, x.value, largest))
 		}
 	}
 	return nil
 }
 
 // rematBound returns the best of the closed-form bounds.
-func rematBound(in *Instance, s Setting) Bound {
-	p := s.Platform
-	known := in.rematFacts().bounds
-	if b, ok := known[p.Memory]; ok {
-		return b
-	}
-	known[p.Memory] = closedBound(in, p)
-	return known[p.Memory]
+func rematBound(in *run.Instance, s run.Setting) run.Bound {
+	key := boundKey{problem: plan.Remat, memory: s.Platform.Memory}
+	return run.Memo(in, key, func() run.Bound { return closedBound(in, s.Platform) })
 }
 
-func closedBound(in *Instance, p platform.Platform) Bound {
-	best := Bound{Value: in.Compute(), By: "the sum of the computations", Assumptions: []string{}}
+func closedBound(in *run.Instance, p platform.Platform) run.Bound {
+	best := run.Bound{Value: in.Compute(), By: "the sum of the computations", Assumptions: []string{}}
 	if in.Graph != nil {
 		if t, why, err := rematgraph.TimeBound(in.Graph, p.Memory); err == nil && t > best.Value {
 			best.Value, best.By = t, why
@@ -116,55 +104,55 @@ func closedBound(in *Instance, p platform.Platform) Bound {
 }
 
 // rematMethods is the table of methods for rematerialization.
-func rematMethods() []*Method {
-	chains := []Form{AChain}
-	onChain := func(name, source, summary, complexity string, run runOnChain) *Method {
-		return &Method{
-			Problem: plan.Remat, Name: name, Kind: Heuristic, Source: source, Summary: summary, Complexity: complexity, Takes: chains,
-			Run: func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
-				p, err := run(ctx, in.Chain, s)
-				return &Outcome{Plan: p, Stopped: ctx.Err() != nil}, tooLarge(err)
+func RematMethods() []*run.Method {
+	chains := []run.Form{run.AChain}
+	onChain := func(name, source, summary, complexity string, work runOnChain) *run.Method {
+		return &run.Method{
+			Problem: plan.Remat, Name: name, Kind: run.Heuristic, Source: source, Summary: summary, Complexity: complexity, Takes: chains,
+			Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+				p, err := work(ctx, in.Chain, s)
+				return &run.Outcome{Plan: p, Stopped: ctx.Err() != nil}, tooLarge(err)
 			},
 		}
 	}
 	storeAll := onChain("store-all", "[004] 2.4.4, PyTorch's default", "keeps everything, computes nothing again", "O(N)",
-		func(_ context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
+		func(_ context.Context, c *chain.Chain, s run.Setting) (*plan.Plan, error) {
 			return remat.StoreAll(c, s.Platform)
 		})
 	storeAll.Takes = nil
 	onlyChain := storeAll.Run
-	storeAll.Run = func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+	storeAll.Run = func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 		if in.Graph == nil {
 			return onlyChain(ctx, in, s)
 		}
 		p, err := rematgraph.StoreAll(in.Graph, s.Platform)
-		return &Outcome{Plan: p}, err
+		return &run.Outcome{Plan: p}, err
 	}
 	periodic := onChain("periodic", "PyTorch checkpoint_sequential, [004] 2.4.4", "segments of equal length, the last kept whole; the best number of segments that fits", "O(N²)", limited(remat.Periodic))
 	revolve := onChain("revolve", "[002] §5, [004] 2.4.4", "checkpoints a only, F_all right before each B; the best such plan", "exponential at worst; see persistent", limited(remat.Revolve))
 	revolve.Curve = exactCurve(remat.RevolveCurve)
 	persistentSlots := onChain("persistent-slots", "[004] Thm 6, Alg. 3, Alg. 4", "the best memory-persistent plan, sizes rounded up to S slots", "O(N³·S)", slotted(remat.PersistentSlots))
-	persistentSlots.Slots = DefaultSlots
+	persistentSlots.Slots = run.DefaultSlots
 	persistentSlots.Curve = slottedCurve(remat.PersistentSlotsCurve)
 	persistent := onChain("persistent", "[004] Thm 6, without slots", "the best memory-persistent plan, in exact arithmetic", "exponential at worst; N³ steps times the breakpoints that matter", limited(remat.Persistent))
 	persistent.Curve = exactCurve(remat.PersistentCurve)
 	floatingSlots := onChain("floating-slots", "[004] Thm 5, Alg. 1, Alg. 2, repaired (findings)", "the floating recurrence, sizes rounded up to S slots; not optimal, though printed so", "O(N⁴·S)", slotted(remat.FloatingSlots))
-	floatingSlots.Slots = DefaultSlots
+	floatingSlots.Slots = run.DefaultSlots
 	floatingSlots.Curve = slottedCurve(remat.FloatingSlotsCurve)
 	floating := onChain("floating", "[004] Thm 5, repaired (findings)", "the floating recurrence in exact arithmetic; not optimal, though printed so", "exponential at worst", limited(remat.Floating))
 	floating.Curve = exactCurve(remat.FloatingCurve)
 	printed := onChain("floating-printed", "[004] Thm 5 as printed", "the floating recurrence to the letter: its plans may not fit", "exponential at worst", limited(remat.FloatingPrinted))
 	printed.Unverified = true
-	return []*Method{
+	return []*run.Method{
 		storeAll, periodic, revolve, persistentSlots, persistent, floatingSlots, floating, printed,
 		{
-			Problem: plan.Remat, Name: "optimum", Kind: Exact, Source: "ours", Takes: chains,
+			Problem: plan.Remat, Name: "optimum", Kind: run.Exact, Source: "ours", Takes: chains,
 			Summary:    "searches the stored sets between backwards for the true optimum, and proves it",
 			Complexity: "exponential at worst",
 			Run:        rematOptimum,
 		},
 		{
-			Problem: plan.Remat, Name: "chain-milp", Kind: Exact, Source: "ours", Takes: chains, Solver: true,
+			Problem: plan.Remat, Name: "chain-milp", Kind: run.Exact, Source: "ours", Takes: chains, Solver: true,
 			Summary:    "a MILP of the rules, which tells a from ā; started from the best heuristic",
 			Complexity: "exponential; O(N²) binaries",
 			Run:        chainMILP, Model: modelOf(ilpremat.MILP),
@@ -173,35 +161,35 @@ func rematMethods() []*Method {
 }
 
 // runOnChain is a method of package remat under a setting.
-type runOnChain func(context.Context, *chain.Chain, Setting) (*plan.Plan, error)
+type runOnChain func(context.Context, *chain.Chain, run.Setting) (*plan.Plan, error)
 
 // limited adapts a method that knows the memory limit only.
-func limited(run func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error)) runOnChain {
-	return func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
-		return run(ctx, c, s.Platform)
+func limited(work func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error)) runOnChain {
+	return func(ctx context.Context, c *chain.Chain, s run.Setting) (*plan.Plan, error) {
+		return work(ctx, c, s.Platform)
 	}
 }
 
 // slotted adapts a method that divides the memory into slots.
-func slotted(run func(context.Context, *chain.Chain, platform.Platform, int) (*plan.Plan, error)) runOnChain {
-	return func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
-		return run(ctx, c, s.Platform, s.Slots)
+func slotted(work func(context.Context, *chain.Chain, platform.Platform, int) (*plan.Plan, error)) runOnChain {
+	return func(ctx context.Context, c *chain.Chain, s run.Setting) (*plan.Plan, error) {
+		return work(ctx, c, s.Platform, s.Slots)
 	}
 }
 
 // curveOnChain makes a whole curve.
-type curveOnChain func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error)
+type curveOnChain func(ctx context.Context, in *run.Instance, s run.Setting, most float64) (run.Tradeoff, error)
 
-func exactCurve(run func(context.Context, *chain.Chain, float64) (*remat.Curve, error)) curveOnChain {
-	return func(ctx context.Context, in *Instance, _ Setting, most float64) (Tradeoff, error) {
-		t, err := run(ctx, in.Chain, most)
+func exactCurve(work func(context.Context, *chain.Chain, float64) (*remat.Curve, error)) curveOnChain {
+	return func(ctx context.Context, in *run.Instance, _ run.Setting, most float64) (run.Tradeoff, error) {
+		t, err := work(ctx, in.Chain, most)
 		return tradeoff(t, err)
 	}
 }
 
-func slottedCurve(run func(context.Context, *chain.Chain, float64, int) (*remat.SlotsCurve, error)) curveOnChain {
-	return func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error) {
-		t, err := run(ctx, in.Chain, most, s.Slots)
+func slottedCurve(work func(context.Context, *chain.Chain, float64, int) (*remat.SlotsCurve, error)) curveOnChain {
+	return func(ctx context.Context, in *run.Instance, s run.Setting, most float64) (run.Tradeoff, error) {
+		t, err := work(ctx, in.Chain, most, s.Slots)
 		return tradeoff(t, err)
 	}
 }
@@ -210,13 +198,13 @@ func slottedCurve(run func(context.Context, *chain.Chain, float64, int) (*remat.
 func tradeoff[T interface {
 	Points() []remat.Point
 	Plan(memory float64) (*plan.Plan, error)
-}](t T, err error) (Tradeoff, error) {
+}](t T, err error) (run.Tradeoff, error) {
 	if err != nil {
-		return Tradeoff{}, tooLarge(err)
+		return run.Tradeoff{}, tooLarge(err)
 	}
-	out := Tradeoff{Plan: t.Plan}
+	out := run.Tradeoff{Plan: t.Plan}
 	for _, p := range t.Points() {
-		out.Points = append(out.Points, Breakpoint(p))
+		out.Points = append(out.Points, run.Breakpoint(p))
 	}
 	return out, nil
 }
@@ -225,30 +213,30 @@ func tradeoff[T interface {
 func tooLarge(err error) error {
 	var large *remat.TooLargeError
 	if errors.As(err, &large) {
-		return InputError(err)
+		return run.InputError(err)
 	}
 	return err
 }
 
 // bestOnChain returns the best plan of the heuristics that are quick on this
 // chain, nil if none has one. An Infeasible error is passed on.
-func bestOnChain(ctx context.Context, in *Instance, s *Setting, start time.Time) (best *plan.Plan, err error) {
-	for _, run := range []func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error){remat.Persistent, remat.Floating} {
-		p, err := run(ctx, in.Chain, s.Platform)
+func bestOnChain(ctx context.Context, in *run.Instance, s *run.Setting, start time.Time) (best *plan.Plan, err error) {
+	for _, work := range []func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error){remat.Persistent, remat.Floating} {
+		p, err := work(ctx, in.Chain, s.Platform)
 		var infeasible *plan.Infeasible
 		if errors.As(err, &infeasible) {
 			return nil, err
 		}
 		if err == nil && (best == nil || p.Claims.Makespan < best.Claims.Makespan) {
 			best = p
-			s.tell(start, "heuristics", best, math.Inf(-1), 0)
+			tell(s, start, "heuristics", best, math.Inf(-1), 0)
 		}
 	}
 	return best, nil
 }
 
 // rematOptimum searches for the true optimum.
-func rematOptimum(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+func rematOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	start := time.Now()
 	first, err := bestOnChain(ctx, in, &s, start)
 	if err != nil {
@@ -258,34 +246,34 @@ func rematOptimum(ctx context.Context, in *Instance, s Setting) (*Outcome, error
 	if err != nil {
 		return nil, tooLarge(err)
 	}
-	out := &Outcome{Plan: r.Plan, Stopped: !r.Proved}
-	out.Bounds = []Bound{{Value: r.Bound, By: fmt.Sprintf("the search for the optimum (%d states)", r.States), Assumptions: []string{}}}
+	out := &run.Outcome{Plan: r.Plan, Stopped: !r.Proved}
+	out.Bounds = []run.Bound{{Value: r.Bound, By: fmt.Sprintf("the search for the optimum (%d states)", r.States), Assumptions: []string{}}}
 	return out, nil
 }
 
 // chainMILP solves the MILP of the rules, starting from the best heuristic.
-func chainMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+func chainMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	start := time.Now()
 	best, err := bestOnChain(ctx, in, &s, start)
 	if err != nil {
 		return nil, err
 	}
-	out := &Outcome{Plan: best}
-	o, ok := s.options(ctx, start, out)
+	out := &run.Outcome{Plan: best}
+	o, ok := solverOptions(&s, ctx, start, out)
 	if !ok {
 		out.Stopped = true
 		return out, nil
 	}
 	found, bound, r, err := ilpremat.Solve(ctx, s.Backend, in.Chain, s.Platform, best, o)
 	if err != nil {
-		return out.withoutMILP(err)
+		return withoutMILP(out, err)
 	}
 	model, err := modelOf(ilpremat.MILP)(in, s.Platform)
 	if err != nil {
 		return nil, err
 	}
-	out.ran(r, model)
-	out.Bounds = append(out.Bounds, Bound{Value: bound, By: "the MILPs chain-bound and chain-milp (" + r.BoundBy + ", " + r.Backend + ")", Assumptions: []string{}})
+	ran(out, r, model)
+	out.Bounds = append(out.Bounds, run.Bound{Value: bound, By: "the MILPs chain-bound and chain-milp (" + r.BoundBy + ", " + r.Backend + ")", Assumptions: []string{}})
 	if found != nil && (best == nil || found.Claims.Makespan < best.Claims.Makespan) {
 		out.Plan = found
 	}
@@ -298,16 +286,16 @@ func chainMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
 // withoutMemory lets the MILPs' methods take a memory of nothing, which gives a
 // model no scale: either nothing has a size and all of it can be kept, or
 // nothing fits.
-func withoutMemory(methods []*Method) []*Method {
+func WithoutMemory(methods []*run.Method) []*run.Method {
 	keepAll := methods[0] // store-all
 	for _, m := range methods {
 		if !m.Solver {
 			continue
 		}
-		run := m.Run
-		m.Run = func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+		work := m.Run
+		m.Run = func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 			if s.Platform.Memory > 0 {
-				return run(ctx, in, s)
+				return work(ctx, in, s)
 			}
 			out, err := keepAll.Run(ctx, in, s)
 			if err == nil {
@@ -321,7 +309,7 @@ func withoutMemory(methods []*Method) []*Method {
 
 // withoutMILP returns what a method has when its MILP cannot be built or
 // solved for this instance.
-func (out *Outcome) withoutMILP(err error) (*Outcome, error) {
+func withoutMILP(out *run.Outcome, err error) (*run.Outcome, error) {
 	if out.Plan != nil && (tooFarApart(err) || errors.Is(err, formulation.ErrTooLong) || errors.Is(err, solvers.ErrModel)) {
 		out.Note = "no MILP bound: " + err.Error()
 		return out, nil

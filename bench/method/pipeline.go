@@ -1,4 +1,4 @@
-package bench
+package method
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"workbench/bench/run"
 	"workbench/heuristics/pipeline"
 	ilppipeline "workbench/ilp/pipeline"
 	"workbench/model/chain"
@@ -25,13 +26,13 @@ const (
 )
 
 // pipelines is the problem of [004] ch. 5–7.
-func pipelines() *Problem {
-	return &Problem{
+func Pipeline() *run.Problem {
+	return &run.Problem{
 		Name:      plan.Pipeline,
 		Title:     "which GPU computes which layers, and a periodic pattern that overlaps mini-batches",
 		Source:    "[004] ch. 5–7",
 		Objective: "period per mini-batch T/k, seconds",
-		Takes:     []Form{AChain},
+		Takes:     []run.Form{run.AChain},
 		Word:      "period",
 		Defaults:  []string{"pipeline-milp"},
 		Example:   "zoo:resnet50?image=1000&batch=8",
@@ -46,7 +47,7 @@ func pipelines() *Problem {
 // pipelineRange is from the least memory that is not proved to be too little to
 // what the best 1F1B* takes where memory does not matter, for the default numbers
 // of GPUs and weight copies and the default bandwidth.
-func pipelineRange(in *Instance) (low, high float64) {
+func pipelineRange(in *run.Instance) (low, high float64) {
 	p := platform.Platform{Memory: math.SmallestNonzeroFloat64, Bandwidth: defaultBandwidth, Processors: DefaultProcessors, WeightCopies: platform.DefaultWeightCopies}
 	for range 8 { // each proof that it is too little names what is needed at least
 		var infeasible *plan.Infeasible
@@ -64,7 +65,7 @@ func pipelineRange(in *Instance) (low, high float64) {
 	return low, max(low, free.Claims.PeakMemory)
 }
 
-func pipelineFit(in *Instance, p platform.Platform) error {
+func pipelineFit(in *run.Instance, p platform.Platform) error {
 	for _, x := range []struct {
 		what  string
 		value float64
@@ -74,15 +75,15 @@ func pipelineFit(in *Instance, p platform.Platform) error {
 		{"bandwidth is %g bytes per second", p.Bandwidth},
 	} {
 		if !(x.value <= largest) {
-			return InputError(fmt.Errorf("chain %q: "+x.what+": choose units in which this is at most %g", in.Name, x.value, largest))
+			return run.InputError(fmt.Errorf("chain %q: "+x.what+": choose units in which this is at most %g", in.Name, x.value, largest))
 		}
 	}
 	return nil
 }
 
 // pipelineBound returns the best of the bounds without assumptions.
-func pipelineBound(in *Instance, s Setting) Bound {
-	best := Bound{Value: in.Compute() / float64(max(s.Platform.Processors, 1)), By: "load", Assumptions: []string{}}
+func pipelineBound(in *run.Instance, s run.Setting) run.Bound {
+	best := run.Bound{Value: in.Compute() / float64(max(s.Platform.Processors, 1)), By: "load", Assumptions: []string{}}
 	bounds, err := pipeline.Bounds(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel})
 	if err != nil {
 		return best
@@ -96,20 +97,20 @@ func pipelineBound(in *Instance, s Setting) Bound {
 }
 
 // pipelineMethods is the table of methods for pipelines.
-func pipelineMethods() []*Method {
-	heuristic := func(name, source, summary, complexity string, run func(*chain.Chain, platform.Platform, pipeline.Options) (*plan.Plan, error)) *Method {
-		return &Method{
-			Problem: plan.Pipeline, Name: name, Kind: Heuristic, Source: source, Summary: summary, Complexity: complexity,
-			Run: func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
-				p, err := run(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
+func PipelineMethods() []*run.Method {
+	heuristic := func(name, source, summary, complexity string, work func(*chain.Chain, platform.Platform, pipeline.Options) (*plan.Plan, error)) *run.Method {
+		return &run.Method{
+			Problem: plan.Pipeline, Name: name, Kind: run.Heuristic, Source: source, Summary: summary, Complexity: complexity,
+			Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+				p, err := work(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
 				if err != nil {
 					return nil, pipelineError(err)
 				}
-				return &Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
+				return &run.Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
 			},
 		}
 	}
-	return []*Method{
+	return []*run.Method{
 		heuristic("pipedream", "PipeDream, [004] 6.5", "its partition, with and without its memory model, and eager 1F1B for each number of mini-batches in flight, simulated for 500", "O(P·n²) and the simulations", pipeline.PipeDream),
 		heuristic("pipedream-star", "[004] 7.3.3", "PipeDream's partition with 1F1B* of the smallest period that fits", "O(P·n²)", pipeline.PipeDreamStar),
 		heuristic("pipedream-star-memory", "[004] 7.3", "the same with the partition whose r-th stage from the end fits with r mini-batches", "O(P·n²)", pipeline.PipeDreamStarMemory),
@@ -120,26 +121,26 @@ func pipelineMethods() []*Method {
 		heuristic("madpipe", "[004] ch. 7", "MadPipe's program with a fine grid, one processor with several stages, and a list scheduler", "see package pipeline", pipeline.MadPipe),
 		heuristic("search", "ours", "moves layers and stages between processors, from the best of the others, and beam searches over allocations", "a schedule a move, O(200·n³) a beam", pipeline.Search),
 		{
-			Problem: plan.Pipeline, Name: "madpipe-milp", Kind: Heuristic, Source: "[004] 7.1, 7.2", Solver: true,
+			Problem: plan.Pipeline, Name: "madpipe-milp", Kind: run.Heuristic, Source: "[004] 7.1, 7.2", Solver: true,
 			Summary:    "MadPipe's allocation, scheduled by the stage ILP",
 			Complexity: "exponential; O(stages²) binaries",
 			Run:        madPipeMILP,
 		},
 		{
-			Problem: plan.Pipeline, Name: "branch-and-bound", Kind: Exact, Source: "ours",
+			Problem: plan.Pipeline, Name: "branch-and-bound", Kind: run.Exact, Source: "ours",
 			Summary:     "search among 1-periodic patterns, then allocations layer by layer with bounds on loads, delays and memory, and their patterns by the order of operations",
 			Complexity:  "exponential; O(n²/P) an allocation, O(n²) a decision",
 			Assumptions: []string{plan.OnePeriodic},
 			Run:         exactPipeline,
 		},
 		{
-			Problem: plan.Pipeline, Name: "contiguous-optimum", Kind: Heuristic, Source: "ours",
+			Problem: plan.Pipeline, Name: "contiguous-optimum", Kind: run.Heuristic, Source: "ours",
 			Summary:    "branch-and-bound among allocations that give each processor layers in a row: a bound of these is in the note",
 			Complexity: "exponential, as branch-and-bound",
 			Run:        contiguousOptimum,
 		},
 		{
-			Problem: plan.Pipeline, Name: "pipeline-milp", Kind: Exact, Source: "[004] ch. 6, 7.2; ours", Solver: true,
+			Problem: plan.Pipeline, Name: "pipeline-milp", Kind: run.Exact, Source: "[004] ch. 6, 7.2; ours", Solver: true,
 			Summary:    "search and branch-and-bound, then allocations by one MILP, their patterns by another and cuts between them, for bounds that close on the period",
 			Complexity: "exponential; O(n·P) binaries an allocation, O(n²) a pattern",
 			Run:        pipelineMILP, Model: modelOf(ilppipeline.Patterns),
@@ -149,10 +150,10 @@ func pipelineMethods() []*Method {
 
 // madPipeMILP is MadPipe as [004] has it: the allocation of 7.1, scheduled by
 // the stage ILP of 7.2, which starts from the list scheduler's pattern.
-func madPipeMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+func madPipeMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	start := time.Now()
 	o := pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()}
-	out := &Outcome{}
+	out := &run.Outcome{}
 	allocation, _, err := pipeline.MadPipeAllocation(in.Chain, s.Platform, pipeline.FineGrid, o)
 	if err != nil {
 		return nil, pipelineError(err)
@@ -166,10 +167,10 @@ func madPipeMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error)
 	}
 	program, err := ilppipeline.StageILP(in.Chain, s.Platform, allocation, s.MemoryModel)
 	if err != nil {
-		return out.withoutMILP(err)
+		return withoutMILP(out, err)
 	}
 	if tell := s.OnProgress; tell != nil {
-		s.OnProgress = func(p Progress) {
+		s.OnProgress = func(p run.Progress) {
 			p.Bound = math.Inf(-1) // it is one of this allocation only
 			tell(p)
 		}
@@ -207,17 +208,17 @@ func madPipeMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error)
 
 // exactPipeline closes in on the least period of 1-periodic patterns by branch
 // and bound, from the best that the search finds.
-func exactPipeline(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+func exactPipeline(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	start := time.Now()
 	closed := pipelineBound(in, s).Value
-	s.tell(start, "heuristics", nil, closed, 0)
+	tell(&s, start, "heuristics", nil, closed, 0)
 	best, err := pipeline.SearchOnePeriodic(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, pipelineError(err)
 	}
-	s.tell(start, "heuristics", best, closed, 0)
-	out := &Outcome{Plan: best}
-	if err := out.branch(ctx, in, &s); err != nil {
+	tell(&s, start, "heuristics", best, closed, 0)
+	out := &run.Outcome{Plan: best}
+	if err := branchAndBound(out, ctx, in, &s); err != nil {
 		return nil, err
 	}
 	if out.Plan != nil {
@@ -228,7 +229,7 @@ func exactPipeline(ctx context.Context, in *Instance, s Setting) (*Outcome, erro
 
 // contiguousOptimum closes in on the least period of contiguous allocations, from
 // that of 1F1B*.
-func contiguousOptimum(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+func contiguousOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	o := pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()}
 	above := math.Inf(1)
 	best, err := pipeline.OneFOneBStar(in.Chain, s.Platform, o)
@@ -242,7 +243,7 @@ func contiguousOptimum(ctx context.Context, in *Instance, s Setting) (*Outcome, 
 	if err != nil {
 		return nil, pipelineError(err)
 	}
-	out := &Outcome{Plan: r.Plan, Note: fmt.Sprintf("no contiguous allocation has a 1-periodic pattern shorter than %s, proved by branch and bound (%d allocations, %d decisions about patterns)",
+	out := &run.Outcome{Plan: r.Plan, Note: fmt.Sprintf("no contiguous allocation has a 1-periodic pattern shorter than %s, proved by branch and bound (%d allocations, %d decisions about patterns)",
 		platform.FormatSeconds(r.Bound), r.Allocations, r.Patterns)}
 	if out.Plan == nil {
 		out.Plan = best
@@ -254,7 +255,7 @@ func contiguousOptimum(ctx context.Context, in *Instance, s Setting) (*Outcome, 
 }
 
 // branch improves out's plan and adds a bound by branch and bound.
-func (out *Outcome) branch(ctx context.Context, in *Instance, s *Setting) error {
+func branchAndBound(out *run.Outcome, ctx context.Context, in *run.Instance, s *run.Setting) error {
 	start := time.Now()
 	above := math.Inf(1)
 	if out.Plan != nil {
@@ -263,7 +264,7 @@ func (out *Outcome) branch(ctx context.Context, in *Instance, s *Setting) error 
 	o := pipeline.Options{Model: s.MemoryModel}
 	if s.OnProgress != nil {
 		o.Progress = func(period, bound float64, allocations int64) {
-			s.OnProgress(Progress{Phase: "branch and bound", Elapsed: time.Since(start), Objective: period, Bound: bound, Nodes: allocations})
+			s.OnProgress(run.Progress{Phase: "branch and bound", Elapsed: time.Since(start), Objective: period, Bound: bound, Nodes: allocations})
 		}
 	}
 	r, err := pipeline.Exact(ctx, in.Chain, s.Platform, o, above, s.Gap)
@@ -274,19 +275,19 @@ func (out *Outcome) branch(ctx context.Context, in *Instance, s *Setting) error 
 		out.Plan = r.Plan
 	}
 	by := fmt.Sprintf("branch and bound (%d allocations, %d decisions about patterns)", r.Allocations, r.Patterns)
-	out.Bounds = append(out.Bounds, Bound{r.Bound, by, []string{plan.OnePeriodic}}, Bound{r.Every, by, []string{}})
-	out.Stopped = !out.closed(s)
-	s.tell(start, "branch and bound", out.Plan, r.Bound, r.Allocations)
+	out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: by, Assumptions: []string{plan.OnePeriodic}}, run.Bound{Value: r.Every, By: by, Assumptions: []string{}})
+	out.Stopped = !closedWithin(out, s)
+	tell(s, start, "branch and bound", out.Plan, r.Bound, r.Allocations)
 	return nil
 }
 
 // closed reports whether out's bounds prove its plan.
-func (out *Outcome) closed(s *Setting) bool {
+func closedWithin(out *run.Outcome, s *run.Setting) bool {
 	if out.Plan == nil {
 		return false
 	}
 	for _, b := range out.Bounds {
-		if solvers.Gap(out.Plan.Claims.Makespan, b.Value) <= max(s.Gap, 2*tolerance) {
+		if solvers.Gap(out.Plan.Claims.Makespan, b.Value) <= max(s.Gap, 2*run.Tolerance) {
 			return true
 		}
 	}
@@ -299,7 +300,7 @@ const unlimited = time.Minute
 
 // pipelineMILP is onePeriodicMILP, unless a pattern of several mini-batches a
 // period is faster.
-func pipelineMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+func pipelineMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	several, err := pipeline.Several(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, pipelineError(err)
@@ -308,8 +309,8 @@ func pipelineMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error
 	if err != nil {
 		return nil, err
 	}
-	if several != nil && (out.Plan == nil || several.Claims.Makespan < out.Plan.Claims.Makespan*(1-tolerance)) {
-		best := slices.MaxFunc(out.Bounds, func(a, b Bound) int { return cmp.Compare(a.Value, b.Value) })
+	if several != nil && (out.Plan == nil || several.Claims.Makespan < out.Plan.Claims.Makespan*(1-run.Tolerance)) {
+		best := slices.MaxFunc(out.Bounds, func(a, b run.Bound) int { return cmp.Compare(a.Value, b.Value) })
 		out.Note = fmt.Sprintf("no pattern with one mini-batch a period is shorter than %s (proved)", platform.FormatSeconds(best.Value))
 		if out.Plan != nil {
 			out.Note += fmt.Sprintf("; the best known takes %s", platform.FormatSeconds(out.Plan.Claims.Makespan))
@@ -323,7 +324,7 @@ func pipelineMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error
 // onePeriodicMILP closes in on the least period of 1-periodic patterns from the
 // best heuristic: by branch and bound for half of the time, by MILPs for what is
 // left of the gap.
-func onePeriodicMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+func onePeriodicMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	start := time.Now()
 	half := unlimited
 	if deadline, ok := ctx.Deadline(); ok {
@@ -338,17 +339,17 @@ func onePeriodicMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, er
 	if out.Plan != nil {
 		out.Plan.Method = "pipeline-milp"
 	}
-	if out.closed(&s) {
+	if closedWithin(out, &s) {
 		return out, nil
 	}
-	o, ok := s.options(ctx, start, &Outcome{})
+	o, ok := solverOptions(&s, ctx, start, &run.Outcome{})
 	if !ok {
 		out.Stopped = true
 		return out, nil
 	}
 	r, err := ilppipeline.Solve(ctx, s.Backend, in.Chain, s.Platform, s.MemoryModel, out.Plan, out.Bounds[0].Value, o)
 	if err != nil {
-		return out.withoutMILP(err)
+		return withoutMILP(out, err)
 	}
 	if r.Plan != nil {
 		out.Plan = r.Plan
@@ -356,9 +357,9 @@ func onePeriodicMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, er
 	}
 	out.Solver = r.Result
 	if r.By != "" {
-		out.Bounds = append(out.Bounds, Bound{Value: r.Bound, By: r.By, Assumptions: append([]string{}, r.Assumptions...)})
+		out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: r.By, Assumptions: append([]string{}, r.Assumptions...)})
 	}
-	out.Stopped = !out.closed(&s)
+	out.Stopped = !closedWithin(out, &s)
 	return out, nil
 }
 
@@ -368,5 +369,5 @@ func pipelineError(err error) error {
 	if errors.As(err, &infeasible) || errors.Is(err, plan.ErrNoPlan) {
 		return err
 	}
-	return InputError(err)
+	return run.InputError(err)
 }

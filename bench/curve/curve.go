@@ -1,4 +1,6 @@
-package bench
+// Package curve draws trade-offs: the makespan of several methods on one instance
+// against memory, bandwidth or the number of GPUs, with what is proved.
+package curve
 
 import (
 	"context"
@@ -8,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"workbench/bench/run"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -25,7 +28,7 @@ const (
 )
 
 // Axes are what curves of the problem can run over, the default first.
-func (p *Problem) Axes() []Axis {
+func Axes(p *run.Problem) []Axis {
 	axes := []Axis{OverMemory}
 	if p.Bandwidth != "" {
 		axes = append(axes, OverBandwidth)
@@ -73,8 +76,8 @@ type Curve struct {
 
 // Series is the curve of one method.
 type Series struct {
-	Method string `json:"method"`
-	Kind   Kind   `json:"kind"`
+	Method string   `json:"method"`
+	Kind   run.Kind `json:"kind"`
 	// Steps says that the points are breakpoints of a step function from one
 	// run; else the method was run at each value.
 	Steps    bool         `json:"steps"`
@@ -86,14 +89,14 @@ type Series struct {
 
 // CurvePoint is a verified plan, or what became of the attempt at one.
 type CurvePoint struct {
-	At         float64  `json:"at"`     // memory, bandwidth or number of GPUs
-	Memory     float64  `json:"memory"` // the limit
-	Makespan   *float64 `json:"makespan"`
-	PeakMemory *float64 `json:"peak_memory"`
-	Moved      *float64 `json:"moved,omitempty"` // see [Moved]
-	Gap        *float64 `json:"gap"`             // to the best bound proven for this value
-	Status     Status   `json:"status"`
-	Error      string   `json:"error,omitempty"`
+	At         float64    `json:"at"`     // memory, bandwidth or number of GPUs
+	Memory     float64    `json:"memory"` // the limit
+	Makespan   *float64   `json:"makespan"`
+	PeakMemory *float64   `json:"peak_memory"`
+	Moved      *float64   `json:"moved,omitempty"` // see [Moved]
+	Gap        *float64   `json:"gap"`             // to the best bound proven for this value
+	Status     run.Status `json:"status"`
+	Error      string     `json:"error,omitempty"`
 }
 
 // BoundPoint is a proven lower bound for all values up to At.
@@ -105,27 +108,13 @@ type BoundPoint struct {
 	Assumptions []string `json:"assumptions"`
 }
 
-// Tradeoff is the whole curve of a method on an instance, from one run.
-type Tradeoff struct {
-	// Points are the breakpoints: from Memory on, Makespan is reached. Memory
-	// increases, makespan decreases.
-	Points []Breakpoint
-	// Plan makes the plan of a memory limit.
-	Plan func(memory float64) (*plan.Plan, error)
-	// By says who proves that nothing is faster, at any limit; empty: nobody.
-	By string
-}
-
-// Breakpoint is one step of a [Tradeoff].
-type Breakpoint struct{ Memory, Makespan float64 }
-
 // mostSteps is how many breakpoints of a trade-off are verified and kept. A
 // picture shows no more; of a curve with more, those are left out that change
 // the makespan least.
 const mostSteps = 400
 
 // Limits returns n memory limits spread evenly over the instance's range.
-func Limits(p *Problem, in *Instance, n int) []float64 {
+func Limits(p *run.Problem, in *run.Instance, n int) []float64 {
 	low, high := p.Range(in)
 	if n < 2 || high <= low {
 		return []float64{high}
@@ -159,7 +148,7 @@ func Bandwidths(rate float64, n int) []float64 {
 // RunCurve runs methods at the given increasing values of what the curve is
 // over, or once where they make their whole curve over memory. Every point is a
 // plan that the verifier has replayed. An interrupted run returns what it has.
-func RunCurve(ctx context.Context, p *Problem, methods []*Method, in *Instance, s Setting, over Axis, values []float64) *Curve {
+func RunCurve(ctx context.Context, p *run.Problem, methods []*run.Method, in *run.Instance, s run.Setting, over Axis, values []float64) *Curve {
 	low, high := p.Range(in)
 	c := &Curve{
 		Format: CurveFormat, Problem: p.Name, Instance: in.Ref(), Samples: in.Samples(), Over: over, Platform: over.Place(s.Platform, 0),
@@ -190,14 +179,14 @@ func RunCurve(ctx context.Context, p *Problem, methods []*Method, in *Instance, 
 }
 
 // improve keeps a better bound.
-func (b *BoundPoint) improve(by Bound) {
+func (b *BoundPoint) improve(by run.Bound) {
 	if by.Value > b.Value {
 		b.Value, b.By, b.Assumptions = by.Value, by.By, by.Assumptions
 	}
 }
 
 // pointwise runs a method at every value, and keeps better bounds.
-func (c *Curve) pointwise(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) (series Series) {
+func (c *Curve) pointwise(ctx context.Context, p *run.Problem, m *run.Method, in *run.Instance, s run.Setting) (series Series) {
 	base := s.Platform
 	for k := range c.Bounds {
 		if ctx.Err() != nil {
@@ -205,7 +194,7 @@ func (c *Curve) pointwise(ctx context.Context, p *Problem, m *Method, in *Instan
 		}
 		at := c.Bounds[k].At
 		s.Platform = c.Over.Place(base, at)
-		r := Run(ctx, p, m, in, s)
+		r := run.Run(ctx, p, m, in, s)
 		point := CurvePoint{At: at, Memory: s.Platform.Memory, Makespan: r.Makespan, PeakMemory: r.PeakMemory, Status: r.Status, Error: r.Error}
 		if share := Moved(in, r.Plan); !math.IsNaN(share) && r.Makespan != nil {
 			point.Moved = &share
@@ -229,7 +218,7 @@ func (c *Curve) pointwise(ctx context.Context, p *Problem, m *Method, in *Instan
 
 // whole takes the curve of a method, verifies the plan of every breakpoint it
 // keeps, and improves the bounds if the curve is proved to be the best.
-func (c *Curve) whole(ctx context.Context, m *Method, in *Instance, s Setting) (series Series) {
+func (c *Curve) whole(ctx context.Context, m *run.Method, in *run.Instance, s run.Setting) (series Series) {
 	series.Steps = true
 	fail := func(err error) Series {
 		series.Err, series.Error = err, err.Error()
@@ -241,7 +230,7 @@ func (c *Curve) whole(ctx context.Context, m *Method, in *Instance, s Setting) (
 		defer cancel()
 	}
 	most := c.Bounds[len(c.Bounds)-1].At
-	t, err := m.Curve(ctx, in, s.of(m), most)
+	t, err := m.Curve(ctx, in, s.Of(m), most)
 	if err != nil {
 		return fail(err)
 	}
@@ -253,7 +242,7 @@ func (c *Curve) whole(ctx context.Context, m *Method, in *Instance, s Setting) (
 		}
 		report, err := plan.VerifyOn(in.Instance, made)
 		if err == nil && !report.Valid() {
-			err = &InvalidPlanError{m.Name, report}
+			err = &run.InvalidPlanError{Method: m.Name, Report: report}
 		}
 		if err == nil && math.Abs(report.Makespan-b.Makespan) > 1e-6*b.Makespan {
 			err = fmt.Errorf("%s: the curve says %g s at %.0f, its plan takes %g s", m.Name, b.Makespan, b.Memory, report.Makespan)
@@ -261,14 +250,14 @@ func (c *Curve) whole(ctx context.Context, m *Method, in *Instance, s Setting) (
 		if err != nil {
 			return fail(err)
 		}
-		series.Points = append(series.Points, CurvePoint{At: b.Memory, Memory: b.Memory, Makespan: &report.Makespan, PeakMemory: &report.PeakMemory, Status: Feasible})
+		series.Points = append(series.Points, CurvePoint{At: b.Memory, Memory: b.Memory, Makespan: &report.Makespan, PeakMemory: &report.PeakMemory, Status: run.Feasible})
 	}
 	if len(series.Points) == 0 {
 		return fail(fmt.Errorf("%s: %w up to %.0f", m.Name, plan.ErrNoPlan, most))
 	}
 	for k := range c.Bounds {
 		if best := series.Makespan(c.Bounds[k].At); t.By != "" {
-			c.Bounds[k].improve(Bound{Value: best, By: t.By, Assumptions: []string{}})
+			c.Bounds[k].improve(run.Bound{Value: best, By: t.By, Assumptions: []string{}})
 		}
 	}
 	return series
@@ -276,13 +265,13 @@ func (c *Curve) whole(ctx context.Context, m *Method, in *Instance, s Setting) (
 
 // thin keeps at most n breakpoints, first and last among them: those that
 // come after a fall of the makespan of at least an n-th of the whole.
-func thin(points []Breakpoint, n int) []Breakpoint {
+func thin(points []run.Breakpoint, n int) []run.Breakpoint {
 	if len(points) <= n {
 		return points
 	}
 	first, last := points[0], points[len(points)-1]
 	step := (first.Makespan - last.Makespan) / float64(n-2)
-	kept := []Breakpoint{first}
+	kept := []run.Breakpoint{first}
 	for _, p := range points[1 : len(points)-1] {
 		if kept[len(kept)-1].Makespan-p.Makespan >= step {
 			kept = append(kept, p)
@@ -296,13 +285,13 @@ func thin(points []Breakpoint, n int) []Breakpoint {
 func (c *Curve) bound() {
 	for k := len(c.Bounds) - 2; k >= 0; k-- {
 		next := &c.Bounds[k+1]
-		c.Bounds[k].improve(Bound{next.Value, next.By, next.Assumptions})
+		c.Bounds[k].improve(run.Bound{Value: next.Value, By: next.By, Assumptions: next.Assumptions})
 	}
 	for i := range c.Series {
 		for j := range c.Series[i].Points {
 			p := &c.Series[i].Points[j]
 			if b := c.BoundAt(p.At); b != nil && p.Makespan != nil {
-				gap := max(0, RelativeGap(*p.Makespan, b.Value))
+				gap := max(0, run.RelativeGap(*p.Makespan, b.Value))
 				p.Gap = &gap
 			}
 		}
@@ -383,7 +372,7 @@ func (c *Curve) Of(q Quantity, p *CurvePoint, at float64) float64 {
 // Moved returns the bytes that a plan sends to the host as part of all
 // activations that could leave, ā_0..ā_{N-1} ([004] Figures 4.4 and 4.5); NaN if
 // the problem sends none. What is sent twice counts twice.
-func Moved(in *Instance, p *plan.Plan) float64 {
+func Moved(in *run.Instance, p *plan.Plan) float64 {
 	if in.Chain == nil || p == nil || p.Problem != plan.ActivationOffload && p.Problem != plan.RematOffload {
 		return math.NaN()
 	}
@@ -404,7 +393,7 @@ func (c *Curve) Err() error {
 		if s.Err == nil {
 			continue
 		}
-		if !errors.Is(s.Err, plan.ErrNoPlan) && !errors.As(s.Err, &infeasible) && !errors.Is(s.Err, ErrInput) {
+		if !errors.Is(s.Err, plan.ErrNoPlan) && !errors.As(s.Err, &infeasible) && !errors.Is(s.Err, run.ErrInput) {
 			return s.Err
 		}
 		if first == nil {

@@ -1,4 +1,4 @@
-package bench
+package method
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"workbench/bench/run"
 	"workbench/heuristics/weights"
 	ilpweights "workbench/ilp/weights"
 	"workbench/model/cycle"
@@ -15,18 +16,18 @@ import (
 )
 
 // weightOffload is the problem of [001].
-func weightOffload() *Problem {
-	return &Problem{
+func WeightOffload() *run.Problem {
+	return &run.Problem{
 		Name:      weights.Problem,
 		Title:     "which weights leave the GPU between uses, and when they move",
 		Source:    "[001]",
 		Objective: "period of a training step, seconds",
 		Defaults:  []string{"milp"},
 		Example:   zoo.Default,
-		Takes:     []Form{AChain},
+		Takes:     []run.Form{run.AChain},
 		Word:      "period",
 		Memory:    "25%", Bandwidth: "12GB/s",
-		Range: func(in *Instance) (low, high float64) { return cycle.Of(in.Chain).Range() },
+		Range: func(in *run.Instance) (low, high float64) { return cycle.Of(in.Chain).Range() },
 		Fit:   fit,
 		Bound: closedForm,
 	}
@@ -38,7 +39,7 @@ const largest = 1e60
 
 // fit checks that a step takes time and that times, sizes and the platform are
 // numbers one can calculate with. O(L).
-func fit(in *Instance, p platform.Platform) error {
+func fit(in *run.Instance, p platform.Platform) error {
 	y := cycle.Of(in.Chain)
 	_, high := y.Range()
 	transfers := 0.0
@@ -46,10 +47,10 @@ func fit(in *Instance, p platform.Platform) error {
 		transfers += 3 * w / p.Bandwidth
 	}
 	if y.Compute() == 0 {
-		return InputError(fmt.Errorf("chain %q: no computation takes time, so there is no step to plan: a layer with a time above 0 is needed", in.Name))
+		return run.InputError(fmt.Errorf("chain %q: no computation takes time, so there is no step to plan: a layer with a time above 0 is needed", in.Name))
 	}
 	if p.Memory == 0 {
-		return InputError(fmt.Errorf("memory is 0 bytes: a memory above 0 is needed, even by layers without weights and activations"))
+		return run.InputError(fmt.Errorf("memory is 0 bytes: a memory above 0 is needed, even by layers without weights and activations"))
 	}
 	for _, x := range []struct {
 		what  string
@@ -62,7 +63,7 @@ func fit(in *Instance, p platform.Platform) error {
 		{"bandwidth is %g bytes per second", p.Bandwidth},
 	} {
 		if x.value != 0 && !(x.value >= 1/largest && x.value <= largest) {
-			return InputError(fmt.Errorf("chain %q: "+x.what+": choose units in which this is between %g and %g", in.Name, x.value, 1/largest, largest))
+			return run.InputError(fmt.Errorf("chain %q: "+x.what+": choose units in which this is between %g and %g", in.Name, x.value, 1/largest, largest))
 		}
 	}
 	return nil
@@ -73,17 +74,17 @@ func fit(in *Instance, p platform.Platform) error {
 const cubicLayers = ilpweights.MostLayers
 
 // short refuses chains too long for a method of O(L³).
-func short(in *Instance, method string) error {
+func short(in *run.Instance, method string) error {
 	if n := in.Chain.Len(); n > cubicLayers {
 		seconds := 10 * math.Pow(float64(n)/cubicLayers, 3)
-		return InputError(fmt.Errorf("%s takes O(L³) time, about %.2g s for %d layers; it is for at most %d layers, use l2l or join layers", method, seconds, n, cubicLayers))
+		return run.InputError(fmt.Errorf("%s takes O(L³) time, about %.2g s for %d layers; it is for at most %d layers, use l2l or join layers", method, seconds, n, cubicLayers))
 	}
 	return nil
 }
 
 // closedForm returns the best of the closed-form bounds.
-func closedForm(in *Instance, s Setting) Bound {
-	best := Bound{Value: cycle.Of(in.Chain).Compute(), By: "the sum of the computations", Assumptions: []string{}}
+func closedForm(in *run.Instance, s run.Setting) run.Bound {
+	best := run.Bound{Value: cycle.Of(in.Chain).Compute(), By: "the sum of the computations", Assumptions: []string{}}
 	// Below the least memory there are no plans and so no bounds.
 	y, err := cycle.New(in.Chain, s.Platform)
 	if err != nil {
@@ -98,77 +99,77 @@ func closedForm(in *Instance, s Setting) Bound {
 }
 
 // weightMethods is the table of methods for weight offloading.
-func weightMethods() []*Method {
-	heuristic := func(name, source, summary, complexity string, run func(context.Context, *Instance, platform.Platform) (*plan.Plan, error)) *Method {
-		return &Method{
-			Problem: weights.Problem, Name: name, Kind: Heuristic, Source: source, Summary: summary, Complexity: complexity,
-			Run: func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+func WeightMethods() []*run.Method {
+	heuristic := func(name, source, summary, complexity string, work func(context.Context, *run.Instance, platform.Platform) (*plan.Plan, error)) *run.Method {
+		return &run.Method{
+			Problem: weights.Problem, Name: name, Kind: run.Heuristic, Source: source, Summary: summary, Complexity: complexity,
+			Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 				if name != "l2l" {
 					if err := short(in, name); err != nil {
 						return nil, err
 					}
 				}
-				p, err := run(ctx, in, s.Platform)
+				p, err := work(ctx, in, s.Platform)
 				if err != nil {
 					return nil, err
 				}
-				return &Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
+				return &run.Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
 			},
 		}
 	}
-	return []*Method{
+	return []*run.Method{
 		heuristic("greedy", "[001] Alg. 1, Alg. 2", "chooses weights by saved memory per byte moved, an upload serving two gaps; schedules with every cut point; the best of Alg. 1 as printed and corrected", "O(L³)",
-			func(ctx context.Context, in *Instance, p platform.Platform) (*plan.Plan, error) {
+			func(ctx context.Context, in *run.Instance, p platform.Platform) (*plan.Plan, error) {
 				return weights.Greedy(ctx, in.Chain, p)
 			}),
 		heuristic("greedy-printed", "[001] Alg. 1, Alg. 2", "greedy to the letter; may find no plan where there is one", "O(L³)",
-			func(ctx context.Context, in *Instance, p platform.Platform) (*plan.Plan, error) {
+			func(ctx context.Context, in *run.Instance, p platform.Platform) (*plan.Plan, error) {
 				return weights.GreedyPrinted(ctx, in.Chain, p)
 			}),
 		heuristic("greedy-nodiscount", "[001] Greedy*", "greedy in which every choice pays its own upload", "O(L³)",
-			func(ctx context.Context, in *Instance, p platform.Platform) (*plan.Plan, error) {
+			func(ctx context.Context, in *run.Instance, p platform.Platform) (*plan.Plan, error) {
 				return weights.GreedyNoDiscount(ctx, in.Chain, p)
 			}),
 		heuristic("l2l", "L2L, [001] §7", "one layer on the GPU at a time, prefetches never overlap computations", "O(L)",
-			func(_ context.Context, in *Instance, p platform.Platform) (*plan.Plan, error) {
+			func(_ context.Context, in *run.Instance, p platform.Platform) (*plan.Plan, error) {
 				return weights.L2L(in.Chain, p)
 			}),
 		heuristic("first-half", "M6-10T, [001] §2", "offloads layers from the first on until the rest fits, schedules as greedy", "O(L³)",
-			func(ctx context.Context, in *Instance, p platform.Platform) (*plan.Plan, error) {
+			func(ctx context.Context, in *run.Instance, p platform.Platform) (*plan.Plan, error) {
 				return weights.FirstHalf(ctx, in.Chain, p)
 			}),
 		{
-			Problem: weights.Problem, Name: "search", Kind: Heuristic, Source: "ours",
+			Problem: weights.Problem, Name: "search", Kind: run.Heuristic, Source: "ours",
 			Summary:    "changes choices and orders at random, with the least period for each order found exactly, until a bound is met",
 			Complexity: "O(L log L) a move, then some passes over O(L) constraints",
 			Run:        weightsSearch,
 		},
 		{
-			Problem: weights.Problem, Name: "milp", Kind: Exact, Source: "[001] (2)–(8), corrected; ours",
+			Problem: weights.Problem, Name: "milp", Kind: run.Exact, Source: "[001] (2)–(8), corrected; ours",
 			Summary:    "search, then the compact MILP for the bound, then search again with its choices",
 			Complexity: "exponential; O(L) columns", Solver: true,
 			Run: weightsMILP, Model: modelOf(ilpweights.Nested),
 		},
 		{
-			Problem: weights.Problem, Name: "exact-milp", Kind: Exact, Source: "ours",
+			Problem: weights.Problem, Name: "exact-milp", Kind: run.Exact, Source: "ours",
 			Summary:    "a MILP of the problem as it is, every event with its time; started from search",
 			Complexity: "exponential; 20L² binaries", Assumptions: []string{fmt.Sprintf("at most %d layers", ilpweights.ExactLayers)}, Solver: true,
 			Run: weightsExact, Model: modelOf(ilpweights.Exact),
 		},
 		{
-			Problem: weights.Problem, Name: "nested-bound", Kind: Relaxed, Source: "[001] (2)–(8), corrected; ours",
+			Problem: weights.Problem, Name: "nested-bound", Kind: run.Relaxed, Source: "[001] (2)–(8), corrected; ours",
 			Summary:    "the compact MILP alone, without a start: a lower bound, no plan",
 			Complexity: "exponential; O(L) columns", Solver: true,
 			Run: weightsBound(ilpweights.Nested, false), Model: modelOf(ilpweights.Nested),
 		},
 		{
-			Problem: weights.Problem, Name: "milp-bound", Kind: Relaxed, Source: "[001] (2)–(8), corrected",
+			Problem: weights.Problem, Name: "milp-bound", Kind: run.Relaxed, Source: "[001] (2)–(8), corrected",
 			Summary:    "the MILP of the paper, column for column: a lower bound, no plan",
 			Complexity: "exponential; O(L²) columns", Solver: true,
 			Run: weightsBound(ilpweights.Paper, false), Model: modelOf(ilpweights.Paper),
 		},
 		{
-			Problem: weights.Problem, Name: "lp-bound", Kind: Relaxed, Source: "[001] (2)–(8), corrected",
+			Problem: weights.Problem, Name: "lp-bound", Kind: run.Relaxed, Source: "[001] (2)–(8), corrected",
 			Summary:    "the LP relaxation of the compact MILP: a quick lower bound, no plan",
 			Complexity: "polynomial; O(L) columns", Solver: true,
 			Run: weightsBound(ilpweights.Nested, true), Model: modelOf(ilpweights.Nested),
@@ -177,7 +178,7 @@ func weightMethods() []*Method {
 }
 
 // tell reports progress if anybody listens.
-func (s *Setting) tell(start time.Time, phase string, p *plan.Plan, bound float64, nodes int64) {
+func tell(s *run.Setting, start time.Time, phase string, p *plan.Plan, bound float64, nodes int64) {
 	if s.OnProgress == nil {
 		return
 	}
@@ -185,5 +186,5 @@ func (s *Setting) tell(start time.Time, phase string, p *plan.Plan, bound float6
 	if p != nil {
 		objective = p.Claims.Makespan
 	}
-	s.OnProgress(Progress{Phase: phase, Elapsed: time.Since(start), Objective: objective, Bound: bound, Nodes: nodes})
+	s.OnProgress(run.Progress{Phase: phase, Elapsed: time.Since(start), Objective: objective, Bound: bound, Nodes: nodes})
 }

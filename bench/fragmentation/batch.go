@@ -1,4 +1,4 @@
-package bench
+package fragmentation
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"workbench/bench/run"
 	"workbench/model/allocator"
 	"workbench/model/plan"
 	"workbench/model/zoo"
@@ -63,17 +64,17 @@ func (b *Batcher) Batches(points []*BatchPoint) *Batches {
 // A Batcher trains a built-in network at any batch on a device of so much
 // memory. It keeps what it has planned.
 type Batcher struct {
-	Problem  *Problem
-	Network  string  // zoo:NAME?…; its batch does not matter
-	Setting  Setting // its memory does not matter
-	Capacity int64   // bytes
-	Steps    int     // of each replay; at least 1
+	Problem  *run.Problem
+	Network  string      // zoo:NAME?…; its batch does not matter
+	Setting  run.Setting // its memory does not matter
+	Capacity int64       // bytes
+	Steps    int         // of each replay; at least 1
 	// Keep plans for as much memory as can be of use, whatever the capacity: the
 	// baseline, of which nothing is moved or computed again.
 	Keep bool
 	Late bool // of plans of swapping: see allocator.Trace.Late
 
-	instances map[int]*Instance
+	instances map[int]*run.Instance
 	planned   map[plannedKey]*plannedStep
 }
 
@@ -84,13 +85,13 @@ type plannedKey struct {
 }
 
 type plannedStep struct {
-	result *Result
+	result *run.Result
 	traces []*allocator.Trace
 }
 
 // At returns the fastest step of a batch with that method and allocator. Plans
 // for less memory are no faster, so the first share that fits is taken.
-func (b *Batcher) At(ctx context.Context, m *Method, a AllocatorChoice, batch int) (*BatchPoint, error) {
+func (b *Batcher) At(ctx context.Context, m *run.Method, a AllocatorChoice, batch int) (*BatchPoint, error) {
 	in, err := b.instance(batch)
 	if err != nil {
 		return nil, err
@@ -140,7 +141,7 @@ func (x *BatchPoint) fits(b *Batcher, p *plannedStep, a AllocatorChoice) bool {
 }
 
 // instance returns the network at a batch.
-func (b *Batcher) instance(batch int) (*Instance, error) {
+func (b *Batcher) instance(batch int) (*run.Instance, error) {
 	if in := b.instances[batch]; in != nil {
 		return in, nil
 	}
@@ -148,30 +149,30 @@ func (b *Batcher) instance(batch int) (*Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := Load(spec, nil)
+	in, err := run.Load(spec, nil)
 	if err != nil {
 		return nil, err
 	}
 	if b.instances == nil {
-		b.instances, b.planned = map[int]*Instance{}, map[plannedKey]*plannedStep{}
+		b.instances, b.planned = map[int]*run.Instance{}, map[plannedKey]*plannedStep{}
 	}
 	b.instances[batch] = in
 	return in, nil
 }
 
-func (b *Batcher) plan(ctx context.Context, m *Method, in *Instance, batch int, memory float64) (*plannedStep, error) {
+func (b *Batcher) plan(ctx context.Context, m *run.Method, in *run.Instance, batch int, memory float64) (*plannedStep, error) {
 	key := plannedKey{m.Name, batch, memory}
 	if p := b.planned[key]; p != nil {
 		return p, nil
 	}
 	setting := b.Setting
 	setting.Platform.Memory = memory
-	p := &plannedStep{result: Run(ctx, b.Problem, m, in, setting)}
+	p := &plannedStep{result: run.Run(ctx, b.Problem, m, in, setting)}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	switch r := p.result; {
-	case r.Err != nil && r.Status == Failed:
+	case r.Err != nil && r.Status == run.Failed:
 		return nil, r.Err
 	case r.Plan != nil:
 		var err error
@@ -194,7 +195,7 @@ func (b *Batcher) plan(ctx context.Context, m *Method, in *Instance, batch int, 
 // fit a batch may fit, its blocks falling into place, though a smaller one does
 // not; so some larger one may fit that is not tried. A point of batch 0: nothing
 // fits.
-func (b *Batcher) Largest(ctx context.Context, m *Method, a AllocatorChoice) (*BatchPoint, error) {
+func (b *Batcher) Largest(ctx context.Context, m *run.Method, a AllocatorChoice) (*BatchPoint, error) {
 	planned, err := lastWhere(0, 1, func(batch int) (bool, error) { return b.plannable(ctx, m, batch) })
 	if err != nil {
 		return nil, err
@@ -233,7 +234,7 @@ func (b *Batcher) Largest(ctx context.Context, m *Method, a AllocatorChoice) (*B
 }
 
 // plannable reports whether there is a plan of a batch for the whole memory.
-func (b *Batcher) plannable(ctx context.Context, m *Method, batch int) (bool, error) {
+func (b *Batcher) plannable(ctx context.Context, m *run.Method, batch int) (bool, error) {
 	in, err := b.instance(batch)
 	if err != nil {
 		return false, err
@@ -286,7 +287,7 @@ func bisect(good, bad int, holds func(int) (bool, error)) (int, error) {
 // WithBatch returns the specification of a built-in network with another batch.
 func WithBatch(spec string, batch int) (string, error) {
 	if !strings.HasPrefix(spec, zoo.Scheme) {
-		return "", InputError(fmt.Errorf("instance %s: batches can be tried of built-in networks only, as %sresnet50", spec, zoo.Scheme))
+		return "", run.InputError(fmt.Errorf("instance %s: batches can be tried of built-in networks only, as %sresnet50", spec, zoo.Scheme))
 	}
 	name, query, _ := strings.Cut(spec, "?")
 	pairs := strings.Split(query, "&")

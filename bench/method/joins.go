@@ -1,4 +1,4 @@
-package bench
+package method
 
 import (
 	"context"
@@ -6,35 +6,36 @@ import (
 	"fmt"
 	"math"
 
+	"workbench/bench/run"
 	joins "workbench/heuristics/join"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
 // joinProblem is the problem of [004] ch. 1.
-func joinProblem() *Problem {
-	return &Problem{
+func Join() *run.Problem {
+	return &run.Problem{
 		Name:      plan.Join,
 		Title:     "rematerialization of branches that meet in one loss, unit sizes",
 		Source:    "[004] ch. 1",
 		Objective: "makespan of a training step, in the unit of its costs",
-		Takes:     []Form{AJoin},
+		Takes:     []run.Form{run.AJoin},
 		Word:      "makespan",
 		Slots:     true,
 		Defaults:  []string{"join-dp"},
 		Example:   "zoo:siamese?as=join",
 		Memory:    "50%",
-		Range: func(in *Instance) (low, high float64) {
+		Range: func(in *run.Instance) (low, high float64) {
 			return float64(joins.LeastSlots(in.Join)), float64(joins.StoreAllSlots(in.Join))
 		},
-		Fit: func(in *Instance, p platform.Platform) error {
+		Fit: func(in *run.Instance, p platform.Platform) error {
 			if p.Memory != math.Floor(p.Memory) || p.Memory > math.MaxInt32 {
-				return InputError(fmt.Errorf("--memory %g: a whole number of slots up to %d is needed", p.Memory, math.MaxInt32))
+				return run.InputError(fmt.Errorf("--memory %g: a whole number of slots up to %d is needed", p.Memory, math.MaxInt32))
 			}
 			return nil
 		},
-		Bound: func(in *Instance, _ Setting) Bound {
-			return Bound{Value: in.Compute(), By: "the sum of the computations", Assumptions: []string{}}
+		Bound: func(in *run.Instance, _ run.Setting) run.Bound {
+			return run.Bound{Value: in.Compute(), By: "the sum of the computations", Assumptions: []string{}}
 		},
 	}
 }
@@ -43,27 +44,27 @@ func joinProblem() *Problem {
 const theorem3 = "the dynamic program of [004] Theorem 3"
 
 // joinMethods is the table of methods for joins.
-func joinMethods() []*Method {
-	return []*Method{{
-		Problem: plan.Join, Name: "join-dp", Kind: Exact, Source: "[004] Thm 3, Lemma 2",
+func JoinMethods() []*run.Method {
+	return []*run.Method{{
+		Problem: plan.Join, Name: "join-dp", Kind: run.Exact, Source: "[004] Thm 3, Lemma 2",
 		Summary:    "the dynamic program over branches and checkpoints; proved optimal",
 		Complexity: "O(m·K²·L^(K+1))",
-		Run: func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 			p, err := joins.DP(ctx, in.Join, int(s.Platform.Memory))
 			if err != nil {
 				return nil, joinError(err)
 			}
-			return &Outcome{Plan: p, Bounds: []Bound{{Value: p.Claims.Makespan, By: theorem3, Assumptions: []string{}}}}, nil
+			return &run.Outcome{Plan: p, Bounds: []run.Bound{{Value: p.Claims.Makespan, By: theorem3, Assumptions: []string{}}}}, nil
 		},
-		Curve: func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error) {
+		Curve: func(ctx context.Context, in *run.Instance, s run.Setting, most float64) (run.Tradeoff, error) {
 			c, err := joins.DPCurve(ctx, in.Join)
 			if err != nil {
-				return Tradeoff{}, joinError(err)
+				return run.Tradeoff{}, joinError(err)
 			}
-			t := Tradeoff{By: theorem3, Plan: func(memory float64) (*plan.Plan, error) { return c.Plan(int(memory)) }}
+			t := run.Tradeoff{By: theorem3, Plan: func(memory float64) (*plan.Plan, error) { return c.Plan(int(memory)) }}
 			for _, p := range c.Points() {
 				if float64(p.Slots) <= most {
-					t.Points = append(t.Points, Breakpoint{float64(p.Slots), p.Makespan})
+					t.Points = append(t.Points, run.Breakpoint{Memory: float64(p.Slots), Makespan: p.Makespan})
 				}
 			}
 			return t, nil
@@ -78,5 +79,5 @@ func joinError(err error) error {
 	if errors.As(err, &infeasible) || errors.Is(err, plan.ErrNoPlan) {
 		return err
 	}
-	return InputError(err)
+	return run.InputError(err)
 }

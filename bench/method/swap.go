@@ -1,9 +1,10 @@
-package bench
+package method
 
 import (
 	"context"
 	"fmt"
 
+	"workbench/bench/run"
 	"workbench/heuristics/swap"
 	"workbench/ilp/formulation"
 	ilpswap "workbench/ilp/swap"
@@ -16,18 +17,18 @@ import (
 )
 
 // swapping is the problem of [003].
-func swapping() *Problem {
-	return &Problem{
+func Swap() *run.Problem {
+	return &run.Problem{
 		Name:      swap.Problem,
 		Title:     "which variables leave the GPU between the functions that use them, and when",
 		Source:    "[003]",
 		Objective: "makespan of a training step, seconds",
-		Takes:     []Form{AFunctions},
+		Takes:     []run.Form{run.AFunctions},
 		Word:      "makespan",
 		Defaults:  []string{"swap-milp"},
 		Example:   "zoo:resnet50?as=functions",
 		Memory:    "40%", Bandwidth: "12GB/s",
-		Range: func(in *Instance) (low, high float64) {
+		Range: func(in *run.Instance) (low, high float64) {
 			low, high, err := swap.Range(in.Functions)
 			if err != nil {
 				return 0, 0 // Load validates
@@ -41,7 +42,7 @@ func swapping() *Problem {
 
 // swapFit checks that times, sizes and the platform are numbers one can
 // calculate with.
-func swapFit(in *Instance, p platform.Platform) error {
+func swapFit(in *run.Instance, p platform.Platform) error {
 	bytes := 0.0
 	for v := range in.Functions.Variables {
 		bytes += in.Functions.Variables[v].Size
@@ -57,7 +58,7 @@ func swapFit(in *Instance, p platform.Platform) error {
 		{"bandwidth is %g bytes per second", p.Bandwidth},
 	} {
 		if !(x.value <= largest) {
-			return InputError(fmt.Errorf("functions %q: "+x.what+": choose units in which this is at most %g", in.Name, x.value, largest))
+			return run.InputError(fmt.Errorf("functions %q: "+x.what+": choose units in which this is at most %g", in.Name, x.value, largest))
 		}
 	}
 	return nil
@@ -65,17 +66,14 @@ func swapFit(in *Instance, p platform.Platform) error {
 
 // swapBound returns the best of swap.Bounds. Every run on the instance asks for
 // it, and of a thousand functions it takes hundredths of a second.
-func swapBound(in *Instance, s Setting) (best Bound) {
+func swapBound(in *run.Instance, s run.Setting) run.Bound {
 	p := s.Platform
 	key := boundKey{swap.Problem, p.Memory, p.Bandwidth}
-	if b, known := in.bounds[key]; known {
-		return b
-	}
-	if in.bounds == nil {
-		in.bounds = map[boundKey]Bound{}
-	}
-	defer func() { in.bounds[key] = best }()
-	best = Bound{Value: in.Compute(), By: "the sum of the functions", Assumptions: []string{}}
+	return run.Memo(in, key, func() run.Bound { return bestSwapBound(in, p) })
+}
+
+func bestSwapBound(in *run.Instance, p platform.Platform) run.Bound {
+	best := run.Bound{Value: in.Compute(), By: "the sum of the functions", Assumptions: []string{}}
 	all, err := swap.Bounds(in.Functions, p)
 	if err != nil {
 		return best // below the least memory there are no plans and so no bounds
@@ -89,25 +87,25 @@ func swapBound(in *Instance, s Setting) (best Bound) {
 }
 
 // swapMethods is the table of methods for swapping.
-func swapMethods() []*Method {
-	seeded := func(name, source, summary, complexity string, run func(context.Context, *functions.Sequence, platform.Platform, uint64) (*plan.Plan, error)) *Method {
-		return &Method{
-			Problem: swap.Problem, Name: name, Kind: Heuristic, Source: source, Summary: summary, Complexity: complexity,
-			Run: func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
-				p, err := run(ctx, in.Functions, s.Platform, uint64(s.Seed))
+func SwapMethods() []*run.Method {
+	seeded := func(name, source, summary, complexity string, work func(context.Context, *functions.Sequence, platform.Platform, uint64) (*plan.Plan, error)) *run.Method {
+		return &run.Method{
+			Problem: swap.Problem, Name: name, Kind: run.Heuristic, Source: source, Summary: summary, Complexity: complexity,
+			Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+				p, err := work(ctx, in.Functions, s.Platform, uint64(s.Seed))
 				if err != nil {
 					return nil, linkError(err)
 				}
-				return &Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
+				return &run.Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
 			},
 		}
 	}
-	method := func(name, source, summary, complexity string, run func(context.Context, *functions.Sequence, platform.Platform) (*plan.Plan, error)) *Method {
+	method := func(name, source, summary, complexity string, work func(context.Context, *functions.Sequence, platform.Platform) (*plan.Plan, error)) *run.Method {
 		return seeded(name, source, summary, complexity, func(ctx context.Context, q *functions.Sequence, p platform.Platform, _ uint64) (*plan.Plan, error) {
-			return run(ctx, q, p)
+			return work(ctx, q, p)
 		})
 	}
-	return []*Method{
+	return []*run.Method{
 		method("window", "[003] §3, Fig. 2", "the schedule-window slides over the functions, with the skip rules; its size by a sweep and bisection", "O(uses) a window, 32 windows", swap.WindowSearch),
 		method("lms", "Le et al. 2019, [003] §2", "Large Model Support: thresholds on distances in the sequence; the best of a grid", "O(uses) a pair, 96 pairs or more", swap.LMSGrid),
 		method("lms-tuned", "Le et al. 2019, [003] §2", "Large Model Support with the thresholds that its own tuning finds", "O(uses · log functions)", swap.LMSTuned),
@@ -119,23 +117,23 @@ func swapMethods() []*Method {
 }
 
 // swapMILP solves the MILP of swapping from the plan of the search.
-func swapMILP() *Method {
+func swapMILP() *run.Method {
 	const name = "swap-milp"
-	model := func(in *Instance, p platform.Platform) (*milp.Model, error) {
+	model := func(in *run.Instance, p platform.Platform) (*milp.Model, error) {
 		program, err := ilpswap.Amounts(in.Functions, p)
 		if err != nil {
 			return nil, userError(err)
 		}
 		return program.Model, nil
 	}
-	search := func(ctx context.Context, in *Instance, s Setting) (*plan.Plan, error) {
+	search := func(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
 		return swap.Search(ctx, in.Functions, s.Platform, uint64(s.Seed))
 	}
-	return &Method{
-		Problem: swap.Problem, Name: name, Kind: Exact, Source: "ours, in the spirit of [001] §6", Solver: true,
+	return &run.Method{
+		Problem: swap.Problem, Name: name, Kind: run.Exact, Source: "ours, in the spirit of [001] §6", Solver: true,
 		Summary:    "search, then a MILP that bounds all plans",
 		Complexity: "exponential; columns for some functions and the variables away then, 9000 at most",
-		Run: func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 			solve := func(ctx context.Context, b solvers.Backend, _ *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*formulation.Found, error) {
 				return ilpswap.Solve(ctx, b, in.Functions, p, start, o)
 			}

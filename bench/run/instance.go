@@ -1,4 +1,4 @@
-package bench
+package run
 
 import (
 	"bytes"
@@ -45,8 +45,22 @@ type Instance struct {
 	SHA256 string // of the canonical JSON
 	Source string // how it was named: a path or zoo:NAME?…; empty: unknown
 
-	remat  *rematFacts        // nil: not computed yet
-	bounds map[boundKey]Bound // those asked for so far
+	memo map[any]any // see Memo
+}
+
+// Memo returns make(), which is called once for an instance and key: every run
+// asks again for ranges and closed-form bounds, which may take a second. Not safe
+// for concurrent use.
+func Memo[T any](in *Instance, key any, make func() T) T {
+	if known, ok := in.memo[key]; ok {
+		return known.(T)
+	}
+	if in.memo == nil {
+		in.memo = map[any]any{}
+	}
+	made := make()
+	in.memo[key] = made
+	return made
 }
 
 // Ref returns how plans and results name the instance.
@@ -57,8 +71,8 @@ func (in *Instance) Ref() plan.InstanceRef {
 // Form returns what the instance is.
 func (in *Instance) Form() Form { return Form(in.Kind()) }
 
-// graph returns the instance as a graph: itself, or that of its chain.
-func (in *Instance) graph() *graph.Graph {
+// AsGraph returns the instance as a graph: itself, or that of its chain.
+func (in *Instance) AsGraph() *graph.Graph {
 	if in.Graph != nil {
 		return in.Graph
 	}

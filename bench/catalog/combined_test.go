@@ -1,4 +1,4 @@
-package bench_test
+package catalog_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"workbench/bench"
+	"workbench/bench/run"
 	"workbench/heuristics/combined"
 	"workbench/ilp/rematoffload"
 	"workbench/model/exhaustive"
@@ -21,7 +21,7 @@ import (
 // moved-or-again is not above the MILP's is no theorem of either's proof, but the
 // MILP knows of the same instants.
 func TestRematOffloadBoundsAreInOrder(t *testing.T) {
-	backend, err := bench.Backend("highs", false)
+	backend, err := run.Backend("highs", false)
 	if err != nil {
 		t.Fatal(err)
 	}

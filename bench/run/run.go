@@ -1,4 +1,4 @@
-package bench
+package run
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 
 // tolerance is the relative difference between a plan and a bound at which the
 // gap counts as closed: ten times what MILP solvers guarantee for a row.
-const tolerance = 1e-6
+const Tolerance = 1e-6
 
 // ErrInput is wrapped by errors in what the user gave: files, names, limits.
 var ErrInput = errors.New("bad input")
@@ -46,7 +46,7 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 		},
 		Seed: s.Seed,
 	}
-	s = s.of(m)
+	s = s.Of(m)
 	if m.Slots > 0 {
 		r.Parameters.Slots = s.Slots
 	}
@@ -175,7 +175,7 @@ func (r *Result) bound(b *Bound) bool {
 	}
 	for _, a := range b.Assumptions {
 		meets, known := r.Plan.Meets(a)
-		if known && !meets || !known && RelativeGap(*r.Objective, b.Value) < -tolerance {
+		if known && !meets || !known && RelativeGap(*r.Objective, b.Value) < -Tolerance {
 			return false
 		}
 	}
@@ -219,13 +219,13 @@ func (r *Result) judge() {
 		return
 	}
 	gap := RelativeGap(*r.Objective, r.Bound.Value)
-	if gap < -tolerance {
+	if gap < -Tolerance {
 		r.fail(fmt.Errorf("%s: the verified plan (%v s) beats the bound of %s (%v s): the bound is wrong", r.Method, *r.Objective, r.Bound.By, r.Bound.Value))
 		return
 	}
 	gap = max(gap, 0)
 	r.Gap = &gap
-	if gap <= max(r.Parameters.Gap, tolerance) {
+	if gap <= max(r.Parameters.Gap, Tolerance) {
 		r.Status = Optimal
 	}
 }

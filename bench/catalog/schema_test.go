@@ -1,4 +1,4 @@
-package bench_test
+package catalog_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"workbench/bench"
+	"workbench/bench/run"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/strictjson"
@@ -17,21 +17,21 @@ import (
 )
 
 // full is a result with every field that is stored.
-func full() *bench.Result {
+func full() *run.Result {
 	number := func(x float64) *float64 { return &x }
 	nodes := int64(17)
 	instance := plan.InstanceRef{Name: "one layer", SHA256: strings.Repeat("0f", 32), Source: "zoo:one"}
 	machine := platform.Platform{Memory: 8 << 30, Bandwidth: 12e9, Processors: 1}
-	return &bench.Result{
-		Format: bench.ResultFormat, Problem: plan.WeightOffload, Method: "milp", Kind: bench.Exact,
+	return &run.Result{
+		Format: run.ResultFormat, Problem: plan.WeightOffload, Method: "milp", Kind: run.Exact,
 		Instance: instance, Platform: machine,
-		Parameters: bench.Parameters{TimeLimit: 60, Gap: 1e-4, Threads: 2},
-		Status:     bench.Optimal, Error: "none", Note: "for the test",
-		Objective: number(2), Bound: &bench.Bound{Value: 2, By: "highs", Assumptions: []string{"[001] §6"}},
-		Unconditional: &bench.Bound{Value: 1.5, By: "load", Assumptions: []string{}}, Gap: number(0),
+		Parameters: run.Parameters{TimeLimit: 60, Gap: 1e-4, Threads: 2},
+		Status:     run.Optimal, Error: "none", Note: "for the test",
+		Objective: number(2), Bound: &run.Bound{Value: 2, By: "highs", Assumptions: []string{"[001] §6"}},
+		Unconditional: &run.Bound{Value: 1.5, By: "load", Assumptions: []string{}}, Gap: number(0),
 		Makespan: number(2), PeakMemory: number(10), Throughput: number(16), WallTime: 0.5, CPUTime: 0.75,
-		Backend:     &bench.BackendRef{Name: "highs", Version: "1.12.0"},
-		Formulation: &bench.Formulation{Name: "weights", Version: "1", Variables: 5, Integers: 4, Constraints: 3, Nonzeros: 9},
+		Backend:     &run.BackendRef{Name: "highs", Version: "1.12.0"},
+		Formulation: &run.Formulation{Name: "weights", Version: "1", Variables: 5, Integers: 4, Constraints: 3, Nonzeros: 9},
 		Nodes:       &nodes, Seed: -3,
 		Plan: &plan.Plan{
 			Format: plan.Format, Problem: plan.WeightOffload, Method: "milp", Instance: instance, Platform: machine, Period: number(2),
@@ -41,7 +41,7 @@ func full() *bench.Result {
 	}
 }
 
-func writeResult(t *testing.T, r *bench.Result) string {
+func writeResult(t *testing.T, r *run.Result) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := r.WriteJSON(&b); err != nil {
@@ -53,11 +53,11 @@ func writeResult(t *testing.T, r *bench.Result) string {
 // What is written is of the schema and read back to the same.
 func TestResultSchema(t *testing.T) {
 	validate := testfile.Schema(t, "result-v1.json")
-	results := map[string]*bench.Result{"full": full()}
-	for _, status := range []bench.Status{bench.Optimal, bench.Feasible, bench.Infeasible, bench.Limit, bench.Failed} {
-		for _, kind := range []bench.Kind{bench.Heuristic, bench.Exact, bench.Relaxed} {
-			results[string(status)+", "+string(kind)] = &bench.Result{
-				Format: bench.ResultFormat, Problem: plan.WeightOffload, Method: "m", Kind: kind, Status: status,
+	results := map[string]*run.Result{"full": full()}
+	for _, status := range []run.Status{run.Optimal, run.Feasible, run.Infeasible, run.Limit, run.Failed} {
+		for _, kind := range []run.Kind{run.Heuristic, run.Exact, run.Relaxed} {
+			results[string(status)+", "+string(kind)] = &run.Result{
+				Format: run.ResultFormat, Problem: plan.WeightOffload, Method: "m", Kind: kind, Status: status,
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func TestResultSchema(t *testing.T) {
 		if err := validate(s); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, s)
 		}
-		var again bench.Result
+		var again run.Result
 		if err := strictjson.Decode([]byte(s), "result.json", &again); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -120,7 +120,7 @@ func TestBrokenResults(t *testing.T) {
 			if err := validate(s); err == nil {
 				t.Error("the schema takes it")
 			}
-			if err := strictjson.Decode([]byte(s), "result.json", &bench.Result{}); (err != nil) != x.form {
+			if err := strictjson.Decode([]byte(s), "result.json", &run.Result{}); (err != nil) != x.form {
 				t.Errorf("decoder: %v", err)
 			}
 		})

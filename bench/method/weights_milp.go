@@ -1,4 +1,4 @@
-package bench
+package method
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"workbench/bench/run"
 	"workbench/heuristics/weights"
 	"workbench/ilp/formulation"
 	"workbench/ilp/timing"
@@ -28,17 +29,17 @@ const patience = 3
 // weightsMILP is the default method: a quick search gives the MILP its start,
 // the MILP gives the bound, and a patient search that knows the MILP's choices
 // and its bound follows. Chains short enough for it end with the exact MILP.
-func weightsMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+func weightsMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	if err := short(in, "milp"); err != nil {
 		return nil, err
 	}
 	start := time.Now()
-	best, err := weights.Search(ctx, in.Chain, s.Platform, s.search(start, "search", quickMoves, math.Inf(-1), nil, nil))
+	best, err := weights.Search(ctx, in.Chain, s.Platform, searchOptions(&s, start, "search", quickMoves, math.Inf(-1), nil, nil))
 	var infeasible *plan.Infeasible
 	if errors.As(err, &infeasible) || err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, err
 	}
-	out := &Outcome{Plan: best}
+	out := &run.Outcome{Plan: best}
 	program, x, err := solveFormulation(ctx, in, &s, start, out, ilpweights.Nested)
 	if err != nil {
 		return nil, err
@@ -48,7 +49,7 @@ func weightsMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error)
 		away = program.Hint(x).Away
 	}
 	for round := 0; round < patience && !closed(out, s.Gap) && ctx.Err() == nil; round++ {
-		o := s.search(start, "search", 0, proven(out), away, out.Plan)
+		o := searchOptions(&s, start, "search", 0, proven(out), away, out.Plan)
 		if round > 0 {
 			// From the incumbent the search has gone as far as it goes.
 			o.Seed, o.Away, o.Start = uint64(s.Seed+round-1), nil, nil
@@ -74,37 +75,37 @@ func weightsMILP(ctx context.Context, in *Instance, s Setting) (*Outcome, error)
 }
 
 // weightsSearch is the search alone.
-func weightsSearch(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+func weightsSearch(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	if err := short(in, "search"); err != nil {
 		return nil, err
 	}
-	p, err := weights.Search(ctx, in.Chain, s.Platform, s.search(time.Now(), "search", 0, math.Inf(-1), nil, nil))
+	p, err := weights.Search(ctx, in.Chain, s.Platform, searchOptions(&s, time.Now(), "search", 0, math.Inf(-1), nil, nil))
 	if err != nil {
 		return nil, err
 	}
-	return &Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
+	return &run.Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
 }
 
 // search returns options that report progress under the name of a phase.
-func (s *Setting) search(start time.Time, phase string, moves int, bound float64, away []bool, from *plan.Plan) weights.Options {
-	o := weights.Options{Seed: uint64(s.Seed), Moves: moves, Bound: max(0, bound*(1+tolerance)), Away: away, Start: from}
-	o.OnBetter = func(p *plan.Plan) { s.tell(start, phase, p, bound, 0) }
+func searchOptions(s *run.Setting, start time.Time, phase string, moves int, bound float64, away []bool, from *plan.Plan) weights.Options {
+	o := weights.Options{Seed: uint64(s.Seed), Moves: moves, Bound: max(0, bound*(1+run.Tolerance)), Away: away, Start: from}
+	o.OnBetter = func(p *plan.Plan) { tell(s, start, phase, p, bound, 0) }
 	return o
 }
 
 // weightsBound is the method that only proves: the MILP of [001] §6 or one of
 // its relatives, or its LP relaxation.
-func weightsBound(build formulation.Builder, relax bool) func(context.Context, *Instance, Setting) (*Outcome, error) {
-	return func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
-		out := &Outcome{}
-		s.relax = relax
+func weightsBound(build formulation.Builder, relax bool) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
+	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+		out := &run.Outcome{}
+		s.Relax = relax
 		_, _, err := solveFormulation(ctx, in, &s, time.Now(), out, build)
 		return out, err
 	}
 }
 
 // proven returns the best bound in out, −Inf if there is none.
-func proven(out *Outcome) float64 {
+func proven(out *run.Outcome) float64 {
 	best := math.Inf(-1)
 	for _, b := range out.Bounds {
 		best = max(best, b.Value)
@@ -113,18 +114,18 @@ func proven(out *Outcome) float64 {
 }
 
 // closed reports whether the plan of out meets its bound.
-func closed(out *Outcome, gap float64) bool {
-	return out.Plan != nil && solvers.Gap(*out.Plan.Period, proven(out)) <= max(gap, tolerance)
+func closed(out *run.Outcome, gap float64) bool {
+	return out.Plan != nil && solvers.Gap(*out.Plan.Period, proven(out)) <= max(gap, run.Tolerance)
 }
 
 // weightsExact solves the exact MILP, starting from the search.
-func weightsExact(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+func weightsExact(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	start := time.Now()
-	best, err := weights.Search(ctx, in.Chain, s.Platform, s.search(start, "search", quickMoves, math.Inf(-1), nil, nil))
+	best, err := weights.Search(ctx, in.Chain, s.Platform, searchOptions(&s, start, "search", quickMoves, math.Inf(-1), nil, nil))
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, err
 	}
-	out := &Outcome{Plan: best}
+	out := &run.Outcome{Plan: best}
 	// The exact MILP, full of large constants, proves little by itself.
 	if _, _, err := solveFormulation(ctx, in, &s, start, out, ilpweights.Nested); err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func weightsExact(ctx context.Context, in *Instance, s Setting) (*Outcome, error
 // improveExactly solves the exact MILP, starting from out.Plan, and keeps what
 // is better. Its plans are timed anew from the solver's integers; one that does
 // not hold is missing.
-func improveExactly(ctx context.Context, in *Instance, s *Setting, start time.Time, out *Outcome) error {
+func improveExactly(ctx context.Context, in *run.Instance, s *run.Setting, start time.Time, out *run.Outcome) error {
 	program, x, err := solveFormulation(ctx, in, s, start, out, ilpweights.Exact)
 	if err != nil || x == nil {
 		return err
@@ -160,10 +161,10 @@ func improveExactly(ctx context.Context, in *Instance, s *Setting, start time.Ti
 }
 
 // replay returns what is wrong with a plan, nil if nothing is.
-func replay(in *Instance, p *plan.Plan) error {
+func replay(in *run.Instance, p *plan.Plan) error {
 	r, err := plan.Verify(in.Chain, p)
 	if err == nil && !r.Valid() {
-		err = &InvalidPlanError{p.Method, r}
+		err = &run.InvalidPlanError{Method: p.Method, Report: r}
 	}
 	return err
 }
@@ -172,9 +173,9 @@ func replay(in *Instance, p *plan.Plan) error {
 func userError(err error) error {
 	switch {
 	case errors.Is(err, formulation.ErrTooLong), errors.Is(err, formulation.ErrInstance):
-		return InputError(err)
+		return run.InputError(err)
 	case tooFarApart(err):
-		return InputError(fmt.Errorf("times or sizes are too far apart for a MILP: %w", err))
+		return run.InputError(fmt.Errorf("times or sizes are too far apart for a MILP: %w", err))
 	}
 	return err
 }
@@ -187,17 +188,17 @@ func tooFarApart(err error) bool {
 }
 
 // ran notes the last solve of a method.
-func (out *Outcome) ran(r *solvers.Result, m *milp.Model) {
+func ran(out *run.Outcome, r *solvers.Result, m *milp.Model) {
 	out.Solver, out.Formulation = r, describe(m)
 	out.Stopped = out.Stopped || r.Stop != solvers.NotStopped
 }
 
 // options are those of a setting for its backend; false if there is no time
 // left.
-func (s *Setting) options(ctx context.Context, start time.Time, out *Outcome) (o solvers.Options, ok bool) {
+func solverOptions(s *run.Setting, ctx context.Context, start time.Time, out *run.Outcome) (o solvers.Options, ok bool) {
 	o = solvers.Options{
-		RelGap: solvers.Some(max(s.Gap, tolerance/10)), Threads: solvers.Some(max(1, s.Threads)),
-		Log: s.Log, Relax: s.relax,
+		RelGap: solvers.Some(max(s.Gap, run.Tolerance/10)), Threads: solvers.Some(max(1, s.Threads)),
+		Log: s.Log, Relax: s.Relax,
 	}
 	if s.Backend.Can()&solvers.CanSeed != 0 {
 		o.Seed = solvers.Some(s.Seed)
@@ -214,13 +215,13 @@ func (s *Setting) options(ctx context.Context, start time.Time, out *Outcome) (o
 			return o, false
 		}
 	}
-	o.OnProgress = func(p solvers.Progress) { s.tell(start, "milp", out.Plan, p.Bound, p.Nodes) }
+	o.OnProgress = func(p solvers.Progress) { tell(s, start, "milp", out.Plan, p.Bound, p.Nodes) }
 	return o, true
 }
 
 // solveFormulation solves a formulation of a chain, see solveProgram, and
 // returns its program, too.
-func solveFormulation(ctx context.Context, in *Instance, s *Setting, start time.Time, out *Outcome, build formulation.Builder) (program *formulation.Program, x []float64, err error) {
+func solveFormulation(ctx context.Context, in *run.Instance, s *run.Setting, start time.Time, out *run.Outcome, build formulation.Builder) (program *formulation.Program, x []float64, err error) {
 	program, err = build(in.Chain, s.Platform)
 	if err != nil {
 		return nil, nil, userError(err)
@@ -236,17 +237,17 @@ var errNoSolution = errors.New("no solution")
 // solveProgram solves the model of a formulation, starting from out.Plan if
 // there is one, and adds its bound to out. It returns the solution, nil if
 // there is none or it is that of a relaxation.
-func solveProgram(ctx context.Context, s *Setting, start time.Time, out *Outcome, program *formulation.Program) (x []float64, err error) {
+func solveProgram(ctx context.Context, s *run.Setting, start time.Time, out *run.Outcome, program *formulation.Program) (x []float64, err error) {
 	name := program.Model.Name()
-	o, ok := s.options(ctx, start, out)
+	o, ok := solverOptions(s, ctx, start, out)
 	if !ok {
 		out.Stopped = true
 		return nil, nil
 	}
 	o.OnProgress = func(p solvers.Progress) {
-		s.tell(start, "milp", out.Plan, program.Objective(p.Bound), p.Nodes)
+		tell(s, start, "milp", out.Plan, program.Objective(p.Bound), p.Nodes)
 	}
-	if out.Plan != nil && !s.relax && s.Backend.Can()&solvers.CanStart != 0 {
+	if out.Plan != nil && !s.Relax && s.Backend.Can()&solvers.CanStart != 0 {
 		o.Start, err = program.Start(out.Plan)
 	}
 	var r *solvers.Result
@@ -267,16 +268,16 @@ func solveProgram(ctx context.Context, s *Setting, start time.Time, out *Outcome
 		}
 		return nil, fmt.Errorf("%w: %s calls %s infeasible", errNoSolution, r.Backend, name)
 	}
-	out.ran(r, program.Model)
+	ran(out, r, program.Model)
 	if !math.IsInf(r.Bound, 0) {
 		by := "the MILP " + name + " (" + r.BoundBy + ", " + r.Backend + ")"
-		if s.relax {
+		if s.Relax {
 			by = "the LP relaxation of the MILP " + name + " (" + r.Backend + ")"
 		}
-		out.Bounds = append(out.Bounds, Bound{Value: program.Objective(r.Bound), By: by, Assumptions: []string{}})
+		out.Bounds = append(out.Bounds, run.Bound{Value: program.Objective(r.Bound), By: by, Assumptions: []string{}})
 	}
 	x, ok = r.Solution()
-	if !ok || s.relax {
+	if !ok || s.Relax {
 		return nil, nil
 	}
 	return x, nil
@@ -284,32 +285,32 @@ func solveProgram(ctx context.Context, s *Setting, start time.Time, out *Outcome
 
 // Build builds a formulation for an instance; one of graphs also for a chain.
 // Errors that are the user's wrap ErrInput.
-func Build(f formulation.Formulation, in *Instance, p platform.Platform) (*formulation.Program, error) {
+func Build(f formulation.Formulation, in *run.Instance, p platform.Platform) (*formulation.Program, error) {
 	switch {
 	case f.BuildFunctions != nil && in.Functions != nil:
 		program, err := f.BuildFunctions(in.Functions, p)
 		return program, userError(err)
 	case f.BuildGraph != nil && (in.Graph != nil || in.Chain != nil):
-		program, err := f.BuildGraph(in.graph(), p)
+		program, err := f.BuildGraph(in.AsGraph(), p)
 		return program, userError(err)
 	case f.Build != nil && in.Chain != nil:
 		program, err := f.Build(in.Chain, p)
 		return program, userError(err)
 	}
-	return nil, InputError(fmt.Errorf("formulation %s is not about a %s, which %s is", f.Name, in.Form(), in.Name))
+	return nil, run.InputError(fmt.Errorf("formulation %s is not about a %s, which %s is", f.Name, in.Form(), in.Name))
 }
 
 // describe returns the size of a model.
-func describe(m *milp.Model) *Formulation {
-	return &Formulation{
+func describe(m *milp.Model) *run.Formulation {
+	return &run.Formulation{
 		Name: m.Name(), Version: "1", Variables: m.NumCols(), Integers: m.NumIntegers(),
 		Constraints: m.NumRows(), Nonzeros: m.NumNonzeros(),
 	}
 }
 
 // modelOf returns what builds the model of a formulation alone.
-func modelOf(build formulation.Builder) func(*Instance, platform.Platform) (*milp.Model, error) {
-	return func(in *Instance, p platform.Platform) (*milp.Model, error) {
+func modelOf(build formulation.Builder) func(*run.Instance, platform.Platform) (*milp.Model, error) {
+	return func(in *run.Instance, p platform.Platform) (*milp.Model, error) {
 		program, err := build(in.Chain, p)
 		if err != nil {
 			return nil, userError(err)

@@ -1,4 +1,4 @@
-package bench
+package method
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"workbench/bench/run"
 	"workbench/heuristics/combined"
 	"workbench/heuristics/offload"
 	"workbench/ilp/rematoffload"
@@ -19,19 +20,19 @@ import (
 const pofoSlots = 50
 
 // rematOffload is the problem of [004] ch. 4.
-func rematOffload() *Problem {
-	return &Problem{
+func RematOffload() *run.Problem {
+	return &run.Problem{
 		Name:      combined.Problem,
 		Title:     "which activations go to the host and which are computed again",
 		Source:    "[004] ch. 4",
 		Objective: "makespan of a training step, seconds",
-		Takes:     []Form{AChain},
+		Takes:     []run.Form{run.AChain},
 		Word:      "makespan",
 		Defaults:  []string{"remat-offload-milp"},
 		Example:   "zoo:resnet50?image=500&batch=16",
 		Moves:     true,
 		Memory:    "20%", Bandwidth: "12GB/s",
-		Range: func(in *Instance) (low, high float64) { return combined.Range(in.Chain) },
+		Range: func(in *run.Instance) (low, high float64) { return combined.Range(in.Chain) },
 		Fit:   linkFit(func(c *chain.Chain) float64 { _, high := combined.Range(c); return high }),
 		Bound: bestBound(combined.Problem, combined.Bounds, func(b combined.Bound) (float64, string) { return b.Value, b.By }),
 	}
@@ -39,23 +40,23 @@ func rematOffload() *Problem {
 
 // combinedMethods is the table of methods for rematerialization with
 // offloading.
-func combinedMethods() []*Method {
-	method := func(name, source, summary, complexity string, run runOnChain) *Method {
-		return onLink(combined.Problem, name, source, summary, complexity, run)
+func CombinedMethods() []*run.Method {
+	method := func(name, source, summary, complexity string, work runOnChain) *run.Method {
+		return onLink(combined.Problem, name, source, summary, complexity, work)
 	}
-	methods := []*Method{
+	methods := []*run.Method{
 		method("pure-remat", "[004] Thm 6", "nothing is sent: the best memory-persistent plan", "as persistent of remat", limited(combined.PureRemat)),
 		method("pure-offload", "[004] 3.3", "nothing is computed again: dynprog of activation-offload", "as dynprog of activation-offload", pureOffload(limited(offload.DynProg))),
 		method("opportunist", "[004] 4.3, Superneurons", "keeps the link busy with the input and output of every layer it has time for, computes the rest again", "O(N³)", limited(combined.Opportunist)),
 		method("autocapper", "[004] 4.3", "the best rematerialization for 40 larger memories, from which the first activations at the peak are sent until it fits", "40 times persistent", limited(combined.Autocapper)),
 		{
-			Problem: combined.Problem, Name: "pofo", Kind: Heuristic, Source: "[004] 4.2, Thm 12", Slots: pofoSlots,
+			Problem: combined.Problem, Name: "pofo", Kind: run.Heuristic, Source: "[004] 4.2, Thm 12", Slots: pofoSlots,
 			Summary:    "the dynamic program of the thesis, offloading in the forward phase only; its own model frees memory byte by byte, the plan is timed with whole tensors",
 			Complexity: "O(N³·S + N²·S³)",
 			Run:        pofo,
 		},
 		{
-			Problem: combined.Problem, Name: "search", Kind: Heuristic, Source: "ours", Slots: pofoSlots,
+			Problem: combined.Problem, Name: "search", Kind: run.Heuristic, Source: "ours", Slots: pofoSlots,
 			Summary:    "changes what is kept, sent and computed again, from the best of the others and of pofo with less memory",
 			Complexity: "some pofos, and O(N) a move",
 			Run:        combinedSearch,
@@ -70,12 +71,12 @@ func combinedMethods() []*Method {
 
 // pofo notes what the program claims in its own model beside what its plan
 // takes.
-func pofo(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+func pofo(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	claim, p, err := combined.POFOClaim(ctx, in.Chain, s.Platform, s.Slots)
 	if err != nil {
 		return nil, linkError(err)
 	}
-	return &Outcome{
+	return &run.Outcome{
 		Plan: p, Stopped: ctx.Err() != nil,
 		Note: fmt.Sprintf("in its own model, which frees memory byte by byte, pofo takes %s", platform.FormatSeconds(claim)),
 	}, nil
@@ -83,9 +84,9 @@ func pofo(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
 
 // pureOffload makes a method of activation offloading one of this problem, in
 // which no plan of that kind is no proof that there is none.
-func pureOffload(run runOnChain) runOnChain {
-	return func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
-		p, err := run(ctx, c, s)
+func pureOffload(work runOnChain) runOnChain {
+	return func(ctx context.Context, c *chain.Chain, s run.Setting) (*plan.Plan, error) {
+		p, err := work(ctx, c, s)
 		var infeasible *plan.Infeasible
 		if errors.As(err, &infeasible) {
 			if least, why := combined.Least(c); least > s.Platform.Memory*(1+plan.Tolerance) {
@@ -102,11 +103,11 @@ func pureOffload(run runOnChain) runOnChain {
 
 // combinedSearch searches from the best plans of this problem and of activation
 // offloading.
-func combinedSearch(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+func combinedSearch(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	var others []*plan.Plan
-	for _, run := range []runOnChain{limited(offload.DynProg), seeded(offload.Search)} {
+	for _, work := range []runOnChain{limited(offload.DynProg), seeded(offload.Search)} {
 		part, cancel := portion(ctx, 0.1)
-		if p, err := pureOffload(run)(part, in.Chain, s); err == nil {
+		if p, err := pureOffload(work)(part, in.Chain, s); err == nil {
 			others = append(others, p)
 		}
 		cancel()
@@ -115,7 +116,7 @@ func combinedSearch(ctx context.Context, in *Instance, s Setting) (*Outcome, err
 	if err != nil {
 		return nil, linkError(err)
 	}
-	return &Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
+	return &run.Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
 }
 
 // portion returns a context that ends after a part of the time that ctx has
@@ -130,9 +131,9 @@ func portion(ctx context.Context, part float64) (context.Context, context.Cancel
 
 // combinedMILP solves the MILP of rematerialization with offloading from the
 // best heuristic.
-func combinedMILP() *Method {
+func combinedMILP() *run.Method {
 	model := modelOf(rematoffload.Stages)
-	search := func(ctx context.Context, in *Instance, s Setting) (*plan.Plan, error) {
+	search := func(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
 		s.Slots = pofoSlots
 		out, err := combinedSearch(ctx, in, s)
 		if err != nil {
@@ -140,8 +141,8 @@ func combinedMILP() *Method {
 		}
 		return out.Plan, nil
 	}
-	return &Method{
-		Problem: combined.Problem, Name: "remat-offload-milp", Kind: Exact, Source: "ours, in the spirit of POET", Solver: true,
+	return &run.Method{
+		Problem: combined.Problem, Name: "remat-offload-milp", Kind: run.Exact, Source: "ours, in the spirit of POET", Solver: true,
 		Summary:    "search, then a MILP that bounds all plans",
 		Complexity: "exponential; O(N²) columns",
 		Run:        milpOnLink("remat-offload-milp", search, rematoffload.Solve, model), Model: model,

@@ -1,4 +1,4 @@
-package bench_test
+package curve_test
 
 import (
 	"bytes"
@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"workbench/bench"
+	"workbench/bench/catalog"
+	"workbench/bench/curve"
+	"workbench/bench/run"
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -19,22 +21,22 @@ import (
 )
 
 // small is a chain on which methods differ.
-func small(t *testing.T) *bench.Instance {
+func small(t *testing.T) *run.Instance {
 	t.Helper()
-	in, err := bench.Load("zoo:rnn?seq=8&hidden=64&inputs=64", nil)
+	in, err := run.Load("zoo:rnn?seq=8&hidden=64&inputs=64", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return in
 }
 
-func find(t *testing.T, problem, method string) (*bench.Problem, *bench.Method) {
+func find(t *testing.T, problem, method string) (*run.Problem, *run.Method) {
 	t.Helper()
-	p, err := bench.FindProblem(problem)
+	p, err := catalog.FindProblem(problem)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := bench.FindMethod(p, method)
+	m, err := catalog.FindMethod(p, method)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,9 +49,9 @@ func TestCurve(t *testing.T) {
 	_, slots := find(t, plan.Remat, "persistent-slots")
 	_, periodic := find(t, plan.Remat, "periodic")
 	_, optimum := find(t, plan.Remat, "optimum")
-	limits := bench.Limits(p, in, 6)
-	s := bench.Setting{Slots: bench.DefaultSlots}
-	c := bench.RunCurve(context.Background(), p, []*bench.Method{persistent, slots, periodic, optimum}, in, s, bench.OverMemory, limits)
+	limits := curve.Limits(p, in, 6)
+	s := run.Setting{Slots: run.DefaultSlots}
+	c := curve.RunCurve(context.Background(), p, []*run.Method{persistent, slots, periodic, optimum}, in, s, curve.OverMemory, limits)
 	if err := c.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +86,7 @@ func TestCurveSchema(t *testing.T) {
 	in := small(t)
 	p, persistent := find(t, plan.Remat, "persistent")
 	_, storeAll := find(t, plan.Remat, "store-all")
-	c := bench.RunCurve(context.Background(), p, []*bench.Method{persistent, storeAll}, in, bench.Setting{}, bench.OverMemory, bench.Limits(p, in, 3))
+	c := curve.RunCurve(context.Background(), p, []*run.Method{persistent, storeAll}, in, run.Setting{}, curve.OverMemory, curve.Limits(p, in, 3))
 	var b bytes.Buffer
 	if err := json.NewEncoder(&b).Encode(c); err != nil {
 		t.Fatal(err)
@@ -100,7 +102,7 @@ func TestCurveSchema(t *testing.T) {
 	if err := validate(strings.Replace(b.String(), `"steps"`, `"step"`, 1)); err == nil {
 		t.Error("the schema takes an unknown field")
 	}
-	var again bench.Curve
+	var again curve.Curve
 	if err := strictjson.Decode(b.Bytes(), "curve.json", &again); err != nil {
 		t.Error(err)
 	}
@@ -114,12 +116,12 @@ func TestCurveOfALiar(t *testing.T) {
 	in := small(t)
 	p, honest := find(t, plan.Remat, "persistent")
 	whole := honest.Curve
-	for name, lie := range map[string]func(bench.Tradeoff) bench.Tradeoff{
-		"faster than its plan": func(t bench.Tradeoff) bench.Tradeoff {
+	for name, lie := range map[string]func(run.Tradeoff) run.Tradeoff{
+		"faster than its plan": func(t run.Tradeoff) run.Tradeoff {
 			t.Points[0].Makespan /= 2
 			return t
 		},
-		"more memory than its limit": func(t bench.Tradeoff) bench.Tradeoff {
+		"more memory than its limit": func(t run.Tradeoff) run.Tradeoff {
 			make := t.Plan
 			t.Plan = func(memory float64) (*plan.Plan, error) {
 				p, err := make(math.MaxInt64)
@@ -132,13 +134,13 @@ func TestCurveOfALiar(t *testing.T) {
 		},
 	} {
 		liar := *honest
-		liar.Curve = func(ctx context.Context, in *bench.Instance, s bench.Setting, most float64) (bench.Tradeoff, error) {
+		liar.Curve = func(ctx context.Context, in *run.Instance, s run.Setting, most float64) (run.Tradeoff, error) {
 			t, err := whole(ctx, in, s, most)
 			return lie(t), err
 		}
-		c := bench.RunCurve(context.Background(), p, []*bench.Method{&liar}, in, bench.Setting{}, bench.OverMemory, bench.Limits(p, in, 3))
+		c := curve.RunCurve(context.Background(), p, []*run.Method{&liar}, in, run.Setting{}, curve.OverMemory, curve.Limits(p, in, 3))
 		err := c.Err()
-		var invalid *bench.InvalidPlanError
+		var invalid *run.InvalidPlanError
 		if err == nil || errors.Is(err, plan.ErrNoPlan) || name == "more memory than its limit" && !errors.As(err, &invalid) {
 			t.Errorf("%s: error %v", name, err)
 		}
@@ -152,17 +154,17 @@ func TestCurveWithoutPlans(t *testing.T) {
 	_, persistent := find(t, plan.Remat, "persistent")
 	low, _ := p.Range(in)
 	limits := []float64{low}
-	if err := bench.RunCurve(context.Background(), p, []*bench.Method{storeAll}, in, bench.Setting{}, bench.OverMemory, limits).Err(); !errors.Is(err, plan.ErrNoPlan) {
+	if err := curve.RunCurve(context.Background(), p, []*run.Method{storeAll}, in, run.Setting{}, curve.OverMemory, limits).Err(); !errors.Is(err, plan.ErrNoPlan) {
 		t.Errorf("error %v", err)
 	}
-	if err := bench.RunCurve(context.Background(), p, []*bench.Method{storeAll, persistent}, in, bench.Setting{}, bench.OverMemory, limits).Err(); err != nil {
+	if err := curve.RunCurve(context.Background(), p, []*run.Method{storeAll, persistent}, in, run.Setting{}, curve.OverMemory, limits).Err(); err != nil {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestInstanceForms(t *testing.T) {
-	for spec, form := range map[string]bench.Form{"zoo:rnn?seq=2": bench.AChain, "zoo:rnn?seq=2&as=graph": bench.AGraph, "zoo:siamese?length=2&as=join": bench.AJoin} {
-		in, err := bench.Load(spec, nil)
+	for spec, form := range map[string]run.Form{"zoo:rnn?seq=2": run.AChain, "zoo:rnn?seq=2&as=graph": run.AGraph, "zoo:siamese?length=2&as=join": run.AJoin} {
+		in, err := run.Load(spec, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,20 +175,20 @@ func TestInstanceForms(t *testing.T) {
 		if err := in.Write(&b); err != nil {
 			t.Fatal(err)
 		}
-		again, err := bench.Load("-", &b)
+		again, err := run.Load("-", &b)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if again.SHA256 != in.SHA256 || again.Form() != form || again.Size() != in.Size() {
 			t.Errorf("%s: written and read it is %s with %s, not %s with %s", spec, again.Size(), again.SHA256, in.Size(), in.SHA256)
 		}
-		for _, p := range bench.Problems() {
+		for _, p := range catalog.Problems() {
 			if p.Accepts(in) != nil {
 				continue
 			}
-			m, err := bench.FindMethod(p, p.DefaultMethod(in))
+			m, err := catalog.FindMethod(p, catalog.DefaultMethod(p, in))
 			if err != nil || !m.Accepts(in) {
-				t.Errorf("%s: the default method of %s is %q: %v", spec, p.Name, p.DefaultMethod(in), err)
+				t.Errorf("%s: the default method of %s is %q: %v", spec, p.Name, catalog.DefaultMethod(p, in), err)
 			}
 		}
 	}
@@ -194,12 +196,12 @@ func TestInstanceForms(t *testing.T) {
 
 // The curve of a program that is proved optimal is its own bound.
 func TestCurveOfTheOptimum(t *testing.T) {
-	in, err := bench.Load("zoo:siamese?length=2&as=join", nil)
+	in, err := run.Load("zoo:siamese?length=2&as=join", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p, dp := find(t, plan.Join, "join-dp")
-	c := bench.RunCurve(context.Background(), p, []*bench.Method{dp}, in, bench.Setting{}, bench.OverMemory, bench.Limits(p, in, 100))
+	c := curve.RunCurve(context.Background(), p, []*run.Method{dp}, in, run.Setting{}, curve.OverMemory, curve.Limits(p, in, 100))
 	if err := c.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -220,9 +222,9 @@ func TestCurveOverOtherAxes(t *testing.T) {
 	p, search := find(t, plan.Pipeline, "search")
 	_, contiguous := find(t, plan.Pipeline, "1f1b-star")
 	_, high := p.Range(in)
-	s := bench.Setting{Platform: platform.Platform{Memory: 4 * high, Bandwidth: 12e9, Processors: 3, WeightCopies: 3}}
-	for over, values := range map[bench.Axis][]float64{bench.OverProcessors: {1, 2, 3, 5}, bench.OverBandwidth: bench.Bandwidths(12e9, 8)} {
-		c := bench.RunCurve(context.Background(), p, []*bench.Method{contiguous, search}, in, s, over, values)
+	s := run.Setting{Platform: platform.Platform{Memory: 4 * high, Bandwidth: 12e9, Processors: 3, WeightCopies: 3}}
+	for over, values := range map[curve.Axis][]float64{curve.OverProcessors: {1, 2, 3, 5}, curve.OverBandwidth: curve.Bandwidths(12e9, 8)} {
+		c := curve.RunCurve(context.Background(), p, []*run.Method{contiguous, search}, in, s, over, values)
 		if err := c.Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -246,11 +248,11 @@ func TestCurveOverOtherAxes(t *testing.T) {
 		// Each point is the result of a run there.
 		s := s
 		s.Platform = over.Place(s.Platform, values[2])
-		if r := bench.Run(context.Background(), p, contiguous, in, s); *r.Makespan != c.Series[0].Makespan(values[2]) {
+		if r := run.Run(context.Background(), p, contiguous, in, s); *r.Makespan != c.Series[0].Makespan(values[2]) {
 			t.Errorf("%s %g: %g s on the curve, %g s alone", over, values[2], c.Series[0].Makespan(values[2]), *r.Makespan)
 		}
 	}
-	if rates := bench.Bandwidths(16, 8); rates[0] != 1 || rates[1] != 2 || rates[7] != 128 {
+	if rates := curve.Bandwidths(16, 8); rates[0] != 1 || rates[1] != 2 || rates[7] != 128 {
 		t.Errorf("bandwidths around 16: %v", rates)
 	}
 }
@@ -261,7 +263,7 @@ func TestQuantities(t *testing.T) {
 	c := &chain.Chain{Input: chain.Input{Activation: 2}, Layers: []chain.Layer{
 		{ForwardTime: 1, Activation: 1, Saved: 6}, {ForwardTime: 1, Activation: 5, Saved: 9},
 	}}
-	in, err := bench.NewInstance(c)
+	in, err := run.NewInstance(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,26 +273,26 @@ func TestQuantities(t *testing.T) {
 		{Op: plan.OpO, Tensor: plan.TensorA, Layer: 7}, // of no layer: verify says so
 		{Op: plan.OpP, Tensor: plan.TensorAbar, Layer: 1},
 	}}
-	share := bench.Moved(in, p)
+	share := curve.Moved(in, p)
 	if want := 3. / 8; share != want {
 		t.Errorf("%g of the activations moved, %g expected", share, want)
 	}
 	p.Problem = plan.Remat
-	if x := bench.Moved(in, p); !math.IsNaN(x) {
+	if x := curve.Moved(in, p); !math.IsNaN(x) {
 		t.Errorf("rematerialization moves %g of the activations to the host", x)
 	}
 	makespan := 4.0
-	point := bench.CurvePoint{At: 2, Makespan: &makespan, Moved: &share}
-	curve := &bench.Curve{Samples: 8, Bounds: []bench.BoundPoint{{At: 2, Value: 3.2}, {At: 3, Value: 2}}}
-	for q, want := range map[bench.Quantity]float64{bench.Makespan: 4, bench.Throughput: 2, bench.Ratio: 1.25, bench.Share: 3. / 8} {
-		if x := curve.Of(q, &point, 2); x != want {
+	point := curve.CurvePoint{At: 2, Makespan: &makespan, Moved: &share}
+	drawn := &curve.Curve{Samples: 8, Bounds: []curve.BoundPoint{{At: 2, Value: 3.2}, {At: 3, Value: 2}}}
+	for q, want := range map[curve.Quantity]float64{curve.Makespan: 4, curve.Throughput: 2, curve.Ratio: 1.25, curve.Share: 3. / 8} {
+		if x := drawn.Of(q, &point, 2); x != want {
 			t.Errorf("%s %g, %g expected", q, x, want)
 		}
-		if x := curve.Of(q, nil, 2); !math.IsNaN(x) {
+		if x := drawn.Of(q, nil, 2); !math.IsNaN(x) {
 			t.Errorf("%s %g of no plan", q, x)
 		}
 	}
-	if x := curve.Of(bench.Ratio, &point, 3); x != 2 {
+	if x := drawn.Of(curve.Ratio, &point, 3); x != 2 {
 		t.Errorf("ratio %g at the larger limit, 2 expected", x)
 	}
 }

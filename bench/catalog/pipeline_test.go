@@ -1,4 +1,4 @@
-package bench_test
+package catalog_test
 
 import (
 	"math"
@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"workbench/bench"
+	"workbench/bench/run"
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -14,17 +14,17 @@ import (
 
 // pipelined runs methods on a chain, none of which comes to need its backend, and
 // judges them together.
-func pipelined(t *testing.T, c *chain.Chain, p platform.Platform, model string, methods ...string) (results []*bench.Result, best, unconditional *bench.Bound) {
+func pipelined(t *testing.T, c *chain.Chain, p platform.Platform, model string, methods ...string) (results []*run.Result, best, unconditional *run.Bound) {
 	t.Helper()
-	in, err := bench.NewInstance(c)
+	in, err := run.NewInstance(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range methods {
 		problem, m := find(t, plan.Pipeline, name)
-		results = append(results, bench.Run(t.Context(), problem, m, in, bench.Setting{Platform: p, MemoryModel: model, Gap: 1e-6}))
+		results = append(results, run.Run(t.Context(), problem, m, in, run.Setting{Platform: p, MemoryModel: model, Gap: 1e-6}))
 	}
-	best, unconditional = bench.JudgeTogether(results)
+	best, unconditional = run.JudgeTogether(results)
 	return results, best, unconditional
 }
 
@@ -49,7 +49,7 @@ func TestBoundsBindWhatTheyAssume(t *testing.T) {
 		bound  float64
 	}{{1, 4, 4}, {3, 8.0 / 3, 8.0 / 3}, {1, 4, 4}, {3, 8.0 / 3, 8.0 / 3}} {
 		r := results[i]
-		if r.Status != bench.Optimal || max(1, r.Plan.K) != want.k || !near(*r.Objective, want.period) || !near(r.Bound.Value, want.bound) || !near(*r.Gap, 0) {
+		if r.Status != run.Optimal || max(1, r.Plan.K) != want.k || !near(*r.Objective, want.period) || !near(r.Bound.Value, want.bound) || !near(*r.Gap, 0) {
 			t.Errorf("%s: %s %s, k = %d, period %v, bound %+v", r.Method, r.Status, r.Error, r.Plan.K, r.Objective, r.Bound)
 		}
 	}
@@ -77,7 +77,7 @@ func TestPipelineMethodsAgree(t *testing.T) {
 		for _, model := range []string{plan.StageModel, plan.TaskModel} {
 			results, _, _ := pipelined(t, c, p, model, "1f1b-star", "contiguous-optimum", "branch-and-bound", "k-periodic", "gpipe", "pipedream", "search")
 			for _, x := range results {
-				if x.Status == bench.Failed {
+				if x.Status == run.Failed {
 					t.Errorf("seed %d, %s: %s: %s\n%+v %+v", seed, model, x.Method, x.Error, c, p)
 				}
 			}

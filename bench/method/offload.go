@@ -1,10 +1,11 @@
-package bench
+package method
 
 import (
 	"context"
 	"errors"
 	"fmt"
 
+	"workbench/bench/run"
 	"workbench/heuristics/offload"
 	ilpweights "workbench/ilp/weights"
 	"workbench/model/chain"
@@ -13,19 +14,19 @@ import (
 )
 
 // activationOffload is the problem of [000] and [004] ch. 3.
-func activationOffload() *Problem {
-	return &Problem{
+func ActivationOffload() *run.Problem {
+	return &run.Problem{
 		Name:      offload.Problem,
 		Title:     "which activations go to the host between forward and backward, and when",
 		Source:    "[000], [004] ch. 3",
 		Objective: "makespan of a training step, seconds",
-		Takes:     []Form{AChain},
+		Takes:     []run.Form{run.AChain},
 		Word:      "makespan",
 		Defaults:  []string{"offload-milp"},
 		Example:   "zoo:resnet50?image=500&batch=16",
 		Moves:     true,
 		Memory:    "50%", Bandwidth: "12GB/s",
-		Range: func(in *Instance) (low, high float64) { return offload.Range(in.Chain) },
+		Range: func(in *run.Instance) (low, high float64) { return offload.Range(in.Chain) },
 		Fit:   linkFit(func(c *chain.Chain) float64 { _, high := offload.Range(c); return high }),
 		Bound: bestBound(offload.Problem, offload.Bounds, func(b offload.Bound) (float64, string) { return b.Value, b.By }),
 	}
@@ -39,35 +40,33 @@ type boundKey struct {
 
 // bestBound adapts the bounds of a package of heuristics. Every run on the
 // instance asks for them, and they may take a tenth of a second.
-func bestBound[B any](problem string, bounds func(*chain.Chain, platform.Platform) ([]B, error), read func(B) (value float64, by string)) func(*Instance, Setting) Bound {
-	return func(in *Instance, s Setting) (best Bound) {
+func bestBound[B any](problem string, bounds func(*chain.Chain, platform.Platform) ([]B, error), read func(B) (value float64, by string)) func(*run.Instance, run.Setting) run.Bound {
+	return func(in *run.Instance, s run.Setting) run.Bound {
 		p := s.Platform
 		key := boundKey{problem, p.Memory, p.Bandwidth}
-		if b, known := in.bounds[key]; known {
-			return b
-		}
-		if in.bounds == nil {
-			in.bounds = map[boundKey]Bound{}
-		}
-		defer func() { in.bounds[key] = best }()
-		best = Bound{Value: in.Compute(), By: "the sum of the computations", Assumptions: []string{}}
-		all, err := bounds(in.Chain, p)
-		if err != nil {
-			return best // below the least memory there are no plans and so no bounds
-		}
-		for _, b := range all {
-			if value, by := read(b); value > best.Value {
-				best.Value, best.By = value, by
-			}
-		}
-		return best
+		return run.Memo(in, key, func() run.Bound { return bestOf(in, p, bounds, read) })
 	}
+}
+
+// bestOf returns the best of the bounds, at least the sum of the computations.
+func bestOf[B any](in *run.Instance, p platform.Platform, bounds func(*chain.Chain, platform.Platform) ([]B, error), read func(B) (value float64, by string)) run.Bound {
+	best := run.Bound{Value: in.Compute(), By: "the sum of the computations", Assumptions: []string{}}
+	all, err := bounds(in.Chain, p)
+	if err != nil {
+		return best // below the least memory there are no plans and so no bounds
+	}
+	for _, b := range all {
+		if value, by := read(b); value > best.Value {
+			best.Value, best.By = value, by
+		}
+	}
+	return best
 }
 
 // linkFit checks that times, sizes and the platform are numbers one can
 // calculate with. high is what keeping everything takes.
-func linkFit(high func(*chain.Chain) float64) func(*Instance, platform.Platform) error {
-	return func(in *Instance, p platform.Platform) error {
+func linkFit(high func(*chain.Chain) float64) func(*run.Instance, platform.Platform) error {
+	return func(in *run.Instance, p platform.Platform) error {
 		transfers := in.Chain.Input.Activation / p.Bandwidth
 		for i := range in.Chain.Layers {
 			transfers += in.Chain.Layers[i].Saved / p.Bandwidth
@@ -83,7 +82,7 @@ func linkFit(high func(*chain.Chain) float64) func(*Instance, platform.Platform)
 			{"bandwidth is %g bytes per second", p.Bandwidth},
 		} {
 			if !(x.value <= largest) {
-				return InputError(fmt.Errorf("chain %q: "+x.what+": choose units in which this is at most %g", in.Name, x.value, largest))
+				return run.InputError(fmt.Errorf("chain %q: "+x.what+": choose units in which this is at most %g", in.Name, x.value, largest))
 			}
 		}
 		return nil
@@ -91,23 +90,23 @@ func linkFit(high func(*chain.Chain) float64) func(*Instance, platform.Platform)
 }
 
 // onLink adapts a method of a chain with a link.
-func onLink(problem, name, source, summary, complexity string, run runOnChain) *Method {
-	return &Method{
-		Problem: problem, Name: name, Kind: Heuristic, Source: source, Summary: summary, Complexity: complexity,
-		Run: func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
-			p, err := run(ctx, in.Chain, s)
+func onLink(problem, name, source, summary, complexity string, work runOnChain) *run.Method {
+	return &run.Method{
+		Problem: problem, Name: name, Kind: run.Heuristic, Source: source, Summary: summary, Complexity: complexity,
+		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+			p, err := work(ctx, in.Chain, s)
 			if err != nil {
 				return nil, linkError(err)
 			}
-			return &Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
+			return &run.Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
 		},
 	}
 }
 
 // seeded adapts a method that chooses at random.
-func seeded(run func(context.Context, *chain.Chain, platform.Platform, uint64) (*plan.Plan, error)) runOnChain {
-	return func(ctx context.Context, c *chain.Chain, s Setting) (*plan.Plan, error) {
-		return run(ctx, c, s.Platform, uint64(s.Seed))
+func seeded(work func(context.Context, *chain.Chain, platform.Platform, uint64) (*plan.Plan, error)) runOnChain {
+	return func(ctx context.Context, c *chain.Chain, s run.Setting) (*plan.Plan, error) {
+		return work(ctx, c, s.Platform, uint64(s.Seed))
 	}
 }
 
@@ -117,28 +116,28 @@ func linkError(err error) error {
 	if errors.As(err, &infeasible) || errors.Is(err, plan.ErrNoPlan) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return InputError(err)
+	return run.InputError(err)
 }
 
 // upTo refuses chains that are too long for a method.
-func upTo(m *Method, layers int, instead string) func(context.Context, *Instance, Setting) (*Outcome, error) {
-	run := m.Run
-	return func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+func upTo(m *run.Method, layers int, instead string) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
+	work := m.Run
+	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 		if n := in.Chain.Len(); n > layers {
-			return nil, InputError(fmt.Errorf("%s is for at most %d layers, %s has %d: %s", m.Name, layers, in.Name, n, instead))
+			return nil, run.InputError(fmt.Errorf("%s is for at most %d layers, %s has %d: %s", m.Name, layers, in.Name, n, instead))
 		}
-		return run(ctx, in, s)
+		return work(ctx, in, s)
 	}
 }
 
 // offloadMethods is the table of methods for activation offloading.
-func offloadMethods() []*Method {
-	method := func(name, source, summary, complexity string, run runOnChain) *Method {
-		return onLink(offload.Problem, name, source, summary, complexity, run)
+func OffloadMethods() []*run.Method {
+	method := func(name, source, summary, complexity string, work runOnChain) *run.Method {
+		return onLink(offload.Problem, name, source, summary, complexity, work)
 	}
 	slots := method("dynprog-slots", "[000], [004] Alg. 5, 3.3.3.2", "dynprog with sizes rounded to S slots, the rounding repaired until the set fits", "O(N·S³)", slotted(offload.DynProgSlots))
-	slots.Slots = DefaultSlots
-	methods := []*Method{
+	slots.Slots = run.DefaultSlots
+	methods := []*run.Method{
 		method("greedy", "[000], [004] 3.2", "offloads ā_0, ā_1, … until the rest fits: Theorem 8 rounded to whole tensors", "O(N log N)", limited(offload.Greedy)),
 		method("vdnn", "vDNN++, [004] 3.4.1", "thresholds on uF/ā, all or every other of those above; the best schedule", "O(N²)", limited(offload.VDNN)),
 		method("tflms", "TFLMS, [004] 3.4.1", "the first n activations, fetched so many layers ahead; the best of the grid", "O(N³)", limited(offload.TFLMS)),
@@ -147,19 +146,19 @@ func offloadMethods() []*Method {
 		method("dynprog", "[000], [004] Alg. 5, Thm 10", "the best set with transfers in parts, scheduled whole; exact numbers, dominated states dropped; not optimal, though printed so", "O(N·states²), states limited", limited(offload.DynProg)),
 		method("search", "ours", "changes sets and orders at random, from the best of the others, until a bound is met", "a schedule a move", seeded(offload.Search)),
 		{
-			Problem: offload.Problem, Name: "fractional", Kind: Relaxed, Source: "[004] Thm 8",
+			Problem: offload.Problem, Name: "fractional", Kind: run.Relaxed, Source: "[004] Thm 8",
 			Summary:    "the optimum when parts of activations may move: a lower bound, no plan",
 			Complexity: "O(N)",
-			Run: func(_ context.Context, in *Instance, s Setting) (*Outcome, error) {
+			Run: func(_ context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 				o, err := offload.Fractional(in.Chain, s.Platform)
 				if err != nil {
 					return nil, linkError(err)
 				}
-				return &Outcome{Bounds: []Bound{{Value: o.Makespan, By: "fractional", Assumptions: []string{}}}}, nil
+				return &run.Outcome{Bounds: []run.Bound{{Value: o.Makespan, By: "fractional", Assumptions: []string{}}}}, nil
 			},
 		},
 		{
-			Problem: offload.Problem, Name: "optimum", Kind: Exact, Source: "ours",
+			Problem: offload.Problem, Name: "optimum", Kind: run.Exact, Source: "ours",
 			Summary:    "search, then a shortest path over partial plans, the dominated ones dropped, within bounds that close on the makespan",
 			Complexity: "exponential in the number of different sizes of activations",
 			Run:        offloadOptimum,

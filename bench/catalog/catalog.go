@@ -1,0 +1,89 @@
+// Package catalog is the table of problems and methods. The command line, sweeps,
+// reports and documentation are made from it.
+package catalog
+
+import (
+	"fmt"
+	"slices"
+
+	"workbench/bench/method"
+	"workbench/bench/run"
+	"workbench/model/nearest"
+	"workbench/model/plan"
+)
+
+// DefaultProblem is what commands work on without --problem.
+const DefaultProblem = "weight-offload"
+
+// Problems returns the table of problems.
+func Problems() []*run.Problem {
+	return []*run.Problem{method.Remat(), method.Join(), method.ActivationOffload(), method.RematOffload(), method.Swap(), method.Pipeline(), method.WeightOffload()}
+}
+
+// Methods returns the table of methods of p, in the order in which reports
+// list them.
+func Methods(p *run.Problem) []*run.Method {
+	switch p.Name {
+	case plan.Remat:
+		return method.WithoutMemory(slices.Concat(method.RematMethods(), method.GraphMethods(), method.CheckmateMethods()))
+	case plan.Join:
+		return method.JoinMethods()
+	case plan.ActivationOffload:
+		return method.OffloadMethods()
+	case plan.RematOffload:
+		return method.CombinedMethods()
+	case plan.Swap:
+		return method.SwapMethods()
+	case plan.Pipeline:
+		return method.PipelineMethods()
+	case plan.WeightOffload:
+		return method.WeightMethods()
+	}
+	return nil
+}
+
+// MethodsFor returns the methods of p that work on in.
+func MethodsFor(p *run.Problem, in *run.Instance) (list []*run.Method) {
+	for _, m := range Methods(p) {
+		if m.Accepts(in) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// DefaultMethod returns the method used where none is named.
+func DefaultMethod(p *run.Problem, in *run.Instance) string {
+	for _, name := range p.Defaults {
+		if m, err := FindMethod(p, name); err == nil && m.Accepts(in) {
+			return name
+		}
+	}
+	return p.Defaults[0]
+}
+
+// FindProblem returns the problem of that name. An unknown name is an error
+// that suggests the nearest.
+func FindProblem(name string) (*run.Problem, error) {
+	var names []string
+	for _, p := range Problems() {
+		if p.Name == name {
+			return p, nil
+		}
+		names = append(names, p.Name)
+	}
+	return nil, run.InputError(fmt.Errorf("unknown problem %q: %s", name, nearest.Hint(name, names)))
+}
+
+// FindMethod returns the method of p of that name. An unknown name is an error
+// that suggests the nearest.
+func FindMethod(p *run.Problem, name string) (*run.Method, error) {
+	var names []string
+	for _, m := range Methods(p) {
+		if m.Name == name {
+			return m, nil
+		}
+		names = append(names, m.Name)
+	}
+	return nil, run.InputError(fmt.Errorf("unknown method %q of %s: %s", name, p.Name, nearest.Hint(name, names)))
+}
