@@ -64,17 +64,19 @@ func Root(ctx context.Context, lp solvers.LP, d *milp.Data, head certificate.Cer
 // Tree; Scale 0 stands for 1. Exponential at worst: a linear program and
 // O(columns + entries) a node.
 //
-// An error means that the library failed or, which would be a mistake of this
-// package, that the certificate did not pass its check.
+// An error means that the library failed before anything was proved or, which
+// would be a mistake of this package, that the certificate did not pass its
+// check. If it fails later, what is proved until then counts, and Note says so.
 func Tree(ctx context.Context, lp solvers.LP, d *milp.Data, head certificate.Certificate, o Options) (*Result, error) {
 	if d.Sense != milp.Minimize {
 		return nil, fmt.Errorf("%w: certificates are of programs to be minimised", solvers.ErrUnsupported)
 	}
 	s := newSearch(lp, d, o)
-	if err := s.run(ctx); err != nil {
-		return nil, err
-	}
+	failed := s.run(ctx)
 	r := &Result{Ended: s.ended, Nodes: s.nodes, Iterations: s.iterations}
+	if failed != nil {
+		r.Ended, r.Note = solvers.Unknown, failed.Error()
+	}
 	c := &head
 	if c.Scale == 0 {
 		c.Scale = 1
@@ -85,8 +87,10 @@ func Tree(ctx context.Context, lp solvers.LP, d *milp.Data, head certificate.Cer
 	case empty:
 		c.Infeasible, c.Scale, r.Closed = true, 0, true
 	case claim == nil:
-		r.Note = s.unbounded()
-		return r, nil
+		if failed == nil {
+			r.Note = s.unbounded()
+		}
+		return r, failed
 	default:
 		c.Bound = claim.Mul(claim, new(big.Rat).SetFloat64(c.Scale))
 		c.Granularity = s.grain

@@ -2,6 +2,7 @@ package certify
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -309,5 +310,36 @@ func TestGranularity(t *testing.T) {
 	r, err := Root(t.Context(), lp, &d, head, 4)
 	if err != nil || !r.Closed || r.Certificate.Granularity != 2 || value(r.Certificate) != 4 {
 		t.Errorf("%+v, %v, %v", r, r.Certificate, err)
+	}
+}
+
+// breaking is a library that fails after a few solves.
+type breaking struct {
+	solvers.LP
+	left int
+}
+
+func (b *breaking) Solve(ctx context.Context, o solvers.LPOptions) (*solvers.LPResult, error) {
+	if b.left--; b.left < 0 {
+		return nil, solvers.ErrSolver
+	}
+	return b.LP.Solve(ctx, o)
+}
+
+// TestBreaks: what is proved before a library breaks is kept.
+func TestBreaks(t *testing.T) {
+	m := covering(60, 50)
+	d := m.Data()
+	for _, solves := range []int{0, 1, 40} {
+		lp := open(t, &d)
+		r, err := Tree(t.Context(), &breaking{lp, solves}, &d, head, Options{Goal: 1000})
+		lp.Close()
+		if solves == 0 {
+			if !errors.Is(err, solvers.ErrSolver) {
+				t.Errorf("no bound and no error: %+v, %v", r, err)
+			}
+		} else if err != nil || r.Certificate == nil || r.Ended != solvers.Unknown || r.Note != solvers.ErrSolver.Error() {
+			t.Errorf("after %d solves: %+v, %v", solves, r, err)
+		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"time"
 
 	"workbench/model/certificate"
 	"workbench/model/milp"
@@ -98,7 +97,8 @@ func (q *queue) Pop() any {
 
 // run goes from every open node, the one of least bound first, straight down
 // until a leaf: so what is left open at a limit is bounded as well as can be,
-// and most linear programs differ from the one before in one bound.
+// and most linear programs differ from the one before in one bound. After an
+// error the tree is as it was before the node that it came of.
 func (s *search) run(ctx context.Context) error {
 	heap.Push(&s.open, s.root)
 	for len(s.open) > 0 {
@@ -109,12 +109,9 @@ func (s *search) run(ctx context.Context) error {
 				return nil
 			}
 			down, up, err := s.visit(ctx, n)
-			if err != nil {
-				return err
-			}
-			if s.ended != solvers.NotStopped { // in the middle of it
+			if err != nil || s.ended != solvers.NotStopped { // in the middle of it
 				heap.Push(&s.open, n)
-				return nil
+				return err
 			}
 			n = s.choose(down, up)
 		}
@@ -244,9 +241,7 @@ func (s *search) tree() *certificate.Node {
 // asked again; what it then says does not need to be of use.
 func (s *search) solve(ctx context.Context) (r *solvers.LPResult, empty []certificate.Multiplier, err error) {
 	for attempt := range 3 {
-		o := s.limits(ctx)
-		o.Attempt = attempt
-		if r, err = s.lp.Solve(ctx, o); err != nil {
+		if r, err = s.lp.Solve(ctx, solvers.LPOptions{Attempt: attempt}); err != nil {
 			return nil, nil, err
 		}
 		s.iterations += r.Iterations
@@ -265,14 +260,6 @@ func (s *search) solve(ctx context.Context) (r *solvers.LPResult, empty []certif
 		}
 	}
 	return r, nil, nil
-}
-
-// limits are those of ctx.
-func (s *search) limits(ctx context.Context) (o solvers.LPOptions) {
-	if end, ok := ctx.Deadline(); ok {
-		o.Time = max(time.Until(end), time.Millisecond)
-	}
-	return o
 }
 
 // contradiction returns multipliers that prove the box empty, from a ray of

@@ -18,6 +18,7 @@ import (
 type lp struct {
 	calls      chan func(instance)
 	cols, rows int
+	lost       error // why nothing is to be had of it any more
 }
 
 // OpenLP implements [solvers.LPEngine].
@@ -80,11 +81,31 @@ const (
 	primalSimplex = 4
 )
 
-// do makes calls with the instance.
-func (p *lp) do(call func(h instance) error) error {
-	done := make(chan error)
+// lateness is how long HiGHS may take to return after the end of its time before
+// it is left behind.
+const lateness = time.Second
+
+// do makes calls with the instance. A program that is left behind makes no more.
+func (p *lp) do(ctx context.Context, call func(h instance) error) error {
+	if p.lost != nil {
+		return p.lost
+	}
+	done := make(chan error, 1)
 	p.calls <- func(h instance) { done <- call(h) }
-	return <-done
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(lateness)
+	defer late.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-late.C:
+		p.lost = fmt.Errorf("%w: HiGHS had not returned %v after the end of its time; left behind", solvers.ErrSolver, lateness)
+		return p.lost
+	}
 }
 
 // Close implements [solvers.LP].
@@ -92,7 +113,7 @@ func (p *lp) Close() { close(p.calls) }
 
 // SetBounds implements [solvers.LP].
 func (p *lp) SetBounds(columns []int32, lower, upper []float64) error {
-	return p.do(func(h instance) error {
+	return p.do(context.Background(), func(h instance) error {
 		for k, j := range columns {
 			if err := h.setBounds(j, lower[k], upper[k]); err != nil {
 				return err
@@ -104,7 +125,7 @@ func (p *lp) SetBounds(columns []int32, lower, upper []float64) error {
 
 // SetCosts implements [solvers.LP].
 func (p *lp) SetCosts(columns []int32, costs []float64) error {
-	return p.do(func(h instance) error {
+	return p.do(context.Background(), func(h instance) error {
 		for k, j := range columns {
 			if err := h.setCost(j, costs[k]); err != nil {
 				return err
@@ -116,7 +137,7 @@ func (p *lp) SetCosts(columns []int32, costs []float64) error {
 
 // AddRows implements [solvers.LP].
 func (p *lp) AddRows(lower, upper []float64, start, col []int32, val []float64) error {
-	err := p.do(func(h instance) error { return h.addRows(lower, upper, start, col, val) })
+	err := p.do(context.Background(), func(h instance) error { return h.addRows(lower, upper, start, col, val) })
 	if err == nil {
 		p.rows += len(lower)
 	}
@@ -136,36 +157,46 @@ var ways = [...]struct {
 
 // Solve implements [solvers.LP]. What HiGHS calls unknown, or infeasible without
 // a reason, which the primal simplex does, is solved again in another way.
-func (p *lp) Solve(ctx context.Context, o solvers.LPOptions) (r *solvers.LPResult, err error) {
-	end := time.Now().Add(o.Time)
-	err = p.do(func(h instance) (err error) {
-		for _, way := range ways[min(o.Attempt, len(ways)-1):] {
-			if way.scratch {
-				if err := h.forget(); err != nil {
-					return err
-				}
-			}
-			limit := o.Time
-			if limit > 0 {
-				limit = max(time.Until(end), 1)
-			}
-			r, err = p.run(ctx, h, way.strategy, limit, o.Iterations)
-			if err != nil || r.Status != solvers.Numerical && (r.Status != solvers.Infeasible || r.Ray != nil) {
-				return err
+func (p *lp) Solve(ctx context.Context, o solvers.LPOptions) (*solvers.LPResult, error) {
+	if o.Time > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.Time)
+		defer cancel()
+	}
+	found := make(chan *solvers.LPResult, 1) // not a variable: HiGHS may be left behind
+	err := p.do(ctx, func(h instance) error {
+		r, err := p.solve(ctx, h, o)
+		found <- r
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return <-found, nil
+}
+
+func (p *lp) solve(ctx context.Context, h instance, o solvers.LPOptions) (r *solvers.LPResult, err error) {
+	for _, way := range ways[min(o.Attempt, len(ways)-1):] {
+		if way.scratch {
+			if err := h.forget(); err != nil {
+				return nil, err
 			}
 		}
-		return nil
-	})
-	return r, err
+		r, err = p.run(ctx, h, way.strategy, o.Iterations)
+		if err != nil || r.Status != solvers.Numerical && (r.Status != solvers.Infeasible || r.Ray != nil) {
+			return r, err
+		}
+	}
+	return r, nil
 }
 
 // run solves once.
-func (p *lp) run(ctx context.Context, h instance, strategy int, limit time.Duration, iterations int) (*solvers.LPResult, error) {
+func (p *lp) run(ctx context.Context, h instance, strategy, iterations int) (*solvers.LPResult, error) {
 	h.goOn()
 	h.set("simplex_strategy", strategy)
 	seconds := math.Inf(1)
-	if limit > 0 {
-		seconds = limit.Seconds()
+	if end, ok := ctx.Deadline(); ok { // HiGHS looks at its own clock more often
+		seconds = max(0, time.Until(end).Seconds())
 	}
 	h.set("time_limit", seconds)
 	if iterations <= 0 {
