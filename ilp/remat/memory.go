@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"workbench/ilp/formulation"
@@ -75,8 +76,10 @@ func (f *chainMILP) forwardMemory() {
 }
 
 // limit adds that the items fit. What is too large alone is not there; a row that
-// always holds is left out; and the others are rewritten by fewer, and scaled by
-// a power of two.
+// always holds is left out; the others are rewritten by fewer, and scaled by a
+// power of two. Where the sums that fit and those that do not are so near that no
+// solver can tell, covers say what does not fit instead, if there are few, beside
+// a row of the large items.
 func (f *chainMILP) limit(g milp.Group, items []item, room float64) {
 	f.rows = append(f.rows, memoryRow{items, room})
 	some := make([]item, 0, len(items))
@@ -90,10 +93,22 @@ func (f *chainMILP) limit(g milp.Group, items []item, room float64) {
 	if most(some) <= room {
 		return
 	}
-	some, room = fewer(some, room)
+	some, room, gap := fewer(some, room)
 	largest := 0.0
 	for _, x := range some {
 		largest = max(largest, x.size)
+	}
+	if gap < visible*largest {
+		if covers := minimalCovers(some, room); covers != nil {
+			for _, c := range covers {
+				f.e.Reset()
+				for _, x := range c {
+					f.e.Add(1, x.v)
+				}
+				f.m.Group("does not fit", "memory of B and F").AtMost(&f.e, float64(len(c)-1))
+			}
+			some = slices.DeleteFunc(some, func(x item) bool { return x.size < visible*largest })
+		}
 	}
 	scale := milp.PowerOfTwo(largest, scaled)
 	f.e.Reset()
@@ -102,6 +117,10 @@ func (f *chainMILP) limit(g milp.Group, items []item, room float64) {
 	}
 	g.AtMost(&f.e, room*scale)
 }
+
+// visible is the part of the largest number of a row that solvers can see, with
+// something to spare: they leave 10^-6 undone in numbers of about scaled.
+const visible = 0x1p-16
 
 // byLayer returns the sizes there can be of each layer.
 func byLayer(items []item) map[int][]float64 {
@@ -125,13 +144,14 @@ const apart = 16
 
 // fewer returns a row with the same solutions in whole numbers, as far as it is
 // quickly found: one without the smaller items, of which no row can tell whether
-// they are there, and of which the room is no more than what can be filled.
+// they are there, and of which the room is no more than what can be filled. gap
+// is what the least that does not fit needs more, +Inf if that is not known.
 //
 // Proof. Let the items of at least some size be large, the others small, together
 // at most s, and let b be the most that large ones fill of the room. If
 // b ≤ room − s then what fits of the large ones leaves room for all small ones:
 // the row is that the large ones take at most the room, or at most b.
-func fewer(items []item, room float64) ([]item, float64) {
+func fewer(items []item, room float64) (some []item, filled, gap float64) {
 	sizes := make([]float64, len(items))
 	for i, x := range items {
 		sizes[i] = x.size
@@ -150,32 +170,35 @@ func fewer(items []item, room float64) ([]item, float64) {
 				small = append(small, x)
 			}
 		}
-		if b, ok := filled(large, room); ok && b <= room-most(small) {
-			return large, b
+		if below, above, ok := around(large, room); ok && below <= room-most(small) {
+			return large, below, above - below
 		}
 	}
-	return items, room
+	return items, room, math.Inf(1)
 }
 
-// sums is how many sums filled keeps.
+// sums is how many sums around keeps.
 const sums = 256
 
-// filled is the largest sum of items, one of each layer at most, in the room. It
-// is not known if that takes more than a few sums.
-func filled(items []item, room float64) (best float64, ok bool) {
+// around returns the largest sum of items, one of each layer at most, in the
+// room, and the smallest beyond it, +Inf if there is none. They are not known if
+// that takes more than a few sums.
+func around(items []item, room float64) (below, above float64, ok bool) {
 	layers := byLayer(items)
 	rest := most(items)
 	now := []float64{0}
+	above = math.Inf(1)
 	for _, layer := range slices.Sorted(maps.Keys(layers)) {
-		sizes := layers[layer]
+		sizes := append(layers[layer], 0)
 		rest -= slices.Max(sizes)
 		var next []float64
 		for _, sum := range now {
-			for _, x := range append(sizes, 0) {
+			for _, x := range sizes {
 				switch {
 				case sum+x > room:
+					above = min(above, sum+x)
 				case sum+x+rest <= room:
-					best = max(best, sum+x+rest)
+					below = max(below, sum+x+rest)
 				default:
 					next = append(next, sum+x)
 				}
@@ -184,13 +207,49 @@ func filled(items []item, room float64) (best float64, ok bool) {
 		slices.Sort(next)
 		now = slices.Compact(next)
 		if len(now) > sums {
-			return 0, false
+			return 0, 0, false
 		}
 	}
-	if len(now) > 0 {
-		best = max(best, now[len(now)-1])
+	return below, above, true
+}
+
+// Limits of minimalCovers.
+const (
+	mostCovers = 64
+	mostSets   = 4096 // looked at
+)
+
+// minimalCovers returns the sets of items of different layers that do not fit,
+// though each would without any of its items; nil if there are many.
+func minimalCovers(items []item, room float64) (covers [][]item) {
+	items = slices.Clone(items)
+	slices.SortStableFunc(items, func(x, y item) int { return cmp.Compare(y.size, x.size) })
+	sets := 0
+	var set []item
+	var search func(from int, sum float64) bool
+	search = func(from int, sum float64) bool {
+		for i := from; i < len(items); i++ {
+			x := items[i]
+			if slices.ContainsFunc(set, func(y item) bool { return y.layer == x.layer }) {
+				continue
+			}
+			if sets++; sets > mostSets {
+				return false
+			}
+			set = append(set, x)
+			if sum+x.size > room { // not without x, the smallest
+				covers = append(covers, slices.Clone(set))
+			} else if !search(i+1, sum+x.size) {
+				return false
+			}
+			set = set[:len(set)-1]
+		}
+		return len(covers) <= mostCovers
 	}
-	return best, true
+	if !search(0, 0) {
+		return nil
+	}
+	return covers
 }
 
 // Cover says of a memory row, by number, which of its items cannot all be there:

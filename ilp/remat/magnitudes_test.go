@@ -1,0 +1,171 @@
+package remat
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	heuristics "workbench/heuristics/remat"
+	"workbench/ilp/check"
+	"workbench/ilp/formulation"
+	"workbench/model/chain"
+	"workbench/model/exhaustive"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/proof"
+	"workbench/solvers"
+	"workbench/solvers/highs"
+	"workbench/solvers/lpsolve"
+)
+
+var (
+	cases = flag.Int("cases", 150, "random chains of many magnitudes")
+	seed  = flag.Uint64("seed", 1, "of them")
+)
+
+// tally counts what became of random chains.
+type tally struct{ infeasible, solved, closed, covered, wrong, stopped int }
+
+// Sizes of many magnitudes, memory at breakpoints and a few units beside, times
+// of any pace: both MILPs are what they promise in exact arithmetic, whatever a
+// solver makes of them, and the search and every method agree with exhaustive
+// search.
+func TestMagnitudes(t *testing.T) {
+	r := rand.New(rand.NewPCG(*seed, 14))
+	backends := []solvers.Backend{highs.New(), lpsolve.New()}
+	var sum [2]tally
+	for i := range *cases {
+		c, memory := exhaustive.MixRemat(r, 1+i%5)
+		p := platform.Platform{Memory: memory}
+		want, best, err := exhaustive.Remat(c, memory, check.States)
+		infeasible := errors.Is(err, exhaustive.ErrInfeasible)
+		if err != nil && !infeasible {
+			t.Fatal(err)
+		}
+		searched(t, c, p, want, infeasible)
+		if infeasible {
+			want = math.Inf(1)
+		}
+		if !infeasible {
+			represents(t, c, p, best, want)
+		}
+		for k, b := range backends {
+			solveMixed(t, b, c, p, want, &sum[k])
+		}
+	}
+	t.Logf("seed %d, %d chains: highs %+v, lpsolve %+v", *seed, *cases, sum[0], sum[1])
+	for k := range sum {
+		if s := &sum[k]; s.solved < *cases/4 || s.closed < s.solved*3/4 {
+			t.Errorf("%s: %+v", backends[k].Name(), *s)
+		}
+	}
+}
+
+// searched checks what needs no solver.
+func searched(t *testing.T, c *chain.Chain, p platform.Platform, want float64, infeasible bool) {
+	t.Helper()
+	got, err := heuristics.Optimum(t.Context(), c, p, nil, heuristics.OptimumOptions{})
+	var none *plan.Infeasible
+	switch {
+	case infeasible:
+		if !errors.As(err, &none) {
+			t.Fatalf("%v, but no plan fits in %.0f: %+v", err, p.Memory, c)
+		}
+	case err != nil:
+		t.Fatalf("%v in %.0f: %+v", err, p.Memory, c)
+	default:
+		makespan, err := verified(c, got.Plan)
+		if err != nil || !got.Proved || !check.Same(makespan, want) || !check.Same(got.Bound, want) {
+			t.Fatalf("makespan %g, bound %g, %v; should be %g in %.0f: %+v", makespan, got.Bound, err, want, p.Memory, c)
+		}
+	}
+	for _, method := range []func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error){
+		heuristics.Persistent, heuristics.Floating, heuristics.Revolve, heuristics.Periodic,
+	} {
+		q, err := method(t.Context(), c, p)
+		switch {
+		case infeasible && !errors.As(err, &none):
+			t.Fatalf("%v, but no plan fits in %.0f: %+v", err, p.Memory, c)
+		case !infeasible && err != nil && !errors.Is(err, plan.ErrNoPlan):
+			t.Fatalf("%v, but a plan fits in %.0f: %+v", err, p.Memory, c)
+		case err == nil:
+			if makespan, err := verified(c, q); err != nil || makespan < want && !check.Same(makespan, want) {
+				t.Fatalf("%s takes %g, %v; the optimum is %g in %.0f: %+v", q.Method, makespan, err, want, p.Memory, c)
+			}
+		}
+	}
+}
+
+// represents checks in exact arithmetic that a best plan is a solution of both
+// models, worth what it takes.
+func represents(t *testing.T, c *chain.Chain, p platform.Platform, best *plan.Plan, want float64) {
+	t.Helper()
+	for _, bound := range []bool{false, true} {
+		f, err := newChainMILP(c, p, bound)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.build(nil); err != nil {
+			t.Fatal(err)
+		}
+		x, err := f.start(best)
+		if bound && err != nil {
+			continue // the forwards of a best plan need not be in one sweep each
+		}
+		if err != nil {
+			t.Fatalf("%s has no place for the best plan: %v in %.0f: %+v", f.name(), err, p.Memory, c)
+		}
+		if value := f.program().Objective(f.m.Objective(x)); value > want && !check.Same(value, want) {
+			t.Fatalf("%s: %g, the plan takes %g in %.0f: %+v", f.name(), value, want, p.Memory, c)
+		}
+		if covers := f.broken(x); len(covers) > 0 {
+			t.Fatalf("a plan breaks %+v in %.0f: %+v", covers, p.Memory, c)
+		}
+	}
+}
+
+// solveMixed runs the driver, which may fail to prove, but not have a wrong plan.
+func solveMixed(t *testing.T, b solvers.Backend, c *chain.Chain, p platform.Platform, want float64, sum *tally) {
+	t.Helper()
+	next, err := Phases(c, p)
+	var none *plan.Infeasible
+	if errors.As(err, &none) && math.IsInf(want, 1) {
+		sum.infeasible++
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := formulation.Task{Backend: b, Level: formulation.Off, Verify: func(q *plan.Plan) (float64, error) { return verified(c, q) }}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // lp_solve does not always end
+	defer cancel()
+	r, err := task.Run(ctx, next)
+	if err != nil {
+		t.Fatalf("%v in %.0f: %+v", err, p.Memory, c)
+	}
+	if r.Ended == proof.TimeLimit {
+		sum.stopped++
+		t.Logf("%s goes on and on in %.0f: %+v", b.Name(), p.Memory, c)
+	}
+	if r.Program.Options != nil {
+		sum.covered++
+	}
+	if r.Claimed() > want && !check.Same(r.Claimed(), want) {
+		sum.wrong++
+		t.Logf("%s claims %g, a plan takes %g in %.0f: %+v", b.Name(), r.Claimed(), want, p.Memory, c)
+	}
+	if r.Plan == nil {
+		return
+	}
+	sum.solved++
+	if check.Same(r.Objective, want) {
+		sum.closed++
+	}
+	if r.Objective < want && !check.Same(r.Objective, want) {
+		t.Fatalf("%s: a plan of %g, the optimum is %g in %.0f: %+v", b.Name(), r.Objective, want, p.Memory, c)
+	}
+}
