@@ -228,7 +228,7 @@ func near(a, b float64) bool { return a == b || math.Abs(a-b) <= 1e-5*(1+math.Ab
 // Both formulations keep their promise on both backends.
 func TestCheckmatePromises(t *testing.T) {
 	both := []solvers.Backend{highs.New(), lpsolve.New()}
-	for _, name := range []string{"checkmate", "checkmate-strong"} {
+	for _, name := range []string{besideName, printedName, strongName} {
 		f := ilptest.Formulation(t, Formulations(), name)
 		report, err := check.Run(t.Context(), f, both, check.Options{Seed: 4, Cases: 60, Layers: 2})
 		if err != nil {

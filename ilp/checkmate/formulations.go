@@ -8,22 +8,77 @@
 package checkmate
 
 import (
+	"encoding/json"
+	"fmt"
+
 	"workbench/ilp/formulation"
+	"workbench/model/graph"
 	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Names of the formulations.
+const (
+	printedName = "checkmate"
+	strongName  = "checkmate-strong"
+	besideName  = "checkmate-beside"
 )
 
 // Formulations returns the formulations of the package, the simpler one first.
 func Formulations() []formulation.Formulation {
 	return []formulation.Formulation{
 		{
-			Name: "checkmate", Problem: plan.Remat, Promise: formulation.Equal, Staged: true,
+			Name: besideName, Problem: plan.Remat, Promise: formulation.LowerBound,
+			Title: "what does not fit in memory beside one node is computed again", Source: "ours",
+			BuildGraph: Beside,
+		},
+		{
+			Name: printedName, Problem: plan.Remat, Promise: formulation.Equal, Staged: true,
 			Title: "any graph, for first computations in its order, in stages", Source: "Checkmate (1)–(9)",
 			BuildGraph: Printed,
 		},
 		{
-			Name: "checkmate-strong", Problem: plan.Remat, Promise: formulation.Equal, Staged: true,
+			Name: strongName, Problem: plan.Remat, Promise: formulation.Equal, Staged: true,
 			Title: "the same with liveness in place of FREE and U", Source: "Checkmate (1), (8); ours",
 			BuildGraph: Strong,
 		},
 	}
+}
+
+// Rebuild makes a program of this package again, given its Formulation and its
+// Options: the very same model.
+func Rebuild(name string, g *graph.Graph, p platform.Platform, options json.RawMessage) (*formulation.Program, error) {
+	decode := func(into any) error {
+		if len(options) == 0 {
+			return nil
+		}
+		if err := json.Unmarshal(options, into); err != nil {
+			return fmt.Errorf("%w: options of %s: %w", formulation.ErrInstance, name, err)
+		}
+		return nil
+	}
+	switch name {
+	case printedName:
+		return Printed(g, p)
+	case strongName:
+		var o Options
+		if err := decode(&o); err != nil {
+			return nil, err
+		}
+		return With(g, p, o)
+	case besideName:
+		var o besideOptions
+		if err := decode(&o); err != nil {
+			return nil, err
+		}
+		in, err := newInstance(g, p)
+		if err != nil {
+			return nil, err
+		}
+		if o.Node < 0 || o.Node >= in.n {
+			return nil, fmt.Errorf("%w: options of %s: there is no node %d", formulation.ErrInstance, name, o.Node)
+		}
+		return in.beside(o.Node), nil
+	}
+	return nil, fmt.Errorf("%w: no formulation %q of graphs", formulation.ErrInstance, name)
 }

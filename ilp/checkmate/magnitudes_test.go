@@ -2,21 +2,25 @@ package checkmate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"workbench/ilp/formulation"
+	"workbench/model/certificate"
 	"workbench/model/exhaustive"
 	"workbench/model/graph"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/stages"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"
@@ -102,6 +106,7 @@ func heldAgainst(t rapid.TB, g *graph.Graph, p platform.Platform, b solvers.Back
 		t.Fatal(err)
 	}
 	hold(t, result, want, free)
+	beside(t, b, g, p, free)
 	if result.Plan == nil {
 		return
 	}
@@ -133,6 +138,73 @@ func TestEdgesOfMemory(t *testing.T) {
 		heldAgainst(t, read("five-gigabytes-and-seven-bytes.json"), platform.Platform{Memory: 16000000008}, b)
 		for _, less := range []float64{4, 1, 0} {
 			heldAgainst(t, edge, platform.Platform{Memory: 4000000002 - less}, b)
+		}
+	}
+}
+
+// beside holds the small model at one node between the bound that needs no model
+// and the optimum of all plans.
+func beside(t rapid.TB, b solvers.Backend, g *graph.Graph, p platform.Platform, free float64) {
+	t.Helper()
+	program, err := Beside(g, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := b.Solve(context.Background(), program.Model, solvers.Options{Time: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := stages.Of(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objective, _ := r.Objective()
+	bound, tolerance := v.TimeBound(p.Memory).Seconds, 1e-6*g.TotalTime()
+	if got := program.Objective(objective); got > free+tolerance || got < bound-tolerance {
+		t.Fatalf("memory %v, %s: beside one node %v, without a model %v, the optimum is %v\n%+v", p.Memory, b.Name(), got, bound, free, g)
+	}
+}
+
+// A program is made again from its name and options, digit by digit.
+func TestRebuild(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 8))
+	for range 30 {
+		g := exhaustive.MixedGraph(r, 2+r.IntN(4))
+		v, err := stages.Of(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		least, _ := v.LeastBound()
+		p := platform.Platform{Memory: least + 1}
+		in, err := newInstance(g, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := in.n - 1
+		relaxed := buildStrong(in, Options{Backward: true, Ends: true, Contract: true, Rows: [][2]int{{last, last}, {last, 0}}})
+		programs := []*formulation.Program{relaxed.program(), buildStrong(in, Options{}).program(), in.beside(last)}
+		for _, build := range []formulation.GraphBuilder{Printed, Strong, Beside} {
+			program, err := build(g, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			programs = append(programs, program)
+		}
+		for _, x := range programs {
+			again, err := Rebuild(x.Formulation, g, p, x.Options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, got := x.Model.Data(), again.Model.Data()
+			if certificate.Digest(&want) != certificate.Digest(&got) || x.Unit != again.Unit || !slices.Equal(x.Assumptions, again.Assumptions) {
+				t.Fatalf("%s with %s comes out different", x.Formulation, x.Options)
+			}
+		}
+	}
+	g := exhaustive.RandomGraph(r, 2)
+	for name, options := range map[string]string{"checkmate-beside": `{"node":99}`, "checkmate-strong": `{`, "another": ``} {
+		if _, err := Rebuild(name, g, platform.Platform{Memory: 100}, json.RawMessage(options)); !errors.Is(err, formulation.ErrInstance) {
+			t.Errorf("%s %s: %v", name, options, err)
 		}
 	}
 }

@@ -100,7 +100,7 @@ func Printed(g *graph.Graph, p platform.Platform) (*formulation.Program, error) 
 }
 
 func buildPrinted(in *instance) *printed {
-	f := &printed{instance: in, m: milp.New("checkmate")}
+	f := &printed{instance: in, m: milp.New(printedName)}
 	f.sizes()
 	f.R = newTriangle(f.m, "R", in.n, milp.Binary, 0, 1)
 	f.S = newTriangle(f.m, "S", in.n, milp.Binary, 0, 1)

@@ -39,10 +39,20 @@ func Run(ctx context.Context, t *formulation.Task, g *graph.Graph, p platform.Pl
 	if err := in.atMost(MostRelaxed); err != nil {
 		return nil, err
 	}
-	if err := in.prepare(ctx, t); err != nil {
+	if t.Start == nil {
+		s := in.StoreAll()
+		if in.evict(s, func() bool { return ctx.Err() != nil }) == nil {
+			t.Start = in.plan("store-all, repaired", s)
+		}
+	}
+	if err := in.known(t); err != nil {
 		return nil, err
 	}
 	c := &search{instance: in, ctx: ctx, gap: t.Options.RelGap.Value}
+	if t.Certify != nil && t.Level != formulation.Off {
+		// A small model has the same bound and a certificate.
+		c.known, t.Bounds = t.Bounds, nil
+	}
 	ask, stop := iter.Pull(c.phases)
 	defer stop()
 	return t.Run(ctx, func(sofar *formulation.Result) (*formulation.Phase, error) {
@@ -88,17 +98,6 @@ func (in *instance) known(t *formulation.Task) error {
 	return nil
 }
 
-// prepare is known with a plan to start from, if one is easily made.
-func (in *instance) prepare(ctx context.Context, t *formulation.Task) error {
-	if t.Start == nil {
-		s := in.StoreAll()
-		if in.evict(s, func() bool { return ctx.Err() != nil }) == nil {
-			t.Start = in.plan("store-all, repaired", s)
-		}
-	}
-	return in.known(t)
-}
-
 // verify replays a plan of the graph and returns its makespan.
 func (in *instance) verify(p *plan.Plan) (float64, error) {
 	report, err := plan.VerifyGraph(in.Graph, p)
@@ -116,6 +115,7 @@ type search struct {
 	*instance
 	ctx   context.Context
 	gap   float64             // that the caller is content with
+	known []proof.Bound       // which the model of Beside is to certify first; nil: no need
 	sofar *formulation.Result // of the phases before
 	yield func(*formulation.Phase) bool
 	over  bool     // the caller wants no more
@@ -126,6 +126,13 @@ type search struct {
 // nothing more to ask.
 func (c *search) phases(yield func(*formulation.Phase) bool) {
 	c.yield = yield
+	if c.known != nil {
+		c.ask(&formulation.Phase{Program: c.beside(max(0, c.TimeBound(c.platform.Memory).Node))})
+		c.sofar.Bounds = append(c.sofar.Bounds, c.known...)
+		if c.sofar.Closed(c.gap) {
+			return
+		}
+	}
 	gap, improved := max(c.gap, roughGap), false
 	for {
 		f := buildStrong(c.instance, Options{Backward: true, Ends: true, Contract: true, Rows: c.rows})

@@ -82,18 +82,6 @@ func With(g *graph.Graph, p platform.Platform, o Options) (*formulation.Program,
 	return buildStrong(in, o).program(), nil
 }
 
-// Rebuild builds the model again whose Options a program of this package
-// carries.
-func Rebuild(g *graph.Graph, p platform.Platform, options json.RawMessage) (*formulation.Program, error) {
-	var o Options
-	if len(options) > 0 {
-		if err := json.Unmarshal(options, &o); err != nil {
-			return nil, fmt.Errorf("%w: options of checkmate-strong: %w", formulation.ErrInstance, err)
-		}
-	}
-	return With(g, p, o)
-}
-
 // program is the model with what it promises.
 func (f *strong) program() *formulation.Program {
 	p := f.restriction()
@@ -187,7 +175,7 @@ func (f *strong) values(s *stages.Schedule) []float64 {
 }
 
 func buildStrong(in *instance, o Options) *strong {
-	f := &strong{instance: in, o: o, m: milp.New("checkmate-strong"), lives: map[[3]int]milp.Var{}}
+	f := &strong{instance: in, o: o, m: milp.New(strongName), lives: map[[3]int]milp.Var{}}
 	n := in.n
 	f.R, f.S, f.has = make([]milp.Var, n*n), make([]milp.Var, n*n), make([]uint8, n*n)
 	f.need = make([]bool, n*n)
@@ -312,9 +300,8 @@ func (f *strong) addS(c float64, t, i int) {
 }
 
 func (f *strong) objective() {
-	f.e.Reset()
+	f.e.Reset().AddConst(milp.Down.Sum(f.cost...))
 	for t := range f.n {
-		f.e.AddConst(f.cost[t])
 		for i := range t {
 			f.addR(f.cost[i], t, i)
 		}

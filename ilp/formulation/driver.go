@@ -84,9 +84,10 @@ func (r *Result) Claimed() float64 {
 	return best
 }
 
-// Closed reports whether the best bound is within the relative gap of the plan.
+// Closed reports whether the best bound is within the relative gap of the plan,
+// or equal to it as objectives are.
 func (r *Result) Closed(gap float64) bool {
-	return r.Plan != nil && r.Objective-r.Claimed() <= gap*math.Abs(r.Objective)
+	return r.Plan != nil && r.Objective-r.Claimed() <= max(gap, plan.Tolerance)*math.Abs(r.Objective)
 }
 
 // Phases returns the phases one after the other.
@@ -131,6 +132,9 @@ func (t *Task) Run(ctx context.Context, next Next) (*Result, error) {
 			return r, err
 		}
 		if x == nil {
+			if r.Closed(t.Options.RelGap.Value) {
+				r.Ended = proof.Closed
+			}
 			return r, nil
 		}
 		if err := t.phase(ctx, x, r); err != nil {

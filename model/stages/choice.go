@@ -24,6 +24,26 @@ func newChoice(b *bounds) *choice {
 	return &choice{b: b, sure: make([]bool, b.v.N), item: make([]int, b.v.N), needs: make([]bool, b.v.N)}
 }
 
+// Beside is what is left to choose at a node x that is computed once: which
+// values to keep during it, and which to compute again after it. See
+// [View.TimeBound].
+type Beside struct {
+	Room   float64 // beside what is in memory during x for sure
+	Values []int   // forward values that x depends on, in the order of the graph
+	Needed []bool  // of each of them, whether it is read after x for sure
+}
+
+// Beside returns the choice at x in so much memory.
+func (v *View) Beside(x int, memory float64) Beside {
+	c := newChoice(v.bounds())
+	c.load(x, memory)
+	out := Beside{Room: c.room, Values: c.value}
+	for _, f := range c.value {
+		out.Needed = append(out.Needed, c.needs[f])
+	}
+	return out
+}
+
 // load sets up the choice at x; false if everything can be kept.
 func (k *choice) load(x int, memory float64) bool {
 	v, b := k.b.v, k.b
