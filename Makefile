@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
 .PHONY: build solve test bench quick nightly vet staticcheck format-check shell-check lint licenses \
-	format setup env clean help
+	format setup env clean soak help
 
 # Arguments for `make solve`, `make test` and `make bench`, as in
 #   make solve ARGS='--memory 40% --time-limit 10s'
@@ -39,6 +39,9 @@ quick: build ## a sweep over every problem in less than two minutes, and its rep
 
 nightly: build ## the sweep of every night, in less than two hours on two cores, and its report
 	@$(SWEEP)
+
+soak: setup ## random instances of every problem against exhaustive search; ARGS='--for 30m --seed 7'
+	@$(WITH_SOLVERS) go run -trimpath ./bench/soak $(ARGS)
 
 lint: vet staticcheck format-check shell-check ## everything that can be said without running
 
