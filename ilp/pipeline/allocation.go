@@ -567,7 +567,7 @@ func (f *pipelineAllocation) memories() {
 	if f.model == plan.StageModel {
 		g := f.m.Group("memory", "[004] 7.1.1; ours")
 		for r := range processors {
-			g.AtMost(f.sum(r, func(x allocationRun) float64 { return f.standing(x.i, x.j) + f.always(x) }), f.memory)
+			g.AtMost(f.sum(r, func(x allocationRun) float64 { return f.standing(x.i, x.j) + f.always(x) }), f.coarseMemory())
 		}
 		return
 	}
@@ -575,22 +575,23 @@ func (f *pipelineAllocation) memories() {
 	average := f.m.Group("memory on average", "ours")
 	backward := f.m.Group("memory while B", "ours")
 	forward := f.m.Group("memory while F", "ours")
-	stored := f.m.List("stored", processors, milp.Continuous, 0, f.memory)
+	stored := f.m.List("stored", processors, milp.Continuous, 0, f.coarseMemory())
 	for r := range processors {
 		always.AtMost(f.sum(r, func(x allocationRun) float64 { return f.standing(x.i, x.j) + f.always(x) }).Add(-1, stored.At(r)), 0)
-		average.AtMost(f.sum(r, func(x allocationRun) float64 { return milp.Down.Add(f.standing(x.i, x.j), f.average(x)) }), f.memory)
+		average.AtMost(f.sum(r, func(x allocationRun) float64 { return milp.Down.Add(f.standing(x.i, x.j), f.average(x)) }), f.coarseMemory())
 		for j := range f.n {
-			backward.AtMost(f.sum(r, func(x allocationRun) float64 { return f.whileB(x, j) }).Add(1, stored.At(r)), f.memory)
-			forward.AtMost(f.sum(r, func(x allocationRun) float64 { return f.whileF(x, j) }).Add(1, stored.At(r)), f.memory)
+			backward.AtMost(f.sum(r, func(x allocationRun) float64 { return f.whileB(x, j) }).Add(1, stored.At(r)), f.coarseMemory())
+			forward.AtMost(f.sum(r, func(x allocationRun) float64 { return f.whileF(x, j) }).Add(1, stored.At(r)), f.coarseMemory())
 		}
 	}
 }
 
-// sum is Σ need(x) over the runs of processor r.
+// sum is Σ need(x) over the runs of processor r, each to the grain: what is left
+// out, the models of patterns know.
 func (f *pipelineAllocation) sum(r int, need func(allocationRun) float64) *milp.Expr {
 	f.e.Reset()
 	for _, k := range f.of[r] {
-		if v := need(f.runs[k]); v > 0 {
+		if v := coarse(need(f.runs[k])); v > 0 {
 			f.e.Add(v, f.runs[k].column)
 		}
 	}

@@ -50,6 +50,7 @@ type pipelineILP struct {
 	vt, vt2   milp.List
 	sigma, b  milp.Grid
 	mean      milp.Grid // see averageMemory
+	carries   [][]carry
 	nca       milp.Grid // of the stage model: nca[r,s], activations of stage s at most on the processor of stage r
 }
 

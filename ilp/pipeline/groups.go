@@ -256,7 +256,7 @@ func (f *pipelineILP) buffers() {
 
 // memoryRows are (6.36) with (6.33): what is stored while each task runs.
 func (f *pipelineILP) memoryRows() {
-	g := f.m.Group("memory", "[004] (6.33), (6.36)").Label(f.name)
+	g := f.m.Group("memory", "[004] (6.33), (6.36)").Label(f.memoryRow)
 	for t := range f.d {
 		f.e.Reset()
 		host := t
@@ -277,7 +277,7 @@ func (f *pipelineILP) memoryRows() {
 		for u := range 2*f.n - 1 {
 			f.e.Add(f.out[u], f.o.At(t, u)).Add(f.out[u], f.b.At(host, u))
 		}
-		g.AtMost(&f.e, f.memory-f.run[t])
+		f.carries = append(f.carries, f.withinMemory(f.m, g, &f.e, f.memory-f.run[t]))
 	}
 }
 
@@ -296,7 +296,7 @@ func (f *pipelineILP) stageMemory() {
 		}
 	}
 	f.buffers()
-	g = f.m.Group("memory", "[004] 7.1.1").Label(f.name)
+	g = f.m.Group("memory", "[004] 7.1.1").Label(f.memoryRow)
 	for r := range f.n {
 		f.e.Reset()
 		for s := range f.n {
@@ -306,6 +306,6 @@ func (f *pipelineILP) stageMemory() {
 		for u := range 2*f.n - 1 {
 			f.e.Add(f.out[u], f.b.At(r, u))
 		}
-		g.AtMost(&f.e, f.memory)
+		f.carries = append(f.carries, f.withinMemory(f.m, g, &f.e, f.memory))
 	}
 }

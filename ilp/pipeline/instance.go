@@ -114,7 +114,7 @@ func (in *pipelineInstance) read() {
 	in.time = 1 / milp.PowerOfTwo(x.Load(), scale)
 	in.size = 1 / milp.PowerOfTwo(min(x.Memory, x.Ample()), scale)
 	in.memory = x.Memory / in.size
-	in.grid = 1 / milp.PowerOfTwo(x.Latest()/in.time, 1<<finest)
+	in.grid = max(timeGrain, 1/milp.PowerOfTwo(x.Latest()/in.time, 1<<finest))
 	for s := range in.n {
 		in.readStage(s)
 	}
@@ -126,8 +126,14 @@ func (in *pipelineInstance) read() {
 	in.horizon = in.up(x.Latest() / in.time * (1 + view.Rounding))
 }
 
-// finest is how many bits a time has on the grid: sums of 32 horizons are exact.
-const finest = 48
+const (
+	// timeGrain is the finest grid of times: about a billionth of a good period.
+	// Less is beyond what solvers can tell.
+	timeGrain = 0x1p-20
+	// finest is how many bits a time has on the grid: sums of 32 horizons are
+	// exact.
+	finest = 48
+)
 
 // down and up round a time to the grid.
 func (in *pipelineInstance) down(x float64) float64 { return math.Floor(x/in.grid) * in.grid }

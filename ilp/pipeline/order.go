@@ -298,7 +298,7 @@ func (f *pipelineOrder) memoryRows() {
 				f.e.AddConst(-f.out[u]) // its input
 			}
 		}
-		g.AtMost(&f.e, f.memory)
+		f.withinMemory(f.m, g, &f.e, f.memory)
 	}
 }
 
@@ -315,7 +315,7 @@ func (f *pipelineOrder) stageMemory() {
 			}
 		}
 		if len(f.of[r]) > 0 {
-			g.AtMost(&f.e, f.memory)
+			f.withinMemory(f.m, g, &f.e, f.memory)
 		}
 	}
 }

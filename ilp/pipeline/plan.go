@@ -437,6 +437,9 @@ func (f *pipelineILP) start(p *plan.Plan) ([]float64, error) {
 		yes(f.vt2.At(t), q.fromComm[t] >= 2)
 	}
 	f.startMemory(x, q)
+	for _, row := range f.carries {
+		setCarries(f.m, row, x)
+	}
 	return x, nil
 }
 

@@ -125,6 +125,9 @@ func (f *pipelineILP) rate(c, t0 float64) {
 	f.e.AddConst(2*c/t0*less).Add(-c/(t0*t0)/less, f.period)
 }
 
+// worth reports whether a tangent of c/T is more than solvers drop.
+func worth(c, t0 float64) bool { return c/(t0*t0) >= 0x1p-26 }
+
 // times returns ⌈x/L⌉ less rounding: how often the longest period has begun
 // within x. It is at most ⌈x/T⌉.
 func (f *pipelineILP) times(x float64) float64 {
@@ -298,6 +301,9 @@ func (f *pipelineILP) onTheWay() {
 				f.shifted(1, t, u)
 			}
 			for _, t0 := range f.rates() {
+				if !worth(d, t0) {
+					break
+				}
 				slack := 1 + f.d[t]/low/less
 				row()
 				for m := t; m < u; m++ {
@@ -355,6 +361,9 @@ func (f *pipelineILP) copiesStored() {
 	low := f.shortest()
 	row := func(count func(), d, fewer float64, r, s int) {
 		for _, t0 := range f.rates()[:1] {
+			if !worth(d, t0) {
+				break
+			}
 			slack := max(0, (2*d/t0-d*low/(t0*t0))/less-fewer)
 			count()
 			f.rate(-d, t0)
@@ -413,8 +422,14 @@ func (f *pipelineILP) averageMemory() {
 	g := f.m.Group("memory on average", "ours")
 	for r := range f.n {
 		for s := range f.n {
-			d, mean := f.kept(s), f.mean.At(r, s)
+			d, mean := coarse(f.kept(s)), f.mean.At(r, s)
+			if d == 0 {
+				continue
+			}
 			for _, t0 := range f.rates() {
+				if !worth(d, t0) {
+					break
+				}
 				slack := (2*d/t0 - d*f.shortest()/(t0*t0)) / less
 				f.e.Reset().Add(1, mean)
 				f.rate(-d, t0)
@@ -427,13 +442,13 @@ func (f *pipelineILP) averageMemory() {
 		}
 		f.e.Reset()
 		for s := range f.n {
-			f.same(f.weight[s], r, s)
+			f.same(coarse(f.weight[s]), r, s)
 			f.e.Add(1, f.mean.At(r, s))
 		}
 		for u := range 2*f.n - 1 {
-			f.e.Add(f.out[u], f.b.At(r, u))
+			f.e.Add(coarse(f.out[u]), f.b.At(r, u))
 		}
-		g.AtMost(&f.e, f.memory)
+		g.AtMost(&f.e, f.memory+half*sizeGrain) // averages are real numbers
 	}
 }
 
@@ -460,10 +475,13 @@ func (f *pipelineILP) memoryOfAll() {
 		stored += f.stored[s]
 		if s < f.n-1 {
 			back := 2*f.n - 2 - s
-			fixed.Add(2*(f.out[s]+f.out[back])+stored*(f.comm[s]+f.comm[back])/f.longest*less, f.zt.at(s, s))
+			fixed.Add(coarse(2*(f.out[s]+f.out[back])+stored*(f.comm[s]+f.comm[back])/f.longest*less), f.zt.at(s, s))
 		}
 	}
 	for _, t0 := range f.rates() {
+		if !worth(all, t0) {
+			break
+		}
 		f.e.Reset().AddExpr(1, &fixed)
 		f.rate(all, t0)
 		g.AtMost(&f.e, float64(min(f.n, f.platform.Processors))*f.memory)
@@ -527,11 +545,11 @@ func (f *pipelineILP) memoryCovers() {
 			if s <= j {
 				need += f.stored[s] * max(1, f.times(f.path(s, b)))
 			}
-			f.same(need, j, s)
+			f.same(coarse(need), j, s)
 		}
 		for u := range 2*f.n - 1 {
-			f.e.Add(f.out[u], f.b.At(j, u))
+			f.e.Add(coarse(f.out[u]), f.b.At(j, u))
 		}
-		g.AtMost(&f.e, f.memory-f.run[b])
+		g.AtMost(&f.e, f.coarseMemory()-coarse(f.run[b]))
 	}
 }

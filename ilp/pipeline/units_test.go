@@ -1,0 +1,82 @@
+package pipeline
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"workbench/ilp/formulation"
+	"workbench/model/chain"
+	"workbench/model/exhaustive"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/solvers"
+	"workbench/solvers/highs"
+	"workbench/solvers/lpsolve"
+)
+
+// inUnits returns an instance with times in other units of seconds, and sizes in
+// other units of the memory.
+func inUnits(c *chain.Chain, p platform.Platform, time, size float64) (*chain.Chain, platform.Platform) {
+	d := *c
+	d.Input.Activation, d.Input.Gradient = d.Input.Activation*size, d.Input.Gradient*size
+	d.Layers = append([]chain.Layer{}, c.Layers...)
+	for i := range d.Layers {
+		l := &d.Layers[i]
+		l.ForwardTime, l.BackwardTime = l.ForwardTime*time, l.BackwardTime*time
+		l.Activation, l.Saved, l.Gradient, l.Weight = l.Activation*size, l.Saved*size, l.Gradient*size, l.Weight*size
+	}
+	p.Memory *= size
+	p.Bandwidth *= size / time
+	return &d, p
+}
+
+// Every formulation has the same answer in seconds, milli-, micro- and
+// nanoseconds, of bytes and of megabytes, on both backends; the exact ones that
+// of exhaustive search.
+func TestUnits(t *testing.T) {
+	solved := 0
+	for seed := range uint64(8) {
+		r := rand.New(rand.NewPCG(seed, 60))
+		layers := 1 + r.IntN(2)
+		c, p := randomPipeline(r, layers)
+		want, _, err := exhaustive.Pipeline(c, p, plan.TaskModel, 1<<20)
+		if err != nil && !errors.Is(err, exhaustive.ErrInfeasible) {
+			t.Fatal(err)
+		}
+		for _, f := range Formulations() {
+			first := math.NaN()
+			for _, unit := range [][2]float64{{1, 1}, {1e-3, 1}, {1e-6, 1}, {1e-9, 1}, {1e-9, 1e6}, {1e3, 1e9}} {
+				c, p := inUnits(c, p, unit[0], unit[1])
+				program, buildErr := f.Build(c, p)
+				var infeasible *plan.Infeasible
+				if errors.As(buildErr, &infeasible) {
+					if err == nil {
+						t.Errorf("seed %d, %s: %v", seed, f.Name, buildErr)
+					}
+					continue
+				}
+				if buildErr != nil {
+					t.Fatal(buildErr)
+				}
+				for _, b := range []solvers.Backend{highs.New(), lpsolve.New()} {
+					got := leastPeriod(t, b, program.Model, program.Unit) / unit[0]
+					if math.IsNaN(first) {
+						first = got
+					}
+					if math.Abs(got-first) > 1e-6*first {
+						t.Errorf("seed %d, %s in units of %v on %s: %v, at first %v", seed, f.Name, unit, b.Name(), got, first)
+					}
+					if f.Promise == formulation.Equal && math.Abs(got-want) > 1e-6*want || f.Promise == formulation.LowerBound && got > want*(1+1e-6) {
+						t.Errorf("seed %d, %s in units of %v on %s: %v, exhaustive search finds %v", seed, f.Name, unit, b.Name(), got, want)
+					}
+					solved++
+				}
+			}
+		}
+	}
+	if solved < 100 {
+		t.Errorf("only %d models", solved)
+	}
+}
