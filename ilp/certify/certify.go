@@ -19,16 +19,14 @@ import (
 	"workbench/solvers"
 )
 
-// Tolerance is what part of the goal a bound may stay below it and count as
-// having reached it; or what part of a thousandth of the greatest cost, if that
-// is more, since goals may be 0.
-const Tolerance = 1e-6
-
 // Options of a search.
 type Options struct {
-	// Goal is the objective, in the program's units, that no point is to be
-	// better than: that of the best plan, or a solver's claim if it is greater.
-	// +Inf: look for a proof that there is no point at all.
+	// Goal is the bound to be proved, in the program's units: the objective of
+	// the best plan, or what a solver claims, less what a gap may be. A bound
+	// that is below it by 1e-9 of the greatest cost and 1e-12 of itself, which is
+	// what libraries and rounding lose, or by less than what the
+	// costs are whole multiples of, will do. +Inf: look for a proof that there
+	// is no point at all.
 	Goal float64
 	// Nodes limits the linear programs that are branched on; 0: no limit. 1
 	// bounds the root.
@@ -41,11 +39,11 @@ type Options struct {
 type Result struct {
 	// Certificate is checked. Nil: nothing is proved; Note says why.
 	Certificate *certificate.Certificate
-	// Closed says that the certificate proves the goal, up to Tolerance, or that
-	// there is no point.
+	// Closed says that the certificate proves the goal, or that there is no
+	// point.
 	Closed bool
-	// Ended is why the search stopped before; NotStopped also if a point better
-	// than the goal stopped it from getting there.
+	// Ended is why the search stopped before; NotStopped also if there is a point
+	// that is better than the goal.
 	Ended             solvers.Stop
 	Nodes, Iterations int64
 	Note              string
@@ -119,21 +117,28 @@ func (s *search) claim() (bound *big.Rat, empty bool) {
 	}
 	// The proof may suppose that the objective is at most the goal.
 	bound = new(big.Rat).SetFloat64(math.Min(least, s.goal))
-	if s.grain == 0 {
-		return bound, false
+	if s.grain != 0 {
+		bound = s.next(bound)
 	}
-	// The next value that the objective may have above it.
-	step, offset := new(big.Rat).SetFloat64(s.grain), new(big.Rat).SetFloat64(s.d.Offset)
-	steps := bound.Quo(bound.Sub(bound, offset), step)
+	return bound, false
+}
+
+// next is the least value from v on that the objective may have if it is of
+// whole multiples of the grain.
+func (s *search) next(v *big.Rat) *big.Rat {
+	grain, offset := new(big.Rat).SetFloat64(s.grain), new(big.Rat).SetFloat64(s.d.Offset)
+	steps := new(big.Rat).Sub(v, offset)
+	steps.Quo(steps, grain)
 	whole := new(big.Int).Div(steps.Num(), steps.Denom()) // rounds down
 	if !steps.IsInt() {
 		whole.Add(whole, big.NewInt(1))
 	}
-	return bound.Add(offset, step.Mul(step, new(big.Rat).SetInt(whole))), false
+	return steps.Add(offset, steps.Mul(grain, steps.SetInt(whole)))
 }
 
 // granularity is the greatest number of which all costs are whole multiples, if
-// only whole columns have costs and if it is of use; else 0.
+// only whole columns have costs and if it is more than a millionth of the goal;
+// else 0.
 func granularity(d *milp.Data, goal float64) float64 {
 	g := 0.
 	for j, c := range d.Cost {
@@ -144,7 +149,7 @@ func granularity(d *milp.Data, goal float64) float64 {
 			g, a = a, math.Mod(g, a)
 		}
 	}
-	if g <= Tolerance*math.Abs(goal) {
+	if g <= 1e-6*math.Abs(goal) {
 		return 0
 	}
 	return g

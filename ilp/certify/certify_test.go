@@ -120,7 +120,7 @@ func TestTree(t *testing.T) {
 			t.Fatalf("optimum %v: %+v", best, r)
 		}
 		if v := 0.; !math.IsInf(best, 1) {
-			if v = value(r.Certificate); math.Abs(v-best) > 2e-6*math.Abs(best)+1e-9 {
+			if v = value(r.Certificate); math.Abs(v-best) > 1e-9*math.Abs(best)+1e-7 {
 				t.Fatalf("optimum %v, certified %v", best, v)
 			}
 		}

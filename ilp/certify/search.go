@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/big"
 	"slices"
 	"strconv"
 
@@ -63,11 +64,11 @@ func newSearch(lp solvers.LP, d *milp.Data, o Options) *search {
 	if s.maxMemory == 0 {
 		s.maxMemory = 1 << 30
 	}
-	s.target = o.Goal
-	if !math.IsInf(o.Goal, 1) {
-		s.target -= Tolerance * math.Max(math.Abs(o.Goal), 1e-3*greatest(d.Cost))
-		if s.grain != 0 {
-			s.target = math.Min(s.target, o.Goal-s.grain*(1-Tolerance))
+	if s.target = o.Goal; !math.IsInf(o.Goal, 1) {
+		s.target -= 1e-9*greatest(d.Cost) + 1e-12*math.Abs(o.Goal)
+		if s.grain != 0 { // more than the value before the next one
+			before := new(big.Rat).Sub(s.next(new(big.Rat).SetFloat64(o.Goal)), new(big.Rat).SetFloat64(s.grain))
+			s.target = math.Min(s.target, math.Nextafter(milp.Up.Rat(before), math.Inf(1)))
 		}
 	}
 	for j, integer := range d.Integer {
