@@ -1,38 +1,48 @@
 package formulation
 
 import (
+	"context"
 	"math"
 
 	"workbench/model/plan"
 	"workbench/solvers"
 )
 
-// Found is the best plan found and the best bound proved.
+// Found is a Result for callers that take claims for bounds.
 type Found struct {
-	Plan   *plan.Plan
-	Bound  float64         // lower bound on the makespan of any plan, seconds
-	By     string          // who proved it
-	Result *solvers.Result // of the last model solved; nil: none was needed
+	Plan   *plan.Plan // nil: none
+	Bound  float64    // best claimed or proved for all plans, seconds
+	By     string     // who says so
+	Result *solvers.Result
 }
 
-// Gap returns (makespan − bound)/makespan.
-func (r *Found) Gap() float64 {
-	if r.Plan.Claims.Makespan == 0 {
-		return 0
+// Claimed runs a formulation's Run without certificates.
+func Claimed(ctx context.Context, b solvers.Backend, start *plan.Plan, o solvers.Options, run func(context.Context, *Task) (*Result, error)) (*Found, error) {
+	if o.Time > 0 {
+		limited, cancel := context.WithTimeout(ctx, o.Time)
+		defer cancel()
+		ctx = limited
 	}
-	return (r.Plan.Claims.Makespan - r.Bound) / r.Plan.Claims.Makespan
-}
-
-// Keep takes a plan if it is better.
-func (r *Found) Keep(p *plan.Plan) { r.Plan = Sooner(r.Plan, p) }
-
-// Raise takes a bound if it is better. The tolerance of solvers must not lift
-// it above a plan.
-func (r *Found) Raise(bound float64, by string) {
-	if bound > r.Bound && !math.IsInf(bound, 0) {
-		r.Bound, r.By = bound, by
+	t := &Task{Backend: b, Options: o, Start: start, Level: Off}
+	if o.OnProgress != nil {
+		t.OnProgress = func(objective, bound float64, nodes int64) {
+			o.OnProgress(solvers.Progress{Objective: objective, Bound: bound, Gap: solvers.Gap(objective, bound), Nodes: nodes})
+		}
 	}
-	if r.Plan != nil {
-		r.Bound = min(r.Bound, r.Plan.Claims.Makespan)
+	x, err := run(ctx, t)
+	if err != nil {
+		return nil, err
 	}
+	r := &Found{Plan: x.Plan, Bound: math.Inf(-1), Result: x.Solver}
+	for _, b := range x.Bounds {
+		if b.Value > r.Bound {
+			r.Bound, r.By = b.Value, b.By
+		}
+	}
+	for _, c := range x.Claims {
+		if c.Value > r.Bound {
+			r.Bound, r.By = c.Value, c.By
+		}
+	}
+	return r, nil
 }

@@ -2,13 +2,11 @@
 package ilptest
 
 import (
-	"slices"
 	"testing"
 
 	"workbench/ilp/formulation"
 	"workbench/model/chain"
 	"workbench/model/milp"
-	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/solvers"
 )
@@ -56,41 +54,4 @@ func Formulation(t *testing.T, list []formulation.Formulation, name string) form
 	}
 	t.Fatalf("no formulation %q", name)
 	return formulation.Formulation{}
-}
-
-type fataler interface {
-	Helper()
-	Fatalf(string, ...any)
-}
-
-// CheckOffload holds a result against the verifier.
-func CheckOffload(t fataler, c *chain.Chain, r *formulation.Found) {
-	t.Helper()
-	report, err := plan.VerifyOn(plan.Instance{Chain: c}, r.Plan)
-	switch {
-	case err != nil:
-		t.Fatalf("%v", err)
-	case !report.Valid():
-		t.Fatalf("%v", report.Violations)
-	case len(report.ClaimErrors) > 0:
-		t.Fatalf("%v", report.ClaimErrors)
-	case r.Bound > report.Makespan || r.Bound < c.TotalTime()*(1-1e-9):
-		t.Fatalf("bound %g, makespan %g, total %g", r.Bound, report.Makespan, c.TotalTime())
-	}
-}
-
-// Scaled returns a chain with all times and all sizes times something.
-func Scaled(c *chain.Chain, time, size float64) *chain.Chain {
-	d := *c
-	d.Input.Activation *= size
-	d.Input.Gradient *= size
-	d.Layers = slices.Clone(c.Layers)
-	for i := range d.Layers {
-		l := &d.Layers[i]
-		l.ForwardTime, l.BackwardTime = l.ForwardTime*time, l.BackwardTime*time
-		for _, x := range []*float64{&l.Activation, &l.Saved, &l.Gradient, &l.ForwardOverhead, &l.BackwardOverhead} {
-			*x *= size
-		}
-	}
-	return &d
 }

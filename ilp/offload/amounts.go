@@ -2,12 +2,15 @@
 package offload
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"workbench/ilp/formulation"
 	"workbench/model/chain"
 	"workbench/model/milp"
+	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -58,52 +61,43 @@ import (
 // What the model leaves out: transfers may be interrupted, and two that follow
 // each other within one interval count as if at its ends.
 type offload struct {
-	*offloadInstance
-	m *milp.Model
-	e milp.Expr // scratch
+	*instance
+	m     *milp.Model
+	e     milp.Expr         // scratch
+	cover formulation.Cover // scratch
 
 	idle  milp.List // after computation k, for k < 2N−1
 	moves milp.List // by tensor
 
 	// By tensor; of transfers by interval, of the others by instant.
-	O, P, gone []Span
-	whole      []Span
-}
-
-// Span is a list of columns whose first one has the number from.
-type Span struct {
-	From int
-	Cols milp.List
-}
-
-// At returns column t, false if there is none.
-func (s Span) At(t int) (milp.Var, bool) {
-	if t < s.From || t >= s.From+s.Cols.Len() {
-		return milp.Var{}, false
-	}
-	return s.Cols.At(t - s.From), true
+	O, P, gone []formulation.Span
+	whole      []formulation.Span
 }
 
 // Amounts builds a MILP whose optimum is a lower bound on the makespan of
 // activation offloading. 8N² columns, 2N² of them binary, and 7N² rows. The
 // error wraps ErrInstance or is a *plan.Infeasible.
 func Amounts(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
-	in, err := newOffloadInstance(c, p)
+	in, err := newInstance(c, p)
 	if err != nil {
 		return nil, err
 	}
-	f := buildOffload(in, in.unit)
-	return &formulation.Program{Model: f.m, Start: f.start}, nil
+	return buildOffload(in).program(), nil
 }
 
-// buildOffload builds the model with a unit of the objective of so many times
-// unit seconds, see offloadInstance.
-func buildOffload(in *offloadInstance, second float64) *offload {
-	f := &offload{offloadInstance: in, m: milp.New("offload")}
+func (f *offload) program() *formulation.Program {
+	return &formulation.Program{
+		Model: f.m, Promise: formulation.LowerBound, Formulation: f.m.Name(), Unit: f.unit, Start: f.start, Plan: f.plan,
+	}
+}
+
+// buildOffload builds the model.
+func buildOffload(in *instance) *offload {
+	f := &offload{instance: in, m: milp.New("offload")}
 	f.columns()
-	f.e.Reset().AddConst(in.total * second)
+	f.e.Reset().AddConst(in.computing())
 	for k := range f.idle.Len() {
-		f.e.Add(second, f.idle.At(k))
+		f.e.Add(1, f.idle.At(k))
 	}
 	f.m.Minimize(&f.e)
 	f.link()
@@ -122,17 +116,17 @@ func (f *offload) instants(i int) (from, to int) { return 2 * f.first(i), 2*f.la
 // columns adds the columns, of tensors that are not movable none but moves.
 func (f *offload) columns() {
 	n := f.tensors()
-	f.idle = f.m.List("idle", 2*f.n-1, milp.Continuous, 0, math.Inf(1))
+	f.idle = f.m.List("idle", 2*f.N-1, milp.Continuous, 0, math.Inf(1))
 	f.moves = f.m.List("moves", n, milp.Binary, 0, 1)
-	f.O, f.P, f.gone = make([]Span, n), make([]Span, n), make([]Span, n)
-	f.whole = make([]Span, n)
+	f.O, f.P, f.gone = make([]formulation.Span, n), make([]formulation.Span, n), make([]formulation.Span, n)
+	f.whole = make([]formulation.Span, n)
 	for i := range n {
 		if !f.movable(i) {
 			f.m.Fix(f.moves.At(i), 0)
 			continue
 		}
-		list := func(name string, from, to int, k milp.Kind) Span {
-			return Span{from, f.m.List(fmt.Sprintf("%s_%d", name, i), to-from+1, k, 0, 1)}
+		list := func(name string, from, to int, k milp.Kind) formulation.Span {
+			return formulation.Span{From: from, Cols: f.m.List(fmt.Sprintf("%s_%d", name, i), to-from+1, k, 0, 1)}
 		}
 		from, to := f.instants(i)
 		f.O[i] = list("O", max(0, 2*i-1), to-1, milp.Continuous)
@@ -154,12 +148,12 @@ func (f *offload) limited(t int) bool { return f.excess[t/2] > 0 }
 // link is [004] O.1: all transfers in an interval take no longer than it.
 func (f *offload) link() {
 	g := f.m.Group("link", "[004] O.1")
-	for t := range 4*f.n - 1 {
+	for t := range 4*f.N - 1 {
 		f.e.Reset()
 		for i := range f.O {
-			for _, s := range [...]Span{f.O[i], f.P[i]} {
+			for _, s := range [...]formulation.Span{f.O[i], f.P[i]} {
 				if v, ok := s.At(t); ok {
-					f.e.Add(f.move[i], v)
+					f.e.Add(formulation.Counts(f.move[i]), v)
 				}
 			}
 		}
@@ -202,7 +196,7 @@ func (f *offload) amounts() {
 	}
 	g = f.m.Group("as a whole", "moves")
 	for i := range f.O {
-		for _, s := range [...]Span{f.O[i], f.P[i]} {
+		for _, s := range [...]formulation.Span{f.O[i], f.P[i]} {
 			if !f.movable(i) {
 				continue
 			}
@@ -216,7 +210,7 @@ func (f *offload) amounts() {
 }
 
 // part adds what a transfer carries in interval t.
-func (f *offload) part(s Span, coefficient float64, t int) {
+func (f *offload) part(s formulation.Span, coefficient float64, t int) {
 	if v, ok := s.At(t); ok {
 		f.e.Add(coefficient, v)
 	}
@@ -243,17 +237,17 @@ func (f *offload) wholes() {
 // when it starts and until it ends.
 func (f *offload) memory() {
 	g := f.m.Group("memory", "the rules")
-	for t := range 4 * f.n {
+	for t := range 4 * f.N {
 		if !f.limited(t) {
 			continue
 		}
-		f.e.Reset()
+		f.cover.Reset()
 		for i := range f.O {
 			if v, ok := f.whole[i].At(t); ok {
-				f.e.Add(f.abar[i], v)
+				f.cover.Away(f.Abar[i], v)
 			}
 		}
-		g.AtLeast(&f.e, f.excess[t/2])
+		f.cover.AtLeast(g, f.excess[t/2], 1)
 	}
 }
 
@@ -263,7 +257,7 @@ func (f *offload) equalTensors() {
 	g := f.m.Group("equal tensors", "normal form")
 	for i := range f.O {
 		j := i + 1
-		for j < len(f.O) && f.abar[j] != f.abar[i] {
+		for j < len(f.O) && f.Abar[j] != f.Abar[i] {
 			j++
 		}
 		if j == len(f.O) || !f.movable(i) {
@@ -293,8 +287,8 @@ func (f *offload) noIdle() {
 }
 
 // busy says whether there is no idle time after computation k in normal form.
-func (in *offloadInstance) busy(k int) bool {
-	return k+1 < in.n && in.excess[k+1] == 0 || k >= in.n && k < 2*in.n-1 && in.excess[k] == 0
+func (in *instance) busy(k int) bool {
+	return k+1 < in.N && in.excess[k+1] == 0 || k >= in.N && k < 2*in.N-1 && in.excess[k] == 0
 }
 
 // start gives every column its value in the plan brought to normal form.
@@ -309,7 +303,7 @@ func (f *offload) start(p *plan.Plan) ([]float64, error) {
 // point gives the columns their values in times of normal form.
 func (f *offload) point(t *offloadTimes) []float64 {
 	x := make([]float64, f.m.NumCols())
-	set := func(s Span, at int, value float64) {
+	set := func(s formulation.Span, at int, value float64) {
 		if v, ok := s.At(at); ok {
 			x[v.Index()] += value
 		}
@@ -326,20 +320,20 @@ func (f *offload) point(t *offloadTimes) []float64 {
 		}
 		x[f.moves.At(i).Index()] = 1
 		from, to := f.instants(i)
-		f.share(t, m.off, f.O[i], func(t int, part float64) { set(f.O[i], t, part) })
-		f.share(t, m.back, f.P[i], func(t int, part float64) { set(f.P[i], t, part) })
+		f.share(t, m.off, -t.near, f.O[i], func(t int, part float64) { set(f.O[i], t, part) })
+		f.share(t, m.back, t.near, f.P[i], func(t int, part float64) { set(f.P[i], t, part) })
 		away := 0.0
 		for j := f.O[i].From; j <= to; j++ {
 			set(f.gone[i], j, away)
-			for sign, s := range [...]Span{f.O[i], f.P[i]} {
+			for sign, s := range [...]formulation.Span{f.O[i], f.P[i]} {
 				if v, ok := s.At(j); ok {
 					away += float64(1-2*sign) * x[v.Index()]
 				}
 			}
 		}
 		for j := from; j <= to; j++ {
-			at := t.instant(f.offloadInstance, j)
-			if v, ok := f.whole[i].At(j); ok && f.limited(j) && m.off[1] <= at+Instantly && m.back[0] >= at-Instantly {
+			at := t.instant(f.instance, j)
+			if v, ok := f.whole[i].At(j); ok && f.limited(j) && m.off[1] <= at+t.near && m.back[0] >= at-t.near {
 				x[v.Index()] = 1
 			}
 		}
@@ -347,19 +341,47 @@ func (f *offload) point(t *offloadTimes) []float64 {
 	return x
 }
 
-// share splits a transfer over the intervals of a span, in parts of 1.
-func (f *offload) share(t *offloadTimes, m [2]float64, s Span, add func(t int, part float64)) {
+// share splits a transfer over the intervals of a span, in parts of 1. An instant
+// that it ends at, or begins at, but for rounding is one that it ends at, or begins
+// at: it is shifted by so much.
+func (f *offload) share(t *offloadTimes, m [2]float64, shift float64, s formulation.Span, add func(t int, part float64)) {
 	left := 1.0
 	last := s.From + s.Cols.Len() - 1
 	for j := s.From; j <= last; j++ {
 		part := left
 		if j < last && m[1] > m[0] {
-			end := min(m[1], t.instant(f.offloadInstance, j+1))
-			part = min(left, max(0, (end-max(m[0], t.instant(f.offloadInstance, j)))/(m[1]-m[0])))
+			begin, end := m[0]+shift, min(m[1]+shift, t.instant(f.instance, j+1))
+			if j > s.From {
+				begin = max(begin, t.instant(f.instance, j))
+			}
+			part = min(left, max(0, (end-begin)/(m[1]-m[0])))
 		}
 		if part > 0 {
 			add(j, part)
 		}
 		left -= part
 	}
+}
+
+// plan reads the orders of the transfers off a solution, by the middle of the
+// intervals that carry them, and times them without waiting. The model leaves out
+// when within an interval they happen, so they need not fit.
+func (f *offload) plan(x []float64) (*plan.Plan, error) {
+	when := func(s formulation.Span) float64 {
+		t := 0.0
+		for j := range s.Cols.Len() {
+			t += float64(s.From+j) * x[s.Cols.At(j).Index()]
+		}
+		return t
+	}
+	var c view.Choice
+	for i := range f.O {
+		if f.movable(i) && x[f.moves.At(i).Index()] > 0.5 {
+			c.Offload = append(c.Offload, i)
+		}
+	}
+	c.Prefetch = slices.Clone(c.Offload)
+	slices.SortStableFunc(c.Offload, func(i, j int) int { return cmp.Compare(when(f.O[i]), when(f.O[j])) })
+	slices.SortStableFunc(c.Prefetch, func(i, j int) int { return cmp.Compare(when(f.P[i]), when(f.P[j])) })
+	return f.Schedule(Method, c)
 }

@@ -2,11 +2,13 @@ package offload
 
 import (
 	"fmt"
+	"math"
 
 	"workbench/ilp/formulation"
 	"workbench/ilp/timing"
 	"workbench/model/chain"
 	"workbench/model/milp"
+	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -27,9 +29,10 @@ const ExactLayers = 8
 // A prefetch lies between two computations, or during one (from and past say
 // which); what is away at its start is known from the order on the link.
 type offloadExact struct {
-	*offloadInstance
-	m *milp.Model
-	e milp.Expr // scratch
+	*instance
+	m     *milp.Model
+	e     milp.Expr         // scratch
+	cover formulation.Cover // scratch
 
 	tensor []int // those that are movable
 	t      milp.List
@@ -44,31 +47,36 @@ type offloadExact struct {
 }
 
 // Events: computation k is event k.
-func (f *offloadExact) off(q int) int  { return 2*f.n + q }
-func (f *offloadExact) back(q int) int { return 2*f.n + len(f.tensor) + q }
-func (f *offloadExact) events() int    { return 2*f.n + 2*len(f.tensor) }
+func (f *offloadExact) off(q int) int  { return 2*f.N + q }
+func (f *offloadExact) back(q int) int { return 2*f.N + len(f.tensor) + q }
+func (f *offloadExact) events() int    { return 2*f.N + 2*len(f.tensor) }
 
 // Exact builds the exact MILP. The error wraps ErrInstance, is ErrTooLong
 // for chains of more than ExactLayers, or a *plan.Infeasible.
 func Exact(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
-	in, err := newOffloadInstance(c, p)
+	in, err := newInstance(c, p)
 	if err != nil {
 		return nil, err
 	}
-	if in.n > ExactLayers {
-		return nil, fmt.Errorf("%w: %d layers, offload-exact takes %d at most", formulation.ErrTooLong, in.n, ExactLayers)
+	if in.N > ExactLayers {
+		return nil, fmt.Errorf("%w: %d layers, offload-exact takes %d at most", formulation.ErrTooLong, in.N, ExactLayers)
 	}
-	return buildOffloadExact(in, in.unit).program(), nil
+	return buildOffloadExact(in).program(), nil
 }
 
 func (f *offloadExact) program() *formulation.Program {
-	return &formulation.Program{Model: f.m, Start: f.start, Plan: f.plan}
+	return &formulation.Program{
+		Model: f.m, Promise: formulation.Equal, Formulation: f.m.Name(), Unit: f.unit, Start: f.start, Plan: f.plan,
+	}
 }
 
-func buildOffloadExact(in *offloadInstance, second float64) *offloadExact {
-	f := &offloadExact{offloadInstance: in, m: milp.New("offload-exact")}
+func buildOffloadExact(in *instance) *offloadExact {
+	f := &offloadExact{instance: in, m: milp.New("offload-exact")}
+	for f.latest = 1; f.latest < f.known(); {
+		f.latest *= 2
+	}
 	for i := range in.tensors() {
-		if in.movable(i) {
+		if in.movable(i) && in.move[i] <= f.latest { // else the best plan has no time for it
 			f.tensor = append(f.tensor, i)
 		}
 	}
@@ -80,22 +88,34 @@ func buildOffloadExact(in *offloadInstance, second float64) *offloadExact {
 	f.away()
 	f.memory()
 	f.precedences()
-	f.m.Minimize(f.e.Reset().AddConst(second*f.u[2*f.n-1]).Add(second, f.t.At(2*f.n-1)))
+	f.m.Minimize(f.e.Reset().AddConst(f.u[2*f.N-1]).Add(1, f.t.At(2*f.N-1)))
 	return f
 }
 
-// columns adds times and choices. Everything one after the other takes 1000
-// units.
+// columns adds times and choices. latest is a power of two that some plan takes no
+// longer than, and so the best one: the large constants made of it are exact.
 func (f *offloadExact) columns() {
 	q := len(f.tensor)
-	f.latest = 1000
 	f.t = f.m.List("t", f.events(), milp.Continuous, 0, f.latest)
 	f.moves = f.m.List("moves", q, milp.Binary, 0, 1)
 	grid := func(name string, n int) milp.Grid { return f.m.Grid(name, q, n, milp.Binary, 0, 1) }
 	f.offs, f.backs, f.mixed = grid("O,O", q), grid("P,P", q), grid("O,P", q)
-	f.from, f.past = grid("from", 2*f.n), grid("past", 2*f.n)
-	f.gone, f.beside = grid("away", 2*f.n), grid("beside", q)
+	f.from, f.past = grid("from", 2*f.N), grid("past", 2*f.N)
+	f.gone, f.beside = grid("away", 2*f.N), grid("beside", q)
 	f.m.Fix(f.t.At(0), 0)
+}
+
+// known returns the makespan, a little more, of the shortest plan that offloads
+// ā_0..ā_k for some k, one of which there is.
+func (f *offloadExact) known() float64 {
+	w, best := view.NewNoWait(f.Instance), math.Inf(1)
+	away := make([]bool, f.N)
+	for k := range f.N {
+		w.Choose(away)
+		best = min(best, w.Evaluate())
+		away[k] = true
+	}
+	return best / f.unit * (1 + plan.Tolerance)
 }
 
 // precede adds that event to comes wait or more after event from, when all
@@ -110,21 +130,22 @@ func (f *offloadExact) precedences() {
 	for i := range f.rules {
 		r := &f.rules[i]
 		f.e.Reset().Add(1, f.t.At(r.To)).Add(-1, f.t.At(r.From))
-		off := r.Wait + f.latest
+		off, right := 2*f.latest, formulation.Waits(r.Wait)
 		for _, l := range r.When {
 			if l.Value == 1 {
-				f.e.AddConst(off).Add(-off, l.V)
+				f.e.Add(-off, l.V)
+				right = milp.Down.Add(right, -off)
 			} else {
 				f.e.Add(off, l.V)
 			}
 		}
-		g.AtLeast(&f.e, r.Wait)
+		g.AtLeast(&f.e, right)
 	}
 }
 
 // computations follow each other in their order.
 func (f *offloadExact) computations() {
-	for k := range 2*f.n - 1 {
+	for k := range 2*f.N - 1 {
 		f.precede(k, k+1, f.u[k])
 	}
 }
@@ -167,7 +188,7 @@ func (f *offloadExact) places() {
 	g := f.m.Group("one after the other", "the order of computations")
 	for q := range f.tensor {
 		moves := timing.Is(f.moves.At(q))
-		for k := range 2 * f.n {
+		for k := range 2 * f.N {
 			from, past := f.from.At(q, k), f.past.At(q, k)
 			f.precede(k, f.back(q), 0, timing.Is(from), moves)
 			f.precede(f.back(q), k, 0, timing.IsNot(from), moves)
@@ -187,7 +208,7 @@ func (f *offloadExact) away() {
 	g := f.m.Group("away", "[004] O.7")
 	atMost := func(v, w milp.Var) { g.AtMost(f.e.Reset().Add(1, v).Add(-1, w), 0) }
 	for q, i := range f.tensor {
-		for k := range 2 * f.n {
+		for k := range 2 * f.N {
 			gone := f.gone.At(q, k)
 			if k < f.first(i) || k > f.last(i) {
 				f.m.Fix(gone, 0)
@@ -221,13 +242,15 @@ func (f *offloadExact) away() {
 // a prefetch starts while it runs or after the one before.
 func (f *offloadExact) memory() {
 	g := f.m.Group("memory", "the rules")
-	for k := range 2 * f.n {
+	for k := range 2 * f.N {
 		if f.excess[k] > 0 {
-			f.e.Reset()
+			f.cover.Reset()
 			for q, i := range f.tensor {
-				f.e.Add(f.abar[i], f.gone.At(q, k))
+				if f.first(i) <= k && k <= f.last(i) {
+					f.cover.Away(f.Abar[i], f.gone.At(q, k))
+				}
 			}
-			g.AtLeast(&f.e, f.excess[k])
+			f.cover.AtLeast(g, f.excess[k], 1)
 		}
 		for r := range f.tensor {
 			// past < from: during k; from_k < past_{k-1}: between k−1 and k.
@@ -245,27 +268,26 @@ func (f *offloadExact) during(g milp.Group, r int, excess float64, after, before
 	if excess <= 0 {
 		return
 	}
-	f.e.Reset()
+	f.cover.Reset()
 	for q, i := range f.tensor {
 		if q != r {
-			f.e.Add(f.abar[i], f.beside.At(q, r))
+			f.cover.Away(f.Abar[i], f.beside.At(q, r))
 		}
 	}
-	f.e.Add(-excess, after).Add(excess, before).Add(-excess, f.moves.At(r))
-	g.AtLeast(&f.e, -excess)
+	f.cover.AtLeast(g, excess, -1, formulation.Case{Value: 1, Var: after}, formulation.Case{Value: -1, Var: before}, formulation.Case{Value: 1, Var: f.moves.At(r)})
 }
 
 // idleExcess is what must be away between computations k−1 and k.
 func (f *offloadExact) idleExcess(k int) float64 {
-	alive := f.abar[0]
-	top := min(k, 2*f.n-k)
+	alive := f.Abar[0]
+	top := min(k, 2*f.N-k)
 	for i := 1; i <= top; i++ {
-		alive += f.abar[i]
+		alive += f.Abar[i]
 	}
-	if k > f.n { // δ of the next backward
-		alive += f.c.Layers[top-1].Gradient / f.size
+	if k > f.N { // δ of the next backward
+		alive += f.Delta[top]
 	}
-	return alive - 1000
+	return alive - f.Memory
 }
 
 // start gives every column its value in the plan.
@@ -280,7 +302,9 @@ func (f *offloadExact) start(p *plan.Plan) ([]float64, error) {
 			x[v.Index()] = 1
 		}
 	}
-	before := func(a, b float64) bool { return a <= b+Instantly }
+	before := func(a, b float64) bool { return a <= b+t.near }
+	// Transfers are one after the other, however short.
+	precedes := func(a, b [2]float64) bool { return a[0]+a[1] <= b[0]+b[1] }
 	for k, s := range t.s {
 		x[f.t.At(k).Index()] = s
 	}
@@ -305,19 +329,22 @@ func (f *offloadExact) start(p *plan.Plan) ([]float64, error) {
 			if !n.is || q == r {
 				continue
 			}
+			later := !precedes(m.back, n.back)
 			if q < r {
-				set(f.offs.At(q, r), before(m.off[1], n.off[0]))
-				set(f.backs.At(q, r), before(m.back[1], n.back[0]))
+				set(f.offs.At(q, r), precedes(m.off, n.off))
+				set(f.backs.At(q, r), !later)
+			} else {
+				later = precedes(n.back, m.back)
 			}
-			set(f.mixed.At(q, r), before(m.off[1], n.back[0]))
-			set(f.beside.At(q, r), before(m.off[1], n.back[0]) && before(t.s[i]+f.u[i], n.back[0]) && before(n.back[1], m.back[0]))
+			set(f.mixed.At(q, r), precedes(m.off, n.back))
+			set(f.beside.At(q, r), precedes(m.off, n.back) && before(t.s[i]+f.u[i], n.back[0]) && later)
 		}
 	}
 	return x, nil
 }
 
-// plan times the decisions of a solution anew: each event as early as they
-// allow.
+// plan times the decisions of a solution anew: in the order of starts that they
+// make, each event as early as it can be.
 func (f *offloadExact) plan(x []float64) (*plan.Plan, error) {
 	var ps []timing.Precedence
 rules:
@@ -331,33 +358,64 @@ rules:
 	}
 	_, at, err := timing.Retime(f.events(), ps, 1)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.m.Name(), err)
+		return nil, fmt.Errorf("%s: %w: %w", f.m.Name(), plan.ErrNoPlan, err) // within a solver's tolerance only
 	}
-	t := &offloadTimes{s: at[:2*f.n], moves: make([]moved, f.tensors())}
-	for q, i := range f.tensor {
-		if x[f.moves.At(q).Index()] > 0.5 {
-			off, back := at[f.off(q)], at[f.back(q)]
-			t.moves[i] = moved{[2]float64{off, off + f.move[i]}, [2]float64{back, back + f.move[i]}, true}
-		}
+	order, err := f.order(x, ps, at)
+	if err != nil {
+		return nil, err
 	}
-	return f.write(t, "offload-milp"), nil
+	m := view.NewMachine(f.Instance)
+	T := m.Run(order)
+	if math.IsInf(T, 1) {
+		return nil, fmt.Errorf("%s: %w: the order of a solution does not fit", f.m.Name(), plan.ErrNoPlan)
+	}
+	return m.Plan(Method, order, T), nil
 }
 
-// exact solves the exact MILP for what the bound leaves open.
-func (s *offloadSolver) exact() error {
-	f := buildOffloadExact(s.in, 1)
-	// A little less than the bound, so that rounding cuts nothing off.
-	last := f.t.At(2*f.n - 1)
-	f.m.SetBounds(last, max(0, s.r.Bound/s.in.unit*(1-1e-6)-f.u[2*f.n-1]-1e-6), f.latest)
-	x, err := s.solve(f.m.Name(), f.program())
-	if err != nil || x == nil {
-		return err
+// order returns the events of the machine in an order of starts that keeps every
+// precedence, by time where they leave it open.
+func (f *offloadExact) order(x []float64, ps []timing.Precedence, at []float64) ([]int, error) {
+	number := make([]int, f.events()) // of the machine; −1: does not happen
+	for k := range 2 * f.N {
+		number[k] = k
 	}
-	p, err := f.plan(x)
-	if err != nil {
-		return err
+	left := 2 * f.N
+	for q, i := range f.tensor {
+		number[f.off(q)], number[f.back(q)] = -1, -1
+		if x[f.moves.At(q).Index()] > 0.5 {
+			number[f.off(q)], number[f.back(q)] = 2*f.N+i, 3*f.N+i
+			left += 2
+		}
 	}
-	s.r.Keep(p)
-	s.r.Raise(0, "")
-	return nil
+	before := make([]int, f.events()) // events that must start first
+	for _, r := range ps {
+		if ordered(r) && number[r.From] >= 0 {
+			before[r.To]++
+		}
+	}
+	order := make([]int, 0, left)
+	for ; left > 0; left-- {
+		next := -1
+		for e, v := range number {
+			if v >= 0 && before[e] == 0 && (next < 0 || at[e] < at[next]) {
+				next = e
+			}
+		}
+		if next < 0 {
+			return nil, fmt.Errorf("%s: %w: the order of a solution is a circle", f.m.Name(), plan.ErrNoPlan)
+		}
+		order = append(order, number[next])
+		number[next] = -1
+		for _, r := range ps {
+			if ordered(r) && r.From == next {
+				before[r.To]--
+			}
+		}
+	}
+	return order, nil
 }
+
+// ordered says whether a precedence is one of starts. A prefetch that starts
+// before the end of a computation (the wait is −u, −0 of none) may start before
+// or after it.
+func ordered(r timing.Precedence) bool { return !math.Signbit(r.Wait) }

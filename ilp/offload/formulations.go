@@ -7,7 +7,10 @@ import (
 	"workbench/model/plan"
 )
 
-// offloadFormulations returns the formulations of activation offloading, from the simplest on.
+// Method is the name that plans made of solutions carry.
+const Method = "offload-milp"
+
+// Formulations returns the formulations of activation offloading, from the simplest on.
 func Formulations() []formulation.Formulation {
 	return []formulation.Formulation{
 		{

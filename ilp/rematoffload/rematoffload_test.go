@@ -15,6 +15,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/rematoffload"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"
@@ -47,94 +48,97 @@ func TestCheckRematOffload(t *testing.T) {
 	}
 }
 
-// bound ≤ optimum ≤ plan; plans are valid; with the optimum as a start there is
-// always a plan, and that is it.
-func TestSolveRematOffload(t *testing.T) {
-	plans, solved := 0, 0
+// At the edge of memory, whatever the magnitudes, at any pace and on both
+// backends: optimal plans are solutions, no bound is above them, and plans of
+// solutions are valid.
+func TestMixedMagnitudes(t *testing.T) {
 	backends := []solvers.Backend{highs.New(), lpsolve.New()}
-	rapid.Check(t, func(rt *rapid.T) {
-		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 2))
+	plans, solved := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
 		x, err := check.RandomRematOffload(r, 1+r.IntN(3))
-		if err != nil {
-			rt.Fatal(err)
-		}
-		if err := check.SolveRematOffload(x); errors.Is(err, exhaustive.ErrLimit) {
-			return
-		} else if err != nil {
-			rt.Fatal(err)
-		}
-		start := x.Plan
-		if rapid.Bool().Draw(rt, "no start") {
-			start = nil
-		}
-		got, err := Solve(t.Context(), backends[rapid.IntRange(0, 1).Draw(rt, "backend")], x.Chain, x.Platform, start, solvers.Options{})
-		var infeasible *plan.Infeasible
-		if errors.As(err, &infeasible) && x.Plan == nil {
-			return
-		}
-		if err != nil {
-			rt.Fatalf("%v; %s", err, x)
-		}
-		solved++
-		if got.Plan == nil {
-			if start != nil {
-				rt.Fatalf("the start is lost; %s", x)
-			}
-			if got.Bound > x.Optimum && !check.Same(got.Bound, x.Optimum) {
-				rt.Fatalf("bound %g; %s", got.Bound, x)
-			}
-			return
-		}
-		plans++
-		ilptest.CheckOffload(rt, x.Chain, got)
-		if m := got.Plan.Claims.Makespan; m < x.Optimum && !check.Same(m, x.Optimum) || start != nil && !check.Same(m, x.Optimum) {
-			rt.Fatalf("makespan %g; %s", m, x)
-		}
-	})
-	t.Logf("%d plans of %d", plans, solved)
-}
-
-// A link that carries nothing, units that are small or large, and memory for
-// nothing.
-func TestRematOffloadExtremes(t *testing.T) {
-	layer := chain.Layer{ForwardTime: 1, BackwardTime: 2, Activation: 3, Saved: 4, Gradient: 3}
-	c := &chain.Chain{Name: "plain", Input: chain.Input{Activation: 3, Gradient: 3}, Layers: []chain.Layer{layer, layer, layer}}
-	for _, x := range []struct {
-		memory, bandwidth, time, size float64
-	}{{18, 0, 1, 1}, {18, 1, 1, 1}, {18, 1, 1e-6, 1e9}, {18, 1, 1e6, 1e-3}, {100, 1e6, 1, 1}} {
-		d := ilptest.Scaled(c, x.time, x.size)
-		p := platform.Platform{Memory: x.memory * x.size, Bandwidth: x.bandwidth * x.size / x.time}
-		want, best, err := exhaustive.RematOffload(c, x.memory, min(1, x.bandwidth), check.States)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Solve(t.Context(), highs.New(), d, p, nil, solvers.Options{})
-		if err != nil || got.Plan == nil {
-			t.Errorf("%+v: %v, %v", x, got, err)
-			continue
+		c, memory, bandwidth := exhaustive.Magnify(r, x.Chain, x.Platform.Memory, x.Platform.Bandwidth)
+		want, best, err := exhaustive.RematOffload(c, memory, bandwidth, 1<<18)
+		if errors.Is(err, exhaustive.ErrLimit) {
+			t.Skip("too many states")
 		}
-		ilptest.CheckOffload(t, d, got)
-		if got.Bound/x.time > want*(1+1e-6) {
-			t.Errorf("%+v: bound %g, optimum %g\n%v", x, got.Bound/x.time, want, best)
+		pace := exhaustive.Paces[r.IntN(len(exhaustive.Paces))]
+		fast, p := exhaustive.Pace(c, pace), platform.Platform{Memory: memory, Bandwidth: bandwidth / pace}
+		program, failed := Stages(fast, p)
+		if errors.Is(err, exhaustive.ErrInfeasible) {
+			if least, _ := view.Least(c); memory < least && !errors.As(failed, new(*plan.Infeasible)) {
+				t.Fatalf("there is no plan: %v", failed)
+			}
+			return
+		}
+		if err != nil || failed != nil {
+			t.Fatalf("%v %v\n%+v %g %g", err, failed, c, memory, bandwidth)
+		}
+		for i := range best.Ops {
+			best.Ops[i].Start, best.Ops[i].End = best.Ops[i].Start*pace, best.Ops[i].End*pace
+		}
+		want *= pace
+		best.Claims.Makespan = want
+		start, err := program.Start(best)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := program.Model.Violations(start, check.CheckTolerance); len(v) > 0 {
+			t.Fatalf("an optimal plan is no solution: %s\n%+v %+v", v[0].String(), c, p)
+		}
+		if x := program.Objective(program.Model.Objective(start)); x > want*(1+plan.Tolerance) {
+			t.Fatalf("an optimal plan costs %.17g, not %.17g\n%+v %+v", x, want, c, p)
+		}
+		b := rapid.SampledFrom(backends).Draw(t, "backend")
+		got, err := b.Solve(t.Context(), program.Model, solvers.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if value := program.Objective(got.Bound); value > want*(1+check.CheckTolerance) || got.Status == solvers.Infeasible {
+			t.Fatalf("%.17g, the optimum is %.17g\n%+v\n%+v %+v", value, want, got, c, p)
+		}
+		solution, ok := got.Solution()
+		if !ok {
+			return
+		}
+		solved++
+		found, err := program.Plan(solution)
+		if errors.Is(err, plan.ErrNoPlan) {
+			return
+		}
+		plans++
+		if report, err := plan.Verify(fast, found); err != nil || !report.Valid() || report.Makespan < want*(1-check.CheckTolerance) {
+			t.Fatalf("%v %+v, the optimum is %g\n%+v %+v", err, report, want, c, p)
+		}
+	})
+	t.Logf("%d plans of %d solutions", plans, solved)
+}
+
+// A link that carries nothing, memory for nothing, and what no model can be built
+// for.
+func TestErrors(t *testing.T) {
+	layer := chain.Layer{ForwardTime: 1, BackwardTime: 2, Activation: 3, Saved: 4, Gradient: 3}
+	c := &chain.Chain{Name: "plain", Input: chain.Input{Activation: 3, Gradient: 3}, Layers: []chain.Layer{layer, layer, layer}}
+	for _, p := range []platform.Platform{{Memory: 18}, {Memory: 18, Bandwidth: 1}, {Memory: 100, Bandwidth: 1e6}} {
+		if program := ilptest.Must(t, Stages, c, p); program.Objective(ilptest.Optimum(t, highs.New(), program.Model)) < 9*(1-1e-6) {
+			t.Errorf("%+v: less than the computations", p)
 		}
 	}
 	nothing := &chain.Chain{Name: "nothing", Layers: make([]chain.Layer, 3)}
-	if r, err := Solve(t.Context(), highs.New(), nothing, platform.Platform{Memory: 1}, nil, solvers.Options{}); err != nil {
-		t.Error(err)
-	} else if r.Plan != nil {
-		ilptest.CheckOffload(t, nothing, r)
+	if program := ilptest.Must(t, Stages, nothing, platform.Platform{}); ilptest.Optimum(t, highs.New(), program.Model) != 0 {
+		t.Error("nothing takes time")
 	}
 	var infeasible *plan.Infeasible
-	if _, err := Solve(t.Context(), highs.New(), c, platform.Platform{Memory: 12, Bandwidth: 1}, nil, solvers.Options{}); !errors.As(err, &infeasible) {
+	if _, err := Stages(c, platform.Platform{Memory: 12, Bandwidth: 1}); !errors.As(err, &infeasible) {
 		t.Error(err)
 	}
-	for want, p := range map[error]platform.Platform{formulation.ErrInstance: {Bandwidth: 1}, formulation.ErrTooLong: {Memory: 1}} {
-		d := &chain.Chain{Layers: make([]chain.Layer, RematOffloadLayers+1)}
-		if want == formulation.ErrInstance {
-			d = c
-		}
-		if _, err := Stages(d, p); !errors.Is(err, want) {
-			t.Errorf("%v, want %v", err, want)
-		}
+	if _, err := Stages(&chain.Chain{Layers: make([]chain.Layer, MostLayers+1)}, platform.Platform{Memory: 1}); !errors.Is(err, formulation.ErrTooLong) {
+		t.Error(err)
+	}
+	if _, err := Stages(c, platform.Platform{Memory: -1}); !errors.Is(err, formulation.ErrInstance) {
+		t.Error(err)
 	}
 }

@@ -2,20 +2,21 @@
 package rematoffload
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
 	"workbench/ilp/formulation"
-	"workbench/ilp/offload"
 	"workbench/model/chain"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/rematoffload"
 )
 
-// RematOffloadLayers is the length of the longest chain that Stages takes:
+// MostLayers is the length of the longest chain that Stages takes:
 // its 12N² binaries are too many for more.
-const RematOffloadLayers = 40
+const MostLayers = 40
 
 // rematOffload is a MILP of our own that bounds rematerialization with
 // offloading from below, in the spirit of POET: recomputation and paging in
@@ -49,20 +50,18 @@ const RematOffloadLayers = 40
 //     needs beside it ("memory"). At other times, as during recomputation, memory
 //     is not limited here.
 type rematOffload struct {
-	c    *chain.Chain
-	p    platform.Platform
-	n    int
-	unit float64 // of times, seconds: thousandths of everything computed and moved once
-	size float64 // of sizes, bytes: thousandths of the memory
+	*view.Instance
+	unit float64 // of times, seconds: a power of two, in which a good plan takes about 2¹⁰
 
 	u      []float64 // of the first computation of stage j
 	uF     []float64 // by layer
 	bytes  []float64 // by tensor
-	move   []float64 // time of a transfer, by tensor
-	beside []float64 // at instant j, without what is stored and the output of F
+	move   []float64 // time of a transfer, by tensor, rounded down
+	beside []float64 // bytes at instant j, without what is stored and the output of F
 
-	m *milp.Model
-	e milp.Expr // scratch
+	m     *milp.Model
+	e     milp.Expr         // scratch
+	cover formulation.Cover // scratch
 
 	idle, first  milp.List
 	S, R, q      [][]column // by stage, or instant, and tensor
@@ -76,29 +75,29 @@ type column struct {
 }
 
 // Tensors: a_i is number i, ā_i is number N+i; number N, ā_0 or a_N, is none.
-func (f *rematOffload) abar(i int) int { return f.n + i }
+func (f *rematOffload) abar(i int) int { return f.N + i }
 
 // layer returns the layer of a tensor and whether it is an ā.
 func (f *rematOffload) layer(v int) (i int, saved bool) {
-	if v > f.n {
-		return v - f.n, true
+	if v > f.N {
+		return v - f.N, true
 	}
 	return v, false
 }
 
-func (f *rematOffload) stages() int { return 2 * f.n }
+func (f *rematOffload) stages() int { return 2 * f.N }
 
 // top returns how many layers instant j has before it: F_{top+1} or B_top is next.
-func (f *rematOffload) top(j int) int { return min(j, 2*f.n-j) }
+func (f *rematOffload) top(j int) int { return min(j, 2*f.N-j) }
 
 // live says whether something at instant j or later may read tensor v, that can
 // exist by then.
 func (f *rematOffload) live(j, v int) bool {
 	i, saved := f.layer(v)
-	if v == f.n || j >= f.stages() {
+	if v == f.N || j >= f.stages() {
 		return false
 	}
-	if j >= f.n && !saved {
+	if j >= f.N && !saved {
 		return i <= f.top(j)-1
 	}
 	return i <= f.top(j)
@@ -106,7 +105,7 @@ func (f *rematOffload) live(j, v int) bool {
 
 // movable says whether a transfer of v can be of use.
 func (f *rematOffload) movable(v int) bool {
-	return v != f.n && f.bytes[v] > 0 && f.p.Bandwidth > 0
+	return v != f.N && f.bytes[v] > 0 && f.Bandwidth > 0
 }
 
 // Stages builds a MILP whose optimum is a lower bound on the makespan of
@@ -117,90 +116,65 @@ func Stages(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.build(f.unit)
-	return &formulation.Program{Model: f.m, Start: f.start}, nil
+	f.build()
+	return f.program(), nil
+}
+
+func (f *rematOffload) program() *formulation.Program {
+	return &formulation.Program{
+		Model: f.m, Promise: formulation.LowerBound, Formulation: f.m.Name(), Unit: f.unit, Start: f.start, Plan: f.plan,
+	}
 }
 
 func newRematOffload(c *chain.Chain, p platform.Platform) (*rematOffload, error) {
-	if err := offload.CheckLink(c, p); err != nil {
+	v, err := view.New(c, p)
+	var infeasible *plan.Infeasible
+	switch {
+	case errors.As(err, &infeasible):
 		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
+	case v.N > MostLayers:
+		return nil, fmt.Errorf("%w: %d layers, remat-offload takes %d at most", formulation.ErrTooLong, v.N, MostLayers)
 	}
-	if c.Len() > RematOffloadLayers {
-		return nil, fmt.Errorf("%w: %d layers, remat-offload takes %d at most", formulation.ErrTooLong, c.Len(), RematOffloadLayers)
-	}
-	f := &rematOffload{c: c, p: p, n: c.Len()}
+	f := &rematOffload{Instance: v}
 	f.read()
-	return f, f.feasible()
+	return f, nil
 }
 
-// read copies the chain.
+// target is what a good plan takes in the model.
+const target = 0x1p10
+
+// read arranges the instance by stages and tensors.
 func (f *rematOffload) read() {
-	n := f.n
-	f.size = f.p.Memory / 1000
+	n := f.N
 	f.bytes, f.move = make([]float64, 2*n+1), make([]float64, 2*n+1)
 	f.u, f.uF, f.beside = make([]float64, 2*n), make([]float64, n+1), make([]float64, 2*n)
-	f.bytes[0] = f.c.Input.Activation / f.size
-	gradient := f.c.Input.Gradient
-	seconds := f.c.TotalTime()
-	for i := range f.c.Layers {
-		l := &f.c.Layers[i]
-		if i+1 < n {
-			f.bytes[i+1] = l.Activation / f.size
+	scale := milp.PowerOfTwo(f.BestBound(), target)
+	f.unit = 1 / scale
+	f.bytes[0] = f.A[0]
+	for l := 1; l <= n; l++ {
+		if l < n {
+			f.bytes[l] = f.A[l]
 		}
-		f.bytes[f.abar(i+1)] = l.Saved / f.size
-		f.beside[i] = l.ForwardOverhead / f.size
-		f.beside[2*n-1-i] = (l.BackwardOverhead + l.Gradient + gradient) / f.size
-		gradient = l.Gradient
+		f.bytes[f.abar(l)] = f.Abar[l]
+		f.beside[l-1] = f.OF[l]
+		f.beside[2*n-l] = f.OB[l] + f.Delta[l] + f.Delta[l-1]
+		f.uF[l] = scale * f.UF[l]
+		f.u[l-1], f.u[2*n-l] = f.uF[l], scale*f.UB[l]
 	}
 	for v, x := range f.bytes {
 		if f.movable(v) {
-			f.move[v] = x * f.size / f.p.Bandwidth
-			seconds += f.move[v]
+			f.move[v] = formulation.Counts(scale * milp.Down.Quo(x, f.Bandwidth))
 		}
-	}
-	if f.unit = seconds / 1000; f.unit == 0 {
-		f.unit = 1
-	}
-	for v := range f.move {
-		f.move[v] /= f.unit
-	}
-	for i := range f.c.Layers {
-		l := &f.c.Layers[i]
-		f.uF[i+1] = l.ForwardTime / f.unit
-		f.u[i], f.u[2*n-1-i] = f.uF[i+1], l.BackwardTime/f.unit
 	}
 }
 
-// feasible returns the proof that no plan exists, if a computation alone does
-// not fit. There need not be a plan if all fit.
-func (f *rematOffload) feasible() error {
-	least, why := 0.0, ""
-	for i := range f.c.Layers {
-		l := &f.c.Layers[i]
-		in, gradient := f.c.Input.Activation, f.c.Input.Gradient
-		if i > 0 {
-			before := &f.c.Layers[i-1]
-			in, gradient = min(before.Activation, before.Saved), before.Gradient
-		}
-		if x := in + l.Activation + l.ForwardOverhead; x > least {
-			least, why = x, fmt.Sprintf("during F_%d", i+1)
-		}
-		if x := in + l.Saved + l.Gradient + gradient + l.BackwardOverhead; x > least {
-			least, why = x, fmt.Sprintf("during B_%d", i+1)
-		}
-	}
-	if least > f.p.Memory {
-		return &plan.Infeasible{Problem: plan.RematOffload, Memory: least, Given: f.p.Memory, Why: why}
-	}
-	return nil
-}
-
-// build builds the model with a unit of the objective of so many times unit
-// seconds.
-func (f *rematOffload) build(second float64) {
+// build builds the model.
+func (f *rematOffload) build() {
 	f.m = milp.New("remat-offload")
 	f.columns()
-	f.objective(second)
+	f.objective()
 	f.kept()
 	f.transfers()
 	f.inputs()
@@ -210,11 +184,11 @@ func (f *rematOffload) build(second float64) {
 
 func (f *rematOffload) columns() {
 	f.idle = f.m.List("idle", f.stages()-1, milp.Continuous, 0, math.Inf(1))
-	f.first = f.m.List("first", f.n, milp.Binary, 0, 1)
+	f.first = f.m.List("first", f.N, milp.Binary, 0, 1)
 	grid := func(name string, k milp.Kind, up float64, has func(j, v int) bool) [][]column {
 		g := make([][]column, f.stages())
 		for j := range g {
-			g[j] = make([]column, 2*f.n+1)
+			g[j] = make([]column, 2*f.N+1)
 			for v := range g[j] {
 				if has(j, v) {
 					g[j][v] = column{f.m.Var(fmt.Sprintf("%s[%d,%d]", name, j, v), k, 0, up), true}
@@ -249,7 +223,7 @@ func (f *rematOffload) add(coefficient float64, x column) {
 func (f *rematOffload) made(coefficient float64, j, v int) {
 	i, saved := f.layer(v)
 	switch {
-	case j >= f.n || i != j+1 || v == f.n:
+	case j >= f.N || i != j+1 || v == f.N:
 	case saved:
 		f.e.Add(coefficient, f.first.At(j))
 	default:
@@ -257,9 +231,8 @@ func (f *rematOffload) made(coefficient float64, j, v int) {
 	}
 }
 
-// work adds the computations of stage j.
-func (f *rematOffload) work(coefficient float64, j int) {
-	f.e.AddConst(coefficient * f.u[j])
+// again adds what is computed again in stage j.
+func (f *rematOffload) again(coefficient float64, j int) {
 	for v, r := range f.R[j] {
 		i, _ := f.layer(v)
 		f.add(coefficient*f.uF[i], r)
@@ -267,12 +240,12 @@ func (f *rematOffload) work(coefficient float64, j int) {
 }
 
 // objective is the makespan.
-func (f *rematOffload) objective(second float64) {
-	f.e.Reset()
+func (f *rematOffload) objective() {
+	f.e.Reset().AddConst(milp.Down.Sum(f.u...))
 	for j := range f.stages() {
-		f.work(second, j)
+		f.again(1, j)
 		if j < f.idle.Len() {
-			f.e.Add(second, f.idle.At(j))
+			f.e.Add(1, f.idle.At(j))
 		}
 	}
 	f.m.Minimize(&f.e)
@@ -343,7 +316,7 @@ func (f *rematOffload) of(i int) []int {
 	switch i {
 	case 0:
 		return []int{0}
-	case f.n:
+	case f.N:
 		return []int{f.abar(i)}
 	}
 	return []int{i, f.abar(i)}
@@ -354,7 +327,7 @@ func (f *rematOffload) inputs() {
 	forward, backward := f.m.Group("input of F", "[004] Table 2.2"), f.m.Group("input of B", "[004] Table 2.2")
 	again := f.m.Group("input of F again", "[004] Table 2.2")
 	for j := range f.stages() {
-		if j < f.n {
+		if j < f.N {
 			f.e.Reset()
 			f.there(1, j, j)
 			forward.AtLeast(&f.e, 1)
@@ -390,12 +363,12 @@ func (f *rematOffload) link() {
 	g := f.m.Group("link", "[004] O.1")
 	for j := range f.stages() - 1 {
 		f.e.Reset().Add(-1, f.idle.At(j))
-		f.work(-1, j)
+		f.again(-1, j)
 		for v, move := range f.move {
 			f.add(move, f.O[j][v])
 			f.add(move, f.P[j][v])
 		}
-		g.AtMost(&f.e, 0)
+		g.AtMost(&f.e, f.u[j])
 	}
 }
 
@@ -403,14 +376,21 @@ func (f *rematOffload) link() {
 func (f *rematOffload) memory() {
 	g := f.m.Group("memory", "the rules")
 	for j := range f.stages() {
-		f.e.Reset().AddConst(f.beside[j])
+		all := f.beside[j] // with everything stored that can be
+		if j == 0 {
+			all += f.bytes[0]
+		}
+		f.cover.Reset()
 		for v, s := range f.S[j] {
-			f.add(f.bytes[v], s)
+			if s.ok && (j > 0 || v > 0) { // a_0 is there at the start
+				f.cover.Kept(f.bytes[v], s.v)
+				all += f.bytes[v]
+			}
 		}
-		if j < f.n {
-			a, abar := f.c.Layers[j].Activation/f.size, f.bytes[f.abar(j+1)]
-			f.e.AddConst(a).Add(abar-a, f.first.At(j))
+		if j < f.N {
+			f.cover.Kept(f.Abar[j+1]-f.A[j+1], f.first.At(j))
+			all += f.Abar[j+1]
 		}
-		g.AtMost(&f.e, 1000)
+		f.cover.AtLeast(g, all-f.Memory, 1)
 	}
 }

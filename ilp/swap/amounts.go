@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"workbench/ilp/formulation"
-	"workbench/ilp/offload"
 	"workbench/model/functions"
 	"workbench/model/milp"
 	"workbench/model/plan"
@@ -61,8 +60,9 @@ import (
 // at, and what the ins there take.
 type swap struct {
 	*swapInstance
-	m *milp.Model
-	e milp.Expr // scratch
+	m     *milp.Model
+	e     milp.Expr         // scratch
+	cover formulation.Cover // scratch
 
 	points []int // c_0..c_{m−1}
 	rank   []int // rank[k]: how many points are before f_k; of n, all
@@ -70,9 +70,9 @@ type swap struct {
 	idle milp.List
 	// By gap and by epoch; of instants, see span.
 	moves       []milp.Var
-	back, sent  []offload.Span
-	whole       []offload.Span // by 2·(number of the point) + 0 at its start, + 1 at its end
-	begin, stop []int          // of gaps: the first point in it and the one after the last
+	back, sent  []formulation.Span
+	whole       []formulation.Span // by 2·(number of the point) + 0 at its start, + 1 at its end
+	begin, stop []int              // of gaps: the first point in it and the one after the last
 }
 
 // swapCells is the most gaps at points, together, in a model; of larger instances
@@ -88,28 +88,29 @@ func Amounts(s *functions.Sequence, p platform.Platform) (*formulation.Program, 
 	if err != nil {
 		return nil, err
 	}
-	f := buildSwap(in, in.unit, swapCells)
-	return &formulation.Program{Model: f.m, Start: f.start}, nil
+	return buildSwap(in, swapCells).program(), nil
 }
 
-// buildSwap builds the model with a unit of the objective of so many times unit
-// seconds.
-func buildSwap(in *swapInstance, second float64, cells int) *swap {
+func (f *swap) program() *formulation.Program {
+	return &formulation.Program{
+		Model: f.m, Promise: formulation.LowerBound, Formulation: f.m.Name(), Unit: f.unit, Start: f.start,
+	}
+}
+
+// buildSwap builds the model with at most so many cells.
+func buildSwap(in *swapInstance, cells int) *swap {
 	f := &swap{swapInstance: in, m: milp.New("swap"), points: in.pointsFor(cells)}
-	f.rank = make([]int, in.n+1)
-	for k := range in.n {
+	f.rank = make([]int, in.N+1)
+	for k := range in.N {
 		f.rank[k+1] = f.rank[k]
 		if f.rank[k] < len(f.points) && f.points[f.rank[k]] == k {
 			f.rank[k+1]++
 		}
 	}
 	f.columns()
-	f.e.Reset()
-	for _, u := range f.u {
-		f.e.AddConst(u * second)
-	}
+	f.e.Reset().AddConst(milp.Down.Sum(f.u...))
 	for a := range f.idle.Len() {
-		f.e.Add(second, f.idle.At(a))
+		f.e.Add(1, f.idle.At(a))
 	}
 	f.m.Minimize(&f.e)
 	f.links()
@@ -122,19 +123,19 @@ func buildSwap(in *swapInstance, second float64, cells int) *swap {
 // pointsFor returns the functions that are looked at: all, or of as many blocks
 // as it takes to have so many cells the one that exceeds the memory most in each.
 func (in *swapInstance) pointsFor(cells int) []int {
-	spans := make([]int, in.n+1) // gaps at f_k
+	spans := make([]int, in.N+1) // gaps at f_k
 	for i := range in.gaps {
 		spans[in.gaps[i].after+1]++
 		spans[in.gaps[i].use]--
 	}
-	for k := 1; k <= in.n; k++ {
+	for k := 1; k <= in.N; k++ {
 		spans[k] += spans[k-1]
 	}
-	for blocks := in.n; ; blocks = blocks * 9 / 10 {
+	for blocks := in.N; ; blocks = blocks * 9 / 10 {
 		points, count := make([]int, 0, blocks), 0
 		for b := range blocks {
-			most := b * in.n / blocks
-			for k := most; k < (b+1)*in.n/blocks; k++ {
+			most := b * in.N / blocks
+			for k := most; k < (b+1)*in.N/blocks; k++ {
 				if in.excess[k] > in.excess[most] {
 					most = k
 				}
@@ -157,15 +158,15 @@ func (f *swap) to(k int) int   { return 2 * f.rank[k] }
 // columns adds the columns. Of a gap without points in it, and without need to
 // fetch, there are none.
 func (f *swap) columns() {
-	list := func(name string, i, from, to int, k milp.Kind) offload.Span {
-		return offload.Span{From: from, Cols: f.m.List(fmt.Sprintf("%s_%d", name, i), max(0, to-from+1), k, 0, 1)}
+	list := func(name string, i, from, to int, k milp.Kind) formulation.Span {
+		return formulation.Span{From: from, Cols: f.m.List(fmt.Sprintf("%s_%d", name, i), max(0, to-from+1), k, 0, 1)}
 	}
 	f.idle = f.m.List("idle", len(f.points)+1, milp.Continuous, 0, math.Inf(1))
 	gaps := len(f.gaps)
 	f.moves = make([]milp.Var, gaps)
-	f.back, f.whole = make([]offload.Span, gaps), make([]offload.Span, gaps)
+	f.back, f.whole = make([]formulation.Span, gaps), make([]formulation.Span, gaps)
 	f.begin, f.stop = make([]int, gaps), make([]int, gaps)
-	f.sent = make([]offload.Span, len(f.epochs))
+	f.sent = make([]formulation.Span, len(f.epochs))
 	useful := make([]int, len(f.epochs)) // the point after the last of the epoch's gaps
 	for i := range f.gaps {
 		g := &f.gaps[i]
@@ -205,7 +206,7 @@ func (f *swap) tight(at int) bool { return f.excess[f.points[at/2]] > 0 }
 
 // part adds what the transfer with these cumulated parts carries in interval t,
 // in all of it at its last instant.
-func (f *swap) part(s offload.Span, coefficient float64, t int) {
+func (f *swap) part(s formulation.Span, coefficient float64, t int) {
 	if v, ok := s.At(t + 1); ok {
 		f.e.Add(coefficient, v)
 	}
@@ -264,27 +265,24 @@ func (f *swap) within(g milp.Group, t int) {
 	g.AtMost(f.e.Add(-1, f.idle.At(t/2)), f.between(t/2))
 }
 
-// between returns the time of the functions between points a−1 and a.
+// between returns the time of the functions between points a−1 and a, rounded up:
+// so much of the transfers costs nothing.
 func (f *swap) between(a int) float64 {
-	from, to := 0, f.n
+	from, to := 0, f.N
 	if a > 0 {
 		from = f.points[a-1] + 1
 	}
 	if a < len(f.points) {
 		to = f.points[a]
 	}
-	sum := 0.0
-	for _, u := range f.u[from:to] {
-		sum += u
-	}
-	return sum
+	return milp.Up.Sum(f.u[from:to]...)
 }
 
 // order says that parts grow from instant to instant, those that come back up to
 // moves.
 func (f *swap) order() {
 	g := f.m.Group("in time", "parts carried by an instant")
-	grows := func(s offload.Span) {
+	grows := func(s formulation.Span) {
 		for t := s.From; t < s.From+s.Cols.Len()-1; t++ {
 			f.e.Reset()
 			f.part(s, -1, t)
@@ -343,12 +341,12 @@ func (f *swap) memory() {
 			if !f.tight(2*a + side) {
 				continue
 			}
-			f.e.Reset()
+			f.cover.Reset()
 			for _, i := range list {
 				w, _ := f.whole[i].At(2*a + side)
-				f.e.Add(f.bytes(f.gaps[i].v), w)
+				f.cover.Away(f.Size[f.gaps[i].v], w)
 			}
-			g.AtLeast(&f.e, f.excess[f.points[a]])
+			f.cover.AtLeast(g, f.excess[f.points[a]], 1)
 		}
 	}
 }
@@ -366,10 +364,10 @@ func (f *swap) start(p *plan.Plan) ([]float64, error) {
 	for a := range f.idle.Len() {
 		x[f.idle.At(a).Index()] = max(0, t.instants[2*a+1]-t.instants[2*a]-f.between(a))
 	}
-	fill := func(s offload.Span, move [2]float64) {
+	fill := func(s formulation.Span, move [2]float64) {
 		for j := range s.Cols.Len() {
 			part := 0.0
-			if at := t.instants[s.From+j]; at >= move[1]-offload.Instantly {
+			if at := t.instants[s.From+j]; at >= move[1]-t.near {
 				part = 1
 			} else if at > move[0] {
 				part = (at - move[0]) / (move[1] - move[0])
@@ -390,7 +388,7 @@ func (f *swap) start(p *plan.Plan) ([]float64, error) {
 		fill(f.back[i], in)
 		for j := range f.whole[i].Cols.Len() {
 			at := t.instants[f.whole[i].From+j+1]
-			if f.tight(f.whole[i].From+j) && in[0] >= at-offload.Instantly && (g.epoch < 0 || t.out[g.epoch][1] <= at+offload.Instantly) {
+			if f.tight(f.whole[i].From+j) && in[0] >= at-t.near && (g.epoch < 0 || t.out[g.epoch][1] <= at+t.near) {
 				x[f.whole[i].Cols.At(j).Index()] = 1
 			}
 		}
@@ -404,14 +402,15 @@ type swapTimes struct {
 	out      [][2]float64 // of each epoch the first out; +Inf: none
 	in       [][2]float64 // of each gap the last in
 	moves    []bool
+	near     float64 // how much apart two events can be at one instant
 }
 
 // times reads a plan.
 func (f *swap) times(p *plan.Plan) (*swapTimes, error) {
-	starts := slices.Repeat([]float64{math.NaN()}, f.n)
+	starts := slices.Repeat([]float64{math.NaN()}, f.N)
 	index := make(map[string]int, len(f.move))
-	for v := range f.s.Variables {
-		index[f.s.Variables[v].ID] = v
+	for v := range f.Sequence.Variables {
+		index[f.Sequence.Variables[v].ID] = v
 	}
 	outs, ins := make([][][2]float64, len(f.move)), make([][][2]float64, len(f.move))
 	for k := range p.Ops {
@@ -419,7 +418,7 @@ func (f *swap) times(p *plan.Plan) (*swapTimes, error) {
 		times := [2]float64{o.Start / f.unit, o.End / f.unit}
 		v, known := index[o.Variable]
 		switch {
-		case o.Op == plan.OpRun && o.Function >= 1 && o.Function <= f.n:
+		case o.Op == plan.OpRun && o.Function >= 1 && o.Function <= f.N:
 			starts[o.Function-1] = times[0]
 		case o.Op == plan.OpIn && known:
 			ins[v] = append(ins[v], times)
@@ -441,15 +440,16 @@ func (f *swap) times(p *plan.Plan) (*swapTimes, error) {
 	t := &swapTimes{
 		instants: []float64{0}, out: slices.Repeat([][2]float64{{math.Inf(1), math.Inf(1)}}, len(f.epochs)),
 		in: make([][2]float64, len(f.gaps)), moves: make([]bool, len(f.gaps)),
+		near: plan.Tolerance * p.Claims.Makespan / f.unit,
 	}
 	for _, k := range f.points {
 		t.instants = append(t.instants, starts[k], end(k))
 	}
-	t.instants = append(t.instants, end(f.n-1))
+	t.instants = append(t.instants, end(f.N-1))
 	for i := range f.epochs {
 		e := &f.epochs[i]
 		for _, m := range outs[e.v] {
-			if m[0] >= end(e.write)-offload.Instantly && m[0] < t.out[i][0] {
+			if m[0] >= end(e.write)-t.near && m[0] < t.out[i][0] {
 				t.out[i] = m
 			}
 		}
@@ -457,7 +457,7 @@ func (f *swap) times(p *plan.Plan) (*swapTimes, error) {
 	for i := range f.gaps {
 		g := &f.gaps[i]
 		for _, m := range ins[g.v] {
-			if m[0] >= end(g.after)-offload.Instantly && m[1] <= starts[g.use]+offload.Instantly && (!t.moves[i] || m[0] > t.in[i][0]) {
+			if m[0] >= end(g.after)-t.near && m[1] <= starts[g.use]+t.near && (!t.moves[i] || m[0] > t.in[i][0]) {
 				t.in[i], t.moves[i] = m, true
 			}
 		}

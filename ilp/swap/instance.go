@@ -1,30 +1,29 @@
 package swap
 
 import (
+	"errors"
 	"fmt"
-	"math"
 
 	"workbench/ilp/formulation"
 	"workbench/model/functions"
+	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/swap"
 )
 
-// swapInstance is an instance of swapping as the model needs it: sizes in
-// thousandths of the memory, times in units of unit seconds. Variables of no
-// bytes are left out.
+// swapInstance is an instance of swapping as the model needs it: sizes in bytes,
+// times in units of a power of two of seconds in which a good plan takes about
+// 2¹⁰, those of transfers rounded down. Variables of no bytes are left out.
 type swapInstance struct {
-	s    *functions.Sequence
-	p    platform.Platform
-	n    int
+	*view.Instance
+	unit float64   // seconds
 	u    []float64 // of functions
 	move []float64 // of variables
 
-	unit, size float64 // seconds, bytes
-
 	gaps   []swapGap
 	epochs []swapEpoch
-	// excess[k]: what must be away while f_k runs; 0: all fits.
+	// excess[k]: bytes that must be away while f_k runs; 0: all fits.
 	excess []float64
 }
 
@@ -46,43 +45,32 @@ type swapEpoch struct {
 	until int // the last use that ends a gap of it
 }
 
+// target is what a good plan takes in the model.
+const target = 0x1p10
+
+// newSwapInstance reads an instance. The error wraps formulation.ErrInstance or
+// is a *plan.Infeasible.
 func newSwapInstance(s *functions.Sequence, p platform.Platform) (*swapInstance, error) {
+	v, err := view.New(s, p)
+	var infeasible *plan.Infeasible
 	switch {
-	case s == nil:
-		return nil, fmt.Errorf("%w: there is no sequence of functions", formulation.ErrInstance)
-	case !(p.Memory > 0) || math.IsInf(p.Memory, 0):
-		return nil, fmt.Errorf("%w: memory is %v bytes, it must be positive and finite", formulation.ErrInstance, p.Memory)
-	case !(p.Bandwidth > 0) || math.IsInf(p.Bandwidth, 0):
-		return nil, fmt.Errorf("%w: bandwidth is %v bytes per second, it must be positive and finite", formulation.ErrInstance, p.Bandwidth)
-	}
-	if err := s.Validate(); err != nil {
+	case errors.As(err, &infeasible):
+		return nil, err
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
 	}
-	if least := s.LeastMemory(); least > p.Memory*(1+plan.Tolerance) {
-		return nil, &plan.Infeasible{Problem: plan.Swap, Memory: least, Given: p.Memory, Why: "what one function uses, or is on the device at the start"}
-	}
-	in := &swapInstance{s: s, p: p, n: s.Len(), u: make([]float64, s.Len()), move: make([]float64, len(s.Variables)), size: p.Memory / 1000}
-	in.unit = s.TotalTime()
-	for v := range s.Variables {
-		in.unit += 2 * s.Variables[v].Size / p.Bandwidth
-	}
-	if math.IsInf(in.unit, 0) {
-		return nil, fmt.Errorf("%w: its times, transfers included, add up to more than a float64 holds", formulation.ErrInstance)
-	}
-	if in.unit /= 1000; in.unit == 0 {
-		in.unit = 1
-	}
+	in := &swapInstance{Instance: v, u: make([]float64, v.N), move: make([]float64, len(v.Size))}
+	scale := milp.PowerOfTwo(v.BestBound(), target)
+	in.unit = 1 / scale
 	for i := range in.u {
-		in.u[i] = s.Functions[i].Time / in.unit
+		in.u[i] = scale * v.Times[i]
 	}
 	for v := range in.move {
-		in.move[v] = s.Variables[v].Size / p.Bandwidth / in.unit
+		in.move[v] = formulation.Counts(scale * milp.Down.Quo(in.Size[v], p.Bandwidth))
 	}
 	in.read()
 	return in, nil
 }
-
-func (in *swapInstance) bytes(v int) float64 { return in.s.Variables[v].Size / in.size }
 
 // read finds gaps, epochs and excesses. O(uses + functions · variables).
 func (in *swapInstance) read() {
@@ -94,25 +82,25 @@ func (in *swapInstance) read() {
 	}
 	for v := range in.move {
 		last[v] = -1
-		switch in.s.Variables[v].Initial {
+		switch in.Sequence.Variables[v].Initial {
 		case functions.Host:
 			made[v], epoch[v] = true, -1
 		case functions.Device:
 			made[v] = true
-			if in.move[v] > 0 {
+			if in.Size[v] > 0 {
 				begin(v, -1)
 			}
 		}
 	}
-	in.excess = make([]float64, in.n)
-	for i := range in.n {
-		f := &in.s.Functions[i]
+	in.excess = make([]float64, in.N)
+	for i := range in.N {
+		f := &in.Sequence.Functions[i]
 		for _, v := range f.Uses {
-			in.excess[i] += in.bytes(v)
-			if made[v] && in.move[v] > 0 {
+			in.excess[i] += in.Size[v]
+			if made[v] && in.Size[v] > 0 {
 				g := swapGap{v: v, after: last[v], use: i, epoch: epoch[v], fetched: last[v] < 0 && epoch[v] < 0}
 				for k := g.after + 1; k < i; k++ {
-					in.excess[k] += in.bytes(v)
+					in.excess[k] += in.Size[v]
 				}
 				in.gaps = append(in.gaps, g)
 				if g.epoch >= 0 {
@@ -121,20 +109,18 @@ func (in *swapInstance) read() {
 			}
 		}
 		for _, v := range f.Uses {
-			if !made[v] && in.move[v] > 0 {
+			if !made[v] && in.Size[v] > 0 {
 				begin(v, i)
 			}
 			made[v], last[v] = true, i
 		}
 		for _, v := range f.Written() {
-			if in.move[v] > 0 && (epoch[v] < 0 || in.epochs[epoch[v]].write < i) {
+			if in.Size[v] > 0 && (epoch[v] < 0 || in.epochs[epoch[v]].write < i) {
 				begin(v, i)
 			}
 		}
 	}
 	for k, x := range in.excess {
-		if in.excess[k] = x - in.p.Memory/in.size; in.excess[k] <= 1000*plan.Tolerance {
-			in.excess[k] = 0
-		}
+		in.excess[k] = max(0, x-in.Memory)
 	}
 }

@@ -60,7 +60,7 @@ func TestSwapLooksAtSomeFunctions(t *testing.T) {
 		}
 		last := 0.0
 		for _, cells := range []int{0, 2, 5, swapCells} {
-			f := buildSwap(in, in.unit, cells)
+			f := buildSwap(in, cells)
 			x, err := f.start(best)
 			if err != nil {
 				rt.Fatal(err)
@@ -73,7 +73,7 @@ func TestSwapLooksAtSomeFunctions(t *testing.T) {
 				rt.Fatal(err)
 			}
 			value, ok := solved.Objective()
-			if !ok || value > optimum && !check.Same(value, optimum) {
+			if value *= in.unit; !ok || value > optimum && !check.Same(value, optimum) {
 				rt.Fatalf("%d cells: %v %g, optimum %g", cells, solved.Status, value, optimum)
 			}
 			if cells == swapCells && value < last && !check.Same(value, last) {
@@ -84,32 +84,52 @@ func TestSwapLooksAtSomeFunctions(t *testing.T) {
 	})
 }
 
-// Bounds of Solve are between the sum of the functions and the optimum, with
-// a start or without; its plan is the start.
-func TestSolveSwap(t *testing.T) {
+// At the edge of memory, whatever the magnitudes, at any pace and on both
+// backends: optimal plans are solutions, and no bound is above them.
+func TestMixedMagnitudes(t *testing.T) {
 	backends := []solvers.Backend{highs.New(), lpsolve.New()}
-	rapid.Check(t, func(rt *rapid.T) {
-		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		s, memory, bandwidth := exhaustive.RandomSwap(r, 4, 4)
-		p := platform.Platform{Memory: max(1, memory), Bandwidth: bandwidth}
-		optimum, best, err := exhaustive.Swap(s, p.Memory, p.Bandwidth, 1, check.States)
-		var start *plan.Plan
-		if rapid.Bool().Draw(rt, "start") {
-			start = best
+		s, memory, bandwidth = exhaustive.MagnifySequence(r, s, memory, bandwidth)
+		want, best, err := exhaustive.Swap(s, memory, bandwidth, 1, check.States)
+		if errors.Is(err, exhaustive.ErrLimit) {
+			t.Skip("too many states")
 		}
-		got, solveErr := Solve(rt.Context(), backends[rapid.IntRange(0, 1).Draw(rt, "backend")], s, p, start, solvers.Options{})
+		pace := exhaustive.Paces[r.IntN(len(exhaustive.Paces))]
+		p := platform.Platform{Memory: memory, Bandwidth: bandwidth / pace}
+		program, failed := Amounts(exhaustive.PaceSequence(s, pace), p)
 		if errors.Is(err, exhaustive.ErrInfeasible) {
 			var infeasible *plan.Infeasible
-			if !errors.As(solveErr, &infeasible) || infeasible.Memory != s.LeastMemory() {
-				rt.Fatalf("%v, least memory %g", solveErr, s.LeastMemory())
+			if !errors.As(failed, &infeasible) || infeasible.Memory != s.LeastMemory() {
+				t.Fatalf("%v, least memory %g", failed, s.LeastMemory())
 			}
 			return
 		}
-		if err != nil || solveErr != nil {
-			rt.Fatal(err, solveErr)
+		if err != nil || failed != nil {
+			t.Fatal(err, failed)
 		}
-		if got.Plan != start || got.Bound < s.TotalTime()*(1-1e-9) || got.Bound > optimum && !check.Same(got.Bound, optimum) || got.By == "" && optimum > 0 {
-			rt.Fatalf("bound %g by %q, sum of functions %g, optimum %g", got.Bound, got.By, s.TotalTime(), optimum)
+		want *= pace
+		for i := range best.Ops {
+			best.Ops[i].Start, best.Ops[i].End = best.Ops[i].Start*pace, best.Ops[i].End*pace
+		}
+		best.Claims.Makespan = want
+		start, err := program.Start(best)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := program.Model.Violations(start, check.CheckTolerance); len(v) > 0 {
+			t.Fatalf("an optimal plan is no solution: %s\n%+v %+v", v[0].String(), s, p)
+		}
+		if x := program.Objective(program.Model.Objective(start)); x > want*(1+plan.Tolerance) {
+			t.Fatalf("an optimal plan costs %.17g, not %.17g\n%+v %+v", x, want, s, p)
+		}
+		got, err := rapid.SampledFrom(backends).Draw(t, "backend").Solve(t.Context(), program.Model, solvers.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if value := program.Objective(got.Bound); value > want*(1+check.CheckTolerance) || got.Status == solvers.Infeasible {
+			t.Fatalf("%.17g, the optimum is %.17g\n%+v\n%+v %+v", value, want, got, s, p)
 		}
 	})
 }
@@ -117,7 +137,7 @@ func TestSolveSwap(t *testing.T) {
 // What no model can be built for is an error that says so.
 func TestSwapRefuses(t *testing.T) {
 	s, _, _ := exhaustive.RandomSwap(rand.New(rand.NewPCG(1, 1)), 4, 4)
-	for _, p := range []platform.Platform{{Bandwidth: 1}, {Memory: 1e9}} {
+	for _, p := range []platform.Platform{{Memory: -1, Bandwidth: 1}, {Memory: 1e9}} {
 		if _, err := Amounts(s, p); !errors.Is(err, formulation.ErrInstance) {
 			t.Errorf("%+v: %v", p, err)
 		}

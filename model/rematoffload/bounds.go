@@ -47,13 +47,21 @@ func Bounds(c *chain.Chain, p platform.Platform) ([]Bound, error) {
 	if err != nil {
 		return nil, err
 	}
+	return in.Bounds(), nil
+}
+
+// BestBound returns the best lower bound, seconds.
+func (in *Instance) BestBound() float64 { return in.Bounds()[0].Value }
+
+// Bounds returns those of the function of this name.
+func (in *Instance) Bounds() []Bound {
 	roundings := 16 * (in.N + 2) // of times and of parts of them
-	compute := Bound{plan.Below(c.TotalTime(), roundings), "compute"}
+	compute := Bound{plan.Below(in.Chain.TotalTime(), roundings), "compute"}
 	moved := Bound{plan.Below(in.movedOrAgain(), roundings), "moved-or-again"}
 	if moved.Value > compute.Value {
-		return []Bound{moved, compute}, nil
+		return []Bound{moved, compute}
 	}
-	return []Bound{compute, moved}, nil
+	return []Bound{compute, moved}
 }
 
 // Item is an ā that is stored, moved or computed again.

@@ -57,15 +57,18 @@ func Bounds(s *functions.Sequence, p platform.Platform) ([]Bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	bounds := []Bound{{in.memoryBound(), "memory"}, {plan.Below(s.TotalTime(), in.N), "functions"}}
-	slices.SortStableFunc(bounds, func(a, b Bound) int { return cmp.Compare(b.Value, a.Value) })
-	return bounds, nil
+	return in.Bounds(), nil
 }
 
-// BestBound returns the best lower bound.
-func (in *Instance) BestBound() float64 {
-	return max(in.memoryBound(), plan.Below(in.Sequence.TotalTime(), in.N))
+// Bounds returns those of the function of this name.
+func (in *Instance) Bounds() []Bound {
+	bounds := []Bound{{in.memoryBound(), "memory"}, {plan.Below(in.Sequence.TotalTime(), in.N), "functions"}}
+	slices.SortStableFunc(bounds, func(a, b Bound) int { return cmp.Compare(b.Value, a.Value) })
+	return bounds
 }
+
+// BestBound returns the best lower bound, seconds.
+func (in *Instance) BestBound() float64 { return in.Bounds()[0].Value }
 
 // memoryBound is the bound "memory" of Bounds.
 func (in *Instance) memoryBound() float64 {
