@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -64,6 +65,9 @@ import (
 type pipelineAllocation struct {
 	*pipelineInstance
 	limit float64 // T is at most this, units of time
+	// orLonger: that there is no allocation for such a period is a solution, too,
+	// of period limit.
+	orLonger bool
 
 	uF, uB []float64   // suffix sums: Σ_{m≥ℓ}, at ℓ = 0..n, layers from 0
 	back   []float64   // back[m]: δ_m/β
@@ -74,6 +78,7 @@ type pipelineAllocation struct {
 	m      *milp.Model
 	e      milp.Expr
 	period milp.Var
+	beyond milp.Var // the period is limit or longer
 	runs   []allocationRun
 	of     [][]int // of[r]: the runs of processor r
 }
@@ -90,21 +95,58 @@ type allocationRun struct {
 // levelSteps is how finely V is divided: nodes for each limit.
 const levelSteps = 16
 
-// Allocations builds the MILP of allocations without patterns, for
-// periods as long as they may be: its optimum is a lower bound on the period of
-// every k-periodic pattern. [Solve] builds it for shorter ones, which
-// proves more.
+// AllocationOptions say which MILP of allocations to build.
+type AllocationOptions struct {
+	// MemoryModel is plan.StageModel or plan.TaskModel, the task model if empty.
+	MemoryModel string `json:"memory_model,omitempty"`
+	// Limit is the longest period in seconds of the patterns that the model is
+	// about, 0: as long as need be. The shorter it is, the more they store, and
+	// the more the model proves, of 1-periodic ones: its optimum is the limit if
+	// that is less than what such patterns have.
+	Limit float64 `json:"limit,omitempty"`
+}
+
+// Allocations builds the MILP of allocations without patterns, for periods as
+// long as they may be: its optimum is a lower bound on the period of every
+// k-periodic pattern.
 func Allocations(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
-	in, err := newWholePipeline(c, p, plan.TaskModel)
+	return AllocationsWith(c, p, AllocationOptions{})
+}
+
+// AllocationsWith builds the MILP of allocations with options: its optimum is a
+// lower bound on the period of every pattern, every 1-periodic one if there is a
+// limit.
+func AllocationsWith(c *chain.Chain, p platform.Platform, o AllocationOptions) (*formulation.Program, error) {
+	in, err := newWholePipeline(c, p, o.MemoryModel)
 	if err != nil {
 		return nil, err
 	}
-	return &formulation.Program{Model: newPipelineAllocation(in, in.horizon).m, Unit: in.time}, nil
+	program := &formulation.Program{Promise: formulation.LowerBound, Formulation: allocationName, Unit: in.time}
+	limit := in.horizon
+	if o.Limit > 0 && o.Limit/in.time < limit {
+		limit = o.Limit / in.time
+		program.Assumptions = []string{plan.OnePeriodic}
+	}
+	if o != (AllocationOptions{}) {
+		if program.Options, err = json.Marshal(o); err != nil {
+			return nil, fmt.Errorf("%w: the options of %s: %w", formulation.ErrInstance, allocationName, err)
+		}
+	}
+	f := &pipelineAllocation{pipelineInstance: in, limit: in.up(limit), orLonger: limit < in.horizon}
+	f.build()
+	program.Model = f.m
+	return program, nil
 }
 
 func newPipelineAllocation(in *pipelineInstance, limit float64) *pipelineAllocation {
 	f := &pipelineAllocation{pipelineInstance: in, limit: in.up(limit)}
-	n := in.n
+	f.build()
+	return f
+}
+
+// sums fills in the suffix sums and the times of cuts.
+func (f *pipelineAllocation) sums() {
+	in, n := f.pipelineInstance, f.n
 	f.uF, f.uB, f.back, f.send = make([]float64, n+1), make([]float64, n+1), make([]float64, n), make([]float64, n)
 	for l := n - 1; l >= 0; l-- {
 		f.uF[l] = f.uF[l+1] + in.d[l]
@@ -114,8 +156,6 @@ func newPipelineAllocation(in *pipelineInstance, limit float64) *pipelineAllocat
 			f.send[l] = in.comm[l] + f.back[l]
 		}
 	}
-	f.build()
-	return f
 }
 
 // mayCut reports whether there may be a cut behind layer l.
@@ -124,7 +164,8 @@ func (f *pipelineAllocation) mayCut(l int) bool {
 }
 
 func (f *pipelineAllocation) build() {
-	f.m = milp.New("pipeline-allocation")
+	f.sums()
+	f.m = milp.New(allocationName)
 	f.period = f.m.Var("T", milp.Continuous, 0, f.limit)
 	f.m.Minimize(f.e.Reset().Add(1, f.period))
 	f.columns()
@@ -322,6 +363,10 @@ func (f *pipelineAllocation) own(x allocationRun) float64 {
 // path makes the runs a path from the last layer to the first.
 func (f *pipelineAllocation) path() {
 	g := f.m.Group("path", "ours")
+	if f.orLonger {
+		f.beyond = f.m.Var("longer", milp.Binary, 0, 1)
+		f.m.Group("longer", "ours").AtLeast(f.e.Reset().Add(1, f.period).Add(-f.limit, f.beyond), 0)
+	}
 	rows := make([][]milp.Expr, f.n)
 	for j := range rows {
 		rows[j] = make([]milp.Expr, len(f.nodes[j]))
@@ -337,6 +382,9 @@ func (f *pipelineAllocation) path() {
 			side := 0.0
 			if j == f.n-1 {
 				side = 1
+				if f.orLonger {
+					rows[j][q].Add(1, f.beyond)
+				}
 			}
 			g.Equal(&rows[j][q], side)
 		}
@@ -380,6 +428,9 @@ func (f *pipelineAllocation) loads() {
 		if len(f.e.Terms) > 1 {
 			sent.AtLeast(&f.e, 0)
 		}
+	}
+	if f.limit*float64(f.platform.Processors) < f.uF[0]+f.uB[0] {
+		return // the period is longer
 	}
 	all := f.m.Group("all loads", "[004] 5.1.1")
 	all.AtLeast(f.e.Reset().Add(float64(f.platform.Processors), f.period), f.uF[0]+f.uB[0])

@@ -105,9 +105,13 @@ func newColumns(name string, in *pipelineInstance, longest, k float64, hosts int
 // folded reports whether F_s and B_s share their columns.
 func (f *pipelineILP) folded() bool { return f.hosts == f.n }
 
-// program is what solves and reads the model: T is in units of time.
-func (f *pipelineILP) program() *formulation.Program {
-	return &formulation.Program{Model: f.m, Unit: f.time, Start: f.start, Plan: f.plan}
+// program is what solves and reads the model: T is in units of time. name is that
+// in the table of formulations, "" if there is none.
+func (f *pipelineILP) program(name string) *formulation.Program {
+	return &formulation.Program{
+		Model: f.m, Promise: formulation.Equal, Assumptions: []string{plan.OnePeriodic}, Formulation: name,
+		Unit: f.time, Start: f.start, Plan: f.plan,
+	}
 }
 
 func (f *pipelineILP) columns() {

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -35,7 +36,12 @@ func TestMixedMagnitudes(t *testing.T) {
 		if err != nil && !nothing {
 			rt.Fatal(err)
 		}
-		in, err := newWholePipeline(x.Chain, x.Platform, x.Model)
+		longer := rapid.SampledFrom([]float64{0.7, 1 + 1e-6, 1.2, math.Inf(1)}).Draw(rt, "longer")
+		o := AllocationOptions{MemoryModel: x.Model}
+		if !nothing && !math.IsInf(longer, 1) {
+			o.Limit = longer * best
+		}
+		program, err := AllocationsWith(x.Chain, x.Platform, o)
 		var infeasible *plan.Infeasible
 		switch {
 		case errors.As(err, &infeasible) != nothing:
@@ -53,14 +59,12 @@ func TestMixedMagnitudes(t *testing.T) {
 			}
 			wrong++
 		}
-		longer := rapid.SampledFrom([]float64{1 + 1e-6, 1.2, 1e9}).Draw(rt, "longer")
-		f := newPipelineAllocation(in, min(in.horizon, longer*best/in.time))
-		r, err := b.Solve(t.Context(), f.m, solvers.Options{Time: 5 * time.Second})
+		r, err := b.Solve(t.Context(), program.Model, solvers.Options{Time: 5 * time.Second})
 		if err != nil {
 			rt.Fatal(err)
 		}
-		if r.Status == solvers.Infeasible || r.Bound*in.time > best*(1+3*exhaustive.Closeness) {
-			claimed("%s: %v %v for periods up to %v, there is a pattern of %v: %+v", b.Name(), r.Status, r.Bound*in.time, f.limit*in.time, best, x)
+		if r.Status == solvers.Infeasible || program.Objective(r.Bound) > min(1, longer)*best*(1+3*exhaustive.Closeness) {
+			claimed("%s: %v %v for periods up to %v, there is a pattern of %v: %+v", b.Name(), r.Status, program.Objective(r.Bound), o.Limit, best, x)
 		}
 		found, err := Solve(t.Context(), b, x.Chain, x.Platform, x.Model, nil, 0, solvers.Options{Time: 2 * time.Second})
 		if err != nil {

@@ -25,9 +25,9 @@ func Patterns(c *chain.Chain, p platform.Platform) (*formulation.Program, error)
 	if err != nil {
 		return nil, err
 	}
-	f := newColumns("pipeline", in, in.horizon, in.late(in.horizon), 2*in.n)
+	f := newColumns(patternsName, in, in.horizon, in.late(in.horizon), 2*in.n)
 	f.corrected()
-	return f.program(), nil
+	return f.program(patternsName), nil
 }
 
 // StageILP builds the ILP of [004] 7.2: the least period of a 1-periodic
@@ -39,7 +39,9 @@ func StageILP(c *chain.Chain, p platform.Platform, allocation []plan.Stage, mode
 	if err != nil {
 		return nil, err
 	}
-	return f.program(), nil
+	program := f.program("")
+	program.Promise = formulation.Nothing // for the problem: it is about one allocation
+	return program, nil
 }
 
 // newStageILP builds the ILP for periods of at most longest seconds.

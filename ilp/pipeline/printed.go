@@ -22,7 +22,7 @@ func Printed(c *chain.Chain, p platform.Platform) (*formulation.Program, error) 
 	if err != nil {
 		return nil, err
 	}
-	f := newColumns("pipeline-printed", in, in.horizon, in.horizon, 2*in.n)
+	f := newColumns(printedName, in, in.horizon, in.horizon, 2*in.n)
 	f.alwaysSent = true
 
 	f.sameAsPrinted()           // (6.1)
@@ -38,7 +38,7 @@ func Printed(c *chain.Chain, p platform.Platform) (*formulation.Program, error) 
 	f.storedInputs(f.allCopies) // (6.31), (6.32)
 	f.buffers()                 // (6.34), (6.35)
 	f.memoryRows()              // (6.33), (6.36)
-	return &formulation.Program{Model: f.m, Unit: f.time}, nil
+	return &formulation.Program{Model: f.m, Promise: formulation.Nothing, Formulation: printedName, Unit: f.time}, nil
 }
 
 // sameAsPrinted is (6.1): of t < u < x, u and x are on the processor of t or not

@@ -44,8 +44,8 @@ type pipelineSearch struct {
 // model is a memory model, task if empty. start is a verified plan or nil; it
 // may have several mini-batches a period. known is a proven bound for 1-periodic
 // patterns, 0 if there is none. A limit in o ends the search with the
-// best so far, as does o.RelGap. The error is a *plan.Infeasible if no
-// allocation fits.
+// best so far, as does o.RelGap. The error is a *plan.Infeasible if it is
+// proved that no allocation fits, and wraps plan.ErrNoPlan where a solver says so.
 //
 // A pattern can be stretched to every longer period. So the search asks for one
 // period t after the other whether there is a pattern, and closes in on the least
@@ -195,7 +195,7 @@ func (s *pipelineSearch) probe(limit float64, slice time.Duration) (decided bool
 				return false, nil
 			}
 			if s.result.Plan == nil && limit >= s.in.horizon*s.in.time {
-				return false, s.infeasible()
+				return false, fmt.Errorf("%s: %w: %s calls %s infeasible, which is no proof", plan.Pipeline, plan.ErrNoPlan, r.Backend, q.master.m.Name())
 			}
 			s.raise(limit, fmt.Sprintf("%s (%d cuts, %s)", q.master.m.Name(), len(s.cuts), r.Backend), false)
 			return true, nil
@@ -394,14 +394,4 @@ func (q *pipelineProbe) generalise(runs []placedRun, proof time.Duration) error 
 // but returns the runs but some.
 func but(runs []placedRun, some func(placedRun) bool) []placedRun {
 	return slices.DeleteFunc(slices.Clone(runs), some)
-}
-
-// infeasible is the error that no allocation fits. What all patterns need at
-// least is there, so that all that is known is that more is needed.
-func (s *pipelineSearch) infeasible() error {
-	given := s.in.platform.Memory
-	return &plan.Infeasible{
-		Problem: plan.Pipeline, Memory: math.Floor(given) + 1, Given: given,
-		Why: "no allocation fits even with one mini-batch at a time",
-	}
 }

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
 
 	"workbench/ilp/formulation"
@@ -17,7 +19,7 @@ type Options struct {
 	// Longest leaves out all patterns of longer periods, in seconds. If a plan is
 	// known, its period loses no better one and makes constants smaller. 0: no
 	// limit.
-	Longest float64
+	Longest float64 `json:"longest,omitempty"`
 }
 
 // pipelineCuts are the groups of [Strong] beyond [004].
@@ -48,7 +50,13 @@ func With(c *chain.Chain, p platform.Platform, o Options) (*formulation.Program,
 	if err != nil {
 		return nil, err
 	}
-	return f.program(), nil
+	program := f.program(strongName)
+	if o != (Options{}) {
+		if program.Options, err = json.Marshal(o); err != nil {
+			return nil, fmt.Errorf("%w: the options of %s: %w", formulation.ErrInstance, strongName, err)
+		}
+	}
+	return program, nil
 }
 
 func newPipelineStrong(c *chain.Chain, p platform.Platform, model string, o Options) (*pipelineILP, error) {
@@ -60,7 +68,7 @@ func newPipelineStrong(c *chain.Chain, p platform.Platform, model string, o Opti
 	if o.Longest > 0 {
 		longest = min(longest, in.up(o.Longest/in.time))
 	}
-	f := newColumns("pipeline-strong", in, longest, in.late(longest), in.n)
+	f := newColumns(strongName, in, longest, in.late(longest), in.n)
 	f.buildStrong()
 	return f, nil
 }

@@ -46,7 +46,7 @@ func TestPipelineStrongEqualsExhaustive(t *testing.T) {
 		if buildErr != nil {
 			t.Fatal(buildErr)
 		}
-		program := f.program()
+		program := f.program(strongName)
 		res, solveErr := b.Solve(t.Context(), program.Model, solvers.Options{})
 		if solveErr != nil {
 			t.Fatal(solveErr)

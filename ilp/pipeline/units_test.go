@@ -4,11 +4,14 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"workbench/ilp/formulation"
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/solvers"
@@ -78,5 +81,43 @@ func TestUnits(t *testing.T) {
 	}
 	if solved < 100 {
 		t.Errorf("only %d models", solved)
+	}
+}
+
+// A program is made again from its name and its options, to the letter.
+func TestRebuild(t *testing.T) {
+	c, p := randomPipeline(rand.New(rand.NewPCG(3, 61)), 3)
+	p.Memory *= 2
+	text := func(m *milp.Model) string {
+		var b strings.Builder
+		if _, err := m.WriteLP(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	build := func(program *formulation.Program, err error) *formulation.Program {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return program
+	}
+	list := []*formulation.Program{
+		build(AllocationsWith(c, p, AllocationOptions{MemoryModel: plan.StageModel, Limit: c.TotalTime() / 2})),
+		build(With(c, p, Options{Longest: c.TotalTime()})),
+	}
+	for _, f := range Formulations() {
+		list = append(list, build(f.Build(c, p)))
+	}
+	for _, x := range list {
+		again := build(Rebuild(x.Formulation, c, p, x.Options))
+		if text(again.Model) != text(x.Model) || again.Unit != x.Unit || !slices.Equal(again.Assumptions, x.Assumptions) {
+			t.Errorf("%s %s: another program", x.Formulation, x.Options)
+		}
+	}
+	if _, err := Rebuild("pipelines", c, p, nil); !errors.Is(err, formulation.ErrInstance) {
+		t.Error(err)
+	}
+	if _, err := Rebuild(allocationName, c, p, []byte(`{"limit": "a"}`)); !errors.Is(err, formulation.ErrInstance) {
+		t.Error(err)
 	}
 }
