@@ -76,10 +76,10 @@ func (f *chainMILP) forwardMemory() {
 }
 
 // limit adds that the items fit. What is too large alone is not there; a row that
-// always holds is left out; the others are rewritten by fewer, and scaled by a
-// power of two. Where the sums that fit and those that do not are so near that no
-// solver can tell, covers say what does not fit instead, if there are few, beside
-// a row of the large items.
+// always holds is left out; the others are rewritten by fewer and coarser, and
+// scaled by a power of two. Where the sums that fit and those that do not are so
+// near that no solver can tell, covers say what does not fit instead, if there
+// are few.
 func (f *chainMILP) limit(g milp.Group, items []item, room float64) {
 	f.rows = append(f.rows, memoryRow{items, room})
 	some := make([]item, 0, len(items))
@@ -107,15 +107,39 @@ func (f *chainMILP) limit(g milp.Group, items []item, room float64) {
 				}
 				f.m.Group("does not fit", "memory of B and F").AtMost(&f.e, float64(len(c)-1))
 			}
-			some = slices.DeleteFunc(some, func(x item) bool { return x.size < visible*largest })
+			return
 		}
 	}
+	coarser(some, &room, gap)
 	scale := milp.PowerOfTwo(largest, scaled)
 	f.e.Reset()
 	for _, x := range some {
-		f.e.Add(x.size*scale, x.v)
+		if x.size > 0 {
+			f.e.Add(x.size*scale, x.v)
+		}
 	}
 	g.AtMost(&f.e, room*scale)
+}
+
+// coarser rounds sizes and room down to multiples of a power of two, where no sum
+// is between room and room + gap: to few digits, which solvers can digest, in a
+// row with the same solutions in whole numbers.
+//
+// Proof. At most n items are there, one of a layer, and n multiples are at most
+// gap/2. What fits takes no more than before, so at most the room, and as a
+// multiple at most the room rounded down. What does not fit takes room + gap, and
+// rounded down still more than the room.
+func coarser(items []item, room *float64, gap float64) {
+	n := float64(len(byLayer(items)))
+	if math.IsInf(gap, 1) || gap < 4*n {
+		return
+	}
+	_, e := math.Frexp(gap / (2 * n))
+	q := math.Ldexp(1, e-1)
+	for i := range items {
+		items[i].size = math.Floor(items[i].size/q) * q
+	}
+	*room = math.Floor(*room/q) * q
 }
 
 // visible is the part of the largest number of a row that solvers can see, with
@@ -174,7 +198,7 @@ func fewer(items []item, room float64) (some []item, filled, gap float64) {
 			return large, below, above - below
 		}
 	}
-	return items, room, math.Inf(1)
+	return slices.Clone(items), room, math.Inf(1)
 }
 
 // sums is how many sums around keeps.
