@@ -52,12 +52,15 @@ func (f *chainMILP) present(items []item, k, i int) []item {
 }
 
 // backwardMemory is the memory during B_t, which ends stage k: of the layers
-// before its input what the next stage finds.
+// before its input what the next stage finds. Its input is there, by "input of
+// B": at least a_{t-1}, which ā_{t-1} exceeds by the difference.
 func (f *chainMILP) backwardMemory(k int) {
 	t := f.top(k)
 	g := f.m.Group("memory of B", "the rules")
-	items := f.present(f.found(nil, k+1, 0, t-2), k, t-1)
-	f.limit(g, items, f.v.Memory-f.v.Abar[t]-f.v.Delta[t]-f.v.Delta[t-1]-f.v.OB[t])
+	items := f.found(nil, k+1, 0, t-2)
+	items = f.collect(items, f.v.Abar[t-1]-f.v.A[t-1], foundAbar, k, t-1)
+	items = f.collect(items, f.v.Abar[t-1]-f.v.A[t-1], runAll, k, t-1)
+	f.limit(g, items, f.v.Memory-f.v.A[t-1]-f.v.Abar[t]-f.v.Delta[t]-f.v.Delta[t-1]-f.v.OB[t])
 }
 
 // forwardMemory is the memory during F_l, or when it would run.
