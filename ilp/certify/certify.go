@@ -86,7 +86,7 @@ func Tree(ctx context.Context, lp solvers.LP, d *milp.Data, head certificate.Cer
 		c.Infeasible, c.Scale, r.Closed = true, 0, true
 	case claim == nil:
 		if failed == nil {
-			r.Note = s.unbounded()
+			r.Note = fmt.Sprintf("no linear program gave a bound; %d columns have none that the rows imply", s.unbounded)
 		}
 		return r, failed
 	default:

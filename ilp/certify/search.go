@@ -3,7 +3,6 @@ package certify
 import (
 	"container/heap"
 	"context"
-	"fmt"
 	"math"
 	"math/big"
 	"slices"
@@ -45,6 +44,7 @@ type search struct {
 
 	whole        []int32   // columns
 	lower, upper []float64 // of model at the root
+	unbounded    int       // columns for which they are infinite
 	inside       []int32   // columns whose bounds are not those of the root
 	pseudo       pseudoCosts
 
@@ -77,6 +77,11 @@ func newSearch(lp solvers.LP, d *milp.Data, o Options) *search {
 		}
 	}
 	s.lower, s.upper = slices.Clone(s.model.Lower), slices.Clone(s.model.Upper)
+	for j, lower := range s.lower {
+		if math.IsInf(lower, -1) || math.IsInf(s.upper[j], 1) {
+			s.unbounded++
+		}
+	}
 	s.pseudo = newPseudoCosts(len(d.Cost))
 	s.root = &node{column: -1, bound: math.Inf(-1), tree: &certificate.Node{}, above: math.NaN()}
 	return s
@@ -269,7 +274,7 @@ func (s *search) solve(ctx context.Context) (r *solvers.LPResult, empty []certif
 func (s *search) contradiction(ray []float64) []certificate.Multiplier {
 	for _, sign := range []float64{1, -1} {
 		for _, d := range digits {
-			if y := s.clean(ray, sign, d); s.model.Bound(y, false) > 0 {
+			if y := s.clean(ray, sign, d); s.bound(y, false) > 0 {
 				return s.keep(y)
 			}
 		}
@@ -282,6 +287,20 @@ func (s *search) contradiction(ray []float64) []certificate.Multiplier {
 		}
 	}
 	return nil
+}
+
+// bound is what y proves. Where a column has no bound, its reduced cost has to be
+// 0 exactly or of the right sign, which floating point does not see.
+func (s *search) bound(y []certificate.Multiplier, costs bool) float64 {
+	v := s.model.Bound(y, costs)
+	if s.unbounded == 0 || !math.IsInf(v, -1) {
+		return v
+	}
+	if e := s.model.Exact(y, costs); e != nil {
+		r, _ := e.Rat(nil)
+		return milp.Down.Rat(r)
+	}
+	return v
 }
 
 // improve gives n the multipliers of its own linear program if they prove more
@@ -331,20 +350,4 @@ func greatest(x []float64) (most float64) {
 func (s *search) keep(y []certificate.Multiplier) []certificate.Multiplier {
 	s.memory += 16 * int64(len(y))
 	return slices.Clip(y)
-}
-
-// unbounded says why nothing is proved.
-func (s *search) unbounded() string {
-	count, first := 0, -1
-	for j := range s.lower {
-		if math.IsInf(s.lower[j], 0) || math.IsInf(s.upper[j], 0) {
-			if count++; first < 0 {
-				first = j
-			}
-		}
-	}
-	if count == 0 {
-		return "no linear program gave a bound"
-	}
-	return fmt.Sprintf("no bound, since the rows imply none of %d columns, the first being column %d: a reduced cost other than 0 there costs infinitely much", count, first)
 }
