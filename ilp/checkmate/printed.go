@@ -125,7 +125,7 @@ func (f *printed) sizes() {
 	units := func(bytes float64) float64 { return math.Floor(bytes / size) }
 	scale := milp.PowerOfTwo(units(f.room), about)
 	f.exact = exact
-	f.budget = scale * units(f.room)
+	f.budget = scale*units(f.room) + loose
 	for i := range f.n {
 		f.mem, f.ovh = append(f.mem, scale*units(f.Memory[i])), append(f.ovh, scale*units(f.Overhead[i]))
 	}

@@ -12,6 +12,11 @@ import (
 // scaled to 2¹⁰.
 const base = 1 << 20
 
+// loose is added to the scaled room of a row: half a grain at most, so that it
+// lets nothing in that is whole, and far more than what solvers lose on the way,
+// so that they do not cut off what fills the room to the last grain.
+const loose = 0x1p-12
+
 // divisor returns the greatest common divisor of whole numbers, 1 of none. Of
 // sizes in bytes it is often large: that of the elements of a tensor, of a
 // mini-batch.
@@ -142,7 +147,7 @@ func addRow(g milp.Group, terms []milp.Term, room, largest float64) {
 			e.Add(scale*t.Coef, t.Var)
 		}
 	}
-	g.AtMost(&e, scale*room)
+	g.AtMost(&e, scale*room+loose)
 }
 
 // value returns what the carry is at x: the least that keeps its row.

@@ -36,8 +36,8 @@ type View struct {
 	Words      int
 	Pred, Succ [][]int
 	Time       []float64 // seconds
-	Memory     []float64 // bytes of the value
-	Overhead   []float64 // bytes beside it while it is computed
+	Memory     []float64 // of the value, in units of the graph: whole
+	Overhead   []float64 // beside it while it is computed
 	// Once says that a node is computed exactly once: all but forward nodes.
 	Once []bool
 	pred []uint64 // pred[i·Words:] is the set of the predecessors of node i
@@ -60,25 +60,33 @@ func Of(g *graph.Graph) (*View, error) {
 			return nil, fmt.Errorf("%w: edge %d goes from node %d to node %d, edges must go forward among nodes 0 to %d", ErrGraph, k, e.From, e.To, n-1)
 		}
 	}
-	if bad(g.Input) {
-		return nil, fmt.Errorf("%w: input is %v bytes", ErrGraph, g.Input)
+	if bad(g.Input) || g.Input != math.Floor(g.Input) {
+		return nil, fmt.Errorf("%w: input is %v, sizes are whole and not negative", ErrGraph, g.Input)
 	}
 	v := &View{
 		Graph: g, N: n, Words: (n + 63) / 64,
 		Time: make([]float64, n), Memory: make([]float64, n), Overhead: make([]float64, n), Once: make([]bool, n),
 	}
 	v.Pred, v.Succ = g.Adjacency()
+	total := g.Input
 	v.pred = make([]uint64, n*v.Words)
 	for i := range g.Nodes {
 		x := &g.Nodes[i]
 		if bad(x.Time) || bad(x.Memory) || bad(x.Overhead) {
 			return nil, fmt.Errorf("%w: node %q has time %v, memory %v, overhead %v; they must be finite and not negative", ErrGraph, x.ID, x.Time, x.Memory, x.Overhead)
 		}
+		if x.Memory != math.Floor(x.Memory) || x.Overhead != math.Floor(x.Overhead) {
+			return nil, fmt.Errorf("%w: node %q has memory %v, overhead %v; sizes are whole numbers of a unit", ErrGraph, x.ID, x.Memory, x.Overhead)
+		}
+		total += x.Memory + x.Overhead
 		v.Time[i], v.Memory[i], v.Overhead[i] = x.Time, x.Memory, x.Overhead
 		v.Once[i] = x.Kind != graph.Forward
 		for _, p := range v.Pred[i] {
 			v.pred[i*v.Words+p>>6] |= 1 << (p & 63)
 		}
+	}
+	if total >= 1<<53 {
+		return nil, fmt.Errorf("%w: its sizes add up to %v, sums are exact below 2⁵³: choose a larger unit", ErrGraph, total)
 	}
 	return v, nil
 }

@@ -159,6 +159,9 @@ func TestBadInput(t *testing.T) {
 		"far edge":      {Nodes: []graph.Node{node(1, 1)}, Edges: []graph.Edge{{From: 0, To: 7}}},
 		"no time":       {Nodes: []graph.Node{node(math.NaN(), 1)}},
 		"negative":      {Nodes: []graph.Node{node(1, -1)}},
+		"half a byte":   {Nodes: []graph.Node{node(1, 0.5)}},
+		"half an input": {Nodes: []graph.Node{node(1, 1)}, Input: 0.5},
+		"too much":      {Nodes: []graph.Node{node(1, 1<<52), node(1, 1<<52)}},
 		"input":         {Nodes: []graph.Node{node(1, 1)}, Input: math.Inf(1)},
 		"huge":          {Nodes: make([]graph.Node, Most+1)},
 	} {
