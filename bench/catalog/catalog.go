@@ -17,12 +17,24 @@ const DefaultProblem = "weight-offload"
 
 // Problems returns the table of problems.
 func Problems() []*run.Problem {
-	return []*run.Problem{method.Remat(), method.Join(), method.ActivationOffload(), method.RematOffload(), method.Swap(), method.Pipeline(), method.WeightOffload()}
+	all := []*run.Problem{method.Remat(), method.Join(), method.ActivationOffload(), method.RematOffload(), method.Swap(), method.Pipeline(), method.WeightOffload()}
+	for i := range all {
+		all[i] = all[i].InBytes()
+	}
+	return all
 }
 
 // Methods returns the table of methods of p, in the order in which reports
 // list them.
 func Methods(p *run.Problem) []*run.Method {
+	all := methods(p)
+	for i := range all {
+		all[i] = all[i].InBytes()
+	}
+	return all
+}
+
+func methods(p *run.Problem) []*run.Method {
 	switch p.Name {
 	case plan.Remat:
 		return method.WithoutMemory(slices.Concat(method.RematMethods(), method.GraphMethods(), method.CheckmateMethods()))

@@ -257,5 +257,5 @@ func RelativeGap(objective, bound float64) float64 {
 // instance.
 func ResolveMemory(p *Problem, in *Instance, spec platform.MemorySpec) float64 {
 	low, high := p.Range(in)
-	return spec.Resolve(low, high)
+	return in.Resolve(spec, low, high)
 }

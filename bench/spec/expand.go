@@ -171,10 +171,7 @@ func (x *expansion) instance(e *Experiment, src source, in *run.Instance, used m
 				low, high = p.Range(in)
 			}
 			for _, at := range e.platforms(p) {
-				at.Memory = limit.Resolve(low, high)
-				if limit.Percent && p.Slots {
-					at.Memory = math.Floor(at.Memory)
-				}
+				at.Memory = in.Resolve(limit.MemorySpec, low, high)
 				if err := fits(p, in, at.Platform); err != nil {
 					x.r.errorf(src.node, "%s with memory %s: %v", in.Name, limit.name, err)
 					return

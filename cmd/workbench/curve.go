@@ -223,11 +223,7 @@ func (o *curveOptions) value(j *job, over curve.Axis, word string) (float64, err
 		return float64(n), nil
 	}
 	m, err := platform.ParseMemory(word)
-	x := m.Resolve(j.low, j.high)
-	if m.Percent && j.problem.Slots {
-		x = math.Floor(x)
-	}
-	return x, err
+	return j.in.Resolve(m, j.low, j.high), err
 }
 
 // plotFormat returns the format that the name of a picture asks for, and

@@ -172,10 +172,7 @@ func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spe
 		return nil, usagef("--memory: %v", err)
 	}
 	j.low, j.high = p.Range(in)
-	set.Platform.Memory = memory.Resolve(j.low, j.high)
-	if memory.Percent && p.Slots {
-		set.Platform.Memory = math.Floor(set.Platform.Memory)
-	}
+	set.Platform.Memory = in.Resolve(memory, j.low, j.high)
 	if err := o.link(p, set); err != nil {
 		return nil, err
 	}

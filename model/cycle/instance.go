@@ -24,6 +24,7 @@ type Instance struct {
 	Total    float64   // Σ|w_k|
 	Name     string    // of the chain
 	Platform platform.Platform
+	Unit     platform.Unit // of sizes
 }
 
 // New checks that a plan exists: the error is a *plan.Infeasible if the memory
@@ -34,7 +35,7 @@ func New(c *chain.Chain, p platform.Platform) (*Instance, error) {
 		return nil, err
 	}
 	y := Of(c)
-	in := &Instance{Cycle: y, N: 2 * y.L, Memory: p.Memory, Move: make([]float64, y.L), Name: c.Name, Platform: p}
+	in := &Instance{Cycle: y, N: 2 * y.L, Memory: p.Memory, Move: make([]float64, y.L), Name: c.Name, Platform: p, Unit: c.Unit}
 	for k, w := range y.W {
 		in.Move[k] = w / p.Bandwidth
 		in.Total += w

@@ -74,7 +74,7 @@ func (s *Schedule) Plan(in *Instance, method string) *plan.Plan {
 	period := s.T
 	p := &plan.Plan{
 		Format: plan.Format, Problem: plan.WeightOffload, Method: method, Instance: plan.InstanceRef{Name: in.Name},
-		Platform: in.Platform, Period: &period,
+		Platform: in.Platform, Period: &period, Unit: in.Unit,
 	}
 	p.Ops = make([]plan.Op, 0, 7*in.L)
 	add := func(kind, tensor string, k int, start, duration float64) {
