@@ -11,6 +11,7 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	"workbench/model/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -162,6 +163,19 @@ func (t *trial) truth() (float64, *plan.Plan, error) {
 	}
 	least, _, err := search(whole, p, mostStates)
 	return least * t.pace, nil, err
+}
+
+// searched reports whether exhaustive search looks at plans like p: of pipelines
+// those that are 1-periodic, of swapping those on the grid of its durations,
+// which are enough if every function writes what it uses.
+func (t *trial) searched(p *plan.Plan) bool {
+	switch {
+	case t.problem == plan.Pipeline:
+		return p != nil && p.K <= 1
+	case t.in.Functions != nil:
+		return !slices.ContainsFunc(t.in.Functions.Functions, func(f functions.Function) bool { return len(f.Written()) < len(f.Uses) })
+	}
+	return true
 }
 
 // write writes the instance to a file.

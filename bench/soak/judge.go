@@ -118,15 +118,15 @@ func (v *verdict) judge(method, backend string, r *run.Result) {
 			add("verify disagrees", "%s", says)
 		}
 	}
-	periodic := v.t.problem != plan.Pipeline || r.Plan != nil && r.Plan.K <= 1 // what the truth is about
+	searched := v.t.searched(r.Plan)
 	switch {
 	case !v.answered:
-	case v.infeasible && r.Plan != nil && r.Report.Valid() && periodic:
+	case v.infeasible && r.Plan != nil && r.Report.Valid() && searched:
 		add("a plan where there is none", "%v s", *r.Makespan)
 	case v.infeasible:
 	case r.Status == run.Infeasible:
 		add("infeasible where there is a plan", "%v s: %s", v.least, r.Error)
-	case r.Makespan != nil && r.Report.Valid() && periodic && *r.Makespan < v.least*(1-near):
+	case r.Makespan != nil && r.Report.Valid() && searched && *r.Makespan < v.least*(1-near):
 		add("a plan that beats the optimum", "%v s, the optimum is %v s", *r.Makespan, v.least)
 	case r.Makespan != nil && r.Status == run.Optimal && r.Bound != nil && len(r.Bound.Assumptions) == 0 && *r.Makespan > v.least*(1+near):
 		add("optimal, which it is not", "%v s, the optimum is %v s", *r.Makespan, v.least)
