@@ -1,0 +1,153 @@
+package catalog_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"workbench/bench/catalog"
+	"workbench/bench/run"
+	"workbench/model/exhaustive"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// wrongProofs are instances on which methods once printed wrong proven results:
+// what they said then, and the truth, by exhaustive search, by the same instance
+// in other units, or by a verified plan.
+var wrongProofs = []struct {
+	file, problem     string
+	memory, bandwidth float64
+	truth             float64 // seconds; infinite: there is no plan
+	best              string  // the method that said something else; "": the default
+	said              string
+}{
+	{"optimum-halved", plan.Remat, 10000000004, 0, 1, "", "2 s, optimal"},
+	{"nanoseconds", plan.WeightOffload, 14, 1e9, 35e-9, "", "36 ns, optimal"},
+	{"microseconds", plan.WeightOffload, 40, 1e6, 38e-6, "", "38.5 µs, optimal"},
+	{"magnitudes", plan.WeightOffload, 2000000, 3, 16.0 / 3, "nested-bound", "a bound of 5.667 s"},
+	{"gigabyte-and-kilobyte", plan.WeightOffload, 2e9, 1e9, 501e-6, "nested-bound", "a bound of 502 µs"},
+	{"stages", plan.Remat, 16000000008, 0, 23, "checkmate-plain", "32 s, optimal"},
+	{"slightly-above", plan.Remat, 1000201092, 0, math.NaN(), "chain-milp", "a bound 2e-7 above the optimum"},
+	{"bound-tolerance", plan.Remat, 1010110007, 0, math.NaN(), "chain-milp", "a bound above the optimum"},
+	{"edge", plan.Remat, 3999999998, 0, math.Inf(1), "checkmate", "an error"},
+	{"edge", plan.Remat, 4000000000, 0, math.Inf(1), "checkmate", "optimal"},
+	{"edge", plan.Remat, 4000000001, 0, math.Inf(1), "checkmate", "optimal"},
+	{"crossed", plan.WeightOffload, 0.1, 0.2, 9, "", "infeasible"},
+}
+
+// Every method on every backend says nothing that is wrong, and the one that did
+// says the truth.
+func TestWrongProofs(t *testing.T) {
+	for _, x := range wrongProofs {
+		t.Run(x.file, func(t *testing.T) {
+			t.Parallel()
+			p, err := catalog.FindProblem(x.problem)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in, err := run.Load(filepath.Join("..", "..", "testdata", "wrong-proofs", x.file+".json"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			truth := x.truth
+			if math.IsNaN(truth) {
+				if truth, _, err = exhaustive.Remat(in.Chain, x.memory, 1<<22); errors.Is(err, exhaustive.ErrInfeasible) {
+					truth = math.Inf(1)
+				} else if err != nil {
+					t.Fatal(err)
+				}
+			}
+			best := x.best
+			if best == "" {
+				best = catalog.DefaultMethod(p, in)
+			}
+			found := false
+			for _, m := range catalog.MethodsFor(p, in) {
+				for _, backend := range run.BackendNames() {
+					if !m.Solver && backend != run.BackendNames()[0] || m.Kind == run.Heuristic && m.Name != best {
+						continue
+					}
+					r := runWith(t, p, m, in, backend, platform.Platform{Memory: x.memory, Bandwidth: x.bandwidth})
+					wrong(t, m.Name+" on "+backend, r, truth)
+					if m.Name != best || backend != run.BackendNames()[0] {
+						continue
+					}
+					found = true
+					switch {
+					case math.IsInf(truth, 1):
+						if r.Status != run.Infeasible {
+							t.Errorf("%s: %s %s, it is infeasible", m.Name, r.Status, r.Error)
+						}
+					case m.Kind != run.Relaxed && (r.Makespan == nil || math.Abs(*r.Makespan-truth) > 1e-9*truth):
+						t.Errorf("%s: %s %v %s, the truth is %v s; once it said %s", m.Name, r.Status, r.Makespan, r.Error, truth, x.said)
+					}
+				}
+			}
+			if !found {
+				t.Errorf("there is no method %s", best)
+			}
+		})
+	}
+}
+
+// wrong reports what a result on an instance with an optimum says wrongly.
+func wrong(t *testing.T, who string, r *run.Result, truth float64) {
+	t.Helper()
+	switch {
+	case r.Status == run.Failed && !errors.Is(r.Err, run.ErrInput):
+		t.Errorf("%s: %s", who, r.Error)
+	case r.Status == run.Infeasible && !math.IsInf(truth, 1):
+		t.Errorf("%s: infeasible, %s; the optimum is %v s", who, r.Error, truth)
+	case r.Makespan != nil && *r.Makespan < truth*(1-1e-9) && len(assumed(r)) == 0:
+		t.Errorf("%s: a plan of %v s, the optimum is %v s", who, *r.Makespan, truth)
+	}
+	for _, b := range r.Bounds {
+		if b.Value > truth*(1+1e-9) {
+			t.Errorf("%s: %v s by %s (%v), the optimum is %v s", who, b.Value, b.By, b.Assumptions, truth)
+		}
+	}
+}
+
+func assumed(r *run.Result) (all []string) {
+	for _, b := range r.Bounds {
+		all = append(all, b.Assumptions...)
+	}
+	return all
+}
+
+// Networks on which the default method ended in an error a byte from a
+// breakpoint.
+func TestEdgesOfNetworks(t *testing.T) {
+	for spec, memory := range map[string]float64{"zoo:vgg16": 2125856767, "zoo:resnet18": 517051391} {
+		in, err := run.Load(spec, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := catalog.FindProblem(plan.Remat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := catalog.FindMethod(p, catalog.DefaultMethod(p, in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := runWith(t, p, m, in, run.BackendNames()[0], platform.Platform{Memory: memory})
+		if !slices.Contains([]run.Status{run.Optimal, run.Feasible}, r.Status) {
+			t.Errorf("%s with %v bytes: %s %s", spec, memory, r.Status, r.Error)
+		}
+	}
+}
+
+func runWith(t *testing.T, p *run.Problem, m *run.Method, in *run.Instance, backend string, at platform.Platform) *run.Result {
+	t.Helper()
+	b, err := run.Backend(backend, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run.Run(context.Background(), p, m, in, run.Setting{Platform: at, Backend: b, Threads: 1, Time: 5 * time.Second})
+}
