@@ -1,12 +1,11 @@
 package method
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
+	"sync"
 	"time"
 
 	"workbench/bench/run"
@@ -14,6 +13,7 @@ import (
 	ilppipeline "workbench/ilp/pipeline"
 	"workbench/model/chain"
 	"workbench/model/cycleratio"
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/solvers"
@@ -44,19 +44,16 @@ func Pipeline() *run.Problem {
 	}
 }
 
-// pipelineRange is from the least memory that is not proved to be too little to
-// what the best 1F1B* takes where memory does not matter, for the default numbers
-// of GPUs and weight copies and the default bandwidth.
+// pipelineRange is from the least memory with which there is a pattern to what
+// the best 1F1B* takes where memory does not matter, for the default numbers of
+// GPUs and weight copies and the default bandwidth.
 func pipelineRange(in *run.Instance) (low, high float64) {
-	p := platform.Platform{Memory: math.SmallestNonzeroFloat64, Bandwidth: defaultBandwidth, Processors: DefaultProcessors, WeightCopies: platform.DefaultWeightCopies}
-	for range 8 { // each proof that it is too little names what is needed at least
-		var infeasible *plan.Infeasible
-		if _, err := pipeline.Bounds(in.Chain, p, pipeline.Options{}); !errors.As(err, &infeasible) || infeasible.Memory <= low {
-			break
-		}
-		low = infeasible.Memory
-		p.Memory = low
+	p := platform.Platform{Memory: 1, Bandwidth: defaultBandwidth, Processors: DefaultProcessors, WeightCopies: platform.DefaultWeightCopies}
+	x, err := view.New(in.Chain, p, "")
+	if err != nil {
+		return 0, 0 // the methods will say what is wrong
 	}
+	low = x.Least().High
 	p.Memory = math.MaxFloat64 / 4
 	free, err := pipeline.OneFOneBStar(in.Chain, p, pipeline.Options{})
 	if err != nil {
@@ -143,7 +140,7 @@ func PipelineMethods() []*run.Method {
 			Problem: plan.Pipeline, Name: "pipeline-milp", Kind: run.Exact, Source: "[004] ch. 6, 7.2; ours", Solver: true,
 			Summary:    "search and branch-and-bound, then allocations by one MILP, their patterns by another and cuts between them, for bounds that close on the period",
 			Complexity: "exponential; O(n·P) binaries an allocation, O(n²) a pattern",
-			Run:        pipelineMILP, Model: modelOf(ilppipeline.Patterns),
+			Run:        pipelineMILP, Model: modelOf(ilppipeline.Allocations),
 		},
 	}
 }
@@ -209,15 +206,10 @@ func madPipeMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Out
 // exactPipeline closes in on the least period of 1-periodic patterns by branch
 // and bound, from the best that the search finds.
 func exactPipeline(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-	start := time.Now()
-	closed := pipelineBound(in, s).Value
-	tell(&s, start, "heuristics", nil, closed, 0)
-	best, err := pipeline.SearchOnePeriodic(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
-	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
-		return nil, pipelineError(err)
+	out, err := searchedPipeline(ctx, in, &s)
+	if err != nil {
+		return nil, err
 	}
-	tell(&s, start, "heuristics", best, closed, 0)
-	out := &run.Outcome{Plan: best}
 	if err := branchAndBound(out, ctx, in, &s); err != nil {
 		return nil, err
 	}
@@ -225,6 +217,19 @@ func exactPipeline(ctx context.Context, in *run.Instance, s run.Setting) (*run.O
 		out.Plan.Method = "branch-and-bound"
 	}
 	return out, nil
+}
+
+// searchedPipeline returns the best 1-periodic pattern that the search finds.
+func searchedPipeline(ctx context.Context, in *run.Instance, s *run.Setting) (*run.Outcome, error) {
+	start := time.Now()
+	closed := pipelineBound(in, *s).Value
+	tell(s, start, "heuristics", nil, closed, 0)
+	best, err := pipeline.SearchOnePeriodic(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
+	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
+		return nil, pipelineError(err)
+	}
+	tell(s, start, "heuristics", best, closed, 0)
+	return &run.Outcome{Plan: best}, nil
 }
 
 // contiguousOptimum closes in on the least period of contiguous allocations, from
@@ -299,68 +304,121 @@ func closedWithin(out *run.Outcome, s *run.Setting) bool {
 const unlimited = time.Minute
 
 // pipelineMILP is onePeriodicMILP, unless a pattern of several mini-batches a
-// period is faster.
+// period is faster. It is never worse than the quick methods, nor than branch and
+// bound with the same limit.
 func pipelineMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	several, err := pipeline.Several(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, pipelineError(err)
 	}
 	out, err := onePeriodicMILP(ctx, in, s)
-	if err != nil {
+	var infeasible *plan.Infeasible
+	switch {
+	case errors.As(err, &infeasible) && several != nil:
+		return nil, fmt.Errorf("a pattern of %v s was found, but: %w", several.Claims.Makespan, err)
+	case err != nil && several == nil:
 		return nil, err
+	case err != nil:
+		out = &run.Outcome{Plan: several, Stopped: true, Note: "1-periodic patterns: " + err.Error()}
 	}
 	if several != nil && (out.Plan == nil || several.Claims.Makespan < out.Plan.Claims.Makespan*(1-run.Tolerance)) {
-		best := slices.MaxFunc(out.Bounds, func(a, b run.Bound) int { return cmp.Compare(a.Value, b.Value) })
-		out.Note = fmt.Sprintf("no pattern with one mini-batch a period is shorter than %s (proved)", platform.FormatSeconds(best.Value))
+		note := "the best 1-periodic pattern is unknown"
 		if out.Plan != nil {
-			out.Note += fmt.Sprintf("; the best known takes %s", platform.FormatSeconds(out.Plan.Claims.Makespan))
+			note = fmt.Sprintf("the best 1-periodic pattern that was found takes %s", platform.FormatSeconds(out.Plan.Claims.Makespan))
 		}
-		out.Plan = several
+		if out.Note != "" {
+			note = out.Note + "; " + note
+		}
+		out.Plan, out.Note = several, note
+	}
+	if out.Plan != nil {
 		out.Plan.Method = "pipeline-milp"
 	}
 	return out, nil
 }
 
 // onePeriodicMILP closes in on the least period of 1-periodic patterns from the
-// best heuristic: by branch and bound for half of the time, by MILPs for what is
-// left of the gap.
+// best heuristic: by branch and bound, and after half of the time by MILPs beside
+// it, until one of them has closed the gap.
 func onePeriodicMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-	start := time.Now()
-	half := unlimited
+	if tell := s.OnProgress; tell != nil {
+		var one sync.Mutex
+		s.OnProgress = func(p run.Progress) {
+			one.Lock()
+			defer one.Unlock()
+			tell(p)
+		}
+	}
+	start, half := time.Now(), unlimited
 	if deadline, ok := ctx.Deadline(); ok {
 		half = time.Until(deadline) / 2
 	}
-	first, cancel := context.WithTimeout(ctx, half)
-	defer cancel()
-	out, err := exactPipeline(first, in, s)
+	out, err := searchedPipeline(ctx, in, &s)
 	if err != nil {
 		return nil, err
 	}
-	if out.Plan != nil {
-		out.Plan.Method = "pipeline-milp"
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	branched := &run.Outcome{Plan: out.Plan}
+	done := make(chan error, 1)
+	go func() {
+		err := branchAndBound(branched, ctx, in, &s)
+		if err == nil && closedWithin(branched, &s) {
+			cancel()
+		}
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		done <- err
+	case <-time.After(half - time.Since(start)):
 	}
+	failed := allocationMILPs(ctx, in, s, out, start)
 	if closedWithin(out, &s) {
-		return out, nil
+		cancel()
+	}
+	if err := <-done; err != nil {
+		return nil, err
+	}
+	if failed != nil && branched.Plan == nil {
+		return nil, failed
+	}
+	if failed != nil {
+		out.Note = "no MILP bound: " + failed.Error()
+	}
+	if branched.Plan != nil && (out.Plan == nil || branched.Plan.Claims.Makespan < out.Plan.Claims.Makespan) {
+		out.Plan = branched.Plan
+	}
+	out.Bounds = append(branched.Bounds, out.Bounds...)
+	out.Stopped = !closedWithin(out, &s)
+	return out, nil
+}
+
+// allocationMILPs improves out's plan and its bounds by MILPs of allocations and
+// of their patterns, unless ctx has ended.
+func allocationMILPs(ctx context.Context, in *run.Instance, s run.Setting, out *run.Outcome, start time.Time) error {
+	if ctx.Err() != nil {
+		return nil
 	}
 	o, ok := solverOptions(&s, ctx, start, &run.Outcome{})
 	if !ok {
-		out.Stopped = true
-		return out, nil
+		return nil
 	}
-	r, err := ilppipeline.Solve(ctx, s.Backend, in.Chain, s.Platform, s.MemoryModel, out.Plan, out.Bounds[0].Value, o)
+	r, err := ilppipeline.Solve(ctx, s.Backend, in.Chain, s.Platform, s.MemoryModel, out.Plan, 0, o)
+	if ctx.Err() != nil && r == nil {
+		return nil
+	}
 	if err != nil {
-		return withoutMILP(out, err)
+		return err
 	}
 	if r.Plan != nil {
 		out.Plan = r.Plan
-		out.Plan.Method = "pipeline-milp"
 	}
 	out.Solver = r.Result
 	if r.By != "" {
 		out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: r.By, Assumptions: append([]string{}, r.Assumptions...)})
 	}
-	out.Stopped = !closedWithin(out, &s)
-	return out, nil
+	return nil
 }
 
 // pipelineError marks what package pipeline refuses as the user's.
