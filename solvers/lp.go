@@ -32,6 +32,9 @@ type LP interface {
 type LPOptions struct {
 	Time       time.Duration // of wall time; 0: no limit
 	Iterations int           // of the simplex method; 0: no limit
+	// Cutoff ends a minimisation that is proved to be above it, with Stop
+	// Objective and the multipliers that it has then.
+	Cutoff Opt[float64]
 	// Attempt above 0 takes another way, from scratch, for when the first
 	// answer was of no use.
 	Attempt int
@@ -44,9 +47,10 @@ type LPResult struct {
 	Status Status
 	Stop   Stop
 	// Objective is NaN where it is not known; at a limit of iterations it is
-	// that of the last one.
+	// that of the last one, at the cutoff that.
 	Objective float64
-	// X by column and Dual by row, with the signs of [Duals], if Optimal.
+	// X by column and Dual by row, with the signs of [Duals], if Optimal; at the
+	// cutoff Dual alone.
 	X, Dual []float64
 	// Ray by row, if Infeasible and known: multipliers y for which no x in its
 	// bounds has yᵀAx within what y makes of the sides. Either y or −y.

@@ -152,7 +152,7 @@ func (s *search) trial(ctx context.Context, j int32, lower, upper, objective flo
 	if err := s.lp.SetBounds([]int32{j}, []float64{lower}, []float64{upper}); err != nil {
 		return 0, err
 	}
-	r, err := s.lp.Solve(ctx, solvers.LPOptions{Iterations: trialIterations})
+	r, err := s.lp.Solve(ctx, solvers.LPOptions{Iterations: trialIterations, Cutoff: s.cutoff()})
 	if err != nil {
 		return 0, err
 	}

@@ -186,7 +186,7 @@ func (s *search) visit(ctx context.Context, n *node) (down, up *node, err error)
 	if err := s.enter(n); err != nil {
 		return nil, nil, err
 	}
-	r, empty, err := s.solve(ctx)
+	r, empty, err := s.solve(ctx, n)
 	if err != nil || s.ended != solvers.NotStopped {
 		return nil, nil, err
 	}
@@ -195,11 +195,8 @@ func (s *search) visit(ctx context.Context, n *node) (down, up *node, err error)
 		s.close(n, math.Inf(1), empty, true)
 		return nil, nil, nil
 	}
-	if r.Status == solvers.Optimal {
-		s.improve(n, r.Dual)
-		if n != s.root {
-			s.pseudo.learn(n.side, n.column, n.moved, r.Objective-n.above)
-		}
+	if n != s.root {
+		s.pseudo.learn(n.side, n.column, n.moved, r.Objective-n.above)
 	}
 	if n.bound >= s.target {
 		s.close(n, n.bound, n.y, false)
@@ -242,30 +239,49 @@ func (s *search) tree() *certificate.Node {
 	return s.root.tree
 }
 
-// solve solves the linear program of the box. Multipliers that prove that it is
-// empty are returned as empty. Where the library cannot make up its mind it is
-// asked again; what it then says does not need to be of use.
-func (s *search) solve(ctx context.Context) (r *solvers.LPResult, empty []certificate.Multiplier, err error) {
+// solve solves the linear program of n, whose box it is, and gives n its
+// multipliers. Those that prove that there is nothing in the box are returned as
+// empty. Where the library cannot make up its mind it is asked again; what it
+// then says does not need to be of use.
+func (s *search) solve(ctx context.Context, n *node) (r *solvers.LPResult, empty []certificate.Multiplier, err error) {
 	for attempt := range 3 {
-		if r, err = s.lp.Solve(ctx, solvers.LPOptions{Attempt: attempt}); err != nil {
+		o := solvers.LPOptions{Attempt: attempt}
+		if attempt == 0 && n != s.root {
+			o.Cutoff = s.cutoff()
+		}
+		if r, err = s.lp.Solve(ctx, o); err != nil {
 			return nil, nil, err
 		}
 		s.iterations += r.Iterations
-		switch r.Status {
-		case solvers.Optimal:
+		switch {
+		case r.Status == solvers.Optimal:
+			s.improve(n, r.Dual)
 			return r, nil, nil
-		case solvers.NoSolution:
+		case r.Stop == solvers.Objective:
+			if s.improve(n, r.Dual); n.bound >= s.target {
+				return r, nil, nil
+			}
+		case r.Status == solvers.NoSolution:
 			if s.ended = r.Stop; s.ended == solvers.NotStopped {
 				s.ended = solvers.Unknown
 			}
 			return r, nil, nil
-		case solvers.Infeasible:
+		case r.Status == solvers.Infeasible:
 			if y := s.contradiction(r.Ray); y != nil {
 				return r, y, nil
 			}
 		}
 	}
 	return r, nil, nil
+}
+
+// cutoff is what a linear program need not be solved beyond: a little more than
+// the target, for what its multipliers lose when they are cleaned.
+func (s *search) cutoff() (o solvers.Opt[float64]) {
+	if math.IsInf(s.target, 0) {
+		return o
+	}
+	return solvers.Some(s.target + 1e-7*math.Abs(s.target))
 }
 
 // contradiction returns multipliers that prove the box empty, from a ray of

@@ -182,7 +182,7 @@ func (p *lp) solve(ctx context.Context, h instance, o solvers.LPOptions) (r *sol
 				return nil, err
 			}
 		}
-		r, err = p.run(ctx, h, way.strategy, o.Iterations)
+		r, err = p.run(ctx, h, way.strategy, o)
 		if err != nil || r.Status != solvers.Numerical && (r.Status != solvers.Infeasible || r.Ray != nil) {
 			return r, err
 		}
@@ -191,7 +191,7 @@ func (p *lp) solve(ctx context.Context, h instance, o solvers.LPOptions) (r *sol
 }
 
 // run solves once.
-func (p *lp) run(ctx context.Context, h instance, strategy, iterations int) (*solvers.LPResult, error) {
+func (p *lp) run(ctx context.Context, h instance, strategy int, o solvers.LPOptions) (*solvers.LPResult, error) {
 	h.goOn()
 	h.set("simplex_strategy", strategy)
 	seconds := math.Inf(1)
@@ -199,10 +199,16 @@ func (p *lp) run(ctx context.Context, h instance, strategy, iterations int) (*so
 		seconds = max(0, time.Until(end).Seconds())
 	}
 	h.set("time_limit", seconds)
+	iterations := o.Iterations
 	if iterations <= 0 {
 		iterations = math.MaxInt32
 	}
 	h.set("simplex_iteration_limit", iterations)
+	cutoff := math.Inf(1)
+	if o.Cutoff.Set {
+		cutoff = o.Cutoff.Value
+	}
+	h.set("objective_bound", cutoff)
 	ended := make(chan struct{})
 	unwatch := context.AfterFunc(ctx, func() {
 		h.stop()
@@ -230,8 +236,13 @@ func (p *lp) run(ctx context.Context, h instance, strategy, iterations int) (*so
 			r.Ray = h.ray(p.rows)
 		}
 	case solvers.NoSolution:
-		if c.stop == solvers.Iterations {
+		switch c.stop {
+		case solvers.Iterations:
 			r.Objective = h.infoDouble("objective_function_value", math.NaN())
+		case solvers.Objective:
+			r.Objective = cutoff
+			r.Dual = make([]float64, p.rows)
+			return r, h.solution(make([]float64, p.cols), make([]float64, p.cols), r.Dual)
 		}
 	case solvers.Imprecise:
 		r.Status = solvers.Numerical

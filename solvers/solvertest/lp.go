@@ -21,6 +21,7 @@ import (
 func RunLP(t *testing.T, e solvers.LPEngine, rays bool) {
 	t.Run("changes", rapid.MakeCheck(func(t *rapid.T) { lpChanges(t, e, rays) }))
 	t.Run("limits", func(t *testing.T) { lpLimits(t, e) })
+	t.Run("cutoff", func(t *testing.T) { lpCutoff(t, e) })
 	t.Run("maximise", func(t *testing.T) {
 		m := newModel("sold")
 		x := m.cols(2, milp.Continuous, 0, 4)
@@ -155,9 +156,39 @@ func lpLimits(t *testing.T, e solvers.LPEngine) {
 	if r, err = p.Solve(t.Context(), solvers.LPOptions{Time: time.Minute}); err != nil || r.Status != solvers.Optimal {
 		t.Errorf("afterwards: %+v, %v", r, err)
 	}
+	if r, err = p.Solve(t.Context(), solvers.LPOptions{Attempt: 1, Iterations: 3}); err != nil || r.Stop != solvers.Iterations {
+		t.Errorf("three iterations: %+v, %v", r, err)
+	}
 	for range 3 {
 		if r, err = p.Solve(t.Context(), solvers.LPOptions{Attempt: 1, Time: time.Nanosecond}); err != nil || r.Status != solvers.NoSolution && r.Status != solvers.Optimal {
 			t.Errorf("no time: %+v, %v", r, err)
+		}
+	}
+}
+
+// lpCutoff: a program that is above the cutoff may end there, with multipliers
+// that prove it; one that is below is solved.
+func lpCutoff(t *testing.T, e solvers.LPEngine) {
+	d := newSetCover(30, 60, 5).model().Data()
+	p := open(t, e, &d)
+	defer p.Close()
+	r, err := p.Solve(t.Context(), solvers.LPOptions{})
+	if err != nil || r.Status != solvers.Optimal {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	best := r.Objective
+	for _, cutoff := range []float64{best - 1, best - 0.01, best + 1} {
+		r, err := p.Solve(t.Context(), solvers.LPOptions{Attempt: 2, Cutoff: solvers.Some(cutoff)})
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case r.Status == solvers.Optimal && math.Abs(r.Objective-best) < 1e-6:
+		case r.Stop == solvers.Objective && cutoff < best:
+			if v := certificate.NewModel(&d, inf).Bound(multipliers(&d, r.Dual, 1), true); v < cutoff-1e-6 {
+				t.Errorf("cut off at %v by multipliers that prove %v", cutoff, v)
+			}
+		default:
+			t.Errorf("cutoff %v of %v: %+v", cutoff, best, r)
 		}
 	}
 }
