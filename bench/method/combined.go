@@ -89,7 +89,7 @@ func pureOffload(work runOnChain) runOnChain {
 		p, err := work(ctx, c, s)
 		var infeasible *plan.Infeasible
 		if errors.As(err, &infeasible) {
-			if least, why := combined.Least(c); least > s.Platform.Memory*(1+plan.Tolerance) {
+			if least, why := combined.Least(c); !platform.Fits(least, s.Platform.Memory) {
 				return nil, &plan.Infeasible{Problem: combined.Problem, Memory: least, Given: s.Platform.Memory, Why: why}
 			}
 			return nil, fmt.Errorf("%w without computing again, which needs %.15g bytes", plan.ErrNoPlan, infeasible.Memory)
@@ -141,10 +141,23 @@ func combinedMILP() *run.Method {
 		}
 		return out.Plan, nil
 	}
+	const name = "remat-offload-milp"
+	bounded := milpOnLink(name, search, rematoffload.Solve, model)
 	return &run.Method{
-		Problem: combined.Problem, Name: "remat-offload-milp", Kind: run.Exact, Source: "ours, in the spirit of POET", Solver: true,
-		Summary:    "search, then a MILP that bounds all plans",
+		Problem: combined.Problem, Name: name, Kind: run.Heuristic, Source: "ours, in the spirit of POET", Solver: true,
+		Summary:    fmt.Sprintf("search, then up to %d layers a MILP that bounds all plans, but not always as high as the best", rematoffload.MostLayers),
 		Complexity: "exponential; O(N²) columns",
-		Run:        milpOnLink("remat-offload-milp", search, rematoffload.Solve, model), Model: model,
+		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+			if in.Chain.Len() <= rematoffload.MostLayers {
+				return bounded(ctx, in, s)
+			}
+			s.Slots = pofoSlots
+			out, err := combinedSearch(ctx, in, s) // no model to leave time for
+			if err == nil && out.Plan != nil {
+				out.Plan.Method = name
+			}
+			return out, err
+		},
+		Model: model,
 	}
 }

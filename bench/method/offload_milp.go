@@ -18,8 +18,9 @@ import (
 	"workbench/solvers"
 )
 
-// searchShare is the part of the time that the search before a MILP may take.
-const searchShare = 0.2
+// searchShare is the part of the time that the search before a MILP may take. It
+// ends by itself, mostly: the plan is then that of the search alone.
+const searchShare = 0.6
 
 // linkSolver is a solver of package ilp for a problem with a link.
 type linkSolver func(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*formulation.Found, error)

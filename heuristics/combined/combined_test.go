@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"workbench/heuristics/offload"
 	"workbench/model/chain"
@@ -409,5 +410,25 @@ func TestSearchGoesBeyondPersistence(t *testing.T) {
 	found, err := Search(ctx, c, p, 10)
 	if x := makespan(t, c, found, err); x != 1 {
 		t.Errorf("search: %g", x)
+	}
+}
+
+// Search has the plans of what is quick even if there is no time for more.
+func TestSearchBeginsWithWhatIsQuick(t *testing.T) {
+	c := &chain.Chain{Name: "equal", Input: chain.Input{Activation: 1e6, Gradient: 1e6}}
+	for range 300 {
+		c.Layers = append(c.Layers, chain.Layer{Name: "l", ForwardTime: 0.005, BackwardTime: 0.01, Activation: 1e6, Saved: 3e6, Gradient: 1e6})
+	}
+	low, high := view.Range(c)
+	p := platform.Platform{Memory: math.Floor(low + 0.3*(high-low)), Bandwidth: 1e8}
+	quick, err := Opportunist(t.Context(), c, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	found, err := Search(ctx, c, p, 50)
+	if x := makespan(t, c, found, err); x > quick.Claims.Makespan {
+		t.Errorf("search %g s, opportunist %g s", x, quick.Claims.Makespan)
 	}
 }

@@ -3,6 +3,7 @@ package combined
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -42,13 +43,20 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, slots int,
 		return nil, fmt.Errorf("remat-offload: %w: %d", ErrSlots, slots)
 	}
 	b := &search{in: in, left: searchTimings}
-	pure, err := in.pureRemat(ctx)
-	starts := b.take(nil, pure)
+	var failed []error
+	try := func(s *view.Schedule, err error) *view.Schedule {
+		failed = append(failed, err)
+		b.take(nil, s)
+		return s
+	}
+	if in.Bandwidth > 0 { // what is quick comes first: ctx may end any time
+		try(in.offloadAll())
+		try(in.opportunist(ctx))
+		others = append(others, in.greedyOffload(ctx)...)
+	}
+	starts := b.take(nil, try(in.pureRemat(ctx)))
 	if in.Bandwidth > 0 {
-		all, _ := in.offloadAll()
-		capped, _ := in.autocapper(ctx)
-		opportune, _ := in.opportunist(ctx)
-		b.take(nil, all, capped, opportune)
+		try(in.autocapper(ctx))
 		b.outlines(ctx, slots, searchMemory[:])
 		if in.N <= finerLayers {
 			// A sequence can be lost between two limits; finer ones find it.
@@ -56,7 +64,7 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, slots int,
 		}
 		greedy, _ := in.capper(in.keepAll())
 		starts = b.take(starts, greedy)
-		others = append(in.offloads(ctx), others...)
+		others = append(others, in.dynamicOffload(ctx)...)
 	}
 	if b.best != nil {
 		for _, s := range append(starts, b.best) {
@@ -74,7 +82,7 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, slots int,
 		}
 	}
 	if best == nil {
-		return nil, err
+		return nil, errors.Join(failed...)
 	}
 	return best, nil
 }
@@ -96,18 +104,21 @@ func (in *instance) taken(o *plan.Plan) *plan.Plan {
 	return &x
 }
 
-// offloads is plans of activation offloading.
-func (in *instance) offloads(ctx context.Context) (plans []*plan.Plan) {
-	if in.Bandwidth == 0 {
-		return nil
-	}
+// greedyOffload is the plan of activation offloading by GREEDY, if there is one:
+// that it computes nothing again may need more memory than there is.
+func (in *instance) greedyOffload(ctx context.Context) []*plan.Plan {
 	if o, err := offload.Greedy(ctx, in.Chain, in.Platform); err == nil {
-		plans = append(plans, o)
+		return []*plan.Plan{o}
 	}
+	return nil
+}
+
+// dynamicOffload is the same by DYNPROG.
+func (in *instance) dynamicOffload(ctx context.Context) []*plan.Plan {
 	if o, err := offload.DynProgSlots(ctx, in.Chain, in.Platform, 500); err == nil {
-		plans = append(plans, o)
+		return []*plan.Plan{o}
 	}
-	return plans
+	return nil
 }
 
 // searchTimings is how many outlines Search times at most beside those of POFO,
