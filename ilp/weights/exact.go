@@ -447,7 +447,8 @@ const nearly = 1. / (1 << 16)
 // One row adds up sizes: coefficients beyond what is demanded count as that, and
 // a power of two scales them. Sizes of several magnitudes are lost in it, so
 // wherever some weights fall just short of a demand another row says that these
-// cannot be all that is away: one of the others is. Its coefficients are 1.
+// cannot be all that is away: one of the others is. Its coefficients are 1, and
+// the first row then asks for a little less, so that no rounding matters in it.
 func (f *exact) makeRoom(g milp.Group, own int, away [][]milp.Var, rooms []demanded) {
 	most := 0.0
 	whole := make([]float64, len(rooms))
@@ -463,6 +464,10 @@ func (f *exact) makeRoom(g milp.Group, own int, away [][]milp.Var, rooms []deman
 		return
 	}
 	unit := milp.PowerOfTwo(most, scale)
+	asked := unit
+	if f.covers(g, away, rooms, whole, most) {
+		asked *= 1 - nearly/2
+	}
 	f.e.Reset()
 	for k, vs := range away {
 		for _, v := range vs {
@@ -471,20 +476,19 @@ func (f *exact) makeRoom(g milp.Group, own int, away [][]milp.Var, rooms []deman
 	}
 	always := 0.0
 	for i, r := range rooms {
-		if r.always {
-			always = max(always, whole[i]*unit)
+		if least := milp.Down.Mul(whole[i], asked); r.always {
+			always = max(always, least)
 		} else {
-			f.e.Add(-whole[i]*unit, r.v)
+			f.e.Add(-least, r.v)
 		}
 	}
 	g.AtLeast(&f.e, always)
-	f.covers(g, away, rooms, whole, most)
 }
 
 // covers adds the second kind of rows of makeRoom, for each set of layers that
 // falls short of some demand by less than nearly the largest, and with any other
-// layer would not. O(2^L).
-func (f *exact) covers(g milp.Group, away [][]milp.Var, rooms []demanded, whole []float64, most float64) {
+// layer would not. It reports whether there is any. O(2^L).
+func (f *exact) covers(g milp.Group, away [][]milp.Var, rooms []demanded, whole []float64, most float64) (any bool) {
 	for set := range 1 << f.L {
 		sum, rest := 0.0, math.Inf(1) // the least weight that is not in the set
 		for k, vs := range away {
@@ -521,7 +525,9 @@ func (f *exact) covers(g milp.Group, away [][]milp.Var, rooms []demanded, whole 
 			}
 		}
 		g.AtLeast(&f.e, always)
+		any = true
 	}
+	return any
 }
 
 // turnsBetween returns how many cycles later the prefetch in gap h may be in

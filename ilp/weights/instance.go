@@ -53,9 +53,12 @@ const MostLayers = 1000
 // scale is about where the models' numbers lie.
 const scale = 1 << 10
 
-// least is what no coefficient but 0 is below: libraries drop such. With the
-// largest weight at 2¹⁰ or more, a weight of 10⁻¹² of it is not.
-const least = 1. / (1 << 29)
+// least is what no coefficient of time but 0 is below: it is 10⁻¹⁰ of a period,
+// which solvers cannot tell from nothing.
+const least = 1. / (1 << 23)
+
+// lost is what libraries drop coefficients below.
+const lost = 1. / (1 << 29)
 
 // down and up round a coefficient that is a time, where its row is the weaker
 // the smaller or the larger it is.
@@ -220,15 +223,15 @@ func (in *instance) read(p *plan.Plan) (*cycle.Schedule, error) {
 	return s, nil
 }
 
-// share calls add(j, amount) for each interval [start of operation j, start of
+// share calls add(j, part) for each interval [start of operation j, start of
 // j+1) from operation a to before operation b, and for what a transfer of w_k
-// that starts at x sends of amount w in it, units of the models. a < b may
-// count on beyond 2L. What rounding leaves over goes to the last interval it
-// touches.
-func (in *instance) share(s *cycle.Schedule, a, b int, x float64, k int, w float64, add func(j int, amount float64)) {
-	left := w
+// that starts at x, and carries so much of w_k in all, sends in it: parts of w_k.
+// a < b may count on beyond 2L. What rounding leaves over goes to the last
+// interval it touches.
+func (in *instance) share(s *cycle.Schedule, a, b int, x float64, k int, all float64, add func(j int, part float64)) {
+	left := all
 	for j := a; j < b && left > 0; j++ {
-		sent := min(left, in.w[k]*(s.At(j+1)-max(x, s.At(j)))/in.Move[k])
+		sent := min(left, (s.At(j+1)-max(x, s.At(j)))/in.Move[k])
 		if j == b-1 {
 			sent = left
 		}

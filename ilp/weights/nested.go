@@ -535,18 +535,18 @@ func (f *nested) startUpload(s *cycle.Schedule, x []float64, i int) {
 			set(f.both.At(i), 1)
 		}
 		f.during(s, x, f.sending, s.Up[i], move)
-		f.share(s, f.B(i), f.F(i), s.Up[i], i, w, f.startOut(&f.nests[0].out, x, i))
+		f.share(s, f.B(i), f.F(i), s.Up[i], i, 1, f.startOut(&f.nests[0].out, x, i))
 	case s.Away[2*i+1]:
 		j := f.F(i)
 		ahead := sent(s.Op[j])
 		set(f.early.At(i), ahead)
-		f.share(s, f.B(i), j, s.Up[i], i, ahead, f.startOut(&f.ahead, x, i))
+		f.share(s, f.B(i), j, s.Up[i], i, ahead/w, f.startOut(&f.ahead, x, i))
 		mine := sent(s.Op[j]+f.U[j]) - ahead
 		set(f.mine.At(i), mine)
 		done := (ahead + mine) / w * move
 		f.during(s, x, f.sending, s.Up[i]+done, move-done)
-		f.share(s, j, f.B(i)+f.N, s.Up[i]+ahead/w*move, i, w-ahead, func(j int, amount float64) {
-			x[f.nests[1].out.any.At(f.nests[1].position(j)).Index()] += amount
+		f.share(s, j, f.B(i)+f.N, s.Up[i]+ahead/w*move, i, 1-ahead/w, func(j int, part float64) {
+			x[f.nests[1].out.any.At(f.nests[1].position(j)).Index()] += part * w
 		})
 	}
 }
@@ -568,8 +568,8 @@ func (f *nested) startAhead(x []float64) {
 func (f *nested) startBack(s *cycle.Schedule, nest *nest, x []float64, i int) {
 	g := 2*i + nest.d
 	f.during(s, x, f.fetching, s.Pre[g], f.Move[i])
-	f.share(s, f.Last(g), f.next(g), s.Pre[g], i, f.w[i], func(j int, amount float64) {
-		x[nest.in.At(nest.position(j)).Index()] += amount
+	f.share(s, f.Last(g), f.next(g), s.Pre[g], i, 1, func(j int, part float64) {
+		x[nest.in.At(nest.position(j)).Index()] += part * f.w[i]
 	})
 }
 
@@ -586,13 +586,13 @@ func (f *nested) during(s *cycle.Schedule, x []float64, part milp.List, at, seco
 
 // startOut returns what adds uploads of w_i between B_i and F_i to out. In the
 // interval of B_i they are in its idle part.
-func (f *nested) startOut(out *transferList, x []float64, i int) func(j int, amount float64) {
-	return func(j int, amount float64) {
+func (f *nested) startOut(out *transferList, x []float64, i int) func(j int, part float64) {
+	return func(j int, part float64) {
 		v := out.any
 		if j == f.B(i) {
 			v = out.late
 		}
-		x[v.At(j).Index()] += amount
+		x[v.At(j).Index()] += part * f.w[i]
 	}
 }
 

@@ -14,13 +14,15 @@ import (
 // paper is the MILP of [001] §6, "lower bound". Interval j is the time from
 // the start of operation j to the start of the next one, cyclically; the
 // paper's operation j is j-1 here and its layer i is i-1. Sizes and times are
-// in the units of instance.
+// in the units of instance,
+// and amounts of a weight are parts of it, so that (5) to (8) have coefficients
+// of 1 whatever the sizes.
 //
 // # Why it is a lower bound
 //
 // Take a valid plan of period T in the normal form of cycle.Schedule, which costs no
-// time. Let O_{i,j} and P_{i,j} be the amounts of w_i that its transfers carry
-// in interval j, let D_{i,j} = |w_i| if w_i is discarded in interval j, at the
+// time. Let O_{i,j} and P_{i,j} be the parts of w_i that its transfers carry in
+// interval j, let D_{i,j} = 1 if w_i is discarded in interval j, at the
 // start of operation j+1 at the latest, and let idle_j be the time in interval
 // j without computation. Then
 //
@@ -46,14 +48,14 @@ type paper struct {
 	m *milp.Model
 	e milp.Expr // scratch
 
-	O, P, D milp.Grid // [001] §6: amounts by layer and interval
+	O, P, D milp.Grid // [001] §6: parts of w_i by layer and interval
 	idle    milp.List
 	D1, D0  milp.List // w_i leaves between F_i and B_i, between B_i and F_i
 	Ostar   milp.List // w_i is uploaded
 
 	// The sums of the paper as columns, by layer and operation k: with a chain
 	// of 144 layers, rows of sums from B_i to k−1 would have 10⁷ entries.
-	here milp.Grid // m_{i,k}: memory of w_i at the start of operation k
+	here milp.Grid // m_{i,k}: the part of w_i that memory holds at the start of operation k
 	host milp.Grid // Σ_{B_i}^{k-1} O+P−D: what else could be deleted
 }
 
@@ -86,7 +88,7 @@ func newPaper(name string, c *chain.Chain, p platform.Platform) (*paper, error) 
 	f.D1 = f.m.List("D1", in.L, milp.Binary, 0, 1)
 	f.D0 = f.m.List("D0", in.L, milp.Binary, 0, 1)
 	f.Ostar = f.m.List("O*", in.L, milp.Binary, 0, 1)
-	f.here = f.m.Grid("m", in.L, in.N, milp.Continuous, -inf, inf)
+	f.here = f.m.Grid("m", in.L, in.N, milp.Continuous, 0, inf)
 	f.host = f.m.Grid("host", in.L, in.N, milp.Continuous, -inf, inf)
 	return f, nil
 }
@@ -125,12 +127,12 @@ func (f *paper) links() {
 	for j := range f.N {
 		f.e.Reset().Add(-1, f.idle.At(j))
 		for i := range f.L {
-			f.e.Add(f.rate, f.O.At(i, j))
+			f.e.Add(f.moves[i], f.O.At(i, j))
 		}
 		uploads.AtMost(&f.e, f.u[j])
 		f.e.Reset().Add(-1, f.idle.At(j))
 		for i := range f.L {
-			f.e.Add(f.rate, f.P.At(i, j))
+			f.e.Add(f.moves[i], f.P.At(i, j))
 		}
 		prefetches.AtMost(&f.e, f.u[j])
 	}
@@ -142,7 +144,7 @@ func (f *paper) ownBackward() {
 	g := f.m.Group("not during B", "[001] (3)")
 	for i := range f.L {
 		j := f.B(i)
-		f.e.Reset().Add(f.rate, f.O.At(i, j)).Add(-1, f.idle.At(j))
+		f.e.Reset().Add(f.moves[i], f.O.At(i, j)).Add(-1, f.idle.At(j))
 		g.AtMost(&f.e, 0)
 	}
 }
@@ -154,7 +156,7 @@ func (f *paper) sums() {
 	for i := range f.L {
 		b := f.B(i)
 		f.e.Reset().Add(1, f.here.At(i, b))
-		use.Equal(&f.e, f.w[i])
+		use.Equal(&f.e, 1)
 		f.e.Reset().Add(1, f.host.At(i, b))
 		host.Equal(&f.e, 0)
 		for j := b; j < b+f.N-1; j++ {
@@ -173,18 +175,36 @@ func (f *paper) change(e *milp.Expr, x milp.Grid, i, j int) {
 	e.Reset().Add(1, x.At(i, next)).Add(-1, x.At(i, now)).Add(-1, f.P.At(i, now)).Add(1, f.D.At(i, now))
 }
 
-// memory is [001] (4): at the start of operation k the weights fit beside its
-// activations and gradient, Σ_i m_{i,k} ≤ M − M_k + |w_own|. The paper's right
-// side is another, see printedMemory.
+// memory is [001] (4): at the start of operation k the other weights fit beside
+// its own, its activations and its gradient, Σ_{i≠own} m_{i,k} ≤ M − M_k. The
+// paper's sum has the own weight, too, which M_k counts already: see
+// printedMemory.
 func (f *paper) memory() {
 	g := f.m.Group("memory", "[001] (4)")
 	for k := range f.N {
-		f.e.Reset()
-		for i := range f.L {
-			f.e.Add(1, f.here.At(i, k))
-		}
-		g.AtMost(&f.e, f.room(k))
+		f.fit(g, k, func(i int) bool { return i != f.Layer(k) })
 	}
+}
+
+// fit adds that some weights fit beside M_k at the start of operation k. The row
+// has a scale of its own: what is left for weights may be of any magnitude.
+// Weights that are nothing beside it are left out, which makes it weaker.
+func (f *paper) fit(g milp.Group, k int, counts func(i int) bool) {
+	room := f.Memory - f.Peak[k]
+	most := room
+	for i, w := range f.W {
+		if counts(i) {
+			most = max(most, w)
+		}
+	}
+	unit := milp.PowerOfTwo(most, scale)
+	f.e.Reset()
+	for i, w := range f.W {
+		if counts(i) && w*unit >= lost {
+			f.e.Add(w*unit, f.here.At(i, k))
+		}
+	}
+	g.AtMost(&f.e, room*unit)
 }
 
 // validity is [001] (5): after a cycle w_i is as before it, and it is here as
@@ -195,7 +215,7 @@ func (f *paper) validity() {
 		f.change(&f.e, f.here, i, f.B(i)+f.N-1)
 		cycle.Equal(&f.e, 0)
 		f.e.Reset().Add(1, f.here.At(i, f.F(i)))
-		forward.Equal(&f.e, f.w[i])
+		forward.Equal(&f.e, 1)
 	}
 }
 
@@ -206,7 +226,7 @@ func (f *paper) noMoreThanDeleted() {
 	for i := range f.L {
 		for k := range f.N {
 			f.e.Reset().Add(1, f.here.At(i, k))
-			g.AtMost(&f.e, f.w[i])
+			g.AtMost(&f.e, 1)
 		}
 	}
 }
@@ -227,7 +247,7 @@ func (f *paper) nothingLost() {
 func (f *paper) uploadedWhole() {
 	g := f.m.Group("uploaded whole", "[001] (7)")
 	for i := range f.L {
-		f.e.Reset().Add(-f.w[i], f.Ostar.At(i))
+		f.e.Reset().Add(-1, f.Ostar.At(i))
 		for j := range f.N {
 			f.e.Add(1, f.O.At(i, j))
 		}
@@ -240,12 +260,12 @@ func (f *paper) uploadedWhole() {
 func (f *paper) deletedWhole() {
 	g := f.m.Group("deleted whole", "[001] (8)")
 	for i := range f.L {
-		f.e.Reset().Add(-f.w[i], f.D1.At(i))
+		f.e.Reset().Add(-1, f.D1.At(i))
 		for j := f.F(i); j < f.B(i)+f.N; j++ {
 			f.e.Add(1, f.D.At(i, j%f.N))
 		}
 		g.Equal(&f.e, 0)
-		f.e.Reset().Add(-f.w[i], f.D0.At(i))
+		f.e.Reset().Add(-1, f.D0.At(i))
 		for j := f.B(i); j < f.F(i); j++ {
 			f.e.Add(1, f.D.At(i, j))
 		}
@@ -269,7 +289,7 @@ func (f *paper) start(p *plan.Plan) ([]float64, error) {
 	for i := range f.L {
 		if s.Uploads(i) {
 			x[f.Ostar.At(i).Index()] = 1
-			f.share(s, f.B(i), f.B(i)+f.N, s.Up[i], i, f.w[i], add(f.O, i))
+			f.share(s, f.B(i), f.B(i)+f.N, s.Up[i], i, 1, add(f.O, i))
 		}
 		for d, chosen := range [2]milp.List{f.D0, f.D1} {
 			g := 2*i + d
@@ -278,10 +298,10 @@ func (f *paper) start(p *plan.Plan) ([]float64, error) {
 			}
 			x[chosen.At(i).Index()] = 1
 			a, b := f.Last(g), f.next(g)
-			f.share(s, a, b, s.Pre[g], i, f.w[i], add(f.P, i))
-			x[f.D.At(i, f.interval(s, a, b, s.Deleted(f.Instance, g))).Index()] += f.w[i]
+			f.share(s, a, b, s.Pre[g], i, 1, add(f.P, i))
+			x[f.D.At(i, f.interval(s, a, b, s.Deleted(f.Instance, g))).Index()]++
 		}
-		m, host := f.w[i], 0.0
+		m, host := 1.0, 0.0
 		for j := f.B(i); j < f.B(i)+f.N; j++ {
 			j := j % f.N
 			x[f.here.At(i, j).Index()], x[f.host.At(i, j).Index()] = m, host

@@ -28,11 +28,7 @@ func Printed(c *chain.Chain, p platform.Platform) (*formulation.Program, error) 
 func (f *paper) printedMemory() {
 	g := f.m.Group("memory", "[001] (4)")
 	for k := range f.N {
-		f.e.Reset()
-		for i := range f.L {
-			f.e.Add(1, f.here.At(i, k))
-		}
-		g.AtMost(&f.e, (f.Memory-f.Peak[k])/f.size)
+		f.fit(g, k, func(int) bool { return true })
 	}
 }
 
@@ -42,7 +38,7 @@ func (f *paper) printedSign() {
 	for i := range f.L {
 		for k := range f.N {
 			f.e.Reset().Add(1, f.here.At(i, k))
-			g.AtLeast(&f.e, f.w[i])
+			g.AtLeast(&f.e, 1)
 		}
 	}
 }

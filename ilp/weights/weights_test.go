@@ -211,7 +211,7 @@ func (f *paper) deletedOnce() {
 			a, b := f.Last(2*i+d), f.next(2*i+d)
 			f.e.Reset()
 			if d == 1 {
-				f.e.Add(f.w[i], f.D0.At(i))
+				f.e.Add(1, f.D0.At(i))
 				for j := f.B(i); j < a; j++ {
 					f.e.Add(1, f.O.At(i, j))
 				}
