@@ -6,12 +6,15 @@ import (
 	"flag"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
 	heuristics "workbench/heuristics/remat"
+	"workbench/ilp/certify"
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
+	"workbench/model/certificate"
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
@@ -167,5 +170,60 @@ func solveMixed(t *testing.T, b solvers.Backend, c *chain.Chain, p platform.Plat
 	}
 	if r.Objective < want && !check.Same(r.Objective, want) {
 		t.Fatalf("%s: a plan of %g, the optimum is %g in %.0f: %+v", b.Name(), r.Objective, want, p.Memory, c)
+	}
+}
+
+// What is certified of the bound is a bound, and mostly the optimum.
+func TestCertified(t *testing.T) {
+	r := rand.New(rand.NewPCG(*seed, 15))
+	met, below, empty := 0, 0, 0
+	for i := range *cases {
+		c, memory := exhaustive.MixRemat(r, 1+i%5)
+		want, _, err := exhaustive.Remat(c, memory, check.States)
+		infeasible := errors.Is(err, exhaustive.ErrInfeasible)
+		if err != nil && !infeasible {
+			t.Fatal(err)
+		}
+		program, err := Bound(c, platform.Platform{Memory: memory})
+		var none *plan.Infeasible
+		if errors.As(err, &none) && infeasible {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := program.Model.Data()
+		lp, err := highs.Engine{}.OpenLP(&d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head := certificate.Certificate{Instance: strings.Repeat("0", 64), Problem: plan.Remat, Formulation: nameBound, Backend: "highs", Scale: program.Unit}
+		goal := program.ModelObjective(want)
+		if infeasible {
+			goal = math.Inf(1)
+		}
+		proof, err := certify.Tree(t.Context(), lp, &d, head, certify.Options{Goal: goal, Nodes: 2000})
+		lp.Close()
+		if err != nil {
+			t.Fatalf("%v in %.0f: %+v", err, memory, c)
+		}
+		switch got := proof.Certificate; {
+		case got == nil:
+			t.Fatalf("nothing is proved, %s in %.0f: %+v", proof.Note, memory, c)
+		case got.Infeasible && !infeasible:
+			t.Fatalf("no plan, but there is one in %.0f: %+v", memory, c)
+		case got.Infeasible:
+			empty++
+		case got.Value() > want && !check.Same(got.Value(), want):
+			t.Fatalf("%g, a plan takes %g in %.0f: %+v", got.Value(), want, memory, c)
+		case check.Same(got.Value(), want):
+			met++
+		default:
+			below++
+		}
+	}
+	t.Logf("certified: %d optima, %d bounds below, %d without a plan", met, below, empty)
+	if met < 10*below {
+		t.Errorf("%d bounds below the optimum", below)
 	}
 }
