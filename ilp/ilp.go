@@ -6,6 +6,8 @@
 package ilp
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 
 	"workbench/ilp/checkmate"
@@ -16,6 +18,8 @@ import (
 	"workbench/ilp/rematoffload"
 	"workbench/ilp/swap"
 	"workbench/ilp/weights"
+	"workbench/model/plan"
+	"workbench/model/platform"
 )
 
 // Formulations returns the table of formulations, by problem and from the
@@ -25,4 +29,27 @@ func Formulations() []formulation.Formulation {
 		weights.Formulations(), remat.Formulations(), checkmate.Formulations(), offload.Formulations(),
 		rematoffload.Formulations(), swap.Formulations(), pipeline.Formulations(),
 	)
+}
+
+// Rebuild makes the program again that a formulation of that name made of an
+// instance and options: the very same model, as a certificate of it needs.
+func Rebuild(name string, in plan.Instance, p platform.Platform, options json.RawMessage) (*formulation.Program, error) {
+	list := Formulations()
+	k := slices.IndexFunc(list, func(f formulation.Formulation) bool { return f.Name == name })
+	if k < 0 {
+		return nil, fmt.Errorf("%w: there is no formulation %q", formulation.ErrInstance, name)
+	}
+	switch f := list[k]; {
+	case f.BuildGraph != nil && in.Graph != nil:
+		return checkmate.Rebuild(name, in.Graph, p, options)
+	case f.Problem == plan.Remat && in.Chain != nil:
+		return remat.Build(name, in.Chain, p, options)
+	case len(options) > 0:
+		return nil, fmt.Errorf("%w: %s has no options, there are %s", formulation.ErrInstance, name, options)
+	case f.Build != nil && in.Chain != nil:
+		return f.Build(in.Chain, p)
+	case f.BuildFunctions != nil && in.Functions != nil:
+		return f.BuildFunctions(in.Functions, p)
+	}
+	return nil, fmt.Errorf("%w: %s is not about a %s", formulation.ErrInstance, name, in.Kind())
 }

@@ -12,6 +12,7 @@ import (
 	"workbench/bench/run"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 	"workbench/model/strictjson"
 	"workbench/model/testfile"
 )
@@ -27,8 +28,9 @@ func full() *run.Result {
 		Instance: instance, Platform: machine,
 		Parameters: run.Parameters{TimeLimit: 60, Gap: 1e-4, Threads: 2},
 		Status:     run.Optimal, Error: "none", Note: "for the test",
-		Objective: number(2), Bound: &run.Bound{Value: 2, By: "highs", Assumptions: []string{"[001] §6"}},
-		Unconditional: &run.Bound{Value: 1.5, By: "load", Assumptions: []string{}}, Gap: number(0),
+		Objective: number(2), Bound: &run.Bound{Value: 1.5, By: "load", Proof: proof.Search, Assumptions: []string{}},
+		Conditional: &run.Bound{Value: 2, By: "weights", Proof: proof.Certified, Assumptions: []string{"[001] §6"}}, Gap: number(0.25),
+		OptimalWithin: []string{"[001] §6"}, Claims: []proof.Claim{{By: "highs", Value: 2, Status: "optimal", Why: "not certified"}}, Ended: proof.NoProof,
 		Makespan: number(2), PeakMemory: number(10), Throughput: number(16), WallTime: 0.5, CPUTime: 0.75,
 		Backend:     &run.BackendRef{Name: "highs", Version: "1.12.0"},
 		Formulation: &run.Formulation{Name: "weights", Version: "1", Variables: 5, Integers: 4, Constraints: 3, Nonzeros: 9},
@@ -100,7 +102,7 @@ func TestBrokenResults(t *testing.T) {
 		{"null for what may be left out", `"nodes": 17`, `"nodes": null`, true},
 		{"fraction of a node", `"nodes": 17`, `"nodes": 17.5`, true},
 		{"list for parameters", `"parameters": {`, `"parameters": [], "x-parameters": {`, true},
-		{"NaN", `"gap": 0,`, `"gap": NaN,`, true},
+		{"NaN", `"gap": 0.25,`, `"gap": NaN,`, true},
 
 		{"version", `result/v1`, `result/v2`, false},
 		{"version of the plan", `plan/v1`, `plan/v2`, false},
@@ -108,8 +110,8 @@ func TestBrokenResults(t *testing.T) {
 		{"unknown status", `"optimal"`, `"best"`, false},
 		{"unknown kind", `"exact"`, `"precise"`, false},
 		{"no objective", `"objective": 2,`, ``, false},
-		{"negative gap", `"gap": 0,`, `"gap": -0.5,`, false},
-		{"bound by nobody", `"by": "highs",`, ``, false},
+		{"unknown proof", `"proof": "search"`, `"proof": "hearsay"`, false},
+		{"bound by nobody", `"by": "load",`, ``, false},
 		{"negative time", `"cpu_time": 0.75`, `"cpu_time": -0.75`, false},
 	} {
 		t.Run(x.name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"workbench/bench/run"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 )
 
 // CurveFormat names the format of [Curve].
@@ -101,11 +102,12 @@ type CurvePoint struct {
 
 // BoundPoint is a proven lower bound for all values up to At.
 type BoundPoint struct {
-	At          float64  `json:"at"`
-	Memory      float64  `json:"memory"`
-	Value       float64  `json:"value"`
-	By          string   `json:"by"`
-	Assumptions []string `json:"assumptions"`
+	At          float64    `json:"at"`
+	Memory      float64    `json:"memory"`
+	Value       float64    `json:"value"`
+	By          string     `json:"by"`
+	Proof       proof.Kind `json:"proof"`
+	Assumptions []string   `json:"assumptions"`
 }
 
 // mostSteps is how many breakpoints of a trade-off are verified and kept. A
@@ -158,7 +160,7 @@ func RunCurve(ctx context.Context, p *run.Problem, methods []*run.Method, in *ru
 		at := s
 		at.Platform = over.Place(s.Platform, x)
 		b := p.Bound(in, at)
-		c.Bounds = append(c.Bounds, BoundPoint{x, at.Platform.Memory, b.Value, b.By, b.Assumptions})
+		c.Bounds = append(c.Bounds, BoundPoint{x, at.Platform.Memory, b.Value, b.By, b.Proof, b.Assumptions})
 	}
 	for _, m := range methods {
 		start := time.Now()
@@ -181,7 +183,7 @@ func RunCurve(ctx context.Context, p *run.Problem, methods []*run.Method, in *ru
 // improve keeps a better bound.
 func (b *BoundPoint) improve(by run.Bound) {
 	if by.Value > b.Value {
-		b.Value, b.By, b.Assumptions = by.Value, by.By, by.Assumptions
+		b.Value, b.By, b.Proof, b.Assumptions = by.Value, by.By, by.Proof, by.Assumptions
 	}
 }
 
@@ -257,7 +259,7 @@ func (c *Curve) whole(ctx context.Context, m *run.Method, in *run.Instance, s ru
 	}
 	for k := range c.Bounds {
 		if best := series.Makespan(c.Bounds[k].At); t.By != "" {
-			c.Bounds[k].improve(run.Bound{Value: best, By: t.By, Assumptions: []string{}})
+			c.Bounds[k].improve(run.Bound{Value: best, By: t.By, Proof: proof.Search, Assumptions: []string{}})
 		}
 	}
 	return series
@@ -285,7 +287,7 @@ func thin(points []run.Breakpoint, n int) []run.Breakpoint {
 func (c *Curve) bound() {
 	for k := len(c.Bounds) - 2; k >= 0; k-- {
 		next := &c.Bounds[k+1]
-		c.Bounds[k].improve(run.Bound{Value: next.Value, By: next.By, Assumptions: next.Assumptions})
+		c.Bounds[k].improve(run.Bound{Value: next.Value, By: next.By, Proof: next.Proof, Assumptions: next.Assumptions})
 	}
 	for i := range c.Series {
 		for j := range c.Series[i].Points {

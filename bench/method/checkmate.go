@@ -16,6 +16,7 @@ import (
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 	"workbench/solvers"
 )
 
@@ -92,7 +93,7 @@ func checkmateRounding(strong bool) func(context.Context, *run.Instance, run.Set
 			}
 		}
 		if in.Graph != nil && r.Bound > 0 {
-			out.Bounds = []run.Bound{{Value: r.Bound, By: "the LP relaxation of Checkmate's MILP", Assumptions: r.Assumptions}}
+			out.Bounds = []run.Bound{{Value: r.Bound, By: "the LP relaxation of Checkmate's MILP", Proof: proof.Solver, Assumptions: r.Assumptions}}
 		}
 		out.Note = roundingNote(r, s.Platform.Memory)
 		out.Plan, err = onChain(in, out.Plan)
@@ -153,13 +154,13 @@ func takeCheckmate(out *run.Outcome, r *checkmate.Result, in *run.Instance, gap 
 	out.Solver = r.Result
 	out.Stopped = r.Gap() > max(gap, run.Tolerance)
 	if r.Model != nil {
-		out.Formulation = describe(r.Model)
+		out.Formulation = run.Describe(r.Model)
 	}
 	if r.Plan != nil {
 		out.Plan = r.Plan
 	}
 	if in.Graph != nil { // a bound of the graph of a chain is none of the chain
-		out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: r.By, Assumptions: append([]string{}, r.Assumptions...)})
+		out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: r.By, Proof: proof.Solver, Assumptions: append([]string{}, r.Assumptions...)})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	joins "workbench/heuristics/join"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 )
 
 // joinProblem is the problem of [004] ch. 1.
@@ -35,7 +36,7 @@ func Join() *run.Problem {
 			return nil
 		},
 		Bound: func(in *run.Instance, _ run.Setting) run.Bound {
-			return run.Bound{Value: in.Compute(), By: "the sum of the computations", Assumptions: []string{}}
+			return run.Bound{Value: in.Compute(), By: "the sum of the computations", Proof: proof.Search, Assumptions: []string{}}
 		},
 	}
 }
@@ -54,7 +55,7 @@ func JoinMethods() []*run.Method {
 			if err != nil {
 				return nil, joinError(err)
 			}
-			return &run.Outcome{Plan: p, Bounds: []run.Bound{{Value: p.Claims.Makespan, By: theorem3, Assumptions: []string{}}}}, nil
+			return &run.Outcome{Plan: p, Bounds: []run.Bound{{Value: p.Claims.Makespan, By: theorem3, Proof: proof.Search, Assumptions: []string{}}}}, nil
 		},
 		Curve: func(ctx context.Context, in *run.Instance, s run.Setting, most float64) (run.Tradeoff, error) {
 			c, err := joins.DPCurve(ctx, in.Join)

@@ -11,6 +11,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 )
 
 // activationOffload is the problem of [000] and [004] ch. 3.
@@ -50,7 +51,7 @@ func bestBound[B any](problem string, bounds func(*chain.Chain, platform.Platfor
 
 // bestOf returns the best of the bounds, at least the sum of the computations.
 func bestOf[B any](in *run.Instance, p platform.Platform, bounds func(*chain.Chain, platform.Platform) ([]B, error), read func(B) (value float64, by string)) run.Bound {
-	best := run.Bound{Value: in.Compute(), By: "the sum of the computations", Assumptions: []string{}}
+	best := run.Bound{Value: in.Compute(), By: "the sum of the computations", Proof: proof.Search, Assumptions: []string{}}
 	all, err := bounds(in.Chain, p)
 	if err != nil {
 		return best // below the least memory there are no plans and so no bounds
@@ -154,7 +155,7 @@ func OffloadMethods() []*run.Method {
 				if err != nil {
 					return nil, linkError(err)
 				}
-				return &run.Outcome{Bounds: []run.Bound{{Value: o.Makespan, By: "fractional", Assumptions: []string{}}}}, nil
+				return &run.Outcome{Bounds: []run.Bound{{Value: o.Makespan, By: "fractional", Proof: proof.Search, Assumptions: []string{}}}}, nil
 			},
 		},
 		{

@@ -15,6 +15,7 @@ import (
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 	"workbench/solvers"
 )
 
@@ -76,7 +77,7 @@ func improveOnLink(ctx context.Context, in *run.Instance, s *run.Setting, start 
 	if r.Result == nil {
 		return nil // no model was needed
 	}
-	out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: "the MILP " + r.By, Assumptions: []string{}})
+	out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: "the MILP " + r.By, Proof: proof.Solver, Assumptions: []string{}})
 	built, err := model(in, s.Platform)
 	if err != nil {
 		return err
@@ -104,7 +105,7 @@ func offloadOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*run.
 	if r.By == "labels" {
 		r.By = fmt.Sprintf("the search for the optimum (%d labels)", r.Labels)
 	}
-	return &run.Outcome{Plan: r.Plan, Stopped: !r.Proved, Bounds: []run.Bound{{Value: r.Value, By: r.By, Assumptions: []string{}}}}, nil
+	return &run.Outcome{Plan: r.Plan, Stopped: !r.Proved, Bounds: []run.Bound{{Value: r.Value, By: r.By, Proof: proof.Search, Assumptions: []string{}}}}, nil
 }
 
 // offloadMILP closes in on the least makespan as offloadOptimum for half of the

@@ -16,6 +16,7 @@ import (
 	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 	"workbench/solvers"
 )
 
@@ -80,7 +81,7 @@ func pipelineFit(in *run.Instance, p platform.Platform) error {
 
 // pipelineBound returns the best of the bounds without assumptions.
 func pipelineBound(in *run.Instance, s run.Setting) run.Bound {
-	best := run.Bound{Value: in.Compute() / float64(max(s.Platform.Processors, 1)), By: "load", Assumptions: []string{}}
+	best := run.Bound{Value: in.Compute() / float64(max(s.Platform.Processors, 1)), By: "load", Proof: proof.Search, Assumptions: []string{}}
 	bounds, err := pipeline.Bounds(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel})
 	if err != nil {
 		return best
@@ -280,7 +281,7 @@ func branchAndBound(out *run.Outcome, ctx context.Context, in *run.Instance, s *
 		out.Plan = r.Plan
 	}
 	by := fmt.Sprintf("branch and bound (%d allocations, %d decisions about patterns)", r.Allocations, r.Patterns)
-	out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: by, Assumptions: []string{plan.OnePeriodic}}, run.Bound{Value: r.Every, By: by, Assumptions: []string{}})
+	out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: by, Proof: proof.Search, Assumptions: []string{plan.OnePeriodic}}, run.Bound{Value: r.Every, By: by, Proof: proof.Search, Assumptions: []string{}})
 	out.Stopped = !closedWithin(out, s)
 	tell(s, start, "branch and bound", out.Plan, r.Bound, r.Allocations)
 	return nil
@@ -416,7 +417,7 @@ func allocationMILPs(ctx context.Context, in *run.Instance, s run.Setting, out *
 	}
 	out.Solver = r.Result
 	if r.By != "" {
-		out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: r.By, Assumptions: append([]string{}, r.Assumptions...)})
+		out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: r.By, Proof: proof.Solver, Assumptions: append([]string{}, r.Assumptions...)})
 	}
 	return nil
 }

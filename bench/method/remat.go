@@ -17,6 +17,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 	"workbench/model/stages"
 	"workbench/solvers"
 )
@@ -36,6 +37,7 @@ func Remat() *run.Problem {
 		Range:     rematRange,
 		Fit:       rematFit,
 		Bound:     rematBound,
+		Meets:     meetsOnGraph,
 	}
 }
 
@@ -84,7 +86,7 @@ func rematBound(in *run.Instance, s run.Setting) run.Bound {
 }
 
 func closedBound(in *run.Instance, p platform.Platform) run.Bound {
-	best := run.Bound{Value: in.Compute(), By: "the sum of the computations", Assumptions: []string{}}
+	best := run.Bound{Value: in.Compute(), By: "the sum of the computations", Proof: proof.Search, Assumptions: []string{}}
 	if in.Graph != nil {
 		if t, why, err := rematgraph.TimeBound(in.Graph, p.Memory); err == nil && t > best.Value {
 			best.Value, best.By = t, why
@@ -101,6 +103,18 @@ func closedBound(in *run.Instance, p platform.Platform) run.Bound {
 		}
 	}
 	return best
+}
+
+// meetsOnGraph tests the assumptions of models in stages.
+func meetsOnGraph(in *run.Instance, p *plan.Plan, assumption string) (meets, known bool) {
+	if in.Graph == nil {
+		return false, false
+	}
+	v, err := stages.Of(in.Graph)
+	if err != nil {
+		return false, false
+	}
+	return v.Meets(p, assumption)
 }
 
 // rematMethods is the table of methods for rematerialization.
@@ -247,7 +261,7 @@ func rematOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*run.Ou
 		return nil, tooLarge(err)
 	}
 	out := &run.Outcome{Plan: r.Plan, Stopped: !r.Proved}
-	out.Bounds = []run.Bound{{Value: r.Bound, By: fmt.Sprintf("the search for the optimum (%d states)", r.States), Assumptions: []string{}}}
+	out.Bounds = []run.Bound{{Value: r.Bound, By: fmt.Sprintf("the search for the optimum (%d states)", r.States), Proof: proof.Search, Assumptions: []string{}}}
 	return out, nil
 }
 
@@ -286,7 +300,7 @@ func chainMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outco
 		return nil, err
 	}
 	ran(out, r, model)
-	out.Bounds = append(out.Bounds, run.Bound{Value: bound, By: "the MILPs chain-bound and chain-milp (" + r.BoundBy + ", " + r.Backend + ")", Assumptions: []string{}})
+	out.Bounds = append(out.Bounds, run.Bound{Value: bound, By: "the MILPs chain-bound and chain-milp (" + r.BoundBy + ", " + r.Backend + ")", Proof: proof.Solver, Assumptions: []string{}})
 	if found != nil && (best == nil || found.Claims.Makespan < best.Claims.Makespan) {
 		out.Plan = found
 	}

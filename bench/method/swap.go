@@ -13,6 +13,7 @@ import (
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 	"workbench/solvers"
 )
 
@@ -73,7 +74,7 @@ func swapBound(in *run.Instance, s run.Setting) run.Bound {
 }
 
 func bestSwapBound(in *run.Instance, p platform.Platform) run.Bound {
-	best := run.Bound{Value: in.Compute(), By: "the sum of the functions", Assumptions: []string{}}
+	best := run.Bound{Value: in.Compute(), By: "the sum of the functions", Proof: proof.Search, Assumptions: []string{}}
 	all, err := swap.Bounds(in.Functions, p)
 	if err != nil {
 		return best // below the least memory there are no plans and so no bounds

@@ -12,6 +12,7 @@ import (
 	"workbench/model/cycle"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 	"workbench/model/zoo"
 )
 
@@ -84,7 +85,7 @@ func short(in *run.Instance, method string) error {
 
 // closedForm returns the best of the closed-form bounds.
 func closedForm(in *run.Instance, s run.Setting) run.Bound {
-	best := run.Bound{Value: cycle.Of(in.Chain).Compute(), By: "the sum of the computations", Assumptions: []string{}}
+	best := run.Bound{Value: cycle.Of(in.Chain).Compute(), By: "the sum of the computations", Proof: proof.Search, Assumptions: []string{}}
 	// Below the least memory there are no plans and so no bounds.
 	y, err := cycle.New(in.Chain, s.Platform)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 	"workbench/solvers"
 )
 
@@ -189,7 +190,7 @@ func tooFarApart(err error) bool {
 
 // ran notes the last solve of a method.
 func ran(out *run.Outcome, r *solvers.Result, m *milp.Model) {
-	out.Solver, out.Formulation = r, describe(m)
+	out.Solver, out.Formulation = r, run.Describe(m)
 	out.Stopped = out.Stopped || r.Stop != solvers.NotStopped
 }
 
@@ -274,7 +275,7 @@ func solveProgram(ctx context.Context, s *run.Setting, start time.Time, out *run
 		if s.Relax {
 			by = "the LP relaxation of the MILP " + name + " (" + r.Backend + ")"
 		}
-		out.Bounds = append(out.Bounds, run.Bound{Value: program.Objective(r.Bound), By: by, Assumptions: []string{}})
+		out.Bounds = append(out.Bounds, run.Bound{Value: program.Objective(r.Bound), By: by, Proof: proof.Solver, Assumptions: []string{}})
 	}
 	x, ok = r.Solution()
 	if !ok || s.Relax {
@@ -298,14 +299,6 @@ func Build(f formulation.Formulation, in *run.Instance, p platform.Platform) (*f
 		return program, userError(err)
 	}
 	return nil, run.InputError(fmt.Errorf("formulation %s is not about a %s, which %s is", f.Name, in.Form(), in.Name))
-}
-
-// describe returns the size of a model.
-func describe(m *milp.Model) *run.Formulation {
-	return &run.Formulation{
-		Name: m.Name(), Version: "1", Variables: m.NumCols(), Integers: m.NumIntegers(),
-		Constraints: m.NumRows(), Nonzeros: m.NumNonzeros(),
-	}
 }
 
 // modelOf returns what builds the model of a formulation alone.

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"io"
 
+	"workbench/model/certificate"
+	"workbench/model/proof"
+
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -17,7 +20,7 @@ const ResultFormat = "workbench.result/v1"
 type Status string
 
 const (
-	Optimal    Status = "optimal"    // the gap is closed by a proven bound
+	Optimal    Status = "optimal"    // the gap to a certified bound, or one of a search of ours, is closed
 	Feasible   Status = "feasible"   // a verified plan
 	Infeasible Status = "infeasible" // proved: no plan exists
 	Limit      Status = "limit"      // no plan within the limits; proves nothing
@@ -38,22 +41,32 @@ type Result struct {
 	Error      string            `json:"error,omitempty"`
 	Note       string            `json:"note,omitempty"`
 	Objective  *float64          `json:"objective"`
-	// Bound is the best that binds the plan, without a plan the best of all; if
-	// it has assumptions, Unconditional is the best without.
-	Bound         *Bound       `json:"bound"`
-	Unconditional *Bound       `json:"unconditional_bound,omitempty"`
-	Gap           *float64     `json:"gap"` // (objective − bound) / objective
-	Makespan      *float64     `json:"makespan"`
-	PeakMemory    *float64     `json:"peak_memory"`
-	Throughput    *float64     `json:"throughput"` // samples per second
-	WallTime      float64      `json:"wall_time"`
-	CPUTime       float64      `json:"cpu_time"` // of this process and its solver children
-	Backend       *BackendRef  `json:"backend,omitempty"`
-	Formulation   *Formulation `json:"formulation,omitempty"`
-	Nodes         *int64       `json:"nodes,omitempty"`
-	Seed          int          `json:"seed"`
-	Plan          *plan.Plan   `json:"plan,omitempty"`
+	// Bound is the best that holds for every plan, certified or by a search of
+	// ours; Gap is the gap to it. Conditional is a better one that holds for plans
+	// like this one only.
+	Bound       *Bound   `json:"bound"`
+	Conditional *Bound   `json:"conditional_bound,omitempty"`
+	Gap         *float64 `json:"gap"` // (objective − bound) / objective
+	// OptimalWithin are the assumptions under which the plan is optimal, where it
+	// is not proved to be so among all plans.
+	OptimalWithin []string      `json:"optimal_within,omitempty"`
+	Claims        []proof.Claim `json:"claims,omitempty"` // of solvers, unchecked
+	Ended         proof.Ended   `json:"ended,omitempty"`
+	Makespan      *float64      `json:"makespan"`
+	PeakMemory    *float64      `json:"peak_memory"`
+	Throughput    *float64      `json:"throughput"` // samples per second
+	WallTime      float64       `json:"wall_time"`
+	CPUTime       float64       `json:"cpu_time"` // of this process and its solver children
+	Backend       *BackendRef   `json:"backend,omitempty"`
+	Formulation   *Formulation  `json:"formulation,omitempty"`
+	Nodes         *int64        `json:"nodes,omitempty"`
+	Seed          int           `json:"seed"`
+	Plan          *plan.Plan    `json:"plan,omitempty"`
 
+	// Disproof certifies that there is no plan.
+	Disproof *certificate.Certificate `json:"-"`
+	// Keeps tests an assumption on Plan.
+	Keeps func(assumption string) bool `json:"-"`
 	// Bounds are all that are known: JudgeTogether shares them.
 	Bounds []Bound `json:"-"`
 	// Report is the verifier's replay of Plan; not stored.
@@ -86,4 +99,22 @@ func (r *Result) WriteJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	return enc.Encode(r)
+}
+
+// Certificate returns that of the best bound that has one, or of infeasibility;
+// nil: there is none.
+func (r *Result) Certificate() *certificate.Certificate {
+	if r.Disproof != nil {
+		return r.Disproof
+	}
+	var best *Bound
+	for i := range r.Bounds {
+		if b := &r.Bounds[i]; b.Certificate != nil && (best == nil || proof.Compare(b, best) < 0) {
+			best = b
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return best.Certificate
 }

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,13 +9,19 @@ import (
 	"strings"
 	"time"
 
+	"workbench/ilp/formulation"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 )
 
-// tolerance is the relative difference between a plan and a bound at which the
+// Tolerance is the relative difference between a plan and a bound at which the
 // gap counts as closed: ten times what MILP solvers guarantee for a row.
 const Tolerance = 1e-6
+
+// Exactness is the relative difference at which two objectives, or an objective
+// and a bound, are equal: rounding of sums of times, nothing more.
+const Exactness = plan.Tolerance
 
 // ErrInput is wrapped by errors in what the user gave: files, names, limits.
 var ErrInput = errors.New("bad input")
@@ -40,13 +45,15 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 	r := &Result{
 		Format: ResultFormat, Problem: p.Name, Method: m.Name, Kind: m.Kind, Unverified: m.Unverified,
 		Instance: in.Ref(),
-		Platform: s.Platform,
+		Platform: s.Platform.InBytes(in.Unit()),
 		Parameters: Parameters{
 			TimeLimit: s.Time.Seconds(), Gap: s.Gap, Threads: s.Threads,
 		},
 		Seed: s.Seed,
 	}
 	s = s.Of(m)
+	s.problem = p.Name
+	r.Keeps = func(assumption string) bool { return p.meets(in, r.Plan, assumption) }
 	if m.Slots > 0 {
 		r.Parameters.Slots = s.Slots
 	}
@@ -67,7 +74,9 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 	r.withBounds(closed)
 	out, err := m.Run(ctx, in, s)
 	if err != nil {
-		return r.fail(ended(ctx, err))
+		r.fail(atEnd(ctx, err))
+		r.Ended = ended(ctx, r, &Outcome{}, s)
+		return r
 	}
 	r.Note, r.Formulation = out.Note, out.Formulation
 	if out.Solver != nil {
@@ -76,20 +85,22 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 		r.Nodes = &out.Solver.Nodes
 	}
 	for _, b := range out.Bounds {
-		if r.OwnBound == nil || b.Value > r.OwnBound.Value {
+		if b.Proof.Trusted() && (r.OwnBound == nil || b.Value > r.OwnBound.Value) {
 			r.OwnBound = &b
 		}
 	}
+	r.Claims = out.Claims
+	proved := append(slices.Clone(out.Bounds), closed)
+	defer func() { r.Ended = ended(ctx, r, out, s) }()
 	r.Bounds = nil
-	proved := out.Bounds
-	// What the method proved itself is named rather than a closed form as good.
-	if !slices.ContainsFunc(proved, func(b Bound) bool { return len(b.Assumptions) == 0 && b.Value >= closed.Value*(1-1e-9) }) {
-		proved = append(slices.Clone(proved), closed)
+	if out.Plan == nil && out.Infeasible != nil {
+		r.Disproof = out.Infeasible
+		return r.fail(&plan.Infeasible{Problem: p.Name, Given: s.Platform.Memory, Unit: in.Unit(), Why: "certified: " + out.Infeasible.Formulation + " has no solution"})
 	}
 	if out.Plan == nil {
 		r.withBounds(proved...)
 		r.Status = Limit
-		if m.Kind == Relaxed && !out.Stopped {
+		if m.Kind == Relaxed && !out.Stopped && r.OwnBound != nil {
 			r.Status = Optimal
 		}
 		if m.Kind != Relaxed {
@@ -107,7 +118,8 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 	if !report.Valid() {
 		return r.fail(&InvalidPlanError{m.Name, report})
 	}
-	r.Objective, r.Makespan, r.PeakMemory = &report.Makespan, &report.Makespan, &report.PeakMemory
+	peak := in.Unit().Bytes(report.PeakMemory)
+	r.Objective, r.Makespan, r.PeakMemory = &report.Makespan, &report.Makespan, &peak
 	if n := in.Samples(); n > 0 && report.Makespan > 0 {
 		throughput := float64(n) / report.Makespan
 		r.Throughput = &throughput
@@ -116,9 +128,9 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 	return r
 }
 
-// ended says of an error that comes of the end of ctx that there is no plan
+// atEnd says of an error that comes of the end of ctx that there is no plan
 // within the limits.
-func ended(ctx context.Context, err error) error {
+func atEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, plan.ErrNoPlan) {
 		return fmt.Errorf("%w within the limits: %w", plan.ErrNoPlan, err)
 	}
@@ -142,7 +154,7 @@ func (r *Result) fail(err error) *Result {
 	var infeasible *plan.Infeasible
 	switch {
 	case errors.As(err, &infeasible):
-		r.Status, r.Bound, r.Unconditional, r.Bounds = Infeasible, nil, nil, nil
+		r.Status, r.Bound, r.Conditional, r.Bounds = Infeasible, nil, nil, nil
 	case errors.Is(err, ErrInput): // refused, whether or not there is a plan
 	case errors.Is(err, plan.ErrNoPlan):
 		r.Status = Limit
@@ -150,90 +162,124 @@ func (r *Result) fail(err error) *Result {
 	return r
 }
 
-// withBounds adds proven bounds and judges the plan by the best that binds it.
+// ended says why the run ended.
+func ended(ctx context.Context, r *Result, out *Outcome, s Setting) proof.Ended {
+	switch why, over := formulation.Over(ctx); {
+	case r.Status == Failed:
+		return proof.Error
+	case r.Status == Optimal || r.Status == Infeasible:
+		return proof.Closed
+	case r.Gap != nil && *r.Gap <= s.Gap:
+		return proof.Gap
+	case over:
+		return why
+	case out.Ended != "":
+		return out.Ended
+	case out.Stopped:
+		return proof.TimeLimit
+	}
+	return proof.NoProof
+}
+
+// withBounds adds bounds and judges the plan by the best that binds it. What has a
+// solver's word only becomes a claim.
 func (r *Result) withBounds(more ...Bound) {
 	if r.Status == Failed || r.Status == Infeasible {
 		return
 	}
 	for _, b := range more {
-		if !math.IsNaN(b.Value) && !math.IsInf(b.Value, 0) {
+		switch {
+		case math.IsNaN(b.Value) || math.IsInf(b.Value, 0):
+		case !b.Proof.Trusted():
+			r.Claims = append(r.Claims, proof.Claim{By: b.By, Value: b.Value, Status: "feasible", Why: "not certified"})
+		default:
 			b.Assumptions = append([]string{}, b.Assumptions...) // [] in JSON, not null
 			r.Bounds = append(r.Bounds, b)
 		}
 	}
-	r.Bound, r.Unconditional = best(r.Bounds, r.bound)
+	r.Bound, r.Conditional = best(r.Bounds, r.bound)
 	if r.Plan != nil {
 		r.judge()
 	}
 }
 
-// bound reports whether b binds the plan: what it assumes is so. Of an assumption
-// that cannot be looked up, a plan that beats the bound is no instance.
+// bound reports whether b binds the plan: what it assumes is so.
 func (r *Result) bound(b *Bound) bool {
-	if r.Plan == nil {
-		return true
-	}
-	for _, a := range b.Assumptions {
-		meets, known := r.Plan.Meets(a)
-		if known && !meets || !known && RelativeGap(*r.Objective, b.Value) < -Tolerance {
-			return false
-		}
-	}
-	return true
+	return r.Plan == nil || !slices.ContainsFunc(b.Assumptions, func(a string) bool { return !r.Keeps(a) })
 }
 
-// best returns the best of the bounds that bind and, if it has assumptions, the
-// best without; nil: there is none.
-func best(bounds []Bound, binds func(*Bound) bool) (bound, unconditional *Bound) {
+// meets reports whether a plan is one that a bound under the assumption binds. It
+// is bound by one that nobody knows, so that beating that rings the alarm.
+func (p *Problem) meets(in *Instance, x *plan.Plan, assumption string) bool {
+	test := p.Meets
+	if test == nil {
+		test = func(_ *Instance, x *plan.Plan, a string) (bool, bool) { return x.Meets(a) }
+	}
+	meets, known := test(in, x, assumption)
+	return meets || !known
+}
+
+// best returns the best of the bounds that hold for every plan and, if one with
+// assumptions that binds is better, that; nil: there is none.
+func best(bounds []Bound, binds func(*Bound) bool) (bound, conditional *Bound) {
 	for i := range bounds {
-		if b := &bounds[i]; binds(b) {
+		b := &bounds[i]
+		switch {
+		case len(b.Assumptions) == 0:
 			bound = better(bound, b)
-			if len(b.Assumptions) == 0 {
-				unconditional = better(unconditional, b)
-			}
+		case binds(b):
+			conditional = better(conditional, b)
 		}
 	}
-	if bound == unconditional {
-		unconditional = nil
+	if bound != nil && conditional != nil && proof.Compare(bound, conditional) <= 0 {
+		conditional = nil
 	}
-	return bound, unconditional
+	return bound, conditional
 }
 
-// better returns the larger bound, or one with fewer assumptions that is as good.
-// nil is no bound.
+// better returns the better of two bounds; nil is none.
 func better(a, b *Bound) *Bound {
-	if a == nil {
-		return b
-	}
-	handicap := 1 + 1e-9*float64(cmp.Compare(len(b.Assumptions), len(a.Assumptions)))
-	if b.Value > a.Value*handicap {
+	if a == nil || proof.Compare(b, a) < 0 {
 		return b
 	}
 	return a
 }
 
-// judge sets the gap and the status of a result with a verified plan.
+// judge sets the gap and the status of a result with a verified plan. It is the
+// alarm, too: no plan beats a bound whose assumptions it keeps.
 func (r *Result) judge() {
-	r.Status = Feasible
+	r.Status, r.OptimalWithin = Feasible, nil
+	r.Claims = slices.DeleteFunc(r.Claims, func(c proof.Claim) bool {
+		disproved := RelativeGap(*r.Objective, c.Value) < -Tolerance
+		if disproved {
+			r.Note = strings.TrimPrefix(r.Note+fmt.Sprintf("; the plan disproves what %s claims, %v s", c.By, c.Value), "; ")
+		}
+		return disproved
+	})
+	for i := range r.Bounds {
+		b := &r.Bounds[i]
+		if RelativeGap(*r.Objective, b.Value) < -Exactness && r.bound(b) {
+			r.fail(fmt.Errorf("%s: the verified plan (%v s) beats the bound of %s (%v s, %s): the bound is wrong", r.Method, *r.Objective, b.By, b.Value, b.Proof))
+			return
+		}
+	}
+	if r.Conditional != nil && RelativeGap(*r.Objective, r.Conditional.Value) <= Tolerance {
+		r.OptimalWithin = r.Conditional.Assumptions
+	}
 	if r.Bound == nil {
 		return
 	}
 	gap := RelativeGap(*r.Objective, r.Bound.Value)
-	if gap < -Tolerance {
-		r.fail(fmt.Errorf("%s: the verified plan (%v s) beats the bound of %s (%v s): the bound is wrong", r.Method, *r.Objective, r.Bound.By, r.Bound.Value))
-		return
-	}
-	gap = max(gap, 0)
 	r.Gap = &gap
-	if gap <= max(r.Parameters.Gap, Tolerance) {
-		r.Status = Optimal
+	if gap <= Tolerance {
+		r.Status, r.OptimalWithin = Optimal, nil
 	}
 }
 
 // JudgeTogether gives every result the bounds that any of them knows. It returns
-// the best of them all and, if that has assumptions, the best without; nil: there
-// is none.
-func JudgeTogether(results []*Result) (bound, unconditional *Bound) {
+// the best of them all that holds for every plan and, if one with assumptions is
+// better, that; nil: there is none.
+func JudgeTogether(results []*Result) (bound, conditional *Bound) {
 	var all []Bound
 	for _, r := range results {
 		all = append(all, r.Bounds...)

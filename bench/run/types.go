@@ -12,6 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"workbench/ilp/formulation"
+	"workbench/model/certificate"
+	"workbench/model/proof"
+
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -58,6 +62,9 @@ type Problem struct {
 	// Fit reports an instance or platform on which no method can work, as an
 	// error of the user's. Below the least memory is no such case.
 	Fit func(*Instance, platform.Platform) error
+	// Meets reports whether a plan is one of those that a bound under an assumption
+	// binds, and whether the assumption is known; nil: plan.Plan.Meets.
+	Meets func(in *Instance, p *plan.Plan, assumption string) (meets, known bool)
 	// Bound returns the closed-form bounds, the best first; never empty.
 	Bound func(*Instance, Setting) Bound
 }
@@ -109,6 +116,9 @@ type Setting struct {
 	// OnProgress hears of every better plan or bound, from one goroutine at a
 	// time.
 	OnProgress func(Progress)
+	// Certify says how much of a solver's word is checked; "": all of it.
+	Certify formulation.Level
+	problem string // that Run runs
 	// Relax asks for the LP relaxation.
 	Relax bool
 	// Log receives the backend's own log.
@@ -136,22 +146,25 @@ func (s Setting) Of(m *Method) Setting {
 // Outcome is what a method found.
 type Outcome struct {
 	Plan *plan.Plan // nil: none
-	// Bounds are the proven lower bounds of the objective that the run
-	// produced, in any order.
-	Bounds      []Bound
+	// Bounds are the lower bounds of the objective that the run produced, in any
+	// order. One that has a solver's word only becomes a claim.
+	Bounds []Bound
+	// Claims are what solvers say and nobody checked.
+	Claims      []proof.Claim
 	Formulation *Formulation
 	Solver      *solvers.Result
+	// Infeasible certifies that the instance has no plan.
+	Infeasible *certificate.Certificate
 	// Stopped says that a limit or an interruption ended the method early.
 	Stopped bool
-	Note    string
+	// Ended says why the method ended where it knows better than that.
+	Ended proof.Ended
+	Note  string
 }
 
-// Bound is a proven lower bound on the objective of an instance.
-type Bound struct {
-	Value       float64  `json:"value"`
-	By          string   `json:"by"`
-	Assumptions []string `json:"assumptions"`
-}
+// Bound is a lower bound on the objective of an instance, with who proved it and
+// how.
+type Bound = proof.Bound
 
 // Formulation says which model a backend was given, and its size.
 type Formulation struct {

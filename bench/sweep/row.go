@@ -11,6 +11,7 @@ import (
 	"workbench/bench/run"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 )
 
 // Row is one line of a store: a finished task. A task that could not be run to
@@ -133,14 +134,18 @@ func (t *leanTask) full() Task {
 // makespan, which is the objective, and without the gap, which follows from
 // objective and bound.
 type leanResult struct {
-	Name          string           `json:"name"` // of the instance
-	Kind          run.Kind         `json:"kind"`
-	Status        run.Status       `json:"status"`
-	Error         string           `json:"error,omitempty"`
-	Note          string           `json:"note,omitempty"`
-	Objective     *float64         `json:"objective,omitempty"`
-	Bound         *leanBound       `json:"bound,omitempty"`
+	Name        string     `json:"name"` // of the instance
+	Kind        run.Kind   `json:"kind"`
+	Status      run.Status `json:"status"`
+	Error       string     `json:"error,omitempty"`
+	Note        string     `json:"note,omitempty"`
+	Objective   *float64   `json:"objective,omitempty"`
+	Bound       *leanBound `json:"bound,omitempty"`
+	Conditional *leanBound `json:"conditional_bound,omitempty"`
+	// Of rows before bounds had proofs: then the bound is the conditional one.
 	Unconditional *leanBound       `json:"unconditional_bound,omitempty"`
+	Claims        []proof.Claim    `json:"claims,omitempty"`
+	Ended         proof.Ended      `json:"ended,omitempty"`
 	OwnBound      *float64         `json:"own_bound,omitempty"`
 	PeakMemory    *float64         `json:"peak_memory,omitempty"`
 	Throughput    *float64         `json:"throughput,omitempty"`
@@ -153,9 +158,10 @@ type leanResult struct {
 }
 
 type leanBound struct {
-	Value       float64  `json:"value"`
-	By          string   `json:"by"`
-	Assumptions []string `json:"assumptions,omitempty"`
+	Value       float64    `json:"value"`
+	By          string     `json:"by"`
+	Proof       proof.Kind `json:"proof,omitempty"`
+	Assumptions []string   `json:"assumptions,omitempty"`
 }
 
 // leanFormulation is a list: name, version, and the numbers of variables,
@@ -209,7 +215,8 @@ func thin(r *run.Result) *leanResult {
 	if b := r.Backend; b != nil {
 		l.Backend = b.Name + " " + b.Version
 	}
-	l.Bound, l.Unconditional = thinBound(r.Bound), thinBound(r.Unconditional)
+	l.Bound, l.Conditional = thinBound(r.Bound), thinBound(r.Conditional)
+	l.Claims, l.Ended = r.Claims, r.Ended
 	if b := r.OwnBound; b != nil {
 		l.OwnBound = &b.Value
 	}
@@ -220,7 +227,7 @@ func thinBound(b *run.Bound) *leanBound {
 	if b == nil {
 		return nil
 	}
-	return &leanBound{b.Value, b.By, b.Assumptions}
+	return &leanBound{b.Value, b.By, b.Proof, b.Assumptions}
 }
 
 // full is nil for nil.
@@ -228,7 +235,7 @@ func (b *leanBound) full() *run.Bound {
 	if b == nil {
 		return nil
 	}
-	return &run.Bound{Value: b.Value, By: b.By, Assumptions: append([]string{}, b.Assumptions...)}
+	return &run.Bound{Value: b.Value, By: b.By, Proof: b.Proof, Assumptions: append([]string{}, b.Assumptions...)}
 }
 
 func microseconds(seconds float64) float64 { return math.Round(seconds*1e6) / 1e6 }
@@ -276,7 +283,14 @@ func (l *leanResult) full(t *Task) *run.Result {
 	if name, version, ok := strings.Cut(l.Backend, " "); ok {
 		r.Backend = &run.BackendRef{Name: name, Version: version}
 	}
-	r.Bound, r.Unconditional = l.Bound.full(), l.Unconditional.full()
+	r.Bound, r.Conditional = l.Bound.full(), l.Conditional.full()
+	if l.Unconditional != nil {
+		r.Bound, r.Conditional = l.Unconditional.full(), l.Bound.full()
+	}
+	r.Claims, r.Ended = l.Claims, l.Ended
+	if c := r.Conditional; c != nil && r.Objective != nil && run.RelativeGap(*r.Objective, c.Value) <= run.Tolerance && r.Status != run.Optimal {
+		r.OptimalWithin = c.Assumptions
+	}
 	if r.Objective != nil && r.Bound != nil && r.Status != run.Failed {
 		gap := max(0, run.RelativeGap(*r.Objective, r.Bound.Value))
 		r.Gap = &gap

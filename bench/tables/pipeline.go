@@ -32,8 +32,8 @@ func (m *measurer) pipelines(limit time.Duration, nets []string) error {
 		bound, every := "–", best.Bound
 		if best.Bound != nil {
 			bound = ms(best.Bound.Value)
-			if best.Unconditional != nil {
-				bound, every = bound+"¹", best.Unconditional
+			if best.Conditional != nil {
+				bound = ms(best.Conditional.Value) + "¹"
 			}
 		}
 		fmt.Printf(" %s | %s | %s | %.1f |", cell(best), bound, gap(best), best.WallTime)

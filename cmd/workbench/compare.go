@@ -41,13 +41,13 @@ func newCompare(s streams) *cli.Command {
 				return err
 			}
 			results := compare(c.Context, s, o, j, methods)
-			best, unconditional := run.JudgeTogether(results)
+			best, conditional := run.JudgeTogether(results)
 			if o.json() {
 				if err := writeJSON(s.out, results); err != nil {
 					return err
 				}
 			} else {
-				printComparison(s, j, results, best, unconditional)
+				printComparison(s, j, results, best, conditional)
 				interrupted(c.Context, s.out, methods, len(results))
 			}
 			return comparisonError(results)
@@ -91,12 +91,12 @@ func compare(ctx context.Context, s streams, o *solveOptions, j *job, methods []
 	return results
 }
 
-func printComparison(s streams, j *job, results []*run.Result, best, unconditional *run.Bound) {
+func printComparison(s streams, j *job, results []*run.Result, best, conditional *run.Bound) {
 	fmt.Fprintf(s.out, "%s of %s: %s, memory %s%s\n\n", j.problem.Name, j.in.Name, j.in.Size(), memoryLine(j), j.link())
 	word := j.problem.Word
-	t := newTable(s.out, table.Row{"method", "kind", word, "gap", "peak memory", "own bound", "time", "status"}, 3, 4, 5, 6, 7)
+	t := newTable(s.out, table.Row{"method", "kind", word, "gap", "peak memory", "own bound", "proof", "time", "status"}, 3, 4, 5, 6, 8)
 	for _, r := range results {
-		row := table.Row{r.Method, r.Kind, "-", "-", "-", "-", fmt.Sprintf("%.3f s", r.WallTime), r.Status}
+		row := table.Row{r.Method, r.Kind, "-", "-", "-", "-", "-", fmt.Sprintf("%.3f s", r.WallTime), r.Status}
 		if r.Objective != nil {
 			row[2], row[4] = platform.FormatSeconds(*r.Makespan), j.memory(*r.PeakMemory)
 		}
@@ -104,23 +104,24 @@ func printComparison(s streams, j *job, results []*run.Result, best, uncondition
 			row[3] = percent(*r.Gap)
 		}
 		if r.OwnBound != nil {
-			row[5] = platform.FormatSeconds(r.OwnBound.Value)
+			row[5], row[6] = platform.FormatSeconds(r.OwnBound.Value), r.OwnBound.Proof
 		}
 		t.AppendRow(row)
 	}
 	t.Render()
 	if best != nil {
-		assuming := ""
-		if len(best.Assumptions) > 0 {
-			assuming = " assuming " + strings.Join(best.Assumptions, ", ")
+		fmt.Fprintf(s.out, "\nbound %s, %s", platform.FormatSeconds(best.Value), provedBy(best))
+		separator := "; "
+		if b := conditional; b != nil {
+			fmt.Fprintf(s.out, "\nbound %s, %s, of plans that keep: %s", platform.FormatSeconds(b.Value), provedBy(b), strings.Join(b.Assumptions, "; "))
+			separator = "\n"
 		}
-		fmt.Fprintf(s.out, "\nbound %s, proved by %s%s", platform.FormatSeconds(best.Value), best.By, assuming)
-		separator, which := "; ", ""
-		if b := unconditional; b != nil {
-			fmt.Fprintf(s.out, "\nbound %s for every plan, proved by %s", platform.FormatSeconds(b.Value), b.By)
-			separator, which = "\n", " with the bound that holds for the plan"
+		fmt.Fprintf(s.out, "%sgap = (%s − bound) / %s; every plan was verified by replay\n", separator, word, word)
+	}
+	for _, r := range results {
+		for _, x := range r.Claims {
+			fmt.Fprintf(s.out, "%s: %s\n", r.Method, claimLine(x))
 		}
-		fmt.Fprintf(s.out, "%sgap = (%s − bound) / %s%s; every plan was verified by replay\n", separator, word, word, which)
 	}
 	for _, r := range results {
 		if r.Err != nil {

@@ -14,6 +14,7 @@ import (
 	"workbench/bench/run"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 )
 
 // printResult prints one run for a person: what was solved, the plan, the
@@ -58,28 +59,31 @@ func printResult(w io.Writer, j *job, r *run.Result) {
 	if r.Throughput != nil {
 		line("throughput", "%.4g samples/s", *r.Throughput)
 	}
-	if r.Bound != nil {
-		line("bound", "%s, proved by %s", platform.FormatSeconds(r.Bound.Value), r.Bound.By)
-		for _, a := range r.Bound.Assumptions {
-			line("", "assuming %s", a)
-		}
-		if b := r.Unconditional; b != nil {
-			line("", "without: %s, proved by %s", platform.FormatSeconds(b.Value), b.By)
-		}
+	if b := r.Bound; b != nil {
+		line("bound", "%s, %s", platform.FormatSeconds(b.Value), provedBy(b))
+	}
+	for _, c := range r.Claims {
+		line("", "%s", claimLine(c))
 	}
 	if r.Gap != nil {
 		line("gap", "%s", percent(*r.Gap))
+	}
+	if b := r.Conditional; b != nil {
+		line("", "%s, %s, of plans that keep: %s", platform.FormatSeconds(b.Value), provedBy(b), strings.Join(b.Assumptions, "; "))
 	}
 	status := string(r.Status)
 	switch {
 	case r.Status == run.Optimal && r.Kind == run.Relaxed:
 		status += " (of the bounding model; it makes no plan)"
 	case r.Status == run.Optimal:
-		status += " (gap closed by a proven bound)"
+		status += " (the gap is closed)"
+	case len(r.OptimalWithin) > 0:
+		status += " (optimal among plans that keep: " + strings.Join(r.OptimalWithin, "; ") + ")"
 	case r.Status == run.Limit && r.Kind == run.Relaxed:
 		status += " (stopped early; the bound holds)"
 	}
 	line("status", "%s", status)
+	line("ended", "%s", endedWords(r))
 	line("time", "%.2f s wall, %.2f s processor", r.WallTime, r.CPUTime)
 	if r.Note != "" {
 		line("note", "%s", r.Note)
@@ -207,3 +211,42 @@ func newTable(w io.Writer, header table.Row, right ...int) table.Writer {
 
 // wrap breaks words into lines of at most width cells.
 func wrap(s string, width int) string { return strings.TrimSpace(text.WrapSoft(s, width)) }
+
+// provedBy says who proved a bound and how that was checked.
+func provedBy(b *run.Bound) string {
+	switch b.Proof {
+	case proof.Certified:
+		return "certified: " + b.By
+	case proof.Search:
+		return "proved by " + b.By
+	}
+	return "by the word of " + b.By
+}
+
+// claimLine says what a solver claims.
+func claimLine(c proof.Claim) string {
+	what := platform.FormatSeconds(c.Value)
+	if math.IsInf(c.Value, 0) {
+		what = c.Status
+	}
+	why := c.Why
+	if why == "" {
+		why = "not certified"
+	}
+	return fmt.Sprintf("%s claims %s; %s", c.By, what, why)
+}
+
+// endedWords says why a run ended.
+func endedWords(r *run.Result) string {
+	switch r.Ended {
+	case proof.Closed:
+		return "closed: plan and bound have met"
+	case proof.Gap:
+		return "gap: the gap asked for is reached"
+	case proof.TimeLimit:
+		return "time-limit"
+	case proof.NoProof:
+		return "no-proof: the method has no more to do, the gap is open"
+	}
+	return string(r.Ended)
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"workbench/bench/catalog"
 	"workbench/bench/method"
 	"workbench/bench/run"
+	"workbench/ilp/formulation"
 	"workbench/model/milp"
 	"workbench/model/nearest"
 	"workbench/model/plan"
@@ -35,6 +37,7 @@ type solveOptions struct {
 	memoryModel                           string
 	parallelFlag                          string // one that only pipelines have, if the user gave one
 	planFile, exportModel                 string
+	certify, certificateFile              string
 	inProcess                             bool
 }
 
@@ -65,6 +68,7 @@ func (o *solveOptions) limitFlags() []cli.Flag {
 		&cli.IntFlag{Name: "threads", Usage: "`N` threads for the MILP backend", Value: 1, Destination: &o.threads, Category: "solver"},
 		&cli.IntFlag{Name: "seed", Usage: "`N` seeds every random choice", Destination: &o.seed, Category: "solver"},
 		&cli.IntFlag{Name: "slots", Usage: "`S`: methods that count memory in slots divide it into so many", Value: noSlots, DefaultText: "500, pofo 50", Destination: &o.slots, Category: "solver"},
+		&cli.StringFlag{Name: "certify", Usage: "`HOW` much of a solver's bound exact arithmetic checks: off, root (one LP) or full (within the time limit)", Value: string(formulation.Full), Destination: &o.certify, Category: "solver"},
 		&cli.BoolFlag{Name: "in-process", Usage: "run the MILP backend in this process instead of a child", Destination: &o.inProcess, Category: "solver"},
 	}
 }
@@ -76,6 +80,7 @@ func newSolve(s streams) *cli.Command {
 		flags,
 		&cli.StringFlag{Name: "method", Usage: "`METHOD`; workbench methods lists them (default: the problem's MILP with the best heuristics)", Destination: &o.method, Category: "solver"},
 		&cli.StringFlag{Name: "plan", Usage: "write the plan to `FILE`", Destination: &o.planFile, Category: "output"},
+		&cli.StringFlag{Name: "certificate", Usage: "write the proof of the bound to `FILE`, for workbench verify --bound", Destination: &o.certificateFile, Category: "output"},
 		&cli.StringFlag{Name: "export-model", Usage: "write the MILP to `FILE`.mps or .lp instead of solving", Destination: &o.exportModel, Category: "output"},
 	)
 	return &cli.Command{
@@ -196,6 +201,9 @@ func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spe
 		return nil, err
 	}
 	set.Gap, set.Threads, set.Seed, set.Slots = o.gap, o.threads, o.seed, max(o.slots, 0)
+	if set.Certify, err = formulation.ParseLevel(o.certify); err != nil {
+		return nil, usagef("--certify %v", err)
+	}
 	if set.Backend, err = run.Backend(o.backend, !o.inProcess); err != nil {
 		return nil, err
 	}
@@ -279,6 +287,11 @@ func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, sp
 			return err
 		}
 	}
+	if o.certificateFile != "" {
+		if err := writable(o.certificateFile); err != nil {
+			return err
+		}
+	}
 	var line *statusLine
 	if !o.quiet {
 		line = newStatusLine(s.err)
@@ -290,6 +303,9 @@ func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, sp
 	var unwritten error
 	if o.planFile != "" && r.Plan != nil {
 		unwritten = writePlan(o.planFile, r.Plan)
+	}
+	if o.certificateFile != "" {
+		unwritten = cmp.Or(unwritten, writeCertificate(o.certificateFile, r))
 	}
 	if o.json() {
 		if err := r.WriteJSON(s.out); err != nil {
@@ -348,6 +364,15 @@ func withModel(j *job) (names []string) {
 // write leaves no half plan under the name asked for.
 func writePlan(name string, p *plan.Plan) error {
 	return writeFile(name, func(w io.Writer) error { return p.Write(w) })
+}
+
+// writeCertificate writes the certificate of the best bound that has one.
+func writeCertificate(name string, r *run.Result) error {
+	c := r.Certificate()
+	if c == nil {
+		return fmt.Errorf("--certificate %s: nothing to write: no bound of this run was certified (%s)", name, r.Method)
+	}
+	return writeFile(name, c.Write)
 }
 
 // writeFile writes name as a whole or not at all.

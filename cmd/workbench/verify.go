@@ -15,12 +15,20 @@ import (
 
 func newVerify(s streams) *cli.Command {
 	o := &common{}
+	var certificate string
 	return &cli.Command{
 		Name:      "verify",
-		Usage:     "replay a plan and print every broken rule",
-		ArgsUsage: "INSTANCE PLAN",
-		Flags:     o.flags(),
+		Usage:     "replay a plan and print every broken rule, or check the proof of a bound",
+		ArgsUsage: "INSTANCE [PLAN]",
+		Flags:     append([]cli.Flag{&cli.StringFlag{Name: "bound", Usage: "check the certificate in `FILE`, which solve --certificate writes, in exact arithmetic", Destination: &certificate}}, o.flags()...),
 		Action: func(c *cli.Context) error {
+			if certificate != "" {
+				a, err := args(c, 1, 1, "verify --bound CERTIFICATE INSTANCE")
+				if err != nil {
+					return err
+				}
+				return verifyBound(s, o, certificate, a[0])
+			}
 			a, err := args(c, 2, 2, "verify INSTANCE PLAN [flags]")
 			if err != nil {
 				return err

@@ -132,3 +132,20 @@ func Digest(d *milp.Data) string {
 	h.Write(buffer)
 	return hex.EncodeToString(h.Sum(nil))
 }
+
+// Leaves returns how many leaves the tree has.
+func (c *Certificate) Leaves() int {
+	leaves := 0
+	for open := []*Node{c.Tree}; len(open) > 0; {
+		n := open[len(open)-1]
+		open = open[:len(open)-1]
+		switch {
+		case n == nil:
+		case n.Down == nil:
+			leaves++
+		default:
+			open = append(open, n.Down, n.Up)
+		}
+	}
+	return leaves
+}

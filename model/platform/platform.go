@@ -31,3 +31,9 @@ func (p Platform) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(plain(p))
 }
+
+// InBytes returns the platform of an instance of unit u as files have it.
+func (p Platform) InBytes(u Unit) Platform {
+	p.Memory, p.Bandwidth = u.Bytes(p.Memory), u.Bytes(p.Bandwidth)
+	return p
+}

@@ -5,6 +5,8 @@ package proof
 
 import (
 	"cmp"
+	"encoding/json"
+	"math"
 
 	"workbench/model/certificate"
 )
@@ -70,6 +72,18 @@ type Claim struct {
 	Assumptions []string `json:"assumptions,omitempty"`
 	// Why it is no bound: "not certified: 38 s of LPs were not enough".
 	Why string `json:"why,omitempty"`
+}
+
+// MarshalJSON writes null for the value of an infeasible model.
+func (c Claim) MarshalJSON() ([]byte, error) {
+	type plain Claim
+	if math.IsInf(c.Value, 0) {
+		return json.Marshal(struct {
+			plain
+			Value *float64 `json:"value"`
+		}{plain: plain(c)})
+	}
+	return json.Marshal(plain(c))
 }
 
 // Ended says why a run ended.

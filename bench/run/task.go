@@ -1,0 +1,142 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"workbench/ilp/certify"
+	"workbench/ilp/formulation"
+	"workbench/model/certificate"
+	"workbench/model/milp"
+	"workbench/model/plan"
+	"workbench/solvers"
+)
+
+// Task returns what the MILPs of a method are solved with under the setting,
+// starting from a plan or nil. OnProgress hears of it under the name of a phase.
+func (s *Setting) Task(in *Instance, phase string, start *plan.Plan) *formulation.Task {
+	began := time.Now()
+	t := &formulation.Task{
+		Backend: s.Backend,
+		Options: solvers.Options{
+			RelGap: solvers.Some(max(s.Gap, Tolerance/10)), Threads: solvers.Some(max(1, s.Threads)), Log: s.Log,
+		},
+		Start: start,
+		Level: s.Certify,
+		Verify: func(p *plan.Plan) (float64, error) {
+			report, err := plan.VerifyOn(in.Instance, p)
+			switch {
+			case err != nil:
+				return 0, err
+			case !report.Valid():
+				return 0, &InvalidPlanError{p.Method, report}
+			}
+			return report.Makespan, nil
+		},
+		Certify: func(ctx context.Context, p *formulation.Program, target float64, l formulation.Level) (*certificate.Certificate, error) {
+			return s.certify(ctx, in, p, target, l)
+		},
+	}
+	if t.Level == "" {
+		t.Level = formulation.Full
+	}
+	if s.Backend.Can()&solvers.CanSeed != 0 {
+		t.Options.Seed = solvers.Some(s.Seed)
+	}
+	if s.Backend.Can()&solvers.CanThreads == 0 {
+		t.Options.Threads = solvers.Opt[int]{}
+	}
+	if s.OnProgress != nil {
+		t.OnProgress = func(objective, bound float64, nodes int64) {
+			s.OnProgress(Progress{Phase: phase, Elapsed: time.Since(began), Objective: objective, Bound: bound, Nodes: nodes})
+		}
+	}
+	return t
+}
+
+// Take takes over what came of a task.
+func (out *Outcome) Take(r *formulation.Result) {
+	if r.Plan != nil {
+		out.Plan = r.Plan
+	}
+	out.Bounds = append(out.Bounds, r.Bounds...)
+	out.Claims = append(out.Claims, r.Claims...)
+	out.Ended = r.Ended
+	if p := r.Program; r.Infeasible != nil && r.Plan == nil && len(p.Assumptions) == 0 {
+		out.Infeasible = r.Infeasible
+	}
+	if r.Program != nil {
+		out.Solver, out.Formulation = r.Solver, Describe(r.Program.Model)
+	}
+	for _, n := range r.Notes {
+		out.Remark(n)
+	}
+}
+
+// Remark adds a note.
+func (out *Outcome) Remark(note string) {
+	if out.Note != "" {
+		out.Note += "; "
+	}
+	out.Note += note
+}
+
+// certify makes a certificate that the objective of a program is at least target
+// seconds, or as near to it as ctx and the level allow.
+func (s *Setting) certify(ctx context.Context, in *Instance, p *formulation.Program, target float64, l formulation.Level) (*certificate.Certificate, error) {
+	data := p.Model.Data()
+	lp, err := solvers.OpenLP(s.Backend, &data)
+	if err != nil {
+		return nil, err
+	}
+	defer lp.Close()
+	head, err := s.head(in, p)
+	if err != nil {
+		return nil, err
+	}
+	goal := target
+	if !math.IsInf(target, 0) {
+		goal = p.ModelObjective(target)
+	}
+	o := certify.Options{Goal: goal}
+	if l == formulation.Root {
+		o.Nodes = 1
+	}
+	r, err := certify.Tree(ctx, lp, &data, head, o)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Certificate == nil:
+		return nil, errors.New(r.Note)
+	}
+	return r.Certificate, nil
+}
+
+// head is what a certificate says of where its program comes from. Sizes are in
+// bytes, as in files.
+func (s *Setting) head(in *Instance, p *formulation.Program) (certificate.Certificate, error) {
+	platform, err := json.Marshal(s.Platform.InBytes(in.Unit()))
+	if err != nil {
+		return certificate.Certificate{}, fmt.Errorf("platform of a certificate: %w", err)
+	}
+	scale := p.Unit
+	if scale == 0 {
+		scale = 1
+	}
+	return certificate.Certificate{
+		Name: in.Name, Instance: in.SHA256, Problem: s.problem, Platform: platform,
+		Formulation: p.Formulation, Options: p.Options, Backend: s.Backend.Name(), Scale: scale,
+	}, nil
+}
+
+// Describe returns the size of a model.
+func Describe(m *milp.Model) *Formulation {
+	return &Formulation{
+		Name: m.Name(), Version: "1", Variables: m.NumCols(), Integers: m.NumIntegers(),
+		Constraints: m.NumRows(), Nonzeros: m.NumNonzeros(),
+	}
+}

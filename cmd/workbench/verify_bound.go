@@ -1,0 +1,129 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"workbench/bench/run"
+	"workbench/ilp"
+	"workbench/ilp/formulation"
+	"workbench/model/certificate"
+	"workbench/model/platform"
+)
+
+// proved is what verify --bound prints with --format json.
+type proved struct {
+	Format      string   `json:"format"`
+	Valid       bool     `json:"valid"`
+	Error       string   `json:"error,omitempty"` // the first thing that is wrong
+	Infeasible  bool     `json:"infeasible,omitempty"`
+	Bound       *float64 `json:"bound,omitempty"` // seconds, rounded down
+	Exactly     string   `json:"exactly,omitempty"`
+	Problem     string   `json:"problem"`
+	Formulation string   `json:"formulation"`
+	Promise     string   `json:"promise"`
+	Assumptions []string `json:"assumptions"`
+	Leaves      int      `json:"leaves"`
+}
+
+// verifyBound makes the certificate's model again, of the instance, and checks
+// the proof in exact arithmetic.
+func verifyBound(s streams, o *common, file, spec string) error {
+	if _, err := o.check(s); err != nil {
+		return err
+	}
+	in, err := run.Load(spec, s.in)
+	if err != nil {
+		return err
+	}
+	c, err := readCertificate(file)
+	if err != nil {
+		return err
+	}
+	v := proved{Format: "workbench.proved/v1", Problem: c.Problem, Formulation: c.Formulation, Assumptions: []string{}}
+	if err := v.check(in, c, file); err != nil {
+		v.Error = err.Error()
+	} else {
+		v.Valid, v.Infeasible, v.Leaves = true, c.Infeasible, c.Leaves()
+		if !c.Infeasible {
+			value := c.Value()
+			v.Bound, v.Exactly = &value, c.Bound.RatString()
+		}
+	}
+	if o.json() {
+		if err := writeJSON(s.out, v); err != nil {
+			return err
+		}
+	} else {
+		v.print(s, c)
+	}
+	if !v.Valid {
+		return &exitError{exitInvalid}
+	}
+	return nil
+}
+
+func readCertificate(file string) (*certificate.Certificate, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, usagef("certificate %s cannot be read: %v", file, err)
+	}
+	defer f.Close()
+	c, err := certificate.Read(f, file)
+	return c, run.InputError(err)
+}
+
+// check returns the first thing that is wrong with c as a proof about in.
+func (v *proved) check(in *run.Instance, c *certificate.Certificate, file string) error {
+	if c.Instance != in.SHA256 {
+		return fmt.Errorf("%s: instance: the certificate is about %s with sha256 %.12s…, %s has %.12s…", file, c.Name, c.Instance, in.Name, in.SHA256)
+	}
+	var p platform.Platform
+	if err := json.Unmarshal(c.Platform, &p); err != nil {
+		return fmt.Errorf("%s: platform: %w", file, err)
+	}
+	unit := in.Unit()
+	p.Memory, p.Bandwidth = unit.FromBytes(p.Memory), unit.Rate(p.Bandwidth)
+	program, err := ilp.Rebuild(c.Formulation, in.Instance, p, c.Options)
+	if err != nil {
+		return fmt.Errorf("%s: formulation: the model cannot be made again: %w", file, err)
+	}
+	scale := program.Unit
+	if scale == 0 {
+		scale = 1
+	}
+	if c.Scale != scale {
+		return fmt.Errorf("%s: scale: it is %v, that of %s on %s is %v", file, c.Scale, c.Formulation, in.Name, scale)
+	}
+	v.Promise = program.Promise.String()
+	if program.Promise != formulation.Equal && program.Promise != formulation.LowerBound {
+		return fmt.Errorf("%s: formulation: %s makes no promise about bounds", file, c.Formulation)
+	}
+	v.Assumptions = append(v.Assumptions, program.Assumptions...)
+	data := program.Model.Data()
+	if err := c.Check(&data); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
+}
+
+func (v *proved) print(s streams, c *certificate.Certificate) {
+	if !v.Valid {
+		fmt.Fprintf(s.out, "%s of %s: NOT PROVED\n  %s\n", c.Problem, c.Name, v.Error)
+		return
+	}
+	what := "no plan exists"
+	if !v.Infeasible {
+		what = fmt.Sprintf("no plan takes less than %s", platform.FormatSeconds(*v.Bound))
+	}
+	fmt.Fprintf(s.out, "%s of %s: proved\n  %s\n", c.Problem, c.Name, what)
+	if v.Exactly != "" {
+		fmt.Fprintf(s.out, "  exactly     %s s\n", v.Exactly)
+	}
+	fmt.Fprintf(s.out, "  by          %s (%s), %d leaves, checked in exact arithmetic\n", v.Formulation, v.Promise, v.Leaves)
+	for _, a := range v.Assumptions {
+		fmt.Fprintf(s.out, "  of plans that keep: %s\n", a)
+	}
+	fmt.Fprintf(s.out, "  platform    %s\n", c.Platform)
+}
