@@ -41,30 +41,15 @@ func weightsMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Out
 		return nil, err
 	}
 	out := &run.Outcome{Plan: best}
-	program, x, err := solveFormulation(ctx, in, &s, start, out, ilpweights.Nested)
+	away, err := prove(ctx, in, &s, out, ilpweights.Nested, formulation.Phase{Share: beforeSearch})
 	if err != nil {
 		return nil, err
 	}
-	var away []bool
-	if x != nil {
-		away = program.Hint(x).Away
-	}
-	for round := 0; round < patience && !closed(out, s.Gap) && ctx.Err() == nil; round++ {
-		o := searchOptions(&s, start, "search", 0, proven(out), away, out.Plan)
-		if round > 0 {
-			// From the incumbent the search has gone as far as it goes.
-			o.Seed, o.Away, o.Start = uint64(s.Seed+round-1), nil, nil
-		}
-		found, err := weights.Search(ctx, in.Chain, s.Platform, o)
-		switch {
-		case err == nil && (out.Plan == nil || *found.Period < *out.Plan.Period):
-			out.Plan = found
-		case err != nil && !errors.Is(err, plan.ErrNoPlan):
-			return nil, err
-		}
+	if err := searchOn(ctx, in, &s, start, out, away); err != nil {
+		return nil, err
 	}
 	if in.Chain.Len() <= ilpweights.ExactLayers && !closed(out, s.Gap) {
-		if err := improveExactly(ctx, in, &s, start, out); err != nil {
+		if _, err := prove(ctx, in, &s, out, ilpweights.Exact, formulation.Phase{}); err != nil {
 			return nil, err
 		}
 	}
@@ -73,6 +58,52 @@ func weightsMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Out
 	}
 	out.Stopped = out.Stopped || ctx.Err() != nil
 	return out, nil
+}
+
+// beforeSearch is the part of the time that the bound may take; the search after
+// it needs some, too.
+const beforeSearch = 0.75
+
+// searchOn searches patiently from the incumbent and the MILP's choices, then
+// afresh with other seeds: from the incumbent the search has gone as far as it
+// goes.
+func searchOn(ctx context.Context, in *run.Instance, s *run.Setting, start time.Time, out *run.Outcome, away []bool) error {
+	for round := 0; round < patience && !closed(out, s.Gap) && ctx.Err() == nil; round++ {
+		o := searchOptions(s, start, "search", 0, claimed(out), away, out.Plan)
+		if round > 0 {
+			o.Seed, o.Away, o.Start = uint64(s.Seed+round-1), nil, nil
+		}
+		found, err := weights.Search(ctx, in.Chain, s.Platform, o)
+		switch {
+		case err == nil && (out.Plan == nil || *found.Period < *out.Plan.Period):
+			out.Plan = found
+		case err != nil && !errors.Is(err, plan.ErrNoPlan):
+			return err
+		}
+	}
+	return nil
+}
+
+// prove solves a formulation by the one driver, starting from out.Plan, takes
+// over what came of it, and returns the gaps that the solution has weights leave
+// in, nil if there is none. A model that the backend refuses costs what it would
+// have proved, where there is a plan.
+func prove(ctx context.Context, in *run.Instance, s *run.Setting, out *run.Outcome, build formulation.Builder, phase formulation.Phase) (away []bool, err error) {
+	if phase.Program, err = build(in.Chain, s.Platform); err != nil {
+		return nil, userError(err)
+	}
+	r, err := s.Task(in, "milp", out.Plan).Run(ctx, formulation.Phases(&phase))
+	out.Take(r)
+	switch {
+	case err != nil && out.Plan != nil && tooFarApart(err):
+		out.Remark("no MILP bound: " + err.Error())
+		return nil, nil
+	case err != nil:
+		return nil, userError(err)
+	case r.X == nil:
+		return nil, nil
+	}
+	return r.Program.Hint(r.X).Away, nil
 }
 
 // weightsSearch is the search alone.
@@ -99,75 +130,52 @@ func searchOptions(s *run.Setting, start time.Time, phase string, moves int, bou
 func weightsBound(build formulation.Builder, relax bool) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
 	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 		out := &run.Outcome{}
-		s.Relax = relax
-		_, _, err := solveFormulation(ctx, in, &s, time.Now(), out, build)
+		_, err := prove(ctx, in, &s, out, build, formulation.Phase{Relax: relax})
 		return out, err
 	}
 }
 
-// proven returns the best bound in out, −Inf if there is none.
-func proven(out *run.Outcome) float64 {
+// claimed returns the best value that anybody proves or claims to be a bound in
+// out, −Inf if there is none.
+func claimed(out *run.Outcome) float64 {
 	best := math.Inf(-1)
 	for _, b := range out.Bounds {
 		best = max(best, b.Value)
 	}
+	for _, c := range out.Claims {
+		best = max(best, c.Value)
+	}
 	return best
 }
 
-// closed reports whether the plan of out meets its bound.
+// closed reports whether the plan of out meets what is claimed.
 func closed(out *run.Outcome, gap float64) bool {
-	return out.Plan != nil && solvers.Gap(*out.Plan.Period, proven(out)) <= max(gap, run.Tolerance)
+	return out.Plan != nil && solvers.Gap(*out.Plan.Period, claimed(out)) <= max(gap, run.Tolerance)
 }
 
-// weightsExact solves the exact MILP, starting from the search.
+// weightsExact solves the exact MILP, starting from the search. That MILP, full
+// of large constants, proves little by itself, so the bound comes first.
 func weightsExact(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-	start := time.Now()
-	best, err := weights.Search(ctx, in.Chain, s.Platform, searchOptions(&s, start, "search", quickMoves, math.Inf(-1), nil, nil))
+	best, err := weights.Search(ctx, in.Chain, s.Platform, searchOptions(&s, time.Now(), "search", quickMoves, math.Inf(-1), nil, nil))
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, err
 	}
 	out := &run.Outcome{Plan: best}
-	// The exact MILP, full of large constants, proves little by itself.
-	if _, _, err := solveFormulation(ctx, in, &s, start, out, ilpweights.Nested); err != nil {
+	if _, err := ilpweights.Exact(in.Chain, s.Platform); err != nil {
+		return nil, userError(err) // too long: before time is spent
+	}
+	if _, err := prove(ctx, in, &s, out, ilpweights.Nested, formulation.Phase{Share: 0.5}); err != nil {
 		return nil, err
 	}
-	if err := improveExactly(ctx, in, &s, start, out); err != nil {
-		return nil, err
+	if !closed(out, s.Gap) {
+		if _, err := prove(ctx, in, &s, out, ilpweights.Exact, formulation.Phase{}); err != nil {
+			return nil, err
+		}
 	}
 	if out.Plan != nil {
 		out.Plan.Method = "exact-milp"
 	}
 	return out, nil
-}
-
-// improveExactly solves the exact MILP, starting from out.Plan, and keeps what
-// is better. Its plans are timed anew from the solver's integers; one that does
-// not hold is missing.
-func improveExactly(ctx context.Context, in *run.Instance, s *run.Setting, start time.Time, out *run.Outcome) error {
-	program, x, err := solveFormulation(ctx, in, s, start, out, ilpweights.Exact)
-	if err != nil || x == nil {
-		return err
-	}
-	found, err := program.Plan(x)
-	if err == nil {
-		err = replay(in, found)
-	}
-	switch {
-	case err != nil:
-		out.Note = "a solution of the exact MILP makes no plan: " + err.Error()
-	case out.Plan == nil || *found.Period < *out.Plan.Period:
-		out.Plan = found
-	}
-	return nil
-}
-
-// replay returns what is wrong with a plan, nil if nothing is.
-func replay(in *run.Instance, p *plan.Plan) error {
-	r, err := plan.Verify(in.Chain, p)
-	if err == nil && !r.Valid() {
-		err = &run.InvalidPlanError{Method: p.Method, Report: r}
-	}
-	return err
 }
 
 // userError marks what the user asked for and no formulation can do.
@@ -218,17 +226,6 @@ func solverOptions(s *run.Setting, ctx context.Context, start time.Time, out *ru
 	}
 	o.OnProgress = func(p solvers.Progress) { tell(s, start, "milp", out.Plan, p.Bound, p.Nodes) }
 	return o, true
-}
-
-// solveFormulation solves a formulation of a chain, see solveProgram, and
-// returns its program, too.
-func solveFormulation(ctx context.Context, in *run.Instance, s *run.Setting, start time.Time, out *run.Outcome, build formulation.Builder) (program *formulation.Program, x []float64, err error) {
-	program, err = build(in.Chain, s.Platform)
-	if err != nil {
-		return nil, nil, userError(err)
-	}
-	x, err = solveProgram(ctx, s, start, out, program)
-	return program, x, err
 }
 
 // errNoSolution is a solver's word that a model has no solution, where no plan
