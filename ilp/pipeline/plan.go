@@ -506,19 +506,8 @@ func (f *pipelineILP) readPattern(p *plan.Plan) (q *pipelinePattern, period floa
 	}
 	period = *p.Period
 	q = &pipelinePattern{in: f.pipelineInstance, owner: make([]int, n), toComm: make([]int, 2*n), fromComm: make([]int, 2*n)}
-	for s := range q.owner {
-		q.owner[s] = -1
-		for _, x := range p.Allocation {
-			if x.From <= f.stages[s].From && f.stages[s].To <= x.To {
-				q.owner[s] = x.Processor
-			}
-		}
-		if q.owner[s] < 0 || q.owner[s] >= f.platform.Processors {
-			return fail("layers %d to %d are on no processor", f.stages[s].From, f.stages[s].To)
-		}
-		if fixed := f.stages[s].Processor; fixed >= 0 && fixed != q.owner[s] {
-			return fail("layer %d is on processor %d, not %d", f.stages[s].From, q.owner[s], fixed)
-		}
+	if err := f.readOwners(q, p); err != nil {
+		return nil, 0, nil, nil, err
 	}
 	tau, comm = make([]float64, 2*n), make([]float64, 2*n)
 	place := make([]int, 2*n) // in the plan
@@ -546,8 +535,34 @@ func (f *pipelineILP) readPattern(p *plan.Plan) (q *pipelinePattern, period floa
 		}
 	}
 	f.normalise(q, period, tau, comm)
+	f.readOrders(q, period, tau, comm, place)
+	return q, period, tau, comm, nil
+}
+
+// readOwners reads the processors of the stages.
+func (f *pipelineILP) readOwners(q *pipelinePattern, p *plan.Plan) error {
+	for s := range q.owner {
+		q.owner[s] = -1
+		for _, x := range p.Allocation {
+			if x.From <= f.stages[s].From && f.stages[s].To <= x.To {
+				q.owner[s] = x.Processor
+			}
+		}
+		if q.owner[s] < 0 || q.owner[s] >= f.platform.Processors {
+			return fmt.Errorf("%w: layers %d to %d are on no processor", formulation.ErrStart, f.stages[s].From, f.stages[s].To)
+		}
+		if fixed := f.stages[s].Processor; fixed >= 0 && fixed != q.owner[s] {
+			return fmt.Errorf("%w: layer %d is on processor %d, not %d", formulation.ErrStart, f.stages[s].From, q.owner[s], fixed)
+		}
+	}
+	return nil
+}
+
+// readOrders reads the orders on processors and links off starts; place is where
+// a task stands in the plan, which counts at one instant.
+func (f *pipelineILP) readOrders(q *pipelinePattern, period float64, tau, comm []float64, place []int) {
 	q.order = make([][]int, f.platform.Processors)
-	for t := range 2 * n {
+	for t := range 2 * f.n {
 		i := q.ownerOf(t)
 		q.order[i] = append(q.order[i], t)
 	}
@@ -565,7 +580,7 @@ func (f *pipelineILP) readPattern(p *plan.Plan) (q *pipelinePattern, period floa
 	for _, o := range q.order {
 		for i, t := range o {
 			// At one instant, but in the other order.
-			if t < 2*n-1 && slices.Contains(o[:i], t+1) && q.later(t) == 0 {
+			if t < 2*f.n-1 && slices.Contains(o[:i], t+1) && q.later(t) == 0 {
 				q.fromComm[t] = 1
 			}
 		}
@@ -579,7 +594,6 @@ func (f *pipelineILP) readPattern(p *plan.Plan) (q *pipelinePattern, period floa
 			return cmp.Compare(f.comm[t], f.comm[u])
 		})
 	}
-	return q, period, tau, comm, nil
 }
 
 // normalise moves starts by whole periods such that ends lie in (0,T] and that
