@@ -72,20 +72,26 @@ func (d *moves) forward(s, t, h int) float64 {
 // nothing is the step function 0.
 var nothing = stepFunction{m: []float64{math.Inf(-1)}, c: []float64{0}}
 
+// allot makes room for the functions O(s,t,ℓ), s ≤ ℓ ≤ t.
+func (d *moves) allot() {
+	n, w := d.v.N, d.v.N+1
+	d.first = make([]int, w*w)
+	rows := 0
+	for s := 1; s <= n; s++ {
+		for l := s; l <= n; l++ {
+			d.first[s*w+l] = rows - l
+			rows += n - l + 1
+		}
+	}
+	d.o = make([]stepFunction, rows)
+}
+
 // fill computes all functions up to the memory that is left of most bytes.
 // [004] Algorithm 1; ordered by t, then by decreasing s.
 func (d *moves) fill(ctx context.Context, most float64, b *budget) error {
 	v, w := d.v, d.v.N+1
 	need := 0.0 // for breakpoints
-	d.first = make([]int, w*w)
-	rows := 0
-	for s := 1; s <= v.N; s++ {
-		for l := s; l <= v.N; l++ {
-			d.first[s*w+l] = rows - l
-			rows += v.N - l + 1
-		}
-	}
-	d.o = make([]stepFunction, rows)
+	d.allot()
 	d.until = make([]float64, w)
 	q := make([]stepFunction, w)   // Q(r,t,t') by t', for the r and t at hand
 	h := make([]stepFunction, w*w) // H(r,t,ℓ) by r and ℓ, for the t at hand

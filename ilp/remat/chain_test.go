@@ -193,6 +193,15 @@ func TestSolveChainStopped(t *testing.T) {
 	}
 }
 
+// The relaxation is a bound without a plan.
+func TestSolveChainRelaxed(t *testing.T) {
+	c, p := descending()
+	best, bound, r, err := Solve(t.Context(), highs.New(), c, p, nil, solvers.Options{Relax: true})
+	if err != nil || best != nil || r == nil || bound < c.TotalTime() || bound > 6 {
+		t.Errorf("%v, bound %g, %+v, %v", best, bound, r, err)
+	}
+}
+
 // Bad input is an error that says what is wrong.
 func TestChainBadInput(t *testing.T) {
 	c, p := descending()

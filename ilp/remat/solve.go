@@ -84,9 +84,16 @@ func (s *phases) missing(sofar *formulation.Result) []Cover {
 // it is proved that no plan exists, and wraps plan.ErrNoPlan if MILP has no
 // solution.
 func Solve(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*plan.Plan, float64, *solvers.Result, error) {
-	next, err := Phases(c, p)
+	phases, err := Phases(c, p)
 	if err != nil {
 		return nil, 0, nil, err
+	}
+	next := func(sofar *formulation.Result) (*formulation.Phase, error) {
+		x, err := phases(sofar)
+		if x != nil {
+			x.Relax = o.Relax
+		}
+		return x, err
 	}
 	if o.Time > 0 {
 		limited, cancel := context.WithTimeout(ctx, o.Time)

@@ -73,7 +73,7 @@ func (s *Sequence) Checkpoint(l int) {
 // None is F_none ℓ, which consumes a_{ℓ-1}.
 func (s *Sequence) None(l int) {
 	if !s.a[l-1] && s.Err == nil {
-		s.Err = fmt.Errorf("F_none %d has no a_%d", l, l-1)
+		s.Err = fmt.Errorf("there is no a_%d for F_none %d", l-1, l)
 	}
 	s.run(plan.OpFNone, l, s.v.UF[l], s.v.A[l]+s.v.OF[l])
 	s.store(&s.a[l], s.v.A[l])
@@ -83,7 +83,7 @@ func (s *Sequence) None(l int) {
 // Backward is B ℓ. It consumes a_{ℓ-1}, not ā_{ℓ-1}.
 func (s *Sequence) Backward(l int) {
 	if !s.abar[l] && s.Err == nil {
-		s.Err = fmt.Errorf("B %d has no ā_%d", l, l)
+		s.Err = fmt.Errorf("there is no ā_%d for B %d", l, l)
 	}
 	s.run(plan.OpB, l, s.v.UB[l], s.v.Delta[l-1]+s.v.OB[l])
 	s.stored += s.v.Delta[l-1] - s.v.Delta[l]
