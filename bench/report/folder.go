@@ -153,13 +153,13 @@ func (r *Report) failuresTable() [][]string {
 }
 
 func (r *Report) runsTable() [][]string {
-	out := [][]string{{"problem", "method", "instance", "limits", "memory", "seed", "repetition", "outcome", "objective", "bound", "gap", "time", "cpu_time", "peak_memory", "peak_rss", "detail", "command"}}
+	out := [][]string{{"problem", "method", "instance", "limits", "memory", "seed", "repetition", "outcome", "objective", "bound", "proof", "claimed", "gap", "ended", "time", "cpu_time", "peak_memory", "peak_rss", "detail", "command"}}
 	for _, runs := range r.runs {
 		n := runs.numbers()
 		out = append(out, []string{
 			runs.Problem.Name, runs.Method.Label, runs.Case.Instance, runs.Case.Limits, number(runs.Task.Memory),
 			strconv.Itoa(runs.Task.Seed), strconv.Itoa(runs.Task.Repetition), runs.Outcome(),
-			pointer(n.objective), pointer(n.bound), pointer(runs.Gap), number(n.time), pointer(n.cpu), pointer(n.peak), rss(runs), runs.Detail, runs.Command(),
+			pointer(n.objective), pointer(n.bound), n.proof, pointer(n.claimed), pointer(runs.Gap), n.ended, number(n.time), pointer(n.cpu), pointer(n.peak), rss(runs), runs.Detail, runs.Command(),
 		})
 	}
 	return out

@@ -156,6 +156,8 @@ func (r *Report) runOf(f compare.Finding) *Run {
 // numbers of a run as tables show them.
 type numbers struct {
 	objective, bound, cpu, peak *float64
+	claimed                     *float64 // the best that a solver claims and nobody checked
+	proof, ended                string
 	time                        float64
 	by                          string
 }
@@ -166,10 +168,15 @@ func (r *Run) numbers() (n numbers) {
 		n.objective = &x
 	}
 	if b, ok := rows.Bound(r.Row); ok {
-		n.bound, n.by = &b.Value, b.By
+		n.bound, n.by, n.proof = &b.Value, b.By, string(b.Proof)
 	}
 	if r.Result != nil {
-		n.cpu, n.peak = &r.Result.CPUTime, r.Result.PeakMemory
+		n.cpu, n.peak, n.ended = &r.Result.CPUTime, r.Result.PeakMemory, string(r.Result.Ended)
+		for i := range r.Result.Claims {
+			if c := &r.Result.Claims[i].Value; n.claimed == nil || *c > *n.claimed {
+				n.claimed = c
+			}
+		}
 	}
 	return n
 }
@@ -230,6 +237,9 @@ type pageRuns struct {
 	Value    []*float64 `json:"v"` // objective
 	Bound    []*float64 `json:"b"`
 	By       []string   `json:"by"`
+	Proof    []string   `json:"pf"` // of the bound
+	Claimed  []*float64 `json:"cl"`
+	Ended    []string   `json:"en"`
 	Gap      []*float64 `json:"g"`
 	Time     []float64  `json:"t"`
 	CPU      []*float64 `json:"cpu"`
@@ -375,6 +385,7 @@ func (d *pageRuns) add(r *Run) {
 	d.Problem, d.Method, d.Case = append(d.Problem, r.Problem.Index), append(d.Method, r.Method.Index), append(d.Case, r.Case.Index)
 	d.Outcome, d.Detail, d.Command, d.Task = append(d.Outcome, r.Outcome()), append(d.Detail, detail), append(d.Command, r.Command()), append(d.Task, r.ID)
 	d.Value, d.Bound, d.By, d.Gap = append(d.Value, shorter(n.objective)), append(d.Bound, shorter(n.bound)), append(d.By, n.by), append(d.Gap, shorter(r.Gap))
+	d.Proof, d.Claimed, d.Ended = append(d.Proof, n.proof), append(d.Claimed, shorter(n.claimed)), append(d.Ended, n.ended)
 	d.Time, d.CPU, d.Peak, d.RSS = append(d.Time, *short(n.time)), append(d.CPU, shorter(n.cpu)), append(d.Peak, shorter(n.peak)), append(d.RSS, r.PeakRSS)
 	d.Seed, d.Repeated = append(d.Seed, r.Task.Seed), append(d.Repeated, r.Task.Repetition)
 	d.Stopped, d.Failed, d.Proved = append(d.Stopped, bit(rows.Stopped(r.Row))), append(d.Failed, r.failed()), append(d.Proved, bit(rows.Proved(r.Row)))

@@ -130,6 +130,8 @@
     {name: "outcome", key: i => runs.o[i], cell: i => link(i, runs.o[i]), bad: i => runs.fl[i] === 1},
     {name: "objective", n: 1, key: i => runs.v[i], cell: i => link(i, seconds(runs.v[i]))},
     {name: "bound", n: 1, key: i => runs.b[i], cell: i => link(i, seconds(runs.b[i]))},
+    {name: "proof", key: i => runs.pf[i], cell: i => runs.pf[i] || "–"},
+    {name: "claimed", n: 1, title: "what a solver claims and nobody checked", key: i => runs.cl[i], cell: i => seconds(runs.cl[i])},
     {name: "gap", n: 1, key: i => runs.g[i], cell: i => link(i, percent(runs.g[i]))},
     {name: "time", n: 1, key: i => runs.t[i], cell: i => link(i, (runs.st[i] && !runs.fl[i] ? "> " : "") + seconds(runs.t[i]))},
     {name: "peak memory", n: 1, key: i => runs.pk[i], cell: i => memory(i)},
@@ -141,6 +143,9 @@
     plan: ["with a plan", i => runs.v[i] != null], proved: ["proved", i => runs.pr[i]],
     stopped: ["stopped by the limit", i => runs.st[i] && !runs.fl[i]], none: ["without a plan", i => runs.fl[i] === 2], failed: ["failed", i => runs.fl[i] === 1],
     won: ["with the best plan of the case", i => runs.win[i]],
+    certified: ["with a certified bound", i => runs.pf[i] === "certified"],
+    searched: ["with a bound by a search", i => runs.pf[i] === "search"],
+    claimed: ["with an unchecked claim", i => runs.cl[i] != null],
   };
 
   const filter = document.getElementById("runs-filter");
@@ -202,7 +207,8 @@
     if (!(i >= 0 && i < total)) return;
     const facts = [
       ["instance", kase(i).i], ["limits", kase(i).l], ["outcome", runs.o[i]], ["objective", seconds(runs.v[i])],
-      ["bound", seconds(runs.b[i]) + (runs.by[i] ? ", by " + runs.by[i] : "")],
+      ["bound", seconds(runs.b[i]) + (runs.by[i] ? ", by " + runs.by[i] : "") + (runs.pf[i] ? " (" + runs.pf[i] + ")" : "")],
+      ["claimed, unchecked", seconds(runs.cl[i])], ["ended", runs.en[i] || "–"],
       ["best bound", kase(i).r < 0 ? "none" : make("span", null, seconds(kase(i).b) + " ", link(kase(i).r, "by " + runs.by[kase(i).r]))],
       ["gap to the best", percent(runs.g[i])], ["time", seconds(runs.t[i]) + (runs.st[i] && !runs.fl[i] ? " until it was stopped" : "")],
       ["processor time", seconds(runs.cpu[i])], ["peak memory of the plan", memory(i)],

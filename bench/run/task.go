@@ -89,12 +89,12 @@ func (out *Outcome) Remark(note string) {
 // seconds, or as near to it as ctx and the level allow.
 func (s *Setting) certify(ctx context.Context, in *Instance, p *formulation.Program, target float64, l formulation.Level) (*certificate.Certificate, error) {
 	data := p.Model.Data()
-	lp, err := solvers.OpenLP(s.Backend, &data)
+	maker, lp, err := s.openLP(&data)
 	if err != nil {
 		return nil, err
 	}
 	defer lp.Close()
-	head, err := s.head(in, p)
+	head, err := s.head(in, p, maker)
 	if err != nil {
 		return nil, err
 	}
@@ -116,9 +116,24 @@ func (s *Setting) certify(ctx context.Context, in *Instance, p *formulation.Prog
 	return r.Certificate, nil
 }
 
+// openLP loads a model where its relaxations can be solved again and again: in the
+// backend's library or, if that cannot, in HiGHS. Whose multipliers they are is
+// of no importance to their check.
+func (s *Setting) openLP(d *milp.Data) (maker string, lp solvers.LP, err error) {
+	if lp, err = solvers.OpenLP(s.Backend, d); !errors.Is(err, solvers.ErrUnsupported) {
+		return s.Backend.Name(), lp, err
+	}
+	other, err := Backend("highs", false)
+	if err != nil {
+		return "", nil, err
+	}
+	lp, err = solvers.OpenLP(other, d)
+	return other.Name(), lp, err
+}
+
 // head is what a certificate says of where its program comes from. Sizes are in
 // bytes, as in files.
-func (s *Setting) head(in *Instance, p *formulation.Program) (certificate.Certificate, error) {
+func (s *Setting) head(in *Instance, p *formulation.Program, maker string) (certificate.Certificate, error) {
 	platform, err := json.Marshal(s.Platform.InBytes(in.Unit()))
 	if err != nil {
 		return certificate.Certificate{}, fmt.Errorf("platform of a certificate: %w", err)
@@ -129,7 +144,7 @@ func (s *Setting) head(in *Instance, p *formulation.Program) (certificate.Certif
 	}
 	return certificate.Certificate{
 		Name: in.Name, Instance: in.SHA256, Problem: s.problem, Platform: platform,
-		Formulation: p.Formulation, Options: p.Options, Backend: s.Backend.Name(), Scale: scale,
+		Formulation: p.Formulation, Options: p.Options, Backend: maker, Scale: scale,
 	}, nil
 }
 
