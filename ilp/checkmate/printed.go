@@ -86,17 +86,21 @@ func Printed(g *graph.Graph, p platform.Platform) (*formulation.Program, error) 
 	if err := in.atMost(MostCheckmate); err != nil {
 		return nil, err
 	}
-	f := buildPrinted(in)
-	x := f.program(f.m, f.values, f.schedule)
-	x.Formulation, x.Promise = f.m.Name(), formulation.LowerBound
+	return buildPrinted(in).program(), nil
+}
+
+// program is the model with what it promises.
+func (f *printed) program() *formulation.Program {
+	p := f.instance.program(f.m, f.values, f.schedule)
+	p.Formulation, p.Promise = printedName, formulation.LowerBound
 	if f.exact {
-		x.Promise = formulation.Equal
+		p.Promise = formulation.Equal
 	}
 	if !f.ordered(true) {
-		x.Assumptions = append(x.Assumptions, stages.InGraphOrder)
+		p.Assumptions = append(p.Assumptions, stages.InGraphOrder)
 	}
-	x.Assumptions = append(x.Assumptions, stages.InStages)
-	return x, nil
+	p.Assumptions = append(p.Assumptions, stages.InStages)
+	return p
 }
 
 func buildPrinted(in *instance) *printed {

@@ -3,15 +3,16 @@ package checkmate
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"math/rand/v2"
-	"time"
 
+	"workbench/ilp/formulation"
 	"workbench/model/graph"
+	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/stages"
-	"workbench/solvers"
 )
 
 // Rounding is one plan that Round made of a relaxation.
@@ -23,12 +24,10 @@ type Rounding struct {
 	Fits bool
 }
 
-// RoundingResult is what Round made.
+// RoundingResult is what Round made: the best plan that fits, and the optimum of
+// the relaxation as a claim or, certified, as a bound.
 type RoundingResult struct {
-	// Bound is the optimum of the relaxation in seconds: a bound on the plans
-	// that keep the Assumptions.
-	Bound       float64
-	Assumptions []string
+	*formulation.Result
 	// Rounded are the roundings of the relaxation for all of the memory: of
 	// the threshold, then the random ones. Repaired are those that exceeded the
 	// memory, made to fit, in the same order; nil where that failed.
@@ -36,14 +35,11 @@ type RoundingResult struct {
 	// Allowance is the first rounding that fits of relaxations for less and
 	// less memory, the paper's ε; nil if none does.
 	Allowance *Rounding
-	Best      *plan.Plan // the best one that fits; nil: none
-	Result    *solvers.Result
 }
 
 // RoundingOptions say how Round rounds.
 type RoundingOptions struct {
-	Solver  solvers.Options // Time is for all of it, Seed also of the rounding
-	Samples int             // random roundings; 0: 10
+	Samples int // random roundings; 0: 10
 	// Strong rounds the relaxation of Strong without the forward phase
 	// and without the memory rows of recomputations instead of the paper's. It
 	// is smaller by an order of magnitude, and its optimum is larger.
@@ -54,8 +50,9 @@ type RoundingOptions struct {
 // relaxation, rounds S, at a threshold of 0.5 and at random with the values of
 // S as probabilities, and computes the least R for it. What exceeds the
 // memory is reported as such, and then repaired in two ways: as in the paper by
-// asking for less memory, and by giving up retained values one by one.
-func Round(ctx context.Context, b solvers.Backend, g *graph.Graph, p platform.Platform, o RoundingOptions) (*RoundingResult, error) {
+// asking for less memory, and by giving up retained values one by one. It sets
+// t.Verify; the seed of t is that of the roundings, too. Errors are those of Run.
+func Round(ctx context.Context, t *formulation.Task, g *graph.Graph, p platform.Platform, o RoundingOptions) (*RoundingResult, error) {
 	in, err := newInstance(g, p)
 	if err != nil {
 		return nil, err
@@ -70,51 +67,45 @@ func Round(ctx context.Context, b solvers.Backend, g *graph.Graph, p platform.Pl
 	if o.Samples == 0 {
 		o.Samples = 10
 	}
-	c := &rounding{instance: in, ctx: ctx, backend: b, o: o}
-	if o.Solver.Time > 0 {
-		c.deadline = time.Now().Add(o.Solver.Time)
-	}
-	return c.run()
+	t.Verify = in.verify
+	c := &rounding{instance: in, ctx: ctx, o: o, seed: uint64(t.Options.Seed.Value)}
+	ask, stop := iter.Pull(c.phases)
+	defer stop()
+	c.result.Result, err = t.Run(ctx, func(sofar *formulation.Result) (*formulation.Phase, error) {
+		c.sofar = sofar
+		x, _ := ask()
+		return x, c.err
+	})
+	return &c.result, err
 }
 
 // rounding is a run of Round.
 type rounding struct {
 	*instance
-	ctx      context.Context
-	backend  solvers.Backend
-	o        RoundingOptions
-	deadline time.Time
+	ctx   context.Context
+	o     RoundingOptions
+	seed  uint64
+	sofar *formulation.Result
+	yield func(*formulation.Phase) bool
+	err   error
 
 	result RoundingResult
-	best   *stages.Schedule
 }
 
-func (c *rounding) run() (*RoundingResult, error) {
-	if !c.ordered(!c.o.Strong) {
-		c.result.Assumptions = append(c.result.Assumptions, stages.InGraphOrder)
-	}
-	if !c.o.Strong {
-		c.result.Assumptions = append(c.result.Assumptions, stages.InStages)
-	}
-	x, r, err := c.relax(1)
-	if err != nil {
-		return nil, err
-	}
-	c.result.Result = r
+// phases yields the relaxations and rounds their solutions.
+func (c *rounding) phases(yield func(*formulation.Phase) bool) {
+	c.yield = yield
+	x := c.relax(1)
 	if x == nil {
-		if r.Status == solvers.Infeasible {
-			return nil, c.noPlan("the LP relaxation", r.Backend)
-		}
-		return &c.result, nil
+		return
 	}
-	c.result.Bound = r.Obj * c.unit
 	c.round(x, func(rule string, s *stages.Schedule) bool {
 		c.result.Rounded = append(c.result.Rounded, c.report(rule, s))
 		if c.fits(s) {
 			return false
 		}
 		repaired := s.Clone()
-		if c.evict(repaired, c.over) != nil {
+		if c.evict(repaired, func() bool { return c.ctx.Err() != nil }) != nil {
 			c.result.Repaired = append(c.result.Repaired, nil)
 			return false
 		}
@@ -122,12 +113,9 @@ func (c *rounding) run() (*RoundingResult, error) {
 		return false
 	})
 	for percent := 90; percent >= 50 && c.result.Allowance == nil; percent -= 10 {
-		x, _, err := c.relax(float64(percent) / 100)
-		if err != nil {
-			return nil, err
-		}
+		x := c.relax(float64(percent) / 100)
 		if x == nil {
-			break
+			return
 		}
 		c.round(x, func(rule string, s *stages.Schedule) bool {
 			if !c.fits(s) {
@@ -137,73 +125,45 @@ func (c *rounding) run() (*RoundingResult, error) {
 			return true
 		})
 	}
-	if c.best != nil {
-		c.result.Best = c.plan("checkmate-lp-round", c.best)
-	}
-	return &c.result, nil
-}
-
-// noPlan is the error of a model without solution, which proves nothing about
-// plans that are no schedules of stages.
-func (c *rounding) noPlan(model, by string) error {
-	return fmt.Errorf("%w: %s says that %s has no solution within %.0f bytes, so that no schedule of stages fits", plan.ErrNoPlan, by, model, c.platform.Memory)
-}
-
-// over reports whether time is up.
-func (c *rounding) over() bool {
-	return c.ctx.Err() != nil || !c.deadline.IsZero() && time.Now().After(c.deadline)
 }
 
 // fractions are the values of S in a relaxation, by stage·n + node.
 type fractions []float64
 
-// relax solves the relaxation for a part of the memory. No fractions: it has no
+// relax asks for the relaxation for a part of the memory. Nil: it has no
 // solution, or a limit came before.
-func (c *rounding) relax(part float64) (fractions, *solvers.Result, error) {
+func (c *rounding) relax(part float64) fractions {
 	in := c.within(part)
-	o := c.o.Solver
-	o.Relax, o.Start = true, nil
-	if !c.deadline.IsZero() {
-		if o.Time = time.Until(c.deadline); o.Time <= 0 {
-			return nil, &solvers.Result{}, nil
-		}
-	}
-	x := make(fractions, c.n*c.n)
+	var program *formulation.Program
+	var s func(t, i int) (milp.Var, bool)
+	fill := func(fractions) {}
 	if c.o.Strong {
 		f := buildStrong(in, Options{Backward: true, Ends: true})
-		r, err := c.backend.Solve(c.ctx, f.m, o)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", f.m.Name(), err)
-		}
-		y, ok := r.Solution()
-		if !ok {
-			return nil, r, nil
-		}
-		for t := range c.n {
-			for i := range t {
-				if v, ok := f.s(t, i); ok {
-					x[t*c.n+i] = y[v.Index()]
-				}
-			}
-		}
-		f.forwardFractions(x)
-		return x, r, nil
+		program, s, fill = f.program(), f.s, f.forwardFractions
+	} else {
+		f := buildPrinted(in)
+		program, s = f.program(), func(t, i int) (milp.Var, bool) { return f.S.at(t, i), true }
 	}
-	f := buildPrinted(in)
-	r, err := c.backend.Solve(c.ctx, f.m, o)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", f.m.Name(), err)
+	if part < 1 {
+		program.Promise = formulation.Nothing
 	}
-	y, ok := r.Solution()
+	if !c.yield(&formulation.Phase{Program: program, Relax: true}) {
+		return nil
+	}
+	y, ok := c.sofar.Solver.Solution()
 	if !ok {
-		return nil, r, nil
+		return nil
 	}
+	x := make(fractions, c.n*c.n)
 	for t := range c.n {
 		for i := range t {
-			x[t*c.n+i] = y[f.S.at(t, i).Index()]
+			if v, ok := s(t, i); ok {
+				x[t*c.n+i] = y[v.Index()]
+			}
 		}
 	}
-	return x, r, nil
+	fill(x)
+	return x
 }
 
 // forwardFractions fills in the stages that the model leaves out: what forward
@@ -239,18 +199,23 @@ func (c *rounding) round(x fractions, done func(rule string, s *stages.Schedule)
 		return
 	}
 	for k := range c.o.Samples {
-		r := rand.New(rand.NewPCG(uint64(c.o.Solver.Seed.Value), uint64(k)))
+		r := rand.New(rand.NewPCG(c.seed, uint64(k)))
 		if try(fmt.Sprintf("random %d", k+1), func(v float64) bool { return r.Float64() < v }) {
 			return
 		}
 	}
 }
 
-// report makes a Rounding, and keeps the best schedule that fits.
+// report makes a Rounding, and keeps the best plan that fits.
 func (c *rounding) report(rule string, s *stages.Schedule) *Rounding {
 	r := &Rounding{Rule: rule, Plan: c.plan("checkmate-lp-round", s), Fits: c.fits(s)}
-	if r.Fits && (c.best == nil || s.Cost() < c.best.Cost()) {
-		c.best = s.Clone()
+	if !r.Fits {
+		return r
+	}
+	if objective, err := c.verify(r.Plan); err != nil {
+		c.err = err // a schedule that fits is a plan
+	} else if objective < c.sofar.Objective {
+		c.sofar.Plan, c.sofar.Objective = r.Plan, objective
 	}
 	return r
 }
