@@ -12,6 +12,7 @@ import (
 	"workbench/heuristics/combined"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 )
 
 // work runs a method of remat at a share of the instance's memory range.
@@ -70,17 +71,17 @@ func TestExactMethodsAgree(t *testing.T) {
 	}
 }
 
-// On graphs the strengthened MILP meets the paper's, and no heuristic beats its
-// bound.
+// On graphs the strengthened MILP meets the paper's, if only among schedules of
+// stages, and no heuristic beats its bound.
 func TestCheckmatesAgree(t *testing.T) {
-	in, err := run.Load("zoo:rnn?seq=5&as=graph", nil)
+	in, err := run.Load("zoo:rnn?seq=4&as=graph", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, percent := range []float64{0, 30, 70} {
 		strong, plain := work(t, in, "checkmate", percent), work(t, in, "checkmate-plain", percent)
-		if strong.Status != run.Optimal || plain.Status != run.Optimal {
-			t.Errorf("at %g %%: checkmate %s %s, plain %s %s", percent, strong.Status, strong.Error, plain.Status, plain.Error)
+		if strong.Ended != proof.Closed || plain.Ended != proof.Closed {
+			t.Errorf("at %g %%: checkmate %s %s, plain %s %s", percent, strong.Ended, strong.Error, plain.Ended, plain.Error)
 			continue
 		}
 		if a, b := makespan(strong), makespan(plain); math.Abs(a-b) > 1e-6*a {

@@ -17,7 +17,6 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
-	"workbench/solvers"
 )
 
 // checkmateMethods is the table of Checkmate's methods. They take chains, too:
@@ -28,13 +27,13 @@ func CheckmateMethods() []*run.Method {
 			Problem: plan.Remat, Name: "checkmate", Kind: run.Exact, Source: "Checkmate (1)–(9), strengthened; ours", Solver: true,
 			Summary:    "search, then Checkmate's stages in a stronger model whose memory rows are added as they are broken",
 			Complexity: "exponential; O(n²) binaries",
-			Run:        solveCheckmate("checkmate", checkmate.Solve, bestOnGraph), Model: graphModel(checkmate.Strong),
+			Run:        solveCheckmate("checkmate", checkmate.Run, bestOnGraph), Model: graphModel(checkmate.Strong),
 		},
 		{
 			Problem: plan.Remat, Name: "checkmate-plain", Kind: run.Exact, Source: "Checkmate (1)–(9)", Solver: true,
 			Summary:    "the MILP of the paper, equation by equation; started from store-all where that fits",
 			Complexity: "exponential; O(n²) binaries, O(n·edges) for FREE",
-			Run:        solveCheckmate("checkmate-plain", checkmate.SolvePrinted, storeAllOnGraph), Model: graphModel(checkmate.Printed),
+			Run:        solveCheckmate("checkmate-plain", checkmate.RunPrinted, storeAllOnGraph), Model: graphModel(checkmate.Printed),
 		},
 		{
 			Problem: plan.Remat, Name: "checkmate-lp-round", Kind: run.Heuristic, Source: "Checkmate §5", Solver: true,
@@ -75,30 +74,41 @@ func asGraph(work func(context.Context, *run.Instance, run.Setting) (*run.Outcom
 // before they were repaired.
 func checkmateRounding(strong bool) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
 	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-		out := &run.Outcome{}
-		o, ok := solverOptions(&s, ctx, time.Now(), out)
-		if !ok {
-			out.Stopped = true
-			return out, nil
-		}
-		r, err := checkmate.Round(ctx, s.Backend, in.AsGraph(), s.Platform, checkmate.RoundingOptions{Solver: o, Strong: strong})
+		r, err := checkmate.Round(ctx, graphTask(in, &s, nil), in.AsGraph(), s.Platform, checkmate.RoundingOptions{Strong: strong})
 		if err != nil {
 			return nil, userError(err)
 		}
-		out.Plan, out.Solver, out.Stopped = r.Best, r.Result, ctx.Err() != nil
-		if out.Plan != nil {
-			out.Plan.Method = "checkmate-lp-round"
-			if strong {
-				out.Plan.Method += "-strong"
-			}
+		name := "checkmate-lp-round"
+		if strong {
+			name += "-strong"
 		}
-		if in.Graph != nil && r.Bound > 0 {
-			out.Bounds = []run.Bound{{Value: r.Bound, By: "the LP relaxation of Checkmate's MILP", Proof: proof.Solver, Assumptions: r.Assumptions}}
-		}
-		out.Note = roundingNote(r, s.Platform.Memory)
-		out.Plan, err = onChain(in, out.Plan)
-		return out, err
+		out := &run.Outcome{Stopped: ctx.Err() != nil, Note: roundingNote(r, s.Platform.Memory)}
+		return takeOnGraph(out, in, r.Result, name)
 	}
+}
+
+// graphTask is the task of a MILP of the graph of an instance. Of the graph of a
+// chain nothing is certified, for its bounds are none of the chain.
+func graphTask(in *run.Instance, s *run.Setting, start *plan.Plan) *formulation.Task {
+	t := s.Task(in, "milp", start)
+	if in.Graph == nil {
+		t.Level = formulation.Off
+	}
+	return t
+}
+
+// takeOnGraph takes over what came of a task on the graph of an instance.
+func takeOnGraph(out *run.Outcome, in *run.Instance, r *formulation.Result, name string) (*run.Outcome, error) {
+	if in.Graph == nil {
+		r.Bounds, r.Claims = nil, nil
+	}
+	out.Take(r)
+	if out.Plan != nil {
+		out.Plan.Method = name
+	}
+	var err error
+	out.Plan, err = onChain(in, out.Plan)
+	return out, err
 }
 
 // roundingNote says how far the roundings are above the limit.
@@ -119,48 +129,24 @@ func roundingNote(r *checkmate.RoundingResult, memory float64) string {
 	return note
 }
 
-// A checkmateSolver is a driver of package ilp.
-type checkmateSolver func(context.Context, solvers.Backend, *graph.Graph, platform.Platform, *plan.Plan, solvers.Options) (*checkmate.Result, error)
+// A checkmateSolver finds plans and bounds of graphs.
+type checkmateSolver func(context.Context, *formulation.Task, *graph.Graph, platform.Platform) (*formulation.Result, error)
 
-// solveCheckmate runs a driver from the plan of first, if that has one.
+// solveCheckmate runs a solver from the plan of first, if that has one.
 func solveCheckmate(name string, solve checkmateSolver, first func(context.Context, *graph.Graph, *run.Setting, time.Time) (*plan.Plan, error)) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
 	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-		start := time.Now()
 		g := in.AsGraph()
-		best, err := first(ctx, g, &s, start)
+		best, err := first(ctx, g, &s, time.Now())
 		if err != nil {
 			return nil, err
 		}
 		out := &run.Outcome{Plan: best}
-		if o, ok := solverOptions(&s, ctx, start, &run.Outcome{}); ok {
-			r, err := solve(ctx, s.Backend, g, s.Platform, best, o)
-			if err != nil {
-				return withoutMILP(out, err)
-			}
-			takeCheckmate(out, r, in, s.Gap)
-		} else {
-			out.Stopped = true
+		r, err := solve(ctx, graphTask(in, &s, best), g, s.Platform)
+		if err != nil {
+			return withoutMILP(out, err)
 		}
-		if out.Plan != nil {
-			out.Plan.Method = name
-		}
-		out.Plan, err = onChain(in, out.Plan)
-		return out, err
-	}
-}
-
-// checkmate takes over what a driver found.
-func takeCheckmate(out *run.Outcome, r *checkmate.Result, in *run.Instance, gap float64) {
-	out.Solver = r.Result
-	out.Stopped = r.Gap() > max(gap, run.Tolerance)
-	if r.Model != nil {
-		out.Formulation = run.Describe(r.Model)
-	}
-	if r.Plan != nil {
-		out.Plan = r.Plan
-	}
-	if in.Graph != nil { // a bound of the graph of a chain is none of the chain
-		out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: r.By, Proof: proof.Solver, Assumptions: append([]string{}, r.Assumptions...)})
+		out.Stopped = r.Ended == proof.TimeLimit || r.Ended == proof.Interrupted
+		return takeOnGraph(out, in, r, name)
 	}
 }
 

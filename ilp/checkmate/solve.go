@@ -127,7 +127,8 @@ type search struct {
 func (c *search) phases(yield func(*formulation.Phase) bool) {
 	c.yield = yield
 	if c.known != nil {
-		c.ask(&formulation.Phase{Program: c.beside(max(0, c.TimeBound(c.platform.Memory).Node))})
+		node := max(0, c.TimeBound(c.platform.Memory).Node)
+		c.ask(&formulation.Phase{Program: c.beside(node), Share: c.share(certifying)})
 		c.sofar.Bounds = append(c.sofar.Bounds, c.known...)
 		if c.sofar.Closed(c.gap) {
 			return
@@ -136,7 +137,11 @@ func (c *search) phases(yield func(*formulation.Phase) bool) {
 	gap, improved := max(c.gap, roughGap), false
 	for {
 		f := buildStrong(c.instance, Options{Backward: true, Ends: true, Contract: true, Rows: c.rows})
-		x := c.ask(&formulation.Phase{Program: f.program(), Gap: gap})
+		phase := &formulation.Phase{Program: f.program(), Gap: gap}
+		if gap > c.gap {
+			phase.Level = formulation.Root // the next one has the better bound
+		}
+		x := c.ask(phase)
 		if x == nil {
 			break // a limit, or an answer that is none
 		}
@@ -214,12 +219,23 @@ func (c *search) incumbent() *stages.Schedule {
 	return s
 }
 
-// neighbourTime is what one neighbourhood may take, and improving the part of
-// the time for all of those near the best plan.
+// neighbourTime is what one neighbourhood may take, certifying the certificate of
+// a bound that is known, and improving the part of the time for all of those near
+// the best plan.
 const (
 	neighbourTime = 20 * time.Second
+	certifying    = 5 * time.Second
 	improving     = 0.2
 )
+
+// share is so much time as a part of what is left; 0: nothing limits it.
+func (c *search) share(most time.Duration) float64 {
+	deadline, ok := c.ctx.Deadline()
+	if !ok {
+		return 0
+	}
+	return min(1, float64(most)/float64(max(time.Until(deadline), time.Millisecond)))
+}
 
 // repair looks for a schedule that fits near s, which does not: it frees the
 // stages around those that exceed the memory, more and more of them.
@@ -297,10 +313,7 @@ func (c *search) neighbour(s *stages.Schedule, open []bool) *stages.Schedule {
 			}
 		}
 	}
-	phase := &formulation.Phase{Program: f.restriction(), Gap: roughGap / 20}
-	if deadline, ok := c.ctx.Deadline(); ok {
-		phase.Share = min(1, float64(neighbourTime)/float64(max(time.Until(deadline), time.Millisecond)))
-	}
+	phase := &formulation.Phase{Program: f.restriction(), Gap: roughGap / 20, Share: c.share(neighbourTime)}
 	if y := c.ask(phase); y != nil {
 		return f.schedule(y)
 	}

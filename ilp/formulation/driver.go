@@ -43,6 +43,8 @@ type Phase struct {
 	Gap     float64 // relative, at which the solve may end; 0: that of the task
 	// Relax solves the LP relaxation: a bound and no plan.
 	Relax bool
+	// Level is how much of it is certified at most; "": as of the task.
+	Level Level
 }
 
 // Next returns the next phase, given what is known so far, and nil after the last
@@ -190,7 +192,7 @@ func (t *Task) options(ctx context.Context, x *Phase, r *Result) solvers.Options
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		o.Time = time.Until(deadline)
-		if t.certifies(p) && t.Level == Full {
+		if t.certifies(p) && t.level(x) == Full {
 			o.Time = time.Duration((1 - certifying) * float64(o.Time))
 		}
 		o.Time = max(o.Time, time.Millisecond)
@@ -275,13 +277,24 @@ func (t *Task) certifies(p *Program) bool {
 	return t.Certify != nil && t.Level != Off && p.Formulation != "" && (p.Promise == Equal || p.Promise == LowerBound)
 }
 
+// level is how much of a phase is certified.
+func (t *Task) level(x *Phase) Level {
+	switch {
+	case t.Level == Off || x.Level == Off:
+		return Off
+	case t.Level == Root || x.Level == Root || x.Relax:
+		return Root
+	}
+	return Full
+}
+
 // margin is how far, relative to itself, a bound may stay below what is claimed.
 const margin = 1e-6
 
 // certify makes a bound of what was claimed of a program, as far as it can be
 // proved, or of its infeasibility.
 func (t *Task) certify(ctx context.Context, x *Phase, r *Result) {
-	if !t.certifies(x.Program) {
+	if !t.certifies(x.Program) || t.level(x) == Off {
 		return
 	}
 	infeasible := r.Solver.Status == solvers.Infeasible
@@ -293,11 +306,7 @@ func (t *Task) certify(ctx context.Context, x *Phase, r *Result) {
 		}
 		target -= margin * math.Abs(target)
 	}
-	level := t.Level
-	if x.Relax {
-		level = Root
-	}
-	c, err := t.Certify(ctx, x.Program, target, level)
+	c, err := t.Certify(ctx, x.Program, target, t.level(x))
 	switch {
 	case err != nil:
 		r.Notes = append(r.Notes, fmt.Sprintf("%s is not certified: %v", x.Program.Model.Name(), err))
