@@ -31,11 +31,14 @@ var (
 // What solvers say of the models, cold, on random instances of all magnitudes,
 // with memory one unit below, at and above what must fit.
 //
-// All agree on whether there is a plan. No bound is above the optimum, or for
-// longer chains above a plan that a heuristic has, and the plans of the exact
-// model hold and have the optimum. Answers that are refused are few: a model
-// called infeasible, a plan that the verifier rejects, and, where weights are of
-// several magnitudes, a bound that is no bound: then nobody can certify it.
+// All agree on whether there is a plan. Nobody can certify a bound above the
+// optimum, or for longer chains above a plan that a heuristic has, and the plans
+// of the exact model hold and have the optimum. Answers that are refused are
+// few: a model called infeasible, a plan that the verifier rejects, a claim
+// above a plan. HiGHS 1.10.0 makes such a claim about once in 30,000 models
+// whose numbers leave nothing to wish for: 16·10⁶ s for 15·10⁶ s of a chain with
+// uF = 1, 2, 2, uB = 3, 2, 2 (10⁶ s), a_2 = 2, w = 2, 2, 1, M = 6 (10⁹ bytes),
+// β = 1000, solved cold.
 func TestRandom(t *testing.T) {
 	rng := rand.New(rand.NewPCG(*seed, 77))
 	units := []float64{1, 1e-12, 1e-9, 1e-6, 1e-3, 1e6}
@@ -106,7 +109,7 @@ func (j *judge) judge(program *formulation.Program, b solvers.Backend) {
 	}
 	if bound := program.Objective(r.Bound); bound > j.best*(1+1e-6) {
 		proved, _ := certified(j, program, bound, 100)
-		if !j.wide || proved.Certificate != nil && proved.Certificate.Value() > j.best*(1+1e-9) {
+		if proved.Certificate != nil && proved.Certificate.Value() > j.best*(1+1e-9) {
 			j.Error(said("bound %g, a plan takes %g", bound, j.best))
 		}
 		j.refused++
