@@ -10,6 +10,7 @@ import (
 
 	"workbench/bench/run"
 	"workbench/heuristics/pipeline"
+	"workbench/ilp/formulation"
 	ilppipeline "workbench/ilp/pipeline"
 	"workbench/model/chain"
 	"workbench/model/cycleratio"
@@ -287,13 +288,14 @@ func branchAndBound(out *run.Outcome, ctx context.Context, in *run.Instance, s *
 	return nil
 }
 
-// closed reports whether out's bounds prove its plan.
+// closedWithin reports whether out's bounds prove its plan, by more than a
+// solver's word.
 func closedWithin(out *run.Outcome, s *run.Setting) bool {
 	if out.Plan == nil {
 		return false
 	}
 	for _, b := range out.Bounds {
-		if solvers.Gap(out.Plan.Claims.Makespan, b.Value) <= max(s.Gap, 2*run.Tolerance) {
+		if b.Proof.Trusted() && solvers.Gap(out.Plan.Claims.Makespan, b.Value) <= max(s.Gap, 2*run.Tolerance) {
 			return true
 		}
 	}
@@ -385,7 +387,7 @@ func onePeriodicMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run
 		return nil, failed
 	}
 	if failed != nil {
-		out.Note = "no MILP bound: " + failed.Error()
+		out.Remark("no MILP bound: " + failed.Error())
 	}
 	if branched.Plan != nil && (out.Plan == nil || branched.Plan.Claims.Makespan < out.Plan.Claims.Makespan) {
 		out.Plan = branched.Plan
@@ -395,12 +397,32 @@ func onePeriodicMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run
 	return out, nil
 }
 
+// certifyAllocations adds what is certified of the model of allocations for periods
+// up to that of out's plan, in a part of the time.
+func certifyAllocations(ctx context.Context, in *run.Instance, s *run.Setting, out *run.Outcome) {
+	if out.Plan == nil || s.Certify == formulation.Off {
+		return
+	}
+	program, err := ilppipeline.AllocationsWith(in.Chain, s.Platform, ilppipeline.AllocationOptions{MemoryModel: s.MemoryModel, Limit: out.Plan.Claims.Makespan})
+	if err != nil {
+		out.Remark("no certified bound: " + err.Error())
+		return
+	}
+	const part = 0.25
+	found, err := s.Task(in, "allocations", out.Plan).Run(ctx, formulation.Phases(&formulation.Phase{Program: program, Share: part}))
+	out.Take(found)
+	if err != nil {
+		out.Remark("no certified bound: " + err.Error())
+	}
+}
+
 // allocationMILPs improves out's plan and its bounds by MILPs of allocations and
 // of their patterns, unless ctx has ended.
 func allocationMILPs(ctx context.Context, in *run.Instance, s run.Setting, out *run.Outcome, start time.Time) error {
 	if ctx.Err() != nil {
 		return nil
 	}
+	certifyAllocations(ctx, in, &s, out)
 	o, ok := solverOptions(&s, ctx, start, &run.Outcome{})
 	if !ok {
 		return nil
