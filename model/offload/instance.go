@@ -121,23 +121,67 @@ func opName(backward bool, l int) string {
 	return fmt.Sprintf("F_%d", l)
 }
 
-// NewPlan returns a plan of these operations, in order of start, with claims.
-// Of operations that start at the same instant computations come first. O(N log N).
+// NewPlan returns a plan of these operations, in order of start, with claims. What
+// starts at one instant, but for rounding, is in an order in which it can happen if
+// it takes no time, see ranks. O(N log N).
 func (in *Instance) NewPlan(method string, ops []plan.Op, makespan float64) *plan.Plan {
-	slices.SortStableFunc(ops, func(a, b plan.Op) int {
-		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(isTransfer(&a), isTransfer(&b)))
-	})
+	slices.SortStableFunc(ops, func(a, b plan.Op) int { return cmp.Compare(a.Start, b.Start) })
+	const rounding = 1e-3 * plan.Tolerance
+	for from := 0; from < len(ops); {
+		to := from + 1
+		for to < len(ops) && ops[to].Start-ops[to-1].Start <= rounding*makespan {
+			to++
+		}
+		in.ranks(ops[from:to])
+		from = to
+	}
 	out := plan.New(Problem, method, in.Chain, in.Platform)
 	out.Ops = ops
 	out.Claims = plan.Claims{Makespan: makespan, PeakMemory: in.peak(ops, makespan)}
 	return out
 }
 
-func isTransfer(o *plan.Op) int {
-	if o.Op == plan.OpO || o.Op == plan.OpP {
-		return 1
+// ranks orders what starts at one instant: an offload right after the forward that
+// produces its tensor, or first; a prefetch right before the backward that needs
+// it, or last, when the computations have released what they can.
+func (in *Instance) ranks(ops []plan.Op) {
+	if len(ops) == 1 {
+		return
 	}
-	return 0
+	order := make([]int, 2*in.N+2) // of the computations that are among them, from 1; by number as in Machine
+	number := func(o *plan.Op) int {
+		if o.Op == plan.OpFAll {
+			return o.Layer
+		}
+		return 2*in.N + 1 - o.Layer
+	}
+	computations := 0
+	for k := range ops {
+		if o := &ops[k]; o.Op == plan.OpFAll || o.Op == plan.OpB {
+			order[number(o)] = 1 // of one instant they are by number
+			computations++
+		}
+	}
+	at := 0
+	for q := range order {
+		if order[q] > 0 {
+			at++
+			order[q] = at
+		}
+	}
+	rank := func(o *plan.Op) int {
+		switch o.Op {
+		case plan.OpO:
+			return 2*order[o.Layer] + 1
+		case plan.OpP:
+			if c := order[2*in.N-o.Layer]; c > 0 {
+				return 2*c - 1
+			}
+			return 2*computations + 2
+		}
+		return 2 * order[number(o)]
+	}
+	slices.SortStableFunc(ops, func(a, b plan.Op) int { return cmp.Compare(rank(&a), rank(&b)) })
 }
 
 // A change of what is stored, at some time.
