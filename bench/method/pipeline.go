@@ -408,7 +408,7 @@ func certifyAllocations(ctx context.Context, in *run.Instance, s *run.Setting, o
 		out.Remark("no certified bound: " + err.Error())
 		return
 	}
-	const part = 0.25
+	const part = 0.5 // one linear program may take long
 	found, err := s.Task(in, "allocations", out.Plan).Run(ctx, formulation.Phases(&formulation.Phase{Program: program, Share: part}))
 	out.Take(found)
 	if err != nil {
@@ -427,7 +427,7 @@ func allocationMILPs(ctx context.Context, in *run.Instance, s run.Setting, out *
 	if !ok {
 		return nil
 	}
-	r, err := ilppipeline.Solve(ctx, s.Backend, in.Chain, s.Platform, s.MemoryModel, out.Plan, 0, o)
+	r, err := ilppipeline.Solve(ctx, s.Backend, in.Chain, s.Platform, s.MemoryModel, out.Plan, pipelineBound(in, s).Value, o)
 	if ctx.Err() != nil && r == nil {
 		return nil
 	}

@@ -67,7 +67,7 @@ func Solve(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Pl
 		s.end = time.Now().Add(o.Time)
 	}
 	s.raise(max(in.view.Load(), in.view.LargestLayer())*(1-view.Rounding), "the loads of processors", true)
-	if known > s.result.Bound { // the caller knows who proved it
+	if known > 0 && known >= s.result.Bound*(1-view.Rounding) { // the caller knows who proved it
 		s.result.Bound, s.result.By, s.result.Assumptions = known, "", []string{plan.OnePeriodic}
 	}
 	if err := s.closeIn(); err != nil {
