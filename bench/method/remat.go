@@ -269,7 +269,6 @@ func rematOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*run.Ou
 // proves nearly all chains of networks in less than a second; the MILP of the
 // rules goes on from there where it does not.
 func chainMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-	start := time.Now()
 	out := &run.Outcome{}
 	if !s.Relax {
 		searched, err := searchFirst(ctx, in, s)
@@ -285,25 +284,15 @@ func chainMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outco
 		}
 	}
 	out.Stopped = false
-	best := out.Plan
-	o, ok := solverOptions(&s, ctx, start, out)
-	if !ok {
-		out.Stopped = true
-		return out, nil
-	}
-	found, bound, r, err := ilpremat.Solve(ctx, s.Backend, in.Chain, s.Platform, best, o)
+	next, err := ilpremat.Phases(in.Chain, s.Platform)
 	if err != nil {
 		return withoutMILP(out, err)
 	}
-	model, err := modelOf(ilpremat.MILP)(in, s.Platform)
+	r, err := s.Task(in, "milp", out.Plan).Run(ctx, next)
 	if err != nil {
-		return nil, err
+		return withoutMILP(out, err)
 	}
-	ran(out, r, model)
-	out.Bounds = append(out.Bounds, run.Bound{Value: bound, By: "the MILPs chain-bound and chain-milp (" + r.BoundBy + ", " + r.Backend + ")", Proof: proof.Solver, Assumptions: []string{}})
-	if found != nil && (best == nil || found.Claims.Makespan < best.Claims.Makespan) {
-		out.Plan = found
-	}
+	out.Take(r)
 	if out.Plan != nil {
 		out.Plan.Method = "chain-milp"
 	}

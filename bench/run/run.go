@@ -173,7 +173,7 @@ func ended(ctx context.Context, r *Result, out *Outcome, s Setting) proof.Ended 
 		return proof.Gap
 	case over:
 		return why
-	case out.Ended != "":
+	case out.Ended != "" && out.Ended != proof.Closed:
 		return out.Ended
 	case out.Stopped:
 		return proof.TimeLimit
@@ -262,6 +262,11 @@ func (r *Result) judge() {
 			r.fail(fmt.Errorf("%s: the verified plan (%v s) beats the bound of %s (%v s, %s): the bound is wrong", r.Method, *r.Objective, b.By, b.Value, b.Proof))
 			return
 		}
+	}
+	if b := r.Bound; b != nil {
+		r.Claims = slices.DeleteFunc(r.Claims, func(c proof.Claim) bool {
+			return c.Value <= b.Value+Exactness*math.Abs(b.Value) && !math.IsInf(c.Value, 0)
+		})
 	}
 	if r.Conditional != nil && RelativeGap(*r.Objective, r.Conditional.Value) <= Tolerance {
 		r.OptimalWithin = r.Conditional.Assumptions

@@ -313,11 +313,20 @@ func (t *Task) certify(ctx context.Context, x *Phase, r *Result) {
 	case c.Infeasible:
 		r.Infeasible = c
 	default:
+		t.confirm(r, c.Value())
 		r.Bounds = append(r.Bounds, proof.Bound{
 			Value: c.Value(), By: x.Program.Model.Name(), Proof: proof.Certified,
 			Assumptions: append([]string{}, x.Program.Assumptions...), Certificate: c,
 		})
 	}
+}
+
+// confirm drops the claims that a certified bound makes superfluous: those that
+// it comes up to, but for the margin.
+func (t *Task) confirm(r *Result, bound float64) {
+	r.Claims = slices.DeleteFunc(r.Claims, func(c proof.Claim) bool {
+		return c.Value-bound <= 2*margin*math.Abs(c.Value)
+	})
 }
 
 // Model returns the model solved last; nil: none was.

@@ -142,7 +142,7 @@ func TestSolveChainIsExhaustive(t *testing.T) {
 		if r.IntN(2) == 0 {
 			start = nil
 		}
-		got, bound, _, gotErr := Solve(t.Context(), b, c, p, start, solvers.Options{})
+		got, bound, _, gotErr := solve(t.Context(), b, c, p, start, solvers.Options{})
 		if errors.Is(err, exhaustive.ErrInfeasible) {
 			var none *plan.Infeasible
 			switch {
@@ -179,7 +179,7 @@ func TestSolveChainStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := platform.Platform{Memory: 0.46e9}
-	best, least, _, err := Solve(t.Context(), highs.New(), c, p, nil, solvers.Options{})
+	best, least, _, err := solve(t.Context(), highs.New(), c, p, nil, solvers.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestSolveChainStopped(t *testing.T) {
 	if err != nil || !report.Valid() || least < report.Makespan*(1-1e-6) {
 		t.Fatalf("bound %g, %+v, %v", least, report, err)
 	}
-	got, bound, _, err := Solve(t.Context(), highs.New(), c, p, best, solvers.Options{Nodes: solvers.Some[int64](0)})
+	got, bound, _, err := solve(t.Context(), highs.New(), c, p, best, solvers.Options{Nodes: solvers.Some[int64](0)})
 	if err != nil || got == nil || got.Claims.Makespan > best.Claims.Makespan || bound > report.Makespan || bound < c.TotalTime() {
 		t.Errorf("%v, bound %g, %v", got, bound, err)
 	}
@@ -196,7 +196,7 @@ func TestSolveChainStopped(t *testing.T) {
 // The relaxation is a bound without a plan.
 func TestSolveChainRelaxed(t *testing.T) {
 	c, p := descending()
-	best, bound, r, err := Solve(t.Context(), highs.New(), c, p, nil, solvers.Options{Relax: true})
+	best, bound, r, err := solve(t.Context(), highs.New(), c, p, nil, solvers.Options{Relax: true})
 	if err != nil || best != nil || r == nil || bound < c.TotalTime() || bound > 6 {
 		t.Errorf("%v, bound %g, %+v, %v", best, bound, r, err)
 	}
