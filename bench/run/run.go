@@ -167,7 +167,7 @@ func ended(ctx context.Context, r *Result, out *Outcome, s Setting) proof.Ended 
 	switch why, over := formulation.Over(ctx); {
 	case r.Status == Failed:
 		return proof.Error
-	case r.Status == Optimal || r.Status == Infeasible:
+	case r.Status == Optimal || r.Status == Infeasible || len(r.OptimalWithin) > 0:
 		return proof.Closed
 	case r.Gap != nil && *r.Gap <= s.Gap:
 		return proof.Gap
