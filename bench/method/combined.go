@@ -9,6 +9,7 @@ import (
 	"workbench/bench/run"
 	"workbench/heuristics/combined"
 	"workbench/heuristics/offload"
+	"workbench/ilp/formulation"
 	"workbench/ilp/rematoffload"
 	ilpweights "workbench/ilp/weights"
 	"workbench/model/chain"
@@ -142,7 +143,9 @@ func combinedMILP() *run.Method {
 		return out.Plan, nil
 	}
 	const name = "remat-offload-milp"
-	bounded := milpOnLink(name, search, rematoffload.Solve, model)
+	bounded := milpOnLink(name, search, func(ctx context.Context, t *formulation.Task, in *run.Instance, p platform.Platform) (*formulation.Result, error) {
+		return rematoffload.Run(ctx, t, in.Chain, p)
+	})
 	return &run.Method{
 		Problem: combined.Problem, Name: name, Kind: run.Heuristic, Source: "ours, in the spirit of POET", Solver: true,
 		Summary:    fmt.Sprintf("search, then up to %d layers a MILP that bounds all plans, but not always as high as the best", rematoffload.MostLayers),

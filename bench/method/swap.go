@@ -8,13 +8,11 @@ import (
 	"workbench/heuristics/swap"
 	"workbench/ilp/formulation"
 	ilpswap "workbench/ilp/swap"
-	"workbench/model/chain"
 	"workbench/model/functions"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
-	"workbench/solvers"
 )
 
 // swapping is the problem of [003].
@@ -134,12 +132,9 @@ func swapMILP() *run.Method {
 		Problem: swap.Problem, Name: name, Kind: run.Heuristic, Source: "ours, in the spirit of [001] §6", Solver: true,
 		Summary:    "search, then a MILP that bounds all plans",
 		Complexity: "exponential; columns for some functions and the variables away then, 9000 at most",
-		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-			solve := func(ctx context.Context, b solvers.Backend, _ *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*formulation.Found, error) {
-				return ilpswap.Solve(ctx, b, in.Functions, p, start, o)
-			}
-			return milpOnLink(name, search, solve, model)(ctx, in, s)
-		},
+		Run: milpOnLink(name, search, func(ctx context.Context, t *formulation.Task, in *run.Instance, p platform.Platform) (*formulation.Result, error) {
+			return ilpswap.Run(ctx, t, in.Functions, p)
+		}),
 		Model: model,
 	}
 }

@@ -2,7 +2,6 @@ package offload
 
 import (
 	"context"
-	"fmt"
 
 	"workbench/ilp/formulation"
 	"workbench/model/chain"
@@ -10,12 +9,11 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
-	"workbench/solvers"
 )
 
 // Run finds a plan of activation offloading and bounds on all plans: by closed
 // forms, by Amounts, and for chains of up to ExactLayers by Exact for what is left.
-// It sets t.Verify and t.Bounds and, where there is none, t.Start. A limit in ctx
+// It adds to t.Bounds and sets t.Start where there is none. A limit in ctx
 // ends it with what there is. The error wraps formulation.ErrInstance or is a
 // *plan.Infeasible.
 func Run(ctx context.Context, t *formulation.Task, c *chain.Chain, p platform.Platform) (*formulation.Result, error) {
@@ -25,16 +23,6 @@ func Run(ctx context.Context, t *formulation.Task, c *chain.Chain, p platform.Pl
 	}
 	for _, b := range in.Bounds() {
 		t.Bounds = append(t.Bounds, proof.BySearch(b.Value, b.By))
-	}
-	t.Verify = func(p *plan.Plan) (float64, error) {
-		report, err := plan.VerifyOffload(c, p)
-		switch {
-		case err != nil:
-			return 0, err
-		case !report.Valid():
-			return 0, fmt.Errorf("%d rules are broken: %s", len(report.Violations), report.Violations[0].Detail)
-		}
-		return report.Makespan, nil
 	}
 	if t.Start == nil {
 		if t.Start, err = in.everything(); err != nil {
@@ -58,9 +46,4 @@ func (in *instance) everything() (*plan.Plan, error) {
 		}
 	}
 	return in.Schedule(Method, all)
-}
-
-// Solve is Run for callers that take claims for bounds.
-func Solve(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*formulation.Found, error) {
-	return formulation.Claimed(ctx, b, start, o, func(ctx context.Context, t *formulation.Task) (*formulation.Result, error) { return Run(ctx, t, c, p) })
 }
