@@ -279,7 +279,7 @@ func chainMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outco
 			out = searched
 			out.Plan.Method = "chain-milp"
 		}
-		if err == nil && !out.Stopped {
+		if err == nil && !out.Stopped && !s.Document {
 			return out, nil
 		}
 	}

@@ -118,7 +118,9 @@ type Setting struct {
 	OnProgress func(Progress)
 	// Certify says how much of a solver's word is checked; "": all of it.
 	Certify formulation.Level
-	problem string // that Run runs
+	// Document asks for a certificate even where a search has proved the bound.
+	Document bool
+	problem  string // that Run runs
 	// Relax asks for the LP relaxation.
 	Relax bool
 	// Log receives the backend's own log.

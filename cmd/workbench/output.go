@@ -176,7 +176,13 @@ func memoryLine(j *job) string {
 	return s
 }
 
-func percent(x float64) string { return fmt.Sprintf("%.3f %%", 100*x) }
+// percent writes a fraction; what rounding leaves below zero is zero.
+func percent(x float64) string {
+	if x < 0 && x > -plan.Tolerance {
+		x = 0
+	}
+	return fmt.Sprintf("%.3f %%", 100*x)
+}
 
 // interrupted says of a run of several methods that was stopped what is missing;
 // done of them have run, the last of them until then.

@@ -288,6 +288,7 @@ func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, sp
 		}
 	}
 	if o.certificateFile != "" {
+		j.setting.Document = true
 		if err := writable(o.certificateFile); err != nil {
 			return err
 		}
