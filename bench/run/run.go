@@ -45,7 +45,7 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 	r := &Result{
 		Format: ResultFormat, Problem: p.Name, Method: m.Name, Kind: m.Kind, Unverified: m.Unverified,
 		Instance: in.Ref(),
-		Platform: s.Platform.InBytes(in.Unit()),
+		Platform: s.Platform,
 		Parameters: Parameters{
 			TimeLimit: s.Time.Seconds(), Gap: s.Gap, Threads: s.Threads,
 		},
@@ -95,7 +95,7 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 	r.Bounds = nil
 	if out.Plan == nil && out.Infeasible != nil {
 		r.Disproof = out.Infeasible
-		return r.fail(&plan.Infeasible{Problem: p.Name, Given: s.Platform.Memory, Unit: in.Unit(), Why: "certified: " + out.Infeasible.Formulation + " has no solution"})
+		return r.fail(&plan.Infeasible{Problem: p.Name, Given: s.Platform.Memory, Why: "certified: " + out.Infeasible.Formulation + " has no solution"})
 	}
 	if out.Plan == nil {
 		r.withBounds(proved...)
@@ -118,8 +118,7 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 	if !report.Valid() {
 		return r.fail(&InvalidPlanError{m.Name, report})
 	}
-	peak := in.Unit().Bytes(report.PeakMemory)
-	r.Objective, r.Makespan, r.PeakMemory = &report.Makespan, &report.Makespan, &peak
+	r.Objective, r.Makespan, r.PeakMemory = &report.Makespan, &report.Makespan, &report.PeakMemory
 	if n := in.Samples(); n > 0 && report.Makespan > 0 {
 		throughput := float64(n) / report.Makespan
 		r.Throughput = &throughput

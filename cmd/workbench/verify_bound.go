@@ -115,7 +115,7 @@ func (v *proved) print(s streams, c *certificate.Certificate) {
 	}
 	what := "no plan exists"
 	if !v.Infeasible {
-		what = fmt.Sprintf("no plan takes less than %s", platform.FormatSeconds(*v.Bound))
+		what = fmt.Sprintf("no plan takes less than %v s", *v.Bound) // all digits: rounding to the nearest could say too much
 	}
 	fmt.Fprintf(s.out, "%s of %s: proved\n  %s\n", c.Problem, c.Name, what)
 	if v.Exactly != "" {
