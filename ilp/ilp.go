@@ -46,6 +46,8 @@ func Rebuild(name string, in plan.Instance, p platform.Platform, options json.Ra
 		return remat.Build(name, in.Chain, p, options)
 	case f.Problem == plan.Pipeline && in.Chain != nil:
 		return pipeline.Rebuild(name, in.Chain, p, options)
+	case f.Problem == plan.Pipeline && in.Chain != nil:
+		return pipeline.Rebuild(name, in.Chain, p, options)
 	case len(options) > 0:
 		return nil, fmt.Errorf("%w: %s has no options, there are %s", formulation.ErrInstance, name, options)
 	case f.Build != nil && in.Chain != nil:

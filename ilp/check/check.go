@@ -183,7 +183,7 @@ func (k *checker) try(x *Counterexample) (kind FailureKind, tight bool, err erro
 	if err != nil {
 		return "", false, err
 	}
-	if k.f.Promise != formulation.Nothing && x.Plan != nil && program.Start != nil {
+	if k.f.Promise != formulation.Nothing && k.f.Promise != formulation.Restriction && x.Plan != nil && program.Start != nil {
 		if x.Detail = badStart(program, x); x.Detail != "" {
 			return BadStart, false, nil
 		}
@@ -245,7 +245,7 @@ func (k *checker) judge(x *Counterexample, program *formulation.Program, r *solv
 	switch r.Status {
 	case solvers.Optimal:
 	case solvers.Infeasible:
-		if x.Plan == nil {
+		if x.Plan == nil || k.f.Promise == formulation.Restriction {
 			return ""
 		}
 		x.Detail = r.Backend + ": infeasible"
@@ -257,13 +257,14 @@ func (k *checker) judge(x *Counterexample, program *formulation.Program, r *solv
 	value, _ := r.Objective()
 	value = program.Objective(value)
 	x.Detail = fmt.Sprintf("%s: %g", r.Backend, value)
+	whole := k.f.Promise == formulation.Equal || k.f.Promise == formulation.Restriction // solutions are plans
 	switch {
 	case Same(value, x.Optimum):
-	case value > x.Optimum && k.f.Promise != formulation.Nothing:
+	case value > x.Optimum && (k.f.Promise == formulation.Equal || k.f.Promise == formulation.LowerBound):
 		return Above
-	case k.f.Promise == formulation.Equal && x.Plan == nil:
+	case whole && x.Plan == nil:
 		return NoPlan
-	case k.f.Promise == formulation.Equal:
+	case whole && value < x.Optimum:
 		return Below
 	}
 	// A relaxation may have solutions where there is no plan.
@@ -273,7 +274,7 @@ func (k *checker) judge(x *Counterexample, program *formulation.Program, r *solv
 			return BadPlan
 		}
 	}
-	if value > x.Optimum && !Same(value, x.Optimum) {
+	if value > x.Optimum && !Same(value, x.Optimum) && k.f.Promise != formulation.Restriction {
 		return Above
 	}
 	return ""
@@ -299,6 +300,7 @@ func (k *checker) badPlan(x *Counterexample, program *formulation.Program, r *so
 	case len(report.ClaimErrors) > 0:
 		return report.ClaimErrors[0]
 	case k.f.Promise == formulation.Equal && !Same(report.Makespan, x.Optimum),
+		k.f.Promise == formulation.Restriction && !Same(report.Makespan, cost),
 		k.f.Promise == formulation.Nothing && report.Makespan > cost && !Same(report.Makespan, cost):
 		what := "makespan"
 		if p.Period != nil {
@@ -309,7 +311,7 @@ func (k *checker) badPlan(x *Counterexample, program *formulation.Program, r *so
 	return ""
 }
 
-// checkTolerance is what solvers leave undone, and far less than the optima of
+// CheckTolerance is what solvers leave undone, and far less than the optima of
 // instances of integers differ by.
 const CheckTolerance = 1e-6
 

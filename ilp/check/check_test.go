@@ -107,6 +107,9 @@ func TestCheckRemat(t *testing.T) {
 		{"exact", toy{bound: exact}, formulation.Equal, nil, "", ""},
 		{"exact, proofs", toy{bound: exact, prove: true}, formulation.Equal, nil, "", ""},
 		{"a bound", toy{bound: total}, formulation.LowerBound, nil, "", ""},
+		{"a restriction", toy{bound: exact}, formulation.Restriction, nil, "", ""},
+		{"a restriction without plans", toy{bound: never}, formulation.Restriction, nil, "", ""},
+		{"no restriction", toy{bound: total}, formulation.Restriction, []FailureKind{Below, NoPlan}, "best plan:", "best plan:"},
 		{"no bound but plans", toy{bound: total}, formulation.Equal, []FailureKind{Below, NoPlan}, "best plan:", "best plan:"},
 		{
 			"too much",

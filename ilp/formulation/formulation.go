@@ -18,6 +18,9 @@ const (
 	LowerBound
 	// Equal: the optimum itself, and its solutions make plans that have it.
 	Equal
+	// Restriction: at least the optimum. Every solution makes a plan that has its
+	// objective, but not every plan is a solution: its bounds are none.
+	Restriction
 )
 
 func (p Promise) String() string {
@@ -28,6 +31,8 @@ func (p Promise) String() string {
 		return "lower bound"
 	case Equal:
 		return "exact"
+	case Restriction:
+		return "restriction"
 	}
 	return fmt.Sprintf("Promise(%d)", uint8(p))
 }
