@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: build solve test bench quick nightly vet staticcheck format-check shell-check lint licenses \
+.PHONY: build solve test bench quick nightly vet staticcheck dead-code format-check shell-check lint licenses \
 	format setup env clean soak help
 
 # Arguments for `make solve`, `make test` and `make bench`, as in
@@ -43,13 +43,16 @@ nightly: build ## the sweep of every night, in less than two hours on two cores,
 soak: setup ## random instances of every problem against exhaustive search; ARGS='--for 30m --seed 7'
 	@$(WITH_SOLVERS) go run -trimpath ./bench/soak $(ARGS)
 
-lint: vet staticcheck format-check shell-check ## everything that can be said without running
+lint: vet staticcheck dead-code format-check shell-check ## everything that can be said without running
 
 vet: setup
 	@$(WITH_SOLVERS) go vet $(PACKAGES)
 
 staticcheck: setup
 	@$(WITH_SOLVERS) $(TOOL) staticcheck $(PACKAGES)
+
+dead-code: setup
+	@$(WITH_SOLVERS) go test -run '^TestEverythingIsCalled$$' ./cmd/workbench
 
 format-check:
 	@unformatted=$$($(TOOL) gofumpt -l .) && if [ -n "$$unformatted" ]; then \

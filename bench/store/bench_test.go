@@ -20,27 +20,13 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// Ten thousand rows read and checked; their index made.
+// Ten thousand rows read and checked.
 func BenchmarkRead(b *testing.B) {
 	dir := b.TempDir()
 	write(b, dir, 10_000)
-	b.Run("rows", func(b *testing.B) {
-		for b.Loop() {
-			if c, err := store.Read(dir); err != nil || len(c.Rows) != 10_000 {
-				b.Fatal(len(c.Rows), err)
-			}
+	for b.Loop() {
+		if c, err := store.Read(dir); err != nil || len(c.Rows) != 10_000 {
+			b.Fatal(len(c.Rows), err)
 		}
-	})
-	b.Run("index", func(b *testing.B) {
-		for i := 0; b.Loop(); i++ {
-			write(b, dir, 10_000+i%2) // as if a row had come
-			db, err := store.Index(b.Context(), dir)
-			if err != nil {
-				b.Fatal(err)
-			}
-			if err := db.Close(); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
+	}
 }

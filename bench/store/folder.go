@@ -23,7 +23,6 @@ const (
 	rowsPattern = "rows*.jsonl"
 	damagedName = "damaged.txt"
 	plansName   = "plans"
-	indexName   = "index.sqlite"
 	lockName    = "lock"
 
 	instancesName = "instances"

@@ -3,7 +3,7 @@
 // done. These files are the truth. They can be merged with cat; a last line
 // that was not written to its end is as if it had not been begun, and any other
 // damaged line is found by its checksum, reported and kept aside. Plans lie
-// beside them, compressed, and an SQLite index that is rebuilt from them.
+// beside them, compressed.
 package store
 
 import (

@@ -482,40 +482,6 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// The index says what the rows say, and follows them.
-func TestIndex(t *testing.T) {
-	dir := t.TempDir()
-	for _, n := range []int{20, 20, 30} {
-		write(t, dir, n)
-		db, err := store.Index(t.Context(), dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var count, nodes int
-		var objective, gap float64
-		var text, status string
-		if err := db.QueryRow("SELECT count(*), sum(nodes) FROM rows WHERE problem = 'remat' AND failure IS NULL").Scan(&count, &nodes); err != nil || count != n || nodes != 8123*n {
-			t.Errorf("%d rows, %d nodes: %v", count, nodes, err)
-		}
-		r := row(7)
-		err = db.QueryRow("SELECT objective, gap, status, json FROM rows WHERE seed = 7").Scan(&objective, &gap, &status, &text)
-		line, _ := r.MarshalJSON()
-		if err != nil || objective != *r.Result.Objective || gap != *r.Result.Gap || status != string(r.Result.Status) || text != string(line) {
-			t.Errorf("%v: %v, %v, %s\n%s", err, objective, gap, status, text)
-		}
-		if _, err := db.Exec("DELETE FROM rows"); err == nil {
-			t.Error("the index can be changed")
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 2 {
-		t.Errorf("%v, %v", entries, err)
-	}
-}
-
 // Whatever a line is, reading it ends with a row or an error.
 func FuzzDecode(f *testing.F) {
 	good, err := store.Encode(row(0))

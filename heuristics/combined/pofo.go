@@ -14,14 +14,18 @@ import (
 	view "workbench/model/rematoffload"
 )
 
-// POFO is "Persistent with Offloading during Forward Only", the dynamic program
-// of [004] 4.2, re-timed in the integral model. What it minimises is the
+// POFOClaim is "Persistent with Offloading during Forward Only", the dynamic
+// program of [004] 4.2, re-timed in the integral model. What it minimises is the
 // makespan in the model of Assumptions 4, in which transfers free and take
-// memory byte by byte (OR.5): see [POFOClaim]. Its plans always fit in the
+// memory byte by byte (OR.5). Its plans always fit in the
 // integral model too, where they may take longer, a tensor leaving as a whole, and
 // may take less, as transfers need not be separated by the loss (OR.3). Of the
 // sequences that the program ends with the one is returned that is fastest there
 // and claims at most 2 % more than the best.
+//
+// The claim is the least makespan in seconds in its own model, which may be of
+// another sequence than the plan's. It is no bound of the integral problem: OR.1
+// to OR.4 forbid what may be better.
 //
 // Sizes are not rounded. Slots divide the memory for the states of the program:
 // of two that differ by less than a slot in A, Δ_F and Δ_B one is followed, and of
@@ -36,14 +40,6 @@ import (
 // O(N²·slots + slots³).
 //
 // The errors are those of the package; a *TooLargeError is one of them.
-func POFO(ctx context.Context, c *chain.Chain, p platform.Platform, slots int) (*plan.Plan, error) {
-	_, out, err := POFOClaim(ctx, c, p, slots)
-	return out, err
-}
-
-// POFOClaim is [POFO] with what it claims: the least makespan in seconds in its own
-// model, which may be of another sequence than the plan's. It is no bound of the integral problem: OR.1 to OR.4 forbid what may be
-// better.
 func POFOClaim(ctx context.Context, c *chain.Chain, p platform.Platform, slots int) (claim float64, out *plan.Plan, err error) {
 	in, err := newInstance(c, p)
 	if err != nil {

@@ -80,23 +80,11 @@ func (in *instance) fromRemat(err error) error {
 	return &x
 }
 
-// OffloadAll is the plan that needs the least memory of all, see [Least]: every
-// activation goes to the host as soon as it may, and comes back for its
+// offloadAll is the schedule that needs the least memory of all, see [Least]:
+// every activation goes to the host as soon as it may, and comes back for its
 // backward. Where ā_ℓ is larger than a_ℓ both go, and F_ℓ runs twice for that:
 // F_all ℓ and, when ā_ℓ has left, F_ck ℓ. It fails only without a link, wrapping
 // plan.ErrNoPlan. O(N).
-func OffloadAll(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	in, err := newInstance(c, p)
-	if err != nil {
-		return nil, err
-	}
-	s, err := in.offloadAll()
-	if err != nil {
-		return nil, err
-	}
-	return s.Plan("offload-all"), nil
-}
-
 func (in *instance) offloadAll() (*view.Schedule, error) {
 	if in.Bandwidth == 0 {
 		return nil, errors.Join(plan.ErrNoPlan, errors.New("remat-offload: offload-all needs a link, bandwidth is 0"))

@@ -1,34 +1,20 @@
 package pipeline
 
 import (
-	"workbench/model/chain"
 	view "workbench/model/pipeline"
 	"workbench/model/plan"
-	"workbench/model/platform"
 )
 
-// eagerSteps is how many allocations Eager simulates.
+// eagerSteps is how many allocations bestEager simulates.
 const eagerSteps = 400
 
-// Eager returns a pattern of eager 1F1B in which every stage, not only the
+// bestEager returns a pattern of eager 1F1B in which every stage, not only the
 // first, has a limit of mini-batches in flight: as many as fit in its processor.
 // It starts from the allocations of OneFOneBStar and KPeriodic and from
 // PipeDream's for each NOAM, and shifts cuts by a layer, one or two at a time,
 // as long as the period gets smaller. The patterns are k-periodic with the k
 // that comes out, and may be better than any 1-periodic one of their
-// allocation.
-func Eager(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
-	in, err := newInstance(c, p, o)
-	if err != nil {
-		return nil, err
-	}
-	s := in.bestEager()
-	if s == nil {
-		return nil, in.noPlan("eager", "with no allocation that was tried")
-	}
-	return s.plan(in, "eager"), nil
-}
-
+// allocation. Nil if none of these fits.
 func (in *instance) bestEager() *pattern {
 	var best *pattern
 	try := func(stages []plan.Stage) bool {

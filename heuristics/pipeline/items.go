@@ -73,18 +73,6 @@ func (in *instance) checkAllocation(stages []plan.Stage) error {
 	return nil
 }
 
-// contiguous reports whether no processor has two stages.
-func contiguous(stages []plan.Stage) bool {
-	seen := map[int]bool{}
-	for _, s := range stages {
-		if seen[s.Processor] {
-			return false
-		}
-		seen[s.Processor] = true
-	}
-	return true
-}
-
 // merged joins neighbouring stages of one processor.
 func merged(stages []plan.Stage) []plan.Stage {
 	var list []plan.Stage

@@ -33,23 +33,6 @@ func KPeriodic(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, erro
 	return best.plan(in, "k-periodic"), nil
 }
 
-// KPeriodicOn returns the best pattern by cancelled iterations of a contiguous
-// allocation that leaves out every (k+1)-th mini-batch.
-func KPeriodicOn(c *chain.Chain, p platform.Platform, allocation []plan.Stage, k int, o Options) (*plan.Plan, error) {
-	in, items, err := readContiguous(c, p, allocation, o)
-	if err != nil {
-		return nil, err
-	}
-	if k < 1 {
-		return nil, in.noPlan("k-periodic", "k must be at least 1")
-	}
-	s := in.smallest(allocation, items, k)
-	if s == nil {
-		return nil, in.noPlan("k-periodic", "a stage needs more even with one mini-batch in flight")
-	}
-	return s.cancelled(k).plan(in, "k-periodic"), nil
-}
-
 // cancelled returns the 1-periodic pattern s without every (k+1)-th mini-batch.
 func (s *pattern) cancelled(k int) *pattern {
 	c := &pattern{period: float64(k+1) * s.period, k: k, stages: s.stages, items: s.items}

@@ -108,15 +108,6 @@ func (in *instance) madPipe(g Grid) *pattern {
 	return best
 }
 
-// latest returns U(1,L) + ΣC, at which nothing needs to overlap.
-func (in *instance) latest() float64 {
-	t := in.U[in.N]
-	for _, c := range in.Cut {
-		t += c
-	}
-	return t
-}
-
 // madPipeDP holds the tables of MadPipe-DP for one instance and grid.
 type madPipeDP struct {
 	in          *instance

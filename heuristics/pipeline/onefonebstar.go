@@ -4,42 +4,9 @@ import (
 	"math"
 
 	"workbench/model/chain"
-	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
-
-// OneFOneBStarAt returns the pattern of 1F1B*(T) ([004] Algorithm 6) for a
-// contiguous allocation, whether it fits in the memory or not; the period is T
-// in seconds, at least the time of the longest item. No 1-periodic pattern of
-// that period that runs each stage as a whole has fewer concurrent activations
-// in any stage (Theorem 15); with the layers of a stage apart some have. O(n).
-func OneFOneBStarAt(c *chain.Chain, p platform.Platform, allocation []plan.Stage, period float64, o Options) (*plan.Plan, error) {
-	in, items, err := readContiguous(c, p, allocation, o)
-	if err != nil {
-		return nil, err
-	}
-	if low := longest(items); !(period >= low*(1-view.Rounding)) || math.IsInf(period, 0) {
-		return nil, in.noPlan("1f1b-star", "the period must be at least that of the longest stage or communication")
-	}
-	return in.oneFOneBStar(allocation, items, period).plan(in, "1f1b-star"), nil
-}
-
-// OneFOneBStarOn returns the pattern of 1F1B* of the smallest period that fits
-// in the memory, for a contiguous allocation. The period is exact: where [004]
-// Algorithm 7 halves an interval K times, this looks at the finitely many
-// periods at which the groups change. O(n·log) in all.
-func OneFOneBStarOn(c *chain.Chain, p platform.Platform, allocation []plan.Stage, o Options) (*plan.Plan, error) {
-	in, items, err := readContiguous(c, p, allocation, o)
-	if err != nil {
-		return nil, err
-	}
-	s := in.smallest(allocation, items, 0)
-	if s == nil {
-		return nil, in.noPlan("1f1b-star", "a stage needs more even with one mini-batch in flight")
-	}
-	return s.plan(in, "1f1b-star"), nil
-}
 
 // OneFOneBStar returns the best pattern of 1F1B* over all contiguous
 // allocations: at a given period a program over the layers finds the allocation
@@ -92,20 +59,6 @@ func PipeDreamStarMemory(c *chain.Chain, p platform.Platform, o Options) (*plan.
 		return nil, in.noPlan("pipedream-star-memory", "PipeDream's partition has a stage that fits with no period")
 	}
 	return s.plan(in, "pipedream-star-memory"), nil
-}
-
-func readContiguous(c *chain.Chain, p platform.Platform, allocation []plan.Stage, o Options) (*instance, []item, error) {
-	in, err := newInstance(c, p, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := in.checkAllocation(allocation); err != nil {
-		return nil, nil, err
-	}
-	if !contiguous(allocation) {
-		return nil, nil, errNoncontiguous
-	}
-	return in, in.items(allocation), nil
 }
 
 // groups is Phase 1 of Algorithm 6: group[i] is the number of item i's group,

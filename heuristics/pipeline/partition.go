@@ -8,20 +8,6 @@ import (
 	"workbench/model/platform"
 )
 
-// Partition returns PipeDream's straight pipeline: the contiguous allocation
-// with the smallest load of a processor or link, a link's being 2a_ℓ/β as
-// PipeDream has it, memory aside. The period is that load, seconds. Where
-// several are best it has the fewest stages, and then the longest first ones.
-// O(P·n²).
-func Partition(c *chain.Chain, p platform.Platform) ([]plan.Stage, float64, error) {
-	in, err := readInstance(c, p, Options{})
-	if err != nil {
-		return nil, 0, err
-	}
-	stages, period := in.partition(0)
-	return stages, period, nil
-}
-
 // FittingPartition returns PipeDream's partition in which the r-th stage from
 // the end keeps r mini-batches, as in its own 1F1B with as many in flight as
 // stages, and fits with them by the 𝓜(i,j,r) of [004] 7.1.1; nil if there is
@@ -36,8 +22,11 @@ func FittingPartition(c *chain.Chain, p platform.Platform) ([]plan.Stage, error)
 	return stages, nil
 }
 
-// partition is the program of Partition. With noam > 0 each stage also has to
-// fit when, as PipeDream reckons, the r-th stage from the end keeps
+// partition returns PipeDream's straight pipeline: the contiguous allocation
+// with the smallest load of a processor or link, a link's being 2a_ℓ/β as
+// PipeDream has it, and that load in seconds. Where several are best it has the
+// fewest stages, and then the longest first ones. O(P·n²). With noam > 0 each
+// stage also has to fit when, as PipeDream reckons, the r-th stage from the end keeps
 // min(r, noam) mini-batches; it returns nil if nothing fits.
 func (in *instance) partition(noam int) ([]plan.Stage, float64) {
 	if noam == 0 {

@@ -32,10 +32,7 @@ var (
 	ErrOptions    = errors.New("options unfit for pipelining")
 )
 
-var (
-	errNoncontiguous = fmt.Errorf("%w: a processor has several stages, this method takes contiguous allocations", ErrAllocation)
-	errGrid          = fmt.Errorf("%w: a grid needs at least 2 values of time and memory, and 0 or at least 2 of the delay", ErrOptions)
-)
+var errGrid = fmt.Errorf("%w: a grid needs at least 2 values of time and memory, and 0 or at least 2 of the delay", ErrOptions)
 
 // Options of all methods.
 type Options struct {

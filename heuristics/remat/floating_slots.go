@@ -26,16 +26,6 @@ func FloatingSlots(ctx context.Context, c *chain.Chain, p platform.Platform, slo
 	return k.plan(p)
 }
 
-// FloatingSlotsPrinted is FloatingSlots by [004] (2.6) as printed. The plan may
-// need more memory than there is, and its makespan is no bound on anything.
-func FloatingSlotsPrinted(ctx context.Context, c *chain.Chain, p platform.Platform, slots int) (*plan.Plan, error) {
-	k, err := floatingSlotsCurve(ctx, "floating-slots-printed", c, p.Memory, slots, true)
-	if err != nil {
-		return nil, err
-	}
-	return k.plan(p)
-}
-
 // FloatingSlotsCurve is the trade-off for 0, 1, .. slots of memory/slots bytes.
 // It costs what FloatingSlots does, and fails as that does except that a curve
 // may have no points.

@@ -2,7 +2,6 @@ package swap
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
@@ -11,47 +10,16 @@ import (
 	"workbench/model/platform"
 )
 
-// LMS is Large Model Support (Le et al. 2019, as [003] §2 tells it) for given
-// thresholds. The distance of two functions is that of their places in the
-// sequence. A variable that f_i and next f_j use is swapped out after f_i if
-// j − i > threshold, and swapped in right before f_k with j − k = ahead. Where
-// that leaves no function in between, the variable stays. Variables from the host
-// are swapped in so much ahead of f_j, too; for those on the device i is 0.
+// lms appends the list of Large Model Support (Le et al. 2019, as [003] §2 tells
+// it) to list. far says which distances are swapped, those above a threshold, and
+// the distance of two functions is that of their places in the sequence: a
+// variable that f_i and next f_j use is swapped out after f_i if far(j − i), and
+// swapped in right before f_k with j − k = ahead. Where that leaves no function
+// in between, the variable stays. Variables from the host are swapped in so much
+// ahead of f_j, too; for those on the device i is 0.
 //
 // It looks at no memory: a small threshold and a small ahead take little, and may
-// still be too much. O(uses) and one run of the machine. A negative threshold, or
-// ahead below 1, is an error wrapping ErrParameter.
-func LMS(ctx context.Context, s *functions.Sequence, p platform.Platform, threshold, ahead int) (*plan.Plan, error) {
-	return lms(ctx, s, p, "lms", threshold, ahead, func(d int) bool { return d > threshold })
-}
-
-// LMSPrinted is LMS with the condition as [003] prints it: swapped out is what is
-// used again soon, d(f_i,f_j) ≤ threshold. Le et al. have the opposite, and so has
-// [003] a few lines on: a larger threshold takes more memory.
-func LMSPrinted(ctx context.Context, s *functions.Sequence, p platform.Platform, threshold, ahead int) (*plan.Plan, error) {
-	return lms(ctx, s, p, "lms-printed", threshold, ahead, func(d int) bool { return d <= threshold })
-}
-
-func lms(ctx context.Context, s *functions.Sequence, p platform.Platform, method string, threshold, ahead int, far func(int) bool) (*plan.Plan, error) {
-	in, err := newInstance(s, p)
-	if err != nil {
-		return nil, err
-	}
-	if threshold < 0 || ahead < 1 {
-		return nil, fmt.Errorf("%w: %s: a swap-out threshold of %d and swap-in %d ahead; they must be at least 0 and 1", ErrParameter, method, threshold, ahead)
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", method, plan.ErrNoPlan, err)
-	}
-	m, list := newMachine(in), in.lms(newOrders(in), far, ahead, nil)
-	m.issued = true
-	if math.IsInf(m.run(list), 1) {
-		return nil, m.explain(method, list)
-	}
-	return m.plan(method), nil
-}
-
-// lms appends the list of LMS to list. far says which distances are swapped.
+// still be too much. O(uses).
 func (in *instance) lms(o *orders, far func(int) bool, ahead int, list []int) []int {
 	use := func(v, i, j int) {
 		if k := max(i+1, j-ahead); far(j-i) && k > i+1 {
@@ -81,7 +49,7 @@ const (
 	lmsAheads     = 8
 )
 
-// LMSGrid is the best of LMS over a grid: the different distances that occur as
+// LMSGrid is the best of Large Model Support over a grid: the different distances that occur as
 // thresholds, or quantiles of them, twelve or as many as make 400,000 uses, by
 // swap-ins 1, 2, 4, … 128 functions ahead. A plan that meets a bound, or the end of
 // ctx, ends it with the best until then.

@@ -11,67 +11,7 @@ import (
 	"workbench/model/platform"
 )
 
-// Window is the scheduling of [003] §3 for a given schedule-window, in bytes.
-//
-// The variable-sequence lists the variables of f_1, of f_2, and so on. At f_i,
-// which stands at v[l:l⁺-1] in it, the window is v[l:r] with the largest r for
-// which the sizes, added up as often as they occur, are no more than the
-// schedule-window. (Variables must also fit into the memory together: r ends
-// before one that does not, even if everything outside of the window is out. The
-// paper has windows below the memory only.) Then, with Figure 2,
-//
-//   - (a) each variable that is new in the window and on the CPU is swapped in;
-//   - (b) if the memory is exceeded, the oldest reserved swap-outs are waited for
-//     before f_i, until it is not. These begin right after the function that
-//     reserved them;
-//   - (c) after f_i swap-outs are reserved for its variables, and the window
-//     moves to f_{i+1};
-//   - (d) but not for those that no later function uses, nor for those that are in
-//     the new window. A variable that comes into the window with its swap-out
-//     reserved stays, and the reservation is cancelled. Reserved swap-outs nobody
-//     waits for never happen.
-//
-// The paper is silent on some things. Memory for what a function makes is set
-// aside when it comes into the window. Variables that are initially on the device
-// are reserved from the start, those used last first. Transfers of step i are
-// issued when f_{i-1} has ended. A swap-out of a variable of which the host holds
-// the value is a drop.
-//
-// O(uses) and one run of the machine. A window smaller than the variables of some
-// function is an error wrapping ErrParameter.
-func Window(ctx context.Context, s *functions.Sequence, p platform.Platform, window float64) (*plan.Plan, error) {
-	in, err := newInstance(s, p)
-	if err != nil {
-		return nil, err
-	}
-	if err := in.checkWindow(window); err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("window: %w: %w", plan.ErrNoPlan, err)
-	}
-	m := newMachine(in)
-	m.issued = true
-	if list := newScheduler(in).list(window, nil); math.IsInf(m.run(list), 1) {
-		return nil, m.explain("window", list)
-	}
-	return m.plan("window"), nil
-}
-
-// checkWindow checks that each function is within the window.
-func (in *instance) checkWindow(window float64) error {
-	if math.IsNaN(window) || math.IsInf(window, 0) {
-		return fmt.Errorf("%w: the schedule-window is %v bytes, it must be a number", ErrParameter, window)
-	}
-	for i := range in.N {
-		if own := in.Own(i); own > window {
-			return fmt.Errorf("%w: the schedule-window is %.10g bytes, but %s alone has variables of %.10g bytes", ErrParameter, window, in.Name(i), own)
-		}
-	}
-	return nil
-}
-
-// WindowSearch is the best of Window over 16 schedule-windows, evenly spread from
+// WindowSearch is the best of the schedules of 16 schedule-windows, evenly spread from
 // the largest function to twice the memory, and no larger than the
 // variable-sequence; then over those between the best one and its neighbours,
 // halving the distance until it makes no difference or 16 more are tried. A plan
@@ -186,7 +126,32 @@ func (w *windows) search() {
 	}
 }
 
-// A scheduler is the state of [003] §3 between two functions.
+// A scheduler schedules as [003] §3 does for a given schedule-window, in bytes:
+// this is its state between two functions. O(uses).
+//
+// The variable-sequence lists the variables of f_1, of f_2, and so on. At f_i,
+// which stands at v[l:l⁺-1] in it, the window is v[l:r] with the largest r for
+// which the sizes, added up as often as they occur, are no more than the
+// schedule-window. (Variables must also fit into the memory together: r ends
+// before one that does not, even if everything outside of the window is out. The
+// paper has windows below the memory only.) Then, with Figure 2,
+//
+//   - (a) each variable that is new in the window and on the CPU is swapped in;
+//   - (b) if the memory is exceeded, the oldest reserved swap-outs are waited for
+//     before f_i, until it is not. These begin right after the function that
+//     reserved them;
+//   - (c) after f_i swap-outs are reserved for its variables, and the window
+//     moves to f_{i+1};
+//   - (d) but not for those that no later function uses, nor for those that are in
+//     the new window. A variable that comes into the window with its swap-out
+//     reserved stays, and the reservation is cancelled. Reserved swap-outs nobody
+//     waits for never happen.
+//
+// The paper is silent on some things. Memory for what a function makes is set
+// aside when it comes into the window. Variables that are initially on the device
+// are reserved from the start, those used last first. Transfers of step i are
+// issued when f_{i-1} has ended. A swap-out of a variable of which the host holds
+// the value is a drop.
 type scheduler struct {
 	in     *instance
 	window float64

@@ -3,8 +3,6 @@ package formulation
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"math"
 
 	"workbench/model/chain"
 	"workbench/model/functions"
@@ -91,24 +89,3 @@ type GraphBuilder func(*graph.Graph, platform.Platform) (*Program, error)
 // FunctionsBuilder makes a Program of a sequence of functions, as [Builder] does
 // of a chain.
 type FunctionsBuilder func(*functions.Sequence, platform.Platform) (*Program, error)
-
-// CheckPlatform reports what no model can be built for.
-func CheckPlatform(c *chain.Chain, p platform.Platform) error {
-	switch {
-	case c == nil || c.Len() == 0:
-		return fmt.Errorf("%w: the chain has no layers, at least one is needed", ErrInstance)
-	case !(p.Memory > 0) || math.IsInf(p.Memory, 0):
-		return fmt.Errorf("%w: memory is %v bytes, it must be positive and finite", ErrInstance, p.Memory)
-	case !(p.Bandwidth > 0) || math.IsInf(p.Bandwidth, 0):
-		return fmt.Errorf("%w: bandwidth is %v bytes per second, it must be positive and finite", ErrInstance, p.Bandwidth)
-	}
-	return nil
-}
-
-// Sooner returns the plan of less makespan; either may be nil.
-func Sooner(p, q *plan.Plan) *plan.Plan {
-	if p == nil || q != nil && q.Claims.Makespan < p.Claims.Makespan {
-		return q
-	}
-	return p
-}

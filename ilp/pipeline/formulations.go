@@ -1,3 +1,5 @@
+// Package pipeline has the formulations of pipelined model parallelism, [004]
+// chapter 6.
 package pipeline
 
 import (

@@ -1,3 +1,5 @@
+// Package remat has the formulations of rematerialization on chains: [002] and
+// [004] chapter 2 as a mixed-integer program.
 package remat
 
 import (

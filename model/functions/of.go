@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"workbench/model/chain"
-	"workbench/model/graph"
 )
 
 // Of returns the training step of a chain as functions F1..FN, BN..B1, under the
@@ -56,55 +55,6 @@ func Of(c *chain.Chain) *Sequence {
 		b.Reads(abar[l-1], abar[l], delta[l])
 		b.Writes(delta[l-1], w[l], b.Variable(fmt.Sprintf("dw%d", l), x.Weight, Nowhere),
 			b.Variable(fmt.Sprintf("oB%d", l), x.BackwardOverhead, Nowhere))
-	}
-	return b.End()
-}
-
-// OfGraph returns the nodes of a graph as functions in their order. The value of
-// a node is a variable of the node's id, written by it and read by its
-// successors: a skip connection is a value with many. The others are
-//
-//	input           what is resident all the time: every function reads it
-//	ID/weight       initially on the device, read by node ID, written by node
-//	                ID/grad if there is one, read by End
-//	ID/weight/grad  the weight's gradient, as large: of node ID/grad alone
-//	ID/overhead     of node ID alone
-//
-// Variables of no bytes are left out; without weights there is no End.
-// O(nodes + edges).
-func OfGraph(g *graph.Graph) *Sequence {
-	b := NewBuilder(g.Name)
-	b.s.Samples, b.s.Source, b.s.Unit = g.Samples, g.Source, g.Unit
-	index := make(map[string]int, len(g.Nodes))
-	for v := range g.Nodes {
-		index[g.Nodes[v].ID] = v
-	}
-	value, trains := make([]int, len(g.Nodes)), make([]int, len(g.Nodes))
-	for v := range g.Nodes { // first, so these ids are as they are
-		value[v], trains[v] = b.Variable(g.Nodes[v].ID, g.Nodes[v].Memory, Nowhere), -1
-	}
-	input := b.Variable("input", g.Input, Device)
-	weight := make([]int, len(g.Nodes))
-	for v := range g.Nodes {
-		x := &g.Nodes[v]
-		weight[v] = b.Weight(x.ID+"/weight", x.Weight)
-		if u, ok := index[x.ID+"/grad"]; ok && u > v {
-			trains[u] = v
-		}
-	}
-	pred, _ := g.Adjacency()
-	for v := range g.Nodes {
-		x := &g.Nodes[v]
-		b.Function(x.ID, x.Kind, x.Time)
-		b.Reads(input)
-		for _, u := range pred[v] {
-			b.Reads(value[u])
-		}
-		b.Reads(weight[v])
-		b.Writes(value[v], b.Variable(x.ID+"/overhead", x.Overhead, Nowhere))
-		if u := trains[v]; u >= 0 {
-			b.Writes(weight[u], b.Variable(g.Nodes[u].ID+"/weight/grad", g.Nodes[u].Weight, Nowhere))
-		}
 	}
 	return b.End()
 }

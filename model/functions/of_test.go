@@ -11,7 +11,6 @@ import (
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
 	"workbench/model/functions"
-	"workbench/model/graph"
 )
 
 // described writes a sequence in a few words a function: what it reads, and after
@@ -121,71 +120,6 @@ func TestFullMemory(t *testing.T) {
 	}
 	if tried < 100 {
 		t.Errorf("only %d sequences need memory", tried)
-	}
-}
-
-func TestOfGraph(t *testing.T) {
-	g := &graph.Graph{
-		Name: "skip", Samples: 2, Input: 9,
-		Nodes: []graph.Node{
-			{ID: "a", Kind: graph.Forward, Time: 1, Memory: 2, Weight: 5},
-			{ID: "b", Kind: graph.Forward, Time: 1, Memory: 3, Overhead: 1},
-			{ID: "a/weight", Kind: graph.Loss, Time: 1, Memory: 1}, // a name that is taken
-			{ID: "b/grad", Kind: graph.Backward, Time: 1, Memory: 3},
-			{ID: "a/grad", Kind: graph.Backward, Time: 1},
-		},
-		Edges: []graph.Edge{{From: 0, To: 1}, {From: 0, To: 2}, {From: 1, To: 2}, {From: 2, To: 3}, {From: 0, To: 3}, {From: 3, To: 4}, {From: 0, To: 4}},
-	}
-	s := functions.OfGraph(g)
-	if err := s.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	want := []string{
-		"a: input a/weight' → a",
-		"b: input a → b b/overhead",
-		"a/weight: input a b → a/weight",
-		"b/grad: input a a/weight → b/grad",
-		"a/grad: input a b/grad → a/weight' a/weight/grad",
-		"end: a/weight' →",
-	}
-	if diff := cmp.Diff(want, described(s)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-// Random graphs: a node reads its predecessors, and memory is that of values that
-// somebody still reads.
-func TestOfRandomGraph(t *testing.T) {
-	for seed := range uint64(300) {
-		g := exhaustive.RandomGraph(rand.New(rand.NewPCG(seed, 33)), 1+int(seed%7))
-		s := functions.OfGraph(g)
-		if len(s.Variables) == 0 {
-			continue
-		}
-		if err := s.Validate(); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		if s.Len() != g.Len() || s.TotalTime() != g.TotalTime() {
-			t.Errorf("seed %d: %d functions of %d nodes", seed, s.Len(), g.Len())
-		}
-		_, succ := g.Adjacency()
-		full, least := g.Input, g.Input
-		for v := range g.Nodes {
-			needs := g.Input + g.Nodes[v].Overhead
-			now := needs
-			for u := range v + 1 {
-				if u == v || slices.Contains(succ[u], v) {
-					needs += g.Nodes[u].Memory
-				}
-				if u == v || len(succ[u]) > 0 && succ[u][len(succ[u])-1] >= v {
-					now += g.Nodes[u].Memory
-				}
-			}
-			full, least = max(full, now), max(least, needs)
-		}
-		if s.FullMemory() != full || s.LeastMemory() != least {
-			t.Errorf("seed %d: memory %g to %g, want %g to %g", seed, s.LeastMemory(), s.FullMemory(), least, full)
-		}
 	}
 }
 

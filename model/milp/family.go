@@ -120,9 +120,6 @@ func (f Family[K]) At(key K) (Var, bool) {
 	return Var{f.first + uint32(i), f.tag}, true
 }
 
-// Len returns the number of variables.
-func (f Family[K]) Len() int { return len(f.keys) }
-
 // All iterates over keys and variables in key order as given, deterministically.
 func (f Family[K]) All() iter.Seq2[K, Var] {
 	return func(yield func(K, Var) bool) {

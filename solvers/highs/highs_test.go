@@ -550,12 +550,7 @@ func BenchmarkLoad(b *testing.B) {
 // After a restart HiGHS 1.10.0 calls 9.999999 optimal here, where 8 is: so
 // restarts are off. The model is one of pipelines, with 11 columns.
 func TestNoRestart(t *testing.T) {
-	f, err := os.Open(filepath.Join("testdata", "restart.mps"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	m, err := milp.ReadMPS(f, milp.FreeMPS)
+	m, err := Read(filepath.Join("testdata", "restart.mps"))
 	if err != nil {
 		t.Fatal(err)
 	}
