@@ -78,6 +78,13 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 		r.Ended = ended(ctx, r, &Outcome{}, s)
 		return r
 	}
+	defer func() { r.Ended = ended(ctx, r, out, s) }()
+	return r.settle(in, m, out, closed)
+}
+
+// settle takes over what a method found: its plan once that is replayed, its
+// bounds and the closed one, and what it claims.
+func (r *Result) settle(in *Instance, m *Method, out *Outcome, closed Bound) *Result {
 	r.Note, r.Formulation = out.Note, out.Formulation
 	if out.Solver != nil {
 		name, version, _ := strings.Cut(out.Solver.Backend, " ")
@@ -91,11 +98,10 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 	}
 	r.Claims = out.Claims
 	proved := append(slices.Clone(out.Bounds), closed)
-	defer func() { r.Ended = ended(ctx, r, out, s) }()
 	r.Bounds = nil
 	if out.Plan == nil && out.Infeasible != nil {
 		r.Disproof = out.Infeasible
-		return r.fail(&plan.Infeasible{Problem: p.Name, Given: s.Platform.Memory, Why: "certified: " + out.Infeasible.Formulation + " has no solution"})
+		return r.fail(&plan.Infeasible{Problem: r.Problem, Given: r.Platform.Memory, Why: "certified: " + out.Infeasible.Formulation + " has no solution"})
 	}
 	if out.Plan == nil {
 		r.withBounds(proved...)
