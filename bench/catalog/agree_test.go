@@ -9,10 +9,10 @@ import (
 	"workbench/bench/catalog"
 	"workbench/bench/curve"
 	"workbench/bench/run"
-	"workbench/heuristics/combined"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
+	combinedview "workbench/model/rematoffload"
 )
 
 // work runs a method of remat at a share of the instance's memory range.
@@ -174,7 +174,7 @@ func TestRematOffloadBelowOffloading(t *testing.T) {
 	p, m := find(t, plan.RematOffload, "pure-offload")
 	alone, _ := find(t, plan.ActivationOffload, "greedy")
 	least, _ := alone.Range(in)
-	low, _ := combined.Least(in.Chain)
+	low, _ := combinedview.Least(in.Chain)
 	if low >= least {
 		t.Fatalf("computing again saves nothing here: %g and %g bytes", low, least)
 	}

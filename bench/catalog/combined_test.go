@@ -14,6 +14,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	combinedview "workbench/model/rematoffload"
 	"workbench/solvers"
 )
 
@@ -30,13 +31,13 @@ func TestRematOffloadBoundsAreInOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 3))
 		c := exhaustive.RandomChain(r, rapid.IntRange(1, 4).Draw(rt, "layers"))
-		least, _ := combined.Least(c)
-		_, high := combined.Range(c)
+		least, _ := combinedview.Least(c)
+		_, high := combinedview.Range(c)
 		p := platform.Platform{
 			Memory:    math.Floor(max(1, least+rapid.Float64Range(0, 1).Draw(rt, "part")*max(0, high-least))),
 			Bandwidth: rapid.SampledFrom([]float64{0.5, 1, 2, 4}).Draw(rt, "bandwidth"),
 		}
-		bounds, err := combined.Bounds(c, p)
+		bounds, err := combinedview.Bounds(c, p)
 		if err != nil {
 			rt.Fatal(err)
 		}

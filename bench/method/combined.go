@@ -15,6 +15,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	combinedview "workbench/model/rematoffload"
 )
 
 // pofoSlots is the N of [004] 4.2.4: a finer division does not improve plans.
@@ -23,7 +24,7 @@ const pofoSlots = 50
 // rematOffload is the problem of [004] ch. 4.
 func RematOffload() *run.Problem {
 	return &run.Problem{
-		Name:      combined.Problem,
+		Name:      combinedview.Problem,
 		Title:     "which activations go to the host and which are computed again",
 		Source:    "[004] ch. 4",
 		Objective: "makespan of a training step, seconds",
@@ -33,9 +34,9 @@ func RematOffload() *run.Problem {
 		Example:   "zoo:resnet50?image=500&batch=16",
 		Moves:     true,
 		Memory:    "20%", Bandwidth: "12GB/s",
-		Range: func(in *run.Instance) (low, high float64) { return combined.Range(in.Chain) },
-		Fit:   linkFit(func(c *chain.Chain) float64 { _, high := combined.Range(c); return high }),
-		Bound: bestBound(combined.Problem, combined.Bounds, func(b combined.Bound) (float64, string) { return b.Value, b.By }),
+		Range: func(in *run.Instance) (low, high float64) { return combinedview.Range(in.Chain) },
+		Fit:   linkFit(func(c *chain.Chain) float64 { _, high := combinedview.Range(c); return high }),
+		Bound: bestBound(combinedview.Problem, combinedview.Bounds, func(b combinedview.Bound) (float64, string) { return b.Value, b.By }),
 	}
 }
 
@@ -43,7 +44,7 @@ func RematOffload() *run.Problem {
 // offloading.
 func CombinedMethods() []*run.Method {
 	method := func(name, source, summary, complexity string, work runOnChain) *run.Method {
-		return onLink(combined.Problem, name, source, summary, complexity, work)
+		return onLink(combinedview.Problem, name, source, summary, complexity, work)
 	}
 	methods := []*run.Method{
 		method("pure-remat", "[004] Thm 6", "nothing is sent: the best memory-persistent plan", "as persistent of remat", limited(combined.PureRemat)),
@@ -51,13 +52,13 @@ func CombinedMethods() []*run.Method {
 		method("opportunist", "[004] 4.3, Superneurons", "keeps the link busy with the input and output of every layer it has time for, computes the rest again", "O(N³)", limited(combined.Opportunist)),
 		method("autocapper", "[004] 4.3", "the best rematerialization for 40 larger memories, from which the first activations at the peak are sent until it fits", "40 times persistent", limited(combined.Autocapper)),
 		{
-			Problem: combined.Problem, Name: "pofo", Kind: run.Heuristic, Source: "[004] 4.2, Thm 12", Slots: pofoSlots,
+			Problem: combinedview.Problem, Name: "pofo", Kind: run.Heuristic, Source: "[004] 4.2, Thm 12", Slots: pofoSlots,
 			Summary:    "the dynamic program of the thesis, offloading in the forward phase only; its own model frees memory byte by byte, the plan is timed with whole tensors",
 			Complexity: "O(N³·S + N²·S³)",
 			Run:        pofo,
 		},
 		{
-			Problem: combined.Problem, Name: "search", Kind: run.Heuristic, Source: "ours", Slots: pofoSlots,
+			Problem: combinedview.Problem, Name: "search", Kind: run.Heuristic, Source: "ours", Slots: pofoSlots,
 			Summary:    "changes what is kept, sent and computed again, from the best of the others and of pofo with less memory",
 			Complexity: "some pofos, and O(N) a move",
 			Run:        combinedSearch,
@@ -90,8 +91,8 @@ func pureOffload(work runOnChain) runOnChain {
 		p, err := work(ctx, c, s)
 		var infeasible *plan.Infeasible
 		if errors.As(err, &infeasible) {
-			if least, why := combined.Least(c); !platform.Fits(least, s.Platform.Memory) {
-				return nil, &plan.Infeasible{Problem: combined.Problem, Memory: least, Given: s.Platform.Memory, Why: why}
+			if least, why := combinedview.Least(c); !platform.Fits(least, s.Platform.Memory) {
+				return nil, &plan.Infeasible{Problem: combinedview.Problem, Memory: least, Given: s.Platform.Memory, Why: why}
 			}
 			return nil, fmt.Errorf("%w without computing again, which needs %.15g bytes", plan.ErrNoPlan, infeasible.Memory)
 		}
@@ -147,7 +148,7 @@ func combinedMILP() *run.Method {
 		return rematoffload.Run(ctx, t, in.Chain, p)
 	})
 	return &run.Method{
-		Problem: combined.Problem, Name: name, Kind: run.Heuristic, Source: "ours, in the spirit of POET", Solver: true,
+		Problem: combinedview.Problem, Name: name, Kind: run.Heuristic, Source: "ours, in the spirit of POET", Solver: true,
 		Summary:    fmt.Sprintf("search, then up to %d layers a MILP that bounds all plans, but not always as high as the best", rematoffload.MostLayers),
 		Complexity: "exponential; O(N²) columns",
 		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {

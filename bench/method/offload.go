@@ -9,6 +9,7 @@ import (
 	"workbench/heuristics/offload"
 	ilpweights "workbench/ilp/weights"
 	"workbench/model/chain"
+	offloadview "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
@@ -17,7 +18,7 @@ import (
 // activationOffload is the problem of [000] and [004] ch. 3.
 func ActivationOffload() *run.Problem {
 	return &run.Problem{
-		Name:      offload.Problem,
+		Name:      offloadview.Problem,
 		Title:     "which activations go to the host between forward and backward, and when",
 		Source:    "[000], [004] ch. 3",
 		Objective: "makespan of a training step, seconds",
@@ -27,9 +28,9 @@ func ActivationOffload() *run.Problem {
 		Example:   "zoo:resnet50?image=500&batch=16",
 		Moves:     true,
 		Memory:    "50%", Bandwidth: "12GB/s",
-		Range: func(in *run.Instance) (low, high float64) { return offload.Range(in.Chain) },
-		Fit:   linkFit(func(c *chain.Chain) float64 { _, high := offload.Range(c); return high }),
-		Bound: bestBound(offload.Problem, offload.Bounds, func(b offload.Bound) (float64, string) { return b.Value, b.By }),
+		Range: func(in *run.Instance) (low, high float64) { return offloadview.Range(in.Chain) },
+		Fit:   linkFit(func(c *chain.Chain) float64 { _, high := offloadview.Range(c); return high }),
+		Bound: bestBound(offloadview.Problem, offloadview.Bounds, func(b offloadview.Bound) (float64, string) { return b.Value, b.By }),
 	}
 }
 
@@ -134,7 +135,7 @@ func upTo(m *run.Method, layers int, instead string) func(context.Context, *run.
 // offloadMethods is the table of methods for activation offloading.
 func OffloadMethods() []*run.Method {
 	method := func(name, source, summary, complexity string, work runOnChain) *run.Method {
-		return onLink(offload.Problem, name, source, summary, complexity, work)
+		return onLink(offloadview.Problem, name, source, summary, complexity, work)
 	}
 	slots := method("dynprog-slots", "[000], [004] Alg. 5, 3.3.3.2", "dynprog with sizes rounded to S slots, the rounding repaired until the set fits", "O(N·S³)", slotted(offload.DynProgSlots))
 	slots.Slots = run.DefaultSlots
@@ -147,19 +148,19 @@ func OffloadMethods() []*run.Method {
 		method("dynprog", "[000], [004] Alg. 5, Thm 10", "the best set with transfers in parts, scheduled whole; exact numbers, dominated states dropped; not optimal, though printed so", "O(N·states²), states limited", limited(offload.DynProg)),
 		method("search", "ours", "changes sets and orders at random, from the best of the others, until a bound is met", "a schedule a move", seeded(offload.Search)),
 		{
-			Problem: offload.Problem, Name: "fractional", Kind: run.Relaxed, Source: "[004] Thm 8",
+			Problem: offloadview.Problem, Name: "fractional", Kind: run.Relaxed, Source: "[004] Thm 8",
 			Summary:    "the optimum when parts of activations may move: a lower bound, no plan",
 			Complexity: "O(N)",
 			Run: func(_ context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-				o, err := offload.Fractional(in.Chain, s.Platform)
+				o, err := offloadview.Fractional(in.Chain, s.Platform)
 				if err != nil {
 					return nil, linkError(err)
 				}
-				return &run.Outcome{Bounds: []run.Bound{{Value: o.Makespan, By: "fractional", Proof: proof.Search, Assumptions: []string{}}}}, nil
+				return &run.Outcome{Bounds: []run.Bound{{Value: o.Bound, By: "fractional", Proof: proof.Search, Assumptions: []string{}}}}, nil
 			},
 		},
 		{
-			Problem: offload.Problem, Name: "optimum", Kind: run.Exact, Source: "ours",
+			Problem: offloadview.Problem, Name: "optimum", Kind: run.Exact, Source: "ours",
 			Summary:    "search, then a shortest path over partial plans, the dominated ones dropped, within bounds that close on the makespan",
 			Complexity: "exponential in the number of different sizes of activations",
 			Run:        offloadOptimum,

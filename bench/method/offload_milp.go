@@ -11,6 +11,7 @@ import (
 	"workbench/heuristics/offload"
 	"workbench/ilp/formulation"
 	ilpoffload "workbench/ilp/offload"
+	offloadview "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
@@ -90,7 +91,7 @@ func offloadMILP() *run.Method {
 	const name = "offload-milp"
 	model := modelOf(ilpoffload.Amounts)
 	return &run.Method{
-		Problem: offload.Problem, Name: name, Kind: run.Exact, Source: "ours, in the spirit of [001] §6", Solver: true,
+		Problem: offloadview.Problem, Name: name, Kind: run.Exact, Source: "ours, in the spirit of [001] §6", Solver: true,
 		Summary:    fmt.Sprintf("search and optimum, then a MILP that bounds all plans, and up to %d layers the exact one", ilpoffload.ExactLayers),
 		Complexity: "exponential; O(N²) columns",
 		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {

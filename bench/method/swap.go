@@ -13,12 +13,13 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
+	swapview "workbench/model/swap"
 )
 
 // swapping is the problem of [003].
 func Swap() *run.Problem {
 	return &run.Problem{
-		Name:      swap.Problem,
+		Name:      swapview.Problem,
 		Title:     "which variables leave the GPU between the functions that use them, and when",
 		Source:    "[003]",
 		Objective: "makespan of a training step, seconds",
@@ -28,7 +29,7 @@ func Swap() *run.Problem {
 		Example:   "zoo:resnet50?as=functions",
 		Memory:    "40%", Bandwidth: "12GB/s",
 		Range: func(in *run.Instance) (low, high float64) {
-			low, high, err := swap.Range(in.Functions)
+			low, high, err := swapview.Range(in.Functions)
 			if err != nil {
 				return 0, 0 // Load validates
 			}
@@ -63,17 +64,17 @@ func swapFit(in *run.Instance, p platform.Platform) error {
 	return nil
 }
 
-// swapBound returns the best of swap.Bounds. Every run on the instance asks for
+// swapBound returns the best of swapview.Bounds. Every run on the instance asks for
 // it, and of a thousand functions it takes hundredths of a second.
 func swapBound(in *run.Instance, s run.Setting) run.Bound {
 	p := s.Platform
-	key := boundKey{swap.Problem, p.Memory, p.Bandwidth}
+	key := boundKey{swapview.Problem, p.Memory, p.Bandwidth}
 	return run.Memo(in, key, func() run.Bound { return bestSwapBound(in, p) })
 }
 
 func bestSwapBound(in *run.Instance, p platform.Platform) run.Bound {
 	best := run.Bound{Value: in.Compute(), By: "the sum of the functions", Proof: proof.Search, Assumptions: []string{}}
-	all, err := swap.Bounds(in.Functions, p)
+	all, err := swapview.Bounds(in.Functions, p)
 	if err != nil {
 		return best // below the least memory there are no plans and so no bounds
 	}
@@ -89,7 +90,7 @@ func bestSwapBound(in *run.Instance, p platform.Platform) run.Bound {
 func SwapMethods() []*run.Method {
 	seeded := func(name, source, summary, complexity string, work func(context.Context, *functions.Sequence, platform.Platform, uint64) (*plan.Plan, error)) *run.Method {
 		return &run.Method{
-			Problem: swap.Problem, Name: name, Kind: run.Heuristic, Source: source, Summary: summary, Complexity: complexity,
+			Problem: swapview.Problem, Name: name, Kind: run.Heuristic, Source: source, Summary: summary, Complexity: complexity,
 			Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 				p, err := work(ctx, in.Functions, s.Platform, uint64(s.Seed))
 				if err != nil {
@@ -129,7 +130,7 @@ func swapMILP() *run.Method {
 		return swap.Search(ctx, in.Functions, s.Platform, uint64(s.Seed))
 	}
 	return &run.Method{
-		Problem: swap.Problem, Name: name, Kind: run.Heuristic, Source: "ours, in the spirit of [001] §6", Solver: true,
+		Problem: swapview.Problem, Name: name, Kind: run.Heuristic, Source: "ours, in the spirit of [001] §6", Solver: true,
 		Summary:    "search, then a MILP that bounds all plans",
 		Complexity: "exponential; columns for some functions and the variables away then, 9000 at most",
 		Run: milpOnLink(name, search, func(ctx context.Context, t *formulation.Task, in *run.Instance, p platform.Platform) (*formulation.Result, error) {

@@ -13,7 +13,7 @@ import (
 	"workbench/bench/curve"
 	"workbench/bench/plots"
 	"workbench/bench/run"
-	"workbench/heuristics/offload"
+	offloadview "workbench/model/offload"
 	"workbench/model/platform"
 )
 
@@ -221,7 +221,7 @@ func (a *offloadClaims) add(m *measurer, in *run.Instance, c *curve.Curve) error
 
 // closedLB is LB of [004] Proposition 3.
 func closedLB(in *run.Instance, p platform.Platform) (float64, error) {
-	bounds, err := offload.Bounds(in.Chain, p)
+	bounds, err := offloadview.Bounds(in.Chain, p)
 	if err != nil {
 		return 0, err
 	}

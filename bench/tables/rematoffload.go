@@ -11,6 +11,7 @@ import (
 	"workbench/bench/run"
 	"workbench/heuristics/combined"
 	"workbench/model/platform"
+	combinedview "workbench/model/rematoffload"
 )
 
 // Methods of rematerialization with offloading: those of [004] 4.4, then ours.
@@ -123,8 +124,8 @@ func (m *measurer) rematOffloadDivisors(nets []string) error {
 	instances := 0
 	err := m.networks(nets, func(net string, image, batch int, in *run.Instance) error {
 		fmt.Printf("| %s | %d | %d | %d |", net, image, batch, in.Chain.Len())
-		_, high := combined.Range(in.Chain)
-		least, _ := combined.Least(in.Chain)
+		_, high := combinedview.Range(in.Chain)
+		least, _ := combinedview.Least(in.Chain)
 		allowed := (1 + most) * in.Compute()
 		count := func(d float64, of *[len(thesis)]int) {
 			for k, x := range thesis {
@@ -136,7 +137,7 @@ func (m *measurer) rematOffloadDivisors(nets []string) error {
 		possibly := min(high/least, fineness+lastDivisor(1, high/least, func(d float64) bool {
 			p := m.setting.Platform
 			p.Memory = high / d
-			bounds, err := combined.Bounds(in.Chain, p)
+			bounds, err := combinedview.Bounds(in.Chain, p)
 			return err != nil || bounds[0].Value < allowed
 		}))
 		best := 1.0

@@ -16,13 +16,9 @@ package combined
 
 import (
 	"workbench/model/chain"
-	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/rematoffload"
 )
-
-// Problem is the name of the problem in plans and errors.
-const Problem = plan.RematOffload
 
 // instance is the view of the problem that all methods share.
 type instance struct{ *view.Instance }
@@ -35,15 +31,3 @@ func newInstance(c *chain.Chain, p platform.Platform) (*instance, error) {
 	}
 	return &instance{in}, nil
 }
-
-// Bound is view.Bound.
-type Bound = view.Bound
-
-// Bounds is view.Bounds.
-func Bounds(c *chain.Chain, p platform.Platform) ([]Bound, error) { return view.Bounds(c, p) }
-
-// Range is view.Range.
-func Range(c *chain.Chain) (low, high float64) { return view.Range(c) }
-
-// Least is view.Least.
-func Least(c *chain.Chain) (memory float64, why string) { return view.Least(c) }

@@ -16,7 +16,6 @@ package offload
 import (
 	"workbench/model/chain"
 	view "workbench/model/offload"
-	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
@@ -30,21 +29,4 @@ func newInstance(c *chain.Chain, p platform.Platform) (*instance, error) {
 		return nil, err
 	}
 	return &instance{in}, nil
-}
-
-// Problem is the name of the problem in plans and errors.
-const Problem = plan.ActivationOffload
-
-// Bound is view.Bound.
-type Bound = view.Bound
-
-// Bounds is view.Bounds.
-func Bounds(c *chain.Chain, p platform.Platform) ([]Bound, error) { return view.Bounds(c, p) }
-
-// Range is view.Range.
-func Range(c *chain.Chain) (low, high float64) { return view.Range(c) }
-
-// Fractional is view.Fractional.
-func Fractional(c *chain.Chain, p platform.Platform) (*view.FractionalOptimum, error) {
-	return view.Fractional(c, p)
 }

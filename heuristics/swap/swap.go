@@ -16,13 +16,9 @@ import (
 	"errors"
 
 	"workbench/model/functions"
-	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/swap"
 )
-
-// Problem is the name of the problem in plans and errors.
-const Problem = plan.Swap
 
 // ErrParameter is wrapped by the error of a parameter that means nothing.
 var ErrParameter = errors.New("parameter unfit for the method")
@@ -38,12 +34,3 @@ func newInstance(s *functions.Sequence, p platform.Platform) (*instance, error) 
 	}
 	return &instance{in}, nil
 }
-
-// Bound is view.Bound.
-type Bound = view.Bound
-
-// Bounds is view.Bounds.
-func Bounds(s *functions.Sequence, p platform.Platform) ([]Bound, error) { return view.Bounds(s, p) }
-
-// Range is view.Range.
-func Range(s *functions.Sequence) (low, high float64, err error) { return view.Range(s) }

@@ -79,15 +79,18 @@ func Bounds(c *chain.Chain, p platform.Platform) ([]Bound, error) {
 }
 
 func (in *Instance) Bounds() []Bound {
-	roundings := 8 * (in.N + 2) // of all computations and transfers, one after the other
 	bounds := []Bound{
-		{plan.Below(in.whole(), roundings), "whole-tensors"},
-		{plan.Below(in.Fractional().Makespan, roundings), "fractional"},
-		{plan.Below(in.LB(), roundings), "lb"},
+		{in.below(in.whole()), "whole-tensors"},
+		{in.below(in.Fractional().Makespan), "fractional"},
+		{in.below(in.LB()), "lb"},
 	}
 	slices.SortStableFunc(bounds, func(a, b Bound) int { return cmp.Compare(b.Value, a.Value) })
 	return bounds
 }
+
+// below rounds a bound down by what sums of all computations and transfers, one
+// after the other, may have been rounded up.
+func (in *Instance) below(bound float64) float64 { return plan.Below(bound, 8*(in.N+2)) }
 
 // LB is LB of [004] Proposition 3.
 func (in *Instance) LB() float64 {
@@ -102,6 +105,7 @@ func (in *Instance) BestBound() float64 { return in.Bounds()[0].Value }
 // is its rounding.
 type FractionalOptimum struct {
 	Makespan  float64 // seconds
+	Bound     float64 // the same rounded down: no plan takes less
 	Offloaded float64 // bytes: M_peak − M, or 0
 	// ā_0..ā_{Whole-1} are offloaded whole, and Part bytes of ā_Whole.
 	Whole int
@@ -117,6 +121,7 @@ func Fractional(c *chain.Chain, p platform.Platform) (*FractionalOptimum, error)
 		return nil, err
 	}
 	o := &FractionalOptimum{Makespan: in.Fractional().Makespan, Offloaded: max(0, in.PeakMemory()-in.Memory)}
+	o.Bound = in.below(o.Makespan)
 	o.Part = o.Offloaded
 	for o.Whole < in.N && o.Part >= in.Abar[o.Whole] {
 		o.Part -= in.Abar[o.Whole]

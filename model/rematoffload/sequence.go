@@ -66,85 +66,113 @@ func NewProfile(in *Instance, steps []Step) (*Profile, bool) {
 	r := &Profile{In: in, Steps: steps, Loss: -1}
 	flat := make([]float64, 3*len(steps)+1)
 	r.Took, r.During, r.before = flat[:len(steps)], flat[len(steps):2*len(steps)], flat[2*len(steps):]
-	stored := make([]bool, 2*in.N+2)
-	last := make([]int, 2*in.N+2) // step that used or made it last
-	made := make([]bool, 2*in.N+2)
-	ran := make([]bool, in.N+1)
-	stored[0], last[0], made[0] = true, -1, true
-	now := in.A[0]
-	gradient := in.N
-	use := func(i int, t tensor) {
-		if f := last[t]; r.Loss >= 0 && f < r.Loss && i > r.Loss {
-			r.Gaps = append(r.Gaps, Gap{Tensor: t, From: f, To: i, made: made[t]})
-		}
-		last[t], made[t] = i, false
+	p := &replay{
+		Profile: r, now: in.A[0], gradient: in.N,
+		stored: make([]bool, 2*in.N+2), last: make([]int, 2*in.N+2), made: make([]bool, 2*in.N+2),
 	}
-	keep := func(i int, t tensor) {
-		if stored[t] {
-			use(i, t)
-			return
-		}
-		stored[t], last[t], made[t] = true, i, true
-		now += in.Size(t)
-	}
-	drop := func(t tensor) {
-		if stored[t] {
-			stored[t] = false
-			now -= in.Size(t)
-		}
-	}
+	p.stored[0], p.last[0], p.made[0] = true, -1, true
 	for i, s := range steps {
-		l := int(s.Layer)
-		r.before[i] = now
-		if s.Kind == DiscardA || s.Kind == DiscardAbar {
-			t := TensorOf(l, s.Kind == DiscardAbar)
-			if !stored[t] {
-				return nil, false
-			}
-			r.During[i] = now
-			last[t] = i
-			drop(t)
-			continue
-		}
-		// A kept ā serves as well as a; where both are stored a is read.
-		reads := TensorOf(l-1, false)
-		if !stored[reads] {
-			if reads = TensorOf(l-1, true); !stored[reads] || s.Kind == FNone {
-				return nil, false
-			}
-		}
+		r.before[i] = p.now
+		var ok bool
 		switch s.Kind {
-		case FAll:
-			use(i, reads)
-			r.Took[i], r.During[i] = in.UF[l], now+in.Abar[l]+in.OF[l]
-			keep(i, TensorOf(l, true))
-		case FCk, FNone:
-			use(i, reads)
-			r.Took[i], r.During[i] = in.UF[l], now+in.A[l]+in.OF[l]
-			keep(i, TensorOf(l, false))
-			if s.Kind == FNone {
-				drop(reads)
-			}
-		case Backward:
-			if l != gradient || ran[l] || !stored[TensorOf(l, true)] {
-				return nil, false
-			}
-			if l == in.N {
-				r.Loss = i
-				now += in.Delta[l]
-			}
-			use(i, reads)
-			use(i, TensorOf(l, true))
-			r.Took[i], r.During[i] = in.UB[l], now+in.Delta[l-1]+in.OB[l]
-			ran[l] = true
-			drop(TensorOf(l, true))
-			drop(TensorOf(l-1, false))
-			now += in.Delta[l-1] - in.Delta[l]
-			gradient--
+		case DiscardA, DiscardAbar:
+			ok = p.discard(i, TensorOf(int(s.Layer), s.Kind == DiscardAbar))
+		default:
+			ok = p.compute(i, s)
+		}
+		if !ok {
+			return nil, false
 		}
 	}
-	r.before[len(steps)] = now
-	return r, gradient == 0
+	r.before[len(steps)] = p.now
+	return r, p.gradient == 0
+}
+
+// replay is the state between two steps of a profile.
+type replay struct {
+	*Profile
+	now      float64 // bytes stored
+	gradient int     // ℓ of the δ_ℓ that is there
+	stored   []bool  // by tensor
+	last     []int   // step that used or made it last
+	made     []bool  // that step made it
+}
+
+// use notes that step i uses t, and the gap before it if that is over the loss.
+func (p *replay) use(i int, t tensor) {
+	if f := p.last[t]; p.Loss >= 0 && f < p.Loss && i > p.Loss {
+		p.Gaps = append(p.Gaps, Gap{Tensor: t, From: f, To: i, made: p.made[t]})
+	}
+	p.last[t], p.made[t] = i, false
+}
+
+func (p *replay) keep(i int, t tensor) {
+	if p.stored[t] {
+		p.use(i, t)
+		return
+	}
+	p.stored[t], p.last[t], p.made[t] = true, i, true
+	p.now += p.In.Size(t)
+}
+
+func (p *replay) drop(t tensor) {
+	if p.stored[t] {
+		p.stored[t] = false
+		p.now -= p.In.Size(t)
+	}
+}
+
+// discard drops t at step i; false if it is not there.
+func (p *replay) discard(i int, t tensor) bool {
+	if !p.stored[t] {
+		return false
+	}
+	p.During[i] = p.now
+	p.last[t] = i
+	p.drop(t)
+	return true
+}
+
+// compute runs a computation as step i; false if it lacks an input or is a
+// backward out of turn.
+func (p *replay) compute(i int, s Step) bool {
+	in, l := p.In, int(s.Layer)
+	// A kept ā serves as well as a; where both are stored a is read.
+	reads := TensorOf(l-1, false)
+	if !p.stored[reads] {
+		if reads = TensorOf(l-1, true); !p.stored[reads] || s.Kind == FNone {
+			return false
+		}
+	}
+	switch s.Kind {
+	case FAll:
+		p.use(i, reads)
+		p.Took[i], p.During[i] = in.UF[l], p.now+in.Abar[l]+in.OF[l]
+		p.keep(i, TensorOf(l, true))
+	case FCk, FNone:
+		p.use(i, reads)
+		p.Took[i], p.During[i] = in.UF[l], p.now+in.A[l]+in.OF[l]
+		p.keep(i, TensorOf(l, false))
+		if s.Kind == FNone {
+			p.drop(reads)
+		}
+	case Backward:
+		if l != p.gradient || !p.stored[TensorOf(l, true)] {
+			return false
+		}
+		if l == in.N {
+			p.Loss = i
+			p.now += in.Delta[l]
+		}
+		p.use(i, reads)
+		p.use(i, TensorOf(l, true))
+		p.Took[i], p.During[i] = in.UB[l], p.now+in.Delta[l-1]+in.OB[l]
+		p.drop(TensorOf(l, true))
+		p.drop(TensorOf(l-1, false))
+		p.now += in.Delta[l-1] - in.Delta[l]
+		p.gradient--
+	}
+	return true
 }
 
 // Computing is the time of all computations.
