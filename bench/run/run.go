@@ -203,9 +203,19 @@ func (r *Result) withBounds(more ...Bound) {
 		}
 	}
 	r.Bound, r.Conditional = best(r.Bounds, r.bound)
+	r.Claims = slices.DeleteFunc(r.Claims, r.proves)
 	if r.Plan != nil {
 		r.judge()
 	}
+}
+
+// proves reports whether a bound says what is claimed, or more, of all plans that
+// the claim is about.
+func (r *Result) proves(c proof.Claim) bool {
+	return slices.ContainsFunc(r.Bounds, func(b Bound) bool {
+		of := func(a string) bool { return slices.Contains(c.Assumptions, a) }
+		return !math.IsInf(c.Value, 0) && RelativeGap(c.Value, b.Value) <= Tolerance && !slices.ContainsFunc(b.Assumptions, func(a string) bool { return !of(a) })
+	})
 }
 
 // bound reports whether b binds the plan: what it assumes is so.
@@ -267,11 +277,6 @@ func (r *Result) judge() {
 			r.fail(fmt.Errorf("%s: the verified plan (%v s) beats the bound of %s (%v s, %s): the bound is wrong", r.Method, *r.Objective, b.By, b.Value, b.Proof))
 			return
 		}
-	}
-	if b := r.Bound; b != nil {
-		r.Claims = slices.DeleteFunc(r.Claims, func(c proof.Claim) bool {
-			return c.Value <= b.Value+Exactness*math.Abs(b.Value) && !math.IsInf(c.Value, 0)
-		})
 	}
 	if r.Conditional != nil && RelativeGap(*r.Objective, r.Conditional.Value) <= Tolerance {
 		r.OptimalWithin = r.Conditional.Assumptions

@@ -113,7 +113,7 @@ func printComparison(s streams, j *job, results []*run.Result, best, conditional
 		fmt.Fprintf(s.out, "\nbound %s, %s", platform.FormatSeconds(best.Value), provedBy(best))
 		separator := "; "
 		if b := conditional; b != nil {
-			fmt.Fprintf(s.out, "\nbound %s, %s, of plans that keep: %s", platform.FormatSeconds(b.Value), provedBy(b), strings.Join(b.Assumptions, "; "))
+			fmt.Fprintf(s.out, "\nbound %s", conditionalLine(b))
 			separator = "\n"
 		}
 		fmt.Fprintf(s.out, "%sgap = (%s − bound) / %s; every plan was verified by replay\n", separator, word, word)

@@ -62,14 +62,14 @@ func printResult(w io.Writer, j *job, r *run.Result) {
 	if b := r.Bound; b != nil {
 		line("bound", "%s, %s", platform.FormatSeconds(b.Value), provedBy(b))
 	}
+	if b := r.Conditional; b != nil {
+		line("", "%s", conditionalLine(b))
+	}
 	for _, c := range r.Claims {
 		line("", "%s", claimLine(c))
 	}
 	if r.Gap != nil {
 		line("gap", "%s", percent(*r.Gap))
-	}
-	if b := r.Conditional; b != nil {
-		line("", "%s, %s, of plans that keep: %s", platform.FormatSeconds(b.Value), provedBy(b), strings.Join(b.Assumptions, "; "))
 	}
 	status := string(r.Status)
 	switch {
@@ -229,6 +229,11 @@ func provedBy(b *run.Bound) string {
 	return "by the word of " + b.By
 }
 
+// conditionalLine shows a bound that holds under assumptions.
+func conditionalLine(b *run.Bound) string {
+	return fmt.Sprintf("%s, %s, of plans that keep: %s", platform.FormatSeconds(b.Value), provedBy(b), strings.Join(b.Assumptions, "; "))
+}
+
 // claimLine says what a solver claims.
 func claimLine(c proof.Claim) string {
 	what := platform.FormatSeconds(c.Value)
@@ -246,6 +251,14 @@ func claimLine(c proof.Claim) string {
 func endedWords(r *run.Result) string {
 	switch r.Ended {
 	case proof.Closed:
+		switch {
+		case r.Status == run.Infeasible:
+			return "closed: that there is no plan is proved"
+		case r.Plan == nil:
+			return "closed: the bounding model is solved"
+		case len(r.OptimalWithin) > 0:
+			return "closed: plan and bound of such plans have met"
+		}
 		return "closed: plan and bound have met"
 	case proof.Gap:
 		return "gap: the gap asked for is reached"

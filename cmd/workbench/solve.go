@@ -306,7 +306,7 @@ func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, sp
 		unwritten = writePlan(o.planFile, r.Plan)
 	}
 	if o.certificateFile != "" {
-		unwritten = cmp.Or(unwritten, writeCertificate(o.certificateFile, r))
+		unwritten = cmp.Or(unwritten, writeCertificate(o.certificateFile, o.certify, r))
 	}
 	if o.json() {
 		if err := r.WriteJSON(s.out); err != nil {
@@ -368,10 +368,14 @@ func writePlan(name string, p *plan.Plan) error {
 }
 
 // writeCertificate writes the certificate of the best bound that has one.
-func writeCertificate(name string, r *run.Result) error {
+func writeCertificate(name, certify string, r *run.Result) error {
 	c := r.Certificate()
 	if c == nil {
-		return fmt.Errorf("--certificate %s: nothing to write: no bound of this run was certified (%s)", name, r.Method)
+		known := "no bound is known"
+		if r.Bound != nil {
+			known = "the bound is " + provedBy(r.Bound)
+		}
+		return fmt.Errorf("--certificate %s: nothing to write: no bound of this run was certified (%s, --certify %s)", name, known, certify)
 	}
 	return writeFile(name, c.Write)
 }

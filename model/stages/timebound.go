@@ -85,7 +85,7 @@ func (b *bounds) hardest(memory float64) (TimeBound, int64) {
 		}
 	}
 	if len(all) == 0 {
-		return TimeBound{Node: -1, Why: "every node is computed"}, 0
+		return TimeBound{Node: -1, Why: "the sum of the computations"}, 0
 	}
 	slices.SortStableFunc(all, func(p, q at) int { return cmp.Compare(q.time, p.time) })
 	worst := all[0]

@@ -65,6 +65,9 @@ func CheckTotal(path string, total float64, unit platform.Unit) error {
 	if total < platform.MaxTotal {
 		return nil
 	}
-	return &FieldError{path, fmt.Sprintf("all sizes together are %v bytes; in units of %v bytes that is not below %v, up to which sums are exact",
-		unit.Bytes(total), unit.Bytes(1), platform.MaxTotal)}
+	limit := fmt.Sprintf("%v bytes", unit.Bytes(platform.MaxTotal))
+	if unit != platform.Byte {
+		limit += fmt.Sprintf(" (%v units of %v bytes, the last decimal of the sizes)", platform.MaxTotal, unit.Bytes(1))
+	}
+	return &FieldError{path, fmt.Sprintf("all sizes together are %v bytes; they are added exactly below %s", unit.Bytes(total), limit)}
 }
