@@ -19,7 +19,8 @@ var rates = []float64{12, 24, 36}
 // offloadBandwidths draws [004] Figure 3.6 of each instance into a folder: the
 // throughput of offloading alone (dynprog) over the memory limit at each of the
 // rates, beside that of rematerialization alone (persistent).
-func (m *measurer) offloadBandwidths(folder string, specs []string) error {
+func (m *measurer) offloadBandwidths(args []string) error {
+	folder, specs := args[0], args[1:]
 	offload, err := catalog.FindProblem(plan.ActivationOffload)
 	if err != nil {
 		return err

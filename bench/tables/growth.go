@@ -51,8 +51,9 @@ func readBenchmarks(r io.Reader) ([]measured, error) {
 // growth draws how the times of benchmarks grow with N and with S, from the
 // output of go test -bench on standard input, into a folder: growth-n.svg and
 // growth-s.svg.
-func growth(in io.Reader, dir string) error {
-	all, err := readBenchmarks(in)
+func (m *measurer) growth(args []string) error {
+	dir := args[0]
+	all, err := readBenchmarks(os.Stdin)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"workbench/bench/curve"
 	"workbench/bench/plots"
@@ -243,68 +242,4 @@ func (a *offloadClaims) print(methods []string) {
 	}
 	fmt.Printf("\nThe better dynprog is behind vdnn on %d (by a factor of at most %.3f), and as good as any of the paper's on %d of %d of DenseNets. Search is behind one of the paper's on %d (%.3f) and proved optimal by a closed form on %d.\n",
 		a.behindVDNN, max(1, a.worstVDNN), a.denseBest, a.dense, a.behind, max(1, a.worstBehind), a.optimal)
-}
-
-// gapLayers is the length of chains up to which gaps are measured.
-const gapLayers = 40
-
-// offloadGaps measures how far from optimal plans are on networks of at most so
-// many layers, at five memory limits: the default method's proof, and the makespan
-// of the others over what it proves.
-func (m *measurer) offloadGaps(limit time.Duration, specs []string) error {
-	others := []string{"greedy", "vdnn", "autoswap", "dynprog-slots", "dynprog", "search"}
-	fmt.Printf("| instance | N | memory | %s | gap | proved by | s |\n|---|--:|--:|%s--:|---|--:|\n", strings.Join(others, " | "), strings.Repeat("--:|", len(others)))
-	over := make([]meanWorst, len(others))
-	closed, within, rows := 0, 0, 0
-	for _, spec := range specs {
-		in, err := run.Load(spec, os.Stdin)
-		if err != nil {
-			return err
-		}
-		if in.Chain == nil || in.Chain.Len() > gapLayers {
-			fmt.Fprintf(os.Stderr, "%s: %s, left out\n", spec, in.Size())
-			continue
-		}
-		for _, percent := range []float64{10, 30, 50, 70, 90} {
-			_, s, err := m.at(spec, percent, 12e9)
-			if err != nil {
-				return err
-			}
-			s.Time = limit
-			r := m.runs(m.problem.Defaults[0], in, s)
-			if r.Status == run.Failed {
-				return fmt.Errorf("%s at %g %%: %w", spec, percent, r.Err)
-			}
-			if m.ctx.Err() != nil {
-				return m.ctx.Err()
-			}
-			fmt.Printf("| %s | %d | %g %%, %s", strings.TrimPrefix(spec, "zoo:"), in.Chain.Len(), percent, platform.FormatBytes(s.Platform.Memory))
-			for i, name := range others {
-				x := m.runs(name, in, s)
-				if x.Objective == nil {
-					fmt.Print(" | –")
-					continue
-				}
-				ratio := *x.Objective / r.Bound.Value
-				over[i].add(ratio)
-				fmt.Printf(" | %.4f", ratio)
-			}
-			fmt.Printf(" | %s | %s | %.1f |\n", gap(r), r.Bound.By, r.WallTime)
-			rows++
-			switch {
-			case r.Gap == nil:
-			case *r.Gap <= 1e-8:
-				closed++
-				within++
-			case *r.Gap <= 0.02:
-				within++
-			}
-		}
-	}
-	fmt.Print("| mean, worst | | ")
-	for i := range over {
-		fmt.Printf(" | %.4f, %.4f", over[i].value(), over[i].worst)
-	}
-	fmt.Printf(" | | | |\n\nProved optimal %d of %d, gap at most 2 %% on %d.\n", closed, rows, within)
-	return nil
 }

@@ -30,7 +30,8 @@ type shortChain struct {
 // without a start: networks of [004] 6.5 glued to 4 to 8 layers, and random
 // chains. With without, also the strengthened one with each group left out, on
 // two of them.
-func (m *measurer) pipelineStrength(limit time.Duration, without bool) error {
+func (m *measurer) pipelineStrength(limit time.Duration, args []string) error {
+	without := len(args) > 0 && args[0] == "without"
 	list, err := shortChains()
 	if err != nil {
 		return err

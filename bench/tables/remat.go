@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -215,90 +214,4 @@ func percentMore(x, than float64) string {
 		return "no plan"
 	}
 	return fmt.Sprintf("%+.1f %%", 100*(x/than-1))
-}
-
-// chains lists the networks: length, memory range, and what the exact methods
-// take on them at a quarter of the range.
-func (m *measurer) chains(specs []string) error {
-	fmt.Println("| instance | N | M_low | M_high | persistent, s | optimum, s | makespan / Σu | optimum | gap |")
-	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
-	for _, spec := range specs {
-		in, err := run.Load(spec, os.Stdin)
-		if err != nil {
-			return err
-		}
-		low, high := remat.Range(in.Chain)
-		s := m.at2(low + (high-low)/4)
-		p := run.Run(m.ctx, m.problem, m.method("persistent"), in, s)
-		o := run.Run(m.ctx, m.problem, m.method("optimum"), in, s)
-		fmt.Printf("| %s | %d | %s | %s | %s | %.2f | %s | %s | %s |\n", strings.TrimPrefix(spec, "zoo:"), in.Chain.Len(),
-			platform.FormatBytes(low), platform.FormatBytes(high), fmt.Sprintf("%.2f", p.WallTime), o.WallTime,
-			times(p, in), times(o, in), gap(o))
-		if m.ctx.Err() != nil {
-			return m.ctx.Err()
-		}
-	}
-	return nil
-}
-
-// times is the makespan as a multiple of computing everything once.
-func times(r *run.Result, in *run.Instance) string {
-	if r.Objective == nil {
-		return string(r.Status)
-	}
-	return fmt.Sprintf("%.4f", *r.Objective/in.Compute())
-}
-
-// checkmate solves graphs at five memory limits with the strengthened and the
-// plain formulation.
-func (m *measurer) checkmate(specs []string, methods []string, limit time.Duration) error {
-	fmt.Println("| graph | nodes | memory | method | columns | integers | rows | makespan / Σu | bound / Σu | gap | nodes | s |")
-	fmt.Println("|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|")
-	closed, planned, rows := map[string]int{}, map[string]int{}, 0
-	for _, spec := range specs {
-		in, err := run.Load(spec, os.Stdin)
-		if err != nil {
-			return err
-		}
-		low, high := m.problem.Range(in)
-		for _, percent := range []float64{10, 30, 50, 70, 90} {
-			s := m.at2(low + (high-low)*percent/100)
-			s.Time, s.Gap = limit, 0.001
-			rows++
-			for _, name := range methods {
-				r := run.Run(context.WithoutCancel(m.ctx), m.problem, m.method(name), in, s)
-				size := "– | – | –"
-				if f := r.Formulation; f != nil {
-					size = fmt.Sprintf("%d | %d | %d", f.Variables, f.Integers, f.Constraints)
-				}
-				nodes, bound := "–", "–"
-				if r.Nodes != nil {
-					nodes = fmt.Sprint(*r.Nodes)
-				}
-				own := "–"
-				if r.OwnBound != nil {
-					bound = fmt.Sprintf("%.4f", r.OwnBound.Value/in.Compute())
-					if r.Objective != nil {
-						own = fmt.Sprintf("%.3f %%", 100*max(0, run.RelativeGap(*r.Objective, r.OwnBound.Value)))
-					}
-				}
-				fmt.Printf("| %s | %d | %g %%, %s | %s | %s | %s | %s | %s | %s | %.1f |\n", strings.TrimPrefix(spec, "zoo:"), in.Graph.Len(), percent,
-					platform.FormatBytes(s.Platform.Memory), name, size, times(r, in), bound, own, nodes, r.WallTime)
-				if r.Objective != nil {
-					planned[name]++
-					if r.OwnBound != nil && run.RelativeGap(*r.Objective, r.OwnBound.Value) <= 0.01 {
-						closed[name]++
-					}
-				}
-				if m.ctx.Err() != nil {
-					return m.ctx.Err()
-				}
-			}
-		}
-	}
-	fmt.Println()
-	for _, name := range methods {
-		fmt.Printf("%s: a verified plan on %d of %d, proven gap at most 1 %% on %d.\n", name, planned[name], rows, closed[name])
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,10 +22,14 @@ type variant struct {
 
 // strengthening solves the models of an instance with every strengthening, and
 // with each left out, without a start.
-func (m *measurer) strengthening(limit time.Duration, percent float64, specs []string) error {
+func (m *measurer) strengthening(limit time.Duration, args []string) error {
+	percent, err := strconv.ParseFloat(args[0], 64)
+	if err != nil {
+		return err
+	}
 	fmt.Println("| instance | model | columns | integers | rows | LP / Σu | bound / Σu | best / Σu | gap | nodes | s |")
 	fmt.Println("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
-	for _, spec := range specs {
+	for _, spec := range args[1:] {
 		in, err := run.Load(spec, os.Stdin)
 		if err != nil {
 			return err

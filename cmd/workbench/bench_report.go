@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -9,12 +11,13 @@ import (
 	pages "workbench/bench/report"
 	"workbench/bench/report/rows"
 	"workbench/bench/run"
+	"workbench/model/nearest"
 )
 
 // reportOptions are the flags of bench report.
 type reportOptions struct {
-	quiet                  bool
-	output, folder, before string
+	quiet                         bool
+	output, folder, before, table string
 }
 
 func newBenchReport(s streams) *cli.Command {
@@ -29,15 +32,22 @@ func newBenchReport(s streams) *cli.Command {
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the page to `FILE`.html", Value: "report.html", Destination: &o.output, Category: "output"},
 			&cli.StringFlag{Name: "folder", Usage: "write the page, its figures as SVG and PNG, and all numbers as CSV into `FOLDER` instead", Destination: &o.folder, Category: "output"},
 			&cli.StringFlag{Name: "before", Usage: "compare with the earlier `SWEEP` on the page", Destination: &o.before, Category: "input"},
+			&cli.StringFlag{Name: "table", Usage: "print a table in Markdown instead, instances by methods; `WHAT` its cells say is one of: " + strings.Join(pages.Tables(), ", "), Destination: &o.table, Category: "output"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no words about what was written", Destination: &o.quiet, Category: "output"},
 		},
 		Action: func(c *cli.Context) error {
-			a, err := args(c, 1, 1, "bench report SWEEP [--output FILE.html] [--folder FOLDER] [--before SWEEP]")
+			a, err := args(c, 1, 1, "bench report SWEEP [--output FILE.html] [--folder FOLDER] [--before SWEEP] [--table WHAT]")
 			if err != nil {
 				return err
 			}
 			if c.IsSet("output") && o.folder != "" {
 				return usagef("--output %s and --folder %s: one of them is needed; the folder has the page, too", o.output, o.folder)
+			}
+			if o.table != "" && (c.IsSet("output") || o.folder != "" || o.before != "") {
+				return usagef("--table %s goes to standard output, without --output, --folder or --before", o.table)
+			}
+			if o.table != "" && !slices.Contains(pages.Tables(), o.table) {
+				return usagef("--table %s: there are %s", o.table, nearest.Hint(o.table, pages.Tables()))
 			}
 			return benchReport(s, o, a[0])
 		},
@@ -60,6 +70,9 @@ func benchReport(s streams, o *reportOptions, path string) error {
 		}
 	}
 	r := pages.New(night, comparison)
+	if o.table != "" {
+		return r.WriteTable(s.out, o.table)
+	}
 	where := o.output
 	if o.folder != "" {
 		where = o.folder

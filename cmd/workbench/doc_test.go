@@ -86,13 +86,9 @@ func elide(want, got []string) []string {
 	return got
 }
 
-func TestDocuments(t *testing.T) {
-	root := filepath.Join("..", "..")
-	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	files = append(files, filepath.Join(root, "README.md"))
+// workbenchOnPath returns a folder with this program by its name.
+func workbenchOnPath(t *testing.T) string {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -101,6 +97,20 @@ func TestDocuments(t *testing.T) {
 	if err := os.Symlink(exe, filepath.Join(bin, "workbench")); err != nil {
 		t.Fatal(err)
 	}
+	return bin
+}
+
+func TestDocuments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs every example of the documents for a minute")
+	}
+	root := filepath.Join("..", "..")
+	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, filepath.Join(root, "README.md"))
+	bin := workbenchOnPath(t)
 	ran := 0
 	for _, file := range files {
 		text, err := os.ReadFile(file)
