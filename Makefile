@@ -2,10 +2,10 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: build solve test bench quick nightly vet staticcheck dead-code format-check shell-check lint licenses \
+.PHONY: build solve test test-quick bench quick nightly vet staticcheck dead-code format-check shell-check lint licenses \
 	format setup env clean soak help
 
-# Arguments for `make solve`, `make test` and `make bench`, as in
+# Arguments for `make solve`, `make test`, `make test-quick` and `make bench`, as in
 #   make solve ARGS='--memory 40% --time-limit 10s'
 #   make test ARGS='-run Verify ./model/...'
 ARGS :=
@@ -25,6 +25,9 @@ solve: build ## build, then solve the default instance; BACKEND=lpsolve, ARGS='â
 
 test: setup ## run all tests; PACKAGES=./model/..., ARGS='-run X -count=1'
 	@$(WITH_SOLVERS) go test -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
+
+test-quick: setup ## the short tests, for the inner loop; PACKAGES and ARGS as for test
+	@$(WITH_SOLVERS) go test -short -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
 
 bench: setup ## run the Go benchmarks
 	@$(WITH_SOLVERS) go test -run '^$$' -bench . -benchmem -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)

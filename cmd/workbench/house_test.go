@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -72,25 +74,50 @@ func TestImportsGoDownwards(t *testing.T) {
 	}
 }
 
-// Verifiers and the exhaustive search judge methods, so they may share nothing
-// with them, not even the formulas of an instance.
+// judges judge methods, so they share nothing with them: not the views of
+// problems, not even the formulas of an instance. Each may import the types of
+// files, and what it is listed with.
+var judges = map[string][]string{
+	"workbench/model/plan":        nil,
+	"workbench/model/exhaustive":  {"workbench/model/plan"},                               // for the plans it returns
+	"workbench/model/certificate": {"workbench/model/milp", "workbench/model/strictjson"}, // the model that is proved about
+}
+
+// fileTypes are the packages of instances, platforms and how they are read.
+var fileTypes = []string{
+	"workbench/model/chain", "workbench/model/graph", "workbench/model/functions", "workbench/model/join",
+	"workbench/model/platform", "workbench/model/strictjson",
+}
+
 func TestJudgesShareNothingWithMethods(t *testing.T) {
-	judges := []string{"workbench/model/plan", "workbench/model/exhaustive"}
-	forbidden := []string{"workbench/model/cycle", "workbench/model/milp"}
 	seen := 0
 	for _, p := range listPackages(t) {
-		if !slices.Contains(judges, p.ImportPath) {
+		own, judge := judges[p.ImportPath]
+		if !judge {
 			continue
 		}
 		seen++
 		for _, imp := range p.Imports {
-			if slices.Contains(forbidden, imp) {
-				t.Errorf("%s imports %s", p.ImportPath, imp)
+			if strings.HasPrefix(imp, "workbench/") && !slices.Contains(fileTypes, imp) && !slices.Contains(own, imp) {
+				t.Errorf("%s imports %s: judges know the types of files only", p.ImportPath, imp)
 			}
 		}
 	}
 	if seen != len(judges) {
 		t.Errorf("found %d of %d judges", seen, len(judges))
+	}
+}
+
+// What the judges import knows nothing of problems either: the types of files
+// import each other only.
+func TestFileTypesShareNothingWithMethods(t *testing.T) {
+	allowed := append([]string{"workbench/model/linear"}, fileTypes...) // what orders the nodes of a file
+	for _, p := range listPackages(t) {
+		for _, imp := range p.Imports {
+			if slices.Contains(fileTypes, p.ImportPath) && strings.HasPrefix(imp, "workbench/") && !slices.Contains(allowed, imp) {
+				t.Errorf("%s imports %s", p.ImportPath, imp)
+			}
+		}
 	}
 }
 
@@ -100,6 +127,33 @@ func TestMethodsDoNotSearchExhaustively(t *testing.T) {
 		if strings.HasPrefix(p.ImportPath, "workbench/heuristics/") && slices.Contains(p.Imports, "workbench/model/exhaustive") {
 			t.Errorf("%s imports the exhaustive search", p.ImportPath)
 		}
+	}
+}
+
+// docs/index.md links every document.
+func TestIndexLinksEveryDocument(t *testing.T) {
+	index, err := os.ReadFile("../../docs/index.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, pattern := range []string{"*.md", "formulations/*.md"} {
+		files, err := filepath.Glob(filepath.Join("../../docs", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			name, err := filepath.Rel("../../docs", file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found++; name != "index.md" && !strings.Contains(string(index), "("+filepath.ToSlash(name)+")") {
+				t.Errorf("docs/index.md has no link to %s", name)
+			}
+		}
+	}
+	if found < 15 {
+		t.Errorf("only %d documents", found)
 	}
 }
 
