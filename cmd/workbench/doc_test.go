@@ -137,3 +137,32 @@ func TestDocuments(t *testing.T) {
 		t.Errorf("only %d examples found: are the blocks still marked console?", ran)
 	}
 }
+
+var sourceFile = regexp.MustCompile(`\b(cmd|bench|heuristics|ilp|solvers|model)/[a-z_/]+\.go\b`)
+
+// The files that documents name are there.
+func TestDocumentsNameFilesThatExist(t *testing.T) {
+	root := filepath.Join("..", "..")
+	seen := 0
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/*/*.md"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range sourceFile.FindAllString(string(text), -1) {
+				seen++
+				if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+					t.Errorf("%s names %s: %v", file, name, err)
+				}
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("only %d files named", seen)
+	}
+}
