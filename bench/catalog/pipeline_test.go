@@ -10,6 +10,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 // pipelined runs methods on a chain, none of which comes to need its backend, and
@@ -66,7 +67,7 @@ func TestBoundsBindWhatTheyAssume(t *testing.T) {
 // and contiguous-optimum is not beaten by 1F1B*, nor branch-and-bound by it.
 func TestPipelineMethodsAgree(t *testing.T) {
 	planned := 0
-	for seed := range uint64(100) {
+	for seed := range uint64(testfile.Cases(100)) {
 		r := rand.New(rand.NewPCG(seed, 31))
 		size := func(n int) float64 { return float64(r.IntN(n)) }
 		c := &chain.Chain{Name: "random", Input: chain.Input{Activation: size(4), Gradient: size(4)}}
@@ -94,7 +95,7 @@ func TestPipelineMethodsAgree(t *testing.T) {
 			}
 		}
 	}
-	if planned < 60 {
+	if planned < testfile.Cases(60) {
 		t.Errorf("only %d instances have plans", planned)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 	"workbench/model/zoo"
 )
 
@@ -66,7 +67,7 @@ func optimumCase(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) {
 func TestOptimumIsExhaustive(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 21))
 	mixed := 0
-	for k := range 12000 {
+	for k := range testfile.Cases(12000) {
 		c, p := optimumCase(r, 1+r.IntN(6))
 		want, _, err := exhaustive.Offload(c, p.Memory, p.Bandwidth, 1<<16)
 		if errors.Is(err, exhaustive.ErrLimit) {

@@ -12,6 +12,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 	"workbench/model/zoo"
 )
 
@@ -90,7 +91,7 @@ func TestExactEqualsExhaustive(t *testing.T) {
 // The same with more layers, where several have to share processors.
 func TestExactEqualsExhaustiveLonger(t *testing.T) {
 	solved := 0
-	for seed := range uint64(60) {
+	for seed := range uint64(testfile.Cases(60)) {
 		r := rand.New(rand.NewPCG(seed, 12))
 		c, p := randomChain(r, 6+r.IntN(2), false), randomPlatform(r)
 		p.Processors = 2 + r.IntN(2)
@@ -137,7 +138,7 @@ func allocationsOf(n, procs int, with func([]plan.Stage)) {
 // no weaker than the bounds in closed form.
 func TestEveryBoundsKPeriodic(t *testing.T) {
 	tight, beaten, total := 0, 0, 0
-	for seed := range uint64(120) {
+	for seed := range uint64(testfile.Cases(120)) {
 		r := rand.New(rand.NewPCG(seed, 21))
 		c, p := randomChain(r, 2+r.IntN(3), false), randomPlatform(r)
 		p.Processors = 2 + r.IntN(2)
@@ -185,7 +186,7 @@ func TestEveryBoundsKPeriodic(t *testing.T) {
 		}
 	}
 	t.Logf("of %d instances %d have a faster pattern with k > 1, and %d bounds are met", total, beaten, tight)
-	if total < 100 || beaten < 10 || tight < total/4 {
+	if total < testfile.Cases(100) || beaten < testfile.Cases(10) || tight < total/4 {
 		t.Errorf("of %d instances %d have a faster pattern with k > 1, and %d bounds are met", total, beaten, tight)
 	}
 }
@@ -193,7 +194,7 @@ func TestEveryBoundsKPeriodic(t *testing.T) {
 // ExactContiguous equals exhaustive search over contiguous allocations.
 func TestExactContiguousEqualsExhaustive(t *testing.T) {
 	total, dearer := 0, 0
-	for seed := range uint64(200) {
+	for seed := range uint64(testfile.Cases(200)) {
 		r := rand.New(rand.NewPCG(seed, 22))
 		c, p := randomChain(r, 2+r.IntN(4), seed%4 == 3), randomPlatform(r)
 		p.Processors = 1 + r.IntN(3)
@@ -232,7 +233,7 @@ func TestExactContiguousEqualsExhaustive(t *testing.T) {
 		}
 	}
 	t.Logf("of %d instances %d have a faster allocation that is not contiguous", total, dearer)
-	if total < 200 || dearer == 0 {
+	if total < testfile.Cases(200) || dearer == 0 {
 		t.Errorf("of %d instances %d have a faster allocation that is not contiguous", total, dearer)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
+	"workbench/model/testfile"
 )
 
 // No 1-periodic plan beats exhaustive search over all allocations and patterns,
@@ -17,7 +18,7 @@ import (
 func TestExhaustive(t *testing.T) {
 	const decisions = 1 << 19
 	equal, total := map[string]int{}, 0
-	for seed := range uint64(60) {
+	for seed := range uint64(testfile.Cases(60)) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		c, p := randomChain(r, 2+r.IntN(4), false), randomPlatform(r)
 		p.Processors = 1 + r.IntN(3)
@@ -66,7 +67,7 @@ func TestExhaustive(t *testing.T) {
 		}
 	}
 	t.Logf("1-periodic optimum reached, of %d: %v", total, equal)
-	if total < 40 || equal["search"] < total*9/10 {
+	if total < testfile.Cases(40) || equal["search"] < total*9/10 {
 		t.Errorf("of %d instances search solves %d", total, equal["search"])
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	model "workbench/model/remat"
+	"workbench/model/testfile"
 	"workbench/model/zoo"
 )
 
@@ -107,7 +108,7 @@ func TestRandomChains(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 1))
 	worse := map[string]int{}
 	instances := 0
-	for i := range 2000 {
+	for i := range testfile.Cases(2000) {
 		c := exhaustive.RandomChain(r, 1+i%5)
 		if i%7 == 0 {
 			spread(r, c)
@@ -175,7 +176,7 @@ func TestRandomChains(t *testing.T) {
 	}
 	// A test in which nothing differs would show nothing.
 	for _, name := range []string{"floating", "persistent", "revolve", "periodic", "least bound", "bound"} {
-		if worse[name] == 0 {
+		if worse[name] == 0 && !(testing.Short() && name == "least bound") { // which is rare
 			t.Errorf("%s is always the optimum", name)
 		}
 	}

@@ -66,3 +66,12 @@ func root(t testing.TB) string {
 		}
 	}
 }
+
+// Cases is how many random cases a test draws: n, or a fifth of them where only
+// short tests are asked for.
+func Cases(n int) int {
+	if testing.Short() {
+		return (n + 4) / 5
+	}
+	return n
+}
