@@ -23,7 +23,7 @@ func work(t *testing.T, in *run.Instance, method string, percent float64) *run.R
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory := run.ResolveMemory(p, in, platform.MemorySpec{Percent: true, Value: percent})
+	memory := resolve(p, in, platform.MemorySpec{Percent: true, Value: percent})
 	return run.Run(context.Background(), p, m, in, run.Setting{
 		Platform: platform.Platform{Memory: memory}, Backend: backend, Threads: 1, Slots: run.DefaultSlots, Time: time.Minute,
 	})
@@ -103,7 +103,7 @@ func offloaded(t *testing.T, problem string, in *run.Instance, method string, pe
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory := run.ResolveMemory(p, in, platform.MemorySpec{Percent: true, Value: percent})
+	memory := resolve(p, in, platform.MemorySpec{Percent: true, Value: percent})
 	return run.Run(context.Background(), p, m, in, run.Setting{
 		Platform: platform.Platform{Memory: memory, Bandwidth: 12e9}, Backend: backend, Threads: 1, Time: 30 * time.Second, Gap: 0.02,
 	})
@@ -231,4 +231,10 @@ func find(t *testing.T, problem, method string) (*run.Problem, *run.Method) {
 		t.Fatal(err)
 	}
 	return p, m
+}
+
+// resolve turns a limit as flags have it into units for the instance.
+func resolve(p *run.Problem, in *run.Instance, limit platform.MemorySpec) float64 {
+	low, high := p.Range(in)
+	return in.Resolve(limit, low, high)
 }

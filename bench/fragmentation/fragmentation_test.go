@@ -46,7 +46,7 @@ func TestFragmentationOfEveryMethod(t *testing.T) {
 			}
 			setting := run.Setting{
 				Platform: platform.Platform{
-					Memory:    run.ResolveMemory(p, in, platform.MemorySpec{Percent: true, Value: 60}),
+					Memory:    resolve(p, in, platform.MemorySpec{Percent: true, Value: 60}),
 					Bandwidth: 12e9, Processors: 3, WeightCopies: 3,
 				},
 				Time: 20 * time.Second, Threads: 1,
@@ -160,7 +160,7 @@ func TestLateFragmentation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	setting := run.Setting{Platform: platform.Platform{Memory: run.ResolveMemory(p, in, platform.MemorySpec{Percent: true, Value: 30}), Bandwidth: 12e9}}
+	setting := run.Setting{Platform: platform.Platform{Memory: resolve(p, in, platform.MemorySpec{Percent: true, Value: 30}), Bandwidth: 12e9}}
 	r := run.Run(t.Context(), p, m, in, setting)
 	if r.Plan == nil {
 		t.Fatal(r.Err)
@@ -284,4 +284,10 @@ func find(t *testing.T, problem, method string) (*run.Problem, *run.Method) {
 		t.Fatal(err)
 	}
 	return p, m
+}
+
+// resolve turns a limit as flags have it into units for the instance.
+func resolve(p *run.Problem, in *run.Instance, limit platform.MemorySpec) float64 {
+	low, high := p.Range(in)
+	return in.Resolve(limit, low, high)
 }

@@ -11,7 +11,6 @@ import (
 
 	"workbench/ilp/formulation"
 	"workbench/model/plan"
-	"workbench/model/platform"
 	"workbench/model/proof"
 )
 
@@ -312,11 +311,4 @@ func RelativeGap(objective, bound float64) float64 {
 		return 0
 	}
 	return (objective - bound) / math.Max(math.Abs(objective), 1e-300)
-}
-
-// ResolveMemory turns a memory flag ("16GiB", "40%") into bytes for this
-// instance.
-func ResolveMemory(p *Problem, in *Instance, spec platform.MemorySpec) float64 {
-	low, high := p.Range(in)
-	return in.Resolve(spec, low, high)
 }
