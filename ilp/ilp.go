@@ -39,17 +39,19 @@ func Rebuild(name string, in plan.Instance, p platform.Platform, options json.Ra
 	if k < 0 {
 		return nil, fmt.Errorf("%w: there is no formulation %q", formulation.ErrInstance, name)
 	}
-	switch f := list[k]; {
+	f := list[k]
+	switch {
 	case f.BuildGraph != nil && in.Graph != nil:
 		return checkmate.Rebuild(name, in.Graph, p, options)
 	case f.Problem == plan.Remat && in.Chain != nil:
 		return remat.Build(name, in.Chain, p, options)
 	case f.Problem == plan.Pipeline && in.Chain != nil:
 		return pipeline.Rebuild(name, in.Chain, p, options)
-	case f.Problem == plan.Pipeline && in.Chain != nil:
-		return pipeline.Rebuild(name, in.Chain, p, options)
-	case len(options) > 0:
-		return nil, fmt.Errorf("%w: %s has no options, there are %s", formulation.ErrInstance, name, options)
+	}
+	if err := formulation.ReadOptions(name, options, nil); err != nil {
+		return nil, err
+	}
+	switch {
 	case f.Build != nil && in.Chain != nil:
 		return f.Build(in.Chain, p)
 	case f.BuildFunctions != nil && in.Functions != nil:

@@ -98,7 +98,7 @@ func (r *Result) settle(in *Instance, m *Method, out *Outcome, closed Bound) *Re
 	r.Claims = out.Claims
 	proved := append(slices.Clone(out.Bounds), closed)
 	r.Bounds = nil
-	if out.Plan == nil && out.Infeasible != nil {
+	if out.Plan == nil && out.Infeasible != nil && len(out.Supposing) == 0 {
 		r.Disproof = out.Infeasible
 		return r.fail(&plan.Infeasible{Problem: r.Problem, Given: r.Platform.Memory, Why: "certified: " + out.Infeasible.Formulation + " has no solution"})
 	}
@@ -122,6 +122,9 @@ func (r *Result) settle(in *Instance, m *Method, out *Outcome, closed Bound) *Re
 	r.Plan, r.Report = out.Plan, report
 	if !report.Valid() {
 		return r.fail(&InvalidPlanError{m.Name, report})
+	}
+	if c := out.Infeasible; c != nil && r.bound(&Bound{Assumptions: out.Supposing}) {
+		return r.fail(fmt.Errorf("%s: there is a verified plan, but it is certified that %s has no solution: the formulation is wrong", m.Name, c.Formulation))
 	}
 	r.Objective, r.Makespan, r.PeakMemory = &report.Makespan, &report.Makespan, &report.PeakMemory
 	if n := in.Samples(); n > 0 && report.Makespan > 0 {
@@ -292,8 +295,16 @@ func (r *Result) judge() {
 
 // JudgeTogether gives every result the bounds that any of them knows. It returns
 // the best of them all that holds for every plan and, if one with assumptions is
-// better, that; nil: there is none.
+// better, that; nil: there is none. Whoever proves that there is no plan, where
+// another has one, has failed.
 func JudgeTogether(results []*Result) (bound, conditional *Bound) {
+	if k := slices.IndexFunc(results, func(r *Result) bool { return r.Status == Feasible || r.Status == Optimal && r.Plan != nil }); k >= 0 {
+		for _, r := range results {
+			if r.Status == Infeasible {
+				r.fail(fmt.Errorf("%s proves that there is no plan (%v), but %s has a verified one: the proof is wrong", r.Method, r.Err, results[k].Method))
+			}
+		}
+	}
 	var all []Bound
 	for _, r := range results {
 		all = append(all, r.Bounds...)

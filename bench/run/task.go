@@ -66,8 +66,8 @@ func (out *Outcome) Take(r *formulation.Result) {
 	out.Bounds = append(out.Bounds, r.Bounds...)
 	out.Claims = append(out.Claims, r.Claims...)
 	out.Ended = r.Ended
-	if p := r.Program; r.Infeasible != nil && r.Plan == nil && len(p.Assumptions) == 0 {
-		out.Infeasible = r.Infeasible
+	if r.Infeasible != nil {
+		out.Infeasible, out.Supposing = r.Infeasible, r.Supposing
 	}
 	if r.Program != nil {
 		out.Solver, out.Formulation = r.Solver, Describe(r.Program.Model)

@@ -155,8 +155,9 @@ type Outcome struct {
 	Claims      []proof.Claim
 	Formulation *Formulation
 	Solver      *solvers.Result
-	// Infeasible certifies that the instance has no plan.
+	// Infeasible certifies that the instance has no plan that keeps what it supposes.
 	Infeasible *certificate.Certificate
+	Supposing  []string
 	// Stopped says that a limit or an interruption ended the method early.
 	Stopped bool
 	// Ended says why the method ended where it knows better than that.

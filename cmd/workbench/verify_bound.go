@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 
 	"workbench/bench/run"
 	"workbench/ilp"
@@ -14,17 +15,21 @@ import (
 
 // proved is what verify --bound prints with --format json.
 type proved struct {
-	Format      string   `json:"format"`
-	Valid       bool     `json:"valid"`
-	Error       string   `json:"error,omitempty"` // the first thing that is wrong
-	Infeasible  bool     `json:"infeasible,omitempty"`
-	Bound       *float64 `json:"bound,omitempty"` // seconds, rounded down
-	Exactly     string   `json:"exactly,omitempty"`
-	Problem     string   `json:"problem"`
-	Formulation string   `json:"formulation"`
-	Promise     string   `json:"promise"`
-	Assumptions []string `json:"assumptions"`
-	Leaves      int      `json:"leaves"`
+	Format     string   `json:"format"`
+	Valid      bool     `json:"valid"`
+	Error      string   `json:"error,omitempty"` // the first thing that is wrong
+	Infeasible bool     `json:"infeasible,omitempty"`
+	Bound      *float64 `json:"bound,omitempty"` // seconds, rounded down
+	Exactly    string   `json:"exactly,omitempty"`
+	Name       string   `json:"name"`
+	Problem    string   `json:"problem"`
+	// Platform and Options are as the checker has read them.
+	Platform    json.RawMessage `json:"platform,omitempty"`
+	Formulation string          `json:"formulation"`
+	Options     json.RawMessage `json:"options,omitempty"`
+	Promise     string          `json:"promise"`
+	Assumptions []string        `json:"assumptions"`
+	Leaves      int             `json:"leaves"`
 }
 
 // verifyBound makes the certificate's model again, of the instance, and checks
@@ -41,7 +46,7 @@ func verifyBound(s streams, o *common, file, spec string) error {
 	if err != nil {
 		return err
 	}
-	v := proved{Format: "workbench.proved/v1", Problem: c.Problem, Formulation: c.Formulation, Assumptions: []string{}}
+	v := proved{Format: "workbench.proved/v1", Name: in.Name, Problem: c.Problem, Formulation: c.Formulation, Assumptions: []string{}}
 	if err := v.check(in, c, file); err != nil {
 		v.Error = err.Error()
 	} else {
@@ -56,7 +61,7 @@ func verifyBound(s streams, o *common, file, spec string) error {
 			return err
 		}
 	} else {
-		v.print(s, c)
+		v.print(s)
 	}
 	if !v.Valid {
 		return &exitError{exitInvalid}
@@ -79,8 +84,16 @@ func (v *proved) check(in *run.Instance, c *certificate.Certificate, file string
 	if c.Instance != in.SHA256 {
 		return fmt.Errorf("%s: instance: the certificate is about %s with sha256 %.12s…, %s has %.12s…", file, c.Name, c.Instance, in.Name, in.SHA256)
 	}
+	list := ilp.Formulations()
+	if k := slices.IndexFunc(list, func(f formulation.Formulation) bool { return f.Name == c.Formulation }); k >= 0 && list[k].Problem != c.Problem {
+		return fmt.Errorf("%s: problem: it is %s, and %s is about %s", file, c.Problem, c.Formulation, list[k].Problem)
+	}
 	var p platform.Platform
 	if err := json.Unmarshal(c.Platform, &p); err != nil {
+		return fmt.Errorf("%s: platform: %w", file, err)
+	}
+	var err error
+	if v.Platform, err = json.Marshal(p); err != nil {
 		return fmt.Errorf("%s: platform: %w", file, err)
 	}
 	unit := in.Unit()
@@ -89,11 +102,8 @@ func (v *proved) check(in *run.Instance, c *certificate.Certificate, file string
 	if err != nil {
 		return fmt.Errorf("%s: formulation: the model cannot be made again: %w", file, err)
 	}
-	scale := program.Unit
-	if scale == 0 {
-		scale = 1
-	}
-	if c.Scale != scale {
+	v.Options = program.Options
+	if scale := program.Objective(1); c.Scale != scale && !c.Infeasible { // without a bound there is nothing to scale
 		return fmt.Errorf("%s: scale: it is %v, that of %s on %s is %v", file, c.Scale, c.Formulation, in.Name, scale)
 	}
 	v.Promise = program.Promise.String()
@@ -108,16 +118,19 @@ func (v *proved) check(in *run.Instance, c *certificate.Certificate, file string
 	return nil
 }
 
-func (v *proved) print(s streams, c *certificate.Certificate) {
+func (v *proved) print(s streams) {
 	if !v.Valid {
-		fmt.Fprintf(s.out, "%s of %s: NOT PROVED\n  %s\n", c.Problem, c.Name, v.Error)
+		fmt.Fprintf(s.out, "%s of %s: NOT PROVED\n  %s\n", v.Problem, v.Name, v.Error)
 		return
 	}
-	what := "no plan exists"
-	if !v.Infeasible {
-		what = fmt.Sprintf("no plan takes less than %v s", *v.Bound) // all digits: rounding to the nearest could say too much
+	plans, what := "no plan", "exists"
+	if len(v.Assumptions) > 0 {
+		plans = "no plan of those below"
 	}
-	fmt.Fprintf(s.out, "%s of %s: proved\n  %s\n", c.Problem, c.Name, what)
+	if v.Bound != nil {
+		what = fmt.Sprintf("takes less than %v s", *v.Bound) // all digits: rounding to the nearest could say too much
+	}
+	fmt.Fprintf(s.out, "%s of %s: proved\n  %s %s\n", v.Problem, v.Name, plans, what)
 	if v.Exactly != "" {
 		fmt.Fprintf(s.out, "  exactly     %s s\n", v.Exactly)
 	}
@@ -125,5 +138,8 @@ func (v *proved) print(s streams, c *certificate.Certificate) {
 	for _, a := range v.Assumptions {
 		fmt.Fprintf(s.out, "  of plans that keep: %s\n", a)
 	}
-	fmt.Fprintf(s.out, "  platform    %s\n", c.Platform)
+	fmt.Fprintf(s.out, "  platform    %s\n", v.Platform)
+	if v.Options != nil {
+		fmt.Fprintf(s.out, "  options     %.200s\n", v.Options)
+	}
 }

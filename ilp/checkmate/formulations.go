@@ -48,27 +48,21 @@ func Formulations() []formulation.Formulation {
 // Rebuild makes a program of this package again, given its Formulation and its
 // Options: the very same model.
 func Rebuild(name string, g *graph.Graph, p platform.Platform, options json.RawMessage) (*formulation.Program, error) {
-	decode := func(into any) error {
-		if len(options) == 0 {
-			return nil
-		}
-		if err := json.Unmarshal(options, into); err != nil {
-			return fmt.Errorf("%w: options of %s: %w", formulation.ErrInstance, name, err)
-		}
-		return nil
-	}
 	switch name {
 	case printedName:
+		if err := formulation.ReadOptions(name, options, nil); err != nil {
+			return nil, err
+		}
 		return Printed(g, p)
 	case strongName:
 		var o Options
-		if err := decode(&o); err != nil {
+		if err := formulation.ReadOptions(name, options, &o); err != nil {
 			return nil, err
 		}
 		return With(g, p, o)
 	case besideName:
 		var o besideOptions
-		if err := decode(&o); err != nil {
+		if err := formulation.ReadOptions(name, options, &o); err != nil {
 			return nil, err
 		}
 		in, err := newInstance(g, p)

@@ -202,9 +202,17 @@ func TestRebuild(t *testing.T) {
 		}
 	}
 	g := exhaustive.RandomGraph(r, 2)
-	for name, options := range map[string]string{"checkmate-beside": `{"node":99}`, "checkmate-strong": `{`, "another": ``} {
-		if _, err := Rebuild(name, g, platform.Platform{Memory: 100}, json.RawMessage(options)); !errors.Is(err, formulation.ErrInstance) {
-			t.Errorf("%s %s: %v", name, options, err)
+	for _, x := range [][2]string{
+		{"checkmate-beside", `{"node":99}`},
+		{"checkmate-strong", `{`},
+		{"another", ``},
+		{"checkmate", `{"ends":true}`},
+		{"checkmate-strong", `{"contract":true}`},
+		{"checkmate-strong", `{"contract":true,"ends":true}`},
+		{"checkmate-strong", `{"more":1}`},
+	} {
+		if _, err := Rebuild(x[0], g, platform.Platform{Memory: 100}, json.RawMessage(x[1])); !errors.Is(err, formulation.ErrInstance) {
+			t.Errorf("%s: %v", x, err)
 		}
 	}
 }

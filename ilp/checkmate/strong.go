@@ -68,6 +68,9 @@ func Strong(g *graph.Graph, p platform.Platform) (*formulation.Program, error) {
 
 // With builds a strengthened model with options.
 func With(g *graph.Graph, p platform.Platform, o Options) (*formulation.Program, error) {
+	if o.Contract && !(o.Backward && o.Ends) {
+		return nil, fmt.Errorf("%w: values are contracted in the model of backward stages and their ends only", formulation.ErrInstance)
+	}
 	in, err := newInstance(g, p)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"workbench/model/certificate"
@@ -58,8 +59,10 @@ type Result struct {
 	Objective float64    // of it, seconds; +Inf: none
 	Bounds    []proof.Bound
 	Claims    []proof.Claim
-	// Infeasible is the certificate that the last program has no solution.
+	// Infeasible is the certificate that a program has no solution, under its
+	// assumptions. If there is a plan that keeps them, the formulation is wrong.
 	Infeasible *certificate.Certificate
+	Supposing  []string
 	Program    *Program        // solved last; nil: none was
 	X          []float64       // its solution, nil: none
 	Solver     *solvers.Result // its answer
@@ -312,8 +315,13 @@ func (t *Task) certify(ctx context.Context, x *Phase, r *Result) {
 	switch {
 	case err != nil:
 		r.Notes = append(r.Notes, fmt.Sprintf("%s is not certified: %v", x.Program.Model.Name(), err))
+	case c.Infeasible && len(x.Program.Assumptions) > 0:
+		r.Notes = append(r.Notes, fmt.Sprintf("certified: %s has no solution, which is about plans that keep: %s", x.Program.Model.Name(), strings.Join(x.Program.Assumptions, ", ")))
+		if r.Infeasible == nil || len(r.Supposing) > 0 {
+			r.Infeasible, r.Supposing = c, x.Program.Assumptions
+		}
 	case c.Infeasible:
-		r.Infeasible = c
+		r.Infeasible, r.Supposing = c, nil
 	default:
 		t.confirm(r, c.Value())
 		r.Bounds = append(r.Bounds, proof.Bound{

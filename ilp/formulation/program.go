@@ -1,8 +1,10 @@
 package formulation
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"workbench/model/chain"
 	"workbench/model/functions"
@@ -89,3 +91,21 @@ type GraphBuilder func(*graph.Graph, platform.Platform) (*Program, error)
 // FunctionsBuilder makes a Program of a sequence of functions, as [Builder] does
 // of a chain.
 type FunctionsBuilder func(*functions.Sequence, platform.Platform) (*Program, error)
+
+// ReadOptions reads the Options of a Program into those of its formulation, nil if
+// that has none. Options that say what nobody reads are an error: a certificate
+// must not seem to say more than its model.
+func ReadOptions(name string, options json.RawMessage, into any) error {
+	if len(options) == 0 {
+		return nil
+	}
+	if into == nil {
+		return fmt.Errorf("%w: %s has no options, there are %s", ErrInstance, name, options)
+	}
+	d := json.NewDecoder(bytes.NewReader(options))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("%w: options of %s: %w", ErrInstance, name, err)
+	}
+	return nil
+}

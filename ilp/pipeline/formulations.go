@@ -23,14 +23,15 @@ const (
 // Rebuild makes a program of this package again, given its Formulation and its
 // Options: the very same model.
 func Rebuild(name string, c *chain.Chain, p platform.Platform, options json.RawMessage) (*formulation.Program, error) {
-	decode := func(into any) error {
-		if len(options) == 0 {
-			return nil
+	if name == allocationName {
+		var o AllocationOptions
+		if err := formulation.ReadOptions(name, options, &o); err != nil {
+			return nil, err
 		}
-		if err := json.Unmarshal(options, into); err != nil {
-			return fmt.Errorf("%w: options of %s: %w", formulation.ErrInstance, name, err)
-		}
-		return nil
+		return AllocationsWith(c, p, o)
+	}
+	if err := formulation.ReadOptions(name, options, nil); err != nil {
+		return nil, err
 	}
 	switch name {
 	case printedName:
@@ -38,17 +39,7 @@ func Rebuild(name string, c *chain.Chain, p platform.Platform, options json.RawM
 	case patternsName:
 		return Patterns(c, p)
 	case strongName:
-		var o Options
-		if err := decode(&o); err != nil {
-			return nil, err
-		}
-		return With(c, p, o)
-	case allocationName:
-		var o AllocationOptions
-		if err := decode(&o); err != nil {
-			return nil, err
-		}
-		return AllocationsWith(c, p, o)
+		return Strong(c, p)
 	}
 	return nil, fmt.Errorf("%w: there is no formulation %q of pipelines", formulation.ErrInstance, name)
 }

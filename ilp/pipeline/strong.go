@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
 
 	"workbench/ilp/formulation"
@@ -19,7 +17,7 @@ type Options struct {
 	// Longest leaves out all patterns of longer periods, in seconds. If a plan is
 	// known, its period loses no better one and makes constants smaller. 0: no
 	// limit.
-	Longest float64 `json:"longest,omitempty"`
+	Longest float64
 }
 
 // pipelineCuts are the groups of [Strong] beyond [004].
@@ -44,19 +42,18 @@ func Strong(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 	return With(c, p, Options{})
 }
 
-// With builds the strengthened ILP with options.
+// With builds the strengthened ILP with options. What it proves if patterns are
+// left out, and be it that there is none, is no bound on all: then it is of no
+// formulation that a certificate could name.
 func With(c *chain.Chain, p platform.Platform, o Options) (*formulation.Program, error) {
 	f, err := newPipelineStrong(c, p, plan.TaskModel, o)
 	if err != nil {
 		return nil, err
 	}
-	program := f.program(strongName)
 	if o != (Options{}) {
-		if program.Options, err = json.Marshal(o); err != nil {
-			return nil, fmt.Errorf("%w: the options of %s: %w", formulation.ErrInstance, strongName, err)
-		}
+		return f.program(""), nil
 	}
-	return program, nil
+	return f.program(strongName), nil
 }
 
 func newPipelineStrong(c *chain.Chain, p platform.Platform, model string, o Options) (*pipelineILP, error) {

@@ -103,7 +103,9 @@ func TestRebuild(t *testing.T) {
 	}
 	list := []*formulation.Program{
 		build(AllocationsWith(c, p, AllocationOptions{MemoryModel: plan.StageModel, Limit: c.TotalTime() / 2})),
-		build(With(c, p, Options{Longest: c.TotalTime()})),
+	}
+	if x := build(With(c, p, Options{Longest: c.TotalTime()})); x.Formulation != "" || x.Options != nil {
+		t.Errorf("patterns left out can be certified: %s %s", x.Formulation, x.Options)
 	}
 	for _, f := range Formulations() {
 		list = append(list, build(f.Build(c, p)))
@@ -117,7 +119,9 @@ func TestRebuild(t *testing.T) {
 	if _, err := Rebuild("pipelines", c, p, nil); !errors.Is(err, formulation.ErrInstance) {
 		t.Error(err)
 	}
-	if _, err := Rebuild(allocationName, c, p, []byte(`{"limit": "a"}`)); !errors.Is(err, formulation.ErrInstance) {
-		t.Error(err)
+	for name, options := range map[string]string{allocationName: `{"limit": "a"}`, strongName: `{"longest": 1e-9}`, patternsName: `{"limit": 1}`} {
+		if _, err := Rebuild(name, c, p, []byte(options)); !errors.Is(err, formulation.ErrInstance) {
+			t.Errorf("%s %s: %v", name, options, err)
+		}
 	}
 }

@@ -118,10 +118,8 @@ func Build(name string, c *chain.Chain, p platform.Platform, options json.RawMes
 		return nil, fmt.Errorf("%w: there is no formulation %q of chains", formulation.ErrInstance, name)
 	}
 	var o Options
-	if options != nil {
-		if err := json.Unmarshal(options, &o); err != nil {
-			return nil, fmt.Errorf("%w: the options of %s: %w", formulation.ErrInstance, name, err)
-		}
+	if err := formulation.ReadOptions(name, options, &o); err != nil {
+		return nil, err
 	}
 	f, err := newChainMILP(c, p, name == nameBound)
 	if err != nil {
