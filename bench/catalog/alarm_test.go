@@ -113,7 +113,7 @@ func TestAlarm(t *testing.T) {
 			}
 		}
 		s := run.Setting{
-			Platform: platform.Platform{Memory: run.ResolveMemory(p, in, platform.MemorySpec{Percent: true, Value: 100}), Bandwidth: 1e12},
+			Platform: platform.Platform{Memory: resolve(p, in, platform.MemorySpec{Percent: true, Value: 100}), Bandwidth: 1e12},
 			Backend:  backend, Threads: 1, Time: time.Minute,
 		}
 		if p.Parallel {
