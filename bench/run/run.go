@@ -288,7 +288,11 @@ func (r *Result) judge() {
 	}
 	gap := RelativeGap(*r.Objective, r.Bound.Value)
 	r.Gap = &gap
-	if gap <= Tolerance {
+	// The bound may be a certified one, preferred to one of a search that is higher.
+	closes := func(b Bound) bool {
+		return len(b.Assumptions) == 0 && RelativeGap(*r.Objective, b.Value) <= Tolerance
+	}
+	if slices.ContainsFunc(r.Bounds, closes) {
 		r.Status, r.OptimalWithin = Optimal, nil
 	}
 }

@@ -48,12 +48,12 @@ func BySearch(value float64, by string) Bound {
 
 // Compare orders bounds by what they are worth: higher ones first, of equal ones
 // those with fewer assumptions, then certified ones. Values within 1e-9 of each
-// other are equal, those of a certified bound and another within 2e-6, since
-// certificates stop at a millionth.
+// other are equal, those of a certified bound and another within 1e-6, since
+// certificates stop short of a millionth.
 func Compare(a, b *Bound) int {
 	equal := 1e-9
 	if (a.Proof == Certified) != (b.Proof == Certified) {
-		equal = 2e-6
+		equal = 1e-6
 	}
 	switch {
 	case a.Value > b.Value && a.Value-b.Value > equal*a.Value:
