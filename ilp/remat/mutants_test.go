@@ -1,6 +1,7 @@
 package remat
 
 import (
+	"math/bits"
 	"slices"
 	"testing"
 
@@ -68,5 +69,44 @@ func TestWeakerIsNoMutant(t *testing.T) {
 	r, err := check.Run(t.Context(), spoilt, []solvers.Backend{highs.New()}, check.Options{Seed: 7, Cases: 100, Layers: 4})
 	if err != nil || len(r.Failures) > 0 {
 		t.Errorf("%+v, %v", r.Failures, err)
+	}
+}
+
+// A cover that is wrong from four items on, for what it takes just fits, is caught
+// too, by chains that are long enough.
+func TestCoverOfFour(t *testing.T) {
+	f := ilptest.Formulation(t, Formulations(), nameBound)
+	spoilt, wrong := f, 0
+	spoilt.Build = func(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
+		m, err := newChainMILP(c, p, true)
+		if err != nil {
+			return nil, err
+		}
+		if err := m.build(nil); err != nil {
+			return nil, err
+		}
+		for _, row := range m.rows {
+			for set := range 1 << len(row.items) {
+				sum := 0.0
+				m.e.Reset()
+				for k, x := range row.items {
+					if set>>k&1 != 0 {
+						sum += x.size
+						m.e.Add(1, x.v)
+					}
+				}
+				if n := bits.OnesCount(uint(set)); n >= 4 && sum == row.room {
+					wrong++
+					m.m.Group("wrong", "these cannot all stay").AtMost(&m.e, float64(n-1))
+				}
+			}
+		}
+		program := m.program()
+		program.Start, program.Plan = nil, nil
+		return program, m.m.Err()
+	}
+	r, err := check.Run(t.Context(), spoilt, []solvers.Backend{highs.New()}, check.Options{Seed: 7, Cases: 400, Layers: 6})
+	if err != nil || len(r.Failures) == 0 {
+		t.Errorf("nobody sees %d such covers: %+v, %v", wrong, r, err)
 	}
 }
