@@ -161,38 +161,3 @@ func TestWriteErrors(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// foreign is a file as other programs write it: two pairs a line, blanks for
-// set names, defaults left out, a constant in the right-hand side.
-const foreign = `NAME          TESTMPS  free
-* a comment
-OBJSENSE MAX
-ROWS
- N  cost
- L  lim1
- g  lim2
- E  mid
- E  low
- N  also
-COLUMNS
-    x         cost      1.0   lim1      1.0
-    x         lim2      1.0   also      2
-    MARKER                 'MARKER'                 'INTORG'
-    y         cost      2.0   lim1      1.0
-    b         mid       -1
-    MARKER                 'MARKER'                 'INTEND'
-    z         cost      -1    low       1.0
-RHS
-    RHS       lim1      4.0   lim2      1.0
-    mid       7.0       cost  -5
-RANGES
-    RNG       lim1      2.5   lim2      4
-    RNG       mid       -3    low       3
-BOUNDS
- UP BND       x         4.0
- LI BND       y         -1
- UP           y         1.0
- UP BND       z         -2
-ENDATA
-ignored
-`
