@@ -2,8 +2,8 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: build solve test test-quick bench quick nightly vet staticcheck dead-code format-check shell-check lint licenses \
-	format setup env clean soak help
+.PHONY: build solve test test-quick torch test-torch bench quick nightly vet staticcheck dead-code format-check shell-check lint licenses \
+	format setup env clean soak release help
 
 # Arguments for `make solve`, `make test`, `make test-quick` and `make bench`, as in
 #   make solve ARGS='--memory 40% --time-limit 10s'
@@ -25,9 +25,21 @@ solve: build ## build, then solve the default instance; BACKEND=lpsolve, ARGS='â
 
 test: setup ## run all tests; PACKAGES=./model/..., ARGS='-run X -count=1'
 	@$(WITH_SOLVERS) go test -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
+ifeq ($(PACKAGES)$(findstring -run,$(ARGS)),./...)
+	@if scripts/torch.sh --find >/dev/null; then $(MAKE) -s test-torch; \
+		else echo "pytorch/ is not tested: no Python with torch here; make torch gets one"; fi
+endif
 
 test-quick: setup ## the short tests, for the inner loop; PACKAGES and ARGS as for test
 	@$(WITH_SOLVERS) go test -short -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
+
+torch: ## make sure that a Python with PyTorch is there
+	@scripts/torch.sh
+
+# One thread and a counter of memory: sums in one order, and peaks that can be measured.
+test-torch: build torch ## test pytorch/ with real networks and bin/workbench; PYTEST='-k gpt'
+	@cd pytorch && python=$$(../scripts/torch.sh --find) && counter=$$($$python -m workbench_torch counter) && \
+		OMP_NUM_THREADS=1 LD_PRELOAD="$$counter $$LD_PRELOAD" $$python -m pytest $(PYTEST)
 
 bench: setup ## run the Go benchmarks
 	@$(WITH_SOLVERS) go test -run '^$$' -bench . -benchmem -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
@@ -35,13 +47,16 @@ bench: setup ## run the Go benchmarks
 # Each sweep has a folder of its own; bench resume goes on with one that was cut off.
 NOW := $(shell date +%F-%H%M%S)
 SWEEP = $(WITH_SOLVERS) bin/workbench bench run $@ --into sweeps/$@-$(NOW) $(ARGS) && \
-	bin/workbench bench report sweeps/$@-$(NOW) --output sweeps/$@-$(NOW)/report.html
+	bin/workbench bench report sweeps/$@-$(NOW)
 
 quick: build ## a sweep over every problem in less than two minutes, and its report
 	@$(SWEEP)
 
 nightly: build ## the sweep of every night, in less than two hours on two cores, and its report
 	@$(SWEEP)
+
+release: setup ## pack one self-contained binary with its licences into dist/
+	@scripts/release.sh
 
 soak: setup ## random instances of every problem against exhaustive search; ARGS='--for 30m --seed 7'
 	@$(WITH_SOLVERS) go run -trimpath ./bench/soak $(ARGS)
@@ -78,7 +93,7 @@ env: setup ## print what plain go commands need: eval "$(make -s env)"
 	@scripts/setup.sh --env
 
 clean: ## remove what was built here; the solvers stay in the user's cache
-	@rm -rf bin
+	@rm -rf bin dist
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

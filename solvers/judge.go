@@ -206,7 +206,7 @@ func (s *session) result(status Status, stop Stop) *Result {
 	switch status {
 	case Optimal, Feasible:
 		r.X, r.Obj = s.best, s.bestObj
-		r.Bound, r.BoundBy = s.clampedBound(), s.boundBy
+		r.Bound, r.BoundBy = s.bound, s.boundBy
 	case NoSolution:
 		r.Bound, r.BoundBy = s.bound, s.boundBy
 	}

@@ -73,7 +73,7 @@ func TestJudge(t *testing.T) {
 	}{
 		{"sound", Answer{Status: Optimal, X: x, Bound: 11}, Optimal, NotStopped, x, 11, ""},
 		{"integers off by 1e-7", Answer{Status: Optimal, X: []float64{2.9999999, 1.0000001}, Bound: 11}, Optimal, NotStopped, x, 11, ""},
-		{"bound off by 1e-6", Answer{Status: Optimal, X: x, Bound: 10.999999}, Optimal, NotStopped, x, 11, ""},
+		{"bound off by 1e-6", Answer{Status: Optimal, X: x, Bound: 10.999999}, Optimal, NotStopped, x, 10.999999, ""},
 		{"optimal with a gap", Answer{Status: Optimal, X: x, Bound: 12}, Feasible, Unknown, x, 12, "leave a gap"},
 		{"optimal without a bound", Answer{Status: Optimal, X: x, Bound: math.NaN()}, Feasible, Unknown, x, 17, "leave a gap"},
 		{"bound on the wrong side", Answer{Status: Optimal, X: x, Bound: 9}, Feasible, Unknown, x, 17, "beyond objective"},

@@ -10,20 +10,27 @@ import (
 )
 
 // Probe is a tiny model of which some version of a library has called a worse
-// point optimal. No check of a point can find that out.
+// point optimal, or said that it has no solution. No check of a point can find that
+// out; a certificate can.
 type Probe struct {
 	Name    string
 	Optimum float64
 	Model   func() *milp.Model
 }
 
-// Probes are those known. The numbers are of issues of ERGO-Code/HiGHS.
+// Probes are those known. Numbers are of issues of ERGO-Code/HiGHS; the others are
+// what was left of models of this project when rows and columns were taken out as
+// long as the answer stayed wrong.
 func Probes() []Probe {
 	return []Probe{
 		{"presolve takes a continuous column for an integer", 1.25, falselyInteger}, // HiGHS 1.10.0 says 0
 		{"HiGHS 3043", 9, highs3043}, // 1.14.0 says 15
 		{"HiGHS 3073", 0.03, highs3073},
 		{"HiGHS 3094", 8000, highs3094},
+		{"weights that nearly fit", 0, nearlyFits},        // HiGHS 1.10.0 says infeasible
+		{"a side of 6e-5 beside 500", 0, smallSides},      // HiGHS 1.10.0 says 0.4
+		{"memory to the last byte", 0, lastByte},          // lp_solve 5.5.2.5 says infeasible
+		{"stages on two processors", 1000, twoProcessors}, // lp_solve 5.5.2.5 says 1230
 	}
 }
 
@@ -113,4 +120,85 @@ func highs3094() *milp.Model {
 	}
 	m.row(math.Inf(-1), 1, once...)
 	return m.min(milp.Term{Coef: 10, Var: d[0]}, milp.Term{Coef: 8, Var: d[1]})
+}
+
+// nearlyFits is what is left of a model of weight offloading (chain of 3 layers,
+// weights of 1 MB, 3 MB and 2 MB, memory of 7 MB and 2 bytes): 1 − y = n, n
+// binary, and y ≤ 1 − 3.3e-7, so that y = 0 and n = 1. HiGHS 1.10.0 takes y for
+// whole, rounds its bound up, and says infeasible.
+func nearlyFits() *milp.Model {
+	inf := math.Inf(1)
+	m := newProbe("weights that nearly fit")
+	a, b, y, z := m.col(milp.Continuous, 0, inf), m.col(milp.Continuous, 0, inf), m.col(milp.Continuous, 0, inf), m.col(milp.Continuous, 0, inf)
+	n := m.col(milp.Binary, 0, 1)
+	m.row(1, 1, milp.Term{Coef: 1, Var: a}, milp.Term{Coef: 1, Var: z})
+	m.row(0, 0, milp.Term{Coef: 1, Var: b}, milp.Term{Coef: 1, Var: y}, milp.Term{Coef: -1, Var: z})
+	m.row(0, 0, milp.Term{Coef: 1, Var: a}, milp.Term{Coef: 1, Var: b}, milp.Term{Coef: -1, Var: n})
+	m.row(-inf, 732.421630859375, milp.Term{Coef: 732.421875, Var: y})
+	return m.min()
+}
+
+// smallSides is what is left of a model of weight offloading with
+// coefficients and sides of many magnitudes. The optimum is 0: x_11 = 1, x_12 = 1e-6,
+// all else 0. HiGHS 1.10.0 says 0.4.
+func smallSides() *milp.Model {
+	inf := math.Inf(1)
+	m := newProbe("a side of 6e-5 beside 500")
+	var x [13]milp.Var
+	for j := range x {
+		switch {
+		case j == 2:
+			x[j] = m.col(milp.Binary, 0, 1)
+		case j > 10:
+			x[j] = m.col(milp.Continuous, 0, 1)
+		default:
+			x[j] = m.col(milp.Continuous, 0, inf)
+		}
+	}
+	m.row(-inf, 200, milp.Term{Coef: -1, Var: x[0]}, milp.Term{Coef: 1.3e-07, Var: x[5]}, milp.Term{Coef: 1, Var: x[6]})
+	m.row(-inf, 0, milp.Term{Coef: 1, Var: x[6]}, milp.Term{Coef: -1, Var: x[0]})
+	m.row(-inf, 200, milp.Term{Coef: 1, Var: x[3]})
+	m.row(0, 0, milp.Term{Coef: -1, Var: x[8]}, milp.Term{Coef: 1, Var: x[6]})
+	m.row(0, 0, milp.Term{Coef: -1, Var: x[10]}, milp.Term{Coef: 1, Var: x[1]})
+	m.row(0, 0, milp.Term{Coef: -1, Var: x[7]}, milp.Term{Coef: 1, Var: x[8]}, milp.Term{Coef: 1, Var: x[5]})
+	m.row(0, 0, milp.Term{Coef: -1, Var: x[9]}, milp.Term{Coef: 1, Var: x[10]})
+	m.row(0, inf, milp.Term{Coef: 1, Var: x[7]}, milp.Term{Coef: -1, Var: x[9]})
+	m.row(-500, 0, milp.Term{Coef: -1, Var: x[3]}, milp.Term{Coef: 1, Var: x[4]}, milp.Term{Coef: -1, Var: x[1]})
+	m.row(-inf, -6e-05, milp.Term{Coef: -1, Var: x[0]}, milp.Term{Coef: -200, Var: x[11]})
+	m.row(-inf, -6e-05, milp.Term{Coef: -1, Var: x[0]}, milp.Term{Coef: -200, Var: x[12]})
+	m.row(-500, inf, milp.Term{Coef: -1, Var: x[11]}, milp.Term{Coef: -500, Var: x[12]})
+	return m.min(milp.Term{Coef: 1, Var: x[0]})
+}
+
+// lastByte is what is left of a model of activation offloading in which two tensors
+// have to be away for the last byte: 976.5625 x + 0.0107421875 n ≥ their sum.
+// lp_solve 5.5.2.5 says infeasible.
+func lastByte() *milp.Model {
+	m := newProbe("memory to the last byte")
+	x, n := m.col(milp.Continuous, 0, 1), m.col(milp.Binary, 0, 1)
+	m.row(976.5732421875, math.Inf(1), milp.Term{Coef: 976.5625, Var: x}, milp.Term{Coef: 0.0107421875, Var: n})
+	return m.min()
+}
+
+// twoProcessors is what is left of a model of allocations of pipelines: lp_solve
+// 5.5.2.5 finds nothing where x_1 = 1.
+func twoProcessors() *milp.Model {
+	inf := math.Inf(1)
+	m := newProbe("stages on two processors")
+	x := [8]milp.Var{m.col(milp.Continuous, 0, inf)}
+	for j := 1; j < len(x); j++ {
+		kind := milp.Continuous
+		if j == 1 || j == 3 || j == 5 {
+			kind = milp.Binary
+		}
+		x[j] = m.col(kind, 0, 1)
+	}
+	m.row(0, 0, milp.Term{Coef: -1, Var: x[2]}, milp.Term{Coef: -1, Var: x[3]}, milp.Term{Coef: 1, Var: x[6]}, milp.Term{Coef: 1, Var: x[7]})
+	m.row(0, 0, milp.Term{Coef: -1, Var: x[1]}, milp.Term{Coef: 1, Var: x[3]}, milp.Term{Coef: 1, Var: x[4]}, milp.Term{Coef: 1, Var: x[5]})
+	m.row(1, inf, milp.Term{Coef: 1, Var: x[1]}, milp.Term{Coef: 1, Var: x[2]})
+	m.row(-inf, 1, milp.Term{Coef: 1, Var: x[4]}, milp.Term{Coef: 1, Var: x[6]})
+	m.row(750, inf, milp.Term{Coef: 1, Var: x[0]}, milp.Term{Coef: -250, Var: x[1]}, milp.Term{Coef: -0.000499725341796875, Var: x[3]}, milp.Term{Coef: -1500.0004997253418, Var: x[5]}, milp.Term{Coef: -1500, Var: x[7]})
+	m.row(-inf, 200, milp.Term{Coef: 200, Var: x[1]}, milp.Term{Coef: 300, Var: x[3]}, milp.Term{Coef: 500, Var: x[5]}, milp.Term{Coef: 400, Var: x[7]})
+	m.row(-inf, 640.0078125, milp.Term{Coef: 300, Var: x[2]}, milp.Term{Coef: 640, Var: x[4]}, milp.Term{Coef: 500, Var: x[6]})
+	return m.min(milp.Term{Coef: 1, Var: x[0]})
 }

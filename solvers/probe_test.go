@@ -2,6 +2,8 @@ package solvers_test
 
 import (
 	"context"
+	"math"
+	"math/big"
 	"strings"
 	"testing"
 
@@ -26,6 +28,52 @@ func (b worse) Solve(ctx context.Context, m *milp.Model, o solvers.Options) (*so
 		r.Obj += 6
 	}
 	return r, err
+}
+
+// TestProbesAreSolved: the optimum of a probe is that of a point which keeps every row
+// in exact arithmetic. That nothing is better is for certificates to say, see
+// ilp/certify.
+func TestProbesAreSolved(t *testing.T) {
+	points := map[string][]float64{
+		"presolve takes a continuous column for an integer": {0, -0.25, -100},
+		"HiGHS 3043":                {4.5, 0},
+		"HiGHS 3073":                {0, 3, 3},
+		"HiGHS 3094":                {1, 1000, 0, 0, 0, 1000},
+		"weights that nearly fit":   {0, 1, 0, 1, 1},
+		"a side of 6e-5 beside 500": {11: 1, 12: 1e-6},
+		"memory to the last byte":   {1, 1},
+		"stages on two processors":  {1000, 1, 0, 0, 1, 0, 0, 0},
+	}
+	for _, p := range solvers.Probes() {
+		d, x := p.Model().Data(), points[p.Name]
+		if value, _ := exact(d.Cost, x, nil).Float64(); math.Abs(value-p.Optimum) > 1e-15 {
+			t.Errorf("%s: the point costs %v, want %v", p.Name, value, p.Optimum)
+		}
+		for j, v := range x {
+			if v < d.Lower[j] || v > d.Upper[j] || d.Integer[j] && v != math.Round(v) {
+				t.Errorf("%s: column %d is %v", p.Name, j, v)
+			}
+		}
+		for i, lower := range d.RowLower {
+			y := exact(d.Val[d.Start[i]:d.Start[i+1]], x, d.Col[d.Start[i]:d.Start[i+1]])
+			if !math.IsInf(lower, -1) && y.Cmp(new(big.Rat).SetFloat64(lower)) < 0 || !math.IsInf(d.RowUpper[i], 1) && y.Cmp(new(big.Rat).SetFloat64(d.RowUpper[i])) > 0 {
+				t.Errorf("%s: row %d is %v, not from %v to %v", p.Name, i, y, lower, d.RowUpper[i])
+			}
+		}
+	}
+}
+
+// exact is Σ val·x[col], or Σ val·x.
+func exact(val, x []float64, col []int32) *big.Rat {
+	sum := new(big.Rat)
+	for k, v := range val {
+		at := k
+		if col != nil {
+			at = int(col[k])
+		}
+		sum.Add(sum, new(big.Rat).Mul(new(big.Rat).SetFloat64(v), new(big.Rat).SetFloat64(x[at])))
+	}
+	return sum
 }
 
 // TestWrong: enumeration finds the optima of the probes; those that do not are

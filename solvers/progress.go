@@ -26,7 +26,7 @@ func (s *session) progress(p Progress) {
 		Nodes: s.nodes, Iterations: s.iters,
 	}
 	if s.best != nil {
-		q.Objective, q.Bound = s.bestObj, s.clampedBound()
+		q.Objective = s.bestObj
 		q.Gap = Gap(q.Objective, q.Bound)
 	}
 	if s.best != nil && (before == nil || &s.best[0] != &before[0]) {

@@ -172,12 +172,3 @@ func (s *session) tighten(b float64, by string) (credible bool) {
 	}
 	return true
 }
-
-// clampedBound is the bound, moved onto the incumbent's objective if it is
-// beyond it within the tolerance.
-func (s *session) clampedBound() float64 {
-	if s.best != nil && s.sense()*s.bound > s.sense()*s.bestObj {
-		return s.bestObj
-	}
-	return s.bound
-}

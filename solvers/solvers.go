@@ -109,7 +109,7 @@ type Options struct {
 type Progress struct {
 	Elapsed    time.Duration
 	Objective  float64 // best incumbent; NaN: none
-	Bound      float64 // proven; ±Inf: none
+	Bound      float64 // see Result.Bound
 	Gap        float64 // see Result.Gap
 	Nodes      int64
 	Iterations int64
@@ -171,8 +171,10 @@ const (
 type Result struct {
 	Status Status
 	Stop   Stop
-	// Bound is a proven bound on the objective: below it for Minimize, above
-	// it for Maximize. ∓Inf: none.
+	// Bound is what the library proves, in floating point: a bound on the
+	// objective, below it for Minimize, above it for Maximize. As the library has
+	// it: it may be beyond Obj by 1e-6, relative to that or, below 1, absolute; one
+	// further beyond is refused. ∓Inf: none.
 	Bound float64
 	// BoundBy says who proved it: "branch and bound", "LP relaxation", "".
 	BoundBy string

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"workbench/bench/catalog"
-	"workbench/bench/curve"
+	"workbench/bench/method"
 	"workbench/bench/run"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
 	combinedview "workbench/model/rematoffload"
+	"workbench/model/testfile"
 )
 
 // work runs a method of remat at a share of the instance's memory range.
@@ -74,11 +75,12 @@ func TestExactMethodsAgree(t *testing.T) {
 // On graphs the strengthened MILP meets the paper's, if only among schedules of
 // stages, and no heuristic beats its bound.
 func TestCheckmatesAgree(t *testing.T) {
+	testfile.Long(t)
 	in, err := run.Load("zoo:rnn?seq=4&as=graph", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, percent := range []float64{0, 30, 70} {
+	for _, percent := range testfile.Few(1, 30., 0, 70) {
 		strong, plain := work(t, in, "checkmate", percent), work(t, in, "checkmate-plain", percent)
 		if strong.Ended != proof.Closed || plain.Ended != proof.Closed {
 			t.Errorf("at %g %%: checkmate %s %s, plain %s %s", percent, strong.Ended, strong.Error, plain.Ended, plain.Error)
@@ -117,7 +119,7 @@ func TestOffloadMethodsAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, percent := range []float64{0, 40, 80, 100} {
+		for _, percent := range testfile.Few(1, 40., 0, 80, 100) {
 			best := offloaded(t, plan.ActivationOffload, in, "search", percent)
 			if best.Makespan == nil {
 				t.Fatalf("%s at %g %%: %s %s", spec, percent, best.Status, best.Error)
@@ -131,7 +133,7 @@ func TestOffloadMethodsAgree(t *testing.T) {
 					t.Errorf("%s at %g %%: %s has no plan: %s", spec, percent, method, r.Error)
 				}
 			}
-			if moved := curve.Moved(in, best.Plan); percent == 100 && (moved != 0 || best.Status != run.Optimal) {
+			if moved := method.ActivationOffload().Moved(in, best.Plan); percent == 100 && (moved != 0 || best.Status != run.Optimal) {
 				t.Errorf("%s with all the memory: %g moved, %s", spec, moved, best.Status)
 			}
 		}
@@ -146,7 +148,7 @@ func TestRematOffloadMethodsAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, percent := range []float64{0, 30, 70, 100} {
+		for _, percent := range testfile.Few(1, 30., 0, 70, 100) {
 			best := offloaded(t, plan.RematOffload, in, "search", percent)
 			if best.Makespan == nil {
 				t.Fatalf("%s at %g %%: %s %s", spec, percent, best.Status, best.Error)
@@ -157,7 +159,7 @@ func TestRematOffloadMethodsAgree(t *testing.T) {
 					t.Errorf("%s at %g %%: %s takes %g s (%s %s), search %g s", spec, percent, method, makespan(r), r.Status, r.Error, makespan(best))
 				}
 			}
-			if moved := curve.Moved(in, best.Plan); percent == 100 && (moved != 0 || best.Status != run.Optimal) {
+			if moved := method.RematOffload().Moved(in, best.Plan); percent == 100 && (moved != 0 || best.Status != run.Optimal) {
 				t.Errorf("%s with all the memory: %g moved, %s", spec, moved, best.Status)
 			}
 		}
@@ -174,7 +176,7 @@ func TestRematOffloadBelowOffloading(t *testing.T) {
 	p, m := find(t, plan.RematOffload, "pure-offload")
 	alone, _ := find(t, plan.ActivationOffload, "greedy")
 	least, _ := alone.Range(in)
-	low, _ := combinedview.Least(in.Chain)
+	low, _ := combinedview.Least(in.Chain())
 	if low >= least {
 		t.Fatalf("computing again saves nothing here: %g and %g bytes", low, least)
 	}
@@ -191,6 +193,7 @@ func TestRematOffloadBelowOffloading(t *testing.T) {
 // The MILPs start from the search, are never behind it, and what they prove no
 // plan beats; of short chains the one of activation offloading is exact.
 func TestMILPsOnALink(t *testing.T) {
+	testfile.Long(t)
 	for _, x := range []struct {
 		problem, method, spec string
 		optimal               bool

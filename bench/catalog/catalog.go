@@ -4,12 +4,10 @@ package catalog
 
 import (
 	"fmt"
-	"slices"
 
 	"workbench/bench/method"
 	"workbench/bench/run"
 	"workbench/model/nearest"
-	"workbench/model/plan"
 )
 
 // DefaultProblem is what commands work on without --problem.
@@ -17,46 +15,16 @@ const DefaultProblem = "weight-offload"
 
 // Problems returns the table of problems.
 func Problems() []*run.Problem {
-	all := []*run.Problem{method.Remat(), method.Join(), method.ActivationOffload(), method.RematOffload(), method.Swap(), method.Pipeline(), method.WeightOffload()}
+	all := []*run.Problem{method.Remat(), method.Join(), method.ActivationOffload(), method.RematOffload(), method.Swap(), method.Pipeline(), method.WeightOffload(), method.Placement()}
 	for i := range all {
 		all[i] = all[i].InBytes()
 	}
 	return all
-}
-
-// Methods returns the table of methods of p, in the order in which reports
-// list them.
-func Methods(p *run.Problem) []*run.Method {
-	all := methods(p)
-	for i := range all {
-		all[i] = all[i].InBytes()
-	}
-	return all
-}
-
-func methods(p *run.Problem) []*run.Method {
-	switch p.Name {
-	case plan.Remat:
-		return method.WithoutMemory(slices.Concat(method.RematMethods(), method.GraphMethods(), method.CheckmateMethods()))
-	case plan.Join:
-		return method.JoinMethods()
-	case plan.ActivationOffload:
-		return method.OffloadMethods()
-	case plan.RematOffload:
-		return method.CombinedMethods()
-	case plan.Swap:
-		return method.SwapMethods()
-	case plan.Pipeline:
-		return method.PipelineMethods()
-	case plan.WeightOffload:
-		return method.WeightMethods()
-	}
-	return nil
 }
 
 // MethodsFor returns the methods of p that work on in.
 func MethodsFor(p *run.Problem, in *run.Instance) (list []*run.Method) {
-	for _, m := range Methods(p) {
+	for _, m := range p.Methods() {
 		if m.Accepts(in) {
 			list = append(list, m)
 		}
@@ -91,7 +59,7 @@ func FindProblem(name string) (*run.Problem, error) {
 // that suggests the nearest.
 func FindMethod(p *run.Problem, name string) (*run.Method, error) {
 	var names []string
-	for _, m := range Methods(p) {
+	for _, m := range p.Methods() {
 		if m.Name == name {
 			return m, nil
 		}

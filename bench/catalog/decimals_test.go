@@ -15,6 +15,8 @@ import (
 	"workbench/bench/run"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
+	"workbench/model/verify"
 )
 
 // tenths is a chain whose sizes are written with %s behind them: "" for bytes,
@@ -41,7 +43,7 @@ func TestTenthsOfBytes(t *testing.T) {
 		if a, b := p.Range(tenth); math.Abs(10*a-low) > 1e-12*low || math.Abs(10*b-high) > 1e-12*high {
 			t.Errorf("%s: range %v to %v, in tenths %v to %v", p.Name, low, high, a, b)
 		}
-		for _, memory := range []float64{low - 1, low, low + 1, low + 3, high} {
+		for _, memory := range testfile.Few(1, low, low-1, low+1, low+3, high) {
 			at := platform.Platform{Memory: memory, Bandwidth: 2, Processors: 2, WeightCopies: 1}
 			want := runOn(t, p, m, whole, at)
 			at.Memory, at.Bandwidth = memory/10, at.Bandwidth/10
@@ -64,7 +66,7 @@ func TestTenthsOfBytes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if r, err := plan.VerifyOn(tenth.Instance, q); err != nil || !r.Valid() || len(r.ClaimErrors) > 0 || q.Platform.Memory != at.Memory {
+				if r, err := verify.On(tenth.Instance, q); err != nil || !r.Valid() || len(r.ClaimErrors) > 0 || q.Platform.Memory != at.Memory {
 					t.Errorf("%s with %v: the plan's file: %+v %v", p.Name, memory, r, err)
 				}
 			}

@@ -5,12 +5,19 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
+
+	"workbench/bench/catalog"
+	view "workbench/model/pipeline"
+	"workbench/model/zoo"
 
 	"workbench/bench/run"
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 	"workbench/model/testfile"
+	"workbench/solvers/highs"
 )
 
 // pipelined runs methods on a chain, none of which comes to need its backend, and
@@ -98,4 +105,120 @@ func TestPipelineMethodsAgree(t *testing.T) {
 	if planned < testfile.Cases(60) {
 		t.Errorf("only %d instances have plans", planned)
 	}
+}
+
+// The default is never worse than what it is made of within the same limit: on a
+// network, on a chain that its models take and on one that they do not. Where a
+// limit cut a part short, what they take from each other of a busy machine counts,
+// too.
+func TestPipelineIsNoWorseThanItsParts(t *testing.T) {
+	t.Parallel()
+	limits := []time.Duration{500 * time.Millisecond, 2 * time.Second}
+	if testing.Short() {
+		limits = limits[:1]
+	}
+	load := func(name string) *run.Instance {
+		in, err := run.Load(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return in
+	}
+	random := func(layers int) *run.Instance {
+		r := rand.New(rand.NewPCG(uint64(layers), 15))
+		c := &chain.Chain{Name: "random"}
+		for range layers {
+			f, a := 1e-3*(0.5+r.Float64()), 1e6*float64(1+r.IntN(400))
+			c.Layers = append(c.Layers, chain.Layer{ForwardTime: f, BackwardTime: f * (1.5 + r.Float64()), Activation: a, Saved: a, Gradient: a, Weight: 1e6 * float64(r.IntN(50))})
+		}
+		in, err := run.NewInstance(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return in
+	}
+	for _, in := range []*run.Instance{load("zoo:resnet34?image=1000&batch=8"), random(40), random(200)} {
+		problem, _ := find(t, plan.Pipeline, "pipeline-milp")
+		low, high := problem.Range(in)
+		for _, limit := range limits {
+			s := run.Setting{
+				Time: limit, Gap: 1e-6, Backend: highs.New(),
+				Platform: platform.Platform{Memory: math.Floor(low + 0.3*(high-low)), Bandwidth: 12e9, Processors: 4, WeightCopies: 3},
+			}
+			period := func(method string) (float64, *run.Result) {
+				_, m := find(t, plan.Pipeline, method)
+				r := run.Run(t.Context(), problem, m, in, s)
+				if r.Objective == nil {
+					return math.Inf(1), r
+				}
+				return *r.Objective, r
+			}
+			all, r := period("pipeline-milp")
+			if r.Err != nil || r.WallTime > limit.Seconds()+20 {
+				t.Errorf("%s: %v after %.1f of %v", in.Name, r.Err, r.WallTime, limit)
+			}
+			for _, part := range []string{"1f1b-star", "k-periodic", "branch-and-bound"} {
+				one, r := period(part)
+				slack := 1 + run.Exactness
+				if r.Ended == proof.TimeLimit {
+					slack = 1.15
+				}
+				if all > one*slack {
+					t.Errorf("%s, %v: %v, %s alone %v (ended %s)", in.Name, limit, all, part, one, r.Ended)
+				}
+			}
+		}
+	}
+}
+
+// At the least memory there is a plan, and a unit below it every method proves that
+// there is none, in both models of memory; where the search for it ends with an
+// interval, there is one at its upper end and none below the lower one.
+func TestPipelineAtLeastMemory(t *testing.T) {
+	t.Parallel()
+	few := []string{"vgg16", "gpt2"}
+	networks := zoo.Names()
+	if testing.Short() {
+		networks = few
+	}
+	exact, all := 0, 0
+	for _, name := range networks {
+		in, err := run.Load("zoo:"+name, nil)
+		if err != nil || in.Chain() == nil || in.Chain().Len() > 60 { // where the search takes seconds
+			continue
+		}
+		for k, processors := range []int{2, 4, 8} {
+			memoryModel := []string{plan.TaskModel, plan.StageModel}[(k+len(name))%2]
+			at := platform.Platform{Memory: 1, Bandwidth: 12e9, Processors: processors, WeightCopies: 3}
+			x, err := view.New(in.Chain(), at, memoryModel)
+			if err != nil {
+				t.Fatal(err)
+			}
+			least := x.Least()
+			if all++; least.Low == least.High {
+				exact++
+			}
+			status := func(memory float64, method string) run.Status {
+				problem, m := find(t, plan.Pipeline, method)
+				at.Memory = memory
+				return run.Run(t.Context(), problem, m, in, run.Setting{Platform: at, MemoryModel: memoryModel, Gap: 1e-6, Time: 50 * time.Millisecond, Backend: highs.New()}).Status
+			}
+			if s := status(least.High, "search"); s != run.Feasible && s != run.Optimal {
+				t.Errorf("%s, %d GPUs, %s, %v bytes: %s, there is a plan", name, processors, memoryModel, least.High, s)
+			}
+			problem, _ := find(t, plan.Pipeline, "search")
+			for _, m := range catalog.MethodsFor(problem, in) {
+				if !slices.Contains(few, name) && m.Name != "1f1b-star" && m.Name != "pipeline-milp" {
+					continue
+				}
+				if s := status(least.Low-1, m.Name); s != run.Infeasible {
+					t.Errorf("%s, %d GPUs, %s, %v bytes: %s says %s, there is no plan", name, processors, memoryModel, least.Low-1, m.Name, s)
+				}
+			}
+		}
+	}
+	if exact < all/2 {
+		t.Errorf("the least memory is known of %d of %d", exact, all)
+	}
+	t.Logf("the least memory is known of %d of %d", exact, all)
 }

@@ -13,6 +13,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"workbench/bench/report/rows"
 	"workbench/bench/run"
@@ -150,8 +152,13 @@ type Comparison struct {
 // pair is a task that is in both nights, each with its repetitions.
 type pair struct{ old, new []*sweep.Row }
 
-// key is the task without what may differ between nights.
-func key(t sweep.Task) string {
+// Key is the task without what may differ between nights. A percentage of an instance's
+// range may be other bytes by rounding: of those the first four digits count, so that a range
+// that has changed makes another task.
+func Key(t sweep.Task) string {
+	if strings.HasSuffix(t.MemoryName, "%") {
+		t.Memory, _ = strconv.ParseFloat(strconv.FormatFloat(t.Memory, 'e', 3, 64), 64)
+	}
 	t.Version, t.Repetition, t.MemoryName = "", 0, ""
 	return t.ID()
 }
@@ -199,7 +206,7 @@ func name(n *rows.Night, otherwise string) string {
 func byTask(list []*sweep.Row) map[string][]*sweep.Row {
 	tasks := make(map[string][]*sweep.Row, len(list))
 	for _, r := range list {
-		k := key(r.Task)
+		k := Key(r.Task)
 		tasks[k] = append(tasks[k], r)
 	}
 	for _, reps := range tasks {
@@ -305,7 +312,7 @@ func (c *Comparison) finish() {
 			cmp.Compare(size(&b), size(&a)),
 			cmp.Compare(a.Task.Problem, b.Task.Problem), cmp.Compare(a.Task.Method, b.Task.Method),
 			cmp.Compare(a.Name, b.Name), cmp.Compare(a.Task.Memory, b.Task.Memory),
-			cmp.Compare(key(a.Task), key(b.Task)),
+			cmp.Compare(Key(a.Task), Key(b.Task)),
 		)
 	})
 	for _, f := range c.Findings {

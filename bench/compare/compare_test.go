@@ -148,7 +148,7 @@ func TestNoiseIsNoRegression(t *testing.T) {
 		repetitions     int
 		time, objective float64
 	}{{1, 0.05, 0.002}, {1, 0.15, 0.005}, {1, 0.3, 0.005}, {3, 0.05, 0.002}, {3, 0.15, 0.01}, {5, 0.3, 0.03}} {
-		for range 40 {
+		for range testfile.Cases(40) {
 			draw := func(version string) *rows.Night {
 				return night{instances: 60, repetitions: x.repetitions, timeNoise: x.time, planNoise: x.objective, random: random, version: version}.rows()
 			}
@@ -173,7 +173,7 @@ func TestSpikesAreNoRegression(t *testing.T) {
 			r.Result.WallTime *= 3
 		}
 	}
-	for i := range 40 {
+	for i := range testfile.Cases(40) {
 		draw := func() *rows.Night {
 			return night{instances: 60, repetitions: 3, timeNoise: 0.03, random: random, change: spike}.rows()
 		}
@@ -447,7 +447,9 @@ func TestMatching(t *testing.T) {
 		{"name of the memory", func(t *sweep.Task) { t.MemoryName = "1GB" }, true},
 		{"where the instance lies", func(t *sweep.Task) { t.Instance = "elsewhere/" + t.Instance }, true},
 		{"repetitions", func(t *sweep.Task) { t.Repetition += 7 }, true},
-		{"memory", func(t *sweep.Task) { t.Memory++ }, false},
+		{"memory", func(t *sweep.Task) { t.Memory *= 1.01 }, false},
+		{"rounding of a percentage", func(t *sweep.Task) { t.Memory *= 1 + 1e-9 }, true},
+		{"a byte of a size", func(t *sweep.Task) { t.Memory, t.MemoryName = t.Memory+1, "1GB" }, false},
 		{"instance", func(t *sweep.Task) { t.SHA256 = strings.Repeat("f", 64) }, false},
 		{"seed", func(t *sweep.Task) { t.Seed++ }, false},
 		{"backend", func(t *sweep.Task) { t.Backend = "lpsolve" }, false},

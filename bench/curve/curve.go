@@ -14,6 +14,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
+	"workbench/model/verify"
 )
 
 // CurveFormat names the format of [Curve].
@@ -123,10 +124,7 @@ func Limits(p *run.Problem, in *run.Instance, n int) []float64 {
 	}
 	limits := make([]float64, 0, n)
 	for k := range n {
-		m := low + (high-low)*float64(k)/float64(n-1)
-		if p.Slots {
-			m = math.Round(m)
-		}
+		m := in.Resolve(platform.MemorySpec{Percent: true, Value: 100 * float64(k) / float64(n-1)}, low, high)
 		if k == 0 || m > limits[len(limits)-1] {
 			limits = append(limits, m)
 		}
@@ -198,8 +196,10 @@ func (c *Curve) pointwise(ctx context.Context, p *run.Problem, m *run.Method, in
 		s.Platform = c.Over.Place(base, at)
 		r := run.Run(ctx, p, m, in, s)
 		point := CurvePoint{At: at, Memory: s.Platform.Memory, Makespan: r.Makespan, PeakMemory: r.PeakMemory, Status: r.Status, Error: r.Error}
-		if share := Moved(in, r.Plan); !math.IsNaN(share) && r.Makespan != nil {
-			point.Moved = &share
+		if p.Moved != nil && r.Plan != nil && r.Makespan != nil {
+			if share := p.Moved(in, r.Plan); !math.IsNaN(share) {
+				point.Moved = &share
+			}
 		}
 		series.Points = append(series.Points, point)
 		if r.Bound != nil {
@@ -242,7 +242,7 @@ func (c *Curve) whole(ctx context.Context, m *run.Method, in *run.Instance, s ru
 		if err != nil {
 			return fail(fmt.Errorf("%s: no plan at its own breakpoint of %.0f: %w", m.Name, b.Memory, err))
 		}
-		report, err := plan.VerifyOn(in.Instance, made)
+		report, err := verify.On(in.Instance, made)
 		if err == nil && !report.Valid() {
 			err = &run.InvalidPlanError{Method: m.Name, Report: report}
 		}
@@ -369,20 +369,6 @@ func (c *Curve) Of(q Quantity, p *CurvePoint, at float64) float64 {
 		return *p.Moved
 	}
 	return *p.Makespan
-}
-
-// Moved returns the bytes that a plan sends to the host as part of all
-// activations that could leave, ā_0..ā_{N-1} ([004] Figures 4.4 and 4.5); NaN if
-// the problem sends none. What is sent twice counts twice.
-func Moved(in *run.Instance, p *plan.Plan) float64 {
-	if in.Chain == nil || p == nil || p.Problem != plan.ActivationOffload && p.Problem != plan.RematOffload {
-		return math.NaN()
-	}
-	s, err := plan.SummarizeOffload(in.Chain, p)
-	if err != nil {
-		return math.NaN()
-	}
-	return s.OffloadShare
 }
 
 // Err returns the first error that is no missing plan: a plan that failed

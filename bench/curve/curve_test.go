@@ -12,8 +12,11 @@ import (
 
 	"workbench/bench/catalog"
 	"workbench/bench/curve"
+	"workbench/bench/method"
 	"workbench/bench/run"
 	"workbench/model/chain"
+	"workbench/model/graph"
+	"workbench/model/join"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/strictjson"
@@ -163,13 +166,13 @@ func TestCurveWithoutPlans(t *testing.T) {
 }
 
 func TestInstanceForms(t *testing.T) {
-	for spec, form := range map[string]run.Form{"zoo:rnn?seq=2": run.AChain, "zoo:rnn?seq=2&as=graph": run.AGraph, "zoo:siamese?length=2&as=join": run.AJoin} {
+	for spec, form := range map[string]string{"zoo:rnn?seq=2": chain.Kind, "zoo:rnn?seq=2&as=graph": graph.Kind, "zoo:siamese?length=2&as=join": join.Kind} {
 		in, err := run.Load(spec, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if in.Form() != form {
-			t.Errorf("%s is a %s", spec, in.Form())
+		if in.Kind() != form {
+			t.Errorf("%s is a %s", spec, in.Kind())
 		}
 		var b bytes.Buffer
 		if err := in.Write(&b); err != nil {
@@ -179,7 +182,7 @@ func TestInstanceForms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again.SHA256 != in.SHA256 || again.Form() != form || again.Size() != in.Size() {
+		if again.SHA256 != in.SHA256 || again.Kind() != form || again.Size() != in.Size() {
 			t.Errorf("%s: written and read it is %s with %s, not %s with %s", spec, again.Size(), again.SHA256, in.Size(), in.SHA256)
 		}
 		for _, p := range catalog.Problems() {
@@ -273,13 +276,12 @@ func TestQuantities(t *testing.T) {
 		{Op: plan.OpO, Tensor: plan.TensorA, Layer: 7}, // of no layer: verify says so
 		{Op: plan.OpP, Tensor: plan.TensorAbar, Layer: 1},
 	}}
-	share := curve.Moved(in, p)
+	share := method.RematOffload().Moved(in, p)
 	if want := 3. / 8; share != want {
 		t.Errorf("%g of the activations moved, %g expected", share, want)
 	}
-	p.Problem = plan.Remat
-	if x := curve.Moved(in, p); !math.IsNaN(x) {
-		t.Errorf("rematerialization moves %g of the activations to the host", x)
+	if method.Remat().Moved != nil {
+		t.Error("rematerialization moves activations to the host")
 	}
 	makespan := 4.0
 	point := curve.CurvePoint{At: 2, Makespan: &makespan, Moved: &share}

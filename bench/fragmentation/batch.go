@@ -176,11 +176,11 @@ func (b *Batcher) plan(ctx context.Context, m *run.Method, in *run.Instance, bat
 		return nil, r.Err
 	case r.Plan != nil:
 		var err error
-		if p.traces, err = allocator.Traces(in.Instance, r.Plan, 1); err != nil {
+		if p.traces, err = allocator.Traces(b.Problem.Tensors, in.Instance, r.Plan, 1); err != nil {
 			return nil, err
 		}
 		if b.Late {
-			if err := allLate(r.Plan, p.traces); err != nil {
+			if err := allLate(b.Problem, r.Plan, p.traces); err != nil {
 				return nil, err
 			}
 		}

@@ -3,19 +3,26 @@
 package fragmentation
 
 import (
+	"context"
 	"fmt"
 	"math"
 
 	"workbench/bench/run"
 	"workbench/model/allocator"
 	"workbench/model/plan"
+	"workbench/model/verify"
 )
 
 // AllocatorChoice names an allocator of package allocator.
 type AllocatorChoice struct {
 	Chunk int64 // bytes of a chunk of virtual addressing; 0: a caching best fit
 	Mixed bool  // what is small goes to a best fit nevertheless
+	// Static gives every tensor its address before the run, and needs no allocator.
+	Static bool
 }
+
+// Static is the name of that.
+const Static = "static"
 
 // New returns the allocator of an empty device of that capacity in bytes.
 func (a AllocatorChoice) New(capacity int64) allocator.Allocator {
@@ -69,19 +76,19 @@ type FragmentedRun struct {
 	Least int64 `json:"least_capacity"`
 }
 
-// Fragment replays the memory of p through each allocator. An invalid plan is an
+// Fragment replays the memory of p, a plan of the problem, through each allocator. An invalid plan is an
 // error of the user's. O(replays · operations · log).
-func Fragment(in *run.Instance, p *plan.Plan, o FragmentationOptions) (*Fragmentation, error) {
-	traces, err := allocator.Traces(in.Instance, p, o.Unit)
+func Fragment(ctx context.Context, problem *run.Problem, in *run.Instance, p *plan.Plan, o FragmentationOptions) (*Fragmentation, error) {
+	traces, err := allocator.Traces(problem.Tensors, in.Instance, p, o.Unit)
 	if err != nil {
 		return nil, run.InputError(err)
 	}
 	if o.Late {
-		if err := allLate(p, traces); err != nil {
+		if err := allLate(problem, p, traces); err != nil {
 			return nil, err
 		}
 	}
-	report, err := plan.VerifyOn(in.Instance, p)
+	report, err := verify.On(in.Instance, p)
 	if err != nil {
 		return nil, run.InputError(err)
 	}
@@ -91,6 +98,14 @@ func Fragment(in *run.Instance, p *plan.Plan, o FragmentationOptions) (*Fragment
 	}
 	for _, t := range traces {
 		for _, a := range o.Allocators {
+			if a.Static {
+				r, err := static(ctx, t, in.Name, o.Capacity)
+				if err != nil {
+					return nil, err
+				}
+				f.Runs = append(f.Runs, r)
+				continue
+			}
 			r := FragmentedRun{Report: allocator.Replay(t, a.New(o.Capacity), o.Capacity, f.Steps, o.Record)}
 			enough := allocator.Replay(t, a.New(allocator.Unlimited), allocator.Unlimited, f.Steps, false).Reserved
 			r.Least = allocator.LeastCapacity(t, f.Steps, enough, a.New)
@@ -100,10 +115,10 @@ func Fragment(in *run.Instance, p *plan.Plan, o FragmentationOptions) (*Fragment
 	return f, nil
 }
 
-// allLate makes late traces of those of p, a plan of swapping.
-func allLate(p *plan.Plan, traces []*allocator.Trace) error {
-	if p.Problem != plan.Swap {
-		return run.InputError(fmt.Errorf("a plan of %s: only in plans of %s memory can be given back late", p.Problem, plan.Swap))
+// allLate makes late traces of those of p.
+func allLate(problem *run.Problem, p *plan.Plan, traces []*allocator.Trace) error {
+	if !problem.Late {
+		return run.InputError(fmt.Errorf("a plan of %s: its memory cannot be given back late", problem.Name))
 	}
 	for i, t := range traces {
 		traces[i] = t.Late(Capacity(p.Platform.Memory))

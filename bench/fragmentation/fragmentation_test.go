@@ -13,18 +13,22 @@ import (
 	"workbench/bench/fragmentation"
 	"workbench/bench/run"
 	"workbench/model/allocator"
+	"workbench/model/chain"
+	"workbench/model/functions"
+	"workbench/model/graph"
+	"workbench/model/join"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"
 )
 
 // networks are instances of every form.
-var networks = map[run.Form]string{
-	run.AChain: "zoo:resnet18",
-	run.AGraph: "zoo:vgg16?as=graph&image=64&batch=4",
-	run.AJoin:  "zoo:siamese?as=join",
+var networks = map[string]string{
+	chain.Kind: "zoo:resnet18",
+	graph.Kind: "zoo:vgg16?as=graph&image=64&batch=4",
+	join.Kind:  "zoo:siamese?as=join",
 
-	run.AFunctions: "zoo:vgg16?as=functions&image=64&batch=4",
+	functions.Kind: "zoo:vgg16?as=functions&image=64&batch=4",
 }
 
 // The plans of every quick method, on networks: the replay requests at its peak
@@ -66,7 +70,7 @@ func TestFragmentationOfEveryMethod(t *testing.T) {
 				if r.Plan == nil || r.Status == run.Failed {
 					continue
 				}
-				f, err := fragmentation.Fragment(in, r.Plan, fragmentation.FragmentationOptions{Allocators: choices, Capacity: allocator.Unlimited, Steps: 2, Unit: unit})
+				f, err := fragmentation.Fragment(t.Context(), p, in, r.Plan, fragmentation.FragmentationOptions{Allocators: choices, Capacity: allocator.Unlimited, Steps: 2, Unit: unit})
 				if err != nil {
 					t.Errorf("%s %s: %v", p.Name, m.Name, err)
 					continue
@@ -166,12 +170,12 @@ func TestLateFragmentation(t *testing.T) {
 		t.Fatal(r.Err)
 	}
 	o := fragmentation.FragmentationOptions{Allocators: []fragmentation.AllocatorChoice{{}, {Chunk: 2 << 20}}, Capacity: allocator.Unlimited, Steps: 3}
-	soon, err := fragmentation.Fragment(in, r.Plan, o)
+	soon, err := fragmentation.Fragment(t.Context(), p, in, r.Plan, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.Late = true
-	late, err := fragmentation.Fragment(in, r.Plan, o)
+	late, err := fragmentation.Fragment(t.Context(), p, in, r.Plan, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +193,7 @@ func TestLateFragmentation(t *testing.T) {
 	if r = run.Run(t.Context(), p, m, in, setting); r.Plan == nil {
 		t.Fatal(r.Err)
 	}
-	if _, err := fragmentation.Fragment(in, r.Plan, o); !errors.Is(err, run.ErrInput) || !strings.Contains(err.Error(), "late") {
+	if _, err := fragmentation.Fragment(t.Context(), p, in, r.Plan, o); !errors.Is(err, run.ErrInput) || !strings.Contains(err.Error(), "late") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -214,7 +218,7 @@ func TestFragmentationSchemas(t *testing.T) {
 	}
 	replayed := func(capacity int64) string {
 		t.Helper()
-		f, err := fragmentation.Fragment(in, r.Plan, fragmentation.FragmentationOptions{Allocators: choices, Capacity: capacity, Steps: 2})
+		f, err := fragmentation.Fragment(t.Context(), p, in, r.Plan, fragmentation.FragmentationOptions{Allocators: choices, Capacity: capacity, Steps: 2})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,11 +12,10 @@ import (
 	"workbench/heuristics/rematgraph"
 	"workbench/ilp/checkmate"
 	"workbench/ilp/formulation"
-	"workbench/model/graph"
-	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
+	"workbench/model/stages"
 )
 
 // checkmateMethods is the table of Checkmate's methods. They take chains, too:
@@ -27,25 +26,25 @@ func CheckmateMethods() []*run.Method {
 			Problem: plan.Remat, Name: "checkmate", Kind: run.Exact, Source: "Checkmate (1)–(9), strengthened; ours", Solver: true,
 			Summary:    "search, then Checkmate's stages in a stronger model whose memory rows are added as they are broken",
 			Complexity: "exponential; O(n²) binaries",
-			Run:        solveCheckmate("checkmate", checkmate.Run, bestOnGraph), Model: graphModel(checkmate.Strong),
+			Run:        solveCheckmate("checkmate", checkmate.Run, bestOnGraph),
 		},
 		{
 			Problem: plan.Remat, Name: "checkmate-plain", Kind: run.Exact, Source: "Checkmate (1)–(9)", Solver: true,
 			Summary:    "the MILP of the paper, equation by equation; started from store-all where that fits",
 			Complexity: "exponential; O(n²) binaries, O(n·edges) for FREE",
-			Run:        solveCheckmate("checkmate-plain", checkmate.RunPrinted, storeAllOnGraph), Model: graphModel(checkmate.Printed),
+			Run:        solveCheckmate("checkmate-plain", checkmate.RunPrinted, storeAllOnGraph),
 		},
 		{
 			Problem: plan.Remat, Name: "checkmate-lp-round", Kind: run.Heuristic, Source: "Checkmate §5", Solver: true,
 			Summary:    "LP relaxation of the paper's MILP, two-phase rounding at 0.5 and at random; what breaks the limit is told and then repaired",
 			Complexity: "polynomial; O(n²) columns",
-			Run:        checkmateRounding(false), Model: graphModel(checkmate.Printed),
+			Run:        checkmateRounding(false),
 		},
 		{
 			Problem: plan.Remat, Name: "checkmate-lp-round-strong", Kind: run.Heuristic, Source: "Checkmate §5; ours", Solver: true,
 			Summary:    "the same on the LP relaxation of the strengthened model, which is smaller and closer",
 			Complexity: "polynomial; O(n²) columns",
-			Run:        checkmateRounding(true), Model: graphModel(checkmate.Strong),
+			Run:        checkmateRounding(true),
 		},
 	}
 	for _, m := range methods {
@@ -54,16 +53,20 @@ func CheckmateMethods() []*run.Method {
 	return methods
 }
 
-// asGraph tells apart what fits in no memory, which is proved of the chain
-// alone, and what does not fit for its graph, in which every value is an ā.
+// asGraph makes a method for graphs one for chains, too: its plans become those of the
+// chain, and what fits in no memory, which is proved of the chain alone, is told
+// apart from what does not fit for its graph, in which every value is an ā.
 func asGraph(work func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error)) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
 	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 		out, err := work(ctx, in, s)
 		var infeasible *plan.Infeasible
-		if in.Chain == nil || !errors.As(err, &infeasible) {
+		if in.Chain() == nil || !errors.As(err, &infeasible) {
+			if out != nil && err == nil {
+				out.Plan, err = onChain(in, out.Plan)
+			}
 			return out, err
 		}
-		if _, err := remat.Bounds(in.Chain, s.Platform); err != nil {
+		if _, err := remat.Bounds(in.Chain(), s.Platform); err != nil {
 			return nil, err
 		}
 		return nil, fmt.Errorf("%w: as a graph, in which every value is an ā, %s needs at least %v bytes, there are %v", plan.ErrNoPlan, in.Name, infeasible.Memory, infeasible.Given)
@@ -74,7 +77,11 @@ func asGraph(work func(context.Context, *run.Instance, run.Setting) (*run.Outcom
 // before they were repaired.
 func checkmateRounding(strong bool) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
 	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-		r, err := checkmate.Round(ctx, graphTask(in, &s, nil), in.AsGraph(), s.Platform, checkmate.RoundingOptions{Strong: strong})
+		v, err := graphView(in)
+		if err != nil {
+			return nil, err
+		}
+		r, err := checkmate.Round(ctx, graphTask(in, &s, nil), v, s.Platform, checkmate.RoundingOptions{Strong: strong})
 		if err != nil {
 			return nil, userError(err)
 		}
@@ -83,7 +90,7 @@ func checkmateRounding(strong bool) func(context.Context, *run.Instance, run.Set
 			name += "-strong"
 		}
 		out := &run.Outcome{Stopped: ctx.Err() != nil, Note: roundingNote(r, s.Platform.Memory)}
-		return takeOnGraph(out, in, r.Result, name)
+		return takeOnGraph(out, in, r.Result, name), nil
 	}
 }
 
@@ -91,24 +98,22 @@ func checkmateRounding(strong bool) func(context.Context, *run.Instance, run.Set
 // chain nothing is certified, for its bounds are none of the chain.
 func graphTask(in *run.Instance, s *run.Setting, start *plan.Plan) *formulation.Task {
 	t := s.Task(in, "milp", start)
-	if in.Graph == nil {
+	if !isGraph(in) {
 		t.Level = formulation.Off
 	}
 	return t
 }
 
 // takeOnGraph takes over what came of a task on the graph of an instance.
-func takeOnGraph(out *run.Outcome, in *run.Instance, r *formulation.Result, name string) (*run.Outcome, error) {
-	if in.Graph == nil {
+func takeOnGraph(out *run.Outcome, in *run.Instance, r *formulation.Result, name string) *run.Outcome {
+	if !isGraph(in) {
 		r.Bounds, r.Claims = nil, nil
 	}
 	out.Take(r)
 	if out.Plan != nil {
 		out.Plan.Method = name
 	}
-	var err error
-	out.Plan, err = onChain(in, out.Plan)
-	return out, err
+	return out
 }
 
 // roundingNote says how far the roundings are above the limit.
@@ -130,30 +135,39 @@ func roundingNote(r *checkmate.RoundingResult, memory float64) string {
 }
 
 // A checkmateSolver finds plans and bounds of graphs.
-type checkmateSolver func(context.Context, *formulation.Task, *graph.Graph, platform.Platform) (*formulation.Result, error)
+type checkmateSolver func(context.Context, *formulation.Task, *stages.View, platform.Platform) (*formulation.Result, error)
 
 // solveCheckmate runs a solver from the plan of first, if that has one.
-func solveCheckmate(name string, solve checkmateSolver, first func(context.Context, *graph.Graph, *run.Setting, time.Time) (*plan.Plan, error)) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
+func solveCheckmate(name string, solve checkmateSolver, first func(context.Context, *stages.View, *run.Setting, time.Time) (*plan.Plan, error)) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
 	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-		g := in.AsGraph()
-		best, err := first(ctx, g, &s, time.Now())
+		v, err := graphView(in)
+		if err != nil {
+			return nil, err
+		}
+		best, err := first(ctx, v, &s, time.Now())
 		if err != nil {
 			return nil, err
 		}
 		out := &run.Outcome{Plan: best}
-		r, err := solve(ctx, graphTask(in, &s, best), g, s.Platform)
+		task := graphTask(in, &s, best)
+		if best != nil {
+			if _, err := v.FromPlan(best); err != nil {
+				task.Start = nil // that of least memory, which need not be a schedule of stages
+			}
+		}
+		r, err := solve(ctx, task, v, s.Platform)
 		if err != nil {
 			return withoutMILP(out, err)
 		}
 		out.Stopped = r.Ended == proof.TimeLimit || r.Ended == proof.Interrupted
-		return takeOnGraph(out, in, r, name)
+		return takeOnGraph(out, in, r, name), nil
 	}
 }
 
 // storeAllOnGraph returns the plan that keeps everything, nil where it does not
 // fit.
-func storeAllOnGraph(_ context.Context, g *graph.Graph, s *run.Setting, _ time.Time) (*plan.Plan, error) {
-	p, err := rematgraph.StoreAll(g, s.Platform)
+func storeAllOnGraph(_ context.Context, v *stages.View, s *run.Setting, _ time.Time) (*plan.Plan, error) {
+	p, err := rematgraph.StoreAll(v, s.Platform)
 	var infeasible *plan.Infeasible
 	if errors.As(err, &infeasible) {
 		return nil, err
@@ -164,30 +178,19 @@ func storeAllOnGraph(_ context.Context, g *graph.Graph, s *run.Setting, _ time.T
 	return p, nil
 }
 
-// graphModel returns what builds the model of a formulation of graphs alone.
-func graphModel(build formulation.GraphBuilder) func(*run.Instance, platform.Platform) (*milp.Model, error) {
-	return func(in *run.Instance, p platform.Platform) (*milp.Model, error) {
-		program, err := build(in.AsGraph(), p)
-		if err != nil {
-			return nil, userError(err)
-		}
-		return program.Model, nil
-	}
-}
-
 // onChain turns a plan for the graph of a chain into one for the chain:
 // computing F_ℓ is F_all ℓ, its value ā_ℓ, which B_ℓ consumes.
 func onChain(in *run.Instance, p *plan.Plan) (*plan.Plan, error) {
-	if in.Chain == nil || p == nil {
+	if in.Chain() == nil || p == nil {
 		return p, nil
 	}
-	out := plan.New(plan.Remat, p.Method, in.Chain, p.Platform)
-	stored := make([]bool, in.Chain.Len()+1)
+	out := plan.New(plan.Remat, p.Method, in.Chain(), p.Platform)
+	stored := make([]bool, in.Chain().Len()+1)
 	for k := range p.Ops {
 		o := p.Ops[k]
 		var kind byte
 		var l int
-		if _, err := fmt.Sscanf(o.Node, "%c%d", &kind, &l); err != nil || l < 1 || l > in.Chain.Len() {
+		if _, err := fmt.Sscanf(o.Node, "%c%d", &kind, &l); err != nil || l < 1 || l > in.Chain().Len() {
 			return nil, fmt.Errorf("plan of the graph of %s: node %q is none of a chain", in.Name, o.Node)
 		}
 		o.Node, o.Layer = "", l
@@ -204,7 +207,7 @@ func onChain(in *run.Instance, p *plan.Plan) (*plan.Plan, error) {
 		out.Ops = append(out.Ops, o)
 	}
 	// The graph counts what the chain frees, so its peak is none of the chain.
-	report, err := plan.VerifyRemat(in.Chain, out)
+	report, err := plan.VerifyRemat(in.Chain(), out)
 	if err != nil {
 		return nil, err
 	}
@@ -214,8 +217,8 @@ func onChain(in *run.Instance, p *plan.Plan) (*plan.Plan, error) {
 
 // bestOnGraph returns the best plan of the heuristics, nil if none has one. An
 // Infeasible error is passed on.
-func bestOnGraph(ctx context.Context, g *graph.Graph, s *run.Setting, start time.Time) (best *plan.Plan, err error) {
-	best, err = rematgraph.Search(ctx, g, s.Platform, uint64(s.Seed), quickRounds)
+func bestOnGraph(ctx context.Context, v *stages.View, s *run.Setting, start time.Time) (best *plan.Plan, err error) {
+	best, err = rematgraph.Search(ctx, v, s.Platform, uint64(s.Seed), quickRounds)
 	var infeasible *plan.Infeasible
 	if errors.As(err, &infeasible) {
 		return nil, err

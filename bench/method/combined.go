@@ -7,15 +7,18 @@ import (
 	"time"
 
 	"workbench/bench/run"
+	"workbench/bench/timeline"
 	"workbench/heuristics/combined"
 	"workbench/heuristics/offload"
 	"workbench/ilp/formulation"
 	"workbench/ilp/rematoffload"
 	ilpweights "workbench/ilp/weights"
+	"workbench/model/allocator"
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	combinedview "workbench/model/rematoffload"
+	"workbench/model/subject"
 )
 
 // pofoSlots is the N of [004] 4.2.4: a finer division does not improve plans.
@@ -28,15 +31,30 @@ func RematOffload() *run.Problem {
 		Title:     "which activations go to the host and which are computed again",
 		Source:    "[004] ch. 4",
 		Objective: "makespan of a training step, seconds",
-		Takes:     []run.Form{run.AChain},
+		Takes:     []string{chain.Kind},
+		Apart:     true,
 		Word:      "makespan",
 		Defaults:  []string{"remat-offload-milp"},
 		Example:   "zoo:resnet50?image=500&batch=16",
-		Moves:     true,
+		Moved:     activationsMoved,
 		Memory:    "20%", Bandwidth: "12GB/s",
-		Range: func(in *run.Instance) (low, high float64) { return combinedview.Range(in.Chain) },
-		Fit:   linkFit(func(c *chain.Chain) float64 { _, high := combinedview.Range(c); return high }),
-		Bound: bestBound(combinedview.Problem, combinedview.Bounds, func(b combinedview.Bound) (float64, string) { return b.Value, b.By }),
+		Range:   func(in *run.Instance) (low, high float64) { return combinedview.Range(in.Chain()) },
+		Fit:     linkFit(func(c *chain.Chain) float64 { _, high := combinedview.Range(c); return high }),
+		Bound:   bestBound(combinedview.Problem, combinedview.Bounds, func(b combinedview.Bound) (float64, string) { return b.Value, b.By }),
+		Methods: CombinedMethods,
+		Does: run.Counts(
+			run.Count{Word: "F_all", Ops: []string{plan.OpFAll}},
+			run.Count{Word: "F_ck", Ops: []string{plan.OpFCk}},
+			run.Count{Word: "F_none", Ops: []string{plan.OpFNone}},
+			run.Count{Word: "B", Ops: []string{plan.OpB}},
+			run.Count{Word: "discards", Ops: []string{plan.OpD}},
+			run.Count{Word: "offloads", Ops: []string{plan.OpO}},
+			run.Count{Word: "prefetches", Ops: []string{plan.OpP}},
+		),
+		Times:    movedToHost(true),
+		Timeline: timeline.Offloading(), Tensors: allocator.OfRematOffload,
+		Subjects: []*subject.Subject{subject.RematOffload()},
+		Tiny:     map[string]string{chain.Kind: "zoo:table1-gpt2?depth=3&batch=16"},
 	}
 }
 
@@ -74,7 +92,7 @@ func CombinedMethods() []*run.Method {
 // pofo notes what the program claims in its own model beside what its plan
 // takes.
 func pofo(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-	claim, p, err := combined.POFOClaim(ctx, in.Chain, s.Platform, s.Slots)
+	claim, p, err := combined.POFOClaim(ctx, in.Chain(), s.Platform, s.Slots)
 	if err != nil {
 		return nil, linkError(err)
 	}
@@ -109,12 +127,12 @@ func combinedSearch(ctx context.Context, in *run.Instance, s run.Setting) (*run.
 	var others []*plan.Plan
 	for _, work := range []runOnChain{limited(offload.DynProg), seeded(offload.Search)} {
 		part, cancel := portion(ctx, 0.1)
-		if p, err := pureOffload(work)(part, in.Chain, s); err == nil {
+		if p, err := pureOffload(work)(part, in.Chain(), s); err == nil {
 			others = append(others, p)
 		}
 		cancel()
 	}
-	p, err := combined.Search(ctx, in.Chain, s.Platform, s.Slots, others...)
+	p, err := combined.Search(ctx, in.Chain(), s.Platform, s.Slots, others...)
 	if err != nil {
 		return nil, linkError(err)
 	}
@@ -134,7 +152,6 @@ func portion(ctx context.Context, part float64) (context.Context, context.Cancel
 // combinedMILP solves the MILP of rematerialization with offloading from the
 // best heuristic.
 func combinedMILP() *run.Method {
-	model := modelOf(rematoffload.Stages)
 	search := func(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
 		s.Slots = pofoSlots
 		out, err := combinedSearch(ctx, in, s)
@@ -145,14 +162,14 @@ func combinedMILP() *run.Method {
 	}
 	const name = "remat-offload-milp"
 	bounded := milpOnLink(name, search, func(ctx context.Context, t *formulation.Task, in *run.Instance, p platform.Platform) (*formulation.Result, error) {
-		return rematoffload.Run(ctx, t, in.Chain, p)
+		return rematoffload.Run(ctx, t, in.Chain(), p)
 	})
 	return &run.Method{
 		Problem: combinedview.Problem, Name: name, Kind: run.Heuristic, Source: "ours, in the spirit of POET", Solver: true,
 		Summary:    fmt.Sprintf("search, then up to %d layers a MILP that bounds all plans, but not always as high as the best", rematoffload.MostLayers),
 		Complexity: "exponential; O(N²) columns",
 		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-			if in.Chain.Len() <= rematoffload.MostLayers {
+			if in.Chain().Len() <= rematoffload.MostLayers {
 				return bounded(ctx, in, s)
 			}
 			s.Slots = pofoSlots
@@ -162,6 +179,5 @@ func combinedMILP() *run.Method {
 			}
 			return out, err
 		},
-		Model: model,
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"workbench/heuristics/rematgraph"
 	"workbench/model/graph"
 	"workbench/model/plan"
+	"workbench/model/stages"
+	"workbench/model/training"
 )
 
 // searchRounds is the patience of the search, quickRounds of the one before a
@@ -16,30 +18,60 @@ const (
 	quickRounds  = 300
 )
 
+// isGraph reports whether the problem on an instance is that of graphs.
+func isGraph(in *run.Instance) bool { return in.Kind() == graph.Kind || in.Kind() == training.Kind }
+
+// viewOf is the key of graphView.
+type viewOf struct{}
+
+// madeView is what graphView remembers.
+type madeView struct {
+	*stages.View
+	err error
+}
+
+// graphView returns the view of an instance that is a graph, of a chain that of its
+// graph, made once.
+func graphView(in *run.Instance) (*stages.View, error) {
+	made := run.Memo(in, viewOf{}, func() (made madeView) {
+		of := in.Instance
+		if c := in.Chain(); c != nil {
+			of = graph.Of(c)
+		}
+		made.View, made.err = stages.Of(of)
+		return made
+	})
+	return made.View, made.err
+}
+
 // graphMethods is the table of methods for rematerialization of graphs.
 func GraphMethods() []*run.Method {
-	graphs := []run.Form{run.AGraph}
-	onGraph := func(name, source, summary, complexity string, work func(context.Context, *graph.Graph, run.Setting) (*plan.Plan, error)) *run.Method {
+	graphs := []string{graph.Kind, training.Kind}
+	onGraph := func(name, source, summary, complexity string, work func(context.Context, *stages.View, run.Setting) (*plan.Plan, error)) *run.Method {
 		return &run.Method{
 			Problem: plan.Remat, Name: name, Kind: run.Heuristic, Source: source, Summary: summary, Complexity: complexity, Takes: graphs,
 			Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-				p, err := work(ctx, in.Graph, s)
+				v, err := graphView(in)
+				if err != nil {
+					return nil, err
+				}
+				p, err := work(ctx, v, s)
 				return &run.Outcome{Plan: p, Stopped: ctx.Err() != nil}, tooLarge(err)
 			},
 		}
 	}
 	return []*run.Method{
 		onGraph("chen", "Chen et al. 2016, Checkmate §3", "keeps only the tensors at which the graph can be cut; the best number of segments that fits", "O(n²)",
-			func(ctx context.Context, g *graph.Graph, s run.Setting) (*plan.Plan, error) {
-				return rematgraph.Chen(ctx, g, s.Platform)
+			func(ctx context.Context, v *stages.View, s run.Setting) (*plan.Plan, error) {
+				return rematgraph.Chen(ctx, v, s.Platform)
 			}),
 		onGraph("linearised", "[004] 2.1, Thm 6", "cuts the graph into a chain and expands its best persistent plan", "as persistent",
-			func(ctx context.Context, g *graph.Graph, s run.Setting) (*plan.Plan, error) {
-				return rematgraph.Linearised(ctx, g, s.Platform)
+			func(ctx context.Context, v *stages.View, s run.Setting) (*plan.Plan, error) {
+				return rematgraph.Linearised(ctx, v, s.Platform)
 			}),
 		onGraph("search", "ours", "local search over what is retained in each stage, from the best of the others", "O(n²) a move at worst",
-			func(ctx context.Context, g *graph.Graph, s run.Setting) (*plan.Plan, error) {
-				return rematgraph.Search(ctx, g, s.Platform, uint64(s.Seed), searchRounds)
+			func(ctx context.Context, v *stages.View, s run.Setting) (*plan.Plan, error) {
+				return rematgraph.Search(ctx, v, s.Platform, uint64(s.Seed), searchRounds)
 			}),
 	}
 }

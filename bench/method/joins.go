@@ -5,12 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 
 	"workbench/bench/run"
+	"workbench/bench/timeline"
 	joins "workbench/heuristics/join"
+	"workbench/model/allocator"
+	"workbench/model/join"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
+	"workbench/model/subject"
 )
 
 // joinProblem is the problem of [004] ch. 1.
@@ -20,14 +25,14 @@ func Join() *run.Problem {
 		Title:     "rematerialization of branches that meet in one loss, unit sizes",
 		Source:    "[004] ch. 1",
 		Objective: "makespan of a training step, in the unit of its costs",
-		Takes:     []run.Form{run.AJoin},
+		Takes:     []string{join.Kind},
 		Word:      "makespan",
 		Slots:     true,
 		Defaults:  []string{"join-dp"},
 		Example:   "zoo:siamese?as=join",
 		Memory:    "50%",
 		Range: func(in *run.Instance) (low, high float64) {
-			return float64(joins.LeastSlots(in.Join)), float64(joins.StoreAllSlots(in.Join))
+			return float64(joins.LeastSlots(plan.As[*join.Join](in.Instance))), float64(joins.StoreAllSlots(plan.As[*join.Join](in.Instance)))
 		},
 		Fit: func(in *run.Instance, p platform.Platform) error {
 			if p.Memory != math.Floor(p.Memory) || p.Memory > math.MaxInt32 {
@@ -38,6 +43,22 @@ func Join() *run.Problem {
 		Bound: func(in *run.Instance, _ run.Setting) run.Bound {
 			return run.Bound{Value: in.Compute(), By: "the sum of the computations", Proof: proof.Search, Assumptions: []string{}}
 		},
+		OwnMemory: func(in *run.Instance) string {
+			if j := plan.As[*join.Join](in.Instance); j != nil && j.Slots > 0 {
+				return strconv.Itoa(j.Slots)
+			}
+			return ""
+		},
+		Methods: JoinMethods,
+		Does: run.Counts(
+			run.Count{Word: "forwards", Ops: []string{plan.OpF}},
+			run.Count{Word: "backwards", Ops: []string{plan.OpB}},
+			run.Count{Word: "copies", Ops: []string{plan.OpS}},
+			run.Count{Word: "discards", Ops: []string{plan.OpD}},
+		),
+		Times:    run.Again,
+		Timeline: timeline.Steps(), Tensors: allocator.OfJoin,
+		Subjects: []*subject.Subject{subject.Join()},
 	}
 }
 
@@ -51,14 +72,14 @@ func JoinMethods() []*run.Method {
 		Summary:    "the dynamic program over branches and checkpoints; proved optimal",
 		Complexity: "O(m·K²·L^(K+1))",
 		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-			p, err := joins.DP(ctx, in.Join, int(s.Platform.Memory))
+			p, err := joins.DP(ctx, plan.As[*join.Join](in.Instance), int(s.Platform.Memory))
 			if err != nil {
 				return nil, joinError(err)
 			}
 			return &run.Outcome{Plan: p, Bounds: []run.Bound{{Value: p.Claims.Makespan, By: theorem3, Proof: proof.Search, Assumptions: []string{}}}}, nil
 		},
 		Curve: func(ctx context.Context, in *run.Instance, s run.Setting, most float64) (run.Tradeoff, error) {
-			c, err := joins.DPCurve(ctx, in.Join)
+			c, err := joins.DPCurve(ctx, plan.As[*join.Join](in.Instance))
 			if err != nil {
 				return run.Tradeoff{}, joinError(err)
 			}

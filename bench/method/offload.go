@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"workbench/bench/run"
+	"workbench/bench/timeline"
 	"workbench/heuristics/offload"
 	ilpweights "workbench/ilp/weights"
+	"workbench/model/allocator"
 	"workbench/model/chain"
 	offloadview "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
+	"workbench/model/subject"
 )
 
 // activationOffload is the problem of [000] and [004] ch. 3.
@@ -22,15 +26,44 @@ func ActivationOffload() *run.Problem {
 		Title:     "which activations go to the host between forward and backward, and when",
 		Source:    "[000], [004] ch. 3",
 		Objective: "makespan of a training step, seconds",
-		Takes:     []run.Form{run.AChain},
+		Takes:     []string{chain.Kind},
+		Apart:     true,
 		Word:      "makespan",
 		Defaults:  []string{"offload-milp"},
 		Example:   "zoo:resnet50?image=500&batch=16",
-		Moves:     true,
+		Moved:     activationsMoved,
 		Memory:    "50%", Bandwidth: "12GB/s",
-		Range: func(in *run.Instance) (low, high float64) { return offloadview.Range(in.Chain) },
-		Fit:   linkFit(func(c *chain.Chain) float64 { _, high := offloadview.Range(c); return high }),
-		Bound: bestBound(offloadview.Problem, offloadview.Bounds, func(b offloadview.Bound) (float64, string) { return b.Value, b.By }),
+		Range:   func(in *run.Instance) (low, high float64) { return offloadview.Range(in.Chain()) },
+		Fit:     linkFit(func(c *chain.Chain) float64 { _, high := offloadview.Range(c); return high }),
+		Bound:   bestBound(offloadview.Problem, offloadview.Bounds, func(b offloadview.Bound) (float64, string) { return b.Value, b.By }),
+		Methods: OffloadMethods,
+		Does: run.Counts(
+			run.Count{Word: "computations", Ops: []string{plan.OpFAll, plan.OpB}},
+			run.Count{Word: "offloads", Ops: []string{plan.OpO}},
+			run.Count{Word: "prefetches", Ops: []string{plan.OpP}},
+		),
+		Times:    movedToHost(false),
+		Timeline: timeline.Offloading(), Tensors: allocator.OfOffload,
+		Subjects: []*subject.Subject{subject.Offload()},
+		Tiny:     map[string]string{chain.Kind: "zoo:table1-gpt2?depth=3&batch=16"},
+	}
+}
+
+// activationsMoved is what plans with transfers of activations send to the host,
+// as part of ā_0..ā_{N-1} ([004] Figures 4.4 and 4.5).
+func activationsMoved(in *run.Instance, p *plan.Plan) float64 {
+	s, err := plan.SummarizeOffload(in.Chain(), p)
+	if err != nil {
+		return math.NaN()
+	}
+	return s.OffloadShare
+}
+
+// movedToHost says where the time of a plan goes, and what it sends.
+func movedToHost(again bool) func(*run.Instance, *run.Result) []run.Line {
+	waiting := run.Waiting(again)
+	return func(in *run.Instance, r *run.Result) []run.Line {
+		return append(waiting(in, r), run.Line{Label: "moved", Text: fmt.Sprintf("%.1f %% of the activations to the host", 100*activationsMoved(in, r.Plan))})
 	}
 }
 
@@ -53,7 +86,7 @@ func bestBound[B any](problem string, bounds func(*chain.Chain, platform.Platfor
 // bestOf returns the best of the bounds, at least the sum of the computations.
 func bestOf[B any](in *run.Instance, p platform.Platform, bounds func(*chain.Chain, platform.Platform) ([]B, error), read func(B) (value float64, by string)) run.Bound {
 	best := run.Bound{Value: in.Compute(), By: "the sum of the computations", Proof: proof.Search, Assumptions: []string{}}
-	all, err := bounds(in.Chain, p)
+	all, err := bounds(in.Chain(), p)
 	if err != nil {
 		return best // below the least memory there are no plans and so no bounds
 	}
@@ -69,9 +102,9 @@ func bestOf[B any](in *run.Instance, p platform.Platform, bounds func(*chain.Cha
 // calculate with. high is what keeping everything takes.
 func linkFit(high func(*chain.Chain) float64) func(*run.Instance, platform.Platform) error {
 	return func(in *run.Instance, p platform.Platform) error {
-		transfers := in.Chain.Input.Activation / p.Bandwidth
-		for i := range in.Chain.Layers {
-			transfers += in.Chain.Layers[i].Saved / p.Bandwidth
+		transfers := in.Chain().Input.Activation / p.Bandwidth
+		for i := range in.Chain().Layers {
+			transfers += in.Chain().Layers[i].Saved / p.Bandwidth
 		}
 		for _, x := range []struct {
 			what  string
@@ -79,7 +112,7 @@ func linkFit(high func(*chain.Chain) float64) func(*run.Instance, platform.Platf
 		}{
 			{"the computations of a step take %g s", in.Compute()},
 			{"sending all activations takes %g s", transfers},
-			{"keeping everything takes %g bytes", high(in.Chain)},
+			{"keeping everything takes %g bytes", high(in.Chain())},
 			{"memory is %g bytes", p.Memory},
 			{"bandwidth is %g bytes per second", p.Bandwidth},
 		} {
@@ -96,7 +129,7 @@ func onLink(problem, name, source, summary, complexity string, work runOnChain) 
 	return &run.Method{
 		Problem: problem, Name: name, Kind: run.Heuristic, Source: source, Summary: summary, Complexity: complexity,
 		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-			p, err := work(ctx, in.Chain, s)
+			p, err := work(ctx, in.Chain(), s)
 			if err != nil {
 				return nil, linkError(err)
 			}
@@ -125,7 +158,7 @@ func linkError(err error) error {
 func upTo(m *run.Method, layers int, instead string) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
 	work := m.Run
 	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-		if n := in.Chain.Len(); n > layers {
+		if n := in.Chain().Len(); n > layers {
 			return nil, run.InputError(fmt.Errorf("%s is for at most %d layers, %s has %d: %s", m.Name, layers, in.Name, n, instead))
 		}
 		return work(ctx, in, s)
@@ -152,7 +185,7 @@ func OffloadMethods() []*run.Method {
 			Summary:    "the optimum when parts of activations may move: a lower bound, no plan",
 			Complexity: "O(N)",
 			Run: func(_ context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-				o, err := offloadview.Fractional(in.Chain, s.Platform)
+				o, err := offloadview.Fractional(in.Chain(), s.Platform)
 				if err != nil {
 					return nil, linkError(err)
 				}

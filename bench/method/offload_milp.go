@@ -68,12 +68,12 @@ func offloadOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*run.
 	start := time.Now()
 	part, cancel := portion(ctx, searchShare)
 	defer cancel()
-	found, err := offload.Search(part, in.Chain, s.Platform, uint64(s.Seed))
+	found, err := offload.Search(part, in.Chain(), s.Platform, uint64(s.Seed))
 	if err != nil {
 		return nil, linkError(err)
 	}
 	tell(&s, start, "search", found, math.Inf(-1), 0)
-	r, err := offload.Optimum(ctx, in.Chain, s.Platform, found, s.Gap)
+	r, err := offload.Optimum(ctx, in.Chain(), s.Platform, found, s.Gap)
 	if err != nil {
 		return nil, linkError(err)
 	}
@@ -89,7 +89,6 @@ func offloadOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*run.
 // time, and by the MILP of activation offloading for what is left of the gap.
 func offloadMILP() *run.Method {
 	const name = "offload-milp"
-	model := modelOf(ilpoffload.Amounts)
 	return &run.Method{
 		Problem: offloadview.Problem, Name: name, Kind: run.Exact, Source: "ours, in the spirit of [001] §6", Solver: true,
 		Summary:    fmt.Sprintf("search and optimum, then a MILP that bounds all plans, and up to %d layers the exact one", ilpoffload.ExactLayers),
@@ -105,13 +104,13 @@ func offloadMILP() *run.Method {
 			if err != nil {
 				return nil, err
 			}
-			if first.Plan.Method = name; closedWithin(first, &s) {
+			if first.Plan.Method = name; closedWithin(first, &s) && !s.Document {
 				return first, nil
 			}
 			known := func(context.Context, *run.Instance, run.Setting) (*plan.Plan, error) { return first.Plan, nil }
 			prove := func(ctx context.Context, t *formulation.Task, in *run.Instance, p platform.Platform) (*formulation.Result, error) {
 				t.Bounds = first.Bounds
-				return ilpoffload.Run(ctx, t, in.Chain, p)
+				return ilpoffload.Run(ctx, t, in.Chain(), p)
 			}
 			out, err := milpOnLink(name, known, prove)(ctx, in, s)
 			if err != nil {
@@ -119,6 +118,5 @@ func offloadMILP() *run.Method {
 			}
 			return out, nil
 		},
-		Model: model,
 	}
 }

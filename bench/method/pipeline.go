@@ -5,19 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
+	"strings"
 	"time"
 
 	"workbench/bench/run"
+	"workbench/bench/timeline"
 	"workbench/heuristics/pipeline"
-	"workbench/ilp/formulation"
-	ilppipeline "workbench/ilp/pipeline"
+	"workbench/model/allocator"
 	"workbench/model/chain"
-	"workbench/model/cycleratio"
 	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
+	"workbench/model/subject"
 	"workbench/solvers"
 )
 
@@ -34,7 +34,7 @@ func Pipeline() *run.Problem {
 		Title:     "which GPU computes which layers, and a periodic pattern that overlaps mini-batches",
 		Source:    "[004] ch. 5–7",
 		Objective: "period per mini-batch T/k, seconds",
-		Takes:     []run.Form{run.AChain},
+		Takes:     []string{chain.Kind},
 		Word:      "period",
 		Defaults:  []string{"pipeline-milp"},
 		Example:   "zoo:resnet50?image=1000&batch=8",
@@ -43,21 +43,64 @@ func Pipeline() *run.Problem {
 		Range:    pipelineRange,
 		Fit:      pipelineFit,
 		Bound:    pipelineBound,
+		Methods:  PipelineMethods,
+		Does:     layersOfGPUs,
+		Times: func(_ *run.Instance, r *run.Result) []run.Line {
+			return []run.Line{{Label: "period", Text: fmt.Sprintf("%s a mini-batch: T = %s for %d", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(*r.Plan.Period), max(1, r.Plan.K))}}
+		},
+		Timeline: timeline.Patterns(), Tensors: allocator.OfPipeline,
+		Subjects: []*subject.Subject{subject.Pipeline()},
+		Tiny:     map[string]string{chain.Kind: tinyPipeline},
 	}
+}
+
+// tinyPipeline takes 1 s to send at 12 GB/s.
+const tinyPipeline = `{"format":"workbench.chain/v1","name":"tiny","input":{"activation":12e9},"layers":[
+			{"name":"one","forward_time":2,"backward_time":3,"activation":12e9,"gradient":12e9,"weight":2e9},
+			{"name":"loss","forward_time":1,"backward_time":2,"activation":6e9}]}`
+
+// layersOfGPUs says which layers each GPU computes: "layers on gpu0 1–7, gpu1 8–12".
+func layersOfGPUs(p *plan.Plan) string {
+	var order []int
+	layers := map[int][]string{}
+	for _, s := range p.Allocation {
+		if layers[s.Processor] == nil {
+			order = append(order, s.Processor)
+		}
+		text := fmt.Sprintf("%d–%d", s.From, s.To)
+		if s.From == s.To {
+			text = fmt.Sprint(s.From)
+		}
+		layers[s.Processor] = append(layers[s.Processor], text)
+	}
+	var parts []string
+	for _, g := range order {
+		parts = append(parts, fmt.Sprintf("gpu%d %s", g, strings.Join(layers[g], " and ")))
+	}
+	return "layers on " + strings.Join(parts, ", ")
 }
 
 // pipelineRange is from the least memory with which there is a pattern to what
 // the best 1F1B* takes where memory does not matter, for the default numbers of
 // GPUs and weight copies and the default bandwidth.
 func pipelineRange(in *run.Instance) (low, high float64) {
+	type span struct{ low, high float64 }
+	r := run.Memo(in, span{}, func() span {
+		low, high := pipelineSpan(in)
+		return span{low, high}
+	})
+	return r.low, r.high
+}
+
+func pipelineSpan(in *run.Instance) (low, high float64) {
 	p := platform.Platform{Memory: 1, Bandwidth: defaultBandwidth, Processors: DefaultProcessors, WeightCopies: platform.DefaultWeightCopies}
-	x, err := view.New(in.Chain, p, "")
+	x, err := view.New(in.Chain(), p, "")
 	if err != nil {
 		return 0, 0 // the methods will say what is wrong
 	}
 	low = x.Least().High
 	p.Memory = math.MaxFloat64 / 4
-	free, err := pipeline.OneFOneBStar(in.Chain, p, pipeline.Options{})
+	free, err := pipeline.OneFOneBStar(in.Chain(), p, pipeline.Options{})
 	if err != nil {
 		return low, low // the methods will say what is wrong
 	}
@@ -80,19 +123,26 @@ func pipelineFit(in *run.Instance, p platform.Platform) error {
 	return nil
 }
 
-// pipelineBound returns the best of the bounds without assumptions.
+// pipelineBound returns the best of the bounds in closed form. Every run on the
+// instance asks for it.
 func pipelineBound(in *run.Instance, s run.Setting) run.Bound {
-	best := run.Bound{Value: in.Compute() / float64(max(s.Platform.Processors, 1)), By: "load", Proof: proof.Search, Assumptions: []string{}}
-	bounds, err := pipeline.Bounds(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel})
-	if err != nil {
-		return best
+	type key struct {
+		platform platform.Platform
+		model    string
 	}
-	for _, b := range bounds {
-		if b.Assumes == nil && b.Value > best.Value {
-			best.Value, best.By = b.Value, b.By
+	return run.Memo(in, key{s.Platform, s.MemoryModel}, func() run.Bound {
+		best := run.Bound{Value: in.Compute() / float64(max(s.Platform.Processors, 1)), By: "load", Proof: proof.Search, Assumptions: []string{}}
+		x, err := view.New(in.Chain(), s.Platform, s.MemoryModel)
+		if err != nil || x.Infeasible() != nil {
+			return best // the methods will say what is wrong
 		}
-	}
-	return best
+		for _, b := range x.Bounds() {
+			if b.Value > best.Value {
+				best.Value, best.By = b.Value, b.By
+			}
+		}
+		return best
+	})
 }
 
 // pipelineMethods is the table of methods for pipelines.
@@ -101,7 +151,7 @@ func PipelineMethods() []*run.Method {
 		return &run.Method{
 			Problem: plan.Pipeline, Name: name, Kind: run.Heuristic, Source: source, Summary: summary, Complexity: complexity,
 			Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-				p, err := work(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
+				p, err := work(in.Chain(), s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
 				if err != nil {
 					return nil, pipelineError(err)
 				}
@@ -118,6 +168,7 @@ func PipelineMethods() []*run.Method {
 		heuristic("1f1b-star", "[004] Alg. 6, 7", "the contiguous allocation and period that 1F1B* does best with", "O(P·n²·log)", pipeline.OneFOneBStar),
 		heuristic("k-periodic", "[004] Thm 16", "1F1B* with every (k+1)-th mini-batch left out", "O(P²·n²·log)", pipeline.KPeriodic),
 		heuristic("madpipe", "[004] ch. 7", "MadPipe's program with a fine grid, one processor with several stages, and a list scheduler", "see package pipeline", pipeline.MadPipe),
+		heuristic("madpipe-paper", "[004] 7.3", "one allocation of MadPipe's program with the grid of the thesis, scheduled by the list scheduler", "see package pipeline", pipeline.MadPipePaper),
 		heuristic("search", "ours", "moves layers and stages between processors, from the best of the others, and beam searches over allocations", "a schedule a move, O(200·n³) a beam", pipeline.Search),
 		{
 			Problem: plan.Pipeline, Name: "madpipe-milp", Kind: run.Heuristic, Source: "[004] 7.1, 7.2", Solver: true,
@@ -142,67 +193,9 @@ func PipelineMethods() []*run.Method {
 			Problem: plan.Pipeline, Name: "pipeline-milp", Kind: run.Exact, Source: "[004] ch. 6, 7.2; ours", Solver: true,
 			Summary:    "search and branch-and-bound, then allocations by one MILP, their patterns by another and cuts between them, for bounds that close on the period",
 			Complexity: "exponential; O(n·P) binaries an allocation, O(n²) a pattern",
-			Run:        pipelineMILP, Model: modelOf(ilppipeline.Allocations),
+			Run:        pipelineMILP,
 		},
 	}
-}
-
-// madPipeMILP is MadPipe as [004] has it: the allocation of 7.1, scheduled by
-// the stage ILP of 7.2, which starts from the list scheduler's pattern.
-func madPipeMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-	start := time.Now()
-	o := pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()}
-	out := &run.Outcome{}
-	allocation, _, err := pipeline.MadPipeAllocation(in.Chain, s.Platform, pipeline.FineGrid, o)
-	if err != nil {
-		return nil, pipelineError(err)
-	}
-	listed, err := pipeline.Schedule(in.Chain, s.Platform, allocation, o)
-	switch {
-	case err == nil:
-		out.Plan = listed
-	case !errors.Is(err, plan.ErrNoPlan):
-		return nil, pipelineError(err)
-	}
-	program, err := ilppipeline.StageILP(in.Chain, s.Platform, allocation, s.MemoryModel)
-	if err != nil {
-		return withoutMILP(out, err)
-	}
-	if tell := s.OnProgress; tell != nil {
-		s.OnProgress = func(p run.Progress) {
-			p.Bound = math.Inf(-1) // it is one of this allocation only
-			tell(p)
-		}
-	}
-	x, err := solveProgram(ctx, &s, start, out, program)
-	if errors.Is(err, errNoSolution) {
-		return nil, fmt.Errorf("%w: MadPipe's allocation has no pattern", plan.ErrNoPlan)
-	}
-	if err != nil {
-		return nil, err
-	}
-	out.Bounds = nil // of this allocation only
-	if x != nil {
-		best, err := program.Plan(x)
-		if errors.Is(err, cycleratio.ErrContradiction) {
-			out.Note = "the stage ILP's order is none of a pattern: communications take less than the solver's tolerance"
-			if out.Plan == nil {
-				return nil, fmt.Errorf("%w: %s", plan.ErrNoPlan, out.Note)
-			}
-			out.Plan.Method = "madpipe-milp"
-			return out, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if out.Plan == nil || best.Claims.Makespan < out.Plan.Claims.Makespan {
-			out.Plan = best
-		}
-	}
-	if out.Plan != nil {
-		out.Plan.Method = "madpipe-milp"
-	}
-	return out, nil
 }
 
 // exactPipeline closes in on the least period of 1-periodic patterns by branch
@@ -226,7 +219,7 @@ func searchedPipeline(ctx context.Context, in *run.Instance, s *run.Setting) (*r
 	start := time.Now()
 	closed := pipelineBound(in, *s).Value
 	tell(s, start, "heuristics", nil, closed, 0)
-	best, err := pipeline.SearchOnePeriodic(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
+	best, err := pipeline.SearchOnePeriodic(in.Chain(), s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, pipelineError(err)
 	}
@@ -239,14 +232,14 @@ func searchedPipeline(ctx context.Context, in *run.Instance, s *run.Setting) (*r
 func contiguousOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	o := pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()}
 	above := math.Inf(1)
-	best, err := pipeline.OneFOneBStar(in.Chain, s.Platform, o)
+	best, err := pipeline.OneFOneBStar(in.Chain(), s.Platform, o)
 	switch {
 	case err == nil:
 		above = best.Claims.Makespan
 	case !errors.Is(err, plan.ErrNoPlan):
 		return nil, pipelineError(err)
 	}
-	r, err := pipeline.ExactContiguous(ctx, in.Chain, s.Platform, o, above, s.Gap)
+	r, err := pipeline.ExactContiguous(ctx, in.Chain(), s.Platform, o, above, s.Gap)
 	if err != nil {
 		return nil, pipelineError(err)
 	}
@@ -274,7 +267,7 @@ func branchAndBound(out *run.Outcome, ctx context.Context, in *run.Instance, s *
 			s.OnProgress(run.Progress{Phase: "branch and bound", Elapsed: time.Since(start), Objective: period, Bound: bound, Nodes: allocations})
 		}
 	}
-	r, err := pipeline.Exact(ctx, in.Chain, s.Platform, o, above, s.Gap)
+	r, err := pipeline.Exact(ctx, in.Chain(), s.Platform, o, above, s.Gap)
 	if err != nil {
 		return pipelineError(err)
 	}
@@ -300,148 +293,6 @@ func closedWithin(out *run.Outcome, s *run.Setting) bool {
 		}
 	}
 	return false
-}
-
-// unlimited is the time for branch and bound before MILPs where there is no
-// limit.
-const unlimited = time.Minute
-
-// pipelineMILP is onePeriodicMILP, unless a pattern of several mini-batches a
-// period is faster. It is never worse than the quick methods, nor than branch and
-// bound with the same limit.
-func pipelineMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-	several, err := pipeline.Several(in.Chain, s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
-	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
-		return nil, pipelineError(err)
-	}
-	out, err := onePeriodicMILP(ctx, in, s)
-	var infeasible *plan.Infeasible
-	switch {
-	case errors.As(err, &infeasible) && several != nil:
-		return nil, fmt.Errorf("a pattern of %v s was found, but: %w", several.Claims.Makespan, err)
-	case err != nil && several == nil:
-		return nil, err
-	case err != nil:
-		out = &run.Outcome{Plan: several, Stopped: true, Note: "1-periodic patterns: " + err.Error()}
-	}
-	if several != nil && (out.Plan == nil || several.Claims.Makespan < out.Plan.Claims.Makespan*(1-run.Tolerance)) {
-		note := "the best 1-periodic pattern is unknown"
-		if out.Plan != nil {
-			note = fmt.Sprintf("the best 1-periodic pattern that was found takes %s", platform.FormatSeconds(out.Plan.Claims.Makespan))
-		}
-		if out.Note != "" {
-			note = out.Note + "; " + note
-		}
-		out.Plan, out.Note = several, note
-	}
-	if out.Plan != nil {
-		out.Plan.Method = "pipeline-milp"
-	}
-	return out, nil
-}
-
-// onePeriodicMILP closes in on the least period of 1-periodic patterns from the
-// best heuristic: by branch and bound, and after half of the time by MILPs beside
-// it, until one of them has closed the gap.
-func onePeriodicMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-	if tell := s.OnProgress; tell != nil {
-		var one sync.Mutex
-		s.OnProgress = func(p run.Progress) {
-			one.Lock()
-			defer one.Unlock()
-			tell(p)
-		}
-	}
-	start, half := time.Now(), unlimited
-	if deadline, ok := ctx.Deadline(); ok {
-		half = time.Until(deadline) / 2
-	}
-	out, err := searchedPipeline(ctx, in, &s)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	branched := &run.Outcome{Plan: out.Plan}
-	done := make(chan error, 1)
-	go func() {
-		err := branchAndBound(branched, ctx, in, &s)
-		if err == nil && closedWithin(branched, &s) {
-			cancel()
-		}
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		done <- err
-	case <-time.After(half - time.Since(start)):
-	}
-	failed := allocationMILPs(ctx, in, s, out, start)
-	if closedWithin(out, &s) {
-		cancel()
-	}
-	if err := <-done; err != nil {
-		return nil, err
-	}
-	if failed != nil && branched.Plan == nil {
-		return nil, failed
-	}
-	if failed != nil {
-		out.Remark("no MILP bound: " + failed.Error())
-	}
-	if branched.Plan != nil && (out.Plan == nil || branched.Plan.Claims.Makespan < out.Plan.Claims.Makespan) {
-		out.Plan = branched.Plan
-	}
-	out.Bounds = append(branched.Bounds, out.Bounds...)
-	out.Stopped = !closedWithin(out, &s)
-	return out, nil
-}
-
-// certifyAllocations adds what is certified of the model of allocations for periods
-// up to that of out's plan, in a part of the time.
-func certifyAllocations(ctx context.Context, in *run.Instance, s *run.Setting, out *run.Outcome) {
-	if out.Plan == nil || s.Certify == formulation.Off {
-		return
-	}
-	program, err := ilppipeline.AllocationsWith(in.Chain, s.Platform, ilppipeline.AllocationOptions{MemoryModel: s.MemoryModel, Limit: out.Plan.Claims.Makespan})
-	if err != nil {
-		out.Remark("no certified bound: " + err.Error())
-		return
-	}
-	const part = 0.5 // one linear program may take long
-	found, err := s.Task(in, "allocations", out.Plan).Run(ctx, formulation.Phases(&formulation.Phase{Program: program, Share: part}))
-	out.Take(found)
-	if err != nil {
-		out.Remark("no certified bound: " + err.Error())
-	}
-}
-
-// allocationMILPs improves out's plan and its bounds by MILPs of allocations and
-// of their patterns, unless ctx has ended.
-func allocationMILPs(ctx context.Context, in *run.Instance, s run.Setting, out *run.Outcome, start time.Time) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	certifyAllocations(ctx, in, &s, out)
-	o, ok := solverOptions(&s, ctx, start, &run.Outcome{})
-	if !ok {
-		return nil
-	}
-	r, err := ilppipeline.Solve(ctx, s.Backend, in.Chain, s.Platform, s.MemoryModel, out.Plan, pipelineBound(in, s).Value, o)
-	if ctx.Err() != nil && r == nil {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if r.Plan != nil {
-		out.Plan = r.Plan
-	}
-	out.Solver = r.Result
-	if r.By != "" {
-		out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: r.By, Proof: proof.Solver, Assumptions: append([]string{}, r.Assumptions...)})
-	}
-	return nil
 }
 
 // pipelineError marks what package pipeline refuses as the user's.

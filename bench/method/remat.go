@@ -7,18 +7,23 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"workbench/bench/run"
+	"workbench/bench/timeline"
 	"workbench/heuristics/remat"
 	"workbench/heuristics/rematgraph"
 	"workbench/ilp/formulation"
 	ilpremat "workbench/ilp/remat"
+	"workbench/model/allocator"
 	"workbench/model/chain"
+	"workbench/model/graph"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
-	"workbench/model/stages"
+	"workbench/model/subject"
+	"workbench/model/training"
 	"workbench/solvers"
 )
 
@@ -29,7 +34,8 @@ func Remat() *run.Problem {
 		Title:     "which activations are kept and which are computed again",
 		Source:    "[002], [004] ch. 2, Checkmate",
 		Objective: "makespan of a training step, seconds",
-		Takes:     []run.Form{run.AChain, run.AGraph},
+		Takes:     []string{chain.Kind, graph.Kind, training.Kind},
+		Apart:     true,
 		Word:      "makespan",
 		Defaults:  []string{"chain-milp", "checkmate"},
 		Example:   "zoo:resnet50",
@@ -38,7 +44,41 @@ func Remat() *run.Problem {
 		Fit:       rematFit,
 		Bound:     rematBound,
 		Meets:     meetsOnGraph,
+		Methods: func() []*run.Method {
+			return WithoutMemory(slices.Concat(RematMethods(), GraphMethods(), CheckmateMethods()))
+		},
+		Does:     recomputes,
+		Times:    run.Again,
+		Timeline: timeline.Steps(), Tensors: allocator.OfRemat,
+		Subjects: []*subject.Subject{subject.Remat(), subject.Graphs(), subject.Stages(), subject.Training()},
+		Tiny:     map[string]string{chain.Kind: tinyChain, graph.Kind: tinyGraph},
 	}
+}
+
+const (
+	tinyChain = `{"format":"workbench.chain/v1","name":"tiny","input":{"activation":1},"layers":[
+			{"name":"one","forward_time":2,"backward_time":3,"activation":2,"saved":4},
+			{"name":"loss","forward_time":1,"backward_time":1,"activation":1}]}`
+	tinyGraph = `{"format":"workbench.graph/v1","name":"tiny","nodes":[
+			{"id":"f","time":1,"memory":2}, {"id":"g","time":2,"memory":3},
+			{"id":"loss","kind":"loss","time":1,"memory":1},
+			{"id":"g'","kind":"backward","time":3,"memory":2}, {"id":"f'","kind":"backward","time":2,"memory":1}],
+			"edges":[["f","g"],["g","loss"],["loss","g'"],["f","g'"],["f","f'"],["g'","f'"]]}`
+)
+
+// recomputes counts the operations of a plan, on a chain or on a graph.
+func recomputes(p *plan.Plan) string {
+	discards := run.Count{Word: "discards", Ops: []string{plan.OpD}}
+	if slices.ContainsFunc(p.Ops, func(o plan.Op) bool { return o.Op == plan.OpC }) {
+		return run.Counts(run.Count{Word: "computations", Ops: []string{plan.OpC}}, discards)(p)
+	}
+	return run.Counts(
+		run.Count{Word: "F_all", Ops: []string{plan.OpFAll}},
+		run.Count{Word: "F_ck", Ops: []string{plan.OpFCk}},
+		run.Count{Word: "F_none", Ops: []string{plan.OpFNone}},
+		run.Count{Word: "B", Ops: []string{plan.OpB}},
+		discards,
+	)(p)
 }
 
 // memoryRange is what percentages of memory refer to, bytes.
@@ -46,10 +86,10 @@ type memoryRange struct{ low, high float64 }
 
 func rematRange(in *run.Instance) (low, high float64) {
 	r := run.Memo(in, memoryRange{}, func() (r memoryRange) {
-		if in.Graph == nil {
-			r.low, r.high = remat.Range(in.Chain)
-		} else if low, high, err := rematgraph.Range(in.Graph); err == nil { // else Validate refuses it
-			r.low, r.high = low, high
+		if !isGraph(in) {
+			r.low, r.high = remat.Range(in.Chain())
+		} else if v, err := graphView(in); err == nil { // else rematFit refuses it
+			r.low, r.high = rematgraph.Range(v)
 		}
 		return r
 	})
@@ -59,9 +99,10 @@ func rematRange(in *run.Instance) (low, high float64) {
 // rematFit checks that a graph is not too large for everything, and that the
 // numbers are ones that one can calculate with.
 func rematFit(in *run.Instance, p platform.Platform) error {
-	if in.Graph != nil && in.Graph.Len() > stages.Most {
-		n := in.Graph.Len()
-		return run.InputError(fmt.Errorf("graph %q has %d nodes, at most %d are possible: the sets of values of its stages would take %s", in.Name, n, stages.Most, platform.FormatBytes(float64(n)*float64(n)/4)))
+	if isGraph(in) {
+		if _, err := graphView(in); err != nil {
+			return run.InputError(err)
+		}
 	}
 	_, high := rematRange(in)
 	for _, x := range []struct {
@@ -73,7 +114,7 @@ func rematFit(in *run.Instance, p platform.Platform) error {
 		{"memory is %g bytes", p.Memory},
 	} {
 		if !(x.value <= largest) {
-			return run.InputError(fmt.Errorf("%s %q: "+x.what+": choose units in which this is at most %g", in.Form(), in.Name, x.value, largest))
+			return run.InputError(fmt.Errorf("%s %q: "+x.what+": choose units in which this is at most %g", run.KindWord(in.Kind()), in.Name, x.value, largest))
 		}
 	}
 	return nil
@@ -87,13 +128,15 @@ func rematBound(in *run.Instance, s run.Setting) run.Bound {
 
 func closedBound(in *run.Instance, p platform.Platform) run.Bound {
 	best := run.Bound{Value: in.Compute(), By: "the sum of the computations", Proof: proof.Search, Assumptions: []string{}}
-	if in.Graph != nil {
-		if t, why, err := rematgraph.TimeBound(in.Graph, p.Memory); err == nil && t > best.Value {
-			best.Value, best.By = t, why
+	if isGraph(in) {
+		if v, err := graphView(in); err == nil {
+			if b := v.TimeBound(p.Memory); b.Seconds > best.Value {
+				best.Value, best.By = b.Seconds, b.Why
+			}
 		}
 		return best
 	}
-	bounds, err := remat.Bounds(in.Chain, p)
+	bounds, err := remat.Bounds(in.Chain(), p)
 	if err != nil {
 		return best // below the least memory there are no plans and so no bounds
 	}
@@ -107,10 +150,10 @@ func closedBound(in *run.Instance, p platform.Platform) run.Bound {
 
 // meetsOnGraph tests the assumptions of models in stages.
 func meetsOnGraph(in *run.Instance, p *plan.Plan, assumption string) (meets, known bool) {
-	if in.Graph == nil {
+	if !isGraph(in) {
 		return false, false
 	}
-	v, err := stages.Of(in.Graph)
+	v, err := graphView(in)
 	if err != nil {
 		return false, false
 	}
@@ -119,12 +162,12 @@ func meetsOnGraph(in *run.Instance, p *plan.Plan, assumption string) (meets, kno
 
 // rematMethods is the table of methods for rematerialization.
 func RematMethods() []*run.Method {
-	chains := []run.Form{run.AChain}
+	chains := []string{chain.Kind}
 	onChain := func(name, source, summary, complexity string, work runOnChain) *run.Method {
 		return &run.Method{
 			Problem: plan.Remat, Name: name, Kind: run.Heuristic, Source: source, Summary: summary, Complexity: complexity, Takes: chains,
 			Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-				p, err := work(ctx, in.Chain, s)
+				p, err := work(ctx, in.Chain(), s)
 				return &run.Outcome{Plan: p, Stopped: ctx.Err() != nil}, tooLarge(err)
 			},
 		}
@@ -136,10 +179,14 @@ func RematMethods() []*run.Method {
 	storeAll.Takes = nil
 	onlyChain := storeAll.Run
 	storeAll.Run = func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-		if in.Graph == nil {
+		if !isGraph(in) {
 			return onlyChain(ctx, in, s)
 		}
-		p, err := rematgraph.StoreAll(in.Graph, s.Platform)
+		v, err := graphView(in)
+		if err != nil {
+			return nil, err
+		}
+		p, err := rematgraph.StoreAll(v, s.Platform)
 		return &run.Outcome{Plan: p}, err
 	}
 	periodic := onChain("periodic", "PyTorch checkpoint_sequential, [004] 2.4.4", "segments of equal length, the last kept whole; the best number of segments that fits", "O(N²)", limited(remat.Periodic))
@@ -169,7 +216,7 @@ func RematMethods() []*run.Method {
 			Problem: plan.Remat, Name: "chain-milp", Kind: run.Exact, Source: "ours", Takes: chains, Solver: true,
 			Summary:    "the search for the optimum, and where it does not end a MILP of the rules, which tells a from ā",
 			Complexity: "exponential; O(N²) binaries",
-			Run:        chainMILP, Model: modelOf(ilpremat.MILP),
+			Run:        chainMILP,
 		},
 	}
 }
@@ -196,14 +243,14 @@ type curveOnChain func(ctx context.Context, in *run.Instance, s run.Setting, mos
 
 func exactCurve(work func(context.Context, *chain.Chain, float64) (*remat.Curve, error)) curveOnChain {
 	return func(ctx context.Context, in *run.Instance, _ run.Setting, most float64) (run.Tradeoff, error) {
-		t, err := work(ctx, in.Chain, most)
+		t, err := work(ctx, in.Chain(), most)
 		return tradeoff(t, err)
 	}
 }
 
 func slottedCurve(work func(context.Context, *chain.Chain, float64, int) (*remat.SlotsCurve, error)) curveOnChain {
 	return func(ctx context.Context, in *run.Instance, s run.Setting, most float64) (run.Tradeoff, error) {
-		t, err := work(ctx, in.Chain, most, s.Slots)
+		t, err := work(ctx, in.Chain(), most, s.Slots)
 		return tradeoff(t, err)
 	}
 }
@@ -236,7 +283,7 @@ func tooLarge(err error) error {
 // chain, nil if none has one. An Infeasible error is passed on.
 func bestOnChain(ctx context.Context, in *run.Instance, s *run.Setting, start time.Time) (best *plan.Plan, err error) {
 	for _, work := range []func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error){remat.Persistent, remat.Floating} {
-		p, err := work(ctx, in.Chain, s.Platform)
+		p, err := work(ctx, in.Chain(), s.Platform)
 		var infeasible *plan.Infeasible
 		if errors.As(err, &infeasible) {
 			return nil, err
@@ -256,7 +303,7 @@ func rematOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*run.Ou
 	if err != nil {
 		return nil, err
 	}
-	r, err := remat.Optimum(ctx, in.Chain, s.Platform, first, remat.OptimumOptions{})
+	r, err := remat.Optimum(ctx, in.Chain(), s.Platform, first, remat.OptimumOptions{})
 	if err != nil {
 		return nil, tooLarge(err)
 	}
@@ -270,11 +317,13 @@ func rematOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*run.Ou
 // rules goes on from there where it does not.
 func chainMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	out := &run.Outcome{}
+	var none error // of the search: it found no plan
 	if !s.Relax {
 		searched, err := searchFirst(ctx, in, s)
 		if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 			return nil, err
 		}
+		none = err
 		if err == nil {
 			out = searched
 			out.Plan.Method = "chain-milp"
@@ -284,8 +333,11 @@ func chainMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outco
 		}
 	}
 	out.Stopped = false
-	next, err := ilpremat.Phases(in.Chain, s.Platform)
+	next, err := ilpremat.Phases(in.Chain(), s.Platform)
 	if err != nil {
+		if none != nil && errors.Is(err, formulation.ErrTooLong) {
+			return nil, fmt.Errorf("%w; %w", none, err) // more time may help
+		}
 		return withoutMILP(out, err)
 	}
 	r, err := s.Task(in, "milp", out.Plan).Run(ctx, next)

@@ -5,14 +5,16 @@ import (
 	"fmt"
 
 	"workbench/bench/run"
+	"workbench/bench/timeline"
 	"workbench/heuristics/swap"
 	"workbench/ilp/formulation"
 	ilpswap "workbench/ilp/swap"
+	"workbench/model/allocator"
 	"workbench/model/functions"
-	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
+	"workbench/model/subject"
 	swapview "workbench/model/swap"
 )
 
@@ -23,20 +25,31 @@ func Swap() *run.Problem {
 		Title:     "which variables leave the GPU between the functions that use them, and when",
 		Source:    "[003]",
 		Objective: "makespan of a training step, seconds",
-		Takes:     []run.Form{run.AFunctions},
+		Takes:     []string{functions.Kind},
 		Word:      "makespan",
 		Defaults:  []string{"swap-milp"},
 		Example:   "zoo:resnet50?as=functions",
 		Memory:    "40%", Bandwidth: "12GB/s",
 		Range: func(in *run.Instance) (low, high float64) {
-			low, high, err := swapview.Range(in.Functions)
+			low, high, err := swapview.Range(plan.As[*functions.Sequence](in.Instance))
 			if err != nil {
 				return 0, 0 // Load validates
 			}
 			return low, high
 		},
-		Fit:   swapFit,
-		Bound: swapBound,
+		Fit:     swapFit,
+		Bound:   swapBound,
+		Methods: SwapMethods,
+		Does: run.Counts(
+			run.Count{Word: "functions", Ops: []string{plan.OpRun}},
+			run.Count{Word: "in", Ops: []string{plan.OpIn}},
+			run.Count{Word: "out", Ops: []string{plan.OpOut}},
+			run.Count{Word: "drops", Ops: []string{plan.OpDrop}},
+		),
+		Times:    run.Waiting(false),
+		Timeline: timeline.Swapping(), Tensors: allocator.OfSwapping, Late: true,
+		Subjects: []*subject.Subject{subject.Swap()},
+		Tiny:     map[string]string{functions.Kind: "zoo:rnn?seq=2&as=functions"},
 	}
 }
 
@@ -44,8 +57,8 @@ func Swap() *run.Problem {
 // calculate with.
 func swapFit(in *run.Instance, p platform.Platform) error {
 	bytes := 0.0
-	for v := range in.Functions.Variables {
-		bytes += in.Functions.Variables[v].Size
+	for v := range plan.As[*functions.Sequence](in.Instance).Variables {
+		bytes += plan.As[*functions.Sequence](in.Instance).Variables[v].Size
 	}
 	for _, x := range []struct {
 		what  string
@@ -74,7 +87,7 @@ func swapBound(in *run.Instance, s run.Setting) run.Bound {
 
 func bestSwapBound(in *run.Instance, p platform.Platform) run.Bound {
 	best := run.Bound{Value: in.Compute(), By: "the sum of the functions", Proof: proof.Search, Assumptions: []string{}}
-	all, err := swapview.Bounds(in.Functions, p)
+	all, err := swapview.Bounds(plan.As[*functions.Sequence](in.Instance), p)
 	if err != nil {
 		return best // below the least memory there are no plans and so no bounds
 	}
@@ -92,7 +105,7 @@ func SwapMethods() []*run.Method {
 		return &run.Method{
 			Problem: swapview.Problem, Name: name, Kind: run.Heuristic, Source: source, Summary: summary, Complexity: complexity,
 			Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-				p, err := work(ctx, in.Functions, s.Platform, uint64(s.Seed))
+				p, err := work(ctx, plan.As[*functions.Sequence](in.Instance), s.Platform, uint64(s.Seed))
 				if err != nil {
 					return nil, linkError(err)
 				}
@@ -119,23 +132,15 @@ func SwapMethods() []*run.Method {
 // swapMILP solves the MILP of swapping from the plan of the search.
 func swapMILP() *run.Method {
 	const name = "swap-milp"
-	model := func(in *run.Instance, p platform.Platform) (*milp.Model, error) {
-		program, err := ilpswap.Amounts(in.Functions, p)
-		if err != nil {
-			return nil, userError(err)
-		}
-		return program.Model, nil
-	}
 	search := func(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
-		return swap.Search(ctx, in.Functions, s.Platform, uint64(s.Seed))
+		return swap.Search(ctx, plan.As[*functions.Sequence](in.Instance), s.Platform, uint64(s.Seed))
 	}
 	return &run.Method{
 		Problem: swapview.Problem, Name: name, Kind: run.Heuristic, Source: "ours, in the spirit of [001] §6", Solver: true,
 		Summary:    "search, then a MILP that bounds all plans",
 		Complexity: "exponential; columns for some functions and the variables away then, 9000 at most",
 		Run: milpOnLink(name, search, func(ctx context.Context, t *formulation.Task, in *run.Instance, p platform.Platform) (*formulation.Result, error) {
-			return ilpswap.Run(ctx, t, in.Functions, p)
+			return ilpswap.Run(ctx, t, plan.As[*functions.Sequence](in.Instance), p)
 		}),
-		Model: model,
 	}
 }

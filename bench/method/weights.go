@@ -7,12 +7,16 @@ import (
 	"time"
 
 	"workbench/bench/run"
+	"workbench/bench/timeline"
 	"workbench/heuristics/weights"
 	ilpweights "workbench/ilp/weights"
+	"workbench/model/allocator"
+	"workbench/model/chain"
 	"workbench/model/cycle"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
+	"workbench/model/subject"
 	"workbench/model/zoo"
 )
 
@@ -25,13 +29,35 @@ func WeightOffload() *run.Problem {
 		Objective: "period of a training step, seconds",
 		Defaults:  []string{"milp"},
 		Example:   zoo.Default,
-		Takes:     []run.Form{run.AChain},
+		Takes:     []string{chain.Kind},
 		Word:      "period",
 		Memory:    "25%", Bandwidth: "12GB/s",
-		Range: func(in *run.Instance) (low, high float64) { return cycle.Of(in.Chain).Range() },
-		Fit:   fit,
-		Bound: closedForm,
+		Range:    func(in *run.Instance) (low, high float64) { return cycle.Of(in.Chain()).Range() },
+		Fit:      fit,
+		Bound:    closedForm,
+		Methods:  WeightMethods,
+		Does:     func(p *plan.Plan) string { return weightOperations(p) + " a cycle" },
+		Times:    cycleTimes,
+		Timeline: timeline.Weights(), Tensors: allocator.OfWeights,
+		Subjects: []*subject.Subject{subject.Weights()},
+		Tiny:     map[string]string{chain.Kind: "zoo:table1-gpt2?depth=3&batch=16"},
 	}
+}
+
+var weightOperations = run.Counts(
+	run.Count{Word: "computations", Ops: []string{plan.OpF, plan.OpB}},
+	run.Count{Word: "prefetches", Ops: []string{plan.OpP}},
+	run.Count{Word: "uploads", Ops: []string{plan.OpO}},
+	run.Count{Word: "deletions", Ops: []string{plan.OpD}},
+)
+
+// cycleTimes splits the period into computing and waiting.
+func cycleTimes(in *run.Instance, r *run.Result) []run.Line {
+	idle := r.Report.Makespan - in.Compute()
+	if idle < plan.Tolerance*in.Compute() {
+		idle = 0 // the rounding of a sum
+	}
+	return []run.Line{{Label: "period", Text: fmt.Sprintf("%s: compute %s, idle %s", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(in.Compute()), platform.FormatSeconds(idle))}}
 }
 
 // largest is the largest number an instance may have in sum, and its reciprocal
@@ -41,7 +67,7 @@ const largest = 1e60
 // fit checks that a step takes time and that times, sizes and the platform are
 // numbers one can calculate with. O(L).
 func fit(in *run.Instance, p platform.Platform) error {
-	y := cycle.Of(in.Chain)
+	y := cycle.Of(in.Chain())
 	_, high := y.Range()
 	transfers := 0.0
 	for _, w := range y.W {
@@ -76,7 +102,7 @@ const cubicLayers = ilpweights.MostLayers
 
 // short refuses chains too long for a method of O(L³).
 func short(in *run.Instance, method string) error {
-	if n := in.Chain.Len(); n > cubicLayers {
+	if n := in.Chain().Len(); n > cubicLayers {
 		seconds := 10 * math.Pow(float64(n)/cubicLayers, 3)
 		return run.InputError(fmt.Errorf("%s takes O(L³) time, about %.2g s for %d layers; it is for at most %d layers, use l2l or join layers", method, seconds, n, cubicLayers))
 	}
@@ -85,9 +111,9 @@ func short(in *run.Instance, method string) error {
 
 // closedForm returns the best of the closed-form bounds.
 func closedForm(in *run.Instance, s run.Setting) run.Bound {
-	best := run.Bound{Value: cycle.Of(in.Chain).Compute(), By: "the sum of the computations", Proof: proof.Search, Assumptions: []string{}}
+	best := run.Bound{Value: cycle.Of(in.Chain()).Compute(), By: "the sum of the computations", Proof: proof.Search, Assumptions: []string{}}
 	// Below the least memory there are no plans and so no bounds.
-	y, err := cycle.New(in.Chain, s.Platform)
+	y, err := cycle.New(in.Chain(), s.Platform)
 	if err != nil {
 		return best
 	}
@@ -119,25 +145,25 @@ func WeightMethods() []*run.Method {
 		}
 	}
 	return []*run.Method{
-		heuristic("greedy", "[001] Alg. 1, Alg. 2", "chooses weights by saved memory per byte moved, an upload serving two gaps; schedules with every cut point; the best of Alg. 1 as printed and corrected", "O(L³)",
+		heuristic("greedy", "[001] Alg. 1, Alg. 2", "chooses weights by saved memory per byte moved, an upload serving two gaps; schedules with every cut point; the best of Alg. 1 as printed and corrected, and of smaller memories", "O(L³)",
 			func(ctx context.Context, in *run.Instance, p platform.Platform) (*plan.Plan, error) {
-				return weights.Greedy(ctx, in.Chain, p)
+				return weights.Greedy(ctx, in.Chain(), p)
 			}),
 		heuristic("greedy-printed", "[001] Alg. 1, Alg. 2", "greedy to the letter; may find no plan where there is one", "O(L³)",
 			func(ctx context.Context, in *run.Instance, p platform.Platform) (*plan.Plan, error) {
-				return weights.GreedyPrinted(ctx, in.Chain, p)
+				return weights.GreedyPrinted(ctx, in.Chain(), p)
 			}),
 		heuristic("greedy-nodiscount", "[001] Greedy*", "greedy in which every choice pays its own upload", "O(L³)",
 			func(ctx context.Context, in *run.Instance, p platform.Platform) (*plan.Plan, error) {
-				return weights.GreedyNoDiscount(ctx, in.Chain, p)
+				return weights.GreedyNoDiscount(ctx, in.Chain(), p)
 			}),
 		heuristic("l2l", "L2L, [001] §7", "one layer on the GPU at a time, prefetches never overlap computations", "O(L)",
 			func(_ context.Context, in *run.Instance, p platform.Platform) (*plan.Plan, error) {
-				return weights.L2L(in.Chain, p)
+				return weights.L2L(in.Chain(), p)
 			}),
-		heuristic("first-half", "M6-10T, [001] §2", "offloads layers from the first on until the rest fits, schedules as greedy", "O(L³)",
+		heuristic("first-half", "M6-10T, [001] §2", "offloads layers from the first on until the rest fits, schedules as greedy; the best of smaller memories", "O(L³)",
 			func(ctx context.Context, in *run.Instance, p platform.Platform) (*plan.Plan, error) {
-				return weights.FirstHalf(ctx, in.Chain, p)
+				return weights.FirstHalf(ctx, in.Chain(), p)
 			}),
 		{
 			Problem: weights.Problem, Name: "search", Kind: run.Heuristic, Source: "ours",
@@ -149,31 +175,31 @@ func WeightMethods() []*run.Method {
 			Problem: weights.Problem, Name: "milp", Kind: run.Exact, Source: "[001] (2)–(8), corrected; ours",
 			Summary:    "search, then the compact MILP for the bound, then search again with its choices",
 			Complexity: "exponential; O(L) columns", Solver: true,
-			Run: weightsMILP, Model: modelOf(ilpweights.Nested),
+			Run: weightsMILP,
 		},
 		{
 			Problem: weights.Problem, Name: "exact-milp", Kind: run.Exact, Source: "ours",
 			Summary:    "a MILP of the problem as it is, every event with its time; started from search",
 			Complexity: "exponential; 20L² binaries", Assumptions: []string{fmt.Sprintf("at most %d layers", ilpweights.ExactLayers)}, Solver: true,
-			Run: weightsExact, Model: modelOf(ilpweights.Exact),
+			Run: weightsExact,
 		},
 		{
 			Problem: weights.Problem, Name: "nested-bound", Kind: run.Relaxed, Source: "[001] (2)–(8), corrected; ours",
 			Summary:    "the compact MILP alone, without a start: a lower bound, no plan",
 			Complexity: "exponential; O(L) columns", Solver: true,
-			Run: weightsBound(ilpweights.Nested, false), Model: modelOf(ilpweights.Nested),
+			Run: weightsBound(ilpweights.Nested, false),
 		},
 		{
 			Problem: weights.Problem, Name: "milp-bound", Kind: run.Relaxed, Source: "[001] (2)–(8), corrected",
 			Summary:    "the MILP of the paper, column for column: a lower bound, no plan",
 			Complexity: "exponential; O(L²) columns", Solver: true,
-			Run: weightsBound(ilpweights.Paper, false), Model: modelOf(ilpweights.Paper),
+			Run: weightsBound(ilpweights.Paper, false),
 		},
 		{
 			Problem: weights.Problem, Name: "lp-bound", Kind: run.Relaxed, Source: "[001] (2)–(8), corrected",
 			Summary:    "the LP relaxation of the compact MILP: a quick lower bound, no plan",
 			Complexity: "polynomial; O(L) columns", Solver: true,
-			Run: weightsBound(ilpweights.Nested, true), Model: modelOf(ilpweights.Nested),
+			Run: weightsBound(ilpweights.Nested, true),
 		},
 	}
 }

@@ -10,12 +10,12 @@ import (
 	"workbench/bench/run"
 	"workbench/heuristics/weights"
 	"workbench/ilp/formulation"
-	"workbench/ilp/timing"
 	ilpweights "workbench/ilp/weights"
-	"workbench/model/milp"
+	"workbench/model/chain"
+	"workbench/model/cycleratio"
+	"workbench/model/graph"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/proof"
 	"workbench/solvers"
 )
 
@@ -35,7 +35,7 @@ func weightsMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Out
 		return nil, err
 	}
 	start := time.Now()
-	best, err := weights.Search(ctx, in.Chain, s.Platform, searchOptions(&s, start, "search", quickMoves, math.Inf(-1), nil, nil))
+	best, err := weights.Search(ctx, in.Chain(), s.Platform, searchOptions(&s, start, "search", quickMoves, math.Inf(-1), nil, nil))
 	var infeasible *plan.Infeasible
 	if errors.As(err, &infeasible) || err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, err
@@ -48,7 +48,7 @@ func weightsMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Out
 	if err := searchOn(ctx, in, &s, start, out, away); err != nil {
 		return nil, err
 	}
-	if in.Chain.Len() <= ilpweights.ExactLayers && !closed(out, s.Gap) {
+	if in.Chain().Len() <= ilpweights.ExactLayers && !closed(out, s.Gap) {
 		if _, err := prove(ctx, in, &s, out, ilpweights.Exact, formulation.Phase{}); err != nil {
 			return nil, err
 		}
@@ -73,7 +73,7 @@ func searchOn(ctx context.Context, in *run.Instance, s *run.Setting, start time.
 		if round > 0 {
 			o.Seed, o.Away, o.Start = uint64(s.Seed+round-1), nil, nil
 		}
-		found, err := weights.Search(ctx, in.Chain, s.Platform, o)
+		found, err := weights.Search(ctx, in.Chain(), s.Platform, o)
 		switch {
 		case err == nil && (out.Plan == nil || *found.Period < *out.Plan.Period):
 			out.Plan = found
@@ -88,8 +88,8 @@ func searchOn(ctx context.Context, in *run.Instance, s *run.Setting, start time.
 // over what came of it, and returns the gaps that the solution has weights leave
 // in, nil if there is none. A model that the backend refuses costs what it would
 // have proved, where there is a plan.
-func prove(ctx context.Context, in *run.Instance, s *run.Setting, out *run.Outcome, build formulation.Builder, phase formulation.Phase) (away []bool, err error) {
-	if phase.Program, err = build(in.Chain, s.Platform); err != nil {
+func prove(ctx context.Context, in *run.Instance, s *run.Setting, out *run.Outcome, build formulation.Builder[*chain.Chain], phase formulation.Phase) (away []bool, err error) {
+	if phase.Program, err = build(in.Chain(), s.Platform); err != nil {
 		return nil, userError(err)
 	}
 	r, err := s.Task(in, "milp", out.Plan).Run(ctx, formulation.Phases(&phase))
@@ -111,7 +111,7 @@ func weightsSearch(ctx context.Context, in *run.Instance, s run.Setting) (*run.O
 	if err := short(in, "search"); err != nil {
 		return nil, err
 	}
-	p, err := weights.Search(ctx, in.Chain, s.Platform, searchOptions(&s, time.Now(), "search", 0, math.Inf(-1), nil, nil))
+	p, err := weights.Search(ctx, in.Chain(), s.Platform, searchOptions(&s, time.Now(), "search", 0, math.Inf(-1), nil, nil))
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func searchOptions(s *run.Setting, start time.Time, phase string, moves int, bou
 
 // weightsBound is the method that only proves: the MILP of [001] §6 or one of
 // its relatives, or its LP relaxation.
-func weightsBound(build formulation.Builder, relax bool) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
+func weightsBound(build formulation.Builder[*chain.Chain], relax bool) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
 	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 		out := &run.Outcome{}
 		_, err := prove(ctx, in, &s, out, build, formulation.Phase{Relax: relax})
@@ -156,12 +156,12 @@ func closed(out *run.Outcome, gap float64) bool {
 // weightsExact solves the exact MILP, starting from the search. That MILP, full
 // of large constants, proves little by itself, so the bound comes first.
 func weightsExact(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-	best, err := weights.Search(ctx, in.Chain, s.Platform, searchOptions(&s, time.Now(), "search", quickMoves, math.Inf(-1), nil, nil))
+	best, err := weights.Search(ctx, in.Chain(), s.Platform, searchOptions(&s, time.Now(), "search", quickMoves, math.Inf(-1), nil, nil))
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, err
 	}
 	out := &run.Outcome{Plan: best}
-	if _, err := ilpweights.Exact(in.Chain, s.Platform); err != nil {
+	if _, err := ilpweights.Exact(in.Chain(), s.Platform); err != nil {
 		return nil, userError(err) // too long: before time is spent
 	}
 	if _, err := prove(ctx, in, &s, out, ilpweights.Nested, formulation.Phase{Share: 0.5}); err != nil {
@@ -193,118 +193,19 @@ func userError(err error) error {
 // sizes are lost in the tolerances of solvers beside its largest. Formulations
 // are right on all others, as their tests show.
 func tooFarApart(err error) bool {
-	return errors.Is(err, solvers.ErrModel) || errors.Is(err, formulation.ErrStart) || errors.Is(err, timing.ErrCyclic)
+	return errors.Is(err, solvers.ErrModel) || errors.Is(err, formulation.ErrStart) || errors.Is(err, cycleratio.ErrContradiction)
 }
 
-// ran notes the last solve of a method.
-func ran(out *run.Outcome, r *solvers.Result, m *milp.Model) {
-	out.Solver, out.Formulation = r, run.Describe(m)
-	out.Stopped = out.Stopped || r.Stop != solvers.NotStopped
-}
-
-// options are those of a setting for its backend; false if there is no time
-// left.
-func solverOptions(s *run.Setting, ctx context.Context, start time.Time, out *run.Outcome) (o solvers.Options, ok bool) {
-	o = solvers.Options{
-		RelGap: solvers.Some(max(s.Gap, run.Tolerance/10)), Threads: solvers.Some(max(1, s.Threads)),
-		Log: s.Log, Relax: s.Relax,
-	}
-	if s.Backend.Can()&solvers.CanSeed != 0 {
-		o.Seed = solvers.Some(s.Seed)
-	}
-	if s.Backend.Can()&solvers.CanThreads == 0 {
-		o.Threads = solvers.Opt[int]{}
-	}
-	if deadline, ok := ctx.Deadline(); ok {
-		o.Time = time.Until(deadline)
-		if out.Plan != nil {
-			o.Time = o.Time / 4 * 3 // the search after the MILP needs time, too
-		}
-		if o.Time <= 0 {
-			return o, false
-		}
-	}
-	o.OnProgress = func(p solvers.Progress) { tell(s, start, "milp", out.Plan, p.Bound, p.Nodes) }
-	return o, true
-}
-
-// errNoSolution is a solver's word that a model has no solution, where no plan
-// is at hand that says otherwise.
-var errNoSolution = errors.New("no solution")
-
-// solveProgram solves the model of a formulation, starting from out.Plan if
-// there is one, and adds its bound to out. It returns the solution, nil if
-// there is none or it is that of a relaxation.
-func solveProgram(ctx context.Context, s *run.Setting, start time.Time, out *run.Outcome, program *formulation.Program) (x []float64, err error) {
-	name := program.Model.Name()
-	o, ok := solverOptions(s, ctx, start, out)
-	if !ok {
-		out.Stopped = true
-		return nil, nil
-	}
-	o.OnProgress = func(p solvers.Progress) {
-		tell(s, start, "milp", out.Plan, program.Objective(p.Bound), p.Nodes)
-	}
-	if out.Plan != nil && !s.Relax && s.Backend.Can()&solvers.CanStart != 0 {
-		o.Start, err = program.Start(out.Plan)
-	}
-	var r *solvers.Result
-	if err == nil {
-		r, err = s.Backend.Solve(ctx, program.Model, o)
-	}
-	switch {
-	case err != nil && out.Plan != nil && tooFarApart(err):
-		out.Note = "no MILP bound: " + err.Error()
-		return nil, nil
-	case err != nil:
-		return nil, userError(err)
-	}
-	if r.Status == solvers.Infeasible {
-		if out.Plan != nil {
-			out.Note = fmt.Sprintf("no MILP bound: %s calls %s infeasible, which the plan disproves: times or sizes may be too far apart", r.Backend, name)
-			return nil, nil
-		}
-		return nil, fmt.Errorf("%w: %s calls %s infeasible", errNoSolution, r.Backend, name)
-	}
-	ran(out, r, program.Model)
-	if !math.IsInf(r.Bound, 0) {
-		by := "the MILP " + name + " (" + r.BoundBy + ", " + r.Backend + ")"
-		if s.Relax {
-			by = "the LP relaxation of the MILP " + name + " (" + r.Backend + ")"
-		}
-		out.Bounds = append(out.Bounds, run.Bound{Value: program.Objective(r.Bound), By: by, Proof: proof.Solver, Assumptions: []string{}})
-	}
-	x, ok = r.Solution()
-	if !ok || s.Relax {
-		return nil, nil
-	}
-	return x, nil
-}
-
-// Build builds a formulation for an instance; one of graphs also for a chain.
-// Errors that are the user's wrap ErrInput.
+// Build builds a formulation for an instance and a platform in bytes; one of graphs
+// also for a chain. Errors that are the user's wrap ErrInput.
 func Build(f formulation.Formulation, in *run.Instance, p platform.Platform) (*formulation.Program, error) {
-	switch {
-	case f.BuildFunctions != nil && in.Functions != nil:
-		program, err := f.BuildFunctions(in.Functions, p)
-		return program, userError(err)
-	case f.BuildGraph != nil && (in.Graph != nil || in.Chain != nil):
-		program, err := f.BuildGraph(in.AsGraph(), p)
-		return program, userError(err)
-	case f.Build != nil && in.Chain != nil:
-		program, err := f.Build(in.Chain, p)
-		return program, userError(err)
+	made := in.Instance
+	if c := in.Chain(); f.Kind == graph.Kind && c != nil {
+		made = graph.Of(c)
 	}
-	return nil, run.InputError(fmt.Errorf("formulation %s is not about a %s, which %s is", f.Name, in.Form(), in.Name))
-}
-
-// modelOf returns what builds the model of a formulation alone.
-func modelOf(build formulation.Builder) func(*run.Instance, platform.Platform) (*milp.Model, error) {
-	return func(in *run.Instance, p platform.Platform) (*milp.Model, error) {
-		program, err := build(in.Chain, p)
-		if err != nil {
-			return nil, userError(err)
-		}
-		return program.Model, nil
+	if made.Kind() != f.Kind {
+		return nil, run.InputError(fmt.Errorf("formulation %s is not about a %s, which %s is", f.Name, run.KindWord(in.Kind()), in.Name))
 	}
+	program, err := f.Build(made, in.Platform(p), nil)
+	return program, in.InBytes(userError(err))
 }

@@ -302,15 +302,15 @@ func nightly(t *testing.T, nights, today, workbench string) (out, log string, er
 
 const makesSweep = `case $2 in
 run) mkdir -p "$5" ;;
-report) for file; do :; done; touch "$file" ;;
+report) touch "$3/report.html" ;;
 esac
 `
 
 func TestNightlyScript(t *testing.T) {
 	nights := filepath.Join(t.TempDir(), "the nights")
 	runs := "workbench bench run spec.yaml --into " + nights + "/%[1]s --resume\n"
-	report := "workbench bench report " + nights + "/%[1]s --output " + nights + "/%[1]s/report.html\n"
-	compared := "workbench bench report " + nights + "/%[1]s --before " + nights + "/%[2]s --output " + nights + "/%[1]s/report.html\n" +
+	report := "workbench bench report " + nights + "/%[1]s\n"
+	compared := "workbench bench report " + nights + "/%[1]s --before " + nights + "/%[2]s\n" +
 		"workbench bench compare " + nights + "/%[2]s " + nights + "/%[1]s\n"
 	if err := os.MkdirAll(filepath.Join(nights, "2026-11-01"), 0o755); err != nil { // was not done
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/bench/worker"
+	"workbench/model/testfile"
 )
 
 // The test binary also stands in for coordinators and workers, which can be
@@ -235,13 +236,14 @@ func soakTasks(t *testing.T, usual int) int {
 // Workers and the coordinator, with the server in it, are killed at random
 // moments and started again. Every task has one row in the end.
 func TestSoak(t *testing.T) {
-	s := &soak{t: t, tasks: soakTasks(t, 400), rng: rand.New(rand.NewPCG(1, 2))}
+	s := &soak{t: t, tasks: soakTasks(t, testfile.Cases(400)), rng: rand.New(rand.NewPCG(1, 2))}
 	s.runs()
 }
 
 // The same with a server of NATS in a process of its own, which is killed, too.
 func TestSoakExternal(t *testing.T) {
-	s := &soak{t: t, tasks: soakTasks(t, 300), rng: rand.New(rand.NewPCG(3, 4)), nats: natsServer(t)}
+	testfile.Long(t)
+	s := &soak{t: t, tasks: soakTasks(t, testfile.Cases(300)), rng: rand.New(rand.NewPCG(3, 4)), nats: natsServer(t)}
 	s.runs()
 }
 

@@ -17,6 +17,7 @@ import (
 	"workbench/bench/compare"
 	"workbench/bench/report/rowstest"
 	"workbench/bench/run"
+	"workbench/model/testfile"
 )
 
 // browser returns the command of a browser that runs without a screen, or skips
@@ -56,6 +57,7 @@ type seen struct {
 	Legends   []string
 	Searched  string
 	Next      string
+	Aria      string
 }
 
 // steps are what a reader does. They are added to the page behind its script.
@@ -77,10 +79,12 @@ const steps = `
     s.Failed = count();
     s.FailedRow = [...table.tBodies[0].rows].map(r => r.cells[6].textContent);
     await go("#runs?p=0&s=-gap");
-    const gaps = () => [...table.tBodies[0].rows].map(r => r.cells[9].textContent === "–" ? -1 : parseFloat(r.cells[9].textContent));
+    const gap = [...table.tHead.rows[0].cells].findIndex(h => h.textContent === "gap");
+    const gaps = () => [...table.tBodies[0].rows].map(r => r.cells[gap].textContent === "–" ? -1 : parseFloat(r.cells[gap].textContent));
     s.Sorted = gaps();
-    all("th", table).find(th => th.textContent === "gap").click();
+    all("th button", table).find(b => b.textContent === "gap").click();
     s.SortedUp = gaps();
+    s.Aria = table.tHead.rows[0].cells[gap].getAttribute("aria-sort");
     await go("#runs?p=0&c=4");
     s.OneCase = count();
     const search = document.querySelector("#runs-filter input[type=search]");
@@ -104,8 +108,8 @@ const steps = `
     const methods = document.querySelector(".problem table.sortable");
     const worst = name => {
       const head = [...methods.tHead.rows[0].cells].find(c => c.textContent === name);
-      head.click();
-      head.click();
+      head.querySelector("button").click();
+      head.querySelector("button").click();
       return [...methods.tBodies[0].rows].map(r => r.cells[0].textContent);
     };
     s.Without = worst("no plan");
@@ -128,6 +132,7 @@ const watch = `<script>const errors = []; addEventListener("error", e => errors.
 
 // A reader's morning, in a wide and in a narrow window.
 func TestInABrowser(t *testing.T) {
+	testfile.Long(t)
 	chromium := browser(t)
 	size := rowstest.Size{Instances: 14, Limits: 4, Repetitions: 2}
 	old, n := rowstest.Night(size, "a", 1), rowstest.Night(size, "b", 2)
@@ -182,6 +187,7 @@ func TestInABrowser(t *testing.T) {
 			if !slices.IsSorted(s.SortedUp) || s.SortedUp[0] != 0 {
 				t.Errorf("not sorted: %v", s.SortedUp)
 			}
+			check("sorted, as a screen reader hears it", s.Aria, "ascending")
 			check("one case", s.OneCase, fmt.Sprintf("12 of %d, of one case", total))
 			check("search", s.Searched, fmt.Sprintf("8 of %d", total))
 			check("dialog", s.Dialog, true)

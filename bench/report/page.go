@@ -397,3 +397,6 @@ func slots(problem string) bool {
 	p, err := catalog.FindProblem(problem)
 	return err == nil && p.Slots
 }
+
+// Style is the style sheet of pages about sweeps.
+func Style() string { return pageCSS }

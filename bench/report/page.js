@@ -40,20 +40,26 @@
     return way * c;
   }
 
+  // order is the button in the head of a column by which it is sorted, so that keys reach
+  // it; sorted says to eyes and ears which column the rows are sorted by, and which way.
+  const order = (name, click) => make("button", {type: "button", click}, name);
+  function sorted(heads, by, way) {
+    heads.forEach((h, k) => k === by ? h.setAttribute("aria-sort", way > 0 ? "ascending" : "descending") : h.removeAttribute("aria-sort"));
+  }
+
   // Tables that are in the page already sort by data-v, or by their words.
   function sortable(table) {
     const heads = [...table.tHead.rows[0].cells];
-    heads.forEach((th, k) => th.addEventListener("click", () => {
-      const way = th.classList.contains("up") ? -1 : 1;
-      heads.forEach(h => h.classList.remove("up", "down"));
-      th.classList.add(way > 0 ? "up" : "down");
+    heads.forEach((th, k) => th.replaceChildren(order(th.textContent, () => {
+      const way = th.getAttribute("aria-sort") === "ascending" ? -1 : 1;
+      sorted(heads, k, way);
       const key = row => {
         const v = row.cells[k].dataset.v;
         return v === undefined ? row.cells[k].textContent : v === "" ? null : +v;
       };
       const body = table.tBodies[0];
       body.append(...[...body.rows].sort((a, b) => compare(key(a), key(b), way)));
-    }));
+    })));
     if (table.tBodies[0].rows.length < 8) return;
     const count = make("span", {class: "count"});
     const find = make("input", {type: "search", placeholder: "filter", "aria-label": "filter the table", input() {
@@ -73,15 +79,14 @@
   // columns: {name, n: right-aligned, key(i): to sort by, cell(i): text or nodes}.
   function paged(parent, columns, size) {
     let list = [], page = 0, by = -1, way = 1;
-    const body = make("tbody"), heads = columns.map((c, k) => make("th", {class: c.n ? "n" : "", title: c.title, click() {
+    const body = make("tbody"), heads = columns.map((c, k) => make("th", {class: c.n ? "n" : "", title: c.title}, order(c.name, () => {
       way = by === k ? -way : 1;
       by = k;
-      heads.forEach(h => h.classList.remove("up", "down"));
-      heads[k].classList.add(way > 0 ? "up" : "down");
+      sorted(heads, by, way);
       sort();
       page = 0;
       draw();
-    }}, c.name));
+    })));
     const where = make("span", {class: "count"});
     const back = make("button", {type: "button", click() { page--; draw(); }}, "back");
     const next = make("button", {type: "button", click() { page++; draw(); }}, "next");
@@ -108,7 +113,7 @@
       if (sorting) {
         by = columns.findIndex(c => c.name === sorting.replace(/^-/, ""));
         way = sorting.startsWith("-") ? -1 : 1;
-        heads.forEach((h, k) => { h.classList.toggle("up", k === by && way > 0); h.classList.toggle("down", k === by && way < 0); });
+        sorted(heads, by, way);
       }
       sort();
       draw();

@@ -303,6 +303,12 @@ func (p *Problem) gather(r *Report, list []*sweep.Row, n *rows.Night) {
 			c.Cells[m.Index].Outcome = NotRun
 		}
 	}
+	p.addRuns(r, list, cases, methods)
+}
+
+// addRuns puts every row into its cell, and all of them in the order of cases,
+// methods, seeds and repetitions.
+func (p *Problem) addRuns(r *Report, list []*sweep.Row, cases map[rows.Case]*Case, methods map[rows.Contestant]*Method) {
 	first := len(r.runs)
 	for _, row := range list {
 		c := cases[rows.CaseOf(&row.Task)]
@@ -333,7 +339,7 @@ func (p *Problem) gather(r *Report, list []*sweep.Row, n *rows.Night) {
 func inCatalogue(problem string) func(label string) int {
 	place := map[string]int{}
 	if p, err := catalog.FindProblem(problem); err == nil {
-		for k, m := range catalog.Methods(p) {
+		for k, m := range p.Methods() {
 			place[m.Name] = k
 		}
 	}

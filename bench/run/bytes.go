@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -26,6 +25,14 @@ func inUnit(p platform.Platform, u platform.Unit) platform.Platform {
 	return p
 }
 
+// Platform returns a platform, given in bytes, in the unit of the instance.
+func (in *Instance) Platform(bytes platform.Platform) platform.Platform {
+	return inUnit(bytes, in.Unit())
+}
+
+// InBytes says of an error about memory that it is in the unit of the instance.
+func (in *Instance) InBytes(err error) error { return inBytes(err, in.Unit()) }
+
 // InBytes returns the problem with functions that take and return bytes.
 func (p *Problem) InBytes() *Problem {
 	q := *p
@@ -34,7 +41,20 @@ func (p *Problem) InBytes() *Problem {
 		return in.Unit().Bytes(low), in.Unit().Bytes(high)
 	}
 	q.Fit = func(in *Instance, m platform.Platform) error { return p.Fit(in, inUnit(m, in.Unit())) }
-	q.Bound = func(in *Instance, s Setting) Bound { return p.Bound(in, s.in(in.Unit())) }
+	q.Bound = func(in *Instance, s Setting) Bound {
+		b := p.Bound(in, s.in(in.Unit()))
+		if plan.MinimisesMemory(p.Name) {
+			b.Value = in.Unit().Bytes(b.Value)
+		}
+		return b
+	}
+	q.Methods = func() []*Method {
+		all := p.Methods()
+		for i := range all {
+			all[i] = all[i].InBytes()
+		}
+		return all
+	}
 	return &q
 }
 
@@ -42,11 +62,22 @@ func (p *Problem) InBytes() *Problem {
 func (m *Method) InBytes() *Method {
 	w := *m
 	w.Run = func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
-		out, err := m.Run(ctx, in, s.in(in.Unit()))
+		u := in.Unit()
+		inUnits := s.in(u)
+		if plan.MinimisesMemory(m.Problem) && s.OnProgress != nil {
+			inUnits.OnProgress = func(p Progress) {
+				p.Objective, p.Bound = u.Bytes(p.Objective), u.Bytes(p.Bound)
+				s.OnProgress(p)
+			}
+		}
+		out, err := m.Run(ctx, in, inUnits)
 		if out != nil {
 			out.Plan = out.Plan.In(platform.Byte)
+			if plan.MinimisesMemory(m.Problem) {
+				out.objectiveInBytes(u)
+			}
 		}
-		return out, inBytes(err, in.Unit())
+		return out, inBytes(err, u)
 	}
 	if m.Curve != nil {
 		w.Curve = func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error) {
@@ -66,13 +97,18 @@ func (m *Method) InBytes() *Method {
 			return t, nil
 		}
 	}
-	if m.Model != nil {
-		w.Model = func(in *Instance, p platform.Platform) (*milp.Model, error) {
-			model, err := m.Model(in, inUnit(p, in.Unit()))
-			return model, inBytes(err, in.Unit())
-		}
-	}
 	return &w
+}
+
+// objectiveInBytes takes over bounds and claims in units of an objective that is a
+// memory.
+func (out *Outcome) objectiveInBytes(u platform.Unit) {
+	for k := range out.Bounds {
+		out.Bounds[k].Value = u.Bytes(out.Bounds[k].Value)
+	}
+	for k := range out.Claims {
+		out.Claims[k].Value = u.Bytes(out.Claims[k].Value)
+	}
 }
 
 // inBytes says of an error about memory in which unit it is.

@@ -34,11 +34,11 @@ func outcome(t *testing.T, out run.Outcome, gap float64) *run.Result {
 	in := two(t)
 	machine := platform.Platform{Memory: 100}
 	p := &run.Problem{
-		Name: plan.Remat, Takes: []run.Form{run.AChain},
+		Name: plan.Remat, Takes: []string{chain.Kind},
 		Bound: func(*run.Instance, run.Setting) run.Bound { return proof.BySearch(1, "closed form") },
 	}
 	m := &run.Method{Problem: plan.Remat, Name: "fake", Kind: run.Exact, Run: func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
-		out.Plan = plan.New(plan.Remat, "fake", in.Chain, machine)
+		out.Plan = plan.New(plan.Remat, "fake", in.Instance, machine)
 		at := 0.0
 		for _, o := range []plan.Op{{Op: plan.OpFAll, Layer: 1}, {Op: plan.OpFAll, Layer: 2}, {Op: plan.OpB, Layer: 2}, {Op: plan.OpB, Layer: 1}} {
 			o.Start, o.End = at, at+1

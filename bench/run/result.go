@@ -5,10 +5,10 @@ import (
 	"io"
 
 	"workbench/model/certificate"
-	"workbench/model/proof"
-
+	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 )
 
 // ResultFormat names the format of [Result].
@@ -63,6 +63,8 @@ type Result struct {
 	Seed          int           `json:"seed"`
 	Plan          *plan.Plan    `json:"plan,omitempty"`
 
+	// Model is what Formulation describes.
+	Model *milp.Model `json:"-"`
 	// Disproof certifies that there is no plan.
 	Disproof *certificate.Certificate `json:"-"`
 	// Keeps tests an assumption on Plan.

@@ -11,7 +11,9 @@ import (
 
 	"workbench/ilp/formulation"
 	"workbench/model/plan"
+	"workbench/model/platform"
 	"workbench/model/proof"
+	"workbench/model/verify"
 )
 
 // Tolerance is the relative difference between a plan and a bound at which the
@@ -84,7 +86,7 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 // settle takes over what a method found: its plan once that is replayed, its
 // bounds and the closed one, and what it claims.
 func (r *Result) settle(in *Instance, m *Method, out *Outcome, closed Bound) *Result {
-	r.Note, r.Formulation = out.Note, out.Formulation
+	r.Note, r.Model, r.Formulation = out.Note, out.Model, describe(out.Model)
 	if out.Solver != nil {
 		name, version, _ := strings.Cut(out.Solver.Backend, " ")
 		r.Backend = &BackendRef{name, version}
@@ -105,7 +107,7 @@ func (r *Result) settle(in *Instance, m *Method, out *Outcome, closed Bound) *Re
 	if out.Plan == nil {
 		r.withBounds(proved...)
 		r.Status = Limit
-		if m.Kind == Relaxed && !out.Stopped && r.OwnBound != nil {
+		if m.Kind == Relaxed && !out.Stopped && r.OwnBound != nil && len(r.Claims) == 0 {
 			r.Status = Optimal
 		}
 		if m.Kind != Relaxed {
@@ -114,7 +116,10 @@ func (r *Result) settle(in *Instance, m *Method, out *Outcome, closed Bound) *Re
 		}
 		return r
 	}
-	report, err := plan.VerifyOn(in.Instance, out.Plan)
+	if r.unlinked() && out.Plan.Moves() {
+		return r.withoutLink(m, in, proved)
+	}
+	report, err := verify.On(in.Instance, out.Plan)
 	if err != nil {
 		return r.fail(fmt.Errorf("%s: plan cannot be replayed: %w", m.Name, err))
 	}
@@ -126,7 +131,11 @@ func (r *Result) settle(in *Instance, m *Method, out *Outcome, closed Bound) *Re
 	if c := out.Infeasible; c != nil && r.bound(&Bound{Assumptions: out.Supposing}) {
 		return r.fail(fmt.Errorf("%s: there is a verified plan, but it is certified that %s has no solution: the formulation is wrong", m.Name, c.Formulation))
 	}
-	r.Objective, r.Makespan, r.PeakMemory = &report.Makespan, &report.Makespan, &report.PeakMemory
+	objective := report.Objective(r.Problem)
+	r.Objective, r.PeakMemory = &objective, &report.PeakMemory
+	if !plan.MinimisesMemory(r.Problem) {
+		r.Makespan = &report.Makespan
+	}
 	if n := in.Samples(); n > 0 && report.Makespan > 0 {
 		throughput := float64(n) / report.Makespan
 		r.Throughput = &throughput
@@ -135,14 +144,45 @@ func (r *Result) settle(in *Instance, m *Method, out *Outcome, closed Bound) *Re
 	return r
 }
 
-// atEnd says of an error that comes of the end of ctx that there is no plan
-// within the limits.
-func atEnd(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, plan.ErrNoPlan) {
-		return fmt.Errorf("%w within the limits: %w", plan.ErrNoPlan, err)
-	}
-	return err
+// unlinked reports whether there is a link in name only.
+func (r *Result) unlinked() bool {
+	return 0 < r.Platform.Bandwidth && r.Platform.Bandwidth <= platform.NoLink
 }
+
+// withoutLink is what becomes of a plan that moves something where nothing can. Plans that
+// move nothing take at most everything once for each layer, and a single byte takes 10^30
+// seconds: a bound in between proves that there are none.
+func (r *Result) withoutLink(m *Method, in *Instance, proved []Bound) *Result {
+	r.withBounds(proved...)
+	if r.Bound != nil && r.Bound.Value > 1e12*in.Compute() {
+		return r.fail(&plan.Infeasible{Problem: r.Problem, Given: r.Platform.Memory, Why: "without a link nothing can leave the GPU: " + r.Bound.By})
+	}
+	return r.fail(fmt.Errorf("%s: %w that moves nothing", m.Name, plan.ErrNoPlan))
+}
+
+// atEnd says of an error that comes of the end of ctx that there is no plan
+// within the limits, and which.
+func atEnd(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+		return err
+	}
+	if !errors.Is(err, plan.ErrNoPlan) {
+		err = fmt.Errorf("%w within the limits: %w", plan.ErrNoPlan, err)
+	}
+	return &limitError{err}
+}
+
+// limitError says in words of this program what a context says of its end.
+type limitError struct{ err error }
+
+func (e *limitError) Error() string {
+	return strings.NewReplacer(
+		context.DeadlineExceeded.Error(), "the time limit was reached",
+		context.Canceled.Error(), "it was interrupted",
+	).Replace(e.err.Error())
+}
+
+func (e *limitError) Unwrap() error { return e.err }
 
 // takes refuses an instance that the problem or the method is not made for.
 func takes(p *Problem, m *Method, in *Instance) error {
@@ -150,7 +190,7 @@ func takes(p *Problem, m *Method, in *Instance) error {
 		return err
 	}
 	if !m.Accepts(in) {
-		return InputError(fmt.Errorf("%s works on %s and %s is a %s: workbench methods --problem %s lists what does", m.Name, FormNames(m.Takes), in.Name, in.Form(), p.Name))
+		return InputError(fmt.Errorf("%s works on %s and %s is a %s: workbench methods --problem %s lists what does", m.Name, KindWords(m.Takes), in.Name, KindWord(in.Kind()), p.Name))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"workbench/model/certificate"
 	"workbench/model/milp"
 	"workbench/model/plan"
+	"workbench/model/verify"
 	"workbench/solvers"
 )
 
@@ -25,17 +26,18 @@ func (s *Setting) Task(in *Instance, phase string, start *plan.Plan) *formulatio
 		Options: solvers.Options{
 			RelGap: solvers.Some(max(s.Gap, Tolerance/10)), Threads: solvers.Some(max(1, s.Threads)), Log: s.Log,
 		},
-		Start: start,
-		Level: s.Certify,
+		Start:    start,
+		Document: s.Document,
+		Level:    s.Certify,
 		Verify: func(p *plan.Plan) (float64, error) {
-			report, err := plan.VerifyOn(in.Instance, p)
+			report, err := verify.On(in.Instance, p)
 			switch {
 			case err != nil:
 				return 0, err
 			case !report.Valid():
 				return 0, &InvalidPlanError{p.Method, report}
 			}
-			return report.Makespan, nil
+			return report.Objective(p.Problem), nil
 		},
 		Certify: func(ctx context.Context, p *formulation.Program, target float64, l formulation.Level) (*certificate.Certificate, error) {
 			return s.certify(ctx, in, p, target, l)
@@ -60,7 +62,7 @@ func (s *Setting) Task(in *Instance, phase string, start *plan.Plan) *formulatio
 
 // Take takes over what came of a task.
 func (out *Outcome) Take(r *formulation.Result) {
-	if r.Plan != nil {
+	if r.Plan != nil || out.Plan == r.Refused {
 		out.Plan = r.Plan
 	}
 	out.Bounds = append(out.Bounds, r.Bounds...)
@@ -70,7 +72,7 @@ func (out *Outcome) Take(r *formulation.Result) {
 		out.Infeasible, out.Supposing = r.Infeasible, r.Supposing
 	}
 	if r.Program != nil {
-		out.Solver, out.Formulation = r.Solver, Describe(r.Program.Model)
+		out.Solver, out.Model = r.Solver, r.Program.Model
 	}
 	for _, n := range r.Notes {
 		out.Remark(n)
@@ -148,8 +150,11 @@ func (s *Setting) head(in *Instance, p *formulation.Program, maker string) (cert
 	}, nil
 }
 
-// Describe returns the size of a model.
-func Describe(m *milp.Model) *Formulation {
+// describe returns the size of a model, nil of none.
+func describe(m *milp.Model) *Formulation {
+	if m == nil {
+		return nil
+	}
 	return &Formulation{
 		Name: m.Name(), Version: "1", Variables: m.NumCols(), Integers: m.NumIntegers(),
 		Constraints: m.NumRows(), Nonzeros: m.NumNonzeros(),

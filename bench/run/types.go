@@ -8,17 +8,20 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"workbench/bench/timeline"
 	"workbench/ilp/formulation"
+	"workbench/model/allocator"
 	"workbench/model/certificate"
-	"workbench/model/proof"
-
+	"workbench/model/chain"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
+	"workbench/model/subject"
+	"workbench/model/zoo"
 	"workbench/solvers"
 )
 
@@ -34,7 +37,8 @@ const (
 	Relaxed   Kind = "bound"     // a proven bound only
 )
 
-// Problem is one entry of the catalogue of problems.
+// Problem describes a problem: one value each, in package method, from which the
+// commands, sweeps, pictures and reports take all they need to know of it.
 type Problem struct {
 	Name      string // as on the command line
 	Title     string
@@ -43,7 +47,7 @@ type Problem struct {
 	Defaults  []string // solve without --method uses the first that takes the instance
 	Example   string   // instance used by solve without INSTANCE
 	// Takes are the kinds of instance there are methods for.
-	Takes []Form
+	Takes []string
 	// Objective's word in tables: "period" or "makespan".
 	Word string
 	// Slots says that memory is counted in slots of unit size, not in bytes.
@@ -51,14 +55,22 @@ type Problem struct {
 	// Parallel says that there are several GPUs, and what a pipeline needs
 	// beside: weight copies and a memory model.
 	Parallel bool
-	// Moves says that activations go to the host.
-	Moves bool
+	// Moved returns the bytes that a plan sends to the host as part of all
+	// activations that could leave; what is sent twice counts twice. nil: nothing
+	// is sent.
+	Moved func(*Instance, *plan.Plan) float64
 	// Memory and Bandwidth are the defaults of the flags, as a user would
 	// write them; no Bandwidth: nothing is transferred.
 	Memory, Bandwidth string
+	// OwnMemory is the limit that an instance comes with, written like Memory; "": it
+	// comes with none. nil: no instance does.
+	OwnMemory func(*Instance) string
 	// Range returns the least memory for which a plan exists and the memory
 	// beyond which more does not help, in bytes: what percentages refer to.
 	Range func(*Instance) (low, high float64)
+	// Apart says that memory is that of activations, as in the papers: weights and
+	// what goes with them are resident and counted apart, see Budget.
+	Apart bool
 	// Fit reports an instance or platform on which no method can work, as an
 	// error of the user's. Below the least memory is no such case.
 	Fit func(*Instance, platform.Platform) error
@@ -67,6 +79,23 @@ type Problem struct {
 	Meets func(in *Instance, p *plan.Plan, assumption string) (meets, known bool)
 	// Bound returns the closed-form bounds, the best first; never empty.
 	Bound func(*Instance, Setting) Bound
+	// Methods returns the table of methods, in the order in which reports list
+	// them.
+	Methods func() []*Method
+	// Does says what a plan does, by its operations: "12 computations, 3 offloads".
+	// Times says where the time of a verified plan goes.
+	Does  func(*plan.Plan) string
+	Times func(*Instance, *Result) []Line
+	// Timeline draws plans, Tensors says what they take and give back in memory.
+	Timeline timeline.Drawer
+	Tensors  allocator.Tracer
+	// Subjects are random instances with the truth about them, for the checks of
+	// formulations and methods, and Tiny by kind of instance one small enough to read
+	// every row of its models: as on the command line, or a file's text.
+	Subjects []*subject.Subject
+	Tiny     map[string]string
+	// Late says that plans may give memory back later than they do.
+	Late bool
 }
 
 // Method is one entry of the catalogue of methods.
@@ -86,13 +115,11 @@ type Method struct {
 	// not say; 0: into none.
 	Slots int
 	// Takes are the kinds of instance it works on; nil: all of the problem's.
-	Takes []Form
+	Takes []string
 	Run   func(context.Context, *Instance, Setting) (*Outcome, error)
 	// Curve makes the whole trade-off from one run, up to so many bytes; nil:
 	// the method has to be run for each memory limit.
 	Curve func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error)
-	// Model builds the MILP of the method, nil if it has none.
-	Model func(*Instance, platform.Platform) (*milp.Model, error)
 }
 
 // Setting is everything a method is given beside the instance.
@@ -118,7 +145,8 @@ type Setting struct {
 	OnProgress func(Progress)
 	// Certify says how much of a solver's word is checked; "": all of it.
 	Certify formulation.Level
-	// Document asks for a certificate even where a search has proved the bound.
+	// Document asks for a model, and a certificate of its bound, even where a search
+	// has proved the bound.
 	Document bool
 	problem  string // that Run runs
 	// Relax asks for the LP relaxation.
@@ -152,9 +180,11 @@ type Outcome struct {
 	// order. One that has a solver's word only becomes a claim.
 	Bounds []Bound
 	// Claims are what solvers say and nobody checked.
-	Claims      []proof.Claim
-	Formulation *Formulation
-	Solver      *solvers.Result
+	Claims []proof.Claim
+	// Model is the MILP that Solver is the answer to, the last one; nil: none was
+	// solved. It is what the result describes and what is exported.
+	Model  *milp.Model
+	Solver *solvers.Result
 	// Infeasible certifies that the instance has no plan that keeps what it supposes.
 	Infeasible *certificate.Certificate
 	Supposing  []string
@@ -179,48 +209,63 @@ type Formulation struct {
 	Nonzeros    int    `json:"nonzeros"`
 }
 
+// SubjectOf returns the subject that a formulation of the problem is checked on, nil
+// if there is none.
+func (p *Problem) SubjectOf(f formulation.Formulation) *subject.Subject {
+	for _, s := range p.Subjects {
+		if s.Kind == f.Kind && s.Staged == f.Staged {
+			return s
+		}
+	}
+	return nil
+}
+
 // Accepts reports an instance that the problem has no methods for as an error
 // of the user's.
 func (p *Problem) Accepts(in *Instance) error {
-	if slices.Contains(p.Takes, in.Form()) {
+	if slices.Contains(p.Takes, in.Kind()) {
 		return nil
 	}
-	return InputError(fmt.Errorf("%s is about %s and %s is a %s", p.Name, FormNames(p.Takes), in.Name, in.Form()))
+	hint, joint := "", "?"
+	if strings.Contains(in.Source, "?") {
+		joint = "&"
+	}
+	if strings.HasPrefix(in.Source, zoo.Scheme) && !strings.Contains(in.Source, "as=") && p.Takes[0] != chain.Kind {
+		hint = fmt.Sprintf("; %s%sas=%s is one", in.Source, joint, p.Takes[0])
+	}
+	return InputError(fmt.Errorf("%s is about %s and %s is a %s%s", p.Name, KindWords(p.Takes), in.Name, KindWord(in.Kind()), hint))
+}
+
+// Write writes a value of the objective, or a bound on it, for a person.
+func (p *Problem) Write(objective float64) string {
+	if plan.MinimisesMemory(p.Name) {
+		return platform.FormatBytes(objective)
+	}
+	return platform.FormatSeconds(objective)
 }
 
 // DefaultMemory returns the memory limit used where none is given, as a user
 // would write it: the instance's own, if it has one.
 func (p *Problem) DefaultMemory(in *Instance) string {
-	if in.Join != nil && in.Join.Slots > 0 {
-		return strconv.Itoa(in.Join.Slots)
+	if p.OwnMemory != nil {
+		if own := p.OwnMemory(in); own != "" {
+			return own
+		}
 	}
 	return p.Memory
 }
 
 // Accepts reports whether the method works on this kind of instance.
 func (m *Method) Accepts(in *Instance) bool {
-	return m.Takes == nil || slices.Contains(m.Takes, in.Form())
+	return m.Takes == nil || slices.Contains(m.Takes, in.Kind())
 }
 
-// Forms returns the kinds of instance the method works on.
-func (m *Method) Forms(p *Problem) []Form {
+// Kinds returns the kinds of instance the method works on.
+func (m *Method) Kinds(p *Problem) []string {
 	if m.Takes == nil {
 		return p.Takes
 	}
 	return m.Takes
-}
-
-// FormNames writes kinds of instance for a person: "chains and graphs".
-func FormNames(list []Form) string {
-	var s []string
-	for _, f := range list {
-		if f == AFunctions {
-			s = append(s, "sequences of functions")
-			continue
-		}
-		s = append(s, string(f)+"s")
-	}
-	return strings.Join(s, " and ")
 }
 
 // Tradeoff is the whole curve of a method on an instance, from one run.

@@ -14,6 +14,7 @@ import (
 	"workbench/bench/run"
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
+	"workbench/model/verify"
 	"workbench/solvers"
 )
 
@@ -42,8 +43,8 @@ func (s *soak) run(ctx context.Context, t trial, method, backend string) (found 
 	if err != nil {
 		return []finding{{kind: "the instance cannot be read", says: err.Error()}}, false
 	}
-	p, err := catalog.FindProblem(t.problem)
-	if err != nil || p.Fit(in, t.platform) != nil {
+	p := t.problem
+	if p.Fit(in, t.Platform) != nil {
 		return nil, false
 	}
 	least, optimum, err := t.truth()
@@ -62,10 +63,10 @@ func (s *soak) run(ctx context.Context, t trial, method, backend string) (found 
 				return v.found, v.answered
 			}
 			if method == "" {
-				if s.statuses[t.problem] == nil {
-					s.statuses[t.problem] = map[run.Status]int{}
+				if s.statuses[p.Name] == nil {
+					s.statuses[p.Name] = map[run.Status]int{}
 				}
-				s.statuses[t.problem][r.Status]++
+				s.statuses[p.Name][r.Status]++
 			}
 			v.judge(m.Name, name, r)
 		}
@@ -75,7 +76,7 @@ func (s *soak) run(ctx context.Context, t trial, method, backend string) (found 
 }
 
 func setting(t *trial, b solvers.Backend) run.Setting {
-	return run.Setting{Platform: t.platform, Backend: b, Threads: 1, Time: perMethod, Slots: 50, MemoryModel: plan.TaskModel}
+	return run.Setting{Platform: t.Platform, Backend: b, Threads: 1, Time: perMethod, Slots: 50, MemoryModel: plan.TaskModel}
 }
 
 // A verdict holds the results on a trial against each other and the truth.
@@ -162,7 +163,7 @@ func (v *verdict) again(p *plan.Plan, makespan float64) (says string) {
 	if err != nil {
 		return err.Error()
 	}
-	switch r, err := plan.VerifyOn(v.in.Instance, q); {
+	switch r, err := verify.On(v.in.Instance, q); {
 	case err != nil:
 		return err.Error()
 	case !r.Valid():

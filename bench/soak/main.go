@@ -27,6 +27,7 @@ import (
 	"strings"
 	"time"
 
+	"workbench/bench/catalog"
 	"workbench/bench/run"
 	"workbench/solvers"
 )
@@ -42,16 +43,16 @@ func main() {
 	fmt.Printf("soak: seed %d, for %v\n", *seed, *length)
 	trials := 0
 	for start := time.Now(); ctx.Err() == nil && (trials == 0 || time.Since(start) < *length); trials++ {
-		for _, d := range draws {
-			if *only == "" || d.problem == *only {
-				s.try(ctx, d, *seed+uint64(trials))
+		for _, p := range catalog.Problems() {
+			if *only == "" || p.Name == *only {
+				s.try(ctx, p, *seed+uint64(trials))
 			}
 		}
 	}
 	fmt.Printf("soak: %d trials; exhaustive search answered, and the methods said:\n", trials)
-	for _, d := range draws {
-		if says := s.statuses[d.problem]; says != nil {
-			fmt.Printf("  %-20s %6d  %v\n", d.problem, s.answers[d.problem], says)
+	for _, p := range catalog.Problems() {
+		if says := s.statuses[p.Name]; says != nil {
+			fmt.Printf("  %-20s %6d  %v\n", p.Name, s.answers[p.Name], says)
 		}
 	}
 	fmt.Printf("soak: %d contradictions\n", len(s.seen))
@@ -81,25 +82,24 @@ func backends() map[string]solvers.Backend {
 }
 
 // try draws an instance and reports what is wrong.
-func (s *soak) try(ctx context.Context, d draw, seed uint64) {
-	t := d.draw(source(seed))
-	t.problem = d.problem
+func (s *soak) try(ctx context.Context, p *run.Problem, seed uint64) {
+	t := draw(p, source(seed))
 	found, answered := s.run(ctx, t, "", "")
 	if answered {
-		s.answers[d.problem]++
+		s.answers[p.Name]++
 	}
 	for _, f := range found {
-		key := strings.Join([]string{d.problem, f.method, f.kind}, " ")
+		key := strings.Join([]string{p.Name, f.method, f.kind}, " ")
 		if s.seen[key] || ctx.Err() != nil {
 			continue
 		}
 		s.seen[key] = true
 		small, f := s.shrink(ctx, t, f)
-		file := filepath.Join(s.folder, fmt.Sprintf("soak-%s-%s-%d.json", d.problem, f.method, seed))
+		file := filepath.Join(s.folder, fmt.Sprintf("soak-%s-%s-%d.json", p.Name, f.method, seed))
 		if err := small.write(file); err != nil {
 			fmt.Fprintln(os.Stderr, "soak:", err)
 		}
-		fmt.Printf("\n%s: %s\n  %s\n  --seed %d --for 0 --problem %s\n", d.problem, f.kind, f.says, seed, d.problem)
-		fmt.Printf("  bin/workbench solve --problem %s %s --method %s%s\n", d.problem, file, f.method, small.flags(f.backend))
+		fmt.Printf("\n%s: %s\n  %s\n  --seed %d --for 0 --problem %s\n", p.Name, f.kind, f.says, seed, p.Name)
+		fmt.Printf("  bin/workbench solve --problem %s %s --method %s%s\n", p.Name, file, f.method, small.flags(f.backend))
 	}
 }

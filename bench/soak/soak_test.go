@@ -7,18 +7,21 @@ import (
 	"slices"
 	"testing"
 
+	"workbench/bench/catalog"
+	"workbench/bench/method"
 	"workbench/bench/run"
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/subject"
 )
 
 // Every kind of contradiction is found, and what agrees is none.
 func TestJudge(t *testing.T) {
 	c := exhaustive.RandomChain(rand.New(rand.NewPCG(1, 1)), 3)
-	in := &run.Instance{Instance: plan.Instance{Chain: c}}
-	least, optimum, err := exhaustive.Remat(c, 100, mostStates)
+	in := &run.Instance{Instance: c}
+	least, optimum, err := exhaustive.Remat(c, 100, subject.States)
 	if err != nil || least == 0 {
 		t.Fatal(least, err)
 	}
@@ -56,7 +59,7 @@ func TestJudge(t *testing.T) {
 		{"not infeasible", false, &run.Result{Status: run.Infeasible}, []string{"infeasible where there is a plan"}},
 		{"a plan of nothing", true, with(run.Feasible, least, nil), []string{"a plan where there is none"}},
 	} {
-		v := &verdict{t: &trial{problem: plan.Remat}, in: in, answered: true, infeasible: x.infeasible, least: least, optimum: optimum}
+		v := &verdict{t: &trial{problem: method.Remat(), about: subject.Remat()}, in: in, answered: true, infeasible: x.infeasible, least: least, optimum: optimum}
 		v.judge("method", "backend", x.r)
 		var kinds []string
 		for _, f := range v.found {
@@ -70,34 +73,33 @@ func TestJudge(t *testing.T) {
 
 // Trials of every problem can be read by their methods and are searched.
 func TestDraws(t *testing.T) {
-	for _, d := range draws {
+	for _, p := range catalog.Problems() {
 		s := &soak{folder: t.TempDir()}
 		answered := 0
 		for seed := range uint64(20) {
-			x := d.draw(source(seed))
-			x.problem = d.problem
+			x := draw(p, source(seed))
 			found, ok := s.run(context.Background(), x, "none", "")
 			if ok {
 				answered++
 			}
 			for _, f := range found {
-				t.Errorf("%s, seed %d: %+v", d.problem, seed, f)
+				t.Errorf("%s, seed %d: %+v", p.Name, seed, f)
 			}
 		}
 		if answered < 15 {
-			t.Errorf("%s: %d of 20 trials are answered", d.problem, answered)
+			t.Errorf("%s: %d of 20 trials are answered", p.Name, answered)
 		}
 	}
 }
 
 // What is smaller is valid and differs.
 func TestSmaller(t *testing.T) {
-	x := trial{in: plan.Instance{Chain: exhaustive.RandomChain(rand.New(rand.NewPCG(3, 1)), 3)}, platform: platform.Platform{Memory: 9}}
+	x := trial{Trial: subject.Trial{In: exhaustive.RandomChain(rand.New(rand.NewPCG(3, 1)), 3), Platform: platform.Platform{Memory: 9}}}
 	n := 0
 	for y := range x.smaller {
 		n++
-		if err := y.in.Chain.Validate(); err != nil || y.platform != x.platform || same(y.in.Chain, x.in.Chain) {
-			t.Errorf("%+v: %v", y.in.Chain, err)
+		if err := y.Chain().Validate(); err != nil || y.Platform != x.Platform || same(y.Chain(), x.Chain()) {
+			t.Errorf("%+v: %v", y.Chain(), err)
 		}
 	}
 	if n < 4 {

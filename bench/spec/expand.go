@@ -86,7 +86,7 @@ func (x *expansion) experiment(ctx context.Context, e *Experiment) error {
 	}
 	for _, p := range e.Problems {
 		if !used["problem "+p.Name] {
-			x.r.errorf(e.node, "%s is about %s, and there is none among the instances", p.Name, run.FormNames(p.Takes))
+			x.r.errorf(e.node, "%s is about %s, and there is none among the instances", p.Name, run.KindWords(p.Takes))
 		}
 	}
 	return nil
@@ -183,7 +183,7 @@ func (x *expansion) instance(e *Experiment, src source, in *run.Instance, used m
 		}
 	}
 	if !accepted {
-		x.r.errorf(src.node, "%s is a %s, and %s is about %s", in.Name, in.Form(), e.Problems[0].Name, run.FormNames(e.Problems[0].Takes))
+		x.r.errorf(src.node, "%s is a %s, and %s is about %s", in.Name, run.KindWord(in.Kind()), e.Problems[0].Name, run.KindWords(e.Problems[0].Takes))
 	}
 }
 

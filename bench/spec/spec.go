@@ -257,15 +257,10 @@ func (a *axes) fields(r *reader) map[string]func(ast.Node) {
 		"bandwidth": func(n ast.Node) {
 			a.bandwidth = each(r, n, "bandwidth", func(r *reader, v value) (float64, bool) {
 				x, err := platform.ParseRate(v.text)
-				if err == nil && x > 0 {
-					return x, true
-				}
 				if err != nil {
 					r.errorf(v.node, "bandwidth: %v", err)
-				} else {
-					r.errorf(v.node, "bandwidth %q: transfers need a bandwidth above zero", v.text)
 				}
-				return 0, false
+				return x, err == nil
 			})
 		},
 		"processors": func(n ast.Node) { a.processors = each(r, n, "processors", whole("processors", 1, mostProcessors)) },

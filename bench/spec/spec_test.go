@@ -142,7 +142,7 @@ func TestFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in.Chain.Name = name
+		in.Chain().Name = name
 		if err := errors.Join(in.Write(f), f.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +194,7 @@ func TestMistakes(t *testing.T) {
 		{"a number that is none", change("1MB", ".nan"), "night.yaml:6:23: .nan: a finite number is needed"},
 		{"bandwidth of nothing", good + "    bandwidth: 1GB/s\n", "night.yaml:7:16: bandwidth: remat has no such thing"},
 		{"processors of nothing", good + "    processors: 2\n", "night.yaml:7:17: processors: remat has no such thing"},
-		{"no bandwidth", "bandwidth: 0\n" + good, "night.yaml:1:12: bandwidth \"0\": transfers need a bandwidth above zero"},
+		{"no bandwidth", "bandwidth: -1\n" + good, `night.yaml:1:12: bandwidth: "-1"`},
 		{"threads", "threads: 0\n" + good, `night.yaml:1:10: threads "0": a whole number from 1 to 1024 is needed`},
 		{"seed", "seeds: [1.5]\n" + good, `night.yaml:1:9: seeds "1.5": a whole number`},
 		{"gap", "gap: 2\n" + good, `night.yaml:1:6: gap "2": a fraction`},
@@ -263,7 +263,7 @@ func TestBuiltin(t *testing.T) {
 		for _, task := range x.Tasks {
 			problems[task.Problem] = true
 		}
-		if least := map[string]int{"table1": 1, "tables": 4}[name]; s.Name != name || len(problems) < cmp.Or(least, 6) {
+		if least := map[string]int{"claims": 3, "table1": 1, "tables": 4}[name]; s.Name != name || len(problems) < cmp.Or(least, 6) {
 			t.Errorf("%s: named %s, problems %v", name, s.Name, problems)
 		}
 	}

@@ -6,10 +6,7 @@
 //	go run ./bench/tables strengthening 1m 30 zoo:resnet50 zoo:vgg16?as=graph
 //	go run ./bench/tables pipeline-strength 30s # or: 30s without
 //	go run ./bench/tables pipeline-decomposition 1m [NETWORK…]
-//	go run ./bench/tables pipeline-claims -profiles DIR   # [004] 7.3
-//	go run ./bench/tables offload [-alpha LIST] [-bandwidth RATE] [-images DIR] [NETWORK…]  # [004] 3.4
 //	go run ./bench/tables offload-bandwidths DIR zoo:resnet101 …   # [004] Figure 3.6
-//	go run ./bench/tables remat-offload [-alpha LIST] [-bandwidth RATE] [-images DIR] [NETWORK…]  # [004] 4.4
 //	go run ./bench/tables remat-offload-divisors [NETWORK…]  # [004] 4.4.1
 //	go run ./bench/tables swap [-capacity SIZE] [-bandwidth RATE] [-device NAME] [-images DIR]  # [003] §5
 //	go test -run '^$' -bench Slots ./heuristics/remat | go run ./bench/tables growth docs/images
@@ -27,6 +24,7 @@ import (
 	"time"
 
 	"workbench/bench/catalog"
+	"workbench/bench/plots"
 	"workbench/bench/run"
 	"workbench/model/plan"
 )
@@ -64,11 +62,8 @@ var tables = []table{
 	{"claims", plan.Remat, "[NETWORK…]", 0, (*measurer).claims},
 	{"strengthening", plan.Remat, "TIME PERCENT INSTANCE…", 3, timed((*measurer).strengthening)},
 	{"offload-bandwidths", plan.Remat, "DIR INSTANCE…", 2, (*measurer).offloadBandwidths},
-	{"pipeline-claims", plan.Pipeline, "[FLAGS]", 0, (*measurer).pipelineClaims},
 	{"pipeline-decomposition", plan.Pipeline, "TIME [NETWORK…]", 1, timed((*measurer).pipelineDecomposition)},
 	{"pipeline-strength", plan.Pipeline, "TIME [without]", 1, timed((*measurer).pipelineStrength)},
-	{"offload", plan.ActivationOffload, "[FLAGS] [NETWORK…]", 0, (*measurer).offloads},
-	{"remat-offload", plan.RematOffload, "[FLAGS] [NETWORK…]", 0, (*measurer).rematOffloads},
 	{"remat-offload-divisors", plan.RematOffload, "[NETWORK…]", 0, (*measurer).rematOffloadDivisors},
 	{"swap", plan.Swap, "[FLAGS]", 0, (*measurer).swaps},
 	{"growth", plan.Remat, "DIR", 1, (*measurer).growth},
@@ -108,4 +103,17 @@ func (m *measurer) runs(method string, in *run.Instance, s run.Setting) *run.Res
 		return &run.Result{Method: method, Status: run.Failed, Err: err, Error: err.Error()}
 	}
 	return run.Run(m.ctx, m.problem, found, in, s)
+}
+
+// draw writes a figure.
+func draw(f *plots.Figure, name string) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if err := f.Write(file, "svg"); err != nil {
+		file.Close()
+		return err
+	}
+	return file.Close()
 }

@@ -82,7 +82,7 @@ func (m *measurer) claims(nets []string) error {
 			return err
 		}
 		fmt.Printf("| %s | %d | %d | %d | %s | %s (%.0f %%) | %.4f | %.4f | %+.1f %% | %+.1f %% | %s | %s | %s |\n",
-			net, image, batch, in.Chain.Len(), platform.FormatBytes(r.high), platform.FormatBytes(r.memory), 100*r.memory/r.high,
+			net, image, batch, in.Chain().Len(), platform.FormatBytes(r.high), platform.FormatBytes(r.memory), 100*r.memory/r.high,
 			r.periodic, r.persistent, 100*r.gain, 100*r.gains.value(), percentMore(r.revolve, r.persistent), r.floating, r.optimum)
 		atBest.add(r.gain)
 		atAll.add(r.gains.value())
@@ -114,7 +114,7 @@ type claim struct {
 }
 
 func (m *measurer) claim(in *run.Instance) (*claim, error) {
-	c := in.Chain
+	c := in.Chain()
 	_, high := remat.Range(c)
 	r := &claim{high: high, periodic: math.Inf(1), gain: math.NaN(), revolve: math.NaN()}
 	// Ten numbers of segments from 2 to 2√N, as [004] 2.4.4.

@@ -54,12 +54,12 @@ func (m *measurer) strengthening(limit time.Duration, args []string) error {
 
 // variants returns the models of an instance.
 func variants(in *run.Instance, s run.Setting) (list []variant, err error) {
-	if in.Chain != nil {
+	if in.Chain() != nil {
 		for _, f := range ilp.Formulations() {
 			if f.Name != "chain-milp" && f.Name != "chain-milp-bound" {
 				continue
 			}
-			p, err := f.Build(in.Chain, s.Platform)
+			p, err := f.Build(in.Chain(), s.Platform, nil)
 			if err != nil {
 				return nil, err
 			}
@@ -79,7 +79,7 @@ func variants(in *run.Instance, s run.Setting) (list []variant, err error) {
 		}
 		return list, nil
 	}
-	paper, err := checkmate.Printed(in.Graph, s.Platform)
+	paper, err := checkmate.Printed(in.Graph(), s.Platform)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func variants(in *run.Instance, s run.Setting) (list []variant, err error) {
 		{"… and without rows of recomputations", checkmate.Options{Backward: true, Ends: true}},
 		{"… and contracted", checkmate.Options{Backward: true, Ends: true, Contract: true}},
 	} {
-		p, err := checkmate.With(in.Graph, s.Platform, x.o)
+		p, err := checkmate.With(in.Graph(), s.Platform, x.o)
 		if err != nil {
 			return nil, err
 		}

@@ -6,7 +6,9 @@ import (
 	"math"
 	"slices"
 
+	"workbench/model/chain"
 	"workbench/model/plan"
+	"workbench/model/verify"
 )
 
 // lightColour is that of forwards that keep no ā, beside those that do.
@@ -16,11 +18,6 @@ const lightColour = "#c3e3f5"
 var offloadLanes = []lane{
 	{"compute", []string{plan.OpFAll, plan.OpFCk, plan.OpFNone, plan.OpB, plan.OpD}},
 	{"link", []string{plan.OpO, plan.OpP}},
-}
-
-// offloads reports whether p is a plan with transfers of activations.
-func offloads(p *plan.Plan) bool {
-	return p.Problem == plan.ActivationOffload || p.Problem == plan.RematOffload
 }
 
 // offloadSVG draws a plan with transfers of activations: what is computed and
@@ -83,12 +80,12 @@ func (d *stepsDrawing) offloadHeader() {
 // offloadTrace writes a plan with transfers of activations: its computations
 // and its transfers on a track each, and the memory in use.
 func offloadTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
-	memory, err := plan.MemoryProfile(in, p)
+	memory, err := verify.Profile(in, p)
 	if err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}
 	events := []traceEvent{process("GPU")}
-	d := &drawing{chain: in.Chain, plan: p, period: lastEnd(p)}
+	d := &drawing{chain: plan.As[*chain.Chain](in), plan: p, period: lastEnd(p)}
 	for k, l := range offloadLanes {
 		events = append(events, thread(k+1, l.name)...)
 		events = append(events, d.track(k+1, d.ops(l.kinds))...)

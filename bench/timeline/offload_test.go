@@ -26,7 +26,7 @@ func awayAndBack() (plan.Instance, *plan.Plan) {
 		{Name: "two", ForwardTime: 2, BackwardTime: 2, Activation: gib, Saved: 2 * gib, Gradient: gib, BackwardOverhead: gib},
 		{Name: "loss", ForwardTime: 1, BackwardTime: 1, Activation: gib, Saved: gib, Gradient: gib},
 	}}
-	return plan.Instance{Chain: c}, &plan.Plan{
+	return c, &plan.Plan{
 		Format: plan.Format, Problem: plan.ActivationOffload, Method: "by hand", Instance: plan.InstanceRef{Name: "three & more"},
 		Platform: platform.Platform{Memory: 7 * gib, Bandwidth: gib},
 		Ops: []plan.Op{
@@ -72,7 +72,7 @@ func TestOffloadWithRecomputation(t *testing.T) {
 		{Op: plan.OpB, Layer: 1, Start: 8, End: 10},
 	}
 	var b bytes.Buffer
-	if err := SVG(&b, in, p, Options{}); err != nil {
+	if err := drawSVG(&b, in, p, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"F_ck, F_none", ">discard<", ">offload<", ">prefetch<", "O a_0, 1024 MiB: 0 to 1 s", "D a_1", ">link<", "makespan 10 s", "limit"} {
@@ -87,7 +87,7 @@ func TestOffloadWithRecomputation(t *testing.T) {
 func TestOffloadTrace(t *testing.T) {
 	in, p := awayAndBack()
 	var b bytes.Buffer
-	if err := Trace(&b, in, p); err != nil {
+	if err := drawTrace(&b, in, p); err != nil {
 		t.Fatal(err)
 	}
 	var trace struct {
@@ -146,11 +146,11 @@ func TestOffloadSVGWellFormed(t *testing.T) {
 			p.Ops = slices.Insert(p.Ops, rapid.IntRange(0, len(p.Ops)).Draw(t, "place"), o)
 		}
 		var b bytes.Buffer
-		if err := SVG(&b, in, p, Options{Width: rapid.IntRange(0, 3000).Draw(t, "width")}); err != nil {
+		if err := drawSVG(&b, in, p, Options{Width: rapid.IntRange(0, 3000).Draw(t, "width")}); err != nil {
 			t.Fatal(err)
 		}
 		checkPicture(t, b.String())
-		if err := Trace(io.Discard, in, p); err != nil {
+		if err := drawTrace(io.Discard, in, p); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -159,7 +159,7 @@ func TestOffloadSVGWellFormed(t *testing.T) {
 func TestOffloadOfNothing(t *testing.T) {
 	in, p := awayAndBack()
 	p.Ops = nil
-	if err := SVG(io.Discard, in, p, Options{}); !errors.Is(err, plan.ErrUnreadable) {
+	if err := drawSVG(io.Discard, in, p, Options{}); !errors.Is(err, plan.ErrUnreadable) {
 		t.Errorf("error %v", err)
 	}
 }

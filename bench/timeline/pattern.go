@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 
+	"workbench/model/chain"
+	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -63,7 +65,7 @@ func rank(name string) []int {
 // drawable is nil for a pattern that can be drawn.
 func drawable(in plan.Instance, p *plan.Plan) error {
 	switch {
-	case in.Chain == nil:
+	case plan.As[*chain.Chain](in) == nil:
 		return fmt.Errorf("%w: a pattern is of a chain", plan.ErrUnreadable)
 	case p.Period == nil || !(*p.Period > 0) || math.IsInf(*p.Period, 0):
 		return fmt.Errorf("%w: a pattern has a period", plan.ErrUnreadable)
@@ -90,7 +92,7 @@ func patternSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	if o.Width == 0 {
 		o.Width = min(max(defaultWidth, passWidth*most), mostWidth)
 	}
-	d := &drawing{Writer: bufio.NewWriter(w), chain: in.Chain, plan: p}
+	d := &drawing{Writer: bufio.NewWriter(w), chain: plan.As[*chain.Chain](in), plan: p}
 	d.lay(o, *p.Period, heightOf(len(lanes)))
 	d.curveTop, d.curveEnd = d.lanesEnd, d.lanesEnd+4 // there is no curve
 	d.open(d.curveEnd + bottom)
@@ -121,7 +123,7 @@ func (d *drawing) patternMeasures() string {
 	if d.plan.K > 1 {
 		s += fmt.Sprintf(" for %d mini-batches", d.plan.K)
 	}
-	sum, err := plan.SummarizePattern(d.chain, d.plan)
+	sum, err := periodic.SummarizePipeline(d.chain, d.plan)
 	if err != nil {
 		return s
 	}
@@ -297,7 +299,7 @@ func patternTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 	if err := drawable(in, p); err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}
-	d := &drawing{chain: in.Chain, plan: p, period: *p.Period}
+	d := &drawing{chain: plan.As[*chain.Chain](in), plan: p, period: *p.Period}
 	events := []traceEvent{process("pipeline")}
 	for i, lane := range resources(p) {
 		events = append(events, thread(i+1, lane.name)...)

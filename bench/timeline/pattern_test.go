@@ -45,7 +45,7 @@ func twoGPUs() (plan.Instance, *plan.Plan) {
 			plan.Op{Op: plan.OpB, Layer: l, Resource: "gpu1", Start: b, End: b + 0.15, Shift: 2},
 		)
 	}
-	return plan.Instance{Chain: c}, p
+	return c, p
 }
 
 func TestPatternGolden(t *testing.T) {
@@ -72,7 +72,7 @@ type drawn struct {
 func drawPattern(t rapid.TB, in plan.Instance, p *plan.Plan, o Options) (d drawn) {
 	t.Helper()
 	var b bytes.Buffer
-	if err := SVG(&b, in, p, o); err != nil {
+	if err := drawSVG(&b, in, p, o); err != nil {
 		t.Fatal(err)
 	}
 	checkPicture(t, b.String())
@@ -103,7 +103,7 @@ func TestPattern(t *testing.T) {
 		t.Fatalf("lanes %s", got)
 	}
 	var b bytes.Buffer
-	if err := SVG(&b, in, p, Options{}); err != nil {
+	if err := drawSVG(&b, in, p, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{">link0-1<", ">T = 6 s, 2 of 3 GPUs, peak 8 of 10 B<", "B_1 (one) of mini-batch j: 2 to 5 s", "layer 5 of mini-batch j + 2 in period j"} {
@@ -115,7 +115,7 @@ func TestPattern(t *testing.T) {
 	p.K, p.Allocation = 3, nil
 	p.Ops[0].Layer = 77
 	b.Reset()
-	if err := SVG(&b, in, p, Options{}); err != nil {
+	if err := drawSVG(&b, in, p, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{">T = 6 s for 3 mini-batches<", "F_77 of mini-batch 3·j + 2: "} {
@@ -129,14 +129,14 @@ func TestPatternsThatCannotBeDrawn(t *testing.T) {
 	for name, spoil := range map[string]func(*plan.Instance, *plan.Plan){
 		"no period":    func(_ *plan.Instance, p *plan.Plan) { p.Period = nil },
 		"no resources": func(_ *plan.Instance, p *plan.Plan) { p.Ops = []plan.Op{{Op: plan.OpF, Layer: 1, End: 1}} },
-		"no chain":     func(in *plan.Instance, _ *plan.Plan) { in.Chain = nil },
+		"no chain":     func(in *plan.Instance, _ *plan.Plan) { *in = nil },
 	} {
 		in, p := twoGPUs()
 		spoil(&in, p)
-		if err := SVG(io.Discard, in, p, Options{}); !errors.Is(err, plan.ErrUnreadable) {
+		if err := drawSVG(io.Discard, in, p, Options{}); !errors.Is(err, plan.ErrUnreadable) {
 			t.Errorf("%s: picture: %v", name, err)
 		}
-		if err := Trace(io.Discard, in, p); !errors.Is(err, plan.ErrUnreadable) {
+		if err := drawTrace(io.Discard, in, p); !errors.Is(err, plan.ErrUnreadable) {
 			t.Errorf("%s: trace: %v", name, err)
 		}
 	}
@@ -225,7 +225,7 @@ func TestPatternLabelsKeepApart(t *testing.T) {
 			p.Ops[k].Start, p.Ops[k].End = p.Ops[k].Start+turn, p.Ops[k].End+turn
 		}
 		c := &chain.Chain{Layers: []chain.Layer{{Name: "<one>", ForwardTime: 1}}}
-		d := drawPattern(t, plan.Instance{Chain: c}, p, Options{Width: rapid.SampledFrom([]int{0, 300, 1000, 3000}).Draw(t, "width")})
+		d := drawPattern(t, c, p, Options{Width: rapid.SampledFrom([]int{0, 300, 1000, 3000}).Draw(t, "width")})
 		reach := math.Inf(-1)
 		for _, x := range d.Texts {
 			if x.Stroke == "" {
@@ -255,7 +255,7 @@ func TestPatternTrace(t *testing.T) {
 	in, p := twoGPUs()
 	p.Ops[1].Start = 1 // before F_1 ends
 	var b bytes.Buffer
-	if err := Trace(&b, in, p); err != nil {
+	if err := drawTrace(&b, in, p); err != nil {
 		t.Fatal(err)
 	}
 	var trace parsed

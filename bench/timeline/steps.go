@@ -9,8 +9,13 @@ import (
 	"strconv"
 	"strings"
 
+	"workbench/model/chain"
+	"workbench/model/graph"
+	"workbench/model/join"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/training"
+	"workbench/model/verify"
 )
 
 // Colours of what rematerialization computes and keeps.
@@ -74,13 +79,13 @@ type stepsDrawing struct {
 }
 
 func newStepsDrawing(w io.Writer, in plan.Instance, p *plan.Plan) (*stepsDrawing, error) {
-	memory, err := plan.MemoryProfile(in, p)
+	memory, err := verify.Profile(in, p)
 	if err != nil {
 		return nil, fmt.Errorf("timeline: %w", err)
 	}
 	return &stepsDrawing{
-		drawing: drawing{Writer: bufio.NewWriter(w), chain: in.Chain, plan: p},
-		memory:  memory, slots: in.Join != nil, graph: in.Graph != nil,
+		drawing: drawing{Writer: bufio.NewWriter(w), chain: plan.As[*chain.Chain](in), plan: p},
+		memory:  memory, slots: in.Kind() == join.Kind, graph: in.Kind() == graph.Kind || in.Kind() == training.Kind,
 	}, nil
 }
 
@@ -273,13 +278,15 @@ func (d *stepsDrawing) curve() {
 // they stand, valid or not: what is kept begins with what writes it and ends
 // with what consumes or discards it.
 func stepsOf(in plan.Instance, p *plan.Plan) *steps {
-	switch {
-	case in.Graph != nil:
+	switch in := in.(type) {
+	case *graph.Graph:
+		return graphSteps(training.Of(in), p)
+	case *training.Graph:
 		return graphSteps(in, p)
-	case in.Join != nil:
+	case *join.Join:
 		return joinSteps(in, p)
 	}
-	return chainSteps(in, p)
+	return chainSteps(plan.As[*chain.Chain](in), p)
 }
 
 // held follows what is kept: a start by key, turned into a span at its end.
@@ -310,8 +317,7 @@ func (h *held) free(row int, tensor string, t float64) {
 }
 
 // chainSteps has a row a layer, the loss on top.
-func chainSteps(in plan.Instance, p *plan.Plan) *steps {
-	c := in.Chain
+func chainSteps(c *chain.Chain, p *plan.Plan) *steps {
 	n := c.Len()
 	s := &steps{rows: n, label: func(row int) string { return strconv.Itoa(n - row) }}
 	h := &held{s, map[key]float64{}}
@@ -346,50 +352,62 @@ func chainSteps(in plan.Instance, p *plan.Plan) *steps {
 	return s
 }
 
-// graphSteps has a row for every forward node; the loss and the backward nodes
-// share those of the forward nodes they mirror, the last first.
-func graphSteps(in plan.Instance, p *plan.Plan) *steps {
-	g := in.Graph
+// graphSteps has a row for every forward node; the loss and the other nodes share
+// those of the forward nodes they mirror, the last first. What a node writes is
+// kept as long as any of it is. D of a graph/v1 names the storage by its node.
+func graphSteps(g *training.Graph, p *plan.Plan) *steps {
 	forwards := 0
 	for i := range g.Nodes {
-		if g.Nodes[i].Kind == "forward" {
+		if g.Nodes[i].Phase == training.Forward {
 			forwards++
 		}
 	}
 	rows := max(forwards+1, 1)
-	at := make(map[string]int, g.Len())
-	backward := make(map[string]bool, g.Len())
-	names := make([]string, rows)
+	row, tensor, names := make([]int, g.Len()), make([]string, g.Len()), make([]string, rows)
+	node := make(map[string]int, g.Len())
 	up, down := rows-1, 0
 	for i := range g.Nodes {
-		switch n := &g.Nodes[i]; n.Kind {
-		case "forward":
-			at[n.ID], names[up] = up, n.ID
+		n := &g.Nodes[i]
+		node[n.ID], tensor[i] = i, plan.TensorA
+		switch n.Phase {
+		case training.Forward:
+			row[i], names[up] = up, n.ID
 			up--
-		case "loss":
-			at[n.ID], names[0] = 0, n.ID
+		case training.Loss:
+			names[0] = n.ID
 		default:
 			down = min(down+1, rows-1)
-			at[n.ID], backward[n.ID] = down, true
+			row[i], tensor[i] = down, plan.TensorDelta
 		}
+	}
+	storage, writer := make(map[string]int, len(g.Storages)), g.Writers()
+	for i := range g.Storages {
+		storage[g.Storages[i].ID] = i
 	}
 	s := &steps{rows: rows, label: func(row int) string { return short(names[row]) }}
 	h := &held{s, map[key]float64{}}
+	here, kept := make([]bool, len(g.Storages)), make([]int, g.Len()) // kept: of each node, how many are here
 	for k := range p.Ops {
 		o := &p.Ops[k]
-		row, known := at[o.Node]
-		if !known {
-			continue
-		}
-		tensor, kind := plan.TensorA, plan.OpC
-		if backward[o.Node] {
-			tensor, kind = plan.TensorDelta, plan.OpB
-		}
-		if o.Op == plan.OpC {
-			s.computed = append(s.computed, span{row, o.Start, o.End, kind, o.Node})
-			h.keep(row, tensor, o.End)
-		} else {
-			h.free(row, tensor, o.Start)
+		if x, known := node[o.Node]; known && o.Op == plan.OpC {
+			kind := plan.OpC
+			if tensor[x] == plan.TensorDelta {
+				kind = plan.OpB
+			}
+			s.computed = append(s.computed, span{row[x], o.Start, o.End, kind, o.Node})
+			h.keep(row[x], tensor[x], o.End)
+			for _, i := range g.Nodes[x].Writes {
+				if !here[i] {
+					here[i] = true
+					kept[x]++
+				}
+			}
+		} else if i, known := storage[o.Node+o.Storage]; known && here[i] {
+			here[i] = false
+			if x := writer[i]; kept[x] == 1 {
+				h.free(row[x], tensor[x], o.Start)
+			}
+			kept[writer[i]]--
 		}
 	}
 	return s
@@ -405,8 +423,7 @@ func short(name string) string {
 }
 
 // joinSteps has a row for a_0..a_L of every branch, the first branch on top.
-func joinSteps(in plan.Instance, p *plan.Plan) *steps {
-	j := in.Join
+func joinSteps(j *join.Join, p *plan.Plan) *steps {
 	first := make([]int, j.K())
 	rows := 0
 	for b, l := range j.Branches {

@@ -36,7 +36,7 @@ func threeLayers() (plan.Instance, *plan.Plan) {
 	run(plan.OpFAll, 1, 1)
 	run(plan.OpB, 2, 2)
 	run(plan.OpB, 1, 1)
-	return plan.Instance{Chain: c}, p
+	return c, p
 }
 
 func TestStepsOfAChain(t *testing.T) {
@@ -73,7 +73,7 @@ func TestStepsOfAGraphAndAJoin(t *testing.T) {
 		{Op: plan.OpD, Node: "f", Start: 4, End: 4},
 	}}
 	p.Platform.Memory = 10
-	s := stepsOf(plan.Instance{Graph: g}, p)
+	s := stepsOf(g, p)
 	if s.rows != 2 || len(s.computed) != 3 || len(s.kept) != 1 || s.kept[0].end != 4 {
 		t.Errorf("graph: %+v", s)
 	}
@@ -89,18 +89,18 @@ func TestStepsOfAGraphAndAJoin(t *testing.T) {
 		{Op: plan.OpD, Tensor: plan.TensorDelta, Branch: 2, Layer: 0, Start: 3, End: 3},
 	}}
 	q.Platform.Memory = 5
-	s = stepsOf(plan.Instance{Join: j}, q)
+	s = stepsOf(j, q)
 	if s.rows != 3 || len(s.computed) != 4 {
 		t.Errorf("join: %d rows, %d computations; 3 and 4 expected", s.rows, len(s.computed))
 	}
 	for _, in := range []struct {
 		plan.Instance
 		p *plan.Plan
-	}{{plan.Instance{Graph: g}, p}, {plan.Instance{Join: j}, q}} {
-		if err := SVG(io.Discard, in.Instance, in.p, Options{}); err != nil {
+	}{{g, p}, {j, q}} {
+		if err := drawSVG(io.Discard, in.Instance, in.p, Options{}); err != nil {
 			t.Error(err)
 		}
-		if err := Trace(io.Discard, in.Instance, in.p); err != nil {
+		if err := drawTrace(io.Discard, in.Instance, in.p); err != nil {
 			t.Error(err)
 		}
 	}
@@ -109,7 +109,7 @@ func TestStepsOfAGraphAndAJoin(t *testing.T) {
 func TestStepsSVGIsXML(t *testing.T) {
 	in, p := threeLayers()
 	var b bytes.Buffer
-	if err := SVG(&b, in, p, Options{}); err != nil {
+	if err := drawSVG(&b, in, p, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	checkPicture(t, b.String())
@@ -123,7 +123,7 @@ func TestStepsSVGIsXML(t *testing.T) {
 func TestStepsOfNothing(t *testing.T) {
 	in, p := threeLayers()
 	p.Ops = nil
-	if err := SVG(io.Discard, in, p, Options{}); !errors.Is(err, plan.ErrUnreadable) {
+	if err := drawSVG(io.Discard, in, p, Options{}); !errors.Is(err, plan.ErrUnreadable) {
 		t.Errorf("error %v", err)
 	}
 }

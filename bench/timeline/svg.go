@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"workbench/model/chain"
+	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -57,37 +58,55 @@ type lane struct {
 	kinds []string
 }
 
+// A Drawer draws the plans of a problem, which need not be valid.
+type Drawer struct {
+	svg   func(io.Writer, plan.Instance, *plan.Plan, Options) error
+	trace func(io.Writer, plan.Instance, *plan.Plan) error
+}
+
+// SVG draws a plan as a picture. An operation that runs past the period of a plan
+// that repeats is drawn in two pieces. Every operation is a group with a title,
+// which viewers show under the pointer.
+func (d Drawer) SVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
+	return d.svg(w, in, p, o)
+}
+
+// Trace writes a plan in the Chrome trace format, which ui.perfetto.dev and
+// chrome://tracing open: a track for each resource and the memory in use. An
+// operation that runs past the period is two events; one that overlaps another on
+// its resource is cut, since the viewer would drop it.
+func (d Drawer) Trace(w io.Writer, in plan.Instance, p *plan.Plan) error { return d.trace(w, in, p) }
+
+// Steps draws plans of one device without transfers: what is computed and kept of
+// each layer, node or branch over time, and the memory in use.
+func Steps() Drawer { return Drawer{stepsSVG, stepsTrace} }
+
+// Offloading draws plans that offload activations: what is computed and what is on
+// the link, and the memory in use.
+func Offloading() Drawer { return Drawer{offloadSVG, offloadTrace} }
+
+// Swapping draws plans of swapping: what is computed and what is on either link,
+// and the memory in use.
+func Swapping() Drawer { return Drawer{swapSVG, swapTrace} }
+
+// Patterns draws one period of a pipeline: a lane for each GPU and link, with
+// shifts.
+func Patterns() Drawer { return Drawer{patternSVG, patternTrace} }
+
+// Weights draws one period of weight offloading: what computes and what is
+// transferred when, and below it the memory in use against the limit; in a trace
+// also the stays of each weight on the GPU.
+func Weights() Drawer { return Drawer{weightsSVG, weightsTrace} }
+
 var lanes = []lane{
 	{"compute", []string{plan.OpF, plan.OpB}},
 	{"host → GPU", []string{plan.OpP}},
 	{"GPU → host", []string{plan.OpO, plan.OpD}},
 }
 
-// SVG draws a plan. Plans of remat and join: what is computed and kept of each
-// layer over time, and the memory in use. Plans that offload activations: what
-// is computed and what is on the link, and the memory in use. Plans of swapping:
-// what is computed and what is on either link, and the memory in use. One period of a
-// pipeline: a lane for each GPU and link, with shifts. One period of a
-// weight-offloading plan: what computes and what is transferred when, and below
-// it the memory in use against the limit. An operation that runs past the
-// period is drawn in two pieces. Every operation
-// is a group with a title, which viewers show under the pointer. The plan need
-// not be valid.
-func SVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
-	if p.Problem == plan.Remat || p.Problem == plan.Join {
-		return stepsSVG(w, in, p, o)
-	}
-	if p.Problem == plan.Pipeline {
-		return patternSVG(w, in, p, o)
-	}
-	if offloads(p) {
-		return offloadSVG(w, in, p, o)
-	}
-	if p.Problem == plan.Swap {
-		return swapSVG(w, in, p, o)
-	}
-	c := in.Chain
-	samples, err := plan.Profile(c, p)
+func weightsSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
+	c := plan.As[*chain.Chain](in)
+	samples, err := periodic.WeightProfile(c, p)
 	if err != nil {
 		return fmt.Errorf("timeline: %w", err)
 	}
@@ -102,7 +121,7 @@ type drawing struct {
 	*bufio.Writer
 	chain   *chain.Chain
 	plan    *plan.Plan
-	samples []plan.Sample
+	samples []periodic.Sample
 
 	period, width, scale         float64
 	lanesEnd, curveTop, curveEnd float64
@@ -344,17 +363,17 @@ func (d *drawing) title(o *plan.Op) string {
 	u := platform.TimeUnit(d.period)
 	s := d.named(o)
 	if o.Layer == 0 && o.Tensor != "" {
-		s += size(d.chain.Input.Activation)
+		s += size(d.chain.Unit.Bytes(d.chain.Input.Activation))
 	}
 	if o.Layer >= 1 && o.Layer <= d.chain.Len() {
 		l := &d.chain.Layers[o.Layer-1]
 		switch o.Tensor {
 		case plan.TensorW:
-			s += size(l.Weight)
+			s += size(d.chain.Unit.Bytes(l.Weight))
 		case plan.TensorA:
-			s += size(l.Activation)
+			s += size(d.chain.Unit.Bytes(l.Activation))
 		case plan.TensorAbar:
-			s += size(l.Saved)
+			s += size(d.chain.Unit.Bytes(l.Saved))
 		}
 	}
 	if o.Op == plan.OpD {
@@ -440,11 +459,11 @@ func (d *drawing) curve() {
 
 	stacks := []struct {
 		name, colour string
-		from, to     func(plan.Sample) float64
+		from, to     func(periodic.Sample) float64
 	}{
-		{"activations", activationColour, func(plan.Sample) float64 { return 0 }, func(s plan.Sample) float64 { return s.Activations }},
-		{"weights", weightColour, func(s plan.Sample) float64 { return s.Activations }, func(s plan.Sample) float64 { return s.Activations + s.Weights }},
-		{"gradients", gradientColour, func(s plan.Sample) float64 { return s.Activations + s.Weights }, plan.Sample.Total},
+		{"activations", activationColour, func(periodic.Sample) float64 { return 0 }, func(s periodic.Sample) float64 { return s.Activations }},
+		{"weights", weightColour, func(s periodic.Sample) float64 { return s.Activations }, func(s periodic.Sample) float64 { return s.Activations + s.Weights }},
+		{"gradients", gradientColour, func(s periodic.Sample) float64 { return s.Activations + s.Weights }, periodic.Sample.Total},
 	}
 	for _, t := range ticks(most/u.Size, 5) {
 		d.printf("<path d=\"M%s %sH%s\" stroke=\"#ddd\"/>\n", px(left), px(y(t*u.Size)), px(d.x(d.period)))
@@ -467,7 +486,7 @@ func (d *drawing) curve() {
 
 // steps writes the steps of one curve as a path, backwards for the lower edge
 // of an area. Steps of equal height are one.
-func (d *drawing) steps(move string, value func(plan.Sample) float64, y func(float64) float64, backwards bool) {
+func (d *drawing) steps(move string, value func(periodic.Sample) float64, y func(float64) float64, backwards bool) {
 	type step struct{ from, to, height float64 }
 	var steps []step
 	for k, s := range d.samples {

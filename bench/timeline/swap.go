@@ -7,6 +7,7 @@ import (
 	"workbench/model/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/verify"
 )
 
 // swapLanes are those of plans of swapping, of the GPU and its two links.
@@ -26,7 +27,7 @@ var swapParts = []memoryPart{
 type swapDrawing struct {
 	*stepsDrawing
 	sequence *functions.Sequence
-	size     map[string]float64 // of variables, by id
+	size     map[string]float64 // of variables in bytes, by id
 }
 
 // swapSVG draws a plan of swapping: what computes and what is on either link,
@@ -52,10 +53,11 @@ func swapSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 }
 
 func newSwapDrawing(in plan.Instance, steps *stepsDrawing) *swapDrawing {
-	d := &swapDrawing{stepsDrawing: steps, sequence: in.Functions, size: make(map[string]float64, len(in.Functions.Variables))}
+	sequence := plan.As[*functions.Sequence](in)
+	d := &swapDrawing{stepsDrawing: steps, sequence: sequence, size: make(map[string]float64, len(sequence.Variables))}
 	d.parts = swapParts
-	for v := range in.Functions.Variables {
-		d.size[in.Functions.Variables[v].ID] = in.Functions.Variables[v].Size
+	for _, v := range sequence.Variables {
+		d.size[v.ID] = sequence.Unit.Bytes(v.Size)
 	}
 	return d
 }
@@ -135,7 +137,7 @@ func (d *swapDrawing) swapTitle(o *plan.Op) string {
 // swapTrace writes a plan of swapping: its functions and its transfers on a
 // track each, and the memory in use.
 func swapTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
-	memory, err := plan.MemoryProfile(in, p)
+	memory, err := verify.Profile(in, p)
 	if err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}

@@ -29,7 +29,7 @@ func outAndIn() (plan.Instance, *plan.Plan) {
 			{Name: "three", Kind: functions.Backward, Time: 1, Uses: []int{0, 1}, Writes: []int{0}},
 		},
 	}
-	return plan.Instance{Functions: s}, &plan.Plan{
+	return s, &plan.Plan{
 		Format: plan.Format, Problem: plan.Swap, Method: "by hand", Instance: plan.InstanceRef{Name: s.Name},
 		Platform: platform.Platform{Memory: 3 * mib, Bandwidth: mib},
 		Ops: []plan.Op{
@@ -63,7 +63,7 @@ func TestSwapDrawsEverything(t *testing.T) {
 	p.Ops[3].Variable = "nobody"
 	p.Ops = append(p.Ops, plan.Op{Op: plan.OpOut, Variable: "b", Start: math.NaN(), End: 1})
 	var b bytes.Buffer
-	if err := SVG(&b, in, p, Options{Width: 400}); err != nil {
+	if err := drawSVG(&b, in, p, Options{Width: 400}); err != nil {
 		t.Fatal(err)
 	}
 	checkPicture(t, b.String())
@@ -73,7 +73,7 @@ func TestSwapDrawsEverything(t *testing.T) {
 		}
 	}
 	b.Reset()
-	if err := Trace(&b, in, p); err != nil {
+	if err := drawTrace(&b, in, p); err != nil {
 		t.Fatal(err)
 	}
 	var trace struct {
@@ -97,10 +97,10 @@ func TestSwapDrawsEverything(t *testing.T) {
 func TestSwapOfNothing(t *testing.T) {
 	in, p := outAndIn()
 	p.Ops = nil
-	if err := SVG(io.Discard, in, p, Options{}); !errors.Is(err, plan.ErrUnreadable) {
+	if err := drawSVG(io.Discard, in, p, Options{}); !errors.Is(err, plan.ErrUnreadable) {
 		t.Errorf("a plan without operations: %v", err)
 	}
-	if err := Trace(io.Discard, plan.Instance{}, p); err == nil {
+	if err := drawTrace(io.Discard, nil, p); err == nil {
 		t.Error("no instance, no error")
 	}
 }

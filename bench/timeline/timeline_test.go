@@ -19,6 +19,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"
+	"workbench/model/verify"
 )
 
 // example is a plan with an idle processor, full memory, a weight that stays
@@ -60,12 +61,12 @@ func example() (*chain.Chain, *plan.Plan) {
 
 func TestExampleIsValid(t *testing.T) {
 	c, p := example()
-	checkValid(t, plan.Instance{Chain: c}, p)
+	checkValid(t, c, p)
 }
 
 func checkValid(t *testing.T, in plan.Instance, p *plan.Plan) {
 	t.Helper()
-	r, err := plan.VerifyOn(in, p)
+	r, err := verify.On(in, p)
 	if err != nil || !r.Valid() || r.ClaimErrors != nil {
 		t.Fatalf("%v, %+v", err, r)
 	}
@@ -73,18 +74,18 @@ func checkValid(t *testing.T, in plan.Instance, p *plan.Plan) {
 
 func TestGolden(t *testing.T) {
 	c, p := example()
-	checkGolden(t, "example", plan.Instance{Chain: c}, p)
+	checkGolden(t, "example", c, p)
 }
 
 // checkGolden compares the picture and the trace of a plan with those in files.
 func checkGolden(t *testing.T, name string, in plan.Instance, p *plan.Plan) {
 	t.Helper()
 	var picture, trace bytes.Buffer
-	if err := SVG(&picture, in, p, Options{}); err != nil {
+	if err := drawSVG(&picture, in, p, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	testfile.Golden(t, name+".svg", picture.String())
-	if err := Trace(&trace, in, p); err != nil {
+	if err := drawTrace(&trace, in, p); err != nil {
 		t.Fatal(err)
 	}
 	testfile.Golden(t, name+".json", trace.String())
@@ -122,7 +123,7 @@ func TestSVGWellFormed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, p := drawPlan(t)
 		var b bytes.Buffer
-		if err := SVG(&b, plan.Instance{Chain: c}, p, Options{Width: rapid.IntRange(0, 3000).Draw(t, "width")}); err != nil {
+		if err := drawSVG(&b, c, p, Options{Width: rapid.IntRange(0, 3000).Draw(t, "width")}); err != nil {
 			t.Fatal(err)
 		}
 		checkPicture(t, b.String())
@@ -151,7 +152,7 @@ func checkPicture(t rapid.TB, picture string) {
 func TestSVGOperations(t *testing.T) {
 	c, p := example()
 	var b bytes.Buffer
-	if err := SVG(&b, plan.Instance{Chain: c}, p, Options{Width: 1900}); err != nil {
+	if err := drawSVG(&b, c, p, Options{Width: 1900}); err != nil {
 		t.Fatal(err)
 	}
 	var svg struct {
@@ -229,7 +230,7 @@ func TestTraceNesting(t *testing.T) {
 
 func checkTrace(t interface{ Fatalf(string, ...any) }, c *chain.Chain, p *plan.Plan) parsed {
 	var b bytes.Buffer
-	if err := Trace(&b, plan.Instance{Chain: c}, p); err != nil {
+	if err := drawTrace(&b, c, p); err != nil {
 		t.Fatalf("%v", err)
 	}
 	var trace parsed
@@ -270,7 +271,7 @@ func checkTrace(t interface{ Fatalf(string, ...any) }, c *chain.Chain, p *plan.P
 	for key, s := range tracks {
 		disjoint(key, s)
 	}
-	r, err := plan.Verify(c, p)
+	r, err := verify.On(c, p)
 	if err == nil && r.Valid() { // stays of broken plans may overlap
 		for id, s := range stays {
 			disjoint(id, s)
@@ -306,17 +307,17 @@ func TestTicks(t *testing.T) {
 func TestErrors(t *testing.T) {
 	c, p := example()
 	p.Period = nil
-	if err := SVG(io.Discard, plan.Instance{Chain: c}, p, Options{}); !errors.Is(err, plan.ErrUnreadable) {
+	if err := drawSVG(io.Discard, c, p, Options{}); !errors.Is(err, plan.ErrUnreadable) {
 		t.Errorf("SVG without period: %v", err)
 	}
-	if err := Trace(io.Discard, plan.Instance{Chain: c}, p); !errors.Is(err, plan.ErrUnreadable) {
+	if err := drawTrace(io.Discard, c, p); !errors.Is(err, plan.ErrUnreadable) {
 		t.Errorf("trace without period: %v", err)
 	}
 	c, p = example()
-	if err := SVG(broken{}, plan.Instance{Chain: c}, p, Options{}); !errors.Is(err, io.ErrShortWrite) {
+	if err := drawSVG(broken{}, c, p, Options{}); !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("SVG to a full disk: %v", err)
 	}
-	if err := Trace(broken{}, plan.Instance{Chain: c}, p); !errors.Is(err, io.ErrShortWrite) {
+	if err := drawTrace(broken{}, c, p); !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("trace to a full disk: %v", err)
 	}
 }

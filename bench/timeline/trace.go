@@ -9,7 +9,10 @@ import (
 	"math"
 	"slices"
 
+	"workbench/model/chain"
+	"workbench/model/periodic"
 	"workbench/model/plan"
+	"workbench/model/verify"
 )
 
 // A traceEvent is one event of the Chrome trace format. Times are microseconds.
@@ -40,31 +43,13 @@ func (m microseconds) MarshalJSON() ([]byte, error) {
 
 func inMicroseconds(seconds float64) microseconds { return microseconds(math.Round(seconds * 1e9)) }
 
-// Trace writes a plan, or one period of a weight-offloading plan, in the Chrome trace
-// format, which ui.perfetto.dev and chrome://tracing open: a track for each
-// resource, the stays of each weight in GPU memory, and the memory in use. An
-// operation that runs past the period is two events. The plan need not be
-// valid; an operation that overlaps another on its resource is cut, since the
-// viewer would drop it.
-func Trace(w io.Writer, in plan.Instance, p *plan.Plan) error {
-	if p.Problem == plan.Remat || p.Problem == plan.Join {
-		return stepsTrace(w, in, p)
-	}
-	if p.Problem == plan.Pipeline {
-		return patternTrace(w, in, p)
-	}
-	if offloads(p) {
-		return offloadTrace(w, in, p)
-	}
-	if p.Problem == plan.Swap {
-		return swapTrace(w, in, p)
-	}
-	c := in.Chain
-	samples, err := plan.Profile(c, p)
+func weightsTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
+	c := plan.As[*chain.Chain](in)
+	samples, err := periodic.WeightProfile(c, p)
 	if err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}
-	stays, err := plan.Residencies(c, p)
+	stays, err := periodic.Residencies(c, p)
 	if err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}
@@ -142,7 +127,7 @@ func (d *drawing) track(tid int, ops []drawnOp) []traceEvent {
 // stays returns a pair of events for each time that a weight is in GPU memory,
 // two pairs where that goes on in the next period. All of one weight have its
 // id and follow one another.
-func (d *drawing) stays(residencies []plan.Residency) []traceEvent {
+func (d *drawing) stays(residencies []periodic.Residency) []traceEvent {
 	var events []traceEvent
 	for _, r := range residencies {
 		parts := []piece{{r.Start, min(r.End, d.period)}}
@@ -153,7 +138,7 @@ func (d *drawing) stays(residencies []plan.Residency) []traceEvent {
 		for _, p := range parts {
 			e := traceEvent{
 				Name: name, Phase: "b", Cat: "weight", ID: name, Time: inMicroseconds(p.start), PID: 1,
-				Args: map[string]any{"bytes": d.chain.Layers[r.Layer-1].Weight},
+				Args: map[string]any{"bytes": d.chain.Unit.Bytes(d.chain.Layers[r.Layer-1].Weight)},
 			}
 			f := e
 			f.Phase, f.Time, f.Args = "e", max(e.Time, inMicroseconds(p.end)), nil
@@ -184,7 +169,7 @@ func writeTrace(w io.Writer, events []traceEvent) error {
 // stepsTrace writes a plan of remat or join: its computations on one track,
 // what is kept when, and the memory in use.
 func stepsTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
-	memory, err := plan.MemoryProfile(in, p)
+	memory, err := verify.Profile(in, p)
 	if err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}

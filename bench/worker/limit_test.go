@@ -7,11 +7,13 @@ import (
 
 	"workbench/bench/spec"
 	"workbench/bench/worker"
+	"workbench/model/testfile"
 )
 
 // Methods that begin with some plan and look for a better one stop at the time
 // limit of their task with the best they have, long before they would be killed.
 func TestMethodsStopWithWhatTheyHave(t *testing.T) {
+	testfile.Long(t)
 	if err := backendThere(); err != nil {
 		t.Skip(err)
 	}

@@ -11,7 +11,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"workbench/bench/outfile"
 	"workbench/bench/run"
+	"workbench/bench/sweep"
+	"workbench/bench/words"
 	"workbench/model/nearest"
 	"workbench/model/plan"
 )
@@ -24,6 +27,8 @@ const (
 	exitInfeasible = 3
 	exitNoPlan     = 4
 	exitInvalid    = 5
+	// What shells say of a program that Ctrl-C ended: what it had by then is printed.
+	exitInterrupted = 130
 )
 
 // streams are what a run of the program may read and write.
@@ -58,14 +63,29 @@ func runApp(ctx context.Context, args []string, in io.Reader, out, errw io.Write
 	}()
 	checked := &checkedWriter{w: out}
 	app := newApp(streams{in, checked, errw})
-	ordered, err := reorder(app, args)
+	ordered, err := reorder(app, wish(args))
 	if err == nil {
 		err = app.RunContext(ctx, ordered)
 	}
 	if err == nil && checked.err != nil {
 		err = fmt.Errorf("results cannot be written: %w", checked.err)
 	}
-	return report(errw, err)
+	code = report(errw, err)
+	if ctx.Err() != nil && (code == exitOK || code == exitNoPlan || errors.Is(err, errStopped)) {
+		return exitInterrupted
+	}
+	return code
+}
+
+// errStopped is wrapped by what an interruption left unfinished.
+var errStopped = errors.New("stopped")
+
+// wish turns "help COMMAND" into "COMMAND --help", which is the same to a person.
+func wish(args []string) []string {
+	if len(args) > 1 && args[1] == "help" {
+		return append(append(args[:1:1], args[2:]...), "--help")
+	}
+	return args
 }
 
 // checkedWriter keeps the first error of writing to w, which nobody else looks
@@ -92,29 +112,26 @@ func report(w io.Writer, err error) int {
 	if errors.As(err, &printed) {
 		return printed.code
 	}
-	fmt.Fprintf(w, "workbench: %s\n", oneLine(err.Error()))
+	fmt.Fprintf(w, "workbench: %s\n", words.OneLine(err.Error()))
 	return exitCode(err)
 }
 
 func exitCode(err error) int {
 	var infeasible *plan.Infeasible
 	var usage *usageError
+	var unwritable *outfile.UnwritableError
 	var invalid *run.InvalidPlanError
 	switch {
 	case errors.As(err, &infeasible):
 		return exitInfeasible
 	case errors.As(err, &invalid):
 		return exitInvalid
-	case errors.As(err, &usage), errors.Is(err, run.ErrInput):
+	case errors.As(err, &usage), errors.As(err, &unwritable), errors.Is(err, run.ErrInput):
 		return exitUsage
 	case errors.Is(err, plan.ErrNoPlan):
 		return exitNoPlan
 	}
 	return exitInternal
-}
-
-func oneLine(s string) string {
-	return strings.Join(strings.Fields(strings.ReplaceAll(s, "\n", "; ")), " ")
 }
 
 // newApp builds the command line. Commands print results to s.out and nothing
@@ -125,7 +142,7 @@ func newApp(s streams) *cli.App {
 		Usage:           "plans for training networks that do not fit in GPU memory, verified and compared with proven bounds",
 		UsageText:       "workbench COMMAND [INSTANCE] [flags]\n\nINSTANCE is a file, - for standard input, or zoo:NAME[?batch=8&image=224].\nRun workbench COMMAND --help for the flags of a command.",
 		HideHelpCommand: true,
-		HideVersion:     true,
+		Version:         sweep.Version(),
 		Reader:          s.in,
 		Writer:          s.out,
 		ErrWriter:       s.err,
@@ -133,9 +150,9 @@ func newApp(s streams) *cli.App {
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   onUsageError,
 		Commands: []*cli.Command{
-			newSolve(s), newCompare(s), newCurve(s), newVerify(s), newShow(s),
+			newSolve(s), newCompare(s), newCurve(s), newBudget(s), newVerify(s), newShow(s),
 			newProblems(s), newMethods(s), newZoo(s), newImport(s),
-			newFormulation(s), newFragmentation(s), newBench(s), newDoctor(s), newCompletion(s),
+			newFormulation(s), newFragmentation(s), newPlace(s), newBench(s), newDoctor(s), newCompletion(s),
 		},
 	}
 	app.Commands = append(app.Commands, newComplete(s, func() *cli.App { return app }))
@@ -174,7 +191,9 @@ func refuseUnknown(what string) cli.ActionFunc {
 		}
 		var names []string
 		for _, cmd := range cmds {
-			names = append(names, cmd.Name)
+			if !cmd.Hidden {
+				names = append(names, cmd.Name)
+			}
 		}
 		return usagef("unknown %s %q: %s", what, c.Args().First(), nearest.Hint(c.Args().First(), names))
 	}
@@ -185,11 +204,7 @@ func onUsageError(_ *cli.Context, err error, _ bool) error {
 	msg := err.Error()
 	var val, rest string
 	if n, _ := fmt.Sscanf(msg, "invalid value %q for flag -%s", &val, &rest); n == 2 {
-		needed := "a whole number"
-		if rest = strings.TrimSuffix(rest, ":"); rest == "gap" {
-			needed = "a number"
-		}
-		return usagef("--%s %q: %s is needed", rest, val, needed)
+		return usagef("--%s %q: a whole number is needed", strings.TrimSuffix(rest, ":"), val)
 	}
 	if n, _ := fmt.Sscanf(msg, "invalid boolean value %q for -%s", &val, &rest); n == 2 {
 		return usagef("--%s takes no value, %q was given", strings.TrimSuffix(rest, ":"), val)

@@ -9,8 +9,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	nights "workbench/bench/compare"
+	"workbench/bench/outfile"
 	pages "workbench/bench/report"
 	"workbench/bench/report/rows"
+	"workbench/bench/words"
 	"workbench/model/platform"
 )
 
@@ -73,7 +75,7 @@ func benchCompare(s streams, o *nightsOptions, rules nights.Options, before, aft
 		return err
 	}
 	if o.html != "" {
-		if err := writeFile(o.html, pages.New(night, c).WriteHTML); err != nil {
+		if err := outfile.Write(o.html, s.out, pages.New(night, c).WriteHTML); err != nil {
 			return err
 		}
 	}
@@ -113,7 +115,7 @@ func printNights(w io.Writer, c *nights.Comparison, all bool) {
 	if c.TimesWhy != "" {
 		fmt.Fprintf(w, "%s\n\n", c.TimesWhy)
 	}
-	t := newTable(w, table.Row{"problem", "method", "tasks", "objective", "p", "bound", "p", "time", "p", "PAR-10", "verdict"}, 3, 4, 5, 6, 7, 8, 9, 10)
+	t := words.Table(w, table.Row{"problem", "method", "tasks", "objective", "p", "bound", "p", "time", "p", "PAR-10", "verdict"}, 3, 4, 5, 6, 7, 8, 9, 10)
 	for i := range c.Groups {
 		g := &c.Groups[i]
 		t.AppendRow(table.Row{
@@ -149,14 +151,14 @@ func printFindings(w io.Writer, c *nights.Comparison, all bool) {
 	if !all {
 		shown = shown[:min(len(shown), mostDifferences)]
 	}
-	t := newTable(w, table.Row{"what", "problem", "method", "instance", "memory", "change", "p", "detail"}, 6, 7)
+	t := words.Table(w, table.Row{"what", "problem", "method", "instance", "memory", "change", "p", "detail"}, 6, 7)
 	for i := range shown {
 		f := &shown[i]
 		change := ""
 		if f.Change != nil {
 			change = fmt.Sprintf("%+.3g %%", 100**f.Change)
 		}
-		t.AppendRow(table.Row{f.Kind, f.Task.Problem, f.Task.Method, f.Name, rows.Limits(&f.Task), change, pValue(f.P), wrap(oneLine(f.Detail), 60)})
+		t.AppendRow(table.Row{f.Kind, f.Task.Problem, f.Task.Method, f.Name, rows.Limits(&f.Task), change, pValue(f.P), words.Wrap(words.OneLine(f.Detail), 60)})
 	}
 	t.Render()
 	if n := len(c.Findings) - len(shown); n > 0 {

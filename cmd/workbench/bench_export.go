@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench/export"
+	"workbench/bench/outfile"
 	"workbench/model/nearest"
 )
 
@@ -34,7 +35,7 @@ func newBenchExport(s streams) *cli.Command {
 				return err
 			}
 			if output != "" {
-				return writeFile(output, func(w io.Writer) error { return export.Write(w, night, format) })
+				return outfile.Write(output, s.out, func(w io.Writer) error { return export.Write(w, night, format) })
 			}
 			var b bytes.Buffer // whole or not at all
 			if err := export.Write(&b, night, format); err != nil {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"workbench/bench/store"
+	"workbench/model/testfile"
 )
 
 // program returns the path under which the test binary is workbench.
@@ -79,6 +80,7 @@ func results(t *testing.T, dir string) map[string]string {
 // The program killed with SIGKILL at any moment, its own children running and
 // its queue open, goes on to the results of an undisturbed run.
 func TestBenchKilled(t *testing.T) {
+	testfile.Long(t)
 	workbench, file := program(t), sweepFile(t, 15)
 	undisturbed, dir := filepath.Join(t.TempDir(), "undisturbed"), filepath.Join(t.TempDir(), "killed")
 	if out, err := exec.Command(workbench, "bench", "run", file, "--into", undisturbed, "--quiet").CombinedOutput(); err != nil {
@@ -130,7 +132,7 @@ func lines(dir string) int {
 
 // An interruption finishes what runs, says how to go on, and loses nothing.
 func TestBenchInterrupted(t *testing.T) {
-	workbench, file := program(t), sweepFile(t, 100)
+	workbench, file := program(t), sweepFile(t, max(20, testfile.Cases(100)))
 	dir := filepath.Join(t.TempDir(), "sweep")
 	cmd := exec.Command(workbench, "bench", "run", file, "--into", dir, "--jobs", "2")
 	var words bytes.Buffer
@@ -145,7 +147,7 @@ func TestBenchInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitInternal {
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
 		t.Fatalf("%v: %s", err, &words)
 	}
 	for _, want := range []string{"finishing the tasks that run", "workbench: stopped with ", "workbench bench resume " + dir + " goes on"} {

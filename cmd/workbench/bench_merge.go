@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench/store"
+	"workbench/bench/words"
 )
 
 // merged is what bench merge prints.
@@ -55,7 +56,7 @@ func printMerged(s streams, o *common, into string, m *store.Merged) error {
 	out := merged{Sweep: m.Sweep, Folder: into, Tasks: m.Tasks, Rows: m.Rows, Added: m.Added, Repeated: m.Repeated, Damaged: []string{}, Missing: []string{}}
 	for _, d := range m.Damaged {
 		out.Damaged = append(out.Damaged, d.String())
-		fmt.Fprintf(s.err, "workbench: %s; left out\n", oneLine(d.String()))
+		fmt.Fprintf(s.err, "workbench: %s; left out\n", words.OneLine(d.String()))
 	}
 	for i := range m.Missing {
 		out.Missing = append(out.Missing, m.Missing[i].ID())

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	nights "workbench/bench/compare"
+	"workbench/bench/outfile"
 	pages "workbench/bench/report"
 	"workbench/bench/report/rows"
 	"workbench/bench/run"
@@ -29,7 +33,7 @@ func newBenchReport(s streams) *cli.Command {
 		Description: "SWEEP is the folder of a sweep, or a file of rows. A sweep that is still running\n" +
 			"may be reported on: what is not done yet is counted.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the page to `FILE`.html", Value: "report.html", Destination: &o.output, Category: "output"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the page to `FILE`.html (default: report.html in the sweep's folder)", Destination: &o.output, Category: "output"},
 			&cli.StringFlag{Name: "folder", Usage: "write the page, its figures as SVG and PNG, and all numbers as CSV into `FOLDER` instead", Destination: &o.folder, Category: "output"},
 			&cli.StringFlag{Name: "before", Usage: "compare with the earlier `SWEEP` on the page", Destination: &o.before, Category: "input"},
 			&cli.StringFlag{Name: "table", Usage: "print a table in Markdown instead, instances by methods; `WHAT` its cells say is one of: " + strings.Join(pages.Tables(), ", "), Destination: &o.table, Category: "output"},
@@ -73,12 +77,17 @@ func benchReport(s streams, o *reportOptions, path string) error {
 	if o.table != "" {
 		return r.WriteTable(s.out, o.table)
 	}
-	where := o.output
+	where := cmp.Or(o.folder, o.output)
+	if where == "" {
+		where = "report.html"
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			where = filepath.Join(path, where)
+		}
+	}
 	if o.folder != "" {
-		where = o.folder
 		err = r.WriteFolder(o.folder)
 	} else {
-		err = writeFile(o.output, r.WriteHTML)
+		err = outfile.Write(where, s.out, r.WriteHTML)
 	}
 	if err != nil {
 		return err

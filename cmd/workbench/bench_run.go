@@ -14,12 +14,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"workbench/bench/live"
 	"workbench/bench/queue"
 	"workbench/bench/queue/shard"
 	"workbench/bench/run"
 	"workbench/bench/spec"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
+	"workbench/bench/words"
 	"workbench/bench/worker"
 )
 
@@ -49,7 +51,15 @@ func newBenchRun(s streams) *cli.Command {
 		ArgsUsage: "SPEC",
 		Description: "SPEC is a YAML file, or one of those built in: " + strings.Join(spec.Builtin(), ", ") + ".\n" +
 			"An interruption (Ctrl-C) finishes what runs; a second one kills it. Whatever\n" +
-			"stops a run, bench resume goes on where it was.",
+			"stops a run, bench resume goes on where it was. A specification, night.yaml:\n\n" +
+			"  name: night\n" +
+			"  memory: [25%, 8GiB]          # every list is an axis of the grid\n" +
+			"  time_limit: 20s\n" +
+			"  experiments:\n" +
+			"    - problem: remat\n" +
+			"      instances: [{zoo: [resnet18, vgg16], batch: 8}, profiles/*.json]\n" +
+			"      methods: [persistent, optimum]\n\n" +
+			"docs/sweeps.md has every key.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "into", Usage: "`FOLDER` of the sweep (default: sweeps/NAME)", Destination: &o.into, Category: "sweep"},
 			&cli.BoolFlag{Name: "resume", Usage: "go on with the sweep in the folder, if there is one", Destination: &o.resume, Category: "sweep"},
@@ -153,7 +163,7 @@ func specError(s streams, err error) error {
 		return err
 	}
 	for _, e := range many.Unwrap() {
-		fmt.Fprintf(s.err, "workbench: %s\n", oneLine(e.Error()))
+		fmt.Fprintf(s.err, "workbench: %s\n", words.OneLine(e.Error()))
 	}
 	return &exitError{exitUsage}
 }
@@ -221,20 +231,20 @@ func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list 
 		}
 	}
 	progress := worker.NewProgress(len(tasks), missing, o.jobs)
-	show := showProgress(s, o, progress)
+	show := live.NewSweep(s.err, progress, o.quiet)
 	w := &worker.Worker{
 		Sweep: list.Name, Name: workerName(part), Environment: here.Digest, Jobs: o.jobs, Plans: list.Plans,
 		Runner: o.runner(dir), Sink: st, Attempts: attempts, OnRow: func(r *sweep.Row) {
 			progress.Row(r)
-			show.row(r)
+			show.Row(r)
 		},
 	}
 	err = work(ctx, s, o, dir, w, st, tasks)
-	show.done()
+	show.Done()
 	if err != nil {
 		left := len(st.Missing(tasks))
 		if errors.Is(err, worker.ErrStopped) || errors.Is(err, context.Canceled) {
-			return fmt.Errorf("stopped with %d of %d tasks left: workbench bench resume %s goes on", left, len(tasks), dir)
+			return fmt.Errorf("%w with %d of %d tasks left: workbench bench resume %s goes on", errStopped, left, len(tasks), dir)
 		}
 		return fmt.Errorf("%w; %d of %d tasks are left: workbench bench resume %s goes on", err, left, len(tasks), dir)
 	}
@@ -326,7 +336,7 @@ func workerName(part shard.Shard) string {
 func reportDamage(s streams, o *benchOptions, st *store.Store) {
 	damaged, torn := st.Damaged()
 	for _, d := range damaged {
-		fmt.Fprintf(s.err, "workbench: %s; kept aside in %s, its task will be done again\n", oneLine(d.String()), filepath.Join(st.Dir(), "damaged.txt"))
+		fmt.Fprintf(s.err, "workbench: %s; kept aside in %s, its task will be done again\n", words.OneLine(d.String()), filepath.Join(st.Dir(), "damaged.txt"))
 	}
 	for _, file := range torn {
 		if !o.quiet {

@@ -11,11 +11,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"workbench/bench/live"
 	"workbench/bench/queue"
 	"workbench/bench/run"
 	"workbench/bench/spec"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
+	"workbench/bench/words"
 	"workbench/bench/worker"
 )
 
@@ -130,7 +132,7 @@ func benchServe(ctx context.Context, s streams, o *serveOptions, name string) (e
 	progress := worker.NewProgress(len(list.Tasks), missing, 1)
 	co := &queue.Coordinator{
 		Store: st, Tasks: list.Tasks, Instances: &worker.Folder{Dir: dir},
-		Warn: func(err error) { fmt.Fprintf(s.err, "workbench: %s\n", oneLine(err.Error())) },
+		Warn: func(err error) { fmt.Fprintf(s.err, "workbench: %s\n", words.OneLine(err.Error())) },
 	}
 	if err := serve(ctx, s, o, co, server, to, list, progress); err != nil {
 		left := len(st.Missing(list.Tasks))
@@ -163,13 +165,13 @@ func serve(ctx context.Context, s streams, o *serveOptions, co *queue.Coordinato
 	}
 	defer co.Queue.Close()
 	o.invite(s, server, list.Name)
-	show := showProgress(s, &o.benchOptions, progress)
+	show := live.NewSweep(s.err, progress, o.quiet)
 	co.OnRow = func(r *sweep.Row) {
 		progress.Row(r)
-		show.row(r)
+		show.Row(r)
 	}
 	err = co.Run(ctx)
-	show.done()
+	show.Done()
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench/catalog"
+	"workbench/bench/live"
 	"workbench/bench/run"
-	"workbench/model/platform"
+	"workbench/bench/words"
 )
 
 func newCompare(s streams) *cli.Command {
@@ -76,9 +77,9 @@ func compare(ctx context.Context, s streams, o *solveOptions, j *job, methods []
 	var results []*run.Result
 	for _, m := range methods {
 		setting := j.setting
-		var line *statusLine
+		var line *live.Solve
 		if !o.quiet {
-			line = newStatusLine(s.err)
+			line = live.NewSolve(s.err, j.problem)
 			setting.OnProgress = line.Live
 		}
 		r := run.Run(ctx, j.problem, m, j.in, setting)
@@ -94,38 +95,38 @@ func compare(ctx context.Context, s streams, o *solveOptions, j *job, methods []
 func printComparison(s streams, j *job, results []*run.Result, best, conditional *run.Bound) {
 	fmt.Fprintf(s.out, "%s of %s: %s, memory %s%s\n\n", j.problem.Name, j.in.Name, j.in.Size(), memoryLine(j), j.link())
 	word := j.problem.Word
-	t := newTable(s.out, table.Row{"method", "kind", word, "gap", "peak memory", "own bound", "proof", "time", "status"}, 3, 4, 5, 6, 8)
+	t := words.Table(s.out, table.Row{"method", "kind", word, "gap", "peak memory", "own bound", "proof", "time", "status"}, 3, 4, 5, 6, 8)
 	for _, r := range results {
 		row := table.Row{r.Method, r.Kind, "-", "-", "-", "-", "-", fmt.Sprintf("%.3f s", r.WallTime), r.Status}
 		if r.Objective != nil {
-			row[2], row[4] = platform.FormatSeconds(*r.Makespan), j.memory(*r.PeakMemory)
+			row[2], row[4] = j.problem.Write(*r.Objective), j.memory(*r.PeakMemory)
 		}
 		if r.Gap != nil {
-			row[3] = percent(*r.Gap)
+			row[3] = words.Percent(*r.Gap)
 		}
 		if r.OwnBound != nil {
-			row[5], row[6] = platform.FormatSeconds(r.OwnBound.Value), r.OwnBound.Proof
+			row[5], row[6] = j.problem.Write(r.OwnBound.Value), r.OwnBound.Proof
 		}
 		t.AppendRow(row)
 	}
 	t.Render()
 	if best != nil {
-		fmt.Fprintf(s.out, "\nbound %s, %s", platform.FormatSeconds(best.Value), provedBy(best))
+		fmt.Fprintf(s.out, "\nbound %s, %s", j.problem.Write(best.Value), words.ProvedBy(best))
 		separator := "; "
 		if b := conditional; b != nil {
-			fmt.Fprintf(s.out, "\nbound %s", conditionalLine(b))
+			fmt.Fprintf(s.out, "\nbound %s", words.Conditional(j.problem, b))
 			separator = "\n"
 		}
 		fmt.Fprintf(s.out, "%sgap = (%s − bound) / %s; every plan was verified by replay\n", separator, word, word)
 	}
 	for _, r := range results {
 		for _, x := range r.Claims {
-			fmt.Fprintf(s.out, "%s: %s\n", r.Method, claimLine(x))
+			fmt.Fprintf(s.out, "%s: %s\n", r.Method, words.Claim(j.problem, x))
 		}
 	}
 	for _, r := range results {
 		if r.Err != nil {
-			fmt.Fprintf(s.out, "%s: %s\n", r.Method, oneLine(r.Error))
+			fmt.Fprintf(s.out, "%s: %s\n", r.Method, words.OneLine(r.Error))
 		}
 	}
 }

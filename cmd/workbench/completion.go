@@ -13,6 +13,8 @@ import (
 	"workbench/bench/run"
 	"workbench/bench/spec"
 	"workbench/ilp"
+	"workbench/model/chain"
+	"workbench/model/graph"
 	"workbench/model/nearest"
 	"workbench/model/zoo"
 )
@@ -202,7 +204,7 @@ func flagValues(name string, before []string) (all []string) {
 			}
 		}
 		if found, err := catalog.FindProblem(p); err == nil {
-			for _, m := range catalog.Methods(found) {
+			for _, m := range found.Methods() {
 				all = append(all, m.Name)
 			}
 		}
@@ -217,7 +219,7 @@ func flagValues(name string, before []string) (all []string) {
 	case "from":
 		all = importerNames()
 	case "as":
-		all = []string{string(run.AChain), string(run.AGraph)}
+		all = []string{string(chain.Kind), string(graph.Kind)}
 	case "cost-unit":
 		all = []string{"us", "ms", "s"}
 	case "format":

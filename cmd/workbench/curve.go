@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -15,9 +14,13 @@ import (
 
 	"workbench/bench/catalog"
 	"workbench/bench/curve"
+	"workbench/bench/live"
+	"workbench/bench/outfile"
 	"workbench/bench/plots"
 	"workbench/bench/run"
+	"workbench/bench/words"
 	"workbench/model/nearest"
+	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
@@ -82,11 +85,14 @@ func newCurve(s streams) *cli.Command {
 }
 
 func drawCurve(c *cli.Context, s streams, o *curveOptions, j *job) error {
+	if plan.MinimisesMemory(j.problem.Name) {
+		return usagef("%s minimises memory and has no trade-off with it; workbench compare shows its methods", j.problem.Name)
+	}
 	quantity := curve.Quantity(o.quantity)
 	if !slices.Contains(quantities(), o.quantity) {
 		return usagef("--quantity %q: %s", o.quantity, nearest.Hint(o.quantity, quantities()))
 	}
-	if quantity == curve.Share && !j.problem.Moves {
+	if quantity == curve.Share && j.problem.Moved == nil {
 		return usagef("--quantity %s: %s moves no activations to the host", o.quantity, j.problem.Name)
 	}
 	over, values, err := o.axis(c, j)
@@ -101,9 +107,9 @@ func drawCurve(c *cli.Context, s streams, o *curveOptions, j *job) error {
 	if err != nil {
 		return err
 	}
-	var line *statusLine
+	var line *live.Solve
 	if !o.quiet {
-		line = newStatusLine(s.err)
+		line = live.NewSolve(s.err, j.problem)
 		j.setting.OnProgress = line.Live
 	}
 	result := curve.RunCurve(c.Context, j.problem, methods, j.in, j.setting, over, values)
@@ -123,11 +129,7 @@ func drawCurve(c *cli.Context, s streams, o *curveOptions, j *job) error {
 		return nil
 	}
 	figure := plots.Curve(result, j.problem, quantity)
-	err = writeFile(o.plot, func(w io.Writer) error { return figure.Write(w, format) })
-	if errors.Is(err, plots.ErrEmpty) {
-		return run.InputError(err)
-	}
-	return err
+	return drawFigure(s, o.plot, format, figure)
 }
 
 // axis returns what the curve is over, and at which increasing values.
@@ -210,11 +212,7 @@ func (o *curveOptions) values(c *cli.Context, j *job, over curve.Axis) (values [
 func (o *curveOptions) value(j *job, over curve.Axis, word string) (float64, error) {
 	switch over {
 	case curve.OverBandwidth:
-		x, err := platform.ParseRate(word)
-		if err == nil && x <= 0 {
-			err = fmt.Errorf("%q: transfers need a bandwidth above zero", word)
-		}
-		return x, err
+		return platform.ParseRate(word)
 	case curve.OverProcessors:
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 1 || n > mostProcessors {
@@ -236,7 +234,7 @@ func plotFormat(name string) (string, error) {
 	if !slices.Contains(plots.Formats, format) {
 		return "", usagef("--plot %s: a name that ends in .svg or .png is needed", name)
 	}
-	return format, writable(name)
+	return format, outfile.Check(name)
 }
 
 // curveMethods returns the methods a list names; by default the quick ones whose
@@ -311,7 +309,7 @@ func printCurve(w io.Writer, j *job, c *curve.Curve, q curve.Quantity) {
 	}
 	header = append(header, "bound")
 	right = append(right, len(header))
-	t := newTable(w, header, right...)
+	t := words.Table(w, header, right...)
 	for _, b := range c.Bounds {
 		row := table.Row{describe(j, c.Over, b.At)}
 		if scaled {
@@ -345,7 +343,7 @@ func printCurve(w io.Writer, j *job, c *curve.Curve, q curve.Quantity) {
 			fmt.Fprintf(w, "%s: %d breakpoints from one run\n", s.Method, len(s.Points))
 		}
 		if s.Err != nil {
-			fmt.Fprintf(w, "%s: %s\n", s.Method, oneLine(s.Error))
+			fmt.Fprintf(w, "%s: %s\n", s.Method, words.OneLine(s.Error))
 		}
 	}
 }

@@ -25,7 +25,15 @@ var unreached = map[string]string{
 	"workbench/model/exhaustive.PipelineOn":        "the optimum of one allocation",
 	"workbench/model/exhaustive.StagesLeastMemory": "the least memory of Checkmate's schedules",
 	"workbench/model/plan.VerifyFractional":        "the verifier of fractional transfers, which no method has in its plans",
-	"workbench/model/plan.VerifyJoin":              "the verifier of one problem, as there is one of each",
+	"workbench/model/exhaustive.TrainingStages":    "the optimum of Checkmate's schedules of a training step",
+	"workbench/model/exhaustive.steps.leaveStage":  "its step from one stage to the next",
+
+	// Formulations without options, which tests build by one name.
+	"workbench/ilp/checkmate.Beside":     "the table has it with its options",
+	"workbench/ilp/checkmate.Strong":     "the table has it with its options",
+	"workbench/ilp/pipeline.Allocations": "the table has it with its options",
+	"workbench/ilp/remat.MILP":           "the table has it with its options",
+	"workbench/ilp/remat.Bound":          "the table has it with its options",
 
 	// The libraries in this process; programs run them in one of their own.
 	"workbench/solvers/highs.New":   "for tests, which need no isolation",

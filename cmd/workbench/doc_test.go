@@ -100,6 +100,45 @@ func workbenchOnPath(t *testing.T) string {
 	return bin
 }
 
+// likeClone returns a folder with the examples where a clone has them, and beside,
+// where the pages of docs name them.
+func likeClone(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	from := os.DirFS(filepath.Join("..", "..", "testdata", "examples"))
+	for _, to := range []string{".", filepath.Join("testdata", "examples")} {
+		if err := os.CopyFS(filepath.Join(dir, to), from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// What README says to paste into a fresh clone works there, once it is built.
+func TestPastedLines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs nine commands, one of which may take its whole limit")
+	}
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```sh\\n(make build.*?)```").FindSubmatch(text)
+	if block == nil {
+		t.Fatal("README has no block that begins with make build")
+	}
+	dir := likeClone(t)
+	if err := os.Symlink(workbenchOnPath(t), filepath.Join(dir, "bin")); err != nil {
+		t.Fatal(err)
+	}
+	_, script, _ := strings.Cut(string(block[1]), "\n") // what make build would do is done
+	cmd := exec.Command("bash", "-e", "-c", script)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 func TestDocuments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs every example of the documents for a minute")
@@ -117,10 +156,7 @@ func TestDocuments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dir := t.TempDir()
-		if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "testdata", "examples"))); err != nil {
-			t.Fatal(err)
-		}
+		dir := likeClone(t)
 		for _, e := range examples(string(text)) {
 			cmd := exec.Command("sh", "-c", e.command)
 			cmd.Dir = dir

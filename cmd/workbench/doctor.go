@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench/run"
+	"workbench/bench/words"
 	"workbench/solvers"
 )
 
@@ -69,7 +70,7 @@ func doctor(ctx context.Context, s streams, o *common) error {
 				}
 				continue
 			}
-			fmt.Fprintf(s.out, "%-9s missing  %s\n", c.Backend, oneLine(c.Missing))
+			fmt.Fprintf(s.out, "%-9s missing  %s\n", c.Backend, words.OneLine(c.Missing))
 			fmt.Fprintf(s.out, "%-9s          install it with: %s\n", "", c.Install)
 		}
 		fmt.Fprintf(s.out, "%-9s %d, %s %s/%s\n", "threads", runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -9,22 +10,24 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v2"
 
+	"workbench/bench/catalog"
 	"workbench/bench/method"
 	"workbench/bench/run"
+	"workbench/bench/words"
 	"workbench/ilp"
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
 	"workbench/model/nearest"
-	"workbench/model/plan"
+	"workbench/model/platform"
 	"workbench/solvers"
 )
 
 func newFormulation(s streams) *cli.Command {
 	return &cli.Command{
 		Name:  "formulation",
-		Usage: "the MILPs, for researchers: list, show, stats, check, explain",
+		Usage: "the MILPs, for researchers: list, show, stats, solve, diff, check, explain",
 		Subcommands: []*cli.Command{
-			newFormulationList(s), newFormulationShow(s), newFormulationStats(s), newFormulationCheck(s), newFormulationExplain(s),
+			newFormulationList(s), newFormulationShow(s), newFormulationStats(s), newFormulationSolve(s), newFormulationDiff(s), newFormulationCheck(s), newFormulationExplain(s),
 		},
 	}
 }
@@ -69,9 +72,9 @@ func newFormulationList(s streams) *cli.Command {
 			if o.json() {
 				return writeJSON(s.out, entries)
 			}
-			t := newTable(s.out, table.Row{"formulation", "problem", "promise", "what it is", "source", "groups beyond the source"})
+			t := words.Table(s.out, table.Row{"formulation", "problem", "promise", "what it is", "source", "groups beyond the source"})
 			for _, e := range entries {
-				t.AppendRow(table.Row{e.Name, e.Problem, e.Promise, wrap(e.Title, 34), wrap(e.Source, 22), wrap(strings.Join(e.Extra, ", "), 26)})
+				t.AppendRow(table.Row{e.Name, e.Problem, e.Promise, words.Wrap(e.Title, 34), words.Wrap(e.Source, 22), words.Wrap(strings.Join(e.Extra, ", "), 26)})
 			}
 			t.Render()
 			return nil
@@ -90,25 +93,13 @@ func (o *formulationOptions) flags() []cli.Flag {
 	return append(flags, o.common.flags()...)
 }
 
-// tiny is the instance of formulation show: small enough to read every row.
+// tiny is the instance of formulation show.
 func tiny(f formulation.Formulation) string {
-	switch {
-	case f.BuildGraph != nil:
-		return `{"format":"workbench.graph/v1","name":"tiny","nodes":[
-			{"id":"f","time":1,"memory":2}, {"id":"g","time":2,"memory":3},
-			{"id":"loss","kind":"loss","time":1,"memory":1},
-			{"id":"g'","kind":"backward","time":3,"memory":2}, {"id":"f'","kind":"backward","time":2,"memory":1}],
-			"edges":[["f","g"],["g","loss"],["loss","g'"],["f","g'"],["f","f'"],["g'","f'"]]}`
-	case f.Problem == plan.Remat:
-		return `{"format":"workbench.chain/v1","name":"tiny","input":{"activation":1},"layers":[
-			{"name":"one","forward_time":2,"backward_time":3,"activation":2,"saved":4},
-			{"name":"loss","forward_time":1,"backward_time":1,"activation":1}]}`
-	case f.Problem == plan.Pipeline: // at 12 GB/s: 1 s to send
-		return `{"format":"workbench.chain/v1","name":"tiny","input":{"activation":12e9},"layers":[
-			{"name":"one","forward_time":2,"backward_time":3,"activation":12e9,"gradient":12e9,"weight":2e9},
-			{"name":"loss","forward_time":1,"backward_time":2,"activation":6e9}]}`
+	p, err := catalog.FindProblem(f.Problem)
+	if err != nil {
+		return "" // as if none were named
 	}
-	return "zoo:table1-gpt2?depth=3&batch=16"
+	return p.Tiny[f.Kind]
 }
 
 // build builds the formulation and instance the arguments name.
@@ -140,10 +131,8 @@ func (o *formulationOptions) build(c *cli.Context, s streams, otherwise func(for
 			}
 		}
 	}
-	o.problem, o.timeLimit, o.threads, o.slots = f.Problem, "60s", 1, noSlots
-	if o.backend == "" {
-		o.backend = "highs"
-	}
+	o.problem, o.slots = f.Problem, noSlots
+	o.backend, o.timeLimit, o.threads = cmp.Or(o.backend, "highs"), cmp.Or(o.timeLimit, "60s"), cmp.Or(o.threads, 1)
 	j, err := o.job(c.Context, s, log, spec)
 	if err != nil {
 		return f, nil, nil, err
@@ -209,14 +198,16 @@ func newFormulationCheck(s streams) *cli.Command {
 	var options check.Options
 	var backends string
 	var seed int
+	var timeLimit string
 	return &cli.Command{
 		Name:      "check",
 		Usage:     "compare a formulation with exhaustive search on random small instances, on every backend, and print the smallest counterexample",
 		ArgsUsage: "NAME",
 		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "cases", Usage: "`N` random instances", Value: check.DefaultCases, Destination: &options.Cases, Category: "check"},
-			&cli.IntFlag{Name: "layers", Usage: "instances of up to `N` layers, or nodes of graphs", Value: 3, Destination: &options.Layers, Category: "check"},
+			&cli.IntFlag{Name: "layers", Usage: "instances of up to `N` layers, or nodes of graphs (default: as many as are searched in a moment, 3 to 6)", Destination: &options.Layers, Category: "check"},
 			&cli.IntFlag{Name: "seed", Usage: "`N` seeds the instances", Destination: &seed, Category: "check"},
+			&cli.StringFlag{Name: "time-limit", Usage: "end after `DURATION` with the instances until then, as 5m; 0: none", Value: "1m", Destination: &timeLimit, Category: "check"},
 			&cli.StringFlag{Name: "backend", Usage: "`LIST` of backends separated by commas, or all that are there", Value: "all", Destination: &backends, Category: "check"},
 		}, o.flags()...),
 		Action: func(c *cli.Context) error {
@@ -234,7 +225,7 @@ func newFormulationCheck(s streams) *cli.Command {
 			switch {
 			case options.Cases < 1:
 				return usagef("--cases %d: at least 1 is needed", options.Cases)
-			case options.Layers < 1:
+			case c.IsSet("layers") && options.Layers < 1:
 				return usagef("--layers %d: at least 1 is needed", options.Layers)
 			case seed < 0:
 				return usagef("--seed %d: 0 or more is needed", seed)
@@ -244,7 +235,21 @@ func newFormulationCheck(s streams) *cli.Command {
 			if err != nil {
 				return err
 			}
-			report, err := check.Run(c.Context, f, list, options)
+			problem, err := catalog.FindProblem(f.Problem)
+			if err != nil {
+				return err
+			}
+			limit, err := platform.ParseTimeLimit(timeLimit)
+			if err != nil {
+				return usagef("--time-limit: %v", err)
+			}
+			ctx := c.Context
+			if limit > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, limit)
+				defer cancel()
+			}
+			report, err := check.Run(ctx, f, problem.SubjectOf(f), list, options)
 			if err != nil {
 				return run.InputError(err)
 			}

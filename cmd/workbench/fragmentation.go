@@ -8,17 +8,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench/catalog"
 	"workbench/bench/fragmentation"
 	"workbench/bench/method"
+	"workbench/bench/outfile"
 	"workbench/bench/plots"
 	"workbench/bench/run"
+	"workbench/bench/words"
 	"workbench/model/allocator"
 	"workbench/model/nearest"
-	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
@@ -40,7 +40,7 @@ const (
 )
 
 // kindsOfAllocator are the values of --allocator.
-var kindsOfAllocator = []string{bestFit, virtual, mixed, bothFits, allFits}
+var kindsOfAllocator = []string{bestFit, virtual, mixed, fragmentation.Static, bothFits, allFits}
 
 // mostSteps bounds --steps: a few show all there is to see.
 const mostSteps = 1000
@@ -57,7 +57,7 @@ func newFragmentation(s streams) *cli.Command {
 			"batches to try instead of looking for the largest.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "instance", Aliases: []string{"i"}, Usage: "`INSTANCE` the plan was made for (default: what the plan says)", Destination: &o.instance, Category: "instance"},
-			&cli.StringFlag{Name: "allocator", Usage: "`ALLOCATOR`: best-fit, virtual, mixed (virtual with a best fit for what is small), both (the first two) or all", Value: bothFits, Destination: &o.allocator, Category: "allocator"},
+			&cli.StringFlag{Name: "allocator", Usage: "`ALLOCATOR`: best-fit, virtual, mixed (virtual with a best fit for what is small), static (addresses before the run), both (best-fit and virtual, with static beside them) or all", Value: bothFits, Destination: &o.allocator, Category: "allocator"},
 			&cli.StringFlag{Name: "chunk", Usage: "`LIST` of sizes of the chunks of virtual addressing, separated by commas", Value: "2MiB,20MiB,40MiB", Destination: &o.chunks, Category: "allocator"},
 			&cli.StringFlag{Name: "capacity", Usage: "`SIZE` of each device, as 16GiB (default: as much as is asked for)", Destination: &o.capacity, Category: "allocator"},
 			&cli.IntFlag{Name: "steps", Usage: "run the plan `N` times, what is cached being kept", Value: 3, Destination: &o.steps, Category: "allocator"},
@@ -93,7 +93,7 @@ func newFragmentation(s streams) *cli.Command {
 			if o.largest != "" {
 				return largestBatch(c.Context, s, o)
 			}
-			return fragment(s, o, a[0])
+			return fragment(c.Context, s, o, a[0])
 		},
 	}
 }
@@ -106,7 +106,10 @@ func (o *fragmentationOptions) choices() (list []fragmentation.AllocatorChoice, 
 	if o.allocator == bestFit || o.allocator == bothFits || o.allocator == allFits {
 		list = append(list, fragmentation.AllocatorChoice{})
 	}
-	if o.allocator == bestFit {
+	if o.largest == "" && (o.allocator == fragmentation.Static || o.allocator == bothFits || o.allocator == allFits) {
+		list = append(list, fragmentation.AllocatorChoice{Static: true})
+	}
+	if o.allocator == bestFit || o.allocator == fragmentation.Static {
 		return list, nil
 	}
 	var chunks []int64
@@ -151,7 +154,7 @@ func (o *fragmentationOptions) device() (int64, error) {
 }
 
 // fragmentation replays one plan.
-func fragment(s streams, o *fragmentationOptions, name string) error {
+func fragment(ctx context.Context, s streams, o *fragmentationOptions, name string) error {
 	choices, err := o.choices()
 	if err != nil {
 		return err
@@ -176,14 +179,18 @@ func fragment(s streams, o *fragmentationOptions, name string) error {
 	if err != nil {
 		return err
 	}
-	f, err := fragmentation.Fragment(in, p, fragmentation.FragmentationOptions{
+	problem, err := catalog.FindProblem(p.Problem)
+	if err != nil {
+		return err
+	}
+	f, err := fragmentation.Fragment(ctx, problem, in, p, fragmentation.FragmentationOptions{
 		Allocators: choices, Capacity: capacity, Steps: o.steps, Unit: slot, Late: o.late, Record: o.plot != "",
 	})
 	if err != nil {
 		return err
 	}
 	if o.plot != "" {
-		if err := drawFigure(o.plot, format, plots.Fragmentation(f)); err != nil {
+		if err := drawFigure(s, o.plot, format, plots.Fragmentation(f)); err != nil {
 			return err
 		}
 		for i := range f.Runs {
@@ -193,7 +200,7 @@ func fragment(s streams, o *fragmentationOptions, name string) error {
 	if o.json() {
 		err = writeJSON(s.out, f)
 	} else {
-		printFragmentation(s.out, f, capacity)
+		words.Fragmentation(s.out, f, capacity)
 	}
 	if err != nil {
 		return err
@@ -202,47 +209,12 @@ func fragment(s streams, o *fragmentationOptions, name string) error {
 }
 
 // drawFigure writes a figure; one without points is an error of the user's.
-func drawFigure(name, format string, figure *plots.Figure) error {
-	err := writeFile(name, func(w io.Writer) error { return figure.Write(w, format) })
+func drawFigure(s streams, name, format string, figure *plots.Figure) error {
+	err := outfile.Write(name, s.out, func(w io.Writer) error { return figure.Write(w, format) })
 	if errors.Is(err, plots.ErrEmpty) {
 		return run.InputError(err)
 	}
 	return err
-}
-
-func printFragmentation(w io.Writer, f *fragmentation.Fragmentation, capacity int64) {
-	size := func(x int64) string { return platform.FormatBytes(float64(x)) }
-	on := "devices without limit"
-	if capacity != allocator.Unlimited {
-		on = "devices of " + size(capacity)
-	}
-	fmt.Fprintf(w, "%s plan for %s by %s, %d steps on %s%s\n\n", f.Problem, f.Instance.Name, f.Method, f.Steps, on, givenBack(f.Late))
-	t := newTable(w, table.Row{"device", "allocator", "requested", "reserved", "internal", "external", "blocks", "runs in"}, 3, 4, 5, 6, 7, 8)
-	for _, r := range f.Runs {
-		device := r.Device
-		switch {
-		case device == "":
-			device = "gpu"
-		case r.Requests == 0:
-			continue // a GPU without layers
-		}
-		row := table.Row{device, r.Allocator, size(r.Requested), size(r.Reserved), size(r.Internal), size(r.External), r.Most, size(r.Least)}
-		if r.Failure != nil {
-			row[3] = "no room"
-		}
-		t.AppendRow(row)
-	}
-	t.Render()
-	fmt.Fprint(w, "\npeaks; internal: in blocks in use beyond what was requested; external: free, but stuck in\n"+
-		"segments in use; blocks: most at once; runs in: the smallest device found that is enough\n")
-}
-
-// givenBack says that memory is given back late.
-func givenBack(late bool) string {
-	if late {
-		return ", given back late"
-	}
-	return ""
 }
 
 // batcher turns the flags for batches into values.
@@ -259,8 +231,8 @@ func (o *fragmentationOptions) batcher() (b *fragmentation.Batcher, methods []*r
 		return nil, nil, err
 	}
 	b.Problem = p
-	if b.Late = o.late; b.Late && p.Name != plan.Swap {
-		return nil, nil, usagef("--late: only in plans of %s memory can be given back late, not in those of %s", plan.Swap, p.Name)
+	if b.Late = o.late; b.Late && !p.Late {
+		return nil, nil, usagef("--late: memory of plans of %s cannot be given back late", p.Name)
 	}
 	spec, err := fragmentation.WithBatch(o.largest, 1)
 	if err != nil {
@@ -362,7 +334,7 @@ func largestBatch(ctx context.Context, s streams, o *fragmentationOptions) error
 	}
 	if o.plot != "" {
 		title := fmt.Sprintf("%s, %s, %s", o.problem, o.largest, platform.FormatBytes(float64(b.Capacity)))
-		if err := drawFigure(o.plot, format, plots.Batches(title, points, quantity, b.Capacity)); err != nil {
+		if err := drawFigure(s, o.plot, format, plots.Batches(title, points, quantity, b.Capacity)); err != nil {
 			return err
 		}
 	}
@@ -371,30 +343,7 @@ func largestBatch(ctx context.Context, s streams, o *fragmentationOptions) error
 			return err
 		}
 	} else {
-		printBatches(s.out, o, b, points)
+		words.Batches(s.out, o.batches != "", b, points)
 	}
 	return fragmentation.NoBatch(points)
-}
-
-func printBatches(w io.Writer, o *fragmentationOptions, b *fragmentation.Batcher, points []*fragmentation.BatchPoint) {
-	size := func(x float64) string { return platform.FormatBytes(x) }
-	what := "largest batch"
-	if o.batches != "" {
-		what = "batches"
-	}
-	fmt.Fprintf(w, "%s of %s that fit in %s: %s, %d steps%s\n\n", what, o.largest, size(float64(b.Capacity)), o.problem, b.Steps, givenBack(b.Late))
-	t := newTable(w, table.Row{"method", "allocator", "batch", "budget", "peak", "reserved", "internal", "external", "samples/s"}, 3, 4, 5, 6, 7, 8, 9)
-	for _, x := range points {
-		row := table.Row{x.Method, x.Allocator, x.Batch, "-", "-", "-", "-", "-", "-"}
-		if x.Fits {
-			row = table.Row{
-				x.Method, x.Allocator, x.Batch, fmt.Sprintf("%.0f %%", 100*x.Share), size(x.PeakMemory), size(float64(x.Reserved)),
-				size(float64(x.Internal)), size(float64(x.External)), fmt.Sprintf("%.4g", x.Throughput),
-			}
-		}
-		t.AppendRow(row)
-	}
-	t.Render()
-	fmt.Fprint(w, "\nbudget: the largest share of the memory for which a plan's tensors find room; peak: of that plan;\n"+
-		"reserved, internal, external: peaks of the allocator; -: does not fit\n")
 }

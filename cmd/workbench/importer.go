@@ -5,12 +5,17 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench/run"
+	"workbench/bench/words"
+	"workbench/model/chain"
+	"workbench/model/graph"
+	"workbench/model/lifetimes"
 	"workbench/model/nearest"
 	"workbench/model/plan"
 	"workbench/model/profile"
@@ -37,33 +42,35 @@ type importer struct {
 func (f *foreign) reader() io.Reader { return bytes.NewReader(f.data) }
 
 var importers = []importer{
-	{"pipedream", "graph.txt of the PipeDream profiler", []string{"chain", "graph"}, nil, func(f *foreign) (in plan.Instance, warnings []string, err error) {
+	{"pipedream", "graph.txt of the PipeDream profiler", []string{"chain", "graph"}, nil, func(f *foreign) (plan.Instance, []string, error) {
 		if f.as == "graph" {
-			in.Graph, warnings, err = profile.PipeDreamGraph(f.reader(), f.file)
-			return in, warnings, err
+			return imported(profile.PipeDreamGraph(f.reader(), f.file))
 		}
-		in.Chain, warnings, err = profile.PipeDream(f.reader(), f.file)
-		return in, warnings, err
+		return imported(profile.PipeDream(f.reader(), f.file))
 	}},
-	{"dnn-partitioning", "JSON graphs of the dnn-partitioning data set", []string{"chain"}, []string{"s", "ms"}, func(f *foreign) (in plan.Instance, warnings []string, err error) {
-		in.Chain, warnings, err = profile.DNNPartitioning(f.reader(), f.file, profile.DNNOptions{CostUnit: f.unit})
-		return in, warnings, err
+	{"dnn-partitioning", "JSON graphs of the dnn-partitioning data set", []string{"chain"}, []string{"s", "ms"}, func(f *foreign) (plan.Instance, []string, error) {
+		return imported(profile.DNNPartitioning(f.reader(), f.file, profile.DNNOptions{CostUnit: f.unit}))
 	}},
-	{"checkmate", "DFGraph of Checkmate as JSON (a graph), or its .npy table of costs with --sizes FILE (a chain)", []string{"graph", "chain"}, []string{"us", "ms", "s"}, func(f *foreign) (in plan.Instance, warnings []string, err error) {
+	{"checkmate", "DFGraph of Checkmate as JSON (a graph), or its .npy table of costs with --sizes FILE (a chain)", []string{"graph", "chain"}, []string{"us", "ms", "s"}, func(f *foreign) (plan.Instance, []string, error) {
 		if f.sizes == "" && f.as != "chain" {
-			in.Graph, warnings, err = profile.CheckmateGraph(f.reader(), f.file, profile.CheckmateOptions{CostUnit: f.unit})
-			return in, warnings, err
+			return imported(profile.CheckmateGraph(f.reader(), f.file, profile.CheckmateOptions{CostUnit: f.unit}))
 		}
 		var sizes io.Reader // nil without a file: the error says what is missing
 		if f.sizes != "" {
 			sizes = bytes.NewReader(f.sizeData)
 		}
-		in.Chain, warnings, err = profile.CheckmateCosts(f.reader(), f.file, sizes, f.sizes)
-		return in, warnings, err
+		return imported(profile.CheckmateCosts(f.reader(), f.file, sizes, f.sizes))
 	}},
-	{"rotor", "rotor's Chain as JSON", []string{"chain"}, []string{"us", "ms", "s"}, func(f *foreign) (in plan.Instance, warnings []string, err error) {
-		in.Chain, warnings, err = profile.Rotor(f.reader(), f.file, profile.RotorOptions{TimeUnit: f.unit})
-		return in, warnings, err
+	{"rotor", "rotor's Chain as JSON", []string{"chain"}, []string{"us", "ms", "s"}, func(f *foreign) (plan.Instance, []string, error) {
+		return imported(profile.Rotor(f.reader(), f.file, profile.RotorOptions{TimeUnit: f.unit}))
+	}},
+	{"minimalloc", "CSV of buffers of minimalloc and idealloc (lifetimes)", []string{"lifetimes"}, nil, func(f *foreign) (plan.Instance, []string, error) {
+		l, err := lifetimes.ReadCSV(f.reader(), f.file)
+		if err == nil {
+			l.Name = strings.TrimSuffix(filepath.Base(f.file), ".csv")
+			l.Source = map[string]any{"kind": "import", "format": "minimalloc"}
+		}
+		return imported(l, nil, err)
 	}},
 }
 
@@ -79,15 +86,15 @@ func newImport(s streams) *cli.Command {
 	f := &foreign{}
 	return &cli.Command{
 		Name:        "import",
-		Usage:       "turn a foreign profile into a chain or graph file",
+		Usage:       "turn a foreign profile into an instance file",
 		ArgsUsage:   "FILE",
 		Description: "Formats:\n" + describeImporters(),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "from", Usage: "`FORMAT` of FILE: " + strings.Join(importerNames(), ", "), Destination: &f.from, Category: "input"},
 			&cli.StringFlag{Name: "cost-unit", Usage: "`UNIT` of times (us, ms, s) or of edge costs in dnn-partitioning files (default: the format's, with a warning where that is a guess)", Destination: &f.unit, Category: "input"},
 			&cli.StringFlag{Name: "sizes", Usage: "second `FILE` with the sizes that a table of costs lacks", Destination: &f.sizes, Category: "input"},
-			&cli.StringFlag{Name: "as", Usage: "`FORM` to make: chain or graph (default: the format's own)", Destination: &f.as, Category: "output"},
-			&cli.StringFlag{Name: "name", Usage: "`NAME` of the chain or graph (default: from the file's)", Destination: &f.name, Category: "output"},
+			&cli.StringFlag{Name: "as", Usage: "`FORM` to make: chain, graph or lifetimes (default: the format's own)", Destination: &f.as, Category: "output"},
+			&cli.StringFlag{Name: "name", Usage: "`NAME` of the instance (default: from the file's)", Destination: &f.name, Category: "output"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &f.out, Category: "output"},
 		}, o.flags()...),
 		Action: func(c *cli.Context) error {
@@ -155,17 +162,28 @@ func (f *foreign) run(s streams, o *common, i *importer) (err error) {
 	}
 	if !o.quiet {
 		for _, w := range warnings {
-			fmt.Fprintf(s.err, "workbench: warning: %s\n", oneLine(w))
+			fmt.Fprintf(s.err, "workbench: warning: %s\n", words.OneLine(w))
 		}
 	}
 	if f.name != "" {
-		if made.Graph != nil {
-			made.Graph.Name = f.name
-		} else {
-			made.Chain.Name = f.name
+		switch made := made.(type) {
+		case *chain.Chain:
+			made.Name = f.name
+		case *graph.Graph:
+			made.Name = f.name
+		case *lifetimes.Lifetimes:
+			made.Name = f.name
 		}
 	}
-	return emit(s, f.out, (&run.Instance{Instance: made}).Write)
+	return emit(s, f.out, made.Write)
+}
+
+// imported is what an importer returns: no instance where there is an error.
+func imported[T plan.Instance](made T, warnings []string, err error) (plan.Instance, []string, error) {
+	if err != nil {
+		return nil, warnings, err
+	}
+	return made, warnings, nil
 }
 
 // mostImport is the most bytes a foreign file may have.

@@ -8,11 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"workbench/model/testfile"
 )
 
 // A program built without any solver still has its heuristics, and says in one
 // line what is missing for the rest.
 func TestWithoutSolvers(t *testing.T) {
+	testfile.Long(t)
 	name := filepath.Join(t.TempDir(), "workbench")
 	build := exec.Command("go", "build", "-o", name, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

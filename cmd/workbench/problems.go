@@ -8,6 +8,7 @@ import (
 
 	"workbench/bench/catalog"
 	"workbench/bench/run"
+	"workbench/bench/words"
 )
 
 func newProblems(s streams) *cli.Command {
@@ -24,18 +25,18 @@ func newProblems(s streams) *cli.Command {
 				return err
 			}
 			type entry struct {
-				Name      string     `json:"name"`
-				Title     string     `json:"title"`
-				Source    string     `json:"source"`
-				Objective string     `json:"objective"`
-				Methods   []string   `json:"methods"`
-				Takes     []run.Form `json:"instances"`
-				Default   string     `json:"default_method"`
+				Name      string   `json:"name"`
+				Title     string   `json:"title"`
+				Source    string   `json:"source"`
+				Objective string   `json:"objective"`
+				Methods   []string `json:"methods"`
+				Takes     []string `json:"instances"`
+				Default   string   `json:"default_method"`
 			}
 			var entries []entry
 			for _, p := range catalog.Problems() {
 				e := entry{p.Name, p.Title, p.Source, p.Objective, nil, p.Takes, p.Defaults[0]}
-				for _, m := range catalog.Methods(p) {
+				for _, m := range p.Methods() {
 					e.Methods = append(e.Methods, m.Name)
 				}
 				entries = append(entries, e)
@@ -43,9 +44,9 @@ func newProblems(s streams) *cli.Command {
 			if o.json() {
 				return writeJSON(s.out, entries)
 			}
-			t := newTable(s.out, table.Row{"problem", "what it is", "source", "minimises", "methods"})
+			t := words.Table(s.out, table.Row{"problem", "what it is", "source", "minimises", "methods"})
 			for _, e := range entries {
-				t.AppendRow(table.Row{e.Name, wrap(e.Title, 40), e.Source, wrap(e.Objective, 30), wrap(strings.Join(e.Methods, ", "), 36)})
+				t.AppendRow(table.Row{e.Name, words.Wrap(e.Title, 40), e.Source, words.Wrap(e.Objective, 30), words.Wrap(strings.Join(e.Methods, ", "), 36)})
 			}
 			t.Render()
 			return nil
@@ -76,32 +77,32 @@ func newMethods(s streams) *cli.Command {
 				problems = []*run.Problem{p}
 			}
 			type entry struct {
-				Problem     string     `json:"problem"`
-				Name        string     `json:"name"`
-				Kind        run.Kind   `json:"kind"`
-				Source      string     `json:"source"`
-				Summary     string     `json:"summary"`
-				Complexity  string     `json:"complexity"`
-				Assumptions []string   `json:"assumptions"`
-				Takes       []run.Form `json:"instances"`
-				Solver      bool       `json:"needs_solver"`
+				Problem     string   `json:"problem"`
+				Name        string   `json:"name"`
+				Kind        run.Kind `json:"kind"`
+				Source      string   `json:"source"`
+				Summary     string   `json:"summary"`
+				Complexity  string   `json:"complexity"`
+				Assumptions []string `json:"assumptions"`
+				Takes       []string `json:"instances"`
+				Solver      bool     `json:"needs_solver"`
 			}
 			var entries []entry
 			for _, p := range problems {
-				for _, m := range catalog.Methods(p) {
-					entries = append(entries, entry{p.Name, m.Name, m.Kind, m.Source, m.Summary, m.Complexity, append([]string{}, m.Assumptions...), m.Forms(p), m.Solver})
+				for _, m := range p.Methods() {
+					entries = append(entries, entry{p.Name, m.Name, m.Kind, m.Source, m.Summary, m.Complexity, append([]string{}, m.Assumptions...), m.Kinds(p), m.Solver})
 				}
 			}
 			if o.json() {
 				return writeJSON(s.out, entries)
 			}
-			t := newTable(s.out, table.Row{"problem", "method", "kind", "takes", "source", "what it does", "complexity"})
+			t := words.Table(s.out, table.Row{"problem", "method", "kind", "takes", "source", "what it does", "complexity"})
 			for _, e := range entries {
 				what := e.Summary
 				for _, a := range e.Assumptions {
 					what += "; assumes " + a
 				}
-				t.AppendRow(table.Row{e.Problem, e.Name, e.Kind, wrap(run.FormNames(e.Takes), 12), wrap(e.Source, 22), wrap(what, 50), wrap(e.Complexity, 28)})
+				t.AppendRow(table.Row{e.Problem, e.Name, e.Kind, words.Wrap(run.KindWords(e.Takes), 12), words.Wrap(e.Source, 22), words.Wrap(what, 50), words.Wrap(e.Complexity, 28)})
 			}
 			t.Render()
 			return nil

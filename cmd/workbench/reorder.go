@@ -24,11 +24,9 @@ func reorder(app *cli.App, argv []string) ([]string, error) {
 		return argv, nil
 	}
 	var (
-		path      = []string{argv[0]}
-		flags     []string
-		arguments []string
-		cmds      = app.Commands
-		leaf      *cli.Command
+		path = []string{argv[0]}
+		cmds = app.Commands
+		leaf *cli.Command
 	)
 	// First pass: the command path, wherever flags stand. Which flags take a
 	// value is known only per command, but no flag name is boolean in one
@@ -70,6 +68,13 @@ func reorder(app *cli.App, argv []string) ([]string, error) {
 		}
 		kept = append(kept, t)
 	}
+	return assemble(path, leaf, kept)
+}
+
+// assemble puts flags before arguments, once it has looked whether the command
+// knows them.
+func assemble(path []string, leaf *cli.Command, kept []token) ([]string, error) {
+	var flags, arguments []string
 	known := allowed(leaf)
 	if slices.ContainsFunc(kept, func(t token) bool { return !t.verbatim && (t.name == "help" || t.name == "h") }) {
 		return append(path, "--help"), nil // cli/v2 takes arguments beside it for topics
@@ -124,7 +129,7 @@ func find(cmds []*cli.Command, name string) *cli.Command {
 // flagNames returns the names of all flags that take a value, and of all that
 // do not.
 func flagNames(cmds []*cli.Command) (valued, boolean map[string]bool) {
-	valued, boolean = map[string]bool{}, map[string]bool{"help": true, "h": true}
+	valued, boolean = map[string]bool{}, map[string]bool{"help": true, "h": true, "version": true, "v": true}
 	var walk func([]*cli.Command)
 	walk = func(cmds []*cli.Command) {
 		for _, c := range cmds {
@@ -147,7 +152,9 @@ func flagNames(cmds []*cli.Command) (valued, boolean map[string]bool) {
 // allowed returns the names of the flags of c, or of the program if c is nil.
 func allowed(c *cli.Command) []string {
 	names := []string{"help", "h"}
-	if c != nil {
+	if c == nil {
+		names = append(names, "version", "v")
+	} else {
 		for _, f := range c.Flags {
 			names = append(names, f.Names()...)
 		}

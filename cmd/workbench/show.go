@@ -9,9 +9,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"workbench/bench/catalog"
+	"workbench/bench/outfile"
 	"workbench/bench/run"
 	"workbench/bench/timeline"
 	"workbench/model/plan"
+	"workbench/model/verify"
 )
 
 func newShow(s streams) *cli.Command {
@@ -44,11 +47,11 @@ func newShow(s streams) *cli.Command {
 				return err
 			}
 			if out != "" {
-				if err := drawTimeline(out, in.Instance, p); err != nil {
+				if err := drawTimeline(s, out, in.Instance, p); err != nil {
 					return err
 				}
 			}
-			sum, err := plan.SummarizeOn(in.Instance, p)
+			sum, err := verify.Summarize(in.Instance, p)
 			if err != nil {
 				return run.InputError(err)
 			}
@@ -81,17 +84,21 @@ func instanceOf(s streams, p *plan.Plan, spec string) (*run.Instance, error) {
 }
 
 // drawTimeline writes the picture or the trace, by the extension of name.
-func drawTimeline(name string, in plan.Instance, p *plan.Plan) error {
+func drawTimeline(s streams, name string, in plan.Instance, p *plan.Plan) error {
+	problem, err := catalog.FindProblem(p.Problem)
+	if err != nil {
+		return err
+	}
 	var draw func(io.Writer) error
 	switch ext := strings.ToLower(filepath.Ext(name)); ext {
 	case ".svg":
-		draw = func(w io.Writer) error { return timeline.SVG(w, in, p, timeline.Options{}) }
+		draw = func(w io.Writer) error { return problem.Timeline.SVG(w, in, p, timeline.Options{}) }
 	case ".json":
-		draw = func(w io.Writer) error { return timeline.Trace(w, in, p) }
+		draw = func(w io.Writer) error { return problem.Timeline.Trace(w, in, p) }
 	default:
 		return usagef("--timeline %s: a name that ends in .svg (picture) or .json (trace) is needed", name)
 	}
-	err := writeFile(name, draw)
+	err = outfile.Write(name, s.out, draw)
 	if errors.Is(err, plan.ErrUnreadable) {
 		return run.InputError(err)
 	}

@@ -4,21 +4,22 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"math"
-	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench/catalog"
+	"workbench/bench/live"
 	"workbench/bench/method"
+	"workbench/bench/outfile"
 	"workbench/bench/run"
+	"workbench/bench/words"
 	"workbench/ilp/formulation"
 	"workbench/model/milp"
 	"workbench/model/nearest"
@@ -30,8 +31,7 @@ import (
 type solveOptions struct {
 	common
 	problem, memory, bandwidth, timeLimit string
-	backend, method, methods              string
-	gap                                   float64
+	backend, method, methods, gap         string
 	threads, seed, slots                  int
 	processors, weightCopies              int
 	memoryModel                           string
@@ -39,17 +39,18 @@ type solveOptions struct {
 	planFile, exportModel                 string
 	certify, certificateFile              string
 	inProcess                             bool
+	gpuFlags
 }
 
 func (o *solveOptions) instanceFlags() []cli.Flag {
-	return []cli.Flag{
+	return append([]cli.Flag{
 		&cli.StringFlag{Name: "problem", Aliases: []string{"p"}, Usage: "`PROBLEM` to solve; workbench problems lists them", Value: catalog.DefaultProblem, Destination: &o.problem, Category: "instance"},
-		&cli.StringFlag{Name: "memory", Aliases: []string{"m"}, Usage: "memory `SIZE` of the GPU, as 16GiB, 12e9 or 40% of the instance's own range; slots for joins (default: the problem's)", Destination: &o.memory, Category: "instance"},
+		&cli.StringFlag{Name: "memory", Aliases: []string{"m"}, Usage: "memory `SIZE` for the plan, as 16GiB, 12e9 or 40% of the instance's own range; slots for joins (default: the problem's). With chains and graphs that is activations: what is resident is not counted, see --gpu", Destination: &o.memory, Category: "instance"},
 		&cli.IntFlag{Name: "processors", Usage: "`N` GPUs of a pipeline", Value: method.DefaultProcessors, Destination: &o.processors, Category: "instance", Action: onlyParallel[int](o, "--processors")},
 		&cli.IntFlag{Name: "weight-copies", Usage: "`C`: how often a GPU of a pipeline holds each of its weights", Value: platform.DefaultWeightCopies, Destination: &o.weightCopies, Category: "instance", Action: onlyParallel[int](o, "--weight-copies")},
 		&cli.StringFlag{Name: "memory-model", Usage: "`MODEL` in which a pipeline has to fit: task or stage", Value: plan.TaskModel, Destination: &o.memoryModel, Category: "instance", Action: onlyParallel[string](o, "--memory-model")},
-		&cli.StringFlag{Name: "bandwidth", Usage: "`RATE` of each link, as 12GB/s (default: the problem's)", Destination: &o.bandwidth, Category: "instance"},
-	}
+		&cli.StringFlag{Name: "bandwidth", Usage: "`RATE` of each link, as 12GB/s, inf or 0 (default: the problem's)", Destination: &o.bandwidth, Category: "instance"},
+	}, o.gpuFlags.budgetFlags()...)
 }
 
 // onlyParallel notes that the user gave a flag that only pipelines have.
@@ -64,7 +65,7 @@ func (o *solveOptions) limitFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(run.BackendNames(), " or "), Value: "highs", Destination: &o.backend, Category: "solver"},
 		&cli.StringFlag{Name: "time-limit", Usage: "stop each method after `DURATION`, as 90s or 10m, with what it has", Value: "60s", Destination: &o.timeLimit, Category: "solver"},
-		&cli.Float64Flag{Name: "gap", Usage: "relative `GAP` at which a proof counts as closed", Destination: &o.gap, Category: "solver"},
+		&cli.StringFlag{Name: "gap", Usage: "relative `GAP` at which a proof counts as closed, as 0.01 or 1%", Value: "0", Destination: &o.gap, Category: "solver"},
 		&cli.IntFlag{Name: "threads", Usage: "`N` threads for the MILP backend", Value: 1, Destination: &o.threads, Category: "solver"},
 		&cli.IntFlag{Name: "seed", Usage: "`N` seeds every random choice", Destination: &o.seed, Category: "solver"},
 		&cli.IntFlag{Name: "slots", Usage: "`S`: methods that count memory in slots divide it into so many", Value: noSlots, DefaultText: "500, pofo 50", Destination: &o.slots, Category: "solver"},
@@ -81,7 +82,7 @@ func newSolve(s streams) *cli.Command {
 		&cli.StringFlag{Name: "method", Usage: "`METHOD`; workbench methods lists them (default: the problem's MILP with the best heuristics)", Destination: &o.method, Category: "solver"},
 		&cli.StringFlag{Name: "plan", Usage: "write the plan to `FILE`", Destination: &o.planFile, Category: "output"},
 		&cli.StringFlag{Name: "certificate", Usage: "write the proof of the bound to `FILE`, for workbench verify --bound", Destination: &o.certificateFile, Category: "output"},
-		&cli.StringFlag{Name: "export-model", Usage: "write the MILP to `FILE`.mps or .lp instead of solving", Destination: &o.exportModel, Category: "output"},
+		&cli.StringFlag{Name: "export-model", Usage: "write the MILP that was solved, the last of several, to `FILE`.mps or .lp", Destination: &o.exportModel, Category: "output"},
 	)
 	return &cli.Command{
 		Name:      "solve",
@@ -130,6 +131,8 @@ type job struct {
 	setting     run.Setting
 	low, high   float64 // the instance's memory range
 	memoryWords string  // how the user wrote the memory
+	// budget is what the memory of a whole GPU goes to; nil: only the plan's was given.
+	budget *run.Budget
 }
 
 // memory writes a size of memory as the problem counts it.
@@ -178,6 +181,15 @@ func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spe
 	}
 	j.low, j.high = p.Range(in)
 	set.Platform.Memory = in.Resolve(memory, j.low, j.high)
+	if o.gpu != "" {
+		if o.memory != "" {
+			return nil, usagef("--gpu %s: it says what --memory %s says; one of them is needed", o.gpu, o.memory)
+		}
+		if j.budget, err = o.divide(p, in); err != nil {
+			return nil, err
+		}
+		set.Platform.Memory, j.memoryWords = j.budget.Memory, ""
+	}
 	if err := o.link(p, set); err != nil {
 		return nil, err
 	}
@@ -187,9 +199,10 @@ func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spe
 	if set.Time, err = platform.ParseTimeLimit(o.timeLimit); err != nil {
 		return nil, usagef("--time-limit: %v", err)
 	}
+	if set.Gap, err = parseGap(cmp.Or(o.gap, "0")); err != nil {
+		return nil, err
+	}
 	switch {
-	case o.gap < 0 || o.gap >= 1 || o.gap != o.gap:
-		return nil, usagef("--gap %v: a fraction from 0 to below 1 is needed, as 0.01", o.gap)
 	case o.threads < 1 || o.threads > mostThreads:
 		return nil, usagef("--threads %d: from 1 to %d", o.threads, mostThreads)
 	case o.slots != noSlots && o.slots < 1 || o.slots > mostSlots:
@@ -200,7 +213,7 @@ func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spe
 	if err := p.Fit(in, set.Platform); err != nil {
 		return nil, err
 	}
-	set.Gap, set.Threads, set.Seed, set.Slots = o.gap, o.threads, o.seed, max(o.slots, 0)
+	set.Threads, set.Seed, set.Slots = o.threads, o.seed, max(o.slots, 0)
 	if set.Certify, err = formulation.ParseLevel(o.certify); err != nil {
 		return nil, usagef("--certify %v", err)
 	}
@@ -210,8 +223,26 @@ func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spe
 	if log.Enabled(ctx, slog.LevelDebug) {
 		set.Log = s.err
 	}
+	if !o.quiet {
+		for _, r := range j.remarks() {
+			fmt.Fprintln(s.err, "remark:", r)
+		}
+	}
 	log.Info("instance", "name", in.Name, "size", in.Size(), "memory", set.Platform.Memory, "bandwidth", set.Platform.Bandwidth)
 	return j, nil
+}
+
+// parseGap reads a relative gap: a fraction, or a percentage.
+func parseGap(s string) (float64, error) {
+	number, percent := strings.CutSuffix(s, "%")
+	gap, err := strconv.ParseFloat(number, 64)
+	if percent {
+		gap /= 100
+	}
+	if err != nil || !(gap >= 0 && gap < 1) {
+		return 0, usagef("--gap %s: a fraction from 0 to below 1 or a percentage is needed, as 0.01 or 1%%", s)
+	}
+	return gap, nil
 }
 
 // link sets the bandwidth of problems that have one, and refuses it of others.
@@ -229,10 +260,30 @@ func (o *solveOptions) link(p *run.Problem, set *run.Setting) (err error) {
 	if set.Platform.Bandwidth, err = platform.ParseRate(rate); err != nil {
 		return usagef("--bandwidth: %v", err)
 	}
-	if set.Platform.Bandwidth <= 0 {
-		return usagef("--bandwidth %q: transfers need a bandwidth above zero", rate)
-	}
 	return nil
+}
+
+// remarks are said on standard error of words that are likely not meant: numbers without
+// a unit that are absurd beside the instance.
+func (j *job) remarks() (list []string) {
+	if j.problem.Slots || j.high < 1<<20 {
+		return nil // a toy: its units are its own
+	}
+	p, compute := j.setting.Platform, j.in.Compute()
+	if rate := p.Bandwidth; rate > platform.NoLink && j.high/rate > 1e4*compute && compute > 0 {
+		list = append(list, fmt.Sprintf("at %s moving the %s that are in use takes %s, and all computations take %s: bandwidths are written 12GB/s",
+			platform.FormatRate(rate), j.memory(j.high), platform.FormatSeconds(j.high/rate), platform.FormatSeconds(compute)))
+	}
+	switch {
+	case p.Memory < 1<<20 && p.Memory < j.low:
+		list = append(list, fmt.Sprintf("%s of memory: sizes are written 16GiB", j.memory(p.Memory)))
+	case p.Memory > 1e4*j.high && !math.IsInf(p.Memory, 1):
+		list = append(list, fmt.Sprintf("%s of memory, of which %s can be used", j.memory(p.Memory), j.memory(j.high)))
+	}
+	if b := j.problem.Resident(j.in); b > 0 && j.budget == nil {
+		list = append(list, fmt.Sprintf("%s of weights, inputs and what else is resident are not counted in this memory; --gpu SIZE counts them", j.memory(b)))
+	}
+	return list
 }
 
 // parallel sets what a pipeline needs beside memory and bandwidth, and refuses it
@@ -276,44 +327,54 @@ func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, sp
 		return err
 	}
 	if o.exportModel != "" {
-		return exportModel(s, o, j, m)
+		j.setting.Document = true
+		if err := exportable(o.exportModel, j, m); err != nil {
+			return err
+		}
 	}
 	if o.planFile != "" {
 		// Before hours of solving, not after.
 		if m.Kind == run.Relaxed {
 			return usagef("--plan %s: %s proves a bound and makes no plan", o.planFile, m.Name)
 		}
-		if err := writable(o.planFile); err != nil {
+		if err := outfile.Check(o.planFile); err != nil {
 			return err
 		}
 	}
 	if o.certificateFile != "" {
 		j.setting.Document = true
-		if err := writable(o.certificateFile); err != nil {
+		if err := outfile.Check(o.certificateFile); err != nil {
 			return err
 		}
 	}
-	var line *statusLine
+	var line *live.Solve
 	if !o.quiet {
-		line = newStatusLine(s.err)
+		line = live.NewSolve(s.err, j.problem)
 		j.setting.OnProgress = line.Update
 	}
 	r := run.Run(ctx, j.problem, m, j.in, j.setting)
 	line.Done()
+	results := s.out
+	if o.planFile == outfile.Standard || o.certificateFile == outfile.Standard {
+		results = s.err // standard output is a file now
+	}
 	// The plan goes first: whoever reads the output may stop, as head does.
 	var unwritten error
 	if o.planFile != "" && r.Plan != nil {
-		unwritten = writePlan(o.planFile, r.Plan)
+		unwritten = outfile.Write(o.planFile, s.out, r.Plan.Write)
 	}
 	if o.certificateFile != "" {
-		unwritten = cmp.Or(unwritten, writeCertificate(o.certificateFile, o.certify, r))
+		unwritten = cmp.Or(unwritten, writeCertificate(s, o, r))
+	}
+	if o.exportModel != "" {
+		unwritten = cmp.Or(unwritten, exportModel(s, o, r))
 	}
 	if o.json() {
-		if err := r.WriteJSON(s.out); err != nil {
+		if err := r.WriteJSON(results); err != nil {
 			return err
 		}
 	} else if r.Err == nil || r.Plan != nil {
-		printResult(s.out, j, r)
+		printResult(results, j, r)
 	}
 	if unwritten != nil {
 		return unwritten
@@ -321,32 +382,37 @@ func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, sp
 	return r.Err
 }
 
-// exportModel writes the MILP of a method instead of solving it.
-func exportModel(s streams, o *solveOptions, j *job, m *run.Method) error {
-	if m.Model == nil {
+// modelFormats are the formats of --export-model, by the ending of the file's name.
+var modelFormats = map[string]func(*milp.Model, io.Writer) error{
+	".mps": func(m *milp.Model, w io.Writer) error { _, err := m.WriteMPS(w, milp.FreeMPS); return err },
+	".lp":  func(m *milp.Model, w io.Writer) error { _, err := m.WriteLP(w); return err },
+}
+
+// exportable reports whether exportModel can be expected to write the MILP of a
+// method.
+func exportable(name string, j *job, m *run.Method) error {
+	if !m.Solver {
 		return usagef("--export-model: %s has no MILP; methods with one: %s", m.Name, strings.Join(withModel(j), ", "))
 	}
-	if j.problem.Parallel && j.setting.MemoryModel != plan.TaskModel {
-		return usagef("--export-model: the MILP is that of --memory-model %s, not of %s", plan.TaskModel, j.setting.MemoryModel)
+	if modelFormats[modelFormat(name)] == nil {
+		return usagef("--export-model %s: a name that ends in .mps or .lp is needed", name)
 	}
-	model, err := m.Model(j.in, j.setting.Platform)
-	if err != nil {
+	return outfile.Check(name)
+}
+
+func modelFormat(name string) string { return strings.ToLower(filepath.Ext(name)) }
+
+// exportModel writes the MILP that the result describes: the one solved last.
+func exportModel(s streams, o *solveOptions, r *run.Result) error {
+	if r.Model == nil {
+		return fmt.Errorf("--export-model %s: nothing to write: %s solved no MILP (ended: %s)", o.exportModel, r.Method, r.Ended)
+	}
+	write := modelFormats[modelFormat(o.exportModel)]
+	if err := outfile.Write(o.exportModel, s.out, func(w io.Writer) error { return write(r.Model, w) }); err != nil {
 		return err
 	}
-	var write func(io.Writer) error
-	switch ext := strings.ToLower(filepath.Ext(o.exportModel)); ext {
-	case ".mps":
-		write = func(w io.Writer) error { _, err := model.WriteMPS(w, milp.FreeMPS); return err }
-	case ".lp":
-		write = func(w io.Writer) error { _, err := model.WriteLP(w); return err }
-	default:
-		return usagef("--export-model %s: a name that ends in .mps or .lp is needed", o.exportModel)
-	}
-	if err := writeFile(o.exportModel, write); err != nil {
-		return err
-	}
-	if !o.quiet {
-		fmt.Fprintf(s.err, "wrote %s: %d variables (%d integer), %d constraints, %d nonzeros\n", o.exportModel, model.NumCols(), model.NumIntegers(), model.NumRows(), model.NumNonzeros())
+	if f := r.Formulation; !o.quiet {
+		fmt.Fprintf(s.err, "wrote %s: %s, %d variables (%d integer), %d constraints, %d nonzeros\n", o.exportModel, f.Name, f.Variables, f.Integers, f.Constraints, f.Nonzeros)
 	}
 	return nil
 }
@@ -354,86 +420,24 @@ func exportModel(s streams, o *solveOptions, j *job, m *run.Method) error {
 // withModel names the methods that have a MILP for the instance.
 func withModel(j *job) (names []string) {
 	for _, m := range catalog.MethodsFor(j.problem, j.in) {
-		if m.Model != nil {
+		if m.Solver {
 			names = append(names, m.Name)
 		}
 	}
 	return names
 }
 
-// writePlan writes a plan through a temporary file, so that an interrupted
-// write leaves no half plan under the name asked for.
-func writePlan(name string, p *plan.Plan) error {
-	return writeFile(name, func(w io.Writer) error { return p.Write(w) })
-}
-
 // writeCertificate writes the certificate of the best bound that has one.
-func writeCertificate(name, certify string, r *run.Result) error {
+func writeCertificate(s streams, o *solveOptions, r *run.Result) error {
 	c := r.Certificate()
 	if c == nil {
 		known := "no bound is known"
 		if r.Bound != nil {
-			known = "the bound is " + provedBy(r.Bound)
+			known = "the bound is " + words.ProvedBy(r.Bound)
 		}
-		return fmt.Errorf("--certificate %s: nothing to write: no bound of this run was certified (%s, --certify %s)", name, known, certify)
+		return fmt.Errorf("--certificate %s: nothing to write: no bound of this run was certified (%s, --certify %s)", o.certificateFile, known, o.certify)
 	}
-	return writeFile(name, c.Write)
-}
-
-// writeFile writes name as a whole or not at all.
-func writeFile(name string, write func(io.Writer) error) error {
-	f, err := beside(name)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	if err := write(f); err != nil {
-		f.Close()
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	if err := os.Chmod(f.Name(), 0o644); err != nil {
-		return unwritable(name, err)
-	}
-	return unwritable(name, os.Rename(f.Name(), name))
-}
-
-// writable reports whether writeFile can be expected to write name.
-func writable(name string) error {
-	f, err := beside(name)
-	if err != nil {
-		return err
-	}
-	f.Close()
-	return os.Remove(f.Name())
-}
-
-// beside creates a temporary file that can be renamed to name.
-func beside(name string) (*os.File, error) {
-	if i, err := os.Stat(name); err == nil && i.IsDir() {
-		return nil, usagef("%s cannot be written: it is a directory", name)
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".workbench-*")
-	return f, unwritable(name, err)
-}
-
-// unwritable is the error of a file that cannot be written, nil for none: the
-// name is the user's, not that of a temporary file.
-func unwritable(name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	var path *fs.PathError
-	var link *os.LinkError
-	switch {
-	case errors.As(err, &path):
-		err = path.Err
-	case errors.As(err, &link):
-		err = link.Err
-	}
-	return usagef("%s cannot be written: %v", name, err)
+	return outfile.Write(o.certificateFile, s.out, c.Write)
 }
 
 func writeJSON(w io.Writer, v any) error {

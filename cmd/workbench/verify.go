@@ -9,25 +9,27 @@ import (
 
 	"workbench/bench/catalog"
 	"workbench/bench/run"
+	"workbench/bench/words"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/verify"
 )
 
 func newVerify(s streams) *cli.Command {
 	o := &common{}
-	var certificate string
+	var certificate, memoryModel string
 	return &cli.Command{
 		Name:      "verify",
 		Usage:     "replay a plan and print every broken rule, or check the proof of a bound",
 		ArgsUsage: "INSTANCE [PLAN]",
-		Flags:     append([]cli.Flag{&cli.StringFlag{Name: "bound", Usage: "check the certificate in `FILE`, which solve --certificate writes, in exact arithmetic", Destination: &certificate}}, o.flags()...),
+		Flags:     append([]cli.Flag{&cli.StringFlag{Name: "bound", Usage: "check the certificate in `FILE`, which solve --certificate writes, in exact arithmetic", Destination: &certificate}, &cli.StringFlag{Name: "memory-model", Usage: "with --bound, refuse a proof in another `MODEL` of memory: task or stage", Destination: &memoryModel}}, o.flags()...),
 		Action: func(c *cli.Context) error {
 			if certificate != "" {
 				a, err := args(c, 1, 1, "verify --bound CERTIFICATE INSTANCE")
 				if err != nil {
 					return err
 				}
-				return verifyBound(s, o, certificate, a[0])
+				return verifyBound(s, o, certificate, a[0], memoryModel)
 			}
 			a, err := args(c, 2, 2, "verify INSTANCE PLAN [flags]")
 			if err != nil {
@@ -44,7 +46,7 @@ func newVerify(s streams) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return verify(s, o, in, p)
+			return verifyPlan(s, o, in, p)
 		},
 	}
 }
@@ -74,8 +76,8 @@ type verdict struct {
 	Warnings    []string         `json:"warnings"`
 }
 
-func verify(s streams, o *common, in *run.Instance, p *plan.Plan) error {
-	r, err := plan.VerifyOn(in.Instance, p)
+func verifyPlan(s streams, o *common, in *run.Instance, p *plan.Plan) error {
+	r, err := verify.On(in.Instance, p)
 	if err != nil {
 		return run.InputError(err)
 	}
@@ -113,15 +115,18 @@ func printVerdict(s streams, p *plan.Plan, v verdict) {
 		word = "INVALID: " + brokenRules(len(v.Violations))
 	}
 	fmt.Fprintf(s.out, "%s plan by %s: %s\n", p.Problem, p.Method, word)
-	word, memory := "makespan", platform.FormatBytes
+	word, memory, objective := "makespan", platform.FormatBytes, platform.FormatSeconds(v.Makespan)
 	if known, err := catalog.FindProblem(p.Problem); err == nil {
 		word, memory = known.Word, func(x float64) string { return formatMemory(known, x) }
+		if plan.MinimisesMemory(p.Problem) {
+			objective = known.Write(v.PeakMemory)
+		}
 	}
-	fmt.Fprintf(s.out, "  %-11s %s\n", word, platform.FormatSeconds(v.Makespan))
+	fmt.Fprintf(s.out, "  %-11s %s\n", word, objective)
 	fmt.Fprintf(s.out, "  peak memory %s of %s\n", memory(v.PeakMemory), memory(p.Platform.Memory))
 	if len(v.Violations) > 0 {
 		fmt.Fprintln(s.out)
-		t := newTable(s.out, table.Row{"rule", "op", "at", "amount", "what"}, 2, 3, 4)
+		t := words.Table(s.out, table.Row{"rule", "op", "at", "amount", "what"}, 2, 3, 4)
 		for _, x := range v.Violations {
 			op, at := "-", "-"
 			if x.Op >= 0 {
@@ -130,7 +135,7 @@ func printVerdict(s streams, p *plan.Plan, v verdict) {
 			if x.Op >= 0 || x.Time != 0 { // what no operation breaks may have no time
 				at = platform.FormatSeconds(x.Time)
 			}
-			t.AppendRow(table.Row{x.Rule, op, at, fmt.Sprintf("%.6g", x.Amount), wrap(x.Detail, 70)})
+			t.AppendRow(table.Row{x.Rule, op, at, fmt.Sprintf("%.6g", x.Amount), words.Wrap(x.Detail, 70)})
 		}
 		t.Render()
 	}

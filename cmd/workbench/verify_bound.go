@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -33,8 +35,9 @@ type proved struct {
 }
 
 // verifyBound makes the certificate's model again, of the instance, and checks
-// the proof in exact arithmetic.
-func verifyBound(s streams, o *common, file, spec string) error {
+// the proof in exact arithmetic. memoryModel is the one that it has to be in, "":
+// any.
+func verifyBound(s streams, o *common, file, spec, memoryModel string) error {
 	if _, err := o.check(s); err != nil {
 		return err
 	}
@@ -47,7 +50,7 @@ func verifyBound(s streams, o *common, file, spec string) error {
 		return err
 	}
 	v := proved{Format: "workbench.proved/v1", Name: in.Name, Problem: c.Problem, Formulation: c.Formulation, Assumptions: []string{}}
-	if err := v.check(in, c, file); err != nil {
+	if err := cmp.Or(inModel(c, file, memoryModel), v.check(in, c, file)); err != nil {
 		v.Error = err.Error()
 	} else {
 		v.Valid, v.Infeasible, v.Leaves = true, c.Infeasible, c.Leaves()
@@ -96,13 +99,13 @@ func (v *proved) check(in *run.Instance, c *certificate.Certificate, file string
 	if v.Platform, err = json.Marshal(p); err != nil {
 		return fmt.Errorf("%s: platform: %w", file, err)
 	}
-	unit := in.Unit()
-	p.Memory, p.Bandwidth = unit.FromBytes(p.Memory), unit.Rate(p.Bandwidth)
-	program, err := ilp.Rebuild(c.Formulation, in.Instance, p, c.Options)
+	program, err := ilp.Rebuild(c.Formulation, in.Instance, in.Platform(p), c.Options)
 	if err != nil {
-		return fmt.Errorf("%s: formulation: the model cannot be made again: %w", file, err)
+		return fmt.Errorf("%s: formulation: the model cannot be made again: %w", file, in.InBytes(err))
 	}
-	v.Options = program.Options
+	if v.Options = program.Options; !same(v.Options, c.Options) {
+		return fmt.Errorf("%s: options: they are %.200s, those of the model are %.200s", file, cmp.Or(string(c.Options), "missing"), v.Options)
+	}
 	if scale := program.Objective(1); c.Scale != scale && !c.Infeasible { // without a bound there is nothing to scale
 		return fmt.Errorf("%s: scale: it is %v, that of %s on %s is %v", file, c.Scale, c.Formulation, in.Name, scale)
 	}
@@ -116,6 +119,29 @@ func (v *proved) check(in *run.Instance, c *certificate.Certificate, file string
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	return nil
+}
+
+// inModel refuses a certificate in another model of memory.
+func inModel(c *certificate.Certificate, file, memoryModel string) error {
+	if memoryModel == "" {
+		return nil
+	}
+	var o struct {
+		MemoryModel string `json:"memory_model"`
+	}
+	if err := json.Unmarshal([]byte(cmp.Or(string(c.Options), "{}")), &o); err != nil || o.MemoryModel != memoryModel {
+		return fmt.Errorf("%s: options: the proof is in memory model %q, not %q", file, o.MemoryModel, memoryModel)
+	}
+	return nil
+}
+
+// same reports whether two texts of options say the same.
+func same(a, b json.RawMessage) bool {
+	var x, y bytes.Buffer
+	if len(a) == 0 || len(b) == 0 {
+		return len(a) == len(b)
+	}
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
 func (v *proved) print(s streams) {

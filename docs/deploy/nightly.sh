@@ -42,8 +42,8 @@ for other in "$nights"/????-??-??; do
   fi
 done
 if [ -z "$before" ]; then
-  workbench bench report "$night" --output "$night/report.html"
+  workbench bench report "$night"
   exit
 fi
-workbench bench report "$night" --before "$before" --output "$night/report.html"
+workbench bench report "$night" --before "$before"
 workbench bench compare "$before" "$night"

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/rematoffload"
+	"workbench/model/testfile"
 )
 
 // methods are all methods of the package without options.
@@ -56,10 +56,10 @@ func makespan(t testing.TB, c *chain.Chain, p *plan.Plan, err error) float64 {
 
 // Every plan is valid on chains of any length, and Search is the best.
 func TestMethodsGiveValidPlans(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
+	r := testfile.Random(t, 3, 4)
 	ctx := context.Background()
 	found := map[string]int{}
-	const tries = 400
+	tries := testfile.Cases(400)
 	for range tries {
 		c := exhaustive.RandomChain(r, 1+r.IntN(9))
 		p := randomPlatform(r, c)
@@ -92,11 +92,11 @@ func TestMethodsGiveValidPlans(t *testing.T) {
 // No method beats the exhaustive search, no bound is above it, and the least
 // memory is that.
 func TestAgainstExhaustiveSearch(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
+	r := testfile.Random(t, 5, 6)
 	ctx := context.Background()
 	solved, equal := 0, map[string]int{}
 	tight, refused := 0, 0
-	for k := range 170 {
+	for k := range testfile.Cases(170) {
 		c := exhaustive.RandomChain(r, 1+r.IntN(3)+k/145)
 		p := randomPlatform(r, c)
 		least, _ := view.Least(c)
@@ -143,7 +143,7 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 		}
 	}
 	t.Logf("%d solved, the best bound is the optimum in %d; methods that find it: %v", solved, tight, equal)
-	if refused < 80 || solved < 130 || equal["search"] < solved*9/10 || tight < solved/2 {
+	if !testing.Short() && (refused < 80 || solved < 130 || equal["search"] < solved*9/10 || tight < solved/2) {
 		t.Error("too few solved, found or proved")
 	}
 }
@@ -192,7 +192,7 @@ func TestErrors(t *testing.T) {
 
 // Without a link all methods rematerialize, or say that they cannot.
 func TestWithoutLink(t *testing.T) {
-	r := rand.New(rand.NewPCG(7, 8))
+	r := testfile.Random(t, 7, 8)
 	ctx := context.Background()
 	for range 200 {
 		c := exhaustive.RandomChain(r, 1+r.IntN(7))
@@ -227,7 +227,7 @@ func TestWithoutLink(t *testing.T) {
 }
 
 func TestRange(t *testing.T) {
-	r := rand.New(rand.NewPCG(9, 10))
+	r := testfile.Random(t, 9, 10)
 	for range 500 {
 		c := exhaustive.RandomChain(r, 1+r.IntN(8))
 		in := &instance{view.NewView(c)}
@@ -264,7 +264,7 @@ func TestRange(t *testing.T) {
 
 // Without recomputation autocapper offloads what GREEDY does.
 func TestCapperIsGreedy(t *testing.T) {
-	r := rand.New(rand.NewPCG(11, 12))
+	r := testfile.Random(t, 11, 12)
 	ctx := context.Background()
 	same := 0
 	for range 300 {
@@ -306,10 +306,10 @@ func TestCapperIsGreedy(t *testing.T) {
 
 // Search takes the plans that it is given, and is never worse than they are.
 func TestSearchTakesOthers(t *testing.T) {
-	r := rand.New(rand.NewPCG(19, 20))
+	r := testfile.Random(t, 19, 20)
 	ctx := context.Background()
 	given := 0
-	for range 40 {
+	for range testfile.Cases(40) {
 		c := exhaustive.RandomChain(r, 2+r.IntN(3))
 		p := randomPlatform(r, c)
 		p.Bandwidth = 1
@@ -329,7 +329,7 @@ func TestSearchTakesOthers(t *testing.T) {
 			}
 		}
 	}
-	if given < 20 {
+	if !testing.Short() && given < 20 {
 		t.Error(given)
 	}
 }
@@ -367,7 +367,7 @@ func TestExtremes(t *testing.T) {
 // Plans of activation offloading, also those that mix directions, are plans of
 // this problem.
 func TestPureOffload(t *testing.T) {
-	r := rand.New(rand.NewPCG(21, 22))
+	r := testfile.Random(t, 21, 22)
 	ctx := context.Background()
 	kept, all := 0, 0
 	for range 60 {
@@ -416,7 +416,7 @@ func TestSearchGoesBeyondPersistence(t *testing.T) {
 // Search has the plans of what is quick even if there is no time for more.
 func TestSearchBeginsWithWhatIsQuick(t *testing.T) {
 	c := &chain.Chain{Name: "equal", Input: chain.Input{Activation: 1e6, Gradient: 1e6}}
-	for range 300 {
+	for range testfile.Cases(300) {
 		c.Layers = append(c.Layers, chain.Layer{Name: "l", ForwardTime: 0.005, BackwardTime: 0.01, Activation: 1e6, Saved: 3e6, Gradient: 1e6})
 	}
 	low, high := view.Range(c)

@@ -12,6 +12,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/rematoffload"
+	"workbench/model/verify"
 )
 
 // At the edge of memory, whatever the magnitudes: no plan below Least, one from
@@ -55,7 +56,7 @@ func TestMixedMagnitudes(t *testing.T) {
 		if err != nil {
 			t.Fatalf("search: %v\n%+v %+v", err, c, p)
 		}
-		report, err := plan.Verify(fast, found)
+		report, err := verify.On(fast, found)
 		if err != nil || !report.Valid() {
 			t.Fatalf("%v %+v\n%+v %+v", err, report, c, p)
 		}

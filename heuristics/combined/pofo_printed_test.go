@@ -3,13 +3,13 @@ package combined
 import (
 	"context"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	view "workbench/model/rematoffload"
+	"workbench/model/testfile"
 )
 
 // printed is [004] 4.2 as it is printed, by recursion on real numbers, but for
@@ -125,7 +125,7 @@ func (p *printed) forwardPhase(s int, x bool, kept, out, back float64) float64 {
 // recursion; and so do those that are restricted to a pure strategy, which are
 // never better.
 func TestPOFOIsThePrintedRecursion(t *testing.T) {
-	r := rand.New(rand.NewPCG(13, 14))
+	r := testfile.Random(t, 13, 14)
 	ctx := context.Background()
 	solved, better := 0, 0
 	for range 1500 {
@@ -284,7 +284,7 @@ func (o *outline) fluid() *plan.Plan {
 // The claim is the makespan of a plan that is valid when transfers take and free
 // memory byte by byte.
 func TestPOFOClaimIsReached(t *testing.T) {
-	r := rand.New(rand.NewPCG(15, 16))
+	r := testfile.Random(t, 15, 16)
 	ctx := context.Background()
 	moved := 0
 	for range 2000 {

@@ -12,6 +12,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/rematoffload"
+	"workbench/model/testfile"
 	"workbench/model/zoo"
 )
 
@@ -25,7 +26,7 @@ func randomPlatform(r *rand.Rand, c *chain.Chain) platform.Platform {
 }
 
 func TestPOFO(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
+	r := testfile.Random(t, 1, 2)
 	ctx := context.Background()
 	found := 0
 	for range 3000 {
@@ -49,7 +50,7 @@ func TestPOFO(t *testing.T) {
 // No state that is followed costs less in the end than the bound on what follows
 // it says: the bound of each state on the way to an end is at most what is left.
 func TestRestIsALowerBound(t *testing.T) {
-	r := rand.New(rand.NewPCG(23, 24))
+	r := testfile.Random(t, 23, 24)
 	ctx := context.Background()
 	states, tight := 0, 0
 	for range 1500 {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/join"
 	"workbench/model/plan"
+	"workbench/model/testfile"
 )
 
 // unit returns a join in which every cost is 1 and keep is the same for all.
@@ -159,7 +159,7 @@ func isInfeasible(err error, least int) bool {
 // Larger random joins: what the curve says is what its plans take, the curve
 // does not increase and ends at Σu, and the order of branches does not matter.
 func TestCurve(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
+	r := testfile.Random(t, 1, 2)
 	for range 60 {
 		j := exhaustive.RandomJoin(r, 1+r.IntN(4), r.IntN(15))
 		c, err := DPCurve(context.Background(), j)
@@ -275,7 +275,7 @@ func (s *sorted) solve(key sortedKey) int {
 }
 
 func TestSortedB(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
+	r := testfile.Random(t, 3, 4)
 	for range 40 {
 		K := 1 + r.IntN(4)
 		j := unit(false, make([]int, K)...)

@@ -2,7 +2,6 @@ package offload
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -10,6 +9,7 @@ import (
 	"workbench/model/exhaustive"
 	view "workbench/model/offload"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 // The fractional optimum is reached: with the forward phase of the eager schedule
@@ -18,7 +18,7 @@ import (
 // one transfer at a time. With the proof that nothing is shorter, this is
 // Theorem 8.
 func TestFractionalIsReached(t *testing.T) {
-	r := rand.New(rand.NewPCG(11, 11))
+	r := testfile.Random(t, 11, 11)
 	for k := range 3000 {
 		c := exhaustive.RandomChain(r, 1+r.IntN(10))
 		p := device(r, c)
@@ -123,7 +123,7 @@ func checkFractional(t *testing.T, in *instance, o *view.FractionalOptimum) {
 // The frontier finds the least time to send a set of so many bytes, and to send
 // and fetch it, as trying all sets does; with few sets held it finds no more.
 func TestFrontierEqualsAllSets(t *testing.T) {
-	r := rand.New(rand.NewPCG(12, 12))
+	r := testfile.Random(t, 12, 12)
 	for range 2000 {
 		n := 1 + r.IntN(8)
 		bytes, send, fetch := make([]float64, n), make([]float64, n), make([]float64, n)

@@ -3,12 +3,12 @@ package offload
 import (
 	"context"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"workbench/model/chain"
 	view "workbench/model/offload"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 // A printed is Algorithm 5 of [004] line by line, with hash tables, on integral
@@ -121,9 +121,9 @@ func simple(_ *printed, x entry) float64 { return plus(x.F) + plus(x.B) }
 // (3.17) as it stands. The two variants that are wrong differ, in the direction
 // that one expects.
 func TestDynProgPrinted(t *testing.T) {
-	r := rand.New(rand.NewPCG(11, 11))
+	r := testfile.Random(t, 11, 11)
 	count := map[string]int{}
-	for range 3000 {
+	for range testfile.Cases(3000) {
 		c, p := dynProgCase(r, 1+r.IntN(8))
 		whole(c, &p)
 		in, err := newInstance(c, p)

@@ -4,20 +4,21 @@ import (
 	"context"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
+
 	"workbench/model/chain"
 	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 	"workbench/model/zoo"
 )
 
 // With slots of one byte and whole numbers nothing is rounded.
 func TestDynProgSlotsOfOneByte(t *testing.T) {
-	r := rand.New(rand.NewPCG(8, 8))
+	r := testfile.Random(t, 8, 8)
 	for range 1000 {
 		c, p := dynProgCase(r, 1+r.IntN(12))
 		whole(c, &p)
@@ -43,7 +44,7 @@ func TestDynProgSlotsOfOneByte(t *testing.T) {
 // With any number of slots the set fits, is not better than the optimum, and the
 // claim is that of the set with true sizes. Repairs happen.
 func TestDynProgSlots(t *testing.T) {
-	r := rand.New(rand.NewPCG(9, 9))
+	r := testfile.Random(t, 9, 9)
 	repairs, none := 0, 0
 	for range 1500 {
 		c, p := dynProgCase(r, 1+r.IntN(12))

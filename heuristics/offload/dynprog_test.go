@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
 	"workbench/model/chain"
 	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 // drawDynProg is dynProgCase from a seed that rapid shrinks.
@@ -80,8 +82,8 @@ func TestDynProgRecurrences(t *testing.T) {
 // The claim is the least makespan over all sets, its set has it, and the plan for
 // this set is valid in the integral model and no shorter than there.
 func TestDynProgOptimal(t *testing.T) {
-	r := rand.New(rand.NewPCG(6, 6))
-	for range 2000 {
+	r := testfile.Random(t, 6, 6)
+	for range testfile.Cases(2000) {
 		c, p := dynProgCase(r, 1+r.IntN(8))
 		in, err := newInstance(c, p)
 		if err != nil {
@@ -138,7 +140,7 @@ func verifyDynProg(t interface {
 
 // With few states, or no time, the claim is within what it says of the optimum.
 func TestDynProgWithin(t *testing.T) {
-	r := rand.New(rand.NewPCG(7, 7))
+	r := testfile.Random(t, 7, 7)
 	cancelled, stop := context.WithCancel(context.Background())
 	stop()
 	worse := map[string]int{}

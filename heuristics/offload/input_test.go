@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 	"workbench/model/zoo"
 )
 
@@ -98,8 +98,8 @@ func TestBadChoice(t *testing.T) {
 // Below the least memory every method says so and names the operation; at it a
 // plan exists, unless nothing may wait for memory.
 func TestLeastMemory(t *testing.T) {
-	r := rand.New(rand.NewPCG(9, 9))
-	for range 200 {
+	r := testfile.Random(t, 9, 9)
+	for range testfile.Cases(200) {
 		c := exhaustive.RandomChain(r, 1+r.IntN(6))
 		low, high := view.Range(c)
 		if low > high {

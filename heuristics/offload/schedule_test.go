@@ -9,6 +9,7 @@ import (
 	"workbench/model/exhaustive"
 	view "workbench/model/offload"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 // device draws a platform for c whose memory is in the range where it matters.
@@ -62,7 +63,7 @@ func events(n int, ch view.Choice) []int {
 }
 
 func TestScheduleEqualsAllInterleavings(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
+	r := testfile.Random(t, 1, 1)
 	fits := 0
 	for range 3000 {
 		c := exhaustive.RandomChain(r, 1+r.IntN(5))

@@ -12,13 +12,14 @@ import (
 	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 // Search finds the optimum of all small instances tried, and no bound is above it.
 func TestSearchFindsOptima(t *testing.T) {
-	r := rand.New(rand.NewPCG(4, 4))
+	r := testfile.Random(t, 4, 4)
 	tight := 0
-	const cases = 300
+	cases := testfile.Cases(300)
 	for range cases {
 		c := exhaustive.RandomChain(r, 1+r.IntN(4))
 		p := device(r, c)
@@ -60,9 +61,9 @@ func TestSearchFindsOptima(t *testing.T) {
 // optimum and no plan below it; the two searches for it agree; Search finds nearly
 // all.
 func TestAgainstExhaustiveSearch(t *testing.T) {
-	r := rand.New(rand.NewPCG(13, 13))
+	r := testfile.Random(t, 13, 13)
 	missed := 0
-	const cases = 80
+	cases := testfile.Cases(80)
 	for k := range cases {
 		c := exhaustive.RandomChain(r, 3+r.IntN(5))
 		p := device(r, c)
@@ -121,9 +122,9 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 
 // Search is no worse than any other method, and the same for the same seed.
 func TestSearchBeatsTheOthers(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 5))
+	r := testfile.Random(t, 5, 5)
 	others := append(methods(), method{"dynprog", DynProg})
-	for range 10 {
+	for range testfile.Cases(10) {
 		c := exhaustive.RandomChain(r, 5+r.IntN(16))
 		smooth(r, c)
 		p := platform.Platform{Memory: between(r, c), Bandwidth: 1000}
@@ -147,7 +148,7 @@ func TestSearchBeatsTheOthers(t *testing.T) {
 
 // Before it anneals, Search has the best plan of the methods it starts from.
 func TestSearchStartsFromTheOthers(t *testing.T) {
-	r := rand.New(rand.NewPCG(14, 14))
+	r := testfile.Random(t, 14, 14)
 	for range 300 {
 		c := exhaustive.RandomChain(r, 2+r.IntN(10))
 		p := device(r, c)
@@ -199,7 +200,7 @@ func TestEndedContext(t *testing.T) {
 
 // The decoder gives no plan that the machine does not give for its order of starts.
 func TestDecoderAgreesWithMachine(t *testing.T) {
-	r := rand.New(rand.NewPCG(8, 8))
+	r := testfile.Random(t, 8, 8)
 	runs := 0
 	for range 2000 {
 		c := exhaustive.RandomChain(r, 2+r.IntN(6))

@@ -11,6 +11,7 @@ import (
 // A beam search leaves nothing placed, finds no more than it was asked for, and
 // is as good whether or not others went before.
 func TestBeam(t *testing.T) {
+	t.Parallel()
 	found := 0
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 41))
@@ -53,6 +54,7 @@ func TestBeam(t *testing.T) {
 // ResNet-50 of [004] 6.5 on four GPUs of 8 GB: the best 1-periodic pattern has
 // two stages on every GPU, which neither MadPipe nor moves from its plan find.
 func TestSearchFindsTwoStagesEach(t *testing.T) {
+	t.Parallel()
 	c, err := zoo.Load("zoo:resnet50?image=1000&batch=8")
 	if err != nil {
 		t.Fatal(err)

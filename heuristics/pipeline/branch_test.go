@@ -19,8 +19,9 @@ import (
 // Exact equals exhaustive search over all allocations and patterns, from
 // nothing and from the optimum itself.
 func TestExactEqualsExhaustive(t *testing.T) {
+	t.Parallel()
 	closed, total := 0, 0
-	for seed := range uint64(500) {
+	for seed := range uint64(testfile.Cases(500)) {
 		r := rand.New(rand.NewPCG(seed, 11))
 		c, p := randomChain(r, 2+r.IntN(4), seed%4 == 3), randomPlatform(r)
 		if seed%3 == 1 { // some layers hardly count
@@ -82,7 +83,7 @@ func TestExactEqualsExhaustive(t *testing.T) {
 			}
 		}
 	}
-	if closed < total*99/100 {
+	if !testing.Short() && closed < total*99/100 {
 		t.Errorf("closed %d of %d", closed, total)
 	}
 	t.Logf("%d of %d closed", closed, total)
@@ -90,6 +91,7 @@ func TestExactEqualsExhaustive(t *testing.T) {
 
 // The same with more layers, where several have to share processors.
 func TestExactEqualsExhaustiveLonger(t *testing.T) {
+	t.Parallel()
 	solved := 0
 	for seed := range uint64(testfile.Cases(60)) {
 		r := rand.New(rand.NewPCG(seed, 12))
@@ -137,6 +139,7 @@ func allocationsOf(n, procs int, with func([]plan.Stage)) {
 // there is a little less memory than the best 1-periodic one takes; and Every is
 // no weaker than the bounds in closed form.
 func TestEveryBoundsKPeriodic(t *testing.T) {
+	t.Parallel()
 	tight, beaten, total := 0, 0, 0
 	for seed := range uint64(testfile.Cases(120)) {
 		r := rand.New(rand.NewPCG(seed, 21))
@@ -169,7 +172,7 @@ func TestEveryBoundsKPeriodic(t *testing.T) {
 			if x.Every > least*(1+2*exhaustive.Closeness) {
 				t.Fatalf("seed %d, %s: %v for every pattern, but there are %v: %+v %+v", seed, model, x.Every, best, c, p)
 			}
-			bounds, err := Bounds(c, p, o)
+			bounds, err := boundsOf(c, p, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -193,6 +196,7 @@ func TestEveryBoundsKPeriodic(t *testing.T) {
 
 // ExactContiguous equals exhaustive search over contiguous allocations.
 func TestExactContiguousEqualsExhaustive(t *testing.T) {
+	t.Parallel()
 	total, dearer := 0, 0
 	for seed := range uint64(testfile.Cases(200)) {
 		r := rand.New(rand.NewPCG(seed, 22))

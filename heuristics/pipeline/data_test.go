@@ -10,12 +10,14 @@ import (
 	"workbench/model/chain"
 	"workbench/model/platform"
 	"workbench/model/profile"
+	"workbench/model/testfile"
 	"workbench/model/zoo"
 )
 
 // PipeDream's own periods of its straight pipeline, where its profiles are
 // there to be read.
 func TestPartitionOfPipeDream(t *testing.T) {
+	t.Parallel()
 	const file = "../../../shared/data/pipedream/vgg16/graph.txt"
 	data, err := os.ReadFile(file)
 	if os.IsNotExist(err) {
@@ -44,6 +46,7 @@ func TestPartitionOfPipeDream(t *testing.T) {
 
 // The partition is the best over all contiguous ones.
 func TestPartitionExhaustively(t *testing.T) {
+	t.Parallel()
 	eachSmall(t, func(c *chain.Chain, p platform.Platform) {
 		in, err := readInstance(c, p, Options{})
 		if err != nil {
@@ -75,6 +78,7 @@ func TestPartitionExhaustively(t *testing.T) {
 // OneFOneBStar finds the best of all contiguous allocations, KPeriodic for each
 // k as well.
 func TestContiguousExhaustively(t *testing.T) {
+	t.Parallel()
 	fits := 0
 	eachSmall(t, func(c *chain.Chain, p platform.Platform) {
 		for _, model := range models {
@@ -120,7 +124,7 @@ func TestContiguousExhaustively(t *testing.T) {
 			}
 		}
 	})
-	if fits < 100 {
+	if fits < testfile.Cases(100) {
 		t.Errorf("only %d fit", fits)
 	}
 }
@@ -203,7 +207,7 @@ func BenchmarkMethods(b *testing.B) {
 func BenchmarkBounds(b *testing.B) {
 	c := denseNet(b)
 	for b.Loop() {
-		if _, err := Bounds(c, denseNetOn, Options{}); err != nil {
+		if _, err := boundsOf(c, denseNetOn, Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -212,6 +216,7 @@ func BenchmarkBounds(b *testing.B) {
 // The program over contiguous allocations finds one at a period exactly where
 // one of all of them fits with the groups of 1F1B*.
 func TestContiguousAtEveryPeriod(t *testing.T) {
+	t.Parallel()
 	yes, no := 0, 0
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 13))

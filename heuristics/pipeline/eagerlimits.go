@@ -25,7 +25,7 @@ func (in *instance) bestEager() *pattern {
 		best = s
 		return true
 	}
-	for k := range 2 * in.Procs {
+	for k := 0; k < 2*in.Procs && (best == nil || !in.stopped()); k++ {
 		if s := in.bestContiguous(k); s != nil {
 			try(s.stages)
 		}

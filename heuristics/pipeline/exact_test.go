@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/exhaustive"
+	"workbench/model/periodic"
 	"workbench/model/pipeline/pipelinetest"
 	"workbench/model/plan"
 )
@@ -18,6 +19,7 @@ import (
 // none is faster than the optimum, what is called infeasible is, and branch and
 // bound ends at the optimum, with few exceptions where its bound is less.
 func TestMixedMagnitudes(t *testing.T) {
+	t.Parallel()
 	closed, total := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		x := pipelinetest.Draw(rt, 5)
@@ -41,7 +43,7 @@ func TestMixedMagnitudes(t *testing.T) {
 			case err != nil:
 				continue
 			}
-			r, err := plan.VerifyPattern(x.Chain, p)
+			r, err := periodic.VerifyPipeline(x.Chain, p)
 			if err != nil || !r.Valid() || len(r.ClaimErrors) > 0 {
 				rt.Fatalf("%s: %v, violations %v, claims %v: %+v\n%s", name, err, r.Violations, r.ClaimErrors, x, dump(p))
 			}
@@ -58,7 +60,7 @@ func TestMixedMagnitudes(t *testing.T) {
 		if err != nil || found.Plan == nil {
 			rt.Fatalf("%v: %+v", err, x)
 		}
-		r, err := plan.VerifyPattern(x.Chain, found.Plan)
+		r, err := periodic.VerifyPipeline(x.Chain, found.Plan)
 		if err != nil || !r.Valid() {
 			rt.Fatalf("%v, violations %v: %+v", err, r.Violations, x)
 		}

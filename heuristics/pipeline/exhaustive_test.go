@@ -16,6 +16,7 @@ import (
 // nor does a bound; where nothing fits, no 1-periodic plan is found, and what
 // is called infeasible is.
 func TestExhaustive(t *testing.T) {
+	t.Parallel()
 	const decisions = 1 << 19
 	equal, total := map[string]int{}, 0
 	for seed := range uint64(testfile.Cases(60)) {
@@ -32,7 +33,7 @@ func TestExhaustive(t *testing.T) {
 			if err != nil && !nothing {
 				t.Fatal(err)
 			}
-			bounds, err := Bounds(c, p, o)
+			bounds, err := boundsOf(c, p, o)
 			var proved *plan.Infeasible
 			if errors.As(err, &proved) {
 				if !nothing {
@@ -75,6 +76,7 @@ func TestExhaustive(t *testing.T) {
 // With one layer a stage the smallest T of 1F1B* is the least of all 1-periodic
 // patterns of the allocation (Theorem 15), communications included.
 func TestTheorem15Exhaustively(t *testing.T) {
+	t.Parallel()
 	cases := 0
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 8))
@@ -111,6 +113,7 @@ func TestTheorem15Exhaustively(t *testing.T) {
 // Cancelled iterations do not beat exhaustive search among 2-periodic patterns
 // of the allocation.
 func TestKPeriodicExhaustively(t *testing.T) {
+	t.Parallel()
 	cases, equal := 0, 0
 	for seed := range uint64(80) {
 		r := rand.New(rand.NewPCG(seed, 12))

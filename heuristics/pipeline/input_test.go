@@ -21,6 +21,7 @@ func unitChain(n int) *chain.Chain {
 }
 
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	good := platform.Platform{Memory: 100, Bandwidth: 1, Processors: 2, WeightCopies: 3}
 	with := func(f func(*platform.Platform)) platform.Platform {
 		p := good
@@ -56,7 +57,7 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("%s: %v, want %q", name, err, x.says)
 			}
 		}
-		if _, err := Bounds(x.c, x.p, x.o); !errors.Is(err, x.is) {
+		if _, err := boundsOf(x.c, x.p, x.o); !errors.Is(err, x.is) {
 			t.Errorf("bounds: %v", err)
 		}
 	}
@@ -64,6 +65,7 @@ func TestBadInput(t *testing.T) {
 
 // More processors than layers are idle; one processor needs no bandwidth.
 func TestUnusualPlatforms(t *testing.T) {
+	t.Parallel()
 	for name, method := range methods {
 		p, err := method(unitChain(2), platform.Platform{Memory: 100, Bandwidth: 1e9, Processors: 1000, WeightCopies: 3}, Options{})
 		if err != nil {
@@ -86,6 +88,7 @@ func TestUnusualPlatforms(t *testing.T) {
 // of layers that needs least. Here layer 2 alone: 3·10 of weights, 2+2 of
 // buffers, and its input (stage) or δ_2 + δ_1 beside it (task).
 func TestFitsNowhere(t *testing.T) {
+	t.Parallel()
 	c := unitChain(3)
 	c.Layers[1].Name, c.Layers[1].Weight = "heavy", 10
 	for model, need := range map[string]float64{plan.StageModel: 35, plan.TaskModel: 37} {
@@ -104,6 +107,7 @@ func TestFitsNowhere(t *testing.T) {
 }
 
 func TestBadAllocations(t *testing.T) {
+	t.Parallel()
 	c, p := unitChain(3), platform.Platform{Memory: 100, Bandwidth: 1, Processors: 2}
 	for _, x := range []struct {
 		stages []plan.Stage
@@ -133,6 +137,7 @@ func TestBadAllocations(t *testing.T) {
 // Times and sizes that span more than the floating-point numbers, or hardly
 // less, are planned or refused, whatever the method.
 func TestExtremeNumbers(t *testing.T) {
+	t.Parallel()
 	two := func(u, size, weight float64) *chain.Chain {
 		l := chain.Layer{ForwardTime: u, BackwardTime: u, Activation: size, Saved: size, Gradient: size, Weight: weight}
 		return &chain.Chain{Name: "two", Layers: []chain.Layer{l, l}}
@@ -169,6 +174,7 @@ func TestExtremeNumbers(t *testing.T) {
 // Stages of 1e-5 s beside one of 1e4 s: two operations less than an instant
 // apart stay in order though one of another resource lies between them.
 func TestClaimsOfUnequalTimes(t *testing.T) {
+	t.Parallel()
 	c := &chain.Chain{Name: "unequal", Input: chain.Input{Activation: 4, Gradient: 6}, Layers: []chain.Layer{
 		{ForwardTime: 1e-5, Activation: 5, Saved: 5, Gradient: 5, Weight: 5},
 		{Activation: 6, Saved: 6, Gradient: 6, Weight: 6},

@@ -72,6 +72,23 @@ func MadPipeAllocation(c *chain.Chain, p platform.Platform, g Grid, o Options) (
 	return stages, period, nil
 }
 
+// MadPipePaper is MadPipe as [004] 7.3 compares it: one allocation, with the grid
+// of 7.3.1, where [MadPipe] schedules several. Deviations from the source: the
+// list scheduler stands for the ILP of 7.2, and T̂ is found by bisection (see
+// [MadPipeAllocation]).
+func MadPipePaper(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
+	stages, _, err := MadPipeAllocation(c, p, PaperGrid, o)
+	if err != nil {
+		return nil, err
+	}
+	out, err := Schedule(c, p, stages, o)
+	if err != nil {
+		return nil, err
+	}
+	out.Method = "madpipe-paper"
+	return out, nil
+}
+
 func (g Grid) check() error {
 	if g.Time < 2 || g.Memory < 2 || g.Delay < 0 || g.Delay == 1 {
 		return errGrid

@@ -10,6 +10,7 @@ import (
 	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 // admits reports whether a chain has an allocation with loads of at most T̂ that
@@ -45,6 +46,7 @@ func admits(d *madPipeDP, period float64) bool {
 // MadPipe-DP finds an allocation exactly where there is one, with every
 // discretisation, and whatever it finds a larger T̂ allows as well.
 func TestMadPipeDPExhaustively(t *testing.T) {
+	t.Parallel()
 	yes, no := 0, 0
 	eachSmall(t, func(c *chain.Chain, p platform.Platform) {
 		for _, model := range models {
@@ -52,7 +54,7 @@ func TestMadPipeDPExhaustively(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, g := range []Grid{PaperGrid, FineGrid, {Time: 7, Memory: 5, Delay: 9}} {
+			for _, g := range testfile.Few(2, PaperGrid, Grid{Time: 7, Memory: 5, Delay: 9}, FineGrid) {
 				d := newMadPipe(in, g)
 				for _, d.safe = range []bool{false, true} {
 					before := false
@@ -79,7 +81,7 @@ func TestMadPipeDPExhaustively(t *testing.T) {
 			}
 		}
 	})
-	if yes < 100 || no < 100 {
+	if !testing.Short() && (yes < 100 || no < 100) {
 		t.Errorf("%d allocations, %d without", yes, no)
 	}
 }
@@ -87,6 +89,7 @@ func TestMadPipeDPExhaustively(t *testing.T) {
 // A pattern that has been retimed keeps its allocation's memory and never gets
 // a longer period.
 func TestRetime(t *testing.T) {
+	t.Parallel()
 	shorter := 0
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 10))
@@ -125,6 +128,8 @@ func TestRetime(t *testing.T) {
 
 // Where MadPipe finds nothing it says so, and claims no proof.
 func TestMadPipeFindsNothing(t *testing.T) {
+	t.Parallel()
+	testfile.Long(t)
 	nothing := 0
 	for seed := uint64(0); seed < 200 && nothing < 2; seed++ {
 		r := rand.New(rand.NewPCG(seed, 11))
@@ -321,8 +326,9 @@ func leastPeriod(t *testing.T, c *chain.Chain, p platform.Platform, model string
 
 // At times that are no whole numbers, in both models and with both estimates.
 func TestMadPipeLeastPeriod(t *testing.T) {
+	t.Parallel()
 	found, special, nothing := 0, 0, 0
-	for seed := range uint64(400) {
+	for seed := range uint64(testfile.Cases(400)) {
 		r := rand.New(rand.NewPCG(seed, 21))
 		c := randomChain(r, 3+r.IntN(4), false)
 		for i := range c.Layers {
@@ -353,7 +359,7 @@ func TestMadPipeLeastPeriod(t *testing.T) {
 			special++
 		}
 	}
-	if found < 150 || special < 15 || nothing < 10 {
+	if !testing.Short() && (found < 150 || special < 15 || nothing < 10) {
 		t.Errorf("%d allocations, %d with several stages on one processor, %d without", found, special, nothing)
 	}
 }
@@ -363,6 +369,7 @@ func TestMadPipeLeastPeriod(t *testing.T) {
 // forget states that are better by less than a tenth, or keep the first of two
 // that need the same beside it.
 func TestMadPipeSmallDelays(t *testing.T) {
+	t.Parallel()
 	for _, x := range []struct {
 		kind  int
 		seeds []uint64
@@ -385,6 +392,7 @@ func TestMadPipeSmallDelays(t *testing.T) {
 // The special processor takes the first layer and the last, which is tiny; the
 // other processor is full. There is just enough time for the layers before.
 func TestMadPipeFillsProcessors(t *testing.T) {
+	t.Parallel()
 	c := &chain.Chain{Name: "full", Layers: []chain.Layer{
 		{ForwardTime: 0.5, BackwardTime: 0.46},
 		{ForwardTime: 0.5, BackwardTime: 0.5},

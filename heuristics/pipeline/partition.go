@@ -42,7 +42,7 @@ func (in *instance) held(k int) []plan.Stage {
 }
 
 // balanced finds the allocation with the smallest load such that the r-th stage
-// from the end fits with flight(r) mini-batches; nil: memory does not count.
+// from the end fits with flight(r) mini-batches; nil: memory does not count, and nobody is asked whether that is still wanted.
 func (in *instance) balanced(flight func(r int) int) ([]plan.Stage, float64) {
 	// best[r][i]: layers i+1..n in r stages; end[r][i]: where the first ends.
 	n := in.N
@@ -55,6 +55,9 @@ func (in *instance) balanced(flight func(r int) int) ([]plan.Stage, float64) {
 	for r := 1; r <= in.Procs; r++ {
 		row, next := best[r*(n+1):(r+1)*(n+1)], best[(r-1)*(n+1):r*(n+1)]
 		for i := n - r; i >= 0; i-- {
+			if flight != nil && i%stopRows == 0 && in.stopped() {
+				return nil, math.Inf(1)
+			}
 			for j := i + 1; j <= n; j++ {
 				load := in.Time(i+1, j)
 				if load > row[i] {

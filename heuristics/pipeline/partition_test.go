@@ -26,6 +26,7 @@ func smallChain(t *rapid.T) (*chain.Chain, platform.Platform) {
 // The partition is the best of all contiguous ones whose r-th stage from the
 // end fits with r mini-batches, written out layer by layer.
 func TestFittingPartition(t *testing.T) {
+	t.Parallel()
 	some, none := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		c, p := smallChain(t)

@@ -5,8 +5,8 @@
 // Every method takes a chain and a platform and returns a k-periodic pattern, a
 // *plan.Infeasible error when it proved that no pattern fits, or an error
 // wrapping plan.ErrNoPlan when it found none though one may exist. Methods
-// promise nothing about optimality beyond what their comments say; Bounds says
-// how far from it a plan can be at most.
+// promise nothing about optimality beyond what their comments say; the bounds of
+// model/pipeline say how far from it a plan can be at most.
 //
 // Layers are numbered 1..n as in [004], n = L+1 being the loss; layer 0 is the
 // input. A stage is a run of layers on one processor, an item a stage or a
@@ -95,16 +95,4 @@ func (in *instance) noPlan(method, why string) error {
 		why = "in the time that there was"
 	}
 	return fmt.Errorf("%s: %s: %w in %.0f bytes on each of %d processors, %s", plan.Pipeline, method, plan.ErrNoPlan, in.Memory, in.Platform.Processors, why)
-}
-
-// Bound is a proven lower bound on T/k.
-type Bound = view.Bound
-
-// Bounds returns the bounds in closed form of [view.Instance.Bounds].
-func Bounds(c *chain.Chain, p platform.Platform, o Options) ([]Bound, error) {
-	in, err := newInstance(c, p, o)
-	if err != nil {
-		return nil, err
-	}
-	return in.Bounds(), nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"workbench/model/chain"
+	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -74,6 +75,7 @@ func leastNCA(f, b []int, period int) []int {
 
 // Theorem 15: with one layer a stage, 1F1B*(T) has the least NCA of every layer.
 func TestTheorem15(t *testing.T) {
+	t.Parallel()
 	cases := 0
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 15))
@@ -91,7 +93,7 @@ func TestTheorem15(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rep, err := plan.VerifyPattern(c, p)
+			rep, err := periodic.VerifyPipeline(c, p)
 			if err != nil || !rep.Valid() {
 				t.Fatal(err, rep.Violations)
 			}
@@ -113,6 +115,7 @@ func TestTheorem15(t *testing.T) {
 // stage here has 4 bytes more for them, the first and the last have 2 more of
 // weights instead of a second cut.
 func TestTheorem16(t *testing.T) {
+	t.Parallel()
 	for k := 1; k <= 5; k++ {
 		c := &chain.Chain{Name: "theorem16", Input: chain.Input{Activation: 1, Gradient: 1}}
 		for l := 1; l <= k+1; l++ {
@@ -144,6 +147,7 @@ func TestTheorem16(t *testing.T) {
 // Theorem 17: the chain C_k, on which contiguous allocations take 2 - 1/k times
 // the best period, which is k; k ≥ 2 (for k = 1 there are -2 layers of cost ε).
 func TestTheorem17(t *testing.T) {
+	t.Parallel()
 	for k := 2; k <= 4; k++ {
 		eps := 1 / float64(2*k+1)
 		c := &chain.Chain{Name: "theorem17"}
@@ -200,6 +204,7 @@ func TestTheorem17(t *testing.T) {
 // Lemma 10: three layers that only fit when the first and the last share a
 // processor.
 func TestLemma10(t *testing.T) {
+	t.Parallel()
 	c := &chain.Chain{Name: "lemma10"}
 	for _, w := range []float64{1, 2, 1} {
 		c.Layers = append(c.Layers, chain.Layer{ForwardTime: 1, BackwardTime: 1, Weight: w})
@@ -222,6 +227,7 @@ func TestLemma10(t *testing.T) {
 
 // Theorem 18: a contiguous allocation takes k-1 times as long as another.
 func TestTheorem18(t *testing.T) {
+	t.Parallel()
 	for k := 3; k <= 5; k++ {
 		c := &chain.Chain{Name: "theorem18"}
 		memory := float64(k)
@@ -260,6 +266,7 @@ func TestTheorem18(t *testing.T) {
 // Inside stages 1F1B* is not optimal: its period is 6 where the layers of a
 // stage apart allow 4.
 func TestLayersInsideStages(t *testing.T) {
+	t.Parallel()
 	c := &chain.Chain{Name: "inside", Input: chain.Input{Activation: 1}}
 	for range 3 {
 		c.Layers = append(c.Layers, chain.Layer{ForwardTime: 1, BackwardTime: 1, Activation: 1, Saved: 1})

@@ -105,7 +105,7 @@ func memories(t testing.TB, c *chain.Chain) []float64 {
 // No method beats exhaustive search, none finds a plan where there is none, and
 // the methods come in order. Bounds hold.
 func TestRandomChains(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 1))
+	r := testfile.Random(t, 3, 1)
 	worse := map[string]int{}
 	instances := 0
 	for i := range testfile.Cases(2000) {
@@ -282,8 +282,8 @@ func slowFloating(v *model.View, printed bool, s, t, l int, m float64) float64 {
 
 // The step functions are the recurrences, at their breakpoints and between.
 func TestRecurrences(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 8))
-	for i := range 400 {
+	r := testfile.Random(t, 5, 8)
+	for i := range testfile.Cases(400) {
 		c := exhaustive.RandomChain(r, 1+i%6)
 		v := model.Of(c)
 		n := c.Len()
@@ -533,7 +533,7 @@ func TestExactStops(t *testing.T) {
 			t.Errorf("%s: %v", x.name, err)
 		}
 	}
-	long := &chain.Chain{Name: "long", Layers: make([]chain.Layer, 1_000_000)}
+	long := &chain.Chain{Name: "long", Layers: make([]chain.Layer, 200_000)}
 	for _, x := range exactMethods[:3] {
 		if _, err := x.solve(context.Background(), long, platform.Platform{Memory: 1}); !errors.As(err, new(*TooLargeError)) {
 			t.Errorf("%s: %v", x.name, err)
@@ -549,8 +549,8 @@ func TestExactStops(t *testing.T) {
 
 // Plans within a budget are those of the whole curve.
 func TestBudget(t *testing.T) {
-	r := rand.New(rand.NewPCG(2, 7))
-	for i := range 60 {
+	r := testfile.Random(t, 2, 7)
+	for i := range testfile.Cases(60) {
 		c := exhaustive.RandomChain(r, 16+i%5)
 		if i%3 == 0 { // times that are all different
 			for l := range c.Layers {
@@ -586,9 +586,9 @@ func TestBudget(t *testing.T) {
 
 // A budget that is just enough leaves the optimum, one that is not leaves nothing.
 func TestTightBudget(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 4))
+	r := testfile.Random(t, 1, 4)
 	ctx := context.Background()
-	for i := range 600 {
+	for i := range testfile.Cases(600) {
 		c := exhaustive.RandomChain(r, 2+i%6)
 		v := model.Of(c).RoundedDown(c.Len())
 		_, high := Range(c)
@@ -668,7 +668,7 @@ func TestPeriodicSegments(t *testing.T) {
 // On networks: the ends of the range are what they are said to be, plans keep
 // the rules, and bounds are below them.
 func TestExactNetworks(t *testing.T) {
-	for _, name := range []string{"vgg16", "resnet50", "gpt2", "mobilenet", "densenet121"} {
+	for _, name := range testfile.Few(1, "vgg16", "resnet50", "gpt2", "mobilenet", "densenet121") {
 		c, err := zoo.Load("zoo:" + name)
 		if err != nil {
 			t.Fatal(err)

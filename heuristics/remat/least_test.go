@@ -8,6 +8,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 	"workbench/model/zoo"
 )
 
@@ -15,7 +16,8 @@ import (
 // proves that there is none: on every network that is a chain.
 func TestLeastOfNetworks(t *testing.T) {
 	chains := 0
-	for _, name := range zoo.Names() {
+	names := zoo.Names()
+	for _, name := range testfile.Few(len(names)/4, names...) {
 		c, err := zoo.Load(zoo.Scheme + name)
 		if err != nil {
 			continue // a join
@@ -60,7 +62,7 @@ func TestLeastOfNetworks(t *testing.T) {
 			}
 		}
 	}
-	if chains < 20 {
+	if !testing.Short() && chains < 20 {
 		t.Errorf("%d chains", chains)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/platform"
 	model "workbench/model/remat"
+	"workbench/model/testfile"
 )
 
 // swept is a state of a search in which forwards ascend, in so many sweeps from
@@ -73,8 +74,8 @@ func inSweeps(v *model.View, memory float64, sweeps int) float64 {
 // nearly always is: what docs/formulations/chain-milp.md says of the sweeps of
 // the chain MILP. The chains are drawn such that one sometimes is not.
 func TestSweeps(t *testing.T) {
-	r := rand.New(rand.NewPCG(7, 2))
-	const cases = 3000
+	r := testfile.Random(t, 7, 2)
+	cases := testfile.Cases(3000)
 	failed := 0
 	for k := range cases {
 		c := anyChain(r, 5, k%8)

@@ -11,6 +11,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 	"workbench/model/zoo"
 
 	"pgregory.net/rapid"
@@ -61,9 +62,9 @@ func check(t interface {
 // Optimum and LeastMemory are exhaustive search on small chains, whatever their
 // numbers.
 func TestOptimumIsExhaustive(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 1))
+	r := testfile.Random(t, 3, 1)
 	var searched, tight int
-	const cases = 4000
+	cases := testfile.Cases(4000)
 	for k := range cases {
 		c := anyChain(r, 5, k%8)
 		least, err := exhaustive.RematLeastMemory(c, 1<<20)
@@ -374,7 +375,7 @@ func TestOptimumWithAStart(t *testing.T) {
 		}
 		low, high := Range(c)
 		last := math.Inf(1)
-		for k := range 60 {
+		for k := range testfile.Cases(60) {
 			p := platform.Platform{Memory: low + (high-low)*float64(k)/59}
 			start, err := Persistent(t.Context(), c, p)
 			if err != nil {

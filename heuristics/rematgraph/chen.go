@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"workbench/model/graph"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/stages"
@@ -22,11 +21,7 @@ import (
 // chenBudgets), and those of equally many layers, √n among them. Chen returns
 // the fastest plan that fits; the end of ctx ends it with the best until then.
 // O(budgets·n³/64) at most.
-func Chen(ctx context.Context, g *graph.Graph, p platform.Platform) (*plan.Plan, error) {
-	v, err := stages.Of(g)
-	if err != nil {
-		return nil, err
-	}
+func Chen(ctx context.Context, v *stages.View, p platform.Platform) (*plan.Plan, error) {
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
 	}
@@ -63,8 +58,8 @@ func chen(ctx context.Context, v *stages.View) ([]*stages.Schedule, error) {
 	}
 	size := make([]float64, len(s.last)) // of each layer, less its checkpoint
 	for l := range size {
-		for i := s.first(l); i < s.last[l]; i++ {
-			size[l] += v.Memory[i]
+		for j := s.first(l); j < s.last[l]; j++ {
+			size[l] += v.Written[j]
 		}
 	}
 	var all []*stages.Schedule
@@ -150,21 +145,29 @@ func (s *segments) keepOnly(ends []int) *stages.Schedule {
 	from := 0
 	for _, l := range ends {
 		checkpoint := s.last[l]
-		again := v.N // the first node computed once that reads the segment
-		for i := from; i < checkpoint; i++ {
-			again = min(again, s.firstOnce(i))
-		}
-		for i := from; i < checkpoint; i++ {
-			retain(i, i, s.lastForward(i))
-			if again < v.N {
-				retain(i, again, s.lastReader(i))
+		again := v.N // the first node behind the forwards that reads the segment
+		for j := from; j < checkpoint; j++ {
+			for _, i := range v.Writes[j] {
+				again = min(again, s.firstBehind(i))
 			}
 		}
-		retain(checkpoint, checkpoint, s.lastReader(checkpoint))
+		for j := from; j < checkpoint; j++ {
+			for _, i := range v.Writes[j] {
+				retain(i, j, s.lastForward(i))
+				if again < v.N {
+					retain(i, again, v.End(i))
+				}
+			}
+		}
+		for _, i := range v.Writes[checkpoint] {
+			retain(i, checkpoint, v.End(i))
+		}
 		from = checkpoint + 1
 	}
-	for i := from; i < v.N; i++ {
-		retain(i, i, s.lastReader(i))
+	for j := from; j < v.N; j++ {
+		for _, i := range v.Writes[j] {
+			retain(i, j, v.End(i))
+		}
 	}
 	out.Complete()
 	return out

@@ -6,28 +6,20 @@ import (
 	"workbench/model/stages"
 )
 
-// frugal returns the schedule that retains only what must not be computed
-// twice.
-func frugal(v *stages.View) *stages.Schedule {
-	s := v.New()
-	s.Complete()
-	return s
-}
-
 // least returns the schedule of least memory that is found without a search:
-// the best of frugal, of what is left when that or store-all is repaired
+// the best of View.Frugal, of what is left when that or store-all is repaired
 // towards stages.View.LeastBound, and of Chen's segmentations. stop may end it early; nil:
 // nothing does.
 func least(v *stages.View, stop func() bool) *stages.Schedule {
 	bound, _ := v.LeastBound()
-	best := frugal(v)
+	best := v.Frugal()
 	lowest, _, _ := best.Peak()
 	consider := func(s *stages.Schedule) {
 		if peak, _, _ := s.Peak(); peak < lowest {
 			best, lowest = s, peak
 		}
 	}
-	for _, s := range []*stages.Schedule{frugal(v), v.StoreAll()} {
+	for _, s := range []*stages.Schedule{v.Frugal(), v.StoreAll()} {
 		if lowest <= bound {
 			return best
 		}

@@ -7,7 +7,6 @@ import (
 
 	"workbench/heuristics/remat"
 	"workbench/model/chain"
-	"workbench/model/graph"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/stages"
@@ -25,11 +24,7 @@ import (
 //
 // An error wraps plan.ErrNoPlan when the dynamic program finds no plan, which
 // proves nothing about the graph. Complexity as of remat.PersistentCurve.
-func Linearised(ctx context.Context, g *graph.Graph, p platform.Platform) (*plan.Plan, error) {
-	v, err := stages.Of(g)
-	if err != nil {
-		return nil, err
-	}
+func Linearised(ctx context.Context, v *stages.View, p platform.Platform) (*plan.Plan, error) {
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
 	}
@@ -97,13 +92,14 @@ func newChained(s *segments) *chained {
 func (k *chained) turn(c int) (at int, ok bool) {
 	v := k.v
 	from, to := k.forwards, v.N
-	for i := k.forwards; i < v.N; i++ {
-		for _, p := range v.Pred[i] {
+	for j := k.forwards; j < v.N; j++ {
+		for _, i := range v.Pred[j] {
+			p := v.Writer[i]
 			if p > c && p < k.forwards {
-				from = i + 1
+				from = j + 1
 			}
 			if p < c {
-				to = min(to, i)
+				to = min(to, j)
 			}
 		}
 	}
@@ -120,19 +116,24 @@ func (k *chained) turn(c int) (at int, ok bool) {
 // from there on.
 func (k *chained) crossing(place int) float64 {
 	bytes := 0.0
-	for i := k.forwards; i < place; i++ {
-		if k.lastReader(i) >= place {
-			bytes += k.v.Memory[i]
+	for j := k.forwards; j < place; j++ {
+		for _, i := range k.v.Writes[j] {
+			if k.v.End(i) >= place {
+				bytes += k.v.Memory[i]
+			}
 		}
 	}
 	return bytes
 }
 
-// saved reports whether forward node i is part of ā: the output of its layer,
-// or read by a node computed once.
+// saved reports whether a value of a forward node is part of ā: one of the output
+// of its layer, or needed behind the forwards.
 func (k *chained) saved(i, layer int) bool {
-	return i == k.forward[layer]-1 || k.firstOnce(i) < k.v.N
+	return k.output(i, layer) || k.firstBehind(i) < k.v.N || k.v.Result[i]
 }
+
+// output reports whether a value is part of what its layer puts out.
+func (k *chained) output(i, layer int) bool { return k.v.Writer[i] == k.forward[layer]-1 }
 
 // chain returns the chain. The graph's input is no part of it: it is resident
 // all the time.
@@ -144,12 +145,14 @@ func (k *chained) chain() *chain.Chain {
 		x.Name = fmt.Sprintf("layer%d", l)
 		if l <= k.n {
 			x.Name = v.Graph.Nodes[k.forward[l]-1].ID
-			x.Activation = v.Memory[k.forward[l]-1]
+			x.Activation = v.Written[k.forward[l]-1]
 			x.Gradient = k.crossing(k.backward[l])
-			for i := k.forward[l-1]; i < k.forward[l]; i++ {
-				x.ForwardTime += v.Time[i]
-				if k.saved(i, l) {
-					x.Saved += v.Memory[i]
+			for j := k.forward[l-1]; j < k.forward[l]; j++ {
+				x.ForwardTime += v.Time[j]
+				for _, i := range v.Writes[j] {
+					if k.saved(i, l) {
+						x.Saved += v.Memory[i]
+					}
 				}
 			}
 			x.ForwardOverhead = max(0, k.forwardPeak(l, true)-x.Saved, k.forwardPeak(l, false)-x.Activation)
@@ -175,13 +178,13 @@ func (k *chained) chain() *chain.Chain {
 func (k *chained) forwardPeak(l int, all bool) float64 {
 	v := k.v
 	now, peak := 0.0, 0.0
-	for i := k.forward[l-1]; i < k.forward[l]; i++ {
-		peak = max(peak, now+v.Memory[i]+v.Overhead[i])
-		now += v.Memory[i]
-		for _, p := range append(slices.Clone(v.Pred[i]), i) {
-			kept := p == k.forward[l]-1 || all && k.saved(p, l)
-			if p >= k.forward[l-1] && !kept && k.lastForward(p) == i {
-				now -= v.Memory[p]
+	for j := k.forward[l-1]; j < k.forward[l]; j++ {
+		now += v.Written[j]
+		peak = max(peak, now+v.Overhead[j])
+		for _, i := range append(slices.Clone(v.Pred[j]), v.Writes[j]...) {
+			kept := k.output(i, l) || all && k.saved(i, l)
+			if v.Writer[i] >= k.forward[l-1] && !kept && k.lastForward(i) == j {
+				now -= v.Memory[i]
 			}
 		}
 	}
@@ -194,13 +197,14 @@ func (k *chained) forwardPeak(l int, all bool) float64 {
 func (k *chained) backwardPeak(l int) float64 {
 	v := k.v
 	now, peak := 0.0, 0.0
-	for i := k.backward[l]; i < k.backward[l-1]; i++ {
-		peak = max(peak, now+v.Memory[i]+v.Overhead[i])
-		now += v.Memory[i]
-		for _, p := range append(slices.Clone(v.Pred[i]), i) {
+	for j := k.backward[l]; j < k.backward[l-1]; j++ {
+		now += v.Written[j]
+		peak = max(peak, now+v.Overhead[j])
+		for _, i := range append(slices.Clone(v.Pred[j]), v.Writes[j]...) {
+			p := v.Writer[i]
 			ours := p >= k.forwards || l <= k.n && p >= k.forward[l-1] && p < k.forward[l]
-			if ours && k.lastReader(p) == i {
-				now -= v.Memory[p]
+			if ours && v.End(i) == j {
+				now -= v.Memory[i]
 			}
 		}
 	}
@@ -219,15 +223,19 @@ func (k *chained) carryOut(p *plan.Plan) *stages.Schedule {
 				return
 			}
 			for l := 1; l <= k.n; l++ {
-				for i := k.forward[l-1]; i < min(k.forward[l], done); i++ {
-					if abar[l] && k.saved(i, l) || a[l] && i == k.forward[l]-1 {
-						s.Retain(done, i, true)
+				for j := k.forward[l-1]; j < min(k.forward[l], done); j++ {
+					for _, i := range k.v.Writes[j] {
+						if abar[l] && k.saved(i, l) || a[l] && k.output(i, l) {
+							s.Retain(done, i, true)
+						}
 					}
 				}
 			}
 			// Inside the layer everything is kept; what nothing reads is dropped.
-			for i := from; i < done; i++ {
-				s.Retain(done, i, true)
+			for j := from; j < done; j++ {
+				for _, i := range k.v.Writes[j] {
+					s.Retain(done, i, true)
+				}
 			}
 		}
 	}
@@ -251,6 +259,14 @@ func (k *chained) carryOut(p *plan.Plan) *stages.Schedule {
 			a[l] = a[l] || op.Op != plan.OpFAll
 			if op.Op == plan.OpFNone {
 				a[l-1] = false
+			}
+		}
+	}
+	// Gradients are kept: the chain does not compute backwards again.
+	for i := range k.v.M {
+		if j := k.v.Writer[i]; j >= k.forwards {
+			for t := j + 1; t <= k.v.End(i); t++ {
+				s.Retain(t, i, true)
 			}
 		}
 	}

@@ -16,29 +16,14 @@ package rematgraph
 import (
 	"fmt"
 
-	"workbench/model/graph"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/stages"
 )
 
-// TimeBound is stages.View.TimeBound of a graph.
-func TimeBound(g *graph.Graph, memory float64) (seconds float64, why string, err error) {
-	v, err := stages.Of(g)
-	if err != nil {
-		return 0, "", err
-	}
-	b := v.TimeBound(memory)
-	return b.Seconds, b.Why, nil
-}
-
 // StoreAll computes every node once and frees every value as soon as nothing
 // reads it any more. O(n² + edges).
-func StoreAll(g *graph.Graph, p platform.Platform) (*plan.Plan, error) {
-	v, err := stages.Of(g)
-	if err != nil {
-		return nil, err
-	}
+func StoreAll(v *stages.View, p platform.Platform) (*plan.Plan, error) {
 	return fit("store-all", v.StoreAll(), p)
 }
 
@@ -51,18 +36,12 @@ func fit(method string, s *stages.Schedule, p platform.Platform) (*plan.Plan, er
 		}
 		return nil, fmt.Errorf("%s: %w: it needs %.15g bytes, at node %q, and there are %.15g", method, plan.ErrNoPlan, peak, s.View().Graph.Nodes[node].ID, p.Memory)
 	}
-	return s.Fill(plan.NewGraph(method, s.View().Graph, p)), nil
+	return s.Fill(s.View().NewPlan(method, p)), nil
 }
 
-// Range returns the memory between which a limit matters: low is the least
-// that the methods of this package reach (no bound: see stages.View.LeastBound), high the
-// peak of store-all, in bytes.
-func Range(g *graph.Graph) (low, high float64, err error) {
-	v, err := stages.Of(g)
-	if err != nil {
-		return 0, 0, err
-	}
+// Range returns the memory between which a limit matters: low is the least for
+// which a plan is known, see stages.View.Least, high the peak of store-all, in bytes.
+func Range(v *stages.View) (low, high float64) {
 	high, _, _ = v.StoreAll().Peak()
-	low, _, _ = least(v, nil).Peak()
-	return min(low, high), high, nil
+	return min(v.Least().High, high), high
 }

@@ -7,18 +7,19 @@ import (
 	"slices"
 )
 
-// move is a drop or a keep of a value at a stage.
+// move is a drop of a value at a stage, or a keep of what a node writes there.
 type move struct {
-	value, stage int
-	keep         bool
+	what  int // a value that is dropped, or a node
+	stage int
+	keep  bool
 }
 
 // apply makes a move.
 func (x *state) apply(m move) {
 	if m.keep {
-		x.keep(m.value, m.stage)
+		x.keep(m.what, m.stage)
 	} else {
-		x.drop(m.value, m.stage)
+		x.drop(m.what, m.stage)
 	}
 }
 
@@ -41,12 +42,12 @@ func (x *state) relieving(moves []move, t int) []move {
 		for k, b := range x.rowS(t + 1) {
 			// What passes through is in the list already.
 			for b &^= x.rowS(t)[k]; b != 0; b &= b - 1 {
-				if i := k<<6 + bits.TrailingZeros64(b); !x.v.Once[i] {
+				if i := k<<6 + bits.TrailingZeros64(b); x.movable(i, t+1) {
 					moves = append(moves, move{i, t + 1, false})
 				}
 			}
 			for b := x.rowS(t + 1)[k] & x.rowS(t)[k]; b != 0; b &= b - 1 {
-				if i := k<<6 + bits.TrailingZeros64(b); !x.v.Once[i] && x.reads(t, i) {
+				if i := k<<6 + bits.TrailingZeros64(b); x.movable(i, t+1) && x.reads(t, i) {
 					moves = append(moves, move{i, t + 1, false})
 				}
 			}
@@ -59,7 +60,7 @@ func (x *state) relieving(moves []move, t int) []move {
 func (x *state) held(moves []move, t int) []move {
 	for k, b := range x.rowS(t) {
 		for ; b != 0; b &= b - 1 {
-			if i := k<<6 + bits.TrailingZeros64(b); !x.v.Once[i] {
+			if i := k<<6 + bits.TrailingZeros64(b); x.movable(i, t) {
 				moves = append(moves, move{i, t, false})
 			}
 		}
@@ -104,7 +105,7 @@ func (x *state) repair(noise func() float64) bool {
 			o := offer{m, noise(), 0}
 			if !m.keep {
 				// To drop a value costs its own time at least, nearly always.
-				o.floor = o.factor * x.v.Time[m.value] / min(x.excess, float64(x.over)*x.v.Memory[m.value])
+				o.floor = o.factor * x.v.Time[x.v.Writer[m.what]] / min(x.excess, float64(x.over)*x.v.Memory[m.what])
 			}
 			offers = append(offers, o)
 		}
@@ -180,7 +181,7 @@ func (x *state) fill() {
 				return
 			}
 			// Those before may have changed what this one does.
-			if has(x.rowR(o.stage), o.value) && x.change(o.move) < -worthwhile*x.total {
+			if has(x.rowR(o.stage), o.what) && x.change(o.move) < -worthwhile*x.total {
 				x.apply(o.move)
 				x.excess, again = 0, true
 			}
@@ -193,10 +194,7 @@ func (x *state) fill() {
 func (x *state) released(t int) float64 {
 	bytes := 0.0
 	for k, b := range x.rowS(t) {
-		if t+1 < x.v.N {
-			b &^= x.rowS(t + 1)[k]
-		}
-		for ; b != 0; b &= b - 1 {
+		for b &^= x.rowS(t + 1)[k]; b != 0; b &= b - 1 {
 			if i := k<<6 + bits.TrailingZeros64(b); !has(x.readers[i*x.v.Words:], t) {
 				bytes += x.v.Memory[i]
 			}
@@ -205,13 +203,17 @@ func (x *state) released(t int) float64 {
 	return bytes
 }
 
-// passes reports whether there may be room to keep a value: where it is not
-// now, the peak and its size are at most room. O(stages).
+// passes reports whether there may be room to keep what a node writes: where each
+// value is not now, the peak and its size are at most room. O(stages).
 func (x *state) passes(m move, room float64) bool {
-	room -= x.v.Memory[m.value]
-	for t := m.stage - 1; !has(x.rowS(t), m.value) && !has(x.rowR(t), m.value); t-- {
-		if x.peak[t] > room {
-			return false
+	for _, i := range x.v.Writes[m.what] {
+		if !has(x.rowS(m.stage+1), i) && !x.reads(m.stage, i) {
+			continue
+		}
+		for t := m.stage - 1; !has(x.rowS(t), i) && !has(x.rowR(t), m.what); t-- {
+			if x.peak[t]+x.v.Memory[i] > room {
+				return false
+			}
 		}
 	}
 	return true

@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"workbench/model/graph"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/stages"
@@ -21,18 +20,14 @@ import (
 //
 // The same seed and number of rounds give the same plan. The end of ctx ends it
 // with the best plan until then. A round takes O(n·degree) moves.
-func Search(ctx context.Context, g *graph.Graph, p platform.Platform, seed uint64, rounds int) (*plan.Plan, error) {
-	v, err := stages.Of(g)
-	if err != nil {
-		return nil, err
-	}
+func Search(ctx context.Context, v *stages.View, p platform.Platform, seed uint64, rounds int) (*plan.Plan, error) {
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
 	}
 	s := &search{ctx: ctx, v: v, limit: p.Memory, r: rand.New(rand.NewPCG(seed, 0))}
 	s.start()
 	if s.best == nil {
-		return nil, fmt.Errorf("search: %w: no schedule in %.0f bytes", plan.ErrNoPlan, p.Memory)
+		return leastPlan(v, p)
 	}
 	for k := range runs {
 		s.anneal((rounds + k) / runs)
@@ -73,11 +68,8 @@ func exact() float64 { return 1 }
 // at once.
 func (s *search) start() {
 	s.remember(newState(s.v.StoreAll(), s.limit))
+	s.remember(newState(s.v.Frugal(), s.limit))
 	s.chen()
-	if s.best == nil || s.v.N <= largeGraph {
-		// Slow plans: on large graphs only where nothing else fits.
-		s.remember(newState(least(s.v, s.stop), s.limit))
-	}
 	s.guided()
 	if s.v.N <= largeGraph {
 		s.linearised()
@@ -86,9 +78,22 @@ func (s *search) start() {
 			s.try(s.v.StoreAll(), s.noise(0.5))
 		}
 	}
+	if s.best == nil && !s.stop() {
+		s.remember(newState(least(s.v, s.stop), s.limit)) // slow plans, and slowly made
+	}
 	if s.best != nil && !s.done() {
 		s.try(s.best, exact)
 	}
+}
+
+// leastPlan returns the plan of least memory that is known, if it fits. It need not
+// be a schedule of stages.
+func leastPlan(v *stages.View, p platform.Platform) (*plan.Plan, error) {
+	least := v.Least()
+	if platform.Fits(least.High, p.Memory) {
+		return least.Fill(v.NewPlan("search", p), v), nil
+	}
+	return nil, fmt.Errorf("search: %w: there are %.15g bytes, any plan needs %.15g, and the least for which one is known is %.15g", plan.ErrNoPlan, p.Memory, least.Low, least.High)
 }
 
 // largeGraph is the number of nodes beyond which what takes long and rarely
@@ -105,9 +110,11 @@ func (s *search) guided() {
 	s.bound = h.Seconds
 	for _, again := range h.Again {
 		x := newState(s.v.StoreAll(), s.limit)
-		for _, f := range again {
-			if has(x.rowS(h.Node), f) {
-				x.drop(f, h.Node)
+		for _, j := range again {
+			for _, i := range s.v.Writes[j] {
+				if has(x.rowS(h.Node), i) {
+					x.drop(i, h.Node)
+				}
 			}
 		}
 		s.try(x.s, exact)

@@ -6,32 +6,34 @@ import (
 	"workbench/model/linear"
 	"workbench/model/plan"
 	"workbench/model/stages"
+	"workbench/model/training"
 )
 
-// segments is the forward part of a graph cut at its articulation tensors: all
+// segments is the forward part of a graph cut at its articulation nodes: all
 // that leads from one layer to later forwards is what its last node writes.
 type segments struct {
 	v        *stages.View
-	forwards int   // nodes 0..forwards-1 are forwards, the others are computed once
+	forwards int   // nodes 0..forwards-1 are forwards, no later ones are
 	last     []int // last node of each layer; they follow each other
 }
 
 // cut finds the layers. The error wraps plan.ErrNoPlan if forwards come after
-// nodes that are computed once, so that there is no forward part. O(n log n).
+// other nodes, so that there is no forward part. O(n log n).
 func cut(method string, v *stages.View) (*segments, error) {
 	s := &segments{v: v}
-	for s.forwards < v.N && !v.Once[s.forwards] {
+	forward := func(j int) bool { return v.Graph.Nodes[j].Phase == training.Forward }
+	for s.forwards < v.N && forward(s.forwards) {
 		s.forwards++
 	}
-	for i := s.forwards; i < v.N; i++ {
-		if !v.Once[i] {
-			return nil, fmt.Errorf("%s: %w: node %q is a forward and comes after %q, which is computed once; it needs all forwards first", method, plan.ErrNoPlan, v.Graph.Nodes[i].ID, v.Graph.Nodes[s.forwards].ID)
+	for j := s.forwards; j < v.N; j++ {
+		if forward(j) {
+			return nil, fmt.Errorf("%s: %w: node %q is a forward and comes after %q, which is none; it needs all forwards first", method, plan.ErrNoPlan, v.Graph.Nodes[j].ID, v.Graph.Nodes[s.forwards].ID)
 		}
 	}
 	g := &linear.Graph{Nodes: s.forwards}
-	for i := range s.forwards {
-		for _, p := range v.Pred[i] {
-			g.Edges = append(g.Edges, linear.Edge{From: p, To: i})
+	for j := range s.forwards {
+		for _, i := range v.Pred[j] {
+			g.Edges = append(g.Edges, linear.Edge{From: v.Writer[i], To: j})
 		}
 	}
 	layers, err := linear.Layers(g)
@@ -52,9 +54,10 @@ func (s *segments) first(l int) int {
 	return s.last[l-1] + 1
 }
 
-// lastForward returns the last forward that reads i, i itself if there is none.
+// lastForward returns the last forward that reads value i, its writer if there is
+// none.
 func (s *segments) lastForward(i int) int {
-	last := i
+	last := s.v.Writer[i]
 	for _, j := range s.v.Succ[i] {
 		if j < s.forwards {
 			last = max(last, j)
@@ -63,21 +66,13 @@ func (s *segments) lastForward(i int) int {
 	return last
 }
 
-// firstOnce returns the first node computed once that reads i, N if there is
-// none.
-func (s *segments) firstOnce(i int) int {
+// firstBehind returns the first node behind the forwards that reads value i, N if
+// there is none.
+func (s *segments) firstBehind(i int) int {
 	for _, j := range s.v.Succ[i] {
 		if j >= s.forwards {
 			return j
 		}
 	}
 	return s.v.N
-}
-
-// lastReader returns the last node that reads i, i itself if there is none.
-func (s *segments) lastReader(i int) int {
-	if k := len(s.v.Succ[i]); k > 0 {
-		return s.v.Succ[i][k-1]
-	}
-	return i
 }

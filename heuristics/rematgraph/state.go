@@ -25,12 +25,17 @@ type state struct {
 	excess   float64     // Σ_t max(0, peak[t] - limit), what the greedy lowers
 	over     int         // stages of which the peak does not fit
 	total    float64     // Σ_t time[t]
-	readers  []uint64    // readers[i·Words:] is the set of the successors of i
+	readers  []uint64    // readers[i·Words:] is the set of the nodes that read value i
 	changed  []uint64    // scratch: what a move changed of S[t+1]
 	before   []uint64    // scratch: S[t] before completion
+	moving   []passage   // scratch: the values that a move flips
 	saved    []saved
 	savedRow []uint64 // R[t] and S[t] of the saved entries that have them
 }
+
+// A passage is what a move flips of a value: whether it is retained into stage
+// from and those after it.
+type passage struct{ value, from int }
 
 // saved is what a move overwrote: the peak of a stage, and either one bit of S
 // or the whole stage.
@@ -47,10 +52,10 @@ func newState(s *stages.Schedule, limit float64) *state {
 	x := &state{
 		v: v, s: s, limit: limit,
 		time: make([]float64, v.N), peak: make([]float64, v.N),
-		readers: make([]uint64, v.N*v.Words),
-		changed: make([]uint64, v.Words), before: make([]uint64, v.Words),
+		readers: make([]uint64, v.M*v.Words),
+		changed: make([]uint64, v.ValueWords), before: make([]uint64, v.ValueWords),
 	}
-	for i := range v.N {
+	for i := range v.M {
 		for _, j := range v.Succ[i] {
 			x.readers[i*v.Words+j>>6] |= 1 << (j & 63)
 		}
@@ -78,8 +83,8 @@ func (x *state) refresh() {
 }
 
 // rowS and rowR are S[t] and R[t].
-func (x *state) rowS(t int) []uint64 { return x.s.S[t*x.v.Words : (t+1)*x.v.Words] }
-func (x *state) rowR(t int) []uint64 { return x.s.R[t*x.v.Words : (t+1)*x.v.Words] }
+func (x *state) rowS(t int) []uint64 { return x.s.Values(t) }
+func (x *state) rowR(t int) []uint64 { return x.s.Nodes(t) }
 
 // has reports whether i is in a set.
 func has(set []uint64, i int) bool { return set[i>>6]>>(i&63)&1 != 0 }
@@ -87,7 +92,7 @@ func has(set []uint64, i int) bool { return set[i>>6]>>(i&63)&1 != 0 }
 // reads reports whether stage t reads the value of i.
 func (x *state) reads(t, i int) bool {
 	r, readers := x.rowR(t), x.readers[i*x.v.Words:(i+1)*x.v.Words]
-	for k := t >> 6; k >= i>>6; k-- {
+	for k := t >> 6; k >= x.v.Writer[i]>>6; k-- {
 		if r[k]&readers[k] != 0 {
 			return true
 		}
@@ -122,14 +127,14 @@ func (x *state) mark() int { return len(x.saved) }
 
 // undo goes back to a mark.
 func (x *state) undo(mark int) {
-	w := x.v.Words
+	w, m := x.v.Words, x.v.ValueWords
 	for len(x.saved) > mark {
 		e := x.saved[len(x.saved)-1]
 		x.saved = x.saved[:len(x.saved)-1]
 		if e.value >= 0 {
-			x.s.S[e.stage*w+e.value>>6] ^= 1 << (e.value & 63)
+			x.s.S[e.stage*m+e.value>>6] ^= 1 << (e.value & 63)
 		} else {
-			n := len(x.savedRow) - 2*w
+			n := len(x.savedRow) - w - m
 			copy(x.rowR(e.stage), x.savedRow[n:n+w])
 			copy(x.rowS(e.stage), x.savedRow[n+w:])
 			x.savedRow = x.savedRow[:n]
@@ -142,43 +147,61 @@ func (x *state) undo(mark int) {
 // forget makes what was done so far final.
 func (x *state) forget() { x.saved, x.savedRow = x.saved[:0], x.savedRow[:0] }
 
-// drop takes i, which is retained into stage t, out of memory from its last use
-// before t to its next use from t on, where it is computed again.
+// drop takes value i, which is retained into stage t, out of memory from its last
+// use before t to its next use from t on, where it is computed again.
 func (x *state) drop(i, t int) {
 	from, to := t, t
-	for !x.reads(to, i) {
+	for to < x.v.N-1 && !x.reads(to, i) {
 		to++
 	}
 	for has(x.rowS(from-1), i) && !x.reads(from-1, i) {
 		from--
 	}
-	x.flip(i, from, to)
+	x.moving = append(x.moving[:0], passage{i, from})
+	x.flip(to)
 }
 
-// keep retains i, which stage t computes again, from where it was last in
-// memory.
-func (x *state) keep(i, t int) {
-	from := t
-	for !has(x.rowS(from-1), i) && !has(x.rowR(from-1), i) {
-		from--
+// keep retains what stage t needs of what node j writes, which it computes again,
+// from where it was last in memory.
+func (x *state) keep(j, t int) {
+	x.moving = x.moving[:0]
+	for _, i := range x.v.Writes[j] {
+		if has(x.rowS(t+1), i) || x.reads(t, i) {
+			x.moving = append(x.moving, passage{i, x.origin(i, t)})
+		}
 	}
-	x.flip(i, from, t)
+	x.flip(t)
 }
 
-// flip changes whether i is retained into stages from..to and completes the
-// schedule. In the stages from..to-1 i only passes through; from-1 has it in
-// memory and to reads it.
-func (x *state) flip(i, from, to int) {
-	w := x.v.Words
+// origin returns the first stage from which value i is not retained, before stage
+// t, which computes it again.
+func (x *state) origin(i, t int) int {
+	for j := x.v.Writer[i]; !has(x.rowS(t-1), i) && !has(x.rowR(t-1), j); t-- {
+	}
+	return t
+}
+
+// movable reports whether value i may be dropped, to be computed again in stage t
+// or later.
+func (x *state) movable(i, t int) bool { return x.v.Until[x.v.Writer[i]] >= t }
+
+// flip changes whether the moving values are retained into their stages up to to,
+// and completes the schedule. In their stages before to they only pass through;
+// the one before the first has them in memory. What the completion of a stage
+// takes back is not flipped before.
+func (x *state) flip(to int) {
 	clear(x.changed) // of S[to+1]
-	for t := to; ; t-- {
-		if t < to && x.through(i, from, t) {
+	for t := to; t >= 0; t-- {
+		if t < to && x.through(t) {
 			continue
 		}
 		x.saveStage(t)
-		copy(x.before, x.rowS(t))
-		if t >= from {
-			x.s.S[t*w+i>>6] ^= 1 << (i & 63)
+		row := x.rowS(t)
+		copy(x.before, row)
+		for _, p := range x.moving {
+			if t >= p.from && (t == to || has(x.changed, p.value)) {
+				row[p.value>>6] ^= 1 << (p.value & 63)
+			}
 		}
 		x.s.CompleteStage(t)
 		x.total -= x.time[t]
@@ -186,13 +209,10 @@ func (x *state) flip(i, from, to int) {
 		x.total += x.time[t]
 		peak, _ := x.s.StagePeak(t)
 		x.setPeak(t, peak)
-		more := t > from
-		for k, b := range x.rowS(t) {
+		more := false
+		for k, b := range row {
 			x.changed[k] = b ^ x.before[k]
 			more = more || x.changed[k] != 0
-		}
-		if t >= from {
-			more = true // stage from-1 no longer keeps i, or does
 		}
 		if !more {
 			return
@@ -200,23 +220,34 @@ func (x *state) flip(i, from, to int) {
 	}
 }
 
+// flipped returns the first stage from which the move flips value q, N+1 if it
+// does not.
+func (x *state) flipped(q int) int {
+	for _, p := range x.moving {
+		if p.value == q {
+			return p.from
+		}
+	}
+	return x.v.N + 1
+}
+
 // through passes on to S[t] what was changed of S[t+1], if all of it only passes
-// through stage t: values that are no longer retained, and i, which is flipped
-// in stages from and later. It reports whether that was so; if not, nothing is
-// done. O(changed values).
-func (x *state) through(i, from, t int) bool {
-	held, computed := x.rowS(t), x.rowR(t)
+// through stage t: values that are no longer retained, and those that are
+// flipped. It reports whether that was so; if not, nothing is done. O(changed
+// values).
+func (x *state) through(t int) bool {
+	held, computed, later := x.rowS(t), x.rowR(t), x.rowS(t+1)
 	for k, c := range x.changed {
 		for ; c != 0; c &= c - 1 {
 			q := k<<6 + bits.TrailingZeros64(c)
-			if has(computed, q) || x.reads(t, q) {
+			if has(computed, x.v.Writer[q]) || x.reads(t, q) {
 				return false
 			}
-			if q == i {
+			if from := x.flipped(q); from <= x.v.N {
 				if t < from {
 					return false
 				}
-			} else if !has(held, q) || has(x.rowS(t+1), q) {
+			} else if !has(held, q) || has(later, q) {
 				return false
 			}
 		}

@@ -2,21 +2,25 @@ package rematgraph
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"workbench/model/exhaustive"
+	"workbench/model/plan"
 	"workbench/model/stages"
+	"workbench/model/testfile"
 )
 
 // After any moves the schedule is complete, its times and peaks are those of
 // package stages, and undo restores all of it.
 func TestMoves(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
+	r := testfile.Random(t, 1, 1)
 	made := 0
-	for range 300 {
-		g := exhaustive.RandomGraph(r, 2+r.IntN(40))
+	for k := range 300 {
+		var g plan.Instance = exhaustive.RandomGraph(r, 2+r.IntN(40))
+		if k%2 == 0 {
+			g = exhaustive.RandomTraining(r, 2+r.IntN(40))
+		}
 		v, err := stages.Of(g)
 		if err != nil {
 			t.Fatal(err)

@@ -3,7 +3,6 @@ package weights
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 // units of time, seconds, that the same instances are planned in.
@@ -21,9 +21,9 @@ var units = []float64{1, 1e-12, 1e-9, 1e-6, 1e-3, 1e6}
 // and no bound is above it, all agree when there is no plan, and the search
 // finds the optimum of 99 in 100.
 func TestNothingBeatsExhaustive(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 1))
+	rng := testfile.Random(t, 1, 1)
 	missed, infeasible := 0, 0
-	const instances = 600
+	instances := testfile.Cases(600)
 	for i := range instances {
 		whole, q := exhaustive.RandomWeights(rng, 2+rng.IntN(2))
 		unit := units[rng.IntN(len(units))]

@@ -2,7 +2,6 @@ package weights
 
 import (
 	"context"
-	"math"
 
 	"workbench/model/chain"
 	"workbench/model/plan"
@@ -13,7 +12,8 @@ import (
 // in both gaps, and schedules them with Algorithm 2 of [001]. Layers without
 // weights do not count. Where the first half is not enough for the memory, or
 // Algorithm 2 finds no schedule, the next layers join it one at a time: the
-// original has no answer there. It never offloads fewer than half.
+// original has no answer there. It never offloads fewer than half. Smaller memories
+// are tried, too (see instance.memories).
 //
 // The end of ctx ends it with the shortest schedule found until then.
 // O(L²) placements for each layer that joins.
@@ -22,16 +22,24 @@ func FirstHalf(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.
 	if err != nil {
 		return nil, err
 	}
-	s := newScheduler(ctx, in, true)
-	if !s.firstHalf() {
-		return nil, s.none("first-half")
+	best := newScheduler(ctx, in, true)
+	for _, memory := range in.memories() {
+		s := newScheduler(ctx, in, true)
+		if s.firstHalf(memory); s.found.T < best.found.T {
+			best = s
+		}
 	}
-	return s.found.Plan(in.Instance, "first-half"), nil
+	if !best.any() {
+		return nil, best.none("first-half")
+	}
+	return best.found.Plan(in.Instance, "first-half"), nil
 }
 
-// firstHalf keeps the schedule of FirstHalf in s.found; false if there is none.
-func (s *scheduler) firstHalf() bool {
+// firstHalf keeps the schedule of FirstHalf for so much memory in s.found, if there
+// is one.
+func (s *scheduler) firstHalf(memory float64) {
 	in := s.in
+	s.mem.limit = memory
 	var heavy []int
 	for k, w := range in.W {
 		if w > 0 {
@@ -45,12 +53,11 @@ func (s *scheduler) firstHalf() bool {
 			// Nothing runs between F_L and B_L, nor between B_1 and F_1.
 			away[2*k], away[2*k+1] = k > 0, k < in.L-1
 		}
-		if i < (len(heavy)+1)/2 || in.excess(away, in.Memory, 1, excess) {
+		if i < (len(heavy)+1)/2 || in.excess(away, memory, 1, excess) {
 			continue
 		}
-		if s.try(away); !math.IsInf(s.found.T, 1) {
-			return true
+		if s.try(away); s.any() {
+			return
 		}
 	}
-	return false
 }

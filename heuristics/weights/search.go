@@ -124,15 +124,19 @@ func (s *search) start() {
 			s.keep(w)
 		}
 	}
-	for _, run := range []func() *scheduler{
-		func() *scheduler { g := newScheduler(s.ctx, s.in, true); g.greedy(everySelection); return g },
-		func() *scheduler { g := newScheduler(s.ctx, s.in, false); g.greedy(withoutDiscount); return g },
-		func() *scheduler { g := newScheduler(s.ctx, s.in, true); g.firstHalf(); return g },
+	for _, x := range []struct {
+		discount bool
+		run      func(*scheduler)
+	}{
+		{true, func(g *scheduler) { g.greedy(everySelection, s.in.Memory) }},
+		{false, func(g *scheduler) { g.greedy(withoutDiscount, s.in.Memory) }},
+		{true, func(g *scheduler) { g.firstHalf(s.in.Memory) }},
 	} {
 		if !math.IsInf(s.best.T, 1) && s.done() {
 			return
 		}
-		if g := run(); !math.IsInf(g.found.T, 1) {
+		g := newScheduler(s.ctx, s.in, x.discount)
+		if x.run(g); g.any() {
 			s.keepRetimed(g.found)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/cycle"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 // row is a row of [001] Table 1.
@@ -106,6 +107,7 @@ func TestGreedyReproducesTable1(t *testing.T) {
 }
 
 func TestSearchReachesBoundOnTable1(t *testing.T) {
+	testfile.Long(t)
 	for _, r := range table1 {
 		if r.depth > 80 {
 			continue // the benchmark runs them

@@ -5,14 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
+
 	"workbench/model/chain"
 	"workbench/model/cycle"
+	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 // method is any method of this package without options.
@@ -90,7 +92,7 @@ func verify(t interface {
 }, c *chain.Chain, p *plan.Plan,
 ) {
 	t.Helper()
-	r, err := plan.VerifyWeightOffload(c, p)
+	r, err := periodic.VerifyWeights(c, p)
 	if err != nil {
 		t.Fatalf("%s: %v", p.Method, err)
 	}
@@ -162,7 +164,7 @@ func TestNoTime(t *testing.T) {
 
 // More memory asks for fewer choices, which must not cost greedy its plan.
 func TestGreedyKeepsPlansWithMoreMemory(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
+	r := testfile.Random(t, 3, 4)
 	number := func() float64 { return float64(r.IntN(300)) }
 	for range 300 {
 		c := &chain.Chain{Name: "random"}

@@ -72,6 +72,14 @@ func Tree(ctx context.Context, lp solvers.LP, d *milp.Data, head certificate.Cer
 	s := newSearch(lp, d, o)
 	failed := s.run(ctx)
 	r := &Result{Ended: s.ended, Nodes: s.nodes, Iterations: s.iterations}
+	if failed == nil && !math.IsInf(s.found, 1) {
+		// It is not empty; with a goal more can be proved, and of less.
+		if err := s.enter(s.root); err != nil {
+			return nil, err
+		}
+		o.Goal = s.found
+		return Tree(ctx, lp, d, head, o)
+	}
 	if failed != nil {
 		r.Ended, r.Note = solvers.Unknown, failed.Error()
 	}

@@ -2,7 +2,6 @@ package certify
 
 import (
 	"context"
-	"errors"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -341,12 +340,119 @@ func TestBreaks(t *testing.T) {
 		lp := open(t, &d)
 		r, err := Tree(t.Context(), &breaking{lp, solves}, &d, head, Options{Goal: 1000})
 		lp.Close()
-		if solves == 0 {
-			if !errors.Is(err, solvers.ErrSolver) {
-				t.Errorf("no bound and no error: %+v, %v", r, err)
-			}
-		} else if err != nil || r.Certificate == nil || r.Ended != solvers.Unknown || r.Note != solvers.ErrSolver.Error() {
+		if err != nil || r.Certificate == nil || r.Ended != solvers.Unknown || r.Note != solvers.ErrSolver.Error() {
 			t.Errorf("after %d solves: %+v, %v", solves, r, err)
 		}
 	}
+}
+
+// TestProbes: of models that libraries answer wrongly the optimum is certified, and
+// nothing better, whatever is claimed.
+func TestProbes(t *testing.T) {
+	for _, p := range solvers.Probes() {
+		d, best := p.Model().Data(), p.Optimum
+		if d.Sense == milp.Maximize {
+			cost := make([]float64, len(d.Cost))
+			for j, c := range d.Cost {
+				cost[j] = -c
+			}
+			d.Sense, d.Cost, d.Offset, best = milp.Minimize, cost, -d.Offset, -best
+		}
+		for _, goal := range []float64{best, best + 1, inf} {
+			lp := open(t, &d)
+			r, err := Tree(t.Context(), lp, &d, head, Options{Goal: goal})
+			lp.Close()
+			if err != nil || r.Certificate == nil || r.Certificate.Infeasible {
+				t.Errorf("%s, goal %v: %+v, %v", p.Name, goal, r, err)
+				continue
+			}
+			if v := value(r.Certificate); v > best || v < best-1e-6*math.Max(1, math.Abs(best)) {
+				t.Errorf("%s, goal %v: %v is certified, the optimum is %v", p.Name, goal, v, best)
+			}
+		}
+	}
+}
+
+// late is a library that never has the time for a linear program.
+type late struct{ solvers.LP }
+
+func (late) Solve(context.Context, solvers.LPOptions) (*solvers.LPResult, error) {
+	return &solvers.LPResult{Status: solvers.NoSolution, Stop: solvers.Time, Objective: math.NaN()}, nil
+}
+
+// TestAscent: without a linear program the certificate proves what any row proves
+// alone, as the sum of all loads does, and never more than the optimum.
+func TestAscent(t *testing.T) {
+	gained := 0
+	rapid.Check(t, func(t *rapid.T) {
+		m := models().Draw(t, "model")
+		d := m.Data()
+		best := optimum(t, m)
+		if math.IsInf(best, 1) {
+			return // a matter of rays
+		}
+		lp := open(t, &d)
+		defer lp.Close()
+		r, err := Tree(context.Background(), late{lp}, &d, head, Options{Goal: best})
+		if err != nil {
+			t.Fatal(err)
+		}
+		model, alone := certificate.NewModel(&d, best), math.Inf(-1)
+		for i := range d.RowLower {
+			for k := d.Start[i]; k < d.Start[i+1]; k++ {
+				if v := d.Val[k]; v != 0 {
+					y := []certificate.Multiplier{{Row: int32(i), Value: d.Cost[d.Col[k]] / v}}
+					alone = max(alone, model.Bound(nil, true), model.Bound(y, true))
+				}
+			}
+		}
+		tiny := 1e-9 * (1 + math.Abs(alone))
+		switch c := r.Certificate; {
+		case c == nil && !math.IsInf(alone, -1):
+			if model.Crossed() || math.IsInf(model.Bound(nil, true), -1) {
+				return
+			}
+			t.Fatalf("nothing is certified (%s), a row alone proves %v", r.Note, alone)
+		case c == nil || c.Infeasible:
+		case value(c) > best+tiny || value(c) < min(alone, best)-tiny:
+			t.Fatalf("certified %v, a row alone proves %v, the optimum is %v", value(c), alone, best)
+		case value(c) > model.Bound(nil, true)+tiny:
+			gained++
+		}
+	})
+	if gained == 0 {
+		t.Error("no row ever proved anything")
+	}
+}
+
+// counted counts linear programs.
+type counted struct {
+	solvers.LP
+	solves int
+}
+
+func (l *counted) Solve(ctx context.Context, o solvers.LPOptions) (*solvers.LPResult, error) {
+	l.solves++
+	return l.LP.Solve(ctx, o)
+}
+
+// TestRootIsOneLP: a bound at the root costs one linear program, solved once.
+func TestRootIsOneLP(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := models().Draw(t, "model")
+		d := m.Data()
+		best := optimum(t, m)
+		if math.IsInf(best, 1) {
+			return // it may take other ways to prove that
+		}
+		lp := &counted{LP: open(t, &d)}
+		defer lp.Close()
+		r, err := Root(t.Context(), lp, &d, head, best)
+		if err != nil || r.Certificate == nil || value(r.Certificate) > best+1e-9*(1+math.Abs(best)) {
+			t.Fatalf("%+v, %v, the optimum is %v", r, err, best)
+		}
+		if lp.solves > 1 || r.Nodes > 1 {
+			t.Fatalf("%d linear programs, %d nodes", lp.solves, r.Nodes)
+		}
+	})
 }

@@ -51,6 +51,7 @@ type search struct {
 	root              *node
 	open              queue
 	least             float64 // of the bounds of leaves that are closed
+	found             float64 // the objective of a point, if there was to be none; else +Inf
 	memory            int64   // of multipliers
 	nodes, iterations int64
 	ended             solvers.Stop
@@ -58,7 +59,7 @@ type search struct {
 
 func newSearch(lp solvers.LP, d *milp.Data, o Options) *search {
 	s := &search{
-		lp: lp, d: d, goal: o.Goal, maxNodes: o.Nodes, maxMemory: o.Memory, least: math.Inf(1),
+		lp: lp, d: d, goal: o.Goal, maxNodes: o.Nodes, maxMemory: o.Memory, least: math.Inf(1), found: math.Inf(1),
 		model: certificate.NewModel(d, o.Goal), grain: granularity(d, o.Goal),
 	}
 	if s.maxMemory == 0 {
@@ -106,6 +107,10 @@ func (q *queue) Pop() any {
 // and most linear programs differ from the one before in one bound. After an
 // error the tree is as it was before the node that it came of.
 func (s *search) run(ctx context.Context) error {
+	if s.ascend(ctx); s.root.bound >= s.target {
+		s.close(s.root, s.root.bound, s.root.y, false)
+		return nil
+	}
 	heap.Push(&s.open, s.root)
 	for len(s.open) > 0 {
 		n := heap.Pop(&s.open).(*node)
@@ -119,7 +124,9 @@ func (s *search) run(ctx context.Context) error {
 				heap.Push(&s.open, n)
 				return err
 			}
-			n = s.choose(down, up)
+			if n = s.choose(down, up); !math.IsInf(s.found, 1) {
+				return nil
+			}
 		}
 	}
 	return nil
@@ -202,11 +209,18 @@ func (s *search) visit(ctx context.Context, n *node) (down, up *node, err error)
 		s.close(n, n.bound, n.y, false)
 		return nil, nil, nil
 	}
+	if s.maxNodes > 0 && s.nodes >= int64(s.maxNodes) {
+		s.ended = solvers.Nodes // before columns are tried out
+		return nil, nil, nil
+	}
 	j, x, err := s.branch(ctx, r)
 	if err != nil || s.ended != solvers.NotStopped {
 		return nil, nil, err
 	}
 	if j < 0 {
+		if r.Status == solvers.Optimal && math.IsInf(s.goal, 1) {
+			s.found = r.Objective
+		}
 		s.close(n, n.bound, n.y, false)
 		return nil, nil, nil
 	}

@@ -11,26 +11,23 @@ import (
 	"workbench/ilp/formulation"
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
+	"workbench/model/subject"
+	"workbench/model/verify"
 	"workbench/solvers"
 )
 
 // Options say how a formulation is checked. The zero value checks
-// DefaultCases instances of up to three layers.
+// DefaultCases instances of the usual size.
 type Options struct {
 	Seed  uint64
 	Cases int // instances to try; 0: DefaultCases
-	// Layers of the longest chain, or forward nodes of the largest graph; 0: 3.
-	// There can be 4 of weight offloading, 6 of rematerialization on chains, 5
-	// on graphs, 4 if the formulation is Staged, 5 of activation
-	// offloading, 4 of rematerialization with offloading, 6 functions of swapping.
+	// Layers of the longest chain, forward nodes of the largest graph or functions;
+	// 0: the subject's Usual. There can be as many as its Most.
 	Layers int
 }
 
 // DefaultCases is what Options.Cases means if it is 0.
 const DefaultCases = 200
-
-// states is the most that the exhaustive search visits for one instance.
-const States = 1 << 20
 
 // Report is what a check found.
 type Report struct {
@@ -40,6 +37,24 @@ type Report struct {
 	Skipped     int // of them, those too hard for exhaustive search
 	Tight       int // of them, those where the optima are equal
 	Failures    []Failure
+}
+
+// Counterexample is an instance on which a formulation fails.
+type Counterexample struct {
+	subject.Trial
+	about   *subject.Subject
+	Optimum float64    // by exhaustive search, seconds; +Inf: there is no plan
+	Plan    *plan.Plan // that has the optimum; nil: there is none
+	Detail  string
+}
+
+// String prints the instance, one layer or node a line, and what is wrong.
+func (x *Counterexample) String() string {
+	s := x.about.Text(&x.Trial, x.Plan)
+	if math.IsInf(x.Optimum, 1) {
+		return s + "no plan; " + x.Detail
+	}
+	return s + fmt.Sprintf("optimum %g; %s", x.Optimum, x.Detail)
 }
 
 // Failure is one way in which a formulation does not keep its promise.
@@ -64,8 +79,12 @@ const (
 	Unsolved   FailureKind = "not solved"
 )
 
-// Run compares a formulation with exhaustive search on random tiny instances,
-// on every backend. A formulation that fails is a result, not an error; the
+// small instances are solved on every backend, larger ones on the first alone:
+// lp_solve, without cuts, takes minutes for some.
+const small = 3
+
+// Run compares a formulation with exhaustive search on random tiny instances of a
+// subject, on every backend. A formulation that fails is a result, not an error; the
 // error says that the check itself could not run.
 //
 // The objective of a model must be in seconds. What is wrong depends on the
@@ -74,30 +93,35 @@ const (
 // finds must be a start, no worse than itself. Plans of solutions must be
 // valid, of formulations without promise as good as the objective, of exact
 // ones optimal. The end of ctx ends the check with the instances until then.
-func Run(ctx context.Context, f formulation.Formulation, backends []solvers.Backend, o Options) (*Report, error) {
-	about, ok := subjectOf(f)
-	if !ok {
-		return nil, fmt.Errorf("%w: formulation %s is of problem %q, which has no exhaustive search", formulation.ErrInstance, f.Name, f.Problem)
+func Run(ctx context.Context, f formulation.Formulation, about *subject.Subject, backends []solvers.Backend, o Options) (*Report, error) {
+	if about == nil || about.Kind != f.Kind || about.Staged != f.Staged {
+		return nil, fmt.Errorf("%w: formulation %s is of problem %q, which has no exhaustive search of it", formulation.ErrInstance, f.Name, f.Problem)
 	}
 	if o.Cases == 0 {
 		o.Cases = DefaultCases
 	}
 	if o.Layers == 0 {
-		o.Layers = 3
+		o.Layers = about.Usual
 	}
-	if o.Layers < 1 || o.Layers > about.most || o.Cases < 0 {
-		return nil, fmt.Errorf("%w: %d cases of up to %d %s; exhaustive search takes 1 to %d", formulation.ErrInstance, o.Cases, o.Layers, about.unit, about.most)
+	if o.Layers < 1 || o.Layers > about.Most || o.Cases < 0 {
+		return nil, fmt.Errorf("%w: %d cases of up to %d %s; exhaustive search takes 1 to %d", formulation.ErrInstance, o.Cases, o.Layers, about.Units, about.Most)
 	}
-	k := &checker{ctx: ctx, f: f, about: about, backends: backends}
+	k := &checker{ctx: ctx, f: f, about: about}
 	report := &Report{Formulation: f}
 	for _, b := range backends {
 		report.Backends = append(report.Backends, b.Name())
 	}
 	rng := rand.New(rand.NewPCG(o.Seed, 0))
 	for n := range o.Cases {
-		x, err := about.random(rng, 1+n%o.Layers)
+		units := 1 + n%o.Layers
+		trial, err := about.Random(rng, units)
 		if err != nil {
 			return nil, err
+		}
+		x := &Counterexample{Trial: *trial, about: about}
+		k.backends = backends
+		if units > small && len(backends) > 1 {
+			k.backends = backends[:1]
 		}
 		kind, tight, err := k.try(x)
 		if ctx.Err() != nil {
@@ -124,7 +148,7 @@ func Run(ctx context.Context, f formulation.Formulation, backends []solvers.Back
 type checker struct {
 	ctx      context.Context
 	f        formulation.Formulation
-	about    *subject
+	about    *subject.Subject
 	backends []solvers.Backend
 }
 
@@ -150,7 +174,7 @@ func (k *checker) add(report *Report, kind FailureKind, x *Counterexample) error
 func (k *checker) shrink(x *Counterexample, kind FailureKind) (*Counterexample, error) {
 next:
 	for {
-		for _, y := range k.about.smaller(x) {
+		for _, y := range k.smaller(x) {
 			switch found, _, err := k.try(y); {
 			case errors.Is(err, exhaustive.ErrLimit), errors.Is(err, formulation.ErrInstance):
 			case err != nil:
@@ -164,14 +188,28 @@ next:
 	}
 }
 
+// smaller returns instances that are a little smaller than x.
+func (k *checker) smaller(x *Counterexample) (list []*Counterexample) {
+	for _, t := range k.about.Smaller(&x.Trial) {
+		list = append(list, &Counterexample{Trial: *t, about: k.about})
+	}
+	return list
+}
+
 // try compares the formulation with exhaustive search on x, and notes the
 // numbers in it. kind is "" if the promise is kept, and tight says whether the
 // optima are equal, or there is no plan and no solution.
 func (k *checker) try(x *Counterexample) (kind FailureKind, tight bool, err error) {
-	if err := k.about.solve(x); err != nil {
+	optimum, best, err := k.about.Search(&x.Trial, subject.States)
+	switch {
+	case errors.Is(err, exhaustive.ErrInfeasible):
+		x.Optimum, x.Plan = math.Inf(1), nil
+	case err != nil:
 		return "", false, err
+	default:
+		x.Optimum, x.Plan = optimum, best
 	}
-	program, err := k.build(x)
+	program, err := k.f.Build(x.In, x.Platform, nil)
 	var infeasible *plan.Infeasible
 	if errors.As(err, &infeasible) {
 		if x.Plan == nil {
@@ -213,16 +251,6 @@ func (k *checker) try(x *Counterexample) (kind FailureKind, tight bool, err erro
 		}
 	}
 	return "", Same(first, x.Optimum), nil
-}
-
-func (k *checker) build(x *Counterexample) (*formulation.Program, error) {
-	switch {
-	case x.Graph != nil:
-		return k.f.BuildGraph(x.Graph, x.Platform)
-	case x.Functions != nil:
-		return k.f.BuildFunctions(x.Functions, x.Platform)
-	}
-	return k.f.Build(x.Chain, x.Platform)
 }
 
 // badStart says what is wrong with the best plan as a start, "" if nothing.
@@ -291,22 +319,27 @@ func (k *checker) badPlan(x *Counterexample, program *formulation.Program, r *so
 	case err != nil:
 		return err.Error()
 	}
-	report, err := plan.VerifyOn(plan.Instance{Chain: x.Chain, Graph: x.Graph, Functions: x.Functions}, p)
-	switch {
-	case err != nil:
+	report, err := verify.On(x.In, p)
+	if err != nil {
 		return err.Error()
+	}
+	objective := report.Objective(p.Problem)
+	switch {
 	case !report.Valid():
 		return report.Violations[0].Detail
 	case len(report.ClaimErrors) > 0:
 		return report.ClaimErrors[0]
-	case k.f.Promise == formulation.Equal && !Same(report.Makespan, x.Optimum),
-		k.f.Promise == formulation.Restriction && !Same(report.Makespan, cost),
-		k.f.Promise == formulation.Nothing && report.Makespan > cost && !Same(report.Makespan, cost):
+	case k.f.Promise == formulation.Equal && !Same(objective, x.Optimum),
+		k.f.Promise == formulation.Restriction && !Same(objective, cost),
+		k.f.Promise == formulation.Nothing && objective > cost && !Same(objective, cost):
 		what := "makespan"
-		if p.Period != nil {
+		switch {
+		case plan.MinimisesMemory(p.Problem):
+			what = "peak memory"
+		case p.Period != nil:
 			what = "period"
 		}
-		return fmt.Sprintf("plan of %s %g", what, report.Makespan)
+		return fmt.Sprintf("plan of %s %g", what, objective)
 	}
 	return ""
 }

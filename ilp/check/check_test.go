@@ -14,6 +14,7 @@ import (
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/subject"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"
@@ -61,17 +62,17 @@ func (y toy) program(optimum, total float64, best *plan.Plan, err error) (*formu
 
 // chains and graphs make a formulation of the toy.
 func (y toy) chains(p formulation.Promise) formulation.Formulation {
-	return formulation.Formulation{Name: "toy", Problem: plan.Remat, Promise: p, Build: func(c *chain.Chain, m platform.Platform) (*formulation.Program, error) {
-		optimum, best, err := exhaustive.Remat(c, m.Memory, States)
+	return formulation.Formulation{Name: "toy", Problem: plan.Remat, Promise: p, Kind: chain.Kind, Build: formulation.Without(func(c *chain.Chain, m platform.Platform) (*formulation.Program, error) {
+		optimum, best, err := exhaustive.Remat(c, m.Memory, subject.States)
 		return y.program(optimum, c.TotalTime(), best, err)
-	}}
+	})}
 }
 
 func (y toy) graphs(p formulation.Promise) formulation.Formulation {
-	return formulation.Formulation{Name: "toy", Problem: plan.Remat, Promise: p, BuildGraph: func(g *graph.Graph, m platform.Platform) (*formulation.Program, error) {
-		optimum, best, err := exhaustive.Graph(g, m.Memory, States)
+	return formulation.Formulation{Name: "toy", Problem: plan.Remat, Promise: p, Kind: graph.Kind, Build: formulation.Without(func(g *graph.Graph, m platform.Platform) (*formulation.Program, error) {
+		optimum, best, err := exhaustive.Graph(g, m.Memory, subject.States)
 		return y.program(optimum, g.TotalTime(), best, err)
-	}}
+	})}
 }
 
 func TestCheckRemat(t *testing.T) {
@@ -128,9 +129,9 @@ func TestCheckRemat(t *testing.T) {
 		{"longer plan", toy{bound: exact, plan: longer}, formulation.Equal, []FailureKind{BadPlan}, "plan of makespan 2", ""},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			check := func(f formulation.Formulation, smallest string) {
+			check := func(f formulation.Formulation, about *subject.Subject, smallest string) {
 				t.Helper()
-				r, err := Run(t.Context(), f, []solvers.Backend{highs.New(), lpsolve.New()}, Options{Seed: 3, Cases: 120})
+				r, err := Run(t.Context(), f, about, []solvers.Backend{highs.New(), lpsolve.New()}, Options{Seed: 3, Cases: 120})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -158,9 +159,9 @@ func TestCheckRemat(t *testing.T) {
 					}
 				}
 			}
-			check(x.y.chains(x.promise), x.chain)
+			check(x.y.chains(x.promise), subject.Remat(), x.chain)
 			if x.graph != "" || x.want == nil {
-				check(x.y.graphs(x.promise), x.graph)
+				check(x.y.graphs(x.promise), subject.Graphs(), x.graph)
 			}
 		})
 	}
@@ -170,7 +171,7 @@ func TestCheckRemat(t *testing.T) {
 // something must be: the check shrinks it to a few numbers.
 func TestCheckShrinks(t *testing.T) {
 	forgets := toy{bound: func(_, total float64) float64 { return total }}
-	r, err := Run(t.Context(), forgets.chains(formulation.Equal), []solvers.Backend{highs.New()}, Options{Seed: 4, Cases: 200, Layers: 5})
+	r, err := Run(t.Context(), forgets.chains(formulation.Equal), subject.Remat(), []solvers.Backend{highs.New()}, Options{Seed: 4, Cases: 200, Layers: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,11 +180,11 @@ func TestCheckShrinks(t *testing.T) {
 		t.Fatal("no failure")
 	}
 	x := r.Failures[i].Smallest
-	size := x.Platform.Memory + x.Chain.TotalTime() + x.Chain.Input.Activation + x.Chain.Input.Gradient
-	for _, l := range x.Chain.Layers {
+	size := x.Platform.Memory + x.Chain().TotalTime() + x.Chain().Input.Activation + x.Chain().Input.Gradient
+	for _, l := range x.Chain().Layers {
 		size += l.Activation + l.Saved + l.Gradient + l.ForwardOverhead + l.BackwardOverhead
 	}
-	if x.Chain.Len() > 3 || size > 12 {
+	if x.Chain().Len() > 3 || size > 12 {
 		t.Errorf("not shrunk:\n%s", x.String())
 	}
 	t.Log(x.String())
@@ -194,17 +195,17 @@ func TestCheckShrinks(t *testing.T) {
 func TestCheckStaged(t *testing.T) {
 	of := func(search func(*graph.Graph, float64, int) (float64, *plan.Plan, error)) formulation.Formulation {
 		y := toy{bound: func(optimum, _ float64) float64 { return optimum }}
-		return formulation.Formulation{Name: "toy", Problem: plan.Remat, Promise: formulation.Equal, Staged: true, BuildGraph: func(g *graph.Graph, m platform.Platform) (*formulation.Program, error) {
-			optimum, best, err := search(g, m.Memory, States)
+		return formulation.Formulation{Name: "toy", Problem: plan.Remat, Promise: formulation.Equal, Staged: true, Kind: graph.Kind, Build: formulation.Without(func(g *graph.Graph, m platform.Platform) (*formulation.Program, error) {
+			optimum, best, err := search(g, m.Memory, subject.States)
 			return y.program(optimum, g.TotalTime(), best, err)
-		}}
+		})}
 	}
 	o := Options{Seed: 5, Cases: 400, Layers: 4}
-	r, err := Run(t.Context(), of(exhaustive.Stages), []solvers.Backend{highs.New()}, o)
+	r, err := Run(t.Context(), of(exhaustive.Stages), subject.Stages(), []solvers.Backend{highs.New()}, o)
 	if err != nil || len(r.Failures) > 0 || r.Tight != r.Cases {
 		t.Errorf("%v, %+v", err, r)
 	}
-	if r, err = Run(t.Context(), of(exhaustive.Graph), []solvers.Backend{highs.New()}, o); err != nil {
+	if r, err = Run(t.Context(), of(exhaustive.Graph), subject.Stages(), []solvers.Backend{highs.New()}, o); err != nil {
 		t.Fatal(err)
 	}
 	var kinds []FailureKind
@@ -222,17 +223,18 @@ func TestCheckRefuses(t *testing.T) {
 	broken := errors.New("broken")
 	build := func(*chain.Chain, platform.Platform) (*formulation.Program, error) { return nil, broken }
 	for name, x := range map[string]struct {
-		f    formulation.Formulation
-		o    Options
-		want error
+		f     formulation.Formulation
+		about *subject.Subject
+		o     Options
+		want  error
 	}{
-		"long chain":  {exact.chains(formulation.Equal), Options{Layers: 7}, formulation.ErrInstance},
-		"large graph": {exact.graphs(formulation.Equal), Options{Layers: 6}, formulation.ErrInstance},
-		"no builder":  {formulation.Formulation{Problem: plan.Remat}, Options{}, formulation.ErrInstance},
-		"joins":       {formulation.Formulation{Problem: plan.Join, Build: build}, Options{}, formulation.ErrInstance},
-		"build fails": {formulation.Formulation{Problem: plan.Remat, Build: build}, Options{}, broken},
+		"long chain":  {exact.chains(formulation.Equal), subject.Remat(), Options{Layers: 7}, formulation.ErrInstance},
+		"large graph": {exact.graphs(formulation.Equal), subject.Graphs(), Options{Layers: 8}, formulation.ErrInstance},
+		"no kind":     {formulation.Formulation{Problem: plan.Remat}, subject.Remat(), Options{}, formulation.ErrInstance},
+		"joins":       {formulation.Formulation{Problem: plan.Join, Build: formulation.Without(build)}, nil, Options{}, formulation.ErrInstance},
+		"build fails": {formulation.Formulation{Problem: plan.Remat, Kind: chain.Kind, Build: formulation.Without(build)}, subject.Remat(), Options{}, broken},
 	} {
-		if _, err := Run(t.Context(), x.f, nil, x.o); !errors.Is(err, x.want) {
+		if _, err := Run(t.Context(), x.f, x.about, nil, x.o); !errors.Is(err, x.want) {
 			t.Errorf("%s: error %v, want %v", name, err, x.want)
 		}
 	}

@@ -2,76 +2,100 @@ package checkmate
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"workbench/ilp/formulation"
-	"workbench/model/graph"
 	"workbench/model/milp"
+	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
-// besideOptions say at which node the model of Beside looks.
+// besideOptions say at which node the model of Beside looks; nil: where Beside does.
 type besideOptions struct {
-	Node int `json:"node"`
+	Node *int `json:"node"`
 }
 
 // Beside builds the small model behind stages.View.TimeBound, at the node that it
-// names: a bound on all plans, in one binary or two for a forward value. With
-// kept and again for each value f that the node depends on,
+// names: a bound on all plans, in two binaries for a value and its writer. With
+// kept for each value f that the node depends on, and again for the nodes that
+// write them,
 //
-//	min Σ_v time_v + Σ_f time_f again_f
-//	kept_f + again_f ≥ 1            f is read after the node
-//	kept_g + again_g ≥ again_f      f reads g
+//	min Σ_v time_v + Σ_j time_j again_j
+//	kept_f + again_j ≥ 1            j writes f, which is needed after the node
+//	kept_g + again_i ≥ again_j      j reads g, which i writes
 //	Σ_f size_f kept_f ≤ room        beside what is in memory during the node
 //
-// for what is not kept during the node, and read after it, is computed again
-// after it, from what it reads.
-func Beside(g *graph.Graph, p platform.Platform) (*formulation.Program, error) {
-	in, err := newInstance(g, p)
-	if err != nil {
+// for what is not kept during the node, and needed after it, is computed again
+// after it, from what its writer reads. What may be computed for the first time
+// only then costs nothing.
+func Beside(g plan.Instance, p platform.Platform) (*formulation.Program, error) {
+	return besideWith(g, p, besideOptions{})
+}
+
+func besideWith(g plan.Instance, p platform.Platform, o besideOptions) (*formulation.Program, error) {
+	in, err := of(g, p)
+	switch {
+	case err != nil:
 		return nil, err
+	case o.Node == nil:
+		return in.beside(max(0, in.TimeBound(p.Memory).Node)), nil
+	case *o.Node < 0 || *o.Node >= in.n:
+		return nil, fmt.Errorf("%w: options of %s: there is no node %d", formulation.ErrInstance, besideName, *o.Node)
 	}
-	return in.beside(max(0, in.TimeBound(p.Memory).Node)), nil
+	return in.beside(*o.Node), nil
+}
+
+// binaries makes a family of binaries, one for each of ids.
+func binaries(m *milp.Model, name string, ids []string) (x []milp.Var) {
+	if len(ids) == 0 {
+		ids = []string{"nothing"} // solvers want a column
+	}
+	for _, v := range milp.Vars(m, name, ids, milp.Binary, 0, 1).All() {
+		x = append(x, v)
+	}
+	return x
 }
 
 // beside builds the model at node x.
 func (in *instance) beside(x int) *formulation.Program {
 	m, choice := milp.New(besideName), in.View.Beside(x, in.platform.Memory)
-	ids := make([]string, 0, len(choice.Values))
-	place := make(map[int]int, len(choice.Values))
+	var values, nodes []string
+	value, node := make(map[int]int, len(choice.Values)), make(map[int]int, len(choice.Nodes))
 	for k, f := range choice.Values {
-		ids, place[f] = append(ids, in.Graph.Nodes[f].ID), k
+		values, value[f] = append(values, in.ID(f)), k
 	}
-	if len(ids) == 0 {
-		ids = []string{"nothing"} // solvers want a column
+	for k, j := range choice.Nodes {
+		nodes, node[j] = append(nodes, in.Graph.Nodes[j].ID), k
 	}
-	var kept, again []milp.Var
-	for _, x := range milp.Vars(m, "kept", ids, milp.Binary, 0, 1).All() {
-		kept = append(kept, x)
-	}
-	for _, x := range milp.Vars(m, "again", ids, milp.Binary, 0, 1).All() {
-		again = append(again, x)
-	}
+	kept, again := binaries(m, "kept", values), binaries(m, "again", nodes)
 	var e milp.Expr
 	e.AddConst(milp.Down.Sum(in.cost...))
 	read, source := m.Group("read after the node", "ours"), m.Group("computed again from", "ours")
 	row := &memoryRow{room: choice.Room, place: map[milp.Var]int{}}
-	for k, f := range choice.Values {
-		e.Add(in.cost[f], again[k])
-		row.add(in.Memory[f], kept[k])
+	for k, j := range choice.Nodes {
+		if !choice.Free[k] {
+			e.Add(in.cost[j], again[k])
+		}
 	}
 	m.Minimize(&e)
+	there := func(k int) *milp.Expr { // value k of the choice is kept or computed again
+		return e.Reset().Add(1, kept[k]).Add(1, again[node[in.Writer[choice.Values[k]]]])
+	}
 	for k, f := range choice.Values {
+		row.add(in.Memory[f], kept[k])
 		if choice.Needed[k] {
-			read.AtLeast(e.Reset().Add(1, kept[k]).Add(1, again[k]), 1)
+			read.AtLeast(there(k), 1)
 		}
-		for _, g := range in.Pred[f] {
-			if q, ok := place[g]; ok {
-				source.AtLeast(e.Reset().Add(1, kept[q]).Add(1, again[q]).Add(-1, again[k]), 0)
+	}
+	for k, j := range choice.Nodes {
+		for _, g := range in.Pred[j] {
+			if q, ok := value[g]; ok {
+				source.AtLeast(there(q).Add(-1, again[k]), 0)
 			}
 		}
 	}
 	memoryRows(m, memoryGroups{m.Group("room", "ours"), m.Group("larger than the room", "ours")}, row, true, in.Graph.Nodes[x].ID)
-	options, _ := json.Marshal(besideOptions{x})
+	options, _ := json.Marshal(besideOptions{&x})
 	return &formulation.Program{
 		Model: m, Promise: formulation.LowerBound, Formulation: besideName, Options: options, Unit: in.unit,
 	}

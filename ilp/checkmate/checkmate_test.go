@@ -20,6 +20,10 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/stages"
+	"workbench/model/subject"
+	"workbench/model/testfile"
+	"workbench/model/training"
+	"workbench/model/verify"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"
@@ -69,7 +73,7 @@ func randomStep(r *rand.Rand, forward int) *graph.Graph {
 
 // between returns a memory between the least of one computation at a time and
 // that of storing everything.
-func between(t testing.TB, g *graph.Graph, fraction float64) platform.Platform {
+func between(t testing.TB, g plan.Instance, fraction float64) platform.Platform {
 	t.Helper()
 	v, err := stages.Of(g)
 	if err != nil {
@@ -82,7 +86,7 @@ func between(t testing.TB, g *graph.Graph, fraction float64) platform.Platform {
 
 // solved solves a program to optimality, checks its plan and returns the
 // makespan; +Inf if there is no solution.
-func solved(t *testing.T, b solvers.Backend, program *formulation.Program, g *graph.Graph) float64 {
+func solved(t *testing.T, b solvers.Backend, program *formulation.Program, g plan.Instance) float64 {
 	t.Helper()
 	r, err := b.Solve(t.Context(), program.Model, solvers.Options{Time: time.Minute})
 	if err != nil {
@@ -109,9 +113,9 @@ func solved(t *testing.T, b solvers.Backend, program *formulation.Program, g *gr
 
 // verified returns the makespan of a plan, which must be valid and must claim
 // what it has.
-func verified(t testing.TB, g *graph.Graph, p *plan.Plan) float64 {
+func verified(t testing.TB, g plan.Instance, p *plan.Plan) float64 {
 	t.Helper()
-	report, err := plan.VerifyGraph(g, p)
+	report, err := verify.On(g, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,23 +131,68 @@ func verified(t testing.TB, g *graph.Graph, p *plan.Plan) float64 {
 // order of first computations.
 func TestCheckmateIsExact(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 14))
+	exact(t, 60, 10, func(n int) plan.Instance { return randomStep(r, 2+n%4) })
+}
+
+// The same where nodes write several values, and all may be computed again.
+func TestCheckmateIsExactOnSteps(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 15))
+	exact(t, testfile.Cases(100), testfile.Cases(10), func(n int) plan.Instance { return exhaustive.RandomTraining(r, 1+n%3) })
+}
+
+// staged and free are what exhaustive search says of schedules of stages and of
+// all plans, infinite if there are none.
+func staged(t *testing.T, g plan.Instance, memory float64) float64 {
+	t.Helper()
+	if v1 := plan.As[*graph.Graph](g); v1 != nil {
+		time, _, err := exhaustive.Stages(v1, memory, 1<<20)
+		return orInfinite(t, time, err)
+	}
+	time, _, err := exhaustive.TrainingStages(plan.As[*training.Graph](g), memory, 1<<20)
+	return orInfinite(t, time, err)
+}
+
+func free(t *testing.T, g plan.Instance, memory float64) float64 {
+	t.Helper()
+	if v1 := plan.As[*graph.Graph](g); v1 != nil {
+		time, _, err := exhaustive.Graph(v1, memory, 1<<20)
+		return orInfinite(t, time, err)
+	}
+	time, _, err := exhaustive.Training(plan.As[*training.Graph](g), memory, 1<<20)
+	return orInfinite(t, time, err)
+}
+
+func orInfinite(t *testing.T, time float64, err error) float64 {
+	t.Helper()
+	switch {
+	case errors.Is(err, exhaustive.ErrInfeasible):
+		return math.Inf(1)
+	case err != nil:
+		t.Fatal(err)
+	}
+	return time
+}
+
+func exact(t *testing.T, cases, interesting int, draw func(n int) plan.Instance) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(3, 16))
 	infeasible, recomputed, contracted := 0, 0, 0
-	for n := range 60 {
-		g := randomStep(r, 2+n%4)
+	for n := range cases {
+		g := draw(n)
 		p := between(t, g, r.Float64())
-		want, _, err := exhaustive.Stages(g, p.Memory, 1<<20)
+		want := staged(t, g, p.Memory)
 		var none *plan.Infeasible
 		switch {
-		case errors.Is(err, exhaustive.ErrInfeasible):
-			want = math.Inf(1)
+		case math.IsInf(want, 1):
 			infeasible++
-		case err != nil:
-			t.Fatal(err)
 		case want > g.TotalTime():
 			recomputed++
 		}
-		for _, build := range []formulation.GraphBuilder{Printed, Strong} {
+		for _, build := range []formulation.Builder[plan.Instance]{Printed, Strong} {
 			program, err := build(g, p)
+			if errors.As(err, &none) && math.IsInf(want, 1) {
+				continue
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,20 +200,14 @@ func TestCheckmateIsExact(t *testing.T) {
 				t.Fatalf("%d: %s has optimum %g, exhaustive search %g\nmemory %g, %+v", n, program.Model.Name(), got, want, p.Memory, g)
 			}
 		}
-		result, err := Run(t.Context(), &formulation.Task{Backend: highs.New()}, g, p)
+		result, err := Run(t.Context(), &formulation.Task{Backend: highs.New()}, viewed(t, g), p)
 		if errors.As(err, &none) && math.IsInf(want, 1) {
 			continue
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		free, _, err := exhaustive.Graph(g, p.Memory, 1<<20)
-		if errors.Is(err, exhaustive.ErrInfeasible) {
-			free = math.Inf(1)
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		hold(t, result, want, free)
+		hold(t, result, want, free(t, g, p.Memory))
 		if result.Plan != nil {
 			if got := verified(t, g, result.Plan); got < want*(1-1e-9) {
 				t.Fatalf("%d: makespan %g below the optimum %g", n, got, want)
@@ -175,9 +218,27 @@ func TestCheckmateIsExact(t *testing.T) {
 		}
 	}
 	t.Logf("%d infeasible, %d with recomputation, %d closed by the driver", infeasible, recomputed, contracted)
-	if recomputed < 10 || contracted < 20 {
+	if recomputed < interesting || contracted < 2*interesting {
 		t.Errorf("too few interesting instances: %d infeasible, %d with recomputation, %d closed", infeasible, recomputed, contracted)
 	}
+}
+
+func viewed(t rapid.TB, g plan.Instance) *stages.View {
+	t.Helper()
+	v, err := stages.Of(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// forwards is a graph of so many nodes without edges.
+func forwards(n int) *graph.Graph {
+	g := &graph.Graph{}
+	for i := range n {
+		g.Nodes = append(g.Nodes, graph.Node{ID: fmt.Sprint(i), Kind: graph.Forward})
+	}
+	return g
 }
 
 // hold checks that bounds and claims are at most the optimum of the plans that
@@ -209,7 +270,7 @@ func TestCheckmateOnLPSolve(t *testing.T) {
 		g := randomStep(r, 2)
 		p := between(t, g, r.Float64())
 		var values [2]float64
-		for k, build := range []formulation.GraphBuilder{Printed, Strong} {
+		for k, build := range []formulation.Builder[plan.Instance]{Printed, Strong} {
 			program, err := build(g, p)
 			if err != nil {
 				t.Fatal(err)
@@ -230,7 +291,11 @@ func TestCheckmatePromises(t *testing.T) {
 	both := []solvers.Backend{highs.New(), lpsolve.New()}
 	for _, name := range []string{besideName, printedName, strongName} {
 		f := ilptest.Formulation(t, Formulations(), name)
-		report, err := check.Run(t.Context(), f, both, check.Options{Seed: 4, Cases: 60, Layers: 2})
+		about := subject.Graphs()
+		if f.Staged {
+			about = subject.Stages()
+		}
+		report, err := check.Run(t.Context(), f, about, both, check.Options{Seed: 4, Cases: 60, Layers: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +316,7 @@ func TestContractedOptimum(t *testing.T) {
 	for range 40 {
 		g := randomStep(r, 3+r.IntN(4))
 		p := between(t, g, r.Float64()/2)
-		in, err := newInstance(g, p)
+		in, err := of(g, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -297,7 +362,7 @@ func TestCheckmateRounding(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, strong := range []bool{false, true} {
-			x, err := Round(t.Context(), &formulation.Task{Backend: highs.New()}, g, p, RoundingOptions{Samples: 3, Strong: strong})
+			x, err := Round(t.Context(), &formulation.Task{Backend: highs.New()}, viewed(t, g), p, RoundingOptions{Samples: 3, Strong: strong})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -369,7 +434,7 @@ func TestSolveCheckmate(t *testing.T) {
 				}
 			},
 		}
-		r, err := Run(t.Context(), task, c, p)
+		r, err := Run(t.Context(), task, viewed(t, c), p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -383,7 +448,7 @@ func TestSolveCheckmate(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	plain, err := RunPrinted(ctx, &formulation.Task{Backend: highs.New(), Start: first}, c, p)
+	plain, err := RunPrinted(ctx, &formulation.Task{Backend: highs.New(), Start: first}, viewed(t, c), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -401,14 +466,13 @@ func TestCheckmateUnfit(t *testing.T) {
 	low, _ := v.LeastBound()
 	cycle := randomStep(rand.New(rand.NewPCG(1, 2)), 3)
 	cycle.Edges = append(cycle.Edges, graph.Edge{From: 3, To: 1})
-	long := &graph.Graph{Nodes: make([]graph.Node, MostCheckmate+1)}
+	long := forwards(MostCheckmate + 1)
 	var none *plan.Infeasible
 	for name, x := range map[string]struct {
 		g      *graph.Graph
 		memory float64
 		want   error
 	}{
-		"nil":       {nil, 1, formulation.ErrInstance},
 		"empty":     {&graph.Graph{}, 1, formulation.ErrInstance},
 		"cycle":     {cycle, 100, formulation.ErrInstance},
 		"no memory": {g, 0, formulation.ErrInstance},
@@ -419,32 +483,36 @@ func TestCheckmateUnfit(t *testing.T) {
 		p := platform.Platform{Memory: x.memory}
 		_, plain := Printed(x.g, p)
 		_, strong := Strong(x.g, p)
-		_, solved := Run(t.Context(), &formulation.Task{Backend: highs.New()}, x.g, p)
-		_, paper := RunPrinted(t.Context(), &formulation.Task{Backend: highs.New()}, x.g, p)
-		_, rounded := Round(t.Context(), &formulation.Task{Backend: highs.New()}, x.g, p, RoundingOptions{})
-		for _, err := range []error{plain, strong, solved, paper, rounded} {
+		all := []error{plain, strong}
+		if v, err := stages.Of(x.g); err == nil {
+			_, solved := Run(t.Context(), &formulation.Task{Backend: highs.New()}, v, p)
+			_, paper := RunPrinted(t.Context(), &formulation.Task{Backend: highs.New()}, v, p)
+			_, rounded := Round(t.Context(), &formulation.Task{Backend: highs.New()}, v, p, RoundingOptions{})
+			all = append(all, solved, paper, rounded)
+		}
+		for _, err := range all {
 			if x.want == nil && (!errors.As(err, &none) || none.Memory != low) || x.want != nil && !errors.Is(err, x.want) {
 				t.Errorf("%s: error %v", name, err)
 			}
 		}
 	}
 	p := platform.Platform{Memory: 100}
-	longer := &graph.Graph{Nodes: make([]graph.Node, MostRelaxed+1)}
+	longer := forwards(MostRelaxed + 1)
 	_, plain := Printed(long, p)
 	_, strong := Strong(long, p)
 	_, relaxed := With(longer, p, Options{Backward: true, Ends: true})
-	_, solved := Run(t.Context(), &formulation.Task{Backend: highs.New()}, longer, p)
-	_, paper := RunPrinted(t.Context(), &formulation.Task{Backend: highs.New()}, long, p)
-	_, rounded := Round(t.Context(), &formulation.Task{Backend: highs.New()}, longer, p, RoundingOptions{Strong: true})
+	_, solved := Run(t.Context(), &formulation.Task{Backend: highs.New()}, viewed(t, longer), p)
+	_, paper := RunPrinted(t.Context(), &formulation.Task{Backend: highs.New()}, viewed(t, long), p)
+	_, rounded := Round(t.Context(), &formulation.Task{Backend: highs.New()}, viewed(t, longer), p, RoundingOptions{Strong: true})
 	for k, err := range []error{plain, strong, relaxed, solved, paper, rounded} {
 		if !errors.Is(err, formulation.ErrTooLong) {
 			t.Errorf("too long, %d: error %v", k, err)
 		}
 	}
-	if _, err := Run(t.Context(), &formulation.Task{Backend: highs.New(), Start: &plan.Plan{}}, g, p); !errors.Is(err, formulation.ErrStart) {
+	if _, err := Run(t.Context(), &formulation.Task{Backend: highs.New(), Start: &plan.Plan{}}, viewed(t, g), p); !errors.Is(err, formulation.ErrStart) {
 		t.Errorf("bad start: error %v", err)
 	}
-	for _, build := range []formulation.GraphBuilder{Printed, Strong} {
+	for _, build := range []formulation.Builder[plan.Instance]{Printed, Strong} {
 		program, err := build(g, p)
 		if err != nil {
 			t.Fatal(err)
@@ -475,7 +543,7 @@ func BenchmarkBuildCheckmate(b *testing.B) {
 			g.Edges = append(g.Edges, graph.Edge{From: j, To: i})
 		}
 	}
-	in, err := newInstance(g, platform.Platform{Memory: 30})
+	in, err := of(g, platform.Platform{Memory: 30})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -8,13 +8,9 @@
 package checkmate
 
 import (
-	"encoding/json"
-	"fmt"
-
 	"workbench/ilp/formulation"
 	"workbench/model/graph"
 	"workbench/model/plan"
-	"workbench/model/platform"
 )
 
 // Names of the formulations.
@@ -30,49 +26,17 @@ func Formulations() []formulation.Formulation {
 		{
 			Name: besideName, Problem: plan.Remat, Promise: formulation.LowerBound,
 			Title: "what does not fit in memory beside one node is computed again", Source: "ours",
-			BuildGraph: Beside,
+			Kind: graph.Kind, Build: formulation.With(besideWith),
 		},
 		{
 			Name: printedName, Problem: plan.Remat, Promise: formulation.Equal, Staged: true,
 			Title: "any graph, for first computations in its order, in stages", Source: "Checkmate (1)–(9)",
-			BuildGraph: Printed,
+			Kind: graph.Kind, Build: formulation.Without(Printed),
 		},
 		{
 			Name: strongName, Problem: plan.Remat, Promise: formulation.Equal, Staged: true,
 			Title: "the same with liveness in place of FREE and U", Source: "Checkmate (1), (8); ours",
-			BuildGraph: Strong,
+			Kind: graph.Kind, Build: formulation.With(With),
 		},
 	}
-}
-
-// Rebuild makes a program of this package again, given its Formulation and its
-// Options: the very same model.
-func Rebuild(name string, g *graph.Graph, p platform.Platform, options json.RawMessage) (*formulation.Program, error) {
-	switch name {
-	case printedName:
-		if err := formulation.ReadOptions(name, options, nil); err != nil {
-			return nil, err
-		}
-		return Printed(g, p)
-	case strongName:
-		var o Options
-		if err := formulation.ReadOptions(name, options, &o); err != nil {
-			return nil, err
-		}
-		return With(g, p, o)
-	case besideName:
-		var o besideOptions
-		if err := formulation.ReadOptions(name, options, &o); err != nil {
-			return nil, err
-		}
-		in, err := newInstance(g, p)
-		if err != nil {
-			return nil, err
-		}
-		if o.Node < 0 || o.Node >= in.n {
-			return nil, fmt.Errorf("%w: options of %s: there is no node %d", formulation.ErrInstance, name, o.Node)
-		}
-		return in.beside(o.Node), nil
-	}
-	return nil, fmt.Errorf("%w: no formulation %q of graphs", formulation.ErrInstance, name)
 }

@@ -5,11 +5,11 @@ import (
 	"math"
 
 	"workbench/ilp/formulation"
-	"workbench/model/graph"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/stages"
+	"workbench/model/training"
 )
 
 // instance is a graph and a memory as the models of this package see them.
@@ -22,12 +22,14 @@ type instance struct {
 	room     float64   // memory less the input
 	unit     float64   // seconds of a unit of the objective, a power of two
 	cost     []float64 // time of nodes, in units of the objective
-	// variable[i] is false if the value of node i is kept from its computation
-	// to its last reader in every schedule: it is computed once and so are all
-	// its readers.
+	// behind is the first node from which on none is a forward: with graph/v1, all
+	// are computed once.
+	behind int
+	// variable[i] is false if value i is kept from its computation to its last use
+	// in every schedule: it is computed once and so are all its readers.
 	variable []bool
-	// fixed[t] is the size of such values throughout stage t, without node t's
-	// own.
+	// fixed[t] is the size of such values throughout stage t, without those of node
+	// t.
 	fixed []float64
 }
 
@@ -35,13 +37,27 @@ type instance struct {
 // above the tolerances of solvers, which are absolute.
 const about = 1 << 10
 
-// newInstance refuses what no model can be built for. The error wraps
-// formulation.ErrInstance or is a *plan.Infeasible.
-func newInstance(g *graph.Graph, p platform.Platform) (*instance, error) {
+// view is stages.Of. The error wraps formulation.ErrInstance.
+func view(g plan.Instance) (*stages.View, error) {
 	v, err := stages.Of(g)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
 	}
+	return v, nil
+}
+
+// of is newInstance for a graph.
+func of(g plan.Instance, p platform.Platform) (*instance, error) {
+	v, err := view(g)
+	if err != nil {
+		return nil, err
+	}
+	return newInstance(v, p)
+}
+
+// newInstance refuses what no model can be built for. The error wraps
+// formulation.ErrInstance or is a *plan.Infeasible.
+func newInstance(v *stages.View, p platform.Platform) (*instance, error) {
 	if !(p.Memory > 0) || math.IsInf(p.Memory, 0) {
 		return nil, fmt.Errorf("%w: memory is %v bytes, it must be positive and finite", formulation.ErrInstance, p.Memory)
 	}
@@ -49,23 +65,36 @@ func newInstance(g *graph.Graph, p platform.Platform) (*instance, error) {
 		return nil, err
 	}
 	in := &instance{
-		View: v, platform: p, n: v.N, room: math.Floor(p.Memory) - g.Input, unit: 1 / milp.PowerOfTwo(g.TotalTime(), about),
-		cost: make([]float64, v.N), variable: make([]bool, v.N), fixed: make([]float64, v.N),
+		View: v, platform: p, n: v.N, room: math.Floor(p.Memory) - v.Graph.Input, unit: 1 / milp.PowerOfTwo(v.Graph.TotalTime(), about),
+		cost: make([]float64, v.N), behind: v.N, variable: make([]bool, v.M), fixed: make([]float64, v.N),
 	}
-	for i := range v.N {
-		in.cost[i] = v.Time[i] / in.unit
-		in.variable[i] = !v.Once[i]
+	for j := range v.N {
+		in.cost[j] = v.Time[j] / in.unit
+	}
+	for in.behind > 0 && in.isBehind(in.behind-1) {
+		in.behind--
+	}
+	for i := range v.M {
+		in.variable[i] = !v.Once[v.Writer[i]]
 		for _, j := range v.Succ[i] {
 			in.variable[i] = in.variable[i] || !v.Once[j]
 		}
-		if !in.variable[i] && len(v.Succ[i]) > 0 {
-			for t := i + 1; t <= v.Succ[i][len(v.Succ[i])-1]; t++ {
+		if !in.variable[i] {
+			for t := v.Writer[i] + 1; t <= min(v.End(i), v.N-1); t++ {
 				in.fixed[t] += v.Memory[i]
 			}
 		}
 	}
 	return in, nil
 }
+
+// isBehind reports whether node j is no forward, or one that is computed once.
+func (in *instance) isBehind(j int) bool {
+	return in.Once[j] || in.Graph.Nodes[j].Phase != training.Forward
+}
+
+// may reports whether node j may be computed again in stage t > j.
+func (in *instance) may(t, j int) bool { return t <= in.Until[j] }
 
 // atMost returns an error for graphs of more nodes than a model is built for.
 func (in *instance) atMost(nodes int) error {
@@ -99,7 +128,7 @@ func (in *instance) read(p *plan.Plan) (*stages.Schedule, error) {
 
 // plan writes a schedule as a plan.
 func (in *instance) plan(method string, s *stages.Schedule) *plan.Plan {
-	return s.Fill(plan.NewGraph(method, in.Graph, in.platform))
+	return s.Fill(in.NewPlan(method, in.platform))
 }
 
 // value is the value of a binary column.

@@ -69,7 +69,7 @@ func heldAgainst(t rapid.TB, g *graph.Graph, p platform.Platform, b solvers.Back
 		t.Fatal(err)
 	}
 	tolerance := 1e-6 * g.TotalTime()
-	for _, build := range []formulation.GraphBuilder{Printed, Strong} {
+	for _, build := range []formulation.Builder[plan.Instance]{Printed, Strong} {
 		program, err := build(g, p)
 		var none *plan.Infeasible
 		if errors.As(err, &none) && math.IsInf(want, 1) {
@@ -91,7 +91,7 @@ func heldAgainst(t rapid.TB, g *graph.Graph, p platform.Platform, b solvers.Back
 			t.Fatalf("memory %v, %s: %s has optimum %v, exhaustive search %v\n%+v", p.Memory, b.Name(), program.Model.Name(), got, want, g)
 		}
 	}
-	result, err := Run(ctx, &formulation.Task{Backend: b}, g, p)
+	result, err := Run(ctx, &formulation.Task{Backend: b}, viewed(t, g), p)
 	if err != nil {
 		var none *plan.Infeasible
 		if !errors.As(err, &none) || !math.IsInf(want, 1) {
@@ -176,14 +176,14 @@ func TestRebuild(t *testing.T) {
 		}
 		least, _ := v.LeastBound()
 		p := platform.Platform{Memory: least + 1}
-		in, err := newInstance(g, p)
+		in, err := of(g, p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		last := in.n - 1
 		relaxed := buildStrong(in, Options{Backward: true, Ends: true, Contract: true, Rows: [][2]int{{last, last}, {last, 0}}})
 		programs := []*formulation.Program{relaxed.program(), buildStrong(in, Options{}).program(), in.beside(last)}
-		for _, build := range []formulation.GraphBuilder{Printed, Strong, Beside} {
+		for _, build := range []formulation.Builder[plan.Instance]{Printed, Strong, Beside} {
 			program, err := build(g, p)
 			if err != nil {
 				t.Fatal(err)
@@ -191,7 +191,7 @@ func TestRebuild(t *testing.T) {
 			programs = append(programs, program)
 		}
 		for _, x := range programs {
-			again, err := Rebuild(x.Formulation, g, p, x.Options)
+			again, err := formulation.Rebuild(Formulations(), x.Formulation, g, p, x.Options)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -211,7 +211,7 @@ func TestRebuild(t *testing.T) {
 		{"checkmate-strong", `{"contract":true,"ends":true}`},
 		{"checkmate-strong", `{"more":1}`},
 	} {
-		if _, err := Rebuild(x[0], g, platform.Platform{Memory: 100}, json.RawMessage(x[1])); !errors.Is(err, formulation.ErrInstance) {
+		if _, err := formulation.Rebuild(Formulations(), x[0], g, platform.Platform{Memory: 100}, json.RawMessage(x[1])); !errors.Is(err, formulation.ErrInstance) {
 			t.Errorf("%s: %v", x, err)
 		}
 	}

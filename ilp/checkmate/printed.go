@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"workbench/ilp/formulation"
-	"workbench/model/graph"
 	"workbench/model/milp"
+	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/stages"
 )
@@ -27,45 +27,63 @@ type printed struct {
 	m *milp.Model
 	e milp.Expr // scratch
 
-	mem, ovh []float64 // M and overhead of nodes, in units of the model
+	mem, ovh []float64 // M of values and overhead of nodes, in units of the model
 	budget   float64   // M_budget
 	exact    bool      // no size is rounded
 
-	R, S, U triangle
-	U0      milp.List   // U_{t,0}, before the first node of stage t
-	free    []milp.Var  // FREE_{t,i,k} by stage, place in reads
-	reads   []readsPair // (i,k) for all i ∈ DEPS[k] ∪ {k}, by k
-	upTo    []int       // upTo[t] is the number of reads with k ≤ t
-	first   []int       // first[t] is where free of stage t begins
+	R, U  triangle
+	S     triangle    // by value: those that nodes up to t write
+	U0    milp.List   // U_{t,0}, before the first node of stage t
+	free  []milp.Var  // FREE_{t,i,k} by stage, place in reads
+	reads []readsPair // (i,k) for all values i that k reads or writes, by k
+	upTo  []int       // upTo[t] is the number of reads with k ≤ t
+	first []int       // first[t] is where free of stage t begins
 }
 
 // readsPair says that the value i may be freed once node k is computed.
 type readsPair struct{ i, k int }
 
-// triangle is a family of variables x_{t,i}, i ≤ t, by stage and node.
-type triangle struct{ all []milp.Var }
+// triangle is a family of variables x_{t,i} by stage and node i ≤ t, or by stage and
+// value.
+type triangle struct {
+	all   []milp.Var
+	first []int // where stage t begins
+}
 
 // stageNode is an index of a triangle.
 type stageNode struct{ stage, node int }
 
 func (k stageNode) String() string { return fmt.Sprintf("%d,%d", k.stage, k.node) }
 
-func newTriangle(m *milp.Model, name string, n int, k milp.Kind, lo, up float64) triangle {
-	keys := make([]stageNode, 0, n*(n+1)/2)
+// newTriangle makes a family with width(t) variables in stage t.
+func newTriangle(m *milp.Model, name string, n int, width func(t int) int, k milp.Kind, lo, up float64) triangle {
+	var keys []stageNode
+	x := triangle{first: make([]int, n)}
 	for t := range n {
-		for i := range t + 1 {
+		x.first[t] = len(keys)
+		for i := range width(t) {
 			keys = append(keys, stageNode{t, i})
 		}
 	}
-	x := triangle{make([]milp.Var, 0, len(keys))}
+	x.all = make([]milp.Var, 0, len(keys))
 	for _, v := range milp.Vars(m, name, keys, k, lo, up).All() {
 		x.all = append(x.all, v)
 	}
 	return x
 }
 
-// at returns x_{t,i}, i ≤ t.
-func (x triangle) at(t, i int) milp.Var { return x.all[t*(t+1)/2+i] }
+// at returns x_{t,i}.
+func (x triangle) at(t, i int) milp.Var { return x.all[x.first[t]+i] }
+
+// made returns how many values nodes 0..t write: they are the first ones.
+func (in *instance) made(t int) int {
+	for ; t >= 0; t-- {
+		if w := in.Writes[t]; len(w) > 0 {
+			return w[len(w)-1] + 1
+		}
+	}
+	return 0
+}
 
 // MostCheckmate is the largest number of nodes of which exact models are built:
 // with 400 nodes that of the paper has half a million columns, the strengthened
@@ -78,8 +96,8 @@ const (
 
 // Printed builds the MILP of the paper: O(n·(n + edges)) columns and rows
 // for n nodes. Its optimum is that of the schedules of stages.
-func Printed(g *graph.Graph, p platform.Platform) (*formulation.Program, error) {
-	in, err := newInstance(g, p)
+func Printed(g plan.Instance, p platform.Platform) (*formulation.Program, error) {
+	in, err := of(g, p)
 	if err != nil {
 		return nil, err
 	}
@@ -106,9 +124,10 @@ func (f *printed) program() *formulation.Program {
 func buildPrinted(in *instance) *printed {
 	f := &printed{instance: in, m: milp.New(printedName)}
 	f.sizes()
-	f.R = newTriangle(f.m, "R", in.n, milp.Binary, 0, 1)
-	f.S = newTriangle(f.m, "S", in.n, milp.Binary, 0, 1)
-	f.U = newTriangle(f.m, "U", in.n, milp.Continuous, 0, f.budget)
+	nodes := func(t int) int { return t + 1 }
+	f.R = newTriangle(f.m, "R", in.n, nodes, milp.Binary, 0, 1)
+	f.S = newTriangle(f.m, "S", in.n, in.made, milp.Binary, 0, 1)
+	f.U = newTriangle(f.m, "U", in.n, nodes, milp.Continuous, 0, f.budget)
 	f.U0 = f.m.List("U0", in.n, milp.Continuous, 0, f.budget)
 	f.freeColumns()
 
@@ -130,8 +149,11 @@ func (f *printed) sizes() {
 	scale := milp.PowerOfTwo(units(f.room), about)
 	f.exact = exact
 	f.budget = scale*units(f.room) + loose
-	for i := range f.n {
-		f.mem, f.ovh = append(f.mem, scale*units(f.Memory[i])), append(f.ovh, scale*units(f.Overhead[i]))
+	for i := range f.M {
+		f.mem = append(f.mem, scale*units(f.Memory[i]))
+	}
+	for j := range f.n {
+		f.ovh = append(f.ovh, scale*units(f.Overhead[j]))
 	}
 }
 
@@ -142,7 +164,9 @@ func (f *printed) freeColumns() {
 		for _, i := range f.Pred[k] {
 			f.reads = append(f.reads, readsPair{i, k})
 		}
-		f.reads = append(f.reads, readsPair{k, k})
+		for _, i := range f.Writes[k] {
+			f.reads = append(f.reads, readsPair{i, k})
+		}
 		f.upTo[k] = len(f.reads)
 	}
 	total := 0
@@ -167,32 +191,47 @@ func (f *printed) objective() {
 	f.m.Minimize(&f.e)
 }
 
+// there adds R_{t,j} + S_{t,i}, j being the writer of value i.
+func (f *printed) there(c float64, t, i int) {
+	f.e.Add(c, f.R.at(t, f.Writer[i])).Add(c, f.S.at(t, i))
+}
+
 // dependencies is (1b): R_{t,j} ≤ R_{t,i} + S_{t,i} for every edge (i,j).
 func (f *printed) dependencies() {
 	g := f.m.Group("dependencies", "Checkmate (1b)")
 	for t := range f.n {
 		for j := range t + 1 {
 			for _, i := range f.Pred[j] {
-				f.e.Reset().Add(1, f.R.at(t, j)).Add(-1, f.R.at(t, i)).Add(-1, f.S.at(t, i))
+				f.e.Reset().Add(1, f.R.at(t, j))
+				f.there(-1, t, i)
 				g.AtMost(&f.e, 0)
 			}
 		}
 	}
 }
 
-// checkpoints is (1c): S_{t,i} ≤ R_{t−1,i} + S_{t−1,i}. (1d), that nothing is
-// there before the first stage, follows from (8b).
+// checkpoints is (1c): S_{t,i} ≤ R_{t−1,i} + S_{t−1,i}, and the same for results
+// after the last stage. (1d), that nothing is there before the first stage, follows
+// from (8b).
 func (f *printed) checkpoints() {
 	g := f.m.Group("checkpoints", "Checkmate (1c)")
 	for t := 1; t < f.n; t++ {
-		for i := range t {
-			f.e.Reset().Add(1, f.S.at(t, i)).Add(-1, f.R.at(t-1, i)).Add(-1, f.S.at(t-1, i))
+		for i := range f.made(t - 1) {
+			f.e.Reset().Add(1, f.S.at(t, i))
+			f.there(-1, t-1, i)
 			g.AtMost(&f.e, 0)
+		}
+	}
+	for i, result := range f.Result {
+		if result {
+			f.e.Reset()
+			f.there(1, f.n-1, i)
+			g.AtLeast(&f.e, 1)
 		}
 	}
 }
 
-// frontier is (8a) and (8b): stage t computes node t, whose value was not there
+// frontier is (8a) and (8b): stage t computes node t, whose values were not there
 // before. (1e), that the last node is computed, follows; (8c) is that there
 // are no variables beyond the triangle.
 func (f *printed) frontier() {
@@ -200,19 +239,21 @@ func (f *printed) frontier() {
 	for t := range f.n {
 		f.e.Reset().Add(1, f.R.at(t, t))
 		g.Equal(&f.e, 1)
-		f.e.Reset().Add(1, f.S.at(t, t))
-		g.Equal(&f.e, 0)
+		for _, i := range f.Writes[t] {
+			f.e.Reset().Add(1, f.S.at(t, i))
+			g.Equal(&f.e, 0)
+		}
 	}
 }
 
-// once is not in the paper: the loss and backward nodes are computed in their
-// own stages only.
+// once is not in the paper: what may not be computed again, of a graph/v1 the loss
+// and backward nodes, is computed in its own stage only.
 func (f *printed) once() {
 	g := f.m.Group("once", "the rules")
 	for t := range f.n {
-		for i := range t {
-			if f.Once[i] {
-				f.e.Reset().Add(1, f.R.at(t, i))
+		for j := range t {
+			if !f.may(t, j) {
+				f.e.Reset().Add(1, f.R.at(t, j))
 				g.Equal(&f.e, 0)
 			}
 		}
@@ -221,18 +262,19 @@ func (f *printed) once() {
 
 // memory is (2) to (4): U_{t,0} is what is retained, and U_{t,k+1} = U_{t,k} −
 // mem_freed_t(v_k) + M_{k+1} R_{t,k+1}, with mem_freed_t(v_k) = Σ_{i ∈ DEPS[k]
-// ∪ {k}} M_i FREE_{t,i,k}. U ≤ M_budget of (9) are bounds of the columns.
+// ∪ {k}} M_i FREE_{t,i,k}, M_{k+1} being all that node k+1 writes. U ≤ M_budget
+// of (9) are bounds of the columns.
 func (f *printed) memory() {
 	start, next := f.m.Group("memory at the start", "Checkmate (2)"), f.m.Group("memory", "Checkmate (3), (4)")
 	for t := range f.n {
 		f.e.Reset().Add(-1, f.U0.At(t))
-		for i := range t {
+		for i := range f.made(t - 1) {
 			f.e.Add(f.mem[i], f.S.at(t, i))
 		}
 		start.Equal(&f.e, 0)
 		f.e.Reset().Add(1, f.U0.At(t))
 		for k := range t + 1 {
-			f.e.Add(f.mem[k], f.R.at(t, k)).Add(-1, f.U.at(t, k))
+			f.e.Add(f.written(k), f.R.at(t, k)).Add(-1, f.U.at(t, k))
 			next.Equal(&f.e, 0)
 			f.e.Reset().Add(1, f.U.at(t, k))
 			from := 0
@@ -259,8 +301,12 @@ func (f *printed) freed() {
 			x := f.free[f.first[t]+r]
 			kappa := 1.0
 			f.e.Reset().AddConst(1).Add(-1, f.R.at(t, k))
-			if t+1 < f.n && i <= t {
+			switch {
+			case t+1 < f.n:
 				f.e.Add(1, f.S.at(t+1, i))
+				kappa++
+			case f.Result[i]:
+				f.e.AddConst(1)
 				kappa++
 			}
 			for _, j := range f.Succ[i] {
@@ -271,7 +317,7 @@ func (f *printed) freed() {
 			}
 			f.e.Add(1, x)
 			may.AtLeast(&f.e, 1)
-			f.e.Add(kappa-1, x)
+			f.e.Keep().Add(kappa-1, x)
 			must.AtMost(&f.e, kappa)
 		}
 	}
@@ -291,11 +337,19 @@ func (f *printed) overheads() {
 	}
 }
 
+// written is the size of all that node k writes, in units of the model.
+func (f *printed) written(k int) (sum float64) {
+	for _, i := range f.Writes[k] {
+		sum += f.mem[i]
+	}
+	return sum
+}
+
 // schedule reads S off a solution and completes it.
 func (f *printed) schedule(x []float64) *stages.Schedule {
 	s := f.New()
 	for t := range f.n {
-		for i := range t {
+		for i := range f.made(t - 1) {
 			s.Retain(t, i, x[f.S.at(t, i).Index()] > 0.5)
 		}
 	}
@@ -308,9 +362,8 @@ func (f *printed) values(s *stages.Schedule) []float64 {
 	x := make([]float64, f.m.NumCols())
 	for t := range f.n {
 		u := 0.0
-		for i := range t + 1 {
-			x[f.R.at(t, i).Index()] = value(s.Computed(t, i))
-			if i < t && s.Retained(t, i) {
+		for i := range f.made(t - 1) {
+			if s.Retained(t, i) {
 				x[f.S.at(t, i).Index()] = 1
 				u += f.mem[i]
 			}
@@ -318,13 +371,14 @@ func (f *printed) values(s *stages.Schedule) []float64 {
 		x[f.U0.At(t).Index()] = u
 		r := 0
 		for k := range t + 1 {
+			x[f.R.at(t, k).Index()] = value(s.Computed(t, k))
 			if s.Computed(t, k) {
-				u += f.mem[k]
+				u += f.written(k)
 			}
 			x[f.U.at(t, k).Index()] = u
 			for ; r < f.upTo[k]; r++ {
 				i := f.reads[r].i
-				free := s.Computed(t, k) && !(t+1 < f.n && s.Retained(t+1, i))
+				free := s.Computed(t, k) && !s.Retained(t+1, i)
 				for _, j := range f.Succ[i] {
 					free = free && !(j > k && j <= t && s.Computed(t, j))
 				}

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 
 	"workbench/ilp/formulation"
-	"workbench/model/graph"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -52,8 +51,8 @@ type RoundingOptions struct {
 // memory is reported as such, and then repaired in two ways: as in the paper by
 // asking for less memory, and by giving up retained values one by one. It sets
 // t.Verify; the seed of t is that of the roundings, too. Errors are those of Run.
-func Round(ctx context.Context, t *formulation.Task, g *graph.Graph, p platform.Platform, o RoundingOptions) (*RoundingResult, error) {
-	in, err := newInstance(g, p)
+func Round(ctx context.Context, t *formulation.Task, v *stages.View, p platform.Platform, o RoundingOptions) (*RoundingResult, error) {
+	in, err := newInstance(v, p)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +126,7 @@ func (c *rounding) phases(yield func(*formulation.Phase) bool) {
 	}
 }
 
-// fractions are the values of S in a relaxation, by stage·n + node.
+// fractions are the values of S in a relaxation, by stage·M + value.
 type fractions []float64
 
 // relax asks for the relaxation for a part of the memory. Nil: it has no
@@ -154,11 +153,11 @@ func (c *rounding) relax(part float64) fractions {
 	if !ok {
 		return nil
 	}
-	x := make(fractions, c.n*c.n)
+	x := make(fractions, c.n*c.M)
 	for t := range c.n {
-		for i := range t {
+		for i := range c.made(t - 1) {
 			if v, ok := s(t, i); ok {
-				x[t*c.n+i] = y[v.Index()]
+				x[t*c.M+i] = y[v.Index()]
 			}
 		}
 	}
@@ -170,13 +169,13 @@ func (c *rounding) relax(part float64) fractions {
 // nodes read is there, the rest as far as the first stage retains it.
 func (f *strong) forwardFractions(x fractions) {
 	for t := range f.first {
-		for i := range t {
+		for i := range f.made(t - 1) {
 			if f.first < f.n {
-				x[t*f.n+i] = x[f.first*f.n+i]
+				x[t*f.M+i] = x[f.first*f.M+i]
 			}
 			for _, j := range f.Succ[i] {
 				if j >= t && j < f.first {
-					x[t*f.n+i] = 1
+					x[t*f.M+i] = 1
 				}
 			}
 		}
@@ -188,8 +187,8 @@ func (c *rounding) round(x fractions, done func(rule string, s *stages.Schedule)
 	try := func(rule string, keep func(v float64) bool) bool {
 		s := c.New()
 		for t := range c.n {
-			for i := range t {
-				s.Retain(t, i, keep(x[t*c.n+i]))
+			for i := range c.made(t - 1) {
+				s.Retain(t, i, keep(x[t*c.M+i]))
 			}
 		}
 		s.Complete()
@@ -225,7 +224,8 @@ func (c *rounding) report(rule string, s *stages.Schedule) *Rounding {
 // exceeds the memory, it takes the first stage that needs most and gives up one value retained into it or out of it,
 // until that is next computed or read: the one that costs the least time for
 // each byte among those that lower what the stage needs, or if there is none,
-// among those that leave it as it is. Every step retains less, so it ends.
+// among those that leave it as it is. Every step retains less, so it ends: what is
+// computed again may need others kept, which cannot be, and then is no step.
 func (in *instance) evict(s *stages.Schedule, stop func() bool) error {
 	try, best := in.New(), in.New()
 	for {
@@ -238,8 +238,8 @@ func (in *instance) evict(s *stages.Schedule, stop func() bool) error {
 		}
 		before := s.Cost()
 		least, lowers := math.Inf(1), false
-		for i := range t + 1 {
-			if in.Once[i] || in.Memory[i] == 0 {
+		for i := range in.made(t) {
+			if in.Once[in.Writer[i]] || in.Memory[i] == 0 {
 				continue
 			}
 			for from := t; from <= t+1 && from < in.n; from++ {
@@ -250,7 +250,7 @@ func (in *instance) evict(s *stages.Schedule, stop func() bool) error {
 				in.release(try, from, i)
 				try.Complete()
 				now, _ := try.StagePeak(t)
-				if now > peak || lowers && now == peak {
+				if now > peak || lowers && now == peak || try.Size() >= s.Size() {
 					continue
 				}
 				rate := (try.Cost() - before) / in.Memory[i]

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"workbench/ilp/formulation"
-	"workbench/model/graph"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
 	"workbench/model/stages"
+	"workbench/model/verify"
 )
 
 // roughGap is the gap to which models are solved as long as their solutions
@@ -31,8 +31,8 @@ const roughGap = 0.002
 // solution exceeds the memory, the rows that it breaks are added, exactly, and
 // the model is solved again; in between, plans are looked for near the solution
 // and near the best one known.
-func Run(ctx context.Context, t *formulation.Task, g *graph.Graph, p platform.Platform) (*formulation.Result, error) {
-	in, err := newInstance(g, p)
+func Run(ctx context.Context, t *formulation.Task, v *stages.View, p platform.Platform) (*formulation.Result, error) {
+	in, err := newInstance(v, p)
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +64,12 @@ func Run(ctx context.Context, t *formulation.Task, g *graph.Graph, p platform.Pl
 
 // RunPrinted solves the paper's model as it is, from t.Start or store-all if
 // that fits: what Run is to be compared with.
-func RunPrinted(ctx context.Context, t *formulation.Task, g *graph.Graph, p platform.Platform) (*formulation.Result, error) {
-	program, err := Printed(g, p)
+func RunPrinted(ctx context.Context, t *formulation.Task, v *stages.View, p platform.Platform) (*formulation.Result, error) {
+	in, err := newInstance(v, p)
 	if err != nil {
 		return nil, err
 	}
-	in, err := newInstance(g, p)
-	if err != nil {
+	if err := in.atMost(MostCheckmate); err != nil {
 		return nil, err
 	}
 	if t.Start == nil {
@@ -81,7 +80,7 @@ func RunPrinted(ctx context.Context, t *formulation.Task, g *graph.Graph, p plat
 	if err := in.known(t); err != nil {
 		return nil, err
 	}
-	return t.Run(ctx, formulation.Phases(&formulation.Phase{Program: program}))
+	return t.Run(ctx, formulation.Phases(&formulation.Phase{Program: buildPrinted(in).program()}))
 }
 
 // known sets what is known before any model is solved: how plans are verified,
@@ -100,7 +99,7 @@ func (in *instance) known(t *formulation.Task) error {
 
 // verify replays a plan of the graph and returns its makespan.
 func (in *instance) verify(p *plan.Plan) (float64, error) {
-	report, err := plan.VerifyGraph(in.Graph, p)
+	report, err := verify.On(in.Instance, p)
 	if err != nil {
 		return 0, err
 	}
@@ -128,7 +127,7 @@ func (c *search) phases(yield func(*formulation.Phase) bool) {
 	c.yield = yield
 	if c.known != nil {
 		node := max(0, c.TimeBound(c.platform.Memory).Node)
-		c.ask(&formulation.Phase{Program: c.beside(node), Share: c.share(certifying)})
+		c.ask(&formulation.Phase{Program: c.beside(node), Time: certifying})
 		c.sofar.Bounds = append(c.sofar.Bounds, c.known...)
 		if c.sofar.Closed(c.gap) {
 			return
@@ -228,15 +227,6 @@ const (
 	improving     = 0.2
 )
 
-// share is so much time as a part of what is left; 0: nothing limits it.
-func (c *search) share(most time.Duration) float64 {
-	deadline, ok := c.ctx.Deadline()
-	if !ok {
-		return 0
-	}
-	return min(1, float64(most)/float64(max(time.Until(deadline), time.Millisecond)))
-}
-
 // repair looks for a schedule that fits near s, which does not: it frees the
 // stages around those that exceed the memory, more and more of them.
 func (c *search) repair(s *stages.Schedule) {
@@ -267,12 +257,7 @@ func (c *search) improve() {
 	if deadline, ok := c.ctx.Deadline(); ok {
 		until = time.Now().Add(time.Duration(improving * float64(time.Until(deadline))))
 	}
-	first := 0
-	for t := range c.n {
-		if !c.Once[t] {
-			first = t + 1
-		}
-	}
+	first := c.behind
 	for width := 8; width < 2*(c.n-first); width *= 2 {
 		for better := true; better; {
 			better = false
@@ -304,16 +289,18 @@ func (c *search) neighbour(s *stages.Schedule, open []bool) *stages.Schedule {
 	f := buildStrong(c.instance, Options{Backward: true, Ends: true, Contract: true, Rows: rows, Plans: true})
 	x := f.values(s)
 	for t := f.first; t < c.n; t++ {
-		for i := range t {
+		for i := range c.M {
 			if y, ok := f.s(t, i); ok && !open[t] {
 				f.m.Fix(y, x[y.Index()])
 			}
-			if y, ok := f.r(t, i); ok && !open[t] && !open[t+1] && f.into[i] == i {
+		}
+		for j := range t {
+			if y, ok := f.r(t, j); ok && !open[t] && !open[t+1] && f.into[j] == j {
 				f.m.Fix(y, x[y.Index()])
 			}
 		}
 	}
-	phase := &formulation.Phase{Program: f.restriction(), Gap: roughGap / 20, Share: c.share(neighbourTime)}
+	phase := &formulation.Phase{Program: f.restriction(), Gap: roughGap / 20, Time: neighbourTime}
 	if y := c.ask(phase); y != nil {
 		return f.schedule(y)
 	}
@@ -321,33 +308,29 @@ func (c *search) neighbour(s *stages.Schedule, open []bool) *stages.Schedule {
 }
 
 // ordered reports whether every plan is as InGraphOrder says where it matters
-// to a model: without the forward phase, if all nodes that may be recomputed are
-// needed by the first of the nodes from which on all are computed once, and each
-// of these reads the one before; with it, if every node reads the one before.
-// O(edges).
+// to a model: without the forward phase, if all forwards are needed by the first
+// node behind them, and each node from that on reads the one before; with it, if
+// every node reads the one before. O(edges).
 func (in *instance) ordered(forward bool) bool {
-	first := in.n
-	for first > 0 && in.Once[first-1] {
-		first--
-	}
+	first := in.behind
 	if first == in.n {
 		return false
 	}
 	needed := make([]bool, in.n)
 	needed[first] = true
-	for i := first; i >= 0; i-- {
-		if !needed[i] {
+	for j := first; j >= 0; j-- {
+		if !needed[j] {
 			return false
 		}
-		for _, j := range in.Pred[i] {
-			needed[j] = true
+		for _, i := range in.Pred[j] {
+			needed[in.Writer[i]] = true
 		}
 	}
 	if forward {
 		first = 0
 	}
 	for t := first + 1; t < in.n; t++ {
-		if _, ok := slices.BinarySearch(in.Pred[t], t-1); !ok {
+		if !slices.ContainsFunc(in.Pred[t], func(i int) bool { return in.Writer[i] == t-1 }) {
 			return false
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"workbench/ilp/formulation"
-	"workbench/model/graph"
 	"workbench/model/milp"
+	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/stages"
 )
@@ -15,9 +15,9 @@ import (
 // Options say which strengthened model to build. The zero value is
 // exact for schedules of stages.
 type Options struct {
-	// Backward leaves out the stages before the first one from which on every
-	// node is computed once: forwards are computed once there and any set of
-	// their values may be retained. A relaxation.
+	// Backward leaves out the stages before the first one from which on no node is
+	// a forward that may be computed again: forwards are computed once there and any
+	// set of their values may be retained. A relaxation.
 	Backward bool `json:"backward,omitempty"`
 	// Ends leaves out the memory rows of recomputations: a stage must fit its
 	// last computation only, and that in grains, see memoryRows. A relaxation,
@@ -26,8 +26,8 @@ type Options struct {
 	// Rows are computations, by stage and node, of which Ends keeps the memory
 	// rows after all, exactly.
 	Rows [][2]int `json:"rows,omitempty"`
-	// Contract never retains a value that only one forward node reads, which
-	// reads nothing else and whose own value is not larger: retaining that one
+	// Contract never retains a value that only one forward node reads, which may be computed
+	// again, reads nothing else and whose own value is not larger: retaining that one
 	// is as good. With Backward and Ends only.
 	Contract bool `json:"contract,omitempty"`
 	// Plans keeps of Rows also those that contracted values may break without
@@ -43,10 +43,11 @@ type strong struct {
 	first int // first stage of the model
 	m     *milp.Model
 	e     milp.Expr
-	R, S  []milp.Var          // by stage·n + node; zero: not there, so 0
-	has   []uint8             // which of R (1), S (2) are there
-	need  []bool              // by stage·n + node: a value that stage t or a later one may read
-	lives map[[3]int]milp.Var // L by stage, node and next reader
+	R, S  []milp.Var // by stage·n + node, stage·M + value; zero: not there, so 0
+	hasR  []bool     // which of R and S are there
+	hasS  []bool
+	need  []bool              // by stage·M + value: stage t or a later one may read it
+	lives map[[3]int]milp.Var // L by stage, value and next reader
 
 	larger  []larger // what every L is the largest of
 	carries []carry  // of memory rows
@@ -62,16 +63,16 @@ type larger struct {
 
 // Strong builds the strengthened model, exact for schedules of stages.
 // O(n²) columns, O(n³) entries.
-func Strong(g *graph.Graph, p platform.Platform) (*formulation.Program, error) {
+func Strong(g plan.Instance, p platform.Platform) (*formulation.Program, error) {
 	return With(g, p, Options{})
 }
 
 // With builds a strengthened model with options.
-func With(g *graph.Graph, p platform.Platform, o Options) (*formulation.Program, error) {
+func With(g plan.Instance, p platform.Platform, o Options) (*formulation.Program, error) {
 	if o.Contract && !(o.Backward && o.Ends) {
 		return nil, fmt.Errorf("%w: values are contracted in the model of backward stages and their ends only", formulation.ErrInstance)
 	}
-	in, err := newInstance(g, p)
+	in, err := of(g, p)
 	if err != nil {
 		return nil, err
 	}
@@ -119,14 +120,14 @@ func (f *strong) restriction() *formulation.Program {
 func (f *strong) schedule(x []float64) *stages.Schedule {
 	s := f.New()
 	for t := f.first; t < f.n; t++ {
-		for i := range t {
+		for i := range f.M {
 			if y, ok := f.s(t, i); ok && x[y.Index()] > 0.5 {
 				s.Retain(t, i, true)
 			}
 		}
 	}
-	for i := range f.first {
-		last := i
+	for i := range f.made(f.first - 1) {
+		last := f.Writer[i]
 		for _, j := range f.Succ[i] {
 			if j < f.first {
 				last = j
@@ -135,7 +136,7 @@ func (f *strong) schedule(x []float64) *stages.Schedule {
 		if f.first < f.n && s.Retained(f.first, i) {
 			last = f.first - 1
 		}
-		for t := i + 1; t <= last; t++ {
+		for t := f.Writer[i] + 1; t <= last; t++ {
 			s.Retain(t, i, true)
 		}
 	}
@@ -147,22 +148,24 @@ func (f *strong) schedule(x []float64) *stages.Schedule {
 func (f *strong) values(s *stages.Schedule) []float64 {
 	c := s.Clone()
 	for t := f.first; t < f.n; t++ {
-		for i := range t {
-			if j := f.into[i]; j != i && c.Retained(t, i) {
+		for i := range f.M {
+			if j := f.Writer[i]; f.into[j] != j && c.Retained(t, i) {
 				c.Retain(t, i, false)
-				c.Retain(t, j, true)
+				c.Retain(t, f.Writes[f.into[j]][0], true)
 			}
 		}
 	}
 	c.Complete()
 	x := make([]float64, f.m.NumCols())
 	for t := f.first; t < f.n; t++ {
-		for i := range t {
+		for i := range f.M {
 			if y, ok := f.s(t, i); ok {
 				x[y.Index()] = value(c.Retained(t, i))
 			}
-			if y, ok := f.r(t, i); ok && f.into[i] == i {
-				x[y.Index()] = value(c.Computed(t, i))
+		}
+		for j := range t {
+			if y, ok := f.r(t, j); ok && f.into[j] == j {
+				x[y.Index()] = value(c.Computed(t, j))
 			}
 		}
 	}
@@ -179,12 +182,11 @@ func (f *strong) values(s *stages.Schedule) []float64 {
 
 func buildStrong(in *instance, o Options) *strong {
 	f := &strong{instance: in, o: o, m: milp.New(strongName), lives: map[[3]int]milp.Var{}}
-	n := in.n
-	f.R, f.S, f.has = make([]milp.Var, n*n), make([]milp.Var, n*n), make([]uint8, n*n)
-	f.need = make([]bool, n*n)
+	n, m := in.n, in.M
+	f.R, f.S, f.hasR, f.hasS = make([]milp.Var, n*n), make([]milp.Var, n*m), make([]bool, n*n), make([]bool, n*m)
+	f.need = make([]bool, n*m)
 	if o.Backward {
-		for f.first = n; f.first > 0 && in.Once[f.first-1]; f.first-- {
-		}
+		f.first = in.behind
 	}
 	f.needs()
 	f.contract()
@@ -222,30 +224,38 @@ func (f *strong) memory() {
 // needs computes f.need.
 func (f *strong) needs() {
 	for t := f.first; t < f.n; t++ {
-		for i := t - 1; i >= 0; i-- {
+		for i := f.made(t-1) - 1; i >= 0; i-- {
 			if !f.variable[i] {
 				continue
 			}
+			need := f.Result[i]
 			for _, j := range f.Succ[i] {
-				if j >= t || !f.Once[j] && f.need[t*f.n+j] {
-					f.need[t*f.n+i] = true
-					break
-				}
+				need = need || j >= t || f.needsNode(t, j)
 			}
+			f.need[t*f.M+i] = need
 		}
 	}
+}
+
+// needsNode reports whether stage t or a later one may compute node j < t again.
+func (f *strong) needsNode(t, j int) bool {
+	return f.may(t, j) && slices.ContainsFunc(f.Writes[j], func(i int) bool { return f.need[t*f.M+i] })
 }
 
 // contract computes f.into.
 func (f *strong) contract() {
 	f.into = make([]int, f.n)
-	for i := f.n - 1; i >= 0; i-- {
-		f.into[i] = i
-		if !f.o.Contract || f.Once[i] || len(f.Succ[i]) != 1 {
+	for k := f.n - 1; k >= 0; k-- {
+		f.into[k] = k
+		if !f.o.Contract || k >= f.first || f.Until[k] < f.n || len(f.Writes[k]) != 1 {
 			continue
 		}
-		if j := f.Succ[i][0]; !f.Once[j] && len(f.Pred[j]) == 1 && f.Memory[j] <= f.Memory[i] {
-			f.into[i] = f.into[j]
+		i := f.Writes[k][0]
+		if len(f.Succ[i]) != 1 || f.Result[i] {
+			continue
+		}
+		if j := f.Succ[i][0]; j < f.first && f.Until[j] == f.n && len(f.Pred[j]) == 1 && len(f.Writes[j]) == 1 && f.Written[j] <= f.Memory[i] {
+			f.into[k] = f.into[j]
 		}
 	}
 }
@@ -253,41 +263,51 @@ func (f *strong) contract() {
 func (f *strong) columns() {
 	var r, s []stageNode
 	for t := f.first; t < f.n; t++ {
-		for i := range t {
-			if f.need[t*f.n+i] && f.into[i] == i {
-				s = append(s, stageNode{t, i})
-				if !f.Once[i] {
-					r = append(r, stageNode{t, i})
+		for j := range t {
+			if f.into[j] != j {
+				continue
+			}
+			any := false
+			for _, i := range f.Writes[j] {
+				if f.need[t*f.M+i] {
+					s, any = append(s, stageNode{t, i}), true
 				}
+			}
+			if any && f.may(t, j) {
+				r = append(r, stageNode{t, j})
 			}
 		}
 	}
 	rs, ss := milp.Vars(f.m, "R", r, milp.Binary, 0, 1), milp.Vars(f.m, "S", s, milp.Binary, 0, 1)
 	for k, x := range rs.All() {
-		f.R[k.stage*f.n+k.node] = x
-		f.has[k.stage*f.n+k.node] |= 1
+		f.R[k.stage*f.n+k.node], f.hasR[k.stage*f.n+k.node] = x, true
 	}
 	for t := f.first; t < f.n; t++ {
-		for i := range t {
-			if j := t*f.n + f.into[i]; f.into[i] != i && f.has[j]&1 != 0 {
-				f.R[t*f.n+i] = f.R[j]
-				f.has[t*f.n+i] |= 1
+		for j := range t {
+			if k := t*f.n + f.into[j]; f.into[j] != j && f.hasR[k] {
+				f.R[t*f.n+j], f.hasR[t*f.n+j] = f.R[k], true
 			}
 		}
 	}
 	for k, x := range ss.All() {
-		f.S[k.stage*f.n+k.node] = x
-		f.has[k.stage*f.n+k.node] |= 2
+		f.S[k.stage*f.M+k.node], f.hasS[k.stage*f.M+k.node] = x, true
 	}
 }
 
-func (f *strong) r(t, i int) (milp.Var, bool) { return f.R[t*f.n+i], f.has[t*f.n+i]&1 != 0 }
+// r is R of stage t and a node, s is S of stage t and a value.
+func (f *strong) r(t, j int) (milp.Var, bool) { return f.R[t*f.n+j], f.hasR[t*f.n+j] }
 
 func (f *strong) s(t, i int) (milp.Var, bool) {
 	if t >= f.n {
 		return milp.Var{}, false
 	}
-	return f.S[t*f.n+i], f.has[t*f.n+i]&2 != 0
+	return f.S[t*f.M+i], f.hasS[t*f.M+i]
+}
+
+// there adds R + S of a value in stage t: it is computed there or was retained.
+func (f *strong) there(t, i int) {
+	f.addR(1, t, f.Writer[i])
+	f.addS(1, t, i)
 }
 
 func (f *strong) addR(c float64, t, i int) {
@@ -319,8 +339,7 @@ func (f *strong) available() {
 		for _, i := range f.Pred[t] {
 			if f.variable[i] {
 				f.e.Reset()
-				f.addR(1, t, i)
-				f.addS(1, t, i)
+				f.there(t, i)
 				own.Equal(&f.e, 1)
 			}
 		}
@@ -330,58 +349,65 @@ func (f *strong) available() {
 				continue
 			}
 			for _, i := range f.Pred[j] {
-				if f.into[i] == f.into[j] {
+				if f.into[f.Writer[i]] == f.into[j] {
 					continue
 				}
 				f.e.Reset().Add(-1, x)
-				f.addR(1, t, i)
-				f.addS(1, t, i)
+				f.there(t, i)
 				g.AtLeast(&f.e, 0)
 			}
 		}
 	}
 }
 
-// retained is (1c): what is retained was retained or computed before.
+// retained is (1c): what is retained, or a result, was retained or computed before.
 func (f *strong) retained() {
 	g := f.m.Group("retained", "Checkmate (1c)")
-	for t := f.first; t+1 < f.n; t++ {
-		for i := range t {
+	for t := f.first; t < f.n; t++ {
+		for i := range f.made(t - 1) {
 			if x, ok := f.s(t+1, i); ok {
 				f.e.Reset().Add(-1, x)
-				f.addR(1, t, i)
-				f.addS(1, t, i)
+				f.there(t, i)
 				g.AtLeast(&f.e, 0)
+			} else if t+1 == f.n && f.Result[i] && f.variable[i] {
+				f.e.Reset()
+				f.there(t, i)
+				g.AtLeast(&f.e, 1)
 			}
 		}
 	}
 }
 
-// reads reports whether node t reads the value of i.
+// reads reports whether value i is there when stage t ends, in any schedule: node t
+// reads it, or it is a result and the stage the last one.
 func (f *strong) reads(t, i int) bool {
 	_, ok := slices.BinarySearch(f.Pred[t], i)
-	return ok
+	return ok || t == f.n-1 && f.Result[i]
 }
 
 // memoryAt bounds the memory while stage t computes node k,
 //
 //	Σ_{i>k} m_i S_{t,i} + m_k (R_{t,k} + S_{t,k}) + o_k R_{t,k} + Σ_{i<k} m_i L_{t,i,k},
 //
-// where L_{t,i,k} says that the value of i is there and read in the stage by k
-// or later, or retained into the next: the larger one of R_{t,j}, for the
-// readers j ≥ k of i, and S_{t+1,i}. It replaces U and FREE of the paper without
+// i being values and compared by their writers, and m_k R standing for all that
+// node k writes, where L_{t,i,k} says that the value i is there and read in the
+// stage by k or later, or retained into the next: the larger one of R_{t,j}, for
+// the readers j ≥ k of i, and S_{t+1,i}. It replaces U and FREE of the paper without
 // a product or a large constant. Node k = t is computed for certain, and needs
 // no L: nothing comes after it. In which numbers, memoryRows says.
 func (f *strong) memoryAt(t, k int, exact bool) {
 	live := f.m.Group("live", "ours")
 	row := f.newRow(t)
-	for i := range t {
+	for i := range f.made(t - 1) {
+		w := f.Writer[i]
 		switch {
+		case w == k && i == f.Writes[k][0]:
+			f.add(row, f.Written[k]+f.Overhead[k], f.r, t, k)
+			if f.variable[i] {
+				f.add(row, f.Memory[i], f.s, t, i)
+			}
 		case !f.variable[i]:
-		case i > k:
-			f.add(row, f.Memory[i], f.s, t, i)
-		case i == k:
-			f.add(row, f.Memory[i]+f.Overhead[i], f.r, t, i)
+		case w >= k:
 			f.add(row, f.Memory[i], f.s, t, i)
 		case f.reads(t, i):
 			row.room -= f.Memory[i]
@@ -392,7 +418,7 @@ func (f *strong) memoryAt(t, k int, exact bool) {
 		}
 	}
 	if k == t {
-		row.room -= f.Memory[t] + f.Overhead[t]
+		row.room -= f.Written[t] + f.Overhead[t]
 	}
 	f.carries = append(f.carries, memoryRows(f.m, f.groups, row, exact, stageNode{t, k}.String())...)
 }
@@ -409,8 +435,8 @@ func (f *strong) add(row *memoryRow, size float64, column func(t, i int) (milp.V
 	}
 }
 
-// live returns L_{t,i,k}, and whether it can be other than 0. i < k, and node t
-// does not read i.
+// live returns L_{t,i,k}, and whether it can be other than 0. Value i is written
+// before k, and node t does not read it.
 func (f *strong) live(g milp.Group, t, i, k int) (milp.Var, bool) {
 	readers := make([]milp.Var, 0, 4)
 	first := f.n
@@ -450,7 +476,8 @@ func (f *strong) holds(x [2]int) bool {
 		return false
 	}
 	if k < t && len(f.Pred[k]) == 1 {
-		return f.into[f.Pred[k][0]] == f.Pred[k][0]
+		j := f.Writer[f.Pred[k][0]]
+		return f.into[j] == j
 	}
 	return true
 }
@@ -460,8 +487,8 @@ func (f *strong) holds(x [2]int) bool {
 // on read, the values retained into the first stage of the model are there.
 func (f *strong) memoryForward(t int) {
 	row := f.newRow(t)
-	row.room -= f.Memory[t] + f.Overhead[t]
-	for i := range t {
+	row.room -= f.Written[t] + f.Overhead[t]
+	for i := range f.made(t - 1) {
 		if !f.variable[i] {
 			continue
 		}

@@ -25,6 +25,9 @@ type Task struct {
 	// before any model is solved.
 	Start  *plan.Plan
 	Bounds []proof.Bound
+	// Document asks for a program to be solved even if plan and bounds have met
+	// before.
+	Document bool
 	// Verify replays a plan and returns its objective in seconds. A plan that
 	// breaks a rule is an error.
 	Verify func(*plan.Plan) (objective float64, err error)
@@ -41,7 +44,9 @@ type Task struct {
 type Phase struct {
 	Program *Program
 	Share   float64 // of the time that is left; 0: all of it
-	Gap     float64 // relative, at which the solve may end; 0: that of the task
+	// Time is the most that it may take; 0: no such limit.
+	Time time.Duration
+	Gap  float64 // relative, at which the solve may end; 0: that of the task
 	// Relax solves the LP relaxation: a bound and no plan.
 	Relax bool
 	// Level is how much of it is certified at most; "": as of the task.
@@ -49,9 +54,14 @@ type Phase struct {
 }
 
 // Next returns the next phase, given what is known so far, and nil after the last
-// one: a list of programs, or a generator of them where a decomposition asks its
-// next question of the last answer.
+// one: a list of programs, or a generator of them.
 type Next func(sofar *Result) (*Phase, error)
+
+// Search asks one question after the other, each a phase, where what to ask next
+// follows from the answers: a decomposition. solve reports whether the answer is
+// in sofar; else the task is over, and nothing was solved. The error that it
+// returns is the one that it has of solve or of its own.
+type Search func(sofar *Result, solve func(*Phase) (bool, error)) error
 
 // Result is what came of a task.
 type Result struct {
@@ -68,7 +78,9 @@ type Result struct {
 	Solver     *solvers.Result // its answer
 	Nodes      int64           // of all phases
 	Ended      proof.Ended
-	Notes      []string // answers that were refused, and why
+	// Refused is the plan to start from, if the verifier refuses it.
+	Refused *plan.Plan
+	Notes   []string // answers that were refused, and why
 }
 
 // Bound returns the best bound, −Inf: none.
@@ -108,45 +120,62 @@ func Phases(list ...*Phase) Next {
 }
 
 // Run solves phase after phase until there is no other, ctx ends, or plan and
-// bound have met. Nothing that a solver says is trusted: a plan counts once it is
-// verified, a bound once it is certified, and what is neither is a note or a
-// claim. Neither makes the other disappear: a solver whose answer is refused
-// costs that answer only. The error says that a model could not be built or
-// solved at all and comes with what there is.
+// bound have met: see [Task.Search].
 func (t *Task) Run(ctx context.Context, next Next) (*Result, error) {
+	return t.Search(ctx, func(sofar *Result, solve func(*Phase) (bool, error)) error {
+		for more := !t.over(ctx, sofar); more; {
+			x, err := next(sofar)
+			if err != nil || x == nil {
+				return err
+			}
+			if more, err = solve(x); err != nil {
+				return err
+			}
+			more = more && !t.over(ctx, sofar)
+		}
+		return nil
+	})
+}
+
+// Search solves the phases that a search asks for, until it returns. Once ctx has
+// ended or plan and bound have met, nothing more is solved. Nothing that a solver
+// says is trusted: a plan counts once it is verified, a bound once it is
+// certified, and what is neither is a note or a claim. Neither makes the other
+// disappear: a solver whose answer is refused costs that answer only. The error
+// says that a model could not be built or solved at all and comes with what there
+// is.
+func (t *Task) Search(ctx context.Context, search Search) (*Result, error) {
 	r := &Result{Objective: math.Inf(1), Ended: proof.NoProof, Bounds: slices.Clone(t.Bounds)}
 	if t.Start != nil {
 		objective, err := t.Verify(t.Start)
 		if err != nil {
-			return r, fmt.Errorf("the plan to start from: %w", err)
-		}
-		r.Plan, r.Objective = t.Start, objective
-	}
-	for {
-		if why, over := Over(ctx); over {
-			r.Ended = why
-			return r, nil
-		}
-		if r.Closed(t.Options.RelGap.Value) {
-			r.Ended = proof.Closed
-			return r, nil
-		}
-		x, err := next(r)
-		if err != nil {
-			r.Ended = proof.Error
-			return r, err
-		}
-		if x == nil {
-			if r.Closed(t.Options.RelGap.Value) {
-				r.Ended = proof.Closed
-			}
-			return r, nil
-		}
-		if err := t.phase(ctx, x, r); err != nil {
-			r.Ended = proof.Error
-			return r, err
+			r.note(fmt.Sprintf("no start: the plan of the heuristics is refused: %v", err))
+			r.Refused = t.Start
+		} else {
+			r.Plan, r.Objective = t.Start, objective
 		}
 	}
+	err := search(r, func(x *Phase) (bool, error) {
+		if t.over(ctx, r) {
+			return false, nil
+		}
+		return true, t.phase(ctx, x, r)
+	})
+	why, over := Over(ctx)
+	switch {
+	case err != nil:
+		r.Ended = proof.Error
+	case r.Closed(t.Options.RelGap.Value):
+		r.Ended = proof.Closed
+	case over:
+		r.Ended = why
+	}
+	return r, err
+}
+
+// over reports whether there is nothing more to solve.
+func (t *Task) over(ctx context.Context, r *Result) bool {
+	return ctx.Err() != nil || r.Closed(t.Options.RelGap.Value) && (r.Program != nil || !t.Document)
 }
 
 // Over says whether ctx has ended, and how.
@@ -161,17 +190,25 @@ func Over(ctx context.Context) (proof.Ended, bool) {
 	}
 }
 
-// certifying is the part of a phase's time that is left for certifying.
-const certifying = 0.25
+// certifying is the part of a phase's time that is left for certifying. Where no
+// limit is set it may take as long as the solve, but atLeast that.
+const (
+	certifying = 0.25
+	atLeast    = time.Minute
+)
 
 // phase solves one program and certifies what it can.
 func (t *Task) phase(ctx context.Context, x *Phase, r *Result) error {
-	if x.Share > 0 {
-		if deadline, ok := ctx.Deadline(); ok {
-			part, cancel := context.WithTimeout(ctx, time.Duration(x.Share*float64(time.Until(deadline))))
-			defer cancel()
-			ctx = part
+	most := x.Time
+	if deadline, ok := ctx.Deadline(); ok && x.Share > 0 {
+		if share := time.Duration(x.Share * float64(time.Until(deadline))); most == 0 || share < most {
+			most = max(share, 1)
 		}
+	}
+	if most > 0 {
+		part, cancel := context.WithTimeout(ctx, most)
+		defer cancel()
+		ctx = part
 	}
 	p := x.Program
 	o := t.options(ctx, x, r)
@@ -195,7 +232,7 @@ func (t *Task) options(ctx context.Context, x *Phase, r *Result) solvers.Options
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		o.Time = time.Until(deadline)
-		if t.certifies(p) && t.level(x) == Full {
+		if t.certifies(p) && (t.level(x) == Full || t.Level == Root) {
 			o.Time = time.Duration((1 - certifying) * float64(o.Time))
 		}
 		o.Time = max(o.Time, time.Millisecond)
@@ -205,7 +242,7 @@ func (t *Task) options(ctx context.Context, x *Phase, r *Result) solvers.Options
 		start, err := p.Start(r.Plan)
 		if err != nil {
 			// A plan may have no place in a restriction or a normal form.
-			r.Notes = append(r.Notes, fmt.Sprintf("%s starts cold: %v", p.Model.Name(), err))
+			r.note(fmt.Sprintf("%s starts cold: %v", p.Model.Name(), err))
 		}
 		o.Start = start
 	}
@@ -220,7 +257,11 @@ func (t *Task) options(ctx context.Context, x *Phase, r *Result) solvers.Options
 				if r.Plan != nil {
 					objective = r.Objective
 				}
-				t.OnProgress(objective, p.Objective(s.Bound), s.Nodes)
+				bound := r.Claimed()
+				if p.bounds() {
+					bound = max(bound, p.Objective(s.Bound))
+				}
+				t.OnProgress(objective, bound, s.Nodes)
 			}
 		}
 	}
@@ -250,34 +291,46 @@ func (t *Task) take(x *Phase, r *Result) {
 	by := fmt.Sprintf("%s (%s, %s)", p.Model.Name(), s.BoundBy, s.Backend)
 	switch s.Status {
 	case solvers.Infeasible:
-		if r.Plan != nil && p.Promise != Nothing && len(p.Assumptions) == 0 {
-			r.Notes = append(r.Notes, fmt.Sprintf("%s calls %s infeasible, but a plan exists", s.Backend, p.Model.Name()))
+		if !p.bounds() {
+			return // which says nothing of other plans
+		}
+		if r.Plan != nil && len(p.Assumptions) == 0 {
+			r.note(fmt.Sprintf("%s calls %s infeasible, but a plan exists", s.Backend, p.Model.Name()))
 			return
 		}
 		r.Claims = append(r.Claims, proof.Claim{By: by, Value: math.Inf(-1), Status: s.Status.String()})
 		return
 	case solvers.Unbounded, solvers.InfeasibleOrUnbounded, solvers.Numerical, solvers.Imprecise:
-		r.Notes = append(r.Notes, fmt.Sprintf("%s calls %s %v", s.Backend, p.Model.Name(), s.Status))
+		r.note(fmt.Sprintf("%s calls %s %v", s.Backend, p.Model.Name(), s.Status))
 		return
 	}
 	if solution, ok := s.Solution(); ok && !x.Relax {
 		r.X = solution
 		if p.Plan != nil {
 			if err := t.adopt(p, solution, r); err != nil {
-				r.Notes = append(r.Notes, fmt.Sprintf("a solution of %s makes no plan: %v", p.Model.Name(), err))
+				r.note(fmt.Sprintf("a solution of %s makes no plan: %v", p.Model.Name(), err))
 			}
 		}
 	}
-	if p.Promise == Equal || p.Promise == LowerBound {
+	if p.bounds() {
 		if bound := p.Objective(s.Bound); !math.IsInf(bound, 0) && !math.IsNaN(bound) {
+			// Of the answers to a question after the other the best counts.
+			r.Claims = slices.DeleteFunc(r.Claims, func(c proof.Claim) bool { return c.By == by && c.Value <= bound && !math.IsInf(c.Value, 0) })
 			r.Claims = append(r.Claims, proof.Claim{By: by, Value: bound, Status: s.Status.String(), Assumptions: p.Assumptions})
 		}
 	}
 }
 
+// note adds a note that is not there yet.
+func (r *Result) note(text string) {
+	if !slices.Contains(r.Notes, text) {
+		r.Notes = append(r.Notes, text)
+	}
+}
+
 // certifies reports whether bounds of p can be certified.
 func (t *Task) certifies(p *Program) bool {
-	return t.Certify != nil && t.Level != Off && p.Formulation != "" && (p.Promise == Equal || p.Promise == LowerBound)
+	return t.Certify != nil && t.Level != Off && p.Formulation != "" && p.bounds()
 }
 
 // level is how much of a phase is certified.
@@ -302,40 +355,59 @@ func (t *Task) certify(ctx context.Context, x *Phase, r *Result) {
 	if !t.certifies(x.Program) || t.level(x) == Off {
 		return
 	}
-	infeasible := r.Solver.Status == solvers.Infeasible
+	p := x.Program
+	// That it is infeasible a plan disproves, unless that may break an assumption.
+	infeasible := r.Solver.Status == solvers.Infeasible && (r.Plan == nil || len(p.Assumptions) > 0)
 	target := math.Inf(1)
 	if !infeasible {
-		target = min(x.Program.Objective(r.Solver.Bound), r.Objective)
+		target = min(p.Objective(r.Solver.Bound), r.Objective)
 		if math.IsNaN(target) || math.IsInf(target, 0) {
 			target = r.Objective
 		}
 		target -= margin * math.Abs(target)
 	}
-	c, err := t.Certify(ctx, x.Program, target, t.level(x))
+	if r.certified(target, p.Assumptions) {
+		return
+	}
+	if _, limited := ctx.Deadline(); !limited {
+		part, cancel := context.WithTimeout(ctx, max(atLeast, r.Solver.Wall))
+		defer cancel()
+		ctx = part
+	}
+	c, err := t.Certify(ctx, p, target, t.level(x))
 	switch {
 	case err != nil:
-		r.Notes = append(r.Notes, fmt.Sprintf("%s is not certified: %v", x.Program.Model.Name(), err))
-	case c.Infeasible && len(x.Program.Assumptions) > 0:
-		r.Notes = append(r.Notes, fmt.Sprintf("certified: %s has no solution, which is about plans that keep: %s", x.Program.Model.Name(), strings.Join(x.Program.Assumptions, ", ")))
+		r.note(fmt.Sprintf("%s is not certified: %v", p.Model.Name(), err))
+	case c.Infeasible && len(p.Assumptions) > 0:
+		r.note(fmt.Sprintf("certified: %s has no solution, which is about plans that keep: %s", p.Model.Name(), strings.Join(p.Assumptions, ", ")))
 		if r.Infeasible == nil || len(r.Supposing) > 0 {
-			r.Infeasible, r.Supposing = c, x.Program.Assumptions
+			r.Infeasible, r.Supposing = c, p.Assumptions
 		}
 	case c.Infeasible:
 		r.Infeasible, r.Supposing = c, nil
 	default:
 		t.confirm(r, c.Value())
 		r.Bounds = append(r.Bounds, proof.Bound{
-			Value: c.Value(), By: x.Program.Model.Name(), Proof: proof.Certified,
-			Assumptions: append([]string{}, x.Program.Assumptions...), Certificate: c,
+			Value: c.Value(), By: p.Model.Name(), Proof: proof.Certified,
+			Assumptions: append([]string{}, p.Assumptions...), Certificate: c,
 		})
 	}
 }
 
+// certified reports whether it is certified already that the objective of plans
+// that keep the assumptions is at least so much.
+func (r *Result) certified(target float64, assumptions []string) bool {
+	return slices.ContainsFunc(r.Bounds, func(b proof.Bound) bool {
+		return b.Proof == proof.Certified && b.Value >= target &&
+			!slices.ContainsFunc(b.Assumptions, func(a string) bool { return !slices.Contains(assumptions, a) })
+	})
+}
+
 // confirm drops the claims that a certified bound makes superfluous: those that
-// it comes up to, but for the margin.
+// it comes up to, but for the margin. It says nothing of infeasibility.
 func (t *Task) confirm(r *Result, bound float64) {
 	r.Claims = slices.DeleteFunc(r.Claims, func(c proof.Claim) bool {
-		return c.Value-bound <= 2*margin*math.Abs(c.Value)
+		return !math.IsInf(c.Value, 0) && c.Value-bound <= 2*margin*math.Abs(c.Value)
 	})
 }
 

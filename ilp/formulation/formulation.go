@@ -51,9 +51,7 @@ type Formulation struct {
 	// Extra are the constraint groups beyond the source's, that can be left
 	// out one by one to see what they are worth: milp.Model.Without.
 	Extra []string
-	// Build takes chains, BuildGraph graphs, BuildFunctions sequences of
-	// functions; the other two are nil.
-	Build          Builder
-	BuildGraph     GraphBuilder
-	BuildFunctions FunctionsBuilder
+	// Kind of the instances that Build takes.
+	Kind  string
+	Build Build
 }

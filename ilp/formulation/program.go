@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"workbench/model/chain"
-	"workbench/model/functions"
-	"workbench/model/graph"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -65,6 +62,9 @@ func (p *Program) Objective(model float64) float64 { return model * p.unit() }
 // model's.
 func (p *Program) ModelObjective(objective float64) float64 { return objective / p.unit() }
 
+// bounds reports whether bounds on the program are bounds on the problem.
+func (p *Program) bounds() bool { return p.Promise == Equal || p.Promise == LowerBound }
+
 func (p *Program) unit() float64 {
 	if p.Unit == 0 {
 		return 1
@@ -81,31 +81,57 @@ type Hint struct {
 	Idle []float64
 }
 
-// Builder makes a Program of an instance. The error wraps ErrInstance,
-// ErrTooLong or is a *plan.Infeasible.
-type Builder func(*chain.Chain, platform.Platform) (*Program, error)
+// Build makes a Program of an instance of the formulation's kind and options, nil
+// for its defaults. The error wraps ErrInstance, ErrTooLong or is a
+// *plan.Infeasible.
+type Build func(in plan.Instance, p platform.Platform, options json.RawMessage) (*Program, error)
 
-// GraphBuilder makes a Program of a graph, as [Builder] does of a chain.
-type GraphBuilder func(*graph.Graph, platform.Platform) (*Program, error)
+// A Builder makes a Program of one type of instance, as [Build] does.
+type Builder[T plan.Instance] func(T, platform.Platform) (*Program, error)
 
-// FunctionsBuilder makes a Program of a sequence of functions, as [Builder] does
-// of a chain.
-type FunctionsBuilder func(*functions.Sequence, platform.Platform) (*Program, error)
+// Without returns a Build of a formulation that has no options.
+func Without[T plan.Instance](build Builder[T]) Build {
+	with := With(func(in T, p platform.Platform, _ struct{}) (*Program, error) { return build(in, p) })
+	return func(in plan.Instance, p platform.Platform, options json.RawMessage) (*Program, error) {
+		if len(options) > 0 {
+			return nil, fmt.Errorf("%w: it has no options, there are %s", ErrInstance, options)
+		}
+		return with(in, p, nil)
+	}
+}
 
-// ReadOptions reads the Options of a Program into those of its formulation, nil if
-// that has none. Options that say what nobody reads are an error: a certificate
-// must not seem to say more than its model.
-func ReadOptions(name string, options json.RawMessage, into any) error {
-	if len(options) == 0 {
-		return nil
+// With returns a Build that reads options of type O. Options that say what nobody
+// reads are an error: a certificate must not seem to say more than its model.
+func With[T plan.Instance, O any](build func(T, platform.Platform, O) (*Program, error)) Build {
+	return func(in plan.Instance, p platform.Platform, options json.RawMessage) (*Program, error) {
+		x, ok := in.(T)
+		if !ok {
+			return nil, fmt.Errorf("%w: it is not about a %s", ErrInstance, in.Kind())
+		}
+		var o O
+		if len(options) > 0 {
+			d := json.NewDecoder(bytes.NewReader(options))
+			d.DisallowUnknownFields()
+			if err := d.Decode(&o); err != nil {
+				return nil, fmt.Errorf("%w: its options %s: %w", ErrInstance, options, err)
+			}
+		}
+		return build(x, p, o)
 	}
-	if into == nil {
-		return fmt.Errorf("%w: %s has no options, there are %s", ErrInstance, name, options)
+}
+
+// Rebuild makes the program again that the formulation of that name in a table
+// made of an instance and options.
+func Rebuild(list []Formulation, name string, in plan.Instance, p platform.Platform, options json.RawMessage) (*Program, error) {
+	for _, f := range list {
+		if f.Name != name {
+			continue
+		}
+		program, err := f.Build(in, p, options)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		return program, nil
 	}
-	d := json.NewDecoder(bytes.NewReader(options))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("%w: options of %s: %w", ErrInstance, name, err)
-	}
-	return nil
+	return nil, fmt.Errorf("%w: there is no formulation %q", ErrInstance, name)
 }

@@ -7,6 +7,7 @@ import (
 	"workbench/ilp/formulation"
 	"workbench/model/chain"
 	"workbench/model/milp"
+	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/solvers"
 )
@@ -21,9 +22,10 @@ func Network(input float64, layers ...[4]float64) *chain.Chain {
 	return c
 }
 
-func Must(t testing.TB, build formulation.Builder, c *chain.Chain, p platform.Platform) *formulation.Program {
+// Must builds the program of an instance.
+func Must[T plan.Instance](t testing.TB, build formulation.Builder[T], in T, p platform.Platform) *formulation.Program {
 	t.Helper()
-	program, err := build(c, p)
+	program, err := build(in, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,6 +33,12 @@ func Must(t testing.TB, build formulation.Builder, c *chain.Chain, p platform.Pl
 		t.Fatal(err)
 	}
 	return program
+}
+
+// Built builds the program of a formulation of the table.
+func Built(t testing.TB, f formulation.Formulation, in plan.Instance, p platform.Platform) *formulation.Program {
+	t.Helper()
+	return Must(t, func(in plan.Instance, p platform.Platform) (*formulation.Program, error) { return f.Build(in, p, nil) }, in, p)
 }
 
 func Optimum(t testing.TB, b solvers.Backend, m *milp.Model) float64 {

@@ -7,6 +7,7 @@ import (
 	"workbench/ilp/formulation"
 	"workbench/ilp/timing"
 	"workbench/model/chain"
+	"workbench/model/cycleratio"
 	"workbench/model/milp"
 	view "workbench/model/offload"
 	"workbench/model/plan"
@@ -121,7 +122,7 @@ func (f *offloadExact) known() float64 {
 // precede adds that event to comes wait or more after event from, when all
 // literals hold.
 func (f *offloadExact) precede(from, to int, wait float64, when ...timing.Literal) {
-	f.rules = append(f.rules, timing.Rule{Precedence: timing.Precedence{From: from, To: to, Wait: wait}, When: when})
+	f.rules = append(f.rules, timing.Rule{Precedence: cycleratio.Precedence{From: from, To: to, Wait: wait}, When: when})
 }
 
 // precedences makes rows of the rules.
@@ -346,7 +347,7 @@ func (f *offloadExact) start(p *plan.Plan) ([]float64, error) {
 // plan times the decisions of a solution anew: in the order of starts that they
 // make, each event as early as it can be.
 func (f *offloadExact) plan(x []float64) (*plan.Plan, error) {
-	var ps []timing.Precedence
+	var ps []cycleratio.Precedence
 rules:
 	for _, r := range f.rules {
 		for _, l := range r.When {
@@ -356,7 +357,7 @@ rules:
 		}
 		ps = append(ps, r.Precedence)
 	}
-	_, at, err := timing.Retime(f.events(), ps, 1)
+	_, at, err := cycleratio.Least(f.events(), ps, 1)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", f.m.Name(), plan.ErrNoPlan, err) // within a solver's tolerance only
 	}
@@ -374,7 +375,7 @@ rules:
 
 // order returns the events of the machine in an order of starts that keeps every
 // precedence, by time where they leave it open.
-func (f *offloadExact) order(x []float64, ps []timing.Precedence, at []float64) ([]int, error) {
+func (f *offloadExact) order(x []float64, ps []cycleratio.Precedence, at []float64) ([]int, error) {
 	number := make([]int, f.events()) // of the machine; −1: does not happen
 	for k := range 2 * f.N {
 		number[k] = k
@@ -418,4 +419,4 @@ func (f *offloadExact) order(x []float64, ps []timing.Precedence, at []float64) 
 // ordered says whether a precedence is one of starts. A prefetch that starts
 // before the end of a computation (the wait is −u, −0 of none) may start before
 // or after it.
-func ordered(r timing.Precedence) bool { return !math.Signbit(r.Wait) }
+func ordered(r cycleratio.Precedence) bool { return !math.Signbit(r.Wait) }

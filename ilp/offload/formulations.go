@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"workbench/ilp/formulation"
+	"workbench/model/chain"
 	"workbench/model/plan"
 )
 
@@ -17,12 +18,12 @@ func Formulations() []formulation.Formulation {
 			Name: "offload", Problem: plan.ActivationOffload, Promise: formulation.LowerBound,
 			Title: "amounts per interval, whole tensors in binaries", Source: "[001] §6 in spirit; ours",
 			Extra: []string{"equal tensors", "no idle"},
-			Build: Amounts,
+			Kind:  chain.Kind, Build: formulation.Without(Amounts),
 		},
 		{
 			Name: "offload-exact", Problem: plan.ActivationOffload, Promise: formulation.Equal,
 			Title: fmt.Sprintf("the problem as it is, up to %d layers", ExactLayers), Source: "the rules; ours",
-			Build: Exact,
+			Kind: chain.Kind, Build: formulation.Without(Exact),
 		},
 	}
 }

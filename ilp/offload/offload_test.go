@@ -18,6 +18,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/subject"
 	"workbench/model/zoo"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -40,7 +41,7 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s/%d/%d", x.name, len(x.backends), x.layers), func(t *testing.T) {
 			f := ilptest.Formulation(t, Formulations(), x.name)
-			r, err := check.Run(t.Context(), f, x.backends, check.Options{Seed: 1, Cases: x.cases, Layers: x.layers})
+			r, err := check.Run(t.Context(), f, subject.Offload(), x.backends, check.Options{Seed: 1, Cases: x.cases, Layers: x.layers})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,12 +78,12 @@ func TestMixedMagnitudes(t *testing.T) {
 	backends := []solvers.Backend{highs.New(), lpsolve.New()}
 	rapid.Check(t, func(t *rapid.T) {
 		c, p := drawMixed(t)
-		want, best, err := exhaustive.Offload(c, p.Memory, p.Bandwidth, check.States)
+		want, best, err := exhaustive.Offload(c, p.Memory, p.Bandwidth, subject.States)
 		if errors.Is(err, exhaustive.ErrLimit) {
 			t.Skip("too many states")
 		}
 		f := rapid.SampledFrom(Formulations()).Draw(t, "formulation")
-		program, failed := f.Build(c, p)
+		program, failed := f.Build(c, p, nil)
 		if errors.Is(err, exhaustive.ErrInfeasible) {
 			if !errors.As(failed, new(*plan.Infeasible)) {
 				t.Fatalf("there is no plan: %v", failed)

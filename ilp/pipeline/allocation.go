@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -97,18 +96,20 @@ const levelSteps = 16
 
 // AllocationOptions say which MILP of allocations to build.
 type AllocationOptions struct {
-	// MemoryModel is plan.StageModel or plan.TaskModel, the task model if empty.
-	MemoryModel string `json:"memory_model,omitempty"`
+	MemoryOption
 	// Limit is the longest period in seconds of the patterns that the model is
 	// about, 0: as long as need be. The shorter it is, the more they store, and
 	// the more the model proves, of 1-periodic ones: its optimum is the limit if
 	// that is less than what such patterns have.
 	Limit float64 `json:"limit,omitempty"`
+	// Question asks no more than whether there is an allocation for such patterns:
+	// the optimum is the limit if there is none, else 0.
+	Question bool `json:"question,omitempty"`
 }
 
 // Allocations builds the MILP of allocations without patterns, for periods as
-// long as they may be: its optimum is a lower bound on the period of every
-// k-periodic pattern.
+// long as they may be, in the task model of memory: its optimum is a lower bound
+// on the period of every k-periodic pattern.
 func Allocations(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 	return AllocationsWith(c, p, AllocationOptions{})
 }
@@ -121,27 +122,32 @@ func AllocationsWith(c *chain.Chain, p platform.Platform, o AllocationOptions) (
 	if err != nil {
 		return nil, err
 	}
+	o.MemoryModel = in.model
+	_, program, err := allocations(in, o)
+	return program, err
+}
+
+func allocations(in *pipelineInstance, o AllocationOptions) (*pipelineAllocation, *formulation.Program, error) {
 	program := &formulation.Program{Promise: formulation.LowerBound, Formulation: allocationName, Unit: in.time}
 	limit := in.horizon
 	if o.Limit > 0 && o.Limit/in.time < limit {
 		limit = o.Limit / in.time
 		program.Assumptions = []string{plan.OnePeriodic}
 	}
-	if o != (AllocationOptions{}) {
-		if program.Options, err = json.Marshal(o); err != nil {
-			return nil, fmt.Errorf("%w: the options of %s: %w", formulation.ErrInstance, allocationName, err)
-		}
+	var err error
+	if program.Options, err = options(allocationName, o); err != nil {
+		return nil, nil, err
 	}
-	f := &pipelineAllocation{pipelineInstance: in, limit: in.up(limit), orLonger: limit < in.horizon}
+	f := &pipelineAllocation{pipelineInstance: in, limit: in.up(limit), orLonger: o.Question || limit < in.horizon}
 	f.build()
+	if o.Question {
+		f.m.Minimize(f.e.Reset().Add(f.limit, f.beyond))
+	}
+	if f.orLonger {
+		program.Start = f.nothing
+	}
 	program.Model = f.m
-	return program, nil
-}
-
-func newPipelineAllocation(in *pipelineInstance, limit float64) *pipelineAllocation {
-	f := &pipelineAllocation{pipelineInstance: in, limit: in.up(limit)}
-	f.build()
-	return f
+	return f, program, nil
 }
 
 // sums fills in the suffix sums and the times of cuts.

@@ -24,6 +24,7 @@ import (
 // above the least period, whatever the magnitudes and however tight the memory;
 // at the root there is always something, and a tree proves what HiGHS claims.
 func TestAllocationsCertified(t *testing.T) {
+	t.Parallel()
 	closed, total := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		x := pipelinetest.Draw(rt, 4)
@@ -34,7 +35,7 @@ func TestAllocationsCertified(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		o := AllocationOptions{MemoryModel: x.Model}
+		o := AllocationOptions{MemoryOption: MemoryOption{x.Model}}
 		if longer := rapid.SampledFrom([]float64{1 + 1e-6, 1.2, math.Inf(1)}).Draw(rt, "longer"); !math.IsInf(longer, 1) {
 			o.Limit = longer * best
 		}

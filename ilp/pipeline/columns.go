@@ -108,10 +108,14 @@ func (f *pipelineILP) folded() bool { return f.hosts == f.n }
 // program is what solves and reads the model: T is in units of time. name is that
 // in the table of formulations, "" if there is none.
 func (f *pipelineILP) program(name string) *formulation.Program {
-	return &formulation.Program{
+	p := &formulation.Program{
 		Model: f.m, Promise: formulation.Equal, Assumptions: []string{plan.OnePeriodic}, Formulation: name,
 		Unit: f.time, Start: f.start, Plan: f.plan,
 	}
+	if name != "" {
+		p.Options = taskMemory()
+	}
+	return p
 }
 
 func (f *pipelineILP) columns() {

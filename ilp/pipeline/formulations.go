@@ -15,33 +15,41 @@ import (
 // Names of the formulations.
 const (
 	printedName    = "pipeline-printed"
+	closedName     = "pipeline-closed"
 	allocationName = "pipeline-allocation"
 	patternsName   = "pipeline"
 	strongName     = "pipeline-strong"
 )
 
-// Rebuild makes a program of this package again, given its Formulation and its
-// Options: the very same model.
-func Rebuild(name string, c *chain.Chain, p platform.Platform, options json.RawMessage) (*formulation.Program, error) {
-	if name == allocationName {
-		var o AllocationOptions
-		if err := formulation.ReadOptions(name, options, &o); err != nil {
-			return nil, err
+// MemoryOption is the option that all these formulations have: by which model
+// memory is reckoned, plan.StageModel or plan.TaskModel; "": the latter. Every
+// program says it, since a bound in one model says nothing of the other.
+type MemoryOption struct {
+	MemoryModel string `json:"memory_model"`
+}
+
+// options writes the options of a program.
+func options(name string, o any) (json.RawMessage, error) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the options of %s: %w", formulation.ErrInstance, name, err)
+	}
+	return text, nil
+}
+
+// taskMemory are the options of formulations that are of the task model only.
+func taskMemory() json.RawMessage {
+	return json.RawMessage(`{"memory_model":"` + plan.TaskModel + `"}`)
+}
+
+// inTasks is what builds a formulation that is of the task model only.
+func inTasks(build func(*chain.Chain, platform.Platform) (*formulation.Program, error)) formulation.Build {
+	return formulation.With(func(c *chain.Chain, p platform.Platform, o MemoryOption) (*formulation.Program, error) {
+		if o.MemoryModel != "" && o.MemoryModel != plan.TaskModel {
+			return nil, fmt.Errorf("%w: it is of memory_model %s, the options say %q", formulation.ErrInstance, plan.TaskModel, o.MemoryModel)
 		}
-		return AllocationsWith(c, p, o)
-	}
-	if err := formulation.ReadOptions(name, options, nil); err != nil {
-		return nil, err
-	}
-	switch name {
-	case printedName:
-		return Printed(c, p)
-	case patternsName:
-		return Patterns(c, p)
-	case strongName:
-		return Strong(c, p)
-	}
-	return nil, fmt.Errorf("%w: there is no formulation %q of pipelines", formulation.ErrInstance, name)
+		return build(c, p)
+	})
 }
 
 // Formulations returns the formulations of pipelined model parallelism, from the simplest on.
@@ -50,23 +58,29 @@ func Formulations() []formulation.Formulation {
 		{
 			Name: printedName, Problem: plan.Pipeline, Promise: formulation.Nothing,
 			Title: "the ILP of chapter 6, exactly as printed", Source: "[004] (6.1)–(6.36)",
-			Build: Printed,
+			Kind: chain.Kind, Build: inTasks(Printed),
+		},
+		{
+			Name: closedName, Problem: plan.Pipeline, Promise: formulation.LowerBound,
+			Title: "bounds in closed form, for chains of any length", Source: "[004] 5.1.1; ours",
+			Kind: chain.Kind, Build: formulation.With(Closed),
 		},
 		{
 			Name: allocationName, Problem: plan.Pipeline, Promise: formulation.LowerBound,
 			Title: "allocations without patterns", Source: "ours",
 			Extra: []string{"all loads"},
-			Build: Allocations,
+			Kind:  chain.Kind, Build: formulation.With(AllocationsWith),
 		},
 		{
 			Name: patternsName, Problem: plan.Pipeline, Promise: formulation.Equal,
 			Title: "allocations and 1-periodic patterns, task model of memory", Source: "[004] (6.1)–(6.36), findings 8, 9",
-			Build: Patterns,
+			Kind: chain.Kind, Build: inTasks(Patterns),
 		},
 		{
 			Name: strongName, Problem: plan.Pipeline, Promise: formulation.Equal,
 			Title: "the same, strengthened", Source: "[004] (6.1)–(6.36), findings 8, 9; ours",
-			Extra: pipelineCuts, Build: Strong,
+			Extra: pipelineCuts,
+			Kind:  chain.Kind, Build: inTasks(Strong),
 		},
 	}
 }

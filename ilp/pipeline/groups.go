@@ -136,7 +136,7 @@ func (f *pipelineILP) ends() {
 		f.e.Reset().Add(1, f.comT.At(t))
 		f.sending(1, t)
 		g.AtLeast(&f.e, 0)
-		g.AtMost(f.e.Add(-1, f.period), 0)
+		g.AtMost(f.e.Keep().Add(-1, f.period), 0)
 	}
 	f.m.Group("origin", "[004] (6.19)").Equal(f.e.Reset().Add(1, f.tau.At(0)), 0)
 }

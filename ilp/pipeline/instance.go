@@ -111,7 +111,7 @@ func staged(x *view.Instance, stages []plan.Stage) (*pipelineInstance, error) {
 // read fills in durations and sizes, in units.
 func (in *pipelineInstance) read() {
 	x := in.view
-	in.time = 1 / milp.PowerOfTwo(x.Load(), scale)
+	in.time = timeUnit(x)
 	in.size = 1 / milp.PowerOfTwo(min(x.Memory, x.Ample()), scale)
 	in.memory = x.Memory / in.size
 	in.grid = max(timeGrain, 1/milp.PowerOfTwo(x.Latest()/in.time, 1<<finest))

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/ilp/formulation"
+	"workbench/model/chain"
 	"workbench/model/exhaustive"
 	"workbench/model/pipeline/pipelinetest"
 	"workbench/model/plan"
@@ -18,14 +19,14 @@ import (
 )
 
 // Whatever the magnitudes and however tight the memory: no bound of allocations
-// is above the optimum, and the decomposition has plans that pass the verifier,
-// or none, and a bound that holds. What lp_solve 5.5.2.5 proves is wrong about
+// is above the optimum. What lp_solve 5.5.2.5 proves is wrong about
 // once in 500 of these (an optimum of 8 where HiGHS finds 4.003): of its answers
 // only the plans are checked, and how often it is wrong.
 func TestMixedMagnitudes(t *testing.T) {
+	t.Parallel()
 	wrong := 0
 	backends := []solvers.Backend{highs.New(), lpsolve.New()}
-	closed, total := 0, 0
+	total := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		x := pipelinetest.Draw(rt, 4)
 		best, pattern, err := exhaustive.Pipeline(x.Chain, x.Platform, x.Model, 1<<14)
@@ -37,7 +38,7 @@ func TestMixedMagnitudes(t *testing.T) {
 			rt.Fatal(err)
 		}
 		longer := rapid.SampledFrom([]float64{0.7, 1 + 1e-6, 1.2, math.Inf(1)}).Draw(rt, "longer")
-		o := AllocationOptions{MemoryModel: x.Model}
+		o := AllocationOptions{MemoryOption: MemoryOption{x.Model}}
 		if !nothing && !math.IsInf(longer, 1) {
 			o.Limit = longer * best
 		}
@@ -66,15 +67,8 @@ func TestMixedMagnitudes(t *testing.T) {
 		if r.Status == solvers.Infeasible || program.Objective(r.Bound) > min(1, longer)*best*(1+3*exhaustive.Closeness) {
 			claimed("%s: %v %v for periods up to %v, there is a pattern of %v: %+v", b.Name(), r.Status, program.Objective(r.Bound), o.Limit, best, x)
 		}
-		found, err := Solve(t.Context(), b, x.Chain, x.Platform, x.Model, nil, 0, solvers.Options{Time: 2 * time.Second})
-		if err != nil {
-			rt.Fatalf("%s: %v", b.Name(), err)
-		}
-		if found.Bound > best*(1+3*exhaustive.Closeness) {
-			claimed("%s: bound %v by %s, there is a pattern of %v: %+v", b.Name(), found.Bound, found.By, best, x)
-		}
 		if x.Chain.Len() < 3 && x.Model == plan.TaskModel {
-			program, err := rapid.SampledFrom([]formulation.Builder{Patterns, Strong}).Draw(rt, "formulation")(x.Chain, x.Platform)
+			program, err := rapid.SampledFrom([]formulation.Builder[*chain.Chain]{Patterns, Strong}).Draw(rt, "formulation")(x.Chain, x.Platform)
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -94,22 +88,8 @@ func TestMixedMagnitudes(t *testing.T) {
 			}
 		}
 		total++
-		if found.Plan == nil {
-			return
-		}
-		report, err := plan.VerifyPattern(x.Chain, found.Plan)
-		if err != nil || !report.Valid() || len(report.ClaimErrors) > 0 || report.Makespan < best*(1-3*exhaustive.Closeness) {
-			rt.Fatalf("%s: %v %v %v, period %v, optimum %v: %+v", b.Name(), err, report.Violations, report.ClaimErrors, report.Makespan, best, x)
-		}
-		if report.Makespan < best*(1+3*exhaustive.Closeness) && found.Bound > best*(1-3e-6) {
-			closed++
-		}
 	})
-	if closed < total*8/10 {
-		t.Errorf("closed %d of %d", closed, total)
-	}
 	if wrong > total/20 {
 		t.Errorf("lp_solve is wrong %d times of %d", wrong, total)
 	}
-	t.Logf("closed %d of %d, lp_solve wrong %d times", closed, total, wrong)
 }

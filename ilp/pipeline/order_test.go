@@ -10,6 +10,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 )
@@ -49,6 +50,9 @@ func placed(owner []int) (runs []placedRun, stages []plan.Stage) {
 func mayHold(t *testing.T, f *pipelineAllocation, runs []placedRun) bool {
 	t.Helper()
 	m := f.m.Clone()
+	if f.orLonger {
+		m.Fix(f.beyond, 0)
+	}
 	for _, x := range f.runs {
 		used := false
 		for _, y := range runs {
@@ -122,9 +126,10 @@ func newTinyPipeline(t *testing.T, seed uint64, layers int) *tinyPipeline {
 // An allocation has a pattern of a period if and only if the model has a
 // solution, which is such a pattern.
 func TestPipelineOrderEqualsExhaustive(t *testing.T) {
+	t.Parallel()
 	b := highs.New()
 	yes, no := 0, 0
-	for seed := range uint64(8) {
+	for seed := range uint64(testfile.Cases(8)) {
 		x := newTinyPipeline(t, seed, 2+int(seed)%3)
 		if x == nil {
 			continue
@@ -136,7 +141,7 @@ func TestPipelineOrderEqualsExhaustive(t *testing.T) {
 				periods = []float64{x.in.horizon * x.in.time}
 			}
 			for _, period := range periods {
-				master := newPipelineAllocation(x.in, period/x.in.time)
+				master := allocationsUpTo(x.in, period/x.in.time)
 				if math.IsInf(master.least[0], 1) { // no run of the first layer fits
 					if x.period[k] <= period {
 						t.Errorf("seed %d, %v: nothing fits for %g, the least period is %g", seed, owner, period, x.period[k])
@@ -167,7 +172,7 @@ func TestPipelineOrderEqualsExhaustive(t *testing.T) {
 			}
 		}
 	}
-	if yes < 40 || no < 30 {
+	if !testing.Short() && (yes < 40 || no < 30) {
 		t.Errorf("%d patterns, %d proofs", yes, no)
 	}
 }
@@ -175,8 +180,9 @@ func TestPipelineOrderEqualsExhaustive(t *testing.T) {
 // Cuts exclude the allocations that have no pattern of a period and no other,
 // at this period and at shorter ones; and so do the rows of allocations alone.
 func TestPipelineCutsEqualExhaustive(t *testing.T) {
+	t.Parallel()
 	kept, excluded, all, general := 0, 0, 0, 0
-	for seed := range uint64(64) {
+	for seed := range uint64(testfile.Cases(64)) {
 		x := newTinyPipeline(t, seed+100, 3+int(seed)%3)
 		if x == nil {
 			continue
@@ -190,33 +196,34 @@ func TestPipelineCutsEqualExhaustive(t *testing.T) {
 		if math.IsInf(least, 1) {
 			continue
 		}
-		var cuts []*pipelineCut
+		d, cuts := &Decomposition{in: x.in}, 0
 		for _, limit := range []float64{most * 1.1, (least + most) / 2, least * 1.01, least * 0.98} {
-			q := &pipelineProbe{
-				pipelineSearch: &pipelineSearch{ctx: t.Context(), backend: highs.New(), in: x.in, cuts: cuts, result: &Result{}},
-				limit:          limit, master: newPipelineAllocation(x.in, limit/x.in.time), possible: map[string]bool{},
+			q, err := d.Ask(limit)
+			if err != nil {
+				t.Fatal(err)
 			}
-			for _, c := range cuts {
-				q.master.cut(c)
+			impossible := func(a Allocation) (bool, error) {
+				r, err := highs.New().Solve(t.Context(), q.Patterns(a).Model, solvers.Options{})
+				return err == nil && r.Status == solvers.Infeasible, err
 			}
 			for k, owner := range x.owner {
 				runs, _ := placed(owner)
-				if x.period[k] <= limit || !mayHold(t, q.master, runs) {
+				if x.period[k] <= limit || !mayHold(t, q.f, runs) {
 					continue
 				}
-				before := len(q.cuts)
-				if found, err := q.allocated(runs); found || err != nil {
+				if is, err := impossible(runs); !is || err != nil {
 					t.Fatalf("seed %d, %v: a pattern of %g, the least is %g: %v", seed, owner, limit, x.period[k], err)
 				}
-				if len(q.cuts) == before {
-					t.Errorf("seed %d, %v: no cut at %g, the least period is %g", seed, owner, limit, x.period[k])
+				before := len(d.cuts)
+				if err := q.Exclude(runs, impossible); err != nil {
+					t.Fatal(err)
 				}
-				if mayHold(t, q.master, runs) {
-					t.Errorf("seed %d, %v: still there at %g after %v", seed, owner, limit, q.cuts[before:])
+				if mayHold(t, q.f, runs) {
+					t.Errorf("seed %d, %v: still there at %g after %v", seed, owner, limit, d.cuts[before:])
 				}
 			}
-			all += len(q.cuts) - len(cuts)
-			for _, c := range q.cuts[len(cuts):] {
+			all += len(d.cuts) - cuts
+			for _, c := range d.cuts[cuts:] {
 				for _, y := range c.runs {
 					if y.openBack || y.openFront || len(c.runs) == 1 {
 						general++
@@ -224,7 +231,7 @@ func TestPipelineCutsEqualExhaustive(t *testing.T) {
 					}
 				}
 			}
-			cuts = q.cuts
+			cuts = len(d.cuts)
 			for k, owner := range x.owner {
 				runs, _ := placed(owner)
 				want := x.period[k] <= limit*(1-1e-6)
@@ -233,13 +240,13 @@ func TestPipelineCutsEqualExhaustive(t *testing.T) {
 				} else {
 					excluded++
 				}
-				if got := mayHold(t, q.master, runs); got != want && (want || x.period[k] > limit*(1+1e-6)) {
+				if got := mayHold(t, q.f, runs); got != want && (want || x.period[k] > limit*(1+1e-6)) {
 					t.Errorf("seed %d, %s, %v: %v at %g, the least period is %g", seed, x.model, owner, got, limit, x.period[k])
 				}
 			}
 		}
 	}
-	if kept < 600 || excluded < 600 || general < 5 {
+	if !testing.Short() && (kept < 600 || excluded < 600 || general < 5) {
 		t.Errorf("%d allocations kept, %d excluded, %d cuts, %d of them general", kept, excluded, all, general)
 	}
 }

@@ -40,7 +40,7 @@ func StageILP(c *chain.Chain, p platform.Platform, allocation []plan.Stage, mode
 		return nil, err
 	}
 	program := f.program("")
-	program.Promise = formulation.Nothing // for the problem: it is about one allocation
+	program.Promise, program.Assumptions = formulation.Restriction, nil
 	return program, nil
 }
 

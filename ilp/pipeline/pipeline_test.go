@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
@@ -15,6 +14,9 @@ import (
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/subject"
+	"workbench/model/testfile"
+	"workbench/model/verify"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"
@@ -52,7 +54,7 @@ func saving(input float64, layers ...[4]float64) *chain.Chain {
 
 func verifiedPattern(t *testing.T, c *chain.Chain, p *plan.Plan) *plan.Report {
 	t.Helper()
-	r, err := plan.Verify(c, p)
+	r, err := verify.On(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,9 +79,10 @@ func leastPeriod(t *testing.T, b solvers.Backend, m *milp.Model, unit float64) f
 
 // The ILP has the least period of all allocations and patterns.
 func TestPipelineILPEqualsExhaustive(t *testing.T) {
+	t.Parallel()
 	b := highs.New()
 	found := 0
-	for seed := range uint64(16) {
+	for seed := range uint64(testfile.Cases(16)) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		c, p := randomPipeline(r, 1+r.IntN(3))
 		want, best, err := exhaustive.Pipeline(c, p, plan.TaskModel, 1e7)
@@ -127,7 +130,7 @@ func TestPipelineILPEqualsExhaustive(t *testing.T) {
 			t.Errorf("seed %d: the best plan is no solution: %v", seed, v[0])
 		}
 	}
-	if found < 10 {
+	if !testing.Short() && found < 10 {
 		t.Errorf("only %d instances have plans", found)
 	}
 }
@@ -136,9 +139,10 @@ func TestPipelineILPEqualsExhaustive(t *testing.T) {
 // as a stage: the least period of all patterns. With runs of layers computed
 // without interruption it may be larger, and the plan is one all the same.
 func TestStageILPEqualsExhaustive(t *testing.T) {
+	t.Parallel()
 	b := highs.New()
 	found := 0
-	for seed := range uint64(30) {
+	for seed := range uint64(testfile.Cases(30)) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		c, p := randomPipeline(r, 2+r.IntN(2))
 		model := []string{plan.TaskModel, plan.StageModel}[seed%2]
@@ -190,7 +194,7 @@ func TestStageILPEqualsExhaustive(t *testing.T) {
 			}
 		}
 	}
-	if found < 20 {
+	if !testing.Short() && found < 20 {
 		t.Errorf("only %d instances have plans", found)
 	}
 }
@@ -210,10 +214,11 @@ func merge(layers []plan.Stage) (stages []plan.Stage) {
 // Findings 8: as printed, the ILP finds a period of 4 for three layers of unit
 // times on one processor, where 6 is the sum.
 func TestPipelinePrinted(t *testing.T) {
+	t.Parallel()
 	c := saving(0, [4]float64{1, 1, 0, 0}, [4]float64{1, 1, 0, 0}, [4]float64{1, 1, 0, 0})
 	p := platform.Platform{Memory: 100, Bandwidth: 1, Processors: 1}
 	b := highs.New()
-	least := func(build formulation.Builder) float64 {
+	least := func(build formulation.Builder[*chain.Chain]) float64 {
 		program := ilptest.Must(t, build, c, p)
 		return leastPeriod(t, b, program.Model, program.Unit)
 	}
@@ -227,6 +232,7 @@ func TestPipelinePrinted(t *testing.T) {
 
 // Both backends agree on the smallest instances.
 func TestPipelineBackends(t *testing.T) {
+	t.Parallel()
 	c := saving(1, [4]float64{1, 2, 1, 1}, [4]float64{2, 1, 1, 0})
 	p := platform.Platform{Memory: 20, Bandwidth: 4, Processors: 2, WeightCopies: 3}
 	m := ilptest.Must(t, Patterns, c, p).Model
@@ -238,6 +244,7 @@ func TestPipelineBackends(t *testing.T) {
 
 // What no model can be built for is refused with a reason.
 func TestPipelineRefuses(t *testing.T) {
+	t.Parallel()
 	c := saving(1, [4]float64{1, 1, 1, 1}, [4]float64{1, 1, 1, 1})
 	good := platform.Platform{Memory: 20, Bandwidth: 1, Processors: 2}
 	for name, p := range map[string]platform.Platform{
@@ -273,10 +280,19 @@ func TestPipelineRefuses(t *testing.T) {
 	}
 }
 
+// allocationsUpTo is the model of allocations for periods of at most limit, in
+// units: without a solution if there is none.
+func allocationsUpTo(in *pipelineInstance, limit float64) *pipelineAllocation {
+	f := &pipelineAllocation{pipelineInstance: in, limit: in.up(limit)}
+	f.build()
+	return f
+}
+
 // The bound of allocations holds at every limit: no pattern of at most limit
 // has a shorter period than the optimum, and where there is no allocation there
 // is no pattern. For long limits it holds for two mini-batches a period, too.
 func TestPipelineAllocationIsABound(t *testing.T) {
+	t.Parallel()
 	b := highs.New()
 	found, proved := 0, 0
 	for seed := range uint64(60) {
@@ -293,12 +309,12 @@ func TestPipelineAllocationIsABound(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, factor := range []float64{1, 1.01, 1.2, 2, 10} {
-			f := newPipelineAllocation(in, want*factor/in.time)
+			f := allocationsUpTo(in, want*factor/in.time)
 			if err := f.m.Err(); err != nil {
 				t.Fatal(err)
 			}
 			if factor == 1 { // may cut off by rounding
-				f = newPipelineAllocation(in, want*(1+1e-6)/in.time)
+				f = allocationsUpTo(in, want*(1+1e-6)/in.time)
 			}
 			if got := leastPeriod(t, b, f.m, in.time); got > want*(1+1e-6) {
 				t.Errorf("seed %d, %s: limit %g, bound %g, the optimum is %g", seed, model, want*factor, got, want)
@@ -310,7 +326,7 @@ func TestPipelineAllocationIsABound(t *testing.T) {
 		if err != nil {
 			continue // too many patterns
 		}
-		long := newPipelineAllocation(in, in.horizon)
+		long := allocationsUpTo(in, in.horizon)
 		if got := leastPeriod(t, b, long.m, in.time); got > two*(1+1e-6) {
 			t.Errorf("seed %d, %s: bound %g for all patterns, one of two mini-batches has %g", seed, model, got, two)
 		}
@@ -320,91 +336,21 @@ func TestPipelineAllocationIsABound(t *testing.T) {
 	}
 }
 
-// The driver finds the least period and proves it, with and without a start.
-func TestSolvePipeline(t *testing.T) {
-	b := highs.New()
-	found := 0
-	for seed := range uint64(60) {
-		r := rand.New(rand.NewPCG(seed, 9))
-		c, p := randomPipeline(r, 1+r.IntN(5))
-		model := []string{plan.TaskModel, plan.StageModel}[seed%2]
-		want, best, err := exhaustive.Pipeline(c, p, model, 1e7)
-		var start *plan.Plan
-		if seed%3 == 0 && err == nil {
-			start = best
-		}
-		got, solveErr := Solve(t.Context(), b, c, p, model, start, 0, solvers.Options{})
-		var infeasible *plan.Infeasible
-		if err != nil {
-			if !errors.As(solveErr, &infeasible) {
-				t.Errorf("seed %d: %v, but nothing fits", seed, solveErr)
-			}
-			continue
-		}
-		if solveErr != nil {
-			t.Fatalf("seed %d: %v", seed, solveErr)
-		}
-		found++
-		report := verifiedPattern(t, c, got.Plan)
-		if math.Abs(report.Makespan-want) > 1e-5*want {
-			t.Errorf("seed %d, %s: period %g, exhaustive search finds %g", seed, model, report.Makespan, want)
-		}
-		if got.Bound > want*(1+1e-6) || got.Bound < want*(1-1e-5) || got.By == "" {
-			t.Errorf("seed %d, %s: bound %g by %q, the optimum is %g", seed, model, got.Bound, got.By, want)
-		}
-	}
-	if found < 40 {
-		t.Errorf("only %d instances have plans", found)
-	}
-}
-
-// A limit ends the search with a bound that holds, and without an error.
-func TestSolvePipelineLimits(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 10))
-	c, p := randomPipeline(r, 7)
-	p.Memory *= 4
-	got, err := Solve(t.Context(), highs.New(), c, p, "", nil, 0, solvers.Options{Time: 300 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Bound < c.TotalTime()/float64(p.Processors)-1e-9 {
-		t.Errorf("bound %g is below the load", got.Bound)
-	}
-	if got.Plan != nil {
-		verifiedPattern(t, c, got.Plan)
-	}
-	for name, err := range map[string]error{
-		"no chain": func() error {
-			_, err := Solve(t.Context(), highs.New(), nil, p, "", nil, 0, solvers.Options{})
-			return err
-		}(),
-		"model": func() error {
-			_, err := Solve(t.Context(), highs.New(), c, p, "pages", nil, 0, solvers.Options{})
-			return err
-		}(),
-	} {
-		if !errors.Is(err, formulation.ErrInstance) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 // The table's entries on random chains with zero times and sizes too.
 func TestPipelineFormulations(t *testing.T) {
+	t.Parallel()
 	for _, f := range Formulations() {
-		if f.Problem != plan.Pipeline {
-			continue
+		if f.Promise == formulation.Nothing {
+			continue // it keeps none, and shrinking what shows so takes seconds
 		}
-		r, err := check.Run(t.Context(), f, []solvers.Backend{highs.New()}, check.Options{Cases: 120, Layers: 2, Seed: 3})
+		r, err := check.Run(t.Context(), f, subject.Pipeline(), []solvers.Backend{highs.New()}, check.Options{Cases: testfile.Cases(120), Layers: 2, Seed: 3})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, x := range r.Failures {
-			if f.Promise != formulation.Nothing {
-				t.Errorf("%s: %s: %s", f.Name, x.Kind, x.Smallest.String())
-			}
+			t.Errorf("%s: %s: %s", f.Name, x.Kind, x.Smallest.String())
 		}
-		if r.Cases != 120 || r.Tight < 60 {
+		if r.Cases != testfile.Cases(120) || r.Tight < r.Cases/2 {
 			t.Errorf("%s: %d cases, %d tight", f.Name, r.Cases, r.Tight)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
+	"workbench/model/verify"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"
@@ -21,9 +23,10 @@ import (
 // own constants and with K, and its solutions are plans. What exhaustive search
 // finds is a solution: no row cuts it off.
 func TestPipelineStrongEqualsExhaustive(t *testing.T) {
+	t.Parallel()
 	b := highs.New()
 	found := 0
-	for seed := range uint64(48) {
+	for seed := range uint64(testfile.Cases(48)) {
 		r := rand.New(rand.NewPCG(seed, 12))
 		c, p := randomPipeline(r, 1+r.IntN(3))
 		model := []string{plan.TaskModel, plan.StageModel}[seed%2]
@@ -76,7 +79,7 @@ func TestPipelineStrongEqualsExhaustive(t *testing.T) {
 			t.Errorf("seed %d, %s: the best plan is no solution: %v", seed, model, v[0])
 		}
 	}
-	if found < 25 {
+	if !testing.Short() && found < 25 {
 		t.Errorf("only %d instances have plans", found)
 	}
 }
@@ -84,6 +87,8 @@ func TestPipelineStrongEqualsExhaustive(t *testing.T) {
 // Every group beyond [004] can be left out alone: the optimum stays, and the
 // relaxation does not become better. That of the plain ILP is worse.
 func TestPipelineStrongGroups(t *testing.T) {
+	t.Parallel()
+	testfile.Long(t)
 	b := highs.New()
 	less := map[string]int{}
 	for seed := range uint64(2) {
@@ -141,6 +146,7 @@ func relaxed(t *testing.T, b solvers.Backend, m *milp.Model) float64 {
 
 // Both backends agree on the strengthened ILP.
 func TestPipelineStrongBackends(t *testing.T) {
+	t.Parallel()
 	solved := 0
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 14))
@@ -163,6 +169,7 @@ func TestPipelineStrongBackends(t *testing.T) {
 
 // All groups of the table are in the model.
 func TestPipelineStrongNames(t *testing.T) {
+	t.Parallel()
 	c := saving(1, [4]float64{1, 2, 1, 1}, [4]float64{2, 1, 1, 0}, [4]float64{1, 1, 2, 1})
 	program := ilptest.Must(t, Strong, c, platform.Platform{Memory: 20, Bandwidth: 4, Processors: 2, WeightCopies: 3})
 	var names []string
@@ -180,6 +187,7 @@ func TestPipelineStrongNames(t *testing.T) {
 // however long it were: here B_2 ends at T with 40 for B_1 beside it, and a_2 is
 // on the link from the period before on, until 1.
 func TestPipelineUnsentIsFree(t *testing.T) {
+	t.Parallel()
 	c := saving(0, [4]float64{1, 1, 40, 0}, [4]float64{1, 1, 2, 0}, [4]float64{1, 1, 0, 0})
 	c.Layers[1].Gradient = 0
 	p := platform.Platform{Memory: 1000, Bandwidth: 1, Processors: 2}
@@ -198,7 +206,7 @@ func TestPipelineUnsentIsFree(t *testing.T) {
 		{Op: plan.OpB, Layer: 2, Start: 3, End: 4, Resource: "gpu0", Shift: 1},
 	}
 	best.Claims.Makespan = period
-	if r, err := plan.Verify(c, best); err != nil || !r.Valid() {
+	if r, err := verify.On(c, best); err != nil || !r.Valid() {
 		t.Fatal(err, r.Violations)
 	}
 	layers := []plan.Stage{{Processor: 0, From: 1, To: 1}, {Processor: 0, From: 2, To: 2}, {Processor: 1, From: 3, To: 3}}

@@ -14,6 +14,7 @@ import (
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"
@@ -39,8 +40,9 @@ func inUnits(c *chain.Chain, p platform.Platform, time, size float64) (*chain.Ch
 // nanoseconds, of bytes and of megabytes, on both backends; the exact ones that
 // of exhaustive search.
 func TestUnits(t *testing.T) {
+	t.Parallel()
 	solved := 0
-	for seed := range uint64(8) {
+	for seed := range uint64(testfile.Cases(8)) {
 		r := rand.New(rand.NewPCG(seed, 60))
 		layers := 1 + r.IntN(2)
 		c, p := randomPipeline(r, layers)
@@ -52,7 +54,7 @@ func TestUnits(t *testing.T) {
 			first := math.NaN()
 			for _, unit := range [][2]float64{{1, 1}, {1e-3, 1}, {1e-6, 1}, {1e-9, 1}, {1e-9, 1e6}, {1e3, 1e9}} {
 				c, p := inUnits(c, p, unit[0], unit[1])
-				program, buildErr := f.Build(c, p)
+				program, buildErr := f.Build(c, p, nil)
 				var infeasible *plan.Infeasible
 				if errors.As(buildErr, &infeasible) {
 					if err == nil {
@@ -79,13 +81,14 @@ func TestUnits(t *testing.T) {
 			}
 		}
 	}
-	if solved < 100 {
+	if !testing.Short() && solved < 100 {
 		t.Errorf("only %d models", solved)
 	}
 }
 
 // A program is made again from its name and its options, to the letter.
 func TestRebuild(t *testing.T) {
+	t.Parallel()
 	c, p := randomPipeline(rand.New(rand.NewPCG(3, 61)), 3)
 	p.Memory *= 2
 	text := func(m *milp.Model) string {
@@ -102,25 +105,25 @@ func TestRebuild(t *testing.T) {
 		return program
 	}
 	list := []*formulation.Program{
-		build(AllocationsWith(c, p, AllocationOptions{MemoryModel: plan.StageModel, Limit: c.TotalTime() / 2})),
+		build(AllocationsWith(c, p, AllocationOptions{MemoryOption: MemoryOption{plan.StageModel}, Limit: c.TotalTime() / 2})),
 	}
 	if x := build(With(c, p, Options{Longest: c.TotalTime()})); x.Formulation != "" || x.Options != nil {
 		t.Errorf("patterns left out can be certified: %s %s", x.Formulation, x.Options)
 	}
 	for _, f := range Formulations() {
-		list = append(list, build(f.Build(c, p)))
+		list = append(list, build(f.Build(c, p, nil)))
 	}
 	for _, x := range list {
-		again := build(Rebuild(x.Formulation, c, p, x.Options))
+		again := build(formulation.Rebuild(Formulations(), x.Formulation, c, p, x.Options))
 		if text(again.Model) != text(x.Model) || again.Unit != x.Unit || !slices.Equal(again.Assumptions, x.Assumptions) {
 			t.Errorf("%s %s: another program", x.Formulation, x.Options)
 		}
 	}
-	if _, err := Rebuild("pipelines", c, p, nil); !errors.Is(err, formulation.ErrInstance) {
+	if _, err := formulation.Rebuild(Formulations(), "pipelines", c, p, nil); !errors.Is(err, formulation.ErrInstance) {
 		t.Error(err)
 	}
 	for name, options := range map[string]string{allocationName: `{"limit": "a"}`, strongName: `{"longest": 1e-9}`, patternsName: `{"limit": 1}`} {
-		if _, err := Rebuild(name, c, p, []byte(options)); !errors.Is(err, formulation.ErrInstance) {
+		if _, err := formulation.Rebuild(Formulations(), name, c, p, []byte(options)); !errors.Is(err, formulation.ErrInstance) {
 			t.Errorf("%s %s: %v", name, options, err)
 		}
 	}

@@ -97,13 +97,13 @@ const scaled = 1 << 10
 // the sweeps. The error wraps formulation.ErrInstance or formulation.ErrTooLong,
 // or is a *plan.Infeasible.
 func MILP(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
-	return Build(nameMILP, c, p, nil)
+	return milpWith(c, p, Options{})
 }
 
 // Bound builds the same MILP without the memory of forwards. Its optimum is a
 // lower bound on the makespan of any plan.
 func Bound(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
-	return Build(nameBound, c, p, nil)
+	return boundWith(c, p, Options{})
 }
 
 // Options are what a model has beyond its instance.
@@ -111,17 +111,17 @@ type Options struct {
 	Covers []Cover `json:"covers,omitempty"`
 }
 
-// Build builds the formulation of that name with the options of a Program, nil:
-// none. Covers are checked.
-func Build(name string, c *chain.Chain, p platform.Platform, options json.RawMessage) (*formulation.Program, error) {
-	if name != nameMILP && name != nameBound {
-		return nil, fmt.Errorf("%w: there is no formulation %q of chains", formulation.ErrInstance, name)
-	}
-	var o Options
-	if err := formulation.ReadOptions(name, options, &o); err != nil {
-		return nil, err
-	}
-	f, err := newChainMILP(c, p, name == nameBound)
+func milpWith(c *chain.Chain, p platform.Platform, o Options) (*formulation.Program, error) {
+	return build(c, p, false, o)
+}
+
+func boundWith(c *chain.Chain, p platform.Platform, o Options) (*formulation.Program, error) {
+	return build(c, p, true, o)
+}
+
+// build builds either. Covers are checked.
+func build(c *chain.Chain, p platform.Platform, bound bool, o Options) (*formulation.Program, error) {
+	f, err := newChainMILP(c, p, bound)
 	if err != nil {
 		return nil, err
 	}

@@ -2,16 +2,11 @@ package remat
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
@@ -20,6 +15,8 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/subject"
+	"workbench/model/testfile"
 	"workbench/model/zoo"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -27,8 +24,6 @@ import (
 )
 
 // Both MILPs keep their promises on both backends.
-var update = flag.Bool("update", false, "write the golden files")
-
 func TestChainPromises(t *testing.T) {
 	both := []solvers.Backend{highs.New(), lpsolve.New()}
 	for _, x := range []struct {
@@ -41,8 +36,9 @@ func TestChainPromises(t *testing.T) {
 		{"chain-milp-bound", both[:1], 400, 5},
 		{"chain-milp-bound", both, 100, 3},
 	} {
+		x.cases = testfile.Cases(x.cases)
 		t.Run(fmt.Sprintf("%s/%d/%d", x.name, len(x.backends), x.layers), func(t *testing.T) {
-			r, err := check.Run(t.Context(), ilptest.Formulation(t, Formulations(), x.name), x.backends, check.Options{Seed: 1, Cases: x.cases, Layers: x.layers})
+			r, err := check.Run(t.Context(), ilptest.Formulation(t, Formulations(), x.name), subject.Remat(), x.backends, check.Options{Seed: 1, Cases: x.cases, Layers: x.layers})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,16 +56,16 @@ func TestChainPromises(t *testing.T) {
 func TestChainGroups(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 1))
 	b := highs.New()
-	for range 25 {
+	for range testfile.Cases(25) {
 		c := exhaustive.RandomChain(r, 4)
-		least, err := exhaustive.RematLeastMemory(c, check.States)
+		least, err := exhaustive.RematLeastMemory(c, subject.States)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := platform.Platform{Memory: max(1, least+float64(r.IntN(4)))}
 		for _, f := range []string{"chain-milp", "chain-milp-bound"} {
 			f := ilptest.Formulation(t, Formulations(), f)
-			m := ilptest.Must(t, f.Build, c, p).Model
+			m := ilptest.Built(t, f, c, p).Model
 			want := ilptest.Optimum(t, b, m)
 			groups := [][]string{f.Extra}
 			for _, g := range f.Extra {
@@ -101,7 +97,7 @@ func descending() (*chain.Chain, platform.Platform) {
 
 func TestChainDescends(t *testing.T) {
 	c, p := descending()
-	want, best, err := exhaustive.Remat(c, p.Memory, check.States)
+	want, best, err := exhaustive.Remat(c, p.Memory, subject.States)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,12 +129,12 @@ func TestSolveChainIsExhaustive(t *testing.T) {
 	proved := 0
 	for range cases {
 		c := exhaustive.RandomChain(r, 2+r.IntN(4))
-		least, err := exhaustive.RematLeastMemory(c, check.States)
+		least, err := exhaustive.RematLeastMemory(c, subject.States)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := platform.Platform{Memory: max(1, least-1+float64(r.IntN(5)))}
-		want, start, err := exhaustive.Remat(c, p.Memory, check.States)
+		want, start, err := exhaustive.Remat(c, p.Memory, subject.States)
 		if r.IntN(2) == 0 {
 			start = nil
 		}
@@ -245,19 +241,7 @@ func TestChainGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	text.WriteString("\n" + f.m.Stats().String())
-	file := filepath.Join("testdata", "chain-milp.golden")
-	if *update {
-		if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), text.String()); d != "" {
-		t.Errorf("-want +got; if this is meant, run with -update:\n%s", d)
-	}
+	testfile.Golden(t, "chain-milp.golden", text.String())
 }
 
 // What each group is worth: time and nodes to the proof, at 30 % of the memory
@@ -278,7 +262,7 @@ func BenchmarkChainMILP(b *testing.B) {
 		p := platform.Platform{Memory: x.low + 0.3*(x.high-x.low)}
 		for _, name := range []string{"chain-milp", "chain-milp-bound"} {
 			f := chainFormulation(name)
-			program, err := f.Build(c, p)
+			program, err := f.Build(c, p, nil)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"workbench/ilp/formulation"
+	"workbench/model/chain"
 	"workbench/model/plan"
 )
 
@@ -16,13 +17,13 @@ func Formulations() []formulation.Formulation {
 			Name: nameBound, Problem: plan.Remat, Promise: formulation.LowerBound,
 			Title: "chains, a and abar, memory limited during backwards only", Source: "ours",
 			Extra: []string{"abar stays", "a is read", "one sweep"},
-			Build: Bound,
+			Kind:  chain.Kind, Build: formulation.With(boundWith),
 		},
 		{
 			Name: nameMILP, Problem: plan.Remat, Promise: formulation.Equal,
 			Title: fmt.Sprintf("chains, a and abar; forwards beyond %d layers in ascending order", shortChain), Source: "the rules; ours",
 			Extra: []string{"abar stays", "a is read"},
-			Build: MILP,
+			Kind:  chain.Kind, Build: formulation.With(milpWith),
 		},
 	}
 }

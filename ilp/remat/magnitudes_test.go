@@ -20,6 +20,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
+	"workbench/model/subject"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"
@@ -44,7 +45,7 @@ func TestMagnitudes(t *testing.T) {
 	for i := range *cases {
 		c, memory := exhaustive.MixRemat(r, 1+i%5)
 		p := platform.Platform{Memory: memory}
-		want, best, err := exhaustive.Remat(c, memory, check.States)
+		want, best, err := exhaustive.Remat(c, memory, subject.States)
 		infeasible := errors.Is(err, exhaustive.ErrInfeasible)
 		if err != nil && !infeasible {
 			t.Fatal(err)
@@ -179,7 +180,7 @@ func TestCertified(t *testing.T) {
 	met, below, empty := 0, 0, 0
 	for i := range *cases {
 		c, memory := exhaustive.MixRemat(r, 1+i%5)
-		want, _, err := exhaustive.Remat(c, memory, check.States)
+		want, _, err := exhaustive.Remat(c, memory, subject.States)
 		infeasible := errors.Is(err, exhaustive.ErrInfeasible)
 		if err != nil && !infeasible {
 			t.Fatal(err)

@@ -11,12 +11,15 @@ import (
 	"workbench/model/chain"
 	"workbench/model/platform"
 	model "workbench/model/remat"
+	"workbench/model/subject"
+	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 )
 
 // Models that are wrong on purpose are caught by the check of formulations.
 func TestMutants(t *testing.T) {
+	testfile.Long(t)
 	scale := func(x []float64, by float64) {
 		for i := range x {
 			x[i] *= by
@@ -32,7 +35,7 @@ func TestMutants(t *testing.T) {
 	} {
 		for _, f := range Formulations() {
 			spoilt := f
-			spoilt.Build = func(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
+			spoilt.Build = formulation.Without(func(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 				m, err := newChainMILP(c, p, f.Promise == formulation.LowerBound)
 				if err != nil {
 					return nil, err
@@ -46,8 +49,8 @@ func TestMutants(t *testing.T) {
 					program.Start, program.Plan = nil, nil
 				}
 				return program, nil
-			}
-			r, err := check.Run(t.Context(), spoilt, []solvers.Backend{highs.New()}, check.Options{Seed: 7, Cases: 300, Layers: 4})
+			})
+			r, err := check.Run(t.Context(), spoilt, subject.Remat(), []solvers.Backend{highs.New()}, check.Options{Seed: 7, Cases: 300, Layers: 4})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,11 +65,11 @@ func TestMutants(t *testing.T) {
 func TestWeakerIsNoMutant(t *testing.T) {
 	f := ilptest.Formulation(t, Formulations(), nameBound)
 	spoilt := f
-	spoilt.Build = func(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
+	spoilt.Build = formulation.Without(func(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 		p.Memory++
-		return f.Build(c, p)
-	}
-	r, err := check.Run(t.Context(), spoilt, []solvers.Backend{highs.New()}, check.Options{Seed: 7, Cases: 100, Layers: 4})
+		return f.Build(c, p, nil)
+	})
+	r, err := check.Run(t.Context(), spoilt, subject.Remat(), []solvers.Backend{highs.New()}, check.Options{Seed: 7, Cases: 100, Layers: 4})
 	if err != nil || len(r.Failures) > 0 {
 		t.Errorf("%+v, %v", r.Failures, err)
 	}
@@ -75,9 +78,10 @@ func TestWeakerIsNoMutant(t *testing.T) {
 // A cover that is wrong from four items on, for what it takes just fits, is caught
 // too, by chains that are long enough.
 func TestCoverOfFour(t *testing.T) {
+	testfile.Long(t)
 	f := ilptest.Formulation(t, Formulations(), nameBound)
 	spoilt, wrong := f, 0
-	spoilt.Build = func(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
+	spoilt.Build = formulation.Without(func(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 		m, err := newChainMILP(c, p, true)
 		if err != nil {
 			return nil, err
@@ -104,8 +108,8 @@ func TestCoverOfFour(t *testing.T) {
 		program := m.program()
 		program.Start, program.Plan = nil, nil
 		return program, m.m.Err()
-	}
-	r, err := check.Run(t.Context(), spoilt, []solvers.Backend{highs.New()}, check.Options{Seed: 7, Cases: 400, Layers: 6})
+	})
+	r, err := check.Run(t.Context(), spoilt, subject.Remat(), []solvers.Backend{highs.New()}, check.Options{Seed: 7, Cases: 400, Layers: 6})
 	if err != nil || len(r.Failures) == 0 {
 		t.Errorf("nobody sees %d such covers: %+v, %v", wrong, r, err)
 	}

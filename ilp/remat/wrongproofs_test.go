@@ -12,6 +12,8 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/subject"
+	"workbench/model/testfile"
 	"workbench/model/zoo"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -53,21 +55,21 @@ func steep() *chain.Chain {
 // Small chains on which wrong results were once called proven: at those limits
 // and the units around them the search and both backends are right.
 func TestOnceWrong(t *testing.T) {
-	if want, _, err := exhaustive.Remat(nearlyAll(), 10000000004, check.States); err != nil || want != 1 {
+	if want, _, err := exhaustive.Remat(nearlyAll(), 10000000004, subject.States); err != nil || want != 1 {
 		t.Fatal(want, err)
 	}
 	for _, x := range []struct {
 		c      *chain.Chain
 		memory float64
 	}{{nearlyAll(), 10000000004}, {scattered(), 1000201092}, {steep(), 1000000008}} {
-		least, err := exhaustive.RematLeastMemory(x.c, check.States)
+		least, err := exhaustive.RematLeastMemory(x.c, subject.States)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, around := range []float64{x.memory, least} {
-			for beside := -3.0; beside <= 3; beside++ {
+			for _, beside := range testfile.Few(2, -1., 0, 1, -3, -2, 2, 3) {
 				p := platform.Platform{Memory: around + beside}
-				want, _, err := exhaustive.Remat(x.c, p.Memory, check.States)
+				want, _, err := exhaustive.Remat(x.c, p.Memory, subject.States)
 				infeasible := errors.Is(err, exhaustive.ErrInfeasible)
 				if infeasible != (p.Memory < least) {
 					t.Fatalf("%s in %.0f: %v, the least is %.0f", x.c.Name, p.Memory, err, least)

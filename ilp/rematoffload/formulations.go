@@ -2,16 +2,17 @@ package rematoffload
 
 import (
 	"workbench/ilp/formulation"
+	"workbench/model/chain"
 	"workbench/model/plan"
 )
 
-// rematoffloadFormulations returns the formulations of rematerialization with offloading, from the simplest on.
+// Formulations returns the formulations of rematerialization with offloading, from the simplest on.
 func Formulations() []formulation.Formulation {
 	return []formulation.Formulation{
 		{
 			Name: "remat-offload", Problem: plan.RematOffload, Promise: formulation.LowerBound,
 			Title: "recomputation and paging in stages, memory limited at first forwards and backwards", Source: "POET in spirit; ours",
-			Build: Stages,
+			Kind: chain.Kind, Build: formulation.Without(Stages),
 		},
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/rematoffload"
+	"workbench/model/subject"
+	"workbench/model/verify"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"
@@ -34,7 +36,7 @@ func TestCheckRematOffload(t *testing.T) {
 		{both, 200, 3, 0.7},
 	} {
 		t.Run(fmt.Sprintf("%d/%d", len(x.backends), x.layers), func(t *testing.T) {
-			r, err := check.Run(t.Context(), ilptest.Formulation(t, Formulations(), "remat-offload"), x.backends, check.Options{Cases: x.cases, Layers: x.layers})
+			r, err := check.Run(t.Context(), ilptest.Formulation(t, Formulations(), "remat-offload"), subject.RematOffload(), x.backends, check.Options{Cases: x.cases, Layers: x.layers})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,11 +59,11 @@ func TestMixedMagnitudes(t *testing.T) {
 	plans, solved := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
-		x, err := check.RandomRematOffload(r, 1+r.IntN(3))
+		x, err := subject.RandomRematOffload(r, 1+r.IntN(3))
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, memory, bandwidth := exhaustive.Magnify(r, x.Chain, x.Platform.Memory, x.Platform.Bandwidth)
+		c, memory, bandwidth := exhaustive.Magnify(r, x.Chain(), x.Platform.Memory, x.Platform.Bandwidth)
 		want, best, err := exhaustive.RematOffload(c, memory, bandwidth, 1<<18)
 		if errors.Is(err, exhaustive.ErrLimit) {
 			t.Skip("too many states")
@@ -111,7 +113,7 @@ func TestMixedMagnitudes(t *testing.T) {
 			return
 		}
 		plans++
-		if report, err := plan.Verify(fast, found); err != nil || !report.Valid() || report.Makespan < want*(1-check.CheckTolerance) {
+		if report, err := verify.On(fast, found); err != nil || !report.Valid() || report.Makespan < want*(1-check.CheckTolerance) {
 			t.Fatalf("%v %+v, the optimum is %g\n%+v %+v", err, report, want, c, p)
 		}
 	})

@@ -2,16 +2,17 @@ package swap
 
 import (
 	"workbench/ilp/formulation"
+	"workbench/model/functions"
 	"workbench/model/plan"
 )
 
-// swapFormulations returns the formulations of out-of-core swapping, from the simplest on.
+// Formulations returns the formulations of out-of-core swapping, from the simplest on.
 func Formulations() []formulation.Formulation {
 	return []formulation.Formulation{
 		{
 			Name: "swap", Problem: plan.Swap, Promise: formulation.LowerBound,
 			Title: "amounts per interval, whole variables in binaries", Source: "[001] §6 in spirit; ours",
-			BuildFunctions: Amounts,
+			Kind: functions.Kind, Build: formulation.Without(Amounts),
 		},
 	}
 }

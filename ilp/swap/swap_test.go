@@ -15,6 +15,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/subject"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"
@@ -30,7 +31,7 @@ func TestCheckSwap(t *testing.T) {
 		tight    float64 // at least this part of the optima is met
 	}{{both[:1], 300, 5, 0.9}, {both, 150, 4, 0.9}} {
 		t.Run(fmt.Sprintf("%d/%d", len(x.backends), x.most), func(t *testing.T) {
-			r, err := check.Run(t.Context(), ilptest.Formulation(t, Formulations(), "swap"), x.backends, check.Options{Seed: 1, Cases: x.cases, Layers: x.most})
+			r, err := check.Run(t.Context(), ilptest.Formulation(t, Formulations(), "swap"), subject.Swap(), x.backends, check.Options{Seed: 1, Cases: x.cases, Layers: x.most})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,7 +52,7 @@ func TestSwapLooksAtSomeFunctions(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 3))
 		s, memory, bandwidth := exhaustive.RandomSwap(r, 6, 6)
 		p := platform.Platform{Memory: max(1, memory), Bandwidth: bandwidth}
-		optimum, best, err := exhaustive.Swap(s, p.Memory, p.Bandwidth, 1, check.States)
+		optimum, best, err := exhaustive.Swap(s, p.Memory, p.Bandwidth, 1, subject.States)
 		if err != nil {
 			return // checked elsewhere
 		}
@@ -93,7 +94,7 @@ func TestMixedMagnitudes(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		s, memory, bandwidth := exhaustive.RandomSwap(r, 4, 4)
 		s, memory, bandwidth = exhaustive.MagnifySequence(r, s, memory, bandwidth)
-		want, best, err := exhaustive.Swap(s, memory, bandwidth, 1, check.States)
+		want, best, err := exhaustive.Swap(s, memory, bandwidth, 1, subject.States)
 		if errors.Is(err, exhaustive.ErrLimit) {
 			t.Skip("too many states")
 		}

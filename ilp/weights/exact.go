@@ -179,7 +179,7 @@ func (f *exact) horizon() float64 {
 // precede adds that event to comes wait or more after event from of turns
 // cycles before, when all literals hold.
 func (f *exact) precede(from, to int, wait float64, turns int, when ...timing.Literal) {
-	f.rules = append(f.rules, timing.Rule{Precedence: timing.Precedence{From: from, To: to, Wait: wait, Turns: turns}, When: when})
+	f.rules = append(f.rules, timing.Rule{Precedence: cycleratio.Precedence{From: from, To: to, Wait: wait, Turns: turns}, When: when})
 }
 
 // precedences makes rows of the rules, each weakened by enough, rounded up, for

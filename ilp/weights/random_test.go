@@ -18,6 +18,8 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
+	"workbench/model/verify"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"
@@ -43,7 +45,7 @@ func TestRandom(t *testing.T) {
 	rng := rand.New(rand.NewPCG(*seed, 77))
 	units := []float64{1, 1e-12, 1e-9, 1e-6, 1e-3, 1e6}
 	j := &judge{T: t}
-	for range *cases {
+	for range testfile.Cases(*cases) {
 		whole, q := exhaustive.RandomWeights(rng, []int{1, 2, 2, 3, 3, 5, 8}[rng.IntN(7)])
 		unit := units[rng.IntN(len(units))]
 		j.c, j.p = exhaustive.InUnits(whole, q, unit)
@@ -64,7 +66,7 @@ func TestRandom(t *testing.T) {
 			if f.Promise == formulation.Equal && !exact {
 				continue // takes long
 			}
-			program, unfit := f.Build(j.c, j.p)
+			program, unfit := f.Build(j.c, j.p, nil)
 			if infeasible != errors.As(unfit, &e) {
 				t.Fatalf("%v, %s: %v: %+v %+v", err, f.Name, unfit, j.c, j.p)
 			}
@@ -124,7 +126,7 @@ func (j *judge) judge(program *formulation.Program, b solvers.Backend) {
 		j.refused++
 		return
 	}
-	report, err := plan.Verify(j.c, own)
+	report, err := verify.On(j.c, own)
 	switch {
 	case err != nil || !report.Valid():
 		j.refused++

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"workbench/model/exhaustive"
-	"workbench/model/plan"
 )
 
 // What leaves stays until its bytes are lacking, the oldest first, and is where
@@ -69,7 +68,7 @@ func TestLateIsWithinTheMemory(t *testing.T) {
 			continue
 		}
 		plans++
-		traces, err := Traces(plan.Instance{Functions: s}, p, 1)
+		traces, err := tracesOf(s, p, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

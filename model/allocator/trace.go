@@ -9,6 +9,7 @@ import (
 
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/verify"
 )
 
 // ErrInvalid is wrapped by the errors of [Traces] for plans that break a rule,
@@ -21,47 +22,36 @@ const Periods = 3
 // mostBytes is the size from which on a byte more is no different number.
 const mostBytes = 1 << 53
 
-// Traces returns what p takes and gives back on each device, tensor by tensor:
-// one trace, or one for each GPU of a pipeline. The total of what is taken at
-// any time is what the verifier counts, sizes rounded up to whole bytes.
+// A Tracer makes the traces of valid plans of one problem: one trace, or one for each
+// GPU. A slot of plans that count in slots is unit bytes. Its cost is
+// O(operations · log operations + size of the instance).
 //
 // A computation takes its output and then its overhead when it starts, and gives
 // back the overhead and what it consumes when it ends; a prefetch takes its
 // tensor when it starts, an offload gives it back when the verifier lets it go.
 // Every a, ā, δ and w is one block, as it is one number in the instance: a
-// framework has several in an ā. Of [plan.WeightOffload] there are [Periods]
-// periods; of [plan.Pipeline] the mini-batches from an empty pipeline on, until
-// each GPU has been at its fullest for as many; in-place values of [plan.Join]
-// keep their block, and a slot is unit bytes.
-//
-// The error wraps [ErrInvalid], or is that of the verifier.
-// O(operations · log operations + size of the instance).
-func Traces(in plan.Instance, p *plan.Plan, unit int64) ([]*Trace, error) {
-	report, err := plan.VerifyOn(in, p)
+// framework has several in an ā.
+type Tracer func(in plan.Instance, p *plan.Plan, unit int64) ([]*Trace, error)
+
+// Traces returns what p takes and gives back on each device, tensor by tensor.
+// The total of what is taken at any time is what the verifier counts, sizes
+// rounded up to whole bytes. The error wraps [ErrInvalid], or is that of the
+// verifier.
+func Traces(t Tracer, in plan.Instance, p *plan.Plan, unit int64) ([]*Trace, error) {
+	report, err := verify.On(in, p)
 	if err != nil {
 		return nil, err
 	}
 	if n := len(report.Violations); n > 0 {
 		return nil, fmt.Errorf("%w: it breaks %d rules, the first, %s: %s", ErrInvalid, n, report.Violations[0].Rule, report.Violations[0].Detail)
 	}
-	b := &tracer{unit: in.Unit()}
-	switch {
-	case p.Problem == plan.Pipeline:
-		return pipelineTraces(in.Chain, p)
-	case p.Problem == plan.WeightOffload:
-		err = b.weights(in.Chain, p)
-	case p.Problem == plan.ActivationOffload || p.Problem == plan.RematOffload:
-		b.offload(in.Chain, p)
-	case p.Problem == plan.Swap:
-		err = b.swap(in.Functions, p)
-	case in.Join != nil:
-		b.join(in.Join, p, float64(unit))
-	case in.Graph != nil:
-		b.graph(in.Graph, p)
-	default:
-		b.remat(in.Chain, p)
-	}
-	if err != nil {
+	return t(in, p, unit)
+}
+
+// one returns the only trace of a plan, as note notes it.
+func one(in plan.Instance, note func(*tracer) error) ([]*Trace, error) {
+	b := &tracer{unit: in.Scale()}
+	if err := note(b); err != nil {
 		return nil, err
 	}
 	t, err := b.trace()

@@ -6,15 +6,41 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/functions"
+	"workbench/model/periodic"
 	"workbench/model/plan"
 )
 
-// offload notes a valid plan of activation offloading, or of
-// rematerialization with offloading, in the integral model.
-func (b *tracer) offload(c *chain.Chain, p *plan.Plan) {
+// OfOffload is the [Tracer] of activation offloading, OfRematOffload that of
+// rematerialization with offloading, both in the integral model.
+func OfOffload(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
+	return one(in, func(b *tracer) error {
+		b.offload(plan.As[*chain.Chain](in), p, true)
+		return nil
+	})
+}
+
+func OfRematOffload(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
+	return one(in, func(b *tracer) error {
+		b.offload(plan.As[*chain.Chain](in), p, false)
+		return nil
+	})
+}
+
+// OfWeights is the [Tracer] of weight offloading: [Periods] periods.
+func OfWeights(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
+	return one(in, func(b *tracer) error { return b.weights(plan.As[*chain.Chain](in), p) })
+}
+
+// OfSwapping is the [Tracer] of swapping.
+func OfSwapping(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
+	return one(in, func(b *tracer) error { return b.swap(plan.As[*functions.Sequence](in), p) })
+}
+
+// offload notes a valid plan with transfers; without recomputation it is simple.
+func (b *tracer) offload(c *chain.Chain, p *plan.Plan, simple bool) {
 	n := c.Len()
 	v := &offloading{
-		tracer: b, sizes: sizes{c}, p: p, n: n, simple: p.Problem == plan.ActivationOffload,
+		tracer: b, sizes: sizes{c}, p: p, n: n, simple: simple,
 		tensors: make([]moving, 2*n+2), delta: vacant(n + 1), ran: make([]bool, n+2),
 		jobs: make([]job, len(p.Ops)),
 	}
@@ -287,7 +313,7 @@ func (v *offloading) consume(id int, now float64) {
 func (b *tracer) weights(c *chain.Chain, p *plan.Plan) error {
 	period := *p.Period
 	eps := plan.Tolerance * period
-	residencies, err := plan.Residencies(c, p)
+	residencies, err := periodic.Residencies(c, p)
 	if err != nil {
 		return err
 	}

@@ -26,11 +26,13 @@ type turn struct {
 	step       int // 0..N-1: F_1..F_N; N..2N-1: B_N..B_1
 }
 
-// pipelineTraces notes a valid pattern on each of its GPUs, from an empty
-// pipeline on: weights and buffers all the time; a_{ℓ-1} of a mini-batch from
+// OfPipeline is the [Tracer] of pipelines. It notes a pattern on each of its GPUs, the
+// mini-batches from an empty pipeline on, until each GPU has been at its fullest
+// for [Periods] of them: weights and buffers all the time; a_{ℓ-1} of a mini-batch from
 // when it is made, on the same GPU, or from the start of F_ℓ, to the end of
 // B_ℓ; gradients and a_N while they are made, wait or are used ([004] 6.3).
-func pipelineTraces(c *chain.Chain, p *plan.Plan) ([]*Trace, error) {
+func OfPipeline(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
+	c := plan.As[*chain.Chain](in)
 	n, size := c.Len(), sizes{c}
 	owner := make([]int, n+2)
 	gpus := 0

@@ -5,6 +5,7 @@ import (
 	"workbench/model/graph"
 	"workbench/model/join"
 	"workbench/model/plan"
+	"workbench/model/training"
 )
 
 // overhead is what blocks of temporary memory hold.
@@ -36,6 +37,29 @@ func (s sizes) delta(l int) float64 {
 
 // remat notes a valid plan of rematerialization on a chain, operation by
 // operation ([004] Table 2.1).
+// OfRemat is the [Tracer] of rematerialization, on chains and graphs.
+func OfRemat(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
+	return one(in, func(b *tracer) error {
+		switch in := in.(type) {
+		case *graph.Graph:
+			b.graph(training.Of(in), p)
+		case *training.Graph:
+			b.graph(in, p)
+		default:
+			b.remat(plan.As[*chain.Chain](in), p)
+		}
+		return nil
+	})
+}
+
+// OfJoin is the [Tracer] of joins; in-place values keep their block.
+func OfJoin(in plan.Instance, p *plan.Plan, unit int64) ([]*Trace, error) {
+	return one(in, func(b *tracer) error {
+		b.join(plan.As[*join.Join](in), p, float64(unit))
+		return nil
+	})
+}
+
 func (b *tracer) remat(c *chain.Chain, p *plan.Plan) {
 	n, size := c.Len(), sizes{c}
 	a, abar, delta := vacant(n+1), vacant(n+1), vacant(n+1)
@@ -75,27 +99,35 @@ func (b *tracer) remat(c *chain.Chain, p *plan.Plan) {
 	}
 }
 
-// graph notes a valid plan of rematerialization on a graph.
-func (b *tracer) graph(g *graph.Graph, p *plan.Plan) {
-	index := make(map[string]int, g.Len())
+// graph notes a valid plan of rematerialization on a graph; D of a graph/v1 names
+// the storage by its node.
+func (b *tracer) graph(g *training.Graph, p *plan.Plan) {
+	nodes, storages := make(map[string]int, g.Len()), make(map[string]int, len(g.Storages))
 	for x := range g.Nodes {
-		index[g.Nodes[x].ID] = x
+		nodes[g.Nodes[x].ID] = x
+	}
+	for s := range g.Storages {
+		storages[g.Storages[s].ID] = s
 	}
 	b.take(0, g.Input, "input", -1)
-	held := vacant(g.Len())
+	held := vacant(len(g.Storages))
 	for k := range p.Ops {
 		o := &p.Ops[k]
-		x := index[o.Node]
 		if o.Op == plan.OpD {
-			b.give(o.Start, &held[x])
+			b.give(o.Start, &held[storages[o.Node+o.Storage]])
 			continue
 		}
-		node := &g.Nodes[x]
-		out := b.take(o.Start, node.Memory, node.ID, -1)
-		temp := b.take(o.Start, node.Overhead, overhead+" of "+node.ID, -1)
+		node := &g.Nodes[nodes[o.Node]]
+		var out []int32
+		for _, s := range node.Writes {
+			out = append(out, b.take(o.Start, g.Storages[s].Bytes, g.Storages[s].ID, -1))
+		}
+		temp := b.take(o.Start, node.Workspace, overhead+" of "+node.ID, -1)
 		b.give(o.End, &temp)
-		b.give(o.End, &held[x]) // computed again while it was stored
-		held[x] = out
+		for i, s := range node.Writes {
+			b.give(o.End, &held[s]) // computed again while it was stored
+			held[s] = out[i]
+		}
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
+	"workbench/model/verify"
 )
 
 // checkTrace holds that blocks are taken before they are given back, each once,
@@ -43,11 +45,11 @@ func checkTrace(t *testing.T, trace *Trace) {
 // checkPeak holds the trace of a plan against the verifier.
 func checkPeak(t *testing.T, in plan.Instance, p *plan.Plan) {
 	t.Helper()
-	r, err := plan.VerifyOn(in, p)
+	r, err := verify.On(in, p)
 	if err != nil || !r.Valid() {
 		t.Fatalf("%v %v", err, r)
 	}
-	traces, err := Traces(in, p, 1)
+	traces, err := tracesOf(in, p, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,29 +81,29 @@ func TestTracesNeedWhatIsCounted(t *testing.T) {
 			tried[p.Problem+" "+in.Kind()]++
 		}
 	}
-	for range 400 {
+	for range testfile.Cases(400) {
 		c := exhaustive.RandomChain(r, 1+r.IntN(5))
 		_, p, err := exhaustive.Remat(c, float64(2+r.IntN(15)), limit)
-		check(plan.Instance{Chain: c}, p, err)
+		check(c, p, err)
 
 		g := exhaustive.RandomGraph(r, 1+r.IntN(4))
 		_, p, err = exhaustive.Graph(g, float64(2+r.IntN(12)), limit)
-		check(plan.Instance{Graph: g}, p, err)
+		check(g, p, err)
 
 		j := exhaustive.RandomJoin(r, 1+r.IntN(3), r.IntN(6))
 		_, p, err = exhaustive.Join(j, 2+r.IntN(9), limit)
-		check(plan.Instance{Join: j}, p, err)
+		check(j, p, err)
 
 		c, memory, bandwidth := exhaustive.RandomOffload(r, 1+r.IntN(4))
 		_, p, err = exhaustive.Offload(c, memory, bandwidth, limit)
-		check(plan.Instance{Chain: c}, p, err)
+		check(c, p, err)
 		c, memory, bandwidth = exhaustive.RandomOffload(r, 1+r.IntN(3))
 		_, p, err = exhaustive.RematOffload(c, memory, bandwidth, limit)
-		check(plan.Instance{Chain: c}, p, err)
+		check(c, p, err)
 
 		s, memory, bandwidth := exhaustive.RandomSwap(r, 4, 5)
 		_, p, err = exhaustive.Swap(s, memory, bandwidth, 1, limit)
-		check(plan.Instance{Functions: s}, p, err)
+		check(s, p, err)
 
 		c = exhaustive.RandomChain(r, 1+r.IntN(4))
 		for i := range c.Layers { // what takes no time holds memory for no time
@@ -111,7 +113,7 @@ func TestTracesNeedWhatIsCounted(t *testing.T) {
 		}
 		m := platform.Platform{Memory: float64(5 + r.IntN(40)), Bandwidth: 1, Processors: 1 + r.IntN(3), WeightCopies: r.IntN(3)}
 		_, p, err = exhaustive.Pipeline(c, m, plan.TaskModel, 1<<12)
-		check(plan.Instance{Chain: c}, p, err)
+		check(c, p, err)
 	}
 	for range 60 {
 		c := exhaustive.RandomChain(r, 1+r.IntN(2))
@@ -121,13 +123,13 @@ func TestTracesNeedWhatIsCounted(t *testing.T) {
 			c.Layers[i].BackwardTime++
 		}
 		_, p, err := exhaustive.WeightOffload(c, platform.Platform{Memory: float64(4 + r.IntN(10)), Bandwidth: 1}, 1<<18)
-		check(plan.Instance{Chain: c}, p, err)
+		check(c, p, err)
 	}
 	for problem, least := range map[string]int{
 		"remat chain": 150, "remat graph": 150, "join join": 150, "activation-offload chain": 150,
 		"remat-offload chain": 150, "pipeline chain": 150, "swap functions": 150, "weight-offload chain": 20,
 	} {
-		if tried[problem] < least {
+		if tried[problem] < testfile.Cases(least) {
 			t.Errorf("%s: %d plans tried, %d wanted", problem, tried[problem], least)
 		}
 	}
@@ -152,7 +154,7 @@ func storeAll(memory float64) *plan.Plan {
 }
 
 func TestTraceByHand(t *testing.T) {
-	traces, err := Traces(plan.Instance{Chain: twoLayers()}, storeAll(100), 1)
+	traces, err := tracesOf(twoLayers(), storeAll(100), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,15 +176,15 @@ func TestTraceByHand(t *testing.T) {
 }
 
 func TestPlansThatAreRefused(t *testing.T) {
-	if _, err := Traces(plan.Instance{Chain: twoLayers()}, storeAll(5), 1); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "memory") {
+	if _, err := tracesOf(twoLayers(), storeAll(5), 1); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "memory") {
 		t.Errorf("a plan over the limit: %v", err)
 	}
-	if _, err := Traces(plan.Instance{Chain: twoLayers()}, nil, 1); err == nil {
+	if _, err := tracesOf(twoLayers(), nil, 1); err == nil {
 		t.Error("no plan, no error")
 	}
 	c := twoLayers()
 	c.Layers[1].Saved = 1e18
-	if _, err := Traces(plan.Instance{Chain: c}, storeAll(1e30), 1); err == nil || !strings.Contains(err.Error(), "all sizes together") {
+	if _, err := tracesOf(c, storeAll(1e30), 1); err == nil || !strings.Contains(err.Error(), "all sizes together") {
 		t.Errorf("a block too large: %v", err)
 	}
 }

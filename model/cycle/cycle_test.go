@@ -3,7 +3,6 @@ package cycle_test
 import (
 	"errors"
 	"math/big"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -15,6 +14,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 func example() *chain.Chain {
@@ -80,7 +80,7 @@ func TestRange(t *testing.T) {
 // Least is exact, whatever the magnitudes: with it there is a plan, with one
 // unit less there is none. Most is enough for a plan without idle time.
 func TestRangeIsExact(t *testing.T) {
-	r := rand.New(rand.NewPCG(7, 11))
+	r := testfile.Random(t, 7, 11)
 	const states = 2_000_000
 	for range 400 {
 		c, p := exhaustive.RandomWeights(r, 1+r.IntN(3))

@@ -9,6 +9,7 @@ import (
 
 	"workbench/model/graph"
 	"workbench/model/plan"
+	"workbench/model/testfile"
 )
 
 func checkGraph(t *testing.T, g *graph.Graph, p *plan.Plan) {
@@ -152,7 +153,7 @@ func graphByRules(g *graph.Graph, memory float64) (makespan, peak float64) {
 // The steps that the search leaves out cost nothing. Some forwards lose their
 // readers, so that they are idle.
 func TestGraphLeavesNothingOut(t *testing.T) {
-	r := rand.New(rand.NewPCG(6, 6))
+	r := testfile.Random(t, 6, 6)
 	for range 300 {
 		g := RandomGraph(r, 1+r.IntN(3))
 		if r.IntN(3) == 0 {
@@ -181,7 +182,7 @@ func TestGraphLeavesNothingOut(t *testing.T) {
 }
 
 func TestGraphRandom(t *testing.T) {
-	r := rand.New(rand.NewPCG(7, 7))
+	r := testfile.Random(t, 7, 7)
 	recomputed := 0
 	for i := range 1500 {
 		g := RandomGraph(r, 1+i%5)
@@ -221,7 +222,7 @@ func TestGraphRandom(t *testing.T) {
 // better; with one layer, and whenever nothing need be computed again, they are
 // as good.
 func TestGraphOfChain(t *testing.T) {
-	r := rand.New(rand.NewPCG(10, 10))
+	r := testfile.Random(t, 10, 10)
 	equal := 0
 	for i := range 400 {
 		c := RandomChain(r, 1+i%5)
@@ -253,9 +254,9 @@ func TestGraphOfChain(t *testing.T) {
 // Schedules of Checkmate are plans, so none is better than the best plan; on
 // some graphs all are worse, or need more memory.
 func TestStages(t *testing.T) {
-	r := rand.New(rand.NewPCG(12, 12))
+	r := testfile.Random(t, 12, 12)
 	equal, worse, larger := 0, 0, 0
-	for i := range 1200 {
+	for i := range testfile.Cases(1200) {
 		g := RandomGraph(r, 1+i%5)
 		least, err := GraphLeastMemory(g, states)
 		if err != nil {
@@ -295,7 +296,7 @@ func TestStages(t *testing.T) {
 		}
 	}
 	t.Logf("%d optima of all plans, %d above; %d of 1200 need more memory", equal, worse, larger)
-	if equal < 1000 {
+	if !testing.Short() && equal < 1000 {
 		t.Errorf("only %d are as good as all plans", equal)
 	}
 	g := unit(2)
@@ -380,9 +381,9 @@ func stagesByMatrices(g *graph.Graph, memory float64) float64 {
 }
 
 func TestStagesByMatrices(t *testing.T) {
-	r := rand.New(rand.NewPCG(13, 13))
+	r := testfile.Random(t, 13, 13)
 	none := 0
-	for i := range 45 {
+	for i := range testfile.Cases(45) {
 		g := RandomGraph(r, 1+i%3)
 		least, err := StagesLeastMemory(g, states)
 		if err != nil {
@@ -400,7 +401,7 @@ func TestStagesByMatrices(t *testing.T) {
 			t.Fatalf("memory %g: makespan %g, by matrices %g: %+v", memory, got, want, g)
 		}
 	}
-	if none == 0 || none > 22 {
+	if !testing.Short() && (none == 0 || none > 22) {
 		t.Errorf("%d of 45 without a schedule", none)
 	}
 }

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"workbench/model/join"
 	"workbench/model/plan"
+	"workbench/model/testfile"
 )
 
 // joinOf returns a join in which every operation takes a second and no
@@ -194,7 +194,7 @@ func joinByRules(j *join.Join, slots int) float64 {
 
 // One copy of each value is enough, and the other short cuts cost nothing.
 func TestJoinLeavesNothingOut(t *testing.T) {
-	r := rand.New(rand.NewPCG(4, 4))
+	r := testfile.Random(t, 4, 4)
 	for range 60 {
 		j := RandomJoin(r, 1+r.IntN(2), r.IntN(4))
 		least, err := JoinLeastSlots(j, states)
@@ -216,7 +216,7 @@ func TestJoinLeavesNothingOut(t *testing.T) {
 }
 
 func TestJoinRandom(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 5))
+	r := testfile.Random(t, 5, 5)
 	recomputed := 0
 	for range 300 {
 		j := RandomJoin(r, 1+r.IntN(3), r.IntN(8))
@@ -234,13 +234,13 @@ func TestJoinRandom(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkJoin(t, j, p)
-			if makespan > last || makespan < j.Span() {
-				t.Fatalf("%d slots: makespan %g, with one less %g, computations %g", m, makespan, last, j.Span())
+			if makespan > last || makespan < j.TotalTime() {
+				t.Fatalf("%d slots: makespan %g, with one less %g, computations %g", m, makespan, last, j.TotalTime())
 			}
-			if makespan > j.Span() {
+			if makespan > j.TotalTime() {
 				recomputed++
 			}
-			if last = makespan; makespan == j.Span() {
+			if last = makespan; makespan == j.TotalTime() {
 				break
 			}
 		}

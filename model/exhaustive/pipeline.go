@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"workbench/model/chain"
+	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -599,7 +600,7 @@ func (s *patterns) plan(q []int) *plan.Plan {
 		})
 	}
 	p.Claims.Makespan = T / float64(s.k)
-	if r, err := plan.VerifyPattern(s.chain, p); err == nil {
+	if r, err := periodic.VerifyPipeline(s.chain, p); err == nil {
 		p.Claims.PeakMemory = r.PeakMemory
 	}
 	return p

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"workbench/model/periodic"
 	"workbench/model/plan"
 )
 
@@ -25,7 +26,7 @@ func TestNoPatternBeatsIt(t *testing.T) {
 		m.Memory = math.MaxFloat64
 		s := newPatterns(c, m, stagesOf(owner), owner, model, k, 0)
 		p := drawTurns(t, s)
-		r, err := plan.VerifyPattern(c, p)
+		r, err := periodic.VerifyPipeline(c, p)
 		if err != nil {
 			t.Fatal(err)
 		}

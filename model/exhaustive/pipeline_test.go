@@ -10,8 +10,10 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/chain"
+	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/verify"
 )
 
 const decisions = 1 << 20
@@ -37,7 +39,7 @@ func mustPattern(t failing, c *chain.Chain, period float64, p *plan.Plan, err er
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := plan.Verify(c, p)
+	r, err := verify.On(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -464,7 +466,7 @@ func onGrid(t failing, c *chain.Chain, m platform.Platform, owner []int, model s
 	// From B_1 back, each as late as it can be.
 	place = func(i int) bool {
 		if i < 0 {
-			r, err := plan.VerifyPattern(c, p)
+			r, err := periodic.VerifyPipeline(c, p)
 			if err != nil {
 				t.Fatal(err)
 			}

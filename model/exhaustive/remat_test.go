@@ -9,6 +9,7 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/plan"
+	"workbench/model/testfile"
 )
 
 // abstract returns a chain with a = ā = δ and what else is given; a starts at
@@ -195,7 +196,7 @@ func byRules(c *chain.Chain, memory float64) (makespan, peak float64) {
 
 // The steps that the search leaves out cost nothing.
 func TestRematLeavesNothingOut(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
+	r := testfile.Random(t, 1, 1)
 	for range 400 {
 		c := RandomChain(r, 1+r.IntN(3))
 		least, err := RematLeastMemory(c, states)
@@ -226,9 +227,9 @@ func TestRematLeavesNothingOut(t *testing.T) {
 // more memory never makes a makespan longer, and with enough nothing is
 // computed twice.
 func TestRematRandom(t *testing.T) {
-	r := rand.New(rand.NewPCG(2, 2))
+	r := testfile.Random(t, 2, 2)
 	recomputed := 0
-	for i := range 2000 {
+	for i := range testfile.Cases(2000) {
 		c := RandomChain(r, 1+i%5)
 		least, err := RematLeastMemory(c, states)
 		if err != nil {
@@ -257,7 +258,7 @@ func TestRematRandom(t *testing.T) {
 			}
 		}
 	}
-	if recomputed < 1000 {
+	if !testing.Short() && recomputed < 1000 {
 		t.Errorf("only %d optima recompute", recomputed)
 	}
 }

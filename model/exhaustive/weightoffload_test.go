@@ -10,6 +10,8 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
+	"workbench/model/verify"
 )
 
 const states = 1 << 22
@@ -66,7 +68,7 @@ func TestByHand(t *testing.T) {
 
 func check(t *testing.T, c *chain.Chain, p *plan.Plan) {
 	t.Helper()
-	r, err := plan.Verify(c, p)
+	r, err := verify.On(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +124,7 @@ func TestTooHard(t *testing.T) {
 // Halving the unit of time halves nothing: the optimum of doubled durations and
 // weights is twice the optimum, so no plan gains by starting at half units.
 func TestFinerGrid(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
+	r := testfile.Random(t, 3, 4)
 	for range 60 {
 		c := random(r, 1+r.IntN(2), 2)
 		if c.TotalTime() == 0 {
@@ -147,9 +149,9 @@ func TestFinerGrid(t *testing.T) {
 // From an optimal plan a walk over plans that the verifier accepts, by half
 // units, finds none that is shorter.
 func TestNoShorterPlan(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
+	r := testfile.Random(t, 5, 6)
 	accepted := 0
-	for range 300 {
+	for range testfile.Cases(300) {
 		c := random(r, 1+r.IntN(3), 3)
 		if c.TotalTime() == 0 {
 			continue
@@ -166,7 +168,7 @@ func TestNoShorterPlan(t *testing.T) {
 			continue
 		}
 		valid := func(q *plan.Plan) bool {
-			report, err := plan.Verify(c, q)
+			report, err := verify.On(c, q)
 			return err == nil && report.Valid()
 		}
 		for range 300 {
@@ -195,7 +197,7 @@ func TestNoShorterPlan(t *testing.T) {
 			}
 		}
 	}
-	if accepted < 2000 {
+	if !testing.Short() && accepted < 2000 {
 		t.Errorf("only %d steps", accepted)
 	}
 }
@@ -203,9 +205,9 @@ func TestNoShorterPlan(t *testing.T) {
 // Every plan passes the verifier, more memory never makes a period longer, and
 // with enough of it the period is the computations'.
 func TestRandom(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
+	r := testfile.Random(t, 1, 2)
 	searched, offloaded := 0, 0
-	for range 600 {
+	for range testfile.Cases(600) {
 		c := random(r, 1+r.IntN(3), 3)
 		if c.TotalTime() == 0 {
 			continue
@@ -242,7 +244,7 @@ func TestRandom(t *testing.T) {
 			t.Fatalf("all memory: period %g, computations %g: %+v", last, c.TotalTime(), c)
 		}
 	}
-	if offloaded < 100 {
+	if !testing.Short() && offloaded < 100 {
 		t.Errorf("only %d of %d optima were above the time of the computations", offloaded, searched)
 	}
 }

@@ -52,7 +52,7 @@ func TestRead(t *testing.T) {
 		if diff := cmp.Diff(smallJoin(), j); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if k, span := j.K(), j.Span(); k != 3 || span != 14*3.5 {
+		if k, span := j.K(), j.TotalTime(); k != 3 || span != 14*3.5 {
 			t.Errorf("%d branches, %g s", k, span)
 		}
 		if j.Keeps(0) || !j.Keeps(1) || !j.Keeps(2) {

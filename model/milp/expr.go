@@ -10,10 +10,15 @@ type Term struct {
 
 // Expr is a linear expression Const + Σ Coef·Var. A variable may occur in
 // several terms; rows and objectives merge them. Reuse one Expr for many rows
-// with Reset: rows keep nothing of it. The zero Expr is 0.
+// with Reset: rows keep nothing of it. A row of an Expr that another row was made of, with
+// more terms and without Reset in between, has inherited terms, which is a mistake of the
+// model ([ErrNotReset]); sums that grow from row to row say so with Keep. The zero
+// Expr is 0.
 type Expr struct {
 	Terms []Term
 	Const float64
+
+	inRow int // 1 + how many terms it had in its last row; 0: in none since Reset
 }
 
 // Add adds c·v and returns e.
@@ -39,7 +44,13 @@ func (e *Expr) AddExpr(c float64, f *Expr) *Expr {
 
 // Reset empties e, keeps its memory, and returns e.
 func (e *Expr) Reset() *Expr {
-	e.Terms, e.Const = e.Terms[:0], 0
+	e.Terms, e.Const, e.inRow = e.Terms[:0], 0, 0
+	return e
+}
+
+// Keep says that the terms of rows before are meant in the next, too, and returns e.
+func (e *Expr) Keep() *Expr {
+	e.inRow = 0
 	return e
 }
 
@@ -48,6 +59,10 @@ func (e *Expr) Reset() *Expr {
 // of first appearance. Entries that cancel to zero are dropped.
 func (m *Model) row(g int32, lo float64, e *Expr, up float64) Constr {
 	base := len(m.col)
+	if e.inRow > 1 && len(e.Terms) > e.inRow-1 {
+		m.rowFailf(g, "%d of %d terms are of a row before: %w", e.inRow-1, len(e.Terms), ErrNotReset)
+	}
+	e.inRow = len(e.Terms) + 1
 	if len(e.Terms) > m.limit-base || len(m.rowLower) == m.limit {
 		m.rowFailf(g, "%d terms after %d rows and %d nonzeros: %w", len(e.Terms), len(m.rowLower), base, ErrTooLarge)
 		return Constr{}

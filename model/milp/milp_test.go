@@ -440,6 +440,12 @@ func TestMistakes(t *testing.T) {
 		text  string // part of the message
 	}{
 		{"foreign in row", func(_ *Model, x List, g Group) { g.AtMost(new(Expr).Add(1, x.At(0)).Add(2, other), 1) }, ErrForeignVar, "memory[0]: term 2 of 2, coefficient 2"},
+		{"terms of a row before", func(_ *Model, x List, g Group) {
+			e := new(Expr).Add(1, x.At(0))
+			g.AtMost(e, 1)
+			g.AtMost(e, 2) // the same again is no mistake
+			g.AtMost(e.Add(1, x.At(1)), 1)
+		}, ErrNotReset, "memory[2]: 1 of 2 terms are of a row before"},
 		{"zero Var in row", func(_ *Model, _ List, g Group) { g.AtMost(new(Expr).Add(3, Var{}), 1) }, ErrForeignVar, "memory[0]: term 1 of 1, coefficient 3"},
 		{"foreign in objective", func(m *Model, _ List, _ Group) { m.Minimize(new(Expr).Add(1, other)) }, ErrForeignVar, "objective: term 1 of 1"},
 		{"foreign bounds", func(m *Model, _ List, _ Group) { m.Fix(other, 1) }, ErrForeignVar, "bounds [1, 1]"},

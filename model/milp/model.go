@@ -67,6 +67,7 @@ const Infinite = 1e20
 var (
 	ErrForeignVar = errors.New("variable belongs to another model or to none")
 	ErrNotFinite  = errors.New("value is not finite")
+	ErrNotReset   = errors.New("expression was not reset since another row was made of it")
 	ErrTooLarge   = errors.New("model exceeds 2³¹-1 columns, rows or nonzeros")
 	ErrShape      = errors.New("arrays do not fit together")
 	ErrDuplicate  = errors.New("declared twice")

@@ -104,7 +104,7 @@ func TestWrittenNamesAreUnique(t *testing.T) {
 		var e Expr
 		for range rapid.IntRange(0, 30).Draw(t, "n") {
 			name := rapid.OneOf(rapid.SampledFrom(names), rapid.String()).Draw(t, "name")
-			e.Add(1, m.Var(name, Continuous, 0, 1))
+			e.Keep().Add(1, m.Var(name, Continuous, 0, 1))
 			m.Group(name, "").AtLeast(&e, 0)
 		}
 		for _, a := range []alphabet{mpsAlphabet(FreeMPS), mpsAlphabet(FixedMPS), lpAlphabet()} {

@@ -110,9 +110,17 @@ func (m *Model) Stats() *Stats {
 			}
 		}
 	}
+	index := map[string]int{} // of families that were made one by one, as L[3,0]
 	for i := range m.families {
 		f := &m.families[i]
-		fs := FamilyStats{Name: f.name}
+		name, _, _ := strings.Cut(f.name, "[")
+		k, known := index[name]
+		if !known {
+			k = len(s.Families)
+			index[name] = k
+			s.Families = append(s.Families, FamilyStats{Name: name})
+		}
+		fs := &s.Families[k]
 		for j := f.first; j < f.first+f.n; j++ {
 			fs.Columns.add(m.kind[j], m.lower[j], m.upper[j])
 			fs.Nonzeros += entries[j]
@@ -120,7 +128,6 @@ func (m *Model) Stats() *Stats {
 			fs.Bound.add(m.lower[j])
 			fs.Bound.add(m.upper[j])
 		}
-		s.Families = append(s.Families, fs)
 	}
 	return s
 }

@@ -15,7 +15,8 @@ const listed = 30
 // Hint ends an error about a name that is not among the known ones: "did you
 // mean greedy?" if one of them is near, else "known are " and their list, or
 // the three nearest of a list too long to read. Near means that at most a third
-// of the letters of name, or two, are inserted, deleted or replaced; capitals
+// of the letters of name, or two, are inserted, deleted or replaced, or that one is the
+// beginning of the other and has four letters (rematerialization, remat); capitals
 // and leading dashes do not count. O(len(name)·Σ len(known)).
 func Hint(name string, known []string) string {
 	if len(known) == 0 {
@@ -27,9 +28,18 @@ func Hint(name string, known []string) string {
 	slices.SortStableFunc(sorted, func(a, b string) int {
 		return cmp.Compare(distance(name, folded(a)), distance(name, folded(b)))
 	})
+	begins := slices.IndexFunc(sorted, func(k string) bool {
+		short, long := folded(k), name
+		if len(short) > len(long) {
+			short, long = long, short
+		}
+		return len(short) >= 4 && strings.HasPrefix(long, short)
+	})
 	switch {
 	case distance(name, folded(sorted[0])) <= most:
 		return fmt.Sprintf("did you mean %s?", sorted[0])
+	case begins >= 0:
+		return fmt.Sprintf("did you mean %s?", sorted[begins])
 	case len(known) > listed:
 		return "the nearest known are " + strings.Join(sorted[:3], ", ")
 	}

@@ -24,6 +24,8 @@ func TestHint(t *testing.T) {
 		{"--metod", []string{"--memory", "--method"}, "did you mean --method?"},
 		{"metod", []string{"--memory", "--method"}, "did you mean --method?"},
 		{"simulated-annealing", methods, "known are greedy, l2l, search, milp"},
+		{"rematerialization", []string{"swap", "remat"}, "did you mean remat?"},
+		{"gree", methods, "did you mean greedy?"},
 		{"", methods, "known are greedy, l2l, search, milp"},
 		{"x", []string{"y"}, "known are y"}, // not a letter in common
 		{"ab", []string{"ax", "xb"}, "did you mean ax?"},

@@ -4,22 +4,17 @@ import (
 	"cmp"
 	"math"
 	"slices"
-
-	"workbench/model/plan"
 )
 
 // Bound is a proven lower bound on T/k.
 type Bound struct {
 	Value float64 // seconds
 	By    string  // how it is proved
-	// Assumes is what the bound holds under, in the words of plan.Meets; nil: it
-	// holds for every pattern in the memory model of the instance.
-	Assumes []string
 }
 
-// Bounds returns lower bounds on T/k, rounded down, those without assumptions
-// first and then the larger first. The memory must not have been proved too
-// little by [Instance.Infeasible]. O(P·n²·log).
+// Bounds returns lower bounds on T/k that hold for every pattern, rounded down,
+// the largest first. The memory must not have been proved too little by
+// [Instance.Infeasible]. O(n²·log).
 //
 // Load: T/k ≥ ΣU/P. Largest layer: F_ℓ and B_ℓ run on one processor, so
 // T/k ≥ uF_ℓ + uB_ℓ.
@@ -57,19 +52,13 @@ type Bound struct {
 // allocations, a link's being (a_ℓ+δ_ℓ)/β.
 func (in *Instance) Bounds() []Bound {
 	list := []Bound{
-		{in.Load() * (1 - Rounding), "load", nil},
-		{in.LargestLayer() * (1 - Rounding), "largest-layer", nil},
-		{in.LayerMemory() * (1 - Rounding), "layer-memory", nil},
-		{in.HeldMemory() * (1 - Rounding), "held-memory", nil},
-		{in.Runs(false, false), "runs", nil},
-		{in.Runs(true, false), "runs-1-periodic", []string{plan.OnePeriodic}},
-		{in.Runs(false, true), "runs-contiguous", []string{plan.ContiguousAllocation}},
-		{in.Runs(true, true), "runs-contiguous-1-periodic", []string{plan.ContiguousAllocation, plan.OnePeriodic}},
-		{in.ContiguousLoad() * (1 - Rounding), "contiguous-load", []string{plan.ContiguousAllocation}},
+		{in.Load() * (1 - Rounding), "load"},
+		{in.LargestLayer() * (1 - Rounding), "largest-layer"},
+		{in.LayerMemory() * (1 - Rounding), "layer-memory"},
+		{in.HeldMemory() * (1 - Rounding), "held-memory"},
+		{in.Runs(false, false), "runs"},
 	}
-	slices.SortStableFunc(list, func(a, b Bound) int {
-		return cmp.Or(slices.Compare(a.Assumes, b.Assumes), cmp.Compare(b.Value, a.Value))
-	})
+	slices.SortStableFunc(list, func(a, b Bound) int { return cmp.Compare(b.Value, a.Value) })
 	return list
 }
 

@@ -17,8 +17,11 @@ type Least struct {
 }
 
 // leastNodes is how many beginnings of allocations the search for the least
-// memory looks at.
-const leastNodes = 1 << 20
+// memory looks at, and leastProbe how many of them for one memory at first.
+const (
+	leastNodes = 1 << 19
+	leastProbe = 1 << 12
+)
 
 // Least finds the least memory with which there is a pattern, of any number of
 // mini-batches a period.
@@ -27,28 +30,55 @@ const leastNodes = 1 << 20
 // F_ℓ runs for a mini-batch, its processor stores the inputs of its layers up to
 // ℓ for the same mini-batch, and while B_ℓ runs, too; each layer keeps its input
 // for one mini-batch at least. Nothing else is stored when a mini-batch has the
-// processors to itself. So what is looked for is an allocation, by branch and
-// bound from the first layer on, from the best contiguous one. Exponential; the
-// search ends after leastNodes with what it has.
+// processors to itself. So what is looked for is an allocation, which need not be
+// contiguous: items are packed into equal bins, and neighbours that are apart take
+// room in both, which is hard (with no buffers it is bin packing). One memory after
+// the other is asked for, between what is known on both sides; see packing.
+// Exponential: the search ends after leastNodes with what it has, an interval.
 func (in *Instance) Least() Least {
 	if in.least != nil {
 		return *in.least
 	}
 	low, _ := in.needed()
 	stages := in.contiguousLeast()
-	s := &leastSearch{
-		in: in, floor: low, nodes: leastNodes, owner: make([]int, in.N+1),
-		fixed: make([]float64, in.Procs), stored: make([]float64, in.Procs), most: make([]float64, in.Procs),
+	best := Least{Low: low, High: in.OneAtATime(stages), Allocation: stages}
+	left := leastNodes
+	for probe := leastProbe; best.Low < best.High && left > 0; probe *= 4 {
+		// What is not decided lies between open and best.High: below it, whether there
+		// is none is bisected, above it, whether there is one.
+		open := best.High
+		for _, up := range [2]bool{false, true} {
+			for left > 0 && best.Low < best.High {
+				from, to := best.Low, open
+				if up {
+					from, to = open+1, best.High
+				}
+				if from >= to || open < best.High && to-from <= leastGrain*best.High {
+					break
+				}
+				memory := from + math.Floor((to-from)/2)
+				s := newPacking(in, memory, min(probe, left))
+				found, decided := s.run()
+				left -= s.visited
+				switch {
+				case found != nil:
+					best.High, best.Allocation = in.OneAtATime(found), found
+					open = min(open, best.High)
+				case decided:
+					best.Low = max(best.Low, memory+1)
+				default:
+					open = memory
+				}
+			}
+		}
 	}
-	s.best = Least{Low: low, High: in.OneAtATime(stages), Allocation: stages}
-	s.tails()
-	s.place(1, 0)
-	if s.nodes >= 0 {
-		s.best.Low = s.best.High
-	}
-	in.least = &s.best
-	return s.best
+	in.least = &best
+	return best
 }
+
+// leastGrain is the relative width of an interval that a round of probes leaves
+// open.
+const leastGrain = 1e-3
 
 // OneAtATime returns the memory of the processor that needs most when the
 // mini-batches of an allocation run one after the other.
@@ -87,7 +117,7 @@ func (in *Instance) contiguousLeast() []plan.Stage {
 		froms[p] = make([]int, in.N+1)
 		for j := in.N; j >= 1; j-- {
 			best[j] = math.Inf(1)
-			for i := j; i >= 1; i-- {
+			for i := j; i >= 1 && in.held(i, j) < best[j]; i-- {
 				if m := max(best[i-1], in.Needs(i, j, 1)); m < best[j] {
 					best[j], froms[p][j] = m, i
 				}
@@ -105,114 +135,4 @@ func (in *Instance) contiguousLeast() []plan.Stage {
 		stages[p].Processor = p
 	}
 	return stages
-}
-
-// leastSearch is the branch and bound of [Instance.Least].
-type leastSearch struct {
-	in    *Instance
-	best  Least
-	floor float64 // no allocation needs less
-	nodes int     // that are left
-
-	owner               []int     // of layers 1..
-	fixed, stored, most []float64 // by processor: weights and buffers; inputs; peaks beside fixed
-	// Of layers ℓ..N: the least that one of their runs needs at least, where ℓ may
-	// be inside of a run; weights, inputs and what B_N needs.
-	runs, rest []float64
-}
-
-// tails computes runs and rest. O(n²).
-func (s *leastSearch) tails() {
-	in := s.in
-	s.runs, s.rest = make([]float64, in.N+2), make([]float64, in.N+2)
-	cut := make([]float64, in.N+2) // the same where a run begins at ℓ
-	for i := in.N; i >= 1; i-- {
-		cut[i], s.runs[i] = math.Inf(1), math.Inf(1)
-		for j := i; j <= in.N; j++ {
-			if need := in.Needs(i, j, 1); in.Procs > 1 || j == in.N {
-				cut[i] = min(cut[i], max(need, cut[j+1]))
-				s.runs[i] = min(s.runs[i], max(need-in.Buffer[i-1], cut[j+1]))
-			}
-		}
-		s.rest[i] = in.total() - in.Weights[i-1] - in.Stored[i-1]
-	}
-}
-
-// place gives layer l and those behind it their processors; used is how many
-// have one.
-func (s *leastSearch) place(l, used int) {
-	in := s.in
-	if s.nodes--; s.nodes < 0 || s.best.High <= s.floor {
-		return
-	}
-	if l > in.N {
-		s.keep()
-		return
-	}
-	if l > 1 {
-		s.try(l, s.owner[l-1], used)
-	}
-	if used < in.Procs {
-		s.try(l, used, used+1)
-	}
-	for p := range used {
-		if p != s.owner[l-1] {
-			s.try(l, p, used)
-		}
-	}
-}
-
-// try places layer l on processor p and goes on from there, if that may need
-// less than the best.
-func (s *leastSearch) try(l, p, used int) {
-	in, q := s.in, p
-	if l > 1 {
-		q = s.owner[l-1]
-	}
-	fixedP, fixedQ, stored, most := s.fixed[p], s.fixed[q], s.stored[p], s.most[p]
-	if q != p {
-		s.fixed[q] += in.Buffer[l-1]
-		s.fixed[p] += in.Buffer[l-1]
-	}
-	s.fixed[p] += in.Copies * in.W[l]
-	s.stored[p] += in.A[l-1]
-	s.most[p] = s.stored[p]
-	if in.Task {
-		s.most[p] = max(most, s.stored[p]+in.own(l))
-	}
-	s.owner[l] = p
-	if s.mayBeBest(l, used) {
-		s.place(l+1, used)
-	}
-	s.fixed[q] = fixedQ
-	s.fixed[p], s.stored[p], s.most[p] = fixedP, stored, most
-}
-
-// mayBeBest reports whether layers 1..l as placed may be of an allocation that
-// needs less than the best.
-func (s *leastSearch) mayBeBest(l, used int) bool {
-	if s.runs[l+1] >= s.best.High && l < s.in.N {
-		return false
-	}
-	sum := s.rest[l+1]
-	for p := range used {
-		if s.fixed[p]+s.most[p] >= s.best.High {
-			return false
-		}
-		sum += s.fixed[p] + s.stored[p]
-	}
-	return math.Ceil(sum/float64(s.in.Procs)) < s.best.High
-}
-
-// keep keeps the allocation that is placed: it is the best.
-func (s *leastSearch) keep() {
-	var stages []plan.Stage
-	for l := 1; l <= s.in.N; l++ {
-		if k := len(stages) - 1; k >= 0 && stages[k].Processor == s.owner[l] {
-			stages[k].To = l
-			continue
-		}
-		stages = append(stages, plan.Stage{Processor: s.owner[l], From: l, To: l})
-	}
-	s.best.High, s.best.Allocation = s.in.OneAtATime(stages), stages
 }

@@ -52,6 +52,11 @@ func (in *Instance) Needs(i, j, g int) float64 {
 	return in.Fixed(i, j) + float64(g-1)*in.Inputs(i, j) + in.Peak(i, j)
 }
 
+// held is a part of what s(i,j) needs that grows with it: weights and inputs.
+func (in *Instance) held(i, j int) float64 {
+	return in.Weights[j] - in.Weights[i-1] + in.Inputs(i, j)
+}
+
 // MayRun reports whether s(i,j) may be a run: one processor has one run.
 func (in *Instance) MayRun(i, j int) bool { return in.Procs > 1 || j-i == in.N-1 }
 
@@ -60,6 +65,10 @@ func (in *Instance) MayRun(i, j int) bool { return in.Procs > 1 || j-i == in.N-1
 func (in *Instance) Infeasible() error {
 	low, why := in.needed()
 	if in.Fits(low) && !in.Fits(in.leastContiguous()) {
+		found, _ := newPacking(in, in.Memory, leastProbe).run() // mostly that is quick
+		if found != nil {
+			return nil
+		}
 		if least := in.Least(); least.Low > low {
 			low, why = least.Low, "no allocation needs less on the processor that needs most, even with one mini-batch at a time"
 		}
@@ -148,7 +157,7 @@ func (in *Instance) leastRuns() float64 {
 	best := make([]float64, in.N+1)
 	for j := 1; j <= in.N; j++ {
 		best[j] = math.Inf(1)
-		for i := j; i >= 1; i-- {
+		for i := j; i >= 1 && in.held(i, j) < best[j]; i-- {
 			if in.MayRun(i, j) {
 				best[j] = min(best[j], max(best[i-1], in.Needs(i, j, 1)))
 			}

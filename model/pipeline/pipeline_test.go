@@ -23,6 +23,7 @@ const decisions = 1 << 17
 // With the least memory there is a plan, with a unit less there is none, and
 // what is said of it is the same from there.
 func TestLeastEqualsExhaustive(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		x := pipelinetest.Draw(t, 5)
 		in, err := view.New(x.Chain, x.Platform, x.Model)
@@ -63,6 +64,7 @@ func TestLeastEqualsExhaustive(t *testing.T) {
 
 // No bound is above the least period of the patterns that it is about.
 func TestBoundsEqualExhaustive(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		x := pipelinetest.Draw(t, 5)
 		in, err := view.New(x.Chain, x.Platform, x.Model)
@@ -79,7 +81,7 @@ func TestBoundsEqualExhaustive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, b := range in.Bounds() {
+		for _, b := range pipelinetest.Bounds(in) {
 			meets := !slices.ContainsFunc(b.Assumes, func(a string) bool {
 				yes, known := found.Meets(a)
 				return known && !yes
@@ -93,6 +95,7 @@ func TestBoundsEqualExhaustive(t *testing.T) {
 
 // What an instance of inexact sums is refused for.
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	with := func(f func(*chain.Chain, *platform.Platform)) (*chain.Chain, platform.Platform) {
 		c := &chain.Chain{Name: "two", Layers: []chain.Layer{{ForwardTime: 1, Activation: 1, Saved: 1, Gradient: 1}, {BackwardTime: 1}}}
 		p := platform.Platform{Processors: 2, Memory: 10, Bandwidth: 1, WeightCopies: 3}

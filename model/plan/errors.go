@@ -22,17 +22,26 @@ type Infeasible struct {
 }
 
 func (e *Infeasible) Error() string {
-	unit := "bytes"
-	if e.Problem == Join {
-		unit = "slots"
-	}
-	all := func(x float64) string { return strconv.FormatFloat(e.Unit.Bytes(x), 'f', -1, 64) } // digits: the two may be near
-	s := fmt.Sprintf("%s: no plan fits in %s %s", e.Problem, all(e.Given), unit)
+	s := fmt.Sprintf("%s: no plan fits in %s", e.Problem, e.size(e.Given))
 	if e.Memory > 0 {
-		s += fmt.Sprintf(": at least %s %s are needed", all(e.Memory), unit)
+		s += fmt.Sprintf(": at least %s are needed", e.size(e.Memory))
 	}
 	if e.Why != "" {
 		s += " (" + e.Why + ")"
 	}
 	return s
+}
+
+// size writes a size to be read, and every digit, since two may be near.
+func (e *Infeasible) size(x float64) string {
+	x = e.Unit.Bytes(x)
+	all := strconv.FormatFloat(x, 'f', -1, 64)
+	rules := RulesOf(e.Problem)
+	switch {
+	case rules != nil && rules.Slots:
+		return all + " slots"
+	case x < 1<<10:
+		return all + " bytes"
+	}
+	return fmt.Sprintf("%s (%s bytes)", platform.FormatBytes(x), all)
 }

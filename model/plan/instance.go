@@ -1,58 +1,30 @@
 package plan
 
 import (
-	"workbench/model/chain"
-	"workbench/model/functions"
-	"workbench/model/graph"
-	"workbench/model/join"
+	"io"
+
 	"workbench/model/platform"
 )
 
-// Instance is what a plan is for: exactly one of its fields is set.
-type Instance struct {
-	Chain *chain.Chain
-	Graph *graph.Graph
-	Join  *join.Join
-
-	Functions *functions.Sequence
+// An Instance is what a plan is for: a chain, a graph, a join, a sequence of
+// functions. Whoever needs more than this asserts the type.
+type Instance interface {
+	Kind() string // "chain"; one word, as in zoo:NAME?as=KIND
+	Title() string
+	// Validate returns what no instance of its kind may have, Digest the SHA-256 of
+	// its canonical JSON, as hexadecimal digits.
+	Validate() error
+	Digest() (string, error)
+	Size() string // in a few words: "12 layers"
+	Batch() int   // samples of a mini-batch; 0: not known
+	// TotalTime is the time in seconds of computing everything once.
+	TotalTime() float64
+	Scale() platform.Unit // of its sizes
+	Write(io.Writer) error
 }
 
-// Kind names what is set: "chain", "graph", "join" or "functions".
-func (in Instance) Kind() string {
-	switch {
-	case in.Chain != nil:
-		return "chain"
-	case in.Graph != nil:
-		return "graph"
-	case in.Join != nil:
-		return "join"
-	case in.Functions != nil:
-		return "functions"
-	}
-	return "nothing"
-}
-
-// Unit returns the unit of its sizes.
-func (in Instance) Unit() platform.Unit {
-	switch {
-	case in.Chain != nil:
-		return in.Chain.Unit
-	case in.Graph != nil:
-		return in.Graph.Unit
-	case in.Functions != nil:
-		return in.Functions.Unit
-	}
-	return platform.Byte // of a join: slots
-}
-
-// VerifyOn replays p on an instance of any kind. The error says why there was
-// nothing to replay; broken rules are in the report.
-func VerifyOn(in Instance, p *Plan) (*Report, error) {
-	if in.Chain != nil && p != nil && (p.Problem == WeightOffload || p.Problem == Pipeline || offloads(in, p)) {
-		return Verify(in.Chain, p)
-	}
-	if swaps(in, p) {
-		return VerifySwap(in.Functions, p)
-	}
-	return verdict(replayOn(in, p, false))(p)
+// As returns the instance as one of a type, nil if it is of another.
+func As[T Instance](in Instance) (x T) {
+	x, _ = in.(T)
+	return x
 }

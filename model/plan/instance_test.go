@@ -15,9 +15,11 @@ import (
 	"workbench/model/chain"
 	"workbench/model/graph"
 	"workbench/model/join"
+	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"
+	"workbench/model/verify"
 )
 
 // What cannot be replayed is an error, whichever way it is asked.
@@ -48,25 +50,25 @@ func TestNothingToReplay(t *testing.T) {
 		is   error
 		want string
 	}{
-		{"no plan", plan.Instance{Chain: c}, nil, plan.ErrUnreadable, "no plan"},
-		{"no instance", plan.Instance{}, onChain, plan.ErrProblem, `"remat" on a nothing`},
-		{"chain plan on a join", plan.Instance{Join: j}, onChain, plan.ErrProblem, `"remat" on a join`},
-		{"join plan on a chain", plan.Instance{Chain: c}, onJoin, plan.ErrProblem, `"join" on a chain`},
-		{"weights on a graph", plan.Instance{Graph: g}, cyclic, plan.ErrProblem, `"weight-offload" on a graph`},
-		{"period", plan.Instance{Chain: c}, with(onChain, func(p *plan.Plan) { p.Period = &period }), plan.ErrUnreadable, "period is 1; plans of remat do not repeat"},
-		{"negative memory", plan.Instance{Graph: g}, with(onGraph, func(p *plan.Plan) { p.Platform.Memory = -1 }), plan.ErrUnreadable, "platform.memory is -1"},
-		{"NaN memory", plan.Instance{Join: j}, with(onJoin, func(p *plan.Plan) { p.Platform.Memory = math.NaN() }), plan.ErrUnreadable, "platform.memory is NaN"},
-		{"no layers", plan.Instance{Chain: &chain.Chain{}}, onChain, plan.ErrUnreadable, "the instance is not valid: layers: a chain needs"},
-		{"no nodes", plan.Instance{Graph: &graph.Graph{}}, onGraph, plan.ErrUnreadable, "the instance is not valid: nodes: a graph needs"},
-		{"no branches", plan.Instance{Join: &join.Join{}}, onJoin, plan.ErrUnreadable, "the instance is not valid: branches: a join needs"},
-		{"NaN in a node", plan.Instance{Graph: &nan}, onGraph, plan.ErrUnreadable, "nodes[1].time: NaN is not finite"},
-		{"sizes overflow", plan.Instance{Chain: &huge}, onChain, plan.ErrUnreadable, "all sizes together are"},
-		{"sizes of nodes overflow", plan.Instance{Graph: &hugeNodes}, onGraph, plan.ErrUnreadable, "all sizes together are"},
+		{"no plan", c, nil, plan.ErrUnreadable, "no plan"},
+		{"no instance", nil, onChain, plan.ErrProblem, `"remat" on a nothing`},
+		{"chain plan on a join", j, onChain, plan.ErrProblem, `"remat" on a join`},
+		{"join plan on a chain", c, onJoin, plan.ErrProblem, `"join" on a chain`},
+		{"weights on a graph", g, cyclic, plan.ErrProblem, `"weight-offload" on a graph`},
+		{"period", c, with(onChain, func(p *plan.Plan) { p.Period = &period }), plan.ErrUnreadable, "period is 1; plans of remat do not repeat"},
+		{"negative memory", g, with(onGraph, func(p *plan.Plan) { p.Platform.Memory = -1 }), plan.ErrUnreadable, "platform.memory is -1"},
+		{"NaN memory", j, with(onJoin, func(p *plan.Plan) { p.Platform.Memory = math.NaN() }), plan.ErrUnreadable, "platform.memory is NaN"},
+		{"no layers", &chain.Chain{}, onChain, plan.ErrUnreadable, "the instance is not valid: layers: a chain needs"},
+		{"no nodes", &graph.Graph{}, onGraph, plan.ErrUnreadable, "the instance is not valid: nodes: a graph needs"},
+		{"no branches", &join.Join{}, onJoin, plan.ErrUnreadable, "the instance is not valid: branches: a join needs"},
+		{"NaN in a node", &nan, onGraph, plan.ErrUnreadable, "nodes[1].time: NaN is not finite"},
+		{"sizes overflow", &huge, onChain, plan.ErrUnreadable, "all sizes together are"},
+		{"sizes of nodes overflow", &hugeNodes, onGraph, plan.ErrUnreadable, "all sizes together are"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			_, verified := plan.VerifyOn(x.in, x.p)
-			_, profiled := plan.MemoryProfile(x.in, x.p)
-			_, summed := plan.SummarizeOn(x.in, x.p)
+			_, verified := verify.On(x.in, x.p)
+			_, profiled := verify.Profile(x.in, x.p)
+			_, summed := verify.Summarize(x.in, x.p)
 			for _, err := range []error{verified, profiled, summed} {
 				if !errors.Is(err, x.is) || !strings.Contains(err.Error(), x.want) {
 					t.Errorf("error %v, want %s", err, x.want)
@@ -82,13 +84,13 @@ func TestNothingToReplay(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := plan.MemoryProfile(plan.Instance{Chain: weights}, cyclic); !errors.Is(err, plan.ErrProblem) {
+	if _, err := verify.Profile(weights, cyclic); !errors.Is(err, plan.ErrProblem) {
 		t.Errorf("profile of weight offloading: %v", err)
 	}
-	if r, err := plan.VerifyOn(plan.Instance{Chain: weights}, cyclic); err != nil || !r.Valid() {
+	if r, err := verify.On(weights, cyclic); err != nil || !r.Valid() {
 		t.Errorf("weight offloading: %v %v", r, err)
 	}
-	if r, err := plan.Verify(c, onChain); err != nil || !r.Valid() {
+	if r, err := verify.On(c, onChain); err != nil || !r.Valid() {
 		t.Errorf("Verify of a chain: %v %v", r, err)
 	}
 }
@@ -99,7 +101,7 @@ func second(_ *plan.Report, err error) error { return err }
 func TestClaimsOfSequences(t *testing.T) {
 	c, p := threeLayers()
 	p.Claims = plan.Claims{Makespan: 14, PeakMemory: 21}
-	r := mustVerifyOn(t, plan.Instance{Chain: c}, p)
+	r := mustVerifyOn(t, c, p)
 	want := []string{"claims.peak_memory is 21 bytes, the replay gives 22"}
 	if diff := cmp.Diff(want, r.ClaimErrors); diff != "" || !r.Valid() {
 		t.Errorf("%v (-want +got):\n%s", r.Violations, diff)
@@ -109,7 +111,7 @@ func TestClaimsOfSequences(t *testing.T) {
 func TestMemoryProfile(t *testing.T) {
 	c, p := threeLayers()
 	p.Ops = slices.Insert(p.Ops, tB3, plan.Op{Op: "D", Tensor: "a", Layer: 1, Start: 4, End: 4}, plan.Op{Op: "F", Layer: 1})
-	steps, err := plan.MemoryProfile(plan.Instance{Chain: c}, p)
+	steps, err := verify.Profile(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +130,7 @@ func TestMemoryProfile(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	g, p := fiveNodes()
-	steps, err = plan.MemoryProfile(plan.Instance{Graph: g}, p)
+	steps, err = verify.Profile(g, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +143,7 @@ func TestMemoryProfile(t *testing.T) {
 		t.Errorf("graph (-want +got):\n%s", diff)
 	}
 	j, p := twoBranches()
-	steps, err = plan.MemoryProfile(plan.Instance{Join: j}, p)
+	steps, err = verify.Profile(j, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,13 +167,13 @@ func TestSummarizeOn(t *testing.T) {
 		in plan.Instance
 		p  *plan.Plan
 	}{
-		{plan.Instance{Chain: c}, onChain},
-		{plan.Instance{Chain: c}, &late},
-		{plan.Instance{Graph: g}, &nameless},
-		{plan.Instance{Join: j}, onJoin},
-		{plan.Instance{Join: j}, plan.NewJoin("nothing", j, platform.Platform{Memory: 2})},
+		{c, onChain},
+		{c, &late},
+		{g, &nameless},
+		{j, onJoin},
+		{j, plan.NewJoin("nothing", j, platform.Platform{Memory: 2})},
 	} {
-		s, err := plan.SummarizeOn(x.in, x.p)
+		s, err := verify.Summarize(x.in, x.p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,8 +186,8 @@ func TestSummarizeOn(t *testing.T) {
 	testfile.Golden(t, "rematsummary.txt", text.String())
 
 	weights, cyclic := twoLayers()
-	s, err := plan.SummarizeOn(plan.Instance{Chain: weights}, cyclic)
-	if _, ok := s.(*plan.Summary); !ok || err != nil {
+	s, err := verify.Summarize(weights, cyclic)
+	if _, ok := s.(*periodic.WeightSummary); !ok || err != nil {
 		t.Errorf("of weight offloading: %T, %v", s, err)
 	}
 }
@@ -219,7 +221,7 @@ func BenchmarkVerifyRemat(b *testing.B) {
 	b.ReportMetric(float64(len(p.Ops)), "ops")
 	b.ReportAllocs()
 	for b.Loop() {
-		if r, err := plan.Verify(c, p); err != nil || !r.Valid() {
+		if r, err := verify.On(c, p); err != nil || !r.Valid() {
 			b.Fatal(err, r.Violations[:1])
 		}
 	}
@@ -233,9 +235,9 @@ func TestGarbage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		layer := rapid.OneOf(rapid.IntRange(-1, 4), rapid.Int())
 		time := rapid.OneOf(rapid.Float64Range(-1, 5), rapid.Float64(), rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64}))
-		in := rapid.SampledFrom([]plan.Instance{{Chain: c}, {Graph: g}, {Join: j}}).Draw(t, "instance")
+		in := rapid.SampledFrom([]plan.Instance{c, g, j}).Draw(t, "instance")
 		p := &plan.Plan{Problem: plan.Remat, Platform: platform.Platform{Memory: rapid.Float64Range(1e-300, 30).Draw(t, "memory")}}
-		if in.Join != nil {
+		if in.Kind() == join.Kind {
 			p.Problem = plan.Join
 		}
 		for range rapid.IntRange(0, 12).Draw(t, "operations") {
@@ -259,14 +261,14 @@ func TestGarbage(t *testing.T) {
 		if _, err := json.Marshal(r.Violations); err != nil {
 			t.Fatal(err)
 		}
-		s, err := plan.SummarizeOn(in, p)
+		s, err := verify.Summarize(in, p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := json.Marshal(s); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := plan.MemoryProfile(in, p); err != nil {
+		if _, err := verify.Profile(in, p); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -19,6 +19,10 @@ func VerifyJoin(j *join.Join, p *Plan) (*Report, error) {
 	return verdict(replayJoin(j, p, false))(p)
 }
 
+// ProfileJoin returns the memory in use over time, in the unit of the instance: see package
+// verify.
+func ProfileJoin(j *join.Join, p *Plan) ([]MemoryStep, error) { return stepsOf(replayJoin(j, p, true)) }
+
 // joinReplay is the replay of a join: how often a_ℓ of a branch is stored, and
 // whether δ_ℓ is, at first[branch]+ℓ for ℓ = 0..L.
 type joinReplay struct {
@@ -32,7 +36,7 @@ type joinReplay struct {
 }
 
 func replayJoin(j *join.Join, p *Plan, record bool) (*replay, error) {
-	invalid := errNoInstance
+	invalid := ErrNoInstance
 	if j != nil {
 		invalid = j.Validate()
 	}

@@ -114,7 +114,7 @@ func TestJoinMutations(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			j, p := twoBranches()
 			x.apply(j, p)
-			compareViolations(t, mustVerifyOn(t, plan.Instance{Join: j}, p), x.want)
+			compareViolations(t, mustVerifyOn(t, j, p), x.want)
 		})
 	}
 }
@@ -136,7 +136,7 @@ func TestJoinByHand(t *testing.T) {
 	j = &join.Join{Branches: []int{0, 0}, Keep: []bool{true, false}, LossTime: 1}
 	p = plan.NewJoin("by hand", j, platform.Platform{Memory: 2})
 	p.Ops = []plan.Op{{Op: "LOSS", End: 1}, {Op: "D", Tensor: "delta", Branch: 2, Start: 1, End: 1}}
-	if r := mustVerifyOn(t, plan.Instance{Join: j}, p); !r.Valid() || r.Makespan != 1 || r.PeakMemory != 2 {
+	if r := mustVerifyOn(t, j, p); !r.Valid() || r.Makespan != 1 || r.PeakMemory != 2 {
 		t.Errorf("no layers: %+v", r)
 	}
 }

@@ -73,7 +73,7 @@ func VerifyOffload(c *chain.Chain, p *Plan) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.report.in(c.Unit, p.Unit), nil
+	return v.report.In(c.Unit, p.Unit), nil
 }
 
 // VerifyFractional replays p as [VerifyOffload] does, but counts memory in the
@@ -103,12 +103,17 @@ func VerifyFractional(c *chain.Chain, p *Plan) (*Report, error) {
 	}
 	v.fractional = true
 	v.run()
-	return v.report.in(c.Unit, p.Unit), nil
+	return v.report.In(c.Unit, p.Unit), nil
 }
 
-// offloads reports whether p is a plan of one of the problems on a chain.
-func offloads(in Instance, p *Plan) bool {
-	return in.Chain != nil && p != nil && (p.Problem == ActivationOffload || p.Problem == RematOffload)
+// ProfileOffload returns the memory in use over time, in the unit of the instance: see package
+// verify.
+func ProfileOffload(c *chain.Chain, p *Plan) ([]MemoryStep, error) {
+	v, err := replayOffload(c, p, true)
+	if err != nil {
+		return nil, err
+	}
+	return v.steps, nil
 }
 
 // kinds describes the operations of the problem, for errors.

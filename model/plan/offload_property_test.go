@@ -14,6 +14,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/verify"
 )
 
 // The rules of offloading a second time, for whole times: everything is looked
@@ -595,7 +596,7 @@ func makespanOf(p *plan.Plan) (end float64) {
 func compareOffload(t *rapid.T, c *chain.Chain, p *plan.Plan) *plan.Report {
 	t.Helper()
 	s := simulateOffload(c, p, math.Inf(1))
-	r, err := plan.Verify(c, p)
+	r, err := verify.On(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -623,7 +624,7 @@ func compareOffload(t *rapid.T, c *chain.Chain, p *plan.Plan) *plan.Report {
 // there may be more at an instant than before and after it.
 func checkOffloadProfile(t *rapid.T, c *chain.Chain, p *plan.Plan, r *plan.Report) {
 	t.Helper()
-	steps, err := plan.MemoryProfile(plan.Instance{Chain: c}, p)
+	steps, err := verify.Profile(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -718,7 +719,7 @@ func TestOffloadUnits(t *testing.T) {
 		for range rapid.IntRange(0, 3).Draw(t, "mutations") {
 			drawOffloadMutation(t, c, p)
 		}
-		before := mustVerifyOn(t, plan.Instance{Chain: c}, p)
+		before := mustVerifyOn(t, c, p)
 		if before.Makespan == 0 {
 			t.Skip("then nothing but equal times is simultaneous")
 		}
@@ -744,7 +745,7 @@ func TestOffloadUnits(t *testing.T) {
 				*x *= bytes
 			}
 		}
-		after := mustVerifyOn(t, plan.Instance{Chain: &d}, &q)
+		after := mustVerifyOn(t, &d, &q)
 		if a, b := rulesOf(before), rulesOf(after); !slices.Equal(a, b) {
 			t.Fatalf("in other units %q, before %q\n%+v\n%s", b, a, c, listing(p))
 		}
@@ -752,7 +753,7 @@ func TestOffloadUnits(t *testing.T) {
 			t.Fatalf("peak %g, before %g", after.PeakMemory, before.PeakMemory)
 		}
 		q.Platform.Memory *= 2
-		if r := mustVerifyOn(t, plan.Instance{Chain: &d}, &q); before.Valid() && !r.Valid() {
+		if r := mustVerifyOn(t, &d, &q); before.Valid() && !r.Valid() {
 			t.Fatalf("with more memory: %+v", r.Violations)
 		}
 	})
@@ -784,11 +785,11 @@ func offloadAnything(t *rapid.T) {
 			Layer:  rapid.IntRange(-1, 4).Draw(t, "layer"), Start: time.Draw(t, "start"), End: time.Draw(t, "end"),
 		})
 	}
-	in := plan.Instance{Chain: c}
-	r, err := plan.VerifyOn(in, p)
+	in := c
+	r, err := verify.On(in, p)
 	f, err2 := plan.VerifyFractional(c, p)
-	_, err3 := plan.MemoryProfile(in, p)
-	s, err4 := plan.SummarizeOn(in, p)
+	_, err3 := verify.Profile(in, p)
+	s, err4 := verify.Summarize(in, p)
 	for _, e := range []error{err2, err3, err4} {
 		if (e == nil) != (err == nil) {
 			t.Fatalf("%v, but %v", err, e)

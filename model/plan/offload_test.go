@@ -17,6 +17,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"
+	"workbench/model/verify"
 )
 
 // transfers returns the plan with operations written "F_all_1@0", "O_abar_0@0",
@@ -179,7 +180,7 @@ func TestOffloadByHand(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			p := transfers(x.problem, x.c, x.peak, x.beta, x.ops)
 			p.Claims = plan.Claims{Makespan: x.makespan, PeakMemory: x.peak}
-			r := mustVerifyOn(t, plan.Instance{Chain: x.c}, p)
+			r := mustVerifyOn(t, x.c, p)
 			if !r.Valid() || r.ClaimErrors != nil {
 				t.Errorf("%+v %q", r.Violations, r.ClaimErrors)
 			}
@@ -302,7 +303,7 @@ func TestOffloadMutants(t *testing.T) {
 		t.Run(x.problem+"/"+x.name, func(t *testing.T) {
 			c, p := handmade(x.problem)
 			x.mutate(c, p)
-			r := mustVerifyOn(t, plan.Instance{Chain: c}, p)
+			r := mustVerifyOn(t, c, p)
 			var rules []string
 			found := x.detail == ""
 			for _, v := range r.Violations {
@@ -351,7 +352,7 @@ func TestOffloadUnreadable(t *testing.T) {
 	}
 	_, g := twoBranches()
 	g.Problem = plan.RematOffload
-	if _, err := plan.VerifyOn(plan.Instance{}, g); !errors.Is(err, plan.ErrProblem) {
+	if _, err := verify.On(nil, g); !errors.Is(err, plan.ErrProblem) {
 		t.Errorf("no instance: %v", err)
 	}
 }
@@ -364,7 +365,7 @@ func TestOffloadTolerance(t *testing.T) {
 	k := len(p.Ops) - 1
 	p.Ops[k].Start, p.Ops[k].End = 3e13, 3e13+2
 	p.Ops[0].End = 1.5
-	r := mustVerifyOn(t, plan.Instance{Chain: c}, p)
+	r := mustVerifyOn(t, c, p)
 	rules := rulesOf(r)
 	if want := []string{"0 duration", "10 not-stored"}; !slices.Equal(rules, want) || r.Makespan != 12 {
 		t.Errorf("%q, want %q; makespan %g", rules, want, r.Makespan)
@@ -383,7 +384,7 @@ func TestOffloadTolerance(t *testing.T) {
 	p.Ops = append(p.Ops,
 		plan.Op{Op: plan.OpFAll, Layer: 1, Start: now, End: now + 4000},
 		plan.Op{Op: plan.OpB, Layer: 1, Start: now + 4000, End: now + 4000})
-	r = mustVerifyOn(t, plan.Instance{Chain: c}, p)
+	r = mustVerifyOn(t, c, p)
 	if rules := rulesOf(r); !slices.Equal(rules, []string{"-1 duration"}) || !strings.Contains(r.Violations[0].Detail, "the transfers take 2000 s together") {
 		t.Errorf("%+v", r.Violations)
 	}
@@ -393,9 +394,9 @@ func TestOffloadSummary(t *testing.T) {
 	var text strings.Builder
 	for _, problem := range []string{plan.ActivationOffload, plan.RematOffload} {
 		c, p := handmade(problem)
-		in := plan.Instance{Chain: c}
+		in := c
 		for range 2 {
-			s, err := plan.SummarizeOn(in, p)
+			s, err := verify.Summarize(in, p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -412,7 +413,7 @@ func TestOffloadSummary(t *testing.T) {
 
 func TestOffloadProfile(t *testing.T) {
 	c, p := handmade(plan.RematOffload)
-	steps, err := plan.MemoryProfile(plan.Instance{Chain: c}, p)
+	steps, err := verify.Profile(c, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -458,7 +459,7 @@ func TestOffloadFiles(t *testing.T) {
 		if diff := cmp.Diff(p, q); diff != "" || q.Platform.Bandwidth != 1 {
 			t.Errorf("(-written +read):\n%s", diff)
 		}
-		if r := mustVerifyOn(t, plan.Instance{Chain: c}, q); !r.Valid() {
+		if r := mustVerifyOn(t, c, q); !r.Valid() {
 			t.Errorf("%+v", r.Violations)
 		}
 	}

@@ -25,7 +25,7 @@ func (v *offloadReplay) inUse() MemoryParts {
 // point notes the memory in use now.
 func (v *offloadReplay) point(k int, late bool) {
 	t := v.now
-	if start := v.plan.Ops[k].Start; !late && finite(start) {
+	if start := v.plan.Ops[k].Start; !late && Finite(start) {
 		t = start
 	}
 	v.points = append(v.points, memoryPoint{op: k, time: t, late: late, use: v.inUse()})
@@ -89,7 +89,7 @@ func (v *offloadReplay) judgeMemory() {
 		}
 		q := v.plan
 		v.broken(RuleMemory, p.op, q.Unit.Bytes(total-v.limit), "memory reaches %s of %s with %s %s: %s for a, %s for ā, %s for gradients, %s of overhead",
-			q.size(total), q.size(v.limit), what, &q.Ops[p.op], q.size(use.Activations), q.size(use.Saved), q.size(use.Gradients), q.size(use.Overhead))
+			q.Size(total), q.Size(v.limit), what, &q.Ops[p.op], q.Size(use.Activations), q.Size(use.Saved), q.Size(use.Gradients), q.Size(use.Overhead))
 		v.report.Violations[len(v.report.Violations)-1].Time = p.time
 	}
 }

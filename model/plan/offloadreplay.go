@@ -80,7 +80,7 @@ func replayOffload(c *chain.Chain, p *Plan, record bool) (*offloadReplay, error)
 }
 
 func newOffload(c *chain.Chain, p *Plan, record bool) (*offloadReplay, error) {
-	invalid := errNoInstance
+	invalid := ErrNoInstance
 	if c != nil {
 		invalid, p = c.Validate(), p.In(c.Unit)
 	}

@@ -28,10 +28,10 @@ func SummarizeOffload(c *chain.Chain, p *Plan) (*OffloadSummary, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &OffloadSummary{RematSummary: *summarize(Instance{Chain: c}, p, v.replay), Bandwidth: p.Unit.Bytes(p.Platform.Bandwidth)}
+	s := &OffloadSummary{RematSummary: *summarize(c, c.Len(), p, v.replay), Bandwidth: p.Unit.Bytes(p.Platform.Bandwidth)}
 	for k := range p.Ops {
 		o, x := &p.Ops[k], &v.actions[k]
-		if !x.meant || !finite(o.End-o.Start) {
+		if !x.meant || !Finite(o.End-o.Start) {
 			continue // a broken rule
 		}
 		var t *Traffic
@@ -45,7 +45,7 @@ func SummarizeOffload(c *chain.Chain, p *Plan) (*OffloadSummary, error) {
 		}
 		t.Transfers++
 		t.Bytes += c.Unit.Bytes(x.size)
-		t.Busy = inRange(t.Busy + o.End - o.Start)
+		t.Busy = InRange(t.Busy + o.End - o.Start)
 	}
 	all := c.Input.Activation
 	for i := range c.Layers[:c.Len()-1] {
@@ -56,7 +56,7 @@ func SummarizeOffload(c *chain.Chain, p *Plan) (*OffloadSummary, error) {
 	}
 	for _, t := range []*Traffic{&s.Offload, &s.Prefetch} {
 		if s.Makespan > 0 {
-			t.Busy = inRange(t.Busy / s.Makespan)
+			t.Busy = InRange(t.Busy / s.Makespan)
 		}
 	}
 	return s, nil

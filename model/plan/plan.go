@@ -4,7 +4,11 @@
 package plan
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
+
+	"workbench/model/strictjson"
 
 	"workbench/model/platform"
 )
@@ -25,11 +29,36 @@ type Plan struct {
 	K           int     `json:"k,omitempty"`
 	Allocation  []Stage `json:"allocation,omitempty"`
 	MemoryModel string  `json:"memory_model,omitempty"`
-	Ops         []Op    `json:"ops"`
-	Claims      Claims  `json:"claims"`
+	// Offsets are where the buffers of a placement begin, which has no operations.
+	Offsets []Offset `json:"offsets,omitempty"`
+	Ops     []Op     `json:"ops"`
+	Claims  Claims   `json:"claims"`
 	// Unit is what Platform and Claims are in: that of the instance, of a plan
 	// that was read the byte, as files are. See [Plan.In].
 	Unit platform.Unit `json:"-"`
+}
+
+// In returns p with its platform and claims in another unit. The memory is
+// rounded down to a whole number of it, and a peak that is none stays as it is,
+// so that it equals no peak. A plan of that unit is returned itself.
+func (p *Plan) In(u platform.Unit) *Plan {
+	if p == nil || p.Unit == u {
+		return p
+	}
+	q := *p
+	q.Unit = u
+	q.Platform.Memory = p.Unit.In(u, p.Platform.Memory)
+	q.Platform.Bandwidth = u.Rate(p.Unit.Bytes(p.Platform.Bandwidth))
+	if p.Offsets != nil {
+		q.Offsets = make([]Offset, len(p.Offsets))
+		for k, o := range p.Offsets {
+			q.Offsets[k] = Offset{o.ID, u.PerByte() * p.Unit.Bytes(o.Offset)} // one that is not whole stays so
+		}
+	}
+	if q.Claims.PeakMemory = p.Unit.In(u, p.Claims.PeakMemory); u.In(p.Unit, q.Claims.PeakMemory) != p.Claims.PeakMemory {
+		q.Claims.PeakMemory = u.PerByte() * p.Unit.Bytes(p.Claims.PeakMemory)
+	}
+	return &q
 }
 
 // A Stage is the layers From..To, inclusive, on one processor of a pipeline.
@@ -102,6 +131,9 @@ type Op struct {
 	Layer  int    `json:"layer"`
 	Branch int    `json:"branch,omitempty"` // of a join, 1-based
 	Node   string `json:"node,omitempty"`   // of a graph: its id
+	// Storage is the id of what is discarded, of graphs in which nodes write
+	// storages.
+	Storage string `json:"storage,omitempty"`
 	// Of swapping: the function that runs, f_1 being 1, or the id of the variable
 	// that moves.
 	Function int     `json:"function,omitempty"`
@@ -115,6 +147,13 @@ type Op struct {
 	Shift    int    `json:"shift,omitempty"`
 }
 
+// Moves reports whether anything goes over a link. O(len(p.Ops)).
+func (p *Plan) Moves() bool {
+	return slices.ContainsFunc(p.Ops, func(o Op) bool {
+		return slices.Contains([]string{OpO, OpP, OpIn, OpOut, OpCF, OpCB}, o.Op)
+	})
+}
+
 // String names the operation as the papers do: "B_3", "P w_3", "D abar_2",
 // "F_2 of branch 1", "C conv1", "run f_3", "in w1".
 func (o *Op) String() string {
@@ -122,6 +161,8 @@ func (o *Op) String() string {
 	switch {
 	case o.Node != "":
 		s += " " + o.Node
+	case o.Storage != "":
+		s += " " + o.Storage
 	case o.Variable != "":
 		s += " " + o.Variable
 	case o.Op == OpRun:
@@ -180,4 +221,233 @@ type Violation struct {
 	Time   float64 `json:"time"`   // seconds
 	Amount float64 `json:"amount"` // by how much, in the rule's unit: seconds, bytes
 	Detail string  `json:"detail"` // one sentence a person understands
+}
+
+// What follows is how all that is written in files.
+
+// file mirrors the format; what must be there is a pointer.
+type file struct {
+	Format   string        `json:"format"`
+	Problem  string        `json:"problem"`
+	Method   string        `json:"method"`
+	Instance InstanceRef   `json:"instance"`
+	Platform *filePlatform `json:"platform"`
+	Period   *float64      `json:"period"`
+
+	K           *int        `json:"k,omitempty"`
+	Allocation  []fileStage `json:"allocation,omitempty"`
+	MemoryModel *string     `json:"memory_model,omitempty"`
+
+	Offsets []fileOffset `json:"offsets,omitempty"`
+
+	Ops    []fileOp `json:"ops"`
+	Claims Claims   `json:"claims"`
+}
+
+type filePlatform struct {
+	Memory       float64 `json:"memory"`
+	Bandwidth    float64 `json:"bandwidth"`
+	Processors   int     `json:"processors"`
+	WeightCopies *int    `json:"weight_copies"`
+}
+
+// of returns the platform of a plan for a problem.
+func (f *filePlatform) of(problem string) platform.Platform {
+	p := platform.Platform{Memory: f.Memory, Bandwidth: f.Bandwidth, Processors: f.Processors}
+	if f.WeightCopies != nil {
+		p.WeightCopies = *f.WeightCopies
+	} else if rules := RulesOf(problem); rules != nil && rules.Copies {
+		p.WeightCopies = platform.DefaultWeightCopies
+	}
+	return p
+}
+
+type fileStage struct {
+	Processor *int `json:"processor"`
+	From      *int `json:"from"`
+	To        *int `json:"to"`
+}
+
+// stage returns the stage, or what is wrong with it.
+func (f *fileStage) stage() (s Stage, wrong string) {
+	switch {
+	case f.Processor == nil:
+		return s, "processor is missing; they are numbered from 0"
+	case f.From == nil:
+		return s, "from is missing; it is the stage's first layer"
+	case f.To == nil:
+		return s, "to is missing; it is the stage's last layer"
+	}
+	return Stage{Processor: *f.Processor, From: *f.From, To: *f.To}, ""
+}
+
+type fileOffset struct {
+	ID     json.RawMessage `json:"id"`
+	Offset *float64        `json:"offset"`
+}
+
+// offset returns the offset, or what is wrong with it.
+func (f *fileOffset) offset() (o Offset, wrong string) {
+	if f.ID == nil || f.Offset == nil {
+		return o, "id or offset is missing"
+	}
+	id, err := strictjson.ReadID(f.ID)
+	if err != nil {
+		return o, err.Error()
+	}
+	return Offset{ID: id, Offset: *f.Offset}, ""
+}
+
+type fileOp struct {
+	Op     string  `json:"op"`
+	Tensor string  `json:"tensor,omitempty"`
+	Layer  *int    `json:"layer,omitempty"`
+	Branch int     `json:"branch,omitempty"`
+	Node   *string `json:"node,omitempty"`
+	// Of graphs in which nodes write storages.
+	Storage *string `json:"storage,omitempty"`
+	// Of swapping.
+	Function *int     `json:"function,omitempty"`
+	Variable *string  `json:"variable,omitempty"`
+	Start    *float64 `json:"start"`
+	End      *float64 `json:"end"`
+
+	Resource string `json:"resource,omitempty"`
+	Shift    int    `json:"shift,omitempty"`
+}
+
+// op returns the operation, or what is wrong with it.
+func (f *fileOp) op() (o Op, wrong string) {
+	switch {
+	case f.Op == "":
+		return o, "op is missing"
+	case f.Node != nil && *f.Node == "":
+		return o, "node is empty; it is the id of a node of the graph"
+	case f.Storage != nil && *f.Storage == "":
+		return o, "storage is empty; it is the id of a storage of the graph"
+	case f.Variable != nil && *f.Variable == "":
+		return o, "variable is empty; it is the id of a variable of the sequence"
+	case f.Layer == nil && f.Node == nil && f.Storage == nil && f.Function == nil && f.Variable == nil && f.Op != OpLoss:
+		switch f.Op {
+		case OpC:
+			return o, "node is missing"
+		case OpRun:
+			return o, "function is missing"
+		case OpIn, OpOut, OpDrop:
+			return o, "variable is missing"
+		}
+		return o, "layer is missing"
+	}
+	switch {
+	case f.Start == nil:
+		return o, "start is missing"
+	case f.End == nil:
+		return o, "end is missing"
+	}
+	o = Op{Op: f.Op, Tensor: f.Tensor, Branch: f.Branch, Start: *f.Start, End: *f.End, Resource: f.Resource, Shift: f.Shift}
+	if f.Layer != nil {
+		o.Layer = *f.Layer
+	}
+	if f.Node != nil {
+		o.Node = *f.Node
+	}
+	if f.Storage != nil {
+		o.Storage = *f.Storage
+	}
+	if f.Function != nil {
+		o.Function = *f.Function
+	}
+	if f.Variable != nil {
+		o.Variable = *f.Variable
+	}
+	return o, ""
+}
+
+// MarshalJSON leaves out the layer of operations that have none: those that
+// name a node or storage of a graph, a function or a variable, and the loss of a join.
+func (o Op) MarshalJSON() ([]byte, error) { return json.Marshal(o.file()) }
+
+// file returns o as it is written.
+func (o *Op) file() *fileOp {
+	f := &fileOp{Op: o.Op, Tensor: o.Tensor, Branch: o.Branch, Start: &o.Start, End: &o.End, Resource: o.Resource, Shift: o.Shift}
+	if o.Layer != 0 || o.Node == "" && o.Storage == "" && o.Function == 0 && o.Variable == "" && o.Op != OpLoss {
+		f.Layer = &o.Layer
+	}
+	if o.Function != 0 {
+		f.Function = &o.Function
+	}
+	if o.Variable != "" {
+		f.Variable = &o.Variable
+	}
+	if o.Node != "" {
+		f.Node = &o.Node
+	}
+	if o.Storage != "" {
+		f.Storage = &o.Storage
+	}
+	return f
+}
+
+// plan checks the values that no plan may have and returns the rest as it is.
+// Fields of the user's own are not kept.
+func (f *file) plan([]strictjson.Extra) (*Plan, error) {
+	fail := func(path, format string, args ...any) (*Plan, error) {
+		return nil, &strictjson.FieldError{Path: path, Msg: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case f.Problem == "":
+		return fail("problem", "missing; it names the problem that the plan solves, as %q does", WeightOffload)
+	case f.Platform == nil:
+		return fail("platform", "missing; it says on what the plan runs")
+	case f.Platform.Memory < 0:
+		return fail("platform.memory", "%g bytes is negative", f.Platform.Memory)
+	case f.Platform.Bandwidth < 0:
+		return fail("platform.bandwidth", "%g bytes per second is negative", f.Platform.Bandwidth)
+	case f.Platform.Processors < 0:
+		return fail("platform.processors", "%d is negative", f.Platform.Processors)
+	case f.Platform.WeightCopies != nil && *f.Platform.WeightCopies < 0:
+		return fail("platform.weight_copies", "%d is negative", *f.Platform.WeightCopies)
+	case f.K != nil && *f.K < 1:
+		return fail("k", "%d is not positive; it is the number of mini-batches in a period", *f.K)
+	case f.MemoryModel != nil && *f.MemoryModel != StageModel && *f.MemoryModel != TaskModel:
+		return fail("memory_model", "%q is unknown; there are %q and %q", *f.MemoryModel, StageModel, TaskModel)
+	case f.Period != nil && *f.Period <= 0:
+		return fail("period", "%g s is not positive; it is null for plans that do not repeat", *f.Period)
+	case f.Ops == nil:
+		return fail("ops", "missing; it lists the operations of the plan")
+	}
+	p := &Plan{
+		Format: f.Format, Problem: f.Problem, Method: f.Method, Instance: f.Instance, Platform: f.Platform.of(f.Problem),
+		Period: f.Period, Ops: make([]Op, len(f.Ops)), Claims: f.Claims,
+	}
+	if f.K != nil {
+		p.K = *f.K
+	}
+	if f.MemoryModel != nil {
+		p.MemoryModel = *f.MemoryModel
+	}
+	for k := range f.Allocation {
+		s, wrong := f.Allocation[k].stage()
+		if wrong != "" {
+			return fail(fmt.Sprintf("allocation[%d]", k), "%s", wrong)
+		}
+		p.Allocation = append(p.Allocation, s)
+	}
+	for k := range f.Offsets {
+		o, wrong := f.Offsets[k].offset()
+		if wrong != "" {
+			return fail(fmt.Sprintf("offsets[%d]", k), "%s", wrong)
+		}
+		p.Offsets = append(p.Offsets, o)
+	}
+	for k := range f.Ops {
+		var wrong string
+		if p.Ops[k], wrong = f.Ops[k].op(); wrong != "" {
+			return fail(fmt.Sprintf("ops[%d]", k), "%s", wrong)
+		}
+	}
+	if path, wrong := p.undeclared(); wrong != "" {
+		return fail(path, "%s", wrong)
+	}
+	return p, nil
 }

@@ -13,7 +13,8 @@ const (
 	Join  = "join"
 )
 
-var errNoInstance = errors.New("there is none")
+// ErrNoInstance is the error of verifiers that are given a nil instance.
+var ErrNoInstance = errors.New("there is none")
 
 // VerifyRemat replays p, a sequence of the operations of [004] Table 2.1, on c.
 //
@@ -36,6 +37,12 @@ func VerifyRemat(c *chain.Chain, p *Plan) (*Report, error) {
 	return verdict(replayChain(c, p, false))(p)
 }
 
+// ProfileRemat returns the memory in use over time, in the unit of the instance: see package
+// verify.
+func ProfileRemat(c *chain.Chain, p *Plan) ([]MemoryStep, error) {
+	return stepsOf(replayChain(c, p, true))
+}
+
 // chainReplay is the replay of a chain: what is stored of each layer 0..N.
 type chainReplay struct {
 	*replay
@@ -46,7 +53,7 @@ type chainReplay struct {
 }
 
 func replayChain(c *chain.Chain, p *Plan, record bool) (*replay, error) {
-	invalid := errNoInstance
+	invalid := ErrNoInstance
 	if c != nil {
 		invalid, p = c.Validate(), p.In(c.Unit)
 	}

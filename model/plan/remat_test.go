@@ -14,6 +14,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/verify"
 )
 
 // vectors returns the chain of errata.md's notation: a from layer 0, uF and oF
@@ -81,7 +82,7 @@ func mustVerifyOn(t interface {
 }, in plan.Instance, p *plan.Plan,
 ) *plan.Report {
 	t.Helper()
-	r, err := plan.VerifyOn(in, p)
+	r, err := verify.On(in, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,7 @@ func TestPlansByHand(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			p := sequence(x.c, x.peak, x.ops)
 			p.Claims = plan.Claims{Makespan: x.makespan, PeakMemory: x.peak}
-			r := mustVerifyOn(t, plan.Instance{Chain: x.c}, p)
+			r := mustVerifyOn(t, x.c, p)
 			if !r.Valid() || len(r.ClaimErrors) > 0 || r.Makespan != x.makespan || r.PeakMemory != x.peak {
 				t.Errorf("makespan %g, peak %g, want %g, %g; %v %v", r.Makespan, r.PeakMemory, x.makespan, x.peak, r.Violations, r.ClaimErrors)
 			}
@@ -155,7 +156,7 @@ func TestPlansByHand(t *testing.T) {
 				return
 			}
 			p.Platform.Memory = x.peak - 1e-3
-			r = mustVerifyOn(t, plan.Instance{Chain: x.c}, p)
+			r = mustVerifyOn(t, x.c, p)
 			for _, v := range r.Violations {
 				if v.Rule != plan.RuleMemory || math.Abs(v.Amount-1e-3) > 1e-9 {
 					t.Errorf("below the peak: %+v", v)
@@ -173,7 +174,7 @@ func TestPlansByHand(t *testing.T) {
 func TestPrintedFloatingDoesNotFit(t *testing.T) {
 	c := vectors([]float64{1, 2, 3, 2, 1, 2}, []float64{1, 1, 0, 0, 1}, []float64{3, 1, 1, 3, 1})
 	p := sequence(c, 11, "F_ck_1 F_none_2 F_ck_3 F_none_4 F_all_5 B_5 F_all_3 F_all_4 B_4 B_3 F_all_1 F_all_2 B_2 B_1")
-	r := mustVerifyOn(t, plan.Instance{Chain: c}, p)
+	r := mustVerifyOn(t, c, p)
 	want := []plan.Violation{{
 		Rule: plan.RuleMemory, Op: 3, Time: 2, Amount: 1,
 		Detail: "F_none_4 needs 12 of 11: 8 stored before, 1 for its output, 3 beside",
@@ -313,7 +314,7 @@ func TestRematMutations(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			c, p := threeLayers()
 			x.apply(c, p)
-			compareViolations(t, mustVerifyOn(t, plan.Instance{Chain: c}, p), x.want)
+			compareViolations(t, mustVerifyOn(t, c, p), x.want)
 		})
 	}
 }
@@ -350,7 +351,7 @@ func TestManyRoundings(t *testing.T) {
 			}
 			return 0
 		})
-		r := mustVerifyOn(t, plan.Instance{Chain: c}, p)
+		r := mustVerifyOn(t, c, p)
 		t.Run(x.name, func(t *testing.T) { compareViolations(t, r, x.want) })
 	}
 }
@@ -373,7 +374,7 @@ func TestRematDetails(t *testing.T) {
 		{"F_ck_1", "B_3 is missing, so there is no δ_2"},
 		{"F_all_4", "F_all is of layer 4; it has one of layers 1 to 3"},
 	} {
-		r := mustVerifyOn(t, plan.Instance{Chain: c}, sequence(c, 100, x.ops))
+		r := mustVerifyOn(t, c, sequence(c, 100, x.ops))
 		if !slices.ContainsFunc(r.Violations, func(v plan.Violation) bool { return v.Detail == x.want }) {
 			t.Errorf("%s: %+v\nwant %s", x.ops, r.Violations, x.want)
 		}

@@ -21,6 +21,12 @@ func VerifyGraph(g *graph.Graph, p *Plan) (*Report, error) {
 	return verdict(replayGraph(g, p, false))(p)
 }
 
+// ProfileGraph returns the memory in use over time, in the unit of the instance: see package
+// verify.
+func ProfileGraph(g *graph.Graph, p *Plan) ([]MemoryStep, error) {
+	return stepsOf(replayGraph(g, p, true))
+}
+
 // graphReplay is the replay of a graph: what is stored of each node.
 type graphReplay struct {
 	*replay
@@ -32,7 +38,7 @@ type graphReplay struct {
 }
 
 func replayGraph(g *graph.Graph, p *Plan, record bool) (*replay, error) {
-	invalid := errNoInstance
+	invalid := ErrNoInstance
 	if g != nil {
 		invalid, p = g.Validate(), p.In(g.Unit)
 	}

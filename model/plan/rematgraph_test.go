@@ -78,7 +78,7 @@ func TestGraphMutations(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			g, p := fiveNodes()
 			x.apply(g, p)
-			compareViolations(t, mustVerifyOn(t, plan.Instance{Graph: g}, p), x.want)
+			compareViolations(t, mustVerifyOn(t, g, p), x.want)
 		})
 	}
 }
@@ -121,8 +121,8 @@ func TestGraphOfChain(t *testing.T) {
 		onChain.Ops[k].Start, onChain.Ops[k].End = now, end
 		now = end
 	}
-	r := mustVerifyOn(t, plan.Instance{Graph: g}, p)
-	s := mustVerifyOn(t, plan.Instance{Chain: c}, onChain)
+	r := mustVerifyOn(t, g, p)
+	s := mustVerifyOn(t, c, onChain)
 	if !r.Valid() || !s.Valid() || r.Makespan != s.Makespan || r.Makespan != c.TotalTime() {
 		t.Errorf("graph %+v\nchain %+v", r, s)
 	}

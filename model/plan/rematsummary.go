@@ -4,7 +4,11 @@ import (
 	"fmt"
 	"strings"
 
+	"workbench/model/chain"
+	"workbench/model/graph"
+	"workbench/model/join"
 	"workbench/model/platform"
+	"workbench/model/training"
 )
 
 // RematSummary is what one wants to know of a plan of [Remat] or [Join] at a
@@ -13,7 +17,7 @@ type RematSummary struct {
 	Problem  string `json:"problem"`
 	Method   string `json:"method"`
 	Instance string `json:"instance"`
-	Kind     string `json:"kind"` // of instance: "chain", "graph", "join"
+	Kind     string `json:"kind"` // of instance: "chain", "graph", "training", "join"
 	Size     int    `json:"size"` // its layers, nodes or forwards
 
 	Makespan   float64      `json:"makespan"`
@@ -48,57 +52,59 @@ type Checkpoints struct {
 	Host int `json:"host,omitempty"`
 }
 
-// SummarizeOn replays p and sums it up: a *[Summary] of weight offloading, a
-// *[PatternSummary] of a pipeline, an *[OffloadSummary] of offloaded
-// activations, a *[SwapSummary] of swapping, a *[RematSummary] of the other
-// problems of one device. All have fields for JSON and lines of text. The error
-// is that of [VerifyOn].
-func SummarizeOn(in Instance, p *Plan) (fmt.Stringer, error) {
-	if in.Chain != nil && p != nil && p.Problem == WeightOffload {
-		return Summarize(in.Chain, p)
-	}
-	if in.Chain != nil && p != nil && p.Problem == Pipeline {
-		return SummarizePattern(in.Chain, p)
-	}
-	if offloads(in, p) {
-		return SummarizeOffload(in.Chain, p)
-	}
-	if swaps(in, p) {
-		return SummarizeSwap(in.Functions, p)
-	}
-	r, err := replayOn(in, p, false)
+// SummarizeRemat, SummarizeGraph, SummarizeTraining and SummarizeJoin replay p, a plan of [Remat] or
+// [Join], and sum it up.
+func SummarizeRemat(c *chain.Chain, p *Plan) (*RematSummary, error) {
+	r, err := replayChain(c, p, false)
 	if err != nil {
 		return nil, err
 	}
-	return summarize(in, p, r), nil
+	return summarize(c, c.Len(), p, r), nil
 }
 
-// summarize sums up a replay.
-func summarize(in Instance, p *Plan, r *replay) *RematSummary {
+func SummarizeGraph(g *graph.Graph, p *Plan) (*RematSummary, error) {
+	r, err := replayGraph(g, p, false)
+	if err != nil {
+		return nil, err
+	}
+	return summarize(g, g.Len(), p, r), nil
+}
+
+func SummarizeTraining(g *training.Graph, p *Plan) (*RematSummary, error) {
+	r, err := replayTraining(g, p, false)
+	if err != nil {
+		return nil, err
+	}
+	return summarize(g, g.Len(), p, r), nil
+}
+
+func SummarizeJoin(j *join.Join, p *Plan) (*RematSummary, error) {
+	r, err := replayJoin(j, p, false)
+	if err != nil {
+		return nil, err
+	}
+	forwards := 0
+	for _, length := range j.Branches {
+		forwards += length
+	}
+	return summarize(j, forwards, p, r), nil
+}
+
+// summarize sums up a replay on an instance of so many layers, nodes or forwards.
+func summarize(in Instance, size int, p *Plan, r *replay) *RematSummary {
 	s := &RematSummary{
 		Problem: p.Problem, Method: p.Method, Instance: p.Instance.Name, Kind: in.Kind(),
 		Makespan: r.report.Makespan, Memory: p.Unit.Bytes(p.Platform.Memory),
-		PeakMemory: in.Unit().Bytes(r.report.PeakMemory), PeakTime: r.report.PeakTime,
+		PeakMemory: in.Scale().Bytes(r.report.PeakMemory), PeakTime: r.report.PeakTime,
 		AtLoss: r.atLoss, Violations: len(r.report.Violations),
 	}
 	if r.report.PeakOp >= 0 {
 		s.PeakOp = p.Ops[r.report.PeakOp].String()
 	}
-	switch {
-	case in.Chain != nil:
-		s.Size, s.Compute = in.Chain.Len(), in.Chain.TotalTime()
-	case in.Graph != nil:
-		s.Size, s.Compute = in.Graph.Len(), in.Graph.TotalTime()
-	case in.Join != nil:
-		s.Compute = in.Join.Span()
-		for _, length := range in.Join.Branches {
-			s.Size += length
-		}
-	}
-	s.Compute = inRange(s.Compute)
+	s.Size, s.Compute = size, InRange(in.TotalTime())
 	s.addOps(p)
 	if s.Compute > 0 {
-		s.Share = inRange(s.Recompute / s.Compute)
+		s.Share = InRange(s.Recompute / s.Compute)
 	}
 	return s
 }
@@ -119,17 +125,17 @@ func (s *RematSummary) addOps(p *Plan) {
 	for k := range p.Ops {
 		o := &p.Ops[k]
 		d := o.End - o.Start
-		if !finite(d) || o.Op == OpO || o.Op == OpP {
+		if !Finite(d) || o.Op == OpO || o.Op == OpP {
 			continue // a broken rule, or not on the device
 		}
-		busy = inRange(busy + d)
+		busy = InRange(busy + d)
 		if o.Op == OpB || o.Op == OpD || o.Op == OpS || o.Op == OpLoss {
 			continue
 		}
 		id := computation{o.Branch, o.Layer, o.Node}
 		if seen[id] {
 			count[o.Op]++
-			s.Recompute = inRange(s.Recompute + d)
+			s.Recompute = InRange(s.Recompute + d)
 		}
 		seen[id] = true
 	}
@@ -140,7 +146,7 @@ func (s *RematSummary) addOps(p *Plan) {
 		}
 	}
 	if idle := s.Makespan - busy; idle > Tolerance*s.Makespan { // else rounding
-		s.Idle = inRange(idle)
+		s.Idle = InRange(idle)
 	}
 }
 
@@ -212,7 +218,7 @@ func (s *RematSummary) describeCheckpoints(c *Checkpoints) string {
 			on = fmt.Sprintf(", %d more on the host", c.Host)
 		}
 		return fmt.Sprintf("%d a and %d ā are stored%s", c.Activations, c.Saved, on)
-	case "graph":
+	case "graph", "training":
 		return fmt.Sprintf("%d values of forward nodes are stored", c.Activations)
 	}
 	return fmt.Sprintf("%d a are stored", c.Activations)

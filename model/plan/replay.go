@@ -22,6 +22,7 @@ const (
 	RuleMissingBackward = "missing-backward" // a backward that is not in the plan
 	RuleMissingOutput   = "missing-output"   // a result that is not stored at the end
 	RuleLeftOver        = "left-over"        // something else that is
+	RuleChanged         = "changed"          // a node that changes or reads what nodes change, in another order than the graph's
 )
 
 // MemoryParts is memory in use, in bytes (of a join: slots), by what it holds.
@@ -46,68 +47,6 @@ type MemoryStep struct {
 	After      MemoryParts
 }
 
-// MemoryProfile replays p, a plan of one device, and returns the memory in use
-// over time, in bytes. Operations that mean nothing change nothing; whether the plan is
-// valid is for [VerifyOn] to say, whose errors these are.
-//
-// Of [Remat] and [Join] there is a step for each operation, in the order of the
-// plan. O(operations + size of the instance).
-//
-// Of [ActivationOffload], [RematOffload] and [Swap], where transfers run beside the
-// computations, a step goes from one instant at which something starts or ends
-// to the next, in order of time; Op is what starts or ends last at the first of
-// the two. A computation that takes no time has a step of no length before
-// that. The model is that of [VerifyOffload] or [VerifySwap]. O(operations · log
-// operations + size of the instance).
-func MemoryProfile(in Instance, p *Plan) ([]MemoryStep, error) {
-	if offloads(in, p) {
-		v, err := replayOffload(in.Chain, p, true)
-		if err != nil {
-			return nil, err
-		}
-		return inBytes(v.steps, in.Unit()), nil
-	}
-	if swaps(in, p) {
-		v, err := replaySwap(in.Functions, p, true)
-		if err != nil {
-			return nil, err
-		}
-		return inBytes(v.steps, in.Unit()), nil
-	}
-	r, err := replayOn(in, p, true)
-	if err != nil {
-		return nil, err
-	}
-	return inBytes(r.steps, in.Unit()), nil
-}
-
-func inBytes(steps []MemoryStep, unit platform.Unit) []MemoryStep {
-	for k := range steps {
-		for _, m := range []*MemoryParts{&steps[k].During, &steps[k].After} {
-			for _, x := range []*float64{&m.Fixed, &m.Activations, &m.Saved, &m.Gradients, &m.Overhead} {
-				*x = unit.Bytes(*x)
-			}
-		}
-	}
-	return steps
-}
-
-// replayOn replays p on the instance it is for, noting the memory step by step
-// if record.
-func replayOn(in Instance, p *Plan, record bool) (*replay, error) {
-	switch {
-	case p == nil:
-		return nil, fmt.Errorf("%w: no plan", ErrUnreadable)
-	case in.Chain != nil && p.Problem == Remat:
-		return replayChain(in.Chain, p, record)
-	case in.Graph != nil && p.Problem == Remat:
-		return replayGraph(in.Graph, p, record)
-	case in.Join != nil && p.Problem == Join:
-		return replayJoin(in.Join, p, record)
-	}
-	return nil, fmt.Errorf("%w: %q on a %s", ErrProblem, p.Problem, in.Kind())
-}
-
 // A replay follows the operations of a plan in their order, one at a time on
 // one device.
 type replay struct {
@@ -122,7 +61,7 @@ type replay struct {
 	before int     // the operation that starts last so far, -1 if none
 	last   int     // the one that ends last
 	clock  float64 // when it ends
-	busy   sum     // what the operations take by the instance
+	busy   Sum     // what the operations take by the instance
 
 	atLoss *Checkpoints // what is stored when the loss has been reached
 
@@ -156,7 +95,7 @@ func newReplay(p *Plan, problem string, invalid error, record bool) (*replay, er
 	}
 	r := &replay{plan: p, limit: p.Platform.Memory, report: &Report{PeakOp: -1}, before: -1, record: record}
 	for k := range p.Ops {
-		if end := p.Ops[k].End; finite(end) {
+		if end := p.Ops[k].End; Finite(end) {
 			r.report.Makespan = max(r.report.Makespan, end)
 		}
 	}
@@ -172,7 +111,7 @@ func (r *replay) begin() {
 	r.report.PeakMemory = r.stored()
 	if used := r.report.PeakMemory; !platform.Fits(used, r.limit) {
 		p := r.plan
-		r.broken(RuleMemory, -1, p.Unit.Bytes(used-r.limit), "%s are stored at the start; there is memory for %s", p.size(used), p.size(r.limit))
+		r.broken(RuleMemory, -1, p.Unit.Bytes(used-r.limit), "%s are stored at the start; there is memory for %s", p.Size(used), p.Size(r.limit))
 	}
 }
 
@@ -181,11 +120,11 @@ func (r *replay) begin() {
 // Operations may be short of their durations, or overlap, by a rounding; a
 // million of them must not gain time by that.
 func (r *replay) finish() (*replay, error) {
-	if gain := r.busy.value() - r.report.Makespan; gain > r.eps && !r.mistimed() {
-		r.atEnd(RuleDuration, gain, "the operations take %.10g s together, the plan %.10g s", r.busy.value(), r.report.Makespan)
+	if gain := r.busy.Value() - r.report.Makespan; gain > r.eps && !r.mistimed() {
+		r.atEnd(RuleDuration, gain, "the operations take %.10g s together, the plan %.10g s", r.busy.Value(), r.report.Makespan)
 	}
-	sortViolations(r.report.Violations)
-	r.report.ClaimErrors = compareClaims(r.plan, r.report)
+	SortViolations(r.report.Violations)
+	r.report.ClaimErrors = CompareClaims(r.plan, r.report)
 	return r, nil
 }
 
@@ -196,13 +135,21 @@ func (r *replay) mistimed() bool {
 	})
 }
 
+// stepsOf are the steps of a replay that records them.
+func stepsOf(r *replay, err error) ([]MemoryStep, error) {
+	if err != nil {
+		return nil, err
+	}
+	return r.steps, nil
+}
+
 // verdict is the report of a replay, for the plan as it was given.
 func verdict(r *replay, err error) func(*Plan) (*Report, error) {
 	return func(given *Plan) (*Report, error) {
 		if err != nil {
 			return nil, err
 		}
-		return r.report.in(r.plan.Unit, given.Unit), nil
+		return r.report.In(r.plan.Unit, given.Unit), nil
 	}
 }
 
@@ -214,7 +161,7 @@ func (r *replay) stored() float64 {
 // the plan in the order in which they run.
 func (r *replay) time(k int, duration float64) {
 	o := &r.plan.Ops[k]
-	r.busy.add(duration)
+	r.busy.Add(duration)
 	if !r.span(k, duration) {
 		return
 	}
@@ -241,7 +188,7 @@ func (r *replay) time(k int, duration float64) {
 func (r *replay) span(k int, duration float64) bool {
 	o := &r.plan.Ops[k]
 	switch {
-	case !finite(o.Start) || !finite(o.End):
+	case !Finite(o.Start) || !Finite(o.End):
 		r.broken(RuleTime, k, 0, "%s runs from %g to %g; both must be finite", o, o.Start, o.End)
 		return false
 	case o.End < o.Start-r.eps:
@@ -269,14 +216,14 @@ func (r *replay) during(k, part int, output, overhead float64) {
 	total := before + output + overhead
 	if total > r.report.PeakMemory {
 		r.report.PeakMemory, r.report.PeakOp, r.report.PeakTime = total, k, 0
-		if finite(o.Start) {
+		if Finite(o.Start) {
 			r.report.PeakTime = o.Start
 		}
 	}
 	if !platform.Fits(total, r.limit) {
 		p := r.plan
 		r.broken(RuleMemory, k, p.Unit.Bytes(total-r.limit), "%s needs %s of %s: %s stored before, %s for its output, %s beside",
-			o, p.size(total), p.size(r.limit), p.size(before), p.size(output), p.size(overhead))
+			o, p.Size(total), p.Size(r.limit), p.Size(before), p.Size(output), p.Size(overhead))
 	}
 }
 
@@ -321,16 +268,16 @@ func (r *replay) free(here *bool, part int, size float64) {
 
 // broken adds a violation by operation k, or of the whole plan if k is -1.
 func (r *replay) broken(rule string, k int, amount float64, format string, args ...any) {
-	v := Violation{Rule: rule, Op: k, Amount: inRange(amount), Detail: fmt.Sprintf(format, args...)}
-	if k >= 0 && finite(r.plan.Ops[k].Start) {
+	v := Violation{Rule: rule, Op: k, Amount: InRange(amount), Detail: fmt.Sprintf(format, args...)}
+	if k >= 0 && Finite(r.plan.Ops[k].Start) {
 		v.Time = r.plan.Ops[k].Start
 	}
 	r.report.Violations = append(r.report.Violations, v)
 }
 
-// inRange returns x, or the largest number for more than that: JSON has no
+// InRange returns x, or the largest number for more than that: JSON has no
 // infinities.
-func inRange(x float64) float64 { return min(max(x, -math.MaxFloat64), math.MaxFloat64) }
+func InRange(x float64) float64 { return min(max(x, -math.MaxFloat64), math.MaxFloat64) }
 
 // atEnd adds a violation of the plan as a whole, at its end.
 func (r *replay) atEnd(rule string, amount float64, format string, args ...any) {
@@ -352,6 +299,8 @@ func (r *replay) plain(k int, branch, node bool, tensors []string) bool {
 		what = fmt.Sprintf("branch %d; it has none", o.Branch)
 	case !node && o.Node != "":
 		what = fmt.Sprintf("node %q; it has none", o.Node)
+	case o.Storage != "":
+		what = fmt.Sprintf("storage %q; it has none", o.Storage)
 	case node && o.Layer != 0:
 		what = fmt.Sprintf("layer %d; it has a node", o.Layer)
 	default:
@@ -361,11 +310,11 @@ func (r *replay) plain(k int, branch, node bool, tensors []string) bool {
 	return false
 }
 
-// A sum adds durations without the rounding that a million of them would pile
+// A Sum adds durations without the rounding that a million of them would pile
 // up (Neumaier's compensated sum).
-type sum struct{ hi, lo float64 }
+type Sum struct{ hi, lo float64 }
 
-func (s *sum) add(x float64) {
+func (s *Sum) Add(x float64) {
 	t := s.hi + x
 	if math.Abs(s.hi) >= math.Abs(x) {
 		s.lo += (s.hi - t) + x
@@ -375,4 +324,4 @@ func (s *sum) add(x float64) {
 	s.hi = t
 }
 
-func (s *sum) value() float64 { return s.hi + s.lo }
+func (s *Sum) Value() float64 { return s.hi + s.lo }

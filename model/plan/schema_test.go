@@ -150,6 +150,8 @@ func TestSchemaAndRead(t *testing.T) {
 			if s == small && x.old != "" {
 				t.Fatal("the mutation changes nothing")
 			}
+			// What plans of the problem do not say is for TestUndeclared.
+			s = strings.Replace(s, `"weight-offload"`, `"another"`, 1)
 			if err := validate(s); (err == nil) != x.taken {
 				t.Errorf("schema: %v", err)
 			}

@@ -61,11 +61,18 @@ func VerifySwap(s *functions.Sequence, p *Plan) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.report.in(s.Unit, p.Unit), nil
+	return v.report.In(s.Unit, p.Unit), nil
 }
 
-// swaps reports whether p is a plan of swapping on a sequence of functions.
-func swaps(in Instance, p *Plan) bool { return in.Functions != nil && p != nil && p.Problem == Swap }
+// ProfileSwap returns the memory in use over time, in the unit of the instance: see package
+// verify.
+func ProfileSwap(s *functions.Sequence, p *Plan) ([]MemoryStep, error) {
+	v, err := replaySwap(s, p, true)
+	if err != nil {
+		return nil, err
+	}
+	return v.steps, nil
+}
 
 // An Allocation is memory that a plan of [Swap] takes or gives back: a variable
 // on the GPU, from when it is made, or its transfer starts, until it leaves.

@@ -13,6 +13,7 @@ import (
 	"workbench/model/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/verify"
 )
 
 // swapRules states the rules of swapping a second time, for plans whose
@@ -462,10 +463,10 @@ func FuzzVerifySwap(f *testing.F) {
 				t.Errorf("%+v", v)
 			}
 		}
-		if _, err := plan.SummarizeOn(plan.Instance{Functions: s}, p); err != nil {
+		if _, err := verify.Summarize(s, p); err != nil {
 			t.Error(err)
 		}
-		if _, err := plan.MemoryProfile(plan.Instance{Functions: s}, p); err != nil {
+		if _, err := verify.Profile(s, p); err != nil {
 			t.Error(err)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"
+	"workbench/model/verify"
 )
 
 // swapping returns the plan with operations written "1@0" for f_1 at 0 and
@@ -359,7 +360,7 @@ func TestSwapManyRoundings(t *testing.T) {
 // The memory in use over time, and what is taken and given back.
 func TestSwapMemoryProfile(t *testing.T) {
 	s, p := fourFunctions()
-	steps, err := plan.MemoryProfile(plan.Instance{Functions: s}, p)
+	steps, err := verify.Profile(s, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,7 +393,7 @@ func TestSwapMemoryProfile(t *testing.T) {
 
 func TestSwapSummary(t *testing.T) {
 	s, p := fourFunctions()
-	sum, err := plan.SummarizeOn(plan.Instance{Functions: s}, p)
+	sum, err := verify.Summarize(s, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -439,10 +440,10 @@ func TestSwapNothingToReplay(t *testing.T) {
 			if x.edit != nil {
 				x.edit(p)
 			}
-			in := plan.Instance{Functions: x.s}
-			_, verified := plan.VerifyOn(in, p)
-			_, profiled := plan.MemoryProfile(in, p)
-			_, summed := plan.SummarizeOn(in, p)
+			in := x.s
+			_, verified := verify.On(in, p)
+			_, profiled := verify.Profile(in, p)
+			_, summed := verify.Summarize(in, p)
 			_, allocated := plan.Allocations(x.s, p)
 			for _, err := range []error{verified, profiled, summed, allocated} {
 				if !errors.Is(err, plan.ErrUnreadable) || !strings.Contains(err.Error(), x.want) {
@@ -453,7 +454,7 @@ func TestSwapNothingToReplay(t *testing.T) {
 	}
 	_, p := fourFunctions()
 	p.Problem = plan.Remat
-	if _, err := plan.VerifyOn(plan.Instance{Functions: s}, p); !errors.Is(err, plan.ErrProblem) || !strings.Contains(err.Error(), "on a functions") {
+	if _, err := verify.On(s, p); !errors.Is(err, plan.ErrProblem) || !strings.Contains(err.Error(), "on a functions") {
 		t.Errorf("error %v", err)
 	}
 	for _, err := range []error{second(plan.VerifySwap(nil, p)), second(plan.VerifySwap(s, nil)), second(plan.VerifySwap(s, p))} {

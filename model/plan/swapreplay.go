@@ -67,7 +67,7 @@ func replaySwap(s *functions.Sequence, p *Plan, record bool) (*swapReplay, error
 }
 
 func newSwap(s *functions.Sequence, p *Plan, record bool) (*swapReplay, error) {
-	invalid := errNoInstance
+	invalid := ErrNoInstance
 	if s != nil {
 		invalid, p = s.Validate(), p.In(s.Unit)
 	}
@@ -484,7 +484,7 @@ func (v *swapReplay) give(id, part, k int) {
 func (v *swapReplay) look(k int) {
 	total := v.stored()
 	time := v.now
-	if start := v.plan.Ops[k].Start; finite(start) {
+	if start := v.plan.Ops[k].Start; Finite(start) {
 		time = start
 	}
 	if r := v.report; total > r.PeakMemory {
@@ -493,6 +493,6 @@ func (v *swapReplay) look(k int) {
 	if !platform.Fits(total, v.limit) {
 		p := v.plan
 		v.broken(RuleMemory, k, p.Unit.Bytes(total-v.limit), "memory reaches %s of %s with the start of %s: %s of variables on the GPU, %s on their way in",
-			p.size(total), p.size(v.limit), &p.Ops[k], p.size(v.held[activations]), p.size(v.held[saved]))
+			p.Size(total), p.Size(v.limit), &p.Ops[k], p.Size(v.held[activations]), p.Size(v.held[saved]))
 	}
 }

@@ -55,12 +55,12 @@ func SummarizeSwap(seq *functions.Sequence, p *Plan) (*SwapSummary, error) {
 	for k := range p.Ops {
 		o, x := &p.Ops[k], &v.actions[k]
 		d := o.End - o.Start
-		if !x.meant || !finite(d) {
+		if !x.meant || !Finite(d) {
 			continue // a broken rule, or a transfer of nothing
 		}
 		switch o.Op {
 		case OpRun:
-			s.Compute = inRange(s.Compute + d)
+			s.Compute = InRange(s.Compute + d)
 		case OpIn:
 			s.In.transfer(seq.Unit.Bytes(v.size(x.id)), d)
 		case OpOut:
@@ -77,10 +77,10 @@ func SummarizeSwap(seq *functions.Sequence, p *Plan) (*SwapSummary, error) {
 		}
 	}
 	if s.Makespan > 0 {
-		s.In.Busy, s.Out.Busy = inRange(s.In.Busy/s.Makespan), inRange(s.Out.Busy/s.Makespan)
+		s.In.Busy, s.Out.Busy = InRange(s.In.Busy/s.Makespan), InRange(s.Out.Busy/s.Makespan)
 	}
 	if idle := s.Makespan - s.Compute; idle > Tolerance*s.Makespan { // else rounding
-		s.Idle = inRange(idle)
+		s.Idle = InRange(idle)
 	}
 	return s, nil
 }
@@ -89,7 +89,7 @@ func SummarizeSwap(seq *functions.Sequence, p *Plan) (*SwapSummary, error) {
 func (t *Traffic) transfer(size, time float64) {
 	t.Transfers++
 	t.Bytes += size
-	t.Busy = inRange(t.Busy + time)
+	t.Busy = InRange(t.Busy + time)
 }
 
 // String returns the summary as lines of text.
@@ -113,8 +113,8 @@ func (s *SwapSummary) String() string {
 	}
 	line("peak memory", "%s of %s, %s", platform.FormatBytes(s.PeakMemory), platform.FormatBytes(s.Memory), peak)
 	line("variables", "%d of %d leave the GPU before their last use; drops: %d", s.Leaving, s.Variables, s.Drops)
-	line("host → GPU", "%s", s.In.describe("ins", s.Bandwidth))
-	line("GPU → host", "%s", s.Out.describe("outs", s.Bandwidth))
+	line("host → GPU", "%s", s.In.Describe("ins", s.Bandwidth))
+	line("GPU → host", "%s", s.Out.Describe("outs", s.Bandwidth))
 	if s.Violations > 0 {
 		line("INVALID", "breaks the rules %d times; verify says where", s.Violations)
 	}

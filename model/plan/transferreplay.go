@@ -15,7 +15,7 @@ import (
 func (r *replay) beside(computes, moves func(o *Op) bool) error {
 	r.report.Makespan = 0
 	for k := range r.plan.Ops {
-		if o := &r.plan.Ops[k]; computes(o) && finite(o.End) {
+		if o := &r.plan.Ops[k]; computes(o) && Finite(o.End) {
 			r.report.Makespan = max(r.report.Makespan, o.End)
 		}
 	}
@@ -37,12 +37,12 @@ func (r *replay) beside(computes, moves func(o *Op) bool) error {
 // the operations of the device they must not gain time by a million roundings.
 func (r *replay) checkLink(link string, takes func(k int) (seconds float64, uses bool)) {
 	var ops []int
-	var busy sum
+	var busy Sum
 	for k := range r.plan.Ops {
 		o := &r.plan.Ops[k]
-		if seconds, uses := takes(k); uses && finite(o.Start) && finite(o.End) {
+		if seconds, uses := takes(k); uses && Finite(o.Start) && Finite(o.End) {
 			ops = append(ops, k)
-			busy.add(seconds)
+			busy.Add(seconds)
 		}
 	}
 	slices.SortStableFunc(ops, func(a, b int) int { return cmp.Compare(r.plan.Ops[a].Start, r.plan.Ops[b].Start) })
@@ -57,8 +57,8 @@ func (r *replay) checkLink(link string, takes func(k int) (seconds float64, uses
 			last, end = k, o.End
 		}
 	}
-	if gain := busy.value() - end; gain > r.eps && !r.mistimed() {
-		r.atEnd(RuleDuration, gain, "the %stransfers take %.10g s together and end at %.10g s", link, busy.value(), end)
+	if gain := busy.Value() - end; gain > r.eps && !r.mistimed() {
+		r.atEnd(RuleDuration, gain, "the %stransfers take %.10g s together and end at %.10g s", link, busy.Value(), end)
 	}
 }
 
@@ -97,7 +97,7 @@ func (r *replay) edges(timings func(k int) *timing, clocked func(o *Op) bool, be
 		}
 		o := &r.plan.Ops[k]
 		start, end := o.Start, o.End
-		if !finite(start) || !finite(end) {
+		if !Finite(start) || !Finite(end) {
 			start, end = clock, clock
 		}
 		end = max(start, end)

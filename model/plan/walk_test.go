@@ -15,6 +15,7 @@ import (
 	"workbench/model/join"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/verify"
 )
 
 // The rules a second time, as tables of names: what an operation needs, takes
@@ -168,7 +169,7 @@ func (w *world) walk(t *rapid.T) []plan.Op {
 
 func (w *world) plan(ops []plan.Op, memory float64) *plan.Plan {
 	p := &plan.Plan{Problem: plan.Remat, Platform: platform.Platform{Memory: memory}, Ops: slices.Clone(ops)}
-	if w.in.Join != nil {
+	if w.in.Kind() == join.Kind {
 		p.Problem = plan.Join
 	}
 	retime(p, func(o plan.Op) float64 { return w.effect(o).duration })
@@ -191,7 +192,7 @@ func drawChainWorld(t *rapid.T) *world {
 	}
 	name := func(kind string, l int) string { return fmt.Sprint(kind, l) }
 	sizes := map[string]float64{"a0": c.Input.Activation, "δ0": c.Input.Gradient}
-	w := &world{in: plan.Instance{Chain: c}, start: []string{"a0", name("δ", n)}, size: func(name string) float64 { return sizes[name] }}
+	w := &world{in: c, start: []string{"a0", name("δ", n)}, size: func(name string) float64 { return sizes[name] }}
 	for l := 1; l <= n; l++ {
 		x := &c.Layers[l-1]
 		sizes[name("a", l)], sizes[name("ā", l)], sizes[name("δ", l)] = x.Activation, x.Saved, x.Gradient
@@ -277,7 +278,7 @@ func drawGraphWorld(t *rapid.T) *world {
 		}
 	}
 	pred, succ := g.Adjacency()
-	w := &world{in: plan.Instance{Graph: g}, fixed: g.Input, size: func(id string) float64 { return g.Nodes[index[id]].Memory }}
+	w := &world{in: g, fixed: g.Input, size: func(id string) float64 { return g.Nodes[index[id]].Memory }}
 	for v := range n {
 		w.ops = append(w.ops, plan.Op{Op: plan.OpC, Node: g.Nodes[v].ID}, plan.Op{Op: plan.OpD, Node: g.Nodes[v].ID})
 	}
@@ -324,7 +325,7 @@ func drawGraphWorld(t *rapid.T) *world {
 
 func drawJoinWorld(t *rapid.T) *world {
 	j := &join.Join{ForwardTime: smallSize(t, "uF"), BackwardTime: smallSize(t, "uB"), LossTime: smallSize(t, "uL")}
-	w := &world{in: plan.Instance{Join: j}, size: func(string) float64 { return 1 }, counted: true}
+	w := &world{in: j, size: func(string) float64 { return 1 }, counted: true}
 	name := func(kind string, branch, l int) string { return fmt.Sprint(kind, branch, ",", l) }
 	loss := effect{once: "LOSS"}
 	for b := 1; b <= rapid.IntRange(1, 3).Draw(t, "branches"); b++ {
@@ -490,7 +491,7 @@ func TestWalks(t *testing.T) {
 
 // checkProfile compares the memory profile of a valid plan with its report.
 func checkProfile(t *rapid.T, w *world, p *plan.Plan, r *plan.Report) {
-	steps, err := plan.MemoryProfile(w.in, p)
+	steps, err := verify.Profile(w.in, p)
 	if err != nil || len(steps) != len(p.Ops) {
 		t.Fatalf("%d steps of %d operations: %v", len(steps), len(p.Ops), err)
 	}
@@ -524,8 +525,8 @@ func TestMutants(t *testing.T) {
 					ops = mutate(t, ops, w.ops)
 				}
 				want := w.replay(ops)
-				if w.in.Graph != nil {
-					want.broken = append(want.broken, neverRun(w.in.Graph, ops)...)
+				if g := plan.As[*graph.Graph](w.in); g != nil {
+					want.broken = append(want.broken, neverRun(g, ops)...)
 					slices.Sort(want.broken)
 				}
 				r := mustVerifyOn(t, w.in, w.plan(ops, math.Inf(1)))

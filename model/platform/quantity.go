@@ -52,10 +52,29 @@ func ParseBytes(s string) (float64, error) {
 	return parse(s, s, byteUnits, "a size as 16GiB, 350MB or 1.5e9 (units B, kB, MB, GB, TB, KiB, MiB, GiB, TiB)")
 }
 
+// Bandwidths of two words: so high that nothing takes a time that counts, and so low that
+// whatever moves never arrives. They are numbers, since all that is computed with
+// a bandwidth divides by it.
+const (
+	Unlimited = 0x1p+160 // "inf"
+	NoLink    = 0x1p-100 // "0"
+)
+
 // ParseRate reads a bandwidth in bytes per second: a plain number or a size
-// with /s ("12GB/s").
+// with /s ("12GB/s"); "inf" is [Unlimited], zero [NoLink].
 func ParseRate(s string) (float64, error) {
-	return parse(s, s, rateUnits, "a bandwidth as 12GB/s, 500MiB/s or 1.2e10")
+	if strings.TrimSpace(s) == "inf" {
+		return Unlimited, nil
+	}
+	rate, err := parseRate(s)
+	if err == nil && rate == 0 {
+		return NoLink, nil
+	}
+	return rate, err
+}
+
+func parseRate(s string) (float64, error) {
+	return parse(s, s, rateUnits, "a bandwidth as 12GB/s, 500MiB/s, 1.2e10 or inf")
 }
 
 // ParseSeconds reads a duration in seconds: a plain number of seconds or one
@@ -208,6 +227,12 @@ func FormatBytes(x float64) string {
 // FormatRate writes a bandwidth with four significant digits in decimal units,
 // as link speeds are given.
 func FormatRate(x float64) string {
+	switch {
+	case x >= Unlimited:
+		return "inf B/s"
+	case x <= NoLink:
+		return "0 B/s"
+	}
 	return scaled(x, []unit{{" TB/s", 1e12}, {" GB/s", 1e9}, {" MB/s", 1e6}, {" kB/s", 1e3}, {" B/s", 1}}, 4)
 }
 

@@ -12,6 +12,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/remat"
+	"workbench/model/testfile"
 )
 
 const states = 1 << 16
@@ -19,7 +20,7 @@ const states = 1 << 16
 // One unit below the bound on memory there is no plan, bounds on time hold, and
 // so do they with sizes of many magnitudes and times of any scale.
 func TestBounds(t *testing.T) {
-	r := rand.New(rand.NewPCG(13, 1))
+	r := testfile.Random(t, 13, 1)
 	tight, late := 0, 0
 	const cases = 800
 	for i := range cases {
@@ -83,7 +84,7 @@ func scale(r *rand.Rand, c *chain.Chain) {
 
 // Rounded times are not longer, and their sums are exact.
 func TestRoundedDown(t *testing.T) {
-	r := rand.New(rand.NewPCG(13, 2))
+	r := testfile.Random(t, 13, 2)
 	for range 100 {
 		runs := 1 + r.IntN(300)
 		c := exhaustive.RandomChain(r, 1+r.IntN(60))
@@ -116,7 +117,7 @@ func TestRoundedDown(t *testing.T) {
 // A sequence follows what is stored as the verifier does, and says what is
 // missing.
 func TestSequence(t *testing.T) {
-	r := rand.New(rand.NewPCG(13, 3))
+	r := testfile.Random(t, 13, 3)
 	wrong := 0
 	for range 2000 {
 		c := exhaustive.RandomChain(r, 1+r.IntN(4))

@@ -1,6 +1,7 @@
 package stages
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -56,10 +57,10 @@ func TestKnapsack(t *testing.T) {
 	for range 300 {
 		g := &graph.Graph{}
 		n := 1 + r.IntN(9)
-		k := &choice{needs: make([]bool, n), room: float64(r.IntN(20))}
+		k := &choice{needs: make([]bool, n), sure: make([]bool, n), free: make([]bool, n), room: float64(r.IntN(20))}
 		for f := range n {
-			g.Nodes = append(g.Nodes, graph.Node{Kind: graph.Forward, Time: float64(r.IntN(8)), Memory: float64(r.IntN(8))})
-			k.value, k.needs[f] = append(k.value, f), r.IntN(5) > 0
+			g.Nodes = append(g.Nodes, graph.Node{ID: fmt.Sprint(f), Kind: graph.Forward, Time: float64(r.IntN(8)), Memory: float64(r.IntN(8))})
+			k.value, k.node, k.needs[f] = append(k.value, f), append(k.node, f), r.IntN(5) > 0
 			if k.needs[f] {
 				k.size += g.Nodes[f].Memory
 			}

@@ -2,44 +2,55 @@ package stages
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 )
 
 // choice is what [View.TimeBound] chooses at one node x: which values to keep beside
-// it, and which to compute again.
+// it, and which nodes to compute after it.
 type choice struct {
 	b     *bounds
 	room  float64 // bytes beside what is in memory for sure
-	sure  []bool
-	item  []int // f → its place among value, -1: none
-	value []int // the values of the choice, in topological order
-	needs []bool
+	sure  []bool  // by value
+	value []int   // the values of the choice, in the order of the graph
+	item  []int   // value → its place among value, -1: none
+	needs []bool  // value → it is read after x, or a result
 	size  float64 // Σ Memory of those that are needed
 
-	again []int // what the last knapsack computes again
+	node  []int  // the nodes that write them, in the order of the graph
+	place []int  // node → its place among node, -1: none
+	free  []bool // node → it may not have been computed yet when x is, so that to compute it after x costs nothing
+
+	again []int // the nodes that the last knapsack computes again
 }
 
 func newChoice(b *bounds) *choice {
-	return &choice{b: b, sure: make([]bool, b.v.N), item: make([]int, b.v.N), needs: make([]bool, b.v.N)}
+	n, m := b.v.N, b.v.M
+	return &choice{
+		b: b, sure: make([]bool, m), item: make([]int, m), needs: make([]bool, m), place: make([]int, n), free: make([]bool, n),
+	}
 }
 
-// Beside is what is left to choose at a node x that is computed once: which
-// values to keep during it, and which to compute again after it. See
+// Beside is what is left to choose at the first computation of a node x: which
+// values to keep during it, and which nodes to compute after it. See
 // [View.TimeBound].
 type Beside struct {
 	Room   float64 // beside what is in memory during x for sure
-	Values []int   // forward values that x depends on, in the order of the graph
-	Needed []bool  // of each of them, whether it is read after x for sure
+	Values []int   // that can be kept, in the order of the graph
+	Needed []bool  // of each of them, whether it is needed after x for sure
+	Nodes  []int   // that write them, in the order of the graph
+	Free   []bool  // of each of these, whether it may not have been computed before x
 }
 
 // Beside returns the choice at x in so much memory.
 func (v *View) Beside(x int, memory float64) Beside {
 	c := newChoice(v.bounds())
 	c.load(x, memory)
-	out := Beside{Room: c.room, Values: c.value}
+	out := Beside{Room: c.room, Values: c.value, Nodes: c.node}
 	for _, f := range c.value {
 		out.Needed = append(out.Needed, c.needs[f])
+	}
+	for _, j := range c.node {
+		out.Free = append(out.Free, c.free[j])
 	}
 	return out
 }
@@ -48,59 +59,83 @@ func (v *View) Beside(x int, memory float64) Beside {
 func (k *choice) load(x int, memory float64) bool {
 	v, b := k.b.v, k.b
 	k.room = memory - b.during(x, k.sure)
-	k.value, k.size = k.value[:0], 0
-	after := b.row(b.after, x)
-	for i := range k.item {
-		k.item[i], k.needs[i] = -1, false
-	}
-	for q, set := range b.row(b.before, x) {
-		for ; set != 0; set &= set - 1 {
-			f := q<<6 + bits.TrailingZeros64(set)
-			if v.Once[f] || k.sure[f] {
+	k.value, k.node, k.size = k.value[:0], k.node[:0], 0
+	before, after := b.row(b.before, x), b.row(b.after, x)
+	for j := range v.N {
+		k.place[j], k.free[j] = -1, !has(before, j)
+		for _, f := range v.Writes[j] {
+			k.item[f], k.needs[f] = -1, false
+		}
+		// What neither depends on x nor the other way round matters for its results.
+		if j == x || has(after, j) || k.free[j] && !b.results || !k.free[j] && !b.again(j, x) {
+			continue
+		}
+		for _, f := range v.Writes[j] {
+			if k.sure[f] {
 				continue
 			}
 			k.item[f] = len(k.value)
 			k.value = append(k.value, f)
-			if meets(b.row(b.readersOnce, f), after) {
+			if v.Result[f] || meets(b.row(b.readers, f), after) {
 				k.needs[f] = true
 				k.size += v.Memory[f]
+			}
+			if k.place[j] < 0 {
+				k.place[j] = len(k.node)
+				k.node = append(k.node, j)
 			}
 		}
 	}
 	return k.size > k.room
 }
 
-// items lists the needed values that take memory, those that are cheap to
-// compute again for their size first.
-func (k *choice) items() []int {
-	v := k.b.v
-	var items []int
-	for _, f := range k.value {
-		if k.needs[f] && v.Memory[f] > 0 {
-			items = append(items, f)
-		}
-	}
-	time := func(f int) float64 { return float64(k.b.time[f]) }
-	slices.SortStableFunc(items, func(f, g int) int { return cmp.Compare(time(f)*v.Memory[g], time(g)*v.Memory[f]) })
-	return items
+// An item of a knapsack is a node that has been computed before x, and the size
+// of those of its values that are needed after.
+type item struct {
+	node int
+	size float64
 }
 
-// fractional returns the least time of computing parts of needed values again
-// such that the rest fits, precedences aside, rounded down, and that time with
-// the last value computed as a whole, which is an upper bound for whole values.
+// items lists the nodes with needed values that take memory, those that are cheap
+// to compute again for their size first, and the size of all of them.
+func (k *choice) items() (items []item, size float64) {
+	v := k.b.v
+	for _, j := range k.node {
+		if k.free[j] {
+			continue
+		}
+		x := item{node: j}
+		for _, f := range v.Writes[j] {
+			if k.needs[f] && !k.sure[f] {
+				x.size += v.Memory[f]
+			}
+		}
+		if x.size > 0 {
+			items, size = append(items, x), size+x.size
+		}
+	}
+	time := func(x item) float64 { return float64(k.b.time[x.node]) }
+	slices.SortStableFunc(items, func(x, y item) int { return cmp.Compare(time(x)*y.size, time(y)*x.size) })
+	return items, size
+}
+
+// fractional returns the least time of computing parts of nodes again such that
+// the rest of what is needed fits, precedences aside, rounded down, and that time
+// with the last node computed as a whole, which is an upper bound for whole nodes.
 func (k *choice) fractional() (time, whole int64) {
-	excess := k.size - k.room
-	for _, f := range k.items() {
+	items, excess := k.items()
+	excess -= k.room
+	for _, x := range items {
 		if excess <= 0 {
 			break
 		}
-		size, again := k.b.v.Memory[f], k.b.time[f]
+		again := k.b.time[x.node]
 		time = whole + again
-		if excess < size {
-			time = whole + int64(float64(again)*(excess/size)*(1-1e-15))
+		if excess < x.size {
+			time = whole + int64(float64(again)*(excess/x.size)*(1-1e-15))
 		}
 		whole += again
-		excess -= size
+		excess -= x.size
 	}
 	return time, whole
 }
@@ -117,31 +152,30 @@ type front struct {
 // statesMost is the most states of a knapsack, of all items together.
 const statesMost = 1 << 21
 
-// knapsack returns the least time of computing needed values again such that
-// the others fit, precedences aside, or less: where there are too many states
+// knapsack returns the least time of computing nodes again such that the needed
+// values of the others fit, precedences aside, or less: where there are too many states
 // two become one that is better than both. It returns 0 if it cannot exceed
 // enough. The states are those of Nemhauser and Ullmann; O(statesMost).
 func (k *choice) knapsack(enough int64) int64 {
-	v := k.b.v
 	k.again = k.again[:0]
-	items := k.items()
+	items, _ := k.items()
 	_, most := k.fractional()
 	if most <= enough {
 		return 0
 	}
 	width := max(64, statesMost/(len(items)+1))
 	all := [][]front{{{}}}
-	for _, f := range items {
+	for _, x := range items {
 		now := all[len(all)-1]
 		next := make([]front, 0, 2*len(now))
-		i, j := 0, 0 // of the states that keep f, and of those that do not
+		i, j := 0, 0 // of the states that keep it, and of those that do not
 		for i < len(now) || j < len(now) {
 			var s front
-			if j == len(now) || i < len(now) && now[i].kept+v.Memory[f] < now[j].kept {
-				s = front{now[i].kept + v.Memory[f], now[i].lost, int32(i), false}
+			if j == len(now) || i < len(now) && now[i].kept+x.size < now[j].kept {
+				s = front{now[i].kept + x.size, now[i].lost, int32(i), false}
 				i++
 			} else {
-				s = front{now[j].kept, now[j].lost + k.b.time[f], int32(j), true}
+				s = front{now[j].kept, now[j].lost + k.b.time[x.node], int32(j), true}
 				j++
 			}
 			if s.kept > k.room || s.lost > most {
@@ -162,7 +196,7 @@ func (k *choice) knapsack(enough int64) int64 {
 	for i := len(items) - 1; i >= 0; i-- {
 		s := all[i+1][at]
 		if s.again {
-			k.again = append(k.again, items[i])
+			k.again = append(k.again, items[i].node)
 		}
 		at = s.from
 	}

@@ -2,33 +2,43 @@ package stages
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
+	"slices"
+	"sync"
 
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
-// Fits returns a *plan.Infeasible error if no plan of the graph fits in so many
-// bytes because of [View.LeastBound]. No error proves nothing.
+// Fits returns a *plan.Infeasible error if it is proved that no plan of the graph
+// fits in so many bytes. No error proves nothing.
 func (v *View) Fits(memory float64) error {
-	if least, why := v.LeastBound(); !platform.Fits(least, memory) {
-		return &plan.Infeasible{Problem: plan.Remat, Memory: least, Given: memory, Why: why}
+	if platform.Fits(v.bounds().frugal(), memory) {
+		return nil
+	}
+	if x := v.Least(); !platform.Fits(x.Low, memory) {
+		return &plan.Infeasible{Problem: plan.Remat, Memory: x.Low, Given: memory, Why: x.Why}
 	}
 	return nil
 }
 
 // LeastBound returns a proven lower bound on the memory of any plan in bytes,
-// and what needs it. It is the larger of two, over all nodes and edges:
+// and what needs it. It is the largest of three, over all nodes and values:
 //
-// During the first computation of v the memory holds what it reads, writes and
-// takes besides; and every value u that may be computed only once, was computed
-// before (v depends on u) and will be read again (by a node that depends on
-// v).
+// During the first computation of x the memory holds what it reads, writes and
+// takes besides; and every value of a node u that may be computed only once, was
+// computed before (x depends on u), and is a result or will be read again (by a
+// node that depends on x).
 //
-// Let w read x, which is computed once, and the forward value f. If f is in
-// memory while x is computed, it counts there; if not, f is computed between x
-// and w, and x counts there, as does what is computed once by then and read by
-// w or later. The smaller of both is needed.
+// Let w read x, a value of a node that is computed once, and f, one of a node that
+// may be computed again. If f is in memory while that node is computed, it counts
+// there; if not, f is computed between it and w, and x counts there, as does what
+// is computed once by then and read by w or later. The smaller of both is needed.
+//
+// The last computation that makes a result has beside it all results that its
+// node does not write, for they are there at the end and are not made later: so
+// there is a node that writes a result beside which all others fit.
 //
 // Sizes being whole, it is exact. O(n²·(n/64 + degree)) the first time.
 func (v *View) LeastBound() (bytes float64, why string) {
@@ -36,17 +46,20 @@ func (v *View) LeastBound() (bytes float64, why string) {
 	return b.least, b.why
 }
 
-// bounds holds what the bounds are made from.
+// bounds holds what the bounds are made from. Sets are of nodes.
 type bounds struct {
-	v           *View
-	least       float64 // LeastBound
-	why         string
-	quantum     float64  // seconds, see TimeBound
-	time        []int64  // of nodes, in quanta
-	before      []uint64 // before[i·Words:]: the nodes that i depends on
-	after       []uint64 // after[i·Words:]: the nodes that depend on i
-	readers     []uint64 // the successors of i
-	readersOnce []uint64 // those of them that are computed once
+	v       *View
+	least   float64 // LeastBound
+	why     string
+	quantum float64  // seconds, see TimeBound
+	time    []int64  // of nodes, in quanta
+	before  []uint64 // before[i·Words:]: the nodes that node i depends on
+	after   []uint64 // after[i·Words:]: the nodes that depend on node i
+	readers []uint64 // readers[i·Words:]: the nodes that read value i
+	results bool     // there are results
+
+	frugal   func() float64 // the peak of View.Frugal
+	searched func() Least   // View.Least
 }
 
 // bounds returns those of the view, which are made once.
@@ -55,29 +68,32 @@ func (v *View) bounds() *bounds {
 		v.made = newBounds(v)
 		v.made.least, v.made.why = v.made.memory()
 		v.made.quantise()
+		v.made.frugal = sync.OnceValue(func() float64 {
+			peak, _, _ := v.Frugal().Peak()
+			return peak
+		})
+		v.made.searched = sync.OnceValue(v.made.searchLeast)
 	})
 	return v.made
 }
 
 func newBounds(v *View) *bounds {
 	w := v.Words
-	flat := make([]uint64, 4*v.N*w)
-	part := func(k int) []uint64 { return flat[k*v.N*w : (k+1)*v.N*w] }
-	b := &bounds{v: v, before: part(0), after: part(1), readers: part(2), readersOnce: part(3)}
+	flat := make([]uint64, (2*v.N+v.M)*w)
+	b := &bounds{v: v, before: flat[:v.N*w], after: flat[v.N*w : 2*v.N*w], readers: flat[2*v.N*w:], results: slices.Contains(v.Result, true)}
 	for i := range v.N {
 		for _, p := range v.Pred[i] {
-			union(b.row(b.before, i), b.row(b.before, p))
-			insert(b.row(b.before, i), p)
+			union(b.row(b.before, i), b.row(b.before, v.Writer[p]))
+			insert(b.row(b.before, i), v.Writer[p])
 			insert(b.row(b.readers, p), i)
-			if v.Once[i] {
-				insert(b.row(b.readersOnce, p), i)
-			}
 		}
 	}
 	for i := v.N - 1; i >= 0; i-- {
-		for _, q := range v.Succ[i] {
-			union(b.row(b.after, i), b.row(b.after, q))
-			insert(b.row(b.after, i), q)
+		for _, p := range v.Writes[i] {
+			for _, q := range v.Succ[p] {
+				union(b.row(b.after, i), b.row(b.after, q))
+				insert(b.row(b.after, i), q)
+			}
 		}
 	}
 	return b
@@ -89,6 +105,25 @@ func (b *bounds) row(x []uint64, i int) []uint64 { return x[i*b.v.Words : (i+1)*
 func has(set []uint64, i int) bool { return set[i>>6]>>(i&63)&1 != 0 }
 
 func insert(set []uint64, i int) { set[i>>6] |= 1 << (i & 63) }
+
+func remove(set []uint64, i int) { set[i>>6] &^= 1 << (i & 63) }
+
+func empty(set []uint64) bool {
+	return !slices.ContainsFunc(set, func(x uint64) bool { return x != 0 })
+}
+
+// each yields the members of a set.
+func each(set []uint64) func(yield func(int) bool) {
+	return func(yield func(int) bool) {
+		for k, x := range set {
+			for ; x != 0; x &= x - 1 {
+				if !yield(k<<6 + bits.TrailingZeros64(x)) {
+					return
+				}
+			}
+		}
+	}
+}
 
 func union(set, other []uint64) {
 	for k, x := range other {
@@ -105,20 +140,34 @@ func meets(set, other []uint64) bool {
 	return false
 }
 
-// during marks what is in memory during the first computation of x for sure,
-// x included, and returns its size with the input and the overhead.
+// again reports whether node j may be computed again when node x is computed for
+// the first time or later: not if it is computed once, nor if a node that x
+// depends on, or x, has changed what it reads.
+func (b *bounds) again(j, x int) bool {
+	until := b.v.Until[j]
+	return until == b.v.N || until != j && until != x && !has(b.row(b.before, x), until)
+}
+
+// during marks the values that are in memory during the first computation of x
+// for sure, its own included, and returns their size with the input and the
+// overhead.
 func (b *bounds) during(x int, sure []bool) float64 {
 	v := b.v
 	clear(sure)
-	sure[x] = true
+	for _, p := range v.Writes[x] {
+		sure[p] = true
+	}
 	for _, p := range v.Pred[x] {
 		sure[p] = true
 	}
 	after := b.row(b.after, x)
-	for k, set := range b.row(b.before, x) {
-		for ; set != 0; set &= set - 1 {
-			if u := k<<6 + bits.TrailingZeros64(set); v.Once[u] && meets(b.row(b.readers, u), after) {
-				sure[u] = true
+	for u := range each(b.row(b.before, x)) {
+		if b.again(u, x) {
+			continue
+		}
+		for _, p := range v.Writes[u] {
+			if v.Result[p] || meets(b.row(b.readers, p), after) {
+				sure[p] = true
 			}
 		}
 	}
@@ -135,7 +184,7 @@ func (b *bounds) during(x int, sure []bool) float64 {
 func (b *bounds) memory() (bytes float64, why string) {
 	v := b.v
 	name := func(i int) string { return v.Graph.Nodes[i].ID }
-	sure := make([]bool, v.N)
+	sure := make([]bool, v.M)
 	for x := range v.N {
 		here := b.during(x, sure)
 		if here > bytes || x == 0 {
@@ -144,42 +193,88 @@ func (b *bounds) memory() (bytes float64, why string) {
 		if !v.Once[x] {
 			continue
 		}
-		for _, w := range v.Succ[x] {
-			held := -1.0 // what is computed once and in memory from x to w
-			for _, f := range v.Pred[w] {
-				if v.Once[f] || sure[f] || here+v.Memory[f] <= bytes {
-					continue
-				}
-				if held < 0 {
-					held = b.between(x, w)
-				}
-				again := v.Graph.Input + v.Memory[f] + v.Overhead[f] + held
-				for _, p := range v.Pred[f] {
-					// What held counts may be among them.
-					if !v.Once[p] {
-						again += v.Memory[p]
+		for _, own := range v.Writes[x] {
+			for _, w := range v.Succ[own] {
+				held := -1.0 // what is computed once and in memory from x to w
+				for _, f := range v.Pred[w] {
+					j := v.Writer[f]
+					if v.Once[j] || sure[f] || here+v.Memory[f] <= bytes {
+						continue
 					}
-				}
-				if need := min(here+v.Memory[f], again); need > bytes {
-					bytes, why = need, fmt.Sprintf("%s reads both %s and %s, and one of them is computed with the other in memory", name(w), name(x), name(f))
+					if held < 0 {
+						held = b.between(x, own, w)
+					}
+					again := v.Graph.Input + v.Written[j] + v.Overhead[j] + held
+					for _, p := range v.Pred[j] {
+						// What held counts may be among them.
+						if !v.Once[v.Writer[p]] {
+							again += v.Memory[p]
+						}
+					}
+					if need := min(here+v.Memory[f], again); need > bytes {
+						bytes, why = need, fmt.Sprintf("%s reads both %s and %s, and one of them is computed with the other in memory", name(w), v.ID(own), v.ID(f))
+					}
 				}
 			}
 		}
+	}
+	if end, node := b.end(); end > bytes {
+		bytes, why = end, fmt.Sprintf("all results are in memory when the last of them is made, as by %s", name(node))
 	}
 	return bytes, why
 }
 
 // between returns the size of what is computed once, by x at the latest, and
-// read by w or by nodes that depend on w.
-func (b *bounds) between(x, w int) float64 {
-	bytes := b.v.Memory[x]
-	for k, set := range b.row(b.before, x) {
-		for ; set != 0; set &= set - 1 {
-			u := k<<6 + bits.TrailingZeros64(set)
-			if b.v.Once[u] && (has(b.row(b.readers, u), w) || meets(b.row(b.readers, u), b.row(b.after, w))) {
-				bytes += b.v.Memory[u]
+// read by w or by nodes that depend on w; x by its value own.
+func (b *bounds) between(x, own, w int) float64 {
+	v := b.v
+	bytes := v.Memory[own]
+	for u := range each(b.row(b.before, x)) {
+		if !v.Once[u] {
+			continue
+		}
+		for _, p := range v.Writes[u] {
+			if has(b.row(b.readers, p), w) || meets(b.row(b.readers, p), b.row(b.after, w)) {
+				bytes += v.Memory[p]
 			}
 		}
 	}
 	return bytes
+}
+
+// end returns the least memory in which a node can be the last one to make a
+// result, and that node; 0 if there are no results.
+func (b *bounds) end() (bytes float64, node int) {
+	v := b.v
+	results := 0.0
+	for i, is := range v.Result {
+		if is {
+			results += v.Memory[i]
+		}
+	}
+	bytes = math.Inf(1)
+	for j := range v.N {
+		own, makes := 0.0, false
+		for _, i := range v.Writes[j] {
+			if v.Result[i] {
+				own, makes = own+v.Memory[i], true
+			}
+		}
+		if !makes {
+			continue
+		}
+		need := v.Graph.Input + results - own + v.Written[j] + v.Overhead[j]
+		for _, i := range v.Pred[j] {
+			if !v.Result[i] {
+				need += v.Memory[i]
+			}
+		}
+		if need < bytes {
+			bytes, node = need, j
+		}
+	}
+	if math.IsInf(bytes, 1) {
+		return 0, 0
+	}
+	return bytes, node
 }

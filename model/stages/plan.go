@@ -3,6 +3,7 @@ package stages
 import (
 	"fmt"
 
+	"workbench/model/graph"
 	"workbench/model/plan"
 )
 
@@ -10,28 +11,46 @@ import (
 // computations in the order of the graph, every value discarded as soon as
 // nothing reads it any more.
 func (s *Schedule) Ops() []plan.Op {
+	return s.v.ops(func(compute, free func(int)) {
+		for t := range s.v.N {
+			s.walk(t, compute, free)
+		}
+	})
+}
+
+func (v *View) ops(walk func(compute, free func(i int))) []plan.Op {
 	var ops []plan.Op
 	now := 0.0
-	id := func(i int) string { return s.v.Graph.Nodes[i].ID }
-	for t := range s.v.N {
-		s.walk(t, func(i int) {
-			ops = append(ops, plan.Op{Op: plan.OpC, Node: id(i), Start: now, End: now + s.v.Time[i]})
-			now += s.v.Time[i]
-		}, func(i int) {
-			ops = append(ops, plan.Op{Op: plan.OpD, Node: id(i), Start: now, End: now})
-		})
-	}
+	walk(func(j int) {
+		ops = append(ops, plan.Op{Op: plan.OpC, Node: v.Graph.Nodes[j].ID, Start: now, End: now + v.Time[j]})
+		now += v.Time[j]
+	}, func(i int) {
+		op := plan.Op{Op: plan.OpD, Storage: v.ID(i), Start: now, End: now}
+		if v.Instance.Kind() == graph.Kind { // values have the names of nodes
+			op.Node, op.Storage = op.Storage, ""
+		}
+		ops = append(ops, op)
+	})
 	return ops
 }
 
 // Fill sets operations and claims of a plan from s, and returns it.
 func (s *Schedule) Fill(p *plan.Plan) *plan.Plan {
-	p.Ops = s.Ops()
-	p.Claims.Makespan = 0
-	for _, op := range p.Ops {
-		p.Claims.Makespan = max(p.Claims.Makespan, op.End)
+	peak, _, _ := s.Peak()
+	return fill(p, s.Ops(), peak)
+}
+
+// Fill sets operations and claims of a plan for v, of which x is the least memory,
+// to the one that takes x.High, and returns it.
+func (x *Least) Fill(p *plan.Plan, v *View) *plan.Plan {
+	return fill(p, v.ops(func(compute, free func(int)) { v.replay(x.Order, compute, free) }), x.High)
+}
+
+func fill(p *plan.Plan, ops []plan.Op, peak float64) *plan.Plan {
+	p.Ops, p.Claims = ops, plan.Claims{PeakMemory: peak}
+	for k := range ops {
+		p.Claims.Makespan = max(p.Claims.Makespan, ops[k].End)
 	}
-	p.Claims.PeakMemory, _, _ = s.Peak()
 	return p
 }
 
@@ -44,41 +63,47 @@ func (v *View) FromPlan(p *plan.Plan) (*Schedule, error) {
 	if p == nil {
 		return nil, fmt.Errorf("%w: there is none", ErrPlan)
 	}
-	index := v.index()
+	nodes, values := v.index()
 	s := v.New()
-	stored := make([]bool, v.N)
+	stored := make([]bool, v.M)
 	t, begun := 0, true // the stage, and whether it has a computation or is the first
 	for k := range p.Ops {
 		if t == v.N {
-			break // whatever follows serves nothing
+			break // whatever follows serves nothing, or is a result computed again
 		}
 		op := &p.Ops[k]
-		i, ok := index[op.Node]
-		if !ok {
-			return nil, fmt.Errorf("%w: operation %d: no node %q", ErrPlan, k, op.Node)
-		}
 		switch op.Op {
 		case plan.OpD:
+			i, ok := values[op.Node+op.Storage]
+			if !ok {
+				return nil, fmt.Errorf("%w: operation %d: there is no storage %q", ErrPlan, k, op.Node+op.Storage)
+			}
 			stored[i] = false
 		case plan.OpC:
-			if i > t {
+			j, ok := nodes[op.Node]
+			if !ok {
+				return nil, fmt.Errorf("%w: operation %d: no node %q", ErrPlan, k, op.Node)
+			}
+			if j > t {
 				return nil, fmt.Errorf("%w: operation %d computes node %q before node %q has been computed, which is earlier in the graph", ErrPlan, k, op.Node, v.Graph.Nodes[t].ID)
 			}
 			if !begun { // what is discarded before belongs to the stage before
-				for j, is := range stored {
+				for i, is := range stored {
 					if is {
-						s.Retain(t, j, true)
+						s.Retain(t, i, true)
 					}
 				}
 			}
 			begun = true
-			for _, q := range v.Pred[i] {
-				if !stored[q] {
-					return nil, fmt.Errorf("%w: operation %d computes node %q without the value of node %q", ErrPlan, k, op.Node, v.Graph.Nodes[q].ID)
+			for _, i := range v.Pred[j] {
+				if !stored[i] {
+					return nil, fmt.Errorf("%w: operation %d computes node %q without %q", ErrPlan, k, op.Node, v.ID(i))
 				}
 			}
-			stored[i] = true
-			if i == t {
+			for _, i := range v.Writes[j] {
+				stored[i] = true
+			}
+			if j == t {
 				t, begun = t+1, false
 			}
 		default:
@@ -106,7 +131,7 @@ func (v *View) Meets(p *plan.Plan, assumption string) (meets, known bool) {
 	if assumption != InGraphOrder && assumption != InStages {
 		return false, false
 	}
-	index := v.index()
+	index, _ := v.index()
 	done := make([]bool, v.N)
 	first, last := -1, -1 // the latest first computation, and the last one of the stage
 	left := v.N
@@ -131,11 +156,14 @@ func (v *View) Meets(p *plan.Plan, assumption string) (meets, known bool) {
 	return true, true
 }
 
-// index returns the number of every node by its name.
-func (v *View) index() map[string]int {
-	index := make(map[string]int, v.N)
+// index returns the numbers of nodes and values by their ids.
+func (v *View) index() (nodes, values map[string]int) {
+	nodes, values = make(map[string]int, v.N), make(map[string]int, v.M)
 	for i := range v.Graph.Nodes {
-		index[v.Graph.Nodes[i].ID] = i
+		nodes[v.Graph.Nodes[i].ID] = i
 	}
-	return index
+	for i := range v.M {
+		values[v.ID(i)] = i
+	}
+	return nodes, values
 }

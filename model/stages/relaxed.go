@@ -11,29 +11,38 @@ type relaxed struct {
 	cut flow
 	arc []int // the arc of the size of each value
 
-	// What is computed again at the last prices below and above the best: too
-	// little to fit, and enough.
+	// The nodes that are computed again at the last prices below and above the
+	// best: too little to fit, and enough.
 	less, more []int
 }
 
-// build makes the network of the cut: for each value f a node "needed after x",
-// 2+2i, and one "computed again", 3+2i. An arc between them has the price of
-// keeping f, one from the latter to the sink its time; who computes f again
-// needs what f reads.
+// needed and computed are the nodes of the network for the i-th value, and for
+// the j-th node.
+func (k *relaxed) needed(i int) int   { return 2 + i }
+func (k *relaxed) computed(j int) int { return 2 + len(k.value) + j }
+
+// build makes the network of the cut: for each value a node "needed after x", for
+// each node one "computed after x". An arc from a value to its writer has the
+// price of keeping it, one from the latter to the sink its time, nothing if it may
+// not have been computed before; who computes a node needs what that reads.
 func (k *relaxed) build() {
 	const source, sink = 0, 1
 	v := k.b.v
-	k.cut.reset(2 + 2*len(k.value))
+	k.cut.reset(2 + len(k.value) + len(k.node))
 	k.arc = k.arc[:0]
 	for i, f := range k.value {
 		if k.needs[f] {
-			k.cut.arc(source, 2+2*i, unlimited)
+			k.cut.arc(source, k.needed(i), unlimited)
 		}
-		k.arc = append(k.arc, k.cut.arc(2+2*i, 3+2*i, 0))
-		k.cut.arc(3+2*i, sink, k.b.time[f])
-		for _, p := range v.Pred[f] {
-			if j := k.item[p]; j >= 0 {
-				k.cut.arc(3+2*i, 2+2*j, unlimited)
+		k.arc = append(k.arc, k.cut.arc(k.needed(i), k.computed(k.place[v.Writer[f]]), 0))
+	}
+	for j, x := range k.node {
+		if !k.free[x] {
+			k.cut.arc(k.computed(j), sink, k.b.time[x])
+		}
+		for _, p := range v.Pred[x] {
+			if i := k.item[p]; i >= 0 {
+				k.cut.arc(k.computed(j), k.needed(i), unlimited)
 			}
 		}
 	}
@@ -52,10 +61,13 @@ func (k *relaxed) at(price float64, again []int) (value int64, slope float64, _ 
 	value = k.cut.run() - int64(min(math.Ceil(math.Nextafter(price*k.room, math.Inf(1))), 4*mostQuanta))
 	side := k.cut.sourceSide()
 	for i, f := range k.value {
-		if side[3+2*i] {
-			again = append(again, f)
-		} else if side[2+2*i] {
+		if side[k.needed(i)] && !side[k.computed(k.place[v.Writer[f]])] {
 			slope += v.Memory[f]
+		}
+	}
+	for j, x := range k.node {
+		if side[k.computed(j)] && !k.free[x] {
+			again = append(again, x)
 		}
 	}
 	return value, slope - k.room, again
@@ -74,7 +86,7 @@ func (k *relaxed) solve(enough int64) int64 {
 	high := 0.0
 	for _, f := range k.value {
 		if m := k.b.v.Memory[f]; m > 0 && k.needs[f] {
-			high = max(high, float64(k.b.time[f])/m)
+			high = max(high, float64(k.b.time[k.b.v.Writer[f]])/m)
 		}
 	}
 	if high == 0 {

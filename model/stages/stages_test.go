@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"workbench/model/chain"
+	"workbench/model/exhaustive"
 	"workbench/model/graph"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/verify"
 )
 
 // random returns a graph of n nodes with small integers: forward nodes, the
@@ -40,7 +44,16 @@ func random(r *rand.Rand, n int, mixed bool) *graph.Graph {
 	return g
 }
 
-func of(t rapid.TB, g *graph.Graph) *View {
+// either returns random, or a random training step whose nodes write several
+// values and change others, in an order that a file may have.
+func either(r *rand.Rand, n int, mixed bool) plan.Instance {
+	if r.IntN(2) == 0 {
+		return random(r, n, mixed)
+	}
+	return exhaustive.RandomTraining(r, (n+2)/3)
+}
+
+func of(t rapid.TB, g plan.Instance) *View {
 	t.Helper()
 	v, err := Of(g)
 	if err != nil {
@@ -54,17 +67,17 @@ func of(t rapid.TB, g *graph.Graph) *View {
 func TestPlans(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))
-		v := of(rt, random(r, 1+r.IntN(12), r.IntN(2) == 0))
+		v := of(rt, either(r, 1+r.IntN(12), r.IntN(2) == 0))
 		s := v.New()
 		for t := range v.N {
-			for i := range t {
-				s.Retain(t, i, r.IntN(2) == 0)
+			for i := range v.M {
+				s.Retain(t, i, v.Writer[i] < t && r.IntN(2) == 0)
 			}
 		}
 		s.Complete()
 		peak, _, _ := s.Peak()
-		p := s.Fill(plan.NewGraph("test", v.Graph, platform.Platform{Memory: max(peak, 1)}))
-		report, err := plan.VerifyGraph(v.Graph, p)
+		p := s.Fill(v.NewPlan("test", platform.Platform{Memory: max(peak, 1)}))
+		report, err := verify.On(v.Instance, p)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -83,10 +96,8 @@ func TestPlans(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		for k := range s.S {
-			if s.S[k] != back.S[k] || s.R[k] != back.R[k] {
-				rt.Fatalf("the plan of a schedule leads to another schedule")
-			}
+		if !slices.Equal(s.S, back.S) || !slices.Equal(s.R, back.R) {
+			rt.Fatalf("the plan of a schedule leads to another schedule")
 		}
 	})
 }
@@ -96,47 +107,56 @@ func TestPlans(t *testing.T) {
 func TestCompleteIsLeast(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
-		v := of(rt, random(r, 2+r.IntN(9), false))
+		v := of(rt, either(r, 2+r.IntN(9), false))
 		s := v.New()
 		for t := range v.N {
-			for i := range t {
-				s.Retain(t, i, r.IntN(2) == 0)
+			for i := range v.M {
+				s.Retain(t, i, v.Writer[i] < t && r.IntN(2) == 0)
 			}
 		}
 		s.Complete()
 		again := s.Clone()
 		again.Complete()
-		for k := range s.S {
-			if s.S[k] != again.S[k] || s.R[k] != again.R[k] {
-				rt.Fatal("completing twice differs from once")
-			}
+		if !slices.Equal(s.S, again.S) || !slices.Equal(s.R, again.R) {
+			rt.Fatal("completing twice differs from once")
 		}
-		there := func(t, i int) bool { return s.Computed(t, i) || s.Retained(t, i) }
 		for t := range v.N {
-			for i := range t + 1 {
-				if s.Computed(t, i) && s.Retained(t, i) {
-					rt.Fatalf("stage %d computes node %d, which it has", t, i)
+			for j := range t + 1 {
+				if s.Computed(t, j) {
+					serves(rt, s, t, j)
 				}
-				needed := i == t || t+1 < v.N && s.Retained(t+1, i) && !s.Retained(t, i)
-				for _, j := range v.Succ[i] {
-					needed = needed || s.Computed(t, j)
-				}
-				if s.Computed(t, i) && !needed {
-					rt.Fatalf("stage %d computes node %d for nothing", t, i)
-				}
-				if s.Computed(t, i) {
-					for _, p := range v.Pred[i] {
-						if !there(t, p) {
-							rt.Fatalf("stage %d computes node %d without node %d", t, i, p)
-						}
-					}
-				}
-				if t+1 < v.N && s.Retained(t+1, i) && !there(t, i) {
-					rt.Fatalf("node %d is retained into stage %d out of nothing", i, t+1)
+			}
+			for i := range v.M {
+				if s.Retained(t+1, i) && !s.Retained(t, i) && !s.Computed(t, v.Writer[i]) {
+					rt.Fatalf("value %d is retained into stage %d out of nothing", i, t+1)
 				}
 			}
 		}
 	})
+}
+
+// serves checks that the computation of node j in stage t has what it reads, may
+// run, and makes something that is needed and not there.
+func serves(t *rapid.T, s *Schedule, stage, j int) {
+	v := s.View()
+	needed := stage == j
+	for _, i := range v.Writes[j] {
+		if s.Retained(stage, i) {
+			t.Fatalf("stage %d computes node %d, of which it has a value", stage, j)
+		}
+		needed = needed || s.Retained(stage+1, i)
+		for _, k := range v.Succ[i] {
+			needed = needed || s.Computed(stage, k)
+		}
+	}
+	if !needed || stage > v.Until[j] {
+		t.Fatalf("stage %d computes node %d for nothing, or when it may not", stage, j)
+	}
+	for _, i := range v.Pred[j] {
+		if !s.Computed(stage, v.Writer[i]) && !s.Retained(stage, i) {
+			t.Fatalf("stage %d computes node %d without value %d", stage, j, i)
+		}
+	}
 }
 
 func TestStoreAll(t *testing.T) {
@@ -152,7 +172,6 @@ func TestBadInput(t *testing.T) {
 		return graph.Node{ID: "v", Kind: graph.Forward, Time: time, Memory: memory}
 	}
 	for name, g := range map[string]*graph.Graph{
-		"nil":           nil,
 		"empty":         {},
 		"backward edge": {Nodes: []graph.Node{node(1, 1), node(1, 1)}, Edges: []graph.Edge{{From: 1, To: 0}}},
 		"loop":          {Nodes: []graph.Node{node(1, 1)}, Edges: []graph.Edge{{}}},
@@ -166,6 +185,11 @@ func TestBadInput(t *testing.T) {
 		"huge":          {Nodes: make([]graph.Node, Most+1)},
 	} {
 		if _, err := Of(g); !errors.Is(err, ErrGraph) {
+			t.Errorf("%s: error %v, want ErrGraph", name, err)
+		}
+	}
+	for name, in := range map[string]plan.Instance{"nil": nil, "nil graph": (*graph.Graph)(nil), "chain": &chain.Chain{}} {
+		if _, err := Of(in); !errors.Is(err, ErrGraph) {
 			t.Errorf("%s: error %v, want ErrGraph", name, err)
 		}
 	}
@@ -225,9 +249,9 @@ func TestBadPlans(t *testing.T) {
 	}
 }
 
-// chain is a training step of n layers whose backwards read the value of the
+// layers is a training step of n layers whose backwards read the value of the
 // layer and of the one before.
-func chain(n int) *graph.Graph {
+func layers(n int) *graph.Graph {
 	g := &graph.Graph{Name: "chain"}
 	for i := range 2*n + 1 {
 		x := graph.Node{ID: fmt.Sprint(i), Kind: graph.Forward, Time: 1, Memory: 1}
@@ -250,7 +274,7 @@ func chain(n int) *graph.Graph {
 // BenchmarkComplete completes and judges a schedule of a graph as large as that
 // of ResNet-50 that retains every twelfth value.
 func BenchmarkComplete(b *testing.B) {
-	v := of(b, chain(175))
+	v := of(b, layers(175))
 	kept := v.New()
 	for t := 1; t < v.N; t++ {
 		for i := 0; i < min(t, 175); i += 12 {

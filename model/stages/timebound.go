@@ -12,23 +12,27 @@ type TimeBound struct {
 	Seconds float64
 	Why     string
 	Node    int // at which not everything fits; -1: there is none
-	// Again are values that might be computed again after Node, by several ways:
+	// Again are nodes that might be computed again after Node, by several ways:
 	// where searches can start.
 	Again [][]int
 }
 
 // TimeBound returns a proven lower bound on the makespan of any plan in so many
 // bytes: the time of all nodes, and the largest time of computing again what
-// does not fit beside one node x that is computed once. It is infinite below
+// does not fit beside the first computation of one node x. It is infinite below
 // LeastBound.
 //
-// A forward value that x depends on and that is read after x, by a node that is
-// computed once itself, is in memory during x or computed again after it. In
-// the latter case every forward value that it reads is kept or computed again
-// too. What is kept must fit beside what is in memory during x for sure. The
-// cheapest such choice is a knapsack with precedences. Two relaxations of it
-// are computed, and the bound is the larger: one without integrality (see
-// relaxed) and one without precedences (see choice.knapsack).
+// When x is first computed, every node that x depends on has been computed and
+// none that depends on x has. A value that one of the latter reads, or a result,
+// is in memory during x, or its writer is computed after that: again, if x
+// depends on it, else perhaps for the first time, which costs nothing here. In
+// either case every value that the writer reads is in memory during x or computed
+// later too. Backward nodes that may be computed again are no exception. What is
+// kept must fit beside what is in memory during x for sure. The cheapest such
+// choice is a knapsack with precedences. Two relaxations of it are computed, and
+// the bound is the larger: one without integrality (see relaxed) and one without
+// precedences and without what may be computed for the first time (see
+// choice.knapsack).
 //
 // Times are counted in quanta, each rounded down, and all else is in whole
 // numbers: the bound is rounded down by at most 1e-15 of the total time for
@@ -79,7 +83,7 @@ func (b *bounds) hardest(memory float64) (TimeBound, int64) {
 	}
 	var all []at
 	for x := range b.v.N {
-		if b.v.Once[x] && c.load(x, memory) {
+		if c.load(x, memory) {
 			time, _ := c.fractional()
 			all = append(all, at{x, time})
 		}

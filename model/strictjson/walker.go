@@ -258,18 +258,7 @@ func (w *walker) object(begin int, t reflect.Type) error {
 			w.next()
 		}
 		keyAt := w.at
-		quoted := w.quoted()
-		key := quoted[1 : len(quoted)-1]
-		if bytes.IndexByte(key, '\\') >= 0 {
-			key = []byte(text(quoted))
-		}
-		w.path = w.path[:depth]
-		if depth > 0 {
-			w.path = append(w.path, '.')
-		}
-		w.path = append(w.path, key...)
-		w.next()
-		w.at++ // the colon
+		key := w.key(depth)
 
 		valueType, null, known := element, nullable(element), false
 		if f != nil {
@@ -313,6 +302,24 @@ func (w *walker) object(begin int, t reflect.Type) error {
 	w.path, w.seen = w.path[:depth], w.seen[:base]
 	w.at++
 	return nil
+}
+
+// key reads a name and its colon, and has it at the end of the path, which is
+// depth long before it.
+func (w *walker) key(depth int) []byte {
+	quoted := w.quoted()
+	key := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(key, '\\') >= 0 {
+		key = []byte(text(quoted))
+	}
+	w.path = w.path[:depth]
+	if depth > 0 {
+		w.path = append(w.path, '.')
+	}
+	w.path = append(w.path, key...)
+	w.next()
+	w.at++ // the colon
+	return key
 }
 
 var (

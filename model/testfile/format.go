@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -25,8 +26,9 @@ type Instance interface {
 // A Format is a format of instances, and documents of it. Its methods are the
 // tests that every format has to pass.
 type Format[T Instance] struct {
-	Name string // "graph": of graph/v1
-	Read func(r io.Reader, name string) (T, error)
+	Name    string // "graph": of graph/v1
+	Version int    // of the format; 0: the first
+	Read    func(r io.Reader, name string) (T, error)
 	// Parts are the users' own fields and the source of an instance.
 	Parts func(T) (extra *[]strictjson.Extra, source *map[string]any)
 	Good  []string // documents
@@ -77,7 +79,7 @@ func Digest(t rapid.TB, x interface{ Digest() (string, error) }) string {
 
 func (f *Format[T]) schema(t testing.TB) func(document string) error {
 	t.Helper()
-	return Schema(t, f.Name+"-v1.json")
+	return Schema(t, fmt.Sprintf("%s-v%d.json", f.Name, max(1, f.Version)))
 }
 
 func (f *Format[T]) spoil(x *Bad) string { return strings.Replace(f.Good[0], x.Old, x.New, 1) }

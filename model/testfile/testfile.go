@@ -4,8 +4,10 @@ package testfile
 
 import (
 	"flag"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -67,11 +69,51 @@ func root(t testing.TB) string {
 	}
 }
 
-// Cases is how many random cases a test draws: n, or a fifth of them where only
+// Cases is how many random cases a test draws: n, or a tenth of them where only
 // short tests are asked for.
 func Cases(n int) int {
 	if testing.Short() {
-		return (n + 4) / 5
+		return (n + 9) / 10
 	}
 	return n
+}
+
+// Long leaves a test to the full run.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes long: left to the full run")
+	}
+}
+
+// Few is what a test tries one after the other: all, or the first n of them where
+// only short tests are asked for.
+func Few[T any](n int, all ...T) []T {
+	if testing.Short() {
+		return all[:n]
+	}
+	return all
+}
+
+// Random returns the random numbers of a test, the same in every run: those of
+// seed and stream. WORKBENCH_SEED=N draws those of N and stream. A test that fails
+// says which it had.
+//
+// A test that counts what it has seen may miss its counts with other seeds: that
+// is no defect of what it tests.
+func Random(t testing.TB, seed, stream uint64) *rand.Rand {
+	t.Helper()
+	if text := os.Getenv("WORKBENCH_SEED"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("WORKBENCH_SEED=%q: a whole number is needed", text)
+		}
+		seed = n
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("random numbers of WORKBENCH_SEED=%d, which repeats them", seed)
+		}
+	})
+	return rand.New(rand.NewPCG(seed, stream))
 }

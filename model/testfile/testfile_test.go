@@ -61,3 +61,18 @@ func TestSchema(t *testing.T) {
 		}
 	}
 }
+
+// The numbers are those of the seed, unless WORKBENCH_SEED has another.
+func TestRandom(t *testing.T) {
+	t.Setenv("WORKBENCH_SEED", "")
+	first, again := Random(t, 1, 2).Uint64(), Random(t, 1, 2).Uint64()
+	t.Setenv("WORKBENCH_SEED", "7")
+	other, same := Random(t, 1, 2).Uint64(), Random(t, 5, 2).Uint64()
+	if first != again || first == other || other != same {
+		t.Errorf("seed 1: %d, %d; WORKBENCH_SEED=7: %d, %d", first, again, other, same)
+	}
+	t.Setenv("WORKBENCH_SEED", "seven")
+	if !fails(t, func(t testing.TB) { Random(t, 1, 2) }) {
+		t.Error("WORKBENCH_SEED=seven passes")
+	}
+}

@@ -57,51 +57,9 @@ func costParameters() []Param {
 }
 
 // chains are the forms of networks that are cut into chains.
-var chains = []string{FormChain, FormGraph, FormFunctions}
+var chains = []string{FormChain, FormGraph, FormTraining, FormFunctions}
 
 func generators() []generator {
-	vision := func(name, description, image string, extra []Param, build func(n *net, batch, image, classes int, v values)) generator {
-		parameters := []Param{
-			number("batch", "32", 1, 1<<20, "images a step"),
-			number("image", image, 1, 1<<14, "height and width"),
-			number("classes", "1000", 1, 1<<24, "outputs of the last layer"),
-		}
-		return generator{
-			Entry: Entry{name, description, chains, append(append(parameters, extra...), costParameters()...)},
-			build: func(n *net, v values) {
-				build(n, v.numbers["batch"], v.numbers["image"], v.numbers["classes"], v)
-			},
-		}
-	}
-	imagenet := func(name, description string, build func(n *net, batch, image, classes int)) generator {
-		return vision(name, description, "224", nil, func(n *net, batch, image, classes int, _ values) { build(n, batch, image, classes) })
-	}
-	text := func(name, description, layers, hidden, vocab, positions, seq string, extra []Param, build func(t transformer, n *net, v values)) generator {
-		parameters := []Param{
-			number("layers", layers, 1, 100_000, "transformer blocks; the chain has two layers more, embedding and head"),
-			number("hidden", hidden, 1, 1<<20, "width"),
-			number("heads", "hidden/64", 1, 1<<20, "attention heads, a divisor of hidden"),
-			number("seq", seq, 1, 1<<24, "tokens a sequence"),
-			number("batch", "8", 1, 1<<20, "sequences a step"),
-			number("vocab", vocab, 1, 1<<26, "tokens there are"),
-			number("positions", positions, 1, 1<<24, "positions that are learned, at least seq"),
-			only(choice("granularity", "what a layer of the chain is: a block, half a block (attention, MLP), or as little as can be cut", "layer", "split", "op"), FormChain),
-		}
-		return generator{
-			Entry: Entry{name, description, chains, append(append(parameters, extra...), costParameters()...)},
-			build: func(n *net, v values) {
-				t := transformer{v.numbers["layers"], v.numbers["hidden"], v.numbers["heads"], v.numbers["seq"], v.numbers["vocab"], v.numbers["positions"], v.numbers["batch"]}
-				switch {
-				case t.hidden%t.heads != 0:
-					n.fail("heads: %d does not divide hidden, %d", t.heads, t.hidden)
-				case t.seq > t.positions:
-					n.fail("seq: %d is more than the %d positions; give positions=%d too", t.seq, t.positions, t.seq)
-				default:
-					build(t, n, v)
-				}
-			},
-		}
-	}
 	gpt2 := func(t transformer, n *net, _ values) { t.gpt2(n) }
 	bert := func(t transformer, n *net, v values) { t.bert(n, v.words["head"]) }
 	heads := []Param{choice("head", "what the loss reads: the pooled first position, or with a masked-language head (tied to the embedding) every position", "pooler", "mlm")}
@@ -203,16 +161,16 @@ func joined(name, description string, of func(length int) branches) generator {
 		number("length", "10", 1, 10_000, "L, the unit of the lengths of branches"),
 		only(number("slots", "0", 0, 1<<30, "m, the values that memory holds; 0: given elsewhere"), FormJoin),
 		only(choice("keep", "the branches whose δ_0 must stay at the end (b)", "none", "all"), FormJoin),
-		only(number("batch", "8", 1, 1<<20, "samples a step"), FormGraph, FormFunctions),
-		only(number("image", "56", 1, 1<<14, "height and width of the 64 channels of a layer"), FormGraph, FormFunctions),
+		only(number("batch", "8", 1, 1<<20, "samples a step"), FormGraph, FormTraining, FormFunctions),
+		only(number("image", "56", 1, 1<<14, "height and width of the 64 channels of a layer"), FormGraph, FormTraining, FormFunctions),
 	}
 	for _, p := range costParameters() {
 		if p.of(FormGraph) {
-			parameters = append(parameters, only(p, FormGraph, FormFunctions))
+			parameters = append(parameters, only(p, FormGraph, FormTraining, FormFunctions))
 		}
 	}
 	return generator{
-		Entry: Entry{name, description, []string{FormJoin, FormGraph, FormFunctions}, parameters},
+		Entry: Entry{name, description, []string{FormJoin, FormGraph, FormTraining, FormFunctions}, parameters},
 		build: func(n *net, v values) { of(v.numbers["length"]).add(n, v.numbers["batch"], v.numbers["image"]) },
 		join: func(v values) *join.Join {
 			return of(v.numbers["length"]).join(v.numbers["slots"], v.words["keep"] == "all")
@@ -297,4 +255,52 @@ func (g *generator) source(n *net, v values) map[string]any {
 		source["tied"] = fmt.Sprintf("the head needs the embedding's matrix, so %g weights are counted at both", held-n.parameters())
 	}
 	return source
+}
+
+// vision is a network on images, with parameters of its own beside those of all.
+func vision(name, description, image string, extra []Param, build func(n *net, batch, image, classes int, v values)) generator {
+	parameters := []Param{
+		number("batch", "32", 1, 1<<20, "images a step"),
+		number("image", image, 1, 1<<14, "height and width"),
+		number("classes", "1000", 1, 1<<24, "outputs of the last layer"),
+	}
+	return generator{
+		Entry: Entry{name, description, chains, append(append(parameters, extra...), costParameters()...)},
+		build: func(n *net, v values) {
+			build(n, v.numbers["batch"], v.numbers["image"], v.numbers["classes"], v)
+		},
+	}
+}
+
+// imagenet is one on images of 224 pixels without parameters of its own.
+func imagenet(name, description string, build func(n *net, batch, image, classes int)) generator {
+	return vision(name, description, "224", nil, func(n *net, batch, image, classes int, _ values) { build(n, batch, image, classes) })
+}
+
+// text is a transformer: the defaults of its parameters, and what builds it.
+func text(name, description, layers, hidden, vocab, positions, seq string, extra []Param, build func(t transformer, n *net, v values)) generator {
+	parameters := []Param{
+		number("layers", layers, 1, 100_000, "transformer blocks; the chain has two layers more, embedding and head"),
+		number("hidden", hidden, 1, 1<<20, "width"),
+		number("heads", "hidden/64", 1, 1<<20, "attention heads, a divisor of hidden"),
+		number("seq", seq, 1, 1<<24, "tokens a sequence"),
+		number("batch", "8", 1, 1<<20, "sequences a step"),
+		number("vocab", vocab, 1, 1<<26, "tokens there are"),
+		number("positions", positions, 1, 1<<24, "positions that are learned, at least seq"),
+		only(choice("granularity", "what a layer of the chain is: a block, half a block (attention, MLP), or as little as can be cut", "layer", "split", "op"), FormChain),
+	}
+	return generator{
+		Entry: Entry{name, description, chains, append(append(parameters, extra...), costParameters()...)},
+		build: func(n *net, v values) {
+			t := transformer{v.numbers["layers"], v.numbers["hidden"], v.numbers["heads"], v.numbers["seq"], v.numbers["vocab"], v.numbers["positions"], v.numbers["batch"]}
+			switch {
+			case t.hidden%t.heads != 0:
+				n.fail("heads: %d does not divide hidden, %d", t.heads, t.hidden)
+			case t.seq > t.positions:
+				n.fail("seq: %d is more than the %d positions; give positions=%d too", t.seq, t.positions, t.seq)
+			default:
+				build(t, n, v)
+			}
+		},
+	}
 }

@@ -403,7 +403,7 @@ func TestErrors(t *testing.T) {
 		"zoo:gpt2?layers=9999999999999": `layers: "9999999999999" is not a whole number from 1 to 100000`,
 		"zoo:gpt2?heads=5":              `zoo:gpt2: heads: 5 does not divide hidden, 768`,
 		"zoo:gpt2?seq=2048":             `seq: 2048 is more than the 1024 positions; give positions=2048 too`,
-		"zoo:gpt2?device=V100":          `device: "V100" is no choice; known are V100-16GB,`,
+		"zoo:gpt2?device=V100":          `device: "V100" is no choice; did you mean V100-16GB?`,
 		"zoo:gpt2?device=V100-16gb":     `device: "V100-16gb" is no choice; did you mean V100-16GB?`,
 		"zoo:gpt2?dtype=bf16":           `dtype: "bf16" is no choice; did you mean fp16?`,
 		"zoo:gpt2?granularity=block":    `granularity: "block" is no choice`,
@@ -532,7 +532,7 @@ func TestForms(t *testing.T) {
 	}
 	for spec, want := range map[string]string{
 		"zoo:vgg16":               `zoo:vgg16 is no join; ask for as=chain or as=graph`,
-		"zoo:siamese?device=T4":   `zoo:siamese: device is a parameter for as=graph or as=functions, not for as=join`,
+		"zoo:siamese?device=T4":   `zoo:siamese: device is a parameter for as=graph or as=training or as=functions, not for as=join`,
 		"zoo:cross-modal?keep=no": `keep: "no" is no choice; known are none, all`,
 		"zoo:cross-modal?m=3":     `there is no parameter "m"`,
 		"zoo:":                    `the name of the network is missing`,

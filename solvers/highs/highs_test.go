@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/milp"
+	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/solvertest"
 )
@@ -209,6 +210,7 @@ func TestNoDuals(t *testing.T) {
 }
 
 func TestStart(t *testing.T) {
+	testfile.Long(t)
 	m := solvertest.RandomJobShop(6, 6, 3)
 	best := solve(t, m, solvers.Options{})
 	d := m.Data()
@@ -392,6 +394,7 @@ func TestThreads(t *testing.T) {
 
 // TestConcurrent: solves at the same time do not influence each other.
 func TestConcurrent(t *testing.T) {
+	testfile.Long(t)
 	solvertest.Concurrent(t, New(), solvertest.RandomJobShop(5, 4, 4))
 }
 

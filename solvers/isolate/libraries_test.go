@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/isolate"
@@ -22,6 +23,7 @@ func libraries() map[string]solvers.Engine {
 // TestLibraries holds the libraries to those parts of the contract that
 // isolation could break. Their own packages test the rest.
 func TestLibraries(t *testing.T) {
+	testfile.Long(t)
 	available := map[string]func() error{"highs": highs.Available, "lpsolve": lpsolve.Available}
 	names := slices.DeleteFunc(solvertest.Names(), func(name string) bool {
 		theme, _, _ := strings.Cut(name, "/")

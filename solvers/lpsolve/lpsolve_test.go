@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/milp"
+	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/enumerate"
 	"workbench/solvers/solvertest"
@@ -25,8 +26,11 @@ import (
 var _ solvers.Engine = Engine{}
 
 func TestContract(t *testing.T) {
-	rounding := "lp_solve multiplies integers that are off by 1e-7 with 7919 and calls the row satisfied"
-	solvertest.Run(t, New(), map[string]string{"golden/7919a − 7907b = 99991": rounding})
+	solvertest.Run(t, New(), map[string]string{
+		"golden/7919a − 7907b = 99991":    "multiplies integers that are off by 1e-7 with 7919 and calls the row satisfied",
+		"golden/memory to the last byte":  "infeasible, where two numbers have to add up to a third",
+		"golden/stages on two processors": "1230 optimal, there is a solution of 1000",
+	})
 }
 
 // solve expects no error.
@@ -323,6 +327,7 @@ func TestTableau(t *testing.T) {
 // TestStart: a start saves the search up to it, and counts even if nothing
 // better is found.
 func TestStart(t *testing.T) {
+	testfile.Long(t)
 	m := solvertest.RandomJobShop(5, 4, 1)
 	cold := solve(t, m, solvers.Options{})
 	start := append([]float64(nil), cold.X...)

@@ -205,7 +205,7 @@ func verify(m *milp.Model, o *solvers.Options, r *solvers.Result) error {
 	if want := objective(&d, x); !near(obj, want, 1e-9) {
 		return fmt.Errorf("objective %v, recomputed %v", obj, want)
 	}
-	if sense*r.Bound > sense*obj {
+	if sense*(r.Bound-obj) > gapTolerance*math.Max(1, math.Abs(obj)) {
 		return fmt.Errorf("bound %v on the wrong side of objective %v", r.Bound, obj)
 	}
 	gap := math.Abs(obj - r.Bound)
@@ -347,7 +347,7 @@ func (l *listener) check(p *solvers.Progress) error {
 	if math.IsInf(p.Bound, 0) && p.Bound != -sense*inf {
 		return fmt.Errorf("progress: no bound is %v", p.Bound)
 	}
-	if sense*p.Bound > sense*p.Objective {
+	if sense*(p.Bound-p.Objective) > gapTolerance*math.Max(1, math.Abs(p.Objective)) {
 		return fmt.Errorf("progress: bound %v on the wrong side of objective %v", p.Bound, p.Objective)
 	}
 	if p.X != nil {

@@ -15,9 +15,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"workbench/model/milp"
+	"workbench/model/testfile"
 	"workbench/solvers"
 )
 
@@ -55,6 +57,9 @@ func Run(t *testing.T, b solvers.Backend, knownBad map[string]string) {
 	}
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) {
+			if strings.HasSuffix(c.name, ", large") {
+				testfile.Long(t)
+			}
 			err := c.check(t.Context(), b)
 			switch why, bad := knownBad[c.name]; {
 			case bad && err == nil:

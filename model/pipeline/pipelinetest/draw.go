@@ -69,3 +69,25 @@ func Draw(t *rapid.T, layers int) Instance {
 	x.Platform.Memory = max(1, memory+float64(rapid.IntRange(-1, 1).Draw(t, "memory +")))
 	return x
 }
+
+// Bound is a lower bound on T/k of patterns that keep assumptions.
+type Bound struct {
+	Value   float64
+	By      string
+	Assumes []string
+}
+
+// Bounds returns all bounds of an instance in closed form, those without
+// assumptions first.
+func Bounds(in *view.Instance) (list []Bound) {
+	for _, b := range in.Bounds() {
+		list = append(list, Bound{b.Value, b.By, nil})
+	}
+	one, contiguous := plan.OnePeriodic, plan.ContiguousAllocation
+	return append(list,
+		Bound{in.Runs(true, false), "runs-1-periodic", []string{one}},
+		Bound{in.Runs(false, true), "runs-contiguous", []string{contiguous}},
+		Bound{in.Runs(true, true), "runs-contiguous-1-periodic", []string{contiguous, one}},
+		Bound{in.ContiguousLoad() * (1 - view.Rounding), "contiguous-load", []string{contiguous}},
+	)
+}

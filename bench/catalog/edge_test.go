@@ -1,0 +1,165 @@
+package catalog_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"workbench/bench/catalog"
+	"workbench/bench/run"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/verify"
+	"workbench/model/zoo"
+)
+
+// An edge is a problem on an instance, of which the least memory is known.
+type edge struct {
+	*testing.T
+	p     *run.Problem
+	in    *run.Instance
+	least float64 // bytes
+}
+
+// At the least memory, which the proof that nothing fits in a byte names, the default
+// method has a plan that takes all of it (on large networks others check that), and one
+// unit below it every method says that there is none: every problem with one GPU, on all
+// networks of the zoo.
+func TestLeastOfNetworks(t *testing.T) {
+	names, quick := zoo.Names(), []string{"siamese", "unet"}
+	if testing.Short() {
+		names = quick
+	}
+	for _, name := range names {
+		for _, kind := range []string{"chain", "graph", "join", "functions"} {
+			in, err := run.Load(zoo.Scheme+name+"?as="+kind, nil)
+			if err != nil {
+				continue // there is none
+			}
+			for _, p := range catalog.Problems() {
+				if p.Accepts(in) != nil || p.Parallel {
+					continue
+				}
+				t.Run(name+"/"+kind+"/"+p.Name, func(t *testing.T) {
+					e := &edge{T: t, p: p, in: in}
+					e.findLeast()
+					if !large(in) {
+						e.atLeast()
+					}
+					e.below()
+					if slices.Contains(quick, name) {
+						e.between()
+					}
+				})
+			}
+		}
+	}
+}
+
+// large says that plans at the least memory take many seconds: packages stages and
+// remat check those of graphs and chains.
+func large(in *run.Instance) bool {
+	g, c := in.Graph(), in.Chain()
+	return g != nil && g.Len() > 150 || c != nil && c.Len() > 60
+}
+
+// run runs a method until its first plan.
+func (e *edge) run(m *run.Method, memory float64) *run.Result {
+	e.Helper()
+	backend, err := run.Backend("highs", false)
+	if err != nil {
+		e.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(e.Context())
+	defer stop()
+	s := run.Setting{
+		Platform: platform.Platform{Memory: memory, Bandwidth: 12e9}, Backend: backend, Threads: 1, Time: time.Minute, Gap: 0.5,
+		OnProgress: func(p run.Progress) {
+			if !math.IsNaN(p.Objective) && !math.IsInf(p.Objective, 0) {
+				stop()
+			}
+		},
+	}
+	return run.Run(ctx, e.p, m, e.in, s)
+}
+
+func (e *edge) findLeast() {
+	e.Helper()
+	r := e.run(e.method(), 1)
+	var none *plan.Infeasible
+	if !errors.As(r.Err, &none) {
+		e.Fatalf("in 1 byte: %s %s", r.Status, r.Error)
+	}
+	e.least = none.Memory
+}
+
+func (e *edge) method() *run.Method {
+	e.Helper()
+	m, err := catalog.FindMethod(e.p, catalog.DefaultMethod(e.p, e.in))
+	if err != nil {
+		e.Fatal(err)
+	}
+	return m
+}
+
+// atLeast solves at the least memory.
+func (e *edge) atLeast() {
+	if took := e.solve(e.least); took != e.least {
+		e.Errorf("a plan of %.0f bytes, the least is %.0f", took, e.least)
+	}
+	if low, _ := e.p.Range(e.in); low < e.least {
+		e.Errorf("the range begins at %.0f, the least is %.0f", low, e.least)
+	}
+}
+
+// between solves in the middle of the range, and then in what that plan takes.
+func (e *edge) between() {
+	low, high := e.p.Range(e.in)
+	took := e.solve(math.Floor((low + high) / 2))
+	if again := e.solve(took); again > took {
+		e.Errorf("a plan of %.0f bytes in %.0f", again, took)
+	}
+}
+
+// solve returns what the plan of the default method takes, of which solve and verify
+// say the same: it is valid in that, and not in one unit less.
+func (e *edge) solve(memory float64) (took float64) {
+	e.Helper()
+	r := e.run(e.method(), memory)
+	if r.Plan == nil || r.PeakMemory == nil {
+		e.Fatalf("in %.0f bytes: %s %s", memory, r.Status, r.Error)
+	}
+	for _, less := range []float64{0, 1} {
+		p := *r.Plan
+		p.Platform.Memory = *r.PeakMemory - less
+		var b bytes.Buffer
+		if err := p.Write(&b); err != nil {
+			e.Fatal(err)
+		}
+		q, err := plan.Read(&b, "plan.json")
+		if err != nil {
+			e.Fatal(err)
+		}
+		report, err := verify.On(e.in.Instance, q)
+		if err != nil || report.Valid() != (less == 0) || report.PeakMemory != *r.PeakMemory {
+			e.Errorf("the plan for %.0f bytes, in its own %.0f less %v: %v, %+v", memory, *r.PeakMemory, less, err, report)
+		}
+	}
+	return *r.PeakMemory
+}
+
+// below runs all methods one unit below the least memory.
+func (e *edge) below() {
+	for _, m := range catalog.MethodsFor(e.p, e.in) {
+		r := e.run(m, e.least-1)
+		var none *plan.Infeasible
+		if errors.As(r.Err, &none) && none.Memory == e.least || m.Kind == run.Heuristic && errors.Is(r.Err, run.ErrInput) {
+			continue // proved, or refused as too large
+		}
+		e.Errorf("%s in %.0f bytes: %s %s", m.Name, e.least-1, r.Status, r.Error)
+	}
+}

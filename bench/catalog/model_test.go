@@ -1,0 +1,104 @@
+package catalog_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"workbench/bench/catalog"
+	"workbench/bench/run"
+	"workbench/ilp/formulation"
+	"workbench/model/certificate"
+	"workbench/model/graph"
+	"workbench/model/milp"
+	"workbench/model/platform"
+	"workbench/solvers"
+)
+
+// A recorder is a backend that remembers the models that it solved, as they were
+// then.
+type recorder struct {
+	solvers.Backend
+	files map[string]string // as exported, by digest
+}
+
+func (b *recorder) Solve(ctx context.Context, m *milp.Model, o solvers.Options) (*solvers.Result, error) {
+	digest, file := written(m)
+	b.files[digest] = file
+	return b.Backend.Solve(ctx, m, o)
+}
+
+// written returns the digest of a model and the file that --export-model makes of it.
+func written(m *milp.Model) (digest, file string) {
+	d := m.Data()
+	var b bytes.Buffer
+	if _, err := m.WriteMPS(&b, milp.FreeMPS); err != nil {
+		return "", err.Error()
+	}
+	return certificate.Digest(&d), b.String()
+}
+
+// TestOneModel: of every method with a MILP, what the result describes and what is
+// exported is a model that was solved.
+func TestOneModel(t *testing.T) {
+	backend, err := run.Backend("highs", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range catalog.Problems() {
+		for _, m := range p.Methods() {
+			if !m.Solver {
+				continue
+			}
+			in := first(t, p, m)
+			s := run.Setting{
+				Platform: platform.Platform{Memory: resolve(p, in, platform.MemorySpec{Percent: true, Value: 30}), Bandwidth: 12e9},
+				Threads:  1, Time: 5 * time.Second, Certify: formulation.Root, Document: true,
+			}
+			if p.Parallel {
+				s.Platform.Processors = 2
+			}
+			solvedModel(t, p, m, in, s, backend)
+		}
+	}
+}
+
+// first loads a small network as an instance that a method takes, a graph rather
+// than a chain.
+func first(t *testing.T, p *run.Problem, m *run.Method) *run.Instance {
+	t.Helper()
+	kinds := m.Kinds(p)
+	kind := kinds[0]
+	if slices.Contains(kinds, graph.Kind) {
+		kind = graph.Kind
+	}
+	in, err := run.Load("zoo:rnn?seq=3&as="+kind, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// solvedModel runs a method and compares the model of its result with those that
+// were solved.
+func solvedModel(t *testing.T, p *run.Problem, m *run.Method, in *run.Instance, s run.Setting, b solvers.Backend) {
+	t.Helper()
+	seen := &recorder{b, map[string]string{}}
+	s.Backend = seen
+	r := run.Run(t.Context(), p, m, in, s)
+	what := fmt.Sprintf("%s, %s, %s at %g bytes", p.Name, m.Name, in.Name, s.Platform.Memory)
+	if r.Status == run.Failed || r.Model == nil {
+		t.Errorf("%s: %d models were solved, the result has none: %s", what, len(seen.files), r.Error)
+		return
+	}
+	digest, file := written(r.Model)
+	if seen.files[digest] != file {
+		t.Errorf("%s: %s was not solved, %d others were", what, r.Model.Name(), len(seen.files))
+	}
+	if f, x := r.Formulation, r.Model; f.Name != x.Name() || f.Variables != x.NumCols() || f.Integers != x.NumIntegers() || f.Constraints != x.NumRows() || f.Nonzeros != x.NumNonzeros() {
+		t.Errorf("%s: %+v describes another model", what, f)
+	}
+}

@@ -1,0 +1,288 @@
+package catalog_test
+
+import (
+	"encoding/json"
+	"math"
+	"math/bits"
+	"slices"
+	"testing"
+
+	"workbench/bench/catalog"
+	"workbench/ilp"
+	"workbench/ilp/check"
+	"workbench/ilp/formulation"
+	"workbench/model/chain"
+	"workbench/model/functions"
+	"workbench/model/graph"
+	"workbench/model/lifetimes"
+	"workbench/model/milp"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/solvers"
+	"workbench/solvers/highs"
+)
+
+// A mutant is a formulation with one mistake: it is made for another instance than
+// the one asked for, or its numbers are changed afterwards.
+type mutant struct {
+	name     string
+	instance func(in plan.Instance, p *platform.Platform) plan.Instance // nil: this one has none
+	data     func(d *milp.Data, group int) bool                         // whether there is such a group
+}
+
+// costly makes all costs 1.2 times as high.
+func costly(d *milp.Data, group int) bool {
+	d.Offset *= 1.2
+	for j := range d.Cost {
+		d.Cost[j] *= 1.2
+	}
+	return group == 0
+}
+
+// wrongSign negates the last entry of every row of a group.
+func wrongSign(d *milp.Data, group int) bool {
+	for i, g := range d.RowGroup {
+		if last := d.Start[i+1] - 1; int(g) == group && last >= d.Start[i] {
+			d.Val[last] *= -1
+		}
+	}
+	return group < len(d.Groups)
+}
+
+// wrongIndex has every row of a group read the column before that of its last entry.
+func wrongIndex(d *milp.Data, group int) bool {
+	for i, g := range d.RowGroup {
+		last := d.Start[i+1] - 1
+		if int(g) == group && last >= d.Start[i] && d.Col[last] > 0 && !slices.Contains(d.Col[d.Start[i]:last], d.Col[last]-1) {
+			d.Col[last]--
+		}
+	}
+	return group < len(d.Groups) && len(d.Cost) > 1
+}
+
+// wrongCover says of every row that limits whole columns alone that sets of four and
+// more of them which just fit do not.
+func wrongCover(d *milp.Data, group int) bool {
+	rows := len(d.RowLower)
+	for i := range rows {
+		cols, val := d.Col[d.Start[i]:d.Start[i+1]], d.Val[d.Start[i]:d.Start[i+1]]
+		if len(cols) < 4 || len(cols) > 8 || !slices.ContainsFunc(cols, func(j int32) bool { return d.Integer[j] && d.Upper[j] == 1 }) {
+			continue
+		}
+		for set := range 1 << len(cols) {
+			sum, used := 0.0, []int32{}
+			whole := true
+			for k, j := range cols {
+				whole = whole && d.Integer[j] && d.Lower[j] == 0 && d.Upper[j] == 1
+				if set>>k&1 != 0 {
+					sum += val[k]
+					used = append(used, j)
+				}
+			}
+			n := bits.OnesCount(uint(set))
+			if !whole || n < 4 || sum != d.RowUpper[i] && sum != d.RowLower[i] {
+				continue
+			}
+			// Of a side that just holds, one way or the other: not all of them.
+			d.Col = append(d.Col, used...)
+			for range used {
+				d.Val = append(d.Val, 1)
+			}
+			d.Start = append(d.Start, int32(len(d.Col)))
+			d.RowLower, d.RowUpper = append(d.RowLower, math.Inf(-1)), append(d.RowUpper, float64(n-1))
+			d.RowGroup = append(d.RowGroup, d.RowGroup[i])
+		}
+	}
+	return group == noGroup
+}
+
+// noGroup is the group of mutants of all rows.
+const noGroup = math.MaxInt
+
+// lessMemory is a comparison with < for ≤.
+func lessMemory(in plan.Instance, p *platform.Platform) plan.Instance {
+	if p.Memory <= 1 { // no instance has none
+		return nil
+	}
+	p.Memory--
+	return in
+}
+
+// slower is a bandwidth with the factor of costs.
+func slower(in plan.Instance, p *platform.Platform) plan.Instance {
+	if p.Bandwidth == 0 {
+		return nil
+	}
+	p.Bandwidth /= 1.2
+	return in
+}
+
+// nextTimes has every computation take as long as the next one, the last one as long as the first.
+func nextTimes(in plan.Instance, _ *platform.Platform) plan.Instance {
+	switch x := in.(type) {
+	case *chain.Chain:
+		y := *x
+		y.Layers = slices.Clone(x.Layers)
+		for i := range y.Layers {
+			y.Layers[i].ForwardTime = x.Layers[(i+1)%len(x.Layers)].ForwardTime
+			y.Layers[i].BackwardTime = x.Layers[(i+1)%len(x.Layers)].BackwardTime
+		}
+		return &y
+	case *graph.Graph:
+		y := *x
+		y.Nodes = slices.Clone(x.Nodes)
+		for i := range y.Nodes {
+			y.Nodes[i].Time = x.Nodes[(i+1)%len(x.Nodes)].Time
+		}
+		return &y
+	case *functions.Sequence:
+		y := *x
+		y.Functions = slices.Clone(x.Functions)
+		for i := range y.Functions {
+			y.Functions[i].Time = x.Functions[(i+1)%len(x.Functions)].Time
+		}
+		return &y
+	case *lifetimes.Lifetimes:
+		y := *x
+		y.Buffers = slices.Clone(x.Buffers)
+		for i := range y.Buffers {
+			next := x.Buffers[(i+1)%len(x.Buffers)]
+			y.Buffers[i].Lower, y.Buffers[i].Upper = next.Lower, next.Upper
+		}
+		return &y
+	}
+	return in
+}
+
+// nextSizes has every tensor as large as the next one of its kind, the last one as large as the first.
+func nextSizes(in plan.Instance, _ *platform.Platform) plan.Instance {
+	switch x := in.(type) {
+	case *chain.Chain:
+		y := *x
+		y.Layers = slices.Clone(x.Layers)
+		for i := range y.Layers {
+			next := &x.Layers[(i+1)%len(x.Layers)]
+			y.Layers[i].Activation, y.Layers[i].Saved, y.Layers[i].Weight, y.Layers[i].Gradient = next.Activation, next.Saved, next.Weight, next.Gradient
+		}
+		return &y
+	case *graph.Graph:
+		y := *x
+		y.Nodes = slices.Clone(x.Nodes)
+		for i := range y.Nodes {
+			y.Nodes[i].Memory = x.Nodes[(i+1)%len(x.Nodes)].Memory
+		}
+		return &y
+	case *functions.Sequence:
+		y := *x
+		y.Variables = slices.Clone(x.Variables)
+		for i := range y.Variables {
+			y.Variables[i].Size = x.Variables[(i+1)%len(x.Variables)].Size
+		}
+		return &y
+	case *lifetimes.Lifetimes:
+		y := *x
+		y.Buffers = slices.Clone(x.Buffers)
+		for i := range y.Buffers {
+			y.Buffers[i].Size = x.Buffers[(i+1)%len(x.Buffers)].Size
+		}
+		return &y
+	}
+	return in
+}
+
+// spoil makes the mutant of a formulation; group is the one that data changes.
+func (m *mutant) spoil(f formulation.Formulation, group int, changed *int) formulation.Formulation {
+	spoilt := f
+	spoilt.Build = func(in plan.Instance, p platform.Platform, options json.RawMessage) (*formulation.Program, error) {
+		if m.instance != nil {
+			if other := m.instance(in, &p); other != nil {
+				*changed++
+				in = other
+			}
+			return f.Build(in, p, options)
+		}
+		program, err := f.Build(in, p, options)
+		if err != nil {
+			return nil, err
+		}
+		d := program.Model.Data()
+		d.Cost, d.Start, d.Col, d.Val = slices.Clone(d.Cost), slices.Clone(d.Start), slices.Clone(d.Col), slices.Clone(d.Val)
+		d.RowLower, d.RowUpper, d.RowGroup = slices.Clone(d.RowLower), slices.Clone(d.RowUpper), slices.Clone(d.RowGroup)
+		if m.data(&d, group) {
+			*changed++
+		}
+		program.Model = milp.FromData(d)
+		return program, program.Model.Err()
+	}
+	return spoilt
+}
+
+// TestMutants: the check sees of every formulation that promises anything that it was
+// made with one mistake. Of signs and indices it has to see that of some group of
+// rows, as others only make a bound weaker, and of covers where there are rows of them.
+func TestMutants(t *testing.T) {
+	for _, f := range ilp.Formulations() {
+		if f.Promise == formulation.Nothing || testing.Short() && f.Problem == plan.Pipeline && f.Promise == formulation.Equal {
+			continue // the latter takes half of the time
+		}
+		layers := 3
+		if f.Name == "checkmate-beside" {
+			layers = 5 // forward nodes: nothing is computed again in fewer
+		}
+		for _, m := range []mutant{
+			{name: "costs are 1.2 times as high", data: costly},
+			{name: "a sign is wrong", data: wrongSign},
+			{name: "an index is wrong", data: wrongIndex},
+			{name: "memory has to be left", instance: lessMemory},
+			{name: "transfers are slower", instance: slower},
+			{name: "times are those of the next layer", instance: nextTimes},
+			{name: "sizes are those of the next layer", instance: nextSizes},
+		} {
+			seen := false
+			for group := 0; !seen; group++ {
+				var changed int
+				if seen, changed = m.seen(t, f, group, layers); changed == 0 {
+					seen = group == 0 // as there is nothing to change in it: no link
+					break
+				}
+				if m.instance != nil {
+					break
+				}
+			}
+			if !seen {
+				t.Errorf("%s: nobody sees that %s", f.Name, m.name)
+			}
+		}
+		if !testing.Short() && (f.Name == "chain-milp" || f.Name == "offload-exact") {
+			m := mutant{data: wrongCover}
+			if seen, _ := m.seen(t, f, noGroup, 5); !seen {
+				t.Errorf("%s: nobody sees that a cover is wrong from four items on", f.Name)
+			}
+		}
+	}
+}
+
+// seen runs the check on a mutant of a formulation, on instances of up to so many
+// layers, with one seed after the other until it fails.
+func (m *mutant) seen(t *testing.T, f formulation.Formulation, group, layers int) (seen bool, changed int) {
+	t.Helper()
+	problem, err := catalog.FindProblem(f.Problem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoilt := m.spoil(f, group, &changed)
+	seeds := uint64(20)
+	if m.instance == nil && group < noGroup {
+		seeds = 5 // there are other groups
+	}
+	for seed := range seeds {
+		r, err := check.Run(t.Context(), spoilt, problem.SubjectOf(f), []solvers.Backend{highs.New()}, check.Options{Seed: seed, Cases: 10, Layers: layers})
+		if err != nil {
+			t.Fatalf("%s, %s: %v", f.Name, m.name, err)
+		}
+		if len(r.Failures) > 0 || changed == 0 {
+			return len(r.Failures) > 0, changed
+		}
+	}
+	return false, changed
+}

@@ -1,0 +1,83 @@
+package catalog_test
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"workbench/bench/catalog"
+	"workbench/ilp"
+	"workbench/model/chain"
+	"workbench/model/exhaustive"
+	"workbench/model/functions"
+	"workbench/model/graph"
+	"workbench/model/plan"
+	"workbench/solvers"
+	"workbench/solvers/highs"
+)
+
+// TestUnits: every formulation has the same optimum, or none, whether a unit of time
+// is 1, 1e-3, 1e-6 or 1e-9 s.
+func TestUnits(t *testing.T) {
+	for _, f := range ilp.Formulations() {
+		problem, err := catalog.FindProblem(f.Problem)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan.MinimisesMemory(f.Problem) {
+			continue // no time is in it
+		}
+		about := problem.SubjectOf(f)
+		rng := rand.New(rand.NewPCG(5, 5))
+		for range 8 {
+			trial, err := about.Random(rng, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := math.NaN()
+			for _, unit := range []float64{1, 1e-3, 1e-6, 1e-9} {
+				in, p := paced(trial.In, unit), trial.Platform
+				p.Bandwidth /= unit
+				program, err := f.Build(in, p, nil)
+				got := math.Inf(1) // no plan, no solution
+				if err == nil {
+					r, err := highs.New().Solve(t.Context(), program.Model, solvers.Options{Time: 10 * time.Second})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if v, ok := r.Objective(); ok {
+						got = program.Objective(v) / unit
+					}
+				} else if !errors.As(err, new(*plan.Infeasible)) {
+					t.Fatalf("%s: %v", f.Name, err)
+				}
+				if unit == 1 {
+					want = got
+				} else if got != want && !(math.Abs(got-want) <= 1e-6*math.Max(1, want)) {
+					t.Errorf("%s: %g at %g s a unit, %g at 1: %s", f.Name, got, unit, want, about.Text(trial, nil))
+				}
+			}
+		}
+	}
+}
+
+// paced is an instance whose computations take so many times as long.
+func paced(in plan.Instance, pace float64) plan.Instance {
+	switch x := in.(type) {
+	case *chain.Chain:
+		return exhaustive.Pace(x, pace)
+	case *graph.Graph:
+		y := *x
+		y.Nodes = slices.Clone(x.Nodes)
+		for i := range y.Nodes {
+			y.Nodes[i].Time *= pace
+		}
+		return &y
+	case *functions.Sequence:
+		return exhaustive.PaceSequence(x, pace)
+	}
+	return in
+}

@@ -1,0 +1,137 @@
+package formulate_test
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"workbench/bench/formulate"
+	"workbench/bench/method"
+	"workbench/bench/run"
+	"workbench/ilp"
+	"workbench/model/platform"
+	"workbench/model/testfile"
+	"workbench/solvers"
+)
+
+func built(t *testing.T, name string, in *run.Instance, p platform.Platform) formulate.Built {
+	t.Helper()
+	for _, f := range ilp.Formulations() {
+		if f.Name == name {
+			program, err := method.Build(f, in, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return formulate.Built{Formulation: f, Program: program}
+		}
+	}
+	t.Fatalf("no formulation %s", name)
+	return formulate.Built{}
+}
+
+func loaded(t *testing.T, spec string) (*run.Instance, solvers.Backend) {
+	t.Helper()
+	in, err := run.Load(spec, strings.NewReader(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := run.Backend("highs", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in, b
+}
+
+func valid(t *testing.T, schema string, v any) {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := testfile.Schema(t, schema)(string(data)); err != nil {
+		t.Error(err)
+	}
+}
+
+// The plan of an exact formulation is as fast as the model says, and its relaxation no
+// slower; the duals of the relaxation are of rows and columns that there are.
+func TestSolve(t *testing.T) {
+	t.Parallel()
+	in, b := loaded(t, "../../testdata/examples/fork.graph.json")
+	x := built(t, "checkmate", in, platform.Platform{Memory: 4})
+	s, err := formulate.Solve(t.Context(), b, x.Formulation, in, x.Program, solvers.Options{}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Plan == nil || s.Objective == nil || math.Abs(*s.Plan-*s.Objective) > 1e-6 || s.PlanError != "" || len(s.Columns) == 0 {
+		t.Errorf("%+v", s)
+	}
+	valid(t, "formulation-solution-v1.json", s)
+	relaxed, err := formulate.Solve(t.Context(), b, x.Formulation, in, x.Program, solvers.Options{Relax: true}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *relaxed.Objective > *s.Objective+1e-6 || relaxed.Plan != nil || len(relaxed.Duals) == 0 {
+		t.Errorf("%+v", relaxed)
+	}
+	valid(t, "formulation-solution-v1.json", relaxed)
+	var text strings.Builder
+	s.Text(&text)
+	for _, want := range []string{"checkmate (exact) on fork", "verified by replay", "nobody checked it"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, &text)
+		}
+	}
+}
+
+// A plan that does not decode is said, and is no error.
+func TestSolveSaysWhyThereIsNoPlan(t *testing.T) {
+	t.Parallel()
+	in, b := loaded(t, "../../testdata/examples/fork.graph.json")
+	x := built(t, "checkmate", in, platform.Platform{Memory: 4})
+	without, err := x.Program.Model.Without("memory", "memory at the start")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := *x.Program
+	program.Model = without
+	s, err := formulate.Solve(t.Context(), b, x.Formulation, in, &program, solvers.Options{}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Plan != nil == (s.PlanError != "") {
+		t.Errorf("plan %v, error %q: one of them is wanted", s.Plan, s.PlanError)
+	}
+}
+
+// Groups and families of both are listed once, with what each has.
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	in, b := loaded(t, "../../testdata/examples/fork.graph.json")
+	p := platform.Platform{Memory: 4}
+	both := [2]formulate.Built{built(t, "checkmate", in, p), built(t, "checkmate-strong", in, p)}
+	d, err := formulate.Compare(context.Background(), b, in, both, solvers.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid(t, "formulation-diff-v1.json", d)
+	seen := map[string]bool{}
+	for _, g := range d.Groups {
+		if seen[g.Name] || g.Sides[0] == nil && g.Sides[1] == nil {
+			t.Errorf("group %+v", g)
+		}
+		seen[g.Name] = true
+	}
+	if !seen["memory"] || !seen["live"] || len(d.Families) > 12 {
+		t.Errorf("groups %v, %d families", seen, len(d.Families))
+	}
+	if a, b := d.Sides[0].Program.Objective, d.Sides[1].Program.Objective; a == nil || b == nil || math.Abs(*a-*b) > 1e-6 {
+		t.Errorf("two exact formulations say %v and %v", a, b)
+	}
+	var text strings.Builder
+	if err := d.Text(&text); err != nil || !strings.Contains(text.String(), "relaxation") {
+		t.Errorf("%v\n%s", err, &text)
+	}
+}

@@ -1,0 +1,159 @@
+package history_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"workbench/bench/compare"
+	"workbench/bench/history"
+	"workbench/bench/report/rows"
+	"workbench/bench/report/rowstest"
+	"workbench/bench/run"
+	"workbench/model/testfile"
+)
+
+// nights are so many of the same tasks, a day apart, by versions v0, v1, …; change may
+// make the rows of night k worse.
+func nights(count int, change func(k int, n *rows.Night)) (list []history.Source) {
+	for k := range count {
+		version := "v" + string(rune('0'+k))
+		n := rowstest.Night(rowstest.Size{Instances: 4, Limits: 2, Repetitions: 1}, version, uint64(k))
+		for _, r := range n.Rows {
+			r.Started = r.Started.AddDate(0, 0, k)
+			r.Finished = r.Finished.AddDate(0, 0, k)
+		}
+		change(k, n)
+		list = append(list, history.Source{Folder: version, Night: n})
+	}
+	return list
+}
+
+// worse makes the plan of the first row of a method slower by a tenth.
+func worse(n *rows.Night, method string) {
+	for _, r := range n.Rows {
+		if r.Task.Method == method && r.Result != nil && r.Result.Objective != nil && r.Result.Status == run.Feasible && !rows.Stopped(r) {
+			x := *r.Result.Objective * 1.1
+			r.Result.Objective = &x
+			return
+		}
+	}
+	panic("no row to make worse")
+}
+
+func find(h *history.History, kind compare.Kind, method string) []history.Change {
+	return slices.DeleteFunc(slices.Clone(h.Changes), func(c history.Change) bool { return c.Kind != kind || c.Task.Method != method })
+}
+
+// A plan that got worse in the third of five nights and stayed so is found with that night
+// and its version; one that recovered does not stand.
+func TestRegressionsAreDated(t *testing.T) {
+	t.Parallel()
+	sources := nights(5, func(k int, n *rows.Night) {
+		if k >= 2 {
+			worse(n, "persistent")
+		}
+		if k == 1 {
+			worse(n, "revolve")
+		}
+	})
+	slices.Reverse(sources) // the order of arguments is not that of nights
+	h, err := history.New(sources, compare.Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := []string{h.Nights[0].Folder, h.Nights[4].Folder}; !slices.Equal(got, []string{"v0", "v4"}) {
+		t.Errorf("nights from %s to %s, want v0 to v4", got[0], got[1])
+	}
+	standing := find(h, compare.WorsePlan, "persistent")
+	if len(standing) != 1 || !standing[0].Stands || standing[0].Night != 2 || h.Nights[standing[0].Night].Versions[0] != "v2" {
+		t.Errorf("persistent: %+v, want one that stands since night 2 of version v2", standing)
+	}
+	over := find(h, compare.WorsePlan, "revolve")
+	if len(over) != 1 || over[0].Stands || over[0].Night != 1 {
+		t.Errorf("revolve: %+v, want one in night 1 that is over", over)
+	}
+	if h.Standing() != 1 || !h.Changes[0].Stands || !h.Changes[0].Regression {
+		t.Errorf("%d regressions stand, want 1, listed first", h.Standing())
+	}
+	for _, m := range h.Methods {
+		if len(m.Objective) != 5 || m.Objective[0] == nil || *m.Objective[0] != 1 {
+			t.Errorf("%s: %v, want five nights from 1 on", m.Method, m.Objective)
+		}
+		if last := m.Objective[4]; m.Method == "persistent" && (last == nil || *last <= 1) {
+			t.Errorf("persistent ends at %v, want above 1", last)
+		}
+	}
+}
+
+func TestEqualNightsHaveNoHistory(t *testing.T) {
+	t.Parallel()
+	h, err := history.New(nights(3, func(int, *rows.Night) {}), compare.Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.Standing() != 0 {
+		t.Errorf("%+v stands", h.Changes[0])
+	}
+}
+
+func TestHistoryNeedsTwoNightsWithCommonTasks(t *testing.T) {
+	t.Parallel()
+	two := nights(2, func(k int, n *rows.Night) {
+		for _, r := range n.Rows {
+			r.Task.SHA256 += string(rune('a' + k))
+		}
+	})
+	for _, sources := range [][]history.Source{two[:1], two} {
+		if _, err := history.New(sources, compare.Defaults()); !errors.Is(err, run.ErrInput) {
+			t.Errorf("%d nights: %v, want an error of the user's", len(sources), err)
+		}
+	}
+}
+
+// The page is well-formed, has every night, and needs nothing beside itself.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	sources := nights(3, func(k int, n *rows.Night) {
+		if k == 2 {
+			worse(n, "floating")
+		}
+	})
+	h, err := history.New(sources, compare.Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := h.WriteHTML(&b, sources); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"1 regressions stand", "v2", "worse-plan", "<polyline", "default-src &#39;none&#39;"} {
+		if !strings.Contains(strings.ReplaceAll(b.String(), "'none'", "&#39;none&#39;"), want) {
+			t.Errorf("no %q on the page", want)
+		}
+	}
+	if strings.Contains(b.String(), "http") && strings.Contains(b.String(), "src=") {
+		t.Error("the page asks for something")
+	}
+	d := xml.NewDecoder(&b)
+	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
+	for {
+		if _, err := d.Token(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := json.Marshal(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := testfile.Schema(t, "history-v1.json")(string(data)); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,116 @@
+package history
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"workbench/bench/compare"
+	"workbench/bench/report"
+	"workbench/bench/report/rows"
+	"workbench/bench/sweep"
+)
+
+//go:embed page.html
+var pageHTML string
+
+// mostChanges are listed on the page.
+const mostChanges = 500
+
+// WriteHTML writes all nights on one page, which needs neither a network nor a
+// script. O(k·n) for each change listed of k nights of n rows.
+func (h *History) WriteHTML(w io.Writer, sources []Source) error {
+	t, err := template.New("history").Funcs(template.FuncMap{
+		"day":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
+		"join":    func(s []string) string { return strings.Join(s, " and ") },
+		"line":    line,
+		"limits":  func(t sweep.Task) string { return rows.Limits(&t) },
+		"command": func(t sweep.Task) string { return rows.Command(&t) },
+		"change": func(x *float64) string {
+			if x == nil {
+				return ""
+			}
+			return fmt.Sprintf("%+.3g %%", 100**x)
+		},
+		"values": func(c Change) template.HTML { return line(values(sources, c)) },
+	}).Parse(pageHTML)
+	if err != nil {
+		return err
+	}
+	listed := h.Changes[:min(len(h.Changes), mostChanges)]
+	return t.Execute(w, map[string]any{
+		"H": h, "Changes": listed, "More": len(h.Changes) - len(listed), "Style": template.CSS(report.Style()),
+	})
+}
+
+// values returns over the nights what a change is about: the objective, the bound, or
+// the time.
+func values(sources []Source, c Change) []*float64 {
+	list := make([]*float64, len(sources))
+	for k, r := range Of(sources, c.Task) {
+		if r == nil {
+			continue
+		}
+		var x float64
+		known := true
+		switch c.Kind {
+		case compare.WeakerBound, compare.StrongerOne:
+			b, ok := rows.Bound(r)
+			if known = ok; ok {
+				x = b.Value
+			}
+		case compare.Slower, compare.Faster, compare.ProofLost, compare.ProofGained, compare.AtEdge:
+			x = rows.Time(r)
+		default:
+			x, known = rows.Objective(r)
+		}
+		if known {
+			list[k] = &x
+		}
+	}
+	return list
+}
+
+// line draws values over nights, with the last as a number; night by night for those
+// who hear it. Holes break the line.
+func line(values []*float64) template.HTML {
+	low, high, last := math.Inf(1), math.Inf(-1), ""
+	var words []string
+	for k, v := range values {
+		if v == nil {
+			continue
+		}
+		low, high, last = min(low, *v), max(high, *v), fmt.Sprintf("%.5g", *v)
+		words = append(words, fmt.Sprintf("night %d: %s", k, last))
+	}
+	if last == "" {
+		return "–"
+	}
+	// A hundredth is the least that fills the height: noise is not to look like a slope.
+	middle, height := (low+high)/2, max(high-low, 0.01*math.Abs(high), math.SmallestNonzeroFloat64)
+	y := func(v float64) float64 { return 12 - 20*(v-middle)/height }
+	x := func(k int) float64 { return 100 * float64(k) / float64(max(1, len(values)-1)) }
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="line" viewBox="0 0 100 24" preserveAspectRatio="none" role="img" aria-label="%s"><title>%[1]s</title>`, strings.Join(words, ", "))
+	var points []string
+	flush := func() {
+		if len(points) > 0 {
+			fmt.Fprintf(&b, `<polyline points="%s"/>`, strings.Join(points, " "))
+		}
+		points = nil
+	}
+	for k, v := range values {
+		if v == nil {
+			flush()
+			continue
+		}
+		points = append(points, fmt.Sprintf("%.1f,%.1f", x(k), y(*v)))
+	}
+	flush()
+	fmt.Fprintf(&b, "</svg> %s", last)
+	return template.HTML(b.String()) // numbers and words of ours only
+}

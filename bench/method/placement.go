@@ -1,0 +1,196 @@
+package method
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"workbench/bench/run"
+	"workbench/bench/timeline"
+	heuristics "workbench/heuristics/placement"
+	"workbench/ilp/formulation"
+	ilpplacement "workbench/ilp/placement"
+	"workbench/model/allocator"
+	"workbench/model/lifetimes"
+	"workbench/model/placement"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/proof"
+	"workbench/model/subject"
+)
+
+// Placement is the problem of offsets for buffers of known lifetimes.
+func Placement() *run.Problem {
+	return &run.Problem{
+		Name:      placement.Problem,
+		Title:     "addresses of buffers with known lifetimes",
+		Source:    "Garey and Johnson 1979, SR2",
+		Objective: "height: what the buffers reach up to, bytes",
+		Takes:     []string{lifetimes.Kind},
+		Word:      "height",
+		Defaults:  []string{"exact"},
+		Example:   "zoo:resnet18?as=lifetimes",
+		Memory:    "100%",
+		Range: func(in *run.Instance) (low, high float64) {
+			v, err := placementView(in, platform.Platform{})
+			if err != nil {
+				return 0, 0 // Load validates
+			}
+			for i := range v.Buffers {
+				high += float64(v.Buffers[i].Room)
+			}
+			return float64(v.Load()), high
+		},
+		Fit: func(in *run.Instance, p platform.Platform) error {
+			_, err := placementView(in, p)
+			return err
+		},
+		Bound:   placementBound,
+		Methods: PlacementMethods,
+		Does:    func(p *plan.Plan) string { return fmt.Sprintf("%d offsets", len(p.Offsets)) },
+		Times: func(in *run.Instance, r *run.Result) []run.Line {
+			height, load := *r.Objective, placementBound(in, run.Setting{Platform: r.Platform}).Value
+			return []run.Line{{Label: "height", Text: fmt.Sprintf("%s (%.0f bytes): %.3f %% above the load", platform.FormatBytes(height), height,
+				100*(height-in.Unit().Bytes(load))/math.Max(in.Unit().Bytes(load), 1))}}
+		},
+		Timeline: timeline.Placements(), Tensors: allocator.OfPlacement,
+		Subjects: []*subject.Subject{subject.Placement()},
+		Tiny:     map[string]string{lifetimes.Kind: "zoo:rnn?seq=2&as=lifetimes"},
+	}
+}
+
+// placementView returns the view of an instance.
+func placementView(in *run.Instance, _ platform.Platform) (*placement.Instance, error) {
+	v, err := placement.New(plan.As[*lifetimes.Lifetimes](in.Instance), 1)
+	if err != nil {
+		return nil, run.InputError(err)
+	}
+	return v, nil
+}
+
+// placementBound returns the load.
+func placementBound(in *run.Instance, s run.Setting) run.Bound {
+	return run.Memo(in, boundKey{problem: placement.Problem}, func() run.Bound {
+		v, err := placementView(in, s.Platform)
+		if err != nil {
+			return proof.BySearch(0, "nothing")
+		}
+		return proof.BySearch(float64(v.Load()), "the load: what is alive together")
+	})
+}
+
+// PlacementMethods is the table of methods for placement.
+func PlacementMethods() []*run.Method {
+	greedy := func(name, source, summary, complexity string, place func(*placement.Instance, []int) []int64) *run.Method {
+		return placementMethod(name, run.Heuristic, source, summary, complexity, func(ctx context.Context, v *placement.Instance, _ heuristics.Goal) heuristics.Found {
+			offsets := heuristics.Greedy(ctx, v, place)
+			return heuristics.Found{Offsets: offsets, Height: v.Height(offsets), Bound: v.Load()}
+		})
+	}
+	return []*run.Method{
+		placementMethod("exact", run.Exact, "ours, after Moffitt 2023 and Côté et al. 2014",
+			"first fit, then a search from the bottom up that proves the least height", "exponential", heuristics.Least),
+		placementMethod("fit", run.Heuristic, "ours, after Moffitt 2023 and Côté et al. 2014",
+			"the same search for any placement within the memory", "exponential",
+			func(ctx context.Context, v *placement.Instance, g heuristics.Goal) heuristics.Found {
+				g.Enough = g.Memory
+				return heuristics.Least(ctx, v, g)
+			}),
+		greedy("first-fit", "Pisarchyk and Lee 2020", "each buffer as low as it fits, by size, area, lifetime and start: the best of these", "O(n²)", heuristics.FirstFit),
+		greedy("best-fit", "Pisarchyk and Lee 2020", "each buffer in the smallest gap with room for it, in the same orders", "O(n²)", heuristics.BestFit),
+		placementMethod("search", run.Heuristic, "ours", "the order of first fit by simulated annealing", "O(n²) a step",
+			heuristics.Search),
+		{
+			Problem: placement.Problem, Name: "placement-milp", Kind: run.Exact, Source: "ours, after Sekiyama et al. 2018", Solver: true,
+			Summary:    "first fit, then the MILP with an order of every pair alive together",
+			Complexity: "exponential; up to 100,000 pairs",
+			Run:        placementMILP,
+		},
+	}
+}
+
+// placementMethod is a method without a solver.
+func placementMethod(name string, kind run.Kind, source, summary, complexity string, work func(context.Context, *placement.Instance, heuristics.Goal) heuristics.Found) *run.Method {
+	return &run.Method{
+		Problem: placement.Problem, Name: name, Kind: kind, Source: source, Summary: summary, Complexity: complexity,
+		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+			v, err := placementView(in, s.Platform)
+			if err != nil {
+				return nil, err
+			}
+			if err := v.Fits(s.Platform.Memory); err != nil {
+				return nil, err
+			}
+			start := time.Now()
+			goal := heuristics.Goal{Memory: int64(math.Min(s.Platform.Memory, platform.MaxTotal)), Seed: uint64(s.Seed)}
+			if s.OnProgress != nil {
+				goal.OnProgress = func(height, bound int64) {
+					s.OnProgress(run.Progress{Phase: name, Elapsed: time.Since(start), Objective: float64(height), Bound: float64(bound)})
+				}
+			}
+			found := work(ctx, v, goal)
+			out := &run.Outcome{Stopped: ctx.Err() != nil}
+			if found.Bound > v.Load() {
+				out.Bounds = append(out.Bounds, proof.BySearch(float64(found.Bound), "the search: no lower placement exists"))
+			}
+			switch {
+			case platform.Fits(float64(found.Height), s.Platform.Memory):
+				out.Plan = v.Plan(name, found.Offsets, s.Platform)
+			case !platform.Fits(float64(found.Bound), s.Platform.Memory):
+				return nil, &plan.Infeasible{
+					Problem: placement.Problem, Given: s.Platform.Memory,
+					Why: fmt.Sprintf("the search: no placement is lower than %.f bytes", in.Unit().Bytes(float64(found.Bound))),
+				}
+			}
+			if s.Document { // the load with a certificate
+				r, err := s.Task(in, "load", out.Plan).Run(ctx, func(sofar *formulation.Result) (*formulation.Phase, error) {
+					if sofar.Program != nil {
+						return nil, nil
+					}
+					program, err := ilpplacement.Load(v.Lifetimes, s.Platform)
+					return &formulation.Phase{Program: program, Relax: true}, err
+				})
+				if err != nil {
+					return out, err
+				}
+				out.Bounds = append(out.Bounds, r.Bounds...)
+			}
+			return out, nil
+		},
+	}
+}
+
+// placementMILP solves the MILP from first fit.
+func placementMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+	v, err := placementView(in, s.Platform)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.Fits(s.Platform.Memory); err != nil {
+		return nil, err
+	}
+	out := &run.Outcome{}
+	if offsets := heuristics.Greedy(ctx, v, heuristics.FirstFit); platform.Fits(float64(v.Height(offsets)), s.Platform.Memory) {
+		out.Plan = v.Plan("placement-milp", offsets, s.Platform)
+	}
+	r, err := s.Task(in, "milp", out.Plan).Run(ctx, ilpplacement.Phases(v.Lifetimes, s.Platform))
+	if r != nil {
+		out.Take(r)
+	}
+	var infeasible *plan.Infeasible
+	switch {
+	case errors.As(err, &infeasible):
+		return nil, err
+	case err != nil && out.Plan == nil:
+		return nil, userError(err)
+	case err != nil:
+		out.Remark("no MILP bound: " + err.Error())
+	}
+	if out.Plan != nil {
+		out.Plan.Method = "placement-milp"
+	}
+	out.Stopped = ctx.Err() != nil
+	return out, nil
+}

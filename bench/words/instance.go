@@ -1,0 +1,90 @@
+package words
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"workbench/model/chain"
+	"workbench/model/graph"
+	"workbench/model/join"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Instance prints what an instance is made of: layers, nodes or branches.
+func Instance(w io.Writer, in plan.Instance) {
+	switch made := in.(type) {
+	case *graph.Graph:
+		nodes(w, made)
+	case *join.Join:
+		branches(w, made)
+	case *chain.Chain:
+		layers(w, made)
+	default:
+		fmt.Fprintf(w, "%s: %s, %d samples a step, computing once %s\n", in.Title(), in.Size(), in.Batch(), platform.FormatSeconds(in.TotalTime()))
+	}
+}
+
+// layers prints the layers of a chain, runs of equal ones once.
+func layers(w io.Writer, c *chain.Chain) {
+	t := Table(w, table.Row{"layer", "name", "forward", "backward", "activation", "saved", "weight"}, 3, 4, 5, 6, 7)
+	var weight, saved float64
+	for i := 0; i < len(c.Layers); {
+		l, j := c.Layers[i], i+1
+		for j < len(c.Layers) && sameCosts(l, c.Layers[j]) {
+			j++
+		}
+		number := fmt.Sprint(i + 1)
+		if j > i+1 {
+			number = fmt.Sprintf("%d–%d", i+1, j)
+		}
+		t.AppendRow(table.Row{
+			number, l.Name, platform.FormatSeconds(l.ForwardTime), platform.FormatSeconds(l.BackwardTime),
+			platform.FormatBytes(l.Activation), platform.FormatBytes(l.Saved), platform.FormatBytes(l.Weight),
+		})
+		weight, saved = weight+float64(j-i)*l.Weight, saved+float64(j-i)*l.Saved
+		i = j
+	}
+	t.AppendFooter(table.Row{"", fmt.Sprintf("%d layers", c.Len()), "", platform.FormatSeconds(c.TotalTime()), "", platform.FormatBytes(saved), platform.FormatBytes(weight)})
+	fmt.Fprintf(w, "%s: %d samples a step, input %s\n\n", c.Name, c.Samples, platform.FormatBytes(c.Input.Activation))
+	t.Render()
+}
+
+// nodes prints the nodes of a graph.
+func nodes(w io.Writer, g *graph.Graph) {
+	t := Table(w, table.Row{"node", "kind", "time", "memory", "overhead", "weight", "reads"}, 3, 4, 5, 6)
+	pred, _ := g.Adjacency()
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		var reads []string
+		for _, p := range pred[i] {
+			reads = append(reads, g.Nodes[p].ID)
+		}
+		t.AppendRow(table.Row{
+			n.ID, n.Kind, platform.FormatSeconds(n.Time), platform.FormatBytes(n.Memory),
+			platform.FormatBytes(n.Overhead), platform.FormatBytes(n.Weight), Wrap(strings.Join(reads, ", "), 60),
+		})
+	}
+	fmt.Fprintf(w, "%s: %d nodes, %d edges, %d samples a step, input %s, computing once %s\n\n", g.Name, g.Len(), len(g.Edges), g.Samples,
+		platform.FormatBytes(g.Input), platform.FormatSeconds(g.TotalTime()))
+	t.Render()
+}
+
+// branches prints the branches of a join.
+func branches(w io.Writer, j *join.Join) {
+	fmt.Fprintf(w, "%s: %d branches, computing once %g\n\n", j.Name, j.K(), j.TotalTime())
+	t := Table(w, table.Row{"branch", "layers", "keeps its gradient"}, 2)
+	for b, l := range j.Branches {
+		t.AppendRow(table.Row{b + 1, l, j.Keep[b]})
+	}
+	t.Render()
+}
+
+// sameCosts reports whether two layers differ at most in their names.
+func sameCosts(a, b chain.Layer) bool {
+	a.Name = b.Name
+	return a == b
+}

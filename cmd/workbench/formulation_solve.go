@@ -1,0 +1,182 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"workbench/bench/formulate"
+	"workbench/bench/method"
+	"workbench/bench/outfile"
+	"workbench/bench/run"
+	"workbench/model/platform"
+	"workbench/solvers"
+)
+
+// programOptions are the flags of the subcommands that solve a program as it is.
+type programOptions struct {
+	formulationOptions
+	raw        cli.StringSlice
+	log, write string
+	relax      bool
+	values     bool
+}
+
+func (o *programOptions) flags() []cli.Flag {
+	return append(o.formulationOptions.flags(),
+		&cli.StringFlag{Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(run.BackendNames(), " or "), Value: "highs", Destination: &o.backend, Category: "solver"},
+		&cli.StringFlag{Name: "time-limit", Usage: "stop after `DURATION`", Value: "60s", Destination: &o.timeLimit, Category: "solver"},
+		&cli.StringFlag{Name: "gap", Usage: "relative `GAP` at which the solver may stop, as 0.01 or 1%", Value: "0", Destination: &o.gap, Category: "solver"},
+		&cli.IntFlag{Name: "threads", Usage: "`N` threads", Value: 1, Destination: &o.threads, Category: "solver"},
+		&cli.IntFlag{Name: "seed", Usage: "`N` seeds the solver", Destination: &o.seed, Category: "solver"},
+		&cli.StringSliceFlag{Name: "option", Usage: "an option of the library's own, as mip_heuristic_effort=0.1; may be repeated: `NAME=VALUE`", Destination: &o.raw, Category: "solver"},
+		&cli.StringFlag{Name: "log", Usage: "the solver's own log to `FILE`, - for standard error", Destination: &o.log, Category: "output"},
+	)
+}
+
+// options are those of the solver; done closes the log.
+func (o *programOptions) options(s streams, j *job) (options solvers.Options, done func() error, err error) {
+	options = solvers.Options{
+		Time: j.setting.Time, RelGap: solvers.Some(j.setting.Gap), Threads: solvers.Some(o.threads),
+		Relax: o.relax, Raw: map[string]string{},
+	}
+	if o.seed > 0 {
+		options.Seed = solvers.Some(o.seed)
+	}
+	for _, word := range o.raw.Value() {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok {
+			return options, nil, usagef("--option %s: write NAME=VALUE", word)
+		}
+		options.Raw[name] = value
+	}
+	done = func() error { return nil }
+	switch o.log {
+	case "":
+	case outfile.Standard:
+		options.Log = s.err
+	default:
+		var text strings.Builder
+		options.Log = &text
+		done = func() error {
+			return outfile.Write(o.log, s.out, func(w io.Writer) error { _, err := io.WriteString(w, text.String()); return err })
+		}
+		if err := outfile.Check(o.log); err != nil {
+			return options, nil, err
+		}
+	}
+	return options, done, nil
+}
+
+func newFormulationSolve(s streams) *cli.Command {
+	o := &programOptions{}
+	return &cli.Command{
+		Name:      "solve",
+		Usage:     "one formulation solved as it is, without heuristics, a start or certificates",
+		ArgsUsage: "NAME [INSTANCE]",
+		Flags: append(
+			o.flags(),
+			&cli.BoolFlag{Name: "relax", Usage: "the LP relaxation", Destination: &o.relax, Category: "solver"},
+			&cli.BoolFlag{Name: "values", Usage: "with --format json: columns, and of a relaxation duals and reduced costs, that are not zero", Destination: &o.values, Category: "output"},
+			&cli.StringFlag{Name: "write", Usage: "write the model to `FILE`.mps or .lp, too", Destination: &o.write, Category: "output"},
+		),
+		Action: func(c *cli.Context) error {
+			f, j, program, err := o.build(c, s, tiny)
+			if err != nil {
+				return err
+			}
+			if o.write != "" {
+				write := modelFormats[modelFormat(o.write)]
+				if write == nil {
+					return usagef("--write %s: a name that ends in .mps or .lp is needed", o.write)
+				}
+				if err := outfile.Write(o.write, s.out, func(w io.Writer) error { return write(program.Model, w) }); err != nil {
+					return err
+				}
+			}
+			options, done, err := o.options(s, j)
+			if err != nil {
+				return err
+			}
+			r, err := formulate.Solve(c.Context, j.setting.Backend, f, j.in, program, options, o.values)
+			if err != nil {
+				return err
+			}
+			if err := done(); err != nil {
+				return err
+			}
+			if o.json() {
+				return writeJSON(s.out, r)
+			}
+			r.Text(s.out)
+			return nil
+		},
+	}
+}
+
+func newFormulationDiff(s streams) *cli.Command {
+	o := &programOptions{}
+	return &cli.Command{
+		Name:      "diff",
+		Usage:     "two formulations of one instance: rows and columns by group, relaxations, bounds, nodes, times",
+		ArgsUsage: "A B INSTANCE",
+		Description: "With --without GROUPS the second is built without these groups; A and B may be the\n" +
+			"same formulation then.",
+		Flags: o.flags(),
+		Action: func(c *cli.Context) error {
+			a, err := args(c, 3, 3, "formulation diff A B INSTANCE [flags]")
+			if err != nil {
+				return err
+			}
+			var both [2]formulate.Built
+			for k, name := range a[:2] {
+				if both[k].Formulation, err = findFormulation(name); err != nil {
+					return err
+				}
+			}
+			if p, q := both[0].Formulation.Problem, both[1].Formulation.Problem; p != q {
+				return usagef("%s is about %s and %s about %s: there is nothing to compare", a[0], p, a[1], q)
+			}
+			log, err := o.check(s)
+			if err != nil {
+				return err
+			}
+			o.problem, o.slots = both[0].Formulation.Problem, noSlots
+			j, err := o.job(c.Context, s, log, a[2])
+			if err != nil {
+				return err
+			}
+			for k := range both {
+				if both[k].Program, err = method.Build(both[k].Formulation, j.in, j.setting.Platform); err != nil {
+					return fmt.Errorf("%s: %w", a[k], err)
+				}
+			}
+			if o.without != "" {
+				if both[1].Program.Model, err = both[1].Program.Model.Without(strings.Split(o.without, ",")...); err != nil {
+					return run.InputError(err)
+				}
+			}
+			options, done, err := o.options(s, j)
+			if err != nil {
+				return err
+			}
+			if !o.quiet {
+				fmt.Fprintf(s.err, "solving four times, up to %s each\n", platform.FormatSeconds(max(j.setting.Time, time.Second).Seconds()))
+			}
+			d, err := formulate.Compare(c.Context, j.setting.Backend, j.in, both, options)
+			if err != nil {
+				return err
+			}
+			if err := done(); err != nil {
+				return err
+			}
+			if o.json() {
+				return writeJSON(s.out, d)
+			}
+			return d.Text(s.out)
+		},
+	}
+}

@@ -1,0 +1,194 @@
+package placement
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"workbench/model/placement"
+)
+
+// An Order says which buffers a greedy method places first.
+type Order struct {
+	Name    string
+	Compare func(in *placement.Instance, i, j int) int
+}
+
+// Orders are the usual orders, ties by number: by falling size (greedy by size in
+// Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference,
+// 2020, §5.2), by falling area, by falling lifetime, by start.
+func Orders() []Order {
+	length := func(in *placement.Instance, i int) float64 {
+		l := &in.Lifetimes.Buffers[i]
+		return float64(l.Upper) - float64(l.Lower)
+	}
+	falling := func(name string, key func(in *placement.Instance, i int) float64) Order {
+		return Order{name, func(in *placement.Instance, i, j int) int { return cmp.Compare(key(in, j), key(in, i)) }}
+	}
+	return []Order{
+		falling("size", func(in *placement.Instance, i int) float64 { return float64(in.Buffers[i].Size) }),
+		falling("area", func(in *placement.Instance, i int) float64 { return float64(in.Buffers[i].Size) * length(in, i) }),
+		falling("lifetime", length),
+		falling("start", func(in *placement.Instance, i int) float64 { return -float64(in.Lifetimes.Buffers[i].Lower) }),
+	}
+}
+
+// Sorted returns the buffers in an order.
+func Sorted(in *placement.Instance, o Order) []int {
+	order := make([]int, len(in.Buffers))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return o.Compare(in, i, j) })
+	return order
+}
+
+// A shelf is placed buffers in the order of their offsets, in pieces of a bounded
+// length, so that one is inserted without moving all of them.
+type shelf struct{ pieces []piece }
+
+// piece has the sections that its buffers live in, at most.
+type piece struct {
+	first, last int
+	on          []interval
+}
+
+type interval struct {
+	low, top    int64
+	first, last int32
+}
+
+// mostInPiece is how long a piece grows before it is cut in two.
+const mostInPiece = 256
+
+func (s *shelf) clear() { s.pieces = s.pieces[:0] }
+
+// gap returns the least offset at which so much is free in the sections from first
+// to last. O(placed).
+func (s *shelf) gap(first, last int, room int64) int64 {
+	at := int64(0)
+	for k := range s.pieces {
+		p := &s.pieces[k]
+		if p.first > last || p.last < first {
+			continue
+		}
+		for i := range p.on {
+			x := &p.on[i]
+			if int(x.first) > last || int(x.last) < first || x.top <= at {
+				continue
+			}
+			if x.low-at >= room {
+				return at
+			}
+			at = x.top
+		}
+	}
+	return at
+}
+
+// tightest returns the offset of the smallest gap that has so much room, the lowest
+// of equal ones; what is above everything counts as the largest. O(placed).
+func (s *shelf) tightest(first, last int, room int64) int64 {
+	at, best, width := int64(0), int64(-1), int64(0)
+	for k := range s.pieces {
+		p := &s.pieces[k]
+		if p.first > last || p.last < first {
+			continue
+		}
+		for i := range p.on {
+			x := &p.on[i]
+			if int(x.first) > last || int(x.last) < first {
+				continue
+			}
+			if w := x.low - at; w >= room && (best < 0 || w < width) {
+				best, width = at, w
+			}
+			at = max(at, x.top)
+		}
+	}
+	if best >= 0 {
+		return best
+	}
+	return at
+}
+
+// put adds a buffer. O(pieces + length of one).
+func (s *shelf) put(b *placement.Buffer, at int64) {
+	x := interval{at, at + b.Room, int32(b.First), int32(b.Last)}
+	k, _ := slices.BinarySearchFunc(s.pieces, at, func(p piece, at int64) int { return cmp.Compare(p.on[len(p.on)-1].low, at) })
+	if k == len(s.pieces) {
+		if k--; k < 0 {
+			s.pieces = append(s.pieces, piece{b.First, b.Last, append(make([]interval, 0, mostInPiece), x)})
+			return
+		}
+	}
+	p := &s.pieces[k]
+	i, _ := slices.BinarySearchFunc(p.on, at, func(x interval, at int64) int { return cmp.Compare(x.low, at) })
+	p.on = slices.Insert(p.on, i, x)
+	p.first, p.last = min(p.first, b.First), max(p.last, b.Last)
+	if len(p.on) < mostInPiece {
+		return
+	}
+	half := append(make([]interval, 0, mostInPiece), p.on[mostInPiece/2:]...)
+	p.on = p.on[:mostInPiece/2]
+	s.pieces = slices.Insert(s.pieces, k+1, extent(half))
+	s.pieces[k] = extent(s.pieces[k].on)
+}
+
+// extent returns a piece of intervals.
+func extent(on []interval) piece {
+	p := piece{int(on[0].first), int(on[0].last), on}
+	for i := range on {
+		p.first, p.last = min(p.first, int(on[i].first)), max(p.last, int(on[i].last))
+	}
+	return p
+}
+
+// FirstFit places buffers in an order, each as low as it fits. O(n²), with a small
+// factor: 60,000 buffers take seconds.
+func FirstFit(in *placement.Instance, order []int) []int64 {
+	offsets, s := make([]int64, len(in.Buffers)), &shelf{}
+	fill(in, order, offsets, s)
+	return offsets
+}
+
+func fill(in *placement.Instance, order []int, offsets []int64, s *shelf) {
+	s.clear()
+	for _, i := range order {
+		b := &in.Buffers[i]
+		offsets[i] = 0
+		if b.Room > 0 {
+			offsets[i] = s.gap(b.First, b.Last, b.Room)
+			s.put(b, offsets[i])
+		}
+	}
+}
+
+// BestFit places buffers in an order, each in the smallest gap that has room for
+// it. O(n²).
+func BestFit(in *placement.Instance, order []int) []int64 {
+	offsets, s := make([]int64, len(in.Buffers)), &shelf{}
+	for _, i := range order {
+		if b := &in.Buffers[i]; b.Room > 0 {
+			offsets[i] = s.tightest(b.First, b.Last, b.Room)
+			s.put(b, offsets[i])
+		}
+	}
+	return offsets
+}
+
+// Greedy returns the lowest of what a greedy method makes of the usual orders, of
+// the first one alone once ctx has ended. It stops at the load.
+func Greedy(ctx context.Context, in *placement.Instance, place func(*placement.Instance, []int) []int64) []int64 {
+	var best []int64
+	load := in.Load()
+	for _, o := range Orders() {
+		if best != nil && (ctx.Err() != nil || in.Height(best) <= load) {
+			break
+		}
+		if found := place(in, Sorted(in, o)); best == nil || in.Height(found) < in.Height(best) {
+			best = found
+		}
+	}
+	return best
+}

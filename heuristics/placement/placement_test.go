@@ -1,0 +1,189 @@
+package placement_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"workbench/heuristics/placement"
+	"workbench/model/exhaustive"
+	"workbench/model/lifetimes"
+	view "workbench/model/placement"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// unlimited is a memory that everything fits in.
+const unlimited = 1e12
+
+// check verifies offsets and returns their height.
+func check(t *testing.T, in *view.Instance, offsets []int64) float64 {
+	t.Helper()
+	p := in.Plan("test", offsets, platform.Platform{Memory: unlimited})
+	r, err := plan.VerifyPlacement(in.Lifetimes, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Valid() || len(r.ClaimErrors) > 0 {
+		t.Fatalf("%+v %v\n%+v", r.Violations, r.ClaimErrors, in.Lifetimes.Buffers)
+	}
+	return r.PeakMemory
+}
+
+// Every method makes valid placements, and the search finds and proves the
+// optimum of the exhaustive one.
+func TestAgainstExhaustiveSearch(t *testing.T) {
+	t.Parallel()
+	cases := 2000
+	if testing.Short() {
+		cases = 400
+	}
+	r := rand.New(rand.NewPCG(20, 1))
+	above := 0 // optima above the load
+	for n := range cases {
+		l := exhaustive.RandomLifetimes(r, 1+r.IntN(7))
+		if n%8 == 0 {
+			l = exhaustive.AboveLoad(r)
+		}
+		best, _, err := exhaustive.Placement(l, unlimited, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := view.New(l, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if float64(in.Load()) > best {
+			t.Fatalf("case %d: load %d, optimum %g\n%+v", n, in.Load(), best, l.Buffers)
+		}
+		if float64(in.Load()) < best {
+			above++
+		}
+		f := placement.Least(t.Context(), in, placement.Goal{Seed: uint64(n)})
+		if h := check(t, in, f.Offsets); h != best || float64(f.Bound) != best {
+			t.Fatalf("case %d: found %g, proved %d; the optimum is %g\n%+v", n, h, f.Bound, best, l.Buffers)
+		}
+		for _, place := range []func(*view.Instance, []int) []int64{placement.FirstFit, placement.BestFit} {
+			if h := check(t, in, placement.Greedy(t.Context(), in, place)); h < best {
+				t.Fatalf("case %d: %g is below the optimum, %g", n, h, best)
+			}
+		}
+	}
+	t.Logf("%d of %d optima are above the load", above, cases)
+	if above == 0 {
+		t.Error("no optimum is above the load: the cases prove nothing")
+	}
+}
+
+// cut returns buffers that fill a rectangle without a gap, by cutting it again and
+// again: the load is their height.
+func cut(r *rand.Rand, buffers int, length, height int64) *lifetimes.Lifetimes {
+	type rectangle struct{ x, y, w, h int64 }
+	all := []rectangle{{0, 0, length, height}}
+	for len(all) < buffers {
+		k := r.IntN(len(all))
+		a := all[k]
+		b := a
+		if r.IntN(2) == 0 && a.w > 1 {
+			a.w = 1 + r.Int64N(a.w-1)
+			b.x, b.w = b.x+a.w, b.w-a.w
+		} else if a.h > 1 {
+			a.h = 1 + r.Int64N(a.h-1)
+			b.y, b.h = b.y+a.h, b.h-a.h
+		} else {
+			continue
+		}
+		all[k] = a
+		all = append(all, b)
+	}
+	l := &lifetimes.Lifetimes{Name: "cut"}
+	for _, a := range all {
+		l.Buffers = append(l.Buffers, lifetimes.Buffer{Lower: a.x, Upper: a.x + a.w, Size: float64(a.h)})
+	}
+	r.Shuffle(len(all), func(i, j int) { l.Buffers[i], l.Buffers[j] = l.Buffers[j], l.Buffers[i] })
+	for i := range l.Buffers {
+		l.Buffers[i].ID = string(rune('a'+i%26)) + string(rune('a'+i/26))
+	}
+	return l
+}
+
+// Rectangles that are cut to fit, with no room to spare anywhere, are put together
+// again.
+func TestPutsTogetherWhatIsCut(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(10) {
+		in, err := view.New(cut(rand.New(rand.NewPCG(seed, 0)), 60, 1000, 1<<20), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		f := placement.Least(ctx, in, placement.Goal{})
+		cancel()
+		if h := check(t, in, f.Offsets); h != 1<<20 {
+			t.Errorf("seed %d: %g for %d", seed, h, 1<<20)
+		}
+	}
+}
+
+// With an alignment offsets are multiples of it, and only what is on top may end
+// between two.
+func TestAlignment(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(20, 2))
+	for range 300 {
+		l := exhaustive.RandomLifetimes(r, 1+r.IntN(6))
+		in, err := view.New(l, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := placement.Least(t.Context(), in, placement.Goal{})
+		h := check(t, in, f.Offsets)
+		for _, at := range f.Offsets {
+			if at%4 != 0 {
+				t.Fatalf("offset %d", at)
+			}
+		}
+		// All offsets up to four rooms above each other, by trying them.
+		if best := aligned(in, make([]int64, len(in.Buffers)), 0, 1<<40); h != float64(best) || f.Bound != best {
+			t.Fatalf("found %g, proved %d, the optimum is %d\n%+v", h, f.Bound, best, l.Buffers)
+		}
+	}
+}
+
+// aligned returns the least height over all multiples of the alignment.
+func aligned(in *view.Instance, at []int64, k int, best int64) int64 {
+	if k == len(at) {
+		return min(best, in.Height(at))
+	}
+	b := &in.Buffers[k]
+	if b.Size == 0 {
+		at[k] = 0
+		return aligned(in, at, k+1, best)
+	}
+next:
+	for x := int64(0); x+b.Size < best; x += in.Align {
+		for j := range k {
+			if c := &in.Buffers[j]; c.Size > 0 && b.Meets(c) && x < at[j]+c.Size && at[j] < x+b.Size {
+				continue next
+			}
+		}
+		at[k] = x
+		best = aligned(in, at, k+1, best)
+	}
+	return best
+}
+
+// The annealing keeps to the rules, and does not lose to first fit.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	in, err := view.New(cut(rand.New(rand.NewPCG(7, 7)), 40, 100, 1000), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := check(t, in, placement.Greedy(t.Context(), in, placement.FirstFit))
+	f := placement.Search(t.Context(), in, placement.Goal{Seed: 1})
+	if h := check(t, in, f.Offsets); h > first || h != float64(f.Height) {
+		t.Errorf("search %g (says %d), first fit %g", h, f.Height, first)
+	}
+}

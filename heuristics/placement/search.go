@@ -1,0 +1,87 @@
+package placement
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"workbench/model/placement"
+)
+
+// iterations is how many steps Search takes.
+const iterations = 20_000
+
+// Search improves the order of [FirstFit] by simulated annealing, from the best of
+// the usual orders on: a buffer that reaches above the load is moved before another
+// that comes earlier, or two change places. Every placement in which each buffer
+// lies on 0 or on another is first fit in the order of its offsets, so that no optimum is out of
+// reach. It ends with ctx, at a height of enough, or after some thousand steps; each is
+// a first fit, O(n²).
+func Search(ctx context.Context, in *placement.Instance, goal Goal) Found {
+	f := Found{Bound: in.Load()}
+	var order []int
+	for _, o := range Orders() {
+		sorted := Sorted(in, o)
+		if offsets := FirstFit(in, sorted); f.Offsets == nil || in.Height(offsets) < f.Height {
+			f.Offsets, f.Height, order = offsets, in.Height(offsets), sorted
+		}
+	}
+	r, s := rand.New(rand.NewPCG(goal.Seed, 0)), &shelf{}
+	enough := max(f.Bound, goal.Enough)
+	current, offsets := slices.Clone(f.Offsets), make([]int64, len(in.Buffers))
+	next := make([]int, len(order))
+	cost := excess(in, current, enough)
+	hot := float64(f.Bound) / 50
+	for k := 0; k < iterations && ctx.Err() == nil && f.Height > enough; k++ {
+		copy(next, order)
+		shuffle(in, r, next, current, enough)
+		fill(in, next, offsets, s)
+		c := excess(in, offsets, enough)
+		if h := in.Height(offsets); h < f.Height {
+			f.Height, f.Offsets = h, slices.Clone(offsets)
+			if goal.OnProgress != nil {
+				goal.OnProgress(f.Height, f.Bound)
+			}
+		}
+		heat := hot * math.Pow(1e-3, float64(k)/float64(iterations))
+		if c <= cost || r.Float64() < math.Exp((cost-c)/heat) {
+			cost = c
+			order, next = next, order
+			current, offsets = offsets, current
+		}
+	}
+	return f
+}
+
+// excess is what the annealing minimises: the height, and a tenth of what every
+// buffer reaches above the goal, so that progress below the top counts.
+func excess(in *placement.Instance, offsets []int64, enough int64) float64 {
+	sum := 0.0
+	for i, at := range offsets {
+		if top := at + in.Buffers[i].Size; top > enough {
+			sum += float64(top - enough)
+		}
+	}
+	return float64(in.Height(offsets)) + sum/10
+}
+
+// shuffle changes an order a little.
+func shuffle(in *placement.Instance, r *rand.Rand, order []int, offsets []int64, enough int64) {
+	n := len(order)
+	from, to := r.IntN(n), r.IntN(n)
+	if r.IntN(3) == 0 {
+		order[from], order[to] = order[to], order[from]
+		return
+	}
+	for range n { // the next one that reaches too far up
+		if i := order[from]; offsets[i]+in.Buffers[i].Size > enough {
+			break
+		}
+		from = (from + 1) % n
+	}
+	to = r.IntN(from + 1)
+	i := order[from]
+	copy(order[to+1:from+1], order[to:from])
+	order[to] = i
+}

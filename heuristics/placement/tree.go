@@ -1,0 +1,284 @@
+package placement
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"workbench/model/placement"
+)
+
+// tree searches for a placement of height at most limit, or proves that there is
+// none. It is the search of Moffitt, MiniMalloc, ASPLOS 2023, §5, and of the
+// y-check of Côté, Dell'Amico and Iori, Operations Research 62(3), 2014, §4, made
+// one; like both, it builds placements from the bottom up, each buffer on 0 or on
+// another ("canonical" there, "normal patterns" here).
+//
+// Let S be a placement that fits with the least sum of offsets. In S every buffer
+// lies on 0 or on another. At a node some buffers are placed as in S, and every
+// other has
+//
+//   - drop, where it lands if it falls now: the top of what is placed under it;
+//   - low ≥ drop, a bound on its offset in S. If low > drop it has been excluded
+//     from drop, and so lies on a buffer j that is not yet placed: low is at least
+//     the least low + room of those it meets.
+//
+// The least low of a section and the rooms of all that is not placed there must fit
+// under limit ("section inference"). A buffer that is excluded from its drop, though
+// all that is not placed begins above it, would fall in S: such nodes are dominated,
+// as in MiniMalloc.
+//
+// A buffer is ready if low = drop and every other that it meets has low + room >
+// low: nothing can slip under it any more. A section is ready if all that share its
+// least low are. Branching takes a ready section and one of these buffers: it lies at
+// its low, or is excluded from it. Neither paper has the second branch, that of
+// constraint programming: MiniMalloc places buffers in the order of their offsets, all
+// over the time, and y-check those of the lowest niche from left to right. Here the
+// section is free: that with the fewest choices, the least room to spare, the most
+// failures so far. What falls apart in time is searched part by part, and what has
+// failed once is remembered.
+//
+// Nodes take O(buffers alive together · their sections).
+type tree struct {
+	in    *placement.Instance
+	items []item    // by First
+	first []int32   // items of First s or later begin at first[s]
+	meets [][]int32 // items alive together with an item
+	in0   [][]int32 // items of a section
+	spare []int64   // of a section, the most that a room has more than its size
+	least []int64   // of a section, the least room
+	low   []int64   // of an item: its low, none if it is placed
+	room  []int64   // of an item
+	limit int64     // the height sought
+	rank  []float64 // which buffer of a section is tried first
+	rule  sectionBy // which section
+	key   [][2]uint64
+	// failed are the states without a completion at a limit, by 128 bits of hash.
+	failed     map[[2]uint64]struct{}
+	failures   map[int64]map[[2]uint64]struct{} // by limit
+	remembered int
+
+	section []section
+	fails   []float64 // of a section
+	dirty   []int32
+	isDirty []bool
+	items0  []savedItem // trails
+	sects0  []savedSection
+	placed  []int32
+
+	nodes, most int64
+	ctx         context.Context
+}
+
+// item is a buffer and what is known of it at a node.
+type item struct {
+	first, last int
+	size, room  int64
+	buffer      int   // in the instance
+	twin        int32 // a number that items of equal lifetime and size share
+	drop, low   int64
+	placed      bool // at low
+}
+
+// section is what is known of a section at a node, of the buffers not placed.
+type section struct {
+	rest     int64 // the sum of their rooms
+	count    int32 // how many have the least low
+	crossing int32 // how many are in the next section, too
+	low      least // of low
+	top      least // of low + room
+	next     int64 // the second value of low
+}
+
+// least is a minimum, whose it is, and the minimum over all others.
+type least struct {
+	value, other int64
+	of           int32
+}
+
+// none is the minimum of nothing.
+const none = math.MaxInt64 / 4
+
+func (l *least) add(x int64, of int32) {
+	if x < l.value {
+		l.value, l.other, l.of = x, l.value, of
+	} else if x < l.other {
+		l.other = x
+	}
+}
+
+// without returns the minimum over all but one.
+func (l *least) without(of int32) int64 {
+	if l.of == of {
+		return l.other
+	}
+	return l.value
+}
+
+type savedItem struct {
+	item      int32
+	drop, low int64
+}
+
+type savedSection struct {
+	section int32
+	value   section
+}
+
+// verdict is what came of a search.
+type verdict int8
+
+const (
+	stopped  verdict = iota // by the number of nodes or the context
+	refuted                 // there is no placement
+	complete                // all items are placed
+)
+
+// sectionBy says which section is branched on.
+type sectionBy int
+
+const (
+	tightest   sectionBy = iota // of the least product of choices and room to spare
+	lowest                      // of the least low
+	fewest                      // of the fewest choices
+	failing                     // of the fewest choices for its failures so far: Boussemart et al., ECAI 2004
+	lowTight                    // of the least sum of low and room to spare
+	sectionBys                  // how many there are
+)
+
+// mostMeets is how many pairs of buffers alive together a tree has room for.
+const mostMeets = 30_000_000
+
+// newTree returns a tree for some buffers, or nil if too many pairs of them are
+// alive together.
+func newTree(in *placement.Instance, buffers []int) *tree {
+	t := &tree{in: in, failures: map[int64]map[[2]uint64]struct{}{}}
+	for _, i := range buffers {
+		b := &in.Buffers[i]
+		if b.Room > 0 {
+			t.items = append(t.items, item{first: b.First, last: b.Last, size: b.Size, room: b.Room, buffer: i})
+		}
+	}
+	slices.SortStableFunc(t.items, func(a, b item) int {
+		if a.first != b.first {
+			return a.first - b.first
+		}
+		return a.last - b.last
+	})
+	n := in.Sections
+	t.first, t.in0 = make([]int32, n+1), make([][]int32, n)
+	t.section, t.fails, t.isDirty = make([]section, n), make([]float64, n), make([]bool, n)
+	t.spare, t.least = make([]int64, n), make([]int64, n)
+	for s := range t.least {
+		t.least[s] = none
+	}
+	pairs := 0
+	for i := range t.items {
+		x := &t.items[i]
+		for s := x.first; s <= x.last; s++ {
+			pairs += len(t.in0[s])
+			t.in0[s] = append(t.in0[s], int32(i))
+			t.spare[s], t.least[s] = max(t.spare[s], x.room-x.size), min(t.least[s], x.room)
+		}
+		if pairs > mostMeets {
+			return nil
+		}
+	}
+	for s, i := 0, 0; s <= n; s++ {
+		for i < len(t.items) && t.items[i].first < s {
+			i++
+		}
+		t.first[s] = int32(i)
+	}
+	t.low, t.room = make([]int64, len(t.items)), make([]int64, len(t.items))
+	t.relate()
+	return t
+}
+
+// relate finds which items meet, and twins.
+func (t *tree) relate() {
+	t.meets = make([][]int32, len(t.items))
+	t.rank, t.key = make([]float64, len(t.items)), make([][2]uint64, len(t.items))
+	type shape struct {
+		first, last int
+		size        int64
+	}
+	twins := map[shape]int32{}
+	for i := range t.items {
+		x := &t.items[i]
+		for j := int(t.first[x.first]); j < len(t.items) && t.items[j].first <= x.last; j++ {
+			if j > i || t.items[j].first == x.first && j != i {
+				if j > i {
+					t.meets[i] = append(t.meets[i], int32(j))
+					t.meets[j] = append(t.meets[j], int32(i))
+				}
+			}
+		}
+		s := shape{x.first, x.last, x.size}
+		if _, ok := twins[s]; !ok {
+			twins[s] = int32(i)
+		}
+		x.twin = twins[s]
+		t.key[i] = [2]uint64{mix(uint64(i)*2 + 1), mix(uint64(i)*2 + 2)}
+	}
+}
+
+// mix is the finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// run searches at a height, with so many nodes at most. What has failed at it
+// before is known.
+func (t *tree) run(ctx context.Context, limit, nodes int64) verdict {
+	if t.failed = t.failures[limit]; t.failed == nil {
+		t.failed = map[[2]uint64]struct{}{}
+		t.failures[limit] = t.failed
+	}
+	t.ctx, t.limit, t.nodes, t.most = ctx, limit, 0, nodes
+	t.reset()
+	if !t.settle(0, t.in.Sections) {
+		return refuted
+	}
+	return t.node(0, t.in.Sections)
+}
+
+// reset takes all items back.
+func (t *tree) reset() {
+	t.items0, t.sects0, t.placed, t.dirty = t.items0[:0], t.sects0[:0], t.placed[:0], t.dirty[:0]
+	for s := range t.section {
+		t.section[s] = section{}
+		t.isDirty[s] = false
+	}
+	for i := range t.items {
+		x := &t.items[i]
+		x.drop, x.low, x.placed, t.low[i], t.room[i] = 0, 0, false, 0, x.room
+		for s := x.first; s <= x.last; s++ {
+			t.section[s].rest += x.room
+			if s < x.last {
+				t.section[s].crossing++
+			}
+		}
+	}
+	for s := range t.section {
+		t.touch(s)
+	}
+}
+
+// touch notes that what is known of a section has changed.
+func (t *tree) touch(s int) {
+	if !t.isDirty[s] {
+		t.isDirty[s] = true
+		t.dirty = append(t.dirty, int32(s))
+	}
+}
+
+// offsets writes the offsets of what is placed.
+func (t *tree) offsets(to []int64) {
+	for i := range t.items {
+		to[t.items[i].buffer] = t.items[i].low
+	}
+}

@@ -1,0 +1,45 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+
+	"workbench/ilp/formulation"
+	"workbench/model/chain"
+	"workbench/model/milp"
+	view "workbench/model/pipeline"
+	"workbench/model/platform"
+)
+
+// Closed builds a program of one column, the period, and a row for each bound in
+// closed form that holds for every pattern, for chains of any length. Its optimum
+// is the best of them, whose proofs are at [view.Instance.Bounds]: a certificate
+// of it says that much within milliseconds, however long the linear programs of
+// others take. The bounds are rounded down to a billionth.
+func Closed(c *chain.Chain, p platform.Platform, o MemoryOption) (*formulation.Program, error) {
+	in, err := view.New(c, p, o.MemoryModel)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
+	}
+	if err := in.Infeasible(); err != nil {
+		return nil, err
+	}
+	program := &formulation.Program{Promise: formulation.LowerBound, Formulation: closedName, Unit: timeUnit(in)}
+	if program.Options, err = options(closedName, MemoryOption{in.Model}); err != nil {
+		return nil, err
+	}
+	m := milp.New(closedName)
+	t := m.Var("T", milp.Continuous, 0, math.Inf(1))
+	g := m.Group("closed form", "[004] 5.1.1; ours")
+	var e milp.Expr
+	for _, b := range in.Bounds() {
+		g.AtLeast(e.Reset().Add(1, t), math.Floor(b.Value/program.Unit/timeGrain)*timeGrain)
+	}
+	m.Minimize(e.Reset().Add(1, t))
+	program.Model = m
+	return program, nil
+}
+
+// timeUnit is the unit of time of a model in seconds: the load of an average
+// processor is about scale of them.
+func timeUnit(in *view.Instance) float64 { return 1 / milp.PowerOfTwo(in.Load(), scale) }

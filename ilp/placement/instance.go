@@ -1,0 +1,108 @@
+// Package placement holds the formulations of offline dynamic storage allocation:
+// offsets for buffers of known lifetimes, of least height.
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"workbench/ilp/formulation"
+	"workbench/model/lifetimes"
+	"workbench/model/milp"
+	view "workbench/model/placement"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// target is what the load is in the unit of the models, at least half and at most
+// twice.
+const target = 0x1p10
+
+// mostPairs is how many pairs of buffers alive together a model is built for.
+const mostPairs = 100_000
+
+// pair is two buffers alive together, of which some is below the other; i < j.
+type pair struct{ i, j int }
+
+// instance is what all formulations need.
+type instance struct {
+	*view.Instance
+	platform platform.Platform
+	scale    float64 // a power of two: units of the model for one of the instance
+	load     int64
+	pairs    []pair
+	most     int64 // no placement of interest is higher
+}
+
+// newInstance reads lifetimes. The error wraps formulation.ErrInstance or is a
+// *plan.Infeasible.
+func newInstance(l *lifetimes.Lifetimes, p platform.Platform) (*instance, error) {
+	if err := l.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
+	}
+	v, err := view.New(l, 1)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
+	}
+	if err := v.Fits(p.Memory); err != nil {
+		return nil, err
+	}
+	in := &instance{Instance: v, platform: p, load: v.Load()}
+	for i := range v.Buffers {
+		in.most += v.Buffers[i].Room
+	}
+	in.most = int64(min(float64(in.most), p.Memory))
+	in.scale = milp.PowerOfTwo(float64(max(in.load, 1)), target)
+	return in, nil
+}
+
+// pair finds the pairs of buffers that have a size and are alive together.
+func (in *instance) pair() error {
+	order := make([]int, 0, len(in.Buffers))
+	for i := range in.Buffers {
+		if in.Buffers[i].Room > 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		return cmp.Or(cmp.Compare(in.Buffers[i].First, in.Buffers[j].First), cmp.Compare(i, j))
+	})
+	for k, i := range order {
+		for _, j := range order[k+1:] {
+			if in.Buffers[j].First > in.Buffers[i].Last {
+				break
+			}
+			if in.pairs = append(in.pairs, pair{min(i, j), max(i, j)}); len(in.pairs) > mostPairs {
+				return fmt.Errorf("%w: more than %d pairs of buffers are alive together", formulation.ErrInstance, mostPairs)
+			}
+		}
+	}
+	slices.SortFunc(in.pairs, func(a, b pair) int { return cmp.Or(cmp.Compare(a.i, b.i), cmp.Compare(a.j, b.j)) })
+	return nil
+}
+
+// units returns a number of units of the instance in those of the model, exactly.
+func (in *instance) units(x int64) float64 { return in.scale * float64(x) }
+
+// plan returns the placement in which every buffer falls, in the order of some
+// offsets, onto those that come before it: no higher than these offsets if they are
+// a placement, whatever a solver has rounded in them.
+func (in *instance) plan(method string, at func(i int) float64) *plan.Plan {
+	order := make([]int, 0, len(in.Buffers))
+	for i := range in.Buffers {
+		if in.Buffers[i].Room > 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(at(i), at(j)) })
+	offsets := make([]int64, len(in.Buffers))
+	for k, i := range order {
+		for _, j := range order[:k] {
+			if b := &in.Buffers[j]; b.Meets(&in.Buffers[i]) {
+				offsets[i] = max(offsets[i], offsets[j]+b.Room)
+			}
+		}
+	}
+	return in.Plan(method, offsets, in.platform)
+}

@@ -1,0 +1,29 @@
+package placement
+
+import (
+	"workbench/ilp/formulation"
+	"workbench/model/lifetimes"
+	"workbench/model/milp"
+	"workbench/model/platform"
+)
+
+// Load is the bound that needs no search: the height is at least what is alive
+// together,
+//
+//	min h,  h ≥ Σ_{i alive in s} w_i  of each section s.
+//
+// It has one column, and its certificate is a sum that anybody adds up.
+func Load(l *lifetimes.Lifetimes, p platform.Platform) (*formulation.Program, error) {
+	in, err := newInstance(l, p)
+	if err != nil {
+		return nil, err
+	}
+	m := milp.New("placement-load")
+	h := m.Var("h", milp.Continuous, 0, in.units(in.most))
+	g := m.Group("load", "buffers alive together")
+	for _, x := range in.Loads() {
+		g.AtLeast(new(milp.Expr).Add(1, h), in.units(x))
+	}
+	m.Minimize(new(milp.Expr).Add(1, h))
+	return &formulation.Program{Model: m, Promise: formulation.LowerBound, Formulation: m.Name(), Unit: 1 / in.scale}, m.Err()
+}

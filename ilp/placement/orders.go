@@ -1,0 +1,111 @@
+package placement
+
+import (
+	"fmt"
+
+	"workbench/ilp/formulation"
+	"workbench/model/lifetimes"
+	"workbench/model/milp"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// orders is the model with an order of every pair of buffers alive together: x_i
+// is where buffer i begins, h the height, y_ij says that i is below j.
+type orders struct {
+	*instance
+	m *milp.Model
+	h milp.Var
+	x milp.List
+	y milp.Family[pair]
+}
+
+// Orders is the MILP of Sekiyama, Imai and Negishi, Profile-guided memory
+// optimization for deep neural networks, 2018, (1) to (6):
+//
+//	min h
+//	x_i + w_i ≤ h                       every buffer i
+//	x_i + w_i ≤ x_j + M (1 − y_ij)      every pair i, j alive together
+//	x_j + w_j ≤ x_i + M y_ij            the same
+//	x ≥ 0, y binary
+//
+// M is the memory, or the sum of all sizes if that is less. Its relaxation has h =
+// max w_i: y = 1/2 switches the pairs off. O(pairs) columns and rows.
+func Orders(l *lifetimes.Lifetimes, p platform.Platform) (*formulation.Program, error) {
+	o, err := newOrders("placement-orders", l, p)
+	if err != nil {
+		return nil, err
+	}
+	return o.program()
+}
+
+func newOrders(name string, l *lifetimes.Lifetimes, p platform.Platform) (*orders, error) {
+	in, err := newInstance(l, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.pair(); err != nil {
+		return nil, err
+	}
+	o := &orders{instance: in, m: milp.New(name)}
+	most := in.units(in.most)
+	o.h = o.m.Var("h", milp.Continuous, 0, most)
+	o.x = o.m.List("x", len(in.Buffers), milp.Continuous, 0, most)
+	o.y = milp.Vars(o.m, "y", in.pairs, milp.Binary, 0, 1)
+	top := o.m.Group("height", "Sekiyama et al. 2018")
+	for i := range in.Buffers {
+		top.AtMost(new(milp.Expr).Add(1, o.x.At(i)).Add(-1, o.h), -in.units(in.Buffers[i].Size))
+	}
+	apart := o.m.Group("apart", "Sekiyama et al. 2018")
+	for _, q := range in.pairs {
+		y, _ := o.y.At(q)
+		a, b := &in.Buffers[q.i], &in.Buffers[q.j]
+		apart.AtMost(new(milp.Expr).Add(1, o.x.At(q.i)).Add(-1, o.x.At(q.j)).Add(most, y), most-in.units(a.Room))
+		apart.AtMost(new(milp.Expr).Add(1, o.x.At(q.j)).Add(-1, o.x.At(q.i)).Add(-most, y), -in.units(b.Room))
+	}
+	o.m.Minimize(new(milp.Expr).Add(1, o.h))
+	return o, nil
+}
+
+// program returns the model with its plans.
+func (o *orders) program() (*formulation.Program, error) {
+	return &formulation.Program{
+		Model: o.m, Promise: formulation.Equal, Formulation: o.m.Name(), Unit: 1 / o.scale,
+		Start: o.start,
+		Plan: func(x []float64) (*plan.Plan, error) {
+			return o.plan(o.m.Name(), func(i int) float64 { return x[o.x.At(i).Index()] }), nil
+		},
+	}, o.m.Err()
+}
+
+// start returns the values of a placement.
+func (o *orders) start(p *plan.Plan) ([]float64, error) {
+	if p.Problem != plan.Placement {
+		return nil, fmt.Errorf("%w: a plan of %s", formulation.ErrStart, p.Problem)
+	}
+	at, err := o.Offsets(p)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", formulation.ErrStart, err)
+	}
+	for i := range at {
+		if o.Buffers[i].Room == 0 {
+			at[i] = 0
+		}
+	}
+	for _, q := range o.pairs { // twins in the order of their numbers
+		if a, b := &o.Buffers[q.i], &o.Buffers[q.j]; at[q.i] > at[q.j] && a.First == b.First && a.Last == b.Last && a.Size == b.Size {
+			at[q.i], at[q.j] = at[q.j], at[q.i]
+		}
+	}
+	x := make([]float64, o.m.NumCols())
+	x[o.h.Index()] = o.units(o.Height(at))
+	for i := range at {
+		x[o.x.At(i).Index()] = o.units(at[i])
+	}
+	for q, y := range o.y.All() {
+		if at[q.i] < at[q.j] {
+			x[y.Index()] = 1
+		}
+	}
+	return x, nil
+}

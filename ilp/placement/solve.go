@@ -1,0 +1,25 @@
+package placement
+
+import (
+	"workbench/ilp/formulation"
+	"workbench/model/lifetimes"
+	"workbench/model/platform"
+)
+
+// Phases are the load, which is all there is to prove where it is met and takes one
+// column, then the MILP with cliques.
+func Phases(l *lifetimes.Lifetimes, p platform.Platform) formulation.Next {
+	solved := 0
+	return func(*formulation.Result) (*formulation.Phase, error) {
+		solved++
+		switch solved {
+		case 1:
+			program, err := Load(l, p)
+			return &formulation.Phase{Program: program, Relax: true}, err
+		case 2:
+			program, err := Cliques(l, p)
+			return &formulation.Phase{Program: program}, err
+		}
+		return nil, nil
+	}
+}

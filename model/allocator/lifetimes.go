@@ -1,0 +1,31 @@
+package allocator
+
+import (
+	"fmt"
+
+	"workbench/model/lifetimes"
+)
+
+// Lifetimes returns the blocks of t as buffers that may be given addresses before
+// the run: each time a tensor is on the device is a buffer, an instant for each
+// event. What is not given back lives to the end. The second time of a tensor is
+// called NAME#2. O(events).
+func (t *Trace) Lifetimes(name string) *lifetimes.Lifetimes {
+	l := &lifetimes.Lifetimes{Name: name, Buffers: make([]lifetimes.Buffer, len(t.Blocks))}
+	times := make(map[string]int, len(t.Blocks))
+	for b := range t.Blocks {
+		id := t.Blocks[b].String()
+		if times[id]++; times[id] > 1 {
+			id = fmt.Sprintf("%s#%d", id, times[id])
+		}
+		l.Buffers[b] = lifetimes.Buffer{ID: id, Upper: int64(len(t.Events)), Size: float64(t.Blocks[b].Size)}
+	}
+	for k, e := range t.Events {
+		if e.Free {
+			l.Buffers[e.Block].Upper = int64(k)
+		} else {
+			l.Buffers[e.Block].Lower = int64(k)
+		}
+	}
+	return l
+}

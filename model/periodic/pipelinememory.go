@@ -1,0 +1,207 @@
+package periodic
+
+import (
+	"cmp"
+	"slices"
+
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// checkMemory follows each processor once around the period, finds its peaks
+// by both models and judges them by the one that the plan names.
+func (v *pattern) checkMemory() {
+	r := v.report.Pattern
+	peakOps := make([]int, len(r.TaskMemory))
+	for i := range r.TaskMemory {
+		peakOps[i] = v.follow(i)
+	}
+	peaks := r.TaskMemory
+	if v.plan.MemoryModel == plan.StageModel {
+		peaks = r.StageMemory
+	}
+	limit := v.plan.Platform.Memory
+	for i, peak := range peaks {
+		op, time := -1, 0.0
+		if v.plan.MemoryModel != plan.StageModel && peakOps[i] >= 0 {
+			op = peakOps[i]
+			time = v.plan.Ops[op].Start
+		}
+		if peak > v.report.PeakMemory {
+			v.report.PeakMemory, v.report.PeakOp, v.report.PeakTime = peak, op, time
+		}
+		if platform.Fits(peak, limit) {
+			continue
+		}
+		p, by := v.plan, "by the stage model"
+		if op >= 0 {
+			by = "while " + v.name(op) + " runs"
+		}
+		v.broken(plan.RuleMemory, op, p.Unit.Bytes(peak-limit), "%s needs %s of %s bytes %s", gpuName(i), p.Size(peak), p.Size(limit), by)
+	}
+}
+
+// A task is a turn of an F or a B.
+type task struct {
+	turn
+	step int
+}
+
+// follow fills in the peaks of processor i and the NCA of its layers, and
+// returns the operation at the task model's peak, -1 if there is none.
+func (v *pattern) follow(i int) (peakOp int) {
+	r := v.report.Pattern
+	fixed := v.fixed(i)
+	order := v.order(i)
+
+	// What is stored when the period begins: before the first operation of the
+	// order, those of the last period have processed shift - k.
+	stored := 0.0 // of mini-batches between F_ℓ and B_ℓ, and waiting outputs
+	count := make([]int, v.chain.Len())
+	ahead := func(s int) (sum int) {
+		for _, t := range v.steps[s].turns {
+			sum += t.shift
+		}
+		return sum
+	}
+	forward := make([]int, v.chain.Len()) // step of F_ℓ, at ℓ-1
+	for s := range v.steps {
+		x := &v.steps[s]
+		if x.resource != i {
+			continue
+		}
+		switch x.op {
+		case plan.OpF:
+			forward[x.layer-1] = s
+		case plan.OpB:
+			count[x.layer-1] = (ahead(forward[x.layer-1]) - ahead(s)) / v.k
+			stored += float64(count[x.layer-1]) * v.activation(x.layer-1)
+		}
+		if v.waits(s) {
+			stored += float64((ahead(s)-ahead(s+1))/v.k) * x.output
+		}
+	}
+
+	peakOp = -1
+	for _, c := range order {
+		x := &v.steps[c.step]
+		if c.step > 0 && v.waits(c.step-1) {
+			stored -= v.steps[c.step-1].output // it is the input now
+		}
+		input := v.activation(x.layer - 1)
+		if x.op == plan.OpB {
+			input = v.gradient(x.layer)
+		}
+		if m := fixed + input + x.output + stored; m > r.TaskMemory[i] || peakOp < 0 {
+			r.TaskMemory[i], peakOp = m, c.op
+		}
+		if x.op == plan.OpF {
+			count[x.layer-1]++
+			r.NCA[x.layer-1] = max(r.NCA[x.layer-1], count[x.layer-1])
+			stored += v.activation(x.layer - 1)
+		} else {
+			count[x.layer-1]--
+			stored -= v.activation(x.layer - 1)
+		}
+		if v.waits(c.step) {
+			stored += x.output
+		}
+	}
+
+	stage := fixed
+	for l, owner := range v.owner {
+		if owner == i {
+			stage += float64(r.NCA[l]) * v.activation(l)
+		}
+	}
+	r.StageMemory[i] = stage
+	return peakOp
+}
+
+// waits reports whether the output of a step stays on its processor until the
+// next step, which is there, too.
+func (v *pattern) waits(s int) bool {
+	return s+1 < len(v.steps) && v.steps[s].resource == v.steps[s+1].resource && !v.resources[v.steps[s].resource].link
+}
+
+// fixed returns what processor i stores all the time: weights and buffers.
+func (v *pattern) fixed(i int) float64 {
+	fixed := 0.0
+	for l, owner := range v.owner {
+		if owner == i {
+			fixed += float64(v.plan.Platform.WeightCopies) * v.chain.Layers[l].Weight
+		}
+		if l > 0 && v.cut(l) && (owner == i || v.owner[l-1] == i) {
+			fixed += v.activation(l)
+			fixed += v.gradient(l)
+		}
+	}
+	return fixed
+}
+
+// order returns the computations of processor i in the order in which they run
+// in a period.
+func (v *pattern) order(i int) []task {
+	var all []task
+	for s := range v.steps {
+		if v.steps[s].resource != i {
+			continue
+		}
+		for _, t := range v.steps[s].turns {
+			all = append(all, task{turn: t, step: s})
+		}
+	}
+	slices.SortFunc(all, func(a, b task) int { return byStart(a.arc, b.arc) })
+	for from := 0; from < len(all); {
+		to := from + 1
+		for to < len(all) && all[to].start-all[to-1].start <= v.eps {
+			to++
+		}
+		v.orderInstant(all[from:to])
+		from = to
+	}
+	return all
+}
+
+// orderInstant puts in order computations that start at the same instant:
+// those that take no time before one that does, and each time the first in the
+// plan whose mini-batch has nothing to do before it. O(n·m) for n computations
+// of m mini-batches.
+func (v *pattern) orderInstant(all []task) {
+	if len(all) < 2 {
+		return
+	}
+	// Queues of one mini-batch each.
+	slices.SortStableFunc(all, func(a, b task) int {
+		if x, y := a.length() > v.eps, b.length() > v.eps; x || y {
+			return cmp.Compare(truth(x), truth(y))
+		}
+		return cmp.Or(cmp.Compare(a.shift, b.shift), cmp.Compare(a.step, b.step), cmp.Compare(a.op, b.op))
+	})
+	var queues [][]task
+	n := 0
+	for ; n < len(all) && all[n].length() <= v.eps; n++ {
+		if q := len(queues) - 1; n > 0 && all[n-1].shift == all[n].shift {
+			queues[q] = append(queues[q], all[n])
+		} else {
+			queues = append(queues, []task{all[n]})
+		}
+	}
+	for i := range n {
+		next := -1
+		for q := range queues {
+			if len(queues[q]) > 0 && (next < 0 || queues[q][0].op < queues[next][0].op) {
+				next = q
+			}
+		}
+		all[i], queues[next] = queues[next][0], queues[next][1:]
+	}
+}
+
+// truth returns 1 for true.
+func truth(x bool) int {
+	if x {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,149 @@
+package stages
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"workbench/model/exhaustive"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/testfile"
+	"workbench/model/verify"
+	"workbench/model/zoo"
+)
+
+// checkLeast checks that the plan of least memory is valid and takes what it says.
+func checkLeast(t *testing.T, v *View) Least {
+	t.Helper()
+	x := v.Least()
+	p := x.Fill(v.NewPlan("least", platform.Platform{Memory: x.High}), v)
+	if r, err := verify.On(v.Instance, p); err != nil || !r.Valid() || len(r.ClaimErrors) > 0 || r.PeakMemory != x.High {
+		t.Errorf("%s: %v, peak %v of %v: %+v", v.Graph.Name, err, r.PeakMemory, x.High, r.Violations)
+	}
+	if x.Low > x.High {
+		t.Errorf("%s: a plan of %v, where none takes less than %v", v.Graph.Name, x.High, x.Low)
+	}
+	return x
+}
+
+// What a search says of the least memory holds, and it is the least where it came
+// to an end; each search is tried, and ended early.
+func TestLeast(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 11))
+	graphs := 3000
+	if testing.Short() {
+		graphs = 300
+	}
+	closed, contracted, eager := 0, 0, 0
+	for k := range graphs {
+		g, want := drawn(t, r, k)
+		v := of(t, g)
+		if x := checkLeast(t, v); x.Low != want || x.High != want {
+			t.Fatalf("%s: the least memory is %v: %+v", g.Title(), want, x)
+		}
+		b := v.bounds()
+		if b.least == want {
+			closed++
+		}
+		inf := 2*want + 1
+		if low, _, _ := newBounds(v.contracted(r.Float64()*want)).search(0, inf, false, 1<<20); low > want {
+			t.Fatalf("%s: the least memory is %v, of the contracted graph %v", g.Title(), want, low)
+		} else if low == want {
+			contracted++
+		}
+		if low, order, done := b.search(0, inf, false, 1<<20); low != want || !done || v.peak(order) != want {
+			t.Fatalf("%s: the least memory is %v, searched %v (%v)", g.Title(), want, low, done)
+		}
+		if low, _, _ := b.search(0, inf, false, 1+r.IntN(20)); low > want {
+			t.Fatalf("%s: the least memory is %v, a search that was cut off says %v", g.Title(), want, low)
+		}
+		if low, order, _ := b.search(want, inf, true, 1<<20); v.peak(order) > low || low < want {
+			t.Fatalf("%s: the least memory is %v, eagerly %v, in fact %v", g.Title(), want, low, v.peak(order))
+		} else if low == want {
+			eager++
+		}
+	}
+	t.Logf("of %d graphs the least memory is the closed form on %d, that of a contraction on %d, found eagerly on %d", graphs, closed, contracted, eager)
+	if eager < graphs*9/10 || contracted < graphs/2 {
+		t.Error("too few")
+	}
+}
+
+// drawn is a random graph and its least memory.
+func drawn(t *testing.T, r *rand.Rand, k int) (plan.Instance, float64) {
+	t.Helper()
+	g := exhaustive.RandomGraph(r, 1+r.IntN(7))
+	switch k % 4 {
+	case 0:
+		g = exhaustive.MixedGraph(r, 1+r.IntN(6))
+	case 1:
+		g = random(r, 1+r.IntN(12), r.IntN(2) == 0)
+	case 2:
+		step := exhaustive.RandomTraining(r, 1+r.IntN(3))
+		for j := range step.Nodes { // what follows knows nothing of orders that matter
+			step.Nodes[j].Mutates, step.Nodes[j].Random = nil, false
+		}
+		want, err := exhaustive.TrainingLeastMemory(step, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return step, want
+	}
+	want, err := exhaustive.GraphLeastMemory(g, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, want
+}
+
+// Where the order of first computations matters, the searches of the least memory
+// give bounds on both sides of it.
+func TestLeastInOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	known, cases := 0, testfile.Cases(500)
+	for range cases {
+		g := exhaustive.RandomTraining(r, 1+r.IntN(3))
+		want, err := exhaustive.TrainingLeastMemory(g, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := checkLeast(t, of(t, g))
+		if x.Low > want || x.High < want {
+			t.Fatalf("%s: the least memory is %v: %+v", g.Name, want, x)
+		}
+		if x.Low == x.High {
+			known++
+		}
+	}
+	t.Logf("the least memory of %d of %d is known", known, cases)
+	if known < cases*8/10 {
+		t.Error("too few")
+	}
+}
+
+// Of every network of the zoo the least memory is known.
+func TestLeastOfNetworks(t *testing.T) {
+	for _, name := range zoo.Names() {
+		if testing.Short() && name != "bert" && name != "siamese" && name != "resnet50" {
+			continue
+		}
+		g, err := zoo.Graph(name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := of(t, g)
+		x := checkLeast(t, v)
+		if x.Low != x.High {
+			t.Errorf("%s: from %v to %v", name, x.Low, x.High)
+		}
+		var none *plan.Infeasible
+		if err := v.Fits(x.Low - 1); !errors.As(err, &none) || none.Memory != x.Low {
+			t.Errorf("%s: one unit below %v: %v", name, x.Low, err)
+		}
+		if err := v.Fits(x.Low); err != nil {
+			t.Errorf("%s in %v: %v", name, x.Low, err)
+		}
+		t.Logf("%s: %.0f, by the closed form %.0f", name, x.Low, v.bounds().least)
+	}
+}

@@ -1,0 +1,95 @@
+package subject
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"workbench/model/chain"
+	"workbench/model/exhaustive"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Pipeline are chains for pipelines, of which the 1-periodic patterns are searched.
+func Pipeline() *Subject {
+	return &Subject{
+		Kind: chain.Kind, Units: "layers", Usual: 3, Most: 6, Random: randomPattern, Draw: drawPattern, Searched: drawn / 100,
+		Search: func(t *Trial, states int) (float64, *plan.Plan, error) {
+			return exhaustive.Pipeline(t.Chain(), t.Platform, plan.TaskModel, states)
+		},
+		Covers:  func(_ *Trial, p *plan.Plan) bool { return p != nil && p.K <= 1 },
+		Smaller: smallerPattern, Text: patternText,
+	}
+}
+
+// randomPattern returns an instance of pipelines: a chain of small integers on
+// up to three processors. About one in five has no plan.
+func randomPattern(r *rand.Rand, layers int) (*Trial, error) {
+	c := exhaustive.RandomChain(r, layers)
+	total := 1.0
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		l.Weight = float64(r.IntN(2))
+		total += 2*l.Activation + l.Gradient + l.Weight
+	}
+	c.Layers[r.IntN(layers)].BackwardTime++
+	p := platform.Platform{
+		Memory:    1 + float64(r.IntN(int(2*total)+1)),
+		Bandwidth: []float64{0.5, 1, 4}[r.IntN(3)], Processors: 1 + r.IntN(3), WeightCopies: 1 + r.IntN(2),
+	}
+	return &Trial{In: c, Platform: p, Pace: 1}, nil
+}
+
+func drawPattern(r *rand.Rand) *Trial {
+	c := exhaustive.RandomChain(r, 1+r.IntN(4))
+	k := math.Pow(10, float64(3*r.IntN(5))) // a unit of memory, a transfer of which takes a unit of time
+	for x := range c.Sizes() {
+		*x *= k
+	}
+	sum := 0.0
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		l.ForwardTime++
+		l.Weight = float64(r.IntN(3))*k + float64(r.IntN(2))
+		l.ForwardOverhead, l.BackwardOverhead = 0, 0
+		sum += l.Weight + l.Activation
+	}
+	p := platform.Platform{Bandwidth: k, Processors: 1 + r.IntN(3), WeightCopies: 1 + r.IntN(3)}
+	p.Memory = beside(r, math.Round(sum*(0.5+2*r.Float64())/k)*k)
+	x := pace(r)
+	p.Bandwidth /= x
+	return &Trial{In: exhaustive.Pace(c, x), Platform: p, Pace: x}
+}
+
+func smallerPattern(x *Trial) []*Trial {
+	s := &shrinker{x: x}
+	s.dropLayers()
+	s.change(func(y *Trial) { y.Platform.Processors-- })
+	for i := range x.Chain().Layers {
+		s.number(func(y *Trial) *float64 { return &y.Chain().Layers[i].Weight })
+		s.size(func(y *Trial) *float64 { return &y.Chain().Layers[i].Gradient })
+		s.size(func(y *Trial) *float64 { return &y.Chain().Layers[i].Activation })
+		s.number(func(y *Trial) *float64 { return &y.Chain().Layers[i].ForwardTime })
+		s.number(func(y *Trial) *float64 { return &y.Chain().Layers[i].BackwardTime })
+	}
+	s.size(func(y *Trial) *float64 { return &y.Chain().Input.Gradient })
+	s.size(func(y *Trial) *float64 { return &y.Chain().Input.Activation })
+	s.number(func(y *Trial) *float64 { return &y.Platform.Memory })
+	return slices.DeleteFunc(s.all, func(y *Trial) bool {
+		return y.Chain().Validate() != nil || y.Chain().TotalTime() == 0 || y.Platform.Memory <= 0 || y.Platform.Processors < 1
+	})
+}
+
+func patternText(x *Trial, _ *plan.Plan) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d processors of memory %g, bandwidth %g, %d copies of weights, |a_0| = %g, |δ_0| = %g\n",
+		x.Platform.Processors, x.Platform.Memory, x.Platform.Bandwidth, x.Platform.WeightCopies, x.Chain().Input.Activation, x.Chain().Input.Gradient)
+	for i := range x.Chain().Layers {
+		l := &x.Chain().Layers[i]
+		fmt.Fprintf(&b, "layer %d: u_F = %g, u_B = %g, |a| = %g, |δ| = %g, |w| = %g\n", i+1, l.ForwardTime, l.BackwardTime, l.Activation, l.Gradient, l.Weight)
+	}
+	return b.String()
+}

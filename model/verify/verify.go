@@ -1,0 +1,134 @@
+// Package verify replays plans of every problem: a table of the verifiers, by problem
+// and kind of instance, which are in packages plan and periodic.
+package verify
+
+import (
+	"fmt"
+	"slices"
+
+	"workbench/model/chain"
+	"workbench/model/functions"
+	"workbench/model/graph"
+	"workbench/model/join"
+	"workbench/model/lifetimes"
+	"workbench/model/periodic"
+	"workbench/model/plan"
+	"workbench/model/training"
+)
+
+// replaying is how plans of a problem are replayed on one kind of instance.
+type replaying struct {
+	problem, kind string
+	verify        func(plan.Instance, *plan.Plan) (*plan.Report, error)
+	summarize     func(plan.Instance, *plan.Plan) (fmt.Stringer, error)
+	profile       func(plan.Instance, *plan.Plan) ([]plan.MemoryStep, error) // nil: there is none over time
+}
+
+// replays is the table of them.
+var replays = []replaying{
+	on(plan.Remat, chain.Kind, plan.VerifyRemat, plan.SummarizeRemat, plan.ProfileRemat),
+	on(plan.Remat, graph.Kind, plan.VerifyGraph, plan.SummarizeGraph, plan.ProfileGraph),
+	on(plan.Remat, training.Kind, plan.VerifyTraining, plan.SummarizeTraining, plan.ProfileTraining),
+	on(plan.Join, join.Kind, plan.VerifyJoin, plan.SummarizeJoin, plan.ProfileJoin),
+	on(plan.ActivationOffload, chain.Kind, plan.VerifyOffload, plan.SummarizeOffload, plan.ProfileOffload),
+	on(plan.RematOffload, chain.Kind, plan.VerifyOffload, plan.SummarizeOffload, plan.ProfileOffload),
+	on(plan.Swap, functions.Kind, plan.VerifySwap, plan.SummarizeSwap, plan.ProfileSwap),
+	on(plan.Pipeline, chain.Kind, periodic.VerifyPipeline, periodic.SummarizePipeline, nil),
+	on(plan.Placement, lifetimes.Kind, plan.VerifyPlacement, plan.SummarizePlacement, nil),
+	on(plan.WeightOffload, chain.Kind, periodic.VerifyWeights, periodic.SummarizeWeights, nil),
+}
+
+// on returns the replay on instances of type T.
+func on[T plan.Instance, S fmt.Stringer](problem, kind string, verify func(T, *plan.Plan) (*plan.Report, error),
+	summarize func(T, *plan.Plan) (S, error), profile func(T, *plan.Plan) ([]plan.MemoryStep, error),
+) replaying {
+	r := replaying{
+		problem: problem, kind: kind,
+		verify: func(in plan.Instance, p *plan.Plan) (*plan.Report, error) { return verify(plan.As[T](in), p) },
+		summarize: func(in plan.Instance, p *plan.Plan) (fmt.Stringer, error) {
+			s, err := summarize(plan.As[T](in), p)
+			if err != nil {
+				return nil, err // not a nil of type S
+			}
+			return s, nil
+		},
+	}
+	if profile != nil {
+		r.profile = func(in plan.Instance, p *plan.Plan) ([]plan.MemoryStep, error) { return profile(plan.As[T](in), p) }
+	}
+	return r
+}
+
+// of returns how plans like p are replayed on in.
+func of(in plan.Instance, p *plan.Plan) (*replaying, error) {
+	if p == nil {
+		return nil, fmt.Errorf("%w: no plan", plan.ErrUnreadable)
+	}
+	kind := "nothing"
+	if in != nil {
+		kind = in.Kind()
+	}
+	k := slices.IndexFunc(replays, func(r replaying) bool { return r.problem == p.Problem && r.kind == kind })
+	if k < 0 {
+		return nil, fmt.Errorf("%w: %q on a %s", plan.ErrProblem, p.Problem, kind)
+	}
+	return &replays[k], nil
+}
+
+// On replays p on an instance by the rules of p.Problem. The error says why
+// there was nothing to replay; broken rules are in the report.
+func On(in plan.Instance, p *plan.Plan) (*plan.Report, error) {
+	r, err := of(in, p)
+	if err != nil {
+		return nil, err
+	}
+	return r.verify(in, p)
+}
+
+// Profile replays p, a plan of one device, and returns the memory in use
+// over time, in bytes. Operations that mean nothing change nothing; whether the plan is
+// valid is for [On] to say, whose errors these are.
+//
+// Of [Remat] and [Join] there is a step for each operation, in the order of the
+// plan. O(operations + size of the instance).
+//
+// Of [ActivationOffload], [RematOffload] and [plan.Swap], where transfers run beside the
+// computations, a step goes from one instant at which something starts or ends
+// to the next, in order of time; Op is what starts or ends last at the first of
+// the two. A computation that takes no time has a step of no length before
+// that. The model is that of [plan.VerifyOffload] or [plan.VerifySwap]. O(operations · log
+// operations + size of the instance).
+func Profile(in plan.Instance, p *plan.Plan) ([]plan.MemoryStep, error) {
+	r, err := of(in, p)
+	if err != nil {
+		return nil, err
+	}
+	if r.profile == nil {
+		return nil, fmt.Errorf("%w over time: %q on a %s", plan.ErrProblem, p.Problem, r.kind)
+	}
+	steps, err := r.profile(in, p)
+	if err != nil {
+		return nil, err
+	}
+	for k := range steps {
+		for _, m := range []*plan.MemoryParts{&steps[k].During, &steps[k].After} {
+			for _, x := range []*float64{&m.Fixed, &m.Activations, &m.Saved, &m.Gradients, &m.Overhead} {
+				*x = in.Scale().Bytes(*x)
+			}
+		}
+	}
+	return steps, nil
+}
+
+// Summarize replays p and sums it up: a *[periodic.WeightSummary] of weight offloading, a
+// *[periodic.PatternSummary] of a pipeline, an *[plan.OffloadSummary] of offloaded
+// activations, a *[plan.SwapSummary] of swapping, a *[plan.RematSummary] of the other
+// problems of one device. All have fields for JSON and lines of text. The error
+// is that of [On].
+func Summarize(in plan.Instance, p *plan.Plan) (fmt.Stringer, error) {
+	r, err := of(in, p)
+	if err != nil {
+		return nil, err
+	}
+	return r.summarize(in, p)
+}

@@ -1,0 +1,47 @@
+"""The planner, and the networks of the tests with a batch each."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Tuple
+
+import networks
+import torch
+import torch.nn.functional as F
+
+WORKBENCH = Path(__file__).resolve().parents[2] / "bin" / "workbench"
+
+
+def solve(instance: Path, *flags: str) -> Dict[str, Any]:
+    """The plan of bin/workbench for an instance."""
+    plan = instance.with_suffix(".plan.json")
+    command = [str(WORKBENCH), "solve", "--problem", "remat", str(instance), "--time-limit", "5s", "--quiet", "--plan", str(plan), *flags]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stdout}{done.stderr}"
+    return json.loads(plan.read_text())
+
+
+def cross_entropy(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return F.cross_entropy(output.flatten(0, -2), target.flatten())
+
+
+def images(model: Callable[[], Any], batch: int, side: int) -> Tuple[Any, torch.Tensor, Callable[..., Any], List[Any]]:
+    torch.manual_seed(0)
+    return model().train(), torch.randn(batch, 3, side, side), cross_entropy, [torch.randint(100, (batch,))]
+
+
+def words(model: Callable[[], Any], batch: int, length: int) -> Tuple[Any, torch.Tensor, Callable[..., Any], List[Any]]:
+    torch.manual_seed(0)
+    tokens = [torch.randint(500, (batch, length)) for _ in range(2)]
+    return model().train(), tokens[0], cross_entropy, [tokens[1]]
+
+
+NETWORKS = {
+    "resnet18": lambda: images(networks.resnet18, 4, 64),
+    "densenet121": lambda: images(networks.densenet121, 2, 32),
+    "vit": lambda: images(lambda: networks.vit(32), 8, 32),
+    "gpt": lambda: words(lambda: networks.gpt(width=64, length=32, words=500), 4, 32),
+    "lstm": lambda: words(networks.lstm, 4, 16),
+}

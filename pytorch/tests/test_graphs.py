@@ -1,0 +1,148 @@
+"""Plans for graphs of whole training steps, run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Dict, List
+
+import planning
+import pytest
+import torch
+from torch import nn
+from workbench_torch import Refused, compile_plan
+from workbench_torch.check import check_graph
+from workbench_torch.compiled import document
+from workbench_torch.graph import Graph, trace
+from workbench_torch.measure import measure, roofline
+
+TRACED: Dict[str, Any] = {}
+
+
+def traced(name: str) -> Any:
+    if name not in TRACED:
+        batch = planning.NETWORKS[name]()
+        graph = trace(*batch, fake=name != "lstm")
+        graph.name = name
+        measure(graph, repeats=1)
+        TRACED[name] = batch, graph
+    return TRACED[name]
+
+
+def once(graph: Graph) -> Dict[str, Any]:
+    """Everything runs once, and is freed after its last reader: a planner of a few lines."""
+    return plan(graph, list(range(len(graph.nodes))))
+
+
+def plan(graph: Graph, order: List[int]) -> Dict[str, Any]:
+    """Runs nodes in an order, and frees each storage as soon as nobody reads it before it is written again."""
+    reads, writes = [n.reads() for n in graph.nodes], [n.writes() for n in graph.nodes]
+    kept = {s for s, x in graph.storages.items() if x.result}  # what is read before it is written again
+    backwards: List[Dict[str, Any]] = []
+    for k in reversed(order):
+        for s in dict.fromkeys([*reads[k], *writes[k]]):
+            if not graph.storages[s].resident and s not in kept:
+                backwards.append({"op": "D", "storage": f"s{s}"})
+        backwards.append({"op": "C", "node": f"n{k}"})
+        kept = kept - set(writes[k]) | set(reads[k])
+    ops = backwards[::-1]
+    return {"format": "workbench.plan/v1", "problem": "remat", "platform": {}, "ops": ops}
+
+
+def least(graph: Graph) -> Dict[str, Any]:
+    """The forward runs again, from the start, whenever the backward needs something of it."""
+    forward = [k for k, n in enumerate(graph.nodes) if n.phase == "forward" and n.writes()]
+    maker = {s: k for k in forward for s in graph.nodes[k].writes()}
+    order: List[int] = []
+    for k, n in enumerate(graph.nodes):
+        if n.phase == "backward" and k % 40 == 0:
+            order += _needed(graph, maker, [s for s in n.reads() if s in maker])
+        order.append(k)
+    return plan(graph, order)
+
+
+def _needed(graph: Graph, maker: Dict[int, int], storages: List[int]) -> List[int]:
+    nodes, stack = set(), [s for s in storages if s in maker]
+    while stack:
+        k = maker[stack.pop()]
+        if k not in nodes:
+            nodes.add(k)
+            stack += [s for s in graph.nodes[k].reads() if s in maker]
+    return sorted(nodes)
+
+
+@pytest.mark.parametrize("name", planning.NETWORKS)
+@pytest.mark.parametrize("planner", [once, least])
+def test_any_plan_is_the_step(name: str, planner: Any) -> None:
+    """Loss, gradients and buffers are those of plain training, however often nodes run."""
+    batch, graph = traced(name)
+    result = check_graph(*batch, graph, planner(graph), steps=0)
+    assert result["loss_equal"] and result["gradients_equal"] and result["buffers_equal"], result
+
+
+def test_plan_of_workbench(tmp_path: Path) -> None:
+    """The local search for graphs on a whole step: as predicted, within the limit."""
+    batch, graph = traced("resnet18")
+    file = tmp_path / "resnet18.json"
+    file.write_text(json.dumps(document(graph, {})))
+    for memory in ("25%", "75%"):
+        result = check_graph(*batch, graph, planning.solve(file, "--memory", memory, "--method", "search"), steps=0)
+        assert result["loss_equal"] and result["gradients_equal"] and result["buffers_equal"], result
+        assert result["measured_peak"] <= result["limit"] and result["measured_peak"] < result["plain_peak"], result
+        assert abs(result["predicted_peak"] / result["measured_peak"] - 1) <= 0.005, result
+
+
+class Clamps(nn.Module):
+    """Changes a tensor in place that its backward has saved a view of, and part of another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(6, 6), nn.Linear(6, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.first(x).tanh()
+        y = h * 2
+        z = y.sigmoid()
+        y[:, 1:3] += z[:, :2]
+        return self.second(y + z)
+
+
+@pytest.mark.parametrize("planner", [once, least])
+def test_in_place_on_part_of_what_was_read(planner: Any) -> None:
+    model, x = Clamps(), torch.randn(3, 6)
+    graph = trace(model, x, torch.Tensor.sum)
+    assert any(len(n.calls) > 1 for n in graph.nodes)
+    result = check_graph(model, x, torch.Tensor.sum, [], graph, planner(graph), steps=0)
+    assert result["loss_equal"] and result["gradients_equal"], result
+
+
+class Reads(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x) * x.max().item()
+
+
+def test_refused() -> None:
+    """Numbers that become Python's, and plans that are for something else."""
+    with pytest.raises(Refused, match="item|condition"):
+        trace(Reads(), torch.ones(2, 3), torch.Tensor.sum)
+    graph = trace(nn.Sequential(nn.Linear(3, 3), nn.Tanh()), torch.ones(2, 3), torch.Tensor.sum)
+    for change, words in (
+        (lambda ops: ops.pop(0), "needs"),
+        (lambda ops: ops.pop(), "breaks a rule|never"),
+        (lambda ops: ops.append({"op": "C", "node": "n99"}), "is it a plan for this graph"),
+        (lambda ops: ops.append({"op": "D", "storage": "s0"}), "frees or runs"),
+    ):
+        broken = once(graph)
+        while broken["ops"][-1]["op"] == "D":
+            broken["ops"].pop()
+        change(broken["ops"])
+        with pytest.raises(Refused, match=words):
+            compile_plan(graph, broken)
+    with pytest.raises(Refused, match="roofline"):
+        roofline(graph, "tpu")
+    roofline(graph, "a100")
+    assert all(n.time > 0 for n in graph.nodes if n.writes())

@@ -1,0 +1,237 @@
+"""Training steps as straight-line code, from a graph and a plan.
+
+Looking up every operation of a plan while it runs costs time; so the plan is written out as a Python
+function once: one line per call, views as constants, ``del`` where the plan frees.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+
+import torch
+from torch import nn
+
+from . import memory
+from .errors import Refused
+from .graph import RUNNING, Call, Graph, Node, Ref, statistics, trace
+from .measure import measure, roofline, view
+from .plan import Plan, read_plan
+from .profiler import describe_device
+from .state import Generators
+
+
+class TrainStep:
+    """A training step by a plan: called with inputs and targets it returns the loss and the gradients by name.
+
+    Buffers of the network are updated in place, parameters and their .grad are not touched. ``code`` is
+    what runs.
+    """
+
+    def __init__(self, graph: Graph, code: str, constants: Dict[str, Any]):
+        self.graph, self.code = graph, code
+        names = dict(constants)
+        exec(compile(code, "<plan>", "exec"), names)  # the code is ours; what the plan says are numbers in it
+        self._run = names["step"]
+
+    def __call__(self, *given: Any) -> Tuple[torch.Tensor, Dict[str, Optional[torch.Tensor]]]:
+        got = [(t.shape, t.dtype) for t in given if isinstance(t, torch.Tensor)]
+        if got != self.graph.example:
+            raise Refused(f"the step is for {self.graph.example}, got {got}: trace and plan again")
+        with torch.no_grad():
+            loss, gradients = self._run([given[k] for k in self.graph.given.values()])
+        return loss, dict(zip(self.graph.gradients, gradients))
+
+
+def compile_plan(graph: Graph, plan: Any) -> TrainStep:
+    """The training step of a graph that follows a plan (a file, its JSON, or a Plan) of problem remat.
+
+    Raises Refused where the plan breaks a rule of graph/v2.
+    """
+    plan = read_plan(plan)
+    writer = _Writer(graph, check(graph, plan))
+    return writer.write(plan)
+
+
+def check(graph: Graph, plan: Plan) -> Set[int]:
+    """Refuses plans that cannot be carried out; the places of nodes that run more than once."""
+    if plan.problem != "remat":
+        raise Refused(f"plans of {plan.problem or 'no problem'} are not run on graphs, those of remat are")
+    here = {s for s, x in graph.storages.items() if x.resident}
+    ids = {f"s{s}": s for s in graph.storages}
+    nodes = {f"n{k}": k for k in range(len(graph.nodes))}
+    ran: Set[int] = set()
+    again: Set[int] = set()
+    drawn: List[int] = []
+    for o in plan.ops:
+        if o.op == "D" and o.storage in ids and ids[o.storage] in here and not graph.storages[ids[o.storage]].resident:
+            here.discard(ids[o.storage])
+            continue
+        if o.op != "C" or o.node not in nodes:
+            raise Refused(f"the plan breaks a rule: {o} frees or runs what is not there; is it a plan for this graph?")
+        k = nodes[o.node]
+        n = graph.nodes[k]
+        missing = [s for s in n.reads() if s not in here]
+        if missing:
+            raise Refused(f"the plan breaks a rule: {o} ({n.operation}) needs s{missing[0]}, which is not there")
+        if k in ran:
+            if not n.recompute or set(n.mutates) & set(n.reads()):
+                raise Refused(f"the plan breaks a rule: {o} ({n.operation}) may run once only")
+            again.add(k)
+        elif n.random:
+            drawn.append(k)
+        ran.add(k)
+        here.update(n.writes())
+    results = [s for s, x in graph.storages.items() if x.result and s not in here]
+    if len(ran) < len(graph.nodes) or results or drawn != sorted(drawn):
+        what = f"{len(graph.nodes) - len(ran)} nodes never run" if len(ran) < len(graph.nodes) else (
+            f"s{results[0]}, a result, is not there in the end" if results else "random numbers are drawn in another order")  # fmt: skip
+        raise Refused(f"the plan breaks a rule: {what}")
+    return again
+
+
+class _Writer:
+    """Writes the code of a step."""
+
+    def __init__(self, graph: Graph, again: Set[int]):
+        self.graph, self.again = graph, again
+        self.constants: Dict[str, Any] = {"view": view, "Generators": Generators}
+        self.names: Dict[Any, str] = {}
+        self.whole: Dict[int, Ref] = {}  # how the variable of a storage views it
+        self.lines: List[str] = []
+
+    def constant(self, value: Any, prefix: str) -> str:
+        """The name of a constant; equal ones of a kind share it."""
+        at = (prefix, id(value) if prefix in "tf" else repr(value))
+        if at not in self.names:
+            self.names[at] = f"{prefix}{len(self.names)}"
+            self.constants[self.names[at]] = value
+        return self.names[at]
+
+    def write(self, plan: Plan) -> TrainStep:
+        graph = self.graph
+        nodes = {f"n{k}": k for k in range(len(graph.nodes))}
+        for s, t in graph.fixed.items():
+            if s in graph.storages:
+                self.constants[f"s{s}"] = t
+                self.whole[s] = Ref(s, tuple(t.shape), tuple(t.stride()), t.storage_offset(), t.dtype)
+        if graph.given:
+            self.lines.append(f"{', '.join(f's{s}' for s in graph.given)}, = given")
+        ran: Set[int] = set()
+        for o in plan.ops:
+            if o.op == "D":
+                self.lines.append(f"del {o.storage}")
+            else:
+                self.node(nodes[o.node], nodes[o.node] in ran)
+                ran.add(nodes[o.node])
+        gradients = ", ".join("None" if r is None else self.argument(r) for r in graph.gradients.values())
+        self.lines.append(f"return {self.argument(graph.loss)}, [{gradients}]")
+        return TrainStep(graph, "def step(given):\n  " + "\n  ".join(self.lines) + "\n", self.constants)
+
+    def node(self, k: int, again: bool) -> None:
+        n = self.graph.nodes[k]
+        drawn = n.random and k in self.again
+        if drawn:
+            self.lines.append(f"now = Generators(); g{k}.restore()" if again else f"g{k} = Generators()")
+        for c in n.calls:
+            self.call(n, c, again)
+        if drawn and again:
+            self.lines.append("now.restore()")
+
+    def call(self, n: Node, c: Call, again: bool) -> None:
+        """One line: the call, and names for what it makes. Of a call that runs again, statistics are left alone."""
+        text = [self.argument(a) for a in c.args]
+        if again and statistics(c):
+            for k in RUNNING:
+                text[k] = f"{text[k]}.clone()" if c.function._schema.arguments[k].alias_info else "None"
+        text += [f"{name}={self.argument(a)}" for name, a in c.kwargs.items()]
+        run = f"{self.constant(c.function, 'f')}({', '.join(text)})"
+        made = [f"s{r.storage}" if r is not None else "_" for r in c.results]
+        for r in c.results:
+            if r is not None:
+                self.whole[r.storage] = r
+        if not any(c.results):
+            self.lines.append(run)
+        elif len(made) == 1:
+            self.lines.append(f"{made[0]} = {run}")
+        else:
+            self.lines.append(f"{', '.join(made)} = {run}")
+
+    def argument(self, a: Any) -> str:
+        if isinstance(a, Ref):
+            whole = self.whole.get(a.storage)
+            if a == whole:
+                return f"s{a.storage}"
+            if whole is not None and whole.dtype == a.dtype:
+                return f"s{a.storage}.as_strided({a.sizes}, {a.strides}, {a.offset})"
+            return f"view(s{a.storage}, {self.constant(a, 'r')})"
+        if isinstance(a, (list, tuple)):
+            inner = ", ".join(map(self.argument, a))
+            return f"[{inner}]" if isinstance(a, list) else f"({inner}{',' if len(a) == 1 else ''})"
+        if a is None or isinstance(a, (bool, int, str)):
+            return repr(a)
+        return self.constant(a, "c" if isinstance(a, float) else "t")
+
+
+def document(graph: Graph, source: Dict[str, Any]) -> Dict[str, Any]:
+    """The JSON of workbench.graph/v2."""
+    storages = []
+    for s, x in graph.storages.items():
+        entry: Dict[str, Any] = {"id": f"s{s}", "bytes": x.bytes}
+        entry.update({"kind": x.kind} if x.kind != "value" else {})
+        entry.update({"resident": True} if x.resident else {})
+        entry.update({"result": True} if x.result else {})
+        entry.update({"x-name": x.name} if x.name else {})
+        storages.append(entry)
+    nodes = []
+    for k, n in enumerate(graph.nodes):
+        entry = {"id": f"n{k}", "operation": n.operation, "phase": n.phase, "time": n.time}
+        entry["reads"] = [f"s{s}" for s in n.reads()]
+        entry["writes"] = [f"s{s}" for s in n.writes()]
+        entry.update({"workspace": n.workspace} if n.workspace else {})
+        entry.update({"mutates": [f"s{s}" for s in n.mutates]} if n.mutates else {})
+        entry.update({"recompute": False} if not n.recompute else {})
+        entry.update({"random": True} if n.random else {})
+        entry.update({"layer": n.layer} if n.layer else {})
+        entry.update({"x-spread": n.spread} if n.spread else {})
+        nodes.append(entry)
+    top = {"format": "workbench.graph/v2", "name": graph.name, "samples": graph.samples}
+    return {**top, "storages": storages, "nodes": nodes, "source": source}
+
+
+def profile_graph(
+    model: nn.Module,
+    inputs: Any,
+    loss: Optional[Callable[..., Any]] = None,
+    targets: Sequence[Any] = (),
+    *,
+    name: str = "",
+    repeats: int = 5,
+    estimate: str = "",
+    fake: bool = True,
+) -> Tuple[Dict[str, Any], Graph]:
+    """Profiles a network as the graph of its training step: the JSON of workbench.graph/v2, and the graph.
+
+    inputs, loss, targets, fake: as for :func:`~workbench_torch.graph.trace`.
+    repeats: runs of each operation for its time. estimate: a device for
+    :func:`~workbench_torch.measure.roofline`, which is then asked for times instead; workspaces are 0.
+    """
+    graph = trace(model, inputs, loss, targets, fake=fake)
+    graph.name = name or type(model).__name__
+    if estimate:
+        roofline(graph, estimate)
+        counted = "nothing: workspaces are left 0"
+    else:
+        counted = measure(graph, repeats=repeats)
+    source = {
+        "program": "workbench_torch",
+        "torch": torch.__version__,
+        **describe_device(graph.device),
+        "times": f"roofline of {estimate}" if estimate else "each operation alone",
+        "dtype": str(next((p.dtype for p in model.parameters()), torch.get_default_dtype())),
+        "inputs": [list(shape) for shape, _ in graph.example],
+        "memory_counted_by": counted,
+        "parameters": memory.sizes(model.parameters()),
+        "gradients": memory.sizes(p for p in model.parameters() if p.requires_grad),
+        "buffers": memory.sizes(model.buffers()),
+    }
+    return document(graph, source), graph

@@ -1,0 +1,366 @@
+"""Cutting a network into a chain of layers.
+
+A layer is a stretch of the network between two places where one value crosses: one tensor for
+networks that are traced, whatever the callables hand over for an ``nn.Sequential`` or a list of
+callables. Two neighbours become one layer where the cut would not hold: where the second changes
+its input in place, or where its output shares memory with its input, so that neither can be
+dropped without the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+
+import torch
+from torch import fx, nn
+from torch.utils import _pytree as pytree
+
+from . import memory
+from .errors import Refused
+from .state import State, autocast, autocast_as_now, same, tensors
+from .tracer import trace
+
+Description = Tuple[torch.Size, torch.dtype, torch.device, bool]
+Model = Union[nn.Module, Sequence[Callable[..., Any]]]
+
+
+@dataclass
+class Piece:
+    """A stretch of a network that is computed as a whole.
+
+    ``run(value, extra)`` computes its output from the value that crosses into it and from the
+    inputs of the network that every piece may read (masks, targets).
+    """
+
+    name: str
+    run: Callable[[Any, Tuple[Any, ...]], Any]
+    modules: List[nn.Module]
+
+
+@dataclass
+class Layer:
+    """Layer ℓ of a chain: pieces that are computed one after the other, and what a run of them showed."""
+
+    pieces: List[Piece]
+    needs_grad: Tuple[bool, ...] = ()  # of the tensors that it makes
+    changes: List[str] = field(default_factory=list)  # names of the buffers that it changes
+    attributes: List[str] = field(default_factory=list)  # what makes another run of it differ, if anything
+    random: bool = False
+
+    @property
+    def name(self) -> str:
+        first, last = self.pieces[0].name, self.pieces[-1].name
+        return first if first == last else f"{first}..{last}"
+
+    def modules(self) -> List[nn.Module]:
+        return list({id(m): m for p in self.pieces for top in p.modules for m in top.modules()}.values())
+
+    def parameters(self) -> List[nn.Parameter]:
+        found = {id(p): p for m in self.modules() for p in m._parameters.values() if p is not None}
+        return list(found.values())
+
+    def __call__(self, value: Any, extra: Tuple[Any, ...]) -> Any:
+        for piece in self.pieces:
+            value = piece.run(value, extra)
+        return value
+
+
+@dataclass
+class Chain:
+    """A network as layers 1..N, the last of which is the loss if there is one."""
+
+    model: nn.Module
+    layers: List[Layer]
+    has_loss: bool
+    notes: List[str]  # what could not be cut, and why
+    example: List[Description]
+    modes: Tuple[bool, ...]
+
+    def check(self, value: Any) -> None:
+        """Refuses inputs and modes of modules other than those that the network was cut for."""
+        got = describe(value)
+        if got != self.example:
+            raise Refused(f"the plan is for inputs {show(self.example)}, got {show(got)}: profile and plan again")
+        if modes(self.model) != self.modes:
+            raise Refused("train/eval or requires_grad was changed since the network was cut: profile and plan again")
+
+
+def describe(value: Any) -> List[Description]:
+    return [(t.shape, t.dtype, t.device, t.requires_grad) for t in tensors(value)]
+
+
+def show(description: Sequence[Description]) -> str:
+    return ", ".join(
+        f"{'x'.join(map(str, s)) or 'scalar'} {d} on {v}{' with gradient' * g}" for s, d, v, g in description
+    ) or "none"  # fmt: skip
+
+
+def modes(model: nn.Module) -> Tuple[bool, ...]:
+    return (*(m.training for m in model.modules()), *(p.requires_grad for p in model.parameters()))
+
+
+def cut(model: Model, inputs: Any, loss: Optional[Callable[..., Any]] = None, targets: Sequence[Any] = ()) -> Chain:
+    """Cuts a network into a chain and tries it on an example.
+
+    inputs: what the network is called with: a tensor, or a tuple whose first member is what the chain
+        starts from; the others are there for every layer.
+    loss: called with the network's output and the targets; it becomes the last layer. Without it the
+        network's own output is that of the last layer.
+
+    The network is run twice, without keeping anything for a backward; buffers and generators are left
+    as they were. Raises Refused where the pieces do not compute what the network computes.
+    """
+    first, extra = (inputs[0], tuple(inputs[1:])) if isinstance(inputs, tuple) else (inputs, ())
+    notes: List[str] = []
+    if isinstance(model, nn.Sequential) and type(model).forward is nn.Sequential.forward and not extra:
+        owner: nn.Module = model
+        pieces = [Piece(name, _call(m), [m]) for name, m in _children(model, "")]
+    elif isinstance(model, nn.Module):
+        owner = model
+        pieces = _traced(model, (first, *extra), notes)
+    else:
+        callables = list(model)
+        pieces = [_piece(k, f) for k, f in enumerate(callables)]
+        owner = nn.ModuleList([m for p in pieces for m in p.modules])
+    if not pieces:
+        raise Refused("the network has no layers")
+    whole = _whole(model, pieces)
+    if loss is not None:
+        pieces.append(Piece("loss", _loss(loss, len(extra)), [loss] if isinstance(loss, nn.Module) else []))
+    layers = [Layer([p]) for p in pieces]
+    chain = Chain(owner, layers, loss is not None, notes, describe(first), modes(owner))
+    _try(chain, whole, first, extra, tuple(targets))
+    return chain
+
+
+def _piece(k: int, f: Callable[..., Any]) -> Piece:
+    name = type(f).__name__ if isinstance(f, nn.Module) else getattr(f, "__name__", type(f).__name__)
+    return Piece(f"{k}:{name}", _call(f), _modules(f))
+
+
+def _modules(f: Callable[..., Any]) -> List[nn.Module]:
+    """The modules that a callable is, belongs to, or has closed over."""
+    closure = [c.cell_contents for c in getattr(f, "__closure__", None) or ()]
+    return [m for m in (f, getattr(f, "__self__", None), *closure) if isinstance(m, nn.Module)]
+
+
+def _children(model: nn.Module, prefix: str) -> List[Tuple[str, nn.Module]]:
+    """The members of a Sequential, those of Sequentials in it in their place."""
+    found: List[Tuple[str, nn.Module]] = []
+    for name, m in model._modules.items():
+        plain = type(m).forward is nn.Sequential.forward and not (m._forward_hooks or m._forward_pre_hooks)
+        if isinstance(m, nn.Sequential) and plain and len(m):
+            found += _children(m, f"{prefix}{name}.")
+        else:
+            found.append((prefix + name, m))
+    return found
+
+
+def _call(f: Callable[..., Any]) -> Callable[[Any, Tuple[Any, ...]], Any]:
+    return lambda value, extra: f(value)
+
+
+def _loss(loss: Callable[..., Any], inputs: int) -> Callable[[Any, Tuple[Any, ...]], Any]:
+    return lambda value, extra: loss(value, *extra[inputs:])
+
+
+def _whole(model: Model, pieces: Sequence[Piece]) -> Callable[..., Any]:
+    if isinstance(model, nn.Module):
+        return model
+
+    def run(value: Any, *extra: Any) -> Any:
+        for p in pieces:
+            value = p.run(value, extra)
+        return value
+
+    return run
+
+
+# ---- by tracing -------------------------------------------------------------
+
+
+def _traced(model: nn.Module, example: Tuple[Any, ...], notes: List[str]) -> List[Piece]:
+    """The pieces of a model between the places where one tensor crosses."""
+    module = trace(model, example)
+    nodes = list(module.graph.nodes)
+    holders = [n for n in nodes if n.op == "placeholder"]
+    result = nodes[-1]
+    body = [n for n in nodes if n.op not in ("placeholder", "get_attr", "output")]
+    if not body:
+        raise Refused(f"{type(model).__name__} computes nothing")
+    pieces: List[Piece] = []
+    begin, entry = 0, holders[0]
+    for end, exit_ in [*_cuts(body, holders[0], result), (len(body), result.args[0])]:
+        pieces.append(_build(module, body[begin:end], entry, exit_, holders[1 : len(example)]))
+        if end - begin > 20:
+            notes.append(f"{pieces[-1].name}: {end - begin} operations are one layer, several tensors cross everywhere in it")
+        begin, entry = end, exit_
+    return pieces
+
+
+def _cuts(body: Sequence[fx.Node], first: fx.Node, result: fx.Node) -> List[Tuple[int, fx.Node]]:
+    """Places in 1..len(body)-1 before which a piece may end, with the value that crosses. O(nodes + edges)."""
+    place = {n: k for k, n in enumerate([*body, result])}
+    opens: List[List[fx.Node]] = [[] for _ in range(len(body) + 1)]
+    last: Dict[fx.Node, int] = {}
+    for n in [first, *body]:
+        if n.users:  # it crosses the places from behind it to its last use
+            opens[place.get(n, -1) + 1].append(n)
+            last[n] = max(place[u] for u in n.users)
+    cuts: List[Tuple[int, fx.Node]] = []
+    alive: List[fx.Node] = []
+    for k in range(len(body)):
+        alive = [n for n in alive + opens[k] if last[n] >= k]
+        if k > 0 and len(alive) == 1 and not isinstance(alive[0].meta.get("value"), tuple):
+            cuts.append((k, alive[0]))
+    return cuts
+
+
+def _build(module: fx.GraphModule, stretch: Sequence[fx.Node], entry: fx.Node, exit_: Any, shared: Sequence[fx.Node]) -> Piece:
+    """The stretch as a module of its own, which reads the value of entry and the shared inputs."""
+    graph = fx.Graph()
+    copies: Dict[fx.Node, fx.Node] = {entry: graph.placeholder("value")}
+    for h in shared:
+        copies[h] = graph.placeholder(h.name)
+
+    def copy(n: fx.Node) -> fx.Node:
+        if n not in copies:
+            copies[n] = graph.node_copy(n, copy)
+        return copies[n]
+
+    for n in stretch:
+        copy(n)
+    graph.output(fx.node.map_arg(exit_, copy))
+    built = fx.GraphModule(module, graph)
+    targets = [str(n.target) for n in stretch if n.op == "call_module"]
+    name = targets[0] if targets else stretch[0].name
+    if targets and targets[-1] != targets[0]:
+        name = f"{targets[0]}-{targets[-1]}"
+    return Piece(name, lambda value, extra: built(value, *extra[: len(shared)]), [built])
+
+
+# ---- trying -----------------------------------------------------------------
+
+
+def _try(chain: Chain, whole: Callable[..., Any], first: Any, extra: Tuple[Any, ...], targets: Tuple[Any, ...]) -> None:
+    """Runs the layers one by one: merges those that cannot be cut, fills in what they do, compares."""
+    state = State(chain.model)
+    with torch.no_grad():
+        expected = tensors(whole(first, *extra))
+    after = [b.detach().clone() for b, _ in state.buffers.values()]
+    state.restore()
+    try:
+        output = _run_layers(chain, first, extra + targets)
+        now = [b for b, _ in state.buffers.values()]
+        if len(output) != len(expected) or not all(map(same, output, expected)) or not all(map(same, now, after)):
+            raise Refused(
+                f"the layers of {type(chain.model).__name__} do not compute what it computes: its forward depends on more than "
+                "its inputs (state of Python, other generators?); give it as a list of callables"
+            )
+    finally:
+        state.restore()
+
+
+def _run_layers(chain: Chain, value: Any, extra: Tuple[Any, ...]) -> List[torch.Tensor]:
+    """Runs the layers one after the other; merges where a cut does not hold; returns the network's output.
+
+    The starts of the last two layers are kept, so that most merges go back by one layer only.
+    """
+    layers, k = chain.layers, 0
+    beginning = (value, tuple(t.requires_grad for t in tensors(value)), State(chain.model))
+    starts = {0: beginning}
+    output: List[torch.Tensor] = []
+    while k < len(layers):
+        value, needs, state = starts[k]
+        reason, made = _probe(layers[k], value, needs, extra, state)
+        if reason:
+            k = _merge(layers, k, chain.has_loss, reason)
+            if k not in starts:
+                k, starts = 0, {0: beginning}
+            starts[k][2].restore()
+            continue
+        if not (chain.has_loss and k == len(layers) - 1):
+            output = tensors(made)
+        starts[k + 1] = (made, layers[k].needs_grad, State(chain.model))
+        if k > 1:
+            starts.pop(k - 1, None)
+        k += 1
+    return output
+
+
+def _merge(layers: List[Layer], k: int, has_loss: bool, reason: str) -> int:
+    """Makes layer k one with its neighbour, for a reason, and returns which layer that is now."""
+    first = max(k - 1, 0)
+    if k == 0 and "in place" in reason:
+        raise Refused(f"layer {layers[0].name} {reason}: make its first operation not in place")
+    if len(layers) == 1 or (has_loss and first + 1 == len(layers) - 1):
+        raise Refused(f"layer {layers[k].name} {reason}: the last layer must make a tensor of its own")
+    layers[first : first + 2] = [Layer(layers[first].pieces + layers[first + 1].pieces)]
+    return first
+
+
+def _probe(layer: Layer, value: Any, needs: Tuple[bool, ...], extra: Tuple[Any, ...], state: State) -> Tuple[str, Any]:
+    """Runs a layer without and with gradients; why it cannot stand alone, and what it makes."""
+    given = tensors(value)
+    versions = [t._version for t in given]
+    attributes, modes_now = _attributes(layer), autocast_as_now()
+    with torch.no_grad(), autocast(modes_now):
+        made = layer(value, extra)
+    if [t._version for t in given] != versions:
+        return "changes its input in place", None
+    shared = {memory.key(t) for t in given} & {memory.key(t) for t in tensors(made)}
+    if shared:
+        return "makes a view of its input", None
+    layer.changes = state.changed()
+    layer.random = state.generators.moved()
+    changed = sorted({name for name, v in _attributes(layer).items() if attributes.get(name) != v})
+    state.restore()
+    leaf = _leaf(value, needs)
+    with torch.enable_grad(), autocast(modes_now):
+        outputs = tensors(layer(leaf, extra))
+    layer.needs_grad = tuple(t.requires_grad for t in outputs)
+    if not all(map(same, outputs, tensors(made))):
+        layer.attributes = changed or ["something unseen"]
+    known = {id(t) for t in (*layer.parameters(), *tensors(leaf), *tensors(extra))}
+    if any(id(t) not in known for t in _leaves(outputs)):
+        raise Refused(
+            f"layer {layer.name} uses parameters of no module that it names: give the modules themselves as callables, "
+            "or a function that has them as attributes of its module"
+        )
+    return "", made
+
+
+def _leaves(outputs: Sequence[torch.Tensor]) -> List[torch.Tensor]:
+    """The leaves to which a backward from outputs would accumulate gradients."""
+    found, seen, stack = [], set(), [t.grad_fn for t in outputs if t.grad_fn is not None]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            found.append(node.variable)
+        stack += [n for n, _ in node.next_functions if n is not None]
+    return found
+
+
+def _attributes(layer: Layer) -> Dict[str, Any]:
+    """What modules keep beside parameters and buffers and a run might change."""
+    found: Dict[str, Any] = {}
+    for m in layer.modules():
+        for name, v in vars(m).items():
+            if isinstance(v, torch.Tensor):
+                found[f"{type(m).__name__}.{name}"] = (id(v), v._version)
+            elif isinstance(v, (int, float, str)):
+                found[f"{type(m).__name__}.{name}"] = v
+    return found
+
+
+def _leaf(value: Any, needs: Sequence[bool]) -> Any:
+    """A copy of a value whose tensors are leaves that need gradients where needs says so."""
+    flat, spec = pytree.tree_flatten(value)
+    flags = iter(needs)
+    return pytree.tree_unflatten(
+        [t.detach().requires_grad_(next(flags)) if isinstance(t, torch.Tensor) else t for t in flat], spec
+    )

@@ -1,0 +1,465 @@
+"""Training steps that follow a plan for a chain.
+
+:func:`apply` makes a module of a network and a plan. Its forward carries out the plan up to the
+backward of the last layer, its backward the rest. Everything that the plan's rules leave open is done
+as plain training does it: layers that run again see the random numbers, the autocast mode and the
+buffers of their first run, and change nothing.
+"""
+
+from __future__ import annotations
+
+import weakref
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+
+import torch
+from torch import nn
+from torch.autograd.function import once_differentiable
+from torch.utils import _pytree as pytree
+
+from . import memory
+from .cut import Chain, Layer, Model, cut
+from .errors import Refused
+from .link import Link
+from .plan import FORWARDS, Op, Plan, events, read_plan
+from .record import Record, View, backward, record
+from .state import Generators, autocast, autocast_as_now, tensors
+
+PROBLEMS = ("remat", "activation-offload", "remat-offload")
+
+
+def apply(model: Model, plan: Any, inputs: Any = None, loss: Optional[Callable[..., Any]] = None, targets: Sequence[Any] = ()) -> "Planned":
+    """A module with the forward of model whose training steps follow a plan.
+
+    model: a network, or a :class:`~workbench_torch.cut.Chain` that was cut before.
+    plan: a file, its JSON, or a Plan, for the chain that :func:`profile` made of the same network.
+    inputs, targets: an example of a batch; the network is cut with it, unless it was cut before.
+    loss: if given, the module is called with the inputs and then the targets, and returns the loss;
+        else it returns what the network returns, and the last layer of the plan, the loss, is left
+        to the caller.
+
+    Raises Refused, before any training, where the plan cannot be carried out on this network.
+    """
+    if isinstance(model, Chain):
+        return Planned(model, read_plan(plan))
+    if inputs is None:
+        raise Refused("apply needs an example of the inputs: where a network is cut depends on its shapes")
+    return Planned(cut(model, inputs, loss, targets), read_plan(plan))
+
+
+class Planned(nn.Module):
+    """A network whose training steps follow a plan."""
+
+    def __init__(self, chain: Chain, plan: Plan):
+        super().__init__()
+        self.model = chain.model
+        self.chain, self.plan = chain, plan
+        self.layers_planned = len(chain.layers) + (not chain.has_loss)
+        runs = check(chain, plan, self.layers_planned)
+        self.again = {layer for layer, times in runs.items() if times > 1}
+        self.events = events(plan)
+        self.link: Optional[Link] = None
+        self.first = {k: First(chain, layer) for k, layer in enumerate(chain.layers, 1) if k in self.again}
+        self.uses = _uses(chain)
+        self.aside: Dict[int, torch.Tensor] = {}  # sums of gradients of shared parameters
+
+    def forward(self, *inputs: Any) -> Any:
+        """As the network's; with the loss as last layer, the inputs are followed by the targets."""
+        if torch.is_grad_enabled() and self.training:
+            return self.give(list(inputs))
+        value: Any = inputs[0]
+        for layer in self.chain.layers:
+            value = layer(value, inputs[1:])
+        return value
+
+    def give(self, inputs: List[Any]) -> Any:
+        """As a call, but empties the list of inputs: the plan may drop the first, or send it to the host."""
+        self.chain.check(inputs[0])
+        step = Step(self, inputs)
+        anchor = torch.zeros((), requires_grad=True)
+        made = Run.apply(step, anchor, *step.differentiable())
+        step.differentiable_inputs = ()
+        flat, spec = step.result
+        out = iter(made)
+        step.result = ([], spec)
+        return pytree.tree_unflatten([next(out) if isinstance(t, torch.Tensor) else t for t in flat], spec)
+
+    def get_link(self) -> Link:
+        """The link to the host of the device on which the chain's input lies."""
+        if self.link is None:
+            self.link = Link(self.chain.example[0][2])
+        return self.link
+
+
+class Run(torch.autograd.Function):
+    """The two halves of a step, as autograd sees them."""
+
+    @staticmethod
+    def forward(ctx: Any, step: "Step", anchor: torch.Tensor, *inputs: torch.Tensor) -> Any:
+        ctx.step = step
+        ctx.set_materialize_grads(False)
+        made, differ = step.first_half()
+        ctx.mark_non_differentiable(*(t for t, d in zip(made, differ) if not d))
+        ctx.differ = differ
+        return tuple(made)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *delta: Optional[torch.Tensor]) -> Any:
+        step, ctx.step = ctx.step, None
+        if step is None:
+            raise Refused("a planned step was asked for its backward twice: what it needs is gone after the first")
+        wanted = [g for g, d in zip(delta, ctx.differ) if d]
+        del delta
+        return (None, None, *step.second_half(wanted))
+
+
+class Step:
+    """One training step: what is stored, and how far the plan is."""
+
+    def __init__(self, planned: Planned, inputs: List[Any]):
+        self.planned, self.chain = planned, planned.chain
+        self.layers = planned.chain.layers
+        n = planned.layers_planned
+        self.a: List[Optional[Record]] = [None] * (n + 1)
+        self.abar: List[Optional[Record]] = [None] * (n + 1)
+        self.delta: List[Optional[List[Optional[torch.Tensor]]]] = [None] * (n + 1)
+        self.specs: List[Any] = [None] * (n + 1)
+        self.sent: Dict[Tuple[str, int], Any] = {}
+        self.leaving: Dict[Tuple[str, int], bool] = {}  # what is being sent, and whether it has arrived
+        self.arriving: Dict[Tuple[str, int], Any] = {}
+        self.apart: Set[int] = set()
+        self.forwarded: Set[int] = set()
+        self.done = 0  # events
+        self.autocast = autocast_as_now()
+        value = inputs.pop(0)
+        self.extra = tuple(inputs)
+        inputs.clear()
+        flat, self.specs[0] = pytree.tree_flatten(value)
+        self.needs0 = tuple(t.requires_grad for t in flat if isinstance(t, torch.Tensor))
+        self.differentiable_inputs: Sequence[torch.Tensor] = [t for t in flat if isinstance(t, torch.Tensor) and t.requires_grad]
+        self.a[0] = _kept(flat)
+        self.versions = [(weakref.ref(t), t._version) for t in tensors(value)]
+        self.result: Tuple[List[Any], Any] = ([], None)
+        model = self.chain.model
+        self.resident = {memory.key(t) for t in (*model.parameters(), *model.buffers(), *tensors(self.extra))}
+        for layer in self.layers[-1:]:
+            self.resident |= {memory.key(t) for m in layer.modules() for t in (*m.parameters(), *m.buffers())}
+
+    def differentiable(self) -> Sequence[torch.Tensor]:
+        return self.differentiable_inputs
+
+    # ---- the two halves
+
+    def first_half(self) -> Tuple[List[torch.Tensor], List[bool]]:
+        """Everything before the backward of the last layer; the network's output, and what of it has gradients."""
+        n, output = self.planned.layers_planned, None
+        while not self._next_is(("B",), n):
+            if output is None and not self.chain.has_loss and self._next_is(FORWARDS, n):
+                output = self._value(n - 1)
+            self._advance()
+        layer = n if self.chain.has_loss else n - 1
+        if output is None:
+            output = self._value(layer)
+        self.result = (list(output), self.specs[layer])
+        made = [t for t in output if isinstance(t, torch.Tensor)]
+        self.versions += [(weakref.ref(t), t._version) for t in made]
+        return made, list(self.layers[layer - 1].needs_grad)
+
+    def second_half(self, delta: List[Optional[torch.Tensor]]) -> List[Optional[torch.Tensor]]:
+        """The backwards; returns the gradients of the inputs that need them."""
+        for watched, version in self.versions:
+            t = watched()
+            if t is not None and t._version != version:
+                raise Refused("an input or output of the network was changed in place before the backward, which needs it")
+        self.versions = []
+        n = self.planned.layers_planned
+        if self.chain.has_loss:
+            self.delta[n] = delta
+        else:
+            self.delta[n - 1] = delta
+        del delta
+        while self.done < len(self.planned.events):
+            self._advance()
+        return self.delta[0] or [None] * sum(self.needs0)
+
+    def _next_is(self, kinds: Sequence[str], layer: int) -> bool:
+        e = self.planned.events[self.done]
+        return e.what == "run" and e.op.op in kinds and e.op.layer == layer
+
+    def _advance(self) -> None:
+        e = self.planned.events[self.done]
+        self.done += 1
+        if e.what == "begin":
+            self._begin(e.op)
+        elif e.what == "finish":
+            self._finish(e.op)
+        elif e.op.op == "D":
+            self._free(e.op.tensor, e.op.layer)
+        elif not self.chain.has_loss and e.op.layer == self.planned.layers_planned:
+            if e.op.op == "B":  # the caller did it
+                self._consume("a", e.op.layer - 1)
+        elif e.op.op == "B":
+            self._backward(e.op.layer)
+        else:
+            self._forward(e.op)
+
+    # ---- computations
+
+    def _value(self, layer: int) -> List[Any]:
+        """a_ℓ, from itself or from ā_ℓ."""
+        for tensor, kept in (("a", self.a[layer]), ("abar", self.abar[layer])):
+            if kept is not None and kept.there() and (tensor, layer) not in self.arriving:
+                return [v.tensor() if isinstance(v, View) else v for v in kept.outputs]
+        raise AssertionError(f"a_{layer} is not there")
+
+    def _needs(self, layer: int) -> Tuple[bool, ...]:
+        return self.layers[layer - 1].needs_grad if layer else self.needs0
+
+    def _forward(self, op: Op) -> None:
+        number = op.layer
+        layer = self.layers[number - 1]
+        value = pytree.tree_unflatten(self._value(number - 1), self.specs[number - 1])
+        with self._as_first(number):
+            if op.op == "F_all":
+                made, spec = record(layer, value, self._needs(number - 1), self.extra, self.resident)
+                self.abar[number] = made
+            else:
+                with torch.no_grad():
+                    flat, spec = pytree.tree_flatten(layer(value, self.extra))
+                self.a[number] = _kept(flat)
+        del value
+        self.specs[number] = spec
+        self.forwarded.add(number)
+        if op.op == "F_none":
+            self._consume("a", number - 1)
+        for tensor in ("a", "abar"):
+            if self.leaving.get((tensor, number - 1)):
+                del self.leaving[tensor, number - 1]
+                self._free(tensor, number - 1)
+
+    def _backward(self, number: int) -> None:
+        made, self.abar[number] = self.abar[number], None
+        inputs = [t for t in self._value(number - 1) if isinstance(t, torch.Tensor)]
+        delta, self.delta[number] = self.delta[number] or [], None
+        with self._apart(number):
+            gradients = backward(made, inputs, delta)
+        del inputs
+        self._consume("a", number - 1)
+        self.leaving.pop(("abar", number), None)
+        self.delta[number - 1] = list(gradients) or [None] * sum(self._needs(number - 1))
+
+    @contextmanager
+    def _as_first(self, number: int) -> Iterator[None]:
+        """The autocast mode of the step; for a layer that runs again, random numbers and buffers of its first run."""
+        planned = self.planned
+        if number not in planned.again:
+            with autocast(self.autocast):
+                yield
+            return
+        first = planned.first[number]
+        if number not in self.forwarded:
+            first.take()
+            with autocast(self.autocast):
+                yield
+            return
+        with first.again(), autocast(self.autocast):
+            yield
+
+    @contextmanager
+    def _apart(self, number: int) -> Iterator[None]:
+        """Sums up the gradients of parameters that several layers share before they go to .grad.
+
+        Plain training adds their parts to each other first; a .grad that holds something already would
+        round in another order. Where .grad is empty the parts go there at once.
+        """
+        shared = [(p, layers) for p, layers in self.planned.uses.get(number, []) if p.grad is not None or id(p) in self.apart]
+        before = {}
+        for p, layers in shared:
+            if number == max(layers):
+                self.apart.add(id(p))
+                aside = self.planned.aside.get(id(p))
+                self.planned.aside[id(p)] = torch.zeros_like(p.grad) if aside is None else aside.zero_()
+            if id(p) in self.apart:
+                before[id(p)] = p.grad
+                p.grad = self.planned.aside[id(p)]
+        try:
+            yield
+        finally:
+            for p, layers in shared:
+                if id(p) in before:
+                    p.grad = before[id(p)]
+                    if number == min(layers):
+                        self.apart.discard(id(p))
+                        with torch.no_grad():
+                            p.grad.add_(self.planned.aside[id(p)])
+
+    # ---- what is stored
+
+    def _kept(self, tensor: str) -> List[Optional[Record]]:
+        return self.a if tensor == "a" else self.abar
+
+    def _consume(self, tensor: str, layer: int) -> None:
+        if (tensor, layer) not in self.leaving:
+            self._free(tensor, layer)
+
+    def _free(self, tensor: str, layer: int) -> None:
+        """Frees what the device has of a tensor; what the host has been sent may be fetched again."""
+        kept = self._kept(tensor)
+        if (tensor, layer) not in self.sent:
+            kept[layer] = None
+        elif kept[layer] is not None:
+            for base in kept[layer].bases:
+                base.tensor = None
+
+    def _place(self, op: Op) -> Tuple[str, int]:
+        return ("a" if op.layer == 0 else op.tensor), op.layer
+
+    def _begin(self, op: Op) -> None:
+        place, link = self._place(op), self.planned.get_link()
+        bases = self._kept(place[0])[place[1]].bases
+        if op.op == "O":
+            self.sent[place] = link.send(place, bases)
+            self.leaving[place] = False
+        else:
+            self.arriving[place] = link.fetch(place, bases, self.sent[place])
+
+    def _finish(self, op: Op) -> None:
+        place, link = self._place(op), self.planned.link
+        if op.op == "P":
+            link.wait(self.arriving.pop(place))
+            return
+        link.wait(self.sent[place])
+        if place not in self.leaving:
+            return
+        if self.planned.plan.problem == "activation-offload" and op.layer + 1 not in self.forwarded:
+            self.leaving[place] = True  # it stays for the next forward
+            return
+        del self.leaving[place]
+        self._free(*place)
+
+
+def _kept(flat: Sequence[Any]) -> Record:
+    """a_ℓ: tensors without a graph."""
+    kept = Record()
+    kept.outputs = [kept.hold(t) if isinstance(t, torch.Tensor) else t for t in flat]
+    kept.close()
+    return kept
+
+
+class First:
+    """What a layer that runs again needs to know of its first run in a step: random numbers and buffers before it.
+
+    Its memory is taken once and serves all steps. Runs after the first get buffers of their own, which
+    hold after each run what they held after the others, so that graphs may go on reading them.
+    """
+
+    def __init__(self, chain: Chain, layer: Layer):
+        buffers = dict(chain.model.named_buffers())
+        modules = {id(m): m for m in (*chain.model.modules(), *layer.modules())}.values()
+        self.generators = Generators() if layer.random else None
+        self.current = Generators() if layer.random else None
+        self.owners = [
+            [(m, k) for m in modules for k, b in m._buffers.items() if b is buffers[name]] for name in layer.changes
+        ]
+        self.before = [buffers[name].detach().clone() for name in layer.changes]
+        self.spare = [b.clone() for b in self.before]
+
+    def take(self) -> None:
+        """Notes how things are before the first run."""
+        if self.generators:
+            self.generators.take()
+        for owners, before in zip(self.owners, self.before):
+            before.copy_(owners[0][0]._buffers[owners[0][1]])
+
+    @contextmanager
+    def again(self) -> Iterator[None]:
+        """Things are as before the first run, and in the end as they were."""
+        now = [owners[0][0]._buffers[owners[0][1]] for owners in self.owners]
+        if self.generators and self.current:
+            self.current.take()
+            self.generators.restore()
+        try:
+            for owners, before, spare in zip(self.owners, self.before, self.spare):
+                with torch.no_grad():
+                    spare.copy_(before)
+                _put(owners, spare)
+            yield
+        finally:
+            for owners, buffer in zip(self.owners, now):
+                _put(owners, buffer)
+            if self.current:
+                self.current.restore()
+
+
+def _put(owners: Sequence[Tuple[nn.Module, str]], buffer: Optional[torch.Tensor]) -> None:
+    for module, name in owners:
+        module._buffers[name] = buffer
+
+
+def _uses(chain: Chain) -> Dict[int, List[Tuple[nn.Parameter, List[int]]]]:
+    """By layer: its parameters that other layers use, too, with the layers that do."""
+    of: Dict[int, Tuple[nn.Parameter, List[int]]] = {}
+    for number, layer in enumerate(chain.layers, 1):
+        for p in layer.parameters():
+            of.setdefault(id(p), (p, []))[1].append(number)
+    uses: Dict[int, List[Tuple[nn.Parameter, List[int]]]] = {}
+    for p, layers in of.values():
+        for number in layers if len(layers) > 1 else ():
+            uses.setdefault(number, []).append((p, layers))
+    return uses
+
+
+def check(chain: Chain, plan: Plan, n: int) -> Dict[int, int]:
+    """Refuses plans that cannot be carried out on a chain of n layers; how often each layer's forward runs.
+
+    What is stored is followed as the plan says it; memory and times are the business of workbench verify.
+    """
+    if plan.problem not in PROBLEMS:
+        raise Refused(f"plans of {plan.problem or 'no problem'} are not run here, those of {', '.join(PROBLEMS)} are")
+    highest = max((o.layer for o in plan.ops), default=0)
+    if highest != n or any(o.node or o.storage for o in plan.ops):
+        raise Refused(f"the plan is for {highest} layers, the network has {n} with the loss: plan for the file that profile made of it")
+    stored: Set[Tuple[str, int]] = {("a", 0), ("delta", n)}
+    host: Set[Tuple[str, int]] = set()
+    runs: Dict[int, int] = {}
+
+    def need(op: Op, *choice: Tuple[str, int]) -> None:
+        if not any(c in stored for c in choice):
+            names = " or ".join(f"{t}_{k}" for t, k in choice)
+            raise Refused(f"the plan breaks a rule: {op} needs {names}, which is not there")
+
+    for e in events(plan):
+        o, layer = e.op, e.op.layer
+        place = ("a" if layer == 0 else o.tensor, layer)
+        if o.op in FORWARDS:
+            need(o, ("a", layer - 1), ("abar", layer - 1))
+            stored.add(("abar" if o.op == "F_all" else "a", layer))
+            runs[layer] = runs.get(layer, 0) + 1
+            if o.op == "F_none":
+                stored.discard(("a", layer - 1))
+        elif o.op == "B":
+            for choice in ([("delta", layer)], [("abar", layer)], [("a", layer - 1), ("abar", layer - 1)]):
+                need(o, *choice)
+            stored -= {("delta", layer), ("abar", layer), ("a", layer - 1)}
+            stored.add(("delta", layer - 1))
+        elif o.op == "D":
+            need(o, place)
+            stored.discard(place)
+        elif o.op == "O" and e.what == "begin":
+            host.add(place)
+        elif o.op == "P" and e.what == "begin":
+            if place not in host:
+                raise Refused(f"the plan breaks a rule: {o} fetches what the host does not have")
+            stored.add(place)
+        elif o.op not in ("O", "P"):
+            raise Refused(f"operation {o} is unknown")
+    if ("delta", 0) not in stored:
+        raise Refused("the plan ends before the backward of layer 1")
+    for number, layer in enumerate(chain.layers, 1):
+        if layer.attributes and runs.get(number, 0) > 1:
+            raise Refused(
+                f"layer {number} ({layer.name}) computes something else when it runs again, it changes {', '.join(layer.attributes)}; "
+                f"the plan runs it {runs[number]} times: keep that in a buffer, which is put back"
+            )
+    return runs

@@ -1,0 +1,88 @@
+"""State beside parameters that a run of a network changes: buffers and generators of random numbers."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from typing import Any, Callable, ContextManager, Iterator, List
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+
+def tensors(value: Any) -> List[torch.Tensor]:
+    return [t for t in pytree.tree_flatten(value)[0] if isinstance(t, torch.Tensor)]
+
+
+class State:
+    """Buffers, parameters' gradients and generators of a model, to be put back as they were."""
+
+    def __init__(self, model: nn.Module):
+        self.buffers = {name: (b, b.detach().clone()) for name, b in model.named_buffers()}
+        self.generators = Generators()
+
+    def changed(self) -> List[str]:
+        """Names of the buffers that hold other values than at the start."""
+        return [n for n, (b, old) in self.buffers.items() if not same(b.detach(), old)]
+
+    def restore(self) -> None:
+        with torch.no_grad():
+            for b, old in self.buffers.values():
+                b.copy_(old)
+        self.generators.restore()
+
+
+def same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether all values are equal, NaNs included."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    return bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+class Generators:
+    """The states of the generators of random numbers, on the CPU and on every CUDA device in use."""
+
+    def __init__(self) -> None:
+        self.cpu = torch.empty_like(torch.get_rng_state())
+        self.take()
+
+    def take(self) -> None:
+        """Notes the states as they are now, in the memory of those noted before."""
+        self.cpu.copy_(torch.get_rng_state())
+        self.cuda: List[torch.Tensor] = []
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            self.cuda = torch.cuda.get_rng_state_all()
+
+    def restore(self) -> None:
+        torch.set_rng_state(self.cpu)
+        if self.cuda:
+            torch.cuda.set_rng_state_all(self.cuda)
+
+    def moved(self) -> bool:
+        """Whether random numbers were drawn since."""
+        now = Generators()
+        return not torch.equal(self.cpu, now.cpu) or any(not torch.equal(a, b) for a, b in zip(self.cuda, now.cuda))
+
+
+def autocast_as_now() -> List[Callable[[], ContextManager[None]]]:
+    """Makers of contexts with today's autocast modes, for runs that come later.
+
+    They keep no casts of weights for later: those made without gradients would be used with them.
+    """
+    cpu, cpu_type = torch.is_autocast_cpu_enabled(), torch.get_autocast_cpu_dtype()
+    modes: List[Callable[[], ContextManager[None]]] = [
+        lambda: torch.autocast("cpu", dtype=cpu_type, enabled=cpu, cache_enabled=False)
+    ]
+    if torch.cuda.is_available():
+        gpu, gpu_type = torch.is_autocast_enabled(), torch.get_autocast_gpu_dtype()
+        modes.append(lambda: torch.autocast("cuda", dtype=gpu_type, enabled=gpu, cache_enabled=False))
+    return modes
+
+
+@contextmanager
+def autocast(modes: List[Callable[[], ContextManager[None]]]) -> Iterator[None]:
+    """All of the modes that :func:`autocast_as_now` noted."""
+    with ExitStack() as stack:
+        for mode in modes:
+            stack.enter_context(mode())
+        yield

@@ -1,0 +1,192 @@
+"""Tracing a module into a torch.fx graph while it computes on an example.
+
+torch.fx traces without values: it stops at ``n, c = x.shape`` and at everything else that asks for a
+size. Plans are for fixed shapes, so here each proxy has the value that it stands for. What is no
+tensor (sizes, dtypes, flags) is a constant of the trace. What would turn numbers of a tensor into
+control flow is refused.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
+
+import torch
+from torch import fx, nn
+from torch.utils import _pytree as pytree
+
+from .errors import Refused
+from .state import Generators, State, tensors
+
+# What may be asked of a tensor without reading its numbers.
+ATTRIBUTES = frozenset("shape dtype device ndim layout is_cuda is_sparse is_quantized is_nested itemsize nbytes names".split())
+METHODS = frozenset(
+    "size dim ndimension numel nelement stride storage_offset element_size is_floating_point is_complex is_contiguous "
+    "get_device __len__".split()
+)
+
+
+class ValueProxy(fx.Proxy):
+    """A proxy that knows its value."""
+
+    value: Any
+
+    @property
+    def __class__(self):  # for isinstance in the code that is traced
+        return type(self.value) if "value" in self.__dict__ else ValueProxy
+
+    def __getattr__(self, name: str) -> Any:
+        if isinstance(self.value, torch.Tensor) and name in ATTRIBUTES:
+            return getattr(self.value, name)
+        if isinstance(self.value, torch.Tensor) and name in ("requires_grad", "grad_fn", "is_leaf"):
+            raise fx.proxy.TraceError(f"it asks a tensor for {name}")
+        return fx.proxy.Attribute(self, name)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[k] for k in range(len(self.value))])
+
+    def __bool__(self) -> bool:
+        raise fx.proxy.TraceError("it asks whether a tensor is true")
+
+    def __int__(self) -> int:
+        raise fx.proxy.TraceError("it makes an int of a tensor")
+
+    __index__ = __int__
+
+    def __float__(self) -> float:
+        raise fx.proxy.TraceError("it makes a float of a tensor")
+
+
+class ValueTracer(fx.Tracer):
+    """Traces a module on example inputs; ``made`` says of each node whether it makes tensors."""
+
+    proxy_buffer_attributes = True
+
+    def __init__(self, example: Sequence[Any]):
+        super().__init__()
+        self.example: List[Any] = list(example)
+        self.evaluating = False
+
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: Dict[str, Any]) -> Any:
+        if self.evaluating:
+            return attr_val
+        return super().getattr(attr, attr_val, parameter_proxy_cache)
+
+    def call_module(self, m: nn.Module, forward: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
+        if self.evaluating:
+            return forward(*args, **kwargs)
+        return super().call_module(m, forward, args, kwargs)
+
+    def proxy(self, node: fx.Node) -> fx.Proxy:
+        return ValueProxy(node, self)
+
+    def create_arg(self, a: Any) -> Any:
+        if type(a) in (ValueProxy, fx.proxy.Attribute):
+            return a.node
+        return super().create_arg(a)
+
+    def create_proxy(self, kind: str, target: Any, args: Any, kwargs: Any, *rest: Any, **more: Any) -> Any:
+        value = self._evaluate(kind, target, args, kwargs)
+        if kind != "placeholder" and not tensors(value):
+            if kind == "call_method" and target not in METHODS:
+                raise fx.proxy.TraceError(f"it reads the numbers of a tensor by .{target}()")
+            if kind == "call_function" and getattr(target, "__name__", "") in ("equal", "allclose", "is_nonzero"):
+                raise fx.proxy.TraceError(f"it compares the numbers of tensors by {target.__name__}")
+            if kind != "call_function" or value is not None:
+                return value
+        proxy = super().create_proxy(kind, target, args, kwargs, *rest, **more)
+        proxy.__dict__["value"] = value
+        return proxy
+
+    def _evaluate(self, kind: str, target: Any, args: Any, kwargs: Any) -> Any:
+        if kind == "placeholder":
+            if self.example:
+                return self.example.pop(0)
+            return args[0] if args else None
+        if kind == "get_attr":
+            return _attribute(self.root, target)
+        args, kwargs = _values(args), _values(kwargs)
+        generators = Generators()
+        self.evaluating = True
+        try:
+            with torch.no_grad():
+                if kind == "call_module":
+                    return self.root.get_submodule(target)(*args, **kwargs)
+                if kind == "call_method":
+                    return getattr(args[0], target)(*args[1:], **kwargs)
+                return target(*args, **kwargs)
+        finally:
+            self.evaluating = False
+            generators.restore()
+
+
+def _attribute(root: nn.Module, target: str) -> Any:
+    """An attribute by its path, past what tracing puts in front of parameters and buffers."""
+    value: Any = root
+    for part in target.split("."):
+        places = (value._parameters, value._buffers, value._modules, vars(value))
+        value = next(p[part] for p in places if part in p)
+    return value
+
+
+def _values(args: Any) -> Any:
+    """Arguments with the values of proxies in their places."""
+    if type(args) is ValueProxy:
+        return args.__dict__["value"]
+    if type(args) is fx.proxy.Attribute:
+        return getattr(_values(args.root), args.attr)
+    if isinstance(args, slice):
+        return slice(_values(args.start), _values(args.stop), _values(args.step))
+    if type(args) in (tuple, list):
+        return type(args)(_values(a) for a in args)
+    if isinstance(args, tuple):
+        return type(args)(*(_values(a) for a in args))
+    if isinstance(args, dict):
+        return {k: _values(v) for k, v in args.items()}
+    return args
+
+
+def trace(model: nn.Module, example: Tuple[Any, ...]) -> fx.GraphModule:
+    """The graph of a model's forward on an example, or Refused with the reason.
+
+    Buffers and generators are left as they were, parameters and submodules are shared with the model.
+    """
+    name = type(model).__name__
+    tracer = ValueTracer(pytree.tree_map(lambda v: v.detach().clone() if isinstance(v, torch.Tensor) else v, example))
+    state, python, attributes = State(model), random.getstate(), set(vars(model))
+    try:
+        graph = tracer.trace(model)
+        drew = state.generators.moved() or random.getstate() != python
+        if drew:
+            raise Refused(
+                f"{name} draws random numbers that steer its forward (layer drop?): a trace would hold one draw for ever. "
+                "Wrap the function that draws with torch.fx.wrap, or give a list of callables"
+            )
+        _refuse_hooks(model, tracer)
+        return fx.GraphModule(model, graph)
+    except Refused:
+        raise
+    except Exception as e:  # tracing runs the user's code on proxies, which may raise anything
+        raise Refused(
+            f"{name} cannot be traced: {e}. Control flow that depends on data has no chain: give the network as an "
+            "nn.Sequential or a list of callables, or wrap the function that decides with torch.fx.wrap"
+        ) from e
+    finally:
+        state.restore()
+        random.setstate(python)
+        for added in set(vars(model)) - attributes:
+            delattr(model, added)
+        gc.collect()  # proxies, their values and the tracer hold each other
+
+
+def _refuse_hooks(model: nn.Module, tracer: fx.Tracer) -> None:
+    for path, m in model.named_modules():
+        hooks = m._forward_hooks or m._forward_pre_hooks or m._backward_hooks
+        if path and hooks and not tracer.is_leaf_module(m, path):
+            raise Refused(
+                f"{type(model).__name__}.{path} has hooks, which a trace passes over: take them off, or give a list of callables"
+            )
