@@ -26,7 +26,7 @@ func spoilt(t *testing.T, p *run.Problem, in *run.Instance, f formulation.Formul
 		t.Fatal(err)
 	}
 	return &run.Method{
-		Problem: p.Name, Name: "spoilt", Kind: run.Exact,
+		Name: "spoilt", Kind: run.Exact,
 		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 			out := &run.Outcome{}
 			if planned {

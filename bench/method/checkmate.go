@@ -23,25 +23,25 @@ import (
 func CheckmateMethods() []*run.Method {
 	methods := []*run.Method{
 		{
-			Problem: plan.Remat, Name: "checkmate", Kind: run.Exact, Source: "Checkmate (1)–(9), strengthened; ours", Solver: true,
+			Name: "checkmate", Kind: run.Exact, Source: "Checkmate (1)–(9), strengthened; ours", Solver: true,
 			Summary:    "search, then Checkmate's stages in a stronger model whose memory rows are added as they are broken",
 			Complexity: "exponential; O(n²) binaries",
 			Run:        solveCheckmate("checkmate", checkmate.Run, bestOnGraph),
 		},
 		{
-			Problem: plan.Remat, Name: "checkmate-plain", Kind: run.Exact, Source: "Checkmate (1)–(9)", Solver: true,
+			Name: "checkmate-plain", Kind: run.Exact, Source: "Checkmate (1)–(9)", Solver: true,
 			Summary:    "the MILP of the paper, equation by equation; started from store-all where that fits",
 			Complexity: "exponential; O(n²) binaries, O(n·edges) for FREE",
 			Run:        solveCheckmate("checkmate-plain", checkmate.RunPrinted, storeAllOnGraph),
 		},
 		{
-			Problem: plan.Remat, Name: "checkmate-lp-round", Kind: run.Heuristic, Source: "Checkmate §5", Solver: true,
+			Name: "checkmate-lp-round", Kind: run.Heuristic, Source: "Checkmate §5", Solver: true,
 			Summary:    "LP relaxation of the paper's MILP, two-phase rounding at 0.5 and at random; what breaks the limit is told and then repaired",
 			Complexity: "polynomial; O(n²) columns",
 			Run:        checkmateRounding(false),
 		},
 		{
-			Problem: plan.Remat, Name: "checkmate-lp-round-strong", Kind: run.Heuristic, Source: "Checkmate §5; ours", Solver: true,
+			Name: "checkmate-lp-round-strong", Kind: run.Heuristic, Source: "Checkmate §5; ours", Solver: true,
 			Summary:    "the same on the LP relaxation of the strengthened model, which is smaller and closer",
 			Complexity: "polynomial; O(n²) columns",
 			Run:        checkmateRounding(true),
@@ -56,7 +56,7 @@ func CheckmateMethods() []*run.Method {
 // asGraph makes a method for graphs one for chains, too: its plans become those of the
 // chain, and what fits in no memory, which is proved of the chain alone, is told
 // apart from what does not fit for its graph, in which every value is an ā.
-func asGraph(work func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error)) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
+func asGraph(work worker) worker {
 	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 		out, err := work(ctx, in, s)
 		var infeasible *plan.Infeasible
@@ -75,7 +75,7 @@ func asGraph(work func(context.Context, *run.Instance, run.Setting) (*run.Outcom
 
 // checkmateRounding rounds a relaxation, and says what the roundings were
 // before they were repaired.
-func checkmateRounding(strong bool) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
+func checkmateRounding(strong bool) worker {
 	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 		v, err := graphView(in)
 		if err != nil {
@@ -138,7 +138,7 @@ func roundingNote(r *checkmate.RoundingResult, memory float64) string {
 type checkmateSolver func(context.Context, *formulation.Task, *stages.View, platform.Platform) (*formulation.Result, error)
 
 // solveCheckmate runs a solver from the plan of first, if that has one.
-func solveCheckmate(name string, solve checkmateSolver, first func(context.Context, *stages.View, *run.Setting, time.Time) (*plan.Plan, error)) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
+func solveCheckmate(name string, solve checkmateSolver, first func(context.Context, *stages.View, *run.Setting, time.Time) (*plan.Plan, error)) worker {
 	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 		v, err := graphView(in)
 		if err != nil {

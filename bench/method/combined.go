@@ -40,7 +40,7 @@ func RematOffload() *run.Problem {
 		Memory:    "20%", Bandwidth: "12GB/s",
 		Range:   func(in *run.Instance) (low, high float64) { return combinedview.Range(in.Chain()) },
 		Fit:     linkFit(func(c *chain.Chain) float64 { _, high := combinedview.Range(c); return high }),
-		Bound:   bestBound(combinedview.Problem, combinedview.Bounds, func(b combinedview.Bound) (float64, string) { return b.Value, b.By }),
+		Bound:   closedForms(combinedview.Problem, computations, ofChain(combinedview.Bounds)),
 		Methods: CombinedMethods,
 		Does: run.Counts(
 			run.Count{Word: "F_all", Ops: []string{plan.OpFAll}},
@@ -61,25 +61,22 @@ func RematOffload() *run.Problem {
 // combinedMethods is the table of methods for rematerialization with
 // offloading.
 func CombinedMethods() []*run.Method {
-	method := func(name, source, summary, complexity string, work runOnChain) *run.Method {
-		return onLink(combinedview.Problem, name, source, summary, complexity, work)
-	}
 	methods := []*run.Method{
-		method("pure-remat", "[004] Thm 6", "nothing is sent: the best memory-persistent plan", "as persistent of remat", limited(combined.PureRemat)),
-		method("pure-offload", "[004] 3.3", "nothing is computed again: dynprog of activation-offload", "as dynprog of activation-offload", pureOffload(limited(offload.DynProg))),
-		method("opportunist", "[004] 4.3, Superneurons", "keeps the link busy with the input and output of every layer it has time for, computes the rest again", "O(N³)", limited(combined.Opportunist)),
-		method("autocapper", "[004] 4.3", "the best rematerialization for 40 larger memories, from which the first activations at the peak are sent until it fits", "40 times persistent", limited(combined.Autocapper)),
+		heuristic("pure-remat", "[004] Thm 6", "nothing is sent: the best memory-persistent plan", "as persistent of remat", limited(combined.PureRemat)),
+		heuristic("pure-offload", "[004] 3.3", "nothing is computed again: dynprog of activation-offload", "as dynprog of activation-offload", pureOffload(limited(offload.DynProg))),
+		heuristic("opportunist", "[004] 4.3, Superneurons", "keeps the link busy with the input and output of every layer it has time for, computes the rest again", "O(N³)", limited(combined.Opportunist)),
+		heuristic("autocapper", "[004] 4.3", "the best rematerialization for 40 larger memories, from which the first activations at the peak are sent until it fits", "40 times persistent", limited(combined.Autocapper)),
 		{
-			Problem: combinedview.Problem, Name: "pofo", Kind: run.Heuristic, Source: "[004] 4.2, Thm 12", Slots: pofoSlots,
+			Name: "pofo", Kind: run.Heuristic, Source: "[004] 4.2, Thm 12", Slots: pofoSlots,
 			Summary:    "the dynamic program of the thesis, offloading in the forward phase only; its own model frees memory byte by byte, the plan is timed with whole tensors",
 			Complexity: "O(N³·S + N²·S³)",
 			Run:        pofo,
 		},
 		{
-			Problem: combinedview.Problem, Name: "search", Kind: run.Heuristic, Source: "ours", Slots: pofoSlots,
+			Name: "search", Kind: run.Heuristic, Source: "ours", Slots: pofoSlots,
 			Summary:    "changes what is kept, sent and computed again, from the best of the others and of pofo with less memory",
 			Complexity: "some pofos, and O(N) a move",
-			Run:        combinedSearch,
+			Run:        planned(combinedSearch),
 		},
 		combinedMILP(),
 	}
@@ -94,7 +91,7 @@ func CombinedMethods() []*run.Method {
 func pofo(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	claim, p, err := combined.POFOClaim(ctx, in.Chain(), s.Platform, s.Slots)
 	if err != nil {
-		return nil, linkError(err)
+		return nil, inputError(err)
 	}
 	return &run.Outcome{
 		Plan: p, Stopped: ctx.Err() != nil,
@@ -104,9 +101,10 @@ func pofo(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, e
 
 // pureOffload makes a method of activation offloading one of this problem, in
 // which no plan of that kind is no proof that there is none.
-func pureOffload(work runOnChain) runOnChain {
-	return func(ctx context.Context, c *chain.Chain, s run.Setting) (*plan.Plan, error) {
-		p, err := work(ctx, c, s)
+func pureOffload(work planner) planner {
+	return func(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
+		c := in.Chain()
+		p, err := work(ctx, in, s)
 		var infeasible *plan.Infeasible
 		if errors.As(err, &infeasible) {
 			if least, why := combinedview.Least(c); !platform.Fits(least, s.Platform.Memory) {
@@ -123,20 +121,16 @@ func pureOffload(work runOnChain) runOnChain {
 
 // combinedSearch searches from the best plans of this problem and of activation
 // offloading.
-func combinedSearch(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+func combinedSearch(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
 	var others []*plan.Plan
-	for _, work := range []runOnChain{limited(offload.DynProg), seeded(offload.Search)} {
+	for _, work := range []planner{limited(offload.DynProg), seeded(offload.Search)} {
 		part, cancel := portion(ctx, 0.1)
-		if p, err := pureOffload(work)(part, in.Chain(), s); err == nil {
+		if p, err := pureOffload(work)(part, in, s); err == nil {
 			others = append(others, p)
 		}
 		cancel()
 	}
-	p, err := combined.Search(ctx, in.Chain(), s.Platform, s.Slots, others...)
-	if err != nil {
-		return nil, linkError(err)
-	}
-	return &run.Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
+	return combined.Search(ctx, in.Chain(), s.Platform, s.Slots, others...)
 }
 
 // portion returns a context that ends after a part of the time that ctx has
@@ -154,18 +148,14 @@ func portion(ctx context.Context, part float64) (context.Context, context.Cancel
 func combinedMILP() *run.Method {
 	search := func(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
 		s.Slots = pofoSlots
-		out, err := combinedSearch(ctx, in, s)
-		if err != nil {
-			return nil, err
-		}
-		return out.Plan, nil
+		return combinedSearch(ctx, in, s)
 	}
 	const name = "remat-offload-milp"
 	bounded := milpOnLink(name, search, func(ctx context.Context, t *formulation.Task, in *run.Instance, p platform.Platform) (*formulation.Result, error) {
 		return rematoffload.Run(ctx, t, in.Chain(), p)
 	})
 	return &run.Method{
-		Problem: combinedview.Problem, Name: name, Kind: run.Heuristic, Source: "ours, in the spirit of POET", Solver: true,
+		Name: name, Kind: run.Heuristic, Source: "ours, in the spirit of POET", Solver: true,
 		Summary:    fmt.Sprintf("search, then up to %d layers a MILP that bounds all plans, but not always as high as the best", rematoffload.MostLayers),
 		Complexity: "exponential; O(N²) columns",
 		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
@@ -173,7 +163,7 @@ func combinedMILP() *run.Method {
 				return bounded(ctx, in, s)
 			}
 			s.Slots = pofoSlots
-			out, err := combinedSearch(ctx, in, s) // no model to leave time for
+			out, err := planned(combinedSearch)(ctx, in, s) // no model to leave time for
 			if err == nil && out.Plan != nil {
 				out.Plan.Method = name
 			}

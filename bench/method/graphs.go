@@ -48,17 +48,15 @@ func graphView(in *run.Instance) (*stages.View, error) {
 func GraphMethods() []*run.Method {
 	graphs := []string{graph.Kind, training.Kind}
 	onGraph := func(name, source, summary, complexity string, work func(context.Context, *stages.View, run.Setting) (*plan.Plan, error)) *run.Method {
-		return &run.Method{
-			Problem: plan.Remat, Name: name, Kind: run.Heuristic, Source: source, Summary: summary, Complexity: complexity, Takes: graphs,
-			Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-				v, err := graphView(in)
-				if err != nil {
-					return nil, err
-				}
-				p, err := work(ctx, v, s)
-				return &run.Outcome{Plan: p, Stopped: ctx.Err() != nil}, tooLarge(err)
-			},
-		}
+		m := heuristic(name, source, summary, complexity, func(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
+			v, err := graphView(in)
+			if err != nil {
+				return nil, err
+			}
+			return work(ctx, v, s)
+		})
+		m.Takes = graphs
+		return m
 	}
 	return []*run.Method{
 		onGraph("chen", "Chen et al. 2016, Checkmate §3", "keeps only the tensors at which the graph can be cut; the best number of segments that fits", "O(n²)",

@@ -2,7 +2,6 @@ package method
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -41,7 +40,7 @@ func Join() *run.Problem {
 			return nil
 		},
 		Bound: func(in *run.Instance, _ run.Setting) run.Bound {
-			return run.Bound{Value: in.Compute(), By: "the sum of the computations", Proof: proof.Search, Assumptions: []string{}}
+			return proof.BySearch(in.Compute(), computations)
 		},
 		OwnMemory: func(in *run.Instance) string {
 			if j := plan.As[*join.Join](in.Instance); j != nil && j.Slots > 0 {
@@ -68,20 +67,20 @@ const theorem3 = "the dynamic program of [004] Theorem 3"
 // joinMethods is the table of methods for joins.
 func JoinMethods() []*run.Method {
 	return []*run.Method{{
-		Problem: plan.Join, Name: "join-dp", Kind: run.Exact, Source: "[004] Thm 3, Lemma 2",
+		Name: "join-dp", Kind: run.Exact, Source: "[004] Thm 3, Lemma 2",
 		Summary:    "the dynamic program over branches and checkpoints; proved optimal",
 		Complexity: "O(m·K²·L^(K+1))",
 		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 			p, err := joins.DP(ctx, plan.As[*join.Join](in.Instance), int(s.Platform.Memory))
 			if err != nil {
-				return nil, joinError(err)
+				return nil, inputError(err)
 			}
-			return &run.Outcome{Plan: p, Bounds: []run.Bound{{Value: p.Claims.Makespan, By: theorem3, Proof: proof.Search, Assumptions: []string{}}}}, nil
+			return &run.Outcome{Plan: p, Bounds: []run.Bound{proof.BySearch(p.Claims.Makespan, theorem3)}}, nil
 		},
 		Curve: func(ctx context.Context, in *run.Instance, s run.Setting, most float64) (run.Tradeoff, error) {
 			c, err := joins.DPCurve(ctx, plan.As[*join.Join](in.Instance))
 			if err != nil {
-				return run.Tradeoff{}, joinError(err)
+				return run.Tradeoff{}, inputError(err)
 			}
 			t := run.Tradeoff{By: theorem3, Plan: func(memory float64) (*plan.Plan, error) { return c.Plan(int(memory)) }}
 			for _, p := range c.Points() {
@@ -92,14 +91,4 @@ func JoinMethods() []*run.Method {
 			return t, nil
 		},
 	}}
-}
-
-// joinError marks what package join refuses as the user's: lengths and costs
-// that mean nothing, tables that no memory holds.
-func joinError(err error) error {
-	var infeasible *plan.Infeasible
-	if errors.As(err, &infeasible) || errors.Is(err, plan.ErrNoPlan) {
-		return err
-	}
-	return run.InputError(err)
 }

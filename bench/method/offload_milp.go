@@ -11,7 +11,6 @@ import (
 	"workbench/heuristics/offload"
 	"workbench/ilp/formulation"
 	ilpoffload "workbench/ilp/offload"
-	offloadview "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
@@ -26,7 +25,7 @@ type prover func(context.Context, *formulation.Task, *run.Instance, platform.Pla
 
 // milpOnLink is a method that searches, then solves MILPs from what was found. A
 // MILP that cannot be built or solved costs what it would have proved.
-func milpOnLink(name string, search func(context.Context, *run.Instance, run.Setting) (*plan.Plan, error), prove prover) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
+func milpOnLink(name string, search planner, prove prover) worker {
 	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 		start := time.Now()
 		part, cancel := portion(ctx, searchShare)
@@ -35,7 +34,7 @@ func milpOnLink(name string, search func(context.Context, *run.Instance, run.Set
 		best, err := search(part, in, s)
 		switch {
 		case err != nil && !errors.Is(err, plan.ErrNoPlan) && part.Err() == nil:
-			return nil, linkError(err)
+			return nil, inputError(err)
 		case err != nil:
 			out.Remark("search: " + err.Error())
 		default:
@@ -70,19 +69,19 @@ func offloadOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*run.
 	defer cancel()
 	found, err := offload.Search(part, in.Chain(), s.Platform, uint64(s.Seed))
 	if err != nil {
-		return nil, linkError(err)
+		return nil, inputError(err)
 	}
 	tell(&s, start, "search", found, math.Inf(-1), 0)
 	r, err := offload.Optimum(ctx, in.Chain(), s.Platform, found, s.Gap)
 	if err != nil {
-		return nil, linkError(err)
+		return nil, inputError(err)
 	}
 	tell(&s, start, "labels", r.Plan, r.Value, int64(r.Labels))
 	r.Plan.Method = "optimum"
 	if r.By == "labels" {
 		r.By = fmt.Sprintf("the search for the optimum (%d labels)", r.Labels)
 	}
-	return &run.Outcome{Plan: r.Plan, Stopped: !r.Proved, Bounds: []run.Bound{{Value: r.Value, By: r.By, Proof: proof.Search, Assumptions: []string{}}}}, nil
+	return &run.Outcome{Plan: r.Plan, Stopped: !r.Proved, Bounds: []run.Bound{proof.BySearch(r.Value, r.By)}}, nil
 }
 
 // offloadMILP closes in on the least makespan as offloadOptimum for half of the
@@ -90,7 +89,7 @@ func offloadOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*run.
 func offloadMILP() *run.Method {
 	const name = "offload-milp"
 	return &run.Method{
-		Problem: offloadview.Problem, Name: name, Kind: run.Exact, Source: "ours, in the spirit of [001] §6", Solver: true,
+		Name: name, Kind: run.Exact, Source: "ours, in the spirit of [001] §6", Solver: true,
 		Summary:    fmt.Sprintf("search and optimum, then a MILP that bounds all plans, and up to %d layers the exact one", ilpoffload.ExactLayers),
 		Complexity: "exponential; O(N²) columns",
 		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {

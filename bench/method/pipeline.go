@@ -41,10 +41,12 @@ func Pipeline() *run.Problem {
 		Memory:    "8GiB", Bandwidth: platform.FormatRate(defaultBandwidth),
 		Parallel: true,
 		Range:    pipelineRange,
-		Fit:      pipelineFit,
-		Bound:    pipelineBound,
-		Methods:  PipelineMethods,
-		Does:     layersOfGPUs,
+		Fit: func(in *run.Instance, p platform.Platform) error {
+			return calculable(in, ofStep(in), ofMemory(p), ofLink(p))
+		},
+		Bound:   pipelineBound(),
+		Methods: PipelineMethods,
+		Does:    layersOfGPUs,
 		Times: func(_ *run.Instance, r *run.Result) []run.Line {
 			return []run.Line{{Label: "period", Text: fmt.Sprintf("%s a mini-batch: T = %s for %d", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(*r.Plan.Period), max(1, r.Plan.K))}}
 		},
@@ -107,57 +109,26 @@ func pipelineSpan(in *run.Instance) (low, high float64) {
 	return low, max(low, free.Claims.PeakMemory)
 }
 
-func pipelineFit(in *run.Instance, p platform.Platform) error {
-	for _, x := range []struct {
-		what  string
-		value float64
-	}{
-		{"the computations of a step take %g s", in.Compute()},
-		{"memory is %g bytes", p.Memory},
-		{"bandwidth is %g bytes per second", p.Bandwidth},
-	} {
-		if !(x.value <= largest) {
-			return run.InputError(fmt.Errorf("chain %q: "+x.what+": choose units in which this is at most %g", in.Name, x.value, largest))
-		}
-	}
-	return nil
-}
-
-// pipelineBound returns the best of the bounds in closed form. Every run on the
-// instance asks for it.
-func pipelineBound(in *run.Instance, s run.Setting) run.Bound {
-	type key struct {
-		platform platform.Platform
-		model    string
-	}
-	return run.Memo(in, key{s.Platform, s.MemoryModel}, func() run.Bound {
-		best := run.Bound{Value: in.Compute() / float64(max(s.Platform.Processors, 1)), By: "load", Proof: proof.Search, Assumptions: []string{}}
+// pipelineBound returns the best of the bounds in closed form.
+func pipelineBound() func(*run.Instance, run.Setting) run.Bound {
+	return closedForms(plan.Pipeline, "load", func(in *run.Instance, s run.Setting) ([]run.Bound, error) {
 		x, err := view.New(in.Chain(), s.Platform, s.MemoryModel)
-		if err != nil || x.Infeasible() != nil {
-			return best // the methods will say what is wrong
+		if err != nil {
+			return nil, err // the methods will say what is wrong
 		}
-		for _, b := range x.Bounds() {
-			if b.Value > best.Value {
-				best.Value, best.By = b.Value, b.By
-			}
+		if err := x.Infeasible(); err != nil {
+			return nil, err
 		}
-		return best
+		return x.Bounds(), nil
 	})
 }
 
 // pipelineMethods is the table of methods for pipelines.
 func PipelineMethods() []*run.Method {
 	heuristic := func(name, source, summary, complexity string, work func(*chain.Chain, platform.Platform, pipeline.Options) (*plan.Plan, error)) *run.Method {
-		return &run.Method{
-			Problem: plan.Pipeline, Name: name, Kind: run.Heuristic, Source: source, Summary: summary, Complexity: complexity,
-			Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-				p, err := work(in.Chain(), s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
-				if err != nil {
-					return nil, pipelineError(err)
-				}
-				return &run.Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
-			},
-		}
+		return heuristic(name, source, summary, complexity, func(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
+			return work(in.Chain(), s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
+		})
 	}
 	return []*run.Method{
 		heuristic("pipedream", "PipeDream, [004] 6.5", "its partition, with and without its memory model, and eager 1F1B for each number of mini-batches in flight, simulated for 500", "O(P·n²) and the simulations", pipeline.PipeDream),
@@ -171,26 +142,26 @@ func PipelineMethods() []*run.Method {
 		heuristic("madpipe-paper", "[004] 7.3", "one allocation of MadPipe's program with the grid of the thesis, scheduled by the list scheduler", "see package pipeline", pipeline.MadPipePaper),
 		heuristic("search", "ours", "moves layers and stages between processors, from the best of the others, and beam searches over allocations", "a schedule a move, O(200·n³) a beam", pipeline.Search),
 		{
-			Problem: plan.Pipeline, Name: "madpipe-milp", Kind: run.Heuristic, Source: "[004] 7.1, 7.2", Solver: true,
+			Name: "madpipe-milp", Kind: run.Heuristic, Source: "[004] 7.1, 7.2", Solver: true,
 			Summary:    "MadPipe's allocation, scheduled by the stage ILP",
 			Complexity: "exponential; O(stages²) binaries",
 			Run:        madPipeMILP,
 		},
 		{
-			Problem: plan.Pipeline, Name: "branch-and-bound", Kind: run.Exact, Source: "ours",
+			Name: "branch-and-bound", Kind: run.Exact, Source: "ours",
 			Summary:     "search among 1-periodic patterns, then allocations layer by layer with bounds on loads, delays and memory, and their patterns by the order of operations",
 			Complexity:  "exponential; O(n²/P) an allocation, O(n²) a decision",
 			Assumptions: []string{plan.OnePeriodic},
 			Run:         exactPipeline,
 		},
 		{
-			Problem: plan.Pipeline, Name: "contiguous-optimum", Kind: run.Heuristic, Source: "ours",
+			Name: "contiguous-optimum", Kind: run.Heuristic, Source: "ours",
 			Summary:    "branch-and-bound among allocations that give each processor layers in a row: a bound of these is in the note",
 			Complexity: "exponential, as branch-and-bound",
 			Run:        contiguousOptimum,
 		},
 		{
-			Problem: plan.Pipeline, Name: "pipeline-milp", Kind: run.Exact, Source: "[004] ch. 6, 7.2; ours", Solver: true,
+			Name: "pipeline-milp", Kind: run.Exact, Source: "[004] ch. 6, 7.2; ours", Solver: true,
 			Summary:    "search and branch-and-bound, then allocations by one MILP, their patterns by another and cuts between them, for bounds that close on the period",
 			Complexity: "exponential; O(n·P) binaries an allocation, O(n²) a pattern",
 			Run:        pipelineMILP,
@@ -217,11 +188,11 @@ func exactPipeline(ctx context.Context, in *run.Instance, s run.Setting) (*run.O
 // searchedPipeline returns the best 1-periodic pattern that the search finds.
 func searchedPipeline(ctx context.Context, in *run.Instance, s *run.Setting) (*run.Outcome, error) {
 	start := time.Now()
-	closed := pipelineBound(in, *s).Value
+	closed := pipelineBound()(in, *s).Value
 	tell(s, start, "heuristics", nil, closed, 0)
 	best, err := pipeline.SearchOnePeriodic(in.Chain(), s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
-		return nil, pipelineError(err)
+		return nil, inputError(err)
 	}
 	tell(s, start, "heuristics", best, closed, 0)
 	return &run.Outcome{Plan: best}, nil
@@ -237,11 +208,11 @@ func contiguousOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*r
 	case err == nil:
 		above = best.Claims.Makespan
 	case !errors.Is(err, plan.ErrNoPlan):
-		return nil, pipelineError(err)
+		return nil, inputError(err)
 	}
 	r, err := pipeline.ExactContiguous(ctx, in.Chain(), s.Platform, o, above, s.Gap)
 	if err != nil {
-		return nil, pipelineError(err)
+		return nil, inputError(err)
 	}
 	out := &run.Outcome{Plan: r.Plan, Note: fmt.Sprintf("no contiguous allocation has a 1-periodic pattern shorter than %s, proved by branch and bound (%d allocations, %d decisions about patterns)",
 		platform.FormatSeconds(r.Bound), r.Allocations, r.Patterns)}
@@ -269,13 +240,13 @@ func branchAndBound(out *run.Outcome, ctx context.Context, in *run.Instance, s *
 	}
 	r, err := pipeline.Exact(ctx, in.Chain(), s.Platform, o, above, s.Gap)
 	if err != nil {
-		return pipelineError(err)
+		return inputError(err)
 	}
 	if r.Plan != nil {
 		out.Plan = r.Plan
 	}
 	by := fmt.Sprintf("branch and bound (%d allocations, %d decisions about patterns)", r.Allocations, r.Patterns)
-	out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: by, Proof: proof.Search, Assumptions: []string{plan.OnePeriodic}}, run.Bound{Value: r.Every, By: by, Proof: proof.Search, Assumptions: []string{}})
+	out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: by, Proof: proof.Search, Assumptions: []string{plan.OnePeriodic}}, proof.BySearch(r.Every, by))
 	out.Stopped = !closedWithin(out, s)
 	tell(s, start, "branch and bound", out.Plan, r.Bound, r.Allocations)
 	return nil
@@ -293,13 +264,4 @@ func closedWithin(out *run.Outcome, s *run.Setting) bool {
 		}
 	}
 	return false
-}
-
-// pipelineError marks what package pipeline refuses as the user's.
-func pipelineError(err error) error {
-	var infeasible *plan.Infeasible
-	if errors.As(err, &infeasible) || errors.Is(err, plan.ErrNoPlan) {
-		return err
-	}
-	return run.InputError(err)
 }

@@ -24,11 +24,11 @@ func madPipeMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Out
 	o := pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()}
 	allocation, _, err := pipeline.MadPipeAllocation(in.Chain(), s.Platform, pipeline.FineGrid, o)
 	if err != nil {
-		return nil, pipelineError(err)
+		return nil, inputError(err)
 	}
 	out := &run.Outcome{}
 	if out.Plan, err = pipeline.Schedule(in.Chain(), s.Platform, allocation, o); err != nil && !errors.Is(err, plan.ErrNoPlan) {
-		return nil, pipelineError(err)
+		return nil, inputError(err)
 	}
 	program, err := ilppipeline.StageILP(in.Chain(), s.Platform, allocation, s.MemoryModel)
 	if err == nil {
@@ -104,14 +104,14 @@ func pipelineMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Ou
 	best := &incumbent{}
 	quick, err := pipeline.OneFOneBStar(in.Chain(), s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
-		return nil, pipelineError(err)
+		return nil, inputError(err)
 	}
 	best.offer(quick)
 	if quick != nil && ctx.Err() != nil {
 		quick.Method = "pipeline-milp"
 		return &run.Outcome{Plan: quick, Stopped: true}, nil
 	}
-	tell(&s, start, "1F1B*", quick, pipelineBound(in, s).Value, 0)
+	tell(&s, start, "1F1B*", quick, pipelineBound()(in, s).Value, 0)
 
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -160,7 +160,7 @@ func together(ctx context.Context, best *incumbent, attempts []attempt) (*run.Ou
 		case errors.As(x.err, &infeasible) && out.Plan != nil:
 			return nil, fmt.Errorf("a pattern of %v s was found, but: %w", out.Plan.Claims.Makespan, x.err)
 		case errors.As(x.err, &infeasible), x.err != nil && out.Plan == nil:
-			return nil, pipelineError(x.err)
+			return nil, inputError(x.err)
 		}
 	}
 	if solved.err != nil {

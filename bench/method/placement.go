@@ -103,7 +103,7 @@ func PlacementMethods() []*run.Method {
 		placementMethod("search", run.Heuristic, "ours", "the order of first fit by simulated annealing", "O(n²) a step",
 			heuristics.Search),
 		{
-			Problem: placement.Problem, Name: "placement-milp", Kind: run.Exact, Source: "ours, after Sekiyama et al. 2018", Solver: true,
+			Name: "placement-milp", Kind: run.Exact, Source: "ours, after Sekiyama et al. 2018", Solver: true,
 			Summary:    "first fit, then the MILP with an order of every pair alive together",
 			Complexity: "exponential; up to 100,000 pairs",
 			Run:        placementMILP,
@@ -114,7 +114,7 @@ func PlacementMethods() []*run.Method {
 // placementMethod is a method without a solver.
 func placementMethod(name string, kind run.Kind, source, summary, complexity string, work func(context.Context, *placement.Instance, heuristics.Goal) heuristics.Found) *run.Method {
 	return &run.Method{
-		Problem: placement.Problem, Name: name, Kind: kind, Source: source, Summary: summary, Complexity: complexity,
+		Name: name, Kind: kind, Source: source, Summary: summary, Complexity: complexity,
 		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 			v, err := placementView(in, s.Platform)
 			if err != nil {

@@ -42,7 +42,7 @@ func Remat() *run.Problem {
 		Memory:    "25%",
 		Range:     rematRange,
 		Fit:       rematFit,
-		Bound:     rematBound,
+		Bound:     closedForms(plan.Remat, computations, rematBounds),
 		Meets:     meetsOnGraph,
 		Methods: func() []*run.Method {
 			return WithoutMemory(slices.Concat(RematMethods(), GraphMethods(), CheckmateMethods()))
@@ -105,47 +105,20 @@ func rematFit(in *run.Instance, p platform.Platform) error {
 		}
 	}
 	_, high := rematRange(in)
-	for _, x := range []struct {
-		what  string
-		value float64
-	}{
-		{"the computations of a step take %g s", in.Compute()},
-		{"keeping everything takes %g bytes", high},
-		{"memory is %g bytes", p.Memory},
-	} {
-		if !(x.value <= largest) {
-			return run.InputError(fmt.Errorf("%s %q: "+x.what+": choose units in which this is at most %g", run.KindWord(in.Kind()), in.Name, x.value, largest))
-		}
-	}
-	return nil
+	return calculable(in, ofStep(in), quantity{"keeping everything takes %g bytes", high}, ofMemory(p))
 }
 
-// rematBound returns the best of the closed-form bounds.
-func rematBound(in *run.Instance, s run.Setting) run.Bound {
-	key := boundKey{problem: plan.Remat, memory: s.Platform.Memory}
-	return run.Memo(in, key, func() run.Bound { return closedBound(in, s.Platform) })
-}
-
-func closedBound(in *run.Instance, p platform.Platform) run.Bound {
-	best := run.Bound{Value: in.Compute(), By: "the sum of the computations", Proof: proof.Search, Assumptions: []string{}}
-	if isGraph(in) {
-		if v, err := graphView(in); err == nil {
-			if b := v.TimeBound(p.Memory); b.Seconds > best.Value {
-				best.Value, best.By = b.Seconds, b.Why
-			}
-		}
-		return best
+// rematBounds returns the bounds in closed form.
+func rematBounds(in *run.Instance, s run.Setting) ([]run.Bound, error) {
+	if !isGraph(in) {
+		return remat.Bounds(in.Chain(), s.Platform)
 	}
-	bounds, err := remat.Bounds(in.Chain(), p)
+	v, err := graphView(in)
 	if err != nil {
-		return best // below the least memory there are no plans and so no bounds
+		return nil, err
 	}
-	for _, b := range bounds {
-		if b.Value > best.Value {
-			best.Value, best.By = b.Value, b.By
-		}
-	}
-	return best
+	b := v.TimeBound(s.Platform.Memory)
+	return []run.Bound{proof.BySearch(b.Seconds, b.Why)}, nil
 }
 
 // meetsOnGraph tests the assumptions of models in stages.
@@ -163,32 +136,22 @@ func meetsOnGraph(in *run.Instance, p *plan.Plan, assumption string) (meets, kno
 // rematMethods is the table of methods for rematerialization.
 func RematMethods() []*run.Method {
 	chains := []string{chain.Kind}
-	onChain := func(name, source, summary, complexity string, work runOnChain) *run.Method {
-		return &run.Method{
-			Problem: plan.Remat, Name: name, Kind: run.Heuristic, Source: source, Summary: summary, Complexity: complexity, Takes: chains,
-			Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-				p, err := work(ctx, in.Chain(), s)
-				return &run.Outcome{Plan: p, Stopped: ctx.Err() != nil}, tooLarge(err)
-			},
-		}
+	onChain := func(name, source, summary, complexity string, work planner) *run.Method {
+		m := heuristic(name, source, summary, complexity, work)
+		m.Takes = chains
+		return m
 	}
-	storeAll := onChain("store-all", "[004] 2.4.4, PyTorch's default", "keeps everything, computes nothing again", "O(N)",
-		func(_ context.Context, c *chain.Chain, s run.Setting) (*plan.Plan, error) {
-			return remat.StoreAll(c, s.Platform)
+	storeAll := heuristic("store-all", "[004] 2.4.4, PyTorch's default", "keeps everything, computes nothing again", "O(N)",
+		func(_ context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
+			if !isGraph(in) {
+				return remat.StoreAll(in.Chain(), s.Platform)
+			}
+			v, err := graphView(in)
+			if err != nil {
+				return nil, err
+			}
+			return rematgraph.StoreAll(v, s.Platform)
 		})
-	storeAll.Takes = nil
-	onlyChain := storeAll.Run
-	storeAll.Run = func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-		if !isGraph(in) {
-			return onlyChain(ctx, in, s)
-		}
-		v, err := graphView(in)
-		if err != nil {
-			return nil, err
-		}
-		p, err := rematgraph.StoreAll(v, s.Platform)
-		return &run.Outcome{Plan: p}, err
-	}
 	periodic := onChain("periodic", "PyTorch checkpoint_sequential, [004] 2.4.4", "segments of equal length, the last kept whole; the best number of segments that fits", "O(N²)", limited(remat.Periodic))
 	revolve := onChain("revolve", "[002] §5, [004] 2.4.4", "checkpoints a only, F_all right before each B; the best such plan", "exponential at worst; see persistent", limited(remat.Revolve))
 	revolve.Curve = exactCurve(remat.RevolveCurve)
@@ -207,34 +170,17 @@ func RematMethods() []*run.Method {
 	return []*run.Method{
 		storeAll, periodic, revolve, persistentSlots, persistent, floatingSlots, floating, printed,
 		{
-			Problem: plan.Remat, Name: "optimum", Kind: run.Exact, Source: "ours", Takes: chains,
+			Name: "optimum", Kind: run.Exact, Source: "ours", Takes: chains,
 			Summary:    "searches the stored sets between backwards for the true optimum, and proves it",
 			Complexity: "exponential at worst",
 			Run:        rematOptimum,
 		},
 		{
-			Problem: plan.Remat, Name: "chain-milp", Kind: run.Exact, Source: "ours", Takes: chains, Solver: true,
+			Name: "chain-milp", Kind: run.Exact, Source: "ours", Takes: chains, Solver: true,
 			Summary:    "the search for the optimum, and where it does not end a MILP of the rules, which tells a from ā",
 			Complexity: "exponential; O(N²) binaries",
 			Run:        chainMILP,
 		},
-	}
-}
-
-// runOnChain is a method of package remat under a setting.
-type runOnChain func(context.Context, *chain.Chain, run.Setting) (*plan.Plan, error)
-
-// limited adapts a method that knows the memory limit only.
-func limited(work func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error)) runOnChain {
-	return func(ctx context.Context, c *chain.Chain, s run.Setting) (*plan.Plan, error) {
-		return work(ctx, c, s.Platform)
-	}
-}
-
-// slotted adapts a method that divides the memory into slots.
-func slotted(work func(context.Context, *chain.Chain, platform.Platform, int) (*plan.Plan, error)) runOnChain {
-	return func(ctx context.Context, c *chain.Chain, s run.Setting) (*plan.Plan, error) {
-		return work(ctx, c, s.Platform, s.Slots)
 	}
 }
 
@@ -308,7 +254,7 @@ func rematOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*run.Ou
 		return nil, tooLarge(err)
 	}
 	out := &run.Outcome{Plan: r.Plan, Stopped: !r.Proved}
-	out.Bounds = []run.Bound{{Value: r.Bound, By: fmt.Sprintf("the search for the optimum (%d states)", r.States), Proof: proof.Search, Assumptions: []string{}}}
+	out.Bounds = []run.Bound{proof.BySearch(r.Bound, fmt.Sprintf("the search for the optimum (%d states)", r.States))}
 	return out, nil
 }
 

@@ -2,7 +2,6 @@ package method
 
 import (
 	"context"
-	"fmt"
 
 	"workbench/bench/run"
 	"workbench/bench/timeline"
@@ -13,7 +12,6 @@ import (
 	"workbench/model/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/proof"
 	"workbench/model/subject"
 	swapview "workbench/model/swap"
 )
@@ -37,8 +35,10 @@ func Swap() *run.Problem {
 			}
 			return low, high
 		},
-		Fit:     swapFit,
-		Bound:   swapBound,
+		Fit: swapFit,
+		Bound: closedForms(swapview.Problem, "the sum of the functions", func(in *run.Instance, s run.Setting) ([]run.Bound, error) {
+			return swapview.Bounds(plan.As[*functions.Sequence](in.Instance), s.Platform)
+		}),
 		Methods: SwapMethods,
 		Does: run.Counts(
 			run.Count{Word: "functions", Ops: []string{plan.OpRun}},
@@ -53,65 +53,22 @@ func Swap() *run.Problem {
 	}
 }
 
-// swapFit checks that times, sizes and the platform are numbers one can
-// calculate with.
+// swapFit checks that one can calculate with times, sizes and the platform.
 func swapFit(in *run.Instance, p platform.Platform) error {
 	bytes := 0.0
-	for v := range plan.As[*functions.Sequence](in.Instance).Variables {
-		bytes += plan.As[*functions.Sequence](in.Instance).Variables[v].Size
+	for _, x := range plan.As[*functions.Sequence](in.Instance).Variables {
+		bytes += x.Size
 	}
-	for _, x := range []struct {
-		what  string
-		value float64
-	}{
-		{"its functions take %g s", in.Compute()},
-		{"its variables have %g bytes", bytes},
-		{"sending all variables takes %g s", bytes / p.Bandwidth},
-		{"memory is %g bytes", p.Memory},
-		{"bandwidth is %g bytes per second", p.Bandwidth},
-	} {
-		if !(x.value <= largest) {
-			return run.InputError(fmt.Errorf("functions %q: "+x.what+": choose units in which this is at most %g", in.Name, x.value, largest))
-		}
-	}
-	return nil
-}
-
-// swapBound returns the best of swapview.Bounds. Every run on the instance asks for
-// it, and of a thousand functions it takes hundredths of a second.
-func swapBound(in *run.Instance, s run.Setting) run.Bound {
-	p := s.Platform
-	key := boundKey{swapview.Problem, p.Memory, p.Bandwidth}
-	return run.Memo(in, key, func() run.Bound { return bestSwapBound(in, p) })
-}
-
-func bestSwapBound(in *run.Instance, p platform.Platform) run.Bound {
-	best := run.Bound{Value: in.Compute(), By: "the sum of the functions", Proof: proof.Search, Assumptions: []string{}}
-	all, err := swapview.Bounds(plan.As[*functions.Sequence](in.Instance), p)
-	if err != nil {
-		return best // below the least memory there are no plans and so no bounds
-	}
-	for _, b := range all {
-		if b.Value > best.Value {
-			best.Value, best.By = b.Value, "the transfers that memory forces"
-		}
-	}
-	return best
+	return calculable(in, ofStep(in), quantity{"its variables have %g bytes", bytes},
+		quantity{"sending all variables takes %g s", bytes / p.Bandwidth}, ofMemory(p), ofLink(p))
 }
 
 // swapMethods is the table of methods for swapping.
 func SwapMethods() []*run.Method {
 	seeded := func(name, source, summary, complexity string, work func(context.Context, *functions.Sequence, platform.Platform, uint64) (*plan.Plan, error)) *run.Method {
-		return &run.Method{
-			Problem: swapview.Problem, Name: name, Kind: run.Heuristic, Source: source, Summary: summary, Complexity: complexity,
-			Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-				p, err := work(ctx, plan.As[*functions.Sequence](in.Instance), s.Platform, uint64(s.Seed))
-				if err != nil {
-					return nil, linkError(err)
-				}
-				return &run.Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
-			},
-		}
+		return heuristic(name, source, summary, complexity, func(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
+			return work(ctx, plan.As[*functions.Sequence](in.Instance), s.Platform, uint64(s.Seed))
+		})
 	}
 	method := func(name, source, summary, complexity string, work func(context.Context, *functions.Sequence, platform.Platform) (*plan.Plan, error)) *run.Method {
 		return seeded(name, source, summary, complexity, func(ctx context.Context, q *functions.Sequence, p platform.Platform, _ uint64) (*plan.Plan, error) {
@@ -136,7 +93,7 @@ func swapMILP() *run.Method {
 		return swap.Search(ctx, plan.As[*functions.Sequence](in.Instance), s.Platform, uint64(s.Seed))
 	}
 	return &run.Method{
-		Problem: swapview.Problem, Name: name, Kind: run.Heuristic, Source: "ours, in the spirit of [001] §6", Solver: true,
+		Name: name, Kind: run.Heuristic, Source: "ours, in the spirit of [001] §6", Solver: true,
 		Summary:    "search, then a MILP that bounds all plans",
 		Complexity: "exponential; columns for some functions and the variables away then, 9000 at most",
 		Run: milpOnLink(name, search, func(ctx context.Context, t *formulation.Task, in *run.Instance, p platform.Platform) (*formulation.Result, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"time"
 
 	"workbench/bench/run"
 	"workbench/bench/timeline"
@@ -15,7 +14,6 @@ import (
 	"workbench/model/cycle"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/proof"
 	"workbench/model/subject"
 	"workbench/model/zoo"
 )
@@ -32,9 +30,15 @@ func WeightOffload() *run.Problem {
 		Takes:     []string{chain.Kind},
 		Word:      "period",
 		Memory:    "25%", Bandwidth: "12GB/s",
-		Range:    func(in *run.Instance) (low, high float64) { return cycle.Of(in.Chain()).Range() },
-		Fit:      fit,
-		Bound:    closedForm,
+		Range: func(in *run.Instance) (low, high float64) { return cycle.Of(in.Chain()).Range() },
+		Fit:   fit,
+		Bound: closedForms(weights.Problem, computations, func(in *run.Instance, s run.Setting) ([]run.Bound, error) {
+			y, err := cycle.New(in.Chain(), s.Platform)
+			if err != nil {
+				return nil, err
+			}
+			return y.Bounds(), nil
+		}),
 		Methods:  WeightMethods,
 		Does:     func(p *plan.Plan) string { return weightOperations(p) + " a cycle" },
 		Times:    cycleTimes,
@@ -60,10 +64,6 @@ func cycleTimes(in *run.Instance, r *run.Result) []run.Line {
 	return []run.Line{{Label: "period", Text: fmt.Sprintf("%s: compute %s, idle %s", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(in.Compute()), platform.FormatSeconds(idle))}}
 }
 
-// largest is the largest number an instance may have in sum, and its reciprocal
-// the smallest: products of several such numbers still are numbers.
-const largest = 1e60
-
 // fit checks that a step takes time and that times, sizes and the platform are
 // numbers one can calculate with. O(L).
 func fit(in *run.Instance, p platform.Platform) error {
@@ -79,21 +79,15 @@ func fit(in *run.Instance, p platform.Platform) error {
 	if p.Memory == 0 {
 		return run.InputError(fmt.Errorf("memory is 0 bytes: a memory above 0 is needed, even by layers without weights and activations"))
 	}
-	for _, x := range []struct {
-		what  string
-		value float64
-	}{
-		{"the computations of a step take %g s", y.Compute()},
-		{"the transfers of a step take %g s", transfers},
-		{"all weights and activations take %g bytes", high},
-		{"memory is %g bytes", p.Memory},
-		{"bandwidth is %g bytes per second", p.Bandwidth},
-	} {
-		if x.value != 0 && !(x.value >= 1/largest && x.value <= largest) {
-			return run.InputError(fmt.Errorf("chain %q: "+x.what+": choose units in which this is between %g and %g", in.Name, x.value, 1/largest, largest))
+	all := []quantity{
+		ofStep(in), {"the transfers of a step take %g s", transfers}, {"all weights and activations take %g bytes", high}, ofMemory(p), ofLink(p),
+	}
+	for _, x := range all {
+		if x.value != 0 && !(x.value >= 1/largest) {
+			return run.InputError(fmt.Errorf("chain %q: "+x.what+": choose units in which this is at least %g", in.Name, x.value, 1/largest))
 		}
 	}
-	return nil
+	return calculable(in, all...)
 }
 
 // cubicLayers is the length of the longest chain that methods of O(L³) take,
@@ -109,109 +103,60 @@ func short(in *run.Instance, method string) error {
 	return nil
 }
 
-// closedForm returns the best of the closed-form bounds.
-func closedForm(in *run.Instance, s run.Setting) run.Bound {
-	best := run.Bound{Value: cycle.Of(in.Chain()).Compute(), By: "the sum of the computations", Proof: proof.Search, Assumptions: []string{}}
-	// Below the least memory there are no plans and so no bounds.
-	y, err := cycle.New(in.Chain(), s.Platform)
-	if err != nil {
-		return best
-	}
-	for _, b := range y.Bounds() {
-		if b.Value > best.Value {
-			best.Value, best.By = b.Value, b.By
-		}
-	}
-	return best
-}
-
 // weightMethods is the table of methods for weight offloading.
 func WeightMethods() []*run.Method {
-	heuristic := func(name, source, summary, complexity string, work func(context.Context, *run.Instance, platform.Platform) (*plan.Plan, error)) *run.Method {
-		return &run.Method{
-			Problem: weights.Problem, Name: name, Kind: run.Heuristic, Source: source, Summary: summary, Complexity: complexity,
-			Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-				if name != "l2l" {
-					if err := short(in, name); err != nil {
-						return nil, err
-					}
-				}
-				p, err := work(ctx, in, s.Platform)
-				if err != nil {
-					return nil, err
-				}
-				return &run.Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
-			},
-		}
+	cubic := func(name, source, summary string, work func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error)) *run.Method {
+		return heuristic(name, source, summary, "O(L³)", func(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
+			if err := short(in, name); err != nil {
+				return nil, err
+			}
+			return work(ctx, in.Chain(), s.Platform)
+		})
 	}
 	return []*run.Method{
-		heuristic("greedy", "[001] Alg. 1, Alg. 2", "chooses weights by saved memory per byte moved, an upload serving two gaps; schedules with every cut point; the best of Alg. 1 as printed and corrected, and of smaller memories", "O(L³)",
-			func(ctx context.Context, in *run.Instance, p platform.Platform) (*plan.Plan, error) {
-				return weights.Greedy(ctx, in.Chain(), p)
-			}),
-		heuristic("greedy-printed", "[001] Alg. 1, Alg. 2", "greedy to the letter; may find no plan where there is one", "O(L³)",
-			func(ctx context.Context, in *run.Instance, p platform.Platform) (*plan.Plan, error) {
-				return weights.GreedyPrinted(ctx, in.Chain(), p)
-			}),
-		heuristic("greedy-nodiscount", "[001] Greedy*", "greedy in which every choice pays its own upload", "O(L³)",
-			func(ctx context.Context, in *run.Instance, p platform.Platform) (*plan.Plan, error) {
-				return weights.GreedyNoDiscount(ctx, in.Chain(), p)
-			}),
+		cubic("greedy", "[001] Alg. 1, Alg. 2", "chooses weights by saved memory per byte moved, an upload serving two gaps; schedules with every cut point; the best of Alg. 1 as printed and corrected, and of smaller memories", weights.Greedy),
+		cubic("greedy-printed", "[001] Alg. 1, Alg. 2", "greedy to the letter; may find no plan where there is one", weights.GreedyPrinted),
+		cubic("greedy-nodiscount", "[001] Greedy*", "greedy in which every choice pays its own upload", weights.GreedyNoDiscount),
 		heuristic("l2l", "L2L, [001] §7", "one layer on the GPU at a time, prefetches never overlap computations", "O(L)",
-			func(_ context.Context, in *run.Instance, p platform.Platform) (*plan.Plan, error) {
-				return weights.L2L(in.Chain(), p)
+			func(_ context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
+				return weights.L2L(in.Chain(), s.Platform)
 			}),
-		heuristic("first-half", "M6-10T, [001] §2", "offloads layers from the first on until the rest fits, schedules as greedy; the best of smaller memories", "O(L³)",
-			func(ctx context.Context, in *run.Instance, p platform.Platform) (*plan.Plan, error) {
-				return weights.FirstHalf(ctx, in.Chain(), p)
-			}),
+		cubic("first-half", "M6-10T, [001] §2", "offloads layers from the first on until the rest fits, schedules as greedy; the best of smaller memories", weights.FirstHalf),
 		{
-			Problem: weights.Problem, Name: "search", Kind: run.Heuristic, Source: "ours",
+			Name: "search", Kind: run.Heuristic, Source: "ours",
 			Summary:    "changes choices and orders at random, with the least period for each order found exactly, until a bound is met",
 			Complexity: "O(L log L) a move, then some passes over O(L) constraints",
 			Run:        weightsSearch,
 		},
 		{
-			Problem: weights.Problem, Name: "milp", Kind: run.Exact, Source: "[001] (2)–(8), corrected; ours",
+			Name: "milp", Kind: run.Exact, Source: "[001] (2)–(8), corrected; ours",
 			Summary:    "search, then the compact MILP for the bound, then search again with its choices",
 			Complexity: "exponential; O(L) columns", Solver: true,
 			Run: weightsMILP,
 		},
 		{
-			Problem: weights.Problem, Name: "exact-milp", Kind: run.Exact, Source: "ours",
+			Name: "exact-milp", Kind: run.Exact, Source: "ours",
 			Summary:    "a MILP of the problem as it is, every event with its time; started from search",
 			Complexity: "exponential; 20L² binaries", Assumptions: []string{fmt.Sprintf("at most %d layers", ilpweights.ExactLayers)}, Solver: true,
 			Run: weightsExact,
 		},
 		{
-			Problem: weights.Problem, Name: "nested-bound", Kind: run.Relaxed, Source: "[001] (2)–(8), corrected; ours",
+			Name: "nested-bound", Kind: run.Relaxed, Source: "[001] (2)–(8), corrected; ours",
 			Summary:    "the compact MILP alone, without a start: a lower bound, no plan",
 			Complexity: "exponential; O(L) columns", Solver: true,
 			Run: weightsBound(ilpweights.Nested, false),
 		},
 		{
-			Problem: weights.Problem, Name: "milp-bound", Kind: run.Relaxed, Source: "[001] (2)–(8), corrected",
+			Name: "milp-bound", Kind: run.Relaxed, Source: "[001] (2)–(8), corrected",
 			Summary:    "the MILP of the paper, column for column: a lower bound, no plan",
 			Complexity: "exponential; O(L²) columns", Solver: true,
 			Run: weightsBound(ilpweights.Paper, false),
 		},
 		{
-			Problem: weights.Problem, Name: "lp-bound", Kind: run.Relaxed, Source: "[001] (2)–(8), corrected",
+			Name: "lp-bound", Kind: run.Relaxed, Source: "[001] (2)–(8), corrected",
 			Summary:    "the LP relaxation of the compact MILP: a quick lower bound, no plan",
 			Complexity: "polynomial; O(L) columns", Solver: true,
 			Run: weightsBound(ilpweights.Nested, true),
 		},
 	}
-}
-
-// tell reports progress if anybody listens.
-func tell(s *run.Setting, start time.Time, phase string, p *plan.Plan, bound float64, nodes int64) {
-	if s.OnProgress == nil {
-		return
-	}
-	objective := math.NaN()
-	if p != nil {
-		objective = p.Claims.Makespan
-	}
-	s.OnProgress(run.Progress{Phase: phase, Elapsed: time.Since(start), Objective: objective, Bound: bound, Nodes: nodes})
 }

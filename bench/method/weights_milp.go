@@ -127,7 +127,7 @@ func searchOptions(s *run.Setting, start time.Time, phase string, moves int, bou
 
 // weightsBound is the method that only proves: the MILP of [001] §6 or one of
 // its relatives, or its LP relaxation.
-func weightsBound(build formulation.Builder[*chain.Chain], relax bool) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
+func weightsBound(build formulation.Builder[*chain.Chain], relax bool) worker {
 	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 		out := &run.Outcome{}
 		_, err := prove(ctx, in, &s, out, build, formulation.Phase{Relax: relax})

@@ -51,20 +51,21 @@ func (p *Problem) InBytes() *Problem {
 	q.Methods = func() []*Method {
 		all := p.Methods()
 		for i := range all {
-			all[i] = all[i].InBytes()
+			all[i] = all[i].inBytes(plan.MinimisesMemory(p.Name))
 		}
 		return all
 	}
 	return &q
 }
 
-// InBytes returns the method with functions that take and return bytes.
-func (m *Method) InBytes() *Method {
+// inBytes returns the method with functions that take and return bytes; memory says
+// that its objective is one.
+func (m *Method) inBytes(memory bool) *Method {
 	w := *m
 	w.Run = func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
 		u := in.Unit()
 		inUnits := s.in(u)
-		if plan.MinimisesMemory(m.Problem) && s.OnProgress != nil {
+		if memory && s.OnProgress != nil {
 			inUnits.OnProgress = func(p Progress) {
 				p.Objective, p.Bound = u.Bytes(p.Objective), u.Bytes(p.Bound)
 				s.OnProgress(p)
@@ -73,7 +74,7 @@ func (m *Method) InBytes() *Method {
 		out, err := m.Run(ctx, in, inUnits)
 		if out != nil {
 			out.Plan = out.Plan.In(platform.Byte)
-			if plan.MinimisesMemory(m.Problem) {
+			if memory {
 				out.objectiveInBytes(u)
 			}
 		}

@@ -37,7 +37,7 @@ func outcome(t *testing.T, out run.Outcome, gap float64) *run.Result {
 		Name: plan.Remat, Takes: []string{chain.Kind},
 		Bound: func(*run.Instance, run.Setting) run.Bound { return proof.BySearch(1, "closed form") },
 	}
-	m := &run.Method{Problem: plan.Remat, Name: "fake", Kind: run.Exact, Run: func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
+	m := &run.Method{Name: "fake", Kind: run.Exact, Run: func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
 		out.Plan = plan.New(plan.Remat, "fake", in.Instance, machine)
 		at := 0.0
 		for _, o := range []plan.Op{{Op: plan.OpFAll, Layer: 1}, {Op: plan.OpFAll, Layer: 2}, {Op: plan.OpB, Layer: 2}, {Op: plan.OpB, Layer: 1}} {

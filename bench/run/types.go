@@ -100,7 +100,6 @@ type Problem struct {
 
 // Method is one entry of the catalogue of methods.
 type Method struct {
-	Problem     string
 	Name        string
 	Kind        Kind
 	Source      string // in the papers

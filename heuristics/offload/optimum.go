@@ -8,6 +8,7 @@ import (
 	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 )
 
 // OptimumResult is what [Optimum] found.
@@ -15,7 +16,7 @@ type OptimumResult struct {
 	Plan *plan.Plan // the best known
 	// Bound is a proven lower bound on the makespan of every plan: one of Bounds,
 	// or, By being "labels", of the search.
-	view.Bound
+	proof.Bound
 	Proved bool // the plan is within the gap asked for, or plan.Tolerance, of Bound
 	Labels int  // partial plans that were kept
 }
@@ -88,7 +89,7 @@ func (r *OptimumResult) close(ctx context.Context, w *walk, gap float64) {
 			return
 		}
 		// Each of 2N computations and of 2N transfers adds some sums of times.
-		r.Bound = view.Bound{Value: plan.Below(target, 32*w.N), By: "labels"}
+		r.Bound = proof.BySearch(plan.Below(target, 32*w.N), "labels")
 		if last > 0 {
 			return
 		}

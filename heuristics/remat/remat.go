@@ -19,6 +19,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 	model "workbench/model/remat"
 )
 
@@ -44,12 +45,9 @@ func noPlan(v *model.View, method string, least, given float64) error {
 	return fmt.Errorf("remat: %s needs %.15g bytes, there are %.15g: %w", method, least, given, plan.ErrNoPlan)
 }
 
-// Bound is a proven lower bound on the makespan of every plan.
-type Bound = model.Bound
-
 // Bounds returns closed-form lower bounds on the makespan, the best first: see
 // [model.View.Bounds]. The errors are those of the methods.
-func Bounds(c *chain.Chain, p platform.Platform) ([]Bound, error) {
+func Bounds(c *chain.Chain, p platform.Platform) ([]proof.Bound, error) {
 	v, err := model.New(c, p.Memory)
 	if err != nil {
 		return nil, err

@@ -121,7 +121,7 @@ func TestOtherMethodsByHand(t *testing.T) {
 		t.Errorf("%v %v", bounds, err)
 	}
 	s, p = figure2(2)
-	if bounds, err = view.Bounds(s, p); err != nil || bounds[0].By != "memory" || bounds[0].Value < 10*(1-1e-9) || bounds[0].Value > 10 {
+	if bounds, err = view.Bounds(s, p); err != nil || bounds[0].By != "the transfers that memory forces" || bounds[0].Value < 10*(1-1e-9) || bounds[0].Value > 10 {
 		t.Errorf("%v %v", bounds, err)
 	}
 	for _, m := range []string{"lms", "vdnn"} { // f_3 and a do not fit

@@ -8,7 +8,6 @@ import (
 	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/proof"
 )
 
 // Run finds a plan of activation offloading and bounds on all plans: by closed
@@ -21,9 +20,7 @@ func Run(ctx context.Context, t *formulation.Task, c *chain.Chain, p platform.Pl
 	if err != nil {
 		return nil, err
 	}
-	for _, b := range in.Bounds() {
-		t.Bounds = append(t.Bounds, proof.BySearch(b.Value, b.By))
-	}
+	t.Bounds = append(t.Bounds, in.Bounds()...)
 	if t.Start == nil {
 		if t.Start, err = in.everything(); err != nil {
 			return nil, err

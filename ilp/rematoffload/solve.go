@@ -6,7 +6,6 @@ import (
 	"workbench/ilp/formulation"
 	"workbench/model/chain"
 	"workbench/model/platform"
-	"workbench/model/proof"
 )
 
 // Run proves bounds on the makespan of rematerialization with offloading, by
@@ -20,9 +19,7 @@ func Run(ctx context.Context, t *formulation.Task, c *chain.Chain, p platform.Pl
 	if err != nil {
 		return nil, err
 	}
-	for _, b := range f.Bounds() {
-		t.Bounds = append(t.Bounds, proof.BySearch(b.Value, b.By))
-	}
+	t.Bounds = append(t.Bounds, f.Bounds()...)
 	f.build()
 	return t.Run(ctx, formulation.Phases(&formulation.Phase{Program: f.program()}))
 }

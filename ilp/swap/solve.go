@@ -6,7 +6,6 @@ import (
 	"workbench/ilp/formulation"
 	"workbench/model/functions"
 	"workbench/model/platform"
-	"workbench/model/proof"
 )
 
 // Run proves bounds on the makespan of swapping, by closed forms and by Amounts;
@@ -17,8 +16,6 @@ func Run(ctx context.Context, t *formulation.Task, s *functions.Sequence, p plat
 	if err != nil {
 		return nil, err
 	}
-	for _, b := range in.Bounds() {
-		t.Bounds = append(t.Bounds, proof.BySearch(b.Value, b.By))
-	}
+	t.Bounds = append(t.Bounds, in.Bounds()...)
 	return t.Run(ctx, formulation.Phases(&formulation.Phase{Program: buildSwap(in, swapCells).program()}))
 }

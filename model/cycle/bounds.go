@@ -4,13 +4,8 @@ import (
 	"math"
 
 	"workbench/model/milp"
+	"workbench/model/proof"
 )
-
-// Bound is a proven lower bound on the period of every plan.
-type Bound struct {
-	Value float64 // seconds, rounded down
-	By    string  // the formula that proves it
-}
 
 // Names of the closed-form bounds, by which a checker recomputes them.
 const (
@@ -72,12 +67,8 @@ const (
 // T = s_{i+2L} − s_i is at least the longest path from i to i+2L whose steps
 // are these differences, for every i. Beyond 512 layers only shorter windows
 // and some i are looked at, so that time and space do not grow any more.
-func (in *Instance) Bounds() []Bound {
-	compute, windows := Bound{in.Compute(), ByCompute}, Bound{in.windows(), ByWindows}
-	if windows.Value > compute.Value {
-		return []Bound{windows, compute}
-	}
-	return []Bound{compute, windows}
+func (in *Instance) Bounds() []proof.Bound {
+	return proof.BestFirst(proof.BySearch(in.Compute(), ByCompute), proof.BySearch(in.windows(), ByWindows))
 }
 
 // allWindows is the number of operations up to which all windows count.

@@ -1,7 +1,6 @@
 package offload
 
 import (
-	"cmp"
 	"math"
 	"math/big"
 	"slices"
@@ -9,13 +8,8 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 )
-
-// Bound is a proven lower bound on the makespan of every plan.
-type Bound struct {
-	Value float64 // seconds
-	By    string  // how it is proved
-}
 
 // Bounds returns lower bounds on the makespan, the best first. All hold for
 // every plan of the integral model, without assumptions, whatever it offloads,
@@ -70,7 +64,7 @@ type Bound struct {
 // and likewise for B_ℓ. Of all sets those are looked at that no other dominates
 // in size, d and r; where they are too many, two are replaced by one that
 // dominates both, which only lowers the minimum.
-func Bounds(c *chain.Chain, p platform.Platform) ([]Bound, error) {
+func Bounds(c *chain.Chain, p platform.Platform) ([]proof.Bound, error) {
 	in, err := New(c, p)
 	if err != nil {
 		return nil, err
@@ -78,14 +72,12 @@ func Bounds(c *chain.Chain, p platform.Platform) ([]Bound, error) {
 	return in.Bounds(), nil
 }
 
-func (in *Instance) Bounds() []Bound {
-	bounds := []Bound{
-		{in.below(in.whole()), "whole-tensors"},
-		{in.below(in.Fractional().Makespan), "fractional"},
-		{in.below(in.LB()), "lb"},
-	}
-	slices.SortStableFunc(bounds, func(a, b Bound) int { return cmp.Compare(b.Value, a.Value) })
-	return bounds
+func (in *Instance) Bounds() []proof.Bound {
+	return proof.BestFirst(
+		proof.BySearch(in.below(in.whole()), "whole-tensors"),
+		proof.BySearch(in.below(in.Fractional().Makespan), "fractional"),
+		proof.BySearch(in.below(in.LB()), "lb"),
+	)
 }
 
 // below rounds a bound down by what sums of all computations and transfers, one

@@ -1,16 +1,10 @@
 package pipeline
 
 import (
-	"cmp"
 	"math"
-	"slices"
-)
 
-// Bound is a proven lower bound on T/k.
-type Bound struct {
-	Value float64 // seconds
-	By    string  // how it is proved
-}
+	"workbench/model/proof"
+)
 
 // Bounds returns lower bounds on T/k that hold for every pattern, rounded down,
 // the largest first. The memory must not have been proved too little by
@@ -50,16 +44,14 @@ type Bound struct {
 //
 // Contiguous load: the smallest load of a processor or link over all contiguous
 // allocations, a link's being (a_ℓ+δ_ℓ)/β.
-func (in *Instance) Bounds() []Bound {
-	list := []Bound{
-		{in.Load() * (1 - Rounding), "load"},
-		{in.LargestLayer() * (1 - Rounding), "largest-layer"},
-		{in.LayerMemory() * (1 - Rounding), "layer-memory"},
-		{in.HeldMemory() * (1 - Rounding), "held-memory"},
-		{in.Runs(false, false), "runs"},
-	}
-	slices.SortStableFunc(list, func(a, b Bound) int { return cmp.Compare(b.Value, a.Value) })
-	return list
+func (in *Instance) Bounds() []proof.Bound {
+	return proof.BestFirst(
+		proof.BySearch(in.Load()*(1-Rounding), "load"),
+		proof.BySearch(in.LargestLayer()*(1-Rounding), "largest-layer"),
+		proof.BySearch(in.LayerMemory()*(1-Rounding), "layer-memory"),
+		proof.BySearch(in.HeldMemory()*(1-Rounding), "held-memory"),
+		proof.BySearch(in.Runs(false, false), "runs"),
+	)
 }
 
 // Load is ΣU/P, seconds.

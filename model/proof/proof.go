@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"math"
+	"slices"
 
 	"workbench/model/certificate"
 )
@@ -44,6 +45,12 @@ type Bound struct {
 // BySearch returns a bound that a program of ours proved, for all plans.
 func BySearch(value float64, by string) Bound {
 	return Bound{Value: value, By: by, Proof: Search, Assumptions: []string{}}
+}
+
+// BestFirst orders bounds in closed form by their values, the highest first.
+func BestFirst(list ...Bound) []Bound {
+	slices.SortStableFunc(list, func(a, b Bound) int { return cmp.Compare(b.Value, a.Value) })
+	return list
 }
 
 // Compare orders bounds by what they are worth: higher ones first, of equal ones

@@ -4,13 +4,9 @@ import (
 	"cmp"
 	"math"
 	"slices"
-)
 
-// Bound is a proven lower bound on the makespan of every plan.
-type Bound struct {
-	Value float64 // seconds
-	By    string  // how it is proved
-}
+	"workbench/model/proof"
+)
 
 // Compute is Σ (uF + uB), as every F_ℓ is needed once before B_N, and every B_ℓ:
 // a lower bound on every makespan, rounded down (see [View.RoundedDown]). O(N).
@@ -50,15 +46,11 @@ func (v *View) total() float64 {
 //
 // Times are rounded down, so that only shares of items are rounded: at most N
 // times two operations of them, and N sums, which the factor takes off.
-func (v *View) Bounds() []Bound {
+func (v *View) Bounds() []proof.Bound {
 	w := v.RoundedDown(boundRuns)
-	compute := Bound{w.total(), "compute"}
+	compute := w.total()
 	again := w.again() * (1 - float64(4*v.N+8)*0x1p-53)
-	stored := Bound{math.Nextafter(compute.Value+again, 0), "stored-set"}
-	if stored.Value > compute.Value {
-		return []Bound{stored, compute}
-	}
-	return []Bound{compute, stored}
+	return proof.BestFirst(proof.BySearch(compute, "compute"), proof.BySearch(math.Nextafter(compute+again, 0), "stored-set"))
 }
 
 // again is the time spent on computing layers again at least.

@@ -8,13 +8,8 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 )
-
-// Bound is a proven lower bound on the makespan of every plan.
-type Bound struct {
-	Value float64 // seconds
-	By    string  // how it is proved
-}
 
 // Bounds returns lower bounds on the makespan, the best first: "compute" and
 // "moved-or-again". Both hold for every plan that the rules allow, without
@@ -42,7 +37,7 @@ type Bound struct {
 // lost is convex and falls along straight lines, so the minimum is at a
 // breakpoint of lost or where two terms are equal; with q from one breakpoint to
 // the next it is found exactly. Without a link q = 0.
-func Bounds(c *chain.Chain, p platform.Platform) ([]Bound, error) {
+func Bounds(c *chain.Chain, p platform.Platform) ([]proof.Bound, error) {
 	in, err := New(c, p)
 	if err != nil {
 		return nil, err
@@ -54,14 +49,12 @@ func Bounds(c *chain.Chain, p platform.Platform) ([]Bound, error) {
 func (in *Instance) BestBound() float64 { return in.Bounds()[0].Value }
 
 // Bounds returns those of the function of this name.
-func (in *Instance) Bounds() []Bound {
+func (in *Instance) Bounds() []proof.Bound {
 	roundings := 16 * (in.N + 2) // of times and of parts of them
-	compute := Bound{plan.Below(in.Chain.TotalTime(), roundings), "compute"}
-	moved := Bound{plan.Below(in.movedOrAgain(), roundings), "moved-or-again"}
-	if moved.Value > compute.Value {
-		return []Bound{moved, compute}
-	}
-	return []Bound{compute, moved}
+	return proof.BestFirst(
+		proof.BySearch(plan.Below(in.Chain.TotalTime(), roundings), "compute"),
+		proof.BySearch(plan.Below(in.movedOrAgain(), roundings), "moved-or-again"),
+	)
 }
 
 // Item is an ā that is stored, moved or computed again.

@@ -1,29 +1,21 @@
 package swap
 
 import (
-	"cmp"
-	"slices"
-
 	"workbench/model/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 )
-
-// Bound is a proven lower bound on the makespan of every plan.
-type Bound struct {
-	Value float64 // seconds
-	By    string  // how it is proved
-}
 
 // Bounds returns lower bounds on the makespan of any plan, the best first. The
 // errors are those of the methods. O(functions² + uses).
 //
 // "functions" is the sum of their durations: they run one at a time.
 //
-// "memory" is proved as follows. Let S_i and E_i be the start and the end of f_i
-// in some plan, and A_i the variables that f_i does not use and that have been used
-// before or are initially on the host or on the device, and are used later. While
-// f_i runs, what it uses is on the GPU, so of A_i at least
+// That of the transfers that memory forces is proved as follows. Let S_i and E_i be
+// the start and the end of f_i in some plan, and A_i the variables that f_i does not
+// use and that have been used before or are initially on the host or on the device,
+// and are used later. While f_i runs, what it uses is on the GPU, so of A_i at least
 //
 //	X_i = Σ_{A_i} b_v + (what f_i uses) − M
 //
@@ -52,7 +44,7 @@ type Bound struct {
 // All of these say that an S is at least some earlier one plus a number. Taking
 // equality where the largest of them is reached gives the least times that
 // satisfy all, by induction no later than those of any plan; the bound is the last E.
-func Bounds(s *functions.Sequence, p platform.Platform) ([]Bound, error) {
+func Bounds(s *functions.Sequence, p platform.Platform) ([]proof.Bound, error) {
 	in, err := New(s, p)
 	if err != nil {
 		return nil, err
@@ -61,16 +53,14 @@ func Bounds(s *functions.Sequence, p platform.Platform) ([]Bound, error) {
 }
 
 // Bounds returns those of the function of this name.
-func (in *Instance) Bounds() []Bound {
-	bounds := []Bound{{in.memoryBound(), "memory"}, {plan.Below(in.Sequence.TotalTime(), in.N), "functions"}}
-	slices.SortStableFunc(bounds, func(a, b Bound) int { return cmp.Compare(b.Value, a.Value) })
-	return bounds
+func (in *Instance) Bounds() []proof.Bound {
+	return proof.BestFirst(proof.BySearch(in.memoryBound(), "the transfers that memory forces"), proof.BySearch(plan.Below(in.Sequence.TotalTime(), in.N), "functions"))
 }
 
 // BestBound returns the best lower bound, seconds.
 func (in *Instance) BestBound() float64 { return in.Bounds()[0].Value }
 
-// memoryBound is the bound "memory" of Bounds.
+// memoryBound is the first bound of Bounds.
 func (in *Instance) memoryBound() float64 {
 	n, beta := in.N, in.Platform.Bandwidth
 	start := make([]float64, n) // what is known of S_i
