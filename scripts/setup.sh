@@ -4,6 +4,8 @@
 #   scripts/setup.sh         set up what is missing
 #   scripts/setup.sh --env   print the shell lines that let plain `go build` and
 #                            `go test` find them: eval "$(scripts/setup.sh --env)"
+#   scripts/setup.sh --readers   install CBC and GLPK where apt has them: tests have
+#                            them read what the program writes
 #
 # HiGHS is linked into the binary, so its headers, its library and a pkg-config
 # are needed. It comes from the system when that has a recent one, else from the
@@ -385,6 +387,14 @@ unpack_lpsolve() {
   mv -T "$root" "$lpsolve_dir"
 }
 
+# ---- other programs that read models ----------------------------------------
+
+setup_readers() {
+  have cbc && have glpsol && return 0
+  can_install && apt_offers coinor-cbc 2 && apt_offers glpk-utils 4 && apt_install coinor-cbc glpk-utils && return 0
+  say "CBC and GLPK are not here: no test has them read our files"
+}
+
 # ---- main -------------------------------------------------------------------
 
 print_env() {
@@ -409,5 +419,6 @@ case ${1:-} in
     setup_lpsolve
     ;;
   --env) print_env ;;
-  *) die "usage: $0 [--env]" ;;
+  --readers) setup_readers ;;
+  *) die "usage: $0 [--env | --readers]" ;;
 esac

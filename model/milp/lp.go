@@ -51,7 +51,7 @@ func lpAlphabet() alphabet {
 			}
 			return true
 		},
-		longest: 200,
+		longest: longestName,
 		implied: back.Replace,
 	}
 }
@@ -90,7 +90,8 @@ func (w *lpWriter) term(a float64, name string) {
 // Rows with two different finite sides are written as two rows, the second
 // with ".lower" added to its name: HiGHS 1.10 silently misreads
 // "1 ≤ x + y ≤ 2" in an LP file. A constant in the objective becomes a column
-// offset fixed at 1, since not all readers allow constants.
+// offset fixed at 1, since not all readers allow constants. Where there are no rows or no
+// costs, a row 0 x ≥ 0 and a cost 0 x stand for them, since GLPK 5.0 wants some.
 //
 // Sources of constraint groups are comments. A model with mistakes, or whose
 // bounds or sides cross ([ErrCrossed]), is not written.
@@ -122,15 +123,28 @@ func (m *Model) writeLPObjective(out *lpWriter, names *NameMap) {
 		used[j] = true
 	}
 	out.label("obj")
+	empty := true
 	for j, c := range m.cost {
 		if c != 0 || !used[j] { // a column must occur somewhere
 			out.term(c, names.Cols[j])
+			empty = false
 		}
 	}
-	if m.offset != 0 {
+	switch {
+	case m.offset != 0:
 		out.term(m.offset, lpOffset)
+	case empty: // which GLPK does not read
+		out.term(0, anyCol(names))
 	}
 	out.WriteString("\n")
+}
+
+// anyCol returns the name of a column for a term 0 x, where there has to be a term.
+func anyCol(names *NameMap) string {
+	if len(names.Cols) > 0 {
+		return names.Cols[0]
+	}
+	return lpOffset
 }
 
 func (m *Model) writeLPRows(out *lpWriter, names *NameMap) {
@@ -138,6 +152,9 @@ func (m *Model) writeLPRows(out *lpWriter, names *NameMap) {
 	rowNames := newNamer(lpAlphabet(), "L")
 	for _, name := range names.Rows {
 		rowNames.used[name] = true
+	}
+	if len(names.Rows) == 0 { // GLPK wants one
+		out.WriteString("\\ there is none\n none: + 0 " + anyCol(names) + " >= 0\n")
 	}
 	infos := m.Groups()
 	for i, name := range names.Rows {
@@ -168,11 +185,7 @@ func (m *Model) writeLPRow(out *lpWriter, names *NameMap, i int, name, relation 
 		out.term(r.Val[k], names.Cols[j])
 	}
 	if len(r.Col) == 0 {
-		empty := lpOffset
-		if len(names.Cols) > 0 {
-			empty = names.Cols[0]
-		}
-		out.term(0, empty)
+		out.term(0, anyCol(names))
 	}
 	out.WriteString(" " + relation + " " + lpNumber(side) + "\n")
 }

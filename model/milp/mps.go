@@ -13,7 +13,7 @@ import (
 type MPSFormat uint8
 
 const (
-	// FreeMPS separates fields by blanks. Numbers are exact.
+	// FreeMPS separates fields by blanks, and says so after the name. Numbers are exact.
 	FreeMPS MPSFormat = iota
 	// FixedMPS has fields in fixed positions: names of at most 8 characters,
 	// numbers of at most 12, so that they lose digits beyond about 10.
@@ -48,7 +48,7 @@ func mpsAlphabet(f MPSFormat) alphabet {
 			}
 			return (isLetter(name[0]) || name[0] == '_') && !isNumber(name)
 		},
-		longest: 255,
+		longest: longestName,
 		implied: func(name string) string { return name },
 	}
 	if f == FixedMPS {
@@ -124,9 +124,11 @@ func number12(x float64) string {
 //   - a constant in the objective as a last column OFFSET fixed at 1, since
 //     lp_solve and HiGHS take the right-hand side of the objective with
 //     opposite signs;
-//   - maximisation as an OBJSENSE section, which both know in free files; in
-//     fixed ones lp_solve does not, and the negative is minimised;
-//   - a negative upper bound after an explicit lower one.
+//   - maximisation as the minimisation of the negative ([NameMap.Negated]), since
+//     CBC 2.10 ignores the section OBJSENSE, and lp_solve in fixed files;
+//   - a negative upper bound after an explicit lower one;
+//   - FREE after the name of a free file: without it CBC 2.10 takes "BND t[0]" for one
+//     name, since it begins and ends where a field of a fixed file does.
 //
 // A row without finite sides becomes an N row, which most readers drop. A
 // model with mistakes, or whose bounds or sides cross ([ErrCrossed]), is not
@@ -136,7 +138,7 @@ func (m *Model) WriteMPS(w io.Writer, f MPSFormat) (*NameMap, error) {
 		return nil, err
 	}
 	names, comments := m.nameMap(mpsAlphabet(f))
-	names.Negated = f == FixedMPS && m.sense == Maximize
+	names.Negated = m.sense == Maximize
 	out := &mpsWriter{Writer: bufio.NewWriter(w), fixed: f == FixedMPS}
 	m.writeMPSHead(out, names, comments)
 	m.writeMPSRows(out, names)
@@ -156,17 +158,15 @@ func (m *Model) writeMPSHead(out *mpsWriter, names *NameMap, comments []string) 
 		fmt.Fprintf(out, "* %s\n", c)
 	}
 	name := replaceIllegal(m.name, func(c byte) bool { return isLetter(c) || isDigit(c) || c == '_' || c == '-' || c == '.' })
-	if out.fixed && len(name) > 8 {
-		name = name[:8]
+	if name == "" {
+		name = "model" // readers would take the next word for it
 	}
-	out.WriteString("NAME")
-	if name != "" {
-		out.WriteString("          " + name)
+	if out.fixed {
+		name = name[:min(8, len(name))]
+	} else {
+		name += " FREE"
 	}
-	out.WriteString("\n")
-	if m.sense == Maximize && !names.Negated {
-		out.WriteString("OBJSENSE\n    MAX\n")
-	}
+	fmt.Fprintf(out, "NAME          %s\n", name)
 }
 
 func (m *Model) writeMPSRows(out *mpsWriter, names *NameMap) {

@@ -22,6 +22,10 @@ type NameMap struct {
 	Negated bool
 }
 
+// longestName is shorter than the 255 characters of most readers: CBC 2.10 has room
+// for 159 and does not look.
+const longestName = 128
+
 // alphabet is what a file format allows in names.
 type alphabet struct {
 	translate func(name string) string // to legal characters; any result

@@ -1,6 +1,7 @@
 package solvertest_test
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -8,10 +9,12 @@ import (
 	"testing"
 
 	"workbench/model/milp"
+	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/enumerate"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"
+	"workbench/solvers/solvertest"
 )
 
 // fileCases are the written forms of a model, and who has to understand them.
@@ -91,6 +94,61 @@ func TestWrittenModelsAreReadAlike(t *testing.T) {
 	}
 	if optimal < 30 {
 		t.Errorf("only %d models have an optimum", optimal)
+	}
+}
+
+// CBC and GLPK, which share nothing with this program, find the same optimum in what
+// package milp writes.
+func TestOtherProgramsReadWrittenModels(t *testing.T) {
+	forms := map[string]func(*milp.Model, *os.File) (*milp.NameMap, error){
+		"model.mps": writeMPS(milp.FreeMPS),
+		"model.lp":  func(m *milp.Model, f *os.File) (*milp.NameMap, error) { return m.WriteLP(f) },
+	}
+	for _, program := range solvertest.Programs() {
+		t.Run(program.Name, func(t *testing.T) {
+			t.Parallel()
+			if !program.Here() {
+				t.Skipf("%s is not installed", program.Name)
+			}
+			optimal := 0
+			for seed := range uint64(testfile.Cases(60)) {
+				m := scribble(rand.New(rand.NewPCG(seed, 1)))
+				want, err := enumerate.New().Solve(t.Context(), m, solvers.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for name, write := range forms {
+					path := filepath.Join(t.TempDir(), name)
+					f, err := os.Create(path)
+					if err != nil {
+						t.Fatal(err)
+					}
+					names, err := write(m, f)
+					if err := errors.Join(err, f.Close()); err != nil {
+						t.Fatal(err)
+					}
+					status, objective, err := program.Solve(t.Context(), path)
+					if names.Negated {
+						objective = -objective
+					}
+					text, _ := os.ReadFile(path)
+					switch {
+					case err != nil:
+						t.Errorf("seed %d: %s: %v\n%s", seed, name, err, text)
+					case want.Status == solvers.Optimal:
+						optimal++
+						if status != want.Status || math.Abs(objective-want.Obj) > 1e-6 {
+							t.Errorf("seed %d: %s: %v %v, want %v\n%s", seed, name, status, objective, want.Obj, text)
+						}
+					case status == solvers.Optimal:
+						t.Errorf("seed %d: %s: %v %v, want %v\n%s", seed, name, status, objective, want.Status, text)
+					}
+				}
+			}
+			if optimal < testfile.Cases(20) {
+				t.Errorf("only %d models have an optimum", optimal)
+			}
+		})
 	}
 }
 
