@@ -6,6 +6,7 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/graph"
+	"workbench/model/platform"
 	"workbench/model/training"
 )
 
@@ -94,6 +95,59 @@ func (b *Budget) residents(in *Instance, o Optimizer) {
 		}
 		b.Optimizer = math.Max(b.Optimizer, o.States*b.Weights)
 	}
+}
+
+// BudgetReport is what workbench budget says.
+type BudgetReport struct {
+	Problem  string  `json:"problem"`
+	Instance string  `json:"instance"`
+	Budget   *Budget `json:"budget"`
+	// Least is the least memory for which a plan is known, Most that of keeping
+	// everything.
+	Least float64 `json:"least"`
+	Most  float64 `json:"most"`
+	// Optimizers are those with which a plan fits.
+	Optimizers []OptimizerFits `json:"optimizers"`
+	// LargestBatch is the largest mini-batch at which a plan fits, sizes of
+	// activations being in proportion to it; 0: unknown, or none.
+	LargestBatch int `json:"largest_batch"`
+	Batch        int `json:"batch"`
+}
+
+// OptimizerFits says what an optimizer leaves, and what fits there.
+type OptimizerFits struct {
+	Name   string  `json:"name"`
+	Memory float64 `json:"memory"` // for the plan, not positive if nothing is left
+	Fits   string  `json:"fits"`
+}
+
+// BudgetReport divides the memory of a GPU, as Budget does, and says what fits in the
+// rest with each optimizer. Nothing left is no error.
+func (p *Problem) BudgetReport(in *Instance, gpu, reserve float64, chosen Optimizer) *BudgetReport {
+	r := &BudgetReport{Problem: p.Name, Instance: in.Name, Batch: in.Samples()}
+	r.Least, r.Most = p.Range(in)
+	for _, x := range Optimizers() {
+		b, _ := p.Budget(in, gpu, reserve, x) // its error: nothing is left, which Memory says
+		r.Optimizers = append(r.Optimizers, OptimizerFits{x.Name, b.Memory, r.Fits(b.Memory)})
+		if x == chosen {
+			r.Budget = b
+		}
+	}
+	if r.Budget.Memory > 0 {
+		r.LargestBatch = p.LargestBatch(in, r.Budget)
+	}
+	return r
+}
+
+// Fits says what fits in so much memory for the plan.
+func (r *BudgetReport) Fits(memory float64) string {
+	switch {
+	case platform.Fits(r.Most, memory):
+		return "everything is kept"
+	case platform.Fits(r.Least, memory):
+		return "with a plan"
+	}
+	return "no plan is known"
 }
 
 // LargestBatch returns the largest mini-batch of a chain at which a plan may fit a

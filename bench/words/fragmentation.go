@@ -70,3 +70,21 @@ func Batches(w io.Writer, several bool, b *fragmentation.Batcher, points []*frag
 	fmt.Fprint(w, "\nbudget: the largest share of the memory for which a plan's tensors find room; peak: of that plan;\n"+
 		"reserved, internal, external: peaks of the allocator; -: does not fit\n")
 }
+
+// Placed prints the placement of a plan's tensors.
+func Placed(w io.Writer, x *fragmentation.Placed) {
+	size, height, p := platform.FormatBytes, *x.Objective, x.Of
+	fmt.Fprintf(w, "%s: %d buffers of the plan of %s by %s\n", x.Lifetimes.Name, len(x.Lifetimes.Buffers), p.Problem, p.Method)
+	fmt.Fprintf(w, "  height      %s (%.0f bytes), %s above the load\n", size(height), height, Percent((height-x.Bound.Value)/max(x.Bound.Value, 1)))
+	fmt.Fprintf(w, "  status      %s\n", x.Status)
+	if x.Memory > 0 {
+		word := "fits in"
+		if height > x.Memory {
+			word = "does not fit in"
+		}
+		fmt.Fprintf(w, "  memory      %s the %s of the plan\n", word, size(x.Memory))
+	}
+	if p.Platform.Memory < x.Memory {
+		fmt.Fprintf(w, "  planned     anew for %s, in %s\n", size(p.Platform.Memory), platform.FormatSeconds(p.Claims.Makespan))
+	}
+}

@@ -216,6 +216,7 @@ func onUsageError(_ *cli.Context, err error, _ bool) error {
 type common struct {
 	format, logLevel string
 	quiet            bool
+	log              *slog.Logger // as they say
 }
 
 func (o *common) flags() []cli.Flag {
@@ -226,24 +227,40 @@ func (o *common) flags() []cli.Flag {
 	}
 }
 
-// check validates the common flags and returns the logger they ask for.
-func (o *common) check(s streams) (*slog.Logger, error) {
+// action is what a command does once its common flags and the number of its arguments
+// are right: usage is for the error that says which are.
+func (o *common) action(s streams, least, most int, usage string, do func(*cli.Context, []string) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		a, err := args(c, least, most, usage)
+		if err != nil {
+			return err
+		}
+		if err := o.check(s); err != nil {
+			return err
+		}
+		return do(c, a)
+	}
+}
+
+// check validates the common flags and makes the logger they ask for.
+func (o *common) check(s streams) error {
 	if o.format != "text" && o.format != "json" {
-		return nil, usagef("--format %q: %s", o.format, nearest.Hint(o.format, []string{"text", "json"}))
+		return usagef("--format %q: %s", o.format, nearest.Hint(o.format, []string{"text", "json"}))
 	}
 	var level slog.Level
 	switch o.logLevel {
 	case "debug", "info", "warn", "error":
 		if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
-			return nil, err
+			return err
 		}
 	default:
-		return nil, usagef("--log-level %q: %s", o.logLevel, nearest.Hint(o.logLevel, []string{"debug", "info", "warn", "error"}))
+		return usagef("--log-level %q: %s", o.logLevel, nearest.Hint(o.logLevel, []string{"debug", "info", "warn", "error"}))
 	}
 	if o.quiet {
 		level = max(level, slog.LevelError)
 	}
-	return slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: level})), nil
+	o.log = slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: level}))
+	return nil
 }
 
 func (o *common) json() bool { return o.format == "json" }

@@ -32,14 +32,7 @@ func newBenchMerge(s streams) *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "into", Usage: "`FOLDER` that takes everything, new or one of the same sweep", Destination: &into, Category: "sweep"},
 		}, o.flags()...),
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 1, 1<<16, "bench merge --into FOLDER FOLDER…")
-			if err != nil {
-				return err
-			}
-			if _, err := o.check(s); err != nil {
-				return err
-			}
+		Action: o.action(s, 1, 1<<16, "bench merge --into FOLDER FOLDER…", func(c *cli.Context, a []string) error {
 			if into == "" {
 				return usagef("bench merge: --into FOLDER is needed")
 			}
@@ -48,7 +41,7 @@ func newBenchMerge(s streams) *cli.Command {
 				return err
 			}
 			return printMerged(s, o, into, m)
-		},
+		}),
 	}
 }
 

@@ -65,16 +65,12 @@ func newBenchRun(s streams) *cli.Command {
 			&cli.BoolFlag{Name: "resume", Usage: "go on with the sweep in the folder, if there is one", Destination: &o.resume, Category: "sweep"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "say how many tasks there are and how long they may take, and do nothing", Destination: &o.dryRun, Category: "sweep"},
 		}, o.runFlags()...),
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 1, 1, "bench run SPEC [--into FOLDER] [flags]")
-			if err != nil {
-				return err
-			}
-			if err := o.checkRun(s); err != nil {
+		Action: o.action(s, 1, 1, "bench run SPEC [--into FOLDER] [flags]", func(c *cli.Context, a []string) error {
+			if err := o.checkJobs(); err != nil {
 				return err
 			}
 			return benchRun(c.Context, s, o, a[0])
-		},
+		}),
 	}
 }
 
@@ -85,12 +81,8 @@ func newBenchResume(s streams) *cli.Command {
 		Usage:     "go on with a sweep that was stopped, killed or cut off",
 		ArgsUsage: "FOLDER",
 		Flags:     o.runFlags(),
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 1, 1, "bench resume FOLDER [flags]")
-			if err != nil {
-				return err
-			}
-			if err := o.checkRun(s); err != nil {
+		Action: o.action(s, 1, 1, "bench resume FOLDER [flags]", func(c *cli.Context, a []string) error {
+			if err := o.checkJobs(); err != nil {
 				return err
 			}
 			list, err := store.ReadTasks(a[0])
@@ -98,17 +90,14 @@ func newBenchResume(s streams) *cli.Command {
 				return err
 			}
 			return runSweep(c.Context, s, o, a[0], list, nil)
-		},
+		}),
 	}
 }
 
 // mostJobs is more than any machine has cores for.
 const mostJobs = 4096
 
-func (o *benchOptions) checkRun(s streams) error {
-	if _, err := o.check(s); err != nil {
-		return err
-	}
+func (o *benchOptions) checkJobs() error {
 	if o.jobs < 1 || o.jobs > mostJobs {
 		return usagef("--jobs %d: from 1 to %d", o.jobs, mostJobs)
 	}
@@ -202,18 +191,11 @@ func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list 
 	if err != nil {
 		return err
 	}
-	st, err := store.Open(dir, list.Name)
+	st, err := o.openStore(s, dir, list, files)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	reportDamage(s, o, st)
-	if err := worker.KeepInstances(dir, files); err != nil {
-		return err
-	}
-	if err := store.WriteTasks(dir, list); err != nil {
-		return err
-	}
 	// Before the failures are forgotten: they are tried as if for the first time.
 	attempts, err := store.OpenAttempts(st, st.Missing(list.Tasks))
 	if err != nil {
@@ -331,6 +313,23 @@ func workerName(part shard.Shard) string {
 		return "local"
 	}
 	return "shard " + part.String()
+}
+
+// openStore opens the folder of a sweep, which has its tasks and their instances then,
+// and says what is damaged there.
+func (o *benchOptions) openStore(s streams, dir string, list *store.Sweep, files map[string]*run.Instance) (*store.Store, error) {
+	st, err := store.Open(dir, list.Name)
+	if err != nil {
+		return nil, err
+	}
+	reportDamage(s, o, st)
+	if err = worker.KeepInstances(dir, files); err == nil {
+		err = store.WriteTasks(dir, list)
+	}
+	if err != nil {
+		return nil, errors.Join(err, st.Close())
+	}
+	return st, nil
 }
 
 func reportDamage(s streams, o *benchOptions, st *store.Store) {

@@ -72,11 +72,7 @@ func newBenchServe(s streams) *cli.Command {
 			&cli.StringFlag{Name: "tls-key", Usage: "`FILE` with its key", Destination: &o.key, Category: "queue"},
 			&cli.BoolFlag{Name: "discard", Usage: "remove what another sweep of this name left in the queue, rows that nobody has collected included", Destination: &o.discard, Category: "queue"},
 		}, o.address.flags("`FILE` whose first line workers have to know")...), o.common.flags()...),
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 1, 1, "bench serve SPEC|FOLDER [--listen HOST:PORT --token-file FILE | --queue URL]")
-			if err != nil {
-				return err
-			}
+		Action: o.action(s, 1, 1, "bench serve SPEC|FOLDER [--listen HOST:PORT --token-file FILE | --queue URL]", func(c *cli.Context, a []string) error {
 			if o.url != "" && (c.IsSet("listen") || o.certificate != "" || o.key != "") {
 				return usagef("--queue names a server that is there, --listen, --tls-cert and --tls-key are of one to start: give one or the others")
 			}
@@ -84,16 +80,12 @@ func newBenchServe(s streams) *cli.Command {
 				return usagef("--tls-cert and --tls-key belong together")
 			}
 			return benchServe(c.Context, s, o, a[0])
-		},
+		}),
 	}
 }
 
 // benchServe coordinates a sweep.
 func benchServe(ctx context.Context, s streams, o *serveOptions, name string) (err error) {
-	log, err := o.check(s)
-	if err != nil {
-		return err
-	}
 	to, err := o.resolve()
 	if err != nil {
 		return err
@@ -102,25 +94,18 @@ func benchServe(ctx context.Context, s streams, o *serveOptions, name string) (e
 	if err != nil {
 		return err
 	}
-	st, err := store.Open(dir, list.Name)
+	st, err := o.openStore(s, dir, list, files)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	reportDamage(s, &o.benchOptions, st)
-	if err := worker.KeepInstances(dir, files); err != nil {
-		return err
-	}
-	if err := store.WriteTasks(dir, list); err != nil {
-		return err
-	}
 	if o.retry {
 		st.Forget()
 	}
 	var server *queue.Server
 	if o.url == "" {
 		server, err = queue.Start(queue.ServerOptions{
-			Dir: store.QueuePath(dir), Listen: o.listen, Token: to.Token, Certificate: o.certificate, Key: o.key, Log: log,
+			Dir: store.QueuePath(dir), Listen: o.listen, Token: to.Token, Certificate: o.certificate, Key: o.key, Log: o.log,
 		})
 		if err != nil {
 			return err
@@ -225,9 +210,8 @@ func openSweep(ctx context.Context, s streams, into, name string) (dir string, l
 		if into != "" {
 			return "", nil, nil, usagef("%s is the folder of a sweep: --into is for specifications", name)
 		}
-		list, err = store.ReadTasks(name)
-		if err == nil && len(list.Tasks) > 0 && list.Tasks[0].Version != sweep.Version() {
-			err = usagef("%s was begun with version %s of workbench, this is %s: go on with that one, or begin another sweep", name, list.Tasks[0].Version, sweep.Version())
+		if list, err = store.ReadTasks(name); err == nil {
+			err = sameVersion(name, list)
 		}
 		return name, list, nil, err
 	}

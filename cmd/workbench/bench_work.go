@@ -42,18 +42,15 @@ func newBenchWork(s streams) *cli.Command {
 			&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Usage: "`N` tasks at a time", Value: runtime.NumCPU(), DefaultText: "number of cores", Destination: &o.jobs, Category: "sweep"},
 			&cli.BoolFlag{Name: "in-process", Usage: "run tasks in this process: quicker for many tiny ones, but a crash ends the worker", Destination: &o.inProcess, Category: "sweep"},
 		}, o.address.flags("`FILE` whose first line is the token that bench serve was given")...), o.common.flags()...),
-		Action: func(c *cli.Context) error {
-			if _, err := args(c, 0, 0, "bench work --queue URL [--token-file FILE]"); err != nil {
-				return err
-			}
-			if err := o.checkRun(s); err != nil {
+		Action: o.action(s, 0, 0, "bench work --queue URL [--token-file FILE]", func(c *cli.Context, _ []string) error {
+			if err := o.checkJobs(); err != nil {
 				return err
 			}
 			if o.patience <= 0 {
 				return usagef("--patience %v: a positive time is needed, as in 10m", o.patience)
 			}
 			return benchWork(c.Context, s, o)
-		},
+		}),
 	}
 }
 

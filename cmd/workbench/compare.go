@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench/catalog"
@@ -24,16 +22,8 @@ func newCompare(s streams) *cli.Command {
 		Usage:     "every method on one instance, all plans verified, one bound",
 		ArgsUsage: "INSTANCE",
 		Flags:     append(flags, o.flags()...),
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 0, 1, "compare INSTANCE [flags]")
-			if err != nil {
-				return err
-			}
-			log, err := o.check(s)
-			if err != nil {
-				return err
-			}
-			j, err := o.job(c.Context, s, log, first(a))
+		Action: o.action(s, 0, 1, "compare INSTANCE [flags]", func(c *cli.Context, a []string) error {
+			j, err := o.job(c.Context, s, first(a))
 			if err != nil {
 				return err
 			}
@@ -48,22 +38,22 @@ func newCompare(s streams) *cli.Command {
 					return err
 				}
 			} else {
-				printComparison(s, j, results, best, conditional)
+				words.Comparison(s.out, &j.Case, results, best, conditional)
 				interrupted(c.Context, s.out, methods, len(results))
 			}
 			return comparisonError(results)
-		},
+		}),
 	}
 }
 
 // chosen returns the methods a list names; all are those for the instance.
 func chosen(j *job, list string) ([]*run.Method, error) {
 	if list == "all" {
-		return catalog.MethodsFor(j.problem, j.in), nil
+		return catalog.MethodsFor(j.Problem, j.Instance), nil
 	}
 	var out []*run.Method
 	for _, name := range strings.Split(list, ",") {
-		m, err := catalog.FindMethod(j.problem, strings.TrimSpace(name))
+		m, err := catalog.FindMethod(j.Problem, strings.TrimSpace(name))
 		if err != nil {
 			return nil, err
 		}
@@ -76,13 +66,13 @@ func chosen(j *job, list string) ([]*run.Method, error) {
 func compare(ctx context.Context, s streams, o *solveOptions, j *job, methods []*run.Method) []*run.Result {
 	var results []*run.Result
 	for _, m := range methods {
-		setting := j.setting
+		setting := j.Setting
 		var line *live.Solve
 		if !o.quiet {
-			line = live.NewSolve(s.err, j.problem)
+			line = live.NewSolve(s.err, j.Problem)
 			setting.OnProgress = line.Live
 		}
-		r := run.Run(ctx, j.problem, m, j.in, setting)
+		r := run.Run(ctx, j.Problem, m, j.Instance, setting)
 		line.Done()
 		results = append(results, r)
 		if ctx.Err() != nil {
@@ -90,45 +80,6 @@ func compare(ctx context.Context, s streams, o *solveOptions, j *job, methods []
 		}
 	}
 	return results
-}
-
-func printComparison(s streams, j *job, results []*run.Result, best, conditional *run.Bound) {
-	fmt.Fprintf(s.out, "%s of %s: %s, memory %s%s\n\n", j.problem.Name, j.in.Name, j.in.Size(), memoryLine(j), j.link())
-	word := j.problem.Word
-	t := words.Table(s.out, table.Row{"method", "kind", word, "gap", "peak memory", "own bound", "proof", "time", "status"}, 3, 4, 5, 6, 8)
-	for _, r := range results {
-		row := table.Row{r.Method, r.Kind, "-", "-", "-", "-", "-", fmt.Sprintf("%.3f s", r.WallTime), r.Status}
-		if r.Objective != nil {
-			row[2], row[4] = j.problem.Write(*r.Objective), j.memory(*r.PeakMemory)
-		}
-		if r.Gap != nil {
-			row[3] = words.Percent(*r.Gap)
-		}
-		if r.OwnBound != nil {
-			row[5], row[6] = j.problem.Write(r.OwnBound.Value), r.OwnBound.Proof
-		}
-		t.AppendRow(row)
-	}
-	t.Render()
-	if best != nil {
-		fmt.Fprintf(s.out, "\nbound %s, %s", j.problem.Write(best.Value), words.ProvedBy(best))
-		separator := "; "
-		if b := conditional; b != nil {
-			fmt.Fprintf(s.out, "\nbound %s", words.Conditional(j.problem, b))
-			separator = "\n"
-		}
-		fmt.Fprintf(s.out, "%sgap = (%s − bound) / %s; every plan was verified by replay\n", separator, word, word)
-	}
-	for _, r := range results {
-		for _, x := range r.Claims {
-			fmt.Fprintf(s.out, "%s: %s\n", r.Method, words.Claim(j.problem, x))
-		}
-	}
-	for _, r := range results {
-		if r.Err != nil {
-			fmt.Fprintf(s.out, "%s: %s\n", r.Method, words.OneLine(r.Error))
-		}
-	}
 }
 
 // comparisonError is nil if any method has a plan; else the error of the

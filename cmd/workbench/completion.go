@@ -69,14 +69,7 @@ func newCompletion(s streams) *cli.Command {
 			"  zsh:  source <(workbench completion zsh)\n" +
 			"  fish: workbench completion fish | source",
 		Flags: o.flags(),
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 1, 1, "completion "+strings.Join(shells, "|"))
-			if err != nil {
-				return err
-			}
-			if _, err := o.check(s); err != nil {
-				return err
-			}
+		Action: o.action(s, 1, 1, "completion "+strings.Join(shells, "|"), func(c *cli.Context, a []string) error {
 			script, ok := scripts[a[0]]
 			if !ok {
 				return usagef("unknown shell %q: %s", a[0], nearest.Hint(a[0], shells))
@@ -84,9 +77,9 @@ func newCompletion(s streams) *cli.Command {
 			if o.json() {
 				return writeJSON(s.out, map[string]string{"shell": a[0], "script": script})
 			}
-			_, err = fmt.Fprint(s.out, script)
+			_, err := fmt.Fprint(s.out, script)
 			return err
-		},
+		}),
 	}
 }
 

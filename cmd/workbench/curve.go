@@ -2,14 +2,11 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench/catalog"
@@ -66,34 +63,26 @@ func newCurve(s streams) *cli.Command {
 			"functions with all their breakpoints; the others are run at each value.\n" +
 			"--time-limit is for each run.",
 		Flags: append(flags, o.flags()...),
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 0, 1, "curve INSTANCE [--over AXIS] [--points N] [--plot FILE.svg|.png]")
-			if err != nil {
-				return err
-			}
-			log, err := o.check(s)
-			if err != nil {
-				return err
-			}
-			j, err := o.job(c.Context, s, log, first(a))
+		Action: o.action(s, 0, 1, "curve INSTANCE [--over AXIS] [--points N] [--plot FILE.svg|.png]", func(c *cli.Context, a []string) error {
+			j, err := o.job(c.Context, s, first(a))
 			if err != nil {
 				return err
 			}
 			return drawCurve(c, s, o, j)
-		},
+		}),
 	}
 }
 
 func drawCurve(c *cli.Context, s streams, o *curveOptions, j *job) error {
-	if plan.MinimisesMemory(j.problem.Name) {
-		return usagef("%s minimises memory and has no trade-off with it; workbench compare shows its methods", j.problem.Name)
+	if plan.MinimisesMemory(j.Problem.Name) {
+		return usagef("%s minimises memory and has no trade-off with it; workbench compare shows its methods", j.Problem.Name)
 	}
 	quantity := curve.Quantity(o.quantity)
 	if !slices.Contains(quantities(), o.quantity) {
 		return usagef("--quantity %q: %s", o.quantity, nearest.Hint(o.quantity, quantities()))
 	}
-	if quantity == curve.Share && j.problem.Moved == nil {
-		return usagef("--quantity %s: %s moves no activations to the host", o.quantity, j.problem.Name)
+	if quantity == curve.Share && j.Problem.Moved == nil {
+		return usagef("--quantity %s: %s moves no activations to the host", o.quantity, j.Problem.Name)
 	}
 	over, values, err := o.axis(c, j)
 	if err != nil {
@@ -109,17 +98,17 @@ func drawCurve(c *cli.Context, s streams, o *curveOptions, j *job) error {
 	}
 	var line *live.Solve
 	if !o.quiet {
-		line = live.NewSolve(s.err, j.problem)
-		j.setting.OnProgress = line.Live
+		line = live.NewSolve(s.err, j.Problem)
+		j.Setting.OnProgress = line.Live
 	}
-	result := curve.RunCurve(c.Context, j.problem, methods, j.in, j.setting, over, values)
+	result := curve.RunCurve(c.Context, j.Problem, methods, j.Instance, j.Setting, over, values)
 	line.Done()
 	if o.json() {
 		if err := writeJSON(s.out, result); err != nil {
 			return err
 		}
 	} else {
-		printCurve(s.out, j, result, quantity)
+		words.Curve(s.out, &j.Case, result, quantity)
 		interrupted(c.Context, s.out, methods, len(result.Series))
 	}
 	if err := result.Err(); err != nil {
@@ -128,7 +117,7 @@ func drawCurve(c *cli.Context, s streams, o *curveOptions, j *job) error {
 	if o.plot == "" {
 		return nil
 	}
-	figure := plots.Curve(result, j.problem, quantity)
+	figure := plots.Curve(result, j.Problem, quantity)
 	return drawFigure(s, o.plot, format, figure)
 }
 
@@ -148,7 +137,7 @@ func (o *curveOptions) axis(c *cli.Context, j *job) (curve.Axis, []float64, erro
 	slices.Sort(values)
 	values = slices.Compact(values)
 	for _, x := range values {
-		if err := j.problem.Fit(j.in, over.Place(j.setting.Platform, x)); err != nil {
+		if err := j.Problem.Fit(j.Instance, over.Place(j.Setting.Platform, x)); err != nil {
 			return over, nil, err
 		}
 	}
@@ -159,12 +148,12 @@ func (o *curveOptions) axis(c *cli.Context, j *job) (curve.Axis, []float64, erro
 // of it what --points and --at say.
 func (o *curveOptions) checkAxis(c *cli.Context, j *job, over curve.Axis) error {
 	var axes []string
-	for _, a := range curve.Axes(j.problem) {
+	for _, a := range curve.Axes(j.Problem) {
 		axes = append(axes, string(a))
 	}
 	switch {
 	case !slices.Contains(axes, o.over):
-		return usagef("--over %q: %s; curves of %s are over %s", o.over, nearest.Hint(o.over, axes), j.problem.Name, strings.Join(axes, ", "))
+		return usagef("--over %q: %s; curves of %s are over %s", o.over, nearest.Hint(o.over, axes), j.Problem.Name, strings.Join(axes, ", "))
 	case c.IsSet("at") && c.IsSet("points"):
 		return usagef("--at %s and --points %d: one of them is needed", o.at, o.points)
 	case o.points < 1 && c.IsSet("points") || o.points > mostPoints:
@@ -195,7 +184,7 @@ func (o *curveOptions) values(c *cli.Context, j *job, over curve.Axis) (values [
 	}
 	switch over {
 	case curve.OverBandwidth:
-		return curve.Bandwidths(j.setting.Platform.Bandwidth, n), nil
+		return curve.Bandwidths(j.Setting.Platform.Bandwidth, n), nil
 	case curve.OverProcessors:
 		if n > mostProcessors {
 			return nil, usagef("--points %d: from 1 to %d GPUs", n, mostProcessors)
@@ -205,7 +194,7 @@ func (o *curveOptions) values(c *cli.Context, j *job, over curve.Axis) (values [
 		}
 		return values, nil
 	}
-	return curve.Limits(j.problem, j.in, n), nil
+	return curve.Limits(j.Problem, j.Instance, n), nil
 }
 
 // value reads one value of --at.
@@ -221,7 +210,7 @@ func (o *curveOptions) value(j *job, over curve.Axis, word string) (float64, err
 		return float64(n), nil
 	}
 	m, err := platform.ParseMemory(word)
-	return j.in.Resolve(m, j.low, j.high), err
+	return j.Instance.Resolve(m, j.Low, j.High), err
 }
 
 // plotFormat returns the format that the name of a picture asks for, and
@@ -244,106 +233,10 @@ func curveMethods(j *job, list string) ([]*run.Method, error) {
 		return chosen(j, list)
 	}
 	var out []*run.Method
-	for _, m := range catalog.MethodsFor(j.problem, j.in) {
+	for _, m := range catalog.MethodsFor(j.Problem, j.Instance) {
 		if !m.Unverified && (m.Curve != nil || m.Kind == run.Heuristic && !m.Solver) {
 			out = append(out, m)
 		}
 	}
 	return out, nil
-}
-
-// describe writes a value of what the curve is over.
-func describe(j *job, over curve.Axis, x float64) string {
-	switch over {
-	case curve.OverBandwidth:
-		return platform.FormatRate(x)
-	case curve.OverProcessors:
-		return strconv.Itoa(int(x))
-	}
-	return j.memory(x)
-}
-
-// curveHeading says what the curve is of and what stays the same along it.
-func curveHeading(j *job, c *curve.Curve) string {
-	s := fmt.Sprintf("%s of %s: %s, memory ", c.Problem, c.Instance.Name, j.in.Size())
-	switch c.Over {
-	case curve.OverBandwidth:
-		s += memoryLine(j)
-		if j.problem.Parallel {
-			s += fmt.Sprintf(" on each of %d GPUs (%s model)", c.Platform.Processors, j.setting.MemoryModel)
-		}
-		return s
-	case curve.OverProcessors:
-		return s + fmt.Sprintf("%s on each GPU (%s model), %s a link", j.memory(c.Platform.Memory), j.setting.MemoryModel, platform.FormatRate(c.Platform.Bandwidth))
-	}
-	return s + fmt.Sprintf("%s to %s%s", j.memory(c.Low), j.memory(c.High), j.link())
-}
-
-// written writes a quantity, "-" for none.
-func written(q curve.Quantity, x float64) string {
-	switch {
-	case math.IsNaN(x):
-		return "-"
-	case q == curve.Throughput:
-		return fmt.Sprintf("%.4g /s", x)
-	case q == curve.Ratio:
-		return fmt.Sprintf("%.4f", x)
-	case q == curve.Share:
-		return fmt.Sprintf("%.1f %%", 100*x)
-	}
-	return platform.FormatSeconds(x)
-}
-
-// printCurve prints a quantity of each method's plan at each value.
-func printCurve(w io.Writer, j *job, c *curve.Curve, q curve.Quantity) {
-	fmt.Fprintf(w, "%s\n\n", curveHeading(j, c))
-	header := table.Row{string(c.Over)}
-	right := []int{1}
-	scaled := c.Over == curve.OverMemory && (q == curve.Ratio || q == curve.Share) && c.High > c.Low
-	if scaled {
-		header, right = append(header, "of range"), append(right, 2)
-	}
-	for _, s := range c.Series {
-		header = append(header, s.Method)
-		right = append(right, len(header))
-	}
-	header = append(header, "bound")
-	right = append(right, len(header))
-	t := words.Table(w, header, right...)
-	for _, b := range c.Bounds {
-		row := table.Row{describe(j, c.Over, b.At)}
-		if scaled {
-			row = append(row, fmt.Sprintf("%.4g %%", 100*(b.At-c.Low)/(c.High-c.Low)))
-		}
-		for i := range c.Series {
-			row = append(row, written(q, c.Of(q, c.Series[i].At(b.At), b.At)))
-		}
-		bound := platform.FormatSeconds(b.Value)
-		if q == curve.Throughput {
-			bound = written(q, c.Of(q, &curve.CurvePoint{Makespan: &b.Value}, b.At))
-		}
-		t.AppendRow(append(row, bound))
-	}
-	footer := table.Row{"time"}
-	if scaled {
-		footer = append(footer, "")
-	}
-	for _, s := range c.Series {
-		footer = append(footer, fmt.Sprintf("%.2f s", s.WallTime))
-	}
-	t.AppendFooter(append(footer, ""))
-	t.Render()
-	fmt.Fprint(w, "\nevery plan was verified by replay; the bounds are proven")
-	if a := plots.Assumptions(c); len(a) > 0 {
-		fmt.Fprintf(w, ", some assuming %s", strings.Join(a, ", "))
-	}
-	fmt.Fprintln(w)
-	for _, s := range c.Series {
-		if s.Steps && s.Err == nil {
-			fmt.Fprintf(w, "%s: %d breakpoints from one run\n", s.Method, len(s.Points))
-		}
-		if s.Err != nil {
-			fmt.Fprintf(w, "%s: %s\n", s.Method, words.OneLine(s.Error))
-		}
-	}
 }

@@ -18,15 +18,9 @@ func newDoctor(s streams) *cli.Command {
 		Name:  "doctor",
 		Usage: "backends found, versions, threads; what is missing and what installs it",
 		Flags: o.flags(),
-		Action: func(c *cli.Context) error {
-			if _, err := args(c, 0, 0, "doctor [flags]"); err != nil {
-				return err
-			}
-			if _, err := o.check(s); err != nil {
-				return err
-			}
+		Action: o.action(s, 0, 0, "doctor [flags]", func(c *cli.Context, _ []string) error {
 			return doctor(c.Context, s, o)
-		},
+		}),
 	}
 }
 

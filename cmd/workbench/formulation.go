@@ -50,13 +50,7 @@ func newFormulationList(s streams) *cli.Command {
 		Name:  "list",
 		Usage: "the formulations there are",
 		Flags: o.flags(),
-		Action: func(c *cli.Context) error {
-			if _, err := args(c, 0, 0, "formulation list"); err != nil {
-				return err
-			}
-			if _, err := o.check(s); err != nil {
-				return err
-			}
+		Action: o.action(s, 0, 0, "formulation list", func(c *cli.Context, _ []string) error {
 			type entry struct {
 				Name    string   `json:"name"`
 				Problem string   `json:"problem"`
@@ -78,7 +72,7 @@ func newFormulationList(s streams) *cli.Command {
 			}
 			t.Render()
 			return nil
-		},
+		}),
 	}
 }
 
@@ -112,8 +106,7 @@ func (o *formulationOptions) build(c *cli.Context, s streams, otherwise func(for
 	if err != nil {
 		return f, nil, nil, err
 	}
-	log, err := o.check(s)
-	if err != nil {
+	if err := o.check(s); err != nil {
 		return f, nil, nil, err
 	}
 	spec := ""
@@ -133,11 +126,11 @@ func (o *formulationOptions) build(c *cli.Context, s streams, otherwise func(for
 	}
 	o.problem, o.slots = f.Problem, noSlots
 	o.backend, o.timeLimit, o.threads = cmp.Or(o.backend, "highs"), cmp.Or(o.timeLimit, "60s"), cmp.Or(o.threads, 1)
-	j, err := o.job(c.Context, s, log, spec)
+	j, err := o.job(c.Context, s, spec)
 	if err != nil {
 		return f, nil, nil, err
 	}
-	program, err := method.Build(f, j.in, j.setting.Platform)
+	program, err := method.Build(f, j.Instance, j.Setting.Platform)
 	if err != nil {
 		return f, nil, nil, err
 	}
@@ -163,9 +156,9 @@ func newFormulationShow(s streams) *cli.Command {
 				return err
 			}
 			if o.json() {
-				return writeJSON(s.out, map[string]any{"name": f.Name, "instance": j.in.Name, "groups": program.Model.Groups()})
+				return writeJSON(s.out, map[string]any{"name": f.Name, "instance": j.Instance.Name, "groups": program.Model.Groups()})
 			}
-			fmt.Fprintf(s.out, "%s: %s (%s), on %s\n\n", f.Name, f.Title, f.Source, j.in.Name)
+			fmt.Fprintf(s.out, "%s: %s (%s), on %s\n\n", f.Name, f.Title, f.Source, j.Instance.Name)
 			return program.Model.Print(s.out)
 		},
 	}
@@ -187,7 +180,7 @@ func newFormulationStats(s streams) *cli.Command {
 			if o.json() {
 				return writeJSON(s.out, stats)
 			}
-			fmt.Fprintf(s.out, "on %s, memory %s\n%s", j.in.Name, memoryLine(j), stats)
+			fmt.Fprintf(s.out, "on %s, memory %s\n%s", j.Instance.Name, j.Limit(), stats)
 			return nil
 		},
 	}
@@ -210,14 +203,7 @@ func newFormulationCheck(s streams) *cli.Command {
 			&cli.StringFlag{Name: "time-limit", Usage: "end after `DURATION` with the instances until then, as 5m; 0: none", Value: "1m", Destination: &timeLimit, Category: "check"},
 			&cli.StringFlag{Name: "backend", Usage: "`LIST` of backends separated by commas, or all that are there", Value: "all", Destination: &backends, Category: "check"},
 		}, o.flags()...),
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 1, 1, "formulation check NAME [--cases N] [--seed N]")
-			if err != nil {
-				return err
-			}
-			if _, err := o.check(s); err != nil {
-				return err
-			}
+		Action: o.action(s, 1, 1, "formulation check NAME [--cases N] [--seed N]", func(c *cli.Context, a []string) error {
 			f, err := findFormulation(a[0])
 			if err != nil {
 				return err
@@ -264,7 +250,7 @@ func newFormulationCheck(s streams) *cli.Command {
 				return &exitError{exitInternal}
 			}
 			return nil
-		},
+		}),
 	}
 }
 
@@ -350,7 +336,7 @@ func newFormulationExplain(s streams) *cli.Command {
 }
 
 func explain(ctx context.Context, s streams, o *formulationOptions, j *job, program *formulation.Program, probe time.Duration) error {
-	e, err := solvers.Explain(ctx, j.setting.Backend, program.Model, solvers.Options{Time: probe})
+	e, err := solvers.Explain(ctx, j.Setting.Backend, program.Model, solvers.Options{Time: probe})
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func (o *programOptions) flags() []cli.Flag {
 // options are those of the solver; done closes the log.
 func (o *programOptions) options(s streams, j *job) (options solvers.Options, done func() error, err error) {
 	options = solvers.Options{
-		Time: j.setting.Time, RelGap: solvers.Some(j.setting.Gap), Threads: solvers.Some(o.threads),
+		Time: j.Setting.Time, RelGap: solvers.Some(j.Setting.Gap), Threads: solvers.Some(o.threads),
 		Relax: o.relax, Raw: map[string]string{},
 	}
 	if o.seed > 0 {
@@ -101,7 +101,7 @@ func newFormulationSolve(s streams) *cli.Command {
 			if err != nil {
 				return err
 			}
-			r, err := formulate.Solve(c.Context, j.setting.Backend, f, j.in, program, options, o.values)
+			r, err := formulate.Solve(c.Context, j.Setting.Backend, f, j.Instance, program, options, o.values)
 			if err != nil {
 				return err
 			}
@@ -126,11 +126,7 @@ func newFormulationDiff(s streams) *cli.Command {
 		Description: "With --without GROUPS the second is built without these groups; A and B may be the\n" +
 			"same formulation then.",
 		Flags: o.flags(),
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 3, 3, "formulation diff A B INSTANCE [flags]")
-			if err != nil {
-				return err
-			}
+		Action: o.action(s, 3, 3, "formulation diff A B INSTANCE [flags]", func(c *cli.Context, a []string) (err error) {
 			var both [2]formulate.Built
 			for k, name := range a[:2] {
 				if both[k].Formulation, err = findFormulation(name); err != nil {
@@ -140,17 +136,13 @@ func newFormulationDiff(s streams) *cli.Command {
 			if p, q := both[0].Formulation.Problem, both[1].Formulation.Problem; p != q {
 				return usagef("%s is about %s and %s about %s: there is nothing to compare", a[0], p, a[1], q)
 			}
-			log, err := o.check(s)
-			if err != nil {
-				return err
-			}
 			o.problem, o.slots = both[0].Formulation.Problem, noSlots
-			j, err := o.job(c.Context, s, log, a[2])
+			j, err := o.job(c.Context, s, a[2])
 			if err != nil {
 				return err
 			}
 			for k := range both {
-				if both[k].Program, err = method.Build(both[k].Formulation, j.in, j.setting.Platform); err != nil {
+				if both[k].Program, err = method.Build(both[k].Formulation, j.Instance, j.Setting.Platform); err != nil {
 					return fmt.Errorf("%s: %w", a[k], err)
 				}
 			}
@@ -164,9 +156,9 @@ func newFormulationDiff(s streams) *cli.Command {
 				return err
 			}
 			if !o.quiet {
-				fmt.Fprintf(s.err, "solving four times, up to %s each\n", platform.FormatSeconds(max(j.setting.Time, time.Second).Seconds()))
+				fmt.Fprintf(s.err, "solving four times, up to %s each\n", platform.FormatSeconds(max(j.Setting.Time, time.Second).Seconds()))
 			}
-			d, err := formulate.Compare(c.Context, j.setting.Backend, j.in, both, options)
+			d, err := formulate.Compare(c.Context, j.Setting.Backend, j.Instance, both, options)
 			if err != nil {
 				return err
 			}
@@ -177,6 +169,6 @@ func newFormulationDiff(s streams) *cli.Command {
 				return writeJSON(s.out, d)
 			}
 			return d.Text(s.out)
-		},
+		}),
 	}
 }

@@ -72,14 +72,7 @@ func newFragmentation(s streams) *cli.Command {
 			&cli.StringFlag{Name: "plot", Usage: "draw memory over time, or with --batches a quantity over them, to `FILE`.svg or .png", Destination: &o.plot, Category: "output"},
 			&cli.StringFlag{Name: "quantity", Usage: "`QUANTITY` to draw over batches: speed or memory", Value: string(plots.BatchSpeed), Destination: &o.quantity, Category: "output"},
 		}, o.flags()...),
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 0, 1, "fragmentation PLAN [--instance INSTANCE], or fragmentation --largest-batch INSTANCE")
-			if err != nil {
-				return err
-			}
-			if _, err := o.check(s); err != nil {
-				return err
-			}
+		Action: o.action(s, 0, 1, "fragmentation PLAN [--instance INSTANCE], or fragmentation --largest-batch INSTANCE", func(c *cli.Context, a []string) error {
 			switch {
 			case o.largest != "" && len(a) > 0:
 				return usagef("--largest-batch %s: makes its own plans; leave out %s", o.largest, a[0])
@@ -94,7 +87,7 @@ func newFragmentation(s streams) *cli.Command {
 				return largestBatch(c.Context, s, o)
 			}
 			return fragment(c.Context, s, o, a[0])
-		},
+		}),
 	}
 }
 
@@ -262,7 +255,7 @@ func (o *fragmentationOptions) batcher() (b *fragmentation.Batcher, methods []*r
 	if list == "" {
 		list = catalog.DefaultMethod(p, in)
 	}
-	if methods, err = chosen(&job{problem: p, in: in}, list); err != nil {
+	if methods, err = chosen(&job{Case: words.Case{Problem: p, Instance: in}}, list); err != nil {
 		return nil, nil, err
 	}
 	for _, m := range methods {

@@ -179,3 +179,33 @@ func TestEveryPackageHasADocComment(t *testing.T) {
 		}
 	}
 }
+
+// mostLines is the most that a package may have beside its tests: more is two packages.
+const mostLines = 5000
+
+func TestNoPackageIsTooLong(t *testing.T) {
+	for _, p := range listPackages(t) {
+		dir := filepath.Join("../..", strings.TrimPrefix(p.ImportPath, "workbench"))
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := 0
+		for _, f := range files {
+			if strings.HasSuffix(f, "_test.go") {
+				continue
+			}
+			text, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines += bytes.Count(text, []byte("\n"))
+		}
+		if lines == 0 {
+			t.Errorf("%s has no lines in %s", p.ImportPath, dir)
+		}
+		if lines > mostLines {
+			t.Errorf("%s has %d lines beside its tests, at most %d are allowed: what of it is another room?", p.ImportPath, lines, mostLines)
+		}
+	}
+}

@@ -97,21 +97,14 @@ func newImport(s streams) *cli.Command {
 			&cli.StringFlag{Name: "name", Usage: "`NAME` of the instance (default: from the file's)", Destination: &f.name, Category: "output"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &f.out, Category: "output"},
 		}, o.flags()...),
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 1, 1, "import --from FORMAT FILE")
-			if err != nil {
-				return err
-			}
-			if _, err := o.check(s); err != nil {
-				return err
-			}
+		Action: o.action(s, 1, 1, "import --from FORMAT FILE", func(c *cli.Context, a []string) error {
 			f.file = a[0]
 			i, err := f.importer()
 			if err != nil {
 				return err
 			}
 			return f.run(s, o, i)
-		},
+		}),
 	}
 }
 

@@ -1,20 +1,14 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"io"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench/catalog"
-	"workbench/bench/run"
+	"workbench/bench/fragmentation"
 	"workbench/bench/words"
-	"workbench/model/allocator"
-	"workbench/model/lifetimes"
-	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
@@ -43,16 +37,9 @@ func newPlace(s streams) *cli.Command {
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the lifetimes to `FILE`", Destination: &o.out, Category: "output"},
 			&cli.StringFlag{Name: "csv", Usage: "write lifetimes and offsets as minimalloc has them to `FILE`", Destination: &o.csv, Category: "output"},
 		}, o.flags()...),
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 1, 2, "place PLAN [INSTANCE]")
-			if err != nil {
-				return err
-			}
-			if _, err := o.check(s); err != nil {
-				return err
-			}
+		Action: o.action(s, 1, 2, "place PLAN [INSTANCE]", func(c *cli.Context, a []string) error {
 			return place(c.Context, s, o, append(a, "")[:2])
-		},
+		}),
 	}
 }
 
@@ -77,126 +64,44 @@ func place(ctx context.Context, s streams, o *placeOptions, a []string) error {
 	if err != nil {
 		return usagef("--time-limit: %v", err)
 	}
-	memory := p.Platform.Memory
-	for again := 0; ; again++ {
-		l, err := lifetimesOf(problem, in, p, o.device)
-		if err != nil {
-			return err
-		}
-		placed, err := placeAll(ctx, l, o.method, run.Setting{Time: limit})
-		if err != nil {
-			return err
-		}
-		excess := *placed.Objective - memory
-		if !o.replan || problem.Slots || excess <= 0 {
-			return o.report(s, l, placed, p, memory)
-		}
-		if again == mostReplans || ctx.Err() != nil {
-			return fmt.Errorf("after %d plans the placement takes %.0f bytes more than there are: %w", again+1, excess, plan.ErrNoPlan)
-		}
-		if p, err = replan(ctx, problem, in, p, p.Platform.Memory-excess, limit); err != nil {
-			return err
-		}
+	x := &fragmentation.Placer{Problem: problem, Instance: in, Device: o.device, Method: o.method, Time: limit}
+	if o.replan {
+		x.Replans = mostReplans
 	}
-}
-
-// lifetimesOf returns what a plan has on a device, "" for the fullest.
-func lifetimesOf(problem *run.Problem, in *run.Instance, p *plan.Plan, device string) (*lifetimes.Lifetimes, error) {
-	const slot = 1 // byte
-	traces, err := allocator.Traces(problem.Tensors, in.Instance, p, slot)
+	placed, err := x.Place(ctx, p)
 	if err != nil {
-		return nil, run.InputError(err)
+		return err
 	}
-	var chosen *allocator.Trace
-	for _, t := range traces {
-		if t.Device == device || device == "" && (chosen == nil || t.Peak() > chosen.Peak()) {
-			chosen = t
-		}
-	}
-	if chosen == nil || len(chosen.Blocks) == 0 {
-		return nil, usagef("--device %s: the plan has nothing there", device)
-	}
-	return chosen.Lifetimes(cmp.Or(in.Name, p.Problem) + "-" + p.Method), nil
-}
-
-// placeAll solves the placement, and fails where there is none.
-func placeAll(ctx context.Context, l *lifetimes.Lifetimes, method string, setting run.Setting) (*run.Result, error) {
-	problem, err := catalog.FindProblem(plan.Placement)
-	if err != nil {
-		return nil, err
-	}
-	m, err := catalog.FindMethod(problem, method)
-	if err != nil {
-		return nil, err
-	}
-	if m.Solver {
-		return nil, usagef("--method %s: needs a solver; write the lifetimes with --output and solve them", m.Name)
-	}
-	digest, err := l.Digest()
-	if err != nil {
-		return nil, run.InputError(err)
-	}
-	in := &run.Instance{Instance: l, Name: l.Name, SHA256: digest}
-	_, setting.Platform.Memory = problem.Range(in)
-	r := run.Run(ctx, problem, m, in, setting)
-	return r, r.Err
-}
-
-// replan asks the method of a plan for one in less memory.
-func replan(ctx context.Context, problem *run.Problem, in *run.Instance, p *plan.Plan, memory float64, limit time.Duration) (*plan.Plan, error) {
-	m, err := catalog.FindMethod(problem, p.Method)
-	if err != nil {
-		return nil, err
-	}
-	setting := run.Setting{Platform: p.Platform, Time: limit, Threads: 1, MemoryModel: p.MemoryModel}
-	setting.Platform.Memory = memory
-	if setting.Backend, err = run.Backend("highs", true); err != nil {
-		return nil, err
-	}
-	r := run.Run(ctx, problem, m, in, setting)
-	if r.Plan == nil {
-		return nil, r.Err
-	}
-	return r.Plan, nil
-}
-
-// report prints a placement and writes the files asked for.
-func (o *placeOptions) report(s streams, l *lifetimes.Lifetimes, r *run.Result, p *plan.Plan, memory float64) error {
-	if o.out != "" {
-		if err := emit(s, o.out, l.Write); err != nil {
-			return err
-		}
-	}
-	if o.planFile != "" {
-		if err := emit(s, o.planFile, r.Plan.Write); err != nil {
-			return err
-		}
-	}
-	if o.csv != "" {
-		offsets := make([]float64, len(r.Plan.Offsets)) // in the order of the buffers, in which the view makes them
-		for i := range offsets {
-			offsets[i] = r.Plan.Offsets[i].Offset
-		}
-		if err := emit(s, o.csv, func(w io.Writer) error { return l.WriteCSV(w, offsets) }); err != nil {
-			return err
-		}
+	if err := o.write(s, placed); err != nil {
+		return err
 	}
 	if o.json() {
-		return r.WriteJSON(s.out)
+		return placed.WriteJSON(s.out)
 	}
-	size := platform.FormatBytes
-	fmt.Fprintf(s.out, "%s: %d buffers of the plan of %s by %s\n", l.Name, len(l.Buffers), p.Problem, p.Method)
-	fmt.Fprintf(s.out, "  height      %s (%.0f bytes), %s above the load\n", size(*r.Objective), *r.Objective, words.Percent((*r.Objective-r.Bound.Value)/max(r.Bound.Value, 1)))
-	fmt.Fprintf(s.out, "  status      %s\n", r.Status)
-	if memory > 0 {
-		word := "fits in"
-		if *r.Objective > memory {
-			word = "does not fit in"
+	words.Placed(s.out, placed)
+	return nil
+}
+
+// write writes the files asked for.
+func (o *placeOptions) write(s streams, x *fragmentation.Placed) error {
+	offsets := make([]float64, len(x.Plan.Offsets)) // in the order of the buffers, in which the view makes them
+	for i := range offsets {
+		offsets[i] = x.Plan.Offsets[i].Offset
+	}
+	for _, f := range []struct {
+		name  string
+		write func(io.Writer) error
+	}{
+		{o.out, x.Lifetimes.Write},
+		{o.planFile, x.Plan.Write},
+		{o.csv, func(w io.Writer) error { return x.Lifetimes.WriteCSV(w, offsets) }},
+	} {
+		if f.name == "" {
+			continue
 		}
-		fmt.Fprintf(s.out, "  memory      %s the %s of the plan\n", word, size(memory))
-	}
-	if p.Platform.Memory < memory {
-		fmt.Fprintf(s.out, "  planned     anew for %s, in %s\n", size(p.Platform.Memory), platform.FormatSeconds(p.Claims.Makespan))
+		if err := emit(s, f.name, f.write); err != nil {
+			return err
+		}
 	}
 	return nil
 }

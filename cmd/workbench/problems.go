@@ -17,13 +17,7 @@ func newProblems(s streams) *cli.Command {
 		Name:  "problems",
 		Usage: "the problems there are",
 		Flags: o.flags(),
-		Action: func(c *cli.Context) error {
-			if _, err := args(c, 0, 0, "problems [flags]"); err != nil {
-				return err
-			}
-			if _, err := o.check(s); err != nil {
-				return err
-			}
+		Action: o.action(s, 0, 0, "problems [flags]", func(c *cli.Context, _ []string) error {
 			type entry struct {
 				Name      string   `json:"name"`
 				Title     string   `json:"title"`
@@ -50,7 +44,7 @@ func newProblems(s streams) *cli.Command {
 			}
 			t.Render()
 			return nil
-		},
+		}),
 	}
 }
 
@@ -61,13 +55,7 @@ func newMethods(s streams) *cli.Command {
 		Name:  "methods",
 		Usage: "the methods there are: kind, source, complexity, assumptions",
 		Flags: append([]cli.Flag{&cli.StringFlag{Name: "problem", Aliases: []string{"p"}, Usage: "only those for `PROBLEM`", Destination: &problem, Category: "instance"}}, o.flags()...),
-		Action: func(c *cli.Context) error {
-			if _, err := args(c, 0, 0, "methods [--problem P]"); err != nil {
-				return err
-			}
-			if _, err := o.check(s); err != nil {
-				return err
-			}
+		Action: o.action(s, 0, 0, "methods [--problem P]", func(c *cli.Context, _ []string) error {
 			problems := catalog.Problems()
 			if problem != "" {
 				p, err := catalog.FindProblem(problem)
@@ -106,6 +94,6 @@ func newMethods(s streams) *cli.Command {
 			}
 			t.Render()
 			return nil
-		},
+		}),
 	}
 }

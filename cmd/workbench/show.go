@@ -30,14 +30,7 @@ func newShow(s streams) *cli.Command {
 			&cli.StringFlag{Name: "timeline", Usage: "draw the plan to `FILE`.svg, or write a trace for Perfetto to FILE.json", Destination: &out, Category: "output"},
 			&cli.StringFlag{Name: "instance", Aliases: []string{"i"}, Usage: "`INSTANCE` the plan was made for", Destination: &instance, Category: "instance"},
 		}, o.flags()...),
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 1, 1, "show PLAN [--timeline FILE.svg|.json] [--instance INSTANCE]")
-			if err != nil {
-				return err
-			}
-			if _, err := o.check(s); err != nil {
-				return err
-			}
+		Action: o.action(s, 1, 1, "show PLAN [--timeline FILE.svg|.json] [--instance INSTANCE]", func(c *cli.Context, a []string) error {
 			p, err := readPlan(s, a[0])
 			if err != nil {
 				return err
@@ -60,7 +53,7 @@ func newShow(s streams) *cli.Command {
 			}
 			_, err = fmt.Fprint(s.out, sum)
 			return err
-		},
+		}),
 	}
 }
 

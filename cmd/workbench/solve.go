@@ -89,17 +89,9 @@ func newSolve(s streams) *cli.Command {
 		Usage:     "solve one problem with one method: plan, proven bound, gap",
 		ArgsUsage: "[INSTANCE]",
 		Flags:     append(flags, o.flags()...),
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 0, 1, "solve [INSTANCE] [flags]")
-			if err != nil {
-				return err
-			}
-			log, err := o.check(s)
-			if err != nil {
-				return err
-			}
-			return solve(c.Context, s, o, log, first(a))
-		},
+		Action: o.action(s, 0, 1, "solve [INSTANCE] [flags]", func(c *cli.Context, a []string) error {
+			return solve(c.Context, s, o, first(a))
+		}),
 	}
 }
 
@@ -126,39 +118,12 @@ const mostProcessors = 1 << 12
 
 // job is a solve or compare with its words turned into values.
 type job struct {
-	problem     *run.Problem
-	in          *run.Instance
-	setting     run.Setting
-	low, high   float64 // the instance's memory range
-	memoryWords string  // how the user wrote the memory
-	// budget is what the memory of a whole GPU goes to; nil: only the plan's was given.
-	budget *run.Budget
-}
-
-// memory writes a size of memory as the problem counts it.
-func (j *job) memory(x float64) string { return formatMemory(j.problem, x) }
-
-func formatMemory(p *run.Problem, x float64) string {
-	if p.Slots {
-		return fmt.Sprintf("%g slots", x)
-	}
-	return platform.FormatBytes(x)
-}
-
-// link writes the GPUs and the bandwidth, for problems that have them.
-func (j *job) link() string {
-	if j.problem.Bandwidth == "" {
-		return ""
-	}
-	s := ", " + platform.FormatRate(j.setting.Platform.Bandwidth) + " a link"
-	if j.problem.Parallel {
-		s = fmt.Sprintf(" on each of %d GPUs (%s model)%s", j.setting.Platform.Processors, j.setting.MemoryModel, s)
-	}
-	return s
+	words.Case
+	memoryWords string // how the user wrote the memory
 }
 
 // job reads the instance and checks every flag.
-func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spec string) (*job, error) {
+func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, error) {
 	p, err := catalog.FindProblem(o.problem)
 	if err != nil {
 		return nil, err
@@ -170,8 +135,8 @@ func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spe
 	if err := p.Accepts(in); err != nil {
 		return nil, err
 	}
-	j := &job{problem: p, in: in, memoryWords: o.memory}
-	set := &j.setting
+	j := &job{Case: words.Case{Problem: p, Instance: in}, memoryWords: o.memory}
+	set := &j.Setting
 	if j.memoryWords == "" {
 		j.memoryWords = p.DefaultMemory(in)
 	}
@@ -179,16 +144,16 @@ func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spe
 	if err != nil {
 		return nil, usagef("--memory: %v", err)
 	}
-	j.low, j.high = p.Range(in)
-	set.Platform.Memory = in.Resolve(memory, j.low, j.high)
+	j.Low, j.High = p.Range(in)
+	set.Platform.Memory = in.Resolve(memory, j.Low, j.High)
 	if o.gpu != "" {
 		if o.memory != "" {
 			return nil, usagef("--gpu %s: it says what --memory %s says; one of them is needed", o.gpu, o.memory)
 		}
-		if j.budget, err = o.divide(p, in); err != nil {
+		if j.Budget, err = o.divide(p, in); err != nil {
 			return nil, err
 		}
-		set.Platform.Memory, j.memoryWords = j.budget.Memory, ""
+		set.Platform.Memory, j.memoryWords = j.Budget.Memory, ""
 	}
 	if err := o.link(p, set); err != nil {
 		return nil, err
@@ -220,7 +185,7 @@ func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spe
 	if set.Backend, err = run.Backend(o.backend, !o.inProcess); err != nil {
 		return nil, err
 	}
-	if log.Enabled(ctx, slog.LevelDebug) {
+	if o.log.Enabled(ctx, slog.LevelDebug) {
 		set.Log = s.err
 	}
 	if !o.quiet {
@@ -228,7 +193,7 @@ func (o *solveOptions) job(ctx context.Context, s streams, log *slog.Logger, spe
 			fmt.Fprintln(s.err, "remark:", r)
 		}
 	}
-	log.Info("instance", "name", in.Name, "size", in.Size(), "memory", set.Platform.Memory, "bandwidth", set.Platform.Bandwidth)
+	o.log.Info("instance", "name", in.Name, "size", in.Size(), "memory", set.Platform.Memory, "bandwidth", set.Platform.Bandwidth)
 	return j, nil
 }
 
@@ -266,22 +231,22 @@ func (o *solveOptions) link(p *run.Problem, set *run.Setting) (err error) {
 // remarks are said on standard error of words that are likely not meant: numbers without
 // a unit that are absurd beside the instance.
 func (j *job) remarks() (list []string) {
-	if j.problem.Slots || j.high < 1<<20 {
+	if j.Problem.Slots || j.High < 1<<20 {
 		return nil // a toy: its units are its own
 	}
-	p, compute := j.setting.Platform, j.in.Compute()
-	if rate := p.Bandwidth; rate > platform.NoLink && j.high/rate > 1e4*compute && compute > 0 {
+	p, compute := j.Setting.Platform, j.Instance.Compute()
+	if rate := p.Bandwidth; rate > platform.NoLink && j.High/rate > 1e4*compute && compute > 0 {
 		list = append(list, fmt.Sprintf("at %s moving the %s that are in use takes %s, and all computations take %s: bandwidths are written 12GB/s",
-			platform.FormatRate(rate), j.memory(j.high), platform.FormatSeconds(j.high/rate), platform.FormatSeconds(compute)))
+			platform.FormatRate(rate), j.Memory(j.High), platform.FormatSeconds(j.High/rate), platform.FormatSeconds(compute)))
 	}
 	switch {
-	case p.Memory < 1<<20 && p.Memory < j.low:
-		list = append(list, fmt.Sprintf("%s of memory: sizes are written 16GiB", j.memory(p.Memory)))
-	case p.Memory > 1e4*j.high && !math.IsInf(p.Memory, 1):
-		list = append(list, fmt.Sprintf("%s of memory, of which %s can be used", j.memory(p.Memory), j.memory(j.high)))
+	case p.Memory < 1<<20 && p.Memory < j.Low:
+		list = append(list, fmt.Sprintf("%s of memory: sizes are written 16GiB", j.Memory(p.Memory)))
+	case p.Memory > 1e4*j.High && !math.IsInf(p.Memory, 1):
+		list = append(list, fmt.Sprintf("%s of memory, of which %s can be used", j.Memory(p.Memory), j.Memory(j.High)))
 	}
-	if b := j.problem.Resident(j.in); b > 0 && j.budget == nil {
-		list = append(list, fmt.Sprintf("%s of weights, inputs and what else is resident are not counted in this memory; --gpu SIZE counts them", j.memory(b)))
+	if b := j.Problem.Resident(j.Instance); b > 0 && j.Budget == nil {
+		list = append(list, fmt.Sprintf("%s of weights, inputs and what else is resident are not counted in this memory; --gpu SIZE counts them", j.Memory(b)))
 	}
 	return list
 }
@@ -313,21 +278,21 @@ func load(s streams, p *run.Problem, spec string) (*run.Instance, error) {
 	return run.Load(spec, s.in)
 }
 
-func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, spec string) error {
-	j, err := o.job(ctx, s, log, spec)
+func solve(ctx context.Context, s streams, o *solveOptions, spec string) error {
+	j, err := o.job(ctx, s, spec)
 	if err != nil {
 		return err
 	}
 	name := o.method
 	if name == "" {
-		name = catalog.DefaultMethod(j.problem, j.in)
+		name = catalog.DefaultMethod(j.Problem, j.Instance)
 	}
-	m, err := catalog.FindMethod(j.problem, name)
+	m, err := catalog.FindMethod(j.Problem, name)
 	if err != nil {
 		return err
 	}
 	if o.exportModel != "" {
-		j.setting.Document = true
+		j.Setting.Document = true
 		if err := exportable(o.exportModel, j, m); err != nil {
 			return err
 		}
@@ -342,17 +307,17 @@ func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, sp
 		}
 	}
 	if o.certificateFile != "" {
-		j.setting.Document = true
+		j.Setting.Document = true
 		if err := outfile.Check(o.certificateFile); err != nil {
 			return err
 		}
 	}
 	var line *live.Solve
 	if !o.quiet {
-		line = live.NewSolve(s.err, j.problem)
-		j.setting.OnProgress = line.Update
+		line = live.NewSolve(s.err, j.Problem)
+		j.Setting.OnProgress = line.Update
 	}
-	r := run.Run(ctx, j.problem, m, j.in, j.setting)
+	r := run.Run(ctx, j.Problem, m, j.Instance, j.Setting)
 	line.Done()
 	results := s.out
 	if o.planFile == outfile.Standard || o.certificateFile == outfile.Standard {
@@ -374,7 +339,7 @@ func solve(ctx context.Context, s streams, o *solveOptions, log *slog.Logger, sp
 			return err
 		}
 	} else if r.Err == nil || r.Plan != nil {
-		printResult(results, j, r)
+		words.Result(results, &j.Case, r)
 	}
 	if unwritten != nil {
 		return unwritten
@@ -419,7 +384,7 @@ func exportModel(s streams, o *solveOptions, r *run.Result) error {
 
 // withModel names the methods that have a MILP for the instance.
 func withModel(j *job) (names []string) {
-	for _, m := range catalog.MethodsFor(j.problem, j.in) {
+	for _, m := range catalog.MethodsFor(j.Problem, j.Instance) {
 		if m.Solver {
 			names = append(names, m.Name)
 		}

@@ -35,7 +35,7 @@ func newVerify(s streams) *cli.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := o.check(s); err != nil {
+			if err := o.check(s); err != nil {
 				return err
 			}
 			in, err := run.Load(a[0], s.in)
@@ -101,23 +101,15 @@ func verifyPlan(s streams, o *common, in *run.Instance, p *plan.Plan) error {
 	return nil
 }
 
-// brokenRules counts violations.
-func brokenRules(n int) string {
-	if n == 1 {
-		return "1 rule broken"
-	}
-	return fmt.Sprintf("%d rules broken", n)
-}
-
 func printVerdict(s streams, p *plan.Plan, v verdict) {
 	word := "valid"
 	if !v.Valid {
-		word = "INVALID: " + brokenRules(len(v.Violations))
+		word = "INVALID: " + words.BrokenRules(len(v.Violations))
 	}
 	fmt.Fprintf(s.out, "%s plan by %s: %s\n", p.Problem, p.Method, word)
 	word, memory, objective := "makespan", platform.FormatBytes, platform.FormatSeconds(v.Makespan)
 	if known, err := catalog.FindProblem(p.Problem); err == nil {
-		word, memory = known.Word, func(x float64) string { return formatMemory(known, x) }
+		word, memory = known.Word, func(x float64) string { return words.Memory(known, x) }
 		if plan.MinimisesMemory(p.Problem) {
 			objective = known.Write(v.PeakMemory)
 		}

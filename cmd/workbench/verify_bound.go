@@ -38,7 +38,7 @@ type proved struct {
 // the proof in exact arithmetic. memoryModel is the one that it has to be in, "":
 // any.
 func verifyBound(s streams, o *common, file, spec, memoryModel string) error {
-	if _, err := o.check(s); err != nil {
+	if err := o.check(s); err != nil {
 		return err
 	}
 	in, err := run.Load(spec, s.in)

@@ -30,13 +30,7 @@ func newZooList(s streams) *cli.Command {
 		Name:  "list",
 		Usage: "the built-in networks and their parameters",
 		Flags: o.flags(),
-		Action: func(c *cli.Context) error {
-			if _, err := args(c, 0, 0, "zoo list"); err != nil {
-				return err
-			}
-			if _, err := o.check(s); err != nil {
-				return err
-			}
+		Action: o.action(s, 0, 0, "zoo list", func(c *cli.Context, _ []string) error {
 			entries := zoo.List()
 			if o.json() {
 				return writeJSON(s.out, entries)
@@ -52,7 +46,7 @@ func newZooList(s streams) *cli.Command {
 			t.Render()
 			fmt.Fprintf(s.out, "\nUse one as an instance: workbench solve '%s%s?%s=%s'\n", zoo.Scheme, entries[0].Name, entries[0].Parameters[0].Name, entries[0].Parameters[0].Default)
 			return nil
-		},
+		}),
 	}
 }
 
@@ -68,14 +62,7 @@ func newZooShow(s streams) *cli.Command {
 		Usage:     "the layers of a built-in network; with as=graph the nodes of its training step",
 		ArgsUsage: "NAME[?batch=8&…]",
 		Flags:     o.flags(),
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 1, 1, "zoo show NAME[?batch=8&…]")
-			if err != nil {
-				return err
-			}
-			if _, err := o.check(s); err != nil {
-				return err
-			}
+		Action: o.action(s, 1, 1, "zoo show NAME[?batch=8&…]", func(c *cli.Context, a []string) error {
 			net, err := zooInstance(a[0])
 			if err != nil {
 				return err
@@ -86,7 +73,7 @@ func newZooShow(s streams) *cli.Command {
 			words.Instance(s.out, net.Instance)
 			showRanges(s.out, net)
 			return nil
-		},
+		}),
 	}
 }
 
@@ -96,7 +83,7 @@ func showRanges(w io.Writer, in *run.Instance) {
 	for _, p := range catalog.Problems() {
 		if p.Accepts(in) == nil {
 			low, high := p.Range(in)
-			fmt.Fprintf(w, "memory of %s: M_low %s, M_high %s\n", p.Name, formatMemory(p, low), formatMemory(p, high))
+			fmt.Fprintf(w, "memory of %s: M_low %s, M_high %s\n", p.Name, words.Memory(p, low), words.Memory(p, high))
 		}
 	}
 }
@@ -109,20 +96,13 @@ func newZooExport(s streams) *cli.Command {
 		Usage:     "write a built-in network as a chain file; with as=graph or as=join as one of these",
 		ArgsUsage: "NAME[?batch=8&…]",
 		Flags:     append([]cli.Flag{&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &out, Category: "output"}}, o.flags()...),
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 1, 1, "zoo export NAME[?batch=8&…] [--output FILE]")
-			if err != nil {
-				return err
-			}
-			if _, err := o.check(s); err != nil {
-				return err
-			}
+		Action: o.action(s, 1, 1, "zoo export NAME[?batch=8&…] [--output FILE]", func(c *cli.Context, a []string) error {
 			net, err := zooInstance(a[0])
 			if err != nil {
 				return err
 			}
 			return emit(s, out, net.Write)
-		},
+		}),
 	}
 }
 

@@ -1,0 +1,122 @@
+package fragmentation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"workbench/bench/catalog"
+	"workbench/bench/run"
+	"workbench/model/allocator"
+	"workbench/model/lifetimes"
+	"workbench/model/plan"
+)
+
+// A Placer gives the tensors of plans their addresses: a plan of the problem placement
+// for what is on one device.
+type Placer struct {
+	Problem  *run.Problem // of the plans
+	Instance *run.Instance
+	Device   string        // "": the fullest
+	Method   string        // of placement
+	Time     time.Duration // of each placement, and of each planning; 0: no limit
+	// Replans is how often the planner is asked again, for as much less memory as the
+	// placement takes more than the plan was made for.
+	Replans int
+}
+
+// Placed is a placement.
+type Placed struct {
+	*run.Result
+	Lifetimes *lifetimes.Lifetimes
+	Of        *plan.Plan // what is placed, made anew for less memory perhaps
+	Memory    float64    // that the first plan was made for
+}
+
+// Place places the tensors of a plan. The error wraps plan.ErrNoPlan if no plan's fit
+// after so many replans.
+func (x *Placer) Place(ctx context.Context, p *plan.Plan) (*Placed, error) {
+	memory := p.Platform.Memory
+	for again := 0; ; again++ {
+		l, err := x.lifetimes(p)
+		if err != nil {
+			return nil, err
+		}
+		r, err := x.place(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		excess := *r.Objective - memory
+		if x.Replans == 0 || x.Problem.Slots || excess <= 0 {
+			return &Placed{Result: r, Lifetimes: l, Of: p, Memory: memory}, nil
+		}
+		if again == x.Replans || ctx.Err() != nil {
+			return nil, fmt.Errorf("after %d plans the placement takes %.0f bytes more than there are: %w", again+1, excess, plan.ErrNoPlan)
+		}
+		if p, err = x.replan(ctx, p, p.Platform.Memory-excess); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// lifetimes returns what a plan has on the device.
+func (x *Placer) lifetimes(p *plan.Plan) (*lifetimes.Lifetimes, error) {
+	const slot = 1 // byte
+	traces, err := allocator.Traces(x.Problem.Tensors, x.Instance.Instance, p, slot)
+	if err != nil {
+		return nil, run.InputError(err)
+	}
+	var chosen *allocator.Trace
+	for _, t := range traces {
+		if t.Device == x.Device || x.Device == "" && (chosen == nil || t.Peak() > chosen.Peak()) {
+			chosen = t
+		}
+	}
+	if chosen == nil || len(chosen.Blocks) == 0 {
+		return nil, run.InputError(fmt.Errorf("device %q: the plan has nothing there", x.Device))
+	}
+	return chosen.Lifetimes(cmp.Or(x.Instance.Name, p.Problem) + "-" + p.Method), nil
+}
+
+// place solves the placement, and fails where there is none.
+func (x *Placer) place(ctx context.Context, l *lifetimes.Lifetimes) (*run.Result, error) {
+	problem, err := catalog.FindProblem(plan.Placement)
+	if err != nil {
+		return nil, err
+	}
+	m, err := catalog.FindMethod(problem, x.Method)
+	if err != nil {
+		return nil, err
+	}
+	if m.Solver {
+		return nil, run.InputError(fmt.Errorf("method %s needs a solver; write the lifetimes to a file and solve them", m.Name))
+	}
+	digest, err := l.Digest()
+	if err != nil {
+		return nil, run.InputError(err)
+	}
+	in := &run.Instance{Instance: l, Name: l.Name, SHA256: digest}
+	setting := run.Setting{Time: x.Time}
+	_, setting.Platform.Memory = problem.Range(in)
+	r := run.Run(ctx, problem, m, in, setting)
+	return r, r.Err
+}
+
+// replan asks the method of a plan for one in less memory.
+func (x *Placer) replan(ctx context.Context, p *plan.Plan, memory float64) (*plan.Plan, error) {
+	m, err := catalog.FindMethod(x.Problem, p.Method)
+	if err != nil {
+		return nil, err
+	}
+	setting := run.Setting{Platform: p.Platform, Time: x.Time, Threads: 1, MemoryModel: p.MemoryModel}
+	setting.Platform.Memory = memory
+	if setting.Backend, err = run.Backend("highs", true); err != nil {
+		return nil, err
+	}
+	r := run.Run(ctx, x.Problem, m, x.Instance, setting)
+	if r.Plan == nil {
+		return nil, r.Err
+	}
+	return r.Plan, nil
+}
