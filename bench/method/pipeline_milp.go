@@ -222,7 +222,7 @@ func solvePipeline(ctx context.Context, in *run.Instance, s *run.Setting, start 
 			if math.IsInf(x.limit, 1) {
 				continue
 			}
-			program, err := ilppipeline.AllocationsWith(in.Chain(), s.Platform, ilppipeline.AllocationOptions{MemoryOption: o, Limit: x.limit})
+			program, err := ilppipeline.Allocations(in.Chain(), s.Platform, ilppipeline.AllocationOptions{MemoryOption: o, Limit: x.limit})
 			if err != nil {
 				return err
 			}

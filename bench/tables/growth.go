@@ -67,15 +67,7 @@ func (m *measurer) growth(args []string) error {
 	byN := figure(all, "time against N", "N (layers)", func(m measured) int { return m.s }, func(m measured) int { return m.n }, "S")
 	byS := figure(all, "time against S", "S (slots)", func(m measured) int { return m.n }, func(m measured) int { return m.s }, "N")
 	for name, f := range map[string]*plots.Figure{"growth-n.svg": byN, "growth-s.svg": byS} {
-		w, err := os.Create(filepath.Join(dir, name))
-		if err != nil {
-			return err
-		}
-		if err := f.Write(w, "svg"); err != nil {
-			w.Close()
-			return err
-		}
-		if err := w.Close(); err != nil {
+		if err := draw(f, filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}

@@ -18,15 +18,16 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
 	"time"
 
 	"workbench/bench/catalog"
+	"workbench/bench/outfile"
 	"workbench/bench/plots"
 	"workbench/bench/run"
-	"workbench/model/plan"
 )
 
 func main() {
@@ -41,7 +42,7 @@ func main() {
 
 // A table is what the first argument asks for.
 type table struct {
-	name, problem, usage string
+	name, usage string
 	// arguments: the least number of them.
 	arguments int
 	write     func(m *measurer, args []string) error
@@ -59,14 +60,14 @@ func timed(write func(m *measurer, limit time.Duration, args []string) error) fu
 }
 
 var tables = []table{
-	{"claims", plan.Remat, "[NETWORK…]", 0, (*measurer).claims},
-	{"strengthening", plan.Remat, "TIME PERCENT INSTANCE…", 3, timed((*measurer).strengthening)},
-	{"offload-bandwidths", plan.Remat, "DIR INSTANCE…", 2, (*measurer).offloadBandwidths},
-	{"pipeline-decomposition", plan.Pipeline, "TIME [NETWORK…]", 1, timed((*measurer).pipelineDecomposition)},
-	{"pipeline-strength", plan.Pipeline, "TIME [without]", 1, timed((*measurer).pipelineStrength)},
-	{"remat-offload-divisors", plan.RematOffload, "[NETWORK…]", 0, (*measurer).rematOffloadDivisors},
-	{"swap", plan.Swap, "[FLAGS]", 0, (*measurer).swaps},
-	{"growth", plan.Remat, "DIR", 1, (*measurer).growth},
+	{"claims", "[NETWORK…]", 0, (*measurer).claims},
+	{"strengthening", "TIME PERCENT INSTANCE…", 3, timed((*measurer).strengthening)},
+	{"offload-bandwidths", "DIR INSTANCE…", 2, (*measurer).offloadBandwidths},
+	{"pipeline-decomposition", "TIME [NETWORK…]", 1, timed((*measurer).pipelineDecomposition)},
+	{"pipeline-strength", "TIME [without]", 1, timed((*measurer).pipelineStrength)},
+	{"remat-offload-divisors", "[NETWORK…]", 0, (*measurer).rematOffloadDivisors},
+	{"swap", "[FLAGS]", 0, (*measurer).swaps},
+	{"growth", "DIR", 1, (*measurer).growth},
 }
 
 func runs(ctx context.Context, args []string) error {
@@ -80,40 +81,35 @@ func runs(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		p, err := catalog.FindProblem(t.problem)
-		if err != nil {
-			return err
-		}
-		m := &measurer{ctx: ctx, problem: p, setting: run.Setting{Time: time.Minute, Threads: 2, Backend: backend, Slots: run.DefaultSlots}}
+		m := &measurer{ctx: ctx, setting: run.Setting{Time: time.Minute, Threads: 2, Backend: backend, Slots: run.DefaultSlots}}
 		return t.write(m, args[1:])
 	}
 	return fmt.Errorf("name a table and its arguments: %s", strings.Join(known, ", "))
 }
 
-// measurer runs methods under one setting.
+// measurer runs methods of a problem under one setting.
 type measurer struct {
 	ctx     context.Context
 	problem *run.Problem
 	setting run.Setting
 }
 
-func (m *measurer) runs(method string, in *run.Instance, s run.Setting) *run.Result {
-	found, err := catalog.FindMethod(m.problem, method)
+// about makes m measure methods of a problem.
+func (m *measurer) about(problem string) (err error) {
+	m.problem, err = catalog.FindProblem(problem)
+	return err
+}
+
+// method returns a method of the problem that is known to exist.
+func (m *measurer) method(name string) *run.Method {
+	found, err := catalog.FindMethod(m.problem, name)
 	if err != nil {
-		return &run.Result{Method: method, Status: run.Failed, Err: err, Error: err.Error()}
+		panic(err)
 	}
-	return run.Run(m.ctx, m.problem, found, in, s)
+	return found
 }
 
 // draw writes a figure.
 func draw(f *plots.Figure, name string) error {
-	file, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	if err := f.Write(file, "svg"); err != nil {
-		file.Close()
-		return err
-	}
-	return file.Close()
+	return outfile.Write(name, nil, func(w io.Writer) error { return f.Write(w, "svg") })
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"workbench/bench/catalog"
 	"workbench/bench/run"
 	"workbench/heuristics/remat"
 	"workbench/model/chain"
@@ -68,6 +67,9 @@ func (a *mean) value() float64 { return a.sum / float64(a.n) }
 // revolve stays behind, and whether persistent, floating and optimum differ.
 // Without networks, those of the thesis.
 func (m *measurer) claims(nets []string) error {
+	if err := m.about(plan.Remat); err != nil {
+		return err
+	}
 	if len(nets) == 0 {
 		nets = vision
 	}
@@ -185,15 +187,6 @@ func (m *measurer) at2(memory float64) run.Setting {
 	s := m.setting
 	s.Platform = platform.Platform{Memory: memory}
 	return s
-}
-
-// method returns a method of the problem that is known to exist.
-func (m *measurer) method(name string) *run.Method {
-	found, err := catalog.FindMethod(m.problem, name)
-	if err != nil {
-		panic(err)
-	}
-	return found
 }
 
 // makespan runs a method; NaN: it has no plan.

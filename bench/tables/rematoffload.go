@@ -25,6 +25,9 @@ const (
 // much each method divides the memory of keeping everything before its overhead is
 // no longer less, and by how much none can.
 func (m *measurer) rematOffloadDivisors(nets []string) error {
+	if err := m.about(combinedview.Problem); err != nil {
+		return err
+	}
 	if len(nets) == 0 {
 		nets = vision
 	}
@@ -61,7 +64,7 @@ func (m *measurer) rematOffloadDivisors(nets []string) error {
 			d := lastDivisor(from, possibly, func(d float64) bool {
 				s := m.setting
 				s.Platform.Memory = high / d
-				r := m.runs(method, in, s)
+				r := run.Run(m.ctx, m.problem, m.method(method), in, s)
 				if r.Status == run.Failed {
 					failed = fmt.Errorf("%s of %s at %s: %w", method, in.Name, platform.FormatBytes(s.Platform.Memory), r.Err)
 				}

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,6 +11,7 @@ import (
 
 	"workbench/bench/fragmentation"
 	"workbench/bench/plots"
+	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
@@ -59,6 +58,9 @@ var swapColumns = []swapColumn{
 // swaps measures [003] Table 1, the largest batches of §5, and how much of the
 // memory is lost to fragmentation.
 func (m *measurer) swaps(args []string) error {
+	if err := m.about(plan.Swap); err != nil {
+		return err
+	}
 	f := flag.NewFlagSet("swap", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	capacity := f.String("capacity", "16GiB", "")
@@ -213,12 +215,8 @@ func (s *swapTables) figures(networks []swapNetwork, dir string) error {
 		}
 		name := strings.ReplaceAll(strings.ToLower(n.name), "+", "plus")
 		for _, q := range []plots.BatchQuantity{plots.BatchSpeed, plots.BatchMemory} {
-			file, err := os.Create(filepath.Join(dir, fmt.Sprintf("swap-%s-%s.svg", q, name)))
-			if err != nil {
-				return err
-			}
-			err = plots.Batches(fmt.Sprintf("%s, %s", n.name, platform.FormatBytes(float64(s.capacity))), points, q, s.capacity).Write(file, "svg")
-			if err := errors.Join(err, file.Close()); err != nil {
+			f := plots.Batches(fmt.Sprintf("%s, %s", n.name, platform.FormatBytes(float64(s.capacity))), points, q, s.capacity)
+			if err := draw(f, filepath.Join(dir, fmt.Sprintf("swap-%s-%s.svg", q, name))); err != nil {
 				return err
 			}
 		}

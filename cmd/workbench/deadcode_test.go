@@ -28,13 +28,6 @@ var unreached = map[string]string{
 	"workbench/model/exhaustive.TrainingStages":    "the optimum of Checkmate's schedules of a training step",
 	"workbench/model/exhaustive.steps.leaveStage":  "its step from one stage to the next",
 
-	// Formulations without options, which tests build by one name.
-	"workbench/ilp/checkmate.Beside":     "the table has it with its options",
-	"workbench/ilp/checkmate.Strong":     "the table has it with its options",
-	"workbench/ilp/pipeline.Allocations": "the table has it with its options",
-	"workbench/ilp/remat.MILP":           "the table has it with its options",
-	"workbench/ilp/remat.Bound":          "the table has it with its options",
-
 	// The libraries in this process; programs run them in one of their own.
 	"workbench/solvers/highs.New":   "for tests, which need no isolation",
 	"workbench/solvers/lpsolve.New": "for tests, which need no isolation",

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -256,7 +257,9 @@ func (j *job) remarks() (list []string) {
 func (o *solveOptions) parallel(p *run.Problem, set *run.Setting) error {
 	switch {
 	case !p.Parallel && o.parallelFlag != "":
-		return usagef("%s: %s is about one GPU; --problem %s has several", o.parallelFlag, p.Name, plan.Pipeline)
+		all := catalog.Problems()
+		several := all[slices.IndexFunc(all, func(p *run.Problem) bool { return p.Parallel })]
+		return usagef("%s: %s is about one GPU; --problem %s has several", o.parallelFlag, p.Name, several.Name)
 	case !p.Parallel:
 		return nil
 	case o.processors < 1 || o.processors > mostProcessors:

@@ -10,13 +10,13 @@ import (
 	"workbench/model/platform"
 )
 
-// besideOptions say at which node the model of Beside looks; nil: where Beside does.
+// besideOptions say at which node the model of Beside looks; nil: at that of TimeBound.
 type besideOptions struct {
 	Node *int `json:"node"`
 }
 
-// Beside builds the small model behind stages.View.TimeBound, at the node that it
-// names: a bound on all plans, in two binaries for a value and its writer. With
+// Beside builds the small model behind stages.View.TimeBound, at the node that the
+// options name: a bound on all plans, in two binaries for a value and its writer. With
 // kept for each value f that the node depends on, and again for the nodes that
 // write them,
 //
@@ -28,11 +28,7 @@ type besideOptions struct {
 // for what is not kept during the node, and needed after it, is computed again
 // after it, from what its writer reads. What may be computed for the first time
 // only then costs nothing.
-func Beside(g plan.Instance, p platform.Platform) (*formulation.Program, error) {
-	return besideWith(g, p, besideOptions{})
-}
-
-func besideWith(g plan.Instance, p platform.Platform, o besideOptions) (*formulation.Program, error) {
+func Beside(g plan.Instance, p platform.Platform, o besideOptions) (*formulation.Program, error) {
 	in, err := of(g, p)
 	switch {
 	case err != nil:

@@ -140,6 +140,11 @@ func TestCheckmateIsExactOnSteps(t *testing.T) {
 	exact(t, testfile.Cases(100), testfile.Cases(10), func(n int) plan.Instance { return exhaustive.RandomTraining(r, 1+n%3) })
 }
 
+// strongest is Strong without options.
+func strongest(g plan.Instance, p platform.Platform) (*formulation.Program, error) {
+	return Strong(g, p, Options{})
+}
+
 // staged and free are what exhaustive search says of schedules of stages and of
 // all plans, infinite if there are none.
 func staged(t *testing.T, g plan.Instance, memory float64) float64 {
@@ -188,7 +193,7 @@ func exact(t *testing.T, cases, interesting int, draw func(n int) plan.Instance)
 		case want > g.TotalTime():
 			recomputed++
 		}
-		for _, build := range []formulation.Builder[plan.Instance]{Printed, Strong} {
+		for _, build := range []formulation.Builder[plan.Instance]{Printed, strongest} {
 			program, err := build(g, p)
 			if errors.As(err, &none) && math.IsInf(want, 1) {
 				continue
@@ -270,7 +275,7 @@ func TestCheckmateOnLPSolve(t *testing.T) {
 		g := randomStep(r, 2)
 		p := between(t, g, r.Float64())
 		var values [2]float64
-		for k, build := range []formulation.Builder[plan.Instance]{Printed, Strong} {
+		for k, build := range []formulation.Builder[plan.Instance]{Printed, strongest} {
 			program, err := build(g, p)
 			if err != nil {
 				t.Fatal(err)
@@ -482,7 +487,7 @@ func TestCheckmateUnfit(t *testing.T) {
 	} {
 		p := platform.Platform{Memory: x.memory}
 		_, plain := Printed(x.g, p)
-		_, strong := Strong(x.g, p)
+		_, strong := Strong(x.g, p, Options{})
 		all := []error{plain, strong}
 		if v, err := stages.Of(x.g); err == nil {
 			_, solved := Run(t.Context(), &formulation.Task{Backend: highs.New()}, v, p)
@@ -499,8 +504,8 @@ func TestCheckmateUnfit(t *testing.T) {
 	p := platform.Platform{Memory: 100}
 	longer := forwards(MostRelaxed + 1)
 	_, plain := Printed(long, p)
-	_, strong := Strong(long, p)
-	_, relaxed := With(longer, p, Options{Backward: true, Ends: true})
+	_, strong := Strong(long, p, Options{})
+	_, relaxed := Strong(longer, p, Options{Backward: true, Ends: true})
 	_, solved := Run(t.Context(), &formulation.Task{Backend: highs.New()}, viewed(t, longer), p)
 	_, paper := RunPrinted(t.Context(), &formulation.Task{Backend: highs.New()}, viewed(t, long), p)
 	_, rounded := Round(t.Context(), &formulation.Task{Backend: highs.New()}, viewed(t, longer), p, RoundingOptions{Strong: true})
@@ -512,7 +517,7 @@ func TestCheckmateUnfit(t *testing.T) {
 	if _, err := Run(t.Context(), &formulation.Task{Backend: highs.New(), Start: &plan.Plan{}}, viewed(t, g), p); !errors.Is(err, formulation.ErrStart) {
 		t.Errorf("bad start: error %v", err)
 	}
-	for _, build := range []formulation.Builder[plan.Instance]{Printed, Strong} {
+	for _, build := range []formulation.Builder[plan.Instance]{Printed, strongest} {
 		program, err := build(g, p)
 		if err != nil {
 			t.Fatal(err)

@@ -26,7 +26,7 @@ func Formulations() []formulation.Formulation {
 		{
 			Name: besideName, Problem: plan.Remat, Promise: formulation.LowerBound,
 			Title: "what does not fit in memory beside one node is computed again", Source: "ours",
-			Kind: graph.Kind, Build: formulation.With(besideWith),
+			Kind: graph.Kind, Build: formulation.With(Beside),
 		},
 		{
 			Name: printedName, Problem: plan.Remat, Promise: formulation.Equal, Staged: true,
@@ -36,7 +36,7 @@ func Formulations() []formulation.Formulation {
 		{
 			Name: strongName, Problem: plan.Remat, Promise: formulation.Equal, Staged: true,
 			Title: "the same with liveness in place of FREE and U", Source: "Checkmate (1), (8); ours",
-			Kind: graph.Kind, Build: formulation.With(With),
+			Kind: graph.Kind, Build: formulation.With(Strong),
 		},
 	}
 }

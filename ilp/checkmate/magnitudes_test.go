@@ -69,7 +69,7 @@ func heldAgainst(t rapid.TB, g *graph.Graph, p platform.Platform, b solvers.Back
 		t.Fatal(err)
 	}
 	tolerance := 1e-6 * g.TotalTime()
-	for _, build := range []formulation.Builder[plan.Instance]{Printed, Strong} {
+	for _, build := range []formulation.Builder[plan.Instance]{Printed, strongest} {
 		program, err := build(g, p)
 		var none *plan.Infeasible
 		if errors.As(err, &none) && math.IsInf(want, 1) {
@@ -146,7 +146,7 @@ func TestEdgesOfMemory(t *testing.T) {
 // and the optimum of all plans.
 func beside(t rapid.TB, b solvers.Backend, g *graph.Graph, p platform.Platform, free float64) {
 	t.Helper()
-	program, err := Beside(g, p)
+	program, err := Beside(g, p, besideOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,8 +183,8 @@ func TestRebuild(t *testing.T) {
 		last := in.n - 1
 		relaxed := buildStrong(in, Options{Backward: true, Ends: true, Contract: true, Rows: [][2]int{{last, last}, {last, 0}}})
 		programs := []*formulation.Program{relaxed.program(), buildStrong(in, Options{}).program(), in.beside(last)}
-		for _, build := range []formulation.Builder[plan.Instance]{Printed, Strong, Beside} {
-			program, err := build(g, p)
+		for _, f := range Formulations() {
+			program, err := f.Build(g, p, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -61,14 +61,9 @@ type larger struct {
 	of []milp.Var
 }
 
-// Strong builds the strengthened model, exact for schedules of stages.
+// Strong builds the strengthened model, without options exact for schedules of stages.
 // O(n²) columns, O(n³) entries.
-func Strong(g plan.Instance, p platform.Platform) (*formulation.Program, error) {
-	return With(g, p, Options{})
-}
-
-// With builds a strengthened model with options.
-func With(g plan.Instance, p platform.Platform, o Options) (*formulation.Program, error) {
+func Strong(g plan.Instance, p platform.Platform, o Options) (*formulation.Program, error) {
 	if o.Contract && !(o.Backward && o.Ends) {
 		return nil, fmt.Errorf("%w: values are contracted in the model of backward stages and their ends only", formulation.ErrInstance)
 	}

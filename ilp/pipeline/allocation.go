@@ -107,17 +107,10 @@ type AllocationOptions struct {
 	Question bool `json:"question,omitempty"`
 }
 
-// Allocations builds the MILP of allocations without patterns, for periods as
-// long as they may be, in the task model of memory: its optimum is a lower bound
-// on the period of every k-periodic pattern.
-func Allocations(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
-	return AllocationsWith(c, p, AllocationOptions{})
-}
-
-// AllocationsWith builds the MILP of allocations with options: its optimum is a
-// lower bound on the period of every pattern, every 1-periodic one if there is a
+// Allocations builds the MILP of allocations without patterns: its optimum is a
+// lower bound on the period of every pattern, of every 1-periodic one if there is a
 // limit.
-func AllocationsWith(c *chain.Chain, p platform.Platform, o AllocationOptions) (*formulation.Program, error) {
+func Allocations(c *chain.Chain, p platform.Platform, o AllocationOptions) (*formulation.Program, error) {
 	in, err := newWholePipeline(c, p, o.MemoryModel)
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func TestAllocationsCertified(t *testing.T) {
 		if longer := rapid.SampledFrom([]float64{1 + 1e-6, 1.2, math.Inf(1)}).Draw(rt, "longer"); !math.IsInf(longer, 1) {
 			o.Limit = longer * best
 		}
-		program, err := AllocationsWith(x.Chain, x.Platform, o)
+		program, err := Allocations(x.Chain, x.Platform, o)
 		var infeasible *plan.Infeasible
 		if errors.As(err, &infeasible) {
 			rt.Fatalf("%v, there is a pattern of %v: %+v", err, best, x)

@@ -69,7 +69,7 @@ func Formulations() []formulation.Formulation {
 			Name: allocationName, Problem: plan.Pipeline, Promise: formulation.LowerBound,
 			Title: "allocations without patterns", Source: "ours",
 			Extra: []string{"all loads"},
-			Kind:  chain.Kind, Build: formulation.With(AllocationsWith),
+			Kind:  chain.Kind, Build: formulation.With(Allocations),
 		},
 		{
 			Name: patternsName, Problem: plan.Pipeline, Promise: formulation.Equal,

@@ -42,7 +42,7 @@ func TestMixedMagnitudes(t *testing.T) {
 		if !nothing && !math.IsInf(longer, 1) {
 			o.Limit = longer * best
 		}
-		program, err := AllocationsWith(x.Chain, x.Platform, o)
+		program, err := Allocations(x.Chain, x.Platform, o)
 		var infeasible *plan.Infeasible
 		switch {
 		case errors.As(err, &infeasible) != nothing:

@@ -11,15 +11,6 @@ import (
 	"workbench/model/platform"
 )
 
-// Options say which strengthened ILP of pipelines to build. The zero
-// value has the optimum of [Patterns].
-type Options struct {
-	// Longest leaves out all patterns of longer periods, in seconds. If a plan is
-	// known, its period loses no better one and makes constants smaller. 0: no
-	// limit.
-	Longest float64
-}
-
 // pipelineCuts are the groups of [Strong] beyond [004].
 var pipelineCuts = []string{
 	"load", "all loads", "load of a link", "pigeonhole", "first only", "not sent", "no cycle",
@@ -39,33 +30,19 @@ var pipelineCuts = []string{
 //
 // Some 17 N² columns and 5 N³ rows, half of them "no cycle", and some 20 N².
 func Strong(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
-	return With(c, p, Options{})
-}
-
-// With builds the strengthened ILP with options. What it proves if patterns are
-// left out, and be it that there is none, is no bound on all: then it is of no
-// formulation that a certificate could name.
-func With(c *chain.Chain, p platform.Platform, o Options) (*formulation.Program, error) {
-	f, err := newPipelineStrong(c, p, plan.TaskModel, o)
+	f, err := newPipelineStrong(c, p, plan.TaskModel)
 	if err != nil {
 		return nil, err
-	}
-	if o != (Options{}) {
-		return f.program(""), nil
 	}
 	return f.program(strongName), nil
 }
 
-func newPipelineStrong(c *chain.Chain, p platform.Platform, model string, o Options) (*pipelineILP, error) {
+func newPipelineStrong(c *chain.Chain, p platform.Platform, model string) (*pipelineILP, error) {
 	in, err := newWholePipeline(c, p, model)
 	if err != nil {
 		return nil, err
 	}
-	longest := in.horizon
-	if o.Longest > 0 {
-		longest = min(longest, in.up(o.Longest/in.time))
-	}
-	f := newColumns(strongName, in, longest, in.late(longest), in.n)
+	f := newColumns(strongName, in, in.horizon, in.late(in.horizon), in.n)
 	f.buildStrong()
 	return f, nil
 }

@@ -34,11 +34,7 @@ func TestPipelineStrongEqualsExhaustive(t *testing.T) {
 		if err != nil && !errors.Is(err, exhaustive.ErrInfeasible) {
 			t.Fatal(err)
 		}
-		options := Options{}
-		if seed%3 == 0 && err == nil {
-			options.Longest = want * (1 + 1e-6)
-		}
-		f, buildErr := newPipelineStrong(c, p, model, options)
+		f, buildErr := newPipelineStrong(c, p, model)
 		var infeasible *plan.Infeasible
 		if errors.As(buildErr, &infeasible) {
 			if err == nil {
@@ -55,14 +51,14 @@ func TestPipelineStrongEqualsExhaustive(t *testing.T) {
 			t.Fatal(solveErr)
 		}
 		if (res.Status == solvers.Infeasible) != (err != nil) {
-			t.Fatalf("seed %d, %+v: %v, exhaustive search: %v", seed, options, res.Status, err)
+			t.Fatalf("seed %d: %v, exhaustive search: %v", seed, res.Status, err)
 		}
 		if err != nil {
 			continue
 		}
 		found++
 		if res.Status != solvers.Optimal || math.Abs(program.Objective(res.Obj)-want) > 1e-5*want {
-			t.Errorf("seed %d, %s, %+v: %v %g, exhaustive search finds %g", seed, model, options, res.Status, program.Objective(res.Obj), want)
+			t.Errorf("seed %d, %s: %v %g, exhaustive search finds %g", seed, model, res.Status, program.Objective(res.Obj), want)
 		}
 		x, _ := res.Solution()
 		got, err := program.Plan(x)
@@ -214,7 +210,7 @@ func TestPipelineUnsentIsFree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	strong, err := newPipelineStrong(c, p, plan.TaskModel, Options{Longest: period})
+	strong, err := newPipelineStrong(c, p, plan.TaskModel)
 	if err != nil {
 		t.Fatal(err)
 	}

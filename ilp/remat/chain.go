@@ -96,27 +96,19 @@ const scaled = 1 << 10
 // is that of a plan, and no bound. 2N² columns, 3N² rows of O(N) entries, times
 // the sweeps. The error wraps formulation.ErrInstance or formulation.ErrTooLong,
 // or is a *plan.Infeasible.
-func MILP(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
-	return milpWith(c, p, Options{})
+func MILP(c *chain.Chain, p platform.Platform, o Options) (*formulation.Program, error) {
+	return build(c, p, false, o)
 }
 
 // Bound builds the same MILP without the memory of forwards. Its optimum is a
 // lower bound on the makespan of any plan.
-func Bound(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
-	return boundWith(c, p, Options{})
+func Bound(c *chain.Chain, p platform.Platform, o Options) (*formulation.Program, error) {
+	return build(c, p, true, o)
 }
 
 // Options are what a model has beyond its instance.
 type Options struct {
 	Covers []Cover `json:"covers,omitempty"`
-}
-
-func milpWith(c *chain.Chain, p platform.Platform, o Options) (*formulation.Program, error) {
-	return build(c, p, false, o)
-}
-
-func boundWith(c *chain.Chain, p platform.Platform, o Options) (*formulation.Program, error) {
-	return build(c, p, true, o)
 }
 
 // build builds either. Covers are checked.

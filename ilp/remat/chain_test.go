@@ -207,14 +207,14 @@ func TestChainBadInput(t *testing.T) {
 	}{
 		{nil, p}, {&chain.Chain{}, p}, {c, platform.Platform{Memory: -1}}, {c, platform.Platform{Memory: math.Inf(1)}},
 	} {
-		if _, err := MILP(x.c, x.p); !errors.Is(err, formulation.ErrInstance) {
+		if _, err := MILP(x.c, x.p, Options{}); !errors.Is(err, formulation.ErrInstance) {
 			t.Errorf("%+v: %v", x, err)
 		}
 	}
-	if _, err := MILP(&chain.Chain{Layers: make([]chain.Layer, Layers+1)}, p); !errors.Is(err, formulation.ErrTooLong) {
+	if _, err := MILP(&chain.Chain{Layers: make([]chain.Layer, Layers+1)}, p, Options{}); !errors.Is(err, formulation.ErrTooLong) {
 		t.Error(err)
 	}
-	program := ilptest.Must(t, MILP, c, p)
+	program := ilptest.Built(t, ilptest.Formulation(t, Formulations(), nameMILP), c, p)
 	for _, ops := range [][]plan.Op{nil, {{Op: plan.OpB, Layer: 3}}, {{Op: plan.OpFAll, Layer: 9}}, {{Op: plan.OpFAll, Layer: -1}}} {
 		if _, err := program.Start(&plan.Plan{Problem: plan.Remat, Ops: ops}); !errors.Is(err, formulation.ErrStart) {
 			t.Errorf("%v: %v", ops, err)

@@ -17,13 +17,13 @@ func Formulations() []formulation.Formulation {
 			Name: nameBound, Problem: plan.Remat, Promise: formulation.LowerBound,
 			Title: "chains, a and abar, memory limited during backwards only", Source: "ours",
 			Extra: []string{"abar stays", "a is read", "one sweep"},
-			Kind:  chain.Kind, Build: formulation.With(boundWith),
+			Kind:  chain.Kind, Build: formulation.With(Bound),
 		},
 		{
 			Name: nameMILP, Problem: plan.Remat, Promise: formulation.Equal,
 			Title: fmt.Sprintf("chains, a and abar; forwards beyond %d layers in ascending order", shortChain), Source: "the rules; ours",
 			Extra: []string{"abar stays", "a is read"},
-			Kind:  chain.Kind, Build: formulation.With(milpWith),
+			Kind:  chain.Kind, Build: formulation.With(MILP),
 		},
 	}
 }

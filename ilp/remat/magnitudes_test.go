@@ -185,7 +185,7 @@ func TestCertified(t *testing.T) {
 		if err != nil && !infeasible {
 			t.Fatal(err)
 		}
-		program, err := Bound(c, platform.Platform{Memory: memory})
+		program, err := Bound(c, platform.Platform{Memory: memory}, Options{})
 		var none *plan.Infeasible
 		if errors.As(err, &none) && infeasible {
 			continue

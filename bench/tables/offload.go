@@ -21,6 +21,9 @@ var rates = []float64{12, 24, 36}
 // rates, beside that of rematerialization alone (persistent).
 func (m *measurer) offloadBandwidths(args []string) error {
 	folder, specs := args[0], args[1:]
+	if err := m.about(plan.Remat); err != nil {
+		return err
+	}
 	offload, err := catalog.FindProblem(plan.ActivationOffload)
 	if err != nil {
 		return err

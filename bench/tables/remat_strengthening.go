@@ -11,6 +11,7 @@ import (
 	"workbench/ilp"
 	"workbench/ilp/checkmate"
 	"workbench/model/milp"
+	"workbench/model/plan"
 	"workbench/solvers"
 )
 
@@ -25,6 +26,9 @@ type variant struct {
 func (m *measurer) strengthening(limit time.Duration, args []string) error {
 	percent, err := strconv.ParseFloat(args[0], 64)
 	if err != nil {
+		return err
+	}
+	if err := m.about(plan.Remat); err != nil {
 		return err
 	}
 	fmt.Println("| instance | model | columns | integers | rows | LP / Σu | bound / Σu | best / Σu | gap | nodes | s |")
@@ -93,7 +97,7 @@ func variants(in *run.Instance, s run.Setting) (list []variant, err error) {
 		{"… and without rows of recomputations", checkmate.Options{Backward: true, Ends: true}},
 		{"… and contracted", checkmate.Options{Backward: true, Ends: true, Contract: true}},
 	} {
-		p, err := checkmate.With(in.Graph(), s.Platform, x.o)
+		p, err := checkmate.Strong(in.Graph(), s.Platform, x.o)
 		if err != nil {
 			return nil, err
 		}
@@ -104,14 +108,7 @@ func variants(in *run.Instance, s run.Setting) (list []variant, err error) {
 
 // variant prints the row of one model.
 func (m *measurer) variant(spec string, in *run.Instance, v variant, limit time.Duration) error {
-	o := solvers.Options{Threads: solvers.Some(2), RelGap: solvers.Some(1e-4), Time: limit}
-	relaxed := o
-	relaxed.Relax = true
-	lp, err := m.setting.Backend.Solve(m.ctx, v.model, relaxed)
-	if err != nil {
-		return fmt.Errorf("%s on %s: %w", v.name, spec, err)
-	}
-	r, err := m.setting.Backend.Solve(m.ctx, v.model, o)
+	lp, r, err := m.rootAndBest(v.model, limit)
 	if err != nil {
 		return fmt.Errorf("%s on %s: %w", v.name, spec, err)
 	}
