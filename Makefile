@@ -15,6 +15,8 @@ TIMEOUT := 15m
 
 # Everything that compiles Go runs where cgo finds HiGHS and the program finds lp_solve.
 WITH_SOLVERS = eval "$$(scripts/setup.sh --env)" &&
+# Half of the time to link a hundred tests goes into symbols for debuggers.
+LINK_TESTS := -ldflags=-s
 TOOL := go tool -modfile=tools/go.mod
 
 build: setup ## build bin/workbench (the default)
@@ -24,14 +26,14 @@ solve: build ## build, then solve the default instance; BACKEND=lpsolve, ARGS='â
 	@$(WITH_SOLVERS) bin/workbench solve --backend $(BACKEND) $(ARGS)
 
 test: setup ## run all tests; PACKAGES=./model/..., ARGS='-run X -count=1'
-	@$(WITH_SOLVERS) go test -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
+	@$(WITH_SOLVERS) go test $(LINK_TESTS) -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
 ifeq ($(PACKAGES)$(findstring -run,$(ARGS)),./...)
 	@if scripts/torch.sh --find >/dev/null; then $(MAKE) -s test-torch; \
 		else echo "pytorch/ is not tested: no Python with torch here; make torch gets one"; fi
 endif
 
 test-quick: setup ## the short tests, for the inner loop; PACKAGES and ARGS as for test
-	@$(WITH_SOLVERS) go test -short -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
+	@$(WITH_SOLVERS) go test -short $(LINK_TESTS) -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
 
 torch: ## make sure that a Python with PyTorch is there
 	@scripts/torch.sh

@@ -64,6 +64,9 @@ func runApp(ctx context.Context, args []string, in io.Reader, out, errw io.Write
 	checked := &checkedWriter{w: out}
 	app := newApp(streams{in, checked, errw})
 	ordered, err := reorder(app, wish(args))
+	if len(ordered) < 2 || strings.HasPrefix(ordered[1], "-") {
+		app.Version = sweep.Version() // may read the whole program, so not for every command
+	}
 	if err == nil {
 		err = app.RunContext(ctx, ordered)
 	}
@@ -142,7 +145,6 @@ func newApp(s streams) *cli.App {
 		Usage:           "plans for training networks that do not fit in GPU memory, verified and compared with proven bounds",
 		UsageText:       "workbench COMMAND [INSTANCE] [flags]\n\nINSTANCE is a file, - for standard input, or zoo:NAME[?batch=8&image=224].\nRun workbench COMMAND --help for the flags of a command.",
 		HideHelpCommand: true,
-		Version:         sweep.Version(),
 		Reader:          s.in,
 		Writer:          s.out,
 		ErrWriter:       s.err,
