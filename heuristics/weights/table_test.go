@@ -84,7 +84,7 @@ func TestL2LReproducesTable1(t *testing.T) {
 func TestGreedyReproducesTable1(t *testing.T) {
 	for _, r := range table1 {
 		c := r.chain()
-		for _, share := range []float64{0.1, 0.25, 0.6} {
+		for _, share := range testfile.Few(1, 0.1, 0.25, 0.6) {
 			p := r.device(share, 12e9)
 			got, err := Greedy(t.Context(), c, p)
 			if err != nil {

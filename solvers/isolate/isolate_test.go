@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"workbench/model/milp"
+	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/enumerate"
 	"workbench/solvers/isolate"
@@ -108,6 +109,7 @@ func pick() *milp.Model {
 
 // The isolated backend keeps the whole contract.
 func TestContract(t *testing.T) {
+	testfile.Long(t)
 	solvertest.Run(t, isolate.New(enumerate.Engine{}, "enumerate"), nil)
 }
 
