@@ -3,15 +3,10 @@ package chain
 import (
 	"fmt"
 	"io"
-	"math"
 
 	"workbench/model/platform"
 	"workbench/model/strictjson"
 )
-
-// maxBytes is the most a chain file may have, a million layers with all their
-// fields: a wrong file is refused before it fills the memory.
-const maxBytes = 256 << 20
 
 // file and fileLayer mirror the format. Nil fields take their defaults or, if
 // they have none, are missing; "omitempty" keeps null out of them.
@@ -44,7 +39,7 @@ type fileLayer struct {
 // Read reads a chain/v1 document. Name is for errors, which say the file, the
 // line, the field and what would be right. O(size of the file).
 func Read(r io.Reader, name string) (*Chain, error) {
-	return strictjson.ReadSizes(r, name, Format, maxBytes, (*file).chain)
+	return strictjson.ReadSizes(r, name, Format, strictjson.MostBytes, (*file).chain)
 }
 
 // chain fills in the defaults, takes sizes in units, and validates.
@@ -59,7 +54,7 @@ func (f *file) chain(extra []strictjson.Extra, unit platform.Unit) (*Chain, erro
 	}
 	if f.Input != nil {
 		if f.Input.Activation == nil {
-			return nil, &FieldError{Path: "input", Msg: "activation is missing"}
+			return nil, strictjson.Wrong("input", "activation is missing")
 		}
 		a := units(*f.Input.Activation)
 		c.Input = Input{a, or(f.Input.Gradient, a)}
@@ -71,7 +66,7 @@ func (f *file) chain(extra []strictjson.Extra, unit platform.Unit) (*Chain, erro
 			missing bool
 		}{{"forward_time", l.ForwardTime == nil}, {"backward_time", l.BackwardTime == nil}, {"activation", l.Activation == nil}} {
 			if required.missing {
-				return nil, &FieldError{Path: fmt.Sprintf("layers[%d]", i), Msg: required.name + " is missing"}
+				return nil, strictjson.Wrong(fmt.Sprintf("layers[%d]", i), "%s is missing", required.name)
 			}
 		}
 		a := units(*l.Activation)
@@ -94,50 +89,45 @@ type FieldError = strictjson.FieldError
 func (c *Chain) Validate() error {
 	switch {
 	case len(c.Layers) == 0:
-		return &FieldError{Path: "layers", Msg: "a chain needs at least one layer, the last one being the loss"}
+		return strictjson.Wrong("layers", "a chain needs at least one layer, the last one being the loss")
 	case c.Samples < 0:
-		return &FieldError{Path: "samples", Msg: fmt.Sprintf("%d is negative; leave it out if it is unknown", c.Samples)}
+		return strictjson.Wrong("samples", "%d is negative; leave it out if it is unknown", c.Samples)
 	}
 	for i := range c.Layers {
 		l := &c.Layers[i]
-		if !(l.ForwardTime >= 0) || math.IsInf(l.ForwardTime, 1) {
-			return strictjson.CheckAmount(fmt.Sprintf("layers[%d].forward_time", i), l.ForwardTime)
-		}
-		if !(l.BackwardTime >= 0) || math.IsInf(l.BackwardTime, 1) {
-			return strictjson.CheckAmount(fmt.Sprintf("layers[%d].backward_time", i), l.BackwardTime)
-		}
-	}
-	total := 0.0
-	for x, field := range c.Sizes() {
-		if err := strictjson.CheckSize(field, *x, c.Unit); err != nil {
+		if err := strictjson.CheckTime("layers", i, "forward_time", l.ForwardTime); err != nil {
 			return err
 		}
-		total += *x
+		if err := strictjson.CheckTime("layers", i, "backward_time", l.BackwardTime); err != nil {
+			return err
+		}
+	}
+	if err := strictjson.CheckSizes(c.Sizes(), "layers", c.Unit); err != nil {
+		return err
 	}
 	for i := range c.Layers {
 		if l := &c.Layers[i]; l.Saved < l.Activation {
 			saved, activation := c.Unit.Bytes(l.Saved), c.Unit.Bytes(l.Activation)
-			return &FieldError{Path: fmt.Sprintf("layers[%d].saved", i), Msg: fmt.Sprintf("%v is below activation %v: saved includes the activation", saved, activation)}
+			return strictjson.Wrong(fmt.Sprintf("layers[%d].saved", i), "%v is below activation %v: saved includes the activation", saved, activation)
 		}
 	}
-	return strictjson.CheckTotal("layers", total, c.Unit)
+	return nil
 }
 
 // canonical returns the document that Write writes, sizes in bytes, -0 as 0.
 func (c *Chain) canonical() *file {
-	const plus = 0.0 // -0 + 0 is 0
 	bytes := func(x float64) *strictjson.Size {
-		s := strictjson.Size(c.Unit.Bytes(x) + plus)
+		s := strictjson.Bytes(c.Unit, x)
 		return &s
 	}
 	f := &file{
-		Format: Format, Name: c.Name, Samples: c.Samples, Source: c.Source,
+		Format: Format, Name: c.Name, Samples: c.Samples,
 		Input:  &fileInput{bytes(c.Input.Activation), bytes(c.Input.Gradient)},
 		Layers: make([]fileLayer, len(c.Layers)),
 	}
 	for i := range c.Layers {
 		l := &c.Layers[i]
-		forward, backward := l.ForwardTime+plus, l.BackwardTime+plus
+		forward, backward := l.ForwardTime+0.0, l.BackwardTime+0.0
 		f.Layers[i] = fileLayer{
 			Name: l.Name, ForwardTime: &forward, BackwardTime: &backward,
 			Activation: bytes(l.Activation), Saved: bytes(l.Saved), Gradient: bytes(l.Gradient),
@@ -156,10 +146,7 @@ func (c *Chain) Write(w io.Writer) error {
 	out.Key("input")
 	out.Object(f.Input)
 	out.List("layers", len(f.Layers), func(i int) { out.Object(&f.Layers[i]) })
-	if err := out.Close(f.Source); err != nil {
-		return fmt.Errorf("chain %s: %w", c.Name, err)
-	}
-	return nil
+	return out.Close(c.Source)
 }
 
 // Digest returns the SHA-256, in hexadecimal, of the canonical JSON: compact,
@@ -167,9 +154,7 @@ func (c *Chain) Write(w io.Writer) error {
 // "source", which says where the numbers come from and not what they are, and
 // fields of the user's own.
 func (c *Chain) Digest() (string, error) {
-	f := c.canonical()
-	f.Source = nil
-	digest, err := strictjson.Digest(f)
+	digest, err := strictjson.Digest(c.canonical(), nil)
 	if err != nil {
 		return "", fmt.Errorf("chain %s: %w", c.Name, err)
 	}

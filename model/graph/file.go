@@ -4,16 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 
 	"workbench/model/linear"
 	"workbench/model/platform"
 	"workbench/model/strictjson"
 )
-
-// maxBytes is the most a graph file may have: a wrong file is refused before
-// it fills the memory.
-const maxBytes = 256 << 20
 
 // file and fileNode mirror the format. Nil fields take their defaults or, if
 // they have none, are missing; "omitempty" keeps null out of them. Ids are
@@ -41,7 +36,7 @@ type fileNode struct {
 // Read reads a graph/v1 document. Name is for errors, which say the file, the
 // line, the field and what would be right. O(size of the file).
 func Read(r io.Reader, name string) (*Graph, error) {
-	return strictjson.ReadSizes(r, name, Format, maxBytes, (*file).graph)
+	return strictjson.ReadSizes(r, name, Format, strictjson.MostBytes, (*file).graph)
 }
 
 // graph fills in the defaults, takes sizes in units, finds the nodes that edges
@@ -49,50 +44,41 @@ func Read(r io.Reader, name string) (*Graph, error) {
 func (f *file) graph(extra []strictjson.Extra, unit platform.Unit) (*Graph, error) {
 	units := func(x strictjson.Size) float64 { return unit.FromBytes(float64(x)) }
 	g := &Graph{Name: f.Name, Samples: f.Samples, Input: units(f.Input), Source: f.Source, Extra: extra, Unit: unit, Nodes: make([]Node, len(f.Nodes))}
-	index := make(map[string]int, len(f.Nodes))
+	names := strictjson.NewNames("nodes", "node", len(f.Nodes))
 	for v := range f.Nodes {
 		n := &f.Nodes[v]
-		if n.ID == nil {
-			return nil, &FieldError{Path: fmt.Sprintf("nodes[%d]", v), Msg: "id is missing"}
-		}
-		id, err := strictjson.ReadID(n.ID)
+		id, err := names.Read(v, n.ID)
 		switch {
 		case err != nil:
-			return nil, &FieldError{Path: fmt.Sprintf("nodes[%d].id", v), Msg: err.Error()}
+			return nil, err
 		case n.Time == nil:
-			return nil, &FieldError{Path: fmt.Sprintf("nodes[%d]", v), Msg: fmt.Sprintf("time is missing; node %q needs a cost", id)}
+			return nil, strictjson.Wrong(fmt.Sprintf("nodes[%d]", v), "time is missing; node %q needs a cost", id)
 		case n.Memory == nil:
-			return nil, &FieldError{Path: fmt.Sprintf("nodes[%d]", v), Msg: fmt.Sprintf("memory is missing; node %q needs a size", id)}
+			return nil, strictjson.Wrong(fmt.Sprintf("nodes[%d]", v), "memory is missing; node %q needs a size", id)
 		}
 		g.Nodes[v] = Node{ID: id, Name: n.Name, Kind: Forward, Time: *n.Time, Memory: units(*n.Memory), Overhead: units(n.Overhead), Weight: units(n.Weight)}
 		if n.Kind != nil {
 			g.Nodes[v].Kind = *n.Kind
 		}
-		index[id] = v
 	}
 	if err := g.validateNodes(); err != nil {
 		return nil, err
 	}
 	switch {
 	case f.Edges == nil:
-		return nil, &FieldError{Path: "edges", Msg: "missing; it lists [from, to], and is [] if no node reads another"}
+		return nil, strictjson.Wrong("edges", "missing; it lists [from, to], and is [] if no node reads another")
 	case len(f.Edges) > 0:
 		g.Edges = make([]Edge, len(f.Edges))
 	}
 	for k, e := range f.Edges {
 		if len(e) != 2 {
-			return nil, &FieldError{Path: fmt.Sprintf("edges[%d]", k), Msg: fmt.Sprintf("%d ids where two are needed, [from, to]", len(e))}
+			return nil, strictjson.Wrong(fmt.Sprintf("edges[%d]", k), "%d ids where two are needed, [from, to]", len(e))
 		}
 		for end, at := range [...]*int{&g.Edges[k].From, &g.Edges[k].To} {
-			id, err := strictjson.ReadID(e[end])
-			v, ok := index[id]
-			if err == nil && !ok {
-				err = fmt.Errorf("there is no node with id %q", id)
+			var err error
+			if *at, err = names.Find(fmt.Sprintf("edges[%d][%d]", k, end), e[end]); err != nil {
+				return nil, err
 			}
-			if err != nil {
-				return nil, &FieldError{Path: fmt.Sprintf("edges[%d][%d]", k, end), Msg: err.Error()}
-			}
-			*at = v
 		}
 	}
 	return g, g.validateEdges()
@@ -116,44 +102,27 @@ func (g *Graph) Validate() error {
 func (g *Graph) validateNodes() error {
 	switch {
 	case len(g.Nodes) == 0:
-		return &FieldError{Path: "nodes", Msg: "a graph needs at least one node"}
+		return strictjson.Wrong("nodes", "a graph needs at least one node")
 	case g.Samples < 0:
-		return &FieldError{Path: "samples", Msg: fmt.Sprintf("%d is negative; leave it out if it is unknown", g.Samples)}
+		return strictjson.Wrong("samples", "%d is negative; leave it out if it is unknown", g.Samples)
 	}
-	index := make(map[string]int, len(g.Nodes))
+	seen := strictjson.NewNames("nodes", "node", len(g.Nodes))
 	for v := range g.Nodes {
+		if err := seen.Add(v, g.Nodes[v].ID); err != nil {
+			return err
+		}
 		if err := g.Nodes[v].validate(v); err != nil {
 			return err
 		}
-		if u, twice := index[g.Nodes[v].ID]; twice {
-			return &FieldError{Path: fmt.Sprintf("nodes[%d].id", v), Msg: fmt.Sprintf("%q is the id of nodes[%d] already", g.Nodes[v].ID, u)}
-		}
-		index[g.Nodes[v].ID] = v
 	}
-	total := 0.0
-	for x, field := range g.Sizes() {
-		if err := strictjson.CheckSize(field, *x, g.Unit); err != nil {
-			return err
-		}
-		total += *x
-	}
-	return strictjson.CheckTotal("nodes", total, g.Unit)
+	return strictjson.CheckSizes(g.Sizes(), "nodes", g.Unit)
 }
 
 func (n *Node) validate(v int) error {
-	if n.ID == "" {
-		return &FieldError{Path: fmt.Sprintf("nodes[%d].id", v), Msg: "the id is empty"}
-	}
 	if n.Kind != Forward && n.Kind != Loss && n.Kind != Backward {
-		return &FieldError{
-			Path: fmt.Sprintf("nodes[%d].kind", v),
-			Msg:  fmt.Sprintf("%q is unknown; node %q is %q, %q or %q", n.Kind, n.ID, Forward, Loss, Backward),
-		}
+		return strictjson.Wrong(fmt.Sprintf("nodes[%d].kind", v), "%q is unknown; node %q is %q, %q or %q", n.Kind, n.ID, Forward, Loss, Backward)
 	}
-	if !(n.Time >= 0) || math.IsInf(n.Time, 1) {
-		return strictjson.CheckAmount(fmt.Sprintf("nodes[%d].time", v), n.Time)
-	}
-	return nil
+	return strictjson.CheckTime("nodes", v, "time", n.Time)
 }
 
 func (g *Graph) validateEdges() error {
@@ -161,9 +130,9 @@ func (g *Graph) validateEdges() error {
 	for k, e := range g.Edges {
 		switch {
 		case e.From < 0 || e.From >= len(g.Nodes) || e.To < 0 || e.To >= len(g.Nodes):
-			return &FieldError{Path: fmt.Sprintf("edges[%d]", k), Msg: fmt.Sprintf("leads from node %d to node %d; there are nodes 0 to %d", e.From, e.To, len(g.Nodes)-1)}
+			return strictjson.Wrong(fmt.Sprintf("edges[%d]", k), "leads from node %d to node %d; there are nodes 0 to %d", e.From, e.To, len(g.Nodes)-1)
 		case e.From == e.To:
-			return &FieldError{Path: fmt.Sprintf("edges[%d]", k), Msg: fmt.Sprintf("node %q reads itself", g.Nodes[e.From].ID)}
+			return strictjson.Wrong(fmt.Sprintf("edges[%d]", k), "node %q reads itself", g.Nodes[e.From].ID)
 		case e.From > e.To && backwards < 0:
 			backwards = k
 		}
@@ -173,32 +142,28 @@ func (g *Graph) validateEdges() error {
 	}
 	_, succ := g.Adjacency()
 	if cycle := linear.Cycle(succ); cycle != nil {
-		return &FieldError{Path: "edges", Msg: "the graph has a cycle: " + g.path(cycle)}
+		return strictjson.Wrong("edges", "the graph has a cycle: %s", g.path(cycle))
 	}
 	e := g.Edges[backwards]
 	from, to := g.Nodes[e.From].ID, g.Nodes[e.To].ID
-	return &FieldError{
-		Path: fmt.Sprintf("edges[%d]", backwards),
-		Msg:  fmt.Sprintf("the edge from %q to %q goes backwards; nodes must be listed in a topological order, %q before %q", from, to, from, to),
-	}
+	return strictjson.Wrong(fmt.Sprintf("edges[%d]", backwards), "the edge from %q to %q goes backwards; nodes must be listed in a topological order, %q before %q", from, to, from, to)
 }
 
 // canonical returns the document that Write writes, sizes in bytes, -0 as 0, if g
 // is valid.
 func (g *Graph) canonical() (*file, error) {
 	if err := g.Validate(); err != nil {
-		return nil, fmt.Errorf("graph %s: %w", g.Name, err)
+		return nil, fmt.Errorf("%s: %w", strictjson.Title(Format, g.Name), err)
 	}
-	const plus = 0.0 // -0 + 0 is 0
-	bytes := func(x float64) strictjson.Size { return strictjson.Size(g.Unit.Bytes(x) + plus) }
+	bytes := func(x float64) strictjson.Size { return strictjson.Bytes(g.Unit, x) }
 	f := &file{
-		Format: Format, Name: g.Name, Samples: g.Samples, Source: g.Source, Input: bytes(g.Input),
+		Format: Format, Name: g.Name, Samples: g.Samples, Input: bytes(g.Input),
 		Nodes: make([]fileNode, len(g.Nodes)), Edges: make([][]json.RawMessage, len(g.Edges)),
 	}
 	ids := strictjson.IDs(len(g.Nodes), func(v int) string { return g.Nodes[v].ID })
 	for v := range g.Nodes {
 		n := &g.Nodes[v]
-		time, memory := n.Time+plus, bytes(n.Memory)
+		time, memory := n.Time+0.0, bytes(n.Memory)
 		f.Nodes[v] = fileNode{ID: ids[v], Name: n.Name, Kind: &n.Kind, Time: &time, Memory: &memory, Overhead: bytes(n.Overhead), Weight: bytes(n.Weight)}
 	}
 	ends := make([]json.RawMessage, 2*len(g.Edges))
@@ -221,10 +186,7 @@ func (g *Graph) Write(w io.Writer) error {
 	out.Member("input", f.Input)
 	out.List("nodes", len(f.Nodes), func(v int) { out.Object(&f.Nodes[v]) })
 	out.List("edges", len(f.Edges), func(k int) { out.Value(f.Edges[k]) })
-	if err := out.Close(f.Source); err != nil {
-		return fmt.Errorf("graph %s: %w", g.Name, err)
-	}
-	return nil
+	return out.Close(g.Source)
 }
 
 // Digest returns the SHA-256, in hexadecimal, of the canonical JSON: compact,
@@ -232,10 +194,5 @@ func (g *Graph) Write(w io.Writer) error {
 // "source", which says where the numbers come from and not what they are, and
 // fields of the user's own. The edges count in their order. g must be valid.
 func (g *Graph) Digest() (string, error) {
-	f, err := g.canonical()
-	if err != nil {
-		return "", err
-	}
-	f.Source = nil
-	return strictjson.Digest(f)
+	return strictjson.Digest(g.canonical())
 }

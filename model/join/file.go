@@ -42,7 +42,7 @@ func (f *file) join(extra []strictjson.Extra) (*Join, error) {
 		value *float64
 	}{{"forward_time", f.ForwardTime}, {"backward_time", f.BackwardTime}, {"loss_time", f.LossTime}} {
 		if required.value == nil {
-			return nil, &FieldError{Path: required.name, Msg: "missing; a join has a forward_time, a backward_time and a loss_time"}
+			return nil, strictjson.Wrong(required.name, "missing; a join has a forward_time, a backward_time and a loss_time")
 		}
 	}
 	j := &Join{
@@ -54,7 +54,7 @@ func (f *file) join(extra []strictjson.Extra) (*Join, error) {
 		return j, j.Validate()
 	}
 	if len(f.Keep) != len(f.Branches) {
-		return nil, &FieldError{Path: "keep", Msg: fmt.Sprintf("%d values for %d branches; it says 1 or 0 for each, or is left out", len(f.Keep), len(f.Branches))}
+		return nil, strictjson.Wrong("keep", "%d values for %d branches; it says 1 or 0 for each, or is left out", len(f.Keep), len(f.Branches))
 	}
 	for i, b := range f.Keep {
 		switch string(b) {
@@ -62,7 +62,7 @@ func (f *file) join(extra []strictjson.Extra) (*Join, error) {
 			j.Keep[i] = true
 		case "0", "false":
 		default:
-			return nil, &FieldError{Path: fmt.Sprintf("keep[%d]", i), Msg: "1 or 0 is needed, or true or false: whether δ_0 of the branch is kept"}
+			return nil, strictjson.Wrong(fmt.Sprintf("keep[%d]", i), "1 or 0 is needed, or true or false: whether δ_0 of the branch is kept")
 		}
 	}
 	return j, j.Validate()
@@ -78,20 +78,20 @@ type FieldError = strictjson.FieldError
 func (j *Join) Validate() error {
 	switch {
 	case j.K() == 0:
-		return &FieldError{Path: "branches", Msg: "a join needs at least one branch; it lists the length of each"}
+		return strictjson.Wrong("branches", "a join needs at least one branch; it lists the length of each")
 	case j.Slots < 0:
-		return &FieldError{Path: "slots", Msg: fmt.Sprintf("%d is negative; leave it out if the memory is given elsewhere", j.Slots)}
+		return strictjson.Wrong("slots", "%d is negative; leave it out if the memory is given elsewhere", j.Slots)
 	case len(j.Keep) != 0 && len(j.Keep) != j.K():
-		return &FieldError{Path: "keep", Msg: fmt.Sprintf("%d values for %d branches", len(j.Keep), j.K())}
+		return strictjson.Wrong("keep", "%d values for %d branches", len(j.Keep), j.K())
 	}
 	left := MaxLength
 	for i, length := range j.Branches {
 		path := fmt.Sprintf("branches[%d]", i)
 		switch {
 		case length < 0:
-			return &FieldError{Path: path, Msg: fmt.Sprintf("%d is negative; it is the number of forwards of the branch", length)}
+			return strictjson.Wrong(path, "%d is negative; it is the number of forwards of the branch", length)
 		case length > left:
-			return &FieldError{Path: path, Msg: fmt.Sprintf("the branches have more than %d forwards together", MaxLength)}
+			return strictjson.Wrong(path, "the branches have more than %d forwards together", MaxLength)
 		}
 		left -= length
 	}
@@ -109,12 +109,12 @@ func (j *Join) Validate() error {
 // canonical returns the document that Write writes, -0 as 0, if j is valid.
 func (j *Join) canonical() (*file, error) {
 	if err := j.Validate(); err != nil {
-		return nil, fmt.Errorf("join %s: %w", j.Name, err)
+		return nil, fmt.Errorf("%s: %w", strictjson.Title(Format, j.Name), err)
 	}
 	const plus = 0.0 // -0 + 0 is 0
 	forward, backward, loss := j.ForwardTime+plus, j.BackwardTime+plus, j.LossTime+plus
 	f := &file{
-		Format: Format, Name: j.Name, Branches: j.Branches, Slots: j.Slots, Source: j.Source,
+		Format: Format, Name: j.Name, Branches: j.Branches, Slots: j.Slots,
 		ForwardTime: &forward, BackwardTime: &backward, LossTime: &loss,
 		Keep: make([]json.RawMessage, j.K()),
 	}
@@ -141,20 +141,12 @@ func (j *Join) Write(w io.Writer) error {
 	out.Member("backward_time", f.BackwardTime)
 	out.Member("loss_time", f.LossTime)
 	out.Member("keep", f.Keep)
-	if err := out.Close(f.Source); err != nil {
-		return fmt.Errorf("join %s: %w", j.Name, err)
-	}
-	return nil
+	return out.Close(j.Source)
 }
 
 // Digest returns the SHA-256, in hexadecimal, of the canonical JSON: compact,
 // every default spelt out, fields in the order of the format, and without
 // "source" and fields of the user's own. j must be valid.
 func (j *Join) Digest() (string, error) {
-	f, err := j.canonical()
-	if err != nil {
-		return "", err
-	}
-	f.Source = nil
-	return strictjson.Digest(f)
+	return strictjson.Digest(j.canonical())
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"workbench/model/strictjson"
 )
 
 // columns of the files of minimalloc, by the names that its reader knows.
@@ -27,7 +29,7 @@ var columns = map[string]string{
 // that program, is read over; gaps in lifetimes and alignments of single buffers
 // are refused. Name names the file in errors and the instance. O(size of the file).
 func ReadCSV(r io.Reader, name string) (*Lifetimes, error) {
-	in := csv.NewReader(io.LimitReader(r, maxBytes))
+	in := csv.NewReader(io.LimitReader(r, strictjson.MostBytes))
 	in.ReuseRecord, in.TrimLeadingSpace = true, true
 	header, err := in.Read()
 	if err != nil {

@@ -9,10 +9,6 @@ import (
 	"workbench/model/strictjson"
 )
 
-// maxBytes is the most a file of lifetimes may have: a wrong file is refused
-// before it fills the memory.
-const maxBytes = 256 << 20
-
 // MaxInstant is the largest instant, in either direction: every reader of JSON
 // takes it to the unit.
 const MaxInstant = 1<<53 - 1
@@ -36,25 +32,23 @@ type fileBuffer struct {
 // Read reads a lifetimes/v1 document. Name is for errors, which say the file,
 // the line, the field and what would be right. O(size of the file).
 func Read(r io.Reader, name string) (*Lifetimes, error) {
-	return strictjson.ReadSizes(r, name, Format, maxBytes, (*file).lifetimes)
+	return strictjson.ReadSizes(r, name, Format, strictjson.MostBytes, (*file).lifetimes)
 }
 
 // lifetimes takes sizes in units and validates.
 func (f *file) lifetimes(extra []strictjson.Extra, unit platform.Unit) (*Lifetimes, error) {
 	l := &Lifetimes{Name: f.Name, Source: f.Source, Extra: extra, Unit: unit, Buffers: make([]Buffer, len(f.Buffers))}
+	names := strictjson.NewNames("buffers", "buffer", len(f.Buffers))
 	for i := range f.Buffers {
 		x, path := &f.Buffers[i], fmt.Sprintf("buffers[%d]", i)
-		if x.ID == nil {
-			return nil, &FieldError{Path: path, Msg: "id is missing"}
-		}
-		id, err := strictjson.ReadID(x.ID)
+		id, err := names.Read(i, x.ID)
 		switch {
 		case err != nil:
-			return nil, &FieldError{Path: path + ".id", Msg: err.Error()}
+			return nil, err
 		case x.Lower == nil || x.Upper == nil:
-			return nil, &FieldError{Path: path, Msg: fmt.Sprintf("lower or upper is missing; buffer %q lives from lower up to upper, the latter excluded", id)}
+			return nil, strictjson.Wrong(path, "lower or upper is missing; buffer %q lives from lower up to upper, the latter excluded", id)
 		case x.Size == nil:
-			return nil, &FieldError{Path: path, Msg: fmt.Sprintf("size is missing; buffer %q needs one, in bytes", id)}
+			return nil, strictjson.Wrong(path, "size is missing; buffer %q needs one, in bytes", id)
 		}
 		l.Buffers[i] = Buffer{ID: id, Lower: *x.Lower, Upper: *x.Upper, Size: unit.FromBytes(float64(*x.Size))}
 	}
@@ -70,28 +64,25 @@ type FieldError = strictjson.FieldError
 // O(buffers).
 func (l *Lifetimes) Validate() error {
 	if len(l.Buffers) == 0 {
-		return &FieldError{Path: "buffers", Msg: "there has to be at least one buffer"}
+		return strictjson.Wrong("buffers", "there has to be at least one buffer")
 	}
-	ids := make(map[string]int, len(l.Buffers))
+	seen := strictjson.NewNames("buffers", "buffer", len(l.Buffers))
 	total := 0.0
 	for i := range l.Buffers {
 		x := &l.Buffers[i]
 		at := func(field string) string { return fmt.Sprintf("buffers[%d].%s", i, field) }
+		if err := seen.Add(i, x.ID); err != nil {
+			return err
+		}
 		switch {
-		case x.ID == "":
-			return &FieldError{Path: at("id"), Msg: "the id is empty"}
 		case x.Lower < -MaxInstant || x.Upper > MaxInstant:
-			return &FieldError{Path: at("lower"), Msg: fmt.Sprintf("the lifetime of buffer %q, [%d, %d), leaves ±%d", x.ID, x.Lower, x.Upper, int64(MaxInstant))}
+			return strictjson.Wrong(at("lower"), "the lifetime of buffer %q, [%d, %d), leaves ±%d", x.ID, x.Lower, x.Upper, int64(MaxInstant))
 		case x.Lower >= x.Upper:
-			return &FieldError{Path: at("upper"), Msg: fmt.Sprintf("%d is not after lower, %d: buffer %q does not live", x.Upper, x.Lower, x.ID)}
+			return strictjson.Wrong(at("upper"), "%d is not after lower, %d: buffer %q does not live", x.Upper, x.Lower, x.ID)
 		}
 		if err := strictjson.CheckSize(func() string { return at("size") }, x.Size, l.Unit); err != nil {
 			return err
 		}
-		if k, twice := ids[x.ID]; twice {
-			return &FieldError{Path: at("id"), Msg: fmt.Sprintf("%q is the id of buffers[%d] already", x.ID, k)}
-		}
-		ids[x.ID] = i
 		total += x.Size
 	}
 	return strictjson.CheckTotal("buffers", total, l.Unit)
@@ -101,14 +92,13 @@ func (l *Lifetimes) Validate() error {
 // is valid.
 func (l *Lifetimes) canonical() (*file, error) {
 	if err := l.Validate(); err != nil {
-		return nil, fmt.Errorf("lifetimes %s: %w", l.Name, err)
+		return nil, fmt.Errorf("%s: %w", strictjson.Title(Format, l.Name), err)
 	}
-	const plus = 0.0 // -0 + 0 is 0
-	f := &file{Format: Format, Name: l.Name, Source: l.Source, Buffers: make([]fileBuffer, len(l.Buffers))}
+	f := &file{Format: Format, Name: l.Name, Buffers: make([]fileBuffer, len(l.Buffers))}
 	ids := strictjson.IDs(len(l.Buffers), func(i int) string { return l.Buffers[i].ID })
 	for i := range l.Buffers {
 		x := &l.Buffers[i]
-		size := strictjson.Size(l.Unit.Bytes(x.Size) + plus)
+		size := strictjson.Bytes(l.Unit, x.Size)
 		f.Buffers[i] = fileBuffer{ID: ids[i], Lower: &x.Lower, Upper: &x.Upper, Size: &size}
 	}
 	return f, nil
@@ -123,20 +113,12 @@ func (l *Lifetimes) Write(w io.Writer) error {
 	}
 	out := strictjson.NewWriter(w, f.Format, f.Name, l.Extra)
 	out.List("buffers", len(f.Buffers), func(i int) { out.Object(&f.Buffers[i]) })
-	if err := out.Close(f.Source); err != nil {
-		return fmt.Errorf("lifetimes %s: %w", l.Name, err)
-	}
-	return nil
+	return out.Close(l.Source)
 }
 
 // Digest returns the SHA-256, in hexadecimal, of the canonical JSON: compact,
 // fields in the order of the format, and without "source" and fields of the
 // user's own. l must be valid.
 func (l *Lifetimes) Digest() (string, error) {
-	f, err := l.canonical()
-	if err != nil {
-		return "", err
-	}
-	f.Source = nil
-	return strictjson.Digest(f)
+	return strictjson.Digest(l.canonical())
 }

@@ -6,8 +6,12 @@ import (
 	"encoding/json"
 )
 
-// Digest returns the SHA-256, in hexadecimal, of v as compact JSON.
-func Digest(v any) (string, error) {
+// Digest returns the SHA-256, in hexadecimal, of v as compact JSON, or err if there is
+// one: that of making v.
+func Digest(v any, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
 	data, err := json.Marshal(v)
 	if err != nil {
 		return "", err

@@ -3,6 +3,7 @@ package strictjson
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"math"
 	"strconv"
 
@@ -58,6 +59,22 @@ func CheckSize(field func() string, x float64, unit platform.Unit) error {
 	}
 	return &FieldError{path, fmt.Sprintf("%v is not a whole number of the unit of sizes, %v bytes", x, unit.Bytes(1))}
 }
+
+// CheckSizes is an error unless every size of an instance is a number from 0 on, finite,
+// of whole units, and their sum is exact, which is about the field total.
+func CheckSizes(sizes iter.Seq2[*float64, func() string], total string, unit platform.Unit) error {
+	sum := 0.0
+	for x, field := range sizes {
+		if err := CheckSize(field, *x, unit); err != nil {
+			return err
+		}
+		sum += *x
+	}
+	return CheckTotal(total, sum, unit)
+}
+
+// Bytes returns a size in units as files have it, in bytes, -0 as 0.
+func Bytes(unit platform.Unit, x float64) Size { return Size(unit.Bytes(x) + 0.0) }
 
 // CheckTotal is an error, about the field at path, unless all sizes of an instance
 // together, total units, stay so far below 2^53 that every sum is exact.

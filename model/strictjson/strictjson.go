@@ -39,6 +39,10 @@ func (e *Error) Error() string {
 	return s + e.Msg
 }
 
+// MostBytes is the most that a file of an instance may have: a wrong file is refused
+// before it fills the memory.
+const MostBytes = 256 << 20
+
 // Read reads all of r, at most limit bytes, without the byte order mark that
 // some editors put first. Name is for errors.
 func Read(r io.Reader, name string, limit int64) ([]byte, error) {

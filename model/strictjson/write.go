@@ -20,6 +20,11 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Path + ": " + e.Msg }
 
+// Wrong returns a *FieldError about the value at path.
+func Wrong(path, format string, args ...any) error {
+	return &FieldError{path, fmt.Sprintf(format, args...)}
+}
+
 // Locate turns a *FieldError about the document data into an *Error with its
 // line, and returns any other error as it is.
 func Locate(data []byte, name string, err error) error {
@@ -42,10 +47,20 @@ func CheckAmount(path string, x float64) error {
 	return nil
 }
 
+// CheckTime is [CheckAmount] of a field of element k of a list, which is named only if
+// it is wrong: instances have millions of times.
+func CheckTime(list string, k int, field string, x float64) error {
+	if x >= 0 && !math.IsInf(x, 1) {
+		return nil
+	}
+	return CheckAmount(fmt.Sprintf("%s[%d].%s", list, k, field), x)
+}
+
 // Writer writes a document of a format, piece by piece, a line for each of its
 // fields, and keeps the first error for Close.
 type Writer struct {
 	w     *bufio.Writer
+	title string // for errors: "graph resnet18"
 	err   error
 	extra map[string][]Extra // the user's own fields by their paths
 	path  string             // of the value that is being written
@@ -54,7 +69,7 @@ type Writer struct {
 // NewWriter returns a Writer to w, of a document with a format, a name, and
 // fields of the user's own.
 func NewWriter(w io.Writer, format, name string, extra []Extra) *Writer {
-	o := &Writer{w: bufio.NewWriter(w), extra: map[string][]Extra{}}
+	o := &Writer{w: bufio.NewWriter(w), title: Title(format, name), extra: map[string][]Extra{}}
 	for _, e := range extra {
 		o.extra[e.Path] = append(o.extra[e.Path], e)
 	}
@@ -143,8 +158,17 @@ func (o *Writer) Close(source map[string]any) error {
 		o.Member(e.Key, e.Value)
 	}
 	o.text("\n}\n")
-	if o.err != nil {
-		return o.err
+	if o.err == nil {
+		o.err = o.w.Flush()
 	}
-	return o.w.Flush()
+	if o.err != nil {
+		return fmt.Errorf("%s: %w", o.title, o.err)
+	}
+	return nil
+}
+
+// Title is how errors name a document: "graph resnet18" of one of workbench.graph/v1.
+func Title(format, name string) string {
+	kind, _, _ := strings.Cut(strings.TrimPrefix(format, "workbench."), "/")
+	return kind + " " + name
 }

@@ -11,10 +11,6 @@ import (
 	"workbench/model/strictjson"
 )
 
-// maxBytes is the most a graph file may have: a wrong file is refused before
-// it fills the memory.
-const maxBytes = 256 << 20
-
 // file, fileStorage and fileNode mirror the format. Nil fields take their
 // defaults or, if they have none, are missing. Ids are texts or whole numbers.
 type file struct {
@@ -53,14 +49,10 @@ type fileNode struct {
 // FieldError is a value that a graph may not have.
 type FieldError = strictjson.FieldError
 
-func wrong(path, format string, args ...any) error {
-	return &FieldError{Path: path, Msg: fmt.Sprintf(format, args...)}
-}
-
 // Read reads a graph/v2 document. Name is for errors, which say the file, the
 // line, the field and what would be right. O(size of the file).
 func Read(r io.Reader, name string) (*Graph, error) {
-	return strictjson.ReadSizes(r, name, Format, maxBytes, (*file).graph)
+	return strictjson.ReadSizes(r, name, Format, strictjson.MostBytes, (*file).graph)
 }
 
 // graph fills in the defaults, takes sizes in units, finds the storages that
@@ -69,9 +61,9 @@ func (f *file) graph(extra []strictjson.Extra, unit platform.Unit) (*Graph, erro
 	units := func(x strictjson.Size) float64 { return unit.FromBytes(float64(x)) }
 	switch {
 	case f.Storages == nil:
-		return nil, wrong("storages", "missing; it lists what nodes read and write")
+		return nil, strictjson.Wrong("storages", "missing; it lists what nodes read and write")
 	case f.Nodes == nil:
-		return nil, wrong("nodes", "missing; a graph needs at least one node")
+		return nil, strictjson.Wrong("nodes", "missing; a graph needs at least one node")
 	}
 	g := &Graph{
 		Name: f.Name, Samples: f.Samples, Input: units(f.Input), Source: f.Source, Extra: extra, Unit: unit,
@@ -80,27 +72,26 @@ func (f *file) graph(extra []strictjson.Extra, unit platform.Unit) (*Graph, erro
 	if n := len(f.Storages); n > 0 {
 		g.Storages = make([]Storage, n)
 	}
-	index := make(map[string]int, len(f.Storages))
+	names := strictjson.NewNames("storages", "storage", len(f.Storages))
 	for s := range f.Storages {
 		x := &f.Storages[s]
-		id, err := fileID(fmt.Sprintf("storages[%d]", s), x.ID)
+		id, err := names.Read(s, x.ID)
 		switch {
 		case err != nil:
 			return nil, err
 		case x.Bytes == nil:
-			return nil, wrong(fmt.Sprintf("storages[%d]", s), "bytes is missing; storage %q needs a size", id)
+			return nil, strictjson.Wrong(fmt.Sprintf("storages[%d]", s), "bytes is missing; storage %q needs a size", id)
 		}
 		g.Storages[s] = Storage{
 			ID: id, Bytes: units(*x.Bytes), Kind: or(x.Kind, Value),
 			Resident: x.Resident, Result: x.Result, NoOffload: !or(x.Offload, true),
 		}
-		index[id] = s
 	}
 	if err := g.validateStorages(); err != nil {
 		return nil, err // before nodes name them
 	}
 	for v := range f.Nodes {
-		if err := f.Nodes[v].node(v, index, &g.Nodes[v]); err != nil {
+		if err := f.Nodes[v].node(v, names, &g.Nodes[v]); err != nil {
 			return nil, err
 		}
 		g.Nodes[v].Workspace = units(f.Nodes[v].Workspace)
@@ -116,27 +107,15 @@ func or[T any](x *T, otherwise T) T {
 	return *x
 }
 
-// fileID reads the id of the object at path.
-func fileID(path string, raw json.RawMessage) (string, error) {
-	if raw == nil {
-		return "", wrong(path, "id is missing")
-	}
-	id, err := strictjson.ReadID(raw)
-	if err != nil {
-		return "", wrong(path+".id", "%v", err)
-	}
-	return id, nil
-}
-
 // node fills in node v, all but its workspace.
-func (f *fileNode) node(v int, index map[string]int, n *Node) error {
+func (f *fileNode) node(v int, names *strictjson.Names, n *Node) error {
 	path := fmt.Sprintf("nodes[%d]", v)
-	id, err := fileID(path, f.ID)
+	id, err := strictjson.NewNames("nodes", "node", 1).Read(v, f.ID)
 	switch {
 	case err != nil:
 		return err
 	case f.Time == nil:
-		return wrong(path, "time is missing; node %q needs a cost", id)
+		return strictjson.Wrong(path, "time is missing; node %q needs a cost", id)
 	}
 	*n = Node{
 		ID: id, Operation: f.Operation, Phase: or(f.Phase, Forward), Time: *f.Time,
@@ -144,22 +123,17 @@ func (f *fileNode) node(v int, index map[string]int, n *Node) error {
 	}
 	if f.Layer != nil {
 		if n.Layer, err = strictjson.ReadID(f.Layer); err != nil {
-			return wrong(path+".layer", "%v", err)
+			return strictjson.Wrong(path+".layer", "%v", err)
 		}
 		if n.Layer == "" {
-			return wrong(path+".layer", "the id is empty; leave it out if node %q belongs to no layer", id)
+			return strictjson.Wrong(path+".layer", "the id is empty; leave it out if node %q belongs to no layer", id)
 		}
 	}
 	for k, list := range [...][]json.RawMessage{f.Reads, f.Writes, f.Mutates} {
 		for i, raw := range list {
-			at := fmt.Sprintf("%s.%s[%d]", path, listNames[k], i)
-			name, err := strictjson.ReadID(raw)
+			s, err := names.Find(fmt.Sprintf("%s.%s[%d]", path, listNames[k], i), raw)
 			if err != nil {
-				return wrong(at, "%v", err)
-			}
-			s, ok := index[name]
-			if !ok {
-				return wrong(at, "there is no storage with id %q", name)
+				return err
 			}
 			to := n.lists()[k]
 			*to = append(*to, s)
@@ -181,21 +155,14 @@ var listNames = [...]string{"reads", "writes", "mutates"}
 func (g *Graph) Validate() error {
 	switch {
 	case len(g.Nodes) == 0:
-		return wrong("nodes", "a graph needs at least one node")
+		return strictjson.Wrong("nodes", "a graph needs at least one node")
 	case g.Samples < 0:
-		return wrong("samples", "%d is negative; leave it out if it is unknown", g.Samples)
+		return strictjson.Wrong("samples", "%d is negative; leave it out if it is unknown", g.Samples)
 	}
 	if err := g.validateStorages(); err != nil {
 		return err
 	}
-	total := 0.0
-	for x, field := range g.Sizes() {
-		if err := strictjson.CheckSize(field, *x, g.Unit); err != nil {
-			return err
-		}
-		total += *x
-	}
-	if err := strictjson.CheckTotal("storages", total, g.Unit); err != nil {
+	if err := strictjson.CheckSizes(g.Sizes(), "storages", g.Unit); err != nil {
 		return err
 	}
 	return g.validateNodes()
@@ -211,47 +178,34 @@ func oneOf(path, value string, of []string) error {
 	if slices.Contains(of, value) {
 		return nil
 	}
-	return wrong(path, "%q is unknown; there are %s", value, strings.Join(of, ", "))
+	return strictjson.Wrong(path, "%q is unknown; there are %s", value, strings.Join(of, ", "))
 }
 
 func (g *Graph) validateStorages() error {
-	seen := make(map[string]int, len(g.Storages))
+	seen := strictjson.NewNames("storages", "storage", len(g.Storages))
 	for s := range g.Storages {
 		x, path := &g.Storages[s], fmt.Sprintf("storages[%d]", s)
-		if err := unique(seen, "storages", s, x.ID); err != nil {
+		if err := seen.Add(s, x.ID); err != nil {
 			return err
 		}
 		if err := oneOf(path+".kind", x.Kind, kinds); err != nil {
 			return err
 		}
 		if x.Resident && x.Result {
-			return wrong(path+".result", "storage %q is resident, so it is there at the end; leave out result", x.ID)
+			return strictjson.Wrong(path+".result", "storage %q is resident, so it is there at the end; leave out result", x.ID)
 		}
 	}
 	return nil
 }
 
-// unique is an error if an id is empty or has been seen.
-func unique(seen map[string]int, list string, k int, id string) error {
-	path := fmt.Sprintf("%s[%d].id", list, k)
-	if id == "" {
-		return wrong(path, "the id is empty")
-	}
-	if before, twice := seen[id]; twice {
-		return wrong(path, "%q is the id of %s[%d] already", id, list, before)
-	}
-	seen[id] = k
-	return nil
-}
-
 func (g *Graph) validateNodes() error {
-	seen := make(map[string]int, len(g.Nodes))
+	seen := strictjson.NewNames("nodes", "node", len(g.Nodes))
 	listed := make([]int, len(g.Storages)) // the last list that has it, counted from 1
 	writer := make([]int, len(g.Storages)) // counted from 1
 	lists := 0
 	for v := range g.Nodes {
 		n, path := &g.Nodes[v], fmt.Sprintf("nodes[%d]", v)
-		if err := unique(seen, "nodes", v, n.ID); err != nil {
+		if err := seen.Add(v, n.ID); err != nil {
 			return err
 		}
 		if err := oneOf(path+".phase", n.Phase, phases); err != nil {
@@ -266,9 +220,9 @@ func (g *Graph) validateNodes() error {
 				at := fmt.Sprintf("%s.%s[%d]", path, listNames[k], i)
 				switch {
 				case s < 0 || s >= len(g.Storages):
-					return wrong(at, "there is no storage %d; they are 0 to %d", s, len(g.Storages)-1)
+					return strictjson.Wrong(at, "there is no storage %d; they are 0 to %d", s, len(g.Storages)-1)
 				case listed[s] == lists:
-					return wrong(at, "storage %q stands twice in the list", g.Storages[s].ID)
+					return strictjson.Wrong(at, "storage %q stands twice in the list", g.Storages[s].ID)
 				}
 				listed[s] = lists
 				if err := g.validateUse(at, k, v, s, writer); err != nil {
@@ -279,7 +233,7 @@ func (g *Graph) validateNodes() error {
 	}
 	for s := range g.Storages {
 		if x := &g.Storages[s]; !x.Resident && writer[s] == 0 {
-			return wrong(fmt.Sprintf("storages[%d]", s), "no node writes storage %q, and it is not resident", x.ID)
+			return strictjson.Wrong(fmt.Sprintf("storages[%d]", s), "no node writes storage %q, and it is not resident", x.ID)
 		}
 	}
 	return nil
@@ -292,19 +246,19 @@ func (g *Graph) validateUse(at string, k, v, s int, writer []int) error {
 	switch listNames[k] {
 	case "reads":
 		if !x.Resident && writer[s] == 0 {
-			return wrong(at, "node %q reads storage %q, which no earlier node writes; nodes must be listed in an order in which they can run", n.ID, x.ID)
+			return strictjson.Wrong(at, "node %q reads storage %q, which no earlier node writes; nodes must be listed in an order in which they can run", n.ID, x.ID)
 		}
 	case "writes":
 		switch {
 		case x.Resident:
-			return wrong(at, "storage %q is resident; what node %q changes of it belongs in mutates", x.ID, n.ID)
+			return strictjson.Wrong(at, "storage %q is resident; what node %q changes of it belongs in mutates", x.ID, n.ID)
 		case writer[s] != 0:
-			return wrong(at, "storage %q is written by node %q already; a storage has one writer", x.ID, g.Nodes[writer[s]-1].ID)
+			return strictjson.Wrong(at, "storage %q is written by node %q already; a storage has one writer", x.ID, g.Nodes[writer[s]-1].ID)
 		}
 		writer[s] = v + 1
 	case "mutates":
 		if !x.Resident {
-			return wrong(at, "storage %q is not resident; merge node %q with the one that writes it, or let it write a new one", x.ID, n.ID)
+			return strictjson.Wrong(at, "storage %q is not resident; merge node %q with the one that writes it, or let it write a new one", x.ID, n.ID)
 		}
 	}
 	return nil
@@ -314,12 +268,11 @@ func (g *Graph) validateUse(at string, k, v, s int, writer []int) error {
 // is valid.
 func (g *Graph) canonical() (*file, error) {
 	if err := g.Validate(); err != nil {
-		return nil, fmt.Errorf("graph %s: %w", g.Name, err)
+		return nil, fmt.Errorf("%s: %w", strictjson.Title(Format, g.Name), err)
 	}
-	const plus = 0.0 // -0 + 0 is 0
-	bytes := func(x float64) strictjson.Size { return strictjson.Size(g.Unit.Bytes(x) + plus) }
+	bytes := func(x float64) strictjson.Size { return strictjson.Bytes(g.Unit, x) }
 	f := &file{
-		Format: Format, Name: g.Name, Samples: g.Samples, Source: g.Source, Input: bytes(g.Input),
+		Format: Format, Name: g.Name, Samples: g.Samples, Input: bytes(g.Input),
 		Storages: make([]fileStorage, len(g.Storages)), Nodes: make([]fileNode, len(g.Nodes)),
 	}
 	names := strictjson.IDs(len(g.Storages), func(s int) string { return g.Storages[s].ID })
@@ -338,7 +291,7 @@ func (g *Graph) canonical() (*file, error) {
 	ids := strictjson.IDs(len(g.Nodes), func(v int) string { return g.Nodes[v].ID })
 	for v := range g.Nodes {
 		n := &g.Nodes[v]
-		time, recompute := n.Time+plus, !n.Once
+		time, recompute := n.Time+0.0, !n.Once
 		f.Nodes[v] = fileNode{
 			ID: ids[v], Operation: n.Operation, Phase: &n.Phase, Time: &time, Reads: list(n.Reads), Writes: list(n.Writes),
 			Workspace: bytes(n.Workspace), Mutates: list(n.Mutates), Recompute: &recompute, Random: n.Random,
@@ -362,10 +315,7 @@ func (g *Graph) Write(w io.Writer) error {
 	out.Member("input", f.Input)
 	out.List("storages", len(f.Storages), func(s int) { out.Object(&f.Storages[s]) })
 	out.List("nodes", len(f.Nodes), func(v int) { out.Object(&f.Nodes[v]) })
-	if err := out.Close(f.Source); err != nil {
-		return fmt.Errorf("graph %s: %w", g.Name, err)
-	}
-	return nil
+	return out.Close(g.Source)
 }
 
 // Digest returns the SHA-256, in hexadecimal, of the canonical JSON: compact,
@@ -373,10 +323,5 @@ func (g *Graph) Write(w io.Writer) error {
 // "source", which says where the numbers come from and not what they are, and
 // fields of the user's own. g must be valid.
 func (g *Graph) Digest() (string, error) {
-	f, err := g.canonical()
-	if err != nil {
-		return "", err
-	}
-	f.Source = nil
-	return strictjson.Digest(f)
+	return strictjson.Digest(g.canonical())
 }
