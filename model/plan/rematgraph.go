@@ -2,6 +2,7 @@ package plan
 
 import (
 	"workbench/model/graph"
+	"workbench/model/training"
 )
 
 // VerifyGraph replays p, computations C and discards D of nodes, on g.
@@ -27,124 +28,14 @@ func ProfileGraph(g *graph.Graph, p *Plan) ([]MemoryStep, error) {
 	return stepsOf(replayGraph(g, p, true))
 }
 
-// graphReplay is the replay of a graph: what is stored of each node.
-type graphReplay struct {
-	*replay
-	graph  *graph.Graph
-	index  map[string]int // of ids
-	pred   [][]int
-	stored []bool
-	run    []bool // computed so far
-}
-
+// replayGraph replays p on the training step that g means, in which the value of a node
+// is a storage.
 func replayGraph(g *graph.Graph, p *Plan, record bool) (*replay, error) {
-	invalid := ErrNoInstance
-	if g != nil {
-		invalid, p = g.Validate(), p.In(g.Unit)
+	if g == nil {
+		return newReplay(p, Remat, ErrNoInstance, record)
 	}
-	r, err := newReplay(p, Remat, invalid, record)
-	if err != nil {
-		return nil, err
+	if err := g.Validate(); err != nil {
+		return newReplay(p, Remat, err, record)
 	}
-	v := &graphReplay{
-		replay: r, graph: g, index: make(map[string]int, g.Len()),
-		stored: make([]bool, g.Len()), run: make([]bool, g.Len()),
-	}
-	for x := range g.Nodes {
-		v.index[g.Nodes[x].ID] = x
-	}
-	v.pred, _ = g.Adjacency()
-	r.fixed = g.Input
-	r.begin()
-	for k := range p.Ops {
-		r.enter(k)
-		switch o := &p.Ops[k]; o.Op {
-		case OpC:
-			v.compute(k)
-		case OpD:
-			v.discard(k)
-		default:
-			r.broken(RuleUnknownOp, k, 0, "operation %q is unknown; there are C and D", o.Op)
-		}
-		r.leave(k)
-	}
-	for x := range g.Nodes {
-		n := &g.Nodes[x]
-		switch {
-		case v.run[x]:
-		case n.Kind == graph.Backward:
-			r.atEnd(RuleMissingBackward, 0, "node %s is never computed", n.ID)
-		default:
-			r.atEnd(RuleMissing, 0, "node %s is never computed", n.ID)
-		}
-	}
-	return r.finish()
-}
-
-// node returns the node of operation k.
-func (v *graphReplay) node(k int) (x int, ok bool) {
-	if !v.plain(k, false, true, nil) {
-		return 0, false
-	}
-	o := &v.plan.Ops[k]
-	x, ok = v.index[o.Node]
-	if !ok {
-		v.broken(RuleNode, k, 0, "%s is of a node that the graph does not have: %q", o.Op, o.Node)
-	}
-	return x, ok
-}
-
-// part is where the value of a node counts.
-func (v *graphReplay) part(x int) int {
-	if v.graph.Nodes[x].Kind == graph.Forward {
-		return activations
-	}
-	return gradients
-}
-
-func (v *graphReplay) compute(k int) {
-	x, ok := v.node(k)
-	if !ok {
-		return
-	}
-	n := &v.graph.Nodes[x]
-	v.time(k, n.Time)
-	if v.run[x] && n.Kind != graph.Forward {
-		v.broken(RuleTwice, k, n.Time, "C %s runs a second time; a %s node runs once", n.ID, n.Kind)
-		return
-	}
-	v.run[x] = true
-	if n.Kind == graph.Loss && v.atLoss == nil {
-		v.atLoss = &Checkpoints{Activations: v.forwardValues()}
-	}
-	for _, u := range v.pred[x] {
-		if !v.stored[u] {
-			v.broken(RuleMissingInput, k, v.graph.Nodes[u].Memory, "C %s needs %s, which is not stored", n.ID, v.graph.Nodes[u].ID)
-		}
-	}
-	v.during(k, v.part(x), n.Memory, n.Overhead)
-	v.store(&v.stored[x], v.part(x), n.Memory)
-}
-
-func (v *graphReplay) discard(k int) {
-	x, ok := v.node(k)
-	if !ok {
-		return
-	}
-	n := &v.graph.Nodes[x]
-	v.time(k, 0)
-	if !v.stored[x] {
-		v.broken(RuleNotStored, k, n.Memory, "D discards %s, which is not stored", n.ID)
-	}
-	v.free(&v.stored[x], v.part(x), n.Memory)
-}
-
-// forwardValues returns how many values of forward nodes are stored.
-func (v *graphReplay) forwardValues() (n int) {
-	for x, stored := range v.stored {
-		if stored && v.graph.Nodes[x].Kind == graph.Forward {
-			n++
-		}
-	}
-	return n
+	return replaySteps(training.Of(g), p, record, true)
 }

@@ -30,6 +30,7 @@ func ProfileTraining(g *training.Graph, p *Plan) ([]MemoryStep, error) {
 type trainingReplay struct {
 	*replay
 	graph    *training.Graph
+	values   bool           // discards name nodes
 	nodes    map[string]int // by their ids
 	storages map[string]int
 	stored   []bool // by storage; of resident ones always
@@ -47,6 +48,12 @@ type trainingReplay struct {
 }
 
 func replayTraining(g *training.Graph, p *Plan, record bool) (*replay, error) {
+	return replaySteps(g, p, record, false)
+}
+
+// replaySteps replays p on g; values says that g is made of a graph/v1, of which D names
+// a value by the node that writes it, storage v being that of node v.
+func replaySteps(g *training.Graph, p *Plan, record, values bool) (*replay, error) {
 	invalid := ErrNoInstance
 	if g != nil {
 		invalid, p = g.Validate(), p.In(g.Unit)
@@ -56,6 +63,7 @@ func replayTraining(g *training.Graph, p *Plan, record bool) (*replay, error) {
 		return nil, err
 	}
 	v := newTraining(r, g)
+	v.values = values
 	r.fixed = g.Input
 	r.begin()
 	for k := range p.Ops {
@@ -119,13 +127,8 @@ func newTraining(r *replay, g *training.Graph) *trainingReplay {
 }
 
 func (v *trainingReplay) compute(k int) {
-	if !v.plain(k, false, true, nil) {
-		return
-	}
-	o := &v.plan.Ops[k]
-	x, ok := v.nodes[o.Node]
+	x, ok := v.node(k)
 	if !ok {
-		v.broken(RuleNode, k, 0, "%s is of a node that the graph does not have: %q", o.Op, o.Node)
 		return
 	}
 	n := &v.graph.Nodes[x]
@@ -178,15 +181,38 @@ func (v *trainingReplay) first(k, x int) {
 	}
 }
 
-func (v *trainingReplay) discard(k int) {
+// node returns the node of operation k.
+func (v *trainingReplay) node(k int) (x int, ok bool) {
+	if !v.plain(k, false, true, nil) {
+		return 0, false
+	}
 	o := &v.plan.Ops[k]
-	s, ok := v.storages[o.Storage]
+	x, ok = v.nodes[o.Node]
+	if !ok {
+		v.broken(RuleNode, k, 0, "%s is of a node that the graph does not have: %q", o.Op, o.Node)
+	}
+	return x, ok
+}
+
+// storage returns the storage that operation k discards.
+func (v *trainingReplay) storage(k int) (s int, ok bool) {
+	o := &v.plan.Ops[k]
+	s, ok = v.storages[o.Storage]
 	switch {
+	case v.values:
+		return v.node(k)
 	case o.Node != "" || o.Tensor != "" || o.Branch != 0 || o.Layer != 0:
 		v.broken(RuleUnknownOp, k, 0, "%s must name a storage and nothing else", o)
-		return
+		return 0, false
 	case !ok:
 		v.broken(RuleNode, k, 0, "%s is of a storage that the graph does not have: %q", o.Op, o.Storage)
+	}
+	return s, ok
+}
+
+func (v *trainingReplay) discard(k int) {
+	s, ok := v.storage(k)
+	if !ok {
 		return
 	}
 	x := &v.graph.Storages[s]
