@@ -3,6 +3,7 @@
 package curve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,7 +82,8 @@ type Series struct {
 	Method string   `json:"method"`
 	Kind   run.Kind `json:"kind"`
 	// Steps says that the points are breakpoints of a step function from one
-	// run; else the method was run at each value.
+	// run; else the method was run at each value, and an exact one between two of
+	// them, too, where that of another method was better than what it had.
 	Steps    bool         `json:"steps"`
 	Points   []CurvePoint `json:"points"`
 	WallTime float64      `json:"wall_time"`
@@ -146,7 +148,8 @@ func Bandwidths(rate float64, n int) []float64 {
 }
 
 // RunCurve runs methods at the given increasing values of what the curve is
-// over, or once where they make their whole curve over memory. Every point is a
+// over, or once where they make their whole curve over memory; exact ones also where
+// another method's plan is better than theirs between two limits. Every point is a
 // plan that the verifier has replayed. An interrupted run returns what it has.
 func RunCurve(ctx context.Context, p *run.Problem, methods []*run.Method, in *run.Instance, s run.Setting, over Axis, values []float64) *Curve {
 	low, high := p.Range(in)
@@ -174,6 +177,7 @@ func RunCurve(ctx context.Context, p *run.Problem, methods []*run.Method, in *ru
 			break
 		}
 	}
+	c.refine(ctx, p, methods, in, s)
 	c.bound()
 	return c
 }
@@ -192,16 +196,9 @@ func (c *Curve) pointwise(ctx context.Context, p *run.Problem, m *run.Method, in
 		if ctx.Err() != nil {
 			break
 		}
-		at := c.Bounds[k].At
-		s.Platform = c.Over.Place(base, at)
+		s.Platform = c.Over.Place(base, c.Bounds[k].At)
 		r := run.Run(ctx, p, m, in, s)
-		point := CurvePoint{At: at, Memory: s.Platform.Memory, Makespan: r.Makespan, PeakMemory: r.PeakMemory, Status: r.Status, Error: r.Error}
-		if p.Moved != nil && r.Plan != nil && r.Makespan != nil {
-			if share := p.Moved(in, r.Plan); !math.IsNaN(share) {
-				point.Moved = &share
-			}
-		}
-		series.Points = append(series.Points, point)
+		series.Points = append(series.Points, pointOf(p, in, r, c.Bounds[k].At))
 		if r.Bound != nil {
 			c.Bounds[k].improve(*r.Bound)
 		}
@@ -216,6 +213,90 @@ func (c *Curve) pointwise(ctx context.Context, p *run.Problem, m *run.Method, in
 		series.Error = series.Err.Error()
 	}
 	return series
+}
+
+// pointOf is what a run at a value has found.
+func pointOf(p *run.Problem, in *run.Instance, r *run.Result, at float64) CurvePoint {
+	point := CurvePoint{At: at, Memory: r.Platform.Memory, Makespan: r.Makespan, PeakMemory: r.PeakMemory, Status: r.Status, Error: r.Error}
+	if p.Moved != nil && r.Plan != nil && r.Makespan != nil {
+		if share := p.Moved(in, r.Plan); !math.IsNaN(share) {
+			point.Moved = &share
+		}
+	}
+	return point
+}
+
+// refine runs exact methods between two limits where another method's plan is
+// better than what they have there, so that no curve is below that of an optimum:
+// as long as they prove it, and at most four times as often as there are limits.
+func (c *Curve) refine(ctx context.Context, p *run.Problem, methods []*run.Method, in *run.Instance, s run.Setting) {
+	if c.Over != OverMemory {
+		return
+	}
+	for i := range c.Series {
+		exact := &c.Series[i]
+		if exact.Kind != run.Exact || exact.Steps || exact.Err != nil {
+			continue
+		}
+		runs := 0
+		for _, known := range c.better(exact) {
+			best := c.held(exact, known.at)
+			if known.makespan >= best*(1-plan.Tolerance) {
+				continue
+			}
+			if runs == 4*len(c.Bounds) || ctx.Err() != nil {
+				break
+			}
+			s.Platform.Memory = known.at
+			exact.Points = append(exact.Points, pointOf(p, in, run.Run(ctx, p, methods[i], in, s), known.at))
+			if runs++; exact.Points[len(exact.Points)-1].Status != run.Optimal {
+				break
+			}
+		}
+		slices.SortStableFunc(exact.Points, func(a, b CurvePoint) int { return cmp.Compare(a.At, b.At) })
+	}
+}
+
+// A knownPlan is one of another method, and the memory from which on it holds.
+type knownPlan struct{ at, makespan float64 }
+
+// better lists the plans of other methods that are better than what an exact one
+// has found for as much memory, the most memory first, since what is found for it
+// may settle those of less.
+func (c *Curve) better(exact *Series) (list []knownPlan) {
+	for i := range c.Series {
+		for k := range c.Series[i].Points {
+			q := &c.Series[i].Points[k]
+			if &c.Series[i] == exact || q.Makespan == nil {
+				continue
+			}
+			if at := c.From(q); *q.Makespan < c.held(exact, at)*(1-plan.Tolerance) {
+				list = append(list, knownPlan{at, *q.Makespan})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b knownPlan) int { return cmp.Compare(b.at, a.at) })
+	return list
+}
+
+// held returns the best makespan of the series that holds at a value.
+func (c *Curve) held(s *Series, at float64) float64 {
+	best := math.Inf(1)
+	for k := range s.Points {
+		if q := &s.Points[k]; q.Makespan != nil && c.From(q) <= at {
+			best = min(best, *q.Makespan)
+		}
+	}
+	return best
+}
+
+// From returns the value from which on a plan is one: of memory, the plan's peak,
+// which is below the limit that it was made for.
+func (c *Curve) From(p *CurvePoint) float64 {
+	if c.Over == OverMemory && p.PeakMemory != nil {
+		return min(p.At, max(c.Low, *p.PeakMemory))
+	}
+	return p.At
 }
 
 // whole takes the curve of a method, verifies the plan of every breakpoint it

@@ -220,6 +220,34 @@ func TestCurveOfTheOptimum(t *testing.T) {
 
 // Over GPUs and over bandwidth every method is run at each value; what a bound
 // proves for many GPUs or fast links it proves for fewer and slower ones.
+// Where a heuristic's breakpoints lie between the limits, the optimum is run there.
+func TestNoCurveIsBelowTheOptimum(t *testing.T) {
+	in, err := run.Load("zoo:resnet18", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, persistent := find(t, plan.Remat, "persistent")
+	_, optimum := find(t, plan.Remat, "optimum")
+	c := curve.RunCurve(context.Background(), p, []*run.Method{persistent, optimum}, in, run.Setting{}, curve.OverMemory, curve.Limits(p, in, 5))
+	if err := c.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Series[1].Points) <= 5 {
+		t.Fatal("no breakpoint of persistent is better than the optimum of a limit below it: nothing is tested")
+	}
+	for _, x := range c.Series[0].Points {
+		best := math.Inf(1)
+		for i := range c.Series[1].Points {
+			if y := &c.Series[1].Points[i]; y.Makespan != nil && c.From(y) <= x.At {
+				best = min(best, *y.Makespan)
+			}
+		}
+		if *x.Makespan < best*(1-1e-9) {
+			t.Errorf("at %g persistent has %g, the optimum %g", x.At, *x.Makespan, best)
+		}
+	}
+}
+
 func TestCurveOverOtherAxes(t *testing.T) {
 	in := small(t)
 	p, search := find(t, plan.Pipeline, "search")

@@ -1,6 +1,7 @@
 package plots
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -11,9 +12,12 @@ import (
 	"workbench/model/platform"
 )
 
-// Curve is the figure of a trade-off: methods as lines or, where the whole
-// curve is known, step functions; the region that a proven bound excludes
-// shaded; of makespans over memory, the store-all plan marked. What the bound
+// Curve is the figure of a trade-off. Makespans and throughputs are step
+// functions: a plan is one with more memory, faster links or more GPUs, too, so
+// the line at x is the best plan found up to x, and marks are what a method
+// returned for that very value. Ratios and shares are no monotone functions, and
+// lines join what is known. The region that a proven bound excludes is shaded;
+// of makespans over memory, the store-all plan marked. What the bound
 // excludes is below makespans and ratios and above throughputs. Ratios and
 // shares are drawn over the memory in percent of the instance's range, as in
 // [004] Figures 3.7 to 3.13 and 4.2 to 4.5.
@@ -33,25 +37,57 @@ func Curve(c *curve.Curve, problem *run.Problem, quantity curve.Quantity) *Figur
 		if s.Kind == run.Relaxed {
 			continue // its bounds are in the area
 		}
-		line := Series{Name: s.Method, Steps: s.Steps, Points: !s.Steps, Style: -1, Dashed: coincides(c, k)}
-		add := func(at float64, p *curve.CurvePoint) {
-			line.X, line.Y = append(line.X, across(at)), append(line.Y, value(p, at))
-		}
-		if s.Steps && quantity == curve.Ratio {
-			// The bound has steps, too: at the limits both are known.
-			line.Steps, line.Points = false, true
+		line := Series{Name: s.Method, Style: -1}
+		switch {
+		case quantity == curve.Makespan || quantity == curve.Throughput:
+			line.hold(c, s, quantity, across, size)
+		case s.Steps && quantity == curve.Ratio: // the bound has steps, too: at the limits both are known
+			line.Points = true
 			for _, b := range c.Bounds {
-				add(b.At, s.At(b.At))
+				line.add(across(b.At), value(s.At(b.At), b.At))
 			}
-		} else {
+		default:
+			line.Points = true
 			for i := range s.Points {
-				add(s.Points[i].At, &s.Points[i])
+				line.add(across(s.Points[i].At), value(&s.Points[i], s.Points[i].At))
 			}
 		}
 		f.Series = append(f.Series, line)
 	}
 	f.exclude(c, problem, quantity, size, across)
 	return f
+}
+
+// add appends a point.
+func (s *Series) add(x, y float64) { s.X, s.Y = append(s.X, x), append(s.Y, y) }
+
+// hold makes the line the best plan of a method up to each value, and marks the
+// values for which the method was run. Over the memory, a plan holds from its peak
+// on, which is below the limit it was made for.
+func (s *Series) hold(c *curve.Curve, of *curve.Series, quantity curve.Quantity, across func(float64) float64, size float64) {
+	s.Steps = true
+	var found []*curve.CurvePoint
+	for i := range of.Points {
+		p := &of.Points[i]
+		if p.Makespan == nil {
+			continue
+		}
+		found = append(found, p)
+		if y := c.Of(quantity, p, p.At) / size; !of.Steps && finite(y) {
+			s.MarkX, s.MarkY = append(s.MarkX, across(p.At)), append(s.MarkY, y)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *curve.CurvePoint) int { return cmp.Compare(c.From(a), c.From(b)) })
+	for k, best := 0, 0; k < len(found); k++ {
+		if *found[k].Makespan < *found[best].Makespan {
+			best = k
+		}
+		x := across(c.From(found[k]))
+		if last := len(s.X) - 1; last >= 0 && s.X[last] == x {
+			s.X, s.Y = s.X[:last], s.Y[:last]
+		}
+		s.add(x, c.Of(quantity, found[best], c.From(found[k]))/size)
+	}
 }
 
 // pipelineOf says what stays the same along a curve of a pipeline.
@@ -143,7 +179,7 @@ func (f *Figure) across(c *curve.Curve, problem *run.Problem, quantity curve.Qua
 	case c.Over == curve.OverBandwidth:
 		f.LogX = true
 		for _, u := range []platform.AxisUnit{{Name: "GB/s", Size: 1e9}, {Name: "MB/s", Size: 1e6}, {Name: "kB/s", Size: 1e3}} {
-			if len(c.Bounds) > 0 && c.Bounds[len(c.Bounds)-1].At >= 2*u.Size {
+			if len(c.Bounds) > 0 && c.Bounds[len(c.Bounds)-1].At >= u.Size {
 				f.X = "bandwidth of each link (" + u.Name + ")"
 				return in(u.Size)
 			}
@@ -170,22 +206,4 @@ func last(s *curve.Series) *curve.CurvePoint {
 		}
 	}
 	return nil
-}
-
-// coincides reports whether series k is, at half of the limits or more, within
-// a thousandth of an earlier one, which it would hide.
-func coincides(c *curve.Curve, k int) bool {
-	for i := range c.Series[:k] {
-		same := 0
-		for _, b := range c.Bounds {
-			x, y := c.Series[i].Makespan(b.At), c.Series[k].Makespan(b.At)
-			if math.Abs(x-y) <= 1e-3*x {
-				same++
-			}
-		}
-		if same > 0 && 2*same >= len(c.Bounds) {
-			return true
-		}
-	}
-	return false
 }

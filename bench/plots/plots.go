@@ -11,7 +11,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
@@ -46,8 +45,9 @@ type Series struct {
 	Steps bool
 	// Points marks each point.
 	Points bool
-	// Dashed lets a series that lies on an earlier one show it.
-	Dashed bool
+	// Points at MarkX, MarkY are marked, too; they need not lie on the line.
+	MarkX, MarkY []float64
+	Dashed       bool
 	// Style picks colour and dashes; equal styles look the same in every
 	// figure. Negative: the series' position.
 	Style int
@@ -125,6 +125,7 @@ func sans(size float64) font.Font {
 }
 
 func (f *Figure) draw(c draw.Canvas) error {
+	c.FillPolygon(color.White, []vg.Point{c.Min, {X: c.Max.X, Y: c.Min.Y}, c.Max, {X: c.Min.X, Y: c.Max.Y}})
 	p := plot.New()
 	f.theme(p)
 	legend := plot.NewLegend()
@@ -144,8 +145,9 @@ func (f *Figure) draw(c draw.Canvas) error {
 		p.Add(area)
 		legend.Add(b.Name, swatch{shaded})
 	}
+	shown := f.overlaps()
 	for k := range f.Series {
-		if err := f.series(p, &legend, k); err != nil {
+		if err := f.series(p, &legend, k, shown[k]); err != nil {
 			return err
 		}
 	}
@@ -214,6 +216,10 @@ func (f *Figure) limits(p *plot.Plot) error {
 				y.add(s.Y[i])
 			}
 		}
+		for i := range s.MarkX {
+			x.add(s.MarkX[i])
+			y.add(s.MarkY[i])
+		}
 	}
 	for _, m := range f.Marks {
 		if finite(m.Y) {
@@ -264,21 +270,29 @@ func (s span) with(log bool) (low, high float64) {
 	return s.low - margin, s.high + margin
 }
 
-// plain marks what plot does by itself, but writes whole numbers as such: of 0 to
-// 75 plot says 25.00, as if it wrote the ticks between.
+// plain marks multiples of 1, 2 or 5 times a power of ten, four to eight of them,
+// and what lies halfway between.
 type plain struct{}
 
-func (plain) Ticks(low, high float64) []plot.Tick {
-	ticks := plot.DefaultTicks{}.Ticks(low, high)
-	for _, t := range ticks {
-		if t.Label != "" && t.Value != math.Round(t.Value) {
-			return ticks
+func (plain) Ticks(low, high float64) (ticks []plot.Tick) {
+	const most = 8
+	step := math.Pow(10, math.Floor(math.Log10((high-low)/most)))
+	for _, f := range []float64{1, 2, 5, 10} {
+		if (high-low)/(f*step) <= most {
+			step *= f
+			break
 		}
 	}
-	for i := range ticks {
-		if t := &ticks[i]; strings.Contains(t.Label, ".") && !strings.Contains(t.Label, "e") {
-			t.Label = strconv.FormatFloat(t.Value, 'f', -1, 64)
+	decimals := max(0, -int(math.Floor(math.Log10(step)+1e-9)))
+	for k := math.Ceil(2*low/step - 1e-9); k <= 2*high/step+1e-9; k++ {
+		t := plot.Tick{Value: k*step/2 + 0} // not -0
+		if math.Mod(k, 2) == 0 {
+			t.Label = strconv.FormatFloat(t.Value, 'f', decimals, 64)
+			if decimals > 4 || math.Abs(t.Value) >= 1e7 {
+				t.Label = strconv.FormatFloat(t.Value, 'g', 6, 64)
+			}
 		}
+		ticks = append(ticks, t)
 	}
 	return ticks
 }
@@ -352,13 +366,13 @@ func (f *Figure) area(p *plot.Plot, b *Bound) (*plotter.Polygon, error) {
 }
 
 // series adds curve k. Gaps divide it into several lines.
-func (f *Figure) series(p *plot.Plot, legend *plot.Legend, k int) error {
+func (f *Figure) series(p *plot.Plot, legend *plot.Legend, k int, o overlap) error {
 	s := &f.Series[k]
 	style := s.Style
 	if style < 0 {
 		style = k
 	}
-	look := draw.LineStyle{Color: colours[style%len(colours)], Width: vg.Points(1.6), Dashes: dashes[style/len(colours)%len(dashes)]}
+	look := draw.LineStyle{Color: colours[style%len(colours)], Width: o.width(), Dashes: dashes[style/len(colours)%len(dashes)]}
 	if s.Dashed {
 		look.Dashes = []vg.Length{vg.Points(4), vg.Points(4)}
 	}
@@ -391,8 +405,30 @@ func (f *Figure) series(p *plot.Plot, legend *plot.Legend, k int) error {
 		legend.Add(s.Name + ": no plan")
 		return nil
 	}
-	legend.Add(s.Name, thumbnails...)
+	if len(s.MarkX) > 0 {
+		points, err := s.marked()
+		if err != nil {
+			return err
+		}
+		points.GlyphStyle = glyph
+		p.Add(points)
+		thumbnails = append(thumbnails, points)
+	}
+	legend.Add(s.Name+o.words(), thumbnails...)
 	return nil
+}
+
+// marked returns the marks of a series.
+func (s *Series) marked() (*plotter.Scatter, error) {
+	at := make(plotter.XYs, len(s.MarkX))
+	for i := range at {
+		at[i] = plotter.XY{X: s.MarkX[i], Y: s.MarkY[i]}
+	}
+	points, err := plotter.NewScatter(at)
+	if err != nil {
+		return nil, fmt.Errorf("figure: series %s: %w", s.Name, err)
+	}
+	return points, nil
 }
 
 // parts returns the runs of points between gaps.

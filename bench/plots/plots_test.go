@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"workbench/bench/curve"
 	"workbench/bench/run"
 	"workbench/model/platform"
@@ -171,13 +173,60 @@ func TestCurvesThatCoincideBothShow(t *testing.T) {
 		Series: []curve.Series{same("first", 3), same("second", 4), same("third", 3.001)},
 		Bounds: []curve.BoundPoint{{At: 1, Value: 2}, {At: 4, Value: 2}},
 	}
-	var dashed []bool
-	for _, s := range Curve(c, &run.Problem{Word: "makespan"}, curve.Makespan).Series {
-		dashed = append(dashed, s.Dashed)
+	f := Curve(c, &run.Problem{Word: "makespan"}, curve.Makespan)
+	if got, want := f.overlaps(), []overlap{{under: 1}, {}, {}}; !slices.Equal(got, want) {
+		t.Errorf("overlaps %v, want %v", got, want)
 	}
-	if want := []bool{false, false, true}; !slices.Equal(dashed, want) {
-		t.Errorf("dashed %v, want %v", dashed, want)
+	f.Series[1].Y, f.Series[2].Y = []float64{3, 2}, []float64{3.0001, 2}
+	f.Series[1].X, f.Series[2].X = []float64{1, 2}, []float64{1, 2}
+	if got, want := f.overlaps(), []overlap{{under: 2}, {under: 1}, {same: "second"}}; !slices.Equal(got, want) {
+		t.Errorf("overlaps %v, want %v", got, want)
 	}
+	if svg := write(t, f, "svg"); !bytes.Contains(svg, []byte("third = second")) {
+		t.Error("the legend does not say which curve is hidden")
+	}
+}
+
+// Between two values that were tried no method is drawn better than the optimum
+// there: what was found for a value is all that is known up to the next.
+func TestCurvesAreNotBetterThanTheOptimum(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(2, 20).Draw(t, "values")
+		optimum := make([]float64, n) // of each memory from 1 on
+		for x := n - 1; x >= 0; x-- {
+			optimum[x] = float64(rapid.IntRange(0, 3).Draw(t, "fall"))
+			if x+1 < n {
+				optimum[x] += optimum[x+1]
+			} else {
+				optimum[x]++
+			}
+		}
+		c := &curve.Curve{Over: curve.OverMemory, Low: 1, High: float64(n), Compute: 1}
+		tried := curve.Series{Method: "a"}
+		for x, best := range optimum {
+			if x > 0 && rapid.Bool().Draw(t, "not tried") {
+				continue
+			}
+			p := curve.CurvePoint{At: float64(x + 1)}
+			if y := best + float64(rapid.IntRange(0, 3).Draw(t, "above")); x == 0 || rapid.Bool().Draw(t, "found") {
+				p.Makespan = &y
+			}
+			tried.Points = append(tried.Points, p)
+		}
+		c.Series = []curve.Series{tried}
+		for _, q := range []curve.Quantity{curve.Makespan, curve.Throughput} {
+			line := Curve(c, &run.Problem{Slots: true}, q).Series[0]
+			for x := range optimum {
+				y := line.at(float64(x + 1))
+				if q == curve.Throughput {
+					y = 1 / y
+				}
+				if y < optimum[x]*(1-1e-12) {
+					t.Fatalf("%s: %v at %d, the optimum takes %v", q, y, x+1, optimum[x])
+				}
+			}
+		}
+	})
 }
 
 func TestBoundsOfSlotsHoldUpToTheNext(t *testing.T) {
@@ -243,16 +292,16 @@ func TestRatiosAndShares(t *testing.T) {
 	}
 }
 
-// Of 0 to 75, plot says 0.00 and 75.00.
+// Steps are round, with no more digits than they need.
 func TestWholeLabelsHaveNoFraction(t *testing.T) {
 	for _, x := range []struct {
 		high float64
 		want string
 	}{
-		{75, "0 25 50 75"},
-		{280, "0 250"},
-		{0.6, "0.00 0.25 0.50"},
-		{1.5, "0.0 0.5 1.0 1.5"},
+		{75, "0 10 20 30 40 50 60 70"},
+		{280, "0 50 100 150 200 250"},
+		{0.6, "0.0 0.1 0.2 0.3 0.4 0.5 0.6"},
+		{1.5, "0.0 0.2 0.4 0.6 0.8 1.0 1.2 1.4"},
 	} {
 		var got []string
 		for _, tick := range (plain{}).Ticks(0, x.high) {

@@ -78,7 +78,7 @@ func (p *Problem) tradeoff(t *Tradeoff) *plots.Figure {
 	memory, objective, x, y := p.units(t)
 	f := &plots.Figure{Title: p.Name + ": " + t.Name, X: x, Y: y, Bound: &plots.Bound{Name: "excluded by proof"}}
 	for k, m := range p.planners() {
-		s := plots.Series{Name: m.Label, Points: true, Style: k}
+		s := plots.Series{Name: m.Label, Steps: true, Points: true, Style: k} // what is found for a memory holds for more
 		for _, c := range t.Cases {
 			v := c.Cells[m.Index].Objective
 			if math.IsInf(v, 1) {

@@ -346,7 +346,7 @@ func (p *Problem) tradeoffData(t *Tradeoff) pageFigure {
 	}
 	f.Series = append(f.Series, bound)
 	for k, m := range p.planners() {
-		s := pageSeries{Name: m.Label, Style: k}
+		s := pageSeries{Name: m.Label, Style: k, Steps: 1}
 		for _, c := range t.Cases {
 			cell, runs := c.Cells[m.Index], -1
 			if len(cell.Runs) > 0 {

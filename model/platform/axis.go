@@ -17,10 +17,11 @@ func ByteUnit(most float64) AxisUnit { return unitFor(most, axisBytes) }
 // TimeUnit returns the unit for an axis of durations up to most seconds.
 func TimeUnit(most float64) AxisUnit { return unitFor(most, axisSeconds) }
 
-// unitFor returns the largest unit of which most is at least two.
+// unitFor returns the largest unit of which most is at least one: that in which
+// texts write most.
 func unitFor(most float64, units []AxisUnit) AxisUnit {
 	for _, u := range units {
-		if most >= 2*u.Size {
+		if most >= u.Size {
 			return u
 		}
 	}
