@@ -246,7 +246,7 @@
     const last = x.at(-1);
     return [x, ...series.map(s => {
       const at = new Map(s.x.map((v, k) => [v, s.y[k]]));
-      if (s.steps === 0) return x.map(v => at.has(v) ? at.get(v) : undefined);
+      if (s.steps === 0 || s.runs && s.steps === 1) return x.map(v => at.has(v) ? at.get(v) : undefined);
       if (s.steps === -1) { // holds up to its x
         let k = 0;
         return x.map(v => { while (k < s.x.length && s.x[k] < v) k++; return k < s.x.length ? s.y[k] : null; });
@@ -275,7 +275,7 @@
         return {
           label: s.name, stroke: s.style < 0 ? "#999" : colours[s.style % colours.length], width: 1.8, dash: s.style < 0 ? [] : dashes[Math.floor(s.style / colours.length) % dashes.length],
           fill: s.style < 0 ? "rgba(128,128,128,0.16)" : undefined, value: (u, v) => digits(v), spanGaps: s.steps === 0,
-          paths: s.steps === 0 ? undefined : uPlot.paths.stepped({align: s.steps}), points: {show: s.steps === 0, size: 6},
+          paths: s.steps === 0 ? undefined : uPlot.paths.stepped({align: s.steps}), points: {show: s.steps === 0 || s.runs && s.steps === 1, size: 6},
         };
       })],
     };
