@@ -16,8 +16,8 @@ const lightColour = "#c3e3f5"
 
 // offloadLanes are those of plans with one link to the host.
 var offloadLanes = []lane{
-	{"compute", []string{plan.OpFAll, plan.OpFCk, plan.OpFNone, plan.OpB, plan.OpD}},
-	{"link", []string{plan.OpO, plan.OpP}},
+	{name: "compute", kinds: []string{plan.OpFAll, plan.OpFCk, plan.OpFNone, plan.OpB, plan.OpD}},
+	{name: "link", kinds: []string{plan.OpO, plan.OpP}},
 }
 
 // offloadSVG draws a plan with transfers of activations: what is computed and
@@ -27,15 +27,13 @@ func offloadSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := d.lay(o, lastEnd(p), heightOf(len(offloadLanes))); err != nil {
+	if err := d.lay(o, lastEnd(p), heightOf(offloadLanes)); err != nil {
 		return err
 	}
 	d.open(d.curveEnd + bottom)
 	d.offloadHeader()
 	d.grid()
-	for k, l := range offloadLanes {
-		d.lane(k, l)
-	}
+	d.lanes(offloadLanes)
 	d.curve()
 	d.printf("</svg>\n")
 	return d.Flush()

@@ -75,8 +75,8 @@ func drawable(in plan.Instance, p *plan.Plan) error {
 	return nil
 }
 
-// patternSVG draws one period of a pattern: a lane for each GPU and link, and
-// on each operation its layer and, raised, the shift: of which mini-batch it is
+// patternSVG draws one period of a pattern: a lane for each GPU and link, below them
+// the memory of each GPU, and on each operation its layer and, raised, the shift: of which mini-batch it is
 // in this period, also where it goes on from the period before. Where there is no room for
 // that, neighbours of one mini-batch share a label.
 func patternSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
@@ -93,24 +93,27 @@ func patternSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 		o.Width = min(max(defaultWidth, passWidth*most), mostWidth)
 	}
 	d := &drawing{Writer: bufio.NewWriter(w), chain: plan.As[*chain.Chain](in), plan: p}
-	d.lay(o, *p.Period, heightOf(len(lanes)))
-	d.curveTop, d.curveEnd = d.lanesEnd, d.lanesEnd+4 // there is no curve
+	d.lay(o, *p.Period, heightOf(make([]lane, len(lanes))))
+	memory := d.patternMemory()
+	d.curveEnd = d.curveTop + memory.height()
 	d.open(d.curveEnd + bottom)
 	d.heading("", d.patternMeasures())
-	d.legend([]legendItem{
+	d.legend(append([]legendItem{
 		{"forward", swatch(forwardColour, 1)},
 		{"backward", swatch(backwardColour, 1)},
 		{"activation sent", swatch(prefetchColour, 1)},
 		{"gradient sent", swatch(uploadColour, 1)},
 		{"layer 5 of " + miniBatch(p.K, 2) + " in period j", fmt.Sprintf(`<text y="9">5%s</text>`, raised(2))},
-	})
+	}, memory.legend()...))
 	d.grid()
-	for i, lane := range lanes {
-		y := d.band(i, lane.name)
-		for _, pass := range lane.passes {
+	for i, r := range lanes {
+		y := top + float64(i)*(laneHeight+laneGap)
+		d.band(y, lane{name: r.name})
+		for _, pass := range r.passes {
 			d.patternPass(y, pass)
 		}
 	}
+	memory.draw()
 	d.printf("</svg>\n")
 	return d.Flush()
 }
@@ -118,8 +121,7 @@ func patternSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 // patternMeasures are the period and, of a plan that can be replayed, the GPUs
 // in use and their memory.
 func (d *drawing) patternMeasures() string {
-	t := platform.TimeUnit(d.period)
-	s := fmt.Sprintf("T = %s %s", number(d.period/t.Size), t.Name)
+	s := "T = " + platform.FormatSeconds(d.period)
 	if d.plan.K > 1 {
 		s += fmt.Sprintf(" for %d mini-batches", d.plan.K)
 	}
@@ -133,8 +135,7 @@ func (d *drawing) patternMeasures() string {
 	}
 	s += fmt.Sprintf(", %d of %d GPUs", used, len(sum.GPUs))
 	if sum.PeakMemory > 0 {
-		m := platform.ByteUnit(sum.Memory)
-		s += fmt.Sprintf(", peak %s of %s %s", number(sum.PeakMemory/m.Size), number(sum.Memory/m.Size), m.Name)
+		s += ", " + ofLimit(sum.PeakMemory, sum.Memory)
 	}
 	return s
 }

@@ -106,7 +106,7 @@ func TestPattern(t *testing.T) {
 	if err := drawSVG(&b, in, p, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{">link0-1<", ">T = 6 s, 2 of 3 GPUs, peak 8 of 10 B<", "B_1 (one) of mini-batch j: 2 to 5 s", "layer 5 of mini-batch j + 2 in period j"} {
+	for _, want := range []string{">link0-1<", ">T = 6 s, 2 of 3 GPUs, peak 8 B of 10 B<", "B_1 (one) of mini-batch j: 2 to 5 s", "layer 5 of mini-batch j + 2 in period j"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the picture does not say %q", want)
 		}
@@ -278,5 +278,29 @@ func TestPatternTrace(t *testing.T) {
 	}
 	if got, want := strings.Join(names, ", "), "F_1^2 one 2, B_1^0 one 0, F_1^2 one 2"; got != want {
 		t.Errorf("on gpu0 %s, want %s", got, want)
+	}
+}
+
+// Below the lanes stands the memory of each GPU that computes something; of the stage
+// model also what it counts.
+func TestPatternShowsMemoryOfEachGPU(t *testing.T) {
+	in, p := twoGPUs()
+	for _, model := range []string{plan.TaskModel, plan.StageModel} {
+		p.MemoryModel = model
+		var b bytes.Buffer
+		if err := drawSVG(&b, in, p, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{">memory (B)<", "weights, buffers of gpu0", "activations of gpu1", ">dashed: the limit"} {
+			if !strings.Contains(b.String(), want) {
+				t.Errorf("the picture does not say %q", want)
+			}
+		}
+		if strings.Contains(b.String(), "of gpu2") {
+			t.Error("a GPU without layers has memory")
+		}
+		if got := strings.Contains(b.String(), "by the stage model"); got != (model == plan.StageModel) {
+			t.Errorf("the stage model is drawn: %v, of a plan with the %s model", got, model)
+		}
 	}
 }

@@ -63,16 +63,17 @@ func placementSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error 
 	a.curveTop, a.curveEnd = top, top+placementHeight
 	a.open(a.curveEnd + bottom)
 	u := platform.ByteUnit(a.most)
-	a.heading(a.l.Name, fmt.Sprintf("%d buffers, height %s %s, load %s %s",
-		len(a.l.Buffers), number(a.summary.Height/u.Size), u.Name, number(a.summary.Load/u.Size), u.Name))
+	a.heading(a.l.Name, fmt.Sprintf("%d buffers, height %s, load %s",
+		len(a.l.Buffers), platform.FormatBytes(a.summary.Height), platform.FormatBytes(a.summary.Load)))
 	for i, t := range ticks(a.period, int(a.width/90)) {
 		if i > 0 {
 			a.text(a.x(t), a.curveEnd+16, "middle", "", number(a.from+t))
 		}
 	}
-	a.text(a.x(a.period/2), a.curveEnd+32, "middle", "", "time")
+	a.text(a.x(a.period/2), a.curveEnd+32, "middle", "", "time (steps)")
+	a.printf("<text transform=\"translate(14 %s) rotate(-90)\" text-anchor=\"middle\">address (%s)</text>\n", px((a.curveTop+a.curveEnd)/2), u.Name)
 	for _, y := range ticks(a.most/u.Size, 8) {
-		a.text(left-8, a.y(y*u.Size)+4, "end", "", number(y)+" "+u.Name)
+		a.text(left-8, a.y(y*u.Size)+4, "end", "", number(y))
 	}
 	a.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"#888\" fill-opacity=\"0.13\"/>\n", px(left), px(top), px(a.period*a.scale), placementHeight)
 	for i := range a.l.Buffers {

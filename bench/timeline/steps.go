@@ -111,6 +111,7 @@ func (d *stepsDrawing) draw() {
 	d.open(height)
 	d.header()
 	d.grid()
+	d.text(left-14, top-10, "end", `font-style="italic"`, d.rowName())
 	for r := range d.rows {
 		if every := int(math.Ceil(11 / d.row)); r%every == 0 {
 			d.text(left-6, d.y(r)+d.row/2+3.5, "end", `font-size="9"`, d.label(r))
@@ -168,13 +169,22 @@ func (d *stepsDrawing) heading(name string, makespan float64) {
 	for i := range d.memory {
 		peak = max(peak, d.memory[i].During.Total())
 	}
-	t := platform.TimeUnit(d.period)
-	m := platform.AxisUnit{Name: "slots", Size: 1}
-	if !d.slots {
-		m = platform.ByteUnit(max(peak, d.plan.Platform.Memory))
+	memory := ofLimit(peak, d.plan.Platform.Memory)
+	if d.slots {
+		memory = fmt.Sprintf("peak %s of %s slots", number(peak), number(d.plan.Platform.Memory))
 	}
-	d.drawing.heading(name, fmt.Sprintf("makespan %s %s, peak %s of %s %s",
-		number(makespan/t.Size), t.Name, number(peak/m.Size), number(d.plan.Platform.Memory/m.Size), m.Name))
+	d.drawing.heading(name, "makespan "+platform.FormatSeconds(makespan)+", "+memory)
+}
+
+// rowName says what the rows are.
+func (d *stepsDrawing) rowName() string {
+	switch {
+	case d.slots:
+		return "branch: layer"
+	case d.graph:
+		return "node"
+	}
+	return "layer"
 }
 
 // rowLegend says what the colours of the rows are.
@@ -384,7 +394,7 @@ func graphSteps(g *training.Graph, p *plan.Plan) *steps {
 	for i := range g.Storages {
 		storage[g.Storages[i].ID] = i
 	}
-	s := &steps{rows: rows, label: func(row int) string { return short(names[row]) }}
+	s := &steps{rows: rows, label: func(row int) string { return short(names[row], mostName) }}
 	h := &held{s, map[key]float64{}}
 	here, kept := make([]bool, len(g.Storages)), make([]int, g.Len()) // kept: of each node, how many are here
 	for k := range p.Ops {
@@ -413,11 +423,14 @@ func graphSteps(g *training.Graph, p *plan.Plan) *steps {
 	return s
 }
 
-// short cuts a name to what the margin has room for: names of networks say at
-// the front which block it is and at the end which operation.
-func short(name string) string {
-	if r := []rune(name); len(r) > 15 {
-		return string(r[:7]) + "…" + string(r[len(r)-7:])
+// mostName is how many characters the margin has room for.
+const mostName = 15
+
+// short cuts a name to what there is room for: names of networks say at the front
+// which block it is and at the end which operation.
+func short(name string, most int) string {
+	if r := []rune(name); len(r) > most {
+		return string(r[:most/2]) + "…" + string(r[len(r)-(most-1)/2:])
 	}
 	return name
 }

@@ -56,7 +56,11 @@ const (
 type lane struct {
 	name  string
 	kinds []string
+	high  float64 // in pixels; 0: laneHeight
 }
+
+// height of the lane in pixels.
+func (l lane) height() float64 { return cmp.Or(l.high, laneHeight) }
 
 // A Drawer draws the plans of a problem, which need not be valid.
 type Drawer struct {
@@ -99,9 +103,9 @@ func Patterns() Drawer { return Drawer{patternSVG, patternTrace} }
 func Weights() Drawer { return Drawer{weightsSVG, weightsTrace} }
 
 var lanes = []lane{
-	{"compute", []string{plan.OpF, plan.OpB}},
-	{"host → GPU", []string{plan.OpP}},
-	{"GPU → host", []string{plan.OpO, plan.OpD}},
+	{name: "compute", kinds: []string{plan.OpF, plan.OpB}},
+	{name: "host → GPU", kinds: []string{plan.OpP}},
+	{name: "GPU → host", kinds: []string{plan.OpO, plan.OpD}},
 }
 
 func weightsSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
@@ -111,7 +115,7 @@ func weightsSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 		return fmt.Errorf("timeline: %w", err)
 	}
 	d := &drawing{Writer: bufio.NewWriter(w), chain: c, plan: p, samples: samples}
-	d.lay(o, *p.Period, heightOf(len(lanes)))
+	d.lay(o, *p.Period, heightOf(lanes))
 	d.draw()
 	return d.Flush()
 }
@@ -125,6 +129,7 @@ type drawing struct {
 
 	period, width, scale         float64
 	lanesEnd, curveTop, curveEnd float64
+	high                         float64 // of the lane that is drawn
 }
 
 // lay settles the measures of a picture from time 0 to end, which has so much
@@ -140,16 +145,19 @@ func (d *drawing) lay(o Options, end, height float64) {
 	d.curveEnd = d.curveTop + curveHeight
 }
 
-// heightOf returns the height of n lanes.
-func heightOf(n int) float64 { return float64(n)*(laneHeight+laneGap) - laneGap }
+// heightOf returns the height of lanes.
+func heightOf(lanes []lane) (h float64) {
+	for _, l := range lanes {
+		h += l.height() + laneGap
+	}
+	return h - laneGap
+}
 
 func (d *drawing) draw() {
 	d.open(d.curveEnd + bottom)
 	d.header()
 	d.grid()
-	for k, l := range lanes {
-		d.lane(k, l)
-	}
+	d.lanes(lanes)
 	d.curve()
 	d.printf("</svg>\n")
 }
@@ -180,9 +188,7 @@ func (d *drawing) header() {
 	for _, s := range d.samples {
 		peak = max(peak, s.Total())
 	}
-	t, m := platform.TimeUnit(d.period), platform.ByteUnit(d.memory())
-	d.heading(d.chain.Name, fmt.Sprintf("period %s %s, peak %s of %s %s",
-		number(d.period/t.Size), t.Name, number(peak/m.Size), number(d.plan.Platform.Memory/m.Size), m.Name))
+	d.heading(d.chain.Name, "period "+platform.FormatSeconds(d.period)+", "+ofLimit(peak, d.plan.Platform.Memory))
 	d.legend([]legendItem{
 		{"forward", swatch(forwardColour, 1)},
 		{"backward", swatch(backwardColour, 1)},
@@ -194,6 +200,15 @@ func (d *drawing) header() {
 		{"gradients", swatch(gradientColour, curveOpacity)},
 		{"activations", swatch(activationColour, curveOpacity)},
 	})
+}
+
+// ofLimit writes a peak of memory and the limit, if there is one, in bytes.
+func ofLimit(peak, limit float64) string {
+	s := "peak " + platform.FormatBytes(peak)
+	if !math.IsInf(limit, 1) {
+		s += " of " + platform.FormatBytes(limit)
+	}
+	return s
 }
 
 // heading writes which plan is drawn, by a name if its instance has none, and
@@ -248,9 +263,18 @@ func (d *drawing) grid() {
 	d.text(d.x(d.period/2), d.curveEnd+32, "middle", "", "time ("+u.Name+")")
 }
 
+// lanes writes resources, one below the other.
+func (d *drawing) lanes(list []lane) {
+	y := float64(top)
+	for _, l := range list {
+		d.lane(y, l)
+		y += l.height() + laneGap
+	}
+}
+
 // lane writes the operations of one resource.
-func (d *drawing) lane(k int, l lane) {
-	y := d.band(k, l.name)
+func (d *drawing) lane(y float64, l lane) {
+	d.band(y, l)
 	ops := d.ops(l.kinds)
 	for _, o := range ops {
 		if o.Op.Op != plan.OpD {
@@ -265,12 +289,11 @@ func (d *drawing) lane(k int, l lane) {
 	d.labels(y, ops)
 }
 
-// band draws lane k without its operations, and returns where it begins.
-func (d *drawing) band(k int, name string) (y float64) {
-	y = top + float64(k)*(laneHeight+laneGap)
-	d.text(left-8, y+laneHeight/2+4, "end", "", name)
-	d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"#888\" fill-opacity=\"0.13\"/>\n", px(left), px(y), px(d.period*d.scale), laneHeight)
-	return y
+// band draws a lane without its operations. What is drawn next is as high as it.
+func (d *drawing) band(y float64, l lane) {
+	d.high = l.height()
+	d.text(left-8, y+d.high/2+4, "end", "", l.name)
+	d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" fill=\"#888\" fill-opacity=\"0.13\"/>\n", px(left), px(y), px(d.period*d.scale), px(d.high))
 }
 
 // A piece is an operation, or the part of one on one side of the period's end.
@@ -342,20 +365,20 @@ func (d *drawing) box(y float64, o drawnOp, title, colour string) {
 
 // area is a piece of an operation that nothing is drawn of, for its title.
 func (d *drawing) area(y float64, p piece) {
-	d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"none\"/>", px(d.x(p.start)), px(y), px((p.end-p.start)*d.scale), laneHeight)
+	d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" fill=\"none\"/>", px(d.x(p.start)), px(y), px((p.end-p.start)*d.scale), px(d.high))
 }
 
 // bar draws a piece of an operation.
 func (d *drawing) bar(y float64, p piece, colour string) {
 	w := (p.end - p.start) * d.scale
-	d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%d\" fill=\"%s\" stroke=\"#fff\" stroke-width=\"%s\"/>",
-		px(d.x(p.start)), px(y), px(w), laneHeight, colour, px(min(0.6, w/6)))
+	d.printf("<rect x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" fill=\"%s\" stroke=\"#fff\" stroke-width=\"%s\"/>",
+		px(d.x(p.start)), px(y), px(w), px(d.high), colour, px(min(0.6, w/6)))
 }
 
 // tick writes a discard.
 func (d *drawing) tick(y float64, o drawnOp, title string) {
 	d.printf("<g><title>%s</title><rect x=\"%s\" y=\"%s\" width=\"1.5\" height=\"9\" fill=\"#000\"/></g>\n",
-		escape(title), px(d.x(o.pieces[0].start)-0.75), px(y+laneHeight-9))
+		escape(title), px(d.x(o.pieces[0].start)-0.75), px(y+d.high-9))
 }
 
 // title describes an operation for whoever points at it.
@@ -428,7 +451,7 @@ func (d *drawing) labels(y float64, ops []drawnOp) {
 		attributes += ` stroke="#fff" stroke-width="2.5" stroke-opacity="0.6" paint-order="stroke"`
 	}
 	for _, l := range all {
-		d.text(l.x, y+laneHeight/2+3.5, "middle", attributes, strconv.Itoa(l.layer))
+		d.text(l.x, y+d.high/2+3.5, "middle", attributes, strconv.Itoa(l.layer))
 	}
 }
 

@@ -10,11 +10,18 @@ import (
 	"workbench/model/verify"
 )
 
+// Measures of the names of variables, in pixels: of lanes in which they stand upright,
+// and of their font.
+const (
+	namesHeight = 100
+	nameSize    = 8
+)
+
 // swapLanes are those of plans of swapping, of the GPU and its two links.
 var swapLanes = []lane{
-	{"compute", []string{plan.OpRun, plan.OpDrop}},
-	{"host → GPU", []string{plan.OpIn}},
-	{"GPU → host", []string{plan.OpOut}},
+	{name: "compute", kinds: []string{plan.OpRun, plan.OpDrop}},
+	{name: "host → GPU", kinds: []string{plan.OpIn}, high: namesHeight},
+	{name: "GPU → host", kinds: []string{plan.OpOut}, high: namesHeight},
 }
 
 // swapParts are what memory is used for in swapping.
@@ -38,14 +45,16 @@ func swapSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 		return err
 	}
 	d := newSwapDrawing(in, steps)
-	if err := d.lay(o, lastEnd(p), heightOf(len(swapLanes))); err != nil {
+	if err := d.lay(o, lastEnd(p), heightOf(swapLanes)); err != nil {
 		return err
 	}
 	d.open(d.curveEnd + bottom)
 	d.swapHeader()
 	d.grid()
-	for k, l := range swapLanes {
-		d.swapLane(k, l)
+	y := float64(top)
+	for _, l := range swapLanes {
+		d.swapLane(y, l)
+		y += l.height() + laneGap
 	}
 	d.curve()
 	d.printf("</svg>\n")
@@ -96,9 +105,10 @@ func (d *swapDrawing) swapColour(o *plan.Op) string {
 	return forwardColour
 }
 
-// swapLane writes the operations of one resource; functions have numbers.
-func (d *swapDrawing) swapLane(k int, l lane) {
-	y := d.band(k, l.name)
+// swapLane writes the operations of one resource; functions have numbers, and
+// transfers the names of their variables.
+func (d *swapDrawing) swapLane(y float64, l lane) {
+	d.band(y, l)
 	var numbered, drops []drawnOp
 	for _, o := range d.ops(l.kinds) {
 		if o.Op.Op == plan.OpDrop {
@@ -110,12 +120,30 @@ func (d *swapDrawing) swapLane(k int, l lane) {
 			number := *o.Op
 			number.Layer = o.Function // what labels writes
 			numbered = append(numbered, drawnOp{&number, o.pieces})
+		} else {
+			d.transferName(y, o)
 		}
 	}
 	for _, o := range drops { // in front
 		d.tick(y, o, d.swapTitle(o.Op))
 	}
 	d.labels(y, numbered)
+}
+
+// transferName writes which variable is on a link, across where there is room,
+// else upright, or not at all.
+func (d *swapDrawing) transferName(y float64, o drawnOp) {
+	p := o.pieces[0]
+	middle, room := d.x((p.start+p.end)/2), (p.end-p.start)*d.scale
+	attributes := fmt.Sprintf(`font-size="%d" pointer-events="none"`, nameSize)
+	switch {
+	case textWidth(o.Variable, nameSize)+4 <= room:
+		d.text(middle, y+d.high/2+3, "middle", attributes, o.Variable)
+	case nameSize < room-1:
+		most := int(d.high / textWidth("n", nameSize))
+		x, y := px(middle+3), px(y+d.high/2)
+		d.printf("<text transform=\"translate(%s %s) rotate(-90)\" text-anchor=\"middle\" %s>%s</text>\n", x, y, attributes, escape(short(o.Variable, most)))
+	}
 }
 
 // swapTitle describes an operation for whoever points at it.

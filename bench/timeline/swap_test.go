@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,7 +68,7 @@ func TestSwapDrawsEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkPicture(t, b.String())
-	for _, title := range []string{"run f_77:", "run f_2 (two):", "drop w, 1024 KiB: at 3 s", "out nobody: 3 to 5 s", "in a, 2 MiB: 7 to 9 s", "four &lt; five"} {
+	for _, title := range []string{"run f_77:", "run f_2 (two):", "drop w, 1 MiB: at 3 s", "out nobody: 3 to 5 s", "in a, 2 MiB: 7 to 9 s", "four &lt; five"} {
 		if !strings.Contains(b.String(), title) {
 			t.Errorf("the picture does not say %q", title)
 		}
@@ -102,5 +103,36 @@ func TestSwapOfNothing(t *testing.T) {
 	}
 	if err := drawTrace(io.Discard, nil, p); err == nil {
 		t.Error("no instance, no error")
+	}
+}
+
+// Transfers carry the names of their variables: across, upright, or not at all, as
+// there is room.
+func TestSwapNamesTransfers(t *testing.T) {
+	in, p := outAndIn()
+	for _, x := range []struct {
+		width int
+		want  string
+	}{
+		{1000, `>a</text>`},
+		{left + right + 11*12, `rotate(-90)" text-anchor="middle" font-size="8" pointer-events="none">long-na`},
+	} {
+		s := *plan.As[*functions.Sequence](in)
+		if x.width < 1000 {
+			s.Variables = slices.Clone(s.Variables)
+			s.Variables[0].ID = "long-name"
+			for k := range p.Ops {
+				if p.Ops[k].Variable == "a" {
+					p.Ops[k].Variable = "long-name"
+				}
+			}
+		}
+		var b bytes.Buffer
+		if err := drawSVG(&b, &s, p, Options{Width: x.width}); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(b.String(), x.want); n != 2 {
+			t.Errorf("%d pixels wide, the picture says %q %d times, want 2:\n%s", x.width, x.want, n, b.String())
+		}
 	}
 }

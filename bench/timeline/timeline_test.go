@@ -172,7 +172,7 @@ func TestSVGOperations(t *testing.T) {
 		o := &p.Ops[k]
 		found := 0
 		for _, g := range svg.Groups {
-			if !strings.HasPrefix(g.Title, o.String()+" ") || !strings.Contains(g.Title, fmt.Sprintf(" %.6g ", o.Start*1000)) {
+			if !strings.HasPrefix(g.Title, o.String()+" ") || !strings.Contains(g.Title, fmt.Sprintf(" %.6g ", o.Start)) {
 				continue
 			}
 			found++

@@ -83,6 +83,7 @@ type pattern struct {
 	index     map[stepName]int
 	resources []resource
 	names     map[string]int // of resources
+	samples   []Sample       // of the processor that is followed; nil: no profile is wanted
 }
 
 // A step is one operation in the way of a mini-batch.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -39,6 +40,45 @@ func (v *pattern) checkMemory() {
 		}
 		v.broken(plan.RuleMemory, op, p.Unit.Bytes(peak-limit), "%s needs %s of %s bytes %s", gpuName(i), p.Size(peak), p.Size(limit), by)
 	}
+}
+
+// PipelineProfile returns the memory of each processor over the period by the task
+// model: steps in order of time, the first at time 0, the last one going on to the
+// period. Weights are all that is stored at all times, buffers of links included. It
+// is nil for plans in which operations are missing, more than there should be, or of
+// no processor. The error is that of [VerifyPipeline]. O(n log n) in the number of
+// operations.
+func PipelineProfile(c *chain.Chain, p *plan.Plan) ([][]Sample, error) {
+	v, err := readPattern(c, p)
+	if err != nil {
+		return nil, err
+	}
+	if !v.checkSteps() || slices.Contains(v.owner, -1) {
+		return nil, nil
+	}
+	list := make([][]Sample, p.Platform.Processors)
+	for i := range list {
+		v.samples = []Sample{}
+		v.follow(i)
+		list[i] = v.samples
+		for k := range list[i] {
+			x := &list[i][k]
+			x.Weights, x.Activations = c.Unit.Bytes(x.Weights), c.Unit.Bytes(x.Activations)
+		}
+	}
+	return list, nil
+}
+
+// sample notes the memory of the processor that is followed from a time on, if a
+// profile is wanted: the last value counts of those at one time.
+func (v *pattern) sample(time, fixed, stored float64) {
+	if v.samples == nil {
+		return
+	}
+	if n := len(v.samples); n > 0 && v.samples[n-1].Time >= time {
+		v.samples = v.samples[:n-1]
+	}
+	v.samples = append(v.samples, Sample{Time: time, Weights: fixed, Activations: stored})
 }
 
 // A task is a turn of an F or a B.
@@ -83,7 +123,10 @@ func (v *pattern) follow(i int) (peakOp int) {
 	}
 
 	peakOp = -1
-	for _, c := range order {
+	v.sample(0, fixed, stored)
+	atEnd := stored // when what runs over the end of the period has ended
+	var during float64
+	for k, c := range order {
 		x := &v.steps[c.step]
 		if c.step > 0 && v.waits(c.step-1) {
 			stored -= v.steps[c.step-1].output // it is the input now
@@ -92,7 +135,9 @@ func (v *pattern) follow(i int) (peakOp int) {
 		if x.op == plan.OpB {
 			input = v.gradient(x.layer)
 		}
-		if m := fixed + input + x.output + stored; m > r.TaskMemory[i] || peakOp < 0 {
+		during = input + x.output + stored
+		v.sample(c.start, fixed, during)
+		if m := fixed + during; m > r.TaskMemory[i] || peakOp < 0 {
 			r.TaskMemory[i], peakOp = m, c.op
 		}
 		if x.op == plan.OpF {
@@ -106,6 +151,12 @@ func (v *pattern) follow(i int) (peakOp int) {
 		if v.waits(c.step) {
 			stored += x.output
 		}
+		if k+1 < len(order) || c.end < v.period-v.eps {
+			v.sample(c.end, fixed, stored)
+		}
+	}
+	if n := len(order); v.samples != nil && n > 0 && order[n-1].end > v.period+v.eps {
+		v.wrapped(order[n-1].end-v.period, fixed, during, atEnd)
 	}
 
 	stage := fixed
@@ -116,6 +167,19 @@ func (v *pattern) follow(i int) (peakOp int) {
 	}
 	r.StageMemory[i] = stage
 	return peakOp
+}
+
+// wrapped notes that what runs last goes on in the next period until an instant.
+func (v *pattern) wrapped(until, fixed, during, stored float64) {
+	rest := v.samples
+	v.samples = v.samples[:0:0]
+	v.sample(0, fixed, during)
+	v.sample(until, fixed, stored)
+	for _, x := range rest {
+		if x.Time >= until {
+			v.sample(x.Time, x.Weights, x.Activations)
+		}
+	}
 }
 
 // waits reports whether the output of a step stays on its processor until the
