@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: build solve test test-quick torch test-torch bench quick nightly vet staticcheck dead-code format-check shell-check lint licenses \
+.PHONY: build solve pictures test test-quick torch test-torch bench quick nightly vet staticcheck dead-code format-check shell-check lint licenses \
 	format setup env clean soak release help
 
 # Arguments for `make solve`, `make test`, `make test-quick` and `make bench`, as in
@@ -84,6 +84,9 @@ shell-check:
 
 format: ## format the Go files
 	@$(TOOL) gofumpt -w .
+
+pictures: build ## draw the pictures of the documents again; ARGS='--check remat-resnet50'
+	@scripts/pictures.sh $(ARGS)
 
 licenses: setup ## list the licences of what is linked in, fail on one not allowed
 	@$(WITH_SOLVERS) scripts/licenses.sh

@@ -30,6 +30,10 @@ type Group struct {
 	// OldStopped and NewStopped count tasks whose times are not known.
 	OldStopped int `json:"old_stopped"`
 	NewStopped int `json:"new_stopped"`
+	// OldSpread and NewSpread are those of times over seeds and repetitions; nil: one
+	// run a case.
+	OldSpread *rows.Spread `json:"old_spread,omitempty"`
+	NewSpread *rows.Spread `json:"new_spread,omitempty"`
 }
 
 // Ratio is the change of one measure over the tasks of a group: new over old.
@@ -134,6 +138,7 @@ func (c *Comparison) group(pairs []pair, facts rows.Facts) Group {
 	}
 	var oldGaps, newGaps []float64
 	var oldRuns, newRuns []stats.Run
+	var oldRows, newRows []*sweep.Row
 	m := o.objective()
 	for _, p := range pairs {
 		bound := facts.Bound(rows.CaseOf(&p.new[0].Task))
@@ -144,6 +149,7 @@ func (c *Comparison) group(pairs []pair, facts rows.Facts) Group {
 			newGaps = append(newGaps, rows.Gap(stats.Median(new), b))
 		}
 		oldRuns, newRuns = append(oldRuns, runs(p.old)...), append(newRuns, runs(p.new)...)
+		oldRows, newRows = append(oldRows, p.old...), append(newRows, p.new...)
 		if most(p.old, rows.Stopped) {
 			g.OldStopped++
 		}
@@ -153,7 +159,13 @@ func (c *Comparison) group(pairs []pair, facts rows.Facts) Group {
 	}
 	g.OldGap, g.NewGap = number(stats.ShiftedGeometricMean(oldGaps, gapShift)), number(stats.ShiftedGeometricMean(newGaps, gapShift))
 	g.OldPAR, g.NewPAR = number(stats.PAR(oldRuns, 10)), number(stats.PAR(newRuns, 10))
+	g.OldSpread, g.NewSpread = rows.SpreadOf(oldRows), rows.SpreadOf(newRows)
 	return g
+}
+
+// Spreads reports whether a method has several runs of a case in one of the nights.
+func (c *Comparison) Spreads() bool {
+	return slices.ContainsFunc(c.Groups, func(g Group) bool { return g.OldSpread != nil || g.NewSpread != nil })
 }
 
 func runs(list []*sweep.Row) (out []stats.Run) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"workbench/bench/fragmentation"
+	"workbench/model/platform"
 )
 
 const gib = 1 << 30
@@ -22,7 +23,15 @@ func Fragmentation(f *fragmentation.Fragmentation) *Figure {
 			most = &f.Runs[i]
 		}
 	}
-	g := &Figure{Title: f.Problem + ", " + f.Instance.Name + ", " + f.Method, X: "time (s)", Y: "memory (GiB)", FromZero: true}
+	memory := platform.ByteUnit(float64(max(most.Reserved, most.Capacity)))
+	time := platform.TimeUnit(0)
+	if n := len(most.Samples); n > 0 {
+		time = platform.TimeUnit(most.Samples[n-1].Time)
+	}
+	g := &Figure{
+		Title: f.Problem + ", " + f.Instance.Name + ", " + f.Method,
+		X:     "time (" + time.Name + ")", Y: "memory (" + memory.Name + ")", FromZero: true,
+	}
 	if most.Device != "" {
 		g.Title += ", " + most.Device
 	}
@@ -37,9 +46,7 @@ func Fragmentation(f *fragmentation.Fragmentation) *Figure {
 		requested := Series{Name: "requested", Steps: true, Style: 6}
 		reserved := Series{Name: r.Allocator + " reserved", Steps: true, Style: -1}
 		stuck := Series{Name: r.Allocator + " stuck", Steps: true, Dashed: true, Style: -1}
-		add := func(to *Series, time float64, bytes int64) {
-			to.X, to.Y = append(to.X, time), append(to.Y, float64(bytes)/gib)
-		}
+		add := func(to *Series, at float64, bytes int64) { to.add(at/time.Size, float64(bytes)/memory.Size) }
 		for _, s := range r.Samples {
 			add(&requested, s.Time, s.Requested)
 			add(&reserved, s.Time, s.Reserved)
@@ -57,8 +64,8 @@ func Fragmentation(f *fragmentation.Fragmentation) *Figure {
 		}
 	}
 	if most.Capacity > 0 && len(most.Samples) > 0 {
-		end := most.Samples[len(most.Samples)-1].Time
-		g.Bound = &Bound{Name: "capacity", X: []float64{end}, Y: []float64{float64(most.Capacity) / gib}, Above: true}
+		end := most.Samples[len(most.Samples)-1].Time / time.Size
+		g.Bound = &Bound{Name: "capacity", X: []float64{end}, Y: []float64{float64(most.Capacity) / memory.Size}, Above: true}
 	}
 	return g
 }

@@ -14,10 +14,10 @@ type overlap struct {
 }
 
 // mostUnder is how many widths of lines are told apart.
-const mostUnder = 3
+const mostUnder = 2
 
 // width is that of the series' line: wide enough for those on it to leave a rim.
-func (o overlap) width() vg.Length { return vg.Points(1.6 + 2.8*float64(min(o.under, mostUnder))) }
+func (o overlap) width() vg.Length { return vg.Points(1.6 + 2.4*float64(min(o.under, mostUnder))) }
 
 // words are what the legend says behind the series' name.
 func (o overlap) words() string {

@@ -105,7 +105,7 @@ func pointer(x *float64) string {
 }
 
 func (r *Report) methodsTable() [][]string {
-	out := [][]string{{"problem", "method", "kind", "runs", "plans", "proofs", "infeasible", "stopped", "no_plan", "failed", "cases_not_run", "gap_least", "gap_q1", "gap_median", "gap_q3", "gap_most", "ratio_to_best", "wins", "wins_alone", "bound_ratio", "time_mean", "par10"}}
+	out := [][]string{{"problem", "method", "kind", "runs", "plans", "proofs", "infeasible", "stopped", "no_plan", "failed", "cases_not_run", "gap_least", "gap_q1", "gap_median", "gap_q3", "gap_most", "ratio_to_best", "wins", "wins_alone", "bound_ratio", "time_mean", "par10", "certified", "claimed", "spread_cases", "spread_median", "spread_q3", "spread_most"}}
 	for _, p := range r.Problems {
 		for _, m := range p.Methods {
 			row := []string{p.Name, m.Label, string(m.Kind)}
@@ -115,7 +115,14 @@ func (r *Report) methodsTable() [][]string {
 			for _, q := range []float64{0, 0.25, 0.5, 0.75, 1} {
 				row = append(row, number(m.Quantile(q)))
 			}
-			out = append(out, append(row, number(m.ToBest), strconv.Itoa(m.Wins), strconv.Itoa(m.Alone), number(m.BoundRatio), number(m.MeanTime), number(m.PAR10)))
+			row = append(row, number(m.ToBest), strconv.Itoa(m.Wins), strconv.Itoa(m.Alone), number(m.BoundRatio), number(m.MeanTime), number(m.PAR10))
+			row = append(row, strconv.Itoa(m.Certified), strconv.Itoa(m.Claimed))
+			if x := m.Spread; x != nil {
+				row = append(row, strconv.Itoa(x.Cases), number(x.Median), number(x.Q3), number(x.Most))
+			} else {
+				row = append(row, "0", "", "", "")
+			}
+			out = append(out, row)
 		}
 	}
 	return out

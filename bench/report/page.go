@@ -68,6 +68,7 @@ var functions = template.FuncMap{
 	"sentence": func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
 	"average":  average,
 	"known":    known,
+	"spread":   (*rows.Spread).String,
 	"times":    func(x *float64) string { return written(*x, "×%.3f") },
 }
 

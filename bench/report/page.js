@@ -256,6 +256,15 @@
     })];
   }
 
+  // under counts for each column how many later ones lie on it, at half of the places or more:
+  // its line is that much wider, so that both show.
+  function under(columns) {
+    return columns.map((a, i) => columns.slice(i + 1).filter(b => {
+      const both = a.map((y, k) => [y, b[k]]).filter(([y, z]) => y != null && z != null);
+      return both.length && 2 * both.filter(([y, z]) => Math.abs(y - z) <= 1e-3 * Math.max(Math.abs(y), Math.abs(z))).length >= both.length;
+    }).length);
+  }
+
   function chart(parent, f, open) {
     const holder = make("div", {class: "chart"}, make("h4", null, f.title));
     parent.append(holder);
@@ -263,7 +272,7 @@
     const points = f.series.filter(s => s.x.length || s.steps === 1);
     if (!points.some(s => s.x.length)) { holder.append(make("p", null, "Nothing to draw.")); return; }
     const values = points.flatMap(s => s.x), most = Math.max(...values), log = f.log && most > 3;
-    const columns = aligned(points);
+    const columns = aligned(points), hidden = under(columns.slice(1).map((c, k) => points[k].style < 0 ? [] : c));
     const axis = {stroke: colour("--ink"), grid: {stroke: colour("--line"), width: 1}, ticks: {stroke: colour("--line"), width: 1}};
     const digits = v => v == null ? "–" : String(+v.toPrecision(5));
     const options = {
@@ -271,9 +280,9 @@
       legend: {live: true, markers: {dash: (u, k) => ["solid", "dashed", "dotted", "double"][Math.floor(Math.max(0, k && points[k - 1].style) / colours.length) % dashes.length]}},
       scales: {x: {time: false, distr: log ? 3 : 1, log: 10}, y: {range: (u, low, high) => f.y.endsWith("(%)") ? [0, 101] : [low - 0.05 * (high - low || high || 1), high + 0.05 * (high - low || high || 1)]}},
       axes: [{...axis, label: f.x, labelSize: 22, size: 36, values: (u, vs) => vs.map(v => v == null ? "" : digits(v))}, {...axis, label: f.y, labelSize: 22, size: 52}],
-      series: [{label: f.x.replace(/ *\(.*/, ""), value: (u, v) => digits(v)}, ...points.map(s => {
+      series: [{label: f.x.replace(/ *\(.*/, ""), value: (u, v) => digits(v)}, ...points.map((s, k) => {
         return {
-          label: s.name, stroke: s.style < 0 ? "#999" : colours[s.style % colours.length], width: 1.8, dash: s.style < 0 ? [] : dashes[Math.floor(s.style / colours.length) % dashes.length],
+          label: s.name, stroke: s.style < 0 ? "#999" : colours[s.style % colours.length], width: 1.8 + 2.2 * Math.min(2, hidden[k]), dash: s.style < 0 ? [] : dashes[Math.floor(s.style / colours.length) % dashes.length],
           fill: s.style < 0 ? "rgba(128,128,128,0.16)" : undefined, value: (u, v) => digits(v), spanGaps: s.steps === 0,
           paths: s.steps === 0 ? undefined : uPlot.paths.stepped({align: s.steps}), points: {show: s.steps === 0 || s.runs && s.steps === 1, size: 6},
         };
@@ -298,6 +307,9 @@
     }
   }
   addEventListener("resize", fit);
+  // Paper has two columns of figures, whatever the window's width.
+  addEventListener("beforeprint", () => { for (const [u] of charts) u.setSize({width: 490, height: 240}); });
+  addEventListener("afterprint", fit);
 
   for (const e of document.querySelectorAll(".figures")) for (const f of problems[e.dataset.problem].figures) chart(e, f, false);
   for (const e of document.querySelectorAll(".tradeoff")) {

@@ -20,6 +20,7 @@ import (
 	"workbench/bench/report/rows"
 	"workbench/bench/run"
 	"workbench/bench/sweep"
+	"workbench/model/proof"
 )
 
 // Report is what the page shows.
@@ -127,6 +128,11 @@ type Method struct {
 	// no plan, ended without a plan or a bound, did not end as they should, or
 	// were stopped by their limit with something to show.
 	Runs, Plans, Proofs, Infeasible, NoPlan, Failed, Stopped int
+	// Certified counts runs with a bound that was checked in exact arithmetic,
+	// Claimed those in which a solver says something that nobody checked.
+	Certified, Claimed int
+	// Spread is that of times over seeds and repetitions; nil: one run a case.
+	Spread *rows.Spread
 	// Cases are those that it was to do, NotRun those of them without a row.
 	Cases, NotRun int
 	// Gaps are those of all cases with a plan and a bound, increasing.
@@ -435,6 +441,7 @@ func rank(r *Run) int {
 
 func (p *Problem) summarise(m *Method) {
 	var all []stats.Run
+	var mine []*sweep.Row
 	var times, toBest, bounds []float64
 	for _, c := range p.Cases {
 		cell := c.Cells[m.Index]
@@ -449,6 +456,7 @@ func (p *Problem) summarise(m *Method) {
 		}
 		for _, runs := range cell.Runs {
 			m.count(runs)
+			mine = append(mine, runs.Row)
 			all = append(all, stats.Run{Time: rows.Time(runs.Row), Solved: !rows.Stopped(runs.Row), Limit: runs.Task.TimeLimit})
 		}
 		if len(cell.Runs) > 0 && !cell.Stopped {
@@ -465,6 +473,7 @@ func (p *Problem) summarise(m *Method) {
 		}
 		m.times = append(m.times, reached(cell, c))
 	}
+	m.Spread = rows.SpreadOf(mine)
 	slices.Sort(m.Gaps)
 	m.ToBest = stats.ShiftedGeometricMean(toBest, 0)
 	m.BoundRatio, m.Bounds = math.NaN(), len(bounds)
@@ -491,6 +500,12 @@ func (m *Method) count(r *Run) {
 	if rows.Proved(r.Row) {
 		m.Proofs++
 	}
+	if b, ok := rows.Bound(r.Row); ok && b.Proof == proof.Certified {
+		m.Certified++
+	}
+	if r.Result != nil && len(r.Result.Claims) > 0 {
+		m.Claimed++
+	}
 	switch {
 	case r.Reason == rows.NoPlan:
 		m.NoPlan++
@@ -506,6 +521,11 @@ func (m *Method) count(r *Run) {
 
 // Quantile returns the q-quantile of the gaps.
 func (m *Method) Quantile(q float64) float64 { return stats.Quantile(m.Gaps, q) }
+
+// Spreads reports whether a method of the problem has several runs of a case.
+func (p *Problem) Spreads() bool {
+	return slices.ContainsFunc(p.Methods, func(m *Method) bool { return m.Spread != nil })
+}
 
 // OnlyBounds reports whether the method makes bounds and no plans.
 func (m *Method) OnlyBounds() bool { return m.Kind == run.Relaxed }

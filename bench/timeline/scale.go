@@ -27,5 +27,8 @@ func number(x float64) string {
 	if x == 0 {
 		return "0" // not -0
 	}
+	if x >= 1e4 && x < 1e7 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
 	return strconv.FormatFloat(x, 'g', 4, 64)
 }

@@ -41,15 +41,26 @@ func Nights(w io.Writer, c *compare.Comparison, all bool) {
 	if c.TimesWhy != "" {
 		fmt.Fprintf(w, "%s\n\n", c.TimesWhy)
 	}
-	t := Table(w, table.Row{"problem", "method", "tasks", "objective", "p", "bound", "p", "time", "p", "PAR-10", "verdict"}, 3, 4, 5, 6, 7, 8, 9, 10)
+	header := table.Row{"problem", "method", "tasks", "objective", "p", "bound", "p", "time", "p", "PAR-10"}
+	if c.Spreads() {
+		header = append(header, "spread")
+	}
+	t := Table(w, append(header, "verdict"), 3, 4, 5, 6, 7, 8, 9, 10)
 	for i := range c.Groups {
 		g := &c.Groups[i]
-		t.AppendRow(table.Row{
+		row := table.Row{
 			g.Problem, g.Method, g.Tasks, meanRatio(g.Objective), pValue(g.Objective.Adjusted),
-			meanRatio(g.Bound), pValue(g.Bound.Adjusted), meanRatio(g.Time), pValue(g.Time.Adjusted), seconds(g.NewPAR), groupVerdict(g),
-		})
+			meanRatio(g.Bound), pValue(g.Bound.Adjusted), meanRatio(g.Time), pValue(g.Time.Adjusted), seconds(g.NewPAR),
+		}
+		if c.Spreads() {
+			row = append(row, fmt.Sprintf("%s → %s", g.OldSpread, g.NewSpread))
+		}
+		t.AppendRow(append(row, groupVerdict(g)))
 	}
 	t.Render()
+	if c.Spreads() {
+		fmt.Fprintln(w, "spread: longest over shortest time of a case over seeds and repetitions, of the median case (the worst)")
+	}
 	fmt.Fprintln(w, "new / old, geometric means; p of Wilcoxon's signed-rank test, after Holm's correction; PAR-10 of the new")
 	fmt.Fprintln(w, c.Options.TimesRule())
 	printFindings(w, c, all)

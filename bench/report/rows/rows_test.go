@@ -1,6 +1,7 @@
 package rows_test
 
 import (
+	"math"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -183,5 +184,31 @@ func TestDigits(t *testing.T) {
 		if back, err := strconv.ParseFloat(got, 64); got != want || err != nil || back != x {
 			t.Errorf("%v: %s", x, got)
 		}
+	}
+}
+
+// Seeds and repetitions of a case are one sample; cases of one run say nothing.
+func TestSpread(t *testing.T) {
+	var list []*sweep.Row
+	run := func(memory float64, seed, repetition int, time float64) {
+		r := result("m", run.Feasible, 1, 0)
+		r.Task.Memory, r.Task.Seed, r.Task.Repetition, r.Result.WallTime = memory, seed, repetition, time
+		list = append(list, r)
+	}
+	run(1, 0, 0, 5)
+	if s := rows.SpreadOf(list); s != nil || s.String() != "–" {
+		t.Fatalf("one run has the spread %+v", s)
+	}
+	run(1, 1, 0, 2.5-0.0005)
+	run(1, 1, 1, 3)
+	run(2, 0, 0, 0.999)
+	run(2, 2, 0, 3.999)
+	run(3, 0, 0, 100)
+	s := rows.SpreadOf(list)
+	if s == nil || s.Cases != 2 || math.Abs(s.Median-3) > 1e-3 || math.Abs(s.Most-4) > 1e-9 {
+		t.Fatalf("spread %+v, want a median of 3 and at most 4 of two cases", s)
+	}
+	if got := s.String(); got != "×3 (×4)" {
+		t.Errorf("written %s", got)
 	}
 }
