@@ -28,14 +28,14 @@ func (o overlap) words() string {
 }
 
 // overlaps finds for each series which later ones lie on it: those that are within
-// a thousandth of it at half of the places or more where both have a value.
+// a thousandth of it at a quarter of the places or more where both have a value.
 // O(n·m²) for n series of m points.
 func (f *Figure) overlaps() []overlap {
 	all := make([]overlap, len(f.Series))
 	for k := range f.Series {
 		for i := range f.Series[:k] {
 			same, of := agree(&f.Series[i], &f.Series[k])
-			if of == 0 || 2*same < of {
+			if of == 0 || 4*same < of {
 				continue
 			}
 			all[i].under++

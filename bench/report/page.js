@@ -256,12 +256,12 @@
     })];
   }
 
-  // under counts for each column how many later ones lie on it, at half of the places or more:
+  // under counts for each column how many later ones lie on it, at a quarter of the places or more:
   // its line is that much wider, so that both show.
   function under(columns) {
     return columns.map((a, i) => columns.slice(i + 1).filter(b => {
       const both = a.map((y, k) => [y, b[k]]).filter(([y, z]) => y != null && z != null);
-      return both.length && 2 * both.filter(([y, z]) => Math.abs(y - z) <= 1e-3 * Math.max(Math.abs(y), Math.abs(z))).length >= both.length;
+      return both.length && 4 * both.filter(([y, z]) => Math.abs(y - z) <= 1e-3 * Math.max(Math.abs(y), Math.abs(z))).length >= both.length;
     }).length);
   }
 
