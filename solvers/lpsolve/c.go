@@ -119,6 +119,16 @@ func (m instance) solution(cols int) ([]float64, error) {
 	return x, nil
 }
 
+// duals returns those of rows, nil if there are none. The manual asks for
+// PRESOLVE_SENSDUALS before; with it 5.5.2.5 mixes columns up, without it the duals are there.
+func (m instance) duals(rows, cols int) []float64 {
+	y := make([]float64, 1+rows+cols) // the first is the objective's
+	if C.lps_duals(m.c, doubles(y)) != C.LPS_OK {
+		return nil
+	}
+	return y[1 : 1+rows]
+}
+
 // read reads an MPS file, nil if it cannot.
 func (l *library) read(file string, f milp.MPSFormat) (instance, bool) {
 	s := C.CString(file)

@@ -31,5 +31,5 @@ func New() solvers.Backend { return solvers.New(Engine{}) }
 // that a solve is refused for the reason that matters.
 func (Engine) Can() solvers.Features {
 	return solvers.CanInteger | solvers.CanRelGap | solvers.CanAbsGap | solvers.CanNodes | solvers.CanStart |
-		solvers.CanProgress | solvers.CanLog | solvers.CanRetry | solvers.CanLarge
+		solvers.CanProgress | solvers.CanLog | solvers.CanDuals | solvers.CanRetry | solvers.CanLarge
 }

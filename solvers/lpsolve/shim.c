@@ -55,6 +55,7 @@ typedef void log_function(void *lp, void *data, char *text);
 	X(int, solve, (void *)) \
 	X(double, get_working_objective, (void *)) \
 	X(boolean, get_variables, (void *, double *)) \
+	X(boolean, get_dual_solution, (void *, double *)) \
 	X(boolean, get_ptr_variables, (void *, double **)) \
 	X(long long, get_total_nodes, (void *)) \
 	X(long long, get_total_iter, (void *)) \
@@ -288,6 +289,7 @@ int lps_solve(lps_model *m, lps_search search) {
 void lps_stop(lps_model *m) { __atomic_store_n(&m->cancelled, 1, __ATOMIC_RELEASE); }
 int lps_stopped(const lps_model *m) { return m->stopped; }
 int lps_solution(const lps_model *m, double *x) { return m->lib->get_variables(m->lp, x) ? LPS_OK : LPS_REFUSED; }
+int lps_duals(const lps_model *m, double *duals) { return m->lib->get_dual_solution(m->lp, duals) ? LPS_OK : LPS_REFUSED; }
 int64_t lps_nodes(const lps_model *m) { return m->lib->get_total_nodes(m->lp); }
 int64_t lps_iterations(const lps_model *m) { return m->lib->get_total_iter(m->lp); }
 

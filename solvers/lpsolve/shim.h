@@ -69,6 +69,9 @@ int lps_solve(lps_model *m, lps_search search);
 void lps_stop(lps_model *m);
 int lps_stopped(const lps_model *m);
 int lps_solution(const lps_model *m, double *x);
+// lps_duals fills an array of 1 + rows + columns: of the objective, of rows, and reduced
+// costs, which are wrong for columns without rows.
+int lps_duals(const lps_model *m, double *duals);
 int64_t lps_nodes(const lps_model *m);
 int64_t lps_iterations(const lps_model *m);
 

@@ -271,6 +271,7 @@ func (s *search) run() (*solvers.Answer, error) {
 			a.Bound, a.BoundBy = objective(d, x), ""
 			if !slices.Contains(d.Integer, true) {
 				a.BoundBy = "linear programming"
+				a.Dual = s.tableau.restoreDuals(d, m.duals(len(s.tableau.kind), len(s.tableau.lower)))
 			}
 		}
 	}

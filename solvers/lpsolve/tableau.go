@@ -4,8 +4,10 @@ package lpsolve
 
 import (
 	"math"
+	"slices"
 
 	"workbench/model/milp"
+	"workbench/solvers"
 )
 
 // Types of rows.
@@ -23,6 +25,7 @@ const (
 // nonnegative ones itself, and shows the incumbents of a running search in
 // terms of those.
 type tableau struct {
+	number       []int32   // of each row of the model, 0 for those that are left out
 	kind         []int32   // by row: atMost, atLeast or equal
 	side, width  []float64 // by row: its side; ≥ 0 if it is also at least side − width
 	lower, upper []float64 // by column
@@ -53,7 +56,8 @@ func newTableau(d *milp.Data) *tableau {
 	for j, c := range d.Cost {
 		t.offset += c * t.substitutes[j].shift
 	}
-	t.transpose(d, t.addRows(d))
+	t.addRows(d)
+	t.transpose(d)
 	return t
 }
 
@@ -93,10 +97,9 @@ func flag(b bool) uint8 {
 	return 0
 }
 
-// addRows adds the rows that limit anything and returns the number of each, 0
-// for the others.
-func (t *tableau) addRows(d *milp.Data) (number []int32) {
-	number = make([]int32, len(d.RowLower))
+// addRows adds the rows that limit anything.
+func (t *tableau) addRows(d *milp.Data) {
+	t.number = make([]int32, len(d.RowLower))
 	for i, lo := range d.RowLower {
 		up, width := d.RowUpper[i], -1.
 		kind, side := int32(atMost), up
@@ -114,13 +117,12 @@ func (t *tableau) addRows(d *milp.Data) (number []int32) {
 			side -= d.Val[k] * t.substitutes[d.Col[k]].shift
 		}
 		t.kind, t.side, t.width = append(t.kind, kind), append(t.side, side), append(t.width, width)
-		number[i] = int32(len(t.kind))
+		t.number[i] = int32(len(t.kind))
 	}
-	return number
 }
 
 // transpose fills in the entries, of each column first the cost.
-func (t *tableau) transpose(d *milp.Data, number []int32) {
+func (t *tableau) transpose(d *milp.Data) {
 	// each calls f for every entry of the tableau, in the order of rows.
 	each := func(f func(j int, row int32, v float64)) {
 		entry := func(j, row int32, v float64) {
@@ -135,7 +137,7 @@ func (t *tableau) transpose(d *milp.Data, number []int32) {
 				entry(int32(j), 0, c*t.sense)
 			}
 		}
-		for i, row := range number {
+		for i, row := range t.number {
 			if row != 0 {
 				for k := d.Start[i]; k < d.Start[i+1]; k++ {
 					entry(d.Col[k], row, d.Val[k])
@@ -168,6 +170,24 @@ func (t *tableau) restore(y []float64) []float64 {
 		}
 	}
 	return x
+}
+
+// restoreDuals returns the duals of d for those of the rows of the tableau, which
+// minimises; nil for nil. Reduced costs follow from them.
+func (t *tableau) restoreDuals(d *milp.Data, row []float64) *solvers.Duals {
+	if row == nil {
+		return nil
+	}
+	y := &solvers.Duals{Row: make([]float64, len(t.number)), Reduced: slices.Clone(d.Cost)}
+	for i, n := range t.number {
+		if n > 0 {
+			y.Row[i] = t.sense*row[n-1] + 0 // no −0
+		}
+		for k := d.Start[i]; k < d.Start[i+1]; k++ {
+			y.Reduced[d.Col[k]] -= d.Val[k] * y.Row[i]
+		}
+	}
+	return y
 }
 
 // objective returns the model's objective for that of the tableau.

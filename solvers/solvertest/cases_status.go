@@ -2,7 +2,9 @@ package solvertest
 
 import (
 	"fmt"
+	"math/rand/v2"
 
+	"workbench/model/certificate"
 	"workbench/model/milp"
 	"workbench/solvers"
 )
@@ -72,6 +74,7 @@ func statusCases() []testCase {
 			m.max(0, term(1, m.col(milp.Continuous, 0, inf)))
 		})},
 		{"status/duals", duals},
+		{"status/duals prove the optimum", dualsProve},
 		{"status/no duals of a mip", noDuals},
 	}
 }
@@ -136,6 +139,86 @@ func duals(h *harness) error {
 				return fmt.Errorf("reduced costs %v, want %v", r.Dual.Reduced, reduced)
 			}
 		}
+	}
+	return nil
+}
+
+// dualsProve solves random continuous models: multipliers of rows prove the optimum, and
+// reduced costs are what they leave of the costs.
+func dualsProve(h *harness) error {
+	random := rand.New(rand.NewPCG(5, 5))
+	proved := 0
+	for range 60 {
+		m := newModel("random duals")
+		v := make([]milp.Var, 1+random.IntN(5))
+		for j := range v {
+			lower := float64(random.IntN(7) - 3)
+			v[j] = m.col(milp.Continuous, lower, lower+float64(random.IntN(6)))
+		}
+		terms := func() (terms []milp.Term) {
+			for _, x := range v {
+				if a := float64(random.IntN(9) - 4); a != 0 {
+					terms = append(terms, term(a, x))
+				}
+			}
+			return terms
+		}
+		for range 1 + random.IntN(4) {
+			lower := float64(random.IntN(25) - 18)
+			m.row(lower, lower+[]float64{0, 2, inf}[random.IntN(3)], terms()...)
+		}
+		sense := milp.Minimize
+		if random.IntN(2) == 0 {
+			sense = milp.Maximize
+			m.max(1, terms()...)
+		} else {
+			m.min(1, terms()...)
+		}
+		r, err := h.solve(m.Model, solvers.Options{})
+		if err != nil {
+			return err
+		}
+		if r.Status != solvers.Optimal || r.Dual == nil {
+			continue
+		}
+		proved++
+		if err := dualsFit(m.Data(), r.Dual, float64(sense), r.Obj); err != nil {
+			return err
+		}
+	}
+	if claims := h.backend.Can()&solvers.CanDuals != 0; claims != (proved > 0) {
+		return fmt.Errorf("duals of %d models, claimed: %v", proved, claims)
+	}
+	return nil
+}
+
+// dualsFit checks duals of d, whose optimum is known.
+func dualsFit(d milp.Data, y *solvers.Duals, sense, optimum float64) error {
+	// Of a maximum, the minimum of the negative has the negative duals.
+	row := make([]float64, len(y.Row))
+	for i, v := range y.Row {
+		row[i] = sense * v
+	}
+	for j := range d.Cost {
+		reduced := d.Cost[j]
+		for i := range d.RowLower {
+			for k := d.Start[i]; k < d.Start[i+1]; k++ {
+				if int(d.Col[k]) == j {
+					reduced -= d.Val[k] * y.Row[i]
+				}
+			}
+		}
+		if !near(reduced, y.Reduced[j], 1e-7) {
+			return fmt.Errorf("reduced costs %v, want %v of column %d", y.Reduced, reduced, j)
+		}
+	}
+	minimised := d
+	minimised.Sense, minimised.Offset, minimised.Cost = milp.Minimize, sense*d.Offset, make([]float64, len(d.Cost))
+	for j, c := range d.Cost {
+		minimised.Cost[j] = sense * c
+	}
+	if v := sense * certificate.NewModel(&minimised, inf).Bound(multipliers(&minimised, row, 1), true); !near(v, optimum, 1e-6) {
+		return fmt.Errorf("duals %v prove %v, the optimum is %v", y.Row, v, optimum)
 	}
 	return nil
 }
