@@ -17,7 +17,7 @@ const branchAndBound = "branch and bound"
 // follows from the two. The library's own status counts where it is the only
 // evidence: Infeasible, Unbounded, and why a search stopped. What does not fit
 // is left in s.doubt.
-func (s *session) judge(ctx context.Context, a *Answer) *Result {
+func (s *solving) judge(ctx context.Context, a *Answer) *Result {
 	s.nodes, s.iters = max(s.nodes, a.Nodes), max(s.iters, a.Iterations)
 	s.raw = a.Raw
 	if a.Note != "" {
@@ -78,13 +78,13 @@ func (s *session) judge(ctx context.Context, a *Answer) *Result {
 }
 
 // doubtf records that the answer cannot be taken as it is.
-func (s *session) doubtf(format string, args ...any) {
+func (s *solving) doubtf(format string, args ...any) {
 	s.doubt = append(s.doubt, fmt.Sprintf(format, args...))
 }
 
 // takePoint offers the claimed point, repaired if need be. It returns what is
 // wrong with it if it is of no use.
-func (s *session) takePoint(ctx context.Context, a *Answer) (wrong string) {
+func (s *solving) takePoint(ctx context.Context, a *Answer) (wrong string) {
 	if a.X == nil {
 		return ""
 	}
@@ -104,7 +104,7 @@ func (s *session) takePoint(ctx context.Context, a *Answer) (wrong string) {
 
 // judgeProof judges the claims that no point can confirm, by what could
 // contradict them: a solution, or finite bounds on all columns that matter.
-func (s *session) judgeProof(a *Answer) *Result {
+func (s *solving) judgeProof(a *Answer) *Result {
 	status := a.Status
 	bounded := !math.IsInf(boxBound(&s.problem.Model), 0)
 	switch {
@@ -132,7 +132,7 @@ func (s *session) judgeProof(a *Answer) *Result {
 
 // judgeFailure turns an error of the engine into a result if a solution is
 // known nevertheless.
-func (s *session) judgeFailure(ctx context.Context, err error) (*Result, error) {
+func (s *solving) judgeFailure(ctx context.Context, err error) (*Result, error) {
 	if errors.Is(err, ErrUnsupported) || errors.Is(err, ErrOption) || errors.Is(err, ErrMissing) {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (s *session) judgeFailure(ctx context.Context, err error) (*Result, error) 
 }
 
 // closed reports whether incumbent and bound are within the gap asked for.
-func (s *session) closed() bool {
+func (s *solving) closed() bool {
 	if s.best == nil {
 		return false
 	}
@@ -161,7 +161,7 @@ func (s *session) closed() bool {
 
 // stop says why the search ended early: what we know goes before what the
 // library claims.
-func (s *session) stop(ctx context.Context, claimed Stop) Stop {
+func (s *solving) stop(ctx context.Context, claimed Stop) Stop {
 	switch claimed {
 	case Nodes, Iterations, Solutions, Objective, Memory:
 		return claimed
@@ -180,7 +180,7 @@ func (s *session) stop(ctx context.Context, claimed Stop) Stop {
 }
 
 // imprecise keeps the claimed point although it does not check.
-func (s *session) imprecise(a *Answer, stop Stop) *Result {
+func (s *solving) imprecise(a *Answer, stop Stop) *Result {
 	x, _ := polish(s.model, &s.data, a.X)
 	r := s.result(Imprecise, stop)
 	r.X, r.Obj = x, objective(&s.data, x)
@@ -188,7 +188,7 @@ func (s *session) imprecise(a *Answer, stop Stop) *Result {
 }
 
 // duals returns the claimed duals of a continuous model if they are whole.
-func (s *session) duals(a *Answer) *Duals {
+func (s *solving) duals(a *Answer) *Duals {
 	if a.Dual == nil || s.integer || !finitePoint(a.Dual.Row, len(s.data.RowLower)) || !finitePoint(a.Dual.Reduced, len(s.data.Cost)) {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (s *session) duals(a *Answer) *Duals {
 
 // result fills a Result. Incumbent and bound are given where the status is
 // about them.
-func (s *session) result(status Status, stop Stop) *Result {
+func (s *solving) result(status Status, stop Stop) *Result {
 	r := &Result{
 		Status: status, Stop: stop, Bound: s.noBound(), Start: s.start,
 		Nodes: s.nodes, Iterations: s.iters,
@@ -213,7 +213,7 @@ func (s *session) result(status Status, stop Stop) *Result {
 	return r
 }
 
-func (s *session) noteText() string {
+func (s *solving) noteText() string {
 	notes := s.notes
 	if s.logErr != nil {
 		notes = append(notes[:len(notes):len(notes)], fmt.Sprintf("log writer: %v", s.logErr))

@@ -21,6 +21,11 @@ type LP interface {
 	SetCosts(columns []int32, costs []float64) error
 	// AddRows adds lower ≤ A x ≤ upper, A by rows as in [milp.Data].
 	AddRows(lower, upper []float64, start, col []int32, val []float64) error
+	// AddCols adds columns with their entries in the rows that there are: column k has
+	// val[start[k]:start[k+1]] in the rows of the same places of row.
+	AddCols(cost, lower, upper []float64, start, row []int32, val []float64) error
+	// SetSides gives a row other sides, ±Inf for none.
+	SetSides(row int32, lower, upper float64) error
 	// Solve minimises or maximises, as the model says, within the limits and
 	// until ctx ends. Limits and infeasibility are answers.
 	Solve(ctx context.Context, o LPOptions) (*LPResult, error)
@@ -49,9 +54,9 @@ type LPResult struct {
 	// Objective is NaN where it is not known; at a limit of iterations it is
 	// that of the last one, at the cutoff that.
 	Objective float64
-	// X by column and Dual by row, with the signs of [Duals], if Optimal; at the
-	// cutoff Dual alone.
-	X, Dual []float64
+	// X and Reduced by column and Dual by row, with the signs of [Duals], if Optimal; at
+	// the cutoff Dual alone.
+	X, Reduced, Dual []float64
 	// Ray by row, if Infeasible and known: multipliers y for which no x in its
 	// bounds has yᵀAx within what y makes of the sides. Either y or −y.
 	Ray        []float64

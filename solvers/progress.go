@@ -6,7 +6,7 @@ import (
 )
 
 // progress is Problem.OnProgress.
-func (s *session) progress(p Progress) {
+func (s *solving) progress(p Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.open || s.panicked != nil {
@@ -37,7 +37,7 @@ func (s *session) progress(p Progress) {
 }
 
 // catch keeps the panic of a callback for Solve's caller and ends the search.
-func (s *session) catch() {
+func (s *solving) catch() {
 	if v := recover(); v != nil {
 		s.panicked = v
 		s.cancel()
@@ -46,7 +46,7 @@ func (s *session) catch() {
 
 // logSink is Problem.Log: it keeps the first error of the user's writer to
 // itself, since no library knows what to do with it.
-type logSink struct{ s *session }
+type logSink struct{ s *solving }
 
 func (l logSink) Write(b []byte) (int, error) {
 	s := l.s

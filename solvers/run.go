@@ -22,7 +22,7 @@ var errAbandoned = errors.New("library had not returned one second after the end
 
 // run answers what needs no library, and else asks the engine, a second time
 // if the first answer does not stand.
-func (s *session) run(ctx context.Context) (*Result, error) {
+func (s *solving) run(ctx context.Context) (*Result, error) {
 	if ctx.Err() != nil {
 		return s.judge(ctx, nothing()), nil
 	}
@@ -55,7 +55,7 @@ func (s *session) run(ctx context.Context) (*Result, error) {
 
 // attempt runs the engine once and judges what it says. What is wrong with the
 // answer is left in s.doubt and noted.
-func (s *session) attempt(ctx context.Context, number int) (*Result, error) {
+func (s *solving) attempt(ctx context.Context, number int) (*Result, error) {
 	p := s.problem
 	p.Attempt = number
 	a, err := s.call(ctx, &p)
@@ -84,7 +84,7 @@ func nothing() *Answer { return &Answer{Status: NoSolution, Bound: math.NaN()} }
 
 // call runs the engine on p in a goroutine of its own until it returns or is
 // late. Progress is accepted meanwhile only.
-func (s *session) call(ctx context.Context, p *Problem) (*Answer, error) {
+func (s *solving) call(ctx context.Context, p *Problem) (*Answer, error) {
 	p.Time = 0
 	if end, ok := ctx.Deadline(); ok {
 		if p.Time = time.Until(end); p.Time <= 0 {
@@ -127,7 +127,7 @@ func (s *session) call(ctx context.Context, p *Problem) (*Answer, error) {
 	}
 }
 
-func (s *session) setOpen(open bool) {
+func (s *solving) setOpen(open bool) {
 	s.mu.Lock()
 	s.open = open
 	s.mu.Unlock()
@@ -137,7 +137,7 @@ func (s *session) setOpen(open bool) {
 // returns a point that checks, or nil. Libraries accept integers that are off
 // by 1e-6, and where those are multiplied by a large constant the rounded point
 // violates its row, although some other continuous values often do not.
-func (s *session) repair(ctx context.Context, x []float64) []float64 {
+func (s *solving) repair(ctx context.Context, x []float64) []float64 {
 	d := &s.problem.Model
 	n := len(d.Cost)
 	lower, upper := append([]float64(nil), d.Lower...), append([]float64(nil), d.Upper...)

@@ -2,173 +2,179 @@ package solvers
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
-	"sync"
-	"time"
 
 	"workbench/model/milp"
 )
 
-// backend makes an Engine a Backend, see New.
-type backend struct{ engine Engine }
-
-func (b *backend) Name() string  { return b.engine.Name() }
-func (b *backend) Can() Features { return b.engine.Can() }
-
-func (b *backend) Solve(ctx context.Context, m *milp.Model, o Options) (*Result, error) {
-	r, err := b.solve(ctx, m, o)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", b.engine.Name(), err)
-	}
-	return r, nil
+// Session solves the linear relaxation of a model again and again while the model changes:
+// rows and columns are added, costs, bounds and sides replaced by the methods of the model
+// itself. Cut loops, Benders decompositions and column generation are loops around it. It is
+// for one goroutine, as the model is, and has to be closed.
+//
+// HiGHS keeps the program and begins where the solve before ended. Of other backends each
+// solve is a new one, with the same answers.
+type Session struct {
+	backend Backend
+	model   *milp.Model
+	lp      LP        // nil: there is none yet, or the backend keeps none
+	loaded  milp.Data // what lp has
+	cold    bool      // the backend keeps none
 }
 
-func (b *backend) solve(ctx context.Context, m *milp.Model, o Options) (*Result, error) {
-	s := session{engine: b.engine, model: m, begin: time.Now(), user: o.OnProgress, log: o.Log}
-	if m == nil {
-		return nil, fmt.Errorf("%w: there is none", ErrModel)
+// NewSession returns a session of a model, which may still be empty.
+func NewSession(b Backend, m *milp.Model) *Session { return &Session{backend: b, model: m} }
+
+// Close frees what the library keeps.
+func (s *Session) Close() {
+	if s.lp != nil {
+		s.lp.Close()
+		s.lp = nil
 	}
-	if err := m.Err(); err != nil {
+}
+
+// Solve solves the relaxation of the model as it is now, until ctx ends. Infeasibility and
+// the end of ctx are answers. Points are checked: one that breaks the model is Imprecise, after
+// a second try from scratch. Rays come from HiGHS only. The error wraps ErrModel for a model
+// with mistakes, else as of [Backend].
+//
+// Besides the library's time, O(columns + rows + nonzeros).
+func (s *Session) Solve(ctx context.Context) (*LPResult, error) {
+	if err := s.model.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrModel, err)
 	}
-	if err := o.validate(m.NumCols()); err != nil {
-		return nil, err
-	}
-	s.data = m.Data()
-	if o.Relax {
-		s.data.Integer = make([]bool, m.NumCols())
-	}
-	s.integer = slices.Contains(s.data.Integer, true)
-	needs := o.needs()
-	if s.integer {
-		needs |= CanInteger
-	}
-	if missing := needs &^ b.engine.Can(); missing != 0 {
-		return nil, fmt.Errorf("%w: %v", ErrUnsupported, missing)
-	}
-	p, err := problem(m, &s.data, &o)
+	d := s.model.Data()
+	d.Integer = make([]bool, len(d.Cost))
+	p, err := problem(s.model, &d, new(Options))
 	if err != nil {
 		return nil, err
 	}
-	s.problem = *p
-	// Integer bounds are rounded for the check, too.
-	s.data.Lower, s.data.Upper = p.Model.Lower, p.Model.Upper
-	s.problem.OnProgress = s.progress
-	if o.Log != nil {
-		s.problem.Log = logSink{&s}
+	d = p.Model
+	if why := contradiction(s.model, &d); why != "" {
+		return &LPResult{Status: Infeasible, Objective: math.NaN(), Raw: why}, nil
 	}
-	s.resetBound()
-	s.takeStart(o.Start)
-	if o.Time > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.Time)
-		defer cancel()
+	if s.cold || len(d.Cost) == 0 || len(d.RowLower) == 0 {
+		return s.anew(ctx)
 	}
-	// A callback that panics ends the search.
-	ctx, s.cancel = context.WithCancel(ctx)
-	defer s.cancel()
-	return s.run(ctx)
-}
-
-// session is one call of Solve.
-type session struct {
-	engine  Engine
-	model   *milp.Model
-	data    milp.Data // of model as the user gave it, but for Relax and integer bounds
-	integer bool      // whether data has integer columns
-	problem Problem
-	begin   time.Time
-	user    func(Progress)
-	log     io.Writer
-	cancel  context.CancelFunc
-	start   StartUse
-	notes   []string
-	doubt   []string // what is wrong with the last answer
-	raw     string
-
-	mu       sync.Mutex // guards what follows while the engine runs
-	open     bool       // the engine runs; later calls of an abandoned one are ignored
-	best     []float64  // best checked incumbent; nil: none
-	bestObj  float64
-	bound    float64 // best bound not yet contradicted; infinite: none
-	boundBy  string
-	nodes    int64
-	iters    int64
-	panicked any
-	logErr   error
-}
-
-func (s *session) note(format string, args ...any) {
-	s.notes = append(s.notes, fmt.Sprintf(format, args...))
-}
-
-// sense is 1 if smaller objectives are better, else −1.
-func (s *session) sense() float64 { return float64(s.data.Sense) }
-
-// resetBound goes back to the bound that the box of the columns gives.
-func (s *session) resetBound() {
-	s.bound, s.boundBy = boxBound(&s.problem.Model), "column bounds"
-	if math.IsInf(s.bound, 0) || math.IsNaN(s.bound) {
-		s.bound, s.boundBy = s.noBound(), ""
+	if err := s.load(&d); errors.Is(err, ErrUnsupported) {
+		s.cold = true
+		return s.anew(ctx)
+	} else if err != nil {
+		s.Close() // which half of it is there nobody knows
+		return nil, fmt.Errorf("%s: %w", s.backend.Name(), err)
 	}
-}
-
-func (s *session) noBound() float64 { return math.Inf(-int(s.data.Sense)) }
-
-// takeStart keeps the user's start as the first incumbent if it is complete and
-// checks: no result is worse than it, whatever the library does with it. A
-// complete start that leaves nothing to solve for and fails is of no use to the
-// library either.
-func (s *session) takeStart(start []float64) {
-	if start == nil {
-		return
-	}
-	s.start = StartRejected
-	if !finitePoint(start, len(s.data.Cost)) {
-		return
-	}
-	if s.offer(start) == "" {
-		s.start = StartAccepted
-	} else if !slices.Contains(s.data.Integer, false) {
-		s.problem.Start = nil
-	}
-}
-
-// offer makes x the incumbent if it checks and is better. It returns what is
-// wrong with x.
-func (s *session) offer(x []float64) (wrong string) {
-	y, wrong := polish(s.model, &s.data, x)
-	if wrong != "" {
-		return wrong
-	}
-	obj := objective(&s.data, y)
-	if s.best == nil || s.sense()*obj < s.sense()*s.bestObj {
-		s.best, s.bestObj = y, obj
-		if s.beyond(s.bound) {
-			s.resetBound() // it was none
+	for attempt := 0; ; attempt++ {
+		r, err := s.lp.Solve(ctx, LPOptions{Attempt: attempt})
+		if err != nil {
+			s.Close()
+			return nil, fmt.Errorf("%s: %w", s.backend.Name(), err)
+		}
+		wrong := ""
+		if r.Status == Optimal {
+			_, wrong = polish(s.model, &d, r.X)
+		}
+		if attempt > 0 && wrong != "" {
+			r.Status, r.Raw = Imprecise, wrong
+		}
+		if attempt > 0 || wrong == "" && r.Status != Numerical {
+			return r, nil
 		}
 	}
-	return ""
 }
 
-// beyond reports whether the incumbent is better than b, so that b is no bound.
-func (s *session) beyond(b float64) bool {
-	return s.best != nil && s.sense()*b > s.sense()*s.bestObj+objectiveTol(s.bestObj)
+// anew solves the relaxation without what was before.
+func (s *Session) anew(ctx context.Context) (*LPResult, error) {
+	r, err := s.backend.Solve(ctx, s.model, Options{Relax: true})
+	if err != nil {
+		return nil, err
+	}
+	out := &LPResult{Status: r.Status, Stop: r.Stop, Objective: r.Obj, X: r.X, Iterations: r.Iterations, Raw: r.Raw}
+	if r.Dual != nil {
+		out.Dual, out.Reduced = r.Dual.Row, r.Dual.Reduced
+	} else if r.Status == Optimal && len(s.model.Data().RowLower) == 0 {
+		out.Reduced = slices.Clone(s.model.Data().Cost)
+	}
+	return out, nil
 }
 
-// tighten takes b for the bound if it is one and better.
-func (s *session) tighten(b float64, by string) (credible bool) {
-	if math.IsNaN(b) || math.IsInf(b, 0) {
-		return true
+// load has the library's program be d.
+func (s *Session) load(d *milp.Data) error {
+	if s.lp != nil && (d.Sense != s.loaded.Sense || d.Offset != s.loaded.Offset) {
+		s.Close()
 	}
-	if s.beyond(b) {
-		return false
+	if s.lp == nil {
+		lp, err := OpenLP(s.backend, d)
+		if err != nil {
+			return err
+		}
+		s.lp, s.loaded = lp, *d
+		s.loaded.Cost = slices.Clone(d.Cost) // the others are copies, or never written to
+		return nil
 	}
-	if s.sense()*b >= s.sense()*s.bound {
-		s.bound, s.boundBy = b, by
+	was := &s.loaded
+	if err := errors.Join(s.change(was, d), s.addCols(was, d), s.addRows(was, d)); err != nil {
+		return err
 	}
-	return true
+	s.loaded = *d
+	s.loaded.Cost = slices.Clone(d.Cost)
+	return nil
+}
+
+// change passes on other bounds, costs and sides of what was there.
+func (s *Session) change(was, d *milp.Data) error {
+	var bounds, costs []int32
+	var lower, upper, cost []float64
+	for j := range was.Cost {
+		if was.Lower[j] != d.Lower[j] || was.Upper[j] != d.Upper[j] {
+			bounds, lower, upper = append(bounds, int32(j)), append(lower, d.Lower[j]), append(upper, d.Upper[j])
+		}
+		if was.Cost[j] != d.Cost[j] {
+			costs, cost = append(costs, int32(j)), append(cost, d.Cost[j])
+		}
+	}
+	err := errors.Join(s.lp.SetBounds(bounds, lower, upper), s.lp.SetCosts(costs, cost))
+	for i := range was.RowLower {
+		if was.RowLower[i] != d.RowLower[i] || was.RowUpper[i] != d.RowUpper[i] {
+			err = errors.Join(err, s.lp.SetSides(int32(i), d.RowLower[i], d.RowUpper[i]))
+		}
+	}
+	return err
+}
+
+// addCols passes on the new columns, with their entries in rows that were there.
+func (s *Session) addCols(was, d *milp.Data) error {
+	first := len(was.Cost)
+	if first == len(d.Cost) {
+		return nil
+	}
+	rows, vals := make([][]int32, len(d.Cost)-first), make([][]float64, len(d.Cost)-first)
+	for i := range was.RowLower {
+		for k := d.Start[i]; k < d.Start[i+1]; k++ {
+			if j := int(d.Col[k]) - first; j >= 0 {
+				rows[j], vals[j] = append(rows[j], int32(i)), append(vals[j], d.Val[k])
+			}
+		}
+	}
+	start := []int32{0}
+	for _, r := range rows {
+		start = append(start, start[len(start)-1]+int32(len(r)))
+	}
+	return s.lp.AddCols(d.Cost[first:], d.Lower[first:], d.Upper[first:], start, slices.Concat(rows...), slices.Concat(vals...))
+}
+
+// addRows passes on the new rows.
+func (s *Session) addRows(was, d *milp.Data) error {
+	first := len(was.RowLower)
+	if first == len(d.RowLower) {
+		return nil
+	}
+	base := d.Start[first]
+	start := make([]int32, 0, len(d.RowLower)-first+1)
+	for _, p := range d.Start[first:] {
+		start = append(start, p-base)
+	}
+	return s.lp.AddRows(d.RowLower[first:], d.RowUpper[first:], start, d.Col[base:], d.Val[base:])
 }

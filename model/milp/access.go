@@ -45,6 +45,9 @@ func (m *Model) Row(i int) Row {
 // Name returns the name of r.
 func (r Row) Name() string { return r.m.rowName(r.Index) }
 
+// Constr returns the handle of r.
+func (r Row) Constr() Constr { return Constr{uint32(r.Index), r.m.tag} }
+
 // Group returns the number of the group of r in [Model.Groups].
 func (r Row) Group() int { return int(r.m.rowGroup[r.Index]) }
 

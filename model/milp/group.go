@@ -69,15 +69,10 @@ func (g Group) Equal(e *Expr, b float64) Constr { return g.m.row(g.id, b, e, b) 
 // RowName returns the name of c, its group and its number or label within it,
 // or "?" if c is no row of m.
 func (m *Model) RowName(c Constr) string {
-	if c.tag == m.tag {
-		return m.rowName(int(c.id))
+	if !m.ownsRow(c) {
+		return "?"
 	}
-	for _, p := range m.parents {
-		if c.tag == p.tag && int(c.id) < p.rows {
-			return m.rowName(int(c.id))
-		}
-	}
-	return "?"
+	return m.rowName(int(c.id))
 }
 
 func (m *Model) rowName(i int) string {

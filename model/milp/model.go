@@ -66,6 +66,7 @@ const Infinite = 1e20
 // Sentinel errors, wrapped with the place of the mistake by [Model.Err].
 var (
 	ErrForeignVar = errors.New("variable belongs to another model or to none")
+	ErrForeignRow = errors.New("row belongs to another model or to none")
 	ErrNotFinite  = errors.New("value is not finite")
 	ErrNotReset   = errors.New("expression was not reset since another row was made of it")
 	ErrTooLarge   = errors.New("model exceeds 2³¹-1 columns, rows or nonzeros")

@@ -238,6 +238,15 @@ func (h instance) addRows(lower, upper []float64, start, col []int32, val []floa
 	return check("addRows", rc)
 }
 
+func (h instance) addCols(cost, lower, upper []float64, start, row []int32, val []float64) error {
+	rc := C.shim_add_cols(h.c, C.int(len(cost)), C.int(len(row)), doubles(cost), doubles(lower), doubles(upper), int32s(start), int32s(row), doubles(val))
+	return check("addCols", rc)
+}
+
+func (h instance) setSides(row int32, lower, upper float64) error {
+	return check("changeRowBounds", C.shim_row_bounds(h.c, C.int(row), C.double(lower), C.double(upper)))
+}
+
 // forget drops basis and solution.
 func (h instance) forget() error { return check("clearSolver", C.shim_forget(h.c)) }
 

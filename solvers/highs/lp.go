@@ -144,6 +144,20 @@ func (p *lp) AddRows(lower, upper []float64, start, col []int32, val []float64) 
 	return err
 }
 
+// AddCols implements [solvers.LP].
+func (p *lp) AddCols(cost, lower, upper []float64, start, row []int32, val []float64) error {
+	err := p.do(context.Background(), func(h instance) error { return h.addCols(cost, lower, upper, start, row, val) })
+	if err == nil {
+		p.cols += len(cost)
+	}
+	return err
+}
+
+// SetSides implements [solvers.LP].
+func (p *lp) SetSides(row int32, lower, upper float64) error {
+	return p.do(context.Background(), func(h instance) error { return h.setSides(row, lower, upper) })
+}
+
 // ways to solve, in the order in which they are tried; an attempt begins with
 // the one of its number.
 var ways = [...]struct {
@@ -229,8 +243,8 @@ func (p *lp) run(ctx context.Context, h instance, strategy int, o solvers.LPOpti
 	switch c.status {
 	case solvers.Optimal:
 		r.Objective = h.infoDouble("objective_function_value", math.NaN())
-		r.X, r.Dual = make([]float64, p.cols), make([]float64, p.rows)
-		return r, h.solution(r.X, make([]float64, p.cols), r.Dual)
+		r.X, r.Reduced, r.Dual = make([]float64, p.cols), make([]float64, p.cols), make([]float64, p.rows)
+		return r, h.solution(r.X, r.Reduced, r.Dual)
 	case solvers.Infeasible:
 		if strategy == dualSimplex {
 			r.Ray = h.ray(p.rows)

@@ -259,6 +259,15 @@ int shim_add_rows(shim *s, int rows, int nonzeros, const double *lower, const do
 	return guarded([&] { return Highs_addRows(s->highs, rows, lower, upper, nonzeros, start, index, value); });
 }
 
+int shim_add_cols(shim *s, int cols, int nonzeros, const double *cost, const double *lower, const double *upper,
+	const int32_t *start, const int32_t *index, const double *value) {
+	return guarded([&] { return Highs_addCols(s->highs, cols, cost, lower, upper, nonzeros, start, index, value); });
+}
+
+int shim_row_bounds(shim *s, int row, double lower, double upper) {
+	return guarded([&] { return Highs_changeRowBounds(s->highs, row, lower, upper); });
+}
+
 int shim_forget(shim *s) {
 	return guarded([&] { return Highs_clearSolver(s->highs); });
 }

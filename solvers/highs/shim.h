@@ -92,6 +92,9 @@ int shim_col_bounds(shim *s, int col, double lower, double upper);
 int shim_col_cost(shim *s, int col, double cost);
 int shim_add_rows(shim *s, int rows, int nonzeros, const double *lower, const double *upper,
 	const int32_t *start, const int32_t *index, const double *value);
+int shim_add_cols(shim *s, int cols, int nonzeros, const double *cost, const double *lower, const double *upper,
+	const int32_t *start, const int32_t *index, const double *value);
+int shim_row_bounds(shim *s, int row, double lower, double upper);
 // shim_forget forgets basis and solution.
 int shim_forget(shim *s);
 // shim_ray fills an array of a number a row, if *has is 1 afterwards.

@@ -77,7 +77,7 @@ func lpChanges(t *rapid.T, e solvers.LPEngine, rays bool) {
 	for range rapid.IntRange(1, 8).Draw(t, "changes") {
 		j := rapid.IntRange(0, n-1).Draw(t, "column")
 		var err error
-		switch rapid.IntRange(0, 3).Draw(t, "what") {
+		switch rapid.IntRange(0, 5).Draw(t, "what") {
 		case 0:
 			lower, upper, start, col, val := row()
 			grow(lower, upper, start, col, val)
@@ -85,6 +85,14 @@ func lpChanges(t *rapid.T, e solvers.LPEngine, rays bool) {
 		case 1:
 			d.Cost[j] = whole(-5, 5, "cost")
 			err = p.SetCosts([]int32{int32(j)}, d.Cost[j:j+1])
+		case 2:
+			i := rapid.IntRange(0, len(d.RowLower)-1).Draw(t, "row")
+			d.RowLower[i] = whole(-12, 12, "side")
+			d.RowUpper[i] = d.RowLower[i] + whole(0, 3, "range")
+			err = p.SetSides(int32(i), d.RowLower[i], d.RowUpper[i])
+		case 3:
+			err = widen(t, &d, p)
+			n++
 		default:
 			d.Lower[j] = whole(-3, 3, "lower")
 			d.Upper[j] = d.Lower[j] + whole(0, 5, "width")
@@ -101,6 +109,25 @@ func lpChanges(t *rapid.T, e solvers.LPEngine, rays bool) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// widen adds a column with entries in some rows.
+func widen(t *rapid.T, d *milp.Data, p solvers.LP) error {
+	m := milp.FromData(*d)
+	cost, upper := float64(rapid.IntRange(-5, 5).Draw(t, "cost")), float64(rapid.IntRange(0, 5).Draw(t, "upper"))
+	var entries []milp.Entry
+	var row []int32
+	var val []float64
+	for r := range m.Rows() {
+		if a := float64(rapid.IntRange(-4, 4).Draw(t, "entry")); a != 0 {
+			entries = append(entries, milp.Entry{Row: r.Constr(), Coef: a})
+			row, val = append(row, int32(r.Index)), append(val, a)
+		}
+	}
+	m.Column("new", milp.Continuous, 0, upper, cost, entries)
+	*d = m.Data()
+	d.Groups, d.RowGroup = nil, nil
+	return p.AddCols([]float64{cost}, []float64{0}, []float64{upper}, []int32{0, int32(len(row))}, row, val)
 }
 
 // provesItself checks a point and multipliers against each other: equal

@@ -1,0 +1,174 @@
+package solvers
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"workbench/model/milp"
+)
+
+// backend makes an Engine a Backend, see New.
+type backend struct{ engine Engine }
+
+func (b *backend) Name() string  { return b.engine.Name() }
+func (b *backend) Can() Features { return b.engine.Can() }
+
+func (b *backend) Solve(ctx context.Context, m *milp.Model, o Options) (*Result, error) {
+	r, err := b.solve(ctx, m, o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", b.engine.Name(), err)
+	}
+	return r, nil
+}
+
+func (b *backend) solve(ctx context.Context, m *milp.Model, o Options) (*Result, error) {
+	s := solving{engine: b.engine, model: m, begin: time.Now(), user: o.OnProgress, log: o.Log}
+	if m == nil {
+		return nil, fmt.Errorf("%w: there is none", ErrModel)
+	}
+	if err := m.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrModel, err)
+	}
+	if err := o.validate(m.NumCols()); err != nil {
+		return nil, err
+	}
+	s.data = m.Data()
+	if o.Relax {
+		s.data.Integer = make([]bool, m.NumCols())
+	}
+	s.integer = slices.Contains(s.data.Integer, true)
+	needs := o.needs()
+	if s.integer {
+		needs |= CanInteger
+	}
+	if missing := needs &^ b.engine.Can(); missing != 0 {
+		return nil, fmt.Errorf("%w: %v", ErrUnsupported, missing)
+	}
+	p, err := problem(m, &s.data, &o)
+	if err != nil {
+		return nil, err
+	}
+	s.problem = *p
+	// Integer bounds are rounded for the check, too.
+	s.data.Lower, s.data.Upper = p.Model.Lower, p.Model.Upper
+	s.problem.OnProgress = s.progress
+	if o.Log != nil {
+		s.problem.Log = logSink{&s}
+	}
+	s.resetBound()
+	s.takeStart(o.Start)
+	if o.Time > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.Time)
+		defer cancel()
+	}
+	// A callback that panics ends the search.
+	ctx, s.cancel = context.WithCancel(ctx)
+	defer s.cancel()
+	return s.run(ctx)
+}
+
+// solving is one call of Solve.
+type solving struct {
+	engine  Engine
+	model   *milp.Model
+	data    milp.Data // of model as the user gave it, but for Relax and integer bounds
+	integer bool      // whether data has integer columns
+	problem Problem
+	begin   time.Time
+	user    func(Progress)
+	log     io.Writer
+	cancel  context.CancelFunc
+	start   StartUse
+	notes   []string
+	doubt   []string // what is wrong with the last answer
+	raw     string
+
+	mu       sync.Mutex // guards what follows while the engine runs
+	open     bool       // the engine runs; later calls of an abandoned one are ignored
+	best     []float64  // best checked incumbent; nil: none
+	bestObj  float64
+	bound    float64 // best bound not yet contradicted; infinite: none
+	boundBy  string
+	nodes    int64
+	iters    int64
+	panicked any
+	logErr   error
+}
+
+func (s *solving) note(format string, args ...any) {
+	s.notes = append(s.notes, fmt.Sprintf(format, args...))
+}
+
+// sense is 1 if smaller objectives are better, else −1.
+func (s *solving) sense() float64 { return float64(s.data.Sense) }
+
+// resetBound goes back to the bound that the box of the columns gives.
+func (s *solving) resetBound() {
+	s.bound, s.boundBy = boxBound(&s.problem.Model), "column bounds"
+	if math.IsInf(s.bound, 0) || math.IsNaN(s.bound) {
+		s.bound, s.boundBy = s.noBound(), ""
+	}
+}
+
+func (s *solving) noBound() float64 { return math.Inf(-int(s.data.Sense)) }
+
+// takeStart keeps the user's start as the first incumbent if it is complete and
+// checks: no result is worse than it, whatever the library does with it. A
+// complete start that leaves nothing to solve for and fails is of no use to the
+// library either.
+func (s *solving) takeStart(start []float64) {
+	if start == nil {
+		return
+	}
+	s.start = StartRejected
+	if !finitePoint(start, len(s.data.Cost)) {
+		return
+	}
+	if s.offer(start) == "" {
+		s.start = StartAccepted
+	} else if !slices.Contains(s.data.Integer, false) {
+		s.problem.Start = nil
+	}
+}
+
+// offer makes x the incumbent if it checks and is better. It returns what is
+// wrong with x.
+func (s *solving) offer(x []float64) (wrong string) {
+	y, wrong := polish(s.model, &s.data, x)
+	if wrong != "" {
+		return wrong
+	}
+	obj := objective(&s.data, y)
+	if s.best == nil || s.sense()*obj < s.sense()*s.bestObj {
+		s.best, s.bestObj = y, obj
+		if s.beyond(s.bound) {
+			s.resetBound() // it was none
+		}
+	}
+	return ""
+}
+
+// beyond reports whether the incumbent is better than b, so that b is no bound.
+func (s *solving) beyond(b float64) bool {
+	return s.best != nil && s.sense()*b > s.sense()*s.bestObj+objectiveTol(s.bestObj)
+}
+
+// tighten takes b for the bound if it is one and better.
+func (s *solving) tighten(b float64, by string) (credible bool) {
+	if math.IsNaN(b) || math.IsInf(b, 0) {
+		return true
+	}
+	if s.beyond(b) {
+		return false
+	}
+	if s.sense()*b >= s.sense()*s.bound {
+		s.bound, s.boundBy = b, by
+	}
+	return true
+}
