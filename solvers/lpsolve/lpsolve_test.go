@@ -460,6 +460,7 @@ func TestRead(t *testing.T) {
 		d := m.Data()
 		return fmt.Sprint(d.Sense, d.Offset, d.Cost, d.Lower, d.Upper, d.Integer, d.RowLower, d.RowUpper, d.Start, d.Col, d.Val, m.ColNames(), m.RowNames())
 	}
+	m.Minimize(e.Reset().Add(-1, x).Add(4, y)) // as it is written
 	if got, want := text(again), text(m); got != want {
 		t.Errorf("read\n%s\nwant\n%s", got, want)
 	}
