@@ -143,7 +143,7 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 		}
 	}
 	t.Logf("%d solved, the best bound is the optimum in %d; methods that find it: %v", solved, tight, equal)
-	if !testing.Short() && (refused < 80 || solved < 130 || equal["search"] < solved*9/10 || tight < solved/2) {
+	if refused < testfile.Cases(80) || solved < testfile.Cases(130) || equal["search"] < solved*9/10 || tight < solved/2 {
 		t.Error("too few solved, found or proved")
 	}
 }
@@ -329,7 +329,7 @@ func TestSearchTakesOthers(t *testing.T) {
 			}
 		}
 	}
-	if !testing.Short() && given < 20 {
+	if given < testfile.Cases(20) {
 		t.Error(given)
 	}
 }

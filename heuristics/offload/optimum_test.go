@@ -97,7 +97,7 @@ func TestOptimumIsExhaustive(t *testing.T) {
 			mixed++
 		}
 	}
-	if !testing.Short() && mixed < 20 {
+	if mixed < testfile.Cases(20) {
 		t.Errorf("a prefetch precedes an offload in %d optima only", mixed)
 	}
 }

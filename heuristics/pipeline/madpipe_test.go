@@ -81,7 +81,7 @@ func TestMadPipeDPExhaustively(t *testing.T) {
 			}
 		}
 	})
-	if !testing.Short() && (yes < 100 || no < 100) {
+	if yes < testfile.Cases(100) || no < testfile.Cases(100) {
 		t.Errorf("%d allocations, %d without", yes, no)
 	}
 }
@@ -359,7 +359,7 @@ func TestMadPipeLeastPeriod(t *testing.T) {
 			special++
 		}
 	}
-	if !testing.Short() && (found < 150 || special < 15 || nothing < 10) {
+	if found < testfile.Cases(150) || special < testfile.Cases(15) || nothing < testfile.Cases(10) {
 		t.Errorf("%d allocations, %d with several stages on one processor, %d without", found, special, nothing)
 	}
 }

@@ -62,7 +62,7 @@ func TestLeastOfNetworks(t *testing.T) {
 			}
 		}
 	}
-	if !testing.Short() && chains < 20 {
+	if chains < testfile.Cases(20) {
 		t.Errorf("%d chains", chains)
 	}
 }

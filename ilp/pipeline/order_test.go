@@ -129,7 +129,7 @@ func TestPipelineOrderEqualsExhaustive(t *testing.T) {
 	t.Parallel()
 	b := highs.New()
 	yes, no := 0, 0
-	for seed := range uint64(testfile.Cases(8)) {
+	for seed := range uint64(max(2, testfile.Cases(8))) {
 		x := newTinyPipeline(t, seed, 2+int(seed)%3)
 		if x == nil {
 			continue
@@ -172,7 +172,7 @@ func TestPipelineOrderEqualsExhaustive(t *testing.T) {
 			}
 		}
 	}
-	if !testing.Short() && (yes < 40 || no < 30) {
+	if yes < testfile.Cases(40) || no < testfile.Cases(30) {
 		t.Errorf("%d patterns, %d proofs", yes, no)
 	}
 }
@@ -246,7 +246,7 @@ func TestPipelineCutsEqualExhaustive(t *testing.T) {
 			}
 		}
 	}
-	if !testing.Short() && (kept < 600 || excluded < 600 || general < 5) {
+	if kept < testfile.Cases(600) || excluded < testfile.Cases(600) || general < testfile.Cases(5) {
 		t.Errorf("%d allocations kept, %d excluded, %d cuts, %d of them general", kept, excluded, all, general)
 	}
 }

@@ -130,7 +130,7 @@ func TestPipelineILPEqualsExhaustive(t *testing.T) {
 			t.Errorf("seed %d: the best plan is no solution: %v", seed, v[0])
 		}
 	}
-	if !testing.Short() && found < 10 {
+	if found < testfile.Cases(10) {
 		t.Errorf("only %d instances have plans", found)
 	}
 }
@@ -194,7 +194,7 @@ func TestStageILPEqualsExhaustive(t *testing.T) {
 			}
 		}
 	}
-	if !testing.Short() && found < 20 {
+	if found < testfile.Cases(20) {
 		t.Errorf("only %d instances have plans", found)
 	}
 }

@@ -75,7 +75,7 @@ func TestPipelineStrongEqualsExhaustive(t *testing.T) {
 			t.Errorf("seed %d, %s: the best plan is no solution: %v", seed, model, v[0])
 		}
 	}
-	if !testing.Short() && found < 25 {
+	if found < testfile.Cases(25) {
 		t.Errorf("only %d instances have plans", found)
 	}
 }

@@ -81,7 +81,7 @@ func TestUnits(t *testing.T) {
 			}
 		}
 	}
-	if !testing.Short() && solved < 100 {
+	if solved < testfile.Cases(100) {
 		t.Errorf("only %d models", solved)
 	}
 }

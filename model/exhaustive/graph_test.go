@@ -296,7 +296,7 @@ func TestStages(t *testing.T) {
 		}
 	}
 	t.Logf("%d optima of all plans, %d above; %d of 1200 need more memory", equal, worse, larger)
-	if !testing.Short() && equal < 1000 {
+	if equal < testfile.Cases(1000) {
 		t.Errorf("only %d are as good as all plans", equal)
 	}
 	g := unit(2)
@@ -401,7 +401,7 @@ func TestStagesByMatrices(t *testing.T) {
 			t.Fatalf("memory %g: makespan %g, by matrices %g: %+v", memory, got, want, g)
 		}
 	}
-	if !testing.Short() && (none == 0 || none > 22) {
+	if none == 0 || none > 22 {
 		t.Errorf("%d of 45 without a schedule", none)
 	}
 }

@@ -258,7 +258,7 @@ func TestRematRandom(t *testing.T) {
 			}
 		}
 	}
-	if !testing.Short() && recomputed < 1000 {
+	if recomputed < testfile.Cases(1000) {
 		t.Errorf("only %d optima recompute", recomputed)
 	}
 }

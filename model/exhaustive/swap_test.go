@@ -142,7 +142,7 @@ func TestSwapRandom(t *testing.T) {
 		}
 	}
 	t.Logf("%d wait for transfers, %d drop, %d are shorter on a finer grid", waits, drops, finer)
-	if !testing.Short() && (waits < 300 || drops < 10) {
+	if waits < testfile.Cases(300) || drops < testfile.Cases(10) {
 		t.Error("the random sequences are too easy")
 	}
 }

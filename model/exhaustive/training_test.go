@@ -130,7 +130,7 @@ func TestTrainingOfGraph(t *testing.T) {
 			p = changed(r, g, p)
 		}
 	}
-	if !testing.Short() && (valid < 100 || broken < 100) {
+	if valid < testfile.Cases(100) || broken < testfile.Cases(100) {
 		t.Errorf("%d plans are valid, %d are not", valid, broken)
 	}
 }

@@ -197,7 +197,7 @@ func TestNoShorterPlan(t *testing.T) {
 			}
 		}
 	}
-	if !testing.Short() && accepted < 2000 {
+	if accepted < testfile.Cases(2000) {
 		t.Errorf("only %d steps", accepted)
 	}
 }
@@ -244,7 +244,7 @@ func TestRandom(t *testing.T) {
 			t.Fatalf("all memory: period %g, computations %g: %+v", last, c.TotalTime(), c)
 		}
 	}
-	if !testing.Short() && offloaded < 100 {
+	if offloaded < testfile.Cases(100) {
 		t.Errorf("only %d of %d optima were above the time of the computations", offloaded, searched)
 	}
 }
