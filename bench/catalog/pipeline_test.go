@@ -108,9 +108,7 @@ func TestPipelineMethodsAgree(t *testing.T) {
 }
 
 // The default is never worse than what it is made of within the same limit: on a
-// network, on a chain that its models take and on one that they do not. Where a
-// limit cut a part short, what they take from each other of a busy machine counts,
-// too.
+// network, on a chain that its models take and on one that they do not.
 func TestPipelineIsNoWorseThanItsParts(t *testing.T) {
 	t.Parallel()
 	limits := []time.Duration{500 * time.Millisecond, 2 * time.Second}
@@ -153,17 +151,16 @@ func TestPipelineIsNoWorseThanItsParts(t *testing.T) {
 				}
 				return *r.Objective, r
 			}
-			all, r := period("pipeline-milp")
-			if r.Err != nil || r.WallTime > limit.Seconds()+20 {
-				t.Errorf("%s: %v after %.1f of %v", in.Name, r.Err, r.WallTime, limit)
+			all, of := period("pipeline-milp")
+			if of.Err != nil || of.WallTime > limit.Seconds()+20 {
+				t.Errorf("%s: %v after %.1f of %v", in.Name, of.Err, of.WallTime, limit)
 			}
 			for _, part := range []string{"1f1b-star", "k-periodic", "branch-and-bound"} {
 				one, r := period(part)
-				slack := 1 + run.Exactness
-				if r.Ended == proof.TimeLimit {
-					slack = 1.15
+				if part == "branch-and-bound" && (r.Ended == proof.TimeLimit || of.Ended == proof.TimeLimit) {
+					continue // how far each got depends on what else the machine did
 				}
-				if all > one*slack {
+				if all > one*(1+run.Exactness) {
 					t.Errorf("%s, %v: %v, %s alone %v (ended %s)", in.Name, limit, all, part, one, r.Ended)
 				}
 			}

@@ -60,7 +60,7 @@ func TestDecomposition(t *testing.T) {
 		if !nothing && rapid.Bool().Draw(rt, "from the optimum") {
 			task.Start = pattern
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		r, err := Decompose(ctx, task, x.Chain, x.Platform, x.Model, 1e-6)
 		var infeasible *plan.Infeasible

@@ -295,7 +295,7 @@ func TestTime(t *testing.T) {
 	defer cancel()
 	begin := time.Now()
 	r, err := Tree(ctx, lp, &d, head, Options{Goal: 1000})
-	if err != nil || r.Ended != solvers.Time || time.Since(begin) > 3*time.Second {
+	if err != nil || r.Ended != solvers.Time || time.Since(begin) > 30*time.Second {
 		t.Errorf("%+v, %v after %v", r, err, time.Since(begin))
 	}
 }
