@@ -30,7 +30,7 @@ func planned(work planner) worker {
 	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 		p, err := work(ctx, in, s)
 		if err != nil {
-			return nil, inputError(err)
+			return nil, inputError(tooLarge(err))
 		}
 		return &run.Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
 	}
