@@ -1,7 +1,7 @@
 // Package join plans rematerialization of joins ([004] chapter 1): K branches of
 // equal operations that meet in one loss, in a memory of unit slots.
 //
-// DP is Theorem 3, which is optimal; Revolve is Theorem 1, its case K = 1. Both
+// DP is Theorem 3, which is optimal; inside it is Theorem 1, its case K = 1. Both
 // count forwards instead of seconds: a plan runs every backward once and the
 // loss once, so that its makespan is k_F·u_F + ΣL·u_B + u_L with the fewest
 // forwards k_F (Definition 6), whatever the costs are.

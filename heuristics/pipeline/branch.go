@@ -22,7 +22,7 @@ type ExactResult struct {
 	Patterns    int64 // decisions about patterns of whole allocations
 }
 
-// Exact closes in on the least period of a 1-periodic pattern from both sides,
+// Exact is a method of our own: it closes in on the least period of a 1-periodic pattern from both sides,
 // by branch and bound. above is a period that is known to be possible, +Inf if
 // none is; gap is the relative distance of plan and bound at which the search
 // ends. It ends before when ctx does, with what it has by then; what it did up

@@ -29,7 +29,9 @@ var (
 // Algorithm 8 cannot be scheduled within its period T̂, because the special
 // processor's memory was underestimated, allocations of larger T̂ are tried as
 // long as they may be better than the best pattern so far; then the same again
-// with an estimate of that memory from above, which is ours.
+// with an estimate of that memory from above, which is ours. A program takes
+// O(P·Time·Memory·n²) steps of the grid's numbers at worst; there are some twenty of
+// them, one for each allocation that is tried further, and its schedule.
 func MadPipe(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	return MadPipeGrid(c, p, FineGrid, o)
 }
@@ -56,7 +58,7 @@ func MadPipeGrid(c *chain.Chain, p platform.Platform, g Grid, o Options) (*plan.
 // MadPipe-DP(T̂) ≤ T̂: Algorithm 8 looks for it with the values of the program,
 // here the program only says whether all loads can be at most T̂, and T̂ is found
 // to a relative 1e-4 (Algorithm 8's K = 10 steps give about 1e-3). Processor 0
-// is the special one.
+// is the special one. Some twenty programs of O(P·Time·Memory·n²) at worst.
 func MadPipeAllocation(c *chain.Chain, p platform.Platform, g Grid, o Options) ([]plan.Stage, float64, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {
@@ -75,7 +77,7 @@ func MadPipeAllocation(c *chain.Chain, p platform.Platform, g Grid, o Options) (
 // MadPipePaper is MadPipe as [004] 7.3 compares it: one allocation, with the grid
 // of 7.3.1, where [MadPipe] schedules several. Deviations from the source: the
 // list scheduler stands for the ILP of 7.2, and T̂ is found by bisection (see
-// [MadPipeAllocation]).
+// [MadPipeAllocation], which is also what it costs).
 func MadPipePaper(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	stages, _, err := MadPipeAllocation(c, p, PaperGrid, o)
 	if err != nil {

@@ -7,10 +7,12 @@ import (
 	"workbench/model/platform"
 )
 
-// OneFOneB returns PipeDream's partition with its eager 1F1B and as many
+// OneFOneB returns PipeDream's partition (Narayanan et al., "PipeDream: Generalized
+// Pipeline Parallelism for DNN Training", 2019) with its eager 1F1B and as many
 // mini-batches in flight as there are stages, the NOAM of a straight pipeline.
 // The pattern is the one into which the simulation of 500 mini-batches settles;
-// it is k-periodic with the k that comes out.
+// it is k-periodic with the k that comes out. O(P·n² + 500·P²). Stages are not
+// replicated over processors, as in [004].
 func OneFOneB(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {
@@ -33,7 +35,7 @@ func OneFOneB(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error
 // PipeDream reckons to fit are simulated for 500 mini-batches, and what the
 // pattern really holds decides. NOAM goes up to twice the number of processors,
 // as communications are items in flight as well. Of equal periods the smallest
-// NOAM is returned.
+// NOAM is returned. O(P) partitions and simulations, each as in [OneFOneB].
 func PipeDream(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {

@@ -27,7 +27,7 @@ func OneFOneBStar(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, e
 }
 
 // PipeDreamStar returns PipeDream's partition, which knows no memory, with
-// 1F1B* of the smallest period that fits ([004] 7.3.3).
+// 1F1B* of the smallest period that fits ([004] 7.3.3). O(P·n²).
 func PipeDreamStar(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {
@@ -41,7 +41,7 @@ func PipeDreamStar(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, 
 	return s.plan(in, "pipedream-star"), nil
 }
 
-// PipeDreamStarMemory is PipeDreamStar with [FittingPartition].
+// PipeDreamStarMemory is PipeDreamStar with [FittingPartition]. O(P·n²).
 func PipeDreamStarMemory(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {

@@ -10,9 +10,11 @@ import (
 	"workbench/model/platform"
 )
 
-// Schedule returns a 1-periodic pattern of an allocation, contiguous or not:
-// the best that a list scheduler finds for the stages as wholes, and for up to
-// 16 layers also for the layers one by one. See scheduler.
+// Schedule is a method of our own, in place of the ILP of [004] 7.2: it returns a
+// 1-periodic pattern of an allocation, contiguous or not, the best that a list
+// scheduler finds for the stages as wholes, and for up to 16 layers also for the
+// layers one by one; it may miss patterns that there are. Up to 14 periods, each
+// tried up to eight times: see scheduler.
 func Schedule(c *chain.Chain, p platform.Platform, allocation []plan.Stage, o Options) (*plan.Plan, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // searchSteps is how many allocations Search looks at per layer.
 const searchSteps = 60
 
-// Search returns a pattern by local search over allocations, contiguous or not,
+// Search is a method of our own: local search over allocations, contiguous or not,
 // each scheduled as in Schedule. It starts from the best of OneFOneBStar and
 // MadPipe, or where these find nothing from an allocation that fits with one
 // mini-batch at a time, and moves to an allocation as soon as that has a smaller
@@ -22,8 +22,9 @@ const searchSteps = 60
 // first or last part of a stage off to another processor. Moves are tried in a
 // fixed order, from where the last one was found. Where there are few
 // allocations, all are scheduled. Then beam searches and local search take turns
-// as long as they gain. The plan is never worse than the starting
-// ones, nor than those of KPeriodic and Eager.
+// as long as they gain. The plan is never worse than the starting ones, nor than
+// those of KPeriodic and Eager. A schedule a move, 60 moves a layer; O(200·n³) a
+// beam.
 func Search(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {

@@ -178,7 +178,7 @@ func BestFit(in *placement.Instance, order []int) []int64 {
 }
 
 // Greedy returns the lowest of what a greedy method makes of the usual orders, of
-// the first one alone once ctx has ended. It stops at the load.
+// the first one alone once ctx has ended. It stops at the load. O(n²) an order.
 func Greedy(ctx context.Context, in *placement.Instance, place func(*placement.Instance, []int) []int64) []int64 {
 	var best []int64
 	load := in.Load()

@@ -29,11 +29,14 @@ type Goal struct {
 	OnProgress func(height, bound int64)
 }
 
-// Least looks for the least height and proves it, as far as ctx allows: [tree] at
-// one height after the other, between the bounds and the best placement so far, by
-// turns with several orders and rules of branching and more nodes in every round, as MiniMalloc
-// does. Parts of the instance that no buffer joins are searched apart.
-// Exponential; the greedy methods take O(n²) before.
+// Least is a method of our own after Moffitt, "MiniMalloc: A Lightweight Memory
+// Allocator for Hardware-Accelerated Machine Learning", 2023, and the search for
+// strips of Côté, Dell'Amico and Iori, 2014. It looks for the least height and proves
+// it, as far as ctx allows: [tree] at one height after the other, between the bounds
+// and the best placement so far, by turns with several orders and rules of branching
+// and more nodes in every round. MiniMalloc asks for one height only, that of the
+// memory. Parts of the instance that no buffer joins are searched apart. Exponential;
+// the greedy methods take O(n²) before.
 func Least(ctx context.Context, in *placement.Instance, goal Goal) Found {
 	f := Found{Offsets: Greedy(ctx, in, FirstFit)}
 	f.Height, f.Bound = in.Height(f.Offsets), in.Load()

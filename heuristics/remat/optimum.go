@@ -34,11 +34,11 @@ type OptimumResult struct {
 	States int64 // steps of functions and states of the search that were visited
 }
 
-// Optimum returns a plan of least makespan among all plans that the rules
-// allow, with proof. It first computes the best canonical plan and the lower
-// bound of canonical plans (see the comment of canonical in
-// optimum_canonical.go); where the two differ, A* over the stored states
-// decides.
+// Optimum is a method of our own: it returns a plan of least makespan among all
+// plans that the rules allow, with proof. It first computes the best canonical plan
+// and the lower bound of canonical plans (see the comment of canonical in
+// optimum_canonical.go); where the two differ, A* over the stored states decides.
+// Exponential at worst.
 //
 // start is the best plan known, or nil. A limit in o or the end of ctx yield
 // the best plan and the best bound so far, Proved being false. The errors are a

@@ -14,6 +14,9 @@ import (
 // Periodic is the fastest plan of PyTorch's checkpoint_sequential that fits,
 // over all numbers of segments; of equals the one with the fewest segments. An
 // error wraps plan.ErrNoPlan when none fits, or when the context ends. O(N²).
+//
+// [004] 2.4.4 tries ten numbers of segments from 2 to 2√L only, and takes the
+// memory that comes out.
 func Periodic(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	v, err := model.New(c, p.Memory)
 	if err != nil {

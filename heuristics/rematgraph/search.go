@@ -11,7 +11,7 @@ import (
 	"workbench/model/stages"
 )
 
-// Search looks for a good schedule of stages by ruin and repair. It starts from
+// Search is a method of our own: ruin and repair of schedules of stages. It starts from
 // the best of the other methods, of greedy schedules and of what the time bound
 // suggests; each round keeps or drops a few values near each other, repairs the
 // schedule (see [state.repair]), fills what memory is left, and goes on from

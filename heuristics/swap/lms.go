@@ -49,10 +49,15 @@ const (
 	lmsAheads     = 8
 )
 
-// LMSGrid is the best of Large Model Support over a grid: the different distances that occur as
-// thresholds, or quantiles of them, twelve or as many as make 400,000 uses, by
-// swap-ins 1, 2, 4, … 128 functions ahead. A plan that meets a bound, or the end of
-// ctx, ends it with the best until then.
+// LMSGrid is the best of Large Model Support (Le et al., "Automatic GPU memory
+// management for large neural models in TensorFlow", 2019) over a grid: the
+// different distances that occur as thresholds, or quantiles of them, twelve or as
+// many as make 400,000 uses, by swap-ins 1, 2, 4, … 128 functions ahead. A plan that
+// meets a bound, or the end of ctx, ends it with the best until then.
+// O(uses · log uses) for each of some hundred pairs.
+//
+// Distances are those in the sequence, where Le et al. have a graph, and what is far
+// is swapped, as there; [003] §2 prints d ≤ threshold (findings).
 func LMSGrid(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
 	in, err := newInstance(s, p)
 	if err != nil {
@@ -105,8 +110,8 @@ func (in *instance) distances() []int {
 	return slices.Compact(d)
 }
 
-// LMSTuned is LMS with the thresholds that its auto-tuning finds, in the words of
-// [003] by a simulation of memory and time: swapping little takes little time, so
+// LMSTuned is LMS (see [LMSGrid]) with the thresholds that its auto-tuning finds, in
+// the words of [003] by a simulation of memory and time: swapping little takes little time, so
 // the largest threshold that fits with swap-ins one function ahead, by bisection,
 // and with it the largest ahead that fits. (That what fits is an interval is
 // assumed, as there.) The end of ctx ends it with the best until then.

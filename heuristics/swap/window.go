@@ -11,11 +11,14 @@ import (
 	"workbench/model/platform"
 )
 
-// WindowSearch is the best of the schedules of 16 schedule-windows, evenly spread from
+// WindowSearch is the method of [003] §3, Figure 2, with a search for its
+// schedule-window, which the paper leaves to the user: the best of the schedules of 16
+// schedule-windows, evenly spread from
 // the largest function to twice the memory, and no larger than the
 // variable-sequence; then over those between the best one and its neighbours,
 // halving the distance until it makes no difference or 16 more are tried. A plan
-// that meets a bound, or the end of ctx, ends it with the best until then.
+// that meets a bound, or the end of ctx, ends it with the best until then. O(uses)
+// a window; where ours differs from the paper's, see scheduler.
 func WindowSearch(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
 	in, err := newInstance(s, p)
 	if err != nil {

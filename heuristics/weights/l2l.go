@@ -10,7 +10,9 @@ import (
 	"workbench/model/platform"
 )
 
-// L2L keeps the weights of one layer on the GPU: each is prefetched just
+// L2L is the strategy of Pudipeddi et al., "Training Large Neural Networks with
+// Constant Memory using a New Execution Algorithm", 2020, as [001] §7 has it: the
+// weights of one layer are on the GPU, each is prefetched just
 // before its operation, without overlap, except for F_1, which follows B_1
 // with the same weights, and is deleted after it. With uniform weights that
 // takes T = Σu + (2L−1)·|w|/β, the column of [001] Table 1.

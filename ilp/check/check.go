@@ -348,6 +348,7 @@ func (k *checker) badPlan(x *Counterexample, program *formulation.Program, r *so
 // instances of integers differ by.
 const CheckTolerance = 1e-6
 
+// Same reports whether two objectives differ by ten CheckTolerance of 1 + |b| at most.
 func Same(a, b float64) bool {
 	return a == b || !math.IsInf(b, 0) && math.Abs(a-b) <= 10*CheckTolerance*(1+math.Abs(b))
 }

@@ -49,7 +49,8 @@ type RoundingOptions struct {
 // relaxation, rounds S, at a threshold of 0.5 and at random with the values of
 // S as probabilities, and computes the least R for it. What exceeds the
 // memory is reported as such, and then repaired in two ways: as in the paper by
-// asking for less memory, and by giving up retained values one by one. It sets
+// asking for less memory, and by giving up retained values one by one, which is ours.
+// Polynomial: linear programs of O(n²) columns, and O(n·edges) a rounding. It sets
 // t.Verify; the seed of t is that of the roundings, too. Errors are those of Run.
 func Round(ctx context.Context, t *formulation.Task, v *stages.View, p platform.Platform, o RoundingOptions) (*RoundingResult, error) {
 	in, err := newInstance(v, p)

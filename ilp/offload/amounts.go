@@ -74,8 +74,8 @@ type offload struct {
 	whole      []formulation.Span
 }
 
-// Amounts builds a MILP whose optimum is a lower bound on the makespan of
-// activation offloading. 8N² columns, 2N² of them binary, and 7N² rows. The
+// Amounts builds a MILP of our own, in the spirit of [001] §6, whose optimum is a
+// lower bound on the makespan of activation offloading; the proof is at offload. 8N² columns, 2N² of them binary, and 7N² rows. The
 // error wraps ErrInstance or is a *plan.Infeasible.
 func Amounts(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 	in, err := newInstance(c, p)

@@ -52,7 +52,9 @@ func (f *offloadExact) off(q int) int  { return 2*f.N + q }
 func (f *offloadExact) back(q int) int { return 2*f.N + len(f.tensor) + q }
 func (f *offloadExact) events() int    { return 2*f.N + 2*len(f.tensor) }
 
-// Exact builds the exact MILP. The error wraps ErrInstance, is ErrTooLong
+// Exact builds a MILP of our own whose optimum is the least makespan: see
+// offloadExact. O(N²) binaries, by pairs of tensors and by tensor and computation,
+// and as many rows with a large constant. The error wraps ErrInstance, is ErrTooLong
 // for chains of more than ExactLayers, or a *plan.Infeasible.
 func Exact(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 	in, err := newInstance(c, p)

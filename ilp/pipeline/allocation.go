@@ -107,9 +107,10 @@ type AllocationOptions struct {
 	Question bool `json:"question,omitempty"`
 }
 
-// Allocations builds the MILP of allocations without patterns: its optimum is a
-// lower bound on the period of every pattern, of every 1-periodic one if there is a
-// limit.
+// Allocations builds a MILP of our own, of allocations without patterns: its optimum
+// is a lower bound on the period of every pattern, of every 1-periodic one if there is
+// a limit; the proof is at pipelineAllocation. A column for each run of layers,
+// processor and node, O(n²·P·nodes), of which there are 16 a limit behind each layer.
 func Allocations(c *chain.Chain, p platform.Platform, o AllocationOptions) (*formulation.Program, error) {
 	in, err := newWholePipeline(c, p, o.MemoryModel)
 	if err != nil {

@@ -22,7 +22,8 @@ const mostTriples = 50_000
 // The first two of them are those of one machine that runs jobs one after the
 // other (Queyranne and Schulz, Polyhedral Approaches to Machine Scheduling, 1994,
 // §3), with memory for time. Of two buffers with equal lifetimes and sizes that
-// with the smaller number is below. The relaxation has the load, at least.
+// with the smaller number is below. The relaxation has the load, at least. Rows of
+// cycles are as many as mostTriples.
 func Cliques(l *lifetimes.Lifetimes, p platform.Platform) (*formulation.Program, error) {
 	o, err := newOrders("placement-cliques", l, p)
 	if err != nil {

@@ -90,7 +90,7 @@ const (
 // a memory row are, for solvers, of which the tolerances are absolute.
 const scaled = 1 << 10
 
-// MILP builds the MILP whose optimum is the least makespan of plans with at most
+// MILP builds a MILP of our own whose optimum is the least makespan of plans with at most
 // three sweeps of forwards to each backward, for chains of up to six layers (none
 // is known that needs more), and with one sweep for longer ones. So its optimum
 // is that of a plan, and no bound. 2N² columns, 3N² rows of O(N) entries, times

@@ -108,8 +108,8 @@ func (f *rematOffload) movable(v int) bool {
 	return v != f.N && f.bytes[v] > 0 && f.Bandwidth > 0
 }
 
-// Stages builds a MILP whose optimum is a lower bound on the makespan of
-// rematerialization with offloading. 12N² binaries, 12N² other columns, 20N²
+// Stages builds a MILP of our own, in the stages of Checkmate, whose optimum is a
+// lower bound on the makespan of rematerialization with offloading. 12N² binaries, 12N² other columns, 20N²
 // rows. The error wraps ErrInstance or ErrTooLong, or is a *plan.Infeasible.
 func Stages(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 	f, err := newRematOffload(c, p)

@@ -79,7 +79,7 @@ type swap struct {
 // it looks at fewer functions.
 const swapCells = 1500
 
-// Amounts builds a MILP whose optimum is a lower bound on the makespan of
+// Amounts builds a MILP of our own, in the spirit of [001] §6, whose optimum is a lower bound on the makespan of
 // swapping. For each function that is looked at and each variable that may be
 // away then: six columns, two of them binary, and eight rows; at most swapCells
 // such pairs. The error wraps ErrInstance or is a *plan.Infeasible.

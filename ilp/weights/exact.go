@@ -92,8 +92,8 @@ type order struct {
 	turning        bool // beyond exists
 }
 
-// Exact builds the exact MILP. The error is ErrTooLong for chains of more than
-// ExactLayers.
+// Exact builds a MILP of our own whose optimum is the least period: see exact. 20L²
+// binaries. The error is ErrTooLong for chains of more than ExactLayers.
 func Exact(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
