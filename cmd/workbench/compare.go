@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -102,4 +104,17 @@ func comparisonError(results []*run.Result) error {
 		return nil
 	}
 	return firstErr
+}
+
+// interrupted says of a run of several methods that was stopped what is missing;
+// done of them have run, the last of them until then.
+func interrupted(ctx context.Context, w io.Writer, methods []*run.Method, done int) {
+	if ctx.Err() == nil || done == 0 {
+		return
+	}
+	fmt.Fprintf(w, "interrupted: %s has what it had by then", methods[done-1].Name)
+	for i, m := range methods[done:] {
+		fmt.Fprint(w, []string{"; not run: ", ", "}[min(i, 1)], m.Name)
+	}
+	fmt.Fprintln(w)
 }
