@@ -16,11 +16,14 @@ type Least struct {
 	Allocation []plan.Stage
 }
 
-// leastNodes is how many beginnings of allocations the search for the least
-// memory looks at, and leastProbe how many of them for one memory at first.
+// Limits of the search for the least memory: leastProbe is how many beginnings of
+// allocations are looked at for one memory at first, leastNodes for all in all;
+// leastRounds and leastLabels are the same of prices. Together these are some seconds.
 const (
-	leastNodes = 1 << 19
-	leastProbe = 1 << 12
+	leastProbe  = 1 << 11
+	leastNodes  = 1 << 20
+	leastRounds = 16
+	leastLabels = 1 << 24
 )
 
 // Least finds the least memory with which there is a pattern, of any number of
@@ -32,53 +35,81 @@ const (
 // for one mini-batch at least. Nothing else is stored when a mini-batch has the
 // processors to itself. So what is looked for is an allocation, which need not be
 // contiguous: items are packed into equal bins, and neighbours that are apart take
-// room in both, which is hard (with no buffers it is bin packing). One memory after
-// the other is asked for, between what is known on both sides; see packing.
-// Exponential: the search ends after leastNodes with what it has, an interval.
+// room in both, which is hard (with no buffers it is bin packing).
+//
+// Prices of layers (see [master]) prove a memory to be too little, and bound the
+// search for an allocation (see [packing]). Exponential: beyond limits the result is
+// an interval.
 func (in *Instance) Least() Least {
-	if in.least != nil {
-		return *in.least
+	if in.least == nil {
+		low, _ := in.needed()
+		stages := in.contiguousLeast()
+		best := &Least{Low: low, High: in.OneAtATime(stages), Allocation: stages}
+		in.bisect(best, nil, leastProbe, leastNodes)
+		in.bisect(best, nil, 4*leastProbe, leastNodes)
+		in.narrow(best)
+		in.least = best
 	}
-	low, _ := in.needed()
-	stages := in.contiguousLeast()
-	best := Least{Low: low, High: in.OneAtATime(stages), Allocation: stages}
-	left := leastNodes
-	for probe := leastProbe; best.Low < best.High && left > 0; probe *= 4 {
-		// What is not decided lies between open and best.High: below it, whether there
-		// is none is bisected, above it, whether there is one.
-		open := best.High
-		for _, up := range [2]bool{false, true} {
-			for left > 0 && best.Low < best.High {
-				from, to := best.Low, open
-				if up {
-					from, to = open+1, best.High
-				}
-				if from >= to || open < best.High && to-from <= leastGrain*best.High {
-					break
-				}
-				memory := from + math.Floor((to-from)/2)
-				s := newPacking(in, memory, min(probe, left))
-				found, decided := s.run()
-				left -= s.visited
-				switch {
-				case found != nil:
-					best.High, best.Allocation = in.OneAtATime(found), found
-					open = min(open, best.High)
-				case decided:
-					best.Low = max(best.Low, memory+1)
-				default:
-					open = memory
-				}
-			}
-		}
+	return *in.least
+}
+
+// narrow narrows the interval by prices and searches in turn, each time for longer.
+func (in *Instance) narrow(best *Least) {
+	m := newMaster(in)
+	labels, nodes := leastLabels, leastNodes
+	for effort := 1; best.Low < best.High && labels > 0 && nodes > 0; effort *= 2 {
+		low, took := m.raise(best.Low, best.High-1, leastRounds*effort, labels)
+		best.Low = low
+		labels -= took
+		nodes -= in.bisect(best, m.best, leastProbe*effort, nodes)
 	}
-	in.least = &best
-	return best
 }
 
 // leastGrain is the relative width of an interval that a round of probes leaves
-// open.
+// open, and below which it is asked at its upper end.
 const leastGrain = 1e-3
+
+// bisect looks for allocations between what is known on both sides, at one memory
+// after the other with at most probe nodes, with prices or nil. It returns how many it
+// took, nodes at most. With prices the upper end is asked for first: mostly nothing is
+// below it.
+func (in *Instance) bisect(best *Least, by *shelves, probe, nodes int) (visited int) {
+	// What is not decided lies between open and best.High: below it, whether there
+	// is none is bisected, above it, whether there is one.
+	open, first := best.High, true
+	for _, up := range [2]bool{false, true} {
+		for visited < nodes && best.Low < best.High {
+			from, to := best.Low, open
+			if up {
+				from, to = open+1, best.High
+			}
+			narrow := to-from <= leastGrain*best.High
+			if from >= to || open < best.High && narrow {
+				break
+			}
+			memory := from + math.Floor((to-from)/2)
+			if by != nil && open == best.High && (first || narrow) {
+				memory, first = best.High-1, false
+			}
+			s := newPacking(in, memory, min(probe, nodes-visited))
+			if by != nil {
+				s.price(by)
+			}
+			found, decided := s.run()
+			visited += s.visited
+			switch {
+			case found != nil:
+				best.High, best.Allocation = in.OneAtATime(found), found
+				open = min(open, best.High)
+			case decided:
+				best.Low = max(best.Low, memory+1)
+			default:
+				open = memory
+			}
+		}
+	}
+	return visited
+}
 
 // OneAtATime returns the memory of the processor that needs most when the
 // mini-batches of an allocation run one after the other.

@@ -26,6 +26,14 @@ func (in *Instance) peaks() {
 // processor, its layer's included: a_ℓ or δ_ℓ and δ_{ℓ-1}.
 func (in *Instance) own(l int) float64 { return max(in.A[l], in.D[l]+in.D[l-1]) }
 
+// beside is own in the task model; in the stage model nothing else is counted.
+func (in *Instance) beside(l int) float64 {
+	if !in.Task {
+		return 0
+	}
+	return in.own(l)
+}
+
 // Peak returns the activations of stage s(i,j) with one mini-batch in flight:
 // of the task model the most while one of its tasks runs, of the stage model
 // its inputs.

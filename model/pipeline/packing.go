@@ -29,6 +29,10 @@ type packing struct {
 	rest, cuts, own, buffer, entry []float64
 	sizes                          []float64 // that are counted
 	count                          [][]int   // by size: how many of the layers ℓ..N are at least as large
+
+	// By prices, if there are any: what the layers ℓ..N are worth, and what fits of them.
+	worth         []int
+	with, without []rack
 }
 
 // bin is what a processor stores.
@@ -50,7 +54,7 @@ func newPacking(in *Instance, memory float64, nodes int) *packing {
 	s.own[n+1], s.buffer[n+1], s.entry[n+1] = math.Inf(1), math.Inf(1), math.Inf(1)
 	for i := n; i >= 1; i-- {
 		s.rest[i] = s.rest[i+1] + s.size(i)
-		s.own[i] = min(s.own[i+1], s.beside(i))
+		s.own[i] = min(s.own[i+1], s.in.beside(i))
 		s.buffer[i] = min(s.buffer[i+1], in.Buffer[i-1])
 		s.entry[i] = min(s.entry[i+1], in.Buffer[i-1]+s.size(i))
 		fresh[i], s.cuts[i] = math.Inf(1), math.Inf(1)
@@ -75,15 +79,18 @@ func newPacking(in *Instance, memory float64, nodes int) *packing {
 	return s
 }
 
-// size is what layer l stores in any case, beside is what it needs while it runs.
-func (s *packing) size(l int) float64 { return s.in.Copies*s.in.W[l] + s.in.A[l-1] }
-
-func (s *packing) beside(l int) float64 {
-	if !s.in.Task {
-		return 0
+// price gives the search prices to bound what is left with.
+func (s *packing) price(by *shelves) {
+	n := s.in.N
+	s.worth, s.with, s.without = make([]int, n+2), make([]rack, n+2), make([]rack, n+2)
+	for l := n; l >= 1; l-- {
+		s.worth[l] = s.worth[l+1] + by.prices[l]
+		s.with[l], s.without[l] = by.rack(by.with[l]), by.rack(by.without[l])
 	}
-	return s.in.own(l)
 }
+
+// size is what layer l stores in any case.
+func (s *packing) size(l int) float64 { return s.in.Copies*s.in.W[l] + s.in.A[l-1] }
 
 // counts chooses the sizes that are counted, the largest ones and some below.
 func (s *packing) counts() {
@@ -159,7 +166,7 @@ func (s *packing) try(l, p, used int) bool {
 	x := &s.bins[p]
 	x.fixed += in.Copies * in.W[l]
 	x.stored += in.A[l-1]
-	x.own = s.beside(l)
+	x.own = s.in.beside(l)
 	x.most = max(x.most, x.stored+x.own)
 	s.owner[l] = p
 	done := s.mayFit(l, used) && s.isNew(l, used) && s.place(l+1, used)
@@ -216,7 +223,28 @@ func (s *packing) mayFit(l, used int) bool {
 			return false
 		}
 	}
-	return s.rest[l+1]+s.cuts[l+1] <= room
+	return s.rest[l+1]+s.cuts[l+1] <= room && s.mayBeWorth(l)
+}
+
+// mayBeWorth reports whether the processors may hold as much, by prices, as the
+// layers behind l are worth. Beside what a processor has, a set that alone has weights
+// and buffers F and the peak H needs F more while the layers there are run, and H
+// beside what these store while its own run. O(P·log).
+func (s *packing) mayBeWorth(l int) bool {
+	if s.worth == nil {
+		return true
+	}
+	left := s.worth[l+1]
+	for p := range s.bins {
+		x := &s.bins[p]
+		fixed, peak := s.memory-x.fixed-x.most, s.memory-x.fixed-x.stored
+		on, off := s.in.Buffer[l], 0.0 // with layer l+1, or without
+		if p == s.owner[l] {
+			on, off = off, on
+		}
+		left -= max(s.with[l+1].most(fixed-on, peak-on), s.without[l+1].most(fixed-off, peak-off))
+	}
+	return left <= 0
 }
 
 // seenMost is how many beginnings are remembered.

@@ -1,0 +1,70 @@
+package pipeline_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	view "workbench/model/pipeline"
+	"workbench/model/pipeline/pipelinetest"
+	"workbench/model/plan"
+)
+
+// Prices prove no more than what all allocations need, after any number of rounds, and
+// with searches bounded by them as much.
+func TestPricesEqualEnumeration(t *testing.T) {
+	t.Parallel()
+	short := 0
+	rapid.Check(t, func(t *rapid.T) {
+		x := pipelinetest.Draw(t, 8)
+		x.Platform.Processors = rapid.IntRange(1, 4).Draw(t, "processors")
+		in, err := view.New(x.Chain, x.Platform, x.Model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := in.OneAtATime([]plan.Stage{{From: 1, To: in.N}})
+		eachAllocation(in.N, x.Platform.Processors, func(stages []plan.Stage) { want = min(want, in.OneAtATime(stages)) })
+		for _, rounds := range []int{1, 3, 50} {
+			if low := in.RaisedByPrices(want, rounds); low > want {
+				t.Fatalf("after %d rounds %v is proved, an allocation needs %v", rounds, low, want)
+			}
+		}
+		switch least := in.LeastByPrices(); {
+		case least.Low != want || least.High != want:
+			t.Fatalf("from %v to %v, it is %v", least.Low, least.High, want)
+		case in.OneAtATime(least.Allocation) != want:
+			t.Fatalf("%v needs %v, not %v", least.Allocation, in.OneAtATime(least.Allocation), want)
+		}
+		if in.Least().Low != want {
+			t.Fatalf("%v, it is %v", in.Least(), want)
+		}
+		if in.RaisedByPrices(want-1, 50) == want {
+			short++
+		}
+	})
+	if short == 0 {
+		t.Error("prices alone never prove it")
+	}
+}
+
+// eachAllocation calls do for every allocation of n layers, up to the numbers of
+// processors.
+func eachAllocation(n, processors int, do func([]plan.Stage)) {
+	var place func(stages []plan.Stage, l, used int)
+	place = func(stages []plan.Stage, l, used int) {
+		if l > n {
+			do(stages)
+			return
+		}
+		for p := range min(used+1, processors) {
+			if k := len(stages) - 1; k >= 0 && stages[k].Processor == p {
+				stages[k].To = l
+				place(stages, l+1, used)
+				stages[k].To = l - 1
+				continue
+			}
+			place(append(stages, plan.Stage{Processor: p, From: l, To: l}), l+1, max(used, p+1))
+		}
+	}
+	place(nil, 1, 0)
+}
