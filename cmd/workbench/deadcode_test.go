@@ -25,8 +25,6 @@ var unreached = map[string]string{
 	"workbench/model/exhaustive.PipelineOn":        "the optimum of one allocation",
 	"workbench/model/exhaustive.StagesLeastMemory": "the least memory of Checkmate's schedules",
 	"workbench/model/plan.VerifyFractional":        "the verifier of fractional transfers, which no method has in its plans",
-	"workbench/model/exhaustive.TrainingStages":    "the optimum of Checkmate's schedules of a training step",
-	"workbench/model/exhaustive.steps.leaveStage":  "its step from one stage to the next",
 
 	// For loops in a researcher's file (docs/researchers.md); examples run them.
 	"workbench/solvers.NewSession": "", "workbench/solvers.Session.Close": "", "workbench/solvers.Session.Solve": "",

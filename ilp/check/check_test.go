@@ -194,7 +194,7 @@ func TestCheckShrinks(t *testing.T) {
 // Schedules of Checkmate are judged among themselves: what is exact for all
 // plans is below their optimum on some graphs.
 func TestCheckStaged(t *testing.T) {
-	of := func(search func(*graph.Graph, float64, int) (float64, *plan.Plan, error)) formulation.Formulation {
+	of := func(search func(plan.Instance, float64, int) (float64, *plan.Plan, error)) formulation.Formulation {
 		y := toy{bound: func(optimum, _ float64) float64 { return optimum }}
 		return formulation.Formulation{Name: "toy", Problem: plan.Remat, Promise: formulation.Equal, Staged: true, Kind: graph.Kind, Build: formulation.Without(func(g *graph.Graph, m platform.Platform) (*formulation.Program, error) {
 			optimum, best, err := search(g, m.Memory, subject.States)
@@ -206,7 +206,9 @@ func TestCheckStaged(t *testing.T) {
 	if err != nil || len(r.Failures) > 0 || r.Tight != r.Cases {
 		t.Errorf("%v, %+v", err, r)
 	}
-	if r, err = Run(t.Context(), of(exhaustive.Graph), subject.Stages(), []solvers.Backend{highs.New()}, o); err != nil {
+	if r, err = Run(t.Context(), of(func(in plan.Instance, memory float64, limit int) (float64, *plan.Plan, error) {
+		return exhaustive.Graph(plan.As[*graph.Graph](in), memory, limit)
+	}), subject.Stages(), []solvers.Backend{highs.New()}, o); err != nil {
 		t.Fatal(err)
 	}
 	var kinds []FailureKind

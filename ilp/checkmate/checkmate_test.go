@@ -149,11 +149,7 @@ func strongest(g plan.Instance, p platform.Platform) (*formulation.Program, erro
 // all plans, infinite if there are none.
 func staged(t *testing.T, g plan.Instance, memory float64) float64 {
 	t.Helper()
-	if v1 := plan.As[*graph.Graph](g); v1 != nil {
-		time, _, err := exhaustive.Stages(v1, memory, 1<<20)
-		return orInfinite(t, time, err)
-	}
-	time, _, err := exhaustive.TrainingStages(plan.As[*training.Graph](g), memory, 1<<20)
+	time, _, err := exhaustive.Stages(g, memory, 1<<20)
 	return orInfinite(t, time, err)
 }
 

@@ -68,7 +68,7 @@ func TestTrainingPlans(t *testing.T) {
 // inStages checks that plans in stages are valid and no faster than the best ones.
 func inStages(t *testing.T, g *training.Graph, memory, best float64) {
 	t.Helper()
-	time, p, err := exhaustive.TrainingStages(g, memory, mostStates)
+	time, p, err := exhaustive.Stages(g, memory, mostStates)
 	if errors.Is(err, exhaustive.ErrInfeasible) {
 		return // the least memory may take another order
 	}
