@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"workbench/bench/catalog"
+	"workbench/bench/run"
 )
 
 // goPackage is what the rules below need of go list.
@@ -206,6 +207,24 @@ func TestNoPackageIsTooLong(t *testing.T) {
 		}
 		if lines > mostLines {
 			t.Errorf("%s has %d lines beside its tests, at most %d are allowed: what of it is another room?", p.ImportPath, lines, mostLines)
+		}
+	}
+}
+
+// docs/architecture.md has every room: a package that is neither a problem's own nor for
+// tests.
+func TestEveryRoomIsOnThePage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range listPackages(t) {
+		dir, name := filepath.Split(strings.TrimPrefix(p.ImportPath, "workbench/"))
+		switch {
+		case dir == "heuristics/" || strings.HasSuffix(name, "test") || strings.Count(dir, "/") > 1: // a part of a room
+		case dir == "ilp/" && !strings.Contains(string(page), "`"+name+"`") && slices.ContainsFunc(catalog.Problems(), func(q *run.Problem) bool { return isOwn(name, q.Name) }):
+		case !strings.Contains(string(page), "`"+name+"`") && !strings.Contains(string(page), "/"+name+"`"):
+			t.Errorf("docs/architecture.md does not say what %s is for", p.ImportPath)
 		}
 	}
 }
