@@ -14,9 +14,7 @@ import (
 // PatternSummary is what one wants to know of a plan of a pipeline at a glance.
 // Times are in seconds, sizes in bytes.
 type PatternSummary struct {
-	Problem     string  `json:"problem"`
-	Method      string  `json:"method"`
-	Instance    string  `json:"instance"`
+	plan.About
 	Layers      int     `json:"layers"`
 	K           int     `json:"k"`
 	Period      float64 `json:"period"`     // T
@@ -59,7 +57,7 @@ func SummarizePipeline(c *chain.Chain, p *plan.Plan) (*PatternSummary, error) {
 		return nil, err
 	}
 	s := &PatternSummary{
-		Problem: p.Problem, Method: p.Method, Instance: p.Instance.Name, Layers: c.Len(),
+		About: p.About(), Layers: c.Len(),
 		K: max(1, p.K), Period: *p.Period, Makespan: r.Makespan,
 		Bound:       plan.InRange(c.TotalTime() / float64(p.Platform.Processors)),
 		MemoryModel: p.MemoryModel, Memory: p.Unit.Bytes(p.Platform.Memory), PeakMemory: p.Unit.Bytes(r.PeakMemory),
@@ -136,23 +134,20 @@ func (s *PatternSummary) addOps(c *chain.Chain, p *plan.Plan) {
 
 // String returns the summary as lines of text.
 func (s *PatternSummary) String() string {
-	var b strings.Builder
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-11s "+format+"\n", append([]any{name}, args...)...)
-	}
-	fmt.Fprintf(&b, "%s plan for %s by %s\n", s.Problem, s.Instance, s.Method)
+	var b plan.Sheet
+	b.Title(&s.About, "a chain")
 	many := ""
 	if s.K > 1 {
 		many = fmt.Sprintf(" (%s for %d)", platform.FormatSeconds(s.Period), s.K)
 	}
-	line("period", "%s a mini-batch%s; the work shared evenly: %s", platform.FormatSeconds(s.Makespan), many, platform.FormatSeconds(s.Bound))
-	line("latency", "%s, %.1f periods", platform.FormatSeconds(s.Latency), s.Latency/s.Period)
+	b.Line("period", "%s a mini-batch%s; the work shared evenly: %s", platform.FormatSeconds(s.Makespan), many, platform.FormatSeconds(s.Bound))
+	b.Line("latency", "%s, %.1f periods", platform.FormatSeconds(s.Latency), s.Latency/s.Period)
 	kind := "contiguous"
 	if !s.Contiguous {
 		kind = "not contiguous"
 	}
-	line("allocation", "%s, %d of %d GPUs", kind, s.used(), len(s.GPUs))
-	line("peak memory", "%s of %s by the %s model", platform.FormatBytes(s.PeakMemory), platform.FormatBytes(s.Memory), s.MemoryModel)
+	b.Line("allocation", "%s, %d of %d GPUs", kind, s.used(), len(s.GPUs))
+	b.Line("peak memory", "%s of %s by the %s model", platform.FormatBytes(s.PeakMemory), platform.FormatBytes(s.Memory), s.MemoryModel)
 	for i := 0; i < len(s.GPUs); i++ {
 		g := &s.GPUs[i]
 		if len(g.Stages) == 0 { // as its neighbours may be
@@ -161,7 +156,7 @@ func (s *PatternSummary) String() string {
 				i++
 				name = g.Name + " to " + s.GPUs[i].Name
 			}
-			line(name, "nothing")
+			b.Line(name, "nothing")
 			continue
 		}
 		var layers []string
@@ -172,17 +167,14 @@ func (s *PatternSummary) String() string {
 			}
 			layers = append(layers, text)
 		}
-		line(g.Name, "layers %s, busy for %.2f %%, %s (stage) and %s (task), inputs stored at most %d times",
+		b.Line(g.Name, "layers %s, busy for %.2f %%, %s (stage) and %s (task), inputs stored at most %d times",
 			strings.Join(layers, ", "), 100*g.Busy, platform.FormatBytes(g.StageMemory), platform.FormatBytes(g.TaskMemory), g.Activations)
 	}
 	for i := range s.Links {
 		l := &s.Links[i]
-		line(l.Name, "%d transfers of %s, busy for %.2f %%", l.Transfers, platform.FormatBytes(l.Bytes), 100*l.Busy)
+		b.Line(l.Name, "%d transfers of %s, busy for %.2f %%", l.Transfers, platform.FormatBytes(l.Bytes), 100*l.Busy)
 	}
-	if s.Violations > 0 {
-		line("INVALID", "breaks the rules %d times; verify says where", s.Violations)
-	}
-	return b.String()
+	return b.End(s.Violations)
 }
 
 // used returns how many GPUs have layers.

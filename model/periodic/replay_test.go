@@ -262,8 +262,8 @@ func TestSummary(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &periodic.WeightSummary{
-		Problem: plan.WeightOffload, Method: "test", Instance: "two layers", Layers: 2,
-		Period: 12, Compute: 8, Idle: 4, Memory: 4, PeakMemory: 4, PeakTime: 0, PeakOp: "B_2", Bandwidth: 1, Leaving: 2,
+		About: plan.About{Problem: plan.WeightOffload, Method: "test", Instance: "two layers"}, Layers: 2,
+		Period: 12, Compute: 8, Idle: 4, Peak: plan.Peak{Memory: 4, PeakMemory: 4, PeakOp: "B_2"}, Bandwidth: 1, Leaving: 2,
 		Prefetch: plan.Traffic{Transfers: 2, Bytes: 4, Busy: 1.0 / 3}, Upload: plan.Traffic{Transfers: 2, Bytes: 4, Busy: 1.0 / 3},
 	}
 	if diff := cmp.Diff(want, s); diff != "" {

@@ -1,9 +1,6 @@
 package periodic
 
 import (
-	"fmt"
-	"strings"
-
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -12,17 +9,12 @@ import (
 // WeightSummary is what one wants to know of a weight-offloading plan at a glance.
 // Times are in seconds, sizes in bytes, all of one period.
 type WeightSummary struct {
-	Problem    string       `json:"problem"`
-	Method     string       `json:"method"`
-	Instance   string       `json:"instance"`
-	Layers     int          `json:"layers"`
-	Period     float64      `json:"period"`
-	Compute    float64      `json:"compute"` // time that the GPU computes
-	Idle       float64      `json:"idle"`    // the rest of the period
-	Memory     float64      `json:"memory"`  // the limit
-	PeakMemory float64      `json:"peak_memory"`
-	PeakTime   float64      `json:"peak_time"`         // when it is first reached
-	PeakOp     string       `json:"peak_op,omitempty"` // and by what: "B_3"
+	plan.About
+	Layers  int     `json:"layers"`
+	Period  float64 `json:"period"`
+	Compute float64 `json:"compute"` // time that the GPU computes
+	Idle    float64 `json:"idle"`    // the rest of the period
+	plan.Peak
 	Bandwidth  float64      `json:"bandwidth"`
 	Leaving    int          `json:"leaving"` // layers whose weight leaves the GPU
 	Prefetch   plan.Traffic `json:"prefetch"`
@@ -38,12 +30,8 @@ func SummarizeWeights(c *chain.Chain, p *plan.Plan) (*WeightSummary, error) {
 		return nil, err
 	}
 	s := &WeightSummary{
-		Problem: p.Problem, Method: p.Method, Instance: p.Instance.Name, Layers: c.Len(),
-		Period: *p.Period, Memory: p.Unit.Bytes(p.Platform.Memory), Bandwidth: p.Unit.Bytes(p.Platform.Bandwidth),
-		PeakMemory: p.Unit.Bytes(r.PeakMemory), PeakTime: r.PeakTime, Violations: len(r.Violations),
-	}
-	if r.PeakOp >= 0 {
-		s.PeakOp = p.Ops[r.PeakOp].String()
+		About: p.About(), Layers: c.Len(), Period: *p.Period, Peak: p.PeakIn(r, p.Unit),
+		Bandwidth: p.Unit.Bytes(p.Platform.Bandwidth), Violations: len(r.Violations),
 	}
 	leaves := make([]bool, c.Len())
 	for k := range p.Ops {
@@ -78,25 +66,15 @@ func SummarizeWeights(c *chain.Chain, p *plan.Plan) (*WeightSummary, error) {
 
 // String returns the summary as lines of text.
 func (s *WeightSummary) String() string {
-	var b strings.Builder
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-11s "+format+"\n", append([]any{name}, args...)...)
-	}
-	fmt.Fprintf(&b, "%s plan for %s by %s\n", s.Problem, s.Instance, s.Method)
-	line("period", "%s: computing %s, idle %s (%.2f %%)",
+	var b plan.Sheet
+	b.Title(&s.About, "a chain")
+	b.Line("period", "%s: computing %s, idle %s (%.2f %%)",
 		platform.FormatSeconds(s.Period), platform.FormatSeconds(s.Compute), platform.FormatSeconds(s.Idle), 100*s.Idle/s.Period)
-	peak := "at all times"
-	if s.PeakOp != "" {
-		peak = fmt.Sprintf("first with %s at %s", s.PeakOp, platform.FormatSeconds(s.PeakTime))
-	}
-	line("peak memory", "%s of %s, %s", platform.FormatBytes(s.PeakMemory), platform.FormatBytes(s.Memory), peak)
-	line("weights", "of %d of %d layers leave the GPU", s.Leaving, s.Layers)
-	line("host → GPU", "%s", s.Prefetch.Describe("prefetches", s.Bandwidth))
-	line("GPU → host", "%s", s.Upload.Describe("uploads", s.Bandwidth))
-	if s.Violations > 0 {
-		line("INVALID", "breaks the rules %d times; verify says where", s.Violations)
-	}
-	return b.String()
+	b.Line("peak memory", "%s of %s, %s", platform.FormatBytes(s.PeakMemory), platform.FormatBytes(s.Memory), s.First("at all times"))
+	b.Line("weights", "of %d of %d layers leave the GPU", s.Leaving, s.Layers)
+	b.Line("host → GPU", "%s", s.Prefetch.Describe("prefetches", s.Bandwidth))
+	b.Line("GPU → host", "%s", s.Upload.Describe("uploads", s.Bandwidth))
+	return b.End(s.Violations)
 }
 
 // tally adds a transfer; Busy is in seconds until all are counted.

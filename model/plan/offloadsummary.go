@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"strings"
-
 	"workbench/model/chain"
 	"workbench/model/platform"
 )
@@ -64,20 +62,17 @@ func SummarizeOffload(c *chain.Chain, p *Plan) (*OffloadSummary, error) {
 
 // String returns the summary as lines of text.
 func (s *OffloadSummary) String() string {
-	var b strings.Builder
+	var b Sheet
 	s.write(&b)
 	describe := func(t *Traffic, name, what string, share float64) {
 		if t.Transfers == 0 {
-			summaryLine(&b, name, "no %s", what)
+			b.Line(name, "no %s", what)
 			return
 		}
-		summaryLine(&b, name, "%d %s of %s (%.2f %% of all ā), the link at %s busy for %.2f %%",
+		b.Line(name, "%d %s of %s (%.2f %% of all ā), the link at %s busy for %.2f %%",
 			t.Transfers, what, platform.FormatBytes(t.Bytes), 100*share, platform.FormatRate(s.Bandwidth), 100*t.Busy)
 	}
 	describe(&s.Offload, "GPU → host", "offloads", s.OffloadShare)
 	describe(&s.Prefetch, "host → GPU", "prefetches", s.PrefetchShare)
-	if s.Violations > 0 {
-		summaryLine(&b, "INVALID", "breaks the rules %d times; verify says where", s.Violations)
-	}
-	return b.String()
+	return b.End(s.Violations)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"workbench/model/lifetimes"
 	"workbench/model/platform"
@@ -176,9 +175,7 @@ func (v *placementReplay) sweep() {
 // PlacementSummary is what one wants to know of a placement at a glance. Sizes are
 // in bytes.
 type PlacementSummary struct {
-	Problem    string  `json:"problem"`
-	Method     string  `json:"method"`
-	Instance   string  `json:"instance"`
+	About
 	Buffers    int     `json:"buffers"`
 	Height     float64 `json:"height"`
 	Load       float64 `json:"load"` // the most that is alive at a time
@@ -194,7 +191,7 @@ func SummarizePlacement(l *lifetimes.Lifetimes, p *Plan) (*PlacementSummary, err
 		return nil, err
 	}
 	return &PlacementSummary{
-		Problem: p.Problem, Method: p.Method, Instance: p.Instance.Name, Buffers: len(l.Buffers),
+		About: p.About(), Buffers: len(l.Buffers),
 		Height: p.Unit.Bytes(r.PeakMemory), Load: l.Unit.Bytes(loadOf(l)), Memory: p.Unit.Bytes(p.Platform.Memory), Violations: len(r.Violations),
 	}, nil
 }
@@ -222,12 +219,9 @@ func loadOf(l *lifetimes.Lifetimes) float64 {
 
 // String returns the summary as lines of text.
 func (s *PlacementSummary) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s plan for %s by %s\n", s.Problem, s.Instance, s.Method)
-	fmt.Fprintf(&b, "  height      %s of %s for %d buffers\n", platform.FormatBytes(s.Height), platform.FormatBytes(s.Memory), s.Buffers)
-	fmt.Fprintf(&b, "  load        %s, the most that is alive at a time; the height is %.3f %% above it\n", platform.FormatBytes(s.Load), 100*(s.Height-s.Load)/max(s.Load, 1))
-	if s.Violations > 0 {
-		fmt.Fprintf(&b, "  INVALID     breaks the rules %d times; verify says where\n", s.Violations)
-	}
-	return b.String()
+	var b Sheet
+	b.Title(&s.About, "buffers")
+	b.Line("height", "%s of %s for %d buffers", platform.FormatBytes(s.Height), platform.FormatBytes(s.Memory), s.Buffers)
+	b.Line("load", "%s, the most that is alive at a time; the height is %.3f %% above it", platform.FormatBytes(s.Load), 100*(s.Height-s.Load)/max(s.Load, 1))
+	return b.End(s.Violations)
 }

@@ -14,11 +14,9 @@ import (
 // RematSummary is what one wants to know of a plan of [Remat] or [Join] at a
 // glance. Times are in seconds, sizes in bytes, of a join in slots.
 type RematSummary struct {
-	Problem  string `json:"problem"`
-	Method   string `json:"method"`
-	Instance string `json:"instance"`
-	Kind     string `json:"kind"` // of instance: "chain", "graph", "training", "join"
-	Size     int    `json:"size"` // its layers, nodes or forwards
+	About
+	Kind string `json:"kind"` // of instance: "chain", "graph", "training", "join"
+	Size int    `json:"size"` // its layers, nodes or forwards
 
 	Makespan   float64      `json:"makespan"`
 	Compute    float64      `json:"compute"`   // time of computing everything once
@@ -27,11 +25,8 @@ type RematSummary struct {
 	Idle       float64      `json:"idle"`
 	Recomputed []Recomputed `json:"recomputed"`
 
-	Memory     float64      `json:"memory"` // the limit
-	PeakMemory float64      `json:"peak_memory"`
-	PeakTime   float64      `json:"peak_time"`         // when it is first reached
-	PeakOp     string       `json:"peak_op,omitempty"` // and by what: "B_3"; empty: from the start
-	AtLoss     *Checkpoints `json:"at_loss,omitempty"` // nil: there is no loss
+	Peak
+	AtLoss *Checkpoints `json:"at_loss,omitempty"` // nil: there is no loss
 
 	Violations int `json:"violations"` // broken rules
 }
@@ -93,13 +88,8 @@ func SummarizeJoin(j *join.Join, p *Plan) (*RematSummary, error) {
 // summarize sums up a replay on an instance of so many layers, nodes or forwards.
 func summarize(in Instance, size int, p *Plan, r *replay) *RematSummary {
 	s := &RematSummary{
-		Problem: p.Problem, Method: p.Method, Instance: p.Instance.Name, Kind: in.Kind(),
-		Makespan: r.report.Makespan, Memory: p.Unit.Bytes(p.Platform.Memory),
-		PeakMemory: in.Scale().Bytes(r.report.PeakMemory), PeakTime: r.report.PeakTime,
+		About: p.About(), Kind: in.Kind(), Makespan: r.report.Makespan, Peak: p.PeakIn(r.report, in.Scale()),
 		AtLoss: r.atLoss, Violations: len(r.report.Violations),
-	}
-	if r.report.PeakOp >= 0 {
-		s.PeakOp = p.Ops[r.report.PeakOp].String()
 	}
 	s.Size, s.Compute = size, InRange(in.TotalTime())
 	s.addOps(p)
@@ -152,45 +142,28 @@ func (s *RematSummary) addOps(p *Plan) {
 
 // String returns the summary as lines of text.
 func (s *RematSummary) String() string {
-	var b strings.Builder
+	var b Sheet
 	s.write(&b)
-	if s.Violations > 0 {
-		summaryLine(&b, "INVALID", "breaks the rules %d times; verify says where", s.Violations)
-	}
-	return b.String()
-}
-
-// summaryLine writes a line of a summary under its name.
-func summaryLine(b *strings.Builder, name, format string, args ...any) {
-	fmt.Fprintf(b, "  %-11s "+format+"\n", append([]any{name}, args...)...)
+	return b.End(s.Violations)
 }
 
 // write writes everything but the verdict.
-func (s *RematSummary) write(b *strings.Builder) {
-	line := func(name, format string, args ...any) { summaryLine(b, name, format, args...) }
-	instance := s.Instance
-	if instance == "" {
-		instance = "a " + s.Kind
-	}
-	fmt.Fprintf(b, "%s plan for %s by %s\n", s.Problem, instance, s.Method)
+func (s *RematSummary) write(b *Sheet) {
+	b.Title(&s.About, "a "+s.Kind)
 	idle := ""
 	if s.Idle > 0 {
 		idle = ", idle " + platform.FormatSeconds(s.Idle)
 	}
-	line("makespan", "%s: everything once %s, again %s (%.2f %%)%s",
+	b.Line("makespan", "%s: everything once %s, again %s (%.2f %%)%s",
 		platform.FormatSeconds(s.Makespan), platform.FormatSeconds(s.Compute), platform.FormatSeconds(s.Recompute), 100*s.Share, idle)
 	used := fmt.Sprintf("%s of %s", platform.FormatBytes(s.PeakMemory), platform.FormatBytes(s.Memory))
 	if s.Kind == "join" {
 		used = fmt.Sprintf("%g of %g slots", s.PeakMemory, s.Memory)
 	}
-	peak := "from the start"
-	if s.PeakOp != "" {
-		peak = fmt.Sprintf("first with %s at %s", s.PeakOp, platform.FormatSeconds(s.PeakTime))
-	}
-	line("peak memory", "%s, %s", used, peak)
-	line("again", "%s", s.describeRecomputed())
+	b.Line("peak memory", "%s, %s", used, s.First("from the start"))
+	b.Line("again", "%s", s.describeRecomputed())
 	if c := s.AtLoss; c != nil {
-		line("at the loss", "%s", s.describeCheckpoints(c))
+		b.Line("at the loss", "%s", s.describeCheckpoints(c))
 	}
 }
 

@@ -398,8 +398,8 @@ func TestSwapSummary(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &plan.SwapSummary{
-		Problem: plan.Swap, Method: "by hand", Instance: "four", Functions: 4, Variables: 4,
-		Makespan: 15, Compute: 7, Idle: 8, Memory: 8, PeakMemory: 8, PeakOp: "in w", Bandwidth: 1,
+		About: plan.About{Problem: plan.Swap, Method: "by hand", Instance: "four"}, Functions: 4, Variables: 4,
+		Makespan: 15, Compute: 7, Idle: 8, Peak: plan.Peak{Memory: 8, PeakMemory: 8, PeakOp: "in w"}, Bandwidth: 1,
 		In:    plan.Traffic{Transfers: 3, Bytes: 8, Busy: 8. / 15},
 		Out:   plan.Traffic{Transfers: 1, Bytes: 4, Busy: 4. / 15},
 		Drops: 1, Leaving: 2,

@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"workbench/model/platform"
+)
+
+// About is what every summary begins with.
+type About struct {
+	Problem  string `json:"problem"`
+	Method   string `json:"method"`
+	Instance string `json:"instance"`
+}
+
+// Peak is what a summary says of memory, in bytes, of a join in slots.
+type Peak struct {
+	Memory     float64 `json:"memory"` // the limit
+	PeakMemory float64 `json:"peak_memory"`
+	PeakTime   float64 `json:"peak_time"`         // when it is first reached
+	PeakOp     string  `json:"peak_op,omitempty"` // and by what: "B_3"; empty: from the start
+}
+
+// About says what p is about.
+func (p *Plan) About() About { return About{p.Problem, p.Method, p.Instance.Name} }
+
+// PeakIn returns the peak that a report on p has, in a unit.
+func (p *Plan) PeakIn(r *Report, unit platform.Unit) Peak {
+	x := Peak{Memory: p.Unit.Bytes(p.Platform.Memory), PeakMemory: unit.Bytes(r.PeakMemory), PeakTime: r.PeakTime}
+	if r.PeakOp >= 0 {
+		x.PeakOp = p.Ops[r.PeakOp].String()
+	}
+	return x
+}
+
+// First says with what the peak is first reached; otherwise where it is there always.
+func (x *Peak) First(otherwise string) string {
+	if x.PeakOp == "" {
+		return otherwise
+	}
+	return fmt.Sprintf("first with %s at %s", x.PeakOp, platform.FormatSeconds(x.PeakTime))
+}
+
+// A Sheet is a summary as lines of text.
+type Sheet struct{ strings.Builder }
+
+// Title begins a sheet; an instance without a name is so called.
+func (b *Sheet) Title(a *About, nameless string) {
+	name := a.Instance
+	if name == "" {
+		name = nameless
+	}
+	fmt.Fprintf(b, "%s plan for %s by %s\n", a.Problem, name, a.Method)
+}
+
+// Line writes a line under its name.
+func (b *Sheet) Line(name, format string, args ...any) {
+	fmt.Fprintf(b, "  %-11s "+format+"\n", append([]any{name}, args...)...)
+}
+
+// End says how many rules are broken, and returns the sheet.
+func (b *Sheet) End(violations int) string {
+	if violations > 0 {
+		b.Line("INVALID", "breaks the rules %d times; verify says where", violations)
+	}
+	return b.String()
+}
