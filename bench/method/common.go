@@ -129,12 +129,12 @@ type boundKey struct {
 }
 
 // closedForms returns the best of the bounds of a problem in closed form, at least
-// that of the computations alone, which is proved by the words of load. Every run on
-// the instance asks for it, and it may take a tenth of a second.
-func closedForms(problem, load string, bounds func(*run.Instance, run.Setting) ([]run.Bound, error)) func(*run.Instance, run.Setting) run.Bound {
+// that of the computations alone. Every run on the instance asks for it, and it may
+// take a tenth of a second.
+func closedForms(problem string, alone func(*run.Instance, run.Setting) run.Bound, bounds func(*run.Instance, run.Setting) ([]run.Bound, error)) func(*run.Instance, run.Setting) run.Bound {
 	return func(in *run.Instance, s run.Setting) run.Bound {
 		return run.Memo(in, boundKey{problem, s.Platform, s.MemoryModel}, func() run.Bound {
-			best := proof.BySearch(in.Compute()/float64(max(s.Platform.Processors, 1)), load)
+			best := alone(in, s)
 			all, err := bounds(in, s)
 			if err != nil {
 				return best // below the least memory there are no plans and so no bounds
@@ -149,8 +149,10 @@ func closedForms(problem, load string, bounds func(*run.Instance, run.Setting) (
 	}
 }
 
-// computations is the load where there is one GPU.
-const computations = "the sum of the computations"
+// computations is the bound of an instance on one GPU without memory or link.
+func computations(in *run.Instance, _ run.Setting) run.Bound {
+	return proof.BySearch(in.Compute(), "the sum of the computations")
+}
 
 // ofChain adapts the bounds of a package of chains.
 func ofChain(bounds func(*chain.Chain, platform.Platform) ([]run.Bound, error)) func(*run.Instance, run.Setting) ([]run.Bound, error) {

@@ -39,9 +39,7 @@ func Join() *run.Problem {
 			}
 			return nil
 		},
-		Bound: func(in *run.Instance, _ run.Setting) run.Bound {
-			return proof.BySearch(in.Compute(), computations)
-		},
+		Bound: computations,
 		OwnMemory: func(in *run.Instance) string {
 			if j := plan.As[*join.Join](in.Instance); j != nil && j.Slots > 0 {
 				return strconv.Itoa(j.Slots)

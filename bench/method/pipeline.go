@@ -111,7 +111,10 @@ func pipelineSpan(in *run.Instance) (low, high float64) {
 
 // pipelineBound returns the best of the bounds in closed form.
 func pipelineBound() func(*run.Instance, run.Setting) run.Bound {
-	return closedForms(plan.Pipeline, "load", func(in *run.Instance, s run.Setting) ([]run.Bound, error) {
+	load := func(in *run.Instance, s run.Setting) run.Bound {
+		return proof.BySearch(in.Compute()/float64(max(s.Platform.Processors, 1)), "load")
+	}
+	return closedForms(plan.Pipeline, load, func(in *run.Instance, s run.Setting) ([]run.Bound, error) {
 		x, err := view.New(in.Chain(), s.Platform, s.MemoryModel)
 		if err != nil {
 			return nil, err // the methods will say what is wrong

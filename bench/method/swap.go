@@ -12,6 +12,7 @@ import (
 	"workbench/model/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 	"workbench/model/subject"
 	swapview "workbench/model/swap"
 )
@@ -36,7 +37,9 @@ func Swap() *run.Problem {
 			return low, high
 		},
 		Fit: swapFit,
-		Bound: closedForms(swapview.Problem, "the sum of the functions", func(in *run.Instance, s run.Setting) ([]run.Bound, error) {
+		Bound: closedForms(swapview.Problem, func(in *run.Instance, _ run.Setting) run.Bound {
+			return proof.BySearch(in.Compute(), "the sum of the functions")
+		}, func(in *run.Instance, s run.Setting) ([]run.Bound, error) {
 			return swapview.Bounds(plan.As[*functions.Sequence](in.Instance), s.Platform)
 		}),
 		Methods: SwapMethods,

@@ -14,6 +14,7 @@ import (
 	"workbench/model/cycle"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 	"workbench/model/subject"
 	"workbench/model/zoo"
 )
@@ -32,7 +33,9 @@ func WeightOffload() *run.Problem {
 		Memory:    "25%", Bandwidth: "12GB/s",
 		Range: func(in *run.Instance) (low, high float64) { return cycle.Of(in.Chain()).Range() },
 		Fit:   fit,
-		Bound: closedForms(weights.Problem, computations, func(in *run.Instance, s run.Setting) ([]run.Bound, error) {
+		Bound: closedForms(weights.Problem, func(in *run.Instance, _ run.Setting) run.Bound {
+			return proof.BySearch(cycle.Of(in.Chain()).Compute(), "the sum of the computations") // rounded down
+		}, func(in *run.Instance, s run.Setting) ([]run.Bound, error) {
 			y, err := cycle.New(in.Chain(), s.Platform)
 			if err != nil {
 				return nil, err
