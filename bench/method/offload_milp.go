@@ -23,6 +23,24 @@ const searchShare = 0.6
 // prover runs the formulations of a problem by the one driver.
 type prover func(context.Context, *formulation.Task, *run.Instance, platform.Platform) (*formulation.Result, error)
 
+// takeProof takes over what came of a MILP after a search. One that cannot be built or
+// solved costs what it would have proved: that is an error only where there is no plan.
+func takeProof(out *run.Outcome, r *formulation.Result, err error) error {
+	if r != nil {
+		out.Take(r)
+	}
+	var infeasible *plan.Infeasible
+	switch {
+	case errors.As(err, &infeasible):
+		return err
+	case err != nil && out.Plan == nil:
+		return userError(err)
+	case err != nil:
+		out.Remark("no MILP bound: " + err.Error())
+	}
+	return nil
+}
+
 // milpOnLink is a method that searches, then solves MILPs from what was found. A
 // MILP that cannot be built or solved costs what it would have proved.
 func milpOnLink(name string, search planner, prove prover) worker {
@@ -42,17 +60,8 @@ func milpOnLink(name string, search planner, prove prover) worker {
 			tell(&s, start, "search", best, math.Inf(-1), 0)
 		}
 		r, err := prove(ctx, s.Task(in, "milp", out.Plan), in, s.Platform)
-		if r != nil {
-			out.Take(r)
-		}
-		var infeasible *plan.Infeasible
-		switch {
-		case errors.As(err, &infeasible):
+		if err := takeProof(out, r, err); err != nil {
 			return nil, err
-		case err != nil && out.Plan == nil:
-			return nil, userError(err)
-		case err != nil:
-			out.Remark("no MILP bound: " + err.Error())
 		}
 		out.Stopped = out.Stopped || ctx.Err() != nil
 		if out.Plan != nil {

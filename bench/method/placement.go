@@ -2,7 +2,6 @@ package method
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -176,17 +175,8 @@ func placementMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.O
 		out.Plan = v.Plan("placement-milp", offsets, s.Platform)
 	}
 	r, err := s.Task(in, "milp", out.Plan).Run(ctx, ilpplacement.Phases(v.Lifetimes, s.Platform))
-	if r != nil {
-		out.Take(r)
-	}
-	var infeasible *plan.Infeasible
-	switch {
-	case errors.As(err, &infeasible):
+	if err := takeProof(out, r, err); err != nil {
 		return nil, err
-	case err != nil && out.Plan == nil:
-		return nil, userError(err)
-	case err != nil:
-		out.Remark("no MILP bound: " + err.Error())
 	}
 	if out.Plan != nil {
 		out.Plan.Method = "placement-milp"
