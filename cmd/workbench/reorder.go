@@ -112,10 +112,8 @@ type token struct {
 func isFlag(a string) bool { return len(a) > 1 && a[0] == '-' }
 
 func splitFlag(a string) (name, value string, hasValue bool) {
-	return cut(strings.TrimLeft(a, "-"))
+	return strings.Cut(strings.TrimLeft(a, "-"), "=")
 }
-
-func cut(s string) (name, value string, ok bool) { return strings.Cut(s, "=") }
 
 func find(cmds []*cli.Command, name string) *cli.Command {
 	for _, c := range cmds {

@@ -79,13 +79,10 @@ func (f *file) chain(extra []strictjson.Extra, unit platform.Unit) (*Chain, erro
 	return c, c.Validate()
 }
 
-// FieldError is a value that a chain may not have.
-type FieldError = strictjson.FieldError
-
 // Validate checks that every number is finite and not negative, that sizes are
 // whole numbers of units whose sums are exact ([platform.MaxTotal]), that saved
 // includes the activation, and that there is a layer. The error is a
-// *FieldError. O(N).
+// *strictjson.FieldError. O(N).
 func (c *Chain) Validate() error {
 	switch {
 	case len(c.Layers) == 0:

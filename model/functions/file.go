@@ -153,14 +153,11 @@ func (f *file) checkLast(s *Sequence, names *strictjson.Names) error {
 	return nil
 }
 
-// FieldError is a value that a sequence may not have.
-type FieldError = strictjson.FieldError
-
 // Validate checks that there is a function, that ids differ, that every number
 // is finite and not negative, that sizes are whole numbers of units whose sums
 // are exact ([platform.MaxTotal]), that functions use variables that there are, each
 // once, and write only what they use, and that each variable is used. The error
-// is a *FieldError. O(functions + variables + uses).
+// is a *strictjson.FieldError. O(functions + variables + uses).
 func (s *Sequence) Validate() error {
 	if err := s.validateVariables(); err != nil {
 		return err

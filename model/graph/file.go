@@ -84,13 +84,10 @@ func (f *file) graph(extra []strictjson.Extra, unit platform.Unit) (*Graph, erro
 	return g, g.validateEdges()
 }
 
-// FieldError is a value that a graph may not have.
-type FieldError = strictjson.FieldError
-
 // Validate checks that there is a node, that ids differ, that every number is
 // finite and not negative, that sizes are whole numbers of units whose sums are
 // exact ([platform.MaxTotal]), and that edges lead from earlier nodes to later
-// ones. The error is a *FieldError; of a graph with a cycle it names the cycle.
+// ones. The error is a *strictjson.FieldError; of a graph with a cycle it names the cycle.
 // O(nodes + edges).
 func (g *Graph) Validate() error {
 	if err := g.validateNodes(); err != nil {

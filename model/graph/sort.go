@@ -7,18 +7,19 @@ import (
 	"strings"
 
 	"workbench/model/linear"
+	"workbench/model/strictjson"
 )
 
 // Sort lists the nodes of g in a topological order, as importers of files
 // without one need: of the nodes whose predecessors are all listed, the one
 // that came first in g is next, so a graph that is in order stays as it is. The
-// error, a *FieldError, names a cycle if there is one; g is then unchanged.
+// error, a *strictjson.FieldError, names a cycle if there is one; g is then unchanged.
 // Edges must be between nodes of g. O((nodes + edges) log nodes).
 func Sort(g *Graph) error {
 	_, succ := g.Adjacency()
 	order := linear.Order(succ)
 	if len(order) < g.Len() {
-		return &FieldError{Path: "edges", Msg: "the graph has a cycle: " + g.path(linear.Cycle(succ))}
+		return strictjson.Wrong("edges", "the graph has a cycle: %s", g.path(linear.Cycle(succ)))
 	}
 	place := make([]int, g.Len()) // of each node in the new order
 	nodes := make([]Node, 0, g.Len())

@@ -68,13 +68,10 @@ func (f *file) join(extra []strictjson.Extra) (*Join, error) {
 	return j, j.Validate()
 }
 
-// FieldError is a value that a join may not have.
-type FieldError = strictjson.FieldError
-
 // Validate checks that there is a branch, that no length and no number of slots
 // is negative, that there are at most [MaxLength] forwards, and that times are
 // finite and not negative. Keep may be nil: nothing is kept. The error is a
-// *FieldError. O(K).
+// *strictjson.FieldError. O(K).
 func (j *Join) Validate() error {
 	switch {
 	case j.K() == 0:

@@ -55,12 +55,9 @@ func (f *file) lifetimes(extra []strictjson.Extra, unit platform.Unit) (*Lifetim
 	return l, l.Validate()
 }
 
-// FieldError is a value that lifetimes may not have.
-type FieldError = strictjson.FieldError
-
 // Validate checks that there is a buffer, that ids differ, that every lifetime
 // holds an instant and lies within [MaxInstant], and that sizes are whole numbers
-// of units whose sums are exact ([platform.MaxTotal]). The error is a *FieldError.
+// of units whose sums are exact ([platform.MaxTotal]). The error is a *strictjson.FieldError.
 // O(buffers).
 func (l *Lifetimes) Validate() error {
 	if len(l.Buffers) == 0 {

@@ -46,9 +46,6 @@ type fileNode struct {
 	Layer     json.RawMessage   `json:"layer,omitempty"`
 }
 
-// FieldError is a value that a graph may not have.
-type FieldError = strictjson.FieldError
-
 // Read reads a graph/v2 document. Name is for errors, which say the file, the
 // line, the field and what would be right. O(size of the file).
 func Read(r io.Reader, name string) (*Graph, error) {
@@ -151,7 +148,7 @@ var listNames = [...]string{"reads", "writes", "mutates"}
 // finite and not negative, that sizes are whole numbers of units whose sums are
 // exact ([platform.MaxTotal]), that a storage is resident or written by exactly
 // one node, before all that read it, and that only resident ones are mutated.
-// The error is a *FieldError. O(nodes + storages + what nodes list).
+// The error is a *strictjson.FieldError. O(nodes + storages + what nodes list).
 func (g *Graph) Validate() error {
 	switch {
 	case len(g.Nodes) == 0:
