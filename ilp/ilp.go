@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"workbench/ilp/checkmate"
+	"workbench/ilp/flush"
 	"workbench/ilp/formulation"
 	"workbench/ilp/offload"
 	"workbench/ilp/pipeline"
@@ -27,7 +28,7 @@ import (
 func Formulations() []formulation.Formulation {
 	return slices.Concat(
 		weights.Formulations(), remat.Formulations(), checkmate.Formulations(), offload.Formulations(),
-		rematoffload.Formulations(), swap.Formulations(), pipeline.Formulations(), placement.Formulations(),
+		rematoffload.Formulations(), swap.Formulations(), pipeline.Formulations(), flush.Formulations(), placement.Formulations(),
 	)
 }
 

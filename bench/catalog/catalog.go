@@ -15,7 +15,7 @@ const DefaultProblem = "weight-offload"
 
 // Problems returns the table of problems.
 func Problems() []*run.Problem {
-	all := []*run.Problem{method.Remat(), method.Join(), method.ActivationOffload(), method.RematOffload(), method.Swap(), method.Pipeline(), method.WeightOffload(), method.Placement()}
+	all := []*run.Problem{method.Remat(), method.Join(), method.ActivationOffload(), method.RematOffload(), method.Swap(), method.Pipeline(), method.WeightOffload(), method.Flush(), method.Placement()}
 	for i := range all {
 		all[i] = all[i].InBytes()
 	}

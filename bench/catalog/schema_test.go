@@ -31,7 +31,7 @@ func full() *run.Result {
 		Objective: number(2), Bound: &run.Bound{Value: 1.5, By: "load", Proof: proof.Search, Assumptions: []string{}},
 		Conditional: &run.Bound{Value: 2, By: "weights", Proof: proof.Certified, Assumptions: []string{"[001] §6"}}, Gap: number(0.25),
 		OptimalWithin: []string{"[001] §6"}, Claims: []proof.Claim{{By: "highs", Value: 2, Status: "optimal", Why: "not certified"}}, Ended: proof.NoProof,
-		Makespan: number(2), PeakMemory: number(10), Throughput: number(16), WallTime: 0.5, CPUTime: 0.75,
+		Makespan: number(2), PeakMemory: number(10), Span: number(1.5), GPUMemory: []float64{10, 8}, Throughput: number(16), WallTime: 0.5, CPUTime: 0.75,
 		Backend:     &run.BackendRef{Name: "highs", Version: "1.12.0"},
 		Formulation: &run.Formulation{Name: "weights", Version: "1", Variables: 5, Integers: 4, Constraints: 3, Nonzeros: 9},
 		Nodes:       &nodes, Seed: -3,

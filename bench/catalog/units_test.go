@@ -14,6 +14,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/functions"
 	"workbench/model/graph"
+	"workbench/model/partition"
 	"workbench/model/plan"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -78,6 +79,8 @@ func paced(in plan.Instance, pace float64) plan.Instance {
 		return &y
 	case *functions.Sequence:
 		return exhaustive.PaceSequence(x, pace)
+	case *partition.Partition:
+		return exhaustive.PacePartition(x, pace)
 	}
 	return in
 }

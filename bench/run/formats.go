@@ -10,6 +10,7 @@ import (
 	"workbench/model/graph"
 	"workbench/model/join"
 	"workbench/model/lifetimes"
+	"workbench/model/partition"
 	"workbench/model/plan"
 	"workbench/model/training"
 	"workbench/model/zoo"
@@ -46,6 +47,10 @@ func Formats() []Format {
 		{
 			Name: lifetimes.Format, Kind: lifetimes.Kind, Word: "list of lifetimes", Many: "lists of lifetimes",
 			Read: reader(lifetimes.Read), Zoo: maker(zoo.LoadLifetimes),
+		},
+		{
+			Name: partition.Format, Kind: partition.Kind, Word: "partition into stages", Many: "partitions into stages",
+			Read: reader(partition.Read), Zoo: maker(zoo.LoadStages),
 		},
 	}
 }

@@ -54,14 +54,17 @@ type Result struct {
 	Ended         proof.Ended   `json:"ended,omitempty"`
 	Makespan      *float64      `json:"makespan"`
 	PeakMemory    *float64      `json:"peak_memory"`
-	Throughput    *float64      `json:"throughput"` // samples per second
-	WallTime      float64       `json:"wall_time"`
-	CPUTime       float64       `json:"cpu_time"` // of this process and its solver children
-	Backend       *BackendRef   `json:"backend,omitempty"`
-	Formulation   *Formulation  `json:"formulation,omitempty"`
-	Nodes         *int64        `json:"nodes,omitempty"`
-	Seed          int           `json:"seed"`
-	Plan          *plan.Plan    `json:"plan,omitempty"`
+	// Of a pipeline that flushes: the span, and the peak of each GPU.
+	Span        *float64     `json:"span,omitempty"`
+	GPUMemory   []float64    `json:"gpu_memory,omitempty"`
+	Throughput  *float64     `json:"throughput"` // samples per second
+	WallTime    float64      `json:"wall_time"`
+	CPUTime     float64      `json:"cpu_time"` // of this process and its solver children
+	Backend     *BackendRef  `json:"backend,omitempty"`
+	Formulation *Formulation `json:"formulation,omitempty"`
+	Nodes       *int64       `json:"nodes,omitempty"`
+	Seed        int          `json:"seed"`
+	Plan        *plan.Plan   `json:"plan,omitempty"`
 
 	// Model is what Formulation describes.
 	Model *milp.Model `json:"-"`

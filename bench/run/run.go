@@ -136,6 +136,9 @@ func (r *Result) settle(in *Instance, m *Method, out *Outcome, closed Bound) *Re
 	if !plan.MinimisesMemory(r.Problem) {
 		r.Makespan = &report.Makespan
 	}
+	if f := report.Flush; f != nil {
+		r.Span, r.GPUMemory = &f.Span, f.Memory
+	}
 	if n := in.Samples(); n > 0 && report.Makespan > 0 {
 		throughput := float64(n) / report.Makespan
 		r.Throughput = &throughput

@@ -55,6 +55,9 @@ type Problem struct {
 	// Parallel says that there are several GPUs, and what a pipeline needs
 	// beside: weight copies and a memory model.
 	Parallel bool
+	// Scheduled says that micro-batches pass through stages: there are numbers of them,
+	// placements and objectives.
+	Scheduled bool
 	// Moved returns the bytes that a plan sends to the host as part of all
 	// activations that could leave; what is sent twice counts twice. nil: nothing
 	// is sent.

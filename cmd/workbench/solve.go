@@ -36,6 +36,7 @@ type solveOptions struct {
 	threads, seed, slots                  int
 	processors, weightCopies              int
 	memoryModel                           string
+	schedule                              scheduleFlags
 	parallelFlag                          string // one that only pipelines have, if the user gave one
 	planFile, exportModel                 string
 	certify, certificateFile              string
@@ -44,14 +45,14 @@ type solveOptions struct {
 }
 
 func (o *solveOptions) instanceFlags() []cli.Flag {
-	return append([]cli.Flag{
+	return append(append([]cli.Flag{
 		&cli.StringFlag{Name: "problem", Aliases: []string{"p"}, Usage: "`PROBLEM` to solve; workbench problems lists them", Value: catalog.DefaultProblem, Destination: &o.problem, Category: "instance"},
 		&cli.StringFlag{Name: "memory", Aliases: []string{"m"}, Usage: "memory `SIZE` for the plan, as 16GiB, 12e9 or 40% of the instance's own range; slots for joins (default: the problem's). With chains and graphs that is activations: what is resident is not counted, see --gpu", Destination: &o.memory, Category: "instance"},
 		&cli.IntFlag{Name: "processors", Usage: "`N` GPUs of a pipeline", Value: method.DefaultProcessors, Destination: &o.processors, Category: "instance", Action: onlyParallel[int](o, "--processors")},
 		&cli.IntFlag{Name: "weight-copies", Usage: "`C`: how often a GPU of a pipeline holds each of its weights", Value: platform.DefaultWeightCopies, Destination: &o.weightCopies, Category: "instance", Action: onlyParallel[int](o, "--weight-copies")},
 		&cli.StringFlag{Name: "memory-model", Usage: "`MODEL` in which a pipeline has to fit: task or stage", Value: plan.TaskModel, Destination: &o.memoryModel, Category: "instance", Action: onlyParallel[string](o, "--memory-model")},
 		&cli.StringFlag{Name: "bandwidth", Usage: "`RATE` of each link, as 12GB/s, inf or 0 (default: the problem's)", Destination: &o.bandwidth, Category: "instance"},
-	}, o.gpuFlags.budgetFlags()...)
+	}, o.schedule.flags()...), o.gpuFlags.budgetFlags()...)
 }
 
 // onlyParallel notes that the user gave a flag that only pipelines have.
@@ -162,6 +163,9 @@ func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, e
 	if err := o.parallel(p, set); err != nil {
 		return nil, err
 	}
+	if err := o.schedule.set(p, &set.Platform, o.parallelFlag != "", o.processors); err != nil {
+		return nil, err
+	}
 	if set.Time, err = platform.ParseTimeLimit(o.timeLimit); err != nil {
 		return nil, usagef("--time-limit: %v", err)
 	}
@@ -256,6 +260,10 @@ func (j *job) remarks() (list []string) {
 // of other problems.
 func (o *solveOptions) parallel(p *run.Problem, set *run.Setting) error {
 	switch {
+	case p.Scheduled && o.parallelFlag != "" && o.parallelFlag != "--processors":
+		return usagef("%s: %s has no such thing", o.parallelFlag, p.Name)
+	case p.Scheduled:
+		return nil
 	case !p.Parallel && o.parallelFlag != "":
 		all := catalog.Problems()
 		several := all[slices.IndexFunc(all, func(p *run.Problem) bool { return p.Parallel })]

@@ -70,6 +70,7 @@ func readPlan(s streams, name string) (*plan.Plan, error) {
 type verdict struct {
 	Valid       bool             `json:"valid"`
 	Makespan    float64          `json:"makespan"`
+	Span        *float64         `json:"span,omitempty"` // of a pipeline that flushes
 	PeakMemory  float64          `json:"peak_memory"`
 	Violations  []plan.Violation `json:"violations"`
 	ClaimErrors []string         `json:"claim_errors"`
@@ -84,6 +85,9 @@ func verifyPlan(s streams, o *common, in *run.Instance, p *plan.Plan) error {
 	v := verdict{
 		Valid: r.Valid(), Makespan: r.Makespan, PeakMemory: r.PeakMemory,
 		Violations: append([]plan.Violation{}, r.Violations...), ClaimErrors: append([]string{}, r.ClaimErrors...), Warnings: []string{},
+	}
+	if r.Flush != nil {
+		v.Span = &r.Flush.Span
 	}
 	if p.Instance.SHA256 != "" && p.Instance.SHA256 != in.SHA256 {
 		v.Warnings = append(v.Warnings, fmt.Sprintf("the plan was made for another instance: %s with sha256 %.12s…, this one has %.12s…", p.Instance.Name, p.Instance.SHA256, in.SHA256))
@@ -113,6 +117,10 @@ func printVerdict(s streams, p *plan.Plan, v verdict) {
 		if plan.MinimisesMemory(p.Problem) {
 			objective = known.Write(v.PeakMemory)
 		}
+	}
+	if v.Span != nil {
+		fmt.Fprintf(s.out, "  %-11s %s\n", "span", platform.FormatSeconds(*v.Span))
+		word = "makespan"
 	}
 	fmt.Fprintf(s.out, "  %-11s %s\n", word, objective)
 	fmt.Fprintf(s.out, "  peak memory %s of %s\n", memory(v.PeakMemory), memory(p.Platform.Memory))

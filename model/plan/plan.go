@@ -110,6 +110,8 @@ const (
 	OpIn   = "in"   // transfer of a variable host→GPU
 	OpOut  = "out"  // transfer of a variable GPU→host
 	OpDrop = "drop" // discard of a variable that the host holds, too
+
+	OpW = "W" // gradient of the weights of a stage
 )
 
 // Tensors of transfers and discards.
@@ -145,6 +147,9 @@ type Op struct {
 	// and processes mini-batch j·k + h.
 	Resource string `json:"resource,omitempty"`
 	Shift    int    `json:"shift,omitempty"`
+	// Of a pipeline that flushes: stage and micro-batch, both from 1 on.
+	Stage      int `json:"stage,omitempty"`
+	MicroBatch int `json:"micro_batch,omitempty"`
 }
 
 // Moves reports whether anything goes over a link. O(len(p.Ops)).
@@ -168,6 +173,8 @@ func (o *Op) String() string {
 	case o.Op == OpRun:
 		s += fmt.Sprintf(" f_%d", o.Function)
 	case o.Op == OpLoss && o.Layer == 0:
+	case o.Stage != 0:
+		s += fmt.Sprintf("_%d of micro-batch %d", o.Stage, o.MicroBatch)
 	case o.Tensor == "":
 		s += fmt.Sprintf("_%d", o.Layer)
 	default:
@@ -198,6 +205,7 @@ type Report struct {
 	// plan invalid.
 	ClaimErrors []string
 	Pattern     *PatternReport // of a pipeline; else nil
+	Flush       *FlushReport   // of a pipeline that flushes; else nil
 }
 
 // PatternReport is what only plans of [Pipeline] have.
@@ -249,11 +257,17 @@ type filePlatform struct {
 	Bandwidth    float64 `json:"bandwidth"`
 	Processors   int     `json:"processors"`
 	WeightCopies *int    `json:"weight_copies"`
+	MicroBatches int     `json:"micro_batches,omitempty"`
+	Placement    string  `json:"placement,omitempty"`
+	Objective    string  `json:"objective,omitempty"`
 }
 
 // of returns the platform of a plan for a problem.
 func (f *filePlatform) of(problem string) platform.Platform {
-	p := platform.Platform{Memory: f.Memory, Bandwidth: f.Bandwidth, Processors: f.Processors}
+	p := platform.Platform{
+		Memory: f.Memory, Bandwidth: f.Bandwidth, Processors: f.Processors,
+		MicroBatches: f.MicroBatches, Placement: f.Placement, Objective: f.Objective,
+	}
 	if f.WeightCopies != nil {
 		p.WeightCopies = *f.WeightCopies
 	} else if rules := RulesOf(problem); rules != nil && rules.Copies {
@@ -314,6 +328,9 @@ type fileOp struct {
 
 	Resource string `json:"resource,omitempty"`
 	Shift    int    `json:"shift,omitempty"`
+	// Of a pipeline that flushes.
+	Stage      int `json:"stage,omitempty"`
+	MicroBatch int `json:"micro_batch,omitempty"`
 }
 
 // op returns the operation, or what is wrong with it.
@@ -327,7 +344,7 @@ func (f *fileOp) op() (o Op, wrong string) {
 		return o, "storage is empty; it is the id of a storage of the graph"
 	case f.Variable != nil && *f.Variable == "":
 		return o, "variable is empty; it is the id of a variable of the sequence"
-	case f.Layer == nil && f.Node == nil && f.Storage == nil && f.Function == nil && f.Variable == nil && f.Op != OpLoss:
+	case f.Layer == nil && f.Node == nil && f.Storage == nil && f.Function == nil && f.Variable == nil && f.Stage == 0 && f.Op != OpLoss:
 		switch f.Op {
 		case OpC:
 			return o, "node is missing"
@@ -344,7 +361,7 @@ func (f *fileOp) op() (o Op, wrong string) {
 	case f.End == nil:
 		return o, "end is missing"
 	}
-	o = Op{Op: f.Op, Tensor: f.Tensor, Branch: f.Branch, Start: *f.Start, End: *f.End, Resource: f.Resource, Shift: f.Shift}
+	o = Op{Op: f.Op, Tensor: f.Tensor, Branch: f.Branch, Start: *f.Start, End: *f.End, Resource: f.Resource, Shift: f.Shift, Stage: f.Stage, MicroBatch: f.MicroBatch}
 	if f.Layer != nil {
 		o.Layer = *f.Layer
 	}
@@ -369,8 +386,8 @@ func (o Op) MarshalJSON() ([]byte, error) { return json.Marshal(o.file()) }
 
 // file returns o as it is written.
 func (o *Op) file() *fileOp {
-	f := &fileOp{Op: o.Op, Tensor: o.Tensor, Branch: o.Branch, Start: &o.Start, End: &o.End, Resource: o.Resource, Shift: o.Shift}
-	if o.Layer != 0 || o.Node == "" && o.Storage == "" && o.Function == 0 && o.Variable == "" && o.Op != OpLoss {
+	f := &fileOp{Op: o.Op, Tensor: o.Tensor, Branch: o.Branch, Start: &o.Start, End: &o.End, Resource: o.Resource, Shift: o.Shift, Stage: o.Stage, MicroBatch: o.MicroBatch}
+	if o.Layer != 0 || o.Node == "" && o.Storage == "" && o.Function == 0 && o.Variable == "" && o.Stage == 0 && o.Op != OpLoss {
 		f.Layer = &o.Layer
 	}
 	if o.Function != 0 {
@@ -403,6 +420,8 @@ func (f *file) plan([]strictjson.Extra) (*Plan, error) {
 		return fail("platform.memory", "%g bytes is negative", f.Platform.Memory)
 	case f.Platform.Bandwidth < 0:
 		return fail("platform.bandwidth", "%g bytes per second is negative", f.Platform.Bandwidth)
+	case f.Platform.MicroBatches < 0:
+		return fail("platform.micro_batches", "%d is negative", f.Platform.MicroBatches)
 	case f.Platform.Processors < 0:
 		return fail("platform.processors", "%d is negative", f.Platform.Processors)
 	case f.Platform.WeightCopies != nil && *f.Platform.WeightCopies < 0:

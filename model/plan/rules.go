@@ -30,7 +30,7 @@ type Operation struct {
 }
 
 // Fields is a set of fields of an operation or a plan.
-type Fields uint16
+type Fields uint32
 
 const (
 	FieldTensor Fields = 1 << iota
@@ -42,6 +42,8 @@ const (
 	FieldResource
 	FieldShift
 	FieldStorage
+	FieldStage
+	FieldMicroBatch
 
 	// Of the plan as a whole.
 	FieldK
@@ -51,7 +53,7 @@ const (
 )
 
 var fieldNames = [...]string{
-	"tensor", "layer", "branch", "node", "function", "variable", "resource", "shift", "storage",
+	"tensor", "layer", "branch", "node", "function", "variable", "resource", "shift", "storage", "stage", "micro_batch",
 	"k", "allocation", "memory_model", "offsets",
 }
 
@@ -59,7 +61,7 @@ var fieldNames = [...]string{
 func (f Fields) String() string {
 	var names []string
 	for ; f != 0; f &= f - 1 {
-		names = append(names, fieldNames[bits.TrailingZeros16(uint16(f))])
+		names = append(names, fieldNames[bits.TrailingZeros32(uint32(f))])
 	}
 	return strings.Join(names, ", ")
 }
@@ -99,6 +101,10 @@ var problems = []Rules{
 		Link:    true, Copies: true,
 	},
 	{
+		Problem: Flush,
+		Ops:     each(FieldResource|FieldStage|FieldMicroBatch, OpF, OpB, OpW),
+	},
+	{
 		Problem: Placement,
 		Fields:  FieldOffsets,
 		Memory:  true,
@@ -135,11 +141,15 @@ func MinimisesMemory(problem string) bool {
 	return rules != nil && rules.Memory
 }
 
-// Objective returns what is minimised of a plan for a problem: the makespan in
-// seconds, or the peak of memory in the unit of the plan.
+// Objective returns what is minimised of a plan for a problem: the makespan or, of a
+// pipeline that flushes, the span, in seconds, or the peak of memory in the unit of
+// the plan.
 func (r *Report) Objective(problem string) float64 {
-	if MinimisesMemory(problem) {
+	switch {
+	case MinimisesMemory(problem):
 		return r.PeakMemory
+	case r.Flush != nil && r.Flush.Objective == SpanObjective:
+		return r.Flush.Span
 	}
 	return r.Makespan
 }
@@ -160,6 +170,8 @@ func (o *Op) said() (f Fields) {
 	set(o.Resource != "", FieldResource)
 	set(o.Shift != 0, FieldShift)
 	set(o.Storage != "", FieldStorage)
+	set(o.Stage != 0, FieldStage)
+	set(o.MicroBatch != 0, FieldMicroBatch)
 	return f
 }
 

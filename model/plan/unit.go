@@ -20,6 +20,11 @@ func (r *Report) In(from, to platform.Unit) *Report {
 		return r
 	}
 	r.PeakMemory = from.In(to, r.PeakMemory)
+	if r.Flush != nil {
+		for g := range r.Flush.Memory {
+			r.Flush.Memory[g] = from.In(to, r.Flush.Memory[g])
+		}
+	}
 	if r.Pattern != nil {
 		for _, peaks := range [][]float64{r.Pattern.StageMemory, r.Pattern.TaskMemory} {
 			for i := range peaks {

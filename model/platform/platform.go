@@ -13,6 +13,11 @@ type Platform struct {
 	// WeightCopies is C of [004] (6.33): how often each GPU of a pipeline
 	// stores the weights of its layers.
 	WeightCopies int `json:"weight_copies,omitempty"`
+	// Of a pipeline that flushes: how many micro-batches pass through it, which GPUs
+	// have which stages, and what is minimised, in the words of package plan.
+	MicroBatches int    `json:"micro_batches,omitempty"`
+	Placement    string `json:"placement,omitempty"`
+	Objective    string `json:"objective,omitempty"`
 }
 
 // DefaultWeightCopies is C where nothing is said, [004] 6.3: weights, gradients
@@ -23,7 +28,7 @@ const DefaultWeightCopies = 3
 // pipeline: a file that says nothing has [DefaultWeightCopies].
 func (p Platform) MarshalJSON() ([]byte, error) {
 	type plain Platform
-	if p.Processors > 0 && p.WeightCopies == 0 {
+	if p.Processors > 0 && p.WeightCopies == 0 && p.MicroBatches == 0 {
 		return json.Marshal(struct {
 			plain
 			WeightCopies int `json:"weight_copies"`

@@ -205,11 +205,12 @@ const (
 	FormFunctions = "functions"
 	FormTraining  = "training"
 	FormLifetimes = "lifetimes" // of what the functions use
+	FormStages    = "stages"    // of the chain
 )
 
 // Form takes the parameter "as" out of a specification: in which form the
 // network is wanted, and the specification without it, for Load, LoadGraph,
-// LoadTraining, LoadJoin, LoadFunctions or LoadLifetimes. If it does not say, that is the first form that the network has.
+// LoadTraining, LoadJoin, LoadFunctions, LoadLifetimes or LoadStages. If it does not say, that is the first form that the network has.
 // What is no form stays in place, for those to refuse.
 func Form(spec string) (form, rest string) {
 	head, query, _ := strings.Cut(spec, "?")
@@ -230,4 +231,4 @@ func Form(spec string) (form, rest string) {
 	return FormChain, spec
 }
 
-var forms = []string{FormChain, FormGraph, FormTraining, FormJoin, FormFunctions, FormLifetimes}
+var forms = []string{FormChain, FormGraph, FormTraining, FormJoin, FormFunctions, FormLifetimes, FormStages}

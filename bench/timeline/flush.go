@@ -1,0 +1,114 @@
+package timeline
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+
+	"workbench/model/partition"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Flushes draws pipelines that flush: a lane for each GPU with the micro-batch on every
+// operation; in a trace also what each GPU holds over time.
+func Flushes() Drawer { return Drawer{flushSVG, flushTrace} }
+
+// flushLanes returns the operations of each GPU that can be drawn, and when the last
+// ends.
+func flushLanes(p *plan.Plan) (lanes map[string][]*plan.Op, end float64) {
+	lanes = map[string][]*plan.Op{}
+	for k := range p.Ops {
+		if o := &p.Ops[k]; plan.Finite(o.Start) && plan.Finite(o.End) && o.End >= o.Start && o.Start >= 0 {
+			lanes[o.Resource], end = append(lanes[o.Resource], o), max(end, o.End)
+		}
+	}
+	return lanes, end
+}
+
+func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
+	s, err := plan.SummarizeFlush(plan.As[*partition.Partition](in), p)
+	if err != nil {
+		return fmt.Errorf("timeline: %w", err)
+	}
+	lanes, end := flushLanes(p)
+	if !(end > 0) {
+		end = 1
+	}
+	if o.Width == 0 {
+		o.Width = min(max(defaultWidth, passWidth*p.Platform.MicroBatches*len(s.GPUs)/2), mostWidth)
+	}
+	d := &drawing{Writer: bufio.NewWriter(w), plan: p}
+	d.lay(o, end, heightOf(len(s.GPUs)))
+	d.curveTop, d.curveEnd = d.lanesEnd, d.lanesEnd+4 // there is no curve
+	d.open(d.curveEnd + bottom)
+	u := platform.TimeUnit(end)
+	d.heading(in.Title(), fmt.Sprintf("span %s %s, makespan %s %s", number(s.Span/u.Size), u.Name, number(s.Makespan/u.Size), u.Name))
+	d.legend([]legendItem{
+		{"forward", swatch(forwardColour, 1)},
+		{"backward (input)", swatch(backwardColour, 1)},
+		{"backward (weights)", swatch(prefetchColour, 1)},
+		{"3: micro-batch; bold: a later stage of the GPU", `<text y="9">3</text>`},
+	})
+	d.grid()
+	for g := range s.GPUs {
+		name := "gpu" + strconv.Itoa(g)
+		y := d.band(g, name)
+		for _, x := range lanes[name] {
+			d.flushBox(y, x, len(s.GPUs))
+		}
+	}
+	d.printf("</svg>\n")
+	return d.Flush()
+}
+
+// flushBox draws an operation, with its micro-batch if there is room for it.
+func (d *drawing) flushBox(y float64, o *plan.Op, gpus int) {
+	colour := map[string]string{plan.OpF: forwardColour, plan.OpB: backwardColour, plan.OpW: prefetchColour}[o.Op]
+	u := platform.TimeUnit(d.period)
+	d.printf("<g><title>%s</title>", escape(fmt.Sprintf("%s: %.6g to %.6g %s", o, o.Start/u.Size, o.End/u.Size, u.Name)))
+	d.bar(y, piece{o.Start, o.End}, colour)
+	if label := strconv.Itoa(o.MicroBatch); textWidth(label, labelSize) <= (o.End-o.Start)*d.scale {
+		weight := ""
+		if o.Stage > gpus {
+			weight = ` font-weight="bold"`
+		}
+		d.text(d.x((o.Start+o.End)/2), y+laneHeight/2+3.5, "middle", fmt.Sprintf("font-size=\"%g\"%s", labelSize, weight), label)
+	}
+	d.printf("</g>\n")
+}
+
+func flushTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
+	steps, err := plan.ProfileFlush(plan.As[*partition.Partition](in), p)
+	if err != nil {
+		return fmt.Errorf("trace: %w", err)
+	}
+	lanes, _ := flushLanes(p)
+	events := []traceEvent{process("pipeline")}
+	for g := range p.Platform.Processors {
+		name := "gpu" + strconv.Itoa(g)
+		events = append(events, thread(g+1, name)...)
+		free := microseconds(0)
+		for _, o := range lanes[name] {
+			start := max(free, inMicroseconds(o.Start))
+			free = max(start, inMicroseconds(o.End))
+			dur := free - start
+			events = append(events, traceEvent{
+				Name: o.String(), Phase: "X", Cat: o.Op, Time: start, Dur: &dur, PID: 1, TID: g + 1,
+				Args: map[string]any{"stage": o.Stage, "micro_batch": o.MicroBatch, "start": o.Start, "end": o.End},
+			})
+		}
+	}
+	for _, s := range steps {
+		o := &p.Ops[s.Op]
+		for _, x := range []struct{ time, held float64 }{{o.Start, s.During}, {o.End, s.After}} {
+			events = append(events, traceEvent{
+				Name: fmt.Sprintf("memory of gpu%d (bytes)", s.GPU), Phase: "C", Time: inMicroseconds(math.Max(x.time, 0)), PID: 1,
+				Args: map[string]any{"held": x.held},
+			})
+		}
+	}
+	return writeTrace(w, events)
+}

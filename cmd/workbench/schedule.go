@@ -1,0 +1,77 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"workbench/bench/run"
+	"workbench/model/nearest"
+	"workbench/model/partition"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// scheduleFlags are the flags of pipelines that flush.
+type scheduleFlags struct {
+	microBatches         int
+	placement, objective string
+	flag                 string // one of them, if the user gave one
+}
+
+var (
+	placements = []string{plan.Straight, plan.Interleaved, plan.VShaped}
+	objectives = []string{plan.SpanObjective, plan.MakespanObjective}
+)
+
+func (f *scheduleFlags) flags() []cli.Flag {
+	note := func(flag string) func(*cli.Context, string) error {
+		return func(*cli.Context, string) error {
+			f.flag = flag
+			return nil
+		}
+	}
+	return []cli.Flag{
+		&cli.IntFlag{Name: "micro-batches", Usage: "`M` micro-batches pass through a pipeline that flushes", DefaultText: "8", Destination: &f.microBatches, Category: "instance", Action: func(*cli.Context, int) error {
+			f.flag = "--micro-batches"
+			return nil
+		}},
+		&cli.StringFlag{Name: "placement", Usage: "`WHERE` its stages are: straight (one on each GPU), interleaved (round robin) or v (down and up again)", DefaultText: plan.Straight, Destination: &f.placement, Category: "instance", Action: note("--placement")},
+		&cli.StringFlag{Name: "objective", Usage: "`WHAT` of it is minimised: span (a GPU's time from its first start to its last end) or makespan", DefaultText: plan.SpanObjective, Destination: &f.objective, Category: "instance", Action: note("--objective")},
+	}
+}
+
+// set sets what a pipeline that flushes needs, and refuses it of other problems. What
+// is not given follows from the instance.
+func (f *scheduleFlags) set(p *run.Problem, m *platform.Platform, processors bool, n int) error {
+	oneOf := func(flag, word string, known []string) error {
+		for _, k := range known {
+			if word == k || word == "" {
+				return nil
+			}
+		}
+		return usagef("%s %q: %s", flag, word, nearest.Hint(word, known))
+	}
+	switch {
+	case !p.Scheduled && f.flag != "":
+		return usagef("%s: %s has no micro-batches; --problem %s has", f.flag, p.Name, plan.Flush)
+	case !p.Scheduled:
+		return nil
+	case f.flag == "--micro-batches" && f.microBatches < 1 || f.microBatches > partition.MostMicroBatches:
+		return usagef("--micro-batches %d: from 1 to %d", f.microBatches, partition.MostMicroBatches)
+	case processors && (n < 1 || n > mostProcessors):
+		return usagef("--processors %d: from 1 to %d", n, mostProcessors)
+	}
+	if err := oneOf("--placement", f.placement, placements); err != nil {
+		return err
+	}
+	if err := oneOf("--objective", f.objective, objectives); err != nil {
+		return err
+	}
+	m.MicroBatches, m.Placement, m.Objective = f.microBatches, f.placement, f.objective
+	if f.objective != "" {
+		p.Word = f.objective
+	}
+	if processors {
+		m.Processors = n
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package flush
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"workbench/model/flush"
+	"workbench/model/plan"
+)
+
+// Interleaved is 1F1B of GPUs with several stages each, round robin (Narayanan et al.,
+// Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM, 2021,
+// §2.2): P micro-batches through the first stage of a GPU, the same through the second, and
+// so on, 2(P − g − 1) + (v − 1)P of them before the first pair of F and B. Megatron asks
+// for a multiple of P micro-batches; here the last group may be smaller, and where that
+// comes to a halt there is no order. O(operations).
+func Interleaved(_ context.Context, v *flush.Instance) flush.Order {
+	if v.Platform.Placement != plan.Interleaved {
+		return nil
+	}
+	o, chunks := make(flush.Order, v.GPUs), v.Stages/v.GPUs
+	for g := range o {
+		var forward, backward []int // stages
+		for left := v.Jobs; left > 0; left -= v.GPUs {
+			for c := range chunks {
+				for range min(left, v.GPUs) {
+					forward, backward = append(forward, v.On[g][c]), append(backward, v.On[g][chunks-1-c])
+				}
+			}
+		}
+		warm := min(len(forward), 2*(v.GPUs-g-1)+(chunks-1)*v.GPUs)
+		if v.Jobs == v.GPUs {
+			warm = len(forward) // as in Megatron
+		}
+		for _, s := range forward[:warm] {
+			o[g] = append(o[g], flush.On(s, flush.F))
+		}
+		for i, s := range backward {
+			if warm+i < len(forward) {
+				o[g] = append(o[g], flush.On(forward[warm+i], flush.F))
+			}
+			o[g] = append(o[g], flush.On(s, flush.B))
+			if v.Split[s] {
+				o[g] = append(o[g], flush.On(s, flush.W))
+			}
+		}
+	}
+	return o
+}
+
+// period is how many slots a building block has on a GPU: F, B and W of two stages.
+const period = 6
+
+// block is a building block of the placement V: when the operations of a micro-batch
+// start, in slots, if every operation takes one.
+type block struct {
+	down, up, back, home int // offsets between neighbours of F and F, B and B on the way
+	turns                [3]int
+}
+
+// starts returns the slots of F and B of the first and of F and B of the second stage of
+// GPU g.
+func (b *block) starts(gpus, g int) (f0, f1, b1, b0 int) {
+	last := gpus - 1
+	f0 = g * b.down
+	f1 = last*b.down + b.turns[0] + (last-g)*b.up
+	b1 = last*b.down + b.turns[0] + last*b.up + b.turns[1] + g*b.back
+	b0 = last*(b.down+b.up+b.back) + b.turns[0] + b.turns[1] + b.turns[2] + (last-g)*b.home
+	return f0, f1, b1, b0
+}
+
+// free reports whether no two of these share a slot on any GPU when the block is
+// repeated.
+func (b *block) free(gpus int) bool {
+	for g := range min(gpus, period) { // slots repeat after so many GPUs
+		f0, f1, b1, b0 := b.starts(gpus, g)
+		used := 0
+		for _, at := range [...]int{f0, f1, b1, b0} {
+			if used&(1<<(at%period)) != 0 {
+				return false
+			}
+			used |= 1 << (at % period)
+		}
+	}
+	return true
+}
+
+// order repeats a block, W in the first slot that is free after its B.
+func (b *block) order(v *flush.Instance) flush.Order {
+	type slot struct {
+		at     int
+		letter flush.Letter
+	}
+	o := make(flush.Order, v.GPUs)
+	for g := range o {
+		s0, s1 := v.On[g][0], v.On[g][1]
+		f0, f1, b1, b0 := b.starts(v.GPUs, g)
+		slots := []slot{{f0, flush.On(s0, flush.F)}, {f1, flush.On(s1, flush.F)}, {b1, flush.On(s1, flush.B)}, {b0, flush.On(s0, flush.B)}}
+		used := 0
+		for _, x := range slots {
+			used |= 1 << (x.at % period)
+		}
+		for _, x := range [2]slot{{b1, flush.On(s1, flush.W)}, {b0, flush.On(s0, flush.W)}} {
+			for used&(1<<(x.at%period)) != 0 {
+				x.at++
+			}
+			if used |= 1 << (x.at % period); v.Split[x.letter.Stage()] {
+				slots = append(slots, x)
+			}
+		}
+		var all []slot
+		for j := range v.Jobs {
+			for _, x := range slots {
+				all = append(all, slot{x.at + period*j, x.letter})
+			}
+		}
+		slices.SortStableFunc(all, func(a, b slot) int { return cmp.Compare(a.at, b.at) })
+		for _, x := range all {
+			o[g] = append(o[g], x.letter)
+		}
+	}
+	return o
+}
+
+// controllable repeats building blocks of the placement V whose micro-batches spend
+// sum slots for each GPU on the way down and home on the first stages, and as many on the
+// second ones. A GPU then holds sum/6 of what 1F1B's first GPU does (Qi, Wan, Amar and Lin,
+// Pipeline Parallelism with Controllable Memory, NeurIPS 2024, §3). All blocks without
+// collisions are tried, with turns as short as there are such, and timed with the true
+// durations. O(blocks·operations).
+func controllable(ctx context.Context, v *flush.Instance, sum int) flush.Order {
+	if v.Platform.Placement != plan.VShaped {
+		return nil
+	}
+	var found flush.Order
+	t, least := flush.NewTimer(v), never
+	for total := 3; total <= 3*period; total++ {
+		for down := 1; down < sum; down++ {
+			for up := 1; up < sum; up++ {
+				for a := 1; a <= period; a++ {
+					for b := 1; b <= period; b++ {
+						x := &block{down, up, sum - up, sum - down, [3]int{a, b, total - a - b}}
+						if c := total - a - b; c < 1 || c > period || !x.free(v.GPUs) || found != nil && ctx.Err() != nil {
+							continue
+						}
+						if o := x.order(v); v.Holds(o) && t.Run(o, nil) && t.Objective() < least {
+							found, least = o, t.Objective()
+						}
+					}
+				}
+			}
+		}
+		if found != nil && total >= period {
+			break
+		}
+	}
+	return found
+}
+
+// ZBV, VHalf and VMin are schedules of the placement V that hold as much as 1F1B's first
+// GPU, about a half, and about a third of it: [controllable].
+func ZBV(ctx context.Context, v *flush.Instance) flush.Order   { return controllable(ctx, v, 6) }
+func VHalf(ctx context.Context, v *flush.Instance) flush.Order { return controllable(ctx, v, 3) }
+func VMin(ctx context.Context, v *flush.Instance) flush.Order  { return controllable(ctx, v, 2) }

@@ -1,0 +1,230 @@
+package flush
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+
+	"workbench/model/flush"
+)
+
+// Exact improves the best order by [Search] and then tries all others that bounds do not
+// rule out: operations are added one after the other, each one that has all it needs.
+//
+// From the first operation of each GPU, and from time 0, the longest paths to the end of
+// what has been added say all that matters for the rest: the span of an order is the
+// largest mean of such paths around a cycle of GPUs. So a branch is cut if another one
+// with the same operations has no longer path to any end that something still waits
+// for; and if the path of a GPU to its own last operation, and what it has left to do, is
+// no better than the best. If nothing is left the best is the optimum, but for the
+// rounding of sums. Exponential: some hundred operations where the bound is not met by
+// then are out of reach.
+func Exact(ctx context.Context, v *flush.Instance, g Goal) Found {
+	f := Improve(ctx, v, g)
+	s := best(v, f.Order)
+	if s == nil || s.Objective <= g.Bound*(1+1e-9) {
+		return f
+	}
+	x := newBranching(v, s)
+	x.report = g.OnProgress
+	if x.branch(ctx); !x.stopped {
+		f.Bound = x.least * (1 - rounding)
+	}
+	f.Order = x.best
+	return f
+}
+
+// rounding is above what sums of times are off by, and below what counts as equal.
+const rounding = 2e-9
+
+// paths are longest paths to one event: from time 0 and from the first start of each
+// GPU.
+type paths []float64
+
+// branching is a branch and bound.
+type branching struct {
+	v       *flush.Instance
+	count   []int     // by letter
+	end     [][]paths // by letter and micro-batch
+	free    []paths   // by GPU: the end of its last operation
+	held    []int64
+	left    []float64 // by GPU: what it still has to compute
+	order   flush.Order
+	total   int
+	best    flush.Order
+	least   float64
+	seen    map[string][][]float64
+	kept    int // numbers in seen
+	nodes   int
+	stopped bool
+	report  func(float64)
+}
+
+// mostKept is how many numbers are kept for comparison: 400 MB.
+const mostKept = 50_000_000
+
+func newBranching(v *flush.Instance, s *flush.Schedule) *branching {
+	x := &branching{
+		v: v, count: make([]int, 3*v.Stages), end: make([][]paths, 3*v.Stages), free: make([]paths, v.GPUs), held: make([]int64, v.GPUs),
+		left: make([]float64, v.GPUs), order: make(flush.Order, v.GPUs), best: s.Order, least: s.Objective, seen: map[string][][]float64{},
+	}
+	for g := range x.free {
+		x.free[g] = x.none()
+		x.free[g][0] = 0
+	}
+	for s, g := range v.GPU {
+		x.left[g] += float64(v.Jobs) * (v.Time[s][flush.F] + v.Time[s][flush.B] + v.Time[s][flush.W])
+	}
+	return x
+}
+
+func (x *branching) none() paths {
+	p := make(paths, x.v.GPUs+1)
+	for i := range p {
+		p[i] = math.Inf(-1)
+	}
+	return p
+}
+
+// branch adds each operation that can be the next.
+func (x *branching) branch(ctx context.Context) {
+	if x.nodes++; x.nodes%1024 == 0 && ctx.Err() != nil {
+		x.stopped = true
+	}
+	if x.stopped || x.bound() >= x.least*(1-rounding) || x.dominated() {
+		return
+	}
+	if x.total == x.v.Ops() {
+		if s, err := x.v.Schedule(clone(x.order)); err == nil && s.Objective < x.least*(1-rounding) {
+			x.best, x.least = s.Order, s.Objective
+			if x.report != nil {
+				x.report(x.least)
+			}
+		}
+		return
+	}
+	type child struct {
+		letter flush.Letter
+		end    paths
+	}
+	var children []child
+	for s := range x.v.Stages {
+		for kind := range x.v.Kinds(s) {
+			if l := flush.On(s, kind); x.can(l) {
+				children = append(children, child{l, x.after(l)})
+			}
+		}
+	}
+	for len(children) > 0 { // the one that ends first, first
+		k := 0
+		for i := range children {
+			if children[i].end[0] < children[k].end[0] {
+				k = i
+			}
+		}
+		c := children[k]
+		children[k] = children[len(children)-1]
+		children = children[:len(children)-1]
+		x.add(ctx, c.letter, c.end)
+	}
+}
+
+// can reports whether the next operation of a letter has what it needs, and room.
+func (x *branching) can(l flush.Letter) bool {
+	from, _ := x.v.Needs(l)
+	if x.count[l] == x.v.Jobs || from >= 0 && x.count[from] <= x.count[l] {
+		return false
+	}
+	s := l.Stage()
+	return l.Kind() != flush.F || x.held[x.v.GPU[s]]+x.v.Memory[s][flush.F] <= x.v.Room[x.v.GPU[s]]
+}
+
+// after returns the paths to the end of the next operation of a letter.
+func (x *branching) after(l flush.Letter) paths {
+	g, time := x.v.GPU[l.Stage()], x.v.Time[l.Stage()][l.Kind()]
+	p := append(paths(nil), x.free[g]...)
+	if from, delay := x.v.Needs(l); from >= 0 {
+		for i, t := range x.end[from][x.count[l]] {
+			p[i] = max(p[i], t+delay)
+		}
+	}
+	if len(x.order[g]) == 0 {
+		p[g+1] = 0
+	}
+	for i := range p {
+		p[i] += time
+	}
+	return p
+}
+
+// add goes on with an operation that ends there.
+func (x *branching) add(ctx context.Context, l flush.Letter, end paths) {
+	s, g := l.Stage(), x.v.GPU[l.Stage()]
+	before := x.free[g]
+	x.free[g] = end
+	x.count[l]++
+	x.end[l] = append(x.end[l], end)
+	x.order[g] = append(x.order[g], l)
+	x.held[g] += x.v.Memory[s][l.Kind()]
+	x.left[g] -= x.v.Time[s][l.Kind()]
+	x.total++
+	x.branch(ctx)
+	x.total--
+	x.left[g] += x.v.Time[s][l.Kind()]
+	x.held[g] -= x.v.Memory[s][l.Kind()]
+	x.order[g] = x.order[g][:len(x.order[g])-1]
+	x.end[l] = x.end[l][:len(x.end[l])-1]
+	x.count[l]--
+	x.free[g] = before
+}
+
+// bound returns what the objective is at least.
+func (x *branching) bound() float64 {
+	t := 0.0
+	for g := range x.free {
+		from := 0
+		if x.v.Span() {
+			from = g + 1
+		}
+		t = max(t, x.free[g][from]+x.left[g])
+	}
+	return t
+}
+
+// dominated reports whether another branch with the same operations is as good, and
+// notes this one.
+func (x *branching) dominated() bool {
+	key := make([]byte, 0, 3*len(x.count))
+	var state []float64
+	for l, n := range x.count {
+		key = binary.AppendUvarint(key, uint64(n))
+		from := n // ends that nothing waits for any more do not matter
+		for next := range x.count {
+			if need, _ := x.v.Needs(flush.Letter(next)); int(need) == l && next%3 < x.v.Kinds(next/3) {
+				from = min(from, x.count[next])
+			}
+		}
+		for _, p := range x.end[l][from:] {
+			state = append(state, p...)
+		}
+	}
+	for _, p := range x.free {
+		state = append(state, p...)
+	}
+	for _, other := range x.seen[string(key)] {
+		better := true
+		for i := range state {
+			if other[i] > state[i] {
+				better = false
+				break
+			}
+		}
+		if better {
+			return true
+		}
+	}
+	if x.kept += len(state); x.kept < mostKept {
+		x.seen[string(key)] = append(x.seen[string(key)], state)
+	}
+	return false
+}

@@ -1,0 +1,242 @@
+package flush
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"math"
+	"slices"
+
+	"workbench/model/flush"
+)
+
+// A rule says what a GPU does next when it could do several things.
+type rule struct {
+	// cap is how many micro-batches a GPU has between the F of its first stage and the B of
+	// it, by GPU.
+	cap []int
+	// forward puts F before B until the first B has run, shallow an earlier stage before
+	// a later one among several Fs.
+	forward, shallow bool
+	// patient waits for an F or B that is on its way rather than begin a W that is too
+	// long by more than this part of itself; prompt runs a W at once after its B.
+	patient float64
+	prompt  bool
+}
+
+// never is when nothing comes.
+var never = math.Inf(1)
+
+// A lister schedules event by event.
+type lister struct {
+	v     *flush.Instance
+	rule  *rule
+	end   [][]float64 // by letter and micro-batch: when it ends, as far as it is known
+	count []int       // by letter: started
+	held  []int64     // by GPU
+	free  []float64   // by GPU
+	order flush.Order
+	wakes wakes
+	left  int
+}
+
+// A wake is a time at which a GPU looks for work.
+type wake struct {
+	time float64
+	gpu  int
+}
+
+type wakes []wake
+
+func (w wakes) Len() int { return len(w) }
+func (w wakes) Less(i, j int) bool {
+	return w[i].time < w[j].time || w[i].time == w[j].time && w[i].gpu > w[j].gpu
+}
+func (w wakes) Swap(i, j int) { w[i], w[j] = w[j], w[i] }
+func (w *wakes) Push(x any)   { *w = append(*w, x.(wake)) }
+func (w *wakes) Pop() any {
+	last := (*w)[len(*w)-1]
+	*w = (*w)[:len(*w)-1]
+	return last
+}
+
+// list returns the order in which GPUs that never wait without reason, by a rule, run
+// their operations; nil if they come to a halt. O(operations·(stages of a GPU + log GPUs)).
+func list(v *flush.Instance, r *rule) flush.Order {
+	l := &lister{
+		v: v, rule: r, end: make([][]float64, 3*v.Stages), count: make([]int, 3*v.Stages), held: make([]int64, v.GPUs),
+		free: make([]float64, v.GPUs), order: make(flush.Order, v.GPUs), left: v.Ops(),
+	}
+	for g := range v.GPUs {
+		l.wakes = append(l.wakes, wake{0, g})
+	}
+	for len(l.wakes) > 0 && l.left > 0 {
+		w := heap.Pop(&l.wakes).(wake)
+		if w.time >= l.free[w.gpu] {
+			l.serve(w.gpu, w.time)
+		}
+	}
+	if l.left > 0 {
+		return nil
+	}
+	return l.order
+}
+
+// serve starts what a free GPU does now, or wakes it when something comes.
+func (l *lister) serve(g int, now float64) {
+	chosen, next := flush.Letter(-1), never
+	for _, s := range l.v.On[g] {
+		for _, kind := range [2]int{flush.F, flush.B} {
+			x := flush.On(s, kind)
+			ready := l.ready(x)
+			switch {
+			case ready == never || kind == flush.F && !l.admits(g, s):
+			case ready > now:
+				next = min(next, ready)
+			case chosen < 0 || l.before(g, x, chosen):
+				chosen = x
+			}
+		}
+	}
+	if w := l.weight(g); w >= 0 {
+		long := l.v.Time[w.Stage()][flush.W]
+		switch {
+		case chosen >= 0 && l.rule.prompt && l.count[w] < l.count[w-1]:
+			chosen = w
+		case chosen < 0 && now+long*(1-l.rule.patient) <= next:
+			chosen = w
+		}
+	}
+	if chosen >= 0 {
+		l.start(g, chosen, now)
+	} else if next < never {
+		heap.Push(&l.wakes, wake{next, g})
+	}
+}
+
+// ready returns when the next operation of a letter has all it needs.
+func (l *lister) ready(x flush.Letter) float64 {
+	j := l.count[x]
+	if j == l.v.Jobs {
+		return never
+	}
+	from, delay := l.v.Needs(x)
+	switch {
+	case from < 0:
+		return 0
+	case j >= len(l.end[from]):
+		return never
+	}
+	return l.end[from][j] + delay
+}
+
+// admits reports whether there is room for the next F of a stage, and stays enough for
+// the oldest micro-batch that has not been through all stages of the GPU: so that one
+// always can go on, and no GPU waits forever.
+func (l *lister) admits(g, s int) bool {
+	on := l.v.On[g]
+	first, last := on[0], on[len(on)-1]
+	if s == first && l.count[flush.On(s, flush.F)]-l.count[flush.On(s, flush.B)] >= l.rule.cap[g] {
+		return false
+	}
+	need := l.held[g] + l.v.Memory[s][flush.F]
+	oldest := l.count[flush.On(last, flush.F)] // its number
+	for _, r := range on {
+		if l.count[flush.On(r, flush.F)] == oldest && !(r == s) {
+			need += l.v.Memory[r][flush.F]
+		}
+	}
+	return need <= l.v.Room[g]
+}
+
+// before reports whether x is more urgent than y.
+func (l *lister) before(g int, x, y flush.Letter) bool {
+	if x.Kind() != y.Kind() {
+		first := l.v.On[g][len(l.v.On[g])-1]
+		forward := l.rule.forward && l.count[flush.On(first, flush.B)] == 0
+		return (x.Kind() == flush.F) == forward
+	}
+	if x.Kind() == flush.F && l.rule.shallow {
+		return x < y
+	}
+	return (x > y) == (x.Kind() == flush.F)
+}
+
+// weight returns a W that can run, of the stage where most wait; -1: there is none.
+func (l *lister) weight(g int) flush.Letter {
+	chosen, most := flush.Letter(-1), 0
+	for _, s := range l.v.On[g] {
+		if w := flush.On(s, flush.W); l.v.Split[s] && l.count[w-1]-l.count[w] > most {
+			chosen, most = w, l.count[w-1]-l.count[w]
+		}
+	}
+	return chosen
+}
+
+// start runs the next operation of a letter.
+func (l *lister) start(g int, x flush.Letter, now float64) {
+	s := x.Stage()
+	end := now + l.v.Time[s][x.Kind()]
+	l.count[x]++
+	l.end[x] = append(l.end[x], end)
+	l.free[g] = end
+	l.held[g] += l.v.Memory[s][x.Kind()]
+	l.order[g] = append(l.order[g], x)
+	l.left--
+	heap.Push(&l.wakes, wake{end, g})
+	switch {
+	case x.Kind() == flush.F && s+1 < l.v.Stages && l.v.GPU[s+1] != g:
+		heap.Push(&l.wakes, wake{end + l.v.Delay[s], l.v.GPU[s+1]})
+	case x.Kind() == flush.B && s > 0 && l.v.GPU[s-1] != g:
+		heap.Push(&l.wakes, wake{end + l.v.Delay[s-1], l.v.GPU[s-1]})
+	}
+}
+
+// rules returns the rules that List tries: caps from 1F1B's, some more on every stage,
+// to what the room holds, with each kind of patience.
+func rules(v *flush.Instance) []*rule {
+	var caps [][]int
+	add := func(of func(g int) int) {
+		cap := make([]int, v.GPUs)
+		for g := range cap {
+			cap[g] = max(1, min(of(g), v.Jobs))
+		}
+		if !slices.ContainsFunc(caps, func(c []int) bool { return slices.Equal(c, cap) }) {
+			caps = append(caps, cap)
+		}
+	}
+	add(func(int) int { return v.Jobs })
+	chunks := len(v.On[0])
+	for _, x := range [...]struct{ by, more float64 }{{1, 0}, {1, 1}, {1, 2}, {2, -1}, {2, 0}, {1.5, 0}, {0.5, 1}, {0.67, 1}} {
+		add(func(g int) int { return int(math.Ceil(x.by*float64(v.GPUs-g+(chunks-1)*v.GPUs) + x.more)) })
+	}
+	for k := 1; k <= min(v.Jobs, 2*v.GPUs); k = cmp.Or(k*5/4, 1) + 1 {
+		add(func(int) int { return k })
+	}
+	var all []*rule
+	for _, cap := range caps {
+		for _, patient := range []float64{1, 0.5, 0} {
+			for k := range 4 {
+				all = append(all, &rule{cap: cap, patient: patient, forward: k&1 == 1, shallow: k&2 == 2})
+			}
+		}
+		all = append(all, &rule{cap: cap, prompt: true, patient: 1})
+	}
+	return all
+}
+
+// List schedules by events with every one of some dozens of rules, and returns the best
+// order. It ends with ctx, or at the bound. O(rules·operations·log GPUs).
+func List(ctx context.Context, v *flush.Instance) flush.Order {
+	var found flush.Order
+	t, least, bound := flush.NewTimer(v), never, v.Bound().Value
+	for _, r := range rules(v) {
+		if found != nil && (ctx.Err() != nil || least <= bound*(1+1e-9)) {
+			break
+		}
+		if o := list(v, r); o != nil && t.Run(o, nil) && t.Objective() < least {
+			found, least = o, t.Objective()
+		}
+	}
+	return found
+}

@@ -1,0 +1,137 @@
+package flush
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"workbench/model/flush"
+)
+
+// Goal says when a search is done.
+type Goal struct {
+	Bound float64 // nothing is below it, seconds
+	Seed  uint64
+	// Steps ends the search after so many at most; 0: after [defaultSteps].
+	Steps int
+	// OnProgress hears of every better schedule. It may be nil.
+	OnProgress func(objective float64)
+}
+
+// defaultSteps is for orders of up to stepOperations operations; longer ones take as many fewer.
+const (
+	defaultSteps   = 300_000
+	stepOperations = 800
+	leastSteps     = 10_000
+)
+
+// An annealer changes an order step by step.
+type annealer struct {
+	v       *flush.Instance
+	r       *rand.Rand
+	t       *flush.Timer
+	order   flush.Order
+	cost    float64
+	count   []int32 // by letter, scratch
+	best    flush.Order
+	least   float64
+	enough  float64
+	changed func(float64)
+}
+
+// Search improves an order by simulated annealing: an operation, or a few equal ones, moves
+// to another place in the word of its GPU, mostly not far; an order that does not fit, or
+// comes to a halt, is no neighbour. What is minimised is the objective and, to tell
+// apart orders of which one GPU is the longest in all, a little of every GPU's span. It
+// starts from the best order that there is, returns the best it has seen, and ends with
+// ctx, at the bound, or after its steps. O(operations) a step.
+func Search(ctx context.Context, v *flush.Instance, from flush.Order, g Goal) flush.Order {
+	a := &annealer{
+		v: v, r: rand.New(rand.NewPCG(g.Seed, 19)), t: flush.NewTimer(v), count: make([]int32, 3*v.Stages),
+		order: clone(from), enough: g.Bound * (1 + 1e-9), changed: g.OnProgress,
+	}
+	if !a.t.Run(a.order, nil) {
+		return from
+	}
+	a.cost, a.least, a.best = a.measure(), a.t.Objective(), from
+	steps := g.Steps
+	if steps == 0 {
+		steps = max(leastSteps, min(defaultSteps, defaultSteps*stepOperations/max(v.Ops(), 1)))
+	}
+	hot := a.least * 2e-3
+	for k := 0; k < steps && a.least > a.enough && (k%64 != 0 || ctx.Err() == nil); k++ {
+		a.step(hot * math.Pow(1e-3, float64(k)/float64(steps)))
+	}
+	return a.best
+}
+
+func clone(o flush.Order) flush.Order {
+	c := make(flush.Order, len(o))
+	for g := range o {
+		c[g] = slices.Clone(o[g])
+	}
+	return c
+}
+
+// measure is what the annealing minimises.
+func (a *annealer) measure() float64 { return a.t.Objective() + 0.1*a.t.MeanSpan() }
+
+// step tries one move at a temperature.
+func (a *annealer) step(heat float64) {
+	g := a.r.IntN(len(a.order))
+	word := a.order[g]
+	from := a.r.IntN(len(word))
+	far := 1 + int(math.Abs(a.r.NormFloat64())*6)
+	to := from + far
+	if a.r.IntN(2) == 0 {
+		to = from - far
+	}
+	to = max(0, min(to, len(word)-1))
+	if from == to || word[from] == word[to] && far == 1 {
+		return
+	}
+	move(word, from, to)
+	if a.fits(g) && a.t.Run(a.order, nil) {
+		if cost := a.measure(); cost <= a.cost || a.r.Float64() < math.Exp((a.cost-cost)/heat) {
+			a.cost = cost
+			if x := a.t.Objective(); x < a.least*(1-1e-12) {
+				a.least, a.best = x, clone(a.order)
+				if a.changed != nil {
+					a.changed(x)
+				}
+			}
+			return
+		}
+	}
+	move(word, to, from)
+}
+
+// move takes the letter at one place to another.
+func move(word []flush.Letter, from, to int) {
+	x := word[from]
+	if from < to {
+		copy(word[from:to], word[from+1:to+1])
+	} else {
+		copy(word[to+1:from+1], word[to:from])
+	}
+	word[to] = x
+}
+
+// fits reports whether every operation of a GPU comes after what it needs there, and
+// all have room.
+func (a *annealer) fits(g int) bool {
+	for _, s := range a.v.On[g] {
+		clear(a.count[3*s : 3*s+3])
+	}
+	held := int64(0)
+	for _, l := range a.order[g] {
+		kind := l.Kind()
+		held += a.v.Memory[l.Stage()][kind]
+		if held > a.v.Room[g] || kind > flush.F && a.count[l] >= a.count[l-1] {
+			return false
+		}
+		a.count[l]++
+	}
+	return true
+}

@@ -1,0 +1,297 @@
+package flush
+
+import (
+	"fmt"
+	"slices"
+
+	"workbench/ilp/formulation"
+	"workbench/model/flush"
+	"workbench/model/milp"
+	"workbench/model/partition"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// mostPairs is how many pairs of operations with an open order a model is built for.
+const mostPairs = 30_000
+
+// op is an operation: a letter and the number of a micro-batch.
+type op struct {
+	letter flush.Letter
+	job    int
+}
+
+// pair is two operations on a GPU whose order is open.
+type pair struct{ a, b op }
+
+// orders is the model with an order of every pair of operations on a GPU: t is when an
+// operation starts, y of a pair that a is before b, T the objective.
+type orders struct {
+	*instance
+	m     *milp.Model
+	T     milp.Var
+	t     milp.Family[op]
+	y     milp.Family[pair]
+	last  milp.List // by GPU: no operation on it ends later
+	ops   [][]op    // by GPU
+	pairs []pair
+}
+
+// Orders is the MILP of Qi et al. 2024, appendix G, but that micro-batches are taken in
+// the order of their numbers (package flush of the model says why that is no loss), and
+// that memory is exact:
+//
+//	min T
+//	T ≥ last_g − t of its first operation     every GPU (the makespan: T ≥ last_g)
+//	last_g ≥ t_a + d_a                        every operation of it
+//	t_b ≥ t_a + d_a + delay                   b needs a
+//	t_b ≥ t_a + d_a − H (1 − y_ab)            every pair on a GPU with an open order
+//	t_a ≥ t_b + d_b − H y_ab                  the same
+//	Σ mem_a [a before b] + mem_b ≤ room       every F b, over all a of its GPU
+//	t ≥ 0, y binary
+//
+// [a before b] is y_ab, 1 − y_ba, or known: a is before b if it is in the way of one
+// micro-batch and b's is no earlier. H is a horizon.
+// O(micro-batches²) columns and rows a GPU. Its relaxation knows the way of one
+// micro-batch only: y = 1/2 switches the pairs off.
+func Orders(in *partition.Partition, p platform.Platform) (*formulation.Program, error) {
+	o, err := newOrders("flush-orders", in, p)
+	if err != nil {
+		return nil, err
+	}
+	return o.program()
+}
+
+func newOrders(name string, in *partition.Partition, p platform.Platform) (*orders, error) {
+	x, err := newInstance(in, p)
+	if err != nil {
+		return nil, err
+	}
+	o := &orders{instance: x, m: milp.New(name), ops: make([][]op, x.GPUs)}
+	var all []op
+	for g := range o.ops {
+		for _, s := range x.On[g] {
+			for kind := range x.Kinds(s) {
+				for j := range x.Jobs {
+					o.ops[g] = append(o.ops[g], op{flush.On(s, kind), j})
+				}
+			}
+		}
+		all = append(all, o.ops[g]...)
+		if err := o.pair(g); err != nil {
+			return nil, err
+		}
+	}
+	H := x.seconds(x.horizon)
+	o.T = o.m.Var("T", milp.Continuous, 0, H)
+	o.t = milp.Vars(o.m, "t", all, milp.Continuous, 0, H)
+	o.last = o.m.List("last", x.GPUs, milp.Continuous, 0, H)
+	o.y = milp.Vars(o.m, "y", o.pairs, milp.Binary, 0, 1)
+	o.times()
+	o.apart(H)
+	o.memory()
+	o.m.Minimize(new(milp.Expr).Add(1, o.T))
+	return o, nil
+}
+
+// pair finds the pairs of a GPU whose order is open.
+func (o *orders) pair(g int) error {
+	for i, a := range o.ops[g] {
+		for _, b := range o.ops[g][i+1:] {
+			if o.known(a, b) || o.known(b, a) {
+				continue
+			}
+			if o.pairs = append(o.pairs, pair{a, b}); len(o.pairs) > mostPairs {
+				return fmt.Errorf("%w: more than %d pairs of operations have an open order", formulation.ErrInstance, mostPairs)
+			}
+		}
+	}
+	return nil
+}
+
+// known reports whether a is before b in every schedule: the micro-batch of b is no
+// earlier, and a comes before b in the way of one.
+func (o *orders) known(a, b op) bool {
+	if a.letter == b.letter {
+		return a.job < b.job
+	}
+	return a.job <= b.job && o.leads(a.letter, b.letter)
+}
+
+// leads reports whether the way from a leads to b: F forward, then B back, then W of the
+// same stage.
+func (o *orders) leads(a, b flush.Letter) bool {
+	r, s := a.Stage(), b.Stage()
+	switch {
+	case a.Kind() == flush.W:
+		return false
+	case a.Kind() == flush.F && b.Kind() == flush.F:
+		return r < s
+	case a.Kind() == flush.F:
+		return true
+	}
+	return b.Kind() == flush.B && r > s || b.Kind() == flush.W && r >= s
+}
+
+func (o *orders) time(a op) float64 { return o.seconds(o.Time[a.letter.Stage()][a.letter.Kind()]) }
+
+func (o *orders) at(a op) milp.Var {
+	t, _ := o.t.At(a)
+	return t
+}
+
+// before adds c·[a before b].
+func (o *orders) before(e *milp.Expr, c float64, a, b op) {
+	if y, ok := o.y.At(pair{a, b}); ok {
+		e.Add(c, y)
+	} else if y, ok := o.y.At(pair{b, a}); ok {
+		e.Add(-c, y).AddConst(c)
+	} else if o.known(a, b) {
+		e.AddConst(c)
+	}
+}
+
+// first is the first operation of a GPU.
+func (o *orders) first(g int) op { return op{flush.On(o.On[g][0], flush.F), 0} }
+
+// times adds the objective, and what needs what.
+func (o *orders) times() {
+	span, end, needs := o.m.Group("objective", "Qi et al. 2024"), o.m.Group("end", "Qi et al. 2024"), o.m.Group("needs", "Qi et al. 2024")
+	for g, ops := range o.ops {
+		e := new(milp.Expr).Add(1, o.T).Add(-1, o.last.At(g))
+		if o.Span() {
+			e.Add(1, o.at(o.first(g)))
+		}
+		span.AtLeast(e, 0)
+		for _, b := range ops {
+			end.AtLeast(new(milp.Expr).Add(1, o.last.At(g)).Add(-1, o.at(b)), o.time(b))
+			from, delay := o.Needs(b.letter)
+			if from >= 0 {
+				a := op{from, b.job}
+				needs.AtLeast(new(milp.Expr).Add(1, o.at(b)).Add(-1, o.at(a)), milp.Down.Add(o.time(a), o.seconds(delay)))
+			}
+			if b.job > 0 {
+				a := op{b.letter, b.job - 1}
+				needs.AtLeast(new(milp.Expr).Add(1, o.at(b)).Add(-1, o.at(a)), o.time(a))
+			}
+		}
+	}
+}
+
+// apart adds that operations of a GPU do not overlap.
+func (o *orders) apart(H float64) {
+	g := o.m.Group("apart", "Qi et al. 2024")
+	for _, q := range o.pairs {
+		y, _ := o.y.At(q)
+		g.AtLeast(new(milp.Expr).Add(1, o.at(q.b)).Add(-1, o.at(q.a)).Add(-H, y), o.time(q.a)-H)
+		g.AtLeast(new(milp.Expr).Add(1, o.at(q.a)).Add(-1, o.at(q.b)).Add(H, y), o.time(q.b))
+	}
+}
+
+// memory adds that every F has room.
+func (o *orders) memory() {
+	group := o.m.Group("memory", "Qi et al. 2024")
+	for g, ops := range o.ops {
+		all := int64(0)
+		for _, s := range o.On[g] {
+			all += int64(o.Jobs) * o.Memory[s][flush.F]
+		}
+		if all <= o.Room[g] {
+			continue
+		}
+		scale := milp.PowerOfTwo(float64(o.Room[g]), target)
+		for _, b := range ops {
+			if b.letter.Kind() != flush.F {
+				continue
+			}
+			e := new(milp.Expr)
+			for _, a := range ops {
+				if change := o.Memory[a.letter.Stage()][a.letter.Kind()]; a != b && change != 0 {
+					o.before(e, scale*float64(change), a, b)
+				}
+			}
+			group.AtMost(e, scale*float64(o.Room[g]-o.Memory[b.letter.Stage()][flush.F]))
+		}
+	}
+}
+
+// program returns the model with its plans.
+func (o *orders) program() (*formulation.Program, error) {
+	return &formulation.Program{
+		Model: o.m, Promise: formulation.Equal, Formulation: o.m.Name(), Unit: 1 / o.scale,
+		Start: o.start, Plan: o.plan,
+	}, o.m.Err()
+}
+
+// plan returns the schedule of the orders in a solution, timed anew.
+func (o *orders) plan(x []float64) (*plan.Plan, error) {
+	order := make(flush.Order, o.GPUs)
+	for g, ops := range o.ops {
+		ops = slices.Clone(ops)
+		slices.SortStableFunc(ops, func(a, b op) int {
+			switch {
+			case a == b:
+				return 0
+			case o.goes(x, a, b):
+				return -1
+			}
+			return 1
+		})
+		for _, a := range ops {
+			order[g] = append(order[g], a.letter)
+		}
+	}
+	if !o.Complete(order) || !o.Holds(order) {
+		return nil, fmt.Errorf("%w: the orders of %s contradict each other", plan.ErrNoPlan, o.m.Name())
+	}
+	s, err := o.Schedule(order)
+	if err != nil {
+		return nil, err
+	}
+	return o.Plan(o.m.Name(), s), nil
+}
+
+// goes reports whether a is before b in a solution.
+func (o *orders) goes(x []float64, a, b op) bool {
+	if y, ok := o.y.At(pair{a, b}); ok {
+		return x[y.Index()] > 0.5
+	}
+	if y, ok := o.y.At(pair{b, a}); ok {
+		return x[y.Index()] <= 0.5
+	}
+	return o.known(a, b)
+}
+
+// start returns the values of a plan.
+func (o *orders) start(p *plan.Plan) ([]float64, error) {
+	if p.Problem != plan.Flush {
+		return nil, fmt.Errorf("%w: a plan of %s", formulation.ErrStart, p.Problem)
+	}
+	order, ok := o.OrderOf(p)
+	if !ok {
+		return nil, fmt.Errorf("%w: its order is not complete", formulation.ErrStart)
+	}
+	s, err := o.Schedule(order)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", formulation.ErrStart, err)
+	}
+	x, place := make([]float64, o.m.NumCols()), map[op]int{}
+	count := make([]int, 3*o.Stages)
+	for g, word := range order {
+		for i, l := range word {
+			a := op{l, count[l]}
+			count[l]++
+			place[a] = i
+			x[o.at(a).Index()] = o.seconds(s.Start[g][i])
+			last := o.last.At(g).Index()
+			x[last] = max(x[last], o.seconds(s.Start[g][i])+o.time(a))
+		}
+	}
+	for q, y := range o.y.All() {
+		if place[q.a] < place[q.b] {
+			x[y.Index()] = 1
+		}
+	}
+	x[o.T.Index()] = o.seconds(s.Objective)
+	return x, nil
+}

@@ -1,0 +1,56 @@
+package allocator
+
+import (
+	"fmt"
+
+	"workbench/model/partition"
+	"workbench/model/plan"
+)
+
+// OfFlush is the [Tracer] of pipelines that flush: on each GPU the weights of its stages
+// all the time, and of each micro-batch and stage what B gives back, from F to the end of
+// B, and what W gives back, to the end of W. GPUs run one operation at a time, in the order
+// of the plan.
+func OfFlush(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
+	x := plan.As[*partition.Partition](in)
+	gpus := make([]*tracer, p.Platform.Processors)
+	at := make(map[string]*tracer, len(gpus))
+	for g := range gpus {
+		gpus[g] = &tracer{unit: x.Unit}
+		gpus[g].t.Device = fmt.Sprintf("gpu%d", g)
+		at[gpus[g].t.Device] = gpus[g]
+	}
+	type held struct{ b, w int32 }
+	blocks := map[[2]int]*held{}
+	weighed := make([]bool, len(x.Stages))
+	for k := range p.Ops { // weights are there before the first operation
+		o := &p.Ops[k]
+		if s := o.Stage - 1; !weighed[s] {
+			weighed[s] = true
+			at[o.Resource].take(0, x.Stages[s].Weight, plan.TensorW, o.Stage)
+		}
+	}
+	for k := range p.Ops {
+		o, b := &p.Ops[k], at[p.Ops[k].Resource]
+		s, name := &x.Stages[o.Stage-1], [2]int{o.Stage, o.MicroBatch}
+		switch o.Op {
+		case plan.OpF:
+			blocks[name] = &held{
+				b.take(o.Start, -s.BackwardMemory, plan.TensorAbar, o.Stage), b.take(o.Start, -s.WeightMemory, plan.TensorA, o.Stage),
+			}
+		case plan.OpB:
+			b.give(o.End, &blocks[name].b)
+		case plan.OpW:
+			b.give(o.End, &blocks[name].w)
+		}
+	}
+	traces := make([]*Trace, len(gpus))
+	for g, b := range gpus {
+		t, err := b.trace()
+		if err != nil {
+			return nil, err
+		}
+		traces[g] = t
+	}
+	return traces, nil
+}

@@ -1,0 +1,359 @@
+package exhaustive
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"workbench/model/partition"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// MaxFlush is how many pairs of a stage and a micro-batch [Flush] takes.
+const MaxFlush = 9
+
+// Flush returns the least objective of a pipeline that flushes on up to three GPUs, and
+// a plan that has it. limit is the most states to visit. The errors are [ErrInfeasible]
+// where nothing fits, [ErrLimit] and [ErrTooHard].
+//
+// It tries every order of every GPU, micro-batches in any order, but for the first
+// GPU's first forwards: micro-batches are named by them. With the orders of some GPUs fixed
+// and the others free to do everything at once, the longest paths say whether it is
+// worth going on.
+func Flush(in *partition.Partition, p platform.Platform, limit int) (float64, *plan.Plan, error) {
+	x := &flushing{in: in, p: p, limit: limit, best: math.Inf(1), stages: len(in.Stages), jobs: p.MicroBatches}
+	if x.stages*x.jobs > MaxFlush || p.Processors > 3 {
+		return 0, nil, fmt.Errorf("%w: %d stages, %d micro-batches, %d GPUs; there can be %d operations forward and 3 GPUs", ErrTooHard, x.stages, x.jobs, p.Processors, MaxFlush)
+	}
+	x.make()
+	x.search(0)
+	switch {
+	case x.limit < 0:
+		return 0, nil, fmt.Errorf("%w: more than %d", ErrLimit, limit)
+	case math.IsInf(x.best, 1):
+		return 0, nil, ErrInfeasible
+	}
+	return x.best, x.plan(), nil
+}
+
+type flushing struct {
+	in           *partition.Partition
+	p            platform.Platform
+	limit        int
+	stages, jobs int
+	ops          []flushOp
+	after        [][]flushArc // by operation: what it needs, with the delay
+	gpu          [][]int      // operations of each
+	order        [][]int      // of each GPU, as far as it is fixed
+	placed       []bool
+	held         []float64
+	named        int // micro-batches whose first forward is placed
+	best         float64
+	bestOrder    [][]int
+	at           []float64 // scratch
+}
+
+type flushOp struct {
+	op           string
+	stage, job   int
+	gpu          int
+	time, change float64
+}
+
+type flushArc struct {
+	from  int
+	delay float64
+}
+
+func (x *flushing) make() {
+	x.gpu, x.order, x.held = make([][]int, x.p.Processors), make([][]int, x.p.Processors), make([]float64, x.p.Processors)
+	where := func(s int) int {
+		if x.p.Placement == plan.VShaped && s >= x.p.Processors {
+			return 2*x.p.Processors - 1 - s
+		}
+		return s % x.p.Processors
+	}
+	index := map[[3]int]int{} // kind, stage, micro-batch
+	for s := range x.in.Stages {
+		st, g := &x.in.Stages[s], where(s)
+		x.held[g] += st.Weight
+		for j := range x.jobs {
+			kinds := []flushOp{{plan.OpF, s, j, g, st.ForwardTime, st.ForwardMemory}, {plan.OpB, s, j, g, st.BackwardTime, st.BackwardMemory}}
+			if st.WeightTime > 0 || st.WeightMemory != 0 {
+				kinds = append(kinds, flushOp{plan.OpW, s, j, g, st.WeightTime, st.WeightMemory})
+			}
+			for k, o := range kinds {
+				index[[3]int{k, s, j}] = len(x.ops)
+				x.gpu[g] = append(x.gpu[g], len(x.ops))
+				x.ops = append(x.ops, o)
+			}
+		}
+	}
+	x.after, x.placed, x.at = make([][]flushArc, len(x.ops)), make([]bool, len(x.ops)), make([]float64, len(x.ops))
+	need := func(to, from [3]int) {
+		i, ok := index[to]
+		k, there := index[from]
+		if ok && there {
+			a := flushArc{from: k}
+			if x.ops[i].gpu != x.ops[k].gpu {
+				a.delay = x.in.CommunicationTime
+			}
+			x.after[i] = append(x.after[i], a)
+		}
+	}
+	for s := range x.stages {
+		for j := range x.jobs {
+			need([3]int{0, s, j}, [3]int{0, s - 1, j})
+			need([3]int{1, s, j}, [3]int{1, s + 1, j})
+			need([3]int{2, s, j}, [3]int{1, s, j})
+		}
+	}
+	for j := range x.jobs {
+		need([3]int{1, x.stages - 1, j}, [3]int{0, x.stages - 1, j})
+	}
+}
+
+// search fixes the order of GPU g and of those after it.
+func (x *flushing) search(g int) {
+	if x.limit--; x.limit < 0 {
+		return
+	}
+	if g == x.p.Processors {
+		if t, ok := x.least(); ok && t < x.best*(1-1e-12) {
+			x.best, x.bestOrder = t, nil
+			for _, o := range x.order {
+				x.bestOrder = append(x.bestOrder, append([]int(nil), o...))
+			}
+		}
+		return
+	}
+	if len(x.order[g]) == len(x.gpu[g]) {
+		if t, ok := x.least(); ok && t < x.best*(1-1e-12) {
+			x.search(g + 1)
+		}
+		return
+	}
+	for _, i := range x.gpu[g] {
+		o := &x.ops[i]
+		if x.placed[i] || !x.ready(i) {
+			continue
+		}
+		during := x.held[g] + max(0, o.change)
+		if !platform.Fits(during, x.p.Memory) {
+			continue
+		}
+		first := o.op == plan.OpF && o.stage == 0
+		if first && o.job != x.named {
+			continue
+		}
+		if first {
+			x.named++
+		}
+		x.placed[i], x.order[g], x.held[g] = true, append(x.order[g], i), x.held[g]+o.change
+		x.search(g)
+		x.placed[i], x.order[g], x.held[g] = false, x.order[g][:len(x.order[g])-1], x.held[g]-o.change
+		if first {
+			x.named--
+		}
+	}
+}
+
+// ready reports whether what an operation needs on its own GPU is placed.
+func (x *flushing) ready(i int) bool {
+	for _, a := range x.after[i] {
+		if x.ops[a.from].gpu == x.ops[i].gpu && !x.placed[a.from] {
+			return false
+		}
+	}
+	return true
+}
+
+// earliest computes when the operations start at the earliest if only GPU's operation
+// from starts anything at 0, all do where that is -1. Complete orders bind; false: they
+// have a cycle.
+func (x *flushing) earliest(from int) bool {
+	for i := range x.at {
+		x.at[i] = math.Inf(-1)
+		if from < 0 || i == from {
+			x.at[i] = 0
+		}
+	}
+	for round := 0; ; round++ {
+		moved := false
+		raise := func(i, k int, delay float64) {
+			if t := x.at[k] + x.ops[k].time + delay; t > x.at[i] {
+				x.at[i], moved = t, true
+			}
+		}
+		for i := range x.ops {
+			for _, a := range x.after[i] {
+				raise(i, a.from, a.delay)
+			}
+		}
+		for g, o := range x.order {
+			for n := 1; n < len(o) && len(o) == len(x.gpu[g]); n++ {
+				raise(o[n], o[n-1], 0)
+			}
+		}
+		switch {
+		case !moved:
+			return true
+		case round > len(x.ops):
+			return false
+		}
+	}
+}
+
+// least returns the least objective that the GPUs with a complete order leave possible.
+// The least span is the largest mean, over the GPUs of a cycle, of the longest
+// path from the first operation of one to the end of the last one of the next.
+func (x *flushing) least() (float64, bool) {
+	if !x.earliest(-1) {
+		return 0, false
+	}
+	if x.p.Objective == plan.MakespanObjective {
+		t := 0.0
+		for i := range x.ops {
+			t = max(t, x.at[i]+x.ops[i].time)
+		}
+		return t, true
+	}
+	var d [3][3]float64
+	n := 0
+	for ; n < x.p.Processors && len(x.order[n]) == len(x.gpu[n]); n++ {
+	}
+	for g := range n {
+		x.earliest(x.order[g][0])
+		for h := range n {
+			last := x.order[h][len(x.order[h])-1]
+			d[g][h] = x.at[last] + x.ops[last].time
+		}
+	}
+	t := 0.0
+	for g := range n {
+		t = max(t, d[g][g])
+		for h := range n {
+			if h != g {
+				t = max(t, (d[g][h]+d[h][g])/2)
+			}
+		}
+	}
+	if n == 3 {
+		t = max(t, (d[0][1]+d[1][2]+d[2][0])/3, (d[0][2]+d[2][1]+d[1][0])/3)
+	}
+	return t, true
+}
+
+// plan returns the best order with its times: of the span, GPUs start later as long as
+// one has more than that.
+func (x *flushing) plan() *plan.Plan {
+	x.order = x.bestOrder
+	x.earliest(-1)
+	if x.p.Objective != plan.MakespanObjective {
+		for again := true; again; {
+			again = false
+			for _, o := range x.order {
+				last := o[len(o)-1]
+				if t := x.at[last] + x.ops[last].time - x.best; t > x.at[o[0]]+1e-12*x.best {
+					x.at[o[0]], again = t, true
+				}
+			}
+			x.push()
+		}
+	}
+	p := plan.New(plan.Flush, "exhaustive search", x.in, x.p)
+	for g, o := range x.order {
+		for _, i := range o {
+			a := &x.ops[i]
+			p.Ops = append(p.Ops, plan.Op{
+				Op: a.op, Stage: a.stage + 1, MicroBatch: a.job + 1, Resource: fmt.Sprintf("gpu%d", g), Start: x.at[i], End: x.at[i] + a.time,
+			})
+		}
+	}
+	return p
+}
+
+// push moves operations behind what they come after.
+func (x *flushing) push() {
+	for moved := true; moved; {
+		moved = false
+		raise := func(i, k int, delay float64) {
+			if t := x.at[k] + x.ops[k].time + delay; t > x.at[i] {
+				x.at[i], moved = t, true
+			}
+		}
+		for i := range x.ops {
+			for _, a := range x.after[i] {
+				raise(i, a.from, a.delay)
+			}
+		}
+		for _, o := range x.order {
+			for n := 1; n < len(o); n++ {
+				raise(o[n], o[n-1], 0)
+			}
+		}
+	}
+}
+
+// RandomPartition returns so many stages of small whole times and sizes, with split
+// backwards or without.
+func RandomPartition(r *rand.Rand, stages int, split bool) *partition.Partition {
+	in := &partition.Partition{Name: "random", CommunicationTime: float64(r.IntN(3))}
+	for range stages {
+		s := partition.Stage{
+			ForwardTime: float64(r.IntN(6)), BackwardTime: float64(r.IntN(6)),
+			ForwardMemory: float64(r.IntN(5)), Weight: float64(r.IntN(3)),
+		}
+		if split && r.IntN(6) > 0 {
+			s.WeightTime, s.WeightMemory = float64(r.IntN(5)), -float64(r.IntN(int(s.ForwardMemory)+1))
+		}
+		s.BackwardMemory = -s.ForwardMemory - s.WeightMemory
+		in.Stages = append(in.Stages, s)
+	}
+	return in
+}
+
+// PacePartition returns stages that take so many times as long.
+func PacePartition(in *partition.Partition, pace float64) *partition.Partition {
+	x := *in
+	x.Stages = slices.Clone(in.Stages)
+	x.CommunicationTime *= pace
+	for i := range x.Stages {
+		s := &x.Stages[i]
+		s.ForwardTime, s.BackwardTime, s.WeightTime = s.ForwardTime*pace, s.BackwardTime*pace, s.WeightTime*pace
+	}
+	return &x
+}
+
+// RandomFlush returns a pipeline that flushes which [Flush] answers in a moment, mostly,
+// with a memory near the least one.
+func RandomFlush(r *rand.Rand) (*partition.Partition, platform.Platform) {
+	p := platform.Platform{Placement: plan.Straight, Objective: [...]string{plan.SpanObjective, plan.MakespanObjective}[r.IntN(2)]}
+	var in *partition.Partition
+	switch r.IntN(4) {
+	case 0: // two stages on each of two GPUs; most without W, as orders are many
+		in, p.Processors, p.MicroBatches = RandomPartition(r, 4, r.IntN(4) == 0), 2, 2
+		p.Placement = [...]string{plan.Interleaved, plan.VShaped}[r.IntN(2)]
+	case 1:
+		in, p.Processors, p.MicroBatches = RandomPartition(r, 3, true), 3, 2
+	case 2:
+		in, p.Processors, p.MicroBatches = RandomPartition(r, 2, r.IntN(2) == 0), 2, 3
+	default:
+		in, p.Processors, p.MicroBatches = RandomPartition(r, 1+r.IntN(2), true), 0, 1+r.IntN(2)
+		p.Processors = len(in.Stages)
+	}
+	least := 0.0
+	for g := range p.Processors {
+		need := 0.0
+		for s := range in.Stages {
+			if s%p.Processors == g && p.Placement != plan.VShaped || p.Placement == plan.VShaped && (s == g || s == 2*p.Processors-1-g) {
+				need += in.Stages[s].ForwardMemory + in.Stages[s].Weight
+			}
+		}
+		least = max(least, need)
+	}
+	p.Memory = max(0, least+float64([...]int{0, 0, 1, 2, 3, 5, 9, 50, 50, -1}[r.IntN(10)]))
+	return in, p
+}

@@ -1,0 +1,116 @@
+package flush_test
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"workbench/model/exhaustive"
+	"workbench/model/flush"
+	"workbench/model/partition"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/testfile"
+)
+
+// states is how many states exhaustive search visits of an instance at most.
+const states = 50_000
+
+// On random instances no bound is above the optimum, what does not fit is what exhaustive
+// search finds nothing for, and the best order is timed to the optimum. Every bound is
+// the best one, and met, somewhere.
+func TestAgainstExhaustiveSearch(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(19, 1))
+	met, tried := map[string]int{}, 0
+	for n := range testfile.Cases(400) {
+		in, p := exhaustive.RandomFlush(r)
+		v, err := flush.New(in, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		best, found, err := exhaustive.Flush(in, p, states)
+		switch {
+		case errors.Is(err, exhaustive.ErrLimit):
+			continue
+		case errors.Is(err, exhaustive.ErrInfeasible):
+			var infeasible *plan.Infeasible
+			if !errors.As(v.Fits(), &infeasible) || infeasible.Memory <= p.Memory {
+				t.Fatalf("case %d: nothing fits, and the view says %v\n%+v %+v", n, v.Fits(), in, p)
+			}
+			continue
+		case err != nil:
+			t.Fatal(err)
+		case v.Fits() != nil:
+			t.Fatalf("case %d: %v, but there is a plan\n%+v %+v", n, v.Fits(), in, p)
+		}
+		tried++
+		if got := verified(t, in, found); math.Abs(got-best) > 1e-9*best {
+			t.Fatalf("case %d: exhaustive search says %v, its plan has %v\n%+v %+v", n, best, got, in, p)
+		}
+		for i, b := range v.Bounds() {
+			if b.Value > best*(1+1e-12) {
+				t.Fatalf("case %d: %s of gpu%d is %v, the optimum %v\n%+v %+v\n%+v", n, b.By, b.GPU, b.Value, best, in, p, found.Ops)
+			}
+			if i == 0 && b.Value >= best*(1-1e-9) {
+				met[b.By]++
+			}
+		}
+		order, ok := v.OrderOf(found)
+		if !ok || !v.Holds(order) {
+			t.Fatalf("case %d: the order of the optimum is none of the view's", n)
+		}
+		s, err := v.Schedule(order)
+		if err != nil || math.Abs(s.Objective-best) > 1e-9*best {
+			t.Fatalf("case %d: the order of the optimum is timed to %+v (%v), the optimum is %v", n, s, err, best)
+		}
+		if got := verified(t, in, v.Plan("test", s)); math.Abs(got-best) > 1e-9*best {
+			t.Fatalf("case %d: the plan of it has %v", n, got)
+		}
+	}
+	t.Logf("%d optima; the best bound is met: %v", tried, met)
+	for _, by := range []string{"load", "warm-up", "little", "round-trips"} {
+		if met[by] == 0 && !testing.Short() {
+			t.Errorf("%s is never the optimum", by)
+		}
+	}
+}
+
+// verified returns the objective of a plan that keeps the rules.
+func verified(t *testing.T, in *partition.Partition, p *plan.Plan) float64 {
+	t.Helper()
+	r, err := plan.VerifyFlush(in, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Valid() || len(r.ClaimErrors) > 0 {
+		t.Fatalf("%+v %v\n%+v\n%+v", r.Violations, r.ClaimErrors, in, p)
+	}
+	return r.Objective(p.Problem)
+}
+
+// What a placement has no GPUs for is refused with what would be right.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	in := exhaustive.RandomPartition(rand.New(rand.NewPCG(1, 1)), 6, true)
+	for _, p := range []platform.Platform{
+		{Processors: 5},
+		{Processors: 4, Placement: plan.Interleaved},
+		{Processors: 2, Placement: plan.VShaped},
+		{Placement: "round"},
+		{Objective: "speed"},
+		{MicroBatches: -1},
+		{MicroBatches: partition.MostMicroBatches + 1},
+	} {
+		if _, err := flush.New(in, p); err == nil {
+			t.Errorf("%+v is taken", p)
+		}
+	}
+	for placement, gpus := range map[string]int{plan.Straight: 6, plan.Interleaved: 3, plan.VShaped: 3} {
+		v, err := flush.New(in, platform.Platform{Placement: placement})
+		if err != nil || v.GPUs != gpus {
+			t.Errorf("%s: %d GPUs, %v", placement, v.GPUs, err)
+		}
+	}
+}

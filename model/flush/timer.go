@@ -1,0 +1,295 @@
+package flush
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+
+	"workbench/model/cycleratio"
+	"workbench/model/plan"
+)
+
+// ErrDeadlock says that of an order no operation can be the next.
+var ErrDeadlock = errors.New("the order has a cycle: GPUs wait for each other")
+
+// A Timer starts the operations of orders as early as they can. It is reused for the
+// next order, so that a search allocates nothing.
+type Timer struct {
+	v     *Instance
+	jobs  int
+	end   []float64 // by letter·jobs + micro-batch
+	count []int32   // by letter: so many have ended
+	next  []int     // by GPU: place in its word
+	free  []float64 // by GPU: when it is
+	first []float64 // by GPU: when it starts
+	queue []int
+	in    []bool // by GPU: in the queue
+}
+
+// NewTimer returns a timer for orders of v.
+func NewTimer(v *Instance) *Timer {
+	return &Timer{
+		v: v, jobs: v.Jobs, end: make([]float64, 3*v.Stages*v.Jobs), count: make([]int32, 3*v.Stages),
+		next: make([]int, v.GPUs), free: make([]float64, v.GPUs), first: make([]float64, v.GPUs),
+		queue: make([]int, 0, v.GPUs), in: make([]bool, v.GPUs),
+	}
+}
+
+// Run times an order that is complete, GPU g not before release[g]; nil: from 0 on. It
+// reports whether the order has no deadlock. O(operations).
+func (t *Timer) Run(o Order, release []float64) bool {
+	clear(t.count)
+	t.queue = t.queue[:0]
+	left := 0
+	for g := range t.next {
+		t.next[g], t.free[g], t.first[g] = 0, 0, math.Inf(1)
+		if release != nil {
+			t.free[g] = release[g]
+		}
+		t.queue, t.in[g] = append(t.queue, g), true
+		left += len(o[g])
+	}
+	for len(t.queue) > 0 {
+		g := t.queue[len(t.queue)-1]
+		t.queue, t.in[g] = t.queue[:len(t.queue)-1], false
+		for t.next[g] < len(o[g]) && t.step(g, o[g][t.next[g]]) {
+			left--
+		}
+	}
+	return left == 0
+}
+
+// step times the next operation of a GPU, if what it needs is timed, and wakes the GPU
+// that may wait for it.
+func (t *Timer) step(g int, l Letter) bool {
+	s, j := l.Stage(), int(t.count[l])
+	ready, there := t.ready(l, j)
+	if !there {
+		return false
+	}
+	start := max(ready, t.free[g])
+	if t.next[g] == 0 {
+		t.first[g] = start
+	}
+	end := start + t.v.Time[s][l.Kind()]
+	t.end[int(l)*t.jobs+j], t.free[g] = end, end
+	t.count[l]++
+	t.next[g]++
+	switch {
+	case l.Kind() == F && s+1 < t.v.Stages:
+		t.wake(t.v.GPU[s+1])
+	case l.Kind() == B && s > 0:
+		t.wake(t.v.GPU[s-1])
+	}
+	return true
+}
+
+func (t *Timer) wake(g int) {
+	if !t.in[g] {
+		t.queue, t.in[g] = append(t.queue, g), true
+	}
+}
+
+// ready returns when what an operation needs from other operations is there, false if
+// that is not timed yet.
+func (t *Timer) ready(l Letter, j int) (float64, bool) {
+	from, delay := t.v.Needs(l)
+	if from < 0 {
+		return 0, true
+	}
+	if int(t.count[from]) <= j {
+		return 0, false
+	}
+	return t.end[int(from)*t.jobs+j] + delay, true
+}
+
+// Needs returns what an operation comes after, of the same micro-batch, and how long
+// what that makes is on its way; -1: nothing.
+func (v *Instance) Needs(l Letter) (Letter, float64) {
+	s := l.Stage()
+	switch {
+	case l.Kind() == W:
+		return On(s, B), 0
+	case l.Kind() == B && s == v.Stages-1:
+		return On(s, F), 0
+	case l.Kind() == B:
+		return On(s+1, B), v.Delay[s]
+	case s > 0:
+		return On(s-1, F), v.Delay[s-1]
+	}
+	return -1, 0
+}
+
+// End returns when an operation ends.
+func (t *Timer) End(l Letter, job int) float64 { return t.end[int(l)*t.jobs+job] }
+
+// Span and Makespan return those of the last order. A GPU may well start later than it
+// did and end at the same time, which [Instance.Schedule] sees to.
+func (t *Timer) Span() float64 {
+	span := 0.0
+	for g := range t.free {
+		if t.next[g] > 0 {
+			span = max(span, t.free[g]-t.first[g])
+		}
+	}
+	return span
+}
+
+// MeanSpan is the mean over the GPUs.
+func (t *Timer) MeanSpan() float64 {
+	sum := 0.0
+	for g := range t.free {
+		if t.next[g] > 0 {
+			sum += t.free[g] - t.first[g]
+		}
+	}
+	return sum / float64(len(t.free))
+}
+
+func (t *Timer) Makespan() float64 { return slices.Max(t.free) }
+
+// Objective returns the one that is minimised.
+func (t *Timer) Objective() float64 {
+	if t.v.Span() {
+		return t.Span()
+	}
+	return t.Makespan()
+}
+
+// Schedule is an order with its times.
+type Schedule struct {
+	Order Order
+	Start [][]float64 // as Order
+	Span, Makespan,
+	Objective float64
+}
+
+// Schedule times an order so that its objective is least. The makespan is least if
+// everything starts as early as it can. The span is least if every GPU starts so late
+// that its last operation ends one period T later, T the least for which there are such
+// times: what comes after what, beside, if T is added from the last end of each GPU
+// to its first start, is a cyclic schedule, and T its largest cycle ratio. The error
+// is [ErrDeadlock]. O(operations) a pass of [cycleratio.Graph.Least].
+func (v *Instance) Schedule(o Order) (*Schedule, error) {
+	t := NewTimer(v)
+	if !t.Run(o, nil) {
+		return nil, ErrDeadlock
+	}
+	if v.Span() {
+		release, err := v.releases(o, t)
+		if err != nil {
+			return nil, err
+		}
+		t.Run(o, release)
+	}
+	s := &Schedule{Order: o, Start: make([][]float64, len(o)), Span: t.Span(), Makespan: t.Makespan(), Objective: t.Objective()}
+	count := make([]int, 3*v.Stages)
+	for g, word := range o {
+		for _, l := range word {
+			s.Start[g] = append(s.Start[g], t.End(l, count[l])-v.Time[l.Stage()][l.Kind()])
+			count[l]++
+		}
+	}
+	return s, nil
+}
+
+// releases returns when the GPUs start for the least span. t has timed the order from 0
+// on.
+func (v *Instance) releases(o Order, t *Timer) ([]float64, error) {
+	var g cycleratio.Graph
+	event := make([]int, 3*v.Stages*v.Jobs) // by letter and micro-batch
+	type placed struct {
+		event int
+		end   float64
+	}
+	var sequence []placed
+	n, busy := 0, 0.0
+	count := make([]int, 3*v.Stages)
+	for _, word := range o {
+		for _, l := range word {
+			k := int(l)*v.Jobs + count[l]
+			event[k] = n
+			sequence = append(sequence, placed{n, t.end[k]})
+			count[l]++
+			n++
+		}
+	}
+	g.Reset(n)
+	slices.SortStableFunc(sequence, func(a, b placed) int { return cmp.Compare(a.end, b.end) })
+	for _, x := range sequence {
+		g.Order(x.event)
+	}
+	clear(count)
+	n = 0
+	first := make([]int, len(o))
+	for gpu, word := range o {
+		load := 0.0
+		first[gpu] = n
+		for i, l := range word {
+			time, j := v.Time[l.Stage()][l.Kind()], count[l]
+			count[l]++
+			if from, delay := v.Needs(l); from >= 0 {
+				g.Add(cycleratio.Precedence{From: event[int(from)*v.Jobs+j], To: n, Wait: v.Time[from.Stage()][from.Kind()] + delay})
+			}
+			to, turns := n+1, 0
+			if i == len(word)-1 {
+				to, turns = first[gpu], 1
+			}
+			g.Add(cycleratio.Precedence{From: n, To: to, Wait: time, Turns: turns})
+			load += time
+			n++
+		}
+		busy = max(busy, load)
+	}
+	if _, err := g.Least(busy, math.Inf(1)); err != nil {
+		return nil, err
+	}
+	release := make([]float64, len(o))
+	for gpu := range o {
+		release[gpu] = g.Times()[first[gpu]]
+	}
+	return release, nil
+}
+
+// Plan returns a schedule as a plan, with what it claims.
+func (v *Instance) Plan(method string, s *Schedule) *plan.Plan {
+	p := plan.New(Problem, method, v.Partition, v.Platform)
+	count := make([]int, 3*v.Stages)
+	for g, word := range s.Order {
+		held := int64(0)
+		for _, stage := range v.On[g] {
+			held += int64(v.Partition.Stages[stage].Weight)
+		}
+		for i, l := range word {
+			kind := l.Kind()
+			count[l]++
+			o := plan.Op{
+				Op: [...]string{plan.OpF, plan.OpB, plan.OpW}[kind], Stage: l.Stage() + 1, MicroBatch: count[l],
+				Resource: "gpu" + strconv.Itoa(g), Start: s.Start[g][i],
+			}
+			o.End = o.Start + v.Time[l.Stage()][kind]
+			p.Ops = append(p.Ops, o)
+			held += v.Memory[l.Stage()][kind]
+			p.Claims.PeakMemory = max(p.Claims.PeakMemory, float64(held))
+		}
+	}
+	p.Claims.Makespan = s.Makespan
+	return p
+}
+
+// OrderOf returns the order of a plan, false if it is no complete one.
+func (v *Instance) OrderOf(p *plan.Plan) (Order, bool) {
+	o := make(Order, v.GPUs)
+	for k := range p.Ops {
+		x := &p.Ops[k]
+		kind := slices.Index([]string{plan.OpF, plan.OpB, plan.OpW}, x.Op)
+		if kind < 0 || x.Stage < 1 || x.Stage > v.Stages {
+			return nil, false
+		}
+		g := v.GPU[x.Stage-1]
+		o[g] = append(o[g], On(x.Stage-1, kind))
+	}
+	return o, v.Complete(o)
+}

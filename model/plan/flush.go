@@ -1,0 +1,394 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"workbench/model/partition"
+	"workbench/model/platform"
+)
+
+// Flush is the name of the problem of pipelines through which micro-batches pass
+// before the weights change.
+const Flush = "flush"
+
+// Which GPU has which of S stages, GPUs and stages numbered from 0.
+const (
+	Straight    = "straight"    // stage i on GPU i
+	Interleaved = "interleaved" // stage i on GPU i mod P
+	VShaped     = "v"           // stages i and 2P − 1 − i on GPU i
+)
+
+// What of a plan is minimised.
+const (
+	// SpanObjective is the largest time of a GPU from its first start to its last end:
+	// where a GPU goes on to the next iteration when it is done, the time of one.
+	SpanObjective     = "span"
+	MakespanObjective = "makespan" // from 0 to the last end
+)
+
+// Rules of pipelines that flush, as violations name them, beside RuleKind, RuleTime,
+// RuleDuration, RuleMissing, RuleRepeated, RuleComputeOverlap, RuleDependency,
+// RuleResource and RuleMemory.
+const (
+	RuleStage      = "stage"       // an operation of a stage that there is not
+	RuleMicroBatch = "micro-batch" // an operation of a micro-batch that there is not
+)
+
+// FlushReport is what only plans of [Flush] have.
+type FlushReport struct {
+	Objective string    `json:"objective"`
+	Span      float64   `json:"span"`   // seconds
+	Memory    []float64 `json:"memory"` // the peak of each GPU, units, weights included
+}
+
+// VerifyFlush replays p, a plan of [Flush], on in. Of every stage and micro-batch
+// there is one F, one B and, if the backward of the stage is split, one W, on the GPU
+// that the placement says and as long as the instance says. On a GPU they run one at a
+// time, in the order in which the plan lists them. F comes after F of the stage
+// before, B after B of the stage behind or, on the last stage, after F, W after B; what
+// comes from another GPU has been on its way for the communication time. F takes its
+// memory when it starts, B and W give theirs back when they end; with the weights
+// of its stages a GPU never holds more than the memory.
+// Instants may differ by [Tolerance] of the makespan; memory is exact.
+// O(operations).
+func VerifyFlush(in *partition.Partition, p *Plan) (*Report, error) {
+	v, err := newFlushReplay(in, p)
+	if err != nil {
+		return nil, err
+	}
+	for k := range p.Ops {
+		v.read(k)
+	}
+	v.dependencies()
+	v.order(nil)
+	v.report.Flush.Span = v.span()
+	SortViolations(v.report.Violations)
+	v.report.ClaimErrors = CompareClaims(v.plan, v.report)
+	return v.report.In(in.Unit, p.Unit), nil
+}
+
+// flushReplay is a plan being replayed.
+type flushReplay struct {
+	in     *partition.Partition
+	plan   *Plan // in the unit of in
+	report *Report
+	gpus   int
+	eps    float64
+	ops    [][]int // by GPU: those that can be replayed, as the plan lists them
+	at     map[flushOp]int
+}
+
+// flushOp names an operation, stages and micro-batches from 0.
+type flushOp struct {
+	op         string
+	stage, job int
+}
+
+func newFlushReplay(in *partition.Partition, p *Plan) (*flushReplay, error) {
+	invalid := ErrNoInstance
+	if in != nil {
+		invalid = in.Validate()
+	}
+	switch {
+	case p == nil:
+		return nil, fmt.Errorf("%w: no plan", ErrUnreadable)
+	case p.Problem != Flush:
+		return nil, fmt.Errorf("%w: problem is %q, not %q", ErrUnreadable, p.Problem, Flush)
+	case invalid != nil:
+		return nil, fmt.Errorf("%w: the instance is not valid: %w", ErrUnreadable, invalid)
+	case !(p.Platform.Memory >= 0):
+		return nil, fmt.Errorf("%w: platform.memory is %g; it must be a number from 0 on", ErrUnreadable, p.Platform.Memory)
+	case p.Platform.MicroBatches < 1 || p.Platform.MicroBatches > partition.MostMicroBatches:
+		return nil, fmt.Errorf("%w: platform.micro_batches is %d; there are from 1 to %d", ErrUnreadable, p.Platform.MicroBatches, partition.MostMicroBatches)
+	}
+	objective := cmp.Or(p.Platform.Objective, SpanObjective)
+	if objective != SpanObjective && objective != MakespanObjective {
+		return nil, fmt.Errorf("%w: platform.objective is %q, not %q or %q", ErrUnreadable, objective, SpanObjective, MakespanObjective)
+	}
+	v := &flushReplay{in: in, plan: p.In(in.Unit), report: &Report{PeakOp: -1, Flush: &FlushReport{Objective: objective}}, at: make(map[flushOp]int, len(p.Ops))}
+	stages, err := len(in.Stages), error(nil)
+	switch v.gpus = p.Platform.Processors; p.Platform.Placement {
+	case Straight:
+		if v.gpus != stages {
+			err = fmt.Errorf("straight: %d stages need as many GPUs", stages)
+		}
+	case Interleaved:
+		if v.gpus < 1 || stages%v.gpus != 0 {
+			err = fmt.Errorf("interleaved: %d stages are no multiple of the GPUs", stages)
+		}
+	case VShaped:
+		if stages != 2*v.gpus {
+			err = fmt.Errorf("v: %d stages need half as many GPUs", stages)
+		}
+	default:
+		err = fmt.Errorf("%q is no placement; there are %s, %s and %s", p.Platform.Placement, Straight, Interleaved, VShaped)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: platform.placement of %d GPUs: %w", ErrUnreadable, v.gpus, err)
+	}
+	v.ops, v.report.Flush.Memory = make([][]int, v.gpus), make([]float64, v.gpus)
+	for k := range p.Ops {
+		if e := p.Ops[k].End; Finite(e) {
+			v.report.Makespan = max(v.report.Makespan, e)
+		}
+	}
+	v.eps = Tolerance * v.report.Makespan
+	return v, nil
+}
+
+func (v *flushReplay) broken(rule string, op int, time, amount float64, format string, args ...any) {
+	v.report.Violations = append(v.report.Violations, Violation{Rule: rule, Op: op, Time: time, Amount: amount, Detail: fmt.Sprintf(format, args...)})
+}
+
+// gpu returns where a stage is, both from 0.
+func (v *flushReplay) gpu(stage int) int {
+	if v.plan.Platform.Placement == VShaped && stage >= v.gpus {
+		return 2*v.gpus - 1 - stage
+	}
+	return stage % v.gpus
+}
+
+// read checks an operation by itself and notes it.
+func (v *flushReplay) read(k int) {
+	o := &v.plan.Ops[k]
+	if !Finite(o.Start) || !Finite(o.End) || o.Start < -v.eps || o.End < o.Start {
+		v.broken(RuleTime, k, 0, 0, "ops[%d], %s, runs from %g to %g; times are numbers from 0 on, the end not before the start", k, o, o.Start, o.End)
+		return
+	}
+	if o.Stage < 1 || o.Stage > len(v.in.Stages) {
+		v.broken(RuleStage, k, o.Start, 0, "ops[%d], %s: there is no stage %d; they are numbered from 1 to %d", k, o.Op, o.Stage, len(v.in.Stages))
+		return
+	}
+	if o.MicroBatch < 1 || o.MicroBatch > v.plan.Platform.MicroBatches {
+		v.broken(RuleMicroBatch, k, o.Start, 0, "ops[%d], %s of stage %d: there is no micro-batch %d; they are numbered from 1 to %d", k, o.Op, o.Stage, o.MicroBatch, v.plan.Platform.MicroBatches)
+		return
+	}
+	s := &v.in.Stages[o.Stage-1]
+	var length float64
+	switch {
+	case o.Op == OpF:
+		length = s.ForwardTime
+	case o.Op == OpB:
+		length = s.BackwardTime
+	case o.Op == OpW && s.Split():
+		length = s.WeightTime
+	default:
+		v.broken(RuleKind, k, o.Start, 0, "ops[%d], %s: the operations of this stage are F, B and, where the backward is split, W", k, o)
+		return
+	}
+	name := flushOp{o.Op, o.Stage - 1, o.MicroBatch - 1}
+	if first, twice := v.at[name]; twice {
+		v.broken(RuleRepeated, k, o.Start, 0, "ops[%d], %s, is ops[%d] again", k, o, first)
+		return
+	}
+	v.at[name] = k
+	if d := math.Abs(o.End - o.Start - length); d > v.eps {
+		v.broken(RuleDuration, k, o.Start, d, "ops[%d], %s, takes %g s; by the instance it takes %g s", k, o, o.End-o.Start, length)
+	}
+	g := v.gpu(o.Stage - 1)
+	if o.Resource != "gpu"+strconv.Itoa(g) {
+		v.broken(RuleResource, k, o.Start, 0, "ops[%d], %s, is on %q; the placement has stage %d on gpu%d", k, o, o.Resource, o.Stage, g)
+	}
+	v.ops[g] = append(v.ops[g], k)
+}
+
+// dependencies checks that everything is there and comes after what it needs.
+func (v *flushReplay) dependencies() {
+	last := len(v.in.Stages) - 1
+	for s := range v.in.Stages {
+		for j := range v.plan.Platform.MicroBatches {
+			v.after(flushOp{OpF, s, j}, flushOp{OpF, s - 1, j})
+			if s == last {
+				v.after(flushOp{OpB, s, j}, flushOp{OpF, s, j})
+			} else {
+				v.after(flushOp{OpB, s, j}, flushOp{OpB, s + 1, j})
+			}
+			if v.in.Stages[s].Split() {
+				v.after(flushOp{OpW, s, j}, flushOp{OpB, s, j})
+			}
+		}
+	}
+}
+
+// after checks that x is in the plan and starts when what y made has arrived.
+func (v *flushReplay) after(x, y flushOp) {
+	k, there := v.at[x]
+	if !there {
+		v.broken(RuleMissing, -1, 0, 0, "%s of stage %d and micro-batch %d is not in the plan", x.op, x.stage+1, x.job+1)
+		return
+	}
+	i, there := v.at[y]
+	if !there {
+		return // it is the first, or missing itself
+	}
+	ready := v.plan.Ops[i].End
+	if v.gpu(x.stage) != v.gpu(y.stage) {
+		ready += v.in.CommunicationTime
+	}
+	if late := ready - v.plan.Ops[k].Start; late > v.eps {
+		v.broken(RuleDependency, k, v.plan.Ops[k].Start, late, "ops[%d], %s, starts %g s before what ops[%d], %s, makes has arrived", k, &v.plan.Ops[k], late, i, &v.plan.Ops[i])
+	}
+}
+
+// order goes through the operations of each GPU in turn: none begins before the one
+// before has ended, and memory is added up. step hears of what a GPU holds from an
+// operation's start and from its end on; it may be nil.
+func (v *flushReplay) order(step func(gpu, op int, during, after float64)) {
+	for g, ops := range v.ops {
+		held, full := int64(0), false
+		for s := range v.in.Stages {
+			if v.gpu(s) == g {
+				held += int64(v.in.Stages[s].Weight)
+			}
+		}
+		v.peak(g, held, -1)
+		for n, k := range ops {
+			o := &v.plan.Ops[k]
+			if n > 0 {
+				if early := v.plan.Ops[ops[n-1]].End - o.Start; early > v.eps {
+					v.broken(RuleComputeOverlap, k, o.Start, early, "ops[%d], %s, starts %g s before ops[%d], %s, which is listed before it on gpu%d, has ended", k, o, early, ops[n-1], &v.plan.Ops[ops[n-1]], g)
+				}
+			}
+			s, change := &v.in.Stages[o.Stage-1], int64(0)
+			switch o.Op {
+			case OpF:
+				held += int64(s.ForwardMemory)
+			case OpB:
+				change = int64(s.BackwardMemory)
+			case OpW:
+				change = int64(s.WeightMemory)
+			}
+			v.peak(g, held, k)
+			if over := float64(held) - v.plan.Platform.Memory; !platform.Fits(float64(held), v.plan.Platform.Memory) && !full {
+				full = true
+				v.broken(RuleMemory, k, o.Start, v.in.Unit.Bytes(over), "gpu%d holds %s bytes from ops[%d], %s, on; there is memory for %s", g, v.plan.Size(float64(held)), k, o, v.plan.Size(v.plan.Platform.Memory))
+			}
+			during := held
+			held += change
+			if step != nil {
+				step(g, k, float64(during), float64(held))
+			}
+		}
+	}
+}
+
+// peak notes what a GPU holds.
+func (v *flushReplay) peak(g int, held int64, op int) {
+	v.report.Flush.Memory[g] = max(v.report.Flush.Memory[g], float64(held))
+	if float64(held) > v.report.PeakMemory {
+		v.report.PeakMemory, v.report.PeakOp, v.report.PeakTime = float64(held), op, 0
+		if op >= 0 {
+			v.report.PeakTime = v.plan.Ops[op].Start
+		}
+	}
+}
+
+// span returns the largest time of a GPU between its first start and its last end.
+func (v *flushReplay) span() float64 {
+	span := 0.0
+	for _, ops := range v.ops {
+		first, last := math.Inf(1), 0.0
+		for _, k := range ops {
+			first, last = min(first, v.plan.Ops[k].Start), max(last, v.plan.Ops[k].End)
+		}
+		span = max(span, last-first)
+	}
+	return span
+}
+
+// FlushGPU is what a GPU does in a plan of [Flush].
+type FlushGPU struct {
+	Stages []int   `json:"stages"` // from 1 on
+	Busy   float64 `json:"busy"`   // seconds
+	Span   float64 `json:"span"`   // from the first start to the last end, seconds
+	Memory float64 `json:"memory"` // its peak in bytes, weights included
+}
+
+// FlushSummary is what one wants to know of a plan of [Flush] at a glance. Times are in
+// seconds, sizes in bytes.
+type FlushSummary struct {
+	Problem      string     `json:"problem"`
+	Method       string     `json:"method"`
+	Instance     string     `json:"instance"`
+	MicroBatches int        `json:"micro_batches"`
+	Placement    string     `json:"placement"`
+	Span         float64    `json:"span"`
+	Makespan     float64    `json:"makespan"`
+	GPUs         []FlushGPU `json:"gpus"`
+	Memory       float64    `json:"memory"`     // of a GPU
+	Violations   int        `json:"violations"` // broken rules
+}
+
+// SummarizeFlush sums up p, a plan of [Flush]. The error is that of [VerifyFlush].
+func SummarizeFlush(in *partition.Partition, p *Plan) (*FlushSummary, error) {
+	r, err := VerifyFlush(in, p)
+	if err != nil {
+		return nil, err
+	}
+	s := &FlushSummary{
+		Problem: p.Problem, Method: p.Method, Instance: p.Instance.Name, MicroBatches: p.Platform.MicroBatches, Placement: p.Platform.Placement,
+		Span: r.Flush.Span, Makespan: r.Makespan, GPUs: make([]FlushGPU, len(r.Flush.Memory)), Memory: p.Unit.Bytes(p.Platform.Memory), Violations: len(r.Violations),
+	}
+	v := &flushReplay{in: in, plan: p, gpus: len(s.GPUs)}
+	first := make([]float64, len(s.GPUs))
+	for g := range first {
+		first[g], s.GPUs[g].Memory = math.Inf(1), p.Unit.Bytes(r.Flush.Memory[g])
+	}
+	for i := range in.Stages {
+		s.GPUs[v.gpu(i)].Stages = append(s.GPUs[v.gpu(i)].Stages, i+1)
+	}
+	for k := range p.Ops {
+		if o := &p.Ops[k]; o.Stage >= 1 && o.Stage <= len(in.Stages) && o.End >= o.Start {
+			g := v.gpu(o.Stage - 1)
+			s.GPUs[g].Busy += o.End - o.Start
+			first[g] = min(first[g], o.Start)
+			s.GPUs[g].Span = max(s.GPUs[g].Span, o.End)
+		}
+	}
+	for g := range first {
+		s.GPUs[g].Span = max(0, s.GPUs[g].Span-first[g])
+	}
+	return s, nil
+}
+
+// String returns the summary as lines of text.
+func (s *FlushSummary) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s plan for %s by %s\n", s.Problem, s.Instance, s.Method)
+	fmt.Fprintf(&b, "  span        %s, makespan %s for %d micro-batches, placement %s\n", platform.FormatSeconds(s.Span), platform.FormatSeconds(s.Makespan), s.MicroBatches, s.Placement)
+	for g, x := range s.GPUs {
+		fmt.Fprintf(&b, "  gpu%-8d stages %s: busy %s, idle %.2f %% of its %s, peak %s of %s\n", g, strings.Trim(fmt.Sprint(x.Stages), "[]"),
+			platform.FormatSeconds(x.Busy), 100*max(0, x.Span-x.Busy)/max(x.Span, math.SmallestNonzeroFloat64), platform.FormatSeconds(x.Span), platform.FormatBytes(x.Memory), platform.FormatBytes(s.Memory))
+	}
+	if s.Violations > 0 {
+		fmt.Fprintf(&b, "  INVALID     breaks the rules %d times; verify says where\n", s.Violations)
+	}
+	return b.String()
+}
+
+// A FlushStep is what a GPU holds, in bytes, while and after an operation runs.
+type FlushStep struct {
+	GPU, Op       int // the index in Plan.Ops
+	During, After float64
+}
+
+// ProfileFlush returns what each GPU holds over time, GPU by GPU and in the order of
+// the plan. The error is that of [VerifyFlush].
+func ProfileFlush(in *partition.Partition, p *Plan) ([]FlushStep, error) {
+	v, err := newFlushReplay(in, p)
+	if err != nil {
+		return nil, err
+	}
+	for k := range p.Ops {
+		v.read(k)
+	}
+	var steps []FlushStep
+	v.order(func(gpu, op int, during, after float64) {
+		steps = append(steps, FlushStep{gpu, op, in.Unit.Bytes(during), in.Unit.Bytes(after)})
+	})
+	return steps, nil
+}

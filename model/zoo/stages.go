@@ -1,0 +1,52 @@
+package zoo
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"workbench/model/partition"
+)
+
+// What LoadStages makes of a chain where nothing else is said: half of the backward, in
+// time and memory, is that of the weights, and links have 12 GB/s.
+const (
+	weightShare     = 0.5
+	stagesBandwidth = 12e9
+	stagesCopies    = 3 // weights, gradients and the momentum of an optimizer
+	defaultStages   = 4
+)
+
+// LoadStages returns the chain of "zoo:NAME?stages=4&key=value&…" cut into so many
+// stages: [partition.Cut].
+func LoadStages(spec string) (*partition.Partition, error) {
+	head, query, _ := strings.Cut(spec, "?")
+	stages, rest := defaultStages, []string(nil)
+	for pair := range strings.SplitSeq(query, "&") {
+		word, ok := strings.CutPrefix(pair, "stages=")
+		if !ok {
+			if pair != "" {
+				rest = append(rest, pair)
+			}
+			continue
+		}
+		var err error
+		if stages, err = strconv.Atoi(word); err != nil {
+			return nil, fmt.Errorf("%s: stages=%s: a whole number is needed", head, word)
+		}
+	}
+	if len(rest) > 0 {
+		head += "?" + strings.Join(rest, "&")
+	}
+	c, err := Load(head)
+	if err != nil {
+		return nil, err
+	}
+	p, err := partition.Cut(c, partition.Cutting{
+		Stages: stages, Weight: weightShare, WeightMemory: weightShare, Bandwidth: stagesBandwidth, Copies: stagesCopies,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", spec, err)
+	}
+	return p, nil
+}
