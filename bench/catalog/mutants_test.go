@@ -16,6 +16,7 @@ import (
 	"workbench/model/graph"
 	"workbench/model/lifetimes"
 	"workbench/model/milp"
+	"workbench/model/partition"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/solvers"
@@ -150,6 +151,14 @@ func nextTimes(in plan.Instance, _ *platform.Platform) plan.Instance {
 			y.Buffers[i].Lower, y.Buffers[i].Upper = next.Lower, next.Upper
 		}
 		return &y
+	case *partition.Partition:
+		y := *x
+		y.Stages = slices.Clone(x.Stages)
+		for i := range y.Stages {
+			next := &x.Stages[(i+1)%len(x.Stages)]
+			y.Stages[i].ForwardTime, y.Stages[i].BackwardTime = next.ForwardTime, next.BackwardTime
+		}
+		return &y
 	}
 	return in
 }
@@ -184,6 +193,15 @@ func nextSizes(in plan.Instance, _ *platform.Platform) plan.Instance {
 		y.Buffers = slices.Clone(x.Buffers)
 		for i := range y.Buffers {
 			y.Buffers[i].Size = x.Buffers[(i+1)%len(x.Buffers)].Size
+		}
+		return &y
+	case *partition.Partition:
+		y := *x
+		y.Stages = slices.Clone(x.Stages)
+		for i := range y.Stages {
+			next := &x.Stages[(i+1)%len(x.Stages)]
+			y.Stages[i].ForwardMemory, y.Stages[i].BackwardMemory, y.Stages[i].WeightMemory = next.ForwardMemory, next.BackwardMemory, next.WeightMemory
+			y.Stages[i].Weight = next.Weight
 		}
 		return &y
 	}

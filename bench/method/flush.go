@@ -98,13 +98,13 @@ func flushView(in *run.Instance, p platform.Platform) (*flush.Instance, error) {
 
 // flushBound returns the best bound in closed form.
 func flushBound(in *run.Instance, s run.Setting) run.Bound {
-	return run.Memo(in, s.Platform, func() run.Bound {
+	return run.Memo(in, boundKey{problem: flush.Problem, platform: s.Platform}, func() run.Bound {
 		v, err := flushView(in, s.Platform)
 		if err != nil {
 			return proof.BySearch(0, "nothing")
 		}
 		b := v.Bound()
-		return proof.BySearch(b.Value, fmt.Sprintf("%s of gpu%d", b.By, b.GPU))
+		return proof.BySearch(b.Value, b.String())
 	})
 }
 
@@ -133,7 +133,7 @@ func FlushMethods() []*run.Method {
 		flushMethod("search", run.Heuristic, "ours", "the orders of the GPUs by simulated annealing, from the best of the others", "O(operations) a step", heuristics.Improve),
 		flushMethod("exact", run.Exact, "ours", "search, then branch and bound over the orders", "exponential", heuristics.Exact),
 		{
-			Problem: flush.Problem, Name: "flush-milp", Kind: run.Exact, Source: "Qi et al. 2024, App. G; ours", Solver: true,
+			Name: "flush-milp", Kind: run.Exact, Source: "Qi et al. 2024, App. G; ours", Solver: true,
 			Summary:    "search, then the MILP of the orders with cuts of each GPU",
 			Complexity: "exponential; O(micro-batches²) binaries a stage",
 			Run:        flushMILP,
@@ -144,7 +144,7 @@ func FlushMethods() []*run.Method {
 // flushMethod is a method without a solver.
 func flushMethod(name string, kind run.Kind, source, summary, complexity string, work func(context.Context, *flush.Instance, heuristics.Goal) heuristics.Found) *run.Method {
 	return &run.Method{
-		Problem: flush.Problem, Name: name, Kind: kind, Source: source, Summary: summary, Complexity: complexity,
+		Name: name, Kind: kind, Source: source, Summary: summary, Complexity: complexity,
 		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 			v, err := flushView(in, s.Platform)
 			if err != nil {

@@ -154,7 +154,7 @@ func newApp(s streams) *cli.App {
 		Commands: []*cli.Command{
 			newSolve(s), newCompare(s), newCurve(s), newBudget(s), newVerify(s), newShow(s),
 			newProblems(s), newMethods(s), newZoo(s), newImport(s),
-			newFormulation(s), newFragmentation(s), newPlace(s), newBench(s), newDoctor(s), newCompletion(s),
+			newFormulation(s), newFragmentation(s), newPlace(s), newStages(s), newExport(s), newBench(s), newDoctor(s), newCompletion(s),
 		},
 	}
 	app.Commands = append(app.Commands, newComplete(s, func() *cli.App { return app }))

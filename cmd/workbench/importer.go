@@ -28,6 +28,8 @@ type foreign struct {
 	unit           string // of costs or times
 	sizes          string // a second file
 	name, out      string
+	layers         int    // how often a network has the layer that a profile lists once
+	granularity    string // "layer" or "operation"; empty: the former
 	data, sizeData []byte // of file and sizes
 }
 
@@ -64,6 +66,9 @@ var importers = []importer{
 	{"rotor", "rotor's Chain as JSON", []string{"chain"}, []string{"us", "ms", "s"}, func(f *foreign) (plan.Instance, []string, error) {
 		return imported(profile.Rotor(f.reader(), f.file, profile.RotorOptions{TimeUnit: f.unit}))
 	}},
+	{"aceso", "CSV of operations of Aceso, measured; --layers N repeats the one of GPT and T5 (a chain)", []string{"chain"}, nil, func(f *foreign) (plan.Instance, []string, error) {
+		return imported(profile.Aceso(f.reader(), f.file, profile.AcesoOptions{Layers: f.layers, Operations: f.granularity == "operation"}))
+	}},
 	{"minimalloc", "CSV of buffers of minimalloc and idealloc (lifetimes)", []string{"lifetimes"}, nil, func(f *foreign) (plan.Instance, []string, error) {
 		l, err := lifetimes.ReadCSV(f.reader(), f.file)
 		if err == nil {
@@ -73,6 +78,9 @@ var importers = []importer{
 		return imported(l, nil, err)
 	}},
 }
+
+// mostLayers is more than any network has.
+const mostLayers = 1 << 14
 
 func importerNames() (names []string) {
 	for _, i := range importers {
@@ -93,6 +101,8 @@ func newImport(s streams) *cli.Command {
 			&cli.StringFlag{Name: "from", Usage: "`FORMAT` of FILE: " + strings.Join(importerNames(), ", "), Destination: &f.from, Category: "input"},
 			&cli.StringFlag{Name: "cost-unit", Usage: "`UNIT` of times (us, ms, s) or of edge costs in dnn-partitioning files (default: the format's, with a warning where that is a guess)", Destination: &f.unit, Category: "input"},
 			&cli.StringFlag{Name: "sizes", Usage: "second `FILE` with the sizes that a table of costs lacks", Destination: &f.sizes, Category: "input"},
+			&cli.IntFlag{Name: "layers", Usage: "`N`: how often the network has the layer that an Aceso profile lists once", Destination: &f.layers, Category: "input"},
+			&cli.StringFlag{Name: "granularity", Usage: "`WHAT` of an Aceso profile becomes a layer of the chain: layer or operation", DefaultText: "layer", Destination: &f.granularity, Category: "input"},
 			&cli.StringFlag{Name: "as", Usage: "`FORM` to make: chain, graph or lifetimes (default: the format's own)", Destination: &f.as, Category: "output"},
 			&cli.StringFlag{Name: "name", Usage: "`NAME` of the instance (default: from the file's)", Destination: &f.name, Category: "output"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &f.out, Category: "output"},
@@ -126,6 +136,12 @@ func (f *foreign) importer() (*importer, error) {
 		return nil, usagef("--cost-unit %q: %s says what its numbers are", f.unit, i.name)
 	case f.unit != "" && !slices.Contains(i.units, f.unit):
 		return nil, usagef("--cost-unit %q: %s is needed", f.unit, strings.Join(i.units, " or "))
+	case (f.layers != 0 || f.granularity != "") && i.name != "aceso":
+		return nil, usagef("--layers, --granularity: %s lists every layer as it is", i.name)
+	case f.layers < 0 || f.layers > mostLayers:
+		return nil, usagef("--layers %d: from 1 to %d", f.layers, mostLayers)
+	case !slices.Contains([]string{"", "layer", "operation"}, f.granularity):
+		return nil, usagef("--granularity %q: %s", f.granularity, nearest.Hint(f.granularity, []string{"layer", "operation"}))
 	case f.sizes != "" && i.name != "checkmate":
 		return nil, usagef("--sizes %s: %s has sizes of its own", f.sizes, i.name)
 	}

@@ -2,6 +2,7 @@ package flush
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -11,7 +12,15 @@ import (
 type Bound struct {
 	Value float64
 	By    string
-	GPU   int
+	GPU   int // -1: all together
+}
+
+// String names the bound.
+func (b *Bound) String() string {
+	if b.GPU < 0 {
+		return b.By + " of all GPUs"
+	}
+	return fmt.Sprintf("%s of gpu%d", b.By, b.GPU)
 }
 
 // Bounds returns the closed-form bounds of every GPU, the best first, rounded down by
@@ -23,6 +32,13 @@ func (v *Instance) Bounds() []Bound {
 	for g := range v.On {
 		list = append(list, v.boundsOf(g)...)
 	}
+	most := 0.0
+	for _, b := range list {
+		if b.By == "load" {
+			most = max(most, b.Value)
+		}
+	}
+	list = append(list, Bound{v.gaps(most), "gaps", -1})
 	down := 1 - float64(8*(v.Jobs+v.Stages)+64)*0x1p-52
 	for i := range list {
 		list[i].Value *= down

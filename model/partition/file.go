@@ -41,9 +41,6 @@ type fileStage struct {
 	Weight         strictjson.Size  `json:"weight"`
 }
 
-// FieldError is a value that a partition may not have.
-type FieldError = strictjson.FieldError
-
 // Read reads a stages/v1 document. Name is for errors, which say the file, the line,
 // the field and what would be right. O(size of the file).
 func Read(r io.Reader, name string) (*Partition, error) {
@@ -66,9 +63,9 @@ func (f *file) partition(extra []strictjson.Extra, unit platform.Unit) (*Partiti
 		x, path := &f.Stages[i], fmt.Sprintf("stages[%d]", i)
 		switch {
 		case x.ForwardTime == nil || x.BackwardTime == nil:
-			return nil, &FieldError{Path: path, Msg: "forward_time or backward_time is missing; both are seconds of one micro-batch"}
+			return nil, strictjson.Wrong(path, "forward_time or backward_time is missing; both are seconds of one micro-batch")
 		case x.ForwardMemory == nil:
-			return nil, &FieldError{Path: path, Msg: "forward_memory is missing; it is what the forward of a micro-batch keeps, in bytes"}
+			return nil, strictjson.Wrong(path, "forward_memory is missing; it is what the forward of a micro-batch keeps, in bytes")
 		}
 		s := &p.Stages[i]
 		*s = Stage{
@@ -85,10 +82,10 @@ func (f *file) partition(extra []strictjson.Extra, unit platform.Unit) (*Partiti
 
 // Validate checks that there is a stage, that times are finite and not negative,
 // that forwards take memory and backwards give all of it back, in whole units, and
-// that sums are exact ([platform.MaxTotal]). The error is a *FieldError. O(stages).
+// that sums are exact ([platform.MaxTotal]). The error is a *strictjson.FieldError. O(stages).
 func (p *Partition) Validate() error {
 	if n := len(p.Stages); n == 0 || n > MostStages {
-		return &FieldError{Path: "stages", Msg: fmt.Sprintf("%d stages; there are from 1 to %d", n, MostStages)}
+		return strictjson.Wrong("stages", "%d stages; there are from 1 to %d", n, MostStages)
 	}
 	if err := strictjson.CheckAmount("communication_time", p.CommunicationTime); err != nil {
 		return err
@@ -103,7 +100,7 @@ func (p *Partition) Validate() error {
 		time += s.ForwardTime + s.BackwardTime + s.WeightTime
 	}
 	if math.IsInf(time*MostMicroBatches, 0) {
-		return &FieldError{Path: "stages", Msg: "all times together are beyond what a number holds"}
+		return strictjson.Wrong("stages", "all times together are beyond what a number holds")
 	}
 	return strictjson.CheckTotal("stages", total, p.Unit)
 }
@@ -122,7 +119,7 @@ func (s *Stage) validate(path string, unit platform.Unit) error {
 		value float64
 	}{{"backward_memory", s.BackwardMemory}, {"weight_memory", s.WeightMemory}} {
 		if x.value > 0 {
-			return &FieldError{Path: path + x.name, Msg: fmt.Sprintf("%v is positive; the backward gives memory back, which is negative", unit.Bytes(x.value))}
+			return strictjson.Wrong(path+x.name, "%v is positive; the backward gives memory back, which is negative", unit.Bytes(x.value))
 		}
 	}
 	for _, x := range [...]struct {
@@ -134,7 +131,7 @@ func (s *Stage) validate(path string, unit platform.Unit) error {
 		}
 	}
 	if sum := s.ForwardMemory + s.BackwardMemory + s.WeightMemory; sum != 0 {
-		return &FieldError{Path: path + "backward_memory", Msg: fmt.Sprintf("forward, backward and weight change the memory by %v together; what the forward takes the others give back, which is 0", unit.Bytes(sum))}
+		return strictjson.Wrong(path+"backward_memory", "forward, backward and weight change the memory by %v together; what the forward takes the others give back, which is 0", unit.Bytes(sum))
 	}
 	return nil
 }
@@ -143,11 +140,11 @@ func (s *Stage) validate(path string, unit platform.Unit) error {
 // valid.
 func (p *Partition) canonical() (*file, error) {
 	if err := p.Validate(); err != nil {
-		return nil, fmt.Errorf("stages %s: %w", p.Name, err)
+		return nil, fmt.Errorf("%s: %w", strictjson.Title(Format, p.Name), err)
 	}
 	const plus = 0.0 // -0 + 0 is 0
-	size := func(x float64) strictjson.Size { return strictjson.Size(p.Unit.Bytes(x) + plus) }
-	f := &file{Format: Format, Name: p.Name, CommunicationTime: p.CommunicationTime + plus, Source: p.Source, Stages: make([]fileStage, len(p.Stages))}
+	size := func(x float64) strictjson.Size { return strictjson.Bytes(p.Unit, x) }
+	f := &file{Format: Format, Name: p.Name, CommunicationTime: p.CommunicationTime + plus, Stages: make([]fileStage, len(p.Stages))}
 	for i := range p.Stages {
 		s := &p.Stages[i]
 		forward, backward, taken, given := s.ForwardTime+plus, s.BackwardTime+plus, size(s.ForwardMemory), size(s.BackwardMemory)
@@ -168,20 +165,12 @@ func (p *Partition) Write(w io.Writer) error {
 	out := strictjson.NewWriter(w, f.Format, f.Name, p.Extra)
 	out.Member("communication_time", f.CommunicationTime)
 	out.List("stages", len(f.Stages), func(i int) { out.Object(&f.Stages[i]) })
-	if err := out.Close(f.Source); err != nil {
-		return fmt.Errorf("stages %s: %w", p.Name, err)
-	}
-	return nil
+	return out.Close(p.Source)
 }
 
 // Digest returns the SHA-256, in hexadecimal, of the canonical JSON: compact, fields
 // in the order of the format, and without "source" and fields of the user's own. p
 // must be valid.
 func (p *Partition) Digest() (string, error) {
-	f, err := p.canonical()
-	if err != nil {
-		return "", err
-	}
-	f.Source = nil
-	return strictjson.Digest(f)
+	return strictjson.Digest(p.canonical())
 }

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"cmp"
+
+	"github.com/urfave/cli/v2"
+
+	"workbench/bench/run"
+	"workbench/model/partition"
+	"workbench/model/platform"
+)
+
+// stagesOptions are the flags of stages.
+type stagesOptions struct {
+	common
+	processors, chunks, copies   int
+	split, keep, bandwidth, name string
+	out                          string
+}
+
+func newStages(s streams) *cli.Command {
+	o := &stagesOptions{}
+	return &cli.Command{
+		Name:      "stages",
+		Usage:     "cut a chain into the stages of a pipeline, for --problem flush",
+		ArgsUsage: "CHAIN",
+		Description: "The longest stage is as short as possible. Of a micro-batch, which is what CHAIN computes at\n" +
+			"once, a stage holds its input and all that its layers save; beside that its weights and the largest\n" +
+			"overhead of a layer.",
+		Flags: append([]cli.Flag{
+			&cli.IntFlag{Name: "processors", Usage: "`P` GPUs", Value: 4, Destination: &o.processors, Category: "instance"},
+			&cli.IntFlag{Name: "chunks", Usage: "`V` stages on each of them, for --placement interleaved or v", Value: 1, Destination: &o.chunks, Category: "instance"},
+			&cli.StringFlag{Name: "split", Usage: "`PART` of the backward that is the gradient of the weights; 0: the backward is one operation", Value: "50%", Destination: &o.split, Category: "instance"},
+			&cli.StringFlag{Name: "keep", Usage: "`PART` of what a micro-batch holds that is needed for it (default: as --split)", Destination: &o.keep, Category: "instance"},
+			&cli.StringFlag{Name: "bandwidth", Usage: "`RATE` between GPUs, as 12GB/s or inf", Value: "12GB/s", Destination: &o.bandwidth, Category: "instance"},
+			&cli.IntFlag{Name: "weight-copies", Usage: "`C`: how often a GPU holds its weights, as gradients and state of the optimizer", Value: platform.DefaultWeightCopies, Destination: &o.copies, Category: "instance"},
+			&cli.StringFlag{Name: "name", Usage: "`NAME` of the instance", Destination: &o.name, Category: "output"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &o.out, Category: "output"},
+		}, o.flags()...),
+		Action: func(c *cli.Context) error {
+			a, err := args(c, 1, 1, "stages CHAIN [flags]")
+			if err != nil {
+				return err
+			}
+			if err := o.check(s); err != nil {
+				return err
+			}
+			return o.cut(s, a[0])
+		},
+	}
+}
+
+// cut writes the stages of a chain.
+func (o *stagesOptions) cut(s streams, spec string) error {
+	in, err := run.Load(spec, s.in)
+	if err != nil {
+		return err
+	}
+	c := in.Chain()
+	switch {
+	case c == nil:
+		return usagef("%s is no chain, and only a chain is cut into stages", in.Name)
+	case o.processors < 1 || o.processors > mostProcessors:
+		return usagef("--processors %d: from 1 to %d", o.processors, mostProcessors)
+	case o.chunks < 1 || o.chunks > partition.MostStages/o.processors:
+		return usagef("--chunks %d: from 1 to %d", o.chunks, partition.MostStages/o.processors)
+	case o.copies < 0 || o.copies > mostProcessors:
+		return usagef("--weight-copies %d: from 0 to %d", o.copies, mostProcessors)
+	}
+	cut := partition.Cutting{Stages: o.processors * o.chunks, Copies: float64(o.copies)}
+	if cut.Weight, err = parsePart("--split", o.split); err != nil {
+		return err
+	}
+	if cut.WeightMemory, err = parsePart("--keep", cmp.Or(o.keep, o.split)); err != nil {
+		return err
+	}
+	rate, err := platform.ParseRate(o.bandwidth)
+	if err != nil {
+		return usagef("--bandwidth: %v", err)
+	}
+	cut.Bandwidth = c.Unit.Rate(rate)
+	p, err := partition.Cut(c, cut)
+	if err != nil {
+		return run.InputError(err)
+	}
+	p.Name = cmp.Or(o.name, p.Name)
+	return emit(s, o.out, p.Write)
+}
+
+// parsePart reads a part below 1: a fraction or a percentage.
+func parsePart(flag, text string) (float64, error) {
+	m, err := platform.ParseMemory(text)
+	part := m.Value
+	if m.Percent {
+		part /= 100
+	}
+	if err != nil || !(part < 1) {
+		return 0, usagef("%s %s: a part from 0 to below 1 is needed, as 0.5 or 50%%", flag, text)
+	}
+	return part, nil
+}

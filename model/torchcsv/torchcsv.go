@@ -1,0 +1,97 @@
+// Package torchcsv writes and reads orders of pipelines that flush as
+// torch.distributed.pipelining has its schedules: CSV with a row for each rank and in its
+// cells operations such as 0F0, stage 0, forward, micro-batch 0. B is the backward or,
+// beside a W, its part for the input. Stages and micro-batches are numbered from 0. From
+// PyTorch 2.6 on the part for the input is called I and B is the whole; both are read.
+package torchcsv
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"workbench/model/plan"
+)
+
+// ErrFormat is wrapped by the errors of this package.
+var ErrFormat = errors.New("not a schedule of torch.distributed.pipelining")
+
+// Write writes the operations of a plan of plan.Flush, a row for each GPU, in the order
+// in which they run. O(operations·log operations).
+func Write(w io.Writer, p *plan.Plan) error {
+	if p.Problem != plan.Flush {
+		return fmt.Errorf("%w: a plan of %s; only those of %s have stages and micro-batches", ErrFormat, p.Problem, plan.Flush)
+	}
+	rows := make([][]*plan.Op, p.Platform.Processors)
+	for k := range p.Ops {
+		o := &p.Ops[k]
+		g, err := strconv.Atoi(strings.TrimPrefix(o.Resource, "gpu"))
+		if err != nil || g < 0 || g >= len(rows) {
+			return fmt.Errorf("%w: ops[%d], %s, is on %q; there are %d GPUs", ErrFormat, k, o, o.Resource, len(rows))
+		}
+		rows[g] = append(rows[g], o)
+	}
+	out := csv.NewWriter(w)
+	for _, ops := range rows {
+		slices.SortStableFunc(ops, func(a, b *plan.Op) int { return cmp.Compare(a.Start, b.Start) })
+		cells := make([]string, len(ops))
+		for i, o := range ops {
+			cells[i] = fmt.Sprintf("%d%s%d", o.Stage-1, o.Op, o.MicroBatch-1)
+		}
+		if err := out.Write(cells); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// An Action is a cell.
+type Action struct {
+	Stage      int
+	Op         string // plan.OpF, plan.OpB or plan.OpW
+	MicroBatch int
+}
+
+// A Schedule has the actions of each rank.
+type Schedule [][]Action
+
+var cell = regexp.MustCompile(`^(\d{1,9})(F|B|I|W)(\d{1,9})$`)
+
+// Read reads a schedule; empty cells, in which a rank waits, are passed over. Name is for
+// errors. O(size of the file).
+func Read(r io.Reader, name string) (Schedule, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be read: %w", name, err)
+	}
+	c := csv.NewReader(bytes.NewReader(data))
+	c.FieldsPerRecord, c.TrimLeadingSpace = -1, true
+	rows, err := c.ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrFormat, name, err)
+	}
+	s := make(Schedule, len(rows))
+	for rank, cells := range rows {
+		for i, text := range cells {
+			if text = strings.TrimSpace(text); text == "" {
+				continue
+			}
+			m := cell.FindStringSubmatch(text)
+			if m == nil {
+				return nil, fmt.Errorf("%w: %s:%d: cell %d is %q; it is stage, F, B, I or W, and micro-batch, as 0F0", ErrFormat, name, rank+1, i+1, text)
+			}
+			stage, _ := strconv.Atoi(m[1]) // nine digits
+			batch, _ := strconv.Atoi(m[3])
+			s[rank] = append(s[rank], Action{stage, strings.Replace(m[2], "I", plan.OpB, 1), batch})
+		}
+	}
+	return s, nil
+}
