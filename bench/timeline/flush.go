@@ -41,7 +41,7 @@ func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 		o.Width = min(max(defaultWidth, passWidth*p.Platform.MicroBatches*len(s.GPUs)/2), mostWidth)
 	}
 	d := &drawing{Writer: bufio.NewWriter(w), plan: p}
-	d.lay(o, end, heightOf(len(s.GPUs)))
+	d.lay(o, end, heightOf(make([]lane, len(s.GPUs))))
 	d.curveTop, d.curveEnd = d.lanesEnd, d.lanesEnd+4 // there is no curve
 	d.open(d.curveEnd + bottom)
 	u := platform.TimeUnit(end)
@@ -54,8 +54,8 @@ func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	})
 	d.grid()
 	for g := range s.GPUs {
-		name := "gpu" + strconv.Itoa(g)
-		y := d.band(g, name)
+		name, y := "gpu"+strconv.Itoa(g), top+float64(g)*(laneHeight+laneGap)
+		d.band(y, lane{name: name})
 		for _, x := range lanes[name] {
 			d.flushBox(y, x, len(s.GPUs))
 		}
