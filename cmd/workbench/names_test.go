@@ -23,12 +23,13 @@ const mostNamed = 15
 var own = map[string][]string{
 	"remat":              {"rematgraph", "checkmate", "stages", "training", "graph", "graphs"},
 	"join":               {"joins"},
-	"activation-offload": {"offload"},
+	"activation-offload": {"offload", "rematoffload"},
 	"remat-offload":      {"offload", "combined"},
 	"swap":               nil,
 	"pipeline":           {"pipelinestrength", "periodic"},
 	"weight-offload":     {"weights", "cycle"},
 	"placement":          {"lifetimes", "place"},
+	"flush":              {"partition", "schedule", "torchcsv"},
 }
 
 // isOwn reports whether a file is one of a problem's own: a word of its path, folders

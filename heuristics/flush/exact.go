@@ -28,7 +28,7 @@ func Exact(ctx context.Context, v *flush.Instance, g Goal) Found {
 	x := newBranching(v, s)
 	x.report = g.OnProgress
 	if x.branch(ctx); !x.stopped {
-		f.Bound = x.least * (1 - rounding)
+		f.Bound = x.shortest * (1 - rounding)
 	}
 	f.Order = x.best
 	return f
@@ -43,21 +43,21 @@ type paths []float64
 
 // branching is a branch and bound.
 type branching struct {
-	v       *flush.Instance
-	count   []int     // by letter
-	end     [][]paths // by letter and micro-batch
-	free    []paths   // by GPU: the end of its last operation
-	held    []int64
-	left    []float64 // by GPU: what it still has to compute
-	order   flush.Order
-	total   int
-	best    flush.Order
-	least   float64
-	seen    map[string][][]float64
-	kept    int // numbers in seen
-	nodes   int
-	stopped bool
-	report  func(float64)
+	v        *flush.Instance
+	count    []int     // by letter
+	end      [][]paths // by letter and micro-batch
+	free     []paths   // by GPU: the end of its last operation
+	held     []int64
+	left     []float64 // by GPU: what it still has to compute
+	order    flush.Order
+	total    int
+	best     flush.Order
+	shortest float64
+	seen     map[string][][]float64
+	kept     int // numbers in seen
+	nodes    int
+	stopped  bool
+	report   func(float64)
 }
 
 // mostKept is how many numbers are kept for comparison: 400 MB.
@@ -66,7 +66,7 @@ const mostKept = 50_000_000
 func newBranching(v *flush.Instance, s *flush.Schedule) *branching {
 	x := &branching{
 		v: v, count: make([]int, 3*v.Stages), end: make([][]paths, 3*v.Stages), free: make([]paths, v.GPUs), held: make([]int64, v.GPUs),
-		left: make([]float64, v.GPUs), order: make(flush.Order, v.GPUs), best: s.Order, least: s.Objective, seen: map[string][][]float64{},
+		left: make([]float64, v.GPUs), order: make(flush.Order, v.GPUs), best: s.Order, shortest: s.Objective, seen: map[string][][]float64{},
 	}
 	for g := range x.free {
 		x.free[g] = x.none()
@@ -91,14 +91,14 @@ func (x *branching) branch(ctx context.Context) {
 	if x.nodes++; x.nodes%1024 == 0 && ctx.Err() != nil {
 		x.stopped = true
 	}
-	if x.stopped || x.bound() >= x.least*(1-rounding) || x.dominated() {
+	if x.stopped || x.bound() >= x.shortest*(1-rounding) || x.dominated() {
 		return
 	}
 	if x.total == x.v.Ops() {
-		if s, err := x.v.Schedule(clone(x.order)); err == nil && s.Objective < x.least*(1-rounding) {
-			x.best, x.least = s.Order, s.Objective
+		if s, err := x.v.Schedule(clone(x.order)); err == nil && s.Objective < x.shortest*(1-rounding) {
+			x.best, x.shortest = s.Order, s.Objective
 			if x.report != nil {
-				x.report(x.least)
+				x.report(x.shortest)
 			}
 		}
 		return

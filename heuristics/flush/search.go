@@ -28,16 +28,16 @@ const (
 
 // An annealer changes an order step by step.
 type annealer struct {
-	v       *flush.Instance
-	r       *rand.Rand
-	t       *flush.Timer
-	order   flush.Order
-	cost    float64
-	count   []int32 // by letter, scratch
-	best    flush.Order
-	least   float64
-	enough  float64
-	changed func(float64)
+	v        *flush.Instance
+	r        *rand.Rand
+	t        *flush.Timer
+	order    flush.Order
+	cost     float64
+	count    []int32 // by letter, scratch
+	best     flush.Order
+	shortest float64
+	enough   float64
+	changed  func(float64)
 }
 
 // Search improves an order by simulated annealing: an operation, or a few equal ones, moves
@@ -54,13 +54,13 @@ func Search(ctx context.Context, v *flush.Instance, from flush.Order, g Goal) fl
 	if !a.t.Run(a.order, nil) {
 		return from
 	}
-	a.cost, a.least, a.best = a.measure(), a.t.Objective(), from
+	a.cost, a.shortest, a.best = a.measure(), a.t.Objective(), from
 	steps := g.Steps
 	if steps == 0 {
 		steps = max(leastSteps, min(defaultSteps, defaultSteps*stepOperations/max(v.Ops(), 1)))
 	}
-	hot := a.least * 2e-3
-	for k := 0; k < steps && a.least > a.enough && (k%64 != 0 || ctx.Err() == nil); k++ {
+	hot := a.shortest * 2e-3
+	for k := 0; k < steps && a.shortest > a.enough && (k%64 != 0 || ctx.Err() == nil); k++ {
 		a.step(hot * math.Pow(1e-3, float64(k)/float64(steps)))
 	}
 	return a.best
@@ -95,8 +95,8 @@ func (a *annealer) step(heat float64) {
 	if a.fits(g) && a.t.Run(a.order, nil) {
 		if cost := a.measure(); cost <= a.cost || a.r.Float64() < math.Exp((a.cost-cost)/heat) {
 			a.cost = cost
-			if x := a.t.Objective(); x < a.least*(1-1e-12) {
-				a.least, a.best = x, clone(a.order)
+			if x := a.t.Objective(); x < a.shortest*(1-1e-12) {
+				a.shortest, a.best = x, clone(a.order)
 				if a.changed != nil {
 					a.changed(x)
 				}
