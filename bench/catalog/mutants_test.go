@@ -118,38 +118,33 @@ func slower(in plan.Instance, p *platform.Platform) plan.Instance {
 	return in
 }
 
+// shifted returns parts that have of the next one what take takes, the last one of the first.
+func shifted[T any](parts []T, take func(to, next *T)) []T {
+	all := slices.Clone(parts)
+	for i := range all {
+		take(&all[i], &parts[(i+1)%len(parts)])
+	}
+	return all
+}
+
 // nextTimes has every computation take as long as the next one, the last one as long as the first.
 func nextTimes(in plan.Instance, _ *platform.Platform) plan.Instance {
 	switch x := in.(type) {
 	case *chain.Chain:
 		y := *x
-		y.Layers = slices.Clone(x.Layers)
-		for i := range y.Layers {
-			y.Layers[i].ForwardTime = x.Layers[(i+1)%len(x.Layers)].ForwardTime
-			y.Layers[i].BackwardTime = x.Layers[(i+1)%len(x.Layers)].BackwardTime
-		}
+		y.Layers = shifted(x.Layers, func(to, next *chain.Layer) { to.ForwardTime, to.BackwardTime = next.ForwardTime, next.BackwardTime })
 		return &y
 	case *graph.Graph:
 		y := *x
-		y.Nodes = slices.Clone(x.Nodes)
-		for i := range y.Nodes {
-			y.Nodes[i].Time = x.Nodes[(i+1)%len(x.Nodes)].Time
-		}
+		y.Nodes = shifted(x.Nodes, func(to, next *graph.Node) { to.Time = next.Time })
 		return &y
 	case *functions.Sequence:
 		y := *x
-		y.Functions = slices.Clone(x.Functions)
-		for i := range y.Functions {
-			y.Functions[i].Time = x.Functions[(i+1)%len(x.Functions)].Time
-		}
+		y.Functions = shifted(x.Functions, func(to, next *functions.Function) { to.Time = next.Time })
 		return &y
 	case *lifetimes.Lifetimes:
 		y := *x
-		y.Buffers = slices.Clone(x.Buffers)
-		for i := range y.Buffers {
-			next := x.Buffers[(i+1)%len(x.Buffers)]
-			y.Buffers[i].Lower, y.Buffers[i].Upper = next.Lower, next.Upper
-		}
+		y.Buffers = shifted(x.Buffers, func(to, next *lifetimes.Buffer) { to.Lower, to.Upper = next.Lower, next.Upper })
 		return &y
 	case *partition.Partition:
 		y := *x
@@ -168,32 +163,21 @@ func nextSizes(in plan.Instance, _ *platform.Platform) plan.Instance {
 	switch x := in.(type) {
 	case *chain.Chain:
 		y := *x
-		y.Layers = slices.Clone(x.Layers)
-		for i := range y.Layers {
-			next := &x.Layers[(i+1)%len(x.Layers)]
-			y.Layers[i].Activation, y.Layers[i].Saved, y.Layers[i].Weight, y.Layers[i].Gradient = next.Activation, next.Saved, next.Weight, next.Gradient
-		}
+		y.Layers = shifted(x.Layers, func(to, next *chain.Layer) {
+			to.Activation, to.Saved, to.Weight, to.Gradient = next.Activation, next.Saved, next.Weight, next.Gradient
+		})
 		return &y
 	case *graph.Graph:
 		y := *x
-		y.Nodes = slices.Clone(x.Nodes)
-		for i := range y.Nodes {
-			y.Nodes[i].Memory = x.Nodes[(i+1)%len(x.Nodes)].Memory
-		}
+		y.Nodes = shifted(x.Nodes, func(to, next *graph.Node) { to.Memory = next.Memory })
 		return &y
 	case *functions.Sequence:
 		y := *x
-		y.Variables = slices.Clone(x.Variables)
-		for i := range y.Variables {
-			y.Variables[i].Size = x.Variables[(i+1)%len(x.Variables)].Size
-		}
+		y.Variables = shifted(x.Variables, func(to, next *functions.Variable) { to.Size = next.Size })
 		return &y
 	case *lifetimes.Lifetimes:
 		y := *x
-		y.Buffers = slices.Clone(x.Buffers)
-		for i := range y.Buffers {
-			y.Buffers[i].Size = x.Buffers[(i+1)%len(x.Buffers)].Size
-		}
+		y.Buffers = shifted(x.Buffers, func(to, next *lifetimes.Buffer) { to.Size = next.Size })
 		return &y
 	case *partition.Partition:
 		y := *x

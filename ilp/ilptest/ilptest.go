@@ -2,25 +2,20 @@
 package ilptest
 
 import (
+	"fmt"
 	"testing"
 
+	"pgregory.net/rapid"
+
+	"workbench/ilp/check"
 	"workbench/ilp/formulation"
-	"workbench/model/chain"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/subject"
+	"workbench/model/testfile"
 	"workbench/solvers"
 )
-
-// Network returns a chain of layers with forward and backward time, activation
-// and weight each.
-func Network(input float64, layers ...[4]float64) *chain.Chain {
-	c := &chain.Chain{Name: "test", Input: chain.Input{Activation: input}}
-	for _, l := range layers {
-		c.Layers = append(c.Layers, chain.Layer{ForwardTime: l[0], BackwardTime: l[1], Activation: l[2], Weight: l[3]})
-	}
-	return c
-}
 
 // Must builds the program of an instance.
 func Must[T plan.Instance](t testing.TB, build formulation.Builder[T], in T, p platform.Platform) *formulation.Program {
@@ -62,4 +57,47 @@ func Formulation(t *testing.T, list []formulation.Formulation, name string) form
 	}
 	t.Fatalf("no formulation %q", name)
 	return formulation.Formulation{}
+}
+
+// A Check is a run of the check of a formulation against exhaustive search.
+type Check struct {
+	Backends      []solvers.Backend
+	Cases, Layers int     // in the full run
+	Tight         float64 // at least this part of the optima is met
+}
+
+// Keeps checks that a formulation keeps its promise.
+func Keeps(t *testing.T, f formulation.Formulation, about *subject.Subject, checks ...Check) {
+	t.Helper()
+	for _, x := range checks {
+		cases := testfile.Cases(x.Cases)
+		t.Run(fmt.Sprintf("%s/%d/%d", f.Name, len(x.Backends), x.Layers), func(t *testing.T) {
+			r, err := check.Run(t.Context(), f, about, x.Backends, check.Options{Seed: 1, Cases: cases, Layers: x.Layers})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range r.Failures {
+				t.Errorf("%s, %d times:\n%s", f.Kind, f.Count, f.Smallest.String())
+			}
+			if r.Cases != cases || r.Skipped > cases/100 || float64(r.Tight) < x.Tight*float64(r.Cases-r.Skipped) {
+				t.Errorf("%d cases, %d skipped, %d tight", r.Cases, r.Skipped, r.Tight)
+			}
+		})
+	}
+}
+
+// Starts checks that an optimal plan, of so many seconds, is a solution that costs
+// no more.
+func Starts(t rapid.TB, program *formulation.Program, best *plan.Plan, optimum float64) {
+	t.Helper()
+	start, err := program.Start(best)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := program.Model.Violations(start, check.CheckTolerance); len(v) > 0 {
+		t.Fatalf("an optimal plan is no solution: %s", v[0].String())
+	}
+	if x := program.Objective(program.Model.Objective(start)); x > optimum*(1+plan.Tolerance) {
+		t.Fatalf("an optimal plan costs %.17g, not %.17g", x, optimum)
+	}
 }

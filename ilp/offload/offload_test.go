@@ -2,7 +2,6 @@ package offload
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -28,32 +27,10 @@ import (
 // The bound is one on both backends, and the exact MILP has the optimum.
 func TestCheck(t *testing.T) {
 	both := []solvers.Backend{highs.New(), lpsolve.New()}
-	for _, x := range []struct {
-		name          string
-		backends      []solvers.Backend
-		cases, layers int
-		tight         float64 // at least this part of the optima is met
-	}{
-		{"offload", both[:1], 300, 4, 0.9},
-		{"offload", both, 80, 3, 0.9},
-		{"offload-exact", both[:1], 150, 4, 1},
-		{"offload-exact", both, 60, 3, 1},
-	} {
-		t.Run(fmt.Sprintf("%s/%d/%d", x.name, len(x.backends), x.layers), func(t *testing.T) {
-			f := ilptest.Formulation(t, Formulations(), x.name)
-			r, err := check.Run(t.Context(), f, subject.Offload(), x.backends, check.Options{Seed: 1, Cases: x.cases, Layers: x.layers})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, f := range r.Failures {
-				t.Errorf("%s, %d times:\n%s", f.Kind, f.Count, f.Smallest.String())
-			}
-			if r.Cases-r.Skipped < x.cases*9/10 || float64(r.Tight) < x.tight*float64(r.Cases-r.Skipped) {
-				t.Errorf("%d cases, %d skipped, %d tight", r.Cases, r.Skipped, r.Tight)
-			}
-			t.Logf("%d cases, %d skipped, %d tight", r.Cases, r.Skipped, r.Tight)
-		})
-	}
+	ilptest.Keeps(t, ilptest.Formulation(t, Formulations(), "offload"), subject.Offload(),
+		ilptest.Check{Backends: both[:1], Cases: 300, Layers: 4, Tight: 0.9}, ilptest.Check{Backends: both, Cases: 80, Layers: 3, Tight: 0.9})
+	ilptest.Keeps(t, ilptest.Formulation(t, Formulations(), "offload-exact"), subject.Offload(),
+		ilptest.Check{Backends: both[:1], Cases: 150, Layers: 4, Tight: 1}, ilptest.Check{Backends: both, Cases: 60, Layers: 3, Tight: 1})
 }
 
 // drawMixed is a chain of sizes of all magnitudes, with memory at a breakpoint or
@@ -93,16 +70,7 @@ func TestMixedMagnitudes(t *testing.T) {
 		if err != nil || failed != nil {
 			t.Fatal(err, failed)
 		}
-		start, err := program.Start(best)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if v := program.Model.Violations(start, check.CheckTolerance); len(v) > 0 {
-			t.Fatalf("an optimal plan is no solution: %s\n%+v %+v", v[0].String(), c, p)
-		}
-		if x := program.Objective(program.Model.Objective(start)); x > want*(1+plan.Tolerance) {
-			t.Fatalf("an optimal plan costs %.17g, not %.17g\n%+v %+v", x, want, c, p)
-		}
+		ilptest.Starts(t, program, best, want)
 		b := rapid.SampledFrom(backends).Draw(t, "backend")
 		r, err := b.Solve(t.Context(), program.Model, solvers.Options{Time: 5 * time.Second})
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/milp"
 	"workbench/model/plan"
+	"workbench/model/plan/plantest"
 	"workbench/model/platform"
 	"workbench/model/subject"
 	"workbench/model/testfile"
@@ -43,7 +44,7 @@ func randomPipeline(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) 
 
 // saving is network with ā and δ as large as a.
 func saving(input float64, layers ...[4]float64) *chain.Chain {
-	c := ilptest.Network(input, layers...)
+	c := plantest.Network(input, layers...)
 	c.Input.Gradient = input
 	for i := range c.Layers {
 		l := &c.Layers[i]

@@ -2,7 +2,6 @@ package remat
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -26,29 +25,9 @@ import (
 // Both MILPs keep their promises on both backends.
 func TestChainPromises(t *testing.T) {
 	both := []solvers.Backend{highs.New(), lpsolve.New()}
-	for _, x := range []struct {
-		name          string
-		backends      []solvers.Backend
-		cases, layers int
-	}{
-		{"chain-milp", both[:1], 400, 4},
-		{"chain-milp", both, 100, 3},
-		{"chain-milp-bound", both[:1], 400, 5},
-		{"chain-milp-bound", both, 100, 3},
-	} {
-		x.cases = testfile.Cases(x.cases)
-		t.Run(fmt.Sprintf("%s/%d/%d", x.name, len(x.backends), x.layers), func(t *testing.T) {
-			r, err := check.Run(t.Context(), ilptest.Formulation(t, Formulations(), x.name), subject.Remat(), x.backends, check.Options{Seed: 1, Cases: x.cases, Layers: x.layers})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, f := range r.Failures {
-				t.Errorf("%s, %d times:\n%s", f.Kind, f.Count, f.Smallest.String())
-			}
-			if r.Cases != x.cases || r.Skipped > 0 || r.Tight < x.cases*9/10 {
-				t.Errorf("%d cases, %d skipped, %d tight", r.Cases, r.Skipped, r.Tight)
-			}
-		})
+	for name, layers := range map[string]int{"chain-milp": 4, "chain-milp-bound": 5} {
+		ilptest.Keeps(t, ilptest.Formulation(t, Formulations(), name), subject.Remat(),
+			ilptest.Check{Backends: both[:1], Cases: 400, Layers: layers, Tight: 0.9}, ilptest.Check{Backends: both, Cases: 100, Layers: 3, Tight: 0.9})
 	}
 }
 

@@ -2,7 +2,6 @@ package rematoffload
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -27,28 +26,8 @@ import (
 // The bound is one on both backends, and every optimal plan is a solution.
 func TestCheckRematOffload(t *testing.T) {
 	both := []solvers.Backend{highs.New(), lpsolve.New()}
-	for _, x := range []struct {
-		backends      []solvers.Backend
-		cases, layers int
-		tight         float64
-	}{
-		{both[:1], 100, 4, 0.7},
-		{both, 200, 3, 0.7},
-	} {
-		t.Run(fmt.Sprintf("%d/%d", len(x.backends), x.layers), func(t *testing.T) {
-			r, err := check.Run(t.Context(), ilptest.Formulation(t, Formulations(), "remat-offload"), subject.RematOffload(), x.backends, check.Options{Cases: x.cases, Layers: x.layers})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, f := range r.Failures {
-				t.Errorf("%s, %d times:\n%s", f.Kind, f.Count, f.Smallest.String())
-			}
-			if r.Cases-r.Skipped < x.cases*9/10 || float64(r.Tight) < x.tight*float64(r.Cases-r.Skipped) {
-				t.Errorf("%d cases, %d skipped, %d tight", r.Cases, r.Skipped, r.Tight)
-			}
-			t.Logf("%d cases, %d skipped, %d tight", r.Cases, r.Skipped, r.Tight)
-		})
-	}
+	ilptest.Keeps(t, ilptest.Formulation(t, Formulations(), "remat-offload"), subject.RematOffload(),
+		ilptest.Check{Backends: both[:1], Cases: 100, Layers: 4, Tight: 0.7}, ilptest.Check{Backends: both, Cases: 200, Layers: 3, Tight: 0.7})
 }
 
 // At the edge of memory, whatever the magnitudes, at any pace and on both
@@ -85,16 +64,7 @@ func TestMixedMagnitudes(t *testing.T) {
 		}
 		want *= pace
 		best.Claims.Makespan = want
-		start, err := program.Start(best)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if v := program.Model.Violations(start, check.CheckTolerance); len(v) > 0 {
-			t.Fatalf("an optimal plan is no solution: %s\n%+v %+v", v[0].String(), c, p)
-		}
-		if x := program.Objective(program.Model.Objective(start)); x > want*(1+plan.Tolerance) {
-			t.Fatalf("an optimal plan costs %.17g, not %.17g\n%+v %+v", x, want, c, p)
-		}
+		ilptest.Starts(t, program, best, want)
 		b := rapid.SampledFrom(backends).Draw(t, "backend")
 		got, err := b.Solve(t.Context(), program.Model, solvers.Options{Time: 5 * time.Second})
 		if err != nil {

@@ -2,7 +2,6 @@ package swap
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -24,26 +23,8 @@ import (
 // The bound is one on both backends.
 func TestCheckSwap(t *testing.T) {
 	both := []solvers.Backend{highs.New(), lpsolve.New()}
-	for _, x := range []struct {
-		backends []solvers.Backend
-		cases    int
-		most     int
-		tight    float64 // at least this part of the optima is met
-	}{{both[:1], 300, 5, 0.9}, {both, 150, 4, 0.9}} {
-		t.Run(fmt.Sprintf("%d/%d", len(x.backends), x.most), func(t *testing.T) {
-			r, err := check.Run(t.Context(), ilptest.Formulation(t, Formulations(), "swap"), subject.Swap(), x.backends, check.Options{Seed: 1, Cases: x.cases, Layers: x.most})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, f := range r.Failures {
-				t.Errorf("%s, %d times:\n%s", f.Kind, f.Count, f.Smallest.String())
-			}
-			if r.Cases-r.Skipped < x.cases*9/10 || float64(r.Tight) < x.tight*float64(r.Cases-r.Skipped) {
-				t.Errorf("%d cases, %d skipped, %d tight", r.Cases, r.Skipped, r.Tight)
-			}
-			t.Logf("%d cases, %d skipped, %d tight", r.Cases, r.Skipped, r.Tight)
-		})
-	}
+	ilptest.Keeps(t, ilptest.Formulation(t, Formulations(), "swap"), subject.Swap(),
+		ilptest.Check{Backends: both[:1], Cases: 300, Layers: 5, Tight: 0.9}, ilptest.Check{Backends: both, Cases: 150, Layers: 4, Tight: 0.9})
 }
 
 // Looking at fewer functions is a bound, too, no better, and the best plan is a start.
@@ -116,16 +97,7 @@ func TestMixedMagnitudes(t *testing.T) {
 			best.Ops[i].Start, best.Ops[i].End = best.Ops[i].Start*pace, best.Ops[i].End*pace
 		}
 		best.Claims.Makespan = want
-		start, err := program.Start(best)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if v := program.Model.Violations(start, check.CheckTolerance); len(v) > 0 {
-			t.Fatalf("an optimal plan is no solution: %s\n%+v %+v", v[0].String(), s, p)
-		}
-		if x := program.Objective(program.Model.Objective(start)); x > want*(1+plan.Tolerance) {
-			t.Fatalf("an optimal plan costs %.17g, not %.17g\n%+v %+v", x, want, s, p)
-		}
+		ilptest.Starts(t, program, best, want)
 		got, err := rapid.SampledFrom(backends).Draw(t, "backend").Solve(t.Context(), program.Model, solvers.Options{Time: 5 * time.Second})
 		if err != nil {
 			t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	"workbench/model/cycle"
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
+	"workbench/model/plan/plantest"
 	"workbench/model/platform"
 	"workbench/model/subject"
 	"workbench/model/testfile"
@@ -58,7 +59,7 @@ func weightFormulations() []formulation.Formulation {
 // Every formulation is built of the smallest example that has both kinds of
 // gaps, and its text is what a reader compares with the paper.
 func TestGolden(t *testing.T) {
-	c := ilptest.Network(1, [4]float64{1, 2, 1, 2}, [4]float64{1, 2, 1, 1})
+	c := plantest.Network(1, [4]float64{1, 2, 1, 2}, [4]float64{1, 2, 1, 1})
 	p := platform.Platform{Memory: 6, Bandwidth: 1}
 	for _, f := range weightFormulations() {
 		t.Run(f.Name, func(t *testing.T) {
@@ -78,31 +79,12 @@ func TestGolden(t *testing.T) {
 func TestCheckPromises(t *testing.T) {
 	both := []solvers.Backend{highs.New(), lpsolve.New()}
 	for _, x := range []struct {
-		name          string
-		backends      []solvers.Backend
-		cases, layers int
-		tight         float64 // at least this part of the optima is met
-	}{
-		{"weights", both[:1], 1000, 3, 0.7},
-		{"weights", both, 150, 2, 0.75},
-		{"weights-nested", both[:1], 1000, 3, 0.9},
-		{"weights-nested", both, 150, 2, 0.9},
-		{"weights-exact", both[:1], 400, 3, 1},
-		{"weights-exact", both, 100, 2, 1},
-	} {
-		x.cases = testfile.Cases(x.cases)
-		t.Run(fmt.Sprintf("%s/%d/%d", x.name, len(x.backends), x.layers), func(t *testing.T) {
-			r, err := check.Run(t.Context(), ilptest.Formulation(t, Formulations(), x.name), subject.Weights(), x.backends, check.Options{Seed: 1, Cases: x.cases, Layers: x.layers})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, f := range r.Failures {
-				t.Errorf("%s, %d times:\n%s", f.Kind, f.Count, f.Smallest.String())
-			}
-			if r.Cases != x.cases || r.Skipped > x.cases/100 || float64(r.Tight) < x.tight*float64(r.Cases-r.Skipped) {
-				t.Errorf("%d cases, %d skipped, %d tight", r.Cases, r.Skipped, r.Tight)
-			}
-		})
+		name      string
+		one, both int // cases
+		tight     float64
+	}{{"weights", 1000, 150, 0.7}, {"weights-nested", 1000, 150, 0.9}, {"weights-exact", 400, 100, 1}} {
+		ilptest.Keeps(t, ilptest.Formulation(t, Formulations(), x.name), subject.Weights(),
+			ilptest.Check{Backends: both[:1], Cases: x.one, Layers: 3, Tight: x.tight}, ilptest.Check{Backends: both, Cases: x.both, Layers: 2, Tight: x.tight})
 	}
 }
 
@@ -143,7 +125,7 @@ func TestCheckFindsMisprints(t *testing.T) {
 
 // findings 1, the example: one layer of weight 1 in a memory of 2.
 func TestPrintedCountsOwnWeightTwice(t *testing.T) {
-	c, p := ilptest.Network(0, [4]float64{1, 1, 0, 1}), platform.Platform{Memory: 2, Bandwidth: 1}
+	c, p := plantest.Network(0, [4]float64{1, 1, 0, 1}), platform.Platform{Memory: 2, Bandwidth: 1}
 	r, err := highs.New().Solve(t.Context(), ilptest.Must(t, Printed, c, p).Model, solvers.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +220,7 @@ func TestNestedEqualsPaper(t *testing.T) {
 // deletedOnce is worth something: [001] (6) lets one half of a weight leave
 // twice.
 func TestDeletedOnce(t *testing.T) {
-	c, p := ilptest.Network(1, [4]float64{0, 1, 0, 2}, [4]float64{0, 1, 0, 3}), platform.Platform{Memory: 8, Bandwidth: 1}
+	c, p := plantest.Network(1, [4]float64{0, 1, 0, 2}, [4]float64{0, 1, 0, 3}), platform.Platform{Memory: 8, Bandwidth: 1}
 	if got := optimum(t, highs.New(), ilptest.Must(t, Paper, c, p)); !check.Same(got, 3) {
 		t.Errorf("corrected: %g, want 3", got)
 	}
@@ -323,7 +305,7 @@ func TestBoundOfTable1(t *testing.T) {
 // A plan that meets the bound proves it at once, and a complete start is taken
 // as it is.
 func TestStartProves(t *testing.T) {
-	c := ilptest.Network(0, [4]float64{4, 4, 0, 1}, [4]float64{4, 4, 0, 1}, [4]float64{4, 4, 0, 1})
+	c := plantest.Network(0, [4]float64{4, 4, 0, 1}, [4]float64{4, 4, 0, 1}, [4]float64{4, 4, 0, 1})
 	p := platform.Platform{Memory: 3, Bandwidth: 1}
 	best, pl, err := exhaustive.WeightOffload(c, p, subject.States)
 	if err != nil {
@@ -346,7 +328,7 @@ func TestStartProves(t *testing.T) {
 }
 
 func TestBadStarts(t *testing.T) {
-	c, p := ilptest.Network(0, [4]float64{1, 1, 0, 1}, [4]float64{1, 1, 0, 1}), platform.Platform{Memory: 3, Bandwidth: 1}
+	c, p := plantest.Network(0, [4]float64{1, 1, 0, 1}, [4]float64{1, 1, 0, 1}), platform.Platform{Memory: 3, Bandwidth: 1}
 	period := 8.
 	op := func(kind string, layer int, start float64) plan.Op {
 		o := plan.Op{Op: kind, Layer: layer, Start: start, End: start + 1}
@@ -377,7 +359,7 @@ func TestBadStarts(t *testing.T) {
 // A plan that prefetches twice in one gap and uploads twice in a cycle is a
 // start all the same, in normal form.
 func TestStartNormalForm(t *testing.T) {
-	c := ilptest.Network(0, [4]float64{1, 1, 0, 1}, [4]float64{9, 9, 0, 1})
+	c := plantest.Network(0, [4]float64{1, 1, 0, 1}, [4]float64{9, 9, 0, 1})
 	p := platform.Platform{Memory: 4, Bandwidth: 1}
 	period := 20.
 	pl := &plan.Plan{
@@ -418,17 +400,17 @@ func TestStartNormalForm(t *testing.T) {
 }
 
 func TestUnfit(t *testing.T) {
-	one := ilptest.Network(0, [4]float64{1, 1, 0, 1})
+	one := plantest.Network(0, [4]float64{1, 1, 0, 1})
 	good := platform.Platform{Memory: 2, Bandwidth: 1}
 	for name, x := range map[string]struct {
 		c *chain.Chain
 		p platform.Platform
 	}{
 		"nil":          {nil, good},
-		"empty":        {ilptest.Network(0), good},
+		"empty":        {plantest.Network(0), good},
 		"memory":       {one, platform.Platform{Memory: math.NaN(), Bandwidth: 1}},
 		"bandwidth":    {one, platform.Platform{Memory: 2}},
-		"no time":      {ilptest.Network(0, [4]float64{0, 0, 0, 1}), good},
+		"no time":      {plantest.Network(0, [4]float64{0, 0, 0, 1}), good},
 		"infinite":     {one, platform.Platform{Memory: math.Inf(1), Bandwidth: 1}},
 		"no link":      {one, platform.Platform{Memory: 2, Bandwidth: -1}},
 		"infinite one": {one, platform.Platform{Memory: 2, Bandwidth: math.Inf(1)}},
@@ -445,8 +427,8 @@ func TestUnfit(t *testing.T) {
 		least  float64
 	}{
 		"B_1 needs its weight, its gradient": {one, 1.5, 2},
-		"F_2 needs its weight":               {ilptest.Network(1, [4]float64{1, 1, 1, 0}, [4]float64{1, 1, 7, 0}), 5, 9},
-		"there before B_2 releases":          {ilptest.Network(0, [4]float64{1, 1, 1, 5}, [4]float64{1, 1, 9, 0}), 12, 15},
+		"F_2 needs its weight":               {plantest.Network(1, [4]float64{1, 1, 1, 0}, [4]float64{1, 1, 7, 0}), 5, 9},
+		"there before B_2 releases":          {plantest.Network(0, [4]float64{1, 1, 1, 5}, [4]float64{1, 1, 9, 0}), 12, 15},
 	} {
 		for _, f := range weightFormulations() {
 			_, err := f.Build(x.c, platform.Platform{Memory: x.memory, Bandwidth: 1}, nil)

@@ -9,22 +9,13 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/plan"
+	"workbench/model/plan/plantest"
 	"workbench/model/platform"
 	"workbench/model/testfile"
 	"workbench/model/verify"
 )
 
 const states = 1 << 22
-
-// network returns a chain of layers with forward and backward time, activation
-// and weight each.
-func network(input float64, layers ...[4]float64) *chain.Chain {
-	c := &chain.Chain{Name: "test", Input: chain.Input{Activation: input}}
-	for _, l := range layers {
-		c.Layers = append(c.Layers, chain.Layer{ForwardTime: l[0], BackwardTime: l[1], Activation: l[2], Weight: l[3]})
-	}
-	return c
-}
 
 func TestByHand(t *testing.T) {
 	inf := math.Inf(1)
@@ -35,17 +26,17 @@ func TestByHand(t *testing.T) {
 		want   float64 // 0: infeasible
 	}{
 		// docs/findings.md 1.
-		{"one layer just fits", network(0, [4]float64{1, 1, 0, 1}), 2, 2},
-		{"one layer does not fit", network(0, [4]float64{1, 1, 0, 1}), 1.5, 0},
-		{"unlimited memory", network(3, [4]float64{1, 2, 1, 2}, [4]float64{2, 1, 5, 3}), inf, 6},
+		{"one layer just fits", plantest.Network(0, [4]float64{1, 1, 0, 1}), 2, 2},
+		{"one layer does not fit", plantest.Network(0, [4]float64{1, 1, 0, 1}), 1.5, 0},
+		{"unlimited memory", plantest.Network(3, [4]float64{1, 2, 1, 2}, [4]float64{2, 1, 5, 3}), inf, 6},
 		// Beside B_1 and B_2 there is no room, so both weights must come and go:
 		// B_2, then O_2 and P_1 together, B_1, F_1 beside O_1 and P_2, F_2.
-		{"two layers, room for one backward", network(0, [4]float64{2, 2, 0, 2}, [4]float64{2, 2, 0, 2}), 4, 10},
-		{"two layers, room for all", network(0, [4]float64{2, 2, 0, 2}, [4]float64{2, 2, 0, 2}), 6, 8},
-		{"no weights", network(1, [4]float64{1, 1, 1, 0}, [4]float64{0, 3, 1, 0}), 3, 5},
-		{"no weights, no room", network(1, [4]float64{1, 1, 1, 0}, [4]float64{0, 3, 1, 0}), 2.9, 0},
+		{"two layers, room for one backward", plantest.Network(0, [4]float64{2, 2, 0, 2}, [4]float64{2, 2, 0, 2}), 4, 10},
+		{"two layers, room for all", plantest.Network(0, [4]float64{2, 2, 0, 2}, [4]float64{2, 2, 0, 2}), 6, 8},
+		{"no weights", plantest.Network(1, [4]float64{1, 1, 1, 0}, [4]float64{0, 3, 1, 0}), 3, 5},
+		{"no weights, no room", plantest.Network(1, [4]float64{1, 1, 1, 0}, [4]float64{0, 3, 1, 0}), 2.9, 0},
 		// A computation without duration needs memory, too.
-		{"backward without duration", network(0, [4]float64{1, 0, 0, 2}), 3, 0},
+		{"backward without duration", plantest.Network(0, [4]float64{1, 0, 0, 2}), 3, 0},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			got, p, err := WeightOffload(x.c, platform.Platform{Memory: x.memory, Bandwidth: 1}, states)
@@ -103,14 +94,14 @@ func TestTooHard(t *testing.T) {
 		limit     int
 		want      error
 	}{
-		"empty":           {network(0), 1, states, ErrTooHard},
-		"long":            {network(0, one, one, one, one, one), 1, states, ErrTooHard},
-		"fraction":        {network(0, [4]float64{0.5, 1, 1, 1}), 1, states, ErrTooHard},
-		"transfer":        {network(0, one), 3, states, ErrTooHard},
-		"no bandwidth":    {network(0, one), 0, states, ErrTooHard},
-		"NaN":             {network(0, [4]float64{math.NaN(), 1, 1, 1}), 1, states, ErrTooHard},
-		"no computations": {network(0, [4]float64{0, 0, 1, 1}), 1, states, ErrTooHard},
-		"limit":           {network(0, one, one, one), 1, 10, ErrLimit},
+		"empty":           {plantest.Network(0), 1, states, ErrTooHard},
+		"long":            {plantest.Network(0, one, one, one, one, one), 1, states, ErrTooHard},
+		"fraction":        {plantest.Network(0, [4]float64{0.5, 1, 1, 1}), 1, states, ErrTooHard},
+		"transfer":        {plantest.Network(0, one), 3, states, ErrTooHard},
+		"no bandwidth":    {plantest.Network(0, one), 0, states, ErrTooHard},
+		"NaN":             {plantest.Network(0, [4]float64{math.NaN(), 1, 1, 1}), 1, states, ErrTooHard},
+		"no computations": {plantest.Network(0, [4]float64{0, 0, 1, 1}), 1, states, ErrTooHard},
+		"limit":           {plantest.Network(0, one, one, one), 1, 10, ErrLimit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := WeightOffload(x.c, platform.Platform{Memory: 5.5, Bandwidth: x.bandwidth}, x.limit)

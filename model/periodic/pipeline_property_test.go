@@ -177,7 +177,7 @@ func seq(n int) []int {
 func TestPatternsAgainstExecution(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, p := drawPattern(t)
-		r := mustVerifyPattern(t, c, p)
+		r := mustVerify(t, c, p)
 		for _, v := range r.Violations {
 			if v.Rule != plan.RuleMemory {
 				t.Fatalf("%+v in %+v", v, p)
@@ -239,7 +239,7 @@ func TestPatternMutants(t *testing.T) {
 func TestPatternMetamorphic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, p := drawPattern(t)
-		want := mustVerifyPattern(t, c, p)
+		want := mustVerify(t, c, p)
 		const times, sizes = 1e-3, 1 << 20
 		for i := range c.Layers {
 			l := &c.Layers[i]
@@ -254,7 +254,7 @@ func TestPatternMetamorphic(t *testing.T) {
 			o := &p.Ops[k]
 			o.Start, o.End = o.Start*times+by, o.End*times+by
 		}
-		got := mustVerifyPattern(t, c, p)
+		got := mustVerify(t, c, p)
 		if got.Valid() != want.Valid() || !slices.Equal(got.Pattern.NCA, want.Pattern.NCA) {
 			t.Fatalf("%+v\n%+v", want, got)
 		}

@@ -109,19 +109,6 @@ func cancelled(k int) (*chain.Chain, *plan.Plan) {
 	return c, p
 }
 
-func mustVerifyPattern(t interface {
-	Helper()
-	Fatal(...any)
-}, c *chain.Chain, p *plan.Plan,
-) *plan.Report {
-	t.Helper()
-	r, err := verify.On(c, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
 func TestPatternsByHand(t *testing.T) {
 	for _, x := range []struct {
 		name    string
@@ -152,7 +139,7 @@ func TestPatternsByHand(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			c, p := x.pattern()
-			r := mustVerifyPattern(t, c, p)
+			r := mustVerify(t, c, p)
 			if !r.Valid() {
 				t.Fatal(r.Violations)
 			}
@@ -261,7 +248,7 @@ func TestPatternMutations(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			c, p := twoStages()
 			x.mutate(c, p)
-			r := mustVerifyPattern(t, c, p)
+			r := mustVerify(t, c, p)
 			var rules []string
 			found := x.detail == ""
 			for _, v := range r.Violations {
@@ -289,19 +276,19 @@ func TestPatternShifts(t *testing.T) {
 	p.Ops[0].Shift += 3
 	p.Ops[0].Start += 8
 	p.Ops[0].End += 8
-	if r := mustVerifyPattern(t, c, p); !r.Valid() {
+	if r := mustVerify(t, c, p); !r.Valid() {
 		t.Errorf("moved by a period: %v", r.Violations)
 	}
 	c, p = cancelled(3)
 	p.Ops[0].Shift++
-	r := mustVerifyPattern(t, c, p)
+	r := mustVerify(t, c, p)
 	if len(r.Violations) != 1 || r.Violations[0].Rule != plan.RuleShift ||
 		r.Violations[0].Detail != "F_1 has shifts 1 and 1, which are for the same mini-batches: they are equal modulo k = 3" {
 		t.Errorf("%+v", r.Violations)
 	}
 	c, p = cancelled(3)
 	p.Platform.Memory--
-	if r := mustVerifyPattern(t, c, p); len(r.Violations) != 4 || r.Violations[0].Rule != plan.RuleMemory {
+	if r := mustVerify(t, c, p); len(r.Violations) != 4 || r.Violations[0].Rule != plan.RuleMemory {
 		t.Errorf("%+v", r.Violations)
 	}
 }
@@ -324,7 +311,7 @@ func TestPatternRoundings(t *testing.T) {
 	}
 	p.Period = &at
 	p.Allocation = []plan.Stage{{From: 1, To: n}}
-	r := mustVerifyPattern(t, c, p)
+	r := mustVerify(t, c, p)
 	if len(r.Violations) != 1 || r.Violations[0].Rule != plan.RulePeriod {
 		t.Errorf("%+v", r.Violations)
 	}
@@ -333,11 +320,11 @@ func TestPatternRoundings(t *testing.T) {
 func TestPatternClaims(t *testing.T) {
 	c, p := insideStage()
 	p.Claims = plan.Claims{Makespan: 4, PeakMemory: 5}
-	if r := mustVerifyPattern(t, c, p); len(r.ClaimErrors) != 0 {
+	if r := mustVerify(t, c, p); len(r.ClaimErrors) != 0 {
 		t.Error(r.ClaimErrors)
 	}
 	p.MemoryModel, p.Platform.Memory = plan.TaskModel, 8
-	if r := mustVerifyPattern(t, c, p); !r.Valid() || len(r.ClaimErrors) != 1 || !strings.Contains(r.ClaimErrors[0], "the replay gives 8") {
+	if r := mustVerify(t, c, p); !r.Valid() || len(r.ClaimErrors) != 1 || !strings.Contains(r.ClaimErrors[0], "the replay gives 8") {
 		t.Error(r.Violations, r.ClaimErrors)
 	}
 }

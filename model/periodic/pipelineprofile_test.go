@@ -17,7 +17,7 @@ func TestPipelineProfile(t *testing.T) {
 	wrapped := 0
 	rapid.Check(t, func(t *rapid.T) {
 		c, p := drawPattern(t)
-		r := mustVerifyPattern(t, c, p)
+		r := mustVerify(t, c, p)
 		profile, err := periodic.PipelineProfile(c, p)
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/periodic"
 	"workbench/model/plan"
+	"workbench/model/plan/plantest"
 	"workbench/model/testfile"
 	"workbench/model/verify"
 )
@@ -32,14 +33,14 @@ func TestUnreadable(t *testing.T) {
 		{"no bandwidth", func(_ *chain.Chain, p *plan.Plan) { p.Platform.Bandwidth = 0 }, "platform.bandwidth is 0"},
 		{"no layers", func(c *chain.Chain, _ *plan.Plan) { c.Layers = nil }, "no instance"},
 	} {
-		c, p := twoLayers()
+		c, p := plantest.TwoLayers()
 		x.mutate(c, p)
 		r, err := verify.On(c, p)
 		if !errors.Is(err, plan.ErrUnreadable) || !strings.Contains(err.Error(), x.want) || r != nil {
 			t.Errorf("%s: report %v, error %v", x.name, r, err)
 		}
 	}
-	c, p := twoLayers()
+	c, p := plantest.TwoLayers()
 	if _, err := verify.On(c, nil); !errors.Is(err, plan.ErrUnreadable) {
 		t.Errorf("no plan: %v", err)
 	}
@@ -54,8 +55,8 @@ func TestUnreadable(t *testing.T) {
 		t.Errorf("another problem's plan: %v", err)
 	}
 	// Without transfers nothing asks for a bandwidth.
-	c = network(0, [4]float64{1, 1, 0, 1})
-	p = cyclic(2, 2, op("B", 1, 0, 1), op("F", 1, 1, 2))
+	c = plantest.Network(0, [4]float64{1, 1, 0, 1})
+	p = plantest.Cyclic(2, 2, plantest.Op("B", 1, 0, 1), plantest.Op("F", 1, 1, 2))
 	p.Platform.Bandwidth = 0
 	if r := mustVerify(t, c, p); !r.Valid() {
 		t.Errorf("no transfers, no bandwidth: %+v", r.Violations)
@@ -64,8 +65,8 @@ func TestUnreadable(t *testing.T) {
 
 func TestTooLong(t *testing.T) {
 	// A transfer that takes more than a period can never keep up.
-	c := network(0, [4]float64{1, 1, 0, 5})
-	p := cyclic(100, 4, op("B", 1, 0, 1), op("F", 1, 1, 2), op("O", 1, 1, 6))
+	c := plantest.Network(0, [4]float64{1, 1, 0, 5})
+	p := plantest.Cyclic(100, 4, plantest.Op("B", 1, 0, 1), plantest.Op("F", 1, 1, 2), plantest.Op("O", 1, 1, 6))
 	r := mustVerify(t, c, p)
 	if len(r.Violations) == 0 || !slices.ContainsFunc(r.Violations, func(v plan.Violation) bool {
 		return v.Rule == plan.RulePeriod && v.Op == 2 && v.Time == 1 && v.Amount == 1
@@ -73,8 +74,8 @@ func TestTooLong(t *testing.T) {
 		t.Errorf("%+v", r.Violations)
 	}
 	// Nor computations that do.
-	c = network(0, [4]float64{3, 3, 0, 0})
-	p = cyclic(100, 4, op("B", 1, 0, 3), op("F", 1, 3, 6))
+	c = plantest.Network(0, [4]float64{3, 3, 0, 0})
+	p = plantest.Cyclic(100, 4, plantest.Op("B", 1, 0, 3), plantest.Op("F", 1, 3, 6))
 	r = mustVerify(t, c, p)
 	if !slices.ContainsFunc(r.Violations, func(v plan.Violation) bool {
 		return v.Rule == plan.RulePeriod && v.Op == -1 && v.Amount == 2
@@ -93,35 +94,35 @@ func TestInstants(t *testing.T) {
 		peak float64
 		op   int
 	}{
-		{"backward", network(0, [4]float64{2, 0, 1, 3}), []plan.Op{op("B", 1, 0, 0), op("F", 1, 0, 2)}, 7, 0},
+		{"backward", plantest.Network(0, [4]float64{2, 0, 1, 3}), []plan.Op{plantest.Op("B", 1, 0, 0), plantest.Op("F", 1, 0, 2)}, 7, 0},
 		{
-			"everything at once", network(1, [4]float64{0, 0, 2, 0}, [4]float64{0, 0, 4, 1}),
-			[]plan.Op{op("B", 2, 1, 1), op("B", 1, 1, 1), op("F", 1, 1, 1), op("F", 2, 1, 1)},
+			"everything at once", plantest.Network(1, [4]float64{0, 0, 2, 0}, [4]float64{0, 0, 4, 1}),
+			[]plan.Op{plantest.Op("B", 2, 1, 1), plantest.Op("B", 1, 1, 1), plantest.Op("F", 1, 1, 1), plantest.Op("F", 2, 1, 1)},
 			9, 0,
 		},
 		{
 			// a^2 is there during F_2, B_2 only, all at time 0.
-			"the upper layer at once", network(1, [4]float64{1, 1, 2, 0}, [4]float64{0, 0, 4, 0}),
-			[]plan.Op{op("B", 2, 0, 0), op("B", 1, 0, 1), op("F", 1, 1, 2), op("F", 2, 2, 2)},
+			"the upper layer at once", plantest.Network(1, [4]float64{1, 1, 2, 0}, [4]float64{0, 0, 4, 0}),
+			[]plan.Op{plantest.Op("B", 2, 0, 0), plantest.Op("B", 1, 0, 1), plantest.Op("F", 1, 1, 2), plantest.Op("F", 2, 2, 2)},
 			7, 0,
 		},
 		{
 			// a^2 is there at all times but that of B_1, F_1.
-			"the lower layer at once", network(1, [4]float64{0, 0, 2, 0}, [4]float64{1, 1, 4, 0}),
-			[]plan.Op{op("B", 2, 0, 1), op("B", 1, 1, 1), op("F", 1, 1, 1), op("F", 2, 1, 2)},
+			"the lower layer at once", plantest.Network(1, [4]float64{0, 0, 2, 0}, [4]float64{1, 1, 4, 0}),
+			[]plan.Op{plantest.Op("B", 2, 0, 1), plantest.Op("B", 1, 1, 1), plantest.Op("F", 1, 1, 1), plantest.Op("F", 2, 1, 2)},
 			7, -1,
 		},
 		{
 			// At time 13 come F_2, F_3, F_4 and the discards of their weights.
 			// Those of w_3 and w_4 follow F_2, which adds its activation.
-			"discards wait for their computations", network(0, [4]float64{1, 1, 0, 0}, [4]float64{0, 1, 1, 1}, [4]float64{0, 1, 0, 1}, [4]float64{0, 1, 0, 1}),
+			"discards wait for their computations", plantest.Network(0, [4]float64{1, 1, 0, 0}, [4]float64{0, 1, 1, 1}, [4]float64{0, 1, 0, 1}, [4]float64{0, 1, 0, 1}),
 			[]plan.Op{
-				op("B", 4, 0, 1), op("O", 4, 1, 2), op("D", 4, 2, 2), op("P", 3, 2, 3),
-				op("B", 3, 3, 4), op("O", 3, 4, 5), op("D", 3, 5, 5), op("P", 2, 5, 6),
-				op("B", 2, 6, 7), op("O", 2, 7, 8), op("D", 2, 8, 8), op("B", 1, 8, 9), op("F", 1, 9, 10),
-				op("P", 2, 10, 11), op("P", 3, 11, 12), op("P", 4, 12, 13),
-				op("F", 2, 13, 13), op("F", 3, 13, 13), op("F", 4, 13, 13),
-				op("D", 2, 13, 13), op("D", 3, 13, 13), op("D", 4, 13, 13), op("P", 4, 13, 14),
+				plantest.Op("B", 4, 0, 1), plantest.Op("O", 4, 1, 2), plantest.Op("D", 4, 2, 2), plantest.Op("P", 3, 2, 3),
+				plantest.Op("B", 3, 3, 4), plantest.Op("O", 3, 4, 5), plantest.Op("D", 3, 5, 5), plantest.Op("P", 2, 5, 6),
+				plantest.Op("B", 2, 6, 7), plantest.Op("O", 2, 7, 8), plantest.Op("D", 2, 8, 8), plantest.Op("B", 1, 8, 9), plantest.Op("F", 1, 9, 10),
+				plantest.Op("P", 2, 10, 11), plantest.Op("P", 3, 11, 12), plantest.Op("P", 4, 12, 13),
+				plantest.Op("F", 2, 13, 13), plantest.Op("F", 3, 13, 13), plantest.Op("F", 4, 13, 13),
+				plantest.Op("D", 2, 13, 13), plantest.Op("D", 3, 13, 13), plantest.Op("D", 4, 13, 13), plantest.Op("P", 4, 13, 14),
 			},
 			4, 16,
 		},
@@ -131,11 +132,11 @@ func TestInstants(t *testing.T) {
 			if len(x.ops) <= 4 {
 				period = 2
 			}
-			r := mustVerify(t, x.c, cyclic(100, period, x.ops...))
+			r := mustVerify(t, x.c, plantest.Cyclic(100, period, x.ops...))
 			if !r.Valid() || r.PeakMemory != x.peak || r.PeakOp != x.op {
 				t.Errorf("peak %g with operation %d, want %g with %d: %+v", r.PeakMemory, r.PeakOp, x.peak, x.op, r.Violations)
 			}
-			r = mustVerify(t, x.c, cyclic(x.peak-0.5, period, x.ops...))
+			r = mustVerify(t, x.c, plantest.Cyclic(x.peak-0.5, period, x.ops...))
 			if r.Valid() {
 				t.Errorf("valid with %g bytes", x.peak-0.5)
 			}
@@ -152,10 +153,10 @@ func TestInstants(t *testing.T) {
 // normalisation in a long step, follow the same rules.
 func TestTinyTransfers(t *testing.T) {
 	const w = 1e-9 // of a period of 10
-	c := network(0, [4]float64{2, 3, 1, w})
-	p := cyclic(10, 10,
-		op("B", 1, 0, 3), op("O", 1, 3, 3+w), op("D", 1, 3+w, 3+w),
-		op("P", 1, 5-w, 5), op("F", 1, 5, 7), op("D", 1, 7, 7), op("P", 1, 10-w, 10))
+	c := plantest.Network(0, [4]float64{2, 3, 1, w})
+	p := plantest.Cyclic(10, 10,
+		plantest.Op("B", 1, 0, 3), plantest.Op("O", 1, 3, 3+w), plantest.Op("D", 1, 3+w, 3+w),
+		plantest.Op("P", 1, 5-w, 5), plantest.Op("F", 1, 5, 7), plantest.Op("D", 1, 7, 7), plantest.Op("P", 1, 10-w, 10))
 	if r := mustVerify(t, c, p); !r.Valid() {
 		t.Errorf("%+v", r.Violations)
 	}
@@ -172,14 +173,14 @@ func TestTinyTransfers(t *testing.T) {
 // that changed it or before: its uses belong to the stays that make that valid.
 func TestThereAndBackInAnInstant(t *testing.T) {
 	const w = 1e-9 // of a period of 10
-	c := network(0, [4]float64{2, 3, 1, w})
+	c := plantest.Network(0, [4]float64{2, 3, 1, w})
 	for name, p := range map[string]*plan.Plan{
-		"after": cyclic(10, 10,
-			op("B", 1, 0, 3), op("O", 1, 3, 3+w), op("D", 1, 3+w, 3+w), op("P", 1, 3+w, 3+2*w), op("F", 1, 5, 7)),
-		"across the end of the period": cyclic(10, 10,
-			op("B", 1, 7, 10), op("F", 1, 3, 5), op("O", 1, 0, w), op("D", 1, w, w), op("P", 1, w, 2*w)),
-		"rounded to one time": cyclic(10, 10,
-			op("B", 1, 0, 3), op("O", 1, 3, 3), op("D", 1, 3, 3), op("P", 1, 3, 3), op("F", 1, 5, 7)),
+		"after": plantest.Cyclic(10, 10,
+			plantest.Op("B", 1, 0, 3), plantest.Op("O", 1, 3, 3+w), plantest.Op("D", 1, 3+w, 3+w), plantest.Op("P", 1, 3+w, 3+2*w), plantest.Op("F", 1, 5, 7)),
+		"across the end of the period": plantest.Cyclic(10, 10,
+			plantest.Op("B", 1, 7, 10), plantest.Op("F", 1, 3, 5), plantest.Op("O", 1, 0, w), plantest.Op("D", 1, w, w), plantest.Op("P", 1, w, 2*w)),
+		"rounded to one time": plantest.Cyclic(10, 10,
+			plantest.Op("B", 1, 0, 3), plantest.Op("O", 1, 3, 3), plantest.Op("D", 1, 3, 3), plantest.Op("P", 1, 3, 3), plantest.Op("F", 1, 5, 7)),
 	} {
 		if r := mustVerify(t, c, p); !r.Valid() {
 			t.Errorf("%s: %+v", name, r.Violations)
@@ -195,8 +196,8 @@ func TestThereAndBackInAnInstant(t *testing.T) {
 
 // Transfers of a weight without bytes mean nothing, if they take no time.
 func TestNoBytes(t *testing.T) {
-	c := network(0, [4]float64{1, 1, 1, 0})
-	p := cyclic(10, 2, op("B", 1, 0, 1), op("F", 1, 1, 2), op("D", 1, 0.5, 0.5), op("P", 1, 1, 1), op("O", 1, 0.5, 0.5))
+	c := plantest.Network(0, [4]float64{1, 1, 1, 0})
+	p := plantest.Cyclic(10, 2, plantest.Op("B", 1, 0, 1), plantest.Op("F", 1, 1, 2), plantest.Op("D", 1, 0.5, 0.5), plantest.Op("P", 1, 1, 1), plantest.Op("O", 1, 0.5, 0.5))
 	if r := mustVerify(t, c, p); !r.Valid() || r.PeakMemory != 1 {
 		t.Errorf("%+v", r)
 	}
@@ -207,7 +208,7 @@ func TestNoBytes(t *testing.T) {
 }
 
 func TestClaims(t *testing.T) {
-	c, p := twoLayers()
+	c, p := plantest.TwoLayers()
 	p.Claims = plan.Claims{Makespan: 12 * (1 + 1e-10), PeakMemory: 4}
 	if r := mustVerify(t, c, p); r.ClaimErrors != nil {
 		t.Errorf("%q", r.ClaimErrors)
@@ -221,7 +222,7 @@ func TestClaims(t *testing.T) {
 }
 
 func TestProfile(t *testing.T) {
-	c, p := twoLayers()
+	c, p := plantest.TwoLayers()
 	c.Input.Activation, c.Layers[1].Activation = 1, 2
 	got, err := periodic.WeightProfile(c, p)
 	if err != nil {
@@ -255,7 +256,7 @@ func TestProfile(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	c, p := twoLayers()
+	c, p := plantest.TwoLayers()
 	p.Instance.Name = "two layers"
 	s, err := periodic.SummarizeWeights(c, p)
 	if err != nil {
@@ -269,8 +270,8 @@ func TestSummary(t *testing.T) {
 	if diff := cmp.Diff(want, s); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	c = network(1, [4]float64{1, 1, 1, 1})
-	q := cyclic(1, 2, op("B", 1, 0, 1), op("F", 1, 1, 2))
+	c = plantest.Network(1, [4]float64{1, 1, 1, 1})
+	q := plantest.Cyclic(1, 2, plantest.Op("B", 1, 0, 1), plantest.Op("F", 1, 1, 2))
 	q.Instance.Name = "one layer"
 	broken, err := periodic.SummarizeWeights(c, q)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/periodic"
 	"workbench/model/plan"
+	"workbench/model/plan/plantest"
 	"workbench/model/verify"
 )
 
@@ -26,7 +27,7 @@ func drawNetwork(t *rapid.T, timed bool) *chain.Chain {
 	for i := range layers {
 		layers[i] = [4]float64{number(least), number(least), number(0), number(0)}
 	}
-	return network(number(0), layers...)
+	return plantest.Network(number(0), layers...)
 }
 
 // drawSerial draws a plan in which transfers and computations never overlap:
@@ -37,7 +38,7 @@ func drawSerial(t *rapid.T, c *chain.Chain) *plan.Plan {
 	var ops []plan.Op
 	now := 0.0
 	run := func(kind string, i int, d float64) {
-		ops = append(ops, op(kind, i+1, now, now+d))
+		ops = append(ops, plantest.Op(kind, i+1, now, now+d))
 		now += d
 	}
 	type choice struct{ low, high bool } // away after the backward, after the forward
@@ -72,7 +73,7 @@ func drawSerial(t *rapid.T, c *chain.Chain) *plan.Plan {
 		}
 	}
 	period := now + float64(rapid.IntRange(0, 2).Draw(t, "idle"))
-	return cyclic(1000, max(1, period), ops...)
+	return plantest.Cyclic(1000, max(1, period), ops...)
 }
 
 // A serial plan breaks no rule, its peak is exactly the memory it needs, and
@@ -122,7 +123,7 @@ func drawMutation(t *rapid.T, c *chain.Chain, p *plan.Plan) {
 		i := rapid.IntRange(1, c.Len()).Draw(t, "layer")
 		start := float64(rapid.IntRange(0, int(*p.Period)-1).Draw(t, "start"))
 		l := &c.Layers[i-1]
-		o := op(kind, i, start, start+map[string]float64{"F": l.ForwardTime, "B": l.BackwardTime, "P": l.Weight, "O": l.Weight}[kind])
+		o := plantest.Op(kind, i, start, start+map[string]float64{"F": l.ForwardTime, "B": l.BackwardTime, "P": l.Weight, "O": l.Weight}[kind])
 		if kind != "F" && kind != "B" {
 			o.Tensor = plan.TensorW
 		}
@@ -437,13 +438,13 @@ func verifyAnything(t *rapid.T) {
 	for i := range layers {
 		layers[i] = [4]float64{size.Draw(t, "forward"), size.Draw(t, "backward"), size.Draw(t, "activation"), size.Draw(t, "weight")}
 	}
-	c := network(size.Draw(t, "input"), layers...)
+	c := plantest.Network(size.Draw(t, "input"), layers...)
 	var ops []plan.Op
 	for range rapid.IntRange(0, 20).Draw(t, "ops") {
-		ops = append(ops, op(rapid.SampledFrom([]string{"F", "B", "P", "O", "D", "", "X"}).Draw(t, "op"),
+		ops = append(ops, plantest.Op(rapid.SampledFrom([]string{"F", "B", "P", "O", "D", "", "X"}).Draw(t, "op"),
 			rapid.IntRange(-1, 4).Draw(t, "layer"), time.Draw(t, "start"), time.Draw(t, "end")))
 	}
-	p := cyclic(time.Draw(t, "memory"), time.Draw(t, "period"), ops...)
+	p := plantest.Cyclic(time.Draw(t, "memory"), time.Draw(t, "period"), ops...)
 	p.Platform.Bandwidth = time.Draw(t, "bandwidth")
 
 	r, err := verify.On(c, p)
@@ -473,7 +474,7 @@ func BenchmarkVerify(b *testing.B) {
 			for i := range layers {
 				layers[i] = [4]float64{1, 2, 1, 1}
 			}
-			c := network(1, layers...)
+			c := plantest.Network(1, layers...)
 			var ops []plan.Op
 			now := 0.0
 			for j := range 2 * n {
@@ -481,10 +482,10 @@ func BenchmarkVerify(b *testing.B) {
 				if j >= n {
 					kind, i, d = "F", j-n+1, 1
 				}
-				ops = append(ops, op("P", i, now, now+1), op(kind, i, now+1, now+1+d), op("O", i, now+1+d, now+2+d), op("D", i, now+2+d, now+2+d))
+				ops = append(ops, plantest.Op("P", i, now, now+1), plantest.Op(kind, i, now+1, now+1+d), plantest.Op("O", i, now+1+d, now+2+d), plantest.Op("D", i, now+2+d, now+2+d))
 				now += 2 + d
 			}
-			p := cyclic(1e9, now, ops...)
+			p := plantest.Cyclic(1e9, now, ops...)
 			if r := mustVerify(b, c, p); !r.Valid() {
 				b.Fatal(r.Violations)
 			}

@@ -11,54 +11,9 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/plan"
-	"workbench/model/platform"
+	"workbench/model/plan/plantest"
 	"workbench/model/verify"
 )
-
-// network returns a chain of layers with forward and backward time, activation
-// and weight each.
-func network(input float64, layers ...[4]float64) *chain.Chain {
-	c := &chain.Chain{Name: "test", Input: chain.Input{Activation: input}}
-	for _, l := range layers {
-		c.Layers = append(c.Layers, chain.Layer{ForwardTime: l[0], BackwardTime: l[1], Activation: l[2], Weight: l[3]})
-	}
-	return c
-}
-
-// cyclic returns a plan with bandwidth 1. Operations without tensor but of a
-// weight's kind get it.
-func cyclic(memory, period float64, ops ...plan.Op) *plan.Plan {
-	for k := range ops {
-		switch ops[k].Op {
-		case plan.OpP, plan.OpO, plan.OpD:
-			ops[k].Tensor = plan.TensorW
-		}
-	}
-	return &plan.Plan{
-		Format: plan.Format, Problem: plan.WeightOffload, Method: "test",
-		Platform: platform.Platform{Memory: memory, Bandwidth: 1},
-		Period:   &period, Ops: ops,
-	}
-}
-
-func op(kind string, layer int, start, end float64) plan.Op {
-	return plan.Op{Op: kind, Layer: layer, Start: start, End: end}
-}
-
-// twoLayers is a valid plan in which each weight leaves the GPU once and the
-// memory is full while a backward runs.
-//
-//	compute  |B_2  |           |B_1  |F_1  |F_2  |
-//	upload         |w_2  |           |w_1  |
-//	prefetch             |w_1  |     |w_2  |
-//	         0     2     4     6     8     10    12
-func twoLayers() (*chain.Chain, *plan.Plan) {
-	return network(0, [4]float64{2, 2, 0, 2}, [4]float64{2, 2, 0, 2}),
-		cyclic(4, 12,
-			op("B", 2, 0, 2), op("O", 2, 2, 4), op("D", 2, 4, 4),
-			op("P", 1, 4, 6), op("B", 1, 6, 8), op("O", 1, 8, 10), op("P", 2, 8, 10),
-			op("F", 1, 8, 10), op("D", 1, 10, 10), op("F", 2, 10, 12))
-}
 
 func mustVerify(t interface {
 	Helper()
@@ -75,12 +30,12 @@ func mustVerify(t interface {
 
 func TestByHand(t *testing.T) {
 	// docs/findings.md 1: one layer whose gradient just fits.
-	c := network(0, [4]float64{1, 1, 0, 1})
-	r := mustVerify(t, c, cyclic(2, 2, op("B", 1, 0, 1), op("F", 1, 1, 2)))
+	c := plantest.Network(0, [4]float64{1, 1, 0, 1})
+	r := mustVerify(t, c, plantest.Cyclic(2, 2, plantest.Op("B", 1, 0, 1), plantest.Op("F", 1, 1, 2)))
 	if !r.Valid() || r.PeakMemory != 2 || r.PeakOp != 0 || r.Makespan != 2 {
 		t.Errorf("one layer: %+v", r)
 	}
-	c, p := twoLayers()
+	c, p := plantest.TwoLayers()
 	r = mustVerify(t, c, p)
 	if !r.Valid() || r.PeakMemory != 4 || r.Makespan != 12 {
 		t.Errorf("two layers: %+v", r)
@@ -168,11 +123,11 @@ func TestMutations(t *testing.T) {
 		{"B_2 missing", drop(b2), []broken{{plan.RuleMissing, -1, 0, 0}}},
 		{"F_1 missing", drop(f1), []broken{{plan.RuleMissing, -1, 0, 0}}},
 		{"F_2 missing", drop(f2), []broken{{plan.RuleMissing, -1, 0, 0}}},
-		{"F_2 twice", add(op("F", 2, 2, 4)), []broken{{plan.RuleRepeated, 10, 2, 0}}},
-		{"F_1 twice, the second time without its weight", add(op("F", 1, 4, 6)), []broken{
+		{"F_2 twice", add(plantest.Op("F", 2, 2, 4)), []broken{{plan.RuleRepeated, 10, 2, 0}}},
+		{"F_1 twice, the second time without its weight", add(plantest.Op("F", 1, 4, 6)), []broken{
 			{plan.RuleRepeated, 10, 4, 0}, {plan.RuleAbsent, 10, 4, 2},
 		}},
-		{"B_2 twice, the second time during the upload", add(op("B", 2, 2, 4)), []broken{
+		{"B_2 twice, the second time during the upload", add(plantest.Op("B", 2, 2, 4)), []broken{
 			{plan.RuleUploadBackward, o2, 2, 0}, {plan.RuleRepeated, 10, 2, 0}, {plan.RuleHostStale, d2, 4, 0},
 		}},
 		{"F_2 runs into the next period", move(f2, 10.5), []broken{{plan.RuleComputeOverlap, b2, 0, 0.5}}},
@@ -208,12 +163,12 @@ func TestMutations(t *testing.T) {
 		{"prefetch before the discard", all(roomy, move(p2, 3)), []broken{
 			{plan.RulePrefetch, p2, 3, 2}, {plan.RuleLinkOverlap, p1, 4, 1},
 		}},
-		{"prefetch of a weight that is there", all(roomy, add(op("P", 1, 6, 8))), []broken{{plan.RulePrefetch, 10, 6, 2}}},
+		{"prefetch of a weight that is there", all(roomy, add(plantest.Op("P", 1, 6, 8))), []broken{{plan.RulePrefetch, 10, 6, 2}}},
 		{"first discard missing", drop(d2), []broken{{plan.RuleMemory, 3, 6, 2}, {plan.RulePrefetch, 5, 8, 2}}},
 		{"second discard missing", drop(d1), []broken{{plan.RuleMemory, b2, 0, 2}, {plan.RulePrefetch, p1, 4, 2}}},
 		{"weight stays", all(roomy, drop(o2, d2, p2)), nil},
 		{"weight stays, uploaded all the same", all(roomy, drop(d2, p2)), nil},
-		{"discard twice", add(op("D", 1, 11, 11)), []broken{{plan.RuleDiscardAbsent, 10, 11, 2}}},
+		{"discard twice", add(plantest.Op("D", 1, 11, 11)), []broken{{plan.RuleDiscardAbsent, 10, 11, 2}}},
 		{"later discards", all(move(d1, 10.5), move(d2, 5)), nil},
 		{"discard at the start of its backward", move(d2, 0), []broken{{plan.RuleAbsent, b2, 0, 2}, {plan.RuleUploadAbsent, o2, 2, 2}}},
 		{"discard during its backward", move(d2, 1), []broken{{plan.RuleDiscardUsed, d2, 1, 1}, {plan.RuleUploadAbsent, o2, 2, 2}}},
@@ -235,7 +190,7 @@ func TestMutations(t *testing.T) {
 		// Links.
 		{"two prefetches at once", all(roomy, move(p2, 5)), []broken{{plan.RuleLinkOverlap, p2, 5, 1}}},
 		{"two uploads at once", all(roomy, move(o2, 9), drop(d2, p2)), []broken{{plan.RuleLinkOverlap, 1, 9, 1}}},
-		{"three uploads at once", all(roomy, add(op("O", 1, 8.5, 10.5)), move(o2, 9), move(d1, 11), drop(d2, p2)), []broken{
+		{"three uploads at once", all(roomy, add(plantest.Op("O", 1, 8.5, 10.5)), move(o2, 9), move(d1, 11), drop(d2, p2)), []broken{
 			{plan.RuleLinkOverlap, 8, 8.5, 1.5}, {plan.RuleLinkOverlap, 1, 9, 1.5},
 		}},
 
@@ -269,7 +224,7 @@ func TestMutations(t *testing.T) {
 	} {
 		for _, shift := range []float64{0, 1, 1.25, 3, 5.5, 9, 11, -7, 1200} {
 			t.Run(fmt.Sprintf("%s/%g", x.name, shift), func(t *testing.T) {
-				c, p := twoLayers()
+				c, p := plantest.TwoLayers()
 				x.mutate(c, p)
 				rotate(p, shift)
 				var want, got []broken

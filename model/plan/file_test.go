@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/plan"
+	"workbench/model/plan/plantest"
 	"workbench/model/platform"
 	"workbench/model/strictjson"
 )
@@ -52,7 +53,7 @@ func TestReadWrite(t *testing.T) {
 		Format: plan.Format, Problem: plan.WeightOffload, Method: "by hand",
 		Instance: plan.InstanceRef{Name: "one <layer> & a loss", SHA256: "00"},
 		Platform: platform.Platform{Memory: 8 << 30, Bandwidth: 12e9}, Period: &period,
-		Ops:    []plan.Op{op("B", 1, 0, 1), {Op: "O", Tensor: "w", Layer: 1, Start: 1, End: 1.25}},
+		Ops:    []plan.Op{plantest.Op("B", 1, 0, 1), {Op: "O", Tensor: "w", Layer: 1, Start: 1, End: 1.25}},
 		Claims: plan.Claims{Makespan: 2.5, PeakMemory: 10},
 	}
 	if diff := cmp.Diff(want, p); diff != "" {
@@ -216,12 +217,12 @@ func TestReadWriteOps(t *testing.T) {
 }
 
 func TestWriteErrors(t *testing.T) {
-	_, p := twoLayers()
+	_, p := plantest.TwoLayers()
 	p.Ops[3].End = math.NaN()
 	if err := p.Write(&bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "ops[3], P w_1, runs from 4 to NaN") {
 		t.Errorf("NaN: %v", err)
 	}
-	_, p = twoLayers()
+	_, p = plantest.TwoLayers()
 	p.Platform.Memory = math.Inf(1)
 	if err := p.Write(&bytes.Buffer{}); err == nil {
 		t.Error("infinite memory was written")
@@ -229,7 +230,7 @@ func TestWriteErrors(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
-	c, _ := twoLayers()
+	c, _ := plantest.TwoLayers()
 	p := plan.New(plan.WeightOffload, "m", c, platform.Platform{Memory: 1})
 	digest, err := c.Digest()
 	if err != nil {

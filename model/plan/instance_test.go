@@ -17,6 +17,7 @@ import (
 	"workbench/model/join"
 	"workbench/model/periodic"
 	"workbench/model/plan"
+	"workbench/model/plan/plantest"
 	"workbench/model/platform"
 	"workbench/model/testfile"
 	"workbench/model/verify"
@@ -27,7 +28,7 @@ func TestNothingToReplay(t *testing.T) {
 	c, onChain := threeLayers()
 	g, onGraph := fiveNodes()
 	j, onJoin := twoBranches()
-	weights, cyclic := twoLayers()
+	weights, cyclic := plantest.TwoLayers()
 	period := 1.0
 	with := func(p *plan.Plan, f func(*plan.Plan)) *plan.Plan {
 		q := *p
@@ -185,7 +186,7 @@ func TestSummarizeOn(t *testing.T) {
 	}
 	testfile.Golden(t, "rematsummary.txt", text.String())
 
-	weights, cyclic := twoLayers()
+	weights, cyclic := plantest.TwoLayers()
 	s, err := verify.Summarize(weights, cyclic)
 	if _, ok := s.(*periodic.WeightSummary); !ok || err != nil {
 		t.Errorf("of weight offloading: %T, %v", s, err)

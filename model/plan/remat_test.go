@@ -17,6 +17,14 @@ import (
 	"workbench/model/verify"
 )
 
+// broken is a violation that a mutation must produce, without its words.
+type broken struct {
+	rule   string
+	op     int
+	time   float64
+	amount float64
+}
+
 // vectors returns the chain of errata.md's notation: a from layer 0, uF and oF
 // from layer 1 (short ones go on with 0), ā = δ = a, everything else 0.
 func vectors(a, uF, oF []float64) *chain.Chain {

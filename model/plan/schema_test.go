@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"workbench/model/plan"
+	"workbench/model/plan/plantest"
 	"workbench/model/testfile"
 )
 
 // What is written is of the schema.
 func TestSchemaOfWritten(t *testing.T) {
 	validate := testfile.Schema(t, "plan-v1.json")
-	_, valid := twoLayers()
+	_, valid := plantest.TwoLayers()
 	period := 2.5
 	_, onGraph := fiveNodes()
 	_, onJoin := twoBranches()
