@@ -135,7 +135,7 @@ func TestPipelineIsNoWorseThanItsParts(t *testing.T) {
 		}
 		return in
 	}
-	for _, in := range []*run.Instance{load("zoo:resnet34?image=1000&batch=8"), random(40), random(200)} {
+	for _, in := range testfile.Few(1, load("zoo:resnet34?image=1000&batch=8"), random(40), random(200)) {
 		problem, _ := find(t, plan.Pipeline, "pipeline-milp")
 		low, high := problem.Range(in)
 		for _, limit := range limits {

@@ -59,6 +59,7 @@ func join(t *testing.T, a Address, name string) *Queue {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	s := start(t, ServerOptions{})
 	for i, c := range queuetest.Cases(shortLease) {
 		t.Run(c.Name, func(t *testing.T) {

@@ -28,6 +28,7 @@ var environment = &sweep.Environment{Format: sweep.EnvironmentFormat, Digest: "t
 // Rows stay in the queue until they are stored, plans of any size come with
 // them, and what nobody can read is reported.
 func TestRows(t *testing.T) {
+	t.Parallel()
 	s := start(t, ServerOptions{})
 	q := create(t, s.Address(), "rows", Options{Lease: shortLease})
 	w := join(t, s.Address(), "rows")

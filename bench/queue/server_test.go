@@ -17,6 +17,7 @@ import (
 // What the server hands out survives its end, how often it did so included, and
 // so does the acknowledgement of a worker that was at work meanwhile.
 func TestServerRestarts(t *testing.T) {
+	t.Parallel()
 	dir, listen := t.TempDir(), freePort(t)
 	s, err := Start(ServerOptions{Dir: dir, Listen: listen})
 	if err != nil {
@@ -64,6 +65,7 @@ func TestServerRestarts(t *testing.T) {
 
 // Tasks that are added while the server is away wait for it, however many.
 func TestAddWaitsForServer(t *testing.T) {
+	t.Parallel()
 	dir, listen := t.TempDir(), freePort(t)
 	s, err := Start(ServerOptions{Dir: dir, Listen: listen})
 	if err != nil {
@@ -94,6 +96,7 @@ func TestAddWaitsForServer(t *testing.T) {
 
 // A server that is killed may forget what it has handed out a moment before.
 func TestServerForgetsDelivery(t *testing.T) {
+	t.Parallel()
 	s := start(t, ServerOptions{})
 	q := create(t, s.Address(), "forgets", Options{})
 	if err := q.Add(t.Context(), queuetest.Tasks(2)); err != nil {
@@ -247,6 +250,7 @@ func TestPatience(t *testing.T) {
 
 // Names of sweeps are anything; names of streams are not.
 func TestNames(t *testing.T) {
+	t.Parallel()
 	s := start(t, ServerOptions{})
 	seen := map[string]string{}
 	for _, name := range []string{"a", "a b", "a.b", "a_b", "a*", "a>", "A", "ä", strings.Repeat("x", 300), strings.Repeat("x", 301)} {

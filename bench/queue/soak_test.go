@@ -236,6 +236,7 @@ func soakTasks(t *testing.T, usual int) int {
 // Workers and the coordinator, with the server in it, are killed at random
 // moments and started again. Every task has one row in the end.
 func TestSoak(t *testing.T) {
+	t.Parallel()
 	s := &soak{t: t, tasks: soakTasks(t, testfile.Cases(400)), rng: rand.New(rand.NewPCG(1, 2))}
 	s.runs()
 }
