@@ -10,6 +10,7 @@ import (
 	"workbench/bench/run"
 	"workbench/model/allocator"
 	"workbench/model/plan"
+	"workbench/model/platform"
 	"workbench/model/verify"
 )
 
@@ -135,8 +136,9 @@ func (f *Fragmentation) Err() error {
 			if r.Device != "" {
 				where = " on " + r.Device
 			}
-			return fmt.Errorf("%s%s: no room for %s: %d bytes are asked for, %d of %d are in use, %d stuck: %w in this memory",
-				r.Allocator, where, x.Block, x.Size, x.Usage.Used, r.Capacity, x.Usage.Stuck, plan.ErrNoPlan)
+			size := func(n int64) string { return platform.FormatBytes(float64(n)) }
+			return fmt.Errorf("%s%s: no room for %s: %s are asked for, %s of %s are in use, %s stuck: %w in this memory",
+				r.Allocator, where, x.Block, size(x.Size), size(x.Usage.Used), size(r.Capacity), size(x.Usage.Stuck), plan.ErrNoPlan)
 		}
 	}
 	return nil

@@ -168,7 +168,7 @@ func fragment(ctx context.Context, s streams, o *fragmentationOptions, name stri
 	if err != nil {
 		return err
 	}
-	in, err := instanceOf(s, p, o.instance)
+	in, err := run.LoadOf(p, name, o.instance, s.in)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"workbench/bench/catalog"
 	"workbench/bench/fragmentation"
+	"workbench/bench/run"
 	"workbench/bench/words"
 	"workbench/model/platform"
 )
@@ -52,7 +53,7 @@ func place(ctx context.Context, s streams, o *placeOptions, a []string) error {
 	if err != nil {
 		return err
 	}
-	in, err := instanceOf(s, p, a[1])
+	in, err := run.LoadOf(p, a[0], a[1], s.in)
 	if err != nil {
 		return err
 	}

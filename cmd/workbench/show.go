@@ -24,8 +24,8 @@ func newShow(s streams) *cli.Command {
 		Name:      "show",
 		Usage:     "summary of a plan; its timeline as a picture or a trace",
 		ArgsUsage: "PLAN",
-		Description: "The timeline needs the instance: with --instance, or, without it, the\n" +
-			"built-in network of the plan's name.",
+		Description: "The instance is what the plan was made for: --instance, or the built-in network\n" +
+			"or file that the plan remembers, or a file of its name beside the plan.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "timeline", Usage: "draw the plan to `FILE`.svg, or write a trace for Perfetto to FILE.json", Destination: &out, Category: "output"},
 			&cli.StringFlag{Name: "instance", Aliases: []string{"i"}, Usage: "`INSTANCE` the plan was made for", Destination: &instance, Category: "instance"},
@@ -35,7 +35,7 @@ func newShow(s streams) *cli.Command {
 			if err != nil {
 				return err
 			}
-			in, err := instanceOf(s, p, instance)
+			in, err := run.LoadOf(p, a[0], instance, s.in)
 			if err != nil {
 				return err
 			}
@@ -55,25 +55,6 @@ func newShow(s streams) *cli.Command {
 			return err
 		}),
 	}
-}
-
-// instanceOf finds the instance a plan was made for: the one named by the
-// user, else the one the plan remembers. Its digest must be the plan's.
-func instanceOf(s streams, p *plan.Plan, spec string) (*run.Instance, error) {
-	if spec == "" {
-		spec = p.Instance.Source
-	}
-	if spec == "" {
-		return nil, usagef("the plan does not say where its instance %s is: name it with --instance FILE", p.Instance.Name)
-	}
-	in, err := run.Load(spec, s.in)
-	if err != nil {
-		return nil, err
-	}
-	if p.Instance.SHA256 != "" && p.Instance.SHA256 != in.SHA256 {
-		return nil, usagef("%s is not the instance of this plan: its sha256 begins with %.12s, the plan's with %.12s", spec, in.SHA256, p.Instance.SHA256)
-	}
-	return in, nil
 }
 
 // drawTimeline writes the picture or the trace, by the extension of name.

@@ -135,7 +135,7 @@ func (in *instance) pofoWith(ctx context.Context, d *tails, which only, atMost f
 	case len(found) == 0 && ctx.Err() != nil:
 		return nil, fmt.Errorf("remat-offload: pofo: %w: %w", context.Cause(ctx), plan.ErrNoPlan)
 	case len(found) == 0:
-		return nil, fmt.Errorf("remat-offload: pofo finds nothing in %.15g bytes: %w", in.Platform.Memory, plan.ErrNoPlan)
+		return nil, fmt.Errorf("remat-offload: pofo finds nothing in %s: %w", in.Chain.Unit.Exactly(in.Platform.Memory), plan.ErrNoPlan)
 	}
 	slices.SortStableFunc(found, func(x, y *outline) int { return cmp.Compare(x.claim, y.claim) })
 	return found, nil

@@ -108,7 +108,7 @@ func (in *instance) claim(ctx context.Context, gap Gap, limit int) (*Claim, erro
 	done := s.run(ctx)
 	away := s.pick(in)
 	if away == nil { // only by rounding, at the least memory
-		return nil, fmt.Errorf("offload: dynprog: no set fits in %.15g bytes: %w", in.Platform.Memory, plan.ErrNoPlan)
+		return nil, fmt.Errorf("offload: dynprog: no set fits in %s: %w", in.Chain.Unit.Exactly(in.Platform.Memory), plan.ErrNoPlan)
 	}
 	k := in.claimed(away, z.idle(away, gap))
 	k.States = s.states

@@ -40,9 +40,9 @@ func noPlan(v *model.View, method string, least, given float64) error {
 		}
 	}
 	if math.IsInf(least, 1) {
-		return fmt.Errorf("remat: %s finds nothing in %.15g bytes: %w", method, given, plan.ErrNoPlan)
+		return fmt.Errorf("remat: %s finds nothing in %s: %w", method, v.Unit.Exactly(given), plan.ErrNoPlan)
 	}
-	return fmt.Errorf("remat: %s needs %.15g bytes, there are %.15g: %w", method, least, given, plan.ErrNoPlan)
+	return fmt.Errorf("remat: %s needs %s, there are %s: %w", method, v.Unit.Exactly(least), v.Unit.Exactly(given), plan.ErrNoPlan)
 }
 
 // Bounds returns closed-form lower bounds on the makespan, the best first: see

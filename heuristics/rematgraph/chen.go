@@ -42,7 +42,7 @@ func Chen(ctx context.Context, v *stages.View, p platform.Platform) (*plan.Plan,
 		if math.IsInf(lowest, 1) {
 			return nil, fmt.Errorf("chen: %w: there is no segmentation, or no time for one", plan.ErrNoPlan)
 		}
-		return nil, fmt.Errorf("chen: %w: the least memory of its segmentations is %.15g bytes, there are %.15g", plan.ErrNoPlan, lowest, p.Memory)
+		return nil, fmt.Errorf("chen: %w: the least memory of its segmentations is %s, there are %s", plan.ErrNoPlan, v.Graph.Unit.Exactly(lowest), v.Graph.Unit.Exactly(p.Memory))
 	}
 	return fit("chen", best, p)
 }

@@ -34,7 +34,8 @@ func fit(method string, s *stages.Schedule, p platform.Platform) (*plan.Plan, er
 		if err := s.View().Fits(p.Memory); err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%s: %w: it needs %.15g bytes, at node %q, and there are %.15g", method, plan.ErrNoPlan, peak, s.View().Graph.Nodes[node].ID, p.Memory)
+		g := s.View().Graph
+		return nil, fmt.Errorf("%s: %w: it needs %s, at node %q, and there are %s", method, plan.ErrNoPlan, g.Unit.Exactly(peak), g.Nodes[node].ID, g.Unit.Exactly(p.Memory))
 	}
 	return s.Fill(s.View().NewPlan(method, p)), nil
 }

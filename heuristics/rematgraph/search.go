@@ -93,7 +93,8 @@ func leastPlan(v *stages.View, p platform.Platform) (*plan.Plan, error) {
 	if platform.Fits(least.High, p.Memory) {
 		return least.Fill(v.NewPlan("search", p), v), nil
 	}
-	return nil, fmt.Errorf("search: %w: there are %.15g bytes, any plan needs %.15g, and the least for which one is known is %.15g", plan.ErrNoPlan, p.Memory, least.Low, least.High)
+	size := v.Graph.Unit.Exactly
+	return nil, fmt.Errorf("search: %w: there are %s, any plan needs %s, and the least for which one is known is %s", plan.ErrNoPlan, size(p.Memory), size(least.Low), size(least.High))
 }
 
 // largeGraph is the number of nodes beyond which what takes long and rarely

@@ -383,7 +383,7 @@ func (m *machine) explain(method string, list []int) error {
 			what = fmt.Sprintf("in %s", in.Sequence.Variables[(e-n)%vs].ID)
 		}
 	}
-	return fmt.Errorf("%s: %w: %s does not fit in %.10g bytes beside what is on the GPU then", method, plan.ErrNoPlan, what, m.in.Platform.Memory)
+	return fmt.Errorf("%s: %w: %s does not fit in %s beside what is on the GPU then", method, plan.ErrNoPlan, what, m.in.Sequence.Unit.Exactly(m.in.Platform.Memory))
 }
 
 // eventsOf returns the list of what has been placed: the operations in the order

@@ -28,7 +28,7 @@ func L2L(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	}
 	s, ok := in.layerByLayer()
 	if !ok {
-		return nil, fmt.Errorf("l2l: %w: a layer does not fit alone in %.0f bytes", plan.ErrNoPlan, in.Memory)
+		return nil, fmt.Errorf("l2l: %w: a layer does not fit alone in %s", plan.ErrNoPlan, in.Unit.Exactly(in.Memory))
 	}
 	return s.Plan(in.Instance, "l2l"), nil
 }

@@ -32,16 +32,10 @@ func (e *Infeasible) Error() string {
 	return s
 }
 
-// size writes a size to be read, and every digit, since two may be near.
+// size writes a size.
 func (e *Infeasible) size(x float64) string {
-	x = e.Unit.Bytes(x)
-	all := strconv.FormatFloat(x, 'f', -1, 64)
-	rules := RulesOf(e.Problem)
-	switch {
-	case rules != nil && rules.Slots:
-		return all + " slots"
-	case x < 1<<10:
-		return all + " bytes"
+	if rules := RulesOf(e.Problem); rules != nil && rules.Slots {
+		return strconv.FormatFloat(x, 'f', -1, 64) + " slots"
 	}
-	return fmt.Sprintf("%s (%s bytes)", platform.FormatBytes(x), all)
+	return e.Unit.Exactly(x)
 }

@@ -224,6 +224,20 @@ func FormatBytes(x float64) string {
 	return scaled(x, []unit{{" TiB", 1 << 40}, {" GiB", 1 << 30}, {" MiB", 1 << 20}, {" KiB", 1 << 10}, {" B", 1}}, 4)
 }
 
+// Exactly writes so many units to be read, and every digit, since two sizes that are
+// told apart may be near: 753.4 MiB (789976064 bytes).
+func (u Unit) Exactly(x float64) string {
+	x = u.Bytes(x)
+	all := strconv.FormatFloat(x, 'f', -1, 64) + " bytes"
+	if x == 1 {
+		all = "1 byte"
+	}
+	if x < 1<<10 || math.IsInf(x, 1) {
+		return all
+	}
+	return FormatBytes(x) + " (" + all + ")"
+}
+
 // FormatRate writes a bandwidth with four significant digits in decimal units,
 // as link speeds are given.
 func FormatRate(x float64) string {
@@ -253,7 +267,7 @@ func scaled(x float64, units []unit, digits int) string {
 		s := strconv.FormatFloat(x/u.factor, 'g', digits, 64)
 		rounded, err := strconv.ParseFloat(s, 64)
 		if err == nil && (math.Abs(rounded) >= 1 || u == last) {
-			if a := math.Abs(rounded); a >= 1 && a < 1e15 {
+			if a := math.Abs(rounded); a >= 1 && a < 1e9 {
 				s = strconv.FormatFloat(rounded, 'f', -1, 64)
 			}
 			return s + u.suffix

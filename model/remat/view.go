@@ -36,6 +36,7 @@ type View struct {
 	UF, UB                 []float64 // seconds; index 0 unused
 	A, Abar, Delta, OF, OB []float64 // sizes
 	Memory                 float64   // a whole number, too
+	Unit                   platform.Unit
 }
 
 // Of copies a valid chain, without a limit on memory. O(N).
@@ -45,7 +46,7 @@ func Of(c *chain.Chain) *View {
 	part := func(k int) []float64 { return flat[k*(n+1) : (k+1)*(n+1) : (k+1)*(n+1)] }
 	v := &View{
 		N: n, UF: part(0), UB: part(1), A: part(2), Abar: part(3), Delta: part(4), OF: part(5), OB: part(6),
-		Memory: math.Inf(1),
+		Memory: math.Inf(1), Unit: c.Unit,
 	}
 	v.A[0], v.Abar[0], v.Delta[0] = c.Input.Activation, c.Input.Activation, c.Input.Gradient
 	for i := range c.Layers {
