@@ -26,6 +26,7 @@ func full() *run.Result {
 	return &run.Result{
 		Format: run.ResultFormat, Problem: plan.WeightOffload, Method: "milp", Kind: run.Exact,
 		Instance: instance, Platform: machine,
+		Budget:     &run.Budget{GPU: 16, Weights: 1, Gradients: 1, Optimizer: 2, Inputs: 1, Reserve: 1, Memory: 10},
 		Parameters: run.Parameters{TimeLimit: 60, Gap: 1e-4, Threads: 2},
 		Status:     run.Optimal, Error: "none", Note: "for the test",
 		Objective: number(2), Bound: &run.Bound{Value: 1.5, By: "load", Proof: proof.Search, Assumptions: []string{}},

@@ -3,9 +3,11 @@ package run
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"workbench/model/chain"
 	"workbench/model/graph"
+	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/training"
 )
@@ -150,34 +152,83 @@ func (r *BudgetReport) Fits(memory float64) string {
 	return "no plan is known"
 }
 
-// LargestBatch returns the largest mini-batch of a chain at which a plan may fit a
-// GPU, sizes of activations being in proportion to it, 0 if that is unknown: the
-// chain does not say its own, or no plan fits with one sample.
+// LargestBatch returns the largest mini-batch at which a plan may fit a GPU, sizes of
+// activations being in proportion to it, of a training step also those of inputs and
+// workspaces; 0 if that is unknown: the instance does not say its own batch or is
+// neither a chain nor a graph/v2, or no plan fits with one sample. It takes O(log(batch)) ranges.
 func (p *Problem) LargestBatch(in *Instance, b *Budget) int {
-	c := in.Chain()
-	if c == nil || c.Samples == 0 {
+	batched := batches(in)
+	if batched == nil || in.Samples() == 0 {
 		return 0
 	}
-	fits := func(batch int) bool {
-		scaled := scale(c, float64(batch)/float64(c.Samples))
-		low, _ := p.Range(&Instance{Instance: scaled, Name: in.Name})
-		return low <= b.Memory
-	}
-	if !fits(1) {
+	return largest(in.Samples(), func(batch int) float64 {
+		x := float64(batch) / float64(in.Samples())
+		low, _ := p.Range(&Instance{Instance: batched(x), Name: in.Name})
+		memory := b.Memory
+		if p.Apart && in.Chain() == nil {
+			memory += b.Inputs - b.Inputs*x // they are resident, and grow
+		}
+		return memory - low
+	})
+}
+
+// largest returns the largest number from 1 on of which left is not negative, 0 if there
+// is none. left falls, nearly along a line, so that a few values of it are enough: each
+// is dear on a graph. Every other step halves, so that O(log) of them are, whatever left is.
+func largest(start int, left func(int) float64) int {
+	least, most := 1, start+1
+	atLeast := left(least)
+	if atLeast < 0 {
 		return 0
 	}
-	least, most := 1, 2 // fits, does not
-	for ; fits(most) && most < 1<<24; most *= 2 {
-		least = most
+	atMost := left(most)
+	for ; atMost >= 0 && most < 1<<24; atMost = left(most) {
+		slope := (atLeast - atMost) / float64(most-least)
+		least, atLeast, most = most, atMost, 2*most
+		if root := float64(least) + atLeast/slope; root > float64(least) && root < float64(most-1) {
+			most = int(root) + 1
+		}
 	}
-	for most-least > 1 {
-		if at := least + (most-least)/2; fits(at) {
-			least = at
+	for step := 0; most-least > 1; step++ {
+		at := least + (most-least)/2
+		if line := float64(least) + float64(most-least)*atLeast/(atLeast-atMost); step%2 == 0 {
+			at = min(max(int(line), least+1), most-1)
+		}
+		if x := left(at); x >= 0 {
+			least, atLeast = at, x
 		} else {
-			most = at
+			most, atMost = at, x
 		}
 	}
 	return least
+}
+
+// batches returns how an instance grows with its mini-batch, nil if that is unknown.
+func batches(in *Instance) func(x float64) plan.Instance {
+	switch made := in.Instance.(type) {
+	case *chain.Chain:
+		return func(x float64) plan.Instance { return scale(made, x) }
+	case *training.Graph:
+		return func(x float64) plan.Instance { return scaleStep(made, x) }
+	}
+	return nil
+}
+
+// scaleStep returns g with values, inputs and workspaces times x, rounded down: what
+// belongs to weights is of any mini-batch, the loss is one number.
+func scaleStep(g *training.Graph, x float64) *training.Graph {
+	d := *g
+	d.Storages, d.Nodes = slices.Clone(g.Storages), slices.Clone(g.Nodes)
+	d.Input = math.Floor(d.Input * x)
+	for s := range d.Storages {
+		if k := d.Storages[s].Kind; k == training.Value || k == training.Input {
+			d.Storages[s].Bytes = math.Floor(d.Storages[s].Bytes * x)
+		}
+	}
+	for v := range d.Nodes {
+		d.Nodes[v].Workspace = math.Floor(d.Nodes[v].Workspace * x)
+	}
+	return &d
 }
 
 // scale returns c with sizes that depend on the mini-batch times x, rounded down.

@@ -36,6 +36,7 @@ type Result struct {
 	Kind       Kind              `json:"kind"`
 	Instance   plan.InstanceRef  `json:"instance"`
 	Platform   platform.Platform `json:"platform"`
+	Budget     *Budget           `json:"budget,omitempty"` // what --gpu was divided into
 	Parameters Parameters        `json:"parameters"`
 	Status     Status            `json:"status"`
 	Error      string            `json:"error,omitempty"`

@@ -46,7 +46,7 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 	r := &Result{
 		Format: ResultFormat, Problem: p.Name, Method: m.Name, Kind: m.Kind, Unverified: m.Unverified,
 		Instance: in.Ref(),
-		Platform: s.Platform,
+		Platform: s.Platform, Budget: s.Budget,
 		Parameters: Parameters{
 			TimeLimit: s.Time.Seconds(), Gap: s.Gap, Threads: s.Threads,
 		},

@@ -127,6 +127,9 @@ type Method struct {
 // Setting is everything a method is given beside the instance.
 type Setting struct {
 	Platform platform.Platform
+	// Budget is what a whole GPU goes to, of which Platform.Memory is left; nil: the
+	// memory was given.
+	Budget *Budget
 	// Time limit of the method; 0: none. Methods stop at it and return what
 	// they have.
 	Time time.Duration

@@ -41,9 +41,9 @@ func Budget(w io.Writer, in *run.Instance, r *run.BudgetReport) {
 	switch {
 	case r.LargestBatch > 0:
 		fmt.Fprintf(w, "from a batch of %d on no plan is known to fit; this one is of %d (sizes of activations in proportion)\n", r.LargestBatch+1, r.Batch)
-	case in.Chain() != nil && r.Batch > 0:
+	case in.Graph() == nil && r.Batch > 0:
 		fmt.Fprintln(w, "no batch fits")
 	default:
-		fmt.Fprintln(w, "the largest batch is known of chains that say theirs")
+		fmt.Fprintln(w, "the largest batch is known of chains and of graph/v2 that say theirs")
 	}
 }

@@ -7,11 +7,13 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
+	"workbench/bench/catalog"
 	"workbench/model/chain"
 	"workbench/model/graph"
 	"workbench/model/join"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/training"
 )
 
 // Instance prints what an instance is made of: layers, nodes or branches.
@@ -25,6 +27,51 @@ func Instance(w io.Writer, in plan.Instance) {
 		layers(w, made)
 	default:
 		fmt.Fprintf(w, "%s: %s, %d samples a step, computing once %s\n", in.Title(), in.Size(), in.Batch(), platform.FormatSeconds(in.TotalTime()))
+	}
+}
+
+// Outline prints what an instance is made of, and the memory range of every problem that
+// it is for.
+func Outline(w io.Writer, in plan.Instance, o *catalog.Outline) {
+	if _, isGraph := in.(*training.Graph); isGraph && o.Step != nil {
+		step(w, o)
+	} else {
+		Instance(w, in)
+	}
+	fmt.Fprintln(w)
+	for _, r := range o.Ranges {
+		if p, err := catalog.FindProblem(r.Problem); err == nil {
+			fmt.Fprintf(w, "memory of %s: M_low %s, M_high %s\n", p.Name, Memory(p, r.Least), Memory(p, r.Most))
+		}
+	}
+}
+
+// mostHeld is how many storages are listed of those that a peak is made of.
+const mostHeld = 10
+
+// step prints a training step: phases, storages, and what holds the peak.
+func step(w io.Writer, o *catalog.Outline) {
+	x := o.Step
+	fmt.Fprintf(w, "%s: %d nodes, %d samples a step, computing once %s\n\n", o.Instance.Name, x.Nodes, o.Samples, platform.FormatSeconds(o.Compute))
+	t := Table(w, table.Row{"phase", "nodes", "time"}, 2, 3)
+	for _, p := range x.Phases {
+		t.AppendRow(table.Row{p.Phase, p.Nodes, platform.FormatSeconds(p.Time)})
+	}
+	t.Render()
+	fmt.Fprintln(w)
+	t = Table(w, table.Row{"storages", "number", "size", "resident"}, 2, 3, 4)
+	for _, k := range x.Kinds {
+		t.AppendRow(table.Row{k.Kind, k.Storages, platform.FormatBytes(k.Bytes), platform.FormatBytes(k.Resident)})
+	}
+	t.Render()
+	fmt.Fprintf(w, "\nkeeping everything peaks at %s, beside what is resident, at %s: workspace %s and %d storages\n", platform.FormatBytes(x.Peak), x.PeakNode, platform.FormatBytes(x.Workspace), len(x.Held))
+	t = Table(w, table.Row{"held at the peak", "kind", "size", "share", "made by"}, 3, 4)
+	for _, h := range x.Held[:min(len(x.Held), mostHeld)] {
+		t.AppendRow(table.Row{h.Storage, h.Kind, platform.FormatBytes(h.Bytes), Percent(h.Bytes / x.Peak), h.Writer})
+	}
+	t.Render()
+	if n := len(x.Held) - mostHeld; n > 0 {
+		fmt.Fprintf(w, "… and %d smaller ones\n", n)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -219,6 +220,7 @@ type common struct {
 	format, logLevel string
 	quiet            bool
 	log              *slog.Logger // as they say
+	formats          []string     // nil: text and json
 }
 
 func (o *common) flags() []cli.Flag {
@@ -246,8 +248,12 @@ func (o *common) action(s streams, least, most int, usage string, do func(*cli.C
 
 // check validates the common flags and makes the logger they ask for.
 func (o *common) check(s streams) error {
-	if o.format != "text" && o.format != "json" {
-		return usagef("--format %q: %s", o.format, nearest.Hint(o.format, []string{"text", "json"}))
+	formats := o.formats
+	if formats == nil {
+		formats = []string{"text", "json"}
+	}
+	if !slices.Contains(formats, o.format) {
+		return usagef("--format %q: %s", o.format, nearest.Hint(o.format, formats))
 	}
 	var level slog.Level
 	switch o.logLevel {

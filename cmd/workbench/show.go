@@ -13,27 +13,38 @@ import (
 	"workbench/bench/outfile"
 	"workbench/bench/run"
 	"workbench/bench/timeline"
+	"workbench/bench/words"
 	"workbench/model/plan"
 	"workbench/model/verify"
 )
 
 func newShow(s streams) *cli.Command {
-	o := &common{}
+	o := &common{formats: []string{"text", "json", "dot"}}
 	var out, instance string
 	return &cli.Command{
 		Name:      "show",
-		Usage:     "summary of a plan; its timeline as a picture or a trace",
-		ArgsUsage: "PLAN",
+		Usage:     "summary of a plan, its timeline as a picture or a trace; summary of an instance",
+		ArgsUsage: "PLAN|INSTANCE",
 		Description: "The instance is what the plan was made for: --instance, or the built-in network\n" +
-			"or file that the plan remembers, or a file of its name beside the plan.",
+			"or file that the plan remembers, or a file of its name beside the plan.\n" +
+			"Of an instance: what it is made of, the memory ranges of its problems, and of a\n" +
+			"training step what its peak is made of; --format dot draws that for Graphviz.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "timeline", Usage: "draw the plan to `FILE`.svg, or write a trace for Perfetto to FILE.json", Destination: &out, Category: "output"},
 			&cli.StringFlag{Name: "instance", Aliases: []string{"i"}, Usage: "`INSTANCE` the plan was made for", Destination: &instance, Category: "instance"},
 		}, o.flags()...),
-		Action: o.action(s, 1, 1, "show PLAN [--timeline FILE.svg|.json] [--instance INSTANCE]", func(c *cli.Context, a []string) error {
+		Action: o.action(s, 1, 1, "show PLAN|INSTANCE [--timeline FILE.svg|.json] [--instance INSTANCE]", func(c *cli.Context, a []string) error {
 			p, err := readPlan(s, a[0])
+			if err != nil && a[0] != "-" {
+				if in, other := run.Load(a[0], nil); other == nil {
+					return showInstance(s, o, in)
+				}
+			}
 			if err != nil {
 				return err
+			}
+			if o.format == "dot" {
+				return usagef("--format dot: %s is a plan; training steps are drawn", a[0])
 			}
 			in, err := run.LoadOf(p, a[0], instance, s.in)
 			if err != nil {
@@ -55,6 +66,23 @@ func newShow(s streams) *cli.Command {
 			return err
 		}),
 	}
+}
+
+// showInstance sums up an instance.
+func showInstance(s streams, o *common, in *run.Instance) error {
+	if o.format == "dot" {
+		g := catalog.Step(in)
+		if g == nil {
+			return usagef("--format dot: %s is a %s; graphs of training steps are drawn", in.Name, in.Kind())
+		}
+		return g.WriteDOT(s.out)
+	}
+	outline := catalog.OutlineOf(in)
+	if o.json() {
+		return writeJSON(s.out, outline)
+	}
+	words.Outline(s.out, in.Instance, outline)
+	return nil
 }
 
 // drawTimeline writes the picture or the trace, by the extension of name.

@@ -155,7 +155,7 @@ func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, e
 		if j.Budget, err = o.divide(p, in); err != nil {
 			return nil, err
 		}
-		set.Platform.Memory, j.memoryWords = j.Budget.Memory, ""
+		set.Platform.Memory, set.Budget, j.memoryWords = j.Budget.Memory, j.Budget, ""
 	}
 	if err := o.link(p, set); err != nil {
 		return nil, err

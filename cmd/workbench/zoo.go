@@ -70,21 +70,9 @@ func newZooShow(s streams) *cli.Command {
 			if o.json() {
 				return net.Write(s.out)
 			}
-			words.Instance(s.out, net.Instance)
-			showRanges(s.out, net)
+			words.Outline(s.out, net.Instance, catalog.OutlineOf(net))
 			return nil
 		}),
-	}
-}
-
-// showRanges prints the memory range of every problem the instance is for.
-func showRanges(w io.Writer, in *run.Instance) {
-	fmt.Fprintln(w)
-	for _, p := range catalog.Problems() {
-		if p.Accepts(in) == nil {
-			low, high := p.Range(in)
-			fmt.Fprintf(w, "memory of %s: M_low %s, M_high %s\n", p.Name, words.Memory(p, low), words.Memory(p, high))
-		}
 	}
 }
 
