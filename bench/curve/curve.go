@@ -238,7 +238,7 @@ func (c *Curve) refine(ctx context.Context, p *run.Problem, methods []*run.Metho
 		if exact.Kind != run.Exact || exact.Steps || exact.Err != nil {
 			continue
 		}
-		runs := 0
+		runs, start := 0, time.Now()
 		for _, known := range c.better(exact) {
 			best := c.held(exact, known.at)
 			if known.makespan >= best*(1-plan.Tolerance) {
@@ -253,6 +253,7 @@ func (c *Curve) refine(ctx context.Context, p *run.Problem, methods []*run.Metho
 				break
 			}
 		}
+		exact.WallTime += time.Since(start).Seconds()
 		slices.SortStableFunc(exact.Points, func(a, b CurvePoint) int { return cmp.Compare(a.At, b.At) })
 	}
 }
