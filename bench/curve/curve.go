@@ -111,6 +111,7 @@ type BoundPoint struct {
 	By          string     `json:"by"`
 	Proof       proof.Kind `json:"proof"`
 	Assumptions []string   `json:"assumptions"`
+	Infeasible  bool       `json:"infeasible,omitempty"` // it is proved that there is no plan
 }
 
 // mostSteps is how many breakpoints of a trade-off are verified and kept. A
@@ -161,7 +162,9 @@ func RunCurve(ctx context.Context, p *run.Problem, methods []*run.Method, in *ru
 		at := s
 		at.Platform = over.Place(s.Platform, x)
 		b := p.Bound(in, at)
-		c.Bounds = append(c.Bounds, BoundPoint{x, at.Platform.Memory, b.Value, b.By, b.Proof, b.Assumptions})
+		point := BoundPoint{At: x, Memory: at.Platform.Memory, By: b.By, Proof: b.Proof, Assumptions: b.Assumptions}
+		point.improve(b)
+		c.Bounds = append(c.Bounds, point)
 	}
 	for _, m := range methods {
 		start := time.Now()
@@ -184,7 +187,10 @@ func RunCurve(ctx context.Context, p *run.Problem, methods []*run.Method, in *ru
 
 // improve keeps a better bound.
 func (b *BoundPoint) improve(by run.Bound) {
-	if by.Value > b.Value {
+	switch {
+	case math.IsInf(by.Value, 1):
+		b.Infeasible = true
+	case by.Value > b.Value:
 		b.Value, b.By, b.Proof, b.Assumptions = by.Value, by.By, by.Proof, by.Assumptions
 	}
 }
@@ -201,6 +207,9 @@ func (c *Curve) pointwise(ctx context.Context, p *run.Problem, m *run.Method, in
 		series.Points = append(series.Points, pointOf(p, in, r, c.Bounds[k].At))
 		if r.Bound != nil {
 			c.Bounds[k].improve(*r.Bound)
+		}
+		if r.Status == run.Infeasible {
+			c.Bounds[k].Infeasible = true
 		}
 		if r.Err != nil && series.Err == nil {
 			series.Err = r.Err
@@ -370,6 +379,7 @@ func (c *Curve) bound() {
 	for k := len(c.Bounds) - 2; k >= 0; k-- {
 		next := &c.Bounds[k+1]
 		c.Bounds[k].improve(run.Bound{Value: next.Value, By: next.By, Proof: next.Proof, Assumptions: next.Assumptions})
+		c.Bounds[k].Infeasible = c.Bounds[k].Infeasible || next.Infeasible
 	}
 	for i := range c.Series {
 		for j := range c.Series[i].Points {
@@ -400,7 +410,7 @@ func (s *Series) At(at float64) (best *CurvePoint) {
 		p := &s.Points[k]
 		here := p.At == at
 		if s.Steps {
-			here = p.At <= at*(1+plan.Tolerance)
+			here = platform.Fits(p.At, at)
 		}
 		if here && p.Makespan != nil && (best == nil || *p.Makespan < *best.Makespan) {
 			best = p

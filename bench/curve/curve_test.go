@@ -151,6 +151,41 @@ func TestCurveOfALiar(t *testing.T) {
 }
 
 // Where no method has a plan the error says so, and where one has it does not.
+// One unit below the least memory the curve says that there is no plan, as a file, too.
+func TestCurveBelowTheLeast(t *testing.T) {
+	for _, x := range []struct{ problem, method, instance string }{
+		{plan.Remat, "optimum", "zoo:rnn?seq=8&hidden=64&inputs=64"},
+		{plan.Remat, "periodic", "zoo:rnn?seq=8&hidden=64&inputs=64"},
+		{plan.Remat, "store-all", "zoo:unet?as=graph"},
+		{plan.Pipeline, "1f1b-star", "zoo:vgg16"},
+	} {
+		in, err := run.Load(x.instance, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, m := find(t, x.problem, x.method)
+		s := run.Setting{Platform: platform.Platform{Memory: 1, Bandwidth: 12e9, Processors: 4, WeightCopies: 3}}
+		var none *plan.Infeasible
+		if r := run.Run(t.Context(), p, m, in, s); !errors.As(r.Err, &none) {
+			t.Fatalf("%s in 1 byte: %s", x.method, r.Status)
+		}
+		c := curve.RunCurve(t.Context(), p, []*run.Method{m}, in, s, curve.OverMemory, []float64{none.Memory - 1, none.Memory})
+		if !c.Bounds[0].Infeasible || c.Bounds[1].Infeasible {
+			t.Errorf("%s, %s: %+v", x.problem, x.method, c.Bounds)
+		}
+		if at := c.Series[0].At(none.Memory - 1); at != nil {
+			t.Errorf("%s, %s: a plan of %v below the least memory %v", x.problem, x.method, at.Memory, none.Memory)
+		}
+		b, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := testfile.Schema(t, "curve-v1.json")(string(b)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestCurveWithoutPlans(t *testing.T) {
 	in := small(t)
 	p, storeAll := find(t, plan.Remat, "store-all")

@@ -11,6 +11,7 @@ import (
 
 	"workbench/bench/curve"
 	"workbench/bench/plots"
+	"workbench/bench/run"
 	"workbench/model/platform"
 )
 
@@ -83,6 +84,9 @@ func Curve(w io.Writer, c *Case, x *curve.Curve, q curve.Quantity) {
 		bound := platform.FormatSeconds(b.Value)
 		if q == curve.Throughput {
 			bound = quantity(q, x.Of(q, &curve.CurvePoint{Makespan: &b.Value}, b.At))
+		}
+		if b.Infeasible {
+			bound = string(run.Infeasible)
 		}
 		t.AppendRow(append(row, bound))
 	}
