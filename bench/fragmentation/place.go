@@ -19,6 +19,7 @@ type Placer struct {
 	Problem  *run.Problem // of the plans
 	Instance *run.Instance
 	Device   string        // "": the fullest
+	Align    int64         // of addresses, bytes
 	Method   string        // of placement
 	Time     time.Duration // of each placement, and of each planning; 0: no limit
 	// Replans is how often the planner is asked again, for as much less memory as the
@@ -62,21 +63,32 @@ func (x *Placer) Place(ctx context.Context, p *plan.Plan) (*Placed, error) {
 
 // lifetimes returns what a plan has on the device.
 func (x *Placer) lifetimes(p *plan.Plan) (*lifetimes.Lifetimes, error) {
+	t, err := Fullest(x.Problem, x.Instance, p, x.Device)
+	switch {
+	case err != nil:
+		return nil, err
+	case t == nil:
+		return nil, run.InputError(fmt.Errorf("device %q: the plan has nothing there", x.Device))
+	}
+	l := t.Lifetimes(cmp.Or(x.Instance.Name, p.Problem)+"-"+p.Method, x.Align)
+	return l, l.Validate()
+}
+
+// Fullest returns what a plan takes on a device, by its name, or on the one where it has
+// most; nil if there is nothing.
+func Fullest(problem *run.Problem, in *run.Instance, p *plan.Plan, device string) (*allocator.Trace, error) {
 	const slot = 1 // byte
-	traces, err := allocator.Traces(x.Problem.Tensors, x.Instance.Instance, p, slot)
+	traces, err := allocator.Traces(problem.Tensors, in.Instance, p, slot)
 	if err != nil {
 		return nil, run.InputError(err)
 	}
 	var chosen *allocator.Trace
 	for _, t := range traces {
-		if t.Device == x.Device || x.Device == "" && (chosen == nil || t.Peak() > chosen.Peak()) {
+		if len(t.Blocks) > 0 && (t.Device == device || device == "" && (chosen == nil || t.Peak() > chosen.Peak())) {
 			chosen = t
 		}
 	}
-	if chosen == nil || len(chosen.Blocks) == 0 {
-		return nil, run.InputError(fmt.Errorf("device %q: the plan has nothing there", x.Device))
-	}
-	return chosen.Lifetimes(cmp.Or(x.Instance.Name, p.Problem) + "-" + p.Method), nil
+	return chosen, nil
 }
 
 // place solves the placement, and fails where there is none.

@@ -24,11 +24,11 @@ func static(ctx context.Context, t *allocator.Trace, name string, capacity int64
 	if len(t.Blocks) == 0 {
 		return FragmentedRun{Report: &allocator.Report{Device: t.Device, Allocator: Static}}, nil
 	}
-	in, err := view.New(t.Lifetimes(name), granule)
-	if err != nil {
+	l := t.Lifetimes(name, granule)
+	if err := l.Validate(); err != nil {
 		return FragmentedRun{}, run.InputError(err)
 	}
-	f := placement.Least(ctx, in, placement.Goal{Rounds: rounds})
+	f := placement.Least(ctx, view.New(l), placement.Goal{Rounds: rounds})
 	replayed := allocator.Replay(t, allocator.NewVirtual(allocator.Unlimited, granule), allocator.Unlimited, 1, false)
 	r := &allocator.Report{
 		Device: t.Device, Allocator: Static, Requests: replayed.Requests, Most: replayed.Most,

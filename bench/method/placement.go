@@ -33,19 +33,13 @@ func Placement() *run.Problem {
 		Example:   "zoo:resnet18?as=lifetimes",
 		Memory:    "100%",
 		Range: func(in *run.Instance) (low, high float64) {
-			v, err := placementView(in, platform.Platform{})
-			if err != nil {
-				return 0, 0 // Load validates
-			}
+			v := placementView(in)
 			for i := range v.Buffers {
 				high += float64(v.Buffers[i].Room)
 			}
 			return float64(v.Load()), high
 		},
-		Fit: func(in *run.Instance, p platform.Platform) error {
-			_, err := placementView(in, p)
-			return err
-		},
+		Fit:     func(in *run.Instance, p platform.Platform) error { return nil },
 		Bound:   placementBound,
 		Methods: PlacementMethods,
 		Does:    func(p *plan.Plan) string { return fmt.Sprintf("%d offsets", len(p.Offsets)) },
@@ -61,22 +55,14 @@ func Placement() *run.Problem {
 }
 
 // placementView returns the view of an instance.
-func placementView(in *run.Instance, _ platform.Platform) (*placement.Instance, error) {
-	v, err := placement.New(plan.As[*lifetimes.Lifetimes](in.Instance), 1)
-	if err != nil {
-		return nil, run.InputError(err)
-	}
-	return v, nil
+func placementView(in *run.Instance) *placement.Instance {
+	return placement.New(plan.As[*lifetimes.Lifetimes](in.Instance))
 }
 
 // placementBound returns the load.
 func placementBound(in *run.Instance, s run.Setting) run.Bound {
 	return run.Memo(in, boundKey{problem: placement.Problem}, func() run.Bound {
-		v, err := placementView(in, s.Platform)
-		if err != nil {
-			return proof.BySearch(0, "nothing")
-		}
-		return proof.BySearch(float64(v.Load()), "the load: what is alive together")
+		return proof.BySearch(float64(placementView(in).Load()), "the load: what is alive together")
 	})
 }
 
@@ -115,10 +101,7 @@ func placementMethod(name string, kind run.Kind, source, summary, complexity str
 	return &run.Method{
 		Name: name, Kind: kind, Source: source, Summary: summary, Complexity: complexity,
 		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-			v, err := placementView(in, s.Platform)
-			if err != nil {
-				return nil, err
-			}
+			v := placementView(in)
 			if err := v.Fits(s.Platform.Memory); err != nil {
 				return nil, err
 			}
@@ -163,10 +146,7 @@ func placementMethod(name string, kind run.Kind, source, summary, complexity str
 
 // placementMILP solves the MILP from first fit.
 func placementMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-	v, err := placementView(in, s.Platform)
-	if err != nil {
-		return nil, err
-	}
+	v := placementView(in)
 	if err := v.Fits(s.Platform.Memory); err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ type foreign struct {
 	as             string // "chain" or "graph"; empty: the format's own
 	unit           string // of costs or times
 	sizes          string // a second file
+	align          string // of lifetimes, bytes
 	name, out      string
 	layers         int    // how often a network has the layer that a profile lists once
 	granularity    string // "layer" or "operation"; empty: the former
@@ -72,6 +73,11 @@ var importers = []importer{
 	{"minimalloc", "CSV of buffers of minimalloc and idealloc (lifetimes)", []string{"lifetimes"}, nil, func(f *foreign) (plan.Instance, []string, error) {
 		l, err := lifetimes.ReadCSV(f.reader(), f.file)
 		if err == nil {
+			if f.align != "" {
+				if l.Align, err = positiveBytes("--align", f.align); err != nil {
+					return nil, nil, err
+				}
+			}
 			l.Name = strings.TrimSuffix(filepath.Base(f.file), ".csv")
 			l.Source = map[string]any{"kind": "import", "format": "minimalloc"}
 		}
@@ -103,6 +109,7 @@ func newImport(s streams) *cli.Command {
 			&cli.StringFlag{Name: "sizes", Usage: "second `FILE` with the sizes that a table of costs lacks", Destination: &f.sizes, Category: "input"},
 			&cli.IntFlag{Name: "layers", Usage: "`N`: how often the network has the layer that an Aceso profile lists once", Destination: &f.layers, Category: "input"},
 			&cli.StringFlag{Name: "granularity", Usage: "`WHAT` of an Aceso profile becomes a layer of the chain: layer or operation", DefaultText: "layer", Destination: &f.granularity, Category: "input"},
+			&cli.StringFlag{Name: "align", Usage: "addresses of lifetimes are multiples of `SIZE` bytes (default: the file's)", Destination: &f.align, Category: "output"},
 			&cli.StringFlag{Name: "as", Usage: "`FORM` to make: chain, graph or lifetimes (default: the format's own)", Destination: &f.as, Category: "output"},
 			&cli.StringFlag{Name: "name", Usage: "`NAME` of the instance (default: from the file's)", Destination: &f.name, Category: "output"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &f.out, Category: "output"},
@@ -142,6 +149,8 @@ func (f *foreign) importer() (*importer, error) {
 		return nil, usagef("--layers %d: from 1 to %d", f.layers, mostLayers)
 	case !slices.Contains([]string{"", "layer", "operation"}, f.granularity):
 		return nil, usagef("--granularity %q: %s", f.granularity, nearest.Hint(f.granularity, []string{"layer", "operation"}))
+	case f.align != "" && i.forms[0] != lifetimes.Kind:
+		return nil, usagef("--align %q: %s makes a %s, which has no addresses", f.align, i.name, i.forms[0])
 	case f.sizes != "" && i.name != "checkmate":
 		return nil, usagef("--sizes %s: %s has sizes of its own", f.sizes, i.name)
 	}

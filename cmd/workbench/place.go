@@ -2,13 +2,17 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench/catalog"
 	"workbench/bench/fragmentation"
+	"workbench/bench/heights"
 	"workbench/bench/run"
+	"workbench/bench/store"
 	"workbench/bench/words"
 	"workbench/model/platform"
 )
@@ -16,8 +20,8 @@ import (
 // placeOptions are the flags of place; those of solve are for the placement.
 type placeOptions struct {
 	solveOptions
-	out, csv, device string
-	replan           bool
+	out, csv, device, align string
+	replan                  bool
 }
 
 func newPlace(s streams) *cli.Command {
@@ -25,12 +29,14 @@ func newPlace(s streams) *cli.Command {
 	return &cli.Command{
 		Name:      "place",
 		Usage:     "give the tensors of a plan their addresses, before the run",
-		ArgsUsage: "PLAN [INSTANCE]",
+		ArgsUsage: "PLAN [INSTANCE] | SWEEP",
 		Description: "Each time a tensor is on the device is a buffer with a lifetime. Their placement is a\n" +
 			"plan of the problem placement. With --replan, and if it needs more than the memory of PLAN,\n" +
-			"the planner is asked for a plan of so much less, until the placement fits.",
+			"the planner is asked for a plan of so much less, until the placement fits. For the folder\n" +
+			"of a sweep, a table of all its plans.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "device", Usage: "`DEVICE` of a pipeline, as gpu1 (default: the fullest)", Destination: &o.device, Category: "instance"},
+			&cli.StringFlag{Name: "align", Usage: "addresses are multiples of `SIZE` bytes, as 512 for CUDA", Value: "1", Destination: &o.align, Category: "instance"},
 			&cli.BoolFlag{Name: "replan", Usage: "ask the planner for a little less memory where the placement does not fit", Destination: &o.replan, Category: "solver"},
 			&cli.StringFlag{Name: "method", Usage: "`METHOD` of placement", Value: "exact", Destination: &o.method, Category: "solver"},
 			&cli.StringFlag{Name: "time-limit", Usage: "stop each placement, and each planning, after `DURATION`", Value: "60s", Destination: &o.timeLimit, Category: "solver"},
@@ -38,8 +44,15 @@ func newPlace(s streams) *cli.Command {
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the lifetimes to `FILE`", Destination: &o.out, Category: "output"},
 			&cli.StringFlag{Name: "csv", Usage: "write lifetimes and offsets as minimalloc has them to `FILE`", Destination: &o.csv, Category: "output"},
 		}, o.flags()...),
-		Action: o.action(s, 1, 2, "place PLAN [INSTANCE]", func(c *cli.Context, a []string) error {
-			return place(c.Context, s, o, append(a, "")[:2])
+		Action: o.action(s, 1, 2, "place PLAN [INSTANCE] or place SWEEP", func(c *cli.Context, a []string) error {
+			align, err := positiveBytes("--align", o.align)
+			switch {
+			case err != nil:
+				return err
+			case len(a) == 1 && store.Exists(a[0]):
+				return placeSweep(c.Context, s, o, a[0], align)
+			}
+			return place(c.Context, s, o, append(a, "")[:2], align)
 		}),
 	}
 }
@@ -48,7 +61,7 @@ func newPlace(s streams) *cli.Command {
 const mostReplans = 10
 
 // place places the tensors of a plan, a[0], on an instance, a[1] or "".
-func place(ctx context.Context, s streams, o *placeOptions, a []string) error {
+func place(ctx context.Context, s streams, o *placeOptions, a []string, align int64) error {
 	p, err := readPlan(s, a[0])
 	if err != nil {
 		return err
@@ -65,7 +78,7 @@ func place(ctx context.Context, s streams, o *placeOptions, a []string) error {
 	if err != nil {
 		return usagef("--time-limit: %v", err)
 	}
-	x := &fragmentation.Placer{Problem: problem, Instance: in, Device: o.device, Method: o.method, Time: limit}
+	x := &fragmentation.Placer{Problem: problem, Instance: in, Device: o.device, Align: align, Method: o.method, Time: limit}
 	if o.replan {
 		x.Replans = mostReplans
 	}
@@ -80,6 +93,28 @@ func place(ctx context.Context, s streams, o *placeOptions, a []string) error {
 		return placed.WriteJSON(s.out)
 	}
 	words.Placed(s.out, placed)
+	return nil
+}
+
+// placeSweep prints how high the placements of all plans of a sweep are; interrupted, of those so far.
+func placeSweep(ctx context.Context, s streams, o *placeOptions, dir string, align int64) error {
+	if o.replan || o.device != "" || o.planFile != "" || o.out != "" || o.csv != "" {
+		return usagef("--replan, --device, --plan, --output, --csv: for one plan; %s is a sweep", dir)
+	}
+	last := time.Now()
+	h, err := heights.OfSweep(ctx, dir, align, func(done, all int) {
+		if !o.quiet && time.Since(last) > 5*time.Second {
+			last = time.Now()
+			fmt.Fprintf(s.err, "workbench: %d of %d plans placed\n", done, all)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if o.json() {
+		return writeJSON(s.out, h)
+	}
+	h.Write(s.out)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package placement_test
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -50,10 +51,7 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in, err := view.New(l, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := view.New(l)
 		if float64(in.Load()) > best {
 			t.Fatalf("case %d: load %d, optimum %g\n%+v", n, in.Load(), best, l.Buffers)
 		}
@@ -113,10 +111,7 @@ func cut(r *rand.Rand, buffers int, length, height int64) *lifetimes.Lifetimes {
 func TestPutsTogetherWhatIsCut(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {
-		in, err := view.New(cut(rand.New(rand.NewPCG(seed, 0)), 60, 1000, 1<<20), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		in := view.New(cut(rand.New(rand.NewPCG(seed, 0)), 60, 1000, 1<<20))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		f := placement.Least(ctx, in, placement.Goal{})
 		cancel()
@@ -133,10 +128,8 @@ func TestAlignment(t *testing.T) {
 	r := rand.New(rand.NewPCG(20, 2))
 	for range 300 {
 		l := exhaustive.RandomLifetimes(r, 1+r.IntN(6))
-		in, err := view.New(l, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l.Align = 4
+		in := view.New(l)
 		f := placement.Least(t.Context(), in, placement.Goal{})
 		h := check(t, in, f.Offsets)
 		for _, at := range f.Offsets {
@@ -147,6 +140,8 @@ func TestAlignment(t *testing.T) {
 		// All offsets up to four rooms above each other, by trying them.
 		if best := aligned(in, make([]int64, len(in.Buffers)), 0, 1<<40); h != float64(best) || f.Bound != best {
 			t.Fatalf("found %g, proved %d, the optimum is %d\n%+v", h, f.Bound, best, l.Buffers)
+		} else if judged, _, err := exhaustive.Placement(l, math.Inf(1), 1<<20); err != nil || judged != float64(best) {
+			t.Fatalf("exhaustive search: %g, the optimum is %d (%v)\n%+v", judged, best, err, l.Buffers)
 		}
 	}
 }
@@ -177,10 +172,7 @@ next:
 // The annealing keeps to the rules, and does not lose to first fit.
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	in, err := view.New(cut(rand.New(rand.NewPCG(7, 7)), 40, 100, 1000), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := view.New(cut(rand.New(rand.NewPCG(7, 7)), 40, 100, 1000))
 	first := check(t, in, placement.Greedy(t.Context(), in, placement.FirstFit))
 	f := placement.Search(t.Context(), in, placement.Goal{Seed: 1})
 	if h := check(t, in, f.Offsets); h > first || h != float64(f.Height) {

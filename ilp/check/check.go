@@ -124,7 +124,7 @@ func Run(ctx context.Context, f formulation.Formulation, about *subject.Subject,
 			k.backends = backends[:1]
 		}
 		kind, tight, err := k.try(x)
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, errStopped) {
 			return report, nil
 		}
 		switch {
@@ -143,6 +143,9 @@ func Run(ctx context.Context, f formulation.Formulation, about *subject.Subject,
 	}
 	return report, nil
 }
+
+// errStopped says that a backend ended with the context.
+var errStopped = errors.New("stopped")
 
 // checker checks instances one by one.
 type checker struct {
@@ -176,6 +179,8 @@ next:
 	for {
 		for _, y := range k.smaller(x) {
 			switch found, _, err := k.try(y); {
+			case errors.Is(err, errStopped):
+				return x, nil
 			case errors.Is(err, exhaustive.ErrLimit), errors.Is(err, formulation.ErrInstance):
 			case err != nil:
 				return nil, err
@@ -232,8 +237,8 @@ func (k *checker) try(x *Counterexample) (kind FailureKind, tight bool, err erro
 		if err != nil {
 			return "", false, err
 		}
-		if err := k.ctx.Err(); err != nil {
-			return "", false, err
+		if r.Stop == solvers.Time || r.Stop == solvers.Cancelled { // no limit but that of the context, of which a backend may know first
+			return "", false, fmt.Errorf("%w: %v", errStopped, r.Stop)
 		}
 		if kind := k.judge(x, program, r); kind != "" {
 			return kind, false, nil

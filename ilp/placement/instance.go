@@ -41,10 +41,7 @@ func newInstance(l *lifetimes.Lifetimes, p platform.Platform) (*instance, error)
 	if err := l.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
 	}
-	v, err := view.New(l, 1)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
-	}
+	v := view.New(l)
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
 	}

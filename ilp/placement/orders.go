@@ -29,7 +29,9 @@ type orders struct {
 //	x_j + w_j ≤ x_i + M y_ij            the same
 //	x ≥ 0, y binary
 //
-// M is the memory, or the sum of all sizes if that is less. Its relaxation has h =
+// M is the memory, or the sum of all sizes if that is less. In the second and third rows
+// w is rounded up to the alignment, and M is larger by the most that this adds: what is
+// on top needs no room beyond its size. Its relaxation has h =
 // max w_i: y = 1/2 switches the pairs off. O(pairs) columns and rows.
 func Orders(l *lifetimes.Lifetimes, p platform.Platform) (*formulation.Program, error) {
 	o, err := newOrders("placement-orders", l, p)
@@ -55,6 +57,9 @@ func newOrders(name string, l *lifetimes.Lifetimes, p platform.Platform) (*order
 	top := o.m.Group("height", "Sekiyama et al. 2018")
 	for i := range in.Buffers {
 		top.AtMost(new(milp.Expr).Add(1, o.x.At(i)).Add(-1, o.h), -in.units(in.Buffers[i].Size))
+	}
+	for i := range in.Buffers {
+		most = max(most, in.units(in.most+in.Buffers[i].Room-in.Buffers[i].Size))
 	}
 	apart := o.m.Group("apart", "Sekiyama et al. 2018")
 	for _, q := range in.pairs {

@@ -2,6 +2,7 @@ package exhaustive
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 
 	"workbench/model/lifetimes"
@@ -18,7 +19,8 @@ const MaxBuffers = 9
 //
 // It drops the buffers one after the other, in every order, each onto what lies there
 // already. Some order has the least height: that of the offsets of a placement
-// that has it, for each buffer falls at most to where it lay.
+// that has it, for each buffer falls at most to where it lay. With an alignment it falls
+// onto the next multiple above what is under it.
 func Placement(l *lifetimes.Lifetimes, memory float64, limit int) (float64, *plan.Plan, error) {
 	n := len(l.Buffers)
 	if n > MaxBuffers {
@@ -59,6 +61,7 @@ func (s *dropping) drop(placed int, height float64) {
 		s.height, s.best = height, append(s.best[:0], s.at...)
 		return
 	}
+	grid := float64(s.l.Grid())
 	for i := range s.at {
 		if s.placed[i] {
 			continue
@@ -69,6 +72,7 @@ func (s *dropping) drop(placed int, height float64) {
 				on = max(on, s.at[j]+y.Size)
 			}
 		}
+		on = math.Ceil(on/grid) * grid
 		s.at[i], s.placed[i] = on, true
 		s.drop(placed+1, max(height, on+x.Size))
 		s.placed[i] = false

@@ -26,8 +26,8 @@ var columns = map[string]string{
 // the id (Moffitt, MiniMalloc: A Lightweight Memory Allocator for
 // Hardware-Accelerated Machine Learning, ASPLOS 2023). As there, a column "end" in the place
 // of upper is the last instant and not the one after it. An offset, the answer of
-// that program, is read over; gaps in lifetimes and alignments of single buffers
-// are refused. Name names the file in errors and the instance. O(size of the file).
+// that program, is read over; gaps in lifetimes and alignments that differ are
+// refused. Name names the file in errors and the instance. O(size of the file).
 func ReadCSV(r io.Reader, name string) (*Lifetimes, error) {
 	in := csv.NewReader(io.LimitReader(r, strictjson.MostBytes))
 	in.ReuseRecord, in.TrimLeadingSpace = true, true
@@ -84,9 +84,6 @@ func (l *Lifetimes) row(record []string, at map[string]int, upper string, inclus
 	if k, ok := at["gaps"]; ok && strings.TrimSpace(record[k]) != "" {
 		return errors.New("gaps: buffers live without a gap here; split it into several")
 	}
-	if k, ok := at["alignment"]; ok && strings.TrimSpace(record[k]) != "1" {
-		return errors.New("alignment: is 1 here; --align is that of all buffers")
-	}
 	number := func(column string) (x int64, err error) {
 		field := strings.TrimSpace(record[at[column]])
 		if x, err = strconv.ParseInt(field, 10, 64); err != nil || x < -MaxInstant || x > MaxInstant {
@@ -106,6 +103,16 @@ func (l *Lifetimes) row(record []string, at map[string]int, upper string, inclus
 	if err != nil {
 		return err
 	}
+	if _, ok := at["alignment"]; ok {
+		align, err := number("alignment")
+		switch {
+		case err != nil:
+			return err
+		case len(l.Buffers) > 0 && align != l.Align, align < 1:
+			return fmt.Errorf("alignment: %d; all buffers have the same here, at least 1", align)
+		}
+		l.Align = align
+	}
 	// A string of the record shares its memory with the whole line.
 	id := strings.Clone(record[at["id"]])
 	l.Buffers = append(l.Buffers, Buffer{ID: id, Lower: lower, Upper: end + inclusive, Size: float64(size)})
@@ -119,6 +126,9 @@ func (l *Lifetimes) WriteCSV(w io.Writer, offsets []float64) error {
 	buffered := bufio.NewWriter(w)
 	out := csv.NewWriter(buffered)
 	header := []string{"id", "lower", "upper", "size"}
+	if l.Align > 1 {
+		header = append(header, "alignment")
+	}
 	if offsets != nil {
 		header = append(header, "offset")
 	}
@@ -129,6 +139,9 @@ func (l *Lifetimes) WriteCSV(w io.Writer, offsets []float64) error {
 	for i := range l.Buffers {
 		x := &l.Buffers[i]
 		record := []string{x.ID, strconv.FormatInt(x.Lower, 10), strconv.FormatInt(x.Upper, 10), whole(x.Size)}
+		if l.Align > 1 {
+			record = append(record, strconv.FormatInt(l.Grid(), 10))
+		}
 		if offsets != nil {
 			record = append(record, whole(offsets[i]))
 		}

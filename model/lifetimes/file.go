@@ -18,6 +18,7 @@ const MaxInstant = 1<<53 - 1
 type file struct {
 	Format  string         `json:"format"`
 	Name    string         `json:"name"`
+	Align   *int64         `json:"align,omitempty"`
 	Buffers []fileBuffer   `json:"buffers"`
 	Source  map[string]any `json:"source,omitempty"`
 }
@@ -39,6 +40,15 @@ func Read(r io.Reader, name string) (*Lifetimes, error) {
 func (f *file) lifetimes(extra []strictjson.Extra, unit platform.Unit) (*Lifetimes, error) {
 	l := &Lifetimes{Name: f.Name, Source: f.Source, Extra: extra, Unit: unit, Buffers: make([]Buffer, len(f.Buffers))}
 	names := strictjson.NewNames("buffers", "buffer", len(f.Buffers))
+	if f.Align != nil {
+		if *f.Align < 1 {
+			return nil, strictjson.Wrong("align", "%d; addresses are multiples of 1 byte or more", *f.Align)
+		}
+		l.Align = *f.Align
+		if l.Align == 1 {
+			l.Align = 0 // there is one way to say it
+		}
+	}
 	for i := range f.Buffers {
 		x, path := &f.Buffers[i], fmt.Sprintf("buffers[%d]", i)
 		id, err := names.Read(i, x.ID)
@@ -57,7 +67,8 @@ func (f *file) lifetimes(extra []strictjson.Extra, unit platform.Unit) (*Lifetim
 
 // Validate checks that there is a buffer, that ids differ, that every lifetime
 // holds an instant and lies within [MaxInstant], and that sizes are whole numbers
-// of units whose sums are exact ([platform.MaxTotal]). The error is a *strictjson.FieldError.
+// of units whose sums, and what is lost by the alignment, are exact
+// ([platform.MaxTotal]). The error is a *strictjson.FieldError.
 // O(buffers).
 func (l *Lifetimes) Validate() error {
 	if len(l.Buffers) == 0 {
@@ -82,6 +93,9 @@ func (l *Lifetimes) Validate() error {
 		}
 		total += x.Size
 	}
+	if lost := float64(l.Align) * l.Unit.PerByte() * float64(len(l.Buffers)); l.Align < 0 || lost >= platform.MaxTotal {
+		return strictjson.Wrong("align", "%d for %d buffers: it is at least 1 byte, and what is lost by it stays below %g units", l.Align, len(l.Buffers), platform.MaxTotal)
+	}
 	return strictjson.CheckTotal("buffers", total, l.Unit)
 }
 
@@ -92,6 +106,9 @@ func (l *Lifetimes) canonical() (*file, error) {
 		return nil, fmt.Errorf("%s: %w", strictjson.Title(Format, l.Name), err)
 	}
 	f := &file{Format: Format, Name: l.Name, Buffers: make([]fileBuffer, len(l.Buffers))}
+	if l.Align > 1 {
+		f.Align = &l.Align
+	}
 	ids := strictjson.IDs(len(l.Buffers), func(i int) string { return l.Buffers[i].ID })
 	for i := range l.Buffers {
 		x := &l.Buffers[i]
@@ -109,6 +126,9 @@ func (l *Lifetimes) Write(w io.Writer) error {
 		return err
 	}
 	out := strictjson.NewWriter(w, f.Format, f.Name, l.Extra)
+	if f.Align != nil {
+		out.Member("align", f.Align)
+	}
 	out.List("buffers", len(f.Buffers), func(i int) { out.Object(&f.Buffers[i]) })
 	return out.Close(l.Source)
 }

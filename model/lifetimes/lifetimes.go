@@ -22,6 +22,7 @@ const Kind = "lifetimes"
 type Lifetimes struct {
 	Name    string
 	Buffers []Buffer
+	Align   int64 // addresses are multiples of so many bytes; 0 is any, as 1
 	Unit    platform.Unit
 	Source  map[string]any     // where the numbers come from; free form
 	Extra   []strictjson.Extra // the user's own fields ("x-…")
@@ -44,3 +45,11 @@ func (l *Lifetimes) Size() string         { return fmt.Sprintf("%d buffers", len
 func (l *Lifetimes) Batch() int           { return 0 }
 func (l *Lifetimes) TotalTime() float64   { return 0 }
 func (l *Lifetimes) Scale() platform.Unit { return l.Unit }
+
+// Grid returns what addresses are multiples of in units: 1 if any will do.
+func (l *Lifetimes) Grid() int64 {
+	if l.Align == 0 {
+		return 1
+	}
+	return l.Align * int64(l.Unit.PerByte())
+}

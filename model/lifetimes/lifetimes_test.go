@@ -25,7 +25,7 @@ const small = `{
 }
 `
 
-const own = `{"format": "workbench.lifetimes/v1", "x-note": 1, "buffers": [{"id": 1, "lower": 0, "upper": 1, "size": 2.5, "x-why": "b"}]}`
+const own = `{"format": "workbench.lifetimes/v1", "x-note": 1, "align": 64, "buffers": [{"id": 1, "lower": 0, "upper": 1, "size": 2.5, "x-why": "b"}]}`
 
 func smallLifetimes() *lifetimes.Lifetimes {
 	return &lifetimes.Lifetimes{
@@ -48,6 +48,8 @@ var format = testfile.Format[*lifetimes.Lifetimes]{
 		{Name: "empty lifetime", Old: `"upper": 3`, New: `"upper": 0`, Want: `5: buffers[0].upper: 0 is not after lower, 0`, Semantic: true},
 		{Name: "twice", Old: `"a"`, New: `7`, Want: `6: buffers[1].id: "7" is the id of buffers[0] already`, Semantic: true},
 		{Name: "far away", Old: `"upper": 9`, New: `"upper": 9007199254740992`, Want: `6: buffers[1].lower: the lifetime of buffer "7", [-2, 9007199254740992), leaves`},
+		{Name: "no alignment", Old: `"buffers": [`, New: `"align": 0, "buffers": [`, Want: "4: align: 0; addresses are multiples of 1 byte or more"},
+		{Name: "coarse", Old: `"buffers": [`, New: `"align": 500000000000000, "buffers": [`, Want: "4: align: 500000000000000 for 2 buffers", Semantic: true},
 		{Name: "too large", Old: `"size": 4`, New: `"size": 1e15`, Want: `4: buffers: all sizes together are 1e+15 bytes`, Semantic: true},
 	},
 	Parts: func(l *lifetimes.Lifetimes) (*[]strictjson.Extra, *map[string]any) { return &l.Extra, &l.Source },
@@ -65,6 +67,9 @@ func TestRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if fine.Grid() != 640 {
+		t.Errorf("64 bytes are %d tenths", fine.Grid())
+	}
 	if fine.Unit != 1 || fine.Buffers[0].Size != 25 {
 		t.Errorf("2.5 bytes are %g of unit %d", fine.Buffers[0].Size, fine.Unit)
 	}
@@ -78,6 +83,8 @@ func TestCSV(t *testing.T) {
 		"other order": {"size,upper,lower,id,offset\n4,3,0,b1,0\n4,9,3,b2,4\n", ""},
 		"alignment":   {"id,lower,upper,size,alignment,gaps\nb1,0,3,4,1,\nb2,3,9,4,1,\n", ""},
 
+		"aligned": {"id,lower,upper,size,alignment\nb1,0,3,4,64\nb2,3,9,4,64\n", ""},
+
 		"empty":          {"", "f.csv: the file is empty"},
 		"no size":        {"id,lower,upper\n", `f.csv:1: column "size" is missing`},
 		"unknown":        {"id,lower,upper,size,colour\n", `f.csv:1: column "colour" is unknown`},
@@ -85,7 +92,8 @@ func TestCSV(t *testing.T) {
 		"a word":         {"id,lower,upper,size\nb1,0,3,x\n", `f.csv:2: size: "x" is not a whole number`},
 		"too few":        {"id,lower,upper,size\nb1,0,3\n", `f.csv: record on line 2: wrong number of fields`},
 		"gaps":           {"id,lower,upper,size,gaps\nb1,0,3,4,1-2\n", `f.csv:2: gaps: `},
-		"aligned":        {"id,lower,upper,size,alignment\nb1,0,3,4,64\n", `f.csv:2: alignment: `},
+		"two alignments": {"id,lower,upper,size,alignment\nb1,0,3,4,64\nb2,3,9,4,32\n", `f.csv:3: alignment: 32; all buffers`},
+		"no alignment":   {"id,lower,upper,size,alignment\nb1,0,3,4,0\n", `f.csv:2: alignment: 0; all buffers`},
 		"no buffers":     {"id,lower,upper,size\n", `f.csv: buffers: there has to be`},
 		"empty lifetime": {"id,lower,upper,size\nb1,3,3,4\n", `f.csv: buffers[0].upper: 3 is not after lower`},
 	} {
@@ -118,6 +126,9 @@ func again(t *testing.T, l *lifetimes.Lifetimes) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, b.String())
 	}
+	if m.Grid() != l.Grid() {
+		t.Errorf("an alignment of %d is read back as %d", l.Grid(), m.Grid())
+	}
 	if diff := cmp.Diff(l.Buffers, m.Buffers); diff != "" {
 		t.Errorf("(-written +read):\n%s", diff)
 	}
@@ -146,7 +157,7 @@ func TestWriteErrors(t *testing.T) {
 // random generates valid lifetimes.
 func random() *rapid.Generator[*lifetimes.Lifetimes] {
 	return rapid.Custom(func(t *rapid.T) *lifetimes.Lifetimes {
-		l := &lifetimes.Lifetimes{Name: strings.ToValidUTF8(rapid.String().Draw(t, "name"), "?")}
+		l := &lifetimes.Lifetimes{Name: strings.ToValidUTF8(rapid.String().Draw(t, "name"), "?"), Align: rapid.SampledFrom([]int64{0, 2, 512}).Draw(t, "align")}
 		for i := range rapid.IntRange(1, 5).Draw(t, "buffers") {
 			lower := rapid.Int64Range(-lifetimes.MaxInstant, lifetimes.MaxInstant-1).Draw(t, "lower")
 			l.Buffers = append(l.Buffers, lifetimes.Buffer{

@@ -22,7 +22,7 @@ const Problem = plan.Placement
 
 // Instance is the buffers in whole units, and what methods ask of them.
 //
-// Offsets are multiples of Align. So a buffer keeps others away from Room, its
+// Offsets are multiples of Align, the grid of the lifetimes. So a buffer keeps others away from Room, its
 // size rounded up to that, and only what is on top reaches Size.
 //
 // Sections are the maximal sets of buffers alive together, in order of time,
@@ -45,13 +45,9 @@ type Buffer struct {
 // Meets reports whether two buffers are alive together.
 func (b *Buffer) Meets(c *Buffer) bool { return b.First <= c.Last && c.First <= b.Last }
 
-// New returns the view of valid lifetimes with offsets at multiples of align units,
-// at least 1. The error is of an alignment that makes sums inexact.
-// O(n log n).
-func New(l *lifetimes.Lifetimes, align int64) (*Instance, error) {
-	if align < 1 || float64(align)*float64(len(l.Buffers)) >= platform.MaxTotal {
-		return nil, fmt.Errorf("an alignment of %d for %d buffers: it is at least 1, and what is lost by it stays below %g", align, len(l.Buffers), platform.MaxTotal)
-	}
+// New returns the view of valid lifetimes. O(n log n).
+func New(l *lifetimes.Lifetimes) *Instance {
+	align := l.Grid()
 	in := &Instance{Lifetimes: l, Align: align, Buffers: make([]Buffer, len(l.Buffers))}
 	type edge struct {
 		at     int64
@@ -79,7 +75,7 @@ func New(l *lifetimes.Lifetimes, align int64) (*Instance, error) {
 		}
 		in.Buffers[e.buffer].Last = in.Sections - 1
 	}
-	return in, nil
+	return in
 }
 
 // Loads returns for each section a height that is needed there: the rooms of all

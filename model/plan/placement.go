@@ -23,11 +23,11 @@ type Offset struct {
 // RuleTwice, RuleOverlap and RuleUnknownOp.
 const (
 	RuleBuffer = "buffer" // an offset of a buffer that there is not
-	RuleOffset = "offset" // an offset that is no whole number of units from 0 on
+	RuleOffset = "offset" // an offset that is no whole number of units from 0 on, or not aligned
 )
 
 // VerifyPlacement looks at p, a plan of [Placement], on l: every buffer has one
-// offset, a whole number of units from 0 on, buffers alive together do not
+// offset, a whole number of units from 0 on and a multiple of the instance's alignment, buffers alive together do not
 // overlap, and what they reach up to, the peak, is within the memory. There are no
 // operations. Of several buffers that are in the way of one, one is named.
 // O(n log n) beside the moves in a sorted list of what is alive.
@@ -93,6 +93,9 @@ func newPlacementReplay(l *lifetimes.Lifetimes, p *Plan) (*placementReplay, erro
 			continue
 		case !(o.Offset >= 0) || o.Offset != math.Trunc(o.Offset) || o.Offset >= 2*platform.MaxTotal:
 			v.broken(RuleOffset, 0, 0, "the offset of buffer %q is %g; it is a whole number from 0 on", o.ID, l.Unit.Bytes(o.Offset))
+			continue
+		case math.Mod(o.Offset, float64(l.Grid())) != 0:
+			v.broken(RuleOffset, 0, 0, "the offset of buffer %q is %g; it is a multiple of %d bytes, the alignment", o.ID, l.Unit.Bytes(o.Offset), l.Align)
 			continue
 		}
 		v.at[i] = o.Offset

@@ -35,7 +35,7 @@ func TestVerifyPlacement(t *testing.T) {
 	}{
 		{"as it is", func(*plan.Plan) {}, nil, ""},
 		{"memory", func(p *plan.Plan) { p.Platform.Memory = 6 }, []string{plan.RuleMemory}, `buffer "c" reaches up to 7; there is memory for 6`},
-		{"overlap above", func(p *plan.Plan) { p.Offsets[2].Offset = 3 }, []string{plan.RuleOverlap}, `buffers "b" and "c" are alive at 3 and both there from 3 on`},
+		{"overlap above", func(p *plan.Plan) { p.Offsets[2].Offset = 2 }, []string{plan.RuleOverlap}, `buffers "b" and "c" are alive at 3 and both there from 2 on`},
 		{"overlap below", func(p *plan.Plan) { p.Offsets[1].Offset, p.Offsets[2].Offset = 2, 0 }, []string{plan.RuleOverlap}, ""},
 		{"within", func(p *plan.Plan) { p.Offsets[2].Offset = 0 }, []string{plan.RuleOverlap}, ""},
 		{"missing", func(p *plan.Plan) { p.Offsets = p.Offsets[1:] }, []string{plan.RuleMissing}, `buffer "a" has no offset`},
@@ -44,9 +44,11 @@ func TestVerifyPlacement(t *testing.T) {
 		{"twice", func(p *plan.Plan) { p.Offsets = append(p.Offsets, plan.Offset{ID: "a"}) }, []string{plan.RuleTwice}, ""},
 		{"negative", func(p *plan.Plan) { p.Offsets[0].Offset = -1 }, []string{plan.RuleMissing, plan.RuleOffset}, ""},
 		{"no whole number", func(p *plan.Plan) { p.Offsets[0].Offset = 0.5 }, []string{plan.RuleMissing, plan.RuleOffset}, ""},
+		{"not aligned", func(p *plan.Plan) { p.Offsets[2].Offset = 5 }, []string{plan.RuleMissing, plan.RuleOffset}, ""},
 		{"an operation", func(p *plan.Plan) { p.Ops = []plan.Op{{Op: plan.OpC, Node: "x"}} }, []string{plan.RuleUnknownOp}, ""},
 	} {
 		l, p := threeBuffers()
+		l.Align = 2
 		x.change(p)
 		r, err := plan.VerifyPlacement(l, p)
 		if err != nil {

@@ -18,10 +18,12 @@ func Placement() *Subject {
 	return &Subject{
 		Kind: lifetimes.Kind, Units: "buffers", Usual: 6, Most: 8,
 		Random: func(r *rand.Rand, units int) (*Trial, error) {
+			l := exhaustive.RandomLifetimes(r, units)
 			if units >= 8 {
-				return ample(r, exhaustive.AboveLoad(r)), nil
+				l = exhaustive.AboveLoad(r)
 			}
-			return ample(r, exhaustive.RandomLifetimes(r, units)), nil
+			l.Align = [...]int64{0, 0, 4}[r.IntN(3)]
+			return ample(r, l), nil
 		},
 		Draw: func(r *rand.Rand) *Trial {
 			if r.IntN(4) == 0 {
@@ -31,6 +33,7 @@ func Placement() *Subject {
 			for i := range l.Buffers { // of mixed magnitude, many of equal size
 				l.Buffers[i].Size *= [...]float64{1, 1, 1000, 1e6, 1e9 + 1}[r.IntN(5)]
 			}
+			l.Align = [...]int64{0, 0, 1, 3, 512}[r.IntN(5)]
 			return ample(r, l)
 		},
 		Searched: drawn,
@@ -42,7 +45,8 @@ func Placement() *Subject {
 	}
 }
 
-// ample returns a trial in which all buffers fit one above the other, mostly.
+// ample returns a trial in which all buffers fit one above the other, mostly;
+// aligned, sometimes not quite.
 func ample(r *rand.Rand, l *lifetimes.Lifetimes) *Trial {
 	total := 0.0
 	for i := range l.Buffers {
@@ -65,6 +69,10 @@ func smallerPlacement(t *Trial) (all []*Trial) {
 			all = append(all, &Trial{In: &m, Platform: t.Platform, Pace: t.Pace})
 		}
 	}
+	if l.Align > 1 {
+		change(func(m *lifetimes.Lifetimes) { m.Align = 0 })
+		change(func(m *lifetimes.Lifetimes) { m.Align-- })
+	}
 	for i := range l.Buffers {
 		change(func(m *lifetimes.Lifetimes) { m.Buffers = slices.Delete(m.Buffers, i, i+1) })
 		if l.Buffers[i].Size > 0 {
@@ -77,8 +85,9 @@ func smallerPlacement(t *Trial) (all []*Trial) {
 
 func placementText(t *Trial, best *plan.Plan) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "memory %g\n", t.Platform.Memory)
-	for _, x := range plan.As[*lifetimes.Lifetimes](t.In).Buffers {
+	l := plan.As[*lifetimes.Lifetimes](t.In)
+	fmt.Fprintf(&b, "memory %g, alignment %d\n", t.Platform.Memory, l.Grid())
+	for _, x := range l.Buffers {
 		fmt.Fprintf(&b, "buffer %s: [%d, %d), size %g\n", x.ID, x.Lower, x.Upper, x.Size)
 	}
 	if best != nil {

@@ -1,0 +1,172 @@
+// Package heights says what it takes to give the tensors of plans their addresses
+// before the run: the height of a placement beside the load.
+package heights
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"workbench/bench/catalog"
+	"workbench/bench/compare/stats"
+	"workbench/bench/fragmentation"
+	"workbench/bench/run"
+	"workbench/bench/store"
+	"workbench/bench/sweep"
+	"workbench/bench/words"
+	"workbench/bench/worker"
+	"workbench/heuristics/placement"
+	view "workbench/model/placement"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Format names the JSON of [Heights].
+const Format = "workbench.heights/v1"
+
+// Heights says what it takes to give the tensors of every plan of a sweep their
+// addresses before the run.
+type Heights struct {
+	Format string   `json:"format"`
+	Sweep  string   `json:"sweep"`
+	Align  int64    `json:"align"` // bytes
+	Plans  []Height `json:"plans"` // in the order of the sweep, each plan once
+}
+
+// Height is the placement of a plan on the device where it has most. Sizes are in bytes.
+type Height struct {
+	Plan     string  `json:"plan"` // its digest
+	Problem  string  `json:"problem"`
+	Instance string  `json:"instance"`
+	Method   string  `json:"method"`
+	Memory   float64 `json:"memory"` // the plan's limit
+	Buffers  int     `json:"buffers"`
+	Load     int64   `json:"load"`   // the most that is alive at a time
+	Height   int64   `json:"height"` // of the placement
+	Bound    int64   `json:"bound"`  // no placement is lower
+}
+
+// Over returns by how much the height is above the load, in parts of the load.
+func (h *Height) Over() float64 { return float64(h.Height-h.Load) / math.Max(float64(h.Load), 1) }
+
+// rounds is how long a placement is improved; most are at the load at once.
+const rounds = 1
+
+// OfSweep places the tensors of every plan in the folder of a sweep, at multiples of
+// align bytes, by first fit and a few rounds of search ([placement.Least]): the same
+// heights on every machine. Plans that count in slots are left out. told may be
+// nil. What is interrupted keeps the plans so far.
+func OfSweep(ctx context.Context, dir string, align int64, told func(done, all int)) (*Heights, error) {
+	night, err := store.Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	planned := slices.DeleteFunc(slices.Clone(night.Rows), func(r *sweep.Row) bool {
+		p, err := catalog.FindProblem(r.Task.Problem)
+		again := seen[r.Plan]
+		seen[r.Plan] = true
+		return r.Plan == "" || again || err != nil || p.Slots || p.Tensors == nil
+	})
+	h := &Heights{Format: Format, Sweep: night.Sweep, Align: align, Plans: []Height{}}
+	kept := &worker.Folder{Dir: dir}
+	for k, r := range planned {
+		if ctx.Err() != nil {
+			break
+		}
+		if told != nil {
+			told(k, len(planned))
+		}
+		x, err := placeRow(ctx, dir, kept, r, align)
+		if err != nil {
+			return nil, fmt.Errorf("plan %s of %s by %s: %w", r.Plan, r.Task.Instance, r.Task.Method, err)
+		}
+		if x != nil {
+			h.Plans = append(h.Plans, *x)
+		}
+	}
+	return h, nil
+}
+
+// placeRow places the plan of a row; nil if it has nothing on any device.
+func placeRow(ctx context.Context, dir string, kept *worker.Folder, r *sweep.Row, align int64) (*Height, error) {
+	problem, err := catalog.FindProblem(r.Task.Problem)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := kept.Document(r.Task)
+	if err != nil {
+		return nil, err
+	}
+	in, err := run.Load("-", bytes.NewReader(doc))
+	if err != nil {
+		return nil, err
+	}
+	text, err := store.Plan(dir, r.Plan)
+	if err != nil {
+		return nil, err
+	}
+	p, err := plan.Read(bytes.NewReader(text), r.Plan)
+	if err != nil {
+		return nil, err
+	}
+	t, err := fragmentation.Fullest(problem, in, p, "")
+	if err != nil || t == nil {
+		return nil, err
+	}
+	l := t.Lifetimes(in.Name, align)
+	if err := l.Validate(); err != nil {
+		return nil, run.InputError(err)
+	}
+	v := view.New(l)
+	f := placement.Least(ctx, v, placement.Goal{Rounds: rounds})
+	return &Height{
+		Plan: r.Plan, Problem: p.Problem, Instance: in.Name, Method: r.Task.Method, Memory: in.Unit().Bytes(p.Platform.Memory),
+		Buffers: len(l.Buffers), Load: v.Load(), Height: f.Height, Bound: f.Bound,
+	}, nil
+}
+
+// Write writes a line for each problem: how many plans have a placement at their load,
+// by how much the others are above it, and in how many the placement takes more than
+// the plan's memory. Means are geometric, of height over load.
+func (h *Heights) Write(w io.Writer) {
+	t := words.Table(w, table.Row{"problem", "plans", "at the load", "proved least", "mean over", "worst over", "of", "beyond memory"}, 2, 3, 4, 5, 6, 8)
+	for _, p := range catalog.Problems() {
+		var over []float64
+		atLoad, least, beyond := 0, 0, 0
+		worst := &Height{}
+		for i := range h.Plans {
+			x := &h.Plans[i]
+			if x.Problem != p.Name {
+				continue
+			}
+			over = append(over, 1+x.Over())
+			if x.Height == x.Load {
+				atLoad++
+			}
+			if x.Height == x.Bound {
+				least++
+			}
+			if !platform.Fits(float64(x.Height), x.Memory) {
+				beyond++
+			}
+			if x.Over() > worst.Over() {
+				worst = x
+			}
+		}
+		if len(over) == 0 {
+			continue
+		}
+		of := "–"
+		if worst.Instance != "" {
+			of = worst.Instance + ", " + worst.Method
+		}
+		t.AppendRow(table.Row{p.Name, len(over), atLoad, least, words.Percent(stats.ShiftedGeometricMean(over, 0) - 1), words.Percent(worst.Over()), of, beyond})
+	}
+	t.Render()
+}
