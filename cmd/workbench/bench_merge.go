@@ -55,7 +55,7 @@ func printMerged(s streams, o *common, into string, m *store.Merged) error {
 		out.Missing = append(out.Missing, m.Missing[i].ID())
 	}
 	if o.json() {
-		return writeJSON(s.out, out)
+		return words.Document(s.out, "workbench.merged/v1", out)
 	}
 	fmt.Fprintf(s.out, "%s: %d rows of %d tasks in %s, %d of them new", m.Sweep, m.Rows, m.Tasks, into, m.Added)
 	if m.Repeated > 0 {

@@ -4,6 +4,7 @@ import (
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/bench/tally"
+	"workbench/bench/words"
 	"workbench/bench/worker"
 )
 
@@ -14,7 +15,7 @@ func summarise(s streams, o *benchOptions, dir string, tasks []sweep.Task, n wor
 		return err
 	}
 	if o.json() {
-		return writeJSON(s.out, sum)
+		return words.Document(s.out, "workbench.tally/v1", sum)
 	}
 	sum.Print(s.out)
 	return nil
@@ -31,7 +32,7 @@ func dryRun(s streams, o *benchOptions, dir string, list *store.Sweep) error {
 		return err
 	}
 	if o.json() {
-		return writeJSON(s.out, e)
+		return words.Document(s.out, "workbench.estimate/v1", e)
 	}
 	e.Print(s.out)
 	return nil

@@ -14,6 +14,7 @@ import (
 
 	"workbench/bench/queue"
 	"workbench/bench/sweep"
+	"workbench/bench/words"
 	"workbench/bench/worker"
 )
 
@@ -116,7 +117,7 @@ type worked struct {
 
 func (o *workOptions) print(s streams, name, dir string, done, failed int64) error {
 	if o.json() {
-		return writeJSON(s.out, worked{name, dir, done, failed})
+		return words.Document(s.out, "workbench.worked/v1", worked{name, dir, done, failed})
 	}
 	fmt.Fprintf(s.out, "%s: %d tasks done by this worker", name, done)
 	if failed > 0 {

@@ -97,7 +97,7 @@ func newBudget(s streams) *cli.Command {
 			}
 			r := p.BudgetReport(in, gpu, reserve, x)
 			if o.json() {
-				return writeJSON(s.out, r)
+				return words.Document(s.out, "workbench.budget/v1", r)
 			}
 			words.Budget(s.out, in, r)
 			return nil

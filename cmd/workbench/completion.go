@@ -12,6 +12,7 @@ import (
 	"workbench/bench/export"
 	"workbench/bench/run"
 	"workbench/bench/spec"
+	"workbench/bench/words"
 	"workbench/ilp"
 	"workbench/model/chain"
 	"workbench/model/graph"
@@ -75,7 +76,7 @@ func newCompletion(s streams) *cli.Command {
 				return usagef("unknown shell %q: %s", a[0], nearest.Hint(a[0], shells))
 			}
 			if o.json() {
-				return writeJSON(s.out, map[string]string{"shell": a[0], "script": script})
+				return words.Document(s.out, "workbench.completion/v1", map[string]string{"shell": a[0], "script": script})
 			}
 			_, err := fmt.Fprint(s.out, script)
 			return err

@@ -50,7 +50,7 @@ func doctor(ctx context.Context, s streams, o *common) error {
 		found = append(found, c)
 	}
 	if o.json() {
-		if err := writeJSON(s.out, map[string]any{
+		if err := words.Document(s.out, "workbench.doctor/v1", map[string]any{
 			"backends": found, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "threads": runtime.NumCPU(),
 		}); err != nil {
 			return err

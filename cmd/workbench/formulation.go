@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench/catalog"
+	"workbench/bench/formulate"
 	"workbench/bench/method"
 	"workbench/bench/run"
 	"workbench/bench/words"
@@ -51,26 +51,11 @@ func newFormulationList(s streams) *cli.Command {
 		Usage: "the formulations there are",
 		Flags: o.flags(),
 		Action: o.action(s, 0, 0, "formulation list", func(c *cli.Context, _ []string) error {
-			type entry struct {
-				Name    string   `json:"name"`
-				Problem string   `json:"problem"`
-				Title   string   `json:"title"`
-				Source  string   `json:"source"`
-				Promise string   `json:"promise"`
-				Extra   []string `json:"extra_groups"`
-			}
-			var entries []entry
-			for _, f := range ilp.Formulations() {
-				entries = append(entries, entry{f.Name, f.Problem, f.Title, f.Source, f.Promise.String(), append([]string{}, f.Extra...)})
-			}
+			entries := formulate.Entries(ilp.Formulations())
 			if o.json() {
 				return writeJSON(s.out, entries)
 			}
-			t := words.Table(s.out, table.Row{"formulation", "problem", "promise", "what it is", "source", "groups beyond the source"})
-			for _, e := range entries {
-				t.AppendRow(table.Row{e.Name, e.Problem, e.Promise, words.Wrap(e.Title, 34), words.Wrap(e.Source, 22), words.Wrap(strings.Join(e.Extra, ", "), 26)})
-			}
-			t.Render()
+			formulate.PrintEntries(s.out, entries)
 			return nil
 		}),
 	}
@@ -156,7 +141,7 @@ func newFormulationShow(s streams) *cli.Command {
 				return err
 			}
 			if o.json() {
-				return writeJSON(s.out, map[string]any{"name": f.Name, "instance": j.Instance.Name, "groups": program.Model.Groups()})
+				return writeJSON(s.out, formulate.ModelOf(f.Name, j.Instance.Name, program.Model))
 			}
 			fmt.Fprintf(s.out, "%s: %s (%s), on %s\n\n", f.Name, f.Title, f.Source, j.Instance.Name)
 			return program.Model.Print(s.out)
@@ -178,7 +163,7 @@ func newFormulationStats(s streams) *cli.Command {
 			}
 			stats := program.Model.Stats()
 			if o.json() {
-				return writeJSON(s.out, stats)
+				return words.Document(s.out, formulate.StatsFormat, stats)
 			}
 			fmt.Fprintf(s.out, "on %s, memory %s\n%s", j.Instance.Name, j.Limit(), stats)
 			return nil
@@ -191,7 +176,7 @@ func newFormulationCheck(s streams) *cli.Command {
 	var options check.Options
 	var backends string
 	var seed int
-	var timeLimit string
+	var timeLimit, without string
 	return &cli.Command{
 		Name:      "check",
 		Usage:     "compare a formulation with exhaustive search on random small instances, on every backend, and print the smallest counterexample",
@@ -200,6 +185,7 @@ func newFormulationCheck(s streams) *cli.Command {
 			&cli.IntFlag{Name: "cases", Usage: "`N` random instances", Value: check.DefaultCases, Destination: &options.Cases, Category: "check"},
 			&cli.IntFlag{Name: "layers", Usage: "instances of up to `N` layers, or nodes of graphs (default: as many as are searched in a moment, 3 to 6)", Destination: &options.Layers, Category: "check"},
 			&cli.IntFlag{Name: "seed", Usage: "`N` seeds the instances", Destination: &seed, Category: "check"},
+			&cli.StringFlag{Name: "without", Usage: "leave out the `GROUPS` named, separated by commas: does the promise need them?", Destination: &without, Category: "check"},
 			&cli.StringFlag{Name: "time-limit", Usage: "end after `DURATION` with the instances until then, as 5m; 0: none", Value: "1m", Destination: &timeLimit, Category: "check"},
 			&cli.StringFlag{Name: "backend", Usage: "`LIST` of backends separated by commas, or all that are there", Value: "all", Destination: &backends, Category: "check"},
 		}, o.flags()...),
@@ -217,6 +203,9 @@ func newFormulationCheck(s streams) *cli.Command {
 				return usagef("--seed %d: 0 or more is needed", seed)
 			}
 			options.Seed = uint64(seed)
+			if without != "" {
+				options.Without = strings.Split(without, ",")
+			}
 			list, err := checkBackends(backends)
 			if err != nil {
 				return err
@@ -239,55 +228,19 @@ func newFormulationCheck(s streams) *cli.Command {
 			if err != nil {
 				return run.InputError(err)
 			}
+			found := formulate.CheckOf(report, options.Without)
 			if o.json() {
-				if err := writeJSON(s.out, checkJSON(report)); err != nil {
+				if err := writeJSON(s.out, found); err != nil {
 					return err
 				}
 			} else {
-				printCheck(s, report)
+				found.Text(s.out)
 			}
 			if len(report.Failures) > 0 && f.Promise != formulation.Nothing {
 				return &exitError{exitInternal}
 			}
 			return nil
 		}),
-	}
-}
-
-// printCheck prints what a check found: how many instances, how often the
-// optima agree, and each kind of failure with its smallest counterexample.
-func printCheck(s streams, r *check.Report) {
-	fmt.Fprintf(s.out, "%s (%s) on %d random instances, by %s\n", r.Formulation.Name, r.Formulation.Promise, r.Cases, strings.Join(r.Backends, " and "))
-	fmt.Fprintf(s.out, "  equal to the optimum of exhaustive search: %d\n", r.Tight)
-	if r.Skipped > 0 {
-		fmt.Fprintf(s.out, "  too hard for exhaustive search: %d\n", r.Skipped)
-	}
-	if len(r.Failures) == 0 {
-		fmt.Fprintln(s.out, "  counterexamples: none")
-	}
-	for _, f := range r.Failures {
-		fmt.Fprintf(s.out, "  %s: %d, the smallest being\n", f.Kind, f.Count)
-		for line := range strings.Lines(f.Smallest.String()) {
-			fmt.Fprintf(s.out, "    %s", line)
-		}
-		fmt.Fprintln(s.out)
-	}
-}
-
-// checkJSON is what check prints with --format json.
-func checkJSON(r *check.Report) any {
-	type failure struct {
-		Kind           string `json:"kind"`
-		Count          int    `json:"count"`
-		Counterexample string `json:"counterexample"`
-	}
-	failures := []failure{}
-	for _, f := range r.Failures {
-		failures = append(failures, failure{string(f.Kind), f.Count, f.Smallest.String()})
-	}
-	return map[string]any{
-		"formulation": r.Formulation.Name, "promise": r.Formulation.Promise.String(), "backends": r.Backends,
-		"cases": r.Cases, "skipped": r.Skipped, "equal": r.Tight, "failures": failures,
 	}
 }
 
@@ -341,7 +294,7 @@ func explain(ctx context.Context, s streams, o *formulationOptions, j *job, prog
 		return err
 	}
 	if o.json() {
-		return writeJSON(s.out, e)
+		return writeJSON(s.out, formulate.ExplanationOf(program.Model, e))
 	}
 	_, err = fmt.Fprint(s.out, e.Text(program.Model))
 	return err

@@ -36,7 +36,7 @@ func newProblems(s streams) *cli.Command {
 				entries = append(entries, e)
 			}
 			if o.json() {
-				return writeJSON(s.out, entries)
+				return words.Document(s.out, "workbench.problem/v1", entries)
 			}
 			t := words.Table(s.out, table.Row{"problem", "what it is", "source", "minimises", "methods"})
 			for _, e := range entries {
@@ -82,7 +82,7 @@ func newMethods(s streams) *cli.Command {
 				}
 			}
 			if o.json() {
-				return writeJSON(s.out, entries)
+				return words.Document(s.out, "workbench.method/v1", entries)
 			}
 			t := words.Table(s.out, table.Row{"problem", "method", "kind", "takes", "source", "what it does", "complexity"})
 			for _, e := range entries {

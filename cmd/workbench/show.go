@@ -60,7 +60,7 @@ func newShow(s streams) *cli.Command {
 				return run.InputError(err)
 			}
 			if o.json() {
-				return writeJSON(s.out, sum)
+				return words.Document(s.out, "workbench.plan-summary/v1", sum)
 			}
 			_, err = fmt.Fprint(s.out, sum)
 			return err

@@ -93,7 +93,7 @@ func verifyPlan(s streams, o *common, in *run.Instance, p *plan.Plan) error {
 		v.Warnings = append(v.Warnings, fmt.Sprintf("the plan was made for another instance: %s with sha256 %.12s…, this one has %.12s…", p.Instance.Name, p.Instance.SHA256, in.SHA256))
 	}
 	if o.json() {
-		if err := writeJSON(s.out, v); err != nil {
+		if err := words.Document(s.out, "workbench.verdict/v1", v); err != nil {
 			return err
 		}
 	} else {

@@ -33,7 +33,7 @@ func newZooList(s streams) *cli.Command {
 		Action: o.action(s, 0, 0, "zoo list", func(c *cli.Context, _ []string) error {
 			entries := zoo.List()
 			if o.json() {
-				return writeJSON(s.out, entries)
+				return words.Document(s.out, "workbench.network/v1", entries)
 			}
 			t := words.Table(s.out, table.Row{"network", "what it is", "parameters and defaults"})
 			for _, e := range entries {

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"workbench/ilp/formulation"
 	"workbench/model/exhaustive"
+	"workbench/model/milp"
+	"workbench/model/nearest"
 	"workbench/model/plan"
 	"workbench/model/subject"
 	"workbench/model/verify"
@@ -24,6 +27,8 @@ type Options struct {
 	// Layers of the longest chain, forward nodes of the largest graph or functions;
 	// 0: the subject's Usual. There can be as many as its Most.
 	Layers int
+	// Without are constraint groups that are left out: whether the promise needs them.
+	Without []string
 }
 
 // DefaultCases is what Options.Cases means if it is 0.
@@ -36,7 +41,10 @@ type Report struct {
 	Cases       int // instances tried
 	Skipped     int // of them, those too hard for exhaustive search
 	Tight       int // of them, those where the optima are equal
-	Failures    []Failure
+	// Starts, Plans and Hints are how many plans were tried as starts, plans made of
+	// solutions and replayed, and hints read off solutions: 0 where a formulation has none.
+	Starts, Plans, Hints int
+	Failures             []Failure
 }
 
 // Counterexample is an instance on which a formulation fails.
@@ -74,6 +82,7 @@ const (
 	Above      FailureKind = "above the optimum"
 	Below      FailureKind = "below the optimum"
 	BadStart   FailureKind = "an optimal plan is no solution"
+	BadHint    FailureKind = "the hint of a solution is none"
 	BadPlan    FailureKind = "the plan of a solution is not valid or not optimal"
 	Disagree   FailureKind = "backends disagree"
 	Unsolved   FailureKind = "not solved"
@@ -89,10 +98,11 @@ const small = 3
 //
 // The objective of a model must be in seconds. What is wrong depends on the
 // promise: an optimum above that of the search always is, one below it if the
-// promise is Equal. Unless the promise is Nothing, the plan that the search
+// promise is Equal. Unless the promise is Nothing or Restriction, the plan that the search
 // finds must be a start, no worse than itself. Plans of solutions must be
 // valid, of formulations without promise as good as the objective, of exact
-// ones optimal. The end of ctx ends the check with the instances until then.
+// ones optimal; and they must be starts, too, unless the promise is Nothing. Hints must say
+// something finite of every operation. The end of ctx ends the check with the instances until then.
 func Run(ctx context.Context, f formulation.Formulation, about *subject.Subject, backends []solvers.Backend, o Options) (*Report, error) {
 	if about == nil || about.Kind != f.Kind || about.Staged != f.Staged {
 		return nil, fmt.Errorf("%w: formulation %s is of problem %q, which has no exhaustive search of it", formulation.ErrInstance, f.Name, f.Problem)
@@ -106,8 +116,8 @@ func Run(ctx context.Context, f formulation.Formulation, about *subject.Subject,
 	if o.Layers < 1 || o.Layers > about.Most || o.Cases < 0 {
 		return nil, fmt.Errorf("%w: %d cases of up to %d %s; exhaustive search takes 1 to %d", formulation.ErrInstance, o.Cases, o.Layers, about.Units, about.Most)
 	}
-	k := &checker{ctx: ctx, f: f, about: about}
 	report := &Report{Formulation: f}
+	k := &checker{ctx: ctx, f: f, about: about, without: o.Without, report: report}
 	for _, b := range backends {
 		report.Backends = append(report.Backends, b.Name())
 	}
@@ -141,7 +151,7 @@ func Run(ctx context.Context, f formulation.Formulation, about *subject.Subject,
 		}
 		report.Cases++
 	}
-	return report, nil
+	return report, k.unseen()
 }
 
 // errStopped says that a backend ended with the context.
@@ -153,6 +163,36 @@ type checker struct {
 	f        formulation.Formulation
 	about    *subject.Subject
 	backends []solvers.Backend
+	without  []string // groups
+	groups   []string // that models had
+	report   *Report  // whose counts of starts, plans and hints grow
+}
+
+// unseen returns an error for a group to be left out that no model had.
+func (k *checker) unseen() error {
+	for _, name := range k.without {
+		if !slices.Contains(k.groups, name) {
+			return fmt.Errorf("%w: %s has no group %q on any instance: %w: %s", formulation.ErrInstance, k.f.Name, name, milp.ErrNoGroup, nearest.Hint(name, k.groups))
+		}
+	}
+	return nil
+}
+
+// ablate leaves out the groups that the model has.
+func (k *checker) ablate(program *formulation.Program) (err error) {
+	var there []string
+	for _, g := range program.Model.Groups() {
+		if !slices.Contains(k.groups, g.Name) {
+			k.groups = append(k.groups, g.Name)
+		}
+		if slices.Contains(k.without, g.Name) {
+			there = append(there, g.Name)
+		}
+	}
+	if len(there) > 0 {
+		program.Model, err = program.Model.Without(there...)
+	}
+	return err
 }
 
 // add counts a failure, and shrinks the instance if it is the first of its
@@ -226,8 +266,11 @@ func (k *checker) try(x *Counterexample) (kind FailureKind, tight bool, err erro
 	if err != nil {
 		return "", false, err
 	}
+	if err := k.ablate(program); err != nil {
+		return "", false, err
+	}
 	if k.f.Promise != formulation.Nothing && k.f.Promise != formulation.Restriction && x.Plan != nil && program.Start != nil {
-		if x.Detail = badStart(program, x); x.Detail != "" {
+		if x.Detail = k.badStart(program, x.Plan, x.Optimum); x.Detail != "" {
 			return BadStart, false, nil
 		}
 	}
@@ -258,17 +301,18 @@ func (k *checker) try(x *Counterexample) (kind FailureKind, tight bool, err erro
 	return "", Same(first, x.Optimum), nil
 }
 
-// badStart says what is wrong with the best plan as a start, "" if nothing.
-func badStart(program *formulation.Program, x *Counterexample) string {
-	start, err := program.Start(x.Plan)
+// badStart says what is wrong with a plan of so much cost as a start, "" if nothing.
+func (k *checker) badStart(program *formulation.Program, p *plan.Plan, cost float64) string {
+	k.report.Starts++
+	start, err := program.Start(p)
 	if err != nil {
 		return err.Error()
 	}
 	if v := program.Model.Violations(start, CheckTolerance); len(v) > 0 {
 		return v[0].String()
 	}
-	if value := program.Objective(program.Model.Objective(start)); value > x.Optimum && !Same(value, x.Optimum) {
-		return fmt.Sprintf("the start costs %g", value)
+	if value := program.Objective(program.Model.Objective(start)); value > cost && !Same(value, cost) {
+		return fmt.Sprintf("the start costs %g, its plan %g", value, cost)
 	}
 	return ""
 }
@@ -300,11 +344,17 @@ func (k *checker) judge(x *Counterexample, program *formulation.Program, r *solv
 	case whole && value < x.Optimum:
 		return Below
 	}
+	if program.Hint != nil {
+		if wrong := k.badHint(program, r); wrong != "" {
+			x.Detail = wrong
+			return BadHint
+		}
+	}
 	// A relaxation may have solutions where there is no plan.
 	if program.Plan != nil && (k.f.Promise != formulation.LowerBound || x.Plan != nil) {
-		if wrong := k.badPlan(x, program, r, value); wrong != "" {
+		if kind, wrong := k.badPlan(x, program, r, value); wrong != "" {
 			x.Detail = wrong
-			return BadPlan
+			return kind
 		}
 	}
 	if value > x.Optimum && !Same(value, x.Optimum) && k.f.Promise != formulation.Restriction {
@@ -313,27 +363,57 @@ func (k *checker) judge(x *Counterexample, program *formulation.Program, r *solv
 	return ""
 }
 
+// badHint says what is wrong with the hint of a solution, "" if nothing.
+func (k *checker) badHint(program *formulation.Program, r *solvers.Result) string {
+	k.report.Hints++
+	solution, _ := r.Solution()
+	h := program.Hint(solution)
+	if h == nil || len(h.Away) == 0 || len(h.Away) != len(h.Idle) {
+		return fmt.Sprintf("the hint is %+v", h)
+	}
+	for j, idle := range h.Idle {
+		if math.IsNaN(idle) || math.IsInf(idle, 0) || idle < -CheckTolerance*(1+r.Obj) {
+			return fmt.Sprintf("the hint says %g s of idle time after operation %d", idle, j)
+		}
+	}
+	return ""
+}
+
 // badPlan says what is wrong with the plan of a solution of so much cost, "" if
-// nothing.
-func (k *checker) badPlan(x *Counterexample, program *formulation.Program, r *solvers.Result, cost float64) string {
+// nothing: with itself, or with it as a start.
+func (k *checker) badPlan(x *Counterexample, program *formulation.Program, r *solvers.Result, cost float64) (kind FailureKind, wrong string) {
+	p, objective, wrong := k.planOf(x, program, r, cost)
+	if wrong != "" {
+		return BadPlan, wrong
+	}
+	if p == nil || program.Start == nil || k.f.Promise == formulation.Nothing {
+		return "", ""
+	}
+	return BadStart, k.badStart(program, p, objective)
+}
+
+// planOf replays the plan of a solution of so much cost, nil if there need be none, and says
+// what is wrong with it, "" if nothing.
+func (k *checker) planOf(x *Counterexample, program *formulation.Program, r *solvers.Result, cost float64) (_ *plan.Plan, objective float64, wrong string) {
+	k.report.Plans++
 	solution, _ := r.Solution()
 	p, err := program.Plan(solution)
 	switch {
 	case errors.Is(err, plan.ErrNoPlan) && k.f.Promise == formulation.LowerBound:
-		return "" // a relaxation leaves out rules that its solutions may break
+		return nil, 0, "" // a relaxation leaves out rules that its solutions may break
 	case err != nil:
-		return err.Error()
+		return nil, 0, err.Error()
 	}
 	report, err := verify.On(x.In, p)
 	if err != nil {
-		return err.Error()
+		return nil, 0, err.Error()
 	}
-	objective := report.Objective(p.Problem)
+	objective = report.Objective(p.Problem)
 	switch {
 	case !report.Valid():
-		return report.Violations[0].Detail
+		return nil, 0, report.Violations[0].Detail
 	case len(report.ClaimErrors) > 0:
-		return report.ClaimErrors[0]
+		return nil, 0, report.ClaimErrors[0]
 	case k.f.Promise == formulation.Equal && !Same(objective, x.Optimum),
 		k.f.Promise == formulation.Restriction && !Same(objective, cost),
 		k.f.Promise == formulation.Nothing && objective > cost && !Same(objective, cost):
@@ -344,9 +424,9 @@ func (k *checker) badPlan(x *Counterexample, program *formulation.Program, r *so
 		case p.Period != nil:
 			what = "period"
 		}
-		return fmt.Sprintf("plan of %s %g", what, objective)
+		return nil, 0, fmt.Sprintf("plan of %s %g", what, objective)
 	}
-	return ""
+	return p, objective, ""
 }
 
 // CheckTolerance is what solvers leave undone, and far less than the optima of

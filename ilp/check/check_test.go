@@ -29,6 +29,7 @@ type toy struct {
 	start float64                              // added to starts
 	plan  func(*plan.Plan) *plan.Plan
 	prove bool // that there is no plan, instead of a model without solution
+	hint  *formulation.Hint
 }
 
 func (y toy) program(optimum, total float64, best *plan.Plan, err error) (*formulation.Program, error) {
@@ -46,7 +47,7 @@ func (y toy) program(optimum, total float64, best *plan.Plan, err error) (*formu
 	makespan := m.Var("makespan", milp.Continuous, 0, 1000)
 	m.Group("bound", "toy").AtLeast(e.Add(1, makespan), min(least, 2000))
 	m.Minimize(e.Reset().Add(1, makespan))
-	return &formulation.Program{
+	made := &formulation.Program{
 		Model: m,
 		Start: func(p *plan.Plan) ([]float64, error) { return []float64{p.Claims.Makespan + y.start}, nil },
 		Plan: func(x []float64) (*plan.Plan, error) {
@@ -58,7 +59,11 @@ func (y toy) program(optimum, total float64, best *plan.Plan, err error) (*formu
 			}
 			return best, nil
 		},
-	}, nil
+	}
+	if y.hint != nil {
+		made.Hint = func([]float64) *formulation.Hint { return y.hint }
+	}
+	return made, nil
 }
 
 // chains and graphs make a formulation of the toy.
@@ -127,7 +132,7 @@ func TestCheckRemat(t *testing.T) {
 		{"dear start", toy{bound: exact, start: 2}, formulation.LowerBound, []FailureKind{BadStart}, "the start costs 2", "the start costs 2"},
 		{"plan", toy{bound: exact, plan: dropFirst}, formulation.Equal, []FailureKind{BadPlan}, "optimum 0; ", "optimum 0; "},
 		{"plan of nothing", toy{bound: exact, plan: dropFirst}, formulation.Nothing, []FailureKind{BadPlan}, "optimum 0; ", "optimum 0; "},
-		{"longer plan", toy{bound: exact, plan: longer}, formulation.Equal, []FailureKind{BadPlan}, "plan of makespan 2", ""},
+		{"longer plan", toy{bound: exact, plan: longer}, formulation.Equal, []FailureKind{BadPlan, BadStart}, "plan of makespan 2", ""},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			check := func(f formulation.Formulation, about *subject.Subject, smallest string) {
@@ -165,6 +170,42 @@ func TestCheckRemat(t *testing.T) {
 				check(x.y.graphs(x.promise), subject.Graphs(), x.graph)
 			}
 		})
+	}
+}
+
+// Hints are read off and looked at.
+func TestCheckHints(t *testing.T) {
+	exact := func(optimum, _ float64) float64 { return optimum }
+	good := &formulation.Hint{Away: make([]bool, 2), Idle: make([]float64, 2)}
+	for _, x := range []struct {
+		hint *formulation.Hint
+		want bool
+	}{
+		{good, true},
+		{&formulation.Hint{Away: good.Away, Idle: good.Idle[:1]}, false},
+		{&formulation.Hint{Away: good.Away, Idle: []float64{0, math.NaN()}}, false},
+		{&formulation.Hint{Away: good.Away, Idle: []float64{0, -1e6}}, false},
+	} {
+		r, err := Run(t.Context(), toy{bound: exact, hint: x.hint}.chains(formulation.Equal), subject.Remat(), []solvers.Backend{highs.New()}, Options{Cases: 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if good := len(r.Failures) == 0; good != x.want || r.Hints == 0 || !good && r.Failures[0].Kind != BadHint {
+			t.Errorf("%+v: %d hints, failures %v", x.hint, r.Hints, r.Failures)
+		}
+	}
+}
+
+// Without the group that makes it a bound, the toy is none; a group that no model has is an
+// error that suggests another.
+func TestCheckWithout(t *testing.T) {
+	exact := toy{bound: func(optimum, _ float64) float64 { return optimum }}.chains(formulation.Equal)
+	r, err := Run(t.Context(), exact, subject.Remat(), []solvers.Backend{highs.New()}, Options{Cases: 20, Without: []string{"bound"}})
+	if err != nil || len(r.Failures) == 0 || r.Failures[0].Kind != Below && r.Failures[0].Kind != NoPlan {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := Run(t.Context(), exact, subject.Remat(), []solvers.Backend{highs.New()}, Options{Cases: 2, Without: []string{"bond"}}); !errors.Is(err, milp.ErrNoGroup) || !strings.Contains(err.Error(), "bound") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -18,6 +18,7 @@ const (
 	printedName = "checkmate"
 	strongName  = "checkmate-strong"
 	besideName  = "checkmate-beside"
+	onceName    = "checkmate-once"
 )
 
 // Formulations returns the formulations of the package, the simpler one first.
@@ -37,6 +38,11 @@ func Formulations() []formulation.Formulation {
 			Name: strongName, Problem: plan.Remat, Promise: formulation.Equal, Staged: true,
 			Title: "the same with liveness in place of FREE and U", Source: "Checkmate (1), (8); ours",
 			Kind: graph.Kind, Build: formulation.With(Strong),
+		},
+		{
+			Name: onceName, Problem: plan.Remat, Promise: formulation.Restriction, Staged: true,
+			Title: "the same, no node computed again more than once", Source: "after Kusumoto et al. 2019; ours",
+			Kind: graph.Kind, Build: formulation.Without(Once),
 		},
 	}
 }

@@ -34,6 +34,16 @@ type Options struct {
 	// harm to the optimum, and those of the forward phase: every solution is a
 	// plan that fits in these rows, but the optimum is no bound.
 	Plans bool `json:"plans,omitempty"`
+
+	once bool // of [Once], which adds its rows itself
+}
+
+// name of the model.
+func (o Options) name() string {
+	if o.once {
+		return onceName
+	}
+	return strongName
 }
 
 // strong is the strengthened model of stages.
@@ -176,7 +186,7 @@ func (f *strong) values(s *stages.Schedule) []float64 {
 }
 
 func buildStrong(in *instance, o Options) *strong {
-	f := &strong{instance: in, o: o, m: milp.New(strongName), lives: map[[3]int]milp.Var{}}
+	f := &strong{instance: in, o: o, m: milp.New(o.name()), lives: map[[3]int]milp.Var{}}
 	n, m := in.n, in.M
 	f.R, f.S, f.hasR, f.hasS = make([]milp.Var, n*n), make([]milp.Var, n*m), make([]bool, n*n), make([]bool, n*m)
 	f.need = make([]bool, n*m)

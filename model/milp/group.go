@@ -84,9 +84,9 @@ func (m *Model) rowName(i int) string {
 
 // GroupInfo describes a constraint group.
 type GroupInfo struct {
-	Name   string
-	Source string // where it comes from, as "[001] (4)"; may be empty
-	Rows   int
+	Name   string `json:"name"`
+	Source string `json:"source"` // where it comes from, as "[001] (4)"; may be empty
+	Rows   int    `json:"rows"`
 }
 
 // String returns the name and the source: "memory, from [001] (4)".

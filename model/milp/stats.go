@@ -9,7 +9,11 @@ import (
 
 // Kinds counts columns by what they may be. An integer column with bounds
 // within [0, 1] counts as binary, however it was declared.
-type Kinds struct{ Continuous, Integer, Binary int }
+type Kinds struct {
+	Continuous int `json:"continuous"`
+	Integer    int `json:"integer"`
+	Binary     int `json:"binary"`
+}
 
 // Cols returns the number of columns.
 func (k Kinds) Cols() int { return k.Continuous + k.Integer + k.Binary }
@@ -27,7 +31,10 @@ func (k *Kinds) add(kind Kind, lo, up float64) {
 
 // Range is the smallest and largest magnitude among finite nonzero numbers;
 // {0, 0} if there are none.
-type Range struct{ Min, Max float64 }
+type Range struct {
+	Min float64 `json:"min"`
+	Max float64 `json:"max"`
+}
 
 func (r *Range) add(x float64) {
 	x = math.Abs(x)
@@ -54,31 +61,31 @@ func (r Range) String() string {
 // GroupStats are the statistics of one constraint group.
 type GroupStats struct {
 	GroupInfo
-	Nonzeros int
-	Columns  Kinds // the columns that occur in the group
-	Coef     Range
-	Side     Range
+	Nonzeros int   `json:"nonzeros"`
+	Columns  Kinds `json:"columns"` // those that occur in the group
+	Coef     Range `json:"coefficients"`
+	Side     Range `json:"sides"`
 }
 
 // FamilyStats are the statistics of one family of columns.
 type FamilyStats struct {
-	Name     string
-	Columns  Kinds
-	Nonzeros int
-	Cost     Range
-	Bound    Range
+	Name     string `json:"name"`
+	Columns  Kinds  `json:"columns"`
+	Nonzeros int    `json:"nonzeros"`
+	Cost     Range  `json:"costs"`
+	Bound    Range  `json:"bounds"`
 }
 
 // Stats are the sizes and magnitudes of a model, by constraint group and by
 // family of columns. Magnitudes that differ by more than about 10⁶ within a
 // range are where solvers lose digits.
 type Stats struct {
-	Name     string
-	Rows     int
-	Nonzeros int
-	Columns  Kinds
-	Groups   []GroupStats
-	Families []FamilyStats
+	Name     string        `json:"name"`
+	Rows     int           `json:"rows"`
+	Nonzeros int           `json:"nonzeros"`
+	Columns  Kinds         `json:"columns"`
+	Groups   []GroupStats  `json:"groups"`
+	Families []FamilyStats `json:"families"`
 }
 
 // Stats returns the statistics of m. O(columns + rows + nonzeros).

@@ -7,10 +7,15 @@ import (
 	"workbench/model/platform"
 )
 
-// MarshalJSON writes p as files do, in bytes.
+// MarshalJSON writes p as files do, in bytes. A placement has no operations, which is an
+// empty list.
 func (p *Plan) MarshalJSON() ([]byte, error) {
 	type plain Plan
-	return json.Marshal((*plain)(p.In(platform.Byte)))
+	written := *p.In(platform.Byte)
+	if written.Ops == nil {
+		written.Ops = []Op{}
+	}
+	return json.Marshal((*plain)(&written))
 }
 
 // In turns a report on a plan in the unit of its instance into one in another,

@@ -1,0 +1,69 @@
+package formulate
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"workbench/ilp/check"
+)
+
+// Check is what a check of a formulation found.
+type Check struct {
+	Format      string    `json:"format"`
+	Formulation string    `json:"formulation"`
+	Promise     string    `json:"promise"`
+	Without     []string  `json:"without"` // groups that were left out
+	Backends    []string  `json:"backends"`
+	Cases       int       `json:"cases"`
+	Skipped     int       `json:"skipped"` // too hard for exhaustive search
+	Equal       int       `json:"equal"`   // to the optimum of exhaustive search
+	Starts      int       `json:"starts"`  // plans that were tried as starts
+	Plans       int       `json:"plans"`   // plans that were made of solutions and replayed
+	Hints       int       `json:"hints"`   // hints that were read off solutions
+	Failures    []Failure `json:"failures"`
+}
+
+// Failure is one way in which a formulation does not keep its promise.
+type Failure struct {
+	Kind           string `json:"kind"`
+	Count          int    `json:"count"`
+	Counterexample string `json:"counterexample"` // the smallest
+}
+
+// CheckOf says what a report does.
+func CheckOf(r *check.Report, without []string) *Check {
+	c := &Check{
+		Format: CheckFormat, Formulation: r.Formulation.Name, Promise: r.Formulation.Promise.String(), Without: append([]string{}, without...), Backends: r.Backends,
+		Cases: r.Cases, Skipped: r.Skipped, Equal: r.Tight, Starts: r.Starts, Plans: r.Plans, Hints: r.Hints, Failures: []Failure{},
+	}
+	for _, f := range r.Failures {
+		c.Failures = append(c.Failures, Failure{string(f.Kind), f.Count, f.Smallest.String()})
+	}
+	return c
+}
+
+// Text prints how many instances there were, how often the optima agree, and each kind of
+// failure with its smallest counterexample.
+func (c *Check) Text(w io.Writer) {
+	name := c.Formulation
+	if len(c.Without) > 0 {
+		name += " without " + strings.Join(c.Without, ", ")
+	}
+	fmt.Fprintf(w, "%s (%s) on %d random instances, by %s\n", name, c.Promise, c.Cases, strings.Join(c.Backends, " and "))
+	fmt.Fprintf(w, "  equal to the optimum of exhaustive search: %d\n", c.Equal)
+	fmt.Fprintf(w, "  tried: %d plans as starts, %d plans and %d hints of solutions\n", c.Starts, c.Plans, c.Hints)
+	if c.Skipped > 0 {
+		fmt.Fprintf(w, "  too hard for exhaustive search: %d\n", c.Skipped)
+	}
+	if len(c.Failures) == 0 {
+		fmt.Fprintln(w, "  counterexamples: none")
+	}
+	for _, f := range c.Failures {
+		fmt.Fprintf(w, "  %s: %d, the smallest being\n", f.Kind, f.Count)
+		for line := range strings.Lines(f.Counterexample) {
+			fmt.Fprintf(w, "    %s", line)
+		}
+		fmt.Fprintln(w)
+	}
+}
