@@ -27,8 +27,9 @@ type Diff struct {
 
 // Side is one of the programs: its relaxation, and itself within the limit.
 type Side struct {
-	Relaxation *Solution `json:"relaxation"`
-	Program    *Solution `json:"program"`
+	Relaxation *Solution  `json:"relaxation"`
+	Program    *Solution  `json:"program"`
+	Presolved  *Presolved `json:"presolved"` // null: the backend does not tell
 }
 
 // GroupPair is the size of a constraint group in both.
@@ -63,7 +64,7 @@ func Compare(ctx context.Context, b solvers.Backend, in *run.Instance, both [2]B
 	for side, x := range both {
 		for _, relax := range []bool{true, false} {
 			o.Relax = relax
-			s, err := Solve(ctx, b, x.Formulation, in, x.Program, o, false)
+			s, err := Solve(ctx, b, x.Formulation, in, x.Program, o, Wants{})
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", x.Formulation.Name, err)
 			}
@@ -73,6 +74,11 @@ func Compare(ctx context.Context, b solvers.Backend, in *run.Instance, both [2]B
 				d.Sides[side].Program = s
 			}
 		}
+		left, err := PresolvedBy(ctx, b, x.Program.Model)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", x.Formulation.Name, err)
+		}
+		d.Sides[side].Presolved = left
 		d.sizes(side, x.Program.Model.Stats())
 	}
 	return d, nil
@@ -117,6 +123,7 @@ func (d *Diff) Text(w io.Writer) error {
 	})
 	line("constraints", func(s Side) string { return fmt.Sprint(s.Program.Size.Constraints) })
 	line("nonzeros", func(s Side) string { return fmt.Sprint(s.Program.Size.Nonzeros) })
+	line("after presolve", func(s Side) string { return s.Presolved.String() })
 	line("relaxation", func(s Side) string { return written(s.Relaxation.Objective) })
 	line("  time", func(s Side) string { return fmt.Sprintf("%.3f s", s.Relaxation.Time) })
 	line("objective", func(s Side) string { return written(s.Program.Objective) })

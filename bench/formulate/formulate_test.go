@@ -61,7 +61,7 @@ func TestSolve(t *testing.T) {
 	t.Parallel()
 	in, b := loaded(t, "../../testdata/examples/fork.graph.json")
 	x := built(t, "checkmate", in, platform.Platform{Memory: 4})
-	s, err := formulate.Solve(t.Context(), b, x.Formulation, in, x.Program, solvers.Options{}, true)
+	s, err := formulate.Solve(t.Context(), b, x.Formulation, in, x.Program, solvers.Options{}, formulate.Wants{Values: true, Solutions: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestSolve(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	valid(t, "formulation-solution-v1.json", s)
-	relaxed, err := formulate.Solve(t.Context(), b, x.Formulation, in, x.Program, solvers.Options{Relax: true}, true)
+	relaxed, err := formulate.Solve(t.Context(), b, x.Formulation, in, x.Program, solvers.Options{Relax: true}, formulate.Wants{Values: true, Solutions: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,6 +86,43 @@ func TestSolve(t *testing.T) {
 	}
 }
 
+// Solutions on the way get better, and the last is the answer, with the same plan.
+func TestSolutions(t *testing.T) {
+	t.Parallel()
+	in, b := loaded(t, "../../testdata/examples/fork.graph.json")
+	x := built(t, "checkmate", in, platform.Platform{Memory: 4})
+	s, err := formulate.Solve(t.Context(), b, x.Formulation, in, x.Program, solvers.Options{}, formulate.Wants{Solutions: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, f := range s.Solutions {
+		if f.Objective == nil || f.Plan == nil || k > 0 && *f.Objective >= *s.Solutions[k-1].Objective {
+			t.Errorf("solution %d: %+v", k, f)
+		}
+	}
+	if last := s.Solutions[len(s.Solutions)-1]; *last.Objective != *s.Objective || *last.Plan != *s.Plan {
+		t.Errorf("the last is %v, the answer %v", *last.Objective, *s.Objective)
+	}
+}
+
+// What presolve leaves is no more than there was; a backend that does not tell is no error.
+func TestPresolved(t *testing.T) {
+	t.Parallel()
+	in, b := loaded(t, "../../testdata/examples/fork.graph.json")
+	m := built(t, "checkmate", in, platform.Platform{Memory: 4}).Program.Model
+	left, err := formulate.PresolvedBy(t.Context(), b, m)
+	if err != nil || left == nil || left.Variables >= m.NumCols() || left.Constraints >= m.NumRows() || left.Nonzeros >= m.NumNonzeros() {
+		t.Errorf("%v of %v, %v", left, formulate.SizeOf(m), err)
+	}
+	other, err := run.Backend("lpsolve", false)
+	if err != nil {
+		t.Skip(err)
+	}
+	if left, err := formulate.PresolvedBy(t.Context(), other, m); left != nil || err != nil {
+		t.Errorf("lp_solve: %v, %v", left, err)
+	}
+}
+
 // A plan that does not decode is said, and is no error.
 func TestSolveSaysWhyThereIsNoPlan(t *testing.T) {
 	t.Parallel()
@@ -97,7 +134,7 @@ func TestSolveSaysWhyThereIsNoPlan(t *testing.T) {
 	}
 	program := *x.Program
 	program.Model = without
-	s, err := formulate.Solve(t.Context(), b, x.Formulation, in, &program, solvers.Options{}, false)
+	s, err := formulate.Solve(t.Context(), b, x.Formulation, in, &program, solvers.Options{}, formulate.Wants{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,9 @@
 package formulate
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -60,6 +63,37 @@ type Model struct {
 // ModelOf describes the model of a formulation.
 func ModelOf(name, instance string, m *milp.Model) Model {
 	return Model{ModelFormat, name, instance, m.Groups()}
+}
+
+// Stats are the statistics of a model, and what a presolve leaves of it.
+type Stats struct {
+	*milp.Stats
+	Presolved *Presolved `json:"presolved"` // null: the backend does not tell
+}
+
+// Presolved is the size of a model after presolve.
+type Presolved struct {
+	By          string `json:"by"`
+	Variables   int    `json:"variables"`
+	Constraints int    `json:"constraints"`
+	Nonzeros    int    `json:"nonzeros"`
+}
+
+// PresolvedBy returns what the presolve of a backend leaves of a model, nil if it does not
+// tell.
+func PresolvedBy(ctx context.Context, b solvers.Backend, m *milp.Model) (*Presolved, error) {
+	size, err := solvers.Presolve(ctx, b, m)
+	if errors.Is(err, solvers.ErrUnsupported) {
+		return nil, nil
+	}
+	return &Presolved{b.Name(), size.Cols, size.Rows, size.Nonzeros}, err
+}
+
+func (p *Presolved) String() string {
+	if p == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%d variables, %d constraints, %d nonzeros", p.Variables, p.Constraints, p.Nonzeros)
 }
 
 // Explanation says why a model has no solution, by names.

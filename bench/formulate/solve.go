@@ -64,14 +64,35 @@ type Solution struct {
 	// Columns that are not zero, and of a relaxation the duals of rows and reduced costs
 	// that are not, by name, in the model's own units.
 	Columns map[string]float64 `json:"columns,omitempty"`
-	Duals   map[string]float64 `json:"duals,omitempty"`
-	Reduced map[string]float64 `json:"reduced_costs,omitempty"`
-	Note    string             `json:"note,omitempty"`
+	// Solutions are those found on the way, each better than the one before, if asked for.
+	Solutions []Found            `json:"solutions,omitempty"`
+	Duals     map[string]float64 `json:"duals,omitempty"`
+	Reduced   map[string]float64 `json:"reduced_costs,omitempty"`
+	Note      string             `json:"note,omitempty"`
 }
 
-// Solve solves a program. Values asks for those of columns, and the duals that the backend
-// has.
-func Solve(ctx context.Context, b solvers.Backend, f formulation.Formulation, in *run.Instance, p *formulation.Program, o solvers.Options, values bool) (*Solution, error) {
+// Found is a solution found on the way.
+type Found struct {
+	Objective *float64 `json:"objective"`
+	Plan      *float64 `json:"plan"` // the objective of its plan, replayed; nil: it makes none
+}
+
+// Wants says what of a solution is wanted besides its objective.
+type Wants struct {
+	Values    bool // of columns, and the duals that the backend has
+	Solutions bool // that were found on the way
+}
+
+// Solve solves a program.
+func Solve(ctx context.Context, b solvers.Backend, f formulation.Formulation, in *run.Instance, p *formulation.Program, o solvers.Options, wants Wants) (*Solution, error) {
+	var points [][]float64
+	if wants.Solutions {
+		o.OnProgress = func(q solvers.Progress) {
+			if q.X != nil {
+				points = append(points, q.X)
+			}
+		}
+	}
 	r, err := b.Solve(ctx, p.Model, o)
 	if err != nil {
 		return nil, err
@@ -90,9 +111,19 @@ func Solve(ctx context.Context, b solvers.Backend, f formulation.Formulation, in
 	s.Bound = number(p.Objective(r.Bound))
 	x, ok := r.Solution()
 	if ok && !o.Relax && p.Plan != nil {
-		s.decode(in, p, x)
+		s.Plan, s.PlanError = decode(in, p, x)
 	}
-	if values && ok {
+	if ok && wants.Solutions && (len(points) == 0 || p.Model.Objective(points[len(points)-1]) != r.Obj) {
+		points = append(points, x)
+	}
+	for _, x := range points {
+		found := Found{Objective: number(p.Objective(p.Model.Objective(x)))}
+		if !o.Relax && p.Plan != nil {
+			found.Plan, _ = decode(in, p, x) // why there is none is said of the last
+		}
+		s.Solutions = append(s.Solutions, found)
+	}
+	if wants.Values && ok {
 		s.Columns = named(p.Model.ColNames(), x)
 		if r.Dual != nil {
 			s.Duals, s.Reduced = named(p.Model.RowNames(), r.Dual.Row), named(p.Model.ColNames(), r.Dual.Reduced)
@@ -101,22 +132,20 @@ func Solve(ctx context.Context, b solvers.Backend, f formulation.Formulation, in
 	return s, nil
 }
 
-// decode makes the plan of a solution and replays it.
-func (s *Solution) decode(in *run.Instance, p *formulation.Program, x []float64) {
+// decode makes the plan of a solution and replays it: its objective, or why there is none.
+func decode(in *run.Instance, p *formulation.Program, x []float64) (objective *float64, why string) {
 	made, err := p.Plan(x)
 	if err != nil {
-		s.PlanError = err.Error()
-		return
+		return nil, err.Error()
 	}
 	report, err := verify.On(in.Instance, made)
 	switch {
 	case err != nil:
-		s.PlanError = err.Error()
+		return nil, err.Error()
 	case !report.Valid():
-		s.PlanError = fmt.Sprintf("breaks %d rules: %s", len(report.Violations), report.Violations[0].Detail)
-	default:
-		s.Plan = &report.Makespan
+		return nil, fmt.Sprintf("breaks %d rules: %s", len(report.Violations), report.Violations[0].Detail)
 	}
+	return &report.Makespan, ""
 }
 
 // number returns a finite number, else nil: JSON has no others.
@@ -161,6 +190,9 @@ func (s *Solution) Text(w io.Writer) {
 		fmt.Fprintf(w, "  plan        %s, verified by replay\n", written(s.Plan))
 	case s.PlanError != "":
 		fmt.Fprintf(w, "  plan        none: %s\n", strings.ReplaceAll(s.PlanError, "\n", " "))
+	}
+	for k, x := range s.Solutions {
+		fmt.Fprintf(w, "  solution %-3d%s, plan %s\n", k+1, written(x.Objective), written(x.Plan))
 	}
 	fmt.Fprintf(w, "  nodes       %d, iterations %d\n", s.Nodes, s.Iterations)
 	fmt.Fprintf(w, "  time        %s\n", platform.FormatSeconds(s.Time))

@@ -5,6 +5,7 @@ package outfile
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -47,6 +48,22 @@ func Write(name string, standard io.Writer, write func(io.Writer) error) error {
 		return unwritable(name, err)
 	}
 	return unwritable(name, os.Rename(f.Name(), t.path))
+}
+
+// Later returns where text goes that comes bit by bit: for "-" to standard, else to memory,
+// of which done makes the file as [Write] does; "" is nowhere, nil.
+func Later(name string, standard io.Writer) (w io.Writer, done func() error, err error) {
+	nothing := func() error { return nil }
+	switch name {
+	case "":
+		return nil, nothing, nil
+	case Standard:
+		return standard, nothing, nil
+	}
+	text := new(bytes.Buffer)
+	return text, func() error {
+		return Write(name, standard, func(w io.Writer) error { _, err := text.WriteTo(w); return err })
+	}, Check(name)
 }
 
 // Check reports whether Write can be expected to write name: before hours of

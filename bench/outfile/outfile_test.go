@@ -149,3 +149,32 @@ func TestStandardOutput(t *testing.T) {
 		t.Errorf("%q, %v", b.String(), err)
 	}
 }
+
+// What comes bit by bit is written as a whole when it is done; "" is nowhere.
+func TestLater(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "log")
+	w, done, err := Later(name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range []string{"a", "b"} {
+		if _, err := io.WriteString(w, word); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(name); err == nil {
+		t.Error("written before it is done")
+	}
+	if err := done(); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(name); err != nil || string(text) != "ab" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if w, done, err := Later("", nil); w != nil || done() != nil || err != nil {
+		t.Error("nowhere is somewhere")
+	}
+	if _, _, err := Later(filepath.Join(name, "below"), nil); err == nil {
+		t.Error("a file below a file")
+	}
+}

@@ -161,11 +161,18 @@ func newFormulationStats(s streams) *cli.Command {
 			if err != nil {
 				return err
 			}
-			stats := program.Model.Stats()
+			left, err := formulate.PresolvedBy(c.Context, j.Setting.Backend, program.Model)
+			if err != nil {
+				return err
+			}
+			stats := formulate.Stats{Stats: program.Model.Stats(), Presolved: left}
 			if o.json() {
 				return words.Document(s.out, formulate.StatsFormat, stats)
 			}
-			fmt.Fprintf(s.out, "on %s, memory %s\n%s", j.Instance.Name, j.Limit(), stats)
+			fmt.Fprintf(s.out, "on %s, memory %s\n%s", j.Instance.Name, j.Limit(), stats.Stats)
+			if left != nil {
+				fmt.Fprintf(s.out, "\nafter presolve by %s: %s\n", left.By, left)
+			}
 			return nil
 		},
 	}

@@ -23,6 +23,7 @@ type programOptions struct {
 	log, write string
 	relax      bool
 	values     bool
+	solutions  bool
 }
 
 func (o *programOptions) flags() []cli.Flag {
@@ -53,22 +54,8 @@ func (o *programOptions) options(s streams, j *job) (options solvers.Options, do
 		}
 		options.Raw[name] = value
 	}
-	done = func() error { return nil }
-	switch o.log {
-	case "":
-	case outfile.Standard:
-		options.Log = s.err
-	default:
-		var text strings.Builder
-		options.Log = &text
-		done = func() error {
-			return outfile.Write(o.log, s.out, func(w io.Writer) error { _, err := io.WriteString(w, text.String()); return err })
-		}
-		if err := outfile.Check(o.log); err != nil {
-			return options, nil, err
-		}
-	}
-	return options, done, nil
+	options.Log, done, err = outfile.Later(o.log, s.err)
+	return options, done, err
 }
 
 func newFormulationSolve(s streams) *cli.Command {
@@ -81,6 +68,7 @@ func newFormulationSolve(s streams) *cli.Command {
 			o.flags(),
 			&cli.BoolFlag{Name: "relax", Usage: "the LP relaxation", Destination: &o.relax, Category: "solver"},
 			&cli.BoolFlag{Name: "values", Usage: "with --format json: columns, and of a relaxation duals and reduced costs, that are not zero", Destination: &o.values, Category: "output"},
+			&cli.BoolFlag{Name: "solutions", Usage: "the solutions that the solver finds on its way, each better than the one before, and the plans they make", Destination: &o.solutions, Category: "output"},
 			&cli.StringFlag{Name: "write", Usage: "write the model to `FILE`.mps or .lp, too", Destination: &o.write, Category: "output"},
 		),
 		Action: func(c *cli.Context) error {
@@ -101,7 +89,7 @@ func newFormulationSolve(s streams) *cli.Command {
 			if err != nil {
 				return err
 			}
-			r, err := formulate.Solve(c.Context, j.Setting.Backend, f, j.Instance, program, options, o.values)
+			r, err := formulate.Solve(c.Context, j.Setting.Backend, f, j.Instance, program, options, formulate.Wants{Values: o.values, Solutions: o.solutions})
 			if err != nil {
 				return err
 			}

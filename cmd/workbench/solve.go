@@ -39,7 +39,7 @@ type solveOptions struct {
 	schedule                              scheduleFlags
 	parallelFlag                          string // one that only pipelines have, if the user gave one
 	planFile, exportModel                 string
-	certify, certificateFile              string
+	certify, certificateFile, solverLog   string
 	inProcess                             bool
 	gpuFlags
 }
@@ -83,6 +83,7 @@ func newSolve(s streams) *cli.Command {
 		flags,
 		&cli.StringFlag{Name: "method", Usage: "`METHOD`; workbench methods lists them (default: the problem's MILP with the best heuristics)", Destination: &o.method, Category: "solver"},
 		&cli.StringFlag{Name: "plan", Usage: "write the plan to `FILE`", Destination: &o.planFile, Category: "output"},
+		&cli.StringFlag{Name: "log", Usage: "the MILP solver's own log to `FILE`, - for standard error", Destination: &o.solverLog, Category: "output"},
 		&cli.StringFlag{Name: "certificate", Usage: "write the proof of the bound to `FILE`, for workbench verify --bound", Destination: &o.certificateFile, Category: "output"},
 		&cli.StringFlag{Name: "export-model", Usage: "write the MILP that was solved, the last of several, to `FILE`.mps or .lp", Destination: &o.exportModel, Category: "output"},
 	)
@@ -323,6 +324,13 @@ func solve(ctx context.Context, s streams, o *solveOptions, spec string) error {
 			return err
 		}
 	}
+	log, logged, err := outfile.Later(o.solverLog, s.err)
+	if err != nil {
+		return err
+	}
+	if log != nil {
+		j.Setting.Log = log
+	}
 	var line *live.Solve
 	if !o.quiet {
 		line = live.NewSolve(s.err, j.Problem)
@@ -335,9 +343,9 @@ func solve(ctx context.Context, s streams, o *solveOptions, spec string) error {
 		results = s.err // standard output is a file now
 	}
 	// The plan goes first: whoever reads the output may stop, as head does.
-	var unwritten error
+	unwritten := logged()
 	if o.planFile != "" && r.Plan != nil {
-		unwritten = outfile.Write(o.planFile, s.out, r.Plan.Write)
+		unwritten = cmp.Or(unwritten, outfile.Write(o.planFile, s.out, r.Plan.Write))
 	}
 	if o.certificateFile != "" {
 		unwritten = cmp.Or(unwritten, writeCertificate(s, o, r))

@@ -247,6 +247,15 @@ func (h instance) setSides(row int32, lower, upper float64) error {
 	return check("changeRowBounds", C.shim_row_bounds(h.c, C.int(row), C.double(lower), C.double(upper)))
 }
 
+// presolve returns the size of what presolve leaves.
+func (h instance) presolve() (solvers.Presolved, error) {
+	var cols, rows, nonzeros C.int
+	if rc := C.shim_presolve(h.c, &cols, &rows, &nonzeros); rc < 0 {
+		return solvers.Presolved{}, failure("presolve", int(rc))
+	}
+	return solvers.Presolved{Cols: int(cols), Rows: int(rows), Nonzeros: int(nonzeros)}, nil
+}
+
 // forget drops basis and solution.
 func (h instance) forget() error { return check("clearSolver", C.shim_forget(h.c)) }
 

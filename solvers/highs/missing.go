@@ -31,3 +31,8 @@ func (Engine) Run(context.Context, *solvers.Problem) (*solvers.Answer, error) {
 
 // OpenLP implements [solvers.LPEngine]: it returns [solvers.ErrMissing].
 func (Engine) OpenLP(*milp.Data) (solvers.LP, error) { return nil, Available() }
+
+// Presolve implements [solvers.Presolver]: it returns [solvers.ErrMissing].
+func (Engine) Presolve(context.Context, *solvers.Problem) (solvers.Presolved, error) {
+	return solvers.Presolved{}, Available()
+}

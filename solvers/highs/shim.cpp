@@ -268,6 +268,16 @@ int shim_row_bounds(shim *s, int row, double lower, double upper) {
 	return guarded([&] { return Highs_changeRowBounds(s->highs, row, lower, upper); });
 }
 
+int shim_presolve(shim *s, int *cols, int *rows, int *nonzeros) {
+	return guarded([&] {
+		HighsInt rc = Highs_presolve(s->highs);
+		*cols = Highs_getPresolvedNumCol(s->highs);
+		*rows = Highs_getPresolvedNumRow(s->highs);
+		*nonzeros = Highs_getPresolvedNumNz(s->highs);
+		return rc;
+	});
+}
+
 int shim_forget(shim *s) {
 	return guarded([&] { return Highs_clearSolver(s->highs); });
 }

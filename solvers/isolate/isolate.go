@@ -170,6 +170,14 @@ func (c child) postMortem(ctx context.Context, err error) (*solvers.Answer, erro
 	return nil, fmt.Errorf("%w: child process: %w%s", solvers.ErrSolver, exit, text)
 }
 
+// Presolve implements [solvers.Presolver], in this process.
+func (p *parent) Presolve(ctx context.Context, problem *solvers.Problem) (solvers.Presolved, error) {
+	if e, ok := p.engine.(solvers.Presolver); ok {
+		return e.Presolve(ctx, problem)
+	}
+	return solvers.Presolved{}, fmt.Errorf("%s: %w: what presolve leaves", p.Name(), solvers.ErrUnsupported)
+}
+
 // OpenLP implements [solvers.LPEngine], in this process.
 func (p *parent) OpenLP(d *milp.Data) (solvers.LP, error) {
 	if e, ok := p.engine.(solvers.LPEngine); ok {
