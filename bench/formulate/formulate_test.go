@@ -4,16 +4,22 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"workbench/bench/catalog"
 	"workbench/bench/formulate"
 	"workbench/bench/method"
 	"workbench/bench/run"
 	"workbench/ilp"
+	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"
 	"workbench/solvers"
+	"workbench/solvers/highs"
 )
 
 func built(t *testing.T, name string, in *run.Instance, p platform.Platform) formulate.Built {
@@ -120,6 +126,62 @@ func TestPresolved(t *testing.T) {
 	}
 	if left, err := formulate.PresolvedBy(t.Context(), other, m); left != nil || err != nil {
 		t.Errorf("lp_solve: %v, %v", left, err)
+	}
+}
+
+// The models of a set are read again, and the optimum of each lies between bound and start.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	in, b := loaded(t, "../../testdata/examples/fork.graph.json")
+	p, err := catalog.FindProblem(plan.Remat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := catalog.FindMethod(p, catalog.DefaultMethod(p, in))
+	if err != nil {
+		t.Fatal(err)
+	}
+	setting := run.Setting{Platform: platform.Platform{Memory: 4}, Time: time.Minute, Threads: 1, Backend: b}
+	r := run.Run(t.Context(), p, m, in, setting)
+	folder := filepath.Join(t.TempDir(), "set")
+	set := &formulate.Set{Format: formulate.SetFormat, Date: "2026-11-22", Licence: formulate.Licence}
+	if err := set.Export(folder, ilp.Formulations(), in, setting.Platform, r); err != nil {
+		t.Fatal(err)
+	}
+	if err := set.Write(folder); err != nil {
+		t.Fatal(err)
+	}
+	valid(t, "formulation-set-v1.json", set)
+	starts, bounds := 0, 0
+	for _, x := range set.Models {
+		read, err := highs.Read(filepath.Join(folder, x.File))
+		if err != nil {
+			t.Fatal(err)
+		}
+		solved, err := b.Solve(t.Context(), read, solvers.Options{})
+		if err != nil || solved.Status != solvers.Optimal {
+			t.Fatalf("%s: %v, %v", x.File, solved, err)
+		}
+		if x.Best != nil {
+			starts++
+			if *x.Best < solved.Obj-1e-6 {
+				t.Errorf("%s: the start costs %v, the optimum %v", x.File, *x.Best, solved.Obj)
+			}
+		}
+		if x.Bound != nil {
+			bounds++
+			if *x.Bound > solved.Obj+1e-6 {
+				t.Errorf("%s: the bound is %v, the optimum %v", x.File, *x.Bound, solved.Obj)
+			}
+		}
+	}
+	if starts == 0 || bounds == 0 {
+		t.Errorf("%d starts and %d bounds of %d models", starts, bounds, len(set.Models))
+	}
+	for _, name := range []string{"README.md", "index.json"} {
+		if text, err := os.ReadFile(filepath.Join(folder, name)); err != nil || !strings.Contains(string(text), set.Models[0].File) {
+			t.Errorf("%s: %v\n%s", name, err, text)
+		}
 	}
 }
 

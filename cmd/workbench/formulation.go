@@ -25,9 +25,9 @@ import (
 func newFormulation(s streams) *cli.Command {
 	return &cli.Command{
 		Name:  "formulation",
-		Usage: "the MILPs, for researchers: list, show, stats, solve, diff, check, explain",
+		Usage: "the MILPs, for researchers: list, show, stats, solve, diff, check, explain, export",
 		Subcommands: []*cli.Command{
-			newFormulationList(s), newFormulationShow(s), newFormulationStats(s), newFormulationSolve(s), newFormulationDiff(s), newFormulationCheck(s), newFormulationExplain(s),
+			newFormulationList(s), newFormulationShow(s), newFormulationStats(s), newFormulationSolve(s), newFormulationDiff(s), newFormulationCheck(s), newFormulationExplain(s), newFormulationExport(s),
 		},
 	}
 }

@@ -3,15 +3,19 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"workbench/bench/catalog"
 	"workbench/bench/formulate"
 	"workbench/bench/method"
 	"workbench/bench/outfile"
 	"workbench/bench/run"
+	"workbench/ilp"
+	"workbench/ilp/formulation"
 	"workbench/model/platform"
 	"workbench/solvers"
 )
@@ -157,6 +161,47 @@ func newFormulationDiff(s streams) *cli.Command {
 				return writeJSON(s.out, d)
 			}
 			return d.Text(s.out)
+		}),
+	}
+}
+
+func newFormulationExport(s streams) *cli.Command {
+	o := &solveOptions{}
+	flags := append(o.instanceFlags(), &cli.StringFlag{Name: "time-limit", Usage: "look for a plan and a bound of each instance for `DURATION`", Value: "60s", Destination: &o.timeLimit, Category: "solver"})
+	return &cli.Command{
+		Name:      "export",
+		Usage:     "a dated set of models of a problem for those who make solvers: MPS, the best plan as a start, proved bounds, README",
+		ArgsUsage: "FOLDER INSTANCE…",
+		Flags:     append(flags, o.flags()...),
+		Action: o.action(s, 2, 1<<16, "formulation export FOLDER INSTANCE… [--problem P]", func(c *cli.Context, a []string) error {
+			o.backend, o.threads, o.slots = "highs", 1, noSlots
+			set := &formulate.Set{Format: formulate.SetFormat, Date: time.Now().UTC().Format(time.DateOnly), Licence: formulate.Licence, Models: []formulate.SetModel{}}
+			for _, spec := range a[1:] {
+				j, err := o.job(c.Context, s, spec)
+				if err != nil {
+					return err
+				}
+				m, err := catalog.FindMethod(j.Problem, catalog.DefaultMethod(j.Problem, j.Instance))
+				if err != nil {
+					return err
+				}
+				r := run.Run(c.Context, j.Problem, m, j.Instance, j.Setting)
+				if r.Err != nil {
+					return r.Err
+				}
+				list := slices.DeleteFunc(ilp.Formulations(), func(f formulation.Formulation) bool { return f.Problem != j.Problem.Name })
+				if err := set.Export(a[0], list, j.Instance, j.Setting.Platform, r); err != nil {
+					return err
+				}
+			}
+			if err := set.Write(a[0]); err != nil {
+				return err
+			}
+			if o.json() {
+				return writeJSON(s.out, set)
+			}
+			fmt.Fprintf(s.out, "%d models in %s, with README.md and index.json\n", len(set.Models), a[0])
+			return nil
 		}),
 	}
 }

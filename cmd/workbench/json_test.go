@@ -48,6 +48,7 @@ var printed = []struct {
 	{line: "formulation diff checkmate checkmate-strong @fork.graph.json --memory 50%"},
 	{line: "formulation check weights-printed --cases 10 --layers 2 --without memory"},
 	{line: "formulation explain weights-printed @small.json --memory 60%"},
+	{line: "formulation export @set @small.json --problem weight-offload --memory 60% --time-limit 10s"},
 	{line: "bench run @two.yaml --into @night --dry-run"},
 	{line: "bench run @two.yaml --into @night"},
 	{line: "bench resume @night"},
