@@ -36,6 +36,7 @@ var printed = []struct {
 	{line: "zoo list"},
 	{line: "zoo show rnn"},
 	{line: "zoo export rnn"},
+	{line: "stages @small.json --processors 2"},
 	{line: "import --from minimalloc @buffers.csv"},
 	{line: "place @greedy.json @small.json"},
 	{line: "completion bash"},
@@ -59,6 +60,7 @@ var printed = []struct {
 
 // without are commands that take --format and print no JSON, or none of their own.
 var without = map[string]string{
+	"export":       "it writes the other program's file",
 	"bench export": "its --format is that of a table",
 	"bench serve":  "it prints what bench run does; testdata/script/bench-queue.txtar",
 	"bench work":   "it needs a queue; testdata/script/bench-queue.txtar",
