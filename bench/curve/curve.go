@@ -227,6 +227,9 @@ func (c *Curve) pointwise(ctx context.Context, p *run.Problem, m *run.Method, in
 // pointOf is what a run at a value has found.
 func pointOf(p *run.Problem, in *run.Instance, r *run.Result, at float64) CurvePoint {
 	point := CurvePoint{At: at, Memory: r.Platform.Memory, Makespan: r.Makespan, PeakMemory: r.PeakMemory, Status: r.Status, Error: r.Error}
+	if r.Makespan != nil {
+		point.Makespan = r.Objective // of a pipeline that flushes perhaps the span
+	}
 	if p.Moved != nil && r.Plan != nil && r.Makespan != nil {
 		if share := p.Moved(in, r.Plan); !math.IsNaN(share) {
 			point.Moved = &share
