@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"workbench/bench/run"
 	"workbench/heuristics/remat"
@@ -24,15 +23,16 @@ func CheckmateMethods() []*run.Method {
 	methods := []*run.Method{
 		{
 			Name: "checkmate", Kind: run.Exact, Source: "Checkmate (1)–(9), strengthened; ours", Solver: true,
-			Summary:    "search, then Checkmate's stages in a stronger model whose memory rows are added as they are broken",
+			Parts:      []string{"store-all", "chen", "linearised", "search"},
+			Summary:    "search, and beside it Checkmate's stages in a stronger model whose memory rows are added as they are broken",
 			Complexity: "exponential; O(n²) binaries",
-			Run:        solveCheckmate("checkmate", checkmate.Run, bestOnGraph),
+			Run:        checkmateCombination().run,
 		},
 		{
 			Name: "checkmate-plain", Kind: run.Exact, Source: "Checkmate (1)–(9)", Solver: true,
 			Summary:    "the MILP of the paper, equation by equation; started from store-all where that fits",
 			Complexity: "exponential; O(n²) binaries, O(n·edges) for FREE",
-			Run:        solveCheckmate("checkmate-plain", checkmate.RunPrinted, storeAllOnGraph),
+			Run:        checkmatePlain,
 		},
 		{
 			Name: "checkmate-lp-round", Kind: run.Heuristic, Source: "Checkmate §5", Solver: true,
@@ -134,40 +134,86 @@ func roundingNote(r *checkmate.RoundingResult, memory float64) string {
 	return note
 }
 
-// A checkmateSolver finds plans and bounds of graphs.
-type checkmateSolver func(context.Context, *formulation.Task, *stages.View, platform.Platform) (*formulation.Result, error)
-
-// solveCheckmate runs a solver from the plan of first, if that has one.
-func solveCheckmate(name string, solve checkmateSolver, first func(context.Context, *stages.View, *run.Setting, time.Time) (*plan.Plan, error)) worker {
-	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-		v, err := graphView(in)
-		if err != nil {
-			return nil, err
-		}
-		best, err := first(ctx, v, &s, time.Now())
-		if err != nil {
-			return nil, err
-		}
-		out := &run.Outcome{Plan: best}
-		task := graphTask(in, &s, best)
-		if best != nil {
-			if _, err := v.FromPlan(best); err != nil {
-				task.Start = nil // that of least memory, which need not be a schedule of stages
+// checkmateCombination is the search, and beside it the MILPs of stages.
+func checkmateCombination() *combination {
+	quick := func(name string, work func(context.Context, *stages.View, platform.Platform) (*plan.Plan, error)) *run.Method {
+		return &run.Method{Name: name, Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+			v, err := graphView(in)
+			if err != nil {
+				return nil, err
 			}
-		}
-		r, err := solve(ctx, task, v, s.Platform)
-		if err != nil {
-			return withoutMILP(out, err)
-		}
-		out.Stopped = r.Ended == proof.TimeLimit || r.Ended == proof.Interrupted
-		return takeOnGraph(out, in, r, name), nil
+			p, err := work(ctx, v, s.Platform)
+			return &run.Outcome{Plan: p}, err
+		}}
 	}
+	return &combination{
+		name: "checkmate", bound: rematBound(), quick: []*run.Method{
+			quick("store-all", func(_ context.Context, v *stages.View, p platform.Platform) (*plan.Plan, error) {
+				return rematgraph.StoreAll(v, p)
+			}),
+			quick("chen", rematgraph.Chen),
+		},
+		search: searched("search", func(j *joint, round int) (*plan.Plan, error) {
+			v, err := graphView(j.in)
+			if err != nil {
+				return nil, err
+			}
+			return rematgraph.Search(j.ctx, v, j.s.Platform, uint64(j.s.Seed+round), searchRounds<<min(round, mostPatient))
+		}),
+		prove: func(j *joint) error { return checkmateProof(j, checkmate.Run) },
+	}
+}
+
+// mostPatient is how often further rounds of the search are twice as long.
+const mostPatient = 8
+
+// checkmateProof solves the MILPs of one of Checkmate's solvers from the best plan,
+// unless that, being of least memory, is no schedule of stages.
+func checkmateProof(j *joint, solve func(context.Context, *formulation.Task, *stages.View, platform.Platform) (*formulation.Result, error)) error {
+	v, err := graphView(j.in)
+	if err != nil {
+		return err
+	}
+	task := j.task("milp")
+	if task.Start != nil {
+		if _, err := v.FromPlan(task.Start); err != nil {
+			task.Start = nil
+		}
+	}
+	if !isGraph(j.in) {
+		task.Level = formulation.Off
+	}
+	r, err := solve(j.ctx, task, v, j.s.Platform)
+	if r != nil && !isGraph(j.in) {
+		r.Bounds, r.Claims = nil, nil
+	}
+	return j.solved(r, err)
+}
+
+// checkmatePlain is the MILP alone, from the plan that keeps everything where that
+// fits.
+func checkmatePlain(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+	v, err := graphView(in)
+	if err != nil {
+		return nil, err
+	}
+	best, err := storeAllOnGraph(v, s.Platform)
+	if err != nil {
+		return nil, err
+	}
+	out := &run.Outcome{Plan: best}
+	r, err := checkmate.RunPrinted(ctx, graphTask(in, &s, best), v, s.Platform)
+	if err != nil {
+		return withoutMILP(out, err)
+	}
+	out.Stopped = r.Ended == proof.TimeLimit || r.Ended == proof.Interrupted
+	return takeOnGraph(out, in, r, "checkmate-plain"), nil
 }
 
 // storeAllOnGraph returns the plan that keeps everything, nil where it does not
 // fit.
-func storeAllOnGraph(_ context.Context, v *stages.View, s *run.Setting, _ time.Time) (*plan.Plan, error) {
-	p, err := rematgraph.StoreAll(v, s.Platform)
+func storeAllOnGraph(v *stages.View, at platform.Platform) (*plan.Plan, error) {
+	p, err := rematgraph.StoreAll(v, at)
 	var infeasible *plan.Infeasible
 	if errors.As(err, &infeasible) {
 		return nil, err
@@ -213,19 +259,4 @@ func onChain(in *run.Instance, p *plan.Plan) (*plan.Plan, error) {
 	}
 	out.Claims = plan.Claims{Makespan: p.Claims.Makespan, PeakMemory: report.PeakMemory}
 	return out, nil
-}
-
-// bestOnGraph returns the best plan of the heuristics, nil if none has one. An
-// Infeasible error is passed on.
-func bestOnGraph(ctx context.Context, v *stages.View, s *run.Setting, start time.Time) (best *plan.Plan, err error) {
-	best, err = rematgraph.Search(ctx, v, s.Platform, uint64(s.Seed), quickRounds)
-	var infeasible *plan.Infeasible
-	if errors.As(err, &infeasible) {
-		return nil, err
-	}
-	if err != nil {
-		return nil, nil // the MILP may find one
-	}
-	tell(s, start, "search", best, math.Inf(-1), 0)
-	return best, nil
 }

@@ -10,7 +10,6 @@ import (
 	"workbench/bench/timeline"
 	"workbench/heuristics/combined"
 	"workbench/heuristics/offload"
-	"workbench/ilp/formulation"
 	"workbench/ilp/rematoffload"
 	ilpweights "workbench/ilp/weights"
 	"workbench/model/allocator"
@@ -40,7 +39,7 @@ func RematOffload() *run.Problem {
 		Memory:    "20%", Bandwidth: "12GB/s",
 		Range:   func(in *run.Instance) (low, high float64) { return combinedview.Range(in.Chain()) },
 		Fit:     linkFit(func(c *chain.Chain) float64 { _, high := combinedview.Range(c); return high }),
-		Bound:   closedForms(combinedview.Problem, computations, ofChain(combinedview.Bounds)),
+		Bound:   combinedBound(),
 		Methods: CombinedMethods,
 		Does: run.Counts(
 			run.Count{Word: "F_all", Ops: []string{plan.OpFAll}},
@@ -56,6 +55,10 @@ func RematOffload() *run.Problem {
 		Subjects: []*subject.Subject{subject.RematOffload()},
 		Tiny:     map[string]string{chain.Kind: "zoo:table1-gpt2?depth=3&batch=16"},
 	}
+}
+
+func combinedBound() func(*run.Instance, run.Setting) run.Bound {
+	return closedForms(combinedview.Problem, computations, ofChain(combinedview.Bounds))
 }
 
 // combinedMethods is the table of methods for rematerialization with
@@ -78,8 +81,14 @@ func CombinedMethods() []*run.Method {
 			Complexity: "some pofos, and O(N) a move",
 			Run:        planned(combinedSearch),
 		},
-		combinedMILP(),
+		{
+			Name: "remat-offload-milp", Kind: run.Heuristic, Source: "ours, in the spirit of POET", Solver: true,
+			Summary:    fmt.Sprintf("search, and beside it up to %d layers a MILP that bounds all plans, but not always as high as the best", rematoffload.MostLayers),
+			Complexity: "exponential; O(N²) columns",
+			Parts:      []string{"pure-remat", "pure-offload", "opportunist", "autocapper", "pofo", "search"},
+		},
 	}
+	combine(methods, combinedMILP(methods))
 	for _, m := range methods {
 		m.Run = upTo(m, ilpweights.MostLayers, "join layers")
 	}
@@ -143,31 +152,24 @@ func portion(ctx context.Context, part float64) (context.Context, context.Cancel
 	return context.WithTimeout(ctx, time.Duration(part*float64(time.Until(deadline))))
 }
 
-// combinedMILP solves the MILP of rematerialization with offloading from the
-// best heuristic.
-func combinedMILP() *run.Method {
-	search := func(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
-		s.Slots = pofoSlots
-		return combinedSearch(ctx, in, s)
-	}
-	const name = "remat-offload-milp"
-	bounded := milpOnLink(name, search, func(ctx context.Context, t *formulation.Task, in *run.Instance, p platform.Platform) (*formulation.Result, error) {
-		return rematoffload.Run(ctx, t, in.Chain(), p)
-	})
-	return &run.Method{
-		Name: name, Kind: run.Heuristic, Source: "ours, in the spirit of POET", Solver: true,
-		Summary:    fmt.Sprintf("search, then up to %d layers a MILP that bounds all plans, but not always as high as the best", rematoffload.MostLayers),
-		Complexity: "exponential; O(N²) columns",
-		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-			if in.Chain().Len() <= rematoffload.MostLayers {
-				return bounded(ctx, in, s)
-			}
-			s.Slots = pofoSlots
-			out, err := planned(combinedSearch)(ctx, in, s) // no model to leave time for
-			if err == nil && out.Plan != nil {
-				out.Plan.Method = name
-			}
-			return out, err
+// combinedMILP is the search, and beside it the MILP of rematerialization with
+// offloading. Further rounds of the search have POFO divide the memory more finely.
+func combinedMILP(methods []*run.Method) *combination {
+	return &combination{
+		name: "remat-offload-milp", bound: combinedBound(), quick: named(methods, "opportunist"),
+		search: func(j *joint, round int) bool {
+			s := j.s
+			s.Slots = pofoSlots << round
+			p, err := combinedSearch(j.ctx, j.in, s)
+			j.take("search", &run.Outcome{Plan: p}, inputError(err))
+			return err == nil && round < mostFiner
+		},
+		prove: func(j *joint) error {
+			return j.solved(rematoffload.Run(j.ctx, j.task("milp"), j.in.Chain(), j.s.Platform))
 		},
 	}
 }
+
+// mostFiner is how often the slots are divided at most: their programs take eight
+// times as long each time.
+const mostFiner = 3

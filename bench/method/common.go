@@ -71,11 +71,18 @@ func inputError(err error) error {
 func upTo(m *run.Method, layers int, instead string) worker {
 	work := m.Run
 	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-		if n := in.Chain().Len(); n > layers {
-			return nil, run.InputError(fmt.Errorf("%s is for at most %d layers, %s has %d: %s", m.Name, layers, in.Name, n, instead))
+		if err := atMost(in, m.Name, layers, instead); err != nil {
+			return nil, err
 		}
 		return work(ctx, in, s)
 	}
+}
+
+func atMost(in *run.Instance, method string, layers int, instead string) error {
+	if n := in.Chain().Len(); n > layers {
+		return run.InputError(fmt.Errorf("%s is for at most %d layers, %s has %d: %s", method, layers, in.Name, n, instead))
+	}
+	return nil
 }
 
 // largest is the largest number an instance may have in sum, and its reciprocal

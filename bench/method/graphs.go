@@ -11,12 +11,8 @@ import (
 	"workbench/model/training"
 )
 
-// searchRounds is the patience of the search, quickRounds of the one before a
-// MILP: seconds and tenths of a second on ResNet-50.
-const (
-	searchRounds = 3000
-	quickRounds  = 300
-)
+// searchRounds is the patience of the search: seconds on ResNet-50.
+const searchRounds = 3000
 
 // isGraph reports whether the problem on an instance is that of graphs.
 func isGraph(in *run.Instance) bool { return in.Kind() == graph.Kind || in.Kind() == training.Kind }

@@ -8,6 +8,7 @@ import (
 	"workbench/bench/run"
 	"workbench/bench/timeline"
 	"workbench/heuristics/offload"
+	ilpoffload "workbench/ilp/offload"
 	ilpweights "workbench/ilp/weights"
 	"workbench/model/allocator"
 	"workbench/model/chain"
@@ -33,7 +34,7 @@ func ActivationOffload() *run.Problem {
 		Memory:    "50%", Bandwidth: "12GB/s",
 		Range:   func(in *run.Instance) (low, high float64) { return offloadview.Range(in.Chain()) },
 		Fit:     linkFit(func(c *chain.Chain) float64 { _, high := offloadview.Range(c); return high }),
-		Bound:   closedForms(offloadview.Problem, computations, ofChain(offloadview.Bounds)),
+		Bound:   offloadBound(),
 		Methods: OffloadMethods,
 		Does: run.Counts(
 			run.Count{Word: "computations", Ops: []string{plan.OpFAll, plan.OpB}},
@@ -45,6 +46,10 @@ func ActivationOffload() *run.Problem {
 		Subjects: []*subject.Subject{subject.Offload()},
 		Tiny:     map[string]string{chain.Kind: "zoo:table1-gpt2?depth=3&batch=16"},
 	}
+}
+
+func offloadBound() func(*run.Instance, run.Setting) run.Bound {
+	return closedForms(offloadview.Problem, computations, ofChain(offloadview.Bounds))
 }
 
 // activationsMoved is what plans with transfers of activations send to the host,
@@ -64,6 +69,9 @@ func movedToHost(again bool) func(*run.Instance, *run.Result) []run.Line {
 		return append(waiting(in, r), run.Line{Label: "moved", Text: fmt.Sprintf("%.1f %% of the activations to the host", 100*activationsMoved(in, r.Plan))})
 	}
 }
+
+// shorter is what to do with chains too long for most methods.
+const shorter = "use greedy or vdnn, or join layers"
 
 // offloadMethods is the table of methods for activation offloading.
 func OffloadMethods() []*run.Method {
@@ -93,15 +101,21 @@ func OffloadMethods() []*run.Method {
 			Name: "optimum", Kind: run.Exact, Source: "ours",
 			Summary:    "search, then a shortest path over partial plans, the dominated ones dropped, within bounds that close on the makespan",
 			Complexity: "exponential in the number of different sizes of activations",
-			Run:        offloadOptimum,
+			Parts:      []string{"greedy", "vdnn", "autoswap", "search"},
 		},
-		offloadMILP(),
+		{
+			Name: "offload-milp", Kind: run.Exact, Source: "ours, in the spirit of [001] §6", Solver: true,
+			Summary:    fmt.Sprintf("search, and beside it optimum, then a MILP that bounds all plans, and up to %d layers the exact one", ilpoffload.ExactLayers),
+			Complexity: "exponential; O(N²) columns",
+			Parts:      []string{"greedy", "vdnn", "tflms", "autoswap", "dynprog", "search", "optimum"},
+		},
 	}
+	combine(methods, offloadOptimum(methods), offloadMILP(methods))
 	for _, m := range methods {
 		switch m.Name {
-		case "greedy", "vdnn", "fractional":
+		case "greedy", "vdnn", "fractional", "optimum", "offload-milp":
 		default:
-			m.Run = upTo(m, ilpweights.MostLayers, "use greedy or vdnn, or join layers")
+			m.Run = upTo(m, ilpweights.MostLayers, shorter)
 		}
 	}
 	return methods

@@ -165,6 +165,7 @@ func PipelineMethods() []*run.Method {
 		},
 		{
 			Name: "pipeline-milp", Kind: run.Exact, Source: "[004] ch. 6, 7.2; ours", Solver: true,
+			Parts:      []string{"1f1b-star", "k-periodic", "madpipe", "search", "branch-and-bound"},
 			Summary:    "search and branch-and-bound, then allocations by one MILP, their patterns by another and cuts between them, for bounds that close on the period",
 			Complexity: "exponential; O(n·P) binaries an allocation, O(n²) a pattern",
 			Run:        pipelineMILP,
@@ -175,7 +176,7 @@ func PipelineMethods() []*run.Method {
 // exactPipeline closes in on the least period of 1-periodic patterns by branch
 // and bound, from the best that the search finds.
 func exactPipeline(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-	out, err := searchedPipeline(ctx, in, &s)
+	out, err := searchedPipeline(ctx, in, &s, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -188,12 +189,13 @@ func exactPipeline(ctx context.Context, in *run.Instance, s run.Setting) (*run.O
 	return out, nil
 }
 
-// searchedPipeline returns the best 1-periodic pattern that the search finds.
-func searchedPipeline(ctx context.Context, in *run.Instance, s *run.Setting) (*run.Outcome, error) {
+// searchedPipeline returns the best 1-periodic pattern that the search finds. better,
+// if not nil, hears of those on its way.
+func searchedPipeline(ctx context.Context, in *run.Instance, s *run.Setting, better func(*plan.Plan)) (*run.Outcome, error) {
 	start := time.Now()
 	closed := pipelineBound()(in, *s).Value
 	tell(s, start, "heuristics", nil, closed, 0)
-	best, err := pipeline.SearchOnePeriodic(in.Chain(), s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
+	best, err := pipeline.SearchOnePeriodic(in.Chain(), s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done(), Better: better})
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, inputError(err)
 	}

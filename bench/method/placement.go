@@ -2,6 +2,7 @@ package method
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -163,4 +164,22 @@ func placementMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.O
 	}
 	out.Stopped = ctx.Err() != nil
 	return out, nil
+}
+
+// takeProof takes over what came of a MILP after a search. One that cannot be built or
+// solved costs what it would have proved: that is an error only where there is no plan.
+func takeProof(out *run.Outcome, r *formulation.Result, err error) error {
+	if r != nil {
+		out.Take(r)
+	}
+	var infeasible *plan.Infeasible
+	switch {
+	case errors.As(err, &infeasible):
+		return err
+	case err != nil && out.Plan == nil:
+		return userError(err)
+	case err != nil:
+		out.Remark("no MILP bound: " + err.Error())
+	}
+	return nil
 }

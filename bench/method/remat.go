@@ -42,7 +42,7 @@ func Remat() *run.Problem {
 		Memory:    "25%",
 		Range:     rematRange,
 		Fit:       rematFit,
-		Bound:     closedForms(plan.Remat, computations, rematBounds),
+		Bound:     rematBound(),
 		Meets:     meetsOnGraph,
 		Methods: func() []*run.Method {
 			return WithoutMemory(slices.Concat(RematMethods(), GraphMethods(), CheckmateMethods()))
@@ -108,6 +108,10 @@ func rematFit(in *run.Instance, p platform.Platform) error {
 	return calculable(in, ofStep(in), quantity{"keeping everything takes %g bytes", high}, ofMemory(p))
 }
 
+func rematBound() func(*run.Instance, run.Setting) run.Bound {
+	return closedForms(plan.Remat, computations, rematBounds)
+}
+
 // rematBounds returns the bounds in closed form.
 func rematBounds(in *run.Instance, s run.Setting) ([]run.Bound, error) {
 	if !isGraph(in) {
@@ -167,7 +171,7 @@ func RematMethods() []*run.Method {
 	floating.Curve = exactCurve(remat.FloatingCurve)
 	printed := onChain("floating-printed", "[004] Thm 5 as printed", "the floating recurrence to the letter: its plans may not fit", "exponential at worst", limited(remat.FloatingPrinted))
 	printed.Unverified = true
-	return []*run.Method{
+	methods := []*run.Method{
 		storeAll, periodic, revolve, persistentSlots, persistent, floatingSlots, floating, printed,
 		{
 			Name: "optimum", Kind: run.Exact, Source: "ours", Takes: chains,
@@ -177,11 +181,13 @@ func RematMethods() []*run.Method {
 		},
 		{
 			Name: "chain-milp", Kind: run.Exact, Source: "ours", Takes: chains, Solver: true,
-			Summary:    "the search for the optimum, and where it does not end a MILP of the rules, which tells a from ā",
+			Summary:    "the search for the optimum, and beside it, where it does not end, a MILP of the rules, which tells a from ā",
 			Complexity: "exponential; O(N²) binaries",
-			Run:        chainMILP,
+			Parts:      []string{"store-all", "periodic", "persistent", "optimum"},
 		},
 	}
+	combine(methods, chainMILP(methods))
+	return methods
 }
 
 // curveOnChain makes a whole curve.
@@ -244,67 +250,46 @@ func bestOnChain(ctx context.Context, in *run.Instance, s *run.Setting, start ti
 
 // rematOptimum searches for the true optimum.
 func rematOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-	start := time.Now()
-	first, err := bestOnChain(ctx, in, &s, start)
+	first, err := bestOnChain(ctx, in, &s, time.Now())
 	if err != nil {
 		return nil, err
 	}
+	return optimumFrom(ctx, in, &s, first)
+}
+
+// optimumFrom searches for the true optimum from a plan, or nil.
+func optimumFrom(ctx context.Context, in *run.Instance, s *run.Setting, first *plan.Plan) (*run.Outcome, error) {
 	r, err := remat.Optimum(ctx, in.Chain(), s.Platform, first, remat.OptimumOptions{})
 	if err != nil {
 		return nil, tooLarge(err)
 	}
-	out := &run.Outcome{Plan: r.Plan, Stopped: !r.Proved}
-	out.Bounds = []run.Bound{proof.BySearch(r.Bound, fmt.Sprintf("the search for the optimum (%d states)", r.States))}
-	return out, nil
+	by := fmt.Sprintf("the search for the optimum (%d states)", r.States)
+	return &run.Outcome{Plan: r.Plan, Stopped: !r.Proved, Bounds: []run.Bound{proof.BySearch(r.Bound, by)}}, nil
 }
 
-// chainMILP begins with the search for the optimum, for half of the time, which
-// proves nearly all chains of networks in less than a second; the MILP of the
-// rules goes on from there where it does not.
-func chainMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-	out := &run.Outcome{}
-	var none error // of the search: it found no plan
-	if !s.Relax {
-		searched, err := searchFirst(ctx, in, s)
-		if err != nil && !errors.Is(err, plan.ErrNoPlan) {
-			return nil, err
-		}
-		none = err
-		if err == nil {
-			out = searched
-			out.Plan.Method = "chain-milp"
-		}
-		if err == nil && !out.Stopped && !s.Document {
-			return out, nil
-		}
+// chainMILP is the search for the optimum, which proves nearly all chains of networks
+// in less than a second, and the MILP of the rules where it does not.
+func chainMILP(methods []*run.Method) *combination {
+	return &combination{
+		name: "chain-milp", bound: rematBound(), quick: named(methods, "store-all", "periodic"),
+		search: func(j *joint, _ int) bool {
+			if j.s.Relax {
+				return false
+			}
+			first, err := bestOnChain(j.ctx, j.in, &j.s, time.Now())
+			j.take("persistent", &run.Outcome{Plan: first}, err)
+			out, err := optimumFrom(j.ctx, j.in, &j.s, j.Best())
+			j.take("optimum", out, err)
+			return false
+		},
+		prove: func(j *joint) error {
+			next, err := ilpremat.Phases(j.in.Chain(), j.s.Platform)
+			if err != nil {
+				return userError(err)
+			}
+			return j.solved(j.task("milp").Run(j.ctx, next))
+		},
 	}
-	out.Stopped = false
-	next, err := ilpremat.Phases(in.Chain(), s.Platform)
-	if err != nil {
-		if none != nil && errors.Is(err, formulation.ErrTooLong) {
-			return nil, fmt.Errorf("%w; %w", none, err) // more time may help
-		}
-		return withoutMILP(out, err)
-	}
-	r, err := s.Task(in, "milp", out.Plan).Run(ctx, next)
-	if err != nil {
-		return withoutMILP(out, err)
-	}
-	out.Take(r)
-	if out.Plan != nil {
-		out.Plan.Method = "chain-milp"
-	}
-	return out, nil
-}
-
-// searchFirst is rematOptimum in half of the time.
-func searchFirst(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-	if deadline, ok := ctx.Deadline(); ok {
-		half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
-		defer cancel()
-		ctx = half
-	}
-	return rematOptimum(ctx, in, s)
 }
 
 // withoutMemory lets the MILPs' methods take a memory of nothing, which gives a

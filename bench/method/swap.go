@@ -6,7 +6,6 @@ import (
 	"workbench/bench/run"
 	"workbench/bench/timeline"
 	"workbench/heuristics/swap"
-	"workbench/ilp/formulation"
 	ilpswap "workbench/ilp/swap"
 	"workbench/model/allocator"
 	"workbench/model/functions"
@@ -36,12 +35,8 @@ func Swap() *run.Problem {
 			}
 			return low, high
 		},
-		Fit: swapFit,
-		Bound: closedForms(swapview.Problem, func(in *run.Instance, _ run.Setting) run.Bound {
-			return proof.BySearch(in.Compute(), "the sum of the functions")
-		}, func(in *run.Instance, s run.Setting) ([]run.Bound, error) {
-			return swapview.Bounds(plan.As[*functions.Sequence](in.Instance), s.Platform)
-		}),
+		Fit:     swapFit,
+		Bound:   swapBound(),
 		Methods: SwapMethods,
 		Does: run.Counts(
 			run.Count{Word: "functions", Ops: []string{plan.OpRun}},
@@ -66,6 +61,14 @@ func swapFit(in *run.Instance, p platform.Platform) error {
 		quantity{"sending all variables takes %g s", bytes / p.Bandwidth}, ofMemory(p), ofLink(p))
 }
 
+func swapBound() func(*run.Instance, run.Setting) run.Bound {
+	return closedForms(swapview.Problem, func(in *run.Instance, _ run.Setting) run.Bound {
+		return proof.BySearch(in.Compute(), "the sum of the functions")
+	}, func(in *run.Instance, s run.Setting) ([]run.Bound, error) {
+		return swapview.Bounds(plan.As[*functions.Sequence](in.Instance), s.Platform)
+	})
+}
+
 // swapMethods is the table of methods for swapping.
 func SwapMethods() []*run.Method {
 	seeded := func(name, source, summary, complexity string, work func(context.Context, *functions.Sequence, platform.Platform, uint64) (*plan.Plan, error)) *run.Method {
@@ -78,29 +81,34 @@ func SwapMethods() []*run.Method {
 			return work(ctx, q, p)
 		})
 	}
-	return []*run.Method{
+	methods := []*run.Method{
 		method("window", "[003] §3, Fig. 2", "the schedule-window slides over the functions, with the skip rules; its size by a sweep and bisection", "O(uses) a window, 32 windows", swap.WindowSearch),
 		method("lms", "Le et al. 2019, [003] §2", "Large Model Support: thresholds on distances in the sequence; the best of a grid", "O(uses) a pair, 96 pairs or more", swap.LMSGrid),
 		method("lms-tuned", "Le et al. 2019, [003] §2", "Large Model Support with the thresholds that its own tuning finds", "O(uses · log functions)", swap.LMSTuned),
 		method("vdnn-swap", "vDNN, [003] §2", "out at the last forward use, in one function ahead of the backward", "O(uses)", swap.VDNNSwap),
 		method("naive", "[003] §1", "in before each function, out after it, nothing else meanwhile", "O(uses)", swap.Naive),
 		seeded("search", "ours", "transfers moved, added and dropped at random, from the best of the others, until a bound is met", "some million events", swap.Search),
-		swapMILP(),
+		{
+			Name: "swap-milp", Kind: run.Heuristic, Source: "ours, in the spirit of [001] §6", Solver: true,
+			Summary:    "search, and beside it a MILP that bounds all plans",
+			Complexity: "exponential; columns for some functions and the variables away then, 9000 at most",
+			Parts:      []string{"window", "lms", "lms-tuned", "vdnn-swap", "naive", "search"},
+		},
 	}
+	combine(methods, swapMILP(methods))
+	return methods
 }
 
-// swapMILP solves the MILP of swapping from the plan of the search.
-func swapMILP() *run.Method {
-	const name = "swap-milp"
-	search := func(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
-		return swap.Search(ctx, plan.As[*functions.Sequence](in.Instance), s.Platform, uint64(s.Seed))
-	}
-	return &run.Method{
-		Name: name, Kind: run.Heuristic, Source: "ours, in the spirit of [001] §6", Solver: true,
-		Summary:    "search, then a MILP that bounds all plans",
-		Complexity: "exponential; columns for some functions and the variables away then, 9000 at most",
-		Run: milpOnLink(name, search, func(ctx context.Context, t *formulation.Task, in *run.Instance, p platform.Platform) (*formulation.Result, error) {
-			return ilpswap.Run(ctx, t, plan.As[*functions.Sequence](in.Instance), p)
+// swapMILP is the search, and the MILP of swapping beside it.
+func swapMILP(methods []*run.Method) *combination {
+	return &combination{
+		name: "swap-milp", bound: swapBound(), quick: named(methods, "naive", "vdnn-swap"),
+		search: searched("search", func(j *joint, round int) (*plan.Plan, error) {
+			p, err := swap.Search(j.ctx, plan.As[*functions.Sequence](j.in.Instance), j.s.Platform, uint64(j.s.Seed+round))
+			return p, inputError(err)
 		}),
+		prove: func(j *joint) error {
+			return j.solved(ilpswap.Run(j.ctx, j.task("milp"), plan.As[*functions.Sequence](j.in.Instance), j.s.Platform))
+		},
 	}
 }

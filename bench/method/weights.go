@@ -31,17 +31,9 @@ func WeightOffload() *run.Problem {
 		Takes:     []string{chain.Kind},
 		Word:      "period",
 		Memory:    "25%", Bandwidth: "12GB/s",
-		Range: func(in *run.Instance) (low, high float64) { return cycle.Of(in.Chain()).Range() },
-		Fit:   fit,
-		Bound: closedForms(weights.Problem, func(in *run.Instance, _ run.Setting) run.Bound {
-			return proof.BySearch(cycle.Of(in.Chain()).Compute(), "the sum of the computations") // rounded down
-		}, func(in *run.Instance, s run.Setting) ([]run.Bound, error) {
-			y, err := cycle.New(in.Chain(), s.Platform)
-			if err != nil {
-				return nil, err
-			}
-			return y.Bounds(), nil
-		}),
+		Range:    func(in *run.Instance) (low, high float64) { return cycle.Of(in.Chain()).Range() },
+		Fit:      fit,
+		Bound:    weightBound(),
 		Methods:  WeightMethods,
 		Does:     func(p *plan.Plan) string { return weightOperations(p) + " a cycle" },
 		Times:    cycleTimes,
@@ -93,6 +85,21 @@ func fit(in *run.Instance, p platform.Platform) error {
 	return calculable(in, all...)
 }
 
+func weightBound() func(*run.Instance, run.Setting) run.Bound {
+	return closedForms(weights.Problem, func(in *run.Instance, _ run.Setting) run.Bound {
+		return proof.BySearch(cycle.Of(in.Chain()).Compute(), "the sum of the computations") // rounded down
+	}, func(in *run.Instance, s run.Setting) ([]run.Bound, error) {
+		y, err := cycle.New(in.Chain(), s.Platform)
+		if err != nil {
+			return nil, err
+		}
+		if _, most := y.Range(); platform.Fits(most, s.Platform.Memory) {
+			return nil, nil // keeping everything takes the computations alone
+		}
+		return y.Bounds(), nil
+	})
+}
+
 // cubicLayers is the length of the longest chain that methods of O(L³) take,
 // some ten seconds; no network comes near.
 const cubicLayers = ilpweights.MostLayers
@@ -116,7 +123,10 @@ func WeightMethods() []*run.Method {
 			return work(ctx, in.Chain(), s.Platform)
 		})
 	}
-	return []*run.Method{
+	methods := []*run.Method{
+		heuristic("store-all", "ours", "keeps every weight on the GPU", "O(L)", limited(func(_ context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+			return weights.StoreAll(c, p)
+		})),
 		cubic("greedy", "[001] Alg. 1, Alg. 2", "chooses weights by saved memory per byte moved, an upload serving two gaps; schedules with every cut point; the best of Alg. 1 as printed and corrected, and of smaller memories", weights.Greedy),
 		cubic("greedy-printed", "[001] Alg. 1, Alg. 2", "greedy to the letter; may find no plan where there is one", weights.GreedyPrinted),
 		cubic("greedy-nodiscount", "[001] Greedy*", "greedy in which every choice pays its own upload", weights.GreedyNoDiscount),
@@ -133,9 +143,9 @@ func WeightMethods() []*run.Method {
 		},
 		{
 			Name: "milp", Kind: run.Exact, Source: "[001] (2)–(8), corrected; ours",
-			Summary:    "search, then the compact MILP for the bound, then search again with its choices",
+			Summary:    "search, and beside it the compact MILP for the bound, then search again with its choices",
 			Complexity: "exponential; O(L) columns", Solver: true,
-			Run: weightsMILP,
+			Parts: []string{"store-all", "l2l", "greedy", "greedy-nodiscount", "first-half", "search", "lp-bound", "nested-bound"},
 		},
 		{
 			Name: "exact-milp", Kind: run.Exact, Source: "ours",
@@ -162,4 +172,6 @@ func WeightMethods() []*run.Method {
 			Run: weightsBound(ilpweights.Nested, true),
 		},
 	}
+	named(methods, "milp")[0].Run = weightsMILP(methods)
+	return methods
 }

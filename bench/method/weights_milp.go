@@ -23,87 +23,107 @@ import (
 // of a second on the networks of [001].
 const quickMoves = 1000
 
-// patience is the number of patient searches after the MILP, the first from
-// the incumbent and the MILP's choices, the others afresh with other seeds.
-const patience = 3
+// patience is the number of searches without a limit: the first as the method, the
+// second from the best plan and the MILP's choices, the others afresh with other seeds.
+const patience = 4
 
-// weightsMILP is the default method: a quick search gives the MILP its start,
-// the MILP gives the bound, and a patient search that knows the MILP's choices
-// and its bound follows. Chains short enough for it end with the exact MILP.
-func weightsMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-	if err := short(in, "milp"); err != nil {
-		return nil, err
-	}
-	start := time.Now()
-	best, err := weights.Search(ctx, in.Chain(), s.Platform, searchOptions(&s, start, "search", quickMoves, math.Inf(-1), nil, nil))
-	var infeasible *plan.Infeasible
-	if errors.As(err, &infeasible) || err != nil && !errors.Is(err, plan.ErrNoPlan) {
-		return nil, err
-	}
-	out := &run.Outcome{Plan: best}
-	away, err := prove(ctx, in, &s, out, ilpweights.Nested, formulation.Phase{Share: beforeSearch})
-	if err != nil {
-		return nil, err
-	}
-	if err := searchOn(ctx, in, &s, start, out, away); err != nil {
-		return nil, err
-	}
-	if in.Chain().Len() <= ilpweights.ExactLayers && !closed(out, s.Gap) {
-		if _, err := prove(ctx, in, &s, out, ilpweights.Exact, formulation.Phase{}); err != nil {
-			return nil, err
+// weightsMILP is the search, and beside it the compact MILP for the bound, whose
+// choices further rounds of the search begin with. Chains short enough for it end with
+// the exact MILP.
+func weightsMILP(methods []*run.Method) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
+	quick := named(methods, "store-all", "l2l")
+	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+		away := make(chan []bool, 1) // of the MILP
+		c := &combination{
+			name: "milp", bound: weightBound(), quick: quick, rounds: patience,
+			search: func(j *joint, round int) bool { return weightsRound(j, round, away) },
+			prove: func(j *joint) error {
+				defer close(away)
+				short := in.Chain().Len() <= ilpweights.ExactLayers
+				phase := formulation.Phase{}
+				if short {
+					phase.Share = beforeExact
+				}
+				r, err := j.solve(ilpweights.Nested, phase)
+				if err != nil {
+					return err
+				}
+				if r.X != nil {
+					away <- r.Program.Hint(r.X).Away
+				}
+				if short && j.unproved() {
+					_, err = j.solve(ilpweights.Exact, formulation.Phase{})
+				}
+				return err
+			},
 		}
+		return c.run(ctx, in, s)
 	}
-	if out.Plan != nil {
-		out.Plan.Method = "milp"
-	}
-	out.Stopped = out.Stopped || ctx.Err() != nil
-	return out, nil
 }
 
-// beforeSearch is the part of the time that the bound may take; the search after
-// it needs some, too.
-const beforeSearch = 0.75
+// beforeExact is the part of the time that the bound may take before the exact MILP.
+const beforeExact = 0.75
 
-// searchOn searches patiently from the incumbent and the MILP's choices, then
-// afresh with other seeds: from the incumbent the search has gone as far as it
-// goes.
-func searchOn(ctx context.Context, in *run.Instance, s *run.Setting, start time.Time, out *run.Outcome, away []bool) error {
-	for round := 0; round < patience && !closed(out, s.Gap) && ctx.Err() == nil; round++ {
-		o := searchOptions(s, start, "search", 0, claimed(out), away, out.Plan)
-		if round > 0 {
-			o.Seed, o.Away, o.Start = uint64(s.Seed+round-1), nil, nil
+// weightsRound is a round of the search: the first alone, the first one after the
+// MILP from its choices and the best plan, from which the search has gone as far as it
+// goes otherwise; the others afresh with other seeds.
+func weightsRound(j *joint, round int, milp <-chan []bool) bool {
+	if err := short(j.in, "search"); err != nil {
+		j.fail("search", err)
+		return false
+	}
+	o := searchOptions(j.in, &j.s, 0)
+	tell := o.OnBetter
+	o.OnBetter = func(p *plan.Plan) {
+		j.Offer(p)
+		tell(p)
+	}
+	if round > 0 {
+		o.Seed, o.Bound = uint64(j.s.Seed+round), max(0, j.claimed()*(1+run.Tolerance))
+		select {
+		case choices, ok := <-milp:
+			if ok {
+				o.Away, o.Start = choices, j.Best()
+			}
+		default:
 		}
-		found, err := weights.Search(ctx, in.Chain(), s.Platform, o)
-		switch {
-		case err == nil && (out.Plan == nil || *found.Period < *out.Plan.Period):
-			out.Plan = found
-		case err != nil && !errors.Is(err, plan.ErrNoPlan):
+	}
+	p, err := weights.Search(j.ctx, j.in.Chain(), j.s.Platform, o)
+	j.take("search", &run.Outcome{Plan: p}, err)
+	return err == nil || errors.Is(err, plan.ErrNoPlan)
+}
+
+// solve solves a formulation from the best plan, and takes over what came of it.
+func (j *joint) solve(build formulation.Builder[*chain.Chain], phase formulation.Phase) (r *formulation.Result, err error) {
+	if phase.Program, err = build(j.in.Chain(), j.s.Platform); err != nil {
+		return nil, userError(err)
+	}
+	r, err = j.task("milp").Run(j.ctx, formulation.Phases(&phase))
+	return r, j.solved(r, err)
+}
+
+// weightsExact is the exact MILP, from a quick search. That MILP, full of large
+// constants, proves little by itself, so the bound comes first.
+func weightsExact(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+	if _, err := ilpweights.Exact(in.Chain(), s.Platform); err != nil {
+		return nil, userError(err) // too long: before time is spent
+	}
+	c := &combination{
+		name: "exact-milp", bound: weightBound(),
+		search: searched("search", func(j *joint, round int) (*plan.Plan, error) {
+			o := searchOptions(j.in, &j.s, quickMoves)
+			o.Seed += uint64(round)
+			return weights.Search(j.ctx, j.in.Chain(), j.s.Platform, o)
+		}),
+		prove: func(j *joint) error {
+			if _, err := j.solve(ilpweights.Nested, formulation.Phase{Share: 0.5}); err != nil || !j.unproved() {
+				return err
+			}
+			_, err := j.solve(ilpweights.Exact, formulation.Phase{})
 			return err
-		}
+		},
 	}
-	return nil
-}
-
-// prove solves a formulation by the one driver, starting from out.Plan, takes
-// over what came of it, and returns the gaps that the solution has weights leave
-// in, nil if there is none. A model that the backend refuses costs what it would
-// have proved, where there is a plan.
-func prove(ctx context.Context, in *run.Instance, s *run.Setting, out *run.Outcome, build formulation.Builder[*chain.Chain], phase formulation.Phase) (away []bool, err error) {
-	if phase.Program, err = build(in.Chain(), s.Platform); err != nil {
-		return nil, userError(err)
-	}
-	r, err := s.Task(in, "milp", out.Plan).Run(ctx, formulation.Phases(&phase))
-	out.Take(r)
-	switch {
-	case err != nil && out.Plan != nil && tooFarApart(err):
-		out.Remark("no MILP bound: " + err.Error())
-		return nil, nil
-	case err != nil:
-		return nil, userError(err)
-	case r.X == nil:
-		return nil, nil
-	}
-	return r.Program.Hint(r.X).Away, nil
+	return c.run(ctx, in, s)
 }
 
 // weightsSearch is the search alone.
@@ -111,17 +131,19 @@ func weightsSearch(ctx context.Context, in *run.Instance, s run.Setting) (*run.O
 	if err := short(in, "search"); err != nil {
 		return nil, err
 	}
-	p, err := weights.Search(ctx, in.Chain(), s.Platform, searchOptions(&s, time.Now(), "search", 0, math.Inf(-1), nil, nil))
+	p, err := weights.Search(ctx, in.Chain(), s.Platform, searchOptions(in, &s, 0))
 	if err != nil {
 		return nil, err
 	}
 	return &run.Outcome{Plan: p, Stopped: ctx.Err() != nil}, nil
 }
 
-// search returns options that report progress under the name of a phase.
-func searchOptions(s *run.Setting, start time.Time, phase string, moves int, bound float64, away []bool, from *plan.Plan) weights.Options {
-	o := weights.Options{Seed: uint64(s.Seed), Moves: moves, Bound: max(0, bound*(1+run.Tolerance)), Away: away, Start: from}
-	o.OnBetter = func(p *plan.Plan) { tell(s, start, phase, p, bound, 0) }
+// searchOptions are those of a search that reports progress; moves 0: as many as by
+// default.
+func searchOptions(in *run.Instance, s *run.Setting, moves int) weights.Options {
+	start := time.Now()
+	o := weights.Options{Seed: uint64(s.Seed), Moves: moves, Floor: weightBound()(in, *s).Value}
+	o.OnBetter = func(p *plan.Plan) { tell(s, start, "search", p, math.Inf(-1), 0) }
 	return o
 }
 
@@ -129,53 +151,15 @@ func searchOptions(s *run.Setting, start time.Time, phase string, moves int, bou
 // its relatives, or its LP relaxation.
 func weightsBound(build formulation.Builder[*chain.Chain], relax bool) worker {
 	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-		out := &run.Outcome{}
-		_, err := prove(ctx, in, &s, out, build, formulation.Phase{Relax: relax})
-		return out, err
-	}
-}
-
-// claimed returns the best value that anybody proves or claims to be a bound in
-// out, −Inf if there is none.
-func claimed(out *run.Outcome) float64 {
-	best := math.Inf(-1)
-	for _, b := range out.Bounds {
-		best = max(best, b.Value)
-	}
-	for _, c := range out.Claims {
-		best = max(best, c.Value)
-	}
-	return best
-}
-
-// closed reports whether the plan of out meets what is claimed.
-func closed(out *run.Outcome, gap float64) bool {
-	return out.Plan != nil && solvers.Gap(*out.Plan.Period, claimed(out)) <= max(gap, run.Tolerance)
-}
-
-// weightsExact solves the exact MILP, starting from the search. That MILP, full
-// of large constants, proves little by itself, so the bound comes first.
-func weightsExact(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-	best, err := weights.Search(ctx, in.Chain(), s.Platform, searchOptions(&s, time.Now(), "search", quickMoves, math.Inf(-1), nil, nil))
-	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
-		return nil, err
-	}
-	out := &run.Outcome{Plan: best}
-	if _, err := ilpweights.Exact(in.Chain(), s.Platform); err != nil {
-		return nil, userError(err) // too long: before time is spent
-	}
-	if _, err := prove(ctx, in, &s, out, ilpweights.Nested, formulation.Phase{Share: 0.5}); err != nil {
-		return nil, err
-	}
-	if !closed(out, s.Gap) {
-		if _, err := prove(ctx, in, &s, out, ilpweights.Exact, formulation.Phase{}); err != nil {
-			return nil, err
+		program, err := build(in.Chain(), s.Platform)
+		if err != nil {
+			return nil, userError(err)
 		}
+		r, err := s.Task(in, "milp", nil).Run(ctx, formulation.Phases(&formulation.Phase{Program: program, Relax: relax}))
+		out := &run.Outcome{}
+		out.Take(r)
+		return out, userError(err)
 	}
-	if out.Plan != nil {
-		out.Plan.Method = "exact-milp"
-	}
-	return out, nil
 }
 
 // userError marks what the user asked for and no formulation can do.

@@ -110,6 +110,9 @@ type Method struct {
 	Complexity  string
 	Assumptions []string
 	Solver      bool // needs a MILP backend
+	// Parts are the methods of the same problem that it is made of: its plan and bound
+	// are never worse than those of each of them alone within the same limit.
+	Parts []string
 	// Unverified says that plans may break the memory limit, because the
 	// source's do: such a plan is reported as what it is.
 	Unverified bool

@@ -46,12 +46,16 @@ type Options struct {
 	// is known to be possible, that of the start included, and a lower bound on
 	// those of 1-periodic patterns, seconds.
 	Progress func(period, bound float64, allocations int64)
+	// Better, if not nil, hears of the patterns that SearchOnePeriodic finds on its way,
+	// each better than the one before.
+	Better func(*plan.Plan)
 }
 
 // instance is the view of a chain on a platform, and when to stop.
 type instance struct {
 	*view.Instance
-	stop <-chan struct{}
+	stop   <-chan struct{}
+	better func(*plan.Plan)
 }
 
 // stopRows is how many rows of a table are filled before the caller is asked
@@ -86,7 +90,7 @@ func readInstance(c *chain.Chain, p platform.Platform, o Options) (*instance, er
 	if err != nil {
 		return nil, err
 	}
-	return &instance{x, o.Stop}, nil
+	return &instance{x, o.Stop, o.Better}, nil
 }
 
 // noPlan is the error of a method that found nothing.

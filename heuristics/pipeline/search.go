@@ -62,19 +62,29 @@ func (in *instance) searched(method string, s *pattern) (*plan.Plan, error) {
 // onePeriodic returns the best 1-periodic pattern it finds, nil if it finds none.
 func (in *instance) onePeriodic() *pattern {
 	best := in.bestContiguous(0)
+	in.tell(best)
 	if s := in.madPipe(FineGrid); s != nil && (best == nil || s.rate() < best.rate()) {
 		best = s
 	}
 	if best == nil {
 		best = in.squeezed()
 	}
+	in.tell(best)
 	s := in.tryAll(in.improve(best))
 	for gained := s != nil; gained && !in.stopped(); {
+		in.tell(s)
 		before := s.rate()
 		s = in.improve(in.shorten(s))
 		gained = s.rate() < before*(1-beamLast)
 	}
 	return s
+}
+
+// tell says that s, if there is one, is the best pattern.
+func (in *instance) tell(s *pattern) {
+	if s != nil && in.better != nil {
+		in.better(s.plan(in, "search"))
+	}
 }
 
 // severalAPeriod returns the best of s and the patterns of several mini-batches a

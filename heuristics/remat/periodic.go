@@ -12,8 +12,9 @@ import (
 )
 
 // Periodic is the fastest plan of PyTorch's checkpoint_sequential that fits,
-// over all numbers of segments; of equals the one with the fewest segments. An
-// error wraps plan.ErrNoPlan when none fits, or when the context ends. O(N²).
+// over all numbers of segments; of equals the one with the fewest segments. The end
+// of the context ends it with the best until then, √N segments being tried first. An
+// error wraps plan.ErrNoPlan when none fits, or was found by then. O(N²).
 //
 // [004] 2.4.4 tries ten numbers of segments from 2 to 2√L only, and takes the
 // memory that comes out.
@@ -23,15 +24,19 @@ func Periodic(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.P
 		return nil, err
 	}
 	best, time, least := 0, math.Inf(1), math.Inf(1)
-	for k := 1; k <= segments(v); k++ {
-		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("periodic: %w: %w", plan.ErrNoPlan, err)
+	for i := 0; i <= segments(v) && (i == 0 || ctx.Err() == nil); i++ {
+		k := i
+		if i == 0 {
+			k = max(1, int(math.Sqrt(float64(v.N)))) // of about least memory
 		}
 		x := periodicPoint(v, k)
 		least = min(least, x.Memory)
-		if v.Fits(x.Memory) && x.Makespan < time {
+		if v.Fits(x.Memory) && (x.Makespan < time || x.Makespan == time && k < best) {
 			best, time = k, x.Makespan
 		}
+	}
+	if err := ctx.Err(); err != nil && best == 0 {
+		return nil, fmt.Errorf("periodic: %w: %w", plan.ErrNoPlan, err)
 	}
 	if best == 0 {
 		return nil, noPlan(v, "periodic", least, p.Memory)

@@ -21,6 +21,9 @@ type Options struct {
 	// Bound is a period good enough to end the search, such as a lower bound
 	// known from elsewhere. Those of package cycle are used in any case.
 	Bound float64
+	// Floor is the best of cycle.Instance.Bounds, if the caller has it, which take a
+	// second for a thousand layers; 0: it is computed.
+	Floor float64
 	// Start is a plan to start from beside those of the other methods.
 	Start *plan.Plan
 	// Away are gaps to start from, by gap as in the package comment (2L), such
@@ -82,9 +85,12 @@ func newSearch(ctx context.Context, in *instance, o Options) *search {
 	}
 	s := &search{
 		ctx: ctx, in: in, o: o, rng: rand.New(rand.NewPCG(o.Seed, 0x5eed)),
-		floor: in.Bounds()[0].Value, best: cycle.NewSchedule(in.Instance),
+		floor: o.Floor, best: cycle.NewSchedule(in.Instance),
 		steady: newSteady(in), retime: newRetimer(in), work: cycle.NewSchedule(in.Instance), cur: cycle.NewSchedule(in.Instance),
 		excess: make([]float64, in.N),
+	}
+	if s.floor == 0 {
+		s.floor = in.Bounds()[0].Value
 	}
 	s.bound = max(s.floor, o.Bound)
 	s.best.T = math.Inf(1)

@@ -38,6 +38,15 @@ type Task struct {
 	Certify func(ctx context.Context, p *Program, target float64, l Level) (*certificate.Certificate, error)
 	// OnProgress hears of plans and bounds, in seconds; NaN: none. It may be nil.
 	OnProgress func(objective, bound float64, nodes int64)
+	// Others are the methods that work on the same instance meanwhile; nil: none.
+	Others Others
+}
+
+// Others are methods that run beside a task and share their plans with it: it takes
+// the best before each phase, and ends a solve whose bound has met it.
+type Others interface {
+	Offer(*plan.Plan)
+	Best() *plan.Plan // nil: none
 }
 
 // Phase is one program to solve.
@@ -173,8 +182,9 @@ func (t *Task) Search(ctx context.Context, search Search) (*Result, error) {
 	return r, err
 }
 
-// over reports whether there is nothing more to solve.
+// over reports whether there is nothing more to solve, with what others found.
 func (t *Task) over(ctx context.Context, r *Result) bool {
+	t.listen(r)
 	return ctx.Err() != nil || r.Closed(t.Options.RelGap.Value) && (r.Program != nil || !t.Document)
 }
 
@@ -211,8 +221,10 @@ func (t *Task) phase(ctx context.Context, x *Phase, r *Result) error {
 		ctx = part
 	}
 	p := x.Program
-	o := t.options(ctx, x, r)
-	solved, err := t.Backend.Solve(ctx, p.Model, o)
+	solving, met := context.WithCancel(ctx)
+	defer met()
+	o := t.options(ctx, x, r, met)
+	solved, err := t.Backend.Solve(solving, p.Model, o)
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.Model.Name(), err)
 	}
@@ -223,8 +235,27 @@ func (t *Task) phase(ctx context.Context, x *Phase, r *Result) error {
 	return nil
 }
 
-// options are those of one solve.
-func (t *Task) options(ctx context.Context, x *Phase, r *Result) solvers.Options {
+// listen takes the plan of the others if it is better.
+func (t *Task) listen(r *Result) {
+	if t.Others == nil {
+		return
+	}
+	p := t.Others.Best()
+	if p == nil || p == r.Refused || r.Plan != nil && !(p.Claims.Makespan < r.Objective) {
+		return
+	}
+	objective, err := t.Verify(p)
+	switch {
+	case err != nil:
+		r.note(fmt.Sprintf("the plan of %s is refused: %v", p.Method, err))
+		r.Refused = p
+	case objective < r.Objective:
+		r.Plan, r.Objective = p, objective
+	}
+}
+
+// options are those of one solve, which met ends.
+func (t *Task) options(ctx context.Context, x *Phase, r *Result, met func()) solvers.Options {
 	p, o := x.Program, t.Options
 	o.Relax = x.Relax
 	if x.Gap > 0 {
@@ -251,6 +282,9 @@ func (t *Task) options(ctx context.Context, x *Phase, r *Result) solvers.Options
 		o.OnProgress = func(s solvers.Progress) {
 			if s.X != nil && p.Plan != nil && !x.Relax {
 				t.adopt(p, s.X, r)
+			}
+			if t.listen(r); p.bounds() && !x.Relax && r.Plan != nil && r.Objective-p.Objective(s.Bound) <= t.Options.RelGap.Value*math.Abs(r.Objective) {
+				met()
 			}
 			if t.OnProgress != nil {
 				objective := math.NaN()
@@ -281,6 +315,9 @@ func (t *Task) adopt(p *Program, x []float64, r *Result) error {
 	}
 	if objective < r.Objective {
 		r.Plan, r.Objective = found, objective
+		if t.Others != nil {
+			t.Others.Offer(found)
+		}
 	}
 	return nil
 }

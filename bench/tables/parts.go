@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"workbench/bench/catalog"
+	"workbench/bench/run"
+	"workbench/model/chain"
+	"workbench/model/platform"
+)
+
+// parts compares the methods of a problem that are made of others with each of
+// these alone under the same limit of time, and lists where one of them has the
+// better plan or the better bound: PROBLEM LIMITS PERCENTS INSTANCE…, the lists
+// separated by commas, random:N an instance with N layers.
+func (m *measurer) parts(args []string) error {
+	if err := m.about(args[0]); err != nil {
+		return err
+	}
+	fmt.Println("| instance | memory | limit | method | ended | part | plan | its plan | bound | its bound | s |")
+	fmt.Println("|---|--:|--:|---|---|---|--:|--:|--:|--:|--:|")
+	compared, worse := 0, 0
+	for _, spec := range args[3:] {
+		in, err := instanceNamed(spec)
+		if err != nil {
+			return err
+		}
+		for percent := range strings.SplitSeq(args[2], ",") {
+			if err := m.give(in, percent); err != nil {
+				return err
+			}
+			for limit := range strings.SplitSeq(args[1], ",") {
+				if m.setting.Time, err = time.ParseDuration(limit); err != nil {
+					return err
+				}
+				for _, x := range m.pairs(in) {
+					compared++
+					if x.worse() {
+						worse++
+					}
+					if x.worse() || x.late() {
+						fmt.Printf("| %s | %s %% %s\n", in.Name, percent, &x)
+					}
+				}
+				if m.ctx.Err() != nil {
+					return m.ctx.Err()
+				}
+			}
+		}
+	}
+	fmt.Printf("\n%d pairs, %d worse\n", compared, worse)
+	return nil
+}
+
+// give gives each method so many percent of the range of memory of an instance.
+func (m *measurer) give(in *run.Instance, percent string) error {
+	memory, err := platform.ParseMemory(percent + "%")
+	low, high := m.problem.Range(in)
+	m.setting.Slots = 0
+	m.setting.Platform = platform.Platform{
+		Memory: in.Resolve(memory, low, high), Bandwidth: 12e9, Processors: 4, WeightCopies: platform.DefaultWeightCopies,
+	}
+	return err
+}
+
+// A pair is a method made of others and one of these, alone.
+type pair struct {
+	limit       time.Duration
+	whole, part *run.Result
+}
+
+// pairs runs the methods that are made of others, and these alone.
+func (m *measurer) pairs(in *run.Instance) (all []pair) {
+	alone := map[string]*run.Result{}
+	for _, whole := range catalog.MethodsFor(m.problem, in) {
+		if len(whole.Parts) == 0 {
+			continue
+		}
+		r := run.Run(m.ctx, m.problem, whole, in, m.setting)
+		for _, name := range whole.Parts {
+			if alone[name] == nil {
+				alone[name] = run.Run(m.ctx, m.problem, m.method(name), in, m.setting)
+			}
+			all = append(all, pair{m.setting.Time, r, alone[name]})
+		}
+	}
+	return all
+}
+
+// worse reports whether the part alone has the better plan or bound.
+func (x *pair) worse() bool {
+	return planOf(x.part) < planOf(x.whole)*(1-run.Exactness) || boundOf(x.part) > boundOf(x.whole)*(1+run.Tolerance)
+}
+
+// late reports whether the method took longer than its limit, a tenth and a second.
+func (x *pair) late() bool { return x.whole.WallTime > 1.1*x.limit.Seconds()+1 }
+
+func (x *pair) String() string {
+	return fmt.Sprintf("| %v | %s | %s %s | %s (%s) | %.9g | %.9g | %.9g | %.9g | %.1f |", x.limit, x.whole.Method, x.whole.Ended, x.whole.Error,
+		x.part.Method, x.part.Ended, planOf(x.whole), planOf(x.part), boundOf(x.whole), boundOf(x.part), x.whole.WallTime)
+}
+
+// planOf and boundOf are what a run has, infinite where it has none.
+func planOf(r *run.Result) float64 {
+	if r.Objective == nil {
+		return math.Inf(1)
+	}
+	return *r.Objective
+}
+
+func boundOf(r *run.Result) float64 {
+	if r.Bound == nil {
+		return math.Inf(-1)
+	}
+	return r.Bound.Value
+}
+
+// instanceNamed is an instance as on the command line, or random:N, a chain of N
+// layers that is the same every time.
+func instanceNamed(spec string) (*run.Instance, error) {
+	number, random := strings.CutPrefix(spec, "random:")
+	if !random {
+		return run.Load(spec, os.Stdin)
+	}
+	layers, err := strconv.Atoi(number)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", spec, err)
+	}
+	r := rand.New(rand.NewPCG(uint64(layers), 15))
+	c := &chain.Chain{Name: spec}
+	for range layers {
+		f, a := 1e-3*(0.5+r.Float64()), 1e6*float64(1+r.IntN(400))
+		c.Layers = append(c.Layers, chain.Layer{
+			ForwardTime: f, BackwardTime: f * (1.5 + r.Float64()), Activation: a, Saved: a * float64(1+r.IntN(3)), Gradient: a, Weight: 1e6 * float64(r.IntN(50)),
+		})
+	}
+	return run.NewInstance(c)
+}
