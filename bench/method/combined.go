@@ -16,6 +16,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 	combinedview "workbench/model/rematoffload"
 	"workbench/model/subject"
 )
@@ -90,7 +91,9 @@ func CombinedMethods() []*run.Method {
 	}
 	combine(methods, combinedMILP(methods))
 	for _, m := range methods {
-		m.Run = upTo(m, ilpweights.MostLayers, "join layers")
+		if m.Name != "remat-offload-milp" {
+			m.Run = upTo(m, ilpweights.MostLayers, joinLayers)
+		}
 	}
 	return methods
 }
@@ -156,8 +159,18 @@ func portion(ctx context.Context, part float64) (context.Context, context.Cancel
 // offloading. Further rounds of the search have POFO divide the memory more finely.
 func combinedMILP(methods []*run.Method) *combination {
 	return &combination{
-		name: "remat-offload-milp", bound: combinedBound(), quick: named(methods, "opportunist"),
+		name: "remat-offload-milp", bound: combinedBound(),
+		quick: append([]*run.Method{heuristic("greedy", "", "", "", pureOffload(limited(offload.Greedy)))}, named(methods, "opportunist")...),
 		search: func(j *joint, round int) bool {
+			if unlinked(&j.s) {
+				out, err := j.unlinked()
+				j.take("search", out, err)
+				return false
+			}
+			if err := atMost(j.in, "search", ilpweights.MostLayers, joinLayers); err != nil {
+				j.fail("search", err)
+				return false
+			}
 			s := j.s
 			s.Slots = pofoSlots << round
 			p, err := combinedSearch(j.ctx, j.in, s)
@@ -165,9 +178,30 @@ func combinedMILP(methods []*run.Method) *combination {
 			return err == nil && round < mostFiner
 		},
 		prove: func(j *joint) error {
+			if unlinked(&j.s) {
+				return nil // which the search has proved
+			}
 			return j.solved(rematoffload.Run(j.ctx, j.task("milp"), j.in.Chain(), j.s.Platform))
 		},
 	}
+}
+
+// joinLayers is what to do with chains too long for a method.
+const joinLayers = "join layers"
+
+// unlinked reports whether there is a link in name only, over which nothing can move.
+func unlinked(s *run.Setting) bool { return s.Platform.Bandwidth <= platform.NoLink }
+
+// unlinked is the optimum of rematerialization alone.
+func (j *joint) unlinked() (*run.Outcome, error) {
+	at := j.s.Platform
+	at.Bandwidth = 0
+	p, bound, err := combined.Optimum(j.ctx, j.in.Chain(), at)
+	if err != nil {
+		return nil, inputError(err)
+	}
+	p.Platform = j.s.Platform
+	return &run.Outcome{Plan: p, Bounds: []run.Bound{proof.BySearch(bound, "the search for the optimum without transfers")}}, nil
 }
 
 // mostFiner is how often the slots are divided at most: their programs take eight

@@ -32,6 +32,29 @@ func PureRemat(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.
 	return s.Plan("pure-remat"), nil
 }
 
+// Optimum is the fastest plan where there is no link, and a lower bound on those of
+// all plans: remat.Optimum, as nothing can move. The errors are those of PureRemat.
+func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, float64, error) {
+	in, err := newInstance(c, p)
+	if err != nil {
+		return nil, 0, err
+	}
+	late, memory := in.gradientLate(), platform.Platform{Memory: p.Memory}
+	first, err := remat.Persistent(ctx, late, memory)
+	if err != nil {
+		first = nil // a limit, or no persistent plan fits
+	}
+	r, err := remat.Optimum(ctx, late, memory, first, remat.OptimumOptions{})
+	if err != nil {
+		return nil, 0, in.fromRemat(err)
+	}
+	s, err := in.scheduled(r.Plan)
+	if err != nil {
+		return nil, 0, err
+	}
+	return s.Plan("search"), r.Bound, nil
+}
+
 func (in *instance) pureRemat(ctx context.Context) (*view.Schedule, error) {
 	c := in.gradientLate()
 	found, err := remat.Persistent(ctx, c, platform.Platform{Memory: in.Platform.Memory})
@@ -43,6 +66,11 @@ func (in *instance) pureRemat(ctx context.Context) (*view.Schedule, error) {
 	if err != nil {
 		return nil, in.fromRemat(err)
 	}
+	return in.scheduled(found)
+}
+
+// scheduled is a plan of rematerialization as a schedule without transfers.
+func (in *instance) scheduled(found *plan.Plan) (*view.Schedule, error) {
 	r, ok := view.NewProfile(in.Instance, view.StepsOf(found.Ops))
 	if !ok {
 		return nil, in.fromRemat(plan.ErrNoPlan)

@@ -95,7 +95,7 @@ func (s *searcher) methods(seed uint64) {
 	if s.done() {
 		return
 	}
-	s.in.vdnn(s.sched, s.set)
+	s.in.vdnn(s.ctx, s.sched, s.set)
 	s.in.autoSwap(s.ctx, s.sched, s.set, seed)
 	s.offerSet()
 }

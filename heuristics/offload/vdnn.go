@@ -16,19 +16,20 @@ import (
 // input: those of which uF_ℓ/ā_{ℓ-1} is no less than a threshold, or every other
 // one of these, in sorted order. It returns the best plan over all thresholds
 // ([004] 3.4.1, after vDNN++). The lowest threshold offloads everything, so that
-// a plan is found whenever there is one. O(N²).
-func VDNN(_ context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+// a plan is found whenever there is one. The end of ctx ends it with the best of the
+// thresholds until then. O(N²).
+func VDNN(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
 		return nil, err
 	}
 	s := view.NewNoWait(in.Instance)
 	b := newBest(in)
-	in.vdnn(s, b)
+	in.vdnn(ctx, s, b)
 	return b.plan(s, "vdnn")
 }
 
-func (in *instance) vdnn(s *view.NoWait, b *best) {
+func (in *instance) vdnn(ctx context.Context, s *view.NoWait, b *best) {
 	byRatio := make([]int, 0, in.N)
 	for i := range in.N {
 		if in.Abar[i] > 0 {
@@ -41,7 +42,8 @@ func (in *instance) vdnn(s *view.NoWait, b *best) {
 	b.try(s, all)
 	for k, i := range byRatio {
 		all[i] = true
-		if k+1 < len(byRatio) && ratio(byRatio[k+1]) == ratio(i) {
+		last := k+1 == len(byRatio) // which always makes a plan
+		if !last && (ratio(byRatio[k+1]) == ratio(i) || ctx.Err() != nil) {
 			continue
 		}
 		b.try(s, all)

@@ -74,6 +74,9 @@ func (in *Instance) Bounds() []proof.Bound {
 // allWindows is the number of operations up to which all windows count.
 const allWindows = 1024
 
+// fewStarts is the number of starts of longer cycles.
+const fewStarts = 64
+
 // windows returns the bound of transfer windows.
 func (in *Instance) windows() float64 {
 	n := in.N
@@ -82,7 +85,7 @@ func (in *Instance) windows() float64 {
 	most := min(n, max(1, allWindows*allWindows/n))
 	every := 1
 	if n > allWindows {
-		every = (n + allWindows/4 - 1) / (allWindows / 4)
+		every = (n + fewStarts - 1) / fewStarts
 	}
 	step := make([]float64, n*(most+1)) // step[i(most+1)+m]: least s_{i+m} − s_i
 	room, same := in.rooms()
