@@ -1,0 +1,84 @@
+package catalog_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"workbench/bench/catalog"
+	"workbench/bench/run"
+	"workbench/model/chain"
+	"workbench/model/functions"
+	"workbench/model/graph"
+	"workbench/model/platform"
+	"workbench/model/proof"
+	"workbench/model/testfile"
+)
+
+// A heuristic given more memory has no worse plan, and one where it had one, at tenths
+// of the range. But for those that are as papers have them, whose plans may be worse, and
+// what is made of these.
+func TestMoreMemoryIsNeverWorse(t *testing.T) {
+	testfile.Long(t)
+	t.Parallel()
+	networks := map[string][]string{
+		chain.Kind:     {"zoo:resnet18", "zoo:gpt2"},
+		graph.Kind:     {"zoo:vgg16?as=graph"},
+		functions.Kind: {"zoo:vgg16?as=functions"},
+	}
+	printed := []string{"greedy-printed", "opportunist", "pofo", "pipedream", "pipedream-star-memory", "gpipe", "madpipe", "madpipe-paper"}
+	compared := 0
+	for _, p := range catalog.Problems() {
+		for kind, specs := range networks {
+			if !slices.Contains(p.Takes, kind) {
+				continue
+			}
+			for _, spec := range specs {
+				in, err := run.Load(spec, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, m := range catalog.MethodsFor(p, in) {
+					if m.Kind == run.Heuristic && !m.Solver && !m.Unverified && !slices.Contains(printed, m.Name) {
+						compared += moreMemory(t, p, m, in)
+					}
+				}
+			}
+		}
+	}
+	if compared < 300 {
+		t.Errorf("only %d plans", compared)
+	}
+}
+
+// moreMemory runs a method at tenths of the range of memory, and says how many plans
+// there were.
+func moreMemory(t *testing.T, p *run.Problem, m *run.Method, in *run.Instance) (plans int) {
+	low, high := p.Range(in)
+	best, at := math.Inf(1), 0
+	for k := range 11 {
+		s := run.Setting{Time: 20 * time.Second, Platform: platform.Platform{
+			Memory: math.Floor(low + (high-low)*float64(k)/10), Bandwidth: 12e9, Processors: 4, WeightCopies: 3,
+		}}
+		r := run.Run(t.Context(), p, m, in, s)
+		if r.Status == run.Failed {
+			t.Errorf("%s, %s at %d %%: %s", p.Name, m.Name, 10*k, r.Error)
+		}
+		if r.Objective == nil && math.IsInf(best, 1) || r.Ended == proof.TimeLimit {
+			continue
+		}
+		objective := math.Inf(1)
+		if r.Objective != nil {
+			objective = *r.Objective
+			plans++
+		}
+		if objective > best*(1+run.Exactness) {
+			t.Errorf("%s, %s on %s: %v at %d %% of the range, %v at %d %%", p.Name, m.Name, in.Name, best, at, objective, 10*k)
+		}
+		if objective < best {
+			best, at = objective, 10*k
+		}
+	}
+	return plans
+}
