@@ -17,8 +17,9 @@ import (
 	"workbench/model/graph"
 	"workbench/model/lifetimes"
 	"workbench/model/nearest"
-	"workbench/model/plan"
+	"workbench/model/partition"
 	"workbench/model/profile"
+	"workbench/model/torchcsv"
 )
 
 // foreign is a file to import: what the flags say of it.
@@ -26,7 +27,7 @@ type foreign struct {
 	file, from     string
 	as             string // "chain" or "graph"; empty: the format's own
 	unit           string // of costs or times
-	sizes          string // a second file
+	sizes, stages  string // second files
 	align          string // of lifetimes, bytes
 	name, out      string
 	layers         int    // how often a network has the layer that a profile lists once
@@ -39,22 +40,25 @@ type importer struct {
 	name, what string
 	forms      []string // what it makes, its own first
 	units      []string // what --cost-unit may be
-	read       func(f *foreign) (plan.Instance, []string, error)
+	read       func(f *foreign) (file, []string, error)
 }
+
+// file is what an importer makes: an instance or a plan.
+type file interface{ Write(io.Writer) error }
 
 func (f *foreign) reader() io.Reader { return bytes.NewReader(f.data) }
 
 var importers = []importer{
-	{"pipedream", "graph.txt of the PipeDream profiler", []string{"chain", "graph"}, nil, func(f *foreign) (plan.Instance, []string, error) {
+	{"pipedream", "graph.txt of the PipeDream profiler", []string{"chain", "graph"}, nil, func(f *foreign) (file, []string, error) {
 		if f.as == "graph" {
 			return imported(profile.PipeDreamGraph(f.reader(), f.file))
 		}
 		return imported(profile.PipeDream(f.reader(), f.file))
 	}},
-	{"dnn-partitioning", "JSON graphs of the dnn-partitioning data set", []string{"chain"}, []string{"s", "ms"}, func(f *foreign) (plan.Instance, []string, error) {
+	{"dnn-partitioning", "JSON graphs of the dnn-partitioning data set", []string{"chain"}, []string{"s", "ms"}, func(f *foreign) (file, []string, error) {
 		return imported(profile.DNNPartitioning(f.reader(), f.file, profile.DNNOptions{CostUnit: f.unit}))
 	}},
-	{"checkmate", "DFGraph of Checkmate as JSON (a graph), or its .npy table of costs with --sizes FILE (a chain)", []string{"graph", "chain"}, []string{"us", "ms", "s"}, func(f *foreign) (plan.Instance, []string, error) {
+	{"checkmate", "DFGraph of Checkmate as JSON (a graph), or its .npy table of costs with --sizes FILE (a chain)", []string{"graph", "chain"}, []string{"us", "ms", "s"}, func(f *foreign) (file, []string, error) {
 		if f.sizes == "" && f.as != "chain" {
 			return imported(profile.CheckmateGraph(f.reader(), f.file, profile.CheckmateOptions{CostUnit: f.unit}))
 		}
@@ -64,13 +68,13 @@ var importers = []importer{
 		}
 		return imported(profile.CheckmateCosts(f.reader(), f.file, sizes, f.sizes))
 	}},
-	{"rotor", "rotor's Chain as JSON", []string{"chain"}, []string{"us", "ms", "s"}, func(f *foreign) (plan.Instance, []string, error) {
+	{"rotor", "rotor's Chain as JSON", []string{"chain"}, []string{"us", "ms", "s"}, func(f *foreign) (file, []string, error) {
 		return imported(profile.Rotor(f.reader(), f.file, profile.RotorOptions{TimeUnit: f.unit}))
 	}},
-	{"aceso", "CSV of operations of Aceso, measured; --layers N repeats the one of GPT and T5 (a chain)", []string{"chain"}, nil, func(f *foreign) (plan.Instance, []string, error) {
+	{"aceso", "CSV of operations of Aceso, measured; --layers N repeats the one of GPT and T5 (a chain)", []string{"chain"}, nil, func(f *foreign) (file, []string, error) {
 		return imported(profile.Aceso(f.reader(), f.file, profile.AcesoOptions{Layers: f.layers, Operations: f.granularity == "operation"}))
 	}},
-	{"minimalloc", "CSV of buffers of minimalloc and idealloc (lifetimes)", []string{"lifetimes"}, nil, func(f *foreign) (plan.Instance, []string, error) {
+	{"minimalloc", "CSV of buffers of minimalloc and idealloc (lifetimes)", []string{"lifetimes"}, nil, func(f *foreign) (file, []string, error) {
 		l, err := lifetimes.ReadCSV(f.reader(), f.file)
 		if err == nil {
 			if f.align != "" {
@@ -82,6 +86,25 @@ var importers = []importer{
 			l.Source = map[string]any{"kind": "import", "format": "minimalloc"}
 		}
 		return imported(l, nil, err)
+	}},
+	{"torch-csv", "a schedule of torch.distributed.pipelining for the stages in --stages FILE (a plan)", []string{"plan"}, nil, func(f *foreign) (file, []string, error) {
+		if f.stages == "" {
+			return nil, nil, usagef("--stages: the file is needed that says what its stages are, of workbench stages")
+		}
+		in, err := run.Load(f.stages, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		stages, ok := in.Instance.(*partition.Partition)
+		if !ok {
+			return nil, nil, usagef("--stages %s: a %s, not the stages of a pipeline", f.stages, in.Kind())
+		}
+		schedule, err := torchcsv.Read(f.reader(), f.file)
+		if err != nil {
+			return nil, nil, err
+		}
+		p, err := schedule.Plan(stages, f.file)
+		return imported(p, nil, err)
 	}},
 }
 
@@ -100,13 +123,14 @@ func newImport(s streams) *cli.Command {
 	f := &foreign{}
 	return &cli.Command{
 		Name:        "import",
-		Usage:       "turn a foreign profile into an instance file",
+		Usage:       "turn a foreign profile into an instance file, or a schedule into a plan",
 		ArgsUsage:   "FILE",
 		Description: "Formats:\n" + describeImporters(),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "from", Usage: "`FORMAT` of FILE: " + strings.Join(importerNames(), ", "), Destination: &f.from, Category: "input"},
 			&cli.StringFlag{Name: "cost-unit", Usage: "`UNIT` of times (us, ms, s) or of edge costs in dnn-partitioning files (default: the format's, with a warning where that is a guess)", Destination: &f.unit, Category: "input"},
 			&cli.StringFlag{Name: "sizes", Usage: "second `FILE` with the sizes that a table of costs lacks", Destination: &f.sizes, Category: "input"},
+			&cli.StringFlag{Name: "stages", Usage: "`FILE` with the stages that a schedule is for", Destination: &f.stages, Category: "input"},
 			&cli.IntFlag{Name: "layers", Usage: "`N`: how often the network has the layer that an Aceso profile lists once", Destination: &f.layers, Category: "input"},
 			&cli.StringFlag{Name: "granularity", Usage: "`WHAT` of an Aceso profile becomes a layer of the chain: layer or operation", DefaultText: "layer", Destination: &f.granularity, Category: "input"},
 			&cli.StringFlag{Name: "align", Usage: "addresses of lifetimes are multiples of `SIZE` bytes (default: the file's)", Destination: &f.align, Category: "output"},
@@ -151,6 +175,8 @@ func (f *foreign) importer() (*importer, error) {
 		return nil, usagef("--granularity %q: %s", f.granularity, nearest.Hint(f.granularity, []string{"layer", "operation"}))
 	case f.align != "" && i.forms[0] != lifetimes.Kind:
 		return nil, usagef("--align %q: %s makes a %s, which has no addresses", f.align, i.name, i.forms[0])
+	case f.stages != "" && i.name != "torch-csv":
+		return nil, usagef("--stages %s: %s is no schedule", f.stages, i.name)
 	case f.sizes != "" && i.name != "checkmate":
 		return nil, usagef("--sizes %s: %s has sizes of its own", f.sizes, i.name)
 	}
@@ -196,8 +222,8 @@ func (f *foreign) run(s streams, o *common, i *importer) (err error) {
 	return emit(s, f.out, made.Write)
 }
 
-// imported is what an importer returns: no instance where there is an error.
-func imported[T plan.Instance](made T, warnings []string, err error) (plan.Instance, []string, error) {
+// imported is what an importer returns: nothing where there is an error.
+func imported[T file](made T, warnings []string, err error) (file, []string, error) {
 	if err != nil {
 		return nil, warnings, err
 	}

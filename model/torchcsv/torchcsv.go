@@ -12,12 +12,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"workbench/model/flush"
+	"workbench/model/partition"
 	"workbench/model/plan"
+	"workbench/model/platform"
 )
 
 // ErrFormat is wrapped by the errors of this package.
@@ -94,4 +98,60 @@ func Read(r io.Reader, name string) (Schedule, error) {
 		}
 	}
 	return s, nil
+}
+
+// Plan returns the schedule as a plan for a partition, timed anew for the least span, in
+// as much memory as it takes. The error says in what the schedule is none for the partition: its stages are
+// not where a placement of workbench has them, or micro-batches do not come in their order.
+// Its cost is that of [flush.Instance.Schedule].
+func (s Schedule) Plan(in *partition.Partition, name string) (*plan.Plan, error) {
+	p := platform.Platform{Memory: math.Inf(1), Processors: len(s)}
+	for _, actions := range s {
+		for _, a := range actions {
+			p.MicroBatches = max(p.MicroBatches, a.MicroBatch+1)
+		}
+	}
+	var wrong error
+	for _, p.Placement = range []string{plan.Straight, plan.Interleaved, plan.VShaped} {
+		v, err := flush.New(in, p)
+		if err != nil {
+			wrong = cmp.Or(wrong, err)
+			continue
+		}
+		order, err := s.order(v)
+		if err != nil {
+			wrong = err
+			continue
+		}
+		timed, err := v.Schedule(order)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", ErrFormat, name, err)
+		}
+		made := v.Plan("torch-csv", timed)
+		made.Platform.Memory = made.Claims.PeakMemory
+		return made, nil
+	}
+	return nil, fmt.Errorf("%w: %s: %w", ErrFormat, name, wrong)
+}
+
+// order returns the words of the GPUs.
+func (s Schedule) order(v *flush.Instance) (flush.Order, error) {
+	o, next := make(flush.Order, v.GPUs), map[flush.Letter]int{}
+	for rank, actions := range s {
+		for _, a := range actions {
+			if a.Stage >= v.Stages || v.GPU[a.Stage] != rank {
+				return nil, fmt.Errorf("stage %d is on rank %d; there are %d stages, placed %s", a.Stage, rank, v.Stages, v.Platform.Placement)
+			}
+			l := flush.On(a.Stage, slices.Index([]string{plan.OpF, plan.OpB, plan.OpW}, a.Op))
+			if a.MicroBatch != next[l] {
+				return nil, fmt.Errorf("stage %d has %s of micro-batch %d when that of %d is next", a.Stage, a.Op, a.MicroBatch, next[l])
+			}
+			next[l]++
+			o[rank] = append(o[rank], l)
+		}
+	}
+	if !v.Complete(o) {
+		return nil, fmt.Errorf("an operation of some stage and micro-batch is missing or too much: each of the %d stages has an F and a B of each of the %d micro-batches, and a W if its backward is split", v.Stages, v.Jobs)
+	}
+	return o, nil
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"workbench/heuristics/flush"
 	"workbench/model/exhaustive"
 	view "workbench/model/flush"
@@ -47,6 +49,19 @@ func TestRoundTrip(t *testing.T) {
 		for g := range want {
 			if !slices.Equal(got[g], want[g]) {
 				t.Fatalf("gpu%d: read %v, written %v", g, got[g], want[g])
+			}
+		}
+		q, err := got.Plan(in, "schedule.csv")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, ok := v.OrderOf(q); !ok || !cmp.Equal(again, s.Order) || q.Claims.PeakMemory != p.Claims.PeakMemory {
+			t.Fatalf("read as %v, written %v", again, s.Order)
+		}
+		if len(got[0]) > 1 { // one operation less is no schedule
+			got[0] = got[0][1:]
+			if _, err := got.Plan(in, "schedule.csv"); !errors.Is(err, torchcsv.ErrFormat) {
+				t.Fatalf("without its first operation: %v", err)
 			}
 		}
 	}
