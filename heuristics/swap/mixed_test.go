@@ -23,7 +23,7 @@ func TestMixedMagnitudes(t *testing.T) {
 		s, memory, bandwidth := exhaustive.MagnifySequence(r, small, memory, bandwidth)
 		pace := exhaustive.Paces[r.IntN(len(exhaustive.Paces))]
 		p := platform.Platform{Memory: memory, Bandwidth: bandwidth / pace}
-		want, _, err := exhaustive.Swap(s, memory, bandwidth, 1, 1<<20) // on the grid of whole times
+		want, _, err := exhaustive.Swap(s, memory, bandwidth, 1, 1<<20)
 		s = exhaustive.PaceSequence(s, pace)
 		switch want *= pace; {
 		case errors.Is(err, exhaustive.ErrLimit):
@@ -52,7 +52,7 @@ func TestMixedMagnitudes(t *testing.T) {
 				t.Fatalf("%s: %.17g, the optimum is %.17g, search has %.17g\n%s %+v", b.By, b.Value, want, T, show(s, nil), p)
 			}
 		}
-		if T < want*(1-plan.Tolerance) && writesAll(s) {
+		if T < want*(1-plan.Tolerance) {
 			t.Fatalf("search: %.17g beats the optimum %.17g\n%s %+v", T, want, show(s, nil), p)
 		}
 	})

@@ -101,8 +101,7 @@ func kinds(s *functions.Sequence) {
 	}
 }
 
-// Plans are valid, no method beats the exhaustive search where that is complete,
-// nor a bound, Naive, Window and Search always find a plan, Search is never worse
+// Plans are valid, no method beats the exhaustive search, nor a bound, Naive, Window and Search always find a plan, Search is never worse
 // than another, bounds are ones.
 func TestAgainstExhaustiveSearch(t *testing.T) {
 	cases, optimal, met := 0, 0, 0
@@ -151,19 +150,7 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 	}
 }
 
-// writesAll reports whether every function writes all it uses. If not, an out may
-// begin before a function that reads the variable, off the grid of the exhaustive
-// search, and Search may beat that.
-func writesAll(s *functions.Sequence) bool {
-	for i := range s.Functions {
-		if f := &s.Functions[i]; len(f.Written()) < len(f.Uses) {
-			return false
-		}
-	}
-	return true
-}
-
-// checkMethods runs all methods. want is the least makespan on the grid; +Inf:
+// checkMethods runs all methods. want is what no makespan is below; +Inf:
 // there is no plan; NaN: unknown.
 func checkMethods(t tester, s *functions.Sequence, p platform.Platform, want float64) {
 	t.Helper()
@@ -189,7 +176,7 @@ func checkMethods(t tester, s *functions.Sequence, p platform.Platform, want flo
 			t.Fatalf("%s: %v\n%s, M = %g", m.name, err, show(s, nil), p.Memory)
 		}
 		T := verified(t, s, got).Makespan
-		if T < want*(1-1e-9) && (m.name != "search" || writesAll(s)) {
+		if T < want*(1-1e-9) {
 			t.Fatalf("%s: %g beats the optimum %g\n%s", m.name, T, want, show(s, got))
 		}
 		if m.name == "search" {

@@ -14,40 +14,40 @@ import (
 const (
 	MaxSwapFunctions = 7
 	MaxSwapVariables = 8
-	maxSwapUnits     = 31 // of the longest function or transfer
+	maxSwapUnits     = 30 // of the longest function or transfer
 )
 
-// Swap returns the least makespan of swapping ([003], by the rules of
-// [plan.VerifySwap]) among plans in which everything starts at a multiple of the
-// given unit of time, of which all durations must be multiples too, and a plan
-// that has it. limit is the most states to visit: random sequences of five
-// functions and five variables have some thousand. The errors are
-// [ErrInfeasible], [ErrLimit] and [ErrTooHard].
+// Swap returns the greatest lower bound on the makespans of swapping ([003], by the
+// rules of [plan.VerifySwap]), in a given unit of time of which all durations must be
+// multiples, and a plan that has it, or comes as near as instants can be told apart.
+// limit is the most states to visit: random sequences of five functions and five
+// variables have some thousand. The errors are [ErrInfeasible], [ErrLimit] and
+// [ErrTooHard].
 //
 // It is Dijkstra's algorithm over states (functions started, what runs and for
 // how long, place of each variable), one unit of time after the other. At each
 // instant any variable may be dropped, the next function, an out of any variable
 // and an in of any variable may start, in this order, which is that of the
 // verifier. (A function that takes no time may come before a drop or after it.)
-// Left out is only what is of no use: transfers of variables that no function
-// still to start uses. It would hold a link, and an in the memory; leave it out,
-// and everything else may stay as it is. So the search is complete for plans on
-// the grid.
+// An out may end after functions have started at its last instant; what comes then
+// is a moment later, and the order begins anew. Left out is only what is of no use:
+// transfers of variables that no function still to start uses. It would hold a link,
+// and an in the memory; leave it out, and everything else may stay as it is.
 //
-// No plan off the grid is better if every function writes all that it uses, as
-// is the default. Take the order in which everything starts in a plan, and for
-// each start what has ended by then. No out overlaps a function that uses its
-// variable, so whether the rules are kept depends only on that: if in addition
-// something ends sooner, memory is freed sooner and variables are there sooner.
-// So let everything start as early as the order of starts and the ends before
-// each start allow; then each start is at 0, at an end, or at the time of another
-// start of which the same holds, so on the grid.
+// No plan is better. Take the order in which everything starts and ends in a plan.
+// Whether the rules are kept depends only on which ends are before which starts, and
+// more ends before a start do no harm, but for one: an out during a function that
+// reads its variable must end after the start of that function. (No out overlaps a
+// function that writes its variable.) So let everything start as early as allowed by
+// the order of starts, the ends before each start and those outs. These are
+// differences of whole units, so then everything starts at a multiple of the unit, and
+// what must come later at the same instant does so a moment later: an out that ends
+// after a start can begin a moment later, for nothing waits for its beginning, and
+// what waits for its end is later, too.
 //
-// Where functions only read, an out may have to end after the start of one of
-// them and so must not end sooner: it can be right to start it at any time, and
-// the least makespan may not exist, but only a greatest lower bound: the out ends
-// any time after the start, the sooner the better. A finer unit comes closer to
-// it.
+// The least makespan need not exist: where an out ends at the instant at which a
+// function starts that reads its variable, a plan is the better the shorter the moment
+// between them.
 func Swap(s *functions.Sequence, memory, bandwidth, unit float64, limit int) (float64, *plan.Plan, error) {
 	x, err := newSwapSearch(s, memory, bandwidth, unit)
 	if err != nil {
@@ -65,9 +65,7 @@ func Swap(s *functions.Sequence, memory, bandwidth, unit float64, limit int) (fl
 	if err != nil {
 		return 0, nil, err
 	}
-	p := x.plan(s, platform.Platform{Memory: memory, Bandwidth: bandwidth}, path)
-	p.Claims.Makespan = units * unit
-	return units * unit, p, nil
+	return units * unit, x.plan(s, platform.Platform{Memory: memory, Bandwidth: bandwidth}, path, units), nil
 }
 
 // Places of a variable. One that is being sent is where it was.
@@ -87,11 +85,14 @@ type swapState struct {
 	next  int8 // functions started
 	run   int8 // how long the last of them still runs, 0: it does not
 	in    int8 // how long the in still takes, 0: there is none
-	out   int8
+	out   int8 // due: it has taken its time and ends at this instant
 	going int8 // the variable that goes out
 	phase int8 // what has started at this instant: nothing that takes time, a function or an out, an in
 	where [MaxSwapVariables]int8
 }
+
+// due is more than any transfer takes.
+const due = maxSwapUnits + 1
 
 func (x *swapState) pack() uint64 {
 	key := uint64(x.next)
@@ -128,6 +129,7 @@ const (
 	swapIn
 	swapOut
 	swapDrop
+	swapEnd // of an out, after what has started at this instant
 )
 
 // swapSearch is the search for a plan. Variables are those that have a size.
@@ -239,6 +241,12 @@ func (x *swapSearch) leave(key uint64) {
 	if st.run == 0 && int(st.next) < len(x.uses) && (st.phase == 0 || st.phase == 1 && x.duration[st.next] > 0) {
 		x.runNext(st)
 	}
+	if st.out == due {
+		x.endOut(&st)
+		st.phase = 0
+		x.reach(st.pack(), swapEnd, 0, 0)
+		return
+	}
 	if st.phase <= 1 && st.out == 0 {
 		for v := range x.size {
 			x.startOut(st, int8(v))
@@ -349,7 +357,22 @@ func (x *swapSearch) startIn(st swapState, v int8) {
 	x.reach(st.pack(), swapIn|uint32(v)<<3, 0, 0)
 }
 
-// wait lets a unit of time pass.
+// endOut ends the out that goes on.
+func (x *swapSearch) endOut(st *swapState) {
+	v := st.going
+	st.going, st.out = 0, 0
+	switch {
+	case st.where[v] == atDying:
+		st.where[v] = atDead
+	case usedNow(st, x.uses, v):
+		st.where[v] = atDoomed
+	default:
+		st.where[v] = atHost
+	}
+}
+
+// wait lets a unit of time pass. An out that ends then may do so once the next
+// functions have started.
 func (x *swapSearch) wait(st swapState) {
 	st.phase = 0
 	if st.run > 0 {
@@ -357,49 +380,53 @@ func (x *swapSearch) wait(st swapState) {
 			x.end(&st)
 		}
 	}
-	if st.out > 0 {
-		if st.out--; st.out == 0 {
-			v := st.going
-			st.going = 0
-			switch {
-			case st.where[v] == atDying:
-				st.where[v] = atDead
-			case usedNow(&st, x.uses, v):
-				st.where[v] = atDoomed
-			default:
-				st.where[v] = atHost
-			}
-		}
-	}
 	if st.in > 0 {
 		if st.in--; st.in == 0 {
 			st.where[slices.Index(st.where[:], atComing)] = atClean
 		}
 	}
+	if st.out > 0 {
+		if st.out--; st.out == 0 {
+			if late := st; st.run == 0 {
+				late.out = due
+				x.reach(late.pack(), swapWait, 1, 0)
+			}
+			x.endOut(&st)
+		}
+	}
 	x.reach(st.pack(), swapWait, 1, 0)
 }
 
-// plan writes the steps as a plan.
-func (x *swapSearch) plan(s *functions.Sequence, m platform.Platform, path []reached) *plan.Plan {
+// plan writes the steps as a plan that takes so many units, and a moment for each
+// out that ends after what has started at its last instant.
+func (x *swapSearch) plan(s *functions.Sequence, m platform.Platform, path []reached, units float64) *plan.Plan {
 	p := plan.NewSwap("exhaustive", s, m)
+	moment := 4 * plan.Tolerance * units * x.unit
+	later, out := 0.0, -1 // how much later everything is; the last out in p.Ops
 	st, _ := x.first()
 	at := unpackSwap(st)
 	p.Claims.PeakMemory = x.stored(&at)
 	for _, step := range path {
 		at := unpackSwap(step.key)
 		k := int(step.step >> 3)
-		o := plan.Op{Start: step.cost * x.unit}
+		o := plan.Op{Start: step.cost*x.unit + later}
 		o.End = o.Start
 		switch step.step & 7 {
 		case swapWait:
 			continue
+		case swapEnd:
+			later += moment
+			p.Ops[out].Start += o.Start + moment - p.Ops[out].End
+			p.Ops[out].End = o.Start + moment
+			continue
 		case swapRun:
 			o.Op, o.Function = plan.OpRun, k+1
 			o.End += s.Functions[k].Time
+			p.Claims.Makespan = units*x.unit + later
 		case swapIn:
 			o.Op = plan.OpIn
 		case swapOut:
-			o.Op = plan.OpOut
+			o.Op, out = plan.OpOut, len(p.Ops)
 		case swapDrop:
 			o.Op = plan.OpDrop
 		}

@@ -25,10 +25,6 @@ func Swap() *Subject {
 		Search: func(t *Trial, states int) (float64, *plan.Plan, error) {
 			return exhaustive.Swap(t.Functions(), t.Platform.Memory, t.Platform.Bandwidth, t.Pace, states)
 		},
-		// The grid of the durations is enough if every function writes what it uses.
-		Covers: func(t *Trial, _ *plan.Plan) bool {
-			return !slices.ContainsFunc(t.Functions().Functions, func(f functions.Function) bool { return len(f.Written()) < len(f.Uses) })
-		},
 		Smaller: smallerSwap, Text: swapText,
 	}
 }
