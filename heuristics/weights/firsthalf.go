@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"workbench/model/chain"
+	"workbench/model/cycle"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -18,21 +19,19 @@ import (
 // The end of ctx ends it with the shortest schedule found until then.
 // O(L²) placements for each layer that joins.
 func FirstHalf(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	in, err := newInstance(c, p)
-	if err != nil {
-		return nil, err
-	}
-	best := newScheduler(ctx, in, true)
-	for _, memory := range in.memories() {
-		s := newScheduler(ctx, in, true)
-		if s.firstHalf(memory); s.found.T < best.found.T {
-			best = s
+	return solve(c, p, "first-half", func(in *instance) (*cycle.Schedule, error) {
+		best := newScheduler(ctx, in, true)
+		for _, memory := range in.memories() {
+			s := newScheduler(ctx, in, true)
+			if s.firstHalf(memory); s.found.T < best.found.T {
+				best = s
+			}
 		}
-	}
-	if !best.any() {
-		return nil, best.none("first-half")
-	}
-	return best.found.Plan(in.Instance, "first-half"), nil
+		if !best.any() {
+			return nil, best.none("first-half")
+		}
+		return best.found, nil
+	})
 }
 
 // firstHalf keeps the schedule of FirstHalf for so much memory in s.found, if there

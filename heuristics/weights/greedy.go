@@ -58,22 +58,20 @@ var (
 )
 
 func greedy(ctx context.Context, c *chain.Chain, p platform.Platform, method string, discount bool, selections []selection, smaller bool) (*plan.Plan, error) {
-	in, err := newInstance(c, p)
-	if err != nil {
-		return nil, err
-	}
-	s := newScheduler(ctx, in, discount)
-	memories := []float64{in.Memory}
-	if smaller {
-		memories = in.memories()
-	}
-	for _, memory := range memories {
-		s.greedy(selections, memory)
-	}
-	if !s.any() {
-		return nil, s.none(method)
-	}
-	return s.found.Plan(in.Instance, method), nil
+	return solve(c, p, method, func(in *instance) (*cycle.Schedule, error) {
+		s := newScheduler(ctx, in, discount)
+		memories := []float64{in.Memory}
+		if smaller {
+			memories = in.memories()
+		}
+		for _, memory := range memories {
+			s.greedy(selections, memory)
+		}
+		if !s.any() {
+			return nil, s.none(method)
+		}
+		return s.found, nil
+	})
 }
 
 // none is the error of a method that found no schedule.

@@ -22,15 +22,13 @@ import (
 // deletion, so that there is a plan for every memory of at least Range().low.
 // O(L) placements.
 func L2L(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	in, err := newInstance(c, p)
-	if err != nil {
-		return nil, err
-	}
-	s, ok := in.layerByLayer()
-	if !ok {
-		return nil, fmt.Errorf("l2l: %w: a layer does not fit alone in %s", plan.ErrNoPlan, in.Unit.Exactly(in.Memory))
-	}
-	return s.Plan(in.Instance, "l2l"), nil
+	return solve(c, p, "l2l", func(in *instance) (*cycle.Schedule, error) {
+		s, ok := in.layerByLayer()
+		if !ok {
+			return nil, fmt.Errorf("l2l: %w: a layer does not fit alone in %s", plan.ErrNoPlan, in.Unit.Exactly(in.Memory))
+		}
+		return s, nil
+	})
 }
 
 // layerByLayer returns the schedule of L2L.

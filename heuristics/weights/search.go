@@ -47,18 +47,16 @@ const DefaultMoves = 50000
 // A move costs O(L log L) for sorting and usually some ten passes over O(L)
 // constraints.
 func Search(ctx context.Context, c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
-	in, err := newInstance(c, p)
-	if err != nil {
-		return nil, err
-	}
-	s := newSearch(ctx, in, o)
-	s.start()
-	s.selections()
-	s.orders()
-	if math.IsInf(s.best.T, 1) {
-		return nil, fmt.Errorf("search: %w in %s", plan.ErrNoPlan, in.Unit.Exactly(in.Memory))
-	}
-	return s.best.Plan(in.Instance, "search"), nil
+	return solve(c, p, "search", func(in *instance) (*cycle.Schedule, error) {
+		s := newSearch(ctx, in, o)
+		s.start()
+		s.selections()
+		s.orders()
+		if math.IsInf(s.best.T, 1) {
+			return nil, fmt.Errorf("search: %w in %s", plan.ErrNoPlan, in.Unit.Exactly(in.Memory))
+		}
+		return s.best, nil
+	})
 }
 
 // search is the state of a search.
@@ -107,7 +105,7 @@ func (s *search) keep(w *cycle.Schedule) bool {
 		return false
 	}
 	s.best.CopyFrom(w)
-	if s.o.OnBetter != nil {
+	if s.o.OnBetter != nil && !s.in.merges(w) {
 		s.o.OnBetter(s.best.Plan(s.in.Instance, "search"))
 	}
 	return true
