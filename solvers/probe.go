@@ -29,6 +29,7 @@ func Probes() []Probe {
 		{"HiGHS 3094", 8000, highs3094},
 		{"weights that nearly fit", 0, nearlyFits},        // HiGHS 1.10.0 says infeasible
 		{"a side of 6e-5 beside 500", 0, smallSides},      // HiGHS 1.10.0 says 0.4
+		{"a byte beside a value", 0, byteBeside},          // HiGHS 1.10.0 says infeasible
 		{"memory to the last byte", 0, lastByte},          // lp_solve 5.5.2.5 says infeasible
 		{"stages on two processors", 1000, twoProcessors}, // lp_solve 5.5.2.5 says 1230
 	}
@@ -168,6 +169,36 @@ func smallSides() *milp.Model {
 	m.row(-inf, -6e-05, milp.Term{Coef: -1, Var: x[0]}, milp.Term{Coef: -200, Var: x[12]})
 	m.row(-500, inf, milp.Term{Coef: -1, Var: x[11]}, milp.Term{Coef: -500, Var: x[12]})
 	return m.min(milp.Term{Coef: 1, Var: x[0]})
+}
+
+// byteBeside is what is left of a printed model of Checkmate, a graph with a value of
+// 950,518 bytes and one of a byte: 0.0009765625 in units of the model. All 0 but x_10 =
+// 0.0009765625 is a solution. HiGHS 1.10.0 says infeasible.
+func byteBeside() *milp.Model {
+	const value = 928.240234375
+	inf := math.Inf(1)
+	m := newProbe("a byte beside a value")
+	var x [16]milp.Var
+	for j := range x {
+		if j >= 5 && j < 12 {
+			x[j] = m.col(milp.Continuous, 0, 928.240478515625)
+		} else {
+			x[j] = m.col(milp.Binary, 0, 1)
+		}
+	}
+	term := func(c float64, j int) milp.Term { return milp.Term{Coef: c, Var: x[j]} }
+	m.row(0, 0, term(-1, 11), term(value, 4))
+	m.row(0, 0, term(1, 11), term(-1, 5))
+	m.row(0, 0, term(1, 5), term(-1, 6))
+	m.row(0, 0, term(1, 6), term(-1, 7))
+	m.row(0, 0, term(1, 7), term(value, 2), term(-1, 8))
+	m.row(0, 0, term(1, 8), term(-value, 14), term(-1, 9))
+	m.row(-0.0009765625, -0.0009765625, term(1, 9), term(-value, 15), term(-1, 10))
+	m.row(0, inf, term(-1, 0), term(1, 3), term(1, 1), term(1, 12))
+	m.row(-inf, 2, term(-1, 0), term(1, 3), term(1, 1), term(3, 12))
+	m.row(0, inf, term(-1, 0), term(1, 1), term(1, 13))
+	m.row(-inf, 2, term(-1, 0), term(1, 1), term(3, 13))
+	return m.min()
 }
 
 // lastByte is what is left of a model of activation offloading in which two tensors

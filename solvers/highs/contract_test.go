@@ -21,6 +21,7 @@ func defects() map[string]string {
 		"golden/presolve takes a continuous column for an integer": "presolve calls 0 optimal, right with presolve off",
 		"golden/weights that nearly fit":                           "infeasible, as a column whose bound is 1 − 3.3e-7 is taken for whole",
 		"golden/a side of 6e-5 beside 500":                         "0.4 optimal, there is a solution of 0",
+		"golden/a byte beside a value":                             "infeasible, there is a solution of 0",
 	}
 }
 
