@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"workbench/ilp/formulation"
+	"workbench/model/chain"
 	"workbench/model/exhaustive"
 	"workbench/model/milp"
 	"workbench/model/nearest"
@@ -269,7 +270,7 @@ func (k *checker) try(x *Counterexample) (kind FailureKind, tight bool, err erro
 	if err := k.ablate(program); err != nil {
 		return "", false, err
 	}
-	if k.f.Promise != formulation.Nothing && k.f.Promise != formulation.Restriction && x.Plan != nil && program.Start != nil {
+	if k.promise(x) != formulation.Nothing && k.promise(x) != formulation.Restriction && x.Plan != nil && program.Start != nil {
 		if x.Detail = k.badStart(program, x.Plan, x.Optimum); x.Detail != "" {
 			return BadStart, false, nil
 		}
@@ -301,6 +302,14 @@ func (k *checker) try(x *Counterexample) (kind FailureKind, tight bool, err erro
 	return "", Same(first, x.Optimum), nil
 }
 
+// promise is what the formulation is held to on x.
+func (k *checker) promise(x *Counterexample) formulation.Promise {
+	if c, ok := x.In.(*chain.Chain); ok && k.f.Promise == formulation.Restriction && c.Len() <= k.f.EqualTo {
+		return formulation.Equal
+	}
+	return k.f.Promise
+}
+
 // badStart says what is wrong with a plan of so much cost as a start, "" if nothing.
 func (k *checker) badStart(program *formulation.Program, p *plan.Plan, cost float64) string {
 	k.report.Starts++
@@ -322,7 +331,7 @@ func (k *checker) judge(x *Counterexample, program *formulation.Program, r *solv
 	switch r.Status {
 	case solvers.Optimal:
 	case solvers.Infeasible:
-		if x.Plan == nil || k.f.Promise == formulation.Restriction {
+		if x.Plan == nil || k.promise(x) == formulation.Restriction {
 			return ""
 		}
 		x.Detail = r.Backend + ": infeasible"
@@ -334,10 +343,10 @@ func (k *checker) judge(x *Counterexample, program *formulation.Program, r *solv
 	value, _ := r.Objective()
 	value = program.Objective(value)
 	x.Detail = fmt.Sprintf("%s: %g", r.Backend, value)
-	whole := k.f.Promise == formulation.Equal || k.f.Promise == formulation.Restriction // solutions are plans
+	whole := k.promise(x) == formulation.Equal || k.promise(x) == formulation.Restriction // solutions are plans
 	switch {
 	case Same(value, x.Optimum):
-	case value > x.Optimum && (k.f.Promise == formulation.Equal || k.f.Promise == formulation.LowerBound):
+	case value > x.Optimum && (k.promise(x) == formulation.Equal || k.promise(x) == formulation.LowerBound):
 		return Above
 	case whole && x.Plan == nil:
 		return NoPlan
@@ -351,13 +360,13 @@ func (k *checker) judge(x *Counterexample, program *formulation.Program, r *solv
 		}
 	}
 	// A relaxation may have solutions where there is no plan.
-	if program.Plan != nil && (k.f.Promise != formulation.LowerBound || x.Plan != nil) {
+	if program.Plan != nil && (k.promise(x) != formulation.LowerBound || x.Plan != nil) {
 		if kind, wrong := k.badPlan(x, program, r, value); wrong != "" {
 			x.Detail = wrong
 			return kind
 		}
 	}
-	if value > x.Optimum && !Same(value, x.Optimum) && k.f.Promise != formulation.Restriction {
+	if value > x.Optimum && !Same(value, x.Optimum) && k.promise(x) != formulation.Restriction {
 		return Above
 	}
 	return ""
@@ -386,7 +395,7 @@ func (k *checker) badPlan(x *Counterexample, program *formulation.Program, r *so
 	if wrong != "" {
 		return BadPlan, wrong
 	}
-	if p == nil || program.Start == nil || k.f.Promise == formulation.Nothing {
+	if p == nil || program.Start == nil || k.promise(x) == formulation.Nothing {
 		return "", ""
 	}
 	return BadStart, k.badStart(program, p, objective)
@@ -399,7 +408,7 @@ func (k *checker) planOf(x *Counterexample, program *formulation.Program, r *sol
 	solution, _ := r.Solution()
 	p, err := program.Plan(solution)
 	switch {
-	case errors.Is(err, plan.ErrNoPlan) && k.f.Promise == formulation.LowerBound:
+	case errors.Is(err, plan.ErrNoPlan) && k.promise(x) == formulation.LowerBound:
 		return nil, 0, "" // a relaxation leaves out rules that its solutions may break
 	case err != nil:
 		return nil, 0, err.Error()
@@ -414,9 +423,9 @@ func (k *checker) planOf(x *Counterexample, program *formulation.Program, r *sol
 		return nil, 0, report.Violations[0].Detail
 	case len(report.ClaimErrors) > 0:
 		return nil, 0, report.ClaimErrors[0]
-	case k.f.Promise == formulation.Equal && !Same(objective, x.Optimum),
-		k.f.Promise == formulation.Restriction && !Same(objective, cost),
-		k.f.Promise == formulation.Nothing && objective > cost && !Same(objective, cost):
+	case k.promise(x) == formulation.Equal && !Same(objective, x.Optimum),
+		k.promise(x) == formulation.Restriction && !Same(objective, cost),
+		k.promise(x) == formulation.Nothing && objective > cost && !Same(objective, cost):
 		what := "makespan"
 		switch {
 		case plan.MinimisesMemory(p.Problem):

@@ -66,6 +66,40 @@ func (y toy) program(optimum, total float64, best *plan.Plan, err error) (*formu
 	return made, nil
 }
 
+// A restriction that has the optimum of short chains is held to it there, and to no
+// more than its promise beyond.
+func TestCheckEqualTo(t *testing.T) {
+	late := toy{bound: func(o, _ float64) float64 { return o + 1 }, plan: func(p *plan.Plan) *plan.Plan {
+		q := *p // a second later
+		q.Ops = slices.Clone(p.Ops)
+		for i := range q.Ops {
+			q.Ops[i].Start++
+			q.Ops[i].End++
+		}
+		q.Claims.Makespan++
+		return &q
+	}}
+	f := late.chains(formulation.Restriction)
+	for _, x := range []struct {
+		to     int
+		failed bool
+	}{{0, false}, {2, true}, {9, true}} {
+		f.EqualTo = x.to
+		r, err := Run(t.Context(), f, subject.Remat(), []solvers.Backend{highs.New()}, Options{Seed: 3, Cases: 40})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if failed := len(r.Failures) > 0; failed != x.failed {
+			t.Errorf("equal up to %d layers: %+v", x.to, r.Failures)
+		}
+		for _, f := range r.Failures {
+			if x.to == 2 && f.Count > 20 {
+				t.Errorf("%d of 40 instances, with 1 to 6 layers, are held to the optimum", f.Count)
+			}
+		}
+	}
+}
+
 // chains and graphs make a formulation of the toy.
 func (y toy) chains(p formulation.Promise) formulation.Formulation {
 	return formulation.Formulation{Name: "toy", Problem: plan.Remat, Promise: p, Kind: chain.Kind, Build: formulation.Without(func(c *chain.Chain, m platform.Platform) (*formulation.Program, error) {
@@ -272,7 +306,7 @@ func TestCheckRefuses(t *testing.T) {
 		o     Options
 		want  error
 	}{
-		"long chain":  {exact.chains(formulation.Equal), subject.Remat(), Options{Layers: 7}, formulation.ErrInstance},
+		"long chain":  {exact.chains(formulation.Equal), subject.Remat(), Options{Layers: 9}, formulation.ErrInstance},
 		"large graph": {exact.graphs(formulation.Equal), subject.Graphs(), Options{Layers: 8}, formulation.ErrInstance},
 		"no kind":     {formulation.Formulation{Problem: plan.Remat}, subject.Remat(), Options{}, formulation.ErrInstance},
 		"joins":       {formulation.Formulation{Problem: plan.Join, Build: formulation.Without(build)}, nil, Options{}, formulation.ErrInstance},

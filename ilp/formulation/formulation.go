@@ -44,6 +44,9 @@ type Formulation struct {
 	Title   string
 	Source  string
 	Promise Promise
+	// EqualTo is the number of layers up to which a restriction has the optimum in all
+	// tests, so that a check wants it to; 0: a check wants no more than the promise.
+	EqualTo int
 	// Staged says that the promise is about the schedules of Checkmate alone:
 	// first computations in the order of the graph, and between two of them
 	// every node computed once at most, in that order.

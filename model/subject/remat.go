@@ -16,7 +16,7 @@ import (
 // Remat are chains for rematerialization.
 func Remat() *Subject {
 	return &Subject{
-		Kind: chain.Kind, Units: "layers", Usual: 6, Most: 6, Random: randomRemat, Draw: drawRemat, Searched: drawn,
+		Kind: chain.Kind, Units: "layers", Usual: 6, Most: 8, Random: randomRemat, Draw: drawRemat, Searched: drawn,
 		Search: func(t *Trial, states int) (float64, *plan.Plan, error) {
 			return exhaustive.Remat(t.Chain(), t.Platform.Memory, states)
 		},
