@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -60,12 +64,56 @@ func newShow(s streams) *cli.Command {
 				return run.InputError(err)
 			}
 			if o.json() {
-				return words.Document(s.out, "workbench.plan-summary/v1", sum)
+				var b bytes.Buffer
+				if err := words.Document(&b, "workbench.plan-summary/v1", sum); err != nil {
+					return err
+				}
+				return writeDecimals(s.out, json.RawMessage(b.Bytes()))
 			}
 			_, err = fmt.Fprint(s.out, sum)
 			return err
 		}),
 	}
+}
+
+// writeDecimals writes v as JSON with 15 digits of every number: as many as name one
+// float64 only, so that what a file says comes out as it is there, and not what is
+// left of the rounding of a sum: 0.3, not 0.30000000000000004.
+func writeDecimals(w io.Writer, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	var short []byte
+	for d := json.NewDecoder(bytes.NewReader(data)); ; {
+		d.UseNumber()
+		before := d.InputOffset()
+		t, err := d.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		text := data[before:d.InputOffset()]
+		if n, ok := t.(json.Number); ok {
+			text = bytes.TrimSuffix(text, []byte(n)) // the comma or colon before it
+			x, err := n.Float64()
+			if err != nil {
+				return err
+			}
+			if x, err = strconv.ParseFloat(strconv.FormatFloat(x, 'g', 15, 64), 64); err != nil {
+				return err
+			}
+			number, err := json.Marshal(x)
+			if err != nil {
+				return err
+			}
+			text = append(slices.Clone(text), number...)
+		}
+		short = append(short, text...)
+	}
+	return writeJSON(w, json.RawMessage(short))
 }
 
 // showInstance sums up an instance.
@@ -79,7 +127,7 @@ func showInstance(s streams, o *common, in *run.Instance) error {
 	}
 	outline := catalog.OutlineOf(in)
 	if o.json() {
-		return writeJSON(s.out, outline)
+		return writeDecimals(s.out, outline)
 	}
 	words.Outline(s.out, in.Instance, outline)
 	return nil

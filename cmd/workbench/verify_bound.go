@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"os"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 	"workbench/ilp"
 	"workbench/ilp/formulation"
 	"workbench/model/certificate"
+	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
@@ -21,7 +23,7 @@ type proved struct {
 	Valid      bool     `json:"valid"`
 	Error      string   `json:"error,omitempty"` // the first thing that is wrong
 	Infeasible bool     `json:"infeasible,omitempty"`
-	Bound      *float64 `json:"bound,omitempty"` // seconds, rounded down
+	Bound      *float64 `json:"bound,omitempty"` // seconds or bytes, as the objective, rounded down
 	Exactly    string   `json:"exactly,omitempty"`
 	Name       string   `json:"name"`
 	Problem    string   `json:"problem"`
@@ -55,8 +57,12 @@ func verifyBound(s streams, o *common, file, spec, memoryModel string) error {
 	} else {
 		v.Valid, v.Infeasible, v.Leaves = true, c.Infeasible, c.Leaves()
 		if !c.Infeasible {
-			value := c.Value()
-			v.Bound, v.Exactly = &value, c.Bound.RatString()
+			value, exactly := c.Value(), c.Bound
+			if plan.MinimisesMemory(c.Problem) {
+				value = in.Unit().Bytes(value)
+				exactly = new(big.Rat).Quo(exactly, new(big.Rat).SetFloat64(in.Unit().PerByte()))
+			}
+			v.Bound, v.Exactly = &value, exactly.RatString()
 		}
 	}
 	if o.json() {
@@ -149,16 +155,19 @@ func (v *proved) print(s streams) {
 		fmt.Fprintf(s.out, "%s of %s: NOT PROVED\n  %s\n", v.Problem, v.Name, v.Error)
 		return
 	}
-	plans, what := "no plan", "exists"
+	plans, what, unit := "no plan", "exists", "s"
+	if plan.MinimisesMemory(v.Problem) {
+		unit = "bytes"
+	}
 	if len(v.Assumptions) > 0 {
 		plans = "no plan of those below"
 	}
 	if v.Bound != nil {
-		what = fmt.Sprintf("takes less than %v s", *v.Bound) // all digits: rounding to the nearest could say too much
+		what = fmt.Sprintf("takes less than %v %s", *v.Bound, unit) // all digits: rounding to the nearest could say too much
 	}
 	fmt.Fprintf(s.out, "%s of %s: proved\n  %s %s\n", v.Problem, v.Name, plans, what)
 	if v.Exactly != "" {
-		fmt.Fprintf(s.out, "  exactly     %s s\n", v.Exactly)
+		fmt.Fprintf(s.out, "  exactly     %s %s\n", v.Exactly, unit)
 	}
 	fmt.Fprintf(s.out, "  by          %s (%s), %d leaves, checked in exact arithmetic\n", v.Formulation, v.Promise, v.Leaves)
 	for _, a := range v.Assumptions {
