@@ -41,6 +41,7 @@ var wrongProofs = []struct {
 	{"crossed", plan.WeightOffload, 0.1, 0.2, 9, "", "infeasible"},
 	// Models of these HiGHS 1.10.0 answers wrongly, cold.
 	{"sixteen", plan.WeightOffload, 6e9, 1000, 15e6, "exact-milp", "16e6 s, optimal"},
+	{"instants", plan.WeightOffload, 2000002406, 1e18, 8e-6, "", "an error: the search's plan breaks a rule"},
 	{"nearly-fits", plan.WeightOffload, 7000002, 1, 6000004, "", "infeasible"}, // certified to 1e-6
 }
 
@@ -91,7 +92,7 @@ func TestWrongProofs(t *testing.T) {
 						if r.Status != run.Infeasible {
 							t.Errorf("%s: %s %s, it is infeasible", m.Name, r.Status, r.Error)
 						}
-					case m.Kind != run.Relaxed && (r.Makespan == nil || math.Abs(*r.Makespan-truth) > 1e-9*truth):
+					case m.Kind != run.Relaxed && (r.Makespan == nil || math.Abs(*r.Makespan-truth) > 1e-8*truth): // a few instants
 						t.Errorf("%s: %s %v %s, the truth is %v s; once it said %s", m.Name, r.Status, r.Makespan, r.Error, truth, x.said)
 					}
 				}

@@ -61,7 +61,7 @@ func (in *instance) slower(more float64) *instance {
 			slow.Move[k] += more * (1 + float64(k)/float64(in.L))
 		}
 	}
-	return &instance{&slow}
+	return &instance{&slow, true}
 }
 
 // merges reports whether an operation merges with the one before although it waited

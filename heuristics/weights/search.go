@@ -105,7 +105,7 @@ func (s *search) keep(w *cycle.Schedule) bool {
 		return false
 	}
 	s.best.CopyFrom(w)
-	if s.o.OnBetter != nil && !s.in.merges(w) {
+	if s.o.OnBetter != nil && !s.in.slow && !s.in.merges(w) {
 		s.o.OnBetter(s.best.Plan(s.in.Instance, "search"))
 	}
 	return true

@@ -27,7 +27,10 @@ import (
 const Problem = plan.WeightOffload
 
 // instance is the view of package cycle with what only methods ask.
-type instance struct{ *cycle.Instance }
+type instance struct {
+	*cycle.Instance
+	slow bool // its transfers take longer than they do, see solve
+}
 
 // newInstance checks that a plan can exist at all, see cycle.New.
 func newInstance(c *chain.Chain, p platform.Platform) (*instance, error) {
@@ -35,5 +38,5 @@ func newInstance(c *chain.Chain, p platform.Platform) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &instance{in}, nil
+	return &instance{Instance: in}, nil
 }
