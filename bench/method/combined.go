@@ -160,7 +160,7 @@ func portion(ctx context.Context, part float64) (context.Context, context.Cancel
 func combinedMILP(methods []*run.Method) *combination {
 	return &combination{
 		name: "remat-offload-milp", bound: combinedBound(),
-		quick: append([]*run.Method{heuristic("greedy", "", "", "", pureOffload(limited(offload.Greedy)))}, named(methods, "opportunist")...),
+		quick: append([]*run.Method{heuristic("greedy", "", "", "", pureOffload(limited(offload.Greedy)))}, named(methods, "opportunist", "autocapper")...),
 		search: func(j *joint, round int) bool {
 			if unlinked(&j.s) {
 				out, err := j.unlinked()

@@ -84,8 +84,12 @@ func (m *measurer) pairs(in *run.Instance) (all []pair) {
 		}
 		r := run.Run(m.ctx, m.problem, whole, in, m.setting)
 		for _, name := range whole.Parts {
+			part := m.method(name)
+			if !part.Accepts(in) {
+				continue // of a graph, and this is a chain
+			}
 			if alone[name] == nil {
-				alone[name] = run.Run(m.ctx, m.problem, m.method(name), in, m.setting)
+				alone[name] = run.Run(m.ctx, m.problem, part, in, m.setting)
 			}
 			all = append(all, pair{m.setting.Time, r, alone[name]})
 		}
