@@ -105,6 +105,9 @@ func name(r *Record) string {
 	part("bandwidth", exact(r.Bandwidth))
 	number("processors", r.Processors)
 	part("model", r.MemoryModel)
+	number("micro_batches", r.MicroBatches)
+	part("placement", r.Placement)
+	part("minimised", r.Minimised)
 	if r.Processors > 0 {
 		part("copies", strconv.FormatInt(r.WeightCopies, 10))
 	}

@@ -287,6 +287,7 @@ func (p *Problem) gather(r *Report, list []*sweep.Row, n *rows.Night) {
 			cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Key.SHA256, b.Key.SHA256),
 			cmp.Compare(a.Key.Processors, b.Key.Processors), cmp.Compare(a.Key.Bandwidth, b.Key.Bandwidth),
 			cmp.Compare(a.Key.MemoryModel, b.Key.MemoryModel), cmp.Compare(a.Key.WeightCopies, b.Key.WeightCopies),
+			cmp.Compare(a.Key.MicroBatches, b.Key.MicroBatches), cmp.Compare(a.Key.Placement, b.Key.Placement), cmp.Compare(a.Key.Minimised, b.Key.Minimised),
 			cmp.Compare(a.Key.Memory, b.Key.Memory),
 		)
 	})
@@ -584,6 +585,7 @@ func others(c *Case) string {
 	t := sweep.Task{
 		Problem: c.Key.Problem, Memory: c.Key.Memory, Bandwidth: c.Key.Bandwidth,
 		Processors: c.Key.Processors, WeightCopies: c.Key.WeightCopies, MemoryModel: c.Key.MemoryModel,
+		MicroBatches: c.Key.MicroBatches, Placement: c.Key.Placement, Minimised: c.Key.Minimised,
 	}
 	return strings.TrimPrefix(strings.TrimPrefix(rows.Limits(&t), rows.Memory(&t)), ", ")
 }

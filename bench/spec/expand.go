@@ -240,6 +240,12 @@ func (e *Experiment) platforms(p *run.Problem) []place {
 		list = product(list, orDefault(e.weightCopies, platform.DefaultWeightCopies), func(x *place, v int) { x.WeightCopies = v })
 		list = product(list, orDefault(e.memoryModels, plan.TaskModel), func(x *place, v string) { x.model = v })
 	}
+	if p.Scheduled { // what is not said follows from the instance
+		list = product(list, orDefault(e.processors, 0), func(x *place, v int) { x.Processors = v })
+		list = product(list, orDefault(e.microBatches, 0), func(x *place, v int) { x.MicroBatches = v })
+		list = product(list, orDefault(e.placements, ""), func(x *place, v string) { x.Placement = v })
+		list = product(list, orDefault(e.objectives, ""), func(x *place, v string) { x.Objective = v })
+	}
 	return list
 }
 
@@ -261,6 +267,7 @@ func (x *expansion) method(e *Experiment, in *run.Instance, p *run.Problem, m *r
 		Format: sweep.TaskFormat, Problem: p.Name, Method: m.Name, Instance: in.Source, SHA256: in.SHA256,
 		Memory: at.Memory, MemoryName: memoryName, Bandwidth: at.Bandwidth,
 		Processors: at.Processors, WeightCopies: at.WeightCopies, MemoryModel: at.model,
+		MicroBatches: at.MicroBatches, Placement: at.Placement, Minimised: at.Objective,
 		TaskMemory: e.taskMemory, Version: x.version,
 	}}
 	if m.Slots > 0 {

@@ -15,6 +15,7 @@ import (
 	"workbench/bench/catalog"
 	"workbench/bench/run"
 	"workbench/model/nearest"
+	"workbench/model/partition"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/zoo"
@@ -60,6 +61,9 @@ type axes struct {
 	processors   []int
 	weightCopies []int
 	memoryModels []string
+	microBatches []int
+	placements   []string
+	objectives   []string
 	slots        []int
 	backends     []string
 	seeds        []int
@@ -230,7 +234,7 @@ func (e *Experiment) checkMethods(r *reader) {
 func (e *Experiment) checkAxes(r *reader) {
 	tasks := float64(e.repetitions)
 	for _, n := range []int{
-		len(e.memory), len(e.bandwidth), len(e.processors), len(e.weightCopies), len(e.memoryModels),
+		len(e.memory), len(e.bandwidth), len(e.processors), len(e.weightCopies), len(e.memoryModels), len(e.microBatches), len(e.placements), len(e.objectives),
 		len(e.slots), len(e.backends), len(e.threads), len(e.timeLimit), len(e.gap), len(e.seeds),
 	} {
 		tasks *= float64(max(n, 1))
@@ -241,8 +245,10 @@ func (e *Experiment) checkAxes(r *reader) {
 	some := func(has func(*run.Problem) bool) bool { return slices.ContainsFunc(e.Problems, has) }
 	links := some(func(p *run.Problem) bool { return p.Bandwidth != "" })
 	parallel := some(func(p *run.Problem) bool { return p.Parallel })
+	scheduled := some(func(p *run.Problem) bool { return p.Scheduled })
 	for key, applies := range map[string]bool{
-		"bandwidth": links, "processors": parallel, "weight_copies": parallel, "memory_models": parallel,
+		"bandwidth": links, "processors": parallel || scheduled, "weight_copies": parallel, "memory_models": parallel,
+		"micro_batches": scheduled, "placements": scheduled, "objectives": scheduled,
 	} {
 		if n, given := e.own[key]; given && !applies {
 			r.errorf(n, "%s: %s has no such thing; leave it out", key, e.Problems[0].Name)
@@ -266,6 +272,15 @@ func (a *axes) fields(r *reader) map[string]func(ast.Node) {
 		"processors": func(n ast.Node) { a.processors = each(r, n, "processors", whole("processors", 1, mostProcessors)) },
 		"weight_copies": func(n ast.Node) {
 			a.weightCopies = each(r, n, "weight_copies", whole("weight_copies", 0, mostProcessors))
+		},
+		"micro_batches": func(n ast.Node) {
+			a.microBatches = each(r, n, "micro_batches", whole("micro_batches", 1, partition.MostMicroBatches))
+		},
+		"placements": func(n ast.Node) {
+			a.placements = each(r, n, "placements", oneOf("placements", plan.Straight, plan.Interleaved, plan.VShaped))
+		},
+		"objectives": func(n ast.Node) {
+			a.objectives = each(r, n, "objectives", oneOf("objectives", plan.SpanObjective, plan.MakespanObjective))
 		},
 		"slots":   func(n ast.Node) { a.slots = each(r, n, "slots", whole("slots", 1, mostSlots)) },
 		"seeds":   func(n ast.Node) { a.seeds = each(r, n, "seeds", whole("seeds", 0, math.MaxInt32)) },

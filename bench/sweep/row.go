@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -10,7 +11,6 @@ import (
 
 	"workbench/bench/run"
 	"workbench/model/plan"
-	"workbench/model/platform"
 	"workbench/model/proof"
 )
 
@@ -105,6 +105,9 @@ type leanTask struct {
 	Processors   int     `json:"processors,omitempty"`
 	WeightCopies int     `json:"weight_copies,omitempty"`
 	MemoryModel  string  `json:"memory_model,omitempty"`
+	MicroBatches int     `json:"micro_batches,omitempty"`
+	Placement    string  `json:"placement,omitempty"`
+	Minimised    string  `json:"minimised,omitempty"`
 	Slots        int     `json:"slots,omitempty"`
 	Backend      string  `json:"backend,omitempty"`
 	Threads      int     `json:"threads,omitempty"`
@@ -118,14 +121,14 @@ type leanTask struct {
 
 func thinTask(t *Task) leanTask {
 	return leanTask{
-		t.Problem, t.Method, t.Instance, t.SHA256, t.Memory, t.MemoryName, t.Bandwidth, t.Processors, t.WeightCopies, t.MemoryModel,
+		t.Problem, t.Method, t.Instance, t.SHA256, t.Memory, t.MemoryName, t.Bandwidth, t.Processors, t.WeightCopies, t.MemoryModel, t.MicroBatches, t.Placement, t.Minimised,
 		t.Slots, t.Backend, t.Threads, t.TimeLimit, t.Gap, t.Seed, t.Repetition, t.TaskMemory, t.Version,
 	}
 }
 
 func (t *leanTask) full() Task {
 	return Task{
-		TaskFormat, t.Problem, t.Method, t.Instance, t.SHA256, t.Memory, t.MemoryName, t.Bandwidth, t.Processors, t.WeightCopies, t.MemoryModel,
+		TaskFormat, t.Problem, t.Method, t.Instance, t.SHA256, t.Memory, t.MemoryName, t.Bandwidth, t.Processors, t.WeightCopies, t.MemoryModel, t.MicroBatches, t.Placement, t.Minimised,
 		t.Slots, t.Backend, t.Threads, t.TimeLimit, t.Gap, t.Seed, t.Repetition, t.TaskMemory, t.Version,
 	}
 }
@@ -143,18 +146,22 @@ type leanResult struct {
 	Bound       *leanBound `json:"bound,omitempty"`
 	Conditional *leanBound `json:"conditional_bound,omitempty"`
 	// Of rows before bounds had proofs: then the bound is the conditional one.
-	Unconditional *leanBound       `json:"unconditional_bound,omitempty"`
-	Claims        []proof.Claim    `json:"claims,omitempty"`
-	Ended         proof.Ended      `json:"ended,omitempty"`
-	OwnBound      *float64         `json:"own_bound,omitempty"`
-	PeakMemory    *float64         `json:"peak_memory,omitempty"`
-	Throughput    *float64         `json:"throughput,omitempty"`
-	WallTime      float64          `json:"wall_time"`
-	CPUTime       float64          `json:"cpu_time"`
-	Slots         int              `json:"slots,omitempty"`   // that were used
-	Backend       string           `json:"backend,omitempty"` // name and version
-	Formulation   *leanFormulation `json:"formulation,omitempty"`
-	Nodes         *int64           `json:"nodes,omitempty"`
+	Unconditional *leanBound    `json:"unconditional_bound,omitempty"`
+	Claims        []proof.Claim `json:"claims,omitempty"`
+	Ended         proof.Ended   `json:"ended,omitempty"`
+	OwnBound      *float64      `json:"own_bound,omitempty"`
+	PeakMemory    *float64      `json:"peak_memory,omitempty"`
+	// Of a pipeline that flushes; Makespan where it is not the objective.
+	Makespan    *float64         `json:"makespan,omitempty"`
+	Span        *float64         `json:"span,omitempty"`
+	GPUMemory   []float64        `json:"gpu_memory,omitempty"`
+	Throughput  *float64         `json:"throughput,omitempty"`
+	WallTime    float64          `json:"wall_time"`
+	CPUTime     float64          `json:"cpu_time"`
+	Slots       int              `json:"slots,omitempty"`   // that were used
+	Backend     string           `json:"backend,omitempty"` // name and version
+	Formulation *leanFormulation `json:"formulation,omitempty"`
+	Nodes       *int64           `json:"nodes,omitempty"`
 }
 
 type leanBound struct {
@@ -210,7 +217,10 @@ func thin(r *run.Result) *leanResult {
 		Name: r.Instance.Name, Kind: r.Kind, Status: r.Status, Error: r.Error, Note: r.Note,
 		Objective: r.Objective, PeakMemory: r.PeakMemory, Throughput: r.Throughput,
 		WallTime: microseconds(r.WallTime), CPUTime: microseconds(r.CPUTime), Slots: r.Parameters.Slots,
-		Formulation: (*leanFormulation)(r.Formulation), Nodes: r.Nodes,
+		Formulation: (*leanFormulation)(r.Formulation), Nodes: r.Nodes, Span: r.Span, GPUMemory: r.GPUMemory,
+	}
+	if r.Span != nil {
+		l.Makespan = r.Makespan
 	}
 	if b := r.Backend; b != nil {
 		l.Backend = b.Name + " " + b.Version
@@ -274,10 +284,10 @@ func (l *leanResult) full(t *Task) *run.Result {
 	r := &run.Result{
 		Format: run.ResultFormat, Problem: t.Problem, Method: t.Method, Kind: l.Kind,
 		Instance:   plan.InstanceRef{Name: l.Name, SHA256: t.SHA256, Source: t.Instance},
-		Platform:   platform.Platform{Memory: t.Memory, Bandwidth: t.Bandwidth, Processors: t.Processors, WeightCopies: t.WeightCopies},
+		Platform:   t.Platform(),
 		Parameters: run.Parameters{TimeLimit: t.TimeLimit, Gap: t.Gap, Threads: t.Threads, Slots: l.Slots},
 		Status:     l.Status, Error: l.Error, Note: l.Note,
-		Objective: l.Objective, Makespan: l.Objective, PeakMemory: l.PeakMemory, Throughput: l.Throughput,
+		Objective: l.Objective, Makespan: cmp.Or(l.Makespan, l.Objective), Span: l.Span, GPUMemory: l.GPUMemory, PeakMemory: l.PeakMemory, Throughput: l.Throughput,
 		WallTime: l.WallTime, CPUTime: l.CPUTime, Formulation: (*run.Formulation)(l.Formulation), Nodes: l.Nodes, Seed: t.Seed,
 	}
 	if name, version, ok := strings.Cut(l.Backend, " "); ok {

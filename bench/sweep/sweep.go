@@ -9,6 +9,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+
+	"workbench/model/platform"
 )
 
 // Formats of the lines of task and result files.
@@ -36,6 +38,9 @@ type Task struct {
 	Processors   int     `json:"processors,omitempty"`
 	WeightCopies int     `json:"weight_copies,omitempty"`
 	MemoryModel  string  `json:"memory_model,omitempty"`
+	MicroBatches int     `json:"micro_batches,omitempty"`
+	Placement    string  `json:"placement,omitempty"`
+	Minimised    string  `json:"minimised,omitempty"` // span or makespan, where there is a choice
 	Slots        int     `json:"slots,omitempty"`
 
 	Backend    string  `json:"backend,omitempty"` // of methods that need one
@@ -55,6 +60,14 @@ func (t Task) ID() string {
 	t.Instance = ""
 	t.Format = TaskFormat
 	return digest(t)
+}
+
+// Platform returns what the task runs on.
+func (t *Task) Platform() platform.Platform {
+	return platform.Platform{
+		Memory: t.Memory, Bandwidth: t.Bandwidth, Processors: t.Processors, WeightCopies: t.WeightCopies,
+		MicroBatches: t.MicroBatches, Placement: t.Placement, Objective: t.Minimised,
+	}
 }
 
 // Key is as ID, but the same for every version of the code: what two nights

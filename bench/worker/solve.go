@@ -8,7 +8,6 @@ import (
 	"workbench/bench/catalog"
 	"workbench/bench/run"
 	"workbench/bench/sweep"
-	"workbench/model/platform"
 )
 
 // Solve runs a task on its instance, in this process, its MILP backend, too.
@@ -24,7 +23,7 @@ func Solve(ctx context.Context, in *run.Instance, t sweep.Task) (*run.Result, er
 		return nil, err
 	}
 	s := run.Setting{
-		Platform: platform.Platform{Memory: t.Memory, Bandwidth: t.Bandwidth, Processors: t.Processors, WeightCopies: t.WeightCopies},
+		Platform: t.Platform(),
 		Time:     time.Duration(t.TimeLimit * float64(time.Second)),
 		Gap:      t.Gap, Seed: t.Seed, Threads: max(t.Threads, 1), MemoryModel: t.MemoryModel, Slots: t.Slots,
 	}

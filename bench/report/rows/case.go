@@ -19,11 +19,14 @@ type Case struct {
 	Processors      int
 	WeightCopies    int
 	MemoryModel     string
+	MicroBatches    int
+	Placement       string
+	Minimised       string
 }
 
 // CaseOf returns the case of a task.
 func CaseOf(t *sweep.Task) Case {
-	return Case{t.Problem, t.SHA256, t.Memory, t.Bandwidth, t.Processors, t.WeightCopies, t.MemoryModel}
+	return Case{t.Problem, t.SHA256, t.Memory, t.Bandwidth, t.Processors, t.WeightCopies, t.MemoryModel, t.MicroBatches, t.Placement, t.Minimised}
 }
 
 // Limits writes the limits for a person: "40% (1.5 GiB), 12 GB/s, 4 GPUs".
@@ -41,7 +44,15 @@ func Limits(t *sweep.Task) string {
 	if t.MemoryModel != "" {
 		s += ", " + t.MemoryModel + " model"
 	}
-	if t.Processors > 0 && t.WeightCopies != platform.DefaultWeightCopies {
+	if t.MicroBatches > 0 {
+		s += fmt.Sprintf(", %d micro-batches", t.MicroBatches)
+	}
+	for _, word := range []string{t.Placement, t.Minimised} {
+		if word != "" {
+			s += ", " + word
+		}
+	}
+	if p, err := catalog.FindProblem(t.Problem); err == nil && p.Parallel && t.WeightCopies != platform.DefaultWeightCopies {
 		s += fmt.Sprintf(", %d weight copies", t.WeightCopies)
 	}
 	return s

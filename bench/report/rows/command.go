@@ -21,8 +21,11 @@ func Command(t *sweep.Task) string {
 	}
 	add(t.Bandwidth > 0, "--bandwidth", exact(t.Bandwidth))
 	add(t.Processors > 0, "--processors", strconv.Itoa(t.Processors))
+	add(t.MicroBatches > 0, "--micro-batches", strconv.Itoa(t.MicroBatches))
+	add(t.Placement != "", "--placement", t.Placement)
+	add(t.Minimised != "", "--objective", t.Minimised)
 	// 0 copies are possible: of no weights.
-	add(t.Processors > 0, "--weight-copies", strconv.Itoa(t.WeightCopies))
+	add(t.Processors > 0 && t.MemoryModel != "", "--weight-copies", strconv.Itoa(t.WeightCopies))
 	add(t.MemoryModel != "", "--memory-model", t.MemoryModel)
 	add(t.Slots > 0, "--slots", strconv.Itoa(t.Slots))
 	add(t.Backend != "", "--backend", t.Backend)
