@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"workbench/bench/run"
@@ -46,7 +47,7 @@ func Placement() *run.Problem {
 		Does:    func(p *plan.Plan) string { return fmt.Sprintf("%d offsets", len(p.Offsets)) },
 		Times: func(in *run.Instance, r *run.Result) []run.Line {
 			height, load := *r.Objective, placementBound(in, run.Setting{Platform: r.Platform}).Value
-			return []run.Line{{Label: "height", Text: fmt.Sprintf("%s (%v bytes): %.3f %% above the load", platform.FormatBytes(height), height,
+			return []run.Line{{Label: "height", Text: fmt.Sprintf("%s (%s bytes): %.3f %% above the load", platform.FormatBytes(height), strconv.FormatFloat(height, 'f', -1, 64),
 				100*(height-in.Unit().Bytes(load))/math.Max(in.Unit().Bytes(load), 1))}}
 		},
 		Timeline: timeline.Placements(), Tensors: allocator.OfPlacement,
