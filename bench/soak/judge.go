@@ -115,23 +115,22 @@ func (v *verdict) judge(method, backend string, r *run.Result) {
 		return
 	}
 	if r.Plan != nil && r.Report.Valid() {
-		if says := v.again(r.Plan, *r.Makespan); says != "" {
+		if says := v.again(r.Plan, *r.Objective); says != "" {
 			add("verify disagrees", "%s", says)
 		}
 	}
-	took := minimised(r)
 	searched := v.t.searched(r.Plan)
 	switch {
 	case !v.answered:
 	case v.infeasible && r.Plan != nil && r.Report.Valid() && searched:
-		add("a plan where there is none", "%v s", *took)
+		add("a plan where there is none", "%v s", *r.Objective)
 	case v.infeasible:
 	case r.Status == run.Infeasible:
 		add("infeasible where there is a plan", "%v s: %s", v.least, r.Error)
-	case took != nil && r.Report.Valid() && searched && *took < v.least*(1-near):
-		add("a plan that beats the optimum", "%v s, the optimum is %v s", *took, v.least)
-	case took != nil && r.Status == run.Optimal && r.Bound != nil && len(r.Bound.Assumptions) == 0 && *took > v.least*(1+near):
-		add("optimal, which it is not", "%v s, the optimum is %v s", *took, v.least)
+	case r.Objective != nil && r.Report.Valid() && searched && *r.Objective < v.least*(1-near):
+		add("a plan that beats the optimum", "%v s, the optimum is %v s", *r.Objective, v.least)
+	case r.Objective != nil && r.Status == run.Optimal && r.Bound != nil && len(r.Bound.Assumptions) == 0 && *r.Objective > v.least*(1+near):
+		add("optimal, which it is not", "%v s, the optimum is %v s", *r.Objective, v.least)
 	}
 	if v.answered && !v.infeasible {
 		for _, b := range r.Bounds {
@@ -141,15 +140,6 @@ func (v *verdict) judge(method, backend string, r *run.Result) {
 			}
 		}
 	}
-}
-
-// minimised returns what is minimised: the span of a pipeline that flushes or, else, the
-// makespan.
-func minimised(r *run.Result) *float64 {
-	if r.Span != nil {
-		return r.Objective
-	}
-	return r.Makespan
 }
 
 // binds reports whether a bound with assumptions binds the optimal plan.
@@ -164,7 +154,7 @@ func (v *verdict) binds(assumptions []string) bool {
 }
 
 // again writes and reads a plan and verifies it.
-func (v *verdict) again(p *plan.Plan, makespan float64) (says string) {
+func (v *verdict) again(p *plan.Plan, objective float64) (says string) {
 	var b bytes.Buffer
 	if err := p.Write(&b); err != nil {
 		return err.Error()
@@ -180,8 +170,8 @@ func (v *verdict) again(p *plan.Plan, makespan float64) (says string) {
 		return r.Violations[0].Detail
 	case len(r.ClaimErrors) > 0:
 		return r.ClaimErrors[0]
-	case r.Makespan != makespan:
-		return fmt.Sprintf("%v s, then %v s", makespan, r.Makespan)
+	case r.Objective(p.Problem) != objective:
+		return fmt.Sprintf("%v, then %v", objective, r.Objective(p.Problem))
 	}
 	return ""
 }
@@ -192,7 +182,7 @@ func (v *verdict) again(p *plan.Plan, makespan float64) (says string) {
 func (v *verdict) judgeTogether() {
 	var best *named
 	for i := range v.results {
-		if r := &v.results[i]; r.Plan != nil && r.Report.Valid() && (best == nil || *minimised(r.Result) < *minimised(best.Result)) {
+		if r := &v.results[i]; r.Plan != nil && r.Report.Valid() && (best == nil || *r.Objective < *best.Objective) {
 			best = r
 		}
 	}
@@ -201,11 +191,11 @@ func (v *verdict) judgeTogether() {
 	}
 	for _, r := range v.results {
 		if r.Status == run.Infeasible {
-			v.found = append(v.found, finding{r.method, r.backend, "infeasible where there is a plan", fmt.Sprintf("%s, but %s has one of %v s", r.Error, best.method, *minimised(best.Result))})
+			v.found = append(v.found, finding{r.method, r.backend, "infeasible where there is a plan", fmt.Sprintf("%s, but %s has one of %v s", r.Error, best.method, *best.Objective)})
 		}
 		for _, b := range r.Bounds {
-			if len(b.Assumptions) == 0 && b.Value > *minimised(best.Result)*(1+near) {
-				v.found = append(v.found, finding{r.method, r.backend, "a wrong bound", fmt.Sprintf("%v s by %s, but %s has a plan of %v s", b.Value, b.By, best.method, *minimised(best.Result))})
+			if len(b.Assumptions) == 0 && b.Value > *best.Objective*(1+near) {
+				v.found = append(v.found, finding{r.method, r.backend, "a wrong bound", fmt.Sprintf("%v s by %s, but %s has a plan of %v s", b.Value, b.By, best.method, *best.Objective)})
 				break
 			}
 		}

@@ -26,6 +26,10 @@ const (
 	leastLabels = 1 << 24
 )
 
+// leastPriced is how many layers may be priced: one round has labels by the layer and
+// by what a set is worth, gigabytes for thousands of layers.
+const leastPriced = 600
+
 // Least finds the least memory with which there is a pattern, of any number of
 // mini-batches a period.
 //
@@ -47,7 +51,9 @@ func (in *Instance) Least() Least {
 		best := &Least{Low: low, High: in.OneAtATime(stages), Allocation: stages}
 		in.bisect(best, nil, leastProbe, leastNodes)
 		in.bisect(best, nil, 4*leastProbe, leastNodes)
-		in.narrow(best)
+		if in.N <= leastPriced {
+			in.narrow(best)
+		}
 		in.least = best
 	}
 	return *in.least
