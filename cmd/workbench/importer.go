@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,9 +16,7 @@ import (
 	"workbench/model/graph"
 	"workbench/model/lifetimes"
 	"workbench/model/nearest"
-	"workbench/model/partition"
 	"workbench/model/profile"
-	"workbench/model/torchcsv"
 )
 
 // foreign is a file to import: what the flags say of it.
@@ -75,35 +72,14 @@ var importers = []importer{
 		return imported(profile.Aceso(f.reader(), f.file, profile.AcesoOptions{Layers: f.layers, Operations: f.granularity == "operation"}))
 	}},
 	{"minimalloc", "CSV of buffers of minimalloc and idealloc (lifetimes)", []string{"lifetimes"}, nil, func(f *foreign) (file, []string, error) {
-		l, err := lifetimes.ReadCSV(f.reader(), f.file)
-		if err == nil {
-			if f.align != "" {
-				if l.Align, err = positiveBytes("--align", f.align); err != nil {
-					return nil, nil, err
-				}
-			}
-			l.Name = strings.TrimSuffix(filepath.Base(f.file), ".csv")
-			l.Source = map[string]any{"kind": "import", "format": "minimalloc"}
+		l, err := run.ImportLifetimes(f.reader(), f.file)
+		if err == nil && f.align != "" {
+			l.Align, err = positiveBytes("--align", f.align)
 		}
 		return imported(l, nil, err)
 	}},
 	{"torch-csv", "a schedule of torch.distributed.pipelining for the stages in --stages FILE (a plan)", []string{"plan"}, nil, func(f *foreign) (file, []string, error) {
-		if f.stages == "" {
-			return nil, nil, usagef("--stages: the file is needed that says what its stages are, of workbench stages")
-		}
-		in, err := run.Load(f.stages, nil)
-		if err != nil {
-			return nil, nil, err
-		}
-		stages, ok := in.Instance.(*partition.Partition)
-		if !ok {
-			return nil, nil, usagef("--stages %s: a %s, not the stages of a pipeline", f.stages, in.Kind())
-		}
-		schedule, err := torchcsv.Read(f.reader(), f.file)
-		if err != nil {
-			return nil, nil, err
-		}
-		p, err := schedule.Plan(stages, f.file)
+		p, err := run.ImportSchedule(f.reader(), f.file, f.stages)
 		return imported(p, nil, err)
 	}},
 }
