@@ -41,6 +41,7 @@ func TestProbesAreSolved(t *testing.T) {
 		"HiGHS 3094":                {1, 1000, 0, 0, 0, 1000},
 		"weights that nearly fit":   {0, 1, 0, 1, 1},
 		"a side of 6e-5 beside 500": {11: 1, 12: 1e-6},
+		"a byte beside a value":     {10: 0x1p-10, 15: 0},
 		"memory to the last byte":   {1, 1},
 		"stages on two processors":  {1000, 1, 0, 0, 1, 0, 0, 0},
 	}

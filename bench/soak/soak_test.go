@@ -34,7 +34,7 @@ func TestJudge(t *testing.T) {
 		return []run.Bound{{Value: value, By: "test", Assumptions: assumptions}}
 	}
 	with := func(status run.Status, makespan float64, bounds []run.Bound) *run.Result {
-		r := &run.Result{Status: status, Plan: optimum, Report: report, Makespan: &makespan, Bounds: bounds}
+		r := &run.Result{Status: status, Plan: optimum, Report: report, Objective: &makespan, Bounds: bounds}
 		if len(bounds) > 0 {
 			r.Bound = &bounds[0]
 		}

@@ -88,7 +88,7 @@ func TestSwapFinerGrid(t *testing.T) {
 			{Time: 1, Uses: []int{0}}, {Time: 4, Uses: []int{1}}, {Time: 1, Uses: []int{0}, Writes: []int{}}, {Time: 1, Uses: []int{2}}, {Time: 1, Uses: []int{0, 1}},
 		},
 	}
-	for _, x := range []struct{ unit, time, want float64 }{{1, 1, 17}, {0.5, 1, 17}, {0.25, 1, 17}, {1, 0, 16}, {0.25, 0, 16}} {
+	for _, x := range []struct{ unit, time, want float64 }{{1, 1, 17}, {0.5, 1, 17}, {0.25, 1, 17}, {1, 0, 17}, {0.25, 0, 17}} {
 		s.Functions[2].Time = x.time
 		got, p, err := Swap(s, 7, 1, x.unit, 1e6)
 		if err != nil || got != x.want {
