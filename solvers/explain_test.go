@@ -194,7 +194,7 @@ func feasible(t interface{ Fatalf(string, ...any) }, m *milp.Model, sides []milp
 // no solution, less of it has one, and with the relief all has one.
 func TestExplainRandom(t *testing.T) {
 	found := 0
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		m := milp.New("random")
 		x := m.List("x", 4, milp.Integer, 0, 2)
 		y := m.List("y", 2, milp.Continuous, -1, 4)

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/milp"
+	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/enumerate"
 	"workbench/solvers/highs"
@@ -16,7 +17,7 @@ import (
 // Whatever changes in a model, a session that keeps its program, one that does not, and a
 // new solve agree.
 func TestSessionsAgree(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		whole := func(lo, up int, what string) float64 { return float64(rapid.IntRange(lo, up).Draw(t, what)) }
 		m := milp.New("changing")
 		rows := m.Group("row", "")

@@ -15,6 +15,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	combinedview "workbench/model/rematoffload"
+	"workbench/model/testfile"
 	"workbench/solvers"
 )
 
@@ -28,7 +29,7 @@ func TestRematOffloadBoundsAreInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	cases, closed, proved, exact := 0, 0, 0, 0
-	rapid.Check(t, func(rt *rapid.T) {
+	testfile.Property(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 3))
 		c := exhaustive.RandomChain(r, rapid.IntRange(1, 4).Draw(rt, "layers"))
 		least, _ := combinedview.Least(c)

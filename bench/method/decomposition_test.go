@@ -16,6 +16,7 @@ import (
 	"workbench/model/pipeline/pipelinetest"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 	"workbench/model/verify"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -45,7 +46,7 @@ func replayed(c *chain.Chain) func(*plan.Plan) (float64, error) {
 func TestDecomposition(t *testing.T) {
 	t.Parallel()
 	wrong, closed, total := 0, 0, 0
-	rapid.Check(t, func(rt *rapid.T) {
+	testfile.Property(t, func(rt *rapid.T) {
 		x := pipelinetest.Draw(rt, 4)
 		best, pattern, err := exhaustive.Pipeline(x.Chain, x.Platform, x.Model, 1<<14)
 		if errors.Is(err, exhaustive.ErrLimit) {

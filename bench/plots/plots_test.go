@@ -13,6 +13,7 @@ import (
 	"workbench/bench/curve"
 	"workbench/bench/run"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 func sample() *Figure {
@@ -190,7 +191,7 @@ func TestCurvesThatCoincideBothShow(t *testing.T) {
 // Between two values that were tried no method is drawn better than the optimum
 // there: what was found for a value is all that is known up to the next.
 func TestCurvesAreNotBetterThanTheOptimum(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 20).Draw(t, "values")
 		optimum := make([]float64, n) // of each memory from 1 on
 		for x := n - 1; x >= 0; x-- {

@@ -73,7 +73,7 @@ func TestSameBytes(t *testing.T) {
 
 // The definition, problem by problem and τ by τ.
 func TestProfileAgainstDefinition(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		solvers, problems := rapid.IntRange(1, 4).Draw(t, "solvers"), rapid.IntRange(1, 6).Draw(t, "problems")
 		values := make([][]float64, solvers)
 		for s := range values {

@@ -5,12 +5,13 @@ import (
 
 	"pgregory.net/rapid"
 
+	"workbench/model/testfile"
 	"workbench/model/training"
 )
 
 // The largest number is the one that trying all of them finds.
 func TestLargest(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		start := rapid.IntRange(1, 100).Draw(t, "start")
 		room := rapid.Float64Range(-10, 5000).Draw(t, "room")
 		slope := rapid.Float64Range(0.5, 50).Draw(t, "slope")

@@ -20,6 +20,7 @@ import (
 	"workbench/bench/sweep"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -111,7 +112,7 @@ func TestRoundTrip(t *testing.T) {
 
 // Every row that JSON can hold survives the store.
 func TestRoundTripAny(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	testfile.Property(t, func(rt *rapid.T) {
 		r := row(rapid.IntRange(0, 1e6).Draw(rt, "seed"))
 		number := rapid.Custom(func(rt *rapid.T) *float64 {
 			if rapid.Bool().Draw(rt, "none") {
@@ -264,7 +265,7 @@ func TestCat(t *testing.T) {
 	failed := row(1)
 	failed.Result, failed.Plan, failed.Failure = nil, "", &sweep.Failure{Reason: sweep.Crashed}
 	rows := []*sweep.Row{row(0), failed, row(1), row(2), row(0)}
-	rapid.Check(t, func(rt *rapid.T) {
+	testfile.Property(t, func(rt *rapid.T) {
 		dir := t.TempDir()
 		order := rapid.Permutation(rows).Draw(rt, "order")
 		var b bytes.Buffer

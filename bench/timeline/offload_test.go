@@ -15,6 +15,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 // awayAndBack is a chain and a plan by hand that sends a_0 and ā_1 to the host
@@ -130,7 +131,7 @@ func TestOffloadTrace(t *testing.T) {
 // Whatever the plan, the picture is well-formed and everything in it has a
 // finite place.
 func TestOffloadSVGWellFormed(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		in, p := awayAndBack()
 		p.Problem = rapid.SampledFrom([]string{plan.ActivationOffload, plan.RematOffload}).Draw(t, "problem")
 		time := rapid.OneOf(rapid.Float64Range(-5, 20), rapid.SampledFrom([]float64{0, math.NaN(), math.Inf(1), math.Inf(-1)}))

@@ -16,6 +16,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 // twoGPUs is a pattern by hand: a large layer on one GPU, twenty small ones on
@@ -198,7 +199,7 @@ func TestLanesAreInOrder(t *testing.T) {
 // On a resource that does one thing at a time no label reaches over another, and
 // every operation has a title.
 func TestPatternLabelsKeepApart(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		period := 0.0
 		p := &plan.Plan{Problem: plan.Pipeline, K: rapid.IntRange(0, 9).Draw(t, "k"), Period: &period}
 		length := rapid.OneOf(rapid.Float64Range(0, 1e-3), rapid.Float64Range(0, 1), rapid.Just(0.0))

@@ -120,7 +120,7 @@ func drawPlan(t *rapid.T) (*chain.Chain, *plan.Plan) {
 // Whatever the plan, the picture is well-formed and everything in it has a
 // finite place.
 func TestSVGWellFormed(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c, p := drawPlan(t)
 		var b bytes.Buffer
 		if err := drawSVG(&b, c, p, Options{Width: rapid.IntRange(0, 3000).Draw(t, "width")}); err != nil {
@@ -208,7 +208,7 @@ type parsed struct {
 // Events of a track do not overlap in whole nanoseconds, stays of a weight
 // begin and end in turn, counters are in order.
 func TestTraceNesting(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c, p := drawPlan(t)
 		checkTrace(t, c, p)
 	})
@@ -295,7 +295,7 @@ func TestTicks(t *testing.T) {
 			t.Errorf("ticks(%g, %d) = %v, want %v", x.most, x.n, got, x.want)
 		}
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		most := math.Exp(rapid.Float64Range(-40, 40).Draw(t, "ln most"))
 		n := rapid.IntRange(1, 20).Draw(t, "n")
 		if got := ticks(most, n); len(got) < 1+n/3 || len(got) > n+1 {

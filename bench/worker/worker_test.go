@@ -22,6 +22,7 @@ import (
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/bench/worker"
+	"workbench/model/testfile"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -107,7 +108,7 @@ func (forgetful) InProgress() error    { return errors.New("nobody listens") }
 // Whatever the queue does, every task has a row in the end.
 func TestRunWithRudeQueue(t *testing.T) {
 	list := tasks(t, "answers", 30)
-	rapid.Check(t, func(rt *rapid.T) {
+	testfile.Property(t, func(rt *rapid.T) {
 		var choices []int
 		for range 200 {
 			choices = append(choices, rapid.IntRange(0, 11).Draw(rt, "choice"))

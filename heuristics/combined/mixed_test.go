@@ -12,13 +12,14 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/rematoffload"
+	"workbench/model/testfile"
 	"workbench/model/verify"
 )
 
 // At the edge of memory, whatever the magnitudes: no plan below Least, one from
 // there on, bounds below the optimum and no method better than it.
 func TestMixedMagnitudes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0xed9e))
 		small, _, bandwidth := exhaustive.RandomOffload(r, 1+r.IntN(3))
 		_, high := view.Range(small)

@@ -95,7 +95,7 @@ func TestDynProgSlots(t *testing.T) {
 // What is rounded how: overheads and gradients up each, β u down and ā up as
 // partial sums.
 func TestDynProgRounding(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		_, p, in := drawDynProg(t, 12)
 		if p.Memory == 0 {
 			return

@@ -41,7 +41,7 @@ func close9(x, y float64) bool { return x == y || math.Abs(x-y) <= 1e-9*max(1, m
 // sooner schedule is.
 func TestDynProgRecurrences(t *testing.T) {
 	waits := 0
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c, _, in := drawDynProg(t, 10)
 		away := drawSet(t, in)
 		z := newComm(in)
@@ -195,7 +195,7 @@ func (z *comm) least(i int, x commState, gap Gap) float64 {
 // What commSearch says of dominance and of bounds, for states that need not
 // come from anything.
 func TestDynProgDominance(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		_, _, in := drawDynProg(t, 7)
 		z := newComm(in)
 		gap := Gap(rapid.IntRange(0, 2).Draw(t, "gap"))

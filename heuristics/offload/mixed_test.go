@@ -13,6 +13,7 @@ import (
 	view "workbench/model/offload"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 // drawMixed is a chain of sizes of all magnitudes, with memory at a breakpoint or
@@ -33,7 +34,7 @@ func drawMixed(t *rapid.T) (*chain.Chain, platform.Platform) {
 // At the edge of memory, whatever the magnitudes: a plan if and only if there is
 // one, bounds below the optimum, no method better than it, Optimum equal to it.
 func TestMixedMagnitudes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c, p := drawMixed(t)
 		want, _, err := exhaustive.Offload(c, p.Memory, p.Bandwidth, 1<<20)
 		switch {

@@ -13,6 +13,7 @@ import (
 	"workbench/model/periodic"
 	"workbench/model/pipeline/pipelinetest"
 	"workbench/model/plan"
+	"workbench/model/testfile"
 )
 
 // Whatever the magnitudes and however tight the memory: plans pass the verifier,
@@ -21,7 +22,7 @@ import (
 func TestMixedMagnitudes(t *testing.T) {
 	t.Parallel()
 	closed, total := 0, 0
-	rapid.Check(t, func(rt *rapid.T) {
+	testfile.Property(t, func(rt *rapid.T) {
 		x := pipelinetest.Draw(rt, 5)
 		o := Options{Model: x.Model}
 		best, _, err := exhaustive.Pipeline(x.Chain, x.Platform, x.Model, 1<<16)

@@ -9,6 +9,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 func smallChain(t *rapid.T) (*chain.Chain, platform.Platform) {
@@ -28,7 +29,7 @@ func smallChain(t *rapid.T) (*chain.Chain, platform.Platform) {
 func TestFittingPartition(t *testing.T) {
 	t.Parallel()
 	some, none := 0, 0
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c, p := smallChain(t)
 		n := c.Len()
 		load := func(stages []plan.Stage) float64 {

@@ -7,14 +7,14 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"
 	"workbench/model/zoo"
-
-	"pgregory.net/rapid"
 )
 
 // anyChain returns a random chain of at most so many layers: small whole
@@ -128,7 +128,7 @@ func TestOptimumIsExhaustive(t *testing.T) {
 // times that hardly ever tie and are as short or long as you like.
 func TestOptimumMagnitudes(t *testing.T) {
 	searched := 0
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c, memory := magnitudes(t, 6)
 		least, err := exhaustive.RematLeastMemory(c, 1<<20)
 		if err != nil {

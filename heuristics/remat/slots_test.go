@@ -291,7 +291,7 @@ func TestSlotsCurve(t *testing.T) {
 // With more slots than tensors a plan that leaves a slot for each tensor free
 // is found: slots tend to the exact program. Times are any numbers.
 func TestSlotsTendToExact(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c := exhaustive.RandomChain(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)), rapid.IntRange(1, 6).Draw(t, "layers"))
 		noise, size := rapid.Float64Range(0, 1), rapid.Custom(func(t *rapid.T) float64 { return float64(rapid.IntRange(0, 1e6).Draw(t, "size")) })
 		c.Input.Activation = 1e6*c.Input.Activation + size.Draw(t, "a_0")
@@ -510,7 +510,7 @@ func TestSlotsCounterexamples(t *testing.T) {
 }
 
 func TestSlotsRounding(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		z := &slotChain{
 			slots:  rapid.IntRange(1, 1<<30).Draw(t, "slots"),
 			memory: float64(rapid.Uint64Range(1, 1<<52).Draw(t, "memory")),

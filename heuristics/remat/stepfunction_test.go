@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"workbench/model/testfile"
 )
 
 // drawSteps draws a step function with breakpoints at small whole numbers.
@@ -36,7 +38,7 @@ func (f *stepFunction) valid() bool {
 }
 
 func TestEnvelope(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		start, f, g := drawSteps(t, "e"), drawSteps(t, "f"), drawSteps(t, "g")
 		plus := float64(rapid.IntRange(-40, 10).Draw(t, "plus"))
 		by := float64(rapid.IntRange(0, 10).Draw(t, "by"))

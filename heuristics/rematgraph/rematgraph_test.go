@@ -165,7 +165,7 @@ func againstExhaustive(t *testing.T, cases, tenths int, draw func() plan.Instanc
 // unit from where plans begin to fit: methods, bounds, verifier and exhaustive
 // search draw the line between the same two whole numbers.
 func TestMagnitudes(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	testfile.Property(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 9))
 		g := exhaustive.MixedGraph(r, 1+r.IntN(5))
 		least, err := exhaustive.GraphLeastMemory(g, 1<<20)

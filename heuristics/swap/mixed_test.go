@@ -12,12 +12,13 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/swap"
+	"workbench/model/testfile"
 )
 
 // At the edge of memory, whatever the magnitudes: a plan if and only if there is
 // one, bounds below the optimum, and no plan below the bounds.
 func TestMixedMagnitudes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0xed9e))
 		small, memory, bandwidth := exhaustive.RandomSwap(r, 4, 5)
 		s, memory, bandwidth := exhaustive.MagnifySequence(r, small, memory, bandwidth)

@@ -16,6 +16,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/swap"
+	"workbench/model/testfile"
 )
 
 // method is one of the package with its parameters.
@@ -105,7 +106,7 @@ func kinds(s *functions.Sequence) {
 // than another, bounds are ones.
 func TestAgainstExhaustiveSearch(t *testing.T) {
 	cases, optimal, met := 0, 0, 0
-	rapid.Check(t, func(rt *rapid.T) {
+	testfile.Property(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 7))
 		s, memory, bandwidth := exhaustive.RandomSwap(r, 5, 5)
 		kinds(s)
@@ -242,7 +243,7 @@ func randomSequence(r *rand.Rand, n, variables int) *functions.Sequence {
 
 // Plans of larger sequences, with times and sizes of all magnitudes, are valid.
 func TestPlansOfLargerSequences(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	testfile.Property(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 9))
 		s := randomSequence(r, 1+r.IntN(16), 1+r.IntN(24))
 		low, high, err := view.Range(s)

@@ -12,6 +12,7 @@ import (
 	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 // Transfers of 1e-15 s between computations of none: to the verifier all of that is
@@ -36,7 +37,7 @@ func TestTransfersWithinAnInstant(t *testing.T) {
 // Sizes of all magnitudes on links of all speeds, so that transfers are
 // shorter than an instant, a few instants long, or as long as usual.
 func TestInstants(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c := &chain.Chain{Name: "instants", Layers: make([]chain.Layer, rapid.IntRange(2, 6).Draw(t, "layers"))}
 		time := rapid.SampledFrom([]float64{0, 0, 0, 1e-3, 1, 1, 2, 3})
 		size := rapid.SampledFrom([]float64{0, 1, 2, 400, 1000, 2000, 1e6, 1e9, 1000000002})

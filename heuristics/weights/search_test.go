@@ -8,14 +8,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
 	"workbench/model/chain"
 	"workbench/model/cycle"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 func TestSearch(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		draw := tiny
 		if rapid.Bool().Draw(t, "smooth") {
 			draw = smooth
@@ -93,7 +95,7 @@ func TestScaling(t *testing.T) {
 	all := append(methods(), method{"search", func(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 		return Search(context.Background(), c, p, Options{Moves: 100})
 	}})
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c := smooth(t, 8)
 		p := device(t, c)
 		seconds := rapid.SampledFrom([]float64{1, 4, 0.125}).Draw(t, "seconds")

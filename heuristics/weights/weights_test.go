@@ -107,7 +107,7 @@ func verify(t interface {
 func TestMethodsGiveValidPlans(t *testing.T) {
 	for _, m := range methods() {
 		t.Run(m.name, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
+			testfile.Property(t, func(t *rapid.T) {
 				draw := tiny
 				if rapid.Bool().Draw(t, "smooth") {
 					draw = smooth

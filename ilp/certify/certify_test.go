@@ -14,6 +14,7 @@ import (
 
 	"workbench/model/certificate"
 	"workbench/model/milp"
+	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/enumerate"
 	"workbench/solvers/highs"
@@ -104,7 +105,7 @@ func value(c *certificate.Certificate) float64 {
 // TestTree: the optimum found by enumeration is certified, infeasibility, too;
 // and a search that is cut short certifies no more.
 func TestTree(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		m := models().Draw(t, "model")
 		d := m.Data()
 		best := optimum(t, m)
@@ -136,7 +137,7 @@ func TestTree(t *testing.T) {
 // TestLimits: what is cut short, or has a goal that is wrong, is a bound all the
 // same.
 func TestLimits(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		m := models().Draw(t, "model")
 		d := m.Data()
 		best := optimum(t, m)
@@ -197,7 +198,7 @@ func (l liar) Solve(ctx context.Context, o solvers.LPOptions) (*solvers.LPResult
 // TestLies: whatever the library says, what is certified is true.
 func TestLies(t *testing.T) {
 	closed := 0
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		m := models().Draw(t, "model")
 		d := m.Data()
 		best := optimum(t, m)
@@ -384,7 +385,7 @@ func (late) Solve(context.Context, solvers.LPOptions) (*solvers.LPResult, error)
 // alone, as the sum of all loads does, and never more than the optimum.
 func TestAscent(t *testing.T) {
 	gained := 0
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		m := models().Draw(t, "model")
 		d := m.Data()
 		best := optimum(t, m)
@@ -438,7 +439,7 @@ func (l *counted) Solve(ctx context.Context, o solvers.LPOptions) (*solvers.LPRe
 
 // TestRootIsOneLP: a bound at the root costs one linear program, solved once.
 func TestRootIsOneLP(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		m := models().Draw(t, "model")
 		d := m.Data()
 		best := optimum(t, m)

@@ -21,6 +21,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/stages"
+	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"
@@ -33,7 +34,7 @@ import (
 // the same (see "a byte beside a value" of solvers.Probes).
 func TestMagnitudes(t *testing.T) {
 	backends := []solvers.Backend{highs.New(), lpsolve.New()}
-	rapid.Check(t, func(rt *rapid.T) {
+	testfile.Property(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 11))
 		g := exhaustive.MixedGraph(r, 1+r.IntN(3))
 		least, err := exhaustive.StagesLeastMemory(g, 1<<20)

@@ -16,6 +16,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/pipeline/pipelinetest"
 	"workbench/model/plan"
+	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 )
@@ -26,7 +27,7 @@ import (
 func TestAllocationsCertified(t *testing.T) {
 	t.Parallel()
 	closed, total := 0, 0
-	rapid.Check(t, func(rt *rapid.T) {
+	testfile.Property(t, func(rt *rapid.T) {
 		x := pipelinetest.Draw(rt, 4)
 		best, _, err := exhaustive.Pipeline(x.Chain, x.Platform, x.Model, 1<<14)
 		if errors.Is(err, exhaustive.ErrLimit) || errors.Is(err, exhaustive.ErrInfeasible) {

@@ -13,6 +13,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/pipeline/pipelinetest"
 	"workbench/model/plan"
+	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"
@@ -27,7 +28,7 @@ func TestMixedMagnitudes(t *testing.T) {
 	wrong := 0
 	backends := []solvers.Backend{highs.New(), lpsolve.New()}
 	total := 0
-	rapid.Check(t, func(rt *rapid.T) {
+	testfile.Property(t, func(rt *rapid.T) {
 		x := pipelinetest.Draw(rt, 4)
 		best, pattern, err := exhaustive.Pipeline(x.Chain, x.Platform, x.Model, 1<<14)
 		if errors.Is(err, exhaustive.ErrLimit) {

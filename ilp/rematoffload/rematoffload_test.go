@@ -17,6 +17,7 @@ import (
 	"workbench/model/platform"
 	view "workbench/model/rematoffload"
 	"workbench/model/subject"
+	"workbench/model/testfile"
 	"workbench/model/verify"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -36,7 +37,7 @@ func TestCheckRematOffload(t *testing.T) {
 func TestMixedMagnitudes(t *testing.T) {
 	backends := []solvers.Backend{highs.New(), lpsolve.New()}
 	plans, solved := 0, 0
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
 		x, err := subject.RandomRematOffload(r, 1+r.IntN(3))
 		if err != nil {

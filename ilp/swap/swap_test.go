@@ -15,6 +15,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/subject"
+	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"
@@ -29,7 +30,7 @@ func TestCheckSwap(t *testing.T) {
 
 // Looking at fewer functions is a bound, too, no better, and the best plan is a start.
 func TestSwapLooksAtSomeFunctions(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	testfile.Property(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 3))
 		s, memory, bandwidth := exhaustive.RandomSwap(r, 6, 6)
 		p := platform.Platform{Memory: max(1, memory), Bandwidth: bandwidth}
@@ -71,7 +72,7 @@ func TestSwapLooksAtSomeFunctions(t *testing.T) {
 // backends: optimal plans are solutions, and no bound is above them.
 func TestMixedMagnitudes(t *testing.T) {
 	backends := []solvers.Backend{highs.New(), lpsolve.New()}
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		s, memory, bandwidth := exhaustive.RandomSwap(r, 4, 4)
 		s, memory, bandwidth = exhaustive.MagnifySequence(r, s, memory, bandwidth)

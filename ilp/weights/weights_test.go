@@ -500,7 +500,7 @@ func verified(t testing.TB, c *chain.Chain, p *plan.Plan) {
 
 // Searching all subsets gives the same least sum, whatever the magnitudes.
 func TestLeastWhole(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		size := rapid.SampledFrom([]float64{0, 1, 3, 1e6, 1e6 + 1, 1e12, 3e12})
 		w := rapid.SliceOfN(size, 0, 8).Draw(t, "w")
 		slices.SortFunc(w, func(a, b float64) int { return cmp.Compare(b, a) })
@@ -596,7 +596,7 @@ func read(t *testing.T, name string) *chain.Chain {
 // Where every weight stays, the period is Σu, below and above: no bounds cross
 // by a unit in the last place.
 func TestBoundsDoNotCross(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c := &chain.Chain{Name: "stays"}
 		seconds := rapid.OneOf(rapid.SampledFrom([]float64{0.1, 0.2, 0.3, 0.7}), rapid.Float64Range(1e-12, 1e6))
 		for range rapid.IntRange(1, 3).Draw(t, "layers") {

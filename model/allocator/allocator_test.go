@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"workbench/model/testfile"
 )
 
 // naive is the best fit of BestFit once more: segments are lists of spans in
@@ -181,7 +183,7 @@ var telling = []int64{1, 511, 512, 513, 1 << 20, 1<<20 + 1, 2 << 20, 9 << 20, 10
 
 // The best fit hands out the same addresses as the naive one, and keeps itself
 // in order, whatever is asked of it.
-func TestBestFitIsTheNaiveOne(t *testing.T) { rapid.Check(t, compareWithNaive) }
+func TestBestFitIsTheNaiveOne(t *testing.T) { testfile.Property(t, compareWithNaive) }
 
 func FuzzBestFitIsTheNaiveOne(f *testing.F) { f.Fuzz(rapid.MakeFuzz(compareWithNaive)) }
 
@@ -300,7 +302,7 @@ func TestFragmentationIsSeen(t *testing.T) {
 
 // [003] (1) and (2), and no external fragmentation.
 func TestVirtualIsBounded(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		chunk := rapid.SampledFrom([]int64{1, 512, 2 << 20, 20 << 20, 40 << 20}).Draw(t, "chunk")
 		capacity := rapid.Int64Range(0, 400<<20).Draw(t, "capacity")
 		v := NewVirtual(capacity, chunk)
@@ -459,7 +461,7 @@ func FuzzReplay(f *testing.F) {
 // Mixed refuses only what does not fit with all caches given back, and is the
 // sum of its parts.
 func TestMixed(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		const chunk = 4 << 20
 		capacity := rapid.Int64Range(0, 100<<20).Draw(t, "capacity")
 		m := NewMixed(capacity, chunk)

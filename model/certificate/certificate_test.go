@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/milp"
+	"workbench/model/testfile"
 )
 
 var inf = math.Inf(1)
@@ -279,7 +280,7 @@ func multiplier(t *rapid.T, i int) Multiplier {
 // at most the exact one, which no point that counts goes below; and it is close.
 func TestBounds(t *testing.T) {
 	finite := 0
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		d := programs().Draw(t, "program")
 		cutoff := rapid.SampledFrom([]float64{inf, 10, 0, -3}).Draw(t, "cutoff")
 		m := NewModel(d, cutoff)
@@ -365,7 +366,7 @@ func nodes(n *Node) []*Node {
 // and however a certificate is mutated, what passes is true.
 func TestTrees(t *testing.T) {
 	mutants, refused := 0, 0
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		d := programs().Filter(func(d *milp.Data) bool {
 			for j := range d.Cost {
 				d.Integer[j] = true

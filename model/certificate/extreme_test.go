@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/milp"
+	"workbench/model/testfile"
 )
 
 // extreme draws numbers of which sums and products overflow, underflow or cancel.
@@ -99,7 +100,7 @@ func lagrangian(d *milp.Data, lower, upper []float64, y []Multiplier, costs bool
 // is still at most the exact one, and that is what fractions make of it.
 func TestExtremes(t *testing.T) {
 	finite := 0
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		d := extremes(t)
 		m := NewModel(d, rapid.OneOf(rapid.Just(inf), extreme).Draw(t, "cutoff"))
 		var y []Multiplier
@@ -138,7 +139,7 @@ func TestExtremes(t *testing.T) {
 // is outside the box, however large its numbers are.
 func TestBoxKeepsPoints(t *testing.T) {
 	inside := 0
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		d := extremes(t)
 		x := make([]float64, len(d.Cost))
 		for j := range x {
@@ -177,7 +178,7 @@ func TestBoxKeepsPoints(t *testing.T) {
 // far above to far below, none that passes says more than a point has.
 func TestAnyTree(t *testing.T) {
 	passed, byGrain, empty := 0, 0, 0
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		d := programs().Draw(t, "program")
 		whole := rapid.Bool().Draw(t, "all whole")
 		for j := range d.Integer {

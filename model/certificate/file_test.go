@@ -87,7 +87,7 @@ func trees(depth int) *rapid.Generator[*Node] {
 
 func TestRoundTrip(t *testing.T) {
 	validate := testfile.Schema(t, "certificate-v1.json")
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c := covered()
 		c.Name = strings.ToValidUTF8(rapid.String().Draw(t, "name"), "?")
 		c.Tree = trees(3).Draw(t, "tree")
@@ -124,7 +124,7 @@ func survives(t rapid.TB, s string, validate func(string) error) {
 // TestDecimal: 17 digits, not above the number, and less than one in the last
 // place below it.
 func TestDecimal(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		x := new(big.Rat).SetFloat64(rapid.Float64().Draw(t, "x"))
 		x.Quo(x, big.NewRat(rapid.Int64Range(1, 1000).Draw(t, "denominator"), 1))
 		s := decimal(x, 17)

@@ -118,7 +118,7 @@ func TestRangeIsExact(t *testing.T) {
 // Bounds are rounded down: never above what exact arithmetic makes of them, and
 // exact where float64 holds all of it.
 func TestComputeIsRoundedDown(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		y := &cycle.Cycle{U: rapid.SliceOfN(rapid.OneOf(
 			rapid.Float64Range(0, 1e-9), rapid.Float64Range(0, 1), rapid.Float64Range(0, 1e6), rapid.Just(0.1),
 		), 1, 20).Draw(t, "u")}

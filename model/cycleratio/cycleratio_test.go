@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/cycleratio"
+	"workbench/model/testfile"
 )
 
 func TestLeast(t *testing.T) {
@@ -55,7 +56,7 @@ func holds(t interface {
 // The least period is the largest ratio of the simple cycles, all of which are
 // listed here, whatever the unit of time.
 func TestLeastIsTheMaximumCycleRatio(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "events")
 		unit := rapid.SampledFrom([]float64{1e-12, 1e-9, 1, 1e6}).Draw(t, "unit")
 		mixed := rapid.Bool().Draw(t, "mixed")

@@ -47,7 +47,7 @@ func TestDecimalsFit(t *testing.T) {
 // there is a plan, and its file is valid; a unit below it there is none, and the
 // plan is refused. Sizes are from 1 to 1e12 units, with and without decimals.
 func TestEdgeOfMemory(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
 		unit := platform.Unit(rapid.IntRange(0, 2).Draw(t, "decimals"))
 		c := readChain(t, mixedChain(r, rapid.IntRange(1, 4).Draw(t, "layers"), unit))

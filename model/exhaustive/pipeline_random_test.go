@@ -9,6 +9,7 @@ import (
 
 	"workbench/model/periodic"
 	"workbench/model/plan"
+	"workbench/model/testfile"
 )
 
 // No pattern is better than the best one: patterns with operations anywhere in
@@ -16,7 +17,7 @@ import (
 // other, in the memory that they take.
 func TestNoPatternBeatsIt(t *testing.T) {
 	reached := 0
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c, m, owner := drawPipeline(t, 3, 0)
 		model := rapid.SampledFrom([]string{plan.StageModel, plan.TaskModel}).Draw(t, "model")
 		k := 1

@@ -13,6 +13,7 @@ import (
 	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 	"workbench/model/verify"
 )
 
@@ -276,7 +277,7 @@ func TestTheorem18(t *testing.T) {
 // [004] Theorem 15 for one layer per stage and positive times: the smallest T
 // at which 1F1B* fits is the smallest of all 1-periodic patterns.
 func TestTheorem15(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 3).Draw(t, "layers")
 		whole := func(label string, low int) float64 { return float64(rapid.IntRange(low, 3).Draw(t, label)) }
 		c := costs(whole("a_0", 0))
@@ -382,7 +383,7 @@ func drawPipeline(t *rapid.T, layers, least int) (*chain.Chain, platform.Platfor
 // Plans are valid, no less memory gives a smaller period, k-periodic patterns
 // are no worse than 1-periodic ones, and the best allocation no worse than any.
 func TestPipelines(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c, m, owner := drawPipeline(t, 3, 0)
 		model := rapid.SampledFrom([]string{plan.StageModel, plan.TaskModel}).Draw(t, "model")
 		m.Memory = math.MaxFloat64
@@ -433,7 +434,7 @@ func TestPipelines(t *testing.T) {
 // number is below the least period: with whole durations the starts of a
 // pattern can be whole.
 func TestPipelineOnGrid(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c, m, owner := drawPipeline(t, 2, 1)
 		m.Bandwidth = 1
 		model := rapid.SampledFrom([]string{plan.StageModel, plan.TaskModel}).Draw(t, "model")

@@ -282,7 +282,7 @@ func TestDigest(t *testing.T) {
 // Shuffled graphs are sorted: each edge leads forwards, and a graph in order
 // stays as it is.
 func TestSort(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		g := graphs().Draw(t, "graph")
 		g.Extra = []strictjson.Extra{{Path: "", Key: "x-a"}}
 		for v := range g.Nodes {
@@ -353,7 +353,7 @@ func shuffle(t *rapid.T, g *graph.Graph) *graph.Graph {
 // A cycle is found whatever else there is, and named by nodes that follow each
 // other.
 func TestCycle(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		g := graphs().Filter(func(g *graph.Graph) bool { return g.Len() > 1 }).Draw(t, "graph")
 		for v := range g.Nodes {
 			g.Nodes[v].ID = fmt.Sprint("v", v)

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/linear"
+	"workbench/model/testfile"
 )
 
 func TestLayers(t *testing.T) {
@@ -75,7 +76,7 @@ func TestErrors(t *testing.T) {
 // The layers of a random graph are those that trying says: a node ends a layer
 // exactly if without it nothing leads from the input to an end any more.
 func TestCutsAreArticulations(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 9).Draw(t, "nodes")
 		g := &linear.Graph{Nodes: n}
 		number := rapid.Permutation(upTo(n)).Draw(t, "numbers")
@@ -119,7 +120,7 @@ func TestCutsAreArticulations(t *testing.T) {
 // Of any graph, also with cycles: the order lists the smallest node whose
 // predecessors are all listed as long as there is one, and what is left has a cycle.
 func TestOrderOrCycle(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 7).Draw(t, "nodes")
 		succ := make([][]int, n)
 		for v := range succ {

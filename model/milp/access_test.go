@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"workbench/model/testfile"
 )
 
 func TestExpr(t *testing.T) {
@@ -113,7 +115,7 @@ func TestRowText(t *testing.T) {
 
 // Whatever way rows and columns are divided, the parts add up to the model.
 func TestStatsAddUp(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		m, d := anyModel(t)
 		s := m.Stats()
 		rows, nonzeros, inFamilies := 0, 0, 0

@@ -7,12 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"workbench/model/testfile"
 )
 
 // A model whose columns come one by one after its rows is the model whose rows come after
 // its columns.
 func TestColumnAfterRows(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		rows, cols := rapid.IntRange(0, 5).Draw(t, "rows"), rapid.IntRange(1, 5).Draw(t, "columns")
 		a := make([][]float64, rows)
 		for i := range a {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"workbench/model/testfile"
 )
 
 // boxed draws a small model of integer columns, so that it can be enumerated.
@@ -81,7 +83,7 @@ func feasible(m *Model) bool {
 
 func TestPropagateIsSound(t *testing.T) {
 	conflicts, tightened := 0, 0
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		m := boxed(t)
 		lower, upper, c := m.Propagate(rapid.IntRange(0, 10).Draw(t, "rounds"))
 		if c != nil {
@@ -269,7 +271,7 @@ func TestPropagateEnds(t *testing.T) {
 // The optimum of an elastic model is the least weighted violation of a point,
 // which enumeration computes directly.
 func TestElastic(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		m := boxed(t)
 		weights := make([]float64, m.NumRows())
 		for i := range weights {

@@ -177,7 +177,7 @@ func matrix(m *Model) [][]float64 {
 }
 
 func TestMergeIsDenseArithmetic(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		m, d := anyModel(t)
 		if err := m.Err(); err != nil {
 			t.Fatal(err)
@@ -203,7 +203,7 @@ func TestMergeIsDenseArithmetic(t *testing.T) {
 
 func TestViolationsNaive(t *testing.T) {
 	const tol = 1e-6
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		m, d := anyModel(t)
 		x := make([]float64, len(d.lower))
 		for j := range x {
@@ -356,7 +356,7 @@ func TestWithoutIsRebuilt(t *testing.T) {
 }
 
 func TestFilterKeepsNames(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		m, d := anyModel(t)
 		keep := make([]bool, len(d.a))
 		var want [][]float64
@@ -571,7 +571,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestFromData(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		m, _ := anyModel(t)
 		d := m.Data()
 		if rapid.Bool().Draw(t, "names") {

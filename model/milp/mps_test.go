@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"workbench/model/testfile"
 )
 
 func writeMPS(t interface{ Fatal(...any) }, m *Model, f MPSFormat) string {
@@ -41,7 +43,7 @@ func sameModel(t interface{ Fatal(...any) }, want, got *Model) {
 
 func TestMPSRoundTrip(t *testing.T) {
 	for _, f := range []MPSFormat{FreeMPS, FixedMPS} {
-		rapid.Check(t, func(t *rapid.T) {
+		testfile.Property(t, func(t *rapid.T) {
 			m, _ := anyModel(t)
 			got, err := ReadMPS(strings.NewReader(writeMPS(t, m, f)), f)
 			if err != nil {
@@ -60,7 +62,7 @@ func TestMPSRoundTrip(t *testing.T) {
 // Free MPS keeps every bit of every number, except in ranges; fixed MPS what
 // fits into 12 characters.
 func TestMPSNumbers(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		a := rapid.Float64Range(-1e19, 1e19).Draw(t, "a")
 		b := rapid.Float64().Filter(func(b float64) bool { return math.Abs(b) < 1e300 && math.Abs(b) > 1e-290 }).Draw(t, "b")
 		m := New("numbers")
@@ -99,7 +101,7 @@ func TestWrittenNamesAreUnique(t *testing.T) {
 		"x(1)", "x[1]", "x 1", "x_1", "x\n1", "", "", "C5", "C6", "end", "END", "obj", "OBJ", "RHS", "inf", "NaN", "e2", "E", "1x",
 		"-x", "$x", "*x", "ü", "ö", strings.Repeat("long", 80), "offset", "OFFSET", "C7_2", "a b", "a\tb", `q"q`, "x(1)",
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		m := New("names")
 		var e Expr
 		for range rapid.IntRange(0, 30).Draw(t, "n") {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"workbench/model/testfile"
 )
 
 // anyFloat draws finite numbers of all magnitudes, and many small whole ones.
@@ -29,27 +31,29 @@ func TestDirections(t *testing.T) {
 		"quo": {Direction.Quo, (*big.Rat).Quo},
 	}
 	for name, op := range operations {
-		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
-			a, b := anyFloat(t, "a"), anyFloat(t, "b")
-			if name == "quo" && b == 0 {
-				return
-			}
-			x := new(big.Rat).SetFloat64(a)
-			x = op.exact(x, x, new(big.Rat).SetFloat64(b))
-			for _, r := range []Direction{Down, Up} {
-				v := op.float(r, a, b)
-				if math.IsInf(v, int(r)) {
-					continue // nothing finite lies there
+		t.Run(name, func(t *testing.T) {
+			testfile.Property(t, func(t *rapid.T) {
+				a, b := anyFloat(t, "a"), anyFloat(t, "b")
+				if name == "quo" && b == 0 {
+					return
 				}
-				if c := new(big.Rat).SetFloat64(v).Cmp(x); c*int(r) < 0 {
-					t.Fatalf("%v of %v and %v is %v: on the wrong side", r, a, b, v)
+				x := new(big.Rat).SetFloat64(a)
+				x = op.exact(x, x, new(big.Rat).SetFloat64(b))
+				for _, r := range []Direction{Down, Up} {
+					v := op.float(r, a, b)
+					if math.IsInf(v, int(r)) {
+						continue // nothing finite lies there
+					}
+					if c := new(big.Rat).SetFloat64(v).Cmp(x); c*int(r) < 0 {
+						t.Fatalf("%v of %v and %v is %v: on the wrong side", r, a, b, v)
+					}
+					back := math.Nextafter(v, math.Inf(-int(r)))
+					if !math.IsInf(back, 0) && new(big.Rat).SetFloat64(back).Cmp(x)*int(r) >= 0 {
+						t.Fatalf("%v of %v and %v is %v: %v is nearer", r, a, b, v, back)
+					}
 				}
-				back := math.Nextafter(v, math.Inf(-int(r)))
-				if !math.IsInf(back, 0) && new(big.Rat).SetFloat64(back).Cmp(x)*int(r) >= 0 {
-					t.Fatalf("%v of %v and %v is %v: %v is nearer", r, a, b, v, back)
-				}
-			}
-		}))
+			})
+		})
 	}
 	if v := Down.Quo(1, 3); v >= Up.Quo(1, 3) {
 		t.Errorf("1/3 rounded down is %v", v)
@@ -66,7 +70,7 @@ func TestDirections(t *testing.T) {
 }
 
 func TestPowerOfTwo(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		x := math.Ldexp(rapid.Float64Range(0.1, 1).Draw(t, "x"), rapid.IntRange(-300, 300).Draw(t, "exponent"))
 		target := rapid.Float64Range(1e-3, 1e6).Draw(t, "target")
 		p := PowerOfTwo(-x, target)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"workbench/model/testfile"
 )
 
 func TestHint(t *testing.T) {
@@ -63,7 +65,7 @@ func TestDistanceIsItsRecursion(t *testing.T) {
 		return 1 + min(define(a[1:], b[1:]), define(a[1:], b), define(a, b[1:]))
 	}
 	word := rapid.StringMatching(`[abc]{0,6}`)
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		a, b := word.Draw(t, "a"), word.Draw(t, "b")
 		if got, want := distance(a, b), define(a, b); got != want {
 			t.Fatalf("distance of %q and %q is %d, want %d", a, b, got, want)

@@ -95,7 +95,7 @@ func FuzzRead(f *testing.F) { format.Fuzz(f) }
 // A cut leaves nothing out, and no other cut has a shorter longest stage.
 func TestCut(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 7).Draw(t, "layers")
 		c := &chain.Chain{Name: "drawn", Input: chain.Input{Activation: 3}}
 		for range n {

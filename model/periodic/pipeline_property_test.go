@@ -11,6 +11,7 @@ import (
 	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 // drawPattern draws a chain, an allocation and a valid pattern of it, with
@@ -175,7 +176,7 @@ func seq(n int) []int {
 // A pattern that is valid by construction is, apart from its memory, and does
 // what its execution does.
 func TestPatternsAgainstExecution(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c, p := drawPattern(t)
 		r := mustVerify(t, c, p)
 		for _, v := range r.Violations {
@@ -190,7 +191,7 @@ func TestPatternsAgainstExecution(t *testing.T) {
 // A pattern with a change is valid if its execution is.
 func TestPatternMutants(t *testing.T) {
 	valid := 0
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c, p := drawPattern(t)
 		p.Platform.Memory = 1000
 		for range rapid.IntRange(1, 2).Draw(t, "changes") {
@@ -237,7 +238,7 @@ func TestPatternMutants(t *testing.T) {
 
 // Scaled times and sizes, moved periods and rotated patterns change nothing.
 func TestPatternMetamorphic(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c, p := drawPattern(t)
 		want := mustVerify(t, c, p)
 		const times, sizes = 1e-3, 1 << 20
@@ -268,7 +269,7 @@ func TestPatternMetamorphic(t *testing.T) {
 
 // Nothing panics, whatever the plan.
 func TestPatternGarbage(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c, p := drawPattern(t)
 		whole := rapid.OneOf(rapid.Int(), rapid.IntRange(-3, 5))
 		number := rapid.OneOf(rapid.Float64(), rapid.Float64Range(-5, 5))

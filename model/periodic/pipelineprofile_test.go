@@ -9,13 +9,14 @@ import (
 
 	"workbench/model/periodic"
 	"workbench/model/plan"
+	"workbench/model/testfile"
 )
 
 // The profile of a GPU peaks where the verifier says, and has the same mean however
 // the period is cut out of the pattern.
 func TestPipelineProfile(t *testing.T) {
 	wrapped := 0
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c, p := drawPattern(t)
 		r := mustVerify(t, c, p)
 		profile, err := periodic.PipelineProfile(c, p)

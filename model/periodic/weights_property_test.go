@@ -12,6 +12,7 @@ import (
 	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/plan/plantest"
+	"workbench/model/testfile"
 	"workbench/model/verify"
 )
 
@@ -79,7 +80,7 @@ func drawSerial(t *rapid.T, c *chain.Chain) *plan.Plan {
 // A serial plan breaks no rule, its peak is exactly the memory it needs, and
 // needs at least what each computation does.
 func TestSerialPlans(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c := drawNetwork(t, false)
 		p := drawSerial(t, c)
 		r := mustVerify(t, c, p)
@@ -164,7 +165,7 @@ func TestAgainstSimulation(t *testing.T) {
 	}
 	// With -short rapid draws a fifth of the cases.
 	for round := 0; round < 50 && (valid < 100 || invalid < 100); round++ {
-		rapid.Check(t, property)
+		testfile.Property(t, property)
 	}
 	if valid < 100 || invalid < 100 {
 		t.Errorf("%d valid and %d invalid plans", valid, invalid)
@@ -359,7 +360,7 @@ func simulate(c *chain.Chain, p *plan.Plan) string {
 // The verdict does not depend on where time 0 is, nor on the units of time and
 // bytes; more memory breaks nothing.
 func TestMetamorphic(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c := drawNetwork(t, false)
 		p := drawSerial(t, c)
 		for range rapid.IntRange(0, 4).Draw(t, "steps") {
@@ -429,7 +430,7 @@ func TestMetamorphic(t *testing.T) {
 // and say something about a period's time.
 func FuzzVerify(f *testing.F) { f.Fuzz(rapid.MakeFuzz(verifyAnything)) }
 
-func TestVerifyAnything(t *testing.T) { rapid.Check(t, verifyAnything) }
+func TestVerifyAnything(t *testing.T) { testfile.Property(t, verifyAnything) }
 
 func verifyAnything(t *rapid.T) {
 	size := rapid.OneOf(rapid.Float64Range(0, math.MaxFloat64), rapid.Float64Range(0, 10), rapid.SampledFrom([]float64{0, 1, 1e-320, 1e300}))

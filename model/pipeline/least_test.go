@@ -8,6 +8,7 @@ import (
 	view "workbench/model/pipeline"
 	"workbench/model/pipeline/pipelinetest"
 	"workbench/model/plan"
+	"workbench/model/testfile"
 )
 
 // Prices prove no more than what all allocations need, after any number of rounds, and
@@ -15,7 +16,7 @@ import (
 func TestPricesEqualEnumeration(t *testing.T) {
 	t.Parallel()
 	short := 0
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		x := pipelinetest.Draw(t, 8)
 		x.Platform.Processors = rapid.IntRange(1, 4).Draw(t, "processors")
 		in, err := view.New(x.Chain, x.Platform, x.Model)

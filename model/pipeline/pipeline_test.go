@@ -15,6 +15,7 @@ import (
 	"workbench/model/pipeline/pipelinetest"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 // decisions is what exhaustive search may take.
@@ -24,7 +25,7 @@ const decisions = 1 << 17
 // what is said of it is the same from there.
 func TestLeastEqualsExhaustive(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		x := pipelinetest.Draw(t, 5)
 		in, err := view.New(x.Chain, x.Platform, x.Model)
 		if err != nil {
@@ -65,7 +66,7 @@ func TestLeastEqualsExhaustive(t *testing.T) {
 // No bound is above the least period of the patterns that it is about.
 func TestBoundsEqualExhaustive(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		x := pipelinetest.Draw(t, 5)
 		in, err := view.New(x.Chain, x.Platform, x.Model)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"workbench/model/plan/plantest"
 	"workbench/model/platform"
 	"workbench/model/strictjson"
+	"workbench/model/testfile"
 )
 
 const small = `{
@@ -71,7 +72,7 @@ func TestReadWrite(t *testing.T) {
 
 // What is written is read back to the bit.
 func TestRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		number := rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64)
 		text := rapid.String()
 		p := &plan.Plan{

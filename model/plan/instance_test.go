@@ -233,7 +233,7 @@ func TestGarbage(t *testing.T) {
 	c, _ := threeLayers()
 	g, _ := fiveNodes()
 	j, _ := twoBranches()
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		layer := rapid.OneOf(rapid.IntRange(-1, 4), rapid.Int())
 		time := rapid.OneOf(rapid.Float64Range(-1, 5), rapid.Float64(), rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64}))
 		in := rapid.SampledFrom([]plan.Instance{c, g, j}).Draw(t, "instance")

@@ -14,6 +14,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 	"workbench/model/verify"
 )
 
@@ -653,7 +654,7 @@ func TestOffloadAgainstSimulation(t *testing.T) {
 	for _, problem := range []string{plan.ActivationOffload, plan.RematOffload} {
 		t.Run(problem, func(t *testing.T) {
 			valid, invalid := 0, 0
-			rapid.Check(t, func(t *rapid.T) {
+			testfile.Property(t, func(t *rapid.T) {
 				c, p := drawOffloadPlan(t, problem)
 				if r := compareOffload(t, c, p); !r.Valid() {
 					t.Fatalf("the walk breaks rules: %+v\n%+v\n%s", r.Violations, c, listing(p))
@@ -714,7 +715,7 @@ func drawOffloadMutation(t *rapid.T, c *chain.Chain, p *plan.Plan) {
 // The verdict does not depend on the units of time and bytes; more memory breaks
 // nothing.
 func TestOffloadUnits(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		c, p := drawOffloadPlan(t, rapid.SampledFrom([]string{plan.ActivationOffload, plan.RematOffload}).Draw(t, "problem"))
 		for range rapid.IntRange(0, 3).Draw(t, "mutations") {
 			drawOffloadMutation(t, c, p)
@@ -763,7 +764,7 @@ func TestOffloadUnits(t *testing.T) {
 // return.
 func FuzzOffload(f *testing.F) { f.Fuzz(rapid.MakeFuzz(offloadAnything)) }
 
-func TestOffloadAnything(t *testing.T) { rapid.Check(t, offloadAnything) }
+func TestOffloadAnything(t *testing.T) { testfile.Property(t, offloadAnything) }
 
 func offloadAnything(t *rapid.T) {
 	size := rapid.OneOf(rapid.SampledFrom([]float64{0, 1, 1e12}), rapid.Map(rapid.Int64Range(0, 1e13), func(n int64) float64 { return float64(n) }))

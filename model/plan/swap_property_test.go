@@ -13,6 +13,7 @@ import (
 	"workbench/model/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 	"workbench/model/verify"
 )
 
@@ -330,7 +331,7 @@ func change(r *rand.Rand, s *functions.Sequence, p *plan.Plan) {
 // A plan in other units, with its transfers written in another order, or on
 // variables in another order, is the same plan.
 func TestSwapOtherUnits(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 22))
 		s, memory, bandwidth := exhaustive.RandomSwap(r, 5, 5)
 		_, p, err := exhaustive.Swap(s, memory, bandwidth, 1, 1e6)
@@ -406,7 +407,7 @@ func near(a, b float64) bool { return a-b <= 1e-9*max(a, b) && b-a <= 1e-9*max(a
 // What is taken and given back adds up to the memory in use, in order of time,
 // and each variable is there at most once in a valid plan, and not at the end.
 func TestSwapAllocations(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 23))
 		s, memory, bandwidth := exhaustive.RandomSwap(r, 5, 5)
 		_, p, err := exhaustive.Swap(s, memory, bandwidth, 1, 1e6)

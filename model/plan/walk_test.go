@@ -15,6 +15,7 @@ import (
 	"workbench/model/join"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 	"workbench/model/verify"
 )
 
@@ -457,7 +458,7 @@ var worlds = map[string]func(*rapid.T) *world{"chain": drawChainWorld, "graph": 
 func TestWalks(t *testing.T) {
 	for name, draw := range worlds {
 		t.Run(name, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
+			testfile.Property(t, func(t *rapid.T) {
 				w := draw(t)
 				ops := w.walk(t)
 				want := w.replay(ops)
@@ -518,7 +519,7 @@ func checkProfile(t *rapid.T, w *world, p *plan.Plan, r *plan.Report) {
 func TestMutants(t *testing.T) {
 	for name, draw := range worlds {
 		t.Run(name, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
+			testfile.Property(t, func(t *rapid.T) {
 				w := draw(t)
 				ops := w.walk(t)
 				for range rapid.IntRange(1, 3).Draw(t, "mutations") {

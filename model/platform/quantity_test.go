@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 func TestParse(t *testing.T) {
@@ -195,7 +196,7 @@ func TestRoundTrip(t *testing.T) {
 		{"seconds", platform.FormatSeconds, platform.ParseSeconds, 5.1e-5},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
+			testfile.Property(t, func(t *rapid.T) {
 				v := math.Pow(10, rapid.Float64Range(-12, 24).Draw(t, "exponent"))
 				got, err := x.parse(x.format(v))
 				if err != nil || math.Abs(got-v) > x.precision*v {
@@ -208,7 +209,7 @@ func TestRoundTrip(t *testing.T) {
 
 // Percentages begin at low and end at high, exactly, and are whole between.
 func TestResolve(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		low := float64(rapid.Int64Range(0, 1e15).Draw(t, "low"))
 		high := low + float64(rapid.Int64Range(0, 1e15).Draw(t, "range"))
 		at := func(percent float64) float64 {

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 func TestFits(t *testing.T) {
@@ -24,7 +25,7 @@ func TestFits(t *testing.T) {
 
 // A whole number of units is read back from what a file says of it.
 func TestUnitRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		u := platform.Unit(rapid.IntRange(0, int(platform.FinestUnit)).Draw(t, "unit"))
 		units := math.Floor(rapid.Float64Range(0, platform.MaxTotal-1).Draw(t, "units"))
 		text, err := json.Marshal(u.Bytes(units))

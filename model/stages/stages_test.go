@@ -15,6 +15,7 @@ import (
 	"workbench/model/graph"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 	"workbench/model/verify"
 )
 
@@ -65,7 +66,7 @@ func of(t rapid.TB, g plan.Instance) *View {
 // Whatever is retained, the completed schedule is a valid plan whose makespan
 // and peak are those the schedule says, and the plan leads back to it.
 func TestPlans(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	testfile.Property(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0))
 		v := of(rt, either(r, 1+r.IntN(12), r.IntN(2) == 0))
 		s := v.New()
@@ -105,7 +106,7 @@ func TestPlans(t *testing.T) {
 // Complete computes as little as possible: leaving out any computation leaves
 // something missing. And it does nothing the second time.
 func TestCompleteIsLeast(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	testfile.Property(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
 		v := of(rt, either(r, 2+r.IntN(9), false))
 		s := v.New()

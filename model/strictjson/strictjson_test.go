@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/strictjson"
+	"workbench/model/testfile"
 )
 
 // document has a field of every type that is decoded.
@@ -345,7 +346,7 @@ func TestRoundTrip(t *testing.T) {
 		})
 	}
 	value := rapid.OneOf(text.AsAny(), number.AsAny(), rapid.Bool().AsAny(), rapid.Just[any](nil))
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		want := document{
 			Format: text.Draw(t, "format"), Count: rapid.Int().Draw(t, "count"), Nodes: rapid.Int64().Draw(t, "nodes"),
 			Ratio: number.Draw(t, "ratio"), Sure: rapid.Bool().Draw(t, "sure"),

@@ -194,7 +194,7 @@ func (f *Format[T]) Validate(t testing.TB, good func() T, changes map[string]fun
 func (f *Format[T]) RoundTrip(t testing.TB, instances *rapid.Generator[T]) {
 	t.Helper()
 	validate := f.schema(t)
-	rapid.Check(t, func(t *rapid.T) { f.survives(t, instances.Draw(t, f.Name), validate) })
+	Property(t, func(t *rapid.T) { f.survives(t, instances.Draw(t, f.Name), validate) })
 }
 
 // survives checks a round trip of x, whose own fields it takes away.

@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"pgregory.net/rapid"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files; read the difference before you commit it")
@@ -94,6 +96,24 @@ func Few[T any](n int, all ...T) []T {
 	}
 	return all
 }
+
+// Property checks a property as rapid.Check does, on the same draws in every run:
+// CI judges a change, not the luck of a draw. -rapid.seed=N has others, and says
+// what repeats a failure; fresh instances are what `make soak` is for.
+func Property(t testing.TB, property func(*rapid.T)) {
+	t.Helper()
+	fixed.Do(func() {
+		if seed := flag.Lookup("rapid.seed"); seed.Value.String() == "0" {
+			if err := seed.Value.Set("1"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	rapid.Check(t, property)
+}
+
+// fixed is done once the seed of rapid is.
+var fixed sync.Once
 
 // Random returns the random numbers of a test, the same in every run: those of
 // seed and stream. WORKBENCH_SEED=N draws those of N and stream. A test that fails

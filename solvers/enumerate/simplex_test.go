@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"workbench/model/testfile"
 )
 
 var inf = math.Inf(1)
@@ -18,7 +20,7 @@ func never() bool { return false }
 // by a bound on all columns that lets the objective grow with it.
 func TestSimplexProves(t *testing.T) {
 	seen := map[verdict]int{}
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		l, around := randomLinear(t)
 		v, x, dual := l.solve(never)
 		seen[v]++

@@ -64,7 +64,7 @@ func TestVersion(t *testing.T) {
 // TestDuals checks the conditions of optimality that tie duals to the solution,
 // for random linear programs of either sense with an optimum.
 func TestDuals(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		small := rapid.IntRange(-5, 5)
 		m := milp.New("lp")
 		var objective, e milp.Expr

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/milp"
+	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/enumerate"
 )
@@ -28,7 +29,7 @@ func Differential(t *testing.T, b solvers.Backend, others ...solvers.Backend) {
 	judge := enumerate.New()
 	ctx := t.Context()
 	models, given := 0, 0
-	rapid.Check(t, func(r *rapid.T) {
+	testfile.Property(t, func(r *rapid.T) {
 		m := RandomModel(r)
 		err := agree(ctx, judge, b, m)
 		models++

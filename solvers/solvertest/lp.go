@@ -12,6 +12,7 @@ import (
 
 	"workbench/model/certificate"
 	"workbench/model/milp"
+	"workbench/model/testfile"
 	"workbench/solvers"
 )
 
@@ -19,7 +20,9 @@ import (
 // the answer is that of the program as it is now, and multipliers and rays prove
 // it, rays of engines that give any.
 func RunLP(t *testing.T, e solvers.LPEngine, rays bool) {
-	t.Run("changes", rapid.MakeCheck(func(t *rapid.T) { lpChanges(t, e, rays) }))
+	t.Run("changes", func(t *testing.T) {
+		testfile.Property(t, func(t *rapid.T) { lpChanges(t, e, rays) })
+	})
 	t.Run("limits", func(t *testing.T) { lpLimits(t, e) })
 	t.Run("cutoff", func(t *testing.T) { lpCutoff(t, e) })
 	t.Run("maximise", func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/milp"
+	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/enumerate"
 	"workbench/solvers/solvertest"
@@ -59,7 +60,7 @@ func TestRandomModels(t *testing.T) {
 // TestDifferentialNotices checks that a wrong optimum is found out.
 func TestDifferentialNotices(t *testing.T) {
 	wrong := 0
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		m := solvertest.RandomModel(t)
 		if solvertest.Agree(enumerate.New(), offByOne{enumerate.New()}, m) != nil {
 			wrong++

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"workbench/model/testfile"
 )
 
 func near(t *testing.T, what string, got, want, tolerance float64) {
@@ -56,7 +58,7 @@ func bruteSignedRank(d []float64) float64 {
 }
 
 func TestSignedRankAgainstAllSigns(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		d := differences(t)
 		if got, want := SignedRank(d), bruteSignedRank(d); math.Abs(got-want) > 1e-12 {
 			t.Fatalf("%v: p = %v, over all signs %v", d, got, want)
@@ -128,7 +130,7 @@ func TestSignAgainstAllCoins(t *testing.T) {
 // Holm's adjusted p-values against his procedure: reject the smallest at α/n,
 // the next at α/(n−1), … until one stays.
 func TestHolmAgainstStepDown(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		p := rapid.SliceOfN(rapid.Float64Range(0, 0.2), 1, 8).Draw(t, "p")
 		alpha := rapid.Float64Range(0.001, 0.999).Draw(t, "alpha")
 		adjusted := Holm(p)

@@ -10,11 +10,12 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/bench/run"
+	"workbench/model/testfile"
 )
 
 // Every task is in exactly one shard.
 func TestShardsAreAPartition(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	testfile.Property(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 40).Draw(t, "n")
 		id := rapid.StringMatching("[0-9a-f]{24}").Draw(t, "id")
 		in := 0
