@@ -53,15 +53,23 @@ func CheckmateMethods() []*run.Method {
 	return methods
 }
 
-// asGraph makes a method for graphs one for chains, too: its plans become those of the
-// chain, and what fits in no memory, which is proved of the chain alone, is told
+// asGraph makes a method for graphs one for chains, too, of which it solves the graph.
+// Its plans become those of the chain. Its bounds are none of the chain, so nothing is
+// certified; and what fits in no memory, which is proved of the chain alone, is told
 // apart from what does not fit for its graph, in which every value is an ā.
 func asGraph(work worker) worker {
 	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-		out, err := work(ctx, in, s)
+		if in.Chain() == nil {
+			return work(ctx, in, s)
+		}
+		s.Certify = formulation.Off
+		out, err := work(ctx, graphOf(in), s)
 		var infeasible *plan.Infeasible
-		if in.Chain() == nil || !errors.As(err, &infeasible) {
-			if out != nil && err == nil {
+		if !errors.As(err, &infeasible) {
+			if out != nil {
+				out.Bounds, out.Claims = nil, nil
+			}
+			if err == nil {
 				out.Plan, err = onChain(in, out.Plan)
 			}
 			return out, err
@@ -81,7 +89,7 @@ func checkmateRounding(strong bool) worker {
 		if err != nil {
 			return nil, err
 		}
-		r, err := checkmate.Round(ctx, graphTask(in, &s, nil), v, s.Platform, checkmate.RoundingOptions{Strong: strong})
+		r, err := checkmate.Round(ctx, s.Task(in, "milp", nil), v, s.Platform, checkmate.RoundingOptions{Strong: strong})
 		if err != nil {
 			return nil, userError(err)
 		}
@@ -90,25 +98,12 @@ func checkmateRounding(strong bool) worker {
 			name += "-strong"
 		}
 		out := &run.Outcome{Stopped: ctx.Err() != nil, Note: roundingNote(r, s.Platform.Memory)}
-		return takeOnGraph(out, in, r.Result, name), nil
+		return takeAs(out, r.Result, name), nil
 	}
 }
 
-// graphTask is the task of a MILP of the graph of an instance. Of the graph of a
-// chain nothing is certified, for its bounds are none of the chain.
-func graphTask(in *run.Instance, s *run.Setting, start *plan.Plan) *formulation.Task {
-	t := s.Task(in, "milp", start)
-	if !isGraph(in) {
-		t.Level = formulation.Off
-	}
-	return t
-}
-
-// takeOnGraph takes over what came of a task on the graph of an instance.
-func takeOnGraph(out *run.Outcome, in *run.Instance, r *formulation.Result, name string) *run.Outcome {
-	if !isGraph(in) {
-		r.Bounds, r.Claims = nil, nil
-	}
+// takeAs takes over what came of a task for a method.
+func takeAs(out *run.Outcome, r *formulation.Result, name string) *run.Outcome {
 	out.Take(r)
 	if out.Plan != nil {
 		out.Plan.Method = name
@@ -180,14 +175,7 @@ func checkmateProof(j *joint, solve func(context.Context, *formulation.Task, *st
 			task.Start = nil
 		}
 	}
-	if !isGraph(j.in) {
-		task.Level = formulation.Off
-	}
-	r, err := solve(j.ctx, task, v, j.s.Platform)
-	if r != nil && !isGraph(j.in) {
-		r.Bounds, r.Claims = nil, nil
-	}
-	return j.solved(r, err)
+	return j.solved(solve(j.ctx, task, v, j.s.Platform))
 }
 
 // checkmatePlain is the MILP alone, from the plan that keeps everything where that
@@ -201,13 +189,14 @@ func checkmatePlain(ctx context.Context, in *run.Instance, s run.Setting) (*run.
 	if err != nil {
 		return nil, err
 	}
-	out := &run.Outcome{Plan: best}
-	r, err := checkmate.RunPrinted(ctx, graphTask(in, &s, best), v, s.Platform)
+	out := &run.Outcome{}
+	out.Offer(in, best)
+	r, err := checkmate.RunPrinted(ctx, s.Task(in, "milp", out.Plan), v, s.Platform)
 	if err != nil {
 		return withoutMILP(out, err)
 	}
 	out.Stopped = r.Ended == proof.TimeLimit || r.Ended == proof.Interrupted
-	return takeOnGraph(out, in, r, "checkmate-plain"), nil
+	return takeAs(out, r, "checkmate-plain"), nil
 }
 
 // storeAllOnGraph returns the plan that keeps everything, nil where it does not

@@ -167,6 +167,7 @@ func (j *joint) take(part string, out *run.Outcome, err error) {
 	defer j.lock.Unlock()
 	j.out.Bounds = append(j.out.Bounds, out.Bounds...)
 	j.out.Claims = append(j.out.Claims, out.Claims...)
+	j.out.Refused = append(j.out.Refused, out.Refused...)
 	if out.Infeasible != nil {
 		j.out.Infeasible, j.out.Supposing = out.Infeasible, out.Supposing
 	}
@@ -191,13 +192,11 @@ func (j *joint) fail(part string, err error) {
 	j.errs = append(j.errs, err)
 }
 
-// Offer keeps p if it is the best plan; nil is none.
+// Offer keeps p if it replays and is the best plan; nil is none.
 func (j *joint) Offer(p *plan.Plan) {
 	j.lock.Lock()
 	defer j.lock.Unlock()
-	if p != nil && (j.out.Plan == nil || p.Claims.Makespan < j.out.Plan.Claims.Makespan) {
-		j.out.Plan = p
-	}
+	j.out.Offer(j.in, p)
 }
 
 // Best returns the best plan, nil if there is none.
@@ -310,14 +309,14 @@ func (j *joint) outcome(ctx context.Context, name string) (*run.Outcome, error) 
 		case errors.Is(err, plan.ErrNoPlan), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 			failed = cmp.Or(failed, err)
 			continue
-		case out.Plan != nil:
+		case out.Plan != nil, out.Infeasible != nil:
 			out.Remark(err.Error())
 			continue
 		}
 		return nil, err
 	}
 	if out.Plan == nil {
-		if len(out.Bounds)+len(out.Claims) == 0 && out.Infeasible == nil {
+		if len(out.Bounds)+len(out.Claims)+len(out.Refused) == 0 && out.Infeasible == nil {
 			return nil, failed
 		}
 		return out, nil
@@ -338,11 +337,6 @@ func (j *joint) solved(r *formulation.Result, err error) error {
 	if r == nil {
 		return userError(err)
 	}
-	j.lock.Lock()
-	if r.Refused != nil && j.out.Plan == r.Refused {
-		j.out.Plan = nil
-	}
-	j.lock.Unlock()
 	out := &run.Outcome{}
 	out.Take(r)
 	j.take("", out, nil)

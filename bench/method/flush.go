@@ -226,9 +226,11 @@ func flushMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outco
 	goal := flushGoal(v, name, s)
 	goal.Steps = heuristics.FewSteps
 	out := &run.Outcome{}
-	if out.Plan, err = flushPlan(v, name, heuristics.Improve(ctx, v, goal).Order); err != nil && !errors.Is(err, plan.ErrNoPlan) {
+	first, err := flushPlan(v, name, heuristics.Improve(ctx, v, goal).Order)
+	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, err
 	}
+	out.Offer(in, first)
 	r, err := s.Task(in, "milp", out.Plan).Run(ctx, ilpflush.Phases(v.Partition, s.Platform))
 	if r != nil {
 		out.Take(r)

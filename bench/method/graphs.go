@@ -17,6 +17,14 @@ const searchRounds = 3000
 // isGraph reports whether the problem on an instance is that of graphs.
 func isGraph(in *run.Instance) bool { return in.Kind() == graph.Kind || in.Kind() == training.Kind }
 
+// graphOf returns the graph of an instance that is a chain, made once.
+func graphOf(in *run.Instance) *run.Instance {
+	type key struct{}
+	return run.Memo(in, key{}, func() *run.Instance {
+		return &run.Instance{Instance: graph.Of(in.Chain()), Name: in.Name, SHA256: in.SHA256, Source: in.Source}
+	})
+}
+
 // viewOf is the key of graphView.
 type viewOf struct{}
 
@@ -26,15 +34,10 @@ type madeView struct {
 	err error
 }
 
-// graphView returns the view of an instance that is a graph, of a chain that of its
-// graph, made once.
+// graphView returns the view of an instance that is a graph, made once.
 func graphView(in *run.Instance) (*stages.View, error) {
 	made := run.Memo(in, viewOf{}, func() (made madeView) {
-		of := in.Instance
-		if c := in.Chain(); c != nil {
-			of = graph.Of(c)
-		}
-		made.View, made.err = stages.Of(of)
+		made.View, made.err = stages.Of(in.Instance)
 		return made
 	})
 	return made.View, made.err

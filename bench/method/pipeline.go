@@ -200,56 +200,55 @@ func searchedPipeline(ctx context.Context, in *run.Instance, s *run.Setting, bet
 		return nil, inputError(err)
 	}
 	tell(s, start, "heuristics", best, closed, 0)
-	return &run.Outcome{Plan: best}, nil
+	out := &run.Outcome{}
+	out.Offer(in, best)
+	return out, nil
 }
 
 // contiguousOptimum closes in on the least period of contiguous allocations, from
 // that of 1F1B*.
 func contiguousOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	o := pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()}
-	above := math.Inf(1)
-	best, err := pipeline.OneFOneBStar(in.Chain(), s.Platform, o)
-	switch {
-	case err == nil:
-		above = best.Claims.Makespan
-	case !errors.Is(err, plan.ErrNoPlan):
+	out := &run.Outcome{}
+	first, err := pipeline.OneFOneBStar(in.Chain(), s.Platform, o)
+	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, inputError(err)
 	}
-	r, err := pipeline.ExactContiguous(ctx, in.Chain(), s.Platform, o, above, s.Gap)
+	out.Offer(in, first)
+	r, err := pipeline.ExactContiguous(ctx, in.Chain(), s.Platform, o, period(out), s.Gap)
 	if err != nil {
 		return nil, inputError(err)
 	}
-	out := &run.Outcome{Plan: r.Plan, Note: fmt.Sprintf("no contiguous allocation has a 1-periodic pattern shorter than %s, proved by branch and bound (%d allocations, %d decisions about patterns)",
-		platform.FormatSeconds(r.Bound), r.Allocations, r.Patterns)}
-	if out.Plan == nil {
-		out.Plan = best
-	}
-	if out.Plan != nil {
+	out.Note = fmt.Sprintf("no contiguous allocation has a 1-periodic pattern shorter than %s, proved by branch and bound (%d allocations, %d decisions about patterns)",
+		platform.FormatSeconds(r.Bound), r.Allocations, r.Patterns)
+	if out.Offer(in, r.Plan); out.Plan != nil {
 		out.Plan.Method = "contiguous-optimum"
 	}
 	return out, nil
 }
 
-// branch improves out's plan and adds a bound by branch and bound.
+// period is that of the plan, +Inf: there is none.
+func period(out *run.Outcome) float64 {
+	if out.Plan == nil {
+		return math.Inf(1)
+	}
+	return out.Plan.Claims.Makespan
+}
+
+// branchAndBound improves out's plan and adds a bound.
 func branchAndBound(out *run.Outcome, ctx context.Context, in *run.Instance, s *run.Setting) error {
 	start := time.Now()
-	above := math.Inf(1)
-	if out.Plan != nil {
-		above = out.Plan.Claims.Makespan
-	}
 	o := pipeline.Options{Model: s.MemoryModel}
 	if s.OnProgress != nil {
 		o.Progress = func(period, bound float64, allocations int64) {
 			s.OnProgress(run.Progress{Phase: "branch and bound", Elapsed: time.Since(start), Objective: period, Bound: bound, Nodes: allocations})
 		}
 	}
-	r, err := pipeline.Exact(ctx, in.Chain(), s.Platform, o, above, s.Gap)
+	r, err := pipeline.Exact(ctx, in.Chain(), s.Platform, o, period(out), s.Gap)
 	if err != nil {
 		return inputError(err)
 	}
-	if r.Plan != nil {
-		out.Plan = r.Plan
-	}
+	out.Offer(in, r.Plan)
 	by := fmt.Sprintf("branch and bound (%d allocations, %d decisions about patterns)", r.Allocations, r.Patterns)
 	out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: by, Proof: proof.Search, Assumptions: []string{plan.OnePeriodic}}, proof.BySearch(r.Every, by))
 	out.Stopped = !closedWithin(out, s)

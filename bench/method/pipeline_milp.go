@@ -24,9 +24,11 @@ func madPipeMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Out
 		return nil, inputError(err)
 	}
 	out := &run.Outcome{}
-	if out.Plan, err = pipeline.Schedule(in.Chain(), s.Platform, allocation, o); err != nil && !errors.Is(err, plan.ErrNoPlan) {
+	first, err := pipeline.Schedule(in.Chain(), s.Platform, allocation, o)
+	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, inputError(err)
 	}
+	out.Offer(in, first)
 	program, err := ilppipeline.StageILP(in.Chain(), s.Platform, allocation, s.MemoryModel)
 	if err == nil {
 		var r *formulation.Result
@@ -50,31 +52,35 @@ func madPipeMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Out
 // MILPs.
 func pipelineMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	var one *plan.Plan // the best 1-periodic pattern
-	c := &combination{
+	out, err := pipelineCombination(&one).run(ctx, in, s)
+	if err == nil && out.Plan != nil && out.Plan.K > 1 && one != nil && one.K <= 1 {
+		out.Remark(fmt.Sprintf("the best 1-periodic pattern that was found takes %s", platform.FormatSeconds(one.Claims.Makespan)))
+	}
+	return out, err
+}
+
+// pipelineCombination sets one to the best 1-periodic pattern.
+func pipelineCombination(one **plan.Plan) *combination {
+	return &combination{
 		name: "pipeline-milp", bound: pipelineBound(), always: true,
 		search: func(j *joint, _ int) bool {
-			out, err := searchedPipeline(j.ctx, in, &j.s, j.Offer)
+			out, err := searchedPipeline(j.ctx, j.in, &j.s, j.Offer)
 			if err == nil {
 				j.Offer(out.Plan)
-				err = branchAndBound(out, j.ctx, in, &j.s)
-				one = out.Plan
+				err = branchAndBound(out, j.ctx, j.in, &j.s)
+				*one = out.Plan
 			}
 			j.take("branch and bound", out, err)
 			return false
 		},
 		prove: func(j *joint) error {
-			several, err := pipeline.Several(in.Chain(), s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
+			several, err := pipeline.Several(j.in.Chain(), j.s.Platform, pipeline.Options{Model: j.s.MemoryModel, Stop: j.ctx.Done()})
 			if j.take("k-periodic", &run.Outcome{Plan: several}, err); !j.unproved() {
 				return nil
 			}
 			return solvePipeline(j)
 		},
 	}
-	out, err := c.run(ctx, in, s)
-	if err == nil && out.Plan != nil && out.Plan.K > 1 && one != nil && one.K <= 1 {
-		out.Remark(fmt.Sprintf("the best 1-periodic pattern that was found takes %s", platform.FormatSeconds(one.Claims.Makespan)))
-	}
-	return out, err
 }
 
 // Parts of the time that is left, for the models of allocations without patterns:

@@ -154,7 +154,7 @@ func placementMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.O
 	}
 	out := &run.Outcome{}
 	if offsets := heuristics.Greedy(ctx, v, heuristics.FirstFit); platform.Fits(float64(v.Height(offsets)), s.Platform.Memory) {
-		out.Plan = v.Plan("placement-milp", offsets, s.Platform)
+		out.Offer(in, v.Plan("placement-milp", offsets, s.Platform))
 	}
 	r, err := s.Task(in, "milp", out.Plan).Run(ctx, ilpplacement.Phases(v.Lifetimes, s.Platform))
 	if err := takeProof(out, r, err); err != nil {

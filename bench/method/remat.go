@@ -231,30 +231,34 @@ func tooLarge(err error) error {
 	return err
 }
 
-// bestOnChain returns the best plan of the heuristics that are quick on this
-// chain, nil if none has one. An Infeasible error is passed on.
-func bestOnChain(ctx context.Context, in *run.Instance, s *run.Setting, start time.Time) (best *plan.Plan, err error) {
+// quickOnChain offers the plans of the heuristics that are quick on chains. The error
+// is Infeasible.
+func quickOnChain(ctx context.Context, in *run.Instance, s *run.Setting, offer func(*plan.Plan)) error {
+	start := time.Now()
 	for _, work := range []func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error){remat.Persistent, remat.Floating} {
 		p, err := work(ctx, in.Chain(), s.Platform)
-		var infeasible *plan.Infeasible
-		if errors.As(err, &infeasible) {
-			return nil, err
-		}
-		if err == nil && (best == nil || p.Claims.Makespan < best.Claims.Makespan) {
-			best = p
-			tell(s, start, "heuristics", best, math.Inf(-1), 0)
+		switch {
+		case errors.As(err, new(*plan.Infeasible)):
+			return err
+		case err == nil:
+			offer(p)
+			tell(s, start, "heuristics", p, math.Inf(-1), 0)
 		}
 	}
-	return best, nil
+	return nil
 }
 
 // rematOptimum searches for the true optimum.
 func rematOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-	first, err := bestOnChain(ctx, in, &s, time.Now())
-	if err != nil {
+	first := &run.Outcome{}
+	if err := quickOnChain(ctx, in, &s, func(p *plan.Plan) { first.Offer(in, p) }); err != nil {
 		return nil, err
 	}
-	return optimumFrom(ctx, in, &s, first)
+	out, err := optimumFrom(ctx, in, &s, first.Plan)
+	if err == nil {
+		out.Refused = first.Refused
+	}
+	return out, err
 }
 
 // optimumFrom searches for the true optimum from a plan, or nil.
@@ -276,8 +280,7 @@ func chainMILP(methods []*run.Method) *combination {
 			if j.s.Relax {
 				return false
 			}
-			first, err := bestOnChain(j.ctx, j.in, &j.s, time.Now())
-			j.take("persistent", &run.Outcome{Plan: first}, err)
+			j.fail("persistent", quickOnChain(j.ctx, j.in, &j.s, j.Offer))
 			out, err := optimumFrom(j.ctx, j.in, &j.s, j.Best())
 			j.take("optimum", out, err)
 			return false

@@ -172,6 +172,9 @@ func WeightMethods() []*run.Method {
 			Run: weightsBound(ilpweights.Nested, true),
 		},
 	}
-	named(methods, "milp")[0].Run = weightsMILP(methods)
+	made := weightsMILP(methods)
+	named(methods, "milp")[0].Run = func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+		return made().run(ctx, in, s)
+	}
 	return methods
 }

@@ -30,16 +30,16 @@ const patience = 4
 // weightsMILP is the search, and beside it the compact MILP for the bound, whose
 // choices further rounds of the search begin with. Chains short enough for it end with
 // the exact MILP.
-func weightsMILP(methods []*run.Method) func(context.Context, *run.Instance, run.Setting) (*run.Outcome, error) {
+func weightsMILP(methods []*run.Method) func() *combination {
 	quick := named(methods, "store-all", "l2l")
-	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+	return func() *combination {
 		away := make(chan []bool, 1) // of the MILP
-		c := &combination{
+		return &combination{
 			name: "milp", bound: weightBound(), quick: quick, rounds: patience,
 			search: func(j *joint, round int) bool { return weightsRound(j, round, away) },
 			prove: func(j *joint) error {
 				defer close(away)
-				short := in.Chain().Len() <= ilpweights.ExactLayers
+				short := j.in.Chain().Len() <= ilpweights.ExactLayers
 				phase := formulation.Phase{}
 				if short {
 					phase.Share = beforeExact
@@ -57,7 +57,6 @@ func weightsMILP(methods []*run.Method) func(context.Context, *run.Instance, run
 				return err
 			},
 		}
-		return c.run(ctx, in, s)
 	}
 }
 
@@ -108,7 +107,11 @@ func weightsExact(ctx context.Context, in *run.Instance, s run.Setting) (*run.Ou
 	if _, err := ilpweights.Exact(in.Chain(), s.Platform); err != nil {
 		return nil, userError(err) // too long: before time is spent
 	}
-	c := &combination{
+	return exactCombination().run(ctx, in, s)
+}
+
+func exactCombination() *combination {
+	return &combination{
 		name: "exact-milp", bound: weightBound(),
 		search: searched("search", func(j *joint, round int) (*plan.Plan, error) {
 			o := searchOptions(j.in, &j.s, quickMoves)
@@ -123,7 +126,6 @@ func weightsExact(ctx context.Context, in *run.Instance, s run.Setting) (*run.Ou
 			return err
 		},
 	}
-	return c.run(ctx, in, s)
 }
 
 // weightsSearch is the search alone.

@@ -77,6 +77,8 @@ type Result struct {
 	Bounds []Bound `json:"-"`
 	// Report is the verifier's replay of Plan; not stored.
 	Report *plan.Report `json:"-"`
+	// Refused are plans of parts of the method that break a rule.
+	Refused []Refusal `json:"-"`
 	// OwnBound is the best bound that the method itself proved; Bound may be
 	// another's, or a closed form.
 	OwnBound *Bound `json:"-"`

@@ -13,7 +13,6 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
-	"workbench/model/verify"
 )
 
 // Tolerance is the relative difference between a plan and a bound at which the
@@ -86,6 +85,10 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 // settle takes over what a method found: its plan once that is replayed, its
 // bounds and the closed one, and what it claims.
 func (r *Result) settle(in *Instance, m *Method, out *Outcome, closed Bound) *Result {
+	r.Refused = out.Refused
+	for _, x := range out.Refused {
+		out.Remark("refused: " + x.Err.Error())
+	}
 	r.Note, r.Model, r.Formulation = out.Note, out.Model, describe(out.Model)
 	if out.Solver != nil {
 		name, version, _ := strings.Cut(out.Solver.Backend, " ")
@@ -119,13 +122,13 @@ func (r *Result) settle(in *Instance, m *Method, out *Outcome, closed Bound) *Re
 	if r.unlinked() && out.Plan.Moves() {
 		return r.withoutLink(m, in, proved)
 	}
-	report, err := verify.On(in.Instance, out.Plan)
-	if err != nil {
-		return r.fail(fmt.Errorf("%s: plan cannot be replayed: %w", m.Name, err))
+	report, err := in.replay(out.Plan)
+	if report == nil {
+		return r.fail(err)
 	}
 	out.Plan.Instance = in.Ref()
 	r.Plan, r.Report = out.Plan, report
-	if !report.Valid() {
+	if err != nil {
 		return r.fail(&InvalidPlanError{m.Name, report})
 	}
 	if c := out.Infeasible; c != nil && r.bound(&Bound{Assumptions: out.Supposing}) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"workbench/ilp/certify"
@@ -30,12 +31,9 @@ func (s *Setting) Task(in *Instance, phase string, start *plan.Plan) *formulatio
 		Document: s.Document,
 		Level:    s.Certify,
 		Verify: func(p *plan.Plan) (float64, error) {
-			report, err := verify.On(in.Instance, p)
-			switch {
-			case err != nil:
+			report, err := in.replay(p)
+			if err != nil {
 				return 0, err
-			case !report.Valid():
-				return 0, &InvalidPlanError{p.Method, report}
 			}
 			return report.Objective(p.Problem), nil
 		},
@@ -58,6 +56,43 @@ func (s *Setting) Task(in *Instance, phase string, start *plan.Plan) *formulatio
 		}
 	}
 	return t
+}
+
+// Offer is the rule of methods made of others: of the plans that these find it keeps
+// p if that is better than the one there is, by its replay and not by what is claimed
+// of it. A plan that breaks a rule costs itself only, and is told. nil is none.
+func (out *Outcome) Offer(in *Instance, p *plan.Plan) {
+	if p == nil || p == out.Plan {
+		return
+	}
+	report, err := in.replay(p)
+	if err != nil {
+		if !slices.ContainsFunc(out.Refused, func(r Refusal) bool { return r.Method == p.Method }) {
+			out.Refused = append(out.Refused, Refusal{p.Method, err})
+		}
+		return
+	}
+	objective := report.Objective(p.Problem)
+	if out.Plan != nil && !(objective < out.objective) {
+		return
+	}
+	if !(math.Abs(RelativeGap(p.Claims.Makespan, report.Makespan)) <= Exactness) {
+		timed := *p
+		timed.Claims.Makespan, p = report.Makespan, &timed
+	}
+	out.Plan, out.objective = p, objective
+}
+
+// replay replays a plan. One that breaks a rule is an error.
+func (in *Instance) replay(p *plan.Plan) (*plan.Report, error) {
+	report, err := verify.On(in.Instance, p)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: plan cannot be replayed: %w", p.Method, err)
+	case !report.Valid():
+		return report, &InvalidPlanError{p.Method, report}
+	}
+	return report, nil
 }
 
 // Take takes over what came of a task.

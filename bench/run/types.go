@@ -183,7 +183,11 @@ func (s Setting) Of(m *Method) Setting {
 
 // Outcome is what a method found.
 type Outcome struct {
-	Plan *plan.Plan // nil: none
+	Plan      *plan.Plan // nil: none
+	objective float64    // of a plan that Offer has kept
+	// Refused are plans that Offer has not kept because they break a rule, one of each
+	// method.
+	Refused []Refusal
 	// Bounds are the lower bounds of the objective that the run produced, in any
 	// order. One that has a solver's word only becomes a claim.
 	Bounds []Bound
@@ -201,6 +205,12 @@ type Outcome struct {
 	// Ended says why the method ended where it knows better than that.
 	Ended proof.Ended
 	Note  string
+}
+
+// Refusal says why a plan of a method was refused.
+type Refusal struct {
+	Method string
+	Err    error
 }
 
 // Bound is a lower bound on the objective of an instance, with who proved it and

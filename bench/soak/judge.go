@@ -119,6 +119,9 @@ func (v *verdict) judge(method, backend string, r *run.Result) {
 			add("verify disagrees", "%s", says)
 		}
 	}
+	for _, x := range r.Refused {
+		add("a wrong plan", "%v", x.Err)
+	}
 	searched := v.t.searched(r.Plan)
 	switch {
 	case !v.answered:

@@ -77,7 +77,8 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, slots int,
 		best = b.best.Plan("search")
 	}
 	for _, o := range others {
-		if o = in.taken(o); o != nil && (best == nil || o.Claims.Makespan < best.Claims.Makespan) {
+		// What breaks a rule is none of the plans to choose from.
+		if o = in.taken(o); o != nil && in.replays(o) && (best == nil || o.Claims.Makespan < best.Claims.Makespan) {
 			best = o
 		}
 	}
@@ -102,6 +103,12 @@ func (in *instance) taken(o *plan.Plan) *plan.Plan {
 	x := *o
 	x.Method = "search"
 	return &x
+}
+
+// replays reports whether a plan breaks no rule.
+func (in *instance) replays(p *plan.Plan) bool {
+	r, err := plan.VerifyOffload(in.Chain, p)
+	return err == nil && r.Valid()
 }
 
 // greedyOffload is the plan of activation offloading by GREEDY, if there is one:
