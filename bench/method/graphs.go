@@ -66,6 +66,14 @@ func GraphMethods() []*run.Method {
 			func(ctx context.Context, v *stages.View, s run.Setting) (*plan.Plan, error) {
 				return rematgraph.Linearised(ctx, v, s.Platform)
 			}),
+		onGraph("min-cut", "PyTorch, AOTAutograd's default partitioner", "keeps the values of least bytes from which pointwise operations make all that the backward reads", "a maximum flow of 2n nodes",
+			func(_ context.Context, v *stages.View, s run.Setting) (*plan.Plan, error) {
+				return rematgraph.MinCut(v, s.Platform, false)
+			}),
+		onGraph("min-cut-aggressive", "PyTorch, the same with aggressive_recomputation", "the same with all operations but products, convolutions, attention and random ones", "as min-cut",
+			func(_ context.Context, v *stages.View, s run.Setting) (*plan.Plan, error) {
+				return rematgraph.MinCut(v, s.Platform, true)
+			}),
 		onGraph("search", "ours", "local search over what is retained in each stage, from the best of the others", "O(n²) a move at worst",
 			func(ctx context.Context, v *stages.View, s run.Setting) (*plan.Plan, error) {
 				return rematgraph.Search(ctx, v, s.Platform, uint64(s.Seed), searchRounds)

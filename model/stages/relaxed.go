@@ -1,6 +1,10 @@
 package stages
 
-import "math"
+import (
+	"math"
+
+	"workbench/model/maxflow"
+)
 
 // A Lagrangian relaxation of a choice prices memory: to keep a value costs its
 // size, to compute it again its time, and who computes a value again needs all
@@ -8,7 +12,7 @@ import "math"
 // room it is a lower bound for any price.
 type relaxed struct {
 	*choice
-	cut flow
+	cut maxflow.Network
 	arc []int // the arc of the size of each value
 
 	// The nodes that are computed again at the last prices below and above the
@@ -26,23 +30,22 @@ func (k *relaxed) computed(j int) int { return 2 + len(k.value) + j }
 // price of keeping it, one from the latter to the sink its time, nothing if it may
 // not have been computed before; who computes a node needs what that reads.
 func (k *relaxed) build() {
-	const source, sink = 0, 1
 	v := k.b.v
-	k.cut.reset(2 + len(k.value) + len(k.node))
+	k.cut.Reset(2 + len(k.value) + len(k.node))
 	k.arc = k.arc[:0]
 	for i, f := range k.value {
 		if k.needs[f] {
-			k.cut.arc(source, k.needed(i), unlimited)
+			k.cut.Arc(maxflow.Source, k.needed(i), maxflow.Unlimited)
 		}
-		k.arc = append(k.arc, k.cut.arc(k.needed(i), k.computed(k.place[v.Writer[f]]), 0))
+		k.arc = append(k.arc, k.cut.Arc(k.needed(i), k.computed(k.place[v.Writer[f]]), 0))
 	}
 	for j, x := range k.node {
 		if !k.free[x] {
-			k.cut.arc(k.computed(j), sink, k.b.time[x])
+			k.cut.Arc(k.computed(j), maxflow.Sink, k.b.time[x])
 		}
 		for _, p := range v.Pred[x] {
 			if i := k.item[p]; i >= 0 {
-				k.cut.arc(k.computed(j), k.needed(i), unlimited)
+				k.cut.Arc(k.computed(j), k.needed(i), maxflow.Unlimited)
 			}
 		}
 	}
@@ -53,13 +56,13 @@ func (k *relaxed) build() {
 // appends to again what is computed again.
 func (k *relaxed) at(price float64, again []int) (value int64, slope float64, _ []int) {
 	v := k.b.v
-	k.cut.restore()
+	k.cut.Restore()
 	for i, f := range k.value {
 		// More than mostQuanta is in no minimum cut.
-		k.cut.set(k.arc[i], int64(min(math.Nextafter(price*v.Memory[f], 0), mostQuanta)))
+		k.cut.Set(k.arc[i], int64(min(math.Nextafter(price*v.Memory[f], 0), mostQuanta)))
 	}
-	value = k.cut.run() - int64(min(math.Ceil(math.Nextafter(price*k.room, math.Inf(1))), 4*mostQuanta))
-	side := k.cut.sourceSide()
+	value = k.cut.Run() - int64(min(math.Ceil(math.Nextafter(price*k.room, math.Inf(1))), 4*mostQuanta))
+	side := k.cut.SourceSide()
 	for i, f := range k.value {
 		if side[k.needed(i)] && !side[k.computed(k.place[v.Writer[f]])] {
 			slope += v.Memory[f]

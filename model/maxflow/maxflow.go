@@ -1,14 +1,21 @@
-package stages
+// Package maxflow finds maximum flows and minimum cuts of networks.
+package maxflow
 
 import "math"
 
-// unlimited is the capacity of an arc that no minimum cut contains.
-const unlimited = math.MaxInt64
+// Source and Sink are the nodes that flow comes from and goes to.
+const (
+	Source = 0
+	Sink   = 1
+)
 
-// flow is a maximum flow from node 0 to node 1 by Dinic's algorithm. Arcs come
+// Unlimited is the capacity of an arc that no minimum cut contains.
+const Unlimited = math.MaxInt64
+
+// Network is a network with a maximum flow from Source to Sink by Dinic's algorithm. Arcs come
 // in pairs, a and a^1 being each other's reverse. Capacities are whole, so that
 // the flow is exact.
-type flow struct {
+type Network struct {
 	first []int // first arc of each node, -1: none
 	next  []int // next arc of the same node
 	to    []int
@@ -20,8 +27,8 @@ type flow struct {
 	side  []bool
 }
 
-// reset makes a network of n nodes without arcs.
-func (f *flow) reset(n int) {
+// Reset makes a network of n nodes without arcs.
+func (f *Network) Reset(n int) {
 	if cap(f.first) < n {
 		f.first, f.level, f.at, f.queue, f.side = make([]int, n), make([]int, n), make([]int, n), make([]int, n), make([]bool, n)
 	}
@@ -32,8 +39,8 @@ func (f *flow) reset(n int) {
 	f.next, f.to, f.cap = f.next[:0], f.to[:0], f.cap[:0]
 }
 
-// arc adds an arc and returns its number.
-func (f *flow) arc(from, to int, capacity int64) int {
+// Arc adds an arc and returns its number.
+func (f *Network) Arc(from, to int, capacity int64) int {
 	a := len(f.to)
 	f.to = append(f.to, to, from)
 	f.cap = append(f.cap, capacity, 0)
@@ -42,20 +49,20 @@ func (f *flow) arc(from, to int, capacity int64) int {
 	return a
 }
 
-// restore takes all flow away.
-func (f *flow) restore() { f.left = append(f.left[:0], f.cap...) }
+// Restore takes all flow away.
+func (f *Network) Restore() { f.left = append(f.left[:0], f.cap...) }
 
-// set changes the capacity of an arc that carries no flow.
-func (f *flow) set(a int, capacity int64) { f.left[a] = capacity }
+// Set changes the capacity of an arc that carries no flow.
+func (f *Network) Set(a int, capacity int64) { f.left[a] = capacity }
 
 // levels finds the distance of each node from the source, -1: out of reach, and
 // reports whether the sink can be reached.
-func (f *flow) levels() bool {
+func (f *Network) levels() bool {
 	for i := range f.level {
 		f.level[i] = -1
 	}
-	f.level[0] = 0
-	queue := append(f.queue[:0], 0)
+	f.level[Source] = 0
+	queue := append(f.queue[:0], Source)
 	for h := 0; h < len(queue); h++ {
 		for a := f.first[queue[h]]; a >= 0; a = f.next[a] {
 			if u := f.to[a]; f.left[a] > 0 && f.level[u] < 0 {
@@ -64,12 +71,12 @@ func (f *flow) levels() bool {
 			}
 		}
 	}
-	return f.level[1] >= 0
+	return f.level[Sink] >= 0
 }
 
 // push sends up to so much from a node to the sink along levels.
-func (f *flow) push(i int, most int64) int64 {
-	if i == 1 {
+func (f *Network) push(i int, most int64) int64 {
+	if i == Sink {
 		return most
 	}
 	sent := int64(0)
@@ -87,19 +94,19 @@ func (f *flow) push(i int, most int64) int64 {
 	return sent
 }
 
-// run returns the maximum flow, limited if every way to the sink has a limited
+// Run returns the maximum flow, limited if every way to the sink has a limited
 // arc.
-func (f *flow) run() int64 {
+func (f *Network) Run() int64 {
 	sum := int64(0)
 	for f.levels() {
 		copy(f.at, f.first)
-		sum += f.push(0, unlimited)
+		sum += f.push(Source, Unlimited)
 	}
 	return sum
 }
 
-// sourceSide marks, after run, the nodes on the source's side of a minimum cut.
-func (f *flow) sourceSide() []bool {
+// SourceSide marks, after Run, the nodes on the source's side of a minimum cut.
+func (f *Network) SourceSide() []bool {
 	for i, l := range f.level {
 		f.side[i] = l >= 0
 	}
