@@ -45,8 +45,8 @@ type orders struct {
 //	T ≥ last_g − t of its first operation     every GPU (the makespan: T ≥ last_g)
 //	last_g ≥ t_a + d_a                        every operation of it
 //	t_b ≥ t_a + d_a + delay                   b needs a
-//	t_b ≥ t_a + d_a − H (1 − y_ab)            every pair on a GPU with an open order
-//	t_a ≥ t_b + d_b − H y_ab                  the same
+//	t_b ≥ t_a + d_a  if y_ab = 1              every pair on a GPU with an open order
+//	t_a ≥ t_b + d_b  if y_ab = 0              the same
 //	Σ mem_a [a before b] + mem_b ≤ room       every F b, over all a of its GPU
 //	t ≥ 0, y binary
 //
@@ -85,10 +85,13 @@ func newOrders(name string, in *partition.Partition, p platform.Platform) (*orde
 	H := x.seconds(x.horizon)
 	o.T = o.m.Var("T", milp.Continuous, 0, H)
 	o.t = milp.Vars(o.m, "t", all, milp.Continuous, 0, H)
+	for a, t := range o.t.All() {
+		o.m.SetBounds(t, 0, H-o.time(a))
+	}
 	o.last = o.m.List("last", x.GPUs, milp.Continuous, 0, H)
 	o.y = milp.Vars(o.m, "y", o.pairs, milp.Binary, 0, 1)
 	o.times()
-	o.apart(H)
+	o.apart()
 	o.memory()
 	o.m.Minimize(new(milp.Expr).Add(1, o.T))
 	return o, nil
@@ -179,12 +182,12 @@ func (o *orders) times() {
 }
 
 // apart adds that operations of a GPU do not overlap.
-func (o *orders) apart(H float64) {
+func (o *orders) apart() {
 	g := o.m.Group("apart", "Qi et al. 2024")
 	for _, q := range o.pairs {
 		y, _ := o.y.At(q)
-		g.AtLeast(new(milp.Expr).Add(1, o.at(q.b)).Add(-1, o.at(q.a)).Add(-H, y), o.time(q.a)-H)
-		g.AtLeast(new(milp.Expr).Add(1, o.at(q.a)).Add(-1, o.at(q.b)).Add(H, y), o.time(q.b))
+		g.When(milp.Is(y)).AtLeast(new(milp.Expr).Add(1, o.at(q.b)).Add(-1, o.at(q.a)), o.time(q.a))
+		g.When(milp.IsNot(y)).AtLeast(new(milp.Expr).Add(1, o.at(q.a)).Add(-1, o.at(q.b)), o.time(q.b))
 	}
 }
 

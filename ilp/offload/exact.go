@@ -123,7 +123,7 @@ func (f *offloadExact) known() float64 {
 
 // precede adds that event to comes wait or more after event from, when all
 // literals hold.
-func (f *offloadExact) precede(from, to int, wait float64, when ...timing.Literal) {
+func (f *offloadExact) precede(from, to int, wait float64, when ...milp.Literal) {
 	f.rules = append(f.rules, timing.Rule{Precedence: cycleratio.Precedence{From: from, To: to, Wait: wait}, When: when})
 }
 
@@ -133,16 +133,7 @@ func (f *offloadExact) precedences() {
 	for i := range f.rules {
 		r := &f.rules[i]
 		f.e.Reset().Add(1, f.t.At(r.To)).Add(-1, f.t.At(r.From))
-		off, right := 2*f.latest, formulation.Waits(r.Wait)
-		for _, l := range r.When {
-			if l.Value == 1 {
-				f.e.Add(-off, l.V)
-				right = milp.Down.Add(right, -off)
-			} else {
-				f.e.Add(off, l.V)
-			}
-		}
-		g.AtLeast(&f.e, right)
+		g.When(r.When...).AtLeast(&f.e, formulation.Waits(r.Wait))
 	}
 }
 
@@ -157,7 +148,7 @@ func (f *offloadExact) computations() {
 // and use it.
 func (f *offloadExact) transfers() {
 	for q, i := range f.tensor {
-		moves := timing.Is(f.moves.At(q))
+		moves := milp.Is(f.moves.At(q))
 		if i > 0 {
 			f.precede(i-1, f.off(q), f.u[i-1], moves)
 		}
@@ -170,8 +161,8 @@ func (f *offloadExact) transfers() {
 // link carries one transfer at a time.
 func (f *offloadExact) link() {
 	pair := func(first milp.Var, a, b int, wa, wb float64, q, r int) {
-		f.precede(a, b, wa, timing.Is(first), timing.Is(f.moves.At(q)), timing.Is(f.moves.At(r)))
-		f.precede(b, a, wb, timing.IsNot(first), timing.Is(f.moves.At(q)), timing.Is(f.moves.At(r)))
+		f.precede(a, b, wa, milp.Is(first), milp.Is(f.moves.At(q)), milp.Is(f.moves.At(r)))
+		f.precede(b, a, wb, milp.IsNot(first), milp.Is(f.moves.At(q)), milp.Is(f.moves.At(r)))
 	}
 	for q, i := range f.tensor {
 		for r, j := range f.tensor {
@@ -190,13 +181,13 @@ func (f *offloadExact) link() {
 func (f *offloadExact) places() {
 	g := f.m.Group("one after the other", "the order of computations")
 	for q := range f.tensor {
-		moves := timing.Is(f.moves.At(q))
+		moves := milp.Is(f.moves.At(q))
 		for k := range 2 * f.N {
 			from, past := f.from.At(q, k), f.past.At(q, k)
-			f.precede(k, f.back(q), 0, timing.Is(from), moves)
-			f.precede(f.back(q), k, 0, timing.IsNot(from), moves)
-			f.precede(k, f.back(q), f.u[k], timing.Is(past), moves)
-			f.precede(f.back(q), k, -f.u[k], timing.IsNot(past), moves)
+			f.precede(k, f.back(q), 0, milp.Is(from), moves)
+			f.precede(f.back(q), k, 0, milp.IsNot(from), moves)
+			f.precede(k, f.back(q), f.u[k], milp.Is(past), moves)
+			f.precede(f.back(q), k, -f.u[k], milp.IsNot(past), moves)
 			g.AtMost(f.e.Reset().Add(1, past).Add(-1, from), 0)
 			if k > 0 {
 				g.AtMost(f.e.Reset().Add(1, from).Add(-1, f.past.At(q, k-1)), 0)
@@ -219,7 +210,7 @@ func (f *offloadExact) away() {
 			}
 			atMost(gone, f.moves.At(q))
 			atMost(gone, f.from.At(q, k))
-			f.precede(f.off(q), k, f.move[i], timing.Is(gone))
+			f.precede(f.off(q), k, f.move[i], milp.Is(gone))
 		}
 		for r := range f.tensor {
 			beside := f.beside.At(q, r)
@@ -349,16 +340,7 @@ func (f *offloadExact) start(p *plan.Plan) ([]float64, error) {
 // plan times the decisions of a solution anew: in the order of starts that they
 // make, each event as early as it can be.
 func (f *offloadExact) plan(x []float64) (*plan.Plan, error) {
-	var ps []cycleratio.Precedence
-rules:
-	for _, r := range f.rules {
-		for _, l := range r.When {
-			if (x[l.V.Index()] > 0.5) != (l.Value == 1) {
-				continue rules
-			}
-		}
-		ps = append(ps, r.Precedence)
-	}
+	ps := timing.Binding(f.rules, x)
 	_, at, err := cycleratio.Least(f.events(), ps, 1)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", f.m.Name(), plan.ErrNoPlan, err) // within a solver's tolerance only

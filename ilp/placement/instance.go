@@ -25,6 +25,8 @@ const mostPairs = 100_000
 // pair is two buffers alive together, of which some is below the other; i < j.
 type pair struct{ i, j int }
 
+func (p pair) String() string { return fmt.Sprintf("%d,%d", p.i, p.j) } // in names of columns
+
 // instance is what all formulations need.
 type instance struct {
 	*view.Instance

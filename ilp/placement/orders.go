@@ -25,12 +25,12 @@ type orders struct {
 //
 //	min h
 //	x_i + w_i ≤ h                       every buffer i
-//	x_i + w_i ≤ x_j + M (1 − y_ij)      every pair i, j alive together
-//	x_j + w_j ≤ x_i + M y_ij            the same
-//	x ≥ 0, y binary
+//	x_i + w_i ≤ x_j  if y_ij = 1        every pair i, j alive together
+//	x_j + w_j ≤ x_i  if y_ij = 0        the same
+//	0 ≤ x_i ≤ H − w_i, y binary
 //
-// M is the memory, or the sum of all sizes if that is less. In the second and third rows
-// w is rounded up to the alignment, and M is larger by the most that this adds: what is
+// H is the memory, or the sum of all sizes if that is less: the constant by which the paper
+// switches rows off. In the second and third rows w is rounded up to the alignment: what is
 // on top needs no room beyond its size. Its relaxation has h =
 // max w_i: y = 1/2 switches the pairs off. O(pairs) columns and rows.
 func Orders(l *lifetimes.Lifetimes, p platform.Platform) (*formulation.Program, error) {
@@ -57,16 +57,14 @@ func newOrders(name string, l *lifetimes.Lifetimes, p platform.Platform) (*order
 	top := o.m.Group("height", "Sekiyama et al. 2018")
 	for i := range in.Buffers {
 		top.AtMost(new(milp.Expr).Add(1, o.x.At(i)).Add(-1, o.h), -in.units(in.Buffers[i].Size))
-	}
-	for i := range in.Buffers {
-		most = max(most, in.units(in.most+in.Buffers[i].Room-in.Buffers[i].Size))
+		o.m.SetBounds(o.x.At(i), 0, in.units(in.most-in.Buffers[i].Size))
 	}
 	apart := o.m.Group("apart", "Sekiyama et al. 2018")
 	for _, q := range in.pairs {
 		y, _ := o.y.At(q)
 		a, b := &in.Buffers[q.i], &in.Buffers[q.j]
-		apart.AtMost(new(milp.Expr).Add(1, o.x.At(q.i)).Add(-1, o.x.At(q.j)).Add(most, y), most-in.units(a.Room))
-		apart.AtMost(new(milp.Expr).Add(1, o.x.At(q.j)).Add(-1, o.x.At(q.i)).Add(-most, y), -in.units(b.Room))
+		apart.When(milp.Is(y)).AtMost(new(milp.Expr).Add(1, o.x.At(q.i)).Add(-1, o.x.At(q.j)), -in.units(a.Room))
+		apart.When(milp.IsNot(y)).AtMost(new(milp.Expr).Add(1, o.x.At(q.j)).Add(-1, o.x.At(q.i)), -in.units(b.Room))
 	}
 	o.m.Minimize(new(milp.Expr).Add(1, o.h))
 	return o, nil

@@ -285,8 +285,7 @@ func (f *rematOffload) transfers() {
 			f.add(1, f.P[j][v])
 			coming.Equal(&f.e, 0)
 
-			f.e.Reset().Add(1, f.coming[j+1][v].v).Add(-1, f.S[j+1][v].v)
-			reserved.AtMost(&f.e, 0)
+			reserved.Semi(f.coming[j+1][v].v, f.S[j+1][v].v, 0, 1)
 
 			f.e.Reset().Add(1, q.v)
 			for k := range j + 1 {

@@ -5,25 +5,25 @@
 package timing
 
 import (
+	"slices"
+
 	"workbench/model/cycleratio"
 	"workbench/model/milp"
 )
 
-// Literal is the condition that a binary has a value.
-type Literal struct {
-	V     milp.Var
-	Value float64 // 0 or 1
-}
-
-// Is and IsNot are the conditions that v is 1 and that it is 0.
-func Is(v milp.Var) Literal    { return Literal{v, 1} }
-func IsNot(v milp.Var) Literal { return Literal{v, 0} }
-
-// Holds reports whether l holds in the solution x.
-func (l Literal) Holds(x []float64) bool { return (x[l.V.Index()] > 0.5) == (l.Value == 1) }
-
-// Rule is a precedence that holds if all of when do.
+// Rule is a precedence that binds if all of when hold.
 type Rule struct {
 	cycleratio.Precedence
-	When []Literal
+	When []milp.Literal
+}
+
+// Binding returns the precedences that bind in the solution x.
+func Binding(rules []Rule, x []float64) []cycleratio.Precedence {
+	var ps []cycleratio.Precedence
+	for _, r := range rules {
+		if !slices.ContainsFunc(r.When, func(l milp.Literal) bool { return !l.Holds(x) }) {
+			ps = append(ps, r.Precedence)
+		}
+	}
+	return ps
 }

@@ -46,10 +46,9 @@ type exact struct {
 	m *milp.Model
 	e milp.Expr // scratch
 
-	longest float64 // upper bound on the least period
-	T       milp.Var
-	t       milp.List // by event
-	rules   []timing.Rule
+	T     milp.Var
+	t     milp.List // by event
+	rules []timing.Rule
 
 	away     milp.List // y_g, by gap
 	uploaded milp.List // by layer
@@ -123,11 +122,11 @@ func Exact(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
 
 // columns adds the period, the times and the choices.
 func (f *exact) columns() {
-	f.longest = f.horizon()
-	f.T = f.m.Var("T", milp.Continuous, f.period, f.longest)
-	f.t = f.m.List("t", f.events(), milp.Continuous, 0, 2*f.longest)
+	longest := f.horizon() // upper bound on the least period
+	f.T = f.m.Var("T", milp.Continuous, f.period, longest)
+	f.t = f.m.List("t", f.events(), milp.Continuous, 0, 2*longest)
 	for j := range f.N {
-		f.m.SetBounds(f.t.At(j), 0, f.longest)
+		f.m.SetBounds(f.t.At(j), 0, longest)
 	}
 	f.m.Fix(f.t.At(0), 0)
 	f.away = f.m.List("away", f.N, milp.Binary, 0, 1)
@@ -178,29 +177,17 @@ func (f *exact) horizon() float64 {
 
 // precede adds that event to comes wait or more after event from of turns
 // cycles before, when all literals hold.
-func (f *exact) precede(from, to int, wait float64, turns int, when ...timing.Literal) {
+func (f *exact) precede(from, to int, wait float64, turns int, when ...milp.Literal) {
 	f.rules = append(f.rules, timing.Rule{Precedence: cycleratio.Precedence{From: from, To: to, Wait: wait, Turns: turns}, When: when})
 }
 
-// precedences makes rows of the rules, each weakened by enough, rounded up, for
-// every literal that does not hold.
+// precedences makes rows of the rules.
 func (f *exact) precedences() {
 	g := f.m.Group("precedences", "the rules")
 	for i := range f.rules {
 		r := &f.rules[i]
 		f.e.Reset().Add(1, f.t.At(r.To)).Add(-1, f.t.At(r.From)).Add(float64(r.Turns), f.T)
-		_, latest := f.m.Bounds(f.t.At(r.From))
-		off := milp.Up.Sum(r.Wait, latest, float64(max(0, -r.Turns))*f.longest)
-		least := []float64{r.Wait}
-		for _, l := range r.When {
-			if l.Value == 1 {
-				f.e.Add(-off, l.V)
-				least = append(least, -off)
-			} else {
-				f.e.Add(off, l.V)
-			}
-		}
-		g.AtLeast(&f.e, milp.Down.Sum(least...))
+		g.When(r.When...).AtLeast(&f.e, r.Wait)
 	}
 }
 
@@ -233,21 +220,21 @@ func (f *exact) stays() {
 			continue
 		}
 		k, y := g>>1, f.away.At(g)
-		f.precede(f.Last(g), f.del(g), f.u[f.Last(g)], 0, timing.Is(y))
-		f.precede(f.del(g), f.pre(g), 0, 0, timing.Is(y))
-		f.precede(f.pre(g), f.Use(g), f.moves[k], f.turnsTo(g, f.Use(g)), timing.Is(y))
+		f.precede(f.Last(g), f.del(g), f.u[f.Last(g)], 0, milp.Is(y))
+		f.precede(f.del(g), f.pre(g), 0, 0, milp.Is(y))
+		f.precede(f.pre(g), f.Use(g), f.moves[k], f.turnsTo(g, f.Use(g)), milp.Is(y))
 		if g&1 == 0 {
-			f.precede(f.up(k), f.del(g), f.moves[k], 0, timing.Is(y))
+			f.precede(f.up(k), f.del(g), f.moves[k], 0, milp.Is(y))
 		} else {
-			f.precede(f.up(k), f.del(g), f.moves[k], 0, timing.Is(y), timing.IsNot(f.away.At(g^1)))
+			f.precede(f.up(k), f.del(g), f.moves[k], 0, milp.Is(y), milp.IsNot(f.away.At(g^1)))
 		}
 		f.e.Reset().Add(1, f.uploaded.At(k)).Add(-1, y)
 		chosen.AtLeast(&f.e, 0)
 	}
 	for k, w := range f.w {
 		if w > 0 {
-			f.precede(f.B(k), f.up(k), f.u[f.B(k)], 0, timing.Is(f.uploaded.At(k)))
-			f.precede(f.up(k), f.B(k), f.moves[k], 1, timing.Is(f.uploaded.At(k)))
+			f.precede(f.B(k), f.up(k), f.u[f.B(k)], 0, milp.Is(f.uploaded.At(k)))
+			f.precede(f.up(k), f.B(k), f.moves[k], 1, milp.Is(f.uploaded.At(k)))
 		}
 	}
 }
@@ -257,15 +244,15 @@ func (f *exact) stays() {
 // b is before a (behind), or after a and before a of the next cycle, or after
 // that (beyond). If the times are known to be less than a cycle apart whatever
 // their order, turning is false, and behind is all.
-func (f *exact) apart(name string, a, b int, wa, wb float64, turning bool, when ...timing.Literal) order {
+func (f *exact) apart(name string, a, b int, wa, wb float64, turning bool, when ...milp.Literal) order {
 	o := order{behind: f.m.Var("behind["+name+"]", milp.Binary, 0, 1), turning: turning}
-	and := func(l timing.Literal) []timing.Literal { return append(slices.Clone(when), l) }
-	f.precede(b, a, wb, 0, and(timing.Is(o.behind))...)
-	f.precede(a, b, wa, 0, and(timing.IsNot(o.behind))...)
+	and := func(l milp.Literal) []milp.Literal { return append(slices.Clone(when), l) }
+	f.precede(b, a, wb, 0, and(milp.Is(o.behind))...)
+	f.precede(a, b, wa, 0, and(milp.IsNot(o.behind))...)
 	if turning {
 		o.beyond = f.m.Var("beyond["+name+"]", milp.Binary, 0, 1)
-		f.precede(a, b, wa, -1, and(timing.Is(o.beyond))...)
-		f.precede(b, a, wb, 1, and(timing.IsNot(o.beyond))...)
+		f.precede(a, b, wa, -1, and(milp.Is(o.beyond))...)
+		f.precede(b, a, wb, 1, and(milp.IsNot(o.beyond))...)
 	}
 	return o
 }
@@ -282,7 +269,7 @@ func (f *exact) prefetchLink() {
 			}
 			a, b := f.early(g, h)
 			f.prefetch[g][h] = f.apart(fmt.Sprintf("P%d,P%d", a, b), f.pre(a), f.pre(b), f.moves[a>>1], f.moves[b>>1],
-				g&1 != h&1, timing.Is(f.away.At(g)), timing.Is(f.away.At(h)))
+				g&1 != h&1, milp.Is(f.away.At(g)), milp.Is(f.away.At(h)))
 		}
 	}
 }
@@ -305,7 +292,7 @@ func (f *exact) uploadLink() {
 		for l := k + 1; l < f.L; l++ {
 			if f.w[k] > 0 && f.w[l] > 0 {
 				f.upload[k][l] = f.apart(fmt.Sprintf("O%d,O%d", l, k), f.up(l), f.up(k), f.moves[l], f.moves[k],
-					true, timing.Is(f.uploaded.At(k)), timing.Is(f.uploaded.At(l)))
+					true, milp.Is(f.uploaded.At(k)), milp.Is(f.uploaded.At(l)))
 			}
 		}
 	}
@@ -350,8 +337,8 @@ func (f *exact) addSlot(g, j int, after bool) {
 		wait = f.u[j]
 	}
 	next := (j + 1) % f.N
-	f.precede(j, f.pre(g), wait, -f.turnsTo(g, j), timing.Is(s.v))
-	f.precede(f.pre(g), next, 0, f.turnsTo(g, next), timing.Is(s.v))
+	f.precede(j, f.pre(g), wait, -f.turnsTo(g, j), milp.Is(s.v))
+	f.precede(f.pre(g), next, 0, f.turnsTo(g, next), milp.Is(s.v))
 	f.slots[g] = append(f.slots[g], s)
 }
 
@@ -371,7 +358,7 @@ func (f *exact) memoryAtOperations() {
 			}
 			a := absence{v: f.m.Var(fmt.Sprintf("absent[%s,%d]", f.OpName(j), g), milp.Binary, 0, 1), gap: g, turns: f.turnsTo(g, j)}
 			f.absent[j] = append(f.absent[j], a)
-			f.precede(f.del(g), j, 0, a.turns, timing.Is(a.v))
+			f.precede(f.del(g), j, 0, a.turns, milp.Is(a.v))
 			f.e.Reset().Add(1, a.v)
 			for _, s := range f.slots[g] {
 				if f.after(g, s.op) >= f.after(g, j) {
@@ -408,7 +395,7 @@ func (f *exact) memoryAtPrefetches() {
 			for _, turns := range turnsBetween(h, g) {
 				a := absence{f.m.Var(fmt.Sprintf("absent[P%d,%d,%d]", h, g, turns), milp.Binary, 0, 1), g, turns}
 				f.others[h] = append(f.others[h], a)
-				f.precede(f.del(g), f.pre(h), 0, turns, timing.Is(a.v))
+				f.precede(f.del(g), f.pre(h), 0, turns, milp.Is(a.v))
 				f.before(h, g, turns, a.v, order)
 				f.e.Reset().Add(1, a.v).Add(-1, f.away.At(h))
 				order.AtMost(&f.e, 0)
@@ -547,24 +534,22 @@ func turnsBetween(h, g int) []int {
 func (f *exact) before(h, g, turns int, v milp.Var, group milp.Group) {
 	a, b := f.early(min(g, h), max(g, h))
 	o := f.prefetch[min(g, h)][max(g, h)]
-	var l timing.Literal
+	var l milp.Literal
 	switch {
 	case h == b && turns == 0:
-		l = timing.Is(o.behind)
+		l = milp.Is(o.behind)
 	case h == b:
-		l = timing.IsNot(o.beyond)
+		l = milp.IsNot(o.beyond)
 	case h == a && turns == 0:
-		l = timing.IsNot(o.behind)
+		l = milp.IsNot(o.behind)
 	default:
-		l = timing.Is(o.beyond)
+		l = milp.Is(o.beyond)
 	}
 	f.e.Reset().Add(1, v)
-	if l.Value == 1 {
-		f.e.Add(-1, l.V)
-		group.AtMost(&f.e, 0)
+	if l.Not {
+		group.AtMost(f.e.Add(1, l.Var), 1)
 	} else {
-		f.e.Add(1, l.V)
-		group.AtMost(&f.e, 1)
+		group.AtMost(f.e.Add(-1, l.Var), 0)
 	}
 }
 
@@ -586,14 +571,7 @@ func (f *exact) loads() {
 
 // schedule times the decisions of the solution x.
 func (f *exact) schedule(x []float64) (*cycle.Schedule, error) {
-	active := make([]cycleratio.Precedence, 0, len(f.rules))
-	for i := range f.rules {
-		r := &f.rules[i]
-		if !slices.ContainsFunc(r.When, func(l timing.Literal) bool { return !l.Holds(x) }) {
-			active = append(active, r.Precedence)
-		}
-	}
-	period, at, err := cycleratio.Least(f.events(), active, f.period)
+	period, at, err := cycleratio.Least(f.events(), timing.Binding(f.rules, x), f.period)
 	if err != nil {
 		return nil, fmt.Errorf("weights-exact: decisions of the solution: %w", err)
 	}
@@ -608,7 +586,7 @@ func (f *exact) schedule(x []float64) (*cycle.Schedule, error) {
 	copyTo(s.Pre, f.pre)
 	copyTo(s.Up, f.up)
 	for g := range s.Away {
-		s.Away[g] = timing.Is(f.away.At(g)).Holds(x)
+		s.Away[g] = milp.Is(f.away.At(g)).Holds(x)
 	}
 	return s, nil
 }

@@ -49,7 +49,8 @@ func (m *Model) Column(name string, k Kind, lo, up, cost float64, entries []Entr
 	return v
 }
 
-// SetSides replaces the sides of a row. O(rows): copies of m keep theirs.
+// SetSides replaces the sides of a row, of a conditional one by one side. O(rows): copies of
+// m keep theirs.
 func (m *Model) SetSides(c Constr, lo, up float64) {
 	if !m.ownsRow(c) {
 		m.failf("sides [%v, %v]: %w", lo, up, ErrForeignRow)
@@ -58,6 +59,10 @@ func (m *Model) SetSides(c Constr, lo, up float64) {
 	l, u := unbounded(lo), unbounded(up)
 	if !(l < inf && u > -inf) || math.IsNaN(l) || math.IsNaN(u) {
 		m.failf("%s: sides [%v, %v]: %w", m.rowName(int(c.id)), lo, up, ErrNotFinite)
+		return
+	}
+	if m.condition(int(c.id)) != nil && !isInf(l) && !isInf(u) {
+		m.failf("%s: sides [%v, %v] of a conditional row, which has one: %w", m.rowName(int(c.id)), lo, up, ErrShape)
 		return
 	}
 	m.rowLower, m.rowUpper = slices.Clone(m.rowLower), slices.Clone(m.rowUpper)

@@ -122,6 +122,7 @@ const evaluation = 1e-9
 //     its largest term: the tolerance is absolute for small limits and relative
 //     for large ones.
 //   - An integer column may be off by tol.
+//   - A conditional row is asked for only where its condition holds.
 //
 // O(columns + nonzeros); names are made only when read.
 func (m *Model) Violations(x []float64, tol float64) []Violation {
@@ -140,6 +141,9 @@ func (m *Model) Violations(x []float64, tol float64) []Violation {
 		}
 	}
 	for i := range m.rowLower {
+		if !m.Row(i).Binds(x) {
+			continue
+		}
 		v, largest := m.activity(i, x)
 		found = m.checkSides(found, RowRule, i, m.rowLower[i], v, m.rowUpper[i], tol, evaluation*largest)
 	}

@@ -22,6 +22,7 @@ func (m *Model) Clone() *Model {
 	c.rowLower, c.rowUpper = slices.Clip(m.rowLower), slices.Clip(m.rowUpper)
 	c.rowGroup, c.rowInGroup = slices.Clip(m.rowGroup), slices.Clip(m.rowInGroup)
 	c.rowNames, c.errs = slices.Clip(m.rowNames), slices.Clip(m.errs)
+	c.when = slices.Clip(m.when)
 	return &c
 }
 
@@ -38,7 +39,7 @@ func (m *Model) cloneCols(rows, nonzeros int) *Model {
 	c.col, c.val = make([]int32, 0, nonzeros), make([]float64, 0, nonzeros)
 	c.rowLower, c.rowUpper = make([]float64, 0, rows), make([]float64, 0, rows)
 	c.rowGroup, c.rowInGroup = make([]int32, 0, rows), make([]int32, 0, rows)
-	c.rowNames = nil
+	c.rowNames, c.when = nil, nil
 	return c
 }
 
@@ -70,6 +71,9 @@ func (c *Model) copyRow(m *Model, i int) {
 	c.rowLower, c.rowUpper = append(c.rowLower, m.rowLower[i]), append(c.rowUpper, m.rowUpper[i])
 	c.rowGroup, c.rowInGroup = append(c.rowGroup, m.rowGroup[i]), append(c.rowInGroup, m.rowInGroup[i])
 	c.groups[m.rowGroup[i]].rows++
+	if x := m.condition(i); x != nil {
+		c.when = append(c.when, condition{len(c.rowLower) - 1, x.when})
+	}
 	if i < len(m.rowNames) {
 		c.rowNames = append(c.rowNames, m.rowNames[i])
 	}

@@ -24,8 +24,10 @@ type Data struct {
 	ColNames, RowNames []string
 }
 
-// Data returns the model as flat arrays. O(columns); the matrix is shared.
+// Data returns the model, without conditions ([Model.Plain]), as flat arrays. O(columns) and
+// the matrix shared if there are no conditional rows.
 func (m *Model) Data() Data {
+	m = m.Plain()
 	integer := make([]bool, len(m.kind))
 	for j, k := range m.kind {
 		integer[j] = k != Continuous

@@ -18,6 +18,7 @@ type Slack struct {
 // 0 says that m is feasible; otherwise the positive slacks say which rows to
 // give way, and by how much.
 func (m *Model) Elastic(weight func(row int) float64) (*Model, []Slack) {
+	m = m.Plain()
 	var slacks []Slack
 	var weights []float64
 	for i := range m.rowLower {

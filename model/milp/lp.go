@@ -93,12 +93,13 @@ func (w *lpWriter) term(a float64, name string) {
 // offset fixed at 1, since not all readers allow constants. Where there are no rows or no
 // costs, a row 0 x ≥ 0 and a cost 0 x stand for them, since GLPK 5.0 wants some.
 //
-// Sources of constraint groups are comments. A model with mistakes, or whose
+// Conditional rows are written as [Model.Plain] has them. Sources of constraint groups are comments. A model with mistakes, or whose
 // bounds or sides cross ([ErrCrossed]), is not written.
 func (m *Model) WriteLP(w io.Writer) (*NameMap, error) {
 	if err := m.writable(); err != nil {
 		return nil, err
 	}
+	m = m.Plain()
 	names, comments := m.nameMap(lpAlphabet())
 	out := &lpWriter{Writer: bufio.NewWriter(w)}
 	fmt.Fprintf(out, "\\ %q\n", m.name)

@@ -130,6 +130,7 @@ type Model struct {
 	rowInGroup         []int32  // number of the row within its group
 	rowNames           []string // given names of the first rows; others are made
 	groups             []group
+	when               []condition // of the rows that have one, in order of rows
 
 	sense  Sense
 	offset float64
@@ -324,12 +325,12 @@ func (m *Model) failf(format string, args ...any) {
 // Err returns every mistake made while building, joined, or nil. After the
 // first 20 only their number is reported.
 func (m *Model) Err() error {
-	if len(m.errs) == 0 {
+	errs := slices.Concat(m.errs, m.unlimited())
+	if len(errs) == 0 {
 		return nil
 	}
-	errs := m.errs
 	if m.unkept > 0 {
-		errs = append(errs[:len(errs):len(errs)], fmt.Errorf("and %d more", m.unkept))
+		errs = append(errs, fmt.Errorf("and %d more", m.unkept))
 	}
 	return fmt.Errorf("model %s: %w", m.name, errors.Join(errs...))
 }

@@ -130,13 +130,14 @@ func number12(x float64) string {
 //   - FREE after the name of a free file: without it CBC 2.10 takes "BND t[0]" for one
 //     name, since it begins and ends where a field of a fixed file does.
 //
-// A row without finite sides becomes an N row, which most readers drop. A
+// Conditional rows are written as [Model.Plain] has them. A row without finite sides becomes an N row, which most readers drop. A
 // model with mistakes, or whose bounds or sides cross ([ErrCrossed]), is not
 // written.
 func (m *Model) WriteMPS(w io.Writer, f MPSFormat) (*NameMap, error) {
 	if err := m.writable(); err != nil {
 		return nil, err
 	}
+	m = m.Plain()
 	names, comments := m.nameMap(mpsAlphabet(f))
 	names.Negated = m.sense == Maximize
 	out := &mpsWriter{Writer: bufio.NewWriter(w), fixed: f == FixedMPS}

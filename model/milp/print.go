@@ -38,6 +38,7 @@ func (r Row) String() string {
 	var b strings.Builder
 	b.WriteString(r.Name())
 	b.WriteString(": ")
+	b.WriteString(r.m.condition(r.Index).text(r.m))
 	if r.Lower != r.Upper && !isInf(r.Lower) && !isInf(r.Upper) || isInf(r.Lower) && isInf(r.Upper) {
 		b.WriteString(number(r.Lower) + " ≤ ")
 	}

@@ -40,6 +40,7 @@ type propagation struct {
 // the limit that was missed; it is minimal only where it is of one row or
 // column. O(nonzeros) for each round.
 func (m *Model) Propagate(rounds int) (lower, upper []float64, c *Conflict) {
+	m = m.Plain()
 	p := &propagation{m: m, lower: append([]float64(nil), m.lower...), upper: append([]float64(nil), m.upper...)}
 	if c := p.data(); c != nil {
 		return p.lower, p.upper, c

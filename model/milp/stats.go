@@ -88,8 +88,10 @@ type Stats struct {
 	Families []FamilyStats `json:"families"`
 }
 
-// Stats returns the statistics of m. O(columns + rows + nonzeros).
+// Stats returns the statistics of m as it is solved, without conditions ([Model.Plain]).
+// O(columns + rows + nonzeros).
 func (m *Model) Stats() *Stats {
+	m = m.Plain()
 	s := &Stats{Name: m.name, Rows: len(m.rowLower), Nonzeros: len(m.col), Columns: m.kinds()}
 	entries := make([]int, len(m.lower)) // by column
 	for _, info := range m.Groups() {

@@ -47,6 +47,17 @@ func modelCases() []testCase {
 		{"model/mistakes are refused", mistakes},
 		{"model/mixed scales", solved(2_000_003.5, mixedScales)},
 		{"model/plain data and back", roundTrip},
+		{"model/rows that bind if a binary is 1", solved(7, func() *milp.Model { return conditional(false) })},
+		{"model/rows that bind if a binary is 0", solved(7, func() *milp.Model { return conditional(true) })},
+		{"model/rows that bind if several hold", solved(-9, both)},
+		{"model/semicontinuous", solved(6.25, func() *milp.Model { return semi(milp.Continuous) })},
+		{"model/semi-integer", solved(6.5, func() *milp.Model { return semi(milp.Integer) })},
+		{"model/conditional row without limits is refused", badModel(func() *milp.Model {
+			m := newModel("unlimited")
+			on, x := m.col(milp.Binary, 0, 1), m.col(milp.Continuous, 0, inf)
+			m.Group("rows", "").When(milp.Is(on)).AtMost(new(milp.Expr).Add(1, x), 1)
+			return m.Model
+		})},
 	}
 }
 
@@ -315,4 +326,40 @@ func roundTrip(h *harness) error {
 	}
 	_, err := h.optimum(again, solvers.Options{}, want)
 	return err
+}
+
+// conditional is max x + y − 3z, 0 ≤ x, y ≤ 6, with x − y ≤ −2 if z = 1 and y ≤ 0.5 if z = 0:
+// 4 + 6 − 3 = 7 against 6.5; turned, z is 1 − z.
+func conditional(turned bool) *milp.Model {
+	m := newModel("conditional")
+	z, x, y := m.col(milp.Binary, 0, 1), m.col(milp.Continuous, 0, 6), m.col(milp.Continuous, 0, 6)
+	on, off, price, offset := milp.Is(z), milp.IsNot(z), -3., 0.
+	if turned {
+		on, off, price, offset = off, on, 3, -3
+	}
+	g := m.Group("if", "")
+	g.When(on).AtMost(new(milp.Expr).Add(1, x).Add(-1, y), -2)
+	g.When(off).AtMost(new(milp.Expr).Add(1, y), 0.5)
+	m.max(offset, term(1, x), term(1, y), term(price, z))
+	return m.Model
+}
+
+// both is min x − 3a + 2b, −8 ≤ x ≤ 8 integer, with 2x + a ≥ 5 if a = 1 and b = 0: −8 − 3 + 2.
+func both() *milp.Model {
+	m := newModel("both")
+	x, a, b := m.col(milp.Integer, -8, 8), m.col(milp.Binary, 0, 1), m.col(milp.Binary, 0, 1)
+	m.Group("if", "").When(milp.Is(a), milp.IsNot(b)).AtLeast(new(milp.Expr).Add(2, x).Add(1, a), 5)
+	m.min(0, term(1, x), term(-3, a), term(2, b))
+	return m.Model
+}
+
+// semi is min 2x + y, x + y ≥ 3.5, x within [2.75, 4] or 0, y ≤ 3: with x at 2.75, and 3 if
+// it is integer.
+func semi(k milp.Kind) *milp.Model {
+	m := newModel("semi")
+	x, on, y := m.col(k, 0, 4), m.col(milp.Binary, 0, 1), m.col(milp.Continuous, 0, 3)
+	m.Group("semi", "").Semi(x, on, 2.75, 4)
+	m.row(3.5, inf, term(1, x), term(1, y))
+	m.min(0, term(2, x), term(1, y))
+	return m.Model
 }

@@ -267,7 +267,13 @@ func feasible(m *milp.Model, relax bool, x []float64) error {
 			return fmt.Errorf("%s is %v, outside [%v, %v]", c.Name(), v, c.Lower, c.Upper)
 		}
 	}
+	if relax {
+		m = m.Plain()
+	}
 	for row := range m.Rows() {
+		if !row.Binds(x) {
+			continue
+		}
 		activity, large := 0., 0.
 		for k, j := range row.Col {
 			t := row.Val[k] * x[j]

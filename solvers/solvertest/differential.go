@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -111,6 +112,7 @@ func RandomModel(t *rapid.T) *milp.Model {
 		lo, up := around(t, "sides", at)
 		m.row(lo, up, terms...)
 	}
+	randomConditions(t, m, v, point, planted)
 	offset := float64(rapid.IntRange(-9, 9).Draw(t, "offset"))
 	terms, _ := expression(t, v, point)
 	if rapid.Bool().Draw(t, "max") {
@@ -119,6 +121,38 @@ func RandomModel(t *rapid.T) *milp.Model {
 		m.min(offset, terms...)
 	}
 	return m.Model
+}
+
+// randomConditions adds a switch, a semicontinuous column of it, and rows that bind if it and
+// perhaps another switch have a value.
+func randomConditions(t *rapid.T, m model, v []milp.Var, point []float64, planted bool) {
+	if !rapid.Bool().Draw(t, "conditions") {
+		return
+	}
+	a, b, x := m.col(milp.Binary, 0, 1), m.col(milp.Binary, 0, 1), m.col(rapid.SampledFrom([]milp.Kind{milp.Continuous, milp.Integer}).Draw(t, "kind"), -1, 3)
+	m.Group("semi", "").Semi(x, a, float64(rapid.IntRange(-1, 2).Draw(t, "semi")), 3)
+	limited := []milp.Var{a, b, x}
+	at := []float64{0, float64(rapid.IntRange(0, 1).Draw(t, "value")), 0}
+	for k, w := range v {
+		if lo, up := m.Bounds(w); !math.IsInf(lo, 0) && !math.IsInf(up, 0) {
+			limited, at = append(limited, w), append(at, point[k])
+		}
+	}
+	for range pickOne(t, "conditional rows", 4) {
+		e := new(milp.Expr)
+		terms, side := expression(t, limited, at)
+		e.Terms = append(e.Terms, terms...)
+		if !planted {
+			side = float64(rapid.IntRange(-12, 12).Draw(t, "sides"))
+		}
+		when := []milp.Literal{{Var: a, Not: rapid.Bool().Draw(t, "not")}, {Var: b, Not: rapid.Bool().Draw(t, "not")}}
+		c := m.Group("if", "").When(when[:rapid.IntRange(1, 2).Draw(t, "literals")]...)
+		if rapid.Bool().Draw(t, "at least") {
+			c.AtLeast(e, side)
+		} else {
+			c.AtMost(e, side)
+		}
+	}
 }
 
 // pickOne draws one of 0, …, n−1, all alike: rapid's ranges prefer small ones.
