@@ -36,7 +36,7 @@ func (f *forwards) outline(e *end) *outline {
 			v.inner = f.d.append(nil, z.tail, v.s, v.t)
 		}
 		o.levels = append(o.levels, v)
-		z, s = f.lists[v.s][index(v.abar)][z.from], v.s
+		z, s = f.list(v.s, v.abar)[z.from], v.s
 	}
 	slices.Reverse(o.levels)
 	return o

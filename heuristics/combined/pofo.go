@@ -56,26 +56,6 @@ func POFOClaim(ctx context.Context, c *chain.Chain, p platform.Platform, slots i
 	return found[0].claim, all[0].s.Plan("pofo"), nil
 }
 
-// TooLargeError says that tables of a program would be too large.
-type TooLargeError struct {
-	What        string
-	Need, Limit float64 // bytes
-}
-
-func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("remat-offload: %s: tables of about %s, at most %s: choose fewer slots", e.What, platform.FormatBytes(e.Need), platform.FormatBytes(e.Limit))
-}
-
-// Unwrap makes it an error of a method that found no plan.
-func (e *TooLargeError) Unwrap() error { return plan.ErrNoPlan }
-
-func tooLarge(layers, slots int, need float64) error {
-	return &TooLargeError{What: fmt.Sprintf("pofo on %d layers with %d slots", layers, slots), Need: need, Limit: tableLimit}
-}
-
-// tableLimit is the most bytes that tables may take.
-const tableLimit = 4 << 30
-
 // ErrSlots is wrapped when the number of slots makes no sense.
 var ErrSlots = errors.New("slots must be at least 1")
 
@@ -89,21 +69,11 @@ func (in *instance) pofo(ctx context.Context, slots int, which only) ([]*outline
 		alone.Bandwidth = 1
 		in, which = &instance{&alone}, onlyRecompute
 	}
-	d, err := in.tails(ctx, slots, math.Inf(1))
+	d, err := newTails(ctx, in, slots, coarse, math.Inf(1), tableLimit)
 	if err != nil {
 		return nil, err
 	}
 	return in.pofoWith(ctx, d, which, math.Inf(1), grids)
-}
-
-// tails is the table of the backward phase, if it is not too large: of sequences
-// that may be part of a step of no more than atMost.
-func (in *instance) tails(ctx context.Context, slots int, atMost float64) (*tails, error) {
-	x, n := float64(slots+2), float64(in.N)
-	if need := 4*x*x*x + 6*x*n*(n+1)/2*4; need > tableLimit {
-		return nil, tooLarge(in.N, slots, need)
-	}
-	return newTails(ctx, in, slots, coarse, atMost)
 }
 
 // grids are by how much the slots of the table are divided for the states of the
@@ -113,7 +83,7 @@ var grids = []int{8, 3, 1}
 
 // pofoWith is the forward phase with the table of a backward phase, on some of the
 // grids. What claims more than atMost need not be found. It returns the outlines
-// of the ends, the best first.
+// of the ends, the best first; where a finer grid does not fit, of the coarser ones.
 func (in *instance) pofoWith(ctx context.Context, d *tails, which only, atMost float64, on []int) (found []*outline, err error) {
 	rests := in.rests()
 	for _, part := range on {
@@ -122,8 +92,8 @@ func (in *instance) pofoWith(ctx context.Context, d *tails, which only, atMost f
 		}
 		slots := d.slots / part
 		f := &forwards{in: in, d: d, only: which, atMost: atMost, rests: rests, side: slots + 2, slot: in.slot(slots)}
-		ends, ok := f.run(ctx)
-		if !ok {
+		var ends []end
+		if ends, err = f.run(ctx); err != nil {
 			break
 		}
 		for k := range min(len(ends), mostEnds) {
@@ -132,8 +102,8 @@ func (in *instance) pofoWith(ctx context.Context, d *tails, which only, atMost f
 		}
 	}
 	switch {
-	case len(found) == 0 && ctx.Err() != nil:
-		return nil, fmt.Errorf("remat-offload: pofo: %w: %w", context.Cause(ctx), plan.ErrNoPlan)
+	case len(found) == 0 && err != nil:
+		return nil, err
 	case len(found) == 0:
 		return nil, fmt.Errorf("remat-offload: pofo finds nothing in %s: %w", in.Chain.Unit.Exactly(in.Platform.Memory), plan.ErrNoPlan)
 	}

@@ -58,6 +58,9 @@ type tails struct {
 
 	backward []float64 // backward[ℓ] = Σ uB_1..ℓ
 	found    []tail    // being collected
+
+	ledger        // of these tables and those of the forward phase
+	scratch forth // of the forward phase, one run after the other
 }
 
 // slot is the memory divided by slots, not 0.
@@ -77,11 +80,11 @@ const coarse = 1.0 / 8
 
 // newTails fills the table, by increasing t and falling s. O(N³·slots) steps
 // times the square of the number of sequences that are best for some Δ, which is
-// one to five on networks; space O(N²·slots) times that number. The error wraps
-// plan.ErrNoPlan: ctx ended first, or the table grew too large.
-func newTails(ctx context.Context, in *instance, slots int, part, atMost float64) (*tails, error) {
+// one to five on networks; space O(N²·slots) times that number, at most limit bytes. The error wraps plan.ErrNoPlan: ctx ended first, or it is a *TooLargeError.
+// A table that leaves no room for the grid of the forward phase is not begun.
+func newTails(ctx context.Context, in *instance, slots int, part, atMost float64, limit int) (*tails, error) {
 	n := in.N
-	d := &tails{in: in, slots: slots, part: part, atMost: atMost, slot: in.slot(slots), row: make([]int, n+2)}
+	d := &tails{in: in, slots: slots, part: part, atMost: atMost, slot: in.slot(slots), row: make([]int, n+2), ledger: ledger{limit: limit}}
 	d.row[1] = -1
 	for s := 2; s <= n; s++ {
 		d.row[s] = d.row[s-1] + n - s + 1
@@ -91,15 +94,18 @@ func newTails(ctx context.Context, in *instance, slots int, part, atMost float64
 		d.backward[l] = d.backward[l-1] + in.UB[l]
 	}
 	cells := n * (n + 1) / 2 * (slots + 1)
-	d.first, d.count = make([]int32, cells), make([]int16, cells)
+	if x := float64(slots + 2); 4*x*x*x+6*float64(cells) > float64(limit) {
+		return nil, d.noRoom()
+	}
+	d.first, _ = table(&d.ledger, d.first, cells)
+	d.count, _ = table(&d.ledger, d.count, cells)
 	for t := 1; t <= n; t++ {
 		for s := t; s >= 1; s-- {
 			if ctx.Err() != nil {
 				return nil, fmt.Errorf("remat-offload: pofo: %w: %w", context.Cause(ctx), plan.ErrNoPlan)
 			}
-			d.fill(s, t)
-			if need := 64 * float64(len(d.all)); need > tableLimit {
-				return nil, tooLarge(n, slots, need)
+			if !d.fill(s, t) {
+				return nil, d.noRoom()
 			}
 		}
 	}
@@ -157,8 +163,8 @@ func (d *tails) best(s, t int, slack, prefetch float64) (z int32, cost float64) 
 	return z, cost
 }
 
-// fill computes the sequences of (s,t).
-func (d *tails) fill(s, t int) {
+// fill computes the sequences of (s,t); false if there is no room for them.
+func (d *tails) fill(s, t int) (ok bool) {
 	in, beta := d.in, d.in.Bandwidth
 	// Of Case 1: F_all s, then (s+1,t) in base ā_s, then B_s.
 	needAll := in.Delta[t] + in.NeedAll(s)
@@ -203,10 +209,14 @@ func (d *tails) fill(s, t int) {
 			continue
 		}
 		previous = len(d.all)
+		if d.all, ok = reserve(&d.ledger, d.all, len(d.found)); !ok {
+			return false
+		}
 		d.all = append(d.all, d.found...)
 		below = len(d.all)
 		d.first[k], d.count[k] = int32(previous), int16(below-previous)
 	}
+	return true
 }
 
 // list is the sequences of a cell that need at most limit bytes, as two ranges

@@ -3,6 +3,7 @@ package combined
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -22,11 +23,11 @@ func hundred(n int) *chain.Chain {
 		if i%(n/4) == n/4-1 {
 			size /= 2
 		}
-		a := size * (0.7 + 0.6*r.Float64())
+		a := math.Round(size * (0.7 + 0.6*r.Float64()))
 		u := 1e-3 * (0.5 + r.Float64())
 		c.Layers = append(c.Layers, chain.Layer{
 			Name: fmt.Sprint(i), ForwardTime: u, BackwardTime: 2 * u,
-			Activation: a, Saved: a * (2 + 2*r.Float64()), Gradient: a,
+			Activation: a, Saved: math.Round(a * (2 + 2*r.Float64())), Gradient: a,
 		})
 	}
 	return c

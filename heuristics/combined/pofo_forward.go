@@ -3,6 +3,7 @@ package combined
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
@@ -32,17 +33,33 @@ type forwards struct {
 	in     *instance
 	d      *tails
 	only   only
-	lists  [][2][]state
+	lists  [][2]span
 	atMost float64 // costs above are of no use
 	slot   float64 // bytes
+	side   int     // of the grid: 0, 1, .. slots, one for rounding
+	full   bool    // there was no room for a state
 
 	rests []rest
+	*forth
+}
 
-	found []state // being collected
-	cells []cell  // of these
-	grid  []int32 // index of the state of each cell, -1: none
-	side  int     // of the grid: 0, 1, .. slots, one for rounding
-	reach []float64
+// forth is the room of a run.
+type forth struct {
+	states []state
+	found  []state // being collected
+	cells  []cell  // of these
+	order  []int32 // of these
+	grid   []int32 // 1 + index of the state found in each cell, 0: none
+	reach  []float64
+}
+
+// A span is a range of states.
+type span struct{ from, to int }
+
+// list is the states of layer s whose input is, with x, ā_{s-1}, else a_{s-1}.
+func (f *forwards) list(s int, x bool) []state {
+	at := f.lists[s][index(x)]
+	return f.states[at.from:at.to]
 }
 
 // A cell is A_s, Δ_F and Δ_B in slots, rounded up.
@@ -64,24 +81,18 @@ type end struct {
 	cost float64
 }
 
-// run reaches all states and returns the ends, the best first; false if ctx
-// ended before.
-func (f *forwards) run(ctx context.Context) (ends []end, ok bool) {
+// run reaches all states and returns the ends, the best first. The error wraps
+// plan.ErrNoPlan: ctx ended before, or it is a *TooLargeError.
+func (f *forwards) run(ctx context.Context) (ends []end, err error) {
 	in := f.in
-	f.lists = make([][2][]state, in.N+1)
-	f.lists[1][0] = []state{{from: -1, tail: -1}}
-	f.grid = make([]int32, f.side*f.side*f.side)
-	for i := range f.grid {
-		f.grid[i] = -1
-	}
-	f.reach = make([]float64, f.side*f.side)
-	for s := 2; s <= in.N; s++ {
+	f.forth = &f.d.scratch
+	f.full = !f.start()
+	for s := 2; s <= in.N && !f.full; s++ {
 		if ctx.Err() != nil {
-			return nil, false
+			return nil, fmt.Errorf("remat-offload: pofo: %w: %w", context.Cause(ctx), plan.ErrNoPlan)
 		}
-		for k := range f.lists[s-1] {
-			f.all(s-1, k == 1)
-		}
+		f.all(s-1, false)
+		f.all(s-1, true)
 		f.lists[s][1] = f.keep()
 		for source := s - 1; source >= 1 && f.only != onlyOffload; source-- {
 			if !f.checkpoint(source, s-1) {
@@ -90,15 +101,36 @@ func (f *forwards) run(ctx context.Context) (ends []end, ok bool) {
 		}
 		f.lists[s][0] = f.keep()
 	}
-	for k := range f.lists[in.N] {
-		for _, z := range f.lists[in.N][k] {
-			if y, fits := f.loss(&z, k == 1); fits {
-				ends = append(ends, end{z, k == 1, y})
+	if f.full {
+		return nil, f.d.noRoom()
+	}
+	for _, x := range [...]bool{false, true} {
+		for _, z := range f.list(in.N, x) {
+			if y, fits := f.loss(&z, x); fits {
+				ends = append(ends, end{z, x, y})
 			}
 		}
 	}
 	slices.SortStableFunc(ends, func(x, y end) int { return cmp.Compare(x.cost, y.cost) })
-	return ends, true
+	return ends, nil
+}
+
+// start makes the tables of a run and the first state; false if there is no room.
+func (f *forwards) start() (ok bool) {
+	f.lists = make([][2]span, f.in.N+1)
+	f.found, f.cells = f.found[:0], f.cells[:0]
+	if f.grid, ok = table(&f.d.ledger, f.grid, f.side*f.side*f.side); !ok {
+		return false
+	}
+	if f.reach, ok = table(&f.d.ledger, f.reach, f.side*f.side); !ok {
+		return false
+	}
+	if f.states, ok = reserve(&f.d.ledger, f.states[:0], 1); !ok {
+		return false
+	}
+	f.states = append(f.states, state{from: -1, tail: -1})
+	f.lists[1][0] = span{0, 1}
+	return true
 }
 
 // wait is the idle time of Lemma 8: over bytes have to leave first.
@@ -112,11 +144,11 @@ func (f *forwards) wait(over float64) float64 {
 // all is Case 1 of 4.2.1: F_all s, the rest, B_s.
 func (f *forwards) all(s int, x bool) {
 	in := f.in
-	list := &f.lists[s][index(x)]
+	list := f.list(s, x)
 	input := in.Input(s, x)
 	needF, needB := input+in.NeedAll(s), input+in.NeedBackward(s)
-	for i := range *list {
-		z := &(*list)[i]
+	for i := range list {
+		z := &list[i]
 		room := in.Memory - z.kept
 		if needF > room || needB > room {
 			continue
@@ -147,10 +179,10 @@ func (f *forwards) checkpoint(s, t int) bool {
 	// What follows a state takes at least so long.
 	rest := 2*forward + in.Until[in.N] - in.Until[t] + f.backwards(s)
 	for _, x := range [...]bool{false, true} {
-		list := &f.lists[s][index(x)]
+		list := f.list(s, x)
 		input := in.Input(s, x)
-		for i := range *list {
-			z := &(*list)[i]
+		for i := range list {
+			z := &list[i]
 			if z.cost+rest > f.atMost {
 				break // they are by increasing cost
 			}
@@ -219,18 +251,25 @@ func (f *forwards) add(y *state, s int) {
 		return
 	}
 	at := &f.grid[(int(x.kept)*f.side+int(x.out))*f.side+int(x.back)]
-	if *at >= 0 && f.corner(y, x) >= f.corner(&f.found[*at], x) {
+	if *at > 0 && f.corner(y, x) >= f.corner(&f.found[*at-1], x) {
 		return
 	}
 	if y.cost+z.after(y.kept, in.Input(s, y.tail < 0), y.out, y.back, in.Bandwidth) > f.atMost*(1+plan.Tolerance) {
 		return
 	}
-	if *at >= 0 {
-		f.found[*at] = *y
+	if *at > 0 {
+		f.found[*at-1] = *y
 		return
 	}
-	*at = int32(len(f.found))
+	var ok, also bool
+	f.found, ok = reserve(&f.d.ledger, f.found, 1)
+	f.cells, also = reserve(&f.d.ledger, f.cells, 1)
+	if !ok || !also {
+		f.full = true
+		return
+	}
 	f.found, f.cells = append(f.found, *y), append(f.cells, x)
+	*at = int32(len(f.found))
 }
 
 // backwards is Σ uB_s..N.
@@ -255,13 +294,20 @@ func (f *forwards) corner(y *state, x cell) float64 {
 // by increasing cost. By increasing A, the earliest times at which Δ_F and Δ_B
 // are no more than so many slots; O(slots³) at most, and as a rule far less, as
 // only the box of all Δ_F and Δ_B matters.
-func (f *forwards) keep() []state {
-	order := make([]int32, len(f.found))
+func (f *forwards) keep() span {
+	var ok, also bool
+	f.order, ok = table(&f.d.ledger, f.order, len(f.found))
+	f.states, also = reserve(&f.d.ledger, f.states, len(f.found))
+	if !ok || !also {
+		f.full = true
+		return span{}
+	}
+	order, kept := f.order, len(f.states)
 	var box cell
 	for i, x := range f.cells {
 		order[i] = int32(i)
 		box.out, box.back = max(box.out, x.out), max(box.back, x.back)
-		f.grid[(int(x.kept)*f.side+int(x.out))*f.side+int(x.back)] = -1
+		f.grid[(int(x.kept)*f.side+int(x.out))*f.side+int(x.back)] = 0
 	}
 	slices.SortFunc(order, func(i, j int32) int {
 		x, y := f.cells[i], f.cells[j]
@@ -273,10 +319,8 @@ func (f *forwards) keep() []state {
 		reach[i] = math.Inf(1)
 	}
 	at := func(k int32) *float64 { return &reach[int(f.cells[k].out)*wide+int(f.cells[k].back)] }
-	var kept []state
-	var fresh []int32
 	for i := 0; i < len(order); {
-		fresh = fresh[:0]
+		fresh := order[i:i] // in the place of what has been looked at
 		for a := f.cells[order[i]].kept; i < len(order) && f.cells[order[i]].kept == a; i++ {
 			if k := order[i]; *at(k) > f.found[k].cost {
 				fresh = append(fresh, k)
@@ -291,13 +335,13 @@ func (f *forwards) keep() []state {
 		spread(reach, wide, f.slot/f.in.Bandwidth)
 		for _, k := range fresh {
 			if *at(k) >= f.found[k].cost {
-				kept = append(kept, f.found[k])
+				f.states = append(f.states, f.found[k])
 			}
 		}
 	}
 	f.found, f.cells = f.found[:0], f.cells[:0]
-	slices.SortStableFunc(kept, func(x, y state) int { return cmp.Compare(x.cost, y.cost) })
-	return kept
+	slices.SortStableFunc(f.states[kept:], func(x, y state) int { return cmp.Compare(x.cost, y.cost) })
+	return span{kept, len(f.states)}
 }
 
 // spread lets every time count for more to transfer, and a slot's transfer later

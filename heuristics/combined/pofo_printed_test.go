@@ -137,7 +137,7 @@ func TestPOFOIsThePrintedRecursion(t *testing.T) {
 			t.Fatal(err)
 		}
 		slots := max(1, int(p.Memory))
-		d, _ := newTails(ctx, in, slots, 0, math.Inf(1))
+		d, _ := newTails(ctx, in, slots, 0, math.Inf(1), tableLimit)
 		var values [3]float64
 		for _, which := range [...]only{both, onlyRecompute, onlyOffload} {
 			q := printed{in, which, map[[4]float64]float64{}, map[[5]float64]float64{}}

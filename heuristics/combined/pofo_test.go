@@ -61,13 +61,16 @@ func TestRestIsALowerBound(t *testing.T) {
 			t.Fatal(err)
 		}
 		slots := max(1, int(p.Memory))
-		d, err := newTails(ctx, in, slots, 0, math.Inf(1))
+		d, err := newTails(ctx, in, slots, 0, math.Inf(1), tableLimit)
 		if err != nil {
 			t.Fatal(err)
 		}
 		rests := in.rests()
 		f := &forwards{in: in, d: d, only: both, atMost: math.Inf(1), rests: rests, side: slots + 2, slot: in.slot(slots)}
-		ends, _ := f.run(ctx)
+		ends, err := f.run(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, e := range ends {
 			s, x, z := in.N, e.x, e.state
 			for {
@@ -82,7 +85,7 @@ func TestRestIsALowerBound(t *testing.T) {
 				if z.from < 0 {
 					break
 				}
-				s, x, z = int(z.source), z.fromX, f.lists[z.source][index(z.fromX)][z.from]
+				s, x, z = int(z.source), z.fromX, f.list(int(z.source), z.fromX)[z.from]
 			}
 		}
 	}

@@ -175,7 +175,7 @@ func (b *search) outlines(ctx context.Context, slots int, memory []float64) {
 	if b.best != nil {
 		atMost = b.best.Makespan * (1 + nearly)
 	}
-	d, err := b.in.tails(ctx, slots, atMost)
+	d, err := newTails(ctx, b.in, slots, coarse, atMost, searchLimit)
 	if err != nil {
 		return
 	}
