@@ -46,6 +46,7 @@ def test_bad_input(tmp_path: Path) -> None:
         (["profile", "networks:gpt", "--input", "2xy", "--loss", "sum", "-o", "x.json"], "cannot be read"),
         (["profile", "networks:gpt", "--input", "2x2", "--dtype", "int64", "--loss", "sum", "-o", "x.json"], "--high"),
         (["profile", "networks:resnet18", "--input", "2x2", "--loss", "cross_entropy", "-o", "x.json"], "does not take"),
+        (["profile", *NETWORK, "--loss", "sum", "--graph", "--optimizer", "adam", "-o", "x.json"], "only the step of sgd"),
         (["check", *NETWORK, *check], "is no JSON"),
         (["check", *NETWORK, *check[:3], "none.json", *check[4:]], "none.json"),
     ):

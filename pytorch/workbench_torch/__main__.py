@@ -59,6 +59,7 @@ def _network(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--loss", choices=["cross_entropy", "sum"], required=True, help="the last layer")
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 … (default: cpu)")
     parser.add_argument("--trace", choices=["fake", "real"], default="fake", help="graphs: on tensors without memory, or real ones")
+    parser.add_argument("--optimizer", default="", metavar="sgd:lr=0.1,momentum=0.9", help="graphs: its step belongs to the training step")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of weights, inputs and targets (default: 0)")
 
 
@@ -70,11 +71,16 @@ def _profile(options: argparse.Namespace) -> int:
 
     if options.roofline and not options.graph:
         raise Refused("--roofline is for graphs: give --graph, too")
+    if options.optimizer and not options.graph:
+        raise Refused("--optimizer is for graphs: give --graph, too; of chains its step comes after the plan")
     network = _load(options)
     name = options.network.split(":")[1]
     if options.graph:
         fake = options.trace == "fake"
-        document, _ = profile_graph(*network, name=name, repeats=options.repeats, estimate=options.roofline, fake=fake)
+        optimizer = _optimizer(options, network[0])
+        document, _ = profile_graph(
+            *network, name=name, repeats=options.repeats, estimate=options.roofline, fake=fake, optimizer=optimizer
+        )
     else:
         document, _ = profile(*network, name=name, repeats=options.repeats)
     _write(options.output, document)
@@ -92,9 +98,10 @@ def _check(options: argparse.Namespace) -> int:
     network = _load(options)
     instance = read_json(options.instance)
     if instance.get("format") == "workbench.graph/v2":
-        graph = trace(*network, fake=options.trace == "fake")
+        optimizer = _optimizer(options, network[0])
+        graph = trace(*network, fake=options.trace == "fake", optimizer=optimizer)
         agree_graph(graph, instance)
-        result = check_graph(*network, graph, options.plan, steps=options.steps)
+        result = check_graph(*network, graph, options.plan, steps=options.steps, optimizer=optimizer)
     else:
         result = check(*network, instance, options.plan, steps=options.steps)
     if options.format == "json":
@@ -170,6 +177,24 @@ def _load(options: argparse.Namespace) -> Tuple[Any, Any, Callable[..., Any], Li
         inputs = torch.randint(options.high, shape, dtype=dtype).to(device)
     loss, targets = _loss(options.loss, model, inputs)
     return model, inputs, loss, targets
+
+
+def _optimizer(options: argparse.Namespace, model: Any) -> Any:
+    """The optimizer that --optimizer names, as sgd:lr=0.1,momentum=0.9; None where there is none."""
+    import torch
+
+    from .errors import Refused
+
+    if not options.optimizer:
+        return None
+    name, _, rest = options.optimizer.partition(":")
+    if name != "sgd":
+        raise Refused(f"--optimizer {options.optimizer}: only the step of sgd can be part of a graph, as sgd:lr=0.1,momentum=0.9")
+    try:
+        values = {k: float(v) for k, _, v in (entry.partition("=") for entry in rest.split(",") if entry)}
+        return torch.optim.SGD(model.parameters(), **{"lr": 0.1, **values, "nesterov": bool(values.get("nesterov"))})
+    except (ValueError, TypeError) as e:
+        raise Refused(f"--optimizer {options.optimizer}: {e}; it must be as sgd:lr=0.1,momentum=0.9,weight_decay=1e-4") from e
 
 
 def _find(name: str) -> Callable[..., Any]:

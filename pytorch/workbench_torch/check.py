@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
 from torch import nn
@@ -59,15 +59,24 @@ def check(
 
 
 def check_graph(
-    model: nn.Module, inputs: Any, loss: Optional[Callable[..., Any]], targets: Sequence[Any], graph: Graph, plan: Any, *, steps: int = 3
+    model: nn.Module,
+    inputs: Any,
+    loss: Optional[Callable[..., Any]],
+    targets: Sequence[Any],
+    graph: Graph,
+    plan: Any,
+    *,
+    steps: int = 3,
+    optimizer: Optional[torch.optim.Optimizer] = None,
 ) -> Dict[str, Any]:
     """As :func:`check`, for a plan for a graph; graph is what trace made of the network.
 
-    Gradients are storages of the graph, so both steps begin without any.
+    Gradients are storages of the graph, so both steps begin without any. optimizer: the one that was
+    traced; then ``parameters_equal`` says whether parameters and momenta are equal after the step, too.
     """
     plan = read_plan(plan)
     step = compile_plan(graph, plan)
-    run = _Runs(model, graph.device, inputs, targets, gradients=False)
+    run = _Runs(model, graph.device, inputs, targets, gradients=False, optimizer=optimizer)
     parameters = dict(model.named_parameters())
 
     def by_plan(given: List[Any]) -> torch.Tensor:
@@ -88,12 +97,13 @@ def check_graph(
         "plain_time": plain["time"],
         "plan_time": follows["time"],
         "predicted_time": plan.claims.get("makespan"),
+        "host_bytes": step.link.bytes() if step.link else 0,
     }
 
 
 def passes(result: Dict[str, Any]) -> bool:
     """Whether nothing differs and the limit holds."""
-    return all(result[k] for k in ("within_limit", "loss_equal", "gradients_equal", "buffers_equal"))
+    return all(result.get(k, True) for k in ("within_limit", "loss_equal", "gradients_equal", "buffers_equal", "parameters_equal"))
 
 
 def compare(plain: Dict[str, Any], other: Dict[str, Any]) -> Dict[str, bool]:
@@ -101,7 +111,8 @@ def compare(plain: Dict[str, Any], other: Dict[str, Any]) -> Dict[str, bool]:
     return {
         f"{what}_equal": len(plain[what]) == len(other[what])
         and all((a is None) == (b is None) and (a is None or same(a, b)) for a, b in zip(plain[what], other[what]))
-        for what in ("loss", "gradients", "buffers")
+        for what in ("loss", "gradients", "buffers", "parameters")
+        if what in plain
     }
 
 
@@ -142,7 +153,8 @@ def predict(document: Dict[str, Any], plan: Plan) -> Tuple[int, float]:
     delta = [start.get("gradient", a[0]), *(x.get("gradient", x["activation"]) for x in layers)]
     size = {"a": a, "abar": abar, "delta": delta}
     stored = {("a", 0), ("delta", len(layers))}
-    leaving, peak = set(), 0
+    leaving: Set[Tuple[str, int]] = set()
+    peak = 0
 
     def total(more: int) -> int:
         return sum(size[t][k] for t, k in stored) + more
@@ -197,12 +209,24 @@ def _plain(model: Model, loss: Optional[Callable[..., Any]], targets: int) -> Ca
 class _Runs:
     """Steps from one state, measured."""
 
-    def __init__(self, model: nn.Module, device: torch.device, inputs: Any, targets: Sequence[Any], gradients: bool = True):
+    def __init__(
+        self,
+        model: nn.Module,
+        device: torch.device,
+        inputs: Any,
+        targets: Sequence[Any],
+        gradients: bool = True,
+        optimizer: Optional[torch.optim.Optimizer] = None,
+    ):
         self.model, self.device, self.gradients = model, device, gradients
         self.meter = memory.need_meter(self.device)
         self.given = [*(inputs if isinstance(inputs, tuple) else (inputs,)), *targets]
         self.state = State(model)
         self.parameters = [p for p in model.parameters() if p.requires_grad]
+        self.optimizer = optimizer
+        momenta = [] if optimizer is None else [t for of in optimizer.state.values() for t in of.values() if isinstance(t, torch.Tensor)]
+        self.learned = [] if optimizer is None else [*model.parameters(), *momenta]
+        self.before = [t.detach().clone() for t in self.learned]
 
     def measure(self, forward: Callable[[List[Any]], Any], steps: int, backward: bool = True) -> Dict[str, Any]:
         """Peak above what is resident, median time, and what the step made; backward: whether forward leaves that to us.
@@ -221,12 +245,16 @@ class _Runs:
             _, loss = self._step(forward, backward)
             peak = self.meter.peak() - base
             made = {"loss": [loss], "peak": peak}
-            made["gradients"] = [None if p.grad is None else p.grad.clone() for p in self.parameters]
+            if self.optimizer is None:
+                made["gradients"] = [None if p.grad is None else p.grad.clone() for p in self.parameters]
+            else:
+                made["gradients"] = []
+                made["parameters"] = [t.detach().clone() for t in self.learned]
             made["buffers"] = [b.detach().clone() for b in self.model.buffers()]
             made["time"] = statistics.median(self._step(forward, backward)[0] for _ in range(steps)) if steps else None
             return made
         finally:
-            self.state.restore()
+            self._restore()
             for p, grad in zip(self.parameters, before):
                 p.grad = grad
 
@@ -237,8 +265,14 @@ class _Runs:
             elif p.grad is not None:
                 p.grad.zero_()
 
-    def _step(self, forward: Callable[[List[Any]], Any], backward: bool) -> Tuple[float, torch.Tensor]:
+    def _restore(self) -> None:
         self.state.restore()
+        with torch.no_grad():
+            for t, before in zip(self.learned, self.before):
+                t.copy_(before)
+
+    def _step(self, forward: Callable[[List[Any]], Any], backward: bool) -> Tuple[float, torch.Tensor]:
+        self._restore()
         self._clear()
         first = self.given[0]
         if isinstance(first, torch.Tensor) and self.gradients:
@@ -250,6 +284,8 @@ class _Runs:
             loss = forward(given)
             if backward:
                 loss.backward()
+                if self.optimizer is not None:
+                    self.optimizer.step()
             return loss.detach()
 
         return once(self.device, run)

@@ -14,21 +14,27 @@ from torch import nn
 from . import memory
 from .errors import Refused
 from .graph import RUNNING, Call, Graph, Node, Ref, statistics, trace
+from .link import Link
 from .measure import measure, roofline, view
-from .plan import Plan, read_plan
+from .plan import Event, Op, Plan, events, read_plan
 from .profiler import describe_device
 from .state import Generators
+
+
+PROBLEMS = ("remat", "remat-offload")
 
 
 class TrainStep:
     """A training step by a plan: called with inputs and targets it returns the loss and the gradients by name.
 
-    Buffers of the network are updated in place, parameters and their .grad are not touched. ``code`` is
-    what runs.
+    Buffers of the network are updated in place; parameters and their .grad are not touched, unless an
+    optimizer was traced: then parameters are updated and no gradients are returned. ``code`` is what
+    runs, ``link`` the way to the host, if the plan sends anything there.
     """
 
     def __init__(self, graph: Graph, code: str, constants: Dict[str, Any]):
         self.graph, self.code = graph, code
+        self.link: Optional[Link] = constants.get("link")
         names = dict(constants)
         exec(compile(code, "<plan>", "exec"), names)  # the code is ours; what the plan says are numbers in it
         self._run = names["step"]
@@ -43,7 +49,10 @@ class TrainStep:
 
 
 def compile_plan(graph: Graph, plan: Any) -> TrainStep:
-    """The training step of a graph that follows a plan (a file, its JSON, or a Plan) of problem remat.
+    """The training step of a graph that follows a plan (a file, its JSON, or a Plan) of remat or remat-offload.
+
+    Transfers are done as :mod:`~workbench_torch.link` says: on CUDA on a stream for each direction, begun and
+    waited for where the plan's instants put them among the computations.
 
     Raises Refused where the plan breaks a rule of graph/v2.
     """
@@ -54,39 +63,85 @@ def compile_plan(graph: Graph, plan: Any) -> TrainStep:
 
 def check(graph: Graph, plan: Plan) -> Set[int]:
     """Refuses plans that cannot be carried out; the places of nodes that run more than once."""
-    if plan.problem != "remat":
-        raise Refused(f"plans of {plan.problem or 'no problem'} are not run on graphs, those of remat are")
-    here = {s for s, x in graph.storages.items() if x.resident}
-    ids = {f"s{s}": s for s in graph.storages}
-    nodes = {f"n{k}": k for k in range(len(graph.nodes))}
-    ran: Set[int] = set()
-    again: Set[int] = set()
-    drawn: List[int] = []
-    for o in plan.ops:
-        if o.op == "D" and o.storage in ids and ids[o.storage] in here and not graph.storages[ids[o.storage]].resident:
-            here.discard(ids[o.storage])
-            continue
-        if o.op != "C" or o.node not in nodes:
-            raise Refused(f"the plan breaks a rule: {o} frees or runs what is not there; is it a plan for this graph?")
-        k = nodes[o.node]
-        n = graph.nodes[k]
-        missing = [s for s in n.reads() if s not in here]
+    if plan.problem not in PROBLEMS:
+        raise Refused(f"plans of {plan.problem or 'no problem'} are not run on graphs, those of {' and '.join(PROBLEMS)} are")
+    state = _Rules(graph)
+    for e in events(plan):
+        state.carry_out(e)
+    state.end()
+    return state.again
+
+
+class _Rules:
+    """The rules of graph/v2, as a plan goes on: what is where, and what has run."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.ids = {f"s{s}": s for s in graph.storages}
+        self.nodes = {f"n{k}": k for k in range(len(graph.nodes))}
+        self.here = {s for s, x in graph.storages.items() if x.resident}
+        self.host: Set[int] = set()
+        self.travels: Set[int] = set()
+        self.ran: Set[int] = set()
+        self.again: Set[int] = set()
+        self.drawn: List[int] = []
+        self.changes: Dict[int, List[int]] = {}  # the nodes that change a resident storage
+        for k, n in enumerate(graph.nodes):
+            for s in n.mutates:
+                self.changes.setdefault(s, []).append(k)
+
+    def carry_out(self, e: Event) -> None:
+        o = e.op
+        if o.op == "C" and o.node in self.nodes:
+            self._run(o, self.nodes[o.node])
+            return
+        s = self.ids.get(o.storage)
+        if s is None or o.op not in ("D", "O", "P") or self.graph.storages[s].resident:
+            raise self._broken(f"{o} frees, sends or runs what is not there; is it a plan for this graph?")
+        if e.what == "finish":
+            self.travels.discard(s)
+            (self.host if o.op == "O" else self.here).add(s)
+            return
+        if s in self.travels or (s in self.here) == (o.op == "P") or o.op == "P" and s not in self.host:
+            what = {"D": "frees", "O": "sends", "P": "fetches"}[o.op]
+            raise self._broken(f"{o} {what} what is not there, is there already, or is on its way")
+        if o.op == "D":
+            self.here.discard(s)
+        else:
+            self.travels.add(s)
+
+    def _run(self, o: Op, k: int) -> None:
+        n = self.graph.nodes[k]
+        missing = [s for s in n.reads() if s not in self.here]
         if missing:
-            raise Refused(f"the plan breaks a rule: {o} ({n.operation}) needs s{missing[0]}, which is not there")
-        if k in ran:
+            raise self._broken(f"{o} ({n.operation}) needs s{missing[0]}, which is not there")
+        if self.travels & set(n.writes()):
+            raise self._broken(f"{o} ({n.operation}) makes what is on its way")
+        if k in self.ran:
             if not n.recompute or set(n.mutates) & set(n.reads()):
-                raise Refused(f"the plan breaks a rule: {o} ({n.operation}) may run once only")
-            again.add(k)
+                raise self._broken(f"{o} ({n.operation}) may run once only")
+            self.again.add(k)
         elif n.random:
-            drawn.append(k)
-        ran.add(k)
-        here.update(n.writes())
-    results = [s for s, x in graph.storages.items() if x.result and s not in here]
-    if len(ran) < len(graph.nodes) or results or drawn != sorted(drawn):
-        what = f"{len(graph.nodes) - len(ran)} nodes never run" if len(ran) < len(graph.nodes) else (
-            f"s{results[0]}, a result, is not there in the end" if results else "random numbers are drawn in another order")  # fmt: skip
-        raise Refused(f"the plan breaks a rule: {what}")
-    return again
+            self.drawn.append(k)
+        for s in (*n.reads(), *(n.mutates if k not in self.ran else ())):
+            if any((m in self.ran) != (m < k) for m in self.changes.get(s, ()) if m != k):
+                raise self._broken(f"{o} ({n.operation}) uses s{s} before or after it has been changed by another node than in the step")
+        self.ran.add(k)
+        self.here.update(n.writes())
+
+    def end(self) -> None:
+        results = [s for s, x in self.graph.storages.items() if x.result and s not in self.here]
+        never = len(self.graph.nodes) - len(self.ran)
+        if never:
+            raise self._broken(f"{never} nodes never run")
+        if results:
+            raise self._broken(f"s{results[0]}, a result, is not there in the end")
+        if self.drawn != sorted(self.drawn):
+            raise self._broken("random numbers are drawn in another order")
+
+    @staticmethod
+    def _broken(why: str) -> Refused:
+        return Refused(f"the plan breaks a rule: {why}")
 
 
 class _Writer:
@@ -117,12 +172,14 @@ class _Writer:
         if graph.given:
             self.lines.append(f"{', '.join(f's{s}' for s in graph.given)}, = given")
         ran: Set[int] = set()
-        for o in plan.ops:
-            if o.op == "D":
-                self.lines.append(f"del {o.storage}")
+        for e in events(plan):
+            if e.op.op == "D":
+                self.lines.append(f"del {e.op.storage}")
+            elif e.op.op == "C":
+                self.node(nodes[e.op.node], nodes[e.op.node] in ran)
+                ran.add(nodes[e.op.node])
             else:
-                self.node(nodes[o.node], nodes[o.node] in ran)
-                ran.add(nodes[o.node])
+                self.transfer(e)
         gradients = ", ".join("None" if r is None else self.argument(r) for r in graph.gradients.values())
         self.lines.append(f"return {self.argument(graph.loss)}, [{gradients}]")
         return TrainStep(graph, "def step(given):\n  " + "\n  ".join(self.lines) + "\n", self.constants)
@@ -136,6 +193,20 @@ class _Writer:
             self.call(n, c, again)
         if drawn and again:
             self.lines.append("now.restore()")
+
+    def transfer(self, e: Event) -> None:
+        """A transfer begins, or is waited for. What comes back is bytes, and seen as what it was by views."""
+        self.constants.setdefault("link", Link(self.graph.device))
+        name = e.op.storage
+        number, sent, fetched = int(name[1:]), f"sent_{name}", f"fetched_{name}"
+        if e.what == "finish":
+            self.lines.append(f"link.wait({sent if e.op.op == 'O' else fetched})")
+        elif e.op.op == "O":
+            self.lines.append(f"{sent} = link.send_storage({name!r}, {name})")
+        else:
+            size = self.graph.storages[number].bytes
+            self.lines.append(f"{name}, {fetched} = link.fetch_storage({name!r}, {size}, {sent})")
+            self.whole[number] = Ref(number, (size,), (1,), 0, torch.uint8)
 
     def call(self, n: Node, c: Call, again: bool) -> None:
         """One line: the call, and names for what it makes. Of a call that runs again, statistics are left alone."""
@@ -208,14 +279,15 @@ def profile_graph(
     repeats: int = 5,
     estimate: str = "",
     fake: bool = True,
+    optimizer: Optional[torch.optim.Optimizer] = None,
 ) -> Tuple[Dict[str, Any], Graph]:
     """Profiles a network as the graph of its training step: the JSON of workbench.graph/v2, and the graph.
 
-    inputs, loss, targets, fake: as for :func:`~workbench_torch.graph.trace`.
+    inputs, loss, targets, fake, optimizer: as for :func:`~workbench_torch.graph.trace`.
     repeats: runs of each operation for its time. estimate: a device for
     :func:`~workbench_torch.measure.roofline`, which is then asked for times instead; workspaces are 0.
     """
-    graph = trace(model, inputs, loss, targets, fake=fake)
+    graph = trace(model, inputs, loss, targets, fake=fake, optimizer=optimizer)
     graph.name = name or type(model).__name__
     if estimate:
         roofline(graph, estimate)

@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import memory
 from .errors import Refused
+from .optimizer import Update
 from .state import State, tensors
 
 aten = torch.ops.aten
@@ -99,7 +100,7 @@ class Node:
 
     @property
     def operation(self) -> str:
-        return "+".join(str(c.function) for c in self.calls)
+        return "+".join("workbench.copy" if c.function is copy_storage else str(c.function) for c in self.calls)
 
 
 @dataclass
@@ -200,12 +201,20 @@ def _replaced(model: nn.Module, put: Callable[[torch.Tensor], torch.Tensor]) -> 
 
 
 def trace(
-    model: nn.Module, inputs: Any, loss: Optional[Callable[..., Any]] = None, targets: Sequence[Any] = (), *, fake: bool = True
+    model: nn.Module,
+    inputs: Any,
+    loss: Optional[Callable[..., Any]] = None,
+    targets: Sequence[Any] = (),
+    *,
+    fake: bool = True,
+    optimizer: Optional[torch.optim.Optimizer] = None,
 ) -> Graph:
     """The graph of one training step: forward, loss, and the gradients of all parameters that need them.
 
     inputs, loss, targets: as for :func:`~workbench_torch.profiler.profile`.
     fake: trace without memory, on fake tensors; else on the real ones, all of which stay alive meanwhile.
+    optimizer: of the model's parameters; its step becomes part of the graph, and each gradient is
+        freed when its parameter has been updated. See :mod:`~workbench_torch.optimizer`.
 
     Times and workspaces are 0: :func:`~workbench_torch.measure.measure` fills them in.
     """
@@ -214,6 +223,7 @@ def trace(
     parameters, buffers = list(model.named_parameters()), list(model.named_buffers())
     put, modes = _fake() if fake else (_alike, [])
     recorder, state = _Recorder(), State(model)
+    update = None if optimizer is None else Update(optimizer, parameters)
     try:
         with _replaced(model, put) as others, _layers(model, recorder):
             batch = [put(t) if isinstance(t, torch.Tensor) else t for t in given]
@@ -226,11 +236,14 @@ def trace(
                 value = output if loss is None else loss(output, *batch[count:])
                 recorder.phase = "backward"
                 gradients = torch.autograd.grad(value, list(learned.values()), allow_unused=True)
+                if update is not None:
+                    recorder.phase = "optimizer"
+                    kept = update.run({name: others[id(p)] for name, p in parameters}, dict(zip(learned, gradients)), put)
     except Refused:
         raise
-    except Exception as e:  # fake tensors refuse what they do not know, and the user's code may raise anything
+    except Exception as error:  # fake tensors refuse what they do not know, and the user's code may raise anything
         how = "; try with fake=False (--trace real)" if fake else ""
-        raise Refused(f"the step of {type(model).__name__} cannot be traced: {type(e).__name__}: {e}{how}") from e
+        raise Refused(f"the step of {type(model).__name__} cannot be traced: {type(error).__name__}: {error}{how}") from error
     finally:
         state.restore()
     builder = _Builder()
@@ -238,12 +251,20 @@ def trace(
         builder.resident(others[id(p)], "parameter", name, p.detach())
     for name, b in buffers:
         builder.resident(others[id(b)], "buffer", name, b)
+    if update is not None:
+        for name, (stand_in, real) in kept.items():
+            builder.resident(stand_in, "optimizer", name, real)
     for k, (t, g) in enumerate(zip(batch, given)):
         if isinstance(t, torch.Tensor):
             builder.resident(t, "input", f"input {k}" if k < count else f"target {k - count}", g, k)
     for e in recorder.events:
         builder.add(e)
-    return builder.finish(value, dict(zip(learned, gradients)), given)
+    if update is None:
+        return builder.finish(value, dict(zip(learned, gradients)), given)
+    for gradient in gradients:
+        if gradient is not None:
+            builder.storages[builder.ref(gradient).storage].kind = "gradient"
+    return builder.finish(value, {}, given)
 
 
 def _fake() -> Tuple[Callable[[torch.Tensor], torch.Tensor], List[Any]]:
@@ -360,6 +381,7 @@ class _Builder:
             if not self.storages[r.storage].resident:
                 self.storages[r.storage].result, self.storages[r.storage].kind = True, kind
         self._drop_dead()
+        self._update_early()
         self._layers_backward()
         used = {s for n in self.nodes for s in (*n.reads(), *n.writes(), *n.mutates)} | {
             s for s, x in self.storages.items() if x.resident or x.result
@@ -379,6 +401,19 @@ class _Builder:
                 kept.append(n)
                 needed.update(n.reads())
         self.nodes = kept[::-1]
+
+    def _update_early(self) -> None:
+        """Moves each node of the optimizer to where it can first run, so that gradients need not wait for each other."""
+        updates = [n for n in self.nodes if n.phase == "optimizer"]
+        self.nodes = [n for n in self.nodes if n.phase != "optimizer"]
+        for n in updates:
+            changed, used = set(n.mutates), {*n.reads(), *n.mutates}
+            place = len(self.nodes)
+            while place and not (
+                used & {*self.nodes[place - 1].writes(), *self.nodes[place - 1].mutates} or changed & set(self.nodes[place - 1].reads())
+            ):
+                place -= 1
+            self.nodes.insert(place, n)
 
     def _layers_backward(self) -> None:
         """Gives backward nodes the block of what they read of the forward, else of the gradient they read."""

@@ -7,7 +7,7 @@ are first used and kept for all later steps.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Hashable, List, Optional
+from typing import Any, Dict, Hashable, List, Optional, Tuple
 
 import torch
 
@@ -33,12 +33,12 @@ class Link:
         """Begins to copy bases to the host, after everything that was computed so far."""
         if self.out is None:
             for k, base in enumerate(bases):
-                self._buffer(name, k, base).copy_(_raw(base.tensor))
+                self._buffer(name, k, base).copy_(_raw(base.there()))
             return None
         self.out.wait_event(torch.cuda.current_stream(self.device).record_event())
         with torch.cuda.stream(self.out):
             for k, base in enumerate(bases):
-                self._buffer(name, k, base).copy_(_raw(base.tensor), non_blocking=True)
+                self._buffer(name, k, base).copy_(_raw(base.there()), non_blocking=True)
             return self.out.record_event()
 
     def fetch(self, name: Hashable, bases: List[Base], sent: Any) -> Any:
@@ -50,15 +50,26 @@ class Link:
             base.tensor = torch.empty(base.bytes, dtype=torch.uint8, device=self.device)
         if self.back is None:
             for k, base in enumerate(bases):
-                base.tensor.copy_(self._buffer(name, k, base))
+                base.there().copy_(self._buffer(name, k, base))
             return None
         self.back.wait_event(torch.cuda.current_stream(self.device).record_event())
         if sent is not None:
             self.back.wait_event(sent)
         with torch.cuda.stream(self.back):
             for k, base in enumerate(bases):
-                base.tensor.copy_(self._buffer(name, k, base), non_blocking=True)
+                base.there().copy_(self._buffer(name, k, base), non_blocking=True)
             return self.back.record_event()
+
+    def send_storage(self, name: Hashable, t: torch.Tensor) -> Any:
+        """Begins to copy the storage behind t to the host."""
+        return self.send(name, [Base(t)])
+
+    def fetch_storage(self, name: Hashable, size: int, sent: Any) -> Tuple[torch.Tensor, Any]:
+        """Begins to copy a storage of so many bytes back; the bytes, and what to wait for."""
+        base = Base(torch.empty(0, dtype=torch.uint8, device=self.device))
+        base.bytes = size
+        arrives = self.fetch(name, [base], sent)
+        return base.there(), arrives
 
     def wait(self, event: Any) -> None:
         """Lets what is computed from here on wait for a transfer."""

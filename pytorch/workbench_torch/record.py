@@ -67,6 +67,12 @@ class Base:
         self.tensor: Optional[torch.Tensor] = tensor
         self.bytes = memory.storage(tensor).nbytes()
 
+    def there(self) -> torch.Tensor:
+        """What the device has of it."""
+        if self.tensor is None:
+            raise AssertionError("a saved tensor is used while it is on the host")
+        return self.tensor
+
 
 class View:
     """A tensor in a Base."""
@@ -78,9 +84,7 @@ class View:
         self.sizes, self.strides, self.offset = t.shape, t.stride(), t.storage_offset()
 
     def tensor(self) -> torch.Tensor:
-        t = self.base.tensor
-        if t is None:
-            raise AssertionError("a saved tensor is used while it is on the host")
+        t = self.base.there()
         if t.dtype == self.dtype and t.shape == self.sizes and t.stride() == self.strides and t.storage_offset() == self.offset:
             return t.detach()
         with torch.no_grad():

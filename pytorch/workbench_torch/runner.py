@@ -456,10 +456,10 @@ def check(chain: Chain, plan: Plan, n: int) -> Dict[int, int]:
             raise Refused(f"operation {o} is unknown")
     if ("delta", 0) not in stored:
         raise Refused("the plan ends before the backward of layer 1")
-    for number, layer in enumerate(chain.layers, 1):
-        if layer.attributes and runs.get(number, 0) > 1:
+    for number, of in enumerate(chain.layers, 1):
+        if of.attributes and runs.get(number, 0) > 1:
             raise Refused(
-                f"layer {number} ({layer.name}) computes something else when it runs again, it changes {', '.join(layer.attributes)}; "
+                f"layer {number} ({of.name}) computes something else when it runs again, it changes {', '.join(of.attributes)}; "
                 f"the plan runs it {runs[number]} times: keep that in a buffer, which is put back"
             )
     return runs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from typing import Any, Callable, ContextManager, Iterator, List
+from typing import Any, Callable, ContextManager, Iterator, List, Tuple
 
 import torch
 from torch import nn
@@ -64,25 +64,41 @@ class Generators:
         return not torch.equal(self.cpu, now.cpu) or any(not torch.equal(a, b) for a, b in zip(self.cuda, now.cuda))
 
 
-def autocast_as_now() -> List[Callable[[], ContextManager[None]]]:
-    """Makers of contexts with today's autocast modes, for runs that come later.
+Modes = List[Callable[[], ContextManager[None]]]
+
+
+def autocast_as_now() -> Modes:
+    """Makers of contexts with today's autocast modes, for runs that come later; none where autocast is off.
 
     They keep no casts of weights for later: those made without gradients would be used with them.
     """
-    cpu, cpu_type = torch.is_autocast_cpu_enabled(), torch.get_autocast_cpu_dtype()
-    modes: List[Callable[[], ContextManager[None]]] = [
-        lambda: torch.autocast("cpu", dtype=cpu_type, enabled=cpu, cache_enabled=False)
-    ]
-    if torch.cuda.is_available():
-        gpu, gpu_type = torch.is_autocast_enabled(), torch.get_autocast_gpu_dtype()
-        modes.append(lambda: torch.autocast("cuda", dtype=gpu_type, enabled=gpu, cache_enabled=False))
+    modes: Modes = []
+    for device, enabled, dtype in _autocasts():
+        if enabled:
+            modes.append(lambda device=device, dtype=dtype: torch.autocast(device, dtype=dtype, cache_enabled=False))
     return modes
 
 
+def _autocasts() -> List[Tuple[str, bool, torch.dtype]]:
+    """By type of device, whether autocast is on and to which dtype it casts."""
+    if hasattr(torch, "get_autocast_dtype"):  # torch 2.4 on, where the functions below are deprecated
+        return [(d, torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in ("cpu", "cuda")]
+    return [
+        ("cpu", torch.is_autocast_cpu_enabled(), torch.get_autocast_cpu_dtype()),
+        ("cuda", torch.is_autocast_enabled(), torch.get_autocast_gpu_dtype()),
+    ]
+
+
 @contextmanager
-def autocast(modes: List[Callable[[], ContextManager[None]]]) -> Iterator[None]:
-    """All of the modes that :func:`autocast_as_now` noted."""
+def autocast(modes: Modes) -> Iterator[None]:
+    """All of the modes that :func:`autocast_as_now` noted, and no others."""
+    now = [device for device, enabled, _ in _autocasts() if enabled]
+    if not modes and not now:
+        yield
+        return
     with ExitStack() as stack:
+        for device in now:
+            stack.enter_context(torch.autocast(device, enabled=False))
         for mode in modes:
             stack.enter_context(mode())
         yield
