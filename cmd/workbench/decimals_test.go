@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"workbench/model/testfile"
 )
 
 // Instances whose sizes are written with %[1]s behind them: "" for bytes, "e-1" for
@@ -33,14 +35,15 @@ const (
 // Commands on an instance in tenths of bytes say the same as on the one in bytes,
 // with a tenth of all sizes; limits are rounded down to the unit.
 func TestTenthsInCommands(t *testing.T) {
-	for _, x := range []struct{ problem, document, formulation string }{
+	type subject struct{ problem, document, formulation string }
+	for _, x := range testfile.Few(1, []subject{
 		{"remat", tenthsChain, "chain-milp-bound"},
 		{"activation-offload", tenthsChain, "offload"},
 		{"remat-offload", tenthsChain, "remat-offload"},
 		{"weight-offload", tenthsChain, "weights-nested"},
 		{"remat", tenthsGraph, "checkmate-strong"},
 		{"swap", tenthsFunctions, "swap"},
-	} {
+	}...) {
 		in := func(suffix, bandwidth string) func(format string) any {
 			folder := t.TempDir()
 			file, plan := filepath.Join(folder, "instance.json"), filepath.Join(folder, "plan.json")
