@@ -2,9 +2,13 @@ package method
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"workbench/bench/run"
 	"workbench/heuristics/rematgraph"
+	"workbench/ilp/formulation"
+	"workbench/ilp/knapsack"
 	"workbench/model/graph"
 	"workbench/model/plan"
 	"workbench/model/stages"
@@ -57,6 +61,11 @@ func GraphMethods() []*run.Method {
 		m.Takes = graphs
 		return m
 	}
+	onStep := func(name, source, summary, complexity string, work func(context.Context, *stages.View, run.Setting) (*plan.Plan, error)) *run.Method {
+		m := onGraph(name, source, summary, complexity, work)
+		m.Takes = []string{training.Kind} // graphs/v1 do not say what their nodes compute
+		return m
+	}
 	return []*run.Method{
 		onGraph("chen", "Chen et al. 2016, Checkmate §3", "keeps only the tensors at which the graph can be cut; the best number of segments that fits", "O(n²)",
 			func(ctx context.Context, v *stages.View, s run.Setting) (*plan.Plan, error) {
@@ -66,17 +75,69 @@ func GraphMethods() []*run.Method {
 			func(ctx context.Context, v *stages.View, s run.Setting) (*plan.Plan, error) {
 				return rematgraph.Linearised(ctx, v, s.Platform)
 			}),
-		onGraph("min-cut", "PyTorch, AOTAutograd's default partitioner", "keeps the values of least bytes from which pointwise operations make all that the backward reads", "a maximum flow of 2n nodes",
+		onStep("min-cut", "PyTorch, AOTAutograd's default partitioner", "keeps the values of least bytes from which pointwise operations make all that the backward reads", "a maximum flow of 2n nodes",
 			func(_ context.Context, v *stages.View, s run.Setting) (*plan.Plan, error) {
 				return rematgraph.MinCut(v, s.Platform, false)
 			}),
-		onGraph("min-cut-aggressive", "PyTorch, the same with aggressive_recomputation", "the same with all operations but products, convolutions, attention and random ones", "as min-cut",
+		onStep("min-cut-aggressive", "PyTorch, the same with aggressive_recomputation", "the same with all operations but products, convolutions, attention and random ones", "as min-cut",
 			func(_ context.Context, v *stages.View, s run.Setting) (*plan.Plan, error) {
 				return rematgraph.MinCut(v, s.Platform, true)
 			}),
+		onStep("knapsack-greedy", "PyTorch, activation_memory_budget, greedy", "min-cut, beside which products and what else is dear is saved as a budget allows: most time for its bytes first; the best of 101 budgets by replay", "101 maximum flows",
+			func(ctx context.Context, v *stages.View, s run.Setting) (*plan.Plan, error) {
+				return rematgraph.WithinBudget(ctx, "knapsack-greedy", v, s.Platform, rematgraph.KnapsackGreedy)
+			}),
+		onStep("knapsack-dp", "PyTorch, activation_memory_budget, dp", "the same by a dynamic program over parts of 1/10000 of the budget", "101 maximum flows, O(10000·n)",
+			func(ctx context.Context, v *stages.View, s run.Setting) (*plan.Plan, error) {
+				return rematgraph.WithinBudget(ctx, "knapsack-dp", v, s.Platform, rematgraph.KnapsackDP)
+			}),
+		solved(onStep("knapsack-ilp", "PyTorch, activation_memory_budget, ilp", "the same by a MILP, to a gap of 1e-4", "101 maximum flows and MILPs of a row", nil)),
 		onGraph("search", "ours", "local search over what is retained in each stage, from the best of the others", "O(n²) a move at worst",
 			func(ctx context.Context, v *stages.View, s run.Setting) (*plan.Plan, error) {
 				return rematgraph.Search(ctx, v, s.Platform, uint64(s.Seed), searchRounds)
 			}),
 	}
 }
+
+// solved makes a method the one whose knapsacks are MILPs.
+func solved(m *run.Method) *run.Method {
+	m.Solver = true
+	m.Run = func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+		v, err := graphView(in)
+		if err != nil {
+			return nil, err
+		}
+		out := &run.Outcome{}
+		p, err := rematgraph.WithinBudget(ctx, m.Name, v, s.Platform, func(memory, time []float64) func(float64) ([]bool, error) {
+			return func(budget float64) ([]bool, error) {
+				program, err := knapsack.Program(memory, time, budget)
+				if err != nil {
+					return nil, err
+				}
+				r, err := s.Task(in, "milp", nil).Run(ctx, formulation.Phases(&formulation.Phase{Program: program, Gap: scipyGap}))
+				if err != nil {
+					return nil, err
+				}
+				out.Take(r)
+				if r.X == nil {
+					return nil, fmt.Errorf("%w: the solver has no choice for a budget of %g: %v", plan.ErrNoPlan, budget, r.Ended)
+				}
+				saved := make([]bool, len(memory))
+				for i := range saved {
+					saved[i] = r.X[i] > 0.5
+				}
+				return saved, nil
+			}
+		})
+		out.Plan, out.Stopped = p, ctx.Err() != nil
+		if errors.Is(err, plan.ErrNoPlan) && out.Model != nil {
+			out.Note = err.Error() // what was solved is told, too
+			err = nil
+		}
+		return out, userError(err)
+	}
+	return m
+}
+
+// scipyGap is the relative gap at which scipy.optimize.milp ends if nothing is said.
+const scipyGap = 1e-4

@@ -32,20 +32,38 @@ func MinCut(v *stages.View, p platform.Platform, aggressive bool) (*plan.Plan, e
 	if aggressive {
 		method, cheap = "min-cut-aggressive", light
 	}
-	if !slices.ContainsFunc(v.Graph.Nodes, func(n training.Node) bool { return strings.HasPrefix(n.Operation, aten) }) {
-		return nil, fmt.Errorf("%s: %w: no node has an operation of ATen (as %sadd.Tensor), so that it is not known what is cheap to compute again", method, plan.ErrNoPlan, aten)
+	if err := v.Fits(p.Memory); err != nil {
+		return nil, err
 	}
-	c := &partition{v: v, again: make([]bool, v.N)}
+	if !known(v) {
+		return nil, unknown(method)
+	}
+	c := newPartition(v)
 	c.split(cheap)
 	return fit(method, c.carryOut(), p)
 }
 
 const aten = "aten."
 
+// known reports whether there are operations of which it is known what is cheap.
+func known(v *stages.View) bool {
+	return slices.ContainsFunc(v.Graph.Nodes, func(n training.Node) bool { return strings.HasPrefix(n.Operation, aten) })
+}
+
+// unknown is the error where there are none.
+func unknown(method string) error {
+	return fmt.Errorf("%s: %w: no node has an operation of ATen (as %sadd.Tensor), so that it is not known what is cheap to compute again", method, plan.ErrNoPlan, aten)
+}
+
 // partition is a step cut between forward (and loss) and backward.
 type partition struct {
-	v     *stages.View
-	again []bool // by node: a forward that runs again
+	v       *stages.View
+	allowed []bool // by node: a forward that may run again, though it is not cheap
+	again   []bool // by node: a forward that runs again
+}
+
+func newPartition(v *stages.View) *partition {
+	return &partition{v: v, allowed: make([]bool, v.N), again: make([]bool, v.N)}
 }
 
 // forward reports whether node j belongs to the forward part.
@@ -90,10 +108,13 @@ func (c *partition) split(cheap func(string) bool) {
 	}
 }
 
-// mayRunAgain reports whether a forward may run again: it is cheap, and no reduction to
-// less than a quarter, the result of which is as well kept.
+// mayRunAgain reports whether a forward may run again: it is allowed to, or it is cheap, and
+// no reduction to less than a quarter, the result of which is as well kept.
 func (c *partition) mayRunAgain(j int, cheap func(string) bool) bool {
 	n := &c.v.Graph.Nodes[j]
+	if c.allowed[j] {
+		return true
+	}
 	if c.v.Once[j] || n.Random {
 		return false
 	}

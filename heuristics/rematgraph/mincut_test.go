@@ -39,7 +39,7 @@ func TestMinCut(t *testing.T) {
 		v := view(t, g)
 		all, _, _ := v.StoreAll().Peak()
 		for _, cheap := range []func(string) bool{pointwise, light} {
-			c := &partition{v: v, again: make([]bool, v.N)}
+			c := newPartition(v)
 			c.split(cheap)
 			var may []int
 			for j := range v.N {

@@ -70,6 +70,7 @@ func (s *search) start() {
 	s.remember(newState(s.v.StoreAll(), s.limit))
 	s.remember(newState(s.v.Frugal(), s.limit))
 	s.chen()
+	s.partitioned()
 	s.guided()
 	if s.v.N <= largeGraph {
 		s.linearised()
@@ -136,6 +137,29 @@ func (s *search) chen() {
 	}
 	if best != nil {
 		s.try(best, exact)
+	}
+}
+
+// partitioned starts from the best of PyTorch's partitions of the step that fit, where its
+// operations are known: by minimum cuts and under budgets.
+func (s *search) partitioned() {
+	if !known(s.v) {
+		return
+	}
+	for _, solve := range []Knapsack{KnapsackGreedy, KnapsackDP} {
+		all, err := Budgets(s.ctx, "search", s.v, solve)
+		if err != nil {
+			return
+		}
+		if best := fastest(all, s.limit); best != nil {
+			s.remember(newState(best, s.limit))
+			s.try(best, exact)
+		}
+	}
+	for _, cheap := range []func(string) bool{pointwise, light} {
+		c := newPartition(s.v)
+		c.split(cheap)
+		s.try(c.carryOut(), exact)
 	}
 }
 

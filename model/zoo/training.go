@@ -74,9 +74,23 @@ func (s *stepper) name(k int) string { return s.n.operations[s.groups[k].operati
 func (s *stepper) kind(k int) string {
 	var kinds []string
 	for _, i := range s.groups[k].operations {
-		kinds = append(kinds, s.n.operations[i].kind)
+		kind := s.n.operations[i].kind
+		if name, is := aten[kind]; is {
+			kind = "aten." + name + ".default"
+		}
+		kinds = append(kinds, kind)
 	}
 	return strings.Join(kinds, "+")
+}
+
+// aten are the names in ATen of kinds of operations, by which PyTorch's partitioner tells
+// the cheap ones. An LSTM's step is products of matrices.
+var aten = map[string]string{
+	"add": "add", "average-pool": "avg_pool2d", "batch-norm": "native_batch_norm", "concat": "cat", "conv": "convolution",
+	"depthwise-conv": "convolution", "dropout": "native_dropout", "embedding": "embedding", "gelu": "gelu",
+	"instance-norm": "native_batch_norm", "layer-norm": "native_layer_norm", "linear": "addmm", "lstm": "addmm",
+	"matmul": "bmm", "max-pool": "max_pool2d_with_indices", "pad": "constant_pad_nd", "relu": "relu", "softmax": "_softmax",
+	"tanh": "tanh", "transposed-conv": "convolution", "upsample": "upsample_bilinear2d",
 }
 
 // forwardNode adds the node of group k, the last of which is the loss.
