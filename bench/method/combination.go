@@ -69,8 +69,8 @@ func (c *combination) run(ctx context.Context, in *run.Instance, s run.Setting) 
 			return nil, j.infeasible()
 		}
 	}
-	if !j.over() || s.Document {
-		c.beside(j)
+	if j.Best() == nil || !j.over() || s.Document {
+		c.beside(j) // after the limit, too: the search begins with what is there at once
 	}
 	return j.outcome(ctx, c.name)
 }
