@@ -3,8 +3,9 @@
 // Shilova, "Pipelined model parallelism: complexity results and memory
 // considerations", and Shilova's thesis). It holds the validated instance with
 // its sums, what stages store, the least memory and why a smaller one is too
-// little, the delay ⊕ of 7.1.2, and bounds in closed form. The verifier
-// (model/plan) and the exhaustive search do not use it.
+// little, the delay ⊕ of 7.1.2, bounds in closed form, and periodic patterns: how
+// they are timed, what they store and how they become plans. The verifier
+// (model/periodic) and the exhaustive search do not use it.
 //
 // Layers are numbered 1..N as in [004], N = L+1 being the loss; layer 0 is the
 // input. A stage s(i,j), or a run, is layers i..j on one processor whose

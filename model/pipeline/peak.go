@@ -4,20 +4,20 @@ import (
 	"workbench/model/plan"
 )
 
-// peak returns the largest memory of a processor in the instance's model, bytes.
-func (s *pattern) peak(in *instance) float64 {
+// Peak returns the largest memory of a processor in the instance's model, bytes.
+func (s *Pattern) Peak(in *Instance) float64 {
 	peak := 0.0
-	for _, m := range s.memory(in) {
+	for _, m := range s.Memory(in) {
 		peak = max(peak, m)
 	}
 	return peak
 }
 
-// memory returns the memory of each processor in the instance's model. A
+// Memory returns the memory of each processor in the instance's model. A
 // processor's operations follow each other in a cycle; all that counts is how
 // many of them lie between the ends of what is stored, so an operation gets the
 // number of its place, R more for each period later. O(ops·(log ops + k)).
-func (s *pattern) memory(in *instance) []float64 {
+func (s *Pattern) Memory(in *Instance) []float64 {
 	lists := make([][]run, in.Platform.Processors)
 	for _, r := range s.sequence(in) {
 		if r.op == plan.OpF || r.op == plan.OpB {
@@ -30,30 +30,30 @@ func (s *pattern) memory(in *instance) []float64 {
 			peaks[p] = s.processor(in, list)
 		}
 	}
-	for k, st := range s.stages {
+	for k, st := range s.Stages {
 		peaks[st.Processor] += in.Weights[st.To] - in.Weights[st.From-1]
-		if k > 0 && s.stages[k-1].Processor != st.Processor {
+		if k > 0 && s.Stages[k-1].Processor != st.Processor {
 			peaks[st.Processor] += in.Buffer[st.From-1]
-			peaks[s.stages[k-1].Processor] += in.Buffer[st.From-1]
+			peaks[s.Stages[k-1].Processor] += in.Buffer[st.From-1]
 		}
 	}
 	return peaks
 }
 
 // processor returns what one processor holds beside weights and buffers.
-func (s *pattern) processor(in *instance, list []run) float64 {
+func (s *Pattern) processor(in *Instance, list []run) float64 {
 	places := make([]int, len(list)) // absolute place of each run
 	for z, r := range list {
-		places[z] = z + len(list)*((r.batch-r.shift)/s.k)
+		places[z] = z + len(list)*((r.batch-r.shift)/s.K)
 	}
-	forward, backward := make([]int, (in.N+1)*s.k), make([]int, (in.N+1)*s.k)
+	forward, backward := make([]int, (in.N+1)*s.K), make([]int, (in.N+1)*s.K)
 	here := make([]bool, in.N+1)
 	for i, r := range list {
 		if r.op == plan.OpF {
-			forward[r.layer*s.k+r.batch] = places[i]
+			forward[r.layer*s.K+r.batch] = places[i]
 			here[r.layer] = true
 		} else {
-			backward[r.layer*s.k+r.batch] = places[i]
+			backward[r.layer*s.K+r.batch] = places[i]
 		}
 	}
 	if !in.Task {
@@ -63,10 +63,10 @@ func (s *pattern) processor(in *instance, list []run) float64 {
 				continue
 			}
 			nca := 0
-			for m := range s.k {
+			for m := range s.K {
 				count := 0
-				for q := range s.k {
-					count += between(forward[l*s.k+q], backward[l*s.k+q], forward[l*s.k+m]+1, len(list))
+				for q := range s.K {
+					count += between(forward[l*s.K+q], backward[l*s.K+q], forward[l*s.K+m]+1, len(list))
 				}
 				nca = max(nca, count)
 			}
@@ -79,13 +79,13 @@ func (s *pattern) processor(in *instance, list []run) float64 {
 		if !here[l] {
 			continue
 		}
-		for m := range s.k {
-			f, b := forward[l*s.k+m], backward[l*s.k+m]
+		for m := range s.K {
+			f, b := forward[l*s.K+m], backward[l*s.K+m]
 			h.add(f, b, in.A[l-1])
 			// Direct dependencies: a result waits for the next operation.
 			if l < in.N && here[l+1] {
-				h.add(f, forward[(l+1)*s.k+m]-1, in.A[l])
-				h.add(backward[(l+1)*s.k+m], b-1, in.D[l])
+				h.add(f, forward[(l+1)*s.K+m]-1, in.A[l])
+				h.add(backward[(l+1)*s.K+m], b-1, in.D[l])
 			}
 			if l == in.N {
 				h.add(f, b-1, in.A[l])
