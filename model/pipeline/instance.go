@@ -63,13 +63,13 @@ type Instance struct {
 	Cut     []float64 // C(ℓ) = (a_ℓ+δ_ℓ)/β of the cut behind layer ℓ, 1 ≤ ℓ < N
 	Buffer  []float64 // a_ℓ+δ_ℓ: buffers on each side of that cut
 
-	most  []float64 // the task model's peaks of stages: see peaks
-	least *Least    // once known
+	most  [][]float64 // the task model's peaks of stages: see peaks
+	least *Least      // once known
 }
 
 // New reads an instance. model is a memory model, "" is the task model. The
 // error wraps ErrChain, ErrPlatform or ErrModel. Whether anything fits is left
-// to [Instance.Infeasible]. O(n²).
+// to [Instance.Infeasible]. O(n·log n).
 func New(c *chain.Chain, p platform.Platform, model string) (*Instance, error) {
 	if model == "" {
 		model = plan.TaskModel
@@ -111,10 +111,17 @@ func New(c *chain.Chain, p platform.Platform, model string) (*Instance, error) {
 	return in, nil
 }
 
+// mostLayers is how many layers a chain has at most: bounds, least memory and the best
+// contiguous allocation take O(P·n²), a second for 2,000.
+const mostLayers = 4000
+
 // check says what means nothing in an instance.
 func check(c *chain.Chain, p platform.Platform, model string) error {
 	if c == nil || len(c.Layers) == 0 {
 		return fmt.Errorf("%w: it has no layers, at least one is needed", ErrChain)
+	}
+	if n := len(c.Layers); n > mostLayers {
+		return fmt.Errorf("%w: chain %q has %d layers, pipelines are planned for at most %d: join layers", ErrChain, c.Name, n, mostLayers)
 	}
 	for i, l := range c.Layers {
 		for _, x := range []float64{l.ForwardTime, l.BackwardTime} {
