@@ -82,7 +82,9 @@ func (c *combination) beside(j *joint) {
 	go func() {
 		defer close(ended)
 		more := c.search(j, 0)
-		j.end()
+		if !c.always { // else what has been met may not bind what the proof looks for
+			j.end()
+		}
 		close(first)
 		if !limited {
 			<-proved

@@ -10,9 +10,11 @@ import (
 
 	"workbench/bench/run"
 	"workbench/bench/timeline"
+	"workbench/heuristics/pipegraph"
 	"workbench/heuristics/pipeline"
 	"workbench/model/allocator"
 	"workbench/model/chain"
+	"workbench/model/graph"
 	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -34,9 +36,9 @@ func Pipeline() *run.Problem {
 		Title:     "which GPU computes which layers, and a periodic pattern that overlaps mini-batches",
 		Source:    "[004] ch. 5–7",
 		Objective: "period per mini-batch T/k, seconds",
-		Takes:     []string{chain.Kind},
+		Takes:     []string{chain.Kind, graph.Kind},
 		Word:      "period",
-		Defaults:  []string{"pipeline-milp"},
+		Defaults:  []string{"pipeline-milp", "search"},
 		Example:   "zoo:resnet50?image=1000&batch=8",
 		Memory:    "8GiB", Bandwidth: platform.FormatRate(defaultBandwidth),
 		Parallel: true,
@@ -51,8 +53,8 @@ func Pipeline() *run.Problem {
 			return []run.Line{{Label: "period", Text: fmt.Sprintf("%s a mini-batch: T = %s for %d", platform.FormatSeconds(r.Report.Makespan), platform.FormatSeconds(*r.Plan.Period), max(1, r.Plan.K))}}
 		},
 		Timeline: timeline.Patterns(), Tensors: allocator.OfPipeline,
-		Subjects: []*subject.Subject{subject.Pipeline()},
-		Tiny:     map[string]string{chain.Kind: tinyPipeline},
+		Subjects: []*subject.Subject{subject.Pipeline(), subject.GraphPipeline()},
+		Tiny:     map[string]string{chain.Kind: tinyPipeline, graph.Kind: tinyGraph},
 	}
 }
 
@@ -96,13 +98,13 @@ func pipelineRange(in *run.Instance) (low, high float64) {
 
 func pipelineSpan(in *run.Instance) (low, high float64) {
 	p := platform.Platform{Memory: 1, Bandwidth: defaultBandwidth, Processors: DefaultProcessors, WeightCopies: platform.DefaultWeightCopies}
-	x, err := view.New(in.Chain(), p, "")
+	x, err := layersOf(in, p, "")
 	if err != nil {
 		return 0, 0 // the methods will say what is wrong
 	}
 	low = x.Least().High
 	p.Memory = math.MaxFloat64 / 4
-	free, err := pipeline.OneFOneBStar(in.Chain(), p, pipeline.Options{})
+	free, err := onLayers(pipeline.OneFOneBStar)(context.Background(), in, run.Setting{Platform: p})
 	if err != nil {
 		return low, low // the methods will say what is wrong
 	}
@@ -115,6 +117,9 @@ func pipelineBound() func(*run.Instance, run.Setting) run.Bound {
 		return proof.BySearch(in.Compute()/float64(max(s.Platform.Processors, 1)), "load")
 	}
 	return closedForms(plan.Pipeline, load, func(in *run.Instance, s run.Setting) ([]run.Bound, error) {
+		if in.Graph() != nil {
+			return graphPipelineBounds(in, s)
+		}
 		x, err := view.New(in.Chain(), s.Platform, s.MemoryModel)
 		if err != nil {
 			return nil, err // the methods will say what is wrong
@@ -128,10 +133,8 @@ func pipelineBound() func(*run.Instance, run.Setting) run.Bound {
 
 // pipelineMethods is the table of methods for pipelines.
 func PipelineMethods() []*run.Method {
-	heuristic := func(name, source, summary, complexity string, work func(*chain.Chain, platform.Platform, pipeline.Options) (*plan.Plan, error)) *run.Method {
-		return heuristic(name, source, summary, complexity, func(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
-			return work(in.Chain(), s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
-		})
+	heuristic := func(name, source, summary, complexity string, work pipegraph.Method) *run.Method {
+		return heuristic(name, source, summary, complexity, onLayers(work))
 	}
 	return []*run.Method{
 		heuristic("pipedream", "PipeDream, [004] 6.5", "its partition, with and without its memory model, and eager 1F1B for each number of mini-batches in flight, simulated for 500", "O(P·n²) and the simulations", pipeline.PipeDream),
@@ -145,26 +148,30 @@ func PipelineMethods() []*run.Method {
 		heuristic("madpipe-paper", "[004] 7.3", "one allocation of MadPipe's program with the grid of the thesis, scheduled by the list scheduler", "O(P·n²·grid) a period, and a schedule", pipeline.MadPipePaper),
 		heuristic("search", "ours", "moves layers and stages between processors, from the best of the others, and beam searches over allocations", "a schedule a move, O(200·n³) a beam", pipeline.Search),
 		{
-			Name: "madpipe-milp", Kind: run.Heuristic, Source: "[004] 7.1, 7.2", Solver: true,
+			Takes: []string{chain.Kind},
+			Name:  "madpipe-milp", Kind: run.Heuristic, Source: "[004] 7.1, 7.2", Solver: true,
 			Summary:    "MadPipe's allocation, scheduled by the stage ILP",
 			Complexity: "exponential; O(stages²) binaries",
 			Run:        madPipeMILP,
 		},
 		{
-			Name: "branch-and-bound", Kind: run.Exact, Source: "ours",
+			Takes: []string{chain.Kind},
+			Name:  "branch-and-bound", Kind: run.Exact, Source: "ours",
 			Summary:     "search among 1-periodic patterns, then allocations layer by layer with bounds on loads, delays and memory, and their patterns by the order of operations",
 			Complexity:  "exponential; O(n²/P) an allocation, O(n²) a decision",
 			Assumptions: []string{plan.OnePeriodic},
 			Run:         exactPipeline,
 		},
 		{
-			Name: "contiguous-optimum", Kind: run.Heuristic, Source: "ours",
+			Takes: []string{chain.Kind},
+			Name:  "contiguous-optimum", Kind: run.Heuristic, Source: "ours",
 			Summary:    "branch-and-bound among allocations that give each processor layers in a row: a bound of these is in the note",
 			Complexity: "exponential, as branch-and-bound",
 			Run:        contiguousOptimum,
 		},
 		{
-			Name: "pipeline-milp", Kind: run.Exact, Source: "[004] ch. 6, 7.2; ours", Solver: true,
+			Takes: []string{chain.Kind},
+			Name:  "pipeline-milp", Kind: run.Exact, Source: "[004] ch. 6, 7.2; ours", Solver: true,
 			Parts:      []string{"1f1b-star", "k-periodic", "madpipe", "search", "branch-and-bound"},
 			Summary:    "search and branch-and-bound, then allocations by one MILP, their patterns by another and cuts between them, for bounds that close on the period",
 			Complexity: "exponential; O(n·P) binaries an allocation, O(n²) a pattern",

@@ -62,17 +62,18 @@ func rank(name string) []int {
 	return []int{2}
 }
 
-// drawable is nil for a pattern that can be drawn.
-func drawable(in plan.Instance, p *plan.Plan) error {
+// drawable returns the layers of a pattern that can be drawn.
+func drawable(in plan.Instance, p *plan.Plan) (*chain.Chain, error) {
+	c, err := periodic.Line(in, p)
 	switch {
-	case plan.As[*chain.Chain](in) == nil:
-		return fmt.Errorf("%w: a pattern is of a chain", plan.ErrUnreadable)
+	case err != nil:
+		return nil, err
 	case p.Period == nil || !(*p.Period > 0) || math.IsInf(*p.Period, 0):
-		return fmt.Errorf("%w: a pattern has a period", plan.ErrUnreadable)
+		return nil, fmt.Errorf("%w: a pattern has a period", plan.ErrUnreadable)
 	case len(resources(p)) == 0:
-		return fmt.Errorf("%w: no operation has a resource", plan.ErrUnreadable)
+		return nil, fmt.Errorf("%w: no operation has a resource", plan.ErrUnreadable)
 	}
-	return nil
+	return c, nil
 }
 
 // patternSVG draws one period of a pattern: a lane for each GPU and link, below them
@@ -80,7 +81,8 @@ func drawable(in plan.Instance, p *plan.Plan) error {
 // in this period, also where it goes on from the period before. Where there is no room for
 // that, neighbours of one mini-batch share a label.
 func patternSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
-	if err := drawable(in, p); err != nil {
+	c, err := drawable(in, p)
+	if err != nil {
 		return fmt.Errorf("timeline: %w", err)
 	}
 	lanes := resources(p)
@@ -92,7 +94,7 @@ func patternSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	if o.Width == 0 {
 		o.Width = min(max(defaultWidth, passWidth*most), mostWidth)
 	}
-	d := &drawing{Writer: bufio.NewWriter(w), chain: plan.As[*chain.Chain](in), plan: p}
+	d := &drawing{Writer: bufio.NewWriter(w), chain: c, instance: in, plan: p}
 	d.lay(o, *p.Period, heightOf(make([]lane, len(lanes))))
 	memory := d.patternMemory()
 	d.curveEnd = d.curveTop + memory.height()
@@ -125,7 +127,7 @@ func (d *drawing) patternMeasures() string {
 	if d.plan.K > 1 {
 		s += fmt.Sprintf(" for %d mini-batches", d.plan.K)
 	}
-	sum, err := periodic.SummarizePipeline(d.chain, d.plan)
+	sum, err := periodic.SummarizePipeline(d.instance, d.plan)
 	if err != nil {
 		return s
 	}
@@ -297,10 +299,11 @@ func patternColour(op string) string {
 
 // patternTrace writes one period of a pattern: a track for each resource.
 func patternTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
-	if err := drawable(in, p); err != nil {
+	c, err := drawable(in, p)
+	if err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}
-	d := &drawing{chain: plan.As[*chain.Chain](in), plan: p, period: *p.Period}
+	d := &drawing{chain: c, instance: in, plan: p, period: *p.Period}
 	events := []traceEvent{process("pipeline")}
 	for i, lane := range resources(p) {
 		events = append(events, thread(i+1, lane.name)...)

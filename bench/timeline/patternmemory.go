@@ -35,11 +35,11 @@ type panel struct {
 // patternMemory replays the plan; of one that cannot be, there are no panels.
 func (d *drawing) patternMemory() *patternMemory {
 	m := &patternMemory{drawing: d, stage: d.plan.MemoryModel == plan.StageModel}
-	profile, err := periodic.PipelineProfile(d.chain, d.plan)
+	profile, err := periodic.PipelineProfile(d.instance, d.plan)
 	if err != nil || profile == nil {
 		return m
 	}
-	sum, err := periodic.SummarizePipeline(d.chain, d.plan)
+	sum, err := periodic.SummarizePipeline(d.instance, d.plan)
 	if err != nil {
 		return m
 	}

@@ -123,9 +123,10 @@ func weightsSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 // A drawing is a picture being written.
 type drawing struct {
 	*bufio.Writer
-	chain   *chain.Chain
-	plan    *plan.Plan
-	samples []periodic.Sample
+	chain    *chain.Chain
+	instance plan.Instance // of a pattern
+	plan     *plan.Plan
+	samples  []periodic.Sample
 
 	period, width, scale         float64
 	lanesEnd, curveTop, curveEnd float64

@@ -71,9 +71,9 @@ type allocations struct {
 	spare    float64   // bytes that all processors have left on average, as mayFit found last
 
 	nodes, decisions int64
-	undecided        bool          // an allocation was left without pattern or proof
-	short            bool          // because of the budget
-	found            *view.Pattern // of at most that period
+	undecided        bool     // an allocation was left without pattern or proof
+	short            bool     // because of the budget
+	found            *pattern // of at most that period
 }
 
 // none is the owner of light layers.
@@ -95,7 +95,7 @@ func newAllocations(in *instance, period float64, heavy, every bool, ended func(
 	a.links = make([]float64, in.Procs*in.Procs)
 	some := false
 	for l := 1; l <= n; l++ {
-		a.light[l] = !heavy && in.Time(l, l) <= lightTime*period && in.A[l-1]+in.A[l]+in.D[l]+in.D[l-1]+in.Copies*in.W[l] <= lightMemory*in.Memory
+		a.light[l] = !heavy && in.Time(l, l) <= lightTime*period && in.Kept[l]+in.A[l]+in.D[l]+in.D[l-1]+in.Copies*in.W[l] <= lightMemory*in.Memory
 		some = some || !a.light[l]
 	}
 	if !some {
@@ -105,7 +105,7 @@ func newAllocations(in *instance, period float64, heavy, every bool, ended func(
 		if a.light[l] {
 			continue
 		}
-		a.hold[l] = in.A[l-1]
+		a.hold[l] = in.Kept[l]
 		if l < n && !a.light[l+1] && in.Procs > 1 {
 			a.buffer[l] = in.Buffer[l]
 			a.cutF[l], a.cutB[l] = in.A[l]/in.Platform.Bandwidth, in.D[l]/in.Platform.Bandwidth
@@ -262,7 +262,7 @@ func (a *allocations) runNeeds(i, j int) float64 {
 }
 
 // count is ⌈x/T⌉.
-func (a *allocations) count(x float64) float64 { return math.Ceil(x/a.period - view.Instant) }
+func (a *allocations) count(x float64) float64 { return math.Ceil(x/a.period - instant) }
 
 // needs is the most that the layers of a processor store at least beside weights
 // and buffers. O(k²) of k layers.

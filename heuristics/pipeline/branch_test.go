@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	view "workbench/model/pipeline"
-
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -213,7 +211,7 @@ func TestExactContiguousEqualsExhaustive(t *testing.T) {
 					return
 				}
 				all = min(all, x)
-				if contiguous(view.Merged(stages)) {
+				if contiguous(merged(stages)) {
 					best = min(best, x)
 				}
 			})
@@ -229,7 +227,7 @@ func TestExactContiguousEqualsExhaustive(t *testing.T) {
 				t.Fatalf("seed %d, %s: %v, optimum %v: %+v %+v", seed, model, err, best, c, p)
 			}
 			period := verified(t, c, x.Plan)
-			if !contiguous(view.Merged(x.Plan.Allocation)) || math.Abs(period-best) > 3*exhaustive.Closeness*best || x.Bound > best*(1+2*exhaustive.Closeness) || x.Bound < best*(1-3e-6) {
+			if !contiguous(merged(x.Plan.Allocation)) || math.Abs(period-best) > 3*exhaustive.Closeness*best || x.Bound > best*(1+2*exhaustive.Closeness) || x.Bound < best*(1-3e-6) {
 				t.Fatalf("seed %d, %s: %v to %v, optimum %v: %+v %+v", seed, model, x.Bound, period, best, c, p)
 			}
 			total++

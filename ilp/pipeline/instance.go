@@ -147,7 +147,7 @@ func (in *pipelineInstance) readStage(s int) {
 	from, to := in.stages[s].From, in.stages[s].To
 	stored, forward, backward := 0.0, 0.0, 0.0
 	for l := from; l <= to; l++ {
-		stored += x.A[l-1]
+		stored += x.Kept[l]
 		forward = max(forward, stored+x.A[l])
 		backward = max(backward, stored+x.D[l]+x.D[l-1])
 		in.d[f] += in.down(x.UF[l] / in.time)

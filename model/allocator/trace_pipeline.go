@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"workbench/model/chain"
+	"workbench/model/periodic"
 	"workbench/model/plan"
 )
 
@@ -32,7 +33,10 @@ type turn struct {
 // when it is made, on the same GPU, or from the start of F_ℓ, to the end of
 // B_ℓ; gradients and a_N while they are made, wait or are used ([004] 6.3).
 func OfPipeline(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
-	c := plan.As[*chain.Chain](in)
+	c, err := periodic.Line(in, p)
+	if err != nil {
+		return nil, err
+	}
 	n, size := c.Len(), sizes{c}
 	owner := make([]int, n+2)
 	gpus := 0
@@ -125,8 +129,11 @@ func (g *stageTracer) run(c *chain.Chain, p *plan.Plan, turns []turn, batches in
 		wait := &waiting[t.batch]
 		if t.step < g.n { // F_ℓ
 			l := t.step + 1
-			if *at(l - 1) = *wait; !g.here(t.step - 1) {
-				*at(l - 1) = g.take(t.start, g.a(l-1), plan.TensorA, l-1)
+			if c.Kept != nil { // not what crosses, but what B_ℓ reads of it
+				g.give(t.start, wait)
+			}
+			if *at(l - 1) = *wait; c.Kept != nil || !g.here(t.step-1) {
+				*at(l - 1) = g.take(t.start, c.KeptBy(l), plan.TensorA, l-1)
 			}
 			*wait = g.take(t.start, g.a(l), plan.TensorA, l)
 		} else { // B_ℓ

@@ -25,6 +25,22 @@ type Chain struct {
 	// Extra are fields of the user's own ("x-…"), of the chain, its input and
 	// its layers. They are written back where they stood.
 	Extra []strictjson.Extra
+
+	// Kept is what F_ℓ of a pipeline leaves for B_ℓ, at ℓ-1, of a chain that is a
+	// graph's forward in one order; nil: the layer's input a_{ℓ-1}. Files have none.
+	Kept []float64
+}
+
+// KeptBy returns what F_ℓ of a pipeline leaves for B_ℓ: its input, unless [Chain.Kept]
+// says what.
+func (c *Chain) KeptBy(l int) float64 {
+	switch {
+	case c.Kept != nil:
+		return c.Kept[l-1]
+	case l == 1:
+		return c.Input.Activation
+	}
+	return c.Layers[l-2].Activation
 }
 
 // Input is layer 0: the tensors a chain starts from.

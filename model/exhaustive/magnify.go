@@ -121,3 +121,41 @@ func MixSizes(r *rand.Rand, c *chain.Chain) (mixed *chain.Chain, memory float64)
 	memory = max(memory, OffloadLeastMemory(&d)-1) + offset(r)
 	return &d, math.Max(0, memory)
 }
+
+// MixRemat returns a random chain for rematerialization, sizes of many magnitudes,
+// times of one pace or of several, and a memory of at least nothing that is near
+// a breakpoint: what a plan of least memory or an operation takes, mostly beside
+// some values that it might keep.
+func MixRemat(r *rand.Rand, layers int) (mixed *chain.Chain, memory float64) {
+	mixed, _ = MixSizes(r, RandomChain(r, layers))
+	mixed = Pace(mixed, Paces[r.IntN(len(Paces))])
+	if r.IntN(3) == 0 {
+		for i := range mixed.Layers {
+			mixed.Layers[i].ForwardTime *= math.Pow10(-r.IntN(4))
+		}
+	}
+	v, _ := newRemat(mixed, 0) // the chain is short and valid
+	if least, err := RematLeastMemory(mixed, 1<<20); err == nil && r.IntN(2) == 0 {
+		memory = least
+	} else {
+		l := 1 + r.IntN(v.n)
+		memory = v.a[l-1] + v.abar[l] + v.delta[l]
+		if l > 1 {
+			memory += v.a[0]
+		}
+		if r.IntN(2) == 0 {
+			memory += v.delta[l-1] + v.oB[l]
+		} else {
+			memory += v.oF[l]
+		}
+	}
+	for l := 1; l <= v.n; l++ {
+		switch r.IntN(4) {
+		case 0:
+			memory += v.a[l]
+		case 1:
+			memory += v.abar[l]
+		}
+	}
+	return mixed, max(0, memory+offset(r))
+}

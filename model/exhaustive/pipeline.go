@@ -208,13 +208,13 @@ func newPatterns(c *chain.Chain, m platform.Platform, allocation []plan.Stage, o
 	compute := func(op string, l int, duration, in, out float64) {
 		s.steps = append(s.steps, pipelineStep{
 			op: op, layer: l, resource: fmt.Sprintf("gpu%d", owner[l-1]), gpu: owner[l-1],
-			duration: duration, in: in, out: out, kept: a(l - 1),
+			duration: duration, in: in, out: out, kept: c.KeptBy(l),
 		})
 	}
 	for l := 1; l <= n; l++ {
 		x := &c.Layers[l-1]
 		s.fixed[owner[l-1]] += float64(m.WeightCopies) * x.Weight
-		compute(plan.OpF, l, x.ForwardTime, a(l-1), a(l))
+		compute(plan.OpF, l, x.ForwardTime, c.KeptBy(l), a(l))
 		if l < n {
 			send(plan.OpCF, l, a(l))
 		}

@@ -17,7 +17,8 @@ const mostPeriods = 1 << 20
 // mostProcessors is how many a pattern may have.
 const mostProcessors = 1 << 16
 
-// VerifyPipeline replays p, a k-periodic pattern of [004] chapters 4 to 7, on c.
+// VerifyPipeline replays p, a k-periodic pattern of [004] chapters 4 to 7, on a chain or
+// on the chain that [Line] makes of a graph.
 //
 // In the j-th period an operation with shift h starts at j·T + Start and
 // processes mini-batch j·k + h. A mini-batch passes F_1, …, F_N, B_N, …, B_1,
@@ -51,8 +52,8 @@ const mostProcessors = 1 << 16
 // more than there should be, or of no processor. The error wraps
 // [plan.ErrUnreadable] where there is nothing to replay. O(n log n + n·k) in the
 // number of operations.
-func VerifyPipeline(c *chain.Chain, p *plan.Plan) (*plan.Report, error) {
-	v, err := readPattern(c, p)
+func VerifyPipeline(in plan.Instance, p *plan.Plan) (*plan.Report, error) {
+	v, err := readPattern(in, p)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,7 @@ func VerifyPipeline(c *chain.Chain, p *plan.Plan) (*plan.Report, error) {
 	r.Makespan = v.period / float64(v.k)
 	plan.SortViolations(r.Violations)
 	r.ClaimErrors = plan.CompareClaims(v.plan, r)
-	return r.In(c.Unit, p.Unit), nil
+	return r.In(v.chain.Unit, p.Unit), nil
 }
 
 // pattern is a plan of a pipeline, sorted out for its replay.
@@ -119,14 +120,16 @@ func linkName(i, j int) string { return fmt.Sprintf("link%d-%d", min(i, j), max(
 
 // readPattern sorts the operations of p by step and reports those that mean
 // nothing, do not take their time or are where they should not be.
-func readPattern(c *chain.Chain, p *plan.Plan) (*pattern, error) {
+func readPattern(in plan.Instance, p *plan.Plan) (*pattern, error) {
 	fail := func(format string, args ...any) (*pattern, error) {
 		return nil, fmt.Errorf("%w: "+format, append([]any{plan.ErrUnreadable}, args...)...)
 	}
-	invalid := plan.ErrNoInstance
-	if c != nil {
-		invalid, p = c.Validate(), p.In(c.Unit)
+	c, err := Line(in, p)
+	if err != nil {
+		return nil, err
 	}
+	invalid := c.Validate()
+	p = p.In(c.Unit)
 	switch {
 	case p == nil:
 		return fail("no plan")

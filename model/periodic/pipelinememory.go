@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -48,8 +47,8 @@ func (v *pattern) checkMemory() {
 // is nil for plans in which operations are missing, more than there should be, or of
 // no processor. The error is that of [VerifyPipeline]. O(n log n) in the number of
 // operations.
-func PipelineProfile(c *chain.Chain, p *plan.Plan) ([][]Sample, error) {
-	v, err := readPattern(c, p)
+func PipelineProfile(in plan.Instance, p *plan.Plan) ([][]Sample, error) {
+	v, err := readPattern(in, p)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +62,7 @@ func PipelineProfile(c *chain.Chain, p *plan.Plan) ([][]Sample, error) {
 		list[i] = v.samples
 		for k := range list[i] {
 			x := &list[i][k]
-			x.Weights, x.Activations = c.Unit.Bytes(x.Weights), c.Unit.Bytes(x.Activations)
+			x.Weights, x.Activations = v.chain.Unit.Bytes(x.Weights), v.chain.Unit.Bytes(x.Activations)
 		}
 	}
 	return list, nil
@@ -115,7 +114,7 @@ func (v *pattern) follow(i int) (peakOp int) {
 			forward[x.layer-1] = s
 		case plan.OpB:
 			count[x.layer-1] = (ahead(forward[x.layer-1]) - ahead(s)) / v.k
-			stored += float64(count[x.layer-1]) * v.activation(x.layer-1)
+			stored += float64(count[x.layer-1]) * v.chain.KeptBy(x.layer)
 		}
 		if v.waits(s) {
 			stored += float64((ahead(s)-ahead(s+1))/v.k) * x.output
@@ -131,7 +130,7 @@ func (v *pattern) follow(i int) (peakOp int) {
 		if c.step > 0 && v.waits(c.step-1) {
 			stored -= v.steps[c.step-1].output // it is the input now
 		}
-		input := v.activation(x.layer - 1)
+		input := v.chain.KeptBy(x.layer)
 		if x.op == plan.OpB {
 			input = v.gradient(x.layer)
 		}
@@ -143,10 +142,10 @@ func (v *pattern) follow(i int) (peakOp int) {
 		if x.op == plan.OpF {
 			count[x.layer-1]++
 			r.NCA[x.layer-1] = max(r.NCA[x.layer-1], count[x.layer-1])
-			stored += v.activation(x.layer - 1)
+			stored += v.chain.KeptBy(x.layer)
 		} else {
 			count[x.layer-1]--
-			stored -= v.activation(x.layer - 1)
+			stored -= v.chain.KeptBy(x.layer)
 		}
 		if v.waits(c.step) {
 			stored += x.output
@@ -162,7 +161,7 @@ func (v *pattern) follow(i int) (peakOp int) {
 	stage := fixed
 	for l, owner := range v.owner {
 		if owner == i {
-			stage += float64(r.NCA[l]) * v.activation(l)
+			stage += float64(r.NCA[l]) * v.chain.KeptBy(l+1)
 		}
 	}
 	r.StageMemory[i] = stage

@@ -51,8 +51,12 @@ type PatternTraffic struct {
 
 // SummarizePipeline replays p and sums it up. The error is that of
 // [VerifyPipeline].
-func SummarizePipeline(c *chain.Chain, p *plan.Plan) (*PatternSummary, error) {
-	r, err := VerifyPipeline(c, p)
+func SummarizePipeline(in plan.Instance, p *plan.Plan) (*PatternSummary, error) {
+	r, err := VerifyPipeline(in, p)
+	if err != nil {
+		return nil, err
+	}
+	c, err := Line(in, p)
 	if err != nil {
 		return nil, err
 	}

@@ -74,7 +74,7 @@ func (in *Instance) LayerMemory() float64 {
 		if in.Task {
 			room -= in.A[l]
 		}
-		if nca := Count(room, in.A[l-1]); nca >= 1 {
+		if nca := Count(room, in.Kept[l]); nca >= 1 {
 			t = max(t, in.Time(l, in.N)/nca)
 		}
 	}
@@ -86,7 +86,7 @@ func (in *Instance) HeldMemory() float64 {
 	room := float64(in.Procs)*in.Memory - in.Weights[in.N]
 	held := 0.0
 	for l := 1; l <= in.N; l++ {
-		held += in.A[l-1] * in.Time(l, in.N)
+		held += in.Kept[l] * in.Time(l, in.N)
 	}
 	if held == 0 {
 		return 0
@@ -98,7 +98,7 @@ func (in *Instance) HeldMemory() float64 {
 	count := func(t float64) float64 {
 		sum := 0.0
 		for l := 1; l <= in.N; l++ {
-			sum += in.A[l-1] * math.Ceil(in.Time(l, in.N)/t-Rounding)
+			sum += in.Kept[l] * math.Ceil(in.Time(l, in.N)/t-Rounding)
 		}
 		return sum
 	}
@@ -206,7 +206,7 @@ func (in *Instance) runsFit(period float64, one, contiguous bool) bool {
 						held = max(held, m-float64(g)*in.Stored[i-1])
 					}
 				} else {
-					held += float64(nca) * in.A[i-1]
+					held += float64(nca) * in.Kept[i]
 				}
 				if held > room || !in.MayRun(i, j) || !in.Fits(in.Needs(i, j, 1)) || in.Cut[i-1] > limit {
 					continue

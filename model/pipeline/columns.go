@@ -34,7 +34,7 @@ func newMaster(in *Instance) *master {
 	m := &master{in: in, row: make([]int, in.N+1)}
 	rows := map[[5]float64]int{}
 	for l := 1; l <= in.N; l++ {
-		sizes := [5]float64{in.W[l], in.A[l-1], in.beside(l), in.Buffer[l-1], in.Buffer[l]}
+		sizes := [5]float64{in.W[l], in.Kept[l], in.beside(l), in.Buffer[l-1], in.Buffer[l]}
 		if _, ok := rows[sizes]; !ok {
 			rows[sizes] = len(m.layers)
 			m.layers = append(m.layers, 0)

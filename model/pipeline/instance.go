@@ -3,9 +3,8 @@
 // Shilova, "Pipelined model parallelism: complexity results and memory
 // considerations", and Shilova's thesis). It holds the validated instance with
 // its sums, what stages store, the least memory and why a smaller one is too
-// little, the delay ⊕ of 7.1.2, bounds in closed form, and periodic patterns: how
-// they are timed, what they store and how they become plans. The verifier
-// (model/periodic) and the exhaustive search do not use it.
+// little, the delay ⊕ of 7.1.2, and bounds in closed form. The verifier
+// (model/plan) and the exhaustive search do not use it.
 //
 // Layers are numbered 1..N as in [004], N = L+1 being the loss; layer 0 is the
 // input. A stage s(i,j), or a run, is layers i..j on one processor whose
@@ -57,19 +56,20 @@ type Instance struct {
 
 	UF, UB  []float64 // durations of F_ℓ and B_ℓ
 	A, D, W []float64 // |a_ℓ|, |δ_ℓ|, W_ℓ
+	Kept    []float64 // what F_ℓ leaves for B_ℓ: a_{ℓ-1} (see chain.Kept)
 	U       []float64 // U[ℓ] = Σ_{k≤ℓ} uF_k + uB_k
-	Stored  []float64 // Stored[ℓ] = Σ_{k≤ℓ} a_{k-1}: inputs kept for the backwards
+	Stored  []float64 // Stored[ℓ] = Σ_{k≤ℓ} Kept[k]: inputs kept for the backwards
 	Weights []float64 // Weights[ℓ] = Σ_{k≤ℓ} C·W_k
 	Cut     []float64 // C(ℓ) = (a_ℓ+δ_ℓ)/β of the cut behind layer ℓ, 1 ≤ ℓ < N
 	Buffer  []float64 // a_ℓ+δ_ℓ: buffers on each side of that cut
 
-	most  [][]float64 // the task model's peaks of stages: see peaks
-	least *Least      // once known
+	most  []float64 // the task model's peaks of stages: see peaks
+	least *Least    // once known
 }
 
 // New reads an instance. model is a memory model, "" is the task model. The
 // error wraps ErrChain, ErrPlatform or ErrModel. Whether anything fits is left
-// to [Instance.Infeasible]. O(n·log n).
+// to [Instance.Infeasible]. O(n²).
 func New(c *chain.Chain, p platform.Platform, model string) (*Instance, error) {
 	if model == "" {
 		model = plan.TaskModel
@@ -82,7 +82,7 @@ func New(c *chain.Chain, p platform.Platform, model string) (*Instance, error) {
 		Chain: c, Platform: p, Model: model, Task: model == plan.TaskModel,
 		N: n, Procs: min(p.Processors, n), Memory: p.Memory, Copies: float64(p.WeightCopies),
 	}
-	for _, s := range []*[]float64{&in.UF, &in.UB, &in.A, &in.D, &in.W, &in.U, &in.Stored, &in.Weights, &in.Cut, &in.Buffer} {
+	for _, s := range []*[]float64{&in.UF, &in.UB, &in.A, &in.D, &in.W, &in.Kept, &in.U, &in.Stored, &in.Weights, &in.Cut, &in.Buffer} {
 		*s = make([]float64, n+1)
 	}
 	in.A[0], in.D[0] = c.Input.Activation, c.Input.Gradient
@@ -91,7 +91,8 @@ func New(c *chain.Chain, p platform.Platform, model string) (*Instance, error) {
 		k := i + 1
 		in.UF[k], in.UB[k], in.A[k], in.D[k], in.W[k] = l.ForwardTime, l.BackwardTime, l.Activation, l.Gradient, l.Weight
 		in.U[k] = in.U[k-1] + l.ForwardTime + l.BackwardTime
-		in.Stored[k] = in.Stored[k-1] + in.A[k-1]
+		in.Kept[k] = c.KeptBy(k)
+		in.Stored[k] = in.Stored[k-1] + in.Kept[k]
 		in.Weights[k] = in.Weights[k-1] + in.Copies*l.Weight
 		sizes += 2 * (l.Activation + l.Gradient)
 		if k < n {
@@ -111,17 +112,10 @@ func New(c *chain.Chain, p platform.Platform, model string) (*Instance, error) {
 	return in, nil
 }
 
-// mostLayers is how many layers a chain has at most: bounds, least memory and the best
-// contiguous allocation take O(P·n²), a second for 2,000.
-const mostLayers = 4000
-
 // check says what means nothing in an instance.
 func check(c *chain.Chain, p platform.Platform, model string) error {
 	if c == nil || len(c.Layers) == 0 {
 		return fmt.Errorf("%w: it has no layers, at least one is needed", ErrChain)
-	}
-	if n := len(c.Layers); n > mostLayers {
-		return fmt.Errorf("%w: chain %q has %d layers, pipelines are planned for at most %d: join layers", ErrChain, c.Name, n, mostLayers)
 	}
 	for i, l := range c.Layers {
 		for _, x := range []float64{l.ForwardTime, l.BackwardTime} {

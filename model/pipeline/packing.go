@@ -90,7 +90,7 @@ func (s *packing) price(by *shelves) {
 }
 
 // size is what layer l stores in any case.
-func (s *packing) size(l int) float64 { return s.in.Copies*s.in.W[l] + s.in.A[l-1] }
+func (s *packing) size(l int) float64 { return s.in.Copies*s.in.W[l] + s.in.Kept[l] }
 
 // counts chooses the sizes that are counted, the largest ones and some below.
 func (s *packing) counts() {
@@ -165,7 +165,7 @@ func (s *packing) try(l, p, used int) bool {
 	}
 	x := &s.bins[p]
 	x.fixed += in.Copies * in.W[l]
-	x.stored += in.A[l-1]
+	x.stored += in.Kept[l]
 	x.own = s.in.beside(l)
 	x.most = max(x.most, x.stored+x.own)
 	s.owner[l] = p

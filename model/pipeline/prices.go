@@ -55,7 +55,7 @@ func (in *Instance) newShelves(prices []int, memory float64) *shelves {
 	s.without[in.N+1] = shelf{0}
 	for l := in.N; l >= 1; l-- {
 		s.total += prices[l]
-		buffer, weight, input, beside := in.Buffer[l], in.Copies*in.W[l], in.A[l-1], in.beside(l)
+		buffer, weight, input, beside := in.Buffer[l], in.Copies*in.W[l], in.Kept[l], in.beside(l)
 		begin := func(x label) label { return label{value: x.value, fixed: x.fixed + buffer, peak: x.peak + buffer} }
 		join := func(x label) label {
 			fixed := x.fixed + weight

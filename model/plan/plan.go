@@ -29,6 +29,8 @@ type Plan struct {
 	K           int     `json:"k,omitempty"`
 	Allocation  []Stage `json:"allocation,omitempty"`
 	MemoryModel string  `json:"memory_model,omitempty"`
+	// Order, of a pipeline on a graph, is the ids of the forward operations: layers 1, 2, …
+	Order []string `json:"order,omitempty"`
 	// Offsets are where the buffers of a placement begin, which has no operations.
 	Offsets []Offset `json:"offsets,omitempty"`
 	Ops     []Op     `json:"ops"`
@@ -245,6 +247,7 @@ type file struct {
 	K           *int        `json:"k,omitempty"`
 	Allocation  []fileStage `json:"allocation,omitempty"`
 	MemoryModel *string     `json:"memory_model,omitempty"`
+	Order       []string    `json:"order,omitempty"`
 
 	Offsets []fileOffset `json:"offsets,omitempty"`
 
@@ -439,6 +442,7 @@ func (f *file) plan([]strictjson.Extra) (*Plan, error) {
 		Format: f.Format, Problem: f.Problem, Method: f.Method, Instance: f.Instance, Platform: f.Platform.of(f.Problem),
 		Period: f.Period, Ops: make([]Op, len(f.Ops)), Claims: f.Claims,
 	}
+	p.Order = f.Order
 	if f.K != nil {
 		p.K = *f.K
 	}

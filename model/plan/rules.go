@@ -49,12 +49,13 @@ const (
 	FieldK
 	FieldAllocation
 	FieldMemoryModel
+	FieldOrder
 	FieldOffsets
 )
 
 var fieldNames = [...]string{
 	"tensor", "layer", "branch", "node", "function", "variable", "resource", "shift", "storage", "stage", "micro_batch",
-	"k", "allocation", "memory_model", "offsets",
+	"k", "allocation", "memory_model", "order", "offsets",
 }
 
 // String lists the fields by their names in files.
@@ -97,7 +98,7 @@ var problems = []Rules{
 	{
 		Problem: Pipeline,
 		Ops:     each(FieldLayer|FieldResource|FieldShift, OpF, OpB, OpCF, OpCB),
-		Fields:  FieldK | FieldAllocation | FieldMemoryModel,
+		Fields:  FieldK | FieldAllocation | FieldMemoryModel | FieldOrder,
 		Link:    true, Copies: true,
 	},
 	{
@@ -185,6 +186,9 @@ func (p *Plan) said() (f Fields) {
 	}
 	if p.MemoryModel != "" {
 		f |= FieldMemoryModel
+	}
+	if p.Order != nil {
+		f |= FieldOrder
 	}
 	if p.Offsets != nil {
 		f |= FieldOffsets

@@ -9,6 +9,7 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	"workbench/model/graph"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -23,6 +24,60 @@ func Pipeline() *Subject {
 		Covers:  func(_ *Trial, p *plan.Plan) bool { return p != nil && p.K <= 1 },
 		Smaller: smallerPattern, Text: patternText,
 	}
+}
+
+// GraphPipeline are graphs for pipelines, of which the 1-periodic patterns of all orders
+// are searched.
+func GraphPipeline() *Subject {
+	return &Subject{
+		Kind: graph.Kind, Units: "forward nodes", Usual: 2, Most: 3, Random: randomGraphPattern, Draw: drawGraphPattern, Searched: drawn / 100,
+		Search: func(t *Trial, states int) (float64, *plan.Plan, error) {
+			return exhaustive.GraphPipeline(t.Graph(), t.Platform, plan.TaskModel, states)
+		},
+		Covers:  func(_ *Trial, p *plan.Plan) bool { return p != nil && p.K <= 1 },
+		Smaller: smallerGraphPattern,
+		Text:    func(t *Trial, _ *plan.Plan) string { return fmt.Sprintf("%+v\n%s", t.Platform, graphText(t)) },
+	}
+}
+
+// randomGraphPattern returns a training step of small integers on up to three processors.
+func randomGraphPattern(r *rand.Rand, forward int) (*Trial, error) {
+	g := exhaustive.RandomGraph(r, forward)
+	total := 1.0
+	for i := range g.Nodes {
+		x := &g.Nodes[i]
+		x.Overhead = 0 // pipelines know none
+		if x.Kind == graph.Forward {
+			x.Time++
+			x.Weight = float64(r.IntN(2))
+		}
+		total += x.Memory + x.Weight
+	}
+	p := platform.Platform{
+		Memory:    1 + float64(r.IntN(int(2*total)+1)),
+		Bandwidth: []float64{0.5, 1, 4}[r.IntN(3)], Processors: 1 + r.IntN(3), WeightCopies: 1 + r.IntN(2),
+	}
+	return &Trial{In: g, Platform: p, Pace: 1}, nil
+}
+
+func drawGraphPattern(r *rand.Rand) *Trial {
+	t, _ := randomGraphPattern(r, 1+r.IntN(3)) // it has no errors
+	return t
+}
+
+// smallerGraphPattern makes numbers smaller; operations stay, as each has its twin.
+func smallerGraphPattern(x *Trial) []*Trial {
+	s := &shrinker{x: x}
+	s.change(func(y *Trial) { y.Platform.Processors-- })
+	for i := range x.Graph().Nodes {
+		s.number(func(y *Trial) *float64 { return &y.Graph().Nodes[i].Weight })
+		s.size(func(y *Trial) *float64 { return &y.Graph().Nodes[i].Memory })
+		s.number(func(y *Trial) *float64 { return &y.Graph().Nodes[i].Time })
+	}
+	s.number(func(y *Trial) *float64 { return &y.Platform.Memory })
+	return slices.DeleteFunc(s.all, func(y *Trial) bool {
+		return y.Graph().Validate() != nil || y.Graph().TotalTime() == 0 || y.Platform.Memory <= 0 || y.Platform.Processors < 1
+	})
 }
 
 // randomPattern returns an instance of pipelines: a chain of small integers on

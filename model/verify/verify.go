@@ -35,6 +35,7 @@ var replays = []replaying{
 	on(plan.RematOffload, chain.Kind, plan.VerifyOffload, plan.SummarizeOffload, plan.ProfileOffload),
 	on(plan.Swap, functions.Kind, plan.VerifySwap, plan.SummarizeSwap, plan.ProfileSwap),
 	on(plan.Pipeline, chain.Kind, periodic.VerifyPipeline, periodic.SummarizePipeline, nil),
+	on(plan.Pipeline, graph.Kind, periodic.VerifyPipeline, periodic.SummarizePipeline, nil),
 	on(plan.Flush, partition.Kind, plan.VerifyFlush, plan.SummarizeFlush, nil),
 	on(plan.Placement, lifetimes.Kind, plan.VerifyPlacement, plan.SummarizePlacement, nil),
 	on(plan.WeightOffload, chain.Kind, periodic.VerifyWeights, periodic.SummarizeWeights, nil),

@@ -1,0 +1,97 @@
+package method
+
+import (
+	"context"
+	"time"
+
+	"workbench/bench/run"
+	"workbench/heuristics/pipegraph"
+	"workbench/heuristics/pipeline"
+	"workbench/model/chain"
+	"workbench/model/ideals"
+	view "workbench/model/pipeline"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/proof"
+)
+
+// forward is what a graph is to a pipeline.
+type forward struct {
+	view    *ideals.View
+	lattice *ideals.Lattice // nil: too many ideals, however coarse
+	err     error
+}
+
+// forwardOf returns the view of an instance that is a graph and the lattice of its
+// ideals, made once.
+func forwardOf(in *run.Instance) forward {
+	type key struct{}
+	return run.Memo(in, key{}, func() (f forward) {
+		if f.view, f.err = ideals.Of(in.Graph()); f.err == nil {
+			f.lattice, _ = f.view.Lattice(pipegraph.MostIdeals) // without, the order of the file remains
+		}
+		return f
+	})
+}
+
+// onLayers is a planner for chains and graphs from one for chains: of a graph, in some
+// orders of its operations, which share the time that there is.
+func onLayers(work pipegraph.Method) planner {
+	return func(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
+		o := pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()}
+		if in.Graph() == nil {
+			return work(in.Chain(), s.Platform, o)
+		}
+		f := forwardOf(in)
+		if f.err != nil {
+			return nil, f.err
+		}
+		if err := f.view.Infeasible(s.Platform); err != nil {
+			return nil, err
+		}
+		lattice := f.lattice
+		if s.Platform.Processors == 1 {
+			lattice = nil // nothing is cut
+		}
+		orders := pipegraph.Orders(f.view, lattice, s.Platform, o)
+		left := 2 * len(orders)
+		return pipegraph.On(f.view, s.Platform, o, orders, func(c *chain.Chain, p platform.Platform, o pipeline.Options) (*plan.Plan, error) {
+			if end, limited := ctx.Deadline(); limited {
+				share, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
+				defer cancel()
+				o.Stop = share.Done()
+			}
+			left--
+			return work(c, p, o)
+		})
+	}
+}
+
+// layersOf returns the view of a pipeline on an instance: of a graph, in the order of the
+// file, where every layer keeps what it reads.
+func layersOf(in *run.Instance, p platform.Platform, model string) (*view.Instance, error) {
+	if in.Graph() == nil {
+		return view.New(in.Chain(), p, model)
+	}
+	f := forwardOf(in)
+	if f.err != nil {
+		return nil, f.err
+	}
+	return view.New(f.view.Chain(f.view.Order(), ideals.Each, nil), p, model)
+}
+
+// graphPipelineBounds are bounds on the period on a graph, in any order.
+func graphPipelineBounds(in *run.Instance, s run.Setting) ([]run.Bound, error) {
+	f := forwardOf(in)
+	if f.err != nil {
+		return nil, f.err
+	}
+	if err := f.view.Infeasible(s.Platform); err != nil {
+		return nil, err
+	}
+	bounds := []run.Bound{proof.BySearch(f.view.Largest(), "largest-layer")}
+	if f.lattice != nil {
+		bounds = append(bounds, proof.BySearch(f.lattice.Runs(s.Platform), "runs"))
+	}
+	return bounds, nil
+}

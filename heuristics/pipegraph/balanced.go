@@ -1,0 +1,90 @@
+package pipegraph
+
+import (
+	"math"
+
+	"workbench/model/ideals"
+	view "workbench/model/pipeline"
+	"workbench/model/platform"
+)
+
+// Balanced returns PipeDream's straight pipeline on a graph, without memory: the ideals
+// ∅ = I_0 ⊂ … ⊂ I_r = everything, r ≤ P, of the smallest load of a stage I_k − I_{k-1} or
+// link, a link's being 2a/β of all that crosses, as PipeDream has it. O(P·pairs) for
+// pairs of ideals of which one has the other and at most a quarter more than the best
+// load between them. See [Load] for its value.
+func Balanced(t *ideals.Lattice, p platform.Platform) []int {
+	chosen, _ := balanced(t, p)
+	return chosen
+}
+
+// Load returns the load of [Balanced], seconds: PipeDream's period.
+func Load(t *ideals.Lattice, p platform.Platform) float64 {
+	_, load := balanced(t, p)
+	return load
+}
+
+// balanced looks for loads up to a limit, and raises it until there is one.
+func balanced(t *ideals.Lattice, p platform.Platform) ([]int, float64) {
+	for top := t.Work[t.Len()-1] / float64(p.Processors); ; top *= 1.25 {
+		if chosen, load := within(t, p, top); load <= top {
+			return chosen, load
+		}
+	}
+}
+
+// within is balanced among stages of at most a load.
+func within(t *ideals.Lattice, p platform.Platform, top float64) ([]int, float64) {
+	n := t.Len()
+	procs := min(p.Processors, len(t.Atoms))
+	all := n - 1
+	link := func(i int) float64 {
+		if i == 0 || i == all {
+			return 0
+		}
+		return 2 * t.Cut[i] / p.Bandwidth
+	}
+	// best[i]: everything but ideal i in r stages.
+	best := make([]float64, n)
+	for i := range best {
+		best[i] = math.Inf(1)
+	}
+	best[all] = 0
+	next := make([][]int, procs+1) // by number of stages: the ideal that the first adds up to
+	rounds := 0
+	period := math.Inf(1)
+	w := t.Walk()
+	for r := 1; r <= procs; r++ {
+		row := make([]float64, n)
+		next[r] = make([]int, n)
+		for i := range row {
+			row[i] = math.Inf(1)
+		}
+		for j := range n {
+			if math.IsInf(best[j], 1) {
+				continue
+			}
+			base := max(best[j], link(j))
+			w.Below(j, func(i int) bool {
+				load := t.Work[j] - t.Work[i]
+				if load > top*(1+view.Rounding) {
+					return false
+				}
+				if load = max(load, base); load < row[i] {
+					row[i], next[r][i] = load, j
+				}
+				return true
+			})
+		}
+		if row[0] < period {
+			period, rounds = row[0], r
+		}
+		best = row
+	}
+	var chosen []int
+	for i, r := 0, rounds; r > 0; r-- {
+		i = next[r][i]
+		chosen = append(chosen, i)
+	}
+	return chosen, period
+}

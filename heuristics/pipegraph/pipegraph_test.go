@@ -1,0 +1,161 @@
+package pipegraph_test
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"workbench/heuristics/pipegraph"
+	"workbench/heuristics/pipeline"
+	"workbench/model/exhaustive"
+	"workbench/model/ideals"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/profile"
+	"workbench/model/subject"
+	"workbench/model/testfile"
+	"workbench/model/verify"
+)
+
+// Plans are plans of the graph, and nothing is better than what exhaustive search over
+// all orders finds; mostly nothing is worse, either.
+func TestAgainstExhaustive(t *testing.T) {
+	r := testfile.Random(t, 3, 18)
+	trials := subject.GraphPipeline()
+	plans, optimal, infeasible := 0, 0, 0
+	for range testfile.Cases(400) {
+		x, err := trials.Random(r, 1+r.IntN(3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _, err := exhaustive.GraphPipeline(x.Graph(), x.Platform, plan.TaskModel, 20000)
+		if errors.Is(err, exhaustive.ErrLimit) {
+			continue
+		}
+		v, failed := ideals.Of(x.Graph())
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		if known := v.Infeasible(x.Platform); known != nil && err == nil {
+			t.Fatalf("%v, and there is a plan\n%s", known, trials.Text(x, nil))
+		}
+		infeasible += map[bool]int{true: 1}[v.Infeasible(x.Platform) != nil]
+		if err == nil && v.Largest() > want {
+			t.Fatalf("the largest layer takes %g, there is a period of %g", v.Largest(), want)
+		}
+		lattice, failed := v.Lattice(pipegraph.MostIdeals)
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		o := pipeline.Options{}
+		if runs := lattice.Runs(x.Platform); err == nil && runs > want {
+			t.Fatalf("runs take %g, there is a period of %g\n%s", runs, want, trials.Text(x, nil))
+		}
+		p, failed := pipegraph.On(v, x.Platform, o, pipegraph.Orders(v, lattice, x.Platform, o), pipeline.SearchOnePeriodic)
+		if failed != nil {
+			if !errors.Is(failed, plan.ErrNoPlan) {
+				t.Fatal(failed)
+			}
+			continue
+		}
+		report, failed := verify.On(x.Graph(), p)
+		if failed != nil || !report.Valid() || len(report.ClaimErrors) > 0 {
+			t.Fatalf("%v %+v\n%s", failed, report, trials.Text(x, nil))
+		}
+		if err != nil || report.Makespan < want*(1-plan.Tolerance) {
+			t.Fatalf("a plan of %g, exhaustive search has %g (%v)\n%s", report.Makespan, want, err, trials.Text(x, nil))
+		}
+		plans++
+		if report.Makespan <= want*(1+plan.Tolerance) {
+			optimal++
+		}
+	}
+	t.Logf("%d of %d plans are optimal, %d instances are known to have none", optimal, plans, infeasible)
+	if plans < testfile.Cases(100) || optimal < plans*9/10 || infeasible < testfile.Cases(10) {
+		t.Errorf("%d of %d plans are optimal, %d instances are known to have none", optimal, plans, infeasible)
+	}
+}
+
+// The load is that of the best chain of ideals.
+func TestBalanced(t *testing.T) {
+	r := testfile.Random(t, 4, 18)
+	for range testfile.Cases(200) {
+		g := exhaustive.RandomGraph(r, 1+r.IntN(5))
+		for i := range g.Nodes {
+			g.Nodes[i].Time++
+		}
+		p := platform.Platform{Processors: 1 + r.IntN(3), Bandwidth: []float64{0.5, 1, 4}[r.IntN(3)]}
+		v, err := ideals.Of(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lattice, err := v.Lattice(1 << 12)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := leastLoad(lattice, p, 0, p.Processors)
+		if got := pipegraph.Load(lattice, p); math.Abs(got-want) > plan.Tolerance*want {
+			t.Fatalf("%g, the best is %g", got, want)
+		}
+	}
+}
+
+// leastLoad tries all stages that begin at an ideal.
+func leastLoad(t *ideals.Lattice, p platform.Platform, from, stages int) float64 {
+	if from == t.Len()-1 {
+		return 0
+	}
+	best := math.Inf(1)
+	for j := from + 1; j < t.Len() && stages > 0; j++ {
+		inside := true
+		for l := range t.View.N {
+			inside = inside && (!t.Has(from, l) || t.Has(j, l))
+		}
+		if !inside {
+			continue
+		}
+		load := t.Work[j] - t.Work[from]
+		if j < t.Len()-1 {
+			load = max(load, 2*t.Cut[j]/p.Bandwidth)
+		}
+		best = min(best, max(load, leastLoad(t, p, j, stages-1)))
+	}
+	return best
+}
+
+// PipeDream's own periods on its own profiles, straight pipelines.
+func TestPipeDreamsPeriods(t *testing.T) {
+	folder := filepath.Join("..", "..", "..", "shared", "data", "pipedream")
+	for _, x := range []struct {
+		name       string
+		processors int
+		bandwidth  float64
+		want       float64
+	}{
+		{"vgg16", 4, 10e9, 0.23559}, {"vgg16", 8, 10e9, 0.23559}, {"vgg16", 4, 1e9, 0.411041792},
+	} {
+		f, err := os.Open(filepath.Join(folder, x.name, "graph.txt"))
+		if err != nil {
+			t.Skip("the profiles are not here")
+		}
+		g, _, err := profile.PipeDreamGraph(f, x.name)
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := ideals.Of(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lattice, err := v.Lattice(pipegraph.MostIdeals)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := pipegraph.Load(lattice, platform.Platform{Processors: x.processors, Bandwidth: x.bandwidth})
+		if math.Abs(got-x.want) > 1e-9 {
+			t.Errorf("%s on %d GPUs at %g B/s: %.9f s, PipeDream has %.9f", x.name, x.processors, x.bandwidth, got, x.want)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package ideals
+
+import (
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"workbench/model/exhaustive"
+	"workbench/model/graph"
+	"workbench/model/periodic"
+	"workbench/model/plan"
+	"workbench/model/testfile"
+)
+
+func random(r *rand.Rand, n int) *graph.Graph {
+	g := exhaustive.RandomGraph(r, n)
+	for i := range g.Nodes {
+		g.Nodes[i].Weight = float64(r.IntN(3))
+	}
+	return g
+}
+
+// The ideals are the sets that have, with each layer, all that it reads.
+func TestLattice(t *testing.T) {
+	r := testfile.Random(t, 1, 18)
+	coarse := 0
+	for range testfile.Cases(300) {
+		v, err := Of(random(r, 1+r.IntN(7)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[int]bool{}
+		for set := range 1 << v.N {
+			closed := true
+			for l := range v.N {
+				for _, u := range v.Pred[l] {
+					closed = closed && (set>>l&1 == 0 || set>>u&1 != 0)
+				}
+			}
+			if closed {
+				want[set] = true
+			}
+		}
+		l, err := v.Lattice(1 << v.N)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := sets(l); len(l.Atoms) != v.N || !reflect.DeepEqual(got, want) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+		some, err := v.Lattice(max(3, len(want)/2))
+		if errors.Is(err, ErrMany) {
+			continue
+		}
+		coarse++
+		for set := range sets(some) {
+			if !want[set] {
+				t.Fatalf("%b is no ideal", set)
+			}
+		}
+		if some.Len() > max(3, len(want)/2) {
+			t.Fatalf("%d of %d ideals", some.Len(), len(want))
+		}
+	}
+	if coarse < testfile.Cases(100) {
+		t.Errorf("%d graphs were made coarser", coarse)
+	}
+}
+
+func sets(t *Lattice) map[int]bool {
+	all := map[int]bool{}
+	for i := range t.Len() {
+		set := 0
+		for l := range t.View.N {
+			if t.Has(i, l) {
+				set |= 1 << l
+			}
+		}
+		all[set] = true
+	}
+	return all
+}
+
+// The chain of an order is the one that the verifier makes, which shares nothing with it;
+// once and each bound what is kept.
+func TestChainIsTheVerifiers(t *testing.T) {
+	r := testfile.Random(t, 2, 18)
+	for range testfile.Cases(500) {
+		g := random(r, 1+r.IntN(6))
+		v, err := Of(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		order := shuffled(r, v)
+		var stages []plan.Stage
+		for l := 1; l <= v.N; l++ {
+			stages = append(stages, plan.Stage{Processor: r.IntN(2), From: l, To: l})
+		}
+		want, err := periodic.Line(g, &plan.Plan{Order: v.IDs(order), Allocation: stages})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := v.Chain(order, Stages, stages)
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("%+v\nthe verifier has\n%+v", got, want)
+		}
+		each, once := v.Chain(order, Each, nil), v.Chain(order, Once, nil)
+		for i := range want.Kept {
+			if once.Kept[i] > want.Kept[i] || want.Kept[i] > each.Kept[i] {
+				t.Fatalf("layer %d keeps %g, in stages %g, by itself %g", i+1, once.Kept[i], want.Kept[i], each.Kept[i])
+			}
+		}
+	}
+}
+
+// shuffled is a random topological order with the loss last.
+func shuffled(r *rand.Rand, v *View) []int {
+	var order []int
+	for len(order) < v.N {
+		var ready []int
+		for l := range v.N {
+			if !slices.Contains(order, l) && !slices.ContainsFunc(v.Pred[l], func(u int) bool { return !slices.Contains(order, u) }) && (l < v.N-1 || len(order) == v.N-1) {
+				ready = append(ready, l)
+			}
+		}
+		order = append(order, ready[r.IntN(len(ready))])
+	}
+	return order
+}
+
+// What no pipeline can be made of is refused by name.
+func TestRefused(t *testing.T) {
+	for name, g := range map[string]*graph.Graph{
+		"no backward": {Nodes: []graph.Node{{ID: "f", Kind: graph.Forward}, {ID: "loss", Kind: graph.Loss}}, Edges: []graph.Edge{{From: 0, To: 1}}},
+		"no loss":     {Nodes: []graph.Node{{ID: "f", Kind: graph.Forward}, {ID: "b", Kind: graph.Backward}}},
+		"two losses":  {Nodes: []graph.Node{{ID: "f", Kind: graph.Forward}, {ID: "l", Kind: graph.Loss}, {ID: "m", Kind: graph.Loss}, {ID: "b", Kind: graph.Backward}}},
+		"backwards in another order": {
+			Nodes: []graph.Node{{ID: "f", Kind: graph.Forward}, {ID: "g", Kind: graph.Forward}, {ID: "loss", Kind: graph.Loss}, {ID: "b", Kind: graph.Backward}, {ID: "c", Kind: graph.Backward}},
+			Edges: []graph.Edge{{From: 0, To: 1}, {From: 1, To: 2}, {From: 2, To: 3}, {From: 2, To: 4}},
+		},
+	} {
+		if _, err := Of(g); !errors.Is(err, ErrGraph) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
