@@ -4,6 +4,8 @@ package catalog
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"workbench/bench/method"
 	"workbench/bench/run"
@@ -42,17 +44,31 @@ func DefaultMethod(p *run.Problem, in *run.Instance) string {
 	return p.Defaults[0]
 }
 
-// FindProblem returns the problem of that name. An unknown name is an error
-// that suggests the nearest.
+// FindProblem returns the problem of that name. An unknown name is an error that
+// suggests the problems that others call so, those that have a method of that name,
+// or the nearest.
 func FindProblem(name string) (*run.Problem, error) {
-	var names []string
+	var names, called, having []string
 	for _, p := range Problems() {
 		if p.Name == name {
 			return p, nil
 		}
 		names = append(names, p.Name)
+		if slices.Contains(p.Also, strings.ToLower(name)) {
+			called = append(called, p.Name)
+		}
+		if _, err := FindMethod(p, name); err == nil {
+			having = append(having, p.Name)
+		}
 	}
-	return nil, run.InputError(fmt.Errorf("unknown problem %q: %s", name, nearest.Hint(name, names)))
+	hint := nearest.Hint(name, names)
+	switch {
+	case len(called) > 0:
+		hint = "did you mean " + strings.Join(called, " or ") + "?"
+	case len(having) > 0:
+		hint = "it is a method of " + strings.Join(having, ", ")
+	}
+	return nil, run.InputError(fmt.Errorf("unknown problem %q: %s", name, hint))
 }
 
 // FindMethod returns the method of p of that name. An unknown name is an error

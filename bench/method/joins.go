@@ -21,6 +21,7 @@ import (
 func Join() *run.Problem {
 	return &run.Problem{
 		Name:      plan.Join,
+		Also:      []string{"siamese"},
 		Title:     "rematerialization of branches that meet in one loss, unit sizes",
 		Source:    "[004] ch. 1",
 		Objective: "makespan of a training step, in the unit of its costs",

@@ -22,6 +22,7 @@ import (
 func ActivationOffload() *run.Problem {
 	return &run.Problem{
 		Name:      offloadview.Problem,
+		Also:      []string{"offload", "offloading"},
 		Title:     "which activations go to the host between forward and backward, and when",
 		Source:    "[000], [004] ch. 3",
 		Objective: "makespan of a training step, seconds",

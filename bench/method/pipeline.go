@@ -33,6 +33,7 @@ const (
 func Pipeline() *run.Problem {
 	return &run.Problem{
 		Name:      plan.Pipeline,
+		Also:      []string{"pipelines", "model-parallelism"},
 		Title:     "which GPU computes which layers, and a periodic pattern that overlaps mini-batches",
 		Source:    "[004] ch. 5–7",
 		Objective: "period per mini-batch T/k, seconds",

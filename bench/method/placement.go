@@ -26,6 +26,7 @@ import (
 func Placement() *run.Problem {
 	return &run.Problem{
 		Name:      placement.Problem,
+		Also:      []string{"allocation", "addresses", "arena"},
 		Title:     "addresses of buffers with known lifetimes",
 		Source:    "Garey and Johnson 1979, SR2",
 		Objective: "height: what the buffers reach up to, bytes",

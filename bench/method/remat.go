@@ -31,6 +31,7 @@ import (
 func Remat() *run.Problem {
 	return &run.Problem{
 		Name:      plan.Remat,
+		Also:      []string{"checkpointing", "gradient-checkpointing", "activation-checkpointing", "recompute", "recomputation"},
 		Title:     "which activations are kept and which are computed again",
 		Source:    "[002], [004] ch. 2, Checkmate",
 		Objective: "makespan of a training step, seconds",

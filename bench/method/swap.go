@@ -20,6 +20,7 @@ import (
 func Swap() *run.Problem {
 	return &run.Problem{
 		Name:      swapview.Problem,
+		Also:      []string{"out-of-core"},
 		Title:     "which variables leave the GPU between the functions that use them, and when",
 		Source:    "[003]",
 		Objective: "makespan of a training step, seconds",

@@ -23,6 +23,7 @@ import (
 func WeightOffload() *run.Problem {
 	return &run.Problem{
 		Name:      weights.Problem,
+		Also:      []string{"offload", "offloading", "weights"},
 		Title:     "which weights leave the GPU between uses, and when they move",
 		Source:    "[001]",
 		Objective: "period of a training step, seconds",

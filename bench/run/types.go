@@ -40,7 +40,8 @@ const (
 // Problem describes a problem: one value each, in package method, from which the
 // commands, sweeps, pictures and reports take all they need to know of it.
 type Problem struct {
-	Name      string // as on the command line
+	Name      string   // as on the command line
+	Also      []string // what others call it, several problems perhaps alike
 	Title     string
 	Source    string   // "[001]"
 	Objective string   // what is minimised, with its unit
