@@ -1,9 +1,15 @@
 package catalog
 
 import (
+	"context"
+	"errors"
+	"math"
+
+	"workbench/bench/method"
 	"workbench/bench/run"
 	"workbench/model/graph"
 	"workbench/model/plan"
+	"workbench/model/platform"
 	"workbench/model/training"
 )
 
@@ -25,11 +31,13 @@ type Outline struct {
 }
 
 // MemoryRange is the least memory for which a problem has a plan, and the least that
-// leaves nothing to decide.
+// leaves nothing to decide. Holds says what needs the least, "" where that is not
+// known.
 type MemoryRange struct {
 	Problem string  `json:"problem"`
 	Least   float64 `json:"least"`
 	Most    float64 `json:"most"`
+	Holds   string  `json:"holds,omitempty"`
 }
 
 // OutlineOf sums up an instance.
@@ -38,15 +46,40 @@ func OutlineOf(in *run.Instance) *Outline {
 		Format: OutlineFormat, Instance: in.Ref(), Kind: in.Instance.Kind(), Size: in.Size(), Samples: in.Samples(), Compute: in.Compute(), Ranges: []MemoryRange{},
 	}
 	for _, p := range Problems() {
-		if p.Accepts(in) == nil {
-			low, high := p.Range(in)
-			o.Ranges = append(o.Ranges, MemoryRange{p.Name, low, high})
+		if p.Accepts(in) != nil {
+			continue
+		}
+		if low, high := p.Range(in); high > 0 { // else there is no plan of an instance of this size
+			o.Ranges = append(o.Ranges, MemoryRange{p.Name, low, high, holds(p, in, low)})
 		}
 	}
 	if g := Step(in); g != nil {
 		o.Step = g.Outline()
 	}
 	return o
+}
+
+// holds is why nothing fits in less than the least memory: the views of problems say
+// so before a method begins.
+func holds(p *run.Problem, in *run.Instance, least float64) string {
+	s := run.Setting{Platform: platform.Platform{
+		Memory: math.Nextafter(least, 0), Bandwidth: 12e9, Processors: method.DefaultProcessors, WeightCopies: platform.DefaultWeightCopies,
+	}}
+	if unit := in.Unit().Bytes(1); least > unit {
+		s.Platform.Memory = least - unit
+	}
+	methods := MethodsFor(p, in)
+	for _, m := range methods[:min(len(methods), 3)] { // one of them says so, however it words other errors
+		if m.Solver {
+			continue
+		}
+		_, err := m.Run(context.Background(), in, s.Of(m))
+		var nothing *plan.Infeasible
+		if errors.As(err, &nothing) {
+			return nothing.Why
+		}
+	}
+	return ""
 }
 
 // Step returns the training step that an instance is, nil if it is none.

@@ -42,6 +42,9 @@ func Outline(w io.Writer, in plan.Instance, o *catalog.Outline) {
 	for _, r := range o.Ranges {
 		if p, err := catalog.FindProblem(r.Problem); err == nil {
 			fmt.Fprintf(w, "memory of %s: M_low %s, M_high %s\n", p.Name, Memory(p, r.Least), Memory(p, r.Most))
+			if r.Holds != "" {
+				fmt.Fprintf(w, "  M_low: %s\n", r.Holds)
+			}
 		}
 	}
 }
