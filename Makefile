@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: build solve pictures test test-quick torch test-torch bench quick nightly vet staticcheck dead-code format-check shell-check lint licenses \
+.PHONY: build solve pictures test test-quick torch test-torch torch-tables bench quick nightly vet staticcheck dead-code format-check shell-check lint licenses \
 	format setup env clean soak release help
 
 # Arguments for `make solve`, `make test`, `make test-quick` and `make bench`, as in
@@ -42,6 +42,11 @@ torch: ## make sure that a Python with PyTorch is there
 test-torch: build torch ## test pytorch/ with real networks and bin/workbench; PYTEST='-k gpt'
 	@cd pytorch && python=$$(../scripts/torch.sh --find) && counter=$$($$python -m workbench_torch counter) && \
 		OMP_NUM_THREADS=1 LD_PRELOAD="$$counter $$LD_PRELOAD" $$python -m pytest $(PYTEST)
+
+TABLES := graphs
+torch-tables: build torch ## the tables of docs/pytorch.md, minutes each; TABLES='graphs|chains|partitions|times [NETWORK ...]'
+	@cd pytorch && python=$$(../scripts/torch.sh --find) && counter=$$($$python -m workbench_torch counter) && \
+		OMP_NUM_THREADS=1 LD_PRELOAD="$$counter $$LD_PRELOAD" $$python tests/tables.py $(TABLES)
 
 bench: setup ## run the Go benchmarks
 	@$(WITH_SOLVERS) go test -run '^$$' -bench . -benchmem -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)

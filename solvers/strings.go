@@ -54,7 +54,7 @@ func name(what string, names []string, i uint) string {
 // own name, since refusals quote them.
 var featureNames = [...]string{
 	"integer columns", "RelGap", "AbsGap", "Threads", "Seed", "Nodes", "Start",
-	"OnProgress", "Log", "duals", "Raw", "Memory", "retry", "large models",
+	"OnProgress", "Log", "duals", "Raw (options by name)", "Memory", "retry", "large models",
 }
 
 // String lists the features in f: "integer columns, RelGap, Seed".

@@ -41,6 +41,7 @@ var wrongProofs = []struct {
 	{"crossed", plan.WeightOffload, 0.1, 0.2, 9, "", "infeasible"},
 	// Models of these HiGHS 1.10.0 answers wrongly, cold.
 	{"sixteen", plan.WeightOffload, 6e9, 1000, 15e6, "exact-milp", "16e6 s, optimal"},
+	{"thirteen", plan.WeightOffload, 10, 1, 13, "exact-milp", "weights-exact alone: 14 s, optimal"},
 	{"instants", plan.WeightOffload, 2000002406, 1e18, 8e-6, "", "an error: the search's plan breaks a rule"},
 	{"nearly-fits", plan.WeightOffload, 7000002, 1, 6000004, "", "infeasible"}, // certified to 1e-6
 }

@@ -2,6 +2,7 @@ package formulate
 
 import (
 	"bufio"
+	_ "embed" // of the licence
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,6 +54,11 @@ type SetModel struct {
 
 // Licence of the models: that of the program that makes them.
 const Licence = "Apache-2.0"
+
+// licence is its text, a copy of the file at the root, where embedding does not reach.
+//
+//go:embed LICENSE
+var licence string
 
 // Export adds to a set, and writes into its folder, the models of an instance by every formulation
 // that can be built for it, with the plan of a run and its bound.
@@ -131,12 +137,19 @@ func fileName(text string) string {
 	}, text)
 }
 
-// Write writes index.json and README.md into the folder.
+// Write writes index.json, README.md and LICENSE into the folder.
 func (set *Set) Write(folder string) error {
 	err := outfile.Write(filepath.Join(folder, "index.json"), nil, func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		return e.Encode(set)
+	})
+	if err != nil {
+		return err
+	}
+	err = outfile.Write(filepath.Join(folder, "LICENSE"), nil, func(w io.Writer) error {
+		_, err := io.WriteString(w, licence)
+		return err
 	})
 	if err != nil {
 		return err
@@ -150,7 +163,7 @@ func (set *Set) readme(w io.Writer) error {
 	fmt.Fprintf(b, "Mixed-integer programs of rematerialization, offloading and pipelines, made by workbench. All minimise. "+
 		"MPS files are free; names are at most 128 long, their originals are in comments. A start is the best plan known, "+
 		"replayed by a verifier: a line for each column. Bounds are proved in exact arithmetic or by a search of the problem, never "+
-		"by a solver's word. Numbers are in the units of the models. index.json has the same.\n\nLicence: %s.\n\n", set.Licence)
+		"by a solver's word. Numbers are in the units of the models. index.json has the same.\n\nLicence: %s, in [LICENSE](LICENSE).\n\n", set.Licence)
 	fmt.Fprintln(b, "| model | rows | columns | integers | start | bound | what it is to the problem |\n|---|---|---|---|---|---|---|")
 	for _, m := range set.Models {
 		fmt.Fprintf(b, "| %s | %d | %d | %d | %s | %s | %s |\n", m.File, m.Size.Constraints, m.Size.Variables, m.Size.Integers, exactly(m.Best), exactly(m.Bound), m.Promise)

@@ -178,6 +178,13 @@ func TestExport(t *testing.T) {
 	if starts == 0 || bounds == 0 {
 		t.Errorf("%d starts and %d bounds of %d models", starts, bounds, len(set.Models))
 	}
+	licence, err := os.ReadFile("../../LICENSE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(folder, "LICENSE")); err != nil || string(text) != string(licence) {
+		t.Errorf("the licence beside the models is not that of the program: %v", err)
+	}
 	for _, name := range []string{"README.md", "index.json"} {
 		if text, err := os.ReadFile(filepath.Join(folder, name)); err != nil || !strings.Contains(string(text), set.Models[0].File) {
 			t.Errorf("%s: %v\n%s", name, err, text)

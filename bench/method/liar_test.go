@@ -36,7 +36,7 @@ func TestLiarsCostThemselvesOnly(t *testing.T) {
 		{ActivationOffload(), tinyChain, func() *combination { return offloadMILP(offload) }},
 		{RematOffload(), tinyChain, func() *combination { return combinedMILP(combined) }},
 		{Swap(), Swap().Tiny["functions"], func() *combination { return swapMILP(swap) }},
-		{Pipeline(), tinyPipeline, func() *combination { return pipelineCombination(&one) }},
+		{Pipeline(), tinyPipeline, func() *combination { return pipelineCombination(t.Context(), &one) }},
 	} {
 		in := load(t, x.spec)
 		low, _ := x.problem.Range(in)

@@ -52,15 +52,17 @@ func madPipeMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Out
 // MILPs.
 func pipelineMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	var one *plan.Plan // the best 1-periodic pattern
-	out, err := pipelineCombination(&one).run(ctx, in, s)
+	out, err := pipelineCombination(ctx, &one).run(ctx, in, s)
 	if err == nil && out.Plan != nil && out.Plan.K > 1 && one != nil && one.K <= 1 {
 		out.Remark(fmt.Sprintf("the best 1-periodic pattern that was found takes %s", platform.FormatSeconds(one.Claims.Makespan)))
 	}
 	return out, err
 }
 
-// pipelineCombination sets one to the best 1-periodic pattern.
-func pipelineCombination(one **plan.Plan) *combination {
+// pipelineCombination sets one to the best 1-periodic pattern. Patterns of several
+// mini-batches a period are looked for until ctx ends: that no 1-periodic one is
+// better does not end them.
+func pipelineCombination(ctx context.Context, one **plan.Plan) *combination {
 	return &combination{
 		name: "pipeline-milp", bound: pipelineBound(), always: true,
 		search: func(j *joint, _ int) bool {
@@ -74,7 +76,7 @@ func pipelineCombination(one **plan.Plan) *combination {
 			return false
 		},
 		prove: func(j *joint) error {
-			several, err := pipeline.Several(j.in.Chain(), j.s.Platform, pipeline.Options{Model: j.s.MemoryModel, Stop: j.ctx.Done()})
+			several, err := pipeline.Several(j.in.Chain(), j.s.Platform, pipeline.Options{Model: j.s.MemoryModel, Stop: ctx.Done()})
 			if j.take("k-periodic", &run.Outcome{Plan: several}, err); !j.unproved() {
 				return nil
 			}

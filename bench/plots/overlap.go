@@ -10,14 +10,14 @@ import (
 // An overlap says what of a series would hide another one or be hidden.
 type overlap struct {
 	under int    // so many later series lie on it
-	same  string // an earlier series that has its values wherever both have one; "": none
+	same  string // an earlier series that has all its values; "": none
 }
 
-// mostUnder is how many widths of lines are told apart.
-const mostUnder = 2
+// widths of lines in points, by how many lie on them: wide enough to leave a rim.
+var widths = [...]vg.Length{1.6, 4, 6.4, 8.4, 10.4}
 
-// width is that of the series' line: wide enough for those on it to leave a rim.
-func (o overlap) width() vg.Length { return vg.Points(1.6 + 2.4*float64(min(o.under, mostUnder))) }
+// width is that of the series' line.
+func (o overlap) width() vg.Length { return widths[min(o.under, len(widths)-1)] }
 
 // words are what the legend says behind the series' name.
 func (o overlap) words() string {
@@ -39,7 +39,7 @@ func (f *Figure) overlaps() []overlap {
 				continue
 			}
 			all[i].under++
-			if same == of && all[k].same == "" && len(f.Series[k].finite()) > 1 {
+			if same == of && all[k].same == "" && f.Series[k].within(&f.Series[i]) {
 				all[k].same = f.Series[i].Name
 			}
 		}
@@ -63,6 +63,12 @@ func agree(a, b *Series) (same, of int) {
 		}
 	}
 	return same, of
+}
+
+// within says whether s has more than one value, and none where other has none.
+func (s *Series) within(other *Series) bool {
+	places := s.finite()
+	return len(places) > 1 && !slices.ContainsFunc(places, func(x float64) bool { return math.IsNaN(other.at(x)) })
 }
 
 // finite returns where the series has values.

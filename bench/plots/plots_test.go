@@ -186,6 +186,12 @@ func TestCurvesThatCoincideBothShow(t *testing.T) {
 	if svg := write(t, f, "svg"); !bytes.Contains(svg, []byte("third = second")) {
 		t.Error("the legend does not say which curve is hidden")
 	}
+	// One that goes on where the other ends is not the other.
+	f.Series[1].Steps, f.Series[2].Steps = false, false
+	f.Series[2].X, f.Series[2].Y = []float64{1, 2, 3}, []float64{3.0001, 2, 1}
+	if got, want := f.overlaps(), []overlap{{under: 2}, {under: 1}, {}}; !slices.Equal(got, want) {
+		t.Errorf("overlaps %v, want %v", got, want)
+	}
 }
 
 // Between two values that were tried no method is drawn better than the optimum

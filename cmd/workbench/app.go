@@ -18,6 +18,7 @@ import (
 	"workbench/bench/words"
 	"workbench/model/nearest"
 	"workbench/model/plan"
+	"workbench/solvers"
 )
 
 // Exit statuses, as documented in the README.
@@ -130,7 +131,7 @@ func exitCode(err error) int {
 		return exitInfeasible
 	case errors.As(err, &invalid):
 		return exitInvalid
-	case errors.As(err, &usage), errors.As(err, &unwritable), errors.Is(err, run.ErrInput):
+	case errors.As(err, &usage), errors.As(err, &unwritable), errors.Is(err, run.ErrInput), errors.Is(err, solvers.ErrOption), errors.Is(err, solvers.ErrUnsupported):
 		return exitUsage
 	case errors.Is(err, plan.ErrNoPlan):
 		return exitNoPlan

@@ -21,9 +21,6 @@ var unreached = map[string]string{
 	"workbench/solvers/solvertest":          "the contract of a backend, as a test of each",
 
 	// Judges that tests of other packages ask.
-	"workbench/ilp/certify.Root":                   "the bound of one linear program, the first step of the proof",
-	"workbench/model/exhaustive.MixRemat":          "instances on which memory is met to the byte",
-	"workbench/model/exhaustive.PipelineOn":        "the optimum of one allocation",
 	"workbench/model/exhaustive.StagesLeastMemory": "the least memory of Checkmate's schedules",
 	"workbench/model/plan.VerifyFractional":        "the verifier of fractional transfers, which no method has in its plans",
 

@@ -200,7 +200,7 @@ func newFormulationExport(s streams) *cli.Command {
 			if o.json() {
 				return writeJSON(s.out, set)
 			}
-			fmt.Fprintf(s.out, "%d models in %s, with README.md and index.json\n", len(set.Models), a[0])
+			fmt.Fprintf(s.out, "%d models in %s, with README.md, LICENSE and index.json\n", len(set.Models), a[0])
 			return nil
 		}),
 	}

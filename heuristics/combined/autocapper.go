@@ -30,15 +30,7 @@ const (
 // An error wraps plan.ErrNoPlan. O(N³·500) for the sequences, then 40 cappers of
 // O(N) rounds over the steps.
 func Autocapper(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	in, err := newInstance(c, p)
-	if err != nil {
-		return nil, err
-	}
-	s, err := in.autocapper(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s.Plan("autocapper"), nil
+	return planned(ctx, "autocapper", c, p, (*instance).autocapper)
 }
 
 func (in *instance) autocapper(ctx context.Context) (best *view.Schedule, err error) {

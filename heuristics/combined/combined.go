@@ -15,7 +15,10 @@
 package combined
 
 import (
+	"context"
+
 	"workbench/model/chain"
+	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/rematoffload"
 )
@@ -30,4 +33,17 @@ func newInstance(c *chain.Chain, p platform.Platform) (*instance, error) {
 		return nil, err
 	}
 	return &instance{in}, nil
+}
+
+// planned returns the plan of the schedule that a method makes of an instance.
+func planned(ctx context.Context, name string, c *chain.Chain, p platform.Platform, method func(*instance, context.Context) (*view.Schedule, error)) (*plan.Plan, error) {
+	in, err := newInstance(c, p)
+	if err != nil {
+		return nil, err
+	}
+	s, err := method(in, ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.Plan(name), nil
 }

@@ -25,15 +25,7 @@ import (
 // error wraps plan.ErrNoPlan when a group does not fit. O(N) and a
 // remat.Persistent for each group.
 func Opportunist(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	in, err := newInstance(c, p)
-	if err != nil {
-		return nil, err
-	}
-	s, err := in.opportunist(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s.Plan("opportunist"), nil
+	return planned(ctx, "opportunist", c, p, (*instance).opportunist)
 }
 
 func (in *instance) opportunist(ctx context.Context) (*view.Schedule, error) {

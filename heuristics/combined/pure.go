@@ -21,15 +21,7 @@ const floatingLayers = 40
 // what there is without a link. An error is a *plan.Infeasible only without a
 // link. Complexity as of these.
 func PureRemat(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-	in, err := newInstance(c, p)
-	if err != nil {
-		return nil, err
-	}
-	s, err := in.pureRemat(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s.Plan("pure-remat"), nil
+	return planned(ctx, "pure-remat", c, p, (*instance).pureRemat)
 }
 
 // Optimum is the fastest plan where there is no link, and a lower bound on those of

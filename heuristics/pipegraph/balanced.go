@@ -10,22 +10,11 @@ import (
 
 // Balanced returns PipeDream's straight pipeline on a graph, without memory: the ideals
 // ∅ = I_0 ⊂ … ⊂ I_r = everything, r ≤ P, of the smallest load of a stage I_k − I_{k-1} or
-// link, a link's being 2a/β of all that crosses, as PipeDream has it. O(P·pairs) for
-// pairs of ideals of which one has the other and at most a quarter more than the best
-// load between them. See [Load] for its value.
-func Balanced(t *ideals.Lattice, p platform.Platform) []int {
-	chosen, _ := balanced(t, p)
-	return chosen
-}
-
-// Load returns the load of [Balanced], seconds: PipeDream's period.
-func Load(t *ideals.Lattice, p platform.Platform) float64 {
-	_, load := balanced(t, p)
-	return load
-}
-
-// balanced looks for loads up to a limit, and raises it until there is one.
-func balanced(t *ideals.Lattice, p platform.Platform) ([]int, float64) {
+// link, a link's being 2a/β of all that crosses, as PipeDream has it, and that load in
+// seconds, PipeDream's period. It looks for loads up to some top, and raises that by a
+// quarter until there are stages. O(P·pairs) for pairs of ideals of which one has the
+// other and at most the top between them.
+func Balanced(t *ideals.Lattice, p platform.Platform) ([]int, float64) {
 	for top := t.Work[t.Len()-1] / float64(p.Processors); ; top *= 1.25 {
 		if chosen, load := within(t, p, top); load <= top {
 			return chosen, load
@@ -33,7 +22,7 @@ func balanced(t *ideals.Lattice, p platform.Platform) ([]int, float64) {
 	}
 }
 
-// within is balanced among stages of at most a load.
+// within is Balanced among stages of at most a load.
 func within(t *ideals.Lattice, p platform.Platform, top float64) ([]int, float64) {
 	n := t.Len()
 	procs := min(p.Processors, len(t.Atoms))

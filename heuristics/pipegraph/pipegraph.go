@@ -17,6 +17,7 @@ import (
 	"workbench/heuristics/pipeline"
 	"workbench/model/chain"
 	"workbench/model/ideals"
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -66,7 +67,7 @@ func On(v *ideals.View, p platform.Platform, o pipeline.Options, orders [][]int,
 // finish makes a plan of a chain one of the graph, and reports whether it fits.
 func finish(v *ideals.View, order []int, p *plan.Plan) (bool, error) {
 	p.Order = v.IDs(order)
-	peak, err := pipeline.Peak(v.Chain(order, ideals.Stages, p.Allocation), p)
+	peak, err := view.Peak(v.Chain(order, ideals.Stages, p.Allocation), p)
 	p.Claims.PeakMemory = peak
 	return err == nil && platform.Fits(peak, p.Platform.Memory), err
 }
@@ -78,7 +79,8 @@ func Orders(v *ideals.View, t *ideals.Lattice, p platform.Platform, o pipeline.O
 	if t == nil {
 		return orders
 	}
-	for _, chosen := range [][]int{Star(t, p, o), Balanced(t, p)} {
+	balanced, _ := Balanced(t, p)
+	for _, chosen := range [][]int{Star(t, p, o), balanced} {
 		if order := t.Order(chosen); chosen != nil && !slices.ContainsFunc(orders, func(x []int) bool { return slices.Equal(x, order) }) {
 			orders = append(orders, order)
 		}

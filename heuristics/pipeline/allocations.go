@@ -71,9 +71,9 @@ type allocations struct {
 	spare    float64   // bytes that all processors have left on average, as mayFit found last
 
 	nodes, decisions int64
-	undecided        bool     // an allocation was left without pattern or proof
-	short            bool     // because of the budget
-	found            *pattern // of at most that period
+	undecided        bool          // an allocation was left without pattern or proof
+	short            bool          // because of the budget
+	found            *view.Pattern // of at most that period
 }
 
 // none is the owner of light layers.
@@ -262,7 +262,7 @@ func (a *allocations) runNeeds(i, j int) float64 {
 }
 
 // count is ⌈x/T⌉.
-func (a *allocations) count(x float64) float64 { return math.Ceil(x/a.period - instant) }
+func (a *allocations) count(x float64) float64 { return math.Ceil(x/a.period - view.Instant) }
 
 // needs is the most that the layers of a processor store at least beside weights
 // and buffers. O(k²) of k layers.

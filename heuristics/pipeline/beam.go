@@ -3,6 +3,8 @@ package pipeline
 import (
 	"cmp"
 	"slices"
+
+	view "workbench/model/pipeline"
 )
 
 const (
@@ -28,11 +30,11 @@ const (
 
 // shorten closes in on a short period by beam searches, from that of s: each asks
 // for a pattern that is shorter by a step, which is halved when there is none.
-func (in *instance) shorten(s *pattern) *pattern {
+func (in *instance) shorten(s *view.Pattern) *view.Pattern {
 	width := min(beamWidth, beamWork/(in.N*in.N*in.N))
 	floor := max(in.U[in.N]/float64(in.Procs), in.Runs(true, false), in.HeldMemory())
 	for step := beamFirst; step >= beamLast && width > 0 && !in.stopped(); {
-		period := s.rate() * (1 - step)
+		period := s.Rate() * (1 - step)
 		if period < floor {
 			step /= 2
 			continue
@@ -152,7 +154,7 @@ func (a *allocations) guess() {
 	stages := a.stages()
 	a.found = a.listed(stages)
 	if a.found == nil {
-		a.found = a.inStages(merged(stages))
+		a.found = a.inStages(view.Merged(stages))
 	}
 	if a.found == nil && a.in.N <= beamLayers {
 		a.found = a.whole(stages)

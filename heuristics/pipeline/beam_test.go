@@ -25,7 +25,7 @@ func TestBeam(t *testing.T) {
 		if start == nil {
 			continue
 		}
-		a := newAllocations(in, start.period, false, false, in.stopped)
+		a := newAllocations(in, start.Period, false, false, in.stopped)
 		a.decide, a.budget = beamDecisions, beamPatterns
 		a.beam(beamWidth)
 		for q := range in.Procs {
@@ -42,8 +42,8 @@ func TestBeam(t *testing.T) {
 			continue
 		}
 		found++
-		if period := verified(t, c, a.found.plan(in, "beam")); period > start.period*(1+1e-9) {
-			t.Errorf("seed %d: period %v, asked for %v", seed, period, start.period)
+		if period := verified(t, c, a.found.Plan(in.Instance, "beam")); period > start.Period*(1+1e-9) {
+			t.Errorf("seed %d: period %v, asked for %v", seed, period, start.Period)
 		}
 	}
 	if found < 30 {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"time"
 
+	view "workbench/model/pipeline"
+
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -83,8 +85,8 @@ type exact struct {
 	every        float64 // for all k-periodic patterns; 0 for contiguous allocations
 	lower, upper float64 // for 1-periodic patterns
 	gap          float64
-	best         *pattern // of period upper; nil: none of its own
-	heavy        bool     // no layer is light
+	best         *view.Pattern // of period upper; nil: none of its own
+	heavy        bool          // no layer is light
 
 	allocations, decisions int64
 }
@@ -104,7 +106,7 @@ func (x *exact) run(method string) (*ExactResult, error) {
 				Why: "no allocation fits even with one mini-batch at a time",
 			}
 		} else if a.found != nil {
-			x.best, x.upper = a.found, a.found.period
+			x.best, x.upper = a.found, a.found.Period
 		}
 	}
 	for budget := int64(firstBudget); !x.done() && budget < math.MaxInt64/16; budget *= 8 {
@@ -118,7 +120,7 @@ func (x *exact) run(method string) (*ExactResult, error) {
 	}
 	r := &ExactResult{Bound: x.lower, Every: x.every, Allocations: x.allocations, Patterns: x.decisions}
 	if x.best != nil {
-		r.Plan = x.best.plan(in, method)
+		r.Plan = x.best.Plan(in.Instance, method)
 	}
 	return r, nil
 }
@@ -175,7 +177,7 @@ func (x *exact) round(budget int64) (short bool) {
 		}
 		switch a := x.probe(test, budget); {
 		case a.found != nil:
-			x.best, x.upper = a.found, a.found.period
+			x.best, x.upper = a.found, a.found.Period
 			open = x.upper
 		case a.proved():
 			x.lower = test * (1 - safe)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	view "workbench/model/pipeline"
+
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -211,7 +213,7 @@ func TestExactContiguousEqualsExhaustive(t *testing.T) {
 					return
 				}
 				all = min(all, x)
-				if contiguous(merged(stages)) {
+				if contiguous(view.Merged(stages)) {
 					best = min(best, x)
 				}
 			})
@@ -227,7 +229,7 @@ func TestExactContiguousEqualsExhaustive(t *testing.T) {
 				t.Fatalf("seed %d, %s: %v, optimum %v: %+v %+v", seed, model, err, best, c, p)
 			}
 			period := verified(t, c, x.Plan)
-			if !contiguous(merged(x.Plan.Allocation)) || math.Abs(period-best) > 3*exhaustive.Closeness*best || x.Bound > best*(1+2*exhaustive.Closeness) || x.Bound < best*(1-3e-6) {
+			if !contiguous(view.Merged(x.Plan.Allocation)) || math.Abs(period-best) > 3*exhaustive.Closeness*best || x.Bound > best*(1+2*exhaustive.Closeness) || x.Bound < best*(1-3e-6) {
 				t.Fatalf("seed %d, %s: %v to %v, optimum %v: %+v %+v", seed, model, x.Bound, period, best, c, p)
 			}
 			total++

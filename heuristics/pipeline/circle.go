@@ -414,8 +414,8 @@ func (a *allocations) parts(only int) []part {
 			if only != none {
 				pass(a.cutF[l], a.cutB[l], 1)
 			} else {
-				x := in.communication(l, a.owner[l], a.owner[l+1])
-				list = append(list, part{resource: x.resource, cut: true, f: x.f, b: x.b})
+				x := in.Communication(l, a.owner[l], a.owner[l+1])
+				list = append(list, part{resource: x.Resource, cut: true, f: x.F, b: x.B})
 			}
 		}
 	}
@@ -461,14 +461,14 @@ func (a *allocations) circle(parts []part, fixed []float64) (*circle, int) {
 }
 
 // listed asks the list scheduler.
-func (a *allocations) listed(stages []plan.Stage) *pattern {
+func (a *allocations) listed(stages []plan.Stage) *view.Pattern {
 	a.budget -= 256
-	return a.in.schedule(merged(stages), a.period*(1+view.Rounding))
+	return a.in.schedule(view.Merged(stages), a.period*(1+view.Rounding))
 }
 
 // whole looks for a pattern with all layers, light ones with the layer that they
 // are on a processor with.
-func (a *allocations) whole(stages []plan.Stage) *pattern {
+func (a *allocations) whole(stages []plan.Stage) *view.Pattern {
 	var joined []plan.Stage
 	for _, s := range stages {
 		if k := len(joined) - 1; k >= 0 && joined[k].Processor == s.Processor && (a.light[s.From] || a.light[joined[k].To]) {
@@ -482,34 +482,34 @@ func (a *allocations) whole(stages []plan.Stage) *pattern {
 
 // inStages looks for a pattern in which the layers of a stage are not
 // interrupted.
-func (a *allocations) inStages(joined []plan.Stage) *pattern {
+func (a *allocations) inStages(joined []plan.Stage) *view.Pattern {
 	in := a.in
 	fixed := make([]float64, in.Platform.Processors)
-	items := in.items(joined)
+	items := in.Items(joined)
 	parts := make([]part, len(items))
 	for i, x := range items {
-		parts[i] = part{resource: x.resource, cut: x.cut, f: x.f, b: x.b}
-		if x.cut {
+		parts[i] = part{resource: x.Resource, cut: x.Cut, f: x.F, b: x.B}
+		if x.Cut {
 			continue
 		}
-		parts[i].hold = in.Inputs(x.from, x.to)
-		parts[i].ownF = in.Peak(x.from, x.to)
+		parts[i].hold = in.Inputs(x.From, x.To)
+		parts[i].ownF = in.Peak(x.From, x.To)
 		parts[i].ownB = parts[i].ownF - parts[i].hold
-		if l := x.from; l == x.to { // as it is; of several layers, the most
+		if l := x.From; l == x.To { // as it is; of several layers, the most
 			parts[i].ownF, parts[i].ownB = in.Kept[l]+in.A[l], in.D[l]+in.D[l-1]
 		}
-		fixed[x.resource] += in.Weights[x.to] - in.Weights[x.from-1]
+		fixed[x.Resource] += in.Weights[x.To] - in.Weights[x.From-1]
 		switch {
 		case i == 0:
-		case items[i-1].cut:
-			fixed[x.resource] += in.Buffer[x.from-1]
+		case items[i-1].Cut:
+			fixed[x.Resource] += in.Buffer[x.From-1]
 		default:
-			parts[i].outB = in.D[x.from-1]
+			parts[i].outB = in.D[x.From-1]
 		}
-		if i < len(items)-1 && items[i+1].cut {
-			fixed[x.resource] += in.Buffer[x.to]
+		if i < len(items)-1 && items[i+1].Cut {
+			fixed[x.Resource] += in.Buffer[x.To]
 		} else {
-			parts[i].outF = in.A[x.to]
+			parts[i].outF = in.A[x.To]
 		}
 	}
 	c, answer := a.circle(parts, fixed)
@@ -517,17 +517,17 @@ func (a *allocations) inStages(joined []plan.Stage) *pattern {
 		return nil
 	}
 	m := len(items)
-	s := &pattern{period: a.period, k: 1, stages: joined, items: items, f: slices.Clone(c.x[:m]), b: make([]float64, m)}
+	s := &view.Pattern{Period: a.period, K: 1, Stages: joined, Items: items, F: slices.Clone(c.x[:m]), B: make([]float64, m)}
 	for i := range m {
-		s.b[i] = c.x[2*m-1-i]
+		s.B[i] = c.x[2*m-1-i]
 	}
 	// With the orders as they are the period may be less; but what happens at
 	// one instant may be put in an order that takes more.
 	least := *s
-	if least.retime() && least.period <= a.period*(1+instant) && in.Fits(least.peak(in)) {
+	if least.Retime() && least.Period <= a.period*(1+view.Instant) && in.Fits(least.Peak(in.Instance)) {
 		return &least
 	}
-	if in.Fits(s.peak(in)) {
+	if in.Fits(s.Peak(in.Instance)) {
 		return s
 	}
 	return nil

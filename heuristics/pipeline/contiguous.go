@@ -10,7 +10,7 @@ import (
 // bestContiguous returns the pattern of 1F1B* with the smallest period over all
 // contiguous allocations, every (cancel+1)-th mini-batch cancelled, or nil: none
 // fits whatever the period.
-func (in *instance) bestContiguous(cancel int) *pattern {
+func (in *instance) bestContiguous(cancel int) *view.Pattern {
 	d := newContiguous(in, cancel)
 	low, high := in.U[in.N]/float64(in.Procs), in.U[in.N]
 	for _, c := range in.Cut {
@@ -19,17 +19,17 @@ func (in *instance) bestContiguous(cancel int) *pattern {
 	var best []plan.Stage
 	// The program does not see rounding, so the period of what it finds is
 	// taken from the breakpoints of that allocation.
-	var found *pattern
+	var found *view.Pattern
 	for test := high; ; {
 		if stages := d.at(test); stages == nil {
 			low = test
 		} else {
 			best, high = stages, test
-			if s := in.smallest(best, in.items(best), cancel); s != nil && (found == nil || s.period < found.period) {
+			if s := in.smallest(best, in.Items(best), cancel); s != nil && (found == nil || s.Period < found.Period) {
 				found = s
 			}
 			if found != nil {
-				high = min(high, found.period)
+				high = min(high, found.Period)
 			}
 		}
 		if best == nil || high-low <= 1e-12*high || in.stopped() {

@@ -99,13 +99,13 @@ func TestContiguousExhaustively(t *testing.T) {
 						continue
 					}
 					stages := fromEnds(ends)
-					items := in.items(stages)
+					items := in.Items(stages)
 					// All sums of consecutive items.
 					group := make([]int, len(items))
 					for i := range items {
 						sum := 0.0
 						for j := i; j >= 0; j-- {
-							sum += items[j].time()
+							sum += items[j].Time()
 							if groups(items, sum, group); sum >= longest(items) && sum < best && in.fits(items, group, cancel) {
 								best = sum
 							}
@@ -116,8 +116,8 @@ func TestContiguousExhaustively(t *testing.T) {
 				switch {
 				case s == nil && !math.IsInf(best, 1):
 					t.Fatalf("%s, cancel %d: none, but %v: %+v, %+v", model, cancel, best, c.Layers, p)
-				case s != nil && math.Abs(s.period-best) > 1e-9*best:
-					t.Fatalf("%s, cancel %d: %v, best %v: %+v, %+v", model, cancel, s.period, best, c.Layers, p)
+				case s != nil && math.Abs(s.Period-best) > 1e-9*best:
+					t.Fatalf("%s, cancel %d: %v, best %v: %+v, %+v", model, cancel, s.Period, best, c.Layers, p)
 				case s != nil:
 					fits++
 				}
@@ -163,7 +163,7 @@ func BenchmarkOneFOneBStarOn(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		in.smallest(stages, in.items(stages), 0)
+		in.smallest(stages, in.Items(stages), 0)
 	}
 }
 
@@ -240,7 +240,7 @@ func TestContiguousAtEveryPeriod(t *testing.T) {
 				if len(ends) > in.Procs {
 					continue
 				}
-				items := in.items(fromEnds(ends))
+				items := in.Items(fromEnds(ends))
 				group := make([]int, len(items))
 				groups(items, period, group)
 				exists = exists || longest(items) <= period && in.fits(items, group, 0)

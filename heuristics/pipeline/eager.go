@@ -3,6 +3,8 @@ package pipeline
 import (
 	"math"
 
+	view "workbench/model/pipeline"
+
 	"workbench/model/plan"
 )
 
@@ -14,12 +16,12 @@ const eagerBatches = 500
 // (0: there is none), and a resource that is free takes the oldest backward that
 // is ready, or else the oldest forward. It returns the pattern into which the
 // simulation settles, or nil if it repeats itself with no k ≤ 100. O(500·P²).
-func (in *instance) eager(stages []plan.Stage, limits []int) *pattern {
-	items := in.items(stages)
+func (in *instance) eager(stages []plan.Stage, limits []int) *view.Pattern {
+	items := in.Items(stages)
 	n := len(items)
 	limit := make([]int, n) // by item; there is none on communications
 	for i, k := 0, 0; i < n; i++ {
-		if !items[i].cut {
+		if !items[i].Cut {
 			limit[i] = limits[k]
 			k++
 		}
@@ -37,11 +39,11 @@ func (in *instance) eager(stages []plan.Stage, limits []int) *pattern {
 				case i == 0:
 					ready = 0
 				case nextF[i-1] > m:
-					ready = f[m*n+i-1] + items[i-1].f
+					ready = f[m*n+i-1] + items[i-1].F
 				}
 				if old := m - limit[i]; limit[i] > 0 && old >= 0 {
 					if nextB[i] > old {
-						ready = max(ready, b[old*n+i]+items[i].b)
+						ready = max(ready, b[old*n+i]+items[i].B)
 					} else {
 						ready = math.Inf(1)
 					}
@@ -50,9 +52,9 @@ func (in *instance) eager(stages []plan.Stage, limits []int) *pattern {
 			if m := nextB[i]; m < nextF[i] {
 				switch {
 				case i == n-1:
-					readyB = f[m*n+i] + items[i].f
+					readyB = f[m*n+i] + items[i].F
 				case nextB[i+1] > m:
-					readyB = b[m*n+i+1] + items[i+1].b
+					readyB = b[m*n+i+1] + items[i+1].B
 				}
 			}
 			t := max(free[i], min(ready, readyB))
@@ -63,11 +65,11 @@ func (in *instance) eager(stages []plan.Stage, limits []int) *pattern {
 		if back {
 			b[nextB[item]*n+item] = at
 			nextB[item]++
-			free[item] = at + items[item].b
+			free[item] = at + items[item].B
 		} else {
 			f[nextF[item]*n+item] = at
 			nextF[item]++
-			free[item] = at + items[item].f
+			free[item] = at + items[item].F
 		}
 	}
 	return settled(stages, items, f, b)
@@ -75,7 +77,7 @@ func (in *instance) eager(stages []plan.Stage, limits []int) *pattern {
 
 // settled finds the smallest k such that the middle of a simulation repeats
 // itself every k mini-batches.
-func settled(stages []plan.Stage, items []item, f, b []float64) *pattern {
+func settled(stages []plan.Stage, items []view.Item, f, b []float64) *view.Pattern {
 	const from, to, most = eagerBatches / 2, eagerBatches * 4 / 5, 100
 	n := len(items)
 	for k := 1; k <= most; k++ {
@@ -88,8 +90,8 @@ func settled(stages []plan.Stage, items []item, f, b []float64) *pattern {
 		if !same {
 			continue
 		}
-		s := &pattern{period: period, k: k, stages: stages, items: items, f: f[from*n : (from+k)*n], b: b[from*n : (from+k)*n]}
-		s.retime() // frees it from the rounding of a long simulation
+		s := &view.Pattern{Period: period, K: k, Stages: stages, Items: items, F: f[from*n : (from+k)*n], B: b[from*n : (from+k)*n]}
+		s.Retime() // frees it from the rounding of a long simulation
 		return s
 	}
 	return nil

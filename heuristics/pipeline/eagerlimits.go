@@ -15,11 +15,11 @@ const eagerSteps = 400
 // as long as the period gets smaller. The patterns are k-periodic with the k
 // that comes out, and may be better than any 1-periodic one of their
 // allocation. Nil if none of these fits.
-func (in *instance) bestEager() *pattern {
-	var best *pattern
+func (in *instance) bestEager() *view.Pattern {
+	var best *view.Pattern
 	try := func(stages []plan.Stage) bool {
 		s := in.eagerFull(stages)
-		if s == nil || best != nil && s.rate() >= best.rate()*(1-1e-6) {
+		if s == nil || best != nil && s.Rate() >= best.Rate()*(1-1e-6) {
 			return false
 		}
 		best = s
@@ -27,7 +27,7 @@ func (in *instance) bestEager() *pattern {
 	}
 	for k := 0; k < 2*in.Procs && (best == nil || !in.stopped()); k++ {
 		if s := in.bestContiguous(k); s != nil {
-			try(s.stages)
+			try(s.Stages)
 		}
 		if stages, _ := in.partition(k); stages != nil {
 			try(stages)
@@ -39,11 +39,11 @@ func (in *instance) bestEager() *pattern {
 	left := eagerSteps
 	for improved := true; improved && left > 0 && !in.stopped(); {
 		improved = false
-		for _, x := range in.shifts(best.stages) {
+		for _, x := range in.shifts(best.Stages) {
 			if left--; left < 0 || in.stopped() {
 				break
 			}
-			if in.loads(x) < best.rate() && try(x) {
+			if in.loads(x) < best.Rate() && try(x) {
 				improved = true
 				break
 			}
@@ -55,7 +55,7 @@ func (in *instance) bestEager() *pattern {
 // eagerFull is eager 1F1B with the largest limits that fit, nil if none do. If
 // operations interleave so that a processor holds more than it reckoned with,
 // the limit of its stage is lowered.
-func (in *instance) eagerFull(stages []plan.Stage) *pattern {
+func (in *instance) eagerFull(stages []plan.Stage) *view.Pattern {
 	limits := make([]int, len(stages))
 	for k, s := range stages {
 		room := in.Memory - in.Needs(s.From, s.To, 1)
@@ -72,7 +72,7 @@ func (in *instance) eagerFull(stages []plan.Stage) *pattern {
 			return nil
 		}
 		over := false
-		for k, m := range s.memory(in) {
+		for k, m := range s.Memory(in.Instance) {
 			if !in.Fits(m) {
 				if limits[k] == 1 {
 					return nil
@@ -88,7 +88,7 @@ func (in *instance) eagerFull(stages []plan.Stage) *pattern {
 }
 
 // loads returns the largest load of a stage or communication.
-func (in *instance) loads(stages []plan.Stage) float64 { return longest(in.items(stages)) }
+func (in *instance) loads(stages []plan.Stage) float64 { return longest(in.Items(stages)) }
 
 // shifts lists the contiguous allocations with one or two cuts moved by a layer.
 func (in *instance) shifts(stages []plan.Stage) [][]plan.Stage {

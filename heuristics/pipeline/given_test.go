@@ -23,7 +23,7 @@ func OneFOneBStarAt(c *chain.Chain, p platform.Platform, allocation []plan.Stage
 	if low := longest(items); !(period >= low*(1-view.Rounding)) || math.IsInf(period, 0) {
 		return nil, in.noPlan("1f1b-star", "the period must be at least that of the longest stage or communication")
 	}
-	return in.oneFOneBStar(allocation, items, period).plan(in, "1f1b-star"), nil
+	return in.oneFOneBStar(allocation, items, period).Plan(in.Instance, "1f1b-star"), nil
 }
 
 // OneFOneBStarOn returns the pattern of 1F1B* of the smallest period that fits
@@ -39,12 +39,12 @@ func OneFOneBStarOn(c *chain.Chain, p platform.Platform, allocation []plan.Stage
 	if s == nil {
 		return nil, in.noPlan("1f1b-star", "a stage needs more even with one mini-batch in flight")
 	}
-	return s.plan(in, "1f1b-star"), nil
+	return s.Plan(in.Instance, "1f1b-star"), nil
 }
 
 var errNoncontiguous = fmt.Errorf("%w: a processor has several stages, this method takes contiguous allocations", ErrAllocation)
 
-func readContiguous(c *chain.Chain, p platform.Platform, allocation []plan.Stage, o Options) (*instance, []item, error) {
+func readContiguous(c *chain.Chain, p platform.Platform, allocation []plan.Stage, o Options) (*instance, []view.Item, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {
 		return nil, nil, err
@@ -55,7 +55,7 @@ func readContiguous(c *chain.Chain, p platform.Platform, allocation []plan.Stage
 	if !contiguous(allocation) {
 		return nil, nil, errNoncontiguous
 	}
-	return in, in.items(allocation), nil
+	return in, in.Items(allocation), nil
 }
 
 // KPeriodicOn returns the best pattern by cancelled iterations of a contiguous
@@ -72,7 +72,7 @@ func KPeriodicOn(c *chain.Chain, p platform.Platform, allocation []plan.Stage, k
 	if s == nil {
 		return nil, in.noPlan("k-periodic", "a stage needs more even with one mini-batch in flight")
 	}
-	return s.cancelled(k).plan(in, "k-periodic"), nil
+	return cancelled(s, k).Plan(in.Instance, "k-periodic"), nil
 }
 
 // contiguous reports whether no processor has two stages.
@@ -107,5 +107,5 @@ func Eager(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	if s == nil {
 		return nil, in.noPlan("eager", "with no allocation that was tried")
 	}
-	return s.plan(in, "eager"), nil
+	return s.Plan(in.Instance, "eager"), nil
 }

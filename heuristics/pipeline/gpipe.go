@@ -28,7 +28,7 @@ func GPipe(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	var best *pattern
+	var best *view.Pattern
 	for k := 1; k <= maxMicroBatches && (best == nil || !in.stopped()); k++ {
 		free, _ := in.partition(0)
 		for _, stages := range [][]plan.Stage{free, in.held(k)} {
@@ -36,7 +36,7 @@ func GPipe(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 				continue
 			}
 			s := in.gpipe(stages, k)
-			if (best == nil || s.rate() < best.rate()*(1-view.Rounding)) && in.Fits(s.peak(in)) {
+			if (best == nil || s.Rate() < best.Rate()*(1-view.Rounding)) && in.Fits(s.Peak(in.Instance)) {
 				best = s
 			}
 		}
@@ -44,32 +44,32 @@ func GPipe(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	if best == nil {
 		return nil, in.noPlan("gpipe", "even one micro-batch does not fit")
 	}
-	return best.plan(in, "gpipe"), nil
+	return best.Plan(in.Instance, "gpipe"), nil
 }
 
 // gpipe runs k mini-batches through the stages, first in, first out in both
 // directions. A resource is an item's alone.
-func (in *instance) gpipe(stages []plan.Stage, k int) *pattern {
-	items := in.items(stages)
+func (in *instance) gpipe(stages []plan.Stage, k int) *view.Pattern {
+	items := in.Items(stages)
 	n := len(items)
-	s := &pattern{k: k, stages: stages, items: items, f: make([]float64, k*n), b: make([]float64, k*n)}
+	s := &view.Pattern{K: k, Stages: stages, Items: items, F: make([]float64, k*n), B: make([]float64, k*n)}
 	free := make([]float64, n)
 	for m := range k {
 		ready := 0.0
 		for i := range items {
-			s.f[m*n+i] = max(ready, free[i])
-			ready = s.f[m*n+i] + items[i].f
+			s.F[m*n+i] = max(ready, free[i])
+			ready = s.F[m*n+i] + items[i].F
 			free[i] = ready
 		}
 	}
 	for m := range k {
 		ready := 0.0
 		for i := n - 1; i >= 0; i-- {
-			s.b[m*n+i] = max(ready, free[i])
-			ready = s.b[m*n+i] + items[i].b
+			s.B[m*n+i] = max(ready, free[i])
+			ready = s.B[m*n+i] + items[i].B
 			free[i] = ready
 		}
 	}
-	s.period = free[0]
+	s.Period = free[0]
 	return s
 }

@@ -22,7 +22,7 @@ func KPeriodic(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, erro
 	best := in.bestContiguous(0)
 	for k := 1; k < 2*in.Procs; k++ {
 		if s := in.bestContiguous(k); s != nil {
-			if s = s.cancelled(k); best == nil || s.rate() < best.rate()*(1-view.Rounding) {
+			if s = cancelled(s, k); best == nil || s.Rate() < best.Rate()*(1-view.Rounding) {
 				best = s
 			}
 		}
@@ -30,16 +30,16 @@ func KPeriodic(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, erro
 	if best == nil {
 		return nil, in.noPlan("k-periodic", "no contiguous allocation fits, whatever the period")
 	}
-	return best.plan(in, "k-periodic"), nil
+	return best.Plan(in.Instance, "k-periodic"), nil
 }
 
 // cancelled returns the 1-periodic pattern s without every (k+1)-th mini-batch.
-func (s *pattern) cancelled(k int) *pattern {
-	c := &pattern{period: float64(k+1) * s.period, k: k, stages: s.stages, items: s.items}
+func cancelled(s *view.Pattern, k int) *view.Pattern {
+	c := &view.Pattern{Period: float64(k+1) * s.Period, K: k, Stages: s.Stages, Items: s.Items}
 	for m := range k {
-		for i := range s.items {
-			c.f = append(c.f, s.f[i]+float64(m)*s.period)
-			c.b = append(c.b, s.b[i]+float64(m)*s.period)
+		for i := range s.Items {
+			c.F = append(c.F, s.F[i]+float64(m)*s.Period)
+			c.B = append(c.B, s.B[i]+float64(m)*s.Period)
 		}
 	}
 	return c

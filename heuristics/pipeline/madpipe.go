@@ -49,7 +49,7 @@ func MadPipeGrid(c *chain.Chain, p platform.Platform, g Grid, o Options) (*plan.
 	if s == nil {
 		return nil, in.noPlan("madpipe", "none of the allocations of MadPipe-DP could be scheduled")
 	}
-	return s.plan(in, "madpipe"), nil
+	return s.Plan(in.Instance, "madpipe"), nil
 }
 
 // MadPipeAllocation returns the allocation of the first phase of MadPipe and its
@@ -100,10 +100,10 @@ func (g Grid) check() error {
 
 // madPipe schedules allocations of growing T̂, first with the estimate of [004]
 // and then with the safe one.
-func (in *instance) madPipe(g Grid) *pattern {
+func (in *instance) madPipe(g Grid) *view.Pattern {
 	d := newMadPipe(in, g)
 	high := in.Latest()
-	var best *pattern
+	var best *view.Pattern
 	below := math.Inf(1)
 	for _, d.safe = range []bool{false, true} {
 		stages, period := d.allocation()
@@ -117,7 +117,7 @@ func (in *instance) madPipe(g Grid) *pattern {
 			}
 			last = stages
 			if s := in.schedule(stages, below); s != nil {
-				best, below = s, s.period
+				best, below = s, s.Period
 			}
 		}
 		if !in.Task {
@@ -325,5 +325,5 @@ func (d *madPipeDP) walk(x, layer int) []plan.Stage {
 		stages = append(stages, s)
 		j, x = to, from
 	}
-	return merged(stages)
+	return view.Merged(stages)
 }

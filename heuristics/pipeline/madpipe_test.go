@@ -100,26 +100,26 @@ func TestRetime(t *testing.T) {
 			t.Fatal(err)
 		}
 		stages, _ := in.partition(0)
-		s := in.oneFOneBStar(stages, in.items(stages), longest(in.items(stages))*(1+r.Float64()))
+		s := in.oneFOneBStar(stages, in.Items(stages), longest(in.Items(stages))*(1+r.Float64()))
 		// Period and starts as they are, but later by a tenth of each.
 		slow := *s
-		slow.period *= 1.1
-		slow.f, slow.b = nil, nil
-		for i := range s.f {
-			slow.f, slow.b = append(slow.f, s.f[i]*1.1), append(slow.b, s.b[i]*1.1)
+		slow.Period *= 1.1
+		slow.F, slow.B = nil, nil
+		for i := range s.F {
+			slow.F, slow.B = append(slow.F, s.F[i]*1.1), append(slow.B, s.B[i]*1.1)
 		}
-		peak := slow.peak(in)
-		was := slow.period
-		if !slow.retime() {
+		peak := slow.Peak(in.Instance)
+		was := slow.Period
+		if !slow.Retime() {
 			t.Fatalf("seed %d: not retimed", seed)
 		}
-		if slow.period > was*(1+1e-9) || slow.peak(in) > peak*(1+1e-9) {
-			t.Fatalf("seed %d: period %v from %v, memory %v from %v", seed, slow.period, was, slow.peak(in), peak)
+		if slow.Period > was*(1+1e-9) || slow.Peak(in.Instance) > peak*(1+1e-9) {
+			t.Fatalf("seed %d: period %v from %v, memory %v from %v", seed, slow.Period, was, slow.Peak(in.Instance), peak)
 		}
-		if slow.period < was*(1-1e-9) {
+		if slow.Period < was*(1-1e-9) {
 			shorter++
 		}
-		verified(t, c, slow.plan(in, "retimed"))
+		verified(t, c, slow.Plan(in.Instance, "retimed"))
 	}
 	if shorter < 50 {
 		t.Errorf("only %d became shorter", shorter)

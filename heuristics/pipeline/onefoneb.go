@@ -23,10 +23,10 @@ func OneFOneB(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error
 	switch {
 	case s == nil:
 		return nil, in.noPlan("1f1b", "the simulation does not settle into a pattern")
-	case !in.Fits(s.peak(in)):
+	case !in.Fits(s.Peak(in.Instance)):
 		return nil, in.noPlan("1f1b", "PipeDream's partition with as many mini-batches in flight as stages does not fit")
 	}
-	return s.plan(in, "1f1b"), nil
+	return s.Plan(in.Instance, "1f1b"), nil
 }
 
 // PipeDream returns the best of the patterns of eager 1F1B over all NOAM, the
@@ -41,7 +41,7 @@ func PipeDream(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, erro
 	if err != nil {
 		return nil, err
 	}
-	var best *pattern
+	var best *view.Pattern
 	free, _ := in.partition(0)
 	for noam := 1; noam <= 2*in.Procs && (best == nil || !in.stopped()); noam++ {
 		fitting, _ := in.partition(noam)
@@ -50,7 +50,7 @@ func PipeDream(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, erro
 				continue
 			}
 			s := in.eager(stages, entering(stages, noam))
-			if s != nil && (best == nil || s.rate() < best.rate()*(1-view.Rounding)) && in.Fits(s.peak(in)) {
+			if s != nil && (best == nil || s.Rate() < best.Rate()*(1-view.Rounding)) && in.Fits(s.Peak(in.Instance)) {
 				best = s
 			}
 		}
@@ -58,7 +58,7 @@ func PipeDream(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, erro
 	if best == nil {
 		return nil, in.noPlan("pipedream", "whatever the number of mini-batches in flight")
 	}
-	return best.plan(in, "pipedream"), nil
+	return best.Plan(in.Instance, "pipedream"), nil
 }
 
 // entering limits the mini-batches that enter the first stage.

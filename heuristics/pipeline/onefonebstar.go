@@ -3,6 +3,8 @@ package pipeline
 import (
 	"math"
 
+	view "workbench/model/pipeline"
+
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -23,7 +25,7 @@ func OneFOneBStar(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, e
 	if s == nil {
 		return nil, in.noPlan("1f1b-star", "no contiguous allocation fits, whatever the period")
 	}
-	return s.plan(in, "1f1b-star"), nil
+	return s.Plan(in.Instance, "1f1b-star"), nil
 }
 
 // PipeDreamStar returns PipeDream's partition, which knows no memory, with
@@ -34,11 +36,11 @@ func PipeDreamStar(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, 
 		return nil, err
 	}
 	stages, _ := in.partition(0)
-	s := in.smallest(stages, in.items(stages), 0)
+	s := in.smallest(stages, in.Items(stages), 0)
 	if s == nil {
 		return nil, in.noPlan("pipedream-star", "PipeDream's partition has a stage that fits with no period")
 	}
-	return s.plan(in, "pipedream-star"), nil
+	return s.Plan(in.Instance, "pipedream-star"), nil
 }
 
 // PipeDreamStarMemory is PipeDreamStar with [FittingPartition]. O(P·n²).
@@ -54,21 +56,21 @@ func PipeDreamStarMemory(c *chain.Chain, p platform.Platform, o Options) (*plan.
 	if stages == nil {
 		return nil, in.noPlan("pipedream-star-memory", "no partition fits as PipeDream reckons")
 	}
-	s := in.smallest(stages, in.items(stages), 0)
+	s := in.smallest(stages, in.Items(stages), 0)
 	if s == nil {
 		return nil, in.noPlan("pipedream-star-memory", "PipeDream's partition has a stage that fits with no period")
 	}
-	return s.plan(in, "pipedream-star-memory"), nil
+	return s.Plan(in.Instance, "pipedream-star-memory"), nil
 }
 
 // groups is Phase 1 of Algorithm 6: group[i] is the number of item i's group,
 // counted from the end, at period T. It returns the longest group, the period
 // down to which the groups are these, and the period up to which they are.
-func groups(items []item, period float64, group []int) (from, to float64) {
+func groups(items []view.Item, period float64, group []int) (from, to float64) {
 	g, sum := 1, 0.0
 	to = math.Inf(1)
 	for i := len(items) - 1; i >= 0; i-- {
-		u := items[i].time()
+		u := items[i].Time()
 		if sum+u > period {
 			to = min(to, sum+u)
 			g, sum = g+1, 0
@@ -80,10 +82,10 @@ func groups(items []item, period float64, group []int) (from, to float64) {
 	return from, to
 }
 
-func longest(items []item) float64 {
+func longest(items []view.Item) float64 {
 	t := 0.0
 	for i := range items {
-		t = max(t, items[i].time())
+		t = max(t, items[i].Time())
 	}
 	return t
 }
@@ -93,22 +95,22 @@ func longest(items []item) float64 {
 // its last forward has ended, and follow each other (Phase 2): the backwards of
 // group g-1 have ended by then, as they last no longer than T from the forward
 // that ends group g.
-func (in *instance) oneFOneBStar(stages []plan.Stage, items []item, period float64) *pattern {
+func (in *instance) oneFOneBStar(stages []plan.Stage, items []view.Item, period float64) *view.Pattern {
 	n := len(items)
-	s := &pattern{period: max(period, longest(items)), k: 1, stages: stages, items: items, f: make([]float64, n), b: make([]float64, n)}
+	s := &view.Pattern{Period: max(period, longest(items)), K: 1, Stages: stages, Items: items, F: make([]float64, n), B: make([]float64, n)}
 	group := make([]int, n)
-	groups(items, s.period, group)
+	groups(items, s.Period, group)
 	t := 0.0
 	for i := range items {
-		s.f[i] = t
-		t += items[i].f
+		s.F[i] = t
+		t += items[i].F
 	}
 	for i := n - 1; i >= 0; i-- {
 		if i == n-1 || group[i] != group[i+1] {
-			t = s.f[i] + items[i].f + float64(group[i]-1)*s.period
+			t = s.F[i] + items[i].F + float64(group[i]-1)*s.Period
 		}
-		s.b[i] = t
-		t += items[i].b
+		s.B[i] = t
+		t += items[i].B
 	}
 	return s
 }
@@ -124,9 +126,9 @@ func inFlight(g, cancel int) int {
 }
 
 // fits reports whether the stages fit with these groups.
-func (in *instance) fits(items []item, group []int, cancel int) bool {
+func (in *instance) fits(items []view.Item, group []int, cancel int) bool {
 	for i := range items {
-		if x := &items[i]; !x.cut && !in.Fits(in.Needs(x.from, x.to, inFlight(group[i], cancel))) {
+		if x := &items[i]; !x.Cut && !in.Fits(in.Needs(x.From, x.To, inFlight(group[i], cancel))) {
 			return false
 		}
 	}
@@ -140,7 +142,7 @@ func (in *instance) fits(items []item, group []int, cancel int) bool {
 // and they change only where T is the sum of consecutive items. The interval is
 // halved with both ends moved to the nearest such sum: T is exact when they
 // meet.
-func (in *instance) smallest(stages []plan.Stage, items []item, cancel int) *pattern {
+func (in *instance) smallest(stages []plan.Stage, items []view.Item, cancel int) *view.Pattern {
 	group := make([]int, len(items))
 	low, high := longest(items), math.Inf(1)
 	test := math.MaxFloat64 // one group

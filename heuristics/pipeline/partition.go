@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"fmt"
 	"math"
 
 	"workbench/model/chain"
@@ -91,4 +92,35 @@ func (in *instance) balanced(flight func(r int) int) ([]plan.Stage, float64) {
 		ends = append(ends, i)
 	}
 	return fromEnds(ends), period
+}
+
+// checkAllocation says what is wrong with an allocation given by a user.
+func (in *instance) checkAllocation(stages []plan.Stage) error {
+	next := 1
+	for k, s := range stages {
+		switch {
+		case s.From != next:
+			return fmt.Errorf("%w: stage %d begins at layer %d, it should at %d", ErrAllocation, k+1, s.From, next)
+		case s.To < s.From || s.To > in.N:
+			return fmt.Errorf("%w: stage %d ends at layer %d, it should between %d and %d", ErrAllocation, k+1, s.To, s.From, in.N)
+		case s.Processor < 0 || s.Processor >= in.Platform.Processors:
+			return fmt.Errorf("%w: stage %d is on processor %d, there are 0 to %d", ErrAllocation, k+1, s.Processor, in.Platform.Processors-1)
+		}
+		next = s.To + 1
+	}
+	if next != in.N+1 {
+		return fmt.Errorf("%w: it ends at layer %d, the chain at %d", ErrAllocation, next-1, in.N)
+	}
+	return nil
+}
+
+// fromEnds returns the stages that end at the given layers, one a processor.
+func fromEnds(ends []int) []plan.Stage {
+	stages := make([]plan.Stage, len(ends))
+	from := 1
+	for p, to := range ends {
+		stages[p] = plan.Stage{Processor: p, From: from, To: to}
+		from = to + 1
+	}
+	return stages
 }

@@ -37,8 +37,8 @@ func TestPipeDreamSweep(t *testing.T) {
 				limits := make([]int, len(stages))
 				limits[0] = noam
 				x := in.eager(stages, limits)
-				if x != nil && in.Fits(x.peak(in)) && x.rate() < want*(1-view.Rounding) {
-					want, at = x.rate(), noam
+				if x != nil && in.Fits(x.Peak(in.Instance)) && x.Rate() < want*(1-view.Rounding) {
+					want, at = x.Rate(), noam
 				}
 			}
 		}

@@ -11,8 +11,7 @@
 // Layers are numbered 1..n as in [004], n = L+1 being the loss; layer 0 is the
 // input. A stage is a run of layers on one processor, an item a stage or a
 // communication between two of them: Algorithm 6 makes no difference between
-// the two. Patterns are kept in absolute times of the mini-batches 0..k-1;
-// mini-batch m + jk does the same j periods later.
+// the two.
 package pipeline
 
 import (

@@ -27,7 +27,7 @@ func Schedule(c *chain.Chain, p platform.Platform, allocation []plan.Stage, o Op
 	if s == nil {
 		return nil, in.noPlan("schedule", "by list scheduling of this allocation")
 	}
-	return s.plan(in, "schedule"), nil
+	return s.Plan(in.Instance, "schedule"), nil
 }
 
 // fineLayers is the number of layers up to which they are scheduled one by one.
@@ -35,10 +35,10 @@ const fineLayers = 16
 
 // schedule returns the best pattern found of a period below the given one, or
 // nil. An allocation whose load reaches that period costs nothing.
-func (in *instance) schedule(stages []plan.Stage, below float64) *pattern {
+func (in *instance) schedule(stages []plan.Stage, below float64) *view.Pattern {
 	best := in.search(stages, below)
 	if best != nil {
-		below = best.period
+		below = best.Period
 	}
 	if in.N <= fineLayers && len(stages) < in.N {
 		if s := in.search(single(stages), below); s != nil {
@@ -62,7 +62,7 @@ func single(stages []plan.Stage) []plan.Stage {
 // search halves the range of periods between the largest load of a resource and
 // the least period known. The scheduler is not monotone, so this finds a good
 // period, not the best.
-func (in *instance) search(stages []plan.Stage, below float64) *pattern {
+func (in *instance) search(stages []plan.Stage, below float64) *view.Pattern {
 	c := newScheduler(in, stages)
 	low := c.load()
 	if low >= below*(1-view.Rounding) {
@@ -74,7 +74,7 @@ func (in *instance) search(stages []plan.Stage, below float64) *pattern {
 	}
 	high := 0.0
 	for i := range c.items {
-		high += c.items[i].time()
+		high += c.items[i].Time()
 	}
 	if high > below && in.N > fineLayers {
 		high = below * (1 - 1e-4) // not worth a search if there is nothing here
@@ -83,7 +83,7 @@ func (in *instance) search(stages []plan.Stage, below float64) *pattern {
 		if best = c.at(high); best == nil {
 			return nil
 		}
-		below = best.period
+		below = best.Period
 	}
 	high = below * (1 - 1e-9)
 	for range 12 {
@@ -92,7 +92,7 @@ func (in *instance) search(stages []plan.Stage, below float64) *pattern {
 			break
 		}
 		if s := c.at(test); s != nil {
-			best, high = s, min(test, s.period)
+			best, high = s, min(test, s.Period)
 		} else {
 			low = test
 		}
@@ -112,7 +112,7 @@ func (in *instance) search(stages []plan.Stage, below float64) *pattern {
 type scheduler struct {
 	in     *instance
 	stages []plan.Stage
-	items  []item
+	items  []view.Item
 	period float64
 	// resource numbers the resources of the items, busy[r] is what is on one.
 	resource []int
@@ -124,19 +124,19 @@ type scheduler struct {
 	places     []float64 // scratch: candidates, a stack
 	compact    bool      // operations are placed next to others only
 	budget     int       // operations that may still be placed
-	found      *pattern
+	found      *view.Pattern
 }
 
 // A span is an operation on a circle.
 type span struct{ start, length float64 }
 
 func newScheduler(in *instance, stages []plan.Stage) *scheduler {
-	c := &scheduler{in: in, stages: stages, items: in.items(stages)}
+	c := &scheduler{in: in, stages: stages, items: in.Items(stages)}
 	// Resources are numbered from 0 here, in order of appearance.
 	number := map[int]int{}
 	c.resource = make([]int, len(c.items))
 	for i := range c.items {
-		r := c.items[i].resource
+		r := c.items[i].Resource
 		if _, ok := number[r]; !ok {
 			number[r] = len(number)
 		}
@@ -176,7 +176,7 @@ func (c *scheduler) load() float64 {
 	most := 0.0
 	for i := range c.items {
 		x := &c.items[i]
-		loads[c.resource[i]] += x.time()
+		loads[c.resource[i]] += x.Time()
 		most = max(most, loads[c.resource[i]])
 	}
 	return most
@@ -184,7 +184,7 @@ func (c *scheduler) load() float64 {
 
 // at returns a pattern that fits, of the least period with the order that was
 // found at the given one, or nil.
-func (c *scheduler) at(period float64) *pattern {
+func (c *scheduler) at(period float64) *view.Pattern {
 	for _, room := range c.room {
 		if room < 0 {
 			return nil
@@ -229,12 +229,12 @@ func (c *scheduler) forward(i int, end, ready float64, skips int, second bool) {
 		c.places = append(c.places, -(s.start + turn*c.period))
 	}
 	c.each(from, skips, func(place float64, skips int) bool {
-		t := -place - x.f
-		if !c.free(spans, t, x.f) {
+		t := -place - x.F
+		if !c.free(spans, t, x.F) {
 			return false
 		}
 		c.f[i] = t
-		c.busy[r] = append(spans, span{t, x.f})
+		c.busy[r] = append(spans, span{t, x.F})
 		if second {
 			c.next(i, skips)
 		} else {
@@ -259,11 +259,11 @@ func (c *scheduler) backward(i int, end, ready float64, skips int, second bool) 
 		c.places = append(c.places, e+turn*c.period)
 	}
 	c.each(from, skips, func(t float64, skips int) bool {
-		if !c.free(spans, t, x.b) {
+		if !c.free(spans, t, x.B) {
 			return false
 		}
 		c.b[i] = t
-		c.busy[r] = append(spans, span{t, x.b})
+		c.busy[r] = append(spans, span{t, x.B})
 		if second {
 			c.next(i, skips)
 		} else {
@@ -278,20 +278,20 @@ func (c *scheduler) backward(i int, end, ready float64, skips int, second bool) 
 func (c *scheduler) next(i, skips int) {
 	x := &c.items[i]
 	extra := 0.0
-	if !x.cut {
-		extra = math.Floor((c.b[i]-c.f[i]-x.f)/c.period+view.Rounding) * c.in.Inputs(x.from, x.to)
-		if extra > c.left[x.resource] {
+	if !x.Cut {
+		extra = math.Floor((c.b[i]-c.f[i]-x.F)/c.period+view.Rounding) * c.in.Inputs(x.From, x.To)
+		if extra > c.left[x.Resource] {
 			return
 		}
-		c.left[x.resource] -= extra
+		c.left[x.Resource] -= extra
 	}
 	if i == 0 {
 		c.leaf()
 	} else {
-		c.item(i-1, c.f[i], c.b[i]+x.b, skips)
+		c.item(i-1, c.f[i], c.b[i]+x.B, skips)
 	}
-	if !x.cut {
-		c.left[x.resource] += extra
+	if !x.Cut {
+		c.left[x.Resource] += extra
 	}
 }
 
@@ -329,8 +329,8 @@ func (c *scheduler) free(spans []span, t, length float64) bool {
 
 // leaf keeps the pattern if it fits.
 func (c *scheduler) leaf() {
-	s := &pattern{period: c.period, k: 1, stages: c.stages, items: c.items, f: slices.Clone(c.f), b: slices.Clone(c.b)}
-	if s.retime() && c.in.Fits(s.peak(c.in)) {
+	s := &view.Pattern{Period: c.period, K: 1, Stages: c.stages, Items: c.items, F: slices.Clone(c.f), B: slices.Clone(c.b)}
+	if s.Retime() && c.in.Fits(s.Peak(c.in.Instance)) {
 		c.found = s
 	}
 }

@@ -52,18 +52,18 @@ func Several(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error)
 	return in.searched("k-periodic", in.severalAPeriod(nil))
 }
 
-func (in *instance) searched(method string, s *pattern) (*plan.Plan, error) {
+func (in *instance) searched(method string, s *view.Pattern) (*plan.Plan, error) {
 	if s == nil {
 		return nil, in.noPlan(method, "no contiguous allocation fits and no other was found")
 	}
-	return s.plan(in, method), nil
+	return s.Plan(in.Instance, method), nil
 }
 
 // onePeriodic returns the best 1-periodic pattern it finds, nil if it finds none.
-func (in *instance) onePeriodic() *pattern {
+func (in *instance) onePeriodic() *view.Pattern {
 	best := in.bestContiguous(0)
 	in.tell(best)
-	if s := in.madPipe(FineGrid); s != nil && (best == nil || s.rate() < best.rate()) {
+	if s := in.madPipe(FineGrid); s != nil && (best == nil || s.Rate() < best.Rate()) {
 		best = s
 	}
 	if best == nil {
@@ -73,32 +73,32 @@ func (in *instance) onePeriodic() *pattern {
 	s := in.tryAll(in.improve(best))
 	for gained := s != nil; gained && !in.stopped(); {
 		in.tell(s)
-		before := s.rate()
+		before := s.Rate()
 		s = in.improve(in.shorten(s))
-		gained = s.rate() < before*(1-beamLast)
+		gained = s.Rate() < before*(1-beamLast)
 	}
 	return s
 }
 
 // tell says that s, if there is one, is the best pattern.
-func (in *instance) tell(s *pattern) {
+func (in *instance) tell(s *view.Pattern) {
 	if s != nil && in.better != nil {
-		in.better(s.plan(in, "search"))
+		in.better(s.Plan(in.Instance, "search"))
 	}
 }
 
 // severalAPeriod returns the best of s and the patterns of several mini-batches a
 // period of KPeriodic and Eager.
-func (in *instance) severalAPeriod(s *pattern) *pattern {
+func (in *instance) severalAPeriod(s *view.Pattern) *view.Pattern {
 	for k := 1; k < 2*in.Procs && (s == nil || !in.stopped()); k++ {
-		if x := in.bestContiguous(k); x != nil && (s == nil || x.rate()*float64(k+1)/float64(k) < s.rate()*(1-view.Rounding)) {
-			s = x.cancelled(k)
+		if x := in.bestContiguous(k); x != nil && (s == nil || x.Rate()*float64(k+1)/float64(k) < s.Rate()*(1-view.Rounding)) {
+			s = cancelled(x, k)
 		}
 	}
 	if s != nil && in.stopped() {
 		return s
 	}
-	if x := in.bestEager(); x != nil && (s == nil || x.rate() < s.rate()*(1-view.Rounding)) {
+	if x := in.bestEager(); x != nil && (s == nil || x.Rate() < s.Rate()*(1-view.Rounding)) {
 		s = x
 	}
 	return s
@@ -106,29 +106,29 @@ func (in *instance) severalAPeriod(s *pattern) *pattern {
 
 // squeezed returns the pattern of the allocation that needs least, one
 // mini-batch after the other, or nil if that does not fit.
-func (in *instance) squeezed() *pattern {
+func (in *instance) squeezed() *view.Pattern {
 	least := in.Least()
 	if !in.Fits(least.High) {
 		return nil
 	}
-	if s := in.oneByOne(least.Allocation); in.Fits(s.peak(in)) {
+	if s := in.oneByOne(least.Allocation); in.Fits(s.Peak(in.Instance)) {
 		return s
 	}
 	return nil
 }
 
 // oneByOne runs mini-batches one after the other.
-func (in *instance) oneByOne(stages []plan.Stage) *pattern {
-	items := in.items(stages)
+func (in *instance) oneByOne(stages []plan.Stage) *view.Pattern {
+	items := in.Items(stages)
 	n := len(items)
-	s := &pattern{k: 1, stages: stages, items: items, f: make([]float64, n), b: make([]float64, n)}
+	s := &view.Pattern{K: 1, Stages: stages, Items: items, F: make([]float64, n), B: make([]float64, n)}
 	for i := range items {
-		s.f[i] = s.period
-		s.period += items[i].f
+		s.F[i] = s.Period
+		s.Period += items[i].F
 	}
 	for i := n - 1; i >= 0; i-- {
-		s.b[i] = s.period
-		s.period += items[i].b
+		s.B[i] = s.Period
+		s.Period += items[i].B
 	}
 	return s
 }
@@ -139,13 +139,13 @@ const allAllocations = 1000
 // tryAll schedules every allocation, if there are few, and returns the best
 // pattern, s included. Processors are alike: they are numbered in the order of
 // their first layers.
-func (in *instance) tryAll(s *pattern) *pattern {
+func (in *instance) tryAll(s *view.Pattern) *view.Pattern {
 	if math.Pow(float64(in.Procs), float64(in.N-1)) > allAllocations {
 		return s
 	}
 	below := math.Inf(1)
 	if s != nil {
-		below = s.period
+		below = s.Period
 	}
 	stages := make([]plan.Stage, in.N)
 	var place func(l, used int)
@@ -154,8 +154,8 @@ func (in *instance) tryAll(s *pattern) *pattern {
 			return
 		}
 		if l > in.N {
-			if x := in.schedule(merged(stages), below*(1-1e-6)); x != nil {
-				s, below = x, x.period
+			if x := in.schedule(view.Merged(stages), below*(1-1e-6)); x != nil {
+				s, below = x, x.Period
 			}
 			return
 		}
@@ -169,20 +169,20 @@ func (in *instance) tryAll(s *pattern) *pattern {
 }
 
 // improve is the local search from s.
-func (in *instance) improve(s *pattern) *pattern {
+func (in *instance) improve(s *view.Pattern) *view.Pattern {
 	if s == nil {
 		return nil
 	}
 	floor := max(in.U[in.N]/float64(in.Procs), in.Runs(true, false), in.HeldMemory())
 	left := searchSteps * in.N
 	at := 0
-	for left > 0 && s.rate() > floor*(1+1e-9) && !in.stopped() {
-		moves := in.neighbours(merged(s.stages))
+	for left > 0 && s.Rate() > floor*(1+1e-9) && !in.stopped() {
+		moves := in.neighbours(view.Merged(s.Stages))
 		found := false
 		for tried := 0; tried < len(moves) && left > 0 && !found && !in.stopped(); tried++ {
 			k := (at + tried) % len(moves)
 			left--
-			if x := in.schedule(moves[k], s.period*(1-1e-6)); x != nil {
+			if x := in.schedule(moves[k], s.Period*(1-1e-6)); x != nil {
 				s, found, at = x, true, k
 			}
 		}
@@ -196,7 +196,7 @@ func (in *instance) improve(s *pattern) *pattern {
 // neighbours lists the allocations one move away.
 func (in *instance) neighbours(stages []plan.Stage) [][]plan.Stage {
 	var list [][]plan.Stage
-	add := func(s []plan.Stage) { list = append(list, merged(s)) }
+	add := func(s []plan.Stage) { list = append(list, view.Merged(s)) }
 	for k, s := range stages {
 		if k > 0 {
 			if s.From < s.To {

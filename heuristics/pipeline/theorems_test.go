@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	view "workbench/model/pipeline"
+
 	"workbench/model/chain"
 	"workbench/model/periodic"
 	"workbench/model/plan"
@@ -184,7 +186,7 @@ func TestTheorem17(t *testing.T) {
 			allocation = append(allocation, plan.Stage{Processor: owner[l], From: l, To: l})
 		}
 		m := platform.Platform{Memory: 1, Bandwidth: 1, Processors: 2*k + 1}
-		p, err := Schedule(c, m, merged(allocation), Options{})
+		p, err := Schedule(c, m, view.Merged(allocation), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,11 +49,6 @@ type Result struct {
 	Note              string
 }
 
-// Root bounds the program by one linear program: see [Tree].
-func Root(ctx context.Context, lp solvers.LP, d *milp.Data, head certificate.Certificate, goal float64) (*Result, error) {
-	return Tree(ctx, lp, d, head, Options{Goal: goal, Nodes: 1})
-}
-
 // Tree proves a bound on d, which has to be minimised and is of a model without
 // mistakes, as near to the goal as it comes until ctx ends or a limit is
 // reached. lp has d loaded, with its bounds, and is left with others.

@@ -245,7 +245,7 @@ func TestCrossed(t *testing.T) {
 	d := m.Data()
 	lp := open(t, &d)
 	defer lp.Close()
-	r, err := Root(t.Context(), lp, &d, head, inf)
+	r, err := Tree(t.Context(), lp, &d, head, Options{Goal: inf, Nodes: 1})
 	if err != nil || !r.Closed || !r.Certificate.Infeasible {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -314,7 +314,7 @@ func TestGranularity(t *testing.T) {
 	d := m.Data()
 	lp := open(t, &d)
 	defer lp.Close()
-	r, err := Root(t.Context(), lp, &d, head, 4)
+	r, err := Tree(t.Context(), lp, &d, head, Options{Goal: 4, Nodes: 1})
 	if err != nil || !r.Closed || r.Certificate.Granularity != 2 || value(r.Certificate) != 4 {
 		t.Errorf("%+v, %v, %v", r, r.Certificate, err)
 	}
@@ -448,7 +448,7 @@ func TestRootIsOneLP(t *testing.T) {
 		}
 		lp := &counted{LP: open(t, &d)}
 		defer lp.Close()
-		r, err := Root(t.Context(), lp, &d, head, best)
+		r, err := Tree(t.Context(), lp, &d, head, Options{Goal: best, Nodes: 1})
 		if err != nil || r.Certificate == nil || value(r.Certificate) > best+1e-9*(1+math.Abs(best)) {
 			t.Fatalf("%+v, %v, the optimum is %v", r, err, best)
 		}

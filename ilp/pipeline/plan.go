@@ -9,6 +9,7 @@ import (
 	"workbench/ilp/formulation"
 	"workbench/model/cycleratio"
 	"workbench/model/milp"
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 )
 
@@ -37,105 +38,29 @@ func (q *pipelinePattern) plan(method string) (*plan.Plan, error) {
 		return nil, err
 	}
 	in := q.in
-	p := plan.NewPattern(method, in.chain, in.platform)
-	p.Period, p.MemoryModel = &period, in.model
-	for s, x := range in.stages {
-		if k := len(p.Allocation); k > 0 && p.Allocation[k-1].Processor == q.owner[s] {
-			p.Allocation[k-1].To = x.To
-			continue
+	stages := slices.Clone(in.stages)
+	for s := range stages {
+		stages[s].Processor = q.owner[s]
+	}
+	p := &view.Pattern{Period: period, K: 1, Stages: stages, Items: in.view.Items(stages)}
+	// Absolute times of one mini-batch, in the order of tasks: forwards, then
+	// backwards from the last item to the first.
+	var times []float64
+	turns := 0
+	for t := range 2 * in.n {
+		times = append(times, start[t]+float64(turns)*period)
+		if t == 2*in.n-1 {
+			break
 		}
-		p.Allocation = append(p.Allocation, plan.Stage{Processor: q.owner[s], From: x.From, To: x.To})
-	}
-	shift := 0
-	for t := 2*in.n - 1; t >= 0; t-- {
-		if t < 2*in.n-1 {
-			shift += q.fromComm[t]
-			if q.cut(t) {
-				p.Ops = append(p.Ops, q.sendOp(t, start[2*in.n+t], shift))
-				shift += q.toComm[t]
-			}
+		if q.cut(t) {
+			turns += q.toComm[t]
+			times = append(times, start[2*in.n+t]+float64(turns)*period)
 		}
-		p.Ops = append(p.Ops, q.taskOps(t, start[t], shift)...)
+		turns += q.fromComm[t]
 	}
-	q.sort(p.Ops, period)
-	p.Claims = plan.Claims{Makespan: period, PeakMemory: q.peak()}
-	return p, nil
-}
-
-// sort puts operations in the order of their starts modulo the period. At one
-// instant those of the period before come first, then the order of the
-// processor counts: where operations take no time, the verifier asks for it.
-func (q *pipelinePattern) sort(ops []plan.Op, period float64) {
-	const instants = 1e8 // in a period
-	at := q.positions()
-	when := func(o plan.Op) (instant, turn float64) {
-		k := math.Round(o.Start / period * instants)
-		turn = math.Floor(k / instants)
-		return k - turn*instants, turn
-	}
-	slices.SortStableFunc(ops, func(a, b plan.Op) int {
-		ka, ta := when(a)
-		kb, tb := when(b)
-		switch {
-		case ka != kb:
-			return cmp.Compare(ka, kb)
-		case ta != tb:
-			return cmp.Compare(tb, ta)
-		}
-		return at(a) - at(b)
-	})
-}
-
-// positions returns where in the order of its processor an operation stands.
-func (q *pipelinePattern) positions() func(plan.Op) int {
-	place := make([]int, 2*q.in.n)
-	for _, o := range q.order {
-		for i, t := range o {
-			place[t] = i
-		}
-	}
-	return func(o plan.Op) int {
-		if o.Op != plan.OpF && o.Op != plan.OpB {
-			return 0
-		}
-		s := slices.IndexFunc(q.in.stages, func(s plan.Stage) bool { return o.Layer <= s.To })
-		if o.Op == plan.OpB {
-			s = 2*q.in.n - 1 - s
-		}
-		return place[s]
-	}
-}
-
-// taskOps are the operations of the layers of task t, one after another.
-func (q *pipelinePattern) taskOps(t int, start float64, shift int) []plan.Op {
-	s := q.in.stages[q.in.stage(t)]
-	gpu := fmt.Sprintf("gpu%d", q.ownerOf(t))
-	ops := make([]plan.Op, 0, s.To-s.From+1)
-	for i := range s.To - s.From + 1 {
-		o := plan.Op{Op: plan.OpF, Layer: s.From + i, Start: start, Resource: gpu, Shift: shift}
-		if t >= q.in.n {
-			o.Op, o.Layer = plan.OpB, s.To-i
-			start += q.in.chain.Layers[o.Layer-1].BackwardTime
-		} else {
-			start += q.in.chain.Layers[o.Layer-1].ForwardTime
-		}
-		o.End = start
-		ops = append(ops, o)
-	}
-	return ops
-}
-
-// sendOp is the communication behind task t.
-func (q *pipelinePattern) sendOp(t int, start float64, shift int) plan.Op {
-	i, j := q.ownerOf(t), q.ownerOf(t+1)
-	o := plan.Op{
-		Op: plan.OpCF, Layer: q.in.stages[q.in.stage(t)].To, Start: start, End: start + q.sending(t),
-		Resource: fmt.Sprintf("link%d-%d", min(i, j), max(i, j)), Shift: shift,
-	}
-	if t >= q.in.n {
-		o.Op, o.Layer = plan.OpCB, q.in.stages[q.in.stage(t)].From-1
-	}
-	return o
+	p.F, p.B = times[:len(p.Items):len(p.Items)], times[len(p.Items):]
+	slices.Reverse(p.B)
+	return p.Plan(in.view, method), nil
 }
 
 // sending and computing return durations in seconds.
@@ -144,9 +69,14 @@ func (q *pipelinePattern) sending(t int) float64 {
 }
 
 func (q *pipelinePattern) computing(t int) float64 {
+	s := q.in.stages[q.in.stage(t)]
 	sum := 0.0
-	for _, o := range q.taskOps(t, 0, 0) {
-		sum = o.End
+	for l := s.From; l <= s.To; l++ {
+		if t < q.in.n {
+			sum += q.in.view.UF[l]
+		} else {
+			sum += q.in.view.UB[l]
+		}
 	}
 	return sum
 }
@@ -224,72 +154,6 @@ func (q *pipelinePattern) later(t int) int {
 		return q.toComm[t] + q.fromComm[t]
 	}
 	return q.fromComm[t]
-}
-
-// peak returns the most that a processor stores, in bytes, by the model of the
-// instance: (6.36) of the decisions.
-func (q *pipelinePattern) peak() float64 {
-	most := 0.0
-	for i := range q.order {
-		most = max(most, q.peakOf(i))
-	}
-	return most * q.in.size
-}
-
-func (q *pipelinePattern) peakOf(i int) float64 {
-	in := q.in
-	fixed := 0.0
-	flight := make([]int, in.n)
-	waits := make([]int, 2*in.n) // outputs of t
-	for s := range in.n {
-		if q.owner[s] != i {
-			continue
-		}
-		fixed += in.weight[s]
-		for m := s; m <= 2*in.n-2-s; m++ {
-			flight[s] += q.later(m)
-		}
-	}
-	for t := range 2*in.n - 1 {
-		switch {
-		case q.cut(t) && (q.ownerOf(t) == i || q.ownerOf(t+1) == i):
-			fixed += in.out[t]
-		case !q.cut(t) && q.ownerOf(t) == i:
-			waits[t] = q.later(t)
-		}
-	}
-	nca := slices.Clone(flight)
-	most := 0.0
-	for _, t := range q.order[i] {
-		s := in.stage(t)
-		if t > 0 && !q.cut(t-1) {
-			waits[t-1]--
-		}
-		sum := fixed + in.run[t]
-		for s, k := range flight {
-			sum += float64(k) * in.stored[s]
-		}
-		for u, k := range waits {
-			sum += float64(k) * in.out[u]
-		}
-		most = max(most, sum)
-		if t < in.n {
-			flight[s]++
-			nca[s] = max(nca[s], flight[s])
-		} else {
-			flight[s]--
-		}
-		if t < 2*in.n-1 && !q.cut(t) {
-			waits[t]++
-		}
-	}
-	if in.model == plan.StageModel && len(q.order[i]) > 0 {
-		most = fixed
-		for s, k := range nca {
-			most += float64(k) * in.stored[s]
-		}
-	}
-	return most
 }
 
 // plan reads the decisions off a solution.

@@ -43,7 +43,7 @@ func TestMagnitudes(t *testing.T) {
 	backends := []solvers.Backend{highs.New(), lpsolve.New()}
 	var sum [2]tally
 	for i := range *cases {
-		c, memory := exhaustive.MixRemat(r, 1+i%5)
+		c, memory := mixRemat(r, 1+i%5)
 		p := platform.Platform{Memory: memory}
 		want, best, err := exhaustive.Remat(c, memory, subject.States)
 		infeasible := errors.Is(err, exhaustive.ErrInfeasible)
@@ -179,7 +179,7 @@ func TestCertified(t *testing.T) {
 	r := rand.New(rand.NewPCG(*seed, 15))
 	met, below, empty := 0, 0, 0
 	for i := range *cases {
-		c, memory := exhaustive.MixRemat(r, 1+i%5)
+		c, memory := mixRemat(r, 1+i%5)
 		want, _, err := exhaustive.Remat(c, memory, subject.States)
 		infeasible := errors.Is(err, exhaustive.ErrInfeasible)
 		if err != nil && !infeasible {
@@ -227,4 +227,44 @@ func TestCertified(t *testing.T) {
 	if met < 10*below {
 		t.Errorf("%d bounds below the optimum", below)
 	}
+}
+
+// mixRemat returns a random chain for rematerialization, sizes of many magnitudes,
+// times of one pace or of several, and a memory of at least nothing that is near
+// a breakpoint: what a plan of least memory or an operation takes, mostly beside
+// some values that it might keep.
+func mixRemat(r *rand.Rand, layers int) (mixed *chain.Chain, memory float64) {
+	mixed, _ = exhaustive.MixSizes(r, exhaustive.RandomChain(r, layers))
+	mixed = exhaustive.Pace(mixed, exhaustive.Paces[r.IntN(len(exhaustive.Paces))])
+	if r.IntN(3) == 0 {
+		for i := range mixed.Layers {
+			mixed.Layers[i].ForwardTime *= math.Pow10(-r.IntN(4))
+		}
+	}
+	at := func(l int) *chain.Layer { return &mixed.Layers[l-1] }
+	before := chain.Layer{Activation: mixed.Input.Activation, Saved: mixed.Input.Activation, Gradient: mixed.Input.Gradient}
+	if least, err := exhaustive.RematLeastMemory(mixed, 1<<20); err == nil && r.IntN(2) == 0 {
+		memory = least
+	} else {
+		l := 1 + r.IntN(mixed.Len())
+		if l > 1 {
+			before = *at(l - 1)
+			memory = mixed.Input.Activation
+		}
+		memory += before.Activation + at(l).Saved + at(l).Gradient
+		if r.IntN(2) == 0 {
+			memory += before.Gradient + at(l).BackwardOverhead
+		} else {
+			memory += at(l).ForwardOverhead
+		}
+	}
+	for l := 1; l <= mixed.Len(); l++ {
+		switch r.IntN(4) {
+		case 0:
+			memory += at(l).Activation
+		case 1:
+			memory += at(l).Saved
+		}
+	}
+	return mixed, max(0, memory+[...]float64{0, 0, -1, 1, -2, 3}[r.IntN(6)])
 }

@@ -148,7 +148,7 @@ func (in *Instance) Fractional() *Eager { return in.EagerSchedule(in.Excess(), 0
 // whole is the bound "whole-tensors".
 func (in *Instance) whole() float64 {
 	x := in.WholeTensors()
-	sets := min(maxSets, max(MinSets, totalSets/in.N))
+	sets := min(maxSets, max(fewSets, totalSets/in.N))
 	e := in.EagerSchedule(x, sets)
 	return max(e.Makespan, in.sameSets(x, e, sets))
 }

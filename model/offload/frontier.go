@@ -2,10 +2,13 @@ package offload
 
 import "math"
 
-// Numbers of sets that a frontier holds: of short chains maxSets, of longer ones
-// as many as keeps the time below a second.
+// Numbers of sets that a frontier holds: of short chains maxSets, of longer ones as
+// many as keeps the time well below a second, but fewSets. On random chains of 2,000
+// and 20,000 layers one set proves as much as 512 do. MinSets are for frontiers that
+// are asked at every step of a search.
 const (
 	maxSets   = 1 << 15
+	fewSets   = 64
 	MinSets   = 512
 	totalSets = 1 << 19
 )

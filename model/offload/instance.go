@@ -143,43 +143,42 @@ func (in *Instance) NewPlan(method string, ops []plan.Op, makespan float64) *pla
 
 // ranks orders what starts at one instant: an offload right after the forward that
 // produces its tensor, or first; a prefetch right before the backward that needs
-// it, or last, when the computations have released what they can.
+// it, or last, when the computations have released what they can. O(k·log k) for k
+// operations.
 func (in *Instance) ranks(ops []plan.Op) {
 	if len(ops) == 1 {
 		return
 	}
-	order := make([]int, 2*in.N+2) // of the computations that are among them, from 1; by number as in Machine
+	var among []int // numbers as in Machine of the computations that are among them, in order
 	number := func(o *plan.Op) int {
 		if o.Op == plan.OpFAll {
 			return o.Layer
 		}
 		return 2*in.N + 1 - o.Layer
 	}
-	computations := 0
 	for k := range ops {
 		if o := &ops[k]; o.Op == plan.OpFAll || o.Op == plan.OpB {
-			order[number(o)] = 1 // of one instant they are by number
-			computations++
+			among = append(among, number(o))
 		}
 	}
-	at := 0
-	for q := range order {
-		if order[q] > 0 {
-			at++
-			order[q] = at
+	slices.Sort(among)
+	order := func(number int) int { // from 1; 0: it is not among them
+		if at, is := slices.BinarySearch(among, number); is {
+			return at + 1
 		}
+		return 0
 	}
 	rank := func(o *plan.Op) int {
 		switch o.Op {
 		case plan.OpO:
-			return 2*order[o.Layer] + 1
+			return 2*order(o.Layer) + 1
 		case plan.OpP:
-			if c := order[2*in.N-o.Layer]; c > 0 {
+			if c := order(2*in.N - o.Layer); c > 0 {
 				return 2*c - 1
 			}
-			return 2*computations + 2
+			return 2*len(among) + 2
 		}
-		return 2 * order[number(o)]
+		return 2 * order(number(o))
 	}
 	slices.SortStableFunc(ops, func(a, b plan.Op) int { return cmp.Compare(rank(&a), rank(&b)) })
 }

@@ -3,8 +3,9 @@
 // Shilova, "Pipelined model parallelism: complexity results and memory
 // considerations", and Shilova's thesis). It holds the validated instance with
 // its sums, what stages store, the least memory and why a smaller one is too
-// little, the delay ⊕ of 7.1.2, and bounds in closed form. The verifier
-// (model/plan) and the exhaustive search do not use it.
+// little, the delay ⊕ of 7.1.2, bounds in closed form, and periodic patterns: how
+// they are timed, what they store and how they become plans. The verifier
+// (model/periodic) and the exhaustive search do not use it.
 //
 // Layers are numbered 1..N as in [004], N = L+1 being the loss; layer 0 is the
 // input. A stage s(i,j), or a run, is layers i..j on one processor whose
@@ -63,13 +64,13 @@ type Instance struct {
 	Cut     []float64 // C(ℓ) = (a_ℓ+δ_ℓ)/β of the cut behind layer ℓ, 1 ≤ ℓ < N
 	Buffer  []float64 // a_ℓ+δ_ℓ: buffers on each side of that cut
 
-	most  []float64 // the task model's peaks of stages: see peaks
-	least *Least    // once known
+	most  [][]float64 // the task model's peaks of stages: see peaks
+	least *Least      // once known
 }
 
 // New reads an instance. model is a memory model, "" is the task model. The
 // error wraps ErrChain, ErrPlatform or ErrModel. Whether anything fits is left
-// to [Instance.Infeasible]. O(n²).
+// to [Instance.Infeasible]. O(n·log n).
 func New(c *chain.Chain, p platform.Platform, model string) (*Instance, error) {
 	if model == "" {
 		model = plan.TaskModel
@@ -112,10 +113,17 @@ func New(c *chain.Chain, p platform.Platform, model string) (*Instance, error) {
 	return in, nil
 }
 
+// mostLayers is how many layers a chain has at most: bounds, least memory and the best
+// contiguous allocation take O(P·n²), a second for 2,000.
+const mostLayers = 4000
+
 // check says what means nothing in an instance.
 func check(c *chain.Chain, p platform.Platform, model string) error {
 	if c == nil || len(c.Layers) == 0 {
 		return fmt.Errorf("%w: it has no layers, at least one is needed", ErrChain)
+	}
+	if n := len(c.Layers); n > mostLayers {
+		return fmt.Errorf("%w: chain %q has %d layers, pipelines are planned for at most %d: join layers", ErrChain, c.Name, n, mostLayers)
 	}
 	for i, l := range c.Layers {
 		for _, x := range []float64{l.ForwardTime, l.BackwardTime} {

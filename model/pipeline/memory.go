@@ -3,22 +3,27 @@ package pipeline
 import (
 	"fmt"
 	"math"
+	"math/bits"
 
 	"workbench/model/plan"
 )
 
-// peaks fills most[(i-1)n + j-1] with the task model's activations of stage
-// s(i,j) with one mini-batch in flight: the forwards of the stage run in
-// sequence and later its backwards. At F_ℓ the inputs of layers i..ℓ and a_ℓ
-// are held, at B_ℓ the same inputs, δ_ℓ and δ_{ℓ-1} ([004] Lemma 18). O(n²).
+// peaks fills most[k][ℓ] with the most that the forwards and backwards of layers
+// ℓ..ℓ+2^k-1 need in the task model when all layers from the first on store their
+// inputs for one mini-batch: at F_ℓ the inputs of layers 1..ℓ and a_ℓ are held, at
+// B_ℓ the same inputs, δ_ℓ and δ_{ℓ-1} ([004] Lemma 18). O(n·log n).
 func (in *Instance) peaks() {
-	in.most = make([]float64, in.N*in.N)
-	for i := 1; i <= in.N; i++ {
-		peak := 0.0
-		for j := i; j <= in.N; j++ {
-			peak = max(peak, in.Inputs(i, j)+in.own(j))
-			in.most[(i-1)*in.N+j-1] = peak
+	row := make([]float64, in.N+1)
+	for l := 1; l <= in.N; l++ {
+		row[l] = in.Stored[l] + in.own(l)
+	}
+	in.most = [][]float64{row}
+	for wide := 1; 2*wide <= in.N; wide *= 2 {
+		next := make([]float64, in.N+2-2*wide)
+		for l := 1; l < len(next); l++ {
+			next[l] = max(row[l], row[l+wide])
 		}
+		in.most, row = append(in.most, next), next
 	}
 }
 
@@ -39,7 +44,8 @@ func (in *Instance) beside(l int) float64 {
 // its inputs.
 func (in *Instance) Peak(i, j int) float64 {
 	if in.Task {
-		return in.most[(i-1)*in.N+j-1]
+		k := bits.Len(uint(j+1-i)) - 1
+		return max(in.most[k][i], in.most[k][j+1-1<<k]) - in.Stored[i-1] // sizes are whole: exact
 	}
 	return in.Inputs(i, j)
 }

@@ -15,6 +15,14 @@ def densenet121() -> nn.Module:
     return torchvision.models.densenet121(weights=None, num_classes=100)
 
 
+def convolutions() -> nn.Module:
+    """Small enough for exact methods on its graph."""
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(),
+        nn.Dropout(0.1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 100),
+    )  # fmt: skip
+
+
 def vit(image: int = 64) -> nn.Module:
     """A vision transformer of six blocks, with dropout."""
     return torchvision.models.VisionTransformer(

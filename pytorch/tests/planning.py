@@ -43,5 +43,6 @@ NETWORKS = {
     "densenet121": lambda: images(networks.densenet121, 2, 32),
     "vit": lambda: images(lambda: networks.vit(32), 8, 32),
     "gpt": lambda: words(lambda: networks.gpt(width=64, length=32, words=500), 4, 32),
+    "convolutions": lambda: images(networks.convolutions, 16, 64),
     "lstm": lambda: words(networks.lstm, 4, 16),
 }

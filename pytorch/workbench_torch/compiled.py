@@ -149,7 +149,7 @@ class _Writer:
 
     def __init__(self, graph: Graph, again: Set[int]):
         self.graph, self.again = graph, again
-        self.constants: Dict[str, Any] = {"view": view, "Generators": Generators}
+        self.constants: Dict[str, Any] = {"view": view}
         self.names: Dict[Any, str] = {}
         self.whole: Dict[int, Ref] = {}  # how the variable of a storage views it
         self.lines: List[str] = []
@@ -188,7 +188,9 @@ class _Writer:
         n = self.graph.nodes[k]
         drawn = n.random and k in self.again
         if drawn:
-            self.lines.append(f"now = Generators(); g{k}.restore()" if again else f"g{k} = Generators()")
+            for name in ("now", f"g{k}"):  # made once: a state takes 5,056 bytes on a CPU, which no plan knows of
+                self.constants.setdefault(name, Generators())
+            self.lines.append(f"now.take(); g{k}.restore()" if again else f"g{k}.take()")
         for c in n.calls:
             self.call(n, c, again)
         if drawn and again:

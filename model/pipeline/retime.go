@@ -8,37 +8,37 @@ import (
 	"workbench/model/cycleratio"
 )
 
-// retime gives s the least period with which its operations keep their cyclic
+// Retime gives s the least period with which its operations keep their cyclic
 // order on every resource and the mini-batches they process, and so their
 // memory. The starts follow from the integer decisions alone. It reports whether
 // there is one; else s is as it was.
-func (s *pattern) retime() bool {
-	n := len(s.items) * s.k
+func (s *Pattern) Retime() bool {
+	n := len(s.Items) * s.K
 	period := 0.0
 	load := map[int]float64{}
-	for i := range s.items {
-		x := &s.items[i]
-		load[x.resource] += float64(s.k) * x.time()
-		period = max(period, load[x.resource])
+	for i := range s.Items {
+		x := &s.Items[i]
+		load[x.Resource] += float64(s.K) * x.Time()
+		period = max(period, load[x.Resource])
 	}
-	period, times, err := cycleratio.Least(2*n, s.precedences(append(slices.Clone(s.f), s.b...)), period)
+	period, times, err := cycleratio.Least(2*n, s.precedences(append(slices.Clone(s.F), s.B...)), period)
 	if err != nil {
 		return false
 	}
-	s.period, s.f, s.b = period, times[:n:n], times[n:]
+	s.Period, s.F, s.B = period, times[:n:n], times[n:]
 	return true
 }
 
 // precedences lists the constraints that s obeys. Operation v < k·items is a
 // forward.
-func (s *pattern) precedences(start []float64) []cycleratio.Precedence {
-	n, k := len(s.items), s.k
+func (s *Pattern) precedences(start []float64) []cycleratio.Precedence {
+	n, k := len(s.Items), s.K
 	var list []cycleratio.Precedence
 	length := func(v int) float64 {
 		if v < n*k {
-			return s.items[v%n].f
+			return s.Items[v%n].F
 		}
-		return s.items[v%n].b
+		return s.Items[v%n].B
 	}
 	for m := range k {
 		for i := range n {
@@ -54,7 +54,7 @@ func (s *pattern) precedences(start []float64) []cycleratio.Precedence {
 	on := map[int][]int{}
 	var resources []int
 	for v := range start {
-		r := s.items[v%n].resource
+		r := s.Items[v%n].Resource
 		if on[r] == nil {
 			resources = append(resources, r)
 		}
@@ -62,12 +62,12 @@ func (s *pattern) precedences(start []float64) []cycleratio.Precedence {
 	}
 	rest := make([]float64, len(start))
 	for v := range rest {
-		rest[v], _ = turns(start[v]-start[0], s.period)
+		rest[v], _ = turns(start[v]-start[0], s.Period)
 	}
 	for _, r := range resources {
 		order := on[r]
 		slices.SortStableFunc(order, func(v, w int) int {
-			if math.Abs(rest[v]-rest[w]) <= s.period*instant {
+			if math.Abs(rest[v]-rest[w]) <= s.Period*Instant {
 				return cmp.Compare(length(v), length(w))
 			}
 			return cmp.Compare(rest[v], rest[w])
@@ -75,7 +75,7 @@ func (s *pattern) precedences(start []float64) []cycleratio.Precedence {
 		for z, v := range order {
 			w := order[(z+1)%len(order)]
 			// The first w that starts after this v has ended.
-			q := int(math.Ceil((start[v]+length(v)-start[w])/s.period - instant))
+			q := int(math.Ceil((start[v]+length(v)-start[w])/s.Period - Instant))
 			if v == w {
 				q = 1
 			}

@@ -6,23 +6,22 @@ import (
 	"math"
 	"slices"
 
-	view "workbench/model/pipeline"
 	"workbench/model/plan"
 )
 
-// A pattern is a k-periodic schedule of items: mini-batch m of 0..k-1 runs the
-// forward of item i at f[m·len(items)+i] and its backward at b[same], and
-// mini-batch m+jk does so jT later.
-type pattern struct {
-	period float64 // T of k mini-batches, seconds
-	k      int
-	stages []plan.Stage
-	items  []item
-	f, b   []float64
+// Pattern is a k-periodic schedule of items: mini-batch m of 0..k-1 runs the
+// forward of item i at F[m·len(Items)+i] and its backward at B[same], in absolute
+// time, and mini-batch m+jk does so jT later.
+type Pattern struct {
+	Period float64 // T of k mini-batches, seconds
+	K      int
+	Stages []plan.Stage
+	Items  []Item
+	F, B   []float64 // starts, seconds
 }
 
-// rate returns T/k.
-func (s *pattern) rate() float64 { return s.period / float64(s.k) }
+// Rate returns T/k.
+func (s *Pattern) Rate() float64 { return s.Period / float64(s.K) }
 
 // A run is an operation of a layer or communication.
 type run struct {
@@ -41,23 +40,23 @@ type run struct {
 
 // runs lists the operations layer by layer: those of a stage follow each other
 // without idle time.
-func (s *pattern) runs(in *instance) []run {
-	list := make([]run, 0, 2*s.k*(in.N+len(s.items)))
-	for m := range s.k {
-		for i, x := range s.items {
-			f, b := s.f[m*len(s.items)+i], s.b[m*len(s.items)+i]
-			if x.cut {
+func (s *Pattern) runs(in *Instance) []run {
+	list := make([]run, 0, 2*s.K*(in.N+len(s.Items)))
+	for m := range s.K {
+		for i, x := range s.Items {
+			f, b := s.F[m*len(s.Items)+i], s.B[m*len(s.Items)+i]
+			if x.Cut {
 				list = append(list,
-					run{op: plan.OpCF, layer: x.from, batch: m, resource: x.resource, start: f, length: x.f},
-					run{op: plan.OpCB, layer: x.from, batch: m, resource: x.resource, start: b, length: x.b})
+					run{op: plan.OpCF, layer: x.From, batch: m, resource: x.Resource, start: f, length: x.F},
+					run{op: plan.OpCB, layer: x.From, batch: m, resource: x.Resource, start: b, length: x.B})
 				continue
 			}
-			for l := x.from; l <= x.to; l++ {
-				list = append(list, run{op: plan.OpF, layer: l, batch: m, resource: x.resource, start: f, length: in.UF[l]})
+			for l := x.From; l <= x.To; l++ {
+				list = append(list, run{op: plan.OpF, layer: l, batch: m, resource: x.Resource, start: f, length: in.UF[l]})
 				f += in.UF[l]
 			}
-			for l := x.to; l >= x.from; l-- {
-				list = append(list, run{op: plan.OpB, layer: l, batch: m, resource: x.resource, start: b, length: in.UB[l]})
+			for l := x.To; l >= x.From; l-- {
+				list = append(list, run{op: plan.OpB, layer: l, batch: m, resource: x.Resource, start: b, length: in.UB[l]})
 				b += in.UB[l]
 			}
 		}
@@ -68,13 +67,13 @@ func (s *pattern) runs(in *instance) []run {
 // sequence lists the operations of a period in order of start. Of those that
 // start at one instant the ones that take no time come first, older
 // mini-batches before younger ones.
-func (s *pattern) sequence(in *instance) []run {
+func (s *Pattern) sequence(in *Instance) []run {
 	list := s.runs(in)
 	for i := range list {
 		r := &list[i]
 		var turn int
-		r.at, turn = turns(r.start-s.f[0], s.period)
-		r.shift = r.batch - s.k*turn
+		r.at, turn = turns(r.start-s.F[0], s.Period)
+		r.shift = r.batch - s.K*turn
 		r.step = r.layer
 		if r.op == plan.OpB || r.op == plan.OpCB {
 			r.step = 2*in.N + 1 - r.layer
@@ -85,12 +84,12 @@ func (s *pattern) sequence(in *instance) []run {
 	})
 	for from := 0; from < len(list); {
 		since, to := list[from].at, from
-		for to < len(list) && list[to].resource == list[from].resource && (to == from || list[to].at-list[to-1].at <= s.period*instant) {
+		for to < len(list) && list[to].resource == list[from].resource && (to == from || list[to].at-list[to-1].at <= s.Period*Instant) {
 			list[to].since = since
 			to++
 		}
 		slices.SortStableFunc(list[from:to], func(a, b run) int {
-			if x, y := a.length > s.period*instant, b.length > s.period*instant; x != y {
+			if x, y := a.length > s.Period*Instant, b.length > s.Period*Instant; x != y {
 				if y {
 					return -1
 				}
@@ -106,25 +105,25 @@ func (s *pattern) sequence(in *instance) []run {
 	return list
 }
 
-// instant is the part of a period below which starts are simultaneous.
-const instant = plan.Tolerance
+// Instant is the part of a period below which starts are simultaneous.
+const Instant = plan.Tolerance
 
 // turns returns t modulo T and the number of periods before it. The rest lies
 // in [0,T), but times a rounding before a multiple of T are of that one.
 func turns(t, period float64) (rest float64, turn int) {
-	q := math.Floor(t/period + instant)
+	q := math.Floor(t/period + Instant)
 	rest = t - q*period
-	if math.Abs(rest) <= period*view.Rounding {
+	if math.Abs(rest) <= period*Rounding {
 		rest = 0
 	}
 	return rest, int(q)
 }
 
-// plan writes s, the first B_1 with shift 0.
-func (s *pattern) plan(in *instance, method string) *plan.Plan {
-	period := s.period
+// Plan writes s, the first B_1 with shift 0.
+func (s *Pattern) Plan(in *Instance, method string) *plan.Plan {
+	period := s.Period
 	p := plan.NewPattern(method, in.Chain, in.Platform)
-	p.Period, p.K, p.MemoryModel, p.Allocation = &period, s.k, in.Model, merged(s.stages)
+	p.Period, p.K, p.MemoryModel, p.Allocation = &period, s.K, in.Model, Merged(s.Stages)
 	list := s.sequence(in)
 	first := list[slices.IndexFunc(list, func(r run) bool { return r.op == plan.OpB && r.layer == 1 })].shift
 	p.Ops = make([]plan.Op, len(list))
@@ -136,6 +135,6 @@ func (s *pattern) plan(in *instance, method string) *plan.Plan {
 		}
 		p.Ops[i] = plan.Op{Op: r.op, Layer: r.layer, Start: r.at, End: r.at + r.length, Resource: resource, Shift: r.shift - first}
 	}
-	p.Claims = plan.Claims{Makespan: s.rate(), PeakMemory: s.peak(in)}
+	p.Claims = plan.Claims{Makespan: s.Rate(), PeakMemory: s.Peak(in)}
 	return p
 }

@@ -7,23 +7,23 @@ import (
 	"workbench/model/plan"
 )
 
-// peak returns the largest memory of a processor in the instance's model, bytes.
-func (s *pattern) peak(in *instance) float64 {
+// Peak returns the largest memory of a processor in the instance's model, bytes.
+func (s *Pattern) Peak(in *Instance) float64 {
 	peak := 0.0
-	for _, m := range s.memory(in) {
+	for _, m := range s.Memory(in) {
 		peak = max(peak, m)
 	}
 	return peak
 }
 
-// memory returns the memory of each processor in the instance's model. A
+// Memory returns the memory of each processor in the instance's model. A
 // processor's operations follow each other in a cycle; all that counts is how
 // many of them lie between the ends of what is stored, so an operation gets the
 // number of its place, R more for each period later. O(ops·(log ops + k)).
-func (s *pattern) memory(in *instance) []float64 { return s.memoryOf(in, s.sequence(in)) }
+func (s *Pattern) Memory(in *Instance) []float64 { return s.memoryOf(in, s.sequence(in)) }
 
-// memoryOf is memory for a list of the operations in order of start.
-func (s *pattern) memoryOf(in *instance, all []run) []float64 {
+// memoryOf is Memory for a list of the operations in order of start.
+func (s *Pattern) memoryOf(in *Instance, all []run) []float64 {
 	lists := make([][]run, in.Platform.Processors)
 	for _, r := range all {
 		if r.op == plan.OpF || r.op == plan.OpB {
@@ -36,11 +36,11 @@ func (s *pattern) memoryOf(in *instance, all []run) []float64 {
 			peaks[p] = s.processor(in, list)
 		}
 	}
-	for k, st := range s.stages {
+	for k, st := range s.Stages {
 		peaks[st.Processor] += in.Weights[st.To] - in.Weights[st.From-1]
-		if k > 0 && s.stages[k-1].Processor != st.Processor {
+		if k > 0 && s.Stages[k-1].Processor != st.Processor {
 			peaks[st.Processor] += in.Buffer[st.From-1]
-			peaks[s.stages[k-1].Processor] += in.Buffer[st.From-1]
+			peaks[s.Stages[k-1].Processor] += in.Buffer[st.From-1]
 		}
 	}
 	return peaks
@@ -50,40 +50,40 @@ func (s *pattern) memoryOf(in *instance, all []run) []float64 {
 // in order of start, on another chain than that it was made for: one in which layers keep
 // less ([chain.Chain.Kept]). O(ops·k).
 func Peak(c *chain.Chain, p *plan.Plan) (float64, error) {
-	in, err := readInstance(c, p.Platform, Options{Model: p.MemoryModel})
+	in, err := New(c, p.Platform, p.MemoryModel)
 	if err != nil {
 		return 0, err
 	}
-	s := &pattern{period: *p.Period, k: max(1, p.K), stages: slices.Clone(p.Allocation)}
-	slices.SortFunc(s.stages, func(a, b plan.Stage) int { return a.From - b.From })
+	s := &Pattern{Period: *p.Period, K: max(1, p.K), Stages: slices.Clone(p.Allocation)}
+	slices.SortFunc(s.Stages, func(a, b plan.Stage) int { return a.From - b.From })
 	owner := make([]int, in.N+1)
-	for _, x := range s.stages {
+	for _, x := range s.Stages {
 		for l := x.From; l <= x.To; l++ {
 			owner[l] = x.Processor
 		}
 	}
 	var list []run
 	for _, o := range p.Ops {
-		batch := ((o.Shift % s.k) + s.k) % s.k
+		batch := ((o.Shift % s.K) + s.K) % s.K
 		list = append(list, run{op: o.Op, layer: o.Layer, batch: batch, shift: o.Shift, resource: owner[o.Layer]})
 	}
 	return slices.Max(s.memoryOf(in, list)), nil
 }
 
 // processor returns what one processor holds beside weights and buffers.
-func (s *pattern) processor(in *instance, list []run) float64 {
+func (s *Pattern) processor(in *Instance, list []run) float64 {
 	places := make([]int, len(list)) // absolute place of each run
 	for z, r := range list {
-		places[z] = z + len(list)*((r.batch-r.shift)/s.k)
+		places[z] = z + len(list)*((r.batch-r.shift)/s.K)
 	}
-	forward, backward := make([]int, (in.N+1)*s.k), make([]int, (in.N+1)*s.k)
+	forward, backward := make([]int, (in.N+1)*s.K), make([]int, (in.N+1)*s.K)
 	here := make([]bool, in.N+1)
 	for i, r := range list {
 		if r.op == plan.OpF {
-			forward[r.layer*s.k+r.batch] = places[i]
+			forward[r.layer*s.K+r.batch] = places[i]
 			here[r.layer] = true
 		} else {
-			backward[r.layer*s.k+r.batch] = places[i]
+			backward[r.layer*s.K+r.batch] = places[i]
 		}
 	}
 	if !in.Task {
@@ -93,10 +93,10 @@ func (s *pattern) processor(in *instance, list []run) float64 {
 				continue
 			}
 			nca := 0
-			for m := range s.k {
+			for m := range s.K {
 				count := 0
-				for q := range s.k {
-					count += between(forward[l*s.k+q], backward[l*s.k+q], forward[l*s.k+m]+1, len(list))
+				for q := range s.K {
+					count += between(forward[l*s.K+q], backward[l*s.K+q], forward[l*s.K+m]+1, len(list))
 				}
 				nca = max(nca, count)
 			}
@@ -109,13 +109,13 @@ func (s *pattern) processor(in *instance, list []run) float64 {
 		if !here[l] {
 			continue
 		}
-		for m := range s.k {
-			f, b := forward[l*s.k+m], backward[l*s.k+m]
+		for m := range s.K {
+			f, b := forward[l*s.K+m], backward[l*s.K+m]
 			h.add(f, b, in.Kept[l])
 			// Direct dependencies: a result waits for the next operation.
 			if l < in.N && here[l+1] {
-				h.add(f, forward[(l+1)*s.k+m]-1, in.A[l])
-				h.add(backward[(l+1)*s.k+m], b-1, in.D[l])
+				h.add(f, forward[(l+1)*s.K+m]-1, in.A[l])
+				h.add(backward[(l+1)*s.K+m], b-1, in.D[l])
 			}
 			if l == in.N {
 				h.add(f, b-1, in.A[l])

@@ -1,0 +1,68 @@
+package pipeline
+
+import (
+	"workbench/model/plan"
+)
+
+// Item is a stage or a communication between two stages: both have a
+// forward and a backward operation on one resource.
+type Item struct {
+	From, To int // layers of the stage; of a communication, both the layer whose output is sent
+	Cut      bool
+	// Resource is the processor, or for a communication the number of
+	// processors plus that of the link.
+	Resource int
+	F, B     float64 // durations, seconds
+}
+
+// Time returns the time of both operations, seconds.
+func (x *Item) Time() float64 { return x.F + x.B }
+
+// Items returns the stages of an allocation and the communications between
+// those on different processors, in the order of the chain.
+func (in *Instance) Items(stages []plan.Stage) []Item {
+	list := make([]Item, 0, 2*len(stages))
+	for k, s := range stages {
+		if k > 0 && stages[k-1].Processor != s.Processor {
+			list = append(list, in.Communication(s.From-1, stages[k-1].Processor, s.Processor))
+		}
+		x := Item{From: s.From, To: s.To, Resource: s.Processor}
+		for l := s.From; l <= s.To; l++ {
+			x.F += in.UF[l]
+			x.B += in.UB[l]
+		}
+		list = append(list, x)
+	}
+	return list
+}
+
+// Communication returns the item that sends the output of layer l between processors
+// p and q.
+func (in *Instance) Communication(l, p, q int) Item {
+	if p > q {
+		p, q = q, p
+	}
+	return Item{
+		From: l, To: l, Cut: true, Resource: in.Platform.Processors + p*in.Platform.Processors + q,
+		F: in.A[l] / in.Platform.Bandwidth, B: in.D[l] / in.Platform.Bandwidth,
+	}
+}
+
+// link returns the processors that a communication's resource joins.
+func (in *Instance) link(resource int) (p, q int) {
+	r := resource - in.Platform.Processors
+	return r / in.Platform.Processors, r % in.Platform.Processors
+}
+
+// Merged joins neighbouring stages of one processor.
+func Merged(stages []plan.Stage) []plan.Stage {
+	var list []plan.Stage
+	for _, s := range stages {
+		if k := len(list) - 1; k >= 0 && list[k].Processor == s.Processor {
+			list[k].To = s.To
+			continue
+		}
+		list = append(list, s)
+	}
+	return list
+}
