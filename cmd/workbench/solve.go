@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -360,10 +361,7 @@ func solve(ctx context.Context, s streams, o *solveOptions, spec string) error {
 	} else if r.Err == nil || r.Plan != nil {
 		words.Result(results, &j.Case, r)
 	}
-	if unwritten != nil {
-		return unwritten
-	}
-	return r.Err
+	return errors.Join(r.Err, unwritten) // the answer first: that nothing fits is not lost
 }
 
 // modelFormats are the formats of --export-model, by the ending of the file's name.
