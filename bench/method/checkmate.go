@@ -147,6 +147,11 @@ func checkmateCombination() *combination {
 				return rematgraph.StoreAll(v, p)
 			}),
 			quick("chen", rematgraph.Chen),
+			quick("linearised", func(ctx context.Context, v *stages.View, p platform.Platform) (*plan.Plan, error) {
+				part, cancel := portion(ctx, 0.1) // of long chains it may take any time
+				defer cancel()
+				return rematgraph.Linearised(part, v, p)
+			}),
 		},
 		search: searched("search", func(j *joint, round int) (*plan.Plan, error) {
 			v, err := graphView(j.in)

@@ -16,7 +16,7 @@ import (
 // closes in on the least makespan from the best plan.
 func offloadOptimum(methods []*run.Method) *combination {
 	return &combination{
-		name: "optimum", bound: offloadBound(), quick: named(methods, "greedy", "vdnn"),
+		name: "optimum", bound: offloadBound(), quick: named(methods, "greedy", "vdnn", "autoswap"),
 		search: searched("search", offloadSearch), prove: func(j *joint) error { return offloadLabels(j, 1) },
 	}
 }

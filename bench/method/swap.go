@@ -103,7 +103,7 @@ func SwapMethods() []*run.Method {
 // swapMILP is the search, and the MILP of swapping beside it.
 func swapMILP(methods []*run.Method) *combination {
 	return &combination{
-		name: "swap-milp", bound: swapBound(), quick: named(methods, "naive", "vdnn-swap"),
+		name: "swap-milp", bound: swapBound(), quick: named(methods, "naive", "vdnn-swap", "lms-tuned", "window"),
 		search: searched("search", func(j *joint, round int) (*plan.Plan, error) {
 			p, err := swap.Search(j.ctx, plan.As[*functions.Sequence](j.in.Instance), j.s.Platform, uint64(j.s.Seed+round))
 			return p, inputError(err)
