@@ -81,11 +81,30 @@ func (m *Model) row(i int32) (col []int32, val []float64) {
 	return m.d.Col[from:to], m.d.Val[from:to]
 }
 
+// implies reports whether imply may have something to do: a bound that is infinite,
+// and no two others that it would need. Most rows have none.
+func (m *Model) implies(col []int32, val []float64, sign float64) bool {
+	unbounded, open := 0, false
+	for k, j := range col {
+		a := sign * val[k]
+		if a == 0 {
+			continue
+		}
+		if math.IsInf(m.least(a, j), 0) {
+			if unbounded++; unbounded > 1 {
+				return false
+			}
+		}
+		open = open || math.IsInf(m.least(-a, j), 0)
+	}
+	return open
+}
+
 // imply makes infinite bounds finite by Σ sign·val·x ≤ side: of each column, the
 // others at their least are known. Everything is rounded to the weaker side. It
 // reports whether there were any.
 func (m *Model) imply(col []int32, val []float64, sign, side float64) (changed bool) {
-	if math.IsInf(side, 0) {
+	if math.IsInf(side, 0) || !m.implies(col, val, sign) {
 		return false
 	}
 	least, unbounded := 0., 0 // the sum at its least, but for columns without bound
