@@ -7,7 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"workbench/model/exhaustive"
 	"workbench/model/graph"
+	"workbench/model/testfile"
 )
 
 // A knapsack against all subsets, and with few states never above it.
@@ -81,5 +83,48 @@ func TestThin(t *testing.T) {
 				t.Fatalf("nothing is as good as %+v", s)
 			}
 		}
+	}
+}
+
+// The Lagrangian is maximal over prices, also where sizes and times are far apart: a
+// loss of four bytes is worth more for its size than anything else.
+func TestBestPrice(t *testing.T) {
+	r := testfile.Random(t, 6, 6)
+	choices, positive := 0, 0
+	for range testfile.Cases(200) {
+		g := exhaustive.RandomTraining(r, 3+r.IntN(6))
+		for s := range g.Storages {
+			if r.IntN(4) > 0 {
+				g.Storages[s].Bytes *= 1e7
+			}
+		}
+		v, err := Of(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		peak, _, _ := v.StoreAll().Peak()
+		c := newChoice(v.bounds())
+		for x := range v.N {
+			if !c.load(x, math.Floor(peak*(0.3+0.7*r.Float64()))) || c.room < 0 {
+				continue
+			}
+			k := &relaxed{choice: c}
+			got := k.solve(0)
+			choices++
+			if got > 0 {
+				positive++
+			}
+			best := int64(0)
+			for price := 1e-9; price < 1e18; price *= 1.3 {
+				value, _, _ := k.at(price, nil)
+				best = max(best, value)
+			}
+			if float64(best) > float64(got)*(1+1e-8)+1000 { // quanta, of 2⁵¹
+				t.Fatalf("%s, beside node %d: %d, but there is a price of %d", g.Name, x, got, best)
+			}
+		}
+	}
+	if choices < testfile.Cases(500) || positive < choices/3 {
+		t.Errorf("%d choices, %d with something to compute again", choices, positive)
 	}
 }

@@ -82,16 +82,16 @@ func (k *relaxed) at(price float64, again []int) (value int64, slope float64, _ 
 // a bound, when it cannot exceed enough. All times are in quanta.
 func (k *relaxed) solve(enough int64) int64 {
 	k.build()
-	// For nothing everything needed is kept; at some price nothing that takes
-	// memory is.
+	// For nothing everything needed is kept; at some price nothing that takes memory
+	// is. That of values of a few bytes, which products of prices would not survive, is
+	// not where to begin.
 	low, lowValue, lowSlope := 0.0, int64(0), k.size-k.room
 	k.less = k.less[:0]
-	high := 0.0
-	for _, f := range k.value {
-		if m := k.b.v.Memory[f]; m > 0 && k.needs[f] {
-			high = max(high, float64(k.b.time[k.b.v.Writer[f]])/m)
-		}
+	total := 0.0
+	for _, j := range k.node {
+		total += float64(k.b.time[j])
 	}
+	high := total / max(k.size, k.room)
 	if high == 0 {
 		return 0
 	}
