@@ -3,7 +3,6 @@ package catalog
 import (
 	"context"
 	"errors"
-	"math"
 
 	"workbench/bench/method"
 	"workbench/bench/run"
@@ -62,12 +61,12 @@ func OutlineOf(in *run.Instance) *Outline {
 // holds is why nothing fits in less than the least memory: the views of problems say
 // so before a method begins.
 func holds(p *run.Problem, in *run.Instance, least float64) string {
-	s := run.Setting{Platform: platform.Platform{
-		Memory: math.Nextafter(least, 0), Bandwidth: 12e9, Processors: method.DefaultProcessors, WeightCopies: platform.DefaultWeightCopies,
-	}}
-	if unit := in.Unit().Bytes(1); least > unit {
-		s.Platform.Memory = least - unit
+	if least < 1 {
+		return ""
 	}
+	s := run.Setting{Platform: platform.Platform{ // a unit less
+		Memory: least - 1, Bandwidth: 12e9, Processors: method.DefaultProcessors, WeightCopies: platform.DefaultWeightCopies,
+	}}
 	methods := MethodsFor(p, in)
 	for _, m := range methods[:min(len(methods), 3)] { // one of them says so, however it words other errors
 		if m.Solver {
