@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -64,7 +65,10 @@ var licence string
 // that can be built for it, with the plan of a run and its bound.
 func (set *Set) Export(folder string, list []formulation.Formulation, in *run.Instance, p platform.Platform, r *run.Result) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
+		if path := (*fs.PathError)(nil); errors.As(err, &path) {
+			err = path.Err
+		}
+		return &outfile.UnwritableError{Name: folder, Err: err}
 	}
 	for _, f := range list {
 		program, err := method.Build(f, in, p)
