@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Draws the pictures of the documents again, or those named, byte for byte as they are:
 # every method here is the same in every run. Not here is what is measured: growth-*
-# and swap-*-* (bench/tables, see docs/benchmarks.md), and nightly-*.png.
+# and swap-*-* (bench/tables, see docs/benchmarks.md), nightly-*.png (pages of quick, twice), and what
+# is made of others' files: placement-c, flush-zero-bubble.
 #   scripts/pictures.sh [--check] [NAME...]   --check: draws elsewhere, and fails if one differs
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
