@@ -12,7 +12,8 @@ func Formulations() []formulation.Formulation {
 		{
 			Name: "remat-offload", Problem: plan.RematOffload, Promise: formulation.LowerBound,
 			Title: "recomputation and paging in stages, memory limited at first forwards and backwards", Source: "POET in spirit; ours",
-			Kind: chain.Kind, Build: formulation.Without(Stages),
+			Extra: []string{groupSentOrAgain},
+			Kind:  chain.Kind, Build: formulation.Without(Stages),
 		},
 	}
 }

@@ -46,6 +46,10 @@ const MostLayers = 40
 //   - what a computation reads is there ("input of …"); what a recomputation
 //     reads is there at some time of the stage;
 //   - the link carries no more than a stage is long ("link");
+//   - what a backward after instant j reads and a forward before it has made is stored
+//     or coming at instant j, or computed again later, or else fetched later, after all of it was
+//     sent before instant j, as it was not stored then ("here or sent or again"). So the
+//     relaxation knows at every instant what the bound moved-or-again knows at one;
 //   - at each instant what is stored or coming fits, with what the computation
 //     needs beside it ("memory"). At other times, as during recomputation, memory
 //     is not limited here.
@@ -180,6 +184,7 @@ func (f *rematOffload) build() {
 	f.inputs()
 	f.link()
 	f.memory()
+	f.sentOrAgain()
 }
 
 func (f *rematOffload) columns() {
@@ -393,3 +398,27 @@ func (f *rematOffload) memory() {
 		f.cover.AtLeast(g, all-f.Memory, 1)
 	}
 }
+
+// sentOrAgain says that what a backward will read is stored, or was sent, or will be computed again.
+func (f *rematOffload) sentOrAgain() {
+	g := f.m.Group(groupSentOrAgain, "ours")
+	for j := 1; j < f.stages(); j++ {
+		for v, s := range f.S[j] {
+			if _, saved := f.layer(v); !s.ok || !saved && v != 0 {
+				continue
+			}
+			f.e.Reset().Add(1, s.v)
+			for k := range f.stages() {
+				if k < j {
+					f.add(1, f.O[k][v])
+				} else {
+					f.add(1, f.R[k][v])
+				}
+			}
+			g.AtLeast(&f.e, 1)
+		}
+	}
+}
+
+// groupSentOrAgain tightens the rules.
+const groupSentOrAgain = "here or sent or again"
