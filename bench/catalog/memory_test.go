@@ -17,8 +17,10 @@ import (
 )
 
 // A heuristic given more memory has no worse plan, and one where it had one, at tenths
-// of the range. But for those that are as papers have them, whose plans may be worse, and
-// what is made of these.
+// of the range. But for those that are as papers have them: greedy-printed ([001] Alg. 1),
+// opportunist and pofo ([004] 4.3, 4.2, which frees memory byte by byte and is re-timed),
+// pipedream and pipedream-star-memory (whose partition knows no schedule), gpipe, and
+// madpipe-paper; and madpipe, which is that program with a finer grid of the memory.
 func TestMoreMemoryIsNeverWorse(t *testing.T) {
 	testfile.Long(t)
 	t.Parallel()
