@@ -2,6 +2,7 @@
 // more than methods beside each other, which is what workbench bench report
 // --table is for, and prints them as Markdown:
 //
+//	go run ./bench/tables budgets gpt6.json …   # PyTorch's activation_memory_budget
 //	go run ./bench/tables claims [NETWORK…]     # [004] 2.4.5
 //	go run ./bench/tables strengthening 1m 30 zoo:resnet50 zoo:vgg16?as=graph
 //	go run ./bench/tables pipeline-strength 30s # or: 30s without
@@ -61,6 +62,7 @@ func timed(write func(m *measurer, limit time.Duration, args []string) error) fu
 }
 
 var tables = []table{
+	{"budgets", "INSTANCE…", 1, (*measurer).budgets},
 	{"claims", "[NETWORK…]", 0, (*measurer).claims},
 	{"strengthening", "TIME PERCENT INSTANCE…", 3, timed((*measurer).strengthening)},
 	{"offload-bandwidths", "DIR INSTANCE…", 2, (*measurer).offloadBandwidths},

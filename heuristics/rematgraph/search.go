@@ -146,20 +146,29 @@ func (s *search) partitioned() {
 	if !known(s.v) {
 		return
 	}
-	for _, solve := range []Knapsack{KnapsackGreedy, KnapsackDP} {
-		all, err := Budgets(s.ctx, "search", s.v, solve)
-		if err != nil {
-			return
-		}
-		if best := fastest(all, s.limit); best != nil {
-			s.remember(newState(best, s.limit))
-			s.try(best, exact)
+	var best *stages.Schedule
+	consider := func(x *stages.Schedule) {
+		if peak, _, _ := x.Peak(); platform.Fits(peak, s.limit) && (best == nil || x.Cost() < best.Cost()) {
+			best = x
 		}
 	}
 	for _, cheap := range []func(string) bool{pointwise, light} {
 		c := newPartition(s.v)
 		c.split(cheap)
-		s.try(c.carryOut(), exact)
+		consider(c.carryOut())
+	}
+	for _, solve := range []Knapsack{KnapsackGreedy, KnapsackDP} {
+		all, err := Budgets(s.ctx, "search", s.v, solve)
+		if err != nil {
+			return
+		}
+		if x := fastest(all, s.limit); x != nil {
+			consider(x)
+		}
+	}
+	if best != nil {
+		s.remember(newState(best, s.limit))
+		s.try(best, exact)
 	}
 }
 

@@ -1,7 +1,6 @@
 package rematgraph
 
 import (
-	"math"
 	"math/bits"
 
 	"workbench/model/platform"
@@ -74,7 +73,7 @@ func (x *state) refresh() {
 		x.time[t] = x.s.StageCost(t)
 		x.peak[t], _ = x.s.StagePeak(t)
 		x.total += x.time[t]
-		x.excess += math.Max(0, x.peak[t]-x.limit)
+		x.excess += max(0, x.peak[t]-x.limit)
 		if !platform.Fits(x.peak[t], x.limit) {
 			x.over++
 		}
@@ -108,7 +107,7 @@ func (x *state) setPeak(t int, peak float64) {
 	if !platform.Fits(peak, x.limit) {
 		x.over++
 	}
-	x.excess += math.Max(0, peak-x.limit) - math.Max(0, x.peak[t]-x.limit)
+	x.excess += max(0, peak-x.limit) - max(0, x.peak[t]-x.limit)
 	x.peak[t] = peak
 }
 
