@@ -111,7 +111,7 @@ def chains(names: List[str], folder: Path) -> None:
     row("network", "layers", "plain", "memory", "method", "planned", "predicted", "measured", "apart", "longer", "equal")
     for name in names:
         model, inputs, loss, targets = NETWORKS[name]()
-        file, chain = profile(model, inputs, loss, targets, name=name, repeats=3, budget=0.5)
+        file, chain = profile(model, inputs, loss, targets, name=name, repeats=3, budget=0.2)
         for memory, method in [("25%", "optimum"), ("50%", "optimum"), ("75%", "optimum"), ("50%", "persistent-slots"), ("50%", "periodic")]:
             try:
                 plan, said = solved(folder, file, "--memory", memory, "--method", method, "--time-limit", LIMIT)

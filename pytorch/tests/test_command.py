@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import planning
+import pytest
+from workbench_torch.__main__ import main
 
 HERE = Path(__file__).resolve().parent
 NETWORK = ["networks:gpt", "--args", '{"layers": 2, "width": 32, "length": 16}', "--input", "2x16", "--dtype", "int64", "--high", "900"]
@@ -38,7 +40,10 @@ def test_profile_and_check(tmp_path: Path) -> None:
     assert command(tmp_path, "check", *NETWORK, *flags).returncode == 5
 
 
-def test_bad_input(tmp_path: Path) -> None:
+def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line on standard error, and status 2; in this process, as each of its own takes seconds."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WORKBENCH_COUNTER", "tried")
     (tmp_path / "bad.json").write_text("{")
     check = ["--loss", "sum", "--instance", "bad.json", "--plan", "bad.json"]
     for arguments, words in (
@@ -46,10 +51,24 @@ def test_bad_input(tmp_path: Path) -> None:
         (["profile", "networks:gpt", "--input", "2xy", "--loss", "sum", "-o", "x.json"], "cannot be read"),
         (["profile", "networks:gpt", "--input", "2x2", "--dtype", "int64", "--loss", "sum", "-o", "x.json"], "--high"),
         (["profile", "networks:resnet18", "--input", "2x2", "--loss", "cross_entropy", "-o", "x.json"], "does not take"),
+        (["profile"], "--input"),
+        (["profile", "networks:resnet18", "--input", "2x2", "--loss", "sum", "-o", "x.json"], "does not take"),
+        (["profile", "torch:device", "--args", '["cpu"]', "--input", "2x2", "--loss", "sum", "-o", "x.json"], "nn.Module"),
+        (["profile", *NETWORK, "--loss", "sum", "-o", "x.json", "--repeats", "0"], "positive"),
+        (["profile", *NETWORK, "--loss", "sum", "-o", "x.json", "--device", "cuda:77"], "cannot be read"),
         (["profile", *NETWORK, "--loss", "sum", "--graph", "--optimizer", "adam", "-o", "x.json"], "only the step of sgd"),
         (["check", *NETWORK, *check], "is no JSON"),
         (["check", *NETWORK, *check[:3], "none.json", *check[4:]], "none.json"),
     ):
-        done = command(tmp_path, *arguments)
-        assert done.returncode == 2 and words in done.stderr, (arguments, done.stderr)
-        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+        try:
+            status = main(arguments)
+        except SystemExit as e:  # of argparse
+            status = int(e.code or 0)
+        said = capsys.readouterr().err
+        assert status == 2 and words in said, (arguments, said)
+        assert len(said.strip().splitlines()) == 1, said
+
+
+def test_bad_input_of_the_program(tmp_path: Path) -> None:
+    done = command(tmp_path, "profile", "nowhere:gpt", "--input", "2x2", "--loss", "sum", "-o", "x.json")
+    assert done.returncode == 2 and len(done.stderr.strip().splitlines()) == 1 and "cannot be found" in done.stderr

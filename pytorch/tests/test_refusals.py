@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from workbench_torch import Refused, apply, cut
 from workbench_torch.cut import same
+from workbench_torch.graph import trace
 
 
 def checkpointed(layers: int) -> Dict[str, Any]:
@@ -53,6 +54,29 @@ def test_in_place_layers() -> None:
 def test_input_in_place() -> None:
     with pytest.raises(Refused, match="changes its input in place"):
         cut(nn.Sequential(nn.ReLU(inplace=True), nn.Linear(4, 4)), torch.randn(2, 4))
+
+
+class Spoils(nn.Module):
+    """Doubles in place what the layer behind it needs for its backward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.first(x)
+        y = self.second(h)
+        return y + h.mul_(2)
+
+
+def test_in_place_after_it_was_saved() -> None:
+    """Plain training fails in its backward; hooks that keep what is saved would hide that."""
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        Spoils()(torch.randn(2, 4)).sum().backward()
+    with pytest.raises(Refused, match="changes a tensor in place that its backward needs"):
+        cut(Spoils(), torch.randn(2, 4))
+    with pytest.raises(Refused, match="cannot be traced.*inplace operation"):
+        trace(Spoils(), torch.randn(2, 4), torch.Tensor.sum)
 
 
 def test_buffers_that_matter() -> None:

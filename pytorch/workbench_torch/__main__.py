@@ -10,8 +10,9 @@ import importlib
 import json
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Callable, List, Sequence, Tuple
+from typing import Any, Callable, List, NoReturn, Sequence, Tuple
 
 BAD_INPUT, BROKEN = 2, 5
 
@@ -27,13 +28,20 @@ def main(arguments: Sequence[str]) -> int:
         return BAD_INPUT
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"workbench_torch: {message}; {self.prog} --help says more\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m workbench_torch", description="Networks of PyTorch in and out of workbench.")
+    parser = _Parser(prog="python -m workbench_torch", description="Networks of PyTorch in and out of workbench.")
     commands = parser.add_subparsers(required=True, metavar="profile|check|counter")
     profile = commands.add_parser("profile", help="measure a network and write it as a file for workbench")
     _network(profile)
     profile.add_argument("-o", "--output", required=True, metavar="FILE", help="write to FILE")
-    profile.add_argument("--repeats", type=int, default=9, metavar="N", help="time everything N times (default: 9)")
+    profile.add_argument("--repeats", type=_positive, default=9, metavar="N", help="time everything N times (default: 9)")
     profile.add_argument("--graph", action="store_true", help="the whole training step as a graph of operations")
     profile.add_argument("--roofline", default="", metavar="DEVICE", help="of a graph: estimate times for v100, a100, h100 or FLOPS,BYTES")
     profile.set_defaults(run=_profile)
@@ -41,12 +49,22 @@ def _parser() -> argparse.ArgumentParser:
     _network(check)
     check.add_argument("--instance", required=True, metavar="FILE", help="what profile wrote")
     check.add_argument("--plan", required=True, metavar="FILE", help="a plan for it")
-    check.add_argument("--steps", type=int, default=3, metavar="N", help="times are medians of N steps (default: 3)")
+    check.add_argument("--steps", type=_positive, default=3, metavar="N", help="times are medians of N steps (default: 3)")
     check.add_argument("--format", choices=["text", "json"], default="text", help="of the output (default: text)")
     check.set_defaults(run=_check)
     counter = commands.add_parser("counter", help="build the counter of CPU memory, and print where it is, for LD_PRELOAD")
     counter.set_defaults(run=_counter)
     return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+_positive.__name__ = "positive number"
 
 
 def _network(parser: argparse.ArgumentParser) -> None:
@@ -158,7 +176,8 @@ def _load(options: argparse.Namespace) -> Tuple[Any, Any, Callable[..., Any], Li
         shape = [int(n) for n in options.input.split("x")]
         dtype = getattr(torch, options.dtype)
         device = torch.device(options.device)
-    except (ValueError, AttributeError, RuntimeError) as e:
+        torch.empty(0, device=device)
+    except (ValueError, AttributeError, RuntimeError, AssertionError) as e:  # of a device that is not there
         raise Refused(f"--args, --input, --dtype or --device cannot be read: {e}") from e
     if not isinstance(dtype, torch.dtype) or min(shape) < 1:
         raise Refused(f"--dtype {options.dtype} --input {options.input} is no tensor")
@@ -219,18 +238,18 @@ def _loss(name: str, model: Any, inputs: Any) -> Tuple[Callable[..., Any], List[
     from .errors import Refused
     from .state import State
 
-    if name == "sum":
-        return _sum, []
     state = State(model) if isinstance(model, torch.nn.Module) else None
     output = inputs
     with torch.no_grad():
-        for f in [model] if callable(model) else model:
+        for f in [model] if callable(model) else model if isinstance(model, Iterable) else []:
             try:
                 output = f(output)
             except Exception as e:  # the user's code
                 raise Refused(f"the network does not take a {tuple(inputs.shape)} {inputs.dtype}: {type(e).__name__}: {e}") from e
     if state:
         state.restore()
+    if name == "sum":
+        return _sum, []
     if not isinstance(output, torch.Tensor) or output.dim() < 2:
         raise Refused(f"cross_entropy needs a tensor of at least two dimensions, the network makes {type(output).__name__}: try --loss sum")
     classes = 1 if output.dim() > 3 else output.dim() - 1

@@ -10,7 +10,7 @@ dropped without the other.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import fx, nn
@@ -120,6 +120,8 @@ def cut(model: Model, inputs: Any, loss: Optional[Callable[..., Any]] = None, ta
         owner = model
         pieces = _traced(model, (first, *extra), notes)
     else:
+        if not isinstance(model, Iterable):
+            raise Refused(f"the network is of type {type(model).__name__}: an nn.Module, or a list of modules and functions, is needed")
         callables = list(model)
         pieces = [_piece(k, f) for k, f in enumerate(callables)]
         owner = nn.ModuleList([m for p in pieces for m in p.modules])
@@ -317,8 +319,16 @@ def _probe(layer: Layer, value: Any, needs: Tuple[bool, ...], extra: Tuple[Any, 
     changed = sorted({name for name, v in _attributes(layer).items() if attributes.get(name) != v})
     state.restore()
     leaf = _leaf(value, needs)
-    with torch.enable_grad(), autocast(modes_now):
+    saved: List[Tuple[torch.Tensor, int]] = []
+
+    def note(t: torch.Tensor) -> torch.Tensor:
+        saved.append((t, t._version))
+        return t
+
+    with torch.enable_grad(), autocast(modes_now), torch.autograd.graph.saved_tensors_hooks(note, lambda t: t):
         outputs = tensors(layer(leaf, extra))
+    if any(t._version != version for t, version in saved):  # hooks that keep what is saved hide this from autograd
+        raise Refused(f"layer {layer.name} changes a tensor in place that its backward needs as it was: plain training fails there, too")
     layer.needs_grad = tuple(t.requires_grad for t in outputs)
     if not all(map(same, outputs, tensors(made))):
         layer.attributes = changed or ["something unseen"]

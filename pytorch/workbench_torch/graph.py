@@ -218,6 +218,8 @@ def trace(
 
     Times and workspaces are 0: :func:`~workbench_torch.measure.measure` fills them in.
     """
+    if not isinstance(model, nn.Module):
+        raise Refused(f"the network is of type {type(model).__name__}: graphs are traced of an nn.Module")
     given = [*(inputs if isinstance(inputs, tuple) else (inputs,)), *targets]
     count = len(given) - len(targets)
     parameters, buffers = list(model.named_parameters()), list(model.named_buffers())
