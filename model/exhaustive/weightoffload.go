@@ -15,7 +15,7 @@ import (
 )
 
 // MaxLayers is the length of the longest chain that is searched.
-const MaxLayers = 4
+const MaxLayers = 5
 
 // Errors of searches that end without a plan.
 var (

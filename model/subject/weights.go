@@ -17,7 +17,7 @@ import (
 // Weights are chains for weight offloading.
 func Weights() *Subject {
 	return &Subject{
-		Kind: chain.Kind, Units: "layers", Usual: exhaustive.MaxLayers, Most: exhaustive.MaxLayers,
+		Kind: chain.Kind, Units: "layers", Usual: 4, Most: 4,
 		Random: func(r *rand.Rand, layers int) (*Trial, error) { return RandomWeights(r, layers), nil },
 		Draw:   drawWeights, Searched: drawn,
 		Search: searchWeights, Smaller: smallerWeights, Text: weightsText,
