@@ -136,6 +136,25 @@ func TestOtherMethodsByHand(t *testing.T) {
 	}
 }
 
+// unmarked returns a sequence of which nothing says what is a backward.
+func unmarked(s *functions.Sequence) *functions.Sequence {
+	q := *s
+	q.Functions = slices.Clone(s.Functions)
+	for i := range q.Functions {
+		q.Functions[i].Kind = functions.Unknown
+	}
+	return &q
+}
+
+// A sequence without backwards keeps all where that fits.
+func TestUnmarked(t *testing.T) {
+	s, p := figure2(9)
+	q, err := VDNNSwap(context.Background(), unmarked(s), p)
+	if err != nil || slices.ContainsFunc(q.Ops, func(o plan.Op) bool { return o.Op == plan.OpOut }) {
+		t.Errorf("%+v, %v", q, err)
+	}
+}
+
 // Input that means nothing is a clear error, too little memory a proof.
 func TestErrors(t *testing.T) {
 	ctx := context.Background()
@@ -154,12 +173,8 @@ func TestErrors(t *testing.T) {
 		{"no link", func() (*plan.Plan, error) { return Naive(ctx, s, platform.Platform{Memory: 3}) }, view.ErrPlatform, "bandwidth is 0"},
 		{"a memory", func() (*plan.Plan, error) { return Naive(ctx, s, platform.Platform{Memory: -1, Bandwidth: 1}) }, view.ErrPlatform, "memory is -1"},
 		{"no kinds", func() (*plan.Plan, error) {
-			q, p := figure2(3)
-			for i := range q.Functions {
-				q.Functions[i].Kind = functions.Unknown
-			}
-			return VDNNSwap(ctx, q, p)
-		}, view.ErrSequence, "no function of"},
+			return VDNNSwap(ctx, unmarked(s), p)
+		}, plan.ErrNoPlan, "no function of"},
 	} {
 		if q, err := x.run(); q != nil || !errors.Is(err, x.is) || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("%s: %v", x.name, err)

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"workbench/model/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	view "workbench/model/swap"
 )
 
 // VDNNSwap is the schedule of vDNN and its like as [003] §2 tells it: variables
@@ -19,35 +17,35 @@ import (
 // function in between stays, and so does all else; variables from the host are
 // fetched one function ahead.
 //
-// It looks at no memory, so often it finds no plan. A sequence that does not
-// say which functions are backward ones is an error wrapping ErrSequence. O(uses).
+// It looks at no memory, so often it finds no plan. In a sequence that does not say
+// which functions are backward ones all count as forwards, so that all stays. O(uses).
 func VDNNSwap(ctx context.Context, s *functions.Sequence, p platform.Platform) (*plan.Plan, error) {
 	in, err := newInstance(s, p)
 	if err != nil {
 		return nil, err
 	}
 	o := newOrders(in)
-	if !in.vdnn(o) {
-		return nil, fmt.Errorf("%w: vdnn-swap: no function of %q is marked as %s, so there is no last forward use", view.ErrSequence, s.Name, functions.Backward)
-	}
+	marked := in.vdnn(o)
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("vdnn-swap: %w: %w", plan.ErrNoPlan, err)
 	}
 	m, list := newMachine(in), o.list(nil)
 	m.issued = true
 	if math.IsInf(m.run(list), 1) {
-		return nil, m.explain("vdnn-swap", list)
+		err := m.explain("vdnn-swap", list)
+		if !marked {
+			err = fmt.Errorf("%w; no function of %q is marked as %s, so all stays", err, s.Name, functions.Backward)
+		}
+		return nil, err
 	}
 	return m.plan("vdnn-swap"), nil
 }
 
-// vdnn orders what VDNNSwap does; false, and nothing: no function is a backward.
-func (in *instance) vdnn(o *orders) bool {
+// vdnn orders what VDNNSwap does, and reports whether any function is a backward.
+func (in *instance) vdnn(o *orders) (marked bool) {
 	backward := func(i int) bool { return in.Sequence.Functions[i].Kind == functions.Backward }
-	if !slices.ContainsFunc(in.Sequence.Functions, func(f functions.Function) bool { return f.Kind == functions.Backward }) {
-		return false
-	}
 	for i := range in.N {
+		marked = marked || backward(i)
 		for k := in.At[i]; k < in.At[i+1]; k++ {
 			if j := in.Next[k]; j < in.N && !backward(i) && backward(j) && j-1 > i+1 {
 				o.away(in.Use[k], i, j-1)
@@ -55,5 +53,5 @@ func (in *instance) vdnn(o *orders) bool {
 		}
 	}
 	o.fetchInitial(1)
-	return true
+	return marked
 }
