@@ -67,12 +67,14 @@ func holds(p *run.Problem, in *run.Instance, least float64) string {
 	s := run.Setting{Platform: platform.Platform{ // a unit less
 		Memory: least - 1, Bandwidth: 12e9, Processors: method.DefaultProcessors, WeightCopies: platform.DefaultWeightCopies,
 	}}
+	ended, stop := context.WithCancel(context.Background()) // what begins after that is not wanted
+	stop()
 	methods := MethodsFor(p, in)
 	for _, m := range methods[:min(len(methods), 3)] { // one of them says so, however it words other errors
 		if m.Solver {
 			continue
 		}
-		_, err := m.Run(context.Background(), in, s.Of(m))
+		_, err := m.Run(ended, in, s.Of(m))
 		var nothing *plan.Infeasible
 		if errors.As(err, &nothing) {
 			return nothing.Why

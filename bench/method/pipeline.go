@@ -103,9 +103,11 @@ func pipelineSpan(in *run.Instance) (low, high float64) {
 	if err != nil {
 		return 0, 0 // the methods will say what is wrong
 	}
-	low = x.Least().High
+	if low = x.LeastContiguous(); in.Graph() == nil { // other orders may need less, nobody knows how little
+		low = x.Least().High
+	}
 	p.Memory = math.MaxFloat64 / 4
-	free, err := onLayers(pipeline.OneFOneBStar)(context.Background(), in, run.Setting{Platform: p})
+	free, err := pipeline.OneFOneBStar(x.Chain, p, pipeline.Options{})
 	if err != nil {
 		return low, low // the methods will say what is wrong
 	}

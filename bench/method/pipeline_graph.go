@@ -50,8 +50,8 @@ func onLayers(work pipegraph.Method) planner {
 			return nil, err
 		}
 		lattice := f.lattice
-		if s.Platform.Processors == 1 {
-			lattice = nil // nothing is cut
+		if s.Platform.Processors == 1 || ctx.Err() != nil {
+			lattice = nil // nothing is cut, or there is no time for more than one order
 		}
 		orders := pipegraph.Orders(f.view, lattice, s.Platform, o)
 		left := 2 * len(orders)

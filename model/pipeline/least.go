@@ -138,8 +138,8 @@ func (in *Instance) OneAtATime(stages []plan.Stage) float64 {
 	return peak
 }
 
-// leastContiguous is the least memory of a contiguous allocation.
-func (in *Instance) leastContiguous() float64 { return in.OneAtATime(in.contiguousLeast()) }
+// LeastContiguous is the least memory of a contiguous allocation.
+func (in *Instance) LeastContiguous() float64 { return in.OneAtATime(in.contiguousLeast()) }
 
 // contiguousLeast returns the contiguous allocation with the smallest largest
 // memory for one mini-batch in flight. O(P·n²).

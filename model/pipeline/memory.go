@@ -78,7 +78,7 @@ func (in *Instance) MayRun(i, j int) bool { return in.Procs > 1 || j-i == in.N-1
 // nil if one does, or if that was not found out ([Instance.Least]).
 func (in *Instance) Infeasible() error {
 	low, why := in.needed()
-	if in.Fits(low) && !in.Fits(in.leastContiguous()) {
+	if in.Fits(low) && !in.Fits(in.LeastContiguous()) {
 		found, _ := newPacking(in, in.Memory, leastProbe).run() // mostly that is quick
 		if found != nil {
 			return nil
