@@ -54,7 +54,7 @@ func onLayers(work pipegraph.Method) planner {
 			lattice = nil // nothing is cut, or there is no time for more than one order
 		}
 		orders := pipegraph.Orders(f.view, lattice, s.Platform, o)
-		left := 2 * len(orders)
+		left := pipegraph.Runs * len(orders)
 		return pipegraph.On(f.view, s.Platform, o, orders, func(c *chain.Chain, p platform.Platform, o pipeline.Options) (*plan.Plan, error) {
 			if end, limited := ctx.Deadline(); limited {
 				share, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(left))

@@ -29,33 +29,55 @@ const MostIdeals = 4000
 // A Method plans a chain.
 type Method func(*chain.Chain, platform.Platform, pipeline.Options) (*plan.Plan, error)
 
+// Runs is how many runs of its method [On] takes at most for an order.
+const Runs = 4
+
 // On returns the best plan that a method for chains finds for the graph in one of some
-// orders, each of them tried with layers that keep all that their backwards read, which
-// is more than runs of layers keep, and with layers that keep what nobody before them
-// does, which may be less: what then does not fit is dropped. The error wraps
-// [plan.ErrNoPlan], or is of the input; that nothing fits in some orders proves nothing.
-// It takes as long as the method, twice an order.
+// orders. What a layer keeps depends on the stages that it looks for, so each order is
+// tried with layers that keep what nobody before them does, which may be less than they
+// keep in the stages found: what then does not fit is dropped; else with layers that
+// keep all that their backwards read, which is more; and then, while that helps, with
+// what they keep in the best stages so far. The error wraps [plan.ErrNoPlan], or is of
+// the input; that nothing fits in some orders proves nothing. It takes as long as
+// [Runs] of the method an order.
 func On(v *ideals.View, p platform.Platform, o pipeline.Options, orders [][]int, method Method) (*plan.Plan, error) {
 	var best *plan.Plan
 	var why error
 	for _, order := range orders {
-		for _, keeping := range []ideals.Keeping{ideals.Once, ideals.Each} {
-			found, err := method(v.Chain(order, keeping, nil), p, o)
+		var here *plan.Plan // the best of this order
+		// try reports whether it has found a better one.
+		try := func(keeping ideals.Keeping, stages []plan.Stage) (bool, error) {
+			found, err := method(v.Chain(order, keeping, stages), p, o)
 			if err != nil {
 				if !errors.Is(err, plan.ErrNoPlan) && !errors.As(err, new(*plan.Infeasible)) {
-					return nil, err
+					return false, err
 				}
 				why = err
-				continue
+				return false, nil
 			}
-			if fits, err := finish(v, order, found); err != nil {
+			fits, err := finish(v, order, found)
+			if err != nil || !fits || here != nil && found.Claims.Makespan >= here.Claims.Makespan {
+				return false, err
+			}
+			here = found
+			return true, nil
+		}
+		better, err := try(ideals.Once, nil)
+		if err != nil {
+			return nil, err
+		}
+		if !better {
+			if better, err = try(ideals.Each, nil); err != nil {
 				return nil, err
-			} else if fits && (best == nil || found.Claims.Makespan < best.Claims.Makespan) {
-				best = found
 			}
-			if keeping == ideals.Once && best == found {
-				break // less is kept so than with Each, and this fits
+			for run := 2; better && run < Runs; run++ {
+				if better, err = try(ideals.Stages, here.Allocation); err != nil {
+					return nil, err
+				}
 			}
+		}
+		if here != nil && (best == nil || here.Claims.Makespan < best.Claims.Makespan) {
+			best = here
 		}
 	}
 	if best == nil {
