@@ -95,7 +95,7 @@ func TestTooHard(t *testing.T) {
 		want      error
 	}{
 		"empty":           {plantest.Network(0), 1, states, ErrTooHard},
-		"long":            {plantest.Network(0, one, one, one, one, one), 1, states, ErrTooHard},
+		"long":            {plantest.Network(0, slices.Repeat([][4]float64{one}, MaxLayers+1)...), 1, states, ErrTooHard},
 		"fraction":        {plantest.Network(0, [4]float64{0.5, 1, 1, 1}), 1, states, ErrTooHard},
 		"transfer":        {plantest.Network(0, one), 3, states, ErrTooHard},
 		"no bandwidth":    {plantest.Network(0, one), 0, states, ErrTooHard},
