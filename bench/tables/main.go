@@ -10,6 +10,7 @@
 //	go run ./bench/tables offload-bandwidths DIR zoo:resnet101 …   # [004] Figure 3.6
 //	go run ./bench/tables remat-offload-divisors [NETWORK…]  # [004] 4.4.1
 //	go run ./bench/tables parts remat 1s,5s 25,50 zoo:resnet50 random:200 …
+//	go run ./bench/tables dnn-partitioning 1m FILE…  # Tarnawski et al., NeurIPS 2020
 //	go run ./bench/tables swap [-capacity SIZE] [-bandwidth RATE] [-device NAME] [-images DIR]  # [003] §5
 //	go test -run '^$' -bench Slots ./heuristics/remat | go run ./bench/tables growth docs/images
 //
@@ -70,6 +71,7 @@ var tables = []table{
 	{"pipeline-strength", "TIME [without]", 1, timed((*measurer).pipelineStrength)},
 	{"remat-offload-divisors", "[NETWORK…]", 0, (*measurer).rematOffloadDivisors},
 	{"parts", "PROBLEM LIMITS PERCENTS INSTANCE…", 4, (*measurer).parts},
+	{"dnn-partitioning", "TIME FILE…", 2, timed((*measurer).dnnPartitioning)},
 	{"swap", "[FLAGS]", 0, (*measurer).swaps},
 	{"growth", "DIR", 1, (*measurer).growth},
 }

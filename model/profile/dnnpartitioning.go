@@ -65,17 +65,22 @@ func DNNPartitioning(r io.Reader, name string, o DNNOptions) (*chain.Chain, []st
 
 // dnnFile mirrors the format.
 type dnnFile struct {
-	Nodes []dnnNode `json:"nodes"`
-	Edges []dnnEdge `json:"edges"`
+	Memory       *float64  `json:"maxSizePerFPGA"`
+	Accelerators *int      `json:"maxFPGAs"`
+	CPUs         *int      `json:"maxCPUs"`
+	Nodes        []dnnNode `json:"nodes"`
+	Edges        []dnnEdge `json:"edges"`
 }
 
 type dnnNode struct {
-	ID       *int     `json:"id"`
-	Name     string   `json:"name"`
-	Latency  *float64 `json:"fpgaLatency"`
-	Backward any      `json:"isBackwardNode"` // 0, 1, false, true
-	Color    *int     `json:"colorClass"`
-	Size     *float64 `json:"size"` // nil: 0
+	ID         *int     `json:"id"`
+	Name       string   `json:"name"`
+	Latency    *float64 `json:"fpgaLatency"`
+	CPULatency *float64 `json:"cpuLatency"`
+	Supported  any      `json:"supportedOnFpga"` // 0, 1, false, true; nil: true
+	Backward   any      `json:"isBackwardNode"`  // 0, 1, false, true
+	Color      *int     `json:"colorClass"`
+	Size       *float64 `json:"size"` // nil: 0
 }
 
 type dnnEdge struct {

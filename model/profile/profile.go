@@ -2,7 +2,7 @@
 // chains, and as graphs of training steps.
 //
 //	PipeDream        graph.txt of its profiler     chain, or graph: PipeDreamGraph
-//	dnn-partitioning JSON graphs                   chain
+//	dnn-partitioning JSON graphs                   chain, or its own problem: DNNMaxLoad
 //	Checkmate        DFGraph as JSON, tables .npy  graph; chain with sizes
 //	rotor            Chain as JSON                 chain
 //
