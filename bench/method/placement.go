@@ -125,8 +125,8 @@ func placementMethod(name string, kind run.Kind, source, summary, complexity str
 				out.Plan = v.Plan(name, found.Offsets, s.Platform)
 			case !platform.Fits(float64(found.Bound), s.Platform.Memory):
 				return nil, &plan.Infeasible{
-					Problem: placement.Problem, Given: s.Platform.Memory,
-					Why: fmt.Sprintf("the search: no placement is lower than %.f bytes", in.Unit().Bytes(float64(found.Bound))),
+					Problem: placement.Problem, Memory: float64(found.Bound), Given: s.Platform.Memory, Unit: in.Unit(),
+					Why: "the search: no placement is lower",
 				}
 			}
 			if s.Document { // the load with a certificate

@@ -166,8 +166,8 @@ func (in *Instance) Height(offsets []int64) int64 {
 func (in *Instance) Fits(memory float64) error {
 	if load := float64(in.Load()); !platform.Fits(load, memory) {
 		return &plan.Infeasible{
-			Problem: Problem, Given: memory, Unit: in.Lifetimes.Unit,
-			Why: fmt.Sprintf("buffers alive at one time take %.f bytes, wherever they lie", in.Lifetimes.Unit.Bytes(load)),
+			Problem: Problem, Memory: load, Given: memory, Unit: in.Lifetimes.Unit,
+			Why: "buffers alive at one time take as much, wherever they lie",
 		}
 	}
 	return nil

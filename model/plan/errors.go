@@ -14,8 +14,8 @@ var ErrNoPlan = errors.New("no plan found")
 // Infeasible is the error of a method that proved that no plan exists.
 type Infeasible struct {
 	Problem string
-	// Memory is the least memory in units, of a join in slots, for which a plan
-	// exists, 0 if it is not known, and Given what there is.
+	// Memory is what is proved to be needed at least, in units, of a join in slots,
+	// 0 if that is not known, and Given what there is.
 	Memory, Given float64
 	Unit          platform.Unit
 	Why           string // what needs it: "B_3 needs its weight and its gradient"
