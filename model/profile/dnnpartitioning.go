@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"workbench/model/chain"
+	training "workbench/model/graph"
 	"workbench/model/linear"
 	"workbench/model/strictjson"
 )
@@ -34,33 +35,79 @@ const costRate = 1 << 31
 // Backward nodes are folded into the layer of the forward node of the same
 // name or colour class.
 func DNNPartitioning(r io.Reader, name string, o DNNOptions) (*chain.Chain, []string, error) {
-	data, err := read(r, name)
+	d, err := readDNN(r, name, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	d := &dnn{data: data, g: graph{file: name}}
-	if err := strictjson.DecodeForeign(data, name, &d.file); err != nil {
-		return nil, nil, err
-	}
-	if err := d.check(); err != nil {
-		return nil, nil, err
-	}
-	rate, err := d.rate(o.CostUnit)
-	if err != nil {
-		return nil, nil, err
-	}
-	d.fillSizes(rate)
-	d.build()
 	l, err := d.g.linearize()
 	if err != nil {
 		return nil, nil, err
 	}
-	d.fold(l)
-	l.chain.Source = map[string]any{
+	d.fold(l.of, l.chain.Len()-1, func(layer int, time float64) { l.chain.Layers[layer].BackwardTime += time })
+	l.chain.Source = d.source()
+	return l.chain, append(d.g.warnings, wholeBytes(l.chain.Sizes())...), nil
+}
+
+// DNNPartitioningGraph reads the same as the graph of a training step, as
+// [PipeDreamGraph] makes it: each forward node has one backward node, which takes what
+// the file's backward nodes of its name or colour class take together, and nothing in
+// files of inference.
+func DNNPartitioningGraph(r io.Reader, name string, o DNNOptions) (*training.Graph, []string, error) {
+	d, err := readDNN(r, name, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := d.g.linearize(); err != nil { // a cycle
+		return nil, nil, err
+	}
+	order, _, err := d.g.forwards()
+	if err != nil {
+		return nil, nil, d.g.fail(1, "%v", err)
+	}
+	place := make([]int, len(d.g.nodes))
+	for k, v := range order {
+		place[v] = k
+	}
+	d.fold(place, len(order)-1, func(k int, time float64) { d.g.nodes[order[k]].backward += time })
+	out, err := d.g.training()
+	if err != nil {
+		return nil, nil, err
+	}
+	out.Source = d.source()
+	warnings := append(d.g.warnings, wholeBytes(out.Sizes())...)
+	if err := out.Validate(); err != nil { // sums beyond all numbers
+		return nil, nil, d.g.fail(1, "%v", err)
+	}
+	return out, warnings, nil
+}
+
+// readDNN reads a file and makes its forward graph.
+func readDNN(r io.Reader, name string, o DNNOptions) (*dnn, error) {
+	data, err := read(r, name)
+	if err != nil {
+		return nil, err
+	}
+	d := &dnn{data: data, g: graph{file: name}}
+	if err := strictjson.DecodeForeign(data, name, &d.file); err != nil {
+		return nil, err
+	}
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	rate, err := d.rate(o.CostUnit)
+	if err != nil {
+		return nil, err
+	}
+	d.fillSizes(rate)
+	d.build()
+	return d, nil
+}
+
+func (d *dnn) source() map[string]any {
+	return map[string]any{
 		"kind": "measured", "profiler": "dnn-partitioning", "device": "not recorded", "batch": "not recorded",
 		"nodes": float64(len(d.file.Nodes)), "edges": float64(len(d.file.Edges)),
 	}
-	return l.chain, append(d.g.warnings, wholeBytes(l.chain.Sizes())...), nil
 }
 
 // dnnFile mirrors the format.
@@ -281,7 +328,7 @@ func (d *dnn) build() {
 func (d *dnn) newNode(i int, carried float64, layered bool) node {
 	f := &d.file.Nodes[i]
 	size := valueOf(f.Size)
-	n := node{name: f.Name, forward: *f.Latency / 1e3, output: carried, saved: carried}
+	n := node{id: fmt.Sprint(*f.ID), name: f.Name, forward: *f.Latency / 1e3, output: carried, saved: carried}
 	if n.name == "" {
 		n.name = fmt.Sprintf("node %d", *f.ID)
 	}
@@ -318,7 +365,8 @@ func (d *dnn) layerGraph() bool {
 // fold adds the backward nodes to the layers. One without a twin goes where
 // what it reads is: to the latest forward layer, or else with the earliest
 // backward node, or else to the last layer.
-func (d *dnn) fold(l *layers) {
+func (d *dnn) fold(of []int, last int, add func(layer int, time float64)) {
+	some := false
 	byName, byColor := map[string]int{}, map[int]int{}
 	layer := make([]int, len(d.file.Nodes))
 	for i := range layer {
@@ -326,7 +374,7 @@ func (d *dnn) fold(l *layers) {
 		if d.node[i] < 0 {
 			continue
 		}
-		layer[i] = max(0, l.of[d.node[i]]) // an input's is with the first layer
+		layer[i] = max(0, of[d.node[i]]) // an input's is with the first layer
 		f := &d.file.Nodes[i]
 		if f.Name != "" {
 			byName[f.Name] = i
@@ -352,14 +400,15 @@ func (d *dnn) fold(l *layers) {
 			layer[i] = layer[twin]
 		} else {
 			alone++
-			layer[i] = d.beside(pred[i], layer, l.chain.Len()-1)
+			layer[i] = d.beside(pred[i], layer, last)
 		}
-		l.chain.Layers[layer[i]].BackwardTime += *f.Latency / 1e3
+		add(layer[i], *f.Latency/1e3)
+		some = some || *f.Latency > 0
 	}
 	if alone > 0 {
 		d.g.warn("%d backward nodes have no forward twin by name or colour class; each is folded into the layer of what it reads", alone)
 	}
-	if l.chain.Totals().BackwardTime == 0 {
+	if !some {
 		d.g.warn("the file has no backward times, so that they are 0")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"workbench/model/chain"
+	"workbench/model/ideals"
 	"workbench/model/profile"
 	"workbench/model/strictjson"
 	"workbench/model/zoo"
@@ -163,6 +164,34 @@ func TestOperatorGraph(t *testing.T) {
 		{Name: "Softmax", ForwardTime: 0.25e-3, BackwardTime: 0.0625e-3, Activation: 512, Saved: 512, Gradient: 512},
 	})
 	checkWarnings(t, warnings, []string{"2 backward nodes have no forward twin by name or colour class"})
+}
+
+// As a graph the file has the times and weights that it has as a chain, and is one that
+// pipelines take.
+func TestDNNGraph(t *testing.T) {
+	for file, unit := range map[string]string{"operators.json": "ms", "layers.json": "s"} {
+		c, _, err := dnn(fixture(t, file), unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, warnings, err := profile.DNNPartitioningGraph(strings.NewReader(fixture(t, file)), "graph.json", profile.DNNOptions{CostUnit: unit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		weight := 0.0
+		for i := range g.Nodes {
+			weight += g.Nodes[i].Weight
+		}
+		if want := c.Totals(); math.Abs(g.TotalTime()-c.TotalTime()) > 1e-12 || weight != want.Weight {
+			t.Errorf("%s: %g s and %g bytes of weights, as a chain %g s and %g", file, g.TotalTime(), weight, c.TotalTime(), want.Weight)
+		}
+		if _, err := ideals.Of(g); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		if len(warnings) == 0 && file == "operators.json" {
+			t.Error("nothing is said of backward nodes without twin")
+		}
+	}
 }
 
 // The unit of costs is told apart by the sizes, with a warning; one that
