@@ -24,6 +24,20 @@ func ImportLifetimes(r io.Reader, file string) (*lifetimes.Lifetimes, error) {
 	return l, nil
 }
 
+// ExportLifetimes writes an instance of lifetimes as minimalloc reads it
+// ([lifetimes.Lifetimes.WriteCSV]). That format has sizes and alignments in whole bytes, and nothing
+// else of an instance: others, and sizes with decimals, are refused. O(buffers).
+func ExportLifetimes(w io.Writer, in plan.Instance) error {
+	l, ok := in.(*lifetimes.Lifetimes)
+	switch {
+	case !ok:
+		return fmt.Errorf("%s: a %s, and minimalloc takes lifetimes; workbench place PLAN --output FILE makes those of a plan", in.Title(), in.Kind())
+	case l.Unit.PerByte() != 1:
+		return fmt.Errorf("%s: sizes have decimals, and minimalloc takes whole bytes", l.Name)
+	}
+	return l.WriteCSV(w, nil)
+}
+
 // ImportSchedule reads a schedule of torch.distributed.pipelining ([torchcsv.Schedule.Plan])
 // for the stages in another file.
 func ImportSchedule(r io.Reader, file, stages string) (*plan.Plan, error) {

@@ -12,13 +12,15 @@ import (
 	"workbench/model/torchtags"
 )
 
-// exporters are the formats of other programs that plans are written in.
+// exporters are the formats of other programs that plans, or instances alone, are written in.
 var exporters = []struct {
 	name, what string
+	alone      bool // an instance without a plan
 	write      func(io.Writer, *plan.Plan, plan.Instance) error
 }{
-	{"torch-csv", "a schedule of torch.distributed.pipelining, a row for each rank (plans of flush)", func(w io.Writer, p *plan.Plan, _ plan.Instance) error { return torchcsv.Write(w, p) }},
-	{"torch-tags", "policies of torch.compile's partitioner for nodes (plans of remat, with their INSTANCE of graph/v2)", torchtags.Write},
+	{"minimalloc", "CSV of buffers of minimalloc and idealloc (an INSTANCE of lifetimes alone)", true, func(w io.Writer, _ *plan.Plan, in plan.Instance) error { return run.ExportLifetimes(w, in) }},
+	{"torch-csv", "a schedule of torch.distributed.pipelining, a row for each rank (plans of flush)", false, func(w io.Writer, p *plan.Plan, _ plan.Instance) error { return torchcsv.Write(w, p) }},
+	{"torch-tags", "policies of torch.compile's partitioner for nodes (plans of remat, with their INSTANCE of graph/v2)", false, torchtags.Write},
 }
 
 func newExport(s streams) *cli.Command {
@@ -31,38 +33,36 @@ func newExport(s streams) *cli.Command {
 	}
 	return &cli.Command{
 		Name:        "export",
-		Usage:       "write a plan for the program that runs it",
-		ArgsUsage:   "PLAN [INSTANCE]",
+		Usage:       "write a plan, or lifetimes, for the program that takes it",
+		ArgsUsage:   "PLAN [INSTANCE] | INSTANCE",
 		Description: description,
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "to", Usage: "`FORMAT` to write", Destination: &to, Category: "output"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &out, Category: "output"},
 		}, o.flags()...),
-		Action: func(c *cli.Context) error {
-			a, err := args(c, 1, 2, "export PLAN [INSTANCE] --to FORMAT")
-			if err != nil {
-				return err
-			}
-			if err := o.check(s); err != nil {
-				return err
-			}
+		Action: o.action(s, 1, 2, "export PLAN [INSTANCE] --to FORMAT or export INSTANCE --to minimalloc", func(_ *cli.Context, a []string) (err error) {
 			for _, x := range exporters {
 				if x.name != to {
 					continue
 				}
-				p, err := readPlan(s, a[0])
-				if err != nil {
-					return err
+				var p *plan.Plan
+				if !x.alone {
+					if p, err = readPlan(s, a[0]); err != nil {
+						return err
+					}
+					a = a[1:]
 				}
 				in := &run.Instance{}
 				if len(a) > 1 {
-					if in, err = run.Load(a[1], s.in); err != nil {
+					return usagef("--to %s: one instance, and no plan; a placement is written with its offsets by workbench place --csv", to)
+				} else if len(a) > 0 {
+					if in, err = run.Load(a[0], s.in); err != nil {
 						return err
 					}
 				}
 				return run.InputError(emit(s, out, func(w io.Writer) error { return x.write(w, p, in.Instance) }))
 			}
 			return usagef("--to %q: %s", to, nearest.Hint(to, names))
-		},
+		}),
 	}
 }
