@@ -92,6 +92,7 @@ func GraphMethods() []*run.Method {
 				return rematgraph.WithinBudget(ctx, "knapsack-dp", v, s.Platform, rematgraph.KnapsackDP)
 			}),
 		solved(onStep("knapsack-ilp", "PyTorch, activation_memory_budget, ilp", "the same by a MILP, to a gap of 1e-4", "101 maximum flows and MILPs of a row", nil)),
+		layered(onStep("layers-lp", "torchtitan, auto_sac_offload_solver without a link", "an LP says which part of what a layer saves is kept, all layers taking the same time, and a knapsack which nodes; the best of 101 budgets by replay", "101 LPs of O(layers) rows, a MILP of a row for each of their distinct layers", nil)),
 		onGraph("search", "ours", "local search over what is retained in each stage, from the best of the others", "O(n²) a move at worst",
 			func(ctx context.Context, v *stages.View, s run.Setting) (*plan.Plan, error) {
 				return rematgraph.Search(ctx, v, s.Platform, uint64(s.Seed), searchRounds)
@@ -108,27 +109,7 @@ func solved(m *run.Method) *run.Method {
 			return nil, err
 		}
 		out := &run.Outcome{}
-		p, err := rematgraph.WithinBudget(ctx, m.Name, v, s.Platform, func(memory, time []float64) func(float64) ([]bool, error) {
-			return func(budget float64) ([]bool, error) {
-				program, err := knapsack.Program(memory, time, budget)
-				if err != nil {
-					return nil, err
-				}
-				r, err := s.Task(in, "milp", nil).Run(ctx, formulation.Phases(&formulation.Phase{Program: program, Gap: scipyGap}))
-				if err != nil {
-					return nil, err
-				}
-				out.Take(r)
-				if r.X == nil {
-					return nil, fmt.Errorf("%w: the solver has no choice for a budget of %g: %v", plan.ErrNoPlan, budget, r.Ended)
-				}
-				saved := make([]bool, len(memory))
-				for i := range saved {
-					saved[i] = r.X[i] > 0.5
-				}
-				return saved, nil
-			}
-		})
+		p, err := rematgraph.WithinBudget(ctx, m.Name, v, s.Platform, knapsacks(ctx, in, s, out))
 		out.Plan, out.Stopped = p, ctx.Err() != nil
 		if errors.Is(err, plan.ErrNoPlan) && out.Model != nil {
 			out.Note = err.Error() // what was solved is told, too
@@ -137,6 +118,71 @@ func solved(m *run.Method) *run.Method {
 		return out, userError(err)
 	}
 	return m
+}
+
+// layered makes a method the one of torchtitan's LP over layers.
+func layered(m *run.Method) *run.Method {
+	m.Solver = true
+	m.Run = func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+		v, err := graphView(in)
+		if err != nil {
+			return nil, err
+		}
+		out := &run.Outcome{}
+		outer := func(b *training.Blocks, budget float64) ([]float64, error) {
+			program, err := knapsack.Layers(b, budget)
+			if err != nil {
+				return nil, err
+			}
+			x, err := choice(ctx, in, s, out, program)
+			if err != nil {
+				return nil, err
+			}
+			return x[:len(b.Saved)], nil
+		}
+		out.Plan, err = rematgraph.ByLayers(ctx, m.Name, v, s.Platform, outer, knapsacks(ctx, in, s, out))
+		out.Stopped = ctx.Err() != nil
+		if errors.Is(err, plan.ErrNoPlan) && out.Model != nil {
+			out.Note = err.Error() // what was solved is told, too
+			err = nil
+		}
+		return out, userError(err)
+	}
+	return m
+}
+
+// knapsacks solves knapsacks as MILPs.
+func knapsacks(ctx context.Context, in *run.Instance, s run.Setting, out *run.Outcome) rematgraph.Knapsack {
+	return func(memory, time []float64) func(float64) ([]bool, error) {
+		return func(budget float64) ([]bool, error) {
+			program, err := knapsack.Program(memory, time, budget)
+			if err != nil {
+				return nil, err
+			}
+			x, err := choice(ctx, in, s, out, program)
+			if err != nil {
+				return nil, err
+			}
+			saved := make([]bool, len(memory))
+			for i := range saved {
+				saved[i] = x[i] > 0.5
+			}
+			return saved, nil
+		}
+	}
+}
+
+// choice solves a program about a budget.
+func choice(ctx context.Context, in *run.Instance, s run.Setting, out *run.Outcome, program *formulation.Program) ([]float64, error) {
+	r, err := s.Task(in, "milp", nil).Run(ctx, formulation.Phases(&formulation.Phase{Program: program, Gap: scipyGap}))
+	if err != nil {
+		return nil, err
+	}
+	out.Take(r)
+	if r.X == nil {
+		return nil, fmt.Errorf("%w: the solver has no choice for a budget: %v", plan.ErrNoPlan, r.Ended)
+	}
+	return r.X, nil
 }
 
 // scipyGap is the relative gap at which scipy.optimize.milp ends if nothing is said.

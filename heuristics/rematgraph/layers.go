@@ -1,0 +1,164 @@
+package rematgraph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/stages"
+	"workbench/model/training"
+)
+
+// Layers solves an outer program: it returns which part of what a layer saves is kept. The
+// error wraps plan.ErrNoPlan if the budget is too small for it.
+type Layers func(b *training.Blocks, budget float64) (kept []float64, err error)
+
+// ByLayers is the plan of torchtitan's two-level solver (graph_trainer,
+// auto_sac_offload_solver.py) without a link: outer says by layer which part of what is saved
+// is kept, and inner which nodes of the layer that are, equal layers with equal parts
+// once. What is not kept runs again right before the first node that needs it.
+//
+// As printed, every layer takes the time of the mean one, computing a part of a layer again
+// takes that part of the time, and memory is that of whole layers. So neither the memory nor
+// the time is that of the plan, and as in [WithinBudget] a hundred budgets are tried, parts
+// of training.Blocks.Whole, and of the plans that fit by replay the fastest is taken. Parameters
+// are resident and count nowhere. Nodes of no layer run once; random ones and those that
+// may not run again are kept. The error wraps plan.ErrNoPlan if no plan fits or no node
+// is marked with a layer.
+func ByLayers(ctx context.Context, method string, v *stages.View, p platform.Platform, outer Layers, inner Knapsack) (*plan.Plan, error) {
+	if err := v.Fits(p.Memory); err != nil {
+		return nil, err
+	}
+	s := newLayered(v, inner)
+	if len(s.items) == 0 {
+		return nil, fmt.Errorf("%s: %w: no forward node that the backward reads is marked with a layer", method, plan.ErrNoPlan)
+	}
+	whole := s.blocks.Whole()
+	var all []Budget
+	for k := range mostBudgets + 1 {
+		kept, err := outer(&s.blocks, whole*float64(k)/mostBudgets)
+		if ctx.Err() != nil {
+			break
+		}
+		if errors.Is(err, plan.ErrNoPlan) {
+			continue
+		}
+		var c *partition
+		if err == nil {
+			c, err = s.partition(kept)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", method, err)
+		}
+		all = append(all, Budget{Part: float64(k) / mostBudgets, Again: c.timeAgain(), cut: c})
+	}
+	if best := fastest(all, p.Memory); best != nil {
+		return fit(method, best, p)
+	}
+	return nil, fmt.Errorf("%s: %w: at no budget does the step fit in %s", method, plan.ErrNoPlan, v.Graph.Unit.Exactly(p.Memory))
+}
+
+// timeAgain returns the time of the nodes that may run again.
+func (c *partition) timeAgain() (seconds float64) {
+	for j, again := range c.again {
+		if again {
+			seconds += c.v.Time[j]
+		}
+	}
+	return seconds
+}
+
+// layered is a step by layers.
+type layered struct {
+	v      *stages.View
+	blocks training.Blocks
+	layer  []int   // by node: its layer, -1 none
+	items  [][]int // by layer: the forwards which the backward reads and that may run again
+	inner  Knapsack
+	solved map[string][]bool // by what an inner program is about: what it saves
+}
+
+func newLayered(v *stages.View, inner Knapsack) *layered {
+	s := &layered{v: v, layer: make([]int, v.N), inner: inner, solved: map[string][]bool{}}
+	c, b, index := newPartition(v), &s.blocks, map[string]int{}
+	total := 0.0
+	for j := range v.N {
+		s.layer[j] = -1
+		name := v.Graph.Nodes[j].Layer
+		l, known := index[name]
+		if name != "" && !known && v.Graph.Nodes[j].Phase == training.Forward {
+			l, known = len(s.items), true
+			index[name] = l
+			s.items = append(s.items, nil)
+			b.Saved, b.Must, b.Temp = append(b.Saved, 0), append(b.Must, 0), append(b.Temp, 0)
+		}
+		if known {
+			s.layer[j] = l
+		}
+		switch saved := s.saved(c, j); {
+		case !c.forward(j) && !known:
+			b.Loss = max(b.Loss, v.Written[j]+v.Overhead[j])
+		case !c.forward(j):
+			b.Temp[l] = max(b.Temp[l], v.Written[j]+v.Overhead[j])
+		case !known:
+			b.Rest += saved
+		default:
+			total += v.Time[j]
+			b.Saved[l] += saved
+			if s.fixed(j) {
+				b.Must[l] += saved
+			} else if saved > 0 {
+				s.items[l] = append(s.items[l], j)
+			}
+		}
+	}
+	b.Time = total / float64(max(1, len(s.items)))
+	return s
+}
+
+// saved returns the bytes that the backward reads of forward node j.
+func (s *layered) saved(c *partition, j int) (bytes float64) {
+	for _, i := range s.v.Writes[j] {
+		if c.forward(j) && slices.ContainsFunc(s.v.Succ[i], func(k int) bool { return !c.forward(k) }) {
+			bytes += s.v.Memory[i]
+		}
+	}
+	return bytes
+}
+
+// fixed reports whether node j runs once.
+func (s *layered) fixed(j int) bool { return s.v.Once[j] || s.v.Graph.Nodes[j].Random }
+
+// partition returns the choice of nodes for what the outer program keeps.
+func (s *layered) partition(kept []float64) (*partition, error) {
+	c := newPartition(s.v)
+	for j, l := range s.layer {
+		c.again[j] = l >= 0 && c.forward(j) && !s.fixed(j)
+	}
+	for l, items := range s.items {
+		memory, time := make([]float64, len(items)), make([]float64, len(items))
+		for k, j := range items {
+			memory[k], time[k] = s.saved(c, j), s.v.Time[j]
+		}
+		target := max(0, kept[l]*s.blocks.Saved[l]-s.blocks.Must[l])
+		key := fmt.Sprint(memory, time, target)
+		saved, known := s.solved[key]
+		if !known {
+			var err error
+			if saved, err = s.inner(memory, time)(target); err != nil {
+				return nil, err
+			}
+			s.solved[key] = saved
+		}
+		for k, j := range items {
+			c.again[j] = !saved[k]
+		}
+	}
+	return c, nil
+}

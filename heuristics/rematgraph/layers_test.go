@@ -1,0 +1,60 @@
+package rematgraph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"workbench/model/exhaustive"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/testfile"
+	"workbench/model/training"
+)
+
+// Plans by layers are plans, and none is better than the optimum, whatever part outer keeps.
+func TestByLayers(t *testing.T) {
+	r := testfile.Random(t, 8, 4)
+	found := 0
+	outer := func(b *training.Blocks, budget float64) ([]float64, error) {
+		kept := make([]float64, len(b.Saved))
+		for l := range kept {
+			kept[l] = budget / b.Whole()
+		}
+		return kept, nil
+	}
+	for range testfile.Cases(60) {
+		g := exhaustive.RandomTraining(r, 2+r.IntN(3))
+		for j := range g.Nodes {
+			if g.Nodes[j].Phase != training.Loss {
+				g.Nodes[j].Layer = fmt.Sprint("block", r.IntN(2))
+			}
+		}
+		v := view(t, g)
+		low, high := Range(v)
+		for m := low; m <= high; m++ {
+			want, err := optimum(g, m)
+			if errors.Is(err, exhaustive.ErrTooHard) || errors.Is(err, exhaustive.ErrLimit) {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := ByLayers(context.Background(), "layers-lp", v, platform.Platform{Memory: m}, outer, KnapsackGreedy)
+			if errors.Is(err, plan.ErrNoPlan) {
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := verified(t, g, out); got < want-1e-9 {
+				t.Fatalf("%s, memory %v: %v, the optimum is %v", g.Name, m, got, want)
+			}
+			found++
+		}
+	}
+	if found < testfile.Cases(50) {
+		t.Errorf("%d plans", found)
+	}
+}
