@@ -40,12 +40,12 @@ func makespan(r *run.Result) float64 {
 // Two exact methods that share no code, a search and a MILP, have the same
 // optimum, and the methods keep their order, on real networks.
 func TestExactMethodsAgree(t *testing.T) {
-	for _, spec := range []string{"zoo:resnet18", "zoo:resnet50", "zoo:gpt2?layers=6", "zoo:rnn?seq=10"} {
+	for _, spec := range testfile.Few(2, "zoo:resnet18", "zoo:gpt2?layers=6", "zoo:resnet50", "zoo:rnn?seq=10") {
 		in, err := run.Load(spec, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, percent := range []float64{0, 20, 50, 80} {
+		for _, percent := range testfile.Few(2, 20.0, 0, 50, 80) {
 			optimum, milp := work(t, in, "optimum", percent), work(t, in, "chain-milp", percent)
 			if optimum.Status != run.Optimal || milp.Status != run.Optimal {
 				t.Errorf("%s at %g %%: optimum %s %s, chain-milp %s %s", spec, percent, optimum.Status, optimum.Error, milp.Status, milp.Error)

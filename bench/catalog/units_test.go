@@ -16,6 +16,7 @@ import (
 	"workbench/model/graph"
 	"workbench/model/partition"
 	"workbench/model/plan"
+	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 )
@@ -33,7 +34,7 @@ func TestUnits(t *testing.T) {
 		}
 		about := problem.SubjectOf(f)
 		rng := rand.New(rand.NewPCG(5, 5))
-		for range 8 {
+		for range testfile.Cases(8) {
 			trial, err := about.Random(rng, 2)
 			if err != nil {
 				t.Fatal(err)

@@ -533,7 +533,7 @@ func TestExactStops(t *testing.T) {
 			t.Errorf("%s: %v", x.name, err)
 		}
 	}
-	long := &chain.Chain{Name: "long", Layers: make([]chain.Layer, 200_000)}
+	long := &chain.Chain{Name: "long", Layers: make([]chain.Layer, testfile.Cases(200_000))}
 	for _, x := range exactMethods[:3] {
 		if _, err := x.solve(context.Background(), long, platform.Platform{Memory: 1}); !errors.As(err, new(*TooLargeError)) {
 			t.Errorf("%s: %v", x.name, err)
@@ -623,7 +623,7 @@ func TestTightBudget(t *testing.T) {
 // Beyond 512 layers bounds are weaker, but hold and say something.
 func TestBoundsLong(t *testing.T) {
 	c := &chain.Chain{Name: "long"}
-	for i := range 700 {
+	for i := range testfile.Cases(700) {
 		a := float64(1 + i%3)
 		c.Layers = append(c.Layers, chain.Layer{ForwardTime: float64(1 + i%2), BackwardTime: 1, Activation: a, Saved: 4 + a, Gradient: a})
 	}

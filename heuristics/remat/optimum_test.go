@@ -291,7 +291,7 @@ func TestOptimumFigure23(t *testing.T) {
 
 // Chains of real networks are solved without the search, at every memory.
 func TestOptimumOfNetworks(t *testing.T) {
-	for _, name := range []string{"resnet18", "resnet50", "vgg16", "gpt2"} {
+	for _, name := range testfile.Few(2, "resnet18", "gpt2", "resnet50", "vgg16") {
 		c, err := zoo.Load(zoo.Scheme + name)
 		if err != nil {
 			t.Fatal(err)
@@ -335,7 +335,7 @@ func TestOptimumBadInput(t *testing.T) {
 			t.Errorf("no error for %+v in %v", x.c, x.memory)
 		}
 	}
-	long := &chain.Chain{Layers: make([]chain.Layer, 1_000_000)}
+	long := &chain.Chain{Layers: make([]chain.Layer, testfile.Cases(1_000_000))}
 	if _, err := Optimum(t.Context(), long, platform.Platform{Memory: 1}, nil, OptimumOptions{}); !errors.Is(err, plan.ErrNoPlan) {
 		t.Errorf("a million layers: %v", err)
 	}

@@ -197,7 +197,7 @@ func slotRun(t interface {
 func TestSlotsRandom(t *testing.T) {
 	r := testfile.Random(t, 11, 12)
 	worse, unfit, found := 0, 0, 0
-	for i := range 700 {
+	for i := range testfile.Cases(700) {
 		c := exhaustive.RandomChain(r, 1+r.IntN(5))
 		v := model.Of(c)
 		high := storeAll(v).Peak
@@ -236,8 +236,8 @@ func TestSlotsRandom(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("of 700: persistent found %d, floating missed the optimum %d times, the printed one was below the repaired %d times", found, worse, unfit)
-	if found < 400 || worse == 0 {
+	t.Logf("persistent found %d, floating missed the optimum %d times, the printed one was below the repaired %d times", found, worse, unfit)
+	if found < testfile.Cases(400) || worse == 0 {
 		t.Errorf("the chains show nothing: persistent found %d, floating missed the optimum %d times", found, worse)
 	}
 }
@@ -246,7 +246,7 @@ func TestSlotsRandom(t *testing.T) {
 // between the points nothing changes.
 func TestSlotsCurve(t *testing.T) {
 	r := testfile.Random(t, 13, 14)
-	for range 150 {
+	for range testfile.Cases(150) {
 		c := exhaustive.RandomChain(r, 1+r.IntN(6))
 		memory := math.Max(1, storeAll(model.Of(c)).Peak)
 		for m, method := range slotMethods {
@@ -394,7 +394,7 @@ func TestSlotsEqualExact(t *testing.T) {
 // gains nothing, as [004] 2.4.3 finds (it does on DenseNet-121 close to the least
 // memory), and slots cost some time beside the exact program.
 func TestSlotsOfNetworks(t *testing.T) {
-	for _, network := range []string{"vgg16", "resnet18", "resnet50", "resnet101", "mobilenet", "inception"} {
+	for _, network := range testfile.Few(2, "vgg16", "resnet18", "resnet50", "resnet101", "mobilenet", "inception") {
 		c, err := zoo.Load("zoo:" + network)
 		if err != nil {
 			t.Fatal(err)

@@ -116,6 +116,7 @@ func (y toy) graphs(p formulation.Promise) formulation.Formulation {
 }
 
 func TestCheckRemat(t *testing.T) {
+	cases := testfile.Cases(120)
 	exact := func(optimum, _ float64) float64 { return optimum }
 	total := func(_, total float64) float64 { return total } // as if there were no limit
 	never := func(_, _ float64) float64 { return math.Inf(1) }
@@ -171,7 +172,7 @@ func TestCheckRemat(t *testing.T) {
 		t.Run(x.name, func(t *testing.T) {
 			check := func(f formulation.Formulation, about *subject.Subject, smallest string) {
 				t.Helper()
-				r, err := Run(t.Context(), f, about, testfile.Few[solvers.Backend](1, highs.New(), lpsolve.New()), Options{Seed: 3, Cases: 120})
+				r, err := Run(t.Context(), f, about, testfile.Few[solvers.Backend](1, highs.New(), lpsolve.New()), Options{Seed: 3, Cases: cases})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -182,7 +183,7 @@ func TestCheckRemat(t *testing.T) {
 					failed += f.Count
 					t.Logf("%s, %d times:\n%s", f.Kind, f.Count, f.Smallest.String())
 				}
-				if r.Cases != 120 || x.promise == formulation.Equal && r.Tight+failed != r.Cases {
+				if r.Cases != cases || x.promise == formulation.Equal && r.Tight+failed != r.Cases {
 					t.Errorf("%d cases, %d tight, %d failed", r.Cases, r.Tight, failed)
 				}
 				slices.Sort(kinds)

@@ -9,6 +9,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 )
@@ -45,7 +46,7 @@ func afterwards(r *rand.Rand) (*chain.Chain, platform.Platform) {
 func TestPipelineAllocationAfterwards(t *testing.T) {
 	t.Parallel()
 	tried := 0
-	for seed := range uint64(120) {
+	for seed := range uint64(testfile.Cases(120)) {
 		c, p := afterwards(rand.New(rand.NewPCG(seed, 55)))
 		if c.TotalTime() == 0 {
 			continue
@@ -70,7 +71,7 @@ func TestPipelineAllocationAfterwards(t *testing.T) {
 		}
 		tried++
 	}
-	if tried < 50 {
+	if tried < testfile.Cases(50) {
 		t.Errorf("only %d instances", tried)
 	}
 }

@@ -234,7 +234,7 @@ func TestDeletedOnce(t *testing.T) {
 func TestUnits(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 9))
 	b := highs.New()
-	for n := range 12 {
+	for n := range testfile.Cases(12) {
 		x := subject.RandomWeights(r, 2+n%2)
 		for _, f := range weightFormulations()[2:] {
 			want := optimum(t, b, ilptest.Built(t, f, x.Chain(), x.Platform))
@@ -267,7 +267,7 @@ func TestBoundOfTable1(t *testing.T) {
 	c := uniform(38, 32, 11840./38, 35.95)
 	b := highs.New()
 	sum := cycle.Of(c).Compute()
-	for _, fraction := range []float64{0.1, 0.3, 0.6} {
+	for _, fraction := range testfile.Few(1, 0.3, 0.1, 0.6) {
 		if got := optimum(t, b, ilptest.Must(t, Nested, c, at(c, fraction, 12e9))); !check.Same(got, sum) {
 			t.Errorf("12 GB/s, %g: bound %g, want Σu = %g", fraction, got, sum)
 		}
@@ -295,7 +295,7 @@ func TestBoundOfTable1(t *testing.T) {
 	if lp := program.Objective(relaxed.Obj); !(lp > sum && lp <= full*(1+1e-9)) {
 		t.Errorf("1 GB/s: Σu %g, LP %g, MILP %g", sum, lp, full)
 	}
-	for _, group := range []string{"whole weights", "in flight"} {
+	for _, group := range testfile.Few(1, "whole weights", "in flight") {
 		if got := optimum(t, b, without(t, program, group)); got >= full*(1-1e-3) {
 			t.Errorf("without %q: %g, with all groups %g", group, got, full)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/plan"
+	"workbench/model/testfile"
 )
 
 // flat returns a chain without gradients; see abstract.
@@ -81,7 +82,7 @@ func TestOffloadByHand(t *testing.T) {
 // plan from the least memory on, and none below.
 func TestOffloadAgainstSeconds(t *testing.T) {
 	mixed, waits := 0, 0
-	for seed := range uint64(1500) {
+	for seed := range uint64(testfile.Cases(1500)) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		c, memory, bandwidth := RandomOffload(r, 1+r.IntN(5))
 		want, p, err := searchSeconds(c, memory, bandwidth, 1e6, true)
@@ -109,7 +110,7 @@ func TestOffloadAgainstSeconds(t *testing.T) {
 		}
 	}
 	t.Logf("%d optima above the bound, %d with a prefetch before an offload", waits, mixed)
-	if waits < 100 || mixed == 0 {
+	if waits < testfile.Cases(100) || mixed == 0 {
 		t.Error("the random chains are too easy")
 	}
 }
@@ -130,7 +131,7 @@ func mixes(p *plan.Plan) bool {
 func TestOffloadLong(t *testing.T) {
 	for n := 5; n <= 8; n++ {
 		most := 0
-		for seed := range uint64(20) {
+		for seed := range uint64(testfile.Cases(20)) {
 			r := rand.New(rand.NewPCG(seed, uint64(n)))
 			c, memory, bandwidth := RandomOffload(r, n)
 			whole, p, err := Offload(c, memory, bandwidth, 1e6)

@@ -197,7 +197,7 @@ func byRules(c *chain.Chain, memory float64) (makespan, peak float64) {
 // The steps that the search leaves out cost nothing.
 func TestRematLeavesNothingOut(t *testing.T) {
 	r := testfile.Random(t, 1, 1)
-	for range 400 {
+	for range testfile.Cases(400) {
 		c := RandomChain(r, 1+r.IntN(3))
 		least, err := RematLeastMemory(c, states)
 		if err != nil {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math/rand/v2"
 	"testing"
+
+	"workbench/model/testfile"
 )
 
 // Plans with both are valid and no worse than those with one of them; without a
@@ -11,7 +13,7 @@ import (
 // the start, is 0).
 func TestRematOffload(t *testing.T) {
 	better, none := 0, 0
-	for seed := range uint64(400) {
+	for seed := range uint64(testfile.Cases(400)) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		n := 1 + r.IntN(3)
 		c := RandomChain(r, n)
@@ -51,7 +53,7 @@ func TestRematOffload(t *testing.T) {
 			better++
 		}
 	}
-	t.Logf("%d of 400 better than either alone, %d without a plan", better, none)
+	t.Logf("%d better than either alone, %d without a plan", better, none)
 	if better == 0 || none == 0 {
 		t.Error("the random chains are too easy")
 	}
