@@ -53,11 +53,10 @@ var importers = []importer{
 		return imported(profile.PipeDream(f.reader(), f.file))
 	}},
 	{"dnn-partitioning", "JSON graphs of the dnn-partitioning data set", []string{"chain", "graph"}, []string{"s", "ms"}, func(f *foreign) (file, []string, error) {
-		o := profile.DNNOptions{CostUnit: f.unit}
 		if f.as == "graph" {
-			return imported(profile.DNNPartitioningGraph(f.reader(), f.file, o))
+			return imported(profile.DNNPartitioningGraph(f.reader(), f.file, profile.DNNOptions{CostUnit: f.unit}))
 		}
-		return imported(profile.DNNPartitioning(f.reader(), f.file, o))
+		return imported(profile.DNNPartitioning(f.reader(), f.file, profile.DNNOptions{CostUnit: f.unit}))
 	}},
 	{"checkmate", "DFGraph of Checkmate as JSON (a graph), or its .npy table of costs with --sizes FILE (a chain)", []string{"graph", "chain"}, []string{"us", "ms", "s"}, func(f *foreign) (file, []string, error) {
 		if f.sizes == "" && f.as != "chain" {
