@@ -15,6 +15,7 @@ import (
 	"workbench/model/graph"
 	"workbench/model/milp"
 	"workbench/model/platform"
+	"workbench/model/training"
 	"workbench/solvers"
 )
 
@@ -75,7 +76,11 @@ func first(t *testing.T, p *run.Problem, m *run.Method) *run.Instance {
 	if slices.Contains(kinds, graph.Kind) {
 		kind = graph.Kind
 	}
-	in, err := run.Load("zoo:rnn?seq=3&as="+kind, nil)
+	network := "zoo:rnn?seq=3&as="
+	if kind == training.Kind { // what takes nothing else wants layers that are marked
+		network = "zoo:gpt2?layers=2&hidden=64&seq=32&vocab=100&as="
+	}
+	in, err := run.Load(network+kind, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

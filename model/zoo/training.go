@@ -2,6 +2,7 @@ package zoo
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -93,10 +94,21 @@ var aten = map[string]string{
 	"tanh": "tanh", "transposed-conv": "convolution", "upsample": "upsample_bilinear2d",
 }
 
+// block matches the names of operations of numbered blocks: "h.0.attn.qkv" is of "h.0".
+var block = regexp.MustCompile(`^([a-z0-9]+\.[0-9]+)\.`)
+
+// layer is the numbered block that group k is of, "" if it is of none.
+func (s *stepper) layer(k int) string {
+	if of := block.FindStringSubmatch(s.name(k)); of != nil {
+		return of[1]
+	}
+	return ""
+}
+
 // forwardNode adds the node of group k, the last of which is the loss.
 func (s *stepper) forwardNode(k int) {
 	n, g := s.n, &s.groups[k]
-	v := training.Node{ID: s.name(k), Operation: s.kind(k), Phase: training.Forward}
+	v := training.Node{ID: s.name(k), Operation: s.kind(k), Phase: training.Forward, Layer: s.layer(k)}
 	output := n.tensors[n.operations[g.last()].out].storage
 	s.values[output] = s.storage(v.ID, training.Value, n.storages[output])
 	v.Writes = []int{s.values[output]}
@@ -147,7 +159,7 @@ func (s *stepper) reads(v *training.Node, k, storage int) {
 // the weights. Inside a group gradients share one storage.
 func (s *stepper) backwardNode(k int) {
 	n, g := s.n, &s.groups[k]
-	v := training.Node{ID: s.name(k) + "/grad", Operation: s.kind(k), Phase: training.Backward, Reads: slices.Clone(s.gradients[k])}
+	v := training.Node{ID: s.name(k) + "/grad", Operation: s.kind(k), Phase: training.Backward, Layer: s.layer(k), Reads: slices.Clone(s.gradients[k])}
 	var wanted []tensor
 	trained := 0.0
 	for _, i := range g.operations {
