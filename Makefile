@@ -32,9 +32,10 @@ ifeq ($(PACKAGES)$(findstring -run,$(ARGS)),./...)
 		else echo "pytorch/ is not tested: no Python with torch here; make torch gets one"; fi
 endif
 
-# Memory for time: a heap may grow to five times what is live before it is swept.
+# Memory for time: a heap may grow to five times what is live before it is swept. Some
+# packages mostly wait: four at once leave no core idle.
 test-quick: setup ## the short tests, for the inner loop; PACKAGES and ARGS as for test
-	@$(WITH_SOLVERS) GOGC=400 go test -short $(LINK_TESTS) -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
+	@$(WITH_SOLVERS) GOGC=400 go test -short -p 4 $(LINK_TESTS) -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
 
 torch: ## make sure that a Python with PyTorch is there
 	@scripts/torch.sh
