@@ -91,8 +91,8 @@ func GraphMethods() []*run.Method {
 			func(ctx context.Context, v *stages.View, s run.Setting) (*plan.Plan, error) {
 				return rematgraph.WithinBudget(ctx, "knapsack-dp", v, s.Platform, rematgraph.KnapsackDP)
 			}),
-		solved(onStep("knapsack-ilp", "PyTorch, activation_memory_budget, ilp", "the same by a MILP, to a gap of 1e-4", "101 maximum flows and MILPs of a row", nil)),
-		layered(onStep("layers-lp", "torchtitan, auto_sac_offload_solver without a link", "an LP says which part of what a layer saves is kept, all layers taking the same time, and a knapsack which nodes; the best of 101 budgets by replay", "101 LPs of O(layers) rows, a MILP of a row for each of their distinct layers", nil)),
+		solved(onStep("knapsack-ilp", "PyTorch, activation_memory_budget, ilp", "the same by a MILP, to a gap of 1e-4", "101 maximum flows and MILPs of a row", nil), byKnapsacks),
+		solved(onStep("layers-lp", "torchtitan, auto_sac_offload_solver without a link", "an LP says which part of what a layer saves is kept, all layers taking the same time, and a knapsack which nodes; the best of 101 budgets by replay", "101 LPs of O(layers) rows, a MILP of a row for each of their distinct layers", nil), byLayers),
 		onGraph("search", "ours", "local search over what is retained in each stage, from the best of the others", "O(n²) a move at worst",
 			func(ctx context.Context, v *stages.View, s run.Setting) (*plan.Plan, error) {
 				return rematgraph.Search(ctx, v, s.Platform, uint64(s.Seed), searchRounds)
@@ -100,8 +100,9 @@ func GraphMethods() []*run.Method {
 	}
 }
 
-// solved makes a method the one whose knapsacks are MILPs.
-func solved(m *run.Method) *run.Method {
+// solved makes a method one that solves MILPs and LPs on its way to a plan; work writes
+// them into the outcome.
+func solved(m *run.Method, work func(context.Context, *run.Instance, *stages.View, run.Setting, *run.Outcome) (*plan.Plan, error)) *run.Method {
 	m.Solver = true
 	m.Run = func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 		v, err := graphView(in)
@@ -109,38 +110,7 @@ func solved(m *run.Method) *run.Method {
 			return nil, err
 		}
 		out := &run.Outcome{}
-		p, err := rematgraph.WithinBudget(ctx, m.Name, v, s.Platform, knapsacks(ctx, in, s, out))
-		out.Plan, out.Stopped = p, ctx.Err() != nil
-		if errors.Is(err, plan.ErrNoPlan) && out.Model != nil {
-			out.Note = err.Error() // what was solved is told, too
-			err = nil
-		}
-		return out, userError(err)
-	}
-	return m
-}
-
-// layered makes a method the one of torchtitan's LP over layers.
-func layered(m *run.Method) *run.Method {
-	m.Solver = true
-	m.Run = func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-		v, err := graphView(in)
-		if err != nil {
-			return nil, err
-		}
-		out := &run.Outcome{}
-		outer := func(b *training.Blocks, budget float64) ([]float64, error) {
-			program, err := knapsack.Layers(b, budget)
-			if err != nil {
-				return nil, err
-			}
-			x, err := choice(ctx, in, s, out, program)
-			if err != nil {
-				return nil, err
-			}
-			return x[:len(b.Saved)], nil
-		}
-		out.Plan, err = rematgraph.ByLayers(ctx, m.Name, v, s.Platform, outer, knapsacks(ctx, in, s, out))
+		out.Plan, err = work(ctx, in, v, s, out)
 		out.Stopped = ctx.Err() != nil
 		if errors.Is(err, plan.ErrNoPlan) && out.Model != nil {
 			out.Note = err.Error() // what was solved is told, too
@@ -149,6 +119,27 @@ func layered(m *run.Method) *run.Method {
 		return out, userError(err)
 	}
 	return m
+}
+
+// byKnapsacks is the knapsack of PyTorch as a MILP.
+func byKnapsacks(ctx context.Context, in *run.Instance, v *stages.View, s run.Setting, out *run.Outcome) (*plan.Plan, error) {
+	return rematgraph.WithinBudget(ctx, "knapsack-ilp", v, s.Platform, knapsacks(ctx, in, s, out))
+}
+
+// byLayers is torchtitan's LP over layers.
+func byLayers(ctx context.Context, in *run.Instance, v *stages.View, s run.Setting, out *run.Outcome) (*plan.Plan, error) {
+	outer := func(b *training.Blocks, budget float64) ([]float64, error) {
+		program, err := knapsack.Layers(b, budget)
+		if err != nil {
+			return nil, err
+		}
+		x, err := choice(ctx, in, s, out, program)
+		if err != nil {
+			return nil, err
+		}
+		return x[:len(b.Saved)], nil
+	}
+	return rematgraph.ByLayers(ctx, "layers-lp", v, s.Platform, outer, knapsacks(ctx, in, s, out))
 }
 
 // knapsacks solves knapsacks as MILPs.

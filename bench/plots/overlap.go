@@ -14,7 +14,7 @@ type overlap struct {
 }
 
 // widths of lines in points, by how many lie on them: wide enough to leave a rim.
-var widths = [...]vg.Length{1.6, 4, 6.4, 8.4, 10.4}
+var widths = [...]vg.Length{1.6, 3.4, 5, 6.2, 7.2}
 
 // width is that of the series' line.
 func (o overlap) width() vg.Length { return widths[min(o.under, len(widths)-1)] }
@@ -28,14 +28,14 @@ func (o overlap) words() string {
 }
 
 // overlaps finds for each series which later ones lie on it: those that are within
-// a thousandth of it at a quarter of the places or more where both have a value.
+// a thousandth of it at a third of the places or more where both have a value.
 // O(n·m²) for n series of m points.
 func (f *Figure) overlaps() []overlap {
 	all := make([]overlap, len(f.Series))
 	for k := range f.Series {
 		for i := range f.Series[:k] {
 			same, of := agree(&f.Series[i], &f.Series[k])
-			if of == 0 || 4*same < of {
+			if of == 0 || 3*same < of {
 				continue
 			}
 			all[i].under++

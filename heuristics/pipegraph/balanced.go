@@ -2,6 +2,7 @@ package pipegraph
 
 import (
 	"math"
+	"slices"
 
 	"workbench/model/ideals"
 	view "workbench/model/pipeline"
@@ -34,21 +35,15 @@ func within(t *ideals.Lattice, p platform.Platform, top float64) ([]int, float64
 		return 2 * t.Cut[i] / p.Bandwidth
 	}
 	// best[i]: everything but ideal i in r stages.
-	best := make([]float64, n)
-	for i := range best {
-		best[i] = math.Inf(1)
-	}
+	best := slices.Repeat([]float64{math.Inf(1)}, n)
 	best[all] = 0
 	next := make([][]int, procs+1) // by number of stages: the ideal that the first adds up to
 	rounds := 0
 	period := math.Inf(1)
 	w := t.Walk()
 	for r := 1; r <= procs; r++ {
-		row := make([]float64, n)
+		row := slices.Repeat([]float64{math.Inf(1)}, n)
 		next[r] = make([]int, n)
-		for i := range row {
-			row[i] = math.Inf(1)
-		}
 		for j := range n {
 			if math.IsInf(best[j], 1) {
 				continue

@@ -2,6 +2,7 @@ package pipegraph
 
 import (
 	"math"
+	"slices"
 
 	"workbench/heuristics/pipeline"
 	"workbench/model/ideals"
@@ -57,10 +58,7 @@ func (s *star) at(period float64) []int {
 	n := t.Len()
 	all := n - 1
 	procs := min(s.p.Processors, len(t.Atoms))
-	delay := make([]float64, n) // of everything but ideal i in r stages, the cut below it counted
-	for i := range delay {
-		delay[i] = math.Inf(1)
-	}
+	delay := slices.Repeat([]float64{math.Inf(1)}, n) // of everything but ideal i in r stages, the cut below it counted
 	delay[all] = 0
 	next := make([][]int, procs+1)
 	for r := 1; r <= procs; r++ {
@@ -69,11 +67,8 @@ func (s *star) at(period float64) []int {
 			return nil
 		default:
 		}
-		row := make([]float64, n)
+		row := slices.Repeat([]float64{math.Inf(1)}, n)
 		next[r] = make([]int, n)
-		for i := range row {
-			row[i] = math.Inf(1)
-		}
 		for j := range n {
 			if math.IsInf(delay[j], 1) {
 				continue

@@ -116,7 +116,11 @@ func (v *View) atoms(n int) [][]int {
 			for l := range of {
 				for _, r := range next[l] {
 					if x, y := of[l], of[r]; x != y && only[x] != y {
-						only[x] = map[bool]int{true: y, false: -2}[only[x] == -1]
+						if only[x] == -1 {
+							only[x] = y
+						} else {
+							only[x] = -2
+						}
 					}
 				}
 			}

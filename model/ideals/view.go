@@ -58,8 +58,11 @@ func Of(g *graph.Graph) (*View, error) {
 		}
 	}
 	n, twins := len(v.Node), len(backward)
-	if loss < 0 || n == 0 || twins != n && twins != n+1 {
-		return nil, fmt.Errorf("%w: %q has %d forward operations, %d backward operations and %s; every forward operation needs its backward, and there is one loss", ErrGraph, g.Name, n, twins, map[bool]string{true: "no loss", false: "a loss"}[loss < 0])
+	if loss < 0 {
+		return nil, fmt.Errorf("%w: %q has no loss", ErrGraph, g.Name)
+	}
+	if n == 0 || twins != n && twins != n+1 {
+		return nil, fmt.Errorf("%w: %q has %d forward operations and %d backward operations; every forward operation needs its backward", ErrGraph, g.Name, n, twins)
 	}
 	v.Node, v.N = append(v.Node, loss), n+1
 	layer, twin := map[int]int{}, map[int]int{} // of nodes

@@ -113,7 +113,14 @@ func (c *condition) text(m *Model) string {
 	}
 	var b strings.Builder
 	for k, l := range c.when {
-		b.WriteString([]string{"if ", " and "}[min(k, 1)] + m.colName(int(l.Var.id)) + map[bool]string{false: " = 1", true: " = 0"}[l.Not])
+		before, value := "if ", " = 1"
+		if k > 0 {
+			before = " and "
+		}
+		if l.Not {
+			value = " = 0"
+		}
+		b.WriteString(before + m.colName(int(l.Var.id)) + value)
 	}
 	return b.String() + ": "
 }

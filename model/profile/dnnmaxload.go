@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"workbench/model/maxload"
-	"workbench/model/strictjson"
 )
 
 // DNNMaxLoad reads a JSON graph of the dnn-partitioning data set as the problem that it
@@ -18,15 +17,8 @@ import (
 // Nodes of one colour class are one part. A class with backward nodes only is in the
 // order of the forward as the mirror image of its backward edges, as there.
 func DNNMaxLoad(r io.Reader, name string) (*maxload.Instance, error) {
-	data, err := read(r, name)
+	d, err := openDNN(r, name)
 	if err != nil {
-		return nil, err
-	}
-	d := &dnn{data: data, g: graph{file: name}}
-	if err := strictjson.DecodeForeign(data, name, &d.file); err != nil {
-		return nil, err
-	}
-	if err := d.check(); err != nil {
 		return nil, err
 	}
 	f := &d.file

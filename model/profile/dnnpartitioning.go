@@ -82,7 +82,8 @@ func DNNPartitioningGraph(r io.Reader, name string, o DNNOptions) (*training.Gra
 }
 
 // readDNN reads a file and makes its forward graph.
-func readDNN(r io.Reader, name string, o DNNOptions) (*dnn, error) {
+// openDNN decodes and checks a file.
+func openDNN(r io.Reader, name string) (*dnn, error) {
 	data, err := read(r, name)
 	if err != nil {
 		return nil, err
@@ -92,6 +93,14 @@ func readDNN(r io.Reader, name string, o DNNOptions) (*dnn, error) {
 		return nil, err
 	}
 	if err := d.check(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func readDNN(r io.Reader, name string, o DNNOptions) (*dnn, error) {
+	d, err := openDNN(r, name)
+	if err != nil {
 		return nil, err
 	}
 	rate, err := d.rate(o.CostUnit)
