@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
@@ -125,12 +126,12 @@ func TestDeaths(t *testing.T) {
 		options solvers.Options
 		status  solvers.Status // with the incumbent if Feasible
 		stop    solvers.Stop
-		err     string // of the error, or of the note
+		err     string // of the error, or of the note: a regular expression
 	}{
 		{"hang", solvers.Options{Time: limit}, solvers.NoSolution, solvers.Time, "killed"},
 		{"hang with incumbent", solvers.Options{Time: limit}, solvers.Feasible, solvers.Time, "killed"},
-		{"spin", solvers.Options{Time: limit}, solvers.NoSolution, solvers.Time, "killed"},
-		{"spin with incumbent", solvers.Options{Time: limit}, solvers.Feasible, solvers.Time, "killed"},
+		{"spin", solvers.Options{Time: limit}, solvers.NoSolution, solvers.Time, "killed|left behind"}, // by whoever is first on a busy machine
+		{"spin with incumbent", solvers.Options{Time: limit}, solvers.Feasible, solvers.Time, "killed|left behind"},
 		{"polite with incumbent", solvers.Options{Time: limit}, solvers.Optimal, solvers.NotStopped, ""},
 		{"print", solvers.Options{}, solvers.Optimal, solvers.NotStopped, ""},
 		{"exit", solvers.Options{}, 0, 0, "exit status 3: terminate called"},
@@ -151,13 +152,14 @@ func TestDeaths(t *testing.T) {
 				e = dying{name: c.engine}
 			}
 			b := isolate.New(e, c.engine)
+			said := regexp.MustCompile(c.err)
 			begin := time.Now()
 			r, err := b.Solve(t.Context(), pick(), c.options)
 			if took := time.Since(begin); c.options.Time > 0 && took > endless {
 				t.Errorf("took %v", took)
 			}
 			if c.status == solvers.NoSolution && c.stop == solvers.NotStopped {
-				if err == nil || !strings.Contains(err.Error(), c.err) || !errors.Is(err, solvers.ErrSolver) && !errors.Is(err, solvers.ErrMissing) {
+				if err == nil || !said.MatchString(err.Error()) || !errors.Is(err, solvers.ErrSolver) && !errors.Is(err, solvers.ErrMissing) {
 					t.Fatalf("error %v, want %q", err, c.err)
 				}
 				return
@@ -168,7 +170,7 @@ func TestDeaths(t *testing.T) {
 			if c.status == solvers.NoSolution && r.Bound != 17 {
 				t.Errorf("bound %v, want that of the column bounds, 17", r.Bound)
 			}
-			if r.Status != c.status || r.Stop != c.stop || !strings.Contains(r.Note, c.err) {
+			if r.Status != c.status || r.Stop != c.stop || !said.MatchString(r.Note) {
 				t.Errorf("%v, %v, %q, want %v, %v, %q", r.Status, r.Stop, r.Note, c.status, c.stop, c.err)
 			}
 			if x, ok := r.Solution(); c.status == solvers.Feasible && (!ok || x[0] != 2 || r.Obj != 10 || r.Bound != 12 || r.Nodes != 5) {
