@@ -70,6 +70,8 @@ func generators() []generator {
 		text("gpt2-xl", "GPT-2 XL (1.56 G parameters)", "48", "1600", "50257", "1024", "1024", nil, gpt2),
 		text("bert", "BERT base (109 M parameters; Megatron sizes by layers, hidden, heads)", "12", "768", "30522", "512", "512", heads, bert),
 		text("bert-large", "BERT large (335 M parameters)", "24", "1024", "30522", "512", "512", heads, bert),
+		encoderDecoder("t5", "T5 base (223 M parameters), encoder and decoder", "12", "768"),
+		encoderDecoder("t5-large", "T5 large (738 M parameters)", "24", "1024"),
 		imagenet("vgg16", "VGG-16 (138 M parameters)", vgg{2, 2, 3, 3, 3}.add),
 		imagenet("vgg19", "VGG-19 (144 M parameters)", vgg{2, 2, 4, 4, 4}.add),
 		imagenet("resnet18", "ResNet-18 (11.7 M parameters)", residual{[4]int{2, 2, 2, 2}, false}.add),
@@ -277,6 +279,11 @@ func imagenet(name, description string, build func(n *net, batch, image, classes
 	return vision(name, description, "224", nil, func(n *net, batch, image, classes int, _ values) { build(n, batch, image, classes) })
 }
 
+// granularity is the parameter of networks of blocks.
+func granularity() Param {
+	return only(choice("granularity", "what a layer of the chain is: a block, a part of one (attention, MLP), or as little as can be cut", "layer", "split", "op"), FormChain)
+}
+
 // text is a transformer: the defaults of its parameters, and what builds it.
 func text(name, description, layers, hidden, vocab, positions, seq string, extra []Param, build func(t transformer, n *net, v values)) generator {
 	parameters := []Param{
@@ -287,7 +294,7 @@ func text(name, description, layers, hidden, vocab, positions, seq string, extra
 		number("batch", "8", 1, 1<<20, "sequences a step"),
 		number("vocab", vocab, 1, 1<<26, "tokens there are"),
 		number("positions", positions, 1, 1<<24, "positions that are learned, at least seq"),
-		only(choice("granularity", "what a layer of the chain is: a block, half a block (attention, MLP), or as little as can be cut", "layer", "split", "op"), FormChain),
+		granularity(),
 	}
 	return generator{
 		Entry: Entry{name, description, chains, append(append(parameters, extra...), costParameters()...)},

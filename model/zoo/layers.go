@@ -1,6 +1,8 @@
 package zoo
 
 import (
+	"slices"
+
 	"workbench/model/chain"
 	"workbench/model/linear"
 )
@@ -33,42 +35,87 @@ func (n *net) chain(h how) (*chain.Chain, error) {
 		before[n.tensors[x].storage] = true
 	}
 	for i := range layers {
-		c.Layers[i] = n.layer(&layers[i], before, h)
-		out := n.operations[layers[i].Out].out
-		before = map[int]bool{n.tensors[out].storage: true}
+		behind := n.crossing(layers[i].Out)
+		c.Layers[i] = n.layer(&layers[i], before, behind, h)
+		before = behind
 	}
 	return c, nil
 }
 
-// cuts is n for linear.Layers.
+// crossing returns the storages that cross the cut behind an operation: its output, and
+// what is carried.
+func (n *net) crossing(cut int) map[int]bool {
+	across := map[int]bool{n.tensors[n.operations[cut].out].storage: true}
+	for _, x := range n.carried {
+		if n.tensors[x].producer > cut {
+			continue
+		}
+		for i := cut + 1; i < len(n.operations); i++ {
+			if slices.Contains(n.operations[i].in, x) {
+				across[n.tensors[x].storage] = true
+			}
+		}
+	}
+	return across
+}
+
+// cuts is n for linear.Layers. What is carried is read by the end of its own block, and
+// elsewhere comes with the block before; so does an operation that reads only what is
+// there all the time.
 func (n *net) cuts(level int) *linear.Graph {
 	g := &linear.Graph{Nodes: len(n.operations), Keep: make([]bool, len(n.operations))}
+	ended := linear.Input // the last operation of the block before
 	for i := range n.operations {
 		op := &n.operations[i]
 		g.Keep[i] = g.Keep[i] || op.level < level
+		read := false
 		for _, x := range op.in {
-			if p := n.tensors[x].producer; p != fromConstant {
-				g.Edges = append(g.Edges, linear.Edge{From: p, To: i}) // fromInput is linear.Input
+			p := n.tensors[x].producer
+			if p == fromConstant {
+				continue
 			}
+			if slices.Contains(n.carried, x) && p < ended {
+				p = ended
+			}
+			g.Edges = append(g.Edges, linear.Edge{From: p, To: i}) // fromInput is linear.Input
+			read = true
+		}
+		if !read {
+			g.Edges = append(g.Edges, linear.Edge{From: ended, To: i})
 		}
 		if p := n.tensors[op.in[0]].producer; op.inPlace && p >= 0 {
 			g.Keep[p] = true
 		}
+		if op.level == anywhere {
+			continue
+		}
+		for _, x := range n.carried {
+			if p := n.tensors[x].producer; p > ended && p < i {
+				g.Edges = append(g.Edges, linear.Edge{From: p, To: i})
+			}
+		}
+		ended = i
 	}
 	return g
 }
 
-// layer prices the operations of one layer; before are the storages that
-// cross the cut on its left.
-func (n *net) layer(cut *linear.Layer, before map[int]bool, h how) chain.Layer {
+// layer prices the operations of one layer; before and behind are the storages that
+// cross the cuts on its left and right. What is carried from the one to the other is in
+// the activations of both, and is saved with its first.
+func (n *net) layer(cut *linear.Layer, before, behind map[int]bool, h how) chain.Layer {
 	ops, last := cut.Nodes, &n.operations[cut.Out]
-	out := n.tensors[last.out].storage
-	l := chain.Layer{Name: last.block, Activation: n.storages[out], Gradient: n.storages[out]}
+	l := chain.Layer{Name: last.block}
 	if l.Name == "" {
 		l.Name = n.operations[ops[0]].name
 	}
-	saved := map[int]bool{out: true}
-	l.Saved = n.storages[out]
+	saved := map[int]bool{}
+	for s := range behind {
+		l.Activation += n.storages[s]
+		if saved[s] = true; !before[s] {
+			l.Saved += n.storages[s]
+		}
+	}
+	l.Gradient = l.Activation
 	for _, k := range ops {
 		op := &n.operations[k]
 		l.ForwardTime += h.device.time(op.forward, n.precision)
@@ -81,7 +128,8 @@ func (n *net) layer(cut *linear.Layer, before map[int]bool, h how) chain.Layer {
 			}
 		}
 	}
-	interior := func(s int) bool { return s != out && !before[s] }
+	l.Saved = max(l.Saved, l.Activation)
+	interior := func(s int) bool { return !behind[s] && !before[s] }
 	l.ForwardOverhead = n.forwardPeak(ops, func(s int) bool { return interior(s) && !saved[s] })
 	l.BackwardOverhead = n.gradientPeak(ops, interior)
 	if h.checkpoint {

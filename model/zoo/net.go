@@ -64,6 +64,7 @@ type net struct {
 	storages   []float64 // bytes
 	operations []operation
 	inputs     []tensor
+	carried    []tensor
 	resident   float64 // bytes of data that is there all the time
 	err        error
 }
@@ -105,6 +106,10 @@ func (n *net) data(shape ...int) tensor {
 	n.resident += count(shape) * float64(n.precision)
 	return n.constant(shape...)
 }
+
+// carry says that x, which many blocks read, goes along with their outputs: between its
+// own block and the last that reads it, cuts are crossed by both.
+func (n *net) carry(x tensor) { n.carried = append(n.carried, x) }
 
 // view gives x another shape: no operation, the same storage.
 func (n *net) view(x tensor, shape ...int) tensor {

@@ -287,6 +287,35 @@ func (n *net) layerNorm(name string, x tensor) tensor {
 	return y
 }
 
+// rmsNorm divides the last axis by its root mean square. It saves its input and, in
+// single precision, the inverse of that of each row.
+func (n *net) rmsNorm(name string, x tensor) tensor {
+	s := n.shape(x)
+	width := float64(s[len(s)-1])
+	y := n.add(operation{
+		kind: "rms-norm", name: name, in: []tensor{x}, parameters: width,
+		forward:  work{4 * n.elements(x), 2 * n.bytes(x), 1},
+		backward: work{8 * n.elements(x), 4 * n.bytes(x), 2},
+	}, s...)
+	n.save(4*n.elements(x)/width, x)
+	return y
+}
+
+// positionBias adds to scores, in place, what a table of so many entries has for the
+// distance of two positions. It saves nothing. A shared table is another operation's,
+// which counts it.
+func (n *net) positionBias(name string, x tensor, table int, shared bool) tensor {
+	op := operation{
+		kind: "position-bias", name: name, in: []tensor{x}, inPlace: true, parameters: float64(table), shared: shared,
+		forward:  work{n.elements(x), 2 * n.bytes(x), 1},
+		backward: work{n.elements(x), n.bytes(x), 1}, // the sum over sequences and pairs of a distance
+	}
+	if shared {
+		op.parameters = 0
+	}
+	return n.add(op, n.shape(x)...)
+}
+
 // gelu saves its input.
 func (n *net) gelu(name string, x tensor) tensor {
 	y := n.add(operation{
@@ -310,17 +339,22 @@ func (n *net) tanh(name string, x tensor) tensor {
 }
 
 // embedding looks up rows of a table of so many rows and columns. It saves the
-// indices; its backward writes a dense gradient.
-func (n *net) embedding(name string, indices tensor, rows, columns int) tensor {
+// indices; its backward writes a dense gradient. The table of a tied one is another
+// operation's, so it is resident here but not trained twice.
+func (n *net) embedding(name string, indices tensor, rows, columns int, tied bool) tensor {
 	s := n.shape(indices)
 	shape := append(append([]int(nil), s...), columns)
 	table := float64(rows) * float64(columns)
 	moved := count(s)*8 + 2*count(shape)*float64(n.precision)
-	y := n.add(operation{
-		kind: "embedding", name: name, in: []tensor{indices}, parameters: table,
+	op := operation{
+		kind: "embedding", name: name, in: []tensor{indices}, parameters: table, held: table,
 		forward:  work{0, moved, 1},
 		backward: work{count(shape), moved + table*float64(n.precision), 2},
-	}, shape...)
+	}
+	if tied {
+		op.parameters, op.shared = 0, true
+	}
+	y := n.add(op, shape...)
 	n.save(0, indices)
 	return y
 }

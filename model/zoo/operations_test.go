@@ -161,7 +161,7 @@ func TestOperations(t *testing.T) {
 		{
 			"embedding",
 			[]int{2, 5},
-			func(n *net, x tensor) tensor { return n.embedding("e", x, 100, 8) },
+			func(n *net, x tensor) tensor { return n.embedding("e", x, 100, 8, false) },
 			cost{[]int{2, 5, 8}, 800, 0, 0, "x"},
 		},
 		{

@@ -40,8 +40,8 @@ func (t transformer) mlp(n *net, name string, x tensor) tensor {
 // has layers+2: embedding, blocks, head.
 func (t transformer) gpt2(n *net) {
 	ids := n.input(8, t.batch, t.seq)
-	x := n.embedding("wte", ids, t.vocab, t.hidden)
-	x = n.broadcast("embed.add", x, n.embedding("wpe", n.constant(t.seq), t.positions, t.hidden))
+	x := n.embedding("wte", ids, t.vocab, t.hidden, false)
+	x = n.broadcast("embed.add", x, n.embedding("wpe", n.constant(t.seq), t.positions, t.hidden, false))
 	x = n.dropout("embed.drop", x)
 	n.end(fullBlock, "embedding")
 	for i := range t.layers {
@@ -62,9 +62,9 @@ func (t transformer) gpt2(n *net) {
 // with a masked-language head every position.
 func (t transformer) bert(n *net, head string) {
 	ids := n.input(8, t.batch, t.seq)
-	x := n.embedding("word", ids, t.vocab, t.hidden)
-	x = n.broadcast("embed.add1", x, n.embedding("position", n.constant(t.seq), t.positions, t.hidden))
-	x = n.broadcast("embed.add2", x, n.embedding("segment", n.constant(t.seq), 2, t.hidden))
+	x := n.embedding("word", ids, t.vocab, t.hidden, false)
+	x = n.broadcast("embed.add1", x, n.embedding("position", n.constant(t.seq), t.positions, t.hidden, false))
+	x = n.broadcast("embed.add2", x, n.embedding("segment", n.constant(t.seq), 2, t.hidden, false))
 	x = n.dropout("embed.drop", n.layerNorm("embed.ln", x))
 	n.end(fullBlock, "embedding")
 	for i := range t.layers {

@@ -24,7 +24,7 @@ func load(t *testing.T, spec string) *chain.Chain {
 }
 
 // Published numbers: torchvision for the vision networks, Hugging Face
-// Transformers for GPT-2 and BERT (BertModel with pooler, BertForMaskedLM).
+// Transformers for GPT-2, T5 and BERT (BertModel with pooler, BertForMaskedLM).
 // DeepLabv3+ and Pix2PixHD are added up by hand from the layers that pix2pixHD
 // and deepLab list, k²·in·out weights a convolution, out biases or 2·out of a
 // norm: that the layers have these sizes, not that the papers' code has.
@@ -53,6 +53,8 @@ func TestParameters(t *testing.T) {
 		"zoo:bert-large":          335_141_888,
 		"zoo:bert?head=mlm":       109_514_298,
 		"zoo:bert-large?head=mlm": 335_174_458,
+		"zoo:t5":                  222_903_552,
+		"zoo:t5-large":            737_668_096,
 		"zoo:deeplabv3plus":       42_500_160 + 16_844_149,   // the ResNet-101 of torchvision without its head, and the rest
 		"zoo:pix2pixhd":           182_546_755 + 2*2_801_601, // the generator and the discriminators at two scales
 	} {
@@ -65,6 +67,8 @@ func TestParameters(t *testing.T) {
 		switch {
 		case strings.HasPrefix(spec, "zoo:gpt2"):
 			tied = 50257 * c.Source["hidden"].(float64)
+		case strings.HasPrefix(spec, "zoo:t5"): // and the decoder's embedding
+			tied = 2 * 32128 * c.Source["hidden"].(float64)
 		case strings.Contains(spec, "mlm"):
 			tied = 30522 * c.Source["hidden"].(float64)
 		}
@@ -115,7 +119,7 @@ func TestChainLengths(t *testing.T) {
 		"mobilenet": 27*2 + 3,
 		"unet":      3 + 1 + 4, // up to the first tensor that is joined later; all until that; then head, maps, loss
 		"rnn":       102, "rnn?seq=7": 9,
-		"gpt2": 14, "gpt2-medium": 26, "gpt2-large": 38, "gpt2-xl": 50, "bert": 14, "bert-large": 26,
+		"gpt2": 14, "gpt2-medium": 26, "gpt2-large": 38, "gpt2-xl": 50, "bert": 14, "bert-large": 26, "t5": 27, "t5-large": 51,
 		"table1-gpt2": 38, "table1-bert": 96,
 	} {
 		if got := load(t, Scheme+spec).Len(); got != want {
@@ -388,7 +392,7 @@ func TestErrors(t *testing.T) {
 		"zoo:gpt3":                      `zoo:gpt3: no such network; did you mean gpt2?`,
 		"zoo:resnet19?batch=8":          `zoo:resnet19: no such network; did you mean resnet18?`,
 		"zoo:ResNet50":                  `did you mean resnet50?`,
-		"zoo:transformer-of-the-future": `no such network; known are gpt2,`,
+		"zoo:transformer-of-the-future": `no such network; the nearest known are table1-bert,`,
 		"zoo:gpt2?hiden=8":              `zoo:gpt2: there is no parameter "hiden"; did you mean hidden?`,
 		"zoo:gpt2?image=224":            `zoo:gpt2: there is no parameter "image"`,
 		"zoo:gpt2?batch":                `"batch" is not key=value`,
@@ -591,4 +595,33 @@ func BenchmarkResNet1001(b *testing.B) {
 			}
 		}
 	})
+}
+
+// The encoder's output crosses every cut of T5 from the end of the encoder to the last
+// block of the decoder, and is saved once. With the sequences of Aceso's measured
+// profile (T5-770M, micro-batches of eight, half precision) the tensors at the cuts are
+// those that it lists: 32 MiB in the encoder, 40 in the decoder.
+func TestEncoderOutputIsCarried(t *testing.T) {
+	const mib = 1 << 20
+	c := load(t, "zoo:t5-large?seq=2048&target=512&dtype=fp16")
+	for i := range c.Layers {
+		want := 32.0 * mib
+		switch {
+		case i == c.Len()-1:
+			want = 2
+		case i == c.Len()-2:
+			want = 8 * mib // nobody reads the encoder's output any more
+		case i >= 1+24:
+			want = 40 * mib
+		}
+		if l := &c.Layers[i]; l.Activation != want || l.Gradient != want {
+			t.Errorf("%s: %v and %v bytes at its cut, want %v", l.Name, l.Activation, l.Gradient, want)
+		}
+	}
+	// The middle blocks of the decoder save what three of them would save beside it.
+	one, three := load(t, "zoo:t5?layers=4"), load(t, "zoo:t5?layers=6")
+	encoder, decoder := one.Layers[2].Saved, one.Layers[7].Saved
+	if got, want := three.Totals().Saved-one.Totals().Saved, 2*(encoder+decoder); got != want {
+		t.Errorf("two blocks more on each side save %v, want %v", got, want)
+	}
 }
