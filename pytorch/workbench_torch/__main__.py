@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Callable, List, NoReturn, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NoReturn, Sequence, Tuple
 
 BAD_INPUT, BROKEN = 2, 5
 
@@ -210,8 +210,9 @@ def _optimizer(options: argparse.Namespace, model: Any) -> Any:
     if name != "sgd":
         raise Refused(f"--optimizer {options.optimizer}: only the step of sgd can be part of a graph, as sgd:lr=0.1,momentum=0.9")
     try:
-        values = {k: float(v) for k, _, v in (entry.partition("=") for entry in rest.split(",") if entry)}
-        return torch.optim.SGD(model.parameters(), **{"lr": 0.1, **values, "nesterov": bool(values.get("nesterov"))})
+        given = {k: float(v) for k, _, v in (entry.partition("=") for entry in rest.split(",") if entry)}
+        values: Dict[str, Any] = {"lr": 0.1, **given, "nesterov": bool(given.get("nesterov"))}
+        return torch.optim.SGD(model.parameters(), **values)
     except (ValueError, TypeError) as e:
         raise Refused(f"--optimizer {options.optimizer}: {e}; it must be as sgd:lr=0.1,momentum=0.9,weight_decay=1e-4") from e
 

@@ -151,6 +151,8 @@ def _children(model: nn.Module, prefix: str) -> List[Tuple[str, nn.Module]]:
     """The members of a Sequential, those of Sequentials in it in their place."""
     found: List[Tuple[str, nn.Module]] = []
     for name, m in model._modules.items():
+        if m is None:
+            continue
         plain = type(m).forward is nn.Sequential.forward and not (m._forward_hooks or m._forward_pre_hooks)
         if isinstance(m, nn.Sequential) and plain and len(m):
             found += _children(m, f"{prefix}{name}.")

@@ -183,7 +183,7 @@ def _layers(model: nn.Module, recorder: _Recorder) -> Iterator[None]:
 @contextmanager
 def _replaced(model: nn.Module, put: Callable[[torch.Tensor], torch.Tensor]) -> Iterator[Dict[int, torch.Tensor]]:
     """Other tensors in the places of parameters and buffers, shared where these are shared."""
-    owners = [of for m in model.modules() for of in (m._parameters, m._buffers)]
+    owners: List[Any] = [of for m in model.modules() for of in (m._parameters, m._buffers)]
     places: List[Tuple[Any, Any]] = [(of, k) for of in owners for k, t in of.items() if t is not None]
     for m in model.modules():  # recurrent layers keep their parameters in a list, too
         for of in vars(m).values():

@@ -21,7 +21,7 @@ import torch
 from .errors import Refused
 
 
-def storage(t: torch.Tensor) -> Any:
+def storage(t: Any) -> Any:
     """The untyped storage of a tensor, under the name that this torch has for it.
 
     Of torch before 2.0 the private one: the public one goes through a typed storage, five times as slow,

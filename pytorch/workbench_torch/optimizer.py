@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import torch
 from torch import nn
-from torch.optim.sgd import sgd
+from torch.optim.sgd import sgd  # type: ignore[attr-defined] # the stubs of 1.13 lack it
 
 from .errors import Refused
 

@@ -59,8 +59,8 @@ def read_plan(plan: Union[str, Path, Dict[str, Any], Plan]) -> Plan:
             what = ", ".join(sorted(unknown)) or "no op"
             raise Refused(f"{where}: operation {k} has {what}: a plan for chains or graphs on one device is needed")
         try:
-            fields = {name: o[name] for name in known if name in o}
-            ops.append(Op(**{"start": 0.0, "end": 0.0, **fields}))
+            fields: Dict[str, Any] = {"start": 0.0, "end": 0.0, **{name: o[name] for name in known if name in o}}
+            ops.append(Op(**fields))
         except TypeError as e:
             raise Refused(f"{where}: operation {k}: {e}") from e
     return Plan(

@@ -33,7 +33,7 @@ class Entry(torch.autograd.Function):
     """Hands a layer its input, and takes the gradient of it."""
 
     @staticmethod
-    def forward(ctx: Any, gate: Gate, anchor: torch.Tensor, *inputs: torch.Tensor) -> Any:
+    def forward(ctx: Any, gate: Gate, anchor: torch.Tensor, *inputs: torch.Tensor) -> Any:  # type: ignore[override]
         ctx.gate = gate
         ctx.set_materialize_grads(False)
         return tuple(x.detach() for x in inputs)
@@ -48,12 +48,12 @@ class Exit(torch.autograd.Function):
     """The one scalar that a layer's backward starts from; it stands for the outputs."""
 
     @staticmethod
-    def forward(ctx: Any, gate: Gate, *outputs: torch.Tensor) -> torch.Tensor:
+    def forward(ctx: Any, gate: Gate, *outputs: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
         ctx.gate = gate
         return torch.zeros((), device=outputs[0].device)
 
     @staticmethod
-    def backward(ctx: Any, one: torch.Tensor) -> Any:
+    def backward(ctx: Any, one: torch.Tensor) -> Any:  # type: ignore[override]
         gradients, ctx.gate.gradients = ctx.gate.gradients, ()
         return (None, *gradients)
 

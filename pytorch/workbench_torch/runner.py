@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import weakref
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple, cast
 
 import torch
 from torch import nn
@@ -95,7 +95,7 @@ class Run(torch.autograd.Function):
     """The two halves of a step, as autograd sees them."""
 
     @staticmethod
-    def forward(ctx: Any, step: "Step", anchor: torch.Tensor, *inputs: torch.Tensor) -> Any:
+    def forward(ctx: Any, step: "Step", anchor: torch.Tensor, *inputs: torch.Tensor) -> Any:  # type: ignore[override]
         ctx.step = step
         ctx.set_materialize_grads(False)
         made, differ = step.first_half()
@@ -239,7 +239,7 @@ class Step:
                 self._free(tensor, number - 1)
 
     def _backward(self, number: int) -> None:
-        made, self.abar[number] = self.abar[number], None
+        made, self.abar[number] = self._stored("abar", number), None
         inputs = [t for t in self._value(number - 1) if isinstance(t, torch.Tensor)]
         delta, self.delta[number] = self.delta[number] or [], None
         with self._apart(number):
@@ -274,14 +274,14 @@ class Step:
         round in another order. Where .grad is empty the parts go there at once.
         """
         shared = [(p, layers) for p, layers in self.planned.uses.get(number, []) if p.grad is not None or id(p) in self.apart]
-        before = {}
+        before: Dict[int, torch.Tensor] = {}  # .grad, which is not None
         for p, layers in shared:
             if number == max(layers):
                 self.apart.add(id(p))
                 aside = self.planned.aside.get(id(p))
-                self.planned.aside[id(p)] = torch.zeros_like(p.grad) if aside is None else aside.zero_()
+                self.planned.aside[id(p)] = torch.zeros_like(p) if aside is None else aside.zero_()
             if id(p) in self.apart:
-                before[id(p)] = p.grad
+                before[id(p)] = cast(torch.Tensor, p.grad)
                 p.grad = self.planned.aside[id(p)]
         try:
             yield
@@ -292,12 +292,18 @@ class Step:
                     if number == min(layers):
                         self.apart.discard(id(p))
                         with torch.no_grad():
-                            p.grad.add_(self.planned.aside[id(p)])
+                            before[id(p)].add_(self.planned.aside[id(p)])
 
     # ---- what is stored
 
     def _kept(self, tensor: str) -> List[Optional[Record]]:
         return self.a if tensor == "a" else self.abar
+
+    def _stored(self, tensor: str, layer: int) -> Record:
+        kept = self._kept(tensor)[layer]
+        if kept is None:
+            raise AssertionError(f"{tensor}_{layer} is not there")
+        return kept
 
     def _consume(self, tensor: str, layer: int) -> None:
         if (tensor, layer) not in self.leaving:
@@ -308,16 +314,17 @@ class Step:
         kept = self._kept(tensor)
         if (tensor, layer) not in self.sent:
             kept[layer] = None
-        elif kept[layer] is not None:
-            for base in kept[layer].bases:
-                base.tensor = None
+            return
+        left = kept[layer]
+        for base in left.bases if left else ():
+            base.tensor = None
 
     def _place(self, op: Op) -> Tuple[str, int]:
         return ("a" if op.layer == 0 else op.tensor), op.layer
 
     def _begin(self, op: Op) -> None:
         place, link = self._place(op), self.planned.get_link()
-        bases = self._kept(place[0])[place[1]].bases
+        bases = self._stored(*place).bases
         if op.op == "O":
             self.sent[place] = link.send(place, bases)
             self.leaving[place] = False
@@ -325,7 +332,7 @@ class Step:
             self.arriving[place] = link.fetch(place, bases, self.sent[place])
 
     def _finish(self, op: Op) -> None:
-        place, link = self._place(op), self.planned.link
+        place, link = self._place(op), self.planned.get_link()
         if op.op == "P":
             link.wait(self.arriving.pop(place))
             return
@@ -370,7 +377,8 @@ class First:
         if self.generators:
             self.generators.take()
         for owners, before in zip(self.owners, self.before):
-            before.copy_(owners[0][0]._buffers[owners[0][1]])
+            module, name = owners[0]
+            before.copy_(module.get_buffer(name))
 
     @contextmanager
     def again(self) -> Iterator[None]:

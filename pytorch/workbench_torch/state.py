@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, Callable, ContextManager, Iterator, List, Tuple
 
 import torch
@@ -75,14 +76,15 @@ def autocast_as_now() -> Modes:
     modes: Modes = []
     for device, enabled, dtype in _autocasts():
         if enabled:
-            modes.append(lambda device=device, dtype=dtype: torch.autocast(device, dtype=dtype, cache_enabled=False))
+            modes.append(partial(torch.autocast, device, dtype=dtype, cache_enabled=False))
     return modes
 
 
 def _autocasts() -> List[Tuple[str, bool, torch.dtype]]:
     """By type of device, whether autocast is on and to which dtype it casts."""
     if hasattr(torch, "get_autocast_dtype"):  # torch 2.4 on, where the functions below are deprecated
-        return [(d, torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in ("cpu", "cuda")]
+        is_enabled: Any = torch.is_autocast_enabled
+        return [(d, is_enabled(d), torch.get_autocast_dtype(d)) for d in ("cpu", "cuda")]
     return [
         ("cpu", torch.is_autocast_cpu_enabled(), torch.get_autocast_cpu_dtype()),
         ("cuda", torch.is_autocast_enabled(), torch.get_autocast_gpu_dtype()),

@@ -32,8 +32,8 @@ class ValueProxy(fx.Proxy):
 
     value: Any
 
-    @property
-    def __class__(self):  # for isinstance in the code that is traced
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:  # for isinstance in the code that is traced
         return type(self.value) if "value" in self.__dict__ else ValueProxy
 
     def __getattr__(self, name: str) -> Any:
@@ -47,7 +47,7 @@ class ValueProxy(fx.Proxy):
         return len(self.value)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter([self[k] for k in range(len(self.value))])
+        return iter([self[k] for k in range(len(self.value))])  # type: ignore[index] # Proxy gets its operators at run time
 
     def __bool__(self) -> bool:
         raise fx.proxy.TraceError("it asks whether a tensor is true")
