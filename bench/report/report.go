@@ -72,7 +72,11 @@ type Case struct {
 	Index    int
 	Instance string
 	Limits   string
-	Key      rows.Case
+	// Network is that of the zoo, whatever its parameters; of a file, the instance.
+	Network string
+	// MemoryName is the memory as the specification has it: a percentage, or a size.
+	MemoryName string
+	Key        rows.Case
 	// Bound is the run that proved the best bound, Best the one with the best
 	// plan, Infeasible one that proved that there is none; nil: none did.
 	Bound, Best, Infeasible *Run
@@ -267,7 +271,12 @@ func (p *Problem) gather(r *Report, list []*sweep.Row, n *rows.Night) {
 		}
 		key := rows.CaseOf(&row.Task)
 		if cases[key] == nil || row.Result != nil && rows.InstanceName(row) < cases[key].Instance {
-			cases[key] = &Case{Key: key, Instance: rows.InstanceName(row), Limits: rows.Limits(&row.Task)}
+			c := &Case{Key: key, Instance: rows.InstanceName(row), Limits: rows.Limits(&row.Task), MemoryName: cmp.Or(row.Task.MemoryName, rows.Memory(&row.Task))}
+			c.Network = c.Instance
+			if name, zoo := strings.CutPrefix(row.Task.Instance, "zoo:"); zoo {
+				c.Network, _, _ = strings.Cut(name, "?")
+			}
+			cases[key] = c
 		}
 	}
 	labels := rows.Labels(contestants)

@@ -1,10 +1,12 @@
 package report
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"workbench/bench/report/rowstest"
+	"workbench/bench/run"
 	"workbench/model/testfile"
 )
 
@@ -14,13 +16,21 @@ func TestTables(t *testing.T) {
 	r := New(rowstest.Night(small, "b", 2), nil)
 	var b strings.Builder
 	for _, name := range Tables() {
-		if err := r.WriteTable(&b, name); err != nil {
+		if err := r.WriteTable(&b, Table{Cells: name}); err != nil {
+			t.Fatal(err)
+		}
+		b.WriteByte('\n')
+	}
+	for _, x := range []Table{{"ratio", "network", ""}, {"ratio", "memory", "persistent"}, {"proof", "bandwidth", ""}, {"time", "processors", ""}} {
+		if err := r.WriteTable(&b, x); err != nil {
 			t.Fatal(err)
 		}
 		b.WriteByte('\n')
 	}
 	testfile.Golden(t, "tables.md", b.String())
-	if err := r.WriteTable(&b, "gaps"); err == nil {
-		t.Error("there is no table of gaps")
+	for _, x := range []Table{{Cells: "gaps"}, {"gap", "machine", ""}, {"ratio", "", "persistant"}} {
+		if err := r.WriteTable(&b, x); !errors.Is(err, run.ErrInput) {
+			t.Errorf("%v: %v, want an error of the user's", x, err)
+		}
 	}
 }

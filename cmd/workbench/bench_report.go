@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -15,13 +14,13 @@ import (
 	pages "workbench/bench/report"
 	"workbench/bench/report/rows"
 	"workbench/bench/run"
-	"workbench/model/nearest"
 )
 
 // reportOptions are the flags of bench report.
 type reportOptions struct {
-	quiet                         bool
-	output, folder, before, table string
+	quiet                  bool
+	output, folder, before string
+	table                  pages.Table
 }
 
 func newBenchReport(s streams) *cli.Command {
@@ -36,7 +35,9 @@ func newBenchReport(s streams) *cli.Command {
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the page to `FILE`.html (default: report.html in the sweep's folder)", Destination: &o.output, Category: "output"},
 			&cli.StringFlag{Name: "folder", Usage: "write the page, its figures as SVG and PNG, and all numbers as CSV into `FOLDER` instead", Destination: &o.folder, Category: "output"},
 			&cli.StringFlag{Name: "before", Usage: "compare with the earlier `SWEEP` on the page", Destination: &o.before, Category: "input"},
-			&cli.StringFlag{Name: "table", Usage: "print a table in Markdown instead, instances by methods; `WHAT` its cells say is one of: " + strings.Join(pages.Tables(), ", "), Destination: &o.table, Category: "output"},
+			&cli.StringFlag{Name: "table", Usage: "print a table in Markdown instead, instances by methods; `WHAT` its cells say is one of: " + strings.Join(pages.Tables(), ", "), Destination: &o.table.Cells, Category: "output"},
+			&cli.StringFlag{Name: "by", Usage: "with --table a line for all cases of the same `WHAT`: " + strings.Join(pages.Groups(), ", "), Destination: &o.table.By, Category: "output"},
+			&cli.StringFlag{Name: "over", Usage: "with --table ratio: over what `METHOD` has, instead of the best bound", Destination: &o.table.Over, Category: "output"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no words about what was written", Destination: &o.quiet, Category: "output"},
 		},
 		Action: func(c *cli.Context) error {
@@ -47,11 +48,8 @@ func newBenchReport(s streams) *cli.Command {
 			if c.IsSet("output") && o.folder != "" {
 				return usagef("--output %s and --folder %s: one of them is needed; the folder has the page, too", o.output, o.folder)
 			}
-			if o.table != "" && (c.IsSet("output") || o.folder != "" || o.before != "") {
-				return usagef("--table %s goes to standard output, without --output, --folder or --before", o.table)
-			}
-			if o.table != "" && !slices.Contains(pages.Tables(), o.table) {
-				return usagef("--table %s: there are %s", o.table, nearest.Hint(o.table, pages.Tables()))
+			if o.table.Cells != "" && (c.IsSet("output") || o.folder != "" || o.before != "") {
+				return usagef("--table %s goes to standard output, without --output, --folder or --before", o.table.Cells)
 			}
 			return benchReport(s, o, a[0])
 		},
@@ -74,7 +72,7 @@ func benchReport(s streams, o *reportOptions, path string) error {
 		}
 	}
 	r := pages.New(night, comparison)
-	if o.table != "" {
+	if o.table.Cells != "" {
 		return r.WriteTable(s.out, o.table)
 	}
 	where := cmp.Or(o.folder, o.output)
