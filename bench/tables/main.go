@@ -3,12 +3,12 @@
 // --table is for, and prints them as Markdown:
 //
 //	go run ./bench/tables budgets gpt6.json …   # PyTorch's activation_memory_budget
-//	go run ./bench/tables claims [NETWORK…]     # [004] 2.4.5
+//	go run ./bench/tables claims 20s [NETWORK…]  # [004] 2.4.5
 //	go run ./bench/tables strengthening 1m 30 zoo:resnet50 zoo:vgg16?as=graph
 //	go run ./bench/tables pipeline-strength 30s # or: 30s without
 //	go run ./bench/tables pipeline-decomposition 1m [NETWORK…]
 //	go run ./bench/tables offload-bandwidths DIR zoo:resnet101 …   # [004] Figure 3.6
-//	go run ./bench/tables remat-offload-divisors [NETWORK…]  # [004] 4.4.1
+//	go run ./bench/tables remat-offload-divisors 20s [NETWORK…]  # [004] 4.4.1
 //	go run ./bench/tables parts remat 1s,5s 25,50 zoo:resnet50 random:200 …
 //	go run ./bench/tables dnn-partitioning 1m FILE…  # Tarnawski et al., NeurIPS 2020
 //	go run ./bench/tables swap [-capacity SIZE] [-bandwidth RATE] [-device NAME] [-images DIR]  # [003] §5
@@ -64,12 +64,12 @@ func timed(write func(m *measurer, limit time.Duration, args []string) error) fu
 
 var tables = []table{
 	{"budgets", "INSTANCE…", 1, (*measurer).budgets},
-	{"claims", "[NETWORK…]", 0, (*measurer).claims},
+	{"claims", "TIME [NETWORK…]", 1, timed((*measurer).claims)},
 	{"strengthening", "TIME PERCENT INSTANCE…", 3, timed((*measurer).strengthening)},
 	{"offload-bandwidths", "DIR INSTANCE…", 2, (*measurer).offloadBandwidths},
 	{"pipeline-decomposition", "TIME [NETWORK…]", 1, timed((*measurer).pipelineDecomposition)},
 	{"pipeline-strength", "TIME [without]", 1, timed((*measurer).pipelineStrength)},
-	{"remat-offload-divisors", "[NETWORK…]", 0, (*measurer).rematOffloadDivisors},
+	{"remat-offload-divisors", "TIME [NETWORK…]", 1, timed((*measurer).rematOffloadDivisors)},
 	{"parts", "PROBLEM LIMITS PERCENTS INSTANCE…", 4, (*measurer).parts},
 	{"dnn-partitioning", "TIME FILE…", 2, timed((*measurer).dnnPartitioning)},
 	{"swap", "[FLAGS]", 0, (*measurer).swaps},

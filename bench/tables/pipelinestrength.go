@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 
 	"workbench/bench/method"
@@ -16,7 +17,6 @@ import (
 	ilppipeline "workbench/ilp/pipeline"
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
-	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/solvers"
@@ -31,68 +31,39 @@ type shortChain struct {
 
 // pipelineStrength solves the ILP of [004] chapter 6 as it is and strengthened,
 // without a start: networks of [004] 6.5 glued to 4 to 8 layers, and random
-// chains. With without, also the strengthened one with each group left out, on
-// two of them.
+// chains. With without, the strengthened one of one of them, and that with each group
+// left out.
 func (m *measurer) pipelineStrength(limit time.Duration, args []string) error {
-	without := len(args) > 0 && args[0] == "without"
 	list, err := shortChains()
 	if err != nil {
 		return err
 	}
-	if without {
-		list = list[2:4]
+	if len(args) > 0 {
+		list = list[2:3]
 	}
-	fmt.Println("| chain | P | M | model | columns | integers | rows | LP, ms | bound, ms | best, ms | gap | nodes | s |")
-	fmt.Println("|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+	variantHead()
 	for _, x := range list {
-		models, unit, err := pipelineModels(x, without)
+		plain, err := ilppipeline.Patterns(x.chain, x.platform)
 		if err != nil {
 			return fmt.Errorf("%s: %w", x.name, err)
 		}
-		for _, v := range models {
-			if err := m.pipelineVariant(x, v, unit, limit); err != nil {
+		strong, err := ilppipeline.Strong(x.chain, x.platform)
+		if err != nil {
+			return fmt.Errorf("%s: %w", x.name, err)
+		}
+		models := []variant{{"pipeline", plain.Model, plain}, {"pipeline-strong", strong.Model, strong}}
+		if len(args) > 0 {
+			f := ilp.Formulations()
+			k := slices.IndexFunc(f, func(f formulation.Formulation) bool { return f.Name == "pipeline-strong" })
+			if models, err = without(models, f[k].Extra); err != nil {
 				return err
 			}
-			if m.ctx.Err() != nil {
-				return m.ctx.Err()
-			}
+		}
+		if err := m.solveVariants(x.name, models, limit); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-// pipelineModels returns the plain and the strengthened ILP, and the seconds that
-// a unit of their time is.
-func pipelineModels(x shortChain, without bool) ([]variant, float64, error) {
-	plain, err := ilppipeline.Patterns(x.chain, x.platform)
-	if err != nil {
-		return nil, 0, err
-	}
-	strong, err := ilppipeline.Strong(x.chain, x.platform)
-	if err != nil {
-		return nil, 0, err
-	}
-	list := []variant{{"pipeline", plain.Model}, {"pipeline-strong", strong.Model}}
-	if !without {
-		return list, strong.Unit, nil
-	}
-	var extra []string
-	for _, f := range ilp.Formulations() {
-		if f.Name == "pipeline-strong" {
-			extra = f.Extra
-		}
-	}
-	add := func(name string, groups ...string) error {
-		less, err := strong.Model.Without(groups...)
-		list = append(list, variant{name, less})
-		return err
-	}
-	for _, group := range extra {
-		if err := add("… without "+group, group); err != nil {
-			return nil, 0, err
-		}
-	}
-	return list, strong.Unit, add("… without all of these", extra...)
 }
 
 // shortChains returns networks glued to few layers and random chains. Memory is
@@ -105,7 +76,7 @@ func shortChains() (list []shortChain, err error) {
 			return fmt.Errorf("%s fits in a byte: %w", name, err)
 		}
 		p.Memory = share * least.Memory
-		list = append(list, shortChain{fmt.Sprintf("%s, %d layers", name, c.Len()), c, p})
+		list = append(list, shortChain{fmt.Sprintf("%s, %d layers, P = %d, %s", name, c.Len(), processors, platform.FormatBytes(p.Memory)), c, p})
 		return nil
 	}
 	for _, net := range []string{"resnet18", "resnet50"} {
@@ -113,7 +84,7 @@ func shortChains() (list []shortChain, err error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, x := range []struct{ layers, processors int }{{4, 2}, {6, 3}, {8, 2}, {8, 3}} {
+		for _, x := range []struct{ layers, processors int }{{4, 2}, {6, 3}, {8, 3}} {
 			for _, share := range [2]float64{1.5, 3} {
 				if err := add(net, glued(in.Chain(), x.layers), x.processors, 12e9, share); err != nil {
 					return nil, err
@@ -121,7 +92,7 @@ func shortChains() (list []shortChain, err error) {
 			}
 		}
 	}
-	for seed := range uint64(6) {
+	for seed := range uint64(3) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		c := exhaustive.RandomChain(r, 5+int(seed%3))
 		for i := range c.Layers {
@@ -159,35 +130,6 @@ func glued(c *chain.Chain, n int) *chain.Chain {
 		done += l.ForwardTime + l.BackwardTime
 	}
 	return out
-}
-
-// pipelineVariant prints the row of one model.
-func (m *measurer) pipelineVariant(x shortChain, v variant, unit float64, limit time.Duration) error {
-	lp, r, err := m.rootAndBest(v.model, limit)
-	if err != nil {
-		return fmt.Errorf("%s on %s: %w", v.name, x.name, err)
-	}
-	best, gap := "–", "–"
-	if y, ok := r.Objective(); ok {
-		best = fmt.Sprintf("%.4g", 1e3*y*unit)
-		gap = fmt.Sprintf("%.2f %%", 100*solvers.Gap(y, r.Bound))
-	}
-	fmt.Printf("| %s | %d | %s | %s | %d | %d | %d | %.4g | %.4g | %s | %s | %d | %.1f |\n", x.name, x.platform.Processors,
-		platform.FormatBytes(x.platform.Memory), v.name, v.model.NumCols(), v.model.NumIntegers(), v.model.NumRows(),
-		1e3*lp.Bound*unit, 1e3*r.Bound*unit, best, gap, r.Nodes, r.Wall.Seconds())
-	return nil
-}
-
-// rootAndBest solves the relaxation of a model and the model.
-func (m *measurer) rootAndBest(model *milp.Model, limit time.Duration) (lp, r *solvers.Result, err error) {
-	o := solvers.Options{Threads: solvers.Some(2), RelGap: solvers.Some(1e-4), Time: limit}
-	relaxed := o
-	relaxed.Relax = true
-	if lp, err = m.setting.Backend.Solve(m.ctx, model, relaxed); err != nil {
-		return nil, nil, err
-	}
-	r, err = m.setting.Backend.Solve(m.ctx, model, o)
-	return lp, r, err
 }
 
 // pipelineDecomposition prints what the decomposition claims on the networks of

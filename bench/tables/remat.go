@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"strings"
 	"time"
 
 	"workbench/bench/run"
@@ -27,143 +26,131 @@ var batches = []struct {
 	batch []int
 }{{224, []int{8, 32}}, {500, []int{4, 16}}, {1000, []int{1, 4}}}
 
-// networks calls do for every of these networks, every image and batch of the thesis.
-func (m *measurer) networks(nets []string, do func(net string, image, batch int, in *run.Instance) error) error {
+// networks calls do for every of these networks, those of the thesis if there are none,
+// with its instances: every image and batch.
+func (m *measurer) networks(nets []string, do func(net string, instances []*run.Instance) error) error {
+	if len(nets) == 0 {
+		nets = vision
+	}
 	for _, net := range nets {
+		var list []*run.Instance
 		for _, b := range batches {
 			for _, batch := range b.batch {
 				in, err := run.Load(fmt.Sprintf("zoo:%s?image=%d&batch=%d", net, b.image, batch), os.Stdin)
 				if err != nil {
 					return err
 				}
-				if err := do(net, b.image, batch, in); err != nil {
-					return err
-				}
-				if m.ctx.Err() != nil {
-					return m.ctx.Err()
-				}
+				list = append(list, in)
 			}
+		}
+		if err := do(net, list); err != nil {
+			return err
+		}
+		if m.ctx.Err() != nil {
+			return m.ctx.Err()
 		}
 	}
 	return nil
 }
 
-// mean is an average under way.
-type mean struct {
-	sum float64
-	n   int
-}
-
-func (a *mean) add(x float64) {
-	if !math.IsNaN(x) {
-		a.sum, a.n = a.sum+x, a.n+1
-	}
-}
-
-func (a *mean) value() float64 { return a.sum / float64(a.n) }
-
 // claims tests what [004] 2.4.5 says of its networks: how much faster the best
 // persistent plan is than the sequential strategy with the same memory, how far
-// revolve stays behind, and whether persistent, floating and optimum differ.
-// Without networks, those of the thesis.
-func (m *measurer) claims(nets []string) error {
+// revolve stays behind, and whether persistent, floating and optimum differ. A row a
+// network, in the mean of its instances, the limit that of floating and of optimum.
+func (m *measurer) claims(limit time.Duration, nets []string) error {
 	if err := m.about(plan.Remat); err != nil {
 		return err
 	}
-	if len(nets) == 0 {
-		nets = vision
-	}
-	m.setting.Time = 20 * time.Second
-	fmt.Println("| net | image | batch | N | store-all | best periodic: memory | s | persistent, s | throughput | all periodic | revolve | floating | optimum |")
-	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|---|")
-	var atBest, atAll, behind mean
-	differ, proved, rows := 0, 0, 0
-	err := m.networks(nets, func(net string, image, batch int, in *run.Instance) error {
-		r, err := m.claim(in)
-		if err != nil {
-			return err
+	m.setting.Time = limit
+	fmt.Println("| net | N | instances | memory of the best periodic | throughput | all periodic | revolve | floating better | optimum better | by at most | proved equal |")
+	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+	var all claim
+	err := m.networks(nets, func(net string, instances []*run.Instance) error {
+		var sum claim
+		for _, in := range instances {
+			c, err := m.claim(in)
+			if err != nil {
+				return fmt.Errorf("%s: %w", in.Name, err)
+			}
+			sum.add(c)
 		}
-		fmt.Printf("| %s | %d | %d | %d | %s | %s (%.0f %%) | %.4f | %.4f | %+.1f %% | %+.1f %% | %s | %s | %s |\n",
-			net, image, batch, in.Chain().Len(), platform.FormatBytes(r.high), platform.FormatBytes(r.memory), 100*r.memory/r.high,
-			r.periodic, r.persistent, 100*r.gain, 100*r.gains.value(), percentMore(r.revolve, r.persistent), r.floating, r.optimum)
-		atBest.add(r.gain)
-		atAll.add(r.gains.value())
-		behind.add(r.revolve/r.persistent - 1)
-		if strings.HasPrefix(r.floating, "−") {
-			differ++
-		}
-		if strings.HasPrefix(r.optimum, "=") {
-			proved++
-		}
-		rows++
+		all.add(&sum)
+		fmt.Printf("| %s | %d | %s\n", net, instances[0].Chain().Len(), &sum)
 		return nil
 	})
-	if rows > 0 {
-		fmt.Printf("\nMean of %d rows: persistent has %.1f %% more throughput than the best periodic plan with its memory, %.1f %% more over all numbers of segments; revolve takes %.1f %% longer than persistent. Floating is better than persistent on %d rows; persistent is proved optimal on %d.\n",
-			rows, 100*atBest.value(), 100*atAll.value(), 100*behind.value(), differ, proved)
-	}
+	fmt.Printf("| **all** | | %s\n", &all)
 	return err
 }
 
-// claim is a row of the table of claims; times in seconds.
+// A claim is what was found on so many instances. Shares of 1 are sums over them.
 type claim struct {
-	high                         float64 // memory of store-all
-	memory, periodic, persistent float64 // of the fastest periodic plan that recomputes
-	revolve                      float64 // NaN: no plan
-	gain                         float64 // throughput of persistent over periodic, −1
-	gains                        mean    // the same over all numbers of segments up to 2√N
-	floating, optimum            string
+	instances      int
+	memory         float64 // of the fastest periodic plan that recomputes, of store-all's
+	gain           float64 // throughput of persistent with that memory over it, −1
+	gains          float64 // the same over all numbers of segments up to 2√N
+	revolve        float64 // its makespan over persistent's, −1
+	slower         int     // instances with a plan of revolve
+	floats, beaten int     // on which floating and optimum are better than persistent
+	least          float64 // by how much optimum is, at most
+	proved         int     // on which optimum proves persistent
 }
 
+func (c *claim) add(x *claim) {
+	c.instances, c.slower, c.floats, c.beaten, c.proved = c.instances+x.instances, c.slower+x.slower, c.floats+x.floats, c.beaten+x.beaten, c.proved+x.proved
+	c.memory, c.gain, c.gains, c.revolve, c.least = c.memory+x.memory, c.gain+x.gain, c.gains+x.gains, c.revolve+x.revolve, max(c.least, x.least)
+}
+
+func (c *claim) String() string {
+	n := float64(c.instances)
+	return fmt.Sprintf("%d | %.0f %% | %+.1f %% | %+.1f %% | %+.1f %% | %d | %d | %.2f %% | %d |", c.instances, 100*c.memory/n, 100*c.gain/n, 100*c.gains/n,
+		100*c.revolve/float64(c.slower), c.floats, c.beaten, 100*c.least, c.proved)
+}
+
+// claim measures one instance.
 func (m *measurer) claim(in *run.Instance) (*claim, error) {
 	c := in.Chain()
 	_, high := remat.Range(c)
-	r := &claim{high: high, periodic: math.Inf(1), gain: math.NaN(), revolve: math.NaN()}
 	// Ten numbers of segments from 2 to 2√N, as [004] 2.4.4.
 	most := int(2 * math.Sqrt(float64(c.Len())))
+	r, periodic, memory, persistent := &claim{instances: 1}, math.Inf(1), 0.0, 0.0
 	for k := range 10 {
-		segments := 2 + k*max(most-2, 0)/9
-		memory, makespan, err := replay(c, remat.PeriodicSegments(c, segments))
+		peak, makespan, err := replay(c, remat.PeriodicSegments(c, 2+k*max(most-2, 0)/9))
 		if err != nil {
 			return nil, err
 		}
-		best, err := m.makespan(in, "persistent", memory)
+		best, err := m.makespan(in, "persistent", peak)
 		if err != nil {
 			return nil, err
 		}
-		r.gains.add(makespan/best - 1)
-		if makespan < r.periodic {
-			r.periodic, r.memory, r.persistent, r.gain = makespan, memory, best, makespan/best-1
+		r.gains += (makespan/best - 1) / 10
+		if makespan < periodic {
+			periodic, memory, persistent = makespan, peak, best
 		}
 	}
-	var err error
-	if r.revolve, err = m.makespan(in, "revolve", r.memory); err != nil {
+	r.memory, r.gain = memory/high, periodic/persistent-1
+	revolve, err := m.makespan(in, "revolve", memory)
+	if err != nil {
 		return nil, err
 	}
-	floating, err := m.makespan(in, "floating", r.memory)
-	switch {
-	case err != nil:
-		return nil, err
-	case math.IsNaN(floating):
-		r.floating = "none in time"
-	case floating < r.persistent*(1-1e-9):
-		r.floating = fmt.Sprintf("−%.3f %%", 100*(1-floating/r.persistent))
-	default:
-		r.floating = "="
+	if !math.IsNaN(revolve) {
+		r.slower, r.revolve = 1, revolve/persistent-1
 	}
-	s := m.at2(r.memory)
-	o := run.Run(m.ctx, m.problem, m.method("optimum"), in, s)
+	floating, err := m.makespan(in, "floating", memory)
+	if err != nil {
+		return nil, err
+	}
+	if floating < persistent*(1-1e-9) { // not if it is none
+		r.floats = 1
+	}
+	o := run.Run(m.ctx, m.problem, m.method("optimum"), in, m.at2(memory))
 	switch {
 	case o.Status == run.Failed:
-		r.optimum = o.Error
+		return nil, o.Err
 	case o.Objective == nil:
-		r.optimum = "none in time"
-	case *o.Objective < r.persistent*(1-1e-9):
-		r.optimum = fmt.Sprintf("−%.3f %%", 100*(1-*o.Objective/r.persistent))
+	case *o.Objective < persistent*(1-1e-9):
+		r.beaten, r.least = 1, 1-*o.Objective/persistent
 	case o.Status == run.Optimal:
-		r.optimum = "="
-	default:
-		r.optimum = fmt.Sprintf("gap %.2f %%", 100**o.Gap)
+		r.proved = 1
 	}
 	return r, nil
 }
@@ -200,11 +187,4 @@ func (m *measurer) makespan(in *run.Instance, method string, memory float64) (fl
 		return math.NaN(), nil
 	}
 	return 0, r.Err
-}
-
-func percentMore(x, than float64) string {
-	if math.IsNaN(x) {
-		return "no plan"
-	}
-	return fmt.Sprintf("%+.1f %%", 100*(x/than-1))
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -10,16 +9,8 @@ import (
 	"workbench/bench/run"
 	"workbench/ilp"
 	"workbench/ilp/checkmate"
-	"workbench/model/milp"
 	"workbench/model/plan"
-	"workbench/solvers"
 )
-
-// A variant is a model with some strengthenings left out.
-type variant struct {
-	name  string
-	model *milp.Model
-}
 
 // strengthening solves the models of an instance with every strengthening, and
 // with each left out, without a start.
@@ -31,26 +22,19 @@ func (m *measurer) strengthening(limit time.Duration, args []string) error {
 	if err := m.about(plan.Remat); err != nil {
 		return err
 	}
-	fmt.Println("| instance | model | columns | integers | rows | LP / Σu | bound / Σu | best / Σu | gap | nodes | s |")
-	fmt.Println("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+	variantHead()
 	for _, spec := range args[1:] {
 		in, err := run.Load(spec, os.Stdin)
 		if err != nil {
 			return err
 		}
 		low, high := m.problem.Range(in)
-		s := m.at2(low + (high-low)*percent/100)
-		list, err := variants(in, s)
+		list, err := variants(in, m.at2(low+(high-low)*percent/100))
 		if err != nil {
 			return err
 		}
-		for _, v := range list {
-			if err := m.variant(strings.TrimPrefix(spec, "zoo:"), in, v, limit); err != nil {
-				return err
-			}
-			if m.ctx.Err() != nil {
-				return m.ctx.Err()
-			}
+		if err := m.solveVariants(strings.TrimPrefix(spec, "zoo:"), list, limit); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -67,19 +51,10 @@ func variants(in *run.Instance, s run.Setting) (list []variant, err error) {
 			if err != nil {
 				return nil, err
 			}
-			list = append(list, variant{f.Name, p.Model})
-			for _, group := range f.Extra {
-				less, err := p.Model.Without(group)
-				if err != nil {
-					return nil, err
-				}
-				list = append(list, variant{f.Name + " without " + group, less})
-			}
-			less, err := p.Model.Without(f.Extra...)
-			if err != nil {
+			list = append(list, variant{f.Name, p.Model, p})
+			if list, err = without(list, f.Extra); err != nil {
 				return nil, err
 			}
-			list = append(list, variant{f.Name + " without all of these", less})
 		}
 		return list, nil
 	}
@@ -87,7 +62,7 @@ func variants(in *run.Instance, s run.Setting) (list []variant, err error) {
 	if err != nil {
 		return nil, err
 	}
-	list = append(list, variant{"checkmate, the paper's", paper.Model})
+	list = append(list, variant{"checkmate, the paper's", paper.Model, paper})
 	for _, x := range []struct {
 		name string
 		o    checkmate.Options
@@ -101,24 +76,7 @@ func variants(in *run.Instance, s run.Setting) (list []variant, err error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, variant{x.name, p.Model})
+		list = append(list, variant{x.name, p.Model, p})
 	}
 	return list, nil
-}
-
-// variant prints the row of one model.
-func (m *measurer) variant(spec string, in *run.Instance, v variant, limit time.Duration) error {
-	lp, r, err := m.rootAndBest(v.model, limit)
-	if err != nil {
-		return fmt.Errorf("%s on %s: %w", v.name, spec, err)
-	}
-	unit := in.Compute()
-	best, gap := "–", "–"
-	if x, ok := r.Objective(); ok {
-		best = fmt.Sprintf("%.4f", x/unit)
-		gap = fmt.Sprintf("%.2f %%", 100*solvers.Gap(x, r.Bound))
-	}
-	fmt.Printf("| %s | %s | %d | %d | %d | %.4f | %.4f | %s | %s | %d | %.1f |\n", spec, v.name,
-		v.model.NumCols(), v.model.NumIntegers(), v.model.NumRows(), lp.Bound/unit, r.Bound/unit, best, gap, r.Nodes, r.Wall.Seconds())
-	return nil
 }

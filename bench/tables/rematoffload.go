@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"workbench/bench/run"
 	"workbench/model/platform"
@@ -23,73 +25,82 @@ const (
 
 // rematOffloadDivisors tests "memory ÷ 4 to 6 at less than 20 %" at 12 GB/s: by how
 // much each method divides the memory of keeping everything before its overhead is
-// no longer less, and by how much none can.
-func (m *measurer) rematOffloadDivisors(nets []string) error {
+// no longer less, and by how much none can. A row a network: the least and the largest
+// divisor of its instances. The limit is that of each run.
+func (m *measurer) rematOffloadDivisors(limit time.Duration, nets []string) error {
 	if err := m.about(combinedview.Problem); err != nil {
 		return err
 	}
-	if len(nets) == 0 {
-		nets = vision
-	}
-	m.setting.Slots, m.setting.Platform.Bandwidth = 0, 12e9
-	fmt.Printf("By how much the memory of keeping everything can be divided at an overhead of less than %.0f %%, by bisection; at most: proved for every plan.\n\n| net | image | batch | N | %s | at most |\n|---|--:|--:|--:|%s--:|\n", 100*most, strings.Join(dividing, " | "), strings.Repeat("--:|", len(dividing)))
-	reached := make([][len(thesis)]int, len(dividing)) // instances
-	var possible [len(thesis)]int
-	instances := 0
-	err := m.networks(nets, func(net string, image, batch int, in *run.Instance) error {
-		fmt.Printf("| %s | %d | %d | %d |", net, image, batch, in.Chain().Len())
-		_, high := combinedview.Range(in.Chain())
-		least, _ := combinedview.Least(in.Chain())
-		allowed := (1 + most) * in.Compute()
-		count := func(d float64, of *[len(thesis)]int) {
-			for k, x := range thesis {
-				if d >= x {
-					of[k]++
-				}
+	m.setting.Slots, m.setting.Platform.Bandwidth, m.setting.Time = 0, 12e9, limit
+	columns := append(slices.Clone(dividing), "not excluded")
+	fmt.Printf("| net | N | instances | %s |\n|---|--:|--:|%s\n", strings.Join(columns, " | "), strings.Repeat("--:|", len(columns)))
+	all := make([][]float64, len(columns))
+	err := m.networks(nets, func(net string, instances []*run.Instance) error {
+		mine := make([][]float64, len(columns))
+		for _, in := range instances {
+			d, err := m.divisors(in)
+			if err != nil {
+				return err
+			}
+			for i, x := range d {
+				mine[i], all[i] = append(mine[i], x), append(all[i], x)
 			}
 		}
-		possibly := min(high/least, fineness+lastDivisor(1, high/least, func(d float64) bool {
-			p := m.setting.Platform
-			p.Memory = high / d
-			bounds, err := combinedview.Bounds(in.Chain(), p)
-			return err != nil || bounds[0].Value < allowed
-		}))
-		best := 1.0
-		for i, method := range dividing {
-			from := 1.0
-			if method == "search" {
-				from = best // it is behind none of these
-			}
-			var failed error
-			d := lastDivisor(from, possibly, func(d float64) bool {
-				s := m.setting
-				s.Platform.Memory = high / d
-				r := run.Run(m.ctx, m.problem, m.method(method), in, s)
-				if r.Status == run.Failed {
-					failed = fmt.Errorf("%s of %s at %s: %w", method, in.Name, platform.FormatBytes(s.Platform.Memory), r.Err)
-				}
-				return r.Makespan != nil && *r.Makespan < allowed
-			})
-			if failed != nil {
-				return failed
-			}
-			fmt.Printf(" %.2f |", d)
-			count(d, &reached[i])
-			best = max(best, d)
+		fmt.Printf("| %s | %d | %d |", net, instances[0].Chain().Len(), len(instances))
+		for _, list := range mine {
+			fmt.Printf(" %.1f to %.1f |", slices.Min(list), slices.Max(list))
 		}
-		fmt.Printf(" %.2f |\n", possibly)
-		count(possibly, &possible)
-		instances++
+		fmt.Println()
 		return nil
 	})
-	for k, d := range thesis {
-		fmt.Printf("\nMemory ÷ %g at less than %.0f %%, on %d instances:", d, 100*most, instances)
-		for i, method := range dividing {
-			fmt.Printf(" %s on %d,", method, reached[i][k])
+	for _, d := range thesis {
+		fmt.Printf("| **÷ %g or more** | | %d |", d, len(all[0]))
+		for _, list := range all {
+			reached := 0
+			for _, x := range list {
+				if x >= d {
+					reached++
+				}
+			}
+			fmt.Printf(" %d |", reached)
 		}
-		fmt.Printf(" not excluded on %d.\n", possible[k])
+		fmt.Println()
 	}
 	return err
+}
+
+// divisors are what each method divides memory by, last what is not excluded.
+func (m *measurer) divisors(in *run.Instance) (list []float64, err error) {
+	_, high := combinedview.Range(in.Chain())
+	least, _ := combinedview.Least(in.Chain())
+	allowed := (1 + most) * in.Compute()
+	possible := min(high/least, fineness+lastDivisor(1, high/least, func(d float64) bool {
+		p := m.setting.Platform
+		p.Memory = high / d
+		bounds, err := combinedview.Bounds(in.Chain(), p)
+		return err != nil || bounds[0].Value < allowed
+	}))
+	best := 1.0
+	for _, method := range dividing {
+		from := 1.0
+		if method == "search" {
+			from = best // it is behind none of these
+		}
+		d := lastDivisor(from, possible, func(d float64) bool {
+			s := m.setting
+			s.Platform.Memory = high / d
+			r := run.Run(m.ctx, m.problem, m.method(method), in, s)
+			if r.Status == run.Failed {
+				err = fmt.Errorf("%s of %s at %s: %w", method, in.Name, platform.FormatBytes(s.Platform.Memory), r.Err)
+			}
+			return r.Makespan != nil && *r.Makespan < allowed
+		})
+		if err != nil {
+			return nil, err
+		}
+		list, best = append(list, d), max(best, d)
+	}
+	return append(list, possible), nil
 }
 
 // lastDivisor is the largest good divisor from low, which is taken to be good, to
