@@ -80,6 +80,54 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 	}
 }
 
+// No bound is above what list scheduling reaches, on pipelines that exhaustive search is too
+// slow for, of all placements and with little memory.
+func TestBoundsAreBelowSchedules(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(19, 4))
+	met := map[string]int{}
+	for n := range testfile.Cases(1000) {
+		gpus, jobs := 1+r.IntN(5), 1+r.IntN(14)
+		placement := [...]string{plan.Straight, plan.Interleaved, plan.VShaped}[r.IntN(3)]
+		stages := gpus
+		switch placement {
+		case plan.Interleaved:
+			stages *= 1 + r.IntN(3)
+		case plan.VShaped:
+			stages *= 2
+		}
+		in := exhaustive.RandomPartition(r, stages, r.IntN(3) > 0)
+		p := platform.Platform{
+			Placement: placement, Processors: gpus, MicroBatches: jobs,
+			Objective: [...]string{plan.SpanObjective, plan.MakespanObjective}[r.IntN(2)],
+		}
+		v, err := view.New(in, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Memory = v.Least() + float64(r.IntN(12))
+		if v, err = view.New(in, p); err != nil {
+			t.Fatal(err)
+		}
+		s, err := v.Schedule(flush.List(t.Context(), v))
+		if err != nil {
+			t.Fatalf("case %d: %v\n%+v %+v", n, err, in, p)
+		}
+		for _, b := range v.Bounds() {
+			if b.Value > s.Objective*(1+1e-9) {
+				t.Fatalf("case %d: %s is %v, a schedule has %v\n%+v %+v", n, b.String(), b.Value, s.Objective, in, p)
+			}
+			if b.Value > s.Objective*(1-1e-9) {
+				met[b.By]++
+			}
+		}
+	}
+	t.Logf("met by: %v", met)
+	if met["packing"] == 0 || met["round-trips"] == 0 {
+		t.Errorf("bounds that are met: %v", met)
+	}
+}
+
 // Of stages that take one time for F, B and W, with memory for everything, the schedules
 // with names have the bubbles that their papers say: (P − 1)(F + B) of GPipe and 1F1B whose
 // backward is split, (P − 1)(F + B − W) of ZB-H1, none of ZB-H2. Interleaving and V have

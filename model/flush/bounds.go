@@ -87,7 +87,8 @@ func (v *Instance) backwards(stage int) float64 {
 // which all stages of the last micro-batch have, too. Where the room does not hold
 // all Fs, the last F is after the first B, so that both times of idleness are there.
 //
-// little and round trips: see [Instance.little] and [Instance.roundTrips].
+// little, round trips and packing: see [Instance.little], [Instance.roundTrips] and
+// [Instance.packing].
 func (v *Instance) boundsOf(g int) []Bound {
 	first, last := v.On[g][0], v.On[g][len(v.On[g])-1]
 	load, all := 0.0, int64(0)
@@ -104,7 +105,7 @@ func (v *Instance) boundsOf(g int) []Bound {
 	case down > up:
 		by = "cool-down"
 	}
-	list := []Bound{{load, "load", g}, {load + idle, by, g}, {v.little(g), "little", g}, {v.roundTrips(g), "round-trips", g}}
+	list := []Bound{{load, "load", g}, {load + idle, by, g}, {v.little(g), "little", g}, {v.roundTrips(g), "round-trips", g}, {v.packing(g), "packing", g}}
 	if !v.Span() {
 		v.outside(g, list)
 	}
@@ -132,9 +133,11 @@ type item struct {
 	most  int
 }
 
-// knapsack returns what the items in a room are worth at most, fractions allowed.
-// O(items·log items).
+// knapsack returns what the items in a room are worth at most, fractions allowed. What is worth
+// nothing is left out: without a size either it would be as dense as any other, and the order
+// by density none. O(items·log items).
 func knapsack(room int64, items []item) float64 {
+	items = slices.DeleteFunc(items, func(x item) bool { return x.value == 0 })
 	slices.SortStableFunc(items, func(a, b item) int {
 		return cmp.Compare(b.value*float64(a.size), a.value*float64(b.size))
 	})

@@ -70,10 +70,58 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 		}
 	}
 	t.Logf("%d optima; the best bound is met: %v", tried, met)
-	for _, by := range []string{"load", "warm-up", "little", "round-trips", "gaps"} {
+	for _, by := range []string{"load", "warm-up", "little", "round-trips", "gaps", "packing"} {
 		if met[by] == 0 && !testing.Short() {
 			t.Errorf("%s is never the optimum", by)
 		}
+	}
+}
+
+// On one GPU of several stages, where memory is all that holds micro-batches up, and on two
+// with little of it, no bound is above the optimum.
+func TestPacking(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(19, 3))
+	met, tried := map[string]int{}, 0
+	for n := range testfile.Cases(400) {
+		gpus, stages, jobs := 1, 2, 4
+		switch r.IntN(3) {
+		case 0:
+			stages, jobs = 3, 3
+		case 1:
+			gpus, stages, jobs = 2, 2, 4
+		}
+		in := exhaustive.RandomPartition(r, stages, r.IntN(3) == 0)
+		in.CommunicationTime = float64(r.IntN(6))
+		p := platform.Platform{Placement: plan.Interleaved, Processors: gpus, MicroBatches: jobs}
+		v, err := flush.New(in, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Memory = v.Least() + float64(r.IntN(5))
+		if v, err = flush.New(in, p); err != nil {
+			t.Fatal(err)
+		}
+		best, _, err := exhaustive.Flush(in, v.Platform, states)
+		if errors.Is(err, exhaustive.ErrLimit) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		tried++
+		for _, b := range v.Bounds() {
+			if b.Value > best*(1+1e-12) {
+				t.Fatalf("case %d: %s is %v, the optimum %v\n%+v %+v", n, b.String(), b.Value, best, in, p)
+			}
+			if b.Value >= best*(1-1e-9) {
+				met[b.By]++
+			}
+		}
+	}
+	t.Logf("%d optima; bounds that are met: %v", tried, met)
+	if !testing.Short() && met["packing"] == 0 {
+		t.Error("packing is never the optimum")
 	}
 }
 
@@ -88,6 +136,24 @@ func verified(t *testing.T, in *partition.Partition, p *plan.Plan) float64 {
 		t.Fatalf("%+v %v\n%+v\n%+v", r.Violations, r.ClaimErrors, in, p)
 	}
 	return r.Objective(p.Problem)
+}
+
+// Stages without W on GPUs of several do not weigh in what Bs of others take, whatever they
+// come after: bounds above the optimum were printed here.
+func TestStagesWithoutWeights(t *testing.T) {
+	t.Parallel()
+	in := &partition.Partition{Name: "no W", Stages: []partition.Stage{
+		{ForwardTime: 2, BackwardTime: 2, ForwardMemory: 3, BackwardMemory: -3, Weight: 2},
+		{BackwardTime: 5, Weight: 2},
+		{ForwardTime: 3, ForwardMemory: 2, BackwardMemory: -2},
+	}}
+	v, err := flush.New(in, platform.Platform{Memory: 10, Processors: 1, MicroBatches: 3, Placement: plan.Interleaved})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := v.Bound(); b.Value > 36 {
+		t.Errorf("%s is %v, the optimum 36", b.String(), b.Value)
+	}
 }
 
 // What a placement has no GPUs for is refused with what would be right.
