@@ -158,8 +158,74 @@ func controllable(ctx context.Context, v *flush.Instance, sum int) flush.Order {
 	return found
 }
 
-// ZBV, VHalf and VMin are schedules of the placement V that hold as much as 1F1B's first
-// GPU, about a half, and about a third of it: [controllable].
-func ZBV(ctx context.Context, v *flush.Instance) flush.Order   { return controllable(ctx, v, 6) }
+// VHalf and VMin are schedules of the placement V that hold about a half of what 1F1B's first
+// GPU does, and about a third of it: [controllable].
 func VHalf(ctx context.Context, v *flush.Instance) flush.Order { return controllable(ctx, v, 3) }
 func VMin(ctx context.Context, v *flush.Instance) flush.Order  { return controllable(ctx, v, 2) }
+
+// ZBV is the schedule of the placement V in the memory of 1F1B (Qi et al., NeurIPS 2024),
+// by the better of two ways: the order that its authors and PyTorch write out, [zbv], which has no
+// bubble where F, B and W take one time, and [controllable], which repeats a building block to the
+// ends but takes the one that suits the true durations. O(blocks·operations).
+func ZBV(ctx context.Context, v *flush.Instance) flush.Order {
+	if v.Platform.Placement != plan.VShaped {
+		return nil
+	}
+	repeated := controllable(ctx, v, 6)
+	if s := best(v, zbv(v), repeated); s != nil {
+		return s.Order
+	}
+	return repeated
+}
+
+// zbv is the order of ZB-V as it is written out. GPU g, of P, runs 2(P − g) − 1 Fs of its first
+// stage, then g times F of the second and of the first, and P − g times F, B and W of the
+// second. From there on it takes F, B, W of the first and F, B, W of the second by turns; when
+// all Fs have run, g times B of the first and of the second, P − g times B and W of the first,
+// and what is left of the Ws. It is made for 2P − 1 micro-batches at least, and with fewer those
+// that there are not are left out. O(operations).
+func zbv(v *flush.Instance) flush.Order {
+	o, most := make(flush.Order, v.GPUs), max(2*v.GPUs-1, v.Jobs)
+	for g := range o {
+		var n [2][3]int // by stage of the GPU and kind
+		put := func(chunk int, kinds ...int) {
+			for _, kind := range kinds {
+				s := v.On[g][chunk]
+				if n[chunk][kind] < v.Jobs && (kind != flush.W || v.Split[s]) {
+					o[g] = append(o[g], flush.On(s, kind))
+				}
+				n[chunk][kind]++
+			}
+		}
+		for range 2*(v.GPUs-g) - 1 {
+			put(0, flush.F)
+		}
+		for range g {
+			put(1, flush.F)
+			put(0, flush.F)
+		}
+		for range v.GPUs - g {
+			put(1, flush.F, flush.B, flush.W)
+		}
+		for n[1][flush.F] < most {
+			if n[0][flush.F] < most {
+				put(0, flush.F)
+			}
+			put(0, flush.B, flush.W)
+			put(1, flush.F, flush.B, flush.W)
+		}
+		for range g {
+			put(0, flush.B)
+			put(1, flush.B)
+		}
+		for range v.GPUs - g {
+			put(0, flush.B, flush.W)
+		}
+		for chunk := range 2 {
+			for n[1-chunk][flush.W] < most {
+				put(1-chunk, flush.W)
+			}
+		}
+	}
+	return o
+}

@@ -131,7 +131,7 @@ func TestBoundsAreBelowSchedules(t *testing.T) {
 // Of stages that take one time for F, B and W, with memory for everything, the schedules
 // with names have the bubbles that their papers say: (P − 1)(F + B) of GPipe and 1F1B whose
 // backward is split, (P − 1)(F + B − W) of ZB-H1, none of ZB-H2. Interleaving and V have
-// less than twice that of 1F1B, in stages half as long.
+// less than twice that of 1F1B, in stages half as long; ZB-V has none.
 func TestNamedSchedules(t *testing.T) {
 	t.Parallel()
 	const gpus, jobs = 4, 12
@@ -165,6 +165,7 @@ func TestNamedSchedules(t *testing.T) {
 	}{
 		"gpipe": {plan.Straight, flush.GPipe, 3*jobs + 2*(gpus-1)}, "1f1b": {plan.Straight, flush.OneFOneB, 3*jobs + 2*(gpus-1)},
 		"zb-h1": {plan.Straight, flush.ZBH1, 3*jobs + gpus - 1}, "zb-h2": {plan.Straight, flush.ZBH2, 3 * jobs}, "zb-auto": {plan.Straight, flush.ZBAuto, 3 * jobs},
+		"zb-v": {plan.VShaped, flush.ZBV, 6 * jobs},
 	} {
 		if got := span(x.placement, x.method); got != x.want {
 			t.Errorf("%s: a span of %v, not %v", name, got, x.want)
@@ -174,7 +175,7 @@ func TestNamedSchedules(t *testing.T) {
 		placement string
 		method    flush.Method
 	}{
-		"interleaved": {plan.Interleaved, flush.Interleaved}, "zb-v": {plan.VShaped, flush.ZBV}, "v-half": {plan.VShaped, flush.VHalf}, "v-min": {plan.VShaped, flush.VMin},
+		"interleaved": {plan.Interleaved, flush.Interleaved}, "v-half": {plan.VShaped, flush.VHalf}, "v-min": {plan.VShaped, flush.VMin},
 	} {
 		if got := span(x.placement, x.method); got < 6*jobs || got >= 6*jobs+4*(gpus-1) {
 			t.Errorf("%s: a span of %v", name, got)
