@@ -91,7 +91,8 @@ func graphPipelineBounds(in *run.Instance, s run.Setting) ([]run.Bound, error) {
 	}
 	bounds := []run.Bound{proof.BySearch(f.view.Largest(), "largest-layer")}
 	if f.lattice != nil {
-		bounds = append(bounds, proof.BySearch(f.lattice.Runs(s.Platform), "runs"))
+		bounds = append(bounds, proof.BySearch(f.lattice.Runs(s.Platform), "runs"),
+			proof.BySearch(f.lattice.Held(s.Platform, s.MemoryModel != plan.StageModel), "held-memory"))
 	}
 	return bounds, nil
 }

@@ -30,7 +30,7 @@ func TestAgainstExhaustive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, _, err := exhaustive.GraphPipeline(x.Graph(), x.Platform, plan.TaskModel, 20000)
+		want, _, err := exhaustive.GraphPipeline(x.Graph(), x.Platform, plan.TaskModel, 1, 20000)
 		if errors.Is(err, exhaustive.ErrLimit) {
 			continue
 		}
@@ -77,6 +77,61 @@ func TestAgainstExhaustive(t *testing.T) {
 	t.Logf("%d of %d plans are optimal, %d instances are known to have none", optimal, plans, infeasible)
 	if plans < testfile.Cases(100) || optimal < plans*9/10 || infeasible < testfile.Cases(10) {
 		t.Errorf("%d of %d plans are optimal, %d instances are known to have none", optimal, plans, infeasible)
+	}
+}
+
+// No pattern of one to three mini-batches a period, in any order, is faster than what is
+// held allows, where there is hardly more memory than the best 1-periodic pattern needs or
+// less; and often it is what bounds it.
+func TestHeldBoundsKPeriodic(t *testing.T) {
+	r := testfile.Random(t, 5, 18)
+	trials := subject.GraphPipeline()
+	judged, binds, near := [4]int{}, 0, 0
+	for range testfile.Cases(120) {
+		x, err := trials.Random(r, 1+r.IntN(3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		model := []string{plan.TaskModel, plan.StageModel}[r.IntN(2)]
+		p := x.Platform
+		p.Processors = 2 + r.IntN(2)
+		p.Memory = 1e6
+		_, free, err := exhaustive.GraphPipeline(x.Graph(), p, model, 1, 4000)
+		if err != nil {
+			continue
+		}
+		p.Memory = free.Claims.PeakMemory - float64(r.IntN(3))
+		v, err := ideals.Of(x.Graph())
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := v.Lattice(pipegraph.MostIdeals)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := whole.Held(p, model == plan.TaskModel)
+		apart := 0.0 // with a lattice that leaves ideals out
+		if coarse, err := v.Lattice(max(2, whole.Len()-1)); err == nil {
+			apart = coarse.Held(p, model == plan.TaskModel)
+		}
+		for k := 1; k <= 3; k++ {
+			best, _, err := exhaustive.GraphPipeline(x.Graph(), p, model, k, []int{0, 4000, 4000, 2000}[k])
+			if err != nil {
+				continue
+			}
+			judged[k]++
+			if limit := best * (1 + 2*exhaustive.Closeness); held > limit || apart > limit {
+				t.Fatalf("%s model, %d a period: %g, by a coarse lattice %g; there is a pattern of %g\n%+v\n%s", model, k, held, apart, best, p, trials.Text(x, nil))
+			}
+			if k == 1 && held > max(v.Largest(), x.Graph().TotalTime()/float64(p.Processors))*(1+1e-9) {
+				binds++
+				near += map[bool]int{true: 1}[held > 0.95*best]
+			}
+		}
+	}
+	t.Logf("%v judged by k, %d bound by what is held, %d of these within 5 %%", judged, binds, near)
+	if judged[1] < testfile.Cases(60) || judged[2] < testfile.Cases(40) || judged[3] < testfile.Cases(30) || binds < testfile.Cases(20) {
+		t.Errorf("%v judged by k, %d bound by what is held", judged, binds)
 	}
 }
 

@@ -11,11 +11,11 @@ import (
 	"workbench/model/platform"
 )
 
-// GraphPipeline returns the smallest period of a 1-periodic pattern of a graph, over all
+// GraphPipeline returns the smallest T/k of a k-periodic pattern of a graph, over all
 // orders of its forward operations and all allocations of the layers, and a plan with
 // it. limit is the most decisions for each of them ([PipelineOn]); beyond it the error
 // wraps [ErrLimit], and [ErrInfeasible] where no pattern fits.
-func GraphPipeline(g *graph.Graph, m platform.Platform, model string, limit int) (float64, *plan.Plan, error) {
+func GraphPipeline(g *graph.Graph, m platform.Platform, model string, k, limit int) (float64, *plan.Plan, error) {
 	best, found := math.Inf(1), (*plan.Plan)(nil)
 	n := 1 // layers: the forward operations and the loss
 	for i := range g.Nodes {
@@ -33,7 +33,7 @@ func GraphPipeline(g *graph.Graph, m platform.Platform, model string, limit int)
 				failed = err
 				return false
 			}
-			period, pattern, err := PipelineOn(c, m, p.Allocation, model, 1, limit)
+			period, pattern, err := PipelineOn(c, m, p.Allocation, model, k, limit)
 			switch {
 			case errors.Is(err, ErrInfeasible):
 			case err != nil:

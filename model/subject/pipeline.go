@@ -32,7 +32,7 @@ func GraphPipeline() *Subject {
 	return &Subject{
 		Kind: graph.Kind, Units: "forward nodes", Usual: 2, Most: 3, Random: randomGraphPattern, Draw: drawGraphPattern, Searched: drawn / 100,
 		Search: func(t *Trial, states int) (float64, *plan.Plan, error) {
-			return exhaustive.GraphPipeline(t.Graph(), t.Platform, plan.TaskModel, states)
+			return exhaustive.GraphPipeline(t.Graph(), t.Platform, plan.TaskModel, 1, states)
 		},
 		Covers:  func(_ *Trial, p *plan.Plan) bool { return p != nil && p.K <= 1 },
 		Smaller: smallerGraphPattern,
