@@ -84,15 +84,25 @@ func CombinedMethods() []*run.Method {
 			Run:        planned(combinedSearch),
 		},
 		{
+			Name: "optimum", Kind: run.Exact, Source: "ours",
+			Summary:    fmt.Sprintf("up to %d layers: search, then a shortest path over all states of device, host and link, directed by a bound", combined.MostOptimumLayers),
+			Complexity: "exponential in the layers",
+			Parts:      []string{"opportunist", "autocapper", "search"},
+		},
+		{
 			Name: "remat-offload-milp", Kind: run.Heuristic, Source: "ours, in the spirit of POET", Solver: true,
-			Summary:    fmt.Sprintf("search, and beside it up to %d layers a MILP that bounds all plans, but not always as high as the best", rematoffload.MostLayers),
+			Summary:    fmt.Sprintf("search, and beside it up to %d layers optimum, and up to %d a MILP that bounds all plans, but not always as high as the best", combined.MostOptimumLayers, rematoffload.MostLayers),
 			Complexity: "exponential; O(N²) columns",
-			Parts:      []string{"pure-remat", "pure-offload", "opportunist", "autocapper", "pofo", "search"},
+			Parts:      []string{"pure-remat", "pure-offload", "opportunist", "autocapper", "pofo", "search", "optimum"},
 		},
 	}
-	combine(methods, combinedMILP(methods))
+	combine(methods, combinedOptimum(methods), combinedMILP(methods))
 	for _, m := range methods {
-		if m.Name != "remat-offload-milp" {
+		switch m.Name {
+		case "remat-offload-milp":
+		case "optimum":
+			m.Run = upTo(m, combined.MostOptimumLayers, joinLayers)
+		default:
 			m.Run = upTo(m, ilpweights.MostLayers, joinLayers)
 		}
 	}
@@ -156,11 +166,11 @@ func portion(ctx context.Context, part float64) (context.Context, context.Cancel
 	return context.WithTimeout(ctx, time.Duration(part*float64(time.Until(deadline))))
 }
 
-// combinedMILP is the search, and beside it the MILP of rematerialization with
-// offloading. Further rounds of the search have POFO divide the memory more finely.
-func combinedMILP(methods []*run.Method) *combination {
+// combinedOptimum is the search, and beside it the search for the optimum. Further
+// rounds of the first have POFO divide the memory more finely.
+func combinedOptimum(methods []*run.Method) *combination {
 	return &combination{
-		name: "remat-offload-milp", bound: combinedBound(),
+		name: "optimum", bound: combinedBound(),
 		quick: append([]*run.Method{heuristic("greedy", "", "", "", pureOffload(limited(offload.Greedy)))}, named(methods, "opportunist", "autocapper")...),
 		search: func(j *joint, round int) bool {
 			if unlinked(&j.s) {
@@ -182,9 +192,46 @@ func combinedMILP(methods []*run.Method) *combination {
 			if unlinked(&j.s) {
 				return nil // which the search has proved
 			}
-			return j.solved(rematoffload.Run(j.ctx, j.task("milp"), j.in.Chain(), j.s.Platform))
+			return j.combinedOptimum(1)
 		},
 	}
+}
+
+// combinedMILP is the same, and then the MILP of rematerialization with offloading for
+// what is left of the gap, and for longer chains.
+func combinedMILP(methods []*run.Method) *combination {
+	c := combinedOptimum(methods)
+	c.name = "remat-offload-milp"
+	c.prove = func(j *joint) error {
+		if unlinked(&j.s) {
+			return nil
+		}
+		if j.in.Chain().Len() <= combined.MostOptimumLayers && !j.s.Relax {
+			if err := j.combinedOptimum(labelsShare); err != nil || !j.unproved() {
+				return err
+			}
+		}
+		return j.solved(rematoffload.Run(j.ctx, j.task("milp"), j.in.Chain(), j.s.Platform))
+	}
+	return c
+}
+
+// combinedOptimum searches for the optimum from the best plan, in a share of the time
+// that is left.
+func (j *joint) combinedOptimum(share float64) error {
+	start := time.Now()
+	ctx, cancel := portion(j.ctx, share)
+	defer cancel()
+	r, err := combined.Optimum(ctx, j.in.Chain(), j.s.Platform, j.Best(), j.s.Gap)
+	if r == nil {
+		return inputError(err)
+	}
+	tell(&j.s, start, "states", r.Plan, r.Value, int64(r.States))
+	if r.By == "states" {
+		r.By = fmt.Sprintf("the search for the optimum (%d states)", r.States)
+	}
+	j.take("optimum", &run.Outcome{Plan: r.Plan, Bounds: []run.Bound{proof.BySearch(r.Value, r.By)}}, err)
+	return nil
 }
 
 // joinLayers is what to do with chains too long for a method.
@@ -197,7 +244,7 @@ func unlinked(s *run.Setting) bool { return s.Platform.Bandwidth <= platform.NoL
 func (j *joint) unlinked() (*run.Outcome, error) {
 	at := j.s.Platform
 	at.Bandwidth = 0
-	p, bound, err := combined.Optimum(j.ctx, j.in.Chain(), at)
+	p, bound, err := combined.WithoutLink(j.ctx, j.in.Chain(), at)
 	if err != nil {
 		return nil, inputError(err)
 	}

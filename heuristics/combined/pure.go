@@ -24,9 +24,9 @@ func PureRemat(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.
 	return planned(ctx, "pure-remat", c, p, (*instance).pureRemat)
 }
 
-// Optimum is the fastest plan where there is no link, and a lower bound on those of
+// WithoutLink is the fastest plan where there is no link, and a lower bound on those of
 // all plans: remat.Optimum, as nothing can move. The errors are those of PureRemat.
-func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, float64, error) {
+func WithoutLink(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, float64, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
 		return nil, 0, err
