@@ -88,6 +88,9 @@ func PlacementMethods() []*run.Method {
 			}),
 		greedy("first-fit", "Pisarchyk and Lee 2020", "each buffer as low as it fits, by size, area, lifetime and start: the best of these", "O(n²)", heuristics.FirstFit),
 		greedy("best-fit", "Pisarchyk and Lee 2020", "each buffer in the smallest gap with room for it, in the same orders", "O(n²)", heuristics.BestFit),
+		greedy("skyline", "Burke et al. 2004, Sekiyama et al. 2018", "the lowest stretch of the skyline takes the first buffer that lives within it, in the same orders", "O(n²)", heuristics.Skyline),
+		placementMethod("repair", run.Heuristic, "Maas et al. 2023 (TelaMalloc), without its solver", "the order of first fit, mended where a buffer has no room below a height", "O(n²) a step",
+			heuristics.Repair),
 		placementMethod("search", run.Heuristic, "ours", "the order of first fit by simulated annealing", "O(n²) a step",
 			heuristics.Search),
 		{

@@ -32,15 +32,16 @@ type Goal struct {
 // Least is a method of our own after Moffitt, "MiniMalloc: A Lightweight Memory
 // Allocator for Hardware-Accelerated Machine Learning", 2023, and the search for
 // strips of Côté, Dell'Amico and Iori, 2014. It looks for the least height and proves
-// it, as far as ctx allows: [tree] at one height after the other, between the bounds
-// and the best placement so far, by turns with several orders and rules of branching
-// and more nodes in every round. MiniMalloc asks for one height only, that of the
+// it, as far as ctx allows, in rounds, each with twice the work of the one before: the
+// order of first fit is repaired ([repairer]); windows of time are searched for a proof
+// that the bound is not met there ([part.raise]); and [tree] is searched at one height
+// after the other, between the bounds and the best placement so far, by turns with several
+// orders and rules of branching. MiniMalloc asks for one height only, that of the
 // memory. Parts of the instance that no buffer joins are searched apart. Exponential;
 // the greedy methods take O(n²) before.
 func Least(ctx context.Context, in *placement.Instance, goal Goal) Found {
-	f := Found{Offsets: Greedy(ctx, in, FirstFit)}
-	f.Height, f.Bound = in.Height(f.Offsets), in.Load()
-	parts := split(in, f.Offsets)
+	f := Found{Offsets: start(ctx, in)}
+	parts := split(in, f.Offsets, goal.Seed)
 	report := func() {
 		f.Height, f.Bound = 0, 0
 		for _, p := range parts {
@@ -54,11 +55,17 @@ func Least(ctx context.Context, in *placement.Instance, goal Goal) Found {
 	for round := 0; ctx.Err() == nil && (goal.Rounds == 0 || round < goal.Rounds); round++ {
 		open := false
 		for _, p := range parts {
-			if p.height <= max(f.Bound, goal.Enough) || p.tree == nil && round > 0 {
+			enough := max(f.Bound, goal.Enough)
+			if p.height <= enough || round >= mostRounds && p.tree == nil {
 				continue
 			}
 			open = true
-			p.improve(ctx, round, max(goal.Enough, f.Bound), goal.Seed, report)
+			p.repair(ctx, round, enough)
+			report()
+			p.raise(ctx, round)
+			report()
+			p.search(ctx, round, max(f.Bound, goal.Enough), goal.Seed)
+			report()
 		}
 		if !open {
 			break
@@ -72,94 +79,117 @@ func Least(ctx context.Context, in *placement.Instance, goal Goal) Found {
 	return f
 }
 
-// part is a set of buffers that none of the others meets.
+// mostSkyline is up to how many buffers the skyline is tried, too.
+const mostSkyline = 5_000
+
+// start returns the lower of first fit and the skyline.
+func start(ctx context.Context, in *placement.Instance) []int64 {
+	offsets := Greedy(ctx, in, FirstFit)
+	if len(in.Buffers) > mostSkyline || in.Height(offsets) <= in.Load() {
+		return offsets
+	}
+	if other := Greedy(ctx, in, Skyline); in.Height(other) < in.Height(offsets) {
+		return other
+	}
+	return offsets
+}
+
+// part is a set of buffers that none of the others meets, an instance of its own.
 type part struct {
 	in      *placement.Instance
-	buffers []int
-	offsets []int64 // by place in buffers
+	buffers []int // in the whole
+	offsets []int64
 	height  int64
 	bound   int64
-	grain   int64
-	tree    *tree   // nil: too large for one, or not needed yet
-	loads   []int64 // by section
-	scratch []int64 // by buffer of the instance
+	rises   placement.Rises
+	mender  *repairer // nil: it does not help
+	tree    *tree     // nil: too large for one, or not needed yet
+	tried   int       // attempts of the tree so far
 }
 
 // split returns the parts of an instance with their offsets.
-func split(in *placement.Instance, offsets []int64) []*part {
+func split(in *placement.Instance, offsets []int64, seed uint64) []*part {
 	ends := make([]int, in.Sections) // the last section of what lives in one
 	for i := range in.Buffers {
 		b := &in.Buffers[i]
 		ends[b.First] = max(ends[b.First], b.Last)
 	}
 	of, parts := make([]*part, in.Sections), []*part{}
-	loads, grain := in.Loads(), in.Grain()
-	scratch := make([]int64, len(in.Buffers))
 	for s, reach := 0, -1; s < in.Sections; s++ {
 		if s > reach {
-			parts = append(parts, &part{in: in, grain: grain, loads: loads, scratch: scratch})
+			parts = append(parts, &part{})
 		}
-		p := parts[len(parts)-1]
-		of[s], reach = p, max(reach, ends[s])
-		p.bound = max(p.bound, loads[s])
+		of[s], reach = parts[len(parts)-1], max(reach, ends[s])
 	}
 	for i := range in.Buffers {
 		p := of[in.Buffers[i].First]
 		p.buffers = append(p.buffers, i)
 		p.offsets = append(p.offsets, offsets[i])
-		p.height = max(p.height, offsets[i]+in.Buffers[i].Size)
 	}
 	for _, p := range parts {
-		p.bound = p.up(p.bound)
+		p.in = in.Of(p.buffers)
+		p.height, p.rises = p.in.Height(p.offsets), p.in.Rises()
+		p.bound = p.rises.Up(p.in.Load())
+		p.mender = newRepairer(p.in, seed)
 	}
 	return parts
 }
 
-// up rounds to the next height that there may be.
-func (p *part) up(h int64) int64 { return (h + p.grain - 1) / p.grain * p.grain }
+// take keeps offsets that are lower.
+func (p *part) take(offsets []int64) { p.offsets, p.height = offsets, p.in.Height(offsets) }
+
+// repair mends the order of first fit, until that helps no more: where nothing is to spare, the
+// tree is better.
+func (p *part) repair(ctx context.Context, round int, enough int64) {
+	if p.mender == nil || round >= mostRounds {
+		return
+	}
+	if better := p.mender.improve(ctx, max(p.bound, enough), p.height, placings(p.in)<<round); better != nil {
+		p.take(better)
+	} else if round > 0 {
+		p.mender = nil
+	}
+}
 
 // firstNodes is how many nodes, beside those of one dive, an attempt has in the
-// first round.
-const firstNodes = 500
+// first round; firstVisits how many sections and buffers all attempts look at there.
+const firstNodes, firstVisits = 500, 10_000_000
 
-// improve tries heights from the bound up to the height there is.
-func (p *part) improve(ctx context.Context, round int, enough int64, seed uint64, report func()) {
+// shares of what lies between bound and height, upside down, are the heights that are tried.
+var shares = []int64{0, 16, 4, 2}
+
+// search tries heights from the bound up to the height there is.
+func (p *part) search(ctx context.Context, round int, enough int64, seed uint64) {
+	if p.tree == nil && round == 0 {
+		p.tree = newTree(p.in)
+	}
 	if p.tree == nil {
-		if p.tree = newTree(p.in, p.buffers); p.tree == nil {
+		return
+	}
+	for visits := int64(firstVisits) << min(round, 40); visits > 0; p.tried++ {
+		bound := max(p.bound, min(enough, p.height-1))
+		if p.height <= bound || ctx.Err() != nil {
 			return
 		}
-	}
-	nodes := int64(len(p.buffers)) + firstNodes<<min(round, 40)
-	for _, share := range []int64{0, 16, 4, 2} {
-		for try := range tries {
-			bound := max(p.bound, min(enough, p.height-p.grain))
-			if p.height <= bound || ctx.Err() != nil {
-				return
-			}
-			target := bound
-			if share > 0 {
-				target = p.up(bound + (p.height-bound)/share)
-			}
-			if target >= p.height {
-				break
-			}
-			p.tree.prepare(try, round, seed)
-			switch p.tree.run(ctx, target, nodes) {
-			case complete:
-				p.tree.offsets(p.scratch)
-				p.height = 0
-				for i, b := range p.buffers {
-					p.offsets[i] = p.scratch[b]
-					if p.in.Buffers[b].Room == 0 {
-						p.offsets[i] = 0
-					}
-					p.height = max(p.height, p.offsets[i]+p.in.Buffers[b].Size)
-				}
-				report()
-			case refuted:
-				p.bound = max(p.bound, p.up(target+1))
-				report()
-			}
+		cycle := p.tried / (tries * len(shares))
+		target := bound
+		if share := shares[p.tried/tries%len(shares)]; share > 0 {
+			target = p.rises.Up(bound + (p.height-bound)/share)
+		}
+		if target >= p.height {
+			continue
+		}
+		p.tree.prepare(p.tried%tries, cycle, seed)
+		nodes := int64(len(p.buffers)) + firstNodes<<min(cycle, 40)
+		verdict := p.tree.run(ctx, target, nodes)
+		visits -= p.tree.visits + 1
+		switch verdict {
+		case complete:
+			offsets := make([]int64, len(p.buffers))
+			p.tree.offsets(offsets)
+			p.take(offsets)
+		case refuted:
+			p.bound = max(p.bound, p.rises.Up(target+1))
 		}
 	}
 }

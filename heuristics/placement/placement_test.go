@@ -2,6 +2,7 @@ package placement_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	view "workbench/model/placement"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 // unlimited is a memory that everything fits in.
@@ -62,10 +64,19 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 		if h := check(t, in, f.Offsets); h != best || float64(f.Bound) != best {
 			t.Fatalf("case %d: found %g, proved %d; the optimum is %g\n%+v", n, h, f.Bound, best, l.Buffers)
 		}
-		for _, place := range []func(*view.Instance, []int) []int64{placement.FirstFit, placement.BestFit} {
+		for _, place := range []func(*view.Instance, []int) []int64{placement.FirstFit, placement.BestFit, placement.Skyline} {
 			if h := check(t, in, placement.Greedy(t.Context(), in, place)); h < best {
 				t.Fatalf("case %d: %g is below the optimum, %g", n, h, best)
 			}
+		}
+		if n%10 == 0 {
+			repaired := placement.Repair(t.Context(), in, placement.Goal{Seed: uint64(n), Rounds: 1})
+			if h := check(t, in, repaired.Offsets); h < best || h != float64(repaired.Height) {
+				t.Fatalf("case %d: the repair says %d and has %g, the optimum is %g", n, repaired.Height, h, best)
+			}
+		}
+		if up := in.Rises().Up(int64(best)); float64(up) != best {
+			t.Fatalf("case %d: the optimum %g is no height that there may be, the next is %d\n%+v", n, best, up, l.Buffers)
 		}
 	}
 	t.Logf("%d of %d optima are above the load", above, cases)
@@ -177,5 +188,67 @@ func TestSearch(t *testing.T) {
 	f := placement.Search(t.Context(), in, placement.Goal{Seed: 1})
 	if h := check(t, in, f.Offsets); h > first || h != float64(f.Height) {
 		t.Errorf("search %g (says %d), first fit %g", h, f.Height, first)
+	}
+}
+
+// What cannot be met in a window is no height of the whole: a few buffers above their
+// load, amid others that take less.
+func TestWindows(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(20, 3))
+	proved := 0
+	cases := testfile.Cases(60)
+	for n := range cases {
+		l := exhaustive.AboveLoad(r)
+		best, _, err := exhaustive.Placement(l, unlimited, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range 300 { // before and after the few
+			from := int64(k%150)*2 - 300
+			if k >= 150 {
+				from += 310
+			}
+			l.Buffers = append(l.Buffers, lifetimes.Buffer{
+				ID: fmt.Sprint("other", k), Lower: from, Upper: from + 1 + r.Int64N(3), Size: float64(r.Int64N(max(1, int64(best)/3))),
+			})
+		}
+		in := view.New(l)
+		f := placement.Least(t.Context(), in, placement.Goal{Rounds: 2})
+		if h := check(t, in, f.Offsets); h < best || float64(f.Bound) > h {
+			t.Fatalf("case %d: height %g, bound %d, the few need %g", n, h, f.Bound, best)
+		}
+		if in.Load() < int64(best) && f.Bound == int64(best) {
+			proved++
+		}
+	}
+	t.Logf("%d of %d are proved above their load", proved, cases)
+	if proved < cases/3 {
+		t.Error("hardly anything is above its load: the cases prove nothing")
+	}
+}
+
+// Every method places what is long and short, large and small, on one address or aligned.
+func TestEveryMethodIsValid(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(20, 4))
+	for n := range testfile.Cases(60) {
+		l := &lifetimes.Lifetimes{Name: "mixed", Align: [...]int64{0, 3, 512}[n%3]}
+		for k := range 1 + r.IntN(400) {
+			from := r.Int64N(1000)
+			l.Buffers = append(l.Buffers, lifetimes.Buffer{
+				ID: fmt.Sprint(k), Lower: from, Upper: from + 1 + int64(math.Pow(1000, r.Float64())), Size: math.Floor(math.Pow(1e9, r.Float64())) - 1,
+			})
+		}
+		in := view.New(l)
+		for _, place := range []func(*view.Instance, []int) []int64{placement.FirstFit, placement.BestFit, placement.Skyline} {
+			for _, o := range placement.Orders() {
+				if h := check(t, in, place(in, placement.Sorted(in, o))); h < float64(in.Load()) {
+					t.Fatalf("case %d, %s: %g is below the load, %d", n, o.Name, h, in.Load())
+				}
+			}
+		}
+		f := placement.Repair(t.Context(), in, placement.Goal{Rounds: 1})
+		check(t, in, f.Offsets)
 	}
 }

@@ -27,7 +27,7 @@ func Search(ctx context.Context, in *placement.Instance, goal Goal) Found {
 			f.Offsets, f.Height, order = offsets, in.Height(offsets), sorted
 		}
 	}
-	r, s := rand.New(rand.NewPCG(goal.Seed, 0)), &shelf{}
+	r, s := rand.New(rand.NewPCG(goal.Seed, 0)), newShelves(in.Sections)
 	enough := max(f.Bound, goal.Enough)
 	current, offsets := slices.Clone(f.Offsets), make([]int64, len(in.Buffers))
 	next := make([]int, len(order))
@@ -36,7 +36,7 @@ func Search(ctx context.Context, in *placement.Instance, goal Goal) Found {
 	for k := 0; k < iterations && ctx.Err() == nil && f.Height > enough; k++ {
 		copy(next, order)
 		shuffle(in, r, next, current, enough)
-		fill(in, next, offsets, s)
+		fill(in, next, offsets, s, math.MaxInt64)
 		c := excess(in, offsets, enough)
 		if h := in.Height(offsets); h < f.Height {
 			f.Height, f.Offsets = h, slices.Clone(offsets)

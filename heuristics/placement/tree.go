@@ -67,6 +67,7 @@ type tree struct {
 	placed  []int32
 
 	nodes, most int64
+	visits      int64 // of sections and items, by all nodes: what a run has cost
 	ctx         context.Context
 }
 
@@ -149,11 +150,11 @@ const (
 // mostMeets is how many pairs of buffers alive together a tree has room for.
 const mostMeets = 30_000_000
 
-// newTree returns a tree for some buffers, or nil if too many pairs of them are
+// newTree returns a tree for an instance, or nil if too many pairs of its buffers are
 // alive together.
-func newTree(in *placement.Instance, buffers []int) *tree {
+func newTree(in *placement.Instance) *tree {
 	t := &tree{in: in, failures: map[int64]map[[2]uint64]struct{}{}}
-	for _, i := range buffers {
+	for i := range in.Buffers {
 		b := &in.Buffers[i]
 		if b.Room > 0 {
 			t.items = append(t.items, item{first: b.First, last: b.Last, size: b.Size, room: b.Room, buffer: i})
@@ -238,7 +239,7 @@ func (t *tree) run(ctx context.Context, limit, nodes int64) verdict {
 		t.failed = map[[2]uint64]struct{}{}
 		t.failures[limit] = t.failed
 	}
-	t.ctx, t.limit, t.nodes, t.most = ctx, limit, 0, nodes
+	t.ctx, t.limit, t.nodes, t.most, t.visits = ctx, limit, 0, nodes, 0
 	t.reset()
 	if !t.settle(0, t.in.Sections) {
 		return refuted

@@ -16,6 +16,7 @@ func (t *tree) node(lo, hi int) verdict {
 	if parts > 1 {
 		return t.split(lo, hi)
 	}
+	t.visits += int64(hi-lo) + int64(t.first[hi]-t.first[lo])
 	key := t.state(lo, hi)
 	if _, ok := t.failed[key]; ok {
 		return refuted

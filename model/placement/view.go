@@ -137,19 +137,53 @@ func (in *Instance) spares() []int64 {
 // the literature where Align is 1.
 func (in *Instance) Load() int64 { return slices.Max(in.Loads()) }
 
-// Grain returns the greatest number that divides the sizes and rooms of all
-// buffers: where every buffer lies on 0 or on another, heights are multiples of
-// it. 1 if no buffer has a size.
-func (in *Instance) Grain() int64 {
-	var g int64
+// Of returns the instance of some of the buffers, in this order. O(n log n).
+func (in *Instance) Of(buffers []int) *Instance {
+	l := &lifetimes.Lifetimes{Align: in.Lifetimes.Align, Unit: in.Lifetimes.Unit, Buffers: make([]lifetimes.Buffer, len(buffers))}
+	for k, i := range buffers {
+		l.Buffers[k] = in.Lifetimes.Buffers[i]
+	}
+	return New(l)
+}
+
+// Rises are the heights that there may be where every buffer lies on 0 or on another,
+// as those of some placement of least height do: the size of a buffer and a multiple of
+// the greatest number that divides all rooms.
+type Rises struct {
+	step  int64
+	rests []int64 // of sizes by step, rising
+}
+
+// Rises returns them. O(n log n).
+func (in *Instance) Rises() Rises {
+	r := Rises{}
 	for i := range in.Buffers {
-		for _, x := range [2]int64{in.Buffers[i].Size, in.Buffers[i].Room} {
-			for x != 0 {
-				g, x = x, g%x
-			}
+		for x := in.Buffers[i].Room; x != 0; {
+			r.step, x = x, r.step%x
 		}
 	}
-	return max(g, 1)
+	r.step = max(r.step, 1)
+	for i := range in.Buffers {
+		if b := &in.Buffers[i]; b.Room > 0 {
+			r.rests = append(r.rests, b.Size%r.step)
+		}
+	}
+	slices.Sort(r.rests)
+	r.rests = slices.Compact(r.rests)
+	return r
+}
+
+// Up returns the least of these heights that is no lower than h.
+func (r Rises) Up(h int64) int64 {
+	if len(r.rests) == 0 {
+		return h
+	}
+	whole := h / r.step * r.step
+	k, _ := slices.BinarySearch(r.rests, h-whole)
+	if k < len(r.rests) {
+		return whole + r.rests[k]
+	}
+	return whole + r.step + r.rests[0]
 }
 
 // Height returns what buffers at these offsets reach up to.

@@ -1,0 +1,122 @@
+package placement
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+
+	"workbench/model/placement"
+)
+
+// A repairer places buffers in an order, each as low as it fits under a limit, and
+// mends the order where one does not: it goes back to the last state in which that one
+// had room, or further, and places it there. These are the decisions and the backjumps
+// of TelaMalloc (Maas, Beaugnon, Chauhan and Ilbeyi, TelaMalloc: Efficient On-Chip Memory
+// Allocation for Production Machine Learning Accelerators, ASPLOS 2023, §5): the
+// conflict names what has to be placed earlier, "major backtracks" go on from there.
+// There a solver of constraints keeps the domains of all offsets and says earlier
+// that something has no room; here a buffer is tried when it comes, which costs a first
+// fit a step. How far it goes beyond the conflict is random, there it is learned.
+type repairer struct {
+	in      *placement.Instance
+	r       *rand.Rand
+	on      *shelves
+	some    *shelf
+	offsets []int64
+}
+
+func newRepairer(in *placement.Instance, seed uint64) *repairer {
+	return &repairer{
+		in: in, r: rand.New(rand.NewPCG(seed, 1)), on: newShelves(in.Sections), some: &shelf{},
+		offsets: make([]int64, len(in.Buffers)),
+	}
+}
+
+// under looks for offsets below a limit, from an order on, which it changes. It places
+// so many buffers at most, and reports whether they are found.
+func (x *repairer) under(ctx context.Context, order []int, limit int64, placings int) bool {
+	for placings > 0 && ctx.Err() == nil {
+		k := fill(x.in, order, x.offsets, x.on, limit)
+		if k == len(order) {
+			return true
+		}
+		placings -= k + 1
+		i, to := order[k], x.before(order[:k], order[k], limit)
+		for to > 0 && x.r.IntN(4) > 0 {
+			to -= min(to, 1+x.r.IntN(1+to/8))
+		}
+		copy(order[to+1:k+1], order[to:k])
+		order[to] = i
+	}
+	return false
+}
+
+// before returns after how many of the placed ones there is last room for buffer i.
+// O(n log n).
+func (x *repairer) before(placed []int, i int, limit int64) int {
+	b := &x.in.Buffers[i]
+	low, high := 0, max(0, len(placed)-1)
+	for low < high {
+		middle := (low + high + 1) / 2
+		x.some.clear()
+		for _, j := range placed[:middle] {
+			if c := &x.in.Buffers[j]; c.Room > 0 && c.Meets(b) {
+				x.some.put(c, x.offsets[j])
+			}
+		}
+		if x.some.gap(b.First, b.Last, b.Room)+b.Size <= limit {
+			low = middle
+		} else {
+			high = middle - 1
+		}
+	}
+	return low
+}
+
+// improve looks for offsets lower than height, from a quarter of the way to a bound on, and
+// returns the lowest found; nil: none. An order that has been mended for one limit is
+// mended further for the next. It places some placings buffers in all.
+func (x *repairer) improve(ctx context.Context, bound, height int64, placings int) []int64 {
+	var best []int64
+	for _, o := range Orders() {
+		order := Sorted(x.in, o)
+		for height > bound {
+			limit := min(height-1, bound+(height-bound)/4*3)
+			if !x.under(ctx, order, limit, placings/len(Orders())) {
+				break
+			}
+			best, height = slices.Clone(x.offsets), x.in.Height(x.offsets)
+		}
+	}
+	return best
+}
+
+// placings is how many buffers are placed in the first round of a repair: mendings of each,
+// less where there are many, but all of them some times.
+func placings(in *placement.Instance) int {
+	const mendings, most, least = 1000, 400_000, 20
+	n := len(in.Buffers)
+	return max(min(mendings*n, most), least*n)
+}
+
+// Repair is first fit, then [repairer] by rounds, each twice as long as the one before.
+// It ends with ctx, at a height of enough, or after goal.Rounds.
+func Repair(ctx context.Context, in *placement.Instance, goal Goal) Found {
+	f := Found{Offsets: Greedy(ctx, in, FirstFit), Bound: in.Load()}
+	f.Height = in.Height(f.Offsets)
+	x := newRepairer(in, goal.Seed)
+	enough := max(f.Bound, goal.Enough)
+	for round := 0; f.Height > enough && ctx.Err() == nil && round < mostRounds && (goal.Rounds == 0 || round < goal.Rounds); round++ {
+		if better := x.improve(ctx, enough, f.Height, placings(in)<<round); better != nil {
+			f.Offsets, f.Height = better, in.Height(better)
+			if goal.OnProgress != nil {
+				goal.OnProgress(f.Height, f.Bound)
+			}
+		}
+	}
+	return f
+}
+
+// mostRounds is how many rounds a repair has at most: what it has not found then, it
+// hardly will.
+const mostRounds = 12

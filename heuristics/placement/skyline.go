@@ -1,0 +1,105 @@
+package placement
+
+import "workbench/model/placement"
+
+// Skyline is the best fit of Burke, Kendall and Whitwell, A New Placement Heuristic for
+// the Orthogonal Stock-Cutting Problem, Operations Research 52(4), 2004, as Sekiyama,
+// Imai and Negishi, Profile-guided memory optimization for deep neural networks, 2018,
+// §3.2, have it for memory: of the skyline, what the placed buffers reach up to at each
+// time, the lowest stretch takes the first buffer of an order that lives within it; if
+// there is none, it is lifted to the lower of its neighbours. Theirs is the order by
+// lifetime; we take the usual ones. Nothing is ever placed below the skyline.
+// O(n·(n + stretches)).
+func Skyline(in *placement.Instance, order []int) []int64 {
+	offsets := make([]int64, len(in.Buffers))
+	left := make([][]int, in.Sections) // by first section, in the order
+	count := 0
+	for _, i := range order {
+		if b := &in.Buffers[i]; b.Room > 0 {
+			left[b.First] = append(left[b.First], i)
+			count++
+		}
+	}
+	rank := make([]int, len(in.Buffers))
+	for k, i := range order {
+		rank[i] = k
+	}
+	line := []interval{{0, 0, 0, int32(in.Sections) - 1}} // low: what it reaches up to
+	for count > 0 {
+		k := 0
+		for j := range line {
+			if line[j].low < line[k].low {
+				k = j
+			}
+		}
+		i := within(in, left, rank, line[k])
+		if i < 0 {
+			line = lift(line, k)
+			continue
+		}
+		count--
+		offsets[i] = line[k].low
+		line = raise(line, k, &in.Buffers[i])
+	}
+	return offsets
+}
+
+// within takes the first buffer of the order that lives within a stretch, -1: there is none.
+func within(in *placement.Instance, left [][]int, rank []int, x interval) int {
+	best, at, place := -1, 0, 0
+	for s := int(x.first); s <= int(x.last); s++ {
+		for k, i := range left[s] {
+			if in.Buffers[i].Last <= int(x.last) {
+				if best < 0 || rank[i] < rank[best] {
+					best, at, place = i, s, k
+				}
+				break // the others of this section come later
+			}
+		}
+	}
+	if best >= 0 {
+		left[at] = append(left[at][:place], left[at][place+1:]...)
+	}
+	return best
+}
+
+// raise puts a buffer on stretch k, which falls into up to three.
+func raise(line []interval, k int, b *placement.Buffer) []interval {
+	x := line[k]
+	parts := make([]interval, 0, 3)
+	if int(x.first) < b.First {
+		parts = append(parts, interval{x.low, 0, x.first, int32(b.First) - 1})
+	}
+	parts = append(parts, interval{x.low + b.Room, 0, int32(b.First), int32(b.Last)})
+	if b.Last < int(x.last) {
+		parts = append(parts, interval{x.low, 0, int32(b.Last) + 1, x.last})
+	}
+	return join(append(line[:k:k], append(parts, line[k+1:]...)...), max(k-1, 0))
+}
+
+// lift raises the lowest stretch, k, to the lower of its neighbours. There is one while
+// buffers are left: any of them lives within the whole.
+func lift(line []interval, k int) []interval {
+	to := int64(none)
+	if k > 0 {
+		to = line[k-1].low
+	}
+	if k+1 < len(line) {
+		to = min(to, line[k+1].low)
+	}
+	line[k].low = to
+	return join(line, max(k-1, 0))
+}
+
+// join makes stretches of one height one, from stretch k on, up to four of them.
+func join(line []interval, k int) []interval {
+	for range 4 {
+		if k+1 < len(line) && line[k].low == line[k+1].low {
+			line[k].last = line[k+1].last
+			line = append(line[:k+1], line[k+2:]...)
+		} else {
+			k++
+		}
+	}
+	return line
+}
