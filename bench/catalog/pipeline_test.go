@@ -168,6 +168,31 @@ func TestPipelineIsNoWorseThanItsParts(t *testing.T) {
 	}
 }
 
+// On graphs search begins with what the methods found that it is made of: where memory is
+// short, what layers keep in its own stages may not fit, and used to be all it tried.
+func TestGraphPipelineIsNoWorseThanItsParts(t *testing.T) {
+	t.Parallel()
+	in, err := run.Load("zoo:vgg16?as=graph", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	problem, search := find(t, plan.Pipeline, "search")
+	low, high := problem.Range(in)
+	for _, part := range testfile.Few(1, 0.2, 0.4, 0.05) {
+		s := run.Setting{Platform: platform.Platform{Memory: math.Floor(low + part*(high-low)), Bandwidth: 12e9, Processors: 4, WeightCopies: 3}}
+		all := run.Run(t.Context(), problem, search, in, s)
+		if all.Objective == nil {
+			t.Fatal(all.Error)
+		}
+		for _, name := range []string{"1f1b-star", "k-periodic", "madpipe"} {
+			_, m := find(t, plan.Pipeline, name)
+			if one := run.Run(t.Context(), problem, m, in, s); one.Objective == nil || *all.Objective > *one.Objective*(1+run.Exactness) {
+				t.Errorf("%g of the range: search %v, %s %v (%s)", part, *all.Objective, name, one.Objective, one.Error)
+			}
+		}
+	}
+}
+
 // At the least memory, which is known exactly, there is a plan, and a unit below it
 // every method proves that there is none, in both models of memory.
 func TestPipelineAtLeastMemory(t *testing.T) {

@@ -136,8 +136,8 @@ func pipelineBound() func(*run.Instance, run.Setting) run.Bound {
 
 // pipelineMethods is the table of methods for pipelines.
 func PipelineMethods() []*run.Method {
-	heuristic := func(name, source, summary, complexity string, work pipegraph.Method) *run.Method {
-		return heuristic(name, source, summary, complexity, onLayers(work))
+	heuristic := func(name, source, summary, complexity string, work pipegraph.Method, first ...pipegraph.Method) *run.Method {
+		return heuristic(name, source, summary, complexity, onLayers(name, work, first...))
 	}
 	return []*run.Method{
 		heuristic("pipedream", "PipeDream, [004] 6.5", "its partition, with and without its memory model, and eager 1F1B for each number of mini-batches in flight, simulated for 500", "O(P·n²) and the simulations", pipeline.PipeDream),
@@ -149,7 +149,7 @@ func PipelineMethods() []*run.Method {
 		heuristic("k-periodic", "[004] Thm 16", "1F1B* with every (k+1)-th mini-batch left out", "O(P²·n²·log)", pipeline.KPeriodic),
 		heuristic("madpipe", "[004] ch. 7", "MadPipe's program with a fine grid, one processor with several stages, and a list scheduler", "O(P·n²·grid) a period, and the schedules", pipeline.MadPipe),
 		heuristic("madpipe-paper", "[004] 7.3", "one allocation of MadPipe's program with the grid of the thesis, scheduled by the list scheduler", "O(P·n²·grid) a period, and a schedule", pipeline.MadPipePaper),
-		heuristic("search", "ours", "moves layers and stages between processors, from the best of the others, and beam searches over allocations", "a schedule a move, O(200·n³) a beam", pipeline.Search),
+		heuristic("search", "ours", "moves layers and stages between processors, from the best of the others, and beam searches over allocations", "a schedule a move, O(200·n³) a beam", pipeline.Search, pipeline.OneFOneBStar, pipeline.KPeriodic, pipeline.MadPipe),
 		{
 			Takes: []string{chain.Kind},
 			Name:  "madpipe-milp", Kind: run.Heuristic, Source: "[004] 7.1, 7.2", Solver: true,

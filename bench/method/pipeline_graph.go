@@ -2,6 +2,7 @@ package method
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"workbench/bench/run"
@@ -35,8 +36,9 @@ func forwardOf(in *run.Instance) forward {
 }
 
 // onLayers is a planner for chains and graphs from one for chains: of a graph, in some
-// orders of its operations, which share the time that there is.
-func onLayers(work pipegraph.Method) planner {
+// orders of its operations, which share the time that there is, and after those that are
+// to come first there.
+func onLayers(name string, work pipegraph.Method, first ...pipegraph.Method) planner {
 	return func(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
 		o := pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()}
 		if in.Graph() == nil {
@@ -54,16 +56,24 @@ func onLayers(work pipegraph.Method) planner {
 			lattice = nil // nothing is cut, or there is no time for more than one order
 		}
 		orders := pipegraph.Orders(f.view, lattice, s.Platform, o)
-		left := pipegraph.Runs * len(orders)
-		return pipegraph.On(f.view, s.Platform, o, orders, func(c *chain.Chain, p platform.Platform, o pipeline.Options) (*plan.Plan, error) {
-			if end, limited := ctx.Deadline(); limited {
-				share, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
-				defer cancel()
-				o.Stop = share.Done()
+		methods := append(slices.Clone(first), work)
+		left := pipegraph.Runs * len(orders) * len(methods)
+		for k, work := range methods {
+			methods[k] = func(c *chain.Chain, p platform.Platform, o pipeline.Options) (*plan.Plan, error) {
+				if end, limited := ctx.Deadline(); limited {
+					share, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
+					defer cancel()
+					o.Stop = share.Done()
+				}
+				left--
+				return work(c, p, o)
 			}
-			left--
-			return work(c, p, o)
-		})
+		}
+		out, err := pipegraph.On(f.view, s.Platform, o, orders, methods...)
+		if err == nil {
+			out.Method = name
+		}
+		return out, err
 	}
 }
 

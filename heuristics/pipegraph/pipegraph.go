@@ -29,61 +29,102 @@ const MostIdeals = 4000
 // A Method plans a chain.
 type Method func(*chain.Chain, platform.Platform, pipeline.Options) (*plan.Plan, error)
 
-// Runs is how many runs of its method [On] takes at most for an order.
-const Runs = 4
+// Runs is how many runs of each method [On] takes at most for an order.
+const Runs = 5
 
-// On returns the best plan that a method for chains finds for the graph in one of some
-// orders. What a layer keeps depends on the stages that it looks for, so each order is
-// tried with layers that keep what nobody before them does, which may be less than they
-// keep in the stages found: what then does not fit is dropped; else with layers that
-// keep all that their backwards read, which is more; and then, while that helps, with
-// what they keep in the best stages so far. The error wraps [plan.ErrNoPlan], or is of
-// the input; that nothing fits in some orders proves nothing. It takes as long as
-// [Runs] of the method an order.
-func On(v *ideals.View, p platform.Platform, o pipeline.Options, orders [][]int, method Method) (*plan.Plan, error) {
+// On returns the best plan that methods for chains find for the graph in some orders.
+// Each method tries every order, beginning with the stages that those before it found
+// best there, so that it is no worse than they are. The error wraps [plan.ErrNoPlan], or is of the
+// input; that nothing fits in some orders proves nothing. It takes as long as [Runs] of
+// each method an order.
+func On(v *ideals.View, p platform.Platform, o pipeline.Options, orders [][]int, methods ...Method) (*plan.Plan, error) {
+	found := make([]*plan.Plan, len(orders))
 	var best *plan.Plan
 	var why error
-	for _, order := range orders {
-		var here *plan.Plan // the best of this order
-		// try reports whether it has found a better one.
-		try := func(keeping ideals.Keeping, stages []plan.Stage) (bool, error) {
-			found, err := method(v.Chain(order, keeping, stages), p, o)
-			if err != nil {
-				if !errors.Is(err, plan.ErrNoPlan) && !errors.As(err, new(*plan.Infeasible)) {
-					return false, err
-				}
-				why = err
-				return false, nil
-			}
-			fits, err := finish(v, order, found)
-			if err != nil || !fits || here != nil && found.Claims.Makespan >= here.Claims.Makespan {
-				return false, err
-			}
-			here = found
-			return true, nil
-		}
-		better, err := try(ideals.Once, nil)
-		if err != nil {
-			return nil, err
-		}
-		if !better {
-			if better, err = try(ideals.Each, nil); err != nil {
+	for _, method := range methods {
+		for k, order := range orders {
+			w := &ordered{View: v, p: p, o: o, order: order, method: method}
+			if err := w.plan(found[k]); err != nil {
 				return nil, err
 			}
-			for run := 2; better && run < Runs; run++ {
-				if better, err = try(ideals.Stages, here.Allocation); err != nil {
-					return nil, err
-				}
+			if w.why != nil {
+				why = w.why
 			}
-		}
-		if here != nil && (best == nil || here.Claims.Makespan < best.Claims.Makespan) {
-			best = here
+			if shorter(w.best, found[k]) {
+				found[k] = w.best
+			}
+			if shorter(w.best, best) {
+				best = w.best
+			}
 		}
 	}
 	if best == nil {
 		return nil, fmt.Errorf("%w in the %d orders of the operations that were tried; of the last: %v", plan.ErrNoPlan, len(orders), why)
 	}
 	return best, nil
+}
+
+// shorter reports whether p is a plan and better than q, if that is one.
+func shorter(p, q *plan.Plan) bool {
+	return p != nil && (q == nil || p.Claims.Makespan < q.Claims.Makespan)
+}
+
+// ordered is a graph in an order, and a method that plans it.
+type ordered struct {
+	*ideals.View
+	p      platform.Platform
+	o      pipeline.Options
+	order  []int
+	method Method
+	best   *plan.Plan
+	why    error // there was none
+}
+
+// plan looks for the best plan. What a layer keeps depends on the stages that it looks for, so
+// it is tried with what layers keep in the stages of another plan, if there is one;
+// with layers that keep what nobody before them does, which may be less than they keep in
+// the stages found: what then does not fit is dropped; else with layers that keep all
+// that their backwards read, which is more; and then, while that helps, with what they
+// keep in the best stages so far. The error is of the input.
+func (w *ordered) plan(other *plan.Plan) error {
+	better := false
+	try := func(keeping ideals.Keeping, stages []plan.Stage) error {
+		found, err := w.try(keeping, stages)
+		better = better || found
+		return err
+	}
+	if other != nil {
+		if err := try(ideals.Stages, other.Allocation); err != nil {
+			return err
+		}
+	}
+	fits, err := w.try(ideals.Once, nil)
+	if better = better || fits; err == nil && !fits {
+		err = try(ideals.Each, nil)
+	}
+	for run := 3; err == nil && better && run < Runs; run++ {
+		better = false
+		err = try(ideals.Stages, w.best.Allocation)
+	}
+	return err
+}
+
+// try reports whether the method has found a better plan that fits.
+func (w *ordered) try(keeping ideals.Keeping, stages []plan.Stage) (bool, error) {
+	found, err := w.method(w.Chain(w.order, keeping, stages), w.p, w.o)
+	if err != nil {
+		if !errors.Is(err, plan.ErrNoPlan) && !errors.As(err, new(*plan.Infeasible)) {
+			return false, err
+		}
+		w.why = err
+		return false, nil
+	}
+	fits, err := finish(w.View, w.order, found)
+	if err != nil || !fits || !shorter(found, w.best) {
+		return false, err
+	}
+	w.best = found
+	return true, nil
 }
 
 // finish makes a plan of a chain one of the graph, and reports whether it fits.
