@@ -58,10 +58,13 @@ func OutlineOf(in *run.Instance) *Outline {
 	return o
 }
 
-// holds is why nothing fits in less than the least memory: the views of problems say
-// so before a method begins.
+// holds is what takes the least memory. Where nothing fits in less, the views of problems
+// say so before a method begins.
 func holds(p *run.Problem, in *run.Instance, least float64) string {
-	if least < 1 {
+	switch {
+	case p.Holds != nil:
+		return p.Holds(in)
+	case least < 1:
 		return ""
 	}
 	s := run.Setting{Platform: platform.Platform{ // a unit less

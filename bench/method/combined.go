@@ -40,6 +40,7 @@ func RematOffload() *run.Problem {
 		Moved:     activationsMoved,
 		Memory:    "20%", Bandwidth: "12GB/s",
 		Range:   func(in *run.Instance) (low, high float64) { return combinedview.Range(in.Chain()) },
+		Holds:   func(in *run.Instance) string { return combinedview.Holds(in.Chain()) },
 		Fit:     linkFit(func(c *chain.Chain) float64 { _, high := combinedview.Range(c); return high }),
 		Bound:   combinedBound(),
 		Methods: CombinedMethods,

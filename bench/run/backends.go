@@ -57,6 +57,16 @@ func Backend(name string, isolated bool) (solvers.Backend, error) {
 	return nil, InputError(fmt.Errorf("unknown backend %q: %s", name, nearest.Hint(name, BackendNames())))
 }
 
+// available returns why a backend of the table is not there, nil if it is.
+func available(name string) error {
+	for _, b := range Backends() {
+		if b.Name == name {
+			return b.Available()
+		}
+	}
+	return nil
+}
+
 // ServeChild runs the solve that a parent process wants of this one and exits,
 // or returns at once if this process is no such child. Programs that use
 // isolated backends, tests among them, call it first.

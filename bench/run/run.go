@@ -78,6 +78,11 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 		r.Ended = ended(ctx, r, &Outcome{}, s)
 		return r
 	}
+	if m.Solver && out.Solver == nil && s.Backend != nil {
+		if err := available(s.Backend.Name()); err != nil {
+			out.Remark("the MILP was skipped: " + err.Error())
+		}
+	}
 	defer func() { r.Ended = ended(ctx, r, out, s) }()
 	return r.settle(in, m, out, closed)
 }

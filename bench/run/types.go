@@ -72,6 +72,9 @@ type Problem struct {
 	// Range returns the least memory for which a plan exists and the memory
 	// beyond which more does not help, in bytes: what percentages refer to.
 	Range func(*Instance) (low, high float64)
+	// Holds says what takes the low end of Range where less may do; nil: below it nothing
+	// fits, and methods say why.
+	Holds func(*Instance) string
 	// Apart says that memory is that of activations, as in the papers: weights and
 	// what goes with them are resident and counted apart, see Budget.
 	Apart bool

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -83,6 +84,9 @@ func (m *measurer) pairs(in *run.Instance) (all []pair) {
 			continue
 		}
 		r := run.Run(m.ctx, m.problem, whole, in, m.setting)
+		if errors.Is(r.Err, run.ErrInput) {
+			continue // too long for it
+		}
 		for _, name := range whole.Parts {
 			part := m.method(name)
 			if !part.Accepts(in) {

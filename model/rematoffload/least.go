@@ -13,9 +13,32 @@ import (
 // [Least] does. c must be valid. O(N).
 func Range(c *chain.Chain) (low, high float64) {
 	v := NewView(c)
-	// Recompute everything: before B_ℓ, F_ck 1, F_none 2 .. ℓ-1, F_all ℓ, beside
-	// a_0 and δ_ℓ; the loss's gradient counts from its backward on.
-	forward := 0.0 // most of F_1 .. F_ℓ-1
+	low, _ = v.low()
+	kept := v.A[0]
+	for l := 1; l <= v.N; l++ {
+		high = max(high, kept+v.NeedAll(l))
+		kept += v.Abar[l]
+		high = max(high, kept+v.Delta[l]+v.Delta[l-1]+v.OB[l])
+	}
+	return low, max(low, high)
+}
+
+// Holds says which operation takes the low end of [Range]. c must be valid. O(N).
+func Holds(c *chain.Chain) string {
+	_, why := NewView(c).low()
+	return why
+}
+
+// low is the low end of Range and the operation that takes it: everything is computed again,
+// before B_ℓ F_ck 1, F_none 2 .. ℓ-1, F_all ℓ, beside a_0 and δ_ℓ; the loss's gradient
+// counts from its backward on.
+func (v *Instance) low() (low float64, why string) {
+	takes := func(memory float64, format string, l int) {
+		if memory > low || why == "" {
+			low, why = memory, "where all is computed again for each backward, "+fmt.Sprintf(format, l)
+		}
+	}
+	forward, first := 0.0, 0 // most of F_1 .. F_ℓ-1, and which it is
 	for l := 1; l <= v.N; l++ {
 		gradient := v.Delta[l]
 		if l == v.N {
@@ -25,16 +48,14 @@ func Range(c *chain.Chain) (low, high float64) {
 		if l > 1 {
 			beside += v.A[l-1]
 		}
-		low = max(low, forward+gradient, beside+v.NeedAll(l)+gradient, beside+v.NeedBackward(l))
-		forward = max(forward, beside+v.A[l]+v.OF[l])
+		takes(forward+gradient, "F_%d needs its input and its output beside a_0 and a gradient", first)
+		takes(beside+v.NeedAll(l)+gradient, "F_all_%d needs its input and what its backward needs beside a_0 and a gradient", l)
+		takes(beside+v.NeedBackward(l), "B_%d needs its input, what F_all saves and two gradients beside a_0", l)
+		if x := beside + v.A[l] + v.OF[l]; x > forward || l == 1 {
+			forward, first = x, l
+		}
 	}
-	kept := v.A[0]
-	for l := 1; l <= v.N; l++ {
-		high = max(high, kept+v.NeedAll(l))
-		kept += v.Abar[l]
-		high = max(high, kept+v.Delta[l]+v.Delta[l-1]+v.OB[l])
-	}
-	return low, max(low, high)
+	return low, why
 }
 
 // Least returns the least memory in bytes for which a plan exists when there is
