@@ -58,6 +58,8 @@ type seen struct {
 	Searched  string
 	Next      string
 	Aria      string
+	Headless  []string
+	Focus     []string
 }
 
 // steps are what a reader does. They are added to the page behind its script.
@@ -123,6 +125,29 @@ const steps = `
     choose.dispatchEvent(new Event("change"));
     s.Legends = all(".figures .chart:first-child .u-legend .u-label").map(e => e.textContent);
     s.Chart = document.querySelector(".tradeoff h4").textContent;
+    // By keys: what has the focus is what was pressed, or what comes of it.
+    const press = e => { e.focus(); e.click(); return document.activeElement; };
+    s.Headless = all("th:not(.u-legend th)").filter(th => !th.querySelector("button")).map(th => th.textContent);
+    await go("#runs?p=0");
+    s.Focus = [];
+    const [back, next] = all("#runs-table .pager button"), sort = all("th button", table)[3];
+    if (press(sort) !== sort) s.Focus.push("sorting");
+    if (press(back) === back && !back.disabled) s.Focus.push("a page before the first");
+    while (!next.disabled) press(next);
+    if (document.activeElement !== back) s.Focus.push("the last page");
+    while (!back.disabled) press(back);
+    if (document.activeElement !== next) s.Focus.push("the first page");
+    const curve = document.querySelector(".u-legend .u-series:nth-child(2)");
+    curve.querySelector("th").focus();
+    document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true}));
+    if (document.activeElement !== curve.querySelector("th") || !curve.classList.contains("u-off")) s.Focus.push("a curve of a figure");
+    const run = table.querySelector("tbody a");
+    press(run);
+    await wait();
+    if (!dialog.open || !dialog.contains(document.activeElement)) s.Focus.push("into the dialog");
+    press(all("button", dialog).find(b => b.textContent === "close"));
+    await wait();
+    if (dialog.open || document.activeElement !== run) s.Focus.push("out of the dialog");
   } catch (e) { errors.push(String(e)); }
   s.Errors = errors;
   document.body.dataset.seen = btoa(unescape(encodeURIComponent(JSON.stringify(s))));
@@ -188,6 +213,8 @@ func TestInABrowser(t *testing.T) {
 				t.Errorf("not sorted: %v", s.SortedUp)
 			}
 			check("sorted, as a screen reader hears it", s.Aria, "ascending")
+			check("columns that no key sorts", s.Headless, []string{})
+			check("focus is lost by", s.Focus, []string{})
 			check("one case", s.OneCase, fmt.Sprintf("12 of %d, of one case", total))
 			check("search", s.Searched, fmt.Sprintf("8 of %d", total))
 			check("dialog", s.Dialog, true)

@@ -103,8 +103,11 @@
       })));
       body.replaceChildren(...rows);
       where.textContent = list.length === 0 ? "none" : (page * size + 1) + " to " + Math.min(list.length, (page + 1) * size) + " of " + list.length;
+      const here = document.activeElement;
       back.disabled = page === 0;
       next.disabled = (page + 1) * size >= list.length;
+      if (here === next && next.disabled) back.focus(); // or keys would begin at the top of the page again
+      if (here === back && back.disabled) next.focus();
     }
     // show takes the numbers, and the name of a column to sort by, with - for the largest first.
     return {show(numbers, sorting) {
@@ -296,6 +299,16 @@
       const run = nearest[0].runs[nearest[0].x.indexOf(columns[0][k])];
       if (run >= 0) location.hash = "#run=" + run;
     });
+    // The legend shows and hides curves by a click, and by keys.
+    for (const name of [...u.root.querySelectorAll(".u-series > th")].slice(1)) {
+      name.tabIndex = 0;
+      name.setAttribute("role", "button");
+      name.addEventListener("keydown", e => {
+        if (e.key !== "Enter" && e.key !== " ") return;
+        e.preventDefault();
+        name.click();
+      });
+    }
     charts.push([u, holder]);
     fit();
   }
