@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"workbench/bench/run"
 	"workbench/bench/timeline"
 	"workbench/heuristics/combined"
+	"workbench/heuristics/linkgraph"
 	"workbench/heuristics/offload"
 	"workbench/ilp/rematoffload"
 	ilpweights "workbench/ilp/weights"
@@ -19,6 +21,7 @@ import (
 	"workbench/model/proof"
 	combinedview "workbench/model/rematoffload"
 	"workbench/model/subject"
+	"workbench/model/training"
 )
 
 // pofoSlots is the N of [004] 4.2.4: a finer division does not improve plans.
@@ -32,19 +35,20 @@ func RematOffload() *run.Problem {
 		Title:     "which activations go to the host and which are computed again",
 		Source:    "[004] ch. 4",
 		Objective: "makespan of a training step, seconds",
-		Takes:     []string{chain.Kind},
+		Takes:     []string{chain.Kind, training.Kind},
 		Apart:     true,
 		Word:      "makespan",
-		Defaults:  []string{"remat-offload-milp"},
+		Defaults:  []string{"remat-offload-milp", "search"},
 		Example:   "zoo:resnet50?image=500&batch=16",
 		Moved:     activationsMoved,
 		Memory:    "20%", Bandwidth: "12GB/s",
-		Range:   func(in *run.Instance) (low, high float64) { return combinedview.Range(in.Chain()) },
-		Holds:   func(in *run.Instance) string { return combinedview.Holds(in.Chain()) },
-		Fit:     linkFit(func(c *chain.Chain) float64 { _, high := combinedview.Range(c); return high }),
+		Range:   combinedRange,
+		Holds:   combinedHolds,
+		Fit:     combinedFit,
 		Bound:   combinedBound(),
 		Methods: CombinedMethods,
 		Does: run.Counts(
+			run.Count{Word: "computations", Ops: []string{plan.OpC}},
 			run.Count{Word: "F_all", Ops: []string{plan.OpFAll}},
 			run.Count{Word: "F_ck", Ops: []string{plan.OpFCk}},
 			run.Count{Word: "F_none", Ops: []string{plan.OpFNone}},
@@ -55,21 +59,38 @@ func RematOffload() *run.Problem {
 		),
 		Times:    movedToHost(true),
 		Timeline: timeline.Offloading(), Tensors: allocator.OfRematOffload,
-		Subjects: []*subject.Subject{subject.RematOffload()},
+		Subjects: []*subject.Subject{subject.RematOffload(), subject.Linked()},
 		Tiny:     map[string]string{chain.Kind: "zoo:table1-gpt2?depth=3&batch=16"},
 	}
 }
 
 func combinedBound() func(*run.Instance, run.Setting) run.Bound {
-	return closedForms(combinedview.Problem, computations, ofChain(combinedview.Bounds))
+	chains := ofChain(combinedview.Bounds)
+	return closedForms(combinedview.Problem, computations, func(in *run.Instance, s run.Setting) ([]run.Bound, error) {
+		if isStep(in) {
+			return linkedBounds(in, s)
+		}
+		return chains(in, s)
+	})
 }
+
+// combinedFit checks that one can calculate with an instance and a platform.
+func combinedFit(in *run.Instance, p platform.Platform) error {
+	if isStep(in) {
+		return stepFit(in, p)
+	}
+	return linkFit(func(c *chain.Chain) float64 { _, high := combinedview.Range(c); return high })(in, p)
+}
+
+// ofBoth are the methods that chains and training steps have.
+var ofBoth = []string{"pure-remat", "pure-offload", "search"}
 
 // combinedMethods is the table of methods for rematerialization with
 // offloading.
 func CombinedMethods() []*run.Method {
 	methods := []*run.Method{
-		heuristic("pure-remat", "[004] Thm 6", "nothing is sent: the best memory-persistent plan", "as persistent of remat", limited(combined.PureRemat)),
-		heuristic("pure-offload", "[004] 3.3", "nothing is computed again: dynprog of activation-offload", "as dynprog of activation-offload", pureOffload(limited(offload.DynProg))),
+		heuristic("pure-remat", "[004] Thm 6", "nothing is sent: the best memory-persistent plan, of a training step that of the search of remat", "as persistent of remat", either(limited(combined.PureRemat), stepAlone)),
+		heuristic("pure-offload", "[004] 3.3", "nothing is computed again: dynprog of activation-offload; of a training step what is used last leaves", "as dynprog of activation-offload", either(pureOffload(limited(offload.DynProg)), stepPlanner(linkgraph.Offload))),
 		heuristic("opportunist", "[004] 4.3, Superneurons", "keeps the link busy with the input and output of every layer it has time for, computes the rest again", "O(N³)", limited(combined.Opportunist)),
 		heuristic("autocapper", "[004] 4.3", "the best rematerialization for 40 larger memories, from which the first activations at the peak are sent until it fits", "40 times persistent", limited(combined.Autocapper)),
 		{
@@ -82,7 +103,7 @@ func CombinedMethods() []*run.Method {
 			Name: "search", Kind: run.Heuristic, Source: "ours", Slots: pofoSlots,
 			Summary:    "changes what is kept, sent and computed again, from the best of the others and of pofo with less memory",
 			Complexity: "some pofos, and O(N) a move",
-			Run:        planned(combinedSearch),
+			Run:        planned(either(combinedSearch, stepSearch)),
 		},
 		{
 			Name: "optimum", Kind: run.Exact, Source: "ours",
@@ -99,6 +120,9 @@ func CombinedMethods() []*run.Method {
 	}
 	combine(methods, combinedOptimum(methods), combinedMILP(methods))
 	for _, m := range methods {
+		if m.Takes == nil && !slices.Contains(ofBoth, m.Name) {
+			m.Takes = []string{chain.Kind}
+		}
 		switch m.Name {
 		case "remat-offload-milp":
 		case "optimum":
@@ -107,7 +131,7 @@ func CombinedMethods() []*run.Method {
 			m.Run = upTo(m, ilpweights.MostLayers, joinLayers)
 		}
 	}
-	return methods
+	return append(methods, linkedMethods()...)
 }
 
 // pofo notes what the program claims in its own model beside what its plan

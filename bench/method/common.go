@@ -79,6 +79,9 @@ func upTo(m *run.Method, layers int, instead string) worker {
 }
 
 func atMost(in *run.Instance, method string, layers int, instead string) error {
+	if in.Chain() == nil {
+		return nil
+	}
 	if n := in.Chain().Len(); n > layers {
 		return run.InputError(fmt.Errorf("%s is for at most %d layers, %s has %d: %s", method, layers, in.Name, n, instead))
 	}

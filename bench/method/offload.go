@@ -54,8 +54,11 @@ func offloadBound() func(*run.Instance, run.Setting) run.Bound {
 }
 
 // activationsMoved is what plans with transfers of activations send to the host,
-// as part of ā_0..ā_{N-1} ([004] Figures 4.4 and 4.5).
+// as part of ā_0..ā_{N-1} ([004] Figures 4.4 and 4.5), of a training step of all values.
 func activationsMoved(in *run.Instance, p *plan.Plan) float64 {
+	if isStep(in) {
+		return stepMoved(in, p)
+	}
 	s, err := plan.SummarizeOffload(in.Chain(), p)
 	if err != nil {
 		return math.NaN()

@@ -8,6 +8,7 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/plan"
+	"workbench/model/training"
 	"workbench/model/verify"
 )
 
@@ -20,6 +21,36 @@ var offloadLanes = []lane{
 	{name: "link", kinds: []string{plan.OpO, plan.OpP}},
 }
 
+// stepLanes are those of plans with a link in each direction.
+var stepLanes = []lane{
+	{name: "compute", kinds: []string{plan.OpC, plan.OpD}},
+	{name: "host → GPU", kinds: []string{plan.OpP}},
+	{name: "GPU → host", kinds: []string{plan.OpO}},
+}
+
+// lanesOf returns the lanes of plans for an instance.
+func lanesOf(in plan.Instance) []lane {
+	if in.Kind() == training.Kind {
+		return stepLanes
+	}
+	return offloadLanes
+}
+
+// notForward returns the nodes of a training step that are no forwards, nil of a chain.
+func notForward(in plan.Instance) map[string]bool {
+	g := plan.As[*training.Graph](in)
+	if g == nil {
+		return nil
+	}
+	nodes := map[string]bool{}
+	for v := range g.Nodes {
+		if n := &g.Nodes[v]; n.Phase != training.Forward {
+			nodes[n.ID] = true
+		}
+	}
+	return nodes
+}
+
 // offloadSVG draws a plan with transfers of activations: what is computed and
 // what is on the link, and below it the memory in use against the limit.
 func offloadSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
@@ -27,13 +58,15 @@ func offloadSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := d.lay(o, lastEnd(p), heightOf(offloadLanes)); err != nil {
+	lanes := lanesOf(in)
+	d.backward = notForward(in)
+	if err := d.lay(o, lastEnd(p), heightOf(lanes)); err != nil {
 		return err
 	}
 	d.open(d.curveEnd + bottom)
-	d.offloadHeader()
+	d.offloadHeader(in)
 	d.grid()
-	d.lanes(offloadLanes)
+	d.lanes(lanes)
 	d.curve()
 	d.printf("</svg>\n")
 	return d.Flush()
@@ -52,7 +85,7 @@ func lastEnd(p *plan.Plan, kinds ...string) (end float64) {
 }
 
 // offloadHeader writes what is drawn, and the legend.
-func (d *stepsDrawing) offloadHeader() {
+func (d *stepsDrawing) offloadHeader(in plan.Instance) {
 	cheap, discards := false, false
 	for k := range d.plan.Ops {
 		switch d.plan.Ops[k].Op {
@@ -62,7 +95,7 @@ func (d *stepsDrawing) offloadHeader() {
 			discards = true
 		}
 	}
-	d.heading(d.chain.Name, lastEnd(d.plan, plan.OpFAll, plan.OpFCk, plan.OpFNone, plan.OpB))
+	d.heading(in.Title(), lastEnd(d.plan, plan.OpFAll, plan.OpFCk, plan.OpFNone, plan.OpB, plan.OpC))
 	items := []legendItem{{"forward", swatch(forwardColour, 1)}}
 	if cheap {
 		items = []legendItem{{"F_all", swatch(forwardColour, 1)}, {"F_ck, F_none", swatch(lightColour, 1)}}
@@ -84,7 +117,7 @@ func offloadTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 	}
 	events := []traceEvent{process("GPU")}
 	d := &drawing{chain: plan.As[*chain.Chain](in), plan: p, period: lastEnd(p)}
-	for k, l := range offloadLanes {
+	for k, l := range lanesOf(in) {
 		events = append(events, thread(k+1, l.name)...)
 		events = append(events, d.track(k+1, d.ops(l.kinds))...)
 	}

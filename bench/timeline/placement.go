@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 
+	"workbench/model/addresses"
 	"workbench/model/lifetimes"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -19,23 +20,23 @@ func Placements() Drawer { return Drawer{placementSVG, placementTrace} }
 // placementHeight is that of the memory in the picture, in pixels.
 const placementHeight = 520
 
-// addresses is a picture of a placement.
-type addresses struct {
+// heights is a picture of a placement.
+type heights struct {
 	drawing
 	l       *lifetimes.Lifetimes
 	at      map[string]float64 // bytes
 	from    float64            // the first instant
-	summary *plan.PlacementSummary
+	summary *addresses.Summary
 	most    float64 // bytes at the top of the picture
 }
 
-func newAddresses(in plan.Instance, p *plan.Plan) (*addresses, error) {
+func newAddresses(in plan.Instance, p *plan.Plan) (*heights, error) {
 	l := plan.As[*lifetimes.Lifetimes](in)
-	s, err := plan.SummarizePlacement(l, p)
+	s, err := addresses.Summarize(l, p)
 	if err != nil {
 		return nil, fmt.Errorf("timeline: %w", err)
 	}
-	a := &addresses{l: l, summary: s, at: make(map[string]float64, len(p.Offsets)), from: math.Inf(1), most: s.Height}
+	a := &heights{l: l, summary: s, at: make(map[string]float64, len(p.Offsets)), from: math.Inf(1), most: s.Height}
 	for _, o := range p.Offsets {
 		a.at[o.ID] = p.Unit.Bytes(o.Offset)
 	}
@@ -89,10 +90,10 @@ func placementSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error 
 }
 
 // y returns where an address is drawn.
-func (a *addresses) y(bytes float64) float64 { return a.curveEnd - bytes/a.most*placementHeight }
+func (a *heights) y(bytes float64) float64 { return a.curveEnd - bytes/a.most*placementHeight }
 
 // buffer draws a rectangle, with its name if there is room for it.
-func (a *addresses) buffer(i int) {
+func (a *heights) buffer(i int) {
 	x := &a.l.Buffers[i]
 	at, ok := a.at[x.ID]
 	if !ok || x.Size == 0 {
@@ -111,7 +112,7 @@ func (a *addresses) buffer(i int) {
 }
 
 // level draws a line across.
-func (a *addresses) level(bytes float64, name, colour string) {
+func (a *heights) level(bytes float64, name, colour string) {
 	a.printf("<path d=\"M%s %sH%s\" stroke=\"%s\" stroke-dasharray=\"5 3\"><title>%s: %s</title></path>\n",
 		px(left), px(a.y(bytes)), px(a.width-right), colour, name, platform.FormatBytes(bytes))
 }

@@ -124,7 +124,8 @@ func weightsSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 type drawing struct {
 	*bufio.Writer
 	chain    *chain.Chain
-	instance plan.Instance // of a pattern
+	backward map[string]bool // the nodes of a graph that are no forwards
+	instance plan.Instance   // of a pattern
 	plan     *plan.Plan
 	samples  []periodic.Sample
 
@@ -279,7 +280,7 @@ func (d *drawing) lane(y float64, l lane) {
 	ops := d.ops(l.kinds)
 	for _, o := range ops {
 		if o.Op.Op != plan.OpD {
-			d.box(y, o, d.title(o.Op), colour(o.Op.Op))
+			d.box(y, o, d.title(o.Op), d.colour(o.Op))
 		}
 	}
 	for _, o := range ops { // in front
@@ -288,6 +289,14 @@ func (d *drawing) lane(y float64, l lane) {
 		}
 	}
 	d.labels(y, ops)
+}
+
+// colour is that of an operation; of a graph's, by the phase of its node.
+func (d *drawing) colour(o *plan.Op) string {
+	if d.backward[o.Node] {
+		return backwardColour
+	}
+	return colour(o.Op)
 }
 
 // band draws a lane without its operations. What is drawn next is as high as it.
@@ -434,7 +443,7 @@ func (d *drawing) labels(y float64, ops []drawnOp) {
 	var all []label
 	fit := true
 	for _, o := range ops {
-		if o.Op.Op == plan.OpD {
+		if o.Op.Op == plan.OpD || o.Node+o.Storage != "" { // what has a name has no number
 			continue
 		}
 		p := o.pieces[0]
@@ -544,7 +553,7 @@ func (d *drawing) steps(move string, value func(periodic.Sample) float64, y func
 
 func colour(kind string) string {
 	switch kind {
-	case plan.OpF, plan.OpFAll:
+	case plan.OpF, plan.OpFAll, plan.OpC:
 		return forwardColour
 	case plan.OpFCk, plan.OpFNone:
 		return lightColour

@@ -85,7 +85,8 @@ func TestImportsGoDownwards(t *testing.T) {
 var judges = map[string][]string{
 	"workbench/model/plan":        nil,
 	"workbench/model/periodic":    {"workbench/model/plan"},
-	"workbench/model/verify":      {"workbench/model/plan", "workbench/model/periodic"},
+	"workbench/model/addresses":   {"workbench/model/plan"},
+	"workbench/model/verify":      {"workbench/model/plan", "workbench/model/periodic", "workbench/model/addresses"},
 	"workbench/model/exhaustive":  {"workbench/model/plan", "workbench/model/periodic"},   // for the plans it returns, which it replays
 	"workbench/model/certificate": {"workbench/model/milp", "workbench/model/strictjson"}, // the model that is proved about
 }

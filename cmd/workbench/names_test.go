@@ -24,11 +24,11 @@ var own = map[string][]string{
 	"remat":              {"rematgraph", "checkmate", "stages", "training", "graph", "graphs"},
 	"join":               {"joins"},
 	"activation-offload": {"offload", "rematoffload"},
-	"remat-offload":      {"offload", "combined"},
+	"remat-offload":      {"offload", "combined", "linkgraph", "linked", "link", "trainingoffload"},
 	"swap":               nil,
 	"pipeline":           {"pipelinestrength", "periodic"},
 	"weight-offload":     {"weights", "cycle"},
-	"placement":          {"lifetimes", "place"},
+	"placement":          {"lifetimes", "place", "addresses"},
 	"flush":              {"partition", "schedule", "torchcsv"},
 }
 

@@ -94,7 +94,7 @@ func (in *instance) taken(o *plan.Plan) *plan.Plan {
 	if o == nil || o.Platform != in.Platform {
 		return nil
 	}
-	if o.Problem == plan.ActivationOffload {
+	if o.Problem != view.Problem { // of activation offloading
 		o, _ = PureOffload(in.Chain, in.Platform, o)
 	}
 	if o == nil || o.Problem != view.Problem {

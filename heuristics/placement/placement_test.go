@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"workbench/heuristics/placement"
+	"workbench/model/addresses"
 	"workbench/model/exhaustive"
 	"workbench/model/lifetimes"
 	view "workbench/model/placement"
-	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"
 )
@@ -24,7 +24,7 @@ const unlimited = 1e12
 func check(t *testing.T, in *view.Instance, offsets []int64) float64 {
 	t.Helper()
 	p := in.Plan("test", offsets, platform.Platform{Memory: unlimited})
-	r, err := plan.VerifyPlacement(in.Lifetimes, p)
+	r, err := addresses.Verify(in.Lifetimes, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func WithinBudget(ctx context.Context, method string, v *stages.View, p platform
 	if err != nil {
 		return nil, err
 	}
-	if s := fastest(all, p.Memory); s != nil {
+	if s := fastest(all, within(p.Memory)); s != nil {
 		return fit(method, s, p)
 	}
 	return nil, fmt.Errorf("%s: %w: at no budget does the step fit in %s", method, plan.ErrNoPlan, v.Graph.Unit.Exactly(p.Memory))
@@ -109,8 +109,16 @@ func Budgets(ctx context.Context, method string, v *stages.View, solve Knapsack)
 	return all, nil
 }
 
+// within reports of schedules whether they fit in so many bytes.
+func within(memory float64) func(*stages.Schedule) bool {
+	return func(s *stages.Schedule) bool {
+		peak, _, _ := s.Peak()
+		return platform.Fits(peak, memory)
+	}
+}
+
 // fastest returns the plan of least time among those of budgets that fit, nil if none does.
-func fastest(all []Budget, memory float64) *stages.Schedule {
+func fastest(all []Budget, fits func(*stages.Schedule) bool) *stages.Schedule {
 	byTime := slices.Clone(all)
 	slices.SortStableFunc(byTime, func(a, b Budget) int { return cmp.Compare(a.Again, b.Again) })
 	var best *stages.Schedule
@@ -121,7 +129,7 @@ func fastest(all []Budget, memory float64) *stages.Schedule {
 		}
 		// What a cut runs again may be needed by the forward still, and then does not.
 		s := byTime[k].Schedule()
-		if peak, _, _ := s.Peak(); !platform.Fits(peak, memory) {
+		if !fits(s) {
 			continue
 		}
 		if c := s.Cost(); c < cost {

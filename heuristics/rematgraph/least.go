@@ -23,7 +23,7 @@ func least(v *stages.View, stop func() bool) *stages.Schedule {
 		if lowest <= bound {
 			return best
 		}
-		x := newState(s, bound)
+		x := newState(s, everywhere(v, bound))
 		x.stop = stop
 		x.repair(exact)
 		consider(x.s)

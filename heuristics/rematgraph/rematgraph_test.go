@@ -16,6 +16,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/stages"
+	"workbench/model/subject"
 	"workbench/model/testfile"
 	"workbench/model/training"
 	"workbench/model/verify"
@@ -167,7 +168,7 @@ func againstExhaustive(t *testing.T, cases, tenths int, draw func() plan.Instanc
 func TestMagnitudes(t *testing.T) {
 	testfile.Property(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 9))
-		g := exhaustive.MixedGraph(r, 1+r.IntN(5))
+		g := subject.MixedGraph(r, 1+r.IntN(5))
 		least, err := exhaustive.GraphLeastMemory(g, 1<<20)
 		if err != nil {
 			rt.Fatal(err)

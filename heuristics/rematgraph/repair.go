@@ -23,11 +23,11 @@ func (x *state) apply(m move) {
 	}
 }
 
-// highest returns the stage that needs the most memory, the first of equals.
+// highest returns the stage that exceeds its limit most, the first of equals.
 func (x *state) highest() int {
 	t := 0
 	for u, p := range x.peak {
-		if p > x.peak[t] {
+		if p-x.limits[u] > x.peak[t]-x.limits[t] {
 			t = u
 		}
 	}
@@ -165,9 +165,9 @@ func (x *state) fill() {
 			if len(moves) == 0 || x.stopped() {
 				continue
 			}
-			room := x.limit + x.released(t)
+			released := x.released(t)
 			for _, m := range moves {
-				if !x.passes(m, room) {
+				if !x.passes(m, released) {
 					continue
 				}
 				if c := x.change(m); c < -worthwhile*x.total {
@@ -204,14 +204,15 @@ func (x *state) released(t int) float64 {
 }
 
 // passes reports whether there may be room to keep what a node writes: where each
-// value is not now, the peak and its size are at most room. O(stages).
-func (x *state) passes(m move, room float64) bool {
+// value is not now, the peak and its size exceed the limit by no more than what is
+// released. O(stages).
+func (x *state) passes(m move, released float64) bool {
 	for _, i := range x.v.Writes[m.what] {
 		if !has(x.rowS(m.stage+1), i) && !x.reads(m.stage, i) {
 			continue
 		}
 		for t := m.stage - 1; !has(x.rowS(t), i) && !has(x.rowR(t), m.what); t-- {
-			if x.peak[t]+x.v.Memory[i] > room {
+			if x.peak[t]+x.v.Memory[i] > x.limits[t]+released {
 				return false
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -24,15 +25,37 @@ func Search(ctx context.Context, v *stages.View, p platform.Platform, seed uint6
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
 	}
-	s := &search{ctx: ctx, v: v, limit: p.Memory, r: rand.New(rand.NewPCG(seed, 0))}
-	s.start()
+	s := &search{ctx: ctx, v: v, limits: everywhere(v, p.Memory), r: rand.New(rand.NewPCG(seed, 0)), bound: v.TimeBound}
+	s.run(rounds)
 	if s.best == nil {
 		return leastPlan(v, p)
+	}
+	return fit("search", s.best, p)
+}
+
+// Within is Search with a limit for each stage, beside a link over which what is more can
+// leave: it returns the fastest schedule that it finds, nil if it finds none. It begins
+// with those of from that are schedules of v and fit, too.
+func Within(ctx context.Context, v *stages.View, limits []float64, seed uint64, rounds int, from ...*stages.Schedule) *stages.Schedule {
+	s := &search{ctx: ctx, v: v, limits: limits, r: rand.New(rand.NewPCG(seed, 0)), from: from}
+	s.bound = func(memory float64) stages.TimeBound {
+		b := v.TimeBound(memory) // of which only where to begin is true beside a link
+		b.Seconds = v.Graph.TotalTime()
+		return b
+	}
+	s.run(rounds)
+	return s.best
+}
+
+// run looks for the best schedule.
+func (s *search) run(rounds int) {
+	s.start()
+	if s.best == nil {
+		return
 	}
 	for k := range runs {
 		s.anneal((rounds + k) / runs)
 	}
-	return fit("search", s.best, p)
 }
 
 // runs is the number of times that Search cools down.
@@ -40,13 +63,28 @@ const runs = 4
 
 // search is a run of Search.
 type search struct {
-	ctx   context.Context
-	v     *stages.View
-	limit float64
-	r     *rand.Rand
-	best  *stages.Schedule // fits; nil: none
-	least float64          // its time
-	bound float64          // on the time of any plan
+	ctx    context.Context
+	v      *stages.View
+	limits []float64 // of each stage
+	r      *rand.Rand
+	from   []*stages.Schedule
+	best   *stages.Schedule                      // fits; nil: none
+	least  float64                               // its time
+	bound  func(memory float64) stages.TimeBound // on the time of any plan
+	lowest float64                               // the seconds of that
+}
+
+// most is the largest limit.
+func (s *search) most() float64 { return slices.Max(s.limits) }
+
+// fits reports whether every stage keeps to its limit.
+func (s *search) fits(x *stages.Schedule) bool {
+	for t, limit := range s.limits {
+		if peak, _ := x.StagePeak(t); !platform.Fits(peak, limit) {
+			return false
+		}
+	}
+	return true
 }
 
 // stop reports whether ctx has ended.
@@ -54,7 +92,7 @@ func (s *search) stop() bool { return s.ctx.Err() != nil }
 
 // done reports whether the best schedule is proved optimal, or ctx has ended.
 func (s *search) done() bool {
-	return s.stop() || s.best != nil && s.least <= s.bound*(1+plan.Tolerance)
+	return s.stop() || s.best != nil && s.least <= s.lowest*(1+plan.Tolerance)
 }
 
 // noise returns random factors around 1: exp of so many standard deviations.
@@ -67,8 +105,14 @@ func exact() float64 { return 1 }
 // start sets best to the best of several schedules, those first that are there
 // at once.
 func (s *search) start() {
-	s.remember(newState(s.v.StoreAll(), s.limit))
-	s.remember(newState(s.v.Frugal(), s.limit))
+	s.remember(newState(s.v.StoreAll(), s.limits))
+	s.remember(newState(s.v.Frugal(), s.limits))
+	for _, x := range s.from {
+		s.try(x, exact)
+	}
+	if s.best != nil && s.from != nil {
+		return
+	}
 	s.chen()
 	s.partitioned()
 	s.guided()
@@ -80,7 +124,7 @@ func (s *search) start() {
 		}
 	}
 	if s.best == nil && !s.stop() {
-		s.remember(newState(least(s.v, s.stop), s.limit)) // slow plans, and slowly made
+		s.remember(newState(least(s.v, s.stop), s.limits)) // slow plans, and slowly made
 	}
 	if s.best != nil && !s.done() {
 		s.try(s.best, exact)
@@ -108,10 +152,10 @@ func (s *search) guided() {
 	if s.stop() {
 		return
 	}
-	h := s.v.TimeBound(s.limit)
-	s.bound = h.Seconds
+	h := s.bound(s.most())
+	s.lowest = h.Seconds
 	for _, again := range h.Again {
-		x := newState(s.v.StoreAll(), s.limit)
+		x := newState(s.v.StoreAll(), s.limits)
 		for _, j := range again {
 			for _, i := range s.v.Writes[j] {
 				if has(x.rowS(h.Node), i) {
@@ -131,7 +175,7 @@ func (s *search) chen() {
 	}
 	var best *stages.Schedule
 	for _, c := range all {
-		if peak, _, _ := c.Peak(); platform.Fits(peak, s.limit) && (best == nil || c.Cost() < best.Cost()) {
+		if s.fits(c) && (best == nil || c.Cost() < best.Cost()) {
 			best = c
 		}
 	}
@@ -148,7 +192,7 @@ func (s *search) partitioned() {
 	}
 	var best *stages.Schedule
 	consider := func(x *stages.Schedule) {
-		if peak, _, _ := x.Peak(); platform.Fits(peak, s.limit) && (best == nil || x.Cost() < best.Cost()) {
+		if s.fits(x) && (best == nil || x.Cost() < best.Cost()) {
 			best = x
 		}
 	}
@@ -162,12 +206,12 @@ func (s *search) partitioned() {
 		if err != nil {
 			return
 		}
-		if x := fastest(all, s.limit); x != nil {
+		if x := fastest(all, s.fits); x != nil {
 			consider(x)
 		}
 	}
 	if best != nil {
-		s.remember(newState(best, s.limit))
+		s.remember(newState(best, s.limits))
 		s.try(best, exact)
 	}
 }
@@ -177,7 +221,7 @@ func (s *search) linearised() {
 	if s.done() {
 		return
 	}
-	if c, err := linearised(s.ctx, s.v, s.limit); err == nil {
+	if c, err := linearised(s.ctx, s.v, slices.Min(s.limits)); err == nil {
 		s.try(c, exact)
 	}
 }
@@ -188,7 +232,7 @@ func (s *search) try(from *stages.Schedule, noise func() float64) {
 	if s.done() {
 		return
 	}
-	x := newState(from.Clone(), s.limit)
+	x := newState(from.Clone(), s.limits)
 	x.stop = s.stop
 	if !x.repair(noise) {
 		return
@@ -202,7 +246,7 @@ func (s *search) remember(x *state) {
 	if s.best != nil && x.total >= s.least*(1-worthwhile) {
 		return
 	}
-	if peak, _, _ := x.s.Peak(); !platform.Fits(peak, s.limit) {
+	if !s.fits(x.s) {
 		return
 	}
 	s.best, s.least = x.s.Clone(), x.total
@@ -210,7 +254,7 @@ func (s *search) remember(x *state) {
 
 // anneal runs so many rounds from the best schedule.
 func (s *search) anneal(rounds int) {
-	x := newState(s.best.Clone(), s.limit)
+	x := newState(s.best.Clone(), s.limits)
 	x.stop = s.stop
 	spare := s.least - s.v.Graph.TotalTime() // the time of computing again
 	for k := range rounds {

@@ -17,11 +17,11 @@ import (
 type state struct {
 	v        *stages.View
 	s        *stages.Schedule
-	limit    float64     // bytes
+	limits   []float64   // of each stage, bytes
 	stop     func() bool // ends repair and fill; nil: nothing does
 	time     []float64   // of each stage, seconds
 	peak     []float64   // of each stage, bytes
-	excess   float64     // Σ_t max(0, peak[t] - limit), what the greedy lowers
+	excess   float64     // Σ_t max(0, peak[t] - limits[t]), what the greedy lowers
 	over     int         // stages of which the peak does not fit
 	total    float64     // Σ_t time[t]
 	readers  []uint64    // readers[i·Words:] is the set of the nodes that read value i
@@ -45,11 +45,20 @@ type saved struct {
 	over          int
 }
 
+// everywhere returns a limit for every stage.
+func everywhere(v *stages.View, bytes float64) []float64 {
+	limits := make([]float64, v.N)
+	for t := range limits {
+		limits[t] = bytes
+	}
+	return limits
+}
+
 // newState takes a completed schedule, which it changes.
-func newState(s *stages.Schedule, limit float64) *state {
+func newState(s *stages.Schedule, limits []float64) *state {
 	v := s.View()
 	x := &state{
-		v: v, s: s, limit: limit,
+		v: v, s: s, limits: limits,
 		time: make([]float64, v.N), peak: make([]float64, v.N),
 		readers: make([]uint64, v.M*v.Words),
 		changed: make([]uint64, v.ValueWords), before: make([]uint64, v.ValueWords),
@@ -73,8 +82,8 @@ func (x *state) refresh() {
 		x.time[t] = x.s.StageCost(t)
 		x.peak[t], _ = x.s.StagePeak(t)
 		x.total += x.time[t]
-		x.excess += max(0, x.peak[t]-x.limit)
-		if !platform.Fits(x.peak[t], x.limit) {
+		x.excess += max(0, x.peak[t]-x.limits[t])
+		if !platform.Fits(x.peak[t], x.limits[t]) {
 			x.over++
 		}
 	}
@@ -101,13 +110,13 @@ func (x *state) reads(t, i int) bool {
 
 // setPeak sets the peak of a stage and with it what exceeds the limit.
 func (x *state) setPeak(t int, peak float64) {
-	if !platform.Fits(x.peak[t], x.limit) {
+	if !platform.Fits(x.peak[t], x.limits[t]) {
 		x.over--
 	}
-	if !platform.Fits(peak, x.limit) {
+	if !platform.Fits(peak, x.limits[t]) {
 		x.over++
 	}
-	x.excess += max(0, peak-x.limit) - max(0, x.peak[t]-x.limit)
+	x.excess += max(0, peak-x.limits[t]) - max(0, x.peak[t]-x.limits[t])
 	x.peak[t] = peak
 }
 

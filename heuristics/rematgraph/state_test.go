@@ -26,7 +26,7 @@ func TestMoves(t *testing.T) {
 			t.Fatal(err)
 		}
 		const limit = 10
-		x := newState(v.StoreAll(), limit)
+		x := newState(v.StoreAll(), everywhere(v, limit))
 		var moves []move
 		for range 60 {
 			moves = x.relieving(moves[:0], r.IntN(v.N))
@@ -44,7 +44,7 @@ func TestMoves(t *testing.T) {
 			if !slices.Equal(x.s.R, anew.R) || !slices.Equal(x.s.S, anew.S) {
 				t.Fatalf("%+v leaves the schedule incomplete", m)
 			}
-			y := newState(anew, limit)
+			y := newState(anew, everywhere(v, limit))
 			if math.Abs(y.total-x.total) > 1e-9 || math.Abs(y.excess-x.excess) > 1e-9 || !slices.Equal(y.peak, x.peak) {
 				t.Fatalf("%+v: time %v, excess %v, peaks %v; they are %v, %v, %v", m, x.total, x.excess, x.peak, y.total, y.excess, y.peak)
 			}

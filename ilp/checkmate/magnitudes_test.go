@@ -21,6 +21,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/stages"
+	"workbench/model/subject"
 	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -36,7 +37,7 @@ func TestMagnitudes(t *testing.T) {
 	backends := []solvers.Backend{highs.New(), lpsolve.New()}
 	testfile.Property(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 11))
-		g := exhaustive.MixedGraph(r, 1+r.IntN(3))
+		g := subject.MixedGraph(r, 1+r.IntN(3))
 		least, err := exhaustive.StagesLeastMemory(g, 1<<20)
 		if err != nil {
 			rt.Fatal(err)
@@ -181,7 +182,7 @@ func beside(t rapid.TB, b solvers.Backend, g *graph.Graph, p platform.Platform, 
 func TestRebuild(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	for range 30 {
-		g := exhaustive.MixedGraph(r, 2+r.IntN(4))
+		g := subject.MixedGraph(r, 2+r.IntN(4))
 		v, err := stages.Of(g)
 		if err != nil {
 			t.Fatal(err)

@@ -8,10 +8,12 @@ import (
 	"workbench/model/functions"
 	"workbench/model/periodic"
 	"workbench/model/plan"
+	"workbench/model/training"
 )
 
 // OfOffload is the [Tracer] of activation offloading, OfRematOffload that of
-// rematerialization with offloading, both in the integral model.
+// rematerialization with offloading, on chains and training steps, both in the integral
+// model.
 func OfOffload(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 	return one(in, func(b *tracer) error {
 		b.offload(plan.As[*chain.Chain](in), p, true)
@@ -21,7 +23,11 @@ func OfOffload(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 
 func OfRematOffload(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 	return one(in, func(b *tracer) error {
-		b.offload(plan.As[*chain.Chain](in), p, false)
+		if g := plan.As[*training.Graph](in); g != nil {
+			b.graph(g, p)
+		} else {
+			b.offload(plan.As[*chain.Chain](in), p, false)
+		}
 		return nil
 	})
 }
@@ -48,7 +54,7 @@ func (b *tracer) offload(c *chain.Chain, p *plan.Plan, simple bool) {
 		v.tensors[i].block = none
 	}
 	v.tensors[0].stored, v.tensors[0].block = true, b.take(0, size0(c), plan.TensorA, 0)
-	for _, e := range v.edges() {
+	for _, e := range edges(p) {
 		if e.end {
 			v.end(e.op, e.time)
 		} else {
@@ -97,23 +103,23 @@ type edge struct {
 	phase   int8 // 0: ends; 1: starts, and what begins and ends at the instant; 2: prefetches
 }
 
-// edges returns all of them in the order in which they happen, by the rule of
-// the verifier for what is simultaneous.
-func (v *offloading) edges() []edge {
+// edges returns those of all operations of a plan in the order in which they happen, by
+// the rule of the verifier for what is simultaneous.
+func edges(p *plan.Plan) []edge {
 	horizon := 0.0
-	for k := range v.p.Ops {
-		if o := &v.p.Ops[k]; o.Op != plan.OpO && o.Op != plan.OpP {
+	for k := range p.Ops {
+		if o := &p.Ops[k]; o.Op != plan.OpO && o.Op != plan.OpP {
 			horizon = max(horizon, o.End)
 		}
 	}
 	eps := plan.Tolerance * horizon
-	es := make([]edge, 0, 2*len(v.p.Ops))
-	for k := range v.p.Ops {
-		o := &v.p.Ops[k]
+	es := make([]edge, 0, 2*len(p.Ops))
+	for k := range p.Ops {
+		o := &p.Ops[k]
 		es = append(es, edge{time: o.Start, op: k}, edge{time: max(o.Start, o.End), op: k, end: true})
 	}
 	slices.SortFunc(es, func(a, b edge) int { return cmp.Compare(a.time, b.time) })
-	started, ended := make([]int, len(v.p.Ops)), make([]int, len(v.p.Ops))
+	started, ended := make([]int, len(p.Ops)), make([]int, len(p.Ops))
 	instant := 0
 	for i := range es {
 		if i > 0 && es[i].time-es[i-1].time > eps {
@@ -132,7 +138,7 @@ func (v *offloading) edges() []edge {
 		case started[e.op] == ended[e.op]:
 			e.phase = 1
 		case e.end:
-		case v.p.Ops[e.op].Op == plan.OpP:
+		case p.Ops[e.op].Op == plan.OpP:
 			e.phase = 2
 		default:
 			e.phase = 1

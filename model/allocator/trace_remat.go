@@ -99,8 +99,8 @@ func (b *tracer) remat(c *chain.Chain, p *plan.Plan) {
 	}
 }
 
-// graph notes a valid plan of rematerialization on a graph; D of a graph/v1 names
-// the storage by its node.
+// graph notes a valid plan of a training step, of rematerialization, with a link or
+// without; D of a graph/v1 names the storage by its node.
 func (b *tracer) graph(g *training.Graph, p *plan.Plan) {
 	nodes, storages := make(map[string]int, g.Len()), make(map[string]int, len(g.Storages))
 	for x := range g.Nodes {
@@ -111,22 +111,27 @@ func (b *tracer) graph(g *training.Graph, p *plan.Plan) {
 	}
 	b.take(0, g.Input, "input", -1)
 	held := vacant(len(g.Storages))
-	for k := range p.Ops {
-		o := &p.Ops[k]
-		if o.Op == plan.OpD {
-			b.give(o.Start, &held[storages[o.Node+o.Storage]])
-			continue
-		}
-		node := &g.Nodes[nodes[o.Node]]
-		var out []int32
-		for _, s := range node.Writes {
-			out = append(out, b.take(o.Start, g.Storages[s].Bytes, g.Storages[s].ID, -1))
-		}
-		temp := b.take(o.Start, node.Workspace, overhead+" of "+node.ID, -1)
-		b.give(o.End, &temp)
-		for i, s := range node.Writes {
-			b.give(o.End, &held[s]) // computed again while it was stored
-			held[s] = out[i]
+	out, temp := make([][]int32, len(p.Ops)), vacant(len(p.Ops))
+	for _, e := range edges(p) {
+		o := &p.Ops[e.op]
+		switch {
+		case o.Op == plan.OpC && !e.end:
+			node := &g.Nodes[nodes[o.Node]]
+			for _, s := range node.Writes {
+				out[e.op] = append(out[e.op], b.take(e.time, g.Storages[s].Bytes, g.Storages[s].ID, -1))
+			}
+			temp[e.op] = b.take(e.time, node.Workspace, overhead+" of "+node.ID, -1)
+		case o.Op == plan.OpC:
+			b.give(e.time, &temp[e.op])
+			for i, s := range g.Nodes[nodes[o.Node]].Writes {
+				b.give(e.time, &held[s]) // computed again while it was stored
+				held[s] = out[e.op][i]
+			}
+		case o.Op == plan.OpD && !e.end:
+			b.give(e.time, &held[storages[o.Node+o.Storage]])
+		case o.Op == plan.OpP && !e.end:
+			x := &g.Storages[storages[o.Storage]]
+			held[storages[o.Storage]] = b.take(e.time, x.Bytes, x.ID, -1)
 		}
 	}
 }

@@ -166,16 +166,8 @@ func (d *steps) leave(state uint64, s *shortest) {
 		}
 	}
 	for v := range d.n {
-		ran := state&d.ran(v) != 0
-		switch {
-		case d.reads[v]&^state != 0 || d.before[v]&^state != 0:
-			continue // it cannot run yet
-		case ran && (d.g.Nodes[v].Once || d.after[v]&state != 0):
-			continue // it must not run again
-		case !ran && (d.first[v]&^state != 0 || d.after[v]&state&^d.ran(v) != 0):
-			continue // it must not run first
-		case ran && d.writes[v]&^state == 0:
-			continue // it need not run again
+		if !d.canRun(state, v) {
+			continue
 		}
 		n := &d.g.Nodes[v]
 		written := 0.0
@@ -186,6 +178,20 @@ func (d *steps) leave(state uint64, s *shortest) {
 		y &= d.needed(y) | ^uint64(1<<len(d.value)-1)
 		s.reach(y, uint32(v), n.Time, size+written+n.Workspace)
 	}
+}
+
+// canRun reports whether node v can run in a state, and may, and need.
+func (d *steps) canRun(state uint64, v int) bool {
+	ran := state&d.ran(v) != 0
+	switch {
+	case d.reads[v]&^state != 0 || d.before[v]&^state != 0:
+		return false // it cannot run yet
+	case ran && (d.g.Nodes[v].Once || d.after[v]&state != 0):
+		return false // it must not run again
+	case !ran && (d.first[v]&^state != 0 || d.after[v]&state&^d.ran(v) != 0):
+		return false // it must not run first
+	}
+	return !ran || d.writes[v]&^state != 0 // else it need not run again
 }
 
 // plan writes a way through the states as a plan.

@@ -3,6 +3,7 @@ package plan
 import (
 	"workbench/model/chain"
 	"workbench/model/platform"
+	"workbench/model/training"
 )
 
 // OffloadSummary is what one wants to know of a plan of [ActivationOffload] or
@@ -14,7 +15,8 @@ type OffloadSummary struct {
 	Offload   Traffic `json:"offload"`  // to the host
 	Prefetch  Traffic `json:"prefetch"` // and back; Busy is of the makespan
 	// OffloadShare and PrefetchShare are their bytes over those of ā_0..ā_{N-1}
-	// together, all that activation offloading can send; 0 if there are none.
+	// together, all that activation offloading can send, of a training step over
+	// those of all values; 0 if there are none.
 	OffloadShare  float64 `json:"offload_share"`
 	PrefetchShare float64 `json:"prefetch_share"`
 }
@@ -27,11 +29,41 @@ func SummarizeOffload(c *chain.Chain, p *Plan) (*OffloadSummary, error) {
 		return nil, err
 	}
 	s := &OffloadSummary{RematSummary: *summarize(c, c.Len(), p, v.replay), Bandwidth: p.Unit.Bytes(p.Platform.Bandwidth)}
-	for k := range p.Ops {
-		o, x := &p.Ops[k], &v.actions[k]
-		if !x.meant || !Finite(o.End-o.Start) {
-			continue // a broken rule
+	all := c.Input.Activation
+	for i := range c.Layers[:c.Len()-1] {
+		all += c.Layers[i].Saved
+	}
+	s.sum(p, c.Unit.Bytes(all), func(k int) (bytes float64, meant bool) {
+		return c.Unit.Bytes(v.actions[k].size), v.actions[k].meant
+	})
+	return s, nil
+}
+
+// SummarizeStep does so on a training step, of which all storages that are not resident
+// are what can be sent. The error is that of [VerifyTraining].
+func SummarizeStep(g *training.Graph, p *Plan) (*OffloadSummary, error) {
+	v, err := stepReplay(g, p, false, false)
+	if err != nil {
+		return nil, err
+	}
+	s := &OffloadSummary{RematSummary: *summarize(g, g.Len(), p, v.replay), Bandwidth: p.Unit.Bytes(p.Platform.Bandwidth)}
+	all := 0.0
+	for k := range g.Storages {
+		if !g.Storages[k].Resident {
+			all += g.Storages[k].Bytes
 		}
+	}
+	s.sum(p, g.Unit.Bytes(all), func(k int) (bytes float64, meant bool) {
+		x := &v.actions[k]
+		return g.Unit.Bytes(g.Storages[x.of].Bytes), x.meant
+	})
+	return s, nil
+}
+
+// sum adds up the transfers of p, of which all is what can be sent.
+func (s *OffloadSummary) sum(p *Plan, all float64, of func(k int) (bytes float64, meant bool)) {
+	for k := range p.Ops {
+		o := &p.Ops[k]
 		var t *Traffic
 		switch o.Op {
 		case OpO:
@@ -41,15 +73,15 @@ func SummarizeOffload(c *chain.Chain, p *Plan) (*OffloadSummary, error) {
 		default:
 			continue
 		}
+		bytes, meant := of(k)
+		if !meant || !Finite(o.End-o.Start) {
+			continue // a broken rule
+		}
 		t.Transfers++
-		t.Bytes += c.Unit.Bytes(x.size)
+		t.Bytes += bytes
 		t.Busy = InRange(t.Busy + o.End - o.Start)
 	}
-	all := c.Input.Activation
-	for i := range c.Layers[:c.Len()-1] {
-		all += c.Layers[i].Saved
-	}
-	if all = c.Unit.Bytes(all); all > 0 {
+	if all > 0 {
 		s.OffloadShare, s.PrefetchShare = s.Offload.Bytes/all, s.Prefetch.Bytes/all
 	}
 	for _, t := range []*Traffic{&s.Offload, &s.Prefetch} {
@@ -57,7 +89,6 @@ func SummarizeOffload(c *chain.Chain, p *Plan) (*OffloadSummary, error) {
 			t.Busy = InRange(t.Busy / s.Makespan)
 		}
 	}
-	return s, nil
 }
 
 // String returns the summary as lines of text.
@@ -69,8 +100,12 @@ func (s *OffloadSummary) String() string {
 			b.Line(name, "no %s", what)
 			return
 		}
-		b.Line(name, "%d %s of %s (%.2f %% of all ā), the link at %s busy for %.2f %%",
-			t.Transfers, what, platform.FormatBytes(t.Bytes), 100*share, platform.FormatRate(s.Bandwidth), 100*t.Busy)
+		all := "ā"
+		if s.Kind == training.Kind {
+			all = "values"
+		}
+		b.Line(name, "%d %s of %s (%.2f %% of all %s), the link at %s busy for %.2f %%",
+			t.Transfers, what, platform.FormatBytes(t.Bytes), 100*share, all, platform.FormatRate(s.Bandwidth), 100*t.Busy)
 	}
 	describe(&s.Offload, "GPU → host", "offloads", s.OffloadShare)
 	describe(&s.Prefetch, "host → GPU", "prefetches", s.PrefetchShare)

@@ -184,15 +184,15 @@ func (s *RematSummary) describeRecomputed() string {
 }
 
 func (s *RematSummary) describeCheckpoints(c *Checkpoints) string {
+	on := ""
+	if c.Host > 0 {
+		on = fmt.Sprintf(", %d more on the host", c.Host)
+	}
 	switch s.Kind {
 	case "chain":
-		on := ""
-		if c.Host > 0 {
-			on = fmt.Sprintf(", %d more on the host", c.Host)
-		}
 		return fmt.Sprintf("%d a and %d ā are stored%s", c.Activations, c.Saved, on)
 	case "graph", "training":
-		return fmt.Sprintf("%d values of forward nodes are stored", c.Activations)
+		return fmt.Sprintf("%d values of forward nodes are stored%s", c.Activations, on)
 	}
 	return fmt.Sprintf("%d a are stored", c.Activations)
 }

@@ -87,8 +87,9 @@ var problems = []Rules{
 	},
 	{
 		Problem: RematOffload,
-		Ops:     append(each(FieldLayer, OpFAll, OpFCk, OpFNone, OpB), each(FieldTensor|FieldLayer, OpD, OpO, OpP)...),
-		Link:    true,
+		Ops: append(append(each(FieldLayer, OpFAll, OpFCk, OpFNone, OpB), each(FieldTensor|FieldLayer|FieldStorage, OpD, OpO, OpP)...),
+			Operation{OpC, FieldNode}),
+		Link: true,
 	},
 	{
 		Problem: Swap,

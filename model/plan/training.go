@@ -3,7 +3,8 @@ package plan
 import "workbench/model/training"
 
 // VerifyTraining replays p, computations C of nodes and discards D of storages,
-// on g, by the rules of docs/graph.md.
+// on g, by the rules of docs/graph.md; a plan of [RematOffload] has offloads O and
+// prefetches P of storages beside them (steptransfers.go).
 //
 // Nothing but resident storages is on the device at the start. C v needs all that
 // v reads there, and makes all that v writes. Every node runs at least once, one
@@ -45,20 +46,35 @@ type trainingReplay struct {
 	turn  [][]int
 	draws []int
 	drawn int
+
+	transfers // of plans with a link
 }
 
 func replayTraining(g *training.Graph, p *Plan, record bool) (*replay, error) {
 	return replaySteps(g, p, record, false)
 }
 
-// replaySteps replays p on g; values says that g is made of a graph/v1, of which D names
-// a value by the node that writes it, storage v being that of node v.
+// replaySteps is stepReplay for who wants no more than other replays have.
 func replaySteps(g *training.Graph, p *Plan, record, values bool) (*replay, error) {
+	v, err := stepReplay(g, p, record, values)
+	if err != nil {
+		return nil, err
+	}
+	return v.replay, nil
+}
+
+// stepReplay replays p on g; values says that g is made of a graph/v1, of which D names
+// a value by the node that writes it, storage v being that of node v.
+func stepReplay(g *training.Graph, p *Plan, record, values bool) (*trainingReplay, error) {
 	invalid := ErrNoInstance
 	if g != nil {
 		invalid, p = g.Validate(), p.In(g.Unit)
 	}
-	r, err := newReplay(p, Remat, invalid, record)
+	problem := Remat
+	if p != nil && p.Problem == RematOffload {
+		problem = RematOffload
+	}
+	r, err := newReplay(p, problem, invalid, record && problem == Remat)
 	if err != nil {
 		return nil, err
 	}
@@ -66,17 +82,10 @@ func replaySteps(g *training.Graph, p *Plan, record, values bool) (*replay, erro
 	v.values = values
 	r.fixed = g.Input
 	r.begin()
-	for k := range p.Ops {
-		r.enter(k)
-		switch o := &p.Ops[k]; o.Op {
-		case OpC:
-			v.compute(k)
-		case OpD:
-			v.discard(k)
-		default:
-			r.broken(RuleUnknownOp, k, 0, "operation %q is unknown; there are C and D", o.Op)
-		}
-		r.leave(k)
+	if problem == Remat {
+		v.inOrder()
+	} else if err := v.withLink(record); err != nil {
+		return nil, err
 	}
 	for x := range g.Nodes {
 		if n := &g.Nodes[x]; !v.run[x] {
@@ -92,7 +101,24 @@ func replaySteps(g *training.Graph, p *Plan, record, values bool) (*replay, erro
 			r.atEnd(RuleMissingOutput, g.Unit.Bytes(x.Bytes), "%s is a result, and is not stored at the end", x.ID)
 		}
 	}
-	return r.finish()
+	r.finish() // its error is nil
+	return v, nil
+}
+
+// inOrder carries out the operations one after the other.
+func (v *trainingReplay) inOrder() {
+	for k := range v.plan.Ops {
+		v.enter(k)
+		switch o := &v.plan.Ops[k]; o.Op {
+		case OpC:
+			v.compute(k)
+		case OpD:
+			v.discard(k)
+		default:
+			v.broken(RuleUnknownOp, k, 0, "operation %q is unknown; there are C and D", o.Op)
+		}
+		v.leave(k)
+	}
 }
 
 func newTraining(r *replay, g *training.Graph) *trainingReplay {
@@ -133,9 +159,20 @@ func (v *trainingReplay) compute(k int) {
 	}
 	n := &v.graph.Nodes[x]
 	v.time(k, n.Time)
+	if v.begins(k, x) {
+		output, part := v.output(x)
+		v.during(k, part, output, n.Workspace)
+		v.makes(x)
+	}
+}
+
+// begins checks that node x can run, and does what only its first run does. It returns
+// false if it must not.
+func (v *trainingReplay) begins(k, x int) bool {
+	n := &v.graph.Nodes[x]
 	if v.run[x] && n.Once {
 		v.broken(RuleTwice, k, n.Time, "C %s runs a second time; it may run once only", n.ID)
-		return
+		return false
 	}
 	for i, s := range n.Reads {
 		id := v.graph.Storages[s].ID
@@ -149,14 +186,22 @@ func (v *trainingReplay) compute(k int) {
 	if !v.run[x] {
 		v.first(k, x)
 	}
-	output, part := 0.0, activations
-	for _, s := range n.Writes {
-		output += v.graph.Storages[s].Bytes
+	return true
+}
+
+// output is the size of all that node x writes, and the part where it counts.
+func (v *trainingReplay) output(x int) (size float64, part int) {
+	for _, s := range v.graph.Nodes[x].Writes {
+		size += v.graph.Storages[s].Bytes
 		part = v.part[s]
 	}
-	v.during(k, part, output, n.Workspace)
-	for _, s := range n.Writes {
-		v.store(&v.stored[s], part, v.graph.Storages[s].Bytes)
+	return size, part
+}
+
+// makes stores what node x writes.
+func (v *trainingReplay) makes(x int) {
+	for _, s := range v.graph.Nodes[x].Writes {
+		v.store(&v.stored[s], v.part[s], v.graph.Storages[s].Bytes)
 	}
 }
 
@@ -165,7 +210,7 @@ func (v *trainingReplay) first(k, x int) {
 	n := &v.graph.Nodes[x]
 	v.run[x] = true
 	if n.Phase == training.Loss && v.atLoss == nil {
-		v.atLoss = &Checkpoints{Activations: v.forwardStorages()}
+		v.atLoss = v.forwardStorages()
 	}
 	for _, s := range n.Mutates {
 		if due := v.turn[s][v.changes[s]]; due != x {
@@ -211,12 +256,15 @@ func (v *trainingReplay) storage(k int) (s int, ok bool) {
 }
 
 func (v *trainingReplay) discard(k int) {
-	s, ok := v.storage(k)
-	if !ok {
-		return
+	if s, ok := v.storage(k); ok {
+		v.time(k, 0)
+		v.frees(k, s)
 	}
+}
+
+// frees takes storage s off the device.
+func (v *trainingReplay) frees(k, s int) {
 	x := &v.graph.Storages[s]
-	v.time(k, 0)
 	switch {
 	case x.Resident:
 		v.broken(RuleNotStored, k, v.graph.Unit.Bytes(x.Bytes), "D discards %s, which is resident", x.ID)
@@ -227,12 +275,18 @@ func (v *trainingReplay) discard(k int) {
 	v.free(&v.stored[s], v.part[s], x.Bytes)
 }
 
-// forwardStorages returns how many storages that forward nodes write are stored.
-func (v *trainingReplay) forwardStorages() (n int) {
-	for s, stored := range v.stored {
-		if stored && !v.graph.Storages[s].Resident && v.part[s] == activations {
-			n++
+// forwardStorages counts the storages that forward nodes write and that are stored, or on
+// the host alone.
+func (v *trainingReplay) forwardStorages() *Checkpoints {
+	c := &Checkpoints{}
+	for s := range v.stored {
+		switch {
+		case v.graph.Storages[s].Resident || v.part[s] != activations:
+		case v.stored[s]:
+			c.Activations++
+		case v.host != nil && v.host[s]:
+			c.Host++
 		}
 	}
-	return n
+	return c
 }

@@ -58,7 +58,7 @@ func (v *View) Beside(x int, memory float64) Beside {
 // load sets up the choice at x; false if everything can be kept.
 func (k *choice) load(x int, memory float64) bool {
 	v, b := k.b.v, k.b
-	k.room = memory - b.during(x, k.sure)
+	k.room = memory - b.during(x, k.sure, false)
 	k.value, k.node, k.size = k.value[:0], k.node[:0], 0
 	before, after := b.row(b.before, x), b.row(b.after, x)
 	for j := range v.N {

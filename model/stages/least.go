@@ -150,8 +150,8 @@ func (b *bounds) again(j, x int) bool {
 
 // during marks the values that are in memory during the first computation of x
 // for sure, its own included, and returns their size with the input and the
-// overhead.
-func (b *bounds) during(x int, sure []bool) float64 {
+// overhead. Beside a link these are, but for what x reads and writes, pinned ones only.
+func (b *bounds) during(x int, sure []bool, linked bool) float64 {
 	v := b.v
 	clear(sure)
 	for _, p := range v.Writes[x] {
@@ -166,6 +166,9 @@ func (b *bounds) during(x int, sure []bool) float64 {
 			continue
 		}
 		for _, p := range v.Writes[u] {
+			if linked && !v.Pinned[p] {
+				continue
+			}
 			if v.Result[p] || meets(b.row(b.readers, p), after) {
 				sure[p] = true
 			}
@@ -186,7 +189,7 @@ func (b *bounds) memory() (bytes float64, why string) {
 	name := func(i int) string { return v.Graph.Nodes[i].ID }
 	sure := make([]bool, v.M)
 	for x := range v.N {
-		here := b.during(x, sure)
+		here := b.during(x, sure, false)
 		if here > bytes || x == 0 {
 			bytes, why = here, fmt.Sprintf("%s with what it reads and what cannot be computed again", name(x))
 		}

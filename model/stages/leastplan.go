@@ -37,7 +37,7 @@ func (v *View) Least() Least { return v.bounds().searched() }
 
 func (b *bounds) searchLeast() Least {
 	v := b.v
-	x := Least{Low: b.least, Why: b.why, High: b.frugal(), Order: v.Frugal().order()}
+	x := Least{Low: b.least, Why: b.why, High: b.frugal(), Order: v.Frugal().Order()}
 	if x.Low == x.High || v.N > leastNodes {
 		return x
 	}
@@ -133,8 +133,8 @@ func (v *View) alone(j int, most float64) int {
 	return i
 }
 
-// order returns the computations of a schedule.
-func (s *Schedule) order() []int32 {
+// Order returns the computations of a schedule, as nodes.
+func (s *Schedule) Order() []int32 {
 	var order []int32
 	for t := range s.v.N {
 		s.walk(t, func(i int) { order = append(order, int32(i)) }, func(int) {})

@@ -8,6 +8,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/subject"
 	"workbench/model/testfile"
 	"workbench/model/verify"
 	"workbench/model/zoo"
@@ -76,7 +77,7 @@ func drawn(t *testing.T, r *rand.Rand, k int) (plan.Instance, float64) {
 	g := exhaustive.RandomGraph(r, 1+r.IntN(7))
 	switch k % 4 {
 	case 0:
-		g = exhaustive.MixedGraph(r, 1+r.IntN(6))
+		g = subject.MixedGraph(r, 1+r.IntN(6))
 	case 1:
 		g = random(r, 1+r.IntN(12), r.IntN(2) == 0)
 	case 2:

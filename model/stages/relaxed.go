@@ -18,6 +18,15 @@ type relaxed struct {
 	// The nodes that are computed again at the last prices below and above the
 	// best: too little to fit, and enough.
 	less, more []int
+
+	tangents []tangent // that have been found: what computing again takes at least
+}
+
+// A tangent says that what is computed again takes cut quanta less price for each byte
+// that there is room for at least.
+type tangent struct {
+	price float64
+	cut   int64
 }
 
 // needed and computed are the nodes of the network for the i-th value, and for
@@ -61,7 +70,9 @@ func (k *relaxed) at(price float64, again []int) (value int64, slope float64, _ 
 		// More than mostQuanta is in no minimum cut.
 		k.cut.Set(k.arc[i], int64(min(math.Nextafter(price*v.Memory[f], 0), mostQuanta)))
 	}
-	value = k.cut.Run() - int64(min(math.Ceil(math.Nextafter(price*k.room, math.Inf(1))), 4*mostQuanta))
+	cut := k.cut.Run()
+	k.tangents = append(k.tangents, tangent{price, cut})
+	value = cut - int64(min(math.Ceil(math.Nextafter(price*k.room, math.Inf(1))), 4*mostQuanta))
 	side := k.cut.SourceSide()
 	for i, f := range k.value {
 		if side[k.needed(i)] && !side[k.computed(k.place[v.Writer[f]])] {

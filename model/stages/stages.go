@@ -58,6 +58,7 @@ type View struct {
 	// computed once; that of the first later node that changes what it reads.
 	Until  []int
 	Result []bool   // by value: it is there at the end
+	Pinned []bool   // by value: it may not be sent to a host
 	pred   []uint64 // pred[i·ValueWords:] is the set of the values that node i reads
 
 	once sync.Once // of made
@@ -106,6 +107,7 @@ func newView(g *training.Graph) *View {
 			v.Written[i] += g.Storages[s].Bytes
 			v.M++
 			v.Writer, v.Memory, v.Result = append(v.Writer, i), append(v.Memory, g.Storages[s].Bytes), append(v.Result, g.Storages[s].Result)
+			v.Pinned = append(v.Pinned, g.Storages[s].NoOffload)
 		}
 	}
 	v.ValueWords, v.Succ = (v.M+63)/64, make([][]int, v.M)

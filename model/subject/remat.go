@@ -114,7 +114,7 @@ func randomGraph(r *rand.Rand, forward int) (*Trial, error) {
 }
 
 func drawGraph(r *rand.Rand) *Trial {
-	g := exhaustive.MixedGraph(r, 1+r.IntN(3))
+	g := MixedGraph(r, 1+r.IntN(3))
 	memory := g.Input
 	for v := range g.Nodes { // what a random half of the values takes
 		if r.IntN(2) == 0 {

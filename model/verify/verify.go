@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"workbench/model/addresses"
 	"workbench/model/chain"
 	"workbench/model/functions"
 	"workbench/model/graph"
@@ -33,11 +34,12 @@ var replays = []replaying{
 	on(plan.Join, join.Kind, plan.VerifyJoin, plan.SummarizeJoin, plan.ProfileJoin),
 	on(plan.ActivationOffload, chain.Kind, plan.VerifyOffload, plan.SummarizeOffload, plan.ProfileOffload),
 	on(plan.RematOffload, chain.Kind, plan.VerifyOffload, plan.SummarizeOffload, plan.ProfileOffload),
+	on(plan.RematOffload, training.Kind, plan.VerifyTraining, plan.SummarizeStep, plan.ProfileTraining),
 	on(plan.Swap, functions.Kind, plan.VerifySwap, plan.SummarizeSwap, plan.ProfileSwap),
 	on(plan.Pipeline, chain.Kind, periodic.VerifyPipeline, periodic.SummarizePipeline, nil),
 	on(plan.Pipeline, graph.Kind, periodic.VerifyPipeline, periodic.SummarizePipeline, nil),
 	on(plan.Flush, partition.Kind, plan.VerifyFlush, plan.SummarizeFlush, nil),
-	on(plan.Placement, lifetimes.Kind, plan.VerifyPlacement, plan.SummarizePlacement, nil),
+	on(plan.Placement, lifetimes.Kind, addresses.Verify, addresses.Summarize, nil),
 	on(plan.WeightOffload, chain.Kind, periodic.VerifyWeights, periodic.SummarizeWeights, nil),
 }
 
@@ -125,7 +127,7 @@ func Profile(in plan.Instance, p *plan.Plan) ([]plan.MemoryStep, error) {
 
 // Summarize replays p and sums it up: a *[periodic.WeightSummary] of weight offloading, a
 // *[periodic.PatternSummary] of a pipeline, an *[plan.OffloadSummary] of offloaded
-// activations, a *[plan.SwapSummary] of swapping, a *[plan.RematSummary] of the other
+// activations, also of a training step, a *[plan.SwapSummary] of swapping, a *[plan.RematSummary] of the other
 // problems of one device. All have fields for JSON and lines of text. The error
 // is that of [On].
 func Summarize(in plan.Instance, p *plan.Plan) (fmt.Stringer, error) {

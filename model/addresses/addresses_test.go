@@ -1,4 +1,4 @@
-package plan_test
+package addresses_test
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"workbench/model/addresses"
 	"workbench/model/lifetimes"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -50,7 +51,7 @@ func TestVerifyPlacement(t *testing.T) {
 		l, p := threeBuffers()
 		l.Align = 2
 		x.change(p)
-		r, err := plan.VerifyPlacement(l, p)
+		r, err := addresses.Verify(l, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +84,7 @@ func TestPlacementFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := plan.VerifyPlacement(l, q)
+	r, err := addresses.Verify(l, q)
 	if err != nil || !r.Valid() || r.PeakMemory != 0.7 {
 		t.Errorf("%v %+v", err, r)
 	}

@@ -1,0 +1,180 @@
+package method
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"workbench/bench/run"
+	"workbench/heuristics/linkgraph"
+	"workbench/heuristics/rematgraph"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/proof"
+	combinedview "workbench/model/rematoffload"
+	"workbench/model/stages"
+	"workbench/model/training"
+)
+
+// Rematerialization with offloading of training steps: the methods of rematerialization,
+// whose plans move nothing, and those that move.
+
+// isStep reports whether an instance is a training step (graph/v2).
+func isStep(in *run.Instance) bool { return in.Kind() == training.Kind }
+
+// combinedRange is what percentages of memory refer to: of a step, that of
+// rematerialization, so that a percentage is the same memory with a link and without.
+func combinedRange(in *run.Instance) (low, high float64) {
+	if isStep(in) {
+		return rematRange(in)
+	}
+	return combinedview.Range(in.Chain())
+}
+
+// combinedHolds says what takes the low end of that.
+func combinedHolds(in *run.Instance) string {
+	if !isStep(in) {
+		return combinedview.Holds(in.Chain())
+	}
+	v, err := graphView(in)
+	if err != nil {
+		return "" // stepFit says why
+	}
+	return v.Least().Why
+}
+
+// stepFit checks that a step is not too large and that one can calculate with it.
+func stepFit(in *run.Instance, p platform.Platform) error {
+	v, err := graphView(in)
+	if err != nil {
+		return run.InputError(err)
+	}
+	sizes := 0.0
+	for _, x := range v.Memory {
+		sizes += x
+	}
+	_, high := rematRange(in)
+	return calculable(in, ofStep(in), quantity{"sending all values takes %g s", sizes / p.Bandwidth},
+		quantity{"keeping everything takes %g bytes", high}, ofMemory(p), ofLink(p))
+}
+
+// linkedBounds are the bounds of a training step with a link.
+func linkedBounds(in *run.Instance, s run.Setting) ([]run.Bound, error) {
+	if unlinked(&s) {
+		return rematBounds(in, s)
+	}
+	v, err := graphView(in)
+	if err != nil {
+		return nil, err
+	}
+	b := v.LinkedBound(s.Platform.Memory, s.Platform.Bandwidth)
+	return []run.Bound{proof.BySearch(b.Seconds, b.Why)}, nil
+}
+
+// stepMoved is what a plan of a training step sends to the host as part of all values.
+func stepMoved(in *run.Instance, p *plan.Plan) float64 {
+	s, err := plan.SummarizeStep(plan.As[*training.Graph](in.Instance), p)
+	if err != nil {
+		return math.NaN()
+	}
+	return s.OffloadShare
+}
+
+// linkedMethods is the table of methods for training steps that chains do not have.
+func linkedMethods() []*run.Method {
+	var methods []*run.Method
+	for _, m := range slices.Concat(RematMethods()[:1], GraphMethods()) {
+		if m.Name != "search" { // see pureRemat
+			methods = append(methods, withoutTransfers(m))
+		}
+	}
+	return methods
+}
+
+// withoutTransfers makes a method of rematerialization one of training steps with a link,
+// in which no plan without transfers is no proof that there is none.
+func withoutTransfers(m *run.Method) *run.Method {
+	n := *m
+	n.Takes = []string{training.Kind}
+	n.Run = func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+		at := s.Platform
+		s.Platform.Bandwidth = 0
+		out, err := m.Run(ctx, in, s)
+		if out != nil && out.Plan != nil {
+			out.Plan.Problem, out.Plan.Platform = plan.RematOffload, at
+		}
+		s.Platform = at
+		return out, ofLinkedStep(in, &s, err)
+	}
+	return &n
+}
+
+// ofLinkedStep is what a proof that no plan of rematerialization fits says where there is
+// a link.
+func ofLinkedStep(in *run.Instance, s *run.Setting, err error) error {
+	var infeasible *plan.Infeasible
+	if !errors.As(err, &infeasible) {
+		return err
+	}
+	infeasible.Problem = plan.RematOffload
+	if unlinked(s) {
+		return infeasible
+	}
+	v, bad := graphView(in)
+	if bad != nil {
+		return bad
+	}
+	if err := v.LinkedFits(s.Platform.Memory); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w without transfers, which needs %.15g bytes", plan.ErrNoPlan, infeasible.Memory)
+}
+
+// stepAlone is the search of rematerialization, whose plans move nothing.
+func stepAlone(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
+	v, err := graphView(in)
+	if err != nil {
+		return nil, err
+	}
+	p, err := rematgraph.Search(ctx, v, s.Platform, uint64(s.Seed), searchRounds)
+	if err != nil {
+		return nil, ofLinkedStep(in, &s, err)
+	}
+	p.Problem, p.Platform = plan.RematOffload, s.Platform
+	return p, nil
+}
+
+// either is a planner of chains and another of training steps.
+func either(ofChain, ofStep planner) planner {
+	return func(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
+		if isStep(in) {
+			return ofStep(ctx, in, s)
+		}
+		return ofChain(ctx, in, s)
+	}
+}
+
+// stepPlanner adapts a method of training steps with a link.
+func stepPlanner(work func(context.Context, *stages.View, platform.Platform) (*plan.Plan, error)) planner {
+	return func(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
+		v, err := graphView(in)
+		if err != nil {
+			return nil, err
+		}
+		return work(ctx, v, s.Platform)
+	}
+}
+
+// stepSearch is the search of training steps with a link.
+func stepSearch(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
+	if unlinked(&s) {
+		return stepAlone(ctx, in, s)
+	}
+	v, err := graphView(in)
+	if err != nil {
+		return nil, err
+	}
+	return linkgraph.Search(ctx, v, s.Platform, uint64(s.Seed), searchRounds)
+}

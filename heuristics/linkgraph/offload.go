@@ -1,0 +1,54 @@
+package linkgraph
+
+import (
+	"context"
+	"fmt"
+
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/stages"
+)
+
+// Offload computes every node once, in the order of the graph, and sends away what is used
+// last where memory is short. It has a plan wherever there is one, unless values are
+// pinned. O((n + gaps)·log(gaps)).
+func Offload(_ context.Context, v *stages.View, p platform.Platform) (*plan.Plan, error) {
+	if err := v.LinkedFits(p.Memory); err != nil {
+		return nil, err
+	}
+	order := make([]int32, v.N)
+	for j := range order {
+		order[j] = int32(j)
+	}
+	c := newRoute(v, order).timed(p)
+	if c == nil {
+		return nil, fmt.Errorf("pure-offload: %w: what may be sent away is not enough", plan.ErrNoPlan)
+	}
+	return c.plan("pure-offload", p)
+}
+
+// timed covers a route and lets it happen; nil if that cannot be.
+func (r *route) timed(p platform.Platform) *clock {
+	away, ok := r.cover(p.Memory)
+	if !ok {
+		return nil
+	}
+	c, ok := r.run(p.Memory, p.Bandwidth, away)
+	if !ok {
+		return nil
+	}
+	return c
+}
+
+// plan writes what has happened as a plan. Its peak is that of the replay, which at one
+// instant lets computations that take no time happen before prefetches.
+func (c *clock) plan(method string, at platform.Platform) (*plan.Plan, error) {
+	p := plan.New(plan.RematOffload, method, c.v.Instance, at)
+	p.Ops = c.ops
+	r, err := plan.VerifyTraining(c.v.Graph, p)
+	if err != nil {
+		return nil, err
+	}
+	p.Claims = plan.Claims{Makespan: c.now, PeakMemory: r.PeakMemory}
+	return p, nil
+}

@@ -1,0 +1,161 @@
+package linkgraph
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"workbench/heuristics/rematgraph"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/stages"
+)
+
+// Search is a method of ours. A link makes the memory larger: at any time as much can be
+// away as has been sent before and can be fetched after it. So schedules are looked for by
+// the search of rematerialization, in stages each of which has what there is and a part of
+// that beside; then what does not fit leaves (see cover), and the clock says what comes of
+// it. The best is changed by giving stages less where its computations wait and more where
+// room is left.
+//
+// It begins with the plan of the search without transfers and with that of Offload, and is
+// never worse than these. The same seed and rounds give the same plan; the end of ctx ends
+// it with the best until then.
+func Search(ctx context.Context, v *stages.View, p platform.Platform, seed uint64, rounds int) (*plan.Plan, error) {
+	if err := v.LinkedFits(p.Memory); err != nil {
+		return nil, err
+	}
+	s := &search{ctx: ctx, v: v, p: p, seed: seed, r: rand.New(rand.NewPCG(seed, 1)), bound: v.LinkedBound(p.Memory, p.Bandwidth).Seconds}
+	s.alone(rounds)
+	if x, err := Offload(ctx, v, p); err == nil {
+		s.offer(x)
+	}
+	for _, share := range shares {
+		s.level(share, rounds)
+	}
+	for range tunings {
+		s.tune(rounds / 20)
+	}
+	if s.wrong != nil {
+		return nil, s.wrong
+	}
+	if s.best == nil {
+		return nil, fmt.Errorf("search: %w: what may be sent away is not enough", plan.ErrNoPlan)
+	}
+	s.best.Method = "search"
+	return s.best, nil
+}
+
+// shares are the parts of what the link could have away that schedules are looked for with.
+var shares = [...]float64{1, 0.9, 0.8, 0.65, 0.5}
+
+// tunings is how often the best is changed at most.
+const tunings = 60
+
+// search is a run of Search.
+type search struct {
+	ctx   context.Context
+	v     *stages.View
+	p     platform.Platform
+	seed  uint64
+	r     *rand.Rand
+	bound float64
+	best  *plan.Plan
+	wrong error // a plan that cannot be replayed
+	// Of the best plan that comes of a schedule: that, what it was looked for with, and how
+	// it went.
+	schedule *stages.Schedule
+	limits   []float64
+	went     *clock
+}
+
+func (s *search) done() bool {
+	return s.ctx.Err() != nil || s.best != nil && s.best.Claims.Makespan <= s.bound*(1+plan.Tolerance)
+}
+
+// offer keeps a plan if it is the best.
+func (s *search) offer(p *plan.Plan) {
+	if s.best == nil || p.Claims.Makespan < s.best.Claims.Makespan {
+		s.best = p
+	}
+}
+
+// alone takes the plan of the search without transfers, for which there is a third of the
+// time.
+func (s *search) alone(rounds int) {
+	ctx := s.ctx
+	if end, limited := ctx.Deadline(); limited {
+		part, cancel := context.WithTimeout(ctx, time.Until(end)/3)
+		defer cancel()
+		ctx = part
+	}
+	at := s.p
+	at.Bandwidth = 0
+	x, err := rematgraph.Search(ctx, s.v, at, s.seed, rounds)
+	if err != nil {
+		return
+	}
+	x.Problem, x.Platform = plan.RematOffload, s.p
+	s.offer(x)
+}
+
+// level looks for a schedule with a part of what the link could have away.
+func (s *search) level(share float64, rounds int) {
+	if s.done() {
+		return
+	}
+	limits := make([]float64, s.v.N)
+	total, now := s.v.Graph.TotalTime(), 0.0
+	for t := range limits {
+		away := share * s.p.Bandwidth * min(now, total-now-s.v.Time[t])
+		limits[t] = s.p.Memory + max(0, away)
+		now += s.v.Time[t]
+	}
+	s.take(rematgraph.Within(s.ctx, s.v, limits, s.seed, rounds/2), limits)
+}
+
+// take lets a schedule happen, and keeps it if it is the best; nil is none.
+func (s *search) take(x *stages.Schedule, limits []float64) {
+	if x == nil {
+		return
+	}
+	c := newRoute(s.v, x.Order()).timed(s.p)
+	if c == nil {
+		return
+	}
+	p, err := c.plan("search", s.p)
+	if err != nil {
+		s.wrong = err
+		return
+	}
+	s.offer(p)
+	if s.went == nil || c.now < s.went.now {
+		s.schedule, s.limits, s.went = x, limits, c
+	}
+}
+
+// tune changes what stages may take, by what the best schedule left and waited for.
+func (s *search) tune(rounds int) {
+	if s.done() || s.went == nil {
+		return
+	}
+	limits := make([]float64, s.v.N)
+	more, less := s.r.Float64(), 2*s.r.Float64()
+	first := make([]bool, s.v.N)
+	t := 0
+	room := -1.0
+	for k, j := range s.went.order {
+		if h := s.went.headroom[k]; room < 0 || h < room {
+			room = h
+		}
+		limits[t] -= less * s.went.waits[k] * s.p.Bandwidth
+		if first[j] {
+			continue
+		}
+		first[j] = true
+		limits[t] = max(s.p.Memory, s.limits[t]+limits[t]+more*room)
+		t, room = t+1, -1
+	}
+	s.take(rematgraph.Within(s.ctx, s.v, limits, s.r.Uint64(), rounds, s.schedule), limits)
+}

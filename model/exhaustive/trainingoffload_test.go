@@ -1,0 +1,68 @@
+package exhaustive_test
+
+import (
+	"errors"
+	"testing"
+
+	"workbench/model/exhaustive"
+	"workbench/model/plan"
+	"workbench/model/testfile"
+)
+
+// The plans of the search are valid and as fast as it says. Without a link they are as
+// fast as those of rematerialization; a link never makes them slower, nor does more
+// memory; and often enough both what moves and what runs again is needed.
+// smallSearch is what is searched of a training step with a link.
+const smallSearch = 1 << 14
+
+func TestTrainingOffloadPlans(t *testing.T) {
+	r := testfile.Random(t, 16, 9)
+	moved, faster, less := 0, 0, 0
+	for i := range testfile.Cases(300) {
+		g := exhaustive.RandomTraining(r, 1+i%2)
+		for v := range g.Nodes {
+			g.Nodes[v].Time *= float64(1 + i%3)
+		}
+		least, err := exhaustive.TrainingLeastMemory(g, smallSearch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for memory := max(0, least-2); memory <= least+2; memory++ {
+			alone, _, none := exhaustive.Training(g, memory, smallSearch)
+			without, _, err := exhaustive.TrainingOffload(g, memory, 0, smallSearch)
+			if errors.Is(err, exhaustive.ErrLimit) {
+				continue
+			}
+			if errors.Is(none, exhaustive.ErrInfeasible) != errors.Is(err, exhaustive.ErrInfeasible) || none == nil && without != alone {
+				t.Fatalf("case %d, memory %v: %g s and %v without a link, %g s and %v without one to be had", i, memory, without, err, alone, none)
+			}
+			time, p, err := exhaustive.TrainingOffload(g, memory, 1, smallSearch)
+			switch {
+			case errors.Is(err, exhaustive.ErrLimit), errors.Is(err, exhaustive.ErrInfeasible) && none != nil:
+				continue
+			case err != nil:
+				t.Fatalf("case %d, memory %v: %v", i, memory, err)
+			case none == nil && time > alone:
+				t.Fatalf("case %d, memory %v: %g s with a link, %g without", i, memory, time, alone)
+			case none != nil:
+				less++
+			case time < alone:
+				faster++
+			}
+			report, err := plan.VerifyTraining(g, p)
+			if err != nil || !report.Valid() || report.Makespan != time || len(report.ClaimErrors) > 0 {
+				t.Fatalf("case %d, memory %v: %g s, %+v, %v", i, memory, time, report, err)
+			}
+			for k := range p.Ops {
+				if p.Ops[k].Op == plan.OpP {
+					moved++
+					break
+				}
+			}
+		}
+	}
+	t.Logf("%d plans move, %d are faster for it, %d take less than rematerialization can", moved, faster, less)
+	if moved < testfile.Cases(50) || faster < testfile.Cases(8) || less < testfile.Cases(30) {
+		t.Errorf("%d plans move, %d are faster for it, %d take less than rematerialization can", moved, faster, less)
+	}
+}
