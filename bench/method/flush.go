@@ -82,8 +82,8 @@ func flushRange(in *run.Instance) (low, high float64) {
 	x := plan.As[*partition.Partition](in.Instance)
 	for i := range x.Stages {
 		s := &x.Stages[i]
-		low = max(low, s.Weight+s.ForwardMemory)
-		high = max(high, s.Weight+float64(2*len(x.Stages))*s.ForwardMemory)
+		low = max(low, s.Weight+s.Overhead+s.ForwardMemory)
+		high = max(high, s.Weight+s.Overhead+float64(2*len(x.Stages))*s.ForwardMemory)
 	}
 	return low, high
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 
 	"workbench/model/partition"
@@ -29,6 +30,7 @@ func flushLanes(p *plan.Plan) (lanes map[string][]*plan.Op, end float64) {
 }
 
 func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
+	stages := plan.As[*partition.Partition](in).Stages
 	s, err := plan.SummarizeFlush(plan.As[*partition.Partition](in), p)
 	if err != nil {
 		return fmt.Errorf("timeline: %w", err)
@@ -46,8 +48,12 @@ func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	d.open(d.curveEnd + bottom)
 	u := platform.TimeUnit(end)
 	d.heading(in.Title(), fmt.Sprintf("span %s %s, makespan %s %s", number(s.Span/u.Size), u.Name, number(s.Makespan/u.Size), u.Name))
+	forward := "forward"
+	if slices.ContainsFunc(stages, func(s partition.Stage) bool { return s.RecomputeTime > 0 }) {
+		forward += ", again before backward"
+	}
 	d.legend([]legendItem{
-		{"forward", swatch(forwardColour, 1)},
+		{forward, swatch(forwardColour, 1)},
 		{"backward (input)", swatch(backwardColour, 1)},
 		{"backward (weights)", swatch(prefetchColour, 1)},
 		{"3: micro-batch; bold: a later stage of the GPU", `<text y="9">3</text>`},
@@ -57,19 +63,31 @@ func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 		name, y := "gpu"+strconv.Itoa(g), top+float64(g)*(laneHeight+laneGap)
 		d.band(y, lane{name: name})
 		for _, x := range lanes[name] {
-			d.flushBox(y, x, len(s.GPUs))
+			d.flushBox(y, x, len(s.GPUs), again(x, stages))
 		}
 	}
 	d.printf("</svg>\n")
 	return d.Flush()
 }
 
-// flushBox draws an operation, with its micro-batch if there is room for it.
-func (d *drawing) flushBox(y float64, o *plan.Op, gpus int) {
+// again returns the part of a backward in which forward is computed again.
+func again(o *plan.Op, stages []partition.Stage) float64 {
+	if o.Op != plan.OpB || o.Stage < 1 || o.Stage > len(stages) {
+		return 0
+	}
+	return min(stages[o.Stage-1].RecomputeTime, o.End-o.Start)
+}
+
+// flushBox draws an operation, with its micro-batch if there is room for it. So much of
+// it, at its start, computes forward again.
+func (d *drawing) flushBox(y float64, o *plan.Op, gpus int, again float64) {
 	colour := map[string]string{plan.OpF: forwardColour, plan.OpB: backwardColour, plan.OpW: prefetchColour}[o.Op]
 	u := platform.TimeUnit(d.period)
 	d.printf("<g><title>%s</title>", escape(fmt.Sprintf("%s: %.6g to %.6g %s", o, o.Start/u.Size, o.End/u.Size, u.Name)))
 	d.bar(y, piece{o.Start, o.End}, colour)
+	if again > 0 {
+		d.bar(y, piece{o.Start, o.Start + again}, forwardColour)
+	}
 	if label := strconv.Itoa(o.MicroBatch); textWidth(label, labelSize) <= (o.End-o.Start)*d.scale {
 		weight := ""
 		if o.Stage > gpus {

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench/run"
@@ -23,19 +26,18 @@ var (
 )
 
 func (f *scheduleFlags) flags() []cli.Flag {
-	note := func(flag string) func(*cli.Context, string) error {
-		return func(*cli.Context, string) error {
-			f.flag = flag
-			return nil
-		}
-	}
 	return []cli.Flag{
-		&cli.IntFlag{Name: "micro-batches", Usage: "`M` micro-batches pass through a pipeline that flushes", DefaultText: "8", Destination: &f.microBatches, Category: "instance", Action: func(*cli.Context, int) error {
-			f.flag = "--micro-batches"
-			return nil
-		}},
-		&cli.StringFlag{Name: "placement", Usage: "`WHERE` its stages are: straight (one on each GPU), interleaved (round robin) or v (down and up again)", DefaultText: plan.Straight, Destination: &f.placement, Category: "instance", Action: note("--placement")},
-		&cli.StringFlag{Name: "objective", Usage: "`WHAT` of it is minimised: span (a GPU's time from its first start to its last end) or makespan", DefaultText: plan.SpanObjective, Destination: &f.objective, Category: "instance", Action: note("--objective")},
+		&cli.IntFlag{Name: "micro-batches", Usage: "`M` micro-batches pass through a pipeline that flushes", DefaultText: "8", Destination: &f.microBatches, Category: "instance", Action: note[int](f, "--micro-batches")},
+		&cli.StringFlag{Name: "placement", Usage: "`WHERE` its stages are: straight (one on each GPU), interleaved (round robin) or v (down and up again)", DefaultText: plan.Straight, Destination: &f.placement, Category: "instance", Action: note[string](f, "--placement")},
+		&cli.StringFlag{Name: "objective", Usage: "`WHAT` of it is minimised: span (a GPU's time from its first start to its last end) or makespan", DefaultText: plan.SpanObjective, Destination: &f.objective, Category: "instance", Action: note[string](f, "--objective")},
+	}
+}
+
+// note is the action of a flag that sees that it is given.
+func note[T any](f *scheduleFlags, flag string) func(*cli.Context, T) error {
+	return func(*cli.Context, T) error {
+		f.flag = flag
+		return nil
 	}
 }
 
@@ -43,12 +45,10 @@ func (f *scheduleFlags) flags() []cli.Flag {
 // is not given follows from the instance.
 func (f *scheduleFlags) set(p *run.Problem, m *platform.Platform, processors bool, n int) error {
 	oneOf := func(flag, word string, known []string) error {
-		for _, k := range known {
-			if word == k || word == "" {
-				return nil
-			}
+		if word != "" && !slices.Contains(known, word) {
+			return usagef("%s %q: %s", flag, word, nearest.Hint(word, known))
 		}
-		return usagef("%s %q: %s", flag, word, nearest.Hint(word, known))
+		return nil
 	}
 	switch {
 	case !p.Scheduled && f.flag != "":
@@ -60,10 +60,7 @@ func (f *scheduleFlags) set(p *run.Problem, m *platform.Platform, processors boo
 	case processors && (n < 1 || n > mostProcessors):
 		return usagef("--processors %d: from 1 to %d", n, mostProcessors)
 	}
-	if err := oneOf("--placement", f.placement, placements); err != nil {
-		return err
-	}
-	if err := oneOf("--objective", f.objective, objectives); err != nil {
+	if err := cmp.Or(oneOf("--placement", f.placement, placements), oneOf("--objective", f.objective, objectives)); err != nil {
 		return err
 	}
 	m.MicroBatches, m.Placement, m.Objective = f.microBatches, f.placement, f.objective

@@ -2,9 +2,11 @@ package main
 
 import (
 	"cmp"
+	"context"
 
 	"github.com/urfave/cli/v2"
 
+	"workbench/bench/method"
 	"workbench/bench/run"
 	"workbench/model/partition"
 	"workbench/model/platform"
@@ -13,9 +15,9 @@ import (
 // stagesOptions are the flags of stages.
 type stagesOptions struct {
 	common
-	processors, chunks, copies   int
-	split, keep, bandwidth, name string
-	out                          string
+	scheduleFlags
+	processors, chunks, copies                           int
+	split, keep, bandwidth, name, recompute, memory, out string
 }
 
 func newStages(s streams) *cli.Command {
@@ -25,18 +27,20 @@ func newStages(s streams) *cli.Command {
 		Usage:     "cut a chain into the stages of a pipeline, for --problem flush",
 		ArgsUsage: "CHAIN",
 		Description: "The longest stage is as short as possible. Of a micro-batch, which is what CHAIN computes at\n" +
-			"once, a stage holds its input and all that its layers save; beside that its weights and the largest\n" +
-			"overhead of a layer.",
-		Flags: append([]cli.Flag{
+			"once, a stage holds its input and all that its layers save, or its input if it computes forward again;\n" +
+			"beside that its weights and the largest overhead of a layer.",
+		Flags: append(append([]cli.Flag{
 			&cli.IntFlag{Name: "processors", Usage: "`P` GPUs", Value: 4, Destination: &o.processors, Category: "instance"},
 			&cli.IntFlag{Name: "chunks", Usage: "`V` stages on each of them, for --placement interleaved or v", Value: 1, Destination: &o.chunks, Category: "instance"},
 			&cli.StringFlag{Name: "split", Usage: "`PART` of the backward that is the gradient of the weights; 0: the backward is one operation", Value: "50%", Destination: &o.split, Category: "instance"},
 			&cli.StringFlag{Name: "keep", Usage: "`PART` of what a micro-batch holds that is needed for it (default: as --split)", Destination: &o.keep, Category: "instance"},
 			&cli.StringFlag{Name: "bandwidth", Usage: "`RATE` between GPUs, as 12GB/s or inf", Value: "12GB/s", Destination: &o.bandwidth, Category: "instance"},
 			&cli.IntFlag{Name: "weight-copies", Usage: "`C`: how often a GPU holds its weights, as gradients and state of the optimizer", Value: platform.DefaultWeightCopies, Destination: &o.copies, Category: "instance"},
+			&cli.StringFlag{Name: "recompute", Usage: "`STAGES` that compute forward again: none, all, numbers as 1,3, or auto, for --memory, --micro-batches and --placement", Value: "none", Destination: &o.recompute, Category: "instance"},
+			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of a GPU's memory, for --recompute auto", Destination: &o.memory, Category: "instance"},
 			&cli.StringFlag{Name: "name", Usage: "`NAME` of the instance", Destination: &o.name, Category: "output"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &o.out, Category: "output"},
-		}, o.flags()...),
+		}, o.scheduleFlags.flags()...), o.common.flags()...),
 		Action: func(c *cli.Context) error {
 			a, err := args(c, 1, 1, "stages CHAIN [flags]")
 			if err != nil {
@@ -45,13 +49,13 @@ func newStages(s streams) *cli.Command {
 			if err := o.check(s); err != nil {
 				return err
 			}
-			return o.cut(s, a[0])
+			return o.cut(c.Context, s, a[0])
 		},
 	}
 }
 
 // cut writes the stages of a chain.
-func (o *stagesOptions) cut(s streams, spec string) error {
+func (o *stagesOptions) cut(ctx context.Context, s streams, spec string) error {
 	in, err := run.Load(spec, s.in)
 	if err != nil {
 		return err
@@ -79,9 +83,10 @@ func (o *stagesOptions) cut(s streams, spec string) error {
 		return usagef("--bandwidth: %v", err)
 	}
 	cut.Bandwidth = c.Unit.Rate(rate)
-	p, err := partition.Cut(c, cut)
+	at := platform.Platform{Processors: o.processors, MicroBatches: o.microBatches, Placement: o.placement, Objective: o.objective}
+	p, err := method.Stages(ctx, c, cut, o.recompute, o.memory, at)
 	if err != nil {
-		return run.InputError(err)
+		return err
 	}
 	p.Name = cmp.Or(o.name, p.Name)
 	return emit(s, o.out, p.Write)

@@ -47,10 +47,7 @@ type annealer struct {
 // starts from the best order that there is, returns the best it has seen, and ends with
 // ctx, at the bound, or after its steps. O(operations) a step.
 func Search(ctx context.Context, v *flush.Instance, from flush.Order, g Goal) flush.Order {
-	a := &annealer{
-		v: v, r: rand.New(rand.NewPCG(g.Seed, 19)), t: flush.NewTimer(v), count: make([]int32, 3*v.Stages),
-		order: clone(from), enough: g.Bound * (1 + 1e-9), changed: g.OnProgress,
-	}
+	a := newAnnealer(v, from, g)
 	if !a.t.Run(a.order, nil) {
 		return from
 	}
@@ -64,6 +61,13 @@ func Search(ctx context.Context, v *flush.Instance, from flush.Order, g Goal) fl
 		a.step(hot * math.Pow(1e-3, float64(k)/float64(steps)))
 	}
 	return a.best
+}
+
+func newAnnealer(v *flush.Instance, from flush.Order, g Goal) *annealer {
+	return &annealer{
+		v: v, r: rand.New(rand.NewPCG(g.Seed, 19)), t: flush.NewTimer(v), count: make([]int32, 3*v.Stages),
+		order: clone(from), enough: g.Bound * (1 + 1e-9), changed: g.OnProgress,
+	}
 }
 
 func clone(o flush.Order) flush.Order {

@@ -7,8 +7,8 @@ import (
 	"workbench/model/plan"
 )
 
-// OfFlush is the [Tracer] of pipelines that flush: on each GPU the weights of its stages
-// all the time, and of each micro-batch and stage what B gives back, from F to the end of
+// OfFlush is the [Tracer] of pipelines that flush: on each GPU the weights of its stages and the
+// largest of their overheads all the time, and of each micro-batch and stage what B gives back, from F to the end of
 // B, and what W gives back, to the end of W. GPUs run one operation at a time, in the order
 // of the plan.
 func OfFlush(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
@@ -22,13 +22,17 @@ func OfFlush(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 	}
 	type held struct{ b, w int32 }
 	blocks := map[[2]int]*held{}
-	weighed := make([]bool, len(x.Stages))
+	weighed, overhead := make([]bool, len(x.Stages)), map[string]float64{}
 	for k := range p.Ops { // weights are there before the first operation
 		o := &p.Ops[k]
 		if s := o.Stage - 1; !weighed[s] {
 			weighed[s] = true
 			at[o.Resource].take(0, x.Stages[s].Weight, plan.TensorW, o.Stage)
+			overhead[o.Resource] = max(overhead[o.Resource], x.Stages[s].Overhead)
 		}
+	}
+	for _, b := range gpus {
+		b.take(0, overhead[b.t.Device], plan.TensorA, 0)
 	}
 	for k := range p.Ops {
 		o, b := &p.Ops[k], at[p.Ops[k].Resource]

@@ -76,9 +76,11 @@ func (x *flushing) make() {
 		return s % x.p.Processors
 	}
 	index := map[[3]int]int{} // kind, stage, micro-batch
+	overhead := make([]float64, x.p.Processors)
 	for s := range x.in.Stages {
 		st, g := &x.in.Stages[s], where(s)
-		x.held[g] += st.Weight
+		x.held[g] += st.Weight + max(0, st.Overhead-overhead[g])
+		overhead[g] = max(overhead[g], st.Overhead)
 		for j := range x.jobs {
 			kinds := []flushOp{{plan.OpF, s, j, g, st.ForwardTime, st.ForwardMemory}, {plan.OpB, s, j, g, st.BackwardTime, st.BackwardMemory}}
 			if st.WeightTime > 0 || st.WeightMemory != 0 {
@@ -304,7 +306,7 @@ func RandomPartition(r *rand.Rand, stages int, split bool) *partition.Partition 
 	for range stages {
 		s := partition.Stage{
 			ForwardTime: float64(r.IntN(6)), BackwardTime: float64(r.IntN(6)),
-			ForwardMemory: float64(r.IntN(5)), Weight: float64(r.IntN(3)),
+			ForwardMemory: float64(r.IntN(5)), Weight: float64(r.IntN(3)), Overhead: float64(max(0, r.IntN(6)-3)),
 		}
 		if split && r.IntN(6) > 0 {
 			s.WeightTime, s.WeightMemory = float64(r.IntN(5)), -float64(r.IntN(int(s.ForwardMemory)+1))
@@ -346,13 +348,14 @@ func RandomFlush(r *rand.Rand) (*partition.Partition, platform.Platform) {
 	}
 	least := 0.0
 	for g := range p.Processors {
-		need := 0.0
+		need, overhead := 0.0, 0.0
 		for s := range in.Stages {
 			if s%p.Processors == g && p.Placement != plan.VShaped || p.Placement == plan.VShaped && (s == g || s == 2*p.Processors-1-g) {
 				need += in.Stages[s].ForwardMemory + in.Stages[s].Weight
+				overhead = max(overhead, in.Stages[s].Overhead)
 			}
 		}
-		least = max(least, need)
+		least = max(least, need+overhead)
 	}
 	p.Memory = max(0, least+float64([...]int{0, 0, 1, 2, 3, 5, 9, 50, 50, -1}[r.IntN(10)]))
 	return in, p

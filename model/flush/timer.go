@@ -258,7 +258,7 @@ func (v *Instance) Plan(method string, s *Schedule) *plan.Plan {
 	p := plan.New(Problem, method, v.Partition, v.Platform)
 	count := make([]int, 3*v.Stages)
 	for g, word := range s.Order {
-		held := int64(0)
+		held := v.Overhead[g]
 		for _, stage := range v.On[g] {
 			held += int64(v.Partition.Stages[stage].Weight)
 		}

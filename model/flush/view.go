@@ -57,7 +57,8 @@ type Instance struct {
 	Time      [][3]float64
 	Delay     []float64  // from a stage to the next, either way
 	Memory    [][3]int64 // change by F, B and W
-	Room      []int64    // of each GPU beside its weights; negative: less than these
+	Overhead  []int64    // of each GPU: the largest of its stages
+	Room      []int64    // of each GPU beside its weights and overhead; negative: less than these
 	Split     []bool     // there is a W
 }
 
@@ -114,7 +115,7 @@ func New(in *partition.Partition, p platform.Platform) (*Instance, error) {
 
 // fill computes what depends on where the stages are.
 func (v *Instance) fill() {
-	v.On, v.Room = make([][]int, v.GPUs), make([]int64, v.GPUs)
+	v.On, v.Room, v.Overhead = make([][]int, v.GPUs), make([]int64, v.GPUs), make([]int64, v.GPUs)
 	const most = 1 << 62
 	for g := range v.Room {
 		v.Room[g] = int64(min(math.Floor(v.Platform.Memory), most))
@@ -129,6 +130,9 @@ func (v *Instance) fill() {
 		v.Memory = append(v.Memory, [3]int64{int64(x.ForwardMemory), int64(x.BackwardMemory), int64(x.WeightMemory)})
 		v.Split = append(v.Split, x.Split())
 		v.Room[g] -= int64(x.Weight)
+		if more := int64(x.Overhead) - v.Overhead[g]; more > 0 {
+			v.Room[g], v.Overhead[g] = v.Room[g]-more, v.Overhead[g]+more
+		}
 		delay := 0.0
 		if s > 0 && v.GPU[s-1] != g {
 			delay = v.Partition.CommunicationTime
@@ -165,7 +169,7 @@ func (v *Instance) Need(gpu int) int64 {
 func (v *Instance) Least() float64 {
 	least := 0.0
 	for g := range v.On {
-		weights := 0.0
+		weights := float64(v.Overhead[g])
 		for _, s := range v.On[g] {
 			weights += v.Partition.Stages[s].Weight
 		}

@@ -16,6 +16,9 @@ type Cutting struct {
 	Weight, WeightMemory float64
 	Bandwidth            float64 // units per second between GPUs; 0: nothing takes time to send
 	Copies               float64 // how often a GPU holds each weight: gradients, state of the optimizer
+	// Recompute says which stages keep only their input and compute forward again in the backward;
+	// nil: none.
+	Recompute []bool
 }
 
 // ErrCut is wrapped by the error of [Cut] for a chain that cannot be cut so.
@@ -24,8 +27,10 @@ var ErrCut = errors.New("chain cannot be cut into these stages")
 // Cut cuts a chain into stages of layers in a row, the longest as short as
 // possible; where two cuts tie on the way, that of less memory is kept. A stage holds
 // of a micro-batch its input and all that its layers save; beside that Copies of its
-// weights and the largest overhead of a layer, since one operation runs at a time. The
-// communication time is that of the largest tensor that is sent.
+// weights, and its overhead is the largest of a layer, since one operation runs at a time.
+// A stage that computes forward again holds the input only, and has what its layers save as
+// overhead. Its backward is one operation: a W that came later would hold what has been
+// computed again. The communication time is that of the largest tensor that is sent.
 // O(stages·layers²).
 func Cut(c *chain.Chain, o Cutting) (*Partition, error) {
 	n := c.Len()
@@ -34,6 +39,8 @@ func Cut(c *chain.Chain, o Cutting) (*Partition, error) {
 		return nil, fmt.Errorf("%w: %d stages of %d layers; there are from 1 to %d", ErrCut, o.Stages, n, n)
 	case !(o.Weight >= 0 && o.Weight < 1) || !(o.WeightMemory >= 0 && o.WeightMemory < 1):
 		return nil, fmt.Errorf("%w: the share of W is %g of the time and %g of the memory; it is from 0 to below 1", ErrCut, o.Weight, o.WeightMemory)
+	case o.Recompute != nil && len(o.Recompute) != o.Stages:
+		return nil, fmt.Errorf("%w: of %d stages it is said whether they compute forward again; there are %d", ErrCut, len(o.Recompute), o.Stages)
 	case !(o.Copies >= 0) || o.Copies != math.Trunc(o.Copies):
 		return nil, fmt.Errorf("%w: %g copies of the weights; it is a whole number from 0 on", ErrCut, o.Copies)
 	}
@@ -44,7 +51,11 @@ func Cut(c *chain.Chain, o Cutting) (*Partition, error) {
 	}
 	from := 0
 	for k, to := range ends {
-		p.Stages = append(p.Stages, stage(c, from, to, o))
+		s := stage(c, from, to, o)
+		if o.Recompute != nil && o.Recompute[k] {
+			s = again(s, c.Layers[from:to])
+		}
+		p.Stages = append(p.Stages, s)
 		if k < len(ends)-1 && o.Bandwidth > 0 {
 			l := &c.Layers[to-1]
 			p.CommunicationTime = max(p.CommunicationTime, max(l.Activation, l.Gradient)/o.Bandwidth)
@@ -60,7 +71,7 @@ func stage(c *chain.Chain, from, to int, o Cutting) Stage {
 	if to > from+1 {
 		s.Name += " to " + c.Layers[to-1].Name
 	}
-	backward, overhead := 0.0, 0.0
+	backward := 0.0
 	s.ForwardMemory = c.Input.Activation
 	if from > 0 {
 		s.ForwardMemory = c.Layers[from-1].Activation
@@ -71,15 +82,29 @@ func stage(c *chain.Chain, from, to int, o Cutting) Stage {
 		backward += l.BackwardTime
 		s.ForwardMemory += l.Saved
 		s.Weight += o.Copies * l.Weight
-		overhead = max(overhead, l.ForwardOverhead, l.BackwardOverhead)
+		s.Overhead = max(s.Overhead, l.ForwardOverhead, l.BackwardOverhead)
 	}
-	s.Weight += overhead
 	s.WeightTime = o.Weight * backward
 	s.BackwardTime = backward - s.WeightTime
 	if s.WeightMemory = -math.Floor(o.WeightMemory * s.ForwardMemory); o.Weight == 0 {
 		s.WeightMemory = 0
 	}
 	s.BackwardMemory = -s.ForwardMemory - s.WeightMemory
+	return s
+}
+
+// again returns a stage that computes forward again: all that its layers save is overhead.
+func again(s Stage, layers []chain.Layer) Stage {
+	saved := 0.0
+	for i := range layers {
+		saved += layers[i].Saved
+	}
+	s.RecomputeTime = s.ForwardTime
+	s.BackwardTime += s.ForwardTime + s.WeightTime
+	s.WeightTime, s.WeightMemory = 0, 0
+	s.ForwardMemory -= saved
+	s.BackwardMemory = -s.ForwardMemory
+	s.Overhead += saved
 	return s
 }
 

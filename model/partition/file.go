@@ -39,6 +39,8 @@ type fileStage struct {
 	BackwardMemory *strictjson.Size `json:"backward_memory,omitempty"`
 	WeightMemory   strictjson.Size  `json:"weight_memory"`
 	Weight         strictjson.Size  `json:"weight"`
+	Overhead       strictjson.Size  `json:"overhead,omitempty"`
+	RecomputeTime  float64          `json:"recompute_time,omitempty"`
 }
 
 // Read reads a stages/v1 document. Name is for errors, which say the file, the line,
@@ -71,6 +73,7 @@ func (f *file) partition(extra []strictjson.Extra, unit platform.Unit) (*Partiti
 		*s = Stage{
 			Name: x.Name, ForwardTime: *x.ForwardTime, BackwardTime: *x.BackwardTime, WeightTime: x.WeightTime,
 			ForwardMemory: units(*x.ForwardMemory), WeightMemory: units(x.WeightMemory), Weight: units(x.Weight),
+			Overhead: units(x.Overhead), RecomputeTime: x.RecomputeTime,
 		}
 		s.BackwardMemory = -s.ForwardMemory - s.WeightMemory
 		if x.BackwardMemory != nil {
@@ -96,7 +99,7 @@ func (p *Partition) Validate() error {
 		if err := s.validate(fmt.Sprintf("stages[%d].", i), p.Unit); err != nil {
 			return err
 		}
-		total += s.ForwardMemory + s.Weight
+		total += s.ForwardMemory + s.Weight + s.Overhead
 		time += s.ForwardTime + s.BackwardTime + s.WeightTime
 	}
 	if math.IsInf(time*MostMicroBatches, 0) {
@@ -109,10 +112,13 @@ func (s *Stage) validate(path string, unit platform.Unit) error {
 	for _, x := range [...]struct {
 		name  string
 		value float64
-	}{{"forward_time", s.ForwardTime}, {"backward_time", s.BackwardTime}, {"weight_time", s.WeightTime}} {
+	}{{"forward_time", s.ForwardTime}, {"backward_time", s.BackwardTime}, {"weight_time", s.WeightTime}, {"recompute_time", s.RecomputeTime}} {
 		if err := strictjson.CheckAmount(path+x.name, x.value); err != nil {
 			return err
 		}
+	}
+	if s.RecomputeTime > s.BackwardTime {
+		return strictjson.Wrong(path+"recompute_time", "%v s are more than backward_time, %v s, of which they are a part", s.RecomputeTime, s.BackwardTime)
 	}
 	for _, x := range [...]struct {
 		name  string
@@ -125,7 +131,7 @@ func (s *Stage) validate(path string, unit platform.Unit) error {
 	for _, x := range [...]struct {
 		name  string
 		value float64
-	}{{"forward_memory", s.ForwardMemory}, {"backward_memory", -s.BackwardMemory}, {"weight_memory", -s.WeightMemory}, {"weight", s.Weight}} {
+	}{{"forward_memory", s.ForwardMemory}, {"backward_memory", -s.BackwardMemory}, {"weight_memory", -s.WeightMemory}, {"weight", s.Weight}, {"overhead", s.Overhead}} {
 		if err := strictjson.CheckSize(func() string { return path + x.name }, x.value, unit); err != nil {
 			return err
 		}
@@ -151,6 +157,7 @@ func (p *Partition) canonical() (*file, error) {
 		f.Stages[i] = fileStage{
 			Name: s.Name, ForwardTime: &forward, BackwardTime: &backward, WeightTime: s.WeightTime + plus,
 			ForwardMemory: &taken, BackwardMemory: &given, WeightMemory: size(s.WeightMemory), Weight: size(s.Weight),
+			Overhead: size(s.Overhead), RecomputeTime: s.RecomputeTime + plus,
 		}
 	}
 	return f, nil

@@ -39,6 +39,12 @@ type Stage struct {
 	// and W give back, from 0 down. Their sum is 0.
 	ForwardMemory, BackwardMemory, WeightMemory float64
 	Weight                                      float64 // resident beside any micro-batch
+	// Overhead is what an operation takes beside that while it runs. A GPU runs one at a time, and has
+	// room for the largest Overhead of its stages all the time.
+	Overhead float64
+	// RecomputeTime is the part of BackwardTime in which forward is computed again, for a stage that
+	// keeps only its input.
+	RecomputeTime float64
 }
 
 // Split reports whether the backward of the stage is split: a W that takes no time

@@ -81,7 +81,9 @@ func TestRoundTrip(t *testing.T) {
 			s := partition.Stage{
 				Name: rapid.String().Draw(t, "stage"), ForwardTime: time.Draw(t, "F"), BackwardTime: time.Draw(t, "B"), WeightTime: time.Draw(t, "W"),
 				ForwardMemory: float64(rapid.Int64Range(0, 1e12).Draw(t, "memory")), Weight: float64(rapid.Int64Range(0, 1e12).Draw(t, "weights")),
+				Overhead: float64(rapid.Int64Range(0, 1e12).Draw(t, "overhead")),
 			}
+			s.RecomputeTime = s.BackwardTime * rapid.Float64Range(0, 1).Draw(t, "again")
 			s.WeightMemory = 0 - math.Floor(s.ForwardMemory*rapid.Float64Range(0, 1).Draw(t, "part"))
 			s.BackwardMemory = 0 - s.ForwardMemory - s.WeightMemory
 			p.Stages = append(p.Stages, s)
@@ -120,6 +122,25 @@ func TestCut(t *testing.T) {
 		if math.Abs(p.TotalTime()-c.TotalTime()) > 1e-9 || weights != 2*totals.Weight || held != totals.Saved+3+2*float64(k-1) {
 			t.Fatalf("%v s of %v, weights %v of %v, held %v", p.TotalTime(), c.TotalTime(), weights, totals.Weight, held)
 		}
+		again := make([]bool, k)
+		for i := range again {
+			again[i] = rapid.Bool().Draw(t, "again")
+		}
+		q, err := partition.Cut(c, partition.Cutting{Stages: k, Weight: 0.5, WeightMemory: 0.25, Bandwidth: 4, Copies: 2, Recompute: again})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range q.Stages {
+			x, y := &p.Stages[i], &q.Stages[i]
+			input := 2.0
+			if i == 0 {
+				input = 3
+			}
+			if again[i] && (y.ForwardMemory != input || y.Split() || y.ForwardMemory+y.Overhead != x.ForwardMemory+x.Overhead ||
+				math.Abs(y.BackwardTime-x.ForwardTime-x.BackwardTime-x.WeightTime) > 1e-9 || y.RecomputeTime != x.ForwardTime || y.Weight != x.Weight) || !again[i] && *x != *y {
+				t.Fatalf("stage %d, forward again %v: %+v of %+v", i, again[i], y, x)
+			}
+		}
 		if want := shortest(c, 0, k); math.Abs(longest-want) > 1e-9 {
 			t.Fatalf("the longest stage takes %v, %v is possible", longest, want)
 		}
@@ -127,7 +148,7 @@ func TestCut(t *testing.T) {
 			t.Fatalf("%d stages, on the way %v", k, p.CommunicationTime)
 		}
 	})
-	for _, o := range []partition.Cutting{{Stages: 0}, {Stages: 2}, {Stages: 1, Weight: 1}, {Stages: 1, Weight: -1}, {Stages: 1, Copies: 0.5}} {
+	for _, o := range []partition.Cutting{{Stages: 0}, {Stages: 2}, {Stages: 1, Weight: 1}, {Stages: 1, Weight: -1}, {Stages: 1, Copies: 0.5}, {Stages: 1, Recompute: make([]bool, 2)}} {
 		if _, err := partition.Cut(&chain.Chain{Layers: make([]chain.Layer, 1)}, o); !errors.Is(err, partition.ErrCut) {
 			t.Errorf("%+v: %v", o, err)
 		}

@@ -52,7 +52,7 @@ type FlushReport struct {
 // before, B after B of the stage behind or, on the last stage, after F, W after B; what
 // comes from another GPU has been on its way for the communication time. F takes its
 // memory when it starts, B and W give theirs back when they end; with the weights
-// of its stages a GPU never holds more than the memory.
+// of its stages and the largest of their overheads a GPU never holds more than the memory.
 // Instants may differ by [Tolerance] of the makespan; memory is exact.
 // O(operations).
 func VerifyFlush(in *partition.Partition, p *Plan) (*Report, error) {
@@ -239,12 +239,14 @@ func (v *flushReplay) after(x, y flushOp) {
 // operation's start and from its end on; it may be nil.
 func (v *flushReplay) order(step func(gpu, op int, during, after float64)) {
 	for g, ops := range v.ops {
-		held, full := int64(0), false
+		held, overhead, full := int64(0), 0.0, false
 		for s := range v.in.Stages {
 			if v.gpu(s) == g {
 				held += int64(v.in.Stages[s].Weight)
+				overhead = max(overhead, v.in.Stages[s].Overhead)
 			}
 		}
+		held += int64(overhead)
 		v.peak(g, held, -1)
 		for n, k := range ops {
 			o := &v.plan.Ops[k]

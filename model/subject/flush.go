@@ -42,7 +42,7 @@ func drawFlush(r *rand.Rand) *Trial {
 	p.Memory *= factor
 	for i := range in.Stages {
 		s := &in.Stages[i]
-		for _, x := range []*float64{&s.ForwardMemory, &s.BackwardMemory, &s.WeightMemory, &s.Weight} {
+		for _, x := range []*float64{&s.ForwardMemory, &s.BackwardMemory, &s.WeightMemory, &s.Weight, &s.Overhead} {
 			*x *= factor
 		}
 	}
@@ -72,6 +72,7 @@ func smallerFlush(t *Trial) (all []*Trial) {
 			func(s *partition.Stage) *float64 { return &s.BackwardTime },
 			func(s *partition.Stage) *float64 { return &s.WeightTime },
 			func(s *partition.Stage) *float64 { return &s.Weight },
+			func(s *partition.Stage) *float64 { return &s.Overhead },
 		} {
 			if *at(&in.Stages[i]) > 0 {
 				change(func(x *partition.Partition, _ *platform.Platform) { *at(&x.Stages[i]) = 0 })
@@ -88,8 +89,8 @@ func flushText(t *Trial, best *plan.Plan) string {
 		t.Platform.Processors, t.Platform.Placement, t.Platform.Objective, in.CommunicationTime)
 	for i := range in.Stages {
 		s := &in.Stages[i]
-		fmt.Fprintf(&b, "stage %d: F %g, B %g, W %g s; memory %g, %g, %g, weights %g\n", i+1,
-			s.ForwardTime, s.BackwardTime, s.WeightTime, s.ForwardMemory, s.BackwardMemory, s.WeightMemory, s.Weight)
+		fmt.Fprintf(&b, "stage %d: F %g, B %g, W %g s; memory %g, %g, %g, weights %g, overhead %g\n", i+1,
+			s.ForwardTime, s.BackwardTime, s.WeightTime, s.ForwardMemory, s.BackwardMemory, s.WeightMemory, s.Weight, s.Overhead)
 	}
 	if best != nil {
 		b.WriteString("best plan:")
