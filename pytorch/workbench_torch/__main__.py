@@ -49,6 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     _network(check)
     check.add_argument("--instance", required=True, metavar="FILE", help="what profile wrote")
     check.add_argument("--plan", required=True, metavar="FILE", help="a plan for it")
+    check.add_argument("--arena", default="", metavar="FILE", help="addresses for what is kept, by workbench place PLAN --align 64 --csv FILE")
     check.add_argument("--steps", type=_positive, default=3, metavar="N", help="times are medians of N steps (default: 3)")
     check.add_argument("--format", choices=["text", "json"], default="text", help="of the output (default: text)")
     check.set_defaults(run=_check)
@@ -109,6 +110,7 @@ def _profile(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     _count(options.device)
+    from .arena import Arena
     from .check import agree_graph, check, check_graph, passes
     from .graph import trace
     from .plan import read_json
@@ -116,12 +118,15 @@ def _check(options: argparse.Namespace) -> int:
     network = _load(options)
     instance = read_json(options.instance)
     if instance.get("format") == "workbench.graph/v2":
+        if options.arena:
+            raise Refused("--arena is for plans of chains")
         optimizer = _optimizer(options, network[0])
         graph = trace(*network, fake=options.trace == "fake", optimizer=optimizer)
         agree_graph(graph, instance)
         result = check_graph(*network, graph, options.plan, steps=options.steps, optimizer=optimizer)
     else:
-        result = check(*network, instance, options.plan, steps=options.steps)
+        arena = Arena(options.arena) if options.arena else None
+        result = check(*network, instance, options.plan, steps=options.steps, arena=arena)
     if options.format == "json":
         print(json.dumps(result, indent=2))
     else:

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from . import memory
+from .arena import Arena
 from .compiled import compile_plan
 from .cut import Chain, Model, cut
 from .errors import Refused
@@ -20,13 +21,15 @@ from .state import State, same
 
 
 def check(
-    model: Model, inputs: Any, loss: Optional[Callable[..., Any]], targets: Sequence[Any], instance: Any, plan: Any, *, steps: int = 3
+    model: Model, inputs: Any, loss: Optional[Callable[..., Any]], targets: Sequence[Any], instance: Any, plan: Any, *, steps: int = 3, arena: Optional[Arena] = None
 ) -> Dict[str, Any]:
     """Trains one step plainly and one by a plan, from the same state, and compares them.
 
     model, inputs, loss, targets: as for :func:`~workbench_torch.profiler.profile`.
     instance: the chain/v1 file that profile wrote, or its JSON; plan: a plan for it.
     steps: how many steps the times are medians of; 0: none are measured.
+    arena: where the plan's tensors have their addresses. Then ``measured_peak`` is all of it and what there is
+    beside it, ``within_limit`` says whether its height is, ``arena_height``, and ``arena_reached`` what was used of it.
 
     Returns sizes in bytes and times in seconds: ``limit`` (the plan's memory), ``predicted_peak`` and
     ``predicted_time`` (the plan replayed with what was profiled), ``claimed_peak`` (what the plan says),
@@ -38,7 +41,7 @@ def check(
     chain = model if isinstance(model, Chain) else cut(model, inputs, loss, targets)
     whole = chain.model if isinstance(model, Chain) else model
     agree(chain, document)
-    planned = Planned(chain, plan)
+    planned = Planned(chain, plan, arena)
     run = _Runs(chain.model, chain.example[0][2], inputs, targets)
     plain = run.measure(_plain(whole, loss, len(targets)), steps)
     follows = run.measure(planned.give, steps)
@@ -47,14 +50,15 @@ def check(
         "limit": plan.memory,
         "predicted_peak": predicted_peak,
         "claimed_peak": plan.claims.get("peak_memory"),
-        "measured_peak": follows["peak"],
+        "measured_peak": follows["peak"] + (arena.height if arena else 0),
         "plain_peak": plain["peak"],
-        "within_limit": follows["peak"] <= plan.memory if plan.memory else True,
+        "within_limit": (arena.height if arena else follows["peak"]) <= plan.memory if plan.memory else True,
         **compare(plain, follows),
         "plain_time": plain["time"],
         "plan_time": follows["time"],
         "predicted_time": predicted_time,
         "host_bytes": planned.link.bytes() if planned.link else 0,
+        **({} if arena is None else {"arena_height": arena.height, "arena_reached": arena.reached}),
     }
 
 

@@ -33,12 +33,12 @@ class Link:
         """Begins to copy bases to the host, after everything that was computed so far."""
         if self.out is None:
             for k, base in enumerate(bases):
-                self._buffer(name, k, base).copy_(_raw(base.there()))
+                self._buffer(name, k, base).copy_(raw(base.there()))
             return None
         self.out.wait_event(torch.cuda.current_stream(self.device).record_event())
         with torch.cuda.stream(self.out):
             for k, base in enumerate(bases):
-                self._buffer(name, k, base).copy_(_raw(base.there()), non_blocking=True)
+                self._buffer(name, k, base).copy_(raw(base.there()), non_blocking=True)
             return self.out.record_event()
 
     def fetch(self, name: Hashable, bases: List[Base], sent: Any) -> Any:
@@ -83,6 +83,6 @@ class Link:
         return self.host[place]
 
 
-def _raw(t: torch.Tensor) -> torch.Tensor:
+def raw(t: torch.Tensor) -> torch.Tensor:
     """The bytes of the storage behind t."""
     return torch.empty(0, dtype=torch.uint8, device=t.device).set_(memory.storage(t))

@@ -18,6 +18,7 @@ from torch.autograd.function import once_differentiable
 from torch.utils import _pytree as pytree
 
 from . import memory
+from .arena import Arena
 from .cut import Chain, Layer, Model, cut
 from .errors import Refused
 from .link import Link
@@ -50,8 +51,11 @@ def apply(model: Model, plan: Any, inputs: Any = None, loss: Optional[Callable[.
 class Planned(nn.Module):
     """A network whose training steps follow a plan."""
 
-    def __init__(self, chain: Chain, plan: Plan):
+    def __init__(self, chain: Chain, plan: Plan, arena: Optional[Arena] = None):
         super().__init__()
+        if arena is not None and (plan.problem != "remat" or chain.example[0][2].type != "cpu"):
+            raise Refused(f"an arena is for plans of remat on a CPU; this one is of {plan.problem}, on {chain.example[0][2].type}")
+        self.arena = arena
         self.model = chain.model
         self.chain, self.plan = chain, plan
         self.layers_planned = len(chain.layers) + (not chain.has_loss)
@@ -138,13 +142,16 @@ class Step:
         flat, self.specs[0] = pytree.tree_flatten(value)
         self.needs0 = tuple(t.requires_grad for t in flat if isinstance(t, torch.Tensor))
         self.differentiable_inputs: Sequence[torch.Tensor] = [t for t in flat if isinstance(t, torch.Tensor) and t.requires_grad]
-        self.a[0] = _kept(flat)
+        if self.planned.arena is not None:
+            self.planned.arena.begin()
+        self.a[0] = self._housed("a", 0, _kept(flat))
         self.versions = [(weakref.ref(t), t._version) for t in tensors(value)]
         self.result: Tuple[List[Any], Any] = ([], None)
         model = self.chain.model
         self.resident = {memory.key(t) for t in (*model.parameters(), *model.buffers(), *tensors(self.extra))}
         for layer in self.layers[-1:]:
             self.resident |= {memory.key(t) for m in layer.modules() for t in (*m.parameters(), *m.buffers())}
+        self.resident |= {memory.key(b) for first in self.planned.first.values() for b in first.spare}
 
     def differentiable(self) -> Sequence[torch.Tensor]:
         return self.differentiable_inputs
@@ -161,6 +168,8 @@ class Step:
         layer = n if self.chain.has_loss else n - 1
         if output is None:
             output = self._value(layer)
+        if self.planned.arena is not None:  # its place there is for others after this step
+            output = [t.clone() if isinstance(t, torch.Tensor) else t for t in output]
         self.result = (list(output), self.specs[layer])
         made = [t for t in output if isinstance(t, torch.Tensor)]
         self.versions += [(weakref.ref(t), t._version) for t in made]
@@ -174,10 +183,8 @@ class Step:
                 raise Refused("an input or output of the network was changed in place before the backward, which needs it")
         self.versions = []
         n = self.planned.layers_planned
-        if self.chain.has_loss:
-            self.delta[n] = delta
-        else:
-            self.delta[n - 1] = delta
+        last = n if self.chain.has_loss else n - 1
+        self.delta[last] = self._housed_delta(last, delta)
         del delta
         while self.done < len(self.planned.events):
             self._advance()
@@ -223,11 +230,12 @@ class Step:
         with self._as_first(number):
             if op.op == "F_all":
                 made, spec = record(layer, value, self._needs(number - 1), self.extra, self.resident)
-                self.abar[number] = made
+                self.abar[number] = self._housed("abar", number, made)
             else:
                 with torch.no_grad():
                     flat, spec = pytree.tree_flatten(layer(value, self.extra))
-                self.a[number] = _kept(flat)
+                self.a[number] = self._housed("a", number, _kept(flat))
+                del flat
         del value
         self.specs[number] = spec
         self.forwarded.add(number)
@@ -244,10 +252,12 @@ class Step:
         delta, self.delta[number] = self.delta[number] or [], None
         with self._apart(number):
             gradients = backward(made, inputs, delta)
-        del inputs
+        del inputs, delta
         self._consume("a", number - 1)
         self.leaving.pop(("abar", number), None)
-        self.delta[number - 1] = list(gradients) or [None] * sum(self._needs(number - 1))
+        for tensor in ("abar", "delta"):
+            self._leave(tensor, number)
+        self.delta[number - 1] = self._housed_delta(number - 1, list(gradients) or [None] * sum(self._needs(number - 1)))
 
     @contextmanager
     def _as_first(self, number: int) -> Iterator[None]:
@@ -305,6 +315,23 @@ class Step:
             raise AssertionError(f"{tensor}_{layer} is not there")
         return kept
 
+    def _housed(self, tensor: str, layer: int, kept: Record) -> Record:
+        """What is kept, at its address if there is an arena."""
+        if self.planned.arena is not None:
+            self.planned.arena.take((tensor, layer), kept.bases)
+        return kept
+
+    def _housed_delta(self, layer: int, delta: List[Optional[torch.Tensor]]) -> List[Optional[torch.Tensor]]:
+        """The same for δ; that of the inputs goes to the caller."""
+        if self.planned.arena is None or layer == 0:
+            return delta
+        kept = self._housed("delta", layer, _kept(delta))
+        return [v.tensor() if isinstance(v, View) else v for v in kept.outputs]
+
+    def _leave(self, tensor: str, layer: int) -> None:
+        if self.planned.arena is not None:
+            self.planned.arena.free((tensor, layer))
+
     def _consume(self, tensor: str, layer: int) -> None:
         if (tensor, layer) not in self.leaving:
             self._free(tensor, layer)
@@ -314,6 +341,7 @@ class Step:
         kept = self._kept(tensor)
         if (tensor, layer) not in self.sent:
             kept[layer] = None
+            self._leave(tensor, layer)
             return
         left = kept[layer]
         for base in left.bases if left else ():
