@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: build solve pictures test test-quick torch test-torch torch-tables bench quick nightly vet staticcheck dead-code format-check shell-check lint licenses \
+.PHONY: build solve pictures tables test test-quick torch test-torch torch-tables bench quick nightly vet staticcheck dead-code format-check shell-check lint licenses \
 	format setup env clean soak release help
 
 # Arguments for `make solve`, `make test`, `make test-quick` and `make bench`, as in
@@ -66,6 +66,11 @@ nightly: build ## the sweep of every night, in less than two hours on two cores,
 
 release: setup ## pack one self-contained binary with its licences into dist/
 	@scripts/release.sh
+
+tables: setup ## write tables of the documents again, by their names; ARGS='chains growth'
+	@names="$(strip $(ARGS))"; [ -n "$$names" ] || \
+		{ echo "which? ARGS='NAME ...' of" $$(grep -rhoE '^<!-- (table|measured) [a-z0-9-]+' docs | cut -d' ' -f3); exit 1; }; \
+		$(WITH_SOLVERS) go test -count=1 -timeout 6h -run "^TestTablesInDocuments$$/^($${names// /|})$$" ./cmd/workbench -update
 
 soak: setup ## random instances of every problem against exhaustive search; ARGS='--for 30m --seed 7'
 	@$(WITH_SOLVERS) go run -trimpath ./bench/soak $(ARGS)

@@ -14,11 +14,11 @@ import (
 
 // shipped are the specifications that come with the program.
 //
-//go:embed quick.yaml nightly.yaml papers.yaml claims.yaml table1.yaml tables.yaml
+//go:embed quick.yaml nightly.yaml papers.yaml
 var shipped embed.FS
 
 // Builtin returns the names of the specifications that come with the program.
-func Builtin() []string { return []string{"quick", "nightly", "papers", "claims", "table1", "tables"} }
+func Builtin() []string { return []string{"quick", "nightly", "papers"} }
 
 // mostBytes is larger than any specification a person writes.
 const mostBytes = 1 << 20
