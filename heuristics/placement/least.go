@@ -33,10 +33,10 @@ type Goal struct {
 // Allocator for Hardware-Accelerated Machine Learning", 2023, and the search for
 // strips of Côté, Dell'Amico and Iori, 2014. It looks for the least height and proves
 // it, as far as ctx allows, in rounds, each with twice the work of the one before: the
-// order of first fit is repaired ([repairer]); windows of time are searched for a proof
-// that the bound is not met there ([part.raise]); and [tree] is searched at one height
-// after the other, between the bounds and the best placement so far, by turns with several
-// orders and rules of branching. MiniMalloc asks for one height only, that of the
+// order of first fit is repaired ([repairer]); [tree] is searched at one height after the other,
+// between the bounds and the best placement so far, by turns with several orders and rules
+// of branching; and windows of time are searched for a proof that the bound is not met there
+// ([part.raise]). MiniMalloc asks for one height only, that of the
 // memory. Parts of the instance that no buffer joins are searched apart. Exponential;
 // the greedy methods take O(n²) before.
 func Least(ctx context.Context, in *placement.Instance, goal Goal) Found {
@@ -62,9 +62,9 @@ func Least(ctx context.Context, in *placement.Instance, goal Goal) Found {
 			open = true
 			p.repair(ctx, round, enough)
 			report()
-			p.raise(ctx, round)
-			report()
 			p.search(ctx, round, max(f.Bound, goal.Enough), goal.Seed)
+			report()
+			p.raise(ctx, round)
 			report()
 		}
 		if !open {
@@ -103,6 +103,7 @@ type part struct {
 	bound   int64
 	rises   placement.Rises
 	mender  *repairer // nil: it does not help
+	share   int       // of the placings of the whole, of what is repaired in the first round
 	tree    *tree     // nil: too large for one, or not needed yet
 	tried   int       // attempts of the tree so far
 }
@@ -131,6 +132,7 @@ func split(in *placement.Instance, offsets []int64, seed uint64) []*part {
 		p.height, p.rises = p.in.Height(p.offsets), p.in.Rises()
 		p.bound = p.rises.Up(p.in.Load())
 		p.mender = newRepairer(p.in, seed)
+		p.share = max(1, int(float64(placings(in))*float64(len(p.buffers))/float64(len(in.Buffers))))
 	}
 	return parts
 }
@@ -144,7 +146,7 @@ func (p *part) repair(ctx context.Context, round int, enough int64) {
 	if p.mender == nil || round >= mostRounds {
 		return
 	}
-	if better := p.mender.improve(ctx, max(p.bound, enough), p.height, placings(p.in)<<round); better != nil {
+	if better := p.mender.improve(ctx, max(p.bound, enough), p.height, p.share<<round); better != nil {
 		p.take(better)
 	} else if round > 0 {
 		p.mender = nil
