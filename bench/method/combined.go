@@ -42,26 +42,35 @@ func RematOffload() *run.Problem {
 		Example:   "zoo:resnet50?image=500&batch=16",
 		Moved:     activationsMoved,
 		Memory:    "20%", Bandwidth: "12GB/s",
-		Range:   combinedRange,
-		Holds:   combinedHolds,
-		Fit:     combinedFit,
-		Bound:   combinedBound(),
-		Methods: CombinedMethods,
-		Does: run.Counts(
-			run.Count{Word: "computations", Ops: []string{plan.OpC}},
-			run.Count{Word: "F_all", Ops: []string{plan.OpFAll}},
-			run.Count{Word: "F_ck", Ops: []string{plan.OpFCk}},
-			run.Count{Word: "F_none", Ops: []string{plan.OpFNone}},
-			run.Count{Word: "B", Ops: []string{plan.OpB}},
-			run.Count{Word: "discards", Ops: []string{plan.OpD}},
-			run.Count{Word: "offloads", Ops: []string{plan.OpO}},
-			run.Count{Word: "prefetches", Ops: []string{plan.OpP}},
-		),
+		Range:    combinedRange,
+		Holds:    combinedHolds,
+		Fit:      combinedFit,
+		Bound:    combinedBound(),
+		Methods:  CombinedMethods,
+		Does:     combinedDoes,
 		Times:    movedToHost(true),
 		Timeline: timeline.Offloading(), Tensors: allocator.OfRematOffload,
 		Subjects: []*subject.Subject{subject.RematOffload(), subject.Linked()},
 		Tiny:     map[string]string{chain.Kind: "zoo:table1-gpt2?depth=3&batch=16"},
 	}
+}
+
+// combinedDoes counts the operations of a plan, on a chain or on a graph.
+func combinedDoes(p *plan.Plan) string {
+	counts := []run.Count{
+		{Word: "F_all", Ops: []string{plan.OpFAll}},
+		{Word: "F_ck", Ops: []string{plan.OpFCk}},
+		{Word: "F_none", Ops: []string{plan.OpFNone}},
+		{Word: "B", Ops: []string{plan.OpB}},
+	}
+	if slices.ContainsFunc(p.Ops, func(o plan.Op) bool { return o.Op == plan.OpC }) {
+		counts = []run.Count{{Word: "computations", Ops: []string{plan.OpC}}}
+	}
+	return run.Counts(append(counts,
+		run.Count{Word: "discards", Ops: []string{plan.OpD}},
+		run.Count{Word: "offloads", Ops: []string{plan.OpO}},
+		run.Count{Word: "prefetches", Ops: []string{plan.OpP}},
+	)...)(p)
 }
 
 func combinedBound() func(*run.Instance, run.Setting) run.Bound {

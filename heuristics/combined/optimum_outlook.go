@@ -123,34 +123,41 @@ func (w *walk) outlook(l *label) float64 {
 // split returns the fronts of a scene, by k. Exponential in the layers.
 func (w *walk) split(s scene, next int) []front {
 	fronts := make([]front, next+1)
-	left := w.target - (w.uB[w.N] - w.uB[next]) // for what is still to be computed
+	device := w.uB[w.N] - w.uB[next] // at least, at every place with this scene
 	for l := 1; l <= w.N; l++ {
 		if is := s.of(l); next < w.N || is != lost && is != forgotten {
-			left -= w.UF[l]
+			device += w.UF[l]
 		}
 	}
 	for k := 1; k <= next; k++ {
-		d := divider{board: &w.board, scene: s, k: k, left: left}
+		d := divider{walk: w, scene: s, k: k, device: device}
 		room := w.Memory - w.A[k-1] - w.NeedBackward(k)
 		d.layer(next, room, split{computed: w.uB[next] - w.uB[k], again: w.uB[k]}, 0)
-		fronts[k] = d.found
+		if fronts[k] = d.found; d.cut {
+			fronts[k] = front{{}} // which says nothing
+		}
 		w.splits += len(d.found)
 	}
 	return fronts
 }
 
-// A divider lists the splits at the start of B_k.
+// A divider lists the splits at the start of B_k that may lead below the target.
 type divider struct {
-	*board
-	scene scene
-	k     int
-	left  float64 // more than this is not computed below the target
-	found front
+	*walk
+	scene  scene
+	k      int
+	device float64 // no place with this scene has it free before
+	found  front
+	tried  int
+	cut    bool // the time is over
 }
 
 // layer chooses for ā_l and those below; arrived is how long the link fetches so far.
 func (d *divider) layer(l int, room float64, x split, arrived float64) {
-	if room < 0 || x.computed+x.again >= d.left {
+	if d.tried++; d.tried&0xfff == 0 && d.ctx.Err() != nil {
+		d.cut = true
+	}
+	if d.cut || room < 0 || x.bound(d.device, 0) >= d.target {
 		return
 	}
 	if l == 0 {

@@ -44,6 +44,7 @@ type action struct {
 // fetching that, or what the running computation makes.
 type walk struct {
 	board
+	ctx    context.Context
 	target float64 // makespan below which plans are sought
 	near   float64 // events this close are one
 	low    float64 // no plan is faster
@@ -54,8 +55,8 @@ type walk struct {
 	splits int               // in all of them
 }
 
-func newWalk(in *view.Instance, target float64) *walk {
-	w := &walk{board: newBoard(in), target: target, known: map[place]int32{}, scenes: map[scene][]front{}}
+func newWalk(ctx context.Context, in *view.Instance, target float64) *walk {
+	w := &walk{board: newBoard(in), ctx: ctx, target: target, known: map[place]int32{}, scenes: map[scene][]front{}}
 	w.near = 2 * plan.Tolerance * in.BestBound()
 	w.open.walk = w
 	return w
@@ -63,7 +64,7 @@ func newWalk(in *view.Instance, target float64) *walk {
 
 // run returns the last label of the fastest plan below the target, −1 if there is none or
 // the search was cut off, and sets low.
-func (w *walk) run(ctx context.Context) int32 {
+func (w *walk) run() int32 {
 	first := label{place: place{stored: 1, next: int8(w.N)}, from: -1}
 	w.low = w.target
 	w.offer(&first)
@@ -77,7 +78,7 @@ func (w *walk) run(ctx context.Context) int32 {
 			w.low = l.bound
 			return at
 		}
-		if turn&0xf == 0 && ctx.Err() != nil || len(w.labels)+w.splits >= optimumStates {
+		if turn&0xf == 0 && w.ctx.Err() != nil || len(w.labels)+w.splits >= optimumStates {
 			w.low = l.bound
 			return -1
 		}
