@@ -11,7 +11,7 @@ import (
 
 // A clock lets a route happen, with gaps in which values are away.
 //
-// Values are sent as soon as they are there, those first whose gap begins first; what has
+// Values are sent as soon as they are there, those first that are to be gone first; what has
 // been sent and is not used is freed. They are fetched in the order in which they are used,
 // not before there is room until then, nor much before they must be (see gates). A
 // computation waits for what it reads, and for room.
@@ -19,7 +19,7 @@ type clock struct {
 	*route
 	memory, bandwidth float64
 	sends             []send  // by value
-	queue             []int   // gaps whose value is to be sent and there, by from
+	queue             []int   // values that are there and to be sent, by due
 	back              []fetch // in the order of use
 	next              int     // of back
 	begin             [][]int // by position: the gaps, as indices of back, that begin there
@@ -39,7 +39,7 @@ type clock struct {
 type send struct {
 	wanted bool
 	made   int     // the position that makes what is sent
-	first  int     // the position where the first gap of that begins
+	due    int     // the position by which it is to be gone
 	end    float64 // +Inf: it has not begun
 	after  []leave // gaps that wait for it
 }
@@ -80,8 +80,8 @@ func (r *route) run(memory, bandwidth float64, away []gap) (*clock, bool) {
 		g := c.back[f].gap
 		c.begin[g.from] = append(c.begin[g.from], f)
 		s := &r.stays[g.stay]
-		if x := &c.sends[s.value]; !x.wanted || g.from < x.first { // the host keeps what it has
-			*x = send{wanted: true, made: s.at[0], first: g.from, end: math.Inf(1)}
+		if x := &c.sends[s.value]; !x.wanted || g.due < x.due { // the host keeps what it has
+			*x = send{wanted: true, made: s.at[0], due: g.due, end: math.Inf(1)}
 		}
 	}
 	for i := range c.sends {
@@ -158,7 +158,7 @@ func (c *clock) step(k int) bool {
 	c.now, c.running = end, 0
 	c.settle()
 	for _, i := range c.makes[k] {
-		at, _ := slices.BinarySearchFunc(c.queue, c.sends[i].first, func(q, first int) int { return cmp.Compare(c.sends[q].first, first) })
+		at, _ := slices.BinarySearchFunc(c.queue, c.sends[i].due, func(q, due int) int { return cmp.Compare(c.sends[q].due, due) })
 		c.queue = slices.Insert(c.queue, at, i)
 	}
 	for _, f := range c.begin[k] {

@@ -97,7 +97,7 @@ func replays(t *testing.T, g *training.Graph, p *plan.Plan) {
 // Larger steps with sizes and times that are no whole numbers of each other.
 func TestLargerSteps(t *testing.T) {
 	r := testfile.Random(t, 18, 2)
-	for i := range testfile.Cases(60) {
+	for i := range testfile.Cases(40) {
 		g := exhaustive.RandomTraining(r, 4+i%12)
 		uneven(r, g)
 		v, err := stages.Of(g)

@@ -36,6 +36,7 @@ type stay struct {
 type gap struct {
 	stay     int
 	from, to int // positions of the uses
+	due      int // the position by which it is to be gone, once it is chosen
 }
 
 // newRoute follows the copies of values through computations each of which has what it
@@ -85,7 +86,7 @@ func (r *route) gaps() (list []gap) {
 		}
 		for i := 1; i < len(x.at); i++ {
 			if x.at[i]-x.at[i-1] > 1 {
-				list = append(list, gap{s, x.at[i-1], x.at[i]})
+				list = append(list, gap{s, x.at[i-1], x.at[i], x.at[i]})
 			}
 		}
 	}

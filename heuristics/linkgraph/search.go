@@ -32,7 +32,10 @@ func Search(ctx context.Context, v *stages.View, p platform.Platform, seed uint6
 		s.offer(x)
 	}
 	for _, share := range shares {
-		s.level(share, rounds)
+		if share < s.smooth {
+			break // less away, more computed again
+		}
+		s.level(share, rounds/10)
 	}
 	for range tunings {
 		s.tune(rounds / 20)
@@ -48,7 +51,7 @@ func Search(ctx context.Context, v *stages.View, p platform.Platform, seed uint6
 }
 
 // shares are the parts of what the link could have away that schedules are looked for with.
-var shares = [...]float64{1, 0.9, 0.8, 0.65, 0.5}
+var shares = [...]float64{0.9, 1, 0.95, 0.8, 0.65, 0.5, 0.3}
 
 // tunings is how often the best is changed at most.
 const tunings = 60
@@ -68,6 +71,7 @@ type search struct {
 	schedule *stages.Schedule
 	limits   []float64
 	went     *clock
+	smooth   float64 // the largest part of what can be away at which nothing waited
 }
 
 func (s *search) done() bool {
@@ -112,27 +116,34 @@ func (s *search) level(share float64, rounds int) {
 		limits[t] = s.p.Memory + max(0, away)
 		now += s.v.Time[t]
 	}
-	s.take(rematgraph.Within(s.ctx, s.v, limits, s.seed, rounds/2), limits)
+	var from []*stages.Schedule
+	if s.schedule != nil {
+		from = append(from, s.schedule)
+	}
+	if c := s.take(rematgraph.Within(s.ctx, s.v, limits, s.seed, rounds, from...), limits); c != nil && c.now <= c.clock[len(c.order)] {
+		s.smooth = max(s.smooth, share)
+	}
 }
 
 // take lets a schedule happen, and keeps it if it is the best; nil is none.
-func (s *search) take(x *stages.Schedule, limits []float64) {
+func (s *search) take(x *stages.Schedule, limits []float64) *clock {
 	if x == nil {
-		return
+		return nil
 	}
-	c := newRoute(s.v, x.Order()).timed(s.p)
+	c := newRoute(s.v, x.Order()).timed(s.p, s.r.Uint64())
 	if c == nil {
-		return
+		return nil
 	}
 	p, err := c.plan("search", s.p)
 	if err != nil {
 		s.wrong = err
-		return
+		return nil
 	}
 	s.offer(p)
 	if s.went == nil || c.now < s.went.now {
 		s.schedule, s.limits, s.went = x, limits, c
 	}
+	return c
 }
 
 // tune changes what stages may take, by what the best schedule left and waited for.
