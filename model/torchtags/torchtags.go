@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"workbench/model/plan"
 	"workbench/model/training"
@@ -16,10 +17,11 @@ import (
 // ErrFormat is wrapped by the errors of this package.
 var ErrFormat = errors.New("not expressible as torch-tags")
 
-// Policies of nodes. MUST_CPU_OFFLOAD is what a plan with a link will need.
+// Policies of nodes.
 const (
 	Save      = "MUST_SAVE"
 	Recompute = "MUST_RECOMPUTE"
+	Offload   = "MUST_CPU_OFFLOAD"
 )
 
 // Tags is what is written.
@@ -58,7 +60,9 @@ func Write(w io.Writer, p *plan.Plan, in plan.Instance) error {
 // backward or what runs again reads is saved if it runs once, and computed again if it
 // runs again after the first node of the backward. The partitioner computes again once,
 // right before the first use, and keeps that until the last: what runs a third time, again within
-// the forward, or again though it belongs to the backward, is left.
+// the forward, or again though it belongs to the backward, is left. A node that runs once
+// and of which something is fetched once, after the first node of the backward, is
+// offloaded; other fetches are left.
 func Of(p *plan.Plan, g *training.Graph) (*Tags, error) {
 	t := &Tags{Format: "workbench.torch-tags/v1", Tags: map[string]string{}, Left: []Left{}}
 	index := make(map[string]int, g.Len())
@@ -68,8 +72,16 @@ func Of(p *plan.Plan, g *training.Graph) (*Tags, error) {
 	writer := g.Writers()
 	runs := make([]int, g.Len())
 	behind := false // the backward has begun
+	var fetched []fetch
+	storage := make(map[string]int, len(g.Storages))
+	for s := range g.Storages {
+		storage[g.Storages[s].ID] = s
+	}
 	for k := range p.Ops {
 		o := &p.Ops[k]
+		if s, is := storage[o.Storage]; is && o.Op == plan.OpP {
+			fetched = append(fetched, fetch{k, s, behind})
+		}
 		if o.Op != plan.OpC {
 			continue
 		}
@@ -94,7 +106,40 @@ func Of(p *plan.Plan, g *training.Graph) (*Tags, error) {
 			t.Tags[o.Node] = Recompute
 		}
 	}
+	t.offloads(g, fetched, writer, runs)
 	return t, nil
+}
+
+// A fetch is a prefetch: the operation, the storage, and whether the backward has begun.
+type fetch struct {
+	op, storage int
+	behind      bool
+}
+
+// offloads tags the nodes of which something is fetched, or leaves the fetches.
+func (t *Tags) offloads(g *training.Graph, fetched []fetch, writer, runs []int) {
+	times := make([]int, len(g.Storages))
+	for _, f := range fetched {
+		u := writer[f.storage]
+		times[f.storage]++
+		why := ""
+		switch {
+		case !isForward(g, u):
+			why = "a value of the backward is fetched"
+		case !f.behind:
+			why = "it is fetched before the backward begins"
+		case runs[u] > 1:
+			why = "it is fetched, and computed again"
+		case times[f.storage] > 1:
+			why = "it is fetched more than once"
+		}
+		if why == "" {
+			t.Tags[g.Nodes[u].ID] = Offload
+		} else {
+			t.Left = append(t.Left, Left{f.op, g.Nodes[u].ID, why})
+		}
+	}
+	slices.SortStableFunc(t.Left, func(a, b Left) int { return a.Op - b.Op })
 }
 
 func isForward(g *training.Graph, v int) bool {

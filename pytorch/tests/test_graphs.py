@@ -97,6 +97,13 @@ def test_plans_of_search(name: str, memory: str, tmp_path: Path) -> None:
     follows(name, tmp_path, "--memory", memory, "--method", "search")
 
 
+@pytest.mark.parametrize("name, method", [("resnet18", "search"), ("gpt", "search"), ("gpt", "pure-offload")])
+def test_plans_with_a_link(name: str, method: str, tmp_path: Path) -> None:
+    """What workbench sends to the host and fetches arrives in time and as it was."""
+    result = follows(name, tmp_path, "--problem", "remat-offload", "--bandwidth", "12GB/s", "--memory", "25%", "--method", method)
+    assert result["host_bytes"] > 0
+
+
 @pytest.mark.parametrize(
     "memory, method", [("25%", "checkmate"), ("50%", "checkmate"), ("75%", "checkmate"), ("50%", "checkmate-lp-round")]
 )
