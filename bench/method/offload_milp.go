@@ -30,11 +30,19 @@ func offloadMILP(methods []*run.Method) *combination {
 		if err := offloadLabels(j, labelsShare); err != nil || !j.unproved() {
 			return err
 		}
+		n := j.in.Chain().Len()
+		if end, limited := j.ctx.Deadline(); limited && time.Until(end) < time.Duration(n*n)*squareOfLayers {
+			return fmt.Errorf("the model of %d layers has some %.1g columns, too many for the time that is left", n, 8*float64(n)*float64(n))
+		}
 		t := j.task("milp")
 		return j.solved(ilpoffload.Run(j.ctx, t, j.in.Chain(), j.s.Platform))
 	}
 	return c
 }
+
+// squareOfLayers is the time below which the MILP of a chain is not begun, by the square
+// of its layers: ten times what it takes to build, which nothing interrupts.
+const squareOfLayers = 40 * time.Microsecond
 
 // offloadSearch is a round of search, each with another seed.
 func offloadSearch(j *joint, round int) (*plan.Plan, error) {
