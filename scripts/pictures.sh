@@ -40,6 +40,17 @@ curve() {
   bin/workbench curve --problem "$2" "$3" "${@:4}" --quiet --plot "$images/$1.svg" >"$work/out"
 }
 
+# flush NAME STAGES-FLAGS -- FLAGS: a pipeline that flushes, T5 on four GPUs of 32 GB.
+flush() {
+  want "$1" || return 0
+  local name=$1 stages=()
+  shift
+  while [ "$1" != -- ]; do stages+=("$1"); shift; done
+  shift
+  bin/workbench stages 'zoo:t5-large?seq=2048&target=512&dtype=fp16' --processors 4 --micro-batches 8 --memory 32GB "${stages[@]}" -o "$work/stages.json"
+  timeline "$name" flush "$work/stages.json" --micro-batches 8 --memory 32GB --method search "$@"
+}
+
 # memory NAME PROBLEM INSTANCE SOLVE-FLAGS -- FLAGS: what allocators make of a plan.
 memory() {
   want "$1" || return 0
@@ -58,6 +69,8 @@ timeline offload-resnet50 activation-offload 'zoo:resnet50?image=500&batch=16' -
 timeline pofo-resnet50 remat-offload 'zoo:resnet50?image=500&batch=16' --memory 20% --bandwidth 12GB/s --method pofo
 timeline swap-resnet18 swap 'zoo:resnet18?as=functions' --memory 426MiB --bandwidth 12GB/s --method search
 timeline pipeline-resnet50 pipeline 'zoo:resnet50?image=1000&batch=8' --memory 8GB --processors 4 --bandwidth 12GB/s --method search
+flush flush-t5 --chunks 2 -- --placement v
+flush flush-t5-again --chunks 2 --placement v --recompute auto -- --placement v
 
 curve curve-resnet50 remat zoo:resnet50 --points 60 --methods store-all,periodic,revolve,persistent,optimum
 curve offload-ratio-resnet50 activation-offload 'zoo:resnet50?image=500&batch=16' --points 33 --quantity ratio \
