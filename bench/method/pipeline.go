@@ -67,10 +67,13 @@ const tinyPipeline = `{"format":"workbench.chain/v1","name":"tiny","input":{"act
 // layersOfGPUs says which layers each GPU computes: "layers on gpu0 1–7, gpu1 8–12".
 func layersOfGPUs(p *plan.Plan) string {
 	var order []int
-	layers := map[int][]string{}
+	layers, name := map[int][]string{}, map[int]string{}
 	for _, s := range p.Allocation {
 		if layers[s.Processor] == nil {
 			order = append(order, s.Processor)
+			if name[s.Processor] = fmt.Sprintf("gpu%d", s.Processor); s.Copies() > 1 {
+				name[s.Processor] += fmt.Sprintf("–%d", s.Processor+s.Copies()-1)
+			}
 		}
 		text := fmt.Sprintf("%d–%d", s.From, s.To)
 		if s.From == s.To {
@@ -80,7 +83,7 @@ func layersOfGPUs(p *plan.Plan) string {
 	}
 	var parts []string
 	for _, g := range order {
-		parts = append(parts, fmt.Sprintf("gpu%d %s", g, strings.Join(layers[g], " and ")))
+		parts = append(parts, fmt.Sprintf("%s %s", name[g], strings.Join(layers[g], " and ")))
 	}
 	return "layers on " + strings.Join(parts, ", ")
 }
@@ -120,6 +123,9 @@ func pipelineBound() func(*run.Instance, run.Setting) run.Bound {
 		return proof.BySearch(in.Compute()/float64(max(s.Platform.Processors, 1)), "load")
 	}
 	return closedForms(plan.Pipeline, load, func(in *run.Instance, s run.Setting) ([]run.Bound, error) {
+		if s.Platform.Replicas {
+			return nil, nil // a layer may be on all GPUs: the others do not hold
+		}
 		if in.Graph() != nil {
 			return graphPipelineBounds(in, s)
 		}
@@ -139,8 +145,8 @@ func PipelineMethods() []*run.Method {
 	heuristic := func(name, source, summary, complexity string, work pipegraph.Method, first ...pipegraph.Method) *run.Method {
 		return heuristic(name, source, summary, complexity, onLayers(name, work, first...))
 	}
-	return []*run.Method{
-		heuristic("pipedream", "PipeDream, [004] 6.5", "its partition, with and without its memory model, and eager 1F1B for each number of mini-batches in flight, simulated for 500", "O(P·n²) and the simulations", pipeline.PipeDream),
+	list := []*run.Method{
+		heuristic(pipeDream, "PipeDream, [004] 6.5", "its partition, with and without its memory model, and eager 1F1B for each number of mini-batches in flight, simulated for 500; with --replicas stages on several GPUs", "O(P·n²) and the simulations; with replicas O(P²·n²·log)", pipeline.PipeDream),
 		heuristic("pipedream-star", "[004] 7.3.3", "PipeDream's partition with 1F1B* of the smallest period that fits", "O(P·n²)", pipeline.PipeDreamStar),
 		heuristic("pipedream-star-memory", "[004] 7.3", "the same with the partition whose r-th stage from the end fits with r mini-batches", "O(P·n²)", pipeline.PipeDreamStarMemory),
 		heuristic("gpipe", "GPipe", "k micro-batches forwards, then backwards, then a flush; the best k", "O(P·n²)", pipeline.GPipe),
@@ -180,6 +186,26 @@ func PipelineMethods() []*run.Method {
 			Complexity: "exponential; O(n·P) binaries an allocation, O(n²) a pattern",
 			Run:        pipelineMILP,
 		},
+	}
+	for _, m := range list {
+		if m.Name != pipeDream {
+			m.Run = straight(m.Name, m.Run)
+		}
+	}
+	return list
+}
+
+// pipeDream is the method that knows replicated stages.
+const pipeDream = "pipedream"
+
+// straight is a worker that knows no replicated stages, and whose bounds do not hold for
+// them, as one that says so.
+func straight(name string, work worker) worker {
+	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+		if s.Platform.Replicas {
+			return nil, inputError(fmt.Errorf("%w: %s plans each stage on one GPU; with replicas there is %s", view.ErrPlatform, name, pipeDream))
+		}
+		return work(ctx, in, s)
 	}
 }
 

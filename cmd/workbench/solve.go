@@ -36,6 +36,7 @@ type solveOptions struct {
 	backend, method, methods, gap         string
 	threads, seed, slots                  int
 	processors, weightCopies              int
+	replicas                              bool
 	memoryModel                           string
 	schedule                              scheduleFlags
 	parallelFlag                          string // one that only pipelines have, if the user gave one
@@ -50,6 +51,7 @@ func (o *solveOptions) instanceFlags() []cli.Flag {
 		&cli.StringFlag{Name: "problem", Aliases: []string{"p"}, Usage: "`PROBLEM` to solve; workbench problems lists them", Value: catalog.DefaultProblem, Destination: &o.problem, Category: "instance"},
 		&cli.StringFlag{Name: "memory", Aliases: []string{"m"}, Usage: "memory `SIZE` for the plan, as 16GiB, 12e9 or 40% of the instance's own range; slots for joins (default: the problem's). With chains and graphs that is activations: what is resident is not counted, see --gpu", Destination: &o.memory, Category: "instance"},
 		&cli.IntFlag{Name: "processors", Usage: "`N` GPUs of a pipeline", Value: method.DefaultProcessors, Destination: &o.processors, Category: "instance", Action: onlyParallel[int](o, "--processors")},
+		&cli.BoolFlag{Name: "replicas", Usage: "stages of a pipeline may be on several GPUs, which take mini-batches in turn", Destination: &o.replicas, Category: "instance", Action: onlyParallel[bool](o, "--replicas")},
 		&cli.IntFlag{Name: "weight-copies", Usage: "`C`: how often a GPU of a pipeline holds each of its weights", Value: platform.DefaultWeightCopies, Destination: &o.weightCopies, Category: "instance", Action: onlyParallel[int](o, "--weight-copies")},
 		&cli.StringFlag{Name: "memory-model", Usage: "`MODEL` in which a pipeline has to fit: task or stage", Value: plan.TaskModel, Destination: &o.memoryModel, Category: "instance", Action: onlyParallel[string](o, "--memory-model")},
 		&cli.StringFlag{Name: "bandwidth", Usage: "`RATE` of each link, as 12GB/s, inf or 0 (default: the problem's)", Destination: &o.bandwidth, Category: "instance"},
@@ -279,7 +281,7 @@ func (o *solveOptions) parallel(p *run.Problem, set *run.Setting) error {
 	case o.memoryModel != plan.TaskModel && o.memoryModel != plan.StageModel:
 		return usagef("--memory-model %q: %s", o.memoryModel, nearest.Hint(o.memoryModel, []string{plan.TaskModel, plan.StageModel}))
 	}
-	set.Platform.Processors, set.Platform.WeightCopies, set.MemoryModel = o.processors, o.weightCopies, o.memoryModel
+	set.Platform.Processors, set.Platform.WeightCopies, set.Platform.Replicas, set.MemoryModel = o.processors, o.weightCopies, o.replicas, o.memoryModel
 	return nil
 }
 

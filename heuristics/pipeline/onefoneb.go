@@ -35,11 +35,15 @@ func OneFOneB(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error
 // PipeDream reckons to fit are simulated for 500 mini-batches, and what the
 // pattern really holds decides. NOAM goes up to twice the number of processors,
 // as communications are items in flight as well. Of equal periods the smallest
-// NOAM is returned. O(P) partitions and simulations, each as in [OneFOneB].
+// NOAM is returned. O(P) partitions and simulations, each as in [OneFOneB]. Where the
+// platform has replicas it is [replicated].
 func PipeDream(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {
 		return nil, err
+	}
+	if p.Replicas {
+		return in.replicated()
 	}
 	var best *view.Pattern
 	free, _ := in.partition(0)

@@ -38,12 +38,12 @@ func OfPipeline(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 		return nil, err
 	}
 	n, size := c.Len(), sizes{c}
-	owner := make([]int, n+2)
+	owner, copies := make([]int, n+2), slices.Repeat([]int{1}, n+2)
 	gpus := 0
 	for _, s := range p.Allocation {
-		gpus = max(gpus, s.Processor+1)
+		gpus = max(gpus, s.Processor+s.Copies())
 		for l := s.From; l <= s.To; l++ {
-			owner[l] = s.Processor
+			owner[l], copies[l] = s.Processor, s.Copies()
 		}
 	}
 	gpus = max(gpus, p.Platform.Processors)
@@ -69,7 +69,8 @@ func OfPipeline(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 		// In period j it processes mini-batch j·k + shift.
 		for j := -int(math.Floor(float64(o.Shift) / float64(k))); j*k+o.Shift < batches; j++ {
 			at := float64(j) * *p.Period
-			turns[owner[o.Layer]] = append(turns[owner[o.Layer]], turn{at + o.Start, at + o.End, j*k + o.Shift, step})
+			gpu := owner[o.Layer] + (j*k+o.Shift)%copies[o.Layer]
+			turns[gpu] = append(turns[gpu], turn{at + o.Start, at + o.End, j*k + o.Shift, step})
 		}
 	}
 	traces := make([]*Trace, gpus)
@@ -77,7 +78,7 @@ func OfPipeline(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 		slices.SortFunc(turns[gpu], func(a, b turn) int {
 			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end), cmp.Compare(a.batch, b.batch), cmp.Compare(a.step, b.step))
 		})
-		g := &stageTracer{tracer: tracer{unit: c.Unit}, sizes: size, n: n, owner: owner, gpu: gpu}
+		g := &stageTracer{tracer: tracer{unit: c.Unit}, sizes: size, n: n, owner: owner, copies: copies, gpu: gpu}
 		g.t.Device = fmt.Sprintf("gpu%d", gpu)
 		g.run(c, p, turns[gpu], batches)
 		t, err := g.trace()
@@ -94,8 +95,12 @@ type stageTracer struct {
 	tracer
 	sizes
 	n, gpu int
-	owner  []int // of layer ℓ
+	owner  []int // of layer ℓ, the first of several
+	copies []int // how many
 }
+
+// has reports whether layer l is on this GPU.
+func (g *stageTracer) has(l int) bool { return g.owner[l] <= g.gpu && g.gpu < g.owner[l]+g.copies[l] }
 
 // here reports whether a step runs on this GPU.
 func (g *stageTracer) here(step int) bool {
@@ -103,7 +108,7 @@ func (g *stageTracer) here(step int) bool {
 	if step >= g.n {
 		l = 2*g.n - step
 	}
-	return step >= 0 && step < 2*g.n && g.owner[l] == g.gpu
+	return step >= 0 && step < 2*g.n && g.has(l)
 }
 
 func (g *stageTracer) run(c *chain.Chain, p *plan.Plan, turns []turn, batches int) {
@@ -112,12 +117,12 @@ func (g *stageTracer) run(c *chain.Chain, p *plan.Plan, turns []turn, batches in
 		begin = turns[0].start
 	}
 	for l := 1; l <= g.n; l++ {
-		if g.owner[l] == g.gpu {
+		if g.has(l) {
 			for range p.Platform.WeightCopies {
 				g.take(begin, c.Layers[l-1].Weight, plan.TensorW, l)
 			}
 		}
-		if l < g.n && g.owner[l] != g.owner[l+1] && (g.owner[l] == g.gpu || g.owner[l+1] == g.gpu) {
+		if l < g.n && g.owner[l] != g.owner[l+1] && (g.has(l) || g.has(l+1)) {
 			g.take(begin, g.a(l), "buffer for a", l)
 			g.take(begin, g.delta(l), "buffer for delta", l)
 		}

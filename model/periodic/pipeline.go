@@ -32,6 +32,13 @@ const mostProcessors = 1 << 16
 // resource does one thing at a time, modulo T; what takes no time does not
 // happen inside another operation either.
 //
+// Of a stage with r > 1 replicas, mini-batch m is on the (m mod r)-th of its processors,
+// so k is a multiple of r; its weights, its buffers and the links to them are there for
+// each. Behind B of its first layer ℓ, AR_ℓ takes the replica for 4(r-1)w/(rβ), w being
+// the weights of the stage, once for each mini-batch, as PipeDream's optimizer reckons the
+// adding up of gradients (optimizer_graph_hierarchical.py; Narayanan et al., SOSP 2019,
+// §3.1); other replicas need not wait for it.
+//
 // Memory is found by both models; p.MemoryModel (none: [TaskModel]) says which
 // one the limit and the claims are about. Both have C·W of each layer and, at
 // each cut, buffers a_ℓ + δ_ℓ on either side all the time. Added to this:
@@ -78,7 +85,8 @@ type pattern struct {
 	plan   *plan.Plan
 	report *plan.Report
 	k      int
-	owner  []int // processor of layer ℓ, at ℓ-1; -1: none
+	owner  []int // processor of layer ℓ, at ℓ-1, the first of several; -1: none
+	copies []int // on how many it is
 
 	steps     []step // what a mini-batch passes, in order
 	index     map[stepName]int
@@ -171,7 +179,7 @@ func readPattern(in plan.Instance, p *plan.Plan) (*pattern, error) {
 	v.findSteps()
 	for k := range p.Ops {
 		o := &p.Ops[k]
-		if beta := p.Platform.Bandwidth; (o.Op == plan.OpCF || o.Op == plan.OpCB) && (!(beta > 0) || math.IsInf(beta, 0)) {
+		if beta := p.Platform.Bandwidth; (o.Op == plan.OpCF || o.Op == plan.OpCB || o.Op == plan.OpAR) && (!(beta > 0) || math.IsInf(beta, 0)) {
 			return fail("platform.bandwidth is %g; it must be a positive number of bytes per second", beta)
 		}
 		v.readOp(k, o)
@@ -182,14 +190,29 @@ func readPattern(in plan.Instance, p *plan.Plan) (*pattern, error) {
 // readAllocation finds the processor of each layer.
 func (v *pattern) readAllocation() {
 	n := v.chain.Len()
-	v.owner = make([]int, n)
-	for i := range v.owner {
-		v.owner[i] = -1
+	v.owner, v.copies = slices.Repeat([]int{-1}, n), slices.Repeat([]int{1}, n)
+	stages := make([]int, v.plan.Platform.Processors) // of a processor
+	for _, s := range v.plan.Allocation {
+		for i := max(0, s.Processor); i < min(len(stages), s.Processor+min(s.Copies(), len(stages))); i++ {
+			stages[i]++
+		}
 	}
 	for i, s := range v.plan.Allocation {
 		switch {
 		case s.Processor < 0 || s.Processor >= v.plan.Platform.Processors:
 			v.broken(plan.RuleAllocation, -1, 0, "stage %d is on processor %d; there are processors 0 to %d", i+1, s.Processor, v.plan.Platform.Processors-1)
+			continue
+		case s.Copies() > 1 && !v.plan.Platform.Replicas:
+			v.broken(plan.RuleAllocation, -1, 0, "stage %d has %d replicas; the platform does not say that there may be any", i+1, s.Replicas)
+			continue
+		case s.Replicas < 0 || s.Copies() > v.plan.Platform.Processors-s.Processor:
+			v.broken(plan.RuleAllocation, -1, 0, "stage %d has %d replicas, from processor %d on; there are processors 0 to %d", i+1, s.Replicas, s.Processor, v.plan.Platform.Processors-1)
+			continue
+		case s.Copies() > 1 && slices.Max(stages[s.Processor:s.Processor+s.Copies()]) > 1:
+			v.broken(plan.RuleAllocation, -1, 0, "stage %d has %d replicas, and on one of its processors there is another stage", i+1, s.Replicas)
+			continue
+		case v.k%s.Copies() != 0:
+			v.broken(plan.RuleAllocation, -1, 0, "stage %d has %d replicas, which take mini-batches in turn; k is %d, it must be a multiple of them", i+1, s.Replicas, v.k)
 			continue
 		case s.From < 1 || s.To > n || s.From > s.To:
 			v.broken(plan.RuleAllocation, -1, 0, "stage %d has layers %d to %d; the chain has layers 1 to %d", i+1, s.From, s.To, n)
@@ -199,7 +222,7 @@ func (v *pattern) readAllocation() {
 			if o := &v.owner[l-1]; *o >= 0 {
 				v.broken(plan.RuleAllocation, -1, 0, "layer %d is in two stages, on %s and on %s", l, gpuName(*o), gpuName(s.Processor))
 			} else {
-				*o = s.Processor
+				*o, v.copies[l-1] = s.Processor, s.Copies()
 			}
 		}
 	}
@@ -258,6 +281,47 @@ func (v *pattern) findSteps() {
 			send(plan.OpCB, l-1, v.gradient(l-1))
 		}
 	}
+	v.addReductions()
+}
+
+// addReductions lists what replicas do behind the last backward of their stage.
+func (v *pattern) addReductions() {
+	for l, r := range v.copies {
+		if r < 2 || l > 0 && v.owner[l-1] == v.owner[l] {
+			continue
+		}
+		weights := 0.0
+		for m := l; m < len(v.owner) && v.owner[m] == v.owner[l]; m++ {
+			weights += v.chain.Layers[m].Weight
+		}
+		s := step{stepName: stepName{plan.OpAR, l + 1}, resource: v.owner[l]}
+		s.duration = 4 * float64(r-1) * weights / (float64(r) * v.plan.Platform.Bandwidth)
+		v.index[s.stepName] = len(v.steps)
+		v.steps = append(v.steps, s)
+	}
+}
+
+// place returns the resource of a step for the mini-batches with a shift, -1: unknown.
+func (v *pattern) place(s *step, shift int) int {
+	replica := func(l int) int { return v.owner[l-1] + v.remainder(shift)%v.copies[l-1] }
+	switch {
+	case s.resource < 0:
+		return -1
+	case !v.resources[s.resource].link:
+		return replica(s.layer)
+	}
+	return v.resourceOf(linkName(replica(s.layer), replica(s.layer+1)), true)
+}
+
+// turnsOn returns the turns of a computation that a processor has.
+func (v *pattern) turnsOn(s *step, i int) []turn {
+	var list []turn
+	for _, t := range s.turns {
+		if v.place(s, t.shift) == i {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 // resourceOf returns the index of the resource of that name; GPUs come first,
@@ -292,8 +356,9 @@ func (v *pattern) readOp(k int, o *plan.Op) {
 		v.broken(plan.RuleShift, k, 0, "%s has shift %d, more than %d from 0", v.name(k), o.Shift, mostPeriods)
 		return
 	}
-	if s.resource >= 0 {
-		v.checkPlace(k, o, s)
+	place := v.place(s, o.Shift)
+	if place >= 0 {
+		v.checkPlace(k, o, place)
 	}
 	if d := o.End - o.Start; math.Abs(d-s.duration) > v.eps {
 		v.broken(plan.RuleDuration, k, d-s.duration, "%s takes %.10g s; the instance says %.10g s", v.name(k), d, s.duration)
@@ -307,8 +372,8 @@ func (v *pattern) readOp(k int, o *plan.Op) {
 		t.end = t.start + v.period
 	}
 	s.turns = append(s.turns, t)
-	if s.resource >= 0 {
-		r := &v.resources[s.resource]
+	if place >= 0 {
+		r := &v.resources[place]
 		r.arcs = append(r.arcs, t.arc)
 	}
 }
@@ -318,11 +383,11 @@ func (v *pattern) stepOf(k int, o *plan.Op) *step {
 	n := v.chain.Len()
 	last := n
 	switch o.Op {
-	case plan.OpF, plan.OpB:
+	case plan.OpF, plan.OpB, plan.OpAR:
 	case plan.OpCF, plan.OpCB:
 		last = n - 1
 	default:
-		v.broken(plan.RuleKind, k, 0, "operation %q is unknown; there are F, B, CF and CB", o.Op)
+		v.broken(plan.RuleKind, k, 0, "operation %q is unknown; there are F, B, CF, CB and AR", o.Op)
 		return nil
 	}
 	switch {
@@ -340,6 +405,10 @@ func (v *pattern) stepOf(k int, o *plan.Op) *step {
 	if i, known := v.index[stepName{o.Op, o.Layer}]; known {
 		return &v.steps[i]
 	}
+	if o.Op == plan.OpAR {
+		v.broken(plan.RuleLayer, k, 0, "AR is of layer %d, which begins no stage with replicas", o.Layer)
+		return nil
+	}
 	i := v.owner[o.Layer-1]
 	if i < 0 || v.owner[o.Layer] < 0 {
 		return nil // the allocation is broken
@@ -349,8 +418,8 @@ func (v *pattern) stepOf(k int, o *plan.Op) *step {
 }
 
 // checkPlace checks where operation k runs.
-func (v *pattern) checkPlace(k int, o *plan.Op, s *step) {
-	want := v.resources[s.resource].name
+func (v *pattern) checkPlace(k int, o *plan.Op, place int) {
+	want := v.resources[place].name
 	if o.Resource == want {
 		return
 	}
@@ -358,7 +427,7 @@ func (v *pattern) checkPlace(k int, o *plan.Op, s *step) {
 	switch {
 	case o.Resource == "":
 		v.broken(plan.RuleResource, k, 0, "%s has no resource; it runs on %s", v.name(k), want)
-	case s.op == plan.OpF || s.op == plan.OpB:
+	case o.Op == plan.OpF || o.Op == plan.OpB || o.Op == plan.OpAR:
 		rule := plan.RuleResource
 		if known && !v.resources[i].link {
 			rule = plan.RuleColocation
@@ -410,9 +479,9 @@ func (v *pattern) checkShifts(s *step) bool {
 	return ok
 }
 
-// checkConvention checks that the first B_1 has shift 0: B_1 is the last step.
+// checkConvention checks that the first B_1 has shift 0.
 func (v *pattern) checkConvention() {
-	turns := v.steps[len(v.steps)-1].turns
+	turns := v.steps[v.index[stepName{plan.OpB, 1}]].turns
 	if len(turns) == 0 {
 		return
 	}
@@ -455,7 +524,11 @@ func (v *pattern) checkResources() {
 // before it has ended.
 func (v *pattern) checkDependencies() {
 	for i := 1; i < len(v.steps); i++ {
-		from, to := v.steps[i-1].turns, v.steps[i].turns
+		before := i - 1
+		if v.steps[i].op == plan.OpAR {
+			before = v.index[stepName{plan.OpB, v.steps[i].layer}]
+		}
+		from, to := v.steps[before].turns, v.steps[i].turns
 		for len(from) > 0 && len(to) > 0 {
 			a, b := from[0], to[0]
 			switch ra, rb := v.remainder(a.shift), v.remainder(b.shift); {

@@ -98,7 +98,7 @@ func (v *pattern) follow(i int) (peakOp int) {
 	stored := 0.0 // of mini-batches between F_ℓ and B_ℓ, and waiting outputs
 	count := make([]int, v.chain.Len())
 	ahead := func(s int) (sum int) {
-		for _, t := range v.steps[s].turns {
+		for _, t := range v.turnsOn(&v.steps[s], i) {
 			sum += t.shift
 		}
 		return sum
@@ -106,7 +106,7 @@ func (v *pattern) follow(i int) (peakOp int) {
 	forward := make([]int, v.chain.Len()) // step of F_ℓ, at ℓ-1
 	for s := range v.steps {
 		x := &v.steps[s]
-		if x.resource != i {
+		if !v.computes(s, i) {
 			continue
 		}
 		switch x.op {
@@ -121,6 +121,7 @@ func (v *pattern) follow(i int) (peakOp int) {
 		}
 	}
 
+	nca := make([]int, v.chain.Len())
 	peakOp = -1
 	v.sample(0, fixed, stored)
 	atEnd := stored // when what runs over the end of the period has ended
@@ -141,7 +142,7 @@ func (v *pattern) follow(i int) (peakOp int) {
 		}
 		if x.op == plan.OpF {
 			count[x.layer-1]++
-			r.NCA[x.layer-1] = max(r.NCA[x.layer-1], count[x.layer-1])
+			nca[x.layer-1] = max(nca[x.layer-1], count[x.layer-1])
 			stored += v.chain.KeptBy(x.layer)
 		} else {
 			count[x.layer-1]--
@@ -159,10 +160,9 @@ func (v *pattern) follow(i int) (peakOp int) {
 	}
 
 	stage := fixed
-	for l, owner := range v.owner {
-		if owner == i {
-			stage += float64(r.NCA[l]) * v.chain.KeptBy(l+1)
-		}
+	for l := range v.owner {
+		stage += float64(nca[l]) * v.chain.KeptBy(l+1)
+		r.NCA[l] = max(r.NCA[l], nca[l])
 	}
 	r.StageMemory[i] = stage
 	return peakOp
@@ -181,20 +181,32 @@ func (v *pattern) wrapped(until, fixed, during, stored float64) {
 	}
 }
 
+// computes reports whether step s is a forward or backward that processor i has.
+func (v *pattern) computes(s, i int) bool {
+	x := &v.steps[s]
+	return (x.op == plan.OpF || x.op == plan.OpB) && v.has(x.layer, i)
+}
+
+// has reports whether processor i has layer l.
+func (v *pattern) has(l, i int) bool {
+	return v.owner[l-1] <= i && i < v.owner[l-1]+v.copies[l-1]
+}
+
 // waits reports whether the output of a step stays on its processor until the
 // next step, which is there, too.
 func (v *pattern) waits(s int) bool {
-	return s+1 < len(v.steps) && v.steps[s].resource == v.steps[s+1].resource && !v.resources[v.steps[s].resource].link
+	return s+1 < len(v.steps) && v.steps[s+1].op != plan.OpAR && v.steps[s].resource == v.steps[s+1].resource && !v.resources[v.steps[s].resource].link
 }
 
 // fixed returns what processor i stores all the time: weights and buffers.
 func (v *pattern) fixed(i int) float64 {
 	fixed := 0.0
-	for l, owner := range v.owner {
-		if owner == i {
+	for l := range v.owner {
+		here := v.has(l+1, i)
+		if here {
 			fixed += float64(v.plan.Platform.WeightCopies) * v.chain.Layers[l].Weight
 		}
-		if l > 0 && v.cut(l) && (owner == i || v.owner[l-1] == i) {
+		if l > 0 && v.cut(l) && (here || v.has(l, i)) {
 			fixed += v.activation(l)
 			fixed += v.gradient(l)
 		}
@@ -207,10 +219,10 @@ func (v *pattern) fixed(i int) float64 {
 func (v *pattern) order(i int) []task {
 	var all []task
 	for s := range v.steps {
-		if v.steps[s].resource != i {
+		if !v.computes(s, i) {
 			continue
 		}
-		for _, t := range v.steps[s].turns {
+		for _, t := range v.turnsOn(&v.steps[s], i) {
 			all = append(all, task{turn: t, step: s})
 		}
 	}

@@ -73,10 +73,11 @@ func SummarizePipeline(in plan.Instance, p *plan.Plan) (*PatternSummary, error) 
 	for i := range p.Platform.Processors {
 		g := PatternGPU{Name: gpuName(i), Stages: []plan.Stage{}, StageMemory: p.Unit.Bytes(r.Pattern.StageMemory[i]), TaskMemory: p.Unit.Bytes(r.Pattern.TaskMemory[i])}
 		for _, x := range p.Allocation {
-			if x.Processor == i {
+			here := x.Processor <= i && i < x.Processor+x.Copies()
+			if here {
 				g.Stages = append(g.Stages, x)
 			}
-			for l := max(1, x.From); x.Processor == i && l <= min(x.To, c.Len()); l++ {
+			for l := max(1, x.From); here && l <= min(x.To, c.Len()); l++ {
 				g.Activations = max(g.Activations, r.Pattern.NCA[l-1])
 			}
 		}
@@ -108,7 +109,7 @@ func (s *PatternSummary) addOps(c *chain.Chain, p *plan.Plan) {
 		case o.Op == plan.OpB && o.Layer == 1:
 			last[r] = o.End + turn
 		}
-		if o.Op == plan.OpF || o.Op == plan.OpB {
+		if o.Op == plan.OpF || o.Op == plan.OpB || o.Op == plan.OpAR {
 			if i := slices.IndexFunc(s.GPUs, func(g PatternGPU) bool { return g.Name == o.Resource }); i >= 0 {
 				s.GPUs[i].Busy += d / s.Period
 			}

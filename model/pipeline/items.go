@@ -13,6 +13,11 @@ type Item struct {
 	// processors plus that of the link.
 	Resource int
 	F, B     float64 // durations, seconds
+	// Copies of a stage are on processors from Resource on; 0: one.
+	Copies int
+	// Reduce is what a replica adds up the gradients of its weights for, behind each
+	// backward, seconds.
+	Reduce float64
 }
 
 // Time returns the time of both operations, seconds.
@@ -27,13 +32,24 @@ func (in *Instance) Items(stages []plan.Stage) []Item {
 			list = append(list, in.Communication(s.From-1, stages[k-1].Processor, s.Processor))
 		}
 		x := Item{From: s.From, To: s.To, Resource: s.Processor}
+		weight := 0.0
 		for l := s.From; l <= s.To; l++ {
 			x.F += in.UF[l]
 			x.B += in.UB[l]
+			weight += in.W[l]
+		}
+		if r := s.Copies(); r > 1 {
+			x.Copies, x.Reduce = r, in.Reduce(weight, r)
 		}
 		list = append(list, x)
 	}
 	return list
+}
+
+// Reduce returns what each of r replicas takes to add up the gradients of so many weights
+// once, seconds, as PipeDream's optimizer reckons it: 4(r-1)/r of them over its link.
+func (in *Instance) Reduce(weight float64, r int) float64 {
+	return 4 * float64(r-1) * weight / (float64(r) * in.Platform.Bandwidth)
 }
 
 // Communication returns the item that sends the output of layer l between processors

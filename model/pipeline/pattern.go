@@ -9,7 +9,8 @@ import (
 	"workbench/model/plan"
 )
 
-// Pattern is a k-periodic schedule of items: mini-batch m of 0..k-1 runs the
+// Pattern is a k-periodic schedule of items, of stages with r replicas for a k that is a
+// multiple of r: mini-batch m of 0..k-1 runs the
 // forward of item i at F[m·len(Items)+i] and its backward at B[same], in absolute
 // time, and mini-batch m+jk does so jT later.
 type Pattern struct {
@@ -27,6 +28,7 @@ func (s *Pattern) Rate() float64 { return s.Period / float64(s.K) }
 type run struct {
 	op       string
 	layer    int
+	item     int
 	batch    int // 0..k-1
 	resource int
 	start    float64 // absolute, of that mini-batch
@@ -45,23 +47,40 @@ func (s *Pattern) runs(in *Instance) []run {
 	for m := range s.K {
 		for i, x := range s.Items {
 			f, b := s.F[m*len(s.Items)+i], s.B[m*len(s.Items)+i]
+			resource := s.place(in, i, m)
 			if x.Cut {
 				list = append(list,
-					run{op: plan.OpCF, layer: x.From, batch: m, resource: x.Resource, start: f, length: x.F},
-					run{op: plan.OpCB, layer: x.From, batch: m, resource: x.Resource, start: b, length: x.B})
+					run{op: plan.OpCF, layer: x.From, item: i, batch: m, resource: resource, start: f, length: x.F},
+					run{op: plan.OpCB, layer: x.From, item: i, batch: m, resource: resource, start: b, length: x.B})
 				continue
 			}
 			for l := x.From; l <= x.To; l++ {
-				list = append(list, run{op: plan.OpF, layer: l, batch: m, resource: x.Resource, start: f, length: in.UF[l]})
+				list = append(list, run{op: plan.OpF, layer: l, item: i, batch: m, resource: resource, start: f, length: in.UF[l]})
 				f += in.UF[l]
 			}
 			for l := x.To; l >= x.From; l-- {
-				list = append(list, run{op: plan.OpB, layer: l, batch: m, resource: x.Resource, start: b, length: in.UB[l]})
+				list = append(list, run{op: plan.OpB, layer: l, item: i, batch: m, resource: resource, start: b, length: in.UB[l]})
 				b += in.UB[l]
+			}
+			if x.Copies > 1 {
+				list = append(list, run{op: plan.OpAR, layer: x.From, item: i, batch: m, resource: resource, start: b, length: x.Reduce})
 			}
 		}
 	}
 	return list
+}
+
+// place returns the resource of item i for a mini-batch.
+func (s *Pattern) place(in *Instance, i, batch int) int {
+	x := &s.Items[i]
+	replica := func(stage *Item) int { return stage.Resource + batch%max(1, stage.Copies) }
+	switch {
+	case !x.Cut:
+		return replica(x)
+	case s.Items[i-1].Copies > 1 || s.Items[i+1].Copies > 1:
+		return in.Communication(x.From, replica(&s.Items[i-1]), replica(&s.Items[i+1])).Resource
+	}
+	return x.Resource
 }
 
 // sequence lists the operations of a period in order of start. Of those that
@@ -75,7 +94,7 @@ func (s *Pattern) sequence(in *Instance) []run {
 		r.at, turn = turns(r.start-s.F[0], s.Period)
 		r.shift = r.batch - s.K*turn
 		r.step = r.layer
-		if r.op == plan.OpB || r.op == plan.OpCB {
+		if r.op != plan.OpF && r.op != plan.OpCF {
 			r.step = 2*in.N + 1 - r.layer
 		}
 	}
@@ -126,11 +145,14 @@ func (s *Pattern) Plan(in *Instance, method string) *plan.Plan {
 	p.Period, p.K, p.MemoryModel, p.Allocation = &period, s.K, in.Model, Merged(s.Stages)
 	list := s.sequence(in)
 	first := list[slices.IndexFunc(list, func(r run) bool { return r.op == plan.OpB && r.layer == 1 })].shift
+	// Mini-batches are counted anew from it, and with them turn the replicas.
+	turned := func(batch int) int { return ((batch-first)%s.K + s.K) % s.K }
 	p.Ops = make([]plan.Op, len(list))
 	for i, r := range list {
-		resource := fmt.Sprintf("gpu%d", r.resource)
+		place := s.place(in, r.item, turned(r.batch))
+		resource := fmt.Sprintf("gpu%d", place)
 		if r.op == plan.OpCF || r.op == plan.OpCB {
-			a, b := in.link(r.resource)
+			a, b := in.link(place)
 			resource = fmt.Sprintf("link%d-%d", a, b)
 		}
 		p.Ops[i] = plan.Op{Op: r.op, Layer: r.layer, Start: r.at, End: r.at + r.length, Resource: resource, Shift: r.shift - first}

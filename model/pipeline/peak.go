@@ -36,11 +36,17 @@ func (s *Pattern) memoryOf(in *Instance, all []run) []float64 {
 			peaks[p] = s.processor(in, list)
 		}
 	}
-	for k, st := range s.Stages {
-		peaks[st.Processor] += in.Weights[st.To] - in.Weights[st.From-1]
+	add := func(st *plan.Stage, size float64) {
+		for i := range st.Copies() {
+			peaks[st.Processor+i] += size
+		}
+	}
+	for k := range s.Stages {
+		st := &s.Stages[k]
+		add(st, in.Weights[st.To]-in.Weights[st.From-1])
 		if k > 0 && s.Stages[k-1].Processor != st.Processor {
-			peaks[st.Processor] += in.Buffer[st.From-1]
-			peaks[s.Stages[k-1].Processor] += in.Buffer[st.From-1]
+			add(st, in.Buffer[st.From-1])
+			add(&s.Stages[k-1], in.Buffer[st.From-1])
 		}
 	}
 	return peaks
@@ -56,16 +62,17 @@ func Peak(c *chain.Chain, p *plan.Plan) (float64, error) {
 	}
 	s := &Pattern{Period: *p.Period, K: max(1, p.K), Stages: slices.Clone(p.Allocation)}
 	slices.SortFunc(s.Stages, func(a, b plan.Stage) int { return a.From - b.From })
-	owner := make([]int, in.N+1)
-	for _, x := range s.Stages {
+	stage := make([]*plan.Stage, in.N+1)
+	for k := range s.Stages {
+		x := &s.Stages[k]
 		for l := x.From; l <= x.To; l++ {
-			owner[l] = x.Processor
+			stage[l] = x
 		}
 	}
 	var list []run
 	for _, o := range p.Ops {
 		batch := ((o.Shift % s.K) + s.K) % s.K
-		list = append(list, run{op: o.Op, layer: o.Layer, batch: batch, shift: o.Shift, resource: owner[o.Layer]})
+		list = append(list, run{op: o.Op, layer: o.Layer, batch: batch, shift: o.Shift, resource: stage[o.Layer].Processor + batch%stage[o.Layer].Copies()})
 	}
 	return slices.Max(s.memoryOf(in, list)), nil
 }

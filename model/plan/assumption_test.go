@@ -6,7 +6,7 @@ func TestMeets(t *testing.T) {
 	stages := func(list ...[3]int) *Plan {
 		p := &Plan{K: 1}
 		for _, x := range list {
-			p.Allocation = append(p.Allocation, Stage{x[0], x[1], x[2]})
+			p.Allocation = append(p.Allocation, Stage{Processor: x[0], From: x[1], To: x[2]})
 		}
 		return p
 	}

@@ -84,7 +84,7 @@ func TestRoundTrip(t *testing.T) {
 		}
 		p.Platform.WeightCopies = rapid.IntRange(0, 9).Draw(t, "copies")
 		for range rapid.IntRange(0, 2).Draw(t, "stages") {
-			p.Allocation = append(p.Allocation, plan.Stage{Processor: rapid.Int().Draw(t, "processor"), From: rapid.Int().Draw(t, "from"), To: rapid.Int().Draw(t, "to")})
+			p.Allocation = append(p.Allocation, plan.Stage{Processor: rapid.Int().Draw(t, "processor"), From: rapid.Int().Draw(t, "from"), To: rapid.Int().Draw(t, "to"), Replicas: rapid.IntRange(0, 3).Draw(t, "replicas")})
 		}
 		if x := math.Abs(number.Draw(t, "period")); x > 0 {
 			p.Period = &x

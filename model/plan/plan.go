@@ -64,12 +64,18 @@ func (p *Plan) In(u platform.Unit) *Plan {
 }
 
 // A Stage is the layers From..To, inclusive, on one processor of a pipeline.
-// Processors are numbered from 0 and may have several stages.
+// Processors are numbered from 0 and may have several stages. A stage with replicas is
+// on as many processors, from Processor on, which have no other stage: mini-batch m is on
+// the (m modulo Replicas)-th of them.
 type Stage struct {
 	Processor int `json:"processor"`
 	From      int `json:"from"`
 	To        int `json:"to"`
+	Replicas  int `json:"replicas,omitempty"` // 0: one
 }
+
+// Copies returns on how many processors the stage is, 1 or more.
+func (s *Stage) Copies() int { return max(1, s.Replicas) }
 
 // Memory models of pipelines.
 const (
@@ -106,6 +112,7 @@ const (
 	// Communications of a pipeline.
 	OpCF = "CF" // sends the activation of a layer to the next layer's processor
 	OpCB = "CB" // sends the gradient of a layer's output back to its processor
+	OpAR = "AR" // a replica's share of adding up the gradients of the weights of a stage, which the layer begins
 
 	// Of swapping.
 	OpRun  = "run"  // a function of the sequence
@@ -260,6 +267,7 @@ type filePlatform struct {
 	Bandwidth    float64 `json:"bandwidth"`
 	Processors   int     `json:"processors"`
 	WeightCopies *int    `json:"weight_copies"`
+	Replicas     bool    `json:"replicas,omitempty"`
 	MicroBatches int     `json:"micro_batches,omitempty"`
 	Placement    string  `json:"placement,omitempty"`
 	Objective    string  `json:"objective,omitempty"`
@@ -268,7 +276,7 @@ type filePlatform struct {
 // of returns the platform of a plan for a problem.
 func (f *filePlatform) of(problem string) platform.Platform {
 	p := platform.Platform{
-		Memory: f.Memory, Bandwidth: f.Bandwidth, Processors: f.Processors,
+		Memory: f.Memory, Bandwidth: f.Bandwidth, Processors: f.Processors, Replicas: f.Replicas,
 		MicroBatches: f.MicroBatches, Placement: f.Placement, Objective: f.Objective,
 	}
 	if f.WeightCopies != nil {
@@ -283,6 +291,7 @@ type fileStage struct {
 	Processor *int `json:"processor"`
 	From      *int `json:"from"`
 	To        *int `json:"to"`
+	Replicas  int  `json:"replicas,omitempty"`
 }
 
 // stage returns the stage, or what is wrong with it.
@@ -295,7 +304,7 @@ func (f *fileStage) stage() (s Stage, wrong string) {
 	case f.To == nil:
 		return s, "to is missing; it is the stage's last layer"
 	}
-	return Stage{Processor: *f.Processor, From: *f.From, To: *f.To}, ""
+	return Stage{Processor: *f.Processor, From: *f.From, To: *f.To, Replicas: f.Replicas}, ""
 }
 
 type fileOffset struct {

@@ -98,7 +98,7 @@ var problems = []Rules{
 	},
 	{
 		Problem: Pipeline,
-		Ops:     each(FieldLayer|FieldResource|FieldShift, OpF, OpB, OpCF, OpCB),
+		Ops:     each(FieldLayer|FieldResource|FieldShift, OpF, OpB, OpCF, OpCB, OpAR),
 		Fields:  FieldK | FieldAllocation | FieldMemoryModel | FieldOrder,
 		Link:    true, Copies: true,
 	},

@@ -13,6 +13,8 @@ type Platform struct {
 	// WeightCopies is C of [004] (6.33): how often each GPU of a pipeline
 	// stores the weights of its layers.
 	WeightCopies int `json:"weight_copies,omitempty"`
+	// Replicas allows stages of a pipeline that are on several GPUs.
+	Replicas bool `json:"replicas,omitempty"`
 	// Of a pipeline that flushes: how many micro-batches pass through it, which GPUs
 	// have which stages, and what is minimised, in the words of package plan.
 	MicroBatches int    `json:"micro_batches,omitempty"`

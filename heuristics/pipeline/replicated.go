@@ -1,0 +1,262 @@
+package pipeline
+
+import (
+	"math"
+
+	view "workbench/model/pipeline"
+	"workbench/model/plan"
+)
+
+// mostTurns is how many mini-batches a period of replicated stages has at most: the least
+// common multiple of the numbers of replicas.
+const mostTurns = 240
+
+// mostReplicating is how many processors are looked at.
+const mostReplicating = 256
+
+// replicated returns a pipeline whose stages may be on several processors, as
+// PipeDream's optimizer has them (Narayanan et al., SOSP 2019, §3.1;
+// optimizer_graph_hierarchical.py): a stage of r replicas takes mini-batches in turn, and
+// behind each backward a replica takes 4(r-1)w/(rβ) to add up the gradients of the stage's
+// weights w, so that it is done with r mini-batches every (U + 4(r-1)w/(rβ))/r on average.
+//
+// PipeDream makes the largest of these times and of 2a/(βr) of the cuts small, and leaves
+// memory and the schedule aside, or for a guess. Here all mini-batches run alike, a period
+// T of one later than the one before, by the idea of 1F1B* ([004] 7.1): an item of r
+// replicas, or the communication before it, has r·T for a mini-batch; its backward follows
+// as soon as it may, but does not overlap its forward modulo r·T. So x, the time between
+// the two, grows with the time V that all behind it takes, and what is in flight on a
+// replica, ⌊x/(rT)⌋+1 mini-batches, grows with x: at a given T the program over the layers
+// and the processors that are left keeps the least V, and finds a pipeline if there is one
+// that fits. T is bracketed, to rounding. Where memory does not bind it is PipeDream's
+// period or less, since a link between two replicas carries both ways a + δ, once in as
+// many mini-batches as both stages meet in, not 2a once in r.
+//
+// Where the numbers of replicas have more than 240 as a common multiple, as the period
+// would have mini-batches, only powers of two are tried. O(P²·n²) for each of some
+// periods, for P of at most 256: more processors are left idle.
+func (in *instance) replicated() (*plan.Plan, error) {
+	for _, doubling := range []bool{false, true} {
+		x := newReplicator(in, doubling)
+		stages, period := x.least()
+		if stages == nil {
+			break
+		}
+		if s := x.pattern(stages, period); s != nil {
+			return s.Plan(in.Instance, "pipedream"), nil
+		}
+	}
+	return nil, in.noPlan("pipedream", "no contiguous stages fit, on one processor or several, whatever the period")
+}
+
+// replicator is the program of replicated.
+type replicator struct {
+	in       *instance
+	procs    int
+	doubling bool        // powers of two only
+	weight   []float64   // Σ W of layers 1..
+	delay    [][]float64 // [p][i]: least V behind layer i, whose later layers are on p processors
+	next     [][]taken
+}
+
+// A taken stage is that behind a layer: to where, and on how many processors.
+type taken struct{ to, copies int }
+
+func newReplicator(in *instance, doubling bool) *replicator {
+	x := &replicator{in: in, procs: min(in.Platform.Processors, mostReplicating), doubling: doubling, weight: make([]float64, in.N+1)}
+	for l := 1; l <= in.N; l++ {
+		x.weight[l] = x.weight[l-1] + in.W[l]
+	}
+	for range x.procs + 1 {
+		x.delay = append(x.delay, make([]float64, in.N+1))
+		x.next = append(x.next, make([]taken, in.N+1))
+	}
+	return x
+}
+
+// least returns the stages of the smallest period, nil: none fit.
+func (x *replicator) least() (best []plan.Stage, high float64) {
+	low := x.in.U[x.in.N] / float64(x.procs)
+	high = x.in.Latest()
+	best = x.at(high)
+	for best != nil && high-low > 1e-9*high && !x.in.stopped() {
+		middle := low + (high-low)/2
+		stages := x.at(middle)
+		if stages == nil {
+			low = middle
+			continue
+		}
+		best, high = stages, middle
+		// They may do with their load.
+		if load := x.load(stages); load < high && x.gaps(x.in.Items(stages), load) != nil {
+			high = load
+		}
+	}
+	return best, high
+}
+
+// load is the largest time a mini-batch of a stage, or of a communication before one, over
+// its replicas.
+func (x *replicator) load(stages []plan.Stage) (load float64) {
+	items := x.in.Items(stages)
+	copies := 1
+	for i := len(items) - 1; i >= 0; i-- {
+		if !items[i].Cut {
+			copies = max(1, items[i].Copies)
+		}
+		load = max(load, (items[i].Time()+items[i].Reduce)/float64(copies))
+	}
+	return load
+}
+
+// between returns the least time from v on between a forward and a backward that do not
+// overlap modulo a period; they fit in one.
+func between(v, f, b, period float64) float64 {
+	turns := math.Floor(v/period + view.Rounding)
+	if max(0, v-turns*period)+f+b <= period*(1+view.Rounding) {
+		return v
+	}
+	return (turns + 1) * period
+}
+
+// at returns stages that fit at a period, nil: there are none, or no time.
+func (x *replicator) at(period float64) []plan.Stage {
+	in := x.in
+	for p := range x.delay {
+		for i := range x.delay[p] {
+			x.delay[p][i] = math.Inf(1)
+		}
+	}
+	x.delay[0][in.N] = 0
+	for i := in.N - 1; i >= 0; i-- {
+		if in.stopped() {
+			return nil
+		}
+		for copies := 1; copies <= x.procs; copies++ {
+			if !x.doubling || copies&(copies-1) == 0 {
+				x.stagesFrom(i, copies, period)
+			}
+		}
+	}
+	for p := range x.delay {
+		if !math.IsInf(x.delay[p][0], 1) {
+			return x.stages(p)
+		}
+	}
+	return nil
+}
+
+// stagesFrom tries the stages behind layer i with so many copies.
+func (x *replicator) stagesFrom(i, copies int, period float64) {
+	in := x.in
+	turn := float64(copies) * period
+	most := turn * (1 + view.Rounding)
+	if in.Cut[i] > most {
+		return
+	}
+	cutF, cutB := in.A[i]/in.Platform.Bandwidth, in.D[i]/in.Platform.Bandwidth
+	f, b := 0.0, 0.0
+	for j := i + 1; j <= in.N; j++ {
+		f += in.UF[j]
+		b += in.UB[j]
+		reduce := 0.0
+		if copies > 1 {
+			reduce = in.Reduce(x.weight[j]-x.weight[i], copies)
+		}
+		if f+b+reduce > most {
+			return
+		}
+		for p := copies; p <= x.procs; p++ {
+			v := x.delay[p-copies][j]
+			if math.IsInf(v, 1) {
+				continue
+			}
+			gap := between(v, f, b+reduce, turn)
+			if !x.fits(i+1, j, gap, turn) {
+				continue
+			}
+			after := f + gap + b
+			if i > 0 {
+				after = cutF + between(after, cutF, cutB, turn) + cutB
+			}
+			if after < x.delay[p][i] {
+				x.delay[p][i], x.next[p][i] = after, taken{j, copies}
+			}
+		}
+	}
+}
+
+// stages returns those that were chosen for all layers on p processors.
+func (x *replicator) stages(p int) []plan.Stage {
+	var list []plan.Stage
+	first := 0
+	for i := 0; i < x.in.N; {
+		c := x.next[p][i]
+		s := plan.Stage{Processor: first, From: i + 1, To: c.to}
+		if c.copies > 1 {
+			s.Replicas = c.copies
+		}
+		list = append(list, s)
+		first += c.copies
+		i, p = c.to, p-c.copies
+	}
+	return list
+}
+
+// gaps returns the time between the forward and the backward of each item at a period,
+// nil: they do not fit.
+func (x *replicator) gaps(items []view.Item, period float64) []float64 {
+	gaps := make([]float64, len(items))
+	copies, v := 1, 0.0
+	for i := len(items) - 1; i >= 0; i-- {
+		y := &items[i]
+		if !y.Cut {
+			copies = max(1, y.Copies)
+		}
+		turn := float64(copies) * period
+		gaps[i] = between(v, y.F, y.B+y.Reduce, turn)
+		v = y.F + gaps[i] + y.B
+		if y.Time()+y.Reduce > turn*(1+view.Rounding) || !y.Cut && !x.fits(y.From, y.To, gaps[i], turn) {
+			return nil
+		}
+	}
+	return gaps
+}
+
+// fits reports whether the memory suffices for a stage with so much time between forward
+// and backward, of which a replica begins one each turn.
+func (x *replicator) fits(from, to int, gap, turn float64) bool {
+	return x.in.Fits(x.in.Needs(from, to, 1+int(gap/turn+view.Rounding)))
+}
+
+// pattern returns the pattern of stages that fit at a period, nil: it would be of too many
+// mini-batches.
+func (x *replicator) pattern(stages []plan.Stage, period float64) *view.Pattern {
+	items := x.in.Items(stages)
+	gaps := x.gaps(items, period)
+	s := &view.Pattern{K: 1, Stages: stages, Items: items}
+	for k := range stages {
+		s.K = multiple(s.K, stages[k].Copies())
+	}
+	if s.K > mostTurns {
+		return nil
+	}
+	s.Period = float64(s.K) * period
+	for m := range s.K {
+		t := float64(m) * period
+		for i := range items {
+			s.F, s.B = append(s.F, t), append(s.B, t+items[i].F+gaps[i])
+			t += items[i].F
+		}
+	}
+	return s
+}
+
+// multiple is the least common one.
+func multiple(a, b int) int {
+	x, y := a, b
+	for y != 0 {
+		x, y = y, x%y
+	}
+	return a / x * b
+}
