@@ -143,7 +143,12 @@ func Orders(v *ideals.View, t *ideals.Lattice, p platform.Platform, o pipeline.O
 		return orders
 	}
 	balanced, _ := Balanced(t, p)
-	for _, chosen := range [][]int{Star(t, p, o), balanced} {
+	programs := [][]int{Star(t, p, o), balanced}
+	if p.Replicas {
+		replicated, _ := Replicated(t, p)
+		programs = append(programs, replicated)
+	}
+	for _, chosen := range programs {
 		if order := t.Order(chosen); chosen != nil && !slices.ContainsFunc(orders, func(x []int) bool { return slices.Equal(x, order) }) {
 			orders = append(orders, order)
 		}

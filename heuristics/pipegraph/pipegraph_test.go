@@ -159,6 +159,65 @@ func TestBalanced(t *testing.T) {
 	}
 }
 
+// With replicas, too.
+func TestReplicated(t *testing.T) {
+	r := testfile.Random(t, 6, 18)
+	several := 0
+	for range testfile.Cases(200) {
+		g := exhaustive.RandomGraph(r, 1+r.IntN(4))
+		for i := range g.Nodes {
+			g.Nodes[i].Time++
+			g.Nodes[i].Weight = float64(r.IntN(4))
+		}
+		p := platform.Platform{Processors: 2 + r.IntN(3), Bandwidth: []float64{0.5, 1, 4}[r.IntN(3)], Replicas: true}
+		v, err := ideals.Of(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lattice, err := v.Lattice(1 << 12)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := leastReplicated(lattice, p, 0, p.Processors)
+		chosen, got := pipegraph.Replicated(lattice, p)
+		if math.Abs(got-want) > plan.Tolerance*want || len(chosen) == 0 || chosen[len(chosen)-1] != lattice.Len()-1 {
+			t.Fatalf("%v %g, the best is %g", chosen, got, want)
+		}
+		if straight := leastLoad(lattice, p, 0, p.Processors); want < straight*(1-plan.Tolerance) {
+			several++
+		}
+	}
+	if several < testfile.Cases(40) {
+		t.Errorf("replicas are of use in %d cases", several)
+	}
+}
+
+// leastReplicated tries all stages that begin at an ideal, with all numbers of replicas.
+func leastReplicated(t *ideals.Lattice, p platform.Platform, from, processors int) float64 {
+	if from == t.Len()-1 {
+		return 0
+	}
+	best := math.Inf(1)
+	for j := from + 1; j < t.Len(); j++ {
+		weight := 0.0
+		inside := true
+		for l := range t.View.N {
+			inside = inside && (!t.Has(from, l) || t.Has(j, l))
+			if t.Has(j, l) && !t.Has(from, l) {
+				weight += t.View.Weight[l]
+			}
+		}
+		for c := 1; inside && c <= processors; c++ {
+			load := (t.Work[j] - t.Work[from] + 4*float64(c-1)*weight/(float64(c)*p.Bandwidth)) / float64(c)
+			if from > 0 {
+				load = max(load, 2*t.Cut[from]/p.Bandwidth/float64(c))
+			}
+			best = min(best, max(load, leastReplicated(t, p, j, processors-c)))
+		}
+	}
+	return best
+}
+
 // leastLoad tries all stages that begin at an ideal.
 func leastLoad(t *ideals.Lattice, p platform.Platform, from, stages int) float64 {
 	if from == t.Len()-1 {
@@ -213,6 +272,48 @@ func TestPipeDreamsPeriods(t *testing.T) {
 		_, got := pipegraph.Balanced(lattice, platform.Platform{Processors: x.processors, Bandwidth: x.bandwidth})
 		if math.Abs(got-x.want) > 1e-9 {
 			t.Errorf("%s on %d GPUs at %g B/s: %.9f s, PipeDream has %.9f", x.name, x.processors, x.bandwidth, got, x.want)
+		}
+	}
+}
+
+// Where memory does not bind, plans with replicas meet PipeDream's periods with
+// replication on its own profiles, as graphs.
+func TestPipeDreamsReplicatedPeriods(t *testing.T) {
+	folder := filepath.Join("..", "..", "..", "shared", "data", "pipedream")
+	for _, name := range []string{"vgg16", "alexnet", "resnet18", "resnet50", "gnmt"} {
+		f, err := os.Open(filepath.Join(folder, name, "graph.txt"))
+		if err != nil {
+			t.Skip("the profiles are not here")
+		}
+		g, _, err := profile.PipeDreamGraph(f, name)
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := ideals.Of(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lattice, err := v.Lattice(pipegraph.MostIdeals)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, processors := range []int{4, 8} {
+			for _, bandwidth := range []float64{1e9, 10e9} {
+				p := platform.Platform{Memory: 1 << 40, Processors: processors, Bandwidth: bandwidth, WeightCopies: 3, Replicas: true}
+				_, want := pipegraph.Replicated(lattice, p)
+				x, err := pipegraph.On(v, p, pipeline.Options{}, pipegraph.Orders(v, lattice, p, pipeline.Options{}), pipeline.PipeDream)
+				if err != nil {
+					t.Fatal(err)
+				}
+				report, err := verify.On(g, x)
+				if err != nil || !report.Valid() || len(report.ClaimErrors) > 0 {
+					t.Fatalf("%v %+v", err, report)
+				}
+				if report.Makespan > want*(1+1e-8) {
+					t.Errorf("%s on %d GPUs at %g B/s: %.9f s, PipeDream has %.9f", name, processors, bandwidth, report.Makespan, want)
+				}
+			}
 		}
 	}
 }
