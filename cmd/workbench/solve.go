@@ -36,13 +36,12 @@ type solveOptions struct {
 	backend, method, methods, gap         string
 	threads, seed, slots                  int
 	processors, weightCopies              int
-	replicas                              bool
 	memoryModel                           string
 	schedule                              scheduleFlags
 	parallelFlag                          string // one that only pipelines have, if the user gave one
 	planFile, exportModel                 string
 	certify, certificateFile, solverLog   string
-	inProcess                             bool
+	inProcess, replicas                   bool
 	gpuFlags
 }
 
@@ -266,13 +265,11 @@ func (o *solveOptions) parallel(p *run.Problem, set *run.Setting) error {
 	switch {
 	case p.Scheduled && o.parallelFlag != "" && o.parallelFlag != "--processors":
 		return usagef("%s: %s has no such thing", o.parallelFlag, p.Name)
-	case p.Scheduled:
-		return nil
-	case !p.Parallel && o.parallelFlag != "":
+	case !p.Parallel && !p.Scheduled && o.parallelFlag != "":
 		all := catalog.Problems()
 		several := all[slices.IndexFunc(all, func(p *run.Problem) bool { return p.Parallel })]
 		return usagef("%s: %s is about one GPU; --problem %s has several", o.parallelFlag, p.Name, several.Name)
-	case !p.Parallel:
+	case p.Scheduled || !p.Parallel:
 		return nil
 	case o.processors < 1 || o.processors > mostProcessors:
 		return usagef("--processors %d: from 1 to %d", o.processors, mostProcessors)

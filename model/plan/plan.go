@@ -296,13 +296,8 @@ type fileStage struct {
 
 // stage returns the stage, or what is wrong with it.
 func (f *fileStage) stage() (s Stage, wrong string) {
-	switch {
-	case f.Processor == nil:
-		return s, "processor is missing; they are numbered from 0"
-	case f.From == nil:
-		return s, "from is missing; it is the stage's first layer"
-	case f.To == nil:
-		return s, "to is missing; it is the stage's last layer"
+	if f.Processor == nil || f.From == nil || f.To == nil {
+		return s, "processor, from or to is missing: where the stage is, counted from 0, its first layer and its last"
 	}
 	return Stage{Processor: *f.Processor, From: *f.From, To: *f.To, Replicas: f.Replicas}, ""
 }
@@ -402,19 +397,16 @@ func (o *Op) file() *fileOp {
 	if o.Layer != 0 || o.Node == "" && o.Storage == "" && o.Function == 0 && o.Variable == "" && o.Stage == 0 && o.Op != OpLoss {
 		f.Layer = &o.Layer
 	}
-	if o.Function != 0 {
-		f.Function = &o.Function
-	}
-	if o.Variable != "" {
-		f.Variable = &o.Variable
-	}
-	if o.Node != "" {
-		f.Node = &o.Node
-	}
-	if o.Storage != "" {
-		f.Storage = &o.Storage
-	}
+	f.Function, f.Variable, f.Node, f.Storage = given(&o.Function), given(&o.Variable), given(&o.Node), given(&o.Storage)
 	return f
+}
+
+// given returns x, nil for one that is zero.
+func given[T comparable](x *T) *T {
+	if *x == *new(T) {
+		return nil
+	}
+	return x
 }
 
 // plan checks the values that no plan may have and returns the rest as it is.
@@ -449,9 +441,8 @@ func (f *file) plan([]strictjson.Extra) (*Plan, error) {
 	}
 	p := &Plan{
 		Format: f.Format, Problem: f.Problem, Method: f.Method, Instance: f.Instance, Platform: f.Platform.of(f.Problem),
-		Period: f.Period, Ops: make([]Op, len(f.Ops)), Claims: f.Claims,
+		Period: f.Period, Ops: make([]Op, len(f.Ops)), Claims: f.Claims, Order: f.Order,
 	}
-	p.Order = f.Order
 	if f.K != nil {
 		p.K = *f.K
 	}
