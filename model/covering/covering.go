@@ -20,7 +20,7 @@ import (
 type Column struct {
 	Row     []int
 	Count   []float64
-	surplus bool // free: what is covered more often than need be
+	surplus bool // what is covered more often than need be
 }
 
 // Add puts one more into a row of the column.
@@ -46,6 +46,7 @@ type Program struct {
 	inverse [][]float64 // of the basis
 	level   []float64   // by place in the basis: how many of it there are
 	basis   []*Column
+	surplus float64 // what it costs to cover a row once more than need be
 }
 
 // New returns the program of demands, which are not negative.
@@ -60,6 +61,11 @@ func New(demand []float64) *Program {
 	return p
 }
 
+// Surplus says what it costs to cover a row once more than need be, nothing at first. Duals
+// are then no less than that below zero: of sets that are to have each row exactly as often
+// as demanded these prove as much, and more.
+func (p *Program) Surplus(cost float64) { p.surplus = cost }
+
 // Solve goes on from the basis to the optimum over it and the columns of pool, which it
 // runs through at every step, by the simplex method with an explicit inverse. It
 // returns the duals by row, some negative by rounding. O(pool·entries + rows²) a step.
@@ -69,8 +75,8 @@ func (p *Program) Solve(pool iter.Seq[*Column]) (duals []float64) {
 		var enters *Column
 		most := 1e-7
 		for r, y := range duals {
-			if -y > most {
-				most, enters = -y, &Column{Row: []int{r}, Count: []float64{-1}, surplus: true}
+			if gain := -y - p.surplus; gain > most {
+				most, enters = gain, &Column{Row: []int{r}, Count: []float64{-1}, surplus: true}
 			}
 		}
 		for c := range pool {
@@ -89,10 +95,15 @@ func (p *Program) Solve(pool iter.Seq[*Column]) (duals []float64) {
 func (p *Program) duals() []float64 {
 	y := make([]float64, len(p.level))
 	for i, c := range p.basis {
-		if !c.surplus {
-			for r, v := range p.inverse[i] {
-				y[r] += v
-			}
+		cost := 1.0
+		if c.surplus {
+			cost = p.surplus
+		}
+		if cost == 0 {
+			continue
+		}
+		for r, v := range p.inverse[i] {
+			y[r] += cost * v
 		}
 	}
 	return y

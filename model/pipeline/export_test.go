@@ -11,6 +11,6 @@ func (in *Instance) LeastByPrices() Least {
 
 // RaisedByPrices is a bound by prices alone, of so many rounds.
 func (in *Instance) RaisedByPrices(high float64, rounds int) float64 {
-	low, _ := newMaster(in).raise(0, high, rounds, leastLabels)
+	low, _ := newMaster(in).raise(0, 0, high, rounds, leastLabels)
 	return low
 }

@@ -21,14 +21,15 @@ type Least struct {
 // leastRounds and leastLabels are the same of prices. Together these are some seconds.
 const (
 	leastProbe  = 1 << 11
-	leastNodes  = 1 << 20
+	leastNodes  = 1 << 22
 	leastRounds = 16
-	leastLabels = 1 << 24
+	leastLabels = 1 << 25
 )
 
-// leastPriced is how many layers may be priced: one round has labels by the layer and
-// by what a set is worth, gigabytes for thousands of layers.
-const leastPriced = 600
+// moreEffort is from what effort on there are more prices: those for the upper end, where
+// the search asks, and those below zero. They take more labels, and mostly nobody needs
+// them.
+const moreEffort = 8
 
 // Least finds the least memory with which there is a pattern, of any number of
 // mini-batches a period.
@@ -51,9 +52,7 @@ func (in *Instance) Least() Least {
 		best := &Least{Low: low, High: in.OneAtATime(stages), Allocation: stages}
 		in.bisect(best, nil, leastProbe, leastNodes)
 		in.bisect(best, nil, 4*leastProbe, leastNodes)
-		if in.N <= leastPriced {
-			in.narrow(best)
-		}
+		in.narrow(best)
 		in.least = best
 	}
 	return *in.least
@@ -64,10 +63,21 @@ func (in *Instance) narrow(best *Least) {
 	m := newMaster(in)
 	labels, nodes := leastLabels, leastNodes
 	for effort := 1; best.Low < best.High && labels > 0 && nodes > 0; effort *= 2 {
-		low, took := m.raise(best.Low, best.High-1, leastRounds*effort, labels)
-		best.Low = low
-		labels -= took
+		for _, at := range [2]float64{best.Low, best.High - 1} {
+			if at > best.Low && effort < moreEffort {
+				break
+			}
+			low, took := m.raise(best.Low, at, best.High-1, leastRounds*effort, labels)
+			best.Low = low
+			labels -= took
+		}
+		if m.best == nil {
+			return // any take too many labels
+		}
 		nodes -= in.bisect(best, m.best, leastProbe*effort, nodes)
+		if effort >= moreEffort/2 {
+			m.wider()
+		}
 	}
 }
 

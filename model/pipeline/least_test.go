@@ -1,13 +1,16 @@
 package pipeline_test
 
 import (
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"workbench/model/chain"
 	view "workbench/model/pipeline"
 	"workbench/model/pipeline/pipelinetest"
 	"workbench/model/plan"
+	"workbench/model/platform"
 	"workbench/model/testfile"
 )
 
@@ -19,6 +22,11 @@ func TestPricesEqualEnumeration(t *testing.T) {
 	testfile.Property(t, func(t *rapid.T) {
 		x := pipelinetest.Draw(t, 8)
 		x.Platform.Processors = rapid.IntRange(1, 4).Draw(t, "processors")
+		for l := 1; l < len(x.Chain.Layers); l++ { // stretches of layers that are alike
+			if rapid.Bool().Draw(t, "alike") {
+				x.Chain.Layers[l] = x.Chain.Layers[l-1]
+			}
+		}
 		in, err := view.New(x.Chain, x.Platform, x.Model)
 		if err != nil {
 			t.Fatal(err)
@@ -45,6 +53,42 @@ func TestPricesEqualEnumeration(t *testing.T) {
 	})
 	if short == 0 {
 		t.Error("prices alone never prove it")
+	}
+}
+
+// Of layers that are alike no allocation that needs less is left out: stretches with
+// small buffers, so that processors have pieces here and there.
+func TestStretchesEqualEnumeration(t *testing.T) {
+	t.Parallel()
+	r := testfile.Random(t, 3, 13)
+	apart := 0
+	for range testfile.Cases(2000) {
+		c := &chain.Chain{Name: "stretches"}
+		c.Input.Activation = float64(r.IntN(40))
+		for len(c.Layers) < 7 {
+			x := chain.Layer{ForwardTime: 1, Activation: float64(r.IntN(3)), Gradient: float64(r.IntN(2)), Weight: float64(r.IntN(40))}
+			for range 1 + r.IntN(5) {
+				c.Layers = append(c.Layers, x)
+			}
+			c.Layers[len(c.Layers)-1].Activation = float64(r.IntN(40)) // behind a stretch
+		}
+		c.Layers = c.Layers[:7]
+		p := platform.Platform{Memory: 1, Bandwidth: 1, Processors: 2 + r.IntN(3), WeightCopies: 1}
+		in, err := view.New(c, p, []string{plan.StageModel, plan.TaskModel}[r.IntN(2)])
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := math.Inf(1)
+		eachAllocation(in.N, p.Processors, func(stages []plan.Stage) { want = min(want, in.OneAtATime(stages)) })
+		if least := in.LeastByPrices(); least.Low != want || least.High != want {
+			t.Fatalf("from %v to %v, it is %v: %+v", least.Low, least.High, want, c)
+		}
+		if want < in.LeastContiguous() {
+			apart++
+		}
+	}
+	if apart < testfile.Cases(200) {
+		t.Errorf("%d need less if they are not contiguous", apart)
 	}
 }
 

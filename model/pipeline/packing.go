@@ -18,10 +18,15 @@ type packing struct {
 	left    int // nodes
 	visited int
 
-	owner []int // of layers 1..
-	bins  []bin // of processors
-	seen  map[string]bool
-	key   []byte // scratch
+	owner  []int // of layers 1..
+	bins   []bin // of processors
+	latest []int // layers of processors
+	// Stretches of layers that are alike, by layer: where it begins and ends. Up to layer
+	// stay the next ones are on the processor of the layer before.
+	begin, end []int
+	stay       int
+	seen       map[string]bool
+	key        []byte // scratch
 
 	// Of the layers ℓ..N: their weights and inputs; the least that cuts among them
 	// take, on both sides, if each run fits alone, where ℓ may be inside of a run;
@@ -31,6 +36,12 @@ type packing struct {
 	count                          [][]int   // by size: how many of the layers ℓ..N are at least as large
 
 	// By prices, if there are any: what the layers ℓ..N are worth, and what fits of them.
+	priced *priced
+}
+
+// priced is, by prices and by layer ℓ, what the layers ℓ..N are worth, and what fits of
+// them, with ℓ and without.
+type priced struct {
 	worth         []int
 	with, without []rack
 }
@@ -46,7 +57,7 @@ const countedSizes = 8
 
 func newPacking(in *Instance, memory float64, nodes int) *packing {
 	n := in.N
-	s := &packing{in: in, memory: memory, left: nodes, owner: make([]int, n+1), bins: make([]bin, in.Procs), seen: map[string]bool{}}
+	s := &packing{in: in, memory: memory, left: nodes, owner: make([]int, n+1), bins: make([]bin, in.Procs), latest: make([]int, in.Procs), seen: map[string]bool{}}
 	for _, x := range []*[]float64{&s.rest, &s.cuts, &s.own, &s.buffer, &s.entry} {
 		*x = make([]float64, n+2)
 	}
@@ -76,17 +87,38 @@ func newPacking(in *Instance, memory float64, nodes int) *packing {
 		}
 	}
 	s.counts()
+	s.stretches()
 	return s
+}
+
+// stretches finds the layers that follow one another and are alike in what they need
+// and in the buffers between them.
+func (s *packing) stretches() {
+	in, n := s.in, s.in.N
+	s.begin, s.end = make([]int, n+2), make([]int, n+2)
+	for l := 1; l <= n+1; l++ {
+		s.begin[l] = l
+		if k := l - 1; l > 1 && l <= n && in.W[k] == in.W[l] && in.Kept[k] == in.Kept[l] && in.beside(k) == in.beside(l) && (s.begin[k] == k || in.Buffer[k-1] == in.Buffer[k]) {
+			s.begin[l] = s.begin[k]
+		}
+	}
+	for l := n + 1; l >= 1; l-- {
+		s.end[l] = l
+		if l <= n && s.begin[l+1] == s.begin[l] {
+			s.end[l] = s.end[l+1]
+		}
+	}
 }
 
 // price gives the search prices to bound what is left with.
 func (s *packing) price(by *shelves) {
 	n := s.in.N
-	s.worth, s.with, s.without = make([]int, n+2), make([]rack, n+2), make([]rack, n+2)
+	x := &priced{make([]int, n+2), make([]rack, n+2), make([]rack, n+2)}
 	for l := n; l >= 1; l-- {
-		s.worth[l] = s.worth[l+1] + by.prices[l]
-		s.with[l], s.without[l] = by.rack(by.with[l]), by.rack(by.without[l])
+		x.worth[l] = x.worth[l+1] + by.prices[l]
+		x.with[l], x.without[l] = by.rack(by.with[l]), by.rack(by.without[l])
 	}
+	s.priced = x
 }
 
 // size is what layer l stores in any case.
@@ -141,15 +173,46 @@ func (s *packing) place(l, used int) bool {
 	if l > s.in.N {
 		return true
 	}
-	if l > 1 && s.try(l, s.owner[l-1], used) || used < s.in.Procs && s.try(l, used, used+1) {
+	if l > 1 && s.try(l, s.owner[l-1], used) {
 		return true
 	}
+	if l <= s.stay {
+		return false
+	}
+	if used < s.in.Procs && s.try(l, used, used+1) {
+		return true
+	}
+	stay := s.stay
 	for p := range used {
-		if p != s.owner[l-1] && s.try(l, p, used) {
+		if p == s.owner[l-1] || !s.another(l, p) {
+			continue
+		}
+		if s.try(l, p, used) {
 			return true
 		}
+		s.stay = stay
 	}
 	return false
+}
+
+// another reports whether a piece on processor p from layer l on is looked at. The
+// pieces of a stretch of layers that are alike may change places, but for its first and
+// its last, and nothing is gained by two on one processor, but if they are these: so
+// those between are in the order of the processors, and what begins out of order is the
+// last and has all the rest.
+func (s *packing) another(l, p int) bool {
+	begin := s.begin[l]
+	if l == begin {
+		return true
+	}
+	first, has := s.owner[begin], s.latest[p] >= begin
+	if has && p != first {
+		return false
+	}
+	if has || s.owner[l-1] != first && p < s.owner[l-1] {
+		s.stay = s.end[l]
+	}
+	return true
 }
 
 // try places layer l on processor p and goes on from there, if the rest may fit.
@@ -158,7 +221,7 @@ func (s *packing) try(l, p, used int) bool {
 	if l > 1 {
 		q = s.owner[l-1]
 	}
-	beforeP, beforeQ := s.bins[p], s.bins[q]
+	beforeP, beforeQ, latest := s.bins[p], s.bins[q], s.latest[p]
 	if q != p {
 		s.bins[q].fixed += in.Buffer[l-1]
 		s.bins[p].fixed += in.Buffer[l-1]
@@ -168,11 +231,11 @@ func (s *packing) try(l, p, used int) bool {
 	x.stored += in.Kept[l]
 	x.own = s.in.beside(l)
 	x.most = max(x.most, x.stored+x.own)
-	s.owner[l] = p
+	s.owner[l], s.latest[p] = p, l
 	done := s.mayFit(l, used) && s.isNew(l, used) && s.place(l+1, used)
 	if !done {
 		s.bins[q] = beforeQ
-		s.bins[p] = beforeP
+		s.bins[p], s.latest[p] = beforeP, latest
 	}
 	return done
 }
@@ -223,18 +286,16 @@ func (s *packing) mayFit(l, used int) bool {
 			return false
 		}
 	}
-	return s.rest[l+1]+s.cuts[l+1] <= room && s.mayBeWorth(l)
+	return s.rest[l+1]+s.cuts[l+1] <= room && (s.priced == nil || s.mayBeWorth(l, s.priced))
 }
 
 // mayBeWorth reports whether the processors may hold as much, by prices, as the
 // layers behind l are worth. Beside what a processor has, a set that alone has weights
 // and buffers F and the peak H needs F more while the layers there are run, and H
 // beside what these store while its own run. O(P·log).
-func (s *packing) mayBeWorth(l int) bool {
-	if s.worth == nil {
-		return true
-	}
-	left := s.worth[l+1]
+func (s *packing) mayBeWorth(l int, by *priced) bool {
+	left := by.worth[l+1]
+	more, only, may := 0, false, false // what layer l+1 may add to a processor; on one
 	for p := range s.bins {
 		x := &s.bins[p]
 		fixed, peak := s.memory-x.fixed-x.most, s.memory-x.fixed-x.stored
@@ -242,9 +303,20 @@ func (s *packing) mayBeWorth(l int) bool {
 		if p == s.owner[l] {
 			on, off = off, on
 		}
-		left -= max(s.with[l+1].most(fixed-on, peak-on), s.without[l+1].most(fixed-off, peak-off))
+		with, fits := by.with[l+1].most(fixed-on, peak-on)
+		without, ends := by.without[l+1].most(fixed-off, peak-off)
+		if !ends { // no room for the buffer of a cut behind layer l
+			only, without, with = true, with, 0
+		}
+		left -= without
+		if fits && ends && (!may || with-without > more) {
+			more, may = with-without, true
+		}
 	}
-	return left <= 0
+	if only {
+		return left <= 0
+	}
+	return may && left <= more
 }
 
 // seenMost is how many beginnings are remembered.
@@ -252,9 +324,9 @@ const seenMost = 1 << 17
 
 // isNew reports whether no beginning like this one was looked at before: as long,
 // with the same stored on the processor of its last layer, and on the others,
-// whatever their numbers.
+// whatever their numbers. Inside of a stretch of layers that are alike more counts.
 func (s *packing) isNew(l, used int) bool {
-	if l == s.in.N {
+	if l == s.in.N || s.end[l] > l {
 		return true
 	}
 	others := make([]bin, 0, used)

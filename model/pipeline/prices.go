@@ -8,7 +8,8 @@ import (
 
 // Prices of layers prove that nothing fits: if no set of layers that fits on one
 // processor is worth a P-th of all layers, P processors do not hold them. They are
-// whole numbers, so that the proof is exact whatever the prices.
+// whole numbers, so that the proof is exact whatever the prices, those below zero, too,
+// since each layer is on one processor and no other.
 //
 // What a processor needs that computes a set of layers depends on the set alone: its
 // runs are the longest stretches of layers that follow one another, and with each
@@ -46,14 +47,14 @@ type shelves struct {
 //
 // the input of ℓ is stored while each later layer runs, while ℓ runs nothing of
 // theirs is. Labels on a shelf differ in value, or are as many as F and H are at odds,
-// so it takes about O(N · dearest set).
-func (in *Instance) newShelves(prices []int, memory float64) *shelves {
+// so it takes about O(N · dearest set). Beyond most labels it is given up.
+func (in *Instance) newShelves(prices []int, memory float64, most int) *shelves {
 	s := &shelves{
 		in: in, prices: prices, labels: []label{{rest: -1}},
 		with: make([]shelf, in.N+2), without: make([]shelf, in.N+2),
 	}
 	s.without[in.N+1] = shelf{0}
-	for l := in.N; l >= 1; l-- {
+	for l := in.N; l >= 1 && len(s.labels) < most; l-- {
 		s.total += prices[l]
 		buffer, weight, input, beside := in.Buffer[l], in.Copies*in.W[l], in.Kept[l], in.beside(l)
 		begin := func(x label) label { return label{value: x.value, fixed: x.fixed + buffer, peak: x.peak + buffer} }
@@ -67,6 +68,9 @@ func (in *Instance) newShelves(prices []int, memory float64) *shelves {
 	}
 	return s
 }
+
+// mostUndominated is how many labels others are compared with.
+const mostUndominated = 1 << 12
 
 // merge returns the shelf of those of a and b, changed (nil: as they are), that stay
 // within the memory.
@@ -90,7 +94,9 @@ func (s *shelves) merge(memory float64, a, b shelf, changeA, changeB func(label)
 			continue
 		}
 		least = slices.DeleteFunc(least, func(y need) bool { return y.fixed >= x.fixed && y.peak >= x.peak })
-		least = append(least, need{x.fixed, x.peak})
+		if len(least) < mostUndominated {
+			least = append(least, need{x.fixed, x.peak})
+		}
 		if change != nil {
 			i = int32(len(s.labels))
 			s.labels = append(s.labels, x)
@@ -164,11 +170,11 @@ func (s *shelves) rack(a shelf) (r rack) {
 }
 
 // most is at least the value of any set that needs so much and has weights and
-// buffers of so much. O(log labels).
-func (r *rack) most(fixed, peak float64) int {
+// buffers of so much; false: there is none. O(log labels).
+func (r *rack) most(fixed, peak float64) (value int, ok bool) {
 	i := sort.Search(len(r.value), func(i int) bool { return r.fixed[i] <= fixed && r.peak[i] <= peak })
 	if i == len(r.value) {
-		return 0
+		return 0, false
 	}
-	return r.value[i]
+	return r.value[i], true
 }
