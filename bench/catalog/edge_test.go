@@ -63,13 +63,14 @@ func TestLeastOfNetworks(t *testing.T) {
 	}
 }
 
-// limit is short where a default begins with a plan that is there at once, and improves
-// it for long: rematerialization of long chains has none before its program ends.
+// limit is such that no machine is too slow for it: plenty, since what runs is stopped at
+// its first plan, and next to nothing for rematerialization of graphs, where a plan of the
+// least memory is there whatever the time, and nothing stops for it.
 func (e *edge) limit() time.Duration {
-	if e.p.Parallel && e.in.Chain() != nil || e.p.Name == plan.Remat && e.in.Chain() != nil {
-		return time.Minute
+	if e.p.Name == plan.Remat && e.in.Graph() != nil {
+		return time.Millisecond
 	}
-	return 100 * time.Millisecond
+	return time.Minute
 }
 
 // run runs a method until its first plan.
@@ -135,7 +136,7 @@ func (e *edge) interval() {
 	for _, memory := range []float64{e.least, math.Floor((e.least + end) / 2)} {
 		r := e.run(m, memory)
 		var none *plan.Infeasible
-		proved := errors.As(r.Err, &none) && none.Memory > memory && !e.p.Parallel
+		proved := errors.As(r.Err, &none) && none.Memory > memory
 		if r.Plan == nil && r.Status != run.Limit && !proved {
 			e.Errorf("in %.0f of %.0f to %.0f bytes: %s %s", memory, e.least, end, r.Status, r.Error)
 		}

@@ -48,7 +48,7 @@ func onLayers(name string, work pipegraph.Method, first ...pipegraph.Method) pla
 		if f.err != nil {
 			return nil, f.err
 		}
-		if err := f.view.Infeasible(s.Platform); err != nil {
+		if err := f.view.Infeasible(s.Platform, s.MemoryModel, f.lattice); err != nil {
 			return nil, err
 		}
 		lattice := f.lattice
@@ -96,7 +96,7 @@ func graphPipelineBounds(in *run.Instance, s run.Setting) ([]run.Bound, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
-	if err := f.view.Infeasible(s.Platform); err != nil {
+	if err := f.view.Infeasible(s.Platform, s.MemoryModel, f.lattice); err != nil {
 		return nil, err
 	}
 	bounds := []run.Bound{proof.BySearch(f.view.Largest(), "largest-layer")}

@@ -38,18 +38,18 @@ func TestAgainstExhaustive(t *testing.T) {
 		if failed != nil {
 			t.Fatal(failed)
 		}
-		if known := v.Infeasible(x.Platform); known != nil && err == nil {
+		lattice, failed := v.Lattice(pipegraph.MostIdeals)
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		if known := v.Infeasible(x.Platform, plan.TaskModel, lattice); known != nil && err == nil {
 			t.Fatalf("%v, and there is a plan\n%s", known, trials.Text(x, nil))
 		}
-		if v.Infeasible(x.Platform) != nil {
+		if v.Infeasible(x.Platform, plan.TaskModel, lattice) != nil {
 			infeasible++
 		}
 		if err == nil && v.Largest() > want {
 			t.Fatalf("the largest layer takes %g, there is a period of %g", v.Largest(), want)
-		}
-		lattice, failed := v.Lattice(pipegraph.MostIdeals)
-		if failed != nil {
-			t.Fatal(failed)
 		}
 		o := pipeline.Options{}
 		if runs := lattice.Runs(x.Platform); err == nil && runs > want {

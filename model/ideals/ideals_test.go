@@ -11,6 +11,7 @@ import (
 	"workbench/model/graph"
 	"workbench/model/periodic"
 	"workbench/model/plan"
+	"workbench/model/platform"
 	"workbench/model/testfile"
 )
 
@@ -144,5 +145,56 @@ func TestRefused(t *testing.T) {
 		if _, err := Of(g); !errors.Is(err, ErrGraph) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// One unit below what is said to be needed nothing fits, as exhaustive search over all
+// orders and allocations finds, and mostly something fits in it.
+func TestNothingFitsBelow(t *testing.T) {
+	r := testfile.Random(t, 4, 18)
+	tight, splits := 0, 0
+	for range testfile.Cases(400) {
+		g := random(r, 2+r.IntN(2))
+		for i := range g.Nodes {
+			g.Nodes[i].Time++
+			g.Nodes[i].Overhead = 0
+		}
+		v, err := Of(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lattice, err := v.Lattice(1 << v.N)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := platform.Platform{Memory: 1e-3, Bandwidth: 1, Processors: 1 + r.IntN(3), WeightCopies: 1 + r.IntN(3)}
+		model := []string{plan.StageModel, plan.TaskModel}[r.IntN(2)]
+		var none *plan.Infeasible
+		if !errors.As(v.Infeasible(p, model, lattice), &none) {
+			continue // nothing takes any memory
+		}
+		if closed, _ := v.needed(p); none.Memory > closed {
+			splits++
+		}
+		for _, less := range []float64{0, 1} {
+			p.Memory = none.Memory - less
+			if known := v.Infeasible(p, model, lattice); (known != nil) != (less > 0) {
+				t.Fatalf("in %g of %g: %v", p.Memory, none.Memory, known)
+			}
+			if p.Memory <= 0 {
+				continue
+			}
+			_, _, err := exhaustive.GraphPipeline(g, p, model, 1, 20000)
+			switch fits := !errors.Is(err, exhaustive.ErrInfeasible); {
+			case fits && less > 0:
+				t.Fatalf("a plan in %g, %v (%v)\n%+v", p.Memory, none, err, g)
+			case fits:
+				tight++
+			}
+		}
+	}
+	t.Logf("%d are tight, %d by cuts", tight, splits)
+	if tight < testfile.Cases(200) || splits < testfile.Cases(100) {
+		t.Errorf("%d are tight, %d by cuts", tight, splits)
 	}
 }

@@ -12,10 +12,28 @@ import (
 
 // Infeasible returns a *plan.Infeasible if no pattern fits in the memory, whatever the
 // order of the operations, nil if that is not known. Each layer is on some processor,
-// which has its weights and what its backward reads; and when the loss runs, all that
-// backwards read is stored somewhere for its mini-batch. O(N + edges).
-func (v *View) Infeasible(p platform.Platform) error {
-	need, why := 0.0, ""
+// which has its weights and what its backward reads; when the loss runs, all that
+// backwards read is stored somewhere for its mini-batch; and where the lattice, which may
+// be nil, leaves no ideals out, the graph is cut at ideals (see [splits]). O(N + edges)
+// and a step of splits, of those where nothing fits.
+func (v *View) Infeasible(p platform.Platform, model string, t *Lattice) error {
+	need, why := v.needed(p)
+	if t != nil && len(t.Atoms) == v.N {
+		s := t.splits(p, model != plan.StageModel)
+		if !platform.Fits(need, p.Memory) || !s.fit(p.Memory) {
+			if least := s.least(need); least > need {
+				need, why = least, "however the graph is cut into stages, one of them needs that with its weights, values and buffers, or an equal part of them all"
+			}
+		}
+	}
+	if platform.Fits(need, p.Memory) {
+		return nil
+	}
+	return &plan.Infeasible{Problem: plan.Pipeline, Memory: need, Given: p.Memory, Why: why}
+}
+
+// needed is a memory that is needed whatever the cuts, and what for.
+func (v *View) needed(p platform.Platform) (need float64, why string) {
 	total := v.Graph.Input
 	stored := make([]bool, v.N)
 	for l := range v.N {
@@ -35,10 +53,106 @@ func (v *View) Infeasible(p platform.Platform) error {
 	if part := math.Ceil(total / float64(min(p.Processors, v.N))); part > need {
 		need, why = part, fmt.Sprintf("an equal part of the weights and values that %d processors hold together", p.Processors)
 	}
-	if platform.Fits(need, p.Memory) {
-		return nil
+	return need, why
+}
+
+// Splits are the ways to cut a graph at ideals, with what its runs need at least: a run
+// has the layers of one ideal that are not in another, and its processor no others next
+// to them. In any order of the operations it stores, while its last layer runs, its
+// weights, what its backwards read, the buffers of both cuts, which take what crosses
+// there to and fro, and in the task model once more what crosses behind it. Processors
+// together have all weights, all that is read by backwards, all buffers, and beside the
+// loss what comes into it.
+type splits struct {
+	*Lattice
+	processors float64
+	task       bool
+	held       []float64 // weights and what is kept of the layers of an ideal
+}
+
+func (t *Lattice) splits(p platform.Platform, task bool) *splits {
+	v := t.View
+	s := &splits{Lattice: t, processors: float64(min(p.Processors, v.N)), task: task, held: make([]float64, t.Len())}
+	of := make([]float64, v.N) // layers: what several keep is reckoned to the first
+	stored := make([]bool, v.N)
+	input := v.Graph.Input
+	for l := range v.N {
+		of[l] = float64(p.WeightCopies) * v.Weight[l]
+		for _, u := range v.kept[l] {
+			if !stored[u] {
+				stored[u] = true
+				of[l] += v.Out[u]
+			}
+		}
+		if len(v.Pred[l]) == 0 {
+			of[l] += input
+			input = 0
+		}
 	}
-	return &plan.Infeasible{Problem: plan.Pipeline, Memory: need, Given: p.Memory, Why: why}
+	for i := range s.held {
+		for l, x := range of {
+			if t.Has(i, l) {
+				s.held[i] += x
+			}
+		}
+	}
+	return s
+}
+
+// fit reports whether all runs of some split fit in a memory, and an equal part of all.
+// O(pairs of ideals that fit in the memory).
+func (s *splits) fit(memory float64) bool {
+	all := s.Len() - 1
+	if s.processors == 1 {
+		return platform.Fits(s.held[all], memory)
+	}
+	cuts := make([]float64, s.Len()) // of the splits of an ideal: the least buffers
+	w := s.Walk()
+	for j := 1; j <= all; j++ {
+		cuts[j] = math.Inf(1)
+		most := 2 * s.Cut[j]
+		if s.task {
+			most += s.Cut[j]
+		}
+		w.Below(j, func(i int) bool {
+			run := s.held[j] - s.held[i] + most
+			if platform.Fits(run+2*s.Cut[i], memory) {
+				cuts[j] = min(cuts[j], cuts[i]+4*s.Cut[j])
+			}
+			return platform.Fits(run, memory)
+		})
+	}
+	loss := 0.0
+	if s.task {
+		for _, i := range s.Below[all] {
+			if !s.Has(i, s.View.N-1) { // all but the loss, which is last in every order
+				loss = s.Cut[i]
+			}
+		}
+	}
+	return platform.Fits(s.held[all]+cuts[all]+loss, s.processors*memory)
+}
+
+// leastSteps is how often least halves what is open.
+const leastSteps = 30
+
+// least is a memory, from low on, with less than which no split fits.
+func (s *splits) least(low float64) float64 {
+	high := max(low, s.held[s.Len()-1]) // one run
+	if s.fit(low) {
+		return low
+	}
+	for range leastSteps {
+		if high-low <= 1 {
+			break
+		}
+		if middle := math.Floor(low + (high-low)/2); s.fit(middle) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return low + 1
 }
 
 // Largest is the most that a layer and its twin take, seconds: no period is less, as
