@@ -16,6 +16,7 @@ import (
 	"workbench/bench/run"
 	"workbench/bench/sweep"
 	"workbench/bench/words"
+	"workbench/model/allocator"
 	"workbench/model/nearest"
 	"workbench/model/plan"
 	"workbench/solvers"
@@ -129,7 +130,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.As(err, &infeasible):
 		return exitInfeasible
-	case errors.As(err, &invalid):
+	case errors.As(err, &invalid), errors.Is(err, allocator.ErrInvalid):
 		return exitInvalid
 	case errors.As(err, &usage), errors.As(err, &unwritable), errors.Is(err, run.ErrInput), errors.Is(err, solvers.ErrOption), errors.Is(err, solvers.ErrUnsupported):
 		return exitUsage
@@ -139,8 +140,7 @@ func exitCode(err error) int {
 	return exitInternal
 }
 
-// newApp builds the command line. Commands print results to s.out and nothing
-// else there.
+// newApp builds the command line. Commands print results to s.out and nothing else there.
 func newApp(s streams) *cli.App {
 	app := &cli.App{
 		Name:            "workbench",
