@@ -135,7 +135,7 @@ func CombinedMethods() []*run.Method {
 		switch m.Name {
 		case "remat-offload-milp":
 		case "optimum":
-			m.Run = upTo(m, combined.MostOptimumLayers, joinLayers)
+			m.Run = whereAPlanFits(upTo(m, combined.MostOptimumLayers, joinLayers))
 		default:
 			m.Run = upTo(m, ilpweights.MostLayers, joinLayers)
 		}
@@ -198,6 +198,17 @@ func portion(ctx context.Context, part float64) (context.Context, context.Cancel
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, time.Duration(part*float64(time.Until(deadline))))
+}
+
+// whereAPlanFits says first if nothing fits, which is known of long chains, too.
+func whereAPlanFits(work worker) worker {
+	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+		_, err := combinedview.New(in.Chain(), s.Platform)
+		if errors.As(err, new(*plan.Infeasible)) {
+			return nil, err
+		}
+		return work(ctx, in, s)
+	}
 }
 
 // combinedOptimum is the search, and beside it the search for the optimum. Further
