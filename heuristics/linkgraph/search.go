@@ -35,8 +35,9 @@ func Search(ctx context.Context, v *stages.View, p platform.Platform, seed uint6
 		if share < s.smooth {
 			break // less away, more computed again
 		}
-		s.level(share, rounds/10)
+		s.level(share, rounds/10, s.schedule)
 	}
+	s.level(max(s.smooth, shares[0]), rounds/10, nil) // as if nothing were known
 	for range tunings {
 		s.tune(rounds / 20)
 	}
@@ -66,8 +67,8 @@ type search struct {
 	bound float64
 	best  *plan.Plan
 	wrong error // a plan that cannot be replayed
-	// Of the best plan that comes of a schedule: that, what it was looked for with, and how
-	// it went.
+	// Of the best plan that comes of a schedule with transfers: that, what it was looked for
+	// with, and how it went. Before there is one, schedule is that without transfers.
 	schedule *stages.Schedule
 	limits   []float64
 	went     *clock
@@ -85,12 +86,12 @@ func (s *search) offer(p *plan.Plan) {
 	}
 }
 
-// alone takes the plan of the search without transfers, for which there is a third of the
+// alone takes the plan of the search without transfers, for which there is a quarter of the
 // time.
 func (s *search) alone(rounds int) {
 	ctx := s.ctx
 	if end, limited := ctx.Deadline(); limited {
-		part, cancel := context.WithTimeout(ctx, time.Until(end)/3)
+		part, cancel := context.WithTimeout(ctx, time.Until(end)/4)
 		defer cancel()
 		ctx = part
 	}
@@ -100,12 +101,14 @@ func (s *search) alone(rounds int) {
 	if err != nil {
 		return
 	}
+	s.schedule, _ = s.v.FromPlan(x) // nil where it is in no stages
 	x.Problem, x.Platform = plan.RematOffload, s.p
 	s.offer(x)
 }
 
-// level looks for a schedule with a part of what the link could have away.
-func (s *search) level(share float64, rounds int) {
+// level looks for a schedule with a part of what the link could have away, from another
+// one, nil: from those that the search of rematerialization begins with.
+func (s *search) level(share float64, rounds int, other *stages.Schedule) {
 	if s.done() {
 		return
 	}
@@ -117,8 +120,8 @@ func (s *search) level(share float64, rounds int) {
 		now += s.v.Time[t]
 	}
 	var from []*stages.Schedule
-	if s.schedule != nil {
-		from = append(from, s.schedule)
+	if other != nil {
+		from = append(from, other)
 	}
 	if c := s.take(rematgraph.Within(s.ctx, s.v, limits, s.seed, rounds, from...), limits); c != nil && c.now <= c.clock[len(c.order)] {
 		s.smooth = max(s.smooth, share)
