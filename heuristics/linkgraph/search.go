@@ -87,17 +87,19 @@ func (s *search) offer(p *plan.Plan) {
 }
 
 // alone takes the plan of the search without transfers, for which there is a quarter of the
-// time.
+// time, and all of it where that is too little for any plan.
 func (s *search) alone(rounds int) {
-	ctx := s.ctx
-	if end, limited := ctx.Deadline(); limited {
-		part, cancel := context.WithTimeout(ctx, time.Until(end)/4)
-		defer cancel()
-		ctx = part
+	part, cancel := s.ctx, context.CancelFunc(func() {})
+	if end, limited := s.ctx.Deadline(); limited {
+		part, cancel = context.WithTimeout(s.ctx, time.Until(end)/4)
 	}
+	defer cancel()
 	at := s.p
 	at.Bandwidth = 0
-	x, err := rematgraph.Search(ctx, s.v, at, s.seed, rounds)
+	x, err := rematgraph.Search(part, s.v, at, s.seed, rounds)
+	if err != nil && part.Err() != nil && s.ctx.Err() == nil {
+		x, err = rematgraph.Search(s.ctx, s.v, at, s.seed, rounds)
+	}
 	if err != nil {
 		return
 	}
