@@ -26,8 +26,9 @@ func Search(ctx context.Context, v *stages.View, p platform.Platform, seed uint6
 	if err := v.LinkedFits(p.Memory); err != nil {
 		return nil, err
 	}
-	s := &search{ctx: ctx, v: v, p: p, seed: seed, r: rand.New(rand.NewPCG(seed, 1)), bound: v.LinkedBound(p.Memory, p.Bandwidth).Seconds}
+	s := &search{ctx: ctx, v: v, p: p, seed: seed, r: rand.New(rand.NewPCG(seed, 1))}
 	s.alone(rounds)
+	s.bound = v.LinkedBound(p.Memory, p.Bandwidth).Seconds
 	if x, err := Offload(ctx, v, p); err == nil {
 		s.offer(x)
 	}
@@ -86,20 +87,22 @@ func (s *search) offer(p *plan.Plan) {
 	}
 }
 
+// perNode is the time that the search without transfers has for each node at least: less
+// is too little to begin with.
+const perNode = 600 * time.Microsecond
+
 // alone takes the plan of the search without transfers, for which there is a quarter of the
-// time, and all of it where that is too little for any plan.
+// time; of a short one more, but not all.
 func (s *search) alone(rounds int) {
 	part, cancel := s.ctx, context.CancelFunc(func() {})
 	if end, limited := s.ctx.Deadline(); limited {
-		part, cancel = context.WithTimeout(s.ctx, time.Until(end)/4)
+		left := time.Until(end)
+		part, cancel = context.WithTimeout(s.ctx, max(left/4, min(left*9/10, time.Duration(s.v.N)*perNode)))
 	}
 	defer cancel()
 	at := s.p
 	at.Bandwidth = 0
 	x, err := rematgraph.Search(part, s.v, at, s.seed, rounds)
-	if err != nil && part.Err() != nil && s.ctx.Err() == nil {
-		x, err = rematgraph.Search(s.ctx, s.v, at, s.seed, rounds)
-	}
 	if err != nil {
 		return
 	}
