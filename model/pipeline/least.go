@@ -24,6 +24,7 @@ const (
 	leastNodes  = 1 << 22
 	leastRounds = 16
 	leastLabels = 1 << 25
+	leastPriced = 1000 // layers: prices of more close nothing within seconds
 )
 
 // moreEffort is from what effort on there are more prices: those for the upper end, where
@@ -52,7 +53,9 @@ func (in *Instance) Least() Least {
 		best := &Least{Low: low, High: in.OneAtATime(stages), Allocation: stages}
 		in.bisect(best, nil, leastProbe, leastNodes)
 		in.bisect(best, nil, 4*leastProbe, leastNodes)
-		in.narrow(best)
+		if in.N <= leastPriced {
+			in.narrow(best)
+		}
 		in.least = best
 	}
 	return *in.least
