@@ -60,9 +60,29 @@ func randomGraphPattern(r *rand.Rand, forward int) (*Trial, error) {
 	return &Trial{In: g, Platform: p, Pace: 1}, nil
 }
 
+// drawGraphPattern returns a training step of any magnitudes, with memory beside what some
+// of its layers take, and links over which some of its values take about as long as it.
 func drawGraphPattern(r *rand.Rand) *Trial {
-	t, _ := randomGraphPattern(r, 1+r.IntN(3)) // it has no errors
-	return t
+	g := MixedGraph(r, 1+r.IntN(3))
+	p := platform.Platform{Memory: g.Input, Processors: 1 + r.IntN(3), WeightCopies: 1 + r.IntN(3)}
+	if g.TotalTime() == 0 {
+		g.Nodes[0].Time = 1
+	}
+	most := 1.0
+	for i := range g.Nodes {
+		x := &g.Nodes[i]
+		x.Overhead = 0 // pipelines know none
+		if x.Kind == graph.Forward {
+			x.Weight = float64(r.IntN(3))*x.Memory + float64(r.IntN(2))
+		}
+		if r.IntN(2) == 0 {
+			p.Memory += float64(1+r.IntN(2))*x.Memory + float64(p.WeightCopies)*x.Weight
+		}
+		most = max(most, x.Memory)
+	}
+	p.Memory = max(1, beside(r, p.Memory))
+	p.Bandwidth = []float64{0.5, 1, 4}[r.IntN(3)] * most / g.TotalTime()
+	return &Trial{In: g, Platform: p, Pace: 1}
 }
 
 // smallerGraphPattern makes numbers smaller; operations stay, as each has its twin.
