@@ -79,7 +79,11 @@ func Of(p *plan.Plan, g *training.Graph) (*Tags, error) {
 	}
 	for k := range p.Ops {
 		o := &p.Ops[k]
-		if s, is := storage[o.Storage]; is && o.Op == plan.OpP {
+		if o.Op == plan.OpP {
+			s, is := storage[o.Storage]
+			if !is || writer[s] < 0 {
+				return nil, fmt.Errorf("%w: ops[%d], %s, is of a storage that no node of %s writes", ErrFormat, k, o, g.Name)
+			}
 			fetched = append(fetched, fetch{k, s, behind})
 		}
 		if o.Op != plan.OpC {

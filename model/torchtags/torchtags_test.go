@@ -67,6 +67,14 @@ func TestByHand(t *testing.T) {
 	if _, err := Of(planOf(g, "x"), g); !errors.Is(err, ErrFormat) {
 		t.Errorf("a node of nobody: %v", err)
 	}
+	if _, err := Of(planOf(g, "a +x"), g); !errors.Is(err, ErrFormat) {
+		t.Errorf("a storage of nobody: %v", err)
+	}
+	resident := *g
+	resident.Storages = append(slices.Clone(g.Storages), training.Storage{ID: "of w", Resident: true})
+	if _, err := Of(planOf(&resident, "a +w"), &resident); !errors.Is(err, ErrFormat) {
+		t.Errorf("a resident storage: %v", err)
+	}
 	if err := Write(&strings.Builder{}, planOf(g, "a"), nil); !errors.Is(err, ErrFormat) {
 		t.Errorf("no instance: %v", err)
 	}
