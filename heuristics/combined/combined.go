@@ -45,5 +45,5 @@ func planned(ctx context.Context, name string, c *chain.Chain, p platform.Platfo
 	if err != nil {
 		return nil, err
 	}
-	return s.Plan(name), nil
+	return s.Plan(name)
 }

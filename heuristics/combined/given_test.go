@@ -24,5 +24,5 @@ func OffloadAll(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.Plan("offload-all"), nil
+	return s.Plan("offload-all")
 }

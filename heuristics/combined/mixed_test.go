@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"workbench/model/chain"
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -65,4 +66,24 @@ func TestMixedMagnitudes(t *testing.T) {
 			t.Fatalf("search: %.17g beats the optimum %.17g\n%+v %+v", report.Makespan, want, c, p)
 		}
 	})
+}
+
+// What a plan claims is what its replay takes, also where some transfers are shorter than
+// what tells two instants apart.
+func TestClaimsBesideShortTransfers(t *testing.T) {
+	layer := func(forward, backward, activation, gradient float64) chain.Layer {
+		return chain.Layer{ForwardTime: forward, BackwardTime: backward, Activation: activation, Saved: activation, Gradient: gradient}
+	}
+	c := &chain.Chain{Name: "mixed", Layers: []chain.Layer{
+		layer(1e-9, 2e-9, 1, 1e9+2), layer(0, 1e-9, 20, 2e12), layer(1e-9, 0, 2e6+1, 20), layer(1e-9, 3e-9, 0, 0), layer(3e-9, 2e-9, 0, 0),
+	}}
+	c.Input.Activation, c.Input.Gradient = 1e12+2, 10
+	p, err := Opportunist(t.Context(), c, platform.Platform{Memory: 2e12 + 1e9 + 25, Bandwidth: 1e9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if least := 2e12 + 1e9 + 23; p.Claims.PeakMemory != least {
+		t.Errorf("the plan claims %.0f bytes, %.0f are in use", p.Claims.PeakMemory, least)
+	}
+	verified(t, c, p)
 }

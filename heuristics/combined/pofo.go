@@ -53,7 +53,8 @@ func POFOClaim(ctx context.Context, c *chain.Chain, p platform.Platform, slots i
 	if err != nil {
 		return 0, nil, err
 	}
-	return found[0].claim, all[0].s.Plan("pofo"), nil
+	out, err = all[0].s.Plan("pofo")
+	return found[0].claim, out, err
 }
 
 // ErrSlots is wrapped when the number of slots makes no sense.

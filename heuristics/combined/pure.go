@@ -44,7 +44,8 @@ func WithoutLink(ctx context.Context, c *chain.Chain, p platform.Platform) (*pla
 	if err != nil {
 		return nil, 0, err
 	}
-	return s.Plan("search"), r.Bound, nil
+	out, err := s.Plan("search")
+	return out, r.Bound, err
 }
 
 func (in *instance) pureRemat(ctx context.Context) (*view.Schedule, error) {
@@ -175,7 +176,7 @@ func PureOffload(c *chain.Chain, p platform.Platform, offload *plan.Plan) (*plan
 	case same != nil && (!ok || same.Claims.Makespan <= s.Makespan):
 		return same, nil
 	case ok:
-		return s.Plan("pure-offload"), nil
+		return s.Plan("pure-offload")
 	}
 	return nil, errors.Join(plan.ErrNoPlan, errors.New("remat-offload: what is offloaded does not leave enough memory"))
 }

@@ -74,7 +74,9 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, slots int,
 	}
 	var best *plan.Plan
 	if b.best != nil {
-		best = b.best.Plan("search")
+		if best, err = b.best.Plan("search"); err != nil {
+			return nil, err
+		}
 	}
 	for _, o := range others {
 		// What breaks a rule is none of the plans to choose from.

@@ -33,7 +33,7 @@ func (f *rematOffload) plan(x []float64) (*plan.Plan, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: %w: the order of a solution does not fit", f.m.Name(), plan.ErrNoPlan)
 	}
-	return s.Plan(Method), nil
+	return s.Plan(Method)
 }
 
 // decoder reads the steps off a solution. What is away counts as stored: the

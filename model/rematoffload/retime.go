@@ -2,7 +2,6 @@ package rematoffload
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"workbench/model/plan"
@@ -265,10 +264,10 @@ func (s *Schedule) time() bool {
 	return true
 }
 
-// Plan returns the schedule as a plan with claims. A gap whose tensor leaves
+// Plan returns the schedule as a plan with claims, the peak being that of the replay. A gap whose tensor leaves
 // only to return at once is kept: its transfers cost nothing that time() has
-// not counted.
-func (s *Schedule) Plan(method string) *plan.Plan {
+// not counted. The errors are those of [plan.VerifyOffload].
+func (s *Schedule) Plan(method string) (*plan.Plan, error) {
 	p := plan.New(Problem, method, s.In.Chain, s.In.Platform)
 	from, to := make([]int, len(s.Away)), make([]int, len(s.Away))
 	for g, x := range s.Away {
@@ -291,8 +290,12 @@ func (s *Schedule) Plan(method string) *plan.Plan {
 	}
 	slices.SortStableFunc(ops, func(x, y plan.Op) int { return cmp.Compare(x.Start, y.Start) })
 	p.Ops = ops
-	p.Claims = plan.Claims{Makespan: s.Makespan, PeakMemory: s.Peak()}
-	return p
+	r, err := plan.VerifyOffload(s.In.Chain, p)
+	if err != nil {
+		return nil, err
+	}
+	p.Claims = plan.Claims{Makespan: s.Makespan, PeakMemory: r.PeakMemory}
+	return p, nil
 }
 
 // transferOp is the offload or prefetch of gap g.
@@ -302,59 +305,4 @@ func (s *Schedule) transferOp(op string, g int, start float64) plan.Op {
 		name = plan.TensorAbar
 	}
 	return plan.Op{Op: op, Tensor: name, Layer: int(x.Tensor >> 1), Start: start, End: start + s.transfer(g)}
-}
-
-// Peak is the most memory in use at any instant in the integral model. Of what
-// happens within 1e-9 of the makespan ends come before starts, prefetches last.
-// O(n log n) in the operations.
-func (s *Schedule) Peak() float64 {
-	type event struct {
-		at    float64
-		phase int
-		step  int     // whose start or end it is, -1: a transfer
-		end   bool    // of a step
-		away  float64 // bytes that leave
-	}
-	var events []event
-	eps := plan.Tolerance * s.Makespan
-	for i := range s.Steps {
-		phase := 0
-		if s.Took[i] <= eps {
-			phase = 1
-		}
-		events = append(events, event{at: s.start[i], phase: 1, step: i}, event{at: s.start[i] + s.Took[i], phase: phase, step: i, end: true})
-	}
-	for g, x := range s.Away {
-		left := s.outAt[g] + s.transfer(g)
-		if x.From >= 0 {
-			left = max(left, s.start[x.From]+s.Took[x.From])
-		}
-		size := s.In.Size(x.Tensor)
-		events = append(events, event{at: left, step: -1, away: size}, event{at: s.backAt[g], phase: 2, step: -1, away: -size})
-	}
-	slices.SortStableFunc(events, func(x, y event) int { return cmp.Compare(x.at, y.at) })
-	for i := 0; i < len(events); {
-		j := i + 1
-		for j < len(events) && events[j].at-events[j-1].at <= eps {
-			j++
-		}
-		slices.SortStableFunc(events[i:j], func(x, y event) int {
-			return cmp.Or(cmp.Compare(x.phase, y.phase), cmp.Compare(x.step, y.step))
-		})
-		i = j
-	}
-	stored, gone := s.before[0], 0.0
-	peak := stored
-	for _, e := range events {
-		switch {
-		case e.step < 0:
-			gone += e.away
-		case e.end:
-			stored = s.before[e.step+1]
-		default:
-			stored = s.During[e.step]
-		}
-		peak = max(peak, stored-gone)
-	}
-	return math.Max(peak, 0)
 }

@@ -51,28 +51,26 @@ type Gap struct {
 type Profile struct {
 	In    *Instance
 	Steps []Step
-	Took  []float64 // took[i]: seconds
-	// during[i] is everything stored before step i, its output and overhead;
-	// before[i] what is stored before it, before[len(steps)] at the end. δ_N
+	Took  []float64 // Took[i]: seconds
+	// During[i] is everything stored before step i, its output and overhead. δ_N
 	// counts from the start of B_N.
-	During, before []float64
-	Loss           int   // the step that is B_N
-	Gaps           []Gap // those over the loss: from < loss < to
+	During []float64
+	Loss   int   // the step that is B_N
+	Gaps   []Gap // those over the loss: from < loss < to
 }
 
 // NewProfile replays steps; false if they break a rule of rematerialization
 // other than the limit of memory. O(steps).
 func NewProfile(in *Instance, steps []Step) (*Profile, bool) {
 	r := &Profile{In: in, Steps: steps, Loss: -1}
-	flat := make([]float64, 3*len(steps)+1)
-	r.Took, r.During, r.before = flat[:len(steps)], flat[len(steps):2*len(steps)], flat[2*len(steps):]
+	flat := make([]float64, 2*len(steps))
+	r.Took, r.During = flat[:len(steps)], flat[len(steps):]
 	p := &replay{
 		Profile: r, now: in.A[0], gradient: in.N,
 		stored: make([]bool, 2*in.N+2), last: make([]int, 2*in.N+2), made: make([]bool, 2*in.N+2),
 	}
 	p.stored[0], p.last[0], p.made[0] = true, -1, true
 	for i, s := range steps {
-		r.before[i] = p.now
 		var ok bool
 		switch s.Kind {
 		case DiscardA, DiscardAbar:
@@ -84,7 +82,6 @@ func NewProfile(in *Instance, steps []Step) (*Profile, bool) {
 			return nil, false
 		}
 	}
-	r.before[len(steps)] = p.now
 	return r, p.gradient == 0
 }
 
