@@ -92,6 +92,26 @@ func TestDraws(t *testing.T) {
 	}
 }
 
+// Exhaustive search at whole times misses an offload that ends right after a computation
+// without duration has started, and the optimum has it: no contradiction.
+func TestBetweenWholeTimes(t *testing.T) {
+	layer := func(seconds, activation, saved, gradient float64) chain.Layer {
+		return chain.Layer{ForwardTime: seconds, BackwardTime: seconds, Activation: activation, Saved: saved, Gradient: gradient}
+	}
+	c := &chain.Chain{Name: "between", Layers: []chain.Layer{layer(0, 3e6, 3e6, 3e6), layer(0, 3e6, 3e6, 3e6-1), layer(1, 0, 2e6, 2e6-1)}}
+	c.Input.Activation = 2e6
+	p := platform.Platform{Memory: 13e6 + 3, Bandwidth: 1e6}
+	x := trial{Trial: subject.Trial{In: c, Platform: p, Pace: 1}, problem: method.RematOffload(), about: subject.RematOffload()}
+	s := &soak{backends: backends(), folder: t.TempDir()}
+	if found, answered := s.run(t.Context(), x, "optimum", ""); len(found) > 0 || !answered {
+		t.Errorf("found %+v, answered: %v", found, answered)
+	}
+	x.about.Covers = nil
+	if found, _ := s.run(t.Context(), x, "optimum", ""); len(found) != 1 || found[0].kind != "a plan that beats the optimum" {
+		t.Errorf("found %+v if all plans are held against whole times", found)
+	}
+}
+
 // What is smaller is valid and differs.
 func TestSmaller(t *testing.T) {
 	x := trial{Trial: subject.Trial{In: exhaustive.RandomChain(rand.New(rand.NewPCG(3, 1)), 3), Platform: platform.Platform{Memory: 9}}}

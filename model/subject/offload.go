@@ -41,9 +41,28 @@ func RematOffload() *Subject {
 			}
 			return least * t.Pace, best, err
 		},
+		Covers:  wholeTimes,
 		Smaller: smallerOffload,
 		Text:    func(t *Trial, best *plan.Plan) string { return offloadText(t) + bestPlan(best) },
 	}
+}
+
+// wholeTimes reports whether no offload of p ends right after a computation has started, as
+// none does in the plans that [exhaustive.RematOffload] looks at. O(operations²).
+func wholeTimes(_ *Trial, p *plan.Plan) bool {
+	if p == nil {
+		return true
+	}
+	instant := plan.Tolerance * p.Claims.Makespan
+	for i := range p.Ops {
+		for k := range p.Ops {
+			late := p.Ops[i].End - p.Ops[k].Start
+			if p.Ops[i].Op == plan.OpO && p.Ops[k].Tensor == "" && late > instant && late < 100*instant {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // RandomRematOffload returns a chain with a link. The memory is between the least
