@@ -132,7 +132,8 @@ func ofLinkedStep(in *run.Instance, s *run.Setting, err error) error {
 	return fmt.Errorf("%w without transfers, which needs %.15g bytes", plan.ErrNoPlan, infeasible.Memory)
 }
 
-// stepAlone is the search of rematerialization, whose plans move nothing.
+// stepAlone is pure-remat of training steps: the plan of the search of rematerialization,
+// which moves nothing.
 func stepAlone(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
 	v, err := graphView(in)
 	if err != nil {
@@ -142,7 +143,7 @@ func stepAlone(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan
 	if err != nil {
 		return nil, ofLinkedStep(in, &s, err)
 	}
-	p.Problem, p.Platform = plan.RematOffload, s.Platform
+	p.Problem, p.Platform, p.Method = plan.RematOffload, s.Platform, "pure-remat"
 	return p, nil
 }
 
@@ -170,7 +171,11 @@ func stepPlanner(work func(context.Context, *stages.View, platform.Platform) (*p
 // stepSearch is the search of training steps with a link.
 func stepSearch(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
 	if unlinked(&s) {
-		return stepAlone(ctx, in, s)
+		p, err := stepAlone(ctx, in, s)
+		if p != nil {
+			p.Method = "search"
+		}
+		return p, err
 	}
 	v, err := graphView(in)
 	if err != nil {
