@@ -50,10 +50,9 @@ type Options struct {
 	Better func(*plan.Plan)
 }
 
-// instance is the view of a chain on a platform, and when to stop.
+// instance is the view of a chain on a platform, which knows when to stop.
 type instance struct {
 	*view.Instance
-	stop   <-chan struct{}
 	better func(*plan.Plan)
 }
 
@@ -62,14 +61,7 @@ type instance struct {
 const stopRows = 32
 
 // stopped reports whether the caller wants no more.
-func (in *instance) stopped() bool {
-	select {
-	case <-in.stop:
-		return true
-	default:
-		return false
-	}
-}
+func (in *instance) stopped() bool { return in.Stopped() }
 
 // newInstance checks that c and p mean something, and that no proof says that
 // nothing fits.
@@ -89,7 +81,8 @@ func readInstance(c *chain.Chain, p platform.Platform, o Options) (*instance, er
 	if err != nil {
 		return nil, err
 	}
-	return &instance{x, o.Stop, o.Better}, nil
+	x.Stop = o.Stop
+	return &instance{x, o.Better}, nil
 }
 
 // noPlan is the error of a method that found nothing.

@@ -64,6 +64,10 @@ type Instance struct {
 	Cut     []float64 // C(ℓ) = (a_ℓ+δ_ℓ)/β of the cut behind layer ℓ, 1 ≤ ℓ < N
 	Buffer  []float64 // a_ℓ+δ_ℓ: buffers on each side of that cut
 
+	// Stop, once closed, ends the search for the least memory, which is an interval then.
+	// nil: limits of its own alone end it.
+	Stop <-chan struct{}
+
 	most  [][]float64 // the task model's peaks of stages: see peaks
 	least *Least      // once known
 }

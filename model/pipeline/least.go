@@ -44,8 +44,8 @@ const moreEffort = 8
 // room in both, which is hard (with no buffers it is bin packing).
 //
 // Prices of layers (see [master]) prove a memory to be too little, and bound the
-// search for an allocation (see [packing]). Exponential: beyond limits the result is
-// an interval.
+// search for an allocation (see [packing]). Exponential: beyond limits, and once in.Stop
+// is closed, the result is an interval.
 func (in *Instance) Least() Least {
 	if in.least == nil {
 		low, _ := in.needed()
@@ -61,11 +61,21 @@ func (in *Instance) Least() Least {
 	return *in.least
 }
 
+// Stopped reports whether the search for the least memory is to end: Stop is closed.
+func (in *Instance) Stopped() bool {
+	select {
+	case <-in.Stop:
+		return true
+	default:
+		return false
+	}
+}
+
 // narrow narrows the interval by prices and searches in turn, each time for longer.
 func (in *Instance) narrow(best *Least) {
 	m := newMaster(in)
 	labels, nodes := leastLabels, leastNodes
-	for effort := 1; best.Low < best.High && labels > 0 && nodes > 0; effort *= 2 {
+	for effort := 1; best.Low < best.High && labels > 0 && nodes > 0 && !in.Stopped(); effort *= 2 {
 		for _, at := range [2]float64{best.Low, best.High - 1} {
 			if at > best.Low && effort < moreEffort {
 				break
@@ -97,7 +107,7 @@ func (in *Instance) bisect(best *Least, by *shelves, probe, nodes int) (visited 
 	// is none is bisected, above it, whether there is one.
 	open, first := best.High, true
 	for _, up := range [2]bool{false, true} {
-		for visited < nodes && best.Low < best.High {
+		for visited < nodes && best.Low < best.High && !in.Stopped() {
 			from, to := best.Low, open
 			if up {
 				from, to = open+1, best.High

@@ -113,3 +113,44 @@ func eachAllocation(n, processors int, do func([]plan.Stage)) {
 	}
 	place(nil, 1, 0)
 }
+
+// A search that is stopped says no more than it knows: the least memory is between what
+// it proves and what it has an allocation for.
+func TestStoppedLeast(t *testing.T) {
+	t.Parallel()
+	stop := make(chan struct{})
+	close(stop)
+	stopped := func(t interface{ Fatal(...any) }, c *chain.Chain, p platform.Platform, model string) *view.Instance {
+		in, err := view.New(c, p, model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Stop = stop
+		return in
+	}
+	c := &chain.Chain{Name: "apart"} // on two processors 6, that of 3 and 3; contiguously 7
+	for _, w := range []float64{3, 2, 3, 2, 2} {
+		c.Layers = append(c.Layers, chain.Layer{ForwardTime: 1, BackwardTime: 1, Weight: w})
+	}
+	p := platform.Platform{Memory: 6, Bandwidth: 1, Processors: 2, WeightCopies: 1}
+	if got := stopped(t, c, p, plan.TaskModel).Least(); got.Low != 6 || got.High != 7 {
+		t.Errorf("stopped: from %v to %v, not from 6 to 7", got.Low, got.High)
+	}
+	testfile.Property(t, func(t *rapid.T) {
+		x := pipelinetest.Draw(t, 8)
+		whole, err := view.New(x.Chain, x.Platform, x.Model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := whole.Least()
+		in := stopped(t, x.Chain, x.Platform, x.Model)
+		got := in.Least()
+		if got.Low > want.Low || got.High < want.High || in.OneAtATime(got.Allocation) != got.High {
+			t.Fatalf("stopped: from %v to %v, it is from %v to %v", got.Low, got.High, want.Low, want.High)
+		}
+		x.Platform.Memory = want.High
+		if err := stopped(t, x.Chain, x.Platform, x.Model).Infeasible(); err != nil {
+			t.Fatalf("%v, and an allocation needs %v", err, want.High)
+		}
+	})
+}

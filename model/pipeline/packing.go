@@ -163,11 +163,15 @@ func (s *packing) run() (stages []plan.Stage, decided bool) {
 	return nil, s.left > 0
 }
 
+// stopEvery is after how many beginnings the search asks whether it is to end.
+const stopEvery = 1 << 8
+
 // place gives layer l and those behind it their processors; used is how many
 // have one. It reports whether all have found room.
 func (s *packing) place(l, used int) bool {
 	s.visited++
-	if s.left--; s.left <= 0 {
+	if s.left--; s.left <= 0 || s.visited%stopEvery == 0 && s.in.Stopped() {
+		s.left = 0
 		return false
 	}
 	if l > s.in.N {

@@ -47,14 +47,15 @@ type shelves struct {
 //
 // the input of ℓ is stored while each later layer runs, while ℓ runs nothing of
 // theirs is. Labels on a shelf differ in value, or are as many as F and H are at odds,
-// so it takes about O(N · dearest set). Beyond most labels it is given up.
+// so it takes about O(N · dearest set). Beyond most labels, or once in.Stop is closed, it is
+// given up.
 func (in *Instance) newShelves(prices []int, memory float64, most int) *shelves {
 	s := &shelves{
 		in: in, prices: prices, labels: []label{{rest: -1}},
 		with: make([]shelf, in.N+2), without: make([]shelf, in.N+2),
 	}
 	s.without[in.N+1] = shelf{0}
-	for l := in.N; l >= 1 && len(s.labels) < most; l-- {
+	for l := in.N; l >= 1 && len(s.labels) < most && !in.Stopped(); l-- {
 		s.total += prices[l]
 		buffer, weight, input, beside := in.Buffer[l], in.Copies*in.W[l], in.Kept[l], in.beside(l)
 		begin := func(x label) label { return label{value: x.value, fixed: x.fixed + buffer, peak: x.peak + buffer} }
