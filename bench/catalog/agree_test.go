@@ -37,6 +37,22 @@ func makespan(r *run.Result) float64 {
 	return *r.Makespan
 }
 
+// PyTorch's MILP of checkpointed modules has a plan of a step whose layers are marked, at half of
+// the memory that storing everything takes more than the least.
+func TestModulesHaveAPlan(t *testing.T) {
+	in, err := run.Load("zoo:gpt2?layers=2&as=training", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := work(t, in, "sac-ilp", 50)
+	if r.Status != run.Feasible || r.Makespan == nil {
+		t.Fatalf("%s: %s", r.Status, r.Error)
+	}
+	if bound := work(t, in, "search", 50).Bound; bound == nil || *r.Makespan < bound.Value {
+		t.Errorf("%g s, the bound is %+v", *r.Makespan, bound)
+	}
+}
+
 // Two exact methods that share no code, a search and a MILP, have the same
 // optimum, and the methods keep their order, on real networks.
 func TestExactMethodsAgree(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"workbench/bench/run"
 	"workbench/heuristics/rematgraph"
@@ -93,6 +94,7 @@ func GraphMethods() []*run.Method {
 			}),
 		solved(onStep("knapsack-ilp", "PyTorch, activation_memory_budget, ilp", "the same by a MILP, to a gap of 1e-4", "101 maximum flows and MILPs of a row", nil), byKnapsacks),
 		solved(onStep("layers-lp", "torchtitan, auto_sac_offload_solver without a link", "an LP says which part of what a layer saves is kept, all layers taking the same time, and a knapsack which nodes; the best of 101 budgets by replay", "101 LPs of O(layers) rows, a MILP of a row for each of their distinct layers", nil), byLayers),
+		solved(onStep("sac-ilp", "PyTorch, torch.distributed._tools.sac_ilp", "a MILP says which layers are checkpointed and which part of their activations they discard, and a knapsack which operations; the best of 101 budgets by replay", "101 MILPs of O(layers) rows, one of a row for each of their distinct layers", nil), bySAC),
 		onGraph("search", "ours", "local search over what is retained in each stage, from the best of the others", "O(n²) a move at worst",
 			func(ctx context.Context, v *stages.View, s run.Setting) (*plan.Plan, error) {
 				return rematgraph.Search(ctx, v, s.Platform, uint64(s.Seed), searchRounds)
@@ -123,7 +125,7 @@ func solved(m *run.Method, work func(context.Context, *run.Instance, *stages.Vie
 
 // byKnapsacks is the knapsack of PyTorch as a MILP.
 func byKnapsacks(ctx context.Context, in *run.Instance, v *stages.View, s run.Setting, out *run.Outcome) (*plan.Plan, error) {
-	return rematgraph.WithinBudget(ctx, "knapsack-ilp", v, s.Platform, knapsacks(ctx, in, s, out))
+	return rematgraph.WithinBudget(ctx, "knapsack-ilp", v, s.Platform, knapsacks(ctx, in, s, out, scipyGap))
 }
 
 // byLayers is torchtitan's LP over layers.
@@ -133,24 +135,46 @@ func byLayers(ctx context.Context, in *run.Instance, v *stages.View, s run.Setti
 		if err != nil {
 			return nil, err
 		}
-		x, err := choice(ctx, in, s, out, program)
+		x, err := choice(ctx, in, s, out, program, scipyGap)
 		if err != nil {
 			return nil, err
 		}
 		return x[:len(b.Saved)], nil
 	}
-	return rematgraph.ByLayers(ctx, "layers-lp", v, s.Platform, outer, knapsacks(ctx, in, s, out))
+	return rematgraph.ByLayers(ctx, "layers-lp", v, s.Platform, outer, knapsacks(ctx, in, s, out, scipyGap))
 }
 
-// knapsacks solves knapsacks as MILPs.
-func knapsacks(ctx context.Context, in *run.Instance, s run.Setting, out *run.Outcome) rematgraph.Knapsack {
+// bySAC is the MILP of PyTorch's selective activation checkpointing.
+func bySAC(ctx context.Context, in *run.Instance, v *stages.View, s run.Setting, out *run.Outcome) (*plan.Plan, error) {
+	outer := func(m *training.Modules, budget float64) ([]float64, error) {
+		program, err := knapsack.SAC(m, budget)
+		if err != nil {
+			return nil, err
+		}
+		x, err := choice(ctx, in, s, out, program, sacGap)
+		if err != nil {
+			return nil, err
+		}
+		r := make([]float64, len(m.ACM))
+		for i := range r {
+			if x[i] > 0.5 {
+				r[i] = math.Round(1e4*x[len(r)+i]) / 1e4 // as there
+			}
+		}
+		return r, nil
+	}
+	return rematgraph.BySAC(ctx, "sac-ilp", v, s.Platform, outer, knapsacks(ctx, in, s, out, sacGap))
+}
+
+// knapsacks solves knapsacks as MILPs to a relative gap.
+func knapsacks(ctx context.Context, in *run.Instance, s run.Setting, out *run.Outcome, gap float64) rematgraph.Knapsack {
 	return func(memory, time []float64) func(float64) ([]bool, error) {
 		return func(budget float64) ([]bool, error) {
 			program, err := knapsack.Program(memory, time, budget)
 			if err != nil {
 				return nil, err
 			}
-			x, err := choice(ctx, in, s, out, program)
+			x, err := choice(ctx, in, s, out, program, gap)
 			if err != nil {
 				return nil, err
 			}
@@ -163,9 +187,9 @@ func knapsacks(ctx context.Context, in *run.Instance, s run.Setting, out *run.Ou
 	}
 }
 
-// choice solves a program about a budget.
-func choice(ctx context.Context, in *run.Instance, s run.Setting, out *run.Outcome, program *formulation.Program) ([]float64, error) {
-	r, err := s.Task(in, "milp", nil).Run(ctx, formulation.Phases(&formulation.Phase{Program: program, Gap: scipyGap}))
+// choice solves a program about a budget to a relative gap.
+func choice(ctx context.Context, in *run.Instance, s run.Setting, out *run.Outcome, program *formulation.Program, gap float64) ([]float64, error) {
+	r, err := s.Task(in, "milp", nil).Run(ctx, formulation.Phases(&formulation.Phase{Program: program, Gap: gap}))
 	if err != nil {
 		return nil, err
 	}
@@ -176,5 +200,8 @@ func choice(ctx context.Context, in *run.Instance, s run.Setting, out *run.Outco
 	return r.X, nil
 }
 
-// scipyGap is the relative gap at which scipy.optimize.milp ends if nothing is said.
-const scipyGap = 1e-4
+// Relative gaps: at which scipy.optimize.milp ends if nothing is said, and gapRel of sac_ilp.
+const (
+	scipyGap = 1e-4
+	sacGap   = 0.05
+)

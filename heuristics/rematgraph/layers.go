@@ -36,22 +36,26 @@ func ByLayers(ctx context.Context, method string, v *stages.View, p platform.Pla
 	if len(s.items) == 0 {
 		return nil, fmt.Errorf("%s: %w: no forward node that the backward reads is marked with a layer", method, plan.ErrNoPlan)
 	}
-	whole := s.blocks.Whole()
+	return bestOfBudgets(ctx, method, v, p, s.blocks.Whole(), func(budget float64) (*partition, error) {
+		kept, err := outer(&s.blocks, budget)
+		if err != nil {
+			return nil, err
+		}
+		return s.partition(kept)
+	})
+}
+
+// bestOfBudgets returns the fastest of the plans that fit by replay of those that choose makes of
+// the budgets 0, 0.01, …, 1 of whole. A budget that is too small for it is skipped.
+func bestOfBudgets(ctx context.Context, method string, v *stages.View, p platform.Platform, whole float64, choose func(budget float64) (*partition, error)) (*plan.Plan, error) {
 	var all []Budget
 	for k := range mostBudgets + 1 {
-		kept, err := outer(&s.blocks, whole*float64(k)/mostBudgets)
+		c, err := choose(whole * float64(k) / mostBudgets)
 		if ctx.Err() != nil {
 			break
 		}
 		if errors.Is(err, plan.ErrNoPlan) {
 			continue
-		}
-		var c *partition
-		if err == nil {
-			c, err = s.partition(kept)
-		}
-		if ctx.Err() != nil {
-			break
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", method, err)
@@ -85,28 +89,18 @@ type layered struct {
 }
 
 func newLayered(v *stages.View, inner Knapsack) *layered {
-	s := &layered{v: v, layer: make([]int, v.N), inner: inner, solved: map[string][]bool{}}
-	c, b, index := newPartition(v), &s.blocks, map[string]int{}
+	layer, n := layersOf(v)
+	s := &layered{v: v, layer: layer, items: make([][]int, n), inner: inner, solved: map[string][]bool{}}
+	c, b := newPartition(v), &s.blocks
+	b.Saved, b.Must, b.Temp = make([]float64, n), make([]float64, n), make([]float64, n)
 	total := 0.0
-	for j := range v.N {
-		s.layer[j] = -1
-		name := v.Graph.Nodes[j].Layer
-		l, known := index[name]
-		if name != "" && !known && v.Graph.Nodes[j].Phase == training.Forward {
-			l, known = len(s.items), true
-			index[name] = l
-			s.items = append(s.items, nil)
-			b.Saved, b.Must, b.Temp = append(b.Saved, 0), append(b.Must, 0), append(b.Temp, 0)
-		}
-		if known {
-			s.layer[j] = l
-		}
-		switch saved := s.saved(c, j); {
-		case !c.forward(j) && !known:
+	for j, l := range layer {
+		switch saved := c.saved(j); {
+		case !c.forward(j) && l < 0:
 			b.Loss = max(b.Loss, v.Written[j]+v.Overhead[j])
 		case !c.forward(j):
 			b.Temp[l] = max(b.Temp[l], v.Written[j]+v.Overhead[j])
-		case !known:
+		case l < 0:
 			b.Rest += saved
 		default:
 			total += v.Time[j]
@@ -118,15 +112,34 @@ func newLayered(v *stages.View, inner Knapsack) *layered {
 			}
 		}
 	}
-	b.Time = total / float64(max(1, len(s.items)))
+	b.Time = total / float64(max(1, n))
 	return s
 }
 
+// layersOf returns the layer of every node, -1 of those of none, and how many there are, in
+// the order of the forward.
+func layersOf(v *stages.View) (layer []int, n int) {
+	layer = make([]int, v.N)
+	index := map[string]int{}
+	for j := range layer {
+		x := &v.Graph.Nodes[j]
+		l, known := index[x.Layer]
+		if !known && x.Layer != "" && x.Phase == training.Forward {
+			l, known = len(index), true
+			index[x.Layer] = l
+		}
+		if layer[j] = -1; known {
+			layer[j] = l
+		}
+	}
+	return layer, len(index)
+}
+
 // saved returns the bytes that the backward reads of forward node j.
-func (s *layered) saved(c *partition, j int) (bytes float64) {
-	for _, i := range s.v.Writes[j] {
-		if c.forward(j) && slices.ContainsFunc(s.v.Succ[i], func(k int) bool { return !c.forward(k) }) {
-			bytes += s.v.Memory[i]
+func (c *partition) saved(j int) (bytes float64) {
+	for _, i := range c.v.Writes[j] {
+		if c.forward(j) && slices.ContainsFunc(c.v.Succ[i], func(k int) bool { return !c.forward(k) }) {
+			bytes += c.v.Memory[i]
 		}
 	}
 	return bytes
@@ -144,7 +157,7 @@ func (s *layered) partition(kept []float64) (*partition, error) {
 	for l, items := range s.items {
 		memory, time := make([]float64, len(items)), make([]float64, len(items))
 		for k, j := range items {
-			memory[k], time[k] = s.saved(c, j), s.v.Time[j]
+			memory[k], time[k] = c.saved(j), s.v.Time[j]
 		}
 		target := max(0, kept[l]*s.blocks.Saved[l]-s.blocks.Must[l])
 		key := fmt.Sprint(memory, time, target)

@@ -1,5 +1,5 @@
-// Package knapsack has the programs of PyTorch's activation_memory_budget and of torchtitan's
-// layers, which are about a choice under a budget and no formulation of a problem of ours.
+// Package knapsack has the programs of PyTorch's activation_memory_budget and sac_ilp and of
+// torchtitan's layers, which are about a choice under a budget and no formulation of a problem of ours.
 package knapsack
 
 import (

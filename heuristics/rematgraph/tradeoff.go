@@ -1,0 +1,118 @@
+package rematgraph
+
+import (
+	"math"
+	"slices"
+)
+
+// shift is the delta of the curve.
+const shift = 1e-2
+
+// tradeoff is _get_sac_tradeoff_pwlf_stats of PyTorch (torch/distributed/_tools/sac_estimator.py):
+// the points of the part y of seconds that it takes to compute again what makes a part x of bytes,
+// if groups run again one behind the other. As there, a part is 0.01 larger than it is and costs
+// what the next larger one does, and of points with the same part the last counts.
+func tradeoff(groups []group, bytes, seconds float64) (x, y []float64) {
+	x, y = []float64{shift}, []float64{0}
+	add := func(memory, time float64) {
+		if at := memory/bytes + shift; at == x[len(x)-1] {
+			y[len(y)-1] = time / seconds
+		} else {
+			x, y = append(x, at), append(y, time/seconds)
+		}
+	}
+	memory, time := 0.0, 0.0
+	for _, g := range groups {
+		memory, time = memory+g.memory, time+g.time
+		add(memory, time)
+	}
+	add(bytes, seconds) // with what is always stored
+	return x[:len(x)-1], y[1:]
+}
+
+// pieces fits a function of at most two linear pieces to points by least squares: no bound on
+// them, nor need the steeper piece be the second. One point makes a constant.
+//
+// PyTorch looks for the breakpoint by differential evolution (pwlf). Here it is exact, after
+// Hudson (1966, Fitting segmented curves whose join points have to be estimated): the best is
+// one of the points, or where the best lines of those before and behind it meet between
+// them. O(points²).
+func pieces(x, y []float64) (slopes, intercepts []float64) {
+	if len(x) < 4 {
+		slope, intercept := line(x, y)
+		return []float64{slope}, []float64{intercept}
+	}
+	least := math.Inf(1)
+	try := func(at float64) {
+		c := hinge(x, y, at)
+		squares := 0.0
+		for k := range x {
+			e := c[0] + c[1]*x[k] + c[2]*max(0, x[k]-at) - y[k]
+			squares += e * e
+		}
+		if squares < least {
+			least = squares
+			slopes, intercepts = []float64{c[1], c[1] + c[2]}, []float64{c[0], c[0] - c[2]*at}
+		}
+	}
+	for k := 1; k < len(x)-1; k++ {
+		try(x[k])
+		if k == len(x)-2 {
+			break // one point behind it: a breakpoint at x[k] is as good
+		}
+		s1, i1 := line(x[:k+1], y[:k+1])
+		s2, i2 := line(x[k+1:], y[k+1:])
+		if meet := (i1 - i2) / (s2 - s1); x[k] < meet && meet < x[k+1] {
+			try(meet)
+		}
+	}
+	return slopes, intercepts
+}
+
+// line returns the line of least squares through points, the constant through one.
+func line(x, y []float64) (slope, intercept float64) {
+	n := float64(len(x))
+	meanX, meanY := 0.0, 0.0
+	for k := range x {
+		meanX, meanY = meanX+x[k]/n, meanY+y[k]/n
+	}
+	xx, xy := 0.0, 0.0
+	for k := range x {
+		xx += (x[k] - meanX) * (x[k] - meanX)
+		xy += (x[k] - meanX) * (y[k] - meanY)
+	}
+	if xx > 0 {
+		slope = xy / xx
+	}
+	return slope, meanY - slope*meanX
+}
+
+// hinge returns the c of least squares of c0 + c1 x + c2 max(0, x − at), by the normal
+// equations. There must be two points up to at and one behind it.
+func hinge(x, y []float64, at float64) (c [3]float64) {
+	var a [3][4]float64
+	for k := range x {
+		row := [4]float64{1, x[k], max(0, x[k]-at), y[k]}
+		for i := range 3 {
+			for j := range row {
+				a[i][j] += row[i] * row[j]
+			}
+		}
+	}
+	for i := range a {
+		for k := i + 1; k < 3; k++ {
+			f := a[k][i] / a[i][i]
+			for j := range a[k] {
+				a[k][j] -= f * a[i][j]
+			}
+		}
+	}
+	for i := range slices.Backward(a[:]) {
+		c[i] = a[i][3]
+		for j := i + 1; j < 3; j++ {
+			c[i] -= a[i][j] * c[j]
+		}
+		c[i] /= a[i][i]
+	}
+	return c
+}
