@@ -204,27 +204,30 @@ func TestWindows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		long := float64(1 + r.IntN(3)) // it joins all others, which are as high on it as alone
+		best += long
+		l.Buffers = append(l.Buffers, lifetimes.Buffer{ID: "long", Lower: -310, Upper: 700, Size: long})
 		for k := range 300 { // before and after the few
-			from := int64(k%150)*2 - 300
+			from := int64(k%150)*2 - 304
 			if k >= 150 {
-				from += 310
+				from += 404
 			}
 			l.Buffers = append(l.Buffers, lifetimes.Buffer{
 				ID: fmt.Sprint("other", k), Lower: from, Upper: from + 1 + r.Int64N(3), Size: float64(r.Int64N(max(1, int64(best)/3))),
 			})
 		}
 		in := view.New(l)
-		f := placement.Least(t.Context(), in, placement.Goal{Rounds: 2})
-		if h := check(t, in, f.Offsets); h < best || float64(f.Bound) > h {
-			t.Fatalf("case %d: height %g, bound %d, the few need %g", n, h, f.Bound, best)
+		bound := placement.BoundByWindows(t.Context(), in, 6)
+		if bound > int64(best) {
+			t.Fatalf("case %d: bound %d, the few need %g and the others less", n, bound, best)
 		}
-		if in.Load() < int64(best) && f.Bound == int64(best) {
+		if in.Load() < int64(best) && bound == int64(best) {
 			proved++
 		}
 	}
-	t.Logf("%d of %d are proved above their load", proved, cases)
+	t.Logf("%d of %d are proved above their load by windows alone", proved, cases)
 	if proved < cases/3 {
-		t.Error("hardly anything is above its load: the cases prove nothing")
+		t.Error("windows prove hardly anything")
 	}
 }
 

@@ -1,0 +1,19 @@
+package placement
+
+import (
+	"context"
+
+	view "workbench/model/placement"
+)
+
+// BoundByWindows is the bound on the height that windows of time alone prove in so many
+// rounds.
+func BoundByWindows(ctx context.Context, in *view.Instance, rounds int) (bound int64) {
+	for _, p := range split(in, Greedy(ctx, in, FirstFit), 0) {
+		for round := range rounds {
+			p.raise(ctx, round)
+		}
+		bound = max(bound, p.bound)
+	}
+	return bound
+}
