@@ -60,7 +60,8 @@ const rounds = 1
 // OfSweep places the tensors of every plan in the folder of a sweep, at multiples of
 // align bytes, by first fit and a few rounds of search ([placement.Least]): the same
 // heights on every machine. Plans that count in slots are left out. told may be
-// nil. What is interrupted keeps the plans so far.
+// nil. What is interrupted keeps the plans so far; plans that cannot be placed, because
+// their instance has changed since, say, are counted in an error beside the others.
 func OfSweep(ctx context.Context, dir string, align int64, told func(done, all int)) (*Heights, error) {
 	night, err := store.Read(dir)
 	if err != nil {
@@ -74,6 +75,8 @@ func OfSweep(ctx context.Context, dir string, align int64, told func(done, all i
 		return r.Plan == "" || again || err != nil || p.Slots || p.Tensors == nil
 	})
 	h := &Heights{Format: Format, Sweep: night.Sweep, Align: align, Plans: []Height{}}
+	var first error
+	failed := 0
 	kept := &worker.Folder{Dir: dir}
 	for k, r := range planned {
 		if ctx.Err() != nil {
@@ -83,12 +86,17 @@ func OfSweep(ctx context.Context, dir string, align int64, told func(done, all i
 			told(k, len(planned))
 		}
 		x, err := placeRow(ctx, dir, kept, r, align)
-		if err != nil {
-			return nil, fmt.Errorf("plan %s of %s by %s: %w", r.Plan, r.Task.Instance, r.Task.Method, err)
-		}
-		if x != nil {
+		switch {
+		case err != nil:
+			if failed++; first == nil {
+				first = fmt.Errorf("plan %s of %s by %s: %w", r.Plan, r.Task.Instance, r.Task.Method, err)
+			}
+		case x != nil:
 			h.Plans = append(h.Plans, *x)
 		}
+	}
+	if first != nil {
+		return h, fmt.Errorf("%d of %d plans were not placed; the first: %w", failed, len(planned), first)
 	}
 	return h, nil
 }

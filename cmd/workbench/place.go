@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -108,14 +109,14 @@ func placeSweep(ctx context.Context, s streams, o *placeOptions, dir string, ali
 			fmt.Fprintf(s.err, "workbench: %d of %d plans placed\n", done, all)
 		}
 	})
-	if err != nil {
+	if h == nil {
 		return err
 	}
 	if o.json() {
-		return writeJSON(s.out, h)
+		return errors.Join(writeJSON(s.out, h), err)
 	}
 	h.Write(s.out)
-	return nil
+	return err
 }
 
 // write writes the files asked for.
