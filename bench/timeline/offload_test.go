@@ -16,6 +16,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"
+	"workbench/model/training"
 )
 
 // awayAndBack is a chain and a plan by hand that sends a_0 and ā_1 to the host
@@ -162,5 +163,22 @@ func TestOffloadOfNothing(t *testing.T) {
 	p.Ops = nil
 	if err := drawSVG(io.Discard, in, p, Options{}); !errors.Is(err, plan.ErrUnreadable) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// Plans that say layers and tensors of a step, which has none, are drawn as they are.
+func TestOffloadOfLayersOfAStep(t *testing.T) {
+	g := &training.Graph{Name: "step", Nodes: []training.Node{{ID: "f", Phase: training.Forward, Time: 1}}}
+	p := plan.New(plan.RematOffload, "by hand", g, platform.Platform{Memory: 1, Bandwidth: 1})
+	p.Ops = []plan.Op{
+		{Op: plan.OpC, Node: "f", End: 1},
+		{Op: plan.OpO, Storage: "s", Layer: 1, End: 1},
+		{Op: plan.OpD, Tensor: plan.TensorA, Start: 1, End: 1},
+	}
+	if err := drawSVG(io.Discard, g, p, Options{}); err != nil {
+		t.Errorf("picture: %v", err)
+	}
+	if err := offloadTrace(io.Discard, g, p); err != nil {
+		t.Errorf("trace: %v", err)
 	}
 }

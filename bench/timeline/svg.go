@@ -395,11 +395,10 @@ func (d *drawing) tick(y float64, o drawnOp, title string) {
 func (d *drawing) title(o *plan.Op) string {
 	u := platform.TimeUnit(d.period)
 	s := d.named(o)
-	if o.Layer == 0 && o.Tensor != "" {
+	if o.Layer == 0 && o.Tensor != "" && d.chain != nil {
 		s += size(d.chain.Unit.Bytes(d.chain.Input.Activation))
 	}
-	if o.Layer >= 1 && o.Layer <= d.chain.Len() {
-		l := &d.chain.Layers[o.Layer-1]
+	if l := d.layer(o); l != nil {
 		switch o.Tensor {
 		case plan.TensorW:
 			s += size(d.chain.Unit.Bytes(l.Weight))
@@ -418,10 +417,18 @@ func (d *drawing) title(o *plan.Op) string {
 // named is an operation and the name of its layer.
 func (d *drawing) named(o *plan.Op) string {
 	s := o.String()
-	if o.Layer >= 1 && o.Layer <= d.chain.Len() && d.chain.Layers[o.Layer-1].Name != "" {
-		s += " (" + d.chain.Layers[o.Layer-1].Name + ")"
+	if l := d.layer(o); l != nil && l.Name != "" {
+		s += " (" + l.Name + ")"
 	}
 	return s
+}
+
+// layer is that of an operation; nil: it names none, or the instance is no chain.
+func (d *drawing) layer(o *plan.Op) *chain.Layer {
+	if d.chain == nil || o.Layer < 1 || o.Layer > d.chain.Len() {
+		return nil
+	}
+	return &d.chain.Layers[o.Layer-1]
 }
 
 // size writes the size of a tensor behind its name.

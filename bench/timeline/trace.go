@@ -95,8 +95,8 @@ func (d *drawing) track(tid int, ops []drawnOp) []traceEvent {
 			e := traceEvent{Name: o.String(), Phase: "X", Cat: o.Op.Op, Time: inMicroseconds(p.start), PID: 1, TID: tid, Args: map[string]any{
 				"layer": o.Layer, "start": o.Start, "end": o.End,
 			}}
-			if o.Layer >= 1 && o.Layer <= d.chain.Len() && d.chain.Layers[o.Layer-1].Name != "" {
-				e.Args["name"] = d.chain.Layers[o.Layer-1].Name
+			if l := d.layer(o.Op); l != nil && l.Name != "" {
+				e.Args["name"] = l.Name
 			}
 			if o.Resource != "" { // of a pattern
 				e.Name += fmt.Sprintf("^%d", o.Shift)

@@ -55,7 +55,10 @@ func SummarizeStep(g *training.Graph, p *Plan) (*OffloadSummary, error) {
 	}
 	s.sum(p, g.Unit.Bytes(all), func(k int) (bytes float64, meant bool) {
 		x := &v.actions[k]
-		return g.Unit.Bytes(g.Storages[x.of].Bytes), x.meant
+		if !x.meant {
+			return 0, false
+		}
+		return g.Unit.Bytes(g.Storages[x.of].Bytes), true
 	})
 	return s, nil
 }

@@ -49,6 +49,16 @@ func hostedStep() (*training.Graph, *plan.Plan) {
 	return g, p
 }
 
+// What a plan sends of a step without storages is nothing.
+func TestTransfersOfNothing(t *testing.T) {
+	g := &training.Graph{Name: "bare", Nodes: []training.Node{{ID: "F1", Phase: training.Forward, Time: 1}}}
+	p := plan.New(plan.RematOffload, "by hand", g, platform.Platform{Memory: 1, Bandwidth: 1})
+	p.Ops = []plan.Op{{Op: plan.OpC, Node: "F1", End: 1}, {Op: plan.OpO, Storage: "a", End: 1}}
+	if s, err := plan.SummarizeStep(g, p); err != nil || s.Offload.Transfers != 0 || s.Violations != 1 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
 // Its peak is at 7: b, l, pinned, and a on its way, g2 made and 1 beside.
 func TestTransfersByHand(t *testing.T) {
 	g, p := hostedStep()
