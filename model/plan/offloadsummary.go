@@ -54,11 +54,10 @@ func SummarizeStep(g *training.Graph, p *Plan) (*OffloadSummary, error) {
 		}
 	}
 	s.sum(p, g.Unit.Bytes(all), func(k int) (bytes float64, meant bool) {
-		x := &v.actions[k]
-		if !x.meant {
-			return 0, false
+		if x := &v.actions[k]; x.meant {
+			return g.Unit.Bytes(g.Storages[x.of].Bytes), true
 		}
-		return g.Unit.Bytes(g.Storages[x.of].Bytes), true
+		return 0, false
 	})
 	return s, nil
 }

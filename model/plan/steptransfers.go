@@ -167,8 +167,7 @@ func (v *trainingReplay) starts(k int) {
 // travels reports that operation k has storage s made while it is on its way.
 func (v *trainingReplay) travels(k int, is bool, s int) {
 	if is {
-		x := &v.graph.Storages[s]
-		v.broken(RuleTravels, k, v.graph.Unit.Bytes(x.Bytes), "%s while %s travels and is made, which must not be at once", &v.plan.Ops[k], x.ID)
+		v.broken(RuleTravels, k, v.graph.Unit.Bytes(v.graph.Storages[s].Bytes), "%s while %s travels and is made, which must not be at once", &v.plan.Ops[k], v.graph.Storages[s].ID)
 	}
 }
 
@@ -194,8 +193,7 @@ func (v *trainingReplay) startsNode(k int) {
 
 // peak notes the memory in use after operation k has begun.
 func (v *trainingReplay) peak(k int) {
-	beside := v.running[activations] + v.running[saved] + v.running[gradients]
-	v.during(k, activations, beside, v.workspace)
+	v.during(k, activations, v.running[activations]+v.running[saved]+v.running[gradients], v.workspace)
 }
 
 func (v *trainingReplay) ends(k int) {
