@@ -94,5 +94,5 @@ func (r *route) gaps() (list []gap) {
 	return list
 }
 
-// size is that of the value of a gap, seconds how long it travels.
+// size is that of the value of a gap.
 func (r *route) size(g gap) float64 { return r.v.Memory[r.stays[g.stay].value] }

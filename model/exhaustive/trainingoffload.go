@@ -13,7 +13,8 @@ import (
 
 // TrainingOffload returns the least makespan of a training step within so much memory
 // beside a link to the host, by the rules of docs/graph.md, and a plan that has it. Times
-// and bytes/bandwidth must be integers of at most 100; of bandwidth 0 nothing moves. limit
+// and bytes/bandwidth must be integers of at most 100, the latter not 0; of bandwidth up to
+// [platform.NoLink] nothing moves. limit
 // is the most states to visit. The errors are [ErrInfeasible], [ErrLimit] and [ErrTooHard].
 //
 // It is A* over what [Training] looks at, which values the host has, and what runs and
@@ -109,8 +110,10 @@ func newTravels(g *training.Graph, memory, bandwidth float64, limit int) (*trave
 		s.duration[v] = whole(g.Nodes[v].Time)
 	}
 	for k, v := range d.value {
-		if bandwidth > 0 && !g.Storages[v].NoOffload {
-			s.send[k] = whole(d.size[k] / bandwidth)
+		if bandwidth > platform.NoLink && !g.Storages[v].NoOffload && d.size[k] > 0 {
+			if s.send[k] = whole(d.size[k] / bandwidth); s.send[k] == 0 && err == nil {
+				err = fmt.Errorf("%w: %s takes no time to transfer", ErrTooHard, g.Storages[v].ID)
+			}
 		}
 	}
 	return s, err

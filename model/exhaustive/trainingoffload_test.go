@@ -6,15 +6,16 @@ import (
 
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
+	"workbench/model/platform"
 	"workbench/model/testfile"
 )
+
+// smallSearch is what is searched of a training step with a link.
+const smallSearch = 1 << 14
 
 // The plans of the search are valid and as fast as it says. Without a link they are as
 // fast as those of rematerialization; a link never makes them slower, nor does more
 // memory; and often enough both what moves and what runs again is needed.
-// smallSearch is what is searched of a training step with a link.
-const smallSearch = 1 << 14
-
 func TestTrainingOffloadPlans(t *testing.T) {
 	r := testfile.Random(t, 16, 9)
 	moved, faster, less := 0, 0, 0
@@ -64,5 +65,27 @@ func TestTrainingOffloadPlans(t *testing.T) {
 	t.Logf("%d plans move, %d are faster for it, %d take less than rematerialization can", moved, faster, less)
 	if moved < testfile.Cases(50) || faster < testfile.Cases(8) || less < testfile.Cases(30) {
 		t.Errorf("%d plans move, %d are faster for it, %d take less than rematerialization can", moved, faster, less)
+	}
+}
+
+// A link that is none moves nothing; one over which a value takes no whole second is refused.
+func TestTrainingOffloadLinks(t *testing.T) {
+	g := exhaustive.RandomTraining(testfile.Random(t, 3, 3), 2)
+	g.Storages[len(g.Storages)-1].Bytes = 3
+	least, err := exhaustive.TrainingLeastMemory(g, smallSearch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone, _, err := exhaustive.Training(g, least, smallSearch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if time, _, err := exhaustive.TrainingOffload(g, least, platform.NoLink, smallSearch); err != nil || time != alone {
+		t.Errorf("%g s and %v without a link, %g s alone", time, err, alone)
+	}
+	for _, bandwidth := range []float64{platform.Unlimited, 2} {
+		if _, _, err := exhaustive.TrainingOffload(g, least, bandwidth, smallSearch); !errors.Is(err, exhaustive.ErrTooHard) {
+			t.Errorf("at %g bytes/s: %v", bandwidth, err)
+		}
 	}
 }
