@@ -61,6 +61,9 @@ func (v *View) LinkedLeast() (bytes float64, why string) {
 // above lines in q, and the least q/T of those that have been found is where the next ones
 // are looked for. The least point above lines is where a falling one meets a rising one:
 // each such point is a bound.
+//
+// O(n·(n + values)) for the choice of nodes, and linkedRounds·linkedMost times the minimum
+// cuts of a price.
 func (v *View) LinkedBound(memory, bandwidth float64) TimeBound {
 	if v.LinkedFits(memory) != nil {
 		_, why := v.LinkedLeast()
