@@ -221,7 +221,8 @@ func TestPipelineAtLeastMemory(t *testing.T) {
 			status := func(memory float64, method string) run.Status {
 				problem, m := find(t, plan.Pipeline, method)
 				at.Memory = memory
-				return run.Run(t.Context(), problem, m, in, run.Setting{Platform: at, MemoryModel: memoryModel, Gap: 1e-6, Time: 50 * time.Millisecond, Backend: highs.New()}).Status
+				ctx, planned := untilPlanned(t)
+				return run.Run(ctx, problem, m, in, run.Setting{Platform: at, MemoryModel: memoryModel, Gap: 1e-6, Time: time.Minute, Backend: highs.New(), OnProgress: planned}).Status
 			}
 			if s := status(least.High, "search"); s != run.Feasible && s != run.Optimal {
 				t.Errorf("%s, %d GPUs, %s, %v bytes: %s, there is a plan", name, processors, memoryModel, least.High, s)

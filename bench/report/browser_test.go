@@ -66,6 +66,7 @@ type seen struct {
 const steps = `
 (async () => {
   const wait = () => new Promise(done => setTimeout(done, 60));
+  const until = async done => { for (let k = 0; k < 50 && !done(); k++) await wait(); return done(); }; // a busy browser takes long
   const go = async hash => { location.hash = hash; await wait(); };
   const all = (sel, of = document) => [...of.querySelectorAll(sel)];
   const s = {Ready: document.documentElement.dataset.ready};
@@ -143,11 +144,9 @@ const steps = `
     if (document.activeElement !== curve.querySelector("th") || !curve.classList.contains("u-off")) s.Focus.push("a curve of a figure");
     const run = table.querySelector("tbody a");
     press(run);
-    await wait();
-    if (!dialog.open || !dialog.contains(document.activeElement)) s.Focus.push("into the dialog");
+    if (!await until(() => dialog.open && dialog.contains(document.activeElement))) s.Focus.push("into the dialog");
     press(all("button", dialog).find(b => b.textContent === "close"));
-    await wait();
-    if (dialog.open || document.activeElement !== run) s.Focus.push("out of the dialog");
+    if (!await until(() => !dialog.open && document.activeElement === run)) s.Focus.push("out of the dialog");
   } catch (e) { errors.push(String(e)); }
   s.Errors = errors;
   document.body.dataset.seen = btoa(unescape(encodeURIComponent(JSON.stringify(s))));

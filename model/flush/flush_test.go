@@ -49,11 +49,11 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 		if got := verified(t, in, found); math.Abs(got-best) > 1e-9*best {
 			t.Fatalf("case %d: exhaustive search says %v, its plan has %v\n%+v %+v", n, best, got, in, p)
 		}
-		for i, b := range v.Bounds() {
+		for _, b := range v.Bounds() {
 			if b.Value > best*(1+1e-12) {
 				t.Fatalf("case %d: %s  of gpu%d is %v, the optimum %v\n%+v %+v\n%+v", n, b.By, b.GPU, b.Value, best, in, p, found.Ops)
 			}
-			if i == 0 && b.Value >= best*(1-1e-9) {
+			if b.Value >= best*(1-1e-9) {
 				met[b.By]++
 			}
 		}
@@ -69,7 +69,7 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 			t.Fatalf("case %d: the plan of it has %v", n, got)
 		}
 	}
-	t.Logf("%d optima; the best bound is met: %v", tried, met)
+	t.Logf("%d optima; a bound is met: %v", tried, met)
 	for _, by := range []string{"load", "warm-up", "little", "round-trips", "gaps", "packing"} {
 		if met[by] == 0 && !testing.Short() {
 			t.Errorf("%s is never the optimum", by)
