@@ -10,6 +10,7 @@ import (
 	"workbench/heuristics/pipegraph"
 	"workbench/heuristics/pipeline"
 	"workbench/model/exhaustive"
+	"workbench/model/graph"
 	"workbench/model/ideals"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -125,7 +126,9 @@ func TestHeldBoundsKPeriodic(t *testing.T) {
 			}
 			if k == 1 && held > max(v.Largest(), x.Graph().TotalTime()/float64(p.Processors))*(1+1e-9) {
 				binds++
-				near += map[bool]int{true: 1}[held > 0.95*best]
+				if held > 0.95*best {
+					near++
+				}
 			}
 		}
 	}
@@ -241,9 +244,31 @@ func leastLoad(t *ideals.Lattice, p platform.Platform, from, stages int) float64
 	return best
 }
 
+// pipeDreams returns one of PipeDream's own profiles as a graph, and its ideals.
+func pipeDreams(t *testing.T, name string) (*graph.Graph, *ideals.Lattice) {
+	t.Helper()
+	f, err := os.Open(filepath.Join("..", "..", "..", "shared", "data", "pipedream", name, "graph.txt"))
+	if err != nil {
+		t.Skip("the profiles are not here")
+	}
+	defer f.Close()
+	g, _, err := profile.PipeDreamGraph(f, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := ideals.Of(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lattice, err := v.Lattice(pipegraph.MostIdeals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, lattice
+}
+
 // PipeDream's own periods on its own profiles, straight pipelines.
 func TestPipeDreamsPeriods(t *testing.T) {
-	folder := filepath.Join("..", "..", "..", "shared", "data", "pipedream")
 	for _, x := range []struct {
 		name       string
 		processors int
@@ -252,23 +277,7 @@ func TestPipeDreamsPeriods(t *testing.T) {
 	}{
 		{"vgg16", 4, 10e9, 0.23559}, {"vgg16", 8, 10e9, 0.23559}, {"vgg16", 4, 1e9, 0.411041792},
 	} {
-		f, err := os.Open(filepath.Join(folder, x.name, "graph.txt"))
-		if err != nil {
-			t.Skip("the profiles are not here")
-		}
-		g, _, err := profile.PipeDreamGraph(f, x.name)
-		f.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := ideals.Of(g)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lattice, err := v.Lattice(pipegraph.MostIdeals)
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, lattice := pipeDreams(t, x.name)
 		_, got := pipegraph.Balanced(lattice, platform.Platform{Processors: x.processors, Bandwidth: x.bandwidth})
 		if math.Abs(got-x.want) > 1e-9 {
 			t.Errorf("%s on %d GPUs at %g B/s: %.9f s, PipeDream has %.9f", x.name, x.processors, x.bandwidth, got, x.want)
@@ -279,25 +288,9 @@ func TestPipeDreamsPeriods(t *testing.T) {
 // Where memory does not bind, plans with replicas meet PipeDream's periods with
 // replication on its own profiles, as graphs.
 func TestPipeDreamsReplicatedPeriods(t *testing.T) {
-	folder := filepath.Join("..", "..", "..", "shared", "data", "pipedream")
 	for _, name := range []string{"vgg16", "alexnet", "resnet18", "resnet50", "gnmt"} {
-		f, err := os.Open(filepath.Join(folder, name, "graph.txt"))
-		if err != nil {
-			t.Skip("the profiles are not here")
-		}
-		g, _, err := profile.PipeDreamGraph(f, name)
-		f.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := ideals.Of(g)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lattice, err := v.Lattice(pipegraph.MostIdeals)
-		if err != nil {
-			t.Fatal(err)
-		}
+		g, lattice := pipeDreams(t, name)
+		v := lattice.View
 		for _, processors := range []int{4, 8} {
 			for _, bandwidth := range []float64{1e9, 10e9} {
 				p := platform.Platform{Memory: 1 << 40, Processors: processors, Bandwidth: bandwidth, WeightCopies: 3, Replicas: true}

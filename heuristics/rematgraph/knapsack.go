@@ -18,6 +18,26 @@ import (
 // activation_memory_budget_solver.
 type Knapsack func(memory, time []float64) func(budget float64) (saved []bool, err error)
 
+// saving is which of the items a [Knapsack] saves within a budget.
+type saving func(memory, time []float64, budget float64) (saved []bool, err error)
+
+// once returns what k saves, solved once for equal items and budgets: layers of a network
+// are alike.
+func once(k Knapsack) saving {
+	solved := map[string][]bool{}
+	return func(memory, time []float64, budget float64) (saved []bool, err error) {
+		key := fmt.Sprint(memory, time, budget)
+		saved, known := solved[key]
+		if !known {
+			if saved, err = k(memory, time)(budget); err != nil {
+				return nil, err
+			}
+			solved[key] = saved
+		}
+		return saved, nil
+	}
+}
+
 // WithinBudget is the plan of PyTorch's partitioner under its option
 // activation_memory_budget (torch/_functorch/partitioners.py, choose_saved_values_set).
 // A budget is a part of what [MinCut] keeps. Where the aggressive cut keeps less than the

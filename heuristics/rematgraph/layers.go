@@ -84,13 +84,12 @@ type layered struct {
 	blocks training.Blocks
 	layer  []int   // by node: its layer, -1 none
 	items  [][]int // by layer: the forwards which the backward reads and that may run again
-	inner  Knapsack
-	solved map[string][]bool // by what an inner program is about: what it saves
+	inner  saving
 }
 
 func newLayered(v *stages.View, inner Knapsack) *layered {
 	layer, n := layersOf(v)
-	s := &layered{v: v, layer: layer, items: make([][]int, n), inner: inner, solved: map[string][]bool{}}
+	s := &layered{v: v, layer: layer, items: make([][]int, n), inner: once(inner)}
 	c, b := newPartition(v), &s.blocks
 	b.Saved, b.Must, b.Temp = make([]float64, n), make([]float64, n), make([]float64, n)
 	total := 0.0
@@ -160,14 +159,9 @@ func (s *layered) partition(kept []float64) (*partition, error) {
 			memory[k], time[k] = c.saved(j), s.v.Time[j]
 		}
 		target := max(0, kept[l]*s.blocks.Saved[l]-s.blocks.Must[l])
-		key := fmt.Sprint(memory, time, target)
-		saved, known := s.solved[key]
-		if !known {
-			var err error
-			if saved, err = s.inner(memory, time)(target); err != nil {
-				return nil, err
-			}
-			s.solved[key] = saved
+		saved, err := s.inner(memory, time, target)
+		if err != nil {
+			return nil, err
 		}
 		for k, j := range items {
 			c.again[j] = !saved[k]

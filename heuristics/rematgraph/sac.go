@@ -61,12 +61,11 @@ type selective struct {
 	v       *stages.View
 	modules training.Modules
 	groups  [][]group // by module: what may run again, most memory for its time first
-	inner   Knapsack
-	solved  map[string][]bool // by what an inner program is about: what it saves
+	inner   saving
 }
 
 func newSelective(v *stages.View, inner Knapsack) *selective {
-	s := &selective{v: v, inner: inner, solved: map[string][]bool{}}
+	s := &selective{v: v, inner: once(inner)}
 	c := newPartition(v)
 	layer, n := layersOf(v)
 	forward, backward := make([][]int, n+1), make([][]int, n+1) // by module, 0 the root
@@ -203,14 +202,9 @@ func (s *selective) partition(r []float64) (*partition, error) {
 			}
 		}
 		target = max(0, target-always)
-		key := fmt.Sprint(memory, time, target)
-		saved, known := s.solved[key]
-		if !known {
-			var err error
-			if saved, err = s.inner(memory, time)(target); err != nil {
-				return nil, err
-			}
-			s.solved[key] = saved
+		saved, err := s.inner(memory, time, target)
+		if err != nil {
+			return nil, err
 		}
 		for k, g := range items {
 			for _, j := range g.nodes {

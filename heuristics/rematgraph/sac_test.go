@@ -1,16 +1,13 @@
 package rematgraph
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"math"
 	"reflect"
 	"testing"
 
-	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/stages"
 	"workbench/model/testfile"
 	"workbench/model/training"
 )
@@ -18,52 +15,21 @@ import (
 // Plans by modules are plans, and none is better than the optimum, whatever outer discards.
 func TestBySAC(t *testing.T) {
 	r := testfile.Random(t, 8, 5)
-	found := 0
-	for range testfile.Cases(60) {
-		g := exhaustive.RandomTraining(r, 2+r.IntN(3))
-		for j := range g.Nodes {
-			if g.Nodes[j].Phase != training.Loss {
-				g.Nodes[j].Layer = fmt.Sprint("block", r.IntN(2))
+	outer := func(b *training.Modules, _ float64) ([]float64, error) {
+		discard := make([]float64, len(b.ACM))
+		for i := range discard {
+			if b.IA[i] < 0 || b.IA[i] > b.ACM[i] {
+				t.Fatalf("%+v", b)
+			}
+			if b.ACM[i] > 0 && r.IntN(3) > 0 {
+				discard[i] = float64(r.IntN(5)) / 4
 			}
 		}
-		v := view(t, g)
-		low, high := Range(v)
-		for m := low; m <= high; m++ {
-			want, err := optimum(g, m)
-			if errors.Is(err, exhaustive.ErrTooHard) || errors.Is(err, exhaustive.ErrLimit) {
-				continue
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			outer := func(b *training.Modules, _ float64) ([]float64, error) {
-				discard := make([]float64, len(b.ACM))
-				for i := range discard {
-					if b.IA[i] < 0 || b.IA[i] > b.ACM[i] {
-						t.Fatalf("%s: %+v", g.Name, b)
-					}
-					if b.ACM[i] > 0 && r.IntN(3) > 0 {
-						discard[i] = float64(r.IntN(5)) / 4
-					}
-				}
-				return discard, nil
-			}
-			out, err := BySAC(context.Background(), "sac-ilp", v, platform.Platform{Memory: m}, outer, KnapsackGreedy)
-			if errors.Is(err, plan.ErrNoPlan) {
-				continue
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := verified(t, g, out); got < want-1e-9 {
-				t.Fatalf("%s, memory %v: %v, the optimum is %v", g.Name, m, got, want)
-			}
-			found++
-		}
+		return discard, nil
 	}
-	if found < testfile.Cases(50) {
-		t.Errorf("%d plans", found)
-	}
+	neverBetter(t, r, func(v *stages.View, p platform.Platform) (*plan.Plan, error) {
+		return BySAC(t.Context(), "sac-ilp", v, p, outer, KnapsackGreedy)
+	})
 }
 
 // twoModules is a step of modules A (f0, f1, f2) and B (f3, f4), by storage: bytes.
