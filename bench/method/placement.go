@@ -132,18 +132,17 @@ func placementMethod(name string, kind run.Kind, source, summary, complexity str
 					Why: "the search: no placement is lower",
 				}
 			}
-			if s.Document { // the load with a certificate
-				r, err := s.Task(in, "load", out.Plan).Run(ctx, func(sofar *formulation.Result) (*formulation.Phase, error) {
-					if sofar.Program != nil {
+			if s.Document { // a certificate of the load, and of more where the search knows more
+				phases := ilpplacement.Phases(v.Lifetimes, s.Platform)
+				r, err := s.Task(in, "certificate", out.Plan).Run(ctx, func(sofar *formulation.Result) (*formulation.Phase, error) {
+					if sofar.Program != nil && found.Bound == v.Load() {
 						return nil, nil
 					}
-					program, err := ilpplacement.Load(v.Lifetimes, s.Platform)
-					return &formulation.Phase{Program: program, Relax: true}, err
+					return phases(sofar)
 				})
-				if err != nil {
+				if err := takeProof(out, r, err); err != nil {
 					return out, err
 				}
-				out.Bounds = append(out.Bounds, r.Bounds...)
 			}
 			return out, nil
 		},
