@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"workbench/bench/run"
+	"workbench/ilp/formulation"
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -179,4 +180,19 @@ func tell(s *run.Setting, start time.Time, phase string, p *plan.Plan, bound flo
 		objective = p.Claims.Makespan
 	}
 	s.OnProgress(run.Progress{Phase: phase, Elapsed: time.Since(start), Objective: objective, Bound: bound, Nodes: nodes})
+}
+
+// certifiedRoot returns the bounds, certified, of the relaxation of a program.
+func certifiedRoot(ctx context.Context, in *run.Instance, s run.Setting, build func() (*formulation.Program, error)) ([]run.Bound, error) {
+	r, err := s.Task(in, "bounds", nil).Run(ctx, func(sofar *formulation.Result) (*formulation.Phase, error) {
+		if sofar.Program != nil {
+			return nil, nil
+		}
+		program, err := build()
+		return &formulation.Phase{Program: program, Relax: true}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.Bounds, nil
 }

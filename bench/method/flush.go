@@ -154,16 +154,21 @@ func flushMethod(name string, kind run.Kind, source, summary, complexity string,
 			if err := v.Fits(); err != nil {
 				return nil, err
 			}
+			out := &run.Outcome{}
+			if s.Document { // before the search, which may take all the time there is
+				if out.Bounds, err = certifiedRoot(ctx, in, s, func() (*formulation.Program, error) {
+					return ilpflush.Bounds(v.Partition, s.Platform)
+				}); err != nil {
+					return nil, err
+				}
+			}
 			found := work(ctx, v, flushGoal(v, name, s))
-			out := &run.Outcome{Stopped: ctx.Err() != nil}
+			out.Stopped = ctx.Err() != nil
 			if found.Bound > 0 {
 				out.Bounds = append(out.Bounds, proof.BySearch(found.Bound, "branch and bound"))
 			}
 			if out.Plan, err = flushPlan(v, name, found.Order); err != nil {
 				return nil, err
-			}
-			if s.Document {
-				return out, flushDocument(ctx, in, s, out)
 			}
 			return out, nil
 		},
@@ -196,22 +201,6 @@ func flushPlan(v *flush.Instance, name string, o flush.Order) (*plan.Plan, error
 		return nil, fmt.Errorf("%s: %w: %w", name, plan.ErrNoPlan, err)
 	}
 	return v.Plan(name, s), nil
-}
-
-// flushDocument adds the closed-form bounds with a certificate.
-func flushDocument(ctx context.Context, in *run.Instance, s run.Setting, out *run.Outcome) error {
-	r, err := s.Task(in, "bounds", out.Plan).Run(ctx, func(sofar *formulation.Result) (*formulation.Phase, error) {
-		if sofar.Program != nil {
-			return nil, nil
-		}
-		program, err := ilpflush.Bounds(plan.As[*partition.Partition](in.Instance), s.Platform)
-		return &formulation.Phase{Program: program, Relax: true}, err
-	})
-	if err != nil {
-		return err
-	}
-	out.Bounds = append(out.Bounds, r.Bounds...)
-	return nil
 }
 
 // flushMILP solves the MILP from what the search finds.

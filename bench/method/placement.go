@@ -118,8 +118,17 @@ func placementMethod(name string, kind run.Kind, source, summary, complexity str
 					s.OnProgress(run.Progress{Phase: name, Elapsed: time.Since(start), Objective: float64(height), Bound: float64(bound)})
 				}
 			}
+			out := &run.Outcome{}
+			if s.Document { // before the search, which may take all the time there is
+				var err error
+				if out.Bounds, err = certifiedRoot(ctx, in, s, func() (*formulation.Program, error) {
+					return ilpplacement.Load(v.Lifetimes, s.Platform)
+				}); err != nil {
+					return nil, err
+				}
+			}
 			found := work(ctx, v, goal)
-			out := &run.Outcome{Stopped: ctx.Err() != nil}
+			out.Stopped = ctx.Err() != nil
 			if found.Bound > v.Load() {
 				out.Bounds = append(out.Bounds, proof.BySearch(float64(found.Bound), "the search: no lower placement exists"))
 			}
@@ -132,14 +141,8 @@ func placementMethod(name string, kind run.Kind, source, summary, complexity str
 					Why: "the search: no placement is lower",
 				}
 			}
-			if s.Document { // a certificate of the load, and of more where the search knows more
-				phases := ilpplacement.Phases(v.Lifetimes, s.Platform)
-				r, err := s.Task(in, "certificate", out.Plan).Run(ctx, func(sofar *formulation.Result) (*formulation.Phase, error) {
-					if sofar.Program != nil && found.Bound == v.Load() {
-						return nil, nil
-					}
-					return phases(sofar)
-				})
+			if s.Document && found.Bound > v.Load() { // what the search knows, certified
+				r, err := s.Task(in, "certificate", out.Plan).Run(ctx, ilpplacement.Phases(v.Lifetimes, s.Platform))
 				if err := takeProof(out, r, err); err != nil {
 					return out, err
 				}
