@@ -56,18 +56,23 @@ func (q *demands) Pop() any {
 // is done at once: a computation all of whose inputs are needed, or forwards being
 // computed in the order of the graph from the rest (see sweep).
 //
+// Nor is there a way on from one that asks for the same and more than another that took no
+// more memory.
+//
 // An eager search also takes at once what makes room by going back to smaller
-// inputs. Its plans are plans; that there are no others it does not prove.
+// inputs, and puts nothing off (see View.late). Its plans are plans; that there are no
+// others it does not prove.
 type leastSearch struct {
 	*bounds
 	eager bool
 	queue demands
-	known map[string]float64 // the least memory in which a demand was reached
-	key   []byte             // scratch
-	again []uint64           // scratch of sweep: the nodes that it computes
-	last  []int32            // of their values, the last of them that reads it, -1: none
-	asked []uint64           // scratch of candidates: nodes
-	work  int                // that sweeps have done, in nodes
+	known map[string][]uint64 // by what is left: what was needed
+	key   []byte              // scratch
+	again []uint64            // scratch of sweep: the nodes that it computes
+	last  []int32             // of their values, the last of them that reads it, -1: none
+	asked []uint64            // scratch of candidates: nodes
+	late  []int               // see View.late
+	work  int                 // that sweeps have done, in nodes
 }
 
 // search looks for a plan of less than upper. It returns the least memory of such
@@ -80,7 +85,7 @@ func (b *bounds) search(from, upper float64, eager bool, states int) (bytes floa
 		most >>= 5
 	}
 	s := &leastSearch{
-		bounds: b, eager: eager, known: map[string]float64{},
+		bounds: b, eager: eager, late: b.v.late(), known: map[string][]uint64{},
 		again: make([]uint64, b.v.Words), last: make([]int32, b.v.M), asked: make([]uint64, b.v.Words),
 	}
 	s.queue = demands{s.all(from)}
@@ -141,19 +146,21 @@ func (d *demand) order() []int32 {
 	return order
 }
 
-// first reports whether d is reached in less memory than ever before, and notes
-// it.
+// first reports whether d is none that asks for the same and more than one that was
+// reached before, which took no more memory, and notes it.
 func (s *leastSearch) first(d *demand) bool {
 	s.key = s.key[:0]
-	for _, set := range [...][]uint64{d.need, d.left} {
-		for _, x := range set {
-			s.key = binary.LittleEndian.AppendUint64(s.key, x)
+	for _, x := range d.left {
+		s.key = binary.LittleEndian.AppendUint64(s.key, x)
+	}
+	known := s.known[string(s.key)]
+	s.work += len(known)
+	for k := 0; k < len(known); k += s.v.ValueWords {
+		if contains(d.need, known[k:k+s.v.ValueWords]) {
+			return false
 		}
 	}
-	if bytes, is := s.known[string(s.key)]; is && bytes <= d.bytes {
-		return false
-	}
-	s.known[string(s.key)] = d.bytes
+	s.known[string(s.key)] = append(known, d.need...)
 	return true
 }
 
@@ -161,7 +168,7 @@ func (s *leastSearch) first(d *demand) bool {
 func (s *leastSearch) branch(d *demand, upper float64) {
 	for y := range s.candidates(d) {
 		bytes, _, ok := s.cost(d, y)
-		if !ok || bytes >= upper {
+		if !ok || bytes >= upper || s.eager && s.early(d, y) {
 			continue
 		}
 		e := *d
@@ -170,6 +177,13 @@ func (s *leastSearch) branch(d *demand, upper float64) {
 		s.take(&e, y)
 		heap.Push(&s.queue, &e)
 	}
+}
+
+// early reports whether a plan in which y is the last computation before d puts y off: its
+// value is made late of one that some node is to read that cannot be that computation.
+func (s *leastSearch) early(d *demand, y int) bool {
+	p := s.late[y]
+	return p >= 0 && !has(d.need, p) && slices.ContainsFunc(s.v.Succ[p], func(r int) bool { return r != y && has(d.left, r) && meets(s.row(s.after, r), s.asked) })
 }
 
 // candidates yields the nodes that write what is needed or are left, from the last

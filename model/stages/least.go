@@ -131,6 +131,16 @@ func union(set, other []uint64) {
 	}
 }
 
+// contains reports whether all of other is in set.
+func contains(set, other []uint64) bool {
+	for k, x := range other {
+		if x&^set[k] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 func meets(set, other []uint64) bool {
 	for k, x := range other {
 		if set[k]&x != 0 {

@@ -1,6 +1,7 @@
 package stages
 
 import (
+	"math"
 	"slices"
 
 	"workbench/model/training"
@@ -19,7 +20,7 @@ type Least struct {
 // its states, the nodes of a graph that is searched, and the product of nodes and
 // sweeps of each.
 const (
-	leastWork   = 1 << 24
+	leastWork   = 1 << 25
 	leastStates = 100_000
 	leastNodes  = 4096
 	leastSweeps = 1 << 28
@@ -29,7 +30,7 @@ const (
 // High if its searches come to their ends. The answer is always the same; it takes
 // some seconds at most.
 //
-// Low is the bound of LeastBound, or that of a search in a graph with fewer nodes,
+// Low is the bound of LeastBound, or that of a search in graphs with fewer nodes,
 // of which every plan of this one makes a plan that takes no more (see contracted).
 // High is that of Frugal or of an eager search; where it is more than Low, a
 // complete one decides. See leastSearch.
@@ -41,60 +42,78 @@ func (b *bounds) searchLeast() Least {
 	if x.Low == x.High || v.N > leastNodes {
 		return x
 	}
-	states := min(leastWork/v.N, leastStates)
+	states := func(v *View) int { return min(leastWork/v.N, leastStates) }
 	raise := func(low float64) {
 		if low > x.Low {
 			x.Low, x.Why = low, "the least peak of any plan"
 		}
 	}
-	for _, part := range [...]float64{0.1, 0.05, 0.2} {
-		if x.Low == x.High {
-			return x
+	take := func(order []int32) {
+		if order != nil && v.allowed(order) {
+			x.High, x.Order = v.peak(order), order
 		}
-		low, _, _ := newBounds(v.contracted(part*b.least)).search(x.Low, x.High, false, states)
-		raise(low)
 	}
-	take := func(order []int32) bool {
-		if order == nil || !v.allowed(order) {
-			return false
+	eager := true // until one came to its end
+	for k, part := range [...]float64{0.1, 0.005, 0.0005} {
+		if x.Low < x.High {
+			c := v.contracted(part * b.least)
+			low, _, _ := newBounds(c).search(x.Low, x.High, false, states(c))
+			raise(low)
 		}
-		x.High, x.Order = v.peak(order), order
-		return true
+		if x.Low < x.High && k > 0 && eager {
+			_, order, done := b.search(x.Low, x.High, true, states(v))
+			take(order)
+			eager = !done
+		}
 	}
-	for _, from := range [...]float64{x.Low, x.Low + (x.High-x.Low)/16, x.Low + (x.High-x.Low)/4} {
-		if _, order, done := b.search(from, x.High, true, states); take(order) || done {
-			break
+	for _, part := range [...]float64{1. / 16, 1. / 4} {
+		if x.Low < x.High && eager {
+			_, order, done := b.search(x.Low+(x.High-x.Low)*part, x.High, true, states(v))
+			take(order)
+			eager = !done
 		}
 	}
 	if x.Low < x.High {
-		low, order, _ := b.search(x.Low, x.High, false, states)
+		low, order, _ := b.search(x.Low, x.High, false, states(v))
 		raise(low)
 		take(order)
 	}
 	return x
 }
 
-// contracted returns a relaxation of v: the value of a node that may be computed
-// again and reads one value of such a node alone is one with it, if neither node
-// writes anything else, neither is a result, and the two take at most so much.
+// contracted returns a relaxation of v with fewer nodes, of which every plan of v makes a
+// plan that takes no more. Several values become one of the smallest of their sizes; what
+// computing a node has beside that in v is its overhead.
 //
-// A plan of v makes one of the relaxation that takes no more. The common value, of
-// the smallest of their sizes, is in memory while any of them is. Before the first
-// of them is there it is computed, as the one that the others come from, which is
-// computed then; another one is computed beside the one that it comes from.
+// The value of a node that may be computed again and reads one value of such a node
+// alone is one with it, if neither node writes anything else, neither is a result, and
+// their sizes differ by at most so much. The common value is in memory while any of them
+// is. Before the first of them is there it is computed, as the one that the others come
+// from, which is computed then; another one is computed beside the one that it comes from.
+//
+// The value of a node that may put off one that it reads (see late) is one with it. The
+// latter is in memory until that node is computed, and its value from then on, so that the
+// common one is there from the computation of the latter on.
 func (v *View) contracted(most float64) *View {
 	c := &View{Graph: &training.Graph{Input: v.Graph.Input}}
+	late := v.late()
 	at := make([]int, v.M) // of the values of v
 	for j := range v.N {
-		if i := v.alone(j, most); i >= 0 {
-			p := v.Pred[j][0]
+		p := v.alone(j, most)
+		if p < 0 {
+			p = late[j]
+		}
+		if p >= 0 {
+			i := v.Writes[j][0]
 			at[i] = at[p]
 			c.Memory[at[i]] = min(c.Memory[at[i]], v.Memory[i])
 			continue
 		}
 		var pred, writes []int
+		has := v.Overhead[j] + v.Written[j] // while it is computed
 		for _, p := range v.Pred[j] {
 			pred = append(pred, at[p])
+			has += v.Memory[p]
 		}
 		slices.Sort(pred)
 		for _, i := range v.Writes[j] {
@@ -104,7 +123,7 @@ func (v *View) contracted(most float64) *View {
 			c.Memory, c.Writer, c.Result = append(c.Memory, v.Memory[i]), append(c.Writer, c.N), append(c.Result, v.Result[i])
 		}
 		c.N++
-		c.Overhead, c.Once = append(c.Overhead, v.Overhead[j]), append(c.Once, v.Once[j])
+		c.Overhead, c.Once = append(c.Overhead, has), append(c.Once, v.Once[j])
 		c.Pred, c.Writes = append(c.Pred, slices.Compact(pred)), append(c.Writes, writes)
 	}
 	c.Words, c.ValueWords, c.Succ = (c.N+63)/64, (c.M+63)/64, make([][]int, c.M)
@@ -113,24 +132,64 @@ func (v *View) contracted(most float64) *View {
 		for _, i := range c.Writes[j] {
 			c.Written[j] += c.Memory[i]
 		}
+		c.Overhead[j] -= c.Written[j]
 		for _, p := range c.Pred[j] {
 			c.Succ[p] = append(c.Succ[p], j)
+			c.Overhead[j] -= c.Memory[p]
 		}
 	}
 	return c
 }
 
-// alone returns the value of node j if it is one with the value that it reads, see
-// contracted; else -1.
+// alone returns the value that node j reads if its own is one with it, see contracted;
+// else -1.
 func (v *View) alone(j int, most float64) int {
 	if v.Once[j] || len(v.Pred[j]) != 1 || len(v.Writes[j]) != 1 {
 		return -1
 	}
 	i, p := v.Writes[j][0], v.Pred[j][0]
-	if w := v.Writer[p]; v.Once[w] || len(v.Writes[w]) != 1 || v.Result[i] || v.Result[p] || v.Memory[i]+v.Memory[p] > most {
+	if w := v.Writer[p]; v.Once[w] || len(v.Writes[w]) != 1 || v.Result[i] || v.Result[p] || math.Abs(v.Memory[i]-v.Memory[p]) > most {
 		return -1
 	}
-	return i
+	return p
+}
+
+// late returns for each node that may put off a value p that it reads that value, else -1.
+// It is computed once, as is p, and reads no other such value; of several nodes that read
+// p it is the one whose own value is read last, when all of the others could have been
+// computed. A plan may have p wait for it, or compute it at once and have its value wait.
+// So of T5 do the gradients of keys and values of each layer of the decoder, which come
+// together at the end of the encoder.
+func (v *View) late() []int {
+	late := slices.Repeat([]int{-1}, v.N)
+	for p, w := range v.Writer {
+		if !v.onceAlone(w) || late[w] >= 0 || len(v.Succ[p]) < 2 {
+			continue
+		}
+		j, when := -1, slices.Max(v.Succ[p])
+		for _, r := range v.Succ[p] {
+			other := func(q int) bool { return q != p && v.Once[v.Writer[q]] }
+			if !v.onceAlone(r) || slices.ContainsFunc(v.Pred[r], other) {
+				continue
+			}
+			first := v.N // that reads it
+			if next := v.Succ[v.Writes[r][0]]; len(next) > 0 {
+				first = next[0]
+			}
+			if first > when {
+				j, when = r, first
+			}
+		}
+		if j >= 0 {
+			late[j] = p
+		}
+	}
+	return late
+}
+
+// onceAlone reports whether node j is computed once and writes one value, no result.
+func (v *View) onceAlone(j int) bool {
+	return v.Once[j] && len(v.Writes[j]) == 1 && !v.Result[v.Writes[j][0]]
 }
 
 // Order returns the computations of a schedule, as nodes.

@@ -2,11 +2,13 @@ package stages
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
-	"strings"
+	"slices"
 	"testing"
 
 	"workbench/model/exhaustive"
+	"workbench/model/graph"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/subject"
@@ -37,7 +39,7 @@ func TestLeast(t *testing.T) {
 	if testing.Short() {
 		graphs = 300
 	}
-	closed, contracted, eager := 0, 0, 0
+	closed, contracted, eager, late := 0, 0, 0, 0
 	for k := range graphs {
 		g, want := drawn(t, r, k)
 		v := of(t, g)
@@ -47,6 +49,9 @@ func TestLeast(t *testing.T) {
 		b := v.bounds()
 		if b.least == want {
 			closed++
+		}
+		if slices.Max(v.late()) >= 0 && b.least < want {
+			late++
 		}
 		inf := 2*want + 1
 		if low, _, _ := newBounds(v.contracted(r.Float64()*want)).search(0, inf, false, 1<<20); low > want {
@@ -60,14 +65,16 @@ func TestLeast(t *testing.T) {
 		if low, _, _ := b.search(0, inf, false, 1+r.IntN(20)); low > want {
 			t.Fatalf("%s: the least memory is %v, a search that was cut off says %v", g.Title(), want, low)
 		}
-		if low, order, _ := b.search(want, inf, true, 1<<20); v.peak(order) > low || low < want {
-			t.Fatalf("%s: the least memory is %v, eagerly %v, in fact %v", g.Title(), want, low, v.peak(order))
-		} else if low == want {
+		low, order, _ := b.search(want, inf, true, 1<<20)
+		if low < want || order != nil && v.peak(order) > low {
+			t.Fatalf("%s: the least memory is %v, eagerly %v: %v", g.Title(), want, low, order)
+		}
+		if low == want {
 			eager++
 		}
 	}
-	t.Logf("of %d graphs the least memory is the closed form on %d, that of a contraction on %d, found eagerly on %d", graphs, closed, contracted, eager)
-	if eager < graphs*9/10 || contracted < graphs/2 {
+	t.Logf("of %d graphs the least memory is the closed form on %d, that of a contraction on %d, found eagerly on %d, more than the closed form where values are put off on %d", graphs, closed, contracted, eager, late)
+	if eager < graphs*9/10 || contracted < graphs/2 || late < graphs/50 {
 		t.Error("too few")
 	}
 }
@@ -76,7 +83,9 @@ func TestLeast(t *testing.T) {
 func drawn(t *testing.T, r *rand.Rand, k int) (plan.Instance, float64) {
 	t.Helper()
 	g := exhaustive.RandomGraph(r, 1+r.IntN(7))
-	switch k % 4 {
+	switch k % 5 {
+	case 4:
+		g = crossed(r, 1+r.IntN(3))
 	case 0:
 		g = subject.MixedGraph(r, 1+r.IntN(6))
 	case 1:
@@ -97,6 +106,45 @@ func drawn(t *testing.T, r *rand.Rand, k int) (plan.Instance, float64) {
 		t.Fatal(err)
 	}
 	return g, want
+}
+
+// crossed is a training step of T5's shape: so many layers of a decoder read what an encoder
+// wrote, and some of their gradients come together at its end. Sizes are of several
+// magnitudes, and mostly the same.
+func crossed(r *rand.Rand, layers int) *graph.Graph {
+	g := &graph.Graph{Name: "crossed", Input: float64(r.IntN(3))}
+	base := [...]float64{1, 1, 3, 1000, 1e9}[r.IntN(5)]
+	add := func(kind string, reads ...int) int {
+		i := len(g.Nodes)
+		size := base*float64(1+r.IntN(4)) + float64(r.IntN(8)/7)
+		g.Nodes = append(g.Nodes, graph.Node{ID: fmt.Sprintf("v%d", i), Kind: kind, Time: 1, Memory: size, Overhead: base * float64(r.IntN(6)/5)})
+		for _, j := range reads {
+			g.Edges = append(g.Edges, graph.Edge{From: j, To: i})
+		}
+		return i
+	}
+	encoded := add(graph.Forward, add(graph.Forward))
+	x := []int{add(graph.Forward)}
+	for l := range layers {
+		x = append(x, add(graph.Forward, x[l], encoded))
+	}
+	grad := add(graph.Loss, x[layers])
+	ends := []int{encoded}
+	for l := layers; l > 0; l-- {
+		context := add(graph.Backward, x[l], grad)
+		if r.IntN(4) > 0 {
+			ends = append(ends, add(graph.Backward, encoded, context))
+		}
+		scores := context
+		if layers < 3 && r.IntN(4) > 0 {
+			scores = add(graph.Backward, context)
+			ends = append(ends, add(graph.Backward, encoded, scores))
+		}
+		grad = add(graph.Backward, x[l-1], scores)
+	}
+	add(graph.Backward, x[0], grad)
+	add(graph.Backward, 0, add(graph.Backward, ends...))
+	return g
 }
 
 // Where the order of first computations matters, the searches of the least memory
@@ -124,8 +172,7 @@ func TestLeastInOrder(t *testing.T) {
 	}
 }
 
-// Of every network of the zoo the least memory is known, but of T5: every layer of its
-// decoder reads the encoder's output.
+// Of every network of the zoo the least memory is known.
 func TestLeastOfNetworks(t *testing.T) {
 	for _, name := range zoo.Names() {
 		if testing.Short() && name != "bert" && name != "siamese" && name != "resnet50" {
@@ -137,7 +184,7 @@ func TestLeastOfNetworks(t *testing.T) {
 		}
 		v := of(t, g)
 		x := checkLeast(t, v)
-		if x.Low != x.High && !strings.HasPrefix(name, "t5") {
+		if x.Low != x.High {
 			t.Errorf("%s: from %v to %v", name, x.Low, x.High)
 		}
 		var none *plan.Infeasible
