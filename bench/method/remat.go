@@ -232,11 +232,13 @@ func tooLarge(err error) error {
 	return err
 }
 
-// quickOnChain offers the plans of the heuristics that are quick on chains. The error
-// is Infeasible.
-func quickOnChain(ctx context.Context, in *run.Instance, s *run.Setting, offer func(*plan.Plan)) error {
+// quickOnChain offers the plans of heuristics that are quick on chains. The error is
+// Infeasible.
+func quickOnChain(ctx context.Context, in *run.Instance, s *run.Setting, offer func(*plan.Plan),
+	heuristics ...func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error),
+) error {
 	start := time.Now()
-	for _, work := range []func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error){remat.Persistent, remat.Floating} {
+	for _, work := range heuristics {
 		p, err := work(ctx, in.Chain(), s.Platform)
 		switch {
 		case errors.As(err, new(*plan.Infeasible)):
@@ -252,7 +254,7 @@ func quickOnChain(ctx context.Context, in *run.Instance, s *run.Setting, offer f
 // rematOptimum searches for the true optimum.
 func rematOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	first := &run.Outcome{}
-	if err := quickOnChain(ctx, in, &s, func(p *plan.Plan) { first.Offer(in, p) }); err != nil {
+	if err := quickOnChain(ctx, in, &s, func(p *plan.Plan) { first.Offer(in, p) }, remat.Persistent, remat.Floating); err != nil {
 		return nil, err
 	}
 	out, err := optimumFrom(ctx, in, &s, first.Plan)
@@ -276,18 +278,18 @@ func optimumFrom(ctx context.Context, in *run.Instance, s *run.Setting, first *p
 // in less than a second, and the MILP of the rules where it does not.
 func chainMILP(methods []*run.Method) *combination {
 	return &combination{
-		name: "chain-milp", bound: rematBound(), quick: named(methods, "store-all", "periodic"),
+		name: "chain-milp", bound: rematBound(), quick: named(methods, "store-all", "periodic", "persistent"),
 		search: func(j *joint, _ int) bool {
 			if j.s.Relax {
 				return false
 			}
-			j.fail("persistent", quickOnChain(j.ctx, j.in, &j.s, j.Offer))
+			j.fail("floating", quickOnChain(j.ctx, j.in, &j.s, j.Offer, remat.Floating))
 			out, err := optimumFrom(j.ctx, j.in, &j.s, j.Best())
 			j.take("optimum", out, err)
 			return false
 		},
 		prove: func(j *joint) error {
-			next, err := ilpremat.Phases(j.in.Chain(), j.s.Platform)
+			next, err := ilpremat.Phases(j.ctx, j.in.Chain(), j.s.Platform)
 			if err != nil {
 				return userError(err)
 			}

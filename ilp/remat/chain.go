@@ -1,6 +1,7 @@
 package remat
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -117,7 +118,7 @@ func build(c *chain.Chain, p platform.Platform, bound bool, o Options) (*formula
 	if err != nil {
 		return nil, err
 	}
-	if err := f.build(o.Covers); err != nil {
+	if err := f.build(context.Background(), o.Covers); err != nil {
 		return nil, err
 	}
 	program := f.program()
@@ -151,8 +152,8 @@ func newChainMILP(c *chain.Chain, p platform.Platform, bound bool) (*chainMILP, 
 	return &chainMILP{c: c, p: p, v: v, sweeps: sweeps, bound: bound, time: milp.PowerOfTwo(total, scaled)}, nil
 }
 
-// build builds the model with so many covers.
-func (f *chainMILP) build(covers []Cover) error {
+// build builds the model with so many covers, or less than all of it if ctx ends.
+func (f *chainMILP) build(ctx context.Context, covers []Cover) error {
 	f.m, f.cols, f.rows, f.covers = milp.New(f.name()), nil, nil, covers
 	f.columns()
 	f.objective()
@@ -161,7 +162,7 @@ func (f *chainMILP) build(covers []Cover) error {
 	f.keeps()
 	f.backwards()
 	if !f.bound {
-		f.forwardMemory()
+		f.forwardMemory(ctx)
 	}
 	f.stays()
 	f.useful()

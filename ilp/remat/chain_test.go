@@ -86,7 +86,7 @@ func TestChainDescends(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.sweeps = sweeps
-		if err := f.build(nil); err != nil {
+		if err := f.build(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		r, err := highs.New().Solve(t.Context(), f.m, solvers.Options{})
@@ -212,7 +212,7 @@ func TestChainGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.sweeps = 1
-	if err := f.build(nil); err != nil {
+	if err := f.build(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	var text strings.Builder

@@ -113,7 +113,7 @@ func represents(t *testing.T, c *chain.Chain, p platform.Platform, best *plan.Pl
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.build(nil); err != nil {
+		if err := f.build(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		x, err := f.start(best)
@@ -135,7 +135,7 @@ func represents(t *testing.T, c *chain.Chain, p platform.Platform, best *plan.Pl
 // solveMixed runs the driver, which may fail to prove, but not have a wrong plan.
 func solveMixed(t *testing.T, b solvers.Backend, c *chain.Chain, p platform.Platform, want float64, sum *tally) {
 	t.Helper()
-	next, err := Phases(c, p)
+	next, err := Phases(t.Context(), c, p)
 	var none *plan.Infeasible
 	if errors.As(err, &none) && math.IsInf(want, 1) {
 		sum.infeasible++

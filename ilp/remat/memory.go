@@ -2,6 +2,7 @@ package remat
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -64,9 +65,12 @@ func (f *chainMILP) backwardMemory(k int) {
 }
 
 // forwardMemory is the memory during F_l, or when it would run.
-func (f *chainMILP) forwardMemory() {
+func (f *chainMILP) forwardMemory(ctx context.Context) {
 	g := f.m.Group("memory of F", "the rules")
 	for k := range f.cols {
+		if ctx.Err() != nil {
+			return
+		}
 		t := f.top(k)
 		for l := 1; l <= t; l++ {
 			items := f.present(f.found(nil, k+1, 0, l-2), k, l-1)

@@ -41,7 +41,7 @@ func TestMutants(t *testing.T) {
 					return nil, err
 				}
 				spoil(m.v)
-				if err := m.build(nil); err != nil {
+				if err := m.build(t.Context(), nil); err != nil {
 					return nil, err
 				}
 				program := m.program()
@@ -86,7 +86,7 @@ func TestCoverOfFour(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		if err := m.build(nil); err != nil {
+		if err := m.build(t.Context(), nil); err != nil {
 			return nil, err
 		}
 		for _, row := range m.rows {

@@ -1,6 +1,8 @@
 package remat
 
 import (
+	"context"
+
 	"workbench/ilp/formulation"
 	"workbench/model/chain"
 	"workbench/model/platform"
@@ -14,10 +16,18 @@ const rounds = 30
 // of the time: as a rule its best solution fits during forwards, too, and plan
 // and bound meet. Otherwise [MILP] looks for the best plan. Where a solver's
 // solution does not fit, which its tolerances may let happen, the same model
-// comes again with covers that forbid it. The errors are those of [MILP].
-func Phases(c *chain.Chain, p platform.Platform) (formulation.Next, error) {
+// comes again with covers that forbid it. The end of ctx ends building, too, which
+// takes seconds for 200 layers. The errors are those of [MILP].
+func Phases(ctx context.Context, c *chain.Chain, p platform.Platform) (formulation.Next, error) {
 	s := &phases{c: c, p: p}
-	return s.next, s.begin(true)
+	next := func(sofar *formulation.Result) (*formulation.Phase, error) {
+		x, err := s.next(ctx, sofar)
+		if ctx.Err() != nil {
+			return nil, nil
+		}
+		return x, err
+	}
+	return next, s.begin(ctx, true)
 }
 
 type phases struct {
@@ -28,15 +38,15 @@ type phases struct {
 	rounds  int                  // that f was solved
 }
 
-func (s *phases) begin(bound bool) (err error) {
+func (s *phases) begin(ctx context.Context, bound bool) (err error) {
 	s.program, s.rounds = nil, 0
 	if s.f, err = newChainMILP(s.c, s.p, bound); err != nil {
 		return err
 	}
-	return s.f.build(nil)
+	return s.f.build(ctx, nil)
 }
 
-func (s *phases) next(sofar *formulation.Result) (*formulation.Phase, error) {
+func (s *phases) next(ctx context.Context, sofar *formulation.Result) (*formulation.Phase, error) {
 	if s.program != nil {
 		if sofar.Solver.Status == solvers.Infeasible && s.f.bound {
 			return nil, nil // then MILP is, too
@@ -44,13 +54,13 @@ func (s *phases) next(sofar *formulation.Result) (*formulation.Phase, error) {
 		more := s.missing(sofar)
 		switch {
 		case len(more) > 0 && s.rounds < rounds:
-			if err := s.f.build(append(s.f.covers, more...)); err != nil {
+			if err := s.f.build(ctx, append(s.f.covers, more...)); err != nil {
 				return nil, err
 			}
 		case !s.f.bound:
 			return nil, nil
 		default:
-			if err := s.begin(false); err != nil {
+			if err := s.begin(ctx, false); err != nil {
 				return nil, err
 			}
 		}

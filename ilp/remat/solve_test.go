@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"testing"
 
 	"workbench/ilp/formulation"
 	"workbench/model/chain"
@@ -19,7 +20,7 @@ import (
 // it is proved that no plan exists, and wraps plan.ErrNoPlan if MILP has no
 // solution.
 func solve(ctx context.Context, b solvers.Backend, c *chain.Chain, p platform.Platform, start *plan.Plan, o solvers.Options) (*plan.Plan, float64, *solvers.Result, error) {
-	phases, err := Phases(c, p)
+	phases, err := Phases(ctx, c, p)
 	if err != nil {
 		return nil, 0, nil, err
 	}
@@ -62,4 +63,34 @@ func verified(c *chain.Chain, q *plan.Plan) (float64, error) {
 		return math.NaN(), fmt.Errorf("%v", report.Violations[0])
 	}
 	return report.Makespan, nil
+}
+
+// The end of the context ends building: no phase comes, and the largest group of rows is
+// not made.
+func TestPhasesEndWithTheContext(t *testing.T) {
+	c := &chain.Chain{}
+	for range 30 {
+		c.Layers = append(c.Layers, chain.Layer{ForwardTime: 1, BackwardTime: 2, Activation: 1, Saved: 2, Gradient: 1})
+	}
+	p := platform.Platform{Memory: 12}
+	ctx, cancel := context.WithCancel(t.Context())
+	next, err := Phases(ctx, c, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if x, err := next(&formulation.Result{}); x != nil || err != nil {
+		t.Errorf("after the end: %v, %v", x, err)
+	}
+	f, err := newChainMILP(c, p, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.build(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	whole := len(f.rows)
+	if err := f.build(ctx, nil); err != nil || len(f.rows) >= whole/2 {
+		t.Errorf("%d of %d rows of memory after the end, %v", len(f.rows), whole, err)
+	}
 }

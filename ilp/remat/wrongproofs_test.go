@@ -111,7 +111,7 @@ func TestOnceWrongOnNetworks(t *testing.T) {
 			if beside != 0 {
 				continue
 			}
-			next, err := Phases(c, p)
+			next, err := Phases(t.Context(), c, p)
 			if err != nil {
 				t.Fatal(err)
 			}
