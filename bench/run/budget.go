@@ -233,16 +233,16 @@ func scaleStep(g *training.Graph, x float64) *training.Graph {
 
 // scale returns c with sizes that depend on the mini-batch times x, rounded down.
 func scale(c *chain.Chain, x float64) *chain.Chain {
-	d := *c
-	d.Layers = append([]chain.Layer(nil), c.Layers...)
+	d := c.Copy()
 	for _, size := range []*float64{&d.Input.Activation, &d.Input.Gradient} {
 		*size = math.Floor(*size * x)
 	}
 	for k := range d.Layers {
 		l := &d.Layers[k]
-		for _, size := range []*float64{&l.Activation, &l.Saved, &l.Gradient, &l.ForwardOverhead, &l.BackwardOverhead} {
+		for _, size := range []*float64{&l.Activation, &l.Saved, &l.Gradient, &l.ForwardOverhead, &l.CheckpointOverhead, &l.BackwardOverhead} {
 			*size = math.Floor(*size * x)
 		}
+		l.Settle() // as each was rounded by itself
 	}
-	return &d
+	return d
 }

@@ -94,7 +94,7 @@ func (b *board) needs(x *place) float64 {
 	case forwardAll:
 		sum += b.Abar[l] + b.OF[l]
 	case forwardCk:
-		sum += b.A[l] + b.OF[l]
+		sum += b.A[l] + b.OC[l]
 	case backward:
 		sum += b.Delta[l-1] + b.OB[l]
 		if l == b.N {

@@ -243,7 +243,7 @@ func (d *tails) splits(s, t int, limit float64) {
 	run := 0.0  // most that F_s .. F_h take
 	wave := 0.0 // max over k of that less β·Σ uF_k+1..h
 	for h := s; h < t; h++ {
-		need := in.Delta[t] + in.A[h] + in.OF[h]
+		need := in.Delta[t] + in.A[h] + in.OC[h]
 		if h > s {
 			need += in.A[h-1]
 		}

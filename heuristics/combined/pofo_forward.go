@@ -165,10 +165,10 @@ func (f *forwards) all(s int, x bool) {
 // smaller s.
 func (f *forwards) checkpoint(s, t int) bool {
 	in := f.in
-	first := in.A[s] + in.OF[s]
+	first := in.A[s] + in.OC[s]
 	most, wave := 0.0, first // of layers s+1..t; of all, less β·Σ uF_s..k-1
 	for k := s + 1; k <= t; k++ {
-		need := in.A[k-1] + in.A[k] + in.OF[k]
+		need := in.A[k-1] + in.A[k] + in.OC[k]
 		most = max(most, need)
 		wave = max(wave, need-in.Bandwidth*(in.Until[k-1]-in.Until[s-1]))
 	}

@@ -44,7 +44,7 @@ func (p *printed) backwardPhase(s, t int, kept, back float64) float64 {
 		for h := s; h < t && p.only != onlyOffload; h++ { // Case 2
 			wave, fits := math.Inf(-1), true
 			for k := s; k <= h; k++ {
-				need := p.Delta[t] + p.A[k] + p.OF[k]
+				need := p.Delta[t] + p.A[k] + p.OC[k]
 				if k > s {
 					need += p.A[k-1]
 				}
@@ -100,7 +100,7 @@ func (p *printed) forwardPhase(s int, x bool, kept, out, back float64) float64 {
 	for t := s; t < p.N && p.only != onlyOffload; t++ {
 		wave, fits, keep := math.Inf(-1), true, true
 		for k := s; k <= t; k++ {
-			need := p.A[k] + p.OF[k]
+			need := p.A[k] + p.OC[k]
 			if k > s {
 				need += p.A[k-1]
 			}

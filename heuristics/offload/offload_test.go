@@ -57,6 +57,9 @@ func longSizes(c *chain.Chain) {
 	for _, x := range sizes {
 		*x = math.Round(1000 * *x)
 	}
+	for i := range c.Layers {
+		c.Layers[i].Settle()
+	}
 }
 
 // between is a memory from the least to what needs no offloading.

@@ -193,6 +193,8 @@ func spread(r *rand.Rand, c *chain.Chain) {
 		l.Activation, l.Gradient = size(l.Activation), size(l.Gradient)
 		l.Saved = l.Activation + size(more)
 		l.ForwardOverhead, l.BackwardOverhead = size(l.ForwardOverhead), size(l.BackwardOverhead)
+		l.CheckpointOverhead = size(l.CheckpointOverhead)
+		l.Settle()
 		l.ForwardTime *= 0.1 + r.Float64()
 		l.BackwardTime *= 1e-7
 	}
@@ -215,7 +217,7 @@ func slowPersistent(c *chain.Chain, revolve bool, s, t int, m float64) float64 {
 		best = v.UF[s] + slowPersistent(c, revolve, s+1, t, m-v.Abar[s]) + v.UB[s]
 	}
 	for h := s; h <= t; h++ {
-		need := v.Delta[t] + v.A[h] + v.OF[h]
+		need := v.Delta[t] + v.A[h] + v.OC[h]
 		if h > s {
 			need += v.A[h-1]
 		}
@@ -244,9 +246,9 @@ func slowFloating(v *model.View, printed bool, s, t, l int, m float64) float64 {
 	}
 	forward := func(base, h int) float64 {
 		if h == base {
-			return v.Delta[t] + v.A[h] + v.OF[h]
+			return v.Delta[t] + v.A[h] + v.OC[h]
 		}
-		return v.Delta[t] + v.A[h-1] + v.A[h] + v.OF[h]
+		return v.Delta[t] + v.A[h-1] + v.A[h] + v.OC[h]
 	}
 	best := inf
 	if s == l && m >= all {

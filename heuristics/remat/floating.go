@@ -62,7 +62,7 @@ func (d *moves) of(s, t, l int) *stepFunction { return &d.o[d.first[s*(d.v.N+1)+
 
 // forward is M(F_h) while δ_t and a_{s-1}, which is not counted, are stored.
 func (d *moves) forward(s, t, h int) float64 {
-	need := d.v.Delta[t] + d.v.A[h] + d.v.OF[h]
+	need := d.v.Delta[t] + d.v.A[h] + d.v.OC[h]
 	if h > s {
 		need += d.v.A[h-1]
 	}

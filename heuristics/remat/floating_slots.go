@@ -143,7 +143,7 @@ func (f *floatingSlots) at(s, t, l, m int) float64 {
 // needForward is M(F_h) of [004] while δ_t and a_{s-1}, which is not counted, are
 // stored.
 func (f *floatingSlots) needForward(s, t, h int) int {
-	need := f.delta[t] + f.a[h] + f.oF[h]
+	need := f.delta[t] + f.a[h] + f.oC[h]
 	if h > s {
 		need += f.a[h-1]
 	}

@@ -213,7 +213,7 @@ func (d *canonical) terms(c phases, f func(o *term) bool) {
 		if i < c.l-1 || c.leaves == 0 {
 			o.first = phases{serve, c.has, c.leaves, i + 1, c.t, c.l}
 			o.shift, o.abar = base-v.A[i], false
-			o.need = max(need, held+before+v.A[i]+v.OF[i])
+			o.need = max(need, held+before+v.A[i]+v.OC[i])
 			if !d.forwards {
 				o.need = 0
 			}
@@ -232,7 +232,7 @@ func (d *canonical) terms(c phases, f func(o *term) bool) {
 				return
 			}
 		}
-		need = max(need, held+before+v.A[i]+v.OF[i])
+		need = max(need, held+before+v.A[i]+v.OC[i])
 	}
 }
 

@@ -206,7 +206,7 @@ func steps(v *model.View, x held, before float64, f func(y held, do move, durati
 			if l < x.next && v.A[l] < v.Abar[l] {
 				z := y
 				z.a |= out
-				f(z, move{moveCk, uint8(l), drop}, v.UF[l], before+v.A[l]+v.OF[l])
+				f(z, move{moveCk, uint8(l), drop}, v.UF[l], before+v.A[l]+v.OC[l])
 			}
 			y.abar |= out
 			f(y, move{moveAll, uint8(l), drop}, v.UF[l], before+v.Abar[l]+v.OF[l])

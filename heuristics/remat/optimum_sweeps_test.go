@@ -131,4 +131,5 @@ func uneven(r *rand.Rand, l *chain.Layer) {
 		l.Activation = float64(r.IntN(2))
 		l.Saved = l.Activation + float64(r.IntN(2))
 	}
+	l.Settle()
 }

@@ -35,6 +35,7 @@ func anyChain(r *rand.Rand, layers, kind int) *chain.Chain {
 		}
 		if kind&4 != 0 {
 			l.ForwardOverhead, l.BackwardOverhead = below(4), below(4)
+			l.CheckpointOverhead = l.ForwardOverhead + min(l.Saved-l.Activation, l.BackwardOverhead)
 		}
 		c.Layers = append(c.Layers, l)
 	}
@@ -182,6 +183,8 @@ func magnitudes(t *rapid.T, layers int) (*chain.Chain, float64) {
 		l.Gradient = rapid.SampledFrom([]float64{0, l.Activation, size.Draw(t, "δ")}).Draw(t, "gradient")
 		if rapid.Bool().Draw(t, "overheads") {
 			l.ForwardOverhead, l.BackwardOverhead = size.Draw(t, "oF"), size.Draw(t, "oB")
+			l.CheckpointOverhead = size.Draw(t, "oF of F_ck")
+			l.Settle()
 		}
 		c.Layers = append(c.Layers, l)
 	}

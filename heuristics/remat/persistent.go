@@ -70,8 +70,8 @@ func (d *splits) fill(ctx context.Context, most float64, b *budget) error {
 			if s > 1 {
 				left -= v.A[s-1]
 			}
-			none := v.Delta[t] + max(run, v.A[s]+v.OF[s]) // m_∅^{s,t}
-			run = max(run, v.A[s-1]+v.A[s]+v.OF[s])
+			none := v.Delta[t] + max(run, v.A[s]+v.OC[s]) // m_∅^{s,t}
+			run = max(run, v.A[s-1]+v.A[s]+v.OC[s])
 			e.reset()
 			if need := needAll(v, s, t); s == t && need <= left {
 				e.push(need, 0) // (2.9)
@@ -113,7 +113,7 @@ func (d *splits) build(q *model.Sequence, s, t int, m float64, abar bool) {
 		if h > s {
 			input = v.A[h-1]
 		}
-		none = max(none, v.Delta[t]+input+v.A[h]+v.OF[h])
+		none = max(none, v.Delta[t]+input+v.A[h]+v.OC[h])
 	}
 	for k := s; k < t && m >= none; k++ {
 		if x := d.until[k] - d.until[s-1] + d.of(s, k).at(m) + d.of(k+1, t).at(m-v.A[k]); x < best {

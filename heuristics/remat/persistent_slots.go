@@ -112,11 +112,11 @@ func (p *persistentSlots) bound() {
 	for s := 1; s <= p.N; s++ {
 		// Maxima over s < h ≤ t of what F_ck h and B_h need; h = s has no input
 		// beside the base.
-		forward := p.a[s] + p.oF[s]
+		forward := p.a[s] + p.oC[s]
 		backward := p.abar[s] + p.delta[s] + p.delta[s-1] + p.oB[s]
 		for t := s; t <= p.N; t++ {
 			if t > s {
-				forward = max(forward, p.a[t-1]+p.a[t]+p.oF[t])
+				forward = max(forward, p.a[t-1]+p.a[t]+p.oC[t])
 				backward = max(backward, p.a[t-1]+p.abar[t]+p.delta[t]+p.delta[t-1]+p.oB[t])
 			}
 			p.least[p.row[s]+t] = int32(min(limit, max(p.delta[t]+forward, backward)))

@@ -35,8 +35,8 @@ func Range(c *chain.Chain) (low, high float64) {
 func recomputeAll(v *model.View) float64 {
 	peak, run := v.A[0]+v.Delta[v.N], 0.0
 	for l := 1; l <= v.N; l++ {
-		peak = max(peak, run+v.Delta[l], v.ForwardNeed(l, l, v.Abar[l]), v.BackwardNeed(l))
-		run = max(run, v.Input(l)+v.A[l]+v.OF[l])
+		peak = max(peak, run+v.Delta[l], v.AllNeed(l, l), v.BackwardNeed(l))
+		run = max(run, v.Input(l)+v.A[l]+v.OC[l])
 	}
 	return peak
 }
@@ -68,7 +68,7 @@ func newLeast(v *model.View) *least {
 			best := needAll(v, s, t)
 			if s < t {
 				best = max(best, l.of(s+1, t)+v.Abar[s])
-				run := v.Delta[t] + max(inner, v.A[s]+v.OF[s]) // m_∅^{s,t}
+				run := v.Delta[t] + max(inner, v.A[s]+v.OC[s]) // m_∅^{s,t}
 				from := l.from[s*w : s*w+w]
 				split := math.Inf(1)
 				for k := s; k < t; k++ {
@@ -78,7 +78,7 @@ func newLeast(v *model.View) *least {
 			}
 			l.from[s*w+t] = best
 			to[s-1] = best + v.A[s-1]
-			inner = max(inner, v.A[s-1]+v.A[s]+v.OF[s])
+			inner = max(inner, v.A[s-1]+v.A[s]+v.OC[s])
 		}
 	}
 	return l

@@ -41,9 +41,9 @@ func (e *TooLargeError) Unwrap() error { return plan.ErrNoPlan }
 // layers than slots is never stored whole, however large the memory.
 type slotChain struct {
 	*model.View
-	slots                  int
-	memory                 float64 // bytes
-	a, abar, delta, oF, oB []int   // slots, indexed as in view; slots+1: too large to ever fit
+	slots                      int
+	memory                     float64 // bytes
+	a, abar, delta, oF, oC, oB []int   // slots, indexed as in view; slots+1: too large to ever fit
 	// until[ℓ] is Σ uF_k over k ≤ ℓ.
 	until []float64
 }
@@ -53,13 +53,14 @@ func newSlotChain(v *model.View, memory float64, slots int) *slotChain {
 	for _, x := range []struct {
 		to   *[]int
 		from []float64
-	}{{&z.a, v.A}, {&z.abar, v.Abar}, {&z.delta, v.Delta}, {&z.oF, v.OF}, {&z.oB, v.OB}} {
+	}{{&z.a, v.A}, {&z.abar, v.Abar}, {&z.delta, v.Delta}, {&z.oF, v.OF}, {&z.oC, v.OC}, {&z.oB, v.OB}} {
 		*x.to = make([]int, v.N+1)
 		for l, size := range x.from {
 			(*x.to)[l] = z.up(size)
 		}
 	}
 	for l := 1; l <= v.N; l++ {
+		z.oC[l] = min(z.oC[l], z.abar[l]+z.oF[l]-z.a[l]) // F_ck takes no more than F_all, rounded up, too
 		z.until[l] = z.until[l-1] + v.UF[l]
 	}
 	return z

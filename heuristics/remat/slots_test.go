@@ -42,9 +42,9 @@ func (r *slotRecurrence) memo(key [4]int, compute func() float64) float64 {
 
 func (r *slotRecurrence) forward(s, t, h int) int { // M_{F_h}^{s,t}
 	if h == s {
-		return r.delta[t] + r.a[s] + r.oF[s]
+		return r.delta[t] + r.a[s] + r.oC[s]
 	}
-	return r.delta[t] + r.a[h-1] + r.a[h] + r.oF[h]
+	return r.delta[t] + r.a[h-1] + r.a[h] + r.oC[h]
 }
 
 func (r *slotRecurrence) none(s, t, last int) int { // m_∅^{s,t} for last = t
@@ -300,6 +300,8 @@ func TestSlotsTendToExact(t *testing.T) {
 			l.Activation = 1e6*l.Activation + size.Draw(t, "a")
 			l.Gradient, l.ForwardOverhead, l.BackwardOverhead = 1e6*l.Gradient, 1e6*l.ForwardOverhead, 1e6*l.BackwardOverhead
 			l.Saved = l.Activation + size.Draw(t, "abar")
+			l.CheckpointOverhead *= 1e6
+			l.Settle()
 			l.ForwardTime += noise.Draw(t, "uF")
 		}
 		v := model.Of(c)

@@ -75,7 +75,7 @@ func (f *chainMILP) forwardMemory(ctx context.Context) {
 		for l := 1; l <= t; l++ {
 			items := f.present(f.found(nil, k+1, 0, l-2), k, l-1)
 			items = f.found(items, k, l, t)
-			items = f.collect(items, f.v.A[l]+f.v.OF[l], runCk, k, l)
+			items = f.collect(items, f.v.A[l]+f.v.OC[l], runCk, k, l)
 			items = f.collect(items, f.v.Abar[l]+f.v.OF[l], runAll, k, l)
 			f.limit(g, items, f.v.Memory-f.v.Delta[t])
 		}

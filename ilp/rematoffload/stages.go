@@ -392,7 +392,7 @@ func (f *rematOffload) memory() {
 			}
 		}
 		if j < f.N {
-			f.cover.Kept(f.Abar[j+1]-f.A[j+1], f.first.At(j))
+			f.cover.Kept(f.Abar[j+1]+f.OF[j+1]-f.A[j+1]-f.OC[j+1], f.first.At(j))
 			all += f.Abar[j+1]
 		}
 		f.cover.AtLeast(g, all-f.Memory, 1)

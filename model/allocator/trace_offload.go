@@ -193,7 +193,7 @@ func (v *offloading) start(k int, now float64) {
 	default:
 		v.use(x, v.input(o.Layer, o.Op == plan.OpFNone))
 		x.out = v.takeTensor(now, v.output(o))
-		x.temp = v.take(now, v.c.Layers[o.Layer-1].ForwardOverhead, overhead, o.Layer)
+		x.temp = v.take(now, v.c.Layers[o.Layer-1].Overhead(o.Op == plan.OpFAll), overhead, o.Layer)
 	}
 }
 

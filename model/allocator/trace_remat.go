@@ -75,7 +75,7 @@ func (b *tracer) remat(c *chain.Chain, p *plan.Plan) {
 				to, bytes, tensor = abar, size.abar(l), plan.TensorAbar
 			}
 			out := b.take(o.Start, bytes, tensor, l)
-			temp := b.take(o.Start, c.Layers[l-1].ForwardOverhead, overhead, l)
+			temp := b.take(o.Start, c.Layers[l-1].Overhead(o.Op == plan.OpFAll), overhead, l)
 			b.give(o.End, &temp)
 			b.give(o.End, &to[l]) // computed again while it was stored
 			to[l] = out

@@ -5,6 +5,7 @@ package chain
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"workbench/model/platform"
 	"workbench/model/strictjson"
@@ -51,15 +52,42 @@ type Input struct {
 
 // Layer is one layer ℓ.
 type Layer struct {
-	Name             string
-	ForwardTime      float64 // uF
-	BackwardTime     float64 // uB
-	Activation       float64 // a: size of the output
-	Saved            float64 // ā ≥ a: everything F_all keeps; default a
-	Gradient         float64 // δ: gradient of the output; default a
-	ForwardOverhead  float64 // oF
-	BackwardOverhead float64 // oB
-	Weight           float64 // W
+	Name            string
+	ForwardTime     float64 // uF
+	BackwardTime    float64 // uB
+	Activation      float64 // a: size of the output
+	Saved           float64 // ā ≥ a: everything F_all keeps; default a
+	Gradient        float64 // δ: gradient of the output; default a
+	ForwardOverhead float64 // oF
+	// CheckpointOverhead is o_F of F_ck and F_none, if it is not that of F_all; 0: it is.
+	// Both let go what F_all keeps in ā: F_all's peak is not below theirs, and what
+	// it needs beside its larger output not above. So oF ≤ it ≤ oF + ā - a.
+	CheckpointOverhead float64
+	BackwardOverhead   float64 // oB
+	Weight             float64 // W
+}
+
+// Overhead returns what F_ℓ needs beside its input, its output and what is stored: of
+// F_all, which keeps ā_ℓ, or of F_ck and F_none, which keep a_ℓ alone.
+func (l *Layer) Overhead(all bool) float64 {
+	if all {
+		return l.ForwardOverhead
+	}
+	return max(l.ForwardOverhead, l.CheckpointOverhead)
+}
+
+// Copy returns a chain with layers of its own. O(N).
+func (c *Chain) Copy() *Chain {
+	d := *c
+	d.Layers = slices.Clone(c.Layers)
+	return &d
+}
+
+// Settle puts CheckpointOverhead between its bounds, when other sizes have been changed.
+func (l *Layer) Settle() {
+	if l.CheckpointOverhead != 0 {
+		l.CheckpointOverhead = min(max(l.CheckpointOverhead, l.ForwardOverhead), l.ForwardOverhead+l.Saved-l.Activation)
+	}
 }
 
 // Len returns the number of layers N, the loss included.
@@ -102,7 +130,7 @@ func (c *Chain) Sizes() iter.Seq2[*float64, func() string] {
 		}
 		for i := range c.Layers {
 			l := &c.Layers[i]
-			for k, x := range [...]*float64{&l.Activation, &l.Saved, &l.Gradient, &l.ForwardOverhead, &l.BackwardOverhead, &l.Weight} {
+			for k, x := range [...]*float64{&l.Activation, &l.Saved, &l.Gradient, &l.ForwardOverhead, &l.CheckpointOverhead, &l.BackwardOverhead, &l.Weight} {
 				if !yield(x, func() string { return fmt.Sprintf("layers[%d].%s", i, sizeFields[k]) }) {
 					return
 				}
@@ -112,4 +140,4 @@ func (c *Chain) Sizes() iter.Seq2[*float64, func() string] {
 }
 
 // sizeFields names the sizes of a layer in the order of Sizes.
-var sizeFields = [...]string{"activation", "saved", "gradient", "forward_overhead", "backward_overhead", "weight"}
+var sizeFields = [...]string{"activation", "saved", "gradient", "forward_overhead", "checkpoint_overhead", "backward_overhead", "weight"}

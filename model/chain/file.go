@@ -25,15 +25,16 @@ type fileInput struct {
 }
 
 type fileLayer struct {
-	Name             string           `json:"name"`
-	ForwardTime      *float64         `json:"forward_time,omitempty"`
-	BackwardTime     *float64         `json:"backward_time,omitempty"`
-	Activation       *strictjson.Size `json:"activation,omitempty"`
-	Saved            *strictjson.Size `json:"saved,omitempty"`
-	Gradient         *strictjson.Size `json:"gradient,omitempty"`
-	ForwardOverhead  strictjson.Size  `json:"forward_overhead"`
-	BackwardOverhead strictjson.Size  `json:"backward_overhead"`
-	Weight           strictjson.Size  `json:"weight"`
+	Name               string           `json:"name"`
+	ForwardTime        *float64         `json:"forward_time,omitempty"`
+	BackwardTime       *float64         `json:"backward_time,omitempty"`
+	Activation         *strictjson.Size `json:"activation,omitempty"`
+	Saved              *strictjson.Size `json:"saved,omitempty"`
+	Gradient           *strictjson.Size `json:"gradient,omitempty"`
+	ForwardOverhead    strictjson.Size  `json:"forward_overhead"`
+	CheckpointOverhead strictjson.Size  `json:"checkpoint_overhead,omitempty"`
+	BackwardOverhead   strictjson.Size  `json:"backward_overhead"`
+	Weight             strictjson.Size  `json:"weight"`
 }
 
 // Read reads a chain/v1 document. Name is for errors, which say the file, the
@@ -73,7 +74,8 @@ func (f *file) chain(extra []strictjson.Extra, unit platform.Unit) (*Chain, erro
 		c.Layers[i] = Layer{
 			Name: l.Name, ForwardTime: *l.ForwardTime, BackwardTime: *l.BackwardTime,
 			Activation: a, Saved: or(l.Saved, a), Gradient: or(l.Gradient, a),
-			ForwardOverhead: units(l.ForwardOverhead), BackwardOverhead: units(l.BackwardOverhead), Weight: units(l.Weight),
+			ForwardOverhead: units(l.ForwardOverhead), CheckpointOverhead: units(l.CheckpointOverhead),
+			BackwardOverhead: units(l.BackwardOverhead), Weight: units(l.Weight),
 		}
 	}
 	return c, c.Validate()
@@ -81,7 +83,8 @@ func (f *file) chain(extra []strictjson.Extra, unit platform.Unit) (*Chain, erro
 
 // Validate checks that every number is finite and not negative, that sizes are
 // whole numbers of units whose sums are exact ([platform.MaxTotal]), that saved
-// includes the activation, and that there is a layer. The error is a
+// includes the activation, that checkpoint_overhead is between its bounds, and that
+// there is a layer. The error is a
 // *strictjson.FieldError. O(N).
 func (c *Chain) Validate() error {
 	switch {
@@ -103,9 +106,16 @@ func (c *Chain) Validate() error {
 		return err
 	}
 	for i := range c.Layers {
-		if l := &c.Layers[i]; l.Saved < l.Activation {
+		l := &c.Layers[i]
+		if l.Saved < l.Activation {
 			saved, activation := c.Unit.Bytes(l.Saved), c.Unit.Bytes(l.Activation)
 			return strictjson.Wrong(fmt.Sprintf("layers[%d].saved", i), "%v is below activation %v: saved includes the activation", saved, activation)
+		}
+		low, high := l.ForwardOverhead, l.ForwardOverhead+l.Saved-l.Activation
+		if x := l.CheckpointOverhead; x != 0 && (x < low || x > high) {
+			return strictjson.Wrong(fmt.Sprintf("layers[%d].checkpoint_overhead", i),
+				"%v is not between forward_overhead %v and forward_overhead + saved - activation %v: a forward that keeps less needs less in all, but not beside what it keeps",
+				c.Unit.Bytes(x), c.Unit.Bytes(low), c.Unit.Bytes(high))
 		}
 	}
 	return nil
@@ -128,7 +138,8 @@ func (c *Chain) canonical() *file {
 		f.Layers[i] = fileLayer{
 			Name: l.Name, ForwardTime: &forward, BackwardTime: &backward,
 			Activation: bytes(l.Activation), Saved: bytes(l.Saved), Gradient: bytes(l.Gradient),
-			ForwardOverhead: *bytes(l.ForwardOverhead), BackwardOverhead: *bytes(l.BackwardOverhead), Weight: *bytes(l.Weight),
+			ForwardOverhead: *bytes(l.ForwardOverhead), CheckpointOverhead: *bytes(l.CheckpointOverhead),
+			BackwardOverhead: *bytes(l.BackwardOverhead), Weight: *bytes(l.Weight),
 		}
 	}
 	return f

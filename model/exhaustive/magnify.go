@@ -24,8 +24,7 @@ func Magnify(r *rand.Rand, c *chain.Chain, memory, bandwidth float64) (large *ch
 		}
 		return x
 	}
-	d := *c
-	d.Layers = slices.Clone(c.Layers)
+	d := c.Copy()
 	d.Input.Activation *= k
 	d.Input.Gradient = near(c.Input.Gradient)
 	for i := range d.Layers {
@@ -33,8 +32,10 @@ func Magnify(r *rand.Rand, c *chain.Chain, memory, bandwidth float64) (large *ch
 		l.Activation *= k
 		l.Saved *= k
 		l.Gradient, l.ForwardOverhead, l.BackwardOverhead = near(l.Gradient), near(l.ForwardOverhead), near(l.BackwardOverhead)
+		l.CheckpointOverhead *= k
+		l.Settle()
 	}
-	return &d, max(0, memory*k+offset(r)), bandwidth * k
+	return d, max(0, memory*k+offset(r)), bandwidth * k
 }
 
 // MagnifySequence is Magnify for swapping, where every size is that of a transfer
@@ -59,13 +60,12 @@ var Paces = [...]float64{1, 1e-3, 1e-6, 1e-9, 1e-12, 3600, 1e6}
 // Pace returns the chain with times multiplied by seconds. A bandwidth that is
 // divided by as much gives the same problem at another pace.
 func Pace(c *chain.Chain, seconds float64) *chain.Chain {
-	d := *c
-	d.Layers = slices.Clone(c.Layers)
+	d := c.Copy()
 	for i := range d.Layers {
 		d.Layers[i].ForwardTime *= seconds
 		d.Layers[i].BackwardTime *= seconds
 	}
-	return &d
+	return d
 }
 
 // PaceSequence is Pace for swapping.
@@ -82,8 +82,7 @@ func PaceSequence(s *functions.Sequence, seconds float64) *functions.Sequence {
 // that need no whole times of transfers, and returns a memory at, or next to,
 // what some operation of activation offloading takes beside some activations.
 func MixSizes(r *rand.Rand, c *chain.Chain) (mixed *chain.Chain, memory float64) {
-	d := *c
-	d.Layers = slices.Clone(c.Layers)
+	d := c.Copy()
 	mix := func(x float64) float64 {
 		if x == 0 {
 			return 0
@@ -93,10 +92,11 @@ func MixSizes(r *rand.Rand, c *chain.Chain) (mixed *chain.Chain, memory float64)
 	d.Input.Activation, d.Input.Gradient = mix(c.Input.Activation), mix(c.Input.Gradient)
 	for i := range d.Layers {
 		l := &d.Layers[i]
-		more := l.Saved - l.Activation
+		more, above := l.Saved-l.Activation, l.Overhead(false)-l.Overhead(true)
 		l.Activation = mix(l.Activation)
 		l.Saved = l.Activation + mix(more)
 		l.Gradient, l.ForwardOverhead, l.BackwardOverhead = mix(l.Gradient), mix(l.ForwardOverhead), mix(l.BackwardOverhead)
+		l.CheckpointOverhead = l.ForwardOverhead + math.Floor((l.Saved-l.Activation)*min(1, above/max(1, more)))
 	}
 	l := 1 + r.IntN(len(d.Layers))
 	at := func(i int) *chain.Layer { return &d.Layers[i-1] }
@@ -118,6 +118,6 @@ func MixSizes(r *rand.Rand, c *chain.Chain) (mixed *chain.Chain, memory float64)
 			memory += kept
 		}
 	}
-	memory = max(memory, OffloadLeastMemory(&d)-1) + offset(r)
-	return &d, math.Max(0, memory)
+	memory = max(memory, OffloadLeastMemory(d)-1) + offset(r)
+	return d, math.Max(0, memory)
 }

@@ -44,6 +44,7 @@ func RandomChain(r *rand.Rand, layers int) *chain.Chain {
 		switch {
 		case overheads == 2 && r.IntN(2) == 0:
 			l.ForwardOverhead, l.BackwardOverhead = number(3), number(3)
+			l.CheckpointOverhead = l.ForwardOverhead + min(l.Saved-l.Activation, l.BackwardOverhead)
 		case overheads == 3 && i > 0 && i < layers-1:
 			l.ForwardOverhead = number(3)
 		}

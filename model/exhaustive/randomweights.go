@@ -59,12 +59,6 @@ func RandomWeights(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) {
 
 // InUnits returns c and p with times in units of so many seconds.
 func InUnits(c *chain.Chain, p platform.Platform, seconds float64) (*chain.Chain, platform.Platform) {
-	d := *c
-	d.Layers = append([]chain.Layer(nil), c.Layers...)
-	for i := range d.Layers {
-		d.Layers[i].ForwardTime *= seconds
-		d.Layers[i].BackwardTime *= seconds
-	}
 	p.Bandwidth /= seconds
-	return &d, p
+	return Pace(c, seconds), p
 }

@@ -54,9 +54,9 @@ func RematLeastMemory(c *chain.Chain, limit int) (float64, error) {
 
 // remat is a chain in slices indexed by layer as in the papers.
 type remat struct {
-	n                      int
-	uF, uB                 []float64
-	a, abar, delta, oF, oB []float64
+	n                          int
+	uF, uB                     []float64
+	a, abar, delta, oF, oC, oB []float64
 }
 
 func newRemat(c *chain.Chain, memory float64) (*remat, error) {
@@ -71,13 +71,13 @@ func newRemat(c *chain.Chain, memory float64) (*remat, error) {
 		return nil, fmt.Errorf("%w: memory is %v bytes, it must not be negative", ErrTooHard, memory)
 	}
 	r := &remat{n: n}
-	for _, x := range []*[]float64{&r.uF, &r.uB, &r.a, &r.abar, &r.delta, &r.oF, &r.oB} {
+	for _, x := range []*[]float64{&r.uF, &r.uB, &r.a, &r.abar, &r.delta, &r.oF, &r.oC, &r.oB} {
 		*x = make([]float64, n+1)
 	}
 	r.a[0], r.abar[0], r.delta[0] = c.Input.Activation, c.Input.Activation, c.Input.Gradient
 	for i := range c.Layers {
 		l := &c.Layers[i]
-		r.uF[i+1], r.uB[i+1], r.oF[i+1], r.oB[i+1] = l.ForwardTime, l.BackwardTime, l.ForwardOverhead, l.BackwardOverhead
+		r.uF[i+1], r.uB[i+1], r.oF[i+1], r.oC[i+1], r.oB[i+1] = l.ForwardTime, l.BackwardTime, l.Overhead(true), l.Overhead(false), l.BackwardOverhead
 		r.a[i+1], r.abar[i+1], r.delta[i+1] = l.Activation, l.Saved, l.Gradient
 	}
 	return r, nil
@@ -143,10 +143,10 @@ func (r *remat) leave(x stored, s *shortest) {
 		if x.a&out == 0 && l < x.next {
 			y := x
 			y.a |= out
-			s.reach(y.key(), stepCk|uint32(l), r.uF[l], size+r.a[l]+r.oF[l])
+			s.reach(y.key(), stepCk|uint32(l), r.uF[l], size+r.a[l]+r.oC[l])
 			if x.a&in != 0 {
 				y.a &^= in
-				s.reach(y.key(), stepNone|uint32(l), r.uF[l], size+r.a[l]+r.oF[l])
+				s.reach(y.key(), stepNone|uint32(l), r.uF[l], size+r.a[l]+r.oC[l])
 			}
 		}
 		if l == x.next && x.abar&out != 0 {
@@ -182,9 +182,9 @@ func (r *remat) plan(c *chain.Chain, memory float64, path []reached) *plan.Plan 
 		case stepAll:
 			o.Op, duration, during = plan.OpFAll, r.uF[l], r.abar[l]+r.oF[l]
 		case stepCk:
-			o.Op, duration, during = plan.OpFCk, r.uF[l], r.a[l]+r.oF[l]
+			o.Op, duration, during = plan.OpFCk, r.uF[l], r.a[l]+r.oC[l]
 		case stepNone:
-			o.Op, duration, during = plan.OpFNone, r.uF[l], r.a[l]+r.oF[l]
+			o.Op, duration, during = plan.OpFNone, r.uF[l], r.a[l]+r.oC[l]
 		case stepB:
 			o.Op, duration, during = plan.OpB, r.uB[l], r.delta[l-1]+r.oB[l]
 		case stepDA:

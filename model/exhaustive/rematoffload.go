@@ -228,7 +228,7 @@ func (s *seconds) needs(x *second) float64 {
 	case stepAll:
 		sum += s.abar[l] + s.oF[l]
 	case stepCk, stepNone:
-		sum += s.a[l] + s.oF[l]
+		sum += s.a[l] + s.oC[l]
 	case stepB:
 		sum += s.delta[l-1] + s.oB[l]
 		if l == s.n {

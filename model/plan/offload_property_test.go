@@ -98,7 +98,7 @@ func (s *simulation) overhead(o plan.Op) float64 {
 	if o.Op == plan.OpB {
 		return s.c.Layers[o.Layer-1].BackwardOverhead
 	}
-	return s.c.Layers[o.Layer-1].ForwardOverhead
+	return s.c.Layers[o.Layer-1].Overhead(o.Op == plan.OpFAll)
 }
 
 // simulateOffload replays p up to a time: a first time to learn who uses what.

@@ -467,7 +467,7 @@ func (v *offloadReplay) startForward(k int) bool {
 	}
 	v.begunF[o.Layer] = true
 	v.input(k, o.Layer, o.Op == OpFNone)
-	v.runs(v.output(o), x.ForwardOverhead, 1)
+	v.runs(v.output(o), x.Overhead(o.Op == OpFAll), 1)
 	v.point(k, false)
 	return true
 }
@@ -490,7 +490,7 @@ func (v *offloadReplay) runs(output int, overhead, sign float64) {
 
 func (v *offloadReplay) endForward(k int) {
 	o := &v.plan.Ops[k]
-	v.runs(v.output(o), v.chain.Layers[o.Layer-1].ForwardOverhead, -1)
+	v.runs(v.output(o), v.chain.Layers[o.Layer-1].Overhead(o.Op == OpFAll), -1)
 	v.ranF[o.Layer] = true
 	v.store(v.output(o))
 	v.release(k)

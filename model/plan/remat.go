@@ -139,11 +139,11 @@ func (v *chainReplay) forward(k, l int) {
 		v.missing(k, v.sizeA(l-1), fmt.Sprintf("a_%d or ā_%d, neither of which is stored", l-1, l-1))
 	}
 	if o.Op == OpFAll {
-		v.during(k, saved, x.Saved, x.ForwardOverhead)
+		v.during(k, saved, x.Saved, x.Overhead(true))
 		v.store(&v.abar[l], saved, x.Saved)
 		return
 	}
-	v.during(k, activations, x.Activation, x.ForwardOverhead)
+	v.during(k, activations, x.Activation, x.Overhead(false))
 	v.store(&v.a[l], activations, x.Activation)
 	if o.Op == OpFNone {
 		v.free(&v.a[l-1], activations, v.sizeA(l-1))

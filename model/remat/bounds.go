@@ -106,7 +106,7 @@ type knapsack struct {
 
 // knapsack is empty; its room is what F_k or B_k leave of the memory.
 func (v *View) knapsack(k int) *knapsack {
-	return &knapsack{room: max(0, v.Memory-max(v.ForwardNeed(k, v.N, v.A[k]), v.BackwardNeed(k)))}
+	return &knapsack{room: max(0, v.Memory-max(v.ForwardNeed(k, v.N), v.BackwardNeed(k)))}
 }
 
 func (s *knapsack) insert(x Stored) {

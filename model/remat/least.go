@@ -32,7 +32,7 @@ func (v *View) LeastBound() (memory float64, why string) {
 	}
 	for l := 1; l <= v.N; l++ {
 		need(v.BackwardNeed(l), "B", l, "needs its input, what F_all saves and two gradients")
-		need(v.ForwardNeed(l, v.N, v.A[l]), "F", l, "needs its input and its output before the first backward")
+		need(v.ForwardNeed(l, v.N), "F", l, "needs its input and its output before the first backward")
 		need(v.saved(l), "F_all", l, "has to save what the backward needs, then or before other backwards")
 		if l < v.N {
 			need(v.inputAgain(l), "B", l, "needs its input, kept during the backward before or computed again")
@@ -55,7 +55,7 @@ func (v *View) saved(l int) float64 {
 		if kept >= best {
 			return best
 		}
-		best = min(best, max(kept, v.ForwardNeed(l, h, v.Abar[l])))
+		best = min(best, max(kept, v.AllNeed(l, h)))
 	}
 	if v.N-l > near {
 		return min(best, kept)
@@ -68,7 +68,7 @@ func (v *View) inputAgain(l int) float64 {
 	best, run := math.Inf(1), 0.0
 	for k := l - 1; k >= 0 && l-k <= near; k-- {
 		if k < l-1 {
-			run = max(run, v.ForwardNeed(k+1, l, v.A[k+1]))
+			run = max(run, v.ForwardNeed(k+1, l))
 		}
 		if run >= best {
 			return best

@@ -66,7 +66,7 @@ func (s *Sequence) All(l int) {
 
 // Checkpoint is F_ck ℓ.
 func (s *Sequence) Checkpoint(l int) {
-	s.run(plan.OpFCk, l, s.v.UF[l], s.v.A[l]+s.v.OF[l])
+	s.run(plan.OpFCk, l, s.v.UF[l], s.v.A[l]+s.v.OC[l])
 	s.store(&s.a[l], s.v.A[l])
 }
 
@@ -75,7 +75,7 @@ func (s *Sequence) None(l int) {
 	if !s.a[l-1] && s.Err == nil {
 		s.Err = fmt.Errorf("there is no a_%d for F_none %d", l-1, l)
 	}
-	s.run(plan.OpFNone, l, s.v.UF[l], s.v.A[l]+s.v.OF[l])
+	s.run(plan.OpFNone, l, s.v.UF[l], s.v.A[l]+s.v.OC[l])
 	s.store(&s.a[l], s.v.A[l])
 	s.free(&s.a[l-1], s.v.A[l-1])
 }

@@ -34,7 +34,8 @@ var (
 type View struct {
 	N                      int
 	UF, UB                 []float64 // seconds; index 0 unused
-	A, Abar, Delta, OF, OB []float64 // sizes
+	A, Abar, Delta, OF, OB []float64 // sizes; OF is F_all's
+	OC                     []float64 // o_F of F_ck and F_none
 	Memory                 float64   // a whole number, too
 	Unit                   platform.Unit
 }
@@ -42,10 +43,10 @@ type View struct {
 // Of copies a valid chain, without a limit on memory. O(N).
 func Of(c *chain.Chain) *View {
 	n := c.Len()
-	flat := make([]float64, 7*(n+1))
+	flat := make([]float64, 8*(n+1))
 	part := func(k int) []float64 { return flat[k*(n+1) : (k+1)*(n+1) : (k+1)*(n+1)] }
 	v := &View{
-		N: n, UF: part(0), UB: part(1), A: part(2), Abar: part(3), Delta: part(4), OF: part(5), OB: part(6),
+		N: n, UF: part(0), UB: part(1), A: part(2), Abar: part(3), Delta: part(4), OF: part(5), OB: part(6), OC: part(7),
 		Memory: math.Inf(1), Unit: c.Unit,
 	}
 	v.A[0], v.Abar[0], v.Delta[0] = c.Input.Activation, c.Input.Activation, c.Input.Gradient
@@ -53,7 +54,7 @@ func Of(c *chain.Chain) *View {
 		l := &c.Layers[i]
 		v.UF[i+1], v.UB[i+1] = l.ForwardTime, l.BackwardTime
 		v.A[i+1], v.Abar[i+1], v.Delta[i+1] = l.Activation, l.Saved, l.Gradient
-		v.OF[i+1], v.OB[i+1] = l.ForwardOverhead, l.BackwardOverhead
+		v.OF[i+1], v.OC[i+1], v.OB[i+1] = l.Overhead(true), l.Overhead(false), l.BackwardOverhead
 	}
 	return v
 }
@@ -146,11 +147,12 @@ func (v *View) Input(l int) float64 {
 	return v.A[0] + v.A[l-1]
 }
 
-// ForwardNeed is what F_ℓ needs at least when it writes so much and δ_h is the
-// gradient in memory.
-func (v *View) ForwardNeed(l, h int, output float64) float64 {
-	return v.Input(l) + output + v.OF[l] + v.Delta[h]
-}
+// AllNeed is what F_all ℓ needs at least when δ_h is the gradient in memory.
+func (v *View) AllNeed(l, h int) float64 { return v.Input(l) + v.Abar[l] + v.OF[l] + v.Delta[h] }
+
+// ForwardNeed is what F_ck ℓ needs at least when δ_h is the gradient in memory, and so
+// any forward of ℓ.
+func (v *View) ForwardNeed(l, h int) float64 { return v.Input(l) + v.A[l] + v.OC[l] + v.Delta[h] }
 
 // BackwardNeed is what B_ℓ needs at least.
 func (v *View) BackwardNeed(l int) float64 {

@@ -78,6 +78,8 @@ func scale(r *rand.Rand, c *chain.Chain) {
 		l.Activation, l.Gradient = size(l.Activation), size(l.Gradient)
 		l.Saved = l.Activation + size(more)
 		l.ForwardOverhead, l.BackwardOverhead = size(l.ForwardOverhead), size(l.BackwardOverhead)
+		l.CheckpointOverhead = size(l.CheckpointOverhead)
+		l.Settle()
 		l.ForwardTime, l.BackwardTime = l.ForwardTime*time, l.BackwardTime*time
 	}
 }

@@ -87,7 +87,7 @@ func (in *Instance) movedOrAgain() float64 {
 			}
 		}
 		slices.SortFunc(items, func(x, y Item) int { return cmp.Compare(y.Time*x.Size, x.Time*y.Size) })
-		roomF := in.Memory - (in.A[k-1] + in.A[k] + in.OF[k])
+		roomF := in.Memory - (in.A[k-1] + in.A[k] + in.OC[k])
 		roomB := in.Memory - (in.A[k-1] + in.NeedBackward(k))
 		best = max(best,
 			in.leastSplit(items, roomF-in.A[0], in.Until[k-1], total-in.Until[k-1]),

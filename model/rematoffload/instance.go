@@ -41,7 +41,8 @@ type Instance struct {
 	Bandwidth              float64   // bytes per second
 	Memory                 float64   // M, bytes
 	UF, UB                 []float64 // seconds; index 0 unused
-	A, Abar, Delta, OF, OB []float64 // bytes
+	A, Abar, Delta, OF, OB []float64 // bytes; OF is F_all's
+	OC                     []float64 // o_F of F_ck and F_none
 	Until                  []float64 // until[ℓ] = Σ uF_1..ℓ
 }
 
@@ -61,7 +62,7 @@ func New(c *chain.Chain, p platform.Platform) (*Instance, error) {
 	in.Platform, in.Bandwidth, in.Memory = p, p.Bandwidth, p.Memory
 	total, longest := 0.0, float64(in.N)*c.TotalTime()
 	for l := range in.A {
-		total += in.A[l] + in.Abar[l] + in.Delta[l] + in.OF[l] + in.OB[l]
+		total += in.A[l] + in.Abar[l] + in.Delta[l] + in.OC[l] + in.OB[l]
 	}
 	if in.Bandwidth > 0 {
 		longest += 4 * total / in.Bandwidth
@@ -78,15 +79,15 @@ func New(c *chain.Chain, p platform.Platform) (*Instance, error) {
 // NewView copies c. O(N).
 func NewView(c *chain.Chain) *Instance {
 	n := c.Len()
-	flat := make([]float64, 8*(n+1))
+	flat := make([]float64, 9*(n+1))
 	part := func(k int) []float64 { return flat[k*(n+1) : (k+1)*(n+1) : (k+1)*(n+1)] }
-	v := &Instance{Chain: c, N: n, UF: part(0), UB: part(1), A: part(2), Abar: part(3), Delta: part(4), OF: part(5), OB: part(6), Until: part(7)}
+	v := &Instance{Chain: c, N: n, UF: part(0), UB: part(1), A: part(2), Abar: part(3), Delta: part(4), OF: part(5), OB: part(6), Until: part(7), OC: part(8)}
 	v.A[0], v.Abar[0], v.Delta[0] = c.Input.Activation, c.Input.Activation, c.Input.Gradient
 	for i := range c.Layers {
 		l := &c.Layers[i]
 		v.UF[i+1], v.UB[i+1] = l.ForwardTime, l.BackwardTime
 		v.A[i+1], v.Abar[i+1], v.Delta[i+1] = l.Activation, l.Saved, l.Gradient
-		v.OF[i+1], v.OB[i+1] = l.ForwardOverhead, l.BackwardOverhead
+		v.OF[i+1], v.OC[i+1], v.OB[i+1] = l.Overhead(true), l.Overhead(false), l.BackwardOverhead
 		v.Until[i+1] = v.Until[i] + l.ForwardTime
 	}
 	return v

@@ -51,7 +51,7 @@ func (v *Instance) low() (low float64, why string) {
 		takes(forward+gradient, "F_%d needs its input and its output beside a_0 and a gradient", first)
 		takes(beside+v.NeedAll(l)+gradient, "F_all_%d needs its input and what its backward needs beside a_0 and a gradient", l)
 		takes(beside+v.NeedBackward(l), "B_%d needs its input, what F_all saves and two gradients beside a_0", l)
-		if x := beside + v.A[l] + v.OF[l]; x > forward || l == 1 {
+		if x := beside + v.A[l] + v.OC[l]; x > forward || l == 1 {
 			forward, first = x, l
 		}
 	}

@@ -148,7 +148,7 @@ func (p *replay) compute(i int, s Step) bool {
 		p.keep(i, TensorOf(l, true))
 	case FCk, FNone:
 		p.use(i, reads)
-		p.Took[i], p.During[i] = in.UF[l], p.now+in.A[l]+in.OF[l]
+		p.Took[i], p.During[i] = in.UF[l], p.now+in.A[l]+in.OC[l]
 		p.keep(i, TensorOf(l, false))
 		if s.Kind == FNone {
 			p.drop(reads)

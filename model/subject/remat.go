@@ -82,6 +82,7 @@ func smallerRemat(x *Trial) []*Trial {
 			y.Platform.Memory -= y.Chain().Layers[i].Saved
 			y.Chain().Layers = slices.Delete(y.Chain().Layers, i, i+1)
 		})
+		s.size(func(y *Trial) *float64 { return &y.Chain().Layers[i].CheckpointOverhead })
 		s.size(func(y *Trial) *float64 { return &y.Chain().Layers[i].ForwardOverhead })
 		s.size(func(y *Trial) *float64 { return &y.Chain().Layers[i].BackwardOverhead })
 		s.size(func(y *Trial) *float64 { return &y.Chain().Layers[i].Saved })
@@ -178,8 +179,8 @@ func rematText(x *Trial) string {
 	fmt.Fprintf(&b, "memory %g, |a_0| = %g, |δ_0| = %g\n", x.Platform.Memory, x.Chain().Input.Activation, x.Chain().Input.Gradient)
 	for i := range x.Chain().Layers {
 		l := &x.Chain().Layers[i]
-		fmt.Fprintf(&b, "layer %d: u_F = %g, u_B = %g, |a| = %g, |ā| = %g, |δ| = %g, o_F = %g, o_B = %g\n",
-			i+1, l.ForwardTime, l.BackwardTime, l.Activation, l.Saved, l.Gradient, l.ForwardOverhead, l.BackwardOverhead)
+		fmt.Fprintf(&b, "layer %d: u_F = %g, u_B = %g, |a| = %g, |ā| = %g, |δ| = %g, o_F = %g and %g, o_B = %g\n",
+			i+1, l.ForwardTime, l.BackwardTime, l.Activation, l.Saved, l.Gradient, l.Overhead(true), l.Overhead(false), l.BackwardOverhead)
 	}
 	return b.String()
 }

@@ -2,8 +2,9 @@
 
     make torch-tables TABLES="graphs vit gpt"
 
-The first word says which table: graphs, chains, partitions (min-cut against ours) or times
-(checkpoint_sequential against ours). The others are networks; without them, all. Rows are Markdown. Sizes are MiB.
+The first word says which table: graphs, chains, partitions (min-cut against ours), times
+(checkpoint_sequential against ours) or torchvision (all its classifiers, at half of the memory). The others are
+networks; without them, all. Rows are Markdown. Sizes are MiB.
 """
 
 from __future__ import annotations
@@ -215,11 +216,57 @@ def times(names: List[str], folder: Path) -> None:
             row(title, plan_name, peak_of(model, run) / MIB, expected, 1e3 * statistics.median(of))
 
 
+# What takes no images of 64×64, and what it takes: arguments of the network, batch and side.
+SIDES: Dict[str, Tuple[Dict[str, Any], int, int]] = {
+    "inception_v3": ({"init_weights": False}, 2, 299),
+    "googlenet": ({"init_weights": False}, 4, 64),
+    "maxvit_t": ({"input_size": (224, 224)}, 1, 224),
+    **{name: ({"image_size": 64}, 4, 64) for name in ("vit_b_16", "vit_b_32", "vit_l_16", "vit_l_32")},
+    "vit_h_14": ({"image_size": 56}, 4, 56),
+}
+
+
+def of_all_heads(output: Any, target: torch.Tensor) -> torch.Tensor:
+    """Cross entropy, with that of auxiliary classifiers where the network has some."""
+    heads = output if isinstance(output, tuple) else (output,)
+    return sum((F.cross_entropy(h, target) for h in heads[1:]), F.cross_entropy(heads[0], target))
+
+
+def classifiers(names: List[str], folder: Path) -> None:
+    """Classifiers of torchvision, as chains and as graphs, at half of their range of memory."""
+    row("network", "as", "parts", "plain", "planned", "measured", "apart", "longer", "equal")
+    for name in names or torchvision.models.list_models(module=torchvision.models):
+        options, batch, side = SIDES.get(name, ({}, 4, 64))
+        torch.manual_seed(0)
+        model = torchvision.models.get_model(name, weights=None, num_classes=100, **options).train()
+        inputs, targets = torch.randn(batch, 3, side, side), [torch.randint(100, (batch,))]
+        for kind, method in (("chain", "optimum"), ("graph", "search")):
+            try:
+                if kind == "chain":
+                    file, chain = profile(model, inputs, of_all_heads, targets, name=name, repeats=1)
+                else:
+                    graph = trace(model, inputs, of_all_heads, targets)
+                    measure(graph, repeats=1, budget=0.1)
+                    file = document(graph, {})
+                plan, said = solved(folder, file, "--memory", "50%", "--method", method, "--time-limit", "5s")
+                if kind == "chain":
+                    result = check(chain, inputs, of_all_heads, targets, file, str(plan), steps=0)
+                else:
+                    result = check_graph(model, inputs, of_all_heads, targets, graph, str(plan), steps=0)
+            except Refused as e:
+                row(name, kind, "refused", str(e))
+                continue
+            _, measured, _, equal = ran(result)
+            planned, parts = said["peak_memory"] / MIB, len(file["nodes" if kind == "graph" else "layers"])
+            apart = f"{100 * (planned / measured - 1):+.3f} %"
+            row(name, kind, parts, result["plain_peak"] / MIB, planned, measured, apart, again(said, file), equal)
+
+
 def main(table: str, *names: str) -> None:
     torch.set_num_threads(1)
-    make = {"graphs": graphs, "chains": chains, "partitions": partitions, "times": times}[table]
+    make = {"graphs": graphs, "chains": chains, "partitions": partitions, "times": times, "torchvision": classifiers}[table]
     with tempfile.TemporaryDirectory() as folder:
-        make(list(names) or ([] if table == "times" else list(NETWORKS)), Path(folder))
+        make(list(names) or ([] if table in ("times", "torchvision") else list(NETWORKS)), Path(folder))
 
 
 if __name__ == "__main__":

@@ -35,6 +35,8 @@ def run(name: str, folder: Path, *flags: str) -> Dict[str, Any]:
     assert result["measured_peak"] <= result["limit"], result
     assert abs(result["predicted_peak"] / result["measured_peak"] - 1) <= 0.01, result
     assert result["measured_peak"] <= result["claimed_peak"], result
+    # Where a backward of large tensors frees what it has used before it makes its last, a plan cannot know.
+    assert name == "convolutions" or result["claimed_peak"] <= 1.01 * result["measured_peak"], result
     return result
 
 

@@ -233,14 +233,19 @@ def _layer_entry(m: Dict[str, Any], counted: bool, scalars: int) -> Dict[str, An
     layer: Layer = m["layer"]
     # What the problem's model counts at B beside a_{ℓ-1}, ā_ℓ and δ_ℓ, which were there before: δ_{ℓ-1}.
     above = m["backward_above"] - m["made"] + scalars
+    saved = max(m["saved"], m["activation"])
+    forward = max(0, m["overhead"] + scalars) if counted else 0
+    # A forward without gradients never needs less beside the little that it keeps, nor more in all.
+    light = min(max(forward, m["light_overhead"] + scalars), forward + saved - m["activation"]) if counted else 0
     return {
         "name": layer.name,
         "forward_time": m["forward"].median,
         "backward_time": m["backward"].median,
         "activation": m["activation"],
-        "saved": max(m["saved"], m["activation"]),
+        "saved": saved,
         "gradient": m["gradient"],
-        "forward_overhead": max(0, m["overhead"] + scalars, m["light_overhead"] + scalars) if counted else 0,
+        "forward_overhead": forward,
+        "checkpoint_overhead": light,
         "backward_overhead": max(0, above) if counted else 0,
         "weight": memory.sizes(layer.parameters()),
         "x-forward-time-without-gradients": m["light"].median,
