@@ -172,7 +172,7 @@ func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, e
 	if set.Time, err = platform.ParseTimeLimit(o.timeLimit); err != nil {
 		return nil, usagef("--time-limit: %v", err)
 	}
-	if set.Gap, err = parseGap(cmp.Or(o.gap, "0")); err != nil {
+	if set.Gap, err = parsePart("--gap", cmp.Or(o.gap, "0")); err != nil {
 		return nil, err
 	}
 	switch {
@@ -205,17 +205,17 @@ func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, e
 	return j, nil
 }
 
-// parseGap reads a relative gap: a fraction, or a percentage.
-func parseGap(s string) (float64, error) {
-	number, percent := strings.CutSuffix(s, "%")
-	gap, err := strconv.ParseFloat(number, 64)
+// parsePart reads the part of a flag: a fraction, or a percentage.
+func parsePart(flag, text string) (float64, error) {
+	number, percent := strings.CutSuffix(text, "%")
+	part, err := strconv.ParseFloat(number, 64)
 	if percent {
-		gap /= 100
+		part /= 100
 	}
-	if err != nil || !(gap >= 0 && gap < 1) {
-		return 0, usagef("--gap %s: a fraction from 0 to below 1 or a percentage is needed, as 0.01 or 1%%", s)
+	if err != nil || !(part >= 0 && part < 1) {
+		return 0, usagef("%s %s: a fraction from 0 to below 1 or a percentage is needed, as 0.01 or 1%%", flag, text)
 	}
-	return gap, nil
+	return part, nil
 }
 
 // link sets the bandwidth of problems that have one, and refuses it of others.

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/urfave/cli/v2"
 
@@ -84,23 +85,13 @@ func (o *stagesOptions) cut(ctx context.Context, s streams, spec string) error {
 	}
 	cut.Bandwidth = c.Unit.Rate(rate)
 	at := platform.Platform{Processors: o.processors, MicroBatches: o.microBatches, Placement: o.placement, Objective: o.objective}
-	p, err := method.Stages(ctx, c, cut, o.recompute, o.memory, at)
+	p, said, err := method.Stages(ctx, c, cut, o.recompute, o.memory, at)
 	if err != nil {
 		return err
 	}
+	if said != "" {
+		fmt.Fprintf(s.err, "workbench: %s\n", said)
+	}
 	p.Name = cmp.Or(o.name, p.Name)
 	return emit(s, o.out, p.Write)
-}
-
-// parsePart reads a part below 1: a fraction or a percentage.
-func parsePart(flag, text string) (float64, error) {
-	m, err := platform.ParseMemory(text)
-	part := m.Value
-	if m.Percent {
-		part /= 100
-	}
-	if err != nil || !(part < 1) {
-		return 0, usagef("%s %s: a part from 0 to below 1 is needed, as 0.5 or 50%%", flag, text)
-	}
-	return part, nil
 }
