@@ -56,7 +56,7 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
         (["profile", "torch:device", "--args", '["cpu"]', "--input", "2x2", "--loss", "sum", "-o", "x.json"], "nn.Module"),
         (["profile", *NETWORK, "--loss", "sum", "-o", "x.json", "--repeats", "0"], "positive"),
         (["profile", *NETWORK, "--loss", "sum", "-o", "x.json", "--device", "cuda:77"], "cannot be read"),
-        (["profile", *NETWORK, "--loss", "sum", "--graph", "--optimizer", "adam", "-o", "x.json"], "only the step of sgd"),
+        (["profile", *NETWORK, "--loss", "sum", "--graph", "--optimizer", "rmsprop", "-o", "x.json"], "only the steps of sgd"),
         (["check", *NETWORK, *check], "is no JSON"),
         (["check", *NETWORK, *check[:3], "none.json", *check[4:]], "none.json"),
     ):

@@ -78,7 +78,7 @@ def _network(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--loss", choices=["cross_entropy", "sum"], required=True, help="the last layer")
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 … (default: cpu)")
     parser.add_argument("--trace", choices=["fake", "real"], default="fake", help="graphs: on tensors without memory, or real ones")
-    parser.add_argument("--optimizer", default="", metavar="sgd:lr=0.1,momentum=0.9", help="graphs: its step belongs to the training step")
+    parser.add_argument("--optimizer", default="", metavar="adam:lr=0.001", help="graphs: the step of sgd, adam or adamw belongs to the training step")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of weights, inputs and targets (default: 0)")
 
 
@@ -205,21 +205,25 @@ def _load(options: argparse.Namespace) -> Tuple[Any, Any, Callable[..., Any], Li
 
 def _optimizer(options: argparse.Namespace, model: Any) -> Any:
     """The optimizer that --optimizer names, as sgd:lr=0.1,momentum=0.9; None where there is none."""
-    import torch
-
     from .errors import Refused
+    from .optimizer import OPTIMIZERS
 
     if not options.optimizer:
         return None
     name, _, rest = options.optimizer.partition(":")
-    if name != "sgd":
-        raise Refused(f"--optimizer {options.optimizer}: only the step of sgd can be part of a graph, as sgd:lr=0.1,momentum=0.9")
+    makers = {o.__name__.lower(): o for o in OPTIMIZERS}
+    if name not in makers:
+        raise Refused(f"--optimizer {options.optimizer}: only the steps of {', '.join(makers)} can be part of a graph, as adam:lr=0.001")
     try:
-        given = {k: float(v) for k, _, v in (entry.partition("=") for entry in rest.split(",") if entry)}
-        values: Dict[str, Any] = {"lr": 0.1, **given, "nesterov": bool(given.get("nesterov"))}
-        return torch.optim.SGD(model.parameters(), **values)
+        values: Dict[str, Any] = {k: float(v) for k, _, v in (entry.partition("=") for entry in rest.split(",") if entry)}
+        values.setdefault("lr", 0.1 if name == "sgd" else 0.001)
+        values.update({k: bool(values[k]) for k in ("nesterov", "amsgrad", "maximize") if k in values})
+        if "beta1" in values or "beta2" in values:
+            values["betas"] = (values.pop("beta1", 0.9), values.pop("beta2", 0.999))
+        return makers[name](model.parameters(), **values)
     except (ValueError, TypeError) as e:
-        raise Refused(f"--optimizer {options.optimizer}: {e}; it must be as sgd:lr=0.1,momentum=0.9,weight_decay=1e-4") from e
+        example = "sgd:lr=0.1,momentum=0.9,weight_decay=1e-4 or adam:lr=0.001,beta1=0.9,beta2=0.999"
+        raise Refused(f"--optimizer {options.optimizer}: {e}; it must be as {example}") from e
 
 
 def _find(name: str) -> Callable[..., Any]:

@@ -119,9 +119,14 @@ class Graph:
     name: str = ""
 
 
+def schema_name(function: Any) -> str:
+    """The name of an operation of torch, as aten::mm; of ours nothing."""
+    return function._schema.name if hasattr(function, "_schema") else ""
+
+
 def statistics(call: Call) -> List[int]:
     """The running statistics that a call updates beside its results."""
-    training = None if call.function is copy_storage else NORMALIZATIONS.get(call.function._schema.name)
+    training = NORMALIZATIONS.get(schema_name(call.function))
     if training is None or not call.args[training]:
         return []
     return [call.args[k].storage for k in RUNNING if isinstance(call.args[k], Ref)]
@@ -163,6 +168,10 @@ class _Recorder(TorchDispatchMode):
         outputs = [t if isinstance(t, torch.Tensor) else None for t in pytree.tree_flatten(made)[0]]
         self.events.append(_Event(func, args, kwargs, outputs, written, self.phase, self.layers[-1]))
         return made
+
+    def note(self, function: Any, args: List[torch.Tensor], written: List[torch.Tensor]) -> None:
+        """Notes an operation that is none of ATen, and makes nothing."""
+        self.events.append(_Event(function, tuple(args), {}, [], written, self.phase, self.layers[-1]))
 
 
 @contextmanager
@@ -240,7 +249,8 @@ def trace(
                 gradients = torch.autograd.grad(value, list(learned.values()), allow_unused=True)
                 if update is not None:
                     recorder.phase = "optimizer"
-                    kept = update.run({name: others[id(p)] for name, p in parameters}, dict(zip(learned, gradients)), put)
+                    stand_ins = {name: others[id(p)] for name, p in parameters}
+                    kept = update.run(stand_ins, dict(zip(learned, gradients)), put, recorder.note)
     except Refused:
         raise
     except Exception as error:  # fake tensors refuse what they do not know, and the user's code may raise anything
@@ -336,7 +346,7 @@ class _Builder:
                 self._new(t)
             results.append(self.ref(t) if new and t is not None else None)
         call = Call(e.function, args, kwargs, results)
-        node = Node([call], e.phase, e.layer, random=e.function._schema.name.split("::")[1] in RANDOM)
+        node = Node([call], e.phase, e.layer, random=schema_name(e.function).rpartition("::")[2] in RANDOM)
         node.mutates = statistics(call)
         for s in dict.fromkeys(written):
             if s in node.mutates:

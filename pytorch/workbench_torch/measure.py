@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 
 from . import memory
 from .errors import Refused
-from .graph import Call, Graph, Node, Ref, copy_storage
+from .graph import Call, Graph, Node, Ref, schema_name
 from .profiler import clock
 from .state import Generators
 
@@ -124,7 +124,7 @@ def roofline(graph: Graph, device: str) -> None:
 
 def operations(call: Call) -> float:
     """Floating-point operations of products of matrices and convolutions; of everything else 0: its memory takes longer."""
-    name = "" if call.function is copy_storage else call.function._schema.name.split("::")[1]
+    name = schema_name(call.function).rpartition("::")[2]
     refs = call.refs()
     if name in ("mm", "addmm", "bmm", "baddbmm"):
         a, b = refs[-2], refs[-1]
