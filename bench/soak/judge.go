@@ -185,7 +185,7 @@ func (v *verdict) again(p *plan.Plan, objective float64) (says string) {
 func (v *verdict) judgeTogether() {
 	var best *named
 	for i := range v.results {
-		if r := &v.results[i]; r.Plan != nil && r.Report.Valid() && (best == nil || *r.Objective < *best.Objective) {
+		if r := &v.results[i]; r.Objective != nil && r.Report.Valid() && (best == nil || *r.Objective < *best.Objective) {
 			best = r
 		}
 	}

@@ -51,13 +51,15 @@ type strong struct {
 	*instance
 	o     Options
 	first int // first stage of the model
-	m     *milp.Model
-	e     milp.Expr
-	R, S  []milp.Var // by stage·n + node, stage·M + value; zero: not there, so 0
-	hasR  []bool     // which of R and S are there
-	hasS  []bool
-	need  []bool              // by stage·M + value: stage t or a later one may read it
-	lives map[[3]int]milp.Var // L by stage, value and next reader
+	// staged says that the model is about schedules of stages alone: see program.
+	staged bool
+	m      *milp.Model
+	e      milp.Expr
+	R, S   []milp.Var // by stage·n + node, stage·M + value; zero: not there, so 0
+	hasR   []bool     // which of R and S are there
+	hasS   []bool
+	need   []bool              // by stage·M + value: stage t or a later one may read it
+	lives  map[[3]int]milp.Var // L by stage, value and next reader
 
 	larger  []larger // what every L is the largest of
 	carries []carry  // of memory rows
@@ -107,8 +109,7 @@ func (f *strong) program() *formulation.Program {
 	if !f.ordered(!f.o.Backward) {
 		p.Assumptions = append(p.Assumptions, stages.InGraphOrder)
 	}
-	inner := func(x [2]int) bool { return x[1] < x[0] }
-	if !f.o.Ends || slices.ContainsFunc(f.o.Rows, inner) {
+	if f.staged {
 		p.Assumptions = append(p.Assumptions, stages.InStages)
 	}
 	return p
@@ -193,6 +194,8 @@ func buildStrong(in *instance, o Options) *strong {
 	if o.Backward {
 		f.first = in.behind
 	}
+	inner := func(x [2]int) bool { return x[1] < x[0] || x[0] == f.n-1 && slices.ContainsFunc(f.results(), f.late) }
+	f.staged = !o.Ends || slices.ContainsFunc(o.Rows, inner)
 	f.needs()
 	f.contract()
 	f.columns()
@@ -384,10 +387,24 @@ func (f *strong) retained() {
 }
 
 // reads reports whether value i is there when stage t ends, in any schedule: node t
-// reads it, or it is a result and the stage the last one.
+// reads it, or it is a result and the stage the last one. In a plan that is no schedule of
+// stages it may be made again after that.
 func (f *strong) reads(t, i int) bool {
 	_, ok := slices.BinarySearch(f.Pred[t], i)
-	return ok || t == f.n-1 && f.Result[i]
+	return ok || t == f.n-1 && f.Result[i] && (f.staged || !f.late(i))
+}
+
+// late reports whether a plan may make value i again after all nodes have been computed.
+func (f *strong) late(i int) bool { return f.Until[f.Writer[i]] == f.n }
+
+// results are the values that are there at the end.
+func (f *strong) results() (list []int) {
+	for i, is := range f.Result {
+		if is {
+			list = append(list, i)
+		}
+	}
+	return list
 }
 
 // memoryAt bounds the memory while stage t computes node k,

@@ -8,6 +8,7 @@ import (
 
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 )
 
 // LinkedFits is [View.Fits] beside a link to a host, over which all but pinned values can
@@ -88,7 +89,7 @@ func (v *View) LinkedBound(memory, bandwidth float64) TimeBound {
 		}
 	}
 	slices.SortStableFunc(all, func(p, q at) int { return cmp.Compare(q.time, p.time) })
-	out := TimeBound{Node: -1, Why: "the sum of the computations", Seconds: b.seconds(l.total)}
+	out := TimeBound{Node: -1, Why: proof.SumOfComputations, Seconds: b.seconds(l.total)}
 	for _, p := range all[:min(len(all), linkedMost)] {
 		if bound := plan.Below(l.at(p.node, memory), linkedRoundings); bound > out.Seconds {
 			out.Seconds, out.Node = bound, p.node

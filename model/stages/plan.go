@@ -2,6 +2,7 @@ package stages
 
 import (
 	"fmt"
+	"slices"
 
 	"workbench/model/graph"
 	"workbench/model/plan"
@@ -120,13 +121,13 @@ func (v *View) FromPlan(p *plan.Plan) (*Schedule, error) {
 // Assumptions of bounds on graphs: which plans they bind.
 const (
 	InGraphOrder = "nodes are computed for the first time in the order of the graph"
-	InStages     = "between two first computations a node is computed at most once, in the order of the graph"
+	InStages     = "between two first computations a node is computed at most once, in the order of the graph, and after the last none"
 )
 
 // Meets reports whether p, a plan of the graph, is one of the plans that a bound
 // under an assumption binds. Of an assumption that is not one of the above,
-// known is false. What follows the last first computation serves nothing and
-// does not matter. O(operations).
+// known is false. What follows the last first computation makes a result again, which no
+// stage does, or serves nothing and does not matter. O(operations).
 func (v *View) Meets(p *plan.Plan, assumption string) (meets, known bool) {
 	if assumption != InGraphOrder && assumption != InStages {
 		return false, false
@@ -137,7 +138,13 @@ func (v *View) Meets(p *plan.Plan, assumption string) (meets, known bool) {
 	left := v.N
 	for k := range p.Ops {
 		i, ok := index[p.Ops[k].Node]
-		if left == 0 || p.Ops[k].Op != plan.OpC || !ok {
+		if p.Ops[k].Op != plan.OpC || !ok {
+			continue
+		}
+		if left == 0 {
+			if assumption == InStages && slices.Contains(v.Result, true) {
+				return false, true
+			}
 			continue
 		}
 		if assumption == InStages && i <= last {

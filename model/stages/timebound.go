@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"workbench/model/proof"
 )
 
 // TimeBound is a lower bound on the makespan of plans, and what it comes from.
@@ -89,7 +91,7 @@ func (b *bounds) hardest(memory float64) (TimeBound, int64) {
 		}
 	}
 	if len(all) == 0 {
-		return TimeBound{Node: -1, Why: "the sum of the computations"}, 0
+		return TimeBound{Node: -1, Why: proof.SumOfComputations}, 0
 	}
 	slices.SortStableFunc(all, func(p, q at) int { return cmp.Compare(q.time, p.time) })
 	worst := all[0]
