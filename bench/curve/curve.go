@@ -352,7 +352,7 @@ func (c *Curve) whole(ctx context.Context, m *run.Method, in *run.Instance, s ru
 		return fail(fmt.Errorf("%s: %w up to %.0f", m.Name, plan.ErrNoPlan, most))
 	}
 	for k := range c.Bounds {
-		if best := series.Makespan(c.Bounds[k].At); t.By != "" {
+		if best := t.Least(c.Bounds[k].At); t.By != "" { // of all breakpoints: between those kept it is lower
 			c.Bounds[k].improve(run.Bound{Value: best, By: t.By, Proof: proof.Search, Assumptions: []string{}})
 		}
 	}

@@ -244,12 +244,39 @@ func TestCurveOfTheOptimum(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, b := range c.Bounds {
-		if best := c.Series[0].Makespan(b.Memory); b.Value != best || best < c.Compute {
+		if best := c.Series[0].Makespan(b.Memory); !same(b.Value, best) || b.Value > best || best < c.Compute {
 			t.Errorf("%g slots: makespan %g, bound %g", b.Memory, best, b.Value)
 		}
 	}
-	if first, last := c.Bounds[0].Value, c.Bounds[len(c.Bounds)-1].Value; first <= last || last != c.Compute {
+	if first, last := c.Bounds[0].Value, c.Bounds[len(c.Bounds)-1].Value; first <= last || !same(last, c.Compute) {
 		t.Errorf("bounds from %g to %g, computing once takes %g", first, last, c.Compute)
+	}
+}
+
+func same(x, y float64) bool { return math.Abs(x-y) <= plan.Tolerance*math.Abs(y) }
+
+// A curve of more breakpoints than are kept proves what the method does at each limit, and not
+// what the last one that is kept takes, which is more.
+func TestBoundsBetweenTheBreakpointsThatAreKept(t *testing.T) {
+	in, err := run.NewInstance(&join.Join{Name: "long", Branches: []int{600}, Keep: []bool{false}, ForwardTime: 1, BackwardTime: 1, LossTime: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, dp := find(t, plan.Join, "join-dp")
+	c := curve.RunCurve(context.Background(), p, []*run.Method{dp}, in, run.Setting{}, curve.OverMemory, []float64{3, 40, 350, 500, 590})
+	if err := c.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range c.Bounds {
+		s := run.Setting{}
+		s.Platform.Memory = b.Memory
+		r := run.Run(context.Background(), p, dp, in, s)
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		if b.Value > *r.Objective || !same(b.Value, *r.Objective) {
+			t.Errorf("%g slots: bound %g, a plan takes %g", b.Memory, b.Value, *r.Objective)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -299,6 +300,18 @@ type Tradeoff struct {
 	Plan func(memory float64) (*plan.Plan, error)
 	// By says who proves that nothing is faster, at any limit; empty: nobody.
 	By string
+}
+
+// Least is the makespan that is reached within a memory, rounded down by what a product and a
+// sum for each kind of operation may have been rounded up; NaN if there is no plan. O(breakpoints).
+func (t *Tradeoff) Least(memory float64) float64 {
+	best := math.NaN()
+	for _, b := range t.Points {
+		if platform.Fits(b.Memory, memory) {
+			best = plan.Below(b.Makespan, 8)
+		}
+	}
+	return best
 }
 
 // Breakpoint is one step of a [Tradeoff].
