@@ -392,3 +392,29 @@ func TestVDNNTriesEveryThreshold(t *testing.T) {
 		t.Error("every other activation is never better")
 	}
 }
+
+// Transfers that take as long as what counts as one instant: the peak that a plan claims is
+// that of its replay.
+func TestTransfersAsShortAsTheTolerance(t *testing.T) {
+	r, plans := rand.New(rand.NewPCG(3, 18)), 0
+	for range 300 {
+		c := exhaustive.RandomChain(r, 2+r.IntN(4))
+		low, high := view.Range(c)
+		if c.TotalTime() == 0 || low == high {
+			continue
+		}
+		p := platform.Platform{Memory: between(r, c), Bandwidth: float64(1+r.IntN(3)) / (plan.Tolerance * c.TotalTime())}
+		for _, m := range methods() {
+			switch made, err := m.run(t.Context(), c, p); {
+			case err == nil:
+				plans++
+				verify(t, c, made)
+			case !errors.Is(err, plan.ErrNoPlan):
+				t.Fatalf("%s: %v", m.name, err)
+			}
+		}
+	}
+	if plans < 500 {
+		t.Errorf("%d plans", plans)
+	}
+}

@@ -65,9 +65,6 @@ type placed struct {
 	op    byte // opRun, …
 	id    int  // function or variable
 	start float64
-	takes float64 // bytes, at its start
-	gives float64 // bytes, at time at
-	at    float64
 	after float64 // of an out: the start of the last function that reads the variable
 }
 
@@ -206,7 +203,7 @@ func (m *machine) function(i int) bool {
 		order = 0
 	}
 	m.add(point{end, order, -freed})
-	m.placed = append(m.placed, placed{op: opRun, id: i, start: t, takes: bytes, gives: freed, at: end})
+	m.placed = append(m.placed, placed{op: opRun, id: i, start: t})
 	m.compute = end
 	if m.issued {
 		m.issue = max(m.issue, end)
@@ -222,7 +219,7 @@ func (m *machine) leaves(v int) {
 	}
 	if x.host {
 		x.left = max(x.used, x.ready)
-		m.placed = append(m.placed, placed{op: opDrop, id: v, start: x.left, gives: m.in.Size[v], at: x.left})
+		m.placed = append(m.placed, placed{op: opDrop, id: v, start: x.left})
 		m.add(point{x.left, len(m.placed), -m.in.Size[v]})
 	} else {
 		// It must end after the start of the last function that reads v.
@@ -232,7 +229,7 @@ func (m *machine) leaves(v int) {
 		}
 		m.outEnd = t + m.in.Move[v]
 		x.left = max(m.outEnd, x.used)
-		m.placed = append(m.placed, placed{op: opOut, id: v, start: t, gives: m.in.Size[v], at: x.left, after: x.since})
+		m.placed = append(m.placed, placed{op: opOut, id: v, start: t, after: x.since})
 		m.add(point{x.left, 0, -m.in.Size[v]})
 	}
 	x.here, x.host = false, true
@@ -250,7 +247,7 @@ func (m *machine) comes(v int) bool {
 	}
 	m.inEnd = t + m.in.Move[v]
 	m.add(point{t, math.MaxInt, m.in.Size[v]})
-	m.placed = append(m.placed, placed{op: opIn, id: v, start: t, takes: m.in.Size[v]})
+	m.placed = append(m.placed, placed{op: opIn, id: v, start: t})
 	x.here, x.ready = true, m.inEnd
 	x.used = max(x.used, m.inEnd)
 	return true
@@ -289,8 +286,8 @@ func (m *machine) add(p point) {
 	m.points = slices.Insert(m.points, k, p)
 }
 
-// plan writes the list that was run last, in order of start. Transfers that
-// start after the end of the last function are left out.
+// plan writes the list that was run last, in order of start, and the peak of its replay.
+// Transfers that start after the end of the last function are left out.
 func (m *machine) plan(method string) *plan.Plan {
 	in := m.in
 	all := slices.DeleteFunc(slices.Clone(m.placed), func(x placed) bool { return x.start > m.compute })
@@ -307,7 +304,10 @@ func (m *machine) plan(method string) *plan.Plan {
 			o.Variable = in.Sequence.Variables[x.id].ID
 		}
 	}
-	out.Claims = plan.Claims{Makespan: m.compute, PeakMemory: m.peak(all)}
+	out.Claims.Makespan = m.compute
+	if report, err := plan.VerifySwap(in.Sequence, out); err == nil { // New has refused what it cannot read
+		out.Claims.PeakMemory = report.PeakMemory
+	}
 	return out
 }
 
@@ -320,55 +320,6 @@ func (m *machine) length(x *placed) float64 {
 		return 0
 	}
 	return m.in.Move[x.id]
-}
-
-// peak returns the most memory in use by operations in order of start, with what
-// is closer than plan.Tolerance of the makespan in the order of the rules: ends,
-// then what takes no time in the order of the plan, then the starts of functions,
-// then of ins. O(operations · log operations).
-func (m *machine) peak(all []placed) float64 {
-	same := plan.Tolerance * m.compute
-	points := make([]point, 0, 2*len(all))
-	add := func(time float64, order int, bytes float64) {
-		if bytes != 0 {
-			points = append(points, point{time, order, bytes})
-		}
-	}
-	for k := range all {
-		x := &all[k]
-		starts, ends := 2*len(all)+x.byteOrder(), 0
-		if m.length(x) <= same {
-			starts, ends = 2*k+1, 2*k+2
-		}
-		if x.op == opOut && x.at-x.start > same {
-			ends = 0 // a function that takes time uses the variable
-		}
-		add(x.start, starts, x.takes)
-		add(x.at, ends, -x.gives)
-	}
-	level := m.in.OnDevice()
-	peak := level
-	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.time, b.time) })
-	for i := 0; i < len(points); {
-		j := i + 1
-		for j < len(points) && points[j].time-points[j-1].time <= same {
-			j++
-		}
-		slices.SortStableFunc(points[i:j], func(a, b point) int { return cmp.Compare(a.order, b.order) })
-		for ; i < j; i++ {
-			level += points[i].bytes
-			peak = max(peak, level)
-		}
-	}
-	return peak
-}
-
-// byteOrder is the place of a start that takes time: ins come last.
-func (x *placed) byteOrder() int {
-	if x.op == opIn {
-		return 2
-	}
-	return 1
 }
 
 // explain says which event of a list found no memory.

@@ -17,7 +17,7 @@ import (
 // have been rounded up. The errors are those of New. O(N) and what
 // "whole-tensors" takes, less than a second.
 //
-// "lb" is Proposition 3 of [004]: LB = max(Σu, 2(M_peak − M)/β).
+// The sum of the computations: they run one at a time. "lb" is Proposition 3 of [004]: LB = max(Σu, 2(M_peak − M)/β).
 //
 // "fractional" is Theorem 8, the optimum when parts of tensors may move. That
 // it bounds all plans is proved as follows. While operation ℓ of one phase runs,
@@ -74,6 +74,7 @@ func Bounds(c *chain.Chain, p platform.Platform) ([]proof.Bound, error) {
 
 func (in *Instance) Bounds() []proof.Bound {
 	return proof.BestFirst(
+		proof.BySearch(plan.Below(in.Chain.TotalTime(), 2*in.N), proof.SumOfComputations),
 		proof.BySearch(in.below(in.whole()), "whole-tensors"),
 		proof.BySearch(in.below(in.Fractional().Makespan), "fractional"),
 		proof.BySearch(in.below(in.LB()), "lb"),

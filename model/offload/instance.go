@@ -123,7 +123,7 @@ func opName(backward bool, l int) string {
 
 // NewPlan returns a plan of these operations, in order of start, with claims. What
 // starts at one instant, but for rounding, is in an order in which it can happen if
-// it takes no time, see ranks. O(N log N).
+// it takes no time, see ranks; the peak is that of the replay. O(N log N).
 func (in *Instance) NewPlan(method string, ops []plan.Op, makespan float64) *plan.Plan {
 	slices.SortStableFunc(ops, func(a, b plan.Op) int { return cmp.Compare(a.Start, b.Start) })
 	const rounding = 1e-3 * plan.Tolerance
@@ -137,7 +137,10 @@ func (in *Instance) NewPlan(method string, ops []plan.Op, makespan float64) *pla
 	}
 	out := plan.New(Problem, method, in.Chain, in.Platform)
 	out.Ops = ops
-	out.Claims = plan.Claims{Makespan: makespan, PeakMemory: in.peak(ops, makespan)}
+	out.Claims.Makespan = makespan
+	if report, err := plan.VerifyOffload(in.Chain, out); err == nil { // New has refused what it cannot read
+		out.Claims.PeakMemory = report.PeakMemory
+	}
 	return out
 }
 
@@ -181,85 +184,4 @@ func (in *Instance) ranks(ops []plan.Op) {
 		return 2 * order(number(o))
 	}
 	slices.SortStableFunc(ops, func(a, b plan.Op) int { return cmp.Compare(rank(&a), rank(&b)) })
-}
-
-// A change of what is stored, at some time.
-type change struct {
-	time  float64
-	order int // at the same time: releases, computations in their order, prefetches
-	bytes float64
-}
-
-// peak returns the most memory that ops, in order of start, take. The rules are
-// those of problems.md 2: ā_i is stored from the start of F_i until an offload
-// and F_{i+1} have ended, from the start of its prefetch on, and until the end
-// of B_i. Of operations closer than plan.Tolerance of the makespan, what began
-// before ends first, what takes no time happens in the order of ops, and
-// prefetches come last. O(N log N).
-func (in *Instance) peak(ops []plan.Op, makespan float64) float64 {
-	same := plan.Tolerance * makespan
-	last := 2*len(ops) + 1
-	// starts and stops are the places of the two ends of operation k.
-	instant := func(k int) bool { return ops[k].End-ops[k].Start <= same }
-	stops := func(k int) int {
-		if instant(k) {
-			return 2*k + 2
-		}
-		return 0
-	}
-	forward := make([]int, in.N+1) // index of F_ℓ
-	for k := range ops {
-		if ops[k].Op == plan.OpFAll {
-			forward[ops[k].Layer] = k
-		}
-	}
-	changes := make([]change, 0, 2*len(ops)+1)
-	add := func(time float64, order int, bytes float64) {
-		if bytes != 0 {
-			changes = append(changes, change{time, order, bytes})
-		}
-	}
-	add(0, 0, in.Abar[0])
-	for k := range ops {
-		o := &ops[k]
-		l := o.Layer
-		switch o.Op {
-		case plan.OpFAll:
-			add(o.Start, 2*k+1, in.Abar[l]+in.OF[l])
-			add(o.End, stops(k), -in.OF[l])
-		case plan.OpB:
-			grown := in.Delta[l-1] + in.OB[l]
-			if l == in.N {
-				grown += in.Delta[l]
-			}
-			add(o.Start, 2*k+1, grown)
-			add(o.End, stops(k), -(in.OB[l] + in.Abar[l] + in.Delta[l]))
-		case plan.OpO:
-			end, order := o.End, stops(k)
-			if f := forward[l+1]; ops[f].End > o.End-same {
-				end, order = max(end, ops[f].End), max(order, stops(f))
-			}
-			add(end, order, -in.Abar[l])
-		case plan.OpP:
-			starts := last
-			if instant(k) {
-				starts = 2*k + 1
-			}
-			add(o.Start, starts, in.Abar[l])
-		}
-	}
-	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.time, b.time) })
-	peak, stored := 0.0, 0.0
-	for i := 0; i < len(changes); {
-		j := i + 1
-		for j < len(changes) && changes[j].time-changes[j-1].time <= same {
-			j++
-		}
-		slices.SortStableFunc(changes[i:j], func(a, b change) int { return cmp.Compare(a.order, b.order) })
-		for ; i < j; i++ {
-			stored += changes[i].bytes
-			peak = max(peak, stored)
-		}
-	}
-	return peak
 }
