@@ -139,8 +139,8 @@ type boundKey struct {
 	model    string // of memory
 }
 
-// closedForms returns the best of the bounds of a problem in closed form, at least
-// that of the computations alone. Every run on the instance asks for it, and it may
+// closedForms returns the best of the bounds of a problem in closed form, alone that of
+// the computations where there is no other. Every run on the instance asks for it, and it may
 // take a tenth of a second.
 func closedForms(problem string, alone func(*run.Instance, run.Setting) run.Bound, bounds func(*run.Instance, run.Setting) ([]run.Bound, error)) func(*run.Instance, run.Setting) run.Bound {
 	return func(in *run.Instance, s run.Setting) run.Bound {
@@ -162,13 +162,18 @@ func closedForms(problem string, alone func(*run.Instance, run.Setting) run.Boun
 
 // computations is the bound of an instance on one GPU without memory or link.
 func computations(in *run.Instance, _ run.Setting) run.Bound {
-	return proof.BySearch(in.Compute(), "the sum of the computations")
+	return proof.BySearch(atLeast(in), proof.SumOfComputations)
 }
 
 // ofChain adapts the bounds of a package of chains.
 func ofChain(bounds func(*chain.Chain, platform.Platform) ([]run.Bound, error)) func(*run.Instance, run.Setting) ([]run.Bound, error) {
 	return func(in *run.Instance, s run.Setting) ([]run.Bound, error) { return bounds(in.Chain(), s.Platform) }
 }
+
+// atLeast is the time of computing everything once, rounded down by what the sum of so many
+// operations as no instance has may have been rounded up. The bounds of a problem that know
+// how many there are come closer.
+func atLeast(in *run.Instance) float64 { return plan.Below(in.Compute(), 1<<21) }
 
 // tell reports progress if anybody listens.
 func tell(s *run.Setting, start time.Time, phase string, p *plan.Plan, bound float64, nodes int64) {

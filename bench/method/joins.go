@@ -40,7 +40,9 @@ func Join() *run.Problem {
 			}
 			return nil
 		},
-		Bound: computations,
+		Bound: func(in *run.Instance, _ run.Setting) run.Bound {
+			return proof.BySearch(plan.Below(in.Compute(), joinRoundings), proof.SumOfComputations)
+		},
 		OwnMemory: func(in *run.Instance) string {
 			if j := plan.As[*join.Join](in.Instance); j != nil && j.Slots > 0 {
 				return strconv.Itoa(j.Slots)
@@ -60,6 +62,9 @@ func Join() *run.Problem {
 	}
 }
 
+// joinRoundings are those of the time of a join: a product and a sum for each kind of operation.
+const joinRoundings = 8
+
 // theorem3 proves the plans of joins.
 const theorem3 = "the dynamic program of [004] Theorem 3"
 
@@ -74,7 +79,7 @@ func JoinMethods() []*run.Method {
 			if err != nil {
 				return nil, inputError(err)
 			}
-			return &run.Outcome{Plan: p, Bounds: []run.Bound{proof.BySearch(p.Claims.Makespan, theorem3)}}, nil
+			return &run.Outcome{Plan: p, Bounds: []run.Bound{proof.BySearch(plan.Below(p.Claims.Makespan, joinRoundings), theorem3)}}, nil
 		},
 		Curve: func(ctx context.Context, in *run.Instance, s run.Setting, most float64) (run.Tradeoff, error) {
 			c, err := joins.DPCurve(ctx, plan.As[*join.Join](in.Instance))

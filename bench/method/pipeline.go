@@ -120,7 +120,7 @@ func pipelineSpan(in *run.Instance) (low, high float64) {
 // pipelineBound returns the best of the bounds in closed form.
 func pipelineBound() func(*run.Instance, run.Setting) run.Bound {
 	load := func(in *run.Instance, s run.Setting) run.Bound {
-		return proof.BySearch(in.Compute()/float64(max(s.Platform.Processors, 1)), "load")
+		return proof.BySearch(atLeast(in)/float64(max(s.Platform.Processors, 1)), "load")
 	}
 	return closedForms(plan.Pipeline, load, func(in *run.Instance, s run.Setting) ([]run.Bound, error) {
 		if s.Platform.Replicas {

@@ -64,7 +64,7 @@ func swapFit(in *run.Instance, p platform.Platform) error {
 
 func swapBound() func(*run.Instance, run.Setting) run.Bound {
 	return closedForms(swapview.Problem, func(in *run.Instance, _ run.Setting) run.Bound {
-		return proof.BySearch(in.Compute(), "the sum of the functions")
+		return proof.BySearch(atLeast(in), "the sum of the functions")
 	}, func(in *run.Instance, s run.Setting) ([]run.Bound, error) {
 		return swapview.Bounds(plan.As[*functions.Sequence](in.Instance), s.Platform)
 	})

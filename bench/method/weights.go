@@ -88,7 +88,7 @@ func fit(in *run.Instance, p platform.Platform) error {
 
 func weightBound() func(*run.Instance, run.Setting) run.Bound {
 	return closedForms(weights.Problem, func(in *run.Instance, _ run.Setting) run.Bound {
-		return proof.BySearch(cycle.Of(in.Chain()).Compute(), "the sum of the computations") // rounded down
+		return proof.BySearch(cycle.Of(in.Chain()).Compute(), proof.SumOfComputations) // rounded down
 	}, func(in *run.Instance, s run.Setting) ([]run.Bound, error) {
 		y, err := cycle.New(in.Chain(), s.Platform)
 		if err != nil {

@@ -7,20 +7,14 @@ import (
 	"workbench/model/proof"
 )
 
-// Names of the closed-form bounds, by which a checker recomputes them.
-const (
-	ByCompute = "compute"
-	ByWindows = "transfer-windows"
-)
-
-// Bounds returns lower bounds on the period T, the best first: ByCompute and
-// ByWindows. Both hold for every plan that the rules allow, without
+// Bounds returns lower bounds on the period T, the best first: the sum of the
+// computations and "transfer-windows". Both hold for every plan that the rules allow, without
 // assumptions. Sizes are added exactly; every quotient, product and sum of
 // times is rounded down, so a value is at most that of its formula in exact
 // arithmetic, and equal to it where float64 holds all of it. O(L³), about a
 // second for a thousand layers.
 //
-// Compute: T ≥ Σu.
+// The sum of the computations: T ≥ Σu.
 //
 // Transfer windows: let s_i be the start of operation i (numbers continue
 // beyond 2L into the next cycles) and
@@ -68,7 +62,7 @@ const (
 // are these differences, for every i. Beyond 512 layers only shorter windows
 // and some i are looked at, so that time and space do not grow any more.
 func (in *Instance) Bounds() []proof.Bound {
-	return proof.BestFirst(proof.BySearch(in.Compute(), ByCompute), proof.BySearch(in.windows(), ByWindows))
+	return proof.BestFirst(proof.BySearch(in.Compute(), proof.SumOfComputations), proof.BySearch(in.windows(), "transfer-windows"))
 }
 
 // allWindows is the number of operations up to which all windows count.

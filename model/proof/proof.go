@@ -47,6 +47,9 @@ func BySearch(value float64, by string) Bound {
 	return Bound{Value: value, By: by, Proof: Search, Assumptions: []string{}}
 }
 
+// SumOfComputations is the name of the bound that every problem on one GPU has.
+const SumOfComputations = "the sum of the computations"
+
 // BestFirst orders bounds in closed form by their values, the highest first.
 func BestFirst(list ...Bound) []Bound {
 	slices.SortStableFunc(list, func(a, b Bound) int { return cmp.Compare(b.Value, a.Value) })

@@ -23,11 +23,11 @@ func (v *View) total() float64 {
 	return t
 }
 
-// Bounds returns lower bounds on the makespan, the best first: "compute" and
-// "stored-set". Both hold for every plan that the rules allow, without
+// Bounds returns lower bounds on the makespan, the best first: the sum of the computations
+// and "stored-set". Both hold for every plan that the rules allow, without
 // assumptions. O(N³), beyond 512 layers O(N log N) with weaker bounds.
 //
-// Compute is [View.Compute].
+// The sum is [View.Compute].
 //
 // Stored set: consider an instant when layers 1..k-1 have been computed and
 // B_1..B_{k-1} have not run: while the first F_k runs, or while B_k runs, k ≥ 2.
@@ -50,7 +50,7 @@ func (v *View) Bounds() []proof.Bound {
 	w := v.RoundedDown(boundRuns)
 	compute := w.total()
 	again := w.again() * (1 - float64(4*v.N+8)*0x1p-53)
-	return proof.BestFirst(proof.BySearch(compute, "compute"), proof.BySearch(math.Nextafter(compute+again, 0), "stored-set"))
+	return proof.BestFirst(proof.BySearch(compute, proof.SumOfComputations), proof.BySearch(math.Nextafter(compute+again, 0), "stored-set"))
 }
 
 // again is the time spent on computing layers again at least.

@@ -11,7 +11,7 @@ import (
 	"workbench/model/proof"
 )
 
-// Bounds returns lower bounds on the makespan, the best first: "compute" and
+// Bounds returns lower bounds on the makespan, the best first: the sum of the computations and
 // "moved-or-again". Both hold for every plan that the rules allow, without
 // assumptions. The errors are those of the methods. O(N² log N).
 //
@@ -53,7 +53,7 @@ func (in *Instance) BestBound() float64 { return in.Bounds()[0].Value }
 func (in *Instance) Bounds() []proof.Bound {
 	roundings := 16 * (in.N + 2) // of times and of parts of them
 	return proof.BestFirst(
-		proof.BySearch(plan.Below(in.Chain.TotalTime(), roundings), "compute"),
+		proof.BySearch(plan.Below(in.Chain.TotalTime(), roundings), proof.SumOfComputations),
 		proof.BySearch(plan.Below(in.movedOrAgain(), roundings), "moved-or-again"),
 	)
 }

@@ -10,7 +10,7 @@ import (
 // Bounds returns lower bounds on the makespan of any plan, the best first. The
 // errors are those of the methods. O(functions² + uses).
 //
-// "functions" is the sum of their durations: they run one at a time.
+// The sum of the functions: they run one at a time.
 //
 // That of the transfers that memory forces is proved as follows. Let S_i and E_i be
 // the start and the end of f_i in some plan, and A_i the variables that f_i does not
@@ -54,7 +54,7 @@ func Bounds(s *functions.Sequence, p platform.Platform) ([]proof.Bound, error) {
 
 // Bounds returns those of the function of this name.
 func (in *Instance) Bounds() []proof.Bound {
-	return proof.BestFirst(proof.BySearch(in.memoryBound(), "the transfers that memory forces"), proof.BySearch(plan.Below(in.Sequence.TotalTime(), in.N), "functions"))
+	return proof.BestFirst(proof.BySearch(in.memoryBound(), "the transfers that memory forces"), proof.BySearch(plan.Below(in.Sequence.TotalTime(), in.N), "the sum of the functions"))
 }
 
 // BestBound returns the best lower bound, seconds.
