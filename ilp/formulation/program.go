@@ -23,6 +23,15 @@ var (
 	ErrStart = errors.New("plan unfit as a start")
 )
 
+// Unfit is the error of a formulation for an instance of which a view says err: that, if
+// there is no plan, a *plan.Infeasible; else it wraps ErrInstance.
+func Unfit(err error) error {
+	if errors.As(err, new(*plan.Infeasible)) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrInstance, err)
+}
+
 // Program is a formulation built for one instance: everything that the driver
 // needs, see [Task.Run].
 type Program struct {

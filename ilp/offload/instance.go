@@ -1,9 +1,6 @@
 package offload
 
 import (
-	"errors"
-	"fmt"
-
 	"workbench/ilp/formulation"
 	"workbench/model/chain"
 	"workbench/model/milp"
@@ -33,12 +30,8 @@ const target = 0x1p10
 // *plan.Infeasible.
 func newInstance(c *chain.Chain, p platform.Platform) (*instance, error) {
 	v, err := view.New(c, p)
-	var infeasible *plan.Infeasible
-	switch {
-	case errors.As(err, &infeasible):
-		return nil, err
-	case err != nil:
-		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
+	if err != nil {
+		return nil, formulation.Unfit(err)
 	}
 	n := v.N
 	in := &instance{Instance: v, u: make([]float64, 2*n), move: make([]float64, n+1), excess: make([]float64, 2*n)}

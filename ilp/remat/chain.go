@@ -3,13 +3,11 @@ package remat
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"workbench/ilp/formulation"
 	"workbench/model/chain"
 	"workbench/model/milp"
-	"workbench/model/plan"
 	"workbench/model/platform"
 	model "workbench/model/remat"
 )
@@ -134,12 +132,8 @@ func newChainMILP(c *chain.Chain, p platform.Platform, bound bool) (*chainMILP, 
 		return nil, fmt.Errorf("%w: %d layers, %s takes %d at most", formulation.ErrTooLong, c.Len(), nameMILP, Layers)
 	}
 	v, err := model.New(c, p.Memory)
-	var infeasible *plan.Infeasible
-	switch {
-	case errors.As(err, &infeasible):
-		return nil, err
-	case err != nil:
-		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
+	if err != nil {
+		return nil, formulation.Unfit(err)
 	}
 	sweeps := 1
 	if v.N <= shortChain && !bound {

@@ -2,14 +2,12 @@
 package rematoffload
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
 	"workbench/ilp/formulation"
 	"workbench/model/chain"
 	"workbench/model/milp"
-	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/rematoffload"
 )
@@ -132,13 +130,10 @@ func (f *rematOffload) program() *formulation.Program {
 
 func newRematOffload(c *chain.Chain, p platform.Platform) (*rematOffload, error) {
 	v, err := view.New(c, p)
-	var infeasible *plan.Infeasible
-	switch {
-	case errors.As(err, &infeasible):
-		return nil, err
-	case err != nil:
-		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
-	case v.N > MostLayers:
+	if err != nil {
+		return nil, formulation.Unfit(err)
+	}
+	if v.N > MostLayers {
 		return nil, fmt.Errorf("%w: %d layers, remat-offload takes %d at most", formulation.ErrTooLong, v.N, MostLayers)
 	}
 	f := &rematOffload{Instance: v}

@@ -1,13 +1,9 @@
 package swap
 
 import (
-	"errors"
-	"fmt"
-
 	"workbench/ilp/formulation"
 	"workbench/model/functions"
 	"workbench/model/milp"
-	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/swap"
 )
@@ -52,12 +48,8 @@ const target = 0x1p10
 // is a *plan.Infeasible.
 func newSwapInstance(s *functions.Sequence, p platform.Platform) (*swapInstance, error) {
 	v, err := view.New(s, p)
-	var infeasible *plan.Infeasible
-	switch {
-	case errors.As(err, &infeasible):
-		return nil, err
-	case err != nil:
-		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
+	if err != nil {
+		return nil, formulation.Unfit(err)
 	}
 	in := &swapInstance{Instance: v, u: make([]float64, v.N), move: make([]float64, len(v.Size))}
 	scale := milp.PowerOfTwo(v.BestBound(), target)

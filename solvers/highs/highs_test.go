@@ -25,21 +25,6 @@ var _ solvers.Engine = Engine{}
 
 var inf = math.Inf(1)
 
-// solve expects no error.
-func solve(t *testing.T, m *milp.Model, o solvers.Options) *solvers.Result {
-	t.Helper()
-	r, err := New().Solve(t.Context(), m, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-// problemOf is what solvers.New makes of a sound model and no options.
-func problemOf(m *milp.Model) *solvers.Problem {
-	return &solvers.Problem{Model: m.Data(), Threads: 1, Nodes: -1, OnProgress: func(solvers.Progress) {}}
-}
-
 func TestVersion(t *testing.T) {
 	if err := Available(); err != nil {
 		t.Fatal(err)
@@ -158,7 +143,7 @@ func TestDualSign(t *testing.T) {
 		} else {
 			m.Minimize(price)
 		}
-		r := solve(t, m, solvers.Options{})
+		r := solvertest.Solve(t, New(), m, solvers.Options{})
 		if r.Dual == nil || r.Dual.Row[stock.Index()] != 3*-float64(sense) || r.Dual.Reduced[0] != 0 {
 			t.Errorf("sense %v: duals %+v", sense, r.Dual)
 		}
@@ -193,7 +178,7 @@ func TestDoubtful(t *testing.T) {
 		x, y := m.Var("x", milp.Continuous, -inf, 0), m.Var("y", milp.Continuous, -inf, 0)
 		z := m.Var("z", milp.Integer, 0, 1)
 		m.Maximize(test.make(x, y, z, m.Group("row", "")))
-		if r := solve(t, m, solvers.Options{}); r.Status != test.want {
+		if r := solvertest.Solve(t, New(), m, solvers.Options{}); r.Status != test.want {
 			t.Errorf("%s: %v (%s)", m.Name(), r.Status, r.Note)
 		}
 	}
@@ -201,10 +186,10 @@ func TestDoubtful(t *testing.T) {
 
 // TestNoDuals: the duals of the last node of a search mean nothing.
 func TestNoDuals(t *testing.T) {
-	if r := solve(t, solvertest.RandomJobShop(3, 2, 1), solvers.Options{}); r.Status != solvers.Optimal || r.Dual != nil {
+	if r := solvertest.Solve(t, New(), solvertest.RandomJobShop(3, 2, 1), solvers.Options{}); r.Status != solvers.Optimal || r.Dual != nil {
 		t.Errorf("%v, duals %v", r.Status, r.Dual)
 	}
-	if r := solve(t, solvertest.RandomJobShop(3, 2, 1), solvers.Options{Relax: true}); r.Status != solvers.Optimal || r.Dual == nil {
+	if r := solvertest.Solve(t, New(), solvertest.RandomJobShop(3, 2, 1), solvers.Options{Relax: true}); r.Status != solvers.Optimal || r.Dual == nil {
 		t.Errorf("relaxed: %v, duals %v", r.Status, r.Dual)
 	}
 }
@@ -212,7 +197,7 @@ func TestNoDuals(t *testing.T) {
 func TestStart(t *testing.T) {
 	testfile.Long(t)
 	m := solvertest.RandomJobShop(6, 6, 3)
-	best := solve(t, m, solvers.Options{})
+	best := solvertest.Solve(t, New(), m, solvers.Options{})
 	d := m.Data()
 	integersOnly, one, none := append([]float64(nil), best.X...), nans(len(d.Cost)), nans(len(d.Cost))
 	wrong := append([]float64(nil), best.X...)
@@ -242,7 +227,7 @@ func TestStart(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			first := math.NaN()
-			r := solve(t, m, solvers.Options{Start: test.start, OnProgress: func(p solvers.Progress) {
+			r := solvertest.Solve(t, New(), m, solvers.Options{Start: test.start, OnProgress: func(p solvers.Progress) {
 				if p.X != nil && math.IsNaN(first) {
 					first = p.Objective
 				}
@@ -264,7 +249,7 @@ func TestStartInfeasible(t *testing.T) {
 	x, y := m.Var("x", milp.Integer, 0, 5), m.Var("y", milp.Continuous, 0, 1)
 	m.Group("row", "").AtLeast(new(milp.Expr).Add(1, x).Add(1, y), 3)
 	m.Minimize(new(milp.Expr).Add(1, x).Add(5, y))
-	r := solve(t, m, solvers.Options{Start: []float64{1, math.NaN()}})
+	r := solvertest.Solve(t, New(), m, solvers.Options{Start: []float64{1, math.NaN()}})
 	if r.Status != solvers.Optimal || r.Obj != 3 || r.Start != solvers.StartRejected {
 		t.Errorf("%v, objective %v, %v", r.Status, r.Obj, r.Start)
 	}
@@ -283,7 +268,7 @@ func TestRaw(t *testing.T) {
 	good := map[string]string{
 		"presolve": "off", "mip_heuristic_effort": "0.1", "mip_pool_age_limit": "5", "mip_allow_restart": "false",
 	}
-	if r := solve(t, m, solvers.Options{Raw: good}); r.Status != solvers.Optimal {
+	if r := solvertest.Solve(t, New(), m, solvers.Options{Raw: good}); r.Status != solvers.Optimal {
 		t.Errorf("%v", r.Status)
 	}
 	for _, test := range []struct{ name, value, want string }{
@@ -322,15 +307,15 @@ func TestTaken(t *testing.T) {
 // TestLimits: node and solution limits share one model status.
 func TestLimits(t *testing.T) {
 	m := solvertest.RandomKnapsack(100, 5, 1)
-	if r := solve(t, m, solvers.Options{Nodes: solvers.Some(int64(20))}); r.Status != solvers.Feasible || r.Stop != solvers.Nodes {
+	if r := solvertest.Solve(t, New(), m, solvers.Options{Nodes: solvers.Some(int64(20))}); r.Status != solvers.Feasible || r.Stop != solvers.Nodes {
 		t.Errorf("nodes: %v, %v", r.Status, r.Stop)
 	}
 	one := map[string]string{"mip_max_improving_sols": "1"}
-	if r := solve(t, m, solvers.Options{Raw: one, Nodes: solvers.Some(int64(1e6))}); r.Status != solvers.Feasible || r.Stop != solvers.Solutions {
+	if r := solvertest.Solve(t, New(), m, solvers.Options{Raw: one, Nodes: solvers.Some(int64(1e6))}); r.Status != solvers.Feasible || r.Stop != solvers.Solutions {
 		t.Errorf("solutions: %v, %v", r.Status, r.Stop)
 	}
 	for _, limit := range []time.Duration{1, time.Millisecond, 100 * time.Millisecond} {
-		r := solve(t, m, solvers.Options{Time: limit})
+		r := solvertest.Solve(t, New(), m, solvers.Options{Time: limit})
 		if r.Stop != solvers.Time || r.Status != solvers.Feasible && r.Status != solvers.NoSolution {
 			t.Errorf("limit %v: %v, %v", limit, r.Status, r.Stop)
 		}
@@ -346,8 +331,8 @@ func TestLimits(t *testing.T) {
 // TestGap: with a gap asked for, the bound tells the truth.
 func TestGap(t *testing.T) {
 	m := solvertest.RandomKnapsack(40, 5, 2)
-	best := solve(t, m, solvers.Options{})
-	r := solve(t, m, solvers.Options{RelGap: solvers.Some(0.05)})
+	best := solvertest.Solve(t, New(), m, solvers.Options{})
+	r := solvertest.Solve(t, New(), m, solvers.Options{RelGap: solvers.Some(0.05)})
 	if r.Status != solvers.Optimal || r.Gap() > 0.05 || r.Bound < best.Obj || r.Obj > best.Obj {
 		t.Errorf("%v: objective %v, bound %v; optimum %v (%v)", r.Status, r.Obj, r.Bound, best.Obj, best.Status)
 	}
@@ -383,9 +368,9 @@ func TestLate(t *testing.T) {
 // TestThreads: one OS thread of HiGHS takes one number of threads only.
 func TestThreads(t *testing.T) {
 	m := solvertest.RandomJobShop(4, 4, 2)
-	want := solve(t, m, solvers.Options{})
+	want := solvertest.Solve(t, New(), m, solvers.Options{})
 	for _, threads := range []int{2, 1, 2, 3, 1} {
-		r := solve(t, m, solvers.Options{Threads: solvers.Some(threads)})
+		r := solvertest.Solve(t, New(), m, solvers.Options{Threads: solvers.Some(threads)})
 		if r.Status != solvers.Optimal || math.Abs(r.Obj-want.Obj) > 1e-4 {
 			t.Errorf("%d threads: %v, objective %v, want %v", threads, r.Status, r.Obj, want.Obj)
 		}
@@ -424,12 +409,12 @@ func TestLifetimes(t *testing.T) {
 
 func TestSeed(t *testing.T) {
 	m := solvertest.RandomJobShop(5, 5, 5)
-	a, b := solve(t, m, solvers.Options{Seed: solvers.Some(7)}), solve(t, m, solvers.Options{Seed: solvers.Some(7)})
+	a, b := solvertest.Solve(t, New(), m, solvers.Options{Seed: solvers.Some(7)}), solvertest.Solve(t, New(), m, solvers.Options{Seed: solvers.Some(7)})
 	if a.Obj != b.Obj || a.Nodes != b.Nodes || a.Iterations != b.Iterations {
 		t.Errorf("same seed: %+v and %+v", a, b)
 	}
 	for seed := range 8 {
-		if r := solve(t, m, solvers.Options{Seed: solvers.Some(seed)}); r.Iterations != a.Iterations {
+		if r := solvertest.Solve(t, New(), m, solvers.Options{Seed: solvers.Some(seed)}); r.Iterations != a.Iterations {
 			return
 		}
 	}
@@ -438,7 +423,7 @@ func TestSeed(t *testing.T) {
 
 func TestLog(t *testing.T) {
 	var log strings.Builder
-	solve(t, solvertest.RandomJobShop(3, 3, 1), solvers.Options{Log: &log})
+	solvertest.Solve(t, New(), solvertest.RandomJobShop(3, 3, 1), solvers.Options{Log: &log})
 	for _, want := range []string{"HiGHS " + Version(), "Solving report", "\n"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("log lacks %q: %q", want, log.String())
@@ -451,8 +436,8 @@ func TestLog(t *testing.T) {
 func TestSilence(t *testing.T) {
 	output := solvertest.Capture(t, 1, func() {
 		m := solvertest.RandomJobShop(3, 3, 1)
-		solve(t, m, solvers.Options{})
-		solve(t, m, solvers.Options{Log: new(strings.Builder), Start: make([]float64, m.NumCols())})
+		solvertest.Solve(t, New(), m, solvers.Options{})
+		solvertest.Solve(t, New(), m, solvers.Options{Log: new(strings.Builder), Start: make([]float64, m.NumCols())})
 		for _, raw := range []string{"nonsense", "presolve"} {
 			if _, err := New().Solve(t.Context(), m, solvers.Options{Log: new(strings.Builder), Raw: map[string]string{raw: "x"}}); err == nil {
 				t.Errorf("raw option %s accepted", raw)
@@ -474,7 +459,7 @@ func TestCallbackPanics(t *testing.T) {
 			_, _ = New().Solve(t.Context(), solvertest.RandomKnapsack(50, 5, 1), solvers.Options{OnProgress: func(solvers.Progress) { panic("boom") }})
 		},
 		"bare engine": func() {
-			p := problemOf(solvertest.RandomKnapsack(50, 5, 1))
+			p := solvertest.Problem(solvertest.RandomKnapsack(50, 5, 1))
 			p.OnProgress = func(solvers.Progress) { panic("boom") }
 			_, _ = Engine{}.Run(t.Context(), p)
 		},
@@ -507,7 +492,7 @@ func TestRead(t *testing.T) {
 	if names := m.ColNames(); len(names) != 2 || names[0] != "x" || names[1] != long || m.RowNames()[0] != "first" || m.NumIntegers() != 1 {
 		t.Errorf("columns %v, rows %v, %d integers", names, m.RowNames(), m.NumIntegers())
 	}
-	if r := solve(t, m, solvers.Options{}); r.Status != solvers.Optimal || math.Abs(r.Obj-12) > 1e-6 {
+	if r := solvertest.Solve(t, New(), m, solvers.Options{}); r.Status != solvers.Optimal || math.Abs(r.Obj-12) > 1e-6 {
 		t.Errorf("%v %v, want 12", r.Status, r.Obj)
 	}
 	for name, text := range map[string]string{
@@ -534,7 +519,7 @@ func BenchmarkLatency(b *testing.B) {
 
 // BenchmarkLoad passes a model of 10⁶ entries.
 func BenchmarkLoad(b *testing.B) {
-	p := problemOf(solvertest.Sparse(1e6))
+	p := solvertest.Problem(solvertest.Sparse(1e6))
 	for b.Loop() {
 		h, err := newInstance(0)
 		if err != nil {
@@ -554,7 +539,7 @@ func TestNoRestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := solve(t, m, solvers.Options{})
+	r := solvertest.Solve(t, New(), m, solvers.Options{})
 	if x, ok := r.Objective(); !ok || r.Status != solvers.Optimal || math.Abs(x-8) > 1e-6 {
 		t.Errorf("%v with %g, 8 is the optimum", r.Status, x)
 	}

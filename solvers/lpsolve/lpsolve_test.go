@@ -33,21 +33,6 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// solve expects no error.
-func solve(t *testing.T, m *milp.Model, o solvers.Options) *solvers.Result {
-	t.Helper()
-	r, err := New().Solve(t.Context(), m, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
-
-// problemOf is what solvers.New makes of a sound model and no options.
-func problemOf(m *milp.Model) *solvers.Problem {
-	return &solvers.Problem{Model: m.Data(), Threads: 1, Nodes: -1, OnProgress: func(solvers.Progress) {}}
-}
-
 func TestVersion(t *testing.T) {
 	if err := Available(); err != nil {
 		t.Fatal(err)
@@ -134,7 +119,7 @@ func TestStarts(t *testing.T) {
 
 func compare(t *testing.T, m *milp.Model, o solvers.Options, want *solvers.Result) {
 	t.Helper()
-	got := solve(t, m, o)
+	got := solvertest.Solve(t, New(), m, o)
 	if got.Status != want.Status || want.Status == solvers.Optimal && math.Abs(got.Obj-want.Obj) > 1e-6 {
 		t.Errorf("%s\nstart %v: %v %v %s (%s), enumeration: %v %v", m, o.Start, got.Status, got.Obj, got.Raw, got.Note, want.Status, want.Obj)
 	}
@@ -153,7 +138,7 @@ func TestGuessedStep(t *testing.T) {
 	weight.Terms[2].Coef = 11
 	m.Group("weight", "").AtMost(&weight, 11)
 	m.Maximize(&value)
-	if r := solve(t, m, solvers.Options{}); r.Status != solvers.Optimal || r.Obj != 11 {
+	if r := solvertest.Solve(t, New(), m, solvers.Options{}); r.Status != solvers.Optimal || r.Obj != 11 {
 		t.Errorf("%v %v", r.Status, r.Obj)
 	}
 }
@@ -169,7 +154,7 @@ func TestIncumbents(t *testing.T) {
 		if answeredByNew(m) {
 			continue
 		}
-		p := problemOf(m)
+		p := solvertest.Problem(m)
 		p.OnProgress = func(progress solvers.Progress) {
 			if progress.X == nil {
 				return
@@ -206,8 +191,8 @@ func answeredByNew(m *milp.Model) bool {
 // relaxation's, rounded up where objectives are integral.
 func TestRootBound(t *testing.T) {
 	m := solvertest.RandomKnapsack(100, 5, 1)
-	relaxed := solve(t, m, solvers.Options{Relax: true})
-	r := solve(t, m, solvers.Options{Nodes: solvers.Some(int64(100))})
+	relaxed := solvertest.Solve(t, New(), m, solvers.Options{Relax: true})
+	r := solvertest.Solve(t, New(), m, solvers.Options{Nodes: solvers.Some(int64(100))})
 	if relaxed.Status != solvers.Optimal || relaxed.BoundBy != "linear programming" {
 		t.Fatalf("%v by %q", relaxed.Status, relaxed.BoundBy)
 	}
@@ -233,7 +218,7 @@ func TestLonely(t *testing.T) {
 			lonely, other := m.Var("lonely", kind, 0, test.upper), m.Var("other", milp.Integer, 0, 9)
 			m.Group("row", "").AtMost(new(milp.Expr).Add(1, other), test.side)
 			m.Maximize(new(milp.Expr).Add(test.cost, lonely).Add(1, other))
-			r := solve(t, m, solvers.Options{})
+			r := solvertest.Solve(t, New(), m, solvers.Options{})
 			if r.Status == solvers.InfeasibleOrUnbounded {
 				r.Status = solvers.Unbounded // of the relaxation
 			}
@@ -329,21 +314,21 @@ func TestTableau(t *testing.T) {
 func TestStart(t *testing.T) {
 	testfile.Long(t)
 	m := solvertest.RandomJobShop(5, 4, 1)
-	cold := solve(t, m, solvers.Options{})
+	cold := solvertest.Solve(t, New(), m, solvers.Options{})
 	start := append([]float64(nil), cold.X...)
 	for j, c := range m.Data().Integer {
 		if !c {
 			start[j] = math.NaN()
 		}
 	}
-	warm := solve(t, m, solvers.Options{Start: start})
+	warm := solvertest.Solve(t, New(), m, solvers.Options{Start: start})
 	if warm.Status != solvers.Optimal || math.Abs(warm.Obj-cold.Obj) > 1e-6 || warm.Start != solvers.StartAccepted {
 		t.Errorf("%v %v, %v; cold %v", warm.Status, warm.Obj, warm.Start, cold.Obj)
 	}
 	if warm.Nodes >= cold.Nodes {
 		t.Errorf("%d nodes with a start, %d without", warm.Nodes, cold.Nodes)
 	}
-	none := solve(t, solvertest.RandomKnapsack(60, 5, 1), solvers.Options{Start: make([]float64, 60), Nodes: solvers.Some(int64(0))})
+	none := solvertest.Solve(t, New(), solvertest.RandomKnapsack(60, 5, 1), solvers.Options{Start: make([]float64, 60), Nodes: solvers.Some(int64(0))})
 	if _, ok := none.Solution(); !ok || none.Start != solvers.StartAccepted {
 		t.Errorf("%v, %v", none.Status, none.Start)
 	}
@@ -351,8 +336,8 @@ func TestStart(t *testing.T) {
 
 func TestGap(t *testing.T) {
 	m := solvertest.RandomKnapsack(40, 5, 2)
-	best := solve(t, m, solvers.Options{})
-	r := solve(t, m, solvers.Options{RelGap: solvers.Some(0.05)})
+	best := solvertest.Solve(t, New(), m, solvers.Options{})
+	r := solvertest.Solve(t, New(), m, solvers.Options{RelGap: solvers.Some(0.05)})
 	if r.Status != solvers.Optimal || r.Gap() > 0.05 || r.Bound < best.Obj || r.Obj > best.Obj || r.Nodes >= best.Nodes {
 		t.Errorf("%v: objective %v, bound %v, %d nodes; optimum %v (%v), %d nodes", r.Status, r.Obj, r.Bound, r.Nodes, best.Obj, best.Status, best.Nodes)
 	}
@@ -361,7 +346,7 @@ func TestGap(t *testing.T) {
 func TestLimits(t *testing.T) {
 	m := solvertest.RandomJobShop(8, 8, 1)
 	for _, limit := range []time.Duration{1, time.Millisecond, 100 * time.Millisecond} {
-		r := solve(t, m, solvers.Options{Time: limit})
+		r := solvertest.Solve(t, New(), m, solvers.Options{Time: limit})
 		if r.Stop != solvers.Time || r.Status != solvers.Feasible && r.Status != solvers.NoSolution {
 			t.Errorf("limit %v: %v, %v", limit, r.Status, r.Stop)
 		}
@@ -388,7 +373,7 @@ func TestTurns(t *testing.T) {
 	solvertest.Concurrent(t, New(), m)
 
 	turn <- struct{}{}
-	r := solve(t, m, solvers.Options{Time: 20 * time.Millisecond})
+	r := solvertest.Solve(t, New(), m, solvers.Options{Time: 20 * time.Millisecond})
 	<-turn
 	if r.Status != solvers.NoSolution || r.Stop != solvers.Time {
 		t.Errorf("waiting: %v, %v", r.Status, r.Stop)
@@ -402,8 +387,8 @@ func TestSilence(t *testing.T) {
 	for _, fd := range []int{1, 2} {
 		output := solvertest.Capture(t, fd, func() {
 			m := solvertest.RandomJobShop(3, 3, 1)
-			solve(t, m, solvers.Options{})
-			solve(t, m, solvers.Options{Log: &log, Start: make([]float64, m.NumCols())})
+			solvertest.Solve(t, New(), m, solvers.Options{})
+			solvertest.Solve(t, New(), m, solvers.Options{Log: &log, Start: make([]float64, m.NumCols())})
 			if _, err := Read("nowhere.mps", milp.FreeMPS); err == nil {
 				t.Error("read a file that does not exist")
 			}
@@ -419,13 +404,13 @@ func TestSilence(t *testing.T) {
 
 // TestCallbackPanics: a panic in Go reached from C comes back to Go.
 func TestCallbackPanics(t *testing.T) {
-	p := problemOf(solvertest.RandomKnapsack(50, 5, 1))
+	p := solvertest.Problem(solvertest.RandomKnapsack(50, 5, 1))
 	p.OnProgress = func(solvers.Progress) { panic("boom") }
 	defer func() {
 		if v := recover(); v != "boom" {
 			t.Errorf("%v", v)
 		}
-		solve(t, solvertest.RandomKnapsack(4, 1, 1), solvers.Options{}) // the turn was given back
+		solvertest.Solve(t, New(), solvertest.RandomKnapsack(4, 1, 1), solvers.Options{}) // the turn was given back
 	}()
 	_, _ = Engine{}.Run(t.Context(), p)
 }

@@ -45,6 +45,21 @@ func Names() []string {
 	return names
 }
 
+// Solve solves a model, which is no error.
+func Solve(t testing.TB, b solvers.Backend, m *milp.Model, o solvers.Options) *solvers.Result {
+	t.Helper()
+	r, err := b.Solve(t.Context(), m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Problem is what solvers.New makes of a sound model and no options.
+func Problem(m *milp.Model) *solvers.Problem {
+	return &solvers.Problem{Model: m.Data(), Threads: 1, Nodes: -1, OnProgress: func(solvers.Progress) {}}
+}
+
 // Run holds b to the contract, each case a subtest. knownBad maps a case to the
 // reason why b fails it today; it must then still fail.
 func Run(t *testing.T, b solvers.Backend, knownBad map[string]string) {
