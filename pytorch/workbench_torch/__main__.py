@@ -112,6 +112,7 @@ def _check(options: argparse.Namespace) -> int:
     _count(options.device)
     from .arena import Arena
     from .check import agree_graph, check, check_graph, passes
+    from .errors import Refused
     from .graph import trace
     from .plan import read_json
 

@@ -97,7 +97,11 @@ def show(description: Sequence[Description]) -> str:
 
 
 def modes(model: nn.Module) -> Tuple[bool, ...]:
-    return (*(m.training for m in model.modules()), *(p.requires_grad for p in model.parameters()))
+    found: List[bool] = []
+    for m in model.modules():  # once, as every step asks
+        found.append(m.training)
+        found += [p.requires_grad for p in m._parameters.values() if p is not None]
+    return tuple(found)
 
 
 def cut(model: Model, inputs: Any, loss: Optional[Callable[..., Any]] = None, targets: Sequence[Any] = ()) -> Chain:

@@ -9,14 +9,13 @@ can be dropped while ā stays, and be computed again before the backward. The gr
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any, ContextManager, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
-from torch.utils import _pytree as pytree
 
 from . import memory
 from .errors import Refused
+from .state import flatten, unflatten
 
 Shape = Tuple[torch.Size, Tuple[int, ...], int]  # sizes, strides, elements from the start of the base
 
@@ -125,10 +124,10 @@ class Record:
         self._known: Dict[int, Base] = {}
 
     def hold(self, t: torch.Tensor) -> View:
-        base = self._known.get(memory.key(t))
+        key = memory.key(t)
+        base = self._known.get(key)
         if base is None:
-            base = Base(t.detach())
-            self._known[memory.key(t)] = base
+            base = self._known[key] = Base(t.detach())
             self.bases.append(base)
         return View(base, t)
 
@@ -144,8 +143,7 @@ class Record:
         """What the device keeps for it: storages, the scalar at its end and the one at its beginning."""
         return sum(b.bytes for b in self.bases) + (2 * memory.size(self.root) if self.root is not None else 0)
 
-    @contextmanager
-    def saving(self, inputs: Sequence[torch.Tensor], resident: Set[int]) -> Iterator[None]:
+    def saving(self, inputs: Sequence[torch.Tensor], resident: Set[int]) -> ContextManager[None]:
         """Hooks under which a forward saves into this record. resident: keys of storages that stay anyway."""
         places = {memory.key(x): (k, x.storage_offset(), (x.shape, x.stride(), x.dtype)) for k, x in enumerate(inputs)}
         gate, hold = self.gate, self.hold
@@ -167,8 +165,7 @@ class Record:
                 return saved.tensor(gate.inputs)
             return saved
 
-        with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
-            yield
+        return torch.autograd.graph.saved_tensors_hooks(pack, unpack)
 
 
 def record(layer: Any, value: Any, needs: Sequence[bool], extra: Tuple[Any, ...], resident: Set[int]) -> Tuple[Record, Any]:
@@ -176,7 +173,7 @@ def record(layer: Any, value: Any, needs: Sequence[bool], extra: Tuple[Any, ...]
 
     value: the layer's input; its tensors need gradients where needs says so.
     """
-    flat, spec = pytree.tree_flatten(value)
+    flat, spec = flatten(value)
     inputs = [t for t in flat if isinstance(t, torch.Tensor)]
     made = Record()
     with torch.enable_grad(), made.saving(inputs, resident):
@@ -186,8 +183,8 @@ def record(layer: Any, value: Any, needs: Sequence[bool], extra: Tuple[Any, ...]
             given = iter([next(entered) if n else x.detach() for x, n in zip(inputs, needs)])
         else:
             given = iter([x.detach() for x in inputs])
-        output = layer(pytree.tree_unflatten([next(given) if isinstance(t, torch.Tensor) else t for t in flat], spec), extra)
-        out, out_spec = pytree.tree_flatten(output)
+        output = layer(unflatten([next(given) if isinstance(t, torch.Tensor) else t for t in flat], spec), extra)
+        out, out_spec = flatten(output)
         differentiable = [t for t in out if isinstance(t, torch.Tensor) and t.requires_grad]
         if differentiable:
             made.root = Exit.apply(made.gate, *differentiable)

@@ -9,13 +9,12 @@ buffers of their first run, and change nothing.
 from __future__ import annotations
 
 import weakref
-from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple, cast
+from contextlib import contextmanager, nullcontext
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Sequence, Set, Tuple, cast
 
 import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
-from torch.utils import _pytree as pytree
 
 from . import memory
 from .arena import Arena
@@ -24,9 +23,10 @@ from .errors import Refused
 from .link import Link
 from .plan import FORWARDS, Op, Plan, events, read_plan
 from .record import Record, View, backward, record
-from .state import Generators, autocast, autocast_as_now, tensors
+from .state import Generators, autocast, autocast_as_now, autocast_is_on, flatten, tensors, unflatten
 
 PROBLEMS = ("remat", "activation-offload", "remat-offload")
+NOTHING: ContextManager[None] = nullcontext()  # entering a context of a generator takes as long as a small operation
 
 
 def apply(model: Model, plan: Any, inputs: Any = None, loss: Optional[Callable[..., Any]] = None, targets: Sequence[Any] = ()) -> "Planned":
@@ -63,7 +63,10 @@ class Planned(nn.Module):
         self.again = {layer for layer, times in runs.items() if times > 1}
         self.events = events(plan)
         self.link: Optional[Link] = None
-        self.first = {k: First(chain, layer) for k, layer in enumerate(chain.layers, 1) if k in self.again}
+        layers = list(enumerate(chain.layers, 1))
+        self.first = {k: First(chain, layer) for k, layer in layers if k in self.again and (layer.random or layer.changes)}
+        last = chain.layers[-1].modules()
+        self.modules_once = list({id(m): m for m in (*chain.model.modules(), *last)}.values())
         self.uses = _uses(chain)
         self.aside: Dict[int, torch.Tensor] = {}  # sums of gradients of shared parameters
 
@@ -86,7 +89,7 @@ class Planned(nn.Module):
         flat, spec = step.result
         out = iter(made)
         step.result = ([], spec)
-        return pytree.tree_unflatten([next(out) if isinstance(t, torch.Tensor) else t for t in flat], spec)
+        return unflatten([next(out) if isinstance(t, torch.Tensor) else t for t in flat], spec)
 
     def get_link(self) -> Link:
         """The link to the host of the device on which the chain's input lies."""
@@ -139,7 +142,7 @@ class Step:
         value = inputs.pop(0)
         self.extra = tuple(inputs)
         inputs.clear()
-        flat, self.specs[0] = pytree.tree_flatten(value)
+        flat, self.specs[0] = flatten(value)
         self.needs0 = tuple(t.requires_grad for t in flat if isinstance(t, torch.Tensor))
         self.differentiable_inputs: Sequence[torch.Tensor] = [t for t in flat if isinstance(t, torch.Tensor) and t.requires_grad]
         if self.planned.arena is not None:
@@ -147,11 +150,10 @@ class Step:
         self.a[0] = self._housed("a", 0, _kept(flat))
         self.versions = [(weakref.ref(t), t._version) for t in tensors(value)]
         self.result: Tuple[List[Any], Any] = ([], None)
-        model = self.chain.model
-        self.resident = {memory.key(t) for t in (*model.parameters(), *model.buffers(), *tensors(self.extra))}
-        for layer in self.layers[-1:]:
-            self.resident |= {memory.key(t) for m in layer.modules() for t in (*m.parameters(), *m.buffers())}
-        self.resident |= {memory.key(b) for first in self.planned.first.values() for b in first.spare}
+        self.resident = {memory.key(t) for t in tensors(self.extra)}
+        for m in self.planned.modules_once:
+            self.resident.update(memory.key(t) for t in (*m._parameters.values(), *m._buffers.values()) if t is not None)
+        self.resident.update(memory.key(b) for first in self.planned.first.values() for b in first.spare)
 
     def differentiable(self) -> Sequence[torch.Tensor]:
         return self.differentiable_inputs
@@ -161,6 +163,7 @@ class Step:
     def first_half(self) -> Tuple[List[torch.Tensor], List[bool]]:
         """Everything before the backward of the last layer; the network's output, and what of it has gradients."""
         n, output = self.planned.layers_planned, None
+        self.casts = bool(self.autocast)
         while not self._next_is(("B",), n):
             if output is None and not self.chain.has_loss and self._next_is(FORWARDS, n):
                 output = self._value(n - 1)
@@ -182,6 +185,7 @@ class Step:
             if t is not None and t._version != version:
                 raise Refused("an input or output of the network was changed in place before the backward, which needs it")
         self.versions = []
+        self.casts = bool(self.autocast) or autocast_is_on()  # of the caller of the backward
         n = self.planned.layers_planned
         last = n if self.chain.has_loss else n - 1
         self.delta[last] = self._housed_delta(last, delta)
@@ -226,14 +230,14 @@ class Step:
     def _forward(self, op: Op) -> None:
         number = op.layer
         layer = self.layers[number - 1]
-        value = pytree.tree_unflatten(self._value(number - 1), self.specs[number - 1])
+        value = unflatten(self._value(number - 1), self.specs[number - 1])
         with self._as_first(number):
             if op.op == "F_all":
                 made, spec = record(layer, value, self._needs(number - 1), self.extra, self.resident)
                 self.abar[number] = self._housed("abar", number, made)
             else:
                 with torch.no_grad():
-                    flat, spec = pytree.tree_flatten(layer(value, self.extra))
+                    flat, spec = flatten(layer(value, self.extra))
                 self.a[number] = self._housed("a", number, _kept(flat))
                 del flat
         del value
@@ -259,25 +263,25 @@ class Step:
             self._leave(tensor, number)
         self.delta[number - 1] = self._housed_delta(number - 1, list(gradients) or [None] * sum(self._needs(number - 1)))
 
-    @contextmanager
-    def _as_first(self, number: int) -> Iterator[None]:
+    def _as_first(self, number: int) -> ContextManager[None]:
         """The autocast mode of the step; for a layer that runs again, random numbers and buffers of its first run."""
-        planned = self.planned
-        if number not in planned.again:
-            with autocast(self.autocast):
-                yield
-            return
-        first = planned.first[number]
-        if number not in self.forwarded:
-            first.take()
-            with autocast(self.autocast):
-                yield
-            return
-        with first.again(), autocast(self.autocast):
-            yield
+        first = self.planned.first.get(number)
+        if first is not None:
+            return self._with_first(first, number in self.forwarded)
+        return autocast(self.autocast) if self.casts else NOTHING
 
     @contextmanager
-    def _apart(self, number: int) -> Iterator[None]:
+    def _with_first(self, first: First, again: bool) -> Iterator[None]:
+        if not again:
+            first.take()
+        with first.again() if again else NOTHING, autocast(self.autocast):
+            yield
+
+    def _apart(self, number: int) -> ContextManager[None]:
+        return self._summed(number) if number in self.planned.uses else NOTHING
+
+    @contextmanager
+    def _summed(self, number: int) -> Iterator[None]:
         """Sums up the gradients of parameters that several layers share before they go to .grad.
 
         Plain training adds their parts to each other first; a .grad that holds something already would

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any, Callable, ContextManager, Iterator, List, Tuple
+from typing import Any, Callable, ContextManager, Iterator, List, Sequence, Tuple
 
 import torch
 from torch import nn
@@ -13,6 +13,15 @@ from torch.utils import _pytree as pytree
 
 def tensors(value: Any) -> List[torch.Tensor]:
     return [t for t in pytree.tree_flatten(value)[0] if isinstance(t, torch.Tensor)]
+
+
+def flatten(value: Any) -> Tuple[List[Any], Any]:
+    """As pytree's, with None for the structure of a tensor, which most layers hand over."""
+    return ([value], None) if isinstance(value, torch.Tensor) else pytree.tree_flatten(value)
+
+
+def unflatten(flat: Sequence[Any], structure: Any) -> Any:
+    return flat[0] if structure is None else pytree.tree_unflatten(list(flat), structure)
 
 
 class State:
@@ -78,6 +87,10 @@ def autocast_as_now() -> Modes:
         if enabled:
             modes.append(partial(torch.autocast, device, dtype=dtype, cache_enabled=False))
     return modes
+
+
+def autocast_is_on() -> bool:
+    return any(enabled for _, enabled, _ in _autocasts())
 
 
 def _autocasts() -> List[Tuple[str, bool, torch.dtype]]:
