@@ -3,6 +3,7 @@ package rematgraph
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 
@@ -31,7 +32,7 @@ func Chen(ctx context.Context, v *stages.View, p platform.Platform) (*plan.Plan,
 	}
 	var best *stages.Schedule
 	time, lowest := math.Inf(1), math.Inf(1)
-	for _, s := range all {
+	for s := range all {
 		peak, _, _ := s.Peak()
 		lowest = min(lowest, peak)
 		if cost := s.Cost(); platform.Fits(peak, p.Memory) && cost < time {
@@ -50,8 +51,9 @@ func Chen(ctx context.Context, v *stages.View, p platform.Platform) (*plan.Plan,
 // chenBudgets is the most budgets that are tried.
 const chenBudgets = 64
 
-// chen returns the schedules of all segmentations.
-func chen(ctx context.Context, v *stages.View) ([]*stages.Schedule, error) {
+// chen yields the schedules of all segmentations, one at a time: together those of a large
+// graph take gigabytes.
+func chen(ctx context.Context, v *stages.View) (iter.Seq[*stages.Schedule], error) {
 	s, err := cut("chen", v)
 	if err != nil {
 		return nil, err
@@ -62,25 +64,24 @@ func chen(ctx context.Context, v *stages.View) ([]*stages.Schedule, error) {
 			size[l] += v.Written[j]
 		}
 	}
-	var all []*stages.Schedule
-	seen := map[string]bool{}
-	add := func(ends []int) {
-		if key := fmt.Sprint(ends); !seen[key] && ctx.Err() == nil {
-			seen[key] = true
-			all = append(all, s.keepOnly(ends))
-		}
-	}
-	add(nil)
+	all := [][]int{nil}
 	for _, budget := range budgets(size) {
-		add(byBudget(size, budget))
+		all = append(all, byBudget(size, budget))
 	}
-	for k := 1; k <= len(size); k++ {
-		add(equally(len(size), k))
-		if k > chenBudgets {
-			break
+	for k := 1; k <= min(len(size), chenBudgets+1); k++ {
+		all = append(all, equally(len(size), k))
+	}
+	return func(yield func(*stages.Schedule) bool) {
+		seen := map[string]bool{}
+		for _, ends := range all {
+			if key := fmt.Sprint(ends); !seen[key] {
+				seen[key] = true
+				if ctx.Err() != nil || !yield(s.keepOnly(ends)) {
+					return
+				}
+			}
 		}
-	}
-	return all, nil
+	}, nil
 }
 
 // budgets returns the sizes of runs of layers, ascending, thinned out to

@@ -58,7 +58,7 @@ func WithinBudget(ctx context.Context, method string, v *stages.View, p platform
 	if err != nil {
 		return nil, err
 	}
-	if s := fastest(all, within(p.Memory)); s != nil {
+	if s := fastest(ctx, all, within(p.Memory)); s != nil {
 		return fit(method, s, p)
 	}
 	return nil, fmt.Errorf("%s: %w: at no budget does the step fit in %s", method, plan.ErrNoPlan, v.Graph.Unit.Exactly(p.Memory))
@@ -137,13 +137,17 @@ func within(memory float64) func(*stages.Schedule) bool {
 	}
 }
 
-// fastest returns the plan of least time among those of budgets that fit, nil if none does.
-func fastest(all []Budget, fits func(*stages.Schedule) bool) *stages.Schedule {
+// fastest returns the plan of least time among those of budgets that fit, nil if none does; of
+// those until ctx ends.
+func fastest(ctx context.Context, all []Budget, fits func(*stages.Schedule) bool) *stages.Schedule {
 	byTime := slices.Clone(all)
 	slices.SortStableFunc(byTime, func(a, b Budget) int { return cmp.Compare(a.Again, b.Again) })
 	var best *stages.Schedule
 	cost := math.Inf(1)
 	for k := range byTime {
+		if ctx.Err() != nil {
+			break
+		}
 		if k > 0 && slices.Equal(byTime[k].cut.again, byTime[k-1].cut.again) {
 			continue
 		}

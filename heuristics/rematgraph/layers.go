@@ -62,7 +62,7 @@ func bestOfBudgets(ctx context.Context, method string, v *stages.View, p platfor
 		}
 		all = append(all, Budget{Part: float64(k) / mostBudgets, Again: c.timeAgain(), cut: c})
 	}
-	if best := fastest(all, within(p.Memory)); best != nil {
+	if best := fastest(ctx, all, within(p.Memory)); best != nil {
 		return fit(method, best, p)
 	}
 	return nil, fmt.Errorf("%s: %w: at no budget does the step fit in %s", method, plan.ErrNoPlan, v.Graph.Unit.Exactly(p.Memory))

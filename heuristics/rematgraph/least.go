@@ -8,8 +8,7 @@ import (
 
 // least returns the schedule of least memory that is found without a search:
 // the best of View.Frugal, of what is left when that or store-all is repaired
-// towards stages.View.LeastBound, and of Chen's segmentations. stop may end it early; nil:
-// nothing does.
+// towards stages.View.LeastBound, and of Chen's segmentations. stop may end it early.
 func least(v *stages.View, stop func() bool) *stages.Schedule {
 	bound, _ := v.LeastBound()
 	best := v.Frugal()
@@ -32,8 +31,10 @@ func least(v *stages.View, stop func() bool) *stages.Schedule {
 	if err != nil { // forwards after backwards: nothing to segment
 		return best
 	}
-	for _, s := range all {
-		consider(s)
+	for s := range all {
+		if consider(s); stop() {
+			break
+		}
 	}
 	return best
 }

@@ -195,7 +195,7 @@ func (x *state) released(t int) float64 {
 	bytes := 0.0
 	for k, b := range x.rowS(t) {
 		for b &^= x.rowS(t + 1)[k]; b != 0; b &= b - 1 {
-			if i := k<<6 + bits.TrailingZeros64(b); !has(x.readers[i*x.v.Words:], t) {
+			if i := k<<6 + bits.TrailingZeros64(b); !slices.Contains(x.v.Succ[i], t) {
 				bytes += x.v.Memory[i]
 			}
 		}

@@ -113,10 +113,14 @@ func (s *search) start() {
 	if s.best != nil && s.from != nil {
 		return
 	}
-	s.chen()
-	s.partitioned()
-	s.guided()
-	if s.v.N <= largeGraph {
+	if s.v.N > largeGraph {
+		s.guided() // hundreds of schedules take longer than there may be time
+		s.chen()
+		s.partitioned()
+	} else {
+		s.chen()
+		s.partitioned()
+		s.guided()
 		s.linearised()
 		s.try(s.v.StoreAll(), exact)
 		for k := 0; k < 8 && !s.done(); k++ {
@@ -154,8 +158,9 @@ func (s *search) guided() {
 	}
 	h := s.bound(s.most())
 	s.lowest = h.Seconds
+	all := s.v.StoreAll()
 	for _, again := range h.Again {
-		x := newState(s.v.StoreAll(), s.limits)
+		x := newState(all.Clone(), s.limits)
 		for _, j := range again {
 			for _, i := range s.v.Writes[j] {
 				if has(x.rowS(h.Node), i) {
@@ -174,7 +179,7 @@ func (s *search) chen() {
 		return
 	}
 	var best *stages.Schedule
-	for _, c := range all {
+	for c := range all {
 		if s.fits(c) && (best == nil || c.Cost() < best.Cost()) {
 			best = c
 		}
@@ -206,7 +211,7 @@ func (s *search) partitioned() {
 		if err != nil {
 			return
 		}
-		if x := fastest(all, s.fits); x != nil {
+		if x := fastest(s.ctx, all, s.fits); x != nil {
 			consider(x)
 		}
 	}
@@ -246,7 +251,7 @@ func (s *search) remember(x *state) {
 	if s.best != nil && x.total >= s.least*(1-worthwhile) {
 		return
 	}
-	if !s.fits(x.s) {
+	if x.over > 0 {
 		return
 	}
 	s.best, s.least = x.s.Clone(), x.total

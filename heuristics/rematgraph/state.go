@@ -2,6 +2,7 @@ package rematgraph
 
 import (
 	"math/bits"
+	"slices"
 
 	"workbench/model/platform"
 	"workbench/model/stages"
@@ -24,22 +25,23 @@ type state struct {
 	excess   float64     // Σ_t max(0, peak[t] - limits[t]), what the greedy lowers
 	over     int         // stages of which the peak does not fit
 	total    float64     // Σ_t time[t]
-	readers  []uint64    // readers[i·Words:] is the set of the nodes that read value i
-	changed  []uint64    // scratch: what a move changed of S[t+1]
+	changed  []int       // scratch: the values of which a move changed whether S[t+1] has them
 	before   []uint64    // scratch: S[t] before completion
 	moving   []passage   // scratch: the values that a move flips
 	saved    []saved
 	savedRow []uint64 // R[t] and S[t] of the saved entries that have them
+	passing  int      // the entries of saved from here on are of the changed values
 }
 
 // A passage is what a move flips of a value: whether it is retained into stage
 // from and those after it.
 type passage struct{ value, from int }
 
-// saved is what a move overwrote: the peak of a stage, and either one bit of S
-// or the whole stage.
+// saved is what a move overwrote: a whole stage, or one bit of S in the stages from first to
+// last, which a value passes through. One entry for each of these would fill the memory.
 type saved struct {
-	stage, value  int // value < 0: the whole stage
+	first, last   int
+	value         int // < 0: the whole stage
 	time, peak    float64
 	total, excess float64
 	over          int
@@ -60,13 +62,7 @@ func newState(s *stages.Schedule, limits []float64) *state {
 	x := &state{
 		v: v, s: s, limits: limits,
 		time: make([]float64, v.N), peak: make([]float64, v.N),
-		readers: make([]uint64, v.M*v.Words),
-		changed: make([]uint64, v.ValueWords), before: make([]uint64, v.ValueWords),
-	}
-	for i := range v.M {
-		for _, j := range v.Succ[i] {
-			x.readers[i*v.Words+j>>6] |= 1 << (j & 63)
-		}
+		before: make([]uint64, v.ValueWords),
 	}
 	x.refresh()
 	return x
@@ -97,11 +93,14 @@ func (x *state) rowR(t int) []uint64 { return x.s.Nodes(t) }
 // has reports whether i is in a set.
 func has(set []uint64, i int) bool { return set[i>>6]>>(i&63)&1 != 0 }
 
-// reads reports whether stage t reads the value of i.
+// reads reports whether stage t reads the value of i. O(readers).
 func (x *state) reads(t, i int) bool {
-	r, readers := x.rowR(t), x.readers[i*x.v.Words:(i+1)*x.v.Words]
-	for k := t >> 6; k >= x.v.Writer[i]>>6; k-- {
-		if r[k]&readers[k] != 0 {
+	r := x.rowR(t)
+	for _, j := range x.v.Succ[i] {
+		if j > t {
+			break
+		}
+		if has(r, j) {
 			return true
 		}
 	}
@@ -120,14 +119,21 @@ func (x *state) setPeak(t int, peak float64) {
 	x.peak[t] = peak
 }
 
-// saveBit and saveStage record what is about to be overwritten.
-func (x *state) saveBit(t, i int) {
-	x.saved = append(x.saved, saved{t, i, x.time[t], x.peak[t], x.total, x.excess, x.over})
+// saveStage and savePassage record what is about to be overwritten.
+func (x *state) saveStage(t int) {
+	x.saved = append(x.saved, saved{t, t, -1, x.time[t], x.peak[t], x.total, x.excess, x.over})
+	x.savedRow = append(append(x.savedRow, x.rowR(t)...), x.rowS(t)...)
+	x.passing = len(x.saved)
 }
 
-func (x *state) saveStage(t int) {
-	x.saveBit(t, -1)
-	x.savedRow = append(append(x.savedRow, x.rowR(t)...), x.rowS(t)...)
+// savePassage is called for the k-th changed value where it passes through stage t, after
+// the stages behind t.
+func (x *state) savePassage(t, k int) {
+	if at := x.passing + k; at < len(x.saved) {
+		x.saved[at].first = t
+		return
+	}
+	x.saved = append(x.saved, saved{first: t, last: t, value: x.changed[k], total: x.total, excess: x.excess, over: x.over})
 }
 
 // mark names the present schedule for [state.undo].
@@ -140,14 +146,16 @@ func (x *state) undo(mark int) {
 		e := x.saved[len(x.saved)-1]
 		x.saved = x.saved[:len(x.saved)-1]
 		if e.value >= 0 {
-			x.s.S[e.stage*m+e.value>>6] ^= 1 << (e.value & 63)
+			for t := e.first; t <= e.last; t++ {
+				x.peak[t] += x.pass(t, e.value) // sizes are whole: nothing is rounded
+			}
 		} else {
 			n := len(x.savedRow) - w - m
-			copy(x.rowR(e.stage), x.savedRow[n:n+w])
-			copy(x.rowS(e.stage), x.savedRow[n+w:])
+			copy(x.rowR(e.first), x.savedRow[n:n+w])
+			copy(x.rowS(e.first), x.savedRow[n+w:])
 			x.savedRow = x.savedRow[:n]
+			x.time[e.first], x.peak[e.first] = e.time, e.peak
 		}
-		x.time[e.stage], x.peak[e.stage] = e.time, e.peak
 		x.total, x.excess, x.over = e.total, e.excess, e.over
 	}
 }
@@ -198,7 +206,7 @@ func (x *state) movable(i, t int) bool { return x.v.Until[x.v.Writer[i]] >= t }
 // the one before the first has them in memory. What the completion of a stage
 // takes back is not flipped before.
 func (x *state) flip(to int) {
-	clear(x.changed) // of S[to+1]
+	x.changed = x.changed[:0] // of S[to+1]
 	for t := to; t >= 0; t-- {
 		if t < to && x.through(t) {
 			continue
@@ -207,7 +215,7 @@ func (x *state) flip(to int) {
 		row := x.rowS(t)
 		copy(x.before, row)
 		for _, p := range x.moving {
-			if t >= p.from && (t == to || has(x.changed, p.value)) {
+			if t >= p.from && (t == to || slices.Contains(x.changed, p.value)) {
 				row[p.value>>6] ^= 1 << (p.value & 63)
 			}
 		}
@@ -217,12 +225,13 @@ func (x *state) flip(to int) {
 		x.total += x.time[t]
 		peak, _ := x.s.StagePeak(t)
 		x.setPeak(t, peak)
-		more := false
+		x.changed = x.changed[:0]
 		for k, b := range row {
-			x.changed[k] = b ^ x.before[k]
-			more = more || x.changed[k] != 0
+			for c := b ^ x.before[k]; c != 0; c &= c - 1 {
+				x.changed = append(x.changed, k<<6+bits.TrailingZeros64(c))
+			}
 		}
-		if !more {
+		if len(x.changed) == 0 {
 			return
 		}
 	}
@@ -245,32 +254,32 @@ func (x *state) flipped(q int) int {
 // values).
 func (x *state) through(t int) bool {
 	held, computed, later := x.rowS(t), x.rowR(t), x.rowS(t+1)
-	for k, c := range x.changed {
-		for ; c != 0; c &= c - 1 {
-			q := k<<6 + bits.TrailingZeros64(c)
-			if has(computed, x.v.Writer[q]) || x.reads(t, q) {
+	for _, q := range x.changed {
+		if has(computed, x.v.Writer[q]) || x.reads(t, q) {
+			return false
+		}
+		if from := x.flipped(q); from <= x.v.N {
+			if t < from {
 				return false
 			}
-			if from := x.flipped(q); from <= x.v.N {
-				if t < from {
-					return false
-				}
-			} else if !has(held, q) || has(later, q) {
-				return false
-			}
+		} else if !has(held, q) || has(later, q) {
+			return false
 		}
 	}
-	for k, c := range x.changed {
-		for ; c != 0; c &= c - 1 {
-			q := k<<6 + bits.TrailingZeros64(c)
-			x.saveBit(t, q)
-			held[k] ^= 1 << (q & 63)
-			size := x.v.Memory[q]
-			if !has(held, q) {
-				size = -size
-			}
-			x.setPeak(t, x.peak[t]+size)
-		}
+	for k, q := range x.changed {
+		x.savePassage(t, k)
+		x.setPeak(t, x.peak[t]+x.pass(t, q))
 	}
 	return true
+}
+
+// pass flips whether value q, which passes through stage t, is retained into it, and returns
+// what that adds to the peak.
+func (x *state) pass(t, q int) float64 {
+	held := x.rowS(t)
+	held[q>>6] ^= 1 << (q & 63)
+	if has(held, q) {
+		return x.v.Memory[q]
+	}
+	return -x.v.Memory[q]
 }

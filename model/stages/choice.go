@@ -76,7 +76,7 @@ func (k *choice) load(x int, memory float64) bool {
 			}
 			k.item[f] = len(k.value)
 			k.value = append(k.value, f)
-			if v.Result[f] || meets(b.row(b.readers, f), after) {
+			if v.Result[f] || b.readIn(f, after) {
 				k.needs[f] = true
 				k.size += v.Memory[f]
 			}

@@ -55,9 +55,9 @@ type bounds struct {
 	time    []int64  // of nodes, in quanta
 	before  []uint64 // before[i·Words:]: the nodes that node i depends on
 	after   []uint64 // after[i·Words:]: the nodes that depend on node i
-	readers []uint64 // readers[i·Words:]: the nodes that read value i
 	results bool     // there are results
 
+	timed    sync.Map       // [memory, bandwidth] → func() TimeBound
 	frugal   func() float64 // the peak of View.Frugal
 	searched func() Least   // View.Least
 }
@@ -79,13 +79,12 @@ func (v *View) bounds() *bounds {
 
 func newBounds(v *View) *bounds {
 	w := v.Words
-	flat := make([]uint64, (2*v.N+v.M)*w)
-	b := &bounds{v: v, before: flat[:v.N*w], after: flat[v.N*w : 2*v.N*w], readers: flat[2*v.N*w:], results: slices.Contains(v.Result, true)}
+	flat := make([]uint64, 2*v.N*w)
+	b := &bounds{v: v, before: flat[:v.N*w], after: flat[v.N*w:], results: slices.Contains(v.Result, true)}
 	for i := range v.N {
 		for _, p := range v.Pred[i] {
 			union(b.row(b.before, i), b.row(b.before, v.Writer[p]))
 			insert(b.row(b.before, i), v.Writer[p])
-			insert(b.row(b.readers, p), i)
 		}
 	}
 	for i := v.N - 1; i >= 0; i-- {
@@ -150,6 +149,11 @@ func meets(set, other []uint64) bool {
 	return false
 }
 
+// readIn reports whether a node of a set reads value i. O(readers).
+func (b *bounds) readIn(i int, set []uint64) bool {
+	return slices.ContainsFunc(b.v.Succ[i], func(j int) bool { return has(set, j) })
+}
+
 // again reports whether node j may be computed again when node x is computed for
 // the first time or later: not if it is computed once, nor if a node that x
 // depends on, or x, has changed what it reads.
@@ -179,7 +183,7 @@ func (b *bounds) during(x int, sure []bool, linked bool) float64 {
 			if linked && !v.Pinned[p] {
 				continue
 			}
-			if v.Result[p] || meets(b.row(b.readers, p), after) {
+			if v.Result[p] || b.readIn(p, after) {
 				sure[p] = true
 			}
 		}
@@ -247,7 +251,7 @@ func (b *bounds) between(x, own, w int) float64 {
 			continue
 		}
 		for _, p := range v.Writes[u] {
-			if has(b.row(b.readers, p), w) || meets(b.row(b.readers, p), b.row(b.after, w)) {
+			if slices.Contains(v.Succ[p], w) || b.readIn(p, b.row(b.after, w)) {
 				bytes += v.Memory[p]
 			}
 		}

@@ -66,6 +66,10 @@ func (v *View) LinkedLeast() (bytes float64, why string) {
 // O(n·(n + values)) for the choice of nodes, and linkedRounds·linkedMost times the minimum
 // cuts of a price.
 func (v *View) LinkedBound(memory, bandwidth float64) TimeBound {
+	return v.bounds().remember([2]float64{memory, bandwidth}, func() TimeBound { return v.linkedBound(memory, bandwidth) })
+}
+
+func (v *View) linkedBound(memory, bandwidth float64) TimeBound {
 	if v.LinkedFits(memory) != nil {
 		_, why := v.LinkedLeast()
 		return TimeBound{Seconds: math.Inf(1), Why: why, Node: -1}

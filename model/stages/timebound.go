@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"workbench/model/proof"
 )
@@ -40,6 +41,17 @@ type TimeBound struct {
 // numbers: the bound is rounded down by at most 1e-15 of the total time for
 // every node, and not at all where times are multiples of a quantum.
 func (v *View) TimeBound(memory float64) TimeBound {
+	return v.bounds().remember([2]float64{memory}, func() TimeBound { return v.timeBound(memory) })
+}
+
+// remember computes a bound of so much memory and bandwidth once: of a large graph that
+// takes seconds.
+func (b *bounds) remember(at [2]float64, compute func() TimeBound) TimeBound {
+	made, _ := b.timed.LoadOrStore(at, sync.OnceValue(compute))
+	return made.(func() TimeBound)()
+}
+
+func (v *View) timeBound(memory float64) TimeBound {
 	if v.Fits(memory) != nil {
 		_, why := v.LeastBound()
 		return TimeBound{Seconds: math.Inf(1), Why: why, Node: -1}
