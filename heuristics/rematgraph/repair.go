@@ -111,9 +111,17 @@ func (x *state) repair(noise func() float64) bool {
 		}
 		slices.SortStableFunc(offers, func(a, b offer) int { return cmp.Compare(a.floor, b.floor) })
 		best, least := move{}, math.Inf(1)
+		var priced [2]int // drops and keeps
 		for _, o := range offers {
 			if o.floor >= least {
 				break
+			}
+			kind := 0
+			if o.keep {
+				kind = 1
+			}
+			if priced[kind]++; priced[kind] > mostPriced && x.v.N > largeGraph && !math.IsInf(least, 1) {
+				continue
 			}
 			if price := o.factor * x.price(o.move); price < least {
 				best, least = o.move, price
@@ -125,6 +133,10 @@ func (x *state) repair(noise func() float64) bool {
 		x.apply(best)
 	}
 }
+
+// mostPriced is how many drops, and how many keeps, of a large graph are priced before one of
+// them is made: equal layers offer hundreds at the same price.
+const mostPriced = 16
 
 // price returns the seconds that a move costs for each byte of excess that it
 // takes away, infinite if it takes away none. Moves that cost nothing are

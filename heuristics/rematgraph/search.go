@@ -159,7 +159,7 @@ func (s *search) guided() {
 	h := s.bound(s.most())
 	s.lowest = h.Seconds
 	all := s.v.StoreAll()
-	for _, again := range h.Again {
+	for _, again := range slices.Backward(h.Again) { // the last makes the most room
 		x := newState(all.Clone(), s.limits)
 		for _, j := range again {
 			for _, i := range s.v.Writes[j] {
