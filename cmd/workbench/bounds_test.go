@@ -1,0 +1,123 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	gotoken "go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"workbench/ilp"
+)
+
+// computed are the files in which a bound's name is no constant, and what it may be then, with
+// an ellipsis for numbers and nodes.
+var computed = map[string][]string{
+	"bench/method/remat.go": {
+		"the search for the optimum (… states)",
+		"what does not fit in memory beside … is computed again",
+	},
+	"bench/method/combined.go": {"the search for the optimum (… states)"},
+	"bench/method/flush.go": {
+		"load", "warm-up", "cool-down", "warm-up and cool-down", "little", "round-trips", "packing", "gaps",
+	},
+	"bench/method/linked.go":       {"what does not fit in memory beside … is moved or computed again"},
+	"bench/method/offload_milp.go": {"the search for the optimum (… labels)"},
+	"bench/method/pipeline.go":     {"branch and bound (… allocations, … decisions about patterns)"},
+	"ilp/checkmate/solve.go":       {"what does not fit in memory beside … is computed again"},
+}
+
+// labels are names that the methods replace.
+var labels = map[string]bool{"states": true, "labels": true}
+
+// docs/proofs.md names every bound that some method may print, and every formulation.
+func TestBoundsAreOnThePage(t *testing.T) {
+	text, err := os.ReadFile("../../docs/proofs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, constants, names := string(text), map[string]string{}, map[string][]ast.Expr{}
+	for _, room := range []string{"model", "heuristics", "ilp", "bench", "cmd"} {
+		err := filepath.WalkDir("../../"+room, func(file string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+				return err
+			}
+			f, err := parser.ParseFile(gotoken.NewFileSet(), file, nil, 0)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				switch x := n.(type) {
+				case *ast.ValueSpec:
+					for i, v := range x.Values {
+						if s, ok := quoted(v); ok {
+							constants[filepath.Dir(file)+x.Names[i].Name] = s
+						}
+					}
+				case *ast.CallExpr:
+					if nameOf(x.Fun) == "BySearch" && len(x.Args) == 2 {
+						names[strings.TrimPrefix(file, "../../")] = append(names[strings.TrimPrefix(file, "../../")], x.Args[1])
+					}
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	on := func(file, name string) {
+		if !labels[name] && !strings.Contains(page, "`"+name+"`") {
+			t.Errorf("%s has a bound `%s`, docs/proofs.md does not say what it proves", file, name)
+		}
+	}
+	found := 0
+	for file, list := range names {
+		for _, x := range list {
+			found++
+			name, ok := quoted(x)
+			if !ok {
+				dir := "../../" + filepath.Dir(file)
+				if s, elsewhere := x.(*ast.SelectorExpr); elsewhere {
+					dir = "../../model/" + nameOf(s.X)
+				}
+				name, ok = constants[dir+nameOf(x)]
+			}
+			if ok {
+				on(file, name)
+			} else if computed[file] == nil {
+				t.Errorf("%s makes the name of a bound: which ones are there?", file)
+			}
+		}
+	}
+	for file, list := range computed {
+		if names[file] == nil {
+			t.Errorf("%s has no bounds any more", file)
+		}
+		for _, name := range list {
+			on(file, name)
+		}
+	}
+	if found < 30 {
+		t.Errorf("only %d bounds", found)
+	}
+	for _, f := range ilp.Formulations() {
+		if !strings.Contains(page, f.Name) {
+			t.Errorf("docs/proofs.md does not say what %s proves", f.Name)
+		}
+	}
+}
+
+func quoted(x ast.Expr) (string, bool) {
+	l, ok := x.(*ast.BasicLit)
+	if !ok || l.Kind != gotoken.STRING {
+		return "", false
+	}
+	s, err := strconv.Unquote(l.Value)
+	return s, err == nil
+}
