@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"workbench/model/partition"
+	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -31,7 +32,7 @@ func flushLanes(p *plan.Plan) (lanes map[string][]*plan.Op, end float64) {
 
 func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	stages := plan.As[*partition.Partition](in).Stages
-	s, err := plan.SummarizeFlush(plan.As[*partition.Partition](in), p)
+	s, err := periodic.SummarizeFlush(plan.As[*partition.Partition](in), p)
 	if err != nil {
 		return fmt.Errorf("timeline: %w", err)
 	}
@@ -99,7 +100,7 @@ func (d *drawing) flushBox(y float64, o *plan.Op, gpus int, again float64) {
 }
 
 func flushTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
-	steps, err := plan.ProfileFlush(plan.As[*partition.Partition](in), p)
+	steps, err := periodic.ProfileFlush(plan.As[*partition.Partition](in), p)
 	if err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}

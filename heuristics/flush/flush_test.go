@@ -10,6 +10,7 @@ import (
 	"workbench/model/exhaustive"
 	view "workbench/model/flush"
 	"workbench/model/partition"
+	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"
@@ -40,7 +41,7 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 			if err != nil {
 				t.Fatalf("case %d: %s: %v", n, name, err)
 			}
-			report, err := plan.VerifyFlush(in, v.Plan(name, s))
+			report, err := periodic.VerifyFlush(in, v.Plan(name, s))
 			if err != nil || !report.Valid() || len(report.ClaimErrors) > 0 {
 				t.Fatalf("case %d: %s: %v %+v", n, name, err, report)
 			}
@@ -153,7 +154,7 @@ func TestNamedSchedules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := plan.VerifyFlush(in, v.Plan("test", s)); err != nil || !r.Valid() {
+		if r, err := periodic.VerifyFlush(in, v.Plan("test", s)); err != nil || !r.Valid() {
 			t.Fatal(err, r)
 		}
 		return s.Objective

@@ -182,30 +182,7 @@ func (x *flushing) earliest(from int) bool {
 			x.at[i] = 0
 		}
 	}
-	for round := 0; ; round++ {
-		moved := false
-		raise := func(i, k int, delay float64) {
-			if t := x.at[k] + x.ops[k].time + delay; t > x.at[i] {
-				x.at[i], moved = t, true
-			}
-		}
-		for i := range x.ops {
-			for _, a := range x.after[i] {
-				raise(i, a.from, a.delay)
-			}
-		}
-		for g, o := range x.order {
-			for n := 1; n < len(o) && len(o) == len(x.gpu[g]); n++ {
-				raise(o[n], o[n-1], 0)
-			}
-		}
-		switch {
-		case !moved:
-			return true
-		case round > len(x.ops):
-			return false
-		}
-	}
+	return x.push()
 }
 
 // least returns the least objective that the GPUs with a complete order leave possible.
@@ -277,13 +254,19 @@ func (x *flushing) plan() *plan.Plan {
 	return p
 }
 
-// push moves operations behind what they come after.
-func (x *flushing) push() {
+// push moves operations behind what they come after, where that starts at all and in
+// complete orders; false: these have a cycle. Times do not tell, since those of a cycle may
+// be 0, or nothing beside others: the number of operations on a path does.
+func (x *flushing) push() bool {
+	steps := make([]int, len(x.ops))
 	for moved := true; moved; {
 		moved = false
 		raise := func(i, k int, delay float64) {
 			if t := x.at[k] + x.ops[k].time + delay; t > x.at[i] {
 				x.at[i], moved = t, true
+			}
+			if steps[k] >= steps[i] && steps[i] <= len(x.ops) {
+				steps[i], moved = steps[k]+1, true
 			}
 		}
 		for i := range x.ops {
@@ -291,12 +274,16 @@ func (x *flushing) push() {
 				raise(i, a.from, a.delay)
 			}
 		}
-		for _, o := range x.order {
-			for n := 1; n < len(o); n++ {
+		for g, o := range x.order {
+			for n := 1; n < len(o) && len(o) == len(x.gpu[g]); n++ {
 				raise(o[n], o[n-1], 0)
 			}
 		}
+		if slices.Max(steps) > len(x.ops) {
+			return false
+		}
 	}
+	return true
 }
 
 // RandomPartition returns so many stages of small whole times and sizes, with split

@@ -9,6 +9,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/flush"
 	"workbench/model/partition"
+	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"
@@ -128,7 +129,7 @@ func TestPacking(t *testing.T) {
 // verified returns the objective of a plan that keeps the rules.
 func verified(t *testing.T, in *partition.Partition, p *plan.Plan) float64 {
 	t.Helper()
-	r, err := plan.VerifyFlush(in, p)
+	r, err := periodic.VerifyFlush(in, p)
 	if err != nil {
 		t.Fatal(err)
 	}

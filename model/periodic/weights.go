@@ -1,5 +1,5 @@
-// Package periodic has the verifiers of plans that repeat: cycles of weight offloading
-// and patterns of pipelines. Each is written from the rules of its problem and shares
+// Package periodic has the verifiers of plans of steps that follow each other: cycles of
+// weight offloading, patterns of pipelines, and pipelines that flush. Each is written from the rules of its problem and shares
 // no code with any method.
 package periodic
 

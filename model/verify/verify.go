@@ -38,7 +38,7 @@ var replays = []replaying{
 	on(plan.Swap, functions.Kind, plan.VerifySwap, plan.SummarizeSwap, plan.ProfileSwap),
 	on(plan.Pipeline, chain.Kind, periodic.VerifyPipeline, periodic.SummarizePipeline, nil),
 	on(plan.Pipeline, graph.Kind, periodic.VerifyPipeline, periodic.SummarizePipeline, nil),
-	on(plan.Flush, partition.Kind, plan.VerifyFlush, plan.SummarizeFlush, nil),
+	on(plan.Flush, partition.Kind, periodic.VerifyFlush, periodic.SummarizeFlush, nil),
 	on(plan.Placement, lifetimes.Kind, addresses.Verify, addresses.Summarize, nil),
 	on(plan.WeightOffload, chain.Kind, periodic.VerifyWeights, periodic.SummarizeWeights, nil),
 }

@@ -1,0 +1,392 @@
+package periodic
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"workbench/model/partition"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// VerifyFlush replays p, a plan of [plan.Flush], on in. Of every stage and micro-batch
+// there is one F, one B and, if the backward of the stage is split, one W, on the GPU
+// that the placement says and as long as the instance says. On a GPU they run one at a
+// time, in the order in which the plan lists them. F comes after F of the stage
+// before, B after B of the stage behind or, on the last stage, after F, W after B; what
+// comes from another GPU has been on its way for the communication time. F takes its
+// memory when it starts, B and W give theirs back when they end; with the weights
+// of its stages and the largest of their overheads a GPU never holds more than the memory.
+// Instants may differ by [plan.Tolerance] of the makespan; memory is exact.
+// O(operations).
+func VerifyFlush(in *partition.Partition, p *plan.Plan) (*plan.Report, error) {
+	v, err := newFlushReplay(in, p)
+	if err != nil {
+		return nil, err
+	}
+	for k := range p.Ops {
+		v.read(k)
+	}
+	v.dependencies()
+	v.turns()
+	v.order(nil)
+	v.report.Flush.Span = v.span()
+	plan.SortViolations(v.report.Violations)
+	v.report.ClaimErrors = plan.CompareClaims(v.plan, v.report)
+	return v.report.In(in.Unit, p.Unit), nil
+}
+
+// flushReplay is a plan being replayed.
+type flushReplay struct {
+	in     *partition.Partition
+	plan   *plan.Plan // in the unit of in
+	report *plan.Report
+	gpus   int
+	eps    float64
+	ops    [][]int // by GPU: those that can be replayed, as the plan lists them
+	at     map[flushOp]int
+}
+
+// flushOp names an operation, stages and micro-batches from 0.
+type flushOp struct {
+	op         string
+	stage, job int
+}
+
+func newFlushReplay(in *partition.Partition, p *plan.Plan) (*flushReplay, error) {
+	invalid := plan.ErrNoInstance
+	if in != nil {
+		invalid = in.Validate()
+	}
+	switch {
+	case p == nil:
+		return nil, fmt.Errorf("%w: no plan", plan.ErrUnreadable)
+	case p.Problem != plan.Flush:
+		return nil, fmt.Errorf("%w: problem is %q, not %q", plan.ErrUnreadable, p.Problem, plan.Flush)
+	case invalid != nil:
+		return nil, fmt.Errorf("%w: the instance is not valid: %w", plan.ErrUnreadable, invalid)
+	case !(p.Platform.Memory >= 0):
+		return nil, fmt.Errorf("%w: platform.memory is %g; it must be a number from 0 on", plan.ErrUnreadable, p.Platform.Memory)
+	case p.Platform.MicroBatches < 1 || p.Platform.MicroBatches > partition.MostMicroBatches:
+		return nil, fmt.Errorf("%w: platform.micro_batches is %d; there are from 1 to %d", plan.ErrUnreadable, p.Platform.MicroBatches, partition.MostMicroBatches)
+	}
+	objective := cmp.Or(p.Platform.Objective, plan.SpanObjective)
+	if objective != plan.SpanObjective && objective != plan.MakespanObjective {
+		return nil, fmt.Errorf("%w: platform.objective is %q, not %q or %q", plan.ErrUnreadable, objective, plan.SpanObjective, plan.MakespanObjective)
+	}
+	v := &flushReplay{in: in, plan: p.In(in.Unit), report: &plan.Report{PeakOp: -1, Flush: &plan.FlushReport{Objective: objective}}, at: make(map[flushOp]int, len(p.Ops))}
+	v.gpus = p.Platform.Processors
+	fail := func(format string, args ...any) (*flushReplay, error) {
+		return nil, fmt.Errorf("%w: platform.placement of %d GPUs: %w", plan.ErrUnreadable, v.gpus, fmt.Errorf(format, args...))
+	}
+	switch stages, on := len(in.Stages), p.Platform.Placement; {
+	case on == plan.Straight && v.gpus != stages:
+		return fail("straight: %d stages need as many GPUs", stages)
+	case on == plan.Interleaved && (v.gpus < 1 || stages%v.gpus != 0):
+		return fail("interleaved: %d stages are no multiple of the GPUs", stages)
+	case on == plan.VShaped && stages != 2*v.gpus:
+		return fail("v: %d stages need half as many GPUs", stages)
+	case on != plan.Straight && on != plan.Interleaved && on != plan.VShaped:
+		return fail("%q is no placement; there are %s, %s and %s", on, plan.Straight, plan.Interleaved, plan.VShaped)
+	}
+	v.ops, v.report.Flush.Memory = make([][]int, v.gpus), make([]float64, v.gpus)
+	for k := range p.Ops {
+		if e := p.Ops[k].End; plan.Finite(e) {
+			v.report.Makespan = max(v.report.Makespan, e)
+		}
+	}
+	v.eps = plan.Tolerance * v.report.Makespan
+	return v, nil
+}
+
+func (v *flushReplay) broken(rule string, op int, time, amount float64, format string, args ...any) {
+	v.report.Violations = append(v.report.Violations, plan.Violation{Rule: rule, Op: op, Time: time, Amount: amount, Detail: fmt.Sprintf(format, args...)})
+}
+
+// gpu returns where a stage is, both from 0.
+func (v *flushReplay) gpu(stage int) int {
+	if v.plan.Platform.Placement == plan.VShaped && stage >= v.gpus {
+		return 2*v.gpus - 1 - stage
+	}
+	return stage % v.gpus
+}
+
+// read checks an operation by itself and notes it.
+func (v *flushReplay) read(k int) {
+	o := &v.plan.Ops[k]
+	if !plan.Finite(o.Start) || !plan.Finite(o.End) || o.Start < -v.eps || o.End < o.Start {
+		v.broken(plan.RuleTime, k, 0, 0, "ops[%d], %s, runs from %g to %g; times are numbers from 0 on, the end not before the start", k, o, o.Start, o.End)
+		return
+	}
+	if o.Stage < 1 || o.Stage > len(v.in.Stages) {
+		v.broken(plan.RuleStage, k, o.Start, 0, "ops[%d], %s: there is no stage %d; they are numbered from 1 to %d", k, o.Op, o.Stage, len(v.in.Stages))
+		return
+	}
+	if o.MicroBatch < 1 || o.MicroBatch > v.plan.Platform.MicroBatches {
+		v.broken(plan.RuleMicroBatch, k, o.Start, 0, "ops[%d], %s of stage %d: there is no micro-batch %d; they are numbered from 1 to %d", k, o.Op, o.Stage, o.MicroBatch, v.plan.Platform.MicroBatches)
+		return
+	}
+	s := &v.in.Stages[o.Stage-1]
+	var length float64
+	switch {
+	case o.Op == plan.OpF:
+		length = s.ForwardTime
+	case o.Op == plan.OpB:
+		length = s.BackwardTime
+	case o.Op == plan.OpW && s.Split():
+		length = s.WeightTime
+	default:
+		v.broken(plan.RuleKind, k, o.Start, 0, "ops[%d], %s: the operations of this stage are F, B and, where the backward is split, W", k, o)
+		return
+	}
+	name := flushOp{o.Op, o.Stage - 1, o.MicroBatch - 1}
+	if first, twice := v.at[name]; twice {
+		v.broken(plan.RuleRepeated, k, o.Start, 0, "ops[%d], %s, is ops[%d] again", k, o, first)
+		return
+	}
+	v.at[name] = k
+	if d := math.Abs(o.End - o.Start - length); d > v.eps {
+		v.broken(plan.RuleDuration, k, o.Start, d, "ops[%d], %s, takes %g s; by the instance it takes %g s", k, o, o.End-o.Start, length)
+	}
+	g := v.gpu(o.Stage - 1)
+	if o.Resource != "gpu"+strconv.Itoa(g) {
+		v.broken(plan.RuleResource, k, o.Start, 0, "ops[%d], %s, is on %q; the placement has stage %d on gpu%d", k, o, o.Resource, o.Stage, g)
+	}
+	v.ops[g] = append(v.ops[g], k)
+}
+
+// dependencies checks that everything is there and comes after what it needs.
+func (v *flushReplay) dependencies() {
+	for s := range v.in.Stages {
+		for j := range v.plan.Platform.MicroBatches {
+			v.after(flushOp{plan.OpF, s, j})
+			v.after(flushOp{plan.OpB, s, j})
+			if v.in.Stages[s].Split() {
+				v.after(flushOp{plan.OpW, s, j})
+			}
+		}
+	}
+}
+
+// needs returns what x comes after; the first F comes after nothing that is there.
+func (v *flushReplay) needs(x flushOp) flushOp {
+	switch {
+	case x.op == plan.OpF:
+		return flushOp{plan.OpF, x.stage - 1, x.job}
+	case x.op == plan.OpW:
+		return flushOp{plan.OpB, x.stage, x.job}
+	case x.stage == len(v.in.Stages)-1:
+		return flushOp{plan.OpF, x.stage, x.job}
+	}
+	return flushOp{plan.OpB, x.stage + 1, x.job}
+}
+
+// turns checks that no operations wait for each other, in the orders of the GPUs and for what
+// they need: instants do not tell where all of them take no time. O(GPUs·operations).
+func (v *flushReplay) turns() {
+	next, done := make([]int, v.gpus), make([]bool, len(v.plan.Ops))
+	for moved := true; moved; {
+		moved = false
+		for g, ops := range v.ops {
+			for ; next[g] < len(ops); next[g]++ {
+				o := &v.plan.Ops[ops[next[g]]]
+				if i, there := v.at[v.needs(flushOp{o.Op, o.Stage - 1, o.MicroBatch - 1})]; there && !done[i] {
+					break
+				}
+				done[ops[next[g]]], moved = true, true
+			}
+		}
+	}
+	for g, ops := range v.ops {
+		if next[g] < len(ops) {
+			k := ops[next[g]]
+			v.broken(plan.RuleDependency, k, v.plan.Ops[k].Start, 0, "ops[%d], %s, is listed on gpu%d before what it waits for", k, &v.plan.Ops[k], g)
+			return
+		}
+	}
+}
+
+// after checks that x is in the plan and starts when what it needs has arrived.
+func (v *flushReplay) after(x flushOp) {
+	y := v.needs(x)
+	k, there := v.at[x]
+	if !there {
+		v.broken(plan.RuleMissing, -1, 0, 0, "%s of stage %d and micro-batch %d is not in the plan", x.op, x.stage+1, x.job+1)
+		return
+	}
+	i, there := v.at[y]
+	if !there {
+		return // it is the first, or missing itself
+	}
+	ready := v.plan.Ops[i].End
+	if v.gpu(x.stage) != v.gpu(y.stage) {
+		ready += v.in.CommunicationTime
+	}
+	if late := ready - v.plan.Ops[k].Start; late > v.eps {
+		v.broken(plan.RuleDependency, k, v.plan.Ops[k].Start, late, "ops[%d], %s, starts %g s before what ops[%d], %s, makes has arrived", k, &v.plan.Ops[k], late, i, &v.plan.Ops[i])
+	}
+}
+
+// order goes through the operations of each GPU in turn: none begins before the one
+// before has ended, and memory is added up. step hears of what a GPU holds from an
+// operation's start and from its end on; it may be nil.
+func (v *flushReplay) order(step func(gpu, op int, during, after float64)) {
+	for g, ops := range v.ops {
+		held, overhead, full := int64(0), 0.0, false
+		for s := range v.in.Stages {
+			if v.gpu(s) == g {
+				held += int64(v.in.Stages[s].Weight)
+				overhead = max(overhead, v.in.Stages[s].Overhead)
+			}
+		}
+		held += int64(overhead)
+		v.peak(g, held, -1)
+		for n, k := range ops {
+			o := &v.plan.Ops[k]
+			if n > 0 {
+				if early := v.plan.Ops[ops[n-1]].End - o.Start; early > v.eps {
+					v.broken(plan.RuleComputeOverlap, k, o.Start, early, "ops[%d], %s, starts %g s before ops[%d], %s, which is listed before it on gpu%d, has ended", k, o, early, ops[n-1], &v.plan.Ops[ops[n-1]], g)
+				}
+			}
+			s, change := &v.in.Stages[o.Stage-1], int64(0)
+			switch o.Op {
+			case plan.OpF:
+				held += int64(s.ForwardMemory)
+			case plan.OpB:
+				change = int64(s.BackwardMemory)
+			case plan.OpW:
+				change = int64(s.WeightMemory)
+			}
+			v.peak(g, held, k)
+			if over := float64(held) - v.plan.Platform.Memory; !platform.Fits(float64(held), v.plan.Platform.Memory) && !full {
+				full = true
+				v.broken(plan.RuleMemory, k, o.Start, v.in.Unit.Bytes(over), "gpu%d holds %s bytes from ops[%d], %s, on; there is memory for %s", g, v.plan.Size(float64(held)), k, o, v.plan.Size(v.plan.Platform.Memory))
+			}
+			during := held
+			held += change
+			if step != nil {
+				step(g, k, float64(during), float64(held))
+			}
+		}
+	}
+}
+
+// peak notes what a GPU holds.
+func (v *flushReplay) peak(g int, held int64, op int) {
+	v.report.Flush.Memory[g] = max(v.report.Flush.Memory[g], float64(held))
+	if float64(held) > v.report.PeakMemory {
+		v.report.PeakMemory, v.report.PeakOp, v.report.PeakTime = float64(held), op, 0
+		if op >= 0 {
+			v.report.PeakTime = v.plan.Ops[op].Start
+		}
+	}
+}
+
+// span returns the largest time of a GPU between its first start and its last end.
+func (v *flushReplay) span() float64 {
+	span := 0.0
+	for _, ops := range v.ops {
+		first, last := math.Inf(1), 0.0
+		for _, k := range ops {
+			first, last = min(first, v.plan.Ops[k].Start), max(last, v.plan.Ops[k].End)
+		}
+		span = max(span, last-first)
+	}
+	return span
+}
+
+// FlushGPU is what a GPU does in a plan of [plan.Flush].
+type FlushGPU struct {
+	Stages []int   `json:"stages"` // from 1 on
+	Busy   float64 `json:"busy"`   // seconds
+	Span   float64 `json:"span"`   // from the first start to the last end, seconds
+	Memory float64 `json:"memory"` // its peak in bytes, weights included
+}
+
+// FlushSummary is what one wants to know of a plan of [plan.Flush] at a glance. Times are in
+// seconds, sizes in bytes.
+type FlushSummary struct {
+	Problem      string     `json:"problem"`
+	Method       string     `json:"method"`
+	Instance     string     `json:"instance"`
+	MicroBatches int        `json:"micro_batches"`
+	Placement    string     `json:"placement"`
+	Span         float64    `json:"span"`
+	Makespan     float64    `json:"makespan"`
+	GPUs         []FlushGPU `json:"gpus"`
+	Memory       float64    `json:"memory"`     // of a GPU
+	Violations   int        `json:"violations"` // broken rules
+}
+
+// SummarizeFlush sums up p, a plan of [plan.Flush]. The error is that of [VerifyFlush].
+func SummarizeFlush(in *partition.Partition, p *plan.Plan) (*FlushSummary, error) {
+	r, err := VerifyFlush(in, p)
+	if err != nil {
+		return nil, err
+	}
+	s := &FlushSummary{
+		Problem: p.Problem, Method: p.Method, Instance: p.Instance.Name, MicroBatches: p.Platform.MicroBatches, Placement: p.Platform.Placement,
+		Span: r.Flush.Span, Makespan: r.Makespan, GPUs: make([]FlushGPU, len(r.Flush.Memory)), Memory: p.Unit.Bytes(p.Platform.Memory), Violations: len(r.Violations),
+	}
+	v := &flushReplay{in: in, plan: p, gpus: len(s.GPUs)}
+	first := make([]float64, len(s.GPUs))
+	for g := range first {
+		first[g], s.GPUs[g].Memory = math.Inf(1), p.Unit.Bytes(r.Flush.Memory[g])
+	}
+	for i := range in.Stages {
+		s.GPUs[v.gpu(i)].Stages = append(s.GPUs[v.gpu(i)].Stages, i+1)
+	}
+	for k := range p.Ops {
+		if o := &p.Ops[k]; o.Stage >= 1 && o.Stage <= len(in.Stages) && o.End >= o.Start {
+			g := v.gpu(o.Stage - 1)
+			s.GPUs[g].Busy += o.End - o.Start
+			first[g] = min(first[g], o.Start)
+			s.GPUs[g].Span = max(s.GPUs[g].Span, o.End)
+		}
+	}
+	for g := range first {
+		s.GPUs[g].Span = max(0, s.GPUs[g].Span-first[g])
+	}
+	return s, nil
+}
+
+// String returns the summary as lines of text.
+func (s *FlushSummary) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s plan for %s by %s\n", s.Problem, s.Instance, s.Method)
+	fmt.Fprintf(&b, "  span        %s, makespan %s for %d micro-batches, placement %s\n", platform.FormatSeconds(s.Span), platform.FormatSeconds(s.Makespan), s.MicroBatches, s.Placement)
+	for g, x := range s.GPUs {
+		fmt.Fprintf(&b, "  gpu%-8d stages %s: busy %s, idle %.2f %% of its %s, peak %s of %s\n", g, strings.Trim(fmt.Sprint(x.Stages), "[]"),
+			platform.FormatSeconds(x.Busy), 100*max(0, x.Span-x.Busy)/max(x.Span, math.SmallestNonzeroFloat64), platform.FormatSeconds(x.Span), platform.FormatBytes(x.Memory), platform.FormatBytes(s.Memory))
+	}
+	if s.Violations > 0 {
+		fmt.Fprintf(&b, "  INVALID     breaks the rules %d times; verify says where\n", s.Violations)
+	}
+	return b.String()
+}
+
+// A FlushStep is what a GPU holds, in bytes, while and after an operation runs.
+type FlushStep struct {
+	GPU, Op       int // the index in plan.Plan.Ops
+	During, After float64
+}
+
+// ProfileFlush returns what each GPU holds over time, GPU by GPU and in the order of
+// the plan. The error is that of [VerifyFlush].
+func ProfileFlush(in *partition.Partition, p *plan.Plan) ([]FlushStep, error) {
+	v, err := newFlushReplay(in, p)
+	if err != nil {
+		return nil, err
+	}
+	for k := range p.Ops {
+		v.read(k)
+	}
+	var steps []FlushStep
+	v.order(func(gpu, op int, during, after float64) {
+		steps = append(steps, FlushStep{gpu, op, in.Unit.Bytes(during), in.Unit.Bytes(after)})
+	})
+	return steps, nil
+}
