@@ -33,7 +33,8 @@ import (
 // For every k delays add up without ⊕. The averages and NCA_ℓ ≥ ⌈D_ℓ/T⌉ hold, so
 // in the task model so many mini-batches are between F_ℓ and B_ℓ at some F_ℓ,
 // and so are the inputs of the layers before ℓ on its processor; and B_ℓ needs
-// those of one. An allocation that is left ends the enumeration: nothing is
+// those of one. Mini-batches take turns on a processor, and few fit beside the
+// one at work (turns). An allocation that is left ends the enumeration: nothing is
 // known of its patterns.
 //
 // Layers that hardly count (see light) are delays only: on no processor, with no
@@ -68,6 +69,7 @@ type allocations struct {
 	delay    []float64 // D_ℓ
 	fwd, bwd []float64 // from the start of F_1 to that of F_ℓ; from the end of B_ℓ to that of B_1
 	fixed    []float64 // of each processor: weights and buffers
+	rooms    rooms     // scratch of turns
 	spare    float64   // bytes that all processors have left on average, as mayFit found last
 
 	nodes, decisions int64
@@ -443,6 +445,9 @@ func (a *allocations) mayFit(l, used int) bool {
 	for r := range used {
 		needs := a.needs(a.on[r])
 		if !in.Fits(needs + a.fixed[r]) {
+			return false
+		}
+		if !a.turns(r) {
 			return false
 		}
 		held := 0.0
