@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -64,11 +62,8 @@ var licence string
 // Export adds to a set, and writes into its folder, the models of an instance by every formulation
 // that can be built for it, with the plan of a run and its bound.
 func (set *Set) Export(folder string, list []formulation.Formulation, in *run.Instance, p platform.Platform, r *run.Result) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		if path := (*fs.PathError)(nil); errors.As(err, &path) {
-			err = path.Err
-		}
-		return &outfile.UnwritableError{Name: folder, Err: err}
+	if err := outfile.Folder(folder); err != nil {
+		return err
 	}
 	for _, f := range list {
 		program, err := method.Build(f, in, p)

@@ -118,7 +118,7 @@ func CombinedMethods() []*run.Method {
 			Name: "optimum", Kind: run.Exact, Source: "ours",
 			Summary:    fmt.Sprintf("up to %d layers: search, then a shortest path over all states of device, host and link, directed by a bound", combined.MostOptimumLayers),
 			Complexity: "exponential in the layers",
-			Parts:      []string{"opportunist", "autocapper", "search"},
+			Parts:      []string{"pure-remat", "opportunist", "autocapper", "search"},
 		},
 		{
 			Name: "remat-offload-milp", Kind: run.Heuristic, Source: "ours, in the spirit of POET", Solver: true,
@@ -216,7 +216,7 @@ func whereAPlanFits(work worker) worker {
 func combinedOptimum(methods []*run.Method) *combination {
 	return &combination{
 		name: "optimum", bound: combinedBound(),
-		quick: append([]*run.Method{heuristic("greedy", "", "", "", pureOffload(limited(offload.Greedy)))}, named(methods, "opportunist", "autocapper")...),
+		quick: append([]*run.Method{heuristic("greedy", "", "", "", pureOffload(limited(offload.Greedy)))}, named(methods, "opportunist", "pure-remat", "autocapper")...),
 		search: func(j *joint, round int) bool {
 			if unlinked(&j.s) {
 				out, err := j.unlinked()

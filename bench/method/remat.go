@@ -182,7 +182,7 @@ func RematMethods() []*run.Method {
 		},
 		{
 			Name: "chain-milp", Kind: run.Exact, Source: "ours", Takes: chains, Solver: true,
-			Summary:    "the search for the optimum, and beside it, where it does not end, a MILP of the rules, which tells a from ā",
+			Summary:    "the search for the optimum, and beside it, where it does not end, a search over stages and a MILP of the rules, which tells a from ā",
 			Complexity: "exponential; O(N²) binaries",
 			Parts:      []string{"store-all", "periodic", "persistent", "optimum"},
 		},
@@ -277,8 +277,9 @@ func optimumFrom(ctx context.Context, in *run.Instance, s *run.Setting, first *p
 // chainMILP is the search for the optimum, which proves nearly all chains of networks
 // in less than a second, and the MILP of the rules where it does not.
 func chainMILP(methods []*run.Method) *combination {
+	quick := append(named(methods, "store-all", "periodic"), searchAsGraph(fewRounds, longChain))
 	return &combination{
-		name: "chain-milp", bound: rematBound(), quick: named(methods, "store-all", "periodic", "persistent"),
+		name: "chain-milp", bound: rematBound(), quick: append(quick, named(methods, "persistent")...),
 		search: func(j *joint, _ int) bool {
 			if j.s.Relax {
 				return false
@@ -293,9 +294,42 @@ func chainMILP(methods []*run.Method) *combination {
 			if err != nil {
 				return userError(err)
 			}
+			out, err := searchAsGraph(searchRounds, 1).Run(j.ctx, j.in, j.s)
+			j.take("search", out, err)
 			return j.solved(j.task("milp").Run(j.ctx, next))
 		},
 	}
+}
+
+// fewRounds are a tenth of a second on chains of 200 layers, which are long: the search
+// for the optimum does not take them.
+const (
+	fewRounds = 50
+	longChain = 64
+)
+
+// mostAsGraph are the layers of the longest chain that is searched as a graph: stages take
+// O(N²) memory, a gigabyte and seconds that nothing interrupts for 1,000 layers.
+const mostAsGraph = 400
+
+// searchAsGraph is the search on graphs for a chain from so many layers on, with so many
+// rounds and half of the time at most: it is near the bound on chains that are too long for the optimum.
+func searchAsGraph(rounds, shortest int) *run.Method {
+	return &run.Method{Name: "search", Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+		if n := in.Chain().Len(); n < shortest || n > mostAsGraph {
+			return nil, nil
+		}
+		part, cancel := portion(ctx, 0.5)
+		defer cancel()
+		return asGraph(func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+			v, err := graphView(in)
+			if err != nil {
+				return nil, err
+			}
+			p, err := rematgraph.Search(ctx, v, s.Platform, uint64(s.Seed), rounds)
+			return &run.Outcome{Plan: p}, err
+		})(part, in, s)
+	}}
 }
 
 // withoutMemory lets the MILPs' methods take a memory of nothing, which gives a

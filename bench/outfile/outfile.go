@@ -146,7 +146,12 @@ func (t target) writeThrough(write func(io.Writer) error) error {
 	return nil
 }
 
-// UnwritableError says that a file cannot be written, and why.
+// Folder makes a folder that a user names, and those it lies in, where they are missing.
+func Folder(name string) error {
+	return unwritable(name, os.MkdirAll(name, 0o755))
+}
+
+// UnwritableError says that a file or folder cannot be written, and why.
 type UnwritableError struct {
 	Name string
 	Err  error

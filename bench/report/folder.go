@@ -15,9 +15,9 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"workbench/bench/outfile"
 	"workbench/bench/plots"
 	"workbench/bench/report/rows"
-	"workbench/bench/run"
 )
 
 // PageName is the page's name in a folder.
@@ -27,8 +27,8 @@ const PageName = "index.html"
 // tables and figures as CSV into dir, which it makes. Files of an earlier report
 // stay where this one has none of their name.
 func (r *Report) WriteFolder(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return run.InputError(err)
+	if err := outfile.Folder(dir); err != nil {
+		return err
 	}
 	write := func(name string, f func(io.Writer) error) error {
 		var b bytes.Buffer

@@ -72,7 +72,12 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 	}
 	closed := p.Bound(in, s)
 	r.withBounds(closed)
-	out, err := m.Run(ctx, in, s)
+	err := r.needsLink(in)
+	var out *Outcome
+	if err == nil {
+		s.OnProgress = r.withoutTransfers(in, s.OnProgress)
+		out, err = m.Run(ctx, in, s)
+	}
 	if err != nil {
 		r.fail(atEnd(ctx, err))
 		r.Ended = ended(ctx, r, &Outcome{}, s)
@@ -160,15 +165,40 @@ func (r *Result) unlinked() bool {
 	return 0 < r.Platform.Bandwidth && r.Platform.Bandwidth <= platform.NoLink
 }
 
-// withoutLink is what becomes of a plan that moves something where nothing can. Plans that
-// move nothing take at most everything once for each layer, and a single byte takes 10^30
-// seconds: a bound in between proves that there are none.
+// withoutLink is what becomes of a plan that moves something where nothing can.
 func (r *Result) withoutLink(m *Method, in *Instance, proved []Bound) *Result {
 	r.withBounds(proved...)
-	if r.Bound != nil && r.Bound.Value > 1e12*in.Compute() {
-		return r.fail(&plan.Infeasible{Problem: r.Problem, Given: r.Platform.Memory, Why: "without a link nothing can leave the GPU: " + r.Bound.By})
+	if err := r.needsLink(in); err != nil {
+		return r.fail(err)
 	}
 	return r.fail(fmt.Errorf("%s: %w that moves nothing", m.Name, plan.ErrNoPlan))
+}
+
+// neverArrives is the time from which on something moves over a link in name only. Plans
+// that move nothing take at most everything once for each layer, and a single byte takes
+// 10^30 seconds.
+func neverArrives(in *Instance) float64 { return 1e12 * in.Compute() }
+
+// needsLink returns the proof that there is no plan without a link, a bound between these
+// times; nil if there is none.
+func (r *Result) needsLink(in *Instance) error {
+	if !r.unlinked() || r.Bound == nil || r.Bound.Value <= neverArrives(in) {
+		return nil
+	}
+	return &plan.Infeasible{Problem: r.Problem, Given: r.Platform.Memory, Why: "without a link nothing can leave the GPU: " + r.Bound.By}
+}
+
+// withoutTransfers tells of no plan that moves something where nothing can.
+func (r *Result) withoutTransfers(in *Instance, tell func(Progress)) func(Progress) {
+	if !r.unlinked() || tell == nil {
+		return tell
+	}
+	return func(p Progress) {
+		if p.Objective > neverArrives(in) {
+			p.Objective = math.NaN()
+		}
+		tell(p)
+	}
 }
 
 // atEnd says of an error that comes of the end of ctx that there is no plan

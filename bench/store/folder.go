@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"workbench/bench/outfile"
 	"workbench/bench/run"
 	"workbench/bench/sweep"
 )
@@ -62,7 +63,7 @@ type tasksHead struct {
 // WriteTasks writes the list of tasks into dir, which it makes, as a whole or
 // not at all. O(tasks).
 func WriteTasks(dir string, s *Sweep) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := outfile.Folder(dir); err != nil {
 		return err
 	}
 	var b bytes.Buffer

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"sync"
 
+	"workbench/bench/outfile"
 	"workbench/bench/run"
 	"workbench/bench/sweep"
 )
@@ -43,7 +44,7 @@ var ErrLocked = errors.New("in use by another process")
 // last line is removed. Damaged lines are moved to damaged.txt, each with its
 // file and number, so that their tasks will be done again. O(size).
 func Open(dir, name string) (*Store, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := outfile.Folder(dir); err != nil {
 		return nil, err
 	}
 	lock, err := takeLock(filepath.Join(dir, lockName))
