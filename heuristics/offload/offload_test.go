@@ -404,17 +404,40 @@ func TestTransfersAsShortAsTheTolerance(t *testing.T) {
 			continue
 		}
 		p := platform.Platform{Memory: between(r, c), Bandwidth: float64(1+r.IntN(3)) / (plan.Tolerance * c.TotalTime())}
-		for _, m := range methods() {
-			switch made, err := m.run(t.Context(), c, p); {
-			case err == nil:
-				plans++
-				verify(t, c, made)
-			case !errors.Is(err, plan.ErrNoPlan):
-				t.Fatalf("%s: %v", m.name, err)
-			}
-		}
+		plans += verifyAll(t, c, p)
 	}
 	if plans < 500 {
 		t.Errorf("%d plans", plans)
 	}
+}
+
+// A transfer of next to no time and one of some, one right after the other: when the second starts is
+// computed from its end, and rounded.
+func TestTransfersStartInTheirOrder(t *testing.T) {
+	large := 30937500000000.
+	c := chainOf(4, chain.Layer{})
+	c.Layers[0].ForwardTime, c.Layers[0].Saved = 2, 1
+	for i := 1; i < 4; i++ {
+		c.Layers[i].Saved = large
+	}
+	c.Layers[3].Gradient = large
+	p := platform.Platform{Memory: 93912011627779, Bandwidth: 6187500000000000000}
+	if plans := verifyAll(t, c, p); plans < 3 {
+		t.Errorf("%d plans", plans)
+	}
+}
+
+// verifyAll verifies the plans of all methods that have one and returns how many have.
+func verifyAll(t testing.TB, c *chain.Chain, p platform.Platform) (plans int) {
+	t.Helper()
+	for _, m := range methods() {
+		switch made, err := m.run(t.Context(), c, p); {
+		case err == nil:
+			plans++
+			verify(t, c, made)
+		case !errors.Is(err, plan.ErrNoPlan):
+			t.Fatalf("%s: %v", m.name, err)
+		}
+	}
+	return plans
 }

@@ -289,7 +289,7 @@ func (s *NoWait) Plan(method string, T float64) *plan.Plan {
 		ops = append(ops, plan.Op{Op: kind, Tensor: plan.TensorAbar, Layer: i, Start: start, End: free})
 	}
 	for k, i := range s.Offload {
-		transfer(plan.OpO, i, s.fwd.done[k]-in.Move[i])
+		transfer(plan.OpO, i, max(free, s.fwd.done[k]-in.Move[i]))
 	}
 	for k := len(s.Fetch) - 1; k >= 0; k-- {
 		transfer(plan.OpP, s.Fetch[k], max(free, T-s.bwd.done[k]))
