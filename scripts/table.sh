@@ -3,9 +3,9 @@
 #
 #   scripts/table.sh chains --table time   # bench/spec/tables/chains.yaml
 #
-# Rows are kept in the folder SWEEPS (default: sweeps). What follows the name goes to
-# workbench bench report. --in-process before the name is for many tasks that take next to
-# nothing.
+# Rows are kept in the folder SWEEPS (default: sweeps), apart for each build; instances that are not built in are made
+# by scripts/instances.sh. What follows the name goes to workbench bench report. --in-process
+# before the name is for many tasks that take next to nothing.
 set -euo pipefail
 
 how=()
@@ -17,6 +17,10 @@ name=$1
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PATH=$PATH:$PWD/bin
-folder=${SWEEPS:-sweeps}/$name
-workbench bench run "bench/spec/tables/$name.yaml" "${how[@]}" --resume --quiet --into "$folder" >/dev/null
+folder=${SWEEPS:-sweeps}/$name-$(workbench --version | cut -d" " -f3) # rows of one version
+spec=bench/spec/tables/$name.yaml
+for instances in $(sed -n 's|.*/sweeps/instances/\([a-z]*\).*|\1|p' "$spec" | sort -u); do
+  scripts/instances.sh "$instances"
+done
+workbench bench run "$spec" "${how[@]}" --resume --quiet --into "$folder" >/dev/null
 workbench bench report "$folder" "$@"

@@ -13,6 +13,7 @@ import (
 	"workbench/bench/report/rows"
 	"workbench/bench/run"
 	"workbench/model/nearest"
+	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
@@ -21,11 +22,13 @@ import (
 // ratios are to. By and Over may be empty.
 type Table struct{ Cells, By, Over string }
 
-// An entry is a method's cell of a case, and what ratios are to.
+// An entry is a method's cell of a case, what ratios are to, and how objectives are
+// written.
 type entry struct {
-	of   *Case
-	is   *Cell
-	base float64
+	of    *Case
+	is    *Cell
+	base  float64
+	write func(float64) string
 }
 
 // A layout is what a cell says of an entry, and what the last line and the lines of
@@ -37,7 +40,7 @@ type layout struct {
 }
 
 var layouts = []layout{
-	{"objective", "%s, ms", "over the best", func(e entry) string { return milliseconds(e.is.Objective) }, func(list []entry) string {
+	{"objective", "%s, UNIT", "over the best", func(e entry) string { return e.write(e.is.Objective) }, func(list []entry) string {
 		return factor(stats.ShiftedGeometricMean(values(list, func(e entry) float64 {
 			if e.of.Best == nil {
 				return math.NaN()
@@ -48,6 +51,9 @@ var layouts = []layout{
 	{"ratio", "%s over the best bound; of many the geometric mean and the largest", "mean, largest", func(e entry) string { return factor(e.ratio()) }, ratios},
 	{"gap", "gap of the %s to the best bound", "mean", func(e entry) string { return share(e.is.Gap) }, func(list []entry) string {
 		return share(max(0, stats.ShiftedGeometricMean(values(list, func(e entry) float64 { return e.is.Gap }), gapShift)))
+	}},
+	{"bound", "bound on the %s that each method ends with, UNIT; in the last line over the best", "over the best", func(e entry) string { return e.write(e.is.Ratio * e.of.bound()) }, func(list []entry) string {
+		return factor(stats.ShiftedGeometricMean(values(list, func(e entry) float64 { return e.is.Ratio }), 0))
 	}},
 	{"proof", "how the %s ended", "proved", func(e entry) string { return e.is.proof() }, func(list []entry) string {
 		runs, proofs := 0, 0
@@ -140,7 +146,7 @@ func Groups() (names []string) {
 }
 
 // WriteTable writes a Markdown table a problem, a column a method. There is a line for
-// each instance and limits, with the best bound that is proved, in milliseconds; or one
+// each instance and limits, with the best bound that is proved; or one
 // for each group, with the number of its cases. The last line is of all cases. Means are
 // geometric, over the cases that a method has an answer to. Errors are the user's.
 func (r *Report) WriteTable(w io.Writer, t Table) error {
@@ -161,7 +167,12 @@ func (r *Report) WriteTable(w io.Writer, t Table) error {
 			return err
 		}
 		l := layouts[k]
-		fmt.Fprintf(&b, "%s: %s\n\n", p.Name, strings.ReplaceAll(fmt.Sprintf(l.title, p.Word), "the best bound", cmp.Or(t.Over, "the best bound")))
+		unit := "ms"
+		if plan.MinimisesMemory(p.Name) {
+			unit = "bytes"
+		}
+		words := strings.NewReplacer("UNIT", unit, "the best bound", cmp.Or(t.Over, "the best bound"))
+		fmt.Fprintf(&b, "%s: %s\n\n", p.Name, words.Replace(fmt.Sprintf(l.title, p.Word)))
 		if t.By == "" {
 			p.writeCases(&b, l, list)
 		} else {
@@ -187,12 +198,12 @@ func (p *Problem) entries(over string) (list [][]entry, err error) {
 		switch {
 		case base >= 0:
 			x = c.Cells[base].Objective
-		case c.Bound != nil:
-			x = c.Bound.Result.Bound.Value
+		default:
+			x = c.bound()
 		}
 		var line []entry
 		for _, cell := range c.Cells {
-			line = append(line, entry{c, cell, x})
+			line = append(line, entry{c, cell, x, p.write})
 		}
 		list = append(list, line)
 	}
@@ -203,11 +214,7 @@ func (p *Problem) entries(over string) (list [][]entry, err error) {
 func (p *Problem) writeCases(b *strings.Builder, l layout, list [][]entry) {
 	p.writeHead(b, "| instance | limits | bound |", "|---|---|--:|")
 	for k, c := range p.Cases {
-		bound := math.NaN()
-		if c.Bound != nil {
-			bound = c.Bound.Result.Bound.Value
-		}
-		fmt.Fprintf(b, "| %s | %s | %s |", c.Instance, c.Limits, milliseconds(bound))
+		fmt.Fprintf(b, "| %s | %s | %s |", c.Instance, c.Limits, p.write(c.bound()))
 		for _, e := range list[k] {
 			switch {
 			case !e.is.asked():
@@ -278,9 +285,23 @@ func (cell *Cell) proof() string {
 	return cell.Outcome
 }
 
-func milliseconds(x float64) string {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
+// bound is the best one that is proved; NaN: none is.
+func (c *Case) bound() float64 {
+	if c.Bound == nil {
+		return math.NaN()
+	}
+	return c.Bound.Result.Bound.Value
+}
+
+// write writes an objective: milliseconds, below a second with two decimals, or bytes.
+func (p *Problem) write(x float64) string {
+	switch {
+	case math.IsNaN(x) || math.IsInf(x, 0):
 		return "–"
+	case plan.MinimisesMemory(p.Name):
+		return fmt.Sprintf("%.0f", x)
+	case x < 1:
+		return fmt.Sprintf("%.2f", 1e3*x)
 	}
 	return fmt.Sprintf("%.1f", 1e3*x)
 }

@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -288,8 +289,10 @@ func TestOpen(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if x, err := s.Expand(t.Context(), ""); err != nil || len(x.Tasks) == 0 {
-			t.Errorf("%s: %v", name, err)
+		if made := bytes.Contains(s.Text, []byte("sweeps/instances/")); !made { // by scripts/instances.sh
+			if x, err := s.Expand(t.Context(), ""); err != nil || len(x.Tasks) == 0 {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 		if filepath.Dir(name) == "tables" && s.Name != strings.TrimSuffix(filepath.Base(name), ".yaml") {
 			t.Errorf("%s is named %s", name, s.Name) // scripts/table.sh

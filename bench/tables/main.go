@@ -4,7 +4,9 @@
 //
 //	go run ./bench/tables budgets gpt6.json …   # PyTorch's activation_memory_budget
 //	go run ./bench/tables claims 20s [NETWORK…]  # [004] 2.4.5
-//	go run ./bench/tables strengthening 1m 30 zoo:resnet50 zoo:vgg16?as=graph
+//	go run ./bench/tables joins                 # [004] 1.4
+//	go run ./bench/tables strengthening 1m chain-milp+,checkmate 12GB/s 10,30 zoo:resnet50 zoo:vgg16?as=graph
+//	go run ./bench/tables replicas vgg16.json … # PipeDream's stages on several GPUs
 //	go run ./bench/tables pipeline-strength 30s # or: 30s without
 //	go run ./bench/tables pipeline-decomposition 1m [NETWORK…]
 //	go run ./bench/tables offload-bandwidths DIR zoo:resnet101 …   # [004] Figure 3.6
@@ -12,6 +14,7 @@
 //	go run ./bench/tables parts remat 1s,5s 25,50 zoo:resnet50 random:200 …
 //	go run ./bench/tables dnn-partitioning 1m FILE…  # Tarnawski et al., NeurIPS 2020
 //	go run ./bench/tables swap [-capacity SIZE] [-bandwidth RATE] [-device NAME] [-images DIR]  # [003] §5
+//	go run ./bench/tables transformers 30s gpt.json …  # stages that flush, by placement
 //	go test -run '^$' -bench Slots ./heuristics/remat | go run ./bench/tables growth docs/images
 //
 // Every plan behind a number was verified by replay; a method that fails says
@@ -65,14 +68,17 @@ func timed(write func(m *measurer, limit time.Duration, args []string) error) fu
 var tables = []table{
 	{"budgets", "INSTANCE…", 1, (*measurer).budgets},
 	{"claims", "TIME [NETWORK…]", 1, timed((*measurer).claims)},
-	{"strengthening", "TIME PERCENT INSTANCE…", 3, timed((*measurer).strengthening)},
+	{"joins", "", 0, (*measurer).joins},
+	{"strengthening", "TIME FORMULATIONS RATE PERCENTS INSTANCE…", 5, timed((*measurer).strengthening)},
 	{"offload-bandwidths", "DIR INSTANCE…", 2, (*measurer).offloadBandwidths},
 	{"pipeline-decomposition", "TIME [NETWORK…]", 1, timed((*measurer).pipelineDecomposition)},
+	{"replicas", "INSTANCE…", 1, (*measurer).replicas},
 	{"pipeline-strength", "TIME [without]", 1, timed((*measurer).pipelineStrength)},
 	{"remat-offload-divisors", "TIME [NETWORK…]", 1, timed((*measurer).rematOffloadDivisors)},
 	{"parts", "PROBLEM LIMITS PERCENTS INSTANCE…", 4, (*measurer).parts},
 	{"dnn-partitioning", "TIME FILE…", 2, timed((*measurer).dnnPartitioning)},
 	{"swap", "[FLAGS]", 0, (*measurer).swaps},
+	{"transformers", "TIME CHAIN…", 2, timed((*measurer).transformers)},
 	{"growth", "DIR", 1, (*measurer).growth},
 }
 

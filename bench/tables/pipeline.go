@@ -5,8 +5,40 @@ import (
 	"os"
 
 	"workbench/bench/run"
+	"workbench/model/plan"
 	"workbench/model/platform"
 )
+
+// replicas compares PipeDream's straight pipelines of instances, INSTANCE…, with those of
+// which stages may be on several GPUs: milliseconds a mini-batch on links of 10 GB/s, beside
+// the load, below which none is.
+func (m *measurer) replicas(specs []string) error {
+	if err := m.about(plan.Pipeline); err != nil {
+		return err
+	}
+	fmt.Println("| instance | P | straight | with replicas | load |")
+	fmt.Println("|---|--:|--:|--:|--:|")
+	for _, spec := range specs {
+		in, err := run.Load(spec, os.Stdin)
+		if err != nil {
+			return err
+		}
+		for _, processors := range []int{4, 8} {
+			fmt.Printf("| %s | %d |", in.Name, processors)
+			for _, replicas := range []bool{false, true} {
+				s := m.setting
+				s.Platform = platform.Platform{Memory: 64 << 30, Bandwidth: 10e9, Processors: processors, WeightCopies: platform.DefaultWeightCopies, Replicas: replicas}
+				r := run.Run(m.ctx, m.problem, m.method("pipedream"), in, s)
+				if r.Objective == nil {
+					return fmt.Errorf("%s on %d GPUs: %w", in.Name, processors, r.Err)
+				}
+				fmt.Printf(" %.2f |", 1e3**r.Objective)
+			}
+			fmt.Printf(" %.2f |\n", 1e3*in.Compute()/float64(processors))
+		}
+	}
+	return nil
+}
 
 // thesisPipelines calls do with each network, those of [004] 6.5 if there are
 // none, on each platform of the tables: 4 and 8 GPUs of 4, 8 and 16 GB.

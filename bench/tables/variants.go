@@ -16,10 +16,14 @@ type variant struct {
 	of    *formulation.Program
 }
 
-// without adds the last model of the list without each group, and without all of them.
+// without adds the last model of the list without each group, and without all of them if
+// there are several.
 func without(list []variant, groups []string) ([]variant, error) {
 	whole := list[len(list)-1]
 	for k := range len(groups) + 1 {
+		if k == len(groups) && k < 2 {
+			break
+		}
 		name, some := "all of these", groups
 		if k < len(groups) {
 			name, some = groups[k], groups[k:k+1]
@@ -54,14 +58,23 @@ func (m *measurer) solveVariants(instance string, list []variant, limit time.Dur
 		}
 		best, gap := "–", "–"
 		if x, ok := r.Objective(); ok {
-			best = fmt.Sprintf("%.5g", 1e3*v.of.Objective(x))
+			best = milliseconds(v, x)
 			gap = fmt.Sprintf("%.2f %%", 100*solvers.Gap(x, r.Bound))
 		}
-		fmt.Printf("| %s | %s | %d | %d | %d | %.5g | %.5g | %s | %s | %d | %.1f |\n", instance, v.name,
-			v.model.NumCols(), v.model.NumIntegers(), v.model.NumRows(), 1e3*v.of.Objective(lp.Bound), 1e3*v.of.Objective(r.Bound), best, gap, r.Nodes, r.Wall.Seconds())
+		fmt.Printf("| %s | %s | %d | %d | %d | %s | %s | %s | %s | %d | %.1f |\n", instance, v.name,
+			v.model.NumCols(), v.model.NumIntegers(), v.model.NumRows(), milliseconds(v, lp.Bound), milliseconds(v, r.Bound), best, gap, r.Nodes, r.Wall.Seconds())
 		if m.ctx.Err() != nil {
 			return m.ctx.Err()
 		}
 	}
 	return nil
+}
+
+// milliseconds writes what a variant's objective stands for with five digits, or without decimals.
+func milliseconds(v variant, objective float64) string {
+	x := 1e3 * v.of.Objective(objective)
+	if x < 1e5 {
+		return fmt.Sprintf("%.5g", x)
+	}
+	return fmt.Sprintf("%.0f", x)
 }

@@ -71,6 +71,11 @@ def row(*cells: Any) -> None:
     print("| " + " | ".join(f"{c:.2f}" if isinstance(c, float) else str(c) for c in cells) + " |", flush=True)
 
 
+def head(*cells: str) -> None:
+    row(*cells)
+    row(*("---" for _ in cells))
+
+
 def ran(result: Dict[str, Any]) -> Tuple[float, float, str, str]:
     """Predicted and measured peak, how far they are apart, and whether everything is equal."""
     predicted, measured = result["predicted_peak"], result["measured_peak"]
@@ -97,19 +102,19 @@ def traced(name: str) -> Tuple[Any, Any, Dict[str, Any]]:
 
 def graphs(names: List[str], folder: Path) -> None:
     """Plans of search for whole steps."""
-    row("network", "nodes", "plain", "memory", "predicted", "measured", "apart", "longer", "equal")
+    head("network", "nodes", "plain", "memory", "predicted", "measured", "longer", "equal")
     for name in names:
         batch, graph, file = traced(name)
         for memory in ("25%", "50%", "75%"):
             plan, said = solved(folder, file, "--memory", memory, "--method", "search", "--time-limit", LIMIT)
             result = check_graph(*batch, graph, str(plan), steps=0)
-            predicted, measured, apart, equal = ran(result)
-            row(name, len(graph.nodes), result["plain_peak"] / MIB, memory, predicted, measured, apart, again(said, file), equal)
+            predicted, measured, _, equal = ran(result)
+            row(name, len(graph.nodes), result["plain_peak"] / MIB, memory, predicted, measured, again(said, file), equal)
 
 
 def chains(names: List[str], folder: Path) -> None:
     """Plans for chains: ours, rotor's and those of checkpoint_sequential."""
-    row("network", "layers", "plain", "memory", "method", "planned", "predicted", "measured", "apart", "longer", "equal")
+    head("network", "layers", "plain", "memory", "method", "planned", "measured", "longer", "equal")
     for name in names:
         model, inputs, loss, targets = NETWORKS[name]()
         file, chain = profile(model, inputs, loss, targets, name=name, repeats=3, budget=0.2)
@@ -117,18 +122,18 @@ def chains(names: List[str], folder: Path) -> None:
             try:
                 plan, said = solved(folder, file, "--memory", memory, "--method", method, "--time-limit", LIMIT)
             except Refused as e:
-                row(name, len(chain.layers), "", memory, method, "none", "", "", "", "", str(e).split(": ")[-1])
+                row(name, len(chain.layers), "", memory, method, "none", "", "", str(e).split(": ")[-1])
                 continue
             result = check(chain, inputs, loss, targets, file, str(plan), steps=0)
-            predicted, measured, apart, equal = ran(result)
+            _, measured, _, equal = ran(result)
             planned = said["peak_memory"] / MIB
             plain = result["plain_peak"] / MIB
-            row(name, len(chain.layers), plain, memory, method, planned, predicted, measured, apart, again(said, file), equal)
+            row(name, len(chain.layers), plain, memory, method, planned, measured, again(said, file), equal)
 
 
 def partitions(names: List[str], folder: Path) -> None:
     """Min-cut against search in the memory that min-cut takes."""
-    row("network", "plain", "min-cut", "predicted", "measured", "longer", "ours, measured", "longer", "equal")
+    head("network", "plain", "partition", "measured", "longer", "ours, measured", "longer", "equal")
     for name in names:
         batch, graph, file = traced(name)
         for method in ("min-cut", "min-cut-aggressive"):
@@ -137,10 +142,10 @@ def partitions(names: List[str], folder: Path) -> None:
             limit = str(int(said["peak_memory"]))
             plan, said = solved(folder, file, "--memory", limit, "--method", "search", "--time-limit", LIMIT)
             ours = check_graph(*batch, graph, str(plan), steps=0)
-            predicted, measured, _, equal = ran(theirs)
+            _, measured, _, equal = ran(theirs)
             _, less, _, too = ran(ours)
             both = "yes" if equal == too == "yes" else f"{equal}, {too}"
-            row(name, theirs["plain_peak"] / MIB, method, predicted, measured, longer, less, again(said, file), both)
+            row(name, theirs["plain_peak"] / MIB, method, measured, longer, less, again(said, file), both)
 
 
 def blocks(count: int = 16, width: int = 32) -> nn.Sequential:
@@ -167,7 +172,7 @@ def sequential() -> Iterator[Tuple[str, nn.Sequential, torch.Tensor, torch.Tenso
 def times(names: List[str], folder: Path) -> None:
     """checkpoint_sequential with several numbers of segments against ours in the memory that it takes; medians of 20 steps."""
     meter = need_meter(torch.device("cpu"))
-    row("network", "plan", "measured", "predicted ms", "ms")
+    head("network", "plan", "measured", "predicted ms", "ms")
 
     def peak_of(model: nn.Module, run: Callable[[], torch.Tensor]) -> int:
         for p in model.parameters():
@@ -234,12 +239,14 @@ def of_all_heads(output: Any, target: torch.Tensor) -> torch.Tensor:
 
 def classifiers(names: List[str], folder: Path) -> None:
     """Classifiers of torchvision, as chains and as graphs, at half of their range of memory."""
-    row("network", "as", "parts", "plain", "planned", "measured", "apart", "longer", "equal")
+    head("network", "chain: plain", "planned", "measured", "graph: plain", "planned", "measured", "equal")
     for name in names or torchvision.models.list_models(module=torchvision.models):
         options, batch, side = SIDES.get(name, ({}, 4, 64))
         torch.manual_seed(0)
         model = torchvision.models.get_model(name, weights=None, num_classes=100, **options).train()
         inputs, targets = torch.randn(batch, 3, side, side), [torch.randint(100, (batch,))]
+        cells: List[Any] = []
+        unequal: List[str] = []
         for kind, method in (("chain", "optimum"), ("graph", "search")):
             try:
                 if kind == "chain":
@@ -254,12 +261,12 @@ def classifiers(names: List[str], folder: Path) -> None:
                 else:
                     result = check_graph(model, inputs, of_all_heads, targets, graph, str(plan), steps=0)
             except Refused as e:
-                row(name, kind, "refused", str(e))
+                cells += ["refused", str(e), ""]
                 continue
             _, measured, _, equal = ran(result)
-            planned, parts = said["peak_memory"] / MIB, len(file["nodes" if kind == "graph" else "layers"])
-            apart = f"{100 * (planned / measured - 1):+.3f} %"
-            row(name, kind, parts, result["plain_peak"] / MIB, planned, measured, apart, again(said, file), equal)
+            cells += [result["plain_peak"] / MIB, said["peak_memory"] / MIB, measured]
+            unequal += [f"{kind}: {equal}"] if equal != "yes" else []
+        row(name, *cells, "; ".join(unequal) or "yes")
 
 
 def main(table: str, *names: str) -> None:
