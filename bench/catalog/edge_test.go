@@ -103,6 +103,7 @@ func untilPlanned(t *testing.T) (context.Context, func(run.Progress)) {
 
 func (e *edge) findLeast() {
 	e.Helper()
+	low, _ := e.p.Range(e.in) // without a limit: what needs a search is known from here on
 	r := e.run(e.method(), 1)
 	var none *plan.Infeasible
 	if !errors.As(r.Err, &none) {
@@ -110,7 +111,7 @@ func (e *edge) findLeast() {
 	}
 	e.least = none.Memory
 	if e.p.Parallel && e.in.Chain() != nil {
-		e.least, _ = e.p.Range(e.in) // a search: what is known at once is less
+		e.least = low // a search: what is known at once is less
 	}
 }
 

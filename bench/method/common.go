@@ -144,7 +144,7 @@ type boundKey struct {
 // take a tenth of a second.
 func closedForms(problem string, alone func(*run.Instance, run.Setting) run.Bound, bounds func(*run.Instance, run.Setting) ([]run.Bound, error)) func(*run.Instance, run.Setting) run.Bound {
 	return func(in *run.Instance, s run.Setting) run.Bound {
-		return run.Memo(in, boundKey{problem, s.Platform, s.MemoryModel}, func() run.Bound {
+		return run.Searched(in, boundKey{problem, s.Platform, s.MemoryModel}, func() run.Bound {
 			best := alone(in, s)
 			all, err := bounds(in, s)
 			if err != nil {

@@ -99,7 +99,7 @@ func flushView(in *run.Instance, p platform.Platform) (*flush.Instance, error) {
 
 // flushBound returns the best bound in closed form.
 func flushBound(in *run.Instance, s run.Setting) run.Bound {
-	return run.Memo(in, boundKey{problem: flush.Problem, platform: s.Platform}, func() run.Bound {
+	return run.Searched(in, boundKey{problem: flush.Problem, platform: s.Platform}, func() run.Bound {
 		v, err := flushView(in, s.Platform)
 		if err != nil {
 			return proof.BySearch(0, "nothing")

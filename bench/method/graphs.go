@@ -42,7 +42,9 @@ type madeView struct {
 // graphView returns the view of an instance that is a graph, made once.
 func graphView(in *run.Instance) (*stages.View, error) {
 	made := run.Memo(in, viewOf{}, func() (made madeView) {
-		made.View, made.err = stages.Of(in.Instance)
+		if made.View, made.err = stages.Of(in.Instance); made.err == nil {
+			made.Stopped = in.Stopped
+		}
 		return made
 	})
 	return made.View, made.err

@@ -55,9 +55,8 @@ func stepFit(in *run.Instance, p platform.Platform) error {
 	for _, x := range v.Memory {
 		sizes += x
 	}
-	_, high := rematRange(in)
 	return calculable(in, ofStep(in), quantity{"sending all values takes %g s", sizes / p.Bandwidth},
-		quantity{"keeping everything takes %g bytes", high}, ofMemory(p), ofLink(p))
+		quantity{"keeping everything takes %g bytes", keepingAll(in)}, ofMemory(p), ofLink(p))
 }
 
 // linkedBounds are the bounds of a training step with a link.

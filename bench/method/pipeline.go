@@ -93,7 +93,7 @@ func layersOfGPUs(p *plan.Plan) string {
 // GPUs and weight copies and the default bandwidth.
 func pipelineRange(in *run.Instance) (low, high float64) {
 	type span struct{ low, high float64 }
-	r := run.Memo(in, span{}, func() span {
+	r := run.Searched(in, span{}, func() span {
 		low, high := pipelineSpan(in)
 		return span{low, high}
 	})
@@ -110,7 +110,7 @@ func pipelineSpan(in *run.Instance) (low, high float64) {
 		low = x.Least().High
 	}
 	p.Memory = math.MaxFloat64 / 4
-	free, err := pipeline.OneFOneBStar(x.Chain, p, pipeline.Options{})
+	free, err := pipeline.OneFOneBStar(x.Chain, p, pipeline.Options{Stop: in.Stop})
 	if err != nil {
 		return low, low // the methods will say what is wrong
 	}
@@ -133,6 +133,7 @@ func pipelineBound() func(*run.Instance, run.Setting) run.Bound {
 		if err != nil {
 			return nil, err // the methods will say what is wrong
 		}
+		x.Stop = in.Stop
 		if err := x.Infeasible(); err != nil {
 			return nil, err
 		}

@@ -29,6 +29,7 @@ func forwardOf(in *run.Instance) forward {
 	type key struct{}
 	return run.Memo(in, key{}, func() (f forward) {
 		if f.view, f.err = ideals.Of(in.Graph()); f.err == nil {
+			f.view.Stopped = in.Stopped
 			f.lattice, _ = f.view.Lattice(pipegraph.MostIdeals) // without, the order of the file remains
 		}
 		return f
@@ -80,14 +81,19 @@ func onLayers(name string, work pipegraph.Method, first ...pipegraph.Method) pla
 // layersOf returns the view of a pipeline on an instance: of a graph, in the order of the
 // file, where every layer keeps what it reads.
 func layersOf(in *run.Instance, p platform.Platform, model string) (*view.Instance, error) {
-	if in.Graph() == nil {
-		return view.New(in.Chain(), p, model)
+	c := in.Chain()
+	if in.Graph() != nil {
+		f := forwardOf(in)
+		if f.err != nil {
+			return nil, f.err
+		}
+		c = f.view.Chain(f.view.Order(), ideals.Each, nil)
 	}
-	f := forwardOf(in)
-	if f.err != nil {
-		return nil, f.err
+	x, err := view.New(c, p, model)
+	if err == nil {
+		x.Stop = in.Stop
 	}
-	return view.New(f.view.Chain(f.view.Order(), ideals.Each, nil), p, model)
+	return x, err
 }
 
 // graphPipelineBounds are bounds on the period on a graph, in any order.

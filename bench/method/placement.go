@@ -64,7 +64,7 @@ func placementView(in *run.Instance) *placement.Instance {
 
 // placementBound returns the load.
 func placementBound(in *run.Instance, s run.Setting) run.Bound {
-	return run.Memo(in, boundKey{problem: placement.Problem}, func() run.Bound {
+	return run.Searched(in, boundKey{problem: placement.Problem}, func() run.Bound {
 		return proof.BySearch(float64(placementView(in).Load()), "the load: what is alive together")
 	})
 }

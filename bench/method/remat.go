@@ -86,7 +86,7 @@ func recomputes(p *plan.Plan) string {
 type memoryRange struct{ low, high float64 }
 
 func rematRange(in *run.Instance) (low, high float64) {
-	r := run.Memo(in, memoryRange{}, func() (r memoryRange) {
+	r := run.Searched(in, memoryRange{}, func() (r memoryRange) {
 		if !isGraph(in) {
 			r.low, r.high = remat.Range(in.Chain())
 		} else if v, err := graphView(in); err == nil { // else rematFit refuses it
@@ -97,6 +97,18 @@ func rematRange(in *run.Instance) (low, high float64) {
 	return r.low, r.high
 }
 
+// keepingAll is the high end of that.
+func keepingAll(in *run.Instance) (high float64) {
+	if !isGraph(in) {
+		_, high = rematRange(in)
+		return high
+	}
+	if v, err := graphView(in); err == nil {
+		high = rematgraph.KeepingAll(v)
+	}
+	return high
+}
+
 // rematFit checks that a graph is not too large for everything, and that the
 // numbers are ones that one can calculate with.
 func rematFit(in *run.Instance, p platform.Platform) error {
@@ -105,8 +117,7 @@ func rematFit(in *run.Instance, p platform.Platform) error {
 			return run.InputError(err)
 		}
 	}
-	_, high := rematRange(in)
-	return calculable(in, ofStep(in), quantity{"keeping everything takes %g bytes", high}, ofMemory(p))
+	return calculable(in, ofStep(in), quantity{"keeping everything takes %g bytes", keepingAll(in)}, ofMemory(p))
 }
 
 func rematBound() func(*run.Instance, run.Setting) run.Bound {

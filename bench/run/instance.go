@@ -2,12 +2,14 @@ package run
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"workbench/model/chain"
 	"workbench/model/graph"
@@ -24,11 +26,38 @@ type Instance struct {
 	SHA256   string // of the canonical JSON
 	Source   string // how it was named: a path or zoo:NAME?…; empty: unknown
 
+	// Stop, once it is closed, ends the searches for what is known of the instance: the range
+	// of memory, that nothing fits, bounds. What they have found by then holds. nil: never.
+	Stop <-chan struct{}
+
 	memo map[any]any // see Memo
 }
 
+// Stopped reports whether Stop is closed.
+func (in *Instance) Stopped() bool {
+	select {
+	case <-in.Stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// Within calls work, for which Stop is closed at the end of ctx or of a time limit, 0 being
+// none.
+func (in *Instance) Within(ctx context.Context, limit time.Duration, work func()) {
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	defer func(stop <-chan struct{}) { in.Stop = stop }(in.Stop)
+	in.Stop = ctx.Done()
+	work()
+}
+
 // Memo returns make(), which is called once for an instance and key: every run
-// asks again for ranges and closed-form bounds, which may take a second. Not safe
+// asks again for views, ranges and closed-form bounds, which may take a second. Not safe
 // for concurrent use.
 func Memo[T any](in *Instance, key any, make func() T) T {
 	if known, ok := in.memo[key]; ok {
@@ -39,6 +68,16 @@ func Memo[T any](in *Instance, key any, make func() T) T {
 	}
 	made := make()
 	in.memo[key] = made
+	return made
+}
+
+// Searched is Memo of what Stop may end: what was made while it was closed is made again.
+func Searched[T any](in *Instance, key any, make func() T) T {
+	_, known := in.memo[key]
+	made := Memo(in, key, make)
+	if !known && in.Stopped() {
+		delete(in.memo, key)
+	}
 	return made
 }
 

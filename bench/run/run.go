@@ -70,13 +70,14 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 	if err := takes(p, m, in); err != nil {
 		return r.fail(err)
 	}
-	closed := p.Bound(in, s)
+	var closed Bound
+	in.Within(ctx, BoundPart(s.Time), func() { closed = p.Bound(in, s) })
 	r.withBounds(closed)
 	err := r.needsLink(in)
 	var out *Outcome
 	if err == nil {
 		s.OnProgress = r.withoutTransfers(in, s.OnProgress)
-		out, err = m.Run(ctx, in, s)
+		in.Within(ctx, 0, func() { out, err = m.Run(ctx, in, s) })
 	}
 	if err != nil {
 		r.fail(atEnd(ctx, err))
@@ -90,6 +91,26 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 	}
 	defer func() { r.Ended = ended(ctx, r, out, s) }()
 	return r.settle(in, m, out, closed)
+}
+
+// BoundPart is the part of a time limit, 0 being none, for what is looked for before a
+// method begins.
+func BoundPart(limit time.Duration) time.Duration { return limit / 4 }
+
+// RangeWithin is Range, whose search of the low end may take a part of a time limit, unless
+// the memory was given as a part of the range: the limit does not say which memory is meant.
+// Where that does not suffice low is high.
+func (p *Problem) RangeWithin(ctx context.Context, in *Instance, limit time.Duration, needed bool) (low, high float64) {
+	limit = BoundPart(limit)
+	if needed {
+		limit = 0
+	}
+	in.Within(ctx, limit, func() {
+		if low, high = p.Range(in); in.Stopped() {
+			low = high
+		}
+	})
+	return low, high
 }
 
 // settle takes over what a method found: its plan once that is replayed, its

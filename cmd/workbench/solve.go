@@ -149,7 +149,10 @@ func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, e
 	if err != nil {
 		return nil, usagef("--memory: %v", err)
 	}
-	j.Low, j.High = p.Range(in)
+	if set.Time, err = platform.ParseTimeLimit(o.timeLimit); err != nil {
+		return nil, usagef("--time-limit: %v", err)
+	}
+	j.Low, j.High = p.RangeWithin(ctx, in, set.Time, memory.Percent && o.gpu == "")
 	set.Platform.Memory = in.Resolve(memory, j.Low, j.High)
 	if o.gpu != "" {
 		if o.memory != "" {
@@ -168,9 +171,6 @@ func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, e
 	}
 	if err := o.schedule.set(p, &set.Platform, o.parallelFlag != "", o.processors); err != nil {
 		return nil, err
-	}
-	if set.Time, err = platform.ParseTimeLimit(o.timeLimit); err != nil {
-		return nil, usagef("--time-limit: %v", err)
 	}
 	if set.Gap, err = parsePart("--gap", cmp.Or(o.gap, "0")); err != nil {
 		return nil, err

@@ -41,6 +41,7 @@ type ExactResult struct {
 // Every comes of probes that reckon with what holds for k-periodic patterns
 // only, and that end where an allocation is left.
 func Exact(ctx context.Context, c *chain.Chain, p platform.Platform, o Options, above, gap float64) (*ExactResult, error) {
+	o.Stop = ctx.Done()
 	in, err := newInstance(c, p, o)
 	if err != nil {
 		return nil, err
@@ -54,6 +55,7 @@ func Exact(ctx context.Context, c *chain.Chain, p platform.Platform, o Options, 
 // ExactContiguous is Exact for contiguous allocations: its plan and its bound
 // are the best of these. above is the period of such a plan.
 func ExactContiguous(ctx context.Context, c *chain.Chain, p platform.Platform, o Options, above, gap float64) (*ExactResult, error) {
+	o.Stop = ctx.Done()
 	in, err := newInstance(c, p, o)
 	if err != nil {
 		return nil, err

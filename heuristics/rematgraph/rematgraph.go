@@ -43,6 +43,12 @@ func fit(method string, s *stages.Schedule, p platform.Platform) (*plan.Plan, er
 // Range returns the memory between which a limit matters: low is the least for
 // which a plan is known, see stages.View.Least, high the peak of store-all, in bytes.
 func Range(v *stages.View) (low, high float64) {
-	high, _, _ = v.StoreAll().Peak()
+	high = KeepingAll(v)
 	return min(v.Least().High, high), high
+}
+
+// KeepingAll returns the peak of StoreAll in bytes. O(n² + edges).
+func KeepingAll(v *stages.View) float64 {
+	peak, _, _ := v.StoreAll().Peak()
+	return peak
 }

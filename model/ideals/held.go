@@ -119,7 +119,7 @@ func (h *holding) fresh(j, k, l int) (sum float64) {
 }
 
 // fits reports whether what is held at a period fits in all processors together, rounded
-// up.
+// up, or that was not found out in time.
 func (h *holding) fits(period float64) bool {
 	n := h.t.Len()
 	for i := range n {
@@ -127,6 +127,9 @@ func (h *holding) fits(period float64) bool {
 	}
 	h.smallest[0], h.least[0] = 0, 0
 	for j := range n - 1 {
+		if h.t.View.stopped() {
+			return true
+		}
 		if !math.IsInf(h.smallest[j], 1) {
 			h.runsFrom(j, period)
 		}

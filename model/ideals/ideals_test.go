@@ -198,3 +198,45 @@ func TestNothingFitsBelow(t *testing.T) {
 		t.Errorf("%d are tight, %d by cuts", tight, splits)
 	}
 }
+
+// What is proved until searches are ended is no more than what they prove.
+func TestStopped(t *testing.T) {
+	r := testfile.Random(t, 5, 18)
+	early := 0
+	for range testfile.Cases(400) {
+		v, err := Of(random(r, 2+r.IntN(6)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lattice, err := v.Lattice(1 << v.N)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := platform.Platform{Memory: 1e-3, Bandwidth: 1, Processors: 2 + r.IntN(3), WeightCopies: 1 + r.IntN(3)}
+		least := func() float64 {
+			var none *plan.Infeasible
+			if !errors.As(v.Infeasible(p, plan.TaskModel, lattice), &none) {
+				return 0
+			}
+			return none.Memory
+		}
+		roomy := p
+		roomy.Memory = 2 * least()
+		bounds := func() []float64 {
+			return []float64{least(), lattice.Held(roomy, true), lattice.Runs(p)}
+		}
+		whole, left := bounds(), r.IntN(200)
+		v.Stopped = func() bool { left--; return left < 0 }
+		for k, x := range bounds() {
+			if x > whole[k] {
+				t.Fatalf("bound %d is %g, of searches that were ended %g", k, whole[k], x)
+			}
+			if x < whole[k] {
+				early++
+			}
+		}
+	}
+	if early < testfile.Cases(100) {
+		t.Errorf("only %d were ended early", early)
+	}
+}

@@ -99,7 +99,8 @@ func (t *Lattice) splits(p platform.Platform, task bool) *splits {
 	return s
 }
 
-// fit reports whether all runs of some split fit in a memory, and an equal part of all.
+// fit reports whether all runs of some split fit in a memory, and an equal part of all, or
+// that was not found out in time.
 // O(pairs of ideals that fit in the memory).
 func (s *splits) fit(memory float64) bool {
 	all := s.Len() - 1
@@ -109,6 +110,9 @@ func (s *splits) fit(memory float64) bool {
 	cuts := make([]float64, s.Len()) // of the splits of an ideal: the least buffers
 	w := s.Walk()
 	for j := 1; j <= all; j++ {
+		if s.View.stopped() {
+			return true
+		}
 		cuts[j] = math.Inf(1)
 		most := 2 * s.Cut[j]
 		if s.task {
@@ -193,7 +197,8 @@ func (t *Lattice) Runs(p platform.Platform) float64 {
 	return low
 }
 
-// runsFit reports whether every layer may be in a run at a period, rounded up.
+// runsFit reports whether every layer may be in a run at a period, rounded up, or that was
+// not found out in time.
 func (t *Lattice) runsFit(period float64, p platform.Platform) bool {
 	most := period * (1 + view.Rounding)
 	cut := func(i int) bool { return i == 0 || i == t.Len()-1 || 2*t.Cut[i]/p.Bandwidth <= most }
@@ -201,6 +206,9 @@ func (t *Lattice) runsFit(period float64, p platform.Platform) bool {
 	left := t.View.N
 	w := t.Walk()
 	for j := t.Len() - 1; j > 0 && left > 0; j-- {
+		if t.View.stopped() {
+			return true
+		}
 		if !cut(j) {
 			continue
 		}

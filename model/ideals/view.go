@@ -35,7 +35,12 @@ type View struct {
 	Weight     []float64
 	Pred, Succ [][]int // layers whose values it reads, that read its value
 	kept       [][]int // layers whose values its twin reads
+	// Stopped, if not nil, says that searches are to end. What they prove is less then.
+	Stopped func() bool
 }
+
+// stopped asks Stopped.
+func (v *View) stopped() bool { return v.Stopped != nil && v.Stopped() }
 
 // Of returns the view of a graph whose k-th forward operation has the k-th backward
 // operation from the end as its twin, which reads the twins of all readers; the loss

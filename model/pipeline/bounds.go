@@ -139,7 +139,7 @@ func (in *Instance) ContiguousLoad() float64 {
 
 // Runs is the bound of that name in seconds, rounded down, for 1-periodic
 // patterns, for contiguous allocations, or for both. Where no period will do, it
-// says nothing: 0.
+// says nothing: 0. Once in.Stop is closed it is less.
 func (in *Instance) Runs(one, contiguous bool) float64 {
 	low, high := in.LargestLayer(), in.Latest()
 	if in.runsFit(low, one, contiguous) {
@@ -148,7 +148,7 @@ func (in *Instance) Runs(one, contiguous bool) float64 {
 	if !in.runsFit(high, one, contiguous) {
 		return 0
 	}
-	for high-low > 1e-9*high {
+	for high-low > 1e-9*high && !in.Stopped() {
 		if t := low + (high-low)/2; in.runsFit(t, one, contiguous) {
 			high = t
 		} else {

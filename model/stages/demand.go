@@ -94,7 +94,7 @@ func (b *bounds) search(from, upper float64, eager bool, states int) (bytes floa
 		switch {
 		case d.bytes >= upper:
 			return upper, nil, true
-		case taken == states || s.work > most:
+		case taken == states || s.work > most || b.v.stopped():
 			return d.bytes, nil, false
 		}
 		s.settle(d)

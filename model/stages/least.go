@@ -57,9 +57,12 @@ type bounds struct {
 	after   []uint64 // after[i·Words:]: the nodes that depend on node i
 	results bool     // there are results
 
-	timed    sync.Map       // [memory, bandwidth] → func() TimeBound
-	frugal   func() float64 // the peak of View.Frugal
-	searched func() Least   // View.Least
+	timed  sync.Map       // [memory, bandwidth] → func() TimeBound
+	frugal func() float64 // the peak of View.Frugal
+
+	mutex sync.Mutex // of what follows
+	known *Least     // by View.Least
+	over  bool       // its searches came to their ends
 }
 
 // bounds returns those of the view, which are made once.
@@ -72,7 +75,6 @@ func (v *View) bounds() *bounds {
 			peak, _, _ := v.Frugal().Peak()
 			return peak
 		})
-		v.made.searched = sync.OnceValue(v.made.searchLeast)
 	})
 	return v.made
 }

@@ -27,20 +27,36 @@ const (
 )
 
 // Least returns the least memory in which there is a plan, which is both Low and
-// High if its searches come to their ends. The answer is always the same; it takes
-// some seconds at most.
+// High if its searches come to their ends. The answer is always the same, unless
+// v.Stopped ends them; it takes some seconds at most. After the closed form it is asked
+// before each state of a search, and what was found is kept for the next call.
 //
 // Low is the bound of LeastBound, or that of a search in graphs with fewer nodes,
 // of which every plan of this one makes a plan that takes no more (see contracted).
 // High is that of Frugal or of an eager search; where it is more than Low, a
 // complete one decides. See leastSearch.
-func (v *View) Least() Least { return v.bounds().searched() }
+func (v *View) Least() Least {
+	b := v.bounds()
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if b.known == nil {
+		b.known = &Least{Low: b.least, Why: b.why, High: b.frugal(), Order: v.Frugal().Order()}
+	}
+	if !b.over {
+		b.narrow(b.known)
+		b.over = !v.stopped()
+	}
+	return *b.known
+}
 
-func (b *bounds) searchLeast() Least {
+// stopped asks Stopped.
+func (v *View) stopped() bool { return v.Stopped != nil && v.Stopped() }
+
+// narrow raises Low and lowers High.
+func (b *bounds) narrow(x *Least) {
 	v := b.v
-	x := Least{Low: b.least, Why: b.why, High: b.frugal(), Order: v.Frugal().Order()}
-	if x.Low == x.High || v.N > leastNodes {
-		return x
+	if v.N > leastNodes {
+		return
 	}
 	states := func(v *View) int { return min(leastWork/v.N, leastStates) }
 	raise := func(low float64) {
@@ -78,7 +94,6 @@ func (b *bounds) searchLeast() Least {
 		raise(low)
 		take(order)
 	}
-	return x
 }
 
 // contracted returns a relaxation of v with fewer nodes, of which every plan of v makes a
@@ -95,7 +110,7 @@ func (b *bounds) searchLeast() Least {
 // latter is in memory until that node is computed, and its value from then on, so that the
 // common one is there from the computation of the latter on.
 func (v *View) contracted(most float64) *View {
-	c := &View{Graph: &training.Graph{Input: v.Graph.Input}}
+	c := &View{Graph: &training.Graph{Input: v.Graph.Input}, Stopped: v.Stopped}
 	late := v.late()
 	at := make([]int, v.M) // of the values of v
 	for j := range v.N {

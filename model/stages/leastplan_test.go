@@ -108,6 +108,30 @@ func drawn(t *testing.T, r *rand.Rand, k int) (plan.Instance, float64) {
 	return g, want
 }
 
+// A search that is ended says what is so far known, and goes on when it is asked again.
+func TestLeastStopped(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 13))
+	open, cases := 0, testfile.Cases(500)
+	for k := range cases {
+		g, want := drawn(t, r, k)
+		v := of(t, g)
+		left := r.IntN(20)
+		v.Stopped = func() bool { left--; return left < 0 }
+		if x := checkLeast(t, v); x.Low > want || x.High < want {
+			t.Fatalf("%s: the least memory is %v: %+v", g.Title(), want, x)
+		} else if x.Low < x.High {
+			open++
+		}
+		v.Stopped = nil
+		if x := checkLeast(t, v); x.Low != want || x.High != want {
+			t.Fatalf("%s: the least memory is %v: %+v", g.Title(), want, x)
+		}
+	}
+	if open < cases/50 {
+		t.Errorf("only %d were ended early", open)
+	}
+}
+
 // crossed is a training step of T5's shape: so many layers of a decoder read what an encoder
 // wrote, and some of their gradients come together at its end. Sizes are of several
 // magnitudes, and mostly the same.

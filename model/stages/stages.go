@@ -60,6 +60,8 @@ type View struct {
 	Result []bool   // by value: it is there at the end
 	Pinned []bool   // by value: it may not be sent to a host
 	pred   []uint64 // pred[i·ValueWords:] is the set of the values that node i reads
+	// Stopped, if not nil, says that the searches of Least are to end.
+	Stopped func() bool
 
 	once sync.Once // of made
 	made *bounds   // see View.bounds
