@@ -288,12 +288,15 @@ func optimumFrom(ctx context.Context, in *run.Instance, s *run.Setting, first *p
 // chainMILP is the search for the optimum, which proves nearly all chains of networks
 // in less than a second, and the MILP of the rules where it does not.
 func chainMILP(methods []*run.Method) *combination {
-	quick := append(named(methods, "store-all", "periodic"), searchAsGraph(fewRounds, longChain))
 	return &combination{
-		name: "chain-milp", bound: rematBound(), quick: append(quick, named(methods, "persistent")...),
+		name: "chain-milp", bound: rematBound(),
+		quick: append(named(methods, "store-all", "periodic"), onLongChains(searchAsGraph(fewRounds)), onLongChains(named(methods, "persistent")[0])),
 		search: func(j *joint, _ int) bool {
 			if j.s.Relax {
 				return false
+			}
+			if j.in.Chain().Len() < longChain {
+				j.fail("persistent", quickOnChain(j.ctx, j.in, &j.s, j.Offer, remat.Persistent))
 			}
 			j.fail("floating", quickOnChain(j.ctx, j.in, &j.s, j.Offer, remat.Floating))
 			out, err := optimumFrom(j.ctx, j.in, &j.s, j.Best())
@@ -305,7 +308,7 @@ func chainMILP(methods []*run.Method) *combination {
 			if err != nil {
 				return userError(err)
 			}
-			out, err := searchAsGraph(searchRounds, 1).Run(j.ctx, j.in, j.s)
+			out, err := searchAsGraph(searchRounds).Run(j.ctx, j.in, j.s)
 			j.take("search", out, err)
 			return j.solved(j.task("milp").Run(j.ctx, next))
 		},
@@ -323,11 +326,22 @@ const (
 // O(N²) memory, a gigabyte and seconds that nothing interrupts for 1,000 layers.
 const mostAsGraph = 400
 
-// searchAsGraph is the search on graphs for a chain from so many layers on, with so many
-// rounds and half of the time at most: it is near the bound on chains that are too long for the optimum.
-func searchAsGraph(rounds, shortest int) *run.Method {
+// onLongChains is a method for chains that the search for the optimum does not take; on
+// shorter ones a plan that is 1e-7 from the bound would keep that from the best one.
+func onLongChains(m *run.Method) *run.Method {
+	return &run.Method{Name: m.Name, Slots: m.Slots, Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+		if in.Chain().Len() < longChain {
+			return nil, nil
+		}
+		return m.Run(ctx, in, s)
+	}}
+}
+
+// searchAsGraph is the search on graphs for a chain, with so many rounds and half of the
+// time at most: it is near the bound on chains that are too long for the optimum.
+func searchAsGraph(rounds int) *run.Method {
 	return &run.Method{Name: "search", Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-		if n := in.Chain().Len(); n < shortest || n > mostAsGraph {
+		if in.Chain().Len() > mostAsGraph {
 			return nil, nil
 		}
 		part, cancel := portion(ctx, 0.5)
