@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := build
-.PHONY: build solve pictures tables test test-quick torch test-torch torch-tables bench quick nightly vet staticcheck dead-code format-check shell-check lint licenses \
+.PHONY: build solve pictures tables test test-go test-quick torch test-torch torch-tables bench quick nightly vet staticcheck dead-code format-check shell-check lint licenses \
 	format setup env clean soak release help
 
 # Arguments for `make solve`, `make test`, `make test-quick` and `make bench`, as in
@@ -25,17 +25,24 @@ build: setup ## build bin/workbench (the default)
 solve: build ## build, then solve the default instance; BACKEND=lpsolve, ARGS='…'
 	@$(WITH_SOLVERS) bin/workbench solve --backend $(BACKEND) $(ARGS)
 
+# PyTorch's tests run beside Go's, of which some mostly wait, and are printed behind them.
 test: setup ## run all tests; PACKAGES=./model/..., ARGS='-run X -count=1'
-	@$(WITH_SOLVERS) go test $(LINK_TESTS) -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
 ifeq ($(PACKAGES)$(findstring -run,$(ARGS)),./...)
-	@if scripts/torch.sh --find >/dev/null; then $(MAKE) -s test-torch; \
-		else echo "pytorch/ is not tested: no Python with torch here; make torch gets one"; fi
+	@if ! scripts/torch.sh --find >/dev/null; then \
+		$(MAKE) -s test-go && echo "pytorch/ is not tested: no Python with torch here; make torch gets one"; exit; fi; \
+	$(MAKE) -s build || exit; said=$$(mktemp); $(MAKE) -s test-torch >$$said 2>&1 & \
+	$(MAKE) -s test-go; go=$$?; wait $$!; torch=$$?; cat $$said; rm $$said; exit $$((go + torch))
+else
+	@$(MAKE) -s test-go
 endif
 
+test-go:
+	@$(WITH_SOLVERS) go test $(LINK_TESTS) -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
+
 # Memory for time: a heap may grow to five times what is live before it is swept. Some
-# packages mostly wait: four at once leave no core idle.
+# packages mostly wait: four at once leave no core idle. make vet looks for what vet finds.
 test-quick: setup ## the short tests, for the inner loop; PACKAGES and ARGS as for test
-	@$(WITH_SOLVERS) GOGC=400 go test -short -p 4 $(LINK_TESTS) -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
+	@$(WITH_SOLVERS) GOGC=400 go test -short -vet=off -p 4 $(LINK_TESTS) -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
 
 torch: ## make sure that a Python with PyTorch is there
 	@scripts/torch.sh
