@@ -22,18 +22,20 @@ import (
 )
 
 // StoreAll computes every node once and frees every value as soon as nothing
-// reads it any more. O(n² + edges).
+// reads it any more. O(n² + edges), but where nothing fits at all: that is known of the
+// view before a schedule is made.
 func StoreAll(v *stages.View, p platform.Platform) (*plan.Plan, error) {
+	if err := v.Fits(p.Memory); err != nil {
+		return nil, err
+	}
 	return fit("store-all", v.StoreAll(), p)
 }
 
-// fit returns the plan of a schedule, an error if the memory does not hold it.
+// fit returns the plan of a schedule, an error if the memory, in which something may fit,
+// does not hold it.
 func fit(method string, s *stages.Schedule, p platform.Platform) (*plan.Plan, error) {
 	peak, _, node := s.Peak()
 	if !platform.Fits(peak, p.Memory) {
-		if err := s.View().Fits(p.Memory); err != nil {
-			return nil, err
-		}
 		g := s.View().Graph
 		return nil, fmt.Errorf("%s: %w: it needs %s, at node %q, and there are %s", method, plan.ErrNoPlan, g.Unit.Exactly(peak), g.Nodes[node].ID, g.Unit.Exactly(p.Memory))
 	}
