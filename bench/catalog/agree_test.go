@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"workbench/bench/catalog"
+	"workbench/bench/catalog/catalogtest"
 	"workbench/bench/method"
 	"workbench/bench/run"
 	"workbench/model/plan"
@@ -19,12 +19,12 @@ import (
 // work runs a method of remat at a share of the instance's memory range.
 func work(t *testing.T, in *run.Instance, method string, percent float64) *run.Result {
 	t.Helper()
-	p, m := find(t, plan.Remat, method)
+	p, m := catalogtest.Find(t, plan.Remat, method)
 	backend, err := run.Backend("highs", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory := resolve(p, in, platform.MemorySpec{Percent: true, Value: percent})
+	memory := catalogtest.Memory(p, in, platform.MemorySpec{Percent: true, Value: percent})
 	return run.Run(context.Background(), p, m, in, run.Setting{
 		Platform: platform.Platform{Memory: memory}, Backend: backend, Threads: 1, Slots: run.DefaultSlots, Time: time.Minute,
 	})
@@ -116,12 +116,12 @@ func TestCheckmatesAgree(t *testing.T) {
 // offloaded runs a method of a problem with a link of 12 GB/s.
 func offloaded(t *testing.T, problem string, in *run.Instance, method string, percent float64) *run.Result {
 	t.Helper()
-	p, m := find(t, problem, method)
+	p, m := catalogtest.Find(t, problem, method)
 	backend, err := run.Backend("highs", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	memory := resolve(p, in, platform.MemorySpec{Percent: true, Value: percent})
+	memory := catalogtest.Memory(p, in, platform.MemorySpec{Percent: true, Value: percent})
 	return run.Run(context.Background(), p, m, in, run.Setting{
 		Platform: platform.Platform{Memory: memory, Bandwidth: 12e9}, Backend: backend, Threads: 1, Time: 30 * time.Second, Gap: 0.02,
 	})
@@ -189,8 +189,8 @@ func TestRematOffloadBelowOffloading(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, m := find(t, plan.RematOffload, "pure-offload")
-	alone, _ := find(t, plan.ActivationOffload, "greedy")
+	p, m := catalogtest.Find(t, plan.RematOffload, "pure-offload")
+	alone, _ := catalogtest.Find(t, plan.ActivationOffload, "greedy")
 	least, _ := alone.Range(in)
 	low, _ := combinedview.Least(in.Chain())
 	if low >= least {
@@ -236,24 +236,4 @@ func TestMILPsOnALink(t *testing.T) {
 			}
 		}
 	}
-}
-
-// find returns a method of the catalogue.
-func find(t *testing.T, problem, method string) (*run.Problem, *run.Method) {
-	t.Helper()
-	p, err := catalog.FindProblem(problem)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := catalog.FindMethod(p, method)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p, m
-}
-
-// resolve turns a limit as flags have it into units for the instance.
-func resolve(p *run.Problem, in *run.Instance, limit platform.MemorySpec) float64 {
-	low, high := p.Range(in)
-	return in.Resolve(limit, low, high)
 }

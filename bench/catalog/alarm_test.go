@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"workbench/bench/catalog"
+	"workbench/bench/catalog/catalogtest"
 	"workbench/bench/run"
 	"workbench/ilp"
 	"workbench/ilp/formulation"
@@ -113,7 +114,7 @@ func TestAlarm(t *testing.T) {
 			}
 		}
 		s := run.Setting{
-			Platform: platform.Platform{Memory: resolve(p, in, platform.MemorySpec{Percent: true, Value: 100}), Bandwidth: 1e12},
+			Platform: platform.Platform{Memory: catalogtest.Memory(p, in, platform.MemorySpec{Percent: true, Value: 100}), Bandwidth: 1e12},
 			Backend:  backend, Threads: 1, Time: time.Minute,
 		}
 		if p.Parallel {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"workbench/bench/catalog"
+	"workbench/bench/catalog/catalogtest"
 	"workbench/bench/run"
 	"workbench/ilp/formulation"
 	"workbench/model/certificate"
@@ -63,7 +64,7 @@ func TestOneModel(t *testing.T) {
 			}
 			in := loaded[spec]
 			s := run.Setting{
-				Platform: platform.Platform{Memory: resolve(p, in, platform.MemorySpec{Percent: true, Value: 30}), Bandwidth: 12e9},
+				Platform: platform.Platform{Memory: catalogtest.Memory(p, in, platform.MemorySpec{Percent: true, Value: 30}), Bandwidth: 12e9},
 				Threads:  1, Time: 5 * time.Second, Certify: formulation.Root, Document: true,
 			}
 			if p.Parallel {

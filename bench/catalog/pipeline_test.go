@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"workbench/bench/catalog"
+	"workbench/bench/catalog/catalogtest"
 	view "workbench/model/pipeline"
 	"workbench/model/zoo"
 
@@ -29,7 +30,7 @@ func pipelined(t *testing.T, c *chain.Chain, p platform.Platform, model string, 
 		t.Fatal(err)
 	}
 	for _, name := range methods {
-		problem, m := find(t, plan.Pipeline, name)
+		problem, m := catalogtest.Find(t, plan.Pipeline, name)
 		results = append(results, run.Run(t.Context(), problem, m, in, run.Setting{Platform: p, MemoryModel: model, Gap: 1e-6}))
 	}
 	best, conditional = run.JudgeTogether(results)
@@ -136,7 +137,7 @@ func TestPipelineIsNoWorseThanItsParts(t *testing.T) {
 		return in
 	}
 	for _, in := range testfile.Few(1, load("zoo:resnet34?image=1000&batch=8"), random(40), random(200)) {
-		problem, _ := find(t, plan.Pipeline, "pipeline-milp")
+		problem, _ := catalogtest.Find(t, plan.Pipeline, "pipeline-milp")
 		low, high := problem.Range(in)
 		for _, limit := range limits {
 			s := run.Setting{
@@ -144,7 +145,7 @@ func TestPipelineIsNoWorseThanItsParts(t *testing.T) {
 				Platform: platform.Platform{Memory: math.Floor(low + 0.3*(high-low)), Bandwidth: 12e9, Processors: 4, WeightCopies: 3},
 			}
 			period := func(method string) (float64, *run.Result) {
-				_, m := find(t, plan.Pipeline, method)
+				_, m := catalogtest.Find(t, plan.Pipeline, method)
 				r := run.Run(t.Context(), problem, m, in, s)
 				if r.Objective == nil {
 					return math.Inf(1), r
@@ -176,7 +177,7 @@ func TestGraphPipelineIsNoWorseThanItsParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	problem, search := find(t, plan.Pipeline, "search")
+	problem, search := catalogtest.Find(t, plan.Pipeline, "search")
 	low, high := problem.Range(in)
 	for _, part := range testfile.Few(1, 0.2, 0.4, 0.05) {
 		s := run.Setting{Platform: platform.Platform{Memory: math.Floor(low + part*(high-low)), Bandwidth: 12e9, Processors: 4, WeightCopies: 3}}
@@ -185,7 +186,7 @@ func TestGraphPipelineIsNoWorseThanItsParts(t *testing.T) {
 			t.Fatal(all.Error)
 		}
 		for _, name := range []string{"1f1b-star", "k-periodic", "madpipe"} {
-			_, m := find(t, plan.Pipeline, name)
+			_, m := catalogtest.Find(t, plan.Pipeline, name)
 			if one := run.Run(t.Context(), problem, m, in, s); one.Objective == nil || *all.Objective > *one.Objective*(1+run.Exactness) {
 				t.Errorf("%g of the range: search %v, %s %v (%s)", part, *all.Objective, name, one.Objective, one.Error)
 			}
@@ -223,7 +224,7 @@ func TestPipelineAtLeastMemory(t *testing.T) {
 				t.Errorf("%s, %d GPUs, %s: the least memory is between %v and %v", name, processors, memoryModel, least.Low, least.High)
 			}
 			status := func(memory float64, method string) run.Status {
-				problem, m := find(t, plan.Pipeline, method)
+				problem, m := catalogtest.Find(t, plan.Pipeline, method)
 				at.Memory = memory
 				ctx, planned := untilPlanned(t)
 				return run.Run(ctx, problem, m, in, run.Setting{Platform: at, MemoryModel: memoryModel, Gap: 1e-6, Time: time.Minute, Backend: highs.New(), OnProgress: planned}).Status
@@ -231,7 +232,7 @@ func TestPipelineAtLeastMemory(t *testing.T) {
 			if s := status(least.High, "search"); s != run.Feasible && s != run.Optimal {
 				t.Errorf("%s, %d GPUs, %s, %v bytes: %s, there is a plan", name, processors, memoryModel, least.High, s)
 			}
-			problem, _ := find(t, plan.Pipeline, "search")
+			problem, _ := catalogtest.Find(t, plan.Pipeline, "search")
 			for _, m := range catalog.MethodsFor(problem, in) {
 				if !slices.Contains(few, name) && m.Name != "1f1b-star" && m.Name != "pipeline-milp" {
 					continue

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"workbench/bench/catalog"
+	"workbench/bench/catalog/catalogtest"
 	"workbench/bench/curve"
 	"workbench/bench/method"
 	"workbench/bench/run"
@@ -33,25 +34,12 @@ func small(t *testing.T) *run.Instance {
 	return in
 }
 
-func find(t *testing.T, problem, method string) (*run.Problem, *run.Method) {
-	t.Helper()
-	p, err := catalog.FindProblem(problem)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := catalog.FindMethod(p, method)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p, m
-}
-
 func TestCurve(t *testing.T) {
 	in := small(t)
-	p, persistent := find(t, plan.Remat, "persistent")
-	_, slots := find(t, plan.Remat, "persistent-slots")
-	_, periodic := find(t, plan.Remat, "periodic")
-	_, optimum := find(t, plan.Remat, "optimum")
+	p, persistent := catalogtest.Find(t, plan.Remat, "persistent")
+	_, slots := catalogtest.Find(t, plan.Remat, "persistent-slots")
+	_, periodic := catalogtest.Find(t, plan.Remat, "periodic")
+	_, optimum := catalogtest.Find(t, plan.Remat, "optimum")
 	limits := curve.Limits(p, in, 6)
 	s := run.Setting{Slots: run.DefaultSlots}
 	c := curve.RunCurve(context.Background(), p, []*run.Method{persistent, slots, periodic, optimum}, in, s, curve.OverMemory, limits)
@@ -87,8 +75,8 @@ func TestCurve(t *testing.T) {
 
 func TestCurveSchema(t *testing.T) {
 	in := small(t)
-	p, persistent := find(t, plan.Remat, "persistent")
-	_, storeAll := find(t, plan.Remat, "store-all")
+	p, persistent := catalogtest.Find(t, plan.Remat, "persistent")
+	_, storeAll := catalogtest.Find(t, plan.Remat, "store-all")
 	c := curve.RunCurve(context.Background(), p, []*run.Method{persistent, storeAll}, in, run.Setting{}, curve.OverMemory, curve.Limits(p, in, 3))
 	var b bytes.Buffer
 	if err := json.NewEncoder(&b).Encode(c); err != nil {
@@ -117,7 +105,7 @@ func TestCurveSchema(t *testing.T) {
 // A method whose curve promises what its plans do not keep is found out.
 func TestCurveOfALiar(t *testing.T) {
 	in := small(t)
-	p, honest := find(t, plan.Remat, "persistent")
+	p, honest := catalogtest.Find(t, plan.Remat, "persistent")
 	whole := honest.Curve
 	for name, lie := range map[string]func(run.Tradeoff) run.Tradeoff{
 		"faster than its plan": func(t run.Tradeoff) run.Tradeoff {
@@ -163,7 +151,7 @@ func TestCurveBelowTheLeast(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, m := find(t, x.problem, x.method)
+		p, m := catalogtest.Find(t, x.problem, x.method)
 		s := run.Setting{Platform: platform.Platform{Memory: 1, Bandwidth: 12e9, Processors: 4, WeightCopies: 3}}
 		var none *plan.Infeasible
 		if r := run.Run(t.Context(), p, m, in, s); !errors.As(r.Err, &none) {
@@ -188,8 +176,8 @@ func TestCurveBelowTheLeast(t *testing.T) {
 
 func TestCurveWithoutPlans(t *testing.T) {
 	in := small(t)
-	p, storeAll := find(t, plan.Remat, "store-all")
-	_, persistent := find(t, plan.Remat, "persistent")
+	p, storeAll := catalogtest.Find(t, plan.Remat, "store-all")
+	_, persistent := catalogtest.Find(t, plan.Remat, "persistent")
 	low, _ := p.Range(in)
 	limits := []float64{low}
 	if err := curve.RunCurve(context.Background(), p, []*run.Method{storeAll}, in, run.Setting{}, curve.OverMemory, limits).Err(); !errors.Is(err, plan.ErrNoPlan) {
@@ -238,7 +226,7 @@ func TestCurveOfTheOptimum(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, dp := find(t, plan.Join, "join-dp")
+	p, dp := catalogtest.Find(t, plan.Join, "join-dp")
 	c := curve.RunCurve(context.Background(), p, []*run.Method{dp}, in, run.Setting{}, curve.OverMemory, curve.Limits(p, in, 100))
 	if err := c.Err(); err != nil {
 		t.Fatal(err)
@@ -262,7 +250,7 @@ func TestBoundsBetweenTheBreakpointsThatAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, dp := find(t, plan.Join, "join-dp")
+	p, dp := catalogtest.Find(t, plan.Join, "join-dp")
 	c := curve.RunCurve(context.Background(), p, []*run.Method{dp}, in, run.Setting{}, curve.OverMemory, []float64{3, 40, 350, 500, 590})
 	if err := c.Err(); err != nil {
 		t.Fatal(err)
@@ -288,8 +276,8 @@ func TestNoCurveIsBelowTheOptimum(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, persistent := find(t, plan.Remat, "persistent")
-	_, optimum := find(t, plan.Remat, "optimum")
+	p, persistent := catalogtest.Find(t, plan.Remat, "persistent")
+	_, optimum := catalogtest.Find(t, plan.Remat, "optimum")
 	c := curve.RunCurve(context.Background(), p, []*run.Method{persistent, optimum}, in, run.Setting{}, curve.OverMemory, curve.Limits(p, in, 5))
 	if err := c.Err(); err != nil {
 		t.Fatal(err)
@@ -312,8 +300,8 @@ func TestNoCurveIsBelowTheOptimum(t *testing.T) {
 
 func TestCurveOverOtherAxes(t *testing.T) {
 	in := small(t)
-	p, search := find(t, plan.Pipeline, "search")
-	_, contiguous := find(t, plan.Pipeline, "1f1b-star")
+	p, search := catalogtest.Find(t, plan.Pipeline, "search")
+	_, contiguous := catalogtest.Find(t, plan.Pipeline, "1f1b-star")
 	_, high := p.Range(in)
 	s := run.Setting{Platform: platform.Platform{Memory: 4 * high, Bandwidth: 12e9, Processors: 3, WeightCopies: 3}}
 	for over, values := range map[curve.Axis][]float64{curve.OverProcessors: {1, 2, 3, 5}, curve.OverBandwidth: curve.Bandwidths(12e9, 8)} {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"workbench/bench/catalog"
+	"workbench/bench/catalog/catalogtest"
 	"workbench/bench/fragmentation"
 	"workbench/bench/run"
 	"workbench/model/allocator"
@@ -50,7 +51,7 @@ func TestFragmentationOfEveryMethod(t *testing.T) {
 			}
 			setting := run.Setting{
 				Platform: platform.Platform{
-					Memory:    resolve(p, in, platform.MemorySpec{Percent: true, Value: 60}),
+					Memory:    catalogtest.Memory(p, in, platform.MemorySpec{Percent: true, Value: 60}),
 					Bandwidth: 12e9, Processors: 3, WeightCopies: 3,
 				},
 				Time: 20 * time.Second, Threads: 1,
@@ -108,7 +109,7 @@ func TestFragmentationOfEveryMethod(t *testing.T) {
 }
 
 func TestLargestBatch(t *testing.T) {
-	p, m := find(t, plan.Remat, "store-all")
+	p, m := catalogtest.Find(t, plan.Remat, "store-all")
 	b := &fragmentation.Batcher{Problem: p, Network: "zoo:resnet18?batch=7&image=64", Capacity: 1 << 30, Setting: run.Setting{Time: time.Minute}}
 	virtual := fragmentation.AllocatorChoice{Chunk: 2 << 20}
 	x, err := b.Largest(context.Background(), m, virtual)
@@ -159,12 +160,12 @@ func TestWithBatch(t *testing.T) {
 // Memory that is given back late takes at least as much of a device, and there is
 // none such in plans of other problems.
 func TestLateFragmentation(t *testing.T) {
-	p, m := find(t, plan.Swap, "window")
+	p, m := catalogtest.Find(t, plan.Swap, "window")
 	in, err := run.Load("zoo:resnet18?as=functions&image=64", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	setting := run.Setting{Platform: platform.Platform{Memory: resolve(p, in, platform.MemorySpec{Percent: true, Value: 30}), Bandwidth: 12e9}}
+	setting := run.Setting{Platform: platform.Platform{Memory: catalogtest.Memory(p, in, platform.MemorySpec{Percent: true, Value: 30}), Bandwidth: 12e9}}
 	r := run.Run(t.Context(), p, m, in, setting)
 	if r.Plan == nil {
 		t.Fatal(r.Err)
@@ -185,7 +186,7 @@ func TestLateFragmentation(t *testing.T) {
 		}
 	}
 
-	p, m = find(t, plan.Remat, "store-all")
+	p, m = catalogtest.Find(t, plan.Remat, "store-all")
 	if in, err = run.Load("zoo:resnet18?image=64", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +201,7 @@ func TestLateFragmentation(t *testing.T) {
 
 // What is printed is of the schemas, which refuse what is not.
 func TestFragmentationSchemas(t *testing.T) {
-	p, m := find(t, plan.Remat, "store-all")
+	p, m := catalogtest.Find(t, plan.Remat, "store-all")
 	in, err := run.Load("zoo:resnet18?image=64", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -274,24 +275,4 @@ func TestFragmentationSchemas(t *testing.T) {
 			}
 		}
 	}
-}
-
-// find returns a method of the catalogue.
-func find(t *testing.T, problem, method string) (*run.Problem, *run.Method) {
-	t.Helper()
-	p, err := catalog.FindProblem(problem)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := catalog.FindMethod(p, method)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p, m
-}
-
-// resolve turns a limit as flags have it into units for the instance.
-func resolve(p *run.Problem, in *run.Instance, limit platform.MemorySpec) float64 {
-	low, high := p.Range(in)
-	return in.Resolve(limit, low, high)
 }
