@@ -14,7 +14,7 @@ import (
 // Offload computes every node once, in the order of the graph, and sends away what is used
 // last where memory is short. It has a plan wherever there is one, unless values are
 // pinned. O((n + gaps)·log(gaps)).
-func Offload(_ context.Context, v *stages.View, p platform.Platform) (*plan.Plan, error) {
+func Offload(ctx context.Context, v *stages.View, p platform.Platform) (*plan.Plan, error) {
 	if err := v.LinkedFits(p.Memory); err != nil {
 		return nil, err
 	}
@@ -22,7 +22,7 @@ func Offload(_ context.Context, v *stages.View, p platform.Platform) (*plan.Plan
 	for j := range order {
 		order[j] = int32(j)
 	}
-	c := newRoute(v, order).timed(p, 0)
+	c := newRoute(v, order).timed(ctx, p, 0)
 	if c == nil {
 		return nil, fmt.Errorf("pure-offload: %w: what may be sent away is not enough", plan.ErrNoPlan)
 	}
@@ -33,10 +33,13 @@ func Offload(_ context.Context, v *stages.View, p platform.Platform) (*plan.Plan
 const covers = 40
 
 // timed covers a route and lets it happen; nil if that cannot be. Where computations wait,
-// other covers are tried.
-func (r *route) timed(p platform.Platform, seed uint64) (best *clock) {
+// other covers are tried until ctx ends.
+func (r *route) timed(ctx context.Context, p platform.Platform, seed uint64) (best *clock) {
 	random := rand.New(rand.NewPCG(seed, 2))
 	for k := range covers {
+		if k > 0 && ctx.Err() != nil {
+			break
+		}
 		noise := func() float64 { return math.Exp(float64(k%8) / 16 * random.NormFloat64()) }
 		away, ok := r.cover(p.Memory, noise)
 		if !ok {

@@ -138,7 +138,7 @@ func (s *search) take(x *stages.Schedule, limits []float64) *clock {
 	if x == nil {
 		return nil
 	}
-	c := newRoute(s.v, x.Order()).timed(s.p, s.r.Uint64())
+	c := newRoute(s.v, x.Order()).timed(s.ctx, s.p, s.r.Uint64())
 	if c == nil {
 		return nil
 	}

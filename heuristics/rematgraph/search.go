@@ -151,9 +151,11 @@ func leastPlan(v *stages.View, p platform.Platform) (*plan.Plan, error) {
 // persistent program of a long chain minutes.
 const largeGraph = 1500
 
-// guided tries store-all without what the time bound computes again at its node.
+// guided tries store-all without what the time bound computes again at its node. On large
+// graphs it does so even if there is no time left, as long as nothing has to be repaired: the
+// plans of Frugal have millions of computations.
 func (s *search) guided() {
-	if s.stop() {
+	if s.stop() && s.v.N <= largeGraph {
 		return
 	}
 	h := s.bound(s.most())
@@ -168,6 +170,7 @@ func (s *search) guided() {
 				}
 			}
 		}
+		s.remember(x)
 		s.try(x.s, exact)
 	}
 }
