@@ -183,8 +183,14 @@ type manifest struct {
 		Template struct {
 			Metadata struct{ Labels map[string]string }
 			Spec     struct {
-				RestartPolicy                 string `yaml:"restartPolicy"`
-				TerminationGracePeriodSeconds int    `yaml:"terminationGracePeriodSeconds"`
+				RestartPolicy   string `yaml:"restartPolicy"`
+				SecurityContext struct {
+					RunAsNonRoot bool `yaml:"runAsNonRoot"`
+					RunAsUser    int  `yaml:"runAsUser"`
+					RunAsGroup   int  `yaml:"runAsGroup"`
+					FSGroup      int  `yaml:"fsGroup"`
+				} `yaml:"securityContext"`
+				TerminationGracePeriodSeconds int `yaml:"terminationGracePeriodSeconds"`
 				Containers                    []struct {
 					Name, Image   string
 					WorkingDir    string `yaml:"workingDir"`
@@ -268,6 +274,30 @@ func TestKubernetesShards(t *testing.T) {
 	}
 	if got, want := contents(t, log), "workbench bench run /spec/night.yaml --into /sweeps/night.shard-3 --resume --jobs 8\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Pods run as the image's user, to whom the volumes belong: else a claim is root's, and
+// nothing can be written.
+func TestPodsRunAsTheUserOfTheImage(t *testing.T) {
+	jobs := 0
+	for _, file := range []string{"kubernetes-queue.yaml", "kubernetes-shards.yaml"} {
+		for name, m := range manifests(t, file) {
+			if m.Kind != "Job" {
+				continue
+			}
+			jobs++
+			u := m.Spec.Template.Spec.SecurityContext
+			if user := fmt.Sprintf("\nUSER %d:%d\n", u.RunAsUser, u.RunAsGroup); !strings.Contains(contents(t, filepath.Join(deployed, "Dockerfile")), user) {
+				t.Errorf("%s: the image has no %q", name, user)
+			}
+			if !u.RunAsNonRoot || u.RunAsUser == 0 || u.FSGroup != u.RunAsGroup {
+				t.Errorf("%s: %+v", name, u)
+			}
+		}
+	}
+	if jobs != 3 {
+		t.Errorf("%d jobs", jobs)
 	}
 }
 
