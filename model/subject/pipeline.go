@@ -129,7 +129,7 @@ func drawPattern(r *rand.Rand) *Trial {
 		l := &c.Layers[i]
 		l.ForwardTime++
 		l.Weight = float64(r.IntN(3))*k + float64(r.IntN(2))
-		l.ForwardOverhead, l.BackwardOverhead = 0, 0
+		l.ForwardOverhead, l.CheckpointOverhead, l.BackwardOverhead = 0, 0, 0
 		sum += l.Weight + l.Activation
 	}
 	p := platform.Platform{Bandwidth: k, Processors: 1 + r.IntN(3), WeightCopies: 1 + r.IntN(3)}
