@@ -93,7 +93,7 @@ def follows(name: str, folder: Path, *flags: str) -> Dict[str, Any]:
     return result
 
 
-@pytest.mark.parametrize("name, memory", [("resnet18", "25%"), ("resnet18", "75%"), ("gpt", "25%")])
+@pytest.mark.parametrize("name, memory", [("resnet18", "25%"), ("resnet18", "75%"), ("gpt", "25%"), ("densenet121", "50%")])
 def test_plans_of_search(name: str, memory: str, tmp_path: Path) -> None:
     follows(name, tmp_path, "--memory", memory, "--method", "search")
 
