@@ -22,12 +22,15 @@ const searchRounds = 3000
 // isGraph reports whether the problem on an instance is that of graphs.
 func isGraph(in *run.Instance) bool { return in.Kind() == graph.Kind || in.Kind() == training.Kind }
 
-// graphOf returns the graph of an instance that is a chain, made once.
+// graphOf returns the graph of an instance that is a chain, made once, whose
+// searches end when those of the instance do.
 func graphOf(in *run.Instance) *run.Instance {
 	type key struct{}
-	return run.Memo(in, key{}, func() *run.Instance {
+	g := run.Memo(in, key{}, func() *run.Instance {
 		return &run.Instance{Instance: graph.Of(in.Chain()), Name: in.Name, SHA256: in.SHA256, Source: in.Source}
 	})
+	g.Stop = in.Stop
+	return g
 }
 
 // viewOf is the key of graphView.
