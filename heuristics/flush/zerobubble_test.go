@@ -2,7 +2,6 @@ package flush_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -68,10 +67,7 @@ func TestDemonstrations(t *testing.T) {
 func TestLessMemory(t *testing.T) {
 	t.Parallel()
 	testfile.Long(t)
-	data, err := os.ReadFile("../../../shared/data/zero-bubble/instances.json")
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("no demonstrations here")
-	}
+	data, err := os.ReadFile(testfile.Shared(t, "zero-bubble/instances.json"))
 	var file struct{ Instances []*demonstration }
 	if err != nil || json.Unmarshal(data, &file) != nil {
 		t.Fatal(err)

@@ -75,10 +75,7 @@ func TestContiguous(t *testing.T) {
 
 // The authors' answers for their own files, in ms.
 func TestReference(t *testing.T) {
-	folder := filepath.Join("..", "..", "..", "shared", "data", "dnn-partitioning")
-	if _, err := os.Stat(folder); err != nil {
-		t.Skip("no profiles made elsewhere")
-	}
+	folder := testfile.Shared(t, "dnn-partitioning")
 	for name, want := range map[string]float64{
 		"LayerGraphs-bert24_inference":      17.78990625,
 		"LayerGraphs-bert24_training":       41.7458125,

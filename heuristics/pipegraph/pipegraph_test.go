@@ -247,9 +247,9 @@ func leastLoad(t *ideals.Lattice, p platform.Platform, from, stages int) float64
 // pipeDreams returns one of PipeDream's own profiles as a graph, and its ideals.
 func pipeDreams(t *testing.T, name string) (*graph.Graph, *ideals.Lattice) {
 	t.Helper()
-	f, err := os.Open(filepath.Join("..", "..", "..", "shared", "data", "pipedream", name, "graph.txt"))
+	f, err := os.Open(testfile.Shared(t, filepath.Join("pipedream", name, "graph.txt")))
 	if err != nil {
-		t.Skip("the profiles are not here")
+		t.Fatal(err)
 	}
 	defer f.Close()
 	g, _, err := profile.PipeDreamGraph(f, name)

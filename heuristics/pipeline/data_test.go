@@ -18,11 +18,8 @@ import (
 // there to be read.
 func TestPartitionOfPipeDream(t *testing.T) {
 	t.Parallel()
-	const file = "../../../shared/data/pipedream/vgg16/graph.txt"
+	file := testfile.Shared(t, "pipedream/vgg16/graph.txt")
 	data, err := os.ReadFile(file)
-	if os.IsNotExist(err) {
-		t.Skipf("%s is absent", file)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"workbench/model/testfile"
 )
 
 // acesoGPT has the form of a profile of GPT, with numbers of its own.
@@ -68,14 +71,11 @@ func TestAcesoErrors(t *testing.T) {
 // The measured profiles, where they are, give chains as long as their networks.
 func TestAcesoProfiles(t *testing.T) {
 	t.Parallel()
-	const folder = "../../../shared/data/aceso/"
+	folder := testfile.Shared(t, "aceso")
 	for name, x := range map[string]struct{ layers, chain int }{
 		"gpt_1_3B_mbs4_tp1_algo0.csv": {24, 27}, "t5_770M_mbs8_tp1_algo0.csv": {24, 53}, "resnet_500M_mbs16_tp1_algo0.csv": {0, 0},
 	} {
-		f, err := os.Open(folder + name)
-		if errors.Is(err, os.ErrNotExist) {
-			t.Skip("no measured profiles here")
-		}
+		f, err := os.Open(filepath.Join(folder, name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"workbench/model/ideals"
 	"workbench/model/profile"
 	"workbench/model/strictjson"
+	"workbench/model/testfile"
 	"workbench/model/zoo"
 )
 
@@ -278,11 +279,7 @@ func TestNames(t *testing.T) {
 // measured opens a profile made elsewhere. Not every checkout has them.
 func measured(t *testing.T, name string) *os.File {
 	t.Helper()
-	const folder = "../../../shared/data"
-	if _, err := os.Stat(folder); err != nil {
-		t.Skipf("no measured profiles: %v", err)
-	}
-	f, err := os.Open(filepath.Join(folder, name))
+	f, err := os.Open(testfile.Shared(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}

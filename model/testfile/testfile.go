@@ -3,6 +3,7 @@
 package testfile
 
 import (
+	"errors"
 	"flag"
 	"math/rand/v2"
 	"os"
@@ -35,6 +36,18 @@ func Golden(t testing.TB, name, got string) {
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got), -update rewrites it:\n%s", path, diff)
 	}
+}
+
+// Shared returns the path of a file that was made elsewhere and is not in the project: measured
+// profiles, answers of others. Where it is absent the test is skipped; what else may be
+// wrong with it, who opens it finds.
+func Shared(t testing.TB, name string) string {
+	t.Helper()
+	path := filepath.Join(root(t), "..", "shared", "data", name)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		t.Skipf("no %s here", name)
+	}
+	return path
 }
 
 // Schema compiles docs/schema/name and returns what is wrong with a document
