@@ -279,6 +279,9 @@ func TestMutants(t *testing.T) {
 		if f.Promise == formulation.Nothing || testing.Short() && tried[f.Problem] {
 			continue
 		}
+		if f.Name == "training-beside" {
+			continue // in steps that exhaustive search takes nothing is computed again; ilp/checkmate holds it against the bound without a model
+		}
 		tried[f.Problem] = true
 		layers := 3
 		if f.Name == "checkmate-beside" {

@@ -51,7 +51,7 @@ func RematOffload() *run.Problem {
 		Times:    movedToHost(true),
 		Timeline: timeline.Offloading(), Tensors: allocator.OfRematOffload,
 		Subjects: []*subject.Subject{subject.RematOffload(), subject.Linked()},
-		Tiny:     map[string]string{chain.Kind: "zoo:table1-gpt2?depth=3&batch=16"},
+		Tiny:     map[string]string{chain.Kind: "zoo:table1-gpt2?depth=3&batch=16", training.Kind: "zoo:vgg16?as=training&batch=2"},
 	}
 }
 
@@ -134,6 +134,8 @@ func CombinedMethods() []*run.Method {
 		}
 		switch m.Name {
 		case "remat-offload-milp":
+		case "search":
+			m.Run = certifiedStep(upTo(m, ilpweights.MostLayers, joinLayers))
 		case "optimum":
 			m.Run = whereAPlanFits(upTo(m, combined.MostOptimumLayers, joinLayers))
 		default:

@@ -10,6 +10,8 @@ import (
 	"workbench/bench/run"
 	"workbench/heuristics/linkgraph"
 	"workbench/heuristics/rematgraph"
+	"workbench/ilp/checkmate"
+	"workbench/ilp/formulation"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
@@ -70,6 +72,28 @@ func linkedBounds(in *run.Instance, s run.Setting) ([]run.Bound, error) {
 	}
 	b := v.LinkedBound(s.Platform.Memory, s.Platform.Bandwidth)
 	return []run.Bound{proof.BySearch(b.Seconds, b.Why)}, nil
+}
+
+// certifiedStep makes a method one that begins, where a certificate is asked for, with that of the
+// bound on training steps beside a link: the search may take all the time there is. Where
+// the model is refused the method says why, or goes without.
+func certifiedStep(work worker) worker {
+	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+		if !s.Document || !isStep(in) || unlinked(&s) {
+			return work(ctx, in, s)
+		}
+		bounds, refused := certifiedRoot(ctx, in, s, func() (*formulation.Program, error) {
+			return checkmate.LinkedBound(plan.As[*training.Graph](in.Instance), s.Platform)
+		})
+		out, err := work(ctx, in, s)
+		if out == nil {
+			return nil, err
+		}
+		if out.Bounds = append(out.Bounds, bounds...); refused != nil {
+			out.Remark("no certified bound: " + refused.Error())
+		}
+		return out, err
+	}
 }
 
 // stepMoved is what a plan of a training step sends to the host as part of all values.

@@ -8,6 +8,7 @@ import (
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/stages"
 )
 
 // besideOptions say at which node the model of Beside looks; nil: at that of TimeBound.
@@ -55,44 +56,59 @@ func binaries(m *milp.Model, name string, ids []string) (x []milp.Var) {
 // beside builds the model at node x.
 func (in *instance) beside(x int) *formulation.Program {
 	m, choice := milp.New(besideName), in.View.Beside(x, in.platform.Memory)
-	var values, nodes []string
-	value, node := make(map[int]int, len(choice.Values)), make(map[int]int, len(choice.Nodes))
-	for k, f := range choice.Values {
-		values, value[f] = append(values, in.ID(f)), k
-	}
-	for k, j := range choice.Nodes {
-		nodes, node[j] = append(nodes, in.Graph.Nodes[j].ID), k
-	}
-	kept, again := binaries(m, "kept", values), binaries(m, "again", nodes)
+	row, again := besideRows(m, in.View, &choice, choice.Room)
 	var e milp.Expr
 	e.AddConst(milp.Down.Sum(in.cost...))
-	read, source := m.Group("read after the node", "ours"), m.Group("computed again from", "ours")
-	row := &memoryRow{room: choice.Room, place: map[milp.Var]int{}}
-	for k, j := range choice.Nodes {
-		if !choice.Free[k] {
-			e.Add(in.cost[j], again[k])
-		}
-	}
+	addAgain(&e, 1, in.cost, &choice, again)
 	m.Minimize(&e)
-	there := func(k int) *milp.Expr { // value k of the choice is kept or computed again
-		return e.Reset().Add(1, kept[k]).Add(1, again[node[in.Writer[choice.Values[k]]]])
-	}
-	for k, f := range choice.Values {
-		row.add(in.Memory[f], kept[k])
-		if choice.Needed[k] {
-			read.AtLeast(there(k), 1)
-		}
-	}
-	for k, j := range choice.Nodes {
-		for _, g := range in.Pred[j] {
-			if q, ok := value[g]; ok {
-				source.AtLeast(there(q).Add(-1, again[k]), 0)
-			}
-		}
-	}
 	memoryRows(m, memoryGroups{m.Group("room", "ours"), m.Group("larger than the room", "ours")}, row, true, in.Graph.Nodes[x].ID)
 	options, _ := json.Marshal(besideOptions{&x})
 	return &formulation.Program{
 		Model: m, Promise: formulation.LowerBound, Formulation: besideName, Options: options, Unit: in.unit,
 	}
+}
+
+// addAgain adds the time of what is computed again to e; what has perhaps not been computed
+// before costs nothing.
+func addAgain(e *milp.Expr, sign float64, cost []float64, choice *stages.Beside, again []milp.Var) {
+	for k, j := range choice.Nodes {
+		if !choice.Free[k] {
+			e.Add(sign*cost[j], again[k])
+		}
+	}
+}
+
+// besideRows makes the binaries of a choice and the rows that say what it needs. It returns
+// the row of what is kept, and the binaries of the nodes.
+func besideRows(m *milp.Model, v *stages.View, choice *stages.Beside, room float64) (row *memoryRow, again []milp.Var) {
+	var values, nodes []string
+	value, node := make(map[int]int, len(choice.Values)), make(map[int]int, len(choice.Nodes))
+	for k, f := range choice.Values {
+		values, value[f] = append(values, v.ID(f)), k
+	}
+	for k, j := range choice.Nodes {
+		nodes, node[j] = append(nodes, v.Graph.Nodes[j].ID), k
+	}
+	kept := binaries(m, "kept", values)
+	again = binaries(m, "again", nodes)
+	read, source := m.Group("read after the node", "ours"), m.Group("computed again from", "ours")
+	row = &memoryRow{room: room, place: map[milp.Var]int{}}
+	var e milp.Expr
+	there := func(k int) *milp.Expr { // value k of the choice is kept or computed again
+		return e.Reset().Add(1, kept[k]).Add(1, again[node[v.Writer[choice.Values[k]]]])
+	}
+	for k, f := range choice.Values {
+		row.add(v.Memory[f], kept[k])
+		if choice.Needed[k] {
+			read.AtLeast(there(k), 1)
+		}
+	}
+	for k, j := range choice.Nodes {
+		for _, g := range v.Pred[j] {
+			if q, ok := value[g]; ok {
+				source.AtLeast(there(q).Add(-1, again[k]), 0)
+			}
+		}
+	}
+	return row, again
 }

@@ -18,6 +18,7 @@ const (
 	printedName = "checkmate"
 	strongName  = "checkmate-strong"
 	besideName  = "checkmate-beside"
+	linkedName  = "training-beside"
 	onceName    = "checkmate-once"
 )
 
@@ -29,6 +30,7 @@ func Formulations() []formulation.Formulation {
 			Title: "what does not fit in memory beside one node is computed again", Source: "ours",
 			Kind: graph.Kind, Build: formulation.With(Beside),
 		},
+		linkedFormulation(),
 		{
 			Name: printedName, Problem: plan.Remat, Promise: formulation.Equal, Staged: true,
 			Title: "any graph, for first computations in its order, in stages", Source: "Checkmate (1)–(9)",

@@ -39,13 +39,18 @@ type Beside struct {
 	Needed []bool  // of each of them, whether it is needed after x for sure
 	Nodes  []int   // that write them, in the order of the graph
 	Free   []bool  // of each of these, whether it may not have been computed before x
+	Before []int   // the nodes that x depends on
+	After  []int   // x, and the nodes that depend on it
 }
 
 // Beside returns the choice at x in so much memory.
 func (v *View) Beside(x int, memory float64) Beside {
 	c := newChoice(v.bounds())
 	c.load(x, memory)
-	out := Beside{Room: c.room, Values: c.value, Nodes: c.node}
+	out := Beside{
+		Room: c.room, Values: c.value, Nodes: c.node, Before: slices.Collect(each(c.b.row(c.b.before, x))),
+		After: append([]int{x}, slices.Collect(each(c.b.row(c.b.after, x)))...),
+	}
 	for _, f := range c.value {
 		out.Needed = append(out.Needed, c.needs[f])
 	}
