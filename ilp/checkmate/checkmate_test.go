@@ -15,6 +15,7 @@ import (
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
 	"workbench/ilp/ilptest"
+	"workbench/model/certificate"
 	"workbench/model/exhaustive"
 	"workbench/model/graph"
 	"workbench/model/plan"
@@ -509,6 +510,17 @@ func TestCheckmateUnfit(t *testing.T) {
 		if !errors.Is(err, formulation.ErrTooLong) {
 			t.Errorf("too long, %d: error %v", k, err)
 		}
+	}
+	var asked []string // a certificate is asked for of longer ones, too
+	_, err = Run(t.Context(), &formulation.Task{
+		Backend: highs.New(), Document: true, Level: formulation.Full,
+		Certify: func(_ context.Context, p *formulation.Program, _ float64, _ formulation.Level) (*certificate.Certificate, error) {
+			asked = append(asked, p.Formulation)
+			return nil, errors.New("in this test there is none")
+		},
+	}, viewed(t, longer), p)
+	if err != nil || !slices.Equal(asked, []string{besideName}) {
+		t.Errorf("too long, to be certified: of %v, %v", asked, err)
 	}
 	if _, err := Run(t.Context(), &formulation.Task{Backend: highs.New(), Start: &plan.Plan{}}, viewed(t, g), p); !errors.Is(err, formulation.ErrStart) {
 		t.Errorf("bad start: error %v", err)

@@ -30,13 +30,15 @@ const roughGap = 0.002
 // relaxation, in which many values need not be considered. Where the plan of a
 // solution exceeds the memory, the rows that it breaks are added, exactly, and
 // the model is solved again; in between, plans are looked for near the solution
-// and near the best one known.
+// and near the best one known. Of more than MostRelaxed nodes there is the bound alone, where
+// a certificate of it is asked for.
 func Run(ctx context.Context, t *formulation.Task, v *stages.View, p platform.Platform) (*formulation.Result, error) {
 	in, err := newInstance(v, p)
 	if err != nil {
 		return nil, err
 	}
-	if err := in.atMost(MostRelaxed); err != nil {
+	certified := t.Certify != nil && t.Level != formulation.Off
+	if err := in.atMost(MostRelaxed); err != nil && !(certified && t.Document) {
 		return nil, err
 	}
 	if t.Start == nil {
@@ -49,7 +51,7 @@ func Run(ctx context.Context, t *formulation.Task, v *stages.View, p platform.Pl
 		return nil, err
 	}
 	c := &search{instance: in, ctx: ctx, gap: t.Options.RelGap.Value}
-	if t.Certify != nil && t.Level != formulation.Off {
+	if certified {
 		// A small model has the same bound and a certificate.
 		c.known, t.Bounds = t.Bounds, nil
 	}
@@ -129,7 +131,7 @@ func (c *search) phases(yield func(*formulation.Phase) bool) {
 		node := max(0, c.TimeBound(c.platform.Memory).Node)
 		c.ask(&formulation.Phase{Program: c.beside(node), Time: certifying})
 		c.sofar.Bounds = append(c.sofar.Bounds, c.known...)
-		if c.sofar.Closed(c.gap) {
+		if c.sofar.Closed(c.gap) || c.n > MostRelaxed {
 			return
 		}
 	}
