@@ -27,7 +27,8 @@ type History struct {
 	// Methods follow each method over the nights.
 	Methods []Method `json:"methods"`
 	// Changes are those from a night to the next: what still stands first, of that
-	// regressions, then by night, the newest first.
+	// regressions, then by night, the newest first; tasks that came or went, which say
+	// nothing of a method, last.
 	Changes []Change `json:"changes"`
 }
 
@@ -185,6 +186,8 @@ func (h *History) follow(sources []Source, o compare.Options) {
 func (h *History) sort() {
 	rank := func(c *Change) int {
 		switch {
+		case c.Kind == compare.New || c.Kind == compare.NotRun:
+			return 3
 		case c.Stands && c.Regression:
 			return 0
 		case c.Stands:

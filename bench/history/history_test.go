@@ -91,6 +91,31 @@ func TestRegressionsAreDated(t *testing.T) {
 	}
 }
 
+// What a method does is listed before tasks that came or went, though these are newer.
+func TestTasksThatCameOrWentAreLast(t *testing.T) {
+	t.Parallel()
+	h, err := history.New(nights(3, func(k int, n *rows.Night) {
+		if k == 1 {
+			worse(n, "revolve")
+		}
+		if k == 2 {
+			n.Rows = n.Rows[:len(n.Rows)-3]
+		}
+	}), compare.Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := len(h.Changes)
+	if count < 4 || h.Changes[0].Kind == compare.NotRun {
+		t.Fatalf("%+v, want the worse plan first", h.Changes)
+	}
+	for _, c := range h.Changes[count-3:] {
+		if c.Kind != compare.NotRun {
+			t.Errorf("%s among the last three, want not-run only", c.Kind)
+		}
+	}
+}
+
 func TestEqualNightsHaveNoHistory(t *testing.T) {
 	t.Parallel()
 	h, err := history.New(nights(3, func(int, *rows.Night) {}), compare.Defaults())
