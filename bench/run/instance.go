@@ -171,10 +171,11 @@ func read(spec string, stdin io.Reader) (plan.Instance, error) {
 		known = append(known, strconv.Quote(f.Name))
 	}
 	last := len(known) - 1
-	return nil, &strictjson.Error{
-		Name: name, Line: strictjson.Line(data, "format"), Path: "format",
-		Msg: fmt.Sprintf("%q is no instance; it must be %s or %s", format, strings.Join(known[:last], ", "), known[last]),
+	msg := fmt.Sprintf("%q is no instance; it must be %s or %s", format, strings.Join(known[:last], ", "), known[last])
+	if format == plan.Format {
+		msg = "it is a plan and no instance: workbench show, verify and place take plans"
 	}
+	return nil, &strictjson.Error{Name: name, Line: strictjson.Line(data, "format"), Path: "format", Msg: msg}
 }
 
 // maxInstance is the most bytes an instance file of any format may have.

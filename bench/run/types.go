@@ -17,6 +17,7 @@ import (
 	"workbench/model/allocator"
 	"workbench/model/certificate"
 	"workbench/model/chain"
+	"workbench/model/lifetimes"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -253,8 +254,11 @@ func (p *Problem) Accepts(in *Instance) error {
 	if strings.Contains(in.Source, "?") {
 		joint = "&"
 	}
-	if strings.HasPrefix(in.Source, zoo.Scheme) && !strings.Contains(in.Source, "as=") && p.Takes[0] != chain.Kind {
+	switch {
+	case strings.HasPrefix(in.Source, zoo.Scheme) && !strings.Contains(in.Source, "as=") && p.Takes[0] != chain.Kind:
 		hint = fmt.Sprintf("; %s%sas=%s is one", in.Source, joint, p.Takes[0])
+	case p.Takes[0] == lifetimes.Kind:
+		hint = "; workbench place PLAN places what a plan keeps, and zoo:NAME?as=lifetimes is a network's"
 	}
 	return InputError(fmt.Errorf("%s is about %s and %s is a %s%s", p.Name, KindWords(p.Takes), in.Name, KindWord(in.Kind()), hint))
 }

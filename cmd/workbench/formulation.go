@@ -11,7 +11,6 @@ import (
 
 	"workbench/bench/catalog"
 	"workbench/bench/formulate"
-	"workbench/bench/method"
 	"workbench/bench/run"
 	"workbench/bench/words"
 	"workbench/ilp"
@@ -115,17 +114,8 @@ func (o *formulationOptions) build(c *cli.Context, s streams, otherwise func(for
 	if err != nil {
 		return f, nil, nil, err
 	}
-	program, err := method.Build(f, j.Instance, j.Setting.Platform)
-	if err != nil {
-		return f, nil, nil, err
-	}
-	if o.without != "" {
-		program.Model, err = program.Model.Without(strings.Split(o.without, ",")...)
-		if err != nil {
-			return f, nil, nil, run.InputError(err)
-		}
-	}
-	return f, j, program, nil
+	program, err := formulate.Build(j.Problem, f, j.Instance, j.Setting.Platform, o.without)
+	return f, j, program, err
 }
 
 func newFormulationShow(s streams) *cli.Command {

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,11 +14,11 @@ import (
 
 	"workbench/bench/catalog"
 	"workbench/bench/formulate"
-	"workbench/bench/method"
 	"workbench/bench/outfile"
 	"workbench/bench/run"
 	"workbench/ilp"
 	"workbench/ilp/formulation"
+	"workbench/model/milp"
 	"workbench/model/platform"
 	"workbench/solvers"
 )
@@ -42,8 +45,9 @@ func (o *programOptions) flags() []cli.Flag {
 	)
 }
 
-// options are those of the solver; done closes the log.
-func (o *programOptions) options(s streams, j *job) (options solvers.Options, done func() error, err error) {
+// options are those of the solver, tried on a model of one column before one is built that a
+// memory may be too small for; done closes the log.
+func (o *programOptions) options(ctx context.Context, s streams, j *job) (options solvers.Options, done func() error, err error) {
 	options = solvers.Options{
 		Time: j.Setting.Time, RelGap: solvers.Some(j.Setting.Gap), Threads: solvers.Some(o.threads),
 		Relax: o.relax, Raw: map[string]string{},
@@ -57,6 +61,11 @@ func (o *programOptions) options(s streams, j *job) (options solvers.Options, do
 			return options, nil, usagef("--option %s: write NAME=VALUE", word)
 		}
 		options.Raw[name] = value
+	}
+	m := milp.New("options")
+	m.Group("row", "any").AtMost(new(milp.Expr).Add(1, m.Var("x", milp.Binary, 0, 1)), 1)
+	if _, err := j.Setting.Backend.Solve(ctx, m, options); errors.Is(err, solvers.ErrOption) {
+		return options, nil, err
 	}
 	options.Log, done, err = outfile.Later(o.log, s.err)
 	return options, done, err
@@ -76,8 +85,12 @@ func newFormulationSolve(s streams) *cli.Command {
 			&cli.StringFlag{Name: "write", Usage: "write the model to `FILE`.mps or .lp, too", Destination: &o.write, Category: "output"},
 		),
 		Action: func(c *cli.Context) error {
-			f, j, program, err := o.build(c, s, tiny)
-			if err != nil {
+			f, j, program, unbuilt := o.build(c, s, tiny)
+			if j == nil {
+				return unbuilt
+			}
+			options, done, err := o.options(c.Context, s, j)
+			if err := cmp.Or(err, unbuilt); err != nil {
 				return err
 			}
 			if o.write != "" {
@@ -88,10 +101,6 @@ func newFormulationSolve(s streams) *cli.Command {
 				if err := outfile.Write(o.write, s.out, func(w io.Writer) error { return write(program.Model, w) }); err != nil {
 					return err
 				}
-			}
-			options, done, err := o.options(s, j)
-			if err != nil {
-				return err
 			}
 			r, err := formulate.Solve(c.Context, j.Setting.Backend, f, j.Instance, program, options, formulate.Wants{Values: o.values, Solutions: o.solutions})
 			if err != nil {
@@ -133,19 +142,14 @@ func newFormulationDiff(s streams) *cli.Command {
 			if err != nil {
 				return err
 			}
-			for k := range both {
-				if both[k].Program, err = method.Build(both[k].Formulation, j.Instance, j.Setting.Platform); err != nil {
-					return fmt.Errorf("%s: %w", a[k], err)
-				}
-			}
-			if o.without != "" {
-				if both[1].Program.Model, err = both[1].Program.Model.Without(strings.Split(o.without, ",")...); err != nil {
-					return run.InputError(err)
-				}
-			}
-			options, done, err := o.options(s, j)
+			options, done, err := o.options(c.Context, s, j)
 			if err != nil {
 				return err
+			}
+			for k, without := range []string{o.without, ""} { // first that of which groups may be unknown
+				if both[1-k].Program, err = formulate.Build(j.Problem, both[1-k].Formulation, j.Instance, j.Setting.Platform, without); err != nil {
+					return fmt.Errorf("%s: %w", a[1-k], err)
+				}
 			}
 			if !o.quiet {
 				fmt.Fprintf(s.err, "solving four times, up to %s each\n", platform.FormatSeconds(max(j.Setting.Time, time.Second).Seconds()))
