@@ -1,6 +1,7 @@
 package method
 
 import (
+	"context"
 	"math/rand/v2"
 	"testing"
 
@@ -34,5 +35,27 @@ func TestLongChainsAreClosedByQuickMethods(t *testing.T) {
 		if alone.Objective != nil && *alone.Objective < *got.Objective {
 			t.Errorf("%g of the range: persistent has %v s, the combination %v", part, *alone.Objective, *got.Objective)
 		}
+	}
+}
+
+// An interruption ends the search for the range of memory, but not where a percentage of it
+// was given: 30 % would be that of another range.
+func TestRangeOfPercentagesIsSearchedToTheEnd(t *testing.T) {
+	c := &chain.Chain{Name: "short"}
+	for range 4 {
+		c.Layers = append(c.Layers, chain.Layer{ForwardTime: 1, BackwardTime: 2, Activation: 3, Saved: 5, Gradient: 3})
+	}
+	in, err := run.NewInstance(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if low, high := Remat().RangeWithin(ended, in, 0, false); low != high {
+		t.Errorf("interrupted, the range is from %v to %v: it was searched", low, high)
+	}
+	low, high := Remat().Range(in)
+	if x, y := Remat().RangeWithin(ended, in, 0, true); x != low || y != high || low == high {
+		t.Errorf("interrupted, percentages are of %v to %v, not of %v to %v", x, y, low, high)
 	}
 }

@@ -98,12 +98,12 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 func BoundPart(limit time.Duration) time.Duration { return limit / 4 }
 
 // RangeWithin is Range, whose search of the low end may take a part of a time limit, unless
-// the memory was given as a part of the range: the limit does not say which memory is meant.
-// Where that does not suffice low is high.
+// the memory was given as a part of the range: neither the limit nor the end of ctx says which
+// memory is meant. Where that does not suffice low is high.
 func (p *Problem) RangeWithin(ctx context.Context, in *Instance, limit time.Duration, needed bool) (low, high float64) {
 	limit = BoundPart(limit)
 	if needed {
-		limit = 0
+		ctx, limit = context.WithoutCancel(ctx), 0
 	}
 	in.Within(ctx, limit, func() {
 		if low, high = p.Range(in); in.Stopped() {
