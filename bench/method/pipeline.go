@@ -106,8 +106,8 @@ func pipelineSpan(in *run.Instance) (low, high float64) {
 	if err != nil {
 		return 0, 0 // the methods will say what is wrong
 	}
-	if low = x.LeastContiguous(); in.Graph() == nil { // other orders may need less, nobody knows how little
-		low = x.Least().High
+	if low, err = leastOf(in, x); err != nil {
+		return 0, 0 // the methods will say what is wrong
 	}
 	p.Memory = math.MaxFloat64 / 4
 	free, err := pipeline.OneFOneBStar(x.Chain, p, pipeline.Options{Stop: in.Stop})

@@ -53,10 +53,13 @@ func onLayers(name string, work pipegraph.Method, first ...pipegraph.Method) pla
 			return nil, err
 		}
 		lattice := f.lattice
-		if s.Platform.Processors == 1 || ctx.Err() != nil {
-			lattice = nil // nothing is cut, or there is no time for more than one order
+		if ctx.Err() != nil {
+			lattice = nil // there is no time for more than one order
 		}
-		orders := pipegraph.Orders(f.view, lattice, s.Platform, o)
+		orders, err := pipegraph.Orders(f.view, lattice, s.Platform, o)
+		if err != nil {
+			return nil, err
+		}
 		methods := append(slices.Clone(first), work)
 		left := pipegraph.Runs * len(orders) * len(methods)
 		for k, work := range methods {
@@ -76,6 +79,27 @@ func onLayers(name string, work pipegraph.Method, first ...pipegraph.Method) pla
 		}
 		return out, err
 	}
+}
+
+// leastOf returns a memory with which there is a pattern: of a graph, of the stages that
+// need least; of a chain, the least.
+func leastOf(in *run.Instance, x *view.Instance) (float64, error) {
+	if in.Graph() == nil {
+		return x.Least().High, nil
+	}
+	f := forwardOf(in)
+	if f.lattice == nil {
+		return x.LeastContiguous(), nil
+	}
+	order, stages := f.lattice.LeastContiguous(x.Platform, x.Model)
+	if order == nil { // not found in time
+		return x.LeastContiguous(), nil
+	}
+	y, err := view.New(f.view.Chain(order, ideals.Stages, stages), x.Platform, x.Model)
+	if err != nil {
+		return 0, err
+	}
+	return min(y.OneAtATime(stages), x.LeastContiguous()), nil
 }
 
 // layersOf returns the view of a pipeline on an instance: of a graph, in the order of the

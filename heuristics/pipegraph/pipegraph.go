@@ -33,17 +33,22 @@ type Method func(*chain.Chain, platform.Platform, pipeline.Options) (*plan.Plan,
 const Runs = 5
 
 // On returns the best plan that methods for chains find for the graph in some orders.
-// Each method tries every order, beginning with the stages that those before it found
-// best there, so that it is no worse than they are. The error wraps [plan.ErrNoPlan], or is of the
+// Each method tries every order, beginning with the stages that come with it, and then
+// those that methods before it found best there, so that it is no worse than they are. The error wraps [plan.ErrNoPlan], or is of the
 // input; that nothing fits in some orders proves nothing. It takes as long as [Runs] of
 // each method an order.
-func On(v *ideals.View, p platform.Platform, o pipeline.Options, orders [][]int, methods ...Method) (*plan.Plan, error) {
+func On(v *ideals.View, p platform.Platform, o pipeline.Options, orders []Order, methods ...Method) (*plan.Plan, error) {
 	found := make([]*plan.Plan, len(orders))
 	var best *plan.Plan
 	var why error
+	for k, order := range orders {
+		if found[k] = order.First; shorter(order.First, best) {
+			best = order.First
+		}
+	}
 	for _, method := range methods {
 		for k, order := range orders {
-			w := &ordered{View: v, p: p, o: o, order: order, method: method}
+			w := &ordered{View: v, p: p, o: o, order: order.Layers, method: method}
 			if err := w.plan(found[k]); err != nil {
 				return nil, err
 			}
@@ -135,24 +140,63 @@ func finish(v *ideals.View, order []int, p *plan.Plan) (bool, error) {
 	return err == nil && platform.Fits(peak, p.Platform.Memory), err
 }
 
+// An Order is one of the layers, and a plan to begin with there, nil: none.
+type Order struct {
+	Layers []int
+	First  *plan.Plan
+}
+
 // Orders returns the orders that are worth a try: that of the file, and those of the
-// stages that programs over the ideals choose, with memory and without.
-func Orders(v *ideals.View, t *ideals.Lattice, p platform.Platform, o pipeline.Options) [][]int {
-	orders := [][]int{v.Order()}
+// stages that programs over the ideals choose, with memory and without. Where memory is
+// tight the first is that of the stages that need least, with the plan of one mini-batch
+// at a time: wherever contiguous stages fit in some order there is a plan, unless the
+// lattice leaves ideals out. The error is of the input.
+func Orders(v *ideals.View, t *ideals.Lattice, p platform.Platform, o pipeline.Options) ([]Order, error) {
+	orders := []Order{{Layers: v.Order()}}
 	if t == nil {
-		return orders
+		return orders, nil
 	}
-	balanced, _ := Balanced(t, p)
-	programs := [][]int{Star(t, p, o), balanced}
-	if p.Replicas {
-		replicated, _ := Replicated(t, p)
-		programs = append(programs, replicated)
-	}
-	for _, chosen := range programs {
-		if order := t.Order(chosen); chosen != nil && !slices.ContainsFunc(orders, func(x []int) bool { return slices.Equal(x, order) }) {
-			orders = append(orders, order)
+	add := func(x Order) {
+		if !slices.ContainsFunc(orders, func(y Order) bool { return slices.Equal(x.Layers, y.Layers) && y.First == x.First }) {
+			orders = append(orders, x)
 		}
 	}
+	if chosen := Star(t, p, o); chosen != nil {
+		add(Order{Layers: t.Order(chosen)})
+	}
+	balanced, _ := Balanced(t, p)
+	add(Order{Layers: t.Order(balanced)})
+	if p.Replicas {
+		replicated, _ := Replicated(t, p)
+		add(Order{Layers: t.Order(replicated)})
+	}
 	slices.Reverse(orders) // the file's last: what is as good with it keeps the others' cuts
-	return orders
+	first, err := least(t, p, o)
+	if first != nil {
+		orders = append([]Order{*first}, orders...)
+	}
+	return orders, err
+}
+
+// tight is up to how many times the least memory its order is tried: with more, plans that
+// overlap mini-batches are found without.
+const tight = 1.25
+
+// least returns the order of the stages that need least memory with one mini-batch at a
+// time and that plan, nil if it does not fit, or memory is not tight.
+func least(t *ideals.Lattice, p platform.Platform, o pipeline.Options) (*Order, error) {
+	order, stages := t.LeastContiguous(p, o.Model)
+	if order == nil {
+		return nil, nil // not found in time
+	}
+	in, err := view.New(t.View.Chain(order, ideals.Stages, stages), p, o.Model)
+	if err != nil {
+		return nil, err
+	}
+	one := in.OneByOne(stages).Plan(in, "one-at-a-time")
+	fits, err := finish(t.View, order, one)
+	if err != nil || !fits || p.Memory > tight*one.Claims.PeakMemory {
+		return nil, err
+	}
+	return &Order{Layers: order, First: one}, nil
 }

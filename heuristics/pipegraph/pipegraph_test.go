@@ -12,6 +12,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/graph"
 	"workbench/model/ideals"
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/profile"
@@ -56,7 +57,11 @@ func TestAgainstExhaustive(t *testing.T) {
 		if runs := lattice.Runs(x.Platform); err == nil && runs > want {
 			t.Fatalf("runs take %g, there is a period of %g\n%s", runs, want, trials.Text(x, nil))
 		}
-		p, failed := pipegraph.On(v, x.Platform, o, pipegraph.Orders(v, lattice, x.Platform, o), pipeline.SearchOnePeriodic)
+		orders, failed := pipegraph.Orders(v, lattice, x.Platform, o)
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		p, failed := pipegraph.On(v, x.Platform, o, orders, pipeline.SearchOnePeriodic)
 		if failed != nil {
 			if !errors.Is(failed, plan.ErrNoPlan) {
 				t.Fatal(failed)
@@ -78,6 +83,86 @@ func TestAgainstExhaustive(t *testing.T) {
 	t.Logf("%d of %d plans are optimal, %d instances are known to have none", optimal, plans, infeasible)
 	if plans < testfile.Cases(100) || optimal < plans*9/10 || infeasible < testfile.Cases(10) {
 		t.Errorf("%d of %d plans are optimal, %d instances are known to have none", optimal, plans, infeasible)
+	}
+}
+
+// The least memory of contiguous stages is that with which exhaustive search over all
+// orders finds a plan of such stages, there is one in it, and one unit below there is at
+// most one that gives a processor several stages.
+func TestLeastContiguous(t *testing.T) {
+	r := testfile.Random(t, 7, 18)
+	trials := subject.GraphPipeline()
+	judged, reordered, apart := 0, 0, 0
+	for range testfile.Cases(400) {
+		x, err := trials.Random(r, 1+r.IntN(3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := ideals.Of(x.Graph())
+		if err != nil {
+			t.Fatal(err)
+		}
+		lattice, err := v.Lattice(pipegraph.MostIdeals)
+		if err != nil {
+			t.Fatal(err)
+		}
+		model := []string{plan.TaskModel, plan.StageModel}[r.IntN(2)]
+		p, o := x.Platform, pipeline.Options{Model: model}
+		need := func(order []int, stages []plan.Stage) float64 {
+			in, err := view.New(v.Chain(order, ideals.Stages, stages), p, model)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return in.OneAtATime(stages)
+		}
+		least := need(lattice.LeastContiguous(p, model))
+		if least < 2 {
+			continue
+		}
+		p.Memory = least
+		orders, err := pipegraph.Orders(v, lattice, p, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := pipegraph.On(v, p, o, orders, pipeline.OneFOneBStar)
+		if err != nil {
+			t.Fatalf("%v at the least memory\n%s", err, trials.Text(x, nil))
+		}
+		if report, err := verify.On(x.Graph(), found); err != nil || !report.Valid() || len(report.ClaimErrors) > 0 {
+			t.Fatalf("%v %+v\n%s", err, report, trials.Text(x, nil))
+		}
+		inFile, err := view.New(v.Chain(v.Order(), ideals.Each, nil), p, model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if old := inFile.LeastContiguous(); old < least {
+			t.Fatalf("%g, in the order of the file %g", least, old)
+		} else if old > least {
+			reordered++
+		}
+		p.Memory--
+		_, below, err := exhaustive.GraphPipeline(x.Graph(), p, model, 1, 20000)
+		if errors.Is(err, exhaustive.ErrLimit) {
+			continue
+		}
+		judged++
+		if err == nil {
+			on := map[int]bool{}
+			for k, s := range below.Allocation {
+				if k > 0 && on[s.Processor] {
+					apart++
+					break
+				}
+				on[s.Processor] = true
+				if k == len(below.Allocation)-1 {
+					t.Fatalf("%g is the least, contiguous stages in %g: %+v\n%s", least, p.Memory, below, trials.Text(x, nil))
+				}
+			}
+		}
+	}
+	t.Logf("%d judged, %d need more in the order of the file, %d less where a processor has several stages", judged, reordered, apart)
+	if judged < testfile.Cases(300) || reordered < testfile.Cases(50) {
+		t.Errorf("%d judged, %d need more in the order of the file", judged, reordered)
 	}
 }
 
@@ -295,7 +380,11 @@ func TestPipeDreamsReplicatedPeriods(t *testing.T) {
 			for _, bandwidth := range []float64{1e9, 10e9} {
 				p := platform.Platform{Memory: 1 << 40, Processors: processors, Bandwidth: bandwidth, WeightCopies: 3, Replicas: true}
 				_, want := pipegraph.Replicated(lattice, p)
-				x, err := pipegraph.On(v, p, pipeline.Options{}, pipegraph.Orders(v, lattice, p, pipeline.Options{}), pipeline.PipeDream)
+				orders, err := pipegraph.Orders(v, lattice, p, pipeline.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				x, err := pipegraph.On(v, p, pipeline.Options{}, orders, pipeline.PipeDream)
 				if err != nil {
 					t.Fatal(err)
 				}

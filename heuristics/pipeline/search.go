@@ -111,26 +111,10 @@ func (in *instance) squeezed() *view.Pattern {
 	if !in.Fits(least.High) {
 		return nil
 	}
-	if s := in.oneByOne(least.Allocation); in.Fits(s.Peak(in.Instance)) {
+	if s := in.OneByOne(least.Allocation); in.Fits(s.Peak(in.Instance)) {
 		return s
 	}
 	return nil
-}
-
-// oneByOne runs mini-batches one after the other.
-func (in *instance) oneByOne(stages []plan.Stage) *view.Pattern {
-	items := in.Items(stages)
-	n := len(items)
-	s := &view.Pattern{K: 1, Stages: stages, Items: items, F: make([]float64, n), B: make([]float64, n)}
-	for i := range items {
-		s.F[i] = s.Period
-		s.Period += items[i].F
-	}
-	for i := n - 1; i >= 0; i-- {
-		s.B[i] = s.Period
-		s.Period += items[i].B
-	}
-	return s
 }
 
 // allAllocations is the number of allocations up to which all are scheduled.

@@ -2,7 +2,6 @@ package ideals
 
 import (
 	"math"
-	"slices"
 
 	view "workbench/model/pipeline"
 	"workbench/model/platform"
@@ -52,14 +51,12 @@ const heldGrain = 1e-5
 
 // A holding is the program of Held.
 type holding struct {
-	t        *Lattice
+	*readers
 	p        platform.Platform
 	task     bool
 	procs    int
 	all      float64   // the work of everything, seconds
 	above    [][]reach // of an ideal: those with a layer more
-	wanters  [][]int   // of a value: the layers whose twins read it
-	sources  []int     // layers that read nothing: they keep the input
 	weight   []float64 // of an ideal
 	seen     []int     // by ideal: the run that reached it
 	charge   []float64 // of the run up to an ideal: memory times time of a mini-batch
@@ -74,17 +71,9 @@ type reach struct{ ideal, layer int }
 func newHolding(t *Lattice, p platform.Platform, task bool) *holding {
 	v, n := t.View, t.Len()
 	h := &holding{
-		t: t, p: p, task: task, procs: min(p.Processors, v.N), all: t.Work[n-1],
-		above: make([][]reach, n), wanters: make([][]int, v.N), seen: make([]int, n), weight: make([]float64, n),
+		readers: t.readers(), p: p, task: task, procs: min(p.Processors, v.N), all: t.Work[n-1],
+		above: make([][]reach, n), seen: make([]int, n), weight: make([]float64, n),
 		charge: make([]float64, n), kept: make([]float64, n), smallest: make([]float64, n), least: make([]float64, n),
-	}
-	for l := range v.N {
-		for _, u := range v.kept[l] {
-			h.wanters[u] = append(h.wanters[u], l)
-		}
-		if len(v.Pred[l]) == 0 {
-			h.sources = append(h.sources, l)
-		}
 	}
 	for j := range n {
 		for l := range v.N {
@@ -101,21 +90,6 @@ func newHolding(t *Lattice, p platform.Platform, task bool) *holding {
 		}
 	}
 	return h
-}
-
-// fresh is what layer l keeps that no layer of k does that is not in j.
-func (h *holding) fresh(j, k, l int) (sum float64) {
-	v := h.t.View
-	already := func(w int) bool { return h.t.Has(k, w) && !h.t.Has(j, w) }
-	for _, u := range v.kept[l] {
-		if !slices.ContainsFunc(h.wanters[u], already) {
-			sum += v.Out[u]
-		}
-	}
-	if len(v.Pred[l]) == 0 && !slices.ContainsFunc(h.sources, already) {
-		sum += v.Graph.Input
-	}
-	return sum
 }
 
 // fits reports whether what is held at a period fits in all processors together, rounded

@@ -21,6 +21,23 @@ type Pattern struct {
 	F, B   []float64 // starts, seconds
 }
 
+// OneByOne is the pattern of an allocation in which a mini-batch has all processors to
+// itself: no other needs less memory ([Instance.Least]).
+func (in *Instance) OneByOne(stages []plan.Stage) *Pattern {
+	items := in.Items(stages)
+	n := len(items)
+	s := &Pattern{K: 1, Stages: stages, Items: items, F: make([]float64, n), B: make([]float64, n)}
+	for i := range items {
+		s.F[i] = s.Period
+		s.Period += items[i].F
+	}
+	for i := n - 1; i >= 0; i-- {
+		s.B[i] = s.Period
+		s.Period += items[i].B
+	}
+	return s
+}
+
 // Rate returns T/k.
 func (s *Pattern) Rate() float64 { return s.Period / float64(s.K) }
 

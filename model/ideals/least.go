@@ -1,0 +1,177 @@
+package ideals
+
+import (
+	"math"
+	"slices"
+
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// LeastContiguous returns the order of the layers and the stages, one a processor, that
+// need least memory with one mini-batch at a time, which is what any pattern of them
+// needs at least ([view.Instance.Least]); of a lattice that leaves ideals out, good ones.
+//
+// A stage is the difference of two ideals i ⊂ j and takes its weights, the buffers of its
+// cuts and, in the task model, the most while one of its layers runs: what the layers up
+// to it keep, each value once, and what crosses before and behind it. That depends on the
+// order in which the stage goes from i to j through the lattice, so that the best one is
+// a path on which the largest is least; a second such program chooses the cuts. It is
+// Narayanan et al.'s program over ideals (PipeDream, SOSP 2019, §3.1) for memory instead
+// of loads. Nothing is returned once View.Stopped.
+// O(pairs·(width·atom + readers + P)) for pairs of ideals of which one has the other.
+func (t *Lattice) LeastContiguous(p platform.Platform, model string) (order []int, stages []plan.Stage) {
+	s := newLeastStages(t, p, model != plan.StageModel)
+	all := t.Len() - 1
+	for i := range all {
+		if t.View.stopped() {
+			return nil, nil
+		}
+		if from := slices.Min(s.best[i]); from < s.top() {
+			s.from(i)
+			s.extend(i)
+		}
+	}
+	r := 0
+	for k, x := range s.best[all] {
+		if x < s.best[all][r] {
+			r = k
+		}
+	}
+	for j := all; j > 0; r-- {
+		i := s.cut[j][r]
+		part := s.through(i, j)
+		order = append(part, order...)
+		stages = append(stages, plan.Stage{From: len(part), Processor: r - 1})
+		j = i
+	}
+	slices.Reverse(stages)
+	end := 0
+	for k := range stages {
+		end, stages[k].From, stages[k].To = end+stages[k].From, end+1, end+stages[k].From
+	}
+	return order, stages
+}
+
+// LeastStages is the program of LeastContiguous.
+type leastStages struct {
+	*readers
+	task   bool
+	procs  int
+	weight []float64   // of an ideal, all copies
+	above  [][]reach   // of an ideal: those with an atom more, and that atom
+	most   [][]float64 // the same: what crosses before and behind a layer of the atom
+	best   [][]float64 // of an ideal, by number of stages
+	cut    [][]int     // the same: where the last of them begins
+	// Of the ideals that a stage from one ideal reaches:
+	reached    []int
+	seen       []int // when it was reached
+	turn       int
+	kept, peak []float64
+	before     []int
+}
+
+func newLeastStages(t *Lattice, p platform.Platform, task bool) *leastStages {
+	n, procs := t.Len(), min(p.Processors, t.View.N)
+	s := &leastStages{
+		readers: t.readers(), task: task, procs: procs, weight: make([]float64, n), above: make([][]reach, n), most: make([][]float64, n),
+		best: make([][]float64, n), cut: make([][]int, n), seen: make([]int, n), kept: make([]float64, n), peak: make([]float64, n), before: make([]int, n),
+	}
+	for j := range n {
+		s.best[j], s.cut[j] = slices.Repeat([]float64{math.Inf(1)}, procs+1), make([]int, procs+1)
+		for l := range t.View.N {
+			if t.Has(j, l) {
+				s.weight[j] += float64(p.WeightCopies) * t.View.Weight[l]
+			}
+		}
+		if j < n-1 && t.Has(j, t.View.N-1) {
+			continue // the loss is last
+		}
+		for _, i := range t.Below[j] {
+			a := slices.IndexFunc(t.Atoms, func(atom []int) bool { return t.Has(j, atom[0]) && !t.Has(i, atom[0]) })
+			s.above[i], s.most[i] = append(s.above[i], reach{j, a}), append(s.most[i], s.crossing(i, t.Atoms[a]))
+		}
+	}
+	s.best[0][0] = 0
+	return s
+}
+
+// crossing is the most that crosses before and behind one layer of an atom, which are run
+// one after the other behind ideal i.
+func (s *leastStages) crossing(i int, atom []int) (most float64) {
+	before := s.t.Cut[i]
+	for n := range atom {
+		behind := 0.0
+		in := func(l int) bool { return s.t.Has(i, l) || slices.Contains(atom[:n+1], l) }
+		for u := range s.t.View.N {
+			if in(u) && slices.ContainsFunc(s.t.View.Succ[u], func(r int) bool { return !in(r) }) {
+				behind += s.t.View.Out[u]
+			}
+		}
+		most = max(most, before+behind)
+		before = behind
+	}
+	return most
+}
+
+// top is what everything is known to fit in.
+func (s *leastStages) top() float64 { return slices.Min(s.best[s.t.Len()-1]) }
+
+// from finds the best ways of a stage from ideal i.
+func (s *leastStages) from(i int) {
+	s.turn++
+	s.reached = append(s.reached[:0], i)
+	s.seen[i], s.kept[i], s.peak[i] = s.turn, 0, 0
+	top := s.top()
+	for n := 0; n < len(s.reached); n++ { // by number of atoms: all ways to it are known
+		k := s.reached[n]
+		if s.weight[k]-s.weight[i]+s.peak[k] >= top {
+			continue
+		}
+		for e, x := range s.above[k] {
+			j := x.ideal
+			if s.seen[j] != s.turn {
+				s.seen[j], s.kept[j], s.peak[j] = s.turn, s.kept[k]+s.fresh(i, k, s.t.Atoms[x.layer]...), math.Inf(1)
+				s.reached = append(s.reached, j)
+			}
+			peak := max(s.peak[k], s.kept[j])
+			if s.task {
+				peak = max(peak, s.kept[j]+s.most[k][e])
+			}
+			if peak < s.peak[j] {
+				s.peak[j], s.before[j] = peak, k
+			}
+		}
+	}
+}
+
+// extend adds the stages from ideal i to those before it.
+func (s *leastStages) extend(i int) {
+	all := s.t.Len() - 1
+	for _, j := range s.reached[1:] {
+		if s.procs == 1 && j < all {
+			continue
+		}
+		need := s.weight[j] - s.weight[i] + 2*s.t.Cut[i] + 2*s.t.Cut[j] + s.peak[j]
+		for r, x := range s.best[i][:s.procs] {
+			if m := max(x, need); m < s.best[j][r+1] {
+				s.best[j][r+1], s.cut[j][r+1] = m, i
+			}
+		}
+	}
+}
+
+// through returns the layers of a stage in the best order.
+func (s *leastStages) through(i, j int) (order []int) {
+	s.from(i)
+	for j != i {
+		k := s.before[j]
+		for _, x := range s.above[k] {
+			if x.ideal == j {
+				order = append(slices.Clone(s.t.Atoms[x.layer]), order...)
+			}
+		}
+		j = k
+	}
+	return order
+}
