@@ -194,7 +194,7 @@ func TestNothingFitsBelow(t *testing.T) {
 		}
 	}
 	t.Logf("%d are tight, %d by cuts", tight, splits)
-	if tight < testfile.Cases(200) || splits < testfile.Cases(100) {
+	if tight < testfile.Cases(300) || splits < testfile.Cases(100) {
 		t.Errorf("%d are tight, %d by cuts", tight, splits)
 	}
 }

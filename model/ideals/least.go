@@ -23,14 +23,8 @@ import (
 func (t *Lattice) LeastContiguous(p platform.Platform, model string) (order []int, stages []plan.Stage) {
 	s := newLeastStages(t, p, model != plan.StageModel)
 	all := t.Len() - 1
-	for i := range all {
-		if t.View.stopped() {
-			return nil, nil
-		}
-		if from := slices.Min(s.best[i]); from < s.top() {
-			s.from(i)
-			s.extend(i)
-		}
+	if !s.run() {
+		return nil, nil
 	}
 	r := 0
 	for k, x := range s.best[all] {
@@ -53,6 +47,20 @@ func (t *Lattice) LeastContiguous(p platform.Platform, model string) (order []in
 	return order, stages
 }
 
+// run fills best and runs, and reports whether it was not stopped.
+func (s *leastStages) run() bool {
+	for i := range s.t.Len() - 1 {
+		if s.t.View.stopped() {
+			return false
+		}
+		if s.runs[i] < s.top() {
+			s.from(i)
+			s.extend(i)
+		}
+	}
+	return true
+}
+
 // LeastStages is the program of LeastContiguous.
 type leastStages struct {
 	*readers
@@ -63,6 +71,7 @@ type leastStages struct {
 	most   [][]float64 // the same: what crosses before and behind a layer of the atom
 	best   [][]float64 // of an ideal, by number of stages
 	cut    [][]int     // the same: where the last of them begins
+	runs   []float64   // of an ideal: the least in any number of stages, where that is below top
 	// Of the ideals that a stage from one ideal reaches:
 	reached    []int
 	seen       []int // when it was reached
@@ -93,6 +102,8 @@ func newLeastStages(t *Lattice, p platform.Platform, task bool) *leastStages {
 		}
 	}
 	s.best[0][0] = 0
+	s.runs = slices.Repeat([]float64{math.Inf(1)}, n)
+	s.runs[0] = 0
 	return s
 }
 
@@ -153,6 +164,7 @@ func (s *leastStages) extend(i int) {
 			continue
 		}
 		need := s.weight[j] - s.weight[i] + 2*s.t.Cut[i] + 2*s.t.Cut[j] + s.peak[j]
+		s.runs[j] = min(s.runs[j], max(s.runs[i], need))
 		for r, x := range s.best[i][:s.procs] {
 			if m := max(x, need); m < s.best[j][r+1] {
 				s.best[j][r+1], s.cut[j][r+1] = m, i

@@ -14,11 +14,14 @@ import (
 // order of the operations, nil if that is not known. Each layer is on some processor,
 // which has its weights and what its backward reads; when the loss runs, all that
 // backwards read is stored somewhere for its mini-batch; and where the lattice, which may
-// be nil, leaves no ideals out, the graph is cut at ideals (see [splits]). O(N + edges)
-// and a step of splits, of those where nothing fits.
+// be nil, leaves no ideals out, the graph is cut at ideals (see [splits] and leastRuns).
+// O(N + edges), leastRuns and a step of splits, 30 where nothing fits.
 func (v *View) Infeasible(p platform.Platform, model string, t *Lattice) error {
 	need, why := v.needed(p)
 	if t != nil && len(t.Atoms) == v.N {
+		if runs := t.leastRuns(p, model); runs > need {
+			need, why = runs, "however the graph is cut into stages, one of them needs that with its weights, values and buffers"
+		}
 		s := t.splits(p, model != plan.StageModel)
 		if !platform.Fits(need, p.Memory) || !s.fit(p.Memory) {
 			if least := s.least(need); least > need {
@@ -30,6 +33,17 @@ func (v *View) Infeasible(p platform.Platform, model string, t *Lattice) error {
 		return nil
 	}
 	return &plan.Infeasible{Problem: plan.Pipeline, Memory: need, Given: p.Memory, Why: why}
+}
+
+// leastRuns is the least, over all ways to cut the graph into stages, however many and
+// whoever has them, of the most that one needs for a mini-batch: less than that no
+// processor that has it among others needs. 0: not found out in time.
+func (t *Lattice) leastRuns(p platform.Platform, model string) float64 {
+	s := newLeastStages(t, p, model != plan.StageModel)
+	if !s.run() {
+		return 0
+	}
+	return s.runs[t.Len()-1]
 }
 
 // needed is a memory that is needed whatever the cuts, and what for.
