@@ -120,7 +120,7 @@ func (x *state) repair(noise func() float64) bool {
 			if o.keep {
 				kind = 1
 			}
-			if priced[kind]++; priced[kind] > mostPriced && x.v.N > largeGraph && !math.IsInf(least, 1) {
+			if priced[kind]++; priced[kind] > mostPriced && x.v.N > hugeGraph && !math.IsInf(least, 1) {
 				continue
 			}
 			if price := o.factor * x.price(o.move); price < least {
@@ -134,7 +134,7 @@ func (x *state) repair(noise func() float64) bool {
 	}
 }
 
-// mostPriced is how many drops, and how many keeps, of a large graph are priced before one of
+// mostPriced is how many drops, and how many keeps, of a huge graph are priced before one of
 // them is made: equal layers offer hundreds at the same price.
 const mostPriced = 16
 
