@@ -158,7 +158,7 @@ func TestCheckRemat(t *testing.T) {
 			toy{bound: func(o, _ float64) float64 { return o + 1 }},
 			formulation.Nothing,
 			[]FailureKind{Above},
-			"layer 1: u_F = 0, u_B = 0, |a| = 0, |ā| = 0, |δ| = 0, o_F = 0, o_B = 0\nbest plan: F_all1 B1\noptimum 0; highs",
+			"layer 1: u_F = 0, u_B = 0, |a| = 0, |ā| = 0, |δ| = 0, o_F = 0 and 0, o_B = 0\nbest plan: F_all1 B1\noptimum 0; highs",
 			"memory 1, input 0\nnode F1 (forward): time 0, memory 0, overhead 0\nnode loss (loss): time 0, memory 0, overhead 0\nnode B1 (backward): time 0, memory 0, overhead 0\nbest plan: ",
 		},
 		{"none", toy{bound: never}, formulation.Nothing, []FailureKind{NoSolution}, "optimum 0; highs", "optimum 0; highs"},
