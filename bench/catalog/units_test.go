@@ -17,6 +17,7 @@ import (
 	"workbench/model/partition"
 	"workbench/model/plan"
 	"workbench/model/testfile"
+	"workbench/model/training"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 )
@@ -72,6 +73,13 @@ func paced(in plan.Instance, pace float64) plan.Instance {
 	case *chain.Chain:
 		return exhaustive.Pace(x, pace)
 	case *graph.Graph:
+		y := *x
+		y.Nodes = slices.Clone(x.Nodes)
+		for i := range y.Nodes {
+			y.Nodes[i].Time *= pace
+		}
+		return &y
+	case *training.Graph:
 		y := *x
 		y.Nodes = slices.Clone(x.Nodes)
 		for i := range y.Nodes {

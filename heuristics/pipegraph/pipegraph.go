@@ -147,9 +147,9 @@ type Order struct {
 }
 
 // Orders returns the orders that are worth a try: that of the file, and those of the
-// stages that programs over the ideals choose, with memory and without. Where memory is
-// tight the first is that of the stages that need least, with the plan of one mini-batch
-// at a time: wherever contiguous stages fit in some order there is a plan, unless the
+// stages that programs over the ideals choose, with memory and without. The
+// first is that of the stages that need least, with the plan of one mini-batch
+// at a time, in more memory, too, so that no method is worse there: wherever contiguous stages fit in some order there is a plan, unless the
 // lattice leaves ideals out. The error is of the input.
 func Orders(v *ideals.View, t *ideals.Lattice, p platform.Platform, o pipeline.Options) ([]Order, error) {
 	orders := []Order{{Layers: v.Order()}}
@@ -178,12 +178,8 @@ func Orders(v *ideals.View, t *ideals.Lattice, p platform.Platform, o pipeline.O
 	return orders, err
 }
 
-// tight is up to how many times the least memory its order is tried: with more, plans that
-// overlap mini-batches are found without.
-const tight = 1.25
-
 // least returns the order of the stages that need least memory with one mini-batch at a
-// time and that plan, nil if it does not fit, or memory is not tight.
+// time and that plan, nil if it does not fit.
 func least(t *ideals.Lattice, p platform.Platform, o pipeline.Options) (*Order, error) {
 	order, stages := t.LeastContiguous(p, o.Model)
 	if order == nil {
@@ -195,7 +191,7 @@ func least(t *ideals.Lattice, p platform.Platform, o pipeline.Options) (*Order, 
 	}
 	one := in.OneByOne(stages).Plan(in, "one-at-a-time")
 	fits, err := finish(t.View, order, one)
-	if err != nil || !fits || p.Memory > tight*one.Claims.PeakMemory {
+	if err != nil || !fits {
 		return nil, err
 	}
 	return &Order{Layers: order, First: one}, nil
