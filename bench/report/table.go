@@ -194,12 +194,9 @@ func (p *Problem) entries(over string) (list [][]entry, err error) {
 		return nil, run.InputError(fmt.Errorf("ratios over %s: %s has %s", over, p.Name, nearest.Hint(over, labels)))
 	}
 	for _, c := range p.Cases {
-		x := math.NaN()
-		switch {
-		case base >= 0:
+		x := c.bound()
+		if base >= 0 {
 			x = c.Cells[base].Objective
-		default:
-			x = c.bound()
 		}
 		var line []entry
 		for _, cell := range c.Cells {
