@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -74,17 +73,11 @@ func paced(in plan.Instance, pace float64) plan.Instance {
 		return exhaustive.Pace(x, pace)
 	case *graph.Graph:
 		y := *x
-		y.Nodes = slices.Clone(x.Nodes)
-		for i := range y.Nodes {
-			y.Nodes[i].Time *= pace
-		}
+		y.Nodes = shifted(x.Nodes, func(to, _ *graph.Node) { to.Time *= pace })
 		return &y
 	case *training.Graph:
 		y := *x
-		y.Nodes = slices.Clone(x.Nodes)
-		for i := range y.Nodes {
-			y.Nodes[i].Time *= pace
-		}
+		y.Nodes = shifted(x.Nodes, func(to, _ *training.Node) { to.Time *= pace })
 		return &y
 	case *functions.Sequence:
 		return exhaustive.PaceSequence(x, pace)

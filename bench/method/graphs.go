@@ -46,7 +46,7 @@ type madeView struct {
 func graphView(in *run.Instance) (*stages.View, error) {
 	made := run.Memo(in, viewOf{}, func() (made madeView) {
 		if made.View, made.err = stages.Of(in.Instance); made.err == nil {
-			made.Stopped = in.Stopped
+			made.Stopped = func() bool { return in.Stop.Given() }
 		}
 		return made
 	})

@@ -29,7 +29,7 @@ func forwardOf(in *run.Instance) forward {
 	type key struct{}
 	return run.Memo(in, key{}, func() (f forward) {
 		if f.view, f.err = ideals.Of(in.Graph()); f.err == nil {
-			f.view.Stopped = in.Stopped
+			f.view.Stopped = func() bool { return in.Stop.Given() }
 			f.lattice, _ = f.view.Lattice(pipegraph.MostIdeals) // without, the order of the file remains
 		}
 		return f

@@ -28,19 +28,9 @@ type Instance struct {
 
 	// Stop, once it is closed, ends the searches for what is known of the instance: the range
 	// of memory, that nothing fits, bounds. What they have found by then holds. nil: never.
-	Stop <-chan struct{}
+	Stop plan.Stop
 
 	memo map[any]any // see Memo
-}
-
-// Stopped reports whether Stop is closed.
-func (in *Instance) Stopped() bool {
-	select {
-	case <-in.Stop:
-		return true
-	default:
-		return false
-	}
 }
 
 // Within calls work, for which Stop is closed at the end of ctx or of a time limit, 0 being
@@ -51,7 +41,7 @@ func (in *Instance) Within(ctx context.Context, limit time.Duration, work func()
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	defer func(stop <-chan struct{}) { in.Stop = stop }(in.Stop)
+	defer func(stop plan.Stop) { in.Stop = stop }(in.Stop)
 	in.Stop = ctx.Done()
 	work()
 }
@@ -75,7 +65,7 @@ func Memo[T any](in *Instance, key any, make func() T) T {
 func Searched[T any](in *Instance, key any, make func() T) T {
 	_, known := in.memo[key]
 	made := Memo(in, key, make)
-	if !known && in.Stopped() {
+	if !known && in.Stop.Given() {
 		delete(in.memo, key)
 	}
 	return made

@@ -106,7 +106,7 @@ func (p *Problem) RangeWithin(ctx context.Context, in *Instance, limit time.Dura
 		ctx, limit = context.WithoutCancel(ctx), 0
 	}
 	in.Within(ctx, limit, func() {
-		if low, high = p.Range(in); in.Stopped() {
+		if low, high = p.Range(in); in.Stop.Given() {
 			low = high
 		}
 	})

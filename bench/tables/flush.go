@@ -14,7 +14,7 @@ import (
 	"workbench/model/platform"
 )
 
-// A placed group are methods of flush for stages that are placed alike; search comes last.
+// A placedGroup is the methods of flush for stages that are placed alike; search comes last.
 type placedGroup struct {
 	placement string
 	chunks    int    // stages a GPU

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"workbench/bench/sweep"
+	"workbench/model/plan"
 )
 
 // ErrStopped is the error of a run that was asked to stop and has tasks left.
@@ -43,7 +44,7 @@ func runs(ctx context.Context, stop <-chan struct{}, w *Worker, q Queue, rows Mi
 		switch {
 		case len(missing) == 0:
 			return nil
-		case isClosed(stop):
+		case plan.Stop(stop).Given():
 			return ErrStopped
 		case round == mostRounds:
 			return fmt.Errorf("the queue has lost %d tasks again and again", len(missing))
@@ -54,14 +55,5 @@ func runs(ctx context.Context, stop <-chan struct{}, w *Worker, q Queue, rows Mi
 		if err := w.Work(ctx, stop, q); err != nil {
 			return err
 		}
-	}
-}
-
-func isClosed(stop <-chan struct{}) bool {
-	select {
-	case <-stop:
-		return true
-	default:
-		return false
 	}
 }

@@ -49,7 +49,7 @@ type star struct {
 	p    platform.Platform
 	task bool
 	walk *ideals.Walk
-	stop <-chan struct{}
+	stop plan.Stop
 }
 
 // at returns the ideals of stages that fit at a period, nil if there are none.
@@ -62,10 +62,8 @@ func (s *star) at(period float64) []int {
 	delay[all] = 0
 	next := make([][]int, procs+1)
 	for r := 1; r <= procs; r++ {
-		select {
-		case <-s.stop:
+		if s.stop.Given() {
 			return nil
-		default:
 		}
 		row := slices.Repeat([]float64{math.Inf(1)}, n)
 		next[r] = make([]int, n)

@@ -40,7 +40,7 @@ type Options struct {
 	Model string
 	// Stop, once closed, ends every method with the best so far, if there is one:
 	// the Done of a context, or nil. What takes milliseconds is not cut off.
-	Stop <-chan struct{}
+	Stop plan.Stop
 	// Progress, if not nil, hears what Exact knows so far: the least period that
 	// is known to be possible, that of the start included, and a lower bound on
 	// those of 1-periodic patterns, seconds.
@@ -61,7 +61,7 @@ type instance struct {
 const stopRows = 32
 
 // stopped reports whether the caller wants no more.
-func (in *instance) stopped() bool { return in.Stopped() }
+func (in *instance) stopped() bool { return in.Stop.Given() }
 
 // newInstance checks that c and p mean something, and that no proof says that
 // nothing fits.

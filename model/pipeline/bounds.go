@@ -148,7 +148,7 @@ func (in *Instance) Runs(one, contiguous bool) float64 {
 	if !in.runsFit(high, one, contiguous) {
 		return 0
 	}
-	for high-low > 1e-9*high && !in.Stopped() {
+	for high-low > 1e-9*high && !in.Stop.Given() {
 		if t := low + (high-low)/2; in.runsFit(t, one, contiguous) {
 			high = t
 		} else {

@@ -88,7 +88,7 @@ const leastSurplus = 1. / 32
 // those for memory at, or for the bound if it is more. It ends after so many rounds or,
 // about, labels, or where no prices prove more.
 func (m *master) raise(low, at, high float64, rounds, labels int) (bound float64, took int) {
-	for ; rounds > 0 && took < labels && !m.in.Stopped(); rounds-- {
+	for ; rounds > 0 && took < labels && !m.in.Stop.Given(); rounds-- {
 		at = max(at, low)
 		duals := m.optimum(at)
 		s := m.shelves(duals, high, &took)
@@ -110,12 +110,12 @@ func (m *master) raise(low, at, high float64, rounds, labels int) (bound float64
 // or nil.
 func (m *master) shelves(rows []float64, memory float64, took *int) *shelves {
 	prices := make([]int, m.in.N+1)
-	for ; m.units >= leastUnits && !m.in.Stopped(); m.units /= 16 {
+	for ; m.units >= leastUnits && !m.in.Stop.Given(); m.units /= 16 {
 		for l := 1; l <= m.in.N; l++ {
 			prices[l] = int(math.Round(m.units * rows[m.row[l]] * m.weight[l]))
 		}
 		s := m.in.newShelves(prices, memory, roundLabels)
-		if *took += len(s.labels); len(s.labels) < roundLabels && !m.in.Stopped() {
+		if *took += len(s.labels); len(s.labels) < roundLabels && !m.in.Stop.Given() {
 			return s
 		}
 	}
@@ -133,7 +133,7 @@ const (
 // add takes into the pool the dearest set from each layer on, if it is worth more
 // than 1 and fits in the memory. It reports whether there is one.
 func (m *master) add(s *shelves, duals []float64, memory float64) (added bool) {
-	for l := 1; l <= m.in.N && !m.in.Stopped(); l += 1 + m.in.N/mostAdded {
+	for l := 1; l <= m.in.N && !m.in.Stop.Given(); l += 1 + m.in.N/mostAdded {
 		layers, peak := s.dearest(l, memory)
 		c := &column{peak: peak}
 		for _, k := range layers {

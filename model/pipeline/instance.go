@@ -66,7 +66,7 @@ type Instance struct {
 
 	// Stop, once closed, ends the search for the least memory, which is an interval then.
 	// nil: limits of its own alone end it.
-	Stop <-chan struct{}
+	Stop plan.Stop
 
 	most  [][]float64 // the task model's peaks of stages: see peaks
 	least *Least      // once known

@@ -61,21 +61,11 @@ func (in *Instance) Least() Least {
 	return *in.least
 }
 
-// Stopped reports whether the search for the least memory is to end: Stop is closed.
-func (in *Instance) Stopped() bool {
-	select {
-	case <-in.Stop:
-		return true
-	default:
-		return false
-	}
-}
-
 // narrow narrows the interval by prices and searches in turn, each time for longer.
 func (in *Instance) narrow(best *Least) {
 	m := newMaster(in)
 	labels, nodes := leastLabels, leastNodes
-	for effort := 1; best.Low < best.High && labels > 0 && nodes > 0 && !in.Stopped(); effort *= 2 {
+	for effort := 1; best.Low < best.High && labels > 0 && nodes > 0 && !in.Stop.Given(); effort *= 2 {
 		for _, at := range [2]float64{best.Low, best.High - 1} {
 			if at > best.Low && effort < moreEffort {
 				break
@@ -107,7 +97,7 @@ func (in *Instance) bisect(best *Least, by *shelves, probe, nodes int) (visited 
 	// is none is bisected, above it, whether there is one.
 	open, first := best.High, true
 	for _, up := range [2]bool{false, true} {
-		for visited < nodes && best.Low < best.High && !in.Stopped() {
+		for visited < nodes && best.Low < best.High && !in.Stop.Given() {
 			from, to := best.Low, open
 			if up {
 				from, to = open+1, best.High

@@ -170,7 +170,7 @@ const stopEvery = 1 << 8
 // have one. It reports whether all have found room.
 func (s *packing) place(l, used int) bool {
 	s.visited++
-	if s.left--; s.left <= 0 || s.visited%stopEvery == 0 && s.in.Stopped() {
+	if s.left--; s.left <= 0 || s.visited%stopEvery == 0 && s.in.Stop.Given() {
 		s.left = 0
 		return false
 	}
