@@ -122,12 +122,13 @@ func (m *measurer) others(in *run.Instance, but *run.Method) (names []string) {
 const doublings = 4
 
 // again runs a method that is worse than its part again, with twice the limit each time,
-// until it is not or has had twice the processor time of the part, which is what two idle
-// cores would have given to search and proof within the limit: it is worse only then.
+// until it is not or has had what two idle cores would have given it: twice the processor
+// time of the part, for search and proof, and the limit, which the part may have waited for
+// less. It is worse only then.
 func (m *measurer) again(in *run.Instance, x *pair) {
 	given := m.setting.Time
 	defer func() { m.setting.Time = given }()
-	for i := 0; i < doublings && x.worse() && x.whole.CPUTime < 2*x.part.CPUTime; i++ {
+	for i := 0; i < doublings && x.worse() && x.whole.CPUTime < max(2*x.part.CPUTime, given.Seconds()); i++ {
 		m.setting.Time *= 2
 		x.whole = run.Run(m.ctx, m.problem, m.method(x.whole.Method), in, m.setting)
 		x.limit = m.setting.Time

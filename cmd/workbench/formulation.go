@@ -67,7 +67,7 @@ type formulationOptions struct {
 }
 
 func (o *formulationOptions) flags() []cli.Flag {
-	flags := append(o.instanceFlags(), &cli.StringFlag{Name: "without", Usage: "leave out the `GROUPS` named, separated by commas", Destination: &o.without, Category: "instance"})
+	flags := append(o.instanceFlags()[1:], &cli.StringFlag{Name: "without", Usage: "leave out the `GROUPS` named, separated by commas", Destination: &o.without, Category: "instance"})
 	return append(flags, o.common.flags()...)
 }
 
