@@ -2,7 +2,7 @@
 # Draws the pictures of the documents again, or those named, byte for byte as they are:
 # every method here is the same in every run. Not here is what is measured: growth-*
 # and swap-*-* (bench/tables, see docs/benchmarks.md), nightly-*.png (pages of quick, twice), and what
-# is made of others' files: placement-c, flush-zero-bubble.
+# is made of another's file: placement-c.
 #   scripts/pictures.sh [--check] [NAME...]   --check: draws elsewhere, and fails if one differs
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -69,6 +69,7 @@ timeline offload-resnet50 activation-offload 'zoo:resnet50?image=500&batch=16' -
 timeline pofo-resnet50 remat-offload 'zoo:resnet50?image=500&batch=16' --memory 20% --bandwidth 12GB/s --method pofo
 timeline swap-resnet18 swap 'zoo:resnet18?as=functions' --memory 426MiB --bandwidth 12GB/s --method search
 timeline pipeline-resnet50 pipeline 'zoo:resnet50?image=1000&batch=8' --memory 8GB --processors 4 --bandwidth 12GB/s --method search
+timeline flush-zero-bubble flush testdata/examples/zero-bubble.json --micro-batches 12 --memory 10 --method exact
 flush flush-t5 --chunks 2 -- --placement v
 flush flush-t5-again --chunks 2 --placement v --recompute auto -- --placement v
 

@@ -24,6 +24,13 @@ for text in "$highs/LICENSE.txt" "$highs/share/doc/HIGHS/LICENSE.txt" /usr/share
 done
 [ -e "$into/licences/highs.txt" ] || { echo "release: no licence text of HiGHS beside its library" >&2; exit 1; }
 
+# What is linked beside: Go's own packages, and the runtime of C and C++ where its text is.
+cp "$(go env GOROOT)/LICENSE" "$into/licences/go.txt"
+for library in libc6 libstdc++6; do
+  text=/usr/share/doc/$library/copyright
+  [ ! -e "$text" ] || cp "$text" "$into/licences/$library.txt"
+done
+
 # The text of each module is beside its source.
 go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Dir}}{{end}}{{end}}' ./cmd/workbench | sort -u | while read -r path dir; do
   text=$(find "$dir" -maxdepth 1 -iname '*licen[cs]e*' -o -maxdepth 1 -iname 'copying*' | sort | head -1)

@@ -12,6 +12,7 @@
 //	go run ./bench/tables offload-bandwidths DIR zoo:resnet101 …   # [004] Figure 3.6
 //	go run ./bench/tables remat-offload-divisors 20s [NETWORK…]  # [004] 4.4.1
 //	go run ./bench/tables parts remat 1s,5s 25,50 zoo:resnet50 random:200 …
+//	go run ./bench/tables memory pipeline 5s 10 zoo:resnet50 …
 //	go run ./bench/tables dnn-partitioning 1m FILE…  # Tarnawski et al., NeurIPS 2020
 //	go run ./bench/tables swap [-capacity SIZE] [-bandwidth RATE] [-device NAME] [-images DIR]  # [003] §5
 //	go run ./bench/tables transformers 30s gpt.json …  # stages that flush, by placement
@@ -76,6 +77,7 @@ var tables = []table{
 	{"pipeline-strength", "TIME [without]", 1, timed((*measurer).pipelineStrength)},
 	{"remat-offload-divisors", "TIME [NETWORK…]", 1, timed((*measurer).rematOffloadDivisors)},
 	{"parts", "PROBLEM LIMITS PERCENTS INSTANCE…", 4, (*measurer).parts},
+	{"memory", "PROBLEM LIMIT STEPS INSTANCE…", 4, (*measurer).memory},
 	{"dnn-partitioning", "TIME FILE…", 2, timed((*measurer).dnnPartitioning)},
 	{"swap", "[FLAGS]", 0, (*measurer).swaps},
 	{"transformers", "TIME CHAIN…", 2, timed((*measurer).transformers)},

@@ -15,7 +15,7 @@ import (
 )
 
 // Flushes draws pipelines that flush: a lane for each GPU with the micro-batch on every
-// operation; in a trace also what each GPU holds over time.
+// operation, and what each GPU holds over time.
 func Flushes() Drawer { return Drawer{flushSVG, flushTrace} }
 
 // flushLanes returns the operations of each GPU that can be drawn, and when the last
@@ -36,6 +36,10 @@ func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	if err != nil {
 		return fmt.Errorf("timeline: %w", err)
 	}
+	steps, err := periodic.ProfileFlush(plan.As[*partition.Partition](in), p)
+	if err != nil {
+		return fmt.Errorf("timeline: %w", err)
+	}
 	lanes, end := flushLanes(p)
 	if !(end > 0) {
 		end = 1
@@ -45,7 +49,8 @@ func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	}
 	d := &drawing{Writer: bufio.NewWriter(w), plan: p}
 	d.lay(o, end, heightOf(make([]lane, len(s.GPUs))))
-	d.curveTop, d.curveEnd = d.lanesEnd, d.lanesEnd+4 // there is no curve
+	memory := d.flushPanels(steps, s)
+	d.curveEnd = d.curveTop + memory.height()
 	d.open(d.curveEnd + bottom)
 	u := platform.TimeUnit(end)
 	d.heading(in.Title(), fmt.Sprintf("span %s %s, makespan %s %s", number(s.Span/u.Size), u.Name, number(s.Makespan/u.Size), u.Name))
@@ -53,12 +58,16 @@ func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	if slices.ContainsFunc(stages, func(s partition.Stage) bool { return s.RecomputeTime > 0 }) {
 		forward += ", again before backward"
 	}
-	d.legend([]legendItem{
-		{forward, swatch(forwardColour, 1)},
-		{"backward (input)", swatch(backwardColour, 1)},
-		{"backward (weights)", swatch(prefetchColour, 1)},
-		{"3: micro-batch; bold: a later stage of the GPU", `<text y="9">3</text>`},
-	})
+	kinds := []legendItem{{forward, swatch(forwardColour, 1)}, {"backward", swatch(backwardColour, 1)}}
+	if slices.ContainsFunc(stages, func(s partition.Stage) bool { return s.Split() }) {
+		kinds[1].name = "backward (input)"
+		kinds = append(kinds, legendItem{"backward (weights)", swatch(prefetchColour, 1)})
+	}
+	kinds = append(kinds, legendItem{"micro-batch", `<text y="9">3</text>`})
+	if len(stages) > len(s.GPUs) {
+		kinds = append(kinds, legendItem{"of a later stage of the GPU", `<text y="9" font-weight="bold">3</text>`})
+	}
+	d.legend(append(kinds, memory.legend()...))
 	d.grid()
 	for g := range s.GPUs {
 		name, y := "gpu"+strconv.Itoa(g), top+float64(g)*(laneHeight+laneGap)
@@ -67,6 +76,7 @@ func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 			d.flushBox(y, x, len(s.GPUs), again(x, stages))
 		}
 	}
+	memory.draw()
 	d.printf("</svg>\n")
 	return d.Flush()
 }
@@ -121,8 +131,11 @@ func flushTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 		}
 	}
 	for _, s := range steps {
-		o := &p.Ops[s.Op]
-		for _, x := range []struct{ time, held float64 }{{o.Start, s.During}, {o.End, s.After}} {
+		var start, end float64
+		if s.Op >= 0 {
+			start, end = p.Ops[s.Op].Start, p.Ops[s.Op].End
+		}
+		for _, x := range []struct{ time, held float64 }{{start, s.During}, {end, s.After}} {
 			events = append(events, traceEvent{
 				Name: fmt.Sprintf("memory of gpu%d (bytes)", s.GPU), Phase: "C", Time: inMicroseconds(math.Max(x.time, 0)), PID: 1,
 				Args: map[string]any{"held": x.held},

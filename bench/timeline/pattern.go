@@ -96,7 +96,7 @@ func patternSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	}
 	d := &drawing{Writer: bufio.NewWriter(w), chain: c, instance: in, plan: p}
 	d.lay(o, *p.Period, heightOf(make([]lane, len(lanes))))
-	memory := d.patternMemory()
+	memory := d.patternPanels()
 	d.curveEnd = d.curveTop + memory.height()
 	d.open(d.curveEnd + bottom)
 	d.heading("", d.patternMeasures())

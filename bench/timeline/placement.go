@@ -64,8 +64,8 @@ func placementSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error 
 	a.curveTop, a.curveEnd = top, top+placementHeight
 	a.open(a.curveEnd + bottom)
 	u := platform.ByteUnit(a.most)
-	a.heading(a.l.Name, fmt.Sprintf("%d buffers, height %s, load %s",
-		len(a.l.Buffers), platform.FormatBytes(a.summary.Height), platform.FormatBytes(a.summary.Load)))
+	a.heading(a.l.Name, fmt.Sprintf("%d buffers, load %s, height %s, memory %s", len(a.l.Buffers),
+		platform.FormatBytes(a.summary.Load), platform.FormatBytes(a.summary.Height), platform.FormatBytes(a.summary.Memory)))
 	for i, t := range ticks(a.period, int(a.width/90)) {
 		if i > 0 {
 			a.text(a.x(t), a.curveEnd+16, "middle", "", number(a.from+t))
@@ -80,11 +80,7 @@ func placementSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error 
 	for i := range a.l.Buffers {
 		a.buffer(i)
 	}
-	a.level(a.summary.Load, "load", uploadColour)
-	a.level(a.summary.Height, "height", gradientColour)
-	if a.summary.Memory <= a.most {
-		a.level(a.summary.Memory, "memory", "#000")
-	}
+	a.levels()
 	a.printf("</svg>\n")
 	return a.Flush()
 }
@@ -111,10 +107,28 @@ func (a *heights) buffer(i int) {
 	a.printf("</g>\n")
 }
 
-// level draws a line across.
-func (a *heights) level(bytes float64, name, colour string) {
-	a.printf("<path d=\"M%s %sH%s\" stroke=\"%s\" stroke-dasharray=\"5 3\"><title>%s: %s</title></path>\n",
-		px(left), px(a.y(bytes)), px(a.width-right), colour, name, platform.FormatBytes(bytes))
+// levels draws lines across and says above the picture which is which; of equal ones the last
+// is seen, and named for all. A memory that is far above is not drawn.
+func (a *heights) levels() {
+	var legend []legendItem
+	before := math.NaN()
+	for _, l := range []struct {
+		name, colour string
+		bytes        float64
+	}{{"load", uploadColour, a.summary.Load}, {"height", gradientColour, a.summary.Height}, {"memory", "#000", a.summary.Memory}} {
+		if l.bytes > a.most {
+			continue
+		}
+		style := fmt.Sprintf("stroke=\"%s\" stroke-width=\"1.2\" stroke-dasharray=\"5 3\"", l.colour)
+		a.printf("<path d=\"M%s %sH%s\" %s><title>%s: %s</title></path>\n", px(left), px(a.y(l.bytes)), px(a.width-right), style, l.name, platform.FormatBytes(l.bytes))
+		item := legendItem{l.name, "<path d=\"M-10 5h20\" " + style + "/>"}
+		if last := len(legend) - 1; l.bytes == before {
+			item.name = legend[last].name + " = " + item.name
+			legend = legend[:last]
+		}
+		legend, before = append(legend, item), l.bytes
+	}
+	a.legend(legend)
 }
 
 func placementTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {

@@ -512,8 +512,8 @@ func (d *drawing) curve() {
 	d.printf("<text transform=\"translate(14 %s) rotate(-90)\" text-anchor=\"middle\">memory (%s)</text>\n", px((d.curveTop+d.curveEnd)/2), u.Name)
 	for _, s := range stacks {
 		d.printf("<g><title>%s</title><path fill=\"%s\" fill-opacity=\"%g\" d=\"", s.name, s.colour, curveOpacity)
-		d.steps("M", s.to, y, false)
-		d.steps("L", s.from, y, true)
+		d.steps(d.samples, "M", s.to, y, false)
+		d.steps(d.samples, "L", s.from, y, true)
 		d.printf("Z\"/></g>\n")
 	}
 	d.printf("<path d=\"M%s %sV%sH%s\" fill=\"none\" stroke=\"#222\"/>\n", px(left), px(d.curveTop), px(d.curveEnd), px(d.x(d.period)))
@@ -526,13 +526,13 @@ func (d *drawing) curve() {
 
 // steps writes the steps of one curve as a path, backwards for the lower edge
 // of an area. Steps of equal height are one.
-func (d *drawing) steps(move string, value func(periodic.Sample) float64, y func(float64) float64, backwards bool) {
+func (d *drawing) steps(samples []periodic.Sample, move string, value func(periodic.Sample) float64, y func(float64) float64, backwards bool) {
 	type step struct{ from, to, height float64 }
 	var steps []step
-	for k, s := range d.samples {
+	for k, s := range samples {
 		end := d.period
-		if k+1 < len(d.samples) {
-			end = d.samples[k+1].Time
+		if k+1 < len(samples) {
+			end = samples[k+1].Time
 		}
 		h := value(s)
 		if n := len(steps); n > 0 && steps[n-1].height == h {

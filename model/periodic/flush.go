@@ -232,7 +232,8 @@ func (v *flushReplay) after(x flushOp) {
 
 // order goes through the operations of each GPU in turn: none begins before the one
 // before has ended, and memory is added up. step hears of what a GPU holds from an
-// operation's start and from its end on; it may be nil.
+// operation's start and from its end on, and of what it holds before any, which is
+// operation -1; it may be nil.
 func (v *flushReplay) order(step func(gpu, op int, during, after float64)) {
 	for g, ops := range v.ops {
 		held, overhead, full := int64(0), 0.0, false
@@ -244,6 +245,9 @@ func (v *flushReplay) order(step func(gpu, op int, during, after float64)) {
 		}
 		held += int64(overhead)
 		v.peak(g, held, -1)
+		if step != nil {
+			step(g, -1, float64(held), float64(held))
+		}
 		for n, k := range ops {
 			o := &v.plan.Ops[k]
 			if n > 0 {
@@ -370,7 +374,7 @@ func (s *FlushSummary) String() string {
 
 // A FlushStep is what a GPU holds, in bytes, while and after an operation runs.
 type FlushStep struct {
-	GPU, Op       int // the index in plan.Plan.Ops
+	GPU, Op       int // the index in plan.Plan.Ops; -1: before any
 	During, After float64
 }
 
