@@ -47,6 +47,7 @@ class Layer:
     changes: List[str] = field(default_factory=list)  # names of the buffers that it changes
     attributes: List[str] = field(default_factory=list)  # what makes another run of it differ, if anything
     random: bool = False
+    gives_one: bool = False  # its output is one tensor, which needs a gradient
 
     @property
     def name(self) -> str:
@@ -336,6 +337,7 @@ def _probe(layer: Layer, value: Any, needs: Tuple[bool, ...], extra: Tuple[Any, 
     if any(t._version != version for t, version in saved):  # hooks that keep what is saved hide this from autograd
         raise Refused(f"layer {layer.name} changes a tensor in place that its backward needs as it was: plain training fails there, too")
     layer.needs_grad = tuple(t.requires_grad for t in outputs)
+    layer.gives_one = isinstance(made, torch.Tensor) and layer.needs_grad[0]
     if not all(map(same, outputs, tensors(made))):
         layer.attributes = changed or ["something unseen"]
     known = {id(t) for t in (*layer.parameters(), *tensors(leaf), *tensors(extra))}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, Dict, FrozenSet, List, Optional, Sequence, Set, Tuple, Union
 
 from .errors import Refused
 
@@ -126,3 +126,45 @@ def events(plan: Plan) -> List[Event]:
         keyed.append((end, 0 if end > begin else 1, k, 1, Event("finish", o)))
     keyed.sort(key=lambda e: e[:4])
     return [e[4] for e in keyed]
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """What becomes of the graphs that the F_all of a plan make, each by its place among the events."""
+
+    stays: FrozenSet[int] = frozenset()  # its input stays, the same copy of it, until its backward
+    follows: FrozenSet[int] = frozenset()  # its graph goes on from that of the layer before
+    goes_on: FrozenSet[int] = frozenset()  # another one goes on from its graph
+
+
+def graphs(of: Sequence[Event], pairs: Set[int]) -> Graphs:
+    """Which graphs of a plan without transfers can be one, so that one backward goes through all their layers.
+
+    of: the events, which keep the rules. pairs: layers that may share a graph with the layer before. One follows it
+    if it reads a_{ℓ-1} in ā_{ℓ-1}, which stays, and if its backward is followed by that of the layer before. O(events).
+    """
+    made = {("a", 0): -1}  # which event made what is stored
+    source: Dict[int, Tuple[Tuple[str, int], int]] = {}  # by F_all: what it reads, and what made that
+    stays, follows, goes_on = set(), set(), set()
+    for k, e in enumerate(of):
+        op, layer = e.op.op, e.op.layer
+        if op in FORWARDS:
+            place = ("a", layer - 1) if ("a", layer - 1) in made else ("abar", layer - 1)
+            if op == "F_all":
+                source[k] = place, made[place]
+            made["abar" if op == "F_all" else "a", layer] = k
+            if op == "F_none":
+                made.pop(("a", layer - 1), None)
+        elif op == "B":
+            maker = made.pop(("abar", layer))
+            place, before = source[maker]
+            if made.get(place) == before:
+                stays.add(maker)
+                then = of[k + 1].op if k + 1 < len(of) else e.op
+                if place[0] == "abar" and layer in pairs and (then.op, then.layer) == ("B", layer - 1):
+                    follows.add(maker)
+                    goes_on.add(before)
+            made.pop(("a", layer - 1), None)
+        else:
+            made.pop(("a" if layer == 0 else e.op.tensor, layer), None)
+    return Graphs(frozenset(stays), frozenset(follows), frozenset(goes_on))

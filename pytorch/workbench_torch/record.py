@@ -5,11 +5,16 @@ layer holds handles only: saved-tensor hooks put what is saved into a :class:`Re
 buffers stay where they are, and of the layer's input no reference is kept at all, so that the input
 can be dropped while ā stays, and be computed again before the backward. The graph begins in
 :class:`Entry` (a leaf would keep its tensor alive) and ends in :class:`Exit` (so would the output).
+
+That is what a profile counts, and what travels or has an address. Everything else is left to autograd: tensors
+that nothing moves stay in its graph, the input too if the plan keeps it, and where a plan goes back through
+two layers without a stop, the second goes on in the graph of the first.
 """
 
 from __future__ import annotations
 
-from typing import Any, ContextManager, Dict, List, Optional, Sequence, Set, Tuple
+from contextlib import nullcontext
+from typing import Any, Callable, ContextManager, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
 
@@ -17,7 +22,7 @@ from . import memory
 from .errors import Refused
 from .state import flatten, unflatten
 
-Shape = Tuple[torch.Size, Tuple[int, ...], int]  # sizes, strides, elements from the start of the base
+NOTHING: ContextManager[None] = nullcontext()  # entering a context of a generator takes as long as a small operation
 
 
 class Gate:
@@ -114,13 +119,15 @@ class InputView:
 
 
 class Record:
-    """ā_ℓ: the graph of a layer's forward, what it saved, and its outputs."""
+    """ā_ℓ: the graph of a layer's forward, what it saved, and its outputs; or a_ℓ, which is outputs alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, outputs: Sequence[Any] = ()) -> None:
         self.gate = Gate()
-        self.bases: List[Base] = []
-        self.outputs: List[View] = []
+        self.bases: List[Base] = []  # of what can be moved
+        self.outputs = list(outputs)  # Views where they can be moved, else tensors without a graph
         self.root: Optional[torch.Tensor] = None
+        self.live: Optional[torch.Tensor] = None  # the output in the graph, if that goes on
+        self.begins = 0  # the layer with which the graph begins
         self._known: Dict[int, Base] = {}
 
     def hold(self, t: torch.Tensor) -> View:
@@ -131,20 +138,29 @@ class Record:
             self.bases.append(base)
         return View(base, t)
 
-    def close(self) -> None:
-        """Ends the forward: from here on nothing is added."""
+    def movable(self) -> "Record":
+        """The same, its outputs in bases; ends the forward: from here on nothing is added."""
+        self.outputs = [self.hold(t) if isinstance(t, torch.Tensor) else t for t in self.outputs]
         self._known = {}
+        return self
 
     def there(self) -> bool:
         """Whether all of it is on the device."""
         return all(b.tensor is not None for b in self.bases)
 
+    def values(self) -> List[Any]:
+        """The outputs."""
+        return [v.tensor() if isinstance(v, View) else v for v in self.outputs]
+
     def bytes(self) -> int:
         """What the device keeps for it: storages, the scalar at its end and the one at its beginning."""
         return sum(b.bytes for b in self.bases) + (2 * memory.size(self.root) if self.root is not None else 0)
 
-    def saving(self, inputs: Sequence[torch.Tensor], resident: Set[int]) -> ContextManager[None]:
-        """Hooks under which a forward saves into this record. resident: keys of storages that stay anyway."""
+    def saving(self, inputs: Sequence[torch.Tensor], resident: Optional[Set[int]]) -> ContextManager[None]:
+        """Hooks under which a forward saves without its inputs.
+
+        resident: keys of storages that stay anyway; the others go into bases. None: they stay in the graph.
+        """
         places = {memory.key(x): (k, x.storage_offset(), (x.shape, x.stride(), x.dtype)) for k, x in enumerate(inputs)}
         gate, hold = self.gate, self.hold
 
@@ -152,11 +168,11 @@ class Record:
             if t.layout is not torch.strided:
                 raise Refused(f"a saved tensor is {t.layout}: only dense tensors can be dropped and computed again")
             k = memory.key(t)
-            if k in resident:
-                return t
             if k in places:
                 return InputView(*places[k], t)
-            return hold(t)
+            if resident is None:
+                return t.detach()
+            return t if k in resident else hold(t)
 
         def unpack(saved: Any) -> torch.Tensor:
             if isinstance(saved, View):
@@ -167,36 +183,64 @@ class Record:
 
         return torch.autograd.graph.saved_tensors_hooks(pack, unpack)
 
+    def enter(self, inputs: Sequence[torch.Tensor], needs: Sequence[bool]) -> List[torch.Tensor]:
+        """The inputs as the graph knows them."""
+        if not any(needs):
+            return [x.detach() for x in inputs]
+        anchor = torch.zeros((), requires_grad=True)
+        entered = iter(Entry.apply(self.gate, anchor, *(x for x, n in zip(inputs, needs) if n)))
+        return [next(entered) if n else x.detach() for x, n in zip(inputs, needs)]
 
-def record(layer: Any, value: Any, needs: Sequence[bool], extra: Tuple[Any, ...], resident: Set[int]) -> Tuple[Record, Any]:
+    def end(self, output: Any, goes_on: bool) -> Any:
+        """Ends the forward, whose graph goes on in another layer or ends here; the structure of the output."""
+        out, spec = flatten(output)
+        differentiable = [t for t in out if isinstance(t, torch.Tensor) and t.requires_grad]
+        if goes_on:
+            (self.live,) = differentiable
+        elif differentiable:
+            self.root = Exit.apply(self.gate, *differentiable)
+        self.outputs = [t.detach() if isinstance(t, torch.Tensor) else t for t in out]
+        return spec
+
+
+def record(
+    layer: Any, value: Any, needs: Sequence[bool], extra: Tuple[Any, ...], resident: Optional[Set[int]], *, stays: bool = False, goes_on: bool = False
+) -> Tuple[Record, Any]:
     """Runs a layer with gradients, F_all; returns its record and the structure of its output.
 
     value: the layer's input; its tensors need gradients where needs says so.
+    resident: as for :meth:`Record.saving`; stays: the input stays until the backward, no hooks are needed.
+    goes_on: the layer's graph does not end here but in :func:`follow`.
     """
     flat, spec = flatten(value)
     inputs = [t for t in flat if isinstance(t, torch.Tensor)]
     made = Record()
-    with torch.enable_grad(), made.saving(inputs, resident):
-        if any(needs):
-            anchor = torch.zeros((), requires_grad=True)
-            entered = iter(Entry.apply(made.gate, anchor, *(x for x, n in zip(inputs, needs) if n)))
-            given = iter([next(entered) if n else x.detach() for x, n in zip(inputs, needs)])
-        else:
-            given = iter([x.detach() for x in inputs])
+    with torch.enable_grad(), NOTHING if stays else made.saving(inputs, resident):
+        given = iter(made.enter(inputs, needs))
         output = layer(unflatten([next(given) if isinstance(t, torch.Tensor) else t for t in flat], spec), extra)
-        out, out_spec = flatten(output)
-        differentiable = [t for t in out if isinstance(t, torch.Tensor) and t.requires_grad]
-        if differentiable:
-            made.root = Exit.apply(made.gate, *differentiable)
-    made.outputs = [made.hold(t) if isinstance(t, torch.Tensor) else t for t in out]
-    made.close()
-    return made, out_spec
+        out_spec = made.end(output, goes_on)
+    return made if resident is None else made.movable(), out_spec
+
+
+def follow(before: Record, passed: Callable[[], None], layer: Any, extra: Tuple[Any, ...], goes_on: bool) -> Tuple[Record, Any]:
+    """As record, in the graph of the layer before.
+
+    passed: called by the backward when it is through with this layer and begins with the one before.
+    """
+    made = Record()
+    made.gate, made.begins = before.gate, before.begins
+    if before.live is None:
+        raise AssertionError("a graph goes on that has ended")
+    before.live.register_hook(lambda delta: passed())
+    with torch.enable_grad():
+        spec = made.end(layer(before.live, extra), goes_on)
+    return made, spec
 
 
 def backward(made: Record, inputs: Sequence[torch.Tensor], delta: Sequence[Optional[torch.Tensor]]) -> Sequence[Optional[torch.Tensor]]:
-    """B of a layer: from δ_ℓ, one per output that needs a gradient, to δ_{ℓ-1}. Uses up the record and δ_ℓ.
+    """B of a layer, and of those before it in its graph: from δ_ℓ, one per output that needs a gradient, to the δ of the graph's input.
 
-    Gradients of parameters are accumulated in their .grad.
+    Uses up the record and δ_ℓ. Gradients of parameters are accumulated in their .grad.
     """
     gate, root = made.gate, made.root
     gate.inputs, gate.gradients = list(inputs), tuple(delta)

@@ -9,7 +9,7 @@ buffers of their first run, and change nothing.
 from __future__ import annotations
 
 import weakref
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Sequence, Set, Tuple, cast
 
 import torch
@@ -20,13 +20,13 @@ from . import memory
 from .arena import Arena
 from .cut import Chain, Layer, Model, cut
 from .errors import Refused
+from .first import First
 from .link import Link
-from .plan import FORWARDS, Op, Plan, events, read_plan
-from .record import Record, View, backward, record
-from .state import Generators, autocast, autocast_as_now, autocast_is_on, flatten, tensors, unflatten
+from .plan import FORWARDS, Graphs, Op, Plan, events, graphs, read_plan
+from .record import NOTHING, Record, backward, follow, record
+from .state import autocast, autocast_as_now, autocast_is_on, flatten, tensors, unflatten
 
 PROBLEMS = ("remat", "activation-offload", "remat-offload")
-NOTHING: ContextManager[None] = nullcontext()  # entering a context of a generator takes as long as a small operation
 
 
 def apply(model: Model, plan: Any, inputs: Any = None, loss: Optional[Callable[..., Any]] = None, targets: Sequence[Any] = ()) -> "Planned":
@@ -63,12 +63,15 @@ class Planned(nn.Module):
         self.again = {layer for layer, times in runs.items() if times > 1}
         self.events = events(plan)
         self.link: Optional[Link] = None
-        layers = list(enumerate(chain.layers, 1))
-        self.first = {k: First(chain, layer) for k, layer in layers if k in self.again and (layer.random or layer.changes)}
         last = chain.layers[-1].modules()
         self.modules_once = list({id(m): m for m in (*chain.model.modules(), *last)}.values())
         self.uses = _uses(chain)
         self.aside: Dict[int, torch.Tensor] = {}  # sums of gradients of shared parameters
+        self.moves = arena is not None or any(o.op == "O" for o in plan.ops)  # what is kept has to be taken hold of
+        pairs = {k for k in range(2, len(chain.layers) + 1) if chain.layers[k - 2].gives_one and not {k - 1, k} & set(self.uses)}
+        self.graphs = Graphs() if self.moves else graphs(self.events, pairs)
+        self.firsts: Optional[Dict[int, First]] = self.make_firsts()
+        self.unfinished: Callable[[], Optional[Step]] = lambda: None
 
     def forward(self, *inputs: Any) -> Any:
         """As the network's; with the loss as last layer, the inputs are followed by the targets."""
@@ -82,7 +85,13 @@ class Planned(nn.Module):
     def give(self, inputs: List[Any]) -> Any:
         """As a call, but empties the list of inputs: the plan may drop the first, or send it to the host."""
         self.chain.check(inputs[0])
+        if self.moves and self.unfinished() is not None:
+            raise Refused(
+                "a step begins before the backward of another, whose tensors are on the host or at addresses of their own: "
+                "end that one, drop its loss, or run what needs no backward under torch.no_grad()"
+            )
         step = Step(self, inputs)
+        self.unfinished = weakref.ref(step)
         anchor = torch.zeros((), requires_grad=True)
         made = Run.apply(step, anchor, *step.differentiable())
         step.differentiable_inputs = ()
@@ -90,6 +99,15 @@ class Planned(nn.Module):
         out = iter(made)
         step.result = ([], spec)
         return unflatten([next(out) if isinstance(t, torch.Tensor) else t for t in flat], spec)
+
+    def lend_firsts(self) -> Dict[int, First]:
+        """What a step needs to know of first runs; one that begins before another has ended needs its own."""
+        lent, self.firsts = self.firsts, None
+        return self.make_firsts() if lent is None else lent
+
+    def make_firsts(self) -> Dict[int, First]:
+        layers = enumerate(self.chain.layers, 1)
+        return {k: First(self.chain, layer) for k, layer in layers if k in self.again and (layer.random or layer.changes)}
 
     def get_link(self) -> Link:
         """The link to the host of the device on which the chain's input lies."""
@@ -145,15 +163,21 @@ class Step:
         flat, self.specs[0] = flatten(value)
         self.needs0 = tuple(t.requires_grad for t in flat if isinstance(t, torch.Tensor))
         self.differentiable_inputs: Sequence[torch.Tensor] = [t for t in flat if isinstance(t, torch.Tensor) and t.requires_grad]
+        self.firsts = planned.lend_firsts()
         if self.planned.arena is not None:
             self.planned.arena.begin()
-        self.a[0] = self._housed("a", 0, _kept(flat))
+        self.a[0] = self._housed("a", 0, Record(_without_graph(flat)))
         self.versions = [(weakref.ref(t), t._version) for t in tensors(value)]
         self.result: Tuple[List[Any], Any] = ([], None)
-        self.resident = {memory.key(t) for t in tensors(self.extra)}
+        self.resident: Optional[Set[int]] = self._resident() if planned.moves else None
+
+    def _resident(self) -> Set[int]:
+        """Keys of the storages that stay wherever the plan is."""
+        found = {memory.key(t) for t in tensors(self.extra)}
         for m in self.planned.modules_once:
-            self.resident.update(memory.key(t) for t in (*m._parameters.values(), *m._buffers.values()) if t is not None)
-        self.resident.update(memory.key(b) for first in self.planned.first.values() for b in first.spare)
+            found.update(memory.key(t) for t in (*m._parameters.values(), *m._buffers.values()) if t is not None)
+        found.update(memory.key(b) for first in self.firsts.values() for b in first.spare)
+        return found
 
     def differentiable(self) -> Sequence[torch.Tensor]:
         return self.differentiable_inputs
@@ -166,11 +190,11 @@ class Step:
         self.casts = bool(self.autocast)
         while not self._next_is(("B",), n):
             if output is None and not self.chain.has_loss and self._next_is(FORWARDS, n):
-                output = self._value(n - 1)
+                output = self._output(n - 1)
             self._advance()
         layer = n if self.chain.has_loss else n - 1
         if output is None:
-            output = self._value(layer)
+            output = self._output(layer)
         if self.planned.arena is not None:  # its place there is for others after this step
             output = [t.clone() if isinstance(t, torch.Tensor) else t for t in output]
         self.result = (list(output), self.specs[layer])
@@ -192,6 +216,7 @@ class Step:
         del delta
         while self.done < len(self.planned.events):
             self._advance()
+        self.planned.firsts = self.firsts
         return self.delta[0] or [None] * sum(self.needs0)
 
     def _next_is(self, kinds: Sequence[str], layer: int) -> bool:
@@ -199,83 +224,99 @@ class Step:
         return e.what == "run" and e.op.op in kinds and e.op.layer == layer
 
     def _advance(self) -> None:
-        e = self.planned.events[self.done]
+        e, place = self.planned.events[self.done], self.done
         self.done += 1
+        op, layer = e.op.op, e.op.layer
         if e.what == "begin":
             self._begin(e.op)
         elif e.what == "finish":
             self._finish(e.op)
-        elif e.op.op == "D":
-            self._free(e.op.tensor, e.op.layer)
-        elif not self.chain.has_loss and e.op.layer == self.planned.layers_planned:
-            if e.op.op == "B":  # the caller did it
-                self._consume("a", e.op.layer - 1)
-        elif e.op.op == "B":
-            self._backward(e.op.layer)
+        elif op == "D":
+            self._free(e.op.tensor, layer)
+        elif layer > len(self.layers):  # the caller computes it
+            if op == "B":
+                self._consume("a", layer - 1)
+        elif op == "B":
+            self._backward(layer)
         else:
-            self._forward(e.op)
+            self._forward(e.op, place)
 
     # ---- computations
 
-    def _value(self, layer: int) -> List[Any]:
-        """a_ℓ, from itself or from ā_ℓ."""
+    def _record(self, layer: int) -> Record:
+        """Where a_ℓ is: in itself or in ā_ℓ."""
         for tensor, kept in (("a", self.a[layer]), ("abar", self.abar[layer])):
-            if kept is not None and kept.there() and (tensor, layer) not in self.arriving:
-                return [v.tensor() if isinstance(v, View) else v for v in kept.outputs]
+            if kept is not None and (not self.planned.moves or kept.there() and (tensor, layer) not in self.arriving):
+                return kept
         raise AssertionError(f"a_{layer} is not there")
+
+    def _output(self, layer: int) -> List[Any]:
+        """a_ℓ as tensors that may get a graph of their own."""
+        return [t.detach() if isinstance(t, torch.Tensor) else t for t in self._record(layer).values()]
 
     def _needs(self, layer: int) -> Tuple[bool, ...]:
         return self.layers[layer - 1].needs_grad if layer else self.needs0
 
-    def _forward(self, op: Op) -> None:
+    def _forward(self, op: Op, place: int) -> None:
+        """F_all, F_ck or F_none. Autograd is off here, within a function of its own."""
         number = op.layer
-        layer = self.layers[number - 1]
-        value = unflatten(self._value(number - 1), self.specs[number - 1])
-        with self._as_first(number):
+        layer, first = self.layers[number - 1], self.firsts.get(number)
+        with first.run(number in self.forwarded) if first else NOTHING, autocast(self.autocast) if self.casts else NOTHING:
             if op.op == "F_all":
-                made, spec = record(layer, value, self._needs(number - 1), self.extra, self.resident)
+                made, spec = self._recorded(number, place)
                 self.abar[number] = self._housed("abar", number, made)
             else:
-                with torch.no_grad():
-                    flat, spec = flatten(layer(value, self.extra))
-                self.a[number] = self._housed("a", number, _kept(flat))
+                flat, spec = flatten(layer(unflatten(self._record(number - 1).values(), self.specs[number - 1]), self.extra))
+                self.a[number] = self._housed("a", number, Record(_without_graph(flat)))
                 del flat
-        del value
         self.specs[number] = spec
         self.forwarded.add(number)
         if op.op == "F_none":
             self._consume("a", number - 1)
-        for tensor in ("a", "abar"):
-            if self.leaving.get((tensor, number - 1)):
-                del self.leaving[tensor, number - 1]
-                self._free(tensor, number - 1)
+        if self.leaving:
+            for tensor in ("a", "abar"):
+                if self.leaving.get((tensor, number - 1)):
+                    del self.leaving[tensor, number - 1]
+                    self._free(tensor, number - 1)
+
+    def _recorded(self, number: int, place: int) -> Tuple[Record, Any]:
+        """ā_ℓ, made by the event at a place, and the structure of a_ℓ."""
+        layer, before, how = self.layers[number - 1], self._record(number - 1), self.planned.graphs
+        if place in how.follows:
+            step = weakref.ref(self)  # which holds this graph
+
+            def passed() -> None:
+                of = step()
+                if of is not None:
+                    of.abar[number - 1] = None
+                    of._consume("a", number - 1)
+
+            return follow(before, passed, layer, self.extra, place in how.goes_on)
+        value = unflatten(before.values(), self.specs[number - 1])
+        made, spec = record(
+            layer, value, self._needs(number - 1), self.extra, self.resident, stays=place in how.stays, goes_on=place in how.goes_on
+        )
+        made.begins = number
+        return made, spec
 
     def _backward(self, number: int) -> None:
+        """B, of all layers in the graph of ā_ℓ at once: their backwards come next."""
         made, self.abar[number] = self._stored("abar", number), None
-        inputs = [t for t in self._value(number - 1) if isinstance(t, torch.Tensor)]
+        inputs = [t for t in self._record(made.begins - 1).values() if isinstance(t, torch.Tensor)]
         delta, self.delta[number] = self.delta[number] or [], None
         with self._apart(number):
             gradients = backward(made, inputs, delta)
         del inputs, delta
+        for layer in range(made.begins, number):  # of those that no gradient has reached
+            self.abar[layer] = None
+            self._consume("a", layer)
+        self.done += number - made.begins
+        number = made.begins
         self._consume("a", number - 1)
         self.leaving.pop(("abar", number), None)
         for tensor in ("abar", "delta"):
             self._leave(tensor, number)
         self.delta[number - 1] = self._housed_delta(number - 1, list(gradients) or [None] * sum(self._needs(number - 1)))
-
-    def _as_first(self, number: int) -> ContextManager[None]:
-        """The autocast mode of the step; for a layer that runs again, random numbers and buffers of its first run."""
-        first = self.planned.first.get(number)
-        if first is not None:
-            return self._with_first(first, number in self.forwarded)
-        return autocast(self.autocast) if self.casts else NOTHING
-
-    @contextmanager
-    def _with_first(self, first: First, again: bool) -> Iterator[None]:
-        if not again:
-            first.take()
-        with first.again() if again else NOTHING, autocast(self.autocast):
-            yield
 
     def _apart(self, number: int) -> ContextManager[None]:
         return self._summed(number) if number in self.planned.uses else NOTHING
@@ -321,6 +362,8 @@ class Step:
 
     def _housed(self, tensor: str, layer: int, kept: Record) -> Record:
         """What is kept, at its address if there is an arena."""
+        if self.planned.moves and not kept.bases:
+            kept.movable()
         if self.planned.arena is not None:
             self.planned.arena.take((tensor, layer), kept.bases)
         return kept
@@ -329,8 +372,7 @@ class Step:
         """The same for δ; that of the inputs goes to the caller."""
         if self.planned.arena is None or layer == 0:
             return delta
-        kept = self._housed("delta", layer, _kept(delta))
-        return [v.tensor() if isinstance(v, View) else v for v in kept.outputs]
+        return self._housed("delta", layer, Record(delta)).values()
 
     def _leave(self, tensor: str, layer: int) -> None:
         if self.planned.arena is not None:
@@ -378,63 +420,8 @@ class Step:
         self._free(*place)
 
 
-def _kept(flat: Sequence[Any]) -> Record:
-    """a_ℓ: tensors without a graph."""
-    kept = Record()
-    kept.outputs = [kept.hold(t) if isinstance(t, torch.Tensor) else t for t in flat]
-    kept.close()
-    return kept
-
-
-class First:
-    """What a layer that runs again needs to know of its first run in a step: random numbers and buffers before it.
-
-    Its memory is taken once and serves all steps. Runs after the first get buffers of their own, which
-    hold after each run what they held after the others, so that graphs may go on reading them.
-    """
-
-    def __init__(self, chain: Chain, layer: Layer):
-        buffers = dict(chain.model.named_buffers())
-        modules = {id(m): m for m in (*chain.model.modules(), *layer.modules())}.values()
-        self.generators = Generators() if layer.random else None
-        self.current = Generators() if layer.random else None
-        self.owners = [
-            [(m, k) for m in modules for k, b in m._buffers.items() if b is buffers[name]] for name in layer.changes
-        ]
-        self.before = [buffers[name].detach().clone() for name in layer.changes]
-        self.spare = [b.clone() for b in self.before]
-
-    def take(self) -> None:
-        """Notes how things are before the first run."""
-        if self.generators:
-            self.generators.take()
-        for owners, before in zip(self.owners, self.before):
-            module, name = owners[0]
-            before.copy_(module.get_buffer(name))
-
-    @contextmanager
-    def again(self) -> Iterator[None]:
-        """Things are as before the first run, and in the end as they were."""
-        now = [owners[0][0]._buffers[owners[0][1]] for owners in self.owners]
-        if self.generators and self.current:
-            self.current.take()
-            self.generators.restore()
-        try:
-            for owners, before, spare in zip(self.owners, self.before, self.spare):
-                with torch.no_grad():
-                    spare.copy_(before)
-                _put(owners, spare)
-            yield
-        finally:
-            for owners, buffer in zip(self.owners, now):
-                _put(owners, buffer)
-            if self.current:
-                self.current.restore()
-
-
-def _put(owners: Sequence[Tuple[nn.Module, str]], buffer: Optional[torch.Tensor]) -> None:
-    for module, name in owners:
-        module._buffers[name] = buffer
+def _without_graph(flat: Sequence[Any]) -> List[Any]:
+    return [t.detach() if isinstance(t, torch.Tensor) and t.requires_grad else t for t in flat]
 
 
 def _uses(chain: Chain) -> Dict[int, List[Tuple[nn.Parameter, List[int]]]]:

@@ -1,0 +1,65 @@
+"""Layers that run again: as their first run in a step saw the world, and leaving no trace of it."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence, Tuple
+
+import torch
+from torch import nn
+
+from .cut import Chain, Layer
+from .state import Generators
+
+
+class First:
+    """What a layer that runs again needs to know of its first run in a step: random numbers and buffers before it.
+
+    A context, of the first run or of one after it. Its memory is taken once and serves all steps. Runs after the
+    first get buffers of their own, which hold after each run what they held after the others, so that graphs may
+    go on reading them.
+    """
+
+    def __init__(self, chain: Chain, layer: Layer):
+        buffers = dict(chain.model.named_buffers())
+        modules = {id(m): m for m in (*chain.model.modules(), *layer.modules())}.values()
+        self.generators = Generators() if layer.random else None
+        self.current = Generators() if layer.random else None
+        self.owners = [
+            [(m, k) for m in modules for k, b in m._buffers.items() if b is buffers[name]] for name in layer.changes
+        ]
+        self.before = [buffers[name].detach().clone() for name in layer.changes]
+        self.spare = [b.clone() for b in self.before]
+        self.now: Sequence[Optional[torch.Tensor]] = []
+        self.again = False
+
+    def run(self, again: bool) -> "First":
+        """For the first run, or for one after it."""
+        self.again = again
+        return self
+
+    def __enter__(self) -> None:
+        if not self.again:
+            if self.generators:
+                self.generators.take()
+            self.now = ()
+            for owners, before in zip(self.owners, self.before):
+                module, name = owners[0]
+                before.copy_(module._buffers[name])  # type: ignore[arg-type]
+            return
+        if self.generators and self.current:
+            self.current.take()
+            self.generators.restore()
+        self.now = [owners[0][0]._buffers[owners[0][1]] for owners in self.owners]
+        for owners, before, spare in zip(self.owners, self.before, self.spare):
+            _put(owners, spare.copy_(before))
+
+    def __exit__(self, *error: Any) -> None:
+        for owners, buffer in zip(self.owners, self.now):
+            _put(owners, buffer)
+        if self.again and self.current:
+            self.current.restore()
+
+
+def _put(owners: Sequence[Tuple[nn.Module, str]], buffer: Optional[torch.Tensor]) -> None:
+    for module, name in owners:
+        module._buffers[name] = buffer
