@@ -26,6 +26,8 @@ import (
 //
 // Take a valid plan. It costs no time to bring it into normal form:
 //
+//   - F_1 starts at 0: ā_0 is there until it has ended, ā_1 from its start on, and nothing
+//     else before F_2, so that what it needs is the most until then.
 //   - Each ā_i is offloaded at most once and prefetched at most once: of its
 //     transfers before B_{i+1}, keep the first offload and the last prefetch.
 //     Nothing between them uses ā_i, so it can stay away. Later transfers are of

@@ -21,8 +21,8 @@ const ExactLayers = 8
 // offloadExact is a MILP of activation offloading as it is, of our own: its
 // optimum is the least makespan, and its decisions make a plan that has it.
 //
-// Plans are in the first normal form of offload: at most one offload and one
-// prefetch of each tensor. Events are the starts of computations, offloads and
+// Plans are in the first two normal forms of offload: F_1 starts at 0, and there is at
+// most one offload and one prefetch of each tensor. Events are the starts of computations, offloads and
 // prefetches. All that concerns time is a precedence between two events on
 // condition that certain binaries have certain values, as in exact.
 //

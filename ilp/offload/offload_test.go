@@ -146,3 +146,34 @@ func BenchmarkBuild(b *testing.B) {
 		}
 	}
 }
+
+// Plans that wait where nobody has to are solutions, too, at no more than they take: the first
+// forward starts after its input's offload, and what has been used up is fetched again.
+func TestIdlePlansAreSolutions(t *testing.T) {
+	c := &chain.Chain{Name: "idle", Input: chain.Input{Activation: 3}, Layers: []chain.Layer{
+		{ForwardTime: 2, Activation: 1, Saved: 1, Gradient: 1}, {ForwardTime: 2, Activation: 3, Saved: 3, Gradient: 3}, {ForwardTime: 2},
+	}}
+	op := func(name, tensor string, layer int, start, end float64) plan.Op {
+		return plan.Op{Op: name, Tensor: tensor, Layer: layer, Start: start, End: end}
+	}
+	p := plan.New(plan.ActivationOffload, "by hand", c, platform.Platform{Memory: 8, Bandwidth: 1})
+	p.Ops = []plan.Op{
+		op(plan.OpO, plan.TensorAbar, 0, 1, 4), op(plan.OpFAll, "", 1, 2, 4), op(plan.OpO, plan.TensorAbar, 1, 4, 5), op(plan.OpFAll, "", 2, 4, 6),
+		op(plan.OpFAll, "", 3, 6, 8), op(plan.OpB, "", 3, 8, 8), op(plan.OpP, plan.TensorAbar, 1, 8, 9), op(plan.OpB, "", 2, 9, 9),
+		op(plan.OpP, plan.TensorAbar, 0, 9, 12), op(plan.OpB, "", 1, 13, 13), op(plan.OpP, plan.TensorAbar, 1, 13, 14),
+	}
+	p.Claims.Makespan = 13
+	switch r, err := plan.VerifyOffload(c, p); {
+	case err != nil || r.Makespan != 13:
+		t.Fatal(err)
+	case !r.Valid():
+		t.Fatal(r.Violations[0].Detail)
+	}
+	for _, f := range Formulations() {
+		program, err := f.Build(c, p.Platform, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ilptest.Starts(t, program, p, 13)
+	}
+}

@@ -23,9 +23,9 @@ type offloadTimes struct {
 	near  float64   // how much apart two events can be at one instant
 }
 
-// times reads a plan: of each tensor the first offload and the last prefetch
-// before its use. Leaving out what is between, the tensor stays away, so the
-// plan stays valid.
+// times reads a plan, of which F_1 starts at 0: of each tensor the first offload and
+// the last prefetch before its use. Leaving out what is between, the tensor stays
+// away, so the plan stays valid.
 func (in *instance) times(p *plan.Plan) (*offloadTimes, error) {
 	if p == nil || p.Problem != plan.ActivationOffload {
 		return nil, fmt.Errorf("%w: no plan of activation offloading", formulation.ErrStart)
@@ -34,25 +34,12 @@ func (in *instance) times(p *plan.Plan) (*offloadTimes, error) {
 	for k := range t.s {
 		t.s[k] = math.NaN()
 	}
-	for i := range t.moves {
-		t.moves[i].off[0], t.moves[i].back[0] = math.Inf(1), math.Inf(-1)
-	}
 	for q := range p.Ops {
-		o := &p.Ops[q]
-		start, end := o.Start/in.unit, o.End/in.unit
-		switch {
+		switch o := &p.Ops[q]; {
 		case o.Op == plan.OpFAll && o.Layer >= 1 && o.Layer <= in.N:
-			t.s[o.Layer-1] = start
+			t.s[o.Layer-1] = o.Start / in.unit
 		case o.Op == plan.OpB && o.Layer >= 1 && o.Layer <= in.N:
-			t.s[2*in.N-o.Layer] = start
-		case (o.Op == plan.OpO || o.Op == plan.OpP) && o.Layer >= 0 && o.Layer < len(t.moves):
-			m := &t.moves[o.Layer]
-			if o.Op == plan.OpO && start < m.off[0] {
-				m.off = [2]float64{start, end}
-			}
-			if o.Op == plan.OpP && start > m.back[0] {
-				m.back, m.is = [2]float64{start, end}, true
-			}
+			t.s[2*in.N-o.Layer] = o.Start / in.unit
 		}
 	}
 	for k, s := range t.s {
@@ -61,7 +48,29 @@ func (in *instance) times(p *plan.Plan) (*offloadTimes, error) {
 			return nil, fmt.Errorf("%w: %s %d is missing", formulation.ErrStart, op, layer)
 		}
 	}
+	t.s[0] = 0
+	in.transfers(p, t)
 	return t, nil
+}
+
+// transfers reads those of a plan.
+func (in *instance) transfers(p *plan.Plan, t *offloadTimes) {
+	for i := range t.moves {
+		t.moves[i].off[0], t.moves[i].back[0] = math.Inf(1), math.Inf(-1)
+	}
+	for q := range p.Ops {
+		o := &p.Ops[q]
+		if o.Layer < 0 || o.Layer >= len(t.moves) {
+			continue
+		}
+		m, start, end := &t.moves[o.Layer], o.Start/in.unit, o.End/in.unit
+		switch {
+		case o.Op == plan.OpO && start < m.off[0]:
+			m.off = [2]float64{start, end}
+		case o.Op == plan.OpP && start > m.back[0] && end <= t.s[in.last(o.Layer)+1]+t.near:
+			m.back, m.is = [2]float64{start, end}, true
+		}
+	}
 }
 
 // instant returns the time of an instant, see offload.

@@ -56,6 +56,10 @@ import (
 //     of F_j to the end of B_ℓ: so many B_ℓ of this and earlier mini-batches are
 //     still to come.
 //
+// The last two hold of a processor without layer j, too: when B_j ends as many F_ℓ
+// have begun, and what one that still runs reads is stored; when F_j starts as many B_ℓ
+// have not ended.
+//
 // By the stage model all layers are at their most, ⌈D_ℓ/t⌉, at once.
 //
 // With k mini-batches a period all this holds for t ≥ Σd + Σd~ only: then ⊕ is

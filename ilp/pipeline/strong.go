@@ -25,7 +25,7 @@ var pipelineCuts = []string{
 // theirs of the link; nothing in z tells one processor from another, so that
 // there is no symmetry of processors, and what freedom f and the shifts had is
 // gone ("first only", "not sent"). Every switched row has a constant of its own
-// (pipeline_tight.go). The other groups are valid inequalities, each of which
+// (tight.go). The other groups are valid inequalities, each of which
 // can be left out.
 //
 // Some 17 N² columns and 5 N³ rows, half of them "no cycle", and some 20 N².

@@ -84,6 +84,9 @@ func (r *stageReader) read() error {
 				return fmt.Errorf("%w: operation %s: there are layers 1..%d", formulation.ErrStart, o, f.N)
 			}
 		}
+		if r.stage < 0 {
+			o.Start = 0 // F_1, if no discard
+		}
 		r.events(o.Start)
 		switch o.Op {
 		case plan.OpD:

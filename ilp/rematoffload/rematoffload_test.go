@@ -116,3 +116,30 @@ func TestErrors(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A plan whose first forward waits, while its input is sent, is a solution, too.
+func TestIdlePlansAreSolutions(t *testing.T) {
+	c := &chain.Chain{Name: "idle", Input: chain.Input{Activation: 2}, Layers: []chain.Layer{
+		{BackwardTime: 3}, {ForwardTime: 3, BackwardTime: 2, Activation: 3, Saved: 3, Gradient: 1, ForwardOverhead: 3}, {BackwardTime: 3},
+	}}
+	op := func(name, tensor string, layer int, start, end float64) plan.Op {
+		return plan.Op{Op: name, Tensor: tensor, Layer: layer, Start: start, End: end}
+	}
+	p := plan.New(plan.RematOffload, "by hand", c, platform.Platform{Memory: 6, Bandwidth: 1})
+	p.Ops = []plan.Op{
+		op(plan.OpO, plan.TensorA, 0, 0, 2), op(plan.OpFAll, "", 1, 1, 1), op(plan.OpFAll, "", 2, 2, 5), op(plan.OpFAll, "", 3, 5, 5),
+		op(plan.OpB, "", 3, 5, 8), op(plan.OpP, plan.TensorA, 0, 5, 7), op(plan.OpB, "", 2, 8, 10), op(plan.OpB, "", 1, 10, 13),
+	}
+	p.Claims.Makespan = 13
+	switch r, err := plan.VerifyOffload(c, p); {
+	case err != nil || r.Makespan != 13:
+		t.Fatal(err)
+	case !r.Valid():
+		t.Fatal(r.Violations[0].Detail)
+	}
+	program, err := Stages(c, p.Platform)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ilptest.Starts(t, program, p, 13)
+}

@@ -28,7 +28,9 @@ const MostLayers = 40
 //
 // # Why it is a lower bound
 //
-// Take a valid plan without prefetches that nothing reads. Let S_{j,v} say
+// Take a valid plan. Leave out prefetches that nothing reads, or during which the value is made
+// again, and let F_1 start at 0: until then nothing but a_0 is there, which F_1 can keep if it is
+// sent later, and what F_1 needs is the most until F_2. None of this costs time. Let S_{j,v} say
 // whether v is stored or coming at instant j, first_j whether F_{j+1} runs as
 // F_all there, R_{j,v} whether a forward that makes v runs in stage j, beside the
 // first computation of it, q_{j,v} whether a prefetch of v starts in stage j, O_{j,v}
@@ -386,7 +388,7 @@ func (f *rematOffload) memory() {
 				all += f.bytes[v]
 			}
 		}
-		if j < f.N {
+		if j < f.N { // F_all takes no less than F_ck: see chain.Layer
 			f.cover.Kept(f.Abar[j+1]+f.OF[j+1]-f.A[j+1]-f.OC[j+1], f.first.At(j))
 			all += f.Abar[j+1]
 		}

@@ -30,7 +30,7 @@ func RandomWeights(r *rand.Rand, layers int) (*chain.Chain, platform.Platform) {
 			ForwardTime: float64(r.IntN(4)), BackwardTime: float64(r.IntN(4)),
 			Activation: size(2), Weight: float64(r.IntN(4)) * unit,
 		}
-		if equal && l.Weight > 0 {
+		if l.Saved = l.Activation; equal && l.Weight > 0 {
 			l.Weight = 2 * unit
 		}
 		c.Layers = append(c.Layers, l)
