@@ -81,6 +81,7 @@ type ordered struct {
 	o      pipeline.Options
 	order  []int
 	method Method
+	tried  [][]float64 // what layers kept so far
 	best   *plan.Plan
 	why    error // there was none
 }
@@ -116,7 +117,12 @@ func (w *ordered) plan(other *plan.Plan) error {
 
 // try reports whether the method has found a better plan that fits.
 func (w *ordered) try(keeping ideals.Keeping, stages []plan.Stage) (bool, error) {
-	found, err := w.method(w.Chain(w.order, keeping, stages), w.p, w.o)
+	c := w.Chain(w.order, keeping, stages)
+	if slices.ContainsFunc(w.tried, func(kept []float64) bool { return slices.Equal(kept, c.Kept) }) {
+		return false, nil // all else is of the order
+	}
+	w.tried = append(w.tried, c.Kept)
+	found, err := w.method(c, w.p, w.o)
 	if err != nil {
 		if !errors.Is(err, plan.ErrNoPlan) && !errors.As(err, new(*plan.Infeasible)) {
 			return false, err

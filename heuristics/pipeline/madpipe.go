@@ -219,23 +219,8 @@ func (d *madPipeDP) at(period float64) []plan.Stage {
 			d.stopped = true
 			return nil
 		}
-		for x, v := range d.v[j] {
-			p, t, m := x/layer, x/mems%d.times, x%mems
-			// A state that needs no less of anything than another is no use.
-			least := math.Inf(1)
-			if p > 0 {
-				least = d.least[x-layer]
-			}
-			if t > 0 {
-				least = min(least, d.least[x-mems])
-			}
-			if m > 0 {
-				least = min(least, d.least[x-1])
-			}
-			d.least[x] = min(least, v)
-			if v >= least {
-				continue
-			}
+		d.useful(j, func(p, t, m int, v float64) {
+			x := (p*d.times+t)*mems + m
 			for i := j; i >= 1; i-- {
 				u := in.Time(i, j)
 				if u > limit {
@@ -263,7 +248,7 @@ func (d *madPipeDP) at(period float64) []plan.Stage {
 					d.reach(i-1, (p*d.times+t2)*mems+m2, before, x, j)
 				}
 			}
-		}
+		})
 	}
 	for x, v := range d.v[0] {
 		if !math.IsInf(v, 1) {
@@ -271,6 +256,38 @@ func (d *madPipeDP) at(period float64) []plan.Stage {
 		}
 	}
 	return nil
+}
+
+// useful visits the states of layer j with less V than all with no more of p, t and m.
+func (d *madPipeDP) useful(j int, visit func(p, t, m int, v float64)) {
+	mems := d.grid.Memory
+	none := slices.Repeat([]float64{math.Inf(1)}, mems)
+	for p := range d.in.Procs {
+		for t := range d.times {
+			x := (p*d.times + t) * mems
+			fewer, shorter, here := none, none, d.least[x:x+mems]
+			if p > 0 {
+				fewer = d.least[x-d.times*mems:][:mems]
+			}
+			if t > 0 {
+				shorter = d.least[x-mems:][:mems]
+			}
+			least := math.Inf(1)
+			for m, v := range d.v[j][x : x+mems] {
+				if fewer[m] < least {
+					least = fewer[m]
+				}
+				if shorter[m] < least {
+					least = shorter[m]
+				}
+				if v < least {
+					visit(p, t, m, v)
+					least = v
+				}
+				here[m] = least
+			}
+		}
+	}
 }
 
 // before returns V' = (V ⊕ U(i,j)) ⊕ C(i-1), rounded up to the grid.
