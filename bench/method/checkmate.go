@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 
 	"workbench/bench/run"
 	"workbench/heuristics/remat"
@@ -225,14 +227,15 @@ func onChain(in *run.Instance, p *plan.Plan) (*plan.Plan, error) {
 		return p, nil
 	}
 	out := plan.New(plan.Remat, p.Method, in.Chain(), p.Platform)
+	out.Ops = make([]plan.Op, 0, len(p.Ops))
 	stored := make([]bool, in.Chain().Len()+1)
 	for k := range p.Ops {
 		o := p.Ops[k]
-		var kind byte
-		var l int
-		if _, err := fmt.Sscanf(o.Node, "%c%d", &kind, &l); err != nil || l < 1 || l > in.Chain().Len() {
+		l, err := strconv.Atoi(strings.TrimLeft(o.Node, "FB"))
+		if err != nil || l < 1 || l > in.Chain().Len() {
 			return nil, fmt.Errorf("plan of the graph of %s: node %q is none of a chain", in.Name, o.Node)
 		}
+		kind := o.Node[0]
 		o.Node, o.Layer = "", l
 		switch {
 		case o.Op == plan.OpC && kind == 'F':

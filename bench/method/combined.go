@@ -98,7 +98,7 @@ var ofBoth = []string{"pure-remat", "pure-offload", "search"}
 // offloading.
 func CombinedMethods() []*run.Method {
 	methods := []*run.Method{
-		heuristic("pure-remat", "[004] Thm 6", "nothing is sent: the best memory-persistent plan, of a training step that of the search of remat", "as persistent of remat", either(limited(combined.PureRemat), stepAlone)),
+		heuristic("pure-remat", "[004] Thm 6", "nothing is sent: the best memory-persistent plan, of long chains periodic if there is no time, of a training step that of the search of remat", "as persistent of remat", either(limited(combined.PureRemat), stepAlone)),
 		heuristic("pure-offload", "[004] 3.3", "nothing is computed again: dynprog of activation-offload; of a training step what is used last leaves", "as dynprog of activation-offload", either(pureOffload(limited(offload.DynProg)), stepPlanner(linkgraph.Offload))),
 		heuristic("opportunist", "[004] 4.3, Superneurons", "keeps the link busy with the input and output of every layer it has time for, computes the rest again", "O(N³)", limited(combined.Opportunist)),
 		heuristic("autocapper", "[004] 4.3", "the best rematerialization for 40 larger memories, from which the first activations at the peak are sent until it fits", "40 times persistent", limited(combined.Autocapper)),
@@ -133,7 +133,7 @@ func CombinedMethods() []*run.Method {
 			m.Takes = []string{chain.Kind}
 		}
 		switch m.Name {
-		case "remat-offload-milp":
+		case "remat-offload-milp", "pure-remat":
 		case "search":
 			m.Run = certifiedStep(upTo(m, ilpweights.MostLayers, joinLayers))
 		case "optimum":
@@ -218,7 +218,9 @@ func whereAPlanFits(work worker) worker {
 func combinedOptimum(methods []*run.Method) *combination {
 	return &combination{
 		name: "optimum", bound: combinedBound(),
-		quick: append([]*run.Method{heuristic("greedy", "", "", "", pureOffload(limited(offload.Greedy)))}, named(methods, "opportunist", "pure-remat", "autocapper")...),
+		quick: append([]*run.Method{
+			heuristic("periodic", "", "", "", limited(combined.Periodic)), heuristic("greedy", "", "", "", pureOffload(limited(offload.Greedy))),
+		}, named(methods, "opportunist", "pure-remat", "autocapper")...),
 		search: func(j *joint, round int) bool {
 			if unlinked(&j.s) {
 				out, err := j.unlinked()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"workbench/bench/run"
 	"workbench/model/chain"
@@ -13,16 +14,7 @@ import (
 // A chain too long for the search for the optimum is closed by what comes before the MILP:
 // the search on its graph, which persistent was 5 % worse than.
 func TestLongChainsAreClosedByQuickMethods(t *testing.T) {
-	r := rand.New(rand.NewPCG(200, 15))
-	c := &chain.Chain{Name: "long"}
-	for range 120 {
-		f, a := 0.5+r.Float64(), float64(1+r.IntN(400))
-		c.Layers = append(c.Layers, chain.Layer{ForwardTime: f, BackwardTime: f * (1.5 + r.Float64()), Activation: a, Saved: a * float64(1+r.IntN(3)), Gradient: a})
-	}
-	in, err := run.NewInstance(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := longInstance(t, 120)
 	problem := Remat()
 	low, high := problem.Range(in)
 	for _, part := range []float64{0.3, 0.6} {
@@ -57,5 +49,39 @@ func TestRangeOfPercentagesIsSearchedToTheEnd(t *testing.T) {
 	low, high := Remat().Range(in)
 	if x, y := Remat().RangeWithin(ended, in, 0, true); x != low || y != high || low == high {
 		t.Errorf("interrupted, percentages are of %v to %v, not of %v to %v", x, y, low, high)
+	}
+}
+
+// longInstance is a random chain of so many layers.
+func longInstance(t *testing.T, layers int) *run.Instance {
+	t.Helper()
+	r := rand.New(rand.NewPCG(200, 15))
+	c := &chain.Chain{Name: "long"}
+	for range layers {
+		f, a := 0.5+r.Float64(), float64(1+r.IntN(400))
+		c.Layers = append(c.Layers, chain.Layer{ForwardTime: f, BackwardTime: f * (1.5 + r.Float64()), Activation: a, Saved: a * float64(1+r.IntN(3)), Gradient: a})
+	}
+	in, err := run.NewInstance(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// Where there is no time at all, the plan of a chain of any length computes no forward more
+// than twice, if memory allows that: what is there at once is not the plan of least memory,
+// which has millions of operations.
+func TestLongChainsWithoutTime(t *testing.T) {
+	in := longInstance(t, 1200)
+	for _, x := range []struct {
+		problem *run.Problem
+		method  string
+	}{{Remat(), "chain-milp"}, {Remat(), "checkmate"}, {RematOffload(), "remat-offload-milp"}} {
+		low, high := x.problem.Range(in)
+		s := run.Setting{Time: time.Nanosecond, Platform: platform.Platform{Memory: low + 0.3*(high-low), Bandwidth: 1}}
+		got := run.Run(t.Context(), x.problem, named(x.problem.Methods(), x.method)[0], in, s)
+		if got.Objective == nil || *got.Objective > in.Chain().TotalTime()+in.Chain().Totals().ForwardTime {
+			t.Errorf("%s, %s: %v %v", x.problem.Name, x.method, got.Status, got.Error)
+		}
 	}
 }

@@ -17,11 +17,23 @@ import (
 const floatingLayers = 40
 
 // PureRemat is rematerialization alone: the best of remat.Persistent and, on at
-// most 40 layers, remat.Floating, both exact, as a plan without transfers. It is
-// what there is without a link. An error is a *plan.Infeasible only without a
-// link. Complexity as of these.
+// most 40 layers, remat.Floating, both exact, as a plan without transfers. Where the
+// first does not end, on long chains, it is remat.Periodic. It is what there is without a
+// link. An error is a *plan.Infeasible only without a link. Complexity as of these.
 func PureRemat(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	return planned(ctx, "pure-remat", c, p, (*instance).pureRemat)
+}
+
+// Periodic is remat.Periodic as a plan without transfers: at once there for chains of
+// any length. The errors are those of PureRemat. O(N²).
+func Periodic(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+	return planned(ctx, "periodic", c, p, func(in *instance, ctx context.Context) (*view.Schedule, error) {
+		found, err := remat.Periodic(ctx, in.gradientLate(), platform.Platform{Memory: in.Platform.Memory})
+		if err != nil {
+			return nil, in.fromRemat(err)
+		}
+		return in.scheduled(found)
+	})
 }
 
 // WithoutLink is the fastest plan where there is no link, and a lower bound on those of
@@ -49,10 +61,13 @@ func WithoutLink(ctx context.Context, c *chain.Chain, p platform.Platform) (*pla
 }
 
 func (in *instance) pureRemat(ctx context.Context) (*view.Schedule, error) {
-	c := in.gradientLate()
-	found, err := remat.Persistent(ctx, c, platform.Platform{Memory: in.Platform.Memory})
+	c, memory := in.gradientLate(), platform.Platform{Memory: in.Platform.Memory}
+	found, err := remat.Periodic(ctx, c, memory) // if there is no time for the best
+	if q, err2 := remat.Persistent(ctx, c, memory); err2 == nil || found == nil {
+		found, err = q, err2
+	}
 	if in.N <= floatingLayers {
-		if f, err2 := remat.Floating(ctx, c, platform.Platform{Memory: in.Platform.Memory}); err2 == nil && (found == nil || f.Claims.Makespan < found.Claims.Makespan) {
+		if f, err2 := remat.Floating(ctx, c, memory); err2 == nil && (found == nil || f.Claims.Makespan < found.Claims.Makespan) {
 			found, err = f, nil
 		}
 	}

@@ -1,6 +1,7 @@
 package remat
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -41,9 +42,9 @@ type budget struct {
 	room        float64        // what B_N leaves
 }
 
-// newBudget is a budget for v, times rounded down. O(N² log N). Plans of Revolve
-// have no ā stored while the B of another layer runs: then nothing is kept.
-func newBudget(v *model.View, most, extra float64, revolve bool) *budget {
+// newBudget is a budget for v, times rounded down; nil if ctx ends before. O(N² log N). Plans
+// of Revolve have no ā stored while the B of another layer runs: then nothing is kept.
+func newBudget(ctx context.Context, v *model.View, most, extra float64, revolve bool) *budget {
 	sums := func(items []model.Stored) knapsackSums {
 		if revolve && len(items) > 0 {
 			none := model.Stored{Size: math.Inf(1)}
@@ -61,6 +62,9 @@ func newBudget(v *model.View, most, extra float64, revolve bool) *budget {
 	b.extra, b.slack = extra, (extra+b.until[v.N])*1e-9
 	b.below, b.above = make([]knapsackSums, v.N+1), make([]knapsackSums, v.N+1)
 	for s := 1; s <= v.N; s++ {
+		if ctx.Err() != nil {
+			return nil
+		}
 		items := make([]model.Stored, s-1)
 		for l := range items {
 			items[l] = v.Item(l+1, s)
@@ -69,6 +73,9 @@ func newBudget(v *model.View, most, extra float64, revolve bool) *budget {
 	}
 	var items []model.Stored
 	for t := v.N; t >= 1; t-- {
+		if ctx.Err() != nil {
+			return nil
+		}
 		if t+1 < v.N {
 			items = append(items, v.Item(t+1, v.N))
 		}

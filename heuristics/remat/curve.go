@@ -91,7 +91,7 @@ func solveExact(ctx context.Context, method string, c *chain.Chain, p platform.P
 			least = forwards - v.UF[v.N]
 		}
 		for _, more := range [...]float64{0.02, 0.06, 0.2, 0.6} {
-			if err := d.fill(ctx, v.Memory, newBudget(z, v.Memory, least+more*forwards, revolve)); err != nil {
+			if err := d.fill(ctx, v.Memory, newBudget(ctx, z, v.Memory, least+more*forwards, revolve)); err != nil {
 				return nil, err
 			}
 			if len(d.whole().m) > 0 {

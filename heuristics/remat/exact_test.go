@@ -605,13 +605,13 @@ func TestTightBudget(t *testing.T) {
 			all := *d.whole()
 			for j, m := range all.m {
 				want, most := all.c[j], m+v.A[0]
-				if err := d.fill(ctx, most, newBudget(v, most, want, name == "revolve")); err != nil {
+				if err := d.fill(ctx, most, newBudget(ctx, v, most, want, name == "revolve")); err != nil {
 					t.Fatal(err)
 				}
 				if got := d.whole().at(m); got != want {
 					t.Fatalf("%s in %g bytes: %g, want %g: %+v", name, most, got, want, c)
 				}
-				if err := d.fill(ctx, most, newBudget(v, most, want-0.5, name == "revolve")); err != nil {
+				if err := d.fill(ctx, most, newBudget(ctx, v, most, want-0.5, name == "revolve")); err != nil {
 					t.Fatal(err)
 				}
 				if got := d.whole().at(m); !math.IsInf(got, 1) {

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"workbench/model/graph"
@@ -12,15 +13,21 @@ import (
 // computations in the order of the graph, every value discarded as soon as
 // nothing reads it any more.
 func (s *Schedule) Ops() []plan.Op {
-	return s.v.ops(func(compute, free func(int)) {
+	computations := 0
+	for _, x := range s.R {
+		computations += bits.OnesCount64(x)
+	}
+	return s.v.ops(computations, func(compute, free func(int)) {
 		for t := range s.v.N {
 			s.walk(t, compute, free)
 		}
 	})
 }
 
-func (v *View) ops(walk func(compute, free func(i int))) []plan.Op {
-	var ops []plan.Op
+// ops writes down a walk of so many computations. Where a node writes one value there are as
+// many discards: of millions of operations, growing took more time than making them.
+func (v *View) ops(computations int, walk func(compute, free func(i int))) []plan.Op {
+	ops := make([]plan.Op, 0, 2*computations)
 	now := 0.0
 	walk(func(j int) {
 		ops = append(ops, plan.Op{Op: plan.OpC, Node: v.Graph.Nodes[j].ID, Start: now, End: now + v.Time[j]})
@@ -44,7 +51,7 @@ func (s *Schedule) Fill(p *plan.Plan) *plan.Plan {
 // Fill sets operations and claims of a plan for v, of which x is the least memory,
 // to the one that takes x.High, and returns it.
 func (x *Least) Fill(p *plan.Plan, v *View) *plan.Plan {
-	return fill(p, v.ops(func(compute, free func(int)) { v.replay(x.Order, compute, free) }), x.High)
+	return fill(p, v.ops(len(x.Order), func(compute, free func(int)) { v.replay(x.Order, compute, free) }), x.High)
 }
 
 func fill(p *plan.Plan, ops []plan.Op, peak float64) *plan.Plan {
