@@ -12,6 +12,7 @@ import (
 	"workbench/ilp"
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
+	"workbench/ilp/ilptest"
 	"workbench/model/chain"
 	"workbench/model/functions"
 	"workbench/model/graph"
@@ -385,12 +386,9 @@ func (m *mutant) seen(t *testing.T, f formulation.Formulation, group, layers int
 		seeds = 5 // there are other groups
 	}
 	for seed := range seeds {
-		r, err := check.Run(t.Context(), spoilt, about, []solvers.Backend{highs.New()}, check.Options{Seed: seed, Cases: cases, Layers: layers})
-		if err != nil {
-			t.Fatalf("%s, %s: %v", f.Name, m.name, err)
-		}
-		if len(r.Failures) > 0 || changed == 0 {
-			return len(r.Failures) > 0, changed
+		seen = ilptest.Fails(t, spoilt, about, check.Options{Seed: seed, Cases: cases, Layers: layers})
+		if seen || changed == 0 {
+			return seen, changed
 		}
 	}
 	return false, changed

@@ -2,6 +2,7 @@
 package ilptest
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"workbench/model/subject"
 	"workbench/model/testfile"
 	"workbench/solvers"
+	"workbench/solvers/highs"
 )
 
 // Must builds the program of an instance.
@@ -84,6 +86,24 @@ func Keeps(t *testing.T, f formulation.Formulation, about *subject.Subject, chec
 			}
 		})
 	}
+}
+
+// Fails reports whether the check finds an instance on which a formulation, a mutant say,
+// does not keep its promise. It ends with the first, which it leaves as large as it is.
+func Fails(t testing.TB, f formulation.Formulation, about *subject.Subject, o check.Options) bool {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	first := *about
+	first.Smaller = func(*subject.Trial) []*subject.Trial {
+		stop()
+		return nil
+	}
+	r, err := check.Run(ctx, f, &first, []solvers.Backend{highs.New()}, o)
+	if err != nil {
+		t.Fatalf("%s: %v", f.Name, err)
+	}
+	return len(r.Failures) > 0
 }
 
 // Starts checks that an optimal plan, of so many seconds, is a solution that costs

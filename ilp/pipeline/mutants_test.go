@@ -7,37 +7,26 @@ import (
 
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
+	"workbench/ilp/ilptest"
 	"workbench/model/chain"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/subject"
-	"workbench/solvers"
-	"workbench/solvers/highs"
 )
 
-// wrong is what the check says of a formulation that is built by another function.
-func wrong(t *testing.T, name string, o check.Options, build func(*pipelineInstance) (*formulation.Program, error)) []check.Failure {
+// wrong reports whether the check sees that a formulation is built by another function.
+func wrong(t *testing.T, name string, o check.Options, build func(*pipelineInstance) (*formulation.Program, error)) bool {
 	t.Helper()
-	for _, f := range Formulations() {
-		if f.Name != name {
-			continue
-		}
-		f.Build = func(x plan.Instance, p platform.Platform, _ json.RawMessage) (*formulation.Program, error) {
-			in, err := newWholePipeline(x.(*chain.Chain), p, plan.TaskModel)
-			if err != nil {
-				return nil, err
-			}
-			return build(in)
-		}
-		r, err := check.Run(t.Context(), f, subject.Pipeline(), []solvers.Backend{highs.New()}, o)
+	f := ilptest.Formulation(t, Formulations(), name)
+	f.Build = func(x plan.Instance, p platform.Platform, _ json.RawMessage) (*formulation.Program, error) {
+		in, err := newWholePipeline(x.(*chain.Chain), p, plan.TaskModel)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
-		return r.Failures
+		return build(in)
 	}
-	t.Fatalf("no formulation %q", name)
-	return nil
+	return ilptest.Fails(t, f, subject.Pipeline(), o)
 }
 
 // Models that are wrong on purpose are caught by the check of formulations.
@@ -75,10 +64,10 @@ func TestMutants(t *testing.T) {
 		"what tasks need while they run is doubled": func(in *pipelineInstance) { scaled(in.run, 2) },
 	} {
 		for name, build := range builds {
-			if found := wrong(t, name, check.Options{Seed: 5, Cases: 60, Layers: 2}, func(in *pipelineInstance) (*formulation.Program, error) {
+			if !wrong(t, name, check.Options{Seed: 5, Cases: 60, Layers: 2}, func(in *pipelineInstance) (*formulation.Program, error) {
 				spoil(in)
 				return build(in)
-			}); len(found) == 0 {
+			}) {
 				t.Errorf("%s: nobody sees that %s", name, what)
 			}
 		}
@@ -142,7 +131,7 @@ func TestMutantRows(t *testing.T) {
 			}
 		}},
 	} {
-		if found := wrong(t, allocationName, check.Options{Seed: 5, Cases: 80, Layers: max(2, x.least)}, spoilt(x.group, x.least, x.spoil)); len(found) == 0 {
+		if !wrong(t, allocationName, check.Options{Seed: 5, Cases: 80, Layers: max(2, x.least)}, spoilt(x.group, x.least, x.spoil)) {
 			t.Errorf("nobody sees that %s", what)
 		}
 	}
