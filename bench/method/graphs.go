@@ -104,6 +104,10 @@ func GraphMethods() []*run.Method {
 			func(ctx context.Context, v *stages.View, s run.Setting) (*plan.Plan, error) {
 				return rematgraph.Search(ctx, v, s.Platform, uint64(s.Seed), searchRounds)
 			}),
+		onGraph("repeat-search", "ours", "the same of a step with a dozen of the blocks that repeat, unrolled to all of them", "as search, of a dozen blocks",
+			func(ctx context.Context, v *stages.View, s run.Setting) (*plan.Plan, error) {
+				return rematgraph.RepeatSearch(ctx, v, s.Platform, uint64(s.Seed), searchRounds)
+			}),
 	}
 }
 

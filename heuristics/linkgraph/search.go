@@ -3,6 +3,7 @@ package linkgraph
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -27,9 +28,26 @@ func Search(ctx context.Context, v *stages.View, p platform.Platform, seed uint6
 		return nil, err
 	}
 	s := &search{ctx: ctx, v: v, p: p, seed: seed, r: rand.New(rand.NewPCG(seed, 1))}
+	if v.N > rematgraph.HugeGraph {
+		s.unrolled(rounds)
+	}
+	s.run(rounds)
+	if s.wrong != nil {
+		return nil, s.wrong
+	}
+	if s.best == nil {
+		return nil, fmt.Errorf("search: %w: what may be sent away is not enough", plan.ErrNoPlan)
+	}
+	s.best.Method = "search"
+	return s.best, nil
+}
+
+// run looks for the best plan.
+func (s *search) run(rounds int) {
+	v, p := s.v, s.p
 	s.alone(rounds)
 	s.bound = v.LinkedBound(p.Memory, p.Bandwidth).Seconds
-	if x, err := Offload(ctx, v, p); err == nil {
+	if x, err := Offload(s.ctx, v, p); err == nil {
 		s.offer(x)
 	}
 	for _, share := range shares {
@@ -42,15 +60,27 @@ func Search(ctx context.Context, v *stages.View, p platform.Platform, seed uint6
 	for range tunings {
 		s.tune(rounds / 20)
 	}
-	if s.wrong != nil {
-		return nil, s.wrong
-	}
-	if s.best == nil {
-		return nil, fmt.Errorf("search: %w: what may be sent away is not enough", plan.ErrNoPlan)
-	}
-	s.best.Method = "search"
-	return s.best, nil
 }
+
+// unrolled takes what the search finds for a step with fewer blocks, beside the same link and
+// with its part of the memory.
+func (s *search) unrolled(rounds int) {
+	r := rematgraph.Repeat(s.v)
+	if r == nil {
+		return
+	}
+	at := s.p
+	at.Memory, _ = r.Memory(s.p.Memory)
+	at.Memory = math.Floor(at.Memory)
+	short := &search{ctx: s.ctx, v: r.Short, p: at, seed: s.seed, r: s.r}
+	short.run(rounds / shortRounds)
+	if s.wrong = short.wrong; s.wrong == nil && short.schedule != nil {
+		s.take(r.Unroll(short.schedule), s.within(short.smooth))
+	}
+}
+
+// shortRounds is the part of the rounds that a step with fewer blocks has.
+const shortRounds = 10
 
 // shares are the parts of what the link could have away that schedules are looked for with.
 var shares = [...]float64{0.9, 1, 0.95, 0.8, 0.65, 0.5, 0.3}
@@ -106,7 +136,9 @@ func (s *search) alone(rounds int) {
 	if err != nil {
 		return
 	}
-	s.schedule, _ = s.v.FromPlan(x) // nil where it is in no stages
+	if s.went == nil {
+		s.schedule, _ = s.v.FromPlan(x) // nil where it is in no stages
+	}
 	x.Problem, x.Platform = plan.RematOffload, s.p
 	s.offer(x)
 }
@@ -117,13 +149,7 @@ func (s *search) level(share float64, rounds int, other *stages.Schedule) {
 	if s.done() {
 		return
 	}
-	limits := make([]float64, s.v.N)
-	total, now := s.v.Graph.TotalTime(), 0.0
-	for t := range limits {
-		away := share * s.p.Bandwidth * min(now, total-now-s.v.Time[t])
-		limits[t] = s.p.Memory + max(0, away)
-		now += s.v.Time[t]
-	}
+	limits := s.within(share)
 	var from []*stages.Schedule
 	if other != nil {
 		from = append(from, other)
@@ -131,6 +157,18 @@ func (s *search) level(share float64, rounds int, other *stages.Schedule) {
 	if c := s.take(rematgraph.Within(s.ctx, s.v, limits, s.seed, rounds, from...), limits); c != nil && c.now <= c.clock[len(c.order)] {
 		s.smooth = max(s.smooth, share)
 	}
+}
+
+// within returns what each stage may have if a part of what the link could have away is away.
+func (s *search) within(share float64) []float64 {
+	limits := make([]float64, s.v.N)
+	total, now := s.v.Graph.TotalTime(), 0.0
+	for t := range limits {
+		away := share * s.p.Bandwidth * min(now, total-now-s.v.Time[t])
+		limits[t] = s.p.Memory + max(0, away)
+		now += s.v.Time[t]
+	}
+	return limits
 }
 
 // take lets a schedule happen, and keeps it if it is the best; nil is none.

@@ -34,6 +34,9 @@ func methods(rounds int) map[string]func(context.Context, *stages.View, platform
 		"search": func(ctx context.Context, v *stages.View, p platform.Platform) (*plan.Plan, error) {
 			return Search(ctx, v, p, 1, rounds)
 		},
+		"repeat-search": func(ctx context.Context, v *stages.View, p platform.Platform) (*plan.Plan, error) {
+			return RepeatSearch(ctx, v, p, 1, rounds)
+		},
 	}
 }
 
@@ -339,9 +342,9 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("%s in too little memory: %v", name, err)
 		}
 		out, err := method(context.Background(), view(t, mixed), platform.Platform{Memory: 10})
-		if name == "chen" || name == "linearised" {
+		if name == "chen" || name == "linearised" || name == "repeat-search" {
 			if !errors.Is(err, plan.ErrNoPlan) {
-				t.Errorf("%s of forwards after backwards: %v", name, err)
+				t.Errorf("%s of forwards after backwards, and nothing that repeats: %v", name, err)
 			}
 		} else if err != nil {
 			t.Errorf("%s: %v", name, err)

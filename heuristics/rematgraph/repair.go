@@ -120,7 +120,7 @@ func (x *state) repair(noise func() float64) bool {
 			if o.keep {
 				kind = 1
 			}
-			if priced[kind]++; priced[kind] > mostPriced && x.v.N > hugeGraph && !math.IsInf(least, 1) {
+			if priced[kind]++; priced[kind] > mostPriced && x.v.N > HugeGraph && !math.IsInf(least, 1) {
 				continue
 			}
 			if price := o.factor * x.price(o.move); price < least {

@@ -57,9 +57,8 @@ type View struct {
 	// Until is the last stage in which a node can be computed: its own, if it is
 	// computed once; that of the first later node that changes what it reads.
 	Until  []int
-	Result []bool   // by value: it is there at the end
-	Pinned []bool   // by value: it may not be sent to a host
-	pred   []uint64 // pred[i·ValueWords:] is the set of the values that node i reads
+	Result []bool // by value: it is there at the end
+	Pinned []bool // by value: it may not be sent to a host
 	// Stopped, if not nil, says that the searches of Least are to end.
 	Stopped func() bool
 
@@ -113,7 +112,6 @@ func newView(g *training.Graph) *View {
 		}
 	}
 	v.ValueWords, v.Succ = (v.M+63)/64, make([][]int, v.M)
-	v.pred = make([]uint64, n*v.ValueWords)
 	changed := make([]int, len(g.Storages)) // the first node from i on that changes it
 	for s := range changed {
 		changed[s] = n
@@ -130,7 +128,6 @@ func newView(g *training.Graph) *View {
 				continue
 			}
 			v.Pred[i] = append(v.Pred[i], value[s])
-			v.pred[i*v.ValueWords+value[s]>>6] |= 1 << (value[s] & 63)
 		}
 		slices.Sort(v.Pred[i])
 		if v.Once[i] = v.Once[i] || v.Until[i] == i; v.Once[i] {
@@ -283,10 +280,10 @@ func (s *Schedule) CompleteStage(t int) {
 	r, held, next, want := s.Nodes(t), s.Values(t), s.Values(t+1), s.want
 	clear(r)
 	r[t>>6] |= 1 << (t & 63)
-	pred := v.pred[t*v.ValueWords : (t+1)*v.ValueWords]
 	for k := range want {
-		want[k] = (next[k] | pred[k]) &^ held[k]
+		want[k] = next[k] &^ held[k]
 	}
+	v.ask(want, t, held)
 	if len(v.Writes[t]) > 0 {
 		s.drop(want, v.Writes[t])
 	}
@@ -302,13 +299,17 @@ func (s *Schedule) CompleteStage(t int) {
 			r[j>>6] |= 1 << (j & 63)
 			s.drop(want, v.Writes[j])
 			s.drop(held, v.Writes[j])
-			pred := v.pred[j*v.ValueWords : (j+1)*v.ValueWords]
-			for q := 0; q <= k; q++ { // what it reads is written before
-				want[q] |= pred[q] &^ held[q]
-			}
+			v.ask(want, j, held) // which was written before
 		}
 	}
 	s.forget(t)
+}
+
+// ask adds to a set what node j reads and is not held.
+func (v *View) ask(set []uint64, j int, held []uint64) {
+	for _, i := range v.Pred[j] {
+		set[i>>6] |= 1 << (i & 63) &^ held[i>>6]
+	}
 }
 
 // drop takes values out of a set.

@@ -1,0 +1,311 @@
+package rematgraph
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"workbench/model/stages"
+	"workbench/model/training"
+)
+
+// Repeated is a training step in which blocks of nodes follow each other that differ in their
+// times at most, as the layers of a transformer do, and the same step with fewer of them. A
+// schedule of that says what to do with all blocks: see [Repeated.Unroll].
+//
+// In torchtitan's solver (auto_sac_offload_solver.py) and in the notes on equal layers of
+// Korthikanti et al. (MLSys 2023) every block gets the same plan. Here blocks are of a dozen
+// classes by their place in the network, and each class has its own.
+type Repeated struct {
+	Short *stages.View
+	v     *stages.View
+	runs  [2]run
+	place []place // by node of v
+	node  []int   // node of v → of Short, -1: its block was left out
+	value []int   // the same of values
+	class []int   // block → its class
+	stand []int   // class → the block that stands for it in Short
+}
+
+// A run is so many blocks of as many nodes, one behind the other. Those of the backward, of the
+// last block of the forward first, count down.
+type run struct{ first, length, count int }
+
+// at returns the k-th node of a block of run number which.
+func (r *Repeated) at(which, block, k int) int {
+	x := r.runs[which]
+	if which == 1 {
+		block = x.count - 1 - block
+	}
+	return x.first + block*x.length + k
+}
+
+// A place is where a node is: the k-th of a block of run which, or in none, -1.
+type place struct{ which, block, k int }
+
+// Sizes of what is looked for: blocks of a run at least and blocks of Short at most, and how
+// many at both ends are their own class; no block may read what is further away.
+const (
+	fewestBlocks = 6
+	mostClasses  = 12
+	ends         = 2
+)
+
+// Repeat finds the longest run of equal blocks among the forwards at the beginning of v, and
+// the run of as many behind them that belongs to it; nil if there are none. O(n²).
+func Repeat(v *stages.View) *Repeated {
+	kinds := kindsOf(v)
+	split := 0
+	for split < v.N && v.Graph.Nodes[split].Phase == training.Forward {
+		split++
+	}
+	f, b := longest(kinds[:split]), longest(kinds[split:])
+	count := min(f.count, b.count)
+	if count < fewestBlocks {
+		return nil
+	}
+	b.first += split
+	// The blocks that one run has more may be at its beginning or at its end.
+	for _, skip := range []int{0, f.count - count, b.count - count} {
+		for _, first := range [][2]int{{min(skip, f.count-count), 0}, {0, min(skip, b.count-count)}} {
+			r := &Repeated{v: v, runs: [2]run{
+				{f.first + first[0]*f.length, f.length, count}, {b.first + first[1]*b.length, b.length, count},
+			}}
+			r.locate()
+			if r.uniform() && r.shorten() {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// kindsOf numbers nodes such that those of equal numbers differ in their times, their operations and
+// in what they read at most.
+func kindsOf(v *stages.View) []int {
+	kinds, number := make([]int, v.N), map[string]int{}
+	for j := range kinds {
+		x := &v.Graph.Nodes[j]
+		key := fmt.Sprint(x.Phase, x.Workspace, v.Once[j], v.Until[j] == v.N, len(v.Pred[j]), len(x.Mutates))
+		for _, i := range v.Writes[j] {
+			key += fmt.Sprint(" ", v.Memory[i], v.Result[i], v.Pinned[i])
+		}
+		if _, known := number[key]; !known {
+			number[key] = len(number)
+		}
+		kinds[j] = number[key]
+	}
+	return kinds
+}
+
+// longest returns the run of equal blocks that covers most, of equal ones that of the
+// shortest blocks. O(n²/fewestBlocks).
+func longest(kinds []int) (best run) {
+	for length := 1; length*fewestBlocks <= len(kinds); length++ {
+		same := 0
+		for j := length; j <= len(kinds); j++ {
+			if j < len(kinds) && kinds[j] == kinds[j-length] {
+				same++
+				continue
+			}
+			if x := (run{j - length - same, length, (same + length) / length}); x.count >= fewestBlocks && x.count*x.length > best.count*best.length {
+				best = x
+			}
+			same = 0
+		}
+	}
+	return best
+}
+
+// locate notes the places of all nodes, and classes of blocks.
+func (r *Repeated) locate() {
+	r.place = slices.Repeat([]place{{which: -1}}, r.v.N)
+	for which, x := range r.runs {
+		for block := range x.count {
+			for k := range x.length {
+				r.place[r.at(which, block, k)] = place{which, block, k}
+			}
+		}
+	}
+	count := r.runs[0].count
+	middle := min(mostClasses, max(2*ends+1, count/2)) - 2*ends
+	members := make([][]int, 2*ends+middle)
+	for block := range count {
+		c := block
+		switch {
+		case block >= count-ends:
+			c = block - count + len(members)
+		case block >= ends:
+			c = ends + (block-ends)*middle/(count-2*ends)
+		}
+		r.class, members[c] = append(r.class, c), append(members[c], block)
+	}
+	for _, blocks := range members {
+		r.stand = append(r.stand, blocks[len(blocks)/2])
+	}
+}
+
+// A source is what a node reads: the value-th of what the node at a place writes. Its block
+// is counted from the reader's, if that is in one. Of no block it is value number value.
+type source struct {
+	place
+	value int
+}
+
+// sources lists what node j reads.
+func (r *Repeated) sources(j int) (list []source) {
+	for _, i := range r.v.Pred[j] {
+		w := r.v.Writer[i]
+		x := source{r.place[w], i}
+		if x.which >= 0 {
+			x.value -= r.v.Writes[w][0]
+			if r.place[j].which >= 0 {
+				x.block -= r.place[j].block
+			}
+		}
+		list = append(list, x)
+	}
+	slices.SortFunc(list, func(a, b source) int {
+		return cmp.Or(cmp.Compare(a.which, b.which), cmp.Compare(a.block, b.block), cmp.Compare(a.k, b.k), cmp.Compare(a.value, b.value))
+	})
+	return list
+}
+
+// inner reports whether a block is none of those at the ends.
+func (r *Repeated) inner(block int) bool {
+	return block >= ends && block < len(r.class)-ends
+}
+
+// uniform reports whether nodes of inner blocks read what the same ones of all others do, no
+// block what is further away than ends, and all other nodes nothing of inner blocks.
+func (r *Repeated) uniform() bool {
+	for j, p := range r.place {
+		from := r.sources(j)
+		for _, x := range from {
+			if x.which >= 0 && (p.which < 0 && r.inner(x.block) || p.which >= 0 && max(x.block, -x.block) > ends) {
+				return false
+			}
+		}
+		if p.which >= 0 && r.inner(p.block) && !slices.Equal(from, r.sources(r.at(p.which, ends, p.k))) {
+			return false
+		}
+	}
+	return true
+}
+
+// shorten makes Short: the nodes of no block, and those of the blocks that stand for a class.
+// It reports whether that is a training step.
+func (r *Repeated) shorten() bool {
+	v, g := r.v, r.v.Graph
+	short := &training.Graph{Name: g.Name, Samples: g.Samples, Input: g.Input, Unit: g.Unit}
+	storage := make([]int, len(g.Storages)) // of g → of short
+	r.node, r.value = slices.Repeat([]int{-1}, v.N), slices.Repeat([]int{-1}, v.M)
+	for s := range g.Storages {
+		if g.Storages[s].Resident {
+			storage[s] = len(short.Storages)
+			short.Storages = append(short.Storages, g.Storages[s])
+		}
+	}
+	writer, values := g.Writers(), 0
+	for j := range v.N {
+		p := r.place[j]
+		if p.which >= 0 && r.stand[r.class[p.block]] != p.block {
+			continue
+		}
+		n := g.Nodes[j]
+		n.Reads, n.Writes, n.Mutates = slices.Clone(n.Reads), slices.Clone(n.Writes), slices.Clone(n.Mutates)
+		for k, s := range n.Reads {
+			if !g.Storages[s].Resident {
+				s = r.standing(p, writer[s], s)
+			}
+			n.Reads[k] = storage[s]
+		}
+		for k, s := range n.Writes {
+			storage[s] = len(short.Storages)
+			short.Storages = append(short.Storages, g.Storages[s])
+			n.Writes[k] = storage[s]
+		}
+		for k, s := range n.Mutates {
+			n.Mutates[k] = storage[s]
+		}
+		for _, i := range v.Writes[j] {
+			r.value[i] = values
+			values++
+		}
+		r.node[j] = len(short.Nodes)
+		short.Nodes = append(short.Nodes, n)
+	}
+	var err error
+	r.Short, err = stages.Of(short)
+	return err == nil
+}
+
+// standing returns the storage that a node at p reads in Short in the place of s, which node j
+// writes.
+func (r *Repeated) standing(p place, j, s int) int {
+	q := r.place[j]
+	if p.which < 0 || q.which < 0 {
+		return s
+	}
+	class := r.class[p.block] + q.block - p.block
+	k := slices.Index(r.v.Graph.Nodes[j].Writes, s)
+	return r.v.Graph.Nodes[r.at(q.which, r.stand[class], q.k)].Writes[k]
+}
+
+// Unroll makes a schedule of all blocks of one of Short. Whether a value is retained into a
+// stage is taken from the blocks that stand for the classes of both; of blocks up to two
+// apart from blocks of the same distance, of others from such that are apart further. The schedule is
+// complete, and its memory about that of x and what the blocks that were left out keep.
+// O(values · stages in which they are alive).
+func (r *Repeated) Unroll(x *stages.Schedule) *stages.Schedule {
+	s := r.v.New()
+	for i, j := range r.v.Writer {
+		for t := j + 1; t <= min(r.v.End(i), r.v.N-1); t++ {
+			if stage, value := r.like(t, i, j); x.Retained(stage, value) {
+				s.Retain(t, i, true)
+			}
+		}
+	}
+	s.Complete()
+	return s
+}
+
+// like returns the stage and the value of Short that stand for stage t and value i of node j.
+func (r *Repeated) like(t, i, j int) (stage, value int) {
+	p, q := r.place[t], r.place[j]
+	switch {
+	case p.which >= 0 && q.which >= 0:
+		p.block, q.block = r.apart(p.block, q.block)
+	case p.which >= 0:
+		p.block = r.stand[r.class[p.block]]
+	case q.which >= 0:
+		q.block = r.stand[r.class[q.block]]
+	}
+	from := j
+	if p.which >= 0 {
+		t = r.at(p.which, p.block, p.k)
+	}
+	if q.which >= 0 {
+		from = r.at(q.which, q.block, q.k)
+	}
+	return r.node[t], r.value[r.v.Writes[from][i-r.v.Writes[j][0]]]
+}
+
+// apart returns blocks of Short that stand for two blocks and are as far apart, or further
+// than two.
+func (r *Repeated) apart(a, b int) (int, int) {
+	const near = 2
+	ca, cb := r.class[a], r.class[b]
+	d := ca - cb
+	switch {
+	case a-b <= near && b-a <= near:
+		d = a - b
+	case a > b:
+		d = max(d, near+1)
+	default:
+		d = min(d, -near-1)
+	}
+	cb = min(max(cb, -d), len(r.stand)-1-d, len(r.stand)-1)
+	cb = max(cb, 0, -d)
+	return r.stand[cb+d], r.stand[cb]
+}

@@ -1,0 +1,86 @@
+package rematgraph
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/stages"
+)
+
+// RepeatSearch is a method of ours for steps in which blocks repeat: it searches the step of a
+// dozen of them, unrolls that to all, and changes the memory that the short one has until the long
+// one fits. Then what memory is left is filled, and the search goes on as Search does.
+//
+// The same seed and number of rounds give the same plan. The end of ctx ends it with the
+// best plan until then. The error wraps plan.ErrNoPlan where no blocks repeat.
+func RepeatSearch(ctx context.Context, v *stages.View, p platform.Platform, seed uint64, rounds int) (*plan.Plan, error) {
+	if err := v.Fits(p.Memory); err != nil {
+		return nil, err
+	}
+	r := Repeat(v)
+	if r == nil {
+		return nil, fmt.Errorf("repeat-search: %w: there are no %d equal blocks that follow each other", plan.ErrNoPlan, fewestBlocks)
+	}
+	s := &search{ctx: ctx, v: v, limits: everywhere(v, p.Memory), r: rand.New(rand.NewPCG(seed, 3)), bound: v.TimeBound}
+	s.unrolled(r, rounds)
+	if s.best == nil {
+		return nil, fmt.Errorf("repeat-search: %w: what %d blocks do is not enough for all", plan.ErrNoPlan, r.Short.N)
+	}
+	s.lowest = v.TimeBound(p.Memory).Seconds
+	s.anneal(rounds)
+	return fit("repeat-search", s.best, p)
+}
+
+// repeated tries schedules of a step with fewer blocks, if there are blocks that repeat. It reports
+// whether one of them is the best.
+func (s *search) repeated(rounds int) bool {
+	r := Repeat(s.v)
+	return r != nil && s.unrolled(r, rounds)
+}
+
+// A step with fewer blocks is searched so often, first a hundredth of the rounds, last a tenth.
+const (
+	lengths     = 4
+	shortRounds = 100
+)
+
+// unrolled tries schedules of a step with fewer blocks. It reports whether one of them is the best.
+func (s *search) unrolled(r *Repeated, rounds int) (found bool) {
+	memory, less := r.Memory(s.most())
+	var from []*stages.Schedule
+	before := s.best
+	for k := range lengths {
+		if s.done() {
+			break
+		}
+		short := &search{ctx: s.ctx, v: r.Short, limits: everywhere(r.Short, math.Floor(memory)), r: s.r, from: from, bound: r.Short.TimeBound}
+		short.run(rounds * (1 + 3*k) / shortRounds)
+		if short.best == nil {
+			break
+		}
+		from = append(from[:0], short.best)
+		x := newState(r.Unroll(short.best), s.limits)
+		s.remember(x)
+		over := math.Inf(-1)
+		for t, peak := range x.peak {
+			over = max(over, peak-s.limits[t])
+		}
+		s.try(x.s, exact)
+		memory -= over * less
+	}
+	return s.best != before
+}
+
+// Memory returns how much of so many bytes Short has if every block has the same part of them,
+// and how much of a byte more or less. What a step takes at least and at most are linear in its
+// blocks, and so is what lies between.
+func (r *Repeated) Memory(bytes float64) (short, part float64) {
+	low, _ := r.v.LeastBound()
+	shortLow, _ := r.Short.LeastBound()
+	part = (KeepingAll(r.Short) - shortLow) / max(1, KeepingAll(r.v)-low)
+	return shortLow + (bytes-low)*part, part
+}
