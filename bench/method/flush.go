@@ -165,7 +165,7 @@ func flushMethod(name string, kind run.Kind, source, summary, complexity string,
 			found := work(ctx, v, flushGoal(v, name, s))
 			out.Stopped = ctx.Err() != nil
 			if found.Bound > 0 {
-				out.Bounds = append(out.Bounds, proof.BySearch(found.Bound, "branch and bound"))
+				out.Bounds = append(out.Bounds, proof.BySearch(found.Bound, found.By))
 			}
 			if out.Plan, err = flushPlan(v, name, found.Order); err != nil {
 				return nil, err
@@ -216,7 +216,11 @@ func flushMILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outco
 	goal := flushGoal(v, name, s)
 	goal.Steps = heuristics.FewSteps
 	out := &run.Outcome{}
-	first, err := flushPlan(v, name, heuristics.Improve(ctx, v, goal).Order)
+	found := heuristics.Improve(ctx, v, goal)
+	if found.Bound > 0 {
+		out.Bounds = append(out.Bounds, proof.BySearch(found.Bound, found.By))
+	}
+	first, err := flushPlan(v, name, found.Order)
 	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
 		return nil, err
 	}

@@ -22,13 +22,13 @@ import (
 func Exact(ctx context.Context, v *flush.Instance, g Goal) Found {
 	f := Improve(ctx, v, g)
 	s := best(v, f.Order)
-	if s == nil || s.Objective <= g.Bound*(1+1e-9) {
+	if s == nil || s.Objective <= max(g.Bound, f.Bound)*(1+1e-9) {
 		return f
 	}
 	x := newBranching(v, s)
 	x.report = g.OnProgress
 	if x.branch(ctx); !x.stopped {
-		f.Bound = x.shortest * (1 - rounding)
+		f.Bound, f.By = x.shortest*(1-rounding), "branch and bound"
 	}
 	f.Order = x.best
 	return f

@@ -114,7 +114,7 @@ func TestBoundsAreBelowSchedules(t *testing.T) {
 		if err != nil {
 			t.Fatalf("case %d: %v\n%+v %+v", n, err, in, p)
 		}
-		for _, b := range v.Bounds() {
+		for _, b := range append(v.Bounds(), v.OneMachine(t.Context(), s.Objective*1.5)) {
 			if b.Value > s.Objective*(1+1e-9) {
 				t.Fatalf("case %d: %s is %v, a schedule has %v\n%+v %+v", n, b.String(), b.Value, s.Objective, in, p)
 			}

@@ -10,6 +10,7 @@ import (
 type Found struct {
 	Order flush.Order // nil: none
 	Bound float64     // no schedule is better, by this method; 0: it proves nothing
+	By    string      // the name of that proof
 }
 
 // FewSteps are for a search that something else goes on after.
@@ -20,7 +21,8 @@ func starts() []Method {
 	return []Method{OneFOneB, ZBH1, ZBH2, ZBAuto, Interleaved, VMin, VHalf, ZBV, List}
 }
 
-// Improve improves the best order of the other methods by [Search].
+// Improve improves the best order of the other methods by [Search], and once more with less heat. Where the bound of the goal is
+// below that order, it takes that of a GPU alone for one, too.
 func Improve(ctx context.Context, v *flush.Instance, g Goal) Found {
 	var orders []flush.Order
 	for _, m := range starts() {
@@ -36,6 +38,34 @@ func Improve(ctx context.Context, v *flush.Instance, g Goal) Found {
 	if s.Objective <= g.Bound*(1+1e-9) {
 		return Found{Order: s.Order}
 	}
-	// The search sees GPUs that start as soon as they can, which may start later.
-	return Found{Order: best(v, s.Order, Search(ctx, v, s.Order, g)).Order}
+	found := Found{}
+	if alone := v.OneMachine(ctx, s.Objective); alone.Value > g.Bound {
+		g.Bound = alone.Value
+		found.Bound, found.By = alone.Value, alone.String()
+	}
+	found.Order = anneal(ctx, v, s, g).Order
+	return found
+}
+
+// anneal improves a schedule by [Search], by a mild one, and the better of both by a cold one. Search sees
+// GPUs that start as soon as they can, which may start later.
+func anneal(ctx context.Context, v *flush.Instance, start *flush.Schedule, g Goal) *flush.Schedule {
+	s, least, report := start, start.Objective, g.OnProgress
+	g.OnProgress = func(objective float64) {
+		if report != nil && objective < least {
+			report(objective)
+		}
+		least = min(least, objective)
+	}
+	for _, heat := range [...]float64{hot, mild, cold} {
+		from := start
+		if heat == cold {
+			from = s
+		}
+		s = best(v, s.Order, newAnnealer(v, from.Order, g).run(ctx, heat, g.Steps))
+		if s.Objective <= g.Bound*(1+1e-9) {
+			break
+		}
+	}
+	return s
 }
