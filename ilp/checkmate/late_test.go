@@ -1,11 +1,15 @@
 package checkmate
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
+	"workbench/ilp/formulation"
+	"workbench/model/certificate"
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -74,4 +78,27 @@ func again(g *training.Graph, p *plan.Plan) bool {
 		}
 	}
 	return false
+}
+
+// Where plan and bound have met without a model, a certificate that is asked for may take all the
+// time there is; one that is not is a matter of seconds.
+func TestWantedCertificatesTakeTheirTime(t *testing.T) {
+	g := randomStep(rand.New(rand.NewPCG(1, 2)), 3)
+	p := platform.Platform{Memory: 1000}
+	for _, wanted := range []bool{false, true} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		var left time.Duration
+		r, err := Run(ctx, &formulation.Task{
+			Backend: highs.New(), Document: wanted, Level: formulation.Full,
+			Certify: func(ctx context.Context, p *formulation.Program, _ float64, _ formulation.Level) (*certificate.Certificate, error) {
+				at, _ := ctx.Deadline()
+				left = max(left, time.Until(at))
+				return nil, errors.New("in this test there is none")
+			},
+		}, viewed(t, g), p)
+		cancel()
+		if err != nil || !r.Closed(0) || wanted != (left > time.Minute) || left == 0 {
+			t.Errorf("wanted: %t, time %v, closed %t, %v", wanted, left, r.Closed(0), err)
+		}
+	}
 }
