@@ -12,6 +12,7 @@ import (
 
 	"workbench/bench/catalog"
 	"workbench/bench/run"
+	"workbench/ilp"
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/verify"
@@ -72,6 +73,9 @@ func (s *soak) run(ctx context.Context, t trial, method, backend string) (found 
 		}
 	}
 	v.judgeTogether()
+	if method == "" {
+		v.judgeRows(ilp.Formulations())
+	}
 	return v.found, v.answered
 }
 

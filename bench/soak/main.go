@@ -100,6 +100,10 @@ func (s *soak) try(ctx context.Context, p *run.Problem, seed uint64) {
 			fmt.Fprintln(os.Stderr, "soak:", err)
 		}
 		fmt.Printf("\n%s: %s\n  %s\n  --seed %d --for 0 --problem %s\n", p.Name, f.kind, f.says, seed, p.Name)
-		fmt.Printf("  bin/workbench solve --problem %s %s --method %s%s\n", p.Name, file, f.method, small.flags(f.backend))
+		method := ""
+		if f.method != "" {
+			method = " --method " + f.method
+		}
+		fmt.Printf("  bin/workbench solve --problem %s %s%s%s\n", p.Name, file, method, small.flags(f.backend))
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -10,11 +11,15 @@ import (
 	"workbench/bench/catalog"
 	"workbench/bench/method"
 	"workbench/bench/run"
+	"workbench/ilp"
+	"workbench/ilp/formulation"
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/subject"
+	"workbench/model/testfile"
+	"workbench/model/verify"
 )
 
 // Every kind of contradiction is found, and what agrees is none.
@@ -131,4 +136,53 @@ func same(a, b *chain.Chain) bool {
 	x, _ := a.Digest()
 	y, _ := b.Digest()
 	return x == y
+}
+
+// Plans, and what is near them, are solutions of every formulation of their problem; one that has less
+// memory than there is cuts plans off, or says that there is none.
+func TestJudgeRows(t *testing.T) {
+	less := slices.Clone(ilp.Formulations())
+	for i, f := range less {
+		less[i].Build = func(in plan.Instance, p platform.Platform, o json.RawMessage) (*formulation.Program, error) {
+			p.Memory--
+			return f.Build(in, p, o)
+		}
+	}
+	caught := map[string]int{}
+	for _, p := range catalog.Problems() {
+		for _, s := range p.Subjects {
+			r := rand.New(rand.NewPCG(5, 1))
+			for n := 0; n < testfile.Cases(40) && s.Random != nil; n++ {
+				x, err := s.Random(r, 1+n%2)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, best, err := s.Search(x, subject.States)
+				if err != nil || best == nil {
+					continue
+				}
+				report, err := verify.On(x.In, best)
+				if err != nil {
+					t.Fatal(err)
+				}
+				result := named{"exhaustive", "", &run.Result{Plan: best, Report: report}}
+				for _, table := range [][]formulation.Formulation{ilp.Formulations(), less} {
+					v := &verdict{t: &trial{*x, p, s}, in: &run.Instance{Instance: x.In}, results: []named{result}}
+					v.judgeRows(table)
+					for _, f := range v.found {
+						if &table[0] != &less[0] {
+							t.Errorf("%s: %s: %s", p.Name, f.kind, f.says)
+							continue
+						}
+						caught[p.Name]++
+					}
+				}
+			}
+		}
+	}
+	for _, p := range catalog.Problems() {
+		if slices.ContainsFunc(ilp.Formulations(), func(f formulation.Formulation) bool { return f.Problem == p.Name }) && caught[p.Name] == 0 {
+			t.Errorf("%s: less memory is not caught", p.Name)
+		}
+	}
 }
