@@ -57,8 +57,10 @@ const headStart = 0.25
 func (c *combination) run(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 	j := newJoint(ctx, in, s, c.bound(in, s).Value)
 	defer j.stop()
+	start := time.Now()
 	for _, m := range c.quick {
-		if j.Best() != nil && j.over() {
+		before := j.Best()
+		if before != nil && j.over() {
 			break // else the first may have a plan all the same
 		}
 		out, err := m.Run(j.ctx, in, j.s.Of(m))
@@ -67,6 +69,9 @@ func (c *combination) run(ctx context.Context, in *run.Instance, s run.Setting) 
 		}
 		if j.take(m.Name, out, err); j.infeasible() != nil {
 			return nil, j.infeasible()
+		}
+		if best := j.Best(); best != before {
+			tell(&j.s, start, m.Name, best, math.Inf(-1), 0)
 		}
 	}
 	if j.Best() == nil || !j.over() || s.Document {
