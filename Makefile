@@ -36,11 +36,12 @@ else
 	@$(MAKE) -s test-go
 endif
 
+# Memory for time: a heap may grow to three times what is live before it is swept, in the
+# short tests to five times.
 test-go:
-	@$(WITH_SOLVERS) go test $(LINK_TESTS) -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
+	@$(WITH_SOLVERS) GOGC=200 go test $(LINK_TESTS) -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
 
-# Memory for time: a heap may grow to five times what is live before it is swept. Some
-# packages mostly wait: four at once leave no core idle. make vet looks for what vet finds.
+# Some packages mostly wait: four at once leave no core idle. make vet looks for what vet finds.
 test-quick: setup ## the short tests, for the inner loop; PACKAGES and ARGS as for test
 	@$(WITH_SOLVERS) GOGC=400 go test -short -vet=off -p 4 $(LINK_TESTS) -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
 

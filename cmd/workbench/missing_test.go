@@ -17,7 +17,7 @@ import (
 func TestWithoutSolvers(t *testing.T) {
 	testfile.Long(t)
 	name := filepath.Join(t.TempDir(), "workbench")
-	build := exec.Command("go", "build", "-o", name, ".")
+	build := exec.Command("go", "build", "-ldflags=-s", "-o", name, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build without cgo: %v\n%s", err, out)
