@@ -6,22 +6,29 @@ function once: one line per call, views as constants, ``del`` where the plan fre
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
 import torch
 from torch import nn
 
 from . import memory
 from .errors import Refused
-from .graph import RUNNING, Call, Graph, Node, Ref, statistics, trace
+from .graph import RUNNING, Call, Graph, Node, Ref, lazy, statistics, trace
 from .link import Link
-from .measure import measure, roofline, view
+from .measure import measure, need_form, roofline, view
 from .plan import Event, Op, Plan, events, read_plan
 from .profiler import describe_device
 from .state import Generators
 
 
 PROBLEMS = ("remat", "remat-offload")
+
+
+CHECKS = "need_form"  # what lines begin with that only the first step has
+
+
+def _function(lines: Iterable[str]) -> str:
+    return "def step(given):\n  " + "\n  ".join(lines) + "\n"
 
 
 class TrainStep:
@@ -32,12 +39,16 @@ class TrainStep:
     runs, ``link`` the way to the host, if the plan sends anything there.
     """
 
-    def __init__(self, graph: Graph, code: str, constants: Dict[str, Any]):
-        self.graph, self.code = graph, code
+    def __init__(self, graph: Graph, lines: Sequence[str], constants: Dict[str, Any]):
+        self.graph, self.constants = graph, constants
         self.link: Optional[Link] = constants.get("link")
-        names = dict(constants)
+        self.code = _function(line for line in lines if not line.startswith(CHECKS))
+        self._run = self._first = self._made(_function(lines))
+
+    def _made(self, code: str) -> Callable[..., Any]:
+        names = dict(self.constants)
         exec(compile(code, "<plan>", "exec"), names)  # the code is ours; what the plan says are numbers in it
-        self._run = names["step"]
+        return names["step"]
 
     def __call__(self, *given: Any) -> Tuple[torch.Tensor, Dict[str, Optional[torch.Tensor]]]:
         got = [(t.shape, t.dtype) for t in given if isinstance(t, torch.Tensor)]
@@ -45,6 +56,8 @@ class TrainStep:
             raise Refused(f"the step is for {self.graph.example}, got {got}: trace and plan again")
         with torch.no_grad():
             loss, gradients = self._run([given[k] for k in self.graph.given.values()])
+        if self._run is self._first:  # which looks at everything that is made
+            self._run = self._made(self.code)
         return loss, dict(zip(self.graph.gradients, gradients))
 
 
@@ -149,7 +162,7 @@ class _Writer:
 
     def __init__(self, graph: Graph, again: Set[int]):
         self.graph, self.again = graph, again
-        self.constants: Dict[str, Any] = {"view": view}
+        self.constants: Dict[str, Any] = {"view": view, CHECKS: need_form}
         self.names: Dict[Any, str] = {}
         self.whole: Dict[int, Ref] = {}  # how the variable of a storage views it
         self.lines: List[str] = []
@@ -168,7 +181,7 @@ class _Writer:
         for s, t in graph.fixed.items():
             if s in graph.storages:
                 self.constants[f"s{s}"] = t
-                self.whole[s] = Ref(s, tuple(t.shape), tuple(t.stride()), t.storage_offset(), t.dtype)
+                self.whole[s] = Ref(s, tuple(t.shape), tuple(t.stride()), t.storage_offset(), t.dtype, lazy(t))
         if graph.given:
             self.lines.append(f"{', '.join(f's{s}' for s in graph.given)}, = given")
         ran: Set[int] = set()
@@ -182,7 +195,7 @@ class _Writer:
                 self.transfer(e)
         gradients = ", ".join("None" if r is None else self.argument(r) for r in graph.gradients.values())
         self.lines.append(f"return {self.argument(graph.loss)}, [{gradients}]")
-        return TrainStep(graph, "def step(given):\n  " + "\n  ".join(self.lines) + "\n", self.constants)
+        return TrainStep(graph, self.lines, self.constants)
 
     def node(self, k: int, again: bool) -> None:
         n = self.graph.nodes[k]
@@ -228,13 +241,16 @@ class _Writer:
             self.lines.append(f"{made[0]} = {run}")
         else:
             self.lines.append(f"{', '.join(made)} = {run}")
+        for r in c.results:
+            if r is not None:
+                self.lines.append(f"{CHECKS}(s{r.storage}, {self.constant(r, 'r')}, {str(c.function)!r})")
 
     def argument(self, a: Any) -> str:
         if isinstance(a, Ref):
             whole = self.whole.get(a.storage)
             if a == whole:
                 return f"s{a.storage}"
-            if whole is not None and whole.dtype == a.dtype:
+            if whole is not None and whole.dtype == a.dtype and whole.lazy == a.lazy:
                 return f"s{a.storage}.as_strided({a.sizes}, {a.strides}, {a.offset})"
             return f"view(s{a.storage}, {self.constant(a, 'r')})"
         if isinstance(a, (list, tuple)):

@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 
 from . import memory
 from .errors import Refused
-from .state import State, autocast, autocast_as_now, same, tensors
+from .state import State, autocast, autocast_as_now, opaque, same, tensors
 from .tracer import trace
 
 Description = Tuple[torch.Size, torch.dtype, torch.device, bool]
@@ -48,6 +48,7 @@ class Layer:
     attributes: List[str] = field(default_factory=list)  # what makes another run of it differ, if anything
     random: bool = False
     gives_one: bool = False  # its output is one tensor, which needs a gradient
+    with_gradients: bool = False  # without them it computes something else (recurrent layers of torch 2 on a CPU)
 
     @property
     def name(self) -> str:
@@ -66,6 +67,14 @@ class Layer:
             value = piece.run(value, extra)
         return value
 
+    def light(self, value: Any, needs: Sequence[bool], extra: Tuple[Any, ...]) -> Any:
+        """Its output alone, as a run with gradients computes it. Gradients are off; needs: which tensors of value have some."""
+        if not self.with_gradients:
+            return self(value, extra)
+        with torch.enable_grad():
+            made = self(_leaf(value, needs), extra)
+        return pytree.tree_map(lambda t: t.detach() if isinstance(t, torch.Tensor) else t, made)
+
 
 @dataclass
 class Chain:
@@ -77,6 +86,10 @@ class Chain:
     notes: List[str]  # what could not be cut, and why
     example: List[Description]
     modes: Tuple[bool, ...]
+
+    def needs(self) -> Tuple[bool, ...]:
+        """Which tensors of the input need gradients."""
+        return tuple(needs for _, _, _, needs in self.example)
 
     def check(self, value: Any) -> None:
         """Refuses inputs and modes of modules other than those that the network was cut for."""
@@ -113,11 +126,12 @@ def cut(model: Model, inputs: Any, loss: Optional[Callable[..., Any]] = None, ta
     loss: called with the network's output and the targets; it becomes the last layer. Without it the
         network's own output is that of the last layer.
 
-    The network is run twice, without keeping anything for a backward; buffers and generators are left
-    as they were. Raises Refused where the pieces do not compute what the network computes.
+    The network is run four times, on the example and on its numbers in another order, without keeping anything for a
+    backward; buffers and generators are left as they were. Raises Refused where the pieces do not compute what the network computes.
     """
     first, extra = (inputs[0], tuple(inputs[1:])) if isinstance(inputs, tuple) else (inputs, ())
     notes: List[str] = []
+    _need_seen("the network is given", (first, extra, tuple(targets)))
     if isinstance(model, nn.Sequential) and type(model).forward is nn.Sequential.forward and not extra:
         owner: nn.Module = model
         pieces = [Piece(name, _call(m), [m]) for name, m in _children(model, "")]
@@ -158,8 +172,8 @@ def _children(model: nn.Module, prefix: str) -> List[Tuple[str, nn.Module]]:
     for name, m in model._modules.items():
         if m is None:
             continue
-        plain = type(m).forward is nn.Sequential.forward and not (m._forward_hooks or m._forward_pre_hooks)
-        if isinstance(m, nn.Sequential) and plain and len(m):
+        plain = isinstance(m, nn.Sequential) and type(m).forward is nn.Sequential.forward
+        if isinstance(m, nn.Sequential) and plain and len(m) and not (m._forward_hooks or m._forward_pre_hooks):
             found += _children(m, f"{prefix}{name}.")
         else:
             found.append((prefix + name, m))
@@ -221,7 +235,7 @@ def _cuts(body: Sequence[fx.Node], first: fx.Node, result: fx.Node) -> List[Tupl
     alive: List[fx.Node] = []
     for k in range(len(body)):
         alive = [n for n in alive + opens[k] if last[n] >= k]
-        if k > 0 and len(alive) == 1 and not isinstance(alive[0].meta.get("value"), tuple):
+        if k > 0 and len(alive) == 1 and alive[0].meta.get("tensor"):
             cuts.append((k, alive[0]))
     return cuts
 
@@ -261,14 +275,38 @@ def _try(chain: Chain, whole: Callable[..., Any], first: Any, extra: Tuple[Any, 
     state.restore()
     try:
         output = _run_layers(chain, first, extra + targets)
+        if any(layer.with_gradients for layer in chain.layers):
+            state.restore()
+            output = _without_gradients(chain, first, extra)
         now = [b for b, _ in state.buffers.values()]
-        if len(output) != len(expected) or not all(map(same, output, expected)) or not all(map(same, now, after)):
+        as_expected = len(output) == len(expected) and all(map(same, output, expected)) and all(map(same, now, after))
+        if not as_expected or not _same_on_others(chain, whole, first, extra, state):
             raise Refused(
                 f"the layers of {type(chain.model).__name__} do not compute what it computes: its forward depends on more than "
                 "its inputs (state of Python, other generators?); give it as a list of callables"
             )
     finally:
         state.restore()
+
+
+def _same_on_others(chain: Chain, whole: Callable[..., Any], first: Any, extra: Tuple[Any, ...], state: State) -> bool:
+    """Whether network and layers agree on other numbers, too: a trace may have taken one of the example for a constant."""
+    flat, spec = pytree.tree_flatten(first)
+    with torch.no_grad():
+        flat = [t.flatten().roll(1).view(t.shape) if isinstance(t, torch.Tensor) else t for t in flat]
+        other = pytree.tree_unflatten([t * 0.75 if isinstance(t, torch.Tensor) and t.is_floating_point() else t for t in flat], spec)
+        state.restore()
+        expected = tensors(whole(other, *extra))
+        state.restore()
+        return all(map(same, _without_gradients(chain, other, extra), expected))
+
+
+def _without_gradients(chain: Chain, value: Any, extra: Tuple[Any, ...]) -> List[torch.Tensor]:
+    """The network's output as its layers make it where gradients are off."""
+    with torch.no_grad():
+        for layer in chain.layers[: len(chain.layers) - chain.has_loss]:
+            value = layer(value, extra)
+    return tensors(value)
 
 
 def _run_layers(chain: Chain, value: Any, extra: Tuple[Any, ...]) -> List[torch.Tensor]:
@@ -321,6 +359,7 @@ def _probe(layer: Layer, value: Any, needs: Tuple[bool, ...], extra: Tuple[Any, 
     shared = {memory.key(t) for t in given} & {memory.key(t) for t in tensors(made)}
     if shared:
         return "makes a view of its input", None
+    _need_seen(f"layer {layer.name} hands over", made)
     layer.changes = state.changed()
     layer.random = state.generators.moved()
     changed = sorted({name for name, v in _attributes(layer).items() if attributes.get(name) != v})
@@ -339,7 +378,12 @@ def _probe(layer: Layer, value: Any, needs: Tuple[bool, ...], extra: Tuple[Any, 
     layer.needs_grad = tuple(t.requires_grad for t in outputs)
     layer.gives_one = isinstance(made, torch.Tensor) and layer.needs_grad[0]
     if not all(map(same, outputs, tensors(made))):
-        layer.attributes = changed or ["something unseen"]
+        layer.with_gradients = True
+        state.restore()
+        with torch.no_grad(), autocast(modes_now):
+            made = layer.light(value, needs, extra)
+        if not all(map(same, outputs, tensors(made))):
+            layer.attributes = changed or ["something unseen"]
     known = {id(t) for t in (*layer.parameters(), *tensors(leaf), *tensors(extra))}
     if any(id(t) not in known for t in _leaves(outputs)):
         raise Refused(
@@ -347,6 +391,16 @@ def _probe(layer: Layer, value: Any, needs: Tuple[bool, ...], extra: Tuple[Any, 
             "or a function that has them as attributes of its module"
         )
     return "", made
+
+
+def _need_seen(what: str, value: Any) -> None:
+    """Refuses values whose tensors, if any, cannot be told."""
+    hides = opaque(value)
+    if hides:
+        raise Refused(f"{what} a {hides}, whose tensors are not seen: tensors, tuples, lists and dicts of them are")
+    for leaf in tensors(value):
+        if leaf.layout is not torch.strided:
+            raise Refused(f"{what} a tensor that is {leaf.layout}: only dense tensors can be dropped and computed again")
 
 
 def _leaves(outputs: Sequence[torch.Tensor]) -> List[torch.Tensor]:

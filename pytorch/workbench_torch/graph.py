@@ -20,9 +20,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from . import memory
 from .errors import Refused
 from .optimizer import Update
-from .state import State, tensors
+from .state import OtherGenerators, State, tensors
 
 aten = torch.ops.aten
+SEEDED: Any = getattr(torch, "Tag").nondeterministic_seeded  # noqa: B009 # what mypy knows of torch has no tags
 
 # Update running statistics, which they do not read while training; the number is that of their argument `training`.
 # torch 2 says in the schema that it writes them, the others take None for them.
@@ -39,6 +40,8 @@ RANDOM = frozenset(
     "_fused_dropout _standard_gamma".split()
 )
 
+WITH_GRADIENTS = frozenset(["aten::mkldnn_rnn_layer"])  # of torch 2: its workspace is empty without
+
 
 @dataclass(frozen=True)
 class Ref:
@@ -49,6 +52,7 @@ class Ref:
     strides: Tuple[int, ...]
     offset: int
     dtype: torch.dtype
+    lazy: Tuple[bool, bool] = (False, False)  # still to be conjugated, still to be negated: views of complex numbers
 
 
 @dataclass
@@ -119,9 +123,30 @@ class Graph:
     name: str = ""
 
 
+class WithGradients:
+    """An operation that leaves out what its backward needs where gradients are off, whatever its arguments say."""
+
+    def __init__(self, function: Any):
+        self.function, self._schema = function, function._schema
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = pytree.tree_map(lambda a: a.detach() if isinstance(a, torch.Tensor) else a, (args, kwargs))
+        with torch.enable_grad():
+            return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return str(self.function)
+
+
 def schema_name(function: Any) -> str:
     """The name of an operation of torch, as aten::mm; of ours nothing."""
     return function._schema.name if hasattr(function, "_schema") else ""
+
+
+def draws(function: Any) -> bool:
+    """Whether an operation draws random numbers; torch 2 says it of all, 1.13 of some."""
+    tags: Sequence[Any] = getattr(function, "tags", ())
+    return schema_name(function).rpartition("::")[2] in RANDOM or SEEDED in tags
 
 
 def statistics(call: Call) -> List[int]:
@@ -130,6 +155,16 @@ def statistics(call: Call) -> List[int]:
     if training is None or not call.args[training]:
         return []
     return [call.args[k].storage for k in RUNNING if isinstance(call.args[k], Ref)]
+
+
+CHECKPOINTS = (
+    "the step sets the state of torch's random numbers (as torch.utils.checkpoint does), which a graph does not hold: "
+    "take checkpoints off, what runs again is the plan's to say"
+)
+READS_NUMBERS = (
+    "the step reads the numbers of a tensor (.item(), or a tensor as a condition): it has no graph of its own; keep the number "
+    "a tensor (torch.where, a product), or plan the network as a chain of callables"
+)
 
 
 # ---- noting -----------------------------------------------------------------
@@ -149,8 +184,9 @@ class _Event:
 class _Recorder(TorchDispatchMode):
     """Notes every operation, and keeps all tensors so that storages stay apart."""
 
-    def __init__(self) -> None:
+    def __init__(self, fake: bool) -> None:
         super().__init__()
+        self.fake = fake
         self.events: List[_Event] = []
         self.phase, self.layers = "forward", [""]
 
@@ -158,8 +194,10 @@ class _Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         made = func(*args, **kwargs)
         name = func._schema.name
+        if name == "aten::native_layer_norm" and self.fake:  # of torch 1.13 it has other strides than the real one
+            made = (made[0].contiguous(), *made[1:])
         if name == "aten::_local_scalar_dense":
-            raise Refused("the step reads the numbers of a tensor (.item(), or a tensor as a condition): it has no graph of its own")
+            raise Refused(READS_NUMBERS)
         names = [a.name for a in func._schema.arguments]
         bound = {**dict(zip(names, args)), **kwargs}
         written = [
@@ -230,15 +268,16 @@ def trace(
     if not isinstance(model, nn.Module):
         raise Refused(f"the network is of type {type(model).__name__}: graphs are traced of an nn.Module")
     given = [*(inputs if isinstance(inputs, tuple) else (inputs,)), *targets]
+    _refuse_early(model, given)
     count = len(given) - len(targets)
     parameters, buffers = list(model.named_parameters()), list(model.named_buffers())
     put, modes = _fake() if fake else (_alike, [])
-    recorder, state = _Recorder(), State(model)
+    recorder, state, others = _Recorder(fake), State(model), OtherGenerators()
     update = None if optimizer is None else Update(optimizer, parameters)
     try:
-        with _replaced(model, put) as others, _layers(model, recorder):
+        with _replaced(model, put) as replaced, _layers(model, recorder), _generators_stay():
             batch = [put(t) if isinstance(t, torch.Tensor) else t for t in given]
-            learned = {name: others[id(p)] for name, p in parameters if p.requires_grad}
+            learned = {name: replaced[id(p)] for name, p in parameters if p.requires_grad}
             with ExitStack() as stack:
                 for mode in (*modes, recorder):
                     stack.enter_context(mode)
@@ -249,20 +288,28 @@ def trace(
                 gradients = torch.autograd.grad(value, list(learned.values()), allow_unused=True)
                 if update is not None:
                     recorder.phase = "optimizer"
-                    stand_ins = {name: others[id(p)] for name, p in parameters}
+                    stand_ins = {name: replaced[id(p)] for name, p in parameters}
                     kept = update.run(stand_ins, dict(zip(learned, gradients)), put, recorder.note)
     except Refused:
         raise
     except Exception as error:  # fake tensors refuse what they do not know, and the user's code may raise anything
+        if "_local_scalar_dense" in str(error):  # as torch 2 says it
+            raise Refused(READS_NUMBERS) from error
+        if "heckpoint" in str(error):  # autograd makes a RuntimeError of ours
+            raise Refused(CHECKPOINTS) from error
         how = "; try with fake=False (--trace real)" if fake else ""
         raise Refused(f"the step of {type(model).__name__} cannot be traced: {type(error).__name__}: {error}{how}") from error
     finally:
+        drawn = others.moved()
+        others.restore()
         state.restore()
+    if drawn:
+        raise Refused("the step draws from Python's or NumPy's generator of random numbers: a graph would hold one draw for ever; draw with torch")
     builder = _Builder()
     for name, p in parameters:
-        builder.resident(others[id(p)], "parameter", name, p.detach())
+        builder.resident(replaced[id(p)], "parameter", name, p.detach())
     for name, b in buffers:
-        builder.resident(others[id(b)], "buffer", name, b)
+        builder.resident(replaced[id(b)], "buffer", name, b)
     if update is not None:
         for name, (stand_in, real) in kept.items():
             builder.resident(stand_in, "optimizer", name, real)
@@ -277,6 +324,31 @@ def trace(
         if gradient is not None:
             builder.storages[builder.ref(gradient).storage].kind = "gradient"
     return builder.finish(value, {}, given)
+
+
+@contextmanager
+def _generators_stay() -> Iterator[None]:
+    """Refuses steps that put back the state of generators, as checkpoints do: a graph draws every number anew."""
+    def refuse(*state: Any) -> Any:
+        raise Refused(CHECKPOINTS)
+
+    places = [(torch, "set_rng_state"), (torch, "manual_seed"), (torch.cuda, "set_rng_state")]
+    before = [(of, name, getattr(of, name)) for of, name in places]
+    for of, name in places:
+        setattr(of, name, refuse)
+    try:
+        yield
+    finally:
+        for of, name, function in before:
+            setattr(of, name, function)
+
+
+def _refuse_early(model: nn.Module, given: Sequence[Any]) -> None:
+    """Refuses what a trace would pass over in silence."""
+    if any(tensors(v) and not isinstance(v, torch.Tensor) for v in given):
+        raise Refused("an input or a target has tensors inside (a dict, a list): wrap the network in a module that takes each as an argument")
+    if any(p._backward_hooks or getattr(p, "_post_accumulate_grad_hooks", None) for p in model.parameters()):
+        raise Refused("a parameter has a hook on its gradient, which a graph does not know: take it off, and change the gradients that the step returns")
 
 
 def _fake() -> Tuple[Callable[[torch.Tensor], torch.Tensor], List[Any]]:
@@ -309,6 +381,7 @@ class _Builder:
         self.alive: List[Any] = []  # keys are good while their storages live
 
     def _new(self, t: torch.Tensor, **what: Any) -> int:
+        _need_dense(t)
         number = len(self.storages)
         self.storages[number] = Storage(memory.storage(t).nbytes(), device=t.device, **what)
         self.now[memory.key(t)] = number
@@ -316,6 +389,7 @@ class _Builder:
         return number
 
     def resident(self, t: torch.Tensor, kind: str, name: str, real: torch.Tensor, given: Optional[int] = None) -> None:
+        _need_dense(t)
         if memory.key(t) in self.now:
             return
         number = self._new(t, kind=kind, resident=True, name=name)
@@ -325,17 +399,18 @@ class _Builder:
             self.given[number] = given
 
     def ref(self, t: torch.Tensor) -> Ref:
-        if t.layout is not torch.strided:
-            raise Refused(f"the step makes a tensor that is {t.layout}: only dense tensors are planned for")
+        _need_dense(t)
         if memory.key(t) not in self.now:
             if type(t) is not torch.Tensor:
                 raise Refused("the step uses a tensor that it does not make and that is no parameter, buffer or input: give it as one")
             self.fixed[self._new(t, kind="buffer", resident=True, name="constant")] = t
-        return Ref(self.now[memory.key(t)], tuple(t.shape), tuple(t.stride()), t.storage_offset(), t.dtype)
+        return Ref(self.now[memory.key(t)], tuple(t.shape), tuple(t.stride()), t.storage_offset(), t.dtype, lazy(t))
 
     def add(self, e: _Event) -> None:
         """Turns an event into a node, into a part of one, or into nothing."""
         args, kwargs = (pytree.tree_map(lambda a: self.ref(a) if isinstance(a, torch.Tensor) else a, x) for x in (e.args, e.kwargs))
+        for t in e.outputs:
+            _need_dense(t)
         written = [self.ref(t).storage for t in e.written]
         fresh = [t is not None and memory.key(t) not in self.now for t in e.outputs]
         if not written and not any(fresh):
@@ -345,8 +420,11 @@ class _Builder:
             if new and t is not None and memory.key(t) not in self.now:
                 self._new(t)
             results.append(self.ref(t) if new and t is not None else None)
-        call = Call(e.function, args, kwargs, results)
-        node = Node([call], e.phase, e.layer, random=schema_name(e.function).rpartition("::")[2] in RANDOM)
+        function = WithGradients(e.function) if schema_name(e.function) in WITH_GRADIENTS else e.function
+        call = Call(function, args, kwargs, results)
+        if kwargs.get("generator") is not None:
+            raise Refused(f"{schema_name(function)} draws from a generator of its own, whose state no plan puts back: use torch's default one")
+        node = Node([call], e.phase, e.layer, random=draws(e.function))
         node.mutates = statistics(call)
         for s in dict.fromkeys(written):
             if s in node.mutates:
@@ -436,6 +514,16 @@ class _Builder:
                 if not n.layer and sources:
                     n.layer = max((x for x in sources if x[1]), default=(0, ""))[1]
             of.update({s: (k if n.phase == "forward" else -k, n.layer) for s in n.writes()})
+
+
+def _need_dense(t: Optional[torch.Tensor]) -> None:
+    if t is not None and t.layout is not torch.strided:
+        raise Refused(f"the step makes or uses a tensor that is {t.layout}: only dense tensors are planned for")
+
+
+def lazy(t: torch.Tensor) -> Tuple[bool, bool]:
+    """Which operations a view has left for later."""
+    return t.is_conj(), t.is_neg()
 
 
 def copy_storage(t: torch.Tensor) -> torch.Tensor:

@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 
 from . import memory
 from .errors import Refused
-from .graph import Call, Graph, Node, Ref, schema_name
+from .graph import Call, Graph, Node, Ref, lazy, schema_name
 from .profiler import clock
 from .state import Generators
 
@@ -88,7 +88,19 @@ def view(t: torch.Tensor, r: Ref) -> torch.Tensor:
     """The tensor that r describes, in the storage of t."""
     if t.dtype != r.dtype:
         t = torch.empty(0, dtype=r.dtype, device=t.device).set_(memory.storage(t))
-    return t.as_strided(r.sizes, r.strides, r.offset)
+    t = t.as_strided(r.sizes, r.strides, r.offset)
+    conjugate, negate = (a != b for a, b in zip(r.lazy, lazy(t)))
+    t = torch._conj(t) if conjugate else t
+    return torch._neg_view(t) if negate else t
+
+
+def need_form(t: torch.Tensor, r: Ref, operation: str) -> None:
+    """Refuses a result that is not as the trace has it: views of it would be of other numbers. One that was left out has none."""
+    if t.numel() and (t.shape, t.stride(), t.storage_offset(), t.dtype, lazy(t)) != (r.sizes, r.strides, r.offset, r.dtype, r.lazy):
+        raise Refused(
+            f"{operation} makes a {tuple(t.shape)} with strides {t.stride()}, of a fake tensor it made a {r.sizes} with {r.strides}: "
+            "trace with fake=False (--trace real)"
+        )
 
 
 def perform(call: Call, have: Dict[int, torch.Tensor]) -> None:
@@ -97,6 +109,7 @@ def perform(call: Call, have: Dict[int, torch.Tensor]) -> None:
     made = pytree.tree_flatten(call.function(*args, **kwargs))[0]
     for r, t in zip(call.results, made):
         if r is not None:
+            need_form(t, r, str(call.function))
             have[r.storage] = t
 
 

@@ -123,14 +123,14 @@ class _Profile:
 
     def forwards(self) -> List[Dict[str, Any]]:
         """Runs all forwards without gradients; what is known of the layers after that."""
-        layers = []
-        for layer in self.chain.layers:
-            value = self._there(self.values[-1])
+        layers: List[Dict[str, Any]] = []
+        for number, layer in enumerate(self.chain.layers):
+            value, needs = self._there(self.values[-1]), self._needs(number)
             state = State(self.chain.model)
 
             def run() -> Any:
                 with torch.no_grad(), autocast(self.modes):
-                    return layer(value, self.extra)
+                    return layer.light(value, needs, self.extra)
 
             timing = clock(self.device, run, self.repeats, self.budget)
             state.restore()
@@ -146,14 +146,17 @@ class _Profile:
         for number in range(len(layers), 0, -1):
             m, layer = layers[number - 1], layers[number - 1]["layer"]
             value = self._there(self.values[number - 1])
-            needs = layers[number - 2]["layer"].needs_grad if number > 1 else tuple(t.requires_grad for t in tensors(value))
             if number == len(layers):
                 outputs = tensors(self._there(self.values[number]))
                 delta = [torch.ones_like(t) for t, n in zip(outputs, layer.needs_grad) if n]
             m["gradient"] = memory.sizes(t for t in delta if t is not None)
             self.values[number] = None
-            delta = self._layer(m, layer, value, needs, delta)
+            delta = self._layer(m, layer, value, self._needs(number - 1), delta)
         self.input_gradient = memory.sizes(t for t in delta if t is not None)
+
+    def _needs(self, layer: int) -> Tuple[bool, ...]:
+        """Which tensors of a_ℓ need gradients."""
+        return self.chain.layers[layer - 1].needs_grad if layer else self.chain.needs()
 
     def _layer(self, m: Dict[str, Any], layer: Layer, value: Any, needs: Tuple[bool, ...], delta: List[Optional[torch.Tensor]]) -> Any:
         state = State(self.chain.model)

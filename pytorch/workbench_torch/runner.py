@@ -66,6 +66,8 @@ class Planned(nn.Module):
         last = chain.layers[-1].modules()
         self.modules_once = list({id(m): m for m in (*chain.model.modules(), *last)}.values())
         self.uses = _uses(chain)
+        if any(p._backward_hooks or getattr(p, "_post_accumulate_grad_hooks", None) for of in self.uses.values() for p, _ in of):
+            raise Refused("a parameter that several layers share has a hook on its gradient, which would see its parts one by one: take it off")
         self.aside: Dict[int, torch.Tensor] = {}  # sums of gradients of shared parameters
         self.moves = arena is not None or any(o.op == "O" for o in plan.ops)  # what is kept has to be taken hold of
         pairs = {k for k in range(2, len(chain.layers) + 1) if chain.layers[k - 2].gives_one and not {k - 1, k} & set(self.uses)}
@@ -266,9 +268,10 @@ class Step:
                 made, spec = self._recorded(number, place)
                 self.abar[number] = self._housed("abar", number, made)
             else:
-                flat, spec = flatten(layer(unflatten(self._record(number - 1).values(), self.specs[number - 1]), self.extra))
+                value = unflatten(self._record(number - 1).values(), self.specs[number - 1])
+                flat, spec = flatten(layer.light(value, self._needs(number - 1), self.extra))
                 self.a[number] = self._housed("a", number, Record(_without_graph(flat)))
-                del flat
+                del flat, value
         self.specs[number] = spec
         self.forwarded.add(number)
         if op.op == "F_none":

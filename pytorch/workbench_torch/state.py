@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import random
+import sys
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, Callable, ContextManager, Iterator, List, Sequence, Tuple
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
+
+from .errors import Refused
 
 
 def tensors(value: Any) -> List[torch.Tensor]:
     return [t for t in pytree.tree_flatten(value)[0] if isinstance(t, torch.Tensor)]
+
+
+SEEN = (torch.Tensor, int, float, complex, str, bytes, type(None), slice, range, torch.dtype, torch.device, torch.layout, torch.memory_format)
+
+
+def opaque(value: Any) -> str:
+    """The type of something in a value that may hold tensors which :func:`tensors` does not see; else nothing."""
+    return next((type(leaf).__name__ for leaf in pytree.tree_flatten(value)[0] if not isinstance(leaf, SEEN)), "")
 
 
 def flatten(value: Any) -> Tuple[List[Any], Any]:
@@ -28,6 +41,11 @@ class State:
     """Buffers, parameters' gradients and generators of a model, to be put back as they were."""
 
     def __init__(self, model: nn.Module):
+        for name, t in (*model.named_parameters(), *model.named_buffers()):
+            if is_lazy(t):
+                raise Refused(f"{name} belongs to a lazy module, and has no size yet: run the network on an input first")
+            if t.layout is not torch.strided:
+                raise Refused(f"{name} is {t.layout}: only dense tensors are planned for; give it as one that the network makes sparse")
         self.buffers = {name: (b, b.detach().clone()) for name, b in model.named_buffers()}
         self.generators = Generators()
 
@@ -74,6 +92,26 @@ class Generators:
         return not torch.equal(self.cpu, now.cpu) or any(not torch.equal(a, b) for a, b in zip(self.cuda, now.cuda))
 
 
+class OtherGenerators:
+    """The states of Python's generator of random numbers and of NumPy's, which no plan can put back for a rerun."""
+
+    def __init__(self) -> None:
+        self.numpy = sys.modules.get("numpy")
+        self.states = self._now()
+
+    def _now(self) -> Tuple[Any, Any]:
+        return random.getstate(), self.numpy.random.get_state() if self.numpy else None
+
+    def restore(self) -> None:
+        random.setstate(self.states[0])
+        if self.numpy:
+            self.numpy.random.set_state(self.states[1])
+
+    def moved(self) -> bool:
+        """Whether random numbers were drawn since."""
+        return repr(self._now()) != repr(self.states)
+
+
 Modes = List[Callable[[], ContextManager[None]]]
 
 
@@ -83,17 +121,17 @@ def autocast_as_now() -> Modes:
     They keep no casts of weights for later: those made without gradients would be used with them.
     """
     modes: Modes = []
-    for device, enabled, dtype in _autocasts():
+    for device, enabled, dtype in autocasts():
         if enabled:
             modes.append(partial(torch.autocast, device, dtype=dtype, cache_enabled=False))
     return modes
 
 
 def autocast_is_on() -> bool:
-    return any(enabled for _, enabled, _ in _autocasts())
+    return any(enabled for _, enabled, _ in autocasts())
 
 
-def _autocasts() -> List[Tuple[str, bool, torch.dtype]]:
+def autocasts() -> List[Tuple[str, bool, torch.dtype]]:
     """By type of device, whether autocast is on and to which dtype it casts."""
     if hasattr(torch, "get_autocast_dtype"):  # torch 2.4 on, where the functions below are deprecated
         is_enabled: Any = torch.is_autocast_enabled
@@ -107,7 +145,7 @@ def _autocasts() -> List[Tuple[str, bool, torch.dtype]]:
 @contextmanager
 def autocast(modes: Modes) -> Iterator[None]:
     """All of the modes that :func:`autocast_as_now` noted, and no others."""
-    now = [device for device, enabled, _ in _autocasts() if enabled]
+    now = [device for device, enabled, _ in autocasts() if enabled]
     if not modes and not now:
         yield
         return

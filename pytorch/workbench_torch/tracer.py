@@ -9,7 +9,8 @@ control flow is refused.
 from __future__ import annotations
 
 import gc
-import random
+import inspect
+from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 import torch
@@ -17,7 +18,7 @@ from torch import fx, nn
 from torch.utils import _pytree as pytree
 
 from .errors import Refused
-from .state import Generators, State, tensors
+from .state import Generators, OtherGenerators, State, autocasts, opaque, tensors
 
 # What may be asked of a tensor without reading its numbers.
 ATTRIBUTES = frozenset("shape dtype device ndim layout is_cuda is_sparse is_quantized is_nested itemsize nbytes names".split())
@@ -25,6 +26,8 @@ METHODS = frozenset(
     "size dim ndimension numel nelement stride storage_offset element_size is_floating_point is_complex is_contiguous "
     "get_device __len__".split()
 )
+
+IN_PLACE = frozenset("iadd isub imul itruediv ifloordiv imod ipow iand ior ixor imatmul".split())  # of the module operator
 
 
 class ValueProxy(fx.Proxy):
@@ -70,6 +73,7 @@ class ValueTracer(fx.Tracer):
         super().__init__()
         self.example: List[Any] = list(example)
         self.evaluating = False
+        self.modes = torch.is_grad_enabled(), autocasts()
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: Dict[str, Any]) -> Any:
         if self.evaluating:
@@ -91,6 +95,9 @@ class ValueTracer(fx.Tracer):
 
     def create_proxy(self, kind: str, target: Any, args: Any, kwargs: Any, *rest: Any, **more: Any) -> Any:
         value = self._evaluate(kind, target, args, kwargs)
+        hides = opaque(value)
+        if hides:
+            raise fx.proxy.TraceError(f"it makes a {hides}, whose tensors are not seen")
         if kind != "placeholder" and not tensors(value):
             if kind == "call_method" and target not in METHODS:
                 raise fx.proxy.TraceError(f"it reads the numbers of a tensor by .{target}()")
@@ -99,8 +106,26 @@ class ValueTracer(fx.Tracer):
             if kind != "call_function" or value is not None:
                 return value
         proxy = super().create_proxy(kind, target, args, kwargs, *rest, **more)
+        if kind == "placeholder" and not tensors(value):
+            return value
         proxy.__dict__["value"] = value
+        proxy.node.meta["tensor"] = isinstance(value, torch.Tensor)
+        grad, casts = self.modes
+        if kind.startswith("call"):
+            if autocasts() != casts:
+                raise fx.proxy.TraceError(f"it switches autocast at {proxy.node.name}, which a trace does not hold")
+            if grad and not torch.is_grad_enabled() and (kind, target) != ("call_method", "detach"):
+                return self._without_gradients(proxy, value)
         return proxy
+
+    def _without_gradients(self, proxy: Any, value: Any) -> Any:
+        """What is made under no_grad: a trace knows no such contexts, but that its results have no graph."""
+        target = proxy.node.target
+        name = target if isinstance(target, str) else getattr(target, "__name__", "")
+        in_place = proxy.node.op != "call_module" and name.endswith("_") and not name.endswith("__")
+        if in_place or name.startswith("i") and name in IN_PLACE or not isinstance(value, torch.Tensor):
+            raise fx.proxy.TraceError(f"it calls {name or target} with gradients switched off, which a trace does not hold")
+        return self.create_proxy("call_method", "detach", (proxy,), {})
 
     def _evaluate(self, kind: str, target: Any, args: Any, kwargs: Any) -> Any:
         if kind == "placeholder":
@@ -157,11 +182,16 @@ def trace(model: nn.Module, example: Tuple[Any, ...]) -> fx.GraphModule:
     """
     name = type(model).__name__
     tracer = ValueTracer(pytree.tree_map(lambda v: v.detach().clone() if isinstance(v, torch.Tensor) else v, example))
-    state, python, attributes = State(model), random.getstate(), set(vars(model))
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in inspect.signature(model.forward).parameters.values()):
+        raise Refused(
+            f"the forward of {name} takes *args or **kwargs, which cannot be traced: give its arguments names, or give the network "
+            "as an nn.Sequential or a list of callables"
+        )
+    state, others, attributes = State(model), OtherGenerators(), set(vars(model))
     try:
-        graph = tracer.trace(model)
-        drew = state.generators.moved() or random.getstate() != python
-        if drew:
+        with _functions_as_leaves(tracer):
+            graph = tracer.trace(model)
+        if state.generators.moved() or others.moved():
             raise Refused(
                 f"{name} draws random numbers that steer its forward (layer drop?): a trace would hold one draw for ever. "
                 "Wrap the function that draws with torch.fx.wrap, or give a list of callables"
@@ -177,10 +207,37 @@ def trace(model: nn.Module, example: Tuple[Any, ...]) -> fx.GraphModule:
         ) from e
     finally:
         state.restore()
-        random.setstate(python)
+        others.restore()
         for added in set(vars(model)) - attributes:
             delattr(model, added)
         gc.collect()  # proxies, their values and the tracer hold each other
+
+
+@contextmanager
+def _functions_as_leaves(tracer: ValueTracer) -> Iterator[None]:
+    """Functions with a backward of their own are one call each: torch must not see proxies in its C++."""
+    function: Any = torch.autograd.Function
+    before = vars(function).get("apply")  # torch 1.13 has it in the class above
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            return (super(function, cls).apply if before is None else before.__get__(None, cls))(*args, **kwargs)
+
+        if not any(type(a) is ValueProxy for a in pytree.tree_flatten((args, kwargs))[0]):
+            return run(*args, **kwargs)
+        if cls.__name__ == "CheckpointFunction":
+            raise fx.proxy.TraceError("it uses torch.utils.checkpoint, which a plan replaces: take it off")
+        run.__name__ = cls.__name__
+        return tracer.create_proxy("call_function", run, args, kwargs)
+
+    function.apply = classmethod(apply)
+    try:
+        yield
+    finally:
+        if before is None:
+            del function.apply
+        else:
+            function.apply = before
 
 
 def _refuse_hooks(model: nn.Module, tracer: fx.Tracer) -> None:

@@ -1,0 +1,226 @@
+"""What users bring: right bit by bit, as a chain and as a graph, or refused by name before training."""
+
+from __future__ import annotations
+
+import random
+from typing import Any, Callable, Dict, List
+
+import pytest
+import torch
+from test_graphs import least, once
+from test_refusals import checkpointed
+from test_runner import drawn
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+from workbench_torch import Refused, apply, compile_plan, cut
+from workbench_torch.cut import same
+from workbench_torch.graph import trace
+from workbench_torch.state import tensors
+
+
+class Square(torch.autograd.Function):
+    """A backward of one's own."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, delta: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        return 2 * delta * ctx.saved_tensors[0]
+
+
+def network(forward: Callable[..., Any], **parts: Any) -> nn.Module:
+    """A module with two linear layers, what else it needs, and a forward."""
+
+    def init(self: Any) -> None:
+        nn.Module.__init__(self)
+        self.pre, self.post = nn.Linear(8, 8), nn.Linear(8, 8)
+        for name, part in parts.items():
+            if isinstance(part, nn.Module):
+                self.add_module(name, part)
+            else:
+                self.register_buffer(name, part)
+
+    return type("Net", (nn.Module,), {"__init__": init, "forward": forward})()
+
+
+def stops(self: Any, x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        mean = self.pre(x).mean()
+    return self.post(torch.tanh(self.pre(x) - mean))
+
+
+def averages(self: Any, x: torch.Tensor) -> torch.Tensor:
+    h = self.pre(x)
+    with torch.no_grad():
+        self.mean.mul_(0.9).add_(h.mean(0) * 0.1)
+    return self.post(torch.tanh(h - self.mean))
+
+
+def casts(self: Any, x: torch.Tensor) -> torch.Tensor:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        h = self.pre(x)
+    return self.post(torch.tanh(h.float()))
+
+
+def packs(self: Any, x: torch.Tensor) -> torch.Tensor:
+    packed = nn.utils.rnn.pack_padded_sequence(self.pre(x), [5, 4, 2], batch_first=True)
+    output, _ = nn.utils.rnn.pad_packed_sequence(self.rnn(packed)[0], batch_first=True)
+    return self.post(output)
+
+
+def masked(self: Any, x: torch.Tensor, mask: Any = None) -> torch.Tensor:
+    h = self.pre(x) if mask is None else self.pre(x) * mask
+    return self.post(torch.tanh(h))
+
+
+def checkpoints(self: Any, x: torch.Tensor) -> torch.Tensor:
+    return self.post(checkpoint(self.body, self.pre(x), use_reentrant=True))
+
+
+def evaluated() -> nn.Module:
+    body = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 8), nn.Dropout(0.5), nn.Tanh())
+    for k in (1, 3):
+        body[k].eval()
+    return body
+
+
+def hooked(shared: bool) -> nn.Module:
+    first = nn.Linear(8, 8)
+    first.weight.register_hook(lambda g: g.clamp(-1e-3, 1e-3))
+    return nn.Sequential(first, nn.Tanh(), first if shared else nn.Linear(8, 8), nn.Sigmoid())
+
+
+class Channels(nn.Module):
+    """Layer normalization of images, whose strides fake tensors of torch 1.13 get wrong."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm, self.out = nn.Conv2d(3, 8, 3), nn.LayerNorm(8), nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = self.conv(x).flatten(2).swapaxes(1, 2)
+        return self.out(torch.tanh(self.norm(h[:, None])).sum(1))
+
+
+def own_generator(self: Any, x: torch.Tensor) -> torch.Tensor:
+    return self.post(self.pre(x) + torch.randn(x.shape, generator=torch.Generator().manual_seed(1)))
+
+
+# What it is, how it is made, and what it is called with; then what is said of it as a chain and as a graph, if it is refused.
+CASES: Dict[str, Any] = {
+    "several inputs": (lambda: network(lambda self, x, y: self.post(torch.tanh(self.pre(x) * y))), lambda: (torch.randn(6, 8), torch.randn(6, 8)), "", ""),
+    "a mask that is None": (lambda: network(masked), lambda: torch.randn(6, 8), "", ""),
+    "any number of inputs": (lambda: network(lambda self, *x: self.post(self.pre(x[0]))), lambda: torch.randn(6, 8), r"takes \*args", ""),
+    "a dict": (lambda: network(lambda self, x: self.post(torch.tanh(self.pre(x["x"])))), lambda: {"x": torch.randn(6, 8)}, "", "tensors inside"),
+    "complex buffer": (
+        lambda: network(lambda self, x: self.post(torch.fft.ifft(torch.fft.fft(self.pre(x)) * self.w).real), w=torch.randn(8, dtype=torch.cfloat)),
+        lambda: torch.randn(6, 8), "", "",
+    ),
+    "no_grad inside": (lambda: network(stops), lambda: torch.randn(6, 8), "", ""),
+    "a buffer changed under no_grad": (lambda: network(averages, mean=torch.zeros(8)), lambda: torch.randn(6, 8), "mul_ with gradients switched off", ""),
+    "autocast inside": (lambda: network(casts), lambda: torch.randn(6, 8), "switches autocast", ""),
+    "parts in eval": (evaluated, lambda: torch.randn(6, 8), "", ""),
+    "checkpoint inside": (
+        lambda: network(checkpoints, body=nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.3))), lambda: torch.randn(6, 8), "checkpoint", "checkpoint",
+    ),
+    "a backward of one's own": (lambda: network(lambda self, x: self.post(Square.apply(self.pre(x)))), lambda: torch.randn(6, 8), "", ""),
+    "channels last": (
+        lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(288, 4)).to(memory_format=torch.channels_last),
+        lambda: torch.randn(2, 3, 8, 8).contiguous(memory_format=torch.channels_last), "", "",
+    ),
+    "bfloat16": (lambda: nn.Sequential(nn.Linear(8, 8), nn.GELU(), nn.Linear(8, 8)).bfloat16(), lambda: torch.randn(6, 8).bfloat16(), "", ""),
+    "packed sequences": (lambda: network(packs, rnn=nn.GRU(8, 8, batch_first=True)), lambda: torch.randn(3, 5, 8), "makes a PackedSequence", "cannot be traced"),
+    "sparse buffer": (
+        lambda: network(lambda self, x: self.post(torch.sparse.mm(self.near, self.pre(x))), near=torch.eye(6).to_sparse()),
+        lambda: torch.randn(6, 8), "near is torch.sparse_coo", "near is torch.sparse_coo",
+    ),
+    "hook on a parameter": (lambda: hooked(False), lambda: torch.randn(6, 8), "", "hook on its gradient"),
+    "hook on a shared parameter": (lambda: hooked(True), lambda: torch.randn(6, 8), "hook on its gradient", "hook on its gradient"),
+    "draws of Python": (
+        lambda: network(lambda self, x: self.post(self.pre(x) * random.random())), lambda: torch.randn(6, 8), "random numbers that steer", "Python's or NumPy's",
+    ),
+    "a generator of its own": (lambda: network(own_generator), lambda: torch.randn(6, 8), "", "generator of its own"),
+    "lazy modules": (lambda: nn.Sequential(nn.LazyLinear(8), nn.Tanh()), lambda: torch.randn(6, 8), "lazy", "lazy"),
+    "strides of normalized images": (Channels, lambda: torch.randn(2, 3, 9, 9), "", ""),
+    "an encoder": (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2), lambda: torch.randn(2, 5, 8), "", ""),
+}  # fmt: skip
+
+
+def loss_of(output: Any) -> torch.Tensor:
+    return sum(t.float().pow(2).mean() for t in tensors(output) if t.requires_grad)
+
+
+def begin(model: nn.Module, state: Dict[str, torch.Tensor]) -> None:
+    model.load_state_dict(state)
+    model.zero_grad(set_to_none=True)
+    torch.manual_seed(1)
+
+
+def made(model: nn.Module, loss: torch.Tensor, gradients: List[Any]) -> List[torch.Tensor]:
+    return [loss.detach().clone(), torch.rand(1), *(g.clone() for g in gradients if g is not None), *(b.clone() for b in model.buffers())]
+
+
+def call(model: Any, inputs: Any) -> Any:
+    return model(*inputs) if isinstance(inputs, tuple) else model(inputs)
+
+
+def plain(model: nn.Module, forward: Any, inputs: Any, state: Dict[str, torch.Tensor]) -> List[torch.Tensor]:
+    begin(model, state)
+    loss = loss_of(call(forward, inputs))
+    loss.backward()
+    return made(model, loss, [p.grad for p in model.parameters()])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_as_a_chain(name: str) -> None:
+    make, inputs_of, refused, _ = CASES[name]
+    torch.manual_seed(0)
+    model, inputs = make(), inputs_of()
+    if refused:
+        with pytest.raises(Refused, match=refused):
+            apply(model, checkpointed(len(cut(model, inputs).layers) + 1), inputs)
+        return
+    layers, state = len(cut(model, inputs).layers), {k: v.clone() for k, v in model.state_dict().items()}
+    for plan in (checkpointed(layers + 1), *(drawn(seed, layers + 1) for seed in range(4))):
+        ours, theirs = plain(model, apply(model, plan, inputs), inputs, state), plain(model, model, inputs, state)
+        assert len(ours) == len(theirs) and all(map(same, ours, theirs))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_as_a_graph(name: str) -> None:
+    make, inputs_of, _, refused = CASES[name]
+    torch.manual_seed(0)
+    model, inputs = make(), inputs_of()
+    if refused:
+        with pytest.raises(Refused, match=refused):
+            trace(model, inputs, loss_of)
+        return
+    graph, state = trace(model, inputs, loss_of), {k: v.clone() for k, v in model.state_dict().items()}
+    for planner in (once, least):
+        step = compile_plan(graph, planner(graph))
+        theirs = plain(model, model, inputs, state)
+        for _ in range(2):  # the first looks at what it makes, the second does not
+            begin(model, state)
+            loss, gradients = call(step, inputs)
+            ours = made(model, loss, list(gradients.values()))
+            assert len(ours) == len(theirs) and all(map(same, ours, theirs))
+
+
+def test_numbers_of_the_example_are_no_constants() -> None:
+    """What a trace takes for a constant shows on other numbers."""
+
+    class Bakes(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * torch.tensor(float(hidden(x)))
+
+    with pytest.raises(Refused, match="do not compute what it computes"):
+        cut(nn.ModuleList([Bakes()])[0], torch.randn(4, 3))
+
+
+def hidden(x: Any) -> float:
+    """Numbers that no proxy sees being read."""
+    value = getattr(x, "value", x)
+    return float(value.sum())
