@@ -160,6 +160,17 @@ func (s *splitter) within(top float64) []int {
 		best[i] = math.Inf(1)
 	}
 	most := top * (1 + view.Rounding)
+	// helps reports whether so much work on an accelerator, without transfers, is better anywhere.
+	helps := func(i, j int, work float64) bool {
+		for x := range a {
+			for y := range c + 1 {
+				if max(best[at(i, x, y)], work) < best[at(j, x+1, y)] {
+					return true
+				}
+			}
+		}
+		return false
+	}
 	for j := 1; j < s.t.Len(); j++ {
 		s.walk.Below(j, func(i int) bool {
 			work, cpu := s.t.Work[j]-s.t.Work[i], s.cpu[j]-s.cpu[i]
@@ -168,7 +179,7 @@ func (s *splitter) within(top float64) []int {
 				return false
 			}
 			load := math.Inf(1)
-			if fits {
+			if fits && helps(i, j, work) {
 				load = s.accelerator(i, j)
 			}
 			for x := range a + 1 {

@@ -376,7 +376,7 @@ func TestPipeDreamsReplicatedPeriods(t *testing.T) {
 	for _, name := range []string{"vgg16", "alexnet", "resnet18", "resnet50", "gnmt"} {
 		g, lattice := pipeDreams(t, name)
 		v := lattice.View
-		for _, processors := range []int{4, 8} {
+		for _, processors := range testfile.Few(1, 8, 4) {
 			for _, bandwidth := range []float64{1e9, 10e9} {
 				p := platform.Platform{Memory: 1 << 40, Processors: processors, Bandwidth: bandwidth, WeightCopies: 3, Replicas: true}
 				_, want := pipegraph.Replicated(lattice, p)
