@@ -23,8 +23,8 @@ const (
 	leastProbe  = 1 << 11
 	leastNodes  = 1 << 22
 	leastRounds = 16
-	leastLabels = 1 << 25
-	leastPriced = 1000 // layers: prices of more close nothing within seconds
+	leastLabels = 1 << 24
+	leastPriced = 500 // layers: prices of more close nothing within seconds
 )
 
 // moreEffort is from what effort on there are more prices: those for the upper end, where

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"math"
-	"slices"
 	"sort"
 )
 
@@ -76,9 +75,8 @@ const mostUndominated = 1 << 12
 // merge returns the shelf of those of a and b, changed (nil: as they are), that stay
 // within the memory.
 func (s *shelves) merge(memory float64, a, b shelf, changeA, changeB func(label) label) (both shelf) {
-	type need struct{ fixed, peak float64 }
 	both = make(shelf, 0, len(a)+len(b))
-	var least []need // of both, the undominated
+	var least needs // of both, the undominated
 	for len(a) > 0 || len(b) > 0 {
 		from, change := &a, changeA
 		if len(a) == 0 || len(b) > 0 && s.labels[b[0]].value > s.labels[a[0]].value {
@@ -91,12 +89,8 @@ func (s *shelves) merge(memory float64, a, b shelf, changeA, changeB func(label)
 			x = change(x)
 			x.rest = i
 		}
-		if x.peak > memory || slices.ContainsFunc(least, func(y need) bool { return y.fixed <= x.fixed && y.peak <= x.peak }) {
+		if x.peak > memory || !least.add(need{x.fixed, x.peak}) {
 			continue
-		}
-		least = slices.DeleteFunc(least, func(y need) bool { return y.fixed >= x.fixed && y.peak >= x.peak })
-		if len(least) < mostUndominated {
-			least = append(least, need{x.fixed, x.peak})
 		}
 		if change != nil {
 			i = int32(len(s.labels))
@@ -105,6 +99,33 @@ func (s *shelves) merge(memory float64, a, b shelf, changeA, changeB func(label)
 		both = append(both, i)
 	}
 	return both
+}
+
+// needs are undominated amounts of memory, mostUndominated at most.
+type (
+	needs []need
+	need  struct{ fixed, peak float64 }
+)
+
+// add takes x in and those that it dominates out; false if x is dominated itself. It is where
+// prices spend their time: closures took twice as long.
+func (n *needs) add(x need) bool {
+	for _, y := range *n {
+		if y.fixed <= x.fixed && y.peak <= x.peak {
+			return false
+		}
+	}
+	kept := (*n)[:0]
+	for _, y := range *n {
+		if y.fixed < x.fixed || y.peak < x.peak {
+			kept = append(kept, y)
+		}
+	}
+	if len(kept) < mostUndominated {
+		kept = append(kept, x)
+	}
+	*n = kept
+	return true
 }
 
 // bound is the least memory with which one processor may hold a P-th of all prices:
