@@ -3,7 +3,9 @@ package linkgraph
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"workbench/heuristics/rematgraph"
@@ -14,6 +16,7 @@ import (
 	"workbench/model/subject"
 	"workbench/model/testfile"
 	"workbench/model/training"
+	"workbench/model/zoo"
 )
 
 // Plans of small steps are valid, are what they claim, and none beats exhaustive search;
@@ -129,5 +132,35 @@ func uneven(r *rand.Rand, g *training.Graph) {
 	for v := range g.Nodes {
 		g.Nodes[v].Time *= 0.5 + r.Float64()
 		g.Nodes[v].Workspace = float64(int(g.Nodes[v].Workspace * 1e6 * r.Float64()))
+	}
+}
+
+// What is found for a dozen blocks of a transformer is a plan of all, which sends and is
+// much faster than sending alone.
+func TestUnrolled(t *testing.T) {
+	g, err := zoo.LoadTraining("zoo:gpt2?layers=24")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := stages.Of(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	low, high := rematgraph.Range(v)
+	p := platform.Platform{Memory: math.Floor(low + 0.4*(high-low)), Bandwidth: 12e9}
+	sending, err := Offload(context.Background(), v, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &search{ctx: context.Background(), v: v, p: p, seed: 1, r: rand.New(rand.NewPCG(1, 1))}
+	s.unrolled(200)
+	if s.wrong != nil || s.best == nil {
+		t.Fatalf("no plan: %v", s.wrong)
+	}
+	replays(t, g, s.best)
+	sent := slices.ContainsFunc(s.best.Ops, func(o plan.Op) bool { return o.Op == plan.OpO })
+	bound := v.LinkedBound(p.Memory, p.Bandwidth).Seconds
+	if time := s.best.Claims.Makespan; !sent || time < bound || time-bound > (sending.Claims.Makespan-bound)/4 {
+		t.Errorf("%g s, the bound is %g and sending alone takes %g; it sends: %v", time, bound, sending.Claims.Makespan, sent)
 	}
 }

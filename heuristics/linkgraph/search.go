@@ -21,7 +21,8 @@ import (
 // room is left.
 //
 // It begins with the plan of the search without transfers and with that of Offload, and is
-// never worse than these. The same seed and rounds give the same plan; the end of ctx ends
+// never worse than these; with huge graphs whose blocks repeat, where ctx may end before, it begins with what comes
+// of a step with fewer of them. The same seed and rounds give the same plan; the end of ctx ends
 // it with the best until then.
 func Search(ctx context.Context, v *stages.View, p platform.Platform, seed uint64, rounds int) (*plan.Plan, error) {
 	if err := v.LinkedFits(p.Memory); err != nil {
@@ -44,12 +45,13 @@ func Search(ctx context.Context, v *stages.View, p platform.Platform, seed uint6
 
 // run looks for the best plan.
 func (s *search) run(rounds int) {
-	v, p := s.v, s.p
-	s.alone(rounds)
-	s.bound = v.LinkedBound(p.Memory, p.Bandwidth).Seconds
-	if x, err := Offload(s.ctx, v, p); err == nil {
-		s.offer(x)
+	if s.best == nil || !s.done() {
+		s.alone(rounds)
+		if x, err := Offload(s.ctx, s.v, s.p); err == nil {
+			s.offer(x)
+		}
 	}
+	s.bound = s.v.LinkedBound(s.p.Memory, s.p.Bandwidth).Seconds
 	for _, share := range shares {
 		if share < s.smooth {
 			break // less away, more computed again
