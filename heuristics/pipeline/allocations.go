@@ -34,7 +34,7 @@ import (
 // in the task model so many mini-batches are between F_ℓ and B_ℓ at some F_ℓ,
 // and so are the inputs of the layers before ℓ on its processor; and B_ℓ needs
 // those of one. Mini-batches take turns on a processor, and few fit beside the
-// one at work (turns). An allocation that is left ends the enumeration: nothing is
+// one at work (turns); it never gets stuck, and they can be away from it only so long (passes). An allocation that is left ends the enumeration: nothing is
 // known of its patterns.
 //
 // Layers that hardly count (see light) are delays only: on no processor, with no
@@ -69,8 +69,15 @@ type allocations struct {
 	delay    []float64 // D_ℓ
 	fwd, bwd []float64 // from the start of F_1 to that of F_ℓ; from the end of B_ℓ to that of B_1
 	fixed    []float64 // of each processor: weights and buffers
-	rooms    rooms     // scratch of turns
 	spare    float64   // bytes that all processors have left on average, as mayFit found last
+
+	rooms        rooms              // scratch of turns
+	beams        bool               // guesses, in a beam search: without passes
+	known        map[string]*limits // of passes, by room and layers
+	key          []byte             // scratch of it
+	number       map[uint64]int32   // scratch of states
+	latest       *limits            // whose states are latestStates
+	latestStates *states
 
 	nodes, decisions int64
 	undecided        bool          // an allocation was left without pattern or proof
@@ -95,6 +102,7 @@ func newAllocations(in *instance, period float64, heavy, every bool, ended func(
 	}
 	a.on, a.load, a.fixed = make([][]int, in.Procs), make([]float64, in.Procs), make([]float64, in.Procs)
 	a.links = make([]float64, in.Procs*in.Procs)
+	a.known, a.number = map[string]*limits{}, map[uint64]int32{}
 	some := false
 	for l := 1; l <= n; l++ {
 		a.light[l] = !heavy && in.Time(l, l) <= lightTime*period && in.Kept[l]+in.A[l]+in.D[l]+in.D[l-1]+in.Copies*in.W[l] <= lightMemory*in.Memory
@@ -327,7 +335,9 @@ func (a *allocations) place(l, used int) {
 	case a.over():
 		return
 	case l > in.N && a.every:
-		a.undecided, a.budget = true, -1
+		if a.allPass(used) {
+			a.undecided, a.budget = true, -1
+		}
 		return
 	case l > in.N:
 		a.leaf()
@@ -442,12 +452,13 @@ func (a *allocations) mayFit(l, used int) bool {
 		a.delay[k] = v
 	}
 	room := float64(in.Procs-used) * in.Memory
+	over := a.owner[l-1] != a.owner[l] && !a.beams // what others have in a row is complete
 	for r := range used {
 		needs := a.needs(a.on[r])
 		if !in.Fits(needs + a.fixed[r]) {
 			return false
 		}
-		if !a.turns(r) {
+		if !a.turns(r) || over && r != a.owner[l] && !a.passes(r) {
 			return false
 		}
 		held := 0.0

@@ -65,6 +65,7 @@ func (a *allocations) beam(width int) {
 	if a.undecided || !a.hasRoom(1) {
 		return
 	}
+	a.beams = true
 	a.owner[0] = none
 	rays := []ray{{owner: []int{none}}}
 	var longer []ray

@@ -33,7 +33,7 @@ func pruned(t *testing.T, c *chain.Chain, p platform.Platform, model string, sta
 			}
 		}
 	}
-	return false
+	return !a.allPass(used)
 }
 
 // No allocation is excluded at the least period of its 1-, 2- and 3-periodic patterns,
@@ -88,5 +88,29 @@ func TestTurnsHoldForEveryK(t *testing.T) {
 	t.Logf("of %d allocations %d are excluded a hundredth below, %d are faster with several mini-batches", total, close, several)
 	if total < testfile.Cases(300) || close < total/2 || several < testfile.Cases(100)/20 {
 		t.Errorf("of %d allocations %d are excluded a hundredth below, %d are faster with several mini-batches", total, close, several)
+	}
+}
+
+// Of mini-batches that keep a byte, and need two for their backward, as many take turns as
+// leave one room for it, not as many as fit: with n of them T is at least an n-th of the
+// way through the processor and back.
+func TestProcessorsAreNotStuck(t *testing.T) {
+	t.Parallel()
+	for room := 2; room <= 6; room++ {
+		w := &way{
+			stored: []float64{0, 1, 0}, needs: []float64{0, 1, 2}, time: []float64{0, 1, 1},
+			away: []bool{false, true, false}, room: float64(room),
+		}
+		s := w.states(map[uint64]int32{})
+		n := room - 1
+		if len(s.of) != room+1 || len(s.moves) != 2*n {
+			t.Errorf("room for %d: %d states and %d moves, want %d and %d: the last state is stuck", room, len(s.of), len(s.moves), room+1, 2*n)
+		}
+		least := 12 / float64(n)
+		for _, behind := range []bool{false, true} {
+			if !s.excluded(least*0.999, 10, behind) || s.excluded(least*1.001, 10, behind) {
+				t.Errorf("room for %d: the least period is not %v", room, least)
+			}
+		}
 	}
 }
