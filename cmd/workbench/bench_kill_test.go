@@ -81,7 +81,7 @@ func results(t *testing.T, dir string) map[string]string {
 // its queue open, goes on to the results of an undisturbed run.
 func TestBenchKilled(t *testing.T) {
 	testfile.Long(t)
-	workbench, file := program(t), sweepFile(t, 15)
+	workbench, file := program(t), sweepFile(t, 8)
 	undisturbed, dir := filepath.Join(t.TempDir(), "undisturbed"), filepath.Join(t.TempDir(), "killed")
 	if out, err := exec.Command(workbench, "bench", "run", file, "--into", undisturbed, "--quiet").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

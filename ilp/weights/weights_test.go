@@ -96,7 +96,7 @@ func TestCheckFindsMisprints(t *testing.T) {
 		"weights-printed":        {check.NoSolution: 80},
 		"weights-printed-memory": {check.NoSolution: 40, check.Above: 5},
 	} {
-		r, err := check.Run(t.Context(), ilptest.Formulation(t, Formulations(), name), subject.Weights(), []solvers.Backend{highs.New()}, check.Options{Seed: 2, Cases: testfile.Cases(300)})
+		r, err := check.Run(t.Context(), ilptest.Formulation(t, Formulations(), name), subject.Weights(), []solvers.Backend{highs.New()}, check.Options{Seed: 2, Cases: max(30, testfile.Cases(150))})
 		if err != nil {
 			t.Fatal(err)
 		}
