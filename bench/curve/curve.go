@@ -312,6 +312,22 @@ func (c *Curve) From(p *CurvePoint) float64 {
 	return p.At
 }
 
+// Slower returns two plans of a method of which that with more memory is the slower one, as
+// those of some printed heuristics are; nil: there are none. Pictures show what holds: the
+// plan for less memory is one for more.
+func (c *Curve) Slower(s *Series) (less, more *CurvePoint) {
+	for k := range s.Points {
+		switch p := &s.Points[k]; {
+		case c.Over != OverMemory || p.Makespan == nil:
+		case less == nil || *p.Makespan < *less.Makespan:
+			less = p
+		case *p.Makespan > *less.Makespan*(1+plan.Tolerance):
+			return less, p
+		}
+	}
+	return nil, nil
+}
+
 // whole takes the curve of a method, verifies the plan of every breakpoint it
 // keeps, and improves the bounds if the curve is proved to be the best.
 func (c *Curve) whole(ctx context.Context, m *run.Method, in *run.Instance, s run.Setting) (series Series) {

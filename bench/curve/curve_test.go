@@ -376,3 +376,27 @@ func TestQuantities(t *testing.T) {
 		t.Errorf("ratio %g at the larger limit, 2 expected", x)
 	}
 }
+
+// A curve says where a method has a slower plan with more memory, and only there.
+func TestCurveSaysWhatIsSlowerWithMoreMemory(t *testing.T) {
+	at := func(memory, makespan float64) curve.CurvePoint {
+		if makespan == 0 {
+			return curve.CurvePoint{At: memory}
+		}
+		return curve.CurvePoint{At: memory, Makespan: &makespan}
+	}
+	for _, x := range []struct {
+		over       curve.Axis
+		points     []curve.CurvePoint
+		less, more float64 // 0: none
+	}{
+		{curve.OverMemory, []curve.CurvePoint{at(1, 9), at(2, 9), at(3, 7), at(4, 0), at(5, 7*(1+1e-12))}, 0, 0},
+		{curve.OverMemory, []curve.CurvePoint{at(1, 0), at(2, 9), at(3, 7), at(4, 0), at(5, 8), at(6, 9)}, 3, 5},
+		{curve.OverBandwidth, []curve.CurvePoint{at(1, 7), at(2, 9)}, 0, 0},
+	} {
+		less, more := (&curve.Curve{Over: x.over}).Slower(&curve.Series{Points: x.points})
+		if (less == nil) != (x.less == 0) || less != nil && (less.At != x.less || more.At != x.more) {
+			t.Errorf("over %s %v: %v and %v, want those at %g and %g", x.over, x.points, less, more, x.less, x.more)
+		}
+	}
+}

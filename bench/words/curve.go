@@ -104,6 +104,12 @@ func Curve(w io.Writer, c *Case, x *curve.Curve, q curve.Quantity) {
 		fmt.Fprintf(w, ", some assuming %s", strings.Join(a, ", "))
 	}
 	fmt.Fprintln(w)
+	for k := range x.Series {
+		if less, more := x.Slower(&x.Series[k]); less != nil {
+			fmt.Fprintf(w, "%s: %s with %s, slower than with %s: a plan for less memory is one for more\n",
+				x.Series[k].Method, platform.FormatSeconds(*more.Makespan), at(c, x.Over, more.At), at(c, x.Over, less.At))
+		}
+	}
 	for _, s := range x.Series {
 		if s.Steps && s.Err == nil {
 			fmt.Fprintf(w, "%s: %d breakpoints from one run\n", s.Method, len(s.Points))
