@@ -12,6 +12,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/cycle"
 	"workbench/model/exhaustive"
+	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"
@@ -137,4 +138,46 @@ func TestComputeIsRoundedDown(t *testing.T) {
 			t.Fatalf("%v is far below %v", got, x)
 		}
 	})
+}
+
+// However short its prefetch is, a weight is there before its backward starts, beside what the one before
+// holds until then: in one unit less than the least memory no plan is valid, and both peaks say so.
+func TestArrivalWithinTheTolerance(t *testing.T) {
+	c := &chain.Chain{Name: "handover", Layers: []chain.Layer{
+		{ForwardTime: 1, BackwardTime: 1, Activation: 10, Saved: 10, Weight: 6},
+		{ForwardTime: 1, BackwardTime: 1, Activation: 10, Saved: 10, Weight: 1},
+	}}
+	const move = 6e-12
+	least, _ := cycle.Of(c).Range()
+	period := 4 + 2*move
+	op := func(name, tensor string, layer int, start, end float64) plan.Op {
+		return plan.Op{Op: name, Tensor: tensor, Layer: layer, Start: start, End: end}
+	}
+	p := plan.New(plan.WeightOffload, "by hand", c, platform.Platform{Memory: least + 1, Bandwidth: 1e12})
+	p.Period = &period
+	p.Ops = []plan.Op{
+		op(plan.OpB, "", 2, 0, 1), op(plan.OpP, plan.TensorW, 1, 1-move, 1), op(plan.OpB, "", 1, 1, 2), op(plan.OpO, plan.TensorW, 1, 2, 2+move),
+		op(plan.OpF, "", 1, 2+2*move, 3+2*move), op(plan.OpD, plan.TensorW, 1, 3+2*move, 3+2*move), op(plan.OpF, "", 2, 3+2*move, 4+2*move),
+	}
+	in, err := cycle.New(c, p.Platform)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := in.Read(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if peak := s.Peak(in); peak != least+1 {
+		t.Errorf("peak %g, want %g: both weights beside both activations", peak, least+1)
+	}
+	for memory, valid := range map[float64]bool{least + 1: true, least: false, least - 1: false} {
+		p.Platform.Memory = memory
+		r, err := periodic.VerifyWeights(c, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Valid() != valid || r.PeakMemory != least+1 {
+			t.Errorf("in %g: valid %t, peak %g", memory, r.Valid(), r.PeakMemory)
+		}
+	}
 }

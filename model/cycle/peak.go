@@ -81,6 +81,10 @@ func (c *curve) operations() {
 		} else {
 			c.add(t, c.start(), other, d)
 		}
+		if g := in.Gap(j); in.Backward(j) && c.s.Away[g] && c.s.Pre[g] >= c.s.At(j+in.N*(g&1))-c.eps {
+			// Its weight comes at this instant, before it starts and what was held goes.
+			c.add(t, c.instant(j), moment, in.Act[in.Before(j)]+in.W[in.Layer(j)])
+		}
 		gradient := 0.0
 		if in.Backward(j) {
 			gradient = in.W[in.Layer(j)]

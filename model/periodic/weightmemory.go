@@ -38,7 +38,7 @@ type held struct {
 }
 
 // A moment is a run of computations, one after the other in the paper's order,
-// that all happen at one instant because they take no time.
+// that all happen at one instant because they take no time; or the instant before one starts.
 type moment struct {
 	time         float64
 	computations []computation
@@ -58,6 +58,7 @@ type computation struct {
 func (v *weightCycle) memoryHeld() *held {
 	h := &held{}
 	instant := make([]computation, 0, len(v.layers))
+	var arrivals []moment
 	n := len(v.layers)
 	acts := v.chain.Input.Activation
 	rest := v.chain.TotalTime() // of this layer and those after it
@@ -85,6 +86,9 @@ func (v *weightCycle) memoryHeld() *held {
 				kind: heldActivation, layer: i, bytes: l.Activation,
 			})
 		}
+		if a := v.arrival(i-1, acts); a != nil {
+			arrivals = append(arrivals, *a)
+		}
 		rest -= l.ForwardTime + l.BackwardTime
 		if len(e.forward) > 0 && e.forward[0].length() <= v.eps {
 			instant = append(instant, computation{op: e.forward[0].op, layer: i, place: n + i, own: acts})
@@ -93,8 +97,21 @@ func (v *weightCycle) memoryHeld() *held {
 			instant = append(instant, computation{op: e.backward[0].op, layer: i, place: n - 1 - i, own: acts + l.Weight})
 		}
 	}
-	h.moments = v.moments(instant)
+	h.moments = append(v.moments(instant), arrivals...)
 	return h
+}
+
+// arrival is the moment before B of layer i starts, if its weight is fetched at that very instant, else
+// nil: the weight is there, however short its prefetch is, while what the computation before it holds still is.
+func (v *weightCycle) arrival(i int, held float64) *moment {
+	if i < 0 || len(v.layers[i].backward) == 0 {
+		return nil
+	}
+	b := v.layers[i].backward[0]
+	if !slices.ContainsFunc(v.layers[i].reserved, func(a arc) bool { return v.wrap(b.start-a.start) <= v.eps }) {
+		return nil
+	}
+	return &moment{time: b.start, computations: []computation{{op: b.op, layer: i, own: held}}}
 }
 
 // moments gathers computations that follow one another at one instant.

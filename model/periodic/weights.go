@@ -26,7 +26,8 @@ import (
 // start of F_i or B_i to the start of the next computation.
 //
 // Instants closer than 1e-9 of the period are simultaneous; ends and releases
-// then come before starts and reservations, prefetches last. A computation
+// then come before starts and reservations, prefetches last. But the weight of a computation is
+// there before it starts, and with it what the one before holds until then. A computation
 // that takes no time still needs its memory, and of several at one instant each
 // counts the weights that a later one needs, though they go at that instant,
 // too: there is no order of the instant in which they would be gone before.
