@@ -162,10 +162,16 @@ func (r *stageReader) instant(x float64) {
 // amounts sets what transfers carry in each stage, what is coming, and the idle
 // time.
 func (r *stageReader) amounts() {
-	f := r.f
+	f, sent := r.f, make([]bool, 2*r.f.N+1)
 	for i := range r.link {
 		o := &r.link[i]
 		v := f.tensor(o)
+		if o.Op == plan.OpO {
+			if sent[v] {
+				continue // the host has it
+			}
+			sent[v] = true
+		}
 		began := false
 		for j := range f.stages() - 1 {
 			if o.Op == plan.OpP && !began && o.Start < r.at[j+1]-r.near {

@@ -117,7 +117,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A plan whose first forward waits, while its input is sent, is a solution, too.
+// A plan whose first forward waits, while its input is sent, is a solution, too, and one that sends it
+// once more in the end.
 func TestIdlePlansAreSolutions(t *testing.T) {
 	c := &chain.Chain{Name: "idle", Input: chain.Input{Activation: 2}, Layers: []chain.Layer{
 		{BackwardTime: 3}, {ForwardTime: 3, BackwardTime: 2, Activation: 3, Saved: 3, Gradient: 1, ForwardOverhead: 3}, {BackwardTime: 3},
@@ -128,7 +129,7 @@ func TestIdlePlansAreSolutions(t *testing.T) {
 	p := plan.New(plan.RematOffload, "by hand", c, platform.Platform{Memory: 6, Bandwidth: 1})
 	p.Ops = []plan.Op{
 		op(plan.OpO, plan.TensorA, 0, 0, 2), op(plan.OpFAll, "", 1, 1, 1), op(plan.OpFAll, "", 2, 2, 5), op(plan.OpFAll, "", 3, 5, 5),
-		op(plan.OpB, "", 3, 5, 8), op(plan.OpP, plan.TensorA, 0, 5, 7), op(plan.OpB, "", 2, 8, 10), op(plan.OpB, "", 1, 10, 13),
+		op(plan.OpB, "", 3, 5, 8), op(plan.OpP, plan.TensorA, 0, 5, 7), op(plan.OpB, "", 2, 8, 10), op(plan.OpO, plan.TensorA, 0, 9, 11), op(plan.OpB, "", 1, 10, 13),
 	}
 	p.Claims.Makespan = 13
 	switch r, err := plan.VerifyOffload(c, p); {

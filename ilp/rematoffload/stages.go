@@ -29,8 +29,9 @@ const MostLayers = 40
 // # Why it is a lower bound
 //
 // Take a valid plan. Leave out prefetches that nothing reads, or during which the value is made
-// again, and let F_1 start at 0: until then nothing but a_0 is there, which F_1 can keep if it is
-// sent later, and what F_1 needs is the most until F_2. None of this costs time. Let S_{j,v} say
+// again; of the offloads of a value all but the first, since the host keeps what it has, and
+// discard instead; and let F_1 start at 0: until then nothing but a_0 is there, which F_1 can keep if it
+// is sent later, and what F_1 needs is the most until F_2. None of this costs time. Let S_{j,v} say
 // whether v is stored or coming at instant j, first_j whether F_{j+1} runs as
 // F_all there, R_{j,v} whether a forward that makes v runs in stage j, beside the
 // first computation of it, q_{j,v} whether a prefetch of v starts in stage j, O_{j,v}
