@@ -79,7 +79,7 @@ func (s *scheduler) none(method string) error {
 	if err := s.ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w before the first schedule: %w", method, plan.ErrNoPlan, err)
 	}
-	return fmt.Errorf("%s: %w: no cut point of Algorithm 2 gives a schedule that fits in %s", method, plan.ErrNoPlan, s.in.Unit.Exactly(s.in.Memory))
+	return fmt.Errorf("%s: %w: no cut point of Algorithm 2 gives a schedule that fits in %s", method, plan.ErrNoPlan, s.in.Chain.Unit.Exactly(s.in.Memory))
 }
 
 // scheduler is Algorithm 2 of [001].

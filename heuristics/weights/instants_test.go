@@ -58,12 +58,44 @@ func TestInstants(t *testing.T) {
 			got, err := m.run(c, p)
 			switch {
 			case err == nil:
-				// The peak within an instant is a matter of order, and only claimed.
-				if r, err := periodic.VerifyWeights(c, got); err != nil || !r.Valid() {
-					t.Fatalf("%s: %v, %+v\n%s", m.name, err, r.Violations, describe(c, got))
-				}
+				verify(t, c, got)
 			case m.name == "search" || m.name == "l2l" || !errors.Is(err, plan.ErrNoPlan):
 				t.Fatalf("%s: %v", m.name, err)
+			}
+		}
+	})
+}
+
+// However long transfers are beside an instant of the period, what a plan claims is what its replay finds,
+// and what is valid in memory M is so in the peak that it claims.
+func TestClaimsWithinAnInstant(t *testing.T) {
+	instant := plan.Tolerance
+	testfile.Property(t, func(t *rapid.T) {
+		c := tiny(t, rapid.SampledFrom([]int{2, 3, 6}).Draw(t, "size"))
+		share := rapid.SampledFrom([]float64{
+			0, 1e-12, 1e-10, math.Nextafter(instant, 0), instant, math.Nextafter(instant, 1), 2e-9, 1e-3,
+		}).Draw(t, "transfer")
+		low, high := cycle.Of(c).Range()
+		p := platform.Platform{Memory: max(1, low+float64(rapid.IntRange(0, int(high-low)).Draw(t, "more"))), Bandwidth: math.MaxFloat64}
+		if share > 0 {
+			p.Bandwidth = float64(rapid.IntRange(1, 3).Draw(t, "size")) / (share * c.TotalTime())
+		}
+		for _, m := range append(methods(), method{"search", func(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+			return Search(t.Context(), c, p, Options{Moves: 50})
+		}}) {
+			got, err := m.run(c, p)
+			if errors.Is(err, plan.ErrNoPlan) && m.name != "search" && m.name != "l2l" {
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", m.name, err)
+			}
+			verify(t, c, got)
+			got.Platform.Memory = got.Claims.PeakMemory
+			verify(t, c, got)
+			got.Platform.Memory--
+			if r, err := periodic.VerifyWeights(c, got); got.Platform.Memory > 0 && (err != nil || r.Valid()) {
+				t.Fatalf("%s: %v, valid in less than its peak of %g\n%s", m.name, err, got.Claims.PeakMemory, describe(c, got))
 			}
 		}
 	})

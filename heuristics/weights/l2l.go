@@ -25,7 +25,7 @@ func L2L(c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 	return solve(c, p, "l2l", func(in *instance) (*cycle.Schedule, error) {
 		s, ok := in.layerByLayer()
 		if !ok {
-			return nil, fmt.Errorf("l2l: %w: a layer does not fit alone in %s", plan.ErrNoPlan, in.Unit.Exactly(in.Memory))
+			return nil, fmt.Errorf("l2l: %w: a layer does not fit alone in %s", plan.ErrNoPlan, in.Chain.Unit.Exactly(in.Memory))
 		}
 		return s, nil
 	})

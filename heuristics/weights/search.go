@@ -53,7 +53,7 @@ func Search(ctx context.Context, c *chain.Chain, p platform.Platform, o Options)
 		s.selections()
 		s.orders()
 		if math.IsInf(s.best.T, 1) {
-			return nil, fmt.Errorf("search: %w in %s", plan.ErrNoPlan, in.Unit.Exactly(in.Memory))
+			return nil, fmt.Errorf("search: %w in %s", plan.ErrNoPlan, in.Chain.Unit.Exactly(in.Memory))
 		}
 		return s.best, nil
 	})

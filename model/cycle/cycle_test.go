@@ -167,7 +167,7 @@ func TestArrivalWithinTheTolerance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if peak := s.Peak(in); peak != least+1 {
+	if peak := s.Plan(in, "by hand").Claims.PeakMemory; peak != least+1 {
 		t.Errorf("peak %g, want %g: both weights beside both activations", peak, least+1)
 	}
 	for memory, valid := range map[float64]bool{least + 1: true, least: false, least - 1: false} {

@@ -22,9 +22,8 @@ type Instance struct {
 	Memory   float64   // M
 	Move     []float64 // Move[k]: seconds to transfer w_k
 	Total    float64   // Σ|w_k|
-	Name     string    // of the chain
+	Chain    *chain.Chain
 	Platform platform.Platform
-	Unit     platform.Unit // of sizes
 }
 
 // New checks that a plan exists: the error is a *plan.Infeasible if the memory
@@ -35,7 +34,7 @@ func New(c *chain.Chain, p platform.Platform) (*Instance, error) {
 		return nil, err
 	}
 	y := Of(c)
-	in := &Instance{Cycle: y, N: 2 * y.L, Memory: p.Memory, Move: make([]float64, y.L), Name: c.Name, Platform: p, Unit: c.Unit}
+	in := &Instance{Cycle: y, N: 2 * y.L, Memory: p.Memory, Move: make([]float64, y.L), Chain: c, Platform: p}
 	for k, w := range y.W {
 		in.Move[k] = w / p.Bandwidth
 		in.Total += w

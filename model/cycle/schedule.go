@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"workbench/model/cycleratio"
+	"workbench/model/periodic"
 	"workbench/model/plan"
 )
 
@@ -68,13 +69,14 @@ func (s *Schedule) Deleted(in *Instance, g int) float64 {
 	return t
 }
 
-// Plan writes s as a plan: operations in order of time, starts in [0,T).
-// O(L log L).
+// Plan writes s as a plan: operations in order of time, starts in [0,T). It claims the peak that its
+// verifier finds: which bytes of an instant are there together is for nobody else to say. A
+// period of nothing cannot be replayed, and its plan claims nothing. O(L log L).
 func (s *Schedule) Plan(in *Instance, method string) *plan.Plan {
 	period := s.T
 	p := &plan.Plan{
-		Format: plan.Format, Problem: plan.WeightOffload, Method: method, Instance: plan.InstanceRef{Name: in.Name},
-		Platform: in.Platform, Period: &period, Unit: in.Unit,
+		Format: plan.Format, Problem: plan.WeightOffload, Method: method, Instance: plan.InstanceRef{Name: in.Chain.Name},
+		Platform: in.Platform, Period: &period, Unit: in.Chain.Unit,
 	}
 	p.Ops = make([]plan.Op, 0, 7*in.L)
 	add := func(kind, tensor string, k int, start, duration float64) {
@@ -103,7 +105,9 @@ func (s *Schedule) Plan(in *Instance, method string) *plan.Plan {
 		}
 	}
 	slices.SortStableFunc(p.Ops, func(a, b plan.Op) int { return cmp.Compare(a.Start, b.Start) })
-	p.Claims = plan.Claims{Makespan: s.T, PeakMemory: s.Peak(in)}
+	if r, err := periodic.VerifyWeights(in.Chain, p); err == nil {
+		p.Claims = plan.Claims{Makespan: s.T, PeakMemory: r.PeakMemory}
+	}
 	return p
 }
 
