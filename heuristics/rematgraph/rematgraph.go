@@ -34,12 +34,13 @@ func StoreAll(v *stages.View, p platform.Platform) (*plan.Plan, error) {
 // fit returns the plan of a schedule, an error if the memory, in which something may fit,
 // does not hold it.
 func fit(method string, s *stages.Schedule, p platform.Platform) (*plan.Plan, error) {
-	peak, _, node := s.Peak()
-	if !platform.Fits(peak, p.Memory) {
+	filled := s.Fill(s.View().NewPlan(method, p))
+	if !platform.Fits(filled.Claims.PeakMemory, p.Memory) {
 		g := s.View().Graph
+		peak, _, node := s.Peak()
 		return nil, fmt.Errorf("%s: %w: it needs %s, at node %q, and there are %s", method, plan.ErrNoPlan, g.Unit.Exactly(peak), g.Nodes[node].ID, g.Unit.Exactly(p.Memory))
 	}
-	return s.Fill(s.View().NewPlan(method, p)), nil
+	return filled, nil
 }
 
 // Range returns the memory between which a limit matters: low is the least for

@@ -259,12 +259,22 @@ func (r *Repeated) standing(p place, j, s int) int {
 // O(values · stages in which they are alive).
 func (r *Repeated) Unroll(x *stages.Schedule) *stages.Schedule {
 	s := r.v.New()
-	for i, j := range r.v.Writer {
-		for t := j + 1; t <= min(r.v.End(i), r.v.N-1); t++ {
-			if stage, value := r.like(t, i, j); x.Retained(stage, value) {
+	var alive []int
+	for t := range r.v.N { // rows of S one after the other: columns are far apart
+		alive = slices.DeleteFunc(alive, func(i int) bool { return r.v.End(i) < t })
+		block, stage, shift := place{which: -1}, 0, 0
+		for _, i := range alive {
+			j := r.v.Writer[i]
+			if q := r.place[j]; q.which < 0 || q.which != block.which || q.block != block.block {
+				var value int
+				stage, value = r.like(t, i, j)
+				block, shift = q, value-i // the same for all values of a block
+			}
+			if x.Retained(stage, i+shift) {
 				s.Retain(t, i, true)
 			}
 		}
+		alive = append(alive, r.v.Writes[t]...)
 	}
 	s.Complete()
 	return s

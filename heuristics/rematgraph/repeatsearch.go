@@ -59,7 +59,7 @@ func (s *search) unrolled(r *Repeated, rounds int) (found bool) {
 		}
 		short := &search{ctx: s.ctx, v: r.Short, limits: everywhere(r.Short, math.Floor(memory)), r: s.r, from: from, bound: r.Short.TimeBound}
 		short.run(rounds * (1 + 3*k) / shortRounds)
-		if short.best == nil {
+		if short.best == nil || s.stop() && s.best != before {
 			break
 		}
 		from = append(from[:0], short.best)
