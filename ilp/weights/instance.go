@@ -227,13 +227,16 @@ func (in *instance) read(p *plan.Plan) (*cycle.Schedule, error) {
 // j+1) from operation a to before operation b, and for what a transfer of w_k
 // that starts at x, and carries so much of w_k in all, sends in it: parts of w_k.
 // a < b may count on beyond 2L. What rounding leaves over goes to the last
-// interval it touches.
-func (in *instance) share(s *cycle.Schedule, a, b int, x float64, k int, all float64, add func(j int, part float64)) {
-	left := all
+// interval it touches. What starts within an instant before an operation does is a prefetch
+// that comes after its start, or an upload that has ended then if it is as short.
+func (in *instance) share(s *cycle.Schedule, kind string, a, b int, x float64, k int, all float64, add func(j int, part float64)) {
+	left, instant, upload := all, plan.Tolerance*s.T, kind == plan.OpO
 	for j := a; j < b && left > 0; j++ {
 		sent := min(left, (s.At(j+1)-max(x, s.At(j)))/in.Move[k])
-		if j == b-1 {
+		if j == b-1 || upload && x+all*in.Move[k] <= s.At(j+1)+instant {
 			sent = left
+		} else if !upload && x >= s.At(j+1)-instant {
+			continue
 		}
 		if sent > 0 {
 			add(j%in.N, sent)

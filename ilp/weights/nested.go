@@ -535,17 +535,17 @@ func (f *nested) startUpload(s *cycle.Schedule, x []float64, i int) {
 			set(f.both.At(i), 1)
 		}
 		f.during(s, x, f.sending, s.Up[i], move)
-		f.share(s, f.B(i), f.F(i), s.Up[i], i, 1, f.startOut(&f.nests[0].out, x, i))
+		f.share(s, plan.OpO, f.B(i), f.F(i), s.Up[i], i, 1, f.startOut(&f.nests[0].out, x, i))
 	case s.Away[2*i+1]:
 		j := f.F(i)
 		ahead := sent(s.Op[j])
 		set(f.early.At(i), ahead)
-		f.share(s, f.B(i), j, s.Up[i], i, ahead/w, f.startOut(&f.ahead, x, i))
+		f.share(s, plan.OpO, f.B(i), j, s.Up[i], i, ahead/w, f.startOut(&f.ahead, x, i))
 		mine := sent(s.Op[j]+f.U[j]) - ahead
 		set(f.mine.At(i), mine)
 		done := (ahead + mine) / w * move
 		f.during(s, x, f.sending, s.Up[i]+done, move-done)
-		f.share(s, j, f.B(i)+f.N, s.Up[i]+ahead/w*move, i, 1-ahead/w, func(j int, part float64) {
+		f.share(s, plan.OpO, j, f.B(i)+f.N, s.Up[i]+ahead/w*move, i, 1-ahead/w, func(j int, part float64) {
 			x[f.nests[1].out.any.At(f.nests[1].position(j)).Index()] += part * w
 		})
 	}
@@ -568,7 +568,7 @@ func (f *nested) startAhead(x []float64) {
 func (f *nested) startBack(s *cycle.Schedule, nest *nest, x []float64, i int) {
 	g := 2*i + nest.d
 	f.during(s, x, f.fetching, s.Pre[g], f.Move[i])
-	f.share(s, f.Last(g), f.next(g), s.Pre[g], i, 1, func(j int, part float64) {
+	f.share(s, plan.OpP, f.Last(g), f.next(g), s.Pre[g], i, 1, func(j int, part float64) {
 		x[nest.in.At(nest.position(j)).Index()] += part * f.w[i]
 	})
 }

@@ -289,7 +289,7 @@ func (f *paper) start(p *plan.Plan) ([]float64, error) {
 	for i := range f.L {
 		if s.Uploads(i) {
 			x[f.Ostar.At(i).Index()] = 1
-			f.share(s, f.B(i), f.B(i)+f.N, s.Up[i], i, 1, add(f.O, i))
+			f.share(s, plan.OpO, f.B(i), f.B(i)+f.N, s.Up[i], i, 1, add(f.O, i))
 		}
 		for d, chosen := range [2]milp.List{f.D0, f.D1} {
 			g := 2*i + d
@@ -298,7 +298,7 @@ func (f *paper) start(p *plan.Plan) ([]float64, error) {
 			}
 			x[chosen.At(i).Index()] = 1
 			a, b := f.Last(g), f.next(g)
-			f.share(s, a, b, s.Pre[g], i, 1, add(f.P, i))
+			f.share(s, plan.OpP, a, b, s.Pre[g], i, 1, add(f.P, i))
 			x[f.D.At(i, f.interval(s, a, b, s.Deleted(f.Instance, g))).Index()]++
 		}
 		m, host := 1.0, 0.0

@@ -2,6 +2,7 @@ package cycle_test
 
 import (
 	"errors"
+	"math"
 	"math/big"
 	"slices"
 	"testing"
@@ -178,6 +179,44 @@ func TestArrivalWithinTheTolerance(t *testing.T) {
 		}
 		if r.Valid() != valid || r.PeakMemory != least+1 {
 			t.Errorf("in %g: valid %t, peak %g", memory, r.Valid(), r.PeakMemory)
+		}
+	}
+}
+
+// A prefetch shorter than what tells instants apart belongs to the use that it ends before, and a plan is
+// read back from what is written of it.
+func TestReadWithinTheTolerance(t *testing.T) {
+	c := &chain.Chain{Name: "turns", Layers: []chain.Layer{
+		{ForwardTime: 1, BackwardTime: 1, Weight: 1}, {ForwardTime: 1, BackwardTime: 1, Weight: 1},
+	}}
+	for _, m := range []float64{1e-15, 1e-12, 1e-10, 1e-9, 4e-9, math.Nextafter(4e-9, 1), 8e-9, 1e-3, 1} {
+		op := func(name, tensor string, layer int, start, end float64) plan.Op {
+			return plan.Op{Op: name, Tensor: tensor, Layer: layer, Start: start, End: end}
+		}
+		period := 4 + 4*m
+		p := plan.New(plan.WeightOffload, "by hand", c, platform.Platform{Memory: 2, Bandwidth: 1 / m})
+		p.Period = &period
+		p.Ops = []plan.Op{
+			op(plan.OpB, "", 2, 0, 1), op(plan.OpO, plan.TensorW, 2, 1, 1+m), op(plan.OpD, plan.TensorW, 2, 1+m, 1+m),
+			op(plan.OpP, plan.TensorW, 1, 1+m, 1+2*m), op(plan.OpB, "", 1, 1+2*m, 2+2*m), op(plan.OpF, "", 1, 2+2*m, 3+2*m),
+			op(plan.OpO, plan.TensorW, 1, 3+2*m, 3+3*m), op(plan.OpD, plan.TensorW, 1, 3+3*m, 3+3*m),
+			op(plan.OpP, plan.TensorW, 2, 3+3*m, 3+4*m), op(plan.OpF, "", 2, 3+4*m, 4+4*m),
+		}
+		in, err := cycle.New(c, p.Platform)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := in.Read(p)
+		if err != nil {
+			t.Fatalf("transfers of %g s: %v", m, err)
+		}
+		if want := []bool{false, true, true, false}; !slices.Equal(s.Away, want) {
+			t.Errorf("transfers of %g s: away %v, want %v", m, s.Away, want)
+		}
+		for _, p := range []*plan.Plan{p, s.Plan(in, "read")} {
+			if r, err := periodic.VerifyWeights(c, p); err != nil || !r.Valid() || r.Makespan != period || r.ClaimErrors != nil {
+				t.Errorf("transfers of %g s: %+v, %v", m, r, err)
+			}
 		}
 	}
 }

@@ -1,9 +1,11 @@
 package cycle
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"workbench/model/plan"
 )
@@ -67,9 +69,7 @@ func (in *Instance) readTransfers(p *plan.Plan, s *Schedule, begin float64) erro
 	for k := range s.Up {
 		s.Up[k] = math.Inf(1)
 	}
-	for g := range s.Pre {
-		s.Pre[g] = math.Inf(-1)
-	}
+	moves := make([][]move, in.L)
 	for i := range p.Ops {
 		o := &p.Ops[i]
 		k := o.Layer - 1
@@ -81,24 +81,19 @@ func (in *Instance) readTransfers(p *plan.Plan, s *Schedule, begin float64) erro
 		case plan.OpO:
 			after, _ := s.window(in, 2*k)
 			s.Up[k] = min(s.Up[k], after+modulo(at-after, s.T))
-		case plan.OpD:
-			g, _ := s.place(in, k, at)
-			s.Away[g] = true
-		case plan.OpP:
-			g, x := s.place(in, k, at)
-			s.Pre[g] = max(s.Pre[g], x)
+		case plan.OpD, plan.OpP:
+			moves[k] = append(moves[k], move{at, o.Op == plan.OpP})
 		}
 	}
-	for g, away := range s.Away {
-		k := g >> 1
-		if away == math.IsInf(s.Pre[g], 0) || math.IsNaN(s.Pre[g]) || away && math.IsInf(s.Up[k], 0) {
-			return fmt.Errorf("%w: w_%d is not deleted, uploaded and prefetched in turn", ErrPlan, k+1)
-		}
-		if !away {
-			s.Pre[g] = 0
+	for k := range moves {
+		if err := s.absences(in, k, moves[k]); err != nil {
+			return err
 		}
 	}
 	for k := range s.Up {
+		if s.Uploads(k) && math.IsInf(s.Up[k], 0) {
+			return fmt.Errorf("%w: w_%d is deleted, and not uploaded", ErrPlan, k+1)
+		}
 		if !s.Uploads(k) {
 			s.Up[k] = 0
 		}
@@ -106,12 +101,45 @@ func (in *Instance) readTransfers(p *plan.Plan, s *Schedule, begin float64) erro
 	return nil
 }
 
-// place returns in which gap of layer k the instant x lies, and x in the times
-// of that gap. The end of a gap belongs to the next one: no weight is deleted
-// or on its way then.
-func (s *Schedule) place(in *Instance, k int, x float64) (g int, at float64) {
+// move is a deletion, or the start of a prefetch.
+type move struct {
+	at    float64
+	fetch bool
+}
+
+// absences fills the gaps in which w_k is away, from a deletion to the end of the prefetch that
+// follows it: the first of these deletions, and the last prefetch.
+func (s *Schedule) absences(in *Instance, k int, moves []move) error {
+	// Of prefetches the end counts, a little earlier: see the verifier.
+	early := min(in.Move[k]/2, plan.Tolerance*s.T)
+	when := func(m move) float64 {
+		if m.fetch {
+			m.at += in.Move[k] - early
+		}
+		return m.at - s.T*math.Floor(m.at/s.T)
+	}
+	slices.SortStableFunc(moves, func(a, b move) int { return cmp.Compare(when(a), when(b)) })
+	for i, d := range moves {
+		p := moves[(i+1)%len(moves)]
+		if d.fetch == p.fetch {
+			return fmt.Errorf("%w: w_%d is not deleted and prefetched in turn", ErrPlan, k+1)
+		}
+		if d.fetch {
+			continue
+		}
+		g, at := s.place(in, k, d.at, modulo(p.at-d.at, s.T)+in.Move[k])
+		s.Away[g] = true
+		s.Pre[g] = max(s.Pre[g], at+modulo(p.at-d.at, s.T))
+	}
+	return nil
+}
+
+// place returns in which gap of layer k a weight is that is away for so long from the instant x on, and x in
+// the times of that gap: the first if all of the absence is before its end, and what it deletes uploaded.
+func (s *Schedule) place(in *Instance, k int, x, long float64) (g int, at float64) {
 	from, to := s.window(in, 2*k)
-	if at = from + modulo(x-from, s.T); at < to-plan.Tolerance*s.T {
+	instant := plan.Tolerance * s.T
+	if at = from + modulo(x-from, s.T); at+long <= to+instant && s.Up[k]+in.Move[k] <= at+instant {
 		return 2 * k, at
 	}
 	from, _ = s.window(in, 2*k+1)

@@ -33,7 +33,9 @@ var (
 // period of all; TestFinerGrid halves the grid to no avail.
 //
 // Durations and weight/bandwidth must be integers of at most 100, one of the
-// durations positive, and the chain at most [MaxLayers] long. limit is the
+// durations positive, and the chain at most [MaxLayers] long. Transfers of no time
+// have their turn all the same, in which everything must fit: so the period is what that of
+// shorter and shorter ones goes down to. limit is the
 // most states to visit from one steady state; three layers with numbers up to 3 have some ten
 // thousand, and at most a hundred steady states. The errors are
 // [ErrInfeasible], [ErrLimit] and [ErrTooHard].
@@ -144,9 +146,6 @@ func newSearch(c *chain.Chain, p platform.Platform, limit int) (*search, error) 
 		s.u[f], errs[1] = integer("forward time", i, l.ForwardTime)
 		if l.Weight > 0 {
 			s.send[i], errs[2] = integer("weight over bandwidth", i, l.Weight/p.Bandwidth)
-			if errs[2] == nil && s.send[i] == 0 {
-				errs[2] = fmt.Errorf("%w: weight %d takes no time to transfer", ErrTooHard, i+1)
-			}
 		}
 		if err := errors.Join(errs[:]...); err != nil {
 			return nil, err
@@ -166,12 +165,12 @@ func (s *search) starts() []state {
 	for i := range s.n {
 		first.where[i] = fresh
 	}
-	if s.send[s.n-1] > 0 {
+	if s.w[s.n-1] > 0 {
 		first.where[s.n-1] = stale
 	}
 	states := []state{first}
 	for i := range s.n - 1 {
-		if s.send[i] == 0 {
+		if s.w[i] == 0 {
 			continue
 		}
 		for _, x := range states {
@@ -248,12 +247,21 @@ func (s *search) startAll(x state, time int) {
 			s.queue = append(s.queue, y)
 		}
 	}
+	transfer := func(how place, kind string, i int) {
+		y := x
+		if y.where[i], y.rest[i] = how, s.send[i]; y.rest[i] == 0 {
+			if y.where[i] = fresh; !platform.Fits(s.needs(&y), s.memory) {
+				return
+			}
+		}
+		reach(y, kind, i)
+	}
 	using, backward := -1, false // layer of the running computation
 	if x.left > 0 {
 		using, backward = s.layer[x.next-1], int(x.next) <= s.n
 	}
 	for i := range s.n {
-		if x.where[i] == fresh && s.send[i] > 0 && using != i {
+		if x.where[i] == fresh && s.w[i] > 0 && using != i {
 			y := x
 			y.where[i] = absent
 			reach(y, plan.OpD, i)
@@ -270,16 +278,12 @@ func (s *search) startAll(x state, time int) {
 	}
 	for i := range s.n {
 		if x.where[i] == stale && !s.busy(&x, uploading) && !(using == i && backward) {
-			y := x
-			y.where[i], y.rest[i] = uploading, s.send[i]
-			reach(y, plan.OpO, i)
+			transfer(uploading, plan.OpO, i)
 		}
 	}
 	for i := range s.n {
 		if x.where[i] == absent && !s.busy(&x, coming) {
-			y := x
-			y.where[i], y.rest[i] = coming, s.send[i]
-			reach(y, plan.OpP, i)
+			transfer(coming, plan.OpP, i)
 		}
 	}
 }
@@ -294,7 +298,7 @@ func (s *search) begin(x state) (state, bool) {
 		return x, false
 	}
 	x.next, x.left = int8(j)+1, s.u[j]
-	if j < s.n && s.send[i] > 0 {
+	if j < s.n && s.w[i] > 0 {
 		x.where[i] = stale
 	}
 	// A computation that takes no time needs its memory all the same.
@@ -374,6 +378,9 @@ func (s *search) keep(x state, time int) {
 			}
 			fallthrough
 		default:
+			if v.step.kind == plan.OpP {
+				s.peak = max(s.peak, s.needs(&x))
+			}
 			s.best = append(s.best, timed{v.step, v.time})
 		}
 		x = v.from

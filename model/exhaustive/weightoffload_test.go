@@ -137,6 +137,47 @@ func TestFinerGrid(t *testing.T) {
 	}
 }
 
+// The period with transfers of no time is what that of short ones goes down to: with a fortieth of a unit
+// each it is longer by no more than all transfers one after the other, and neither has a plan where the other has none.
+func TestTransfersOfNoTime(t *testing.T) {
+	const fine = 40
+	r := testfile.Random(t, 7, 8)
+	plans, waits := 0, 0
+	for range testfile.Cases(120) {
+		c := random(r, 1+r.IntN(2), 2)
+		slow := &chain.Chain{Name: c.Name, Input: c.Input}
+		for i := range c.Layers {
+			l := &c.Layers[i]
+			l.Weight = min(l.Weight, 1)
+			slow.Layers = append(slow.Layers, chain.Layer{
+				ForwardTime: fine * l.ForwardTime, BackwardTime: fine * l.BackwardTime, Activation: l.Activation, Weight: l.Weight,
+			})
+		}
+		if c.TotalTime() == 0 {
+			continue
+		}
+		for m := 1.0; m <= 7; m++ {
+			none, _, err := WeightOffload(c, platform.Platform{Memory: m, Bandwidth: math.Inf(1)}, states)
+			short, _, errShort := WeightOffload(slow, platform.Platform{Memory: m, Bandwidth: 1}, states)
+			if errors.Is(err, ErrInfeasible) != errors.Is(errShort, ErrInfeasible) || (err == nil) != (errShort == nil) {
+				t.Fatalf("memory %g: %v, with short transfers %v: %+v", m, err, errShort, c)
+			}
+			if more := short - fine*none; more < 0 || more > 4*float64(c.Len()) {
+				t.Fatalf("memory %g: %g, with transfers of a fortieth %g/40: %+v", m, none, short, c)
+			} else if err == nil {
+				plans++
+				if more > 0 {
+					waits++
+				}
+			}
+		}
+	}
+	if waits < testfile.Cases(120)/20 {
+		t.Errorf("%d plans, %d of which wait for transfers", plans, waits)
+	}
+	t.Logf("%d plans, %d of which wait for transfers", plans, waits)
+}
+
 // From an optimal plan a walk over plans that the verifier accepts, by half
 // units, finds none that is shorter.
 func TestNoShorterPlan(t *testing.T) {

@@ -52,8 +52,19 @@ func drawWeights(r *rand.Rand) *Trial {
 	c.Input.Gradient = c.Input.Activation
 	x := pace(r)
 	c, p = exhaustive.InUnits(c, p, x)
+	if w := c.Layers[r.IntN(c.Len())].Weight; w > 0 && r.IntN(3) == 0 {
+		p.Bandwidth = w / (c.TotalTime() * shares[r.IntN(len(shares))])
+	}
 	return &Trial{In: c, Platform: p, Pace: x}
 }
+
+// shares are parts of the computations that transfers take: less than what tells instants apart, just that, and more.
+var shares = [...]float64{
+	1e-15, 1e-12, 1e-10, 1e-9 / 2, math.Nextafter(plan.Tolerance, 0), plan.Tolerance, math.Nextafter(plan.Tolerance, 1), 2e-9, 1e-3,
+}
+
+// short is a part of the computations that the least period does not show.
+const short = 1e-7
 
 // whole returns a chain and a platform whose durations are whole numbers, as some
 // searches need them: those of the trial over its pace.
@@ -73,8 +84,12 @@ func (t *Trial) whole() (*chain.Chain, platform.Platform) {
 
 func searchWeights(t *Trial, states int) (float64, *plan.Plan, error) {
 	c, p := t.whole()
+	hurried := slices.ContainsFunc(c.Layers, func(l chain.Layer) bool { return l.Weight > 0 && l.Weight/p.Bandwidth <= short*c.TotalTime() })
+	if hurried {
+		p.Bandwidth = math.Inf(1)
+	}
 	least, best, err := exhaustive.WeightOffload(c, p, states)
-	if t.Pace != 1 {
+	if t.Pace != 1 || hurried {
 		best = nil
 	}
 	return least * t.Pace, best, err
