@@ -150,7 +150,7 @@ func checkmateCombination() *combination {
 			}),
 			quick("chen", rematgraph.Chen),
 			quick("linearised", func(ctx context.Context, v *stages.View, p platform.Platform) (*plan.Plan, error) {
-				part, cancel := portion(ctx, 0.1) // of long chains it may take any time
+				part, cancel := plan.Portion(ctx, 0.1) // of long chains it may take any time
 				defer cancel()
 				return rematgraph.Linearised(part, v, p)
 			}),

@@ -183,23 +183,13 @@ func pureOffload(work planner) planner {
 func combinedSearch(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
 	var others []*plan.Plan
 	for _, work := range []planner{limited(offload.DynProg), seeded(offload.Search)} {
-		part, cancel := portion(ctx, 0.1)
+		part, cancel := plan.Portion(ctx, 0.1)
 		if p, err := pureOffload(work)(part, in, s); err == nil {
 			others = append(others, p)
 		}
 		cancel()
 	}
 	return combined.Search(ctx, in.Chain(), s.Platform, s.Slots, others...)
-}
-
-// portion returns a context that ends after a part of the time that ctx has
-// left.
-func portion(ctx context.Context, part float64) (context.Context, context.CancelFunc) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, time.Duration(part*float64(time.Until(deadline))))
 }
 
 // whereAPlanFits says first if nothing fits, which is known of long chains, too.
@@ -269,7 +259,7 @@ func combinedMILP(methods []*run.Method) *combination {
 // that is left.
 func (j *joint) combinedOptimum(share float64) error {
 	start := time.Now()
-	ctx, cancel := portion(j.ctx, share)
+	ctx, cancel := plan.Portion(j.ctx, share)
 	defer cancel()
 	r, err := combined.Optimum(ctx, j.in.Chain(), j.s.Platform, j.Best(), j.s.Gap)
 	if r == nil {

@@ -64,7 +64,7 @@ func offloadLabels(j *joint, share float64) error {
 		return err
 	}
 	start := time.Now()
-	ctx, cancel := portion(j.ctx, share)
+	ctx, cancel := plan.Portion(j.ctx, share)
 	defer cancel()
 	r, err := offload.Optimum(ctx, j.in.Chain(), j.s.Platform, j.Best(), j.s.Gap)
 	if err != nil {

@@ -3,12 +3,10 @@ package method
 import (
 	"context"
 	"slices"
-	"time"
 
 	"workbench/bench/run"
 	"workbench/heuristics/pipegraph"
 	"workbench/heuristics/pipeline"
-	"workbench/model/chain"
 	"workbench/model/ideals"
 	view "workbench/model/pipeline"
 	"workbench/model/plan"
@@ -52,28 +50,7 @@ func onLayers(name string, work pipegraph.Method, first ...pipegraph.Method) pla
 		if err := f.view.Infeasible(s.Platform, s.MemoryModel, f.lattice); err != nil {
 			return nil, err
 		}
-		lattice := f.lattice
-		if ctx.Err() != nil {
-			lattice = nil // there is no time for more than one order
-		}
-		orders, err := pipegraph.Orders(f.view, lattice, s.Platform, o)
-		if err != nil {
-			return nil, err
-		}
-		methods := append(slices.Clone(first), work)
-		left := pipegraph.Runs * len(orders) * len(methods)
-		for k, work := range methods {
-			methods[k] = func(c *chain.Chain, p platform.Platform, o pipeline.Options) (*plan.Plan, error) {
-				if end, limited := ctx.Deadline(); limited {
-					share, cancel := context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
-					defer cancel()
-					o.Stop = share.Done()
-				}
-				left--
-				return work(c, p, o)
-			}
-		}
-		out, err := pipegraph.On(f.view, s.Platform, o, orders, methods...)
+		out, err := pipegraph.Plan(ctx, f.view, f.lattice, s.Platform, o, append(slices.Clone(first), work)...)
 		if err == nil {
 			out.Method = name
 		}

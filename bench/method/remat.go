@@ -344,7 +344,7 @@ func searchAsGraph(rounds int) *run.Method {
 		if in.Chain().Len() > mostAsGraph {
 			return nil, nil
 		}
-		part, cancel := portion(ctx, 0.5)
+		part, cancel := plan.Portion(ctx, 0.5)
 		defer cancel()
 		return asGraph(func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 			v, err := graphView(in)

@@ -10,8 +10,10 @@
 package pipegraph
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"workbench/heuristics/pipeline"
@@ -29,44 +31,120 @@ const MostIdeals = 4000
 // A Method plans a chain.
 type Method func(*chain.Chain, platform.Platform, pipeline.Options) (*plan.Plan, error)
 
-// Runs is how many runs of each method [On] takes at most for an order.
-const Runs = 5
+// runs is how many runs of each method [Plan] takes at most for an order.
+const runs = 5
 
-// On returns the best plan that methods for chains find for the graph in some orders.
+// Plan returns the best plan that methods for chains find for the graph in some orders.
 // Each method tries every order, beginning with the stages that come with it, and then
-// those that methods before it found best there, so that it is no worse than they are. The error wraps [plan.ErrNoPlan], or is of the
-// input; that nothing fits in some orders proves nothing. It takes as long as [Runs] of
-// each method an order.
-func On(v *ideals.View, p platform.Platform, o pipeline.Options, orders []Order, methods ...Method) (*plan.Plan, error) {
-	found := make([]*plan.Plan, len(orders))
-	var best *plan.Plan
-	var why error
-	for k, order := range orders {
-		if found[k] = order.First; shorter(order.First, best) {
-			best = order.First
+// those that methods before it found best there, so that it is no worse than they are.
+// t is nil where there are too many ideals: the order of the file remains. The error wraps
+// [plan.ErrNoPlan], or is of the input; that nothing fits in some orders proves nothing.
+//
+// The first of several methods is to be a quick one: it has half of the time that ctx has, and
+// tries each order as soon as that is found, those that take long to find after the others, so
+// that a short limit cuts off these and not the plans. The other methods have equal parts of
+// what is left. It takes as long as [runs] of each method an order, and as [Star].
+func Plan(ctx context.Context, v *ideals.View, t *ideals.Lattice, p platform.Platform, o pipeline.Options, methods ...Method) (*plan.Plan, error) {
+	s := &tries{View: v, t: t, p: p, o: o}
+	if err := s.first(ctx, methods); err != nil {
+		return nil, err
+	}
+	for k, method := range methods[1:] {
+		part, cancel := plan.Portion(ctx, 1/float64(len(methods)-1-k))
+		err := s.each(part, method)
+		cancel()
+		if err != nil {
+			return nil, err
 		}
 	}
-	for _, method := range methods {
-		for k, order := range orders {
-			w := &ordered{View: v, p: p, o: o, order: order.Layers, method: method}
-			if err := w.plan(found[k]); err != nil {
-				return nil, err
-			}
-			if w.why != nil {
-				why = w.why
-			}
-			if shorter(w.best, found[k]) {
-				found[k] = w.best
-			}
-			if shorter(w.best, best) {
-				best = w.best
-			}
-		}
-	}
+	best := s.best()
 	if best == nil {
-		return nil, fmt.Errorf("%w in the %d orders of the operations that were tried; of the last: %v", plan.ErrNoPlan, len(orders), why)
+		return nil, fmt.Errorf("%w in the %d orders of the operations that were tried; of the last: %v", plan.ErrNoPlan, len(s.orders), s.why)
 	}
 	return best, nil
+}
+
+// first finds the orders, and tries the first of some methods on each, in half of what is
+// left of its time. The error is of the input.
+func (s *tries) first(ctx context.Context, methods []Method) error {
+	if len(methods) > 1 {
+		half, cancel := plan.Portion(ctx, 0.5)
+		defer cancel()
+		ctx = half
+	}
+	find := []func(plan.Stop) error{s.file}
+	if s.t != nil {
+		find = []func(plan.Stop) error{s.least, s.balanced, s.file, s.star}
+		if s.p.Replicas {
+			find = slices.Insert(find, 2, s.replicated)
+		}
+	}
+	for _, order := range find {
+		half, cancel := plan.Portion(ctx, 0.5)
+		defer cancel()
+		known := len(s.orders)
+		err := order(half.Done())
+		if err == nil && len(s.orders) > known {
+			err = s.try(half, 1, s.orders[known], methods[0])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tries are the orders that are tried, and what is known of them.
+type tries struct {
+	*ideals.View
+	t      *ideals.Lattice
+	p      platform.Platform
+	o      pipeline.Options
+	orders []*order
+	why    error // there is no plan in the last one without
+}
+
+// An order is one of the layers, with the best plan in it, nil: none is known.
+type order struct {
+	layers []int
+	best   *plan.Plan
+}
+
+// best is that of all orders, the first of equals.
+func (s *tries) best() (best *plan.Plan) {
+	for _, x := range s.orders {
+		if shorter(x.best, best) {
+			best = x.best
+		}
+	}
+	return best
+}
+
+// each tries a method on the orders, each of which has its share of the time. The error is
+// of the input.
+func (s *tries) each(ctx context.Context, method Method) error {
+	for k, x := range s.orders {
+		if err := s.try(ctx, 1/float64(len(s.orders)-k), x, method); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// try tries a method on one order.
+func (s *tries) try(ctx context.Context, share float64, x *order, method Method) error {
+	ctx, cancel := plan.Portion(ctx, share)
+	defer cancel()
+	w := &ordered{View: s.View, p: s.p, o: s.o, order: x.layers, method: method}
+	w.o.Stop = ctx.Done()
+	err := w.plan(x.best)
+	if w.why != nil {
+		s.why = w.why
+	}
+	if shorter(w.best, x.best) {
+		x.best = w.best
+	}
+	return err
 }
 
 // shorter reports whether p is a plan and better than q, if that is one.
@@ -108,7 +186,7 @@ func (w *ordered) plan(other *plan.Plan) error {
 	if better = better || fits; err == nil && !fits {
 		err = try(ideals.Each, nil)
 	}
-	for run := 3; err == nil && better && run < Runs; run++ {
+	for run := 3; err == nil && better && run < runs; run++ {
 		better = false
 		err = try(ideals.Stages, w.best.Allocation)
 	}
@@ -146,59 +224,67 @@ func finish(v *ideals.View, order []int, p *plan.Plan) (bool, error) {
 	return err == nil && platform.Fits(peak, p.Platform.Memory), err
 }
 
-// An Order is one of the layers, and a plan to begin with there, nil: none.
-type Order struct {
-	Layers []int
-	First  *plan.Plan
+// add adds an order, unless it is one of those with nothing to begin with.
+func (s *tries) add(layers []int, first *plan.Plan) {
+	if !slices.ContainsFunc(s.orders, func(y *order) bool { return slices.Equal(layers, y.layers) && y.best == first }) {
+		s.orders = append(s.orders, &order{layers, first})
+	}
 }
 
-// Orders returns the orders that are worth a try: that of the file, and those of the
-// stages that programs over the ideals choose, with memory and without. The
-// first is that of the stages that need least, with the plan of one mini-batch
-// at a time, in more memory, too, so that no method is worse there: wherever contiguous stages fit in some order there is a plan, unless the
+// least adds the order of the stages that need least memory with one mini-batch at a time,
+// with that plan, if it is found in time and fits; in more memory, too, so that no method is
+// worse there: wherever contiguous stages fit in some order there is a plan, unless the
 // lattice leaves ideals out. The error is of the input.
-func Orders(v *ideals.View, t *ideals.Lattice, p platform.Platform, o pipeline.Options) ([]Order, error) {
-	orders := []Order{{Layers: v.Order()}}
-	if t == nil {
-		return orders, nil
-	}
-	add := func(x Order) {
-		if !slices.ContainsFunc(orders, func(y Order) bool { return slices.Equal(x.Layers, y.Layers) && y.First == x.First }) {
-			orders = append(orders, x)
-		}
-	}
-	if chosen := Star(t, p, o); chosen != nil {
-		add(Order{Layers: t.Order(chosen)})
-	}
-	balanced, _ := Balanced(t, p)
-	add(Order{Layers: t.Order(balanced)})
-	if p.Replicas {
-		replicated, _ := Replicated(t, p)
-		add(Order{Layers: t.Order(replicated)})
-	}
-	slices.Reverse(orders) // the file's last: what is as good with it keeps the others' cuts
-	first, err := least(t, p, o)
-	if first != nil {
-		orders = append([]Order{*first}, orders...)
-	}
-	return orders, err
-}
-
-// least returns the order of the stages that need least memory with one mini-batch at a
-// time and that plan, nil if it does not fit.
-func least(t *ideals.Lattice, p platform.Platform, o pipeline.Options) (*Order, error) {
-	order, stages := t.LeastContiguous(p, o.Model)
+func (s *tries) least(plan.Stop) error {
+	order, stages := s.t.LeastContiguous(s.p, s.o.Model)
 	if order == nil {
-		return nil, nil // not found in time
+		return nil // not found in time
 	}
-	in, err := view.New(t.View.Chain(order, ideals.Stages, stages), p, o.Model)
+	in, err := view.New(s.Chain(order, ideals.Stages, stages), s.p, s.o.Model)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	one := in.OneByOne(stages).Plan(in, "one-at-a-time")
-	fits, err := finish(t.View, order, one)
-	if err != nil || !fits {
-		return nil, err
+	fits, err := finish(s.View, order, one)
+	if err == nil && fits {
+		s.add(order, one)
 	}
-	return &Order{Layers: order, First: one}, nil
+	return err
+}
+
+// file adds the order of the file.
+func (s *tries) file(plan.Stop) error {
+	s.add(s.Order(), nil)
+	return nil
+}
+
+// balanced adds that of PipeDream's stages.
+func (s *tries) balanced(stop plan.Stop) error {
+	if !stop.Given() {
+		chosen, _ := Balanced(s.t, s.p)
+		s.add(s.t.Order(chosen), nil)
+	}
+	return nil
+}
+
+// replicated adds that of PipeDream's stages on several processors.
+func (s *tries) replicated(stop plan.Stop) error {
+	if !stop.Given() {
+		chosen, _ := Replicated(s.t, s.p)
+		s.add(s.t.Order(chosen), nil)
+	}
+	return nil
+}
+
+// star adds that of the stages that Star chooses. Stages that take a quarter longer than the
+// best plan are still of use, as Star reckons what they need.
+func (s *tries) star(stop plan.Stop) error {
+	period := math.Inf(1)
+	if best := s.best(); best != nil {
+		period = 1.25 * best.Claims.Makespan
+	}
+	if chosen := Star(s.t, s.p, pipeline.Options{Model: s.o.Model, Stop: stop}, period); chosen != nil {
+		s.add(s.t.Order(chosen), nil)
+	}
+	return nil
 }

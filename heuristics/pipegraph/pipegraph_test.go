@@ -57,11 +57,7 @@ func TestAgainstExhaustive(t *testing.T) {
 		if runs := lattice.Runs(x.Platform); err == nil && runs > want {
 			t.Fatalf("runs take %g, there is a period of %g\n%s", runs, want, trials.Text(x, nil))
 		}
-		orders, failed := pipegraph.Orders(v, lattice, x.Platform, o)
-		if failed != nil {
-			t.Fatal(failed)
-		}
-		p, failed := pipegraph.On(v, x.Platform, o, orders, pipeline.SearchOnePeriodic)
+		p, failed := pipegraph.Plan(t.Context(), v, lattice, x.Platform, o, pipeline.SearchOnePeriodic)
 		if failed != nil {
 			if !errors.Is(failed, plan.ErrNoPlan) {
 				t.Fatal(failed)
@@ -120,11 +116,7 @@ func TestLeastContiguous(t *testing.T) {
 			continue
 		}
 		p.Memory = least
-		orders, err := pipegraph.Orders(v, lattice, p, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found, err := pipegraph.On(v, p, o, orders, pipeline.OneFOneBStar)
+		found, err := pipegraph.Plan(t.Context(), v, lattice, p, o, pipeline.OneFOneBStar)
 		if err != nil {
 			t.Fatalf("%v at the least memory\n%s", err, trials.Text(x, nil))
 		}
@@ -380,11 +372,7 @@ func TestPipeDreamsReplicatedPeriods(t *testing.T) {
 			for _, bandwidth := range []float64{1e9, 10e9} {
 				p := platform.Platform{Memory: 1 << 40, Processors: processors, Bandwidth: bandwidth, WeightCopies: 3, Replicas: true}
 				_, want := pipegraph.Replicated(lattice, p)
-				orders, err := pipegraph.Orders(v, lattice, p, pipeline.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				x, err := pipegraph.On(v, p, pipeline.Options{}, orders, pipeline.PipeDream)
+				x, err := pipegraph.Plan(t.Context(), v, lattice, p, pipeline.Options{}, pipeline.PipeDream)
 				if err != nil {
 					t.Fatal(err)
 				}

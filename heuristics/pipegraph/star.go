@@ -11,29 +11,29 @@ import (
 	"workbench/model/platform"
 )
 
-// starSteps is how often Star halves the range of periods.
-const starSteps = 14
+// starGrain is how near Star comes to the shortest period, relatively.
+const starGrain = 1e-3
 
-// Star returns the ideals of the stages with which 1F1B* has the shortest period, to
-// 2^-14 of the largest, nil if there are none: at a period T, from the last stage to the
+// Star returns the ideals of the stages with which 1F1B* has the shortest period, at most
+// the longest, to starGrain; nil if there are none: at a period T, from the last stage to the
 // first, the delay ⊕ of [004] 7.1.2 to the end is to be short, since it says how many
 // mini-batches a stage has in flight, and a stage fits with so many. What a stage keeps
 // is exact, what it needs while it computes is reckoned by what crosses its two cuts
 // alone; the plan on the chain is exact. O(P·pairs·N) a period.
-func Star(t *ideals.Lattice, p platform.Platform, o pipeline.Options) []int {
+func Star(t *ideals.Lattice, p platform.Platform, o pipeline.Options, longest float64) []int {
 	s := &star{t: t, p: p, task: o.Model != plan.StageModel, walk: t.Walk(), stop: o.Stop}
 	all := t.Len() - 1
 	high := t.Work[all]
 	for i := range t.Cut {
 		high = max(high, 2*t.Cut[i]/p.Bandwidth)
 	}
-	high += t.Work[all]
+	high = min(high+t.Work[all], longest)
 	best := s.at(high)
 	if best == nil {
 		return nil
 	}
 	low := t.Work[all] / float64(p.Processors)
-	for range starSteps {
+	for high-low > starGrain*high && !s.stop.Given() {
 		middle := low + (high-low)/2
 		if found := s.at(middle); found != nil {
 			best, high = found, middle
@@ -62,14 +62,14 @@ func (s *star) at(period float64) []int {
 	delay[all] = 0
 	next := make([][]int, procs+1)
 	for r := 1; r <= procs; r++ {
-		if s.stop.Given() {
-			return nil
-		}
 		row := slices.Repeat([]float64{math.Inf(1)}, n)
 		next[r] = make([]int, n)
 		for j := range n {
 			if math.IsInf(delay[j], 1) {
 				continue
+			}
+			if s.stop.Given() {
+				return nil
 			}
 			s.walk.Below(j, func(i int) bool {
 				work := t.Work[j] - t.Work[i]

@@ -25,6 +25,7 @@ type Lattice struct {
 	sets  []uint64
 	mark  []int // for Kept: a value, when it was counted
 	turn  int
+	least map[leastOf]leastFound
 }
 
 // Len returns the number of ideals.

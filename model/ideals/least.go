@@ -19,9 +19,37 @@ import (
 // a path on which the largest is least; a second such program chooses the cuts. It is
 // Narayanan et al.'s program over ideals (PipeDream, SOSP 2019, §3.1) for memory instead
 // of loads. Nothing is returned once View.Stopped.
+// It is found once, and the callers' to read.
 // O(pairs·(width·atom + readers + P)) for pairs of ideals of which one has the other.
-func (t *Lattice) LeastContiguous(p platform.Platform, model string) (order []int, stages []plan.Stage) {
-	s := newLeastStages(t, p, model != plan.StageModel)
+func (t *Lattice) LeastContiguous(p platform.Platform, model string) ([]int, []plan.Stage) {
+	of := leastOf{p.Processors, p.WeightCopies, model != plan.StageModel}
+	if known, ok := t.least[of]; ok {
+		return known.order, known.stages
+	}
+	order, stages := t.leastContiguous(p, of.task)
+	if order != nil {
+		if t.least == nil {
+			t.least = map[leastOf]leastFound{}
+		}
+		t.least[of] = leastFound{order, stages}
+	}
+	return order, stages
+}
+
+// leastOf is what LeastContiguous hangs on, leastFound what it found.
+type (
+	leastOf struct {
+		processors, copies int
+		task               bool
+	}
+	leastFound struct {
+		order  []int
+		stages []plan.Stage
+	}
+)
+
+func (t *Lattice) leastContiguous(p platform.Platform, task bool) (order []int, stages []plan.Stage) {
+	s := newLeastStages(t, p, task)
 	all := t.Len() - 1
 	if !s.run() {
 		return nil, nil
