@@ -80,7 +80,7 @@ func TestWrongProofs(t *testing.T) {
 					}
 					limit := 2 * time.Second
 					if testing.Short() {
-						limit /= 10 // wrong proofs came at once
+						limit /= 20 // wrong proofs came at once
 					}
 					if m.Name == best {
 						limit = 5 * time.Second // it has to get there

@@ -365,7 +365,7 @@ func TestPipeDreamsPeriods(t *testing.T) {
 // Where memory does not bind, plans with replicas meet PipeDream's periods with
 // replication on its own profiles, as graphs.
 func TestPipeDreamsReplicatedPeriods(t *testing.T) {
-	for _, name := range []string{"vgg16", "alexnet", "resnet18", "resnet50", "gnmt"} {
+	for _, name := range testfile.Few(2, "vgg16", "alexnet", "resnet18", "resnet50", "gnmt") {
 		g, lattice := pipeDreams(t, name)
 		v := lattice.View
 		for _, processors := range testfile.Few(1, 8, 4) {

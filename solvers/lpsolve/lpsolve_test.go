@@ -415,7 +415,7 @@ func TestCallbackPanics(t *testing.T) {
 	_, _ = Engine{}.Run(t.Context(), p)
 }
 
-func TestCycles(t *testing.T) { solvertest.Cycles(t, New(), 3000) }
+func TestCycles(t *testing.T) { solvertest.Cycles(t, New(), testfile.Cases(3000)) }
 
 // TestRead writes a model, reads it with lp_solve and compares all there is.
 func TestRead(t *testing.T) {

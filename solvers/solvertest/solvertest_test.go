@@ -17,7 +17,7 @@ import (
 // The enumerating backend passes, so the suite asks for nothing impossible.
 func TestEnumerate(t *testing.T) { solvertest.Run(t, enumerate.New(), nil) }
 
-func TestCycles(t *testing.T) { solvertest.Cycles(t, enumerate.New(), 800) }
+func TestCycles(t *testing.T) { solvertest.Cycles(t, enumerate.New(), testfile.Cases(800)) }
 
 // The judge agrees with itself going another way.
 func TestDifferential(t *testing.T) { solvertest.Differential(t, reversed{enumerate.New()}) }
