@@ -46,7 +46,7 @@ func TestBoundsBindWhatTheyAssume(t *testing.T) {
 		c.Layers = append(c.Layers, chain.Layer{ForwardTime: 1, BackwardTime: 1, Activation: 1, Saved: 1, Gradient: 1, Weight: w})
 	}
 	p := platform.Platform{Memory: 8, Bandwidth: 1e20, Processors: 4, WeightCopies: 1}
-	results, best, conditional := pipelined(t, c, p, plan.StageModel, "1f1b-star", "k-periodic", "branch-and-bound", "pipeline-milp")
+	results, best, conditional := pipelined(t, c, p, plan.StageModel, "1f1b-star", "k-periodic", "branch-and-bound", "pipeline-milp", "branch-and-bound-3")
 	near := func(x, want float64) bool { return math.Abs(x-want) < 1e-6 }
 	if best == nil || conditional == nil || !near(conditional.Value, 4) || !slices.Equal(conditional.Assumptions, []string{plan.OnePeriodic}) ||
 		!near(best.Value, 8.0/3) || len(best.Assumptions) > 0 {
@@ -57,7 +57,7 @@ func TestBoundsBindWhatTheyAssume(t *testing.T) {
 		period float64
 		status run.Status
 		gap    float64
-	}{{1, 4, run.Feasible, 1.0 / 3}, {3, 8.0 / 3, run.Optimal, 0}, {1, 4, run.Feasible, 1.0 / 3}, {3, 8.0 / 3, run.Optimal, 0}} {
+	}{{1, 4, run.Feasible, 1.0 / 3}, {3, 8.0 / 3, run.Optimal, 0}, {1, 4, run.Feasible, 1.0 / 3}, {3, 8.0 / 3, run.Optimal, 0}, {3, 8.0 / 3, run.Optimal, 0}} {
 		r := results[i]
 		if r.Status != want.status || max(1, r.Plan.K) != want.k || !near(*r.Objective, want.period) || !near(r.Bound.Value, 8.0/3) || !near(*r.Gap, want.gap) {
 			t.Errorf("%s: %s %s, k = %d, period %v, bound %+v", r.Method, r.Status, r.Error, r.Plan.K, r.Objective, r.Bound)

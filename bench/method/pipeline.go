@@ -164,14 +164,9 @@ func PipelineMethods() []*run.Method {
 			Complexity: "exponential; O(stages²) binaries",
 			Run:        madPipeMILP,
 		},
-		{
-			Takes: []string{chain.Kind},
-			Name:  "branch-and-bound", Kind: run.Exact, Source: "ours",
-			Summary:     "search among 1-periodic patterns, then allocations layer by layer with bounds on loads, delays and memory, and their patterns by the order of operations",
-			Complexity:  "exponential; O(n²/P) an allocation, O(n²) a decision",
-			Assumptions: []string{plan.OnePeriodic},
-			Run:         exactPipeline,
-		},
+		exactPipeline("branch-and-bound", 1, "search among 1-periodic patterns, then allocations layer by layer with bounds on loads, delays and memory, and their patterns by the order of operations"),
+		exactPipeline("branch-and-bound-2", 2, "the same among patterns of two mini-batches a period, from the search's: chains of a few stages"),
+		exactPipeline("branch-and-bound-3", 3, "the same of three"),
 		{
 			Takes: []string{chain.Kind},
 			Name:  "contiguous-optimum", Kind: run.Heuristic, Source: "ours",
@@ -210,20 +205,29 @@ func straight(name string, work worker) worker {
 	}
 }
 
-// exactPipeline closes in on the least period of 1-periodic patterns by branch
-// and bound, from the best that the search finds.
-func exactPipeline(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-	out, err := searchedPipeline(ctx, in, &s, nil)
-	if err != nil {
-		return nil, err
+// exactPipeline closes in on the least T/k of k-periodic patterns by branch
+// and bound, from the best 1-periodic one that the search finds.
+func exactPipeline(name string, k int, summary string) *run.Method {
+	return &run.Method{
+		Takes: []string{chain.Kind},
+		Name:  name, Kind: run.Exact, Source: "ours",
+		Summary:     summary,
+		Complexity:  "exponential; O(n²/P) an allocation, O((k·n)²) a decision",
+		Assumptions: []string{plan.Periodic(k)},
+		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+			out, err := searchedPipeline(ctx, in, &s, nil)
+			if err != nil {
+				return nil, err
+			}
+			if err := branchAndBound(out, ctx, in, &s, k); err != nil {
+				return nil, err
+			}
+			if out.Plan != nil {
+				out.Plan.Method = name
+			}
+			return out, nil
+		},
 	}
-	if err := branchAndBound(out, ctx, in, &s); err != nil {
-		return nil, err
-	}
-	if out.Plan != nil {
-		out.Plan.Method = "branch-and-bound"
-	}
-	return out, nil
 }
 
 // searchedPipeline returns the best 1-periodic pattern that the search finds. better,
@@ -272,8 +276,8 @@ func period(out *run.Outcome) float64 {
 	return out.Plan.Claims.Makespan
 }
 
-// branchAndBound improves out's plan and adds a bound.
-func branchAndBound(out *run.Outcome, ctx context.Context, in *run.Instance, s *run.Setting) error {
+// branchAndBound improves out's plan among k-periodic patterns and adds bounds on these and on all.
+func branchAndBound(out *run.Outcome, ctx context.Context, in *run.Instance, s *run.Setting, k int) error {
 	start := time.Now()
 	o := pipeline.Options{Model: s.MemoryModel}
 	if s.OnProgress != nil {
@@ -281,13 +285,13 @@ func branchAndBound(out *run.Outcome, ctx context.Context, in *run.Instance, s *
 			s.OnProgress(run.Progress{Phase: "branch and bound", Elapsed: time.Since(start), Objective: period, Bound: bound, Nodes: allocations})
 		}
 	}
-	r, err := pipeline.Exact(ctx, in.Chain(), s.Platform, o, period(out), s.Gap)
+	r, err := pipeline.Exact(ctx, in.Chain(), s.Platform, o, k, period(out), s.Gap)
 	if err != nil {
 		return inputError(err)
 	}
 	out.Offer(in, r.Plan)
 	by := fmt.Sprintf("branch and bound (%d allocations, %d decisions about patterns)", r.Allocations, r.Patterns)
-	out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: by, Proof: proof.Search, Assumptions: []string{plan.OnePeriodic}}, proof.BySearch(r.Every, by))
+	out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: by, Proof: proof.Search, Assumptions: []string{plan.Periodic(k)}}, proof.BySearch(r.Every, by))
 	out.Stopped = !closedWithin(out, s)
 	tell(s, start, "branch and bound", out.Plan, r.Bound, r.Allocations)
 	return nil

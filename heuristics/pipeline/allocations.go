@@ -50,7 +50,8 @@ type allocations struct {
 	decide int       // decisions that a pattern may take
 	levels []float64 // scratch of circles
 
-	every      bool // patterns of every k
+	every      bool // by what holds for every k only
+	k          int  // of the patterns that are looked for; 0: an allocation that is left ends the enumeration
 	contiguous bool // allocations with the layers of a processor in a row
 
 	light      []bool    // by layer
@@ -94,9 +95,10 @@ const (
 	lightMemory = 0.02
 )
 
-func newAllocations(in *instance, period float64, heavy, every bool, ended func() bool) *allocations {
+// newAllocations is for patterns of k mini-batches, 0: for those of every k.
+func newAllocations(in *instance, period float64, heavy bool, k int, ended func() bool) *allocations {
 	n := in.N
-	a := &allocations{in: in, period: period, every: every, ended: ended, light: make([]bool, n+2), owner: make([]int, n+2)}
+	a := &allocations{in: in, period: period, every: k != 1, k: k, ended: ended, light: make([]bool, n+2), owner: make([]int, n+2)}
 	for _, s := range []*[]float64{&a.hold, &a.cutF, &a.cutB, &a.buffer, &a.least, &a.rest, &a.stored, &a.delay, &a.fwd, &a.bwd} {
 		*s = make([]float64, n+2)
 	}
@@ -334,10 +336,10 @@ func (a *allocations) place(l, used int) {
 	switch {
 	case a.over():
 		return
-	case l > in.N && a.every:
-		if a.allPass(used) {
-			a.undecided, a.budget = true, -1
-		}
+	case l > in.N && a.every && !a.allPass(used):
+		return
+	case l > in.N && a.k == 0:
+		a.undecided, a.budget = true, -1
 		return
 	case l > in.N:
 		a.leaf()

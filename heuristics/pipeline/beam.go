@@ -39,7 +39,7 @@ func (in *instance) shorten(s *view.Pattern) *view.Pattern {
 			step /= 2
 			continue
 		}
-		a := newAllocations(in, period, false, false, in.stopped)
+		a := newAllocations(in, period, false, 1, in.stopped)
 		a.decide, a.budget = beamDecisions, beamPatterns
 		if a.beam(width); a.found != nil {
 			s = a.found

@@ -25,7 +25,7 @@ func TestBeam(t *testing.T) {
 		if start == nil {
 			continue
 		}
-		a := newAllocations(in, start.Period, false, false, in.stopped)
+		a := newAllocations(in, start.Period, false, 1, in.stopped)
 		a.decide, a.budget = beamDecisions, beamPatterns
 		a.beam(beamWidth)
 		for q := range in.Procs {
@@ -65,7 +65,7 @@ func TestSearchFindsTwoStagesEach(t *testing.T) {
 		t.Fatal(err)
 	}
 	period := verified(t, c, q)
-	x, err := Exact(t.Context(), c, p, Options{}, period, 0.01)
+	x, err := Exact(t.Context(), c, p, Options{}, 1, period, 0.01)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
 
@@ -14,8 +15,8 @@ import (
 
 // ExactResult is what Exact found out.
 type ExactResult struct {
-	Plan *plan.Plan // the best 1-periodic plan, nil: none better than the start
-	// Bound: no 1-periodic pattern has a shorter period, seconds.
+	Plan *plan.Plan // the best k-periodic plan, nil: none better than the start
+	// Bound: no k-periodic pattern processes mini-batches faster, seconds each.
 	Bound float64
 	// Every: no pattern processes mini-batches faster, however many a period
 	// has, seconds each. 0: nothing is known.
@@ -24,14 +25,14 @@ type ExactResult struct {
 	Patterns    int64 // decisions about patterns of whole allocations
 }
 
-// Exact is a method of our own: it closes in on the least period of a 1-periodic pattern from both sides,
-// by branch and bound. above is a period that is known to be possible, +Inf if
+// Exact is a method of our own: it closes in on the least T/k of k-periodic patterns from both
+// sides, by branch and bound. above is a time a mini-batch that is known to be possible, +Inf if
 // none is; gap is the relative distance of plan and bound at which the search
 // ends. It ends before when ctx does, with what it has by then; what it did up
 // to there is the same each time.
 //
-// A pattern can be stretched: what has no pattern of period T has none of a
-// shorter one. A probe asks whether there is a pattern of period T. It lays out
+// A pattern is k-periodic if it repeats after k mini-batches, so a 1-periodic one is.
+// It can be stretched: what has no pattern of period T has none of a shorter one. A probe asks whether there is a pattern of period T. It lays out
 // the chain from the first layer on, a processor a layer, as long as loads,
 // links and memory leave it open whether the rest fits (see allocations). Each
 // allocation that is left is scheduled, or it is proved that it has no pattern
@@ -40,15 +41,20 @@ type ExactResult struct {
 //
 // Every comes of probes that reckon with what holds for k-periodic patterns
 // only, and that end where an allocation is left.
-func Exact(ctx context.Context, c *chain.Chain, p platform.Platform, o Options, above, gap float64) (*ExactResult, error) {
+func Exact(ctx context.Context, c *chain.Chain, p platform.Platform, o Options, k int, above, gap float64) (*ExactResult, error) {
 	o.Stop = ctx.Done()
+	if k < 1 {
+		return nil, fmt.Errorf("%w: patterns of %d mini-batches, a period has at least one", ErrOptions, k)
+	}
 	in, err := newInstance(c, p, o)
 	if err != nil {
 		return nil, err
 	}
-	x := &exact{in: in, ended: func() bool { return over(ctx) }, progress: o.Progress, upper: above, gap: max(gap, leastGap)}
+	x := &exact{in: in, ended: func() bool { return over(ctx) }, progress: o.Progress, k: k, upper: above, gap: max(gap, leastGap)}
 	x.every = max(in.U[in.N]/float64(in.Procs), in.LargestLayer(), in.LayerMemory(), in.HeldMemory(), in.Runs(false, false)) * (1 - safe)
-	x.lower = max(x.every, in.Runs(true, false)*(1-safe))
+	if x.lower = x.every; k == 1 {
+		x.lower = max(x.lower, in.Runs(true, false)*(1-safe))
+	}
 	return x.run("branch-and-bound")
 }
 
@@ -60,7 +66,7 @@ func ExactContiguous(ctx context.Context, c *chain.Chain, p platform.Platform, o
 	if err != nil {
 		return nil, err
 	}
-	x := &exact{in: in, ended: func() bool { return over(ctx) }, progress: o.Progress, upper: above, gap: max(gap, leastGap), contiguous: true}
+	x := &exact{in: in, ended: func() bool { return over(ctx) }, progress: o.Progress, k: 1, upper: above, gap: max(gap, leastGap), contiguous: true}
 	x.lower = max(in.ContiguousLoad(), in.Runs(true, true)) * (1 - safe)
 	return x.run("contiguous-optimum")
 }
@@ -85,9 +91,10 @@ type exact struct {
 	progress     func(period, bound float64, allocations int64)
 	contiguous   bool
 	every        float64 // for all k-periodic patterns; 0 for contiguous allocations
-	lower, upper float64 // for 1-periodic patterns
+	k            int
+	lower, upper float64 // for k-periodic patterns
 	gap          float64
-	best         *view.Pattern // of period upper; nil: none of its own
+	best         *view.Pattern // with T/k upper; nil: none of its own
 	heavy        bool          // no layer is light
 
 	allocations, decisions int64
@@ -108,7 +115,7 @@ func (x *exact) run(method string) (*ExactResult, error) {
 				Why: "no allocation fits even with one mini-batch at a time",
 			}
 		} else if a.found != nil {
-			x.best, x.upper = a.found, a.found.Period
+			x.best, x.upper = a.found, a.found.Rate()
 		}
 	}
 	for budget := int64(firstBudget); !x.done() && budget < math.MaxInt64/16; budget *= 8 {
@@ -135,7 +142,7 @@ func (x *exact) raiseEvery(budget int64) {
 	}
 	for open := x.upper; open-x.every > grain/4*open && !x.ended(); {
 		test := (x.every + open) / 2
-		a := newAllocations(x.in, test, x.heavy, true, x.ended)
+		a := newAllocations(x.in, test, x.heavy, 0, x.ended)
 		a.budget = budget
 		a.run()
 		x.allocations += a.nodes
@@ -179,7 +186,7 @@ func (x *exact) round(budget int64) (short bool) {
 		}
 		switch a := x.probe(test, budget); {
 		case a.found != nil:
-			x.best, x.upper = a.found, a.found.Period
+			x.best, x.upper = a.found, a.found.Rate()
 			open = x.upper
 		case a.proved():
 			x.lower = test * (1 - safe)
@@ -192,9 +199,9 @@ func (x *exact) round(budget int64) (short bool) {
 	return short
 }
 
-// probe looks for a pattern of at most that period.
+// probe looks for a pattern of at most that time a mini-batch.
 func (x *exact) probe(period float64, budget int64) *allocations {
-	a := newAllocations(x.in, period, x.heavy, false, x.ended)
+	a := newAllocations(x.in, period, x.heavy, x.k, x.ended)
 	a.contiguous, a.budget, a.decide = x.contiguous, budget, int(budget/128)
 	a.run()
 	x.allocations += a.nodes

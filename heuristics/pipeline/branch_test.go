@@ -11,6 +11,7 @@ import (
 
 	view "workbench/model/pipeline"
 
+	"workbench/model/chain"
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -59,7 +60,7 @@ func TestExactEqualsExhaustive(t *testing.T) {
 					continue
 				}
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // milliseconds are enough
-				x, err := Exact(ctx, c, p, o, above, 0)
+				x, err := Exact(ctx, c, p, o, 1, above, 0)
 				cancel()
 				var proved *plan.Infeasible
 				if errors.As(err, &proved) && nothing {
@@ -103,7 +104,7 @@ func TestExactEqualsExhaustiveLonger(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		x, err := Exact(t.Context(), c, p, Options{}, math.Inf(1), 0)
+		x, err := Exact(t.Context(), c, p, Options{}, 1, math.Inf(1), 0)
 		if err != nil {
 			t.Fatalf("seed %d: %v: %+v %+v", seed, err, c, p)
 		}
@@ -167,7 +168,7 @@ func TestEveryBoundsKPeriodic(t *testing.T) {
 			if math.IsInf(least, 1) {
 				continue
 			}
-			x, err := Exact(t.Context(), c, p, o, math.Inf(1), 0)
+			x, err := Exact(t.Context(), c, p, o, 1, math.Inf(1), 0)
 			if err != nil {
 				t.Fatalf("seed %d, %s: %v: %+v %+v", seed, model, err, c, p)
 			}
@@ -254,11 +255,73 @@ func BenchmarkExact(b *testing.B) {
 			}
 			p := platform.Platform{Memory: 8e9, Bandwidth: 12e9, Processors: 4, WeightCopies: 3}
 			for b.Loop() {
-				x, err := Exact(b.Context(), c, p, Options{}, math.Inf(1), 0)
+				x, err := Exact(b.Context(), c, p, Options{}, 1, math.Inf(1), 0)
 				if err != nil || x.Plan == nil || x.Bound < x.Plan.Claims.Makespan*(1-2*leastGap) {
 					b.Fatal(x, err)
 				}
 			}
 		})
 	}
+}
+
+// Among patterns of two and of three mini-batches a period Exact equals exhaustive search over all
+// allocations, with less and less memory.
+func TestExactEqualsExhaustiveForSeveral(t *testing.T) {
+	t.Parallel()
+	total, closed, faster := 0, 0, 0
+	for seed := range uint64(testfile.Cases(80)) {
+		r := rand.New(rand.NewPCG(seed, 41))
+		k := 2 + int(seed%2)
+		c, p := randomChain(r, 5-k+r.IntN(2), seed%4 == 3), randomPlatform(r)
+		p.Processors = 2 + r.IntN(2)
+		for _, model := range models {
+			p := p
+			for p.Memory > 0 { // with less and less, as long as anything fits
+				best, peak := optimumOf(c, p, model, k)
+				if math.IsInf(best, 1) {
+					break
+				}
+				x, err := Exact(t.Context(), c, p, Options{Model: model}, k, math.Inf(1), 0)
+				if err != nil || x.Plan == nil {
+					t.Fatalf("seed %d, %s: %v, optimum %v: %+v %+v", seed, model, err, best, c, p)
+				}
+				period := verified(t, c, x.Plan)
+				if x.Bound > best*(1+2*exhaustive.Closeness) || period < best*(1-2*exhaustive.Closeness) || k%max(1, x.Plan.K) != 0 {
+					t.Fatalf("seed %d, %s, %d mini-batches: %v to %v of %d, optimum %v: %+v %+v", seed, model, k, x.Bound, period, x.Plan.K, best, c, p)
+				}
+				if total++; period < best*(1+3*exhaustive.Closeness) && x.Bound > best*(1-3e-6) {
+					closed++
+				}
+				if one, _, err := exhaustive.Pipeline(c, p, model, 1<<16); err == nil && best < one*(1-1e-3) {
+					faster++
+				}
+				p.Memory = peak - 1
+			}
+		}
+	}
+	t.Logf("of %d instances %d are closed, %d are faster than 1-periodic patterns", total, closed, faster)
+	if total < testfile.Cases(100) || closed < total*99/100 || faster == 0 {
+		t.Errorf("of %d instances %d are closed, %d are faster than 1-periodic patterns", total, closed, faster)
+	}
+}
+
+// optimumOf is the least T/k of k-periodic patterns over all allocations by exhaustive search, and
+// the memory that one with it takes; +Inf if there is none or it takes too long.
+func optimumOf(c *chain.Chain, p platform.Platform, model string, k int) (best, peak float64) {
+	best = math.Inf(1)
+	limited := false
+	allocationsOf(c.Len(), p.Processors, func(stages []plan.Stage) {
+		if limited {
+			return
+		}
+		x, found, err := exhaustive.PipelineOn(c, p, stages, model, k, 1<<14)
+		limited = errors.Is(err, exhaustive.ErrLimit)
+		if err == nil && x < best {
+			best, peak = x, found.Claims.PeakMemory
+		}
+	})
+	if limited {
+		return math.Inf(1), 0
+	}
+	return best, peak
 }

@@ -8,28 +8,34 @@ import (
 	"workbench/model/plan"
 )
 
-// A circle asks whether an allocation has a 1-periodic pattern of period T or
-// less, by the decisions of whom comes before whom.
+// A circle asks whether an allocation has a k-periodic pattern of period T (of k
+// mini-batches) or less, by the decisions of whom comes before whom.
 //
-// Let x_o be when operation o runs for mini-batch 0; it runs again every T. Two
+// Let x_o be when operation o runs, a step of the way of one of the k mini-batches; it
+// runs again every T. Two
 // operations o and p of one resource are apart if and only if for an integer
 // q_op
 //
 //	x_o + d_o + q_op·T ≤ x_p  and  x_p + d_p ≤ x_o + (q_op+1)·T:
 //
-// the last o before p is of q_op mini-batches later. All other constraints are
-// differences, too: an operation follows the one before it on the way of a
-// mini-batch, and starts within T of that one's end, or else the rest of the way
-// could be one period earlier, which would store less. Memory is counted in the q: of layer ℓ
-// q_{F_ℓ,o} - q_{B_ℓ,o} mini-batches are stored when o starts. So the search is
+// the last o before p is of q_op periods later. All other constraints are
+// differences, too. Mini-batches pass each step in their order: what they store is alike, so
+// where one overtakes another, they change names. An operation follows the one before it on the
+// way of a mini-batch, and starts within T of that one's end. For else the rest of the way could
+// be one mini-batch earlier, which would store less: were that not possible, some mini-batch
+// would start the next step before the one behind it ends this one, so that the k
+// from the one behind on start it before they have waited for T. And the first starts T/k at most
+// before the second, if mini-batches are counted from where that time is least. Memory is
+// counted in the q: of layer ℓ Σ q_{F_ℓ,o} - q_{B_ℓ,o} mini-batches are stored when o starts. So the search is
 // for integers q without a cycle of positive length; what has to hold of the
 // differences is kept closed (longest paths), and gives each q its range.
 //
 // Of some resources only: a relaxation, the rest of the way takes time only.
 type circle struct {
 	in     *instance
-	period float64
-	n      int       // operations, in the order of the way of a mini-batch
+	k      int
+	period float64   // of k mini-batches
+	n      int       // operations: of step s, in the order of the way, those of mini-batches 0..k-1 are s·k..s·k+k-1
 	d      []float64 // their durations
 	tasks  []task    // computations
 	limit  []float64 // by processor: what there is for a.hold and own
@@ -44,9 +50,9 @@ type circle struct {
 // A task is what a computation stores: own while it runs, and hold of its layer
 // for each mini-batch between forward and backward.
 type task struct {
-	op, processor     int
+	step, processor   int
 	own               float64
-	forward, backward int // operations of its layers
+	forward, backward int // steps of its layer
 	hold              float64
 	first             bool // it is the forward: counts hold
 	// waits is what its result takes until the next operation, if that is on the
@@ -75,58 +81,82 @@ type part struct {
 // newCircle makes a circle of parts in the order of the chain. fixed is what
 // processors store all the time.
 func (a *allocations) newCircle(parts []part, fixed []float64) *circle {
-	in, period := a.in, a.period
-	m := len(parts)
-	n := 2 * m
+	in, k := a.in, a.k
+	period, m := float64(k)*a.period, len(parts)
+	steps := 2 * m
+	n := steps * k
 	c := &circle{
-		in: in, ended: a.ended, budget: a.decide, period: period, n: n,
+		in: in, ended: a.ended, budget: a.decide, k: k, period: period, n: n,
 		d: make([]float64, n), limit: make([]float64, len(fixed)), levels: slices.Grow(a.levels[:0], n*n)[:n*n],
 	}
 	for r := range fixed {
 		c.limit[r] = in.Memory - fixed[r]
 	}
-	resource := make([]int, n)
-	for k := range c.levels {
-		c.levels[k] = math.Inf(-1)
-	}
+	resource := make([]int, steps)
 	for i, x := range parts {
-		f, b := i, n-1-i
-		c.d[f], c.d[b] = x.f, x.b
+		f, b := i, steps-1-i
+		for r := range k {
+			c.d[f*k+r], c.d[b*k+r] = x.f, x.b
+		}
 		resource[f], resource[b] = x.resource, x.resource
 		if !x.cut {
 			c.tasks = append(c.tasks,
-				task{op: f, processor: x.resource, own: x.ownF, forward: f, backward: b, hold: x.hold, first: true, waits: x.outF},
-				task{op: b, processor: x.resource, own: x.ownB, forward: f, backward: b, hold: x.hold, waits: x.outB})
+				task{step: f, processor: x.resource, own: x.ownF, forward: f, backward: b, hold: x.hold, first: true, waits: x.outF},
+				task{step: b, processor: x.resource, own: x.ownB, forward: f, backward: b, hold: x.hold, waits: x.outB})
 		}
 	}
 	for o := range n {
-		c.levels[o*n+o] = 0
-	}
-	for o := range n {
-		for p := o + 1; p < n; p++ {
+		for p := (o/k + 1) * k; p < n; p++ {
 			// Two that take no time to speak of may run at one instant.
-			if resource[o] == resource[p] && c.d[o]+c.d[p] > 4*slack*period {
+			if resource[o/k] == resource[p/k] && c.d[o]+c.d[p] > 4*slack*period {
 				c.pairs = append(c.pairs, pair{o, p})
 			}
 		}
 	}
-	for o := range n - 1 {
-		x := &parts[min(o, max(n-2-o, 0))]
+	c.follow(parts)
+	return c
+}
+
+// follow says what all patterns have in common: the steps of each mini-batch, and the
+// mini-batches at each step, in their order.
+func (c *circle) follow(parts []part) {
+	n, k, m := c.n, c.k, len(parts)
+	for o := range c.levels {
+		c.levels[o] = math.Inf(-1)
+	}
+	for o := range n {
+		c.levels[o*n+o] = 0
+	}
+	for s := range 2*m - 1 {
+		x := &parts[min(s, max(2*m-2-s, 0))]
 		gap, turns := x.gapF, 1+x.skipped
 		switch {
-		case o == m-1:
+		case s == m-1:
 			gap, turns = x.gapF+x.gapB, 1+2*x.skipped
-		case o >= m:
+		case s >= m:
 			gap = x.gapB
 		}
-		c.levels[o*n+o+1] = c.d[o] + gap
-		c.levels[(o+1)*n+o] = -(c.d[o] + gap + float64(turns)*period)
+		for o := s * k; o < (s+1)*k; o++ {
+			c.levels[o*n+o+k] = c.d[o] + gap
+			c.levels[(o+k)*n+o] = -(c.d[o] + gap + float64(turns)*c.period)
+		}
 	}
 	for i, x := range parts {
-		f, b := i, n-1-i
-		c.levels[f*n+b] = max(c.levels[f*n+b], x.delay-x.b)
+		for r := range k {
+			f, b := i*k+r, (2*m-1-i)*k+r
+			c.levels[f*n+b] = max(c.levels[f*n+b], x.delay-x.b)
+		}
 	}
-	return c
+	if k == 1 {
+		return
+	}
+	for o := 0; o < n; o += k {
+		for r := range k - 1 {
+			c.levels[(o+r)*n+o+r+1] = c.d[o]
+		}
+		c.levels[(o+k-1)*n+o] = max(c.levels[(o+k-1)*n+o], c.d[o]-c.period)
+	}
+	c.levels[n] = max(c.levels[n], -c.period/float64(k))
 }
 
 // What a search for a pattern ended with.
@@ -203,17 +233,36 @@ func (c *circle) tighten(D []float64, o, p int, w float64) bool {
 
 // least and most are the range of q_op.
 func (c *circle) least(D []float64, o, p int) int {
-	if o == p {
-		return -1 // the last before this one
+	if o == p || c.k > 1 && o/c.k == p/c.k {
+		return inOrder(o, p)
 	}
 	return int(math.Ceil((D[o*c.n+p]+c.d[p])/c.period - 1 - slack))
 }
 
 func (c *circle) most(D []float64, o, p int) int {
-	if o == p {
-		return -1
+	if o == p || c.k > 1 && o/c.k == p/c.k {
+		return inOrder(o, p)
 	}
 	return int(math.Floor((-D[p*c.n+o]-c.d[o])/c.period + slack))
+}
+
+// inOrder is q_op of one step: mini-batches pass it in their order, and the last o before o
+// is of the period before.
+func inOrder(o, p int) int {
+	if o < p {
+		return 0
+	}
+	return -1
+}
+
+// between is the least number of mini-batches that have run one step, but not another, when o
+// starts.
+func (c *circle) between(D []float64, step, other, o int) int {
+	sum := 0
+	for r := range c.k {
+		sum += c.least(D, step*c.k+r, o) - c.most(D, other*c.k+r, o)
+	}
+	return sum
 }
 
 // set gives q_op one value.
@@ -297,59 +346,94 @@ func (c *circle) memory(D []float64) (fits, more bool) {
 	}
 	for i := range c.tasks {
 		t := &c.tasks[i]
-		bytes := t.own
-		here := 0.0
-		for j := range c.tasks {
-			y := &c.tasks[j]
-			if y.processor != t.processor {
-				continue
-			}
-			if y.waits > 0 {
-				waiting := c.least(D, y.op, t.op) - c.most(D, y.op+1, t.op)
-				if y.op+1 == t.op {
-					waiting-- // it is the input
-				}
-				bytes += float64(max(0, waiting)) * y.waits
-			}
-			if !y.first || y.hold == 0 {
-				continue
-			}
-			stored := float64(max(0, c.least(D, y.forward, t.op)-c.most(D, y.backward, t.op), c.flying(D, y)-1)) * y.hold
-			if y.op == t.op {
-				here = stored
-			}
-			bytes += stored
-		}
-		if bytes > c.limit[t.processor] {
-			return false, false
-		}
-		if t.first && t.hold > 0 {
-			// At F_ℓ -1 - q_{B,F} are stored.
-			room := c.limit[t.processor] - bytes + here
-			if ok, new := c.atMost(D, t, view.Count(room, t.hold)+1); !ok {
+		for r := range c.k {
+			o := t.step*c.k + r
+			bytes, here := c.during(D, t, o)
+			if bytes > c.limit[t.processor] {
 				return false, false
-			} else if new {
-				more = true
+			}
+			if t.first && t.hold > 0 {
+				room := c.limit[t.processor] - bytes + here
+				if ok, new := c.atMost(D, t, r, view.Count(room, t.hold)+1); !ok {
+					return false, false
+				} else if new {
+					more = true
+				}
 			}
 		}
 	}
 	return true, more
 }
 
-// flying is how many mini-batches of a layer are in flight at most, at least.
-func (c *circle) flying(D []float64, y *task) int {
-	return int(math.Ceil((D[y.forward*c.n+y.backward]+c.d[y.backward])/c.period - slack))
+// during is what is stored at least while operation o of a task runs, and of that what the
+// others store of its own layer.
+func (c *circle) during(D []float64, t *task, o int) (bytes, here float64) {
+	bytes = t.own
+	for j := range c.tasks {
+		y := &c.tasks[j]
+		if y.processor != t.processor {
+			continue
+		}
+		if y.waits > 0 {
+			waiting := c.between(D, y.step, y.step+1, o)
+			if y.step+1 == t.step {
+				waiting-- // it is the input
+			}
+			bytes += float64(max(0, waiting)) * y.waits
+		}
+		if !y.first || y.hold == 0 {
+			continue
+		}
+		stored := float64(max(0, c.between(D, y.forward, y.backward, o), c.always(D, y))) * y.hold
+		if y.step == t.step {
+			here = stored
+		}
+		bytes += stored
+	}
+	return bytes, here
 }
 
-// atMost lets so many mini-batches be in flight.
-func (c *circle) atMost(D []float64, t *task, count float64) (ok, more bool) {
+// always is how many mini-batches of a layer are in flight at any time, at least.
+func (c *circle) always(D []float64, y *task) int {
+	sum := 0
+	for r := range c.k {
+		sum += int(math.Ceil(c.flight(D, y, r)/c.period-slack)) - 1
+	}
+	return sum
+}
+
+// flight is how long one mini-batch of a layer is in flight, at least.
+func (c *circle) flight(D []float64, y *task, r int) float64 {
+	b := y.backward*c.k + r
+	return D[(y.forward*c.k+r)*c.n+b] + c.d[b]
+}
+
+// flying is how many mini-batches of a layer are in flight at most, at least: behind some F, and
+// no fewer than on average.
+func (c *circle) flying(D []float64, y *task) int {
+	sum, most := 0.0, 1
+	for r := range c.k {
+		sum += c.flight(D, y, r)
+		most = max(most, c.between(D, y.forward, y.backward, y.forward*c.k+r)+1)
+	}
+	return max(most, int(math.Ceil(sum/c.period-slack)))
+}
+
+// atMost lets so many mini-batches be in flight when F of one of them runs: the one so many
+// before it has ended.
+func (c *circle) atMost(D []float64, t *task, r int, count float64) (ok, more bool) {
 	if count > float64(c.n) {
 		return true, false
 	}
-	w := c.d[t.backward] - count*c.period
-	before := D[t.backward*c.n+t.forward]
-	ok = c.tighten(D, t.backward, t.forward, w)
-	return ok, ok && D[t.backward*c.n+t.forward] > before+slack*c.period
+	turns := 0
+	before := r - int(count)
+	for ; before < 0; before += c.k {
+		turns++
+	}
+	f, b := t.forward*c.k+r, t.backward*c.k+before
+	was := D[b*c.n+f]
+	ok = c.tighten(D, b, f, c.d[b]-float64(turns)*c.period)
+	return ok, ok && D[b*c.n+f] > was+slack*c.period
 }
 
 // stageMemory is memory by the stage model: each layer at its most.
@@ -357,7 +441,7 @@ func (c *circle) stageMemory(D []float64) (fits, more bool) {
 	room := slices.Clone(c.limit)
 	for i := range c.tasks {
 		if y := &c.tasks[i]; y.first {
-			room[y.processor] -= y.hold * float64(max(1, c.flying(D, y)))
+			room[y.processor] -= y.hold * float64(c.flying(D, y))
 		}
 	}
 	for _, x := range room {
@@ -366,9 +450,14 @@ func (c *circle) stageMemory(D []float64) (fits, more bool) {
 		}
 	}
 	for i := range c.tasks {
-		if y := &c.tasks[i]; y.first && y.hold > 0 {
-			extra := view.Count(room[y.processor], y.hold)
-			if ok, new := c.atMost(D, y, float64(max(1, c.flying(D, y)))+extra); !ok {
+		y := &c.tasks[i]
+		if !y.first || y.hold == 0 {
+			continue
+		}
+		extra := view.Count(room[y.processor], y.hold)
+		count := float64(c.flying(D, y)) + extra
+		for r := range c.k {
+			if ok, new := c.atMost(D, y, r, count); !ok {
 				return false, false
 			} else if new {
 				more = true
@@ -516,15 +605,17 @@ func (a *allocations) inStages(joined []plan.Stage) *view.Pattern {
 	if answer != aPattern {
 		return nil
 	}
-	m := len(items)
-	s := &view.Pattern{Period: a.period, K: 1, Stages: joined, Items: items, F: slices.Clone(c.x[:m]), B: make([]float64, m)}
+	m, k := len(items), a.k
+	s := &view.Pattern{Period: c.period, K: k, Stages: joined, Items: items, F: make([]float64, m*k), B: make([]float64, m*k)}
 	for i := range m {
-		s.B[i] = c.x[2*m-1-i]
+		for r := range k {
+			s.F[r*m+i], s.B[r*m+i] = c.x[i*k+r], c.x[(2*m-1-i)*k+r]
+		}
 	}
 	// With the orders as they are the period may be less; but what happens at
 	// one instant may be put in an order that takes more.
 	least := *s
-	if least.Retime() && least.Period <= a.period*(1+view.Instant) && in.Fits(least.Peak(in.Instance)) {
+	if least.Retime() && least.Period <= c.period*(1+view.Instant) && in.Fits(least.Peak(in.Instance)) {
 		return &least
 	}
 	if in.Fits(s.Peak(in.Instance)) {

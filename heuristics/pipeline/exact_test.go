@@ -57,7 +57,7 @@ func TestMixedMagnitudes(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		found, err := Exact(ctx, x.Chain, x.Platform, o, math.Inf(1), 0)
+		found, err := Exact(ctx, x.Chain, x.Platform, o, 1, math.Inf(1), 0)
 		if err != nil || found.Plan == nil {
 			rt.Fatalf("%v: %+v", err, x)
 		}
@@ -73,6 +73,38 @@ func TestMixedMagnitudes(t *testing.T) {
 		}
 	})
 	if closed < total*9/10 {
+		t.Errorf("closed %d of %d", closed, total)
+	}
+	t.Logf("closed %d of %d", closed, total)
+}
+
+// The same of patterns of two and three mini-batches a period: branch and bound ends at their
+// optimum over all allocations, and proves no more.
+func TestMixedMagnitudesForSeveral(t *testing.T) {
+	t.Parallel()
+	closed, total := 0, 0
+	testfile.Property(t, func(rt *rapid.T) {
+		x, k := pipelinetest.Draw(rt, 4), rapid.IntRange(2, 3).Draw(rt, "k")
+		best, _ := optimumOf(x.Chain, x.Platform, x.Model, k)
+		if math.IsInf(best, 1) {
+			return
+		}
+		found, err := Exact(t.Context(), x.Chain, x.Platform, Options{Model: x.Model}, k, math.Inf(1), 0)
+		if err != nil || found.Plan == nil {
+			rt.Fatalf("%v: %+v", err, x)
+		}
+		r, err := periodic.VerifyPipeline(x.Chain, found.Plan)
+		if err != nil || !r.Valid() || k%max(1, found.Plan.K) != 0 {
+			rt.Fatalf("%v, violations %v, %d mini-batches: %+v", err, r.Violations, found.Plan.K, x)
+		}
+		if r.Makespan < best*(1-2*exhaustive.Closeness) || found.Bound > best*(1+2*exhaustive.Closeness) || found.Every > found.Bound {
+			rt.Fatalf("%v and %v to %v, optimum %v of %d: %+v", found.Every, found.Bound, r.Makespan, best, k, x)
+		}
+		if total++; r.Makespan < best*(1+3*exhaustive.Closeness) && found.Bound > best*(1-3e-6) {
+			closed++
+		}
+	})
+	if total == 0 || closed < total*9/10 {
 		t.Errorf("closed %d of %d", closed, total)
 	}
 	t.Logf("closed %d of %d", closed, total)

@@ -22,7 +22,7 @@ func pruned(t *testing.T, c *chain.Chain, p platform.Platform, model string, sta
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := newAllocations(in, period, true, true, func() bool { return false })
+	a := newAllocations(in, period, true, 0, func() bool { return false })
 	a.owner[0] = none
 	used := 0
 	for _, s := range stages {
