@@ -35,11 +35,11 @@ func RepeatSearch(ctx context.Context, v *stages.View, p platform.Platform, seed
 	return fit("repeat-search", s.best, p)
 }
 
-// repeated tries schedules of a step with fewer blocks, if there are blocks that repeat. It reports
-// whether one of them is the best.
-func (s *search) repeated(rounds int) bool {
-	r := Repeat(s.v)
-	return r != nil && s.unrolled(r, rounds)
+// repeated tries schedules of a step with fewer blocks, if there are blocks that repeat.
+func (s *search) repeated(rounds int) {
+	if r := Repeat(s.v); r != nil {
+		s.unrolled(r, rounds)
+	}
 }
 
 // A step with fewer blocks is searched so often, first a hundredth of the rounds, last a tenth.
@@ -48,8 +48,8 @@ const (
 	shortRounds = 100
 )
 
-// unrolled tries schedules of a step with fewer blocks. It reports whether one of them is the best.
-func (s *search) unrolled(r *Repeated, rounds int) (found bool) {
+// unrolled tries schedules of a step with fewer blocks.
+func (s *search) unrolled(r *Repeated, rounds int) {
 	memory, less := r.Memory(s.most())
 	var from []*stages.Schedule
 	before := s.best
@@ -72,7 +72,6 @@ func (s *search) unrolled(r *Repeated, rounds int) (found bool) {
 		s.try(x.s, exact)
 		memory -= over * less
 	}
-	return s.best != before
 }
 
 // Memory returns how much of so many bytes Short has if every block has the same part of them,

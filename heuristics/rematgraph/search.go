@@ -113,16 +113,18 @@ func (s *search) start(rounds int) {
 	if s.best != nil && s.from != nil {
 		return
 	}
-	if s.v.N > HugeGraph || s.stop() {
-		if !s.stop() && s.repeated(rounds) {
-			return
-		}
-		s.guided() // hundreds of schedules take longer than there may be time
+	frugal := s.best
+	guesses := s.guided()
+	if s.v.N > HugeGraph && !s.stop() {
+		s.repeated(rounds)
+	}
+	if (s.v.N > HugeGraph || s.stop()) && s.best != frugal {
+		return // hundreds of schedules take longer than there may be time
 	}
 	s.chen()
 	s.partitioned()
-	if s.v.N <= HugeGraph && !s.stop() {
-		s.guided()
+	for _, x := range guesses {
+		s.try(x, exact)
 	}
 	if s.v.N <= largeGraph {
 		s.linearised()
@@ -160,25 +162,17 @@ const largeGraph = 1500
 // instead of 0.1 %.
 const HugeGraph = 4000
 
-// guided tries store-all without what the time bound computes again at its node, even if
-// there is no time left, as long as nothing has to be repaired: the plans of Frugal have
-// millions of computations.
-func (s *search) guided() {
+// guided returns the schedules that the time bound suggests, even if there is no time left, and
+// remembers the best of them: it needs no repair, and takes no longer than a few peaks.
+func (s *search) guided() (guesses []*stages.Schedule) {
 	h := s.bound(s.most())
 	s.lowest = h.Seconds
-	all := s.v.StoreAll()
 	for _, again := range slices.Backward(h.Again) { // the last makes the most room
-		x := newState(all.Clone(), s.limits)
-		for _, j := range again {
-			for _, i := range s.v.Writes[j] {
-				if has(x.rowS(h.Node), i) {
-					x.drop(i, h.Node)
-				}
-			}
-		}
+		x := newState(besides(s.v, h.Node, again), s.limits)
 		s.remember(x)
-		s.try(x.s, exact)
+		guesses = append(guesses, x.s)
 	}
+	return guesses
 }
 
 // chen tries the plan of Chen, if there is one.

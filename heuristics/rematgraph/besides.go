@@ -1,0 +1,65 @@
+package rematgraph
+
+import (
+	"slices"
+
+	"workbench/model/stages"
+)
+
+// besides returns the schedule that a choice beside a node x means (see stages.View.TimeBound): store-all,
+// but what nodes of again write is gone from its last use before x on until the first that
+// comes then, where they are computed again, and stays until its last. What they read and is not
+// computed again is kept until then. O(edges + stages in which that changes something, and
+// a completion).
+func besides(v *stages.View, x int, again []int) *stages.Schedule {
+	s := v.StoreAll()
+	begin := slices.Repeat([]int{v.N}, v.N) // of nodes of again: the stage in which they run again
+	chosen := make([]bool, v.N)
+	for _, j := range again {
+		chosen[j] = true
+	}
+	for j := v.N - 1; j >= 0; j-- {
+		for _, i := range v.Writes[j] {
+			if chosen[j] {
+				begin[j] = min(begin[j], firstUse(v, i, x, begin))
+			}
+		}
+		for _, i := range v.Writes[j] {
+			last, end := j, v.End(i)
+			for _, k := range v.Succ[i] {
+				if k < x {
+					last = max(last, k)
+				}
+				if begin[k] < v.N {
+					end = max(end, begin[k])
+				}
+			}
+			if begin[j] == v.N {
+				last = end
+			}
+			retain(s, i, j, last)
+			for t := last + 1; t <= min(begin[j], end); t++ {
+				s.Retain(t, i, false)
+			}
+			retain(s, i, begin[j], end)
+		}
+	}
+	s.Complete()
+	return s
+}
+
+// firstUse returns the first stage from x on in which value i is used, if nodes run again in
+// the stages begin; N: there is none.
+func firstUse(v *stages.View, i, x int, begin []int) int {
+	first := v.N
+	for _, k := range v.Succ[i] {
+		if k >= x {
+			first = min(first, k)
+		}
+		first = min(first, begin[k])
+	}
+	if v.Result[i] {
+		first = min(first, v.N-1)
+	}
+	return first
+}
