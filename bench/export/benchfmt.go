@@ -111,6 +111,9 @@ func name(r *Record) string {
 	if r.Processors > 0 {
 		part("copies", strconv.FormatInt(r.WeightCopies, 10))
 	}
+	if r.Replicas {
+		part("replicas", "true")
+	}
 	part("method", r.Method)
 	number("slots", r.Slots)
 	part("backend", r.Backend)

@@ -37,6 +37,7 @@ type Record struct {
 	Bandwidth    *float64 `parquet:"bandwidth,optional"`
 	Processors   int64    `parquet:"processors"`
 	WeightCopies int64    `parquet:"weight_copies"`
+	Replicas     bool     `parquet:"replicas"`
 	MemoryModel  string   `parquet:"memory_model,dict"`
 	MicroBatches int64    `parquet:"micro_batches"`
 	Placement    string   `parquet:"placement,dict"`
@@ -104,7 +105,7 @@ func record(r *sweep.Row, facts rows.Facts) Record {
 		Sweep: r.Sweep, ID: r.ID, Problem: t.Problem, Method: t.Method,
 		Instance: rows.InstanceName(r), Source: t.Instance, SHA256: t.SHA256,
 		Memory: t.Memory, MemoryName: t.MemoryName, Bandwidth: positive(t.Bandwidth),
-		Processors: int64(t.Processors), WeightCopies: int64(t.WeightCopies), MemoryModel: t.MemoryModel,
+		Processors: int64(t.Processors), WeightCopies: int64(t.WeightCopies), Replicas: t.Replicas, MemoryModel: t.MemoryModel,
 		MicroBatches: int64(t.MicroBatches), Placement: t.Placement, Minimised: t.Minimised, Slots: int64(t.Slots),
 		Backend: t.Backend, Threads: int64(t.Threads), TimeLimit: positive(t.TimeLimit), AskedGap: t.Gap,
 		Seed: int64(t.Seed), Repetition: int64(t.Repetition), Version: t.Version,

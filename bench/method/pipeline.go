@@ -184,7 +184,7 @@ func PipelineMethods() []*run.Method {
 		},
 	}
 	for _, m := range list {
-		if m.Name != pipeDream {
+		if m.Replicas = m.Name == pipeDream; !m.Replicas {
 			m.Run = straight(m.Name, m.Run)
 		}
 	}

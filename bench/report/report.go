@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -295,7 +296,7 @@ func (p *Problem) gather(r *Report, list []*sweep.Row, n *rows.Night) {
 		return cmp.Or(
 			cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Key.SHA256, b.Key.SHA256),
 			cmp.Compare(a.Key.Processors, b.Key.Processors), cmp.Compare(a.Key.Bandwidth, b.Key.Bandwidth),
-			cmp.Compare(a.Key.MemoryModel, b.Key.MemoryModel), cmp.Compare(a.Key.WeightCopies, b.Key.WeightCopies),
+			cmp.Compare(a.Key.MemoryModel, b.Key.MemoryModel), cmp.Compare(a.Key.WeightCopies, b.Key.WeightCopies), cmp.Compare(strconv.FormatBool(a.Key.Replicas), strconv.FormatBool(b.Key.Replicas)),
 			cmp.Compare(a.Key.MicroBatches, b.Key.MicroBatches), cmp.Compare(a.Key.Placement, b.Key.Placement), cmp.Compare(a.Key.Minimised, b.Key.Minimised),
 			cmp.Compare(a.Key.Memory, b.Key.Memory),
 		)
@@ -593,7 +594,7 @@ func (p *Problem) failures() {
 func others(c *Case) string {
 	t := sweep.Task{
 		Problem: c.Key.Problem, Memory: c.Key.Memory, Bandwidth: c.Key.Bandwidth,
-		Processors: c.Key.Processors, WeightCopies: c.Key.WeightCopies, MemoryModel: c.Key.MemoryModel,
+		Processors: c.Key.Processors, WeightCopies: c.Key.WeightCopies, Replicas: c.Key.Replicas, MemoryModel: c.Key.MemoryModel,
 		MicroBatches: c.Key.MicroBatches, Placement: c.Key.Placement, Minimised: c.Key.Minimised,
 	}
 	return strings.TrimPrefix(strings.TrimPrefix(rows.Limits(&t), rows.Memory(&t)), ", ")

@@ -122,6 +122,8 @@ type Method struct {
 	// Unverified says that plans may break the memory limit, because the
 	// source's do: such a plan is reported as what it is.
 	Unverified bool
+	// Replicas says that it plans stages of pipelines that are on several processors.
+	Replicas bool
 	// Slots is into how many slots it divides the memory where the setting does
 	// not say; 0: into none.
 	Slots int

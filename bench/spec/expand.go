@@ -238,6 +238,7 @@ func (e *Experiment) platforms(p *run.Problem) []place {
 	if p.Parallel {
 		list = product(list, orDefault(e.processors, method.DefaultProcessors), func(x *place, v int) { x.Processors = v })
 		list = product(list, orDefault(e.weightCopies, platform.DefaultWeightCopies), func(x *place, v int) { x.WeightCopies = v })
+		list = product(list, orDefault(e.replicas, false), func(x *place, v bool) { x.Replicas = v })
 		list = product(list, orDefault(e.memoryModels, plan.TaskModel), func(x *place, v string) { x.model = v })
 	}
 	if p.Scheduled { // what is not said follows from the instance
@@ -261,12 +262,16 @@ func product[T, V any](list []T, values []V, set func(*T, V)) (out []T) {
 	return out
 }
 
-// method appends the tasks of one method at one place.
+// method appends the tasks of one method at one place: none where stages may be replicated and it
+// plans no such.
 func (x *expansion) method(e *Experiment, in *run.Instance, p *run.Problem, m *run.Method, at place, memoryName string) {
+	if at.Replicas && !m.Replicas {
+		return
+	}
 	list := []sweep.Task{{
 		Format: sweep.TaskFormat, Problem: p.Name, Method: m.Name, Instance: in.Source, SHA256: in.SHA256,
 		Memory: at.Memory, MemoryName: memoryName, Bandwidth: at.Bandwidth,
-		Processors: at.Processors, WeightCopies: at.WeightCopies, MemoryModel: at.model,
+		Processors: at.Processors, WeightCopies: at.WeightCopies, Replicas: at.Replicas, MemoryModel: at.model,
 		MicroBatches: at.MicroBatches, Placement: at.Placement, Minimised: at.Objective,
 		TaskMemory: e.taskMemory, Version: x.version,
 	}}

@@ -60,6 +60,7 @@ type axes struct {
 	bandwidth    []float64
 	processors   []int
 	weightCopies []int
+	replicas     []bool
 	memoryModels []string
 	microBatches []int
 	placements   []string
@@ -234,7 +235,7 @@ func (e *Experiment) checkMethods(r *reader) {
 func (e *Experiment) checkAxes(r *reader) {
 	tasks := float64(e.repetitions)
 	for _, n := range []int{
-		len(e.memory), len(e.bandwidth), len(e.processors), len(e.weightCopies), len(e.memoryModels), len(e.microBatches), len(e.placements), len(e.objectives),
+		len(e.memory), len(e.bandwidth), len(e.processors), len(e.weightCopies), len(e.replicas), len(e.memoryModels), len(e.microBatches), len(e.placements), len(e.objectives),
 		len(e.slots), len(e.backends), len(e.threads), len(e.timeLimit), len(e.gap), len(e.seeds),
 	} {
 		tasks *= float64(max(n, 1))
@@ -247,7 +248,7 @@ func (e *Experiment) checkAxes(r *reader) {
 	parallel := some(func(p *run.Problem) bool { return p.Parallel })
 	scheduled := some(func(p *run.Problem) bool { return p.Scheduled })
 	for key, applies := range map[string]bool{
-		"bandwidth": links, "processors": parallel || scheduled, "weight_copies": parallel, "memory_models": parallel,
+		"bandwidth": links, "processors": parallel || scheduled, "weight_copies": parallel, "replicas": parallel, "memory_models": parallel,
 		"micro_batches": scheduled, "placements": scheduled, "objectives": scheduled,
 	} {
 		if n, given := e.own[key]; given && !applies {
@@ -272,6 +273,12 @@ func (a *axes) fields(r *reader) map[string]func(ast.Node) {
 		"processors": func(n ast.Node) { a.processors = each(r, n, "processors", whole("processors", 1, mostProcessors)) },
 		"weight_copies": func(n ast.Node) {
 			a.weightCopies = each(r, n, "weight_copies", whole("weight_copies", 0, mostProcessors))
+		},
+		"replicas": func(n ast.Node) {
+			a.replicas = each(r, n, "replicas", func(r *reader, v value) (bool, bool) {
+				word, ok := oneOf("replicas", "true", "false")(r, v)
+				return word == "true", ok
+			})
 		},
 		"micro_batches": func(n ast.Node) {
 			a.microBatches = each(r, n, "micro_batches", whole("micro_batches", 1, partition.MostMicroBatches))

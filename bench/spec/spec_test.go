@@ -94,6 +94,7 @@ func TestAxes(t *testing.T) {
 		"the same again":        {good + strings.Join(strings.SplitAfter(good, "\n")[2:], ""), 12},
 		"an alias":              {strings.Replace(strings.Replace(good, "[0%, 50%, 1MB]", "*m", 1), "name", "x-limits: &m [10%, 20%]\nname", 1), 8},
 		"several problems":      {"name: n\nexperiments:\n  problems: [activation-offload, pipeline]\n  instances: zoo:rnn?seq=4\n  methods: [greedy, madpipe]\n  bandwidth: [1GB/s, 2GB/s]\n  processors: [2, 3]\n", 2 + 4},
+		"replicas":              {"name: n\nexperiments:\n  problem: pipeline\n  instances: zoo:rnn?seq=4\n  methods: [pipedream, madpipe]\n  replicas: [false, true]\n", 2 + 1},
 	} {
 		x, err := expand(t, c.text, "")
 		if err != nil {
@@ -194,6 +195,8 @@ func TestMistakes(t *testing.T) {
 		{"a number that is none", change("1MB", ".nan"), "night.yaml:6:23: .nan: a finite number is needed"},
 		{"bandwidth of nothing", good + "    bandwidth: 1GB/s\n", "night.yaml:7:16: bandwidth: remat has no such thing"},
 		{"processors of nothing", good + "    processors: 2\n", "night.yaml:7:17: processors: remat has no such thing"},
+		{"replicas of nothing", good + "    replicas: true\n", "night.yaml:7:15: replicas: remat has no such thing"},
+		{"replicas that are no word", "replicas: 2\n" + good, `night.yaml:1:11: replicas "2"`},
 		{"no bandwidth", "bandwidth: -1\n" + good, `night.yaml:1:12: bandwidth: "-1"`},
 		{"threads", "threads: 0\n" + good, `night.yaml:1:10: threads "0": a whole number from 1 to 1024 is needed`},
 		{"seed", "seeds: [1.5]\n" + good, `night.yaml:1:9: seeds "1.5": a whole number`},

@@ -104,6 +104,7 @@ type leanTask struct {
 	Bandwidth    float64 `json:"bandwidth,omitempty"`
 	Processors   int     `json:"processors,omitempty"`
 	WeightCopies int     `json:"weight_copies,omitempty"`
+	Replicas     bool    `json:"replicas,omitempty"`
 	MemoryModel  string  `json:"memory_model,omitempty"`
 	MicroBatches int     `json:"micro_batches,omitempty"`
 	Placement    string  `json:"placement,omitempty"`
@@ -121,14 +122,14 @@ type leanTask struct {
 
 func thinTask(t *Task) leanTask {
 	return leanTask{
-		t.Problem, t.Method, t.Instance, t.SHA256, t.Memory, t.MemoryName, t.Bandwidth, t.Processors, t.WeightCopies, t.MemoryModel, t.MicroBatches, t.Placement, t.Minimised,
+		t.Problem, t.Method, t.Instance, t.SHA256, t.Memory, t.MemoryName, t.Bandwidth, t.Processors, t.WeightCopies, t.Replicas, t.MemoryModel, t.MicroBatches, t.Placement, t.Minimised,
 		t.Slots, t.Backend, t.Threads, t.TimeLimit, t.Gap, t.Seed, t.Repetition, t.TaskMemory, t.Version,
 	}
 }
 
 func (t *leanTask) full() Task {
 	return Task{
-		TaskFormat, t.Problem, t.Method, t.Instance, t.SHA256, t.Memory, t.MemoryName, t.Bandwidth, t.Processors, t.WeightCopies, t.MemoryModel, t.MicroBatches, t.Placement, t.Minimised,
+		TaskFormat, t.Problem, t.Method, t.Instance, t.SHA256, t.Memory, t.MemoryName, t.Bandwidth, t.Processors, t.WeightCopies, t.Replicas, t.MemoryModel, t.MicroBatches, t.Placement, t.Minimised,
 		t.Slots, t.Backend, t.Threads, t.TimeLimit, t.Gap, t.Seed, t.Repetition, t.TaskMemory, t.Version,
 	}
 }

@@ -37,6 +37,7 @@ type Task struct {
 	Bandwidth    float64 `json:"bandwidth,omitempty"`
 	Processors   int     `json:"processors,omitempty"`
 	WeightCopies int     `json:"weight_copies,omitempty"`
+	Replicas     bool    `json:"replicas,omitempty"` // stages may be on several processors
 	MemoryModel  string  `json:"memory_model,omitempty"`
 	MicroBatches int     `json:"micro_batches,omitempty"`
 	Placement    string  `json:"placement,omitempty"`
@@ -65,7 +66,7 @@ func (t Task) ID() string {
 // Platform returns what the task runs on.
 func (t *Task) Platform() platform.Platform {
 	return platform.Platform{
-		Memory: t.Memory, Bandwidth: t.Bandwidth, Processors: t.Processors, WeightCopies: t.WeightCopies,
+		Memory: t.Memory, Bandwidth: t.Bandwidth, Processors: t.Processors, WeightCopies: t.WeightCopies, Replicas: t.Replicas,
 		MicroBatches: t.MicroBatches, Placement: t.Placement, Objective: t.Minimised,
 	}
 }

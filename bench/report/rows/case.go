@@ -18,6 +18,7 @@ type Case struct {
 	Bandwidth       float64 // bytes per second
 	Processors      int
 	WeightCopies    int
+	Replicas        bool
 	MemoryModel     string
 	MicroBatches    int
 	Placement       string
@@ -26,7 +27,7 @@ type Case struct {
 
 // CaseOf returns the case of a task.
 func CaseOf(t *sweep.Task) Case {
-	return Case{t.Problem, t.SHA256, t.Memory, t.Bandwidth, t.Processors, t.WeightCopies, t.MemoryModel, t.MicroBatches, t.Placement, t.Minimised}
+	return Case{t.Problem, t.SHA256, t.Memory, t.Bandwidth, t.Processors, t.WeightCopies, t.Replicas, t.MemoryModel, t.MicroBatches, t.Placement, t.Minimised}
 }
 
 // Limits writes the limits for a person: "40% (1.5 GiB), 12 GB/s, 4 GPUs".
@@ -40,6 +41,9 @@ func Limits(t *sweep.Task) string {
 	}
 	if t.Processors > 0 {
 		s += fmt.Sprintf(", %d GPUs", t.Processors)
+	}
+	if t.Replicas {
+		s += ", replicas"
 	}
 	if t.MemoryModel != "" {
 		s += ", " + t.MemoryModel + " model"

@@ -26,6 +26,9 @@ func Command(t *sweep.Task) string {
 	add(t.Minimised != "", "--objective", t.Minimised)
 	// 0 copies are possible: of no weights.
 	add(t.Processors > 0 && t.MemoryModel != "", "--weight-copies", strconv.Itoa(t.WeightCopies))
+	if t.Replicas {
+		words = append(words, "--replicas")
+	}
 	add(t.MemoryModel != "", "--memory-model", t.MemoryModel)
 	add(t.Slots > 0, "--slots", strconv.Itoa(t.Slots))
 	add(t.Backend != "", "--backend", t.Backend)

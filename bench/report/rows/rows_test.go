@@ -123,7 +123,7 @@ func TestLabels(t *testing.T) {
 // A shell reads back the words of a command.
 func TestCommandInAShell(t *testing.T) {
 	task := sweep.Task{
-		Problem: plan.Pipeline, Method: "milp", Instance: "it's a net; $(rm x) `y`\\?.json", Memory: 1.1e10 / 3, Bandwidth: 12e9, Processors: 4,
+		Problem: plan.Pipeline, Method: "milp", Instance: "it's a net; $(rm x) `y`\\?.json", Memory: 1.1e10 / 3, Bandwidth: 12e9, Processors: 4, Replicas: true,
 		MemoryModel: "task", Slots: 50, Backend: "highs", Threads: 2, TimeLimit: 0.25, Gap: 1e-4, Seed: 7,
 	}
 	command := rows.Command(&task)
@@ -133,7 +133,7 @@ func TestCommandInAShell(t *testing.T) {
 	}
 	want := []string{
 		"solve", task.Instance, "--problem", "pipeline", "--method", "milp", "--memory", "3666666666.6666665", "--bandwidth", "12000000000",
-		"--processors", "4", "--weight-copies", "0", "--memory-model", "task", "--slots", "50", "--backend", "highs", "--threads", "2",
+		"--processors", "4", "--weight-copies", "0", "--replicas", "--memory-model", "task", "--slots", "50", "--backend", "highs", "--threads", "2",
 		"--time-limit", "0.25", "--gap", "0.0001", "--seed", "7",
 	}
 	if got := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n"); !slices.Equal(got, want) {
