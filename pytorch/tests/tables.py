@@ -2,9 +2,9 @@
 
     make torch-tables TABLES="graphs vit gpt"
 
-The first word says which table: graphs, chains, partitions (min-cut against ours), times
-(checkpoint_sequential against ours) or torchvision (all its classifiers, at half of the memory). The others are
-networks; without them, all. Rows are Markdown. Sizes are MiB.
+The first word says which table: graphs, chains, hold (both, on networks of 90 MiB where they can be), partitions
+(min-cut against ours), times (checkpoint_sequential against ours) or torchvision (all its classifiers, at half of the
+memory). The others are networks; without them, all. Rows are Markdown. Sizes are MiB.
 """
 
 from __future__ import annotations
@@ -129,6 +129,53 @@ def chains(names: List[str], folder: Path) -> None:
             planned = said["peak_memory"] / MIB
             plain = result["plain_peak"] / MIB
             row(name, len(chain.layers), plain, memory, method, planned, measured, again(said, file), equal)
+
+
+# What has to hold is asked of graphs that take 90 MiB and more: batches are as large as that takes.
+LARGE: Dict[str, Callable[[], Any]] = {
+    "resnet18": lambda: images(networks.resnet18, 32, 64),
+    "densenet121": lambda: images(networks.densenet121, 10, 64),
+    "vit": lambda: images(networks.vit, 24, 64),
+    "gpt": lambda: words(networks.gpt, 4, 128),
+    "lstm": lambda: words(networks.lstm, 8, 32),
+}
+
+
+def hold(names: List[str], folder: Path) -> None:
+    """What every network must keep, as a chain and as a graph: how far measured peaks are from planned ones, and equality."""
+    head("network", "as", "plain", "25 %", "50 %", "75 %", "others, 50 %", "farthest from planned", "equal, within limits")
+    for name in names:
+        model, inputs, loss, targets = LARGE[name]()
+        file, chain = profile(model, inputs, loss, targets, name=name, repeats=3, budget=0.2)
+        ask = [*((m, "optimum") for m in ("25%", "50%", "75%")), ("50%", "persistent-slots"), ("50%", "periodic")]
+        kept(name, "chain", folder, file, ask, lambda plan: check(chain, inputs, loss, targets, file, plan, steps=0))
+        batch = LARGE[name]()
+        graph = trace(*batch, fake=name != "lstm")
+        measure(graph, repeats=3, budget=0.1)
+        ask = [*((m, "search") for m in ("25%", "50%", "75%")), ("50%", "checkmate")]
+        kept(name, "graph", folder, document(graph, {}), ask, lambda plan: check_graph(*batch, graph, plan, steps=0))
+
+
+def kept(name: str, kind: str, folder: Path, file: Dict[str, Any], ask: List[Tuple[str, str]], run: Callable[[str], Dict[str, Any]]) -> None:
+    """A row of hold: plans by methods at memories, each run."""
+    cells: List[str] = []
+    off: List[float] = []
+    wrong: List[str] = []
+    plain = 0.0
+    for memory, method in ask:
+        mine = method in ("optimum", "search")
+        try:
+            plan, said = solved(folder, file, "--memory", memory, "--method", method, "--time-limit", LIMIT)
+        except Refused:
+            cells.append("none" if mine else f"{method} none")
+            continue
+        result = run(str(plan))
+        _, measured, _, equal = ran(result)
+        plain = result["plain_peak"] / MIB
+        off.append(100 * (measured * MIB / said["peak_memory"] - 1))
+        cells.append(f"{measured:.2f}" if mine else f"{method} {measured:.2f}")
+        wrong += [f"{method} at {memory}: {equal}"] if equal != "yes" else []
+    row(name, kind, plain, *cells[:3], ", ".join(cells[3:]), f"{max(off, key=abs):+.4f} %", "; ".join(wrong) or "yes")
 
 
 def partitions(names: List[str], folder: Path) -> None:
@@ -271,9 +318,10 @@ def classifiers(names: List[str], folder: Path) -> None:
 
 def main(table: str, *names: str) -> None:
     torch.set_num_threads(1)
-    make = {"graphs": graphs, "chains": chains, "partitions": partitions, "times": times, "torchvision": classifiers}[table]
+    make = {"graphs": graphs, "chains": chains, "hold": hold, "partitions": partitions, "times": times, "torchvision": classifiers}[table]
+    every = {"times": [], "torchvision": [], "hold": list(LARGE)}.get(table, list(NETWORKS))
     with tempfile.TemporaryDirectory() as folder:
-        make(list(names) or ([] if table in ("times", "torchvision") else list(NETWORKS)), Path(folder))
+        make(list(names) or every, Path(folder))
 
 
 if __name__ == "__main__":

@@ -105,8 +105,71 @@ class Channels(nn.Module):
         return self.out(torch.tanh(self.norm(h[:, None])).sum(1))
 
 
+def seen(model: nn.Module) -> nn.Module:
+    model[0].register_forward_hook(lambda m, i, o: None)
+    return model
+
+
 def own_generator(self: Any, x: torch.Tensor) -> torch.Tensor:
     return self.post(self.pre(x) + torch.randn(x.shape, generator=torch.Generator().manual_seed(1)))
+
+
+class Keeps(nn.Module):
+    """Keeps something in attributes: what, forward says."""
+
+    def __init__(self, forward: Callable[..., torch.Tensor]) -> None:
+        super().__init__()
+        self.linear, self.kept, self.count, self.held = nn.Linear(8, 8), torch.zeros(8), 0, {"n": 0}
+        self.register_buffer("mean", torch.zeros(8))
+        self.run = forward
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.run(self, self.linear(x))
+
+
+def counts(self: Any, y: torch.Tensor) -> torch.Tensor:
+    self.count += 1
+    return y * (0.1 if self.count < 1000 else 1.0)
+
+
+def counts_in_a_dict(self: Any, y: torch.Tensor) -> torch.Tensor:
+    self.held["n"] += 1
+    return y * self.held["n"]
+
+
+def carries(self: Any, y: torch.Tensor) -> torch.Tensor:
+    self.kept = self.kept + y.detach().mean(0)
+    return y + self.kept
+
+
+def replaces(self: Any, y: torch.Tensor) -> torch.Tensor:
+    self.mean = 0.9 * self.mean + 0.1 * y.detach().mean(0)
+    return y - self.mean
+
+
+def replaces_memory(self: Any, y: torch.Tensor) -> torch.Tensor:
+    self.mean.data = 0.9 * self.mean.data + 0.1 * y.detach().mean(0)
+    return y - self.mean
+
+
+def shrinks(self: Any, y: torch.Tensor) -> torch.Tensor:
+    self.linear.weight.data.mul_(0.9)
+    return y @ self.linear.weight
+
+
+def quantizes(self: Any, y: torch.Tensor) -> torch.Tensor:
+    """Changes what a distance has saved for a backward that is never asked for."""
+    nearest = (y[:, None] - self.mean).pow(2).sum(1).detach()
+    self.mean.mul_(0.9).add_(nearest.mean(0))
+    return y + (nearest - y).detach()
+
+
+def keeping(forward: Callable[..., torch.Tensor]) -> Callable[[], nn.Module]:
+    return lambda: nn.Sequential(nn.Linear(8, 8), nn.Tanh(), Keeps(forward), nn.Tanh(), nn.Linear(8, 8))
+
+
+class Answer(dict):
+    """What no one has told pytree of."""
 
 
 # What it is, how it is made, and what it is called with; then what is said of it as a chain and as a graph, if it is refused.
@@ -145,6 +208,27 @@ CASES: Dict[str, Any] = {
     "a generator of its own": (lambda: network(own_generator), lambda: torch.randn(6, 8), "", "generator of its own"),
     "lazy modules": (lambda: nn.Sequential(nn.LazyLinear(8), nn.Tanh()), lambda: torch.randn(6, 8), "lazy", "lazy"),
     "strides of normalized images": (Channels, lambda: torch.randn(2, 3, 9, 9), "", ""),
+    "a counter": (keeping(counts), lambda: torch.randn(6, 8), r"changes Keeps\.count", r"changes Keeps\.count"),
+    "a counter in a dict": (keeping(counts_in_a_dict), lambda: torch.randn(6, 8), r"Keeps\.held\.n", r"Keeps\.held\.n"),
+    "a tensor carried on": (keeping(carries), lambda: torch.randn(6, 8), r"Keeps\.kept", "reads the attribute kept and replaces it"),
+    "a buffer replaced": (keeping(replaces), lambda: torch.randn(6, 8), "replaces mean", "replaces mean"),
+    "a buffer's memory replaced": (keeping(replaces_memory), lambda: torch.randn(6, 8), "", "replaces mean"),
+    "weights changed": (keeping(shrinks), lambda: torch.randn(6, 8), "changes a parameter", ""),
+    "quantization": (keeping(quantizes), lambda: torch.randn(6, 8), "", ""),
+    "weight normalization": (
+        lambda: nn.Sequential(nn.utils.weight_norm(nn.Linear(8, 8)), nn.Tanh(), nn.utils.weight_norm(nn.Linear(8, 8))), lambda: torch.randn(6, 8), "", "",
+    ),
+    "other outputs": (
+        lambda: network(lambda self, x: Answer(y=self.post(self.pre(x)))), lambda: torch.randn(6, 8), "returns a Answer", "it must be a tensor",
+    ),
+    "in DataParallel": (lambda: nn.DataParallel(nn.Sequential(nn.Linear(8, 8))), lambda: torch.randn(6, 8), r"\.module", r"\.module"),
+    "scripted": (lambda: torch.jit.script(nn.Sequential(nn.Linear(8, 8), nn.Tanh())), lambda: torch.randn(6, 8), "cannot be traced", "torch.jit"),
+    "a hook on a forward": (lambda: seen(nn.Sequential(nn.Linear(8, 8), nn.Tanh())), lambda: torch.randn(6, 8), "hooks on its forward", ""),
+    "a GRU": (lambda: network(lambda self, x: self.post(self.rnn(x)[0]), rnn=nn.GRU(8, 8, num_layers=2, dropout=0.5)), lambda: torch.randn(4, 3, 8), "", ""),
+    "volumes": (
+        lambda: nn.Sequential(nn.Conv3d(2, 4, 3), nn.BatchNorm3d(4), nn.ReLU(inplace=True), nn.Dropout3d(0.3), nn.ConvTranspose3d(4, 2, 2)),
+        lambda: torch.randn(2, 2, 4, 4, 4), "", "",
+    ),
     "an encoder": (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2), lambda: torch.randn(2, 5, 8), "", ""),
 }  # fmt: skip
 

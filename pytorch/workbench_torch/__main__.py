@@ -49,7 +49,8 @@ def _parser() -> argparse.ArgumentParser:
     _network(check)
     check.add_argument("--instance", required=True, metavar="FILE", help="what profile wrote")
     check.add_argument("--plan", required=True, metavar="FILE", help="a plan for it")
-    check.add_argument("--arena", default="", metavar="FILE", help="addresses for what is kept, by workbench place PLAN --align 64 --csv FILE")
+    arena = "addresses for what is kept, by workbench place PLAN --align 64 --csv FILE"
+    check.add_argument("--arena", default="", metavar="FILE", help=arena)
     check.add_argument("--steps", type=_positive, default=3, metavar="N", help="times are medians of N steps (default: 3)")
     check.add_argument("--format", choices=["text", "json"], default="text", help="of the output (default: text)")
     check.set_defaults(run=_check)
@@ -78,7 +79,8 @@ def _network(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--loss", choices=["cross_entropy", "sum"], required=True, help="the last layer")
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 … (default: cpu)")
     parser.add_argument("--trace", choices=["fake", "real"], default="fake", help="graphs: on tensors without memory, or real ones")
-    parser.add_argument("--optimizer", default="", metavar="adam:lr=0.001", help="graphs: the step of sgd, adam or adamw belongs to the training step")
+    optimizer = "graphs: the step of sgd, adam or adamw belongs to the training step"
+    parser.add_argument("--optimizer", default="", metavar="adam:lr=0.001", help=optimizer)
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of weights, inputs and targets (default: 0)")
 
 

@@ -21,7 +21,15 @@ from .state import State, same
 
 
 def check(
-    model: Model, inputs: Any, loss: Optional[Callable[..., Any]], targets: Sequence[Any], instance: Any, plan: Any, *, steps: int = 3, arena: Optional[Arena] = None
+    model: Model,
+    inputs: Any,
+    loss: Optional[Callable[..., Any]],
+    targets: Sequence[Any],
+    instance: Any,
+    plan: Any,
+    *,
+    steps: int = 3,
+    arena: Optional[Arena] = None,
 ) -> Dict[str, Any]:
     """Trains one step plainly and one by a plan, from the same state, and compares them.
 

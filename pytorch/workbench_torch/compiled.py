@@ -13,7 +13,7 @@ from torch import nn
 
 from . import memory
 from .errors import Refused
-from .graph import RUNNING, Call, Graph, Node, Ref, lazy, statistics, trace
+from .graph import RUNNING, Call, Form, Graph, Node, Ref, lazy, statistics, trace
 from .link import Link
 from .measure import measure, need_form, roofline, view
 from .plan import Event, Op, Plan, events, read_plan
@@ -51,14 +51,28 @@ class TrainStep:
         return names["step"]
 
     def __call__(self, *given: Any) -> Tuple[torch.Tensor, Dict[str, Optional[torch.Tensor]]]:
-        got = [(t.shape, t.dtype) for t in given if isinstance(t, torch.Tensor)]
-        if got != self.graph.example:
-            raise Refused(f"the step is for {self.graph.example}, got {got}: trace and plan again")
+        expected = self.graph.example
+        if len(given) != len(expected) or not all(map(_fits, expected, given)):
+            raise Refused(f"the step is for {_listed(expected)}, got {_listed(map(Form.of, given))}: trace and plan again")
+        if any(isinstance(g, torch.Tensor) and g.requires_grad for g in given):
+            raise Refused("an input needs a gradient, and a step returns those of parameters only: detach it")
+        self.graph.watch.check()
         with torch.no_grad():
-            loss, gradients = self._run([given[k] for k in self.graph.given.values()])
+            loss, gradients = self._run([expected[k].laid(given[k]) for k in self.graph.given.values()])
         if self._run is self._first:  # which looks at everything that is made
             self._run = self._made(self.code)
         return loss, dict(zip(self.graph.gradients, gradients))
+
+
+def _fits(expected: Any, given: Any) -> bool:
+    """Whether a tensor has the form that is expected, or what is no tensor is the same."""
+    if isinstance(expected, Form):
+        return expected.fits(given)
+    return expected is given or type(expected) is type(given) and bool(expected == given)
+
+
+def _listed(values: Iterable[Any]) -> str:
+    return ", ".join(map(str, values))
 
 
 def compile_plan(graph: Graph, plan: Any) -> TrainStep:
@@ -318,7 +332,7 @@ def profile_graph(
         **describe_device(graph.device),
         "times": f"roofline of {estimate}" if estimate else "each operation alone",
         "dtype": str(next((p.dtype for p in model.parameters()), torch.get_default_dtype())),
-        "inputs": [list(shape) for shape, _ in graph.example],
+        "inputs": [list(e.sizes) for e in graph.example if isinstance(e, Form)],
         "memory_counted_by": counted,
         "parameters": memory.sizes(model.parameters()),
         "gradients": memory.sizes(p for p in model.parameters() if p.requires_grad),

@@ -18,8 +18,9 @@ from torch.utils import _pytree as pytree
 
 from . import memory
 from .errors import Refused
-from .state import State, autocast, autocast_as_now, opaque, same, tensors
+from .state import Modes, State, autocast, autocast_as_now, opaque, same, tensors
 from .tracer import trace
+from .watch import Attributes, refuse_wrapped
 
 Description = Tuple[torch.Size, torch.dtype, torch.device, bool]
 Model = Union[nn.Module, Sequence[Callable[..., Any]]]
@@ -46,6 +47,7 @@ class Layer:
     needs_grad: Tuple[bool, ...] = ()  # of the tensors that it makes
     changes: List[str] = field(default_factory=list)  # names of the buffers that it changes
     attributes: List[str] = field(default_factory=list)  # what makes another run of it differ, if anything
+    graphs: List[Tuple[nn.Module, str]] = field(default_factory=list)  # attributes in which it leaves tensors with a graph
     random: bool = False
     gives_one: bool = False  # its output is one tensor, which needs a gradient
     with_gradients: bool = False  # without them it computes something else (recurrent layers of torch 2 on a CPU)
@@ -86,22 +88,45 @@ class Chain:
     notes: List[str]  # what could not be cut, and why
     example: List[Description]
     modes: Tuple[bool, ...]
+    whole: Callable[..., Any]  # the network, uncut
+    targets: int  # how many
+    rest: List[Any]  # of the inputs after the first and the targets: descriptions of tensors, the others as they are
 
     def needs(self) -> Tuple[bool, ...]:
         """Which tensors of the input need gradients."""
         return tuple(needs for _, _, _, needs in self.example)
 
-    def check(self, value: Any) -> None:
+    def check(self, value: Any, rest: Any) -> None:
         """Refuses inputs and modes of modules other than those that the network was cut for."""
         got = describe(value)
         if got != self.example:
             raise Refused(f"the plan is for inputs {show(self.example)}, got {show(got)}: profile and plan again")
+        if not _agree(described(rest), self.rest):
+            raise Refused(
+                "an input after the first, or a target, has another shape, type or value than when the network was cut: "
+                "profile and plan again"
+            )
         if modes(self.model) != self.modes:
             raise Refused("train/eval or requires_grad was changed since the network was cut: profile and plan again")
 
 
 def describe(value: Any) -> List[Description]:
     return [(t.shape, t.dtype, t.device, t.requires_grad) for t in tensors(value)]
+
+
+def described(rest: Any) -> List[Any]:
+    """What must not change of the inputs after the first; Refused where one needs a gradient."""
+    flat, spec = pytree.tree_flatten(list(rest))
+    if any(isinstance(t, torch.Tensor) and t.requires_grad for t in flat):
+        raise Refused(
+            "an input after the first needs a gradient, which goes back through the first only: make both the first, as a "
+            "tuple, or detach it"
+        )
+    return [str(spec), *((t.shape, t.dtype, t.device) if isinstance(t, torch.Tensor) else t for t in flat)]
+
+
+def _agree(a: List[Any], b: List[Any]) -> bool:
+    return len(a) == len(b) and all(x is y or type(x) is type(y) and x == y for x, y in zip(a, b))
 
 
 def show(description: Sequence[Description]) -> str:
@@ -132,11 +157,30 @@ def cut(model: Model, inputs: Any, loss: Optional[Callable[..., Any]] = None, ta
     first, extra = (inputs[0], tuple(inputs[1:])) if isinstance(inputs, tuple) else (inputs, ())
     notes: List[str] = []
     _need_seen("the network is given", (first, extra, tuple(targets)))
+    refuse_wrapped(model)
+    rest = described((*extra, *targets))
+    attributes = Attributes(model.modules() if isinstance(model, nn.Module) else ())
+    try:
+        return _cut(model, first, extra, loss, tuple(targets), rest, notes)
+    finally:
+        attributes.restore()
+
+
+def _cut(
+    model: Model,
+    first: Any,
+    extra: Tuple[Any, ...],
+    loss: Optional[Callable[..., Any]],
+    targets: Tuple[Any, ...],
+    rest: List[Any],
+    notes: List[str],
+) -> Chain:
+    traced = False
     if isinstance(model, nn.Sequential) and type(model).forward is nn.Sequential.forward and not extra:
         owner: nn.Module = model
         pieces = [Piece(name, _call(m), [m]) for name, m in _children(model, "")]
     elif isinstance(model, nn.Module):
-        owner = model
+        owner, traced = model, True
         pieces = _traced(model, (first, *extra), notes)
     else:
         if not isinstance(model, Iterable):
@@ -150,9 +194,21 @@ def cut(model: Model, inputs: Any, loss: Optional[Callable[..., Any]] = None, ta
     if loss is not None:
         pieces.append(Piece("loss", _loss(loss, len(extra)), [loss] if isinstance(loss, nn.Module) else []))
     layers = [Layer([p]) for p in pieces]
-    chain = Chain(owner, layers, loss is not None, notes, describe(first), modes(owner))
-    _try(chain, whole, first, extra, tuple(targets))
+    _refuse_hooks([owner, *(m for layer in layers for m in layer.modules())])
+    chain = Chain(owner, layers, loss is not None, notes, describe(first), modes(owner), whole, len(targets), rest)
+    _try(chain, first, extra, targets, traced)
     return chain
+
+
+def _refuse_hooks(modules: Sequence[nn.Module]) -> None:
+    """Refuses hooks on forwards, but torch's own: they would see tensors without a graph, some of them twice, or none at all."""
+    for m in {id(m): m for top in modules for m in top.modules()}.values():
+        for hook in (*m._forward_hooks.values(), *m._forward_pre_hooks.values()):
+            if not any((of.__module__ or "").startswith("torch.nn.") for of in (type(hook), getattr(hook, "__func__", type(hook)))):
+                raise Refused(
+                    f"{type(m).__name__} has hooks on its forward, which a plan runs several times: take them off, and "
+                    "return what they look at"
+                )
 
 
 def _piece(k: int, f: Callable[..., Any]) -> Piece:
@@ -266,37 +322,46 @@ def _build(module: fx.GraphModule, stretch: Sequence[fx.Node], entry: fx.Node, e
 # ---- trying -----------------------------------------------------------------
 
 
-def _try(chain: Chain, whole: Callable[..., Any], first: Any, extra: Tuple[Any, ...], targets: Tuple[Any, ...]) -> None:
+def _try(chain: Chain, first: Any, extra: Tuple[Any, ...], targets: Tuple[Any, ...], traced: bool) -> None:
     """Runs the layers one by one: merges those that cannot be cut, fills in what they do, compares."""
     state = State(chain.model)
-    with torch.no_grad():
-        expected = tensors(whole(first, *extra))
-    after = [b.detach().clone() for b, _ in state.buffers.values()]
-    state.restore()
     try:
         output = _run_layers(chain, first, extra + targets)
         if any(layer.with_gradients for layer in chain.layers):
             state.restore()
             output = _without_gradients(chain, first, extra)
-        now = [b for b, _ in state.buffers.values()]
+        now = [b.detach().clone() for b, _ in state.buffers.values()]
+        state.restore()
+        beginning = Attributes(chain.model.modules())
+        with torch.no_grad():
+            expected = chain.whole(first, *extra)
+        _need_seen("the network returns", expected)
+        expected, after, attributes = tensors(expected), [b for b, _ in state.buffers.values()], Attributes(chain.model.modules())
         as_expected = len(output) == len(expected) and all(map(same, output, expected)) and all(map(same, now, after))
-        if not as_expected or not _same_on_others(chain, whole, first, extra, state):
+        if not (as_expected and _same_on_others(chain, first, extra, state)):
+            names = ", ".join(beginning.changed()) or "state of Python, other generators?"
             raise Refused(
                 f"the layers of {type(chain.model).__name__} do not compute what it computes: its forward depends on more than "
-                "its inputs (state of Python, other generators?); give it as a list of callables"
+                f"its inputs ({names}); give it as a list of callables, its state in buffers"
+            )
+        changed = attributes.changed(of_tensors=False)
+        if traced and changed:
+            raise Refused(
+                f"the forward changes {', '.join(changed)}, which a trace holds as it was: keep it in a buffer, or give a "
+                "list of callables"
             )
     finally:
         state.restore()
 
 
-def _same_on_others(chain: Chain, whole: Callable[..., Any], first: Any, extra: Tuple[Any, ...], state: State) -> bool:
+def _same_on_others(chain: Chain, first: Any, extra: Tuple[Any, ...], state: State) -> bool:
     """Whether network and layers agree on other numbers, too: a trace may have taken one of the example for a constant."""
     flat, spec = pytree.tree_flatten(first)
     with torch.no_grad():
         flat = [t.flatten().roll(1).view(t.shape) if isinstance(t, torch.Tensor) else t for t in flat]
         other = pytree.tree_unflatten([t * 0.75 if isinstance(t, torch.Tensor) and t.is_floating_point() else t for t in flat], spec)
         state.restore()
-        expected = tensors(whole(other, *extra))
+        expected = tensors(chain.whole(other, *extra))
         state.restore()
         return all(map(same, _without_gradients(chain, other, extra), expected))
 
@@ -351,9 +416,25 @@ def _probe(layer: Layer, value: Any, needs: Tuple[bool, ...], extra: Tuple[Any, 
     """Runs a layer without and with gradients; why it cannot stand alone, and what it makes."""
     given = tensors(value)
     versions = [t._version for t in given]
-    attributes, modes_now = _attributes(layer), autocast_as_now()
+    attributes, modes_now = Attributes(layer.modules()), autocast_as_now()
+    weights = [(p, p.detach().clone()) for p in layer.parameters() if not _renormalized(layer, p)]
     with torch.no_grad(), autocast(modes_now):
         made = layer(value, extra)
+    for p, before in weights:
+        if not same(p.detach(), before):
+            with torch.no_grad():
+                p.copy_(before)
+            raise Refused(
+                f"layer {layer.name} changes a parameter in its forward, which a plan may run several times: change it "
+                "before the step"
+            )
+    del weights
+    replaced = attributes.replaced()
+    if replaced:
+        raise Refused(
+            f"layer {layer.name} replaces {', '.join(replaced)} by another tensor: write into it (copy_), so that it can be "
+            "put back"
+        )
     if [t._version for t in given] != versions:
         return "changes its input in place", None
     shared = {memory.key(t) for t in given} & {memory.key(t) for t in tensors(made)}
@@ -362,19 +443,11 @@ def _probe(layer: Layer, value: Any, needs: Tuple[bool, ...], extra: Tuple[Any, 
     _need_seen(f"layer {layer.name} hands over", made)
     layer.changes = state.changed()
     layer.random = state.generators.moved()
-    changed = sorted({name for name, v in _attributes(layer).items() if attributes.get(name) != v})
+    changed, again = attributes.changed(), Attributes(layer.modules())
     state.restore()
     leaf = _leaf(value, needs)
-    saved: List[Tuple[torch.Tensor, int]] = []
-
-    def note(t: torch.Tensor) -> torch.Tensor:
-        saved.append((t, t._version))
-        return t
-
-    with torch.enable_grad(), autocast(modes_now), torch.autograd.graph.saved_tensors_hooks(note, lambda t: t):
-        outputs = tensors(layer(leaf, extra))
-    if any(t._version != version for t, version in saved):  # hooks that keep what is saved hide this from autograd
-        raise Refused(f"layer {layer.name} changes a tensor in place that its backward needs as it was: plain training fails there, too")
+    outputs = _need_unspoiled(layer, leaf, extra, modes_now)
+    layer.attributes, layer.graphs = again.changed(), again.graphs()
     layer.needs_grad = tuple(t.requires_grad for t in outputs)
     layer.gives_one = isinstance(made, torch.Tensor) and layer.needs_grad[0]
     if not all(map(same, outputs, tensors(made))):
@@ -391,6 +464,39 @@ def _probe(layer: Layer, value: Any, needs: Tuple[bool, ...], extra: Tuple[Any, 
             "or a function that has them as attributes of its module"
         )
     return "", made
+
+
+def _renormalized(layer: Layer, p: nn.Parameter) -> bool:
+    """Whether p is the weight of an embedding with max_norm, whose forward changes it once, however often it runs."""
+    return any(getattr(m, "max_norm", None) is not None and p is m._parameters.get("weight") for m in layer.modules())
+
+
+def _need_unspoiled(layer: Layer, leaf: Any, extra: Tuple[Any, ...], modes_now: Modes) -> List[torch.Tensor]:
+    """A layer's outputs, with gradients; Refused where its backward needs a tensor that was changed in place since.
+
+    Hooks that keep what is saved hide that from autograd.
+    """
+    saved: List[Tuple[torch.Tensor, int]] = []
+    spoiled: List[int] = []
+
+    def note(t: torch.Tensor) -> int:
+        saved.append((t, t._version))
+        return len(saved) - 1
+
+    def back(k: int) -> torch.Tensor:
+        t, version = saved[k]
+        spoiled.extend([k] * (t._version != version))
+        return t
+
+    with torch.enable_grad(), autocast(modes_now), torch.autograd.graph.saved_tensors_hooks(note, back):
+        outputs = tensors(layer(leaf, extra))
+    if any(t._version != version for t, version in saved):
+        with_graph = [t for t in outputs if t.requires_grad]
+        needed = [t for t in (*tensors(leaf), *layer.parameters()) if t.requires_grad]
+        torch.autograd.grad(with_graph, needed, [torch.zeros_like(t) for t in with_graph], retain_graph=True, allow_unused=True)
+    if spoiled:
+        raise Refused(f"layer {layer.name} changes a tensor in place that its backward needs as it was: plain training fails there, too")
+    return outputs
 
 
 def _need_seen(what: str, value: Any) -> None:
@@ -414,18 +520,6 @@ def _leaves(outputs: Sequence[torch.Tensor]) -> List[torch.Tensor]:
         if hasattr(node, "variable"):
             found.append(node.variable)
         stack += [n for n, _ in node.next_functions if n is not None]
-    return found
-
-
-def _attributes(layer: Layer) -> Dict[str, Any]:
-    """What modules keep beside parameters and buffers and a run might change."""
-    found: Dict[str, Any] = {}
-    for m in layer.modules():
-        for name, v in vars(m).items():
-            if isinstance(v, torch.Tensor):
-                found[f"{type(m).__name__}.{name}"] = (id(v), v._version)
-            elif isinstance(v, (int, float, str)):
-                found[f"{type(m).__name__}.{name}"] = v
     return found
 
 

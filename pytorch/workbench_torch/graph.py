@@ -21,6 +21,7 @@ from . import memory
 from .errors import Refused
 from .optimizer import Update
 from .state import OtherGenerators, State, tensors
+from .watch import Attributes, Watch, refuse_wrapped, tensor_attributes
 
 aten = torch.ops.aten
 SEEDED: Any = getattr(torch, "Tag").nondeterministic_seeded  # noqa: B009 # what mypy knows of torch has no tags
@@ -117,10 +118,38 @@ class Graph:
     given: Dict[int, int]  # which of the inputs and targets, by storage
     loss: Ref
     gradients: Dict[str, Optional[Ref]]  # by name of the parameter; None where it has none
-    example: List[Tuple[torch.Size, torch.dtype]]
+    example: List[Any]  # inputs and targets: the Form of tensors, the others as they are
+    watch: Watch
     device: torch.device
     samples: int
     name: str = ""
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a tensor that is given to a step looks like. Strides are in elements."""
+
+    sizes: Tuple[int, ...]
+    strides: Tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+
+    @staticmethod
+    def of(value: Any) -> Any:
+        return Form(tuple(value.shape), value.stride(), value.dtype, value.device) if isinstance(value, torch.Tensor) else value
+
+    def fits(self, value: Any) -> bool:
+        """Whether a value is a tensor of this form but for its strides."""
+        return isinstance(value, torch.Tensor) and (tuple(value.shape), value.dtype, value.device) == (self.sizes, self.dtype, self.device)
+
+    def laid(self, t: torch.Tensor) -> torch.Tensor:
+        """The tensor with the strides of this form, at the start of its storage: itself, or a copy."""
+        if t.stride() == self.strides and not t.storage_offset() and lazy(t) == (False, False):
+            return t
+        return torch.empty_strided(self.sizes, self.strides, dtype=self.dtype, device=self.device).copy_(t)
+
+    def __str__(self) -> str:
+        return f"{'x'.join(map(str, self.sizes)) or 'scalar'} {self.dtype} on {self.device}"
 
 
 class WithGradients:
@@ -180,6 +209,11 @@ class _Event:
     phase: str
     layer: str
 
+    def signature(self) -> str:
+        """What is called, with the shapes of tensors."""
+        shapes = pytree.tree_map(lambda a: (a.shape, a.dtype) if isinstance(a, torch.Tensor) else a, (self.args, self.kwargs))
+        return f"{self.function} {shapes}"
+
 
 class _Recorder(TorchDispatchMode):
     """Notes every operation, and keeps all tensors so that storages stay apart."""
@@ -232,6 +266,7 @@ def _replaced(model: nn.Module, put: Callable[[torch.Tensor], torch.Tensor]) -> 
     """Other tensors in the places of parameters and buffers, shared where these are shared."""
     owners: List[Any] = [of for m in model.modules() for of in (m._parameters, m._buffers)]
     places: List[Tuple[Any, Any]] = [(of, k) for of in owners for k, t in of.items() if t is not None]
+    places += [(of, k) for of, k, _ in tensor_attributes(model)]
     for m in model.modules():  # recurrent layers keep their parameters in a list, too
         for of in vars(m).values():
             if isinstance(of, list):
@@ -267,15 +302,19 @@ def trace(
     """
     if not isinstance(model, nn.Module):
         raise Refused(f"the network is of type {type(model).__name__}: graphs are traced of an nn.Module")
+    refuse_wrapped(model)
     given = [*(inputs if isinstance(inputs, tuple) else (inputs,)), *targets]
     _refuse_early(model, given)
+    # Each in memory of its own: views of one tensor (x[:, :-1] and x[:, 1:]), or one given twice, are others in the next step.
+    given = [t.detach().clone() if isinstance(t, torch.Tensor) else t for t in given]
     count = len(given) - len(targets)
-    parameters, buffers = list(model.named_parameters()), list(model.named_buffers())
+    parameters, buffers, kept_beside = list(model.named_parameters()), list(model.named_buffers()), tensor_attributes(model)
     put, modes = _fake() if fake else (_alike, [])
-    recorder, state, others = _Recorder(fake), State(model), OtherGenerators()
+    recorder, state, others, attributes = _Recorder(fake), State(model), OtherGenerators(), Attributes(model.modules())
     update = None if optimizer is None else Update(optimizer, parameters)
     try:
         with _replaced(model, put) as replaced, _layers(model, recorder), _generators_stay():
+            keys = {k: memory.key(t) for k, t in replaced.items()}
             batch = [put(t) if isinstance(t, torch.Tensor) else t for t in given]
             learned = {name: replaced[id(p)] for name, p in parameters if p.requires_grad}
             with ExitStack() as stack:
@@ -284,12 +323,21 @@ def trace(
                 output = model(*batch[:count])
                 recorder.phase = "loss"
                 value = output if loss is None else loss(output, *batch[count:])
+                if not isinstance(value, torch.Tensor):
+                    raise Refused(
+                        f"the loss is of type {type(value).__name__}, it must be a tensor: give trace a loss of what the "
+                        "network returns"
+                    )
                 recorder.phase = "backward"
                 gradients = torch.autograd.grad(value, list(learned.values()), allow_unused=True)
                 if update is not None:
                     recorder.phase = "optimizer"
                     stand_ins = {name: replaced[id(p)] for name, p in parameters}
                     kept = update.run(stand_ins, dict(zip(learned, gradients)), put, recorder.note)
+            _refuse_replaced(attributes, replaced, keys)
+            rewritten = [t for of, k, t in kept_beside if of.get(k) is not replaced[id(t)]]
+            if attributes.touched():
+                _refuse_other(modes, model, batch[:count], [e for e in recorder.events if e.phase == "forward"])
     except Refused:
         raise
     except Exception as error:  # fake tensors refuse what they do not know, and the user's code may raise anything
@@ -302,14 +350,20 @@ def trace(
     finally:
         drawn = others.moved()
         others.restore()
+        attributes.restore()
         state.restore()
     if drawn:
-        raise Refused("the step draws from Python's or NumPy's generator of random numbers: a graph would hold one draw for ever; draw with torch")
-    builder = _Builder()
+        raise Refused(
+            "the step draws from Python's or NumPy's generator of random numbers: a graph would hold one draw for ever; "
+            "draw with torch"
+        )
+    builder = _Builder(Watch(model, optimizer))
     for name, p in parameters:
         builder.resident(replaced[id(p)], "parameter", name, p.detach())
     for name, b in buffers:
         builder.resident(replaced[id(b)], "buffer", name, b)
+    for _, name, t in kept_beside:
+        builder.resident(replaced[id(t)], "buffer", name, t)
     if update is not None:
         for name, (stand_in, real) in kept.items():
             builder.resident(stand_in, "optimizer", name, real)
@@ -318,12 +372,45 @@ def trace(
             builder.resident(t, "input", f"input {k}" if k < count else f"target {k - count}", g, k)
     for e in recorder.events:
         builder.add(e)
+    builder.refuse_carried(rewritten)
     if update is None:
         return builder.finish(value, dict(zip(learned, gradients)), given)
     for gradient in gradients:
         if gradient is not None:
             builder.storages[builder.ref(gradient).storage].kind = "gradient"
     return builder.finish(value, {}, given)
+
+
+def _refuse_replaced(attributes: Attributes, stand_ins: Dict[int, torch.Tensor], keys: Dict[int, int]) -> None:
+    """Refuses a step that puts other tensors in the places of parameters and buffers, or other memory behind them."""
+    for of, before in attributes.tables:
+        for k, t in before.items():
+            if t is not None and (of.get(k) is not stand_ins[id(t)] or memory.key(of[k]) != keys[id(t)]):
+                raise Refused(
+                    f"the step replaces {k} of a module by another tensor (self.{k} = …, .data = …): write into it "
+                    f"(self.{k}.copy_(…))"
+                )
+
+
+def _refuse_other(modes: List[Any], model: nn.Module, inputs: List[Any], first: List["_Event"]) -> None:
+    """Refuses a step that changes attributes so that the one after it is another; what is made once (a cache) is right."""
+    before, recorder = Attributes(model.modules()), _Recorder(fake=bool(modes))
+    with ExitStack() as stack:
+        for mode in (*modes, recorder):
+            stack.enter_context(mode)
+        model(*inputs)
+    changed = before.changed(of_tensors=False)
+    if changed:
+        raise Refused(
+            f"the step changes {', '.join(changed)}, which a graph holds as it was: keep it in a buffer and compute with "
+            "that, or plan a chain"
+        )
+    then, now = ([e.signature() for e in of if any(t is not None for t in e.outputs)] for of in (first, recorder.events))
+    if now != then:
+        raise Refused(
+            "a second forward does other operations than the first, as modules keep tensors in attributes: run the network once before it "
+            "is traced if they are caches; what goes from step to step must be a buffer"
+        )
 
 
 @contextmanager
@@ -345,10 +432,27 @@ def _generators_stay() -> Iterator[None]:
 
 def _refuse_early(model: nn.Module, given: Sequence[Any]) -> None:
     """Refuses what a trace would pass over in silence."""
+    for path, m in model.named_modules():
+        if isinstance(m, torch.jit.ScriptModule):
+            raise Refused(
+                f"{path or 'the network'} is a {type(m).__name__} of torch.jit, whose parameters a trace cannot follow: give "
+                "the module that it was made of"
+            )
     if any(tensors(v) and not isinstance(v, torch.Tensor) for v in given):
-        raise Refused("an input or a target has tensors inside (a dict, a list): wrap the network in a module that takes each as an argument")
+        raise Refused(
+            "an input or a target has tensors inside (a dict, a list): wrap the network in a module that takes each as an "
+            "argument"
+        )
+    if any(isinstance(v, torch.Tensor) and v.requires_grad for v in given):
+        raise Refused(
+            "an input needs a gradient, and a step returns those of parameters only: detach it, or make it a parameter of "
+            "the network"
+        )
     if any(p._backward_hooks or getattr(p, "_post_accumulate_grad_hooks", None) for p in model.parameters()):
-        raise Refused("a parameter has a hook on its gradient, which a graph does not know: take it off, and change the gradients that the step returns")
+        raise Refused(
+            "a parameter has a hook on its gradient, which a graph does not know: take it off, and change the gradients "
+            "that the step returns"
+        )
 
 
 def _fake() -> Tuple[Callable[[torch.Tensor], torch.Tensor], List[Any]]:
@@ -370,7 +474,8 @@ def _alike(t: torch.Tensor) -> torch.Tensor:
 class _Builder:
     """Makes nodes of events. Storages of the trace have versions: what is written anew is a storage of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
         self.storages: Dict[int, Storage] = {}
         self.nodes: List[Node] = []
         self.fixed: Dict[int, torch.Tensor] = {}
@@ -423,7 +528,10 @@ class _Builder:
         function = WithGradients(e.function) if schema_name(e.function) in WITH_GRADIENTS else e.function
         call = Call(function, args, kwargs, results)
         if kwargs.get("generator") is not None:
-            raise Refused(f"{schema_name(function)} draws from a generator of its own, whose state no plan puts back: use torch's default one")
+            raise Refused(
+                f"{schema_name(function)} draws from a generator of its own, whose state no plan puts back: use torch's "
+                "default one"
+            )
         node = Node([call], e.phase, e.layer, random=draws(e.function))
         node.mutates = statistics(call)
         for s in dict.fromkeys(written):
@@ -438,6 +546,16 @@ class _Builder:
         self.nodes.append(node)
         for s in node.writes():
             self.maker[s] = node
+
+    def refuse_carried(self, rewritten: Sequence[torch.Tensor]) -> None:
+        """Refuses steps that read an attribute and put another tensor in its place, for the next step to read."""
+        of = {id(t): s for s, t in self.fixed.items()}
+        for s in (of[id(t)] for t in rewritten if id(t) in of):
+            if any(s in n.reads() for n in self.nodes):
+                raise Refused(
+                    f"the step reads the attribute {self.storages[s].name} and replaces it: make it a buffer and write into "
+                    "it (copy_)"
+                )
 
     def _in_place(self, node: Node, s: int) -> Node:
         """A node that changes storage s: together with the node that made s, or on a copy of s."""
@@ -479,7 +597,7 @@ class _Builder:
         first = given[0]
         return Graph(
             {s: x for s, x in self.storages.items() if s in used}, self.nodes, self.fixed, self.given, of_loss, refs,
-            [(t.shape, t.dtype) for t in given if isinstance(t, torch.Tensor)], first.device, int(first.shape[0]) if first.dim() else 0,
+            [Form.of(t) for t in given], self.watch, first.device, int(first.shape[0]) if first.dim() else 0,
         )  # fmt: skip
 
     def _drop_dead(self) -> None:

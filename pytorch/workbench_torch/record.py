@@ -204,7 +204,14 @@ class Record:
 
 
 def record(
-    layer: Any, value: Any, needs: Sequence[bool], extra: Tuple[Any, ...], resident: Optional[Set[int]], *, stays: bool = False, goes_on: bool = False
+    layer: Any,
+    value: Any,
+    needs: Sequence[bool],
+    extra: Tuple[Any, ...],
+    resident: Optional[Set[int]],
+    *,
+    stays: bool = False,
+    goes_on: bool = False,
 ) -> Tuple[Record, Any]:
     """Runs a layer with gradients, F_all; returns its record and the structure of its output.
 

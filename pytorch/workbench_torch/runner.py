@@ -14,11 +14,10 @@ from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional
 
 import torch
 from torch import nn
-from torch.autograd.function import once_differentiable
 
 from . import memory
 from .arena import Arena
-from .cut import Chain, Layer, Model, cut
+from .cut import Chain, Model, cut
 from .errors import Refused
 from .first import First
 from .link import Link
@@ -26,6 +25,7 @@ from .plan import FORWARDS, Graphs, Op, Plan, events, graphs, read_plan
 from .record import NOTHING, Record, backward, follow, record
 from .state import autocast, autocast_as_now, autocast_is_on, flatten, tensors, unflatten
 
+will_execute: Any = getattr(torch._C, "_will_engine_execute_node")  # noqa: B009 # mypy does not know it
 PROBLEMS = ("remat", "activation-offload", "remat-offload")
 
 
@@ -67,8 +67,12 @@ class Planned(nn.Module):
         self.modules_once = list({id(m): m for m in (*chain.model.modules(), *last)}.values())
         self.uses = _uses(chain)
         if any(p._backward_hooks or getattr(p, "_post_accumulate_grad_hooks", None) for of in self.uses.values() for p, _ in of):
-            raise Refused("a parameter that several layers share has a hook on its gradient, which would see its parts one by one: take it off")
+            raise Refused(
+                "a parameter that several layers share has a hook on its gradient, which would see its parts one by one: "
+                "take it off"
+            )
         self.aside: Dict[int, torch.Tensor] = {}  # sums of gradients of shared parameters
+        self.kept_beside = list({(id(m), name): (m, name) for layer in chain.layers for m, name in layer.graphs}.values())
         self.moves = arena is not None or any(o.op == "O" for o in plan.ops)  # what is kept has to be taken hold of
         pairs = {k for k in range(2, len(chain.layers) + 1) if chain.layers[k - 2].gives_one and not {k - 1, k} & set(self.uses)}
         self.graphs = Graphs() if self.moves else graphs(self.events, pairs)
@@ -79,14 +83,13 @@ class Planned(nn.Module):
         """As the network's; with the loss as last layer, the inputs are followed by the targets."""
         if torch.is_grad_enabled() and self.training:
             return self.give(list(inputs))
-        value: Any = inputs[0]
-        for layer in self.chain.layers:
-            value = layer(value, inputs[1:])
-        return value
+        if not self.chain.has_loss:
+            return self.chain.whole(*inputs)
+        return self.chain.layers[-1](self.chain.whole(*inputs[: len(inputs) - self.chain.targets]), inputs[1:])
 
     def give(self, inputs: List[Any]) -> Any:
         """As a call, but empties the list of inputs: the plan may drop the first, or send it to the host."""
-        self.chain.check(inputs[0])
+        self.chain.check(inputs[0], inputs[1:])
         if self.moves and self.unfinished() is not None:
             raise Refused(
                 "a step begins before the backward of another, whose tensors are on the host or at addresses of their own: "
@@ -95,8 +98,13 @@ class Planned(nn.Module):
         step = Step(self, inputs)
         self.unfinished = weakref.ref(step)
         anchor = torch.zeros((), requires_grad=True)
+        step.sink = cast(Any, anchor.view_as(anchor).grad_fn).next_functions[0][0]
         made = Run.apply(step, anchor, *step.differentiable())
         step.differentiable_inputs = ()
+        for m, name in self.kept_beside:
+            t = vars(m).get(name)
+            if isinstance(t, torch.Tensor):
+                vars(m)[name] = Beside.apply(t.detach(), anchor, f"{type(m).__name__}.{name}")
         flat, spec = step.result
         out = iter(made)
         step.result = ([], spec)
@@ -123,7 +131,7 @@ class Run(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, step: "Step", anchor: torch.Tensor, *inputs: torch.Tensor) -> Any:  # type: ignore[override]
-        ctx.step = step
+        ctx.step, ctx.sink = step, step.sink
         ctx.set_materialize_grads(False)
         made, differ = step.first_half()
         ctx.mark_non_differentiable(*(t for t, d in zip(made, differ) if not d))
@@ -131,14 +139,40 @@ class Run(torch.autograd.Function):
         return tuple(made)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *delta: Optional[torch.Tensor]) -> Any:
-        step, ctx.step = ctx.step, None
+        step = ctx.step
         if step is None:
             raise Refused("a planned step was asked for its backward twice: what it needs is gone after the first")
+        if torch.is_grad_enabled():
+            raise Refused(
+                "a planned step has no second derivatives (create_graph=True): compute the part of the loss that needs them "
+                "without a plan"
+            )
+        if not will_execute(ctx.sink):
+            raise Refused(
+                "a planned step adds gradients to the .grad of all parameters, and was asked for those of a few tensors "
+                "(torch.autograd.grad, backward(inputs=…)): call backward(), or run that part without a plan"
+            )
+        ctx.step = None
         wanted = [g for g, d in zip(delta, ctx.differ) if d]
         del delta
         return (None, None, *step.second_half(wanted))
+
+
+class Beside(torch.autograd.Function):
+    """A tensor that a module keeps in an attribute, for who reads it after the forward: of what made it the graph is not his."""
+
+    @staticmethod
+    def forward(ctx: Any, value: torch.Tensor, anchor: torch.Tensor, name: str) -> torch.Tensor:  # type: ignore[override]
+        ctx.name = name
+        return value.view_as(value)
+
+    @staticmethod
+    def backward(ctx: Any, *delta: torch.Tensor) -> Any:
+        raise Refused(
+            f"{ctx.name} is part of the loss, but no output of the network: return it, so that its gradient goes back "
+            "through the plan"
+        )
 
 
 class Step:
@@ -171,6 +205,7 @@ class Step:
         self.a[0] = self._housed("a", 0, Record(_without_graph(flat)))
         self.versions = [(weakref.ref(t), t._version) for t in tensors(value)]
         self.result: Tuple[List[Any], Any] = ([], None)
+        self.sink: Any = None  # what a backward to all leaves comes to
         self.resident: Optional[Set[int]] = self._resident() if planned.moves else None
 
     def _resident(self) -> Set[int]:

@@ -20,7 +20,8 @@ def tensors(value: Any) -> List[torch.Tensor]:
     return [t for t in pytree.tree_flatten(value)[0] if isinstance(t, torch.Tensor)]
 
 
-SEEN = (torch.Tensor, int, float, complex, str, bytes, type(None), slice, range, torch.dtype, torch.device, torch.layout, torch.memory_format)
+PLAIN = (int, float, complex, str, bytes, type(None), slice, range)
+SEEN = (torch.Tensor, *PLAIN, torch.dtype, torch.device, torch.layout, torch.memory_format)
 
 
 def opaque(value: Any) -> str:

@@ -44,6 +44,8 @@ class ValueProxy(fx.Proxy):
             return getattr(self.value, name)
         if isinstance(self.value, torch.Tensor) and name in ("requires_grad", "grad_fn", "is_leaf"):
             raise fx.proxy.TraceError(f"it asks a tensor for {name}")
+        if name == "_is_param":  # asked by nn.Module when it is given an attribute
+            raise fx.proxy.TraceError("it keeps a tensor in an attribute of a module, which a trace does not hold: return it instead")
         return fx.proxy.Attribute(self, name)
 
     def __len__(self) -> int:
