@@ -11,6 +11,7 @@ import (
 	"workbench/ilp"
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/flush"
 	"workbench/model/functions"
 	"workbench/model/graph"
 	"workbench/model/partition"
@@ -82,7 +83,7 @@ func paced(in plan.Instance, pace float64) plan.Instance {
 	case *functions.Sequence:
 		return exhaustive.PaceSequence(x, pace)
 	case *partition.Partition:
-		return exhaustive.PacePartition(x, pace)
+		return optimum.Pace(x, pace)
 	}
 	return in
 }

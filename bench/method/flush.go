@@ -41,10 +41,13 @@ func Flush() *run.Problem {
 		},
 		Bound:   flushBound,
 		Methods: FlushMethods,
-		Does: run.Counts(
-			run.Count{Word: "forwards", Ops: []string{plan.OpF}}, run.Count{Word: "backwards", Ops: []string{plan.OpB}},
-			run.Count{Word: "of the weights", Ops: []string{plan.OpW}},
-		),
+		Does: func(p *plan.Plan) string {
+			list := []run.Count{{Word: "forwards", Ops: []string{plan.OpF}}, {Word: "backwards", Ops: []string{plan.OpB}}, {Word: "of the weights", Ops: []string{plan.OpW}}}
+			if p.Moves() {
+				list = append(list, run.Count{Word: "copies to the host", Ops: []string{plan.OpO}}, run.Count{Word: "back", Ops: []string{plan.OpP}})
+			}
+			return run.Counts(list...)(p)
+		},
 		Times:    flushTimes,
 		Timeline: timeline.Flushes(), Tensors: allocator.OfFlush,
 		Subjects: []*subject.Subject{subject.Flush()},
@@ -113,7 +116,7 @@ func flushBound(in *run.Instance, s run.Setting) run.Bound {
 func FlushMethods() []*run.Method {
 	named := func(name, source, summary, complexity string, order heuristics.Method) *run.Method {
 		return flushMethod(name, run.Heuristic, source, summary, complexity, func(ctx context.Context, v *flush.Instance, _ heuristics.Goal) heuristics.Found {
-			return heuristics.Found{Order: order(ctx, v)}
+			return heuristics.Found{Order: heuristics.Send(order)(ctx, v)}
 		})
 	}
 	return []*run.Method{
@@ -129,7 +132,7 @@ func FlushMethods() []*run.Method {
 		named("list", "ours", "list scheduling by events, with some dozens of caps and priorities: the best of these", "O(rules·operations·log)", heuristics.List),
 		flushMethod("modulo", run.Heuristic, "Lam 1988", "software pipelining: the way of one micro-batch, repeated with periods that are tried", "O(tries·operations·log)",
 			func(ctx context.Context, v *flush.Instance, g heuristics.Goal) heuristics.Found {
-				return heuristics.Found{Order: heuristics.Modulo(ctx, v, g.Seed)}
+				return heuristics.Found{Order: heuristics.Send(heuristics.Modulo(g.Seed))(ctx, v)}
 			}),
 		flushMethod("search", run.Heuristic, "ours", "the orders of the GPUs by simulated annealing, from the best of the others", "O(operations) a step", heuristics.Improve),
 		flushMethod("exact", run.Exact, "ours", "search, then branch and bound over the orders", "exponential", heuristics.Exact),

@@ -48,7 +48,8 @@ func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 		o.Width = min(max(defaultWidth, passWidth*p.Platform.MicroBatches*len(s.GPUs)/2), mostWidth)
 	}
 	d := &drawing{Writer: bufio.NewWriter(w), plan: p}
-	d.lay(o, end, heightOf(make([]lane, len(s.GPUs))))
+	shown := flushNames(p, len(s.GPUs))
+	d.lay(o, end, heightOf(make([]lane, len(shown))))
 	memory := d.flushPanels(steps, s)
 	d.curveEnd = d.curveTop + memory.height()
 	d.open(d.curveEnd + bottom)
@@ -67,10 +68,13 @@ func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	if len(stages) > len(s.GPUs) {
 		kinds = append(kinds, legendItem{"of a later stage of the GPU", `<text y="9" font-weight="bold">3</text>`})
 	}
+	if p.Moves() {
+		kinds = append(kinds, legendItem{"to the host", swatch(uploadColour, 1)}, legendItem{"back", swatch(lightColour, 1)})
+	}
 	d.legend(append(kinds, memory.legend()...))
 	d.grid()
-	for g := range s.GPUs {
-		name, y := "gpu"+strconv.Itoa(g), top+float64(g)*(laneHeight+laneGap)
+	for i, name := range shown {
+		y := top + float64(i)*(laneHeight+laneGap)
 		d.band(y, lane{name: name})
 		for _, x := range lanes[name] {
 			d.flushBox(y, x, len(s.GPUs), again(x, stages))
@@ -79,6 +83,17 @@ func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	memory.draw()
 	d.printf("</svg>\n")
 	return d.Flush()
+}
+
+// flushNames returns the GPUs of a plan, and behind each its link to the host if that copies something.
+func flushNames(p *plan.Plan, gpus int) (names []string) {
+	for g := range gpus {
+		link := "link" + strconv.Itoa(g)
+		if names = append(names, "gpu"+strconv.Itoa(g)); slices.ContainsFunc(p.Ops, func(o plan.Op) bool { return o.Resource == link }) {
+			names = append(names, link)
+		}
+	}
+	return names
 }
 
 // again returns the part of a backward in which forward is computed again.
@@ -92,7 +107,9 @@ func again(o *plan.Op, stages []partition.Stage) float64 {
 // flushBox draws an operation, with its micro-batch if there is room for it. So much of
 // it, at its start, computes forward again.
 func (d *drawing) flushBox(y float64, o *plan.Op, gpus int, again float64) {
-	colour := map[string]string{plan.OpF: forwardColour, plan.OpB: backwardColour, plan.OpW: prefetchColour}[o.Op]
+	colour := map[string]string{
+		plan.OpF: forwardColour, plan.OpB: backwardColour, plan.OpW: prefetchColour, plan.OpO: uploadColour, plan.OpP: lightColour,
+	}[o.Op]
 	u := platform.TimeUnit(d.period)
 	d.printf("<g><title>%s</title>", escape(fmt.Sprintf("%s: %.6g to %.6g %s", o, o.Start/u.Size, o.End/u.Size, u.Name)))
 	d.bar(y, piece{o.Start, o.End}, colour)
@@ -116,16 +133,15 @@ func flushTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 	}
 	lanes, _ := flushLanes(p)
 	events := []traceEvent{process("pipeline")}
-	for g := range p.Platform.Processors {
-		name := "gpu" + strconv.Itoa(g)
-		events = append(events, thread(g+1, name)...)
+	for i, name := range flushNames(p, p.Platform.Processors) {
+		events = append(events, thread(i+1, name)...)
 		free := microseconds(0)
 		for _, o := range lanes[name] {
 			start := max(free, inMicroseconds(o.Start))
 			free = max(start, inMicroseconds(o.End))
 			dur := free - start
 			events = append(events, traceEvent{
-				Name: o.String(), Phase: "X", Cat: o.Op, Time: start, Dur: &dur, PID: 1, TID: g + 1,
+				Name: o.String(), Phase: "X", Cat: o.Op, Time: start, Dur: &dur, PID: 1, TID: i + 1,
 				Args: map[string]any{"stage": o.Stage, "micro_batch": o.MicroBatch, "start": o.Start, "end": o.End},
 			})
 		}

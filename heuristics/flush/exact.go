@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"workbench/model/flush"
 )
@@ -46,7 +47,8 @@ type branching struct {
 	v        *flush.Instance
 	count    []int     // by letter
 	end      [][]paths // by letter and micro-batch
-	free     []paths   // by GPU: the end of its last operation
+	free     []paths   // by GPU, then by link to the host: the end of its last operation
+	given    []paths   // by GPU: when all that was given back is free
 	held     []int64
 	left     []float64 // by GPU: what it still has to compute
 	order    flush.Order
@@ -65,12 +67,15 @@ const mostKept = 50_000_000
 
 func newBranching(v *flush.Instance, s *flush.Schedule) *branching {
 	x := &branching{
-		v: v, count: make([]int, 3*v.Stages), end: make([][]paths, 3*v.Stages), free: make([]paths, v.GPUs), held: make([]int64, v.GPUs),
+		v: v, count: make([]int, flush.Kinds*v.Stages), end: make([][]paths, flush.Kinds*v.Stages), free: make([]paths, 2*v.GPUs), given: make([]paths, v.GPUs), held: make([]int64, v.GPUs),
 		left: make([]float64, v.GPUs), order: make(flush.Order, v.GPUs), best: s.Order, shortest: s.Objective, seen: map[string][][]float64{},
 	}
-	for g := range x.free {
-		x.free[g] = x.none()
-		x.free[g][0] = 0
+	for lane := range x.free {
+		x.free[lane] = x.none()
+		x.free[lane][0] = 0
+	}
+	for g := range x.given {
+		x.given[g] = x.none()
 	}
 	for s, g := range v.GPU {
 		x.left[g] += float64(v.Jobs) * (v.Time[s][flush.F] + v.Time[s][flush.B] + v.Time[s][flush.W])
@@ -109,7 +114,7 @@ func (x *branching) branch(ctx context.Context) {
 	}
 	var children []child
 	for s := range x.v.Stages {
-		for kind := range x.v.Kinds(s) {
+		for _, kind := range x.v.Kinds(s) {
 			if l := flush.On(s, kind); x.can(l) {
 				children = append(children, child{l, x.after(l)})
 			}
@@ -132,20 +137,32 @@ func (x *branching) branch(ctx context.Context) {
 // can reports whether the next operation of a letter has what it needs, and room.
 func (x *branching) can(l flush.Letter) bool {
 	from, _ := x.v.Needs(l)
-	if x.count[l] == x.v.Jobs || from >= 0 && x.count[from] <= x.count[l] {
+	before := x.v.Before(l)
+	if x.count[l] == x.v.Jobs || from >= 0 && x.count[from] <= x.count[l] || before >= 0 && x.count[before] <= x.count[l] {
 		return false
 	}
 	s := l.Stage()
-	return l.Kind() != flush.F || x.held[x.v.GPU[s]]+x.v.Memory[s][flush.F] <= x.v.Room[x.v.GPU[s]]
+	return !l.Takes() || x.held[x.v.GPU[s]]+x.v.Memory[s][l.Kind()] <= x.v.Room[x.v.GPU[s]]
 }
 
 // after returns the paths to the end of the next operation of a letter.
 func (x *branching) after(l flush.Letter) paths {
 	g, time := x.v.GPU[l.Stage()], x.v.Time[l.Stage()][l.Kind()]
-	p := append(paths(nil), x.free[g]...)
-	if from, delay := x.v.Needs(l); from >= 0 {
-		for i, t := range x.end[from][x.count[l]] {
+	p := slices.Clone(x.free[x.lane(l)])
+	behind := func(q paths, delay float64) {
+		for i, t := range q {
 			p[i] = max(p[i], t+delay)
+		}
+	}
+	if from, delay := x.v.Needs(l); from >= 0 {
+		behind(x.end[from][x.count[l]], delay)
+	}
+	if x.v.Moves[g] {
+		if from := x.v.Before(l); from >= 0 {
+			behind(x.end[from][x.count[l]], 0)
+		}
+		if l.Takes() {
+			behind(x.given[g], 0)
 		}
 	}
 	if len(x.order[g]) == 0 {
@@ -157,31 +174,47 @@ func (x *branching) after(l flush.Letter) paths {
 	return p
 }
 
+// lane returns where in free an operation's GPU, or link, is.
+func (x *branching) lane(l flush.Letter) int {
+	if l.Copies() {
+		return x.v.GPUs + x.v.GPU[l.Stage()]
+	}
+	return x.v.GPU[l.Stage()]
+}
+
 // add goes on with an operation that ends there.
 func (x *branching) add(ctx context.Context, l flush.Letter, end paths) {
-	s, g := l.Stage(), x.v.GPU[l.Stage()]
-	before := x.free[g]
-	x.free[g] = end
+	s, g, lane := l.Stage(), x.v.GPU[l.Stage()], x.lane(l)
+	before, given, work := x.free[lane], x.given[g], x.v.Time[s][l.Kind()]
+	if x.free[lane] = end; !l.Takes() {
+		x.given[g] = slices.Clone(given)
+		for i, t := range end {
+			x.given[g][i] = max(given[i], t)
+		}
+	}
+	if l.Copies() {
+		work = 0 // not of the GPU
+	}
 	x.count[l]++
 	x.end[l] = append(x.end[l], end)
 	x.order[g] = append(x.order[g], l)
 	x.held[g] += x.v.Memory[s][l.Kind()]
-	x.left[g] -= x.v.Time[s][l.Kind()]
+	x.left[g] -= work
 	x.total++
 	x.branch(ctx)
 	x.total--
-	x.left[g] += x.v.Time[s][l.Kind()]
+	x.left[g] += work
 	x.held[g] -= x.v.Memory[s][l.Kind()]
 	x.order[g] = x.order[g][:len(x.order[g])-1]
 	x.end[l] = x.end[l][:len(x.end[l])-1]
 	x.count[l]--
-	x.free[g] = before
+	x.free[lane], x.given[g] = before, given
 }
 
 // bound returns what the objective is at least.
 func (x *branching) bound() float64 {
 	t := 0.0
-	for g := range x.free {
+	for g := range x.given {
 		from := 0
 		if x.v.Span() {
 			from = g + 1
@@ -200,7 +233,9 @@ func (x *branching) dominated() bool {
 		key = binary.AppendUvarint(key, uint64(n))
 		from := n // ends that nothing waits for any more do not matter
 		for next := range x.count {
-			if need, _ := x.v.Needs(flush.Letter(next)); int(need) == l && next%3 < x.v.Kinds(next/3) {
+			letter := flush.Letter(next)
+			need, _ := x.v.Needs(letter)
+			if (int(need) == l || int(x.v.Before(letter)) == l) && slices.Contains(x.v.Kinds(letter.Stage()), letter.Kind()) {
 				from = min(from, x.count[next])
 			}
 		}
@@ -210,6 +245,11 @@ func (x *branching) dominated() bool {
 	}
 	for _, p := range x.free {
 		state = append(state, p...)
+	}
+	for g, p := range x.given {
+		if x.v.Moves[g] {
+			state = append(state, p...)
+		}
 	}
 	for _, other := range x.seen[string(key)] {
 		better := true

@@ -1,13 +1,13 @@
 package flush_test
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 	"testing"
 
 	"workbench/heuristics/flush"
 	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/flush"
 	view "workbench/model/flush"
 	"workbench/model/partition"
 	"workbench/model/periodic"
@@ -23,8 +23,8 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 	r := rand.New(rand.NewPCG(19, 2))
 	made, above := map[string]int{}, 0
 	for n := range testfile.Cases(200) {
-		in, p := exhaustive.RandomFlush(r)
-		optimum, _, err := exhaustive.Flush(in, p, 50_000)
+		in, p := optimum.Random(r)
+		optimum, _, err := optimum.Search(in, p, 50_000)
 		if errors.Is(err, exhaustive.ErrInfeasible) || errors.Is(err, exhaustive.ErrLimit) {
 			continue
 		}
@@ -53,9 +53,9 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 		for name, method := range map[string]flush.Method{
 			"gpipe": flush.GPipe, "1f1b": flush.OneFOneB, "interleaved": flush.Interleaved, "h1": flush.ZBH1, "h2": flush.ZBH2,
 			"auto": flush.ZBAuto, "v": flush.ZBV, "half": flush.VHalf, "min": flush.VMin, "list": flush.List,
-			"modulo": func(ctx context.Context, v *view.Instance) view.Order { return flush.Modulo(ctx, v, 1) },
+			"modulo": flush.Modulo(1),
 		} {
-			o := method(t.Context(), v)
+			o := flush.Send(method)(t.Context(), v)
 			if o == nil || !v.Complete(o) || !v.Holds(o) {
 				if name == "list" {
 					t.Fatalf("case %d: list finds nothing, there is a plan\n%+v %+v", n, in, p)
@@ -97,7 +97,7 @@ func TestBoundsAreBelowSchedules(t *testing.T) {
 		case plan.VShaped:
 			stages *= 2
 		}
-		in := exhaustive.RandomPartition(r, stages, r.IntN(3) > 0)
+		in := optimum.RandomStages(r, stages, r.IntN(3) > 0)
 		p := platform.Platform{
 			Placement: placement, Processors: gpus, MicroBatches: jobs,
 			Objective: [...]string{plan.SpanObjective, plan.MakespanObjective}[r.IntN(2)],

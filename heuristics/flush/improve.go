@@ -26,9 +26,9 @@ func starts() []Method {
 func Improve(ctx context.Context, v *flush.Instance, g Goal) Found {
 	var orders []flush.Order
 	for _, m := range starts() {
-		orders = append(orders, m(ctx, v))
+		orders = append(orders, Send(m)(ctx, v))
 	}
-	s := best(v, append(orders, Modulo(ctx, v, g.Seed))...)
+	s := best(v, append(orders, Send(Modulo(g.Seed))(ctx, v))...)
 	if s == nil {
 		return Found{}
 	}

@@ -64,7 +64,7 @@ func (w *wakes) Pop() any {
 // their operations; nil if they come to a halt. O(operations·(stages of a GPU + log GPUs)).
 func list(v *flush.Instance, r *rule) flush.Order {
 	l := &lister{
-		v: v, rule: r, end: make([][]float64, 3*v.Stages), count: make([]int, 3*v.Stages), held: make([]int64, v.GPUs),
+		v: v, rule: r, end: make([][]float64, flush.Kinds*v.Stages), count: make([]int, flush.Kinds*v.Stages), held: make([]int64, v.GPUs),
 		free: make([]float64, v.GPUs), order: make(flush.Order, v.GPUs), left: v.Ops(),
 	}
 	for g := range v.GPUs {

@@ -19,7 +19,12 @@ import (
 // out. The orders are timed as all others, so that the waits are none in the end.
 // Micro-batches wait little on their way, and so hold memory for a short time: where
 // memory is scarce list scheduling, which hurries each operation, is no match. O(tries·operations·log operations).
-func Modulo(ctx context.Context, v *flush.Instance, seed uint64) flush.Order {
+func Modulo(seed uint64) Method {
+	return func(ctx context.Context, v *flush.Instance) flush.Order { return repeated(ctx, v, seed) }
+}
+
+// repeated is [Modulo].
+func repeated(ctx context.Context, v *flush.Instance, seed uint64) flush.Order {
 	m := &modulo{v: v, r: rand.New(rand.NewPCG(seed, 7)), t: flush.NewTimer(v), least: never}
 	low, high := 0.0, v.Partition.TotalTime()+2*float64(v.Stages)*v.Partition.CommunicationTime
 	for g := range v.On {
@@ -89,7 +94,7 @@ func (m *modulo) reserve(g int, ready, length, T float64) (float64, bool) {
 func (m *modulo) try(T, wait float64) bool {
 	v := m.v
 	m.busy = make([][]interval, v.GPUs)
-	starts := make([]float64, 3*v.Stages)
+	starts := make([]float64, flush.Kinds*v.Stages)
 	place := func(l flush.Letter, ready float64) bool {
 		s := l.Stage()
 		if wait > 0 && m.r.IntN(4) == 0 {
@@ -136,7 +141,7 @@ func (m *modulo) keep(starts []float64, T float64) bool {
 	for g := range o {
 		var all []placed
 		for _, s := range m.v.On[g] {
-			for kind := range m.v.Kinds(s) {
+			for _, kind := range m.v.Kinds(s) {
 				l := flush.On(s, kind)
 				for j := range m.v.Jobs {
 					all = append(all, placed{starts[l] + float64(j)*T, l})

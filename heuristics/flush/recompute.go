@@ -63,7 +63,7 @@ func (r *recomputing) try(ctx context.Context, again []bool) (bool, error) {
 	if bound > r.objective*(1+1e-9) {
 		return false, nil
 	}
-	o := List(ctx, v)
+	o := Send(List)(ctx, v)
 	if o == nil {
 		return false, nil
 	}

@@ -78,7 +78,7 @@ func (a *annealer) run(ctx context.Context, heat float64, steps int) flush.Order
 
 func newAnnealer(v *flush.Instance, from flush.Order, g Goal) *annealer {
 	return &annealer{
-		v: v, r: rand.New(rand.NewPCG(g.Seed, 19)), t: flush.NewTimer(v), count: make([]int32, 3*v.Stages),
+		v: v, r: rand.New(rand.NewPCG(g.Seed, 19)), t: flush.NewTimer(v), count: make([]int32, flush.Kinds*v.Stages),
 		order: clone(from), enough: g.Bound * (1 + 1e-9), changed: g.OnProgress,
 	}
 }
@@ -139,13 +139,12 @@ func move(word []flush.Letter, from, to int) {
 // all have room.
 func (a *annealer) fits(g int) bool {
 	for _, s := range a.v.On[g] {
-		clear(a.count[3*s : 3*s+3])
+		clear(a.count[flush.On(s, 0):flush.On(s+1, 0)])
 	}
 	held := int64(0)
 	for _, l := range a.order[g] {
-		kind := l.Kind()
-		held += a.v.Memory[l.Stage()][kind]
-		if held > a.v.Room[g] || kind > flush.F && a.count[l] >= a.count[l-1] {
+		held += a.v.Memory[l.Stage()][l.Kind()]
+		if from := a.v.Before(l); held > a.v.Room[g] || from >= 0 && a.count[l] >= a.count[from] {
 			return false
 		}
 		a.count[l]++

@@ -43,7 +43,9 @@ func newInstance(in *partition.Partition, p platform.Platform) (*instance, error
 	}
 	x := &instance{Instance: v, bounds: v.Bounds()}
 	for s := range v.Stages {
-		x.horizon += v.Time[s][flush.F] + v.Time[s][flush.B] + v.Time[s][flush.W]
+		for _, t := range v.Time[s] {
+			x.horizon += t
+		}
 		if s > 0 {
 			x.horizon += 2 * v.Delay[s-1]
 		}

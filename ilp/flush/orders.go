@@ -52,6 +52,15 @@ type orders struct {
 //
 // [a before b] is y_ab, 1 − y_ba, or known: a is before b if it is in the way of one
 // micro-batch and b's is no earlier. H is a horizon.
+//
+// With copies to the host, memory rows are there for every P, too, and of an operation of the GPU and a copy
+// of its link the order is that of the instants at which they change what is held: there is a pair
+// where one of them takes memory, and
+//
+//	t_b ≥ t_a + d_a  if a before b, a gives memory back and b takes some
+//	t_b ≥ t_a        if a before b, both take some
+//	t_b + d_b ≥ t_a  if a before b, a takes some and b gives some back
+//
 // O(micro-batches²) columns and rows a GPU. Its relaxation knows the way of one
 // micro-batch only: y = 1/2 switches the pairs off.
 func Orders(in *partition.Partition, p platform.Platform) (*formulation.Program, error) {
@@ -71,7 +80,7 @@ func newOrders(name string, in *partition.Partition, p platform.Platform) (*orde
 	var all []op
 	for g := range o.ops {
 		for _, s := range x.On[g] {
-			for kind := range x.Kinds(s) {
+			for _, kind := range x.Kinds(s) {
 				for j := range x.Jobs {
 					o.ops[g] = append(o.ops[g], op{flush.On(s, kind), j})
 				}
@@ -101,7 +110,7 @@ func newOrders(name string, in *partition.Partition, p platform.Platform) (*orde
 func (o *orders) pair(g int) error {
 	for i, a := range o.ops[g] {
 		for _, b := range o.ops[g][i+1:] {
-			if o.known(a, b) || o.known(b, a) {
+			if o.known(a, b) || o.known(b, a) || o.beside(a, b) && !a.letter.Takes() && !b.letter.Takes() {
 				continue
 			}
 			if o.pairs = append(o.pairs, pair{a, b}); len(o.pairs) > mostPairs {
@@ -111,6 +120,9 @@ func (o *orders) pair(g int) error {
 	}
 	return nil
 }
+
+// beside reports whether one runs on the GPU and the other on its link.
+func (o *orders) beside(a, b op) bool { return a.letter.Copies() != b.letter.Copies() }
 
 // known reports whether a is before b in every schedule: the micro-batch of b is no
 // earlier, and a comes before b in the way of one.
@@ -122,7 +134,7 @@ func (o *orders) known(a, b op) bool {
 }
 
 // leads reports whether the way from a leads to b: F forward, then B back, then W of the
-// same stage.
+// same stage; beside that O and P, between F and B of a stage.
 func (o *orders) leads(a, b flush.Letter) bool {
 	r, s := a.Stage(), b.Stage()
 	switch {
@@ -131,7 +143,11 @@ func (o *orders) leads(a, b flush.Letter) bool {
 	case a.Kind() == flush.F && b.Kind() == flush.F:
 		return r < s
 	case a.Kind() == flush.F:
-		return true
+		return !b.Copies() || r <= s
+	case a.Kind() == flush.O && b.Kind() == flush.P:
+		return r == s
+	case a.Copies():
+		return !b.Copies() && b.Kind() != flush.F && r >= s
 	}
 	return b.Kind() == flush.B && r > s || b.Kind() == flush.W && r >= s
 }
@@ -173,6 +189,10 @@ func (o *orders) times() {
 				a := op{from, b.job}
 				needs.AtLeast(new(milp.Expr).Add(1, o.at(b)).Add(-1, o.at(a)), milp.Down.Add(o.time(a), o.seconds(delay)))
 			}
+			if own := o.Before(b.letter); o.Moves[g] && own >= 0 {
+				a := op{own, b.job}
+				needs.AtLeast(new(milp.Expr).Add(1, o.at(b)).Add(-1, o.at(a)), o.time(a))
+			}
 			if b.job > 0 {
 				a := op{b.letter, b.job - 1}
 				needs.AtLeast(new(milp.Expr).Add(1, o.at(b)).Add(-1, o.at(a)), o.time(a))
@@ -181,17 +201,30 @@ func (o *orders) times() {
 	}
 }
 
-// apart adds that operations of a GPU do not overlap.
+// apart adds that operations of a GPU, or of its link, do not overlap, and of one of each that they change
+// what is held in their order.
 func (o *orders) apart() {
 	g := o.m.Group("apart", "Qi et al. 2024")
+	behind := func(row milp.Conditional, a, b op) { // b behind a
+		wait := o.time(a)
+		if o.beside(a, b) {
+			switch {
+			case !b.letter.Takes(): // a does
+				wait = -o.time(b)
+			case a.letter.Takes():
+				wait = 0
+			}
+		}
+		row.AtLeast(new(milp.Expr).Add(1, o.at(b)).Add(-1, o.at(a)), wait)
+	}
 	for _, q := range o.pairs {
 		y, _ := o.y.At(q)
-		g.When(milp.Is(y)).AtLeast(new(milp.Expr).Add(1, o.at(q.b)).Add(-1, o.at(q.a)), o.time(q.a))
-		g.When(milp.IsNot(y)).AtLeast(new(milp.Expr).Add(1, o.at(q.a)).Add(-1, o.at(q.b)), o.time(q.b))
+		behind(g.When(milp.Is(y)), q.a, q.b)
+		behind(g.When(milp.IsNot(y)), q.b, q.a)
 	}
 }
 
-// memory adds that every F has room.
+// memory adds that every F and P has room.
 func (o *orders) memory() {
 	group := o.m.Group("memory", "Qi et al. 2024")
 	for g, ops := range o.ops {
@@ -204,7 +237,7 @@ func (o *orders) memory() {
 		}
 		scale := milp.PowerOfTwo(float64(o.Room[g]), target)
 		for _, b := range ops {
-			if b.letter.Kind() != flush.F {
+			if !b.letter.Takes() {
 				continue
 			}
 			e := new(milp.Expr)
@@ -213,7 +246,7 @@ func (o *orders) memory() {
 					o.before(e, scale*float64(change), a, b)
 				}
 			}
-			group.AtMost(e, scale*float64(o.Room[g]-o.Memory[b.letter.Stage()][flush.F]))
+			group.AtMost(e, scale*float64(o.Room[g]-o.Memory[b.letter.Stage()][b.letter.Kind()]))
 		}
 	}
 }
@@ -228,22 +261,7 @@ func (o *orders) program() (*formulation.Program, error) {
 
 // plan returns the schedule of the orders in a solution, timed anew.
 func (o *orders) plan(x []float64) (*plan.Plan, error) {
-	order := make(flush.Order, o.GPUs)
-	for g, ops := range o.ops {
-		ops = slices.Clone(ops)
-		slices.SortStableFunc(ops, func(a, b op) int {
-			switch {
-			case a == b:
-				return 0
-			case o.goes(x, a, b):
-				return -1
-			}
-			return 1
-		})
-		for _, a := range ops {
-			order[g] = append(order[g], a.letter)
-		}
-	}
+	order := o.order(x)
 	if !o.Complete(order) || !o.Holds(order) {
 		return nil, fmt.Errorf("%w: the orders of %s contradict each other", plan.ErrNoPlan, o.m.Name())
 	}
@@ -252,6 +270,54 @@ func (o *orders) plan(x []float64) (*plan.Plan, error) {
 		return nil, err
 	}
 	return o.Plan(o.m.Name(), s), nil
+}
+
+// order returns the words of a solution, one operation after the other: of those that have what they need, one
+// that no other on its GPU goes before; where all of these have one, since operations of no length may
+// go before each other at one instant, the earliest, and of equal ones one that gives memory back.
+func (o *orders) order(x []float64) flush.Order {
+	order, count := make(flush.Order, o.GPUs), make([]int, flush.Kinds*o.Stages)
+	left := make([][]op, o.GPUs)
+	for g := range left {
+		left[g] = slices.Clone(o.ops[g])
+	}
+	type candidate struct {
+		op     op
+		behind bool // another one that is left
+		at     float64
+	}
+	for range o.Ops() {
+		var best *candidate
+		for s := range o.Stages {
+			for _, kind := range o.Kinds(s) {
+				a := op{flush.On(s, kind), count[flush.On(s, kind)]}
+				if !o.ready(a, count) {
+					continue
+				}
+				c := &candidate{a, slices.ContainsFunc(left[o.GPU[s]], func(b op) bool { return b != a && o.goes(x, b, a) }), x[o.at(a).Index()]}
+				if !a.letter.Takes() {
+					c.at += o.time(a)
+				}
+				if best == nil || best.behind && !c.behind || best.behind == c.behind &&
+					(c.at < best.at || c.at == best.at && best.op.letter.Takes() && !a.letter.Takes()) {
+					best = c
+				}
+			}
+		}
+		l := best.op.letter
+		g := o.GPU[l.Stage()]
+		order[g] = append(order[g], l)
+		count[l]++
+		left[g] = slices.DeleteFunc(left[g], func(b op) bool { return b == best.op })
+	}
+	return order
+}
+
+// ready reports whether an operation has what it needs when so many of each letter have run.
+func (o *orders) ready(a op, count []int) bool {
+	from, _ := o.Needs(a.letter)
+	before := o.Before(a.letter)
+	return a.job < o.Jobs && (from < 0 || count[from] > a.job) && (before < 0 || count[before] > a.job)
 }
 
 // goes reports whether a is before b in a solution.
@@ -279,16 +345,15 @@ func (o *orders) start(p *plan.Plan) ([]float64, error) {
 		return nil, fmt.Errorf("%w: %w", formulation.ErrStart, err)
 	}
 	x, place := make([]float64, o.m.NumCols()), map[op]int{}
-	count := make([]int, 3*o.Stages)
-	for g, word := range order {
-		for i, l := range word {
-			a := op{l, count[l]}
-			count[l]++
-			place[a] = i
-			x[o.at(a).Index()] = o.seconds(s.Start[g][i])
-			last := o.last.At(g).Index()
-			x[last] = max(x[last], o.seconds(s.Start[g][i])+o.time(a))
-		}
+	count := make([]int, flush.Kinds*o.Stages)
+	for i, timed := range o.Plan(o.m.Name(), s).Ops { // in the order of the instants
+		l := flush.On(timed.Stage-1, slices.Index(flush.Names[:], timed.Op))
+		a := op{l, count[l]}
+		count[l]++
+		place[a] = i
+		x[o.at(a).Index()] = o.seconds(timed.Start)
+		last := o.last.At(o.GPU[l.Stage()]).Index()
+		x[last] = max(x[last], o.seconds(timed.Start)+o.time(a))
 	}
 	for q, y := range o.y.All() {
 		if place[q.a] < place[q.b] {

@@ -38,13 +38,13 @@ func (o *orders) places() {
 	for g, ops := range o.ops {
 		first := o.first(g)
 		for _, b := range ops {
-			if b == first {
+			if b == first || b.letter.Copies() {
 				continue
 			}
 			low := new(milp.Expr).Add(1, o.at(b)).Add(-1, o.at(first))
 			high := new(milp.Expr).Add(1, o.last.At(g)).Add(-1, o.at(b))
 			for _, a := range ops {
-				if a != b {
+				if a != b && !a.letter.Copies() {
 					o.before(low, -o.time(a), a, b)
 					o.before(high, -o.time(a), b, a)
 				}

@@ -9,8 +9,8 @@ import (
 
 // OfFlush is the [Tracer] of pipelines that flush: on each GPU the weights of its stages and the
 // largest of their overheads all the time, and of each micro-batch and stage what B gives back, from F to the end of
-// B, and what W gives back, to the end of W. GPUs run one operation at a time, in the order
-// of the plan.
+// B, and what W gives back, to the end of W. What is sent to the host, first of what B gives back, is
+// away from the end of O to the start of P. GPUs run one operation at a time, in the order of the plan.
 func OfFlush(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 	x := plan.As[*partition.Partition](in)
 	gpus := make([]*tracer, p.Platform.Processors)
@@ -18,14 +18,14 @@ func OfFlush(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 	for g := range gpus {
 		gpus[g] = &tracer{unit: x.Unit}
 		gpus[g].t.Device = fmt.Sprintf("gpu%d", g)
-		at[gpus[g].t.Device] = gpus[g]
+		at[gpus[g].t.Device], at[fmt.Sprintf("link%d", g)] = gpus[g], gpus[g]
 	}
-	type held struct{ b, w int32 }
+	type held struct{ b, w, sentB, sentW int32 }
 	blocks := map[[2]int]*held{}
 	weighed, overhead := make([]bool, len(x.Stages)), map[string]float64{}
 	for k := range p.Ops { // weights are there before the first operation
 		o := &p.Ops[k]
-		if s := o.Stage - 1; !weighed[s] {
+		if s := o.Stage - 1; !weighed[s] { // the first is an F
 			weighed[s] = true
 			at[o.Resource].take(0, x.Stages[s].Weight, plan.TensorW, o.Stage)
 			overhead[o.Resource] = max(overhead[o.Resource], x.Stages[s].Overhead)
@@ -37,15 +37,27 @@ func OfFlush(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
 	for k := range p.Ops {
 		o, b := &p.Ops[k], at[p.Ops[k].Resource]
 		s, name := &x.Stages[o.Stage-1], [2]int{o.Stage, o.MicroBatch}
+		sentB := min(s.OffloadMemory, -s.BackwardMemory)
+		sentW := s.OffloadMemory - sentB
+		take := func(h *held) {
+			h.sentB, h.sentW = b.take(o.Start, sentB, plan.TensorAbar, o.Stage), b.take(o.Start, sentW, plan.TensorA, o.Stage)
+		}
 		switch o.Op {
 		case plan.OpF:
-			blocks[name] = &held{
-				b.take(o.Start, -s.BackwardMemory, plan.TensorAbar, o.Stage), b.take(o.Start, -s.WeightMemory, plan.TensorA, o.Stage),
-			}
+			h := &held{b: b.take(o.Start, -s.BackwardMemory-sentB, plan.TensorAbar, o.Stage), w: b.take(o.Start, -s.WeightMemory-sentW, plan.TensorA, o.Stage)}
+			take(h)
+			blocks[name] = h
+		case plan.OpO:
+			b.give(o.End, &blocks[name].sentB)
+			b.give(o.End, &blocks[name].sentW)
+		case plan.OpP:
+			take(blocks[name])
 		case plan.OpB:
 			b.give(o.End, &blocks[name].b)
+			b.give(o.End, &blocks[name].sentB)
 		case plan.OpW:
 			b.give(o.End, &blocks[name].w)
+			b.give(o.End, &blocks[name].sentW)
 		}
 	}
 	traces := make([]*Trace, len(gpus))

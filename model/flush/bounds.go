@@ -26,11 +26,20 @@ func (b *Bound) String() string {
 // Bounds returns the closed-form bounds of every GPU, the best first, rounded down by
 // what the additions in them may have been rounded up. They hold for the span and, with
 // what comes before the first and after the last operation of the GPU, for the makespan.
-// O(GPUs·stages·micro-batches²) at most.
+// Where something is sent to the host they are those of [Instance.Resident], but for little, which
+// counts all that is held, and link. O(GPUs·stages·micro-batches²) at most.
 func (v *Instance) Bounds() []Bound {
 	var list []Bound
+	all, v := v, v.Resident()
 	for g := range v.On {
 		list = append(list, v.boundsOf(g)...)
+		if all.Moves[g] {
+			own := []Bound{{all.link(g), "link", g}, {all.little(g), "little", g}}
+			if !v.Span() {
+				v.outside(g, own)
+			}
+			list = append(list, own...)
+		}
 	}
 	most := 0.0
 	for _, b := range list {
@@ -45,6 +54,34 @@ func (v *Instance) Bounds() []Bound {
 	}
 	slices.SortStableFunc(list, func(a, b Bound) int { return cmp.Compare(b.Value, a.Value) })
 	return list
+}
+
+// Resident returns v without what goes to the host: a micro-batch holds from F to B what is left, W what it
+// gives back or, if that is less, what is left, and nothing is copied. At any time that is no more than
+// what v holds, so that what is true of every schedule of it is true of every one of v.
+func (v *Instance) Resident() *Instance {
+	if !slices.Contains(v.Sends, true) {
+		return v
+	}
+	x := *v
+	x.Memory, x.Sends, x.Moves = slices.Clone(v.Memory), make([]bool, v.Stages), make([]bool, v.GPUs)
+	for s := range x.Memory {
+		left := v.Memory[s][F] + v.Memory[s][O]
+		late := min(-v.Memory[s][W], left)
+		x.Memory[s] = [Kinds]int64{F: left, B: late - left, W: -late}
+	}
+	return &x
+}
+
+// link is what the link of a GPU to its host copies, one at a time: behind the first F on the GPU, and before
+// the last B.
+func (v *Instance) link(g int) float64 {
+	first := v.On[g][0]
+	t := v.Time[first][F] + v.Time[first][B]
+	for _, s := range v.On[g] {
+		t += float64(v.Jobs) * (v.Time[s][O] + v.Time[s][P])
+	}
+	return t
 }
 
 // Bound returns the best of [Instance.Bounds].
@@ -219,7 +256,8 @@ func (v *Instance) mostWeights(g int) float64 {
 func (v *Instance) held(s int) float64 { return v.forwards(s) + v.backwards(s) + v.Time[s][B] }
 
 // little is Little's law: memory times time that the micro-batches take, F's until
-// B has ended and W's until W has, is at most what a GPU has while it computes. On a GPU
+// B has ended and W's until W has, is at most what a GPU has while it computes. What goes to the host
+// is there while F, both copies and B run, at least. On a GPU
 // of one stage what is free at first is taken off: from the n-th F to the next, which is
 // F or longer, no more than n micro-batches are there. O(micro-batches).
 func (v *Instance) little(g int) float64 {
@@ -228,7 +266,8 @@ func (v *Instance) little(g int) float64 {
 	}
 	area := 0.0
 	for _, s := range v.On[g] {
-		area += float64(v.Jobs) * (float64(v.Memory[s][F])*v.held(s) - float64(v.Memory[s][W])*v.Time[s][W])
+		x := &v.Time[s]
+		area += float64(v.Jobs) * (float64(v.Memory[s][F]+v.Memory[s][O])*v.held(s) + float64(v.Memory[s][P])*(x[F]+x[O]+x[P]+x[B]) - float64(v.Memory[s][W])*x[W])
 	}
 	room := float64(v.Room[g])
 	if on := v.On[g]; len(on) == 1 && v.Memory[on[0]][F] > 0 {

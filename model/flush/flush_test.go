@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/flush"
 	"workbench/model/flush"
 	"workbench/model/partition"
 	"workbench/model/periodic"
@@ -26,12 +27,12 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 	r := rand.New(rand.NewPCG(19, 1))
 	met, tried := map[string]int{}, 0
 	for n := range testfile.Cases(400) {
-		in, p := exhaustive.RandomFlush(r)
+		in, p := optimum.Random(r)
 		v, err := flush.New(in, p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		best, found, err := exhaustive.Flush(in, p, states)
+		best, found, err := optimum.Search(in, p, states)
 		switch {
 		case errors.Is(err, exhaustive.ErrLimit):
 			continue
@@ -71,7 +72,7 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 		}
 	}
 	t.Logf("%d optima; a bound is met: %v", tried, met)
-	for _, by := range []string{"load", "warm-up", "little", "round-trips", "gaps", "packing", "one-machine"} {
+	for _, by := range []string{"load", "warm-up", "little", "round-trips", "gaps", "packing", "one-machine", "link"} {
 		if met[by] == 0 && !testing.Short() {
 			t.Errorf("%s is never the optimum", by)
 		}
@@ -92,7 +93,7 @@ func TestPacking(t *testing.T) {
 		case 1:
 			gpus, stages, jobs = 2, 2, 4
 		}
-		in := exhaustive.RandomPartition(r, stages, r.IntN(3) == 0)
+		in := optimum.RandomStages(r, stages, r.IntN(3) == 0)
 		in.CommunicationTime = float64(r.IntN(6))
 		p := platform.Platform{Placement: plan.Interleaved, Processors: gpus, MicroBatches: jobs}
 		v, err := flush.New(in, p)
@@ -103,7 +104,7 @@ func TestPacking(t *testing.T) {
 		if v, err = flush.New(in, p); err != nil {
 			t.Fatal(err)
 		}
-		best, _, err := exhaustive.Flush(in, v.Platform, states)
+		best, _, err := optimum.Search(in, v.Platform, states)
 		if errors.Is(err, exhaustive.ErrLimit) {
 			continue
 		}
@@ -160,7 +161,7 @@ func TestStagesWithoutWeights(t *testing.T) {
 // What a placement has no GPUs for is refused with what would be right.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	in := exhaustive.RandomPartition(rand.New(rand.NewPCG(1, 1)), 6, true)
+	in := optimum.RandomStages(rand.New(rand.NewPCG(1, 1)), 6, true)
 	for _, p := range []platform.Platform{
 		{Processors: 5},
 		{Processors: 4, Placement: plan.Interleaved},

@@ -31,7 +31,10 @@ const mostLabels = 200_000
 //
 // All GPUs are tried with one label for the same numbers, the better half of them with 8, the better
 // half of those with 64. O(labels·(width + operations on the way)).
+//
+// Of stages that send to the host it is the bound of [Instance.Resident].
 func (v *Instance) OneMachine(ctx context.Context, below float64) Bound {
+	v = v.Resident()
 	best := Bound{By: "one-machine", GPU: -1}
 	down := 1 - float64(16*(v.Ops()+v.Jobs*v.Stages)+64)*0x1p-52
 	gpus, least := make([]int, v.GPUs), make([]float64, v.GPUs)

@@ -22,7 +22,8 @@ type Timer struct {
 	end   []float64 // by letter·jobs + micro-batch
 	count []int32   // by letter: so many have ended
 	next  []int     // by GPU: place in its word
-	free  []float64 // by GPU: when it is
+	free  []float64 // by GPU, then by link to the host: when it is
+	given []float64 // by GPU: when all that the word has given back is free
 	first []float64 // by GPU: when it starts
 	queue []int
 	in    []bool // by GPU: in the queue
@@ -31,8 +32,8 @@ type Timer struct {
 // NewTimer returns a timer for orders of v.
 func NewTimer(v *Instance) *Timer {
 	return &Timer{
-		v: v, jobs: v.Jobs, end: make([]float64, 3*v.Stages*v.Jobs), count: make([]int32, 3*v.Stages),
-		next: make([]int, v.GPUs), free: make([]float64, v.GPUs), first: make([]float64, v.GPUs),
+		v: v, jobs: v.Jobs, end: make([]float64, Kinds*v.Stages*v.Jobs), count: make([]int32, Kinds*v.Stages),
+		next: make([]int, v.GPUs), free: make([]float64, 2*v.GPUs), given: make([]float64, v.GPUs), first: make([]float64, v.GPUs),
 		queue: make([]int, 0, v.GPUs), in: make([]bool, v.GPUs),
 	}
 }
@@ -41,10 +42,12 @@ func NewTimer(v *Instance) *Timer {
 // reports whether the order has no deadlock. O(operations).
 func (t *Timer) Run(o Order, release []float64) bool {
 	clear(t.count)
+	clear(t.free)
+	clear(t.given)
 	t.queue = t.queue[:0]
 	left := 0
 	for g := range t.next {
-		t.next[g], t.free[g], t.first[g] = 0, 0, math.Inf(1)
+		t.next[g], t.first[g] = 0, math.Inf(1)
 		if release != nil {
 			t.free[g] = release[g]
 		}
@@ -64,17 +67,31 @@ func (t *Timer) Run(o Order, release []float64) bool {
 // step times the next operation of a GPU, if what it needs is timed, and wakes the GPU
 // that may wait for it.
 func (t *Timer) step(g int, l Letter) bool {
-	s, j := l.Stage(), int(t.count[l])
+	s, j, lane := l.Stage(), int(t.count[l]), g
 	ready, there := t.ready(l, j)
 	if !there {
 		return false
 	}
-	start := max(ready, t.free[g])
+	if l.Copies() {
+		lane += t.v.GPUs
+	}
+	start := max(ready, t.free[lane])
+	if t.v.Moves[g] {
+		if from := t.v.Before(l); from >= 0 { // the word has it before
+			start = max(start, t.end[int(from)*t.jobs+j])
+		}
+		if l.Takes() {
+			start = max(start, t.given[g])
+		}
+	}
 	if t.next[g] == 0 {
 		t.first[g] = start
 	}
 	end := start + t.v.Time[s][l.Kind()]
-	t.end[int(l)*t.jobs+j], t.free[g] = end, end
+	t.end[int(l)*t.jobs+j], t.free[lane] = end, end
+	if !l.Takes() {
+		t.given[g] = max(t.given[g], end)
+	}
 	t.count[l]++
 	t.next[g]++
 	switch {
@@ -105,21 +122,20 @@ func (t *Timer) ready(l Letter, j int) (float64, bool) {
 	return t.end[int(from)*t.jobs+j] + delay, true
 }
 
+// time returns how long an operation takes.
+func (v *Instance) time(l Letter) float64 { return v.Time[l.Stage()][l.Kind()] }
+
 // Needs returns what an operation comes after, of the same micro-batch, and how long
-// what that makes is on its way; -1: nothing.
+// what that makes is on its way; -1: nothing. B comes after [Instance.Before], too.
 func (v *Instance) Needs(l Letter) (Letter, float64) {
 	s := l.Stage()
 	switch {
-	case l.Kind() == W:
-		return On(s, B), 0
-	case l.Kind() == B && s == v.Stages-1:
-		return On(s, F), 0
-	case l.Kind() == B:
+	case l.Kind() == B && s < v.Stages-1:
 		return On(s+1, B), v.Delay[s]
-	case s > 0:
+	case l.Kind() == F && s > 0:
 		return On(s-1, F), v.Delay[s-1]
 	}
-	return -1, 0
+	return v.Before(l), 0
 }
 
 // End returns when an operation ends.
@@ -129,7 +145,7 @@ func (t *Timer) End(l Letter, job int) float64 { return t.end[int(l)*t.jobs+job]
 // did and end at the same time, which [Instance.Schedule] sees to.
 func (t *Timer) Span() float64 {
 	span := 0.0
-	for g := range t.free {
+	for g := range t.first {
 		if t.next[g] > 0 {
 			span = max(span, t.free[g]-t.first[g])
 		}
@@ -140,12 +156,12 @@ func (t *Timer) Span() float64 {
 // MeanSpan is the mean over the GPUs.
 func (t *Timer) MeanSpan() float64 {
 	sum := 0.0
-	for g := range t.free {
+	for g := range t.first {
 		if t.next[g] > 0 {
 			sum += t.free[g] - t.first[g]
 		}
 	}
-	return sum / float64(len(t.free))
+	return sum / float64(len(t.first))
 }
 
 func (t *Timer) Makespan() float64 { return slices.Max(t.free) }
@@ -185,7 +201,7 @@ func (v *Instance) Schedule(o Order) (*Schedule, error) {
 		t.Run(o, release)
 	}
 	s := &Schedule{Order: o, Start: make([][]float64, len(o)), Span: t.Span(), Makespan: t.Makespan(), Objective: t.Objective()}
-	count := make([]int, 3*v.Stages)
+	count := make([]int, Kinds*v.Stages)
 	for g, word := range o {
 		for _, l := range word {
 			s.Start[g] = append(s.Start[g], t.End(l, count[l])-v.Time[l.Stage()][l.Kind()])
@@ -199,14 +215,14 @@ func (v *Instance) Schedule(o Order) (*Schedule, error) {
 // on.
 func (v *Instance) releases(o Order, t *Timer) ([]float64, error) {
 	var g cycleratio.Graph
-	event := make([]int, 3*v.Stages*v.Jobs) // by letter and micro-batch
+	event := make([]int, Kinds*v.Stages*v.Jobs) // by letter and micro-batch
 	type placed struct {
 		event int
 		end   float64
 	}
 	var sequence []placed
 	n, busy := 0, 0.0
-	count := make([]int, 3*v.Stages)
+	count := make([]int, Kinds*v.Stages)
 	for _, word := range o {
 		for _, l := range word {
 			k := int(l)*v.Jobs + count[l]
@@ -222,25 +238,44 @@ func (v *Instance) releases(o Order, t *Timer) ([]float64, error) {
 		g.Order(x.event)
 	}
 	clear(count)
-	n = 0
 	first := make([]int, len(o))
 	for gpu, word := range o {
-		load := 0.0
-		first[gpu] = n
+		none, load := placed{event: -1}, 0.0
+		last, given := [2]placed{none, none}, [2]placed{none, none} // of the GPU and of its link
 		for i, l := range word {
-			time, j := v.Time[l.Stage()][l.Kind()], count[l]
+			j, lane := count[l], 0
+			if l.Copies() {
+				lane = 1
+			}
 			count[l]++
+			n := event[int(l)*v.Jobs+j]
+			after := func(event int, wait float64) {
+				if event >= 0 {
+					g.Add(cycleratio.Precedence{From: event, To: n, Wait: wait})
+				}
+			}
 			if from, delay := v.Needs(l); from >= 0 {
-				g.Add(cycleratio.Precedence{From: event[int(from)*v.Jobs+j], To: n, Wait: v.Time[from.Stage()][from.Kind()] + delay})
+				after(event[int(from)*v.Jobs+j], v.time(from)+delay)
 			}
-			to, turns := n+1, 0
-			if i == len(word)-1 {
-				to, turns = first[gpu], 1
+			if from := v.Before(l); v.Moves[gpu] && from >= 0 {
+				after(event[int(from)*v.Jobs+j], v.time(from))
 			}
-			g.Add(cycleratio.Precedence{From: n, To: to, Wait: time, Turns: turns})
-			load += time
-			n++
+			after(last[lane].event, last[lane].end)
+			if v.Moves[gpu] && l.Takes() {
+				after(given[1-lane].event, given[1-lane].end)
+			}
+			x := placed{n, v.time(l)}
+			if last[lane] = x; !l.Takes() {
+				given[lane] = x
+			}
+			if lane == 0 {
+				load += x.end
+			}
+			if i == 0 {
+				first[gpu] = n
+			}
 		}
+		g.Add(cycleratio.Precedence{From: last[0].event, To: first[gpu], Wait: last[0].end, Turns: 1})
 		busy = max(busy, load)
 	}
 	if _, err := g.Least(busy, math.Inf(1)); err != nil {
@@ -253,25 +288,42 @@ func (v *Instance) releases(o Order, t *Timer) ([]float64, error) {
 	return release, nil
 }
 
-// Plan returns a schedule as a plan, with what it claims.
+// Names are those of the kinds of operation in plans.
+var Names = [Kinds]string{plan.OpF, plan.OpB, plan.OpW, plan.OpO, plan.OpP}
+
+// Plan returns a schedule as a plan, with what it claims. What a GPU and its link do is listed in the order of
+// the instants at which it changes what is held.
 func (v *Instance) Plan(method string, s *Schedule) *plan.Plan {
 	p := plan.New(Problem, method, v.Partition, v.Platform)
-	count := make([]int, 3*v.Stages)
+	count := make([]int, Kinds*v.Stages)
+	type listed struct {
+		op     plan.Op
+		at     float64
+		change int64
+	}
 	for g, word := range s.Order {
 		held := v.Overhead[g]
 		for _, stage := range v.On[g] {
 			held += int64(v.Partition.Stages[stage].Weight)
 		}
+		ops := make([]listed, len(word))
 		for i, l := range word {
-			kind := l.Kind()
 			count[l]++
-			o := plan.Op{
-				Op: [...]string{plan.OpF, plan.OpB, plan.OpW}[kind], Stage: l.Stage() + 1, MicroBatch: count[l],
-				Resource: "gpu" + strconv.Itoa(g), Start: s.Start[g][i],
+			o := plan.Op{Op: Names[l.Kind()], Stage: l.Stage() + 1, MicroBatch: count[l], Resource: "gpu" + strconv.Itoa(g), Start: s.Start[g][i]}
+			if l.Copies() {
+				o.Resource = "link" + strconv.Itoa(g)
 			}
-			o.End = o.Start + v.Time[l.Stage()][kind]
-			p.Ops = append(p.Ops, o)
-			held += v.Memory[l.Stage()][kind]
+			o.End = o.Start + v.time(l)
+			if ops[i] = (listed{o, o.End, v.Memory[l.Stage()][l.Kind()]}); l.Takes() {
+				ops[i].at = o.Start
+			}
+		}
+		if v.Moves[g] {
+			slices.SortStableFunc(ops, func(a, b listed) int { return cmp.Compare(a.at, b.at) })
+		}
+		for _, x := range ops {
+			p.Ops = append(p.Ops, x.op)
+			held += x.change
 			p.Claims.PeakMemory = max(p.Claims.PeakMemory, float64(held))
 		}
 	}
@@ -284,7 +336,7 @@ func (v *Instance) OrderOf(p *plan.Plan) (Order, bool) {
 	o := make(Order, v.GPUs)
 	for k := range p.Ops {
 		x := &p.Ops[k]
-		kind := slices.Index([]string{plan.OpF, plan.OpB, plan.OpW}, x.Op)
+		kind := slices.Index(Names[:], x.Op)
 		if kind < 0 || x.Stage < 1 || x.Stage > v.Stages {
 			return nil, false
 		}

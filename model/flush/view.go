@@ -11,12 +11,21 @@
 // before them; who holds memory is not asked, only how many do. So the order of a GPU
 // is a word of [Letter]s, and the number of a micro-batch is how often the letter has
 // been there before.
+//
+// A stage may send a part of what its F keeps to the host, of every micro-batch alike: O copies it out
+// behind F, P copies it in before B, on a link that each GPU has to its host and that takes
+// one copy at a time, either way, as everywhere in workbench. The memory is free when O has ended and taken
+// when P starts. Each operation changes the memory at one instant: F and P at their start, B, W and
+// O at their end. The word of a GPU has the letters of all of them in the order of these instants. So it says in which order GPU and
+// link run theirs, and what is held; and an F or P starts no earlier than what is before it in
+// the word has been given back. Any schedule reads as such a word, and no word's schedule is later than it.
 package flush
 
 import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"workbench/model/partition"
 	"workbench/model/plan"
@@ -31,16 +40,26 @@ const (
 	F = iota
 	B
 	W
+	O // copies to the host
+	P // copies from the host
+
+	Kinds // how many there are
 )
 
-// A Letter is a kind of operation of a stage, 3·stage + kind, stages from 0.
+// A Letter is a kind of operation of a stage, Kinds·stage + kind, stages from 0.
 type Letter int32
 
 // On returns the letter of a kind of a stage.
-func On(stage, kind int) Letter { return Letter(3*stage + kind) }
+func On(stage, kind int) Letter { return Letter(Kinds*stage + kind) }
 
-func (l Letter) Stage() int { return int(l) / 3 }
-func (l Letter) Kind() int  { return int(l) % 3 }
+func (l Letter) Stage() int { return int(l) / Kinds }
+func (l Letter) Kind() int  { return int(l) % Kinds }
+
+// Copies reports whether an operation runs on the link to the host.
+func (l Letter) Copies() bool { return l.Kind() >= O }
+
+// Takes reports whether it takes memory, at its start; others give it back, at their end.
+func (l Letter) Takes() bool { return l.Kind() == F || l.Kind() == P }
 
 // An Order has a word for each GPU.
 type Order [][]Letter
@@ -54,12 +73,14 @@ type Instance struct {
 	Jobs      int     // micro-batches
 	GPU       []int   // of each stage
 	On        [][]int // the stages of each GPU, the first first
-	Time      [][3]float64
-	Delay     []float64  // from a stage to the next, either way
-	Memory    [][3]int64 // change by F, B and W
-	Overhead  []int64    // of each GPU: the largest of its stages
-	Room      []int64    // of each GPU beside its weights and overhead; negative: less than these
-	Split     []bool     // there is a W
+	Time      [][Kinds]float64
+	Delay     []float64      // from a stage to the next, either way
+	Memory    [][Kinds]int64 // change by each kind of operation
+	Overhead  []int64        // of each GPU: the largest of its stages
+	Room      []int64        // of each GPU beside its weights and overhead; negative: less than these
+	Split     []bool         // there is a W
+	Sends     []bool         // there are O and P
+	Moves     []bool         // by GPU: some stage of it sends
 }
 
 // DefaultMicroBatches is how many there are where nothing is said.
@@ -115,7 +136,7 @@ func New(in *partition.Partition, p platform.Platform) (*Instance, error) {
 
 // fill computes what depends on where the stages are.
 func (v *Instance) fill() {
-	v.On, v.Room, v.Overhead = make([][]int, v.GPUs), make([]int64, v.GPUs), make([]int64, v.GPUs)
+	v.On, v.Room, v.Overhead, v.Moves = make([][]int, v.GPUs), make([]int64, v.GPUs), make([]int64, v.GPUs), make([]bool, v.GPUs)
 	const most = 1 << 62
 	for g := range v.Room {
 		v.Room[g] = int64(min(math.Floor(v.Platform.Memory), most))
@@ -126,9 +147,11 @@ func (v *Instance) fill() {
 			g = 2*v.GPUs - 1 - s
 		}
 		v.GPU, v.On[g] = append(v.GPU, g), append(v.On[g], s)
-		v.Time = append(v.Time, [3]float64{x.ForwardTime, x.BackwardTime, x.WeightTime})
-		v.Memory = append(v.Memory, [3]int64{int64(x.ForwardMemory), int64(x.BackwardMemory), int64(x.WeightMemory)})
-		v.Split = append(v.Split, x.Split())
+		v.Time = append(v.Time, [Kinds]float64{x.ForwardTime, x.BackwardTime, x.WeightTime, x.OffloadTime, x.OffloadTime})
+		sent := int64(x.OffloadMemory)
+		v.Memory = append(v.Memory, [Kinds]int64{int64(x.ForwardMemory), int64(x.BackwardMemory), int64(x.WeightMemory), -sent, sent})
+		v.Split, v.Sends = append(v.Split, x.Split()), append(v.Sends, x.Sends())
+		v.Moves[g] = v.Moves[g] || x.Sends()
 		v.Room[g] -= int64(x.Weight)
 		if more := int64(x.Overhead) - v.Overhead[g]; more > 0 {
 			v.Room[g], v.Overhead[g] = v.Room[g]-more, v.Overhead[g]+more
@@ -143,24 +166,52 @@ func (v *Instance) fill() {
 	}
 }
 
-// Kinds returns how many kinds of operation a stage has.
-func (v *Instance) Kinds(stage int) int {
-	if v.Split[stage] {
-		return 3
+// Kinds returns the kinds of operation that a stage has.
+func (v *Instance) Kinds(stage int) []int {
+	kinds := [...]int{F, B, W, O, P}
+	switch {
+	case v.Split[stage] && v.Sends[stage]:
+		return kinds[:]
+	case v.Split[stage]:
+		return kinds[:3]
+	case v.Sends[stage]:
+		return append(kinds[:2], O, P)
 	}
-	return 2
+	return kinds[:2]
+}
+
+// Before returns the letter of the same stage that one comes after, for each micro-batch: O after F, P
+// after O, B after P or, if nothing is sent, after F, W after B; -1: F comes after none.
+func (v *Instance) Before(l Letter) Letter {
+	s := l.Stage()
+	switch l.Kind() {
+	case B:
+		if v.Sends[s] {
+			return On(s, P)
+		}
+		return On(s, F)
+	case W:
+		return On(s, B)
+	case O:
+		return On(s, F)
+	case P:
+		return On(s, O)
+	}
+	return -1
 }
 
 // Span reports whether the span is minimised, and not the makespan.
 func (v *Instance) Span() bool { return v.Platform.Objective == plan.SpanObjective }
 
-// Need returns what a GPU holds when one micro-batch has been through all its stages
-// forward: the least room with which there is a schedule, one micro-batch after the
-// other. With less there is none, since B of the last stage comes after all F.
+// Need returns the most that a GPU holds of one micro-batch on its way forward through all its stages,
+// those before having sent what they send: the least room with which there is a schedule, one
+// micro-batch after the other. With less there is none, since B of the last stage comes after
+// all F, and of these each holds what it takes.
 func (v *Instance) Need(gpu int) int64 {
-	need := int64(0)
+	need, held := int64(0), int64(0)
 	for _, s := range v.On[gpu] {
-		need += v.Memory[s][F]
+		need = max(need, held+v.Memory[s][F])
+		held += v.Memory[s][F] + v.Memory[s][O]
 	}
 	return need
 }
@@ -195,7 +246,7 @@ func (v *Instance) Fits() error {
 func (v *Instance) Ops() int {
 	n := 0
 	for s := range v.Stages {
-		n += v.Kinds(s) * v.Jobs
+		n += len(v.Kinds(s)) * v.Jobs
 	}
 	return n
 }
@@ -220,18 +271,21 @@ func (v *Instance) Complete(o Order) bool {
 	if len(o) != v.GPUs {
 		return false
 	}
-	count := make([]int, 3*v.Stages)
+	count := make([]int, Kinds*v.Stages)
 	for g, word := range o {
 		for _, l := range word {
 			s := l.Stage()
-			if s < 0 || s >= v.Stages || v.GPU[s] != g || l.Kind() >= v.Kinds(s) || l.Kind() > F && count[l] >= count[l-1] {
+			if s < 0 || s >= v.Stages || v.GPU[s] != g || !slices.Contains(v.Kinds(s), l.Kind()) {
+				return false
+			}
+			if from := v.Before(l); from >= 0 && count[l] >= count[from] {
 				return false
 			}
 			count[l]++
 		}
 	}
 	for s := range v.Stages {
-		for k := range v.Kinds(s) {
+		for _, k := range v.Kinds(s) {
 			if count[On(s, k)] != v.Jobs {
 				return false
 			}

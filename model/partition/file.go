@@ -41,6 +41,8 @@ type fileStage struct {
 	Weight         strictjson.Size  `json:"weight"`
 	Overhead       strictjson.Size  `json:"overhead,omitempty"`
 	RecomputeTime  float64          `json:"recompute_time,omitempty"`
+	OffloadMemory  strictjson.Size  `json:"offload_memory,omitempty"`
+	OffloadTime    float64          `json:"offload_time,omitempty"`
 }
 
 // Read reads a stages/v1 document. Name is for errors, which say the file, the line,
@@ -73,7 +75,7 @@ func (f *file) partition(extra []strictjson.Extra, unit platform.Unit) (*Partiti
 		*s = Stage{
 			Name: x.Name, ForwardTime: *x.ForwardTime, BackwardTime: *x.BackwardTime, WeightTime: x.WeightTime,
 			ForwardMemory: units(*x.ForwardMemory), WeightMemory: units(x.WeightMemory), Weight: units(x.Weight),
-			Overhead: units(x.Overhead), RecomputeTime: x.RecomputeTime,
+			Overhead: units(x.Overhead), RecomputeTime: x.RecomputeTime, OffloadMemory: units(x.OffloadMemory), OffloadTime: x.OffloadTime,
 		}
 		s.BackwardMemory = -s.ForwardMemory - s.WeightMemory
 		if x.BackwardMemory != nil {
@@ -100,7 +102,7 @@ func (p *Partition) Validate() error {
 			return err
 		}
 		total += s.ForwardMemory + s.Weight + s.Overhead
-		time += s.ForwardTime + s.BackwardTime + s.WeightTime
+		time += s.ForwardTime + s.BackwardTime + s.WeightTime + 2*s.OffloadTime
 	}
 	if math.IsInf(time*MostMicroBatches, 0) {
 		return strictjson.Wrong("stages", "all times together are beyond what a number holds")
@@ -112,7 +114,7 @@ func (s *Stage) validate(path string, unit platform.Unit) error {
 	for _, x := range [...]struct {
 		name  string
 		value float64
-	}{{"forward_time", s.ForwardTime}, {"backward_time", s.BackwardTime}, {"weight_time", s.WeightTime}, {"recompute_time", s.RecomputeTime}} {
+	}{{"forward_time", s.ForwardTime}, {"backward_time", s.BackwardTime}, {"weight_time", s.WeightTime}, {"recompute_time", s.RecomputeTime}, {"offload_time", s.OffloadTime}} {
 		if err := strictjson.CheckAmount(path+x.name, x.value); err != nil {
 			return err
 		}
@@ -131,10 +133,13 @@ func (s *Stage) validate(path string, unit platform.Unit) error {
 	for _, x := range [...]struct {
 		name  string
 		value float64
-	}{{"forward_memory", s.ForwardMemory}, {"backward_memory", -s.BackwardMemory}, {"weight_memory", -s.WeightMemory}, {"weight", s.Weight}, {"overhead", s.Overhead}} {
+	}{{"forward_memory", s.ForwardMemory}, {"backward_memory", -s.BackwardMemory}, {"weight_memory", -s.WeightMemory}, {"weight", s.Weight}, {"overhead", s.Overhead}, {"offload_memory", s.OffloadMemory}} {
 		if err := strictjson.CheckSize(func() string { return path + x.name }, x.value, unit); err != nil {
 			return err
 		}
+	}
+	if s.OffloadMemory > s.ForwardMemory {
+		return strictjson.Wrong(path+"offload_memory", "%v are more than forward_memory, %v, of which they are a part", unit.Bytes(s.OffloadMemory), unit.Bytes(s.ForwardMemory))
 	}
 	if sum := s.ForwardMemory + s.BackwardMemory + s.WeightMemory; sum != 0 {
 		return strictjson.Wrong(path+"backward_memory", "forward, backward and weight change the memory by %v together; what the forward takes the others give back, which is 0", unit.Bytes(sum))
@@ -157,7 +162,7 @@ func (p *Partition) canonical() (*file, error) {
 		f.Stages[i] = fileStage{
 			Name: s.Name, ForwardTime: &forward, BackwardTime: &backward, WeightTime: s.WeightTime + plus,
 			ForwardMemory: &taken, BackwardMemory: &given, WeightMemory: size(s.WeightMemory), Weight: size(s.Weight),
-			Overhead: size(s.Overhead), RecomputeTime: s.RecomputeTime + plus,
+			Overhead: size(s.Overhead), RecomputeTime: s.RecomputeTime + plus, OffloadMemory: size(s.OffloadMemory), OffloadTime: s.OffloadTime + plus,
 		}
 	}
 	return f, nil

@@ -45,7 +45,15 @@ type Stage struct {
 	// RecomputeTime is the part of BackwardTime in which forward is computed again, for a stage that
 	// keeps only its input.
 	RecomputeTime float64
+	// OffloadMemory is the part of ForwardMemory that goes to the host after F and comes back before B,
+	// of every micro-batch, and OffloadTime how long each of the two copies takes on the link between
+	// the GPU and its host.
+	OffloadMemory, OffloadTime float64
 }
+
+// Sends reports whether a part of what F keeps goes to the host: where no copy takes a time nor makes
+// room, there is none.
+func (s *Stage) Sends() bool { return s.OffloadMemory > 0 || s.OffloadTime > 0 }
 
 // Split reports whether the backward of the stage is split: a W that takes no time
 // and gives nothing back is no operation, and B is the whole backward.

@@ -47,6 +47,8 @@ var format = testfile.Format[*partition.Partition]{
 		{Name: "negative memory", Old: `"forward_memory": 5`, New: `"forward_memory": -5`, Want: "6: stages[0].forward_memory: -5 is negative"},
 		{Name: "backward takes", Old: `-3`, New: `3`, Want: "6: stages[0].backward_memory: 3 is positive"},
 		{Name: "no balance", Old: `-3`, New: `-1`, Want: "6: stages[0].backward_memory: forward, backward and weight change the memory by 2", Semantic: true},
+		{Name: "more sent than there is", Old: `"weight": 7`, New: `"offload_memory": 6, "weight": 7`, Want: "6: stages[0].offload_memory: 6 are more than forward_memory, 5", Semantic: true},
+		{Name: "negative copy", Old: `"weight": 7`, New: `"offload_time": -1, "weight": 7`, Want: "6: stages[0].offload_time: -1 is negative"},
 		{Name: "too large", Old: `"weight": 7`, New: `"weight": 1e15`, Want: "5: stages: all sizes together are", Semantic: true},
 	},
 	Parts: func(p *partition.Partition) (*[]strictjson.Extra, *map[string]any) { return &p.Extra, &p.Source },
@@ -83,6 +85,7 @@ func TestRoundTrip(t *testing.T) {
 				ForwardMemory: float64(rapid.Int64Range(0, 1e12).Draw(t, "memory")), Weight: float64(rapid.Int64Range(0, 1e12).Draw(t, "weights")),
 				Overhead: float64(rapid.Int64Range(0, 1e12).Draw(t, "overhead")),
 			}
+			s.OffloadMemory, s.OffloadTime = math.Floor(s.ForwardMemory*rapid.Float64Range(0, 1).Draw(t, "sent")), time.Draw(t, "O")
 			s.RecomputeTime = s.BackwardTime * rapid.Float64Range(0, 1).Draw(t, "again")
 			s.WeightMemory = 0 - math.Floor(s.ForwardMemory*rapid.Float64Range(0, 1).Draw(t, "part"))
 			s.BackwardMemory = 0 - s.ForwardMemory - s.WeightMemory

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,6 +21,13 @@ import (
 // comes from another GPU has been on its way for the communication time. F takes its
 // memory when it starts, B and W give theirs back when they end; with the weights
 // of its stages and the largest of their overheads a GPU never holds more than the memory.
+//
+// Of a stage that sends a part of what F keeps to the host there is also one O and one P of every micro-batch,
+// F, O, P and B one after the other. They run one at a time on the link of the GPU, link0 for gpu0, in the
+// order in which the plan lists them. O gives the part back when it ends, P takes it
+// when it starts. What the plan lists of a GPU and its link is read in turn, and memory is added up so: an F or P
+// starts no earlier than all that is listed before it and gives memory back has ended. At any time a GPU so
+// holds no more than is added up at the last F or P that has started.
 // Instants may differ by [plan.Tolerance] of the makespan; memory is exact.
 // O(operations).
 func VerifyFlush(in *partition.Partition, p *plan.Plan) (*plan.Report, error) {
@@ -46,7 +54,7 @@ type flushReplay struct {
 	report *plan.Report
 	gpus   int
 	eps    float64
-	ops    [][]int // by GPU: those that can be replayed, as the plan lists them
+	ops    [][]int // by GPU, its link included: those that can be replayed, as the plan lists them
 	at     map[flushOp]int
 }
 
@@ -138,8 +146,10 @@ func (v *flushReplay) read(k int) {
 		length = s.BackwardTime
 	case o.Op == plan.OpW && s.Split():
 		length = s.WeightTime
+	case (o.Op == plan.OpO || o.Op == plan.OpP) && s.Sends():
+		length = s.OffloadTime
 	default:
-		v.broken(plan.RuleKind, k, o.Start, 0, "ops[%d], %s: the operations of this stage are F, B and, where the backward is split, W", k, o)
+		v.broken(plan.RuleKind, k, o.Start, 0, "ops[%d], %s: the operations of this stage are F, B and, where the backward is split, W and, where something is sent to the host, O and P", k, o)
 		return
 	}
 	name := flushOp{o.Op, o.Stage - 1, o.MicroBatch - 1}
@@ -152,8 +162,8 @@ func (v *flushReplay) read(k int) {
 		v.broken(plan.RuleDuration, k, o.Start, d, "ops[%d], %s, takes %g s; by the instance it takes %g s", k, o, o.End-o.Start, length)
 	}
 	g := v.gpu(o.Stage - 1)
-	if o.Resource != "gpu"+strconv.Itoa(g) {
-		v.broken(plan.RuleResource, k, o.Start, 0, "ops[%d], %s, is on %q; the placement has stage %d on gpu%d", k, o, o.Resource, o.Stage, g)
+	if on := lanes[laneOf(o.Op)] + strconv.Itoa(g); o.Resource != on {
+		v.broken(plan.RuleResource, k, o.Start, 0, "ops[%d], %s, is on %q; the placement has stage %d on gpu%d, and %s of it on %s", k, o, o.Resource, o.Stage, g, o.Op, on)
 	}
 	v.ops[g] = append(v.ops[g], k)
 }
@@ -167,21 +177,46 @@ func (v *flushReplay) dependencies() {
 			if v.in.Stages[s].Split() {
 				v.after(flushOp{plan.OpW, s, j})
 			}
+			if v.in.Stages[s].Sends() {
+				v.after(flushOp{plan.OpO, s, j})
+				v.after(flushOp{plan.OpP, s, j})
+			}
 		}
 	}
 }
 
-// needs returns what x comes after; the first F comes after nothing that is there.
-func (v *flushReplay) needs(x flushOp) flushOp {
-	switch {
-	case x.op == plan.OpF:
-		return flushOp{plan.OpF, x.stage - 1, x.job}
-	case x.op == plan.OpW:
-		return flushOp{plan.OpB, x.stage, x.job}
-	case x.stage == len(v.in.Stages)-1:
-		return flushOp{plan.OpF, x.stage, x.job}
+// lanes are the names of what a GPU has, before its number: it computes, and its link to the host copies.
+var lanes = [...]string{"gpu", "link"}
+
+// laneOf returns which of them an operation runs on.
+func laneOf(op string) int {
+	if op == plan.OpO || op == plan.OpP {
+		return 1
 	}
-	return flushOp{plan.OpB, x.stage + 1, x.job}
+	return 0
+}
+
+// needs returns what x comes after; the first F comes after nothing that is there.
+func (v *flushReplay) needs(x flushOp) []flushOp {
+	own := func(op string) flushOp { return flushOp{op, x.stage, x.job} }
+	switch x.op {
+	case plan.OpF:
+		return []flushOp{{plan.OpF, x.stage - 1, x.job}}
+	case plan.OpW:
+		return []flushOp{own(plan.OpB)}
+	case plan.OpO:
+		return []flushOp{own(plan.OpF)}
+	case plan.OpP:
+		return []flushOp{own(plan.OpO)}
+	}
+	list := []flushOp{{plan.OpB, x.stage + 1, x.job}}
+	if x.stage == len(v.in.Stages)-1 {
+		list[0] = own(plan.OpF)
+	}
+	if v.in.Stages[x.stage].Sends() {
+		list = append(list, own(plan.OpP))
+	}
+	return list
 }
 
 // turns checks that no operations wait for each other, in the orders of the GPUs and for what
@@ -193,7 +228,10 @@ func (v *flushReplay) turns() {
 		for g, ops := range v.ops {
 			for ; next[g] < len(ops); next[g]++ {
 				o := &v.plan.Ops[ops[next[g]]]
-				if i, there := v.at[v.needs(flushOp{o.Op, o.Stage - 1, o.MicroBatch - 1})]; there && !done[i] {
+				if slices.ContainsFunc(v.needs(flushOp{o.Op, o.Stage - 1, o.MicroBatch - 1}), func(y flushOp) bool {
+					i, there := v.at[y]
+					return there && !done[i]
+				}) {
 					break
 				}
 				done[ops[next[g]]], moved = true, true
@@ -211,27 +249,28 @@ func (v *flushReplay) turns() {
 
 // after checks that x is in the plan and starts when what it needs has arrived.
 func (v *flushReplay) after(x flushOp) {
-	y := v.needs(x)
 	k, there := v.at[x]
 	if !there {
 		v.broken(plan.RuleMissing, -1, 0, 0, "%s of stage %d and micro-batch %d is not in the plan", x.op, x.stage+1, x.job+1)
 		return
 	}
-	i, there := v.at[y]
-	if !there {
-		return // it is the first, or missing itself
-	}
-	ready := v.plan.Ops[i].End
-	if v.gpu(x.stage) != v.gpu(y.stage) {
-		ready += v.in.CommunicationTime
-	}
-	if late := ready - v.plan.Ops[k].Start; late > v.eps {
-		v.broken(plan.RuleDependency, k, v.plan.Ops[k].Start, late, "ops[%d], %s, starts %g s before what ops[%d], %s, makes has arrived", k, &v.plan.Ops[k], late, i, &v.plan.Ops[i])
+	for _, y := range v.needs(x) {
+		i, there := v.at[y]
+		if !there {
+			continue // x is the first, or y missing itself
+		}
+		ready := v.plan.Ops[i].End
+		if v.gpu(x.stage) != v.gpu(y.stage) {
+			ready += v.in.CommunicationTime
+		}
+		if late := ready - v.plan.Ops[k].Start; late > v.eps {
+			v.broken(plan.RuleDependency, k, v.plan.Ops[k].Start, late, "ops[%d], %s, starts %g s before what ops[%d], %s, makes has arrived", k, &v.plan.Ops[k], late, i, &v.plan.Ops[i])
+		}
 	}
 }
 
-// order goes through the operations of each GPU in turn: none begins before the one
-// before has ended, and memory is added up. step hears of what a GPU holds from an
+// order goes through the operations of each GPU and its link in turn: none begins before the one
+// before of the same has ended, none that takes memory before all that give some back have, and memory is added up. step hears of what a GPU holds from an
 // operation's start and from its end on, and of what it holds before any, which is
 // operation -1; it may be nil.
 func (v *flushReplay) order(step func(gpu, op int, during, after float64)) {
@@ -248,15 +287,22 @@ func (v *flushReplay) order(step func(gpu, op int, during, after float64)) {
 		if step != nil {
 			step(g, -1, float64(held), float64(held))
 		}
-		for n, k := range ops {
+		last, given := [2]int{-1, -1}, [2]int{-1, -1} // of the GPU and its link, and of each the last that gave memory back
+		for _, k := range ops {
 			o := &v.plan.Ops[k]
-			if n > 0 {
-				if early := v.plan.Ops[ops[n-1]].End - o.Start; early > v.eps {
-					v.broken(plan.RuleComputeOverlap, k, o.Start, early, "ops[%d], %s, starts %g s before ops[%d], %s, which is listed before it on gpu%d, has ended", k, o, early, ops[n-1], &v.plan.Ops[ops[n-1]], g)
-				}
+			lane, takes := laneOf(o.Op), o.Op == plan.OpF || o.Op == plan.OpP
+			v.behind([2]string{plan.RuleComputeOverlap, plan.RuleLinkOverlap}[lane], k, last[lane])
+			if last[lane] = k; takes {
+				v.behind(plan.RuleDependency, k, given[1-lane])
+			} else {
+				given[lane] = k
 			}
 			s, change := &v.in.Stages[o.Stage-1], int64(0)
 			switch o.Op {
+			case plan.OpO:
+				change = -int64(s.OffloadMemory)
+			case plan.OpP:
+				held += int64(s.OffloadMemory)
 			case plan.OpF:
 				held += int64(s.ForwardMemory)
 			case plan.OpB:
@@ -278,6 +324,18 @@ func (v *flushReplay) order(step func(gpu, op int, during, after float64)) {
 	}
 }
 
+// behind checks that an operation does not start before one that is listed before it, of the same GPU or its
+// link, has ended; -1: there is none.
+func (v *flushReplay) behind(rule string, k, before int) {
+	if before < 0 {
+		return
+	}
+	o, x := &v.plan.Ops[k], &v.plan.Ops[before]
+	if early := x.End - o.Start; early > v.eps {
+		v.broken(rule, k, o.Start, early, "ops[%d], %s, starts %g s before ops[%d], %s, which is listed before it on %s, has ended", k, o, early, before, x, x.Resource)
+	}
+}
+
 // peak notes what a GPU holds.
 func (v *flushReplay) peak(g int, held int64, op int) {
 	v.report.Flush.Memory[g] = max(v.report.Flush.Memory[g], float64(held))
@@ -294,7 +352,7 @@ func (v *flushReplay) span() float64 {
 	span := 0.0
 	for _, ops := range v.ops {
 		first, last := math.Inf(1), 0.0
-		for _, k := range ops {
+		for _, k := range ops { // copies are between an F and a B
 			first, last = min(first, v.plan.Ops[k].Start), max(last, v.plan.Ops[k].End)
 		}
 		span = max(span, last-first)
@@ -304,10 +362,11 @@ func (v *flushReplay) span() float64 {
 
 // FlushGPU is what a GPU does in a plan of [plan.Flush].
 type FlushGPU struct {
-	Stages []int   `json:"stages"` // from 1 on
-	Busy   float64 `json:"busy"`   // seconds
-	Span   float64 `json:"span"`   // from the first start to the last end, seconds
-	Memory float64 `json:"memory"` // its peak in bytes, weights included
+	Stages []int   `json:"stages"`           // from 1 on
+	Busy   float64 `json:"busy"`             // seconds
+	Copies float64 `json:"copies,omitempty"` // how long its link to the host is busy, seconds
+	Span   float64 `json:"span"`             // from the first start to the last end, seconds
+	Memory float64 `json:"memory"`           // its peak in bytes, weights included
 }
 
 // FlushSummary is what one wants to know of a plan of [plan.Flush] at a glance. Times are in
@@ -346,6 +405,10 @@ func SummarizeFlush(in *partition.Partition, p *plan.Plan) (*FlushSummary, error
 	for k := range p.Ops {
 		if o := &p.Ops[k]; o.Stage >= 1 && o.Stage <= len(in.Stages) && o.End >= o.Start {
 			g := v.gpu(o.Stage - 1)
+			if laneOf(o.Op) == 1 {
+				s.GPUs[g].Copies += o.End - o.Start
+				continue
+			}
 			s.GPUs[g].Busy += o.End - o.Start
 			first[g] = min(first[g], o.Start)
 			s.GPUs[g].Span = max(s.GPUs[g].Span, o.End)
@@ -363,8 +426,12 @@ func (s *FlushSummary) String() string {
 	fmt.Fprintf(&b, "%s plan for %s by %s\n", s.Problem, s.Instance, s.Method)
 	fmt.Fprintf(&b, "  span        %s, makespan %s for %d micro-batches, placement %s\n", platform.FormatSeconds(s.Span), platform.FormatSeconds(s.Makespan), s.MicroBatches, s.Placement)
 	for g, x := range s.GPUs {
-		fmt.Fprintf(&b, "  gpu%-8d stages %s: busy %s, idle %.2f %% of its %s, peak %s of %s\n", g, strings.Trim(fmt.Sprint(x.Stages), "[]"),
-			platform.FormatSeconds(x.Busy), 100*max(0, x.Span-x.Busy)/max(x.Span, math.SmallestNonzeroFloat64), platform.FormatSeconds(x.Span), platform.FormatBytes(x.Memory), platform.FormatBytes(s.Memory))
+		copies := ""
+		if x.Copies > 0 {
+			copies = ", copies to and from the host " + platform.FormatSeconds(x.Copies)
+		}
+		fmt.Fprintf(&b, "  gpu%-8d stages %s: busy %s, idle %.2f %% of its %s, peak %s of %s%s\n", g, strings.Trim(fmt.Sprint(x.Stages), "[]"),
+			platform.FormatSeconds(x.Busy), 100*max(0, x.Span-x.Busy)/max(x.Span, math.SmallestNonzeroFloat64), platform.FormatSeconds(x.Span), platform.FormatBytes(x.Memory), platform.FormatBytes(s.Memory), copies)
 	}
 	if s.Violations > 0 {
 		fmt.Fprintf(&b, "  INVALID     breaks the rules %d times; verify says where\n", s.Violations)

@@ -1,9 +1,10 @@
 package periodic_test
 
 import (
+	"slices"
 	"testing"
 
-	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/flush"
 	"workbench/model/partition"
 	"workbench/model/periodic"
 	"workbench/model/plan"
@@ -22,11 +23,11 @@ func TestOperationsThatWaitForEachOther(t *testing.T) {
 			}
 			in.Stages[1].ForwardTime += long
 			p := platform.Platform{Memory: 4, Processors: 2, MicroBatches: 1, Placement: plan.VShaped, Objective: plan.SpanObjective}
-			if least, _, err := exhaustive.Flush(in, p, 1<<20); err == nil {
+			if least, _, err := optimum.Search(in, p, 1<<20); err == nil {
 				t.Errorf("exhaustive search has a plan of %v s", least)
 			}
 			p.Memory = 8
-			_, best, err := exhaustive.Flush(in, p, 1<<20)
+			_, best, err := optimum.Search(in, p, 1<<20)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,5 +61,65 @@ func TestOperationsThatWaitForEachOther(t *testing.T) {
 				t.Errorf("a plan whose operations wait for each other is valid, with times of %v and %v s", long, short)
 			}
 		}
+	}
+}
+
+// One GPU sends of each of two micro-batches 3 of 4 to the host and back. In 5 units F of the second waits for
+// O of the first, and the P that comes back for B; what is too early, elsewhere, left out or too much is told.
+func TestCopiesToTheHost(t *testing.T) {
+	in := &partition.Partition{Name: "sends", Stages: []partition.Stage{
+		{ForwardTime: 1, BackwardTime: 2, ForwardMemory: 4, BackwardMemory: -4, OffloadMemory: 3, OffloadTime: 1},
+	}}
+	made := func() *plan.Plan {
+		p := plan.New(plan.Flush, "by hand", in, platform.Platform{Memory: 5, Processors: 1, MicroBatches: 2, Placement: plan.Straight})
+		add := func(op, on string, job int, start, end float64) {
+			p.Ops = append(p.Ops, plan.Op{Op: op, Stage: 1, MicroBatch: job, Resource: on, Start: start, End: end})
+		}
+		add(plan.OpF, "gpu0", 1, 0, 1)
+		add(plan.OpO, "link0", 1, 1, 2)
+		add(plan.OpF, "gpu0", 2, 2, 3)
+		add(plan.OpO, "link0", 2, 3, 4)
+		add(plan.OpP, "link0", 1, 4, 5)
+		add(plan.OpB, "gpu0", 1, 5, 7)
+		add(plan.OpP, "link0", 2, 7, 8)
+		add(plan.OpB, "gpu0", 2, 8, 10)
+		p.Claims = plan.Claims{Makespan: 10, PeakMemory: 5}
+		return p
+	}
+	for _, x := range []struct {
+		name, rule string
+		edit       func(p *plan.Plan)
+	}{
+		{"as it is", "", func(*plan.Plan) {}},
+		{"less memory", plan.RuleMemory, func(p *plan.Plan) { p.Platform.Memory = 4 }},
+		{"F before the first has left", plan.RuleDependency, func(p *plan.Plan) { p.Ops[2].Start, p.Ops[2].End = 1.5, 2.5 }},
+		{"listed before the first has left", plan.RuleMemory, func(p *plan.Plan) { p.Ops[1], p.Ops[2] = p.Ops[2], p.Ops[1] }},
+		{"O before F has ended", plan.RuleDependency, func(p *plan.Plan) { p.Ops[1].Start, p.Ops[1].End = 0.5, 1.5 }},
+		{"two copies at once", plan.RuleLinkOverlap, func(p *plan.Plan) { p.Ops[4].Start, p.Ops[4].End = 3.5, 4.5 }},
+		{"B before P has ended", plan.RuleDependency, func(p *plan.Plan) { p.Ops[5].Start, p.Ops[5].End = 4.5, 6.5 }},
+		{"P in the room of B", plan.RuleDependency, func(p *plan.Plan) { p.Ops[6].Start, p.Ops[6].End = 6, 7 }},
+		{"a long copy", plan.RuleDuration, func(p *plan.Plan) { p.Ops[4].End = 4.5 }},
+		{"on another link", plan.RuleResource, func(p *plan.Plan) { p.Ops[4].Resource = "link1" }},
+		{"twice", plan.RuleRepeated, func(p *plan.Plan) { p.Ops = append(p.Ops, p.Ops[7-1]) }},
+		{"never back", plan.RuleMissing, func(p *plan.Plan) { p.Ops = append(p.Ops[:6], p.Ops[7]) }},
+	} {
+		p := made()
+		x.edit(p)
+		r, err := periodic.VerifyFlush(in, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.rule == "" && (!r.Valid() || len(r.ClaimErrors) > 0 || r.Flush.Span != 10) {
+			t.Errorf("%s: %+v", x.name, r)
+		}
+		if x.rule != "" && !slices.ContainsFunc(r.Violations, func(v plan.Violation) bool { return v.Rule == x.rule }) {
+			t.Errorf("%s: %+v, not %s", x.name, r.Violations, x.rule)
+		}
+	}
+	none := *in
+	none.Stages = []partition.Stage{in.Stages[0]}
+	none.Stages[0].OffloadMemory, none.Stages[0].OffloadTime = 0, 0
+	if r, err := periodic.VerifyFlush(&none, made()); err != nil || !slices.ContainsFunc(r.Violations, func(v plan.Violation) bool { return v.Rule == plan.RuleKind }) {
+		t.Errorf("copies of a stage that sends nothing: %v %+v", err, r)
 	}
 }

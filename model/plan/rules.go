@@ -104,7 +104,7 @@ var problems = []Rules{
 	},
 	{
 		Problem: Flush,
-		Ops:     each(FieldResource|FieldStage|FieldMicroBatch, OpF, OpB, OpW),
+		Ops:     each(FieldResource|FieldStage|FieldMicroBatch, OpF, OpB, OpW, OpO, OpP),
 	},
 	{
 		Problem: Placement,

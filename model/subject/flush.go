@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/flush"
 	"workbench/model/partition"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -18,7 +18,7 @@ func Flush() *Subject {
 		Kind: partition.Kind, Units: "stages", Usual: 3, Most: 4,
 		Random: func(r *rand.Rand, units int) (*Trial, error) {
 			for {
-				if in, p := exhaustive.RandomFlush(r); len(in.Stages) <= units {
+				if in, p := optimum.Random(r); len(in.Stages) <= units {
 					return &Trial{In: in, Platform: p, Pace: 1}, nil
 				}
 			}
@@ -26,7 +26,7 @@ func Flush() *Subject {
 		Draw:     drawFlush,
 		Searched: drawn,
 		Search: func(t *Trial, states int) (float64, *plan.Plan, error) {
-			return exhaustive.Flush(plan.As[*partition.Partition](t.In), t.Platform, states)
+			return optimum.Search(plan.As[*partition.Partition](t.In), t.Platform, states)
 		},
 		Smaller: smallerFlush,
 		Text:    flushText,
@@ -35,14 +35,14 @@ func Flush() *Subject {
 
 // drawFlush returns stages of another pace and with sizes of mixed magnitude.
 func drawFlush(r *rand.Rand) *Trial {
-	in, p := exhaustive.RandomFlush(r)
+	in, p := optimum.Random(r)
 	t := pace(r)
 	factor := [...]float64{1, 1, 1000, 1e6, 1e9 + 1}[r.IntN(5)]
-	in = exhaustive.PacePartition(in, t)
+	in = optimum.Pace(in, t)
 	p.Memory *= factor
 	for i := range in.Stages {
 		s := &in.Stages[i]
-		for _, x := range []*float64{&s.ForwardMemory, &s.BackwardMemory, &s.WeightMemory, &s.Weight, &s.Overhead} {
+		for _, x := range []*float64{&s.ForwardMemory, &s.BackwardMemory, &s.WeightMemory, &s.Weight, &s.Overhead, &s.OffloadMemory} {
 			*x *= factor
 		}
 	}
@@ -73,6 +73,8 @@ func smallerFlush(t *Trial) (all []*Trial) {
 			func(s *partition.Stage) *float64 { return &s.WeightTime },
 			func(s *partition.Stage) *float64 { return &s.Weight },
 			func(s *partition.Stage) *float64 { return &s.Overhead },
+			func(s *partition.Stage) *float64 { return &s.OffloadTime },
+			func(s *partition.Stage) *float64 { return &s.OffloadMemory },
 		} {
 			if *at(&in.Stages[i]) > 0 {
 				change(func(x *partition.Partition, _ *platform.Platform) { *at(&x.Stages[i]) = 0 })
@@ -89,8 +91,8 @@ func flushText(t *Trial, best *plan.Plan) string {
 		t.Platform.Processors, t.Platform.Placement, t.Platform.Objective, in.CommunicationTime)
 	for i := range in.Stages {
 		s := &in.Stages[i]
-		fmt.Fprintf(&b, "stage %d: F %g, B %g, W %g s; memory %g, %g, %g, weights %g, overhead %g\n", i+1,
-			s.ForwardTime, s.BackwardTime, s.WeightTime, s.ForwardMemory, s.BackwardMemory, s.WeightMemory, s.Weight, s.Overhead)
+		fmt.Fprintf(&b, "stage %d: F %g, B %g, W %g s; memory %g, %g, %g, weights %g, overhead %g; sends %g in %g s\n", i+1,
+			s.ForwardTime, s.BackwardTime, s.WeightTime, s.ForwardMemory, s.BackwardMemory, s.WeightMemory, s.Weight, s.Overhead, s.OffloadMemory, s.OffloadTime)
 	}
 	if best != nil {
 		b.WriteString("best plan:")

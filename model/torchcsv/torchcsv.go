@@ -36,6 +36,9 @@ func Write(w io.Writer, p *plan.Plan) error {
 	rows := make([][]*plan.Op, p.Platform.Processors)
 	for k := range p.Ops {
 		o := &p.Ops[k]
+		if o.Op == plan.OpO || o.Op == plan.OpP {
+			return fmt.Errorf("%w: ops[%d], %s, copies to or from the host, and these schedules have F, B and W only", ErrFormat, k, o)
+		}
 		g, err := strconv.Atoi(strings.TrimPrefix(o.Resource, "gpu"))
 		if err != nil || g < 0 || g >= len(rows) {
 			return fmt.Errorf("%w: ops[%d], %s, is on %q; there are %d GPUs", ErrFormat, k, o, o.Resource, len(rows))

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"workbench/heuristics/flush"
-	"workbench/model/exhaustive"
+	optimum "workbench/model/exhaustive/flush"
 	view "workbench/model/flush"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -23,7 +23,7 @@ func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 100 {
-		in := exhaustive.RandomPartition(r, 2+2*r.IntN(2), true)
+		in := optimum.RandomStages(r, 2+2*r.IntN(2), true)
 		v, err := view.New(in, platform.Platform{Memory: 1000, MicroBatches: 1 + r.IntN(6), Placement: [...]string{plan.Straight, plan.VShaped, plan.Interleaved}[r.IntN(3)]})
 		if err != nil {
 			t.Fatal(err)

@@ -1,39 +1,45 @@
-package exhaustive
+// Package flush finds the optimum of tiny pipelines that flush, by trying every order.
+package flush
 
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 
+	"workbench/model/exhaustive"
 	"workbench/model/partition"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
-// MaxFlush is how many pairs of a stage and a micro-batch [Flush] takes.
-const MaxFlush = 9
+// Most is how many pairs of a stage and a micro-batch [Search] takes.
+const Most = 9
 
-// Flush returns the least objective of a pipeline that flushes on up to three GPUs, and
-// a plan that has it. limit is the most states to visit. The errors are [ErrInfeasible]
-// where nothing fits, [ErrLimit] and [ErrTooHard].
+// Search returns the least objective of a pipeline that flushes on up to three GPUs, and
+// a plan that has it. limit is the most states to visit. The errors are
+// [exhaustive.ErrInfeasible] where nothing fits, [exhaustive.ErrLimit] and [exhaustive.ErrTooHard].
 //
 // It tries every order of every GPU, micro-batches in any order, but for the first
 // GPU's first forwards: micro-batches are named by them. With the orders of some GPUs fixed
 // and the others free to do everything at once, the longest paths say whether it is
 // worth going on.
-func Flush(in *partition.Partition, p platform.Platform, limit int) (float64, *plan.Plan, error) {
+//
+// A GPU and its link to the host have one order, that of the instants at which their operations change
+// what is held: so it says when an F or P has room, behind all that has given memory back before. Of
+// two neighbours that both take memory, or both give some back, the order means nothing unless the same runs
+// them, and one of both is tried.
+func Search(in *partition.Partition, p platform.Platform, limit int) (float64, *plan.Plan, error) {
 	x := &flushing{in: in, p: p, limit: limit, best: math.Inf(1), stages: len(in.Stages), jobs: p.MicroBatches}
-	if x.stages*x.jobs > MaxFlush || p.Processors > 3 {
-		return 0, nil, fmt.Errorf("%w: %d stages, %d micro-batches, %d GPUs; there can be %d operations forward and 3 GPUs", ErrTooHard, x.stages, x.jobs, p.Processors, MaxFlush)
+	if x.stages*x.jobs > Most || p.Processors > 3 {
+		return 0, nil, fmt.Errorf("%w: %d stages, %d micro-batches, %d GPUs; there can be %d operations forward and 3 GPUs", exhaustive.ErrTooHard, x.stages, x.jobs, p.Processors, Most)
 	}
 	x.make()
 	x.search(0)
 	switch {
 	case x.limit < 0:
-		return 0, nil, fmt.Errorf("%w: more than %d", ErrLimit, limit)
+		return 0, nil, fmt.Errorf("%w: more than %d", exhaustive.ErrLimit, limit)
 	case math.IsInf(x.best, 1):
-		return 0, nil, ErrInfeasible
+		return 0, nil, exhaustive.ErrInfeasible
 	}
 	return x.best, x.plan(), nil
 }
@@ -60,7 +66,11 @@ type flushOp struct {
 	stage, job   int
 	gpu          int
 	time, change float64
+	lane         int // 0: the GPU, 1: its link to the host
 }
+
+// takes reports whether it takes memory, at its start; others give some back, at their end.
+func (o *flushOp) takes() bool { return o.op == plan.OpF || o.op == plan.OpP }
 
 type flushArc struct {
 	from  int
@@ -75,26 +85,33 @@ func (x *flushing) make() {
 		}
 		return s % x.p.Processors
 	}
-	index := map[[3]int]int{} // kind, stage, micro-batch
+	type name struct {
+		op         string
+		stage, job int
+	}
+	index := map[name]int{}
 	overhead := make([]float64, x.p.Processors)
 	for s := range x.in.Stages {
 		st, g := &x.in.Stages[s], where(s)
 		x.held[g] += st.Weight + max(0, st.Overhead-overhead[g])
 		overhead[g] = max(overhead[g], st.Overhead)
 		for j := range x.jobs {
-			kinds := []flushOp{{plan.OpF, s, j, g, st.ForwardTime, st.ForwardMemory}, {plan.OpB, s, j, g, st.BackwardTime, st.BackwardMemory}}
+			kinds := []flushOp{{plan.OpF, s, j, g, st.ForwardTime, st.ForwardMemory, 0}, {plan.OpB, s, j, g, st.BackwardTime, st.BackwardMemory, 0}}
 			if st.WeightTime > 0 || st.WeightMemory != 0 {
-				kinds = append(kinds, flushOp{plan.OpW, s, j, g, st.WeightTime, st.WeightMemory})
+				kinds = append(kinds, flushOp{plan.OpW, s, j, g, st.WeightTime, st.WeightMemory, 0})
 			}
-			for k, o := range kinds {
-				index[[3]int{k, s, j}] = len(x.ops)
+			if st.OffloadTime > 0 || st.OffloadMemory > 0 {
+				kinds = append(kinds, flushOp{plan.OpO, s, j, g, st.OffloadTime, -st.OffloadMemory, 1}, flushOp{plan.OpP, s, j, g, st.OffloadTime, st.OffloadMemory, 1})
+			}
+			for _, o := range kinds {
+				index[name{o.op, s, j}] = len(x.ops)
 				x.gpu[g] = append(x.gpu[g], len(x.ops))
 				x.ops = append(x.ops, o)
 			}
 		}
 	}
 	x.after, x.placed, x.at = make([][]flushArc, len(x.ops)), make([]bool, len(x.ops)), make([]float64, len(x.ops))
-	need := func(to, from [3]int) {
+	need := func(to, from name) {
 		i, ok := index[to]
 		k, there := index[from]
 		if ok && there {
@@ -107,13 +124,16 @@ func (x *flushing) make() {
 	}
 	for s := range x.stages {
 		for j := range x.jobs {
-			need([3]int{0, s, j}, [3]int{0, s - 1, j})
-			need([3]int{1, s, j}, [3]int{1, s + 1, j})
-			need([3]int{2, s, j}, [3]int{1, s, j})
+			need(name{plan.OpF, s, j}, name{plan.OpF, s - 1, j})
+			need(name{plan.OpB, s, j}, name{plan.OpB, s + 1, j})
+			need(name{plan.OpW, s, j}, name{plan.OpB, s, j})
+			need(name{plan.OpO, s, j}, name{plan.OpF, s, j})
+			need(name{plan.OpP, s, j}, name{plan.OpO, s, j})
+			need(name{plan.OpB, s, j}, name{plan.OpP, s, j})
 		}
 	}
 	for j := range x.jobs {
-		need([3]int{1, x.stages - 1, j}, [3]int{0, x.stages - 1, j})
+		need(name{plan.OpB, x.stages - 1, j}, name{plan.OpF, x.stages - 1, j})
 	}
 }
 
@@ -139,7 +159,7 @@ func (x *flushing) search(g int) {
 	}
 	for _, i := range x.gpu[g] {
 		o := &x.ops[i]
-		if x.placed[i] || !x.ready(i) {
+		if x.placed[i] || !x.ready(i) || x.swapped(g, o) {
 			continue
 		}
 		during := x.held[g] + max(0, o.change)
@@ -160,6 +180,15 @@ func (x *flushing) search(g int) {
 			x.named--
 		}
 	}
+}
+
+// swapped reports whether an operation is tried before the last one of the GPU, too, which means the same.
+func (x *flushing) swapped(g int, o *flushOp) bool {
+	if n := len(x.order[g]); n > 0 {
+		last := &x.ops[x.order[g][n-1]]
+		return last.lane > o.lane && last.takes() == o.takes()
+	}
+	return false
 }
 
 // ready reports whether what an operation needs on its own GPU is placed.
@@ -249,6 +278,9 @@ func (x *flushing) plan() *plan.Plan {
 			p.Ops = append(p.Ops, plan.Op{
 				Op: a.op, Stage: a.stage + 1, MicroBatch: a.job + 1, Resource: fmt.Sprintf("gpu%d", g), Start: x.at[i], End: x.at[i] + a.time,
 			})
+			if a.lane == 1 {
+				p.Ops[len(p.Ops)-1].Resource = fmt.Sprintf("link%d", g)
+			}
 		}
 	}
 	return p
@@ -275,8 +307,20 @@ func (x *flushing) push() bool {
 			}
 		}
 		for g, o := range x.order {
-			for n := 1; n < len(o) && len(o) == len(x.gpu[g]); n++ {
-				raise(o[n], o[n-1], 0)
+			if len(o) < len(x.gpu[g]) {
+				continue
+			}
+			last, given := [2]int{-1, -1}, [2]int{-1, -1} // by lane: before this one, and of those that give memory back
+			for _, i := range o {
+				a := &x.ops[i]
+				for _, k := range [...]int{last[a.lane], given[1-a.lane]} {
+					if k >= 0 && (k == last[a.lane] || a.takes()) {
+						raise(i, k, 0)
+					}
+				}
+				if last[a.lane] = i; !a.takes() {
+					given[a.lane] = i
+				}
 			}
 		}
 		if slices.Max(steps) > len(x.ops) {
@@ -284,66 +328,4 @@ func (x *flushing) push() bool {
 		}
 	}
 	return true
-}
-
-// RandomPartition returns so many stages of small whole times and sizes, with split
-// backwards or without.
-func RandomPartition(r *rand.Rand, stages int, split bool) *partition.Partition {
-	in := &partition.Partition{Name: "random", CommunicationTime: float64(r.IntN(3))}
-	for range stages {
-		s := partition.Stage{
-			ForwardTime: float64(r.IntN(6)), BackwardTime: float64(r.IntN(6)),
-			ForwardMemory: float64(r.IntN(5)), Weight: float64(r.IntN(3)), Overhead: float64(max(0, r.IntN(6)-3)),
-		}
-		if split && r.IntN(6) > 0 {
-			s.WeightTime, s.WeightMemory = float64(r.IntN(5)), -float64(r.IntN(int(s.ForwardMemory)+1))
-		}
-		s.BackwardMemory = -s.ForwardMemory - s.WeightMemory
-		in.Stages = append(in.Stages, s)
-	}
-	return in
-}
-
-// PacePartition returns stages that take so many times as long.
-func PacePartition(in *partition.Partition, pace float64) *partition.Partition {
-	x := *in
-	x.Stages = slices.Clone(in.Stages)
-	x.CommunicationTime *= pace
-	for i := range x.Stages {
-		s := &x.Stages[i]
-		s.ForwardTime, s.BackwardTime, s.WeightTime = s.ForwardTime*pace, s.BackwardTime*pace, s.WeightTime*pace
-	}
-	return &x
-}
-
-// RandomFlush returns a pipeline that flushes which [Flush] answers in a moment, mostly,
-// with a memory near the least one.
-func RandomFlush(r *rand.Rand) (*partition.Partition, platform.Platform) {
-	p := platform.Platform{Placement: plan.Straight, Objective: [...]string{plan.SpanObjective, plan.MakespanObjective}[r.IntN(2)]}
-	var in *partition.Partition
-	switch r.IntN(4) {
-	case 0: // two stages on each of two GPUs; most without W, as orders are many
-		in, p.Processors, p.MicroBatches = RandomPartition(r, 4, r.IntN(4) == 0), 2, 2
-		p.Placement = [...]string{plan.Interleaved, plan.VShaped}[r.IntN(2)]
-	case 1:
-		in, p.Processors, p.MicroBatches = RandomPartition(r, 3, true), 3, 2
-	case 2:
-		in, p.Processors, p.MicroBatches = RandomPartition(r, 2, r.IntN(2) == 0), 2, 3
-	default:
-		in, p.Processors, p.MicroBatches = RandomPartition(r, 1+r.IntN(2), true), 0, 1+r.IntN(2)
-		p.Processors = len(in.Stages)
-	}
-	least := 0.0
-	for g := range p.Processors {
-		need, overhead := 0.0, 0.0
-		for s := range in.Stages {
-			if s%p.Processors == g && p.Placement != plan.VShaped || p.Placement == plan.VShaped && (s == g || s == 2*p.Processors-1-g) {
-				need += in.Stages[s].ForwardMemory + in.Stages[s].Weight
-				overhead = max(overhead, in.Stages[s].Overhead)
-			}
-		}
-		least = max(least, need+overhead)
-	}
-	p.Memory = max(0, least+float64([...]int{0, 0, 1, 2, 3, 5, 9, 50, 50, -1}[r.IntN(10)]))
-	return in, p
 }

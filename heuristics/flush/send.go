@@ -1,0 +1,143 @@
+package flush
+
+import (
+	"context"
+	"slices"
+
+	"workbench/model/flush"
+)
+
+// Send makes a method that knows of no copies to the host one that does. The method orders the pipeline of
+// what stays on the GPUs ([flush.Instance.Resident]), in rooms from which there is taken what one, two or three
+// micro-batches send, since those that run are there as a whole; then copies are put between its
+// operations: O when the lag that is tried has run since its F or room is needed, P before B, as many operations
+// earlier as there is room for, up to the lead that is tried. It takes the best of all.
+// Where nothing is sent it is the method itself. O(operations) a try, beside the method.
+func Send(m Method) Method {
+	return func(ctx context.Context, v *flush.Instance) flush.Order {
+		if !slices.Contains(v.Moves, true) {
+			return m(ctx, v)
+		}
+		var found *flush.Schedule
+		for spare := int64(1); spare <= 3; spare++ {
+			x := *v.Resident()
+			x.Room = slices.Clone(v.Room)
+			for s, g := range v.GPU {
+				x.Room[g] = min(x.Room[g], v.Room[g]-spare*v.Memory[s][flush.P])
+			}
+			if x.Fits() != nil {
+				break
+			}
+			o := m(ctx, &x)
+			if o == nil {
+				continue
+			}
+			var tries []flush.Order
+			for _, lag := range [...]int{0, 1, 3} {
+				for _, lead := range [...]int{0, 1, 2, 4, 8} {
+					tries = append(tries, copied(v, o, lag, lead))
+				}
+			}
+			if found != nil {
+				tries = append(tries, found.Order)
+			}
+			found = best(v, tries...)
+		}
+		if found == nil {
+			return nil
+		}
+		return found.Order
+	}
+}
+
+// copied puts the copies into an order, nil if they find no room.
+func copied(v *flush.Instance, o flush.Order, lag, lead int) flush.Order {
+	c := make(flush.Order, len(o))
+	for g, word := range o {
+		x := &copying{v: v, room: v.Room[g], count: make([]int, flush.Kinds*v.Stages)}
+		for i := range word {
+			if !x.add(word[i:], lag, lead) {
+				return nil
+			}
+		}
+		c[g] = x.word
+	}
+	return c
+}
+
+// copying is the word of a GPU in the making.
+type copying struct {
+	v      *flush.Instance
+	room   int64
+	word   []flush.Letter
+	held   int64
+	count  []int // by letter
+	unsent []int // the stages of what waits for its O, the first first
+}
+
+// put appends a letter.
+func (x *copying) put(l flush.Letter) {
+	x.word, x.held = append(x.word, l), x.held+x.v.Memory[l.Stage()][l.Kind()]
+	x.count[l]++
+}
+
+// send appends an O, that of the first that waits.
+func (x *copying) send() {
+	x.put(flush.On(x.unsent[0], flush.O))
+	x.unsent = x.unsent[1:]
+}
+
+// fits sends until there is room for so much more; false: there never is.
+func (x *copying) fits(more int64) bool {
+	for x.held+more > x.room && len(x.unsent) > 0 {
+		x.send()
+	}
+	return x.held+more <= x.room
+}
+
+// add appends the next operation of the GPU, of those that are left, with the copies that come before it.
+func (x *copying) add(left []flush.Letter, lag, lead int) bool {
+	ahead, between := map[int]int{}, int64(0) // Bs by stage; the most that is taken before the one at hand
+	held := int64(0)
+	for k, l := range left[:min(lead+1, len(left))] {
+		if s := l.Stage(); l.Kind() == flush.B && x.v.Sends[s] {
+			ahead[s]++
+			if x.count[flush.On(s, flush.P)] < x.count[l]+ahead[s] && !x.fetch(s, k == 0, between) {
+				if k == 0 {
+					return false
+				}
+				break
+			}
+		}
+		held += x.v.Memory[l.Stage()][l.Kind()]
+		between = max(between, held)
+	}
+	l := left[0]
+	if l.Kind() == flush.F && !x.fits(x.v.Memory[l.Stage()][flush.F]) {
+		return false
+	}
+	if x.put(l); l.Kind() == flush.F && x.v.Sends[l.Stage()] {
+		x.unsent = append(x.unsent, l.Stage())
+	}
+	for len(x.unsent) > lag {
+		x.send()
+	}
+	return true
+}
+
+// fetch appends the P of a stage if it must, or if it can: what is sent is there, and there is room for it beside
+// what is taken before its B.
+func (x *copying) fetch(s int, must bool, between int64) bool {
+	p := flush.On(s, flush.P)
+	for must && x.count[p] >= x.count[flush.On(s, flush.O)] {
+		if len(x.unsent) == 0 {
+			return false
+		}
+		x.send()
+	}
+	if x.count[p] >= x.count[flush.On(s, flush.O)] || !must && x.held+between+x.v.Memory[s][flush.P] > x.room || !x.fits(x.v.Memory[s][flush.P]) {
+		return false
+	}
+	x.put(p)
+	return true
+}

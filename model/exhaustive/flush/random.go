@@ -1,0 +1,89 @@
+package flush
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"workbench/model/partition"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// RandomStages returns so many stages of small whole times and sizes, with split
+// backwards or without.
+func RandomStages(r *rand.Rand, stages int, split bool) *partition.Partition {
+	in := &partition.Partition{Name: "random", CommunicationTime: float64(r.IntN(3))}
+	for range stages {
+		s := partition.Stage{
+			ForwardTime: float64(r.IntN(6)), BackwardTime: float64(r.IntN(6)),
+			ForwardMemory: float64(r.IntN(5)), Weight: float64(r.IntN(3)), Overhead: float64(max(0, r.IntN(6)-3)),
+		}
+		if split && r.IntN(6) > 0 {
+			s.WeightTime, s.WeightMemory = float64(r.IntN(5)), -float64(r.IntN(int(s.ForwardMemory)+1))
+		}
+		s.BackwardMemory = -s.ForwardMemory - s.WeightMemory
+		in.Stages = append(in.Stages, s)
+	}
+	return in
+}
+
+// Pace returns stages that take so many times as long.
+func Pace(in *partition.Partition, pace float64) *partition.Partition {
+	x := *in
+	x.Stages = slices.Clone(in.Stages)
+	x.CommunicationTime *= pace
+	for i := range x.Stages {
+		s := &x.Stages[i]
+		s.ForwardTime, s.BackwardTime, s.WeightTime, s.OffloadTime = s.ForwardTime*pace, s.BackwardTime*pace, s.WeightTime*pace, s.OffloadTime*pace
+	}
+	return &x
+}
+
+// Random returns a pipeline that flushes which [Search] answers in a moment, mostly,
+// with a memory near the least one.
+func Random(r *rand.Rand) (*partition.Partition, platform.Platform) {
+	p := platform.Platform{Placement: plan.Straight, Objective: [...]string{plan.SpanObjective, plan.MakespanObjective}[r.IntN(2)]}
+	var in *partition.Partition
+	switch r.IntN(4) {
+	case 0: // two stages on each of two GPUs; most without W, as orders are many
+		in, p.Processors, p.MicroBatches = RandomStages(r, 4, r.IntN(4) == 0), 2, 2
+		p.Placement = [...]string{plan.Interleaved, plan.VShaped}[r.IntN(2)]
+	case 1:
+		in, p.Processors, p.MicroBatches = RandomStages(r, 3, true), 3, 2
+	case 2:
+		in, p.Processors, p.MicroBatches = RandomStages(r, 2, r.IntN(2) == 0), 2, 3
+	default:
+		in, p.Processors, p.MicroBatches = RandomStages(r, 1+r.IntN(2), true), 0, 1+r.IntN(2)
+		p.Processors = len(in.Stages)
+	}
+	if r.IntN(3) == 0 {
+		RandomCopies(r, in)
+	}
+	p.Memory = max(0, least(in, &p)+float64([...]int{0, 0, 1, 2, 3, 5, 9, 50, 50, -1}[r.IntN(10)]))
+	return in, p
+}
+
+// RandomCopies lets a stage send a part of what it keeps to the host, and now and then another one.
+func RandomCopies(r *rand.Rand, in *partition.Partition) {
+	for again := true; again; again = r.IntN(3) == 0 {
+		s := &in.Stages[r.IntN(len(in.Stages))]
+		s.OffloadMemory, s.OffloadTime = float64(r.IntN(int(s.ForwardMemory)+1)), float64(r.IntN(4))
+	}
+}
+
+// least is the memory of one micro-batch after the other, on the GPU that needs most.
+func least(in *partition.Partition, p *platform.Platform) float64 {
+	least := 0.0
+	for g := range p.Processors {
+		weights, overhead, need, held := 0.0, 0.0, 0.0, 0.0
+		for i := range in.Stages {
+			if i%p.Processors == g && p.Placement != plan.VShaped || p.Placement == plan.VShaped && (i == g || i == 2*p.Processors-1-g) {
+				s := &in.Stages[i]
+				weights, overhead, need = weights+s.Weight, max(overhead, s.Overhead), max(need, held+s.ForwardMemory)
+				held += s.ForwardMemory - s.OffloadMemory
+			}
+		}
+		least = max(least, weights+overhead+need)
+	}
+	return least
+}
