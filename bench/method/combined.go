@@ -210,7 +210,8 @@ func combinedOptimum(methods []*run.Method) *combination {
 		name: "optimum", bound: combinedBound(),
 		quick: append([]*run.Method{
 			heuristic("periodic", "", "", "", limited(combined.Periodic)), heuristic("greedy", "", "", "", pureOffload(limited(offload.Greedy))),
-		}, named(methods, "opportunist", "pure-remat", "autocapper")...),
+		}, append(named(methods, "opportunist", "pure-remat", "autocapper"),
+			heuristic("offload-all", "", "", "", limited(combined.OffloadAll)))...), // which fits where anything does
 		search: func(j *joint, round int) bool {
 			if unlinked(&j.s) {
 				out, err := j.unlinked()

@@ -27,9 +27,7 @@ var methods = []struct {
 	{"opportunist", Opportunist},
 	{"autocapper", Autocapper},
 	{"pure-remat", PureRemat},
-	{"offload-all", func(_ context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-		return OffloadAll(c, p)
-	}},
+	{"offload-all", OffloadAll},
 	{"pure-offload", func(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
 		o, err := offload.Greedy(ctx, c, p)
 		if err != nil {

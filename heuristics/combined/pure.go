@@ -116,11 +116,15 @@ func (in *instance) fromRemat(err error) error {
 	return &x
 }
 
-// offloadAll is the schedule that needs the least memory of all, see [Least]:
+// OffloadAll is the plan that needs the least memory of all, see rematoffload.Least:
 // every activation goes to the host as soon as it may, and comes back for its
 // backward. Where ā_ℓ is larger than a_ℓ both go, and F_ℓ runs twice for that:
 // F_all ℓ and, when ā_ℓ has left, F_ck ℓ. It fails only without a link, wrapping
 // plan.ErrNoPlan. O(N).
+func OffloadAll(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+	return planned(ctx, "offload-all", c, p, func(in *instance, _ context.Context) (*view.Schedule, error) { return in.offloadAll() })
+}
+
 func (in *instance) offloadAll() (*view.Schedule, error) {
 	if in.Bandwidth == 0 {
 		return nil, errors.Join(plan.ErrNoPlan, errors.New("remat-offload: offload-all needs a link, bandwidth is 0"))
