@@ -80,7 +80,7 @@ func runOn(t *testing.T, p *run.Problem, m *run.Method, in *run.Instance, at pla
 	if err != nil {
 		t.Fatal(err)
 	}
-	return run.Run(context.Background(), p, m, in, run.Setting{Platform: at, Backend: backend, Threads: 1, Time: 2 * time.Second, MemoryModel: plan.TaskModel})
+	return run.Run(context.Background(), p, m, in, run.Setting{Platform: at, Backend: backend, Threads: 1, Time: 20 * time.Second, MemoryModel: plan.TaskModel})
 }
 
 func loadText(t *testing.T, document string) *run.Instance {
