@@ -27,8 +27,11 @@ func RepeatSearch(ctx context.Context, v *stages.View, p platform.Platform, seed
 	}
 	s := &search{ctx: ctx, v: v, limits: everywhere(v, p.Memory), r: rand.New(rand.NewPCG(seed, 3)), bound: v.TimeBound}
 	s.unrolled(r, rounds)
-	if s.best == nil {
-		return nil, fmt.Errorf("repeat-search: %w: what %d blocks do is not enough for all", plan.ErrNoPlan, r.Short.N)
+	switch err := ctx.Err(); {
+	case s.best == nil && err != nil:
+		return nil, fmt.Errorf("repeat-search: %w: %w", plan.ErrNoPlan, err)
+	case s.best == nil:
+		return nil, fmt.Errorf("repeat-search: %w: what %d blocks do is not enough for all", plan.ErrNoPlan, len(r.stand))
 	}
 	s.lowest = v.TimeBound(p.Memory).Seconds
 	s.anneal(rounds)

@@ -106,20 +106,25 @@ func exact() float64 { return 1 }
 // at once. Of huge graphs with blocks that repeat it tries no others than such as those do.
 func (s *search) start(rounds int) {
 	s.remember(newState(s.v.StoreAll(), s.limits))
-	s.remember(newState(s.v.Frugal(), s.limits))
+	if s.v.N <= HugeGraph || s.from != nil {
+		s.remember(newState(s.v.Frugal(), s.limits))
+	}
 	for _, x := range s.from {
 		s.try(x, exact)
 	}
 	if s.best != nil && s.from != nil {
 		return
 	}
-	frugal := s.best
+	before := s.best
 	guesses := s.guided()
 	if s.v.N > HugeGraph && !s.stop() {
 		s.repeated(rounds)
 	}
-	if (s.v.N > HugeGraph || s.stop()) && s.best != frugal {
+	if (s.v.N > HugeGraph || s.stop()) && s.best != before {
 		return // hundreds of schedules take longer than there may be time
+	}
+	if s.best == nil && s.v.N > HugeGraph {
+		s.remember(newState(s.v.Frugal(), s.limits)) // half a second of 10,000 nodes
 	}
 	s.chen()
 	s.partitioned()
@@ -163,7 +168,7 @@ const largeGraph = 1500
 const HugeGraph = 4000
 
 // guided returns the schedules that the time bound suggests, even if there is no time left, and
-// remembers the best of them: it needs no repair, and takes no longer than a few peaks.
+// remembers the best of them: it needs no repair, and takes as long as a few peaks.
 func (s *search) guided() (guesses []*stages.Schedule) {
 	h := s.bound(s.most())
 	s.lowest = h.Seconds
@@ -171,6 +176,9 @@ func (s *search) guided() (guesses []*stages.Schedule) {
 		x := newState(besides(s.v, h.Node, again), s.limits)
 		s.remember(x)
 		guesses = append(guesses, x.s)
+		if s.best != nil && s.stop() {
+			break
+		}
 	}
 	return guesses
 }

@@ -1,10 +1,8 @@
 package stages
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -79,22 +77,17 @@ func (v *View) linkedBound(memory, bandwidth float64) TimeBound {
 	for _, t := range b.time {
 		l.total += t
 	}
-	type at struct {
-		node int
-		time int64
-	}
-	var all []at
-	for x := range v.N {
-		if before, after := l.around(x); l.choice.load(x, memory) {
-			l.choice.room += min(b.seconds(l.total-after), b.seconds(l.total-before)) * bandwidth // about what can be away
-			if time, _ := l.choice.fractional(); time > 0 || l.choice.room < 0 {
-				all = append(all, at{x, time})
-			}
+	all := b.dearest(linkedMost, func(x int) (time int64, ok bool) {
+		before, after := l.around(x)
+		if !l.choice.load(x, memory) {
+			return 0, false
 		}
-	}
-	slices.SortStableFunc(all, func(p, q at) int { return cmp.Compare(q.time, p.time) })
+		l.choice.room += min(b.seconds(l.total-after), b.seconds(l.total-before)) * bandwidth // about what can be away
+		time, _ = l.choice.fractional()
+		return time, time > 0 || l.choice.room < 0
+	})
 	out := TimeBound{Node: -1, Why: proof.SumOfComputations, Seconds: b.seconds(l.total)}
-	for _, p := range all[:min(len(all), linkedMost)] {
+	for _, p := range all {
 		if bound := plan.Below(l.at(p.node, memory), linkedRoundings); bound > out.Seconds {
 			out.Seconds, out.Node = bound, p.node
 			out.Why = fmt.Sprintf("what does not fit in memory beside %s is moved or computed again", v.Graph.Nodes[p.node].ID)

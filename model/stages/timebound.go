@@ -91,26 +91,21 @@ const hardestMost = 32
 // to look.
 func (b *bounds) hardest(memory float64) (TimeBound, int64) {
 	c := newChoice(b)
-	type at struct {
-		node int
-		time int64
-	}
-	var all []at
-	for x := range b.v.N {
-		if c.load(x, memory) {
-			time, _ := c.fractional()
-			all = append(all, at{x, time})
+	all := b.dearest(hardestMost, func(x int) (time int64, ok bool) {
+		if !c.load(x, memory) {
+			return 0, false
 		}
-	}
+		time, _ = c.fractional()
+		return time, true
+	})
 	if len(all) == 0 {
 		return TimeBound{Node: -1, Why: proof.SumOfComputations}, 0
 	}
-	slices.SortStableFunc(all, func(p, q at) int { return cmp.Compare(q.time, p.time) })
 	worst := all[0]
-	for _, p := range all[:min(len(all), hardestMost)] {
+	for _, p := range all {
 		c.load(p.node, memory)
 		if time := max((&relaxed{choice: c}).solve(worst.time), c.knapsack(worst.time)); time > worst.time {
-			worst = at{p.node, time}
+			worst = dear{p.node, time}
 		}
 	}
 	c.load(worst.node, memory)
@@ -121,4 +116,39 @@ func (b *bounds) hardest(memory float64) (TimeBound, int64) {
 		Node: worst.node, Why: fmt.Sprintf("what does not fit in memory beside %s is computed again", b.v.Graph.Nodes[worst.node].ID),
 		Again: [][]int{c.again, r.less, r.more},
 	}, worst.time
+}
+
+// A dear node is one beside which so many quanta are computed again, about.
+type dear struct {
+	node int
+	time int64
+}
+
+// looked is the number of nodes from which on every second is looked at first, from twice as many
+// on every third, and so on, and then those around the dearest: a look takes O(nodes).
+const looked = 4000
+
+// dearest returns so many nodes of the most time, the first ones of equals.
+func (b *bounds) dearest(most int, time func(x int) (time int64, ok bool)) (all []dear) {
+	step := 1 + b.v.N/looked
+	look := func(x int) {
+		if t, ok := time(x); ok {
+			all = append(all, dear{x, t})
+		}
+	}
+	choose := func() {
+		slices.SortStableFunc(all, func(p, q dear) int { return cmp.Or(cmp.Compare(q.time, p.time), cmp.Compare(p.node, q.node)) })
+		all = all[:min(len(all), most)]
+	}
+	for x := 0; x < b.v.N; x += step {
+		look(x)
+	}
+	choose()
+	for _, p := range slices.Clone(all) {
+		for x := p.node + 1; x < min(p.node+step, b.v.N); x++ {
+			look(x)
+		}
+	}
+	choose()
+	return all
 }
