@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -179,6 +181,33 @@ func TestEveryPackageHasADocComment(t *testing.T) {
 	for _, p := range listPackages(t) {
 		if p.Doc == "" {
 			t.Errorf("%s has no package comment", p.ImportPath)
+		}
+	}
+}
+
+// paper is a sentence that names one.
+var paper = regexp.MustCompile(`(\[00\d\]) is [^"]*"[^"]+"`)
+
+// The papers that comments cite by a number are named, once each: "[00N] is …".
+func TestPapersAreNamedOnce(t *testing.T) {
+	where := map[string][]string{}
+	files, err := filepath.Glob("../../model/*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, _, _ := strings.Cut(string(text), "\npackage ")
+		for _, m := range paper.FindAllStringSubmatch(strings.ReplaceAll(doc, "\n// ", " "), -1) {
+			where[m[1]] = append(where[m[1]], file)
+		}
+	}
+	for n := range 5 {
+		if in := where[fmt.Sprintf("[00%d]", n)]; len(in) != 1 {
+			t.Errorf("the package comments of %v name [00%d], one should", in, n)
 		}
 	}
 }

@@ -8,8 +8,8 @@
 //     list of which only the order of transfers counts.
 //   - [Bounds] are proven for every plan.
 //
-// [000] is Beaumont, Eyraud-Dubois and Shilova, "Optimal GPU-CPU Offloading
-// Strategies for Deep Neural Network Training", 2019; [004] is Shilova's thesis.
+// [000] is O. Beaumont, L. Eyraud-Dubois, A. Shilova, "Optimal GPU-CPU Offloading
+// Strategies for Deep Neural Network Training", 2019.
 //
 // Layers are numbered 1..N as in the papers, N being the loss; index 0 is the
 // chain's input. ā_0..ā_{N-1} may be offloaded. Sizes are whole numbers, so sums

@@ -1,9 +1,12 @@
-// Package remat is the one view of rematerialization on chains (Beaumont et al.,
-// "Optimal checkpointing for heterogeneous chains", 2019; [004] chapter 2): the
-// validated instance in working arrays, what fits, the least memory with its
-// reason, closed-form bounds, and plans written operation by operation.
-// Heuristics and formulations share it; the verifier and exhaustive search do
-// not use it.
+// Package remat is the one view of rematerialization on chains ([002], [004]
+// chapter 2): the validated instance in working arrays, what fits, the least
+// memory with its reason, closed-form bounds, and plans written operation by
+// operation. Heuristics and formulations share it; the verifier and exhaustive
+// search do not use it.
+//
+// [002] is O. Beaumont, L. Eyraud-Dubois, J. Herrmann, A. Joly, A. Shilova, "Optimal
+// checkpointing for heterogeneous chains: how to train deep neural networks with
+// limited memory", 2019.
 //
 // Layers are numbered 1..N as in the papers, N being the loss; index 0 is the
 // chain's input. Sizes are whole numbers of the chain's unit, so that sums of

@@ -8,7 +8,8 @@
 //   - [Retime] gives a profile and the tensors that are away times.
 //   - [Bounds] are proven for every plan.
 //
-// [004] is the thesis of Shilova. Layers are numbered 1..N as there, N being the
+// [004] is A. Shilova, "Memory Saving Strategies for Deep Neural Network Training",
+// thesis, Université de Bordeaux, 2021. Layers are numbered 1..N as there, N being the
 // loss; index 0 is the chain's input. Sizes are whole numbers, so sums of them are
 // exact and what fits is compared as it is.
 package rematoffload

@@ -9,6 +9,10 @@
 // Functions are numbered from 1 in texts, as in [003], and from 0 in the code.
 // Sizes are whole numbers, so sums of them are exact and what fits is compared as
 // it is.
+//
+// [003] is "Out-of-core training for extremely large-scale neural networks with
+// adaptive window-based scheduling", of anonymous authors: the copy is one in review
+// and has no year.
 package swap
 
 import (
