@@ -12,6 +12,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"
+	"workbench/model/zoo"
 )
 
 // pruned reports whether what holds for every k excludes an allocation, layer by layer, at
@@ -111,6 +112,50 @@ func TestProcessorsAreNotStuck(t *testing.T) {
 			if !s.excluded(least*0.999, 10, behind) || s.excluded(least*1.001, 10, behind) {
 				t.Errorf("room for %d: the least period is not %v", room, least)
 			}
+		}
+	}
+}
+
+// What is proved for every k is near the best plans where each GPU, or each but one, has one stage,
+// and far from what is found where some have two: such allocations are what the bound of branch and
+// bound leaves (docs/findings.md).
+func TestBoundsOfAllocations(t *testing.T) {
+	t.Parallel()
+	run := func(on, from, to int) plan.Stage { return plan.Stage{Processor: on, From: from, To: to} }
+	for _, x := range []struct {
+		name      string
+		memory    float64
+		stages    []plan.Stage
+		near, far float64 // the gap is between
+	}{
+		{"resnet50", 4, []plan.Stage{run(0, 1, 3), run(1, 4, 5), run(2, 6, 6), run(3, 7, 22)}, 0, 0.001},
+		{"densenet121", 6, []plan.Stage{run(1, 1, 4), run(0, 5, 7), run(2, 8, 12), run(0, 13, 20), run(3, 21, 74)}, 0, 0.01},
+		{"resnet101", 6, []plan.Stage{run(0, 1, 3), run(1, 4, 6), run(2, 7, 11), run(3, 12, 25), run(0, 26, 39)}, 0.1, 0.13},
+		{"resnet50", 4, []plan.Stage{run(0, 1, 3), run(1, 4, 5), run(2, 6, 6), run(3, 7, 12), run(1, 13, 22)}, 0.2, 0.3},
+		{"resnet101", 6, []plan.Stage{run(0, 1, 3), run(1, 4, 5), run(2, 6, 7), run(3, 8, 18), run(1, 19, 27), run(0, 28, 39)}, 0.3, 0.45},
+	} {
+		c, err := zoo.Load("zoo:" + x.name + "?image=1000&batch=8")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := platform.Platform{Memory: x.memory * (1 << 30), Bandwidth: 12e9, Processors: 4, WeightCopies: 3}
+		q, err := Schedule(c, p, x.stages, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		period := verified(t, c, q)
+		low, high := period/3, period
+		for high-low > 1e-4*period {
+			if test := (low + high) / 2; pruned(t, c, p, plan.TaskModel, x.stages, test) {
+				low = test
+			} else {
+				high = test
+			}
+		}
+		gap := 1 - low/period
+		t.Logf("%s, %g GiB, %d stages: %.2f ms to %.2f ms, %.1f %%", x.name, x.memory, len(x.stages), low*1e3, period*1e3, gap*100)
+		if gap < x.near || gap > x.far {
+			t.Errorf("%s, %g GiB, %v: %v to %v, gap %v, want from %v to %v", x.name, x.memory, x.stages, low, period, gap, x.near, x.far)
 		}
 	}
 }
