@@ -20,7 +20,7 @@ from . import memory
 from .errors import Refused
 from .state import Modes, State, autocast, autocast_as_now, opaque, same, tensors
 from .tracer import trace
-from .watch import Attributes, refuse_wrapped
+from .watch import Attributes, Watch, refuse_wrapped
 
 Description = Tuple[torch.Size, torch.dtype, torch.device, bool]
 Model = Union[nn.Module, Sequence[Callable[..., Any]]]
@@ -87,7 +87,7 @@ class Chain:
     has_loss: bool
     notes: List[str]  # what could not be cut, and why
     example: List[Description]
-    modes: Tuple[bool, ...]
+    watch: Watch
     whole: Callable[..., Any]  # the network, uncut
     targets: int  # how many
     rest: List[Any]  # of the inputs after the first and the targets: descriptions of tensors, the others as they are
@@ -106,8 +106,7 @@ class Chain:
                 "an input after the first, or a target, has another shape, type or value than when the network was cut: "
                 "profile and plan again"
             )
-        if modes(self.model) != self.modes:
-            raise Refused("train/eval or requires_grad was changed since the network was cut: profile and plan again")
+        self.watch.check_modes()
 
 
 def describe(value: Any) -> List[Description]:
@@ -133,14 +132,6 @@ def show(description: Sequence[Description]) -> str:
     return ", ".join(
         f"{'x'.join(map(str, s)) or 'scalar'} {d} on {v}{' with gradient' * g}" for s, d, v, g in description
     ) or "none"  # fmt: skip
-
-
-def modes(model: nn.Module) -> Tuple[bool, ...]:
-    found: List[bool] = []
-    for m in model.modules():  # once, as every step asks
-        found.append(m.training)
-        found += [p.requires_grad for p in m._parameters.values() if p is not None]
-    return tuple(found)
 
 
 def cut(model: Model, inputs: Any, loss: Optional[Callable[..., Any]] = None, targets: Sequence[Any] = ()) -> Chain:
@@ -195,7 +186,7 @@ def _cut(
         pieces.append(Piece("loss", _loss(loss, len(extra)), [loss] if isinstance(loss, nn.Module) else []))
     layers = [Layer([p]) for p in pieces]
     _refuse_hooks([owner, *(m for layer in layers for m in layer.modules())])
-    chain = Chain(owner, layers, loss is not None, notes, describe(first), modes(owner), whole, len(targets), rest)
+    chain = Chain(owner, layers, loss is not None, notes, describe(first), Watch(owner), whole, len(targets), rest)
     _try(chain, first, extra, targets, traced)
     return chain
 

@@ -24,10 +24,10 @@ class First:
         modules = {id(m): m for m in (*chain.model.modules(), *layer.modules())}.values()
         self.generators = Generators() if layer.random else None
         self.current = Generators() if layer.random else None
-        self.owners = [
-            [(m, k) for m in modules for k, b in m._buffers.items() if b is buffers[name]] for name in layer.changes
-        ]
-        self.before = [buffers[name].detach().clone() for name in layer.changes]
+        every = {name: [(m, k) for m in modules for k, b in m._buffers.items() if b is buffers[name]] for name in layer.changes}
+        self.unread = [owners for owners in every.values() if all(_only_written(m) for m, _ in owners)]
+        self.owners = [owners for owners in every.values() if owners not in self.unread]
+        self.before = [buffers[name].detach().clone() for name, owners in every.items() if owners not in self.unread]
         self.spare = [b.clone() for b in self.before]
         self.now: Sequence[Optional[torch.Tensor]] = []
         self.again = False
@@ -49,15 +49,22 @@ class First:
         if self.generators and self.current:
             self.current.take()
             self.generators.restore()
-        self.now = [owners[0][0]._buffers[owners[0][1]] for owners in self.owners]
+        self.now = [owners[0][0]._buffers[owners[0][1]] for owners in (*self.owners, *self.unread)]
         for owners, before, spare in zip(self.owners, self.before, self.spare):
             _put(owners, spare.copy_(before))
+        for owners in self.unread:
+            _put(owners, None)
 
     def __exit__(self, *error: Any) -> None:
-        for owners, buffer in zip(self.owners, self.now):
+        for owners, buffer in zip((*self.owners, *self.unread), self.now):
             _put(owners, buffer)
         if self.again and self.current:
             self.current.restore()
+
+
+def _only_written(m: nn.Module) -> bool:
+    """Whether m is a batch normalization of torch in training, which computes the same without its buffers."""
+    return type(m).forward is nn.modules.batchnorm._BatchNorm.forward and m.training
 
 
 def _put(owners: Sequence[Tuple[nn.Module, str]], buffer: Optional[torch.Tensor]) -> None:

@@ -62,6 +62,9 @@ class Planned(nn.Module):
         runs = check(chain, plan, self.layers_planned)
         self.again = {layer for layer, times in runs.items() if times > 1}
         self.events = events(plan)
+        of_last = [(k, e.op.op) for k, e in enumerate(self.events) if e.what == "run" and e.op.layer == self.layers_planned]
+        self.called = next(k for k, op in of_last if op in FORWARDS)  # where the last layer first runs
+        self.turn = next(k for k, op in of_last if op == "B")  # and the backwards begin
         self.link: Optional[Link] = None
         last = chain.layers[-1].modules()
         self.modules_once = list({id(m): m for m in (*chain.model.modules(), *last)}.values())
@@ -223,15 +226,13 @@ class Step:
 
     def first_half(self) -> Tuple[List[torch.Tensor], List[bool]]:
         """Everything before the backward of the last layer; the network's output, and what of it has gradients."""
-        n, output = self.planned.layers_planned, None
         self.casts = bool(self.autocast)
-        while not self._next_is(("B",), n):
-            if output is None and not self.chain.has_loss and self._next_is(FORWARDS, n):
-                output = self._output(n - 1)
+        while self.done < (self.planned.turn if self.chain.has_loss else self.planned.called):
             self._advance()
-        layer = n if self.chain.has_loss else n - 1
-        if output is None:
-            output = self._output(layer)
+        layer = len(self.layers)
+        output = self._output(layer)
+        while self.done < self.planned.turn:
+            self._advance()
         if self.planned.arena is not None:  # its place there is for others after this step
             output = [t.clone() if isinstance(t, torch.Tensor) else t for t in output]
         self.result = (list(output), self.specs[layer])
@@ -255,10 +256,6 @@ class Step:
             self._advance()
         self.planned.firsts = self.firsts
         return self.delta[0] or [None] * sum(self.needs0)
-
-    def _next_is(self, kinds: Sequence[str], layer: int) -> bool:
-        e = self.planned.events[self.done]
-        return e.what == "run" and e.op.op in kinds and e.op.layer == layer
 
     def _advance(self) -> None:
         e, place = self.planned.events[self.done], self.done

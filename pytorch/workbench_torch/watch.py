@@ -156,10 +156,14 @@ class Watch:
     def _modes(self) -> Tuple[bool, ...]:
         return (*(m.training for m in self.modules), *(t.requires_grad for _, _, t in self.of))
 
+    def check_modes(self) -> None:
+        """Refuses modules in other modes; what every step asks."""
+        if self._modes() != self.modes:
+            raise Refused("train/eval or requires_grad was changed since the network was cut or traced: profile and plan again")
+
     def check(self) -> None:
         """Refuses a network that is no longer what was traced."""
-        if self._modes() != self.modes:
-            raise Refused("train/eval or requires_grad was changed since the step was traced: trace and plan again")
+        self.check_modes()
         for (of, k, t), pointer in zip(self.of, self.pointers):
             if of.get(k) is not t or t.data_ptr() != pointer:
                 raise Refused(
