@@ -78,8 +78,7 @@ func holds(p *run.Problem, in *run.Instance, least float64) string {
 			continue
 		}
 		_, err := m.Run(ended, in, s.Of(m))
-		var nothing *plan.Infeasible
-		if errors.As(err, &nothing) {
+		if nothing, ok := errors.AsType[*plan.Infeasible](err); ok {
 			return nothing.Why
 		}
 	}

@@ -210,8 +210,7 @@ func checkmatePlain(ctx context.Context, in *run.Instance, s run.Setting) (*run.
 // fit.
 func storeAllOnGraph(v *stages.View, at platform.Platform) (*plan.Plan, error) {
 	p, err := rematgraph.StoreAll(v, at)
-	var infeasible *plan.Infeasible
-	if errors.As(err, &infeasible) {
+	if _, ok := errors.AsType[*plan.Infeasible](err); ok {
 		return nil, err
 	}
 	if err != nil {

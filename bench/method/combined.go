@@ -164,8 +164,7 @@ func pureOffload(work planner) planner {
 	return func(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
 		c := in.Chain()
 		p, err := work(ctx, in, s)
-		var infeasible *plan.Infeasible
-		if errors.As(err, &infeasible) {
+		if infeasible, ok := errors.AsType[*plan.Infeasible](err); ok {
 			if least, why := combinedview.Least(c); !platform.Fits(least, s.Platform.Memory) {
 				return nil, &plan.Infeasible{Problem: combinedview.Problem, Memory: least, Given: s.Platform.Memory, Why: why}
 			}

@@ -236,8 +236,7 @@ func tradeoff[T interface {
 
 // tooLarge marks instances that are too large for a method as the user's.
 func tooLarge(err error) error {
-	var large *remat.TooLargeError
-	if errors.As(err, &large) {
+	if _, ok := errors.AsType[*remat.TooLargeError](err); ok {
 		return run.InputError(err)
 	}
 	return err

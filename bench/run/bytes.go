@@ -114,8 +114,7 @@ func (out *Outcome) objectiveInBytes(u platform.Unit) {
 
 // inBytes says of an error about memory in which unit it is.
 func inBytes(err error, u platform.Unit) error {
-	var infeasible *plan.Infeasible
-	if errors.As(err, &infeasible) {
+	if infeasible, ok := errors.AsType[*plan.Infeasible](err); ok {
 		infeasible.Unit = u
 	}
 	return err

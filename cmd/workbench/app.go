@@ -114,8 +114,7 @@ func report(w io.Writer, err error) int {
 	if err == nil {
 		return exitOK
 	}
-	var printed *exitError
-	if errors.As(err, &printed) {
+	if printed, ok := errors.AsType[*exitError](err); ok {
 		return printed.code
 	}
 	fmt.Fprintf(w, "workbench: %s\n", words.OneLine(err.Error()))

@@ -157,10 +157,7 @@ func (c *Chain) Write(w io.Writer) error {
 	return out.Close(c.Source)
 }
 
-// Digest returns the SHA-256, in hexadecimal, of the canonical JSON: compact,
-// every default spelt out, fields in the order of the format, and without
-// "source", which says where the numbers come from and not what they are, and
-// fields of the user's own.
+// Digest returns the digest of the document, see [strictjson.Digest].
 func (c *Chain) Digest() (string, error) {
 	digest, err := strictjson.Digest(c.canonical(), nil)
 	if err != nil {

@@ -293,10 +293,8 @@ func (s *Sequence) Write(w io.Writer) error {
 	return out.Close(s.Source)
 }
 
-// Digest returns the SHA-256, in hexadecimal, of the canonical JSON: compact,
-// every default spelt out, fields in the order of the format, and without
-// "source", which says where the numbers come from and not what they are, and
-// fields of the user's own. The uses count in their order. s must be valid.
+// Digest returns the digest of the document, see [strictjson.Digest]. The uses count in
+// their order. s must be valid.
 func (s *Sequence) Digest() (string, error) {
 	return strictjson.Digest(s.canonical())
 }

@@ -186,10 +186,7 @@ func (g *Graph) Write(w io.Writer) error {
 	return out.Close(g.Source)
 }
 
-// Digest returns the SHA-256, in hexadecimal, of the canonical JSON: compact,
-// every default spelt out, fields in the order of the format, and without
-// "source", which says where the numbers come from and not what they are, and
-// fields of the user's own. The edges count in their order. g must be valid.
+// Digest returns the digest of the document, see [strictjson.Digest]. The edges count in their order. g must be valid.
 func (g *Graph) Digest() (string, error) {
 	return strictjson.Digest(g.canonical())
 }

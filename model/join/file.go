@@ -141,9 +141,7 @@ func (j *Join) Write(w io.Writer) error {
 	return out.Close(j.Source)
 }
 
-// Digest returns the SHA-256, in hexadecimal, of the canonical JSON: compact,
-// every default spelt out, fields in the order of the format, and without
-// "source" and fields of the user's own. j must be valid.
+// Digest returns the digest of the document, see [strictjson.Digest]. j must be valid.
 func (j *Join) Digest() (string, error) {
 	return strictjson.Digest(j.canonical())
 }

@@ -133,9 +133,7 @@ func (l *Lifetimes) Write(w io.Writer) error {
 	return out.Close(l.Source)
 }
 
-// Digest returns the SHA-256, in hexadecimal, of the canonical JSON: compact,
-// fields in the order of the format, and without "source" and fields of the
-// user's own. l must be valid.
+// Digest returns the digest of the document, see [strictjson.Digest]. l must be valid.
 func (l *Lifetimes) Digest() (string, error) {
 	return strictjson.Digest(l.canonical())
 }

@@ -180,9 +180,7 @@ func (p *Partition) Write(w io.Writer) error {
 	return out.Close(p.Source)
 }
 
-// Digest returns the SHA-256, in hexadecimal, of the canonical JSON: compact, fields
-// in the order of the format, and without "source" and fields of the user's own. p
-// must be valid.
+// Digest returns the digest of the document, see [strictjson.Digest]. p must be valid.
 func (p *Partition) Digest() (string, error) {
 	return strictjson.Digest(p.canonical())
 }

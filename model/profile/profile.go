@@ -113,8 +113,7 @@ func (g *graph) linearize() (*layers, error) {
 		}
 	}
 	cut, err := linear.Layers(lg)
-	var cycle *linear.CycleError
-	if errors.As(err, &cycle) {
+	if cycle, ok := errors.AsType[*linear.CycleError](err); ok {
 		return nil, g.cycle(cycle, back)
 	}
 	if err != nil {

@@ -37,8 +37,7 @@ func (w *walker) decode(v any) error {
 		return err
 	}
 	decoded := json.Unmarshal(w.data, v)
-	var syntax *json.SyntaxError
-	if errors.As(decoded, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](decoded); ok {
 		return w.syntax(syntax)
 	}
 	if err := w.value(reflect.TypeOf(v).Elem(), false); err != nil {

@@ -28,8 +28,7 @@ func Wrong(path, format string, args ...any) error {
 // Locate turns a *FieldError about the document data into an *Error with its
 // line, and returns any other error as it is.
 func Locate(data []byte, name string, err error) error {
-	var field *FieldError
-	if errors.As(err, &field) {
+	if field, ok := errors.AsType[*FieldError](err); ok {
 		return &Error{Name: name, Line: Line(data, field.Path), Path: field.Path, Msg: field.Msg}
 	}
 	return err

@@ -141,8 +141,7 @@ type notDead struct{ *remoteError }
 // postMortem makes an answer or an error of the end of a child: those that we
 // brought about are limits.
 func (c child) postMortem(ctx context.Context, err error) (*solvers.Answer, error) {
-	var said *notDead
-	if errors.As(err, &said) {
+	if said, ok := errors.AsType[*notDead](err); ok {
 		return nil, said.remoteError
 	}
 	if !errors.Is(err, io.EOF) {
