@@ -3,6 +3,7 @@
 # unless they are there:
 #
 #   scripts/instances.sh steps           # training steps of networks, traced by PyTorch
+#   scripts/instances.sh huge            # one of 9,919 nodes: half a minute and 10 GiB of memory
 #   scripts/instances.sh pipedream       # PipeDream's profiles, as chains and as graphs
 #   scripts/instances.sh transformers    # Aceso's profiles, and stages of one
 #   scripts/instances.sh demonstrations  # those of zero bubble pipelines
@@ -23,6 +24,9 @@ mkdir -p "$into"
 case $what in
 steps)
   "$(scripts/torch.sh --find)" pytorch/examples/trace_networks.py "$into"
+  ;;
+huge)
+  "$(scripts/torch.sh --find)" pytorch/examples/trace_networks.py "$into" gpt180
   ;;
 pipedream)
   for file in "$data"/pipedream/*/graph.txt; do
@@ -58,7 +62,7 @@ lifetimes)
   ;;
 *)
   rmdir "$into"
-  echo "$0: $what: there are steps, pipedream, transformers, demonstrations and lifetimes" >&2
+  echo "$0: $what: there are steps, huge, pipedream, transformers, demonstrations and lifetimes" >&2
   exit 2
   ;;
 esac
