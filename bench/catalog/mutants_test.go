@@ -199,7 +199,7 @@ func nextSizes(in plan.Instance, _ *platform.Platform) plan.Instance {
 		for i := range y.Stages {
 			next := &x.Stages[(i+1)%len(x.Stages)]
 			y.Stages[i].ForwardMemory, y.Stages[i].BackwardMemory, y.Stages[i].WeightMemory = next.ForwardMemory, next.BackwardMemory, next.WeightMemory
-			y.Stages[i].Weight = next.Weight
+			y.Stages[i].OffloadMemory, y.Stages[i].Weight = next.OffloadMemory, next.Weight
 		}
 		return &y
 	}
