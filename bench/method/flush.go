@@ -116,19 +116,19 @@ func flushBound(in *run.Instance, s run.Setting) run.Bound {
 func FlushMethods() []*run.Method {
 	named := func(name, source, summary, complexity string, order heuristics.Method) *run.Method {
 		return flushMethod(name, run.Heuristic, source, summary, complexity, func(ctx context.Context, v *flush.Instance, _ heuristics.Goal) heuristics.Found {
-			return heuristics.Found{Order: heuristics.Send(order)(ctx, v)}
+			return heuristics.Found{Order: order(ctx, v)}
 		})
 	}
 	return []*run.Method{
-		named("gpipe", "Huang et al. 2019", "all forwards, then all backwards", "O(operations)", heuristics.GPipe),
-		named("1f1b", "Narayanan et al. 2019", "as many forwards as stages behind, then backward and forward by turns", "O(operations)", heuristics.OneFOneB),
-		named("1f1b-interleaved", "Narayanan et al. 2021", "1F1B of GPUs with several stages, in groups of as many micro-batches as GPUs", "O(operations)", heuristics.Interleaved),
-		named("zb-h1", "Qi et al. 2024, §2.1", "1F1B with W later, in the memory of 1F1B", "O(operations)", heuristics.ZBH1),
-		named("zb-h2", "Qi et al. 2024, §2.2", "twice as many forwards at first, in twice the memory of 1F1B", "O(operations)", heuristics.ZBH2),
-		named("zb-auto", "Qi et al. 2024, §3.1", "the authors' heuristic: waves of forwards and backwards, W in the gaps, the best of eight ways", "O(operations)", heuristics.ZBAuto),
-		named("zb-v", "Qi et al. NeurIPS 2024", "building blocks of the placement V in the memory of 1F1B", "O(blocks·operations)", heuristics.ZBV),
-		named("v-half", "Qi et al. NeurIPS 2024", "building blocks of the placement V in about half of it", "O(blocks·operations)", heuristics.VHalf),
-		named("v-min", "Qi et al. NeurIPS 2024", "building blocks of the placement V in about a third of it", "O(blocks·operations)", heuristics.VMin),
+		named("gpipe", "Huang et al. 2019", "all forwards, then all backwards", "O(operations)", heuristics.Send(heuristics.GPipe)),
+		named("1f1b", "Narayanan et al. 2019", "as many forwards as stages behind, then backward and forward by turns", "O(operations)", heuristics.Send(heuristics.OneFOneB)),
+		named("1f1b-interleaved", "Narayanan et al. 2021", "1F1B of GPUs with several stages, in groups of as many micro-batches as GPUs", "O(operations)", heuristics.Send(heuristics.Interleaved)),
+		named("zb-h1", "Qi et al. 2024, §2.1", "1F1B with W later, in the memory of 1F1B", "O(operations)", heuristics.Send(heuristics.ZBH1)),
+		named("zb-h2", "Qi et al. 2024, §2.2", "twice as many forwards at first, in twice the memory of 1F1B", "O(operations)", heuristics.Send(heuristics.ZBH2)),
+		named("zb-auto", "Qi et al. 2024, §3.1", "the authors' heuristic: waves of forwards and backwards, W in the gaps, the best of eight ways", "O(operations)", heuristics.Send(heuristics.ZBAuto)),
+		named("zb-v", "Qi et al. NeurIPS 2024", "building blocks of the placement V in the memory of 1F1B", "O(blocks·operations)", heuristics.Send(heuristics.ZBV)),
+		named("v-half", "Qi et al. NeurIPS 2024", "building blocks of the placement V in about half of it", "O(blocks·operations)", heuristics.Send(heuristics.VHalf)),
+		named("v-min", "Qi et al. NeurIPS 2024", "building blocks of the placement V in about a third of it", "O(blocks·operations)", heuristics.Send(heuristics.VMin)),
 		named("list", "ours", "list scheduling by events, with some dozens of caps and priorities: the best of these", "O(rules·operations·log)", heuristics.List),
 		flushMethod("modulo", run.Heuristic, "Lam 1988", "software pipelining: the way of one micro-batch, repeated with periods that are tried", "O(tries·operations·log)",
 			func(ctx context.Context, v *flush.Instance, g heuristics.Goal) heuristics.Found {

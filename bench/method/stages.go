@@ -18,75 +18,126 @@ import (
 	"workbench/model/platform"
 )
 
-// Stages cuts a chain into stages of which some keep only their input and compute forward again:
-// none, all, those with the numbers in the word, from 1 on, as 1,3, or, with auto, those that
-// heuristics/flush.Recompute chooses for the platform and so much memory; of these, said is how
-// many there are, and what no choice is better than. The error wraps
+// What a stage does with what its layers save.
+const (
+	keeps = iota
+	again // computes forward again
+	sends // to the host
+)
+
+// A Choice says which stages compute forward again and which send to the host: none, all, those with the numbers
+// in the word, from 1 on, as 1,3, or, with auto, those that heuristics/flush.Choose chooses for so much Memory.
+type Choice struct{ Recompute, Offload, Memory string }
+
+// Stages cuts a chain into stages by a choice, that of auto for the platform; of it, said is how
+// many stages do what, and what no choice is better than. The error wraps
 // run.ErrInput or, where no choice has a plan, plan.ErrNoPlan.
-func Stages(ctx context.Context, c *chain.Chain, cut partition.Cutting, word, memory string, p platform.Platform) (in *partition.Partition, said string, err error) {
-	of := func(again []bool) (*partition.Partition, error) {
-		cut.Recompute = again
+func Stages(ctx context.Context, c *chain.Chain, cut partition.Cutting, w Choice, p platform.Platform) (in *partition.Partition, said string, err error) {
+	n := max(0, cut.Stages)
+	options := []int{keeps}
+	named := map[int][]bool{}
+	for _, x := range []struct {
+		option     int
+		flag, word string
+	}{{again, "--recompute", w.Recompute}, {sends, "--offload", w.Offload}} {
+		if x.word == "auto" {
+			options = append(options, x.option)
+		}
+		if named[x.option], err = numbered(x.flag, x.word, n); err != nil {
+			return nil, "", err
+		}
+	}
+	of := func(choice []int) (*partition.Partition, error) {
+		cut.Recompute, cut.Send = slices.Clone(named[again]), slices.Clone(named[sends])
+		for s, k := range choice {
+			cut.Recompute[s] = cut.Recompute[s] || options[k] == again
+			cut.Send[s] = cut.Send[s] || options[k] == sends
+		}
+		if !slices.Contains(cut.Send, true) {
+			cut.Send = nil
+		}
 		in, err := partition.Cut(c, cut)
 		return in, run.InputError(err)
 	}
-	again := make([]bool, max(0, cut.Stages))
-	switch word {
-	case "none":
-	case "all":
-		for s := range again {
-			again[s] = true
-		}
-	case "auto":
-		m, err := platform.ParseMemory(memory)
+	choice := make([]int, n)
+	if len(options) > 1 {
+		m, err := platform.ParseMemory(w.Memory)
 		if err != nil || m.Percent || math.IsInf(m.Value, 0) {
-			return nil, "", run.InputError(fmt.Errorf("--memory %q: --recompute auto needs the size of a GPU's memory, as 40GB", memory))
+			return nil, "", run.InputError(fmt.Errorf("--memory %q: auto needs the size of a GPU's memory, as 40GB", w.Memory))
 		}
 		p.Memory = c.Unit.FromBytes(m.Value)
-		again, err = heuristics.Recompute(ctx, cut.Stages, func(again []bool) (*flush.Instance, error) {
-			in, err := of(again)
-			if err != nil {
-				return nil, err
-			}
-			v, err := flush.New(in, p)
-			return v, run.InputError(err)
-		})
-		if err != nil {
+		if choice, said, err = chosen(ctx, of, options, n, w.Memory, p); err != nil {
 			return nil, "", err
-		}
-		least, err := anyChoice(of, cut.Stages, p)
-		switch {
-		case err != nil:
-			return nil, "", err
-		case math.IsInf(least, 1):
-			return nil, "", fmt.Errorf("%w: no choice of stages that compute forward again fits in %s", plan.ErrNoPlan, memory)
-		case again == nil:
-			return nil, "", fmt.Errorf("%w: of the choices of stages that compute forward again none that was tried fits in %s", plan.ErrNoPlan, memory)
-		}
-		said = fmt.Sprintf("%d of %d stages compute forward again; whichever do, the %s is at least %s",
-			len(slices.DeleteFunc(slices.Clone(again), func(is bool) bool { return !is })), len(again), cmp.Or(p.Objective, plan.SpanObjective), platform.FormatSeconds(least))
-	default:
-		for text := range strings.SplitSeq(word, ",") {
-			s, err := strconv.Atoi(text)
-			if err != nil || s < 1 || s > cut.Stages {
-				return nil, "", run.InputError(fmt.Errorf("--recompute %q: none, all, auto, or numbers of the %d stages, as 1,3", word, cut.Stages))
-			}
-			again[s-1] = true
 		}
 	}
-	in, err = of(again)
+	in, err = of(choice)
 	return in, said, err
 }
 
-// anyChoice returns the bound of flush.AnyChoice.
-func anyChoice(of func([]bool) (*partition.Partition, error), stages int, p platform.Platform) (float64, error) {
-	none, err := of(make([]bool, stages))
+// chosen chooses among options, for so much memory as the platform has, and says what came of it.
+func chosen(ctx context.Context, of func([]int) (*partition.Partition, error), options []int, n int, memory string, p platform.Platform) (choice []int, said string, err error) {
+	choice, err = heuristics.Choose(ctx, n, len(options), func(choice []int) (*flush.Instance, error) {
+		in, err := of(choice)
+		if err != nil {
+			return nil, err
+		}
+		v, err := flush.New(in, p)
+		return v, run.InputError(err)
+	})
 	if err != nil {
-		return 0, err
+		return nil, "", err
 	}
-	all, err := of(slices.Repeat([]bool{true}, stages))
-	if err != nil {
-		return 0, err
+	var all []*partition.Partition
+	for k := range options {
+		in, err := of(slices.Repeat([]int{k}, n))
+		if err != nil {
+			return nil, "", err
+		}
+		all = append(all, in)
 	}
-	least, err := flush.AnyChoice(none, all, p)
-	return least, run.InputError(err)
+	does := map[int]string{again: "compute forward again", sends: "send to the host"}
+	least, err := flush.AnyChoice(all, p)
+	var what []string
+	for _, option := range options[1:] {
+		what = append(what, does[option])
+	}
+	switch {
+	case err != nil:
+		return nil, "", run.InputError(err)
+	case math.IsInf(least, 1):
+		return nil, "", fmt.Errorf("%w: no choice of stages that %s fits in %s", plan.ErrNoPlan, strings.Join(what, " or "), memory)
+	case choice == nil:
+		return nil, "", fmt.Errorf("%w: of the choices of stages that %s none that was tried fits in %s", plan.ErrNoPlan, strings.Join(what, " or "), memory)
+	}
+	for k, option := range options[1:] {
+		count := 0
+		for _, x := range choice {
+			if x == k+1 {
+				count++
+			}
+		}
+		what[k] = fmt.Sprintf("%d of %d stages %s", count, n, does[option])
+	}
+	return choice, fmt.Sprintf("%s; whichever do, the %s is at least %s", strings.Join(what, ", "), cmp.Or(p.Objective, plan.SpanObjective), platform.FormatSeconds(least)), nil
+}
+
+// numbered returns which stages a word names; none for auto.
+func numbered(flag, word string, n int) ([]bool, error) {
+	is := make([]bool, n)
+	switch word {
+	case "none", "auto":
+	case "all":
+		for s := range is {
+			is[s] = true
+		}
+	default:
+		for text := range strings.SplitSeq(word, ",") {
+			s, err := strconv.Atoi(text)
+			if err != nil || s < 1 || s > n {
+				return nil, run.InputError(fmt.Errorf("%s %q: none, all, auto, or numbers of the %d stages, as 1,3", flag, word, n))
+			}
+			is[s-1] = true
+		}
+	}
+	return is, nil
 }

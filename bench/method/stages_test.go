@@ -22,7 +22,7 @@ func TestStages(t *testing.T) {
 		t.Fatal(err)
 	}
 	stages := func(word, memory string) (string, error) {
-		p, _, err := method.Stages(t.Context(), c, partition.Cutting{Stages: 4, Weight: 0.5, WeightMemory: 0.5, Copies: 3}, word, memory,
+		p, _, err := method.Stages(t.Context(), c, partition.Cutting{Stages: 4, Weight: 0.5, WeightMemory: 0.5, Copies: 3}, method.Choice{Recompute: word, Offload: "none", Memory: memory},
 			platform.Platform{Processors: 2, MicroBatches: 4, Placement: plan.VShaped})
 		if err != nil {
 			return "", err

@@ -83,7 +83,7 @@ func (m *measurer) placed(in *run.Instance, g placedGroup, gpus int, memory stri
 	s := m.setting
 	s.Platform = platform.Platform{Memory: bytes, Processors: gpus, MicroBatches: 4 * gpus, Placement: g.placement, Objective: plan.SpanObjective}
 	cut := partition.Cutting{Stages: gpus * g.chunks, Copies: 8, Weight: 0.5, WeightMemory: 0.5, Bandwidth: c.Unit.Rate(42e9)}
-	stages, _, err := method.Stages(m.ctx, c, cut, g.again, memory, s.Platform)
+	stages, _, err := method.Stages(m.ctx, c, cut, method.Choice{Recompute: g.again, Offload: "none", Memory: memory}, s.Platform)
 	switch {
 	case errors.Is(err, plan.ErrNoPlan):
 		fmt.Print(" – |")

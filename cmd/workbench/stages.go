@@ -17,8 +17,9 @@ import (
 type stagesOptions struct {
 	common
 	scheduleFlags
-	processors, chunks, copies                           int
-	split, keep, bandwidth, name, recompute, memory, out string
+	processors, chunks, copies                     int
+	split, keep, bandwidth, name, share, host, out string
+	choice                                         method.Choice
 }
 
 func newStages(s streams) *cli.Command {
@@ -37,8 +38,11 @@ func newStages(s streams) *cli.Command {
 			&cli.StringFlag{Name: "keep", Usage: "`PART` of what a micro-batch holds that is needed for it (default: as --split)", Destination: &o.keep, Category: "instance"},
 			&cli.StringFlag{Name: "bandwidth", Usage: "`RATE` between GPUs, as 12GB/s or inf", Value: "12GB/s", Destination: &o.bandwidth, Category: "instance"},
 			&cli.IntFlag{Name: "weight-copies", Usage: "`C`: how often a GPU holds its weights, as gradients and state of the optimizer", Value: platform.DefaultWeightCopies, Destination: &o.copies, Category: "instance"},
-			&cli.StringFlag{Name: "recompute", Usage: "`STAGES` that compute forward again: none, all, numbers as 1,3, or auto, for --memory, --micro-batches and --placement", Value: "none", Destination: &o.recompute, Category: "instance"},
-			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of a GPU's memory, for --recompute auto", Destination: &o.memory, Category: "instance"},
+			&cli.StringFlag{Name: "recompute", Usage: "`STAGES` that compute forward again: none, all, numbers as 1,3, or auto, for --memory, --micro-batches and --placement", Value: "none", Destination: &o.choice.Recompute, Category: "instance"},
+			&cli.StringFlag{Name: "offload", Usage: "`STAGES` that send what they keep to the host and back: none, all, numbers as 1,3, or auto", Value: "none", Destination: &o.choice.Offload, Category: "instance"},
+			&cli.StringFlag{Name: "offload-share", Usage: "`PART` of what a stage keeps that it sends, if it does", Value: "100%", Destination: &o.share, Category: "instance"},
+			&cli.StringFlag{Name: "host-bandwidth", Usage: "`RATE` between a GPU and its host, either way", Value: "12GB/s", Destination: &o.host, Category: "instance"},
+			&cli.StringFlag{Name: "memory", Usage: "`SIZE` of a GPU's memory, for --recompute auto and --offload auto", Destination: &o.choice.Memory, Category: "instance"},
 			&cli.StringFlag{Name: "name", Usage: "`NAME` of the instance", Destination: &o.name, Category: "output"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &o.out, Category: "output"},
 		}, o.scheduleFlags.flags()...), o.common.flags()...),
@@ -72,7 +76,12 @@ func (o *stagesOptions) cut(ctx context.Context, s streams, spec string) error {
 	case o.copies < 0 || o.copies > mostProcessors:
 		return usagef("--weight-copies %d: from 0 to %d", o.copies, mostProcessors)
 	}
-	cut := partition.Cutting{Stages: o.processors * o.chunks, Copies: float64(o.copies)}
+	cut := partition.Cutting{Stages: o.processors * o.chunks, Copies: float64(o.copies), SendShare: 1}
+	if o.share != "100%" {
+		if cut.SendShare, err = parsePart("--offload-share", o.share); err != nil {
+			return err
+		}
+	}
 	if cut.Weight, err = parsePart("--split", o.split); err != nil {
 		return err
 	}
@@ -84,8 +93,12 @@ func (o *stagesOptions) cut(ctx context.Context, s streams, spec string) error {
 		return usagef("--bandwidth: %v", err)
 	}
 	cut.Bandwidth = c.Unit.Rate(rate)
+	if rate, err = platform.ParseRate(o.host); err != nil {
+		return usagef("--host-bandwidth: %v", err)
+	}
+	cut.HostBandwidth = c.Unit.Rate(rate)
 	at := platform.Platform{Processors: o.processors, MicroBatches: o.microBatches, Placement: o.placement, Objective: o.objective}
-	p, said, err := method.Stages(ctx, c, cut, o.recompute, o.memory, at)
+	p, said, err := method.Stages(ctx, c, cut, o.choice, at)
 	if err != nil {
 		return err
 	}

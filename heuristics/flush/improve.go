@@ -18,7 +18,7 @@ const FewSteps = 50_000
 
 // starts are the methods whose best order a search starts from.
 func starts() []Method {
-	return []Method{OneFOneB, ZBH1, ZBH2, ZBAuto, Interleaved, VMin, VHalf, ZBV, List}
+	return []Method{Send(OneFOneB), Send(ZBH1), Send(ZBH2), Send(ZBAuto), Send(Interleaved), Send(VMin), Send(VHalf), Send(ZBV), List}
 }
 
 // Improve improves the best order of the other methods by [Search], and once more with less heat. Where the bound of the goal is
@@ -26,7 +26,7 @@ func starts() []Method {
 func Improve(ctx context.Context, v *flush.Instance, g Goal) Found {
 	var orders []flush.Order
 	for _, m := range starts() {
-		orders = append(orders, Send(m)(ctx, v))
+		orders = append(orders, m(ctx, v))
 	}
 	s := best(v, append(orders, Send(Modulo(g.Seed))(ctx, v))...)
 	if s == nil {

@@ -226,8 +226,39 @@ func rules(v *flush.Instance) []*rule {
 }
 
 // List schedules by events with every one of some dozens of rules, and returns the best
-// order. It ends with ctx, or at the bound. O(rules·operations·log GPUs).
+// order. It ends with ctx, or at the bound. With copies to the host it is [Send] of that or, where that finds no room, one
+// micro-batch after the other. O(rules·operations·log GPUs).
 func List(ctx context.Context, v *flush.Instance) flush.Order {
+	o := Send(listed)(ctx, v)
+	if o == nil && slices.Contains(v.Moves, true) && v.Fits() == nil {
+		return oneByOne(v)
+	}
+	return o
+}
+
+// oneByOne is the order of one micro-batch after the other, for which there is always room.
+func oneByOne(v *flush.Instance) flush.Order {
+	o := make(flush.Order, v.GPUs)
+	put := func(s int, kinds ...int) {
+		for _, kind := range kinds {
+			if slices.Contains(v.Kinds(s), kind) {
+				o[v.GPU[s]] = append(o[v.GPU[s]], flush.On(s, kind))
+			}
+		}
+	}
+	for range v.Jobs {
+		for s := range v.Stages {
+			put(s, flush.F, flush.O)
+		}
+		for s := v.Stages - 1; s >= 0; s-- {
+			put(s, flush.P, flush.B, flush.W)
+		}
+	}
+	return o
+}
+
+// listed is [List] without copies.
+func listed(ctx context.Context, v *flush.Instance) flush.Order {
 	var found flush.Order
 	t, least, bound := flush.NewTimer(v), never, v.Bound().Value
 	for _, r := range rules(v) {

@@ -8,28 +8,31 @@ import (
 	"workbench/model/platform"
 )
 
-// mostOwn is how many stages of a GPU all choices are tried of.
-const mostOwn = 6
+// mostOwn is how many choices for the stages of a GPU are tried.
+const mostOwn = 64
 
-// AnyChoice returns a bound, in seconds, on the objective of every choice of stages that keep
-// all that their layers save, as in none, or compute forward again, as in all: two pipelines of the
-// same stages. +Inf: no choice fits.
+// AnyChoice returns a bound, in seconds, on the objective of every choice among pipelines of the
+// same stages, made for each stage: that keeps all that its layers save, computes forward again, or sends to
+// the host. The first is one that keeps. +Inf: no choice fits.
 //
 // Some choice is made on each GPU, so the least over its own choices of a bound that holds
 // whatever the others choose is a bound, and of the GPUs the largest counts. A stage whose choice is
-// not known has what is better of both: the times of none and the memory of all. A schedule
-// of the true choice is one of that: B and then W in the last part of a backward that computes
-// forward again, which end no later and hold no more.
+// not known has what is best of all: the times of the first, and the least that stays on the GPU
+// ([Instance.Resident]). A schedule of the true choice is one of that: B and then W in the last part of a backward
+// that computes forward again, which end no later and hold no more.
 //
-// O(GPUs·2^stages of a GPU) times [Instance.Bounds]; on GPUs of more than mostOwn stages no choice is
+// O(GPUs·pipelines^(stages of a GPU)) times [Instance.Bounds]; on GPUs of more than mostOwn choices none is
 // known. The bound is ours.
-func AnyChoice(none, all *partition.Partition, p platform.Platform) (float64, error) {
-	open := *none
-	open.Stages = slices.Clone(none.Stages)
+func AnyChoice(choices []*partition.Partition, p platform.Platform) (float64, error) {
+	open := *choices[0]
+	open.Stages = slices.Clone(open.Stages)
 	for s := range open.Stages {
-		x, again := &open.Stages[s], &all.Stages[s]
-		x.ForwardMemory, x.BackwardMemory, x.WeightMemory = again.ForwardMemory, -again.ForwardMemory, 0
-		x.Overhead = min(x.Overhead, again.Overhead)
+		x := &open.Stages[s]
+		for _, other := range choices {
+			y := &other.Stages[s]
+			x.ForwardMemory, x.Overhead = min(x.ForwardMemory, y.ForwardMemory-y.OffloadMemory), min(x.Overhead, y.Overhead)
+		}
+		x.BackwardMemory, x.WeightMemory, x.OffloadMemory, x.OffloadTime = -x.ForwardMemory, 0, 0, 0
 	}
 	v, err := New(&open, p)
 	if err != nil {
@@ -37,17 +40,20 @@ func AnyChoice(none, all *partition.Partition, p platform.Platform) (float64, er
 	}
 	most := v.atLeast()
 	for _, own := range v.On {
-		if len(own) > mostOwn {
+		tries := 1
+		for range own {
+			tries = min(tries*len(choices), mostOwn+1)
+		}
+		if tries > mostOwn {
 			continue
 		}
 		least := math.Inf(1)
-		for choice := range 1 << len(own) {
+		for choice := range tries {
 			x := open
 			x.Stages = slices.Clone(open.Stages)
-			for k, s := range own {
-				if x.Stages[s] = none.Stages[s]; choice>>k&1 > 0 {
-					x.Stages[s] = all.Stages[s]
-				}
+			for _, s := range own {
+				x.Stages[s] = choices[choice%len(choices)].Stages[s]
+				choice /= len(choices)
 			}
 			of, err := New(&x, p)
 			if err != nil {

@@ -20,6 +20,7 @@ type Timer struct {
 	v     *Instance
 	jobs  int
 	end   []float64 // by letter·jobs + micro-batch
+	at    []float64 // the same: when it changes what is held
 	count []int32   // by letter: so many have ended
 	next  []int     // by GPU: place in its word
 	free  []float64 // by GPU, then by link to the host: when it is
@@ -32,7 +33,7 @@ type Timer struct {
 // NewTimer returns a timer for orders of v.
 func NewTimer(v *Instance) *Timer {
 	return &Timer{
-		v: v, jobs: v.Jobs, end: make([]float64, Kinds*v.Stages*v.Jobs), count: make([]int32, Kinds*v.Stages),
+		v: v, jobs: v.Jobs, end: make([]float64, Kinds*v.Stages*v.Jobs), at: make([]float64, Kinds*v.Stages*v.Jobs), count: make([]int32, Kinds*v.Stages),
 		next: make([]int, v.GPUs), free: make([]float64, 2*v.GPUs), given: make([]float64, v.GPUs), first: make([]float64, v.GPUs),
 		queue: make([]int, 0, v.GPUs), in: make([]bool, v.GPUs),
 	}
@@ -89,8 +90,8 @@ func (t *Timer) step(g int, l Letter) bool {
 	}
 	end := start + t.v.Time[s][l.Kind()]
 	t.end[int(l)*t.jobs+j], t.free[lane] = end, end
-	if !l.Takes() {
-		t.given[g] = max(t.given[g], end)
+	if t.at[int(l)*t.jobs+j] = start; !l.Takes() {
+		t.at[int(l)*t.jobs+j], t.given[g] = end, max(t.given[g], end)
 	}
 	t.count[l]++
 	t.next[g]++
@@ -178,6 +179,7 @@ func (t *Timer) Objective() float64 {
 type Schedule struct {
 	Order Order
 	Start [][]float64 // as Order
+	at    [][]float64 // as Order: when an operation changes what is held
 	Span, Makespan,
 	Objective float64
 }
@@ -200,10 +202,11 @@ func (v *Instance) Schedule(o Order) (*Schedule, error) {
 		}
 		t.Run(o, release)
 	}
-	s := &Schedule{Order: o, Start: make([][]float64, len(o)), Span: t.Span(), Makespan: t.Makespan(), Objective: t.Objective()}
+	s := &Schedule{Order: o, Start: make([][]float64, len(o)), at: make([][]float64, len(o)), Span: t.Span(), Makespan: t.Makespan(), Objective: t.Objective()}
 	count := make([]int, Kinds*v.Stages)
 	for g, word := range o {
 		for _, l := range word {
+			s.at[g] = append(s.at[g], t.at[int(l)*t.jobs+count[l]])
 			s.Start[g] = append(s.Start[g], t.End(l, count[l])-v.Time[l.Stage()][l.Kind()])
 			count[l]++
 		}
@@ -314,9 +317,7 @@ func (v *Instance) Plan(method string, s *Schedule) *plan.Plan {
 				o.Resource = "link" + strconv.Itoa(g)
 			}
 			o.End = o.Start + v.time(l)
-			if ops[i] = (listed{o, o.End, v.Memory[l.Stage()][l.Kind()]}); l.Takes() {
-				ops[i].at = o.Start
-			}
+			ops[i] = listed{o, s.at[g][i], v.Memory[l.Stage()][l.Kind()]}
 		}
 		if v.Moves[g] {
 			slices.SortStableFunc(ops, func(a, b listed) int { return cmp.Compare(a.at, b.at) })

@@ -19,6 +19,10 @@ type Cutting struct {
 	// Recompute says which stages keep only their input and compute forward again in the backward;
 	// nil: none.
 	Recompute []bool
+	// Send says which stages send SendShare, from 0 to 1, of what they keep of a micro-batch to the host, over a link of
+	// HostBandwidth units per second; nil: none.
+	Send                     []bool
+	SendShare, HostBandwidth float64
 }
 
 // ErrCut is wrapped by the error of [Cut] for a chain that cannot be cut so.
@@ -41,6 +45,8 @@ func Cut(c *chain.Chain, o Cutting) (*Partition, error) {
 		return nil, fmt.Errorf("%w: the share of W is %g of the time and %g of the memory; it is from 0 to below 1", ErrCut, o.Weight, o.WeightMemory)
 	case o.Recompute != nil && len(o.Recompute) != o.Stages:
 		return nil, fmt.Errorf("%w: of %d stages it is said whether they compute forward again; there are %d", ErrCut, len(o.Recompute), o.Stages)
+	case o.Send != nil && (len(o.Send) != o.Stages || !(o.SendShare >= 0 && o.SendShare <= 1) || !(o.HostBandwidth > 0)):
+		return nil, fmt.Errorf("%w: of %d stages it is said whether they send %g of what they keep to the host, at %g bytes/s; there are %d, a share is from 0 to 1, and a bandwidth above 0", ErrCut, len(o.Send), o.SendShare, c.Unit.Bytes(o.HostBandwidth), o.Stages)
 	case !(o.Copies >= 0) || o.Copies != math.Trunc(o.Copies):
 		return nil, fmt.Errorf("%w: %g copies of the weights; it is a whole number from 0 on", ErrCut, o.Copies)
 	}
@@ -54,6 +60,10 @@ func Cut(c *chain.Chain, o Cutting) (*Partition, error) {
 		s := stage(c, from, to, o)
 		if o.Recompute != nil && o.Recompute[k] {
 			s = again(s, c.Layers[from:to])
+		}
+		if o.Send != nil && o.Send[k] {
+			s.OffloadMemory = math.Floor(o.SendShare * s.ForwardMemory)
+			s.OffloadTime = s.OffloadMemory / o.HostBandwidth
 		}
 		p.Stages = append(p.Stages, s)
 		if k < len(ends)-1 && o.Bandwidth > 0 {

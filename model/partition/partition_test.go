@@ -144,6 +144,20 @@ func TestCut(t *testing.T) {
 				t.Fatalf("stage %d, forward again %v: %+v of %+v", i, again[i], y, x)
 			}
 		}
+		sends, err := partition.Cut(c, partition.Cutting{Stages: k, Weight: 0.5, WeightMemory: 0.25, Bandwidth: 4, Copies: 2, Send: again, SendShare: 0.5, HostBandwidth: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range sends.Stages {
+			x, y := p.Stages[i], sends.Stages[i]
+			if again[i] {
+				x.OffloadMemory = math.Floor(x.ForwardMemory / 2)
+				x.OffloadTime = x.OffloadMemory / 3
+			}
+			if x != y {
+				t.Fatalf("stage %d, sends %v: %+v of %+v", i, again[i], y, p.Stages[i])
+			}
+		}
 		if want := shortest(c, 0, k); math.Abs(longest-want) > 1e-9 {
 			t.Fatalf("the longest stage takes %v, %v is possible", longest, want)
 		}
@@ -151,7 +165,7 @@ func TestCut(t *testing.T) {
 			t.Fatalf("%d stages, on the way %v", k, p.CommunicationTime)
 		}
 	})
-	for _, o := range []partition.Cutting{{Stages: 0}, {Stages: 2}, {Stages: 1, Weight: 1}, {Stages: 1, Weight: -1}, {Stages: 1, Copies: 0.5}, {Stages: 1, Recompute: make([]bool, 2)}} {
+	for _, o := range []partition.Cutting{{Stages: 0}, {Stages: 2}, {Stages: 1, Weight: 1}, {Stages: 1, Weight: -1}, {Stages: 1, Copies: 0.5}, {Stages: 1, Recompute: make([]bool, 2)}, {Stages: 1, Send: make([]bool, 2), SendShare: 1, HostBandwidth: 1}, {Stages: 1, Send: make([]bool, 1), SendShare: 2, HostBandwidth: 1}, {Stages: 1, Send: make([]bool, 1), SendShare: 1}} {
 		if _, err := partition.Cut(&chain.Chain{Layers: make([]chain.Layer, 1)}, o); !errors.Is(err, partition.ErrCut) {
 			t.Errorf("%+v: %v", o, err)
 		}
