@@ -3,6 +3,7 @@ package torchcsv_test
 import (
 	"bytes"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"workbench/heuristics/flush"
 	optimum "workbench/model/exhaustive/flush"
 	view "workbench/model/flush"
+	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/torchcsv"
@@ -80,5 +82,77 @@ func TestRead(t *testing.T) {
 	}
 	if err := torchcsv.Write(&bytes.Buffer{}, &plan.Plan{Problem: plan.Remat}); !errors.Is(err, torchcsv.ErrFormat) {
 		t.Errorf("a plan of remat: %v", err)
+	}
+}
+
+// The order that any method makes for any placement that it is for is read back as it was written, of a
+// pipeline whose times are all different; the plan of it is valid, as long, and takes as much. One with
+// copies to the host is refused.
+func TestEveryMethodAndPlacement(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	made := map[string]int{}
+	for _, placement := range []string{plan.Straight, plan.Interleaved, plan.VShaped} {
+		for _, split := range []bool{true, false} {
+			in := optimum.RandomStages(r, 4, split)
+			for i := range in.Stages {
+				s := &in.Stages[i]
+				s.ForwardTime, s.BackwardTime, s.ForwardMemory = s.ForwardTime+r.Float64(), s.BackwardTime+r.Float64(), s.ForwardMemory+1
+				s.BackwardMemory--
+			}
+			v, err := view.New(in, platform.Platform{Memory: 1000, MicroBatches: 8, Placement: placement})
+			if err != nil {
+				t.Fatal(err)
+			}
+			goal := flush.Goal{Bound: v.Bound().Value, Steps: 1000}
+			for name, order := range map[string]view.Order{
+				"gpipe": flush.GPipe(t.Context(), v), "1f1b": flush.OneFOneB(t.Context(), v), "1f1b-interleaved": flush.Interleaved(t.Context(), v),
+				"zb-h1": flush.ZBH1(t.Context(), v), "zb-h2": flush.ZBH2(t.Context(), v), "zb-auto": flush.ZBAuto(t.Context(), v),
+				"zb-v": flush.ZBV(t.Context(), v), "v-half": flush.VHalf(t.Context(), v), "v-min": flush.VMin(t.Context(), v),
+				"list": flush.List(t.Context(), v), "modulo": flush.Modulo(1)(t.Context(), v), "search": flush.Improve(t.Context(), v, goal).Order,
+			} {
+				if order == nil {
+					continue
+				}
+				s, err := v.Schedule(order)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var b bytes.Buffer
+				if err := torchcsv.Write(&b, v.Plan(name, s)); err != nil {
+					t.Fatal(err)
+				}
+				read, err := torchcsv.Read(&b, name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := read.Plan(in, name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				report, err := periodic.VerifyFlush(in, p)
+				if err != nil || !report.Valid() || len(report.ClaimErrors) > 0 || math.Abs(report.Flush.Span-s.Span) > 1e-9*s.Span {
+					t.Errorf("%s, %s: %v %+v, written with %v", placement, name, err, report, s.Span)
+				}
+				if again, ok := v.OrderOf(p); !ok || !cmp.Equal(again, order) {
+					t.Errorf("%s, %s: read as %v, written %v", placement, name, again, order)
+				}
+				made[name]++
+			}
+			in.Stages[1].OffloadMemory, in.Stages[1].OffloadTime = 1, 1
+			if v, err = view.New(in, v.Platform); err != nil {
+				t.Fatal(err)
+			}
+			s, err := v.Schedule(flush.List(t.Context(), v))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := torchcsv.Write(new(bytes.Buffer), v.Plan("list", s)); !errors.Is(err, torchcsv.ErrFormat) {
+				t.Errorf("copies to the host: %v", err)
+			}
+		}
+	}
+	if len(made) != 12 || made["list"] != 6 || made["search"] != 6 || made["modulo"] != 6 || made["zb-v"] != 2 || made["1f1b-interleaved"] != 2 || made["1f1b"] != 2 {
+		t.Errorf("orders that were written: %v", made)
 	}
 }
