@@ -220,3 +220,46 @@ func TestReadWithinTheTolerance(t *testing.T) {
 		}
 	}
 }
+
+// Nor do operations a little apart, each by what the tolerance allows, make room: a weight fetched just an instant
+// before its backward, as rounding has it, or just after it starts, and a backward that lasts all period between two of no time.
+func TestNothingFitsBelowByTolerance(t *testing.T) {
+	op := func(name, tensor string, layer int, start, end float64) plan.Op {
+		return plan.Op{Op: name, Tensor: tensor, Layer: layer, Start: start, End: end}
+	}
+	for _, x := range []struct {
+		bandwidth, period float64
+		c                 *chain.Chain
+		ops               []plan.Op
+	}{
+		{125.00000000000003, 8.000000007999999e+06, &chain.Chain{Name: "just an instant", Input: chain.Input{Activation: 1}, Layers: []chain.Layer{
+			{ForwardTime: 3e+06, BackwardTime: 2e+06, Activation: 2, Weight: 1}, {BackwardTime: 3e+06, Activation: 2},
+		}}, []plan.Op{
+			op("B", "", 2, 0, 3e+06), op("F", "", 2, -0.004000000004, -0.004000000004), op("D", "w", 1, 0, 0), op("P", "w", 1, 3e+06, 3.000000008e+06),
+			op("B", "", 1, 3.000000008e+06, 5.000000007999999e+06), op("F", "", 1, 5.000000007999999e+06, 8.000000007999999e+06),
+			op("O", "w", 1, 5.000000007999999e+06, 5.000000016e+06),
+		}},
+		{9.999999999999999e+17, 1.0000000001e-08, &chain.Chain{Name: "just after", Input: chain.Input{Activation: 1}, Layers: []chain.Layer{
+			{ForwardTime: 3.0000000000000004e-09, BackwardTime: 3.0000000000000004e-09, Activation: 2},
+			{ForwardTime: 1e-09, Activation: 2, Weight: 1},
+			{ForwardTime: 2e-09, BackwardTime: 1e-09, Activation: 2},
+		}}, []plan.Op{
+			op("B", "", 3, 0, 1e-09), op("P", "w", 2, 1.0000000000000007e-09, 1.0000000010000006e-09), op("B", "", 2, 9.999999961e-10, 9.999999961e-10),
+			op("B", "", 1, 1.000000001e-09, 4.000000001e-09), op("O", "w", 2, 1.000000001e-09, 1.000000002e-09),
+			op("F", "", 1, 4.000000001e-09, 7.000000001000001e-09), op("F", "", 2, 7.000000001000001e-09, 8.000000001e-09),
+			op("F", "", 3, 8.000000010900001e-09, 1.00000000109e-08), op("D", "w", 2, 8.000000001e-09, 8.000000001e-09),
+		}},
+		{1e15, 2e-06, &chain.Chain{Name: "all period", Input: chain.Input{Activation: 1}, Layers: []chain.Layer{
+			{Activation: 1}, {BackwardTime: 2e-06, Activation: 1, Weight: 2},
+		}}, []plan.Op{
+			op("B", "", 2, 0, 2e-06), op("B", "", 1, 1.98e-15, 1.98e-15), op("F", "", 1, 0, 0), op("F", "", 2, -2e-16, -2e-16),
+		}},
+	} {
+		least, _ := cycle.Of(x.c).Range()
+		p := plan.New(plan.WeightOffload, "by hand", x.c, platform.Platform{Memory: 2 * least, Bandwidth: x.bandwidth})
+		p.Period, p.Ops = &x.period, x.ops
+		if r, err := periodic.VerifyWeights(x.c, p); err != nil || !r.Valid() || r.PeakMemory < least {
+			t.Errorf("%s: %v, the least memory is %v: %+v", x.c.Name, err, least, r)
+		}
+	}
+}

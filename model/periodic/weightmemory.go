@@ -101,14 +101,18 @@ func (v *weightCycle) memoryHeld() *held {
 	return h
 }
 
-// arrival is the moment before B of layer i starts, if its weight is fetched at that very instant, else
-// nil: the weight is there, however short its prefetch is, while what the computation before it holds still is.
+// arrival is the moment before B of layer i starts, if its weight is fetched at that very instant, or so near it that
+// rounding decides, else nil: however short its prefetch is, the weight is there while what the computation before it holds still is.
 func (v *weightCycle) arrival(i int, held float64) *moment {
 	if i < 0 || len(v.layers[i].backward) == 0 {
 		return nil
 	}
 	b := v.layers[i].backward[0]
-	if !slices.ContainsFunc(v.layers[i].reserved, func(a arc) bool { return v.wrap(b.start-a.start) <= v.eps }) {
+	near := func(a arc) bool {
+		gap := v.wrap(b.start - a.start)
+		return gap <= 2*v.eps || gap >= v.period-2*v.eps
+	}
+	if !slices.ContainsFunc(v.layers[i].reserved, near) {
 		return nil
 	}
 	return &moment{time: b.start, computations: []computation{{op: b.op, layer: i, own: held}}}
@@ -147,6 +151,8 @@ func (v *weightCycle) moments(instant []computation) []moment {
 func (v *weightCycle) apart(f, b arc, between float64) float64 {
 	gap := v.wrap(b.start - f.start)
 	switch {
+	case gap+float64(2*len(v.layers))*v.eps < between:
+		return v.period // once around, and a little more
 	case gap > v.eps && gap < v.period-v.eps:
 		return gap
 	case between > v.eps:
