@@ -19,6 +19,7 @@ import (
 	"workbench/bench/report/rows"
 	"workbench/bench/run"
 	"workbench/bench/sweep"
+	"workbench/model/platform"
 )
 
 // Format names the format of [Comparison].
@@ -234,7 +235,7 @@ func side(n *rows.Night, tasks int) Side {
 			s.Versions = append(s.Versions, r.Task.Version)
 		}
 		if e, ok := n.Environments[r.Environment]; ok {
-			machine := fmt.Sprintf("%s, %d cores, %d tasks at a time", e.CPU, e.Cores, max(e.Jobs, 1))
+			machine := fmt.Sprintf("%s, %s, %s at a time", e.CPU, platform.Count(e.Cores, "core"), platform.Count(max(e.Jobs, 1), "task"))
 			if !slices.Contains(s.Machines, machine) {
 				s.Machines = append(s.Machines, machine)
 			}

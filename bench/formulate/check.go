@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"workbench/ilp/check"
+	"workbench/model/platform"
 )
 
 // Check is what a check of a formulation found.
@@ -50,9 +51,9 @@ func (c *Check) Text(w io.Writer) {
 	if len(c.Without) > 0 {
 		name += " without " + strings.Join(c.Without, ", ")
 	}
-	fmt.Fprintf(w, "%s (%s) on %d random instances, by %s\n", name, c.Promise, c.Cases, strings.Join(c.Backends, " and "))
+	fmt.Fprintf(w, "%s (%s) on %s, by %s\n", name, c.Promise, platform.Count(c.Cases, "random instance"), strings.Join(c.Backends, " and "))
 	fmt.Fprintf(w, "  equal to the optimum of exhaustive search: %d\n", c.Equal)
-	fmt.Fprintf(w, "  tried: %d plans as starts, %d plans and %d hints of solutions\n", c.Starts, c.Plans, c.Hints)
+	fmt.Fprintf(w, "  tried: %s as starts, %s and %s of solutions\n", platform.Count(c.Starts, "plan"), platform.Count(c.Plans, "plan"), platform.Count(c.Hints, "hint"))
 	if c.Skipped > 0 {
 		fmt.Fprintf(w, "  too hard for exhaustive search: %d\n", c.Skipped)
 	}

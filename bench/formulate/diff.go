@@ -9,6 +9,7 @@ import (
 	"workbench/bench/run"
 	"workbench/ilp/formulation"
 	"workbench/model/milp"
+	"workbench/model/platform"
 	"workbench/solvers"
 )
 
@@ -153,5 +154,5 @@ func (g *GroupSize) String() string {
 	if g == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%d rows, %d nonzeros", g.Rows, g.Nonzeros)
+	return platform.Count(g.Rows, "row") + ", " + platform.Count(g.Nonzeros, "nonzero")
 }

@@ -12,6 +12,7 @@ import (
 	"workbench/bench/words"
 	"workbench/ilp/formulation"
 	"workbench/model/milp"
+	"workbench/model/platform"
 	"workbench/solvers"
 )
 
@@ -93,7 +94,7 @@ func (p *Presolved) String() string {
 	if p == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%d variables, %d constraints, %d nonzeros", p.Variables, p.Constraints, p.Nonzeros)
+	return fmt.Sprintf("%s, %s, %s", platform.Count(p.Variables, "variable"), platform.Count(p.Constraints, "constraint"), platform.Count(p.Nonzeros, "nonzero"))
 }
 
 // Explanation says why a model has no solution, by names.

@@ -35,7 +35,7 @@ func SizeOf(m *milp.Model) Size {
 }
 
 func (s Size) String() string {
-	return fmt.Sprintf("%d variables (%d integer), %d constraints, %d nonzeros", s.Variables, s.Integers, s.Constraints, s.Nonzeros)
+	return fmt.Sprintf("%s (%d integer), %s, %s", platform.Count(s.Variables, "variable"), s.Integers, platform.Count(s.Constraints, "constraint"), platform.Count(s.Nonzeros, "nonzero"))
 }
 
 // Solution is what a backend says of a program, cold: without a start, and
@@ -143,7 +143,7 @@ func decode(in *run.Instance, p *formulation.Program, x []float64) (objective *f
 	case err != nil:
 		return nil, err.Error()
 	case !report.Valid():
-		return nil, fmt.Sprintf("breaks %d rules: %s", len(report.Violations), report.Violations[0].Detail)
+		return nil, fmt.Sprintf("breaks %s: %s", platform.Count(len(report.Violations), "rule"), report.Violations[0].Detail)
 	}
 	return &report.Makespan, ""
 }

@@ -157,7 +157,7 @@ func TestPage(t *testing.T) {
 	if err := h.WriteHTML(&b, sources); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"1 regressions stand", "v2", "worse-plan", "<polyline", "default-src &#39;none&#39;"} {
+	for _, want := range []string{"1 regression stands", "v2", "worse-plan", "<polyline", "default-src &#39;none&#39;"} {
 		if !strings.Contains(strings.ReplaceAll(b.String(), "'none'", "&#39;none&#39;"), want) {
 			t.Errorf("no %q on the page", want)
 		}

@@ -35,7 +35,7 @@ type InvalidPlanError struct {
 
 func (e *InvalidPlanError) Error() string {
 	v := e.Report.Violations[0]
-	return fmt.Sprintf("the plan of %s breaks %d rules; the first, %s: %s", e.Method, len(e.Report.Violations), v.Rule, v.Detail)
+	return fmt.Sprintf("the plan of %s breaks %s; the first, %s: %s", e.Method, platform.Count(len(e.Report.Violations), "rule"), v.Rule, v.Detail)
 }
 
 // Run runs one method on one instance. Whatever it returns has been replayed

@@ -30,10 +30,24 @@ func Counts(list ...Count) func(*plan.Plan) string {
 					n++
 				}
 			}
-			parts = append(parts, fmt.Sprintf("%d %s", n, x.Word))
+			word := x.Word
+			if n == 1 {
+				word = one(word)
+			}
+			parts = append(parts, fmt.Sprintf("%d %s", n, word))
 		}
 		return strings.Join(parts, ", ")
 	}
+}
+
+// one is a word for several operations as it is of one.
+func one(several string) string {
+	for _, end := range [][2]string{{"ies", "y"}, {"ches", "ch"}, {"s", ""}} {
+		if stem, is := strings.CutSuffix(several, end[0]); is {
+			return stem + end[1]
+		}
+	}
+	return several
 }
 
 // Again splits the makespan of a plan in which nothing waits into computing once

@@ -63,7 +63,7 @@ func Result(w io.Writer, c *Case, r *run.Result) {
 	}
 	method := fmt.Sprintf("%s (%s)", r.Method, r.Kind)
 	if f := r.Formulation; f != nil {
-		method += fmt.Sprintf(", MILP %s: %d variables (%d integer), %d constraints", f.Name, f.Variables, f.Integers, f.Constraints)
+		method += fmt.Sprintf(", MILP %s: %s (%d integer), %s", f.Name, platform.Count(f.Variables, "variable"), f.Integers, platform.Count(f.Constraints, "constraint"))
 	}
 	if b := c.Budget; b != nil {
 		line("GPU", "%s", GPU(b))
@@ -126,10 +126,7 @@ func planLine(p *run.Problem, r *run.Result) string {
 
 // BrokenRules counts violations.
 func BrokenRules(n int) string {
-	if n == 1 {
-		return "1 rule broken"
-	}
-	return fmt.Sprintf("%d rules broken", n)
+	return platform.Count(n, "rule") + " broken"
 }
 
 // Comparison prints several methods on one case, under the best bound of all, and

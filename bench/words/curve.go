@@ -112,7 +112,7 @@ func Curve(w io.Writer, c *Case, x *curve.Curve, q curve.Quantity) {
 	}
 	for _, s := range x.Series {
 		if s.Steps && s.Err == nil {
-			fmt.Fprintf(w, "%s: %d breakpoints from one run\n", s.Method, len(s.Points))
+			fmt.Fprintf(w, "%s: %s from one run\n", s.Method, platform.Count(len(s.Points), "breakpoint"))
 		}
 		if s.Err != nil {
 			fmt.Fprintf(w, "%s: %s\n", s.Method, OneLine(s.Error))

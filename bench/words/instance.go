@@ -26,7 +26,7 @@ func Instance(w io.Writer, in plan.Instance) {
 	case *chain.Chain:
 		layers(w, made)
 	default:
-		fmt.Fprintf(w, "%s: %s, %d samples a step, computing once %s\n", in.Title(), in.Size(), in.Batch(), platform.FormatSeconds(in.TotalTime()))
+		fmt.Fprintf(w, "%s: %s, %s a step, computing once %s\n", in.Title(), in.Size(), platform.Count(in.Batch(), "sample"), platform.FormatSeconds(in.TotalTime()))
 	}
 }
 
@@ -55,7 +55,7 @@ const mostHeld = 10
 // step prints a training step: phases, storages, and what holds the peak.
 func step(w io.Writer, o *catalog.Outline) {
 	x := o.Step
-	fmt.Fprintf(w, "%s: %d nodes, %d samples a step, computing once %s\n\n", o.Instance.Name, x.Nodes, o.Samples, platform.FormatSeconds(o.Compute))
+	fmt.Fprintf(w, "%s: %s, %s a step, computing once %s\n\n", o.Instance.Name, platform.Count(x.Nodes, "node"), platform.Count(o.Samples, "sample"), platform.FormatSeconds(o.Compute))
 	t := Table(w, table.Row{"phase", "nodes", "time"}, 2, 3)
 	for _, p := range x.Phases {
 		t.AppendRow(table.Row{p.Phase, p.Nodes, platform.FormatSeconds(p.Time)})
@@ -67,7 +67,7 @@ func step(w io.Writer, o *catalog.Outline) {
 		t.AppendRow(table.Row{k.Kind, k.Storages, platform.FormatBytes(k.Bytes), platform.FormatBytes(k.Resident)})
 	}
 	t.Render()
-	fmt.Fprintf(w, "\nkeeping everything peaks at %s, beside what is resident, at %s: workspace %s and %d storages\n", platform.FormatBytes(x.Peak), x.PeakNode, platform.FormatBytes(x.Workspace), len(x.Held))
+	fmt.Fprintf(w, "\nkeeping everything peaks at %s, beside what is resident, at %s: workspace %s and %s\n", platform.FormatBytes(x.Peak), x.PeakNode, platform.FormatBytes(x.Workspace), platform.Count(len(x.Held), "storage"))
 	t = Table(w, table.Row{"held at the peak", "kind", "size", "share", "made by"}, 3, 4)
 	for _, h := range x.Held[:min(len(x.Held), mostHeld)] {
 		t.AppendRow(table.Row{h.Storage, h.Kind, platform.FormatBytes(h.Bytes), Percent(h.Bytes / x.Peak), h.Writer})
@@ -98,8 +98,8 @@ func layers(w io.Writer, c *chain.Chain) {
 		weight, saved = weight+float64(j-i)*l.Weight, saved+float64(j-i)*l.Saved
 		i = j
 	}
-	t.AppendFooter(table.Row{"", fmt.Sprintf("%d layers", c.Len()), "", platform.FormatSeconds(c.TotalTime()), "", platform.FormatBytes(saved), platform.FormatBytes(weight)})
-	fmt.Fprintf(w, "%s: %d samples a step, input %s\n\n", c.Name, c.Samples, platform.FormatBytes(c.Input.Activation))
+	t.AppendFooter(table.Row{"", platform.Count(c.Len(), "layer"), "", platform.FormatSeconds(c.TotalTime()), "", platform.FormatBytes(saved), platform.FormatBytes(weight)})
+	fmt.Fprintf(w, "%s: %s a step, input %s\n\n", c.Name, platform.Count(c.Samples, "sample"), platform.FormatBytes(c.Input.Activation))
 	t.Render()
 }
 
@@ -118,14 +118,14 @@ func nodes(w io.Writer, g *graph.Graph) {
 			platform.FormatBytes(n.Overhead), platform.FormatBytes(n.Weight), Wrap(strings.Join(reads, ", "), 60),
 		})
 	}
-	fmt.Fprintf(w, "%s: %d nodes, %d edges, %d samples a step, input %s, computing once %s\n\n", g.Name, g.Len(), len(g.Edges), g.Samples,
+	fmt.Fprintf(w, "%s: %s, %s, %s a step, input %s, computing once %s\n\n", g.Name, platform.Count(g.Len(), "node"), platform.Count(len(g.Edges), "edge"), platform.Count(g.Samples, "sample"),
 		platform.FormatBytes(g.Input), platform.FormatSeconds(g.TotalTime()))
 	t.Render()
 }
 
 // branches prints the branches of a join.
 func branches(w io.Writer, j *join.Join) {
-	fmt.Fprintf(w, "%s: %d branches, computing once %g\n\n", j.Name, j.K(), j.TotalTime())
+	fmt.Fprintf(w, "%s: %s, computing once %g\n\n", j.Name, platform.Count(j.K(), "branch"), j.TotalTime())
 	t := Table(w, table.Row{"branch", "layers", "keeps its gradient"}, 2)
 	for b, l := range j.Branches {
 		t.AppendRow(table.Row{b + 1, l, j.Keep[b]})

@@ -24,13 +24,13 @@ func Nights(w io.Writer, c *compare.Comparison, all bool) {
 		word string
 		side compare.Side
 	}{{"old", c.Old}, {"new", c.New}} {
-		fmt.Fprintf(w, "%s  %s, version %s: %d rows, %d tasks, %d failed", x.word, x.side.Sweep, strings.Join(x.side.Versions, " and "), x.side.Rows, x.side.Tasks, x.side.Failed)
+		fmt.Fprintf(w, "%s  %s, version %s: %s, %s, %d failed", x.word, x.side.Sweep, strings.Join(x.side.Versions, " and "), platform.Count(x.side.Rows, "row"), platform.Count(x.side.Tasks, "task"), x.side.Failed)
 		if x.side.Damaged > 0 {
 			fmt.Fprintf(w, ", %d damaged lines", x.side.Damaged)
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintf(w, "%d tasks in both", c.Matched)
+	fmt.Fprintf(w, "%s in both", platform.Count(c.Matched, "task"))
 	if c.Drift != nil {
 		fmt.Fprintf(w, "; all times together ×%.3f", *c.Drift)
 	}
@@ -176,7 +176,7 @@ func History(w io.Writer, h *history.History, all bool) {
 		fmt.Fprintf(w, "… and %d more: --all lists them\n", n)
 	}
 	if i := slices.IndexFunc(h.Changes, func(c history.Change) bool { return c.Stands && c.Regression }); i >= 0 {
-		fmt.Fprintf(w, "%d regressions stand; the first again:\n  %s\n", h.Standing(), rows.Command(&h.Changes[i].Task))
+		fmt.Fprintf(w, "standing: %s; the first again:\n  %s\n", platform.Count(h.Standing(), "regression"), rows.Command(&h.Changes[i].Task))
 		return
 	}
 	fmt.Fprintln(w, "no regression stands")

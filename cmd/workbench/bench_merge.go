@@ -7,6 +7,7 @@ import (
 
 	"workbench/bench/store"
 	"workbench/bench/words"
+	"workbench/model/platform"
 )
 
 // merged is what bench merge prints.
@@ -57,13 +58,13 @@ func printMerged(s streams, o *common, into string, m *store.Merged) error {
 	if o.json() {
 		return words.Document(s.out, "workbench.merged/v1", out)
 	}
-	fmt.Fprintf(s.out, "%s: %d rows of %d tasks in %s, %d of them new", m.Sweep, m.Rows, m.Tasks, into, m.Added)
+	fmt.Fprintf(s.out, "%s: %s of %s in %s, %d of them new", m.Sweep, platform.Count(m.Rows, "row"), platform.Count(m.Tasks, "task"), into, m.Added)
 	if m.Repeated > 0 {
 		fmt.Fprintf(s.out, ", %d were there already", m.Repeated)
 	}
 	fmt.Fprintln(s.out)
 	if n := len(m.Missing); n > 0 {
-		fmt.Fprintf(s.out, "%d tasks have no row, the first %s: workbench bench resume %s does them\n", n, out.Missing[0], into)
+		fmt.Fprintf(s.out, "without a row: %s, the first %s: workbench bench resume %s does them\n", platform.Count(n, "task"), out.Missing[0], into)
 	}
 	return nil
 }

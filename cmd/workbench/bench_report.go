@@ -14,6 +14,7 @@ import (
 	pages "workbench/bench/report"
 	"workbench/bench/report/rows"
 	"workbench/bench/run"
+	"workbench/model/platform"
 )
 
 // reportOptions are the flags of bench report.
@@ -91,19 +92,19 @@ func benchReport(s streams, o *reportOptions, path string) error {
 		return err
 	}
 	if !o.quiet {
-		fmt.Fprintf(s.out, "%s: %d runs", where, r.Rows)
+		fmt.Fprintf(s.out, "%s: %s", where, platform.Count(r.Rows, "run"))
 		if r.NoPlan > 0 {
 			fmt.Fprintf(s.out, ", %d without a plan", r.NoPlan)
 		}
 		fmt.Fprintf(s.out, ", %d failed", r.Failed)
 		if r.Missing > 0 {
-			fmt.Fprintf(s.out, ", %d tasks not run", r.Missing)
+			fmt.Fprintf(s.out, ", %s not run", platform.Count(r.Missing, "task"))
 		}
 		if r.Damaged+r.Torn > 0 {
 			fmt.Fprintf(s.out, ", %d damaged lines", r.Damaged+r.Torn)
 		}
 		if n := len(r.Contradictions); n > 0 {
-			fmt.Fprintf(s.out, ", %d contradictions", n)
+			fmt.Fprintf(s.out, ", %s", platform.Count(n, "contradiction"))
 		}
 		fmt.Fprintln(s.out)
 	}

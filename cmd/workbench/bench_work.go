@@ -16,6 +16,7 @@ import (
 	"workbench/bench/sweep"
 	"workbench/bench/words"
 	"workbench/bench/worker"
+	"workbench/model/platform"
 )
 
 // workOptions are the flags of bench work.
@@ -96,7 +97,7 @@ func benchWork(ctx context.Context, s streams, o *workOptions) (err error) {
 		},
 	}
 	if !o.quiet {
-		fmt.Fprintf(s.err, "sweep %s at %s: %d tasks at a time, rows also in %s\n", q.Sweep, to, o.jobs, dir)
+		fmt.Fprintf(s.err, "sweep %s at %s: %s at a time, rows also in %s\n", q.Sweep, to, platform.Count(o.jobs, "task"), dir)
 	}
 	if err := w.Work(hard, stop, q); err != nil {
 		return err
@@ -119,7 +120,7 @@ func (o *workOptions) print(s streams, name, dir string, done, failed int64) err
 	if o.json() {
 		return words.Document(s.out, "workbench.worked/v1", worked{name, dir, done, failed})
 	}
-	fmt.Fprintf(s.out, "%s: %d tasks done by this worker", name, done)
+	fmt.Fprintf(s.out, "%s: %s done by this worker", name, platform.Count(done, "task"))
 	if failed > 0 {
 		fmt.Fprintf(s.out, ", %d of them failed", failed)
 	}

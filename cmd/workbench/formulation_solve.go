@@ -204,7 +204,7 @@ func newFormulationExport(s streams) *cli.Command {
 			if o.json() {
 				return writeJSON(s.out, set)
 			}
-			fmt.Fprintf(s.out, "%d models in %s, with README.md, LICENSE and index.json\n", len(set.Models), a[0])
+			fmt.Fprintf(s.out, "%s in %s, with README.md, LICENSE and index.json\n", platform.Count(len(set.Models), "model"), a[0])
 			return nil
 		}),
 	}

@@ -114,7 +114,7 @@ func newImport(s streams) *cli.Command {
 			&cli.StringFlag{Name: "granularity", Usage: "`WHAT` of an Aceso profile becomes a layer of the chain: layer or operation", DefaultText: "layer", Destination: &f.granularity, Category: "input"},
 			&cli.StringFlag{Name: "align", Usage: "addresses of lifetimes are multiples of `SIZE` bytes (default: the file's)", Destination: &f.align, Category: "output"},
 			&cli.StringFlag{Name: "as", Usage: "`FORM` to make: chain, graph or lifetimes (default: the format's own)", Destination: &f.as, Category: "output"},
-			&cli.StringFlag{Name: "name", Usage: "`NAME` of the instance (default: from the file's)", Destination: &f.name, Category: "output"},
+			&cli.StringFlag{Name: "name", Usage: "`NAME` of the instance (default: from the file's, of standard input the format)", Destination: &f.name, Category: "output"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` instead of standard output", Destination: &f.out, Category: "output"},
 		}, o.flags()...),
 		Action: o.action(s, 1, 1, "import --from FORMAT FILE", func(c *cli.Context, a []string) error {
@@ -187,6 +187,9 @@ func (f *foreign) run(s streams, o *common, i *importer) (err error) {
 		for _, w := range warnings {
 			fmt.Fprintf(s.err, "workbench: warning: %s\n", words.OneLine(w))
 		}
+	}
+	if f.name == "" && f.file == "-" {
+		f.name = i.name // "-" is no name
 	}
 	if f.name != "" {
 		switch made := made.(type) {

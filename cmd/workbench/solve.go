@@ -393,7 +393,7 @@ func exportModel(s streams, o *solveOptions, r *run.Result) error {
 		return err
 	}
 	if f := r.Formulation; !o.quiet {
-		fmt.Fprintf(s.err, "wrote %s: %s, %d variables (%d integer), %d constraints, %d nonzeros\n", o.exportModel, f.Name, f.Variables, f.Integers, f.Constraints, f.Nonzeros)
+		fmt.Fprintf(s.err, "wrote %s: %s, %s (%d integer), %s, %s\n", o.exportModel, f.Name, platform.Count(f.Variables, "variable"), f.Integers, platform.Count(f.Constraints, "constraint"), platform.Count(f.Nonzeros, "nonzero"))
 	}
 	return nil
 }

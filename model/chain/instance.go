@@ -1,8 +1,6 @@
 package chain
 
 import (
-	"fmt"
-
 	"workbench/model/platform"
 )
 
@@ -13,6 +11,6 @@ const Kind = "chain"
 // package plan.
 func (c *Chain) Kind() string         { return Kind }
 func (c *Chain) Title() string        { return c.Name }
-func (c *Chain) Size() string         { return fmt.Sprintf("%d layers", c.Len()) }
+func (c *Chain) Size() string         { return platform.Count(c.Len(), "layer") }
 func (c *Chain) Batch() int           { return c.Samples }
 func (c *Chain) Scale() platform.Unit { return c.Unit }

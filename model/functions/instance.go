@@ -1,8 +1,6 @@
 package functions
 
 import (
-	"fmt"
-
 	"workbench/model/platform"
 )
 
@@ -14,7 +12,7 @@ const Kind = "functions"
 func (s *Sequence) Kind() string  { return Kind }
 func (s *Sequence) Title() string { return s.Name }
 func (s *Sequence) Size() string {
-	return fmt.Sprintf("%d functions of %d variables", s.Len(), len(s.Variables))
+	return platform.Count(s.Len(), "function") + " of " + platform.Count(len(s.Variables), "variable")
 }
 func (s *Sequence) Batch() int           { return s.Samples }
 func (s *Sequence) Scale() platform.Unit { return s.Unit }

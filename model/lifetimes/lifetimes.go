@@ -5,8 +5,6 @@
 package lifetimes
 
 import (
-	"fmt"
-
 	"workbench/model/platform"
 	"workbench/model/strictjson"
 )
@@ -41,7 +39,7 @@ type Buffer struct {
 // instances: see package plan. A buffer takes no time to compute.
 func (l *Lifetimes) Kind() string         { return Kind }
 func (l *Lifetimes) Title() string        { return l.Name }
-func (l *Lifetimes) Size() string         { return fmt.Sprintf("%d buffers", len(l.Buffers)) }
+func (l *Lifetimes) Size() string         { return platform.Count(len(l.Buffers), "buffer") }
 func (l *Lifetimes) Batch() int           { return 0 }
 func (l *Lifetimes) TotalTime() float64   { return 0 }
 func (l *Lifetimes) Scale() platform.Unit { return l.Unit }

@@ -6,8 +6,6 @@
 package partition
 
 import (
-	"fmt"
-
 	"workbench/model/platform"
 	"workbench/model/strictjson"
 )
@@ -63,7 +61,7 @@ func (s *Stage) Split() bool { return s.WeightTime > 0 || s.WeightMemory < 0 }
 // instances: see package plan. The time is that of one micro-batch.
 func (p *Partition) Kind() string         { return Kind }
 func (p *Partition) Title() string        { return p.Name }
-func (p *Partition) Size() string         { return fmt.Sprintf("%d stages", len(p.Stages)) }
+func (p *Partition) Size() string         { return platform.Count(len(p.Stages), "stage") }
 func (p *Partition) Batch() int           { return 0 }
 func (p *Partition) Scale() platform.Unit { return p.Unit }
 

@@ -62,7 +62,7 @@ func (b *Sheet) Line(name, format string, args ...any) {
 // End says how many rules are broken, and returns the sheet.
 func (b *Sheet) End(violations int) string {
 	if violations > 0 {
-		b.Line("INVALID", "breaks the rules %d times; verify says where", violations)
+		b.Line("INVALID", "breaks the rules %s; verify says where", platform.Count(violations, "time"))
 	}
 	return b.String()
 }

@@ -238,6 +238,19 @@ func (u Unit) Exactly(x float64) string {
 	return FormatBytes(x) + " (" + all + ")"
 }
 
+// Count writes a number of things: 1 layer, 22 layers.
+func Count[N int | int64](n N, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	for _, end := range []string{"ch", "x", "s"} {
+		if strings.HasSuffix(one, end) {
+			return fmt.Sprintf("%d %ses", n, one)
+		}
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
 // FormatRate writes a bandwidth with four significant digits in decimal units,
 // as link speeds are given.
 func FormatRate(x float64) string {

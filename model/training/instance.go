@@ -1,8 +1,6 @@
 package training
 
 import (
-	"fmt"
-
 	"workbench/model/platform"
 )
 
@@ -13,6 +11,6 @@ const Kind = "training"
 // package plan.
 func (g *Graph) Kind() string         { return Kind }
 func (g *Graph) Title() string        { return g.Name }
-func (g *Graph) Size() string         { return fmt.Sprintf("%d nodes", g.Len()) }
+func (g *Graph) Size() string         { return platform.Count(g.Len(), "node") }
 func (g *Graph) Batch() int           { return g.Samples }
 func (g *Graph) Scale() platform.Unit { return g.Unit }
