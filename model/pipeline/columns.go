@@ -16,6 +16,7 @@ type master struct {
 	in      *Instance
 	row     []int     // of layers
 	weight  []float64 // of layers in their rows
+	shared  bool      // unlike layers share a row
 	layers  []float64 // by row: how many it has, by weight
 	program *covering.Program
 	pool    []*column
@@ -49,6 +50,7 @@ func newMaster(in *Instance) *master {
 	}
 	size := func(l int) float64 { return in.Copies*in.W[l] + in.Kept[l] }
 	rows := min(len(kinds), mostRows)
+	m.shared = rows < len(kinds)
 	if len(kinds) > rows {
 		slices.SortStableFunc(kinds, func(k, l int) int { return cmp.Compare(size(k), size(l)) })
 	}
