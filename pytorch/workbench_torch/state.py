@@ -38,15 +38,20 @@ def unflatten(flat: Sequence[Any], structure: Any) -> Any:
     return flat[0] if structure is None else pytree.tree_unflatten(list(flat), structure)
 
 
+def refuse_without_memory(model: nn.Module) -> None:
+    """Refuses parameters and buffers that are no piece of memory of a known size."""
+    for name, t in (*model.named_parameters(), *model.named_buffers()):
+        if is_lazy(t):
+            raise Refused(f"{name} belongs to a lazy module, and has no size yet: run the network on an input first")
+        if t.layout is not torch.strided:
+            raise Refused(f"{name} is {t.layout}: only dense tensors are planned for; give it as one that the network makes sparse")
+
+
 class State:
     """Buffers, parameters' gradients and generators of a model, to be put back as they were."""
 
     def __init__(self, model: nn.Module):
-        for name, t in (*model.named_parameters(), *model.named_buffers()):
-            if is_lazy(t):
-                raise Refused(f"{name} belongs to a lazy module, and has no size yet: run the network on an input first")
-            if t.layout is not torch.strided:
-                raise Refused(f"{name} is {t.layout}: only dense tensors are planned for; give it as one that the network makes sparse")
+        refuse_without_memory(model)
         self.buffers = {name: (b, b.detach().clone()) for name, b in model.named_buffers()}
         self.generators = Generators()
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from .errors import Refused
-from .state import same
+from .state import refuse_without_memory, same
 
 OWN = frozenset(vars(nn.Module()))  # what every module has
 WRAPPERS = {  # and where what they hold is
@@ -144,6 +144,7 @@ class Watch:
     """A network as it was traced: modes of its modules, and the memory of its parameters, buffers and optimizer states."""
 
     def __init__(self, model: nn.Module, optimizer: Optional[torch.optim.Optimizer] = None):
+        refuse_without_memory(model)
         self.modules, self.optimizer = list(model.modules()), optimizer
         tables: List[Dict[str, Any]] = [of for m in self.modules for of in _tables(m)]
         self.of = [(of, k, t) for of in tables for k, t in of.items() if t is not None]
