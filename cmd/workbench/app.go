@@ -159,7 +159,7 @@ func newApp(s streams) *cli.App {
 		},
 	}
 	app.Commands = append(app.Commands, newComplete(s, func() *cli.App { return app }))
-	app.Action = refuseUnknown("command")
+	app.Action = refuseUnknown("command", app.Commands)
 	for _, c := range app.Commands {
 		finish(c)
 	}
@@ -174,31 +174,27 @@ func finish(c *cli.Command) {
 		finish(sub)
 	}
 	if len(c.Subcommands) > 0 && c.Action == nil {
-		c.Action = refuseUnknown("subcommand")
+		c.Action = refuseUnknown("subcommand", c.Subcommands)
 	}
 }
 
 // refuseUnknown is the action of what only groups commands: shows help without
 // arguments, else refuses the first, suggesting the nearest command.
-func refuseUnknown(what string) cli.ActionFunc {
+func refuseUnknown(what string, cmds []*cli.Command) cli.ActionFunc {
+	var names []string
+	for _, cmd := range cmds {
+		if !cmd.Hidden {
+			names = append(names, cmd.Name)
+		}
+	}
 	return func(c *cli.Context) error {
-		if !c.Args().Present() {
-			if c.Command != nil && len(c.Command.Subcommands) > 0 && c.Lineage()[0] != nil && c.Command.Name != c.App.Name {
-				return cli.ShowSubcommandHelp(c)
-			}
-			return cli.ShowAppHelp(c)
+		switch {
+		case c.Args().Present():
+			return usagef("unknown %s %q: %s", what, c.Args().First(), nearest.Hint(c.Args().First(), names))
+		case what == "subcommand":
+			return cli.ShowSubcommandHelp(c)
 		}
-		cmds := c.App.Commands
-		if c.Command != nil && len(c.Command.Subcommands) > 0 {
-			cmds = c.Command.Subcommands
-		}
-		var names []string
-		for _, cmd := range cmds {
-			if !cmd.Hidden {
-				names = append(names, cmd.Name)
-			}
-		}
-		return usagef("unknown %s %q: %s", what, c.Args().First(), nearest.Hint(c.Args().First(), names))
+		return cli.ShowAppHelp(c)
 	}
 }
 

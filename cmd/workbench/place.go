@@ -133,11 +133,10 @@ func (o *placeOptions) write(s streams, x *fragmentation.Placed) error {
 		{o.planFile, x.Plan.Write},
 		{o.csv, func(w io.Writer) error { return x.Lifetimes.WriteCSV(w, offsets) }},
 	} {
-		if f.name == "" {
-			continue
-		}
-		if err := emit(s, f.name, f.write); err != nil {
-			return err
+		if f.name != "" {
+			if err := emit(s, f.name, f.write); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

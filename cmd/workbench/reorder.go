@@ -17,10 +17,7 @@ import (
 // argv[0] is the program. The result is argv[0], the command path, flags,
 // arguments.
 func reorder(app *cli.App, argv []string) ([]string, error) {
-	if len(argv) == 0 {
-		return argv, nil
-	}
-	if len(argv) > 1 && argv[1] == completeCommand {
+	if len(argv) == 0 || len(argv) > 1 && argv[1] == completeCommand {
 		return argv, nil
 	}
 	var (
@@ -77,6 +74,10 @@ func assemble(path []string, leaf *cli.Command, kept []token) ([]string, error) 
 	var flags, arguments []string
 	known := allowed(leaf)
 	if slices.ContainsFunc(kept, func(t token) bool { return !t.verbatim && (t.name == "help" || t.name == "h") }) {
+		named := slices.IndexFunc(kept, func(t token) bool { return t.verbatim })
+		if named >= 0 && (leaf == nil || len(leaf.Subcommands) > 0) { // no command, which is said
+			return append(path, "--", kept[named].text), nil
+		}
 		return append(path, "--help"), nil // cli/v2 takes arguments beside it for topics
 	}
 	for _, t := range kept {

@@ -30,6 +30,8 @@ func TestReorder(t *testing.T) {
 		{name: "missing value", in: "workbench solve a.json --memory", err: "a value is needed after --memory"},
 		{name: "a negative value", in: "workbench solve a.json --memory -5", want: "workbench solve --memory -5 -- a.json"},
 		{name: "help beside arguments", in: "workbench solve a.json --memory 3 -h", want: "workbench solve --help"},
+		{name: "help about no command", in: "workbench slove --help", want: "workbench -- slove"},
+		{name: "help about no subcommand", in: "workbench zoo lits -h", want: "workbench zoo -- lits"},
 		{name: "help after two dashes", in: "workbench solve -- --help", want: "workbench solve -- --help"},
 		{name: "unknown without a command", in: "workbench --memory 3", err: "unknown flag --memory"},
 	}
