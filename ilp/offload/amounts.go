@@ -147,15 +147,17 @@ func (f *offload) columns() {
 // limited says whether the model limits memory at instant t.
 func (f *offload) limited(t int) bool { return f.excess[t/2] > 0 }
 
-// link is [004] O.1: all transfers in an interval take no longer than it.
+// link is [004] O.1: all transfers in an interval take no longer than it. An interval in
+// which none takes a time that counts has no row.
 func (f *offload) link() {
 	g := f.m.Group("link", "[004] O.1")
 	for t := range 4*f.N - 1 {
 		f.e.Reset()
 		for i := range f.O {
+			time := formulation.Counts(f.move[i])
 			for _, s := range [...]formulation.Span{f.O[i], f.P[i]} {
-				if v, ok := s.At(t); ok {
-					f.e.Add(formulation.Counts(f.move[i]), v)
+				if v, ok := s.At(t); ok && time > 0 {
+					f.e.Add(time, v)
 				}
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,6 +132,23 @@ func TestErrors(t *testing.T) {
 	var infeasible *plan.Infeasible
 	if _, err := Amounts(c, platform.Platform{Memory: low - 1, Bandwidth: 1}); !errors.As(err, &infeasible) || infeasible.Memory != low {
 		t.Error(err)
+	}
+}
+
+// No row is without columns: where no transfer takes a time that counts, none limits it.
+func TestNoRowIsEmpty(t *testing.T) {
+	layer := chain.Layer{ForwardTime: 1, BackwardTime: 2, Activation: 3, Saved: 4, Gradient: 3}
+	c := &chain.Chain{Name: "bytes", Input: chain.Input{Activation: 3, Gradient: 3}, Layers: slices.Repeat([]chain.Layer{layer}, 3)}
+	for _, bandwidth := range []float64{1, 12e9} {
+		program, err := Amounts(c, platform.Platform{Memory: exhaustive.OffloadLeastMemory(c), Bandwidth: bandwidth})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for row := range program.Model.Rows() {
+			if len(row.Col) == 0 {
+				t.Errorf("%g B/s: row %s has no columns", bandwidth, row.Name())
+			}
+		}
 	}
 }
 
