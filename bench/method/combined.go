@@ -267,7 +267,7 @@ func (j *joint) combinedOptimum(share float64) error {
 	}
 	tell(&j.s, start, "states", r.Plan, r.Value, int64(r.States))
 	if r.By == "states" {
-		r.By = fmt.Sprintf("the search for the optimum (%d states)", r.States)
+		r.By = "the search for the optimum (" + platform.Count(r.States, "state") + ")"
 	}
 	j.take("optimum", &run.Outcome{Plan: r.Plan, Bounds: []run.Bound{proof.BySearch(r.Value, r.By)}}, err)
 	return nil

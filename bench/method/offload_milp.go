@@ -9,6 +9,7 @@ import (
 	ilpoffload "workbench/ilp/offload"
 	ilpweights "workbench/ilp/weights"
 	"workbench/model/plan"
+	"workbench/model/platform"
 	"workbench/model/proof"
 )
 
@@ -72,7 +73,7 @@ func offloadLabels(j *joint, share float64) error {
 	}
 	tell(&j.s, start, "labels", r.Plan, r.Value, int64(r.Labels))
 	if r.By == "labels" {
-		r.By = fmt.Sprintf("the search for the optimum (%d labels)", r.Labels)
+		r.By = "the search for the optimum (" + platform.Count(r.Labels, "label") + ")"
 	}
 	j.take("optimum", &run.Outcome{Plan: r.Plan, Bounds: []run.Bound{proof.BySearch(r.Value, r.By)}}, nil)
 	return nil

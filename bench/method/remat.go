@@ -5,7 +5,6 @@ package method
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -280,7 +279,7 @@ func optimumFrom(ctx context.Context, in *run.Instance, s *run.Setting, first *p
 	if err != nil {
 		return nil, tooLarge(err)
 	}
-	by := fmt.Sprintf("the search for the optimum (%d states)", r.States)
+	by := "the search for the optimum (" + platform.Count(r.States, "state") + ")"
 	return &run.Outcome{Plan: r.Plan, Stopped: !r.Proved, Bounds: []run.Bound{proof.BySearch(r.Bound, by)}}, nil
 }
 

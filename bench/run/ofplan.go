@@ -33,7 +33,7 @@ func LoadOf(p *plan.Plan, file, named string, stdin io.Reader) (*Instance, error
 			first = err
 		}
 	}
-	return nil, InputError(fmt.Errorf("the instance %s of this plan is not found (%w): name it, with --instance FILE (place: behind the plan)", p.Instance.Name, first))
+	return nil, InputError(fmt.Errorf("the instance %s of this plan is not found (%w): name it with --instance FILE; place takes it behind the plan, and writes that of a placement with --output", p.Instance.Name, first))
 }
 
 // made reports whether the plan is of the instance, as far as it says.
