@@ -2,7 +2,7 @@
 # Draws the pictures of the documents again, or those named, byte for byte as they are:
 # every method here is the same in every run. Not here is what is measured: growth-*
 # and swap-*-* (bench/tables, see docs/benchmarks.md), nightly-*.png (pages of quick, twice), and what
-# is made of another's file: placement-c.
+# is made of another's file: placement-c. Pictures of measured transformers are drawn where their profiles are.
 #   scripts/pictures.sh [--check] [NAME...]   --check: draws elsewhere, and fails if one differs
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -51,6 +51,16 @@ flush() {
   timeline "$name" flush "$work/stages.json" --micro-batches 8 --memory 32GB --method search "$@"
 }
 
+# transformer NAME NETWORK CHUNKS PLACEMENT MEMORY STAGES-FLAGS...: a measured transformer that flushes, on four GPUs,
+# where its profile is.
+transformer() {
+  want "$1" && [ -d "${DATA:-../shared/data}/aceso" ] || return 0
+  scripts/instances.sh transformers
+  local run=(--placement "$4" --memory "$5" --micro-batches 16)
+  bin/workbench stages "sweeps/instances/transformers/$2.json" --quiet --processors 4 --chunks "$3" --weight-copies 8 --bandwidth 42GB/s "${run[@]}" "${@:6}" -o "$work/stages.json"
+  timeline "$1" flush "$work/stages.json" "${run[@]}" --method search
+}
+
 # memory NAME PROBLEM INSTANCE SOLVE-FLAGS -- FLAGS: what allocators make of a plan.
 memory() {
   want "$1" || return 0
@@ -72,6 +82,11 @@ timeline pipeline-resnet50 pipeline 'zoo:resnet50?image=1000&batch=8' --memory 8
 timeline flush-zero-bubble flush testdata/examples/zero-bubble.json --micro-batches 12 --memory 10 --method exact
 flush flush-t5 --chunks 2 -- --placement v
 flush flush-t5-again --chunks 2 --placement v --recompute auto -- --placement v
+for network in gpt-4 t5-8; do
+  transformer "flush-$network-straight" $network 1 straight 80GB
+  transformer "flush-$network-v" $network 2 v 80GB
+done
+transformer flush-gpt-4-copies gpt-4 2 v 60GB --offload auto --offload-share 30% --host-bandwidth 64GB/s
 
 curve curve-resnet50 remat zoo:resnet50 --points 60 --methods store-all,periodic,revolve,persistent,optimum
 curve offload-ratio-resnet50 activation-offload 'zoo:resnet50?image=500&batch=16' --points 33 --quantity ratio \

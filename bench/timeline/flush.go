@@ -45,7 +45,7 @@ func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 		end = 1
 	}
 	if o.Width == 0 {
-		o.Width = min(max(defaultWidth, passWidth*p.Platform.MicroBatches*len(s.GPUs)/2), mostWidth)
+		o.Width = min(max(defaultWidth, flushWidth(p, end)), mostWidth)
 	}
 	d := &drawing{Writer: bufio.NewWriter(w), plan: p}
 	shown := flushNames(p, len(s.GPUs))
@@ -71,7 +71,8 @@ func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	if p.Moves() {
 		kinds = append(kinds, legendItem{"to the host", swatch(uploadColour, 1)}, legendItem{"back", swatch(lightColour, 1)})
 	}
-	d.legend(append(kinds, memory.legend()...))
+	d.legend(kinds)
+	d.legendAt(d.curveTop-13, memory.legend())
 	d.grid()
 	for i, name := range shown {
 		y := top + float64(i)*(laneHeight+laneGap)
@@ -83,6 +84,23 @@ func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	memory.draw()
 	d.printf("</svg>\n")
 	return d.Flush()
+}
+
+// flushWidth returns how wide a picture is in which the numbers of micro-batches have room on three of four
+// operations of the GPUs that take time.
+func flushWidth(p *plan.Plan, end float64) int {
+	var times []float64
+	for _, o := range p.Ops {
+		if d := o.End - o.Start; d > 0 && (o.Op == plan.OpF || o.Op == plan.OpB || o.Op == plan.OpW) {
+			times = append(times, d)
+		}
+	}
+	if len(times) == 0 {
+		return 0
+	}
+	slices.Sort(times)
+	label := textWidth(strconv.Itoa(p.Platform.MicroBatches), labelSize)
+	return left + right + int(math.Ceil(min(label*end/times[len(times)/4], mostWidth)))
 }
 
 // flushNames returns the GPUs of a plan, and behind each its link to the host if that copies something.
@@ -147,16 +165,10 @@ func flushTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {
 		}
 	}
 	for _, s := range steps {
-		var start, end float64
-		if s.Op >= 0 {
-			start, end = p.Ops[s.Op].Start, p.Ops[s.Op].End
-		}
-		for _, x := range []struct{ time, held float64 }{{start, s.During}, {end, s.After}} {
-			events = append(events, traceEvent{
-				Name: fmt.Sprintf("memory of gpu%d (bytes)", s.GPU), Phase: "C", Time: inMicroseconds(math.Max(x.time, 0)), PID: 1,
-				Args: map[string]any{"held": x.held},
-			})
-		}
+		events = append(events, traceEvent{
+			Name: fmt.Sprintf("memory of gpu%d (bytes)", s.GPU), Phase: "C", Time: inMicroseconds(math.Max(s.Time, 0)), PID: 1,
+			Args: map[string]any{"held": s.Held},
+		})
 	}
 	return writeTrace(w, events)
 }

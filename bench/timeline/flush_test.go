@@ -12,6 +12,7 @@ import (
 	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 // twoStages is one micro-batch after the other on two GPUs: the first holds a weight of 3,
@@ -52,8 +53,8 @@ func TestFlushShowsMemoryOfEachGPU(t *testing.T) {
 	}
 	m := (&drawing{plan: p}).flushPanels(steps, s)
 	for g, want := range [][]periodic.Sample{
-		{{Weights: 4}, {Time: 0, Weights: 4, Activations: 2}, {Time: 1, Weights: 4, Activations: 2}, {Time: 3, Weights: 4, Activations: 2}, {Time: 5, Weights: 4}},
-		{{}, {Time: 1, Activations: 4}, {Time: 2, Activations: 4}, {Time: 2, Activations: 4}, {Time: 3, Activations: 3}, {Time: 3, Activations: 3}, {Time: 4}},
+		{{Weights: 4}, {Time: 0, Weights: 4, Activations: 2}, {Time: 5, Weights: 4}},
+		{{}, {Time: 1, Activations: 4}, {Time: 3, Activations: 3}, {Time: 4}},
 	} {
 		got := m.list[g].samples
 		if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
@@ -69,6 +70,78 @@ func TestFlushShowsMemoryOfEachGPU(t *testing.T) {
 		if !strings.Contains(picture, want) {
 			t.Errorf("the picture does not say %q", want)
 		}
+	}
+}
+
+// copiedOut is two micro-batches on two GPUs, half of what the first holds of each sent to the host and back;
+// the second F runs while the first copy does.
+func copiedOut() (*partition.Partition, *plan.Plan) {
+	in, p := twoStages()
+	in.Stages[0].OffloadMemory, in.Stages[0].OffloadTime = 1, 0.5
+	p.Ops, p.Claims = nil, plan.Claims{Makespan: 8, PeakMemory: 8}
+	for _, o := range []plan.Op{
+		{Op: plan.OpF, Stage: 1, MicroBatch: 1, Resource: "gpu0", Start: 0, End: 1},
+		{Op: plan.OpF, Stage: 1, MicroBatch: 2, Resource: "gpu0", Start: 1, End: 2},
+		{Op: plan.OpO, Stage: 1, MicroBatch: 1, Resource: "link0", Start: 1, End: 1.5},
+		{Op: plan.OpO, Stage: 1, MicroBatch: 2, Resource: "link0", Start: 2, End: 2.5},
+		{Op: plan.OpP, Stage: 1, MicroBatch: 1, Resource: "link0", Start: 2.5, End: 3},
+		{Op: plan.OpB, Stage: 1, MicroBatch: 1, Resource: "gpu0", Start: 3, End: 5},
+		{Op: plan.OpP, Stage: 1, MicroBatch: 2, Resource: "link0", Start: 5, End: 5.5},
+		{Op: plan.OpB, Stage: 1, MicroBatch: 2, Resource: "gpu0", Start: 6, End: 8},
+		{Op: plan.OpF, Stage: 2, MicroBatch: 1, Resource: "gpu1", Start: 1, End: 2},
+		{Op: plan.OpB, Stage: 2, MicroBatch: 1, Resource: "gpu1", Start: 2, End: 3},
+		{Op: plan.OpW, Stage: 2, MicroBatch: 1, Resource: "gpu1", Start: 3, End: 4},
+		{Op: plan.OpF, Stage: 2, MicroBatch: 2, Resource: "gpu1", Start: 4, End: 5},
+		{Op: plan.OpB, Stage: 2, MicroBatch: 2, Resource: "gpu1", Start: 5, End: 6},
+		{Op: plan.OpW, Stage: 2, MicroBatch: 2, Resource: "gpu1", Start: 6, End: 7},
+	} {
+		p.Ops = append(p.Ops, o)
+	}
+	return in, p
+}
+
+// Beside a copy on its link a GPU computes: what it holds changes when F and P start and B, W and O end, one
+// instant after the other, and only then.
+func TestFlushShowsCopies(t *testing.T) {
+	in, p := copiedOut()
+	if r, err := periodic.VerifyFlush(in, p); err != nil || !r.Valid() || len(r.ClaimErrors) > 0 {
+		t.Fatal(r, err)
+	}
+	steps, err := periodic.ProfileFlush(in, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []periodic.FlushStep{
+		{Held: 4},
+		{Held: 6},
+		{Time: 1, Held: 8},
+		{Time: 1.5, Held: 7},
+		{Time: 2.5, Held: 6},
+		{Time: 2.5, Held: 7},
+		{Time: 5, Held: 5},
+		{Time: 5, Held: 6},
+		{Time: 8, Held: 4},
+	}
+	if got := steps[:len(want)]; !slices.Equal(got, want) {
+		t.Errorf("gpu0 holds %v, want %v", got, want)
+	}
+	testfile.Golden(t, "flush.svg", pictured(t, Flushes(), in, p))
+	var trace bytes.Buffer
+	if err := Flushes().Trace(&trace, in, p); err != nil {
+		t.Fatal(err)
+	}
+	testfile.Golden(t, "flush.json", trace.String())
+}
+
+// The numbers of micro-batches have room in a picture that is as wide as they need.
+func TestFlushIsAsWideAsItsNumbers(t *testing.T) {
+	p := &plan.Plan{Platform: platform.Platform{MicroBatches: 16}}
+	for j := range 200 {
+		p.Ops = append(p.Ops, plan.Op{Op: plan.OpF, MicroBatch: 1 + j%16, Start: float64(j), End: float64(j + 1)})
+	}
+	width := flushWidth(p, 200)
+	if room := float64(width-left-right) / 200; room < textWidth("16", labelSize) || room > textWidth("16", labelSize)+1 {
+		t.Errorf("%d pixels leave %g for each of 200 operations; the number takes %g", width, room, textWidth("16", labelSize))
 	}
 }
 

@@ -63,13 +63,11 @@ func (d *drawing) flushPanels(steps []periodic.FlushStep, s *periodic.FlushSumma
 	}
 	for _, x := range steps {
 		p := &m.list[x.GPU]
-		if x.Op < 0 {
-			p.samples = append(p.samples, periodic.Sample{Weights: x.After})
-			continue
+		fixed := x.Held
+		if len(p.samples) > 0 {
+			fixed = p.samples[0].Weights
 		}
-		o, fixed := &d.plan.Ops[x.Op], p.samples[0].Weights
-		p.samples = append(p.samples,
-			periodic.Sample{Time: o.Start, Weights: fixed, Activations: x.During - fixed}, periodic.Sample{Time: o.End, Weights: fixed, Activations: x.After - fixed})
+		p.samples = append(p.samples, periodic.Sample{Time: x.Time, Weights: fixed, Activations: x.Held - fixed})
 	}
 	m.scaled(s.Memory)
 	return m

@@ -224,13 +224,16 @@ func (d *drawing) heading(name, measures string) {
 // A legendItem is a colour and what it stands for; without a name, a gap.
 type legendItem struct{ name, mark string }
 
-// legend draws a line of them.
-func (d *drawing) legend(items []legendItem) {
+// legend draws a line of them above the lanes.
+func (d *drawing) legend(items []legendItem) { d.legendAt(25, items) }
+
+// legendAt draws them below y.
+func (d *drawing) legendAt(y float64, items []legendItem) {
 	x := float64(left)
 	for _, l := range items {
 		if l.name != "" {
-			d.printf("<g transform=\"translate(%s 25)\">%s</g>\n", px(x), l.mark)
-			d.text(x+14, 34, "start", "", l.name)
+			d.printf("<g transform=\"translate(%s %s)\">%s</g>\n", px(x), px(y), l.mark)
+			d.text(x+14, y+9, "start", "", l.name)
 		}
 		x += 28 + textWidth(l.name, fontSize)
 	}

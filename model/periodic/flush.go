@@ -270,10 +270,9 @@ func (v *flushReplay) after(x flushOp) {
 }
 
 // order goes through the operations of each GPU and its link in turn: none begins before the one
-// before of the same has ended, none that takes memory before all that give some back have, and memory is added up. step hears of what a GPU holds from an
-// operation's start and from its end on, and of what it holds before any, which is
-// operation -1; it may be nil.
-func (v *flushReplay) order(step func(gpu, op int, during, after float64)) {
+// before of the same has ended, none that takes memory before all that give some back have, and memory is added up. step hears of what a GPU holds at 0 and
+// from each operation's start or end on, where that changes it; it may be nil.
+func (v *flushReplay) order(step func(gpu int, time, held float64)) {
 	for g, ops := range v.ops {
 		held, overhead, full := int64(0), 0.0, false
 		for s := range v.in.Stages {
@@ -285,7 +284,7 @@ func (v *flushReplay) order(step func(gpu, op int, during, after float64)) {
 		held += int64(overhead)
 		v.peak(g, held, -1)
 		if step != nil {
-			step(g, -1, float64(held), float64(held))
+			step(g, 0, float64(held))
 		}
 		last, given := [2]int{-1, -1}, [2]int{-1, -1} // of the GPU and its link, and of each the last that gave memory back
 		for _, k := range ops {
@@ -315,10 +314,13 @@ func (v *flushReplay) order(step func(gpu, op int, during, after float64)) {
 				full = true
 				v.broken(plan.RuleMemory, k, o.Start, v.in.Unit.Bytes(over), "gpu%d holds %s bytes from ops[%d], %s, on; there is memory for %s", g, v.plan.Size(float64(held)), k, o, v.plan.Size(v.plan.Platform.Memory))
 			}
-			during := held
 			held += change
 			if step != nil {
-				step(g, k, float64(during), float64(held))
+				at := o.End
+				if takes {
+					at = o.Start
+				}
+				step(g, at, float64(held))
 			}
 		}
 	}
@@ -439,14 +441,15 @@ func (s *FlushSummary) String() string {
 	return b.String()
 }
 
-// A FlushStep is what a GPU holds, in bytes, while and after an operation runs.
+// A FlushStep is what a GPU holds, in bytes, from an instant on.
 type FlushStep struct {
-	GPU, Op       int // the index in plan.Plan.Ops; -1: before any
-	During, After float64
+	GPU        int
+	Time, Held float64
 }
 
 // ProfileFlush returns what each GPU holds over time, GPU by GPU and in the order of
-// the plan. The error is that of [VerifyFlush].
+// the plan: at 0 what is there before any operation, then a step for each of them, when it changes what
+// is held. The error is that of [VerifyFlush].
 func ProfileFlush(in *partition.Partition, p *plan.Plan) ([]FlushStep, error) {
 	v, err := newFlushReplay(in, p)
 	if err != nil {
@@ -456,8 +459,8 @@ func ProfileFlush(in *partition.Partition, p *plan.Plan) ([]FlushStep, error) {
 		v.read(k)
 	}
 	var steps []FlushStep
-	v.order(func(gpu, op int, during, after float64) {
-		steps = append(steps, FlushStep{gpu, op, in.Unit.Bytes(during), in.Unit.Bytes(after)})
+	v.order(func(gpu int, time, held float64) {
+		steps = append(steps, FlushStep{gpu, time, in.Unit.Bytes(held)})
 	})
 	return steps, nil
 }
