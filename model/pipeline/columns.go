@@ -16,7 +16,6 @@ type master struct {
 	in      *Instance
 	row     []int     // of layers
 	weight  []float64 // of layers in their rows
-	shared  bool      // unlike layers share a row
 	layers  []float64 // by row: how many it has, by weight
 	program *covering.Program
 	pool    []*column
@@ -50,7 +49,6 @@ func newMaster(in *Instance) *master {
 	}
 	size := func(l int) float64 { return in.Copies*in.W[l] + in.Kept[l] }
 	rows := min(len(kinds), mostRows)
-	m.shared = rows < len(kinds)
 	if len(kinds) > rows {
 		slices.SortStableFunc(kinds, func(k, l int) int { return cmp.Compare(size(k), size(l)) })
 	}
@@ -153,9 +151,13 @@ func (m *master) add(s *shelves, duals []float64, memory float64) (added bool) {
 const mostAdded = 400
 
 // optimum solves the program over the sets of the pool that fit in a memory, and returns
-// its duals by row. Sets that are worth little leave the pool.
+// its duals by row, or those of its last step once in.Stop is closed. Sets that are worth
+// little leave the pool.
 func (m *master) optimum(memory float64) (duals []float64) {
 	duals = m.program.Solve(func(yield func(*covering.Column) bool) {
+		if m.in.Stop.Given() {
+			return
+		}
 		for _, c := range m.pool {
 			if c.peak <= memory && !yield(&c.Column) {
 				return

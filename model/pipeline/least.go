@@ -18,16 +18,17 @@ type Least struct {
 
 // Limits of the search for the least memory: leastProbe is how many beginnings of
 // allocations are looked at for one memory at first, leastNodes for all in all;
-// leastRounds and leastLabels are the same of prices, fewer by fewerLabels where unlike
-// layers share prices: there the first rounds prove as much as all. Together these are up to
-// ten seconds.
+// leastRounds and leastLabels are the same of prices, fewer by fewerLabels where more than
+// unlikeLayers have prices of their own: there even all of them rarely close the interval.
+// Together these are up to ten seconds.
 const (
-	leastProbe  = 1 << 11
-	leastNodes  = 1 << 22
-	leastRounds = 16
-	leastLabels = 1 << 24
-	fewerLabels = 8
-	leastPriced = 500 // layers: prices of more close nothing within seconds
+	leastProbe   = 1 << 11
+	leastNodes   = 1 << 22
+	leastRounds  = 16
+	leastLabels  = 1 << 24
+	fewerLabels  = 8
+	unlikeLayers = 128
+	leastPriced  = 500 // layers: prices of more close nothing within seconds
 )
 
 // moreEffort is from what effort on there are more prices: those for the upper end, where
@@ -68,7 +69,7 @@ func (in *Instance) Least() Least {
 func (in *Instance) narrow(best *Least) {
 	m := newMaster(in)
 	labels, nodes := leastLabels, leastNodes
-	if m.shared {
+	if len(m.layers) > unlikeLayers {
 		labels /= fewerLabels
 	}
 	for effort := 1; best.Low < best.High && labels > 0 && nodes > 0 && !in.Stop.Given(); effort *= 2 {

@@ -154,3 +154,35 @@ func TestStoppedLeast(t *testing.T) {
 		}
 	})
 }
+
+// Of many unlike layers an interval is left: a unit below it nothing fits, at its upper end
+// its allocation does.
+func TestLeastOfUnlikeLayers(t *testing.T) {
+	t.Parallel()
+	r := testfile.Random(t, 5, 150)
+	size := func() float64 { return float64(1 + r.IntN(100<<20)) }
+	c := &chain.Chain{Name: "unlike"}
+	for range 150 {
+		c.Layers = append(c.Layers, chain.Layer{ForwardTime: 1, BackwardTime: 2, Activation: size(), Gradient: size(), Weight: size()})
+	}
+	at := func(memory float64) *view.Instance {
+		in, err := view.New(c, platform.Platform{Memory: memory, Bandwidth: 1, Processors: 2, WeightCopies: 3}, plan.TaskModel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return in
+	}
+	in := at(1)
+	least := in.Least()
+	if least.Low >= least.High || in.OneAtATime(least.Allocation) != least.High {
+		t.Fatalf("from %v to %v, the allocation needs %v", least.Low, least.High, in.OneAtATime(least.Allocation))
+	}
+	if err := at(least.Low - 1).Infeasible(); err == nil {
+		t.Errorf("%v is not too little, and %v is the least", least.Low-1, least.Low)
+	}
+	for _, memory := range []float64{least.Low, least.High} {
+		if err := at(memory).Infeasible(); err != nil {
+			t.Errorf("with %v, from %v to %v: %v", memory, least.Low, least.High, err)
+		}
+	}
+}

@@ -73,11 +73,14 @@ func (in *Instance) newShelves(prices []int, memory float64, most int) *shelves 
 const mostUndominated = 1 << 12
 
 // merge returns the shelf of those of a and b, changed (nil: as they are), that stay
-// within the memory.
+// within the memory; not all of them once in.Stop is closed.
 func (s *shelves) merge(memory float64, a, b shelf, changeA, changeB func(label) label) (both shelf) {
 	both = make(shelf, 0, len(a)+len(b))
 	var least needs // of both, the undominated
 	for len(a) > 0 || len(b) > 0 {
+		if (len(a)+len(b))%stopEvery == 0 && s.in.Stop.Given() {
+			break
+		}
 		from, change := &a, changeA
 		if len(a) == 0 || len(b) > 0 && s.labels[b[0]].value > s.labels[a[0]].value {
 			from, change = &b, changeB
