@@ -56,7 +56,7 @@ const (
 var (
 	ErrUnsupported = errors.New("not supported by this backend")
 	ErrModel       = errors.New("model refused") // mistakes of the model, see milp.Model.Err
-	ErrOption      = errors.New("option out of range")
+	ErrOption      = errors.New("option refused")
 	ErrSolver      = errors.New("solver failed")    // the library failed or answered nonsense
 	ErrMissing     = errors.New("backend not here") // not built in, or its library is not found
 )
