@@ -432,11 +432,15 @@ func (s *FlushSummary) String() string {
 		if x.Copies > 0 {
 			copies = ", copies to and from the host " + platform.FormatSeconds(x.Copies)
 		}
-		fmt.Fprintf(&b, "  gpu%-8d stages %s: busy %s, idle %.2f %% of its %s, peak %s of %s%s\n", g, strings.Trim(fmt.Sprint(x.Stages), "[]"),
+		stages := "stages"
+		if len(x.Stages) == 1 {
+			stages = "stage"
+		}
+		fmt.Fprintf(&b, "  gpu%-8d %s %s: busy %s, idle %.2f %% of its %s, peak %s of %s%s\n", g, stages, strings.Trim(fmt.Sprint(x.Stages), "[]"),
 			platform.FormatSeconds(x.Busy), 100*max(0, x.Span-x.Busy)/max(x.Span, math.SmallestNonzeroFloat64), platform.FormatSeconds(x.Span), platform.FormatBytes(x.Memory), platform.FormatBytes(s.Memory), copies)
 	}
 	if s.Violations > 0 {
-		fmt.Fprintf(&b, "  INVALID     breaks the rules %d times; verify says where\n", s.Violations)
+		fmt.Fprintf(&b, "  INVALID     breaks the rules %s; verify says where\n", platform.Count(s.Violations, "time"))
 	}
 	return b.String()
 }

@@ -2,6 +2,7 @@ package periodic_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	optimum "workbench/model/exhaustive/flush"
@@ -121,5 +122,15 @@ func TestCopiesToTheHost(t *testing.T) {
 	none.Stages[0].OffloadMemory, none.Stages[0].OffloadTime = 0, 0
 	if r, err := periodic.VerifyFlush(&none, made()); err != nil || !slices.ContainsFunc(r.Violations, func(v plan.Violation) bool { return v.Rule == plan.RuleKind }) {
 		t.Errorf("copies of a stage that sends nothing: %v %+v", err, r)
+	}
+}
+
+// One stage is a stage, and one rule is broken one time.
+func TestFlushSummaryCounts(t *testing.T) {
+	s := &periodic.FlushSummary{GPUs: []periodic.FlushGPU{{Stages: []int{1}}, {Stages: []int{2, 3}}}, Violations: 1}
+	for _, want := range []string{"gpu0        stage 1: busy", "gpu1        stages 2 3: busy", "breaks the rules 1 time;"} {
+		if got := s.String(); !strings.Contains(got, want) {
+			t.Errorf("%q lacks %q", got, want)
+		}
 	}
 }
