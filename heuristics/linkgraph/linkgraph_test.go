@@ -164,3 +164,27 @@ func TestUnrolled(t *testing.T) {
 		t.Errorf("%g s, the bound is %g and sending alone takes %g; it sends: %v", time, bound, sending.Claims.Makespan, sent)
 	}
 }
+
+// What computes far longer than the best plan takes is not looked at: of huge graphs its route
+// takes gigabytes. Without a plan there is nothing to compare it with.
+func TestHopelessScheduleIsNotTimed(t *testing.T) {
+	g, err := zoo.LoadTraining("zoo:gpt2?layers=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := stages.Of(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := platform.Platform{Memory: 1e12, Bandwidth: 12e9}
+	s := &search{ctx: t.Context(), v: v, p: p, seed: 1, r: rand.New(rand.NewPCG(1, 1))}
+	frugal, limits := v.Frugal(), s.within(0)
+	if s.take(v.StoreAll(), limits) == nil || s.take(frugal, limits) != nil {
+		t.Error("one of the two is taken wrongly")
+	}
+	best := s.best
+	s.best = nil
+	if s.take(frugal, limits) == nil || s.best.Claims.Makespan < hopeless*best.Claims.Makespan {
+		t.Errorf("not taken, though nothing else is there; or the example is none: %g s of %g", frugal.Cost(), best.Claims.Makespan)
+	}
+}

@@ -87,6 +87,10 @@ const shortRounds = 10
 // shares are the parts of what the link could have away that schedules are looked for with.
 var shares = [...]float64{0.9, 1, 0.95, 0.8, 0.65, 0.5, 0.3}
 
+// hopeless times what the best plan takes is what no schedule is looked at that computes longer:
+// what waits in it says nothing of better ones.
+const hopeless = 2
+
 // tunings is how often the best is changed at most.
 const tunings = 60
 
@@ -173,9 +177,11 @@ func (s *search) within(share float64) []float64 {
 	return limits
 }
 
-// take lets a schedule happen, and keeps it if it is the best; nil is none.
+// take lets a schedule happen, and keeps it if it is the best; nil is none, and one that is far
+// from it: what keeps least of a huge graph, where the time ended before it was repaired, computes millions
+// of nodes, and its route would take all of the machine's memory.
 func (s *search) take(x *stages.Schedule, limits []float64) *clock {
-	if x == nil {
+	if x == nil || s.best != nil && x.Cost() > hopeless*s.best.Claims.Makespan {
 		return nil
 	}
 	c := newRoute(s.v, x.Order()).timed(s.ctx, s.p, s.r.Uint64())
