@@ -32,8 +32,9 @@ type orders struct {
 	T     milp.Var
 	t     milp.Family[op]
 	y     milp.Family[pair]
-	last  milp.List // by GPU: no operation on it ends later
-	ops   [][]op    // by GPU
+	q     milp.Family[op] // places; none where every operation has a length
+	last  milp.List       // by GPU: no operation on it ends later
+	ops   [][]op          // by GPU
 	pairs []pair
 }
 
@@ -60,6 +61,16 @@ type orders struct {
 //	t_b ≥ t_a + d_a  if a before b, a gives memory back and b takes some
 //	t_b ≥ t_a        if a before b, both take some
 //	t_b + d_b ≥ t_a  if a before b, a takes some and b gives some back
+//
+// Operations of no length may meet at one instant, where times allow a circle of orders in which no operation
+// counts all that the others hold. Where there are some, every operation has a place q as well,
+//
+//	q_b ≥ q_a + 1  if b needs a, or y_ab = 1; q_a ≥ q_b + 1 if y_ab = 0
+//
+// as in Miller, Tucker and Zemlin, Integer Programming Formulation of Traveling Salesman Problems, 1960. A schedule
+// has such places, one operation after the other; and with them all orders are a part of one. Where every
+// operation has a length, an instant has one F and one P of a GPU at most, and what gives memory back there
+// goes first: it needs none of both, and F and P hold no more than the rows count, whatever y says.
 //
 // O(micro-batches²) columns and rows a GPU. Its relaxation knows the way of one
 // micro-batch only: y = 1/2 switches the pairs off.
@@ -101,6 +112,7 @@ func newOrders(name string, in *partition.Partition, p platform.Platform) (*orde
 	o.y = milp.Vars(o.m, "y", o.pairs, milp.Binary, 0, 1)
 	o.times()
 	o.apart()
+	o.noCircles(all)
 	o.memory()
 	o.m.Minimize(new(milp.Expr).Add(1, o.T))
 	return o, nil
@@ -184,20 +196,58 @@ func (o *orders) times() {
 		span.AtLeast(e, 0)
 		for _, b := range ops {
 			end.AtLeast(new(milp.Expr).Add(1, o.last.At(g)).Add(-1, o.at(b)), o.time(b))
-			from, delay := o.Needs(b.letter)
-			if from >= 0 {
-				a := op{from, b.job}
-				needs.AtLeast(new(milp.Expr).Add(1, o.at(b)).Add(-1, o.at(a)), milp.Down.Add(o.time(a), o.seconds(delay)))
-			}
-			if own := o.Before(b.letter); o.Moves[g] && own >= 0 {
-				a := op{own, b.job}
-				needs.AtLeast(new(milp.Expr).Add(1, o.at(b)).Add(-1, o.at(a)), o.time(a))
-			}
-			if b.job > 0 {
-				a := op{b.letter, b.job - 1}
-				needs.AtLeast(new(milp.Expr).Add(1, o.at(b)).Add(-1, o.at(a)), o.time(a))
+			for _, a := range o.needed(b) {
+				needs.AtLeast(new(milp.Expr).Add(1, o.at(b)).Add(-1, o.at(a.op)), a.wait)
 			}
 		}
+	}
+}
+
+// needed is an operation that another needs, and by how much the other starts later at least.
+type needed struct {
+	op
+	wait float64
+}
+
+// needed returns what an operation needs.
+func (o *orders) needed(b op) []needed {
+	var all []needed
+	if from, delay := o.Needs(b.letter); from >= 0 {
+		a := op{from, b.job}
+		all = append(all, needed{a, milp.Down.Add(o.time(a), o.seconds(delay))})
+	}
+	if own := o.Before(b.letter); o.Moves[o.GPU[b.letter.Stage()]] && own >= 0 {
+		a := op{own, b.job}
+		all = append(all, needed{a, o.time(a)})
+	}
+	if b.job > 0 {
+		a := op{b.letter, b.job - 1}
+		all = append(all, needed{a, o.time(a)})
+	}
+	return all
+}
+
+// noCircles adds the places of operations, if some have no length.
+func (o *orders) noCircles(all []op) {
+	if !slices.ContainsFunc(all, func(a op) bool { return o.time(a) == 0 }) {
+		return
+	}
+	o.q = milp.Vars(o.m, "q", all, milp.Continuous, 0, float64(len(all)-1))
+	g := o.m.Group("no circles", "Miller, Tucker and Zemlin 1960")
+	behind := func(a, b op) *milp.Expr {
+		from, _ := o.q.At(a)
+		to, _ := o.q.At(b)
+		return new(milp.Expr).Add(1, to).Add(-1, from)
+	}
+	for _, b := range all {
+		for _, a := range o.needed(b) {
+			g.AtLeast(behind(a.op, b), 1)
+		}
+	}
+	for _, p := range o.pairs {
+		y, _ := o.y.At(p)
+		g.When(milp.Is(y)).AtLeast(behind(p.a, p.b), 1)
+		g.When(milp.IsNot(y)).AtLeast(behind(p.b, p.a), 1)
 	}
 }
 
@@ -273,8 +323,8 @@ func (o *orders) plan(x []float64) (*plan.Plan, error) {
 }
 
 // order returns the words of a solution, one operation after the other: of those that have what they need, one
-// that no other on its GPU goes before; where all of these have one, since operations of no length may
-// go before each other at one instant, the earliest, and of equal ones one that gives memory back.
+// that no other on its GPU goes before; where all of these have one, since at one instant y may order
+// F, P and what gives memory back in a circle, the earliest, and of equal ones one that gives memory back.
 func (o *orders) order(x []float64) flush.Order {
 	order, count := make(flush.Order, o.GPUs), make([]int, flush.Kinds*o.Stages)
 	left := make([][]op, o.GPUs)
@@ -344,16 +394,23 @@ func (o *orders) start(p *plan.Plan) ([]float64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", formulation.ErrStart, err)
 	}
-	x, place := make([]float64, o.m.NumCols()), map[op]int{}
+	x, line := make([]float64, o.m.NumCols()), make([][]op, o.GPUs)
 	count := make([]int, flush.Kinds*o.Stages)
-	for i, timed := range o.Plan(o.m.Name(), s).Ops { // in the order of the instants
+	for _, timed := range o.Plan(o.m.Name(), s).Ops { // of each GPU in the order of the instants
 		l := flush.On(timed.Stage-1, slices.Index(flush.Names[:], timed.Op))
-		a := op{l, count[l]}
+		a, g := op{l, count[l]}, o.GPU[l.Stage()]
 		count[l]++
-		place[a] = i
+		line[g] = append(line[g], a)
 		x[o.at(a).Index()] = o.seconds(timed.Start)
-		last := o.last.At(o.GPU[l.Stage()]).Index()
+		last := o.last.At(g).Index()
 		x[last] = max(x[last], o.seconds(timed.Start)+o.time(a))
+	}
+	place := o.merge(line)
+	if len(place) < o.Ops() {
+		return nil, fmt.Errorf("%w: operations at one instant wait for each other", formulation.ErrStart)
+	}
+	for a, q := range o.q.All() {
+		x[q.Index()] = float64(place[a])
 	}
 	for q, y := range o.y.All() {
 		if place[q.a] < place[q.b] {
@@ -362,4 +419,21 @@ func (o *orders) start(p *plan.Plan) ([]float64, error) {
 	}
 	x[o.T.Index()] = o.seconds(s.Objective)
 	return x, nil
+}
+
+// merge returns the places of operations, each behind what it needs and those before it on its GPU: fewer than there are
+// if some wait for each other. O(operations · GPUs).
+func (o *orders) merge(line [][]op) map[op]int {
+	place, next, count := map[op]int{}, make([]int, len(line)), make([]int, flush.Kinds*o.Stages)
+	for before := -1; before < len(place); {
+		before = len(place)
+		for g := range line {
+			for ; next[g] < len(line[g]) && o.ready(line[g][next[g]], count); next[g]++ {
+				a := line[g][next[g]]
+				place[a] = len(place)
+				count[a.letter]++
+			}
+		}
+	}
+	return place
 }
