@@ -172,12 +172,9 @@ func TestPipelineIsNoWorseThanItsParts(t *testing.T) {
 // On graphs search begins with what the methods found that it is made of: where memory is
 // short, what layers keep in its own stages may not fit, and used to be all it tried.
 func TestGraphPipelineIsNoWorseThanItsParts(t *testing.T) {
+	testfile.Long(t)
 	t.Parallel()
-	network := "zoo:vgg16?as=graph"
-	if testing.Short() {
-		network = "zoo:rnn?seq=6&as=graph"
-	}
-	in, err := run.Load(network, nil)
+	in, err := run.Load("zoo:vgg16?as=graph", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

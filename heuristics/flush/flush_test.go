@@ -88,9 +88,13 @@ func TestAgainstExhaustiveSearch(t *testing.T) {
 // slow for, of all placements and with little memory.
 func TestBoundsAreBelowSchedules(t *testing.T) {
 	t.Parallel()
+	cases := testfile.Cases(1000)
+	if testing.Short() {
+		cases /= 3 // of which a few take most
+	}
 	r := rand.New(rand.NewPCG(19, 4))
 	met := map[string]int{}
-	for n := range testfile.Cases(1000) {
+	for n := range cases {
 		gpus, jobs := 1+r.IntN(5), 1+r.IntN(14)
 		placement := [...]string{plan.Straight, plan.Interleaved, plan.VShaped}[r.IntN(3)]
 		stages := gpus

@@ -158,6 +158,7 @@ func TestStoppedLeast(t *testing.T) {
 // Of many unlike layers an interval is left: a unit below it nothing fits, at its upper end
 // its allocation does.
 func TestLeastOfUnlikeLayers(t *testing.T) {
+	testfile.Long(t)
 	t.Parallel()
 	r := testfile.Random(t, 5, 150)
 	size := func() float64 { return float64(1 + r.IntN(100<<20)) }
