@@ -91,7 +91,7 @@ func TestClaimsWithinAnInstant(t *testing.T) {
 				t.Fatalf("%s: %v", m.name, err)
 			}
 			verify(t, c, got)
-			got.Platform.Memory = got.Claims.PeakMemory
+			got.Platform.Memory = max(1, got.Claims.PeakMemory) // a plan has some
 			verify(t, c, got)
 			got.Platform.Memory--
 			if r, err := periodic.VerifyWeights(c, got); got.Platform.Memory > 0 && (err != nil || r.Valid()) {
