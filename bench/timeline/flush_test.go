@@ -78,8 +78,8 @@ func TestFlushShowsMemoryOfEachGPU(t *testing.T) {
 func copiedOut() (*partition.Partition, *plan.Plan) {
 	in, p := twoStages()
 	in.Stages[0].OffloadMemory, in.Stages[0].OffloadTime = 1, 0.5
-	p.Ops, p.Claims = nil, plan.Claims{Makespan: 8, PeakMemory: 8}
-	for _, o := range []plan.Op{
+	p.Claims = plan.Claims{Makespan: 8, PeakMemory: 8}
+	p.Ops = []plan.Op{
 		{Op: plan.OpF, Stage: 1, MicroBatch: 1, Resource: "gpu0", Start: 0, End: 1},
 		{Op: plan.OpF, Stage: 1, MicroBatch: 2, Resource: "gpu0", Start: 1, End: 2},
 		{Op: plan.OpO, Stage: 1, MicroBatch: 1, Resource: "link0", Start: 1, End: 1.5},
@@ -94,8 +94,6 @@ func copiedOut() (*partition.Partition, *plan.Plan) {
 		{Op: plan.OpF, Stage: 2, MicroBatch: 2, Resource: "gpu1", Start: 4, End: 5},
 		{Op: plan.OpB, Stage: 2, MicroBatch: 2, Resource: "gpu1", Start: 5, End: 6},
 		{Op: plan.OpW, Stage: 2, MicroBatch: 2, Resource: "gpu1", Start: 6, End: 7},
-	} {
-		p.Ops = append(p.Ops, o)
 	}
 	return in, p
 }
