@@ -226,8 +226,9 @@ func rules(v *flush.Instance) []*rule {
 }
 
 // List schedules by events with every one of some dozens of rules, and returns the best
-// order. It ends with ctx, or at the bound. With copies to the host it is [Send] of that or, where that finds no room, one
-// micro-batch after the other. O(rules·operations·log GPUs).
+// order. It ends with ctx, or at the bound. With copies to the host it is [Send] of that
+// or, where that finds no room, one micro-batch after the other.
+// O(rules·operations·log GPUs).
 func List(ctx context.Context, v *flush.Instance) flush.Order {
 	o := Send(listed)(ctx, v)
 	if o == nil && slices.Contains(v.Moves, true) && v.Fits() == nil {

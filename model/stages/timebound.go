@@ -125,7 +125,7 @@ type dear struct {
 }
 
 // looked is the number of nodes from which on every second is looked at first, from twice as many
-// on every third, and so on, and then those around the dearest: a look takes O(nodes).
+// on every third, and so on, and then those that were left out behind the dearest: a look takes O(nodes).
 const looked = 4000
 
 // dearest returns so many nodes of the most time, the first ones of equals.

@@ -92,7 +92,10 @@ class Attributes:
                 of.update(old)
         for value, old in self.containers:
             value.clear()
-            value.extend(old) if isinstance(value, (list, deque)) else value.update(old)
+            if isinstance(value, dict):
+                value.update(old)
+            else:
+                value.extend(old)
 
 
 def _spread(path: str, value: Any, depth: int, containers: Optional[List[Tuple[Any, Any]]]) -> Iterator[Tuple[str, Any]]:
