@@ -3,6 +3,8 @@ package flush_test
 import (
 	"errors"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"testing"
 
 	"workbench/heuristics/flush"
@@ -120,9 +122,17 @@ func TestBoundsAreBelowSchedules(t *testing.T) {
 		if v, err = view.New(in, p); err != nil {
 			t.Fatal(err)
 		}
-		s, err := v.Schedule(flush.List(t.Context(), v))
+		o := flush.List(t.Context(), v)
+		s, err := v.Schedule(o)
 		if err != nil {
 			t.Fatalf("case %d: %v\n%+v %+v", n, err, in, p)
+		}
+		if !slices.Contains(v.Sends, true) {
+			links := *v
+			links.Moves = slices.Repeat([]bool{true}, gpus)
+			if same, err := links.Schedule(o); err != nil || !reflect.DeepEqual(same.Start, s.Start) {
+				t.Fatalf("case %d: beside links that copy nothing the order is timed to %v (%v), without them to %v", n, same, err, s.Start)
+			}
 		}
 		for _, b := range append(v.Bounds(), v.OneMachine(t.Context(), s.Objective*1.5)) {
 			if b.Value > s.Objective*(1+1e-9) {
@@ -191,5 +201,29 @@ func TestNamedSchedules(t *testing.T) {
 		if got := span(x.placement, x.method); got < 6*jobs || got >= 6*jobs+4*(gpus-1) {
 			t.Errorf("%s: a span of %v", name, got)
 		}
+	}
+}
+
+// Steps of the annealing on eight GPUs with little memory, straight and on a V, and list scheduling.
+func BenchmarkSearch(b *testing.B) {
+	for stages, placement := range map[int]string{8: plan.Straight, 16: plan.VShaped} {
+		in := optimum.RandomStages(rand.New(rand.NewPCG(19, 6)), stages, true)
+		v, err := view.New(in, platform.Platform{Memory: 60, MicroBatches: 32, Placement: placement})
+		if err != nil {
+			b.Fatal(err)
+		}
+		var o view.Order
+		b.Run("list-"+placement, func(b *testing.B) {
+			for b.Loop() {
+				o = flush.List(b.Context(), v)
+			}
+		})
+		const steps = 2000
+		b.Run("search-"+placement, func(b *testing.B) {
+			for b.Loop() {
+				flush.Search(b.Context(), v, o, flush.Goal{Steps: steps})
+			}
+			b.ReportMetric(b.Elapsed().Seconds()*1e6/float64(b.N)/steps, "µs/step")
+		})
 	}
 }

@@ -2,7 +2,6 @@ package flush
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"math"
 	"slices"
@@ -31,56 +30,44 @@ var never = math.Inf(1)
 type lister struct {
 	v     *flush.Instance
 	rule  *rule
-	end   [][]float64 // by letter and micro-batch: when it ends, as far as it is known
-	count []int       // by letter: started
-	held  []int64     // by GPU
-	free  []float64   // by GPU
+	end   []float64 // by letter·jobs + micro-batch: when it ends, as far as it is known
+	count []int     // by letter: started
+	held  []int64   // by GPU
+	free  []float64 // by GPU
+	wakes []float64 // by GPU: when it looks for work next
 	order flush.Order
-	wakes wakes
 	left  int
 }
 
-// A wake is a time at which a GPU looks for work.
-type wake struct {
-	time float64
-	gpu  int
-}
-
-type wakes []wake
-
-func (w wakes) Len() int { return len(w) }
-func (w wakes) Less(i, j int) bool {
-	return w[i].time < w[j].time || w[i].time == w[j].time && w[i].gpu > w[j].gpu
-}
-func (w wakes) Swap(i, j int) { w[i], w[j] = w[j], w[i] }
-func (w *wakes) Push(x any)   { *w = append(*w, x.(wake)) }
-func (w *wakes) Pop() any {
-	last := (*w)[len(*w)-1]
-	*w = (*w)[:len(*w)-1]
-	return last
-}
-
 // list returns the order in which GPUs that never wait without reason, by a rule, run
-// their operations; nil if they come to a halt. O(operations·(stages of a GPU + log GPUs)).
+// their operations; nil if they come to a halt. O(operations·(stages of a GPU + GPUs)).
 func list(v *flush.Instance, r *rule) flush.Order {
 	l := &lister{
-		v: v, rule: r, end: make([][]float64, flush.Kinds*v.Stages), count: make([]int, flush.Kinds*v.Stages), held: make([]int64, v.GPUs),
-		free: make([]float64, v.GPUs), order: make(flush.Order, v.GPUs), left: v.Ops(),
+		v: v, rule: r, end: make([]float64, flush.Kinds*v.Stages*v.Jobs), count: make([]int, flush.Kinds*v.Stages), held: make([]int64, v.GPUs),
+		free: make([]float64, v.GPUs), wakes: make([]float64, v.GPUs), order: make(flush.Order, v.GPUs), left: v.Ops(),
 	}
-	for g := range v.GPUs {
-		l.wakes = append(l.wakes, wake{0, g})
+	for g := range l.order {
+		l.order[g] = make([]flush.Letter, 0, 3*v.Jobs*len(v.On[g]))
 	}
-	for len(l.wakes) > 0 && l.left > 0 {
-		w := heap.Pop(&l.wakes).(wake)
-		if w.time >= l.free[w.gpu] {
-			l.serve(w.gpu, w.time)
+	for l.left > 0 {
+		g := 0
+		for h, at := range l.wakes { // of several the last
+			if at <= l.wakes[g] {
+				g = h
+			}
 		}
-	}
-	if l.left > 0 {
-		return nil
+		now := l.wakes[g]
+		if now == never {
+			return nil
+		}
+		l.wakes[g] = never
+		l.serve(g, now)
 	}
 	return l.order
 }
+
+// wake has a GPU look for work at a time, or when it is free.
+func (l *lister) wake(g int, at float64) { l.wakes[g] = min(l.wakes[g], max(at, l.free[g])) }
 
 // serve starts what a free GPU does now, or wakes it when something comes.
 func (l *lister) serve(g int, now float64) {
@@ -109,8 +96,8 @@ func (l *lister) serve(g int, now float64) {
 	}
 	if chosen >= 0 {
 		l.start(g, chosen, now)
-	} else if next < never {
-		heap.Push(&l.wakes, wake{next, g})
+	} else {
+		l.wake(g, next)
 	}
 }
 
@@ -124,10 +111,10 @@ func (l *lister) ready(x flush.Letter) float64 {
 	switch {
 	case from < 0:
 		return 0
-	case j >= len(l.end[from]):
+	case j >= l.count[from]:
 		return never
 	}
-	return l.end[from][j] + delay
+	return l.end[int(from)*l.v.Jobs+j] + delay
 }
 
 // admits reports whether there is room for the next F of a stage, and stays enough for
@@ -177,18 +164,18 @@ func (l *lister) weight(g int) flush.Letter {
 func (l *lister) start(g int, x flush.Letter, now float64) {
 	s := x.Stage()
 	end := now + l.v.Time[s][x.Kind()]
+	l.end[int(x)*l.v.Jobs+l.count[x]] = end
 	l.count[x]++
-	l.end[x] = append(l.end[x], end)
 	l.free[g] = end
 	l.held[g] += l.v.Memory[s][x.Kind()]
 	l.order[g] = append(l.order[g], x)
 	l.left--
-	heap.Push(&l.wakes, wake{end, g})
+	l.wake(g, end)
 	switch {
-	case x.Kind() == flush.F && s+1 < l.v.Stages && l.v.GPU[s+1] != g:
-		heap.Push(&l.wakes, wake{end + l.v.Delay[s], l.v.GPU[s+1]})
-	case x.Kind() == flush.B && s > 0 && l.v.GPU[s-1] != g:
-		heap.Push(&l.wakes, wake{end + l.v.Delay[s-1], l.v.GPU[s-1]})
+	case x.Kind() == flush.F && s+1 < l.v.Stages:
+		l.wake(l.v.GPU[s+1], end+l.v.Delay[s])
+	case x.Kind() == flush.B && s > 0:
+		l.wake(l.v.GPU[s-1], end+l.v.Delay[s-1])
 	}
 }
 
@@ -228,7 +215,7 @@ func rules(v *flush.Instance) []*rule {
 // List schedules by events with every one of some dozens of rules, and returns the best
 // order. It ends with ctx, or at the bound. With copies to the host it is [Send] of that
 // or, where that finds no room, one micro-batch after the other.
-// O(rules·operations·log GPUs).
+// O(rules·operations·GPUs).
 func List(ctx context.Context, v *flush.Instance) flush.Order {
 	o := Send(listed)(ctx, v)
 	if o == nil && slices.Contains(v.Moves, true) && v.Fits() == nil {

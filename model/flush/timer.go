@@ -19,24 +19,48 @@ var ErrDeadlock = errors.New("the order has a cycle: GPUs wait for each other")
 type Timer struct {
 	v     *Instance
 	jobs  int
+	rows  []row     // by letter
 	end   []float64 // by letter·jobs + micro-batch
-	at    []float64 // the same: when it changes what is held
+	at    []float64 // the same, of GPUs that send: when it changes what is held
 	count []int32   // by letter: so many have ended
 	next  []int     // by GPU: place in its word
 	free  []float64 // by GPU, then by link to the host: when it is
 	given []float64 // by GPU: when all that the word has given back is free
 	first []float64 // by GPU: when it starts
 	queue []int
-	in    []bool // by GPU: in the queue
+	waits []Letter // by GPU that is not in the queue: what its next operation waits for
+}
+
+// A row is what the timer asks of a letter.
+type row struct {
+	time, delay float64 // its own, and that behind the letter it needs
+	from        Letter  // which is this; -1: none
+	wakes       int     // the GPU that may wait for it; -1: none
 }
 
 // NewTimer returns a timer for orders of v.
 func NewTimer(v *Instance) *Timer {
-	return &Timer{
-		v: v, jobs: v.Jobs, end: make([]float64, Kinds*v.Stages*v.Jobs), at: make([]float64, Kinds*v.Stages*v.Jobs), count: make([]int32, Kinds*v.Stages),
+	t := &Timer{
+		v: v, jobs: v.Jobs, rows: make([]row, Kinds*v.Stages), end: make([]float64, Kinds*v.Stages*v.Jobs), count: make([]int32, Kinds*v.Stages),
 		next: make([]int, v.GPUs), free: make([]float64, 2*v.GPUs), given: make([]float64, v.GPUs), first: make([]float64, v.GPUs),
-		queue: make([]int, 0, v.GPUs), in: make([]bool, v.GPUs),
+		queue: make([]int, 0, v.GPUs), waits: make([]Letter, v.GPUs),
 	}
+	if slices.Contains(v.Moves, true) {
+		t.at = make([]float64, len(t.end))
+	}
+	for i := range t.rows {
+		l := Letter(i)
+		x := row{time: v.time(l), wakes: -1}
+		x.from, x.delay = v.Needs(l)
+		switch s := l.Stage(); {
+		case l.Kind() == F && s+1 < v.Stages:
+			x.wakes = v.GPU[s+1]
+		case l.Kind() == B && s > 0:
+			x.wakes = v.GPU[s-1]
+		}
+		t.rows[i] = x
+	}
+	return t
 }
 
 // Run times an order that is complete, GPU g not before release[g]; nil: from 0 on. It
@@ -52,76 +76,94 @@ func (t *Timer) Run(o Order, release []float64) bool {
 		if release != nil {
 			t.free[g] = release[g]
 		}
-		t.queue, t.in[g] = append(t.queue, g), true
+		t.queue, t.waits[g] = append(t.queue, g), -1
 		left += len(o[g])
 	}
 	for len(t.queue) > 0 {
 		g := t.queue[len(t.queue)-1]
-		t.queue, t.in[g] = t.queue[:len(t.queue)-1], false
-		for t.next[g] < len(o[g]) && t.step(g, o[g][t.next[g]]) {
-			left--
+		t.queue = t.queue[:len(t.queue)-1]
+		before := t.next[g]
+		if t.v.Moves[g] {
+			t.besideLink(g, o[g])
+		} else {
+			t.alone(g, o[g])
 		}
+		left -= t.next[g] - before
 	}
 	return left == 0
 }
 
-// step times the next operation of a GPU, if what it needs is timed, and wakes the GPU
-// that may wait for it.
-func (t *Timer) step(g int, l Letter) bool {
-	s, j, lane := l.Stage(), int(t.count[l]), g
-	ready, there := t.ready(l, j)
-	if !there {
-		return false
+// alone times the next operations of a GPU without copies, as far as what they need is timed, and wakes the GPUs
+// that may wait for them. Its own operations end in the order of its word, so that what an operation of it
+// comes after, and what has given memory back, has ended when the GPU is free.
+func (t *Timer) alone(g int, word []Letter) {
+	free, i := t.free[g], t.next[g]
+	for ; i < len(word); i++ {
+		l := word[i]
+		x, j := &t.rows[l], int(t.count[l])
+		if x.from >= 0 {
+			if int(t.count[x.from]) <= j {
+				t.waits[g] = x.from
+				break
+			}
+			if ready := t.end[int(x.from)*t.jobs+j] + x.delay; ready > free {
+				free = ready
+			}
+		}
+		if i == 0 {
+			t.first[g] = free
+		}
+		free += x.time
+		t.end[int(l)*t.jobs+j] = free
+		t.count[l]++
+		if x.wakes >= 0 && t.waits[x.wakes] == l {
+			t.wake(x.wakes)
+		}
 	}
-	if l.Copies() {
-		lane += t.v.GPUs
-	}
-	start := max(ready, t.free[lane])
-	if t.v.Moves[g] {
+	t.free[g], t.next[g] = free, i
+}
+
+// besideLink does the same on a GPU with copies, which run beside the rest of its word: each operation also waits for
+// what it comes after, and one that takes memory for all that the word has given back before it.
+func (t *Timer) besideLink(g int, word []Letter) {
+	for ; t.next[g] < len(word); t.next[g]++ {
+		l := word[t.next[g]]
+		x, j, lane := &t.rows[l], int(t.count[l]), g
+		ready := 0.0
+		if x.from >= 0 {
+			if int(t.count[x.from]) <= j {
+				t.waits[g] = x.from
+				return
+			}
+			ready = t.end[int(x.from)*t.jobs+j] + x.delay
+		}
+		if l.Copies() {
+			lane += t.v.GPUs
+		}
+		start := max(ready, t.free[lane])
 		if from := t.v.Before(l); from >= 0 { // the word has it before
 			start = max(start, t.end[int(from)*t.jobs+j])
 		}
 		if l.Takes() {
 			start = max(start, t.given[g])
 		}
-	}
-	if t.next[g] == 0 {
-		t.first[g] = start
-	}
-	end := start + t.v.Time[s][l.Kind()]
-	t.end[int(l)*t.jobs+j], t.free[lane] = end, end
-	if t.at[int(l)*t.jobs+j] = start; !l.Takes() {
-		t.at[int(l)*t.jobs+j], t.given[g] = end, max(t.given[g], end)
-	}
-	t.count[l]++
-	t.next[g]++
-	switch {
-	case l.Kind() == F && s+1 < t.v.Stages:
-		t.wake(t.v.GPU[s+1])
-	case l.Kind() == B && s > 0:
-		t.wake(t.v.GPU[s-1])
-	}
-	return true
-}
-
-func (t *Timer) wake(g int) {
-	if !t.in[g] {
-		t.queue, t.in[g] = append(t.queue, g), true
+		if t.next[g] == 0 {
+			t.first[g] = start
+		}
+		end := start + x.time
+		t.end[int(l)*t.jobs+j], t.free[lane] = end, end
+		if t.at[int(l)*t.jobs+j] = start; !l.Takes() {
+			t.at[int(l)*t.jobs+j], t.given[g] = end, max(t.given[g], end)
+		}
+		t.count[l]++
+		if x.wakes >= 0 && t.waits[x.wakes] == l {
+			t.wake(x.wakes)
+		}
 	}
 }
 
-// ready returns when what an operation needs from other operations is there, false if
-// that is not timed yet.
-func (t *Timer) ready(l Letter, j int) (float64, bool) {
-	from, delay := t.v.Needs(l)
-	if from < 0 {
-		return 0, true
-	}
-	if int(t.count[from]) <= j {
-		return 0, false
-	}
-	return t.end[int(from)*t.jobs+j] + delay, true
-}
+// wake puts a GPU in the queue.
+func (t *Timer) wake(g int) { t.queue, t.waits[g] = append(t.queue, g), -1 }
 
 // time returns how long an operation takes.
 func (v *Instance) time(l Letter) float64 { return v.Time[l.Stage()][l.Kind()] }
@@ -179,7 +221,7 @@ func (t *Timer) Objective() float64 {
 type Schedule struct {
 	Order Order
 	Start [][]float64 // as Order
-	at    [][]float64 // as Order: when an operation changes what is held
+	at    [][]float64 // as Order, of GPUs that send: when an operation changes what is held
 	Span, Makespan,
 	Objective float64
 }
@@ -206,7 +248,9 @@ func (v *Instance) Schedule(o Order) (*Schedule, error) {
 	count := make([]int, Kinds*v.Stages)
 	for g, word := range o {
 		for _, l := range word {
-			s.at[g] = append(s.at[g], t.at[int(l)*t.jobs+count[l]])
+			if v.Moves[g] {
+				s.at[g] = append(s.at[g], t.at[int(l)*t.jobs+count[l]])
+			}
 			s.Start[g] = append(s.Start[g], t.End(l, count[l])-v.Time[l.Stage()][l.Kind()])
 			count[l]++
 		}
@@ -317,7 +361,9 @@ func (v *Instance) Plan(method string, s *Schedule) *plan.Plan {
 				o.Resource = "link" + strconv.Itoa(g)
 			}
 			o.End = o.Start + v.time(l)
-			ops[i] = listed{o, s.at[g][i], v.Memory[l.Stage()][l.Kind()]}
+			if ops[i] = (listed{op: o, change: v.Memory[l.Stage()][l.Kind()]}); v.Moves[g] {
+				ops[i].at = s.at[g][i]
+			}
 		}
 		if v.Moves[g] {
 			slices.SortStableFunc(ops, func(a, b listed) int { return cmp.Compare(a.at, b.at) })
