@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"workbench/model/platform"
 )
 
 // branchAndBound is Result.BoundBy where an engine says nothing else.
@@ -89,7 +91,7 @@ func (s *solving) takePoint(ctx context.Context, a *Answer) (wrong string) {
 		return ""
 	}
 	if !finitePoint(a.X, len(s.data.Cost)) {
-		return fmt.Sprintf("%d values for %d columns, or not all finite", len(a.X), len(s.data.Cost))
+		return fmt.Sprintf("%s for %s, or not all finite", platform.Count(len(a.X), "value"), platform.Count(len(s.data.Cost), "column"))
 	}
 	if wrong = s.offer(a.X); wrong == "" {
 		return ""

@@ -83,7 +83,7 @@ func TestJudge(t *testing.T) {
 		{"row violated", Answer{Status: Optimal, X: []float64{3, 2}, Bound: 13}, Imprecise, Unknown, nil, -inf, "sum[0] is 5"},
 		{"NaN", Answer{Status: Optimal, X: []float64{math.NaN(), 1}, Bound: 11}, Numerical, Unknown, nil, -inf, "not all finite"},
 		{"infinite for lp_solve", Answer{Status: Optimal, X: []float64{3, 1e30}, Bound: 11}, Numerical, Unknown, nil, -inf, "not all finite"},
-		{"too short", Answer{Status: Optimal, X: []float64{3}, Bound: 11}, Numerical, Unknown, nil, -inf, "1 values for 2"},
+		{"too short", Answer{Status: Optimal, X: []float64{3}, Bound: 11}, Numerical, Unknown, nil, -inf, "1 value for 2"},
 		{"stopped", Answer{Status: Feasible, Stop: Nodes, X: y, Bound: 11.5}, Feasible, Nodes, y, 11.5, ""},
 		{"stopped for no reason", Answer{Status: Feasible, X: y, Bound: 11.5}, Feasible, Unknown, y, 11.5, ""},
 		{"stopped by a clock nobody set", Answer{Status: Feasible, Stop: Time, X: y, Bound: 11.5}, Feasible, Unknown, y, 11.5, ""},

@@ -2,12 +2,12 @@ package fragmentation
 
 import (
 	"context"
-	"fmt"
 
 	"workbench/bench/run"
 	"workbench/heuristics/placement"
 	"workbench/model/allocator"
 	view "workbench/model/placement"
+	"workbench/model/platform"
 )
 
 // granule is what the addresses of a static placement are multiples of, as those
@@ -39,7 +39,7 @@ func static(ctx context.Context, t *allocator.Trace, name string, capacity int64
 		r.Capacity = capacity
 	}
 	if f.Height > capacity {
-		r.Failure = &allocator.Failure{Step: 1, Block: fmt.Sprintf("%d buffers", len(t.Blocks)), Size: f.Height, Fragmented: replayed.Requested <= capacity}
+		r.Failure = &allocator.Failure{Step: 1, Block: platform.Count(len(t.Blocks), "buffer"), Size: f.Height, Fragmented: replayed.Requested <= capacity}
 	}
 	return FragmentedRun{Report: r, Least: f.Height}, nil
 }

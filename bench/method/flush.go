@@ -73,7 +73,7 @@ func flushTimes(in *run.Instance, r *run.Result) []run.Line {
 	}
 	span, write := r.Report.Flush.Span, platform.FormatSeconds
 	return []run.Line{
-		{Label: "pipeline", Text: fmt.Sprintf("%d micro-batches, %s on %d GPUs", v.Jobs, v.Platform.Placement, v.GPUs)},
+		{Label: "pipeline", Text: fmt.Sprintf("%s, %s on %s", platform.Count(v.Jobs, "micro-batch"), v.Platform.Placement, platform.Count(v.GPUs, "GPU"))},
 		{Label: "span", Text: fmt.Sprintf("%s: idle %.2f %% of all GPUs' time", write(span), 100*max(0, 1-load/max(span*float64(v.GPUs), 1e-300)))},
 		{Label: "makespan", Text: write(r.Report.Makespan)},
 	}

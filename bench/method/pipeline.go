@@ -260,12 +260,17 @@ func contiguousOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*r
 	if err != nil {
 		return nil, inputError(err)
 	}
-	out.Note = fmt.Sprintf("no contiguous allocation has a 1-periodic pattern shorter than %s, proved by branch and bound (%d allocations, %d decisions about patterns)",
-		platform.FormatSeconds(r.Bound), r.Allocations, r.Patterns)
+	out.Note = fmt.Sprintf("no contiguous allocation has a 1-periodic pattern shorter than %s, proved by %s",
+		platform.FormatSeconds(r.Bound), branches(r))
 	if out.Offer(in, r.Plan); out.Plan != nil {
 		out.Plan.Method = "contiguous-optimum"
 	}
 	return out, nil
+}
+
+// branches names the search, and how far it went.
+func branches(r *pipeline.ExactResult) string {
+	return fmt.Sprintf("branch and bound (%s, %s about patterns)", platform.Count(r.Allocations, "allocation"), platform.Count(r.Patterns, "decision"))
 }
 
 // period is that of the plan, +Inf: there is none.
@@ -290,7 +295,7 @@ func branchAndBound(out *run.Outcome, ctx context.Context, in *run.Instance, s *
 		return inputError(err)
 	}
 	out.Offer(in, r.Plan)
-	by := fmt.Sprintf("branch and bound (%d allocations, %d decisions about patterns)", r.Allocations, r.Patterns)
+	by := branches(r)
 	out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: by, Proof: proof.Search, Assumptions: []string{plan.Periodic(k)}}, proof.BySearch(r.Every, by))
 	out.Stopped = !closedWithin(out, s)
 	tell(s, start, "branch and bound", out.Plan, r.Bound, r.Allocations)

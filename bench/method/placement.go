@@ -45,7 +45,7 @@ func Placement() *run.Problem {
 		Fit:     func(in *run.Instance, p platform.Platform) error { return nil },
 		Bound:   placementBound,
 		Methods: PlacementMethods,
-		Does:    func(p *plan.Plan) string { return fmt.Sprintf("%d offsets", len(p.Offsets)) },
+		Does:    func(p *plan.Plan) string { return platform.Count(len(p.Offsets), "offset") },
 		Times: func(in *run.Instance, r *run.Result) []run.Line {
 			height, load := *r.Objective, placementBound(in, run.Setting{Platform: r.Platform}).Value
 			return []run.Line{{Label: "height", Text: fmt.Sprintf("%s (%s bytes): %.3f %% above the load", platform.FormatBytes(height), strconv.FormatFloat(height, 'f', -1, 64),

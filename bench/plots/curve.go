@@ -2,7 +2,6 @@ package plots
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -96,7 +95,7 @@ func pipelineOf(c *curve.Curve, problem *run.Problem) (s string) {
 		return ""
 	}
 	if c.Over != curve.OverProcessors {
-		s += fmt.Sprintf(", %d GPUs", c.Platform.Processors)
+		s += ", " + platform.Count(c.Platform.Processors, "GPU")
 	}
 	if c.Over != curve.OverMemory {
 		s += ", " + platform.FormatBytes(c.Platform.Memory) + " each"

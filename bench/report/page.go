@@ -54,7 +54,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 }
 
 var functions = template.FuncMap{
-	"percent": share, "seconds": seconds, "bytes": platform.FormatBytes, "command": rows.Command,
+	"percent": share, "seconds": seconds, "bytes": platform.FormatBytes, "command": rows.Command, "count": platform.Count[int],
 	"float64":  func(n int64) float64 { return float64(n) },
 	"task":     func(f compare.Finding) *sweep.Task { return &f.Task },
 	"ratio":    func(x float64) string { return written(x, "%.4f") },

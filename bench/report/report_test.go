@@ -262,7 +262,7 @@ func TestMissingAndDamaged(t *testing.T) {
 	}
 	n.Rows, n.Damaged, n.Torn = n.Rows[:len(n.Rows)-5], 3, 1
 	text := page(t, New(n, nil))
-	for _, want := range []string{"5 tasks of the list were not run", "3 damaged lines", "1 lines not written"} {
+	for _, want := range []string{"5 tasks of the list not run", "3 damaged lines", "1 line not written"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
 		}

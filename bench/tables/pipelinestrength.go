@@ -76,7 +76,7 @@ func shortChains() (list []shortChain, err error) {
 			return fmt.Errorf("%s fits in a byte: %w", name, err)
 		}
 		p.Memory = share * least.Memory
-		list = append(list, shortChain{fmt.Sprintf("%s, %d layers, P = %d, %s", name, c.Len(), processors, platform.FormatBytes(p.Memory)), c, p})
+		list = append(list, shortChain{fmt.Sprintf("%s, %s, P = %d, %s", name, platform.Count(c.Len(), "layer"), processors, platform.FormatBytes(p.Memory)), c, p})
 		return nil
 	}
 	for _, net := range []string{"resnet18", "resnet50"} {

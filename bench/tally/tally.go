@@ -19,6 +19,7 @@ import (
 	"workbench/bench/sweep"
 	"workbench/bench/words"
 	"workbench/bench/worker"
+	"workbench/model/platform"
 )
 
 // Summary is what bench run prints at its end.
@@ -102,7 +103,7 @@ func (sum *Summary) Print(w io.Writer) {
 		t.AppendRow(row)
 	}
 	t.Render()
-	fmt.Fprintf(w, "\n%s: %d tasks, %d of them now in %s; rows in %s\n", sum.Sweep, sum.Tasks, sum.New, live.Duration(time.Duration(sum.Wall*float64(time.Second))), filepath.Join(sum.Folder, "rows.jsonl"))
+	fmt.Fprintf(w, "\n%s: %s, %d of them now in %s; rows in %s\n", sum.Sweep, platform.Count(sum.Tasks, "task"), sum.New, live.Duration(time.Duration(sum.Wall*float64(time.Second))), filepath.Join(sum.Folder, "rows.jsonl"))
 	for i, f := range sum.Failures {
 		if i == mostFailures {
 			fmt.Fprintf(w, "and %d more that failed\n", len(sum.Failures)-i)
@@ -162,7 +163,7 @@ func (e *Estimate) Print(w io.Writer) {
 		t.AppendRow(table.Row{problem, method, e.Counts[key]})
 	}
 	t.Render()
-	fmt.Fprintf(w, "\n%s: %d tasks", e.Sweep, e.Tasks)
+	fmt.Fprintf(w, "\n%s: %s", e.Sweep, platform.Count(e.Tasks, "task"))
 	if e.Left < e.Tasks {
 		fmt.Fprintf(w, ", %d without a row", e.Left)
 	}

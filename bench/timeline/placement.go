@@ -64,7 +64,7 @@ func placementSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error 
 	a.curveTop, a.curveEnd = top, top+placementHeight
 	a.open(a.curveEnd + bottom)
 	u := platform.ByteUnit(a.most)
-	a.heading(a.l.Name, fmt.Sprintf("%d buffers, load %s, height %s, memory %s", len(a.l.Buffers),
+	a.heading(a.l.Name, fmt.Sprintf("%s, load %s, height %s, memory %s", platform.Count(len(a.l.Buffers), "buffer"),
 		platform.FormatBytes(a.summary.Load), platform.FormatBytes(a.summary.Height), platform.FormatBytes(a.summary.Memory)))
 	for i, t := range ticks(a.period, int(a.width/90)) {
 		if i > 0 {

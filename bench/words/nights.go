@@ -26,7 +26,7 @@ func Nights(w io.Writer, c *compare.Comparison, all bool) {
 	}{{"old", c.Old}, {"new", c.New}} {
 		fmt.Fprintf(w, "%s  %s, version %s: %s, %s, %d failed", x.word, x.side.Sweep, strings.Join(x.side.Versions, " and "), platform.Count(x.side.Rows, "row"), platform.Count(x.side.Tasks, "task"), x.side.Failed)
 		if x.side.Damaged > 0 {
-			fmt.Fprintf(w, ", %d damaged lines", x.side.Damaged)
+			fmt.Fprintf(w, ", %s damaged", platform.Count(x.side.Damaged, "line"))
 		}
 		fmt.Fprintln(w)
 	}

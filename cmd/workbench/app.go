@@ -19,6 +19,7 @@ import (
 	"workbench/model/allocator"
 	"workbench/model/nearest"
 	"workbench/model/plan"
+	"workbench/model/platform"
 	"workbench/solvers"
 )
 
@@ -273,7 +274,7 @@ func (o *common) json() bool { return o.format == "json" }
 func args(c *cli.Context, least, most int, usage string) ([]string, error) {
 	a := c.Args().Slice()
 	if len(a) < least || len(a) > most {
-		return nil, usagef("%s: got %d arguments; usage: workbench %s", c.Command.HelpName[len("workbench "):], len(a), usage)
+		return nil, usagef("%s: got %s; usage: workbench %s", c.Command.HelpName[len("workbench "):], platform.Count(len(a), "argument"), usage)
 	}
 	for _, x := range a {
 		if x == "" {

@@ -101,7 +101,7 @@ func benchReport(s streams, o *reportOptions, path string) error {
 			fmt.Fprintf(s.out, ", %s not run", platform.Count(r.Missing, "task"))
 		}
 		if r.Damaged+r.Torn > 0 {
-			fmt.Fprintf(s.out, ", %d damaged lines", r.Damaged+r.Torn)
+			fmt.Fprintf(s.out, ", %s damaged", platform.Count(r.Damaged+r.Torn, "line"))
 		}
 		if n := len(r.Contradictions); n > 0 {
 			fmt.Fprintf(s.out, ", %s", platform.Count(n, "contradiction"))

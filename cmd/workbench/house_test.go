@@ -25,11 +25,13 @@ type goPackage struct {
 	ImportPath string
 	Doc        string
 	Imports    []string
+	Dir        string
+	GoFiles    []string
 }
 
 func listPackages(t *testing.T) []goPackage {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Imports", "workbench/...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,Dir,GoFiles", "workbench/...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
@@ -256,6 +258,33 @@ func TestEveryRoomIsOnThePage(t *testing.T) {
 		case dir == "ilp/" && !strings.Contains(string(page), "`"+name+"`") && slices.ContainsFunc(catalog.Problems(), func(q *run.Problem) bool { return isOwn(name, q.Name) }):
 		case !strings.Contains(string(page), "`"+name+"`") && !strings.Contains(string(page), "/"+name+"`"):
 			t.Errorf("docs/architecture.md does not say what %s is for", p.ImportPath)
+		}
+	}
+}
+
+// Counts that may be one are written by platform.Count: 1 column, 2 columns.
+func TestCountsAreWrittenByCount(t *testing.T) {
+	plural := regexp.MustCompile(`(["(]|, )%d [a-zA-Z -]*[a-tv-zA-Z]s\b`)
+	for line, want := range map[string]bool{
+		`Printf("%d rows, %d columns", m, n)`: true, `Sprintf(", %d GPUs", n)`: true,
+		`Printf("%d of %d rows", m, n)`: false, `Printf("up to %d rows", n)`: false, `Printf("(%d continuous)", n)`: false,
+	} {
+		if plural.MatchString(line) != want {
+			t.Errorf("%s: found %v", line, !want)
+		}
+	}
+	printed := regexp.MustCompile(`(Sprintf|Fprintf|Line|warn)\(`) // what is no error
+	for _, p := range listPackages(t) {
+		for _, name := range p.GoFiles {
+			text, err := os.ReadFile(filepath.Join(p.Dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, line := range strings.Split(string(text), "\n") {
+				if printed.MatchString(line) && !strings.Contains(line, "Wrong(") && plural.MatchString(line) {
+					t.Errorf("%s:%d: %s: use platform.Count", filepath.Join(p.ImportPath, name), i+1, strings.TrimSpace(line))
+				}
+			}
 		}
 	}
 }

@@ -169,7 +169,7 @@ func (v *proved) print(s streams) {
 	if v.Exactly != "" {
 		fmt.Fprintf(s.out, "  exactly     %s %s\n", v.Exactly, unit)
 	}
-	fmt.Fprintf(s.out, "  by          %s (%s), %d leaves, checked in exact arithmetic\n", v.Formulation, v.Promise, v.Leaves)
+	fmt.Fprintf(s.out, "  by          %s (%s), %s, checked in exact arithmetic\n", v.Formulation, v.Promise, platform.Count(v.Leaves, "leaf"))
 	for _, a := range v.Assumptions {
 		fmt.Fprintf(s.out, "  of plans that keep: %s\n", a)
 	}

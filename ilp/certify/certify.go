@@ -16,6 +16,7 @@ import (
 
 	"workbench/model/certificate"
 	"workbench/model/milp"
+	"workbench/model/platform"
 	"workbench/solvers"
 )
 
@@ -89,7 +90,7 @@ func Tree(ctx context.Context, lp solvers.LP, d *milp.Data, head certificate.Cer
 		c.Infeasible, c.Scale, r.Closed = true, 0, true
 	case claim == nil:
 		if failed == nil {
-			r.Note = fmt.Sprintf("no linear program gave a bound; %d columns have none that the rows imply", s.unbounded)
+			r.Note = fmt.Sprintf("no linear program gave a bound; the rows imply none of %s", platform.Count(s.unbounded, "column"))
 		}
 		return r, failed
 	default:

@@ -210,7 +210,7 @@ func loadOf(l *lifetimes.Lifetimes) float64 {
 func (s *Summary) String() string {
 	var b plan.Sheet
 	b.Title(&s.About, "buffers")
-	b.Line("height", "%s of %s for %d buffers", platform.FormatBytes(s.Height), platform.FormatBytes(s.Memory), s.Buffers)
+	b.Line("height", "%s of %s for %s", platform.FormatBytes(s.Height), platform.FormatBytes(s.Memory), platform.Count(s.Buffers, "buffer"))
 	b.Line("load", "%s, the most that is alive at a time; the height is %.3f %% above it", platform.FormatBytes(s.Load), 100*(s.Height-s.Load)/max(s.Load, 1))
 	return b.End(s.Violations)
 }

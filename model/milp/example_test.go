@@ -30,7 +30,7 @@ func Example() {
 	}
 	m.Print(os.Stdout)
 	// Output:
-	// model knapsack: 1 rows, 3 columns (0 continuous, 0 integer, 3 binary), 3 nonzeros
+	// model knapsack: 1 row, 3 columns (0 continuous, 0 integer, 3 binary), 3 nonzeros
 	// maximize
 	//   10 take[0] + 13 take[1] + 7 take[2]
 	// capacity

@@ -1,6 +1,10 @@
 package milp
 
-import "math"
+import (
+	"math"
+
+	"workbench/model/platform"
+)
 
 // Term is a coefficient times a variable: 16 bytes.
 type Term struct {
@@ -64,7 +68,7 @@ func (m *Model) row(g int32, lo float64, e *Expr, up float64) Constr {
 	}
 	e.inRow = len(e.Terms) + 1
 	if len(e.Terms) > m.limit-base || len(m.rowLower) == m.limit {
-		m.rowFailf(g, "%d terms after %d rows and %d nonzeros: %w", len(e.Terms), len(m.rowLower), base, ErrTooLarge)
+		m.rowFailf(g, "%s after %s and %s: %w", platform.Count(len(e.Terms), "term"), platform.Count(len(m.rowLower), "row"), platform.Count(base, "nonzero"), ErrTooLarge)
 		return Constr{}
 	}
 	m.col, m.val = double(m.col, len(e.Terms)), double(m.val, len(e.Terms))

@@ -476,7 +476,7 @@ func TestMistakes(t *testing.T) {
 			if c := g.AtMost(e, 1); m.RowName(c) != "?" {
 				panic("a refused row has a name")
 			}
-		}, ErrTooLarge, "memory[1]: 2 terms after 1 rows and 2 nonzeros"},
+		}, ErrTooLarge, "memory[1]: 2 terms after 1 row and 2 nonzeros"},
 		{"too many rows", func(m *Model, _ List, g Group) {
 			m.limit = 3
 			for range 4 {

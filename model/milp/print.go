@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"workbench/model/platform"
 )
 
 func isInf(x float64) bool { return math.IsInf(x, 0) }
@@ -28,9 +30,13 @@ func number(x float64) string {
 // String returns a line with the name and size of m. See [Model.Print] for all
 // of it.
 func (m *Model) String() string {
-	n := m.kinds()
-	return fmt.Sprintf("model %s: %d rows, %d columns (%d continuous, %d integer, %d binary), %d nonzeros",
-		m.name, len(m.rowLower), len(m.lower), n.Continuous, n.Integer, n.Binary, len(m.col))
+	return size(m.name, len(m.rowLower), m.kinds(), len(m.col))
+}
+
+// size is the first line of what is printed of a model.
+func size(name string, rows int, n Kinds, nonzeros int) string {
+	return fmt.Sprintf("model %s: %s, %s (%d continuous, %d integer, %d binary), %s", name, platform.Count(rows, "row"),
+		platform.Count(n.Cols(), "column"), n.Continuous, n.Integer, n.Binary, platform.Count(nonzeros, "nonzero"))
 }
 
 // String returns r for a reader: "memory[3]: 2 x[0] - y ≤ 12".

@@ -152,8 +152,7 @@ func (m *Model) kinds() Kinds {
 // String returns s as two tables.
 func (s *Stats) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "model %s: %d rows, %d columns (%d continuous, %d integer, %d binary), %d nonzeros\n",
-		s.Name, s.Rows, s.Columns.Cols(), s.Columns.Continuous, s.Columns.Integer, s.Columns.Binary, s.Nonzeros)
+	b.WriteString(size(s.Name, s.Rows, s.Columns, s.Nonzeros) + "\n")
 	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(w, "\ngroup\tsource\trows\tnonzeros\tcontinuous\tinteger\tbinary\tcoefficients\tsides\n")
 	for _, g := range s.Groups {

@@ -177,7 +177,7 @@ func (s *PatternSummary) String() string {
 	}
 	for i := range s.Links {
 		l := &s.Links[i]
-		b.Line(l.Name, "%d transfers of %s, busy for %.2f %%", l.Transfers, platform.FormatBytes(l.Bytes), 100*l.Busy)
+		b.Line(l.Name, "%s of %s, busy for %.2f %%", platform.Count(l.Transfers, "transfer"), platform.FormatBytes(l.Bytes), 100*l.Busy)
 	}
 	return b.End(s.Violations)
 }

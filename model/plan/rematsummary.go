@@ -180,7 +180,7 @@ func (s *RematSummary) describeRecomputed() string {
 	case 1:
 		return "one operation, " + s.Recomputed[0].Op
 	}
-	return fmt.Sprintf("%d operations: %s", total, strings.Join(kinds, ", "))
+	return platform.Count(total, "operation") + ": " + strings.Join(kinds, ", ")
 }
 
 func (s *RematSummary) describeCheckpoints(c *Checkpoints) string {
@@ -192,7 +192,7 @@ func (s *RematSummary) describeCheckpoints(c *Checkpoints) string {
 	case "chain":
 		return fmt.Sprintf("%d a and %d ā are stored%s", c.Activations, c.Saved, on)
 	case "graph", "training":
-		return fmt.Sprintf("%d values of forward nodes are stored%s", c.Activations, on)
+		return fmt.Sprintf("%s of forward nodes stored%s", platform.Count(c.Activations, "value"), on)
 	}
 	return fmt.Sprintf("%d a are stored", c.Activations)
 }

@@ -243,9 +243,9 @@ func Count[N int | int64](n N, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	for _, end := range []string{"ch", "x", "s"} {
-		if strings.HasSuffix(one, end) {
-			return fmt.Sprintf("%d %ses", n, one)
+	for _, end := range [][2]string{{"ch", "ches"}, {"x", "xes"}, {"s", "ses"}, {"leaf", "leaves"}, {"copy", "copies"}} {
+		if stem, ok := strings.CutSuffix(one, end[0]); ok {
+			return fmt.Sprintf("%d %s%s", n, stem, end[1])
 		}
 	}
 	return fmt.Sprintf("%d %ss", n, one)

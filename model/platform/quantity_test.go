@@ -253,3 +253,21 @@ func FuzzParse(f *testing.F) {
 		check(d.Seconds(), err)
 	})
 }
+
+func TestCount(t *testing.T) {
+	for _, x := range []struct {
+		n         int
+		one, want string
+	}{
+		{1, "column", "1 column"},
+		{0, "column", "0 columns"},
+		{2, "micro-batch", "2 micro-batches"},
+		{3, "leaf", "3 leaves"},
+		{2, "weight copy", "2 weight copies"},
+		{1, "copy", "1 copy"},
+	} {
+		if got := platform.Count(x.n, x.one); got != x.want {
+			t.Errorf("%d of %q are written %q, want %q", x.n, x.one, got, x.want)
+		}
+	}
+}

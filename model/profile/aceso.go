@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"workbench/model/chain"
+	"workbench/model/platform"
 )
 
 // AcesoOptions says what Aceso's profiles leave open.
@@ -94,7 +95,7 @@ func Aceso(r io.Reader, name string, o AcesoOptions) (*chain.Chain, []string, er
 	c.Input.Activation = b.input
 	var warnings []string
 	if b.raised > 0 {
-		warnings = append(warnings, fmt.Sprintf("%d layers save less than their output has, which contains what passes by: they save the output, %.3f MiB more in all", b.raised, b.more/(1<<20)))
+		warnings = append(warnings, fmt.Sprintf("saved raised to the output, which contains what passes by, in %s, %.3f MiB more in all", platform.Count(b.raised, "layer"), b.more/(1<<20)))
 	}
 	return c, warnings, c.Validate()
 }

@@ -9,6 +9,7 @@ import (
 	"workbench/model/chain"
 	training "workbench/model/graph"
 	"workbench/model/linear"
+	"workbench/model/platform"
 	"workbench/model/strictjson"
 )
 
@@ -278,7 +279,7 @@ func (d *dnn) fillSizes(rate float64) {
 		}
 	}
 	if guessed > 0 {
-		d.g.warn("%d edges have no size; it is taken from their cost", guessed)
+		d.g.warn("%s without a size: it is taken from the cost", platform.Count(guessed, "edge"))
 	}
 }
 
@@ -415,7 +416,7 @@ func (d *dnn) fold(of []int, last int, add func(layer int, time float64)) {
 		some = some || *f.Latency > 0
 	}
 	if alone > 0 {
-		d.g.warn("%d backward nodes have no forward twin by name or colour class; each is folded into the layer of what it reads", alone)
+		d.g.warn("%s backward without a forward twin by name or colour class: folded into the layer of what it reads", platform.Count(alone, "node"))
 	}
 	if !some {
 		d.g.warn("the file has no backward times, so that they are 0")

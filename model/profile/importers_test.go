@@ -372,7 +372,7 @@ func TestRotor(t *testing.T) {
 	if err != nil || parts.Layers[0].Activation != 800 {
 		t.Errorf("799.5 bytes: %+v, %v", parts, err)
 	}
-	checkWarnings(t, warnings, []string{"layer 3 saves 30 bytes", "2 sizes are no whole numbers of bytes"})
+	checkWarnings(t, warnings, []string{"layer 3 saves 30 bytes", "2 sizes not in whole bytes, rounded up"})
 	for _, names := range [][]string{
 		{"weigth", "weight"},
 		{"fwd_tmp", "fwd_mem_tmp", "bwd_tmp", "bwd_mem_tmp"},

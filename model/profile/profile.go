@@ -24,6 +24,7 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/linear"
+	"workbench/model/platform"
 )
 
 // maxBytes is the most a profile may have.
@@ -212,7 +213,7 @@ func wholeBytes(sizes iter.Seq2[*float64, func() string]) (warnings []string) {
 		}
 	}
 	if n > 0 {
-		warnings = []string{fmt.Sprintf("%d sizes are no whole numbers of bytes; they are rounded up", n)}
+		warnings = []string{platform.Count(n, "size") + " not in whole bytes, rounded up"}
 	}
 	return warnings
 }

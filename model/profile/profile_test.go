@@ -143,7 +143,7 @@ func TestLayerGraph(t *testing.T) {
 	}
 	checkWarnings(t, warnings, []string{
 		"size and cost of 1 edges disagree by more than twice (edge 31→11: 300 bytes",
-		"1 edges have no size; it is taken from their cost",
+		"1 edge without a size: it is taken from the cost",
 		"node1: 0.018 s of loading data are left out",
 		"nobody reads node6, so that its output is unknown: its 72 bytes are taken for weights",
 	})
@@ -164,7 +164,7 @@ func TestOperatorGraph(t *testing.T) {
 		{Name: "MatMul", ForwardTime: 0.5e-3, BackwardTime: (1 + 0.125) * 1e-3, Activation: 2048, Saved: 2048, Gradient: 2048, Weight: 2048},
 		{Name: "Softmax", ForwardTime: 0.25e-3, BackwardTime: 0.0625e-3, Activation: 512, Saved: 512, Gradient: 512},
 	})
-	checkWarnings(t, warnings, []string{"2 backward nodes have no forward twin by name or colour class"})
+	checkWarnings(t, warnings, []string{"2 nodes backward without a forward twin by name or colour class"})
 }
 
 // As a graph the file has the times and weights that it has as a chain, and is one that

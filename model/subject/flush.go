@@ -87,7 +87,7 @@ func smallerFlush(t *Trial) (all []*Trial) {
 func flushText(t *Trial, best *plan.Plan) string {
 	var b strings.Builder
 	in := plan.As[*partition.Partition](t.In)
-	fmt.Fprintf(&b, "memory %g, %d micro-batches, %d GPUs, %s, %s, communication %g\n", t.Platform.Memory, t.Platform.MicroBatches,
+	fmt.Fprintf(&b, "memory %g, micro-batches %d, GPUs %d, %s, %s, communication %g\n", t.Platform.Memory, t.Platform.MicroBatches,
 		t.Platform.Processors, t.Platform.Placement, t.Platform.Objective, in.CommunicationTime)
 	for i := range in.Stages {
 		s := &in.Stages[i]

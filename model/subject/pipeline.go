@@ -160,7 +160,7 @@ func smallerPattern(x *Trial) []*Trial {
 
 func patternText(x *Trial, _ *plan.Plan) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d processors of memory %g, bandwidth %g, %d copies of weights, |a_0| = %g, |δ_0| = %g\n",
+	fmt.Fprintf(&b, "processors %d of memory %g, bandwidth %g, copies of weights %d, |a_0| = %g, |δ_0| = %g\n",
 		x.Platform.Processors, x.Platform.Memory, x.Platform.Bandwidth, x.Platform.WeightCopies, x.Chain().Input.Activation, x.Chain().Input.Gradient)
 	for i := range x.Chain().Layers {
 		l := &x.Chain().Layers[i]

@@ -40,7 +40,7 @@ func Limits(t *sweep.Task) string {
 		s += ", " + platform.FormatRate(t.Bandwidth)
 	}
 	if t.Processors > 0 {
-		s += fmt.Sprintf(", %d GPUs", t.Processors)
+		s += ", " + platform.Count(t.Processors, "GPU")
 	}
 	if t.Replicas {
 		s += ", replicas"
@@ -49,7 +49,7 @@ func Limits(t *sweep.Task) string {
 		s += ", " + t.MemoryModel + " model"
 	}
 	if t.MicroBatches > 0 {
-		s += fmt.Sprintf(", %d micro-batches", t.MicroBatches)
+		s += ", " + platform.Count(t.MicroBatches, "micro-batch")
 	}
 	for _, word := range []string{t.Placement, t.Minimised} {
 		if word != "" {
@@ -57,7 +57,7 @@ func Limits(t *sweep.Task) string {
 		}
 	}
 	if p, err := catalog.FindProblem(t.Problem); err == nil && p.Parallel && t.WeightCopies != platform.DefaultWeightCopies {
-		s += fmt.Sprintf(", %d weight copies", t.WeightCopies)
+		s += ", " + platform.Count(t.WeightCopies, "weight copy")
 	}
 	return s
 }
