@@ -290,11 +290,11 @@ func (v *Instance) little(g int) float64 {
 //	E_s(j) ≥ E_s(j−1) + B_s,  E_s(j) ≥ E_{s+1}(j) + delay + B_s
 //
 // for as many have been on the stage before as are on this one. When the j-th F
-// starts, some i micro-batches, itself one, are between F and B, and p wait for their W, with
-// i·mem_F + p·mem_W in the room. So j − i Bs have ended, and j − i − p Ws, the last
+// starts, some i micro-batches, itself one, are between F and B, where each holds mem, what this F and
+// those of earlier stages of the GPU have taken, and p wait for their W, with i·mem + p·mem_W in the room. So j − i Bs have ended, and j − i − p Ws, the last
 // of which is no earlier than W after so many Bs:
 //
-//	S_s(j) ≥ min over i of max(E_s(j−i), E_s(j−i−p) + W_s),  p = ⌊(room − i·mem_F)/mem_W⌋
+//	S_s(j) ≥ min over i of max(E_s(j−i), E_s(j−i−p) + W_s),  p = ⌊(room − i·mem)/mem_W⌋
 //
 // And from S_s(i) to E_s(j) the GPU runs F and B of n = j − i + 1 micro-batches at least, on
 // all its stages r from s on, since they begin at s and end there; and all their Ws but
@@ -349,9 +349,15 @@ func (v *Instance) trip(s int) *trip {
 	for j := range x.start {
 		x.start[j], x.end[j] = minus, minus
 	}
-	x.wait = make([]int, v.fit(v.Room[g], v.Memory[s][F])+1)
+	kept := int64(0)
+	for _, r := range v.On[g] {
+		if r <= s {
+			kept += v.Memory[r][F]
+		}
+	}
+	x.wait = make([]int, v.fit(v.Room[g], kept)+1)
 	for i := range x.wait {
-		x.wait[i] = v.fit(v.Room[g]-int64(i)*v.Memory[s][F], -v.Memory[s][W])
+		x.wait[i] = v.fit(v.Room[g]-int64(i)*kept, -v.Memory[s][W])
 	}
 	for _, r := range v.On[g] {
 		if r >= s {
