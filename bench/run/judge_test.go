@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"workbench/bench/run"
 	"workbench/model/chain"
@@ -107,5 +108,27 @@ func TestCertifiedIsPreferred(t *testing.T) {
 	r := outcome(t, run.Outcome{Bounds: []run.Bound{proof.BySearch(4, "search"), {Value: 4 * (1 - 9e-7), By: "model", Proof: proof.Certified}}}, 0)
 	if r.Status != run.Optimal || r.Bound.By != "model" || !slices.Equal(r.Bound.Assumptions, []string{}) {
 		t.Errorf("%s, %+v", r.Status, r.Bound)
+	}
+}
+
+// What the range of a percentage took is of the one time limit; a tenth is left to the method.
+func TestSpent(t *testing.T) {
+	in := two(t)
+	for _, x := range []struct{ limit, spent, left time.Duration }{
+		{time.Hour, 0, time.Hour}, {time.Hour, 20 * time.Minute, 40 * time.Minute}, {time.Hour, 3 * time.Hour, 6 * time.Minute}, {0, time.Minute, 0},
+	} {
+		left := time.Duration(-1)
+		m := &run.Method{Name: "fake", Run: func(ctx context.Context, _ *run.Instance, _ run.Setting) (*run.Outcome, error) {
+			left = 0
+			if end, ok := ctx.Deadline(); ok {
+				left = time.Until(end).Round(time.Minute) // all of this takes less than half a minute
+			}
+			return nil, plan.ErrNoPlan
+		}}
+		p := &run.Problem{Name: plan.Remat, Takes: []string{chain.Kind}, Bound: func(*run.Instance, run.Setting) run.Bound { return run.Bound{} }}
+		r := run.Run(t.Context(), p, m, in, run.Setting{Time: x.limit, Spent: x.spent})
+		if left != x.left || r.Parameters.TimeLimit != x.limit.Seconds() {
+			t.Errorf("limit %v, spent %v: %v are left, want %v; the result says a limit of %g s", x.limit, x.spent, left, x.left, r.Parameters.TimeLimit)
+		}
 	}
 }

@@ -64,14 +64,14 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 	}()
 	if s.Time > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.Time)
+		ctx, cancel = context.WithTimeout(ctx, s.left())
 		defer cancel()
 	}
 	if err := takes(p, m, in); err != nil {
 		return r.fail(err)
 	}
 	var closed Bound
-	in.Within(ctx, BoundPart(s.Time), func() { closed = p.Bound(in, s) })
+	in.Within(ctx, BoundPart(s.left()), func() { closed = p.Bound(in, s) })
 	r.withBounds(closed)
 	err := r.needsLink(in)
 	var out *Outcome
@@ -93,13 +93,16 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 	return r.settle(in, m, out, closed)
 }
 
+// left is what of the time limit is left to the method; 0: there is none.
+func (s *Setting) left() time.Duration { return max(s.Time-s.Spent, s.Time/10) }
+
 // BoundPart is the part of a time limit, 0 being none, for what is looked for before a
 // method begins.
 func BoundPart(limit time.Duration) time.Duration { return limit / 4 }
 
 // RangeWithin is Range, whose search of the low end may take a part of a time limit, unless
 // the memory was given as a part of the range: neither the limit nor the end of ctx says which
-// memory is meant. Where that does not suffice low is high.
+// memory is meant; what that takes is for Setting.Spent. Where that does not suffice low is high.
 func (p *Problem) RangeWithin(ctx context.Context, in *Instance, limit time.Duration, needed bool) (low, high float64) {
 	limit = BoundPart(limit)
 	if needed {

@@ -3,6 +3,7 @@ package words
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -52,6 +53,29 @@ func (c *Case) Limit() string {
 		s += fmt.Sprintf(" (%.4g %% of %s to %s)", 100*(m-c.Low)/(c.High-c.Low), c.Memory(c.Low), c.Memory(c.High))
 	}
 	return s
+}
+
+// Remarks are said on standard error of words that are likely not meant: numbers without
+// a unit that are absurd beside the instance.
+func (c *Case) Remarks() (list []string) {
+	if c.Problem.Slots || c.High < 1<<20 {
+		return nil // a toy: its units are its own
+	}
+	p, compute := c.Setting.Platform, c.Instance.Compute()
+	if rate := p.Bandwidth; rate > platform.NoLink && c.High/rate > 1e4*compute && compute > 0 {
+		list = append(list, fmt.Sprintf("at %s moving the %s that are in use takes %s, and all computations take %s: bandwidths are written 12GB/s",
+			platform.FormatRate(rate), c.Memory(c.High), platform.FormatSeconds(c.High/rate), platform.FormatSeconds(compute)))
+	}
+	switch {
+	case p.Memory < 1<<20 && p.Memory < c.Low:
+		list = append(list, fmt.Sprintf("%s of memory: sizes are written 16GiB", c.Memory(p.Memory)))
+	case p.Memory > 1e4*c.High && !math.IsInf(p.Memory, 1):
+		list = append(list, fmt.Sprintf("%s of memory, of which %s can be used", c.Memory(p.Memory), c.Memory(c.High)))
+	}
+	if b := c.Problem.Resident(c.Instance); b > 0 && c.Budget == nil {
+		list = append(list, fmt.Sprintf("%s of weights, inputs and what else is resident are not counted in this memory; --gpu SIZE counts them", c.Memory(b)))
+	}
+	return list
 }
 
 // Result prints one run for a person: what was solved, the plan, the

@@ -28,7 +28,12 @@ func TestWhatIsWrongIsSaidFirst(t *testing.T) {
 		"formulation solve placement-load" + buffers + "--option mip_heuristic_effort=0.1":    "no plan fits",
 		"solve --problem placement zoo:resnet18":                                              "zoo:resnet18?as=lifetimes is one",
 		"solve --problem placement zoo:resnet18?as=graph":                                     "workbench place PLAN",
-		"solve --problem placement " + plan:                                                   "show, verify and place take plans",
+		"export " + plan: "--to is needed: minimalloc",
+		"import " + plan: "--from is needed: pipedream",
+		"solve --problem remat zoo:resnet18 --memory 1 --bandwidth 1":  "remat transfers nothing",
+		"solve --problem remat zoo:resnet18 --memory 1 --processors 2": "is about one GPU",
+		"solve --problem remat zoo:resnet18 --gap 2":                   "a fraction from 0 to below 1",
+		"solve --problem placement " + plan:                            "show, verify and place take plans",
 	} {
 		var out, failed bytes.Buffer
 		code := runApp(t.Context(), strings.Fields("workbench "+command), strings.NewReader(""), &out, &failed)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -61,6 +62,9 @@ func newExport(s streams) *cli.Command {
 					}
 				}
 				return run.InputError(emit(s, out, func(w io.Writer) error { return x.write(w, p, in.Instance) }))
+			}
+			if to == "" {
+				return usagef("export: --to is needed: %s", strings.Join(names, ", "))
 			}
 			return usagef("--to %q: %s", to, nearest.Hint(to, names))
 		}),

@@ -11,8 +11,8 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -124,7 +124,8 @@ const mostProcessors = 1 << 12
 // job is a solve or compare with its words turned into values.
 type job struct {
 	words.Case
-	memoryWords string // how the user wrote the memory
+	memoryWords string        // how the user wrote the memory
+	ranged      time.Duration // what it took to find the range
 }
 
 // job reads the instance and checks every flag.
@@ -152,7 +153,18 @@ func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, e
 	if set.Time, err = platform.ParseTimeLimit(o.timeLimit); err != nil {
 		return nil, usagef("--time-limit: %v", err)
 	}
+	if err := o.link(p, set); err != nil {
+		return nil, err
+	}
+	if err := o.parallel(p, set); err != nil {
+		return nil, err
+	}
+	if err := o.schedule.set(p, &set.Platform, o.parallelFlag != "", o.processors); err != nil {
+		return nil, err
+	}
+	began := time.Now()
 	j.Low, j.High = p.RangeWithin(ctx, in, set.Time, memory.Percent && o.gpu == "")
+	j.ranged = time.Since(began)
 	set.Platform.Memory = in.Resolve(memory, j.Low, j.High)
 	if o.gpu != "" {
 		if o.memory != "" {
@@ -163,16 +175,7 @@ func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, e
 		}
 		set.Platform.Memory, set.Budget, j.memoryWords = j.Budget.Memory, j.Budget, ""
 	}
-	if err := o.link(p, set); err != nil {
-		return nil, err
-	}
-	if err := o.parallel(p, set); err != nil {
-		return nil, err
-	}
-	if err := o.schedule.set(p, &set.Platform, o.parallelFlag != "", o.processors); err != nil {
-		return nil, err
-	}
-	if set.Gap, err = parsePart("--gap", cmp.Or(o.gap, "0")); err != nil {
+	if set.Gap, err = part("--gap", cmp.Or(o.gap, "0")); err != nil {
 		return nil, err
 	}
 	switch {
@@ -197,7 +200,7 @@ func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, e
 		set.Log = s.err
 	}
 	if !o.quiet {
-		for _, r := range j.remarks() {
+		for _, r := range j.Remarks() {
 			fmt.Fprintln(s.err, "remark:", r)
 		}
 	}
@@ -205,17 +208,13 @@ func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, e
 	return j, nil
 }
 
-// parsePart reads the part of a flag: a fraction, or a percentage.
-func parsePart(flag, text string) (float64, error) {
-	number, percent := strings.CutSuffix(text, "%")
-	part, err := strconv.ParseFloat(number, 64)
-	if percent {
-		part /= 100
+// part reads the part that a flag says.
+func part(flag, text string) (float64, error) {
+	x, err := platform.ParsePart(text)
+	if err != nil {
+		err = usagef("%s: %v", flag, err)
 	}
-	if err != nil || !(part >= 0 && part < 1) {
-		return 0, usagef("%s %s: a fraction from 0 to below 1 or a percentage is needed, as 0.01 or 1%%", flag, text)
-	}
-	return part, nil
+	return x, err
 }
 
 // link sets the bandwidth of problems that have one, and refuses it of others.
@@ -234,29 +233,6 @@ func (o *solveOptions) link(p *run.Problem, set *run.Setting) (err error) {
 		return usagef("--bandwidth: %v", err)
 	}
 	return nil
-}
-
-// remarks are said on standard error of words that are likely not meant: numbers without
-// a unit that are absurd beside the instance.
-func (j *job) remarks() (list []string) {
-	if j.Problem.Slots || j.High < 1<<20 {
-		return nil // a toy: its units are its own
-	}
-	p, compute := j.Setting.Platform, j.Instance.Compute()
-	if rate := p.Bandwidth; rate > platform.NoLink && j.High/rate > 1e4*compute && compute > 0 {
-		list = append(list, fmt.Sprintf("at %s moving the %s that are in use takes %s, and all computations take %s: bandwidths are written 12GB/s",
-			platform.FormatRate(rate), j.Memory(j.High), platform.FormatSeconds(j.High/rate), platform.FormatSeconds(compute)))
-	}
-	switch {
-	case p.Memory < 1<<20 && p.Memory < j.Low:
-		list = append(list, fmt.Sprintf("%s of memory: sizes are written 16GiB", j.Memory(p.Memory)))
-	case p.Memory > 1e4*j.High && !math.IsInf(p.Memory, 1):
-		list = append(list, fmt.Sprintf("%s of memory, of which %s can be used", j.Memory(p.Memory), j.Memory(j.High)))
-	}
-	if b := j.Problem.Resident(j.Instance); b > 0 && j.Budget == nil {
-		list = append(list, fmt.Sprintf("%s of weights, inputs and what else is resident are not counted in this memory; --gpu SIZE counts them", j.Memory(b)))
-	}
-	return list
 }
 
 // parallel sets what a pipeline needs beside memory and bandwidth, and refuses it
@@ -295,11 +271,8 @@ func solve(ctx context.Context, s streams, o *solveOptions, spec string) error {
 	if err != nil {
 		return err
 	}
-	name := o.method
-	if name == "" {
-		name = catalog.DefaultMethod(j.Problem, j.Instance)
-	}
-	m, err := catalog.FindMethod(j.Problem, name)
+	j.Setting.Spent = j.ranged // of the one limit there is; each method of a comparison has its own
+	m, err := catalog.FindMethod(j.Problem, cmp.Or(o.method, catalog.DefaultMethod(j.Problem, j.Instance)))
 	if err != nil {
 		return err
 	}

@@ -78,14 +78,14 @@ func (o *stagesOptions) cut(ctx context.Context, s streams, spec string) error {
 	}
 	cut := partition.Cutting{Stages: o.processors * o.chunks, Copies: float64(o.copies), SendShare: 1}
 	if o.share != "100%" {
-		if cut.SendShare, err = parsePart("--offload-share", o.share); err != nil {
+		if cut.SendShare, err = part("--offload-share", o.share); err != nil {
 			return err
 		}
 	}
-	if cut.Weight, err = parsePart("--split", o.split); err != nil {
+	if cut.Weight, err = part("--split", o.split); err != nil {
 		return err
 	}
-	if cut.WeightMemory, err = parsePart("--keep", cmp.Or(o.keep, o.split)); err != nil {
+	if cut.WeightMemory, err = part("--keep", cmp.Or(o.keep, o.split)); err != nil {
 		return err
 	}
 	rate, err := platform.ParseRate(o.bandwidth)

@@ -60,6 +60,19 @@ const (
 	NoLink    = 0x1p-100 // "0"
 )
 
+// ParsePart reads a part of something, from 0 to below 1: a fraction, or a percentage.
+func ParsePart(text string) (float64, error) {
+	number, percent := strings.CutSuffix(text, "%")
+	part, err := strconv.ParseFloat(number, 64)
+	if percent {
+		part /= 100
+	}
+	if err != nil || !(part >= 0 && part < 1) {
+		return 0, fmt.Errorf("%q: a fraction from 0 to below 1 or a percentage is needed, as 0.01 or 1%%", text)
+	}
+	return part, nil
+}
+
 // ParseRate reads a bandwidth in bytes per second: a plain number or a size
 // with /s ("12GB/s"); "inf" is [Unlimited], zero [NoLink].
 func ParseRate(s string) (float64, error) {

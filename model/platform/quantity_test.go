@@ -271,3 +271,15 @@ func TestCount(t *testing.T) {
 		}
 	}
 }
+
+func TestParsePart(t *testing.T) {
+	for text, want := range map[string]float64{"0": 0, "0.01": 0.01, "1%": 0.01, "99.5%": 0.995, "1": -1, "100%": -1, "-1%": -1, "nan": -1, "": -1, "%": -1, "1%%": -1} {
+		got, err := platform.ParsePart(text)
+		if err != nil {
+			got = -1
+		}
+		if got != want {
+			t.Errorf("%q is read as %g, %v; want %g", text, got, err, want)
+		}
+	}
+}
