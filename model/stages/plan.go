@@ -13,21 +13,28 @@ import (
 // computations in the order of the graph, every value discarded as soon as
 // nothing reads it any more.
 func (s *Schedule) Ops() []plan.Op {
-	computations := 0
-	for _, x := range s.R {
-		computations += bits.OnesCount64(x)
+	room := 0
+	for t := range s.v.N {
+		for k, x := range s.Nodes(t) {
+			for ; x != 0; x &= x - 1 {
+				room += s.v.room(k<<6 + bits.TrailingZeros64(x))
+			}
+		}
 	}
-	return s.v.ops(computations, func(compute, free func(int)) {
+	return s.v.ops(room, func(compute, free func(int)) {
 		for t := range s.v.N {
 			s.walk(t, compute, free)
 		}
 	})
 }
 
-// ops writes down a walk of so many computations. Where a node writes one value there are as
-// many discards: of millions of operations, growing took more time than making them.
-func (v *View) ops(computations int, walk func(compute, free func(i int))) []plan.Op {
-	ops := make([]plan.Op, 0, 2*computations)
+// room is for a computation of node j and the discards of what it writes.
+func (v *View) room(j int) int { return 1 + len(v.Writes[j]) }
+
+// ops writes down a walk of at most room operations: of millions, growing took more time
+// than making them.
+func (v *View) ops(room int, walk func(compute, free func(i int))) []plan.Op {
+	ops := make([]plan.Op, 0, room)
 	now := 0.0
 	walk(func(j int) {
 		ops = append(ops, plan.Op{Op: plan.OpC, Node: v.Graph.Nodes[j].ID, Start: now, End: now + v.Time[j]})
@@ -51,7 +58,11 @@ func (s *Schedule) Fill(p *plan.Plan) *plan.Plan {
 // Fill sets operations and claims of a plan for v, of which x is the least memory,
 // to the one that takes x.High, and returns it.
 func (x *Least) Fill(p *plan.Plan, v *View) *plan.Plan {
-	return fill(p, v.ops(len(x.Order), func(compute, free func(int)) { v.replay(x.Order, compute, free) }), x.High)
+	room := 0
+	for _, j := range x.Order {
+		room += v.room(int(j))
+	}
+	return fill(p, v.ops(room, func(compute, free func(int)) { v.replay(x.Order, compute, free) }), x.High)
 }
 
 func fill(p *plan.Plan, ops []plan.Op, peak float64) *plan.Plan {

@@ -168,6 +168,30 @@ func TestStoreAll(t *testing.T) {
 	}
 }
 
+// Operations are written down in room that is made once, where nodes write several values, too.
+func TestOpsTakeTheirRoomOnce(t *testing.T) {
+	r := testfile.Random(t, 18, 1)
+	for i := range testfile.Cases(200) {
+		v, err := Of(exhaustive.RandomTraining(r, 1+i%3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []*Schedule{v.StoreAll(), v.Frugal()} {
+			room := 0
+			for t := range v.N {
+				for j := range v.N {
+					if s.Computed(t, j) {
+						room += v.room(j)
+					}
+				}
+			}
+			if ops := s.Ops(); len(ops) > room || cap(ops) != room {
+				t.Fatalf("case %d: %d operations in room for %d, %d were to suffice", i, len(ops), cap(ops), room)
+			}
+		}
+	}
+}
+
 func TestBadInput(t *testing.T) {
 	node := func(time, memory float64) graph.Node {
 		return graph.Node{ID: "v", Kind: graph.Forward, Time: time, Memory: memory}
