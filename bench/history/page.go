@@ -13,6 +13,7 @@ import (
 	"workbench/bench/report"
 	"workbench/bench/report/rows"
 	"workbench/bench/sweep"
+	"workbench/model/platform"
 )
 
 //go:embed page.html
@@ -26,6 +27,7 @@ const mostChanges = 500
 func (h *History) WriteHTML(w io.Writer, sources []Source) error {
 	t, err := template.New("history").Funcs(template.FuncMap{
 		"day":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") },
+		"count":   platform.Count[int],
 		"join":    func(s []string) string { return strings.Join(s, " and ") },
 		"line":    line,
 		"limits":  func(t sweep.Task) string { return rows.Limits(&t) },
