@@ -16,6 +16,7 @@ import (
 	"workbench/model/graph"
 	"workbench/model/milp"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 	"workbench/model/training"
 	"workbench/solvers"
 )
@@ -46,6 +47,7 @@ func written(m *milp.Model) (digest, file string) {
 // TestOneModel: of every method with a MILP, what the result describes and what is
 // exported is a model that was solved.
 func TestOneModel(t *testing.T) {
+	testfile.Long(t)
 	backend, err := run.Backend("highs", false)
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/subject"
+	"workbench/model/testfile"
 	"workbench/model/training"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -312,12 +313,11 @@ func only(s *subject.Subject, trial *subject.Trial) *subject.Subject {
 // made with one mistake. Of signs and indices it has to see that of some group of
 // rows, as others only make a bound weaker, and of covers where there are rows of them.
 func TestMutants(t *testing.T) {
-	tried := map[string]bool{}
+	testfile.Long(t)
 	for _, f := range ilp.Formulations() {
-		if f.Promise == formulation.Nothing || testing.Short() && tried[f.Problem] {
+		if f.Promise == formulation.Nothing {
 			continue
 		}
-		tried[f.Problem] = true
 		layers := 3
 		switch f.Name {
 		case "checkmate-beside":
@@ -349,7 +349,7 @@ func TestMutants(t *testing.T) {
 				t.Errorf("%s: nobody sees that %s", f.Name, m.name)
 			}
 		}
-		if layers := coverLayers[f.Name]; !testing.Short() && layers > 0 {
+		if layers := coverLayers[f.Name]; layers > 0 {
 			m := mutant{data: wrongCover}
 			if seen, _ := m.seen(t, f, noGroup, layers); !seen {
 				t.Errorf("%s: nobody sees that a cover is wrong from four items on", f.Name)

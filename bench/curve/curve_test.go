@@ -246,6 +246,7 @@ func same(x, y float64) bool { return math.Abs(x-y) <= plan.Tolerance*math.Abs(y
 // A curve of more breakpoints than are kept proves what the method does at each limit, and not
 // what the last one that is kept takes, which is more.
 func TestBoundsBetweenTheBreakpointsThatAreKept(t *testing.T) {
+	testfile.Long(t)
 	in, err := run.NewInstance(&join.Join{Name: "long", Branches: []int{600}, Keep: []bool{false}, ForwardTime: 1, BackwardTime: 1, LossTime: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 
 	"workbench/bench/report/rows"
 	"workbench/bench/report/rowstest"
+	"workbench/model/testfile"
 )
 
 var small = rowstest.Size{Instances: 6, Limits: 2, Repetitions: 2}
@@ -88,6 +89,7 @@ func TestCSV(t *testing.T) {
 
 // benchstat itself, built from the module of the reader above, compares two nights.
 func TestBenchstat(t *testing.T) {
+	testfile.Long(t)
 	dir := t.TempDir()
 	benchstat := filepath.Join(dir, "benchstat")
 	if out, err := exec.Command("go", "build", "-o", benchstat, "golang.org/x/perf/cmd/benchstat").CombinedOutput(); err != nil {

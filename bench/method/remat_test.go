@@ -9,6 +9,7 @@ import (
 	"workbench/bench/run"
 	"workbench/model/chain"
 	"workbench/model/platform"
+	"workbench/model/testfile"
 )
 
 // A chain too long for the search for the optimum is closed by what comes before the MILP:
@@ -73,10 +74,11 @@ func longInstance(t *testing.T, layers int) *run.Instance {
 // which has millions of operations.
 func TestLongChainsWithoutTime(t *testing.T) {
 	in := longInstance(t, 1200)
-	for _, x := range []struct {
+	type method struct {
 		problem *run.Problem
 		method  string
-	}{{Remat(), "chain-milp"}, {Remat(), "checkmate"}, {RematOffload(), "remat-offload-milp"}} {
+	}
+	for _, x := range testfile.Few(1, method{Remat(), "chain-milp"}, method{Remat(), "checkmate"}, method{RematOffload(), "remat-offload-milp"}) {
 		low, high := x.problem.Range(in)
 		s := run.Setting{Time: time.Nanosecond, Platform: platform.Platform{Memory: low + 0.3*(high-low), Bandwidth: 1}}
 		got := run.Run(t.Context(), x.problem, named(x.problem.Methods(), x.method)[0], in, s)

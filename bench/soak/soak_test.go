@@ -18,6 +18,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/subject"
+	"workbench/model/testfile"
 	"workbench/model/verify"
 )
 
@@ -80,7 +81,7 @@ func TestDraws(t *testing.T) {
 	for _, p := range catalog.Problems() {
 		s := &soak{folder: t.TempDir()}
 		answered := 0
-		for seed := range uint64(20) {
+		for seed := range uint64(max(5, testfile.Cases(20))) {
 			x := draw(p, source(seed))
 			found, ok := s.run(context.Background(), x, "none", "")
 			if ok {
@@ -90,8 +91,8 @@ func TestDraws(t *testing.T) {
 				t.Errorf("%s, seed %d: %+v", p.Name, seed, f)
 			}
 		}
-		if answered < 15 {
-			t.Errorf("%s: %d of 20 trials are answered", p.Name, answered)
+		if answered < testfile.Cases(15) {
+			t.Errorf("%s: only %d trials are answered", p.Name, answered)
 		}
 	}
 }
@@ -151,7 +152,7 @@ func TestJudgeRows(t *testing.T) {
 	for _, p := range catalog.Problems() {
 		for _, s := range p.Subjects {
 			r := rand.New(rand.NewPCG(5, 1))
-			for n := 0; n < 40 && s.Random != nil; n++ {
+			for n := 0; n < max(12, testfile.Cases(40)) && s.Random != nil; n++ {
 				x, err := s.Random(r, 1+n%2)
 				if err != nil {
 					t.Fatal(err)

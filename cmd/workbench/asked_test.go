@@ -15,7 +15,7 @@ func TestWhatIsWrongIsSaidFirst(t *testing.T) {
 	if err := os.WriteFile(plan, []byte(`{"format": "workbench.plan/v1"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const buffers = " zoo:resnet18?as=lifetimes --memory 1 "
+	const buffers = " zoo:siamese?as=lifetimes --memory 1 "
 	for command, want := range map[string]string{
 		"formulation solve placement-cliques" + buffers + "--without loads":                   "did you mean load?",
 		"formulation stats placement-cliques" + buffers + "--without loads":                   "did you mean load?",

@@ -12,6 +12,7 @@ import (
 	"workbench/bench/report/rowstest"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
+	"workbench/model/testfile"
 )
 
 // keep writes a night into a folder, its rows changed.
@@ -40,13 +41,14 @@ func keep(t *testing.T, dir, version string, seed uint64, change func(*sweep.Row
 func TestBenchCompareEndsWithStatus1OnRegressions(t *testing.T) {
 	dir := t.TempDir()
 	old := keep(t, filepath.Join(dir, "old"), "a", 1, nil)
-	for _, x := range []struct {
+	type night struct {
 		name   string
 		change func(*sweep.Row)
 		flags  string
 		status int
 		want   string
-	}{
+	}
+	for _, x := range testfile.Few(2, []night{
 		{"noise", nil, "", exitOK, "no regression"},
 		{"plans 2 % worse", func(r *sweep.Row) {
 			if r.Task.Method == "floating" && r.Result.Instance.Name == "net002" {
@@ -65,7 +67,7 @@ func TestBenchCompareEndsWithStatus1OnRegressions(t *testing.T) {
 		}, "--slower=0.5", exitOK, "no regression"},
 		{"no such share", nil, "--slower=0", exitUsage, "a share above 0 is needed"},
 		{"no such chance", nil, "--alpha=1", exitUsage, "a chance between 0 and 1"},
-	} {
+	}...) {
 		t.Run(x.name, func(t *testing.T) {
 			night := keep(t, filepath.Join(t.TempDir(), "new"), "b", 2, x.change)
 			command := []string{"workbench", "bench", "compare", old, night}

@@ -92,7 +92,7 @@ func TestBoundsAreBelowSchedules(t *testing.T) {
 	t.Parallel()
 	cases := testfile.Cases(1000)
 	if testing.Short() {
-		cases /= 3 // of which a few take most
+		cases /= 8 // of which a few take most
 	}
 	r := rand.New(rand.NewPCG(19, 4))
 	met := map[string]int{}

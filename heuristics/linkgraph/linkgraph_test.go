@@ -138,6 +138,7 @@ func uneven(r *rand.Rand, g *training.Graph) {
 // What is found for a dozen blocks of a transformer is a plan of all, which sends and is
 // much faster than sending alone.
 func TestUnrolled(t *testing.T) {
+	testfile.Long(t)
 	g, err := zoo.LoadTraining("zoo:gpt2?layers=24")
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"workbench/model/platform"
+	"workbench/model/testfile"
 	"workbench/model/zoo"
 )
 
@@ -54,6 +55,7 @@ func TestBeam(t *testing.T) {
 // ResNet-50 of [004] 6.5 on four GPUs of 8 GB: the best 1-periodic pattern has
 // two stages on every GPU, which neither MadPipe nor moves from its plan find.
 func TestSearchFindsTwoStagesEach(t *testing.T) {
+	testfile.Long(t)
 	t.Parallel()
 	c, err := zoo.Load("zoo:resnet50?image=1000&batch=8")
 	if err != nil {

@@ -267,6 +267,7 @@ func BenchmarkExact(b *testing.B) {
 // Among patterns of two and of three mini-batches a period Exact equals exhaustive search over all
 // allocations, with less and less memory.
 func TestExactEqualsExhaustiveForSeveral(t *testing.T) {
+	testfile.Long(t)
 	t.Parallel()
 	total, closed, faster := 0, 0, 0
 	for seed := range uint64(testfile.Cases(80)) {

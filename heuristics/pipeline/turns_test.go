@@ -40,6 +40,7 @@ func pruned(t *testing.T, c *chain.Chain, p platform.Platform, model string, sta
 // No allocation is excluded at the least period of its 1-, 2- and 3-periodic patterns,
 // however tight the memory; many are a hundredth below.
 func TestTurnsHoldForEveryK(t *testing.T) {
+	testfile.Long(t)
 	t.Parallel()
 	total, close, several := 0, 0, 0
 	for seed := range uint64(testfile.Cases(100)) {

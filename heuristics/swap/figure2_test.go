@@ -13,6 +13,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	view "workbench/model/swap"
+	"workbench/model/testfile"
 )
 
 // figure2 has the variable-sequence a b | b c | c d | a d, all of one byte, and
@@ -214,7 +215,7 @@ func TestSearchIsDeterministic(t *testing.T) {
 	for range 3 {
 		s.Functions = append(s.Functions, s.Functions...)
 	}
-	for seed := range uint64(3) {
+	for seed := range uint64(testfile.Cases(3)) {
 		var first *plan.Plan
 		for range 2 {
 			q, err := Search(context.Background(), s, platform.Platform{Memory: 2, Bandwidth: 1}, seed)

@@ -22,7 +22,7 @@ func TestMoreMemory(t *testing.T) {
 	chains := 400
 	networks := []string{"gpt2", "resnet50", "vgg16", "bert", "table1-gpt2", "inception"}
 	if testing.Short() {
-		chains, networks = 100, networks[:2]
+		chains, networks = 40, networks[:1]
 	}
 	plans := 0
 	check := func(c *chain.Chain, bandwidth float64) {

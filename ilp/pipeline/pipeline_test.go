@@ -215,6 +215,7 @@ func merge(layers []plan.Stage) (stages []plan.Stage) {
 // Findings 8: as printed, the ILP finds a period of 4 for three layers of unit
 // times on one processor, where 6 is the sum.
 func TestPipelinePrinted(t *testing.T) {
+	testfile.Long(t)
 	t.Parallel()
 	c := saving(0, [4]float64{1, 1, 0, 0}, [4]float64{1, 1, 0, 0}, [4]float64{1, 1, 0, 0})
 	p := platform.Platform{Memory: 100, Bandwidth: 1, Processors: 1}

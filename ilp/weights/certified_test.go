@@ -90,7 +90,7 @@ func TestTable1IsCertified(t *testing.T) {
 			})
 		}
 		check(12e9, 1, 1e-9)
-		if x.depth == 38 {
+		if x.depth == 38 && !testing.Short() {
 			check(1e9, 20, 2e-3)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"workbench/model/exhaustive"
+	"workbench/model/testfile"
 )
 
 // What leaves stays until its bytes are lacking, the oldest first, and is where
@@ -61,7 +62,7 @@ func TestLateIsWithinTheMemory(t *testing.T) {
 	const limit = 1 << 16
 	r := rand.New(rand.NewPCG(5, 3))
 	plans, longer := 0, 0
-	for range 600 {
+	for range testfile.Cases(600) {
 		s, memory, bandwidth := exhaustive.RandomSwap(r, 5, 6)
 		_, p, err := exhaustive.Swap(s, memory, bandwidth, 1, limit)
 		if err != nil || p == nil {
@@ -83,7 +84,7 @@ func TestLateIsWithinTheMemory(t *testing.T) {
 			longer++
 		}
 	}
-	if plans < 100 || longer < 10 {
+	if plans < testfile.Cases(100) || longer < testfile.Cases(10) {
 		t.Errorf("%d plans, %d with blocks that stay", plans, longer)
 	}
 }

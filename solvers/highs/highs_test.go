@@ -351,6 +351,7 @@ func TestCancel(t *testing.T) {
 // TestLate: while HiGHS solves the linear program at the root of a large model
 // it does not look at the cancel flag for seconds. Solve returns anyway.
 func TestLate(t *testing.T) {
+	testfile.Long(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	// HiGHS does look at its own clock there: it ends soon after the test.

@@ -85,7 +85,7 @@ func TestDifferential(t *testing.T) { solvertest.Differential(t, New()) }
 func TestStarts(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 3))
 	models, optima := rapid.Custom(solvertest.RandomModel), 0
-	for i := range 400 {
+	for i := range testfile.Cases(400) {
 		m := models.Example(i)
 		if i%3 == 0 {
 			m = solvertest.RandomKnapsack(3+random.IntN(9), 1+random.IntN(2), random.Uint64())
@@ -112,8 +112,8 @@ func TestStarts(t *testing.T) {
 			compare(t, m, solvers.Options{Start: start}, want)
 		}
 	}
-	if optima < 200 {
-		t.Errorf("only %d of 400 models have an optimum", optima)
+	if optima < testfile.Cases(200) {
+		t.Errorf("only %d models have an optimum", optima)
 	}
 }
 

@@ -13,17 +13,17 @@ import (
 
 // shortly is long enough for a first incumbent of a small model, and far too
 // short for the hard models here.
-const shortly = 300 * time.Millisecond
+const shortly = 100 * time.Millisecond
 
 // errNoIncumbent: the search ended early without the incumbent it should have.
 var errNoIncumbent = errors.New("no incumbent")
 
 // patiently runs a solve that is to end early, but with an incumbent. Where the
-// machine was too busy for one within shortly, the solve gets ten times that.
+// machine was too busy for one within shortly, the solve gets thirty times that.
 func patiently(solve func(limit time.Duration) error) error {
 	err := solve(shortly)
 	if errors.Is(err, errNoIncumbent) {
-		err = solve(10 * shortly)
+		err = solve(30 * shortly)
 	}
 	return err
 }

@@ -67,7 +67,7 @@ func nearPoint(s *marketSplit) (start []float64, m *milp.Model, obj float64) {
 // startKept gives a start that is hard to match and a short time.
 func startKept(h *harness) error {
 	start, m, obj := nearPoint(newMarketSplit(4, 30, 40))
-	r, err := h.solve(m, solvers.Options{Start: start, Time: shortly})
+	r, err := h.solve(m, solvers.Options{Start: start, Time: 3 * shortly})
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func TestWrittenModelsAreReadAlike(t *testing.T) {
 	judge := enumerate.New()
 	dir := t.TempDir()
 	optimal := 0
-	for seed := range uint64(150) {
+	for seed := range uint64(testfile.Cases(150)) {
 		m := scribble(rand.New(rand.NewPCG(seed, 1)))
 		want, err := judge.Solve(t.Context(), m, solvers.Options{})
 		if err != nil {
@@ -92,7 +92,7 @@ func TestWrittenModelsAreReadAlike(t *testing.T) {
 			}
 		}
 	}
-	if optimal < 30 {
+	if optimal < testfile.Cases(30) {
 		t.Errorf("only %d models have an optimum", optimal)
 	}
 }

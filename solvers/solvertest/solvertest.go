@@ -36,6 +36,9 @@ func cases() []testCase {
 	return slices.Concat(modelCases(), statusCases(), limitCases(), optionCases(), startCases(), callbackCases(), metamorphicCases(), goldenCases())
 }
 
+// slow are cases that the full run has, beside the large ones.
+var slow = []string{"option/seed repeats", "option/threads 2, 1, 2", "repeat/eight at once", "golden/7919a − 7907b = 99991"}
+
 // Names returns the names of all cases in order.
 func Names() []string {
 	var names []string
@@ -72,7 +75,7 @@ func Run(t *testing.T, b solvers.Backend, knownBad map[string]string) {
 	}
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) {
-			if strings.HasSuffix(c.name, ", large") {
+			if strings.Contains(c.name, ", large") || slices.Contains(slow, c.name) {
 				testfile.Long(t)
 			}
 			err := c.check(t.Context(), b)

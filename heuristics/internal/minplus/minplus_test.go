@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"workbench/model/testfile"
 )
 
 // A kernel under test and the loop in Go that it must equal to the bit.
@@ -72,7 +74,7 @@ func TestElementwise(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(1, 2))
 			draw := values(r)
-			for n := range 201 {
+			for n := range testfile.Cases(201) {
 				for offset := range 8 * 8 {
 					out, outIntact := guarded(n, offset%8, draw)
 					a, aIntact := guarded(n, offset/8, draw)
