@@ -66,7 +66,10 @@ type seen struct {
 const steps = `
 (async () => {
   const wait = () => new Promise(done => setTimeout(done, 60));
-  const until = async done => { for (let k = 0; k < 50 && !done(); k++) await wait(); return done(); }; // a busy browser takes long
+  // The clock of the page is not that of the machine: it jumps where nothing is to do here. A link is followed by
+  // another process, so that waiting for it takes work: where that one gets little of the machine, so does this.
+  const work = () => { for (let k = 0; k < 5e6; k++); };
+  const until = async done => { for (let k = 0; k < 500 && !done(); k++) { work(); await wait(); } return done(); };
   const go = async hash => { location.hash = hash; await wait(); };
   const all = (sel, of = document) => [...of.querySelectorAll(sel)];
   const s = {Ready: document.documentElement.dataset.ready};
@@ -240,7 +243,7 @@ func look(t *testing.T, chromium, file, window string) (s seen) {
 	defer cancel()
 	dom, err := exec.CommandContext(ctx, chromium,
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--user-data-dir="+t.TempDir(),
-		"--window-size="+window, "--virtual-time-budget=8000", "--dump-dom", "file://"+file).Output()
+		"--window-size="+window, "--virtual-time-budget=120000", "--dump-dom", "file://"+file).Output()
 	if err != nil {
 		t.Skipf("the browser does not run here: %v", err)
 	}
