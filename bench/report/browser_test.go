@@ -38,6 +38,7 @@ type seen struct {
 	Ready     string
 	Canvases  int
 	Overflow  bool
+	Hidden    []string
 	AllRows   int
 	Pager     string
 	Failed    string
@@ -76,6 +77,7 @@ const steps = `
   try {
     s.Canvases = all("canvas").length;
     s.Overflow = document.documentElement.scrollWidth > innerWidth;
+    s.Hidden = all(".scroll").filter(e => e.scrollWidth > e.clientWidth).map(e => e.querySelector("thead").textContent + ", " + e.scrollWidth + " of " + e.clientWidth);
     const table = document.querySelector("#runs-table table"), count = () => document.querySelector("#runs-filter .count").textContent;
     s.AllRows = table.tBodies[0].rows.length;
     s.Pager = document.querySelector("#runs-table .pager .count").textContent;
@@ -185,7 +187,7 @@ func TestInABrowser(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, window := range []string{"1400,900", "500,900"} {
+	for _, window := range []string{"1400,900", "1200,900", "500,900"} {
 		t.Run(window, func(t *testing.T) {
 			s := look(t, chromium, file, window)
 			if len(s.Errors) > 0 || s.Ready != "yes" {
@@ -199,6 +201,9 @@ func TestInABrowser(t *testing.T) {
 			}
 			check("figures", s.Canvases, 4)
 			check("page wider than the window", s.Overflow, false)
+			if window == "1200,900" {
+				check("columns behind the edge", s.Hidden, []string{})
+			}
 			check("rows of a page", s.AllRows, 100)
 			check("pager", s.Pager, fmt.Sprintf("1 to 100 of %d", total))
 			check("next page", s.Next, fmt.Sprintf("101 to 200 of %d", total))

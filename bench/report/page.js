@@ -99,7 +99,7 @@
     function draw() {
       const rows = list.slice(page * size, (page + 1) * size).map(i => make("tr", null, ...columns.map(c => {
         const cell = c.cell(i), bad = c.bad && c.bad(i);
-        return make("td", {class: (c.n ? "n " : "") + (c.long ? "long " : "") + (bad ? "bad" : "")}, cell == null ? "–" : cell);
+        return make("td", {class: (c.n ? "n " : "") + (c.long ? "long " : "") + (c.wraps ? "wraps " : "") + (bad ? "bad" : "")}, cell == null ? "–" : cell);
       })));
       body.replaceChildren(...rows);
       where.textContent = list.length === 0 ? "none" : (page * size + 1) + " to " + Math.min(list.length, (page + 1) * size) + " of " + list.length;
@@ -131,7 +131,7 @@
   const runColumns = [
     {name: "problem", key: i => problem(i).name, cell: i => problem(i).name},
     {name: "instance", key: i => kase(i).i, cell: i => kase(i).i},
-    {name: "limits", key: i => kase(i).m, cell: i => kase(i).l},
+    {name: "limits", wraps: 1, key: i => kase(i).m, cell: i => kase(i).l},
     {name: "method", key: method, cell: method},
     {name: "seed", n: 1, key: i => runs.s[i], cell: i => runs.s[i]},
     {name: "rep.", n: 1, key: i => runs.n[i], cell: i => runs.n[i]},
@@ -338,7 +338,7 @@
     const p = problems[e.dataset.problem], n = e.dataset.problem;
     const columns = [
       {name: "instance", key: k => p.cases[k].i, cell: k => make("a", {href: "#runs?p=" + n + "&c=" + k}, p.cases[k].i)},
-      {name: "limits", key: k => p.cases[k].m, cell: k => p.cases[k].l},
+      {name: "limits", wraps: 1, key: k => p.cases[k].m, cell: k => p.cases[k].l},
       {name: "best bound", n: 1, key: k => p.cases[k].b, cell: k => p.cases[k].r < 0 ? "–" : link(p.cases[k].r, seconds(p.cases[k].b))},
       ...p.methods.map((m, k) => ({
         name: m, n: 1,
