@@ -7,6 +7,7 @@ package history
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -91,25 +92,24 @@ func New(sources []Source, o compare.Options) (*History, error) {
 	o.Partial = true // a task that a night left out is back in the next
 	slices.SortStableFunc(sources, func(a, b Source) int { return began(a.Night).Compare(began(b.Night)) })
 	h := &History{Format: Format, Nights: []Night{}, Methods: []Method{}, Changes: []Change{}}
-	last := len(sources) - 1
+	latest := gather(sources, func(*sweep.Row) bool { return true })
 	for k, s := range sources {
 		h.Nights = append(h.Nights, describe(s))
 		if k == 0 {
 			continue
 		}
-		before := sources[k-1]
-		c, err := compare.Nights(before.Night, s.Night, o)
+		c, err := compare.Nights(sources[k-1].Night, s.Night, o)
 		if err != nil {
-			return nil, fmt.Errorf("%s and %s: %w", before.Folder, s.Folder, err)
+			return nil, fmt.Errorf("%s and %s: %w", sources[k-1].Folder, s.Folder, err)
 		}
-		var now *compare.Comparison // of the night before the change with the last
-		if k < last && len(c.Findings) > 0 {
-			if now, err = compare.Nights(before.Night, sources[last].Night, o); err != nil {
-				now = nil // nothing in common: nothing stands
+		h.add(k, c, sources[k-1].Night, latest, o)
+		if old := unseen(sources[:k]); len(old.Rows) > 0 {
+			if c, err = compare.Nights(old, s.Night, o); err == nil { // else none of these is back
+				c.Findings = slices.DeleteFunc(c.Findings, func(f compare.Finding) bool {
+					return !f.Regression || f.Kind == compare.Contradicts || f.Kind == compare.Fails || f.Kind == compare.NotRun
+				})
+				h.add(k, c, old, latest, o)
 			}
-		}
-		for _, f := range c.Findings {
-			h.Changes = append(h.Changes, Change{k, k == last || stands(now, &f), f})
 		}
 	}
 	h.follow(sources, o)
@@ -142,6 +142,52 @@ func describe(s Source) Night {
 	}
 	slices.Sort(n.Versions)
 	return n
+}
+
+// add adds what a comparison of night k with an older one found. What was not run stands if
+// the latest night has none of it, all else if the latest row of the task differs in the same way.
+func (h *History) add(k int, c *compare.Comparison, old, latest *rows.Night, o compare.Options) {
+	if len(c.Findings) == 0 {
+		return
+	}
+	now, err := compare.Nights(old, latest, o)
+	if err != nil {
+		now = nil // nothing in common: nothing stands
+	}
+	for _, f := range c.Findings {
+		h.Changes = append(h.Changes, Change{k, stands(now, &f), f})
+	}
+}
+
+// gather returns, of each task, its rows of the last night that has any of them that counts.
+func gather(sources []Source, counts func(*sweep.Row) bool) *rows.Night {
+	night := &rows.Night{Environments: map[string]sweep.Environment{}}
+	have := map[string]bool{}
+	for _, s := range slices.Backward(sources) {
+		maps.Copy(night.Environments, s.Night.Environments)
+		first := len(night.Rows)
+		for _, r := range s.Night.Rows {
+			if !have[compare.Key(r.Task)] && counts(r) {
+				night.Rows = append(night.Rows, r)
+			}
+		}
+		for _, r := range night.Rows[first:] {
+			have[compare.Key(r.Task)] = true
+		}
+	}
+	return night
+}
+
+// unseen are the tasks that the last of the nights did not run, or that failed in it, as
+// they were when they last did not: what is worse than that is no less so for the hole.
+func unseen(sources []Source) *rows.Night {
+	whole := func(r *sweep.Row) bool { reason, _ := rows.Failure(r); return reason == "" }
+	last := gather(sources[len(sources)-1:], whole)
+	seen := map[string]bool{}
+	for _, r := range last.Rows {
+		seen[compare.Key(r.Task)] = true
+	}
+	return gather(sources, func(r *sweep.Row) bool { return whole(r) && !seen[compare.Key(r.Task)] })
 }
 
 // stands reports whether a comparison has the same kind of finding of a task.

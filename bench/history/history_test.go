@@ -15,6 +15,7 @@ import (
 	"workbench/bench/report/rows"
 	"workbench/bench/report/rowstest"
 	"workbench/bench/run"
+	"workbench/bench/sweep"
 	"workbench/model/testfile"
 )
 
@@ -34,13 +35,13 @@ func nights(count int, change func(k int, n *rows.Night)) (list []history.Source
 	return list
 }
 
-// worse makes the plan of the first row of a method slower by a tenth.
-func worse(n *rows.Night, method string) {
+// worse makes the plan of the first row of a method slower by a tenth, and returns its task.
+func worse(n *rows.Night, method string) string {
 	for _, r := range n.Rows {
 		if r.Task.Method == method && r.Result != nil && r.Result.Objective != nil && r.Result.Status == run.Feasible && !rows.Stopped(r) {
 			x := *r.Result.Objective * 1.1
 			r.Result.Objective = &x
-			return
+			return compare.Key(r.Task)
 		}
 	}
 	panic("no row to make worse")
@@ -87,6 +88,52 @@ func TestRegressionsAreDated(t *testing.T) {
 		}
 		if last := m.Objective[4]; m.Method == "persistent" && (last == nil || *last <= 1) {
 			t.Errorf("persistent ends at %v, want above 1", last)
+		}
+	}
+}
+
+// A plan that got worse behind a hole, a night that did not run the task or in which it
+// failed, is found with the night that has it first; and it still stands when the last night has
+// a hole. Three nights with one regression have one.
+func TestRegressionsBehindHoles(t *testing.T) {
+	t.Parallel()
+	key := ""
+	without := func(n *rows.Night) {
+		n.Rows = slices.DeleteFunc(n.Rows, func(r *sweep.Row) bool { return compare.Key(r.Task) == key })
+	}
+	failed := func(n *rows.Night) {
+		for i, r := range n.Rows {
+			if compare.Key(r.Task) == key {
+				x := *r
+				x.Result, x.Failure = nil, &sweep.Failure{Reason: sweep.Crashed, Detail: "for the test"}
+				n.Rows[i] = &x
+			}
+		}
+	}
+	for name, x := range map[string]struct {
+		holes []int
+		hole  func(*rows.Night)
+	}{
+		"not run":       {[]int{2}, without},
+		"failed":        {[]int{2}, failed},
+		"not run twice": {[]int{1, 2}, without},
+		"last not run":  {[]int{2, 5}, without},
+	} {
+		sources := nights(6, func(k int, n *rows.Night) {
+			if k >= 3 {
+				key = worse(n, "persistent")
+			}
+		})
+		for _, k := range x.holes {
+			x.hole(sources[k].Night)
+		}
+		h, err := history.New(sources, compare.Defaults())
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := find(h, compare.WorsePlan, "persistent")
+		if len(found) != 1 || found[0].Night != 3 || !found[0].Stands || h.Nights[found[0].Night].Versions[0] != "v3" {
+			t.Errorf("%s: %+v, want one that stands since night 3 of version v3", name, found)
 		}
 	}
 }
