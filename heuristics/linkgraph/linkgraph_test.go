@@ -154,7 +154,7 @@ func TestUnrolled(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &search{ctx: context.Background(), v: v, p: p, seed: 1, r: rand.New(rand.NewPCG(1, 1))}
-	s.unrolled(200)
+	s.unrolled(600)
 	if s.wrong != nil || s.best == nil {
 		t.Fatalf("no plan: %v", s.wrong)
 	}

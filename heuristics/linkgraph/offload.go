@@ -30,19 +30,19 @@ func Offload(ctx context.Context, v *stages.View, p platform.Platform) (*plan.Pl
 }
 
 // covers is how many covers of a route are tried where computations wait, and late how many
-// computations they have together that are tried after the end, half a second: a route that was looked
-// for until then is worth nothing without a cover in which little waits.
+// computations they have together that are tried after the end, or where they wait as long as they take: half
+// a second. A route that was looked for until then is worth nothing without a cover in which little waits.
 const (
 	covers = 40
 	late   = 100_000
 )
 
 // timed covers a route and lets it happen; nil if that cannot be. Where computations wait,
-// other covers are tried, when ctx has ended a few.
+// other covers are tried; only a few when ctx has ended or little can be hoped for.
 func (r *route) timed(ctx context.Context, p platform.Platform, seed uint64) (best *clock) {
 	random := rand.New(rand.NewPCG(seed, 2))
 	for k := range covers {
-		if k > 0 && k*len(r.order) > late && ctx.Err() != nil {
+		if k > 0 && k*len(r.order) > late && (ctx.Err() != nil || best != nil && best.now > hopeless*r.clock[len(r.order)]) {
 			break
 		}
 		noise := func() float64 { return math.Exp(float64(k%8) / 16 * random.NormFloat64()) }

@@ -3,7 +3,6 @@ package linkgraph
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"time"
 
@@ -20,19 +19,19 @@ import (
 // it. The best is changed by giving stages less where its computations wait and more where
 // room is left.
 //
-// It begins with the plan of the search without transfers and with that of Offload, and is
-// never worse than these; with huge graphs whose blocks repeat, where ctx may end before, it begins with what comes
-// of a step with fewer of them. The same seed and rounds give the same plan; the end of ctx ends
-// it with the best until then.
+// It begins with the plan of Offload and with that of the search without transfers, and is
+// never worse than these; with huge graphs whose blocks repeat it has what comes of a step with fewer of
+// them before the second, to which ctx may not let it come. The same seed and rounds give the same plan; the
+// end of ctx ends it with the best until then.
 func Search(ctx context.Context, v *stages.View, p platform.Platform, seed uint64, rounds int) (*plan.Plan, error) {
 	if err := v.LinkedFits(p.Memory); err != nil {
 		return nil, err
 	}
 	s := &search{ctx: ctx, v: v, p: p, seed: seed, r: rand.New(rand.NewPCG(seed, 1))}
-	if v.N > rematgraph.HugeGraph {
-		s.unrolled(rounds)
+	s.begin(rounds)
+	for range tunings {
+		s.tune(rounds / 20)
 	}
-	s.run(rounds)
 	if s.wrong != nil {
 		return nil, s.wrong
 	}
@@ -43,15 +42,18 @@ func Search(ctx context.Context, v *stages.View, p platform.Platform, seed uint6
 	return s.best, nil
 }
 
-// run looks for the best plan.
-func (s *search) run(rounds int) {
+// begin looks for plans of which the best can be tuned.
+func (s *search) begin(rounds int) {
+	s.bound = s.v.LinkedBound(s.p.Memory, s.p.Bandwidth).Seconds
+	if x, err := Offload(s.ctx, s.v, s.p); err == nil {
+		s.offer(x)
+	}
+	if s.v.N > rematgraph.HugeGraph {
+		s.unrolled(rounds)
+	}
 	if s.best == nil || !s.done() {
 		s.alone(rounds)
-		if x, err := Offload(s.ctx, s.v, s.p); err == nil {
-			s.offer(x)
-		}
 	}
-	s.bound = s.v.LinkedBound(s.p.Memory, s.p.Bandwidth).Seconds
 	for _, share := range shares {
 		if share < s.smooth {
 			break // less away, more computed again
@@ -59,30 +61,38 @@ func (s *search) run(rounds int) {
 		s.level(share, rounds/10, s.schedule)
 	}
 	s.level(max(s.smooth, shares[0]), rounds/10, nil) // as if nothing were known
-	for range tunings {
-		s.tune(rounds / 20)
-	}
 }
 
-// unrolled takes what the search finds for a step with fewer blocks, beside the same link and
-// with its part of the memory.
+// unrolled takes what the search begins with for a step with fewer blocks, beside the same link
+// and in such a part of the memory that what comes of it exceeds what there is by little.
 func (s *search) unrolled(rounds int) {
 	r := rematgraph.Repeat(s.v)
 	if r == nil {
 		return
 	}
-	at := s.p
-	at.Memory, _ = r.Memory(s.p.Memory)
-	at.Memory = math.Floor(at.Memory)
-	short := &search{ctx: s.ctx, v: r.Short, p: at, seed: s.seed, r: s.r}
-	short.run(rounds / shortRounds)
-	if s.wrong = short.wrong; s.wrong == nil && short.schedule != nil {
-		s.take(r.Unroll(short.schedule), s.within(short.smooth))
-	}
+	r.Aim(s.p.Memory, lengths, func(k int, memory float64) (over float64, ok bool) {
+		if s.done() {
+			return 0, false
+		}
+		at := s.p
+		at.Memory = memory
+		short := &search{ctx: s.ctx, v: r.Short, p: at, seed: s.seed, r: s.r}
+		short.begin(rounds * (1 + k) / shortRounds)
+		if s.wrong = short.wrong; s.wrong != nil || short.schedule == nil {
+			return 0, false
+		}
+		x, limits := r.Unroll(short.schedule), s.within(short.smooth)
+		over = rematgraph.Over(x, limits)
+		s.take(rematgraph.Within(s.ctx, s.v, limits, s.seed, 0, x), limits)
+		return over, true
+	})
 }
 
-// shortRounds is the part of the rounds that a step with fewer blocks has.
-const shortRounds = 10
+// A step with fewer blocks is searched so often, first a hundredth of the rounds, then another one more.
+const (
+	lengths     = 6
+	shortRounds = 100
+)
 
 // shares are the parts of what the link could have away that schedules are looked for with.
 var shares = [...]float64{0.9, 1, 0.95, 0.8, 0.65, 0.5, 0.3}

@@ -128,7 +128,7 @@ func TestRepeatDeep(t *testing.T) {
 		if bound := v.TimeBound(memory).Seconds; time < bound {
 			t.Errorf("%s: %v s, below the bound of %v", g.Name, time, bound)
 		}
-		short, _ := x.Memory(memory)
+		short, _ := x.memory(memory)
 		s := Within(ctx, x.Short, everywhere(x.Short, math.Floor(short)), 1, 100)
 		if s == nil {
 			t.Fatalf("%s: nothing fits in %v of %v blocks", g.Name, short, mostClasses)

@@ -53,34 +53,68 @@ const (
 
 // unrolled tries schedules of a step with fewer blocks.
 func (s *search) unrolled(r *Repeated, rounds int) {
-	memory, less := r.Memory(s.most())
 	var from []*stages.Schedule
 	before := s.best
-	for k := range lengths {
+	r.Aim(s.most(), lengths, func(k int, memory float64) (over float64, ok bool) {
 		if s.done() {
-			break
+			return 0, false
 		}
-		short := &search{ctx: s.ctx, v: r.Short, limits: everywhere(r.Short, math.Floor(memory)), r: s.r, from: from, bound: r.Short.TimeBound}
+		short := &search{ctx: s.ctx, v: r.Short, limits: everywhere(r.Short, memory), r: s.r, from: from, bound: r.Short.TimeBound}
 		short.run(rounds * (1 + 3*k) / shortRounds)
 		if short.best == nil || s.stop() && s.best != before {
-			break
+			return 0, false
 		}
 		from = append(from[:0], short.best)
 		x := newState(r.Unroll(short.best), s.limits)
 		s.remember(x)
-		over := math.Inf(-1)
-		for t, peak := range x.peak {
-			over = max(over, peak-s.limits[t])
-		}
+		over = Over(x.s, s.limits)
 		s.try(x.s, exact)
-		memory -= over * less
+		return over, true
+	})
+}
+
+// Over returns by how many bytes a schedule exceeds the limits of its stages where it does most, negative
+// where it is below all of them.
+func Over(x *stages.Schedule, limits []float64) float64 {
+	over := math.Inf(-1)
+	for t, limit := range limits {
+		peak, _ := x.StagePeak(t)
+		over = max(over, peak-limit)
+	}
+	return over
+}
+
+// Aim looks for the memory of Short, in whole bytes, at which what try makes of it for all blocks
+// takes so many bytes. It calls try so often, with k = 0, 1, … and the memory, or until that is not ok;
+// try says by how much too many bytes are taken. As long as it is always too many or never, the next memory is less by the
+// part of that which its blocks have; then it is between the last two of either side (false position).
+func (r *Repeated) Aim(bytes float64, times int, try func(k int, memory float64) (over float64, ok bool)) {
+	memory, part := r.memory(bytes)
+	type aimed struct{ memory, over float64 }
+	var last [2]*aimed // that fits, and that exceeds
+	for k := range times {
+		memory = math.Floor(memory)
+		over, ok := try(k, memory)
+		if !ok {
+			return
+		}
+		side := 0
+		if over > 0 {
+			side = 1
+		}
+		last[side] = &aimed{memory, over}
+		if fits, exceeds := last[0], last[1]; fits != nil && exceeds != nil {
+			memory = fits.memory + (exceeds.memory-fits.memory)*fits.over/(fits.over-exceeds.over)
+		} else {
+			memory -= over * part
+		}
 	}
 }
 
-// Memory returns how much of so many bytes Short has if every block has the same part of them,
+// memory returns how much of so many bytes Short has if every block has the same part of them,
 // and how much of a byte more or less. What a step takes at least and at most are linear in its
 // blocks, and so is what lies between.
-func (r *Repeated) Memory(bytes float64) (short, part float64) {
+func (r *Repeated) memory(bytes float64) (short, part float64) {
 	low, _ := r.v.LeastBound()
 	shortLow, _ := r.Short.LeastBound()
 	part = (KeepingAll(r.Short) - shortLow) / max(1, KeepingAll(r.v)-low)

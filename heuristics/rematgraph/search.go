@@ -106,13 +106,13 @@ func exact() float64 { return 1 }
 // at once. Of huge graphs with blocks that repeat it tries no others than such as those do.
 func (s *search) start(rounds int) {
 	s.remember(newState(s.v.StoreAll(), s.limits))
-	if s.v.N <= HugeGraph || s.from != nil {
+	if s.v.N <= HugeGraph {
 		s.remember(newState(s.v.Frugal(), s.limits))
 	}
 	for _, x := range s.from {
 		s.try(x, exact)
 	}
-	if s.best != nil && s.from != nil {
+	if s.from != nil && (s.best != nil || s.stop()) {
 		return
 	}
 	before := s.best
@@ -270,7 +270,7 @@ func (s *search) remember(x *state) {
 
 // anneal runs so many rounds from the best schedule.
 func (s *search) anneal(rounds int) {
-	if s.done() {
+	if rounds == 0 || s.done() {
 		return // to begin takes a tenth of a second of 10,000 nodes
 	}
 	x := newState(s.best.Clone(), s.limits)
