@@ -111,11 +111,8 @@ func TestPipelineMethodsAgree(t *testing.T) {
 // The default is never worse than what it is made of within the same limit: on a
 // network, on a chain that its models take and on one that they do not.
 func TestPipelineIsNoWorseThanItsParts(t *testing.T) {
+	testfile.Long(t)
 	t.Parallel()
-	limits := []time.Duration{500 * time.Millisecond, 2 * time.Second}
-	if testing.Short() {
-		limits = limits[:1]
-	}
 	load := func(name string) *run.Instance {
 		in, err := run.Load(name, nil)
 		if err != nil {
@@ -136,10 +133,10 @@ func TestPipelineIsNoWorseThanItsParts(t *testing.T) {
 		}
 		return in
 	}
-	for _, in := range testfile.Few(1, load("zoo:resnet34?image=1000&batch=8"), random(40), random(200)) {
+	for _, in := range []*run.Instance{load("zoo:resnet34?image=1000&batch=8"), random(40), random(200)} {
 		problem, _ := catalogtest.Find(t, plan.Pipeline, "pipeline-milp")
 		low, high := problem.Range(in)
-		for _, limit := range limits {
+		for _, limit := range []time.Duration{500 * time.Millisecond, 2 * time.Second} {
 			s := run.Setting{
 				Time: limit, Gap: 1e-6, Backend: highs.New(),
 				Platform: platform.Platform{Memory: math.Floor(low + 0.3*(high-low)), Bandwidth: 12e9, Processors: 4, WeightCopies: 3},
@@ -199,18 +196,15 @@ func TestGraphPipelineIsNoWorseThanItsParts(t *testing.T) {
 // every method proves that there is none, in both models of memory; most networks on one
 // number of GPUs, as their searches take seconds.
 func TestPipelineAtLeastMemory(t *testing.T) {
+	testfile.Long(t)
 	t.Parallel()
 	few := []string{"vgg16", "gpt2"}
-	networks := zoo.Names()
-	if testing.Short() {
-		networks = few[1:]
-	}
-	for i, name := range networks {
+	for i, name := range zoo.Names() {
 		in, err := run.Load("zoo:"+name, nil)
 		if err != nil || in.Chain() == nil || in.Chain().Len() > 60 {
 			continue
 		}
-		for k, processors := range testfile.Few(2, 2, 4, 8) {
+		for k, processors := range []int{2, 4, 8} {
 			if k != i%3 && !slices.Contains(few, name) {
 				continue
 			}

@@ -218,7 +218,7 @@ func TestPlantedQuality(t *testing.T) {
 	draw := func(change func(*sweep.Row)) *rows.Night {
 		return night{instances: 30, timeNoise: 0.1, planNoise: 0.003, random: random, change: change}.rows()
 	}
-	for range 20 {
+	for range testfile.Cases(20) {
 		c := nights(t, draw(nil), draw(planted("greedy", 1, 1.02)), Defaults())
 		expect(t, c, "worse-plan greedy", "objective of greedy")
 		if n := strings.Count(strings.Join(seen(c), "\n"), "worse-plan greedy"); n != 30 {
@@ -244,7 +244,7 @@ func TestPlantedQualityWithRepetitions(t *testing.T) {
 // single task with them.
 func TestPlantedTime(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 7))
-	for range 20 {
+	for range testfile.Cases(20) {
 		draw := func(change func(*sweep.Row)) *rows.Night {
 			return night{instances: 30, timeNoise: 0.08, random: random, change: change}.rows()
 		}

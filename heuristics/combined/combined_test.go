@@ -346,10 +346,10 @@ func TestExtremes(t *testing.T) {
 		}
 		return c
 	}
-	for _, c := range []*chain.Chain{
-		layers(1, 1, 1), layers(5, 0, 1), layers(5, 1, 0), layers(5, 0, 0), layers(5, 1e-12, 1e12), layers(5, 1e100, 1e12),
+	for _, c := range testfile.Few(
+		7, layers(1, 1, 1), layers(5, 0, 1), layers(5, 1, 0), layers(5, 0, 0), layers(5, 1e-12, 1e12), layers(5, 1e100, 1e12),
 		layers(5, 1e-300, 1), layers(30, 1, 1),
-	} {
+	) {
 		least, _ := view.Least(c)
 		for _, p := range []platform.Platform{
 			{Memory: least, Bandwidth: 1}, {Memory: math.Floor(1.5 * least), Bandwidth: 1e-9}, {Memory: math.Floor(1.5 * least), Bandwidth: 1e15}, {Memory: 1e3 * least, Bandwidth: 1}, {Memory: least},
@@ -372,7 +372,7 @@ func TestPureOffload(t *testing.T) {
 	r := testfile.Random(t, 21, 22)
 	ctx := context.Background()
 	kept, all := 0, 0
-	for range 60 {
+	for range testfile.Cases(60) {
 		c := exhaustive.RandomChain(r, 2+r.IntN(5))
 		p := randomPlatform(r, c)
 		o, err := offload.Search(ctx, c, p, 1)
@@ -386,7 +386,7 @@ func TestPureOffload(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d are as fast", kept, all)
-	if all < 30 || kept < all*3/4 {
+	if all < testfile.Cases(30) || kept < all*3/4 {
 		t.Error("too few")
 	}
 }

@@ -89,7 +89,7 @@ func TestLeastContiguous(t *testing.T) {
 	r := testfile.Random(t, 7, 18)
 	trials := subject.GraphPipeline()
 	judged, reordered, apart := 0, 0, 0
-	for range 400 {
+	for range max(100, testfile.Cases(400)) {
 		x, err := trials.Random(r, 1+r.IntN(3))
 		if err != nil {
 			t.Fatal(err)
@@ -153,7 +153,7 @@ func TestLeastContiguous(t *testing.T) {
 		}
 	}
 	t.Logf("%d judged, %d need more in the order of the file, %d less where a processor has several stages", judged, reordered, apart)
-	if judged < 300 || reordered < 50 {
+	if judged < testfile.Cases(300) || reordered < testfile.Cases(50) {
 		t.Errorf("%d judged, %d need more in the order of the file", judged, reordered)
 	}
 }

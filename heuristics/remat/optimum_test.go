@@ -371,6 +371,7 @@ func BenchmarkOptimum(b *testing.B) {
 // every limit, the optimum is the same and proved, and less memory is never
 // faster.
 func TestOptimumWithAStart(t *testing.T) {
+	testfile.Long(t)
 	for _, name := range []string{"resnet50"} {
 		c, err := zoo.Load(zoo.Scheme + name)
 		if err != nil {
@@ -378,7 +379,7 @@ func TestOptimumWithAStart(t *testing.T) {
 		}
 		low, high := Range(c)
 		last := math.Inf(1)
-		for k := range testfile.Cases(60) {
+		for k := range 60 {
 			p := platform.Platform{Memory: low + (high-low)*float64(k)/59}
 			start, err := Persistent(t.Context(), c, p)
 			if err != nil {

@@ -252,6 +252,7 @@ func at(v *stages.View, percent float64) platform.Platform {
 // 0.6 % of a proven bound (U-Net at 10 %: 3 %), never behind another method, and
 // the range begins at the proven bound.
 func TestNetworks(t *testing.T) {
+	testfile.Long(t)
 	ctx := context.Background()
 	for _, name := range []string{"vgg16", "mobilenet", "unet", "resnet50"} {
 		g := network(t, name)
