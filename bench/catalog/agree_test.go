@@ -40,6 +40,7 @@ func makespan(r *run.Result) float64 {
 // PyTorch's MILP of checkpointed modules has a plan of a step whose layers are marked, at half of
 // the memory that storing everything takes more than the least.
 func TestModulesHaveAPlan(t *testing.T) {
+	testfile.Long(t)
 	in, err := run.Load("zoo:gpt2?layers=2&as=training", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -30,6 +30,7 @@ var forms = map[string]func(*milp.Model, io.Writer) (*milp.NameMap, error){
 // TestOthersReadOurFiles: of every formulation, the file that is written has the
 // same optimum by programs that share nothing with this one.
 func TestOthersReadOurFiles(t *testing.T) {
+	testfile.Long(t)
 	for _, program := range solvertest.Programs() {
 		t.Run(program.Name, func(t *testing.T) {
 			t.Parallel()

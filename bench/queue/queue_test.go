@@ -3,6 +3,7 @@ package queue
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -56,6 +57,15 @@ func join(t *testing.T, a Address, name string) *Queue {
 	}
 	t.Cleanup(q.Close)
 	return q
+}
+
+// The queue that other tests have: leases of an hour, and no time passes.
+func TestMemory(t *testing.T) {
+	for _, c := range queuetest.Cases(time.Hour) {
+		t.Run(c.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { c.Run(t, queuetest.NewMemory(c.Lease)) })
+		})
+	}
 }
 
 func TestConformance(t *testing.T) {

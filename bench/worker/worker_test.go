@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/bench/catalog"
-	"workbench/bench/queue"
 	"workbench/bench/queue/queuetest"
 	"workbench/bench/run"
 	"workbench/bench/store"
@@ -211,9 +209,9 @@ func backendThere() error {
 }
 
 // One task in each mode: what the runner adds to a solve that takes no time, the
-// row on the disk included, with the queue in memory and as bench run does it.
+// row on the disk included; what the queue of bench run adds is in its benchmark.
 func BenchmarkTask(b *testing.B) {
-	for _, mode := range []string{"in-process", "isolated", "in-process, embedded queue", "isolated, embedded queue"} {
+	for _, mode := range []string{"in-process", "isolated"} {
 		b.Run(mode, func(b *testing.B) {
 			list := tasks(b, "answers", b.N)
 			dir := b.TempDir()
@@ -223,28 +221,13 @@ func BenchmarkTask(b *testing.B) {
 			}
 			defer s.Close()
 			w := &worker.Worker{Sweep: "test", Name: "local", Environment: "d01eef50ed30789ef007d189", Sink: s, Jobs: 1, Runner: func() worker.Runner {
-				if strings.HasPrefix(mode, "isolated") {
+				if mode == "isolated" {
 					return &worker.Isolated{Instances: &worker.Folder{Dir: dir}}
 				}
 				return &worker.InProcess{Instances: &worker.Folder{Dir: dir}, Solve: pretend}
 			}}
-			var q worker.Queue = queuetest.NewMemory(0)
-			if strings.HasSuffix(mode, "embedded queue") {
-				e, err := queue.Embedded(b.Context(), store.QueuePath(dir), "test")
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer e.Close()
-				q = e
-				a, err := store.OpenAttempts(s, nil)
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer a.Close()
-				w.Attempts = a
-			}
 			b.ResetTimer()
-			if err := worker.Run(b.Context(), nil, w, q, s, list); err != nil {
+			if err := worker.Run(b.Context(), nil, w, queuetest.NewMemory(0), s, list); err != nil {
 				b.Fatal(err)
 			}
 		})
