@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Standard names standard output.
@@ -82,6 +83,22 @@ func Check(name string) error {
 	}
 	f.Close()
 	return os.Remove(f.Name())
+}
+
+// Same reports whether writing name would replace one of the others. What is written through
+// is not replaced.
+func Same(name string, others ...string) bool {
+	path := behind(name)
+	i, err := os.Stat(path)
+	if name == Standard || err == nil && !i.Mode().IsRegular() {
+		return false
+	}
+	return slices.ContainsFunc(others, func(other string) bool {
+		if o, missing := os.Stat(other); err == nil && missing == nil {
+			return os.SameFile(i, o)
+		}
+		return filepath.Clean(path) == filepath.Clean(behind(other))
+	})
 }
 
 // target is where the bytes of a name go.

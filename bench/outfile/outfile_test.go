@@ -178,3 +178,35 @@ func TestLater(t *testing.T) {
 		t.Error("a file below a file")
 	}
 }
+
+// What would be replaced is the same file behind links, and one name twice where there is
+// no file yet; what is written through, and standard output, are not replaced.
+func TestSame(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.WriteFile(at("file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("file", at("link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		name, other string
+		want        bool
+	}{
+		{at("file"), at("file"), true},
+		{at("link"), at("file"), true},
+		{at("file"), at("link"), true},
+		{dir + "/./file", at("file"), true},
+		{at("none"), at("none"), true},
+		{at("none"), at("other"), false},
+		{at("file"), at("none"), false},
+		{at("none"), at("file"), false},
+		{os.DevNull, os.DevNull, false},
+		{Standard, Standard, false},
+	} {
+		if got := Same(x.name, at("another"), x.other); got != x.want {
+			t.Errorf("%s and %s: %v, want %v", x.name, x.other, got, x.want)
+		}
+	}
+}

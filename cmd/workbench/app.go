@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -281,5 +282,21 @@ func args(c *cli.Context, least, most int, usage string) ([]string, error) {
 			return nil, usagef("%s: an argument is empty; usage: workbench %s", c.Command.HelpName[len("workbench "):], usage)
 		}
 	}
-	return a, nil
+	return a, apart(c, a)
+}
+
+// apart refuses to write a file over one that the command reads, or over another that it writes.
+func apart(c *cli.Context, args []string) error {
+	read := slices.DeleteFunc(slices.Clone(args), func(x string) bool { _, err := os.Stat(x); return err != nil }) // zoo:NAME
+	for _, f := range c.Command.Flags {
+		s, ok := f.(*cli.StringFlag)
+		if !ok || !c.IsSet(s.Name) || !strings.Contains(s.Usage, "`FILE`") {
+			continue
+		}
+		if s.Category == "output" && outfile.Same(c.String(s.Name), read...) {
+			return usagef("--%s %s: that file is read, or written for another flag; it needs a name of its own", s.Name, c.String(s.Name))
+		}
+		read = append(read, c.String(s.Name))
+	}
+	return nil
 }
