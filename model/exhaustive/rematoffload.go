@@ -47,7 +47,7 @@ func searchSeconds(c *chain.Chain, memory, bandwidth float64, limit int, activat
 	if err != nil {
 		return 0, nil, err
 	}
-	last, err := s.search()
+	last, err := s.run(s, second{stored: 1, next: int8(s.n), op: -1})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -70,15 +70,6 @@ type second struct {
 	fresh        bool // a prefetch has just started: it reserves last
 }
 
-// A moment is a way to a state.
-type moment struct {
-	state   second
-	time    int32
-	from    int32
-	did     uint32 // a step of remat.go, or one of these
-	settled bool
-}
-
 // Steps beside those of remat.go; the tensor stands in the low bits.
 const (
 	stepWait = (iota + 6) << 8
@@ -88,16 +79,11 @@ const (
 
 type seconds struct {
 	*remat
+	clocked[second]
 	activation bool
-	memory     float64
 	duration   [2][]int8 // of F_ℓ and B_ℓ
 	send       []int8    // of tensors; 0: it is not moved
 	size       []float64
-	limit      int
-
-	nodes []moment
-	known map[second]int32
-	queue queue
 }
 
 func newSeconds(c *chain.Chain, memory, bandwidth float64, limit int, activation bool) (*seconds, error) {
@@ -111,7 +97,7 @@ func newSeconds(c *chain.Chain, memory, bandwidth float64, limit int, activation
 		return nil, fmt.Errorf("%w: bandwidth is %v, it must not be negative", ErrTooHard, bandwidth)
 	}
 	s := &seconds{
-		remat: r, activation: activation, memory: memory, limit: limit, known: make(map[second]int32),
+		remat: r, clocked: clocked[second]{memory: memory, limit: limit}, activation: activation,
 		size: append(slices.Clone(r.a), r.abar...), send: make([]int8, 2*r.n+2),
 	}
 	whole := func(x float64) int8 {
@@ -147,52 +133,9 @@ func (s *seconds) abarOf(l int) int { return s.n + 1 + l }
 
 func bit(id int) uint16 { return 1 << id }
 
-// search returns the best way to the end.
-func (s *seconds) search() (int32, error) {
-	first := second{stored: 1, next: int8(s.n), op: -1}
-	if platform.Fits(s.needs(&first), s.memory) {
-		s.offer(first, -1, 0, 0)
-	}
-	for settled := 0; len(s.queue) > 0; {
-		at := s.queue.pop().node
-		m := s.nodes[at]
-		if m.settled {
-			continue
-		}
-		if m.state.next == 0 {
-			return at, nil
-		}
-		if settled++; settled > s.limit {
-			return 0, fmt.Errorf("%w: more than %d", ErrLimit, s.limit)
-		}
-		s.nodes[at].settled = true
-		s.leave(m.state, at, m.time)
-	}
-	return 0, ErrInfeasible
-}
-
-// offer queues a state if it fits and this way to it is the earliest known.
-func (s *seconds) offer(x second, from int32, did uint32, time int32) {
-	k, known := s.known[x]
-	if !known {
-		if !platform.Fits(s.needs(&x), s.memory) {
-			return
-		}
-		k = int32(len(s.nodes))
-		s.nodes = append(s.nodes, moment{state: x, time: math.MaxInt32})
-		s.known[x] = k
-	}
-	m := &s.nodes[k]
-	if m.settled || time >= m.time {
-		return
-	}
-	m.time, m.from, m.did = time, from, did
-	s.queue.push(queued{float64(time) + s.bound(&x), k})
-}
-
 // bound is what is left to do on the device at least: the backwards, and the
 // forwards whose ā is nowhere.
-func (s *seconds) bound(x *second) float64 {
+func (s *seconds) bound(x second) float64 {
 	sum := 0.0
 	if x.op >= 0 {
 		sum = float64(x.left)
@@ -209,8 +152,10 @@ func (s *seconds) bound(x *second) float64 {
 	return sum
 }
 
+func (s *seconds) over(x second) bool { return x.next == 0 }
+
 // needs returns the memory in use.
-func (s *seconds) needs(x *second) float64 {
+func (s *seconds) needs(x second) float64 {
 	sum := 0.0
 	for id, size := range s.size {
 		if x.stored&bit(id) != 0 {
@@ -281,7 +226,7 @@ func (s *seconds) computations(x second, at, time int32) {
 			if kind == stepB {
 				y.left = s.duration[1][l]
 			}
-			if !platform.Fits(s.needs(&y), s.memory) {
+			if !platform.Fits(s.needs(y), s.memory) {
 				return
 			}
 			if y.left == 0 {
@@ -426,7 +371,7 @@ func (s *seconds) plan(c *chain.Chain, m platform.Platform, last int32) *plan.Pl
 			during = s.nodes[n.from].state
 			during.op, during.layer = int8(n.did>>8), int8(l)
 		}
-		peak = max(peak, s.needs(&during))
+		peak = max(peak, s.needs(during))
 		o := plan.Op{Layer: l, Start: float64(n.time)}
 		long := 0.0
 		move := func(op string) {

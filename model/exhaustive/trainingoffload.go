@@ -29,7 +29,7 @@ func TrainingOffload(g *training.Graph, memory, bandwidth float64, limit int) (f
 	if err != nil {
 		return 0, nil, err
 	}
-	last, err := s.search()
+	last, err := s.run(s, journey{op: -1})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -57,15 +57,6 @@ func (t travel) set() uint64 {
 	return 1 << t.value
 }
 
-// A stop is a way to a state.
-type stop struct {
-	journey
-	time    int32
-	from    int32
-	did     uint32 // a kind and a node or a value
-	settled bool
-}
-
 // Kinds of steps.
 const (
 	passes   uint32 = iota << 8 // a second
@@ -77,14 +68,9 @@ const (
 
 type travels struct {
 	*steps
-	memory   float64
-	limit    int
+	clocked[journey]
 	duration []int8 // of nodes
 	send     []int8 // of values; 0: it does not move
-
-	nodes []stop
-	known map[journey]int32
-	queue queue
 }
 
 func newTravels(g *training.Graph, memory, bandwidth float64, limit int) (*travels, error) {
@@ -96,7 +82,7 @@ func newTravels(g *training.Graph, memory, bandwidth float64, limit int) (*trave
 		return nil, fmt.Errorf("%w: bandwidth is %v, it must not be negative", ErrTooHard, bandwidth)
 	}
 	s := &travels{
-		steps: d, memory: memory, limit: limit, known: make(map[journey]int32),
+		steps: d, clocked: clocked[journey]{memory: memory, limit: limit},
 		duration: make([]int8, d.n), send: make([]int8, len(d.value)),
 	}
 	whole := func(x float64) int8 {
@@ -122,56 +108,25 @@ func newTravels(g *training.Graph, memory, bandwidth float64, limit int) (*trave
 // values are those of a state that are on the device.
 func (s *travels) values(state uint64) uint64 { return state & (1<<len(s.value) - 1) }
 
-// search returns the best way to the end.
-func (s *travels) search() (int32, error) {
+// over says that everything has run, the results are there and nothing travels.
+func (s *travels) over(x journey) bool {
 	all := uint64(1)<<(len(s.value)+s.n) - uint64(1)<<len(s.value) | s.results
-	s.offer(journey{op: -1}, -1, 0, 0)
-	for settled := 0; len(s.queue) > 0; {
-		at := s.queue.pop().node
-		x := s.nodes[at]
-		if x.settled {
-			continue
-		}
-		if x.state&all == all && x.op < 0 && x.out.left+x.in.left == 0 {
-			return at, nil
-		}
-		if settled++; settled > s.limit {
-			return 0, fmt.Errorf("%w: more than %d", ErrLimit, s.limit)
-		}
-		s.nodes[at].settled = true
-		s.leave(x.journey, at, x.time)
-	}
-	return 0, ErrInfeasible
+	return x.state&all == all && x.op < 0 && x.out.left+x.in.left == 0
 }
 
-// offer queues a state if it fits and this way to it is the earliest known. What is left
-// to do is what has not run.
-func (s *travels) offer(x journey, from int32, did uint32, time int32) {
-	k, known := s.known[x]
-	if !known {
-		if !platform.Fits(s.needs(&x), s.memory) {
-			return
-		}
-		k = int32(len(s.nodes))
-		s.nodes = append(s.nodes, stop{journey: x, time: math.MaxInt32})
-		s.known[x] = k
-	}
-	n := &s.nodes[k]
-	if n.settled || time >= n.time {
-		return
-	}
-	n.time, n.from, n.did = time, from, did
+// bound is what has not run.
+func (s *travels) bound(x journey) float64 {
 	left := float64(x.left)
 	for v := range s.n {
 		if x.state&s.ran(v) == 0 && int8(v) != x.op {
 			left += float64(s.duration[v])
 		}
 	}
-	s.queue.push(queued{float64(time) + left, k})
+	return left
 }
 
 // needs returns the memory in use.
-func (s *travels) needs(x *journey) float64 {
+func (s *travels) needs(x journey) float64 {
 	sum := s.stored(x.state)
 	if x.in.left > 0 {
 		sum += s.size[x.in.value]
@@ -224,7 +179,7 @@ func (s *travels) computations(x journey, at, time int32) {
 		y := x
 		y.op, y.left = int8(v), s.duration[v]
 		if y.left == 0 {
-			if !platform.Fits(s.needs(&y), s.memory) {
+			if !platform.Fits(s.needs(y), s.memory) {
 				continue
 			}
 			s.end(&y)
@@ -278,13 +233,14 @@ func (s *travels) plan(at platform.Platform, last int32) (*plan.Plan, error) {
 	}
 	slices.Reverse(way)
 	for i := 1; i < len(way); i++ {
-		x, y := &s.nodes[way[i-1]], &s.nodes[way[i]]
-		k, start := int(y.did&0xff), float64(y.time)
+		from, to := &s.nodes[way[i-1]], &s.nodes[way[i]]
+		x, y := &from.state, &to.state
+		k, start := int(to.did&0xff), float64(to.time)
 		there := s.values(x.state)
 		add := func(op string, storage int, long int8) {
 			p.Ops = append(p.Ops, plan.Op{Op: op, Storage: s.g.Storages[s.value[storage]].ID, Start: start, End: start + float64(long)})
 		}
-		switch y.did &^ 0xff {
+		switch to.did &^ 0xff {
 		case passes:
 			if x.op >= 0 && y.op < 0 {
 				there |= s.writes[x.op]
