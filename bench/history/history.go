@@ -102,13 +102,13 @@ func New(sources []Source, o compare.Options) (*History, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s and %s: %w", sources[k-1].Folder, s.Folder, err)
 		}
-		h.add(k, c, sources[k-1].Night, latest, o)
+		h.add(k, c, sources, sources[k-1].Night, latest)
 		if old := unseen(sources[:k]); len(old.Rows) > 0 {
 			if c, err = compare.Nights(old, s.Night, o); err == nil { // else none of these is back
 				c.Findings = slices.DeleteFunc(c.Findings, func(f compare.Finding) bool {
 					return !f.Regression || f.Kind == compare.Contradicts || f.Kind == compare.Fails || f.Kind == compare.NotRun
 				})
-				h.add(k, c, old, latest, o)
+				h.add(k, c, sources, old, latest)
 			}
 		}
 	}
@@ -145,17 +145,21 @@ func describe(s Source) Night {
 }
 
 // add adds what a comparison of night k with an older one found. What was not run stands if
-// the latest night has none of it, all else if the latest row of the task differs in the same way.
-func (h *History) add(k int, c *compare.Comparison, old, latest *rows.Night, o compare.Options) {
+// the last night has none of it, all else if the latest row of the task differs in the same way.
+func (h *History) add(k int, c *compare.Comparison, sources []Source, old, latest *rows.Night) {
 	if len(c.Findings) == 0 {
 		return
 	}
-	now, err := compare.Nights(old, latest, o)
+	now, err := compare.Nights(old, latest, c.Options)
 	if err != nil {
 		now = nil // nothing in common: nothing stands
 	}
 	for _, f := range c.Findings {
-		h.Changes = append(h.Changes, Change{k, stands(now, &f), f})
+		standing := stands(now, &f)
+		if f.Kind == compare.NotRun {
+			standing = Of(sources, f.Task)[len(sources)-1] == nil
+		}
+		h.Changes = append(h.Changes, Change{k, standing, f})
 	}
 }
 

@@ -157,8 +157,8 @@ func TestTasksThatCameOrWentAreLast(t *testing.T) {
 		t.Fatalf("%+v, want the worse plan first", h.Changes)
 	}
 	for _, c := range h.Changes[count-3:] {
-		if c.Kind != compare.NotRun {
-			t.Errorf("%s among the last three, want not-run only", c.Kind)
+		if c.Kind != compare.NotRun || !c.Stands {
+			t.Errorf("%s, standing %v, among the last three, want not-run only, which stands", c.Kind, c.Stands)
 		}
 	}
 }

@@ -212,7 +212,7 @@ func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, e
 func part(flag, text string) (float64, error) {
 	x, err := platform.ParsePart(text)
 	if err != nil {
-		err = usagef("%s: %v", flag, err)
+		err = usagef("%s %v", flag, err)
 	}
 	return x, err
 }

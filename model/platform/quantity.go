@@ -68,7 +68,7 @@ func ParsePart(text string) (float64, error) {
 		part /= 100
 	}
 	if err != nil || !(part >= 0 && part < 1) {
-		return 0, fmt.Errorf("%q: a fraction from 0 to below 1 or a percentage is needed, as 0.01 or 1%%", text)
+		return 0, fmt.Errorf("%s: a fraction from 0 to below 1 or a percentage is needed, as 0.01 or 1%%", text)
 	}
 	return part, nil
 }
