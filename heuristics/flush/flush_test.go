@@ -134,7 +134,11 @@ func TestBoundsAreBelowSchedules(t *testing.T) {
 				t.Fatalf("case %d: beside links that copy nothing the order is timed to %v (%v), without them to %v", n, same, err, s.Start)
 			}
 		}
-		for _, b := range append(v.Bounds(), v.OneMachine(t.Context(), s.Objective*1.5)) {
+		bounds := v.Bounds()
+		if n%4 == 0 { // which take most
+			bounds = append(bounds, v.OneMachine(t.Context(), s.Objective*1.5))
+		}
+		for _, b := range bounds {
 			if b.Value > s.Objective*(1+1e-9) {
 				t.Fatalf("case %d: %s is %v, a schedule has %v\n%+v %+v", n, b.String(), b.Value, s.Objective, in, p)
 			}

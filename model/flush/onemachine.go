@@ -7,18 +7,15 @@ import (
 	"slices"
 )
 
-// mostLabels is how many labels [Instance.OneMachine] may make of a GPU and a width.
-const mostLabels = 200_000
-
-// OneMachine returns the best bound of a GPU that is scheduled alone, as good as it gets with
-// the labels that are spent; below what an objective is looked for, and a bound is never above
+// OneMachine returns the best bound of a GPU that is scheduled alone, or with another one, as good as it
+// gets with the labels that are spent; below what an objective is looked for, and a bound is never above
 // it. GPU −1 and 0: nothing is known, or ctx has ended.
 //
 // It is the relaxation by one machine that job shops have (Carlier, The one-machine sequencing
 // problem, 1982): all other GPUs run any number of operations at once. So a micro-batch comes to the
 // next operation of the GPU, F of its stages in their order and B in the reverse of it, no earlier
 // than a way after the last one, which is the other stages' time and communication; W follows B.
-// Memory and the one operation at a time are those of the GPU. As everywhere, micro-batches are in
+// Memory and the one operation at a time are those of the GPU, and of its link to the host. As everywhere, micro-batches are in
 // the order of their numbers.
 //
 // The schedules of that are the paths of a decision diagram. A layer has what may have run after
@@ -27,97 +24,231 @@ const mostLabels = 200_000
 // of the same numbers is later in nothing, and labels that are too many are merged: of two, the
 // earlier time of each event, which relaxes both (Bergman, Cire, van Hoeve and Hooker, Decision
 // Diagrams for Optimization, 2016, ch. 4). And no operation waits as long as another
-// B or W could have run: moved there, that delays nothing, and gives memory back earlier.
+// B, W or copy to the host could have run: moved there, that delays nothing, and gives memory back earlier.
+//
+// A GPU that sends and its link have one order, that in which operations change what is held, as in [Instance]: what takes memory
+// starts when all that has been given back before is free. Two GPUs have that in which operations start: nothing starts before
+// what comes before it. Such a pair is two machines of the job shop, where a micro-batch that comes back to one of them
+// has waited for what the other one runs. Its first GPU, of which the time counts, begins at 0; the other one, if it is before that, with
+// so much time that all Fs that there is memory for have come from there: before the first operation of the first GPU it runs no others.
 //
 // All GPUs are tried with one label for the same numbers, the better half of them with 8, the better
-// half of those with 64. O(labels·(width + operations on the way)).
+// half of those with 64; then the best two with each of the others. O(labels·(width + operations on the way)).
 //
-// Of stages that send to the host it is the bound of [Instance.Resident].
+// Where a GPU and its link are too many labels the bound is that of [Instance.Resident].
 func (v *Instance) OneMachine(ctx context.Context, below float64) Bound {
-	v = v.Resident()
 	best := Bound{By: "one-machine", GPU: -1}
-	down := 1 - float64(16*(v.Ops()+v.Jobs*v.Stages)+64)*0x1p-52
 	gpus, least := make([]int, v.GPUs), make([]float64, v.GPUs)
 	for g := range gpus {
 		gpus[g] = g
 	}
 	for _, width := range [...]int{1, 8, 64} {
 		for _, g := range gpus {
-			list := []Bound{{}}
-			if !v.Span() {
-				v.outside(g, list)
+			least[g], _ = v.together(ctx, []int{g}, width, mostLabels, below)
+			if least[g] == 0 && v.Moves[g] {
+				least[g], _ = v.Resident().together(ctx, []int{g}, width, mostLabels, below)
 			}
-			outside := list[0].Value
-			least[g] = (v.machine(g, width, below-outside).least(ctx) + outside) * down
 			if least[g] > best.Value {
 				best.Value, best.GPU = least[g], g
 			}
 		}
 		slices.SortStableFunc(gpus, func(a, b int) int { return cmp.Compare(least[b], least[a]) })
-		gpus = gpus[:(len(gpus)+1)/2]
+		if width < 64 {
+			gpus = gpus[:(len(gpus)+1)/2]
+		}
+	}
+	if best.Value < below*(1-1e-9) {
+		if pair := v.pairs(ctx, gpus[:min(2, len(gpus))], below); pair.Value > best.Value {
+			return pair
+		}
 	}
 	return best
 }
 
-// A machine is a GPU alone. Its steps are F of its stages on the way of a micro-batch, then B,
-// and then the Ws.
+// pairs returns the best bound of some GPUs, each with another one, until there are too many labels. GPUs of several stages
+// have too many from the first pair on.
+func (v *Instance) pairs(ctx context.Context, gpus []int, below float64) Bound {
+	best := Bound{By: "two-machines"}
+	if v.Stages > v.GPUs {
+		return best
+	}
+	left, v := pairLabels, v.Resident()
+	for _, g := range gpus {
+		for other := range v.GPUs {
+			if other == g {
+				continue
+			}
+			t, spent := v.together(ctx, []int{g, other}, pairWidth, left, below)
+			if left -= spent; t > best.Value {
+				best.Value, best.GPU = t, g
+			}
+			if t == 0 || t >= below*(1-1e-9) {
+				return best
+			}
+		}
+	}
+	return best
+}
+
+// How many labels there may be: of a GPU and a width, of all pairs, and of a pair that agree in what has run.
+const (
+	mostLabels = 200_000
+	pairLabels = 500_000
+	pairWidth  = 16
+)
+
+// together returns the bound of some GPUs, the first of which counts, rounded down, and how many labels it took; 0: too many.
+func (v *Instance) together(ctx context.Context, gpus []int, width, labels int, below float64) (float64, int) {
+	list := []Bound{{}}
+	if !v.Span() {
+		v.outside(gpus[0], list)
+	}
+	m := v.machine(gpus)
+	m.width, m.labels, m.below = width, labels, below-list[0].Value
+	t := m.least(ctx)
+	if t == 0 {
+		return 0, labels - m.labels
+	}
+	down := 1 - float64(16*(v.Ops()+v.Jobs*v.Stages)+64)*0x1p-52
+	return (t + list[0].Value) * down, labels - m.labels
+}
+
+// A machine is some GPUs with their links to the host, and no others. Its steps are F of their stages on the way of a
+// micro-batch, then B, and then Ws and copies.
 type machine struct {
-	v      *Instance
-	room   int64
+	jobs   int     // micro-batches
+	room   []int64 // by GPU
 	steps  []step
-	way    int // how many steps are on the way
+	needs  []need
+	first  []float64 // when nothing has run: when lanes are free, each a GPU or its link, and what is given back on GPUs that send
+	lanes  int
+	moves  bool // there are links
 	width  int
-	below  float64
-	labels int // that may still be made
+	below  float64 // what is looked for; the least time of the first GPU, once that is through
+	labels int     // that may still be made
 }
 
 type step struct {
-	time   float64
-	memory int64
-	after  int     // the step before, of the same micro-batch; -1: none
-	delay  float64 // from its end on
+	gpu, lane int
+	time      float64
+	memory    int64
+	takes     bool  // memory, at its start
+	given     int   // where labels have when all that the GPU has given back is free; -1: its own lane says so
+	after     []int // steps before, of the same micro-batch
+	needs     []int // of what is not on its lane, or is on its way
 }
 
-// machine returns a GPU alone.
-func (v *Instance) machine(g, width int, below float64) *machine {
-	m := &machine{v: v, room: v.Room[g], width: width, below: below, labels: mostLabels}
-	on := v.On[g]
-	end := len(on) - 1
-	add := func(s, kind, after int, delay float64) {
-		m.steps = append(m.steps, step{v.Time[s][kind], v.Memory[s][kind], after, max(0, delay)})
-	}
-	for k, s := range on {
-		delay := 0.0
-		if k > 0 {
-			p := on[k-1]
-			delay = v.forwards(p) - v.Time[p][F] - v.forwards(s)
+// A need is a time from the end of a step to the start of another one, of the same micro-batch.
+type need struct {
+	from, to int
+	delay    float64
+}
+
+// machine returns some GPUs, of which the first counts.
+func (v *Instance) machine(gpus []int) *machine {
+	m := &machine{jobs: v.Jobs, lanes: len(gpus)}
+	var on []int
+	link, given := make([]int, len(gpus)), make([]int, len(gpus))
+	for l, g := range gpus {
+		on, m.room = append(on, v.On[g]...), append(m.room, v.Room[g])
+		if given[l] = -1; v.Moves[g] {
+			m.moves, link[l] = true, m.lanes
+			m.lanes++
 		}
-		add(s, F, k-1, delay)
 	}
-	for k := end; k >= 0; k-- {
-		s := on[k]
-		delay := v.forwards(s) - v.Time[s][F] + v.backwards(s)
-		if k < end {
-			delay = v.backwards(s) - v.backwards(on[k+1]) - v.Time[on[k+1]][B]
+	m.first = make([]float64, m.lanes)
+	for l, g := range gpus {
+		if v.Moves[g] {
+			given[l] = len(m.first)
+			m.first = append(m.first, 0)
 		}
-		add(s, B, len(m.steps)-1, delay)
 	}
-	m.way = len(m.steps)
-	for k, s := range on {
+	v.early(gpus, m.first)
+	slices.Sort(on)
+	of := map[Letter]int{}
+	add := func(l Letter, after Letter, delay float64) {
+		i, gpu := len(m.steps), slices.Index(gpus, v.GPU[l.Stage()])
+		x := step{gpu: gpu, lane: gpu, time: v.time(l), memory: v.Memory[l.Stage()][l.Kind()], takes: l.Takes(), given: given[gpu]}
+		if l.Copies() {
+			x.lane = link[gpu]
+		}
+		of[l] = i
+		m.steps = append(m.steps, x)
+		if after >= 0 {
+			m.come(of[after], i, max(0, delay))
+		}
+	}
+	v.wayOf(on, add)
+	for _, s := range on {
+		if v.Sends[s] {
+			add(On(s, O), On(s, F), 0)
+			add(On(s, P), On(s, O), 0)
+			m.come(of[On(s, P)], of[On(s, B)], 0)
+		}
 		if v.Split[s] {
-			add(s, W, m.way-1-k, 0)
+			add(On(s, W), On(s, B), 0)
 		}
 	}
 	return m
 }
 
+// wayOf goes through F and B of stages as a micro-batch does: each comes after the one before and a delay, that of the
+// stages between; the first after none, -1.
+func (v *Instance) wayOf(on []int, do func(l, after Letter, delay float64)) {
+	last := len(on) - 1
+	for k, s := range on {
+		if k == 0 {
+			do(On(s, F), -1, 0)
+			continue
+		}
+		p := on[k-1]
+		do(On(s, F), On(p, F), v.forwards(p)-v.Time[p][F]-v.forwards(s))
+	}
+	for k := last; k >= 0; k-- {
+		s := on[k]
+		if k == last {
+			do(On(s, B), On(s, F), v.forwards(s)-v.Time[s][F]+v.backwards(s))
+			continue
+		}
+		p := on[k+1]
+		do(On(s, B), On(p, B), v.backwards(s)-v.backwards(p)-v.Time[p][B])
+	}
+}
+
+// early sets when GPUs before the first of some may begin: so early that the Fs that all of these have memory for are through
+// before the first GPU begins. O(GPUs·stages).
+func (v *Instance) early(gpus []int, free []float64) {
+	most, begin := 0.0, v.On[gpus[0]][0]
+	for _, g := range gpus {
+		if v.On[g][0] < begin {
+			most += v.mostForward(g)
+		}
+	}
+	for l, g := range gpus {
+		if s := v.On[g][0]; s < begin {
+			free[l] = v.forwards(begin) - v.forwards(s) - most
+		}
+	}
+}
+
+// come has a step come after another one, which labels say of what is not on one lane.
+func (m *machine) come(from, to int, delay float64) {
+	x := &m.steps[to]
+	x.after = append(x.after, from)
+	if m.steps[from].lane != x.lane || delay > 0 {
+		x.needs = append(x.needs, len(m.needs))
+		m.needs = append(m.needs, need{from, to, delay})
+	}
+}
+
 // A reached is what is known behind so many operations of each kind. Of a label, the first
-// number is when the GPU is free; then come, step by step of the way, the arrivals of the micro-batches
-// between the step before and it.
+// numbers are when the lanes are free, and what is given back; then come, need by need, the arrivals of the micro-batches
+// between its steps.
 type reached struct {
-	count  []int // by step
-	held   int64
-	left   float64 // what the GPU has still to compute
+	count  []int   // by step
+	held   []int64 // by GPU
+	left   float64 // what the first GPU has still to compute
+	todo   int     // so many operations
 	labels [][]float64
 }
 
@@ -128,15 +259,18 @@ type layer struct {
 	list []*reached
 }
 
-// least returns the least time of the GPU, or below if there is none below that; 0: there are too many
+// least returns the least time of the first GPU, or below if there is none below that; 0: there are too many
 // labels, or ctx has ended.
 func (m *machine) least(ctx context.Context) float64 {
-	from := &reached{count: make([]int, len(m.steps)), labels: [][]float64{{0}}}
+	from := &reached{count: make([]int, len(m.steps)), held: make([]int64, len(m.room)), labels: [][]float64{m.first}}
 	for i := range m.steps {
-		from.left += float64(m.v.Jobs) * m.steps[i].time
+		if m.steps[i].lane == 0 {
+			from.left += float64(m.jobs) * m.steps[i].time
+			from.todo += m.jobs
+		}
 	}
 	at := &layer{list: []*reached{from}}
-	for range m.v.Jobs * len(m.steps) {
+	for len(at.list) > 0 {
 		next := &layer{of: map[string]*reached{}}
 		for _, x := range at.list {
 			m.thin(x)
@@ -148,27 +282,45 @@ func (m *machine) least(ctx context.Context) float64 {
 			return 0
 		}
 	}
-	least := m.below
-	for _, x := range at.list {
-		for _, label := range x.labels {
-			least = min(least, label[0])
-		}
-	}
-	return least
+	return m.below
 }
 
 // can reports whether a micro-batch waits for a step, or is on its way to it, and has room.
 func (m *machine) can(x *reached, i int) bool {
 	s := &m.steps[i]
-	return x.count[i] < m.v.Jobs && (s.after < 0 || x.count[s.after] > x.count[i]) && x.held+s.memory <= m.room
+	for _, from := range s.after {
+		if x.count[from] <= x.count[i] {
+			return false
+		}
+	}
+	return x.count[i] < m.jobs && x.held[s.gpu]+s.memory <= m.room[s.gpu]
 }
 
-// place returns where the next arrival at a step is in the labels.
-func (m *machine) place(x *reached, i int) int {
-	if i == 0 || i >= m.way {
-		return 0 // it is there
+// places returns where labels have when a step can begin: its lane is free, the next micro-batch has arrived, memory that was
+// given back is free.
+func (m *machine) places(x *reached, i int) []int {
+	s := &m.steps[i]
+	list := []int{s.lane}
+	if s.takes && s.given >= 0 {
+		list = append(list, s.given)
 	}
-	return 1 + x.count[0] - x.count[i-1]
+	for _, n := range s.needs {
+		at := len(m.first)
+		for _, o := range m.needs[:n] {
+			at += x.count[o.from] - x.count[o.to]
+		}
+		list = append(list, at)
+	}
+	return list
+}
+
+// earliest returns the latest of some times of a label.
+func earliest(label []float64, places []int) float64 {
+	t := label[places[0]]
+	for _, at := range places[1:] {
+		t = max(t, label[at])
+	}
+	return t
 }
 
 // run goes on with a step.
@@ -176,28 +328,42 @@ func (m *machine) run(x *reached, i int, next *layer) {
 	if !m.can(x, i) {
 		return
 	}
-	var instead [][2]int // other Bs and Ws, and where they arrive
-	for k := m.way / 2; k < len(m.steps); k++ {
-		if k != i && m.can(x, k) {
-			instead = append(instead, [2]int{k, m.place(x, k)})
+	s := &m.steps[i]
+	type other struct {
+		places []int
+		time   float64
+	}
+	var instead []other // what else could run on the lane, and gives memory back
+	for k := range m.steps {
+		if o := &m.steps[k]; k != i && o.lane == s.lane && !o.takes && m.can(x, k) {
+			instead = append(instead, other{m.places(x, k), o.time})
 		}
 	}
-	at := m.place(x, i)
+	at, left, todo := m.places(x, i), x.left, x.todo
+	if s.lane == 0 {
+		left -= s.time
+		todo--
+	}
 	var to *reached
 	for _, label := range x.labels {
-		start := max(label[0], label[at])
-		end := start + m.steps[i].time
-		if end+x.left-m.steps[i].time >= m.below || slices.ContainsFunc(instead, func(o [2]int) bool {
-			earlier := max(label[0], label[o[1]])
-			return earlier < start && earlier+m.steps[o[0]].time <= start
+		start := earliest(label, at)
+		end := start + s.time
+		if s.lane == 0 && end+left >= m.below || slices.ContainsFunc(instead, func(o other) bool {
+			earlier := earliest(label, o.places)
+			return earlier < start && earlier+o.time <= start
 		}) {
+			continue
+		}
+		m.labels--
+		if todo == 0 {
+			m.below = end
 			continue
 		}
 		if to == nil {
 			to = m.after(x, i, next)
+			to.left, to.todo = left, todo
 		}
-		m.labels--
-		to.labels = append(to.labels, m.label(x, i, label, end))
+		to.labels = append(to.labels, m.label(x, i, label, start, end))
 	}
 }
 
@@ -211,26 +377,40 @@ func (m *machine) after(x *reached, i int, next *layer) *reached {
 	}
 	to := next.of[string(key)]
 	if to == nil {
-		to = &reached{count: count, held: x.held + m.steps[i].memory, left: x.left - m.steps[i].time}
+		to = &reached{count: count, held: slices.Clone(x.held)}
+		to.held[m.steps[i].gpu] += m.steps[i].memory
 		next.of[string(key)] = to
 		next.list = append(next.list, to)
 	}
 	return to
 }
 
-// label returns the label behind a step that ends then.
-func (m *machine) label(x *reached, i int, before []float64, end float64) []float64 {
-	gone, comes := m.place(x, i), 0
-	if i+1 < m.way {
-		comes = 1 + x.count[0] - x.count[i+1] // behind those on their way there
-	}
-	label := append(make([]float64, 0, len(before)+1), end)
-	for k := 1; k <= len(before); k++ {
-		if k == comes {
-			label = append(label, end+m.steps[i+1].delay)
+// label returns the label behind a step that runs then. What is on a lane begins no earlier than that is free and, without
+// links, than this step.
+func (m *machine) label(x *reached, i int, before []float64, start, end float64) []float64 {
+	s := &m.steps[i]
+	label := append(make([]float64, 0, len(before)+2), before[:len(m.first)]...)
+	if !m.moves {
+		for l := range label {
+			label[l] = max(label[l], start)
 		}
-		if k < len(before) && k != gone {
-			label = append(label, max(before[k], end))
+	}
+	if label[s.lane] = end; !s.takes && s.given >= 0 {
+		label[s.given] = max(label[s.given], end)
+	}
+	at := len(m.first)
+	for _, n := range m.needs {
+		free := label[m.steps[n.to].lane]
+		known := before[at : at+x.count[n.from]-x.count[n.to]]
+		at += len(known)
+		if n.to == i { // the first has run
+			known = known[1:]
+		}
+		for _, t := range known {
+			label = append(label, max(t, free))
+		}
+		if n.from == i {
+			label = append(label, max(free, end+n.delay))
 		}
 	}
 	return label
