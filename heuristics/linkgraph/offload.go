@@ -30,11 +30,11 @@ func Offload(ctx context.Context, v *stages.View, p platform.Platform) (*plan.Pl
 }
 
 // covers is how many covers of a route are tried where computations wait, and late how many
-// computations they have together that are tried after the end, or where they wait as long as they take: half
-// a second. A route that was looked for until then is worth nothing without a cover in which little waits.
+// computations they have together that are tried after the end, or where they wait as long as they take: a tenth
+// of a second. A route that was looked for until then is worth nothing without a cover in which little waits.
 const (
 	covers = 40
-	late   = 100_000
+	late   = 20_000
 )
 
 // timed covers a route and lets it happen; nil if that cannot be. Where computations wait,

@@ -83,7 +83,10 @@ func (s *search) unrolled(rounds int) {
 		}
 		x, limits := r.Unroll(short.schedule), s.within(short.smooth)
 		over = rematgraph.Over(x, limits)
-		s.take(rematgraph.Within(s.ctx, s.v, limits, s.seed, 0, x), limits)
+		if fits := rematgraph.Within(s.ctx, s.v, limits, s.seed, 0, x); fits != nil {
+			x = fits
+		}
+		s.take(x, limits) // one that does not fit waits
 		return over, true
 	})
 }
@@ -138,11 +141,15 @@ func (s *search) offer(p *plan.Plan) {
 const perNode = 600 * time.Microsecond
 
 // alone takes the plan of the search without transfers, for which there is a quarter of the
-// time; of a short one more, but not all.
+// time; of a short one more, but not all. At the end of the time it is not begun where there is another
+// plan: what it begins with does not ask for the time.
 func (s *search) alone(rounds int) {
 	part, cancel := s.ctx, context.CancelFunc(func() {})
 	if end, limited := s.ctx.Deadline(); limited {
 		left := time.Until(end)
+		if s.went != nil && left < time.Duration(s.v.N)*perNode/4 {
+			return
+		}
 		part, cancel = context.WithTimeout(s.ctx, max(left/4, min(left*9/10, time.Duration(s.v.N)*perNode)))
 	}
 	defer cancel()
@@ -187,11 +194,11 @@ func (s *search) within(share float64) []float64 {
 	return limits
 }
 
-// take lets a schedule happen, and keeps it if it is the best; nil is none, and one that is far
-// from it: what keeps least of a huge graph, where the time ended before it was repaired, computes millions
-// of nodes, and its route would take all of the machine's memory.
+// take lets a schedule happen, and keeps it if it is the best; nil is none, one that is far from it, and
+// one of too many computations: what keeps least of a huge graph, where the time ended before it was repaired,
+// computes millions of nodes, and its route would take all of the machine's memory.
 func (s *search) take(x *stages.Schedule, limits []float64) *clock {
-	if x == nil || s.best != nil && x.Cost() > hopeless*s.best.Claims.Makespan {
+	if x == nil || x.Computations() > stages.MostComputations || s.best != nil && x.Cost() > hopeless*s.best.Claims.Makespan {
 		return nil
 	}
 	c := newRoute(s.v, x.Order()).timed(s.ctx, s.p, s.r.Uint64())

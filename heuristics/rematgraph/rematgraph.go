@@ -32,8 +32,11 @@ func StoreAll(v *stages.View, p platform.Platform) (*plan.Plan, error) {
 }
 
 // fit returns the plan of a schedule, an error if the memory, in which something may fit,
-// does not hold it.
+// does not hold it or if it has too many computations.
 func fit(method string, s *stages.Schedule, p platform.Platform) (*plan.Plan, error) {
+	if err := written(method, s.Computations()); err != nil {
+		return nil, err
+	}
 	filled := s.Fill(s.View().NewPlan(method, p))
 	if !platform.Fits(filled.Claims.PeakMemory, p.Memory) {
 		g := s.View().Graph
@@ -41,6 +44,14 @@ func fit(method string, s *stages.Schedule, p platform.Platform) (*plan.Plan, er
 		return nil, fmt.Errorf("%s: %w: it needs %s, at node %q, and there are %s", method, plan.ErrNoPlan, g.Unit.Exactly(peak), g.Nodes[node].ID, g.Unit.Exactly(p.Memory))
 	}
 	return filled, nil
+}
+
+// written refuses a plan of more computations than are written down.
+func written(method string, computations int) error {
+	if computations <= stages.MostComputations {
+		return nil
+	}
+	return fmt.Errorf("%s: %w: the only one that was found computes %d nodes, and plans of more than %d are not written down; more time or memory may give one", method, plan.ErrNoPlan, computations, stages.MostComputations)
 }
 
 // Range returns the memory between which a limit matters: low is the least for

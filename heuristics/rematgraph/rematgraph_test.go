@@ -322,6 +322,29 @@ func TestStopped(t *testing.T) {
 	verified(t, g.Instance, out)
 }
 
+// A plan of millions of computations is not written down: it takes gigabytes.
+func TestTooLongIsNotWritten(t *testing.T) {
+	for layers, written := range map[int]bool{90: true, 130: false} {
+		g, err := zoo.LoadTraining(fmt.Sprintf("zoo:gpt2?layers=%d", layers))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := stages.Of(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		least := v.Frugal()
+		if n := least.Computations(); n <= stages.MostComputations != written || n != len(least.Order()) {
+			t.Fatalf("%d layers: %d computations", layers, n)
+		}
+		peak, _, _ := least.Peak()
+		out, err := fit("search", least, platform.Platform{Memory: peak})
+		if written && err != nil || !written && !errors.Is(err, plan.ErrNoPlan) {
+			t.Errorf("%d layers: %v, %v", layers, out, err)
+		}
+	}
+}
+
 func TestBadInput(t *testing.T) {
 	node := func(id, kind string) graph.Node {
 		return graph.Node{ID: id, Kind: kind, Time: 1, Memory: 1}

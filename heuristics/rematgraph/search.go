@@ -151,6 +151,9 @@ func (s *search) start(rounds int) {
 func leastPlan(v *stages.View, p platform.Platform) (*plan.Plan, error) {
 	least := v.Least()
 	if platform.Fits(least.High, p.Memory) {
+		if err := written("search", len(least.Order)); err != nil {
+			return nil, err
+		}
 		return least.Fill(v.NewPlan("search", p), v), nil
 	}
 	size := v.Graph.Unit.Exactly
