@@ -266,10 +266,7 @@ func (j *joint) combinedOptimum(share float64) error {
 		return inputError(err)
 	}
 	tell(&j.s, start, "states", r.Plan, r.Value, int64(r.States))
-	if r.By == "states" {
-		r.By = "the search for the optimum (" + platform.Count(r.States, "state") + ")"
-	}
-	j.take("optimum", &run.Outcome{Plan: r.Plan, Bounds: []run.Bound{proof.BySearch(r.Value, r.By)}}, err)
+	j.take("optimum", &run.Outcome{Plan: r.Plan, Bounds: []run.Bound{r.Bound}}, err)
 	return nil
 }
 

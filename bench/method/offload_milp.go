@@ -9,8 +9,6 @@ import (
 	ilpoffload "workbench/ilp/offload"
 	ilpweights "workbench/ilp/weights"
 	"workbench/model/plan"
-	"workbench/model/platform"
-	"workbench/model/proof"
 )
 
 // offloadOptimum is the search, and beside it the search for the optimum, which
@@ -71,10 +69,7 @@ func offloadLabels(j *joint, share float64) error {
 	if err != nil {
 		return inputError(err)
 	}
-	tell(&j.s, start, "labels", r.Plan, r.Value, int64(r.Labels))
-	if r.By == "labels" {
-		r.By = "the search for the optimum (" + platform.Count(r.Labels, "label") + ")"
-	}
-	j.take("optimum", &run.Outcome{Plan: r.Plan, Bounds: []run.Bound{proof.BySearch(r.Value, r.By)}}, nil)
+	tell(&j.s, start, "labels", r.Plan, r.Value, int64(r.States))
+	j.take("optimum", &run.Outcome{Plan: r.Plan, Bounds: []run.Bound{r.Bound}}, nil)
 	return nil
 }

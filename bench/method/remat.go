@@ -275,12 +275,11 @@ func rematOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*run.Ou
 
 // optimumFrom searches for the true optimum from a plan, or nil.
 func optimumFrom(ctx context.Context, in *run.Instance, s *run.Setting, first *plan.Plan) (*run.Outcome, error) {
-	r, err := remat.Optimum(ctx, in.Chain(), s.Platform, first, remat.OptimumOptions{})
+	r, err := remat.Optimum(ctx, in.Chain(), s.Platform, first)
 	if err != nil {
 		return nil, tooLarge(err)
 	}
-	by := "the search for the optimum (" + platform.Count(r.States, "state") + ")"
-	return &run.Outcome{Plan: r.Plan, Stopped: !r.Proved, Bounds: []run.Bound{proof.BySearch(r.Bound, by)}}, nil
+	return &run.Outcome{Plan: r.Plan, Stopped: !r.Proved, Bounds: []run.Bound{r.Bound}}, nil
 }
 
 // chainMILP is the search for the optimum, which proves nearly all chains of networks

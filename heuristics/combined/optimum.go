@@ -14,16 +14,6 @@ import (
 // MostOptimumLayers is the length of the longest chain that Optimum searches.
 const MostOptimumLayers = 14
 
-// OptimumResult is what [Optimum] found.
-type OptimumResult struct {
-	Plan *plan.Plan // the best known
-	// Bound is a proven lower bound on the makespan of every plan: one of view.Bounds,
-	// or, By being "states", of the search.
-	proof.Bound
-	Proved bool // the plan is within the gap asked for, or plan.Tolerance, of Bound
-	States int  // partial plans that were kept
-}
-
 // optimumStates are the most partial plans that Optimum keeps, and parts of bounds: some
 // 150 bytes each.
 const optimumStates = 1 << 22
@@ -43,12 +33,12 @@ const optimumStates = 1 << 22
 //
 // Exponential in the layers: networks joined to 8 segments take some hundred to some
 // hundred thousand states; of those of 14 layers some are closed in a minute. The method is ours.
-func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *plan.Plan, gap float64) (*OptimumResult, error) {
+func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *plan.Plan, gap float64) (*proof.Optimum, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
 		return nil, err
 	}
-	r := &OptimumResult{Plan: start, Bound: in.Bounds()[0]}
+	r := &proof.Optimum{Plan: start, Bound: in.Bounds()[0]}
 	if in.N > MostOptimumLayers || in.Bandwidth == 0 {
 		return nil, fmt.Errorf("%w: the search for the optimum takes up to %d layers and a link, not %d layers and %v B/s", plan.ErrNoPlan, MostOptimumLayers, in.N, in.Bandwidth)
 	}
@@ -72,7 +62,7 @@ func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *pl
 		// Each computation and transfer adds one time, and each is in the plan at most
 		// once for each of the 2N sets between backwards.
 		if low := plan.Below(w.low, 16*in.N*in.N+16); low > r.Value {
-			r.Bound = proof.BySearch(low, "states")
+			r.Raise(low, "state")
 		}
 	}
 	if r.Plan == nil {

@@ -48,7 +48,7 @@ func WithoutLink(ctx context.Context, c *chain.Chain, p platform.Platform) (*pla
 	if err != nil {
 		first = nil // a limit, or no persistent plan fits
 	}
-	r, err := remat.Optimum(ctx, late, memory, first, remat.OptimumOptions{})
+	r, err := remat.Optimum(ctx, late, memory, first)
 	if err != nil {
 		return nil, 0, in.fromRemat(err)
 	}
@@ -57,7 +57,7 @@ func WithoutLink(ctx context.Context, c *chain.Chain, p platform.Platform) (*pla
 		return nil, 0, err
 	}
 	out, err := s.Plan("search")
-	return out, r.Bound, err
+	return out, r.Value, err
 }
 
 func (in *instance) pureRemat(ctx context.Context) (*view.Schedule, error) {

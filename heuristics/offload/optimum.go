@@ -11,16 +11,6 @@ import (
 	"workbench/model/proof"
 )
 
-// OptimumResult is what [Optimum] found.
-type OptimumResult struct {
-	Plan *plan.Plan // the best known
-	// Bound is a proven lower bound on the makespan of every plan: one of Bounds,
-	// or, By being "labels", of the search.
-	proof.Bound
-	Proved bool // the plan is within the gap asked for, or plan.Tolerance, of Bound
-	Labels int  // partial plans that were kept
-}
-
 // optimumLabels are the most partial plans that Optimum keeps, some 50 bytes each.
 const optimumLabels = 1 << 24
 
@@ -38,7 +28,7 @@ const optimumLabels = 1 << 24
 // Exponential in the number of different sizes only: a network that repeats its
 // blocks, as ResNet-152 with 56 layers and 13 sizes, takes seconds. Chains of more
 // sizes than fit into 64 bits get the bound of Bounds and their start back.
-func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *plan.Plan, gap float64) (*OptimumResult, error) {
+func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *plan.Plan, gap float64) (*proof.Optimum, error) {
 	in, err := newInstance(c, p)
 	if err != nil {
 		return nil, err
@@ -53,16 +43,16 @@ func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *pl
 	case start.Problem != view.Problem || start.Platform != p:
 		return nil, fmt.Errorf("%w: the start is a plan for %s and %+v, not for %s and %+v", view.ErrChoice, start.Problem, start.Platform, view.Problem, p)
 	}
-	r := &OptimumResult{Plan: start, Bound: in.Bounds()[0]}
+	r := &proof.Optimum{Plan: start, Bound: in.Bounds()[0]}
 	if s, ok := newSpace(in); ok {
-		r.close(ctx, &walk{space: s, limit: optimumLabels}, gap)
+		closeIn(ctx, r, &walk{space: s, limit: optimumLabels}, gap)
 	}
-	r.Proved = r.closed(gap)
+	r.Proved = closed(r, gap)
 	return r, nil
 }
 
 // closed reports whether the plan is as good as it is asked for.
-func (r *OptimumResult) closed(gap float64) bool {
+func closed(r *proof.Optimum, gap float64) bool {
 	return r.Value >= r.Plan.Claims.Makespan*(1-max(gap, plan.Tolerance))
 }
 
@@ -70,17 +60,17 @@ func (r *OptimumResult) closed(gap float64) bool {
 // plans are looked for.
 var targets = [...]float64{0.125, 0.5, 1}
 
-// close raises the bound to the plan, or finds a better one and proves it.
-func (r *OptimumResult) close(ctx context.Context, w *walk, gap float64) {
+// closeIn raises the bound to the plan, or finds a better one and proves it.
+func closeIn(ctx context.Context, r *proof.Optimum, w *walk, gap float64) {
 	low := r.Value
 	for _, part := range targets {
-		if r.closed(gap) {
+		if closed(r, gap) {
 			return
 		}
 		high := r.Plan.Claims.Makespan * (1 - gap)
 		target := (1-part)*low + part*high
 		last, finished := w.run(ctx, target)
-		r.Labels += len(w.steps)
+		r.States += len(w.steps)
 		if last > 0 {
 			r.Plan = w.plan(last, "optimum")
 			target = w.best
@@ -89,7 +79,7 @@ func (r *OptimumResult) close(ctx context.Context, w *walk, gap float64) {
 			return
 		}
 		// Each of 2N computations and of 2N transfers adds some sums of times.
-		r.Bound = proof.BySearch(plan.Below(target, 32*w.N), "labels")
+		r.Raise(plan.Below(target, 32*w.N), "label")
 		if last > 0 {
 			return
 		}

@@ -214,8 +214,8 @@ func TestOptimumStopped(t *testing.T) {
 	if err != nil || !got.Proved || got.Value > best.Value*(1+1e-9) || got.Value < 0.95*got.Plan.Claims.Makespan {
 		t.Errorf("within 5 %%: %+v, %v; optimum %v", got, err, best.Value)
 	}
-	if got.Labels >= best.Labels {
-		t.Errorf("within 5 %%: %d labels, exactly %d", got.Labels, best.Labels)
+	if got.States >= best.States {
+		t.Errorf("within 5 %%: %d labels, exactly %d", got.States, best.States)
 	}
 	w := &walk{space: mustSpace(t, c, p), limit: 100}
 	if _, finished := w.run(context.Background(), first.Claims.Makespan); finished || len(w.steps) > 200 {
@@ -266,7 +266,7 @@ func TestOptimumOfManySizes(t *testing.T) {
 	low, high := view.Range(c)
 	p := platform.Platform{Memory: (low + high) / 2, Bandwidth: 100}
 	r, err := Optimum(context.Background(), c, p, nil, 0)
-	if err != nil || r.Labels != 0 || r.Plan.Method != "greedy" || !(r.Value > 0) {
+	if err != nil || r.States != 0 || r.Plan.Method != "greedy" || !(r.Value > 0) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -50,7 +50,7 @@ func TestLeastOfNetworks(t *testing.T) {
 				return FloatingSlots(ctx, c, p, 20)
 			},
 			"optimum": func(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-				r, err := Optimum(ctx, c, p, nil, OptimumOptions{})
+				r, err := Optimum(ctx, c, p, nil)
 				if err != nil {
 					return nil, err
 				}

@@ -8,48 +8,46 @@ import (
 	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 	model "workbench/model/remat"
 )
 
-// OptimumOptions limit the work of [Optimum]. Zero fields stand for defaults.
-type OptimumOptions struct {
-	// States is the most states that the search may reach, some 200 bytes each;
-	// default 4 million. Negative: no search.
-	States int
-	// Steps is the most steps of functions that each dynamic program may keep,
-	// some 60 bytes each; default 8 million.
-	Steps int
+// limits are those of the work of a search.
+type limits struct {
+	// states is the most states that the search may reach, some 200 bytes each; negative: no
+	// search.
+	states int
+	// steps is the most steps of functions that each dynamic program may keep, some 60
+	// bytes each.
+	steps int
 }
 
-// OptimumResult is what [Optimum] found.
-type OptimumResult struct {
-	Plan *plan.Plan // the best plan
-	// Bound is a proven lower bound on the makespan of every plan, in seconds;
-	// the plan's own makespan if Proved.
-	Bound  float64
-	Proved bool // the plan is optimal
-	// Search says whether the search was needed: the bound of canonical plans
-	// did not meet the best of them.
-	Search bool
-	States int64 // steps of functions and states of the search that were visited
-}
+var optimumLimits = limits{states: 4 << 20, steps: 8 << 20}
 
 // Optimum is a method of our own: it returns a plan of least makespan among all
 // plans that the rules allow, with proof. It first computes the best canonical plan
 // and the lower bound of canonical plans (see the comment of canonical in
 // optimum_canonical.go); where the two differ, A* over the stored states decides.
-// Exponential at worst.
+// Exponential at worst. The bound is the plan's own makespan where that is proved.
 //
-// start is the best plan known, or nil. A limit in o or the end of ctx yield
+// start is the best plan known, or nil. A limit or the end of ctx yield
 // the best plan and the best bound so far, Proved being false. The errors are a
 // *plan.Infeasible, or wrap plan.ErrNoPlan if a limit came before any plan was
 // found, or say what is wrong with the chain or the memory.
-func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *plan.Plan, o OptimumOptions) (*OptimumResult, error) {
+func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *plan.Plan) (*proof.Optimum, error) {
+	t, err := newOptimum(c, p, start, optimumLimits)
+	if err != nil {
+		return nil, err
+	}
+	return t.run(ctx)
+}
+
+func newOptimum(c *chain.Chain, p platform.Platform, start *plan.Plan, o limits) (*optimum, error) {
 	v, err := model.New(c, p.Memory)
 	if err != nil {
 		return nil, err
 	}
-	t := &optimum{v: v, z: v.RoundedDown(runs(v.N)), c: c, p: p, o: o.defaults(), time: math.Inf(1)}
+	t := &optimum{v: v, z: v.RoundedDown(runs(v.N)), c: c, p: p, o: o, time: math.Inf(1)}
 	if start != nil {
 		if start.Problem != Problem {
 			return nil, fmt.Errorf("%s: the start is a plan for %s", Problem, start.Problem)
@@ -57,6 +55,10 @@ func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *pl
 		t.best, t.time = start, t.z.Time(start.Ops)
 	}
 	t.bound = t.z.Compute()
+	return t, nil
+}
+
+func (t *optimum) run(ctx context.Context) (*proof.Optimum, error) {
 	if !t.done() {
 		if err := t.canonical(ctx); err != nil {
 			return nil, err
@@ -78,23 +80,13 @@ func runs(n int) int {
 	return n
 }
 
-func (o OptimumOptions) defaults() OptimumOptions {
-	if o.States == 0 {
-		o.States = 4 << 20
-	}
-	if o.Steps <= 0 {
-		o.Steps = 8 << 20
-	}
-	return o
-}
-
 // optimum is the state of a run of Optimum. Times are those of z, of which sums
 // are exact: what is proved there is a bound on plans of v.
 type optimum struct {
 	v, z *model.View
 	c    *chain.Chain
 	p    platform.Platform
-	o    OptimumOptions
+	o    limits
 
 	best   *plan.Plan
 	time   float64 // of best by z; +Inf if there is none
@@ -115,11 +107,13 @@ func (t *optimum) offer(write func(q *model.Sequence)) {
 	}
 }
 
-func (t *optimum) result() (*OptimumResult, error) {
+func (t *optimum) result() (*proof.Optimum, error) {
 	if t.best == nil {
 		return nil, fmt.Errorf("%s: optimum: %w before a limit was reached; any plan takes at least %g s", Problem, plan.ErrNoPlan, t.bound)
 	}
-	return &OptimumResult{Plan: t.best, Bound: t.bound, Proved: t.done(), Search: t.search, States: t.states}, nil
+	r := &proof.Optimum{Plan: t.best, Proved: t.done(), States: int(t.states)}
+	r.Raise(t.bound, "state")
+	return r, nil
 }
 
 // Grains of the dynamic programs: memory is rounded to so many parts, then not
@@ -149,12 +143,12 @@ func (t *optimum) canonical(ctx context.Context) error {
 			}
 		}
 	}
-	if low.stopped || t.o.States < 0 || t.v.N > maxSearched {
+	if low.stopped || t.o.states < 0 || t.v.N > maxSearched {
 		return nil
 	}
 	t.search = true
 	high.reset()
-	s := &optimumSearch{v: t.z, low: low, limit: t.o.States, upper: t.time}
+	s := &optimumSearch{v: t.z, low: low, limit: t.o.states, upper: t.time}
 	last, bound, done := s.run(ctx)
 	t.states += int64(len(s.nodes))
 	if done && last < 0 && t.best == nil {
@@ -170,7 +164,7 @@ func (t *optimum) canonical(ctx context.Context) error {
 // infeasible returns the error that no plan fits, with the least memory as far as
 // it is known.
 func (t *optimum) infeasible(ctx context.Context, low, high *canonical) error {
-	least, _, proved := leastMemory(ctx, low, high, t.o.States)
+	least, _, proved := leastMemory(ctx, low, high, t.o.states)
 	return t.v.TooLittle(max(least, t.v.Memory+1), whyLeast(proved))
 }
 
@@ -180,7 +174,7 @@ const maxTables = 1 << 30
 // program runs a dynamic program with memory in so many parts, 0: exactly.
 func (t *optimum) program(d *canonical, parts float64) {
 	d.reset()
-	d.limit = int64(t.o.Steps)
+	d.limit = int64(t.o.steps)
 	if parts > 0 {
 		d.grain = max(1, math.Floor(t.v.Memory/parts))
 	}

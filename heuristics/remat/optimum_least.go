@@ -30,7 +30,7 @@ func LeastMemory(ctx context.Context, c *chain.Chain) (memory float64, p *plan.P
 	if low.stopped || high.stopped {
 		return 0, nil, false, fmt.Errorf("%s: least memory: %w", Problem, context.Cause(ctx))
 	}
-	memory, q, proved := leastMemory(ctx, low, high, OptimumOptions{}.defaults().States)
+	memory, q, proved := leastMemory(ctx, low, high, optimumLimits.states)
 	return memory, q.Plan("least-memory", c, platform.Platform{Memory: q.Peak}), proved, nil
 }
 

@@ -87,14 +87,14 @@ func TestSweeps(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := platform.Platform{Memory: max(1, least+float64(r.IntN(3)))}
-		best, err := Optimum(t.Context(), c, p, nil, OptimumOptions{})
+		best, err := Optimum(t.Context(), c, p, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		v := model.Of(c)
-		if inSweeps(v, p.Memory, 1) > best.Bound {
+		if inSweeps(v, p.Memory, 1) > best.Value {
 			failed++
-			if inSweeps(v, p.Memory, 2) > best.Bound {
+			if inSweeps(v, p.Memory, 2) > best.Value {
 				t.Errorf("two sweeps are not enough: %+v in %g", c, p.Memory)
 			}
 		}

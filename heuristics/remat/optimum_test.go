@@ -13,6 +13,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 	"workbench/model/testfile"
 	"workbench/model/zoo"
 )
@@ -84,7 +85,7 @@ func TestOptimumIsExhaustive(t *testing.T) {
 			continue
 		}
 		want, _, err := exhaustive.Remat(c, p.Memory, 1<<20)
-		got, gotErr := Optimum(t.Context(), c, p, nil, OptimumOptions{})
+		got, search, gotErr := searchIn(t.Context(), c, p, optimumLimits)
 		if errors.Is(err, exhaustive.ErrInfeasible) {
 			var none *plan.Infeasible
 			if !errors.As(gotErr, &none) || none.Memory != least {
@@ -95,15 +96,15 @@ func TestOptimumIsExhaustive(t *testing.T) {
 		if err != nil || gotErr != nil {
 			t.Fatal(err, gotErr)
 		}
-		if makespan := check(t, c, got.Plan); makespan != want || got.Bound != want || !got.Proved {
-			t.Fatalf("makespan %v, bound %v, proved %v; should be %v in %v: %+v", makespan, got.Bound, got.Proved, want, p.Memory, c)
+		if makespan := check(t, c, got.Plan); makespan != want || got.Value != want || !got.Proved {
+			t.Fatalf("makespan %v, bound %v, proved %v; should be %v in %v: %+v", makespan, got.Value, got.Proved, want, p.Memory, c)
 		}
-		if got.Search {
+		if search {
 			searched++
 		}
 		// Without the search, and with hardly any of it, the bound stays one.
-		for _, o := range []OptimumOptions{{States: -1}, {States: 20}, {Steps: 3}} {
-			part, err := Optimum(t.Context(), c, p, nil, o)
+		for _, o := range []limits{{-1, optimumLimits.steps}, {20, optimumLimits.steps}, {optimumLimits.states, 3}} {
+			part, _, err := searchIn(t.Context(), c, p, o)
 			if errors.Is(err, plan.ErrNoPlan) {
 				continue
 			}
@@ -111,10 +112,10 @@ func TestOptimumIsExhaustive(t *testing.T) {
 				t.Fatal(err)
 			}
 			makespan := check(t, c, part.Plan)
-			if makespan < want || part.Bound > want || part.Proved && makespan != want {
-				t.Fatalf("%+v: makespan %v, bound %v, proved %v; should be %v in %v: %+v", o, makespan, part.Bound, part.Proved, want, p.Memory, c)
+			if makespan < want || part.Value > want || part.Proved && makespan != want {
+				t.Fatalf("%+v: makespan %v, bound %v, proved %v; should be %v in %v: %+v", o, makespan, part.Value, part.Proved, want, p.Memory, c)
 			}
-			if o.States < 0 && part.Proved {
+			if o.states < 0 && part.Proved {
 				tight++
 			}
 		}
@@ -140,7 +141,7 @@ func TestOptimumMagnitudes(t *testing.T) {
 			t.Fatalf("least memory %v (proved: %v, %v), should be %v", m, proved, err, least)
 		}
 		want, _, err := exhaustive.Remat(c, memory, 1<<20)
-		got, gotErr := Optimum(context.Background(), c, platform.Platform{Memory: memory}, nil, OptimumOptions{})
+		got, search, gotErr := searchIn(context.Background(), c, platform.Platform{Memory: memory}, optimumLimits)
 		if memory < least {
 			var none *plan.Infeasible
 			if !errors.As(gotErr, &none) || none.Memory > least || none.Memory <= memory {
@@ -151,10 +152,10 @@ func TestOptimumMagnitudes(t *testing.T) {
 		if err != nil || gotErr != nil {
 			t.Fatal(err, gotErr)
 		}
-		if makespan := check(t, c, got.Plan); !equal(makespan, want) || !got.Proved || !equal(got.Bound, want) {
-			t.Fatalf("makespan %v, bound %v, proved %v; should be %v in %v", makespan, got.Bound, got.Proved, want, memory)
+		if makespan := check(t, c, got.Plan); !equal(makespan, want) || !got.Proved || !equal(got.Value, want) {
+			t.Fatalf("makespan %v, bound %v, proved %v; should be %v in %v", makespan, got.Value, got.Proved, want, memory)
 		}
-		if got.Search {
+		if search {
 			searched++
 		}
 	})
@@ -219,11 +220,11 @@ func TestOptimumInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := platform.Platform{Memory: 1.5 * least}
-	if _, err := Optimum(ctx, c, p, nil, OptimumOptions{}); !errors.Is(err, plan.ErrNoPlan) {
+	if _, err := Optimum(ctx, c, p, nil); !errors.Is(err, plan.ErrNoPlan) {
 		t.Errorf("no plan can be known: %v", err)
 	}
-	r, err := Optimum(ctx, c, p, start, OptimumOptions{})
-	if err != nil || r.Plan != start || r.Proved || !equal(r.Bound, c.TotalTime()) {
+	r, err := Optimum(ctx, c, p, start)
+	if err != nil || r.Plan != start || r.Proved || !equal(r.Value, c.TotalTime()) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -254,7 +255,7 @@ func TestOptimumErrata(t *testing.T) {
 		{"2, N = 6", layers(1, []float64{0, 1, 2, 0, 0, 0}, []float64{0, 2, 2, 2, 0, 3}, []float64{0, 3, 0, 0, 3, 1}), 10, 7},
 		{"3b", layers(1, []float64{0, 0, 0}, []float64{1, 1, 0}, []float64{0, 2, 3}), 5, 0},
 	} {
-		r, err := Optimum(t.Context(), x.c, platform.Platform{Memory: x.memory}, nil, OptimumOptions{})
+		r, err := Optimum(t.Context(), x.c, platform.Platform{Memory: x.memory}, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", x.name, err)
 		}
@@ -282,7 +283,7 @@ func figure23(n int) *chain.Chain {
 func TestOptimumFigure23(t *testing.T) {
 	for n := 4; n <= 20; n++ {
 		c := figure23(n)
-		r, err := Optimum(t.Context(), c, platform.Platform{Memory: 15}, nil, OptimumOptions{})
+		r, err := Optimum(t.Context(), c, platform.Platform{Memory: 15}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -311,13 +312,13 @@ func TestOptimumOfNetworks(t *testing.T) {
 		last := math.Inf(1)
 		for part := 0.0; part <= 1; part += 0.125 {
 			p := platform.Platform{Memory: least + part*(total-least)}
-			r, err := Optimum(t.Context(), c, p, nil, OptimumOptions{})
+			r, search, err := searchIn(t.Context(), c, p, optimumLimits)
 			if err != nil {
 				t.Fatal(err)
 			}
 			makespan := check(t, c, r.Plan)
-			if !r.Proved || r.Search || makespan > last {
-				t.Errorf("%s at %g: proved %v, search %v, makespan %v after %v", name, p.Memory, r.Proved, r.Search, makespan, last)
+			if !r.Proved || search || makespan > last {
+				t.Errorf("%s at %g: proved %v, search %v, makespan %v after %v", name, p.Memory, r.Proved, search, makespan, last)
 			}
 			last = makespan
 		}
@@ -334,12 +335,12 @@ func TestOptimumBadInput(t *testing.T) {
 		c      *chain.Chain
 		memory float64
 	}{{nil, 1}, {&chain.Chain{}, 1}, {one, math.NaN()}, {one, -1}} {
-		if _, err := Optimum(t.Context(), x.c, platform.Platform{Memory: x.memory}, nil, OptimumOptions{}); err == nil {
+		if _, err := Optimum(t.Context(), x.c, platform.Platform{Memory: x.memory}, nil); err == nil {
 			t.Errorf("no error for %+v in %v", x.c, x.memory)
 		}
 	}
 	long := &chain.Chain{Layers: make([]chain.Layer, testfile.Cases(1_000_000))}
-	if _, err := Optimum(t.Context(), long, platform.Platform{Memory: 1}, nil, OptimumOptions{}); !errors.Is(err, plan.ErrNoPlan) {
+	if _, err := Optimum(t.Context(), long, platform.Platform{Memory: 1}, nil); !errors.Is(err, plan.ErrNoPlan) {
 		t.Errorf("a million layers: %v", err)
 	}
 	if _, _, _, err := LeastMemory(t.Context(), long); !errors.Is(err, plan.ErrNoPlan) {
@@ -359,7 +360,7 @@ func BenchmarkOptimum(b *testing.B) {
 		}
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := Optimum(b.Context(), c, platform.Platform{Memory: 1.5 * least}, nil, OptimumOptions{}); err != nil {
+				if _, err := Optimum(b.Context(), c, platform.Platform{Memory: 1.5 * least}, nil); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -385,11 +386,11 @@ func TestOptimumWithAStart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			alone, err := Optimum(t.Context(), c, p, nil, OptimumOptions{})
+			alone, err := Optimum(t.Context(), c, p, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			from, err := Optimum(t.Context(), c, p, start, OptimumOptions{})
+			from, err := Optimum(t.Context(), c, p, start)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -403,4 +404,14 @@ func TestOptimumWithAStart(t *testing.T) {
 			last = b
 		}
 	}
+}
+
+// searchIn is Optimum within limits; searched says that canonical plans did not suffice.
+func searchIn(ctx context.Context, c *chain.Chain, p platform.Platform, o limits) (r *proof.Optimum, searched bool, err error) {
+	s, err := newOptimum(c, p, nil, o)
+	if err != nil {
+		return nil, false, err
+	}
+	r, err = s.run(ctx)
+	return r, s.search, err
 }

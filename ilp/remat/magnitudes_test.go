@@ -72,7 +72,7 @@ func TestMagnitudes(t *testing.T) {
 // searched checks what needs no solver.
 func searched(t *testing.T, c *chain.Chain, p platform.Platform, want float64, infeasible bool) {
 	t.Helper()
-	got, err := heuristics.Optimum(t.Context(), c, p, nil, heuristics.OptimumOptions{})
+	got, err := heuristics.Optimum(t.Context(), c, p, nil)
 	var none *plan.Infeasible
 	switch {
 	case infeasible:
@@ -83,8 +83,8 @@ func searched(t *testing.T, c *chain.Chain, p platform.Platform, want float64, i
 		t.Fatalf("%v in %.0f: %+v", err, p.Memory, c)
 	default:
 		makespan, err := verified(c, got.Plan)
-		if err != nil || !got.Proved || !check.Same(makespan, want) || !check.Same(got.Bound, want) {
-			t.Fatalf("makespan %g, bound %g, %v; should be %g in %.0f: %+v", makespan, got.Bound, err, want, p.Memory, c)
+		if err != nil || !got.Proved || !check.Same(makespan, want) || !check.Same(got.Value, want) {
+			t.Fatalf("makespan %g, bound %g, %v; should be %g in %.0f: %+v", makespan, got.Value, err, want, p.Memory, c)
 		}
 	}
 	for _, method := range []func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error){

@@ -101,13 +101,13 @@ func TestOnceWrongOnNetworks(t *testing.T) {
 		}
 		for beside := -1.0; beside <= 1; beside++ {
 			p := platform.Platform{Memory: memory + beside}
-			best, err := heuristics.Optimum(t.Context(), c, p, nil, heuristics.OptimumOptions{})
+			best, err := heuristics.Optimum(t.Context(), c, p, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			makespan, err := verified(c, best.Plan)
-			if err != nil || !best.Proved || !check.Same(makespan, best.Bound) {
-				t.Errorf("%s in %.0f: %g, bound %g, %v", network, p.Memory, makespan, best.Bound, err)
+			if err != nil || !best.Proved || !check.Same(makespan, best.Value) {
+				t.Errorf("%s in %.0f: %g, bound %g, %v", network, p.Memory, makespan, best.Value, err)
 			}
 			if beside != 0 {
 				continue
