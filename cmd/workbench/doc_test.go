@@ -143,21 +143,11 @@ func TestDocuments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs every example of the documents for a minute")
 	}
-	root := filepath.Join("..", "..")
-	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	files = append(files, filepath.Join(root, "README.md"))
 	bin := workbenchOnPath(t)
 	ran := 0
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for file, text := range files(t, "docs/*.md", "README.md") {
 		dir := likeClone(t)
-		for _, e := range examples(string(text)) {
+		for _, e := range examples(text) {
 			cmd := exec.Command("sh", "-c", e.command)
 			cmd.Dir = dir
 			cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
@@ -178,23 +168,12 @@ var sourceFile = regexp.MustCompile(`\b(cmd|bench|heuristics|ilp|solvers|model)/
 
 // The files that documents name are there.
 func TestDocumentsNameFilesThatExist(t *testing.T) {
-	root := filepath.Join("..", "..")
 	seen := 0
-	for _, pattern := range []string{"README.md", "docs/*.md", "docs/*/*.md"} {
-		files, err := filepath.Glob(filepath.Join(root, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, name := range sourceFile.FindAllString(string(text), -1) {
-				seen++
-				if _, err := os.Stat(filepath.Join(root, name)); err != nil {
-					t.Errorf("%s names %s: %v", file, name, err)
-				}
+	for file, text := range files(t, "README.md", "docs/*.md", "docs/*/*.md") {
+		for _, name := range sourceFile.FindAllString(text, -1) {
+			seen++
+			if _, err := os.Stat(filepath.Join("../..", name)); err != nil {
+				t.Errorf("%s names %s: %v", file, name, err)
 			}
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -152,6 +154,28 @@ func TestMethodsDoNotSearchExhaustively(t *testing.T) {
 	}
 }
 
+// files yields the files of some patterns below the root of the project, and their texts.
+func files(t *testing.T, patterns ...string) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		root := os.DirFS("../..")
+		for _, pattern := range patterns {
+			names, err := fs.Glob(root, pattern)
+			if err != nil || len(names) == 0 {
+				t.Fatalf("%s: %d files, %v", pattern, len(names), err)
+			}
+			for _, name := range names {
+				text, err := fs.ReadFile(root, name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !yield(name, string(text)) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // docs/index.md links every document.
 func TestIndexLinksEveryDocument(t *testing.T) {
 	index, err := os.ReadFile("../../docs/index.md")
@@ -159,19 +183,10 @@ func TestIndexLinksEveryDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := 0
-	for _, pattern := range []string{"*.md", "formulations/*.md"} {
-		files, err := filepath.Glob(filepath.Join("../../docs", pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			name, err := filepath.Rel("../../docs", file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if found++; name != "index.md" && !strings.Contains(string(index), "("+filepath.ToSlash(name)+")") {
-				t.Errorf("docs/index.md has no link to %s", name)
-			}
+	for file := range files(t, "docs/*.md", "docs/formulations/*.md") {
+		name := strings.TrimPrefix(file, "docs/")
+		if found++; name != "index.md" && !strings.Contains(string(index), "("+name+")") {
+			t.Errorf("docs/index.md has no link to %s", name)
 		}
 	}
 	if found < 15 {
@@ -193,16 +208,8 @@ var paper = regexp.MustCompile(`(\[00\d\]) is [^"]*"[^"]+"`)
 // The papers that comments cite by a number are named, once each: "[00N] is …".
 func TestPapersAreNamedOnce(t *testing.T) {
 	where := map[string][]string{}
-	files, err := filepath.Glob("../../model/*/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		doc, _, _ := strings.Cut(string(text), "\npackage ")
+	for file, text := range files(t, "model/*/*.go") {
+		doc, _, _ := strings.Cut(text, "\npackage ")
 		for _, m := range paper.FindAllStringSubmatch(strings.ReplaceAll(doc, "\n// ", " "), -1) {
 			where[m[1]] = append(where[m[1]], file)
 		}
@@ -219,21 +226,12 @@ const mostLines = 5000
 
 func TestNoPackageIsTooLong(t *testing.T) {
 	for _, p := range listPackages(t) {
-		dir := filepath.Join("../..", strings.TrimPrefix(p.ImportPath, "workbench"))
-		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir := strings.TrimPrefix(p.ImportPath, "workbench/")
 		lines := 0
-		for _, f := range files {
-			if strings.HasSuffix(f, "_test.go") {
-				continue
+		for file, text := range files(t, dir+"/*.go") {
+			if !strings.HasSuffix(file, "_test.go") {
+				lines += strings.Count(text, "\n")
 			}
-			text, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			lines += bytes.Count(text, []byte("\n"))
 		}
 		if lines == 0 {
 			t.Errorf("%s has no lines in %s", p.ImportPath, dir)
