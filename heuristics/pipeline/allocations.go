@@ -34,8 +34,9 @@ import (
 // in the task model so many mini-batches are between F_ℓ and B_ℓ at some F_ℓ,
 // and so are the inputs of the layers before ℓ on its processor; and B_ℓ needs
 // those of one. Mini-batches take turns on a processor, and few fit beside the
-// one at work (turns); it never gets stuck, and they can be away from it only so long (passes). An allocation that is left ends the enumeration: nothing is
-// known of its patterns.
+// one at work (turns); it never gets stuck, and they can be away from it only so long (passes); and all
+// processors together, from empty, must start one every T (race). An allocation that is left ends the
+// enumeration: nothing is known of its patterns.
 //
 // Layers that hardly count (see light) are delays only: on no processor, with no
 // cuts beside them. That leaves out constraints, so that a proof stands, and
@@ -77,6 +78,7 @@ type allocations struct {
 	known        map[string]*limits // of passes, by room and layers
 	key          []byte             // scratch of it
 	number       map[uint64]int32   // scratch of states
+	vain         int                // ways of races that excluded nothing
 	latest       *limits            // whose states are latestStates
 	latestStates *states
 
@@ -336,7 +338,7 @@ func (a *allocations) place(l, used int) {
 	switch {
 	case a.over():
 		return
-	case l > in.N && a.every && !a.allPass(used):
+	case l > in.N && a.every && (!a.allPass(used) || !a.mayGoOn(in.N, 0)):
 		return
 	case l > in.N && a.k == 0:
 		a.undecided, a.budget = true, -1
@@ -471,7 +473,10 @@ func (a *allocations) mayFit(l, used int) bool {
 	}
 	a.spare = room - a.stored[l+1]
 	// An average is no size: the rounding of its sum counts.
-	return a.spare >= -float64(in.N+in.Procs)*0x1p-52*float64(in.Procs)*in.Memory
+	if a.spare < -float64(in.N+in.Procs)*0x1p-52*float64(in.Procs)*in.Memory {
+		return false
+	}
+	return !over || !a.every || a.mayGoOn(l-1, a.delay[l-1]-in.UF[l-1]-in.UB[l-1])
 }
 
 // stages returns the allocation layer by layer; light layers are with the layer

@@ -127,6 +127,7 @@ func (x *exact) run(method string) (*ExactResult, error) {
 			x.heavy = true
 		}
 	}
+	x.catchUp()
 	r := &ExactResult{Bound: x.lower, Every: x.every, Allocations: x.allocations, Patterns: x.decisions}
 	if x.best != nil {
 		r.Plan = x.best.Plan(in.Instance, method)
@@ -154,6 +155,14 @@ func (x *exact) raiseEvery(budget int64) {
 	}
 	x.lower = max(x.lower, x.every)
 	x.tell()
+}
+
+// catchUp raises what is known for every k, if it has been left behind, as long as work tells more.
+func (x *exact) catchUp() {
+	for budget, before := int64(firstBudget), -1.0; x.every > before && x.every < x.upper*(1-max(x.gap, grain)) && !x.ended() && budget < math.MaxInt64/16; budget *= 4 {
+		before = x.every
+		x.raiseEvery(budget)
+	}
 }
 
 // tell says what is known so far.

@@ -24,7 +24,7 @@ func pruned(t *testing.T, c *chain.Chain, p platform.Platform, model string, sta
 		t.Fatal(err)
 	}
 	a := newAllocations(in, period, true, 0, func() bool { return false })
-	a.owner[0] = none
+	a.owner[0], a.budget = none, math.MaxInt64/16
 	used := 0
 	for _, s := range stages {
 		used = max(used, s.Processor+1)
@@ -34,7 +34,7 @@ func pruned(t *testing.T, c *chain.Chain, p platform.Platform, model string, sta
 			}
 		}
 	}
-	return !a.allPass(used)
+	return !a.allPass(used) || !a.mayGoOn(in.N, 0)
 }
 
 // No allocation is excluded at the least period of its 1-, 2- and 3-periodic patterns,
@@ -117,9 +117,8 @@ func TestProcessorsAreNotStuck(t *testing.T) {
 	}
 }
 
-// What is proved for every k is near the best plans where each GPU, or each but one, has one stage,
-// and far from what is found where some have two: such allocations are what the bound of branch and
-// bound leaves (docs/findings.md).
+// What is proved for every k is near what is found where memory is tight, whether GPUs have one stage
+// or two; with more mini-batches inside, races are too long and it is far from it (docs/findings.md).
 func TestBoundsOfAllocations(t *testing.T) {
 	t.Parallel()
 	run := func(on, from, to int) plan.Stage { return plan.Stage{Processor: on, From: from, To: to} }
@@ -129,11 +128,11 @@ func TestBoundsOfAllocations(t *testing.T) {
 		stages    []plan.Stage
 		near, far float64 // the gap is between
 	}{
-		{"resnet50", 4, []plan.Stage{run(0, 1, 3), run(1, 4, 5), run(2, 6, 6), run(3, 7, 22)}, 0, 0.001},
+		{"resnet50", 4, []plan.Stage{run(0, 1, 3), run(1, 4, 5), run(2, 6, 6), run(3, 7, 22)}, 0, 0.002},
 		{"densenet121", 6, []plan.Stage{run(1, 1, 4), run(0, 5, 7), run(2, 8, 12), run(0, 13, 20), run(3, 21, 74)}, 0, 0.01},
 		{"resnet101", 6, []plan.Stage{run(0, 1, 3), run(1, 4, 6), run(2, 7, 11), run(3, 12, 25), run(0, 26, 39)}, 0.1, 0.13},
-		{"resnet50", 4, []plan.Stage{run(0, 1, 3), run(1, 4, 5), run(2, 6, 6), run(3, 7, 12), run(1, 13, 22)}, 0.2, 0.3},
-		{"resnet101", 6, []plan.Stage{run(0, 1, 3), run(1, 4, 5), run(2, 6, 7), run(3, 8, 18), run(1, 19, 27), run(0, 28, 39)}, 0.3, 0.45},
+		{"resnet50", 4, []plan.Stage{run(0, 1, 3), run(1, 4, 5), run(2, 6, 6), run(3, 7, 12), run(1, 13, 22)}, 0.05, 0.1},
+		{"resnet101", 6, []plan.Stage{run(0, 1, 3), run(1, 4, 5), run(2, 6, 7), run(3, 8, 18), run(1, 19, 27), run(0, 28, 39)}, 0.25, 0.35},
 	} {
 		c, err := zoo.Load("zoo:" + x.name + "?image=1000&batch=8")
 		if err != nil {
@@ -146,7 +145,7 @@ func TestBoundsOfAllocations(t *testing.T) {
 		}
 		period := verified(t, c, q)
 		low, high := period/3, period
-		for high-low > 1e-4*period {
+		for high-low > 1e-3*period {
 			if test := (low + high) / 2; pruned(t, c, p, plan.TaskModel, x.stages, test) {
 				low = test
 			} else {
