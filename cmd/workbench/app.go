@@ -78,6 +78,9 @@ func runApp(ctx context.Context, args []string, in io.Reader, out, errw io.Write
 	if err == nil && checked.err != nil {
 		err = fmt.Errorf("results cannot be written: %w", checked.err)
 	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) && !errors.Is(err, errStopped) {
+		err = fmt.Errorf("%w before there was anything to print or keep", errStopped)
+	}
 	code = report(errw, err)
 	if ctx.Err() != nil && (code == exitOK || code == exitNoPlan || errors.Is(err, errStopped)) {
 		return exitInterrupted

@@ -75,3 +75,28 @@ func TestInterruptSaysWhatIsMissing(t *testing.T) {
 		}
 	}
 }
+
+// An interruption before anything was done is said in words of ours, by every command.
+func TestInterruptAtOnce(t *testing.T) {
+	dir := likeClone(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	lines := []string{"bench run quick --into " + dir + "/swept", "import --from minimalloc " + dir + "/none.csv"}
+	for _, x := range printed {
+		lines = append(lines, strings.ReplaceAll(x.line, "@", dir+"/"))
+	}
+	stopped := 0
+	for _, line := range lines {
+		var out, errs bytes.Buffer
+		code := runApp(ctx, append([]string{"workbench"}, strings.Fields(line)...), strings.NewReader(""), &out, &errs)
+		if strings.Contains(errs.String(), "context ") || strings.Contains(errs.String(), "stopped") && code != exitInterrupted {
+			t.Errorf("%s: status %d\n%s", line, code, &errs)
+		}
+		if code == exitInterrupted {
+			stopped++
+		}
+	}
+	if stopped < 10 {
+		t.Errorf("%d commands were interrupted", stopped)
+	}
+}
