@@ -5,16 +5,12 @@ package flush
 
 import (
 	"context"
-	"errors"
 
 	"workbench/model/flush"
 )
 
 // A Method makes an order; nil: it has none that fits.
 type Method func(context.Context, *flush.Instance) flush.Order
-
-// ErrPlacement is the error of a schedule that is for another placement.
-var ErrPlacement = errors.New("the schedule is for another placement")
 
 // one returns the stage of each GPU, nil if some have several.
 func one(v *flush.Instance) []int {

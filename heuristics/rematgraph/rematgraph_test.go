@@ -324,6 +324,7 @@ func TestStopped(t *testing.T) {
 
 // A plan of millions of computations is not written down: it takes gigabytes.
 func TestTooLongIsNotWritten(t *testing.T) {
+	testfile.Long(t)
 	for layers, written := range map[int]bool{90: true, 130: false} {
 		g, err := zoo.LoadTraining(fmt.Sprintf("zoo:gpt2?layers=%d", layers))
 		if err != nil {

@@ -2,6 +2,7 @@ package swap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -9,6 +10,9 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
+
+// ErrParameter is wrapped by the error of a parameter that means nothing.
+var ErrParameter = errors.New("parameter unfit for the method")
 
 // LMS is in.lms for given thresholds, ErrParameter if they are none.
 func LMS(ctx context.Context, s *functions.Sequence, p platform.Platform, threshold, ahead int) (*plan.Plan, error) {

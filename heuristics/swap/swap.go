@@ -13,15 +13,10 @@
 package swap
 
 import (
-	"errors"
-
 	"workbench/model/functions"
 	"workbench/model/platform"
 	view "workbench/model/swap"
 )
-
-// ErrParameter is wrapped by the error of a parameter that means nothing.
-var ErrParameter = errors.New("parameter unfit for the method")
 
 // instance is the view of the problem that all methods share.
 type instance struct{ *view.Instance }

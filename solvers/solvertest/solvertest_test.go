@@ -15,7 +15,10 @@ import (
 )
 
 // The enumerating backend passes, so the suite asks for nothing impossible.
-func TestEnumerate(t *testing.T) { solvertest.Run(t, enumerate.New(), nil) }
+func TestEnumerate(t *testing.T) {
+	testfile.Long(t)
+	solvertest.Run(t, enumerate.New(), nil)
+}
 
 func TestCycles(t *testing.T) { solvertest.Cycles(t, enumerate.New(), testfile.Cases(800)) }
 
