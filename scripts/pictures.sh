@@ -51,13 +51,13 @@ flush() {
   timeline "$name" flush "$work/stages.json" --micro-batches 8 --memory 32GB --method search "$@"
 }
 
-# transformer NAME NETWORK CHUNKS PLACEMENT MEMORY STAGES-FLAGS...: a measured transformer that flushes, on four GPUs,
-# where its profile is.
+# transformer NAME NETWORK GPUS CHUNKS PLACEMENT MEMORY STAGES-FLAGS...: a measured transformer that flushes, four micro-batches
+# for each GPU, where its profile is.
 transformer() {
   want "$1" && [ -d "${DATA:-../shared/data}/aceso" ] || return 0
   scripts/instances.sh transformers
-  local run=(--placement "$4" --memory "$5" --micro-batches 16)
-  bin/workbench stages "sweeps/instances/transformers/$2.json" --quiet --processors 4 --chunks "$3" --weight-copies 8 --bandwidth 42GB/s "${run[@]}" "${@:6}" -o "$work/stages.json"
+  local run=(--placement "$5" --memory "$6" --micro-batches $((4 * $3)))
+  bin/workbench stages "sweeps/instances/transformers/$2.json" --quiet --processors "$3" --chunks "$4" --weight-copies 8 --bandwidth 42GB/s "${run[@]}" "${@:7}" -o "$work/stages.json"
   timeline "$1" flush "$work/stages.json" "${run[@]}" --method search
 }
 
@@ -83,10 +83,16 @@ timeline flush-zero-bubble flush testdata/examples/zero-bubble.json --micro-batc
 flush flush-t5 --chunks 2 -- --placement v
 flush flush-t5-again --chunks 2 --placement v --recompute auto -- --placement v
 for network in gpt-4 t5-8; do
-  transformer "flush-$network-straight" $network 1 straight 80GB
-  transformer "flush-$network-v" $network 2 v 80GB
+  transformer "flush-$network-straight" $network 4 1 straight 80GB
+  transformer "flush-$network-interleaved" $network 4 2 interleaved 80GB
+  transformer "flush-$network-v" $network 4 2 v 80GB
 done
-transformer flush-gpt-4-copies gpt-4 2 v 60GB --offload auto --offload-share 30% --host-bandwidth 64GB/s
+for placement in straight interleaved v; do
+  chunks=2
+  [ $placement != straight ] || chunks=1
+  transformer "flush-t5-8-eight-$placement" t5-8 8 $chunks $placement 60GB
+done
+transformer flush-gpt-4-copies gpt-4 4 2 v 60GB --offload auto --offload-share 30% --host-bandwidth 64GB/s
 
 curve curve-resnet50 remat zoo:resnet50 --points 60 --methods store-all,periodic,revolve,persistent,optimum
 curve offload-ratio-resnet50 activation-offload 'zoo:resnet50?image=500&batch=16' --points 33 --quantity ratio \

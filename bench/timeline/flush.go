@@ -86,6 +86,9 @@ func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	return d.Flush()
 }
 
+// leastSize is that of the smallest numbers in boxes.
+const leastSize = 6
+
 // flushWidth returns how wide a picture is in which the numbers of micro-batches have room on three of four
 // operations of the GPUs that take time.
 func flushWidth(p *plan.Plan, end float64) int {
@@ -99,8 +102,12 @@ func flushWidth(p *plan.Plan, end float64) int {
 		return 0
 	}
 	slices.Sort(times)
-	label := textWidth(strconv.Itoa(p.Platform.MicroBatches), labelSize)
-	return left + right + int(math.Ceil(min(label*end/times[len(times)/4], mostWidth)))
+	return left + right + int(math.Ceil(min(numberWidth(p)*end/times[len(times)/4], mostWidth)))
+}
+
+// numberWidth returns what the largest number of a micro-batch takes in a box, not to touch the next one.
+func numberWidth(p *plan.Plan) float64 {
+	return textWidth(strconv.Itoa(p.Platform.MicroBatches), labelSize) + 1.5
 }
 
 // flushNames returns the GPUs of a plan, and behind each its link to the host if that copies something.
@@ -122,8 +129,7 @@ func again(o *plan.Op, stages []partition.Stage) float64 {
 	return min(stages[o.Stage-1].RecomputeTime, o.End-o.Start)
 }
 
-// flushBox draws an operation, with its micro-batch if there is room for it. So much of
-// it, at its start, computes forward again.
+// flushBox draws an operation, with its micro-batch. So much of it, at its start, computes forward again.
 func (d *drawing) flushBox(y float64, o *plan.Op, gpus int, again float64) {
 	colour := map[string]string{
 		plan.OpF: forwardColour, plan.OpB: backwardColour, plan.OpW: prefetchColour, plan.OpO: uploadColour, plan.OpP: lightColour,
@@ -134,14 +140,27 @@ func (d *drawing) flushBox(y float64, o *plan.Op, gpus int, again float64) {
 	if again > 0 {
 		d.bar(y, piece{o.Start, o.Start + again}, forwardColour)
 	}
-	if label := strconv.Itoa(o.MicroBatch); textWidth(label, labelSize) <= (o.End-o.Start)*d.scale {
-		weight := ""
-		if o.Stage > gpus {
-			weight = ` font-weight="bold"`
-		}
-		d.text(d.x((o.Start+o.End)/2), y+laneHeight/2+3.5, "middle", fmt.Sprintf("font-size=\"%g\"%s", labelSize, weight), label)
-	}
+	d.flushNumber(y, o, gpus)
 	d.printf("</g>\n")
+}
+
+// flushNumber writes the micro-batch of an operation into its box: upright where the largest number of the picture has room, else
+// turned, in smaller type where boxes are narrow. So all boxes of a width look alike, whichever their number is. Less than
+// leastSize cannot be read and is left out.
+func (d *drawing) flushNumber(y float64, o *plan.Op, gpus int) {
+	x, size, middle := d.x((o.Start+o.End)/2), labelSize, y+laneHeight/2
+	style := ""
+	if o.Stage > gpus {
+		style = ` font-weight="bold"`
+	}
+	room := (o.End - o.Start) * d.scale
+	if room < numberWidth(d.plan) {
+		if size = min(labelSize, room); size < leastSize {
+			return
+		}
+		style += fmt.Sprintf(` transform="rotate(-90 %s %s)"`, px(x), px(middle))
+	}
+	d.text(x, middle+3.5*size/labelSize, "middle", fmt.Sprintf("font-size=\"%s\"%s", px(size), style), strconv.Itoa(o.MicroBatch))
 }
 
 func flushTrace(w io.Writer, in plan.Instance, p *plan.Plan) error {

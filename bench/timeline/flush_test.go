@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/xml"
 	"slices"
@@ -138,8 +139,25 @@ func TestFlushIsAsWideAsItsNumbers(t *testing.T) {
 		p.Ops = append(p.Ops, plan.Op{Op: plan.OpF, MicroBatch: 1 + j%16, Start: float64(j), End: float64(j + 1)})
 	}
 	width := flushWidth(p, 200)
-	if room := float64(width-left-right) / 200; room < textWidth("16", labelSize) || room > textWidth("16", labelSize)+1 {
-		t.Errorf("%d pixels leave %g for each of 200 operations; the number takes %g", width, room, textWidth("16", labelSize))
+	if room := float64(width-left-right) / 200; room < numberWidth(p) || room > numberWidth(p)+1 {
+		t.Errorf("%d pixels leave %g for each of 200 operations; the number takes %g", width, room, numberWidth(p))
+	}
+}
+
+// Every number stands in its box: turned where the largest one has no room, in smaller type where that is too narrow, too, and not
+// at all where it could not be read.
+func TestFlushNumbersEveryBox(t *testing.T) {
+	for width, want := range map[float64]string{30: `font-size="9.5">7<`, 10: `font-size="9.5" transform="rotate(-90 5 13)">7<`, 7: `font-size="7" transform="rotate(-90 3.5 13)">7<`, 5: ""} {
+		var b bytes.Buffer
+		p := &plan.Plan{Platform: platform.Platform{MicroBatches: 32}}
+		d := &drawing{Writer: bufio.NewWriter(&b), plan: p, scale: width}
+		d.flushNumber(0, &plan.Op{Op: plan.OpF, MicroBatch: 7, Stage: 1, End: 1}, 4)
+		if err := d.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(strings.ReplaceAll(b.String(), px(d.x(0.5)), px(width/2)), want) || want == "" && b.Len() > 0 {
+			t.Errorf("in a box of %g pixels: %q, not %q", width, b.String(), want)
+		}
 	}
 }
 
