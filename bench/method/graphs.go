@@ -139,18 +139,25 @@ func byKnapsacks(ctx context.Context, in *run.Instance, v *stages.View, s run.Se
 
 // byLayers is torchtitan's LP over layers.
 func byLayers(ctx context.Context, in *run.Instance, v *stages.View, s run.Setting, out *run.Outcome) (*plan.Plan, error) {
-	outer := func(b *training.Blocks, budget float64) ([]float64, error) {
-		program, err := knapsack.Layers(b, budget)
+	return rematgraph.ByLayers(ctx, "layers-lp", v, s.Platform, layers(ctx, in, s, out), knapsacks(ctx, in, s, out, scipyGap))
+}
+
+// layers solves the outer LP of torchtitan, beside a link if there is one.
+func layers(ctx context.Context, in *run.Instance, s run.Setting, out *run.Outcome) rematgraph.Layers {
+	return func(b *training.Blocks, budget float64) (kept, sent []float64, err error) {
+		program, err := knapsack.Layers(b, budget, s.Platform.Bandwidth)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		x, err := choice(ctx, in, s, out, program, scipyGap)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return x[:len(b.Saved)], nil
+		if n := len(b.Saved); s.Platform.Bandwidth > 0 {
+			sent = x[2*n : 3*n]
+		}
+		return x[:len(b.Saved)], sent, nil
 	}
-	return rematgraph.ByLayers(ctx, "layers-lp", v, s.Platform, outer, knapsacks(ctx, in, s, out, scipyGap))
 }
 
 // bySAC is the MILP of PyTorch's selective activation checkpointing.

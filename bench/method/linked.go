@@ -12,6 +12,7 @@ import (
 	"workbench/heuristics/rematgraph"
 	"workbench/ilp/checkmate"
 	"workbench/ilp/formulation"
+	"workbench/ilp/knapsack"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
@@ -109,11 +110,52 @@ func stepMoved(in *run.Instance, p *plan.Plan) float64 {
 func linkedMethods() []*run.Method {
 	var methods []*run.Method
 	for _, m := range slices.Concat(RematMethods()[:1], GraphMethods()) {
-		if m.Name != "search" { // see pureRemat
+		switch m.Name {
+		case "search": // see pureRemat
+		case "layers-lp":
+			methods = append(methods, layersBeside(m))
+		default:
 			methods = append(methods, withoutTransfers(m))
 		}
 	}
 	return methods
+}
+
+// layersBeside makes torchtitan's layers those beside a link, where there is one.
+func layersBeside(m *run.Method) *run.Method {
+	alone := withoutTransfers(m)
+	beside := *alone
+	solved(&beside, func(ctx context.Context, in *run.Instance, v *stages.View, s run.Setting, out *run.Outcome) (*plan.Plan, error) {
+		return linkgraph.ByLayers(ctx, "layers-lp", v, s.Platform, layers(ctx, in, s, out), shares(ctx, in, s, out))
+	})
+	n := beside
+	n.Source, n.Summary = "torchtitan, auto_sac_offload_solver", "an LP says which parts of what a layer saves are kept and sent, all layers taking the same time, and a MILP which nodes; the best of 101 budgets by replay"
+	n.Run = func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+		if unlinked(&s) {
+			return alone.Run(ctx, in, s)
+		}
+		return beside.Run(ctx, in, s)
+	}
+	return &n
+}
+
+// shares solves the inner program of torchtitan's layers.
+func shares(ctx context.Context, in *run.Instance, s run.Setting, out *run.Outcome) rematgraph.Shares {
+	return func(memory, time []float64, sendable []bool, keep, send float64) (kept, sent []bool, err error) {
+		program, err := knapsack.Shares(memory, time, sendable, keep, send, s.Platform.Bandwidth)
+		if err != nil {
+			return nil, nil, err
+		}
+		x, err := choice(ctx, in, s, out, program, scipyGap)
+		if err != nil {
+			return nil, nil, err
+		}
+		n := len(memory)
+		for i := range n {
+			kept, sent = append(kept, x[i] > 0.5), append(sent, x[2*n+i] > 0.5)
+		}
+		return kept, sent, nil
+	}
 }
 
 // withoutTransfers makes a method of rematerialization one of training steps with a link,

@@ -12,9 +12,13 @@ import (
 	"workbench/model/training"
 )
 
-// Layers solves an outer program: it returns which part of what a layer saves is kept. The
-// error wraps plan.ErrNoPlan if the budget is too small for it.
-type Layers func(b *training.Blocks, budget float64) (kept []float64, err error)
+// Layers solves an outer program: it returns which part of what a layer saves is kept, and which is sent
+// to the host, nil without a link. The error wraps plan.ErrNoPlan if the budget is too small for it.
+type Layers func(b *training.Blocks, budget float64) (kept, sent []float64, err error)
+
+// Shares solves an inner program beside a link, of the items of a layer: it returns which are kept, in so
+// many bytes, and which are sent, about so many.
+type Shares func(memory, time []float64, sendable []bool, keep, send float64) (kept, sent []bool, err error)
 
 // ByLayers is the plan of torchtitan's two-level solver (graph_trainer,
 // auto_sac_offload_solver.py) without a link: outer says by layer which part of what is saved
@@ -37,7 +41,7 @@ func ByLayers(ctx context.Context, method string, v *stages.View, p platform.Pla
 		return nil, fmt.Errorf("%s: %w: no forward node that the backward reads is marked with a layer", method, plan.ErrNoPlan)
 	}
 	return bestOfBudgets(ctx, method, v, p, s.blocks.Whole(), func(budget float64) (*partition, error) {
-		kept, err := outer(&s.blocks, budget)
+		kept, _, err := outer(&s.blocks, budget)
 		if err != nil {
 			return nil, err
 		}
@@ -49,23 +53,78 @@ func ByLayers(ctx context.Context, method string, v *stages.View, p platform.Pla
 // the budgets 0, 0.01, …, 1 of whole. A budget that is too small for it is skipped.
 func bestOfBudgets(ctx context.Context, method string, v *stages.View, p platform.Platform, whole float64, choose func(budget float64) (*partition, error)) (*plan.Plan, error) {
 	var all []Budget
-	for k := range mostBudgets + 1 {
-		c, err := choose(whole * float64(k) / mostBudgets)
-		if ctx.Err() != nil {
-			break
+	err := eachBudget(ctx, whole, func(budget float64) error {
+		c, err := choose(budget)
+		if err == nil {
+			all = append(all, Budget{Part: budget / whole, Again: c.timeAgain(), cut: c})
 		}
-		if errors.Is(err, plan.ErrNoPlan) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", method, err)
-		}
-		all = append(all, Budget{Part: float64(k) / mostBudgets, Again: c.timeAgain(), cut: c})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", method, err)
 	}
 	if best := fastest(ctx, all, within(p.Memory)); best != nil {
 		return fit(method, best, p)
 	}
 	return nil, fmt.Errorf("%s: %w: at no budget does the step fit in %s", method, plan.ErrNoPlan, v.Graph.Unit.Exactly(p.Memory))
+}
+
+// eachBudget calls choose with the budgets 0, 0.01, …, 1 of whole until ctx ends. Where that has no plan, the budget is
+// skipped.
+func eachBudget(ctx context.Context, whole float64, choose func(budget float64) error) error {
+	for k := range mostBudgets + 1 {
+		err := choose(whole * float64(k) / mostBudgets)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil && !errors.Is(err, plan.ErrNoPlan) {
+			return err
+		}
+	}
+	return nil
+}
+
+// ByLayersBeside is [ByLayers] beside a link: it calls take with what comes of each of the hundred budgets, once for equal
+// ones: a schedule of what is kept, sent and computed again, and which values are sent. take says what becomes of it.
+func ByLayersBeside(ctx context.Context, v *stages.View, outer Layers, inner Shares, take func(s *stages.Schedule, away []bool)) error {
+	s := newLayered(v, nil)
+	if len(s.items) == 0 {
+		return fmt.Errorf("%w: no forward node that the backward reads is marked with a layer", plan.ErrNoPlan)
+	}
+	inner = onceShared(inner)
+	var again, away []bool // of the last budget
+	return eachBudget(ctx, s.blocks.Whole(), func(budget float64) error {
+		kept, sent, err := outer(&s.blocks, budget)
+		if err != nil {
+			return err
+		}
+		c, goes, err := s.shared(kept, sent, inner)
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(c.again, again) || !slices.Equal(goes, away) {
+			again, away = c.again, goes
+			take(c.carryOut(), away)
+		}
+		return nil
+	})
+}
+
+// onceShared solves equal layers once.
+func onceShared(inner Shares) Shares {
+	type shared struct{ kept, sent []bool }
+	solved := map[string]shared{}
+	return func(memory, time []float64, sendable []bool, keep, send float64) (kept, sent []bool, err error) {
+		key := fmt.Sprint(memory, time, sendable, keep, send)
+		x, known := solved[key]
+		if !known {
+			if x.kept, x.sent, err = inner(memory, time, sendable, keep, send); err != nil {
+				return nil, nil, err
+			}
+			solved[key] = x
+		}
+		return x.kept, x.sent, nil
+	}
 }
 
 // timeAgain returns the time of the nodes that may run again.
@@ -92,12 +151,13 @@ func newLayered(v *stages.View, inner Knapsack) *layered {
 	s := &layered{v: v, layer: layer, items: make([][]int, n), inner: once(inner)}
 	c, b := newPartition(v), &s.blocks
 	b.Saved, b.Must, b.Temp = make([]float64, n), make([]float64, n), make([]float64, n)
-	total := 0.0
+	total, back := 0.0, 0.0
 	for j, l := range layer {
 		switch saved := c.saved(j); {
 		case !c.forward(j) && l < 0:
 			b.Loss = max(b.Loss, v.Written[j]+v.Overhead[j])
 		case !c.forward(j):
+			back += v.Time[j]
 			b.Temp[l] = max(b.Temp[l], v.Written[j]+v.Overhead[j])
 		case l < 0:
 			b.Rest += saved
@@ -111,7 +171,7 @@ func newLayered(v *stages.View, inner Knapsack) *layered {
 			}
 		}
 	}
-	b.Time = total / float64(max(1, n))
+	b.Time, b.Back = total/float64(max(1, n)), back/float64(max(1, n))
 	return s
 }
 
@@ -149,17 +209,10 @@ func (s *layered) fixed(j int) bool { return s.v.Once[j] || s.v.Graph.Nodes[j].R
 
 // partition returns the choice of nodes for what the outer program keeps.
 func (s *layered) partition(kept []float64) (*partition, error) {
-	c := newPartition(s.v)
-	for j, l := range s.layer {
-		c.again[j] = l >= 0 && c.forward(j) && !s.fixed(j)
-	}
+	c := s.again()
 	for l, items := range s.items {
-		memory, time := make([]float64, len(items)), make([]float64, len(items))
-		for k, j := range items {
-			memory[k], time[k] = c.saved(j), s.v.Time[j]
-		}
-		target := max(0, kept[l]*s.blocks.Saved[l]-s.blocks.Must[l])
-		saved, err := s.inner(memory, time, target)
+		memory, time := c.sizes(items)
+		saved, err := s.inner(memory, time, s.target(l, kept))
 		if err != nil {
 			return nil, err
 		}
@@ -168,4 +221,51 @@ func (s *layered) partition(kept []float64) (*partition, error) {
 		}
 	}
 	return c, nil
+}
+
+// shared returns the choice of nodes for what the outer program keeps and sends, and which
+// values are sent.
+func (s *layered) shared(kept, sent []float64, inner Shares) (c *partition, away []bool, err error) {
+	c, away = s.again(), make([]bool, s.v.M)
+	for l, items := range s.items {
+		memory, time := c.sizes(items)
+		sendable := make([]bool, len(items))
+		for k, j := range items {
+			sendable[k] = !slices.ContainsFunc(s.v.Writes[j], func(i int) bool { return s.v.Pinned[i] })
+		}
+		keep, goes, err := inner(memory, time, sendable, s.target(l, kept), sent[l]*s.blocks.Saved[l])
+		if err != nil {
+			return nil, nil, err
+		}
+		for k, j := range items {
+			c.again[j] = !keep[k] && !goes[k]
+			for _, i := range s.v.Writes[j] {
+				away[i] = goes[k]
+			}
+		}
+	}
+	return c, away, nil
+}
+
+// again returns the choice of nodes in which all that may does run again.
+func (s *layered) again() *partition {
+	c := newPartition(s.v)
+	for j, l := range s.layer {
+		c.again[j] = l >= 0 && c.forward(j) && !s.fixed(j)
+	}
+	return c
+}
+
+// sizes returns what the backward reads of items, and their times.
+func (c *partition) sizes(items []int) (memory, time []float64) {
+	memory, time = make([]float64, len(items)), make([]float64, len(items))
+	for k, j := range items {
+		memory[k], time[k] = c.saved(j), c.v.Time[j]
+	}
+	return memory, time
+}
+
+// target returns what the items of a layer may take of what is kept.
+func (s *layered) target(l int, kept []float64) float64 {
+	return max(0, kept[l]*s.blocks.Saved[l]-s.blocks.Must[l])
 }

@@ -16,12 +16,12 @@ import (
 
 // Plans by layers are plans, and none is better than the optimum, whatever part outer keeps.
 func TestByLayers(t *testing.T) {
-	outer := func(b *training.Blocks, budget float64) ([]float64, error) {
-		kept := make([]float64, len(b.Saved))
+	outer := func(b *training.Blocks, budget float64) (kept, sent []float64, err error) {
+		kept = make([]float64, len(b.Saved))
 		for l := range kept {
 			kept[l] = budget / b.Whole()
 		}
-		return kept, nil
+		return kept, nil, nil
 	}
 	neverBetter(t, testfile.Random(t, 8, 4), func(v *stages.View, p platform.Platform) (*plan.Plan, error) {
 		return ByLayers(t.Context(), "layers-lp", v, p, outer, KnapsackGreedy)

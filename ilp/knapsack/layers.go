@@ -7,25 +7,32 @@ import (
 )
 
 // Layers is the outer LP of torchtitan's two-level solver (graph_trainer,
-// auto_sac_offload_solver.py) without a link, so that nothing is offloaded. Of a layer l that
-// saves a_l a part k_l is kept and r_l computed again:
+// auto_sac_offload_solver.py, plan_outer) on one GPU. Of a layer l that saves a_l a part k_l is kept, r_l computed
+// again and o_l sent to the host over a link of so many bytes per second, none of the last layer; without a
+// link, 0, there is no o:
 //
-//	min Σ_l r_l·time,  k_l + r_l = 1,  must_l / a_l ≤ k_l,  0 ≤ k_l, r_l
-//	Σ_{i<l} k_i a_i + a_l           ≤ budget  forward peak of each l
-//	Σ_{i<l} k_i a_i + a_l + temp_l  ≤ budget  backward peak of each l
-//	Σ_i k_i a_i + loss              ≤ budget
+//	min Σ_l r_l·time,  k_l + r_l + o_l = 1,  must_l / a_l ≤ k_l,  0 ≤ k_l, r_l, o_l
+//	Σ_{i<l} k_i a_i + a_l + o_{l−1} a_{l−1}           ≤ budget  forward peak of each l
+//	Σ_{i<l} k_i a_i + a_l + o_{l−1} a_{l−1} + temp_l  ≤ budget  backward peak of each l
+//	Σ_i k_i a_i + loss                                ≤ budget
+//	o_l a_l ≤ bandwidth·time,  o_l a_l ≤ bandwidth·back
 //
-// with rest, what layers do not keep, on the left of all three. Column l is k_l. time is one for all layers,
-// the mean, as there. It promises nothing about plans: see rematgraph.ByLayers. Two columns
-// and three rows a layer, O(layers²) nonzeros.
-func Layers(b *training.Blocks, budget float64) (*formulation.Program, error) {
+// with rest, what layers do not keep, on the left of all three peaks. Columns l, n+l and 2n+l are k_l, r_l and o_l.
+// time and back are the same for all layers, the mean, as there; sending costs nothing, as there (OFFLOAD_TIME_PRICE),
+// and the host has room for all. It promises nothing about plans: see rematgraph.ByLayers and linkgraph.ByLayers. Three
+// columns and three rows a layer, O(layers²) nonzeros.
+func Layers(b *training.Blocks, budget, bandwidth float64) (*formulation.Program, error) {
 	m := milp.New("layers-lp")
 	n := len(b.Saved)
 	keep, again := m.List("keep", n, milp.Continuous, 0, 1), m.List("again", n, milp.Continuous, 0, 1)
+	var sent milp.List
+	if bandwidth > 0 {
+		sent = m.List("sent", n, milp.Continuous, 0, 1)
+	}
 	size, cost := milp.PowerOfTwo(max(budget, b.Whole()), about), milp.PowerOfTwo(b.Time, about)
 	parts := m.Group("parts", "torchtitan")
 	forward, backward := m.Group("fwd_peak", "torchtitan"), m.Group("bwd_peak", "torchtitan")
-	var objective, before, e milp.Expr
+	var objective, before, passing, e milp.Expr
 	before.AddConst(size * b.Rest)
 	for l, a := range b.Saved {
 		k, r := keep.At(l), again.At(l)
@@ -35,12 +42,61 @@ func Layers(b *training.Blocks, budget float64) (*formulation.Program, error) {
 			m.Fix(k, 1)
 		}
 		objective.Add(cost*b.Time, r)
-		parts.Equal(e.Reset().Add(1, k).Add(1, r), 1)
-		forward.AtMost(e.Reset().AddExpr(1, &before).AddConst(size*a), size*budget)
-		backward.AtMost(e.Reset().AddExpr(1, &before).AddConst(size*(a+b.Temp[l])), size*budget)
+		forward.AtMost(e.Reset().AddExpr(1, &before).AddExpr(1, &passing).AddConst(size*a), size*budget)
+		backward.AtMost(e.Reset().AddExpr(1, &before).AddExpr(1, &passing).AddConst(size*(a+b.Temp[l])), size*budget)
 		before.Add(size*a, k)
+		e.Reset().Add(1, k).Add(1, r)
+		if passing.Reset(); bandwidth > 0 {
+			o := sent.At(l)
+			if a > 0 && l < n-1 {
+				m.SetBounds(o, 0, min(1, bandwidth*min(b.Time, b.Back)/a))
+			} else {
+				m.Fix(o, 0)
+			}
+			e.Add(1, o)
+			passing.Add(size*a, o)
+		}
+		parts.Equal(&e, 1)
 	}
 	m.Minimize(&objective)
 	m.Group("loss_peak", "torchtitan").AtMost(before.AddConst(size*b.Loss), size*budget)
+	return &formulation.Program{Model: m, Promise: formulation.Nothing, Unit: 1 / cost}, m.Err()
+}
+
+// Shares is the inner program beside a link (build_inner_ilp of the same file), of one layer: of items that take memory
+// and may be computed again in so much time, those that are kept take at most keep, and those that are sent, which
+// not all can be, send and a twentieth of it more, which costs the time of sending it:
+//
+//	min Σ_i time_i again_i + over/bandwidth,  keep_i + again_i + sent_i = 1
+//	Σ_i memory_i keep_i ≤ keep,  Σ_i memory_i sent_i ≤ send + over,  0 ≤ over ≤ send/20
+//
+// Columns i, n+i and 2n+i are keep_i, again_i and sent_i. As there, what leads to an item costs nothing. There what
+// is kept may be a millionth more.
+func Shares(memory, time []float64, sendable []bool, keep, send, bandwidth float64) (*formulation.Program, error) {
+	m := milp.New("layers-lp-shares")
+	n := len(memory)
+	kept, again, sent := m.List("keep", n, milp.Binary, 0, 1), m.List("again", n, milp.Binary, 0, 1), m.List("sent", n, milp.Binary, 0, 1)
+	most, total := max(keep, send), 0.0
+	for i := range memory {
+		most, total = max(most, memory[i]), total+time[i]
+	}
+	size, cost := milp.PowerOfTwo(most, about), milp.PowerOfTwo(total, about)
+	over := m.Var("over", milp.Continuous, 0, size*send/20)
+	choice := m.Group("choice", "torchtitan")
+	var objective, here, away, e milp.Expr
+	away.Add(-1, over)
+	objective.Add(cost/(size*bandwidth), over)
+	for i := range memory {
+		if !sendable[i] {
+			m.Fix(sent.At(i), 0)
+		}
+		choice.Equal(e.Reset().Add(1, kept.At(i)).Add(1, again.At(i)).Add(1, sent.At(i)), 1)
+		objective.Add(cost*time[i], again.At(i))
+		here.Add(size*memory[i], kept.At(i))
+		away.Add(size*memory[i], sent.At(i))
+	}
+	m.Minimize(&objective)
+	m.Group("keep", "torchtitan").AtMost(&here, size*keep)
+	m.Group("send", "torchtitan").AtMost(&away, size*send)
 	return &formulation.Program{Model: m, Promise: formulation.Nothing, Unit: 1 / cost}, m.Err()
 }

@@ -7,6 +7,7 @@ type Blocks struct {
 	Must  []float64 // the part of Saved that cannot be made again
 	Temp  []float64 // the most that a node of the layer's backward takes
 	Time  float64   // of the forward of a layer, in the mean: seconds
+	Back  float64   // of its backward
 	Rest  float64   // what the backward reads of the forward of no layer
 	Loss  float64   // the most that a node of no layer takes behind the forward
 }
