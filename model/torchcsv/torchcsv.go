@@ -1,8 +1,8 @@
 // Package torchcsv writes and reads orders of pipelines that flush as
 // torch.distributed.pipelining has its schedules: CSV with a row for each rank and in its
-// cells operations such as 0F0, stage 0, forward, micro-batch 0. B is the backward or,
-// beside a W, its part for the input. Stages and micro-batches are numbered from 0. From
-// PyTorch 2.6 on the part for the input is called I and B is the whole; both are read.
+// cells operations such as 0F0, stage 0, forward, micro-batch 0. B is the backward, or I
+// its part for the input and W that for the weights. Stages and micro-batches are numbered from 0. Before
+// PyTorch 2.6 the part for the input was called B, too; that is read, and not written: a W behind a B is refused there now.
 package torchcsv
 
 import (
@@ -33,6 +33,13 @@ func Write(w io.Writer, p *plan.Plan) error {
 	if p.Problem != plan.Flush {
 		return fmt.Errorf("%w: a plan of %s; only those of %s have stages and micro-batches", ErrFormat, p.Problem, plan.Flush)
 	}
+	type part struct{ stage, batch int }
+	split := map[part]bool{}
+	for k := range p.Ops {
+		if o := &p.Ops[k]; o.Op == plan.OpW {
+			split[part{o.Stage, o.MicroBatch}] = true
+		}
+	}
 	rows := make([][]*plan.Op, p.Platform.Processors)
 	for k := range p.Ops {
 		o := &p.Ops[k]
@@ -50,7 +57,11 @@ func Write(w io.Writer, p *plan.Plan) error {
 		slices.SortStableFunc(ops, func(a, b *plan.Op) int { return cmp.Compare(a.Start, b.Start) })
 		cells := make([]string, len(ops))
 		for i, o := range ops {
-			cells[i] = fmt.Sprintf("%d%s%d", o.Stage-1, o.Op, o.MicroBatch-1)
+			kind := o.Op
+			if kind == plan.OpB && split[part{o.Stage, o.MicroBatch}] {
+				kind = "I"
+			}
+			cells[i] = fmt.Sprintf("%d%s%d", o.Stage-1, kind, o.MicroBatch-1)
 		}
 		if err := out.Write(cells); err != nil {
 			return err

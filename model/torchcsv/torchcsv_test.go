@@ -3,9 +3,12 @@ package torchcsv_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -122,6 +125,9 @@ func TestEveryMethodAndPlacement(t *testing.T) {
 				if err := torchcsv.Write(&b, v.Plan(name, s)); err != nil {
 					t.Fatal(err)
 				}
+				if err := asPyTorch(b.String(), v.Stages, v.Jobs); err != nil {
+					t.Errorf("%s, %s: %v\n%s", placement, name, err, b.String())
+				}
 				read, err := torchcsv.Read(&b, name)
 				if err != nil {
 					t.Fatal(err)
@@ -154,5 +160,93 @@ func TestEveryMethodAndPlacement(t *testing.T) {
 	}
 	if len(made) != 12 || made["list"] != 6 || made["search"] != 6 || made["modulo"] != 6 || made["zb-v"] != 2 || made["1f1b-interleaved"] != 2 || made["1f1b"] != 2 {
 		t.Errorf("orders that were written: %v", made)
+	}
+}
+
+// asPyTorch does with a schedule what PyTorch does when it loads one: torch/distributed/pipelining/schedules.py of the main
+// branch at 00722e6, read, not run. The cells are those of _Action.from_str; _validate_schedule wants F before
+// B or I, I before W, a stage on one rank, and for all micro-batches F and either B or both I and W; and
+// _add_send_recv goes through the ranks, again and again, and takes what has its input, until nothing is left.
+func asPyTorch(text string, stages, batches int) error {
+	cell := regexp.MustCompile(`^(\d+)(F|I|B|W)(\d+)$`)
+	type action struct{ stage, kind, batch string }
+	var ranks [][]action
+	rankOf, done := map[string]int{}, map[action]bool{}
+	for rank, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		var row []action
+		for step, x := range strings.Split(line, ",") {
+			m := cell.FindStringSubmatch(x)
+			if m == nil {
+				return fmt.Errorf("rank %d, step %d: %q is no action", rank, step, x)
+			}
+			a := action{m[1], m[2], m[3]}
+			if before := map[string]string{"B": "F", "I": "F", "W": "I"}[a.kind]; before != "" && !done[action{a.stage, before, a.batch}] {
+				return fmt.Errorf("rank %d, step %d: %s comes before %s", rank, step, x, before)
+			}
+			if other, ok := rankOf[a.stage]; ok && other != rank {
+				return fmt.Errorf("stage %s is on ranks %d and %d", a.stage, other, rank)
+			}
+			rankOf[a.stage], done[a] = rank, true
+			row = append(row, a)
+		}
+		ranks = append(ranks, row)
+	}
+	for s := range stages {
+		count := map[string]int{}
+		for a := range done {
+			if a.stage == strconv.Itoa(s) {
+				count[a.kind]++
+			}
+		}
+		if count["F"] != batches || count["I"] != count["W"] || count["B"]+count["I"] != batches {
+			return fmt.Errorf("stage %d has %v of %d micro-batches", s, count, batches)
+		}
+	}
+	clear(done)
+	for progress, left := true, len(ranks); left > 0; {
+		if !progress {
+			return errors.New("malformed compute schedule, can't schedule sends and receives")
+		}
+		progress, left = false, 0
+		for rank, row := range ranks {
+			if len(row) == 0 {
+				continue
+			}
+			left++
+			a := row[0]
+			stage, err := strconv.Atoi(a.stage)
+			if err != nil {
+				return err
+			}
+			before, after := strconv.Itoa(stage-1), strconv.Itoa(stage+1)
+			switch {
+			case a.kind == "F" && stage > 0 && !done[action{before, "F", a.batch}]:
+				continue
+			case (a.kind == "I" || a.kind == "B") && stage < stages-1 && !done[action{after, "I", a.batch}] && !done[action{after, "B", a.batch}]:
+				continue
+			}
+			done[a], ranks[rank], progress = true, row[1:], true
+		}
+	}
+	return nil
+}
+
+// What PyTorch refuses is refused by the reading of it that the schedules are held against.
+func TestAsPyTorch(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"0F0,0B0\n1F0,1I0,1W0\n":             "",
+		"0F0,0B0\n1F0,1B0,1W0\n":             "1W0 comes before I",
+		"0B0,0F0\n1F0,1B0\n":                 "0B0 comes before F",
+		"0F0,0B0\n1F0,1I0\n":                 "stage 1 has",
+		"0F0,1F0\n0B0,1B0\n":                 "on ranks",
+		"0F0,0B0\n1F0,1B\n":                  "no action",
+		"1F0,1B0\n0F0,0B0\n":                 "",
+		"0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n": "malformed",
+	} {
+		batches := 1 + strings.Count(text, "0F1")
+		if err := asPyTorch(text, 2, batches); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, not %q", text, err, want)
+		}
 	}
 }
