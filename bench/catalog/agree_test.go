@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"workbench/bench/backends"
 	"workbench/bench/catalog/catalogtest"
 	"workbench/bench/method"
 	"workbench/bench/run"
@@ -20,7 +21,7 @@ import (
 func work(t *testing.T, in *run.Instance, method string, percent float64) *run.Result {
 	t.Helper()
 	p, m := catalogtest.Find(t, plan.Remat, method)
-	backend, err := run.Backend("highs", false)
+	backend, err := backends.New("highs", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func TestCheckmatesAgree(t *testing.T) {
 func offloaded(t *testing.T, problem string, in *run.Instance, method string, percent float64) *run.Result {
 	t.Helper()
 	p, m := catalogtest.Find(t, problem, method)
-	backend, err := run.Backend("highs", false)
+	backend, err := backends.New("highs", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"workbench/bench/backends"
 	"workbench/bench/catalog"
 	"workbench/bench/catalog/catalogtest"
 	"workbench/bench/run"
@@ -84,7 +85,7 @@ func supposing(p *formulation.Program, d *milp.Data) {
 // plan fulfils, is told from a right one as soon as there is a plan; and what has no
 // solution under an assumption says nothing of other plans.
 func TestAlarm(t *testing.T) {
-	backend, err := run.Backend("highs", false)
+	backend, err := backends.New("highs", false)
 	if err != nil {
 		t.Fatal(err)
 	}

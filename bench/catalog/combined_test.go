@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"workbench/bench/run"
+	"workbench/bench/backends"
 	"workbench/heuristics/combined"
 	"workbench/ilp/rematoffload"
 	"workbench/model/exhaustive"
@@ -24,7 +24,7 @@ import (
 // moved-or-again is not above the MILP's is no theorem of either's proof, but the
 // MILP knows of the same instants.
 func TestRematOffloadBoundsAreInOrder(t *testing.T) {
-	backend, err := run.Backend("highs", false)
+	backend, err := backends.New("highs", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"workbench/bench/backends"
 	"workbench/bench/catalog"
 	"workbench/bench/run"
 	"workbench/model/plan"
@@ -77,7 +78,7 @@ func TestTenthsOfBytes(t *testing.T) {
 
 func runOn(t *testing.T, p *run.Problem, m *run.Method, in *run.Instance, at platform.Platform) *run.Result {
 	t.Helper()
-	backend, err := run.Backend("highs", false)
+	backend, err := backends.New("highs", false)
 	if err != nil {
 		t.Fatal(err)
 	}

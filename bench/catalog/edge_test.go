@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"workbench/bench/backends"
 	"workbench/bench/catalog"
 	"workbench/bench/method"
 	"workbench/bench/run"
@@ -77,7 +78,7 @@ func (e *edge) limit() time.Duration {
 // run runs a method until its first plan.
 func (e *edge) run(m *run.Method, memory float64) *run.Result {
 	e.Helper()
-	backend, err := run.Backend("highs", false)
+	backend, err := backends.New("highs", false)
 	if err != nil {
 		e.Fatal(err)
 	}

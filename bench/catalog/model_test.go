@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"workbench/bench/backends"
 	"workbench/bench/catalog"
 	"workbench/bench/catalog/catalogtest"
 	"workbench/bench/run"
@@ -48,7 +49,7 @@ func written(m *milp.Model) (digest, file string) {
 // exported is a model that was solved.
 func TestOneModel(t *testing.T) {
 	testfile.Long(t)
-	backend, err := run.Backend("highs", false)
+	backend, err := backends.New("highs", false)
 	if err != nil {
 		t.Fatal(err)
 	}

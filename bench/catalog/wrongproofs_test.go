@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"workbench/bench/backends"
 	"workbench/bench/catalog"
 	"workbench/bench/run"
 	"workbench/model/exhaustive"
@@ -78,8 +79,8 @@ func TestWrongProofs(t *testing.T) {
 			}
 			found := false
 			for _, m := range catalog.MethodsFor(p, in) {
-				for _, backend := range testfile.Few(1, run.BackendNames()...) {
-					if !m.Solver && backend != run.BackendNames()[0] || m.Kind == run.Heuristic && m.Name != best {
+				for _, backend := range testfile.Few(1, backends.Names()...) {
+					if !m.Solver && backend != backends.Names()[0] || m.Kind == run.Heuristic && m.Name != best {
 						continue
 					}
 					limit, short := 2*time.Second, 100*time.Millisecond // wrong proofs came at once
@@ -91,7 +92,7 @@ func TestWrongProofs(t *testing.T) {
 					}
 					r := runWith(t, p, m, in, backend, platform.Platform{Memory: x.memory, Bandwidth: x.bandwidth}, limit)
 					wrong(t, m.Name+" on "+backend, r, truth)
-					if m.Name != best || backend != run.BackendNames()[0] {
+					if m.Name != best || backend != backends.Names()[0] {
 						continue
 					}
 					found = true
@@ -153,7 +154,7 @@ func TestEdgesOfNetworks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := runWith(t, p, m, in, run.BackendNames()[0], platform.Platform{Memory: memory}, 5*time.Second)
+		r := runWith(t, p, m, in, backends.Names()[0], platform.Platform{Memory: memory}, 5*time.Second)
 		if !slices.Contains([]run.Status{run.Optimal, run.Feasible}, r.Status) {
 			t.Errorf("%s with %v bytes: %s %s", spec, memory, r.Status, r.Error)
 		}
@@ -162,9 +163,9 @@ func TestEdgesOfNetworks(t *testing.T) {
 
 func runWith(t *testing.T, p *run.Problem, m *run.Method, in *run.Instance, backend string, at platform.Platform, limit time.Duration) *run.Result {
 	t.Helper()
-	b, err := run.Backend(backend, false)
-	if err != nil {
+	s := run.Setting{Platform: at, Threads: 1, Time: limit}
+	if err := backends.Use(&s, backend, false); err != nil {
 		t.Fatal(err)
 	}
-	return run.Run(context.Background(), p, m, in, run.Setting{Platform: at, Backend: b, Threads: 1, Time: limit})
+	return run.Run(context.Background(), p, m, in, s)
 }

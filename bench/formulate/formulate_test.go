@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"workbench/bench/backends"
 	"workbench/bench/catalog"
 	"workbench/bench/formulate"
 	"workbench/bench/method"
@@ -43,7 +44,7 @@ func loaded(t *testing.T, spec string) (*run.Instance, solvers.Backend) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := run.Backend("highs", false)
+	b, err := backends.New("highs", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,7 @@ func TestPresolved(t *testing.T) {
 	if err != nil || left == nil || left.Variables >= m.NumCols() || left.Constraints >= m.NumRows() || left.Nonzeros >= m.NumNonzeros() {
 		t.Errorf("%v of %v, %v", left, formulate.SizeOf(m), err)
 	}
-	other, err := run.Backend("lpsolve", false)
+	other, err := backends.New("lpsolve", false)
 	if err != nil {
 		t.Skip(err)
 	}

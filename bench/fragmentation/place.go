@@ -11,6 +11,7 @@ import (
 	"workbench/model/allocator"
 	"workbench/model/lifetimes"
 	"workbench/model/plan"
+	"workbench/solvers"
 )
 
 // A Placer gives the tensors of plans their addresses: a plan of the problem placement
@@ -23,8 +24,9 @@ type Placer struct {
 	Method   string        // of placement
 	Time     time.Duration // of each placement, and of each planning; 0: no limit
 	// Replans is how often the planner is asked again, for as much less memory as the
-	// placement takes more than the plan was made for.
+	// placement takes more than the plan was made for; Backend is for planners with a MILP.
 	Replans int
+	Backend solvers.Backend
 }
 
 // Placed is a placement.
@@ -121,11 +123,8 @@ func (x *Placer) replan(ctx context.Context, p *plan.Plan, memory float64) (*pla
 	if err != nil {
 		return nil, err
 	}
-	setting := run.Setting{Platform: p.Platform, Time: x.Time, Threads: 1, MemoryModel: p.MemoryModel}
+	setting := run.Setting{Platform: p.Platform, Time: x.Time, Threads: 1, MemoryModel: p.MemoryModel, Backend: x.Backend}
 	setting.Platform.Memory = memory
-	if setting.Backend, err = run.Backend("highs", true); err != nil {
-		return nil, err
-	}
 	r := run.Run(ctx, x.Problem, m, x.Instance, setting)
 	if r.Plan == nil {
 		return nil, r.Err

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"workbench/bench/backends"
 	"workbench/bench/run"
 	"workbench/ilp/formulation"
 	"workbench/model/plan"
@@ -17,7 +18,7 @@ import (
 // claims half of the time and misses its first operation, the answer is the one
 // without it, and says whose plan was refused.
 func TestLiarsCostThemselvesOnly(t *testing.T) {
-	backend, err := run.Backend("highs", false)
+	backend, err := backends.New("highs", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -154,18 +154,15 @@ func (s *Setting) certify(ctx context.Context, in *Instance, p *formulation.Prog
 }
 
 // openLP loads a model where its relaxations can be solved again and again: in the
-// backend's library or, if that cannot, in HiGHS. Whose multipliers they are is
+// backend's library or, if that cannot, in that of LP. Whose multipliers they are is
 // of no importance to their check.
 func (s *Setting) openLP(d *milp.Data) (maker string, lp solvers.LP, err error) {
-	if lp, err = solvers.OpenLP(s.Backend, d); !errors.Is(err, solvers.ErrUnsupported) {
+	lp, err = solvers.OpenLP(s.Backend, d)
+	if s.LP == nil || !errors.Is(err, solvers.ErrUnsupported) {
 		return s.Backend.Name(), lp, err
 	}
-	other, err := Backend("highs", false)
-	if err != nil {
-		return "", nil, err
-	}
-	lp, err = solvers.OpenLP(other, d)
-	return other.Name(), lp, err
+	lp, err = solvers.OpenLP(s.LP, d)
+	return s.LP.Name(), lp, err
 }
 
 // head is what a certificate says of where its program comes from. Sizes are in

@@ -157,8 +157,9 @@ type Setting struct {
 	// Slots is S, into how many slots methods that count in slots divide the
 	// memory; 0: the method's own number.
 	Slots int
-	// Backend solves the MILPs of methods that need one.
-	Backend solvers.Backend
+	// Backend solves the MILPs of methods that need one, LP the linear programs behind their
+	// certificates where Backend's library keeps none; nil: then there are no certificates.
+	Backend, LP solvers.Backend
 	// OnProgress hears of every better plan or bound, from one goroutine at a
 	// time.
 	OnProgress func(Progress)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"workbench/bench/backends"
 	"workbench/bench/catalog"
 	"workbench/bench/run"
 	"workbench/ilp"
@@ -17,6 +18,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/verify"
 	"workbench/solvers"
+	"workbench/solvers/highs"
 )
 
 // near is how far, relative to themselves, an objective and a bound may be on
@@ -56,7 +58,7 @@ func (s *soak) run(ctx context.Context, t trial, method, backend string) (found 
 			continue
 		}
 		for name, b := range s.backends {
-			if backend != "" && name != backend || !m.Solver && name != run.BackendNames()[0] {
+			if backend != "" && name != backend || !m.Solver && name != backends.Names()[0] {
 				continue
 			}
 			r := run.Run(ctx, p, m, in, setting(&t, b))
@@ -80,7 +82,7 @@ func (s *soak) run(ctx context.Context, t trial, method, backend string) (found 
 }
 
 func setting(t *trial, b solvers.Backend) run.Setting {
-	return run.Setting{Platform: t.Platform, Backend: b, Threads: 1, Time: perMethod, Slots: 50, MemoryModel: plan.TaskModel}
+	return run.Setting{Platform: t.Platform, Backend: b, LP: solvers.New(highs.Engine{}), Threads: 1, Time: perMethod, Slots: 50, MemoryModel: plan.TaskModel}
 }
 
 // A verdict holds the results on a trial against each other and the truth.

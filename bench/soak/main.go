@@ -27,6 +27,7 @@ import (
 	"strings"
 	"time"
 
+	"workbench/bench/backends"
 	"workbench/bench/catalog"
 	"workbench/bench/run"
 	"workbench/solvers"
@@ -39,7 +40,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	s := &soak{backends: backends(), folder: os.TempDir(), seen: map[string]bool{}, answers: map[string]int{}, statuses: map[string]map[run.Status]int{}}
+	s := &soak{backends: available(), folder: os.TempDir(), seen: map[string]bool{}, answers: map[string]int{}, statuses: map[string]map[run.Status]int{}}
 	fmt.Printf("soak: seed %d, for %v\n", *seed, *length)
 	trials := 0
 	for start := time.Now(); ctx.Err() == nil && (trials == 0 || time.Since(start) < *length); trials++ {
@@ -70,10 +71,10 @@ type soak struct {
 	statuses map[string]map[run.Status]int
 }
 
-// backends are those that are there, in this process.
-func backends() map[string]solvers.Backend {
+// available are the backends that are there, in this process.
+func available() map[string]solvers.Backend {
 	all := map[string]solvers.Backend{}
-	for _, b := range run.Backends() {
+	for _, b := range backends.All() {
 		if b.Available() == nil {
 			all[b.Name] = solvers.New(b.Engine)
 		}

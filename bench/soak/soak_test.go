@@ -107,7 +107,7 @@ func TestBetweenWholeTimes(t *testing.T) {
 	c.Input.Activation = 2e6
 	p := platform.Platform{Memory: 13e6 + 3, Bandwidth: 1e6}
 	x := trial{Trial: subject.Trial{In: c, Platform: p, Pace: 1}, problem: method.RematOffload(), about: subject.RematOffload()}
-	s := &soak{backends: backends(), folder: t.TempDir()}
+	s := &soak{backends: available(), folder: t.TempDir()}
 	if found, answered := s.run(t.Context(), x, "optimum", ""); len(found) > 0 || !answered {
 		t.Errorf("found %+v, answered: %v", found, answered)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"workbench/bench/backends"
 	"workbench/bench/catalog"
 	"workbench/bench/run"
 	"workbench/model/nearest"
@@ -117,7 +118,7 @@ func Parse(file, dir string, text []byte) (*Spec, error) {
 // stand.
 func (s *Spec) read(r *reader, root ast.Node) {
 	defaults := axes{
-		backends: []string{run.BackendNames()[0]}, seeds: []int{0}, threads: []int{1}, gap: []float64{0},
+		backends: []string{backends.Names()[0]}, seeds: []int{0}, threads: []int{1}, gap: []float64{0},
 		timeLimit: []float64{defaultTimeLimit}, repetitions: 1, taskMemory: defaultTaskMemory,
 	}
 	var experiments ast.Node
@@ -295,7 +296,7 @@ func (a *axes) fields(r *reader) map[string]func(ast.Node) {
 		"memory_models": func(n ast.Node) {
 			a.memoryModels = each(r, n, "memory_models", oneOf("memory_models", plan.TaskModel, plan.StageModel))
 		},
-		"backends": func(n ast.Node) { a.backends = each(r, n, "backends", oneOf("backends", run.BackendNames()...)) },
+		"backends": func(n ast.Node) { a.backends = each(r, n, "backends", oneOf("backends", backends.Names()...)) },
 		"gap": func(n ast.Node) {
 			a.gap = each(r, n, "gap", func(r *reader, v value) (float64, bool) {
 				x, err := strconv.ParseFloat(v.text, 64)

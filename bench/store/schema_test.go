@@ -35,7 +35,7 @@ func TestSchemas(t *testing.T) {
 	bare := row(0)
 	bare.Task = sweep.Task{Problem: "remat", Method: "store-all", Instance: "a.json", SHA256: row(0).Task.SHA256, MemoryName: "0"}
 	bare.ID = bare.Task.ID()
-	here := sweep.Here(true, 2)
+	here := sweep.Here(map[string]string{"highs": "1.10.0"}, true, 2)
 	for _, c := range []struct{ schema, line, broken, with string }{
 		{"row-v1.json", encode(row(0)), `"attempt":1`, `"attempt":0`},
 		{"row-v1.json", encode(row(0)), `"took"`, `"finished"`},

@@ -84,7 +84,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	here := sweep.Here(true, 2)
+	here := sweep.Here(map[string]string{}, true, 2)
 	for range 2 {
 		if err := s.AppendEnvironment(&here); err != nil {
 			t.Fatal(err)
@@ -489,7 +489,7 @@ func FuzzDecode(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	here := sweep.Here(true, 1)
+	here := sweep.Here(map[string]string{}, true, 1)
 	environment, err := store.Encode(&here)
 	if err != nil {
 		f.Fatal(err)

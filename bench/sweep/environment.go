@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"workbench/bench/run"
 )
 
 // Environment is where rows were made.
@@ -29,18 +27,13 @@ type Environment struct {
 	Jobs     int               `json:"jobs"`     // tasks at a time
 }
 
-// Here returns the environment of this process. O(1), but for reading files of
-// /proc.
-func Here(isolated bool, jobs int) Environment {
+// Here returns the environment of this process, which has backends of these versions. O(1),
+// but for reading files of /proc.
+func Here(backends map[string]string, isolated bool, jobs int) Environment {
 	e := Environment{
 		Format: EnvironmentFormat, Version: Version(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
 		CPU: proc("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(), Memory: usableMemory(),
-		Backends: map[string]string{}, Isolated: isolated, Jobs: jobs,
-	}
-	for _, b := range run.Backends() {
-		if b.Available() == nil {
-			e.Backends[b.Name] = b.Version()
-		}
+		Backends: backends, Isolated: isolated, Jobs: jobs,
 	}
 	e.Digest = digest(e)
 	return e

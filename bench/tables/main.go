@@ -31,6 +31,7 @@ import (
 	"strings"
 	"time"
 
+	"workbench/bench/backends"
 	"workbench/bench/catalog"
 	"workbench/bench/outfile"
 	"workbench/bench/plots"
@@ -38,7 +39,7 @@ import (
 )
 
 func main() {
-	run.ServeChild()
+	backends.ServeChild()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := runs(ctx, os.Args[1:]); err != nil {
@@ -91,11 +92,7 @@ func runs(ctx context.Context, args []string) error {
 		if len(args) == 0 || t.name != args[0] || len(args)-1 < t.arguments {
 			continue
 		}
-		backend, err := run.Backend("highs", true)
-		if err != nil {
-			return err
-		}
-		m := &measurer{ctx: ctx, setting: run.Setting{Time: time.Minute, Threads: 2, Backend: backend, Slots: run.DefaultSlots}}
+		m := &measurer{ctx: ctx, setting: run.Setting{Time: time.Minute, Threads: 2, Backend: backends.Default(), Slots: run.DefaultSlots}}
 		return t.write(m, args[1:])
 	}
 	return fmt.Errorf("name a table and its arguments: %s", strings.Join(known, ", "))

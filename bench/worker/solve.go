@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"workbench/bench/backends"
 	"workbench/bench/catalog"
 	"workbench/bench/run"
 	"workbench/bench/sweep"
@@ -34,7 +35,7 @@ func Solve(ctx context.Context, in *run.Instance, t sweep.Task) (*run.Result, er
 		return nil, err
 	}
 	if m.Solver {
-		if s.Backend, err = run.Backend(t.Backend, false); err != nil {
+		if err = backends.Use(&s, t.Backend, false); err != nil {
 			return nil, err
 		}
 	}

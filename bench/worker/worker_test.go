@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"workbench/bench/backends"
 	"workbench/bench/catalog"
 	"workbench/bench/queue/queuetest"
 	"workbench/bench/run"
@@ -200,7 +201,7 @@ func TestSolve(t *testing.T) {
 }
 
 func backendThere() error {
-	for _, b := range run.Backends() {
+	for _, b := range backends.All() {
 		if err := b.Available(); err != nil {
 			return fmt.Errorf("%s: %w", b.Name, err)
 		}

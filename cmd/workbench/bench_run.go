@@ -14,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"workbench/bench/backends"
 	"workbench/bench/live"
 	"workbench/bench/queue"
 	"workbench/bench/queue/shard"
@@ -205,7 +206,7 @@ func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list 
 	if o.retry {
 		st.Forget()
 	}
-	here := sweep.Here(!o.inProcess, o.jobs)
+	here := sweep.Here(backends.Versions(), !o.inProcess, o.jobs)
 	missing := st.Missing(tasks)
 	if len(missing) > 0 {
 		if err := st.AppendEnvironment(&here); err != nil {

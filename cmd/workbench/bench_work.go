@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"workbench/bench/backends"
 	"workbench/bench/queue"
 	"workbench/bench/sweep"
 	"workbench/bench/words"
@@ -78,7 +79,7 @@ func benchWork(ctx context.Context, s streams, o *workOptions) (err error) {
 	}
 	hard, stop, release := interruptions(ctx, s, &o.benchOptions)
 	defer release()
-	here := sweep.Here(!o.inProcess, o.jobs)
+	here := sweep.Here(backends.Versions(), !o.inProcess, o.jobs)
 	sink, err := queue.NewRemote(hard, q, dir, here)
 	if err != nil {
 		return err

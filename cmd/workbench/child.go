@@ -1,13 +1,12 @@
 package main
 
 import (
-	"workbench/bench/run"
+	"workbench/bench/backends"
 	"workbench/bench/worker"
 )
 
-// childOrContinue turns this process into the child of an isolated solve or of
-// a sweep's worker if it was started as one, and returns otherwise.
+// childOrContinue is all of a process that was started as the child of a solve or of a worker.
 func childOrContinue() {
-	run.ServeChild()
+	backends.ServeChild()
 	worker.ServeChild(worker.Solve)
 }

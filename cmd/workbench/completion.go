@@ -7,10 +7,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"workbench/bench/backends"
 	"workbench/bench/catalog"
 	"workbench/bench/curve"
 	"workbench/bench/export"
-	"workbench/bench/run"
 	"workbench/bench/spec"
 	"workbench/bench/words"
 	"workbench/ilp"
@@ -203,7 +203,7 @@ func flagValues(name string, before []string) (all []string) {
 			}
 		}
 	case "backend", "b":
-		all = run.BackendNames()
+		all = backends.Names()
 	case "instance", "i":
 		all = instanceNames()
 	case "over":

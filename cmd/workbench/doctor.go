@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/run"
+	"workbench/bench/backends"
 	"workbench/bench/words"
 	"workbench/solvers"
 )
@@ -38,7 +38,7 @@ type checkup struct {
 func doctor(ctx context.Context, s streams, o *common) error {
 	var found []checkup
 	usable := 0
-	for _, b := range run.Backends() {
+	for _, b := range backends.All() {
 		c := checkup{Backend: b.Name}
 		if err := b.Available(); err != nil {
 			c.Missing, c.Install = err.Error(), b.Install

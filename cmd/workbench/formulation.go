@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"workbench/bench/backends"
 	"workbench/bench/catalog"
 	"workbench/bench/formulate"
 	"workbench/bench/run"
@@ -171,7 +172,7 @@ func newFormulationStats(s streams) *cli.Command {
 func newFormulationCheck(s streams) *cli.Command {
 	o := &common{}
 	var options check.Options
-	var backends string
+	var named string
 	var seed int
 	var timeLimit, without string
 	return &cli.Command{
@@ -184,7 +185,7 @@ func newFormulationCheck(s streams) *cli.Command {
 			&cli.IntFlag{Name: "seed", Usage: "`N` seeds the instances", Destination: &seed, Category: "check"},
 			&cli.StringFlag{Name: "without", Usage: "leave out the `GROUPS` named, separated by commas: does the promise need them?", Destination: &without, Category: "check"},
 			&cli.StringFlag{Name: "time-limit", Usage: "end after `DURATION` with the instances until then, as 5m; 0: none", Value: "1m", Destination: &timeLimit, Category: "check"},
-			&cli.StringFlag{Name: "backend", Usage: "`LIST` of backends separated by commas, or all that are there", Value: "all", Destination: &backends, Category: "check"},
+			&cli.StringFlag{Name: "backend", Usage: "`LIST` of backends separated by commas, or all that are there", Value: "all", Destination: &named, Category: "check"},
 		}, o.flags()...),
 		Action: o.action(s, 1, 1, "formulation check NAME [--cases N] [--seed N]", func(c *cli.Context, a []string) error {
 			f, err := findFormulation(a[0])
@@ -203,7 +204,7 @@ func newFormulationCheck(s streams) *cli.Command {
 			if without != "" {
 				options.Without = strings.Split(without, ",")
 			}
-			list, err := checkBackends(backends)
+			list, err := checkBackends(named)
 			if err != nil {
 				return err
 			}
@@ -246,7 +247,7 @@ func newFormulationCheck(s streams) *cli.Command {
 func checkBackends(list string) (out []solvers.Backend, err error) {
 	if list != "all" {
 		for _, name := range strings.Split(list, ",") {
-			b, err := run.Backend(strings.TrimSpace(name), false)
+			b, err := backends.New(strings.TrimSpace(name), false)
 			if err != nil {
 				return nil, err
 			}
@@ -254,13 +255,13 @@ func checkBackends(list string) (out []solvers.Backend, err error) {
 		}
 		return out, nil
 	}
-	for _, b := range run.Backends() {
+	for _, b := range backends.All() {
 		if b.Available() == nil {
 			out = append(out, solvers.New(b.Engine))
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%w: none of %s is there; run workbench doctor", solvers.ErrMissing, strings.Join(run.BackendNames(), ", "))
+		return nil, fmt.Errorf("%w: none of %s is there; run workbench doctor", solvers.ErrMissing, strings.Join(backends.Names(), ", "))
 	}
 	return out, nil
 }

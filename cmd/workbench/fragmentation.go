@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"workbench/bench/backends"
 	"workbench/bench/catalog"
 	"workbench/bench/fragmentation"
 	"workbench/bench/method"
@@ -247,10 +248,7 @@ func (o *fragmentationOptions) batcher() (b *fragmentation.Batcher, methods []*r
 	if b.Setting.Time, err = platform.ParseTimeLimit(o.timeLimit); err != nil {
 		return nil, nil, usagef("--time-limit: %v", err)
 	}
-	b.Setting.Threads = 1
-	if b.Setting.Backend, err = run.Backend("highs", true); err != nil {
-		return nil, nil, err
-	}
+	b.Setting.Threads, b.Setting.Backend = 1, backends.Default()
 	list := o.methods
 	if list == "" {
 		list = catalog.DefaultMethod(p, in)

@@ -163,11 +163,11 @@ func (f *foreign) importer() (*importer, error) {
 }
 
 func describeImporters() string {
-	var b strings.Builder
+	var lines []string
 	for _, i := range importers {
-		fmt.Fprintf(&b, "  %-18s %s\n", i.name, i.what)
+		lines = append(lines, fmt.Sprintf("  %-18s %s", i.name, i.what))
 	}
-	return strings.TrimRight(b.String(), "\n")
+	return strings.Join(lines, "\n")
 }
 
 func (f *foreign) run(s streams, o *common, i *importer) (err error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"workbench/bench/backends"
 	"workbench/bench/catalog"
 	"workbench/bench/fragmentation"
 	"workbench/bench/heights"
@@ -81,7 +82,7 @@ func place(ctx context.Context, s streams, o *placeOptions, a []string, align in
 	}
 	x := &fragmentation.Placer{Problem: problem, Instance: in, Device: o.device, Align: align, Method: o.method, Time: limit}
 	if o.replan {
-		x.Replans = mostReplans
+		x.Replans, x.Backend = mostReplans, backends.Default()
 	}
 	placed, err := x.Place(ctx, p)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"workbench/bench/backends"
 	"workbench/bench/catalog"
 	"workbench/bench/live"
 	"workbench/bench/method"
@@ -67,7 +68,7 @@ func onlyParallel[T any](o *solveOptions, flag string) func(*cli.Context, T) err
 
 func (o *solveOptions) limitFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(run.BackendNames(), " or "), Value: "highs", Destination: &o.backend, Category: "solver"},
+		&cli.StringFlag{Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(backends.Names(), " or "), Value: "highs", Destination: &o.backend, Category: "solver"},
 		&cli.StringFlag{Name: "time-limit", Usage: "stop each method after `DURATION`, as 90s or 10m, with what it has", Value: "60s", Destination: &o.timeLimit, Category: "solver"},
 		&cli.StringFlag{Name: "gap", Usage: "relative `GAP` at which a proof counts as closed, as 0.01 or 1%", Value: "0", Destination: &o.gap, Category: "solver"},
 		&cli.IntFlag{Name: "threads", Usage: "`N` threads for the MILP backend, beside which a search may run", Value: 1, Destination: &o.threads, Category: "solver"},
@@ -193,7 +194,7 @@ func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, e
 	if set.Certify, err = formulation.ParseLevel(o.certify); err != nil {
 		return nil, usagef("--certify %v", err)
 	}
-	if set.Backend, err = run.Backend(o.backend, !o.inProcess); err != nil {
+	if err := backends.Use(set, o.backend, !o.inProcess); err != nil {
 		return nil, err
 	}
 	if o.log.Enabled(ctx, slog.LevelDebug) {

@@ -1,10 +1,12 @@
-package run_test
+package catalog_test
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
 
+	"workbench/bench/backends"
 	"workbench/bench/run"
 	"workbench/ilp/formulation"
 	"workbench/model/milp"
@@ -14,10 +16,10 @@ import (
 // TestProbes: of models that libraries answer wrongly the driver passes on no bound
 // that is wrong, nor that there is no solution; what they say stays a claim.
 func TestProbes(t *testing.T) {
-	in := two(t)
-	for _, name := range run.BackendNames() {
-		b, err := run.Backend(name, false)
-		if err != nil {
+	in := loadText(t, fmt.Sprintf(tenths, ""))
+	for _, name := range backends.Names() {
+		s := run.Setting{Threads: 1}
+		if err := backends.Use(&s, name, false); err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range solvers.Probes() {
@@ -29,7 +31,6 @@ func TestProbes(t *testing.T) {
 				}
 				m = milp.FromData(d)
 			}
-			s := run.Setting{Backend: b, Threads: 1}
 			program := &formulation.Program{Model: m, Promise: formulation.Equal, Formulation: "probe"}
 			r, err := s.Task(in, "", nil).Run(t.Context(), formulation.Phases(&formulation.Phase{Program: program}))
 			if err != nil {
