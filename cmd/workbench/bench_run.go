@@ -216,7 +216,7 @@ func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list 
 	progress := worker.NewProgress(len(tasks), missing, o.jobs)
 	show := live.NewSweep(s.err, progress, o.quiet)
 	w := &worker.Worker{
-		Sweep: list.Name, Name: workerName(part), Environment: here.Digest, Jobs: o.jobs, Plans: list.Plans,
+		Sweep: list.Name, Name: part.Worker(), Environment: here.Digest, Jobs: o.jobs, Plans: list.Plans,
 		Runner: o.runner(dir), Sink: st, Attempts: attempts, OnRow: func(r *sweep.Row) {
 			progress.Row(r)
 			show.Row(r)
@@ -306,14 +306,6 @@ func (o *benchOptions) runner(dir string) func() worker.Runner {
 		return func() worker.Runner { return &worker.InProcess{Instances: instances} }
 	}
 	return func() worker.Runner { return &worker.Isolated{Instances: instances} }
-}
-
-// workerName names this process in its rows.
-func workerName(part shard.Shard) string {
-	if part.Whole() {
-		return "local"
-	}
-	return "shard " + part.String()
 }
 
 // openStore opens the folder of a sweep, which has its tasks and their instances then,

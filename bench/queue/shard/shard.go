@@ -27,6 +27,14 @@ func (s Shard) String() string {
 	return fmt.Sprintf("%d/%d", s.Index, s.Of)
 }
 
+// Worker is what rows call the process that does s.
+func (s Shard) Worker() string {
+	if s.Whole() {
+		return "local"
+	}
+	return "shard " + s.String()
+}
+
 // Has reports whether the task with that name belongs to s. It depends on
 // nothing else, so shards of the same number are disjoint and complete, on any
 // machine and whatever else is in the sweep.
