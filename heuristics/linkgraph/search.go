@@ -44,12 +44,15 @@ func Search(ctx context.Context, v *stages.View, p platform.Platform, seed uint6
 
 // begin looks for plans of which the best can be tuned.
 func (s *search) begin(rounds int) {
-	s.bound = s.v.LinkedBound(s.p.Memory, s.p.Bandwidth).Seconds
+	s.bound = s.v.Graph.TotalTime()
 	if x, err := Offload(s.ctx, s.v, s.p); err == nil {
 		s.offer(x)
 	}
 	if s.v.N > rematgraph.HugeGraph {
 		s.unrolled(rounds)
+	}
+	if s.ctx.Err() == nil { // of a huge graph the bound takes a second, which plans come before
+		s.bound = s.v.LinkedBound(s.p.Memory, s.p.Bandwidth).Seconds
 	}
 	if s.best == nil || !s.done() {
 		s.alone(rounds)
