@@ -287,16 +287,13 @@ func optimumFrom(ctx context.Context, in *run.Instance, s *run.Setting, first *p
 func chainMILP(methods []*run.Method) *combination {
 	return &combination{
 		name: "chain-milp", bound: rematBound(),
-		quick: append(named(methods, "store-all", "periodic"), onLongChains(searchAsGraph(fewRounds)), onLongChains(persistentAtOnce(named(methods, "persistent")[0]))),
+		quick: append(named(methods, "store-all", "periodic"), onLongChains(searchAsGraph(fewRounds)), onLongChains(named(methods, "persistent")[0])),
 		search: func(j *joint, _ int) bool {
 			if j.s.Relax {
 				return false
 			}
 			if j.in.Chain().Len() < longChain {
 				j.fail("persistent", quickOnChain(j.ctx, j.in, &j.s, j.Offer, remat.Persistent))
-			}
-			if j.in.Chain().Len() > mostAsGraph {
-				j.fail("persistent", quickOnChain(j.ctx, j.in, &j.s, j.Offer, joined(2*mostAtOnce), remat.Persistent))
 			}
 			j.fail("floating", quickOnChain(j.ctx, j.in, &j.s, j.Offer, remat.Floating))
 			out, err := optimumFrom(j.ctx, j.in, &j.s, j.Best())
@@ -325,27 +322,6 @@ const (
 // mostAsGraph are the layers of the longest chain that is searched as a graph: stages take
 // O(N²) memory, a gigabyte and seconds that nothing interrupts for 1,000 layers.
 const mostAsGraph = 400
-
-// mostAtOnce are the blocks in which persistent, of cubic time, is a matter of half a second.
-const mostAtOnce = 250
-
-// persistentAtOnce is persistent, of the longest chains with their layers joined.
-func persistentAtOnce(m *run.Method) *run.Method {
-	return &run.Method{Name: m.Name, Slots: m.Slots, Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-		if in.Chain().Len() <= mostAsGraph {
-			return m.Run(ctx, in, s)
-		}
-		out := &run.Outcome{}
-		return out, quickOnChain(ctx, in, &s, func(p *plan.Plan) { out.Offer(in, p) }, joined(mostAtOnce))
-	}}
-}
-
-// joined is persistent in so many blocks.
-func joined(blocks int) func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error) {
-	return func(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
-		return remat.Joined(ctx, c, p, blocks)
-	}
-}
 
 // onLongChains is a method for chains that the search for the optimum does not take; on
 // shorter ones a plan that is 1e-7 from the bound would keep that from the best one.
