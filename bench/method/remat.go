@@ -21,6 +21,7 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
+	"workbench/model/stages"
 	"workbench/model/subject"
 	"workbench/model/training"
 	"workbench/solvers"
@@ -287,7 +288,8 @@ func optimumFrom(ctx context.Context, in *run.Instance, s *run.Setting, first *p
 func chainMILP(methods []*run.Method) *combination {
 	return &combination{
 		name: "chain-milp", bound: rematBound(),
-		quick: append(named(methods, "store-all", "periodic"), onLongChains(searchAsGraph(fewRounds)), onLongChains(named(methods, "persistent")[0])),
+		quick: slices.Concat(named(methods, "store-all"), []*run.Method{onLongChains(searchAsGraph(fewRounds))},
+			named(methods, "periodic"), []*run.Method{onLongChains(named(methods, "persistent")[0])}),
 		search: func(j *joint, _ int) bool {
 			if j.s.Relax {
 				return false
@@ -301,12 +303,12 @@ func chainMILP(methods []*run.Method) *combination {
 			return false
 		},
 		prove: func(j *joint) error {
+			out, err := searchAsGraph(searchRounds).Run(j.ctx, j.in, j.s) // of chains too long for a MILP, too
+			j.take("search", out, err)
 			next, err := ilpremat.Phases(j.ctx, j.in.Chain(), j.s.Platform)
 			if err != nil {
 				return userError(err)
 			}
-			out, err := searchAsGraph(searchRounds).Run(j.ctx, j.in, j.s)
-			j.take("search", out, err)
 			return j.solved(j.task("milp").Run(j.ctx, next))
 		},
 	}
@@ -319,9 +321,9 @@ const (
 	longChain = 64
 )
 
-// mostAsGraph are the layers of the longest chain that is searched as a graph: stages take
-// O(N²) memory, a gigabyte and seconds that nothing interrupts for 1,000 layers.
-const mostAsGraph = 400
+// mostAsGraph are the layers of the longest chain that is searched as a graph: as many as
+// stages take, as nodes.
+const mostAsGraph = stages.Most / 2
 
 // onLongChains is a method for chains that the search for the optimum does not take; on
 // shorter ones a plan that is 1e-7 from the bound would keep that from the best one.

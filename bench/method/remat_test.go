@@ -2,6 +2,7 @@ package method
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"workbench/model/chain"
 	"workbench/model/platform"
 	"workbench/model/testfile"
+	"workbench/model/verify"
 )
 
 // A chain too long for the search for the optimum is closed by what comes before the MILP:
@@ -85,5 +87,42 @@ func TestLongChainsWithoutTime(t *testing.T) {
 		if got.Objective == nil || *got.Objective > in.Chain().TotalTime()+in.Chain().Totals().ForwardTime {
 			t.Errorf("%s, %s: %v %v", x.problem.Name, x.method, got.Status, got.Error)
 		}
+	}
+}
+
+// Chains too long for the optimum and for MILPs are searched as graphs, and end near the bound.
+func TestLongChainsAreSearched(t *testing.T) {
+	testfile.Long(t)
+	r := testfile.Random(t, 31, 1)
+	c := &chain.Chain{Name: "long", Layers: make([]chain.Layer, 420)}
+	for l := range c.Layers {
+		x := &c.Layers[l]
+		x.ForwardTime, x.BackwardTime = float64(1+r.IntN(3)), float64(1+r.IntN(6))
+		x.Activation, x.Gradient, x.Saved = 1, 1, float64(1+r.IntN(3))
+	}
+	in, err := run.NewInstance(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := keepingAll(in)
+	s := run.Setting{Platform: platform.Platform{Memory: math.Floor(most / 2)}}
+	out, err := onLongChains(searchAsGraph(1)).Run(t.Context(), in, s)
+	if err != nil || out == nil {
+		t.Fatalf("%v, %v", out, err)
+	}
+	report, err := verify.On(c, out.Plan)
+	if err != nil || !report.Valid() {
+		t.Fatalf("%v, %v", report, err)
+	}
+	bounds, err := rematBounds(in, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound := 0.0
+	for _, b := range bounds {
+		bound = max(bound, b.Value)
+	}
+	if report.Makespan > 1.02*bound || report.Makespan < bound {
+		t.Errorf("%g s, the bound is %g s", report.Makespan, bound)
 	}
 }
