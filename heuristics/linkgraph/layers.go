@@ -33,7 +33,10 @@ func ByLayers(ctx context.Context, method string, v *stages.View, p platform.Pla
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", method, err)
 	}
-	if best == nil {
+	switch err := ctx.Err(); {
+	case best == nil && err != nil:
+		return nil, fmt.Errorf("%s: %w: %w", method, plan.ErrNoPlan, err)
+	case best == nil:
 		return nil, fmt.Errorf("%s: %w: at no budget does the step fit in %s", method, plan.ErrNoPlan, v.Graph.Unit.Exactly(p.Memory))
 	}
 	return best.plan(method, p)

@@ -1,6 +1,7 @@
 package linkgraph
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,6 +41,8 @@ func TestByLayers(t *testing.T) {
 		return kept, sent, nil
 	}
 	found, moved := 0, 0
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
 	for i := range testfile.Cases(300) {
 		x := about.Draw(r)
 		g, ok := x.In.(*training.Graph)
@@ -67,6 +70,9 @@ func TestByLayers(t *testing.T) {
 			t.Fatalf("case %d: %+v, %v, the optimum is %g, %v", i, p, bad, best, err)
 		}
 		replays(t, g, p)
+		if q, err := ByLayers(ended, "layers-lp", v, x.Platform, outer, inner); q == nil && !errors.Is(err, context.Canceled) {
+			t.Fatalf("case %d: without time: %v", i, err)
+		}
 		found++
 		if slices.ContainsFunc(p.Ops, func(o plan.Op) bool { return o.Op == plan.OpP }) {
 			moved++
