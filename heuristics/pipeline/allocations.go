@@ -78,7 +78,7 @@ type allocations struct {
 	known        map[string]*limits // of passes, by room and layers
 	key          []byte             // scratch of it
 	number       map[uint64]int32   // scratch of states
-	vain         int                // ways of races that excluded nothing
+	back         int                // from which layer on what was tried is excluded, wherever it is; 0: nothing
 	latest       *limits            // whose states are latestStates
 	latestStates *states
 
@@ -338,7 +338,7 @@ func (a *allocations) place(l, used int) {
 	switch {
 	case a.over():
 		return
-	case l > in.N && a.every && (!a.allPass(used) || !a.mayGoOn(in.N, 0)):
+	case l > in.N && a.every && (!a.allPass(used) || !a.mayGoOn()):
 		return
 	case l > in.N && a.k == 0:
 		a.undecided, a.budget = true, -1
@@ -349,6 +349,9 @@ func (a *allocations) place(l, used int) {
 	case a.light[l]:
 		a.skip(l)
 		a.place(l+1, used)
+		if a.back == l {
+			a.back = 0
+		}
 		return
 	}
 	// First the processor of the layer before, for every cut takes time, then
@@ -360,16 +363,19 @@ func (a *allocations) place(l, used int) {
 	if last != none {
 		a.try(l, last, used)
 	}
-	if used < in.Procs {
+	if used < in.Procs && a.back == 0 {
 		a.try(l, used, used+1)
 	}
 	if a.contiguous {
 		return
 	}
 	for r := range used {
-		if r != last && !a.over() {
+		if r != last && a.back == 0 && !a.over() {
 			a.try(l, r, used)
 		}
+	}
+	if a.back == l {
+		a.back = 0
 	}
 }
 
@@ -473,10 +479,7 @@ func (a *allocations) mayFit(l, used int) bool {
 	}
 	a.spare = room - a.stored[l+1]
 	// An average is no size: the rounding of its sum counts.
-	if a.spare < -float64(in.N+in.Procs)*0x1p-52*float64(in.Procs)*in.Memory {
-		return false
-	}
-	return !over || !a.every || a.mayGoOn(l-1, a.delay[l-1]-in.UF[l-1]-in.UB[l-1])
+	return a.spare >= -float64(in.N+in.Procs)*0x1p-52*float64(in.Procs)*in.Memory
 }
 
 // stages returns the allocation layer by layer; light layers are with the layer

@@ -2,7 +2,10 @@ package pipeline
 
 import (
 	"container/heap"
+	"math"
 	"slices"
+
+	view "workbench/model/pipeline"
 
 	"workbench/model/plan"
 )
@@ -19,7 +22,8 @@ import (
 // and of two ways to the same places, one that is no earlier anywhere need not go on.
 //
 // Links carry as many tensors at a time as one likes. Layers that are light or not placed are
-// delays, and so are first forwards that take next to no time: else mini-batches would pile up that hold little.
+// delays, and so are first forwards that take next to no time: else mini-batches would pile up
+// that hold little.
 // Layers in a row are one step (see step).
 type race struct {
 	in     *instance
@@ -30,7 +34,8 @@ type race struct {
 	ways   map[places][]*runner
 	queue  runners
 	made   int
-	again  bool // a way came back, earlier
+	latest []int32 // by step, see schedule
+	again  bool    // a way came back, earlier
 }
 
 const (
@@ -40,7 +45,7 @@ const (
 	raceDelay = 0.05
 	// mostInside is how many mini-batches are followed; where more fit, nothing is excluded.
 	mostInside = 12
-	// mostBegun is how many steps of a processor may be begun at a time; where more are, nothing is excluded.
+	// mostBegun is how many steps that are begun on a processor end before another or behind it, each by itself.
 	mostBegun = 3
 )
 
@@ -52,7 +57,7 @@ type step struct {
 	layers      int
 	exact       float64 // seconds it takes
 	time        int32   // it takes, in units
-	first, last int32   // of that its first layer and its last
+	first, last int32   // of that, its first layer and its last
 	wait        float64 // seconds from its end to the next step at least
 	delay       int32   // the same in units
 	need        float64 // bytes, of this mini-batch, while the first layer runs
@@ -87,13 +92,24 @@ func (q *runners) Pop() any {
 	return x
 }
 
-// newRace is the race of layers 1..n as they are placed; the others take v at least. Steps have at most so
-// many layers.
+// newRace is the race of layers 1..n as they are placed; the others take v at least. Steps have at
+// most so many layers. O(n·P).
 func (a *allocations) newRace(n int, v float64, wide int) *race {
 	in := a.in
 	c := &race{in: in, unit: a.period * (1 + safe) / raceGrain, ways: map[places][]*runner{}}
-	for _, x := range a.fixed {
-		c.room = append(c.room, in.Memory-x)
+	for range in.Procs {
+		c.room = append(c.room, in.Memory)
+	}
+	for l := 1; l <= n; l++ {
+		if r := a.owner[l]; r != none {
+			c.room[r] -= in.Copies * in.W[l]
+			if a.owner[l-1] != r {
+				c.room[r] -= a.buffer[l-1]
+			}
+			if l < in.N && (l == n || a.owner[l+1] != r) {
+				c.room[r] -= a.buffer[l]
+			}
+		}
 	}
 	held := make([]float64, in.Procs)
 	c.stored = append(c.stored, slices.Clone(held))
@@ -106,7 +122,7 @@ func (a *allocations) newRace(n int, v float64, wide int) *race {
 			continue
 		}
 		held[r] += a.hold[l]
-		if began += in.UF[l]; len(c.steps) == 0 && next(l+1, r) && began <= raceDelay*a.period {
+		if began += in.UF[l]; len(c.steps) == 0 && began <= raceDelay*a.period && (next(l+1, r) || held[r] <= raceDelay*in.Memory) {
 			continue
 		}
 		own, waits := 0.0, 0.0
@@ -194,6 +210,9 @@ func (c *race) run(most int) int {
 	if len(c.steps) < 2 || len(c.steps) > 255 {
 		return unfinished
 	}
+	if !c.schedule() {
+		return lost
+	}
 	heap.Push(&c.queue, &runner{times: make([]int32, 1+c.in.Procs)}) // it is there once
 	for c.queue.Len() > 0 {
 		x := heap.Pop(&c.queue).(*runner)
@@ -204,9 +223,7 @@ func (c *race) run(most int) int {
 			return unfinished
 		}
 		for m := -1; m < x.inside; m++ {
-			if !c.moves(x, m) {
-				return unfinished
-			}
+			c.moves(x, m)
 			if c.again {
 				return goesOn
 			}
@@ -216,14 +233,14 @@ func (c *race) run(most int) int {
 }
 
 // moves tries the next step of mini-batch m, of a new one for -1. It may begin as soon as it can, or when one that is
-// begun on that processor ends. It reports whether that is all.
-func (c *race) moves(x *runner, m int) bool {
+// begun on that processor ends.
+func (c *race) moves(x *runner, m int) {
 	P, place := c.in.Procs, 0
 	if m >= 0 {
 		place = int(x.places[m])
 	}
 	if m+1 < x.inside && int(x.places[m+1]) <= place { // mini-batches pass each step in their order
-		return true
+		return
 	}
 	s := &c.steps[place]
 	room := c.room[s.on]
@@ -244,13 +261,12 @@ func (c *race) moves(x *runner, m int) bool {
 		}
 	}
 	if s.need > room {
-		return true
+		return
 	}
 	c.begin(x, m, s, t, begun[:n])
 	for _, i := range begun[:n] {
 		c.begin(x, m, s, c.end(x, i, s.on), begun[:n])
 	}
-	return n <= mostBegun
 }
 
 // end is when what mini-batch i has begun on a processor ends, 0 if it is elsewhere.
@@ -263,44 +279,61 @@ func (c *race) end(x *runner, i, on int) int32 {
 }
 
 // begin begins step s of mini-batch m at t. Of those begun on the processor that have not ended by then
-// some end before s, so that s has to wait for all that they still take, and the others behind it.
+// some end before s, so that s has to wait for all that they still take, and the others behind it. What has begun
+// the same step ends before.
 func (c *race) begin(x *runner, m int, s *step, t int32, begun []int) {
 	if m < 0 && x.from != nil && t > raceGrain {
 		return
 	}
 	var left []int
+	same := 0
 	for _, i := range begun {
 		if c.end(x, i, s.on) > t {
+			if &c.steps[x.places[i]-1] == s {
+				same |= 1 << len(left)
+			}
 			left = append(left, i)
 		}
 	}
-	sets := 1 << len(left)
-	if s.layers == 1 {
-		sets = 1 // it is at one go
+	switch {
+	case len(left) > mostBegun:
+		c.follow(x, m, s, t, left, -1)
+	case s.layers == 1:
+		c.follow(x, m, s, t, left, 0) // it is at one go
+	default:
+		for before := range 1 << len(left) {
+			if before&same == same {
+				c.follow(x, m, s, t, left, before)
+			}
+		}
 	}
-	for before := range sets {
-		y := c.next(x, m)
-		end := t + s.time
-		for k, i := range left {
-			// As numbered in y.
-			p := 1 + c.in.Procs + i + y.inside - x.inside
-			if m >= 0 && y.inside < x.inside && i < m {
-				p = 1 + c.in.Procs + i
-			}
-			if before>>k&1 == 1 {
-				end = max(end, c.end(x, i, s.on)+s.time)
-				y.times[p] += s.first
-				continue
-			}
-			z := &c.steps[x.places[i]-1]
+}
+
+// follow is what follows if those of left that are in before end before s. Where they are too many, -1, they
+// are as early as it may be either way.
+func (c *race) follow(x *runner, m int, s *step, t int32, left []int, before int) {
+	y := c.next(x, m)
+	end := t + s.time
+	for k, i := range left {
+		p := 1 + c.in.Procs + i // as numbered in y
+		if m < i {
+			p += y.inside - x.inside
+		}
+		switch z := &c.steps[x.places[i]-1]; {
+		case before < 0:
+			y.times[p] += s.first
+		case before>>k&1 == 1:
+			end = max(end, c.end(x, i, s.on)+s.time)
+			y.times[p] += s.first
+		default:
 			y.times[p] = max(y.times[p]+s.time, t+s.time+z.last+z.delay)
 		}
-		y.times[0], y.times[1+s.on] = t, t+s.first
-		if y.inside >= x.inside {
-			y.times[1+c.in.Procs+max(m, 0)] = end + s.delay
-		}
-		c.finish(x, y)
 	}
+	y.times[0], y.times[1+s.on] = t, t+s.first
+	if y.inside >= x.inside {
+		y.times[1+c.in.Procs+max(m, 0)] = end + s.delay
+	}
+	c.finish(x, y)
 }
 
 // next is x with mini-batch m a step further.
@@ -342,7 +375,58 @@ func (c *race) finish(x, y *runner) {
 	for _, p := range y.places[:y.inside] {
 		y.behind += raceGrain - raceGrain*int32(p)/int32(len(c.steps))
 	}
-	c.arrive(y)
+	if !c.late(y) {
+		c.arrive(y)
+	}
+}
+
+// schedule finds by when each step is to begin, after the deadline of its mini-batch: to be on time for the
+// next step, and for the mini-batch that finds no room on a processor before it has begun. It reports false if there is no
+// such time.
+func (c *race) schedule() bool {
+	n := len(c.steps)
+	c.latest = make([]int32, n)
+	for p := 1; p < n; p++ {
+		c.latest[p] = math.MaxInt32
+	}
+	for range 2 * n {
+		changed := false
+		lower := func(p int, t int32) {
+			if t < c.latest[p] {
+				c.latest[p], changed = t, true
+			}
+		}
+		for p := n - 1; p >= 0; p-- {
+			s, t := &c.steps[p], c.latest[p]
+			if t == math.MaxInt32 {
+				continue
+			}
+			if p > 0 {
+				lower(p-1, t-c.steps[p-1].time-c.steps[p-1].delay)
+			}
+			held, last := c.stored[p+1][s.on], p+1
+			for last < n-1 && c.stored[last+1][s.on] >= held {
+				last++
+			}
+			if count := 1 + view.Count(c.room[s.on]-s.need, held); count >= 1 && count < mostInside && last < n {
+				lower(last, t+int32(count)*raceGrain)
+			}
+		}
+		if !changed {
+			return true
+		}
+	}
+	return false
+}
+
+// late reports whether a mini-batch can no longer begin its next step in time.
+func (c *race) late(x *runner) bool {
+	for m, p := range x.places[:x.inside] {
+		if t := c.latest[p]; t < math.MaxInt32 && x.times[1+c.in.Procs+m] > t-int32(m)*raceGrain {
+			return true
+		}
+	}
+	return false
 }
 
 // noLater reports whether no time of x is later than that of y.
@@ -382,33 +466,47 @@ func (c *race) arrive(x *runner) {
 // take longer.
 var raceWidths = [...]int{64, 6, 3, 1}
 
-const (
-	// raceMost is how many ways of a whole allocation are tried, raceFew of the beginning of one.
-	raceMost, raceFew = 1 << 19, 1 << 14
-	// raceVain is how many ways may be tried in vain; a beginning that is excluded is worth raceFew of them.
-	raceVain = 1 << 17
-)
+// raceMost is how many ways of an allocation are tried.
+const raceMost = 1 << 21
 
-// mayGoOn reports whether no race excludes layers 1..n as they are placed, the others taking v at least.
-func (a *allocations) mayGoOn(n int, v float64) bool {
-	most := raceMost
-	if n < a.in.N {
-		most = raceFew
-		if a.vain > raceVain {
-			return true
-		}
-	}
+// mayGoOn reports whether no race excludes the whole allocation. If one does, it looks for the shortest beginning
+// that is excluded, too, and whatever continues that on another processor need not be looked at.
+func (a *allocations) mayGoOn() bool {
 	for _, wide := range raceWidths {
-		c := a.newRace(n, v, wide)
-		answer := c.run(int(min(int64(most), max(0, a.budget))))
-		a.budget -= int64(c.made) // a way costs as much as a node
-		a.vain += c.made
+		answer, made := a.raceOf(a.in.N, wide, raceMost)
+		if answer == goesOn {
+			continue
+		}
 		if answer == lost {
-			a.vain = max(0, a.vain-c.made-raceFew)
+			for n := a.runBefore(a.in.N); n > 0 && answer == lost; n = a.runBefore(n) {
+				if answer, _ = a.raceOf(n, wide, 8*made+raceMost>>8); answer == lost {
+					a.back = n + 1
+				}
+			}
+			return false
 		}
-		if answer != goesOn {
-			return answer != lost
-		}
+		return true
 	}
 	return true
+}
+
+// raceOf runs the race of layers 1..n.
+func (a *allocations) raceOf(n, wide, most int) (answer, made int) {
+	v := 0.0
+	if n < a.in.N {
+		v = a.through(n, a.least[n+1])
+	}
+	c := a.newRace(n, v, wide)
+	answer = c.run(int(min(int64(most), max(0, a.budget))))
+	a.budget -= int64(c.made) // a way costs as much as a node
+	return answer, c.made
+}
+
+// runBefore is the end of the run before that of layer n.
+func (a *allocations) runBefore(n int) int {
+	r := a.owner[n]
+	for n > 0 && a.owner[n] == r {
+		n--
+	}
+	return n
 }
