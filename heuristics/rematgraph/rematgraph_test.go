@@ -325,7 +325,7 @@ func TestStopped(t *testing.T) {
 // A plan of millions of computations is not written down: it takes gigabytes.
 func TestTooLongIsNotWritten(t *testing.T) {
 	testfile.Long(t)
-	for layers, written := range map[int]bool{90: true, 130: false} {
+	for layers, written := range map[int]bool{90: true, 240: false} {
 		g, err := zoo.LoadTraining(fmt.Sprintf("zoo:gpt2?layers=%d", layers))
 		if err != nil {
 			t.Fatal(err)
