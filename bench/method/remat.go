@@ -288,8 +288,8 @@ func optimumFrom(ctx context.Context, in *run.Instance, s *run.Setting, first *p
 func chainMILP(methods []*run.Method) *combination {
 	return &combination{
 		name: "chain-milp", bound: rematBound(),
-		quick: slices.Concat(named(methods, "store-all"), []*run.Method{onLongChains(searchAsGraph(fewRounds))},
-			named(methods, "periodic"), []*run.Method{onLongChains(named(methods, "persistent")[0])}),
+		quick: append(named(methods, "store-all"), inPart(0.25, named(methods, "periodic")[0]), onLongChains(searchAsGraph(fewRounds)),
+			onLongChains(named(methods, "persistent")[0])),
 		search: func(j *joint, _ int) bool {
 			if j.s.Relax {
 				return false
@@ -321,9 +321,12 @@ const (
 	longChain = 64
 )
 
-// mostAsGraph are the layers of the longest chain that is searched as a graph: as many as
-// stages take, as nodes.
-const mostAsGraph = stages.Most / 2
+// A chain is searched as a graph if it has mostAsGraph layers at most, as many as stages take, as nodes, and
+// asGraphLeast for each pair of layers: stages take O(N²) time that nothing interrupts.
+const (
+	mostAsGraph  = stages.Most / 2
+	asGraphLeast = 400 * time.Nanosecond
+)
 
 // onLongChains is a method for chains that the search for the optimum does not take; on
 // shorter ones a plan that is 1e-7 from the bound would keep that from the best one.
@@ -339,12 +342,11 @@ func onLongChains(m *run.Method) *run.Method {
 // searchAsGraph is the search on graphs for a chain, with so many rounds and half of the
 // time at most: it is near the bound on chains that are too long for the optimum.
 func searchAsGraph(rounds int) *run.Method {
-	return &run.Method{Name: "search", Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-		if in.Chain().Len() > mostAsGraph {
+	return inPart(0.5, &run.Method{Name: "search", Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+		n := in.Chain().Len()
+		if end, limited := ctx.Deadline(); n > mostAsGraph || limited && time.Until(end) < time.Duration(n*n)*asGraphLeast {
 			return nil, nil
 		}
-		part, cancel := plan.Portion(ctx, 0.5)
-		defer cancel()
 		return asGraph(func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 			v, err := graphView(in)
 			if err != nil {
@@ -352,7 +354,16 @@ func searchAsGraph(rounds int) *run.Method {
 			}
 			p, err := rematgraph.Search(ctx, v, s.Platform, uint64(s.Seed), rounds)
 			return &run.Outcome{Plan: p}, err
-		})(part, in, s)
+		})(ctx, in, s)
+	}})
+}
+
+// inPart is a method that has a part of the time that is left: on the longest chains none would be for others.
+func inPart(part float64, m *run.Method) *run.Method {
+	return &run.Method{Name: m.Name, Slots: m.Slots, Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+		ctx, cancel := plan.Portion(ctx, part)
+		defer cancel()
+		return m.Run(ctx, in, s)
 	}}
 }
 

@@ -6,15 +6,26 @@ import (
 	"errors"
 	"os"
 	"syscall"
+	"time"
 )
 
-// takeLock takes a lock that ends with this process, however it ends.
+// longestStart is how long another process may take to begin.
+const longestStart = time.Second
+
+// takeLock takes a lock that ends with this process, however it ends. A process that was killed while it began
+// another one is in that until it runs: it is waited for.
 func takeLock(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	for wait := time.Millisecond; ; wait *= 2 {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || wait > longestStart {
+			break
+		}
+		time.Sleep(wait)
+	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		err = lockedError()
 	}
