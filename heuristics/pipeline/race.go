@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	view "workbench/model/pipeline"
-
 	"workbench/model/plan"
 )
 

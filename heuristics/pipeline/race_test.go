@@ -21,13 +21,13 @@ func drawnPattern(r *rand.Rand, in *instance, stages []plan.Stage, k int) *view.
 	s := &view.Pattern{Period: c.period, K: k, Stages: stages, Items: c.items, F: make([]float64, n*k), B: make([]float64, n*k)}
 	lazy := []float64{0, 0.1, 0.5}[r.IntN(3)]
 	for step := range 2 * n * k {
-		m, i, length, start := step/(2*n), step%(2*n), 0.0, &s.F[step/(2*n)*n]
-		switch {
-		case i < n:
-			start, length = &s.F[m*n+i], c.items[i].F
-		default:
+		m, i := step/(2*n), step%(2*n)
+		start, length := s.F, 0.0
+		if i < n {
+			length = c.items[i].F
+		} else {
 			i = 2*n - 1 - i
-			start, length = &s.B[m*n+i], c.items[i].B
+			start, length = s.B, c.items[i].B
 		}
 		ready := float64(m) * c.period / float64(k)
 		if step%(2*n) > 0 {
@@ -47,7 +47,7 @@ func drawnPattern(r *rand.Rand, in *instance, stages []plan.Stage, k int) *view.
 			return nil
 		}
 		c.busy[c.resource[i]] = append(spans, span{at, length})
-		*start, c.places = at, []float64{at + length}
+		start[m*n+i], c.places = at, []float64{at + length}
 	}
 	if !s.Retime() {
 		return nil
