@@ -59,12 +59,20 @@ func Versions() map[string]string {
 // if isolated. A backend that is not there is reported when it is first used,
 // so that methods without a MILP work all the same.
 func New(name string, isolated bool) (solvers.Backend, error) {
+	b, err := find(name)
+	if err != nil {
+		return nil, err
+	}
+	return b.open(isolated), nil
+}
+
+func find(name string) (Backend, error) {
 	for _, b := range All() {
 		if b.Name == name {
-			return b.open(isolated), nil
+			return b, nil
 		}
 	}
-	return nil, run.InputError(fmt.Errorf("unknown backend %q: %s", name, nearest.Hint(name, Names())))
+	return Backend{}, run.InputError(fmt.Errorf("unknown backend %q: %s", name, nearest.Hint(name, Names())))
 }
 
 // Default returns the best backend, in child processes.
@@ -79,10 +87,13 @@ func (b Backend) open(isolated bool) solvers.Backend {
 
 // Use gives a setting the backend of that name, see New, and HiGHS for the linear programs
 // behind certificates.
-func Use(s *run.Setting, name string, isolated bool) (err error) {
-	s.LP = solvers.New(highs.Engine{})
-	s.Backend, err = New(name, isolated)
-	return err
+func Use(s *run.Setting, name string, isolated bool) error {
+	b, err := find(name)
+	if err != nil {
+		return err
+	}
+	s.Backend, s.Missing, s.LP = b.open(isolated), b.Available(), solvers.New(highs.Engine{})
+	return nil
 }
 
 // ServeChild runs the solve that a parent process wants of this one and exits,

@@ -13,7 +13,6 @@ import (
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
-	"workbench/solvers"
 )
 
 // Tolerance is the relative difference between a plan and a bound at which the
@@ -85,10 +84,8 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 		r.Ended = ended(ctx, r, &Outcome{}, s)
 		return r
 	}
-	if m.Solver && out.Solver == nil && s.Backend != nil {
-		if err := missing(ctx, s.Backend); err != nil {
-			out.Remark("the MILP was skipped: " + err.Error())
-		}
+	if m.Solver && out.Solver == nil && s.Missing != nil {
+		out.Remark("the MILP was skipped: " + s.Missing.Error())
 	}
 	defer func() { r.Ended = ended(ctx, r, out, s) }()
 	return r.settle(in, m, out, closed)
@@ -96,19 +93,6 @@ func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *R
 
 // left is what of the time limit is left to the method; 0: there is none.
 func (s *Setting) left() time.Duration { return max(s.Time-s.Spent, s.Time/10) }
-
-// missing returns why the library of a backend is not there; nil: it is, and its version
-// stands in the name.
-func missing(ctx context.Context, b solvers.Backend) error {
-	if strings.Contains(b.Name(), " ") {
-		return nil
-	}
-	_, err := b.Solve(context.WithoutCancel(ctx), solvers.Probes()[0].Model(), solvers.Options{})
-	if !errors.Is(err, solvers.ErrMissing) {
-		return nil
-	}
-	return err
-}
 
 // BoundPart is the part of a time limit, 0 being none, for what is looked for before a
 // method begins.

@@ -160,6 +160,8 @@ type Setting struct {
 	// Backend solves the MILPs of methods that need one, LP the linear programs behind their
 	// certificates where Backend's library keeps none; nil: then there are no certificates.
 	Backend, LP solvers.Backend
+	// Missing is why the library of Backend is not there; nil: it is.
+	Missing error
 	// OnProgress hears of every better plan or bound, from one goroutine at a
 	// time.
 	OnProgress func(Progress)

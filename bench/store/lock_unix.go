@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// longestStart is how long another process may take to begin.
+// longestStart is how long another process may take to begin, about.
 const longestStart = time.Second
 
 // takeLock takes a lock that ends with this process, however it ends. A process that was killed while it began
@@ -21,7 +21,7 @@ func takeLock(name string) (*os.File, error) {
 	}
 	for wait := time.Millisecond; ; wait *= 2 {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EWOULDBLOCK) || wait > longestStart {
+		if !errors.Is(err, syscall.EWOULDBLOCK) || wait > longestStart/2 {
 			break
 		}
 		time.Sleep(wait)
