@@ -50,7 +50,7 @@ func Exact(ctx context.Context, c *chain.Chain, p platform.Platform, o Options, 
 	if err != nil {
 		return nil, err
 	}
-	x := &exact{in: in, ended: func() bool { return over(ctx) }, progress: o.Progress, k: k, upper: above, gap: max(gap, leastGap)}
+	x := &exact{in: in, ended: func() bool { return over(ctx) }, progress: o.Progress, k: k, upper: above, left: math.Inf(1), gap: max(gap, leastGap)}
 	x.every = max(in.U[in.N]/float64(in.Procs), in.LargestLayer(), in.LayerMemory(), in.HeldMemory(), in.Runs(false, false)) * (1 - safe)
 	if x.lower = x.every; k == 1 {
 		x.lower = max(x.lower, in.Runs(true, false)*(1-safe))
@@ -96,6 +96,8 @@ type exact struct {
 	gap          float64
 	best         *view.Pattern // with T/k upper; nil: none of its own
 	heavy        bool          // no layer is light
+	left         float64       // the least period that raiseEvery has left open, with so much work
+	worked       int64
 
 	allocations, decisions int64
 }
@@ -118,13 +120,13 @@ func (x *exact) run(method string) (*ExactResult, error) {
 			x.best, x.upper = a.found, a.found.Rate()
 		}
 	}
-	for budget := int64(firstBudget); !x.done() && budget < math.MaxInt64/16; budget *= 8 {
-		x.raiseEvery(budget / 16)
+	for budget, width := int64(firstBudget), grain; !x.done() && budget < math.MaxInt64/16; budget, width = budget*8, grain/4 {
+		x.raiseEvery(budget/16, width)
 		if short := x.round(budget); !short && !x.done() {
 			if x.heavy {
 				break // more work would not tell more
 			}
-			x.heavy = true
+			x.heavy, x.left, x.worked = true, math.Inf(1), 0
 		}
 	}
 	x.catchUp()
@@ -136,21 +138,30 @@ func (x *exact) run(method string) (*ExactResult, error) {
 }
 
 // raiseEvery bisects for the largest period at which no allocation is left by
-// what holds for every pattern. Each probe may do so much work.
-func (x *exact) raiseEvery(budget int64) {
+// what holds for every pattern, up to that relative width. Each probe may do so much work.
+//
+// What less work has left open is tried first: mostly it stays open, and so does what is longer.
+func (x *exact) raiseEvery(budget int64, width float64) {
 	if x.contiguous {
 		return
 	}
-	for open := x.upper; open-x.every > grain/4*open && !x.ended(); {
-		test := (x.every + open) / 2
+	open := x.upper
+	if budget <= x.worked {
+		open = min(open, x.left)
+	}
+	x.worked = max(x.worked, budget)
+	for open-x.every > width*open && !x.ended() {
+		test := min(x.left, (x.every+open)/2)
 		a := newAllocations(x.in, test, x.heavy, 0, x.ended)
 		a.budget = budget
 		a.run()
 		x.allocations += a.nodes
-		if a.proved() {
-			x.every = test * (1 - safe)
-		} else {
-			open = test
+		if !a.proved() {
+			open, x.left = test, test
+			continue
+		}
+		if x.every = test * (1 - safe); test == x.left {
+			x.left = math.Inf(1)
 		}
 	}
 	x.lower = max(x.lower, x.every)
@@ -161,7 +172,7 @@ func (x *exact) raiseEvery(budget int64) {
 func (x *exact) catchUp() {
 	for budget, before := int64(4*firstBudget), -1.0; x.every > before && x.every < x.upper*(1-max(x.gap, grain)) && !x.ended() && budget < math.MaxInt64/16; budget *= 4 {
 		before = x.every
-		x.raiseEvery(budget)
+		x.raiseEvery(budget, grain/8)
 	}
 }
 
