@@ -9,6 +9,8 @@ import (
 
 	"workbench/bench/catalog"
 	"workbench/bench/catalog/catalogtest"
+	"workbench/heuristics/pipegraph"
+	"workbench/model/ideals"
 	view "workbench/model/pipeline"
 	"workbench/model/zoo"
 
@@ -187,6 +189,41 @@ func TestGraphPipelineIsNoWorseThanItsParts(t *testing.T) {
 			_, m := catalogtest.Find(t, plan.Pipeline, name)
 			if one := run.Run(t.Context(), problem, m, in, s); one.Objective == nil || *all.Objective > *one.Objective*(1+run.Exactness) {
 				t.Errorf("%g of the range: search %v, %s %v (%s)", part, *all.Objective, name, one.Objective, one.Error)
+			}
+		}
+	}
+}
+
+// Where memory does not bind, PipeDream's partition of a graph has the period that PipeDream
+// reckons with, the largest load, in the plans of its own method, too: eager 1F1B alone,
+// whose simulation may settle above that or not at all, had up to a third more.
+func TestPipeDreamMeetsItsPeriodOnGraphs(t *testing.T) {
+	t.Parallel()
+	problem, method := catalogtest.Find(t, plan.Pipeline, "pipedream")
+	for _, name := range testfile.Few(1, "unet", "rnn", "resnet18") {
+		in, err := run.Load("zoo:"+name+"?as=graph", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := ideals.Of(in.Graph())
+		if err != nil {
+			t.Fatal(err)
+		}
+		lattice, err := v.Lattice(pipegraph.MostIdeals)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, bandwidth := range []float64{1e9, 4e9, 12e9} {
+			for _, processors := range []int{2, 4} {
+				p := platform.Platform{Memory: 1 << 42, Bandwidth: bandwidth, Processors: processors, WeightCopies: 3}
+				_, want := pipegraph.Balanced(lattice, p)
+				r := run.Run(t.Context(), problem, method, in, run.Setting{Platform: p})
+				if r.Objective == nil {
+					t.Fatal(r.Error)
+				}
+				if *r.Objective > want*(1+run.Exactness) {
+					t.Errorf("%s on %d GPUs at %g B/s: %v, PipeDream's period is %v", name, processors, bandwidth, *r.Objective, want)
+				}
 			}
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"workbench/model/platform"
 )
 
-// replicas compares PipeDream's straight pipelines of instances, INSTANCE…, with those of
-// which stages may be on several GPUs: milliseconds a mini-batch on links of 10 GB/s, beside
-// the load, below which none is.
+// replicas compares the best straight pipelines of stages in a row, by 1F1B*, of instances,
+// INSTANCE…, with PipeDream's of which stages may be on several GPUs: milliseconds a
+// mini-batch on links of 10 GB/s, beside the load, below which none is.
 func (m *measurer) replicas(specs []string) error {
 	if err := m.about(plan.Pipeline); err != nil {
 		return err
@@ -25,10 +25,10 @@ func (m *measurer) replicas(specs []string) error {
 		}
 		for _, processors := range []int{4, 8} {
 			fmt.Printf("| %s | %d |", in.Name, processors)
-			for _, replicas := range []bool{false, true} {
+			for _, method := range []string{"1f1b-star", "pipedream"} {
 				s := m.setting
-				s.Platform = platform.Platform{Memory: 64 << 30, Bandwidth: 10e9, Processors: processors, WeightCopies: platform.DefaultWeightCopies, Replicas: replicas}
-				r := run.Run(m.ctx, m.problem, m.method("pipedream"), in, s)
+				s.Platform = platform.Platform{Memory: 64 << 30, Bandwidth: 10e9, Processors: processors, WeightCopies: platform.DefaultWeightCopies, Replicas: method == "pipedream"}
+				r := run.Run(m.ctx, m.problem, m.method(method), in, s)
 				if r.Objective == nil {
 					return fmt.Errorf("%s on %d GPUs: %w", in.Name, processors, r.Err)
 				}

@@ -33,7 +33,7 @@ func OneFOneB(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error
 // number of mini-batches in flight, as [004] 6.5 obtains solutions from
 // PipeDream: for each NOAM the partition that knows no memory and the one that
 // PipeDream reckons to fit are simulated for 500 mini-batches, and what the
-// pattern really holds decides. NOAM goes up to twice the number of processors,
+// pattern really holds decides; a simulation that does not settle is left out. NOAM goes up to twice the number of processors,
 // as communications are items in flight as well. Of equal periods the smallest
 // NOAM is returned. O(P) partitions and simulations, each as in [OneFOneB]. Where the
 // platform has replicas it is [replicated].
