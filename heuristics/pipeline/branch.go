@@ -170,9 +170,9 @@ func (x *exact) raiseEvery(budget int64, width float64) {
 
 // catchUp raises what is known for every k, if it has been left behind, as long as work tells more.
 func (x *exact) catchUp() {
-	for budget, before := int64(4*firstBudget), -1.0; x.every > before && x.every < x.upper*(1-max(x.gap, grain)) && !x.ended() && budget < math.MaxInt64/16; budget *= 4 {
+	for budget, before := int64(4*firstBudget), -1.0; x.every > before && x.every < x.upper*(1-max(x.gap, grain/2)) && !x.ended() && budget < math.MaxInt64/16; budget *= 4 {
 		before = x.every
-		x.raiseEvery(budget, grain/8)
+		x.raiseEvery(budget, grain/16)
 	}
 }
 
