@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"container/heap"
 	"math"
 	"slices"
 
@@ -18,23 +17,32 @@ import (
 // It is run in the order of starts. What a processor stores depends on the order of its own
 // operations alone, and mini-batches pass each operation in their order (see circle). So where
 // everybody is counts, and when processors and mini-batches are free, relative to the next deadline;
-// and of two ways to the same places, one that is no earlier anywhere need not go on.
+// and of two ways to the same places, one that is no earlier anywhere need not go on. Of steps that may be next
+// only those are tried that can make a difference (see goOn).
 //
 // Links carry as many tensors at a time as one likes. Layers that are light or not placed are
 // delays, and so are first forwards that take next to no time: else mini-batches would pile up
 // that hold little.
 // Layers in a row are one step (see step).
 type race struct {
-	in     *instance
-	unit   float64   // seconds; a period has raceGrain
-	room   []float64 // by processor, beside weights and buffers
-	steps  []step
-	stored [][]float64 // behind so many steps, by processor, of one mini-batch
-	ways   map[places][]*runner
-	queue  runners
-	made   int
-	latest []int32 // by step, see schedule
-	again  bool    // a way came back, earlier
+	in        *instance
+	unit      float64   // seconds; a period has raceGrain
+	room      []float64 // by processor, beside weights and buffers
+	steps     []step
+	stored    [][]float64 // behind so many steps, by processor, of one mini-batch
+	latest    []int32     // by step, see schedule
+	lead      []int32     // by step: from the start of the first to its own, at least
+	next      [][]int     // behind so many steps, by processor: the next step there
+	elsewhere bool        // the first step takes memory on another processor, of first forwards that are delays
+	ways      *raceWays
+	made      int // of them
+
+	// Of the way that goes on: the options of each processor, by when it begins one if no other does before, and when any can begin.
+	options [][]option
+	until   []int32
+	soonest int32
+	left    []int  // scratch of begin
+	child   runner // scratch of follow
 }
 
 const (
@@ -62,40 +70,11 @@ type step struct {
 	need        float64 // bytes, of this mini-batch, while the first layer runs
 }
 
-// places are those of the mini-batches inside, the newest first: how many steps each has begun.
-type places [mostInside]uint8
-
-// A runner is a way to some places. Times are relative to the next deadline: of the latest start,
-// 0; when what each processor does at one go ends, 1+p; when each mini-batch can begin its next
-// step, 1+P+m.
-type runner struct {
-	places
-	inside int
-	times  []int32
-	from   *runner
-	beaten bool
-	behind int32
-}
-
-// runners are a heap by the latest start: who is ahead goes on first.
-type runners []*runner
-
-func (q runners) Len() int           { return len(q) }
-func (q runners) Less(i, k int) bool { return q[i].behind < q[k].behind }
-func (q runners) Swap(i, k int)      { q[i], q[k] = q[k], q[i] }
-func (q *runners) Push(x any)        { *q = append(*q, x.(*runner)) }
-func (q *runners) Pop() any {
-	last := len(*q) - 1
-	x := (*q)[last]
-	*q = (*q)[:last]
-	return x
-}
-
 // newRace is the race of layers 1..n as they are placed; the others take v at least. Steps have at
 // most so many layers. O(n·P).
 func (a *allocations) newRace(n int, v float64, wide int) *race {
 	in := a.in
-	c := &race{in: in, unit: a.period * (1 + safe) / raceGrain, ways: map[places][]*runner{}}
+	c := &race{in: in, unit: a.period * (1 + safe) / raceGrain, ways: &a.ways}
 	for range in.Procs {
 		c.room = append(c.room, in.Memory)
 	}
@@ -212,171 +191,26 @@ func (c *race) run(most int) int {
 	if !c.schedule() {
 		return lost
 	}
-	heap.Push(&c.queue, &runner{times: make([]int32, 1+c.in.Procs)}) // it is there once
-	for c.queue.Len() > 0 {
-		x := heap.Pop(&c.queue).(*runner)
-		if x.beaten {
-			continue
-		}
-		if x.inside == mostInside || c.made > most {
-			return unfinished
-		}
-		for m := -1; m < x.inside; m++ {
-			c.moves(x, m)
-			if c.again {
-				return goesOn
-			}
-		}
-	}
-	return lost
+	c.lookAhead()
+	return c.search(most)
 }
 
-// moves tries the next step of mini-batch m, of a new one for -1. It may begin as soon as it can, or when one that is
-// begun on that processor ends.
-func (c *race) moves(x *runner, m int) {
-	P, place := c.in.Procs, 0
-	if m >= 0 {
-		place = int(x.places[m])
+// lookAhead tabulates what steps lie ahead. O(steps·P).
+func (c *race) lookAhead() {
+	n, P := len(c.steps), c.in.Procs
+	c.lead, c.next = make([]int32, n+1), make([][]int, n+1)
+	for p, s := range c.steps {
+		c.lead[p+1] = c.lead[p] + s.time + s.delay
 	}
-	if m+1 < x.inside && int(x.places[m+1]) <= place { // mini-batches pass each step in their order
-		return
+	c.next[n] = slices.Repeat([]int{n}, P)
+	for p := n - 1; p >= 0; p-- {
+		c.next[p] = slices.Clone(c.next[p+1])
+		c.next[p][c.steps[p].on] = p
 	}
-	s := &c.steps[place]
-	room := c.room[s.on]
-	t := max(x.times[0], x.times[1+s.on])
-	if m >= 0 {
-		t = max(t, x.times[1+P+m])
+	for r, held := range c.stored[1] {
+		c.elsewhere = c.elsewhere || held > 0 && r != c.steps[0].on
 	}
-	var begun [mostInside]int
-	n := 0
-	for i, p := range x.places[:x.inside] {
-		if i == m {
-			continue
-		}
-		room -= c.stored[p][s.on]
-		if c.end(x, i, s.on) > t {
-			begun[n] = i
-			n++
-		}
-	}
-	if s.need > room {
-		return
-	}
-	c.begin(x, m, s, t, begun[:n])
-	for _, i := range begun[:n] {
-		c.begin(x, m, s, c.end(x, i, s.on), begun[:n])
-	}
-}
-
-// end is when what mini-batch i has begun on a processor ends, 0 if it is elsewhere.
-func (c *race) end(x *runner, i, on int) int32 {
-	s := &c.steps[x.places[i]-1]
-	if s.on != on {
-		return -1 << 31
-	}
-	return x.times[1+c.in.Procs+i] - s.delay
-}
-
-// begin begins step s of mini-batch m at t. Of those begun on the processor that have not ended by then
-// some end before s, so that s has to wait for all that they still take, and the others behind it. What has begun
-// the same step ends before.
-func (c *race) begin(x *runner, m int, s *step, t int32, begun []int) {
-	if m < 0 && x.from != nil && t > raceGrain {
-		return
-	}
-	var left []int
-	same := 0
-	for _, i := range begun {
-		if c.end(x, i, s.on) > t {
-			if &c.steps[x.places[i]-1] == s {
-				same |= 1 << len(left)
-			}
-			left = append(left, i)
-		}
-	}
-	switch {
-	case len(left) > mostBegun:
-		c.follow(x, m, s, t, left, -1)
-	case s.layers == 1:
-		c.follow(x, m, s, t, left, 0) // it is at one go
-	default:
-		for before := range 1 << len(left) {
-			if before&same == same {
-				c.follow(x, m, s, t, left, before)
-			}
-		}
-	}
-}
-
-// follow is what follows if those of left that are in before end before s. Where they are too many, -1, they
-// are as early as it may be either way.
-func (c *race) follow(x *runner, m int, s *step, t int32, left []int, before int) {
-	y := c.next(x, m)
-	end := t + s.time
-	for k, i := range left {
-		p := 1 + c.in.Procs + i // as numbered in y
-		if m < i {
-			p += y.inside - x.inside
-		}
-		switch z := &c.steps[x.places[i]-1]; {
-		case before < 0:
-			y.times[p] += s.first
-		case before>>k&1 == 1:
-			end = max(end, c.end(x, i, s.on)+s.time)
-			y.times[p] += s.first
-		default:
-			y.times[p] = max(y.times[p]+s.time, t+s.time+z.last+z.delay)
-		}
-	}
-	y.times[0], y.times[1+s.on] = t, t+s.first
-	if y.inside >= x.inside {
-		y.times[1+c.in.Procs+max(m, 0)] = end + s.delay
-	}
-	c.finish(x, y)
-}
-
-// next is x with mini-batch m a step further.
-func (c *race) next(x *runner, m int) *runner {
-	c.made++
-	P := c.in.Procs
-	y := &runner{places: x.places, inside: x.inside, from: x}
-	switch {
-	case m < 0:
-		y.inside++
-		copy(y.places[1:], x.places[:x.inside])
-		y.places[0] = 1
-		y.times = make([]int32, 1+P+y.inside)
-		copy(y.times, x.times[:1+P])
-		copy(y.times[2+P:], x.times[1+P:])
-	case int(x.places[m])+1 == len(c.steps):
-		y.inside--
-		copy(y.places[m:], x.places[m+1:])
-		y.places[y.inside] = 0
-		y.times = slices.Delete(slices.Clone(x.times), 1+P+m, 2+P+m)
-	default:
-		y.places[m]++
-		y.times = slices.Clone(x.times)
-	}
-	return y
-}
-
-// finish makes the times of y, which comes of x, relative to the next deadline. Nothing starts before the latest start.
-func (c *race) finish(x, y *runner) {
-	shift := int32(0)
-	if x.from != nil && y.inside > x.inside {
-		shift = raceGrain
-	}
-	now := y.times[0]
-	for i, t := range y.times {
-		y.times[i] = max(t, now) - shift
-	}
-	y.behind = y.times[0]
-	for _, p := range y.places[:y.inside] {
-		y.behind += raceGrain - raceGrain*int32(p)/int32(len(c.steps))
-	}
-	if !c.late(y) {
-		c.arrive(y)
-	}
+	c.options, c.until = make([][]option, P), make([]int32, P)
 }
 
 // schedule finds by when each step is to begin, after the deadline of its mini-batch: to be on time for the
@@ -416,49 +250,6 @@ func (c *race) schedule() bool {
 		}
 	}
 	return false
-}
-
-// late reports whether a mini-batch can no longer begin its next step in time.
-func (c *race) late(x *runner) bool {
-	for m, p := range x.places[:x.inside] {
-		if t := c.latest[p]; t < math.MaxInt32 && x.times[1+c.in.Procs+m] > t-int32(m)*raceGrain {
-			return true
-		}
-	}
-	return false
-}
-
-// noLater reports whether no time of x is later than that of y.
-func (x *runner) noLater(y *runner) bool {
-	for i, t := range x.times {
-		if t > y.times[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// arrive queues x, unless another is there that is no later.
-func (c *race) arrive(x *runner) {
-	here := c.ways[x.places]
-	for _, y := range here {
-		if y.noLater(x) {
-			return
-		}
-	}
-	kept := here[:0]
-	for _, y := range here {
-		if y.beaten = x.noLater(y); !y.beaten {
-			kept = append(kept, y)
-		}
-	}
-	if len(kept) < len(here) {
-		for y := x.from; y != nil && !c.again; y = y.from {
-			c.again = y.places == x.places && x.noLater(y)
-		}
-	}
-	c.ways[x.places] = append(kept, x)
-	heap.Push(&c.queue, x)
 }
 
 // raceWidths are the numbers of layers of a step that are tried one after the other: fewer tell more and
