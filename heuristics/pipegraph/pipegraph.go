@@ -260,20 +260,44 @@ func (s *tries) file(plan.Stop) error {
 
 // balanced adds that of PipeDream's stages.
 func (s *tries) balanced(stop plan.Stop) error {
-	if !stop.Given() {
-		chosen, _ := Balanced(s.t, s.p)
-		s.add(s.t.Order(chosen), nil)
-	}
+	s.choose(stop, func(t *ideals.Lattice) []int {
+		chosen, _ := Balanced(t, s.p)
+		return chosen
+	})
 	return nil
 }
 
-// replicated adds that of PipeDream's stages on several processors.
+// replicated adds that of PipeDream's stages on several processors, if that is not too much work.
 func (s *tries) replicated(stop plan.Stop) error {
-	if !stop.Given() {
-		chosen, _ := Replicated(s.t, s.p)
-		s.add(s.t.Order(chosen), nil)
-	}
+	s.choose(stop, func(t *ideals.Lattice) []int {
+		chosen, _ := Replicated(t, s.p)
+		return chosen
+	})
 	return nil
+}
+
+// choose adds the order of the ideals that are chosen of the lattice; if it leaves some out,
+// of a second one, which is finer where the first choice cuts the graph.
+func (s *tries) choose(stop plan.Stop, among func(*ideals.Lattice) []int) {
+	t := s.t
+	var order []int
+	for range 2 {
+		if t == nil || stop.Given() {
+			break
+		}
+		chosen := among(t)
+		if len(chosen) == 0 {
+			break
+		}
+		order = t.Order(chosen)
+		if len(t.Atoms) == s.N {
+			break
+		}
+		t = t.Near(chosen, MostIdeals)
+	}
+	if order != nil {
+		s.add(order, nil)
+	}
 }
 
 // star adds that of the stages that Star chooses. Stages that take a quarter longer than the
@@ -283,8 +307,8 @@ func (s *tries) star(stop plan.Stop) error {
 	if best := s.best(); best != nil {
 		period = 1.25 * best.Claims.Makespan
 	}
-	if chosen := Star(s.t, s.p, pipeline.Options{Model: s.o.Model, Stop: stop}, period); chosen != nil {
-		s.add(s.t.Order(chosen), nil)
-	}
+	s.choose(stop, func(t *ideals.Lattice) []int {
+		return Star(t, s.p, pipeline.Options{Model: s.o.Model, Stop: stop}, period)
+	})
 	return nil
 }

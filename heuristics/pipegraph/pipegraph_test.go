@@ -2,6 +2,7 @@ package pipegraph_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"workbench/heuristics/pipegraph"
 	"workbench/heuristics/pipeline"
+	"workbench/model/chain"
 	"workbench/model/exhaustive"
 	"workbench/model/graph"
 	"workbench/model/ideals"
@@ -269,6 +271,90 @@ func TestReplicated(t *testing.T) {
 	}
 	if several < testfile.Cases(40) {
 		t.Errorf("replicas are of use in %d cases", several)
+	}
+}
+
+// A second lattice, finer near the cuts of the first, never has a larger load, and often a
+// smaller one.
+func TestBalancedIsRefined(t *testing.T) {
+	r := testfile.Random(t, 8, 18)
+	better := 0
+	for range testfile.Cases(300) {
+		g := exhaustive.RandomGraph(r, 5+r.IntN(5))
+		for i := range g.Nodes {
+			g.Nodes[i].Time++
+		}
+		p := platform.Platform{Processors: 2 + r.IntN(2), Bandwidth: []float64{0.5, 1, 4}[r.IntN(3)]}
+		v, err := ideals.Of(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		coarse, err := v.Lattice(6 + r.IntN(6))
+		if err != nil {
+			continue
+		}
+		chosen, load := pipegraph.Balanced(coarse, p)
+		near := coarse.Near(chosen, 12)
+		if near == nil {
+			continue
+		}
+		_, again := pipegraph.Balanced(near, p)
+		if again > load*(1+plan.Tolerance) {
+			t.Fatalf("%g, without the second lattice %g", again, load)
+		}
+		if again < load*(1-plan.Tolerance) {
+			better++
+		}
+	}
+	if better < testfile.Cases(20) {
+		t.Errorf("better in %d cases", better)
+	}
+}
+
+// Where PipeDream's stages on several processors are too much work to look for, they give no
+// order: it used to be one without layers.
+func TestTooManyToReplicate(t *testing.T) {
+	g := &graph.Graph{Name: "three chains"}
+	const chains, length = 3, 8
+	for i := range chains * length {
+		g.Nodes = append(g.Nodes, graph.Node{ID: fmt.Sprint("f", i), Kind: graph.Forward, Time: 1, Memory: 1})
+		if i%length > 0 {
+			g.Edges = append(g.Edges, graph.Edge{From: i - 1, To: i})
+		}
+	}
+	loss := len(g.Nodes)
+	g.Nodes = append(g.Nodes, graph.Node{ID: "loss", Kind: graph.Loss})
+	for i := loss - 1; i >= 0; i-- {
+		g.Nodes = append(g.Nodes, graph.Node{ID: fmt.Sprint("b", i), Kind: graph.Backward, Time: 2})
+		from := 2*loss - i - 1 // the backward of its only reader
+		if i%length == length-1 {
+			g.Edges = append(g.Edges, graph.Edge{From: i, To: loss})
+			from = loss
+		}
+		g.Edges = append(g.Edges, graph.Edge{From: from, To: 2*loss - i})
+	}
+	v, err := ideals.Of(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lattice, err := v.Lattice(pipegraph.MostIdeals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := platform.Platform{Memory: 1 << 30, Bandwidth: 1, Processors: 128, WeightCopies: 3, Replicas: true}
+	if chosen, _ := pipegraph.Replicated(lattice, p); chosen != nil {
+		t.Fatal("it is not too much work: choose another example")
+	}
+	_, err = pipegraph.Plan(t.Context(), v, lattice, p, pipeline.Options{}, func(c *chain.Chain, _ platform.Platform, _ pipeline.Options) (*plan.Plan, error) {
+		for l := range c.Layers[:v.N-1] {
+			if c.Layers[l].ForwardTime != 1 {
+				t.Errorf("layer %d of an order takes %g s", l+1, c.Layers[l].ForwardTime)
+			}
+		}
+		return nil, plan.ErrNoPlan
+	})
+	if err != nil { // one mini-batch at a time fits
+		t.Error(err)
 	}
 }
 

@@ -70,6 +70,68 @@ func TestLattice(t *testing.T) {
 	}
 }
 
+// A finer lattice near some ideals has these, others that are ideals, no more than it may,
+// and all where there is room.
+func TestNear(t *testing.T) {
+	r := testfile.Random(t, 6, 18)
+	finer := 0
+	for range testfile.Cases(300) {
+		v, err := Of(random(r, 3+r.IntN(6)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := v.Lattice(1 << v.N)
+		if err != nil {
+			t.Fatal(err)
+		}
+		coarse, err := v.Lattice(max(4, whole.Len()*2/3))
+		if err != nil || len(coarse.Atoms) == v.N {
+			continue
+		}
+		var chosen []int
+		for i := coarse.Len() - 1; i > 0; i = coarse.Below[i][r.IntN(len(coarse.Below[i]))] {
+			if i == coarse.Len()-1 || r.IntN(2) == 0 {
+				chosen = append(chosen, i)
+			}
+		}
+		slices.Reverse(chosen)
+		if all := coarse.Near(chosen, 1<<v.N); all == nil || all.Len() != whole.Len() {
+			t.Fatal("where there is room not all ideals are there")
+		}
+		most := coarse.Len()
+		near := coarse.Near(chosen, most)
+		if near == nil {
+			continue // nothing more can be merged
+		}
+		if near.Len() > most {
+			t.Fatalf("%d ideals where %d are asked for", near.Len(), most)
+		}
+		some, every, before := sets(near), sets(whole), sets(coarse)
+		for set := range some {
+			if !every[set] {
+				t.Fatalf("%b is no ideal", set)
+			}
+			if !before[set] {
+				finer++
+			}
+		}
+		for _, i := range chosen {
+			set := 0
+			for l := range v.N {
+				if coarse.Has(i, l) {
+					set |= 1 << l
+				}
+			}
+			if !some[set] {
+				t.Fatalf("%b was chosen and is not there", set)
+			}
+		}
+	}
+	if finer < testfile.Cases(50) {
+		t.Errorf("only %d ideals are new", finer)
+	}
+}
+
 func sets(t *Lattice) map[int]bool {
 	all := map[int]bool{}
 	for i := range t.Len() {

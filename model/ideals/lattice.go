@@ -1,9 +1,11 @@
 package ideals
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -40,8 +42,14 @@ func (t *Lattice) Has(i, l int) bool { return t.sets[i*t.words+l/64]>>(l%64)&1 !
 // O(ideals·(N + edges)) time and O(ideals·(N/64 + width)) memory for a width of the
 // graph, the most layers of which none reads another.
 func (v *View) Lattice(most int) (*Lattice, error) {
+	return v.coarser(most, make([]float64, v.N), make([]int, v.N))
+}
+
+// coarser is Lattice that merges layers that are far before those that are near, the
+// quickest of equals first, and only layers of one side.
+func (v *View) coarser(most int, far []float64, side []int) (*Lattice, error) {
 	for n := v.N; ; n = n * 7 / 8 {
-		atoms := v.atoms(n)
+		atoms := v.atoms(n, far, side)
 		if t := v.lattice(atoms, most); t != nil {
 			return t, nil
 		}
@@ -49,6 +57,50 @@ func (v *View) Lattice(most int) (*Lattice, error) {
 			return nil, fmt.Errorf("%w: %q has more than %d, also with only %d parts", ErrMany, v.Graph.Name, most, len(atoms))
 		}
 	}
+}
+
+// Near returns a lattice that has some ideals of t, each in the next, and where t leaves
+// ideals out is finer near them: layers are merged first where most work is between them
+// and the nearest of these ideals. nil if that would be more than most.
+func (t *Lattice) Near(chosen []int, most int) *Lattice {
+	v := t.View
+	far, side := slices.Repeat([]float64{math.Inf(1)}, v.N), make([]int, v.N)
+	for _, i := range chosen {
+		for l := 0; l < v.N && i < t.Len()-1; l++ {
+			inside := t.Has(i, l)
+			if !inside {
+				side[l]++
+			}
+			far[l] = min(far[l], v.between(l, inside, func(m int) bool { return t.Has(i, m) == inside }))
+		}
+	}
+	finer, err := v.coarser(most, far, side)
+	if err != nil {
+		return nil
+	}
+	return finer
+}
+
+// between is the work of layer l and of those that need it, or else that it needs, which
+// are within some set.
+func (v *View) between(l int, needing bool, within func(int) bool) (work float64) {
+	next := v.Pred
+	if needing {
+		next = v.Succ
+	}
+	seen := map[int]bool{l: true}
+	for stack := []int{l}; len(stack) > 0; {
+		m := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		work += v.F[m] + v.B[m]
+		for _, r := range next[m] {
+			if !seen[r] && within(r) {
+				seen[r] = true
+				stack = append(stack, r)
+			}
+		}
+	}
+	return work
 }
 
 // lattice returns the ideals of whole atoms, nil if there are more than most.
@@ -102,11 +154,11 @@ func (t *Lattice) ready(i int, atom []int) bool {
 }
 
 // atoms merges layers until there are at most n parts, or nothing can be merged: a part
-// with the only one that reads it, or the only one that it reads, which closes no cycle.
-// O(N·(N + edges)).
-func (v *View) atoms(n int) [][]int {
-	of := make([]int, v.N) // the part of a layer, named by one of its layers
-	work := make([]float64, v.N)
+// with the only one that reads it, or the only one that it reads, which closes no cycle,
+// in the order of [View.coarser]. O(N·(N + edges)).
+func (v *View) atoms(n int, far []float64, side []int) [][]int {
+	of := make([]int, v.N)                                // the part of a layer, named by one of its layers
+	work, near := make([]float64, v.N), slices.Clone(far) // of a part
 	for l := range of {
 		of[l], work[l] = l, v.F[l]+v.B[l]
 	}
@@ -126,7 +178,10 @@ func (v *View) atoms(n int) [][]int {
 				}
 			}
 			for x, y := range only {
-				if y >= 0 && (a < 0 || work[x]+work[y] < work[a]+work[b]) {
+				if y < 0 || side[x] != side[y] {
+					continue
+				}
+				if a < 0 || cmp.Or(cmp.Compare(min(near[a], near[b]), min(near[x], near[y])), cmp.Compare(work[x]+work[y], work[a]+work[b])) < 0 {
 					a, b = x, y
 				}
 			}
@@ -140,6 +195,7 @@ func (v *View) atoms(n int) [][]int {
 			}
 		}
 		work[b] += work[a]
+		near[b] = min(near[b], near[a])
 	}
 	var atoms [][]int
 	place := map[int]int{}
