@@ -1,15 +1,18 @@
 package catalog_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"workbench/bench/catalog"
 	"workbench/bench/catalog/catalogtest"
 	"workbench/heuristics/pipegraph"
+	"workbench/model/graph"
 	"workbench/model/ideals"
 	view "workbench/model/pipeline"
 	"workbench/model/zoo"
@@ -225,6 +228,37 @@ func TestPipeDreamMeetsItsPeriodOnGraphs(t *testing.T) {
 					t.Errorf("%s on %d GPUs at %g B/s: %v, PipeDream's period is %v", name, processors, bandwidth, *r.Objective, want)
 				}
 			}
+		}
+	}
+}
+
+// What a graph of too many ideals loses is said, and of one with few nothing.
+func TestCoarseGraphsSaySo(t *testing.T) {
+	t.Parallel()
+	problem, method := catalogtest.Find(t, plan.Pipeline, "1f1b-star")
+	for length, want := range map[int]string{16: "49 operations in ", 2: ""} { // 17³ ideals are more than 4,000
+		g := &graph.Graph{Name: "three chains"}
+		loss := 3 * length
+		var back []graph.Node
+		for i := range loss {
+			g.Nodes = append(g.Nodes, graph.Node{ID: fmt.Sprint("f", i), Kind: graph.Forward, Time: 1, Memory: 1})
+			back = append(back, graph.Node{ID: fmt.Sprint("b", i), Kind: graph.Backward, Time: 2})
+			switch end := i%length == length-1; {
+			case end:
+				g.Edges = append(g.Edges, graph.Edge{From: i, To: loss}, graph.Edge{From: loss, To: 2*loss - i})
+			default:
+				g.Edges = append(g.Edges, graph.Edge{From: i, To: i + 1}, graph.Edge{From: 2*loss - i - 1, To: 2*loss - i})
+			}
+		}
+		slices.Reverse(back)
+		g.Nodes = append(append(g.Nodes, graph.Node{ID: "loss", Kind: graph.Loss}), back...)
+		in, err := run.NewInstance(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := run.Run(t.Context(), problem, method, in, run.Setting{Platform: platform.Platform{Memory: 1000, Bandwidth: 1, Processors: 2, WeightCopies: 3}})
+		if r.Plan == nil || !strings.Contains(r.Note, want) || want == "" && r.Note != "" {
+			t.Errorf("chains of %d: %q (%s)", length, r.Note, r.Error)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package method
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"workbench/bench/run"
@@ -56,6 +57,41 @@ func onLayers(name string, work pipegraph.Method, first ...pipegraph.Method) pla
 		}
 		return out, err
 	}
+}
+
+// coarsened is a worker that says, of a graph with too many ideals, what was left out.
+func coarsened(work worker) worker {
+	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+		out, err := work(ctx, in, s)
+		if err == nil && in.Graph() != nil {
+			if left := forwardOf(in).left(); left != "" {
+				out.Remark(left)
+			}
+		}
+		return out, err
+	}
+}
+
+// left says what the lattice leaves out, "": nothing.
+func (f forward) left() string {
+	switch {
+	case f.lattice == nil:
+		return fmt.Sprintf("the graph has more than %d ideals, however coarse: only the order of the file was tried, and no bound is proved by its cuts", pipegraph.MostIdeals)
+	case len(f.lattice.Atoms) == f.view.N:
+		return ""
+	}
+	longest := 0.0
+	for _, atom := range f.lattice.Atoms {
+		work := 0.0
+		for _, l := range atom {
+			if len(atom) > 1 {
+				work += f.view.F[l] + f.view.B[l]
+			}
+		}
+		longest = max(longest, work)
+	}
+	return fmt.Sprintf("the graph has more than %d ideals and was made coarser, %d operations in %d parts, of several up to %s long: inside parts, cuts were looked for near the best others only, and no bound is proved by them",
+		pipegraph.MostIdeals, f.view.N, len(f.lattice.Atoms), platform.FormatSeconds(longest))
 }
 
 // leastOf returns a memory with which there is a pattern: of a graph, of the stages that

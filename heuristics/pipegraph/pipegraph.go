@@ -59,7 +59,7 @@ func Plan(ctx context.Context, v *ideals.View, t *ideals.Lattice, p platform.Pla
 	}
 	best := s.best()
 	if best == nil {
-		return nil, fmt.Errorf("%w in the %d orders of the operations that were tried; of the last: %v", plan.ErrNoPlan, len(s.orders), s.why)
+		return nil, fmt.Errorf("%w in %s of the operations; in the last: %v", plan.ErrNoPlan, platform.Count(int64(len(s.orders)), "order"), s.why)
 	}
 	return best, nil
 }
@@ -205,7 +205,9 @@ func (w *ordered) try(keeping ideals.Keeping, stages []plan.Stage) (bool, error)
 		if !errors.Is(err, plan.ErrNoPlan) && !errors.As(err, new(*plan.Infeasible)) {
 			return false, err
 		}
-		w.why = err
+		if keeping != ideals.Each { // which may need more than there is need of
+			w.why = err
+		}
 		return false, nil
 	}
 	fits, err := finish(w.View, w.order, found)
