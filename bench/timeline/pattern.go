@@ -100,13 +100,20 @@ func patternSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	d.curveEnd = d.curveTop + memory.height()
 	d.open(d.curveEnd + bottom)
 	d.heading("", d.patternMeasures())
-	d.legend(append([]legendItem{
+	items := []legendItem{
 		{"forward", swatch(forwardColour, 1)},
 		{"backward", swatch(backwardColour, 1)},
 		{"activation sent", swatch(prefetchColour, 1)},
 		{"gradient sent", swatch(uploadColour, 1)},
-		{"layer 5 of " + miniBatch(p.K, 2) + " in period j", fmt.Sprintf(`<text y="9">5%s</text>`, raised(2))},
-	}, memory.legend()...))
+	}
+	example := "layer 5 of " + miniBatch(p.K, 2)
+	if slices.ContainsFunc(p.Ops, func(o plan.Op) bool { return o.Op == plan.OpAR }) {
+		items = append(items, legendItem{"all-reduce", swatch(gradientColour, 1)})
+	} else { // there is room for it
+		example += " in period j"
+	}
+	items = append(items, legendItem{example, fmt.Sprintf(`<text y="9">5%s</text>`, raised(2))})
+	d.legend(append(items, memory.legend()...))
 	d.grid()
 	for i, r := range lanes {
 		y := top + float64(i)*(laneHeight+laneGap)
@@ -164,6 +171,14 @@ type item struct {
 	shift int // of the period that is drawn, whatever the operation counts from
 }
 
+// label names an operation by its layer; an all-reduce is of all layers of its stage.
+func (i item) label() string {
+	if i.Op.Op == plan.OpAR {
+		return plan.OpAR
+	}
+	return strconv.Itoa(i.Layer)
+}
+
 const (
 	// narrow is the width in pixels below which operations that share a label
 	// are drawn without lines between them, which would be all that one sees.
@@ -212,7 +227,7 @@ func follows(a, b item) bool {
 // have no room. A shift without layers would be taken for a layer beside labels
 // that have some.
 func (d *drawing) patternPass(y float64, items []item) {
-	own := func(i item) bool { return d.room(i.piece, strconv.Itoa(i.Layer), i.shift) }
+	own := func(i item) bool { return d.room(i.piece, i.label(), i.shift) }
 	n := 0
 	for _, i := range items {
 		if own(i) {
@@ -237,9 +252,9 @@ func (d *drawing) patternPass(y float64, items []item) {
 // together is where items of one pass are, and the label of their layers.
 func together(items []item) (piece, string) {
 	first, last := items[0], items[len(items)-1]
-	layers := strconv.Itoa(first.Layer)
+	layers := first.label()
 	if len(items) > 1 {
-		layers += "–" + strconv.Itoa(last.Layer)
+		layers += "–" + last.label()
 	}
 	return piece{first.start, last.end}, layers
 }
@@ -293,6 +308,8 @@ func patternColour(op string) string {
 		return backwardColour
 	case plan.OpCF:
 		return prefetchColour
+	case plan.OpAR:
+		return gradientColour
 	}
 	return uploadColour
 }

@@ -55,6 +55,27 @@ func TestPatternGolden(t *testing.T) {
 	checkGolden(t, "pattern", in, p)
 }
 
+// All-reduces of replicated stages are drawn as such, not as gradients of a layer that are
+// sent.
+func TestPatternAllReduce(t *testing.T) {
+	in, p := twoGPUs()
+	draw := func() string {
+		var b bytes.Buffer
+		if err := drawSVG(&b, in, p, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		checkPicture(t, b.String())
+		return b.String()
+	}
+	if strings.Contains(draw(), "all-reduce") {
+		t.Error("all-reduce in the legend of stages on one GPU each")
+	}
+	p.Ops = append(p.Ops, plan.Op{Op: plan.OpAR, Layer: 1, Resource: "gpu2", Start: 1, End: 3})
+	if picture := draw(); !strings.Contains(picture, "all-reduce") || !strings.Contains(picture, ">AR<tspan") || strings.Count(picture, gradientColour) < 3 {
+		t.Error("no all-reduce in legend, label and colour")
+	}
+}
+
 // drawn is what a picture says, by its groups and labels.
 type drawn struct {
 	Width  float64 `xml:"width,attr"`
