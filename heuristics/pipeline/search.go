@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"workbench/heuristics/pipeline/sprint"
 	"workbench/model/chain"
 	view "workbench/model/pipeline"
 	"workbench/model/plan"
@@ -22,15 +23,17 @@ const searchSteps = 60
 // first or last part of a stage off to another processor. Moves are tried in a
 // fixed order, from where the last one was found. Where there are few
 // allocations, all are scheduled. Then beam searches and local search take turns
-// as long as they gain. The plan is never worse than the starting ones, nor than
+// as long as they gain. At last many mini-batches of the best allocation, and of those near
+// it, are scheduled by a list until that repeats itself (unroll): patterns of up to 6 mini-batches,
+// whose stages may be interrupted. The plan is never worse than the starting ones, nor than
 // those of KPeriodic and Eager. A schedule a move, 60 moves a layer; O(200·n³) a
-// beam.
+// beam; 2 to 30 ms for each of at most 118 unrolled schedules.
 func Search(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {
 		return nil, err
 	}
-	return in.searched("search", in.severalAPeriod(in.onePeriodic()))
+	return in.searched("search", in.unroll(in.severalAPeriod(in.onePeriodic()), unrolledMost, unrolledMoves))
 }
 
 // SearchOnePeriodic is Search among 1-periodic patterns.
@@ -77,6 +80,57 @@ func (in *instance) onePeriodic() *view.Pattern {
 		s = in.improve(in.shorten(s))
 		gained = s.Rate() < before*(1-beamLast)
 	}
+	return in.unroll(s, 1, 0)
+}
+
+const (
+	// unrolledMost is how many mini-batches a period of an unrolled schedule has at most.
+	unrolledMost = 6
+	// unrolledMoves is how many allocations near the best are unrolled.
+	unrolledMoves = 100
+)
+
+// unroll returns the best of s and what unrolled list schedules find, of up to k mini-batches a
+// period: 18 of the allocation of s, layers together or apart, and one each of up to so many
+// others, a move away or, if there are few, all.
+func (in *instance) unroll(s *view.Pattern, k, others int) *view.Pattern {
+	if s == nil {
+		return nil
+	}
+	floor := max(in.U[in.N]/float64(in.Procs), in.LargestLayer(), in.HeldMemory())
+	try := func(stages []plan.Stage, part, together, late float64) bool {
+		if in.stopped() || s.Rate() <= floor*(1+1e-6) {
+			return false
+		}
+		period := max(s.Rate()*part, floor)
+		x := sprint.Run(in.Instance, stages, sprint.Options{Period: period, Together: together * period, Late: late, Most: k, Below: s.Rate() * (1 - 1e-6)})
+		if x != nil {
+			s = x
+		}
+		return x != nil
+	}
+	for _, part := range []float64{0.96, 0.985, 1.015} {
+		for _, together := range []float64{2, 0.15, 0.05} {
+			try(s.Stages, part, together, 0.25)
+			try(s.Stages, part, together, 0.5)
+		}
+	}
+	if in.fewAllocations() && others > 0 {
+		in.eachAllocation(func(stages []plan.Stage) {
+			try(stages, 0.96, 0.05, 0.25)
+			try(stages, 1, 0.05, 1)
+		})
+		return s
+	}
+	for found := true; found && others > 0; {
+		found = false
+		for _, x := range in.neighbours(view.Merged(s.Stages)) {
+			if others--; found || others < 0 {
+				break
+			}
+			found = try(x, 0.985, 0.15, 0.25)
+		}
+	}
 	return s
 }
 
@@ -120,27 +174,39 @@ func (in *instance) squeezed() *view.Pattern {
 // allAllocations is the number of allocations up to which all are scheduled.
 const allAllocations = 1000
 
+func (in *instance) fewAllocations() bool {
+	return math.Pow(float64(in.Procs), float64(in.N-1)) <= allAllocations
+}
+
 // tryAll schedules every allocation, if there are few, and returns the best
-// pattern, s included. Processors are alike: they are numbered in the order of
-// their first layers.
+// pattern, s included.
 func (in *instance) tryAll(s *view.Pattern) *view.Pattern {
-	if math.Pow(float64(in.Procs), float64(in.N-1)) > allAllocations {
+	if !in.fewAllocations() {
 		return s
 	}
 	below := math.Inf(1)
 	if s != nil {
 		below = s.Period
 	}
-	stages := make([]plan.Stage, in.N)
-	var place func(l, used int)
-	place = func(l, used int) {
+	in.eachAllocation(func(stages []plan.Stage) {
 		if s != nil && in.stopped() {
 			return
 		}
+		if x := in.schedule(stages, below*(1-1e-6)); x != nil {
+			s, below = x, x.Period
+		}
+	})
+	return s
+}
+
+// eachAllocation lists all allocations. Processors are alike: they are numbered in the order of
+// their first layers.
+func (in *instance) eachAllocation(do func([]plan.Stage)) {
+	stages := make([]plan.Stage, in.N)
+	var place func(l, used int)
+	place = func(l, used int) {
 		if l > in.N {
-			if x := in.schedule(view.Merged(stages), below*(1-1e-6)); x != nil {
-				s, below = x, x.Period
-			}
+			do(view.Merged(stages))
 			return
 		}
 		for p := range min(used+1, in.Procs) {
@@ -149,7 +215,6 @@ func (in *instance) tryAll(s *view.Pattern) *view.Pattern {
 		}
 	}
 	place(1, 0)
-	return s
 }
 
 // improve is the local search from s.
