@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"workbench/heuristics/pipeline/race"
 	view "workbench/model/pipeline"
 	"workbench/model/plan"
 )
@@ -78,7 +79,7 @@ type allocations struct {
 	known        map[string]*limits // of passes, by room and layers
 	key          []byte             // scratch of it
 	number       map[uint64]int32   // scratch of states
-	ways         raceWays           // scratch of races
+	ways         race.Memory        // of races
 	back         int                // from which layer on what was tried is excluded, wherever it is; 0: nothing
 	latest       *limits            // whose states are latestStates
 	latestStates *states

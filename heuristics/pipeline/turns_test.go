@@ -123,7 +123,7 @@ func measuredAllocations() []measuredAllocation {
 	return []measuredAllocation{
 		{"resnet50", 4, []plan.Stage{run(0, 1, 3), run(1, 4, 5), run(2, 6, 6), run(3, 7, 22)}, 0, 0.002},
 		{"densenet121", 6, []plan.Stage{run(1, 1, 4), run(0, 5, 7), run(2, 8, 12), run(0, 13, 20), run(3, 21, 74)}, 0, 0.01},
-		{"resnet101", 6, []plan.Stage{run(0, 1, 3), run(1, 4, 6), run(2, 7, 11), run(3, 12, 25), run(0, 26, 39)}, 0.03, 0.06},
+		{"resnet101", 6, []plan.Stage{run(0, 1, 3), run(1, 4, 6), run(2, 7, 11), run(3, 12, 25), run(0, 26, 39)}, 0.01, 0.04},
 		{"resnet50", 4, []plan.Stage{run(0, 1, 3), run(1, 4, 5), run(2, 6, 6), run(3, 7, 12), run(1, 13, 22)}, 0.05, 0.1},
 		{"resnet101", 6, []plan.Stage{run(0, 1, 3), run(1, 4, 5), run(2, 6, 7), run(3, 8, 18), run(1, 19, 27), run(0, 28, 39)}, 0.15, 0.25},
 	}

@@ -1,4 +1,4 @@
-package pipeline
+package race
 
 import (
 	"math"
@@ -12,6 +12,7 @@ type runner struct {
 	places
 	inside int
 	id     int32 // among the ways
+	open   uint16
 	times  []int32
 }
 
@@ -27,24 +28,24 @@ type option struct {
 }
 
 // search tries all ways, who is ahead first.
-func (c *race) search(most int) int {
-	w := c.ways
+func (c *Race) search(most int) End {
+	w := c.memory
 	w.reset()
 	x := &runner{id: none} // empty, and the first mini-batch is due now: it is there once
-	for range 1 + c.in.Procs {
-		x.times = append(x.times, raceGrain)
+	for range 1 + len(c.Room) {
+		x.times = append(x.times, Grain)
 	}
 	for {
 		c.goOn(x)
 		switch {
 		case w.again:
-			return goesOn
+			return GoesOn
 		case w.beyond:
-			return unfinished
-		case !w.pop(c.in.Procs, x):
-			return lost
-		case x.inside == mostInside || c.made > most:
-			return unfinished
+			return Unfinished
+		case !w.pop(len(c.Room), x):
+			return Lost
+		case x.inside == mostInside || c.Ways > most:
+			return Unfinished
 		}
 	}
 }
@@ -55,7 +56,7 @@ func (c *race) search(most int) int {
 //   - a step that is alone on its processor begins as soon as it can, and nothing else is tried: whatever follows,
 //     that step can as well be begun first;
 //   - else some option is the next of all, and none that begins after another processor has begun something.
-func (c *race) goOn(x *runner) {
+func (c *Race) goOn(x *runner) {
 	c.soonest = math.MaxInt32
 	var alone *option
 	for r := range c.options {
@@ -90,15 +91,15 @@ func (c *race) goOn(x *runner) {
 // list lists the options of processor r: of each mini-batch its next step there, if it fits now, and those ahead
 // have begun it. That others are begun elsewhere changes nothing of it, but that a new mini-batch may take memory here
 // (see elsewhere). What r has begun is over by busy.
-func (c *race) list(x *runner, r int) (busy int32, needed bool) {
-	P := c.in.Procs
+func (c *Race) list(x *runner, r int) (busy int32, needed bool) {
+	P := len(c.Room)
 	k := c.options[r][:0]
 	free := max(x.times[0], x.times[1+r])
 	busy = free
 	for i := range x.inside {
 		busy = max(busy, c.end(x, i, r))
 	}
-	ahead := len(c.steps) // the next step here of those ahead
+	ahead := len(c.Steps) // the next step here of those ahead
 	for m := x.inside - 1; m >= -1; m-- {
 		p, t := 0, x.times[0]
 		if m >= 0 {
@@ -109,13 +110,13 @@ func (c *race) list(x *runner, r int) (busy int32, needed bool) {
 			continue
 		}
 		ahead = q
-		room := c.room[r]
+		room := c.Room[r]
 		for i, p := range x.places[:x.inside] {
 			if i != m {
-				room -= c.stored[p][r]
+				room -= c.Stored[p][r]
 			}
 		}
-		if c.steps[q].need <= room {
+		if c.Steps[q].Need <= room {
 			t = max(t+c.lead[q]-c.lead[p], free)
 			o := option{m: m, step: q, ready: p == q, start: t, by: max(t, busy)}
 			if m < 0 && c.elsewhere {
@@ -125,17 +126,17 @@ func (c *race) list(x *runner, r int) (busy int32, needed bool) {
 		}
 	}
 	c.options[r] = k
-	return busy, ahead < len(c.steps)
+	return busy, ahead < len(c.Steps)
 }
 
 // leaveOut leaves out options of processor r that another one that is ready, after which no more is stored, can be
 // over before: whatever begins with one of them is no worse with that first. It also finds by when r begins one of the
 // others, if nothing else begins before that: one that is not ready takes the steps before it from then on.
-func (c *race) leaveOut(x *runner, r int, busy int32) {
+func (c *Race) leaveOut(x *runner, r int, busy int32) {
 	k := c.options[r]
 	over := int32(math.MaxInt32)
 	for _, o := range k {
-		if time := c.steps[o.step].time; o.ready && o.by == o.start && time > 0 && c.stored[o.step+1][r] <= c.stored[o.step][r] {
+		if time := c.Steps[o.step].Time; o.ready && o.by == o.start && time > 0 && c.Stored[o.step+1][r] <= c.Stored[o.step][r] {
 			over = min(over, o.start+time)
 		}
 	}
@@ -164,19 +165,19 @@ func (c *race) leaveOut(x *runner, r int, busy int32) {
 
 // canBeFirst reports whether an option that is alone on processor r can be begun before what starts sooner elsewhere. It must
 // not hide what its mini-batch has begun last, nor that a new one may take memory here.
-func (c *race) canBeFirst(x *runner, o *option, r int) bool {
-	if !o.ready || o.by > o.start || c.stored[1][r] > 0 && r != c.steps[0].on {
+func (c *Race) canBeFirst(x *runner, o *option, r int) bool {
+	if !o.ready || o.by > o.start || c.Stored[1][r] > 0 && r != c.Steps[0].On {
 		return false
 	}
 	if o.m < 0 {
 		return true
 	}
-	on := c.steps[x.places[o.m]-1].on
+	on := c.Steps[x.places[o.m]-1].On
 	return c.end(x, o.m, on) <= max(x.times[0], x.times[1+on])
 }
 
 // ahead is the time that a mini-batch takes until an option of it is ready.
-func (c *race) ahead(x *runner, o option) int32 {
+func (c *Race) ahead(x *runner, o option) int32 {
 	if o.m < 0 {
 		return c.lead[o.step]
 	}
@@ -184,21 +185,21 @@ func (c *race) ahead(x *runner, o option) int32 {
 }
 
 // end is when what mini-batch i has begun on a processor ends, long ago if it is elsewhere.
-func (c *race) end(x *runner, i, on int) int32 {
-	s := &c.steps[x.places[i]-1]
-	if s.on != on {
+func (c *Race) end(x *runner, i, on int) int32 {
+	s := &c.Steps[x.places[i]-1]
+	if s.On != on {
 		return math.MinInt32
 	}
-	return x.times[1+c.in.Procs+i] - s.delay
+	return x.times[1+len(c.Room)+i] - s.Delay
 }
 
 // begins begins an option as soon as it can, or when one that is begun on that processor ends, but not after until.
-func (c *race) begins(x *runner, o *option, until int32) {
+func (c *Race) begins(x *runner, o *option, until int32) {
 	if o.start <= until {
 		c.begin(x, o, o.start, o.start)
 	}
 	for i := range x.inside {
-		if t := c.end(x, i, c.steps[o.step].on); t > o.start && t <= until && i != o.m {
+		if t := c.end(x, i, c.Steps[o.step].On); t > o.start && t <= until && i != o.m {
 			c.begin(x, o, t, t)
 		}
 	}
@@ -207,14 +208,14 @@ func (c *race) begins(x *runner, o *option, until int32) {
 // begin begins an option at t; nothing else starts before now. Of those begun on the processor that have not ended by then
 // some end before it, so that it has to wait for all that they still take, and the others behind it. What has begun
 // the same step ends before.
-func (c *race) begin(x *runner, o *option, t, now int32) {
-	if o.m < 0 && t > raceGrain {
+func (c *Race) begin(x *runner, o *option, t, now int32) {
+	if o.m < 0 && t > Grain {
 		return
 	}
-	s := &c.steps[o.step]
+	s := &c.Steps[o.step]
 	left, same := c.left[:0], 0
 	for i, p := range x.places[:x.inside] {
-		if i != o.m && c.end(x, i, s.on) > t {
+		if i != o.m && c.end(x, i, s.On) > t {
 			if int(p)-1 == o.step {
 				same |= 1 << len(left)
 			}
@@ -225,7 +226,7 @@ func (c *race) begin(x *runner, o *option, t, now int32) {
 	switch {
 	case len(left) > mostBegun:
 		c.follow(x, o, t, now, -1)
-	case s.layers == 1:
+	case s.Layers == 1:
 		c.follow(x, o, t, now, 0) // it is at one go
 	default:
 		for before := range 1 << len(left) {
@@ -238,43 +239,58 @@ func (c *race) begin(x *runner, o *option, t, now int32) {
 
 // follow is what follows if those left that are in before end before the option. Where they are too many, -1, they
 // are as early as it may be either way.
-func (c *race) follow(x *runner, o *option, t, now int32, before int) {
-	c.made++
-	s, P, y := &c.steps[o.step], c.in.Procs, &c.child
+func (c *Race) follow(x *runner, o *option, t, now int32, before int) {
+	c.Ways++
+	s, P, y := &c.Steps[o.step], len(c.Room), &c.child
 	y.times = append(y.times[:0], x.times...)
-	end := t + s.time
+	end := t + s.Time
 	for k, i := range c.left {
 		p := 1 + P + i
-		switch z := &c.steps[x.places[i]-1]; {
+		switch z := &c.Steps[x.places[i]-1]; {
 		case before < 0:
-			y.times[p] += s.first
+			y.times[p] += s.First
 		case before>>k&1 == 1:
-			end = max(end, c.end(x, i, s.on)+s.time)
-			y.times[p] += s.first
+			end = max(end, c.end(x, i, s.On)+s.Time)
+			y.times[p] += s.First
 		default:
-			y.times[p] = max(y.times[p]+s.time, t+s.time+z.last+z.delay)
+			y.times[p] = max(y.times[p]+s.Time, t+s.Time+z.Last+z.Delay)
 		}
 	}
-	y.times[0], y.times[1+s.on] = now, t+s.first
-	c.step(x, y, o, end+s.delay)
-	if !c.late(y) {
-		c.ways.arrive(y, x.id, c.behind(y))
+	y.times[0], y.times[1+s.On] = now, t+s.First
+	c.step(x, y, o, end+s.Delay)
+	if c.late(y) {
+		return
 	}
+	if !c.memory.arrive(y) {
+		return
+	}
+	y.open = 0
+	for m, p := range y.places[:y.inside] {
+		if s := &c.Steps[p-1]; y.times[1+P+m]-s.Delay > y.times[1+s.On] {
+			y.open |= 1 << m
+		}
+	}
+	if c.outrun(y) {
+		c.memory.forget()
+		return
+	}
+	c.memory.add(y, x.id, c.behind(y))
+	c.outruns(y)
 }
 
 // step takes the mini-batch of an option, which is ready again then, a step further, from the places of x to those of y. Times are
 // relative to the deadline of the newest mini-batch, and nothing starts before the latest start.
-func (c *race) step(x, y *runner, o *option, ready int32) {
+func (c *Race) step(x, y *runner, o *option, ready int32) {
 	y.places, y.inside = x.places, x.inside
-	m, shift := 1+c.in.Procs+o.m, int32(0)
+	m, shift := 1+len(c.Room)+o.m, int32(0)
 	switch {
 	case o.m < 0:
 		copy(y.places[1:], x.places[:x.inside])
 		y.places[0] = 1
 		y.inside++
 		y.times = slices.Insert(y.times, m+1, ready)
-		shift = raceGrain
-	case o.step+1 == len(c.steps): // the oldest leaves
+		shift = Grain
+	case o.step+1 == len(c.Steps): // the oldest leaves
 		y.inside--
 		y.places[y.inside] = 0
 		y.times = y.times[:m]
@@ -289,10 +305,10 @@ func (c *race) step(x, y *runner, o *option, ready int32) {
 }
 
 // late reports whether a mini-batch can no longer begin its next step in time.
-func (c *race) late(x *runner) bool {
+func (c *Race) late(x *runner) bool {
 	for m, p := range x.places[:x.inside] {
-		t := max(x.times[1+c.in.Procs+m], x.times[1+c.steps[p].on])
-		if by := c.latest[p]; by < math.MaxInt32 && t > by-int32(m)*raceGrain {
+		t := max(x.times[1+len(c.Room)+m], x.times[1+c.Steps[p].On])
+		if by := c.latest[p]; by < math.MaxInt32 && t > by-int32(m)*Grain {
 			return true
 		}
 	}
@@ -300,10 +316,10 @@ func (c *race) late(x *runner) bool {
 }
 
 // behind says how far x is behind; who is ahead goes on first.
-func (c *race) behind(x *runner) int32 {
+func (c *Race) behind(x *runner) int32 {
 	sum := x.times[0]
 	for _, p := range x.places[:x.inside] {
-		sum += raceGrain - raceGrain*int32(p)/int32(len(c.steps))
+		sum += Grain - Grain*int32(p)/int32(len(c.Steps))
 	}
 	return sum
 }
