@@ -232,6 +232,25 @@ func TestPipeDreamMeetsItsPeriodOnGraphs(t *testing.T) {
 	}
 }
 
+// A plan that does not fit, as its layers keep more in its own stages than they were reckoned
+// to, is followed by one for what they keep there, and not only by one for layers that keep
+// all that they read: 80.9 ms.
+func TestGraphPipelineAfterOneThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	in, err := run.Load("zoo:unet?as=graph", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	problem, method := catalogtest.Find(t, plan.Pipeline, "1f1b-star")
+	low, high := problem.Range(in)
+	p := platform.Platform{Memory: math.Floor(low + 0.2*(high-low)), Bandwidth: 10e9, Processors: 4, WeightCopies: 3}
+	if r := run.Run(t.Context(), problem, method, in, run.Setting{Platform: p}); r.Objective == nil {
+		t.Error(r.Error)
+	} else if *r.Objective > 0.0682 {
+		t.Errorf("%g s", *r.Objective)
+	}
+}
+
 // What a graph of too many ideals loses is said, and of one with few nothing.
 func TestCoarseGraphsSaySo(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ const MostIdeals = 4000
 type Method func(*chain.Chain, platform.Platform, pipeline.Options) (*plan.Plan, error)
 
 // runs is how many runs of each method [Plan] takes at most for an order.
-const runs = 5
+const runs = 7
 
 // Plan returns the best plan that methods for chains find for the graph in some orders.
 // Each method tries every order, beginning with the stages that come with it, and then
@@ -161,15 +161,17 @@ type ordered struct {
 	method Method
 	tried  [][]float64 // what layers kept so far
 	best   *plan.Plan
-	why    error // there was none
+	missed []plan.Stage // of the last plan that did not fit
+	why    error        // there was none
 }
 
 // plan looks for the best plan. What a layer keeps depends on the stages that it looks for, so
 // it is tried with what layers keep in the stages of another plan, if there is one;
 // with layers that keep what nobody before them does, which may be less than they keep in
-// the stages found: what then does not fit is dropped; else with layers that keep all
-// that their backwards read, which is more; and then, while that helps, with what they
-// keep in the best stages so far. The error is of the input.
+// the stages found: what then does not fit is dropped, and the method is tried again with what
+// they keep in those; else with layers that keep all that their backwards read, which is more;
+// and then, while that helps, with what they keep in the best stages so far. The error is of
+// the input.
 func (w *ordered) plan(other *plan.Plan) error {
 	better := false
 	try := func(keeping ideals.Keeping, stages []plan.Stage) error {
@@ -183,10 +185,15 @@ func (w *ordered) plan(other *plan.Plan) error {
 		}
 	}
 	fits, err := w.try(ideals.Once, nil)
+	for run := 3; err == nil && !fits && w.missed != nil && run < 5; run++ {
+		missed := w.missed
+		w.missed = nil
+		fits, err = w.try(ideals.Stages, missed)
+	}
 	if better = better || fits; err == nil && !fits {
 		err = try(ideals.Each, nil)
 	}
-	for run := 3; err == nil && better && run < runs; run++ {
+	for run := 5; err == nil && better && run < runs; run++ {
 		better = false
 		err = try(ideals.Stages, w.best.Allocation)
 	}
@@ -211,6 +218,9 @@ func (w *ordered) try(keeping ideals.Keeping, stages []plan.Stage) (bool, error)
 		return false, nil
 	}
 	fits, err := finish(w.View, w.order, found)
+	if !fits {
+		w.missed = found.Allocation
+	}
 	if err != nil || !fits || !shorter(found, w.best) {
 		return false, err
 	}
