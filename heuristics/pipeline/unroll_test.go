@@ -18,7 +18,7 @@ import (
 func TestSprint(t *testing.T) {
 	t.Parallel()
 	total, reached, several := 0, 0, 0
-	for seed := range uint64(testfile.Cases(300)) {
+	for seed := range uint64(testfile.Cases(120)) {
 		r := rand.New(rand.NewPCG(seed, 44))
 		c, p := randomChain(r, 2+r.IntN(3), seed%4 == 3), randomPlatform(r)
 		p.Processors = 2 + r.IntN(2)
@@ -57,7 +57,7 @@ func TestSprint(t *testing.T) {
 		}
 	}
 	t.Logf("of %d allocations %d, %d of which several mini-batches are faster", total, reached, several)
-	if total < testfile.Cases(100) || reached < total*3/4 {
+	if total < testfile.Cases(50) || reached < total*3/4 {
 		t.Errorf("of %d allocations %d", total, reached)
 	}
 }

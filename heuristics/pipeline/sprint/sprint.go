@@ -91,7 +91,7 @@ type sprinter struct {
 	batch, place  int       // who has come on, by which step
 }
 
-// newSprint is nil if deadlines exclude a pattern of that period. O(n²).
+// newSprint is nil if a load or deadlines exclude a pattern of that period. O(n²).
 func newSprint(in *pipeline.Instance, stages []plan.Stage, o Options) *sprint {
 	u := &sprint{Options: o, in: in}
 	for _, s := range pipeline.Merged(stages) {
@@ -107,6 +107,13 @@ func newSprint(in *pipeline.Instance, stages []plan.Stage, o Options) *sprint {
 		return nil
 	}
 	u.items = in.Items(u.stages)
+	load := map[int]float64{}
+	for i := range u.items {
+		x := &u.items[i]
+		if load[x.Resource] += x.Time(); load[x.Resource] >= o.Below {
+			return nil
+		}
+	}
 	held := make([]float64, in.Platform.Processors)
 	u.room, u.stored = slices.Repeat([]float64{in.Memory}, in.Platform.Processors), [][]float64{slices.Clone(held)}
 	for i := range u.items {
