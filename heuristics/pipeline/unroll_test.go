@@ -41,7 +41,7 @@ func TestSprint(t *testing.T) {
 				continue
 			}
 			total++
-			s := sprint.Run(in.Instance, stages, sprint.Options{Period: least, Late: 1, Most: 3, Below: 10 * one})
+			s := sprint.Run(in.Instance, stages, sprint.Options{Period: least, Late: 1, Most: 3, Below: 10 * one, Ways: new(1 << 20)})
 			if s == nil {
 				continue
 			}
@@ -85,7 +85,7 @@ func TestSprintOfResNet101(t *testing.T) {
 		t.Errorf("the stages as wholes take %v", whole)
 	}
 	period := 0.96 * whole
-	s := sprint.Run(in.Instance, stages, sprint.Options{Period: period, Together: 0.15 * period, Late: 0.25, Most: 1, Below: whole})
+	s := sprint.Run(in.Instance, stages, sprint.Options{Period: period, Together: 0.15 * period, Late: 0.25, Most: 1, Below: whole, Ways: new(1 << 20)})
 	if s == nil {
 		t.Fatal("a sprint finds nothing")
 	}

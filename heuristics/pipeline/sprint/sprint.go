@@ -18,6 +18,7 @@ type Options struct {
 	Late     float64 // how much deadlines count
 	Most     int     // mini-batches of a period, at most
 	Below    float64 // seconds a mini-batch that a pattern has to be below
+	Ways     *int    // how many may be made yet, of this sprint and those that follow
 }
 
 // Run returns the best pattern below o.Below that it finds for an allocation, contiguous or not,
@@ -224,7 +225,7 @@ func (u *sprint) run() {
 	P := u.in.Platform.Processors
 	ways := []*sprinter{{free: make([]float64, P+P*P)}}
 	var next []*sprinter
-	for len(ways) > 0 && !u.in.Stop.Given() {
+	for len(ways) > 0 && *u.Ways > 0 && !u.in.Stop.Given() {
 		next = next[:0]
 		for _, x := range ways {
 			for m := -1; m < x.inside; m++ {
@@ -266,6 +267,7 @@ func (u *sprint) move(x *sprinter, m int) *sprinter {
 	if held > u.room[s.on] {
 		return nil
 	}
+	*u.Ways--
 	y := &sprinter{places: x.places, inside: x.inside, begun: x.begun, from: x, start: x.start, place: place, batch: x.begun - 1 - m}
 	t := max(x.now, x.free[s.on])
 	switch {
