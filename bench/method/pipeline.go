@@ -158,7 +158,7 @@ func PipelineMethods() []*run.Method {
 		heuristic("k-periodic", "[004] Thm 16", "1F1B* with every (k+1)-th mini-batch left out", "O(P²·n²·log)", pipeline.KPeriodic),
 		heuristic("madpipe", "[004] ch. 7", "MadPipe's program with a fine grid, one processor with several stages, and a list scheduler", "O(P·n²·grid) a period, and the schedules", pipeline.MadPipe),
 		heuristic("madpipe-paper", "[004] 7.3", "one allocation of MadPipe's program with the grid of the thesis, scheduled by the list scheduler", "O(P·n²·grid) a period, and a schedule", pipeline.MadPipePaper),
-		heuristic("search", "ours", "moves layers and stages between processors, from the best of the others, and beam searches over allocations", "a schedule a move, O(200·n³) a beam", pipeline.Search, pipeline.OneFOneBStar, pipeline.KPeriodic, pipeline.MadPipePaper, pipeline.MadPipe),
+		heuristic(searching, "ours", "moves layers and stages between processors, from the best of the others, and beam searches over allocations; with --replicas stages on several GPUs", "a schedule a move, O(200·n³) a beam", pipeline.Search, pipeline.OneFOneBStar, pipeline.KPeriodic, pipeline.MadPipePaper, pipeline.MadPipe),
 		{
 			Takes: []string{chain.Kind},
 			Name:  "madpipe-milp", Kind: run.Heuristic, Source: "[004] 7.1, 7.2", Solver: true,
@@ -186,22 +186,25 @@ func PipelineMethods() []*run.Method {
 		},
 	}
 	for _, m := range list {
-		if m.Replicas = m.Name == pipeDream; !m.Replicas {
+		if m.Replicas = m.Name == pipeDream || m.Name == searching; !m.Replicas {
 			m.Run = straight(m.Name, m.Run)
 		}
 	}
 	return list
 }
 
-// pipeDream is the method that knows replicated stages.
-const pipeDream = "pipedream"
+// The methods that know replicated stages.
+const (
+	pipeDream = "pipedream"
+	searching = "search"
+)
 
 // straight is a worker that knows no replicated stages, and whose bounds do not hold for
 // them, as one that says so.
 func straight(name string, work worker) worker {
 	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 		if s.Platform.Replicas {
-			return nil, inputError(fmt.Errorf("%w: %s plans each stage on one GPU; with replicas there is %s", view.ErrPlatform, name, pipeDream))
+			return nil, inputError(fmt.Errorf("%w: %s plans each stage on one GPU; with replicas there are %s and %s", view.ErrPlatform, name, pipeDream, searching))
 		}
 		return work(ctx, in, s)
 	}

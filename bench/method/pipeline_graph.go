@@ -51,7 +51,11 @@ func onLayers(name string, work pipegraph.Method, first ...pipegraph.Method) pla
 		if err := f.view.Infeasible(s.Platform, s.MemoryModel, f.lattice); err != nil {
 			return nil, err
 		}
-		out, err := pipegraph.Plan(ctx, f.view, f.lattice, s.Platform, o, append(slices.Clone(first), work)...)
+		methods := append(slices.Clone(first), work)
+		if s.Platform.Replicas && name == searching {
+			methods = slices.Insert(methods, 0, pipeline.PipeDream) // search begins with that, however short the time
+		}
+		out, err := pipegraph.Plan(ctx, f.view, f.lattice, s.Platform, o, methods...)
 		if err == nil {
 			out.Method = name
 		}

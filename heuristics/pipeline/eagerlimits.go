@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"workbench/heuristics/pipeline/moves"
 	view "workbench/model/pipeline"
 	"workbench/model/plan"
 )
@@ -39,7 +40,7 @@ func (in *instance) bestEager() *view.Pattern {
 	left := eagerSteps
 	for improved := true; improved && left > 0 && !in.stopped(); {
 		improved = false
-		for _, x := range in.shifts(best.Stages) {
+		for _, x := range moves.Shifts(best.Stages) {
 			if left--; left < 0 || in.stopped() {
 				break
 			}
@@ -89,34 +90,3 @@ func (in *instance) eagerFull(stages []plan.Stage) *view.Pattern {
 
 // loads returns the largest load of a stage or communication.
 func (in *instance) loads(stages []plan.Stage) float64 { return longest(in.Items(stages)) }
-
-// shifts lists the contiguous allocations with one or two cuts moved by a layer.
-func (in *instance) shifts(stages []plan.Stage) [][]plan.Stage {
-	move := func(s []plan.Stage, k, by int) []plan.Stage {
-		x := append([]plan.Stage(nil), s...)
-		x[k].To += by
-		x[k+1].From += by
-		if x[k].From > x[k].To || x[k+1].From > x[k+1].To {
-			return nil
-		}
-		return x
-	}
-	var list [][]plan.Stage
-	for k := range len(stages) - 1 {
-		for _, by := range []int{-1, 1} {
-			x := move(stages, k, by)
-			if x == nil {
-				continue
-			}
-			list = append(list, x)
-			for l := k + 1; l < len(stages)-1; l++ {
-				for _, by := range []int{-1, 1} {
-					if y := move(x, l, by); y != nil {
-						list = append(list, y)
-					}
-				}
-			}
-		}
-	}
-	return list
-}

@@ -43,7 +43,11 @@ func PipeDream(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, erro
 		return nil, err
 	}
 	if p.Replicas {
-		return in.replicated()
+		s := in.replicated()
+		if s == nil {
+			return nil, in.noPlan("pipedream", "no contiguous stages fit, on one processor or several, whatever the period")
+		}
+		return s.Plan(in.Instance, "pipedream"), nil
 	}
 	var best *view.Pattern
 	free, _ := in.partition(0)

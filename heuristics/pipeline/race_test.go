@@ -19,7 +19,7 @@ import (
 func drawnPattern(r *rand.Rand, in *instance, stages []plan.Stage, k int) *view.Pattern {
 	c := newScheduler(in, stages)
 	n := len(c.items)
-	c.period = c.load() * float64(k) * (1 + []float64{0.3, 1, 3}[r.IntN(3)]*r.Float64())
+	c.period = slices.Max(c.loads()) * float64(k) * (1 + []float64{0.3, 1, 3}[r.IntN(3)]*r.Float64())
 	s := &view.Pattern{Period: c.period, K: k, Stages: stages, Items: c.items, F: make([]float64, n*k), B: make([]float64, n*k)}
 	lazy := []float64{0, 0.1, 0.5}[r.IntN(3)]
 	for step := range 2 * n * k {
@@ -41,7 +41,7 @@ func drawnPattern(r *rand.Rand, in *instance, stages []plan.Stage, k int) *view.
 			ends = append(ends, x.start+x.length+math.Ceil((ready-x.start-x.length)/c.period-view.Rounding)*c.period)
 		}
 		for _, t := range ends {
-			if t < at && c.free(spans, t, length) && (math.IsInf(at, 1) || r.Float64() > lazy) {
+			if t < at && c.free(c.resource[i], t, length) && (math.IsInf(at, 1) || r.Float64() > lazy) {
 				at = t
 			}
 		}

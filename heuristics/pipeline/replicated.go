@@ -7,14 +7,10 @@ import (
 	"workbench/model/plan"
 )
 
-// mostTurns is how many mini-batches a period of replicated stages has at most: the least
-// common multiple of the numbers of replicas.
-const mostTurns = 240
-
 // mostReplicating is how many processors are looked at.
 const mostReplicating = 256
 
-// replicated returns a pipeline whose stages may be on several processors, as
+// replicated returns a pipeline whose stages may be on several processors, nil: none fits, as
 // PipeDream's optimizer has them (Narayanan et al., SOSP 2019, §3.1;
 // optimizer_graph_hierarchical.py): a stage of r replicas takes mini-batches in turn, and
 // behind each backward a replica takes 4(r-1)w/(rβ) to add up the gradients of the stage's
@@ -35,7 +31,7 @@ const mostReplicating = 256
 // Where the numbers of replicas have more than 240 as a common multiple, as the period
 // would have mini-batches, only powers of two are tried. O(P²·n²) for each of some
 // periods, for P of at most 256: more processors are left idle.
-func (in *instance) replicated() (*plan.Plan, error) {
+func (in *instance) replicated() *view.Pattern {
 	for _, doubling := range []bool{false, true} {
 		x := newReplicator(in, doubling)
 		stages, period := x.least()
@@ -43,10 +39,10 @@ func (in *instance) replicated() (*plan.Plan, error) {
 			break
 		}
 		if s := x.pattern(stages, period); s != nil {
-			return s.Plan(in.Instance, "pipedream"), nil
+			return s
 		}
 	}
-	return nil, in.noPlan("pipedream", "no contiguous stages fit, on one processor or several, whatever the period")
+	return nil
 }
 
 // replicator is the program of replicated.
@@ -233,30 +229,11 @@ func (x *replicator) fits(from, to int, gap, turn float64) bool {
 // mini-batches.
 func (x *replicator) pattern(stages []plan.Stage, period float64) *view.Pattern {
 	items := x.in.Items(stages)
-	gaps := x.gaps(items, period)
-	s := &view.Pattern{K: 1, Stages: stages, Items: items}
-	for k := range stages {
-		s.K = multiple(s.K, stages[k].Copies())
+	f, b := make([]float64, len(items)), x.gaps(items, period)
+	t := 0.0
+	for i := range items {
+		f[i], b[i] = t, b[i]+t+items[i].F
+		t += items[i].F
 	}
-	if s.K > mostTurns {
-		return nil
-	}
-	s.Period = float64(s.K) * period
-	for m := range s.K {
-		t := float64(m) * period
-		for i := range items {
-			s.F, s.B = append(s.F, t), append(s.B, t+items[i].F+gaps[i])
-			t += items[i].F
-		}
-	}
-	return s
-}
-
-// multiple is the least common one.
-func multiple(a, b int) int {
-	x, y := a, b
-	for y != 0 {
-		x, y = y, x%y
-	}
-	return a / x * b
+	return view.Alike(stages, items, f, b, period)
 }

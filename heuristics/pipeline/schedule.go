@@ -38,7 +38,7 @@ const fineLayers = 16
 func (in *instance) schedule(stages []plan.Stage, below float64) *view.Pattern {
 	best := in.search(stages, below)
 	if best != nil {
-		below = best.Period
+		below = best.Rate()
 	}
 	if in.N <= fineLayers && len(stages) < in.N {
 		if s := in.search(single(stages), below); s != nil {
@@ -48,10 +48,14 @@ func (in *instance) schedule(stages []plan.Stage, below float64) *view.Pattern {
 	return best
 }
 
-// single returns the stages' layers as stages of their own.
+// single returns the stages' layers as stages of their own, but for those of replicas.
 func single(stages []plan.Stage) []plan.Stage {
 	var list []plan.Stage
 	for _, s := range stages {
+		if s.Copies() > 1 {
+			list = append(list, s)
+			continue
+		}
 		for l := s.From; l <= s.To; l++ {
 			list = append(list, plan.Stage{Processor: s.Processor, From: l, To: l})
 		}
@@ -64,7 +68,7 @@ func single(stages []plan.Stage) []plan.Stage {
 // period, not the best.
 func (in *instance) search(stages []plan.Stage, below float64) *view.Pattern {
 	c := newScheduler(in, stages)
-	low := c.load()
+	low := slices.Max(c.loads())
 	if low >= below*(1-view.Rounding) {
 		return nil
 	}
@@ -74,7 +78,7 @@ func (in *instance) search(stages []plan.Stage, below float64) *view.Pattern {
 	}
 	high := 0.0
 	for i := range c.items {
-		high += c.items[i].Time()
+		high += c.items[i].Time() + c.items[i].Reduce
 	}
 	if high > below && in.N > fineLayers {
 		high = below * (1 - 1e-4) // not worth a search if there is nothing here
@@ -83,7 +87,7 @@ func (in *instance) search(stages []plan.Stage, below float64) *view.Pattern {
 		if best = c.at(high); best == nil {
 			return nil
 		}
-		below = best.Period
+		below = best.Rate()
 	}
 	high = below * (1 - 1e-9)
 	for range 12 {
@@ -92,7 +96,7 @@ func (in *instance) search(stages []plan.Stage, below float64) *view.Pattern {
 			break
 		}
 		if s := c.at(test); s != nil {
-			best, high = s, min(test, s.Period)
+			best, high = s, min(test, s.Rate())
 		} else {
 			low = test
 		}
@@ -109,14 +113,19 @@ func (in *instance) search(stages []plan.Stage, below float64) *view.Pattern {
 // search). Where that leaves gaps too short for anything, operations are placed
 // only next to others of their resource: with memory enough, that succeeds at
 // every period not below the loads.
+//
+// All mini-batches run alike, each a period after the one before: the circle of a replica,
+// or of a link to one, is of as many periods as mini-batches take turns there.
 type scheduler struct {
 	in     *instance
 	stages []plan.Stage
 	items  []view.Item
 	period float64
-	// resource numbers the resources of the items, busy[r] is what is on one.
+	// resource numbers the resources of the items, busy[r] is what is on one, on which so
+	// many mini-batches take turns.
 	resource []int
 	busy     [][]span
+	turns    []float64
 	f, b     []float64
 	// room[p] is what processor p has left for more than one mini-batch in
 	// flight of each of its stages.
@@ -142,7 +151,10 @@ func newScheduler(in *instance, stages []plan.Stage) *scheduler {
 		}
 		c.resource[i] = number[r]
 	}
-	c.busy = make([][]span, len(number))
+	c.busy, c.turns = make([][]span, len(number)), make([]float64, len(number))
+	for i, r := range c.resource {
+		c.turns[r] = float64(view.Meeting(c.items, i))
+	}
 	c.f, c.b = make([]float64, len(c.items)), make([]float64, len(c.items))
 	c.room, c.left = make([]float64, in.Platform.Processors), make([]float64, in.Platform.Processors)
 	most := make([]float64, in.Platform.Processors)
@@ -170,16 +182,14 @@ func newScheduler(in *instance, stages []plan.Stage) *scheduler {
 	return c
 }
 
-// load returns the largest load of a resource, seconds.
-func (c *scheduler) load() float64 {
+// loads returns the loads of the resources, seconds a period.
+func (c *scheduler) loads() []float64 {
 	loads := make([]float64, len(c.busy))
-	most := 0.0
 	for i := range c.items {
 		x := &c.items[i]
-		loads[c.resource[i]] += x.Time()
-		most = max(most, loads[c.resource[i]])
+		loads[c.resource[i]] += (x.Time() + x.Reduce) / c.turns[c.resource[i]]
 	}
-	return most
+	return loads
 }
 
 // at returns a pattern that fits, of the least period with the order that was
@@ -219,18 +229,18 @@ func (c *scheduler) item(i int, end, ready float64, skips int) {
 // forward places F of item i; second says that B has its place.
 func (c *scheduler) forward(i int, end, ready float64, skips int, second bool) {
 	x, r := &c.items[i], c.resource[i]
-	spans := c.busy[r]
+	spans, circle := c.busy[r], c.circle(r)
 	from := len(c.places)
 	if !c.compact || len(spans) == 0 {
 		c.places = append(c.places, -end)
 	}
 	for _, s := range spans {
-		turn := math.Floor((end-s.start)/c.period + view.Rounding)
-		c.places = append(c.places, -(s.start + turn*c.period))
+		turn := math.Floor((end-s.start)/circle + view.Rounding)
+		c.places = append(c.places, -(s.start + turn*circle))
 	}
 	c.each(from, skips, func(place float64, skips int) bool {
 		t := -place - x.F
-		if !c.free(spans, t, x.F) {
+		if !c.free(r, t, x.F) {
 			return false
 		}
 		c.f[i] = t
@@ -248,22 +258,22 @@ func (c *scheduler) forward(i int, end, ready float64, skips int, second bool) {
 // backward places B of item i; second says that F has its place.
 func (c *scheduler) backward(i int, end, ready float64, skips int, second bool) {
 	x, r := &c.items[i], c.resource[i]
-	spans := c.busy[r]
+	spans, circle := c.busy[r], c.circle(r)
 	from := len(c.places)
 	if !c.compact || len(spans) == 0 {
 		c.places = append(c.places, ready)
 	}
 	for _, s := range spans {
 		e := s.start + s.length
-		turn := math.Ceil((ready-e)/c.period - view.Rounding)
-		c.places = append(c.places, e+turn*c.period)
+		turn := math.Ceil((ready-e)/circle - view.Rounding)
+		c.places = append(c.places, e+turn*circle)
 	}
 	c.each(from, skips, func(t float64, skips int) bool {
-		if !c.free(spans, t, x.B) {
+		if !c.free(r, t, x.B+x.Reduce) {
 			return false
 		}
 		c.b[i] = t
-		c.busy[r] = append(spans, span{t, x.B})
+		c.busy[r] = append(spans, span{t, x.B + x.Reduce})
 		if second {
 			c.next(i, skips)
 		} else {
@@ -279,7 +289,7 @@ func (c *scheduler) next(i, skips int) {
 	x := &c.items[i]
 	extra := 0.0
 	if !x.Cut {
-		extra = math.Floor((c.b[i]-c.f[i]-x.F)/c.period+view.Rounding) * c.in.Inputs(x.From, x.To)
+		extra = math.Floor((c.b[i]-c.f[i]-x.F)/c.circle(c.resource[i])+view.Rounding) * c.in.Inputs(x.From, x.To)
 		if extra > c.left[x.Resource] {
 			return
 		}
@@ -314,23 +324,27 @@ func (c *scheduler) each(from, skips int, try func(place float64, skips int) boo
 	c.places = c.places[:from]
 }
 
-// free reports whether an operation may start at t beside the spans.
-func (c *scheduler) free(spans []span, t, length float64) bool {
+// circle is the time in which a resource serves one of each mini-batch that takes turns there.
+func (c *scheduler) circle(r int) float64 { return c.turns[r] * c.period }
+
+// free reports whether an operation may start at t beside those of resource r.
+func (c *scheduler) free(r int, t, length float64) bool {
+	circle := c.circle(r)
 	eps := c.period * view.Rounding
-	for _, s := range spans {
+	for _, s := range c.busy[r] {
 		d := t - s.start
-		d -= c.period * math.Floor(d/c.period)
-		if d < s.length-eps || d+length > c.period+eps {
+		d -= circle * math.Floor(d/circle)
+		if d < s.length-eps || d+length > circle+eps {
 			return false
 		}
 	}
-	return length <= c.period+eps
+	return length <= circle+eps
 }
 
 // leaf keeps the pattern if it fits.
 func (c *scheduler) leaf() {
-	s := &view.Pattern{Period: c.period, K: 1, Stages: c.stages, Items: c.items, F: slices.Clone(c.f), B: slices.Clone(c.b)}
-	if s.Retime() && c.in.Fits(s.Peak(c.in.Instance)) {
+	s := view.Alike(c.stages, c.items, c.f, c.b, c.period)
+	if s != nil && (s.K > 1 || s.Retime()) && c.in.Fits(s.Peak(c.in.Instance)) {
 		c.found = s
 	}
 }

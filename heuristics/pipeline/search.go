@@ -2,8 +2,8 @@ package pipeline
 
 import (
 	"math"
-	"slices"
 
+	"workbench/heuristics/pipeline/moves"
 	"workbench/heuristics/pipeline/sprint"
 	"workbench/model/chain"
 	view "workbench/model/pipeline"
@@ -27,13 +27,22 @@ const searchSteps = 60
 // it, are scheduled by a list until that repeats itself (unroll): patterns of up to 6 mini-batches,
 // whose stages may be interrupted. The plan is never worse than the starting ones, nor than
 // those of KPeriodic and Eager. A schedule a move, 60 moves a layer; O(200·n³) a
-// beam; 2 to 30 ms for each of at most 318 unrolled schedules, in all 2 s.
+// beam; 2 to 30 ms for each of at most 318 unrolled schedules, in all 2 s. Where the
+// platform has replicas it is [searchReplicated].
 func Search(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {
 		return nil, err
 	}
-	return in.searched("search", in.unroll(in.severalAPeriod(in.onePeriodic()), unrolledMost, unrolledMoves))
+	if p.Replicas {
+		return in.searched("search", in.searchReplicated())
+	}
+	return in.searched("search", in.straight())
+}
+
+// straight returns the best pattern of Search without replicas, nil if it finds none.
+func (in *instance) straight() *view.Pattern {
+	return in.unroll(in.severalAPeriod(in.onePeriodic()), unrolledMost, unrolledMoves)
 }
 
 // SearchOnePeriodic is Search among 1-periodic patterns.
@@ -127,7 +136,7 @@ func (in *instance) unroll(s *view.Pattern, k, others int) *view.Pattern {
 	}
 	for found := true; found && others > 0; {
 		found = false
-		for _, x := range in.neighbours(view.Merged(s.Stages)) {
+		for _, x := range moves.Neighbours(view.Merged(s.Stages), in.Procs) {
 			if others--; found || others < 0 {
 				break
 			}
@@ -229,12 +238,12 @@ func (in *instance) improve(s *view.Pattern) *view.Pattern {
 	left := searchSteps * in.N
 	at := 0
 	for left > 0 && s.Rate() > floor*(1+1e-9) && !in.stopped() {
-		moves := in.neighbours(view.Merged(s.Stages))
+		near := moves.Neighbours(view.Merged(s.Stages), in.Procs)
 		found := false
-		for tried := 0; tried < len(moves) && left > 0 && !found && !in.stopped(); tried++ {
-			k := (at + tried) % len(moves)
+		for tried := 0; tried < len(near) && left > 0 && !found && !in.stopped(); tried++ {
+			k := (at + tried) % len(near)
 			left--
-			if x := in.schedule(moves[k], s.Period*(1-1e-6)); x != nil {
+			if x := in.schedule(near[k], s.Period*(1-1e-6)); x != nil {
 				s, found, at = x, true, k
 			}
 		}
@@ -243,52 +252,4 @@ func (in *instance) improve(s *view.Pattern) *view.Pattern {
 		}
 	}
 	return s
-}
-
-// neighbours lists the allocations one move away.
-func (in *instance) neighbours(stages []plan.Stage) [][]plan.Stage {
-	var list [][]plan.Stage
-	add := func(s []plan.Stage) { list = append(list, view.Merged(s)) }
-	for k, s := range stages {
-		if k > 0 {
-			if s.From < s.To {
-				x := slices.Clone(stages)
-				x[k-1].To++
-				x[k].From++
-				add(x)
-			}
-			if prev := stages[k-1]; prev.From < prev.To {
-				x := slices.Clone(stages)
-				x[k-1].To--
-				x[k].From--
-				add(x)
-			}
-		}
-		for p := range in.Procs {
-			if p != s.Processor {
-				x := slices.Clone(stages)
-				x[k].Processor = p
-				add(x)
-			}
-		}
-		for m := k + 1; m < len(stages); m++ {
-			if stages[m].Processor != s.Processor {
-				x := slices.Clone(stages)
-				x[k].Processor, x[m].Processor = x[m].Processor, x[k].Processor
-				add(x)
-			}
-		}
-		for l := s.From; l < s.To; l++ {
-			for p := range in.Procs {
-				if p == s.Processor {
-					continue
-				}
-				head, tail := slices.Clone(stages), slices.Clone(stages)
-				head[k].From, tail[k].To = l+1, l
-				add(slices.Insert(head, k, plan.Stage{Processor: p, From: s.From, To: l}))
-				add(slices.Insert(tail, k+1, plan.Stage{Processor: p, From: l + 1, To: s.To}))
-			}
-		}
-	}
-	return list
 }
