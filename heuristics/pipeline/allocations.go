@@ -85,9 +85,12 @@ type allocations struct {
 	latestStates *states
 
 	nodes, decisions int64
+	left             []ray         // whole allocations that have to be settled
 	undecided        bool          // an allocation was left without pattern or proof
 	short            bool          // because of the budget
 	found            *view.Pattern // of at most that period
+	better           *view.Pattern // of a longer one, but less than what was known
+	below            float64       // the least that is known; 0: nothing longer counts
 }
 
 // none is the owner of light layers.
@@ -324,7 +327,8 @@ func (a *allocations) run() {
 	}
 	a.owner[0] = none
 	a.place(1, 0)
-	if a.budget < 0 {
+	a.settle()
+	if a.budget < 0 && !(a.k == 0 && a.undecided) {
 		a.undecided, a.short = true, true
 	}
 }
@@ -343,10 +347,10 @@ func (a *allocations) place(l, used int) {
 	case l > in.N && a.every && (!a.allPass(used) || !a.mayGoOn()):
 		return
 	case l > in.N && a.k == 0:
-		a.undecided, a.budget = true, -1
+		a.undecided, a.short, a.budget = true, a.budget <= 1, -1
 		return
 	case l > in.N:
-		a.leaf()
+		a.leaf(used)
 		return
 	case a.light[l]:
 		a.skip(l)
@@ -470,7 +474,7 @@ func (a *allocations) mayFit(l, used int) bool {
 		if !in.Fits(needs + a.fixed[r]) {
 			return false
 		}
-		if !a.turns(r) || over && r != a.owner[l] && !a.passes(r) {
+		if !a.turns(r) || over && a.every && r != a.owner[l] && !a.passes(r) {
 			return false
 		}
 		held := 0.0

@@ -82,6 +82,8 @@ const (
 	firstGap = 0.02
 	// grain is the relative width of an interval that a round leaves open.
 	grain = 2e-3
+	// climbs is the number of steps to the best, of what is proved for every k.
+	climbs = 20
 )
 
 // exact is a search for the least period.
@@ -96,8 +98,10 @@ type exact struct {
 	gap          float64
 	best         *view.Pattern // with T/k upper; nil: none of its own
 	heavy        bool          // no layer is light
-	left         float64       // the least period that raiseEvery has left open, with so much work
-	worked       int64
+
+	left              float64 // the least period that raiseEvery has left open, with the work of worked
+	worked            int64
+	spent, spentEvery int64 // work of all probes for k, and for every k
 
 	allocations, decisions int64
 }
@@ -116,18 +120,22 @@ func (x *exact) run(method string) (*ExactResult, error) {
 				Problem: plan.Pipeline, Memory: math.Floor(in.Memory) + 1, Given: in.Memory,
 				Why: "no allocation fits even with one mini-batch at a time",
 			}
-		} else if a.found != nil {
-			x.best, x.upper = a.found, a.found.Rate()
 		}
 	}
-	for budget, width := int64(firstBudget), grain; !x.done() && budget < math.MaxInt64/16; budget, width = budget*8, grain/4 {
-		x.raiseEvery(budget/16, width)
+	for budget, every := int64(firstBudget), int64(firstBudget/8); !x.done() && budget < math.MaxInt64/64; {
+		// A unit of work tells more of every k than of k.
+		if !x.contiguous && x.spentEvery <= 2*x.spent && x.every < x.upper*(1-grain) && every < math.MaxInt64/64 {
+			x.raiseEvery(every, grain)
+			every *= 4
+			continue
+		}
 		if short := x.round(budget); !short && !x.done() {
 			if x.heavy {
 				break // more work would not tell more
 			}
 			x.heavy, x.left, x.worked = true, math.Inf(1), 0
 		}
+		budget *= 4
 	}
 	x.catchUp()
 	r := &ExactResult{Bound: x.lower, Every: x.every, Allocations: x.allocations, Patterns: x.decisions}
@@ -137,31 +145,37 @@ func (x *exact) run(method string) (*ExactResult, error) {
 	return r, nil
 }
 
-// raiseEvery bisects for the largest period at which no allocation is left by
-// what holds for every pattern, up to that relative width. Each probe may do so much work.
+// raiseEvery looks for the largest period at which no allocation is left by what holds for every pattern, up to that
+// relative width. Each probe may do so much work.
 //
-// What less work has left open is tried first: mostly it stays open, and so does what is longer.
+// The first work of all is for a bisection. More climbs in small steps from where less has ended, up to the first
+// that needs more still: what a probe costs grows many times in a hundredth of the period.
 func (x *exact) raiseEvery(budget int64, width float64) {
 	if x.contiguous {
 		return
 	}
+	first := x.worked == 0
 	open := x.upper
 	if budget <= x.worked {
 		open = min(open, x.left)
 	}
 	x.worked = max(x.worked, budget)
 	for open-x.every > width*open && !x.ended() {
-		test := min(x.left, (x.every+open)/2)
+		test := (x.every + open) / 2
+		if !first {
+			test = min(test, x.every+(x.upper-x.every)/climbs)
+		}
 		a := newAllocations(x.in, test, x.heavy, 0, x.ended)
 		a.budget = budget
 		a.run()
 		x.allocations += a.nodes
-		if !a.proved() {
-			open, x.left = test, test
+		x.spentEvery += budget - max(0, a.budget)
+		if a.proved() {
+			x.every = test * (1 - safe)
 			continue
 		}
-		if x.every = test * (1 - safe); test == x.left {
-			x.left = math.Inf(1)
+		if open, x.left = test, test; a.short && !first {
+			break
 		}
 	}
 	x.lower = max(x.lower, x.every)
@@ -188,7 +202,8 @@ func (x *exact) done() bool {
 }
 
 // round probes until the periods that it cannot decide are few. It reports
-// whether it might have decided more with more work.
+// whether it might have decided more with more work. Rounds after the first begin where there may be few
+// allocations left: of these the best patterns come, even where they prove nothing (see leaf).
 func (x *exact) round(budget int64) (short bool) {
 	open := x.upper // the least period that has been found undecided
 	for !x.done() {
@@ -196,7 +211,9 @@ func (x *exact) round(budget int64) (short bool) {
 			return short
 		}
 		test := (x.lower + open) / 2
-		if open == x.upper {
+		if open == x.upper && budget > firstBudget && x.lower < x.upper*(1-2*firstGap) {
+			test = x.lower + (open-x.lower)/4
+		} else if open == x.upper {
 			// A large step, or what there is left to gain.
 			for _, step := range []float64{firstGap, grain, x.gap} {
 				if test = x.upper * (1 - step); test > x.lower*(1+leastGap/2) {
@@ -206,7 +223,6 @@ func (x *exact) round(budget int64) (short bool) {
 		}
 		switch a := x.probe(test, budget); {
 		case a.found != nil:
-			x.best, x.upper = a.found, a.found.Rate()
 			open = x.upper
 		case a.proved():
 			x.lower = test * (1 - safe)
@@ -214,6 +230,7 @@ func (x *exact) round(budget int64) (short bool) {
 			open = test
 			short = short || a.short
 		}
+		open = min(open, x.upper)
 		x.tell()
 	}
 	return short
@@ -222,10 +239,16 @@ func (x *exact) round(budget int64) (short bool) {
 // probe looks for a pattern of at most that time a mini-batch.
 func (x *exact) probe(period float64, budget int64) *allocations {
 	a := newAllocations(x.in, period, x.heavy, x.k, x.ended)
-	a.contiguous, a.budget, a.decide = x.contiguous, budget, int(budget/128)
+	a.contiguous, a.budget, a.decide, a.below = x.contiguous, budget, int(budget/128), x.upper
 	a.run()
+	for _, s := range []*view.Pattern{a.better, a.found} {
+		if s != nil {
+			x.best, x.upper = s, s.Rate()
+		}
+	}
 	x.allocations += a.nodes
 	x.decisions += a.decisions
+	x.spent += budget - max(0, a.budget)
 	return a
 }
 

@@ -511,8 +511,36 @@ func (a *allocations) parts(only int) []part {
 	return list
 }
 
-// leaf looks for a pattern of a whole allocation, or a proof that it has none.
-func (a *allocations) leaf() {
+// leaf asks the list scheduler for a pattern of a whole allocation, and keeps the allocation for settle. A
+// pattern of a longer period is kept if it is better than what is known: few allocations are left at a
+// short one, and the best patterns are of some of these.
+func (a *allocations) leaf(used int) {
+	x := a.listed(a.stages())
+	switch {
+	case x == nil:
+	case x.Rate() <= a.period*(1+view.Rounding):
+		a.found = x
+		return
+	default:
+		a.better, a.below = x, x.Rate()
+	}
+	a.left = append(a.left, ray{owner: slices.Clone(a.owner[:a.in.N+1]), used: used})
+}
+
+// settle looks for patterns of the allocations that are left, or proofs that they have none, up to one on
+// which there is more work than it may do.
+func (a *allocations) settle() {
+	for _, x := range a.left {
+		if a.over() || a.short {
+			return
+		}
+		a.along(x, func() { a.decided(x.used) })
+	}
+}
+
+// decided looks for a pattern of a whole allocation, or a proof that it has none.
+func (a *allocations) decided(used int) {
+	a.mayFit(a.in.N, used) // it did; this is for its delays
 	for r := range a.in.Procs {
 		if len(a.on[r]) == 0 {
 			continue
@@ -521,17 +549,13 @@ func (a *allocations) leaf() {
 			return
 		}
 	}
-	stages := a.stages()
-	if a.found = a.listed(stages); a.found != nil {
-		return
-	}
 	switch _, answer := a.circle(a.parts(none), a.fixed); answer {
 	case noPattern:
 		return
 	case unknown:
 		a.short = true
 	case aPattern:
-		if a.found = a.whole(stages); a.found != nil {
+		if a.found = a.whole(a.stages()); a.found != nil {
 			return
 		}
 	}
@@ -549,10 +573,10 @@ func (a *allocations) circle(parts []part, fixed []float64) (*circle, int) {
 	return c, answer
 }
 
-// listed asks the list scheduler.
+// listed asks the list scheduler for what takes no more than the period, or is better than what is known.
 func (a *allocations) listed(stages []plan.Stage) *view.Pattern {
-	a.budget -= 256
-	return a.in.schedule(view.Merged(stages), a.period*(1+view.Rounding))
+	a.budget -= 128
+	return a.in.schedule(view.Merged(stages), max(a.period*(1+view.Rounding), a.below*(1-leastGap)))
 }
 
 // whole looks for a pattern with all layers, light ones with the layer that they

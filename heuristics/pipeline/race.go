@@ -138,6 +138,9 @@ var raceWidths = [...]int{64, 6, 3, 1}
 // raceMost is how many ways of an allocation are tried.
 const raceMost = 1 << 21
 
+// raceWays is how many ways cost as much as one unit of work.
+const raceWays = 32
+
 // mayGoOn reports whether no race excludes the whole allocation. If one does, it looks for the shortest beginning
 // that is excluded, too, and whatever continues that on another processor need not be looked at.
 func (a *allocations) mayGoOn() bool {
@@ -166,8 +169,8 @@ func (a *allocations) raceOf(n, wide, most int) (answer race.End, made int) {
 		v = a.through(n, a.least[n+1])
 	}
 	c := a.newRace(n, v, wide)
-	answer = c.run(int(min(int64(most), max(0, a.budget))))
-	a.budget -= int64(c.Ways) // a way costs as much as a node
+	answer = c.run(int(min(int64(most), raceWays*max(0, min(a.budget, raceMost)))))
+	a.budget -= int64(c.Ways / raceWays)
 	return answer, c.Ways
 }
 

@@ -13,7 +13,7 @@ import (
 const (
 	// mostStates is how many states of a processor are looked at. As many as stateNodes
 	// cost as much as a node.
-	mostStates, stateNodes = 1000, 256
+	mostStates, stateNodes = 1000, 16
 	// awayParts is the number of parts of a period in which times away are told apart.
 	awayParts = 256
 )
