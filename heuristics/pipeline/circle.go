@@ -527,11 +527,10 @@ func (a *allocations) leaf(used int) {
 	a.left = append(a.left, ray{owner: slices.Clone(a.owner[:a.in.N+1]), used: used})
 }
 
-// settle looks for patterns of the allocations that are left, or proofs that they have none, up to one on
-// which there is more work than it may do.
+// settle looks for patterns of the allocations that are left, or proofs that they have none.
 func (a *allocations) settle() {
 	for _, x := range a.left {
-		if a.over() || a.short {
+		if a.over() {
 			return
 		}
 		a.along(x, func() { a.decided(x.used) })
