@@ -28,6 +28,7 @@ var varying = []struct {
 	{regexp.MustCompile(`highs +(ok +)?[0-9.]+`), "highs"},
 	{regexp.MustCompile(`lpsolve +(ok +)?[0-9.]+`), "lpsolve"},
 	{regexp.MustCompile(`threads +.*`), "threads"},
+	{regexp.MustCompile(`\([0-9]+ allocations, [0-9]+ decisions`), "(_ allocations, _ decisions"},
 	{regexp.MustCompile(`[─ ]+`), " "}, // widths of columns follow the times
 }
 
