@@ -28,28 +28,36 @@ const mostReplicating = 256
 // period or less, since a link between two replicas carries both ways a + δ, once in as
 // many mini-batches as both stages meet in, not 2a once in r.
 //
-// Where the numbers of replicas have more than 240 as a common multiple, as the period
-// would have mini-batches, only powers of two are tried. O(P²·n²) for each of some
-// periods, for P of at most 256: more processors are left idle.
+// The period has as many mini-batches as the least common multiple of the numbers of
+// replicas, of at most [view.MostTurns]. Where that of the best ones is larger, each such
+// multiple has its turn, with its divisors only, if they do with less than the best so far:
+// what is returned has the least period of all pipelines of so many mini-batches.
+// O(P²·n²) for each of some periods, and O(P·d·n²) for each of some 100 multiples, of which
+// d divisors are at most P, for P of at most 256: more processors are left idle.
 func (in *instance) replicated() *view.Pattern {
-	for _, doubling := range []bool{false, true} {
-		x := newReplicator(in, doubling)
-		stages, period := x.least()
-		if stages == nil {
-			break
-		}
-		if s := x.pattern(stages, period); s != nil {
-			return s
+	x := newReplicator(in)
+	stages, least := x.least(in.U[in.N]/float64(x.procs), in.Latest())
+	if stages == nil {
+		return nil
+	}
+	best, high := x.pattern(stages, least), in.Latest()
+	if best != nil {
+		return best
+	}
+	for m := view.MostTurns; m > view.MostTurns/2 && !in.stopped(); m-- { // smaller ones divide these
+		x.multiple = m
+		if stages, period := x.least(least, high); stages != nil {
+			best, high = x.pattern(stages, period), period*(1-1e-9)
 		}
 	}
-	return nil
+	return best
 }
 
 // replicator is the program of replicated.
 type replicator struct {
 	in       *instance
 	procs    int
-	doubling bool        // powers of two only
+	multiple int         // of the numbers of replicas; 0: any
 	weight   []float64   // Σ W of layers 1..
 	delay    [][]float64 // [p][i]: least V behind layer i, whose later layers are on p processors
 	next     [][]taken
@@ -58,8 +66,8 @@ type replicator struct {
 // A taken stage is that behind a layer: to where, and on how many processors.
 type taken struct{ to, copies int }
 
-func newReplicator(in *instance, doubling bool) *replicator {
-	x := &replicator{in: in, procs: min(in.Platform.Processors, mostReplicating), doubling: doubling, weight: make([]float64, in.N+1)}
+func newReplicator(in *instance) *replicator {
+	x := &replicator{in: in, procs: min(in.Platform.Processors, mostReplicating), weight: make([]float64, in.N+1)}
 	for l := 1; l <= in.N; l++ {
 		x.weight[l] = x.weight[l-1] + in.W[l]
 	}
@@ -70,10 +78,9 @@ func newReplicator(in *instance, doubling bool) *replicator {
 	return x
 }
 
-// least returns the stages of the smallest period, nil: none fit.
-func (x *replicator) least() (best []plan.Stage, high float64) {
-	low := x.in.U[x.in.N] / float64(x.procs)
-	high = x.in.Latest()
+// least returns the stages of the smallest period of at most high, nil: none fit. None is
+// below low.
+func (x *replicator) least(low, high float64) (best []plan.Stage, period float64) {
 	best = x.at(high)
 	for best != nil && high-low > 1e-9*high && !x.in.stopped() {
 		middle := low + (high-low)/2
@@ -129,7 +136,7 @@ func (x *replicator) at(period float64) []plan.Stage {
 			return nil
 		}
 		for copies := 1; copies <= x.procs; copies++ {
-			if !x.doubling || copies&(copies-1) == 0 {
+			if x.multiple%copies == 0 {
 				x.stagesFrom(i, copies, period)
 			}
 		}

@@ -74,7 +74,7 @@ func TestReplicated(t *testing.T) {
 			continue // nothing fits
 		}
 		want := math.Inf(1)
-		x := newReplicator(in, false)
+		x := newReplicator(in)
 		replicatedStages(in.N, p.Processors, func(stages []plan.Stage) {
 			items := in.Items(stages)
 			low, high := 0.0, in.Latest()

@@ -2,9 +2,9 @@ package pipeline
 
 import "workbench/model/plan"
 
-// mostTurns is how many mini-batches a period of replicated stages has at most: the least
+// MostTurns is how many mini-batches a period of replicated stages has at most: the least
 // common multiple of the numbers of replicas.
-const mostTurns = 240
+const MostTurns = 240
 
 // Alike returns the pattern in which each mini-batch runs as one that has these starts, a
 // period after the one before, nil: it would be of too many mini-batches.
@@ -13,7 +13,7 @@ func Alike(stages []plan.Stage, items []Item, f, b []float64, period float64) *P
 	for k := range stages {
 		s.K = multiple(s.K, stages[k].Copies())
 	}
-	if s.K > mostTurns {
+	if s.K > MostTurns {
 		return nil
 	}
 	s.Period = float64(s.K) * period
