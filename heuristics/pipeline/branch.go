@@ -50,7 +50,7 @@ func Exact(ctx context.Context, c *chain.Chain, p platform.Platform, o Options, 
 	if err != nil {
 		return nil, err
 	}
-	x := &exact{in: in, ended: func() bool { return over(ctx) }, progress: o.Progress, k: k, upper: above, left: math.Inf(1), gap: max(gap, leastGap)}
+	x := &exact{in: in, ended: func() bool { return over(ctx) }, progress: o.Progress, k: k, upper: above, left: math.Inf(1), never: math.Inf(1), gap: max(gap, leastGap)}
 	x.every = max(in.U[in.N]/float64(in.Procs), in.LargestLayer(), in.LayerMemory(), in.HeldMemory(), in.Runs(false, false)) * (1 - safe)
 	if x.lower = x.every; k == 1 {
 		x.lower = max(x.lower, in.Runs(true, false)*(1-safe))
@@ -99,9 +99,9 @@ type exact struct {
 	best         *view.Pattern // with T/k upper; nil: none of its own
 	heavy        bool          // no layer is light
 
-	left              float64 // the least period that raiseEvery has left open, with the work of worked
-	worked            int64
-	spent, spentEvery int64 // work of all probes for k, and for every k
+	left   float64 // the least period that raiseEvery has left open, with the work of worked
+	worked int64
+	never  float64 // the least that it leaves open with any work
 
 	allocations, decisions int64
 }
@@ -123,17 +123,19 @@ func (x *exact) run(method string) (*ExactResult, error) {
 		}
 	}
 	for budget, every := int64(firstBudget), int64(firstBudget/8); !x.done() && budget < math.MaxInt64/64; {
-		// A unit of work tells more of every k than of k.
-		if !x.contiguous && x.spentEvery <= 2*x.spent && x.every < x.upper*(1-grain) && every < math.MaxInt64/64 {
+		// What is known for every k and for k has work in turns; where more tells no more it is asked less often.
+		if before := x.every; !x.contiguous && every <= budget/2 && before < x.upper*(1-grain) {
 			x.raiseEvery(every, grain)
-			every *= 4
+			if every *= 4; x.every == before {
+				every *= 4
+			}
 			continue
 		}
 		if short := x.round(budget); !short && !x.done() {
 			if x.heavy {
 				break // more work would not tell more
 			}
-			x.heavy, x.left, x.worked = true, math.Inf(1), 0
+			x.heavy, x.left, x.worked, x.never = true, math.Inf(1), 0, math.Inf(1)
 		}
 		budget *= 4
 	}
@@ -155,7 +157,7 @@ func (x *exact) raiseEvery(budget int64, width float64) {
 		return
 	}
 	first := x.worked == 0
-	open := x.upper
+	open := min(x.upper, x.never)
 	if budget <= x.worked {
 		open = min(open, x.left)
 	}
@@ -169,12 +171,13 @@ func (x *exact) raiseEvery(budget int64, width float64) {
 		a.budget = budget
 		a.run()
 		x.allocations += a.nodes
-		x.spentEvery += budget - max(0, a.budget)
 		if a.proved() {
 			x.every = test * (1 - safe)
 			continue
 		}
-		if open, x.left = test, test; a.short && !first {
+		if open, x.left = test, test; !a.short {
+			x.never = test
+		} else if !first {
 			break
 		}
 	}
@@ -184,7 +187,7 @@ func (x *exact) raiseEvery(budget int64, width float64) {
 
 // catchUp raises what is known for every k, if it has been left behind, as long as work tells more.
 func (x *exact) catchUp() {
-	for budget, before := int64(4*firstBudget), -1.0; x.every > before && x.every < x.upper*(1-max(x.gap, grain/2)) && !x.ended() && budget < math.MaxInt64/16; budget *= 4 {
+	for budget, before := int64(firstBudget), -1.0; x.every > before && x.every < x.upper*(1-max(x.gap, grain/2)) && !x.ended() && budget < math.MaxInt64/16; budget *= 4 {
 		before = x.every
 		x.raiseEvery(budget, grain/16)
 	}
@@ -248,7 +251,6 @@ func (x *exact) probe(period float64, budget int64) *allocations {
 	}
 	x.allocations += a.nodes
 	x.decisions += a.decisions
-	x.spent += budget - max(0, a.budget)
 	return a
 }
 

@@ -26,6 +26,7 @@ const raceDelay = 0.05
 func (a *allocations) newRace(n int, v float64, wide int) *racing {
 	in := a.in
 	c := &racing{unit: a.period * (1 + safe) / race.Grain, ways: &a.ways}
+	c.Ended = a.ended
 	for range in.Procs {
 		c.Room = append(c.Room, in.Memory)
 	}
@@ -139,7 +140,7 @@ var raceWidths = [...]int{64, 6, 3, 1}
 const raceMost = 1 << 21
 
 // raceWays is how many ways cost as much as one unit of work.
-const raceWays = 32
+const raceWays = 8
 
 // mayGoOn reports whether no race excludes the whole allocation. If one does, it looks for the shortest beginning
 // that is excluded, too, and whatever continues that on another processor need not be looked at.
@@ -151,7 +152,7 @@ func (a *allocations) mayGoOn() bool {
 		}
 		if answer == race.Lost {
 			for n := a.runBefore(a.in.N); n > 0 && answer == race.Lost; n = a.runBefore(n) {
-				if answer, _ = a.raceOf(n, wide, 8*made+raceMost>>8); answer == race.Lost {
+				if answer, _ = a.raceOf(n, wide, min(8*made+raceMost>>8, raceMost)); answer == race.Lost {
 					a.back = n + 1
 				}
 			}
@@ -170,7 +171,9 @@ func (a *allocations) raceOf(n, wide, most int) (answer race.End, made int) {
 	}
 	c := a.newRace(n, v, wide)
 	answer = c.run(int(min(int64(most), raceWays*max(0, min(a.budget, raceMost)))))
-	a.budget -= int64(c.Ways / raceWays)
+	if a.budget -= int64(c.Ways / raceWays); a.ended() {
+		a.budget = -1
+	}
 	return answer, c.Ways
 }
 

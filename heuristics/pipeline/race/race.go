@@ -28,6 +28,7 @@ type Race struct {
 	Room   []float64   // bytes by processor, for what mini-batches store
 	Stored [][]float64 // behind so many steps, by processor, of one mini-batch
 	Ways   int         // that have been tried
+	Ended  func() bool // the caller wants no more: it is unfinished
 
 	latest    []int32 // by step, see schedule
 	lead      []int32 // by step: from the start of the first to its own, at least
@@ -53,6 +54,8 @@ const (
 	mostInside = 12
 	// mostBegun is how many steps that are begun on a processor end before another or behind it, each by itself.
 	mostBegun = 3
+	// endedEvery is how many ways go on before the caller is asked whether to end.
+	endedEvery = 1 << 10
 )
 
 // A Step is what one processor does of a mini-batch: forwards, or backwards, of layers in a row.

@@ -35,7 +35,7 @@ func (c *Race) search(most int) End {
 	for range 1 + len(c.Room) {
 		x.times = append(x.times, Grain)
 	}
-	for {
+	for k := 1; ; k++ {
 		c.goOn(x)
 		switch {
 		case w.again:
@@ -44,7 +44,7 @@ func (c *Race) search(most int) End {
 			return Unfinished
 		case !w.pop(len(c.Room), x):
 			return Lost
-		case x.inside == mostInside || c.Ways > most:
+		case x.inside == mostInside || c.Ways > most || k%endedEvery == 0 && c.Ended():
 			return Unfinished
 		}
 	}
