@@ -177,7 +177,8 @@ func (x *exact) raiseEvery(budget int64, width float64) {
 		}
 		if open, x.left = test, test; !a.short {
 			x.never = test
-		} else if !first {
+		}
+		if !first {
 			break
 		}
 	}

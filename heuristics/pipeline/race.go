@@ -140,7 +140,7 @@ var raceWidths = [...]int{64, 6, 3, 1}
 const raceMost = 1 << 21
 
 // raceWays is how many ways cost as much as one unit of work.
-const raceWays = 8
+const raceWays = 4
 
 // mayGoOn reports whether no race excludes the whole allocation. If one does, it looks for the shortest beginning
 // that is excluded, too, and whatever continues that on another processor need not be looked at.
