@@ -76,6 +76,7 @@ type allocations struct {
 
 	rooms        rooms              // scratch of turns
 	beams        bool               // guesses, in a beam search: without passes
+	first        bool               // a probe of the first round, which has passes for k = 1, too: with more work they tell little
 	known        map[string]*limits // of passes, by room and layers
 	key          []byte             // scratch of it
 	number       map[uint64]int32   // scratch of states
@@ -468,13 +469,13 @@ func (a *allocations) mayFit(l, used int) bool {
 		a.delay[k] = v
 	}
 	room := float64(in.Procs-used) * in.Memory
-	over := a.owner[l-1] != a.owner[l] && !a.beams // what others have in a row is complete
+	over := a.owner[l-1] != a.owner[l] && !a.beams && (a.every || a.first) // what others have in a row is complete
 	for r := range used {
 		needs := a.needs(a.on[r])
 		if !in.Fits(needs + a.fixed[r]) {
 			return false
 		}
-		if !a.turns(r) || over && a.every && r != a.owner[l] && !a.passes(r) {
+		if !a.turns(r) || over && r != a.owner[l] && !a.passes(r) {
 			return false
 		}
 		held := 0.0

@@ -216,7 +216,7 @@ func (x *exact) round(budget int64) (short bool) {
 		}
 		test := (x.lower + open) / 2
 		if open == x.upper && budget > firstBudget && x.lower < x.upper*(1-2*firstGap) {
-			test = x.lower + (open-x.lower)/4
+			test = x.lower + (open-x.lower)/3
 		} else if open == x.upper {
 			// A large step, or what there is left to gain.
 			for _, step := range []float64{firstGap, grain, x.gap} {
@@ -243,7 +243,7 @@ func (x *exact) round(budget int64) (short bool) {
 // probe looks for a pattern of at most that time a mini-batch.
 func (x *exact) probe(period float64, budget int64) *allocations {
 	a := newAllocations(x.in, period, x.heavy, x.k, x.ended)
-	a.contiguous, a.budget, a.decide, a.below = x.contiguous, budget, int(budget/128), x.upper
+	a.contiguous, a.budget, a.decide, a.below, a.first = x.contiguous, budget, int(budget/128), x.upper, budget <= firstBudget
 	a.run()
 	for _, s := range []*view.Pattern{a.better, a.found} {
 		if s != nil {
