@@ -94,8 +94,8 @@ func (f forward) left() string {
 		}
 		longest = max(longest, work)
 	}
-	return fmt.Sprintf("the graph has more than %d ideals and was made coarser, %d operations in %d parts, of several up to %s long: inside parts, cuts were looked for near the best others only, and no bound is proved by them",
-		pipegraph.MostIdeals, f.view.N, len(f.lattice.Atoms), platform.FormatSeconds(longest))
+	return fmt.Sprintf("the graph has more than %s and was made coarser, %s in %s, of several up to %s long: inside parts, cuts were looked for near the best others only, and no bound is proved by them",
+		platform.Count(pipegraph.MostIdeals, "ideal"), platform.Count(f.view.N, "operation"), platform.Count(len(f.lattice.Atoms), "part"), platform.FormatSeconds(longest))
 }
 
 // leastOf returns a memory with which there is a pattern: of a graph, of the stages that
