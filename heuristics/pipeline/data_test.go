@@ -18,15 +18,7 @@ import (
 // there to be read.
 func TestPartitionOfPipeDream(t *testing.T) {
 	t.Parallel()
-	file := testfile.Shared(t, "pipedream/vgg16/graph.txt")
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, _, err := profile.PipeDream(bytes.NewReader(data), file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := profiled(t, "vgg16")
 	for _, x := range []struct {
 		processors      int
 		bandwidth, want float64
@@ -39,6 +31,21 @@ func TestPartitionOfPipeDream(t *testing.T) {
 			t.Errorf("P = %d, β = %v: %.9g, want %v", x.processors, x.bandwidth, period, x.want)
 		}
 	}
+}
+
+// profiled reads one of PipeDream's profiles as a chain.
+func profiled(t *testing.T, name string) *chain.Chain {
+	t.Helper()
+	file := testfile.Shared(t, "pipedream/"+name+"/graph.txt")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := profile.PipeDream(bytes.NewReader(data), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // The partition is the best over all contiguous ones.

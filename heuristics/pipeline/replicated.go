@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"math"
+	"slices"
 
 	view "workbench/model/pipeline"
 	"workbench/model/plan"
@@ -29,28 +30,74 @@ const mostReplicating = 256
 // many mini-batches as both stages meet in, not 2a once in r.
 //
 // The period has as many mini-batches as the least common multiple of the numbers of
-// replicas, of at most [view.MostTurns]. Where that of the best ones is larger, each such
-// multiple has its turn, with its divisors only, if they do with less than the best so far:
-// what is returned has the least period of all pipelines of so many mini-batches.
-// O(P²·n²) for each of some periods, and O(P·d·n²) for each of some 100 multiples, of which
+// replicas, of at most [view.Instance.MostTurns]. Where that of the best ones is larger, each
+// of [multiples] has its turn, with its divisors only, if they do with less than the best so
+// far: what is returned has the least period of all pipelines of so many mini-batches, of
+// [view.FewTurns] where there are more than 64 processors.
+// O(P²·n²) for each of some periods, and O(P·d·n²) for each of 10 to 250 multiples, of which
 // d divisors are at most P, for P of at most 256: more processors are left idle.
 func (in *instance) replicated() *view.Pattern {
+	most := in.MostTurns()
+	if min(in.Platform.Processors, mostReplicating) > manyProcessors {
+		return in.replicatedOf(most, view.FewTurns)
+	}
+	return in.replicatedOf(most, most)
+}
+
+// replicatedOf is replicated with periods of at most so many mini-batches, and so many where
+// multiples are tried.
+func (in *instance) replicatedOf(most, tried int) *view.Pattern {
 	x := newReplicator(in)
 	stages, least := x.least(in.U[in.N]/float64(x.procs), in.Latest())
 	if stages == nil {
 		return nil
 	}
-	best, high := x.pattern(stages, least), in.Latest()
+	best, high := x.pattern(stages, least, most), in.Latest()
 	if best != nil {
 		return best
 	}
-	for m := view.MostTurns; m > view.MostTurns/2 && !in.stopped(); m-- { // smaller ones divide these
+	for _, m := range multiples(x.procs, tried) {
+		if in.stopped() {
+			break
+		}
 		x.multiple = m
 		if stages, period := x.least(least, high); stages != nil {
-			best, high = x.pattern(stages, period), period*(1-1e-9)
+			best, high = x.pattern(stages, period, tried), period*(1-1e-9)
 		}
 	}
 	return best
+}
+
+// manyProcessors is how many are too many to try all multiples.
+const manyProcessors = 64
+
+// multiples returns those least common multiples of numbers that are together at most sum,
+// and themselves at most most, that divide no other. Powers of different primes are together
+// no more than a product of them, so m is one if the powers of primes in it are together at
+// most sum.
+func multiples(sum, most int) (list []int) {
+	for m := most; m > 0; m-- {
+		divides := func(n int) bool { return n%m == 0 }
+		if primePowers(m) <= sum && !slices.ContainsFunc(list, divides) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// primePowers returns the sum of the powers of primes of which m is the product.
+func primePowers(m int) (sum int) {
+	for p := 2; m > 1; p++ {
+		power := 1
+		for m%p == 0 {
+			m /= p
+			power *= p
+		}
+		if power > 1 {
+			sum += power
+		}
+	}
+	return sum
 }
 
 // replicator is the program of replicated.
@@ -232,9 +279,9 @@ func (x *replicator) fits(from, to int, gap, turn float64) bool {
 	return x.in.Fits(x.in.Needs(from, to, 1+int(gap/turn+view.Rounding)))
 }
 
-// pattern returns the pattern of stages that fit at a period, nil: it would be of too many
-// mini-batches.
-func (x *replicator) pattern(stages []plan.Stage, period float64) *view.Pattern {
+// pattern returns the pattern of stages that fit at a period, nil: it would be of more
+// mini-batches than most.
+func (x *replicator) pattern(stages []plan.Stage, period float64, most int) *view.Pattern {
 	items := x.in.Items(stages)
 	f, b := make([]float64, len(items)), x.gaps(items, period)
 	t := 0.0
@@ -242,5 +289,5 @@ func (x *replicator) pattern(stages []plan.Stage, period float64) *view.Pattern 
 		f[i], b[i] = t, b[i]+t+items[i].F
 		t += items[i].F
 	}
-	return view.Alike(stages, items, f, b, period)
+	return view.Alike(stages, items, f, b, period, most)
 }

@@ -10,7 +10,9 @@ import (
 
 	"workbench/model/chain"
 	"workbench/model/periodic"
+	view "workbench/model/pipeline"
 	"workbench/model/plan"
+	"workbench/model/platform"
 	"workbench/model/testfile"
 )
 
@@ -73,23 +75,7 @@ func TestReplicated(t *testing.T) {
 		if err != nil {
 			continue // nothing fits
 		}
-		want := math.Inf(1)
-		x := newReplicator(in)
-		replicatedStages(in.N, p.Processors, func(stages []plan.Stage) {
-			items := in.Items(stages)
-			low, high := 0.0, in.Latest()
-			if x.gaps(items, high) == nil {
-				return
-			}
-			for range 50 {
-				if middle := (low + high) / 2; x.gaps(items, middle) != nil {
-					high = middle
-				} else {
-					low = middle
-				}
-			}
-			want = min(want, high)
-		})
+		want := leastReplicated(in, math.MaxInt)
 		found, err := PipeDream(c, p, Options{Model: model})
 		if err != nil {
 			if !errors.Is(err, plan.ErrNoPlan) || !math.IsInf(want, 1) {
@@ -122,6 +108,125 @@ func TestReplicated(t *testing.T) {
 	t.Logf("PipeDream's periods met %d times, beaten %d; %d with limited memory, %d without a plan; %d with replicas", met, beaten, tight, limited, several)
 	if met < testfile.Cases(50) || tight < testfile.Cases(50) || several < testfile.Cases(50) {
 		t.Errorf("%d met, %d with limited memory, %d with replicas", met, tight, several)
+	}
+}
+
+// leastReplicated is the least period of all contiguous stages with all numbers of replicas
+// of at most such a common multiple, by the schedule of replicated; +Inf: none fits.
+func leastReplicated(in *instance, most int) float64 {
+	want := math.Inf(1)
+	x := newReplicator(in)
+	replicatedStages(in.N, in.Platform.Processors, func(stages []plan.Stage) {
+		items := in.Items(stages)
+		low, high := 0.0, in.Latest()
+		if x.gaps(items, high) == nil || view.Alike(stages, items, make([]float64, len(items)), make([]float64, len(items)), 1, most) == nil {
+			return
+		}
+		for range 50 {
+			if middle := (low + high) / 2; x.gaps(items, middle) != nil {
+				high = middle
+			} else {
+				low = middle
+			}
+		}
+		want = min(want, high)
+	})
+	return want
+}
+
+// Where periods may have few mini-batches only, those of all numbers of replicas with so small
+// a common multiple are the best that exhaustive search finds, and valid.
+func TestReplicatedOfFewMiniBatches(t *testing.T) {
+	t.Parallel()
+	tried := 0
+	for seed := range uint64(testfile.Cases(150)) {
+		r := rand.New(rand.NewPCG(seed, 47))
+		c, p := randomChain(r, 1+r.IntN(4), false), randomPlatform(r)
+		p.Replicas, p.Processors, p.Bandwidth = true, 5+r.IntN(4), 1e3
+		if seed%2 == 0 {
+			p.Memory = 1e9
+		}
+		in, err := newInstance(c, p, Options{Model: models[r.IntN(2)]})
+		if err != nil {
+			continue // nothing fits
+		}
+		most := 2 + r.IntN(12)
+		found, want := in.replicatedOf(most, most), leastReplicated(in, most)
+		if found == nil {
+			if !math.IsInf(want, 1) {
+				t.Fatalf("seed %d: none, there is a period of %g", seed, want)
+			}
+			continue
+		}
+		made := found.Plan(in.Instance, "replicated")
+		verified(t, c, made)
+		if found.K > most || math.Abs(found.Rate()-want) > 1e-8*want {
+			t.Fatalf("seed %d: %g of %d, the best of %d is %g: %+v", seed, found.Rate(), found.K, most, want, found.Stages)
+		}
+		if want > leastReplicated(in, math.MaxInt)*(1+1e-8) {
+			tried++
+		}
+	}
+	t.Logf("%d have to do with fewer mini-batches than the best", tried)
+	if tried < testfile.Cases(150)/6 {
+		t.Errorf("%d have to do with fewer mini-batches than the best", tried)
+	}
+}
+
+// The multiples that are tried are those of numbers with a sum, and none of them divides
+// another; all divide one.
+func TestMultiples(t *testing.T) {
+	t.Parallel()
+	for sum := 1; sum <= 14; sum++ {
+		all := map[int]bool{}
+		var add func(left, most, multiple int)
+		add = func(left, most, multiple int) {
+			all[multiple] = true
+			for n := 1; n <= min(left, most); n++ {
+				add(left-n, n, view.Multiple(multiple, n))
+			}
+		}
+		add(sum, sum, 1)
+		for most := 1; most < 100; most += 1 + most/8 {
+			list := multiples(sum, most)
+			for m := range all {
+				divides := func(n int) bool { return n%m == 0 }
+				if m <= most && !slices.ContainsFunc(list, divides) {
+					t.Errorf("sum %d, at most %d: %d is not in %v", sum, most, m, list)
+				}
+			}
+			for i, m := range list {
+				divides := func(n int) bool { return n%m == 0 }
+				if !all[m] || m > most || slices.ContainsFunc(list[i+1:], divides) || slices.ContainsFunc(list[:i], divides) {
+					t.Errorf("sum %d, at most %d: %d in %v", sum, most, m, list)
+				}
+			}
+		}
+	}
+}
+
+// PipeDream's own periods are met on many processors, where the best numbers of replicas have
+// a large common multiple, and the plans are valid.
+func TestReplicatedOnMany(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		name       string
+		processors int
+		bandwidth  float64
+	}{{"gnmt", 32, 25e9}, {"resnet18", 24, 1e9}, {"resnet18", 32, 1e9}, {"resnet18", 26, 10e9}, {"resnet50", 22, 1e9}, {"resnet50", 26, 1e9}} {
+		c := profiled(t, x.name)
+		p := platform.Platform{Memory: 64 << 30, Bandwidth: x.bandwidth, Processors: x.processors, WeightCopies: 3, Replicas: true}
+		in, err := newInstance(c, p, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := PipeDream(c, p, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if period, theirs := verified(t, c, found), pipeDreams(in, x.processors); found.K <= view.FewTurns || period > theirs*(1+plan.Tolerance) {
+			t.Errorf("%s on %d: %g with %d mini-batches a period, PipeDream has %g", x.name, x.processors, period, found.K, theirs)
+		}
 	}
 }
 

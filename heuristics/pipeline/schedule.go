@@ -343,7 +343,7 @@ func (c *scheduler) free(r int, t, length float64) bool {
 
 // leaf keeps the pattern if it fits.
 func (c *scheduler) leaf() {
-	s := view.Alike(c.stages, c.items, c.f, c.b, c.period)
+	s := view.Alike(c.stages, c.items, c.f, c.b, c.period, view.FewTurns)
 	if s != nil && (s.K > 1 || s.Retime()) && c.in.Fits(s.Peak(c.in.Instance)) {
 		c.found = s
 	}

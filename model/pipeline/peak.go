@@ -101,6 +101,9 @@ func (s *Pattern) processor(in *Instance, list []run) float64 {
 			}
 			nca := 0
 			for m := range s.K {
+				if forward[l*s.K+m] == backward[l*s.K+m] {
+					continue // on another replica
+				}
 				count := 0
 				for q := range s.K {
 					count += between(forward[l*s.K+q], backward[l*s.K+q], forward[l*s.K+m]+1, len(list))
