@@ -149,7 +149,7 @@ func PipelineMethods() []*run.Method {
 		return m
 	}
 	list := []*run.Method{
-		heuristic(pipeDream, "PipeDream, [004] 6.5", "its partition, with and without its memory model, and eager 1F1B for each number of mini-batches in flight, simulated for 500; of graphs with 1F1B*, too; with --replicas stages on several GPUs", "O(P·n²) and the simulations; with replicas O(P²·n²·log)", pipeline.PipeDream, pipeline.PipeDreamStar),
+		heuristic(pipeDream, "PipeDream, [004] 6.5", "its partition, with and without its memory model, and eager 1F1B for each number of mini-batches in flight, simulated for 500; where that does not settle, and of graphs always, with 1F1B*; with --replicas stages on several GPUs", "O(P·n²) and the simulations; with replicas O(P²·n²·log)", pipeline.PipeDream, pipeline.PipeDreamStar),
 		heuristic("pipedream-star", "[004] 7.3.3", "PipeDream's partition with 1F1B* of the smallest period that fits", "O(P·n²)", pipeline.PipeDreamStar),
 		heuristic("pipedream-star-memory", "[004] 7.3", "the same with the partition whose r-th stage from the end fits with r mini-batches", "O(P·n²)", pipeline.PipeDreamStarMemory),
 		heuristic("gpipe", "GPipe", "k micro-batches forwards, then backwards, then a flush; the best k", "O(P·n²)", pipeline.GPipe),

@@ -33,10 +33,15 @@ func OneFOneB(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error
 // number of mini-batches in flight, as [004] 6.5 obtains solutions from
 // PipeDream: for each NOAM the partition that knows no memory and the one that
 // PipeDream reckons to fit are simulated for 500 mini-batches, and what the
-// pattern really holds decides; a simulation that does not settle is left out. NOAM goes up to twice the number of processors,
+// pattern really holds decides. NOAM goes up to twice the number of processors,
 // as communications are items in flight as well. Of equal periods the smallest
-// NOAM is returned. O(P) partitions and simulations, each as in [OneFOneB]. Where the
-// platform has replicas it is [replicated].
+// NOAM is returned.
+//
+// A simulation that does not settle is no pattern, and [004] does not say what becomes of it:
+// here 1F1B* of its partition and of the smallest period that fits stands in for it.
+//
+// O(P) partitions, simulations and schedules, each as in [OneFOneB] and [PipeDreamStar].
+// Where the platform has replicas it is [replicated].
 func PipeDream(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) {
 	in, err := newInstance(c, p, o)
 	if err != nil {
@@ -58,6 +63,9 @@ func PipeDream(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, erro
 				continue
 			}
 			s := in.eager(stages, entering(stages, noam))
+			if s == nil {
+				s = in.smallest(stages, in.Items(stages), 0)
+			}
 			if s != nil && (best == nil || s.Rate() < best.Rate()*(1-view.Rounding)) && in.Fits(s.Peak(in.Instance)) {
 				best = s
 			}
