@@ -108,7 +108,7 @@ func leastOf(in *run.Instance, x *view.Instance) (float64, error) {
 	if f.lattice == nil {
 		return x.LeastContiguous(), nil
 	}
-	order, stages := f.lattice.LeastContiguous(x.Platform, x.Model)
+	order, stages := f.lattice.LeastContiguous(x.Platform, x.Model, nil)
 	if order == nil { // not found in time
 		return x.LeastContiguous(), nil
 	}

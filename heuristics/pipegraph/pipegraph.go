@@ -247,8 +247,8 @@ func (s *tries) add(layers []int, first *plan.Plan) {
 // with that plan, if it is found in time and fits; in more memory, too, so that no method is
 // worse there: wherever contiguous stages fit in some order there is a plan, unless the
 // lattice leaves ideals out. The error is of the input.
-func (s *tries) least(plan.Stop) error {
-	order, stages := s.t.LeastContiguous(s.p, s.o.Model)
+func (s *tries) least(stop plan.Stop) error {
+	order, stages := s.t.LeastContiguous(s.p, s.o.Model, stop)
 	if order == nil {
 		return nil // not found in time
 	}
@@ -305,7 +305,7 @@ func (s *tries) choose(stop plan.Stop, among func(*ideals.Lattice) []int) {
 		if len(t.Atoms) == s.N {
 			break
 		}
-		t = t.Near(chosen, MostIdeals)
+		t = t.Near(chosen, MostIdeals, stop)
 	}
 	if order != nil {
 		s.add(order, nil)

@@ -113,7 +113,7 @@ func TestLeastContiguous(t *testing.T) {
 			}
 			return in.OneAtATime(stages)
 		}
-		least := need(lattice.LeastContiguous(p, model))
+		least := need(lattice.LeastContiguous(p, model, nil))
 		if least < 2 {
 			continue
 		}
@@ -294,7 +294,7 @@ func TestBalancedIsRefined(t *testing.T) {
 			continue
 		}
 		chosen, load := pipegraph.Balanced(coarse, p)
-		near := coarse.Near(chosen, 12)
+		near := coarse.Near(chosen, 12, nil)
 		if near == nil {
 			continue
 		}

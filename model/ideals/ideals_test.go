@@ -2,6 +2,7 @@ package ideals
 
 import (
 	"errors"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -95,11 +96,11 @@ func TestNear(t *testing.T) {
 			}
 		}
 		slices.Reverse(chosen)
-		if all := coarse.Near(chosen, 1<<v.N); all == nil || all.Len() != whole.Len() {
+		if all := coarse.Near(chosen, 1<<v.N, nil); all == nil || all.Len() != whole.Len() {
 			t.Fatal("where there is room not all ideals are there")
 		}
 		most := coarse.Len()
-		near := coarse.Near(chosen, most)
+		near := coarse.Near(chosen, most, nil)
 		if near == nil {
 			continue // nothing more can be merged
 		}
@@ -300,5 +301,85 @@ func TestStopped(t *testing.T) {
 	}
 	if early < testfile.Cases(100) {
 		t.Errorf("only %d were ended early", early)
+	}
+}
+
+// What halving finds is the finest lattice of at most so many ideals, of all numbers of parts
+// that are tried, made from the layers anew each time.
+func TestLatticeIsTheFinest(t *testing.T) {
+	r := testfile.Random(t, 9, 18)
+	coarse := 0
+	for range testfile.Cases(300) {
+		v, err := Of(random(r, 4+r.IntN(9)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		most := 3 + r.IntN(20)
+		var want [][]int
+		for n := v.N; ; n = n * 7 / 8 {
+			m := v.merging(make([]float64, v.N), make([]int, v.N))
+			m.down(n, nil)
+			if v.lattice(m.atoms(), most) != nil {
+				want = m.atoms()
+				break
+			}
+			if m.parts > n || n < 4 {
+				break
+			}
+		}
+		got, err := v.Lattice(most)
+		switch {
+		case want == nil && !errors.Is(err, ErrMany):
+			t.Fatalf("%v: %v, there is none", got, err)
+		case want != nil && (err != nil || !reflect.DeepEqual(got.Atoms, want)):
+			t.Fatalf("%v (%v), want %v", got, err, want)
+		}
+		if want != nil && len(want) < v.N {
+			coarse++
+		}
+	}
+	if coarse < testfile.Cases(100) {
+		t.Errorf("%d graphs were made coarser", coarse)
+	}
+}
+
+// Searches that are to end do: that for the least memory asks at every ideal before it looks
+// at it, also while it prepares, and not again after it was told; and nothing is made finer.
+func TestSearchesAskWhetherTheyAreToEnd(t *testing.T) {
+	r := testfile.Random(t, 10, 18)
+	p := platform.Platform{Memory: 1e9, Bandwidth: 1, Processors: 3, WeightCopies: 3}
+	given := make(chan struct{})
+	close(given)
+	for range testfile.Cases(100) {
+		v, err := Of(random(r, 4+r.IntN(6)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lattice := func() *Lattice {
+			l, err := v.Lattice(1 << v.N)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}
+		asked, most := 0, math.MaxInt
+		v.Stopped = func() bool { asked++; return asked > most }
+		l := lattice()
+		if order, _ := l.LeastContiguous(p, plan.TaskModel, nil); order == nil || asked < 2*l.Len()-1 {
+			t.Fatalf("%v, asked %d times for %d ideals", order, asked, l.Len())
+		}
+		for most = range asked {
+			asked = 0
+			if order, _ := lattice().LeastContiguous(p, plan.TaskModel, nil); order != nil || asked != most+1 {
+				t.Fatalf("%v, asked %d times, told at the %dth", order, asked, most+1)
+			}
+		}
+		most = math.MaxInt
+		if order, _ := lattice().LeastContiguous(p, plan.TaskModel, given); order != nil {
+			t.Fatalf("%v though that was to end", order)
+		}
+		if near := l.Near([]int{l.Len() / 2, l.Len() - 1}, 4, given); near != nil {
+			t.Fatal("a finer lattice though that was to end")
+		}
 	}
 }

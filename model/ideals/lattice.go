@@ -8,6 +8,9 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sort"
+
+	"workbench/model/plan"
 )
 
 // ErrMany says that a graph has more ideals than were asked for.
@@ -42,31 +45,50 @@ func (t *Lattice) Has(i, l int) bool { return t.sets[i*t.words+l/64]>>(l%64)&1 !
 // O(ideals·(N + edges)) time and O(ideals·(N/64 + width)) memory for a width of the
 // graph, the most layers of which none reads another.
 func (v *View) Lattice(most int) (*Lattice, error) {
-	return v.coarser(most, make([]float64, v.N), make([]int, v.N))
+	return v.coarser(most, make([]float64, v.N), make([]int, v.N), nil)
 }
 
 // coarser is Lattice that merges layers that are far before those that are near, the
-// quickest of equals first, and only layers of one side.
-func (v *View) coarser(most int, far []float64, side []int) (*Lattice, error) {
-	for n := v.N; ; n = n * 7 / 8 {
-		atoms := v.atoms(n, far, side)
-		if t := v.lattice(atoms, most); t != nil {
-			return t, nil
-		}
-		if len(atoms) > n || n < 4 {
-			return nil, fmt.Errorf("%w: %q has more than %d, also with only %d parts", ErrMany, v.Graph.Name, most, len(atoms))
+// quickest of equals first, and only layers of one side; nil once that is to end. Fewer
+// parts are made of more, which have all their ideals, so that the finest lattice with no
+// more than most is found by halving.
+func (v *View) coarser(most int, far []float64, side []int, stop plan.Stop) (*Lattice, error) {
+	m := v.merging(far, side)
+	if t := v.lattice(m.atoms(), most); t != nil {
+		return t, nil
+	}
+	var list [][][]int
+	for n := v.N; m.parts <= n && n >= 4; list = append(list, m.atoms()) {
+		n = n * 7 / 8
+		if m.down(n, stop); stop.Given() {
+			return nil, nil
 		}
 	}
+	var finest *Lattice // of those that were tried: each is finer than the one before
+	sort.Search(len(list), func(k int) bool {
+		t := v.lattice(list[k], most)
+		if t != nil {
+			finest = t
+		}
+		return t != nil
+	})
+	if finest == nil {
+		return nil, fmt.Errorf("%w: %q has more than %d, also with only %d parts", ErrMany, v.Graph.Name, most, m.parts)
+	}
+	return finest, nil
 }
 
 // Near returns a lattice that has some ideals of t, each in the next, and where t leaves
 // ideals out is finer near them: layers are merged first where most work is between them
-// and the nearest of these ideals. nil if that would be more than most.
-func (t *Lattice) Near(chosen []int, most int) *Lattice {
+// and the nearest of these ideals. nil if that would be more than most, or is to end.
+func (t *Lattice) Near(chosen []int, most int, stop plan.Stop) *Lattice {
 	v := t.View
 	far, side := slices.Repeat([]float64{math.Inf(1)}, v.N), make([]int, v.N)
 	for _, i := range chosen {
 		for l := 0; l < v.N && i < t.Len()-1; l++ {
+			if stop.Given() {
+				return nil
+			}
 			inside := t.Has(i, l)
 			if !inside {
 				side[l]++
@@ -74,7 +96,7 @@ func (t *Lattice) Near(chosen []int, most int) *Lattice {
 			far[l] = min(far[l], v.between(l, inside, func(m int) bool { return t.Has(i, m) == inside }))
 		}
 	}
-	finer, err := v.coarser(most, far, side)
+	finer, err := v.coarser(most, far, side, stop)
 	if err != nil {
 		return nil
 	}
@@ -153,53 +175,79 @@ func (t *Lattice) ready(i int, atom []int) bool {
 	return true
 }
 
-// atoms merges layers until there are at most n parts, or nothing can be merged: a part
-// with the only one that reads it, or the only one that it reads, which closes no cycle,
-// in the order of [View.coarser]. O(N·(N + edges)).
-func (v *View) atoms(n int, far []float64, side []int) [][]int {
-	of := make([]int, v.N)                                // the part of a layer, named by one of its layers
-	work, near := make([]float64, v.N), slices.Clone(far) // of a part
-	for l := range of {
-		of[l], work[l] = l, v.F[l]+v.B[l]
+// A merging of layers into parts: a part with the only one that reads it, or the only one
+// that it reads, which closes no cycle, in the order of [View.coarser].
+type merging struct {
+	*View
+	parts      int
+	of         []int     // the part of a layer, named by one of its layers
+	side       []int     // of a part
+	work, near []float64 // the same
+	only       []int     // scratch
+}
+
+func (v *View) merging(far []float64, side []int) *merging {
+	m := &merging{View: v, parts: v.N, of: v.Order(), side: side, work: make([]float64, v.N), near: slices.Clone(far), only: make([]int, v.N)}
+	for l := range m.work {
+		m.work[l] = v.F[l] + v.B[l]
 	}
-	for parts := v.N; parts > n; parts-- {
-		a, b := -1, -1
-		for _, next := range [][][]int{v.Succ, v.Pred} {
-			only := slices.Repeat([]int{-1}, v.N) // of a part: none, one, or several (-2)
-			for l := range of {
-				for _, r := range next[l] {
-					if x, y := of[l], of[r]; x != y && only[x] != y {
-						if only[x] == -1 {
-							only[x] = y
-						} else {
-							only[x] = -2
-						}
+	return m
+}
+
+// down merges until there are at most n parts, or nothing can be merged, or that is to end.
+// O(N + edges) a merger.
+func (m *merging) down(n int, stop plan.Stop) {
+	for ; m.parts > n && !stop.Given(); m.parts-- {
+		a, b := m.pair()
+		if a < 0 {
+			return
+		}
+		for l := range m.of {
+			if m.of[l] == a {
+				m.of[l] = b
+			}
+		}
+		m.work[b] += m.work[a]
+		m.near[b] = min(m.near[b], m.near[a])
+	}
+}
+
+// pair returns the parts that are merged next, -1: there are none.
+func (m *merging) pair() (a, b int) {
+	a, b = -1, -1
+	for _, next := range [][][]int{m.Succ, m.Pred} {
+		only := m.only // of a part: none, one, or several (-2)
+		for x := range only {
+			only[x] = -1
+		}
+		for l := range m.of {
+			for _, r := range next[l] {
+				if x, y := m.of[l], m.of[r]; x != y && only[x] != y {
+					if only[x] == -1 {
+						only[x] = y
+					} else {
+						only[x] = -2
 					}
 				}
 			}
-			for x, y := range only {
-				if y < 0 || side[x] != side[y] {
-					continue
-				}
-				if a < 0 || cmp.Or(cmp.Compare(min(near[a], near[b]), min(near[x], near[y])), cmp.Compare(work[x]+work[y], work[a]+work[b])) < 0 {
-					a, b = x, y
-				}
+		}
+		for x, y := range only {
+			if y < 0 || m.side[x] != m.side[y] {
+				continue
+			}
+			if a < 0 || cmp.Or(cmp.Compare(min(m.near[a], m.near[b]), min(m.near[x], m.near[y])), cmp.Compare(m.work[x]+m.work[y], m.work[a]+m.work[b])) < 0 {
+				a, b = x, y
 			}
 		}
-		if a < 0 {
-			break
-		}
-		for l := range of {
-			if of[l] == a {
-				of[l] = b
-			}
-		}
-		work[b] += work[a]
-		near[b] = min(near[b], near[a])
 	}
+	return a, b
+}
+
+// atoms lists the layers of each part.
+func (m *merging) atoms() [][]int {
 	var atoms [][]int
 	place := map[int]int{}
-	for l, x := range of {
+	for l, x := range m.of {
 		k, known := place[x]
 		if !known {
 			k = len(atoms)

@@ -21,12 +21,12 @@ import (
 // of loads. Nothing is returned once View.Stopped.
 // It is found once, and the callers' to read.
 // O(pairs·(width·atom + readers + P)) for pairs of ideals of which one has the other.
-func (t *Lattice) LeastContiguous(p platform.Platform, model string) ([]int, []plan.Stage) {
+func (t *Lattice) LeastContiguous(p platform.Platform, model string, stop plan.Stop) ([]int, []plan.Stage) {
 	of := leastOf{p.Processors, p.WeightCopies, model != plan.StageModel}
 	if known, ok := t.least[of]; ok {
 		return known.order, known.stages
 	}
-	order, stages := t.leastContiguous(p, of.task)
+	order, stages := t.leastContiguous(p, of.task, stop)
 	if order != nil {
 		if t.least == nil {
 			t.least = map[leastOf]leastFound{}
@@ -48,8 +48,8 @@ type (
 	}
 )
 
-func (t *Lattice) leastContiguous(p platform.Platform, task bool) (order []int, stages []plan.Stage) {
-	s := newLeastStages(t, p, task)
+func (t *Lattice) leastContiguous(p platform.Platform, task bool, stop plan.Stop) (order []int, stages []plan.Stage) {
+	s := newLeastStages(t, p, task, stop)
 	all := t.Len() - 1
 	if !s.run() {
 		return nil, nil
@@ -75,10 +75,16 @@ func (t *Lattice) leastContiguous(p platform.Platform, task bool) (order []int, 
 	return order, stages
 }
 
+// stopped reports whether this search is to end.
+func (s *leastStages) stopped() bool { return s.stop.Given() || s.t.View.stopped() }
+
 // run fills best and runs, and reports whether it was not stopped.
 func (s *leastStages) run() bool {
+	if !s.prepare() {
+		return false
+	}
 	for i := range s.t.Len() - 1 {
-		if s.t.View.stopped() {
+		if s.stopped() {
 			return false
 		}
 		if s.runs[i] < s.top() {
@@ -93,7 +99,9 @@ func (s *leastStages) run() bool {
 type leastStages struct {
 	*readers
 	task   bool
+	stop   plan.Stop
 	procs  int
+	copies float64
 	weight []float64   // of an ideal, all copies
 	above  [][]reach   // of an ideal: those with an atom more, and that atom
 	most   [][]float64 // the same: what crosses before and behind a layer of the atom
@@ -108,17 +116,27 @@ type leastStages struct {
 	before     []int
 }
 
-func newLeastStages(t *Lattice, p platform.Platform, task bool) *leastStages {
+func newLeastStages(t *Lattice, p platform.Platform, task bool, stop plan.Stop) *leastStages {
 	n, procs := t.Len(), min(p.Processors, t.View.N)
 	s := &leastStages{
-		readers: t.readers(), task: task, procs: procs, weight: make([]float64, n), above: make([][]reach, n), most: make([][]float64, n),
+		readers: t.readers(), task: task, stop: stop, procs: procs, copies: float64(p.WeightCopies), weight: make([]float64, n), above: make([][]reach, n), most: make([][]float64, n),
 		best: make([][]float64, n), cut: make([][]int, n), seen: make([]int, n), kept: make([]float64, n), peak: make([]float64, n), before: make([]int, n),
 	}
+	return s
+}
+
+// prepare fills weight, above and most, and reports whether it was not stopped.
+func (s *leastStages) prepare() bool {
+	t := s.t
+	n := t.Len()
 	for j := range n {
-		s.best[j], s.cut[j] = slices.Repeat([]float64{math.Inf(1)}, procs+1), make([]int, procs+1)
+		if s.stopped() {
+			return false
+		}
+		s.best[j], s.cut[j] = slices.Repeat([]float64{math.Inf(1)}, s.procs+1), make([]int, s.procs+1)
 		for l := range t.View.N {
 			if t.Has(j, l) {
-				s.weight[j] += float64(p.WeightCopies) * t.View.Weight[l]
+				s.weight[j] += s.copies * t.View.Weight[l]
 			}
 		}
 		if j < n-1 && t.Has(j, t.View.N-1) {
@@ -132,7 +150,7 @@ func newLeastStages(t *Lattice, p platform.Platform, task bool) *leastStages {
 	s.best[0][0] = 0
 	s.runs = slices.Repeat([]float64{math.Inf(1)}, n)
 	s.runs[0] = 0
-	return s
+	return true
 }
 
 // crossing is the most that crosses before and behind one layer of an atom, which are run

@@ -39,7 +39,7 @@ func (v *View) Infeasible(p platform.Platform, model string, t *Lattice) error {
 // whoever has them, of the most that one needs for a mini-batch: less than that no
 // processor that has it among others needs. 0: not found out in time.
 func (t *Lattice) leastRuns(p platform.Platform, model string) float64 {
-	s := newLeastStages(t, p, model != plan.StageModel)
+	s := newLeastStages(t, p, model != plan.StageModel, nil)
 	if !s.run() {
 		return 0
 	}
