@@ -39,7 +39,8 @@ type combination struct {
 	// built or solved.
 	prove func(j *joint) error
 	// always says that prove looks for plans, too, of a kind that the bound which was
-	// met does not bind: it runs all the same.
+	// met does not bind: it runs all the same, with the joint's context at its end once
+	// plan and bound have met, so that it may go on looking for these and proves no more.
 	always bool
 	// rounds is how many there are at most where no limit is set, those but the first
 	// after the proof; 0: one.
@@ -87,9 +88,7 @@ func (c *combination) beside(j *joint) {
 	go func() {
 		defer close(ended)
 		more := c.search(j, 0)
-		if !c.always { // else what has been met may not bind what the proof looks for
-			j.end()
-		}
+		j.end()
 		close(first)
 		if !limited {
 			<-proved

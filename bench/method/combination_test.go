@@ -177,6 +177,51 @@ func TestCombinationHasWhatItsPartsHave(t *testing.T) {
 	}
 }
 
+// A proof that looks for plans of another kind does so to its end when plan and bound have
+// met, whether that was before it began or meanwhile, and then proves nothing more.
+func TestProofsEndWhenTheSearchHasMet(t *testing.T) {
+	for _, x := range []struct{ search, others, want time.Duration }{
+		{5 * time.Second, 10 * time.Second, 15 * time.Second},  // the proof begins after it
+		{20 * time.Second, 10 * time.Second, 25 * time.Second}, // or after a quarter of the limit
+		{40 * time.Second, 10 * time.Second, 40 * time.Second}, // when it proves
+		{70 * time.Second, 10 * time.Second, 60 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			in, err := run.NewInstance(step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			looked := false
+			found := part{takes: x.search, plan: optimum, bound: optimum}
+			c := &combination{
+				name: "trial", always: true,
+				bound: func(*run.Instance, run.Setting) run.Bound { return proof.BySearch(1, "closed form") },
+				search: func(j *joint, _ int) bool {
+					if found.work(j.ctx) {
+						out, err := found.found(&j.s)
+						j.take("search", out, err)
+					}
+					return false
+				},
+				prove: func(j *joint) error {
+					looked = part{takes: x.others}.work(ctx)
+					if j.unproved() {
+						<-j.ctx.Done()
+					}
+					return nil
+				},
+			}
+			start := time.Now()
+			_, err = c.run(ctx, in, run.Setting{Platform: trialPlatform, OnProgress: func(run.Progress) {}})
+			if took := time.Since(start); took != x.want || !looked {
+				t.Errorf("a search of %v: %v, looked for others: %v; want %v (%v)", x.search, took, looked, x.want, err)
+			}
+		})
+	}
+}
+
 // run runs the combination of a trial, nil if it has no plan.
 func (x *trial) run(t *testing.T, seed uint64) (*run.Outcome, map[string]time.Duration, time.Duration) {
 	in, err := run.NewInstance(step)
