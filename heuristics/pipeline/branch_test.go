@@ -120,6 +120,27 @@ func TestExactEqualsExhaustiveLonger(t *testing.T) {
 	t.Logf("%d solved", solved)
 }
 
+// A mini-batch may wait between two layers in a row, where it is not away. By weights one GPU has layers 1, 2 and 4; a bound that took
+// all that ⊕ adds for time away was above the optimum.
+func TestWaitsBetweenLayersInARow(t *testing.T) {
+	t.Parallel()
+	layer := func(f, b, a, weight float64) chain.Layer {
+		return chain.Layer{ForwardTime: f, BackwardTime: b, Activation: a, Saved: a, Weight: weight}
+	}
+	c := &chain.Chain{Name: "waits", Input: chain.Input{Activation: 2, Gradient: 2}, Layers: []chain.Layer{
+		layer(5, 1, 0, 10000007), layer(4, 2, 12, 2000000), layer(1, 1, 3, 4000000), layer(4, 3, 8, 8000000), layer(3, 3, 2, 16000000),
+	}}
+	p := platform.Platform{Memory: 20000045, Bandwidth: 30, Processors: 2, WeightCopies: 1}
+	best, _, err := exhaustive.Pipeline(c, p, plan.TaskModel, 1<<18)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := Exact(t.Context(), c, p, Options{}, 1, best*1.021, 0)
+	if err != nil || x.Bound > best*(1+2*exhaustive.Closeness) {
+		t.Errorf("bound %v, optimum %v: %v", x.Bound, best, err)
+	}
+}
+
 // allocationsOf calls with each allocation of n layers to at most procs
 // processors, numbered by their first layers.
 func allocationsOf(n, procs int, with func([]plan.Stage)) {

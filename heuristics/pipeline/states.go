@@ -158,11 +158,15 @@ func (a *allocations) passes(r int) bool {
 		return true
 	}
 	first, last := known.layers[0], known.layers[len(known.layers)-1]
-	behind := a.delay[last] - a.in.UF[last] - a.in.UB[last]
+	own := a.in.UF[last] + a.in.UB[last]
+	behind := a.delay[last] - own
 	if !a.mayBeAway(r, known, &known.behind, behind) {
 		return false
 	}
-	return known.behindOnly || a.mayBeAway(r, known, &known.all, a.delay[first]-known.work)
+	// Before the last layer only what lies between counts: what ⊕ adds there may pass between two layers
+	// in a row, where a mini-batch is not away.
+	before := a.fwd[last] - a.fwd[first] + a.bwd[last] - a.bwd[first] - (known.work - own)
+	return known.behindOnly || a.mayBeAway(r, known, &known.all, behind+before)
 }
 
 // allPass reports whether mini-batches can pass through each processor that is used.
