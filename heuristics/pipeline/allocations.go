@@ -36,14 +36,15 @@ import (
 // and so are the inputs of the layers before ℓ on its processor; and B_ℓ needs
 // those of one. Mini-batches take turns on a processor, and few fit beside the
 // one at work (turns); it never gets stuck, and they can be away from it only so long (passes); and all
-// processors together, from empty, must start one every T (race). An allocation that is left ends the
-// enumeration: nothing is known of its patterns.
+// processors together, from empty, must start one every T (race), and so must some of them, all else
+// being a delay (reason). An allocation that is left ends the enumeration: nothing is known of its
+// patterns.
 //
 // Layers that hardly count (see light) are delays only: on no processor, with no
 // cuts beside them. That leaves out constraints, so that a proof stands, and
 // saves their choices.
 //
-// A node costs O(n²/P).
+// A node costs O(n²/P), and the races of the runs that end there.
 type allocations struct {
 	in     *instance
 	ended  func() bool // the caller wants no more
@@ -82,7 +83,13 @@ type allocations struct {
 	number       map[uint64]int32   // scratch of states
 	ways         race.Memory        // of races
 	back         int                // from which layer on what was tried is excluded, wherever it is; 0: nothing
-	latest       *limits            // whose states are latestStates
+	set          []int32            // by processor: a number for its layers, see reason
+	sets         map[[2]int32]int32 // these numbers, by that without the last layer, and that
+	tried        map[reason]int32   // what races have told
+	racers       []processors       // that races are tried of, where so many are used
+	setsUsed     int
+	cuts         [][][2]float64 // scratch of between
+	latest       *limits        // whose states are latestStates
 	latestStates *states
 
 	nodes, decisions int64
@@ -112,6 +119,8 @@ func newAllocations(in *instance, period float64, heavy bool, k int, ended func(
 	}
 	a.on, a.load, a.fixed = make([][]int, in.Procs), make([]float64, in.Procs), make([]float64, in.Procs)
 	a.links = make([]float64, in.Procs*in.Procs)
+	a.set, a.sets, a.tried = make([]int32, in.Procs), map[[2]int32]int32{}, map[reason]int32{}
+	a.cuts = make([][][2]float64, n+2)
 	a.known, a.number = map[string]*limits{}, map[uint64]int32{}
 	some := false
 	for l := 1; l <= n; l++ {
@@ -345,7 +354,7 @@ func (a *allocations) place(l, used int) {
 	switch {
 	case a.over():
 		return
-	case l > in.N && a.every && (!a.allPass(used) || !a.mayGoOn()):
+	case l > in.N && a.every && (!a.allPass(used) || !a.mayGoOn(used)):
 		return
 	case l > in.N && a.k == 0:
 		a.undecided, a.short, a.budget = true, a.budget <= 1, -1
@@ -369,6 +378,9 @@ func (a *allocations) place(l, used int) {
 	}
 	if last != none {
 		a.try(l, last, used)
+		if a.every && a.back == 0 && !a.over() && !a.mayEnd(l-1, used) {
+			return
+		}
 	}
 	if used < in.Procs && a.back == 0 {
 		a.try(l, used, used+1)
@@ -400,6 +412,7 @@ func (a *allocations) try(l, r, used int) {
 // does not add up.
 type placed struct {
 	link, other                              int
+	set                                      int32
 	carried, computed, here, there, fwd, bwd float64
 }
 
@@ -419,7 +432,7 @@ func (a *allocations) put(l, r int) (before placed, ok bool) {
 			return placed{}, false
 		}
 	}
-	before = placed{link, other, a.links[link], a.load[r], a.fixed[r], a.fixed[other], a.fwd[l], a.bwd[l]}
+	before = placed{link, other, a.set[r], a.links[link], a.load[r], a.fixed[r], a.fixed[other], a.fwd[l], a.bwd[l]}
 	a.links[link] += f + b
 	a.fixed[other] += buffer
 	a.fixed[r] += in.Copies * in.W[l]
@@ -429,6 +442,9 @@ func (a *allocations) put(l, r int) (before placed, ok bool) {
 	a.load[r] += u
 	a.owner[l] = r
 	a.on[r] = append(a.on[r], l)
+	if a.every {
+		a.set[r] = a.longer(a.set[r], l)
+	}
 	a.fwd[l] += f
 	a.bwd[l] += b
 	a.fwd[l+1], a.bwd[l+1] = a.fwd[l]+in.UF[l], a.bwd[l]+in.UB[l]
@@ -437,7 +453,7 @@ func (a *allocations) put(l, r int) (before placed, ok bool) {
 
 // takeBack undoes put.
 func (a *allocations) takeBack(l, r int, before placed) {
-	a.on[r] = a.on[r][:len(a.on[r])-1]
+	a.on[r], a.set[r] = a.on[r][:len(a.on[r])-1], before.set
 	a.links[before.link], a.load[r], a.fwd[l], a.bwd[l] = before.carried, before.computed, before.fwd, before.bwd
 	a.fixed[r], a.fixed[before.other] = before.here, before.there
 }

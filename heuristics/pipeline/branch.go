@@ -186,11 +186,15 @@ func (x *exact) raiseEvery(budget int64, width float64) {
 	x.tell()
 }
 
-// catchUp raises what is known for every k, if it has been left behind, as long as work tells more.
+// catchUp raises what is known for every k, if it has been left behind, until 16 times as much work has told no more.
 func (x *exact) catchUp() {
-	for budget, before := int64(firstBudget), -1.0; x.every > before && x.every < x.upper*(1-max(x.gap, grain/2)) && !x.ended() && budget < math.MaxInt64/16; budget *= 4 {
-		before = x.every
-		x.raiseEvery(budget, grain/16)
+	for budget, vain := int64(firstBudget), 0; vain < 2 && x.every < x.upper*(1-max(x.gap, grain/2)) && !x.contiguous && !x.ended() && budget < math.MaxInt64/16; budget *= 4 {
+		before := x.every
+		if x.raiseEvery(budget, grain/16); x.every == before {
+			vain++
+		} else {
+			vain = 0
+		}
 	}
 }
 

@@ -21,9 +21,9 @@ type racing struct {
 // raceDelay is the part of a period that first forwards may take and be delays.
 const raceDelay = 0.05
 
-// newRace is the race of layers 1..n as they are placed; the others take v at least. Steps have at
-// most so many layers. O(n·P).
-func (a *allocations) newRace(n int, v float64, wide int) *racing {
+// newRace is the race of layers 1..n on those processors, of which layer n+1 is on another than layer n. What all others
+// have is a delay, as short as may be. Steps have at most so many layers. O(n·P).
+func (a *allocations) newRace(n int, of processors, wide int) *racing {
 	in := a.in
 	c := &racing{unit: a.period * (1 + safe) / race.Grain, ways: &a.ways}
 	c.Ended = a.ended
@@ -31,7 +31,7 @@ func (a *allocations) newRace(n int, v float64, wide int) *racing {
 		c.Room = append(c.Room, in.Memory)
 	}
 	for l := 1; l <= n; l++ {
-		if r := a.owner[l]; r != none {
+		if r := a.owner[l]; of.has(r) {
 			c.Room[r] -= in.Copies * in.W[l]
 			if a.owner[l-1] != r {
 				c.Room[r] -= a.buffer[l-1]
@@ -44,13 +44,18 @@ func (a *allocations) newRace(n int, v float64, wide int) *racing {
 	held := make([]float64, in.Procs)
 	c.Stored = append(c.Stored, slices.Clone(held))
 	next := func(l, r int) bool { return l >= 1 && l <= n && a.owner[l] == r } // on the same processor
-	began := 0.0
+	began, last := 0.0, 1                                                      // last: behind the last layer of these processors
 	for l := 1; l <= n; l++ {
 		r := a.owner[l]
-		if r == none {
+		if !of.has(r) {
 			c.delay(in.UF[l])
 			continue
 		}
+		if last < l {
+			forward, _ := a.between(last, l-1)
+			c.delay(forward + a.cutF[l-1]*a.crosses(l-1))
+		}
+		last = l + 1
 		held[r] += a.hold[l]
 		if began += in.UF[l]; len(c.Steps) == 0 && began <= raceDelay*a.period && (next(l+1, r) || held[r] <= raceDelay*in.Memory) {
 			continue
@@ -68,13 +73,21 @@ func (a *allocations) newRace(n int, v float64, wide int) *racing {
 			c.delay(a.cutF[l] * a.crosses(l))
 		}
 	}
-	c.delay(v)
+	if n < in.N {
+		c.delay(a.through(n, a.least[n+1]))
+	}
+	last = n
 	for l := n; l >= 1; l-- {
 		r := a.owner[l]
-		if r == none {
+		if !of.has(r) {
 			c.delay(in.UB[l])
 			continue
 		}
+		if last > l {
+			_, backward := a.between(l+1, last)
+			c.delay(backward + a.cutB[l]*a.crosses(l))
+		}
+		last = l - 1
 		own, waits := 0.0, 0.0
 		if in.Task {
 			own = a.hold[l] + in.D[l] + in.D[l-1]
@@ -136,52 +149,20 @@ func (c *racing) run(most int) race.End { return c.Run(c.ways, most) }
 // take longer.
 var raceWidths = [...]int{64, 6, 3, 1}
 
-// raceMost is how many ways of an allocation are tried.
+// raceMosts are how many ways of a race are tried, one after the other: the last of them only of all processors.
+var raceMosts = [...]int{1 << 12, 1 << 15, 1 << 18, raceMost}
+
 const raceMost = 1 << 21
 
 // raceWays is how many ways cost as much as one unit of work.
 const raceWays = 4
 
-// mayGoOn reports whether no race excludes the whole allocation. If one does, it looks for the shortest beginning
-// that is excluded, too, and whatever continues that on another processor need not be looked at.
-func (a *allocations) mayGoOn() bool {
-	for _, wide := range raceWidths {
-		answer, made := a.raceOf(a.in.N, wide, raceMost)
-		if answer == race.GoesOn {
-			continue
-		}
-		if answer == race.Lost {
-			for n := a.runBefore(a.in.N); n > 0 && answer == race.Lost; n = a.runBefore(n) {
-				if answer, _ = a.raceOf(n, wide, min(8*made+raceMost>>8, raceMost)); answer == race.Lost {
-					a.back = n + 1
-				}
-			}
-			return false
-		}
-		return true
-	}
-	return true
-}
-
-// raceOf runs the race of layers 1..n.
-func (a *allocations) raceOf(n, wide, most int) (answer race.End, made int) {
-	v := 0.0
-	if n < a.in.N {
-		v = a.through(n, a.least[n+1])
-	}
-	c := a.newRace(n, v, wide)
+// raceOf runs the race of layers 1..n on those processors.
+func (a *allocations) raceOf(n int, of processors, wide, most int) (answer race.End, made int) {
+	c := a.newRace(n, of, wide)
 	answer = c.run(int(min(int64(most), raceWays*max(0, min(a.budget, raceMost)))))
 	if a.budget -= int64(c.Ways / raceWays); a.ended() {
 		a.budget = -1
 	}
 	return answer, c.Ways
-}
-
-// runBefore is the end of the run before that of layer n.
-func (a *allocations) runBefore(n int) int {
-	r := a.owner[n]
-	for n > 0 && a.owner[n] == r {
-		n--
-	}
-	return n
 }

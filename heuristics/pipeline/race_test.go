@@ -73,14 +73,20 @@ func allocated(in *instance, stages []plan.Stage, period float64, heavy bool) *a
 	return a
 }
 
-// whatRacesSay returns by width how a race of an allocation of single layers ends.
+// whatRacesSay returns by width how a race of an allocation of single layers ends, and how those of some processors do, up to
+// the end of each run of theirs.
 func whatRacesSay(in *instance, stages []plan.Stage, period float64, heavy bool) (ends []race.End) {
 	a := allocated(in, stages, period, heavy)
 	if a == nil {
 		return nil
 	}
 	for _, wide := range []int{64, 6, 3, 2, 1} {
-		ends = append(ends, a.newRace(in.N, 0, wide).run(1<<11))
+		ends = append(ends, a.newRace(in.N, everybody, wide).run(1<<11))
+	}
+	for of := processors(1); of < 1<<in.Procs-1; of++ {
+		for n := a.lastOf(of, in.N); n > 0; n = a.lastOf(of, a.runBefore(n)) {
+			ends = append(ends, a.newRace(n, of, 64).run(1<<9))
+		}
 	}
 	return ends
 }
@@ -170,7 +176,7 @@ func BenchmarkRaces(b *testing.B) {
 				b.Run(fmt.Sprintf("%s/%d/%g/%d", x.name, len(x.stages), part, wide), func(b *testing.B) {
 					made, end := 0, race.Unfinished
 					for b.Loop() {
-						c := a.newRace(in.N, 0, wide)
+						c := a.newRace(in.N, everybody, wide)
 						end = c.run(1 << 19)
 						made += c.Ways
 					}

@@ -34,7 +34,7 @@ func pruned(t *testing.T, c *chain.Chain, p platform.Platform, model string, sta
 			}
 		}
 	}
-	return !a.allPass(used) || !a.mayGoOn()
+	return !a.allPass(used) || !a.mayGoOn(used)
 }
 
 // No allocation is excluded at the least period of its 1-, 2- and 3-periodic patterns,
