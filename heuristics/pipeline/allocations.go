@@ -86,6 +86,7 @@ type allocations struct {
 	set          []int32            // by processor: a number for its layers, see reason
 	sets         map[[2]int32]int32 // these numbers, by that without the last layer, and that
 	tried        map[reason]int32   // what races have told
+	raceBy       racer              // raceOf, but in tests
 	racers       []processors       // that races are tried of, where so many are used
 	setsUsed     int
 	cuts         [][][2]float64 // scratch of between
@@ -120,7 +121,7 @@ func newAllocations(in *instance, period float64, heavy bool, k int, ended func(
 	a.on, a.load, a.fixed = make([][]int, in.Procs), make([]float64, in.Procs), make([]float64, in.Procs)
 	a.links = make([]float64, in.Procs*in.Procs)
 	a.set, a.sets, a.tried = make([]int32, in.Procs), map[[2]int32]int32{}, map[reason]int32{}
-	a.cuts = make([][][2]float64, n+2)
+	a.cuts, a.raceBy = make([][][2]float64, n+2), a.raceOf
 	a.known, a.number = map[string]*limits{}, map[uint64]int32{}
 	some := false
 	for l := 1; l <= n; l++ {

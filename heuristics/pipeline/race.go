@@ -157,6 +157,9 @@ const raceMost = 1 << 21
 // raceWays is how many ways cost as much as one unit of work.
 const raceWays = 4
 
+// A racer runs the race of some layers 1..n, and says how many ways were made.
+type racer func(n int, of processors, wide, most int) (answer race.End, made int)
+
 // raceOf runs the race of layers 1..n on those processors.
 func (a *allocations) raceOf(n int, of processors, wide, most int) (answer race.End, made int) {
 	c := a.newRace(n, of, wide)

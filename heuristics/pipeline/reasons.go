@@ -80,7 +80,7 @@ func (a *allocations) raced(of processors, n, most int) (answer race.End, made i
 	x, ok := a.reasonOf(of, n)
 	switch known := a.tried[x]; {
 	case !ok:
-		return a.raceOf(n, of, raceWidths[0], most)
+		return a.raceBy(n, of, raceWidths[0], most)
 	case known == isLost:
 		return race.Lost, 0
 	case known == isNot:
@@ -88,7 +88,7 @@ func (a *allocations) raced(of processors, n, most int) (answer race.End, made i
 	case int(known) >= most:
 		return race.Unfinished, 0
 	}
-	answer, made = a.raceOf(n, of, raceWidths[0], most)
+	answer, made = a.raceBy(n, of, raceWidths[0], most)
 	switch answer {
 	case race.Lost:
 		a.tried[x] = isLost
@@ -168,7 +168,7 @@ func (a *allocations) mayGoOn(used int) bool {
 // mayGoOnApart is mayGoOn of all processors with shorter steps.
 func (a *allocations) mayGoOnApart() bool {
 	for _, wide := range raceWidths[1:] {
-		if answer, _ := a.raceOf(a.in.N, everybody, wide, raceMost); answer != race.GoesOn {
+		if answer, _ := a.raceBy(a.in.N, everybody, wide, raceMost); answer != race.GoesOn {
 			return answer != race.Lost
 		}
 	}

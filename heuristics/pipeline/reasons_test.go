@@ -1,0 +1,100 @@
+package pipeline
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"workbench/heuristics/pipeline/race"
+	"workbench/model/plan"
+	"workbench/model/testfile"
+)
+
+// had is what those processors have of layers 1..n, whoever has which.
+func had(owner []int, of processors, n int) string {
+	sets := map[int]string{}
+	for l := 1; l <= n; l++ {
+		if of.has(owner[l]) {
+			sets[owner[l]] += fmt.Sprint(l, " ")
+		}
+	}
+	var list []string
+	for _, s := range sets {
+		list = append(list, s)
+	}
+	slices.Sort(list)
+	return strings.Join(list, "| ")
+}
+
+// Where races end as dice say, but for whole allocations, which are lost, every allocation is seen or has a reason that was found:
+// nothing else is jumped over. Layers store nothing, so nothing but reasons excludes any.
+func TestReasonsAreOfWhatIsSkipped(t *testing.T) {
+	t.Parallel()
+	seen, all := 0, 0
+	for seed := range uint64(testfile.Cases(300)) {
+		r := rand.New(rand.NewPCG(seed, 979))
+		n := 3 + r.IntN(4)
+		c, p := randomChain(r, n, false), randomPlatform(r)
+		for l := range c.Layers {
+			x := &c.Layers[l]
+			x.Activation, x.Saved, x.Gradient, x.Weight = 0, 0, 0, 0
+			if seed%3 == 0 && r.IntN(3) == 0 {
+				x.ForwardTime, x.BackwardTime = 1e-9, 1e-9 // light
+			}
+		}
+		c.Input.Activation, c.Input.Gradient = 0, 0
+		p.Processors, p.Memory = 1+r.IntN(6), 1e9
+		in, err := newInstance(c, p, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		often, hard, found := []float64{0.02, 0.1, 0.3, 0.6}[r.IntN(4)], []int{1, 1 << 9, 1 << 13, 1 << 20}[r.IntN(4)], map[string]bool{}
+		a := newAllocations(in, 1.1*in.U[n], false, 0, func() bool { return false })
+		a.budget = 1 << 40
+		a.raceBy = func(m int, of processors, _, most int) (race.End, int) {
+			x := had(a.owner, of, m)
+			h := fnv.New64a()
+			fmt.Fprint(h, seed, x)
+			dice := rand.New(rand.NewPCG(h.Sum64(), 1))
+			whole := x == had(a.owner, everybody, n)
+			switch ways := 1 + dice.IntN(hard); {
+			case ways > most:
+				return race.Unfinished, most + 1
+			case whole || dice.Float64() < often:
+				seen += map[bool]int{true: 1}[whole]
+				found[x] = true
+				return race.Lost, ways
+			default:
+				return race.GoesOn, ways
+			}
+		}
+		if a.run(); !a.proved() || a.back != 0 {
+			t.Fatalf("seed %d: allocations are left, or it is on its way back to layer %d", seed, a.back)
+		}
+		allocationsOf(n, in.Procs, func(stages []plan.Stage) {
+			owner := []int{none}
+			for l, s := range stages {
+				owner = append(owner, s.Processor)
+				if a.light[l+1] {
+					owner[l+1] = none
+				}
+			}
+			for of := processors(1); of < 1<<in.Procs; of++ {
+				for m := 1; m <= n; m++ {
+					if of.has(owner[m]) && (m == n || owner[m+1] != owner[m]) && found[had(owner, of, m)] {
+						all++
+						return
+					}
+				}
+			}
+			t.Fatalf("seed %d: %v is skipped for no reason", seed, owner)
+		})
+	}
+	t.Logf("%d of %d allocations seen", seen, all)
+	if seen < all/100 || seen > all/2 {
+		t.Errorf("%d of %d allocations seen", seen, all)
+	}
+}
