@@ -443,7 +443,7 @@ func (a *allocations) put(l, r int) (before placed, ok bool) {
 	a.load[r] += u
 	a.owner[l] = r
 	a.on[r] = append(a.on[r], l)
-	if a.every {
+	if a.every && in.Procs > together {
 		a.set[r] = a.longer(a.set[r], l)
 	}
 	a.fwd[l] += f

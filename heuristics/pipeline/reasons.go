@@ -29,6 +29,8 @@ const (
 	mostReason = 4
 	// mostTried is how many processors a race is tried of at most, but for that of all: of eight there are 93 such sets.
 	mostTried = 3
+	// together is how many processors at most have races of all of them only: of a few they are no quicker there.
+	together = 4
 	// aloneMost is how many ways are tried of a processor alone whenever a run of it ends.
 	aloneMost = 1 << 8
 	// Beside how many ways have been tried of a reason in vain: its race is lost, or goes on.
@@ -46,8 +48,12 @@ func (a *allocations) longer(set int32, l int) int32 {
 	return x
 }
 
-// reasonOf is what those processors have of layers 1..n; ok is false where they are too many. O(n) if they have others.
+// reasonOf is what those processors have of layers 1..n; ok is false where they are too many, or races are of all only. O(n) if they
+// have others.
 func (a *allocations) reasonOf(of processors, n int) (x reason, ok bool) {
+	if a.in.Procs <= together {
+		return x, false
+	}
 	count := 0
 	for r, list := range a.on {
 		if !of.has(r) || len(list) == 0 || list[0] > n {
@@ -103,7 +109,7 @@ func (a *allocations) raced(of processors, n, most int) (answer race.End, made i
 // mayEnd reports whether the run of layer l may end there: whether no reason is known why its processor, or it and others, cannot
 // have just what they have, and no short race of it alone is lost.
 func (a *allocations) mayEnd(l, used int) bool {
-	if used > 64 {
+	if a.in.Procs <= together || used > 64 {
 		return true
 	}
 	q := a.owner[l]
@@ -133,7 +139,7 @@ func (a *allocations) setsOf(used int) []processors {
 		return a.racers
 	}
 	a.setsUsed, a.racers = used, []processors{everybody}
-	for n := 1; n <= min(mostTried, used-1) && used <= 16; n++ {
+	for n := 1; n <= min(mostTried, used-1) && a.in.Procs > together && used <= 16; n++ {
 		for of := processors(1); of < 1<<used; of++ {
 			if bits.OnesCount64(uint64(of)) == n {
 				a.racers = append(a.racers, of)
@@ -146,7 +152,11 @@ func (a *allocations) setsOf(used int) []processors {
 // mayGoOn reports whether no race excludes the whole allocation: of all processors, or of a few, which has fewer ways where
 // others have memory to spare. If one does, it jumps back.
 func (a *allocations) mayGoOn(used int) bool {
-	for _, most := range raceMosts {
+	mosts := raceMosts[:]
+	if a.in.Procs <= together {
+		mosts = mosts[len(mosts)-1:]
+	}
+	for _, most := range mosts {
 		for k, of := range a.setsOf(used) {
 			if a.budget < 0 || most == raceMost && of != everybody {
 				continue
@@ -196,7 +206,7 @@ func (a *allocations) shorten(of processors, n, made int) int {
 		if before == 0 {
 			return n
 		}
-		if answer, _ := a.raced(of, before, 4*made+1<<10); answer != race.Lost {
+		if answer, _ := a.raced(of, before, 8*made+1<<13); answer != race.Lost {
 			return n
 		}
 		n = before
