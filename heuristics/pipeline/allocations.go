@@ -83,6 +83,7 @@ type allocations struct {
 	number       map[uint64]int32   // scratch of states
 	ways         race.Memory        // of races
 	back         int                // from which layer on what was tried is excluded, wherever it is; 0: nothing
+	apart        bool               // races are of some processors, too
 	set          []int32            // by processor: a number for its layers, see reason
 	sets         map[[2]int32]int32 // these numbers, by that without the last layer, and that
 	tried        map[reason]int32   // what races have told
@@ -122,6 +123,7 @@ func newAllocations(in *instance, period float64, heavy bool, k int, ended func(
 	a.links = make([]float64, in.Procs*in.Procs)
 	a.set, a.sets, a.tried = make([]int32, in.Procs), map[[2]int32]int32{}, map[reason]int32{}
 	a.cuts, a.raceBy = make([][][2]float64, n+2), a.raceOf
+	a.apart = a.every && in.Procs > together && in.Procs <= mostApart
 	a.known, a.number = map[string]*limits{}, map[uint64]int32{}
 	some := false
 	for l := 1; l <= n; l++ {
@@ -379,7 +381,7 @@ func (a *allocations) place(l, used int) {
 	}
 	if last != none {
 		a.try(l, last, used)
-		if a.every && a.back == 0 && !a.over() && !a.mayEnd(l-1, used) {
+		if a.apart && a.back == 0 && !a.over() && !a.mayEnd(l-1, used) {
 			return
 		}
 	}
@@ -443,7 +445,7 @@ func (a *allocations) put(l, r int) (before placed, ok bool) {
 	a.load[r] += u
 	a.owner[l] = r
 	a.on[r] = append(a.on[r], l)
-	if a.every && in.Procs > together {
+	if a.apart {
 		a.set[r] = a.longer(a.set[r], l)
 	}
 	a.fwd[l] += f

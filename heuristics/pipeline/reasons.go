@@ -29,8 +29,9 @@ const (
 	mostReason = 4
 	// mostTried is how many processors a race is tried of at most, but for that of all: of eight there are 93 such sets.
 	mostTried = 3
-	// together is how many processors at most have races of all of them only: of a few they are no quicker there.
-	together = 4
+	// Of up to together processors, and of more than mostApart, races are of all of them only: of a few they are no quicker
+	// there, or too many to try.
+	together, mostApart = 4, 16
 	// aloneMost is how many ways are tried of a processor alone whenever a run of it ends.
 	aloneMost = 1 << 8
 	// Beside how many ways have been tried of a reason in vain: its race is lost, or goes on.
@@ -51,7 +52,7 @@ func (a *allocations) longer(set int32, l int) int32 {
 // reasonOf is what those processors have of layers 1..n; ok is false where they are too many, or races are of all only. O(n) if they
 // have others.
 func (a *allocations) reasonOf(of processors, n int) (x reason, ok bool) {
-	if a.in.Procs <= together {
+	if !a.apart {
 		return x, false
 	}
 	count := 0
@@ -109,9 +110,6 @@ func (a *allocations) raced(of processors, n, most int) (answer race.End, made i
 // mayEnd reports whether the run of layer l may end there: whether no reason is known why its processor, or it and others, cannot
 // have just what they have, and no short race of it alone is lost.
 func (a *allocations) mayEnd(l, used int) bool {
-	if a.in.Procs <= together || used > 64 {
-		return true
-	}
 	q := a.owner[l]
 	if a.someLost(1<<q, l, 0, used, mostReason-1) {
 		return false
@@ -139,7 +137,7 @@ func (a *allocations) setsOf(used int) []processors {
 		return a.racers
 	}
 	a.setsUsed, a.racers = used, []processors{everybody}
-	for n := 1; n <= min(mostTried, used-1) && a.in.Procs > together && used <= 16; n++ {
+	for n := 1; n <= min(mostTried, used-1) && a.apart; n++ {
 		for of := processors(1); of < 1<<used; of++ {
 			if bits.OnesCount64(uint64(of)) == n {
 				a.racers = append(a.racers, of)
@@ -153,7 +151,7 @@ func (a *allocations) setsOf(used int) []processors {
 // others have memory to spare. If one does, it jumps back.
 func (a *allocations) mayGoOn(used int) bool {
 	mosts := raceMosts[:]
-	if a.in.Procs <= together {
+	if !a.apart {
 		mosts = mosts[len(mosts)-1:]
 	}
 	for _, most := range mosts {
