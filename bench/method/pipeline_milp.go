@@ -69,7 +69,7 @@ func pipelineCombination(ctx context.Context, one **plan.Plan) *combination {
 			out, err := searchedPipeline(j.ctx, j.in, &j.s, j.Offer)
 			if err == nil {
 				j.Offer(out.Plan)
-				err = branchAndBound(out, j.ctx, j.in, &j.s, 1)
+				err = branchAndBound(out, j.ctx, j.in, &j.s, 1, 1)
 				*one = out.Plan
 			}
 			j.take("branch and bound", out, err)

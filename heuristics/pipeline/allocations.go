@@ -53,6 +53,12 @@ type allocations struct {
 	decide int       // decisions that a pattern may take
 	levels []float64 // scratch of circles
 
+	all   *abreast // others that enumerate the same; nil: nobody else does
+	drawn int64    // what was left when last it was asked, see draw
+	upTo  int      // allocations of so many layers are begun, not gone on with; 0: of all
+	begun [][]int  // those, by layer
+	heavy bool     // no layer is light
+
 	every      bool // by what holds for every k only
 	k          int  // of the patterns that are looked for; 0: an allocation that is left ends the enumeration
 	contiguous bool // allocations with the layers of a processor in a row
@@ -115,7 +121,7 @@ const (
 // newAllocations is for patterns of k mini-batches, 0: for those of every k.
 func newAllocations(in *instance, period float64, heavy bool, k int, ended func() bool) *allocations {
 	n := in.N
-	a := &allocations{in: in, period: period, every: k != 1, k: k, ended: ended, light: make([]bool, n+2), owner: make([]int, n+2)}
+	a := &allocations{in: in, period: period, heavy: heavy, every: k != 1, k: k, ended: ended, light: make([]bool, n+2), owner: make([]int, n+2)}
 	for _, s := range []*[]float64{&a.hold, &a.cutF, &a.cutB, &a.buffer, &a.least, &a.rest, &a.stored, &a.delay, &a.fwd, &a.bwd} {
 		*s = make([]float64, n+2)
 	}
@@ -335,12 +341,22 @@ func (a *allocations) over() bool { return a.found != nil || a.budget < 0 }
 
 // run enumerates.
 func (a *allocations) run() {
-	if a.undecided || math.IsInf(a.least[1], 1) || !a.hasRoom(1) {
+	if !a.mayStart() {
 		return
 	}
 	a.owner[0] = none
 	a.place(1, 0)
 	a.settle()
+	a.settleShort()
+}
+
+// mayStart reports whether anything is left to enumerate.
+func (a *allocations) mayStart() bool {
+	return !a.undecided && !math.IsInf(a.least[1], 1) && a.hasRoom(1)
+}
+
+// settleShort leaves all open where the work has not sufficed.
+func (a *allocations) settleShort() {
 	if a.budget < 0 && !(a.k == 0 && a.undecided) {
 		a.undecided, a.short = true, true
 	}
@@ -350,12 +366,16 @@ func (a *allocations) run() {
 // have one.
 func (a *allocations) place(l, used int) {
 	a.nodes++
+	a.draw()
 	if a.budget -= 1; a.nodes%256 == 0 && a.ended() {
 		a.budget = -1
 	}
 	in := a.in
 	switch {
 	case a.over():
+		return
+	case a.upTo > 0 && l > a.upTo:
+		a.begun = append(a.begun, slices.Clone(a.owner[:l]))
 		return
 	case l > in.N && a.every && (!a.allPass(used) || !a.mayGoOn(used)):
 		return

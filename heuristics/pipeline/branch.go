@@ -50,9 +50,11 @@ func Exact(ctx context.Context, c *chain.Chain, p platform.Platform, o Options, 
 	if err != nil {
 		return nil, err
 	}
-	x := &exact{in: in, ended: func() bool { return over(ctx) }, progress: o.Progress, k: k, upper: above, left: math.Inf(1), never: math.Inf(1), gap: max(gap, leastGap)}
-	x.every = max(in.U[in.N]/float64(in.Procs), in.LargestLayer(), in.LayerMemory(), in.HeldMemory(), in.Runs(false, false)) * (1 - safe)
-	if x.lower = x.every; k == 1 {
+	x := &exact{in: in, ended: func() bool { return over(ctx) }, progress: o.Progress, k: k, upper: above, gap: max(gap, leastGap)}
+	every := max(in.U[in.N]/float64(in.Procs), in.LargestLayer(), in.LayerMemory(), in.HeldMemory(), in.Runs(false, false)) * (1 - safe)
+	x.climb = newClimb(in, every, max(1, o.Threads-1), x.ended)
+	x.apart = o.Threads > 1
+	if x.lower = every; k == 1 {
 		x.lower = max(x.lower, in.Runs(true, false)*(1-safe))
 	}
 	return x.run("branch-and-bound")
@@ -92,16 +94,13 @@ type exact struct {
 	ended        func() bool
 	progress     func(period, bound float64, allocations int64)
 	contiguous   bool
-	every        float64 // for all k-periodic patterns; 0 for contiguous allocations
+	climb        *climb // what holds for every k; nil for contiguous allocations
 	k            int
 	lower, upper float64 // for k-periodic patterns
 	gap          float64
 	best         *view.Pattern // with T/k upper; nil: none of its own
 	heavy        bool          // no layer is light
-
-	left   float64 // the least period that raiseEvery has left open, with the work of worked
-	worked int64
-	never  float64 // the least that it leaves open with any work
+	apart        bool          // what holds for every k is found out by others at the same time
 
 	allocations, decisions int64
 }
@@ -122,11 +121,16 @@ func (x *exact) run(method string) (*ExactResult, error) {
 			}
 		}
 	}
+	if x.apart {
+		x.climb.known(x.upper)
+		x.climb.goApart(x.gap)
+	}
 	for budget, every := int64(firstBudget), int64(firstBudget/8); !x.done() && budget < math.MaxInt64/64; {
 		// What is known for every k and for k has work in turns; where more tells no more it is asked less often.
-		if before := x.every; !x.contiguous && every <= budget/2 && before < x.upper*(1-grain) {
-			x.raiseEvery(every, grain)
-			if every *= 4; x.every == before {
+		if c := x.climb; c != nil && !x.apart && every <= budget/2 && c.every < x.upper*(1-grain) {
+			before := c.every
+			x.heard(c.raise(every, grain, x.upper))
+			if every *= 4; c.every == before {
 				every *= 4
 			}
 			continue
@@ -135,67 +139,43 @@ func (x *exact) run(method string) (*ExactResult, error) {
 			if x.heavy {
 				break // more work would not tell more
 			}
-			x.heavy, x.left, x.worked, x.never = true, math.Inf(1), 0, math.Inf(1)
+			x.heavy = true
+			if x.climb != nil && !x.apart {
+				x.climb.leaveNothingOut()
+			}
 		}
 		budget *= 4
 	}
-	x.catchUp()
-	r := &ExactResult{Bound: x.lower, Every: x.every, Allocations: x.allocations, Patterns: x.decisions}
+	x.finish()
+	r := &ExactResult{Bound: x.lower, Allocations: x.allocations, Patterns: x.decisions}
+	if x.climb != nil {
+		r.Every = x.climb.every
+	}
 	if x.best != nil {
 		r.Plan = x.best.Plan(in.Instance, method)
 	}
 	return r, nil
 }
 
-// raiseEvery looks for the largest period at which no allocation is left by what holds for every pattern, up to that
-// relative width. Each probe may do so much work.
-//
-// The first work of all is for a bisection. More climbs in small steps from where less has ended, up to the first
-// that needs more still: what a probe costs grows many times in a hundredth of the period.
-func (x *exact) raiseEvery(budget int64, width float64) {
-	if x.contiguous {
-		return
+// finish lets what is known for every k come as far as it does.
+func (x *exact) finish() {
+	switch {
+	case x.climb == nil:
+	case x.apart:
+		x.climb.alone.Store(true)
+		for news := range x.climb.news {
+			x.heard(news)
+		}
+	default:
+		x.climb.catchUp(func() float64 { return x.upper }, x.gap, x.heard)
 	}
-	first := x.worked == 0
-	open := min(x.upper, x.never)
-	if budget <= x.worked {
-		open = min(open, x.left)
-	}
-	x.worked = max(x.worked, budget)
-	for open-x.every > width*open && !x.ended() {
-		test := (x.every + open) / 2
-		if !first {
-			test = min(test, x.every+(x.upper-x.every)/climbs)
-		}
-		a := newAllocations(x.in, test, x.heavy, 0, x.ended)
-		a.budget = budget
-		a.run()
-		x.allocations += a.nodes
-		if a.proved() {
-			x.every = test * (1 - safe)
-			continue
-		}
-		if open, x.left = test, test; !a.short {
-			x.never = test
-		}
-		if !first {
-			break
-		}
-	}
-	x.lower = max(x.lower, x.every)
-	x.tell()
 }
 
-// catchUp raises what is known for every k, if it has been left behind, until 16 times as much work has told no more.
-func (x *exact) catchUp() {
-	for budget, vain := int64(firstBudget), 0; vain < 2 && x.every < x.upper*(1-max(x.gap, grain/2)) && !x.contiguous && !x.ended() && budget < math.MaxInt64/16; budget *= 4 {
-		before := x.every
-		if x.raiseEvery(budget, grain/16); x.every == before {
-			vain++
-		} else {
-			vain = 0
-		}
-	}
+// heard takes in what has become known for every k.
+func (x *exact) heard(every news) {
+	x.lower = max(x.lower, every.bound)
+	x.allocations += every.allocations
+	x.tell()
 }
 
 // tell says what is known so far.
@@ -206,6 +186,9 @@ func (x *exact) tell() {
 }
 
 func (x *exact) done() bool {
+	for x.apart && len(x.climb.news) > 0 {
+		x.heard(<-x.climb.news)
+	}
 	return x.upper*(1-x.gap) <= x.lower*(1+2*safe) || x.ended()
 }
 
@@ -252,6 +235,9 @@ func (x *exact) probe(period float64, budget int64) *allocations {
 	for _, s := range []*view.Pattern{a.better, a.found} {
 		if s != nil {
 			x.best, x.upper = s, s.Rate()
+			if x.apart {
+				x.climb.known(x.upper)
+			}
 		}
 	}
 	x.allocations += a.nodes

@@ -57,7 +57,7 @@ func TestMixedMagnitudes(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		found, err := Exact(ctx, x.Chain, x.Platform, o, 1, math.Inf(1), 0)
+		found, err := Exact(ctx, x.Chain, x.Platform, Options{Model: x.Model, Threads: rapid.IntRange(0, 4).Draw(rt, "threads")}, 1, math.Inf(1), 0)
 		if err != nil || found.Plan == nil {
 			rt.Fatalf("%v: %+v", err, x)
 		}
@@ -89,7 +89,7 @@ func TestMixedMagnitudesForSeveral(t *testing.T) {
 		if math.IsInf(best, 1) {
 			return
 		}
-		found, err := Exact(t.Context(), x.Chain, x.Platform, Options{Model: x.Model}, k, math.Inf(1), 0)
+		found, err := Exact(t.Context(), x.Chain, x.Platform, Options{Model: x.Model, Threads: rapid.IntRange(0, 4).Draw(rt, "threads")}, k, math.Inf(1), 0)
 		if err != nil || found.Plan == nil {
 			rt.Fatalf("%v: %+v", err, x)
 		}

@@ -45,6 +45,9 @@ type Options struct {
 	// is known to be possible, that of the start included, and a lower bound on
 	// those of 1-periodic patterns, seconds.
 	Progress func(period, bound float64, allocations int64)
+	// Threads are how many Exact may keep busy: 1, which 0 is, takes what holds for every k and for k in turns; of more, one
+	// is at k, and the others at every k all the time.
+	Threads int
 	// Better, if not nil, hears of the patterns that SearchOnePeriodic finds on its way,
 	// each better than the one before.
 	Better func(*plan.Plan)

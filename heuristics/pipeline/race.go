@@ -163,9 +163,11 @@ type racer func(n int, of processors, wide, most int) (answer race.End, made int
 // raceOf runs the race of layers 1..n on those processors.
 func (a *allocations) raceOf(n int, of processors, wide, most int) (answer race.End, made int) {
 	c := a.newRace(n, of, wide)
+	a.draw()
 	answer = c.run(int(min(int64(most), raceWays*max(0, min(a.budget, raceMost)))))
 	if a.budget -= int64(c.Ways / raceWays); a.ended() {
 		a.budget = -1
 	}
+	a.draw()
 	return answer, c.Ways
 }

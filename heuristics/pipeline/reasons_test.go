@@ -52,18 +52,23 @@ func TestReasonsAreOfWhatIsSkipped(t *testing.T) {
 			t.Fatal(err)
 		}
 		often, hard, found := []float64{0.02, 0.1, 0.3, 0.6}[r.IntN(4)], []int{1, 1 << 9, 1 << 13, 1 << 20}[r.IntN(4)], map[string]bool{}
-		a := newAllocations(in, 1.1*in.U[n], false, 0, func() bool { return false })
-		a.budget = 1 << 40
-		a.raceBy = func(m int, of processors, _, most int) (race.End, int) {
+		var dice racer
+		var a *allocations // whose race it is
+		fresh := func() *allocations {
+			a := newAllocations(in, 1.1*in.U[n], false, 0, func() bool { return false })
+			a.budget, a.raceBy = 1<<40, dice
+			return a
+		}
+		dice = func(m int, of processors, _, most int) (race.End, int) {
 			x := had(a.owner, of, m)
 			h := fnv.New64a()
 			fmt.Fprint(h, seed, x)
-			dice := rand.New(rand.NewPCG(h.Sum64(), 1))
+			drawn := rand.New(rand.NewPCG(h.Sum64(), 1))
 			whole := x == had(a.owner, everybody, n)
-			switch ways := 1 + dice.IntN(hard); {
+			switch ways := 1 + drawn.IntN(hard); {
 			case ways > most:
 				return race.Unfinished, most + 1
-			case whole || dice.Float64() < often:
+			case whole || drawn.Float64() < often:
 				seen += map[bool]int{true: 1}[whole]
 				found[x] = true
 				return race.Lost, ways
@@ -71,7 +76,17 @@ func TestReasonsAreOfWhatIsSkipped(t *testing.T) {
 				return race.GoesOn, ways
 			}
 		}
-		if a.run(); !a.proved() || a.back != 0 {
+		a = fresh()
+		if seed%2 == 0 {
+			a.run()
+		} else {
+			all := &abreast{}
+			list := a.beginnings(1 + r.IntN(100))
+			all.budget.Store(1 << 40)
+			a = fresh()
+			a.runBeside(all, list)
+		}
+		if !a.proved() || a.back != 0 {
 			t.Fatalf("seed %d: allocations are left, or it is on its way back to layer %d", seed, a.back)
 		}
 		allocationsOf(n, in.Procs, func(stages []plan.Stage) {

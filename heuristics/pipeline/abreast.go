@@ -1,0 +1,126 @@
+package pipeline
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// manyBeginnings is how many beginnings of allocations there are for each that works on them, if there are so many: some take
+// long, and others wait for nobody then.
+const manyBeginnings = 16
+
+// abreast are what those who enumerate the same allocations know of each other.
+type abreast struct {
+	budget atomic.Int64 // that all of them have left
+	next   atomic.Int64 // how many beginnings are somebody's
+	mutex  sync.Mutex
+	lost   [][]int // nothing has to begin with these, with another behind them than their last
+}
+
+// runAbreast is run with so many who enumerate, of patterns of every k. What it proves is what run proves; where the work does
+// not suffice, which allocations have been seen may be another each time.
+func (a *allocations) runAbreast(workers int) {
+	if workers <= 1 {
+		a.run()
+		return
+	}
+	list := a.beginnings(manyBeginnings * workers)
+	if a.undecided || len(list) == 0 {
+		return
+	}
+	all, others := &abreast{}, make([]*allocations, min(workers, len(list)))
+	all.budget.Store(a.budget)
+	var group sync.WaitGroup
+	for k := range others {
+		group.Go(func() {
+			others[k] = newAllocations(a.in, a.period, a.heavy, a.k, a.ended)
+			others[k].runBeside(all, list)
+		})
+	}
+	group.Wait()
+	a.budget = all.budget.Load()
+	for _, b := range others {
+		a.nodes += b.nodes
+		if b.undecided { // more work does not help where one has not been short of it
+			a.short = b.short && (a.short || !a.undecided)
+			a.undecided = true
+		}
+	}
+	a.settleShort()
+}
+
+// runBeside enumerates what begins as none of the list that another has taken.
+func (a *allocations) runBeside(all *abreast, list [][]int) {
+	a.all, a.budget = all, all.budget.Load()
+	a.drawn, a.owner[0] = a.budget, none
+	for i := all.next.Add(1); i <= int64(len(list)) && !a.undecided && !a.over(); i = all.next.Add(1) {
+		a.runFrom(list[i-1])
+	}
+}
+
+// beginnings returns what allocations begin with, the owners of some first layers: of so many layers that there are enough, if
+// there can be. None are left where all allocations are excluded.
+func (a *allocations) beginnings(enough int) [][]int {
+	if !a.mayStart() {
+		return nil
+	}
+	for a.upTo = 1; ; a.upTo++ {
+		a.begun = a.begun[:0]
+		a.owner[0] = none
+		a.place(1, 0)
+		a.settleShort()
+		if n := len(a.begun); n == 0 || n >= enough || a.undecided || a.upTo >= a.in.N-1 {
+			a.upTo = 0
+			return a.begun
+		}
+	}
+}
+
+// runFrom enumerates what begins so, unless somebody has found that it is lost.
+func (a *allocations) runFrom(owner []int) {
+	if a.all.isLost(owner) {
+		return
+	}
+	n, used := len(owner)-1, 0
+	before := make([]placed, n+1)
+	for l := 1; l <= n; l++ {
+		if owner[l] == none {
+			a.skip(l)
+			continue
+		}
+		before[l], _ = a.put(l, owner[l])
+		used = max(used, owner[l]+1)
+	}
+	a.place(n+1, used)
+	for l := n; l >= 1; l-- {
+		if owner[l] != none {
+			a.takeBack(l, owner[l], before[l])
+		}
+	}
+	if a.back > 0 {
+		a.all.mutex.Lock()
+		a.all.lost = append(a.all.lost, owner[:a.back])
+		a.all.mutex.Unlock()
+		a.back = 0
+	}
+	a.draw()
+}
+
+// isLost reports whether what begins so is excluded.
+func (all *abreast) isLost(owner []int) bool {
+	all.mutex.Lock()
+	defer all.mutex.Unlock()
+	return slices.ContainsFunc(all.lost, func(x []int) bool {
+		n := len(x)
+		return n < len(owner) && slices.Equal(x, owner[:n]) && owner[n] != owner[n-1]
+	})
+}
+
+// draw makes the work that is left that of all, less what has been done.
+func (a *allocations) draw() {
+	if a.all != nil {
+		a.budget = a.all.budget.Add(a.budget - a.drawn)
+		a.drawn = a.budget
+	}
+}
