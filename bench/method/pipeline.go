@@ -219,6 +219,7 @@ func exactPipeline(name string, k int, summary string) *run.Method {
 		Summary:     summary,
 		Complexity:  "exponential; O(n²/P) an allocation, O((k·n)²) a decision",
 		Assumptions: []string{plan.Periodic(k)},
+		Threads:     true,
 		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 			out, err := searchedPipeline(ctx, in, &s, nil)
 			if err != nil {

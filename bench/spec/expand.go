@@ -278,9 +278,16 @@ func (x *expansion) method(e *Experiment, in *run.Instance, p *run.Problem, m *r
 	if m.Slots > 0 {
 		list = product(list, orDefault(e.slots, m.Slots), func(t *sweep.Task, v int) { t.Slots = v })
 	}
-	if m.Solver {
+	switch {
+	case m.Solver:
 		list = product(list, e.backends, func(t *sweep.Task, v string) { t.Backend = v })
 		list = product(list, e.threads, func(t *sweep.Task, v int) { t.Threads = v })
+	case m.Threads: // one is not said, as of methods that have no use for more
+		list = product(list, e.threads, func(t *sweep.Task, v int) {
+			if v > 1 {
+				t.Threads = v
+			}
+		})
 	}
 	list = product(list, e.timeLimit, func(t *sweep.Task, v float64) { t.TimeLimit = v })
 	list = product(list, e.gap, func(t *sweep.Task, v float64) { t.Gap = v })

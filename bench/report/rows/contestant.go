@@ -79,7 +79,7 @@ func (c Contestant) settings() []string {
 		process = platform.FormatBytes(float64(c.TaskMemory)) + " a process"
 	}
 	return []string{
-		or(c.Backend, "no backend"), count(c.Slots, "slots"), count(c.Threads, "threads"), limit,
+		or(c.Backend, "no backend"), count(c.Slots, "slots"), platform.Count(max(1, c.Threads), "thread"), limit,
 		"gap " + strconv.FormatFloat(c.Gap, 'g', -1, 64), process, or(c.Version, "no version"),
 	}
 }

@@ -112,8 +112,11 @@ func TestLabels(t *testing.T) {
 	d.Method = "greedy"
 	e := d
 	e.TaskMemory = 2 << 30
-	labels := rows.Labels([]rows.Contestant{a, b, c, d, e})
-	for who, want := range map[rows.Contestant]string{a: "milp (highs, 60 s)", b: "milp (lpsolve, 60 s)", c: "milp (lpsolve, 120 s)", d: "greedy (any memory)", e: "greedy (2 GiB a process)"} {
+	x := rows.Contestant{Problem: "pipeline", Method: "branch-and-bound"}
+	y := x
+	y.Threads = 2
+	labels := rows.Labels([]rows.Contestant{a, b, c, d, e, x, y})
+	for who, want := range map[rows.Contestant]string{a: "milp (highs, 60 s)", b: "milp (lpsolve, 60 s)", c: "milp (lpsolve, 120 s)", d: "greedy (any memory)", e: "greedy (2 GiB a process)", x: "branch-and-bound (1 thread)", y: "branch-and-bound (2 threads)"} {
 		if labels[who] != want {
 			t.Errorf("%q, want %q", labels[who], want)
 		}
