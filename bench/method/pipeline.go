@@ -144,9 +144,7 @@ func pipelineBound() func(*run.Instance, run.Setting) run.Bound {
 // pipelineMethods is the table of methods for pipelines.
 func PipelineMethods() []*run.Method {
 	heuristic := func(name, source, summary, complexity string, work pipegraph.Method, first ...pipegraph.Method) *run.Method {
-		m := heuristic(name, source, summary, complexity, onLayers(name, work, first...))
-		m.Run = coarsened(m.Run)
-		return m
+		return &run.Method{Name: name, Kind: run.Heuristic, Source: source, Summary: summary, Complexity: complexity, Run: onLayers(name, work, first...)}
 	}
 	list := []*run.Method{
 		heuristic(pipeDream, "PipeDream, [004] 6.5", "its partition, with and without its memory model, and eager 1F1B for each number of mini-batches in flight, simulated for 500; where that does not settle, and of graphs always, with 1F1B*; with --replicas stages on several GPUs", "O(P·n²) and the simulations; with replicas O(P²·n²·log)", pipeline.PipeDream, pipeline.PipeDreamStar),

@@ -35,44 +35,38 @@ func forwardOf(in *run.Instance) forward {
 	})
 }
 
-// onLayers is a planner for chains and graphs from one for chains: of a graph, in some
+// onLayers is a worker for chains and graphs from a method for chains: of a graph, in some
 // orders of its operations, which share the time that there is, and after those that are
-// to come first there.
-func onLayers(name string, work pipegraph.Method, first ...pipegraph.Method) planner {
-	return func(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
-		o := pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()}
+// to come first there. Of a graph with too many ideals it says what was left out.
+func onLayers(name string, work pipegraph.Method, first ...pipegraph.Method) worker {
+	chains := planned(func(ctx context.Context, in *run.Instance, s run.Setting) (*plan.Plan, error) {
+		return work(in.Chain(), s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
+	})
+	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 		if in.Graph() == nil {
-			return work(in.Chain(), s.Platform, o)
+			return chains(ctx, in, s)
 		}
 		f := forwardOf(in)
 		if f.err != nil {
-			return nil, f.err
+			return nil, inputError(f.err)
 		}
 		if err := f.view.Infeasible(s.Platform, s.MemoryModel, f.lattice); err != nil {
-			return nil, err
+			return nil, inputError(err)
 		}
 		methods := append(slices.Clone(first), work)
 		if s.Platform.Replicas && name == searching {
 			methods = slices.Insert(methods, 0, pipeline.PipeDream) // search begins with that, however short the time
 		}
-		out, err := pipegraph.Plan(ctx, f.view, f.lattice, s.Platform, o, methods...)
-		if err == nil {
-			out.Method = name
+		p, cut, err := pipegraph.Plan(ctx, f.view, f.lattice, s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()}, methods...)
+		if err != nil {
+			return nil, inputError(err)
 		}
-		return out, err
-	}
-}
-
-// coarsened is a worker that says, of a graph with too many ideals, what was left out.
-func coarsened(work worker) worker {
-	return func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-		out, err := work(ctx, in, s)
-		if err == nil && in.Graph() != nil {
-			if left := forwardOf(in).left(); left != "" {
-				out.Remark(left)
-			}
+		p.Method = name
+		out := &run.Outcome{Plan: p, Stopped: cut || ctx.Err() != nil}
+		if left := f.left(); left != "" {
+			out.Remark(left)
 		}
-		return out, err
+		return out, nil
 	}
 }
 

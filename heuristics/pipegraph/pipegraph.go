@@ -39,29 +39,29 @@ const runs = 7
 // those that methods before it found best there, so that it is no worse than they are.
 // t is nil where there are too many ideals: the order of the file remains. The error wraps
 // [plan.ErrNoPlan], or is of the input; that nothing fits in some orders proves nothing.
+// cut says that the time of one of them was over before it had done all that it would.
 //
 // The first of several methods is to be a quick one: it has half of the time that ctx has, and
 // tries each order as soon as that is found, those that take long to find after the others, so
 // that a short limit cuts off these and not the plans. The other methods have equal parts of
 // what is left. It takes as long as [runs] of each method an order, and as [Star].
-func Plan(ctx context.Context, v *ideals.View, t *ideals.Lattice, p platform.Platform, o pipeline.Options, methods ...Method) (*plan.Plan, error) {
+func Plan(ctx context.Context, v *ideals.View, t *ideals.Lattice, p platform.Platform, o pipeline.Options, methods ...Method) (best *plan.Plan, cut bool, err error) {
 	s := &tries{View: v, t: t, p: p, o: o}
 	if err := s.first(ctx, methods); err != nil {
-		return nil, err
+		return nil, s.cut, err
 	}
 	for k, method := range methods[1:] {
 		part, cancel := plan.Portion(ctx, 1/float64(len(methods)-1-k))
 		err := s.each(part, method)
 		cancel()
 		if err != nil {
-			return nil, err
+			return nil, s.cut, err
 		}
 	}
-	best := s.best()
-	if best == nil {
-		return nil, fmt.Errorf("%w in %s of the operations; in the last: %v", plan.ErrNoPlan, platform.Count(int64(len(s.orders)), "order"), s.why)
+	if best = s.best(); best == nil {
+		return nil, s.cut, fmt.Errorf("%w in %s of the operations; in the last: %v", plan.ErrNoPlan, platform.Count(int64(len(s.orders)), "order"), s.why)
 	}
-	return best, nil
+	return best, s.cut, nil
 }
 
 // first finds the orders, and tries the first of some methods on each, in half of what is
@@ -87,7 +87,7 @@ func (s *tries) first(ctx context.Context, methods []Method) error {
 		if err == nil && len(s.orders) > known {
 			err = s.try(half, 1, s.orders[known], methods[0])
 		}
-		if err != nil {
+		if s.cut = s.cut || half.Err() != nil; err != nil {
 			return err
 		}
 	}
@@ -102,6 +102,7 @@ type tries struct {
 	o      pipeline.Options
 	orders []*order
 	why    error // there is no plan in the last one without
+	cut    bool  // the time of some was over
 }
 
 // An order is one of the layers, with the best plan in it, nil: none is known.
@@ -138,6 +139,7 @@ func (s *tries) try(ctx context.Context, share float64, x *order, method Method)
 	w := &ordered{View: s.View, p: s.p, o: s.o, order: x.layers, method: method}
 	w.o.Stop = ctx.Done()
 	err := w.plan(x.best)
+	s.cut = s.cut || ctx.Err() != nil
 	if w.why != nil {
 		s.why = w.why
 	}

@@ -1,12 +1,14 @@
 package pipegraph_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"workbench/heuristics/pipegraph"
 	"workbench/heuristics/pipeline"
@@ -59,7 +61,7 @@ func TestAgainstExhaustive(t *testing.T) {
 		if runs := lattice.Runs(x.Platform); err == nil && runs > want {
 			t.Fatalf("runs take %g, there is a period of %g\n%s", runs, want, trials.Text(x, nil))
 		}
-		p, failed := pipegraph.Plan(t.Context(), v, lattice, x.Platform, o, pipeline.SearchOnePeriodic)
+		p, _, failed := pipegraph.Plan(t.Context(), v, lattice, x.Platform, o, pipeline.SearchOnePeriodic)
 		if failed != nil {
 			if !errors.Is(failed, plan.ErrNoPlan) {
 				t.Fatal(failed)
@@ -118,7 +120,7 @@ func TestLeastContiguous(t *testing.T) {
 			continue
 		}
 		p.Memory = least
-		found, err := pipegraph.Plan(t.Context(), v, lattice, p, o, pipeline.OneFOneBStar)
+		found, _, err := pipegraph.Plan(t.Context(), v, lattice, p, o, pipeline.OneFOneBStar)
 		if err != nil {
 			t.Fatalf("%v at the least memory\n%s", err, trials.Text(x, nil))
 		}
@@ -345,7 +347,7 @@ func TestTooManyToReplicate(t *testing.T) {
 	if chosen, _ := pipegraph.Replicated(lattice, p); chosen != nil {
 		t.Fatal("it is not too much work: choose another example")
 	}
-	_, err = pipegraph.Plan(t.Context(), v, lattice, p, pipeline.Options{}, func(c *chain.Chain, _ platform.Platform, _ pipeline.Options) (*plan.Plan, error) {
+	_, _, err = pipegraph.Plan(t.Context(), v, lattice, p, pipeline.Options{}, func(c *chain.Chain, _ platform.Platform, _ pipeline.Options) (*plan.Plan, error) {
 		for l := range c.Layers[:v.N-1] {
 			if c.Layers[l].ForwardTime != 1 {
 				t.Errorf("layer %d of an order takes %g s", l+1, c.Layers[l].ForwardTime)
@@ -355,6 +357,48 @@ func TestTooManyToReplicate(t *testing.T) {
 	})
 	if err != nil { // one mini-batch at a time fits
 		t.Error(err)
+	}
+}
+
+// Where a method was stopped, or an order had no time, that is said, though time is left in
+// the end; and nothing else is.
+func TestCutIsSaid(t *testing.T) {
+	x, err := subject.GraphPipeline().Random(testfile.Random(t, 5, 18), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := ideals.Of(x.Graph())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lattice, err := v.Lattice(pipegraph.MostIdeals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := x.Platform
+	p.Memory = 1 << 40
+	slow := func(c *chain.Chain, p platform.Platform, o pipeline.Options) (*plan.Plan, error) {
+		if o.Stop != nil {
+			<-o.Stop
+		}
+		return pipeline.OneFOneBStar(c, p, pipeline.Options{})
+	}
+	for name, x := range map[string]struct {
+		methods []pipegraph.Method
+		limit   time.Duration
+		cut     bool
+	}{
+		"a slow method":        {[]pipegraph.Method{slow}, 200 * time.Millisecond, true},
+		"and a quick one":      {[]pipegraph.Method{slow, pipeline.OneFOneBStar}, 200 * time.Millisecond, true},
+		"the slow one later":   {[]pipegraph.Method{pipeline.OneFOneBStar, slow, pipeline.OneFOneBStar}, 200 * time.Millisecond, true},
+		"quick ones with time": {[]pipegraph.Method{pipeline.OneFOneBStar, pipeline.KPeriodic}, time.Hour, false},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), x.limit)
+		found, cut, err := pipegraph.Plan(ctx, v, lattice, p, pipeline.Options{}, x.methods...)
+		cancel()
+		if err != nil || found == nil || cut != x.cut {
+			t.Errorf("%s: plan %v, cut %v, want %v: %v", name, found != nil, cut, x.cut, err)
+		}
 	}
 }
 
@@ -458,7 +502,7 @@ func TestPipeDreamsReplicatedPeriods(t *testing.T) {
 			for _, bandwidth := range []float64{1e9, 10e9} {
 				p := platform.Platform{Memory: 1 << 40, Processors: processors, Bandwidth: bandwidth, WeightCopies: 3, Replicas: true}
 				_, want := pipegraph.Replicated(lattice, p)
-				x, err := pipegraph.Plan(t.Context(), v, lattice, p, pipeline.Options{}, pipeline.PipeDream)
+				x, _, err := pipegraph.Plan(t.Context(), v, lattice, p, pipeline.Options{}, pipeline.PipeDream)
 				if err != nil {
 					t.Fatal(err)
 				}
