@@ -41,6 +41,20 @@ func TestPipeDreamGraph(t *testing.T) {
 	checkWarnings(t, warnings, []string{"node1 Input0: 0.6359 s of loading data", "node7 __getitem__ take no time and nobody reads them"})
 }
 
+// Of two hundred ends that nobody reads a warning names five.
+func TestWarningsAreShort(t *testing.T) {
+	text := "a -- Linear -- forward_compute_time=1, backward_compute_time=1, activation_size=1, parameter_size=1\n" +
+		"b -- Linear -- forward_compute_time=1, backward_compute_time=1, activation_size=1, parameter_size=1\n\ta -- b\n"
+	for i := range 200 {
+		text += fmt.Sprintf("x%d -- Part -- forward_compute_time=0, backward_compute_time=0, activation_size=1, parameter_size=0\n\ta -- x%d\n", i, i)
+	}
+	_, warnings, err := pipeDreamGraph(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkWarnings(t, warnings, []string{"x0 Part, x1 Part, x2 Part, x3 Part, x4 Part, 195 more take no time and nobody reads them"})
+}
+
 // Two ends make one loss, that reads both; repeated edges count once; ids that
 // clash with those of the loss and of backward nodes are changed.
 func TestPipeDreamGraphEnds(t *testing.T) {

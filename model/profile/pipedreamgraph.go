@@ -2,6 +2,7 @@ package profile
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -9,6 +10,17 @@ import (
 	training "workbench/model/graph"
 	"workbench/model/linear"
 )
+
+// mostNames is how many names a warning has.
+const mostNames = 5
+
+// someOf names the first of a list, and says how many more there are.
+func someOf(names []string) string {
+	if more := len(names) - mostNames; more > 1 {
+		names = append(slices.Clone(names[:mostNames]), fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
 
 // PipeDreamGraph reads graph.txt of the PipeDream profiler, as [PipeDream]
 // does, as the graph of a training step: the forward nodes, one loss, and a
@@ -161,7 +173,7 @@ func (g *graph) forwards() (order []int, succ [][]int, err error) {
 		}
 	}
 	if len(left) > 0 {
-		g.warn("%s take no time and nobody reads them, so that they are left out", strings.Join(left, ", "))
+		g.warn("%s take no time and nobody reads them, so that they are left out", someOf(left))
 	}
 	succ = make([][]int, len(g.nodes))
 	for v, ys := range readers {
