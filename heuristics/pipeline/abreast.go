@@ -82,7 +82,7 @@ func (a *allocations) runFrom(owner []int) {
 	if a.all.isLost(owner) {
 		return
 	}
-	n, used := len(owner)-1, 0
+	n, used, last := len(owner)-1, 0, 0
 	before := make([]placed, n+1)
 	for l := 1; l <= n; l++ {
 		if owner[l] == none {
@@ -90,9 +90,11 @@ func (a *allocations) runFrom(owner []int) {
 			continue
 		}
 		before[l], _ = a.put(l, owner[l])
-		used = max(used, owner[l]+1)
+		used, last = max(used, owner[l]+1), l
 	}
-	a.place(n+1, used)
+	if last == 0 || a.mayFit(last, used) { // it may; what is known behind light layers is of it then
+		a.place(n+1, used)
+	}
 	for l := n; l >= 1; l-- {
 		if owner[l] != none {
 			a.takeBack(l, owner[l], before[l])
@@ -117,10 +119,16 @@ func (all *abreast) isLost(owner []int) bool {
 	})
 }
 
-// draw makes the work that is left that of all, less what has been done.
+// draw makes the work that is left that of all, less what has been done. Once it is used up it stays so: nobody gives back what
+// was too much, for others have turned back by then.
 func (a *allocations) draw() {
-	if a.all != nil {
+	switch {
+	case a.all == nil:
+		return
+	case a.budget < 0:
+		a.all.budget.Store(-1)
+	default:
 		a.budget = a.all.budget.Add(a.budget - a.drawn)
-		a.drawn = a.budget
 	}
+	a.drawn = a.budget
 }

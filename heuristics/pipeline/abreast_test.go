@@ -2,10 +2,14 @@ package pipeline
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
+	"workbench/heuristics/pipeline/race"
 	"workbench/model/testfile"
 )
 
@@ -91,5 +95,76 @@ func TestBeginningsAreOfAll(t *testing.T) {
 				t.Fatalf("seed %d: %v is under %d of %v", seed, whole, n, list)
 			}
 		}
+	}
+}
+
+// Once the work of all is used up it stays so, whoever has taken too much, and says then that it ends: others have turned back,
+// and what they did not look at is not proved.
+func TestUsedUpWorkStaysSo(t *testing.T) {
+	t.Parallel()
+	testfile.Property(t, func(rt *rapid.T) {
+		all, budget := &abreast{}, rapid.Int64Range(0, math.MaxInt64/16).Draw(rt, "budget")
+		all.budget.Store(budget)
+		those := make([]*allocations, rapid.IntRange(2, 40).Draw(rt, "workers"))
+		for k := range those {
+			those[k] = &allocations{all: all, budget: budget, drawn: budget}
+		}
+		usedUp := false
+		for range rapid.IntRange(1, 100).Draw(rt, "steps") {
+			a := those[rapid.IntRange(0, len(those)-1).Draw(rt, "who")]
+			switch rapid.SampledFrom([]string{"works", "ends", "draws"}).Draw(rt, "does") {
+			case "works": // as races do, so much that nobody else should have any left
+				a.budget -= max(0, a.budget/4*rapid.Int64Range(0, 4).Draw(rt, "quarters"))
+			case "ends":
+				a.budget = -1
+			default:
+				a.draw()
+			}
+			if usedUp = usedUp || all.budget.Load() < 0; usedUp && all.budget.Load() >= 0 {
+				rt.Fatalf("%d came back", all.budget.Load())
+			}
+		}
+	})
+}
+
+// Where light layers are all that is behind a beginning, delays are those of it, not of what was looked at before.
+func TestDelaysAreOfTheBeginning(t *testing.T) {
+	t.Parallel()
+	whole := 0
+	for seed := range uint64(testfile.Cases(100)) {
+		r := rand.New(rand.NewPCG(seed, 997))
+		c, p := randomChain(r, 3+r.IntN(4), false), randomPlatform(r)
+		for l := range c.Layers {
+			x := &c.Layers[l]
+			if l >= 2 {
+				x.ForwardTime, x.BackwardTime = 1e-9, 1e-9 // light
+			}
+		}
+		p.Processors, p.Memory = 2+r.IntN(3), 1e9
+		in, err := newInstance(c, p, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fresh := func() *allocations {
+			a := newAllocations(in, 2*in.Latest(), false, 0, func() bool { return false })
+			a.budget = 1 << 40
+			return a
+		}
+		all, list, a := &abreast{}, fresh().beginnings(100), fresh()
+		all.budget.Store(1 << 40)
+		a.raceBy = func(n int, of processors, _, _ int) (race.End, int) {
+			if of == everybody {
+				whole++
+				found := slices.Clone(a.delay[1:3])
+				if a.mayFit(2, len(a.on)); !slices.Equal(found, a.delay[1:3]) {
+					t.Fatalf("seed %d: of %v delays are %v, were %v", seed, a.owner[:n+1], a.delay[1:3], found)
+				}
+			}
+			return race.Lost, 1
+		}
+		a.runBeside(all, list)
+	}
+	if whole == 0 {
+		t.Error("no allocation was seen whole")
 	}
 }
