@@ -54,8 +54,13 @@ func onLayers(name string, work pipegraph.Method, first ...pipegraph.Method) wor
 			return nil, inputError(err)
 		}
 		methods := append(slices.Clone(first), work)
-		if s.Platform.Replicas && name == searching {
-			methods = slices.Insert(methods, 0, pipeline.PipeDream) // search begins with that, however short the time
+		left := f.left()
+		switch { // what search begins with, however short the time
+		case name != searching:
+		case s.Platform.Replicas:
+			methods = slices.Insert(methods, 0, pipeline.PipeDream)
+		case left != "": // the quickest: on a large graph 1F1B* alone may take all the time
+			methods = slices.Insert(methods, 0, pipeline.PipeDreamStar)
 		}
 		p, cut, err := pipegraph.Plan(ctx, f.view, f.lattice, s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()}, methods...)
 		if err != nil {
@@ -63,7 +68,7 @@ func onLayers(name string, work pipegraph.Method, first ...pipegraph.Method) wor
 		}
 		p.Method = name
 		out := &run.Outcome{Plan: p, Stopped: cut || ctx.Err() != nil}
-		if left := f.left(); left != "" {
+		if left != "" {
 			out.Remark(left)
 		}
 		return out, nil

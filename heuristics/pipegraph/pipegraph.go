@@ -103,6 +103,7 @@ type tries struct {
 	orders []*order
 	why    error // there is no plan in the last one without
 	cut    bool  // the time of some was over
+	begun  bool  // a method was tried
 }
 
 // An order is one of the layers, with the best plan in it, nil: none is known.
@@ -132,11 +133,16 @@ func (s *tries) each(ctx context.Context, method Method) error {
 	return nil
 }
 
-// try tries a method on one order.
+// try tries a method on one order, the first of all however short the time.
 func (s *tries) try(ctx context.Context, share float64, x *order, method Method) error {
 	ctx, cancel := plan.Portion(ctx, share)
 	defer cancel()
-	w := &ordered{View: s.View, p: s.p, o: s.o, order: x.layers, method: method}
+	if s.begun && ctx.Err() != nil && s.best() != nil {
+		s.cut = true
+		return nil
+	}
+	s.begun = true
+	w := &ordered{View: s.View, p: s.p, o: s.o, order: x.layers, method: method, known: x.best != nil}
 	w.o.Stop = ctx.Done()
 	err := w.plan(x.best)
 	s.cut = s.cut || ctx.Err() != nil
@@ -161,6 +167,7 @@ type ordered struct {
 	o      pipeline.Options
 	order  []int
 	method Method
+	known  bool        // there is a plan in this order
 	tried  [][]float64 // what layers kept so far
 	best   *plan.Plan
 	missed []plan.Stage // of the last plan that did not fit
@@ -202,8 +209,12 @@ func (w *ordered) plan(other *plan.Plan) error {
 	return err
 }
 
-// try reports whether the method has found a better plan that fits.
+// try reports whether the method has found a better plan that fits. It is not tried again
+// where there is a plan and no time: to begin takes up to a second on thousands of layers.
 func (w *ordered) try(keeping ideals.Keeping, stages []plan.Stage) (bool, error) {
+	if len(w.tried) > 0 && (w.known || w.best != nil) && w.o.Stop.Given() {
+		return false, nil
+	}
 	c := w.Chain(w.order, keeping, stages)
 	if slices.ContainsFunc(w.tried, func(kept []float64) bool { return slices.Equal(kept, c.Kept) }) {
 		return false, nil // all else is of the order

@@ -402,6 +402,41 @@ func TestCutIsSaid(t *testing.T) {
 	}
 }
 
+// However short the time, the first method is tried once; when there is a plan and no time,
+// none is tried again.
+func TestNothingIsBegunLate(t *testing.T) {
+	x, err := subject.GraphPipeline().Random(testfile.Random(t, 5, 18), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := ideals.Of(x.Graph())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lattice, err := v.Lattice(pipegraph.MostIdeals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := x.Platform
+	p.Memory = 1 << 40
+	var first, second int
+	counted := func(n *int) pipegraph.Method {
+		return func(c *chain.Chain, p platform.Platform, _ pipeline.Options) (*plan.Plan, error) {
+			*n++
+			return pipeline.OneFOneBStar(c, p, pipeline.Options{})
+		}
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	found, cut, err := pipegraph.Plan(over, v, lattice, p, pipeline.Options{}, counted(&first), counted(&second))
+	if err != nil || found == nil || !cut {
+		t.Errorf("plan %v, cut %v: %v", found != nil, cut, err)
+	}
+	if first != 1 || second != 0 {
+		t.Errorf("without time the first method was tried %d times, the second %d", first, second)
+	}
+}
+
 // leastReplicated tries all stages that begin at an ideal, with all numbers of replicas.
 func leastReplicated(t *ideals.Lattice, p platform.Platform, from, processors int) float64 {
 	if from == t.Len()-1 {
