@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -95,6 +96,54 @@ func TestBeginningsAreOfAll(t *testing.T) {
 				t.Fatalf("seed %d: %v is under %d of %v", seed, whole, n, list)
 			}
 		}
+	}
+}
+
+// With little work, or none from some moment on, one and several prove nothing that one does not prove with all the work there
+// is, and say that work was short; and nor does a climb.
+func TestLittleWorkProvesNoMore(t *testing.T) {
+	t.Parallel()
+	never, proved, short := func() bool { return false }, 0, 0
+	for seed := range uint64(testfile.Cases(300)) {
+		r := rand.New(rand.NewPCG(seed, 1009))
+		c, p := randomChain(r, 2+r.IntN(5), false), randomPlatform(r)
+		p.Processors = 2 + r.IntN(3)
+		in, err := newInstance(c, p, Options{})
+		if err != nil {
+			continue // one layer fits nowhere
+		}
+		provable := func(period float64) bool {
+			a := newAllocations(in, period, false, 0, never)
+			a.budget = 1 << 40
+			a.run()
+			return a.proved()
+		}
+		period, budget, workers := in.U[in.N]*(0.3+0.8*r.Float64()), int64(r.IntN(1<<r.IntN(12))), 1+r.IntN(4)
+		var calls atomic.Int64
+		last := int64(r.IntN(1 << r.IntN(10)))
+		ended := func() bool { return seed%2 == 0 && calls.Add(1) > last }
+		a := newAllocations(in, period, false, 0, ended)
+		a.budget = budget
+		a.runAbreast(workers)
+		switch {
+		case !a.proved():
+			short += map[bool]int{true: 1}[a.short]
+		case provable(period):
+			proved++
+		default:
+			t.Fatalf("seed %d: %d with work %d prove period %v, one with more does not", seed, workers, budget, period)
+		}
+		x := newClimb(in, in.U[in.N]/float64(p.Processors)*(1-safe), workers, ended)
+		start := x.every
+		for range 3 {
+			x.raise(budget, grain, 2*in.Latest())
+		}
+		if x.every > start && !provable(x.every*(1-1e-9)) {
+			t.Fatalf("seed %d: %d climb to %v with work %d, one with more proves less", seed, workers, x.every, budget)
+		}
+	}
+	if t.Logf("%d proved, %d short", proved, short); proved == 0 || short == 0 {
+		t.Errorf("%d proved, %d short of work", proved, short)
 	}
 }
 
