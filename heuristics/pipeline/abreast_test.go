@@ -201,8 +201,8 @@ func TestDelaysAreOfTheBeginning(t *testing.T) {
 		}
 		all, list, a := &abreast{}, fresh().beginnings(100), fresh()
 		all.budget.Store(1 << 40)
-		a.raceBy = func(n int, of processors, _, _ int) (race.End, int) {
-			if of == everybody {
+		a.raceBy = func(n int, of team, _, _ int) (race.End, int) {
+			if of.processors == everybody {
 				whole++
 				found := slices.Clone(a.delay[1:3])
 				if a.mayFit(2, len(a.on)); !slices.Equal(found, a.delay[1:3]) {

@@ -81,21 +81,21 @@ type allocations struct {
 	fixed    []float64 // of each processor: weights and buffers
 	spare    float64   // bytes that all processors have left on average, as mayFit found last
 
-	rooms        rooms              // scratch of turns
-	beams        bool               // guesses, in a beam search: without passes
-	first        bool               // a probe of the first round, which has passes for k = 1, too: with more work they tell little
-	known        map[string]*limits // of passes, by room and layers
-	key          []byte             // scratch of it
-	number       map[uint64]int32   // scratch of states
-	ways         race.Memory        // of races
-	back         int                // from which layer on what was tried is excluded, wherever it is; 0: nothing
-	apart        bool               // races are of some processors, too
-	set          []int32            // by processor: a number for its layers, see reason
-	sets         map[[2]int32]int32 // these numbers, by that without the last layer, and that
-	tried        map[reason]int32   // what races have told
-	raceBy       racer              // raceOf, but in tests
-	racers       []processors       // that races are tried of, where so many are used
-	setsUsed     int
+	rooms        rooms               // scratch of turns
+	beams        bool                // guesses, in a beam search: without passes
+	first        bool                // a probe of the first round, which has passes for k = 1, too: with more work they tell little
+	known        map[string]*limits  // of passes, by room and layers
+	key          []byte              // scratch of it
+	number       map[uint64]int32    // scratch of states
+	ways         race.Memory         // of races
+	back         int                 // from which layer on what was tried is excluded, wherever it is; 0: nothing
+	apart        bool                // races are of some processors, too
+	set          []int32             // by processor: a number for its layers, see reason
+	sets         map[[2]int32]int32  // these numbers, by that without the last layer, and that
+	tried        map[reason][2]int32 // what races have told, as time runs and back
+	raceBy       racer               // raceOf, but in tests
+	teams        []team              // that races are tried of, where so many are used
+	teamsUsed    int
 	cuts         [][][2]float64 // scratch of between
 	latest       *limits        // whose states are latestStates
 	latestStates *states
@@ -127,7 +127,7 @@ func newAllocations(in *instance, period float64, heavy bool, k int, ended func(
 	}
 	a.on, a.load, a.fixed = make([][]int, in.Procs), make([]float64, in.Procs), make([]float64, in.Procs)
 	a.links = make([]float64, in.Procs*in.Procs)
-	a.set, a.sets, a.tried = make([]int32, in.Procs), map[[2]int32]int32{}, map[reason]int32{}
+	a.set, a.sets, a.tried = make([]int32, in.Procs), map[[2]int32]int32{}, map[reason][2]int32{}
 	a.cuts, a.raceBy = make([][][2]float64, n+2), a.raceOf
 	a.apart = a.every && in.Procs > together && in.Procs <= mostApart
 	a.known, a.number = map[string]*limits{}, map[uint64]int32{}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"workbench/heuristics/pipeline/eager"
 	"workbench/heuristics/pipeline/moves"
 	view "workbench/model/pipeline"
 	"workbench/model/plan"
@@ -68,7 +69,7 @@ func (in *instance) eagerFull(stages []plan.Stage) *view.Pattern {
 		limits[k] = int(min(float64(limits[k]), 1+view.Count(room, in.Inputs(s.From, s.To))))
 	}
 	for {
-		s := in.eager(stages, limits)
+		s := eager.Run(in.Instance, stages, limits)
 		if s == nil {
 			return nil
 		}

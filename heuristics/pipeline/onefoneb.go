@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"workbench/heuristics/pipeline/eager"
 	"workbench/model/chain"
 	view "workbench/model/pipeline"
 	"workbench/model/plan"
@@ -19,7 +20,7 @@ func OneFOneB(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error
 		return nil, err
 	}
 	stages, _ := in.partition(0)
-	s := in.eager(stages, entering(stages, len(stages)))
+	s := eager.Run(in.Instance, stages, entering(stages, len(stages)))
 	switch {
 	case s == nil:
 		return nil, in.noPlan("1f1b", "the simulation does not settle into a pattern")
@@ -62,7 +63,7 @@ func PipeDream(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, erro
 			if stages == nil {
 				continue
 			}
-			s := in.eager(stages, entering(stages, noam))
+			s := eager.Run(in.Instance, stages, entering(stages, noam))
 			if s == nil {
 				s = in.smallest(stages, in.Items(stages), 0)
 			}

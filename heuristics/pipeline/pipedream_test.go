@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"workbench/heuristics/pipeline/eager"
 	"workbench/model/chain"
 	"workbench/model/periodic"
 	view "workbench/model/pipeline"
@@ -33,7 +34,7 @@ func (in *instance) sweep() sweep {
 			}
 			limits := make([]int, len(stages))
 			limits[0] = noam
-			s := in.eager(stages, limits)
+			s := eager.Run(in.Instance, stages, limits)
 			settled := s != nil
 			if !settled {
 				x.unsettled++

@@ -21,9 +21,26 @@ type racing struct {
 // raceDelay is the part of a period that first forwards may take and be delays.
 const raceDelay = 0.05
 
-// newRace is the race of layers 1..n on those processors, of which layer n+1 is on another than layer n. What all others
-// have is a delay, as short as may be. Steps have at most so many layers. O(n·P).
-func (a *allocations) newRace(n int, of processors, wide int) *racing {
+// A half is what layers do, forward or back: the time they and the cuts behind them take, what they make, and what they need beside
+// what is kept of them.
+type half struct {
+	time, cut, makes []float64
+	besides          func(l int) float64
+}
+
+// halves are forwards and backwards.
+func (a *allocations) halves() [2]half {
+	in := a.in
+	return [...]half{
+		{in.UF, a.cutF, in.A, func(l int) float64 { return in.A[l] }},
+		{in.UB, a.cutB, in.D, func(l int) float64 { return in.D[l] + in.D[l-1] }},
+	}
+}
+
+// newRace is the race of layers 1..n of a team, of which layer n+1 is on another processor than layer n. What all others
+// have is a delay, as short as may be. Steps have at most so many layers. Those of one half take memory, and those of the
+// other give it back. O(n·P).
+func (a *allocations) newRace(n int, of team, wide int) *racing {
 	in := a.in
 	c := &racing{unit: a.period * (1 + safe) / race.Grain, ways: &a.ways}
 	c.Ended = a.ended
@@ -44,33 +61,33 @@ func (a *allocations) newRace(n int, of processors, wide int) *racing {
 	held := make([]float64, in.Procs)
 	c.Stored = append(c.Stored, slices.Clone(held))
 	next := func(l, r int) bool { return l >= 1 && l <= n && a.owner[l] == r } // on the same processor
-	began, last := 0.0, 1                                                      // last: behind the last layer of these processors
+	enter, leave := a.halves()[of.time], a.halves()[1-of.time]
+	began, last := 0.0, 1 // last: behind the last layer of these processors
 	for l := 1; l <= n; l++ {
 		r := a.owner[l]
 		if !of.has(r) {
-			c.delay(in.UF[l])
+			c.delay(enter.time[l])
 			continue
 		}
 		if last < l {
-			forward, _ := a.between(last, l-1)
-			c.delay(forward + a.cutF[l-1]*a.crosses(l-1))
+			c.delay(a.between(last, l-1)[of.time] + enter.cut[l-1]*a.crosses(l-1))
 		}
 		last = l + 1
 		held[r] += a.hold[l]
-		if began += in.UF[l]; len(c.Steps) == 0 && began <= raceDelay*a.period && (next(l+1, r) || held[r] <= raceDelay*in.Memory) {
+		if began += enter.time[l]; len(c.Steps) == 0 && began <= raceDelay*a.period && (next(l+1, r) || held[r] <= raceDelay*in.Memory) {
 			continue
 		}
 		own, waits := 0.0, 0.0
 		if in.Task {
-			own = in.A[l]
+			own = enter.besides(l)
 			if next(l+1, r) {
-				waits = own
+				waits = enter.makes[l]
 			}
 		}
 		// What a run holds in the end is a step of its own, since others count it for long.
-		c.add(r, in.UF[l], held, own, waits, next(l-1, r) && next(l+1, r), wide)
+		c.add(r, enter.time[l], held, own, waits, next(l-1, r) && next(l+1, r), wide)
 		if l < n {
-			c.delay(a.cutF[l] * a.crosses(l))
+			c.delay(enter.cut[l] * a.crosses(l))
 		}
 	}
 	if n < in.N {
@@ -80,27 +97,24 @@ func (a *allocations) newRace(n int, of processors, wide int) *racing {
 	for l := n; l >= 1; l-- {
 		r := a.owner[l]
 		if !of.has(r) {
-			c.delay(in.UB[l])
+			c.delay(leave.time[l])
 			continue
 		}
 		if last > l {
-			_, backward := a.between(l+1, last)
-			c.delay(backward + a.cutB[l]*a.crosses(l))
+			c.delay(a.between(l+1, last)[1-of.time] + leave.cut[l]*a.crosses(l))
 		}
 		last = l - 1
-		own, waits := 0.0, 0.0
+		own, waits := a.hold[l], 0.0
 		if in.Task {
-			own = a.hold[l] + in.D[l] + in.D[l-1]
+			own += leave.besides(l)
 			if next(l-1, r) {
-				waits = in.D[l-1]
+				waits = leave.makes[l-1]
 			}
-		} else {
-			own = a.hold[l]
 		}
 		held[r] -= a.hold[l]
-		c.add(r, in.UB[l], held, own, waits, next(l+1, r) && l > 1, wide)
+		c.add(r, leave.time[l], held, own, waits, next(l+1, r) && l > 1, wide)
 		if l > 1 {
-			c.delay(a.cutB[l-1] * a.crosses(l-1))
+			c.delay(leave.cut[l-1] * a.crosses(l-1))
 		}
 	}
 	return c
@@ -158,10 +172,10 @@ const raceMost = 1 << 21
 const raceWays = 4
 
 // A racer runs the race of some layers 1..n, and says how many ways were made.
-type racer func(n int, of processors, wide, most int) (answer race.End, made int)
+type racer func(n int, of team, wide, most int) (answer race.End, made int)
 
-// raceOf runs the race of layers 1..n on those processors.
-func (a *allocations) raceOf(n int, of processors, wide, most int) (answer race.End, made int) {
+// raceOf runs the race of layers 1..n of a team.
+func (a *allocations) raceOf(n int, of team, wide, most int) (answer race.End, made int) {
 	c := a.newRace(n, of, wide)
 	a.draw()
 	answer = c.run(int(min(int64(most), raceWays*max(0, min(a.budget, raceMost)))))

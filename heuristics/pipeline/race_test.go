@@ -80,12 +80,14 @@ func whatRacesSay(in *instance, stages []plan.Stage, period float64, heavy bool)
 	if a == nil {
 		return nil
 	}
-	for _, wide := range []int{64, 6, 3, 2, 1} {
-		ends = append(ends, a.newRace(in.N, everybody, wide).run(1<<11))
-	}
-	for of := processors(1); of < 1<<in.Procs-1; of++ {
-		for n := a.lastOf(of, in.N); n > 0; n = a.lastOf(of, a.runBefore(n)) {
-			ends = append(ends, a.newRace(n, of, 64).run(1<<9))
+	for _, time := range []direction{onwards, reversed} {
+		for _, wide := range []int{64, 6, 3, 2, 1} {
+			ends = append(ends, a.newRace(in.N, team{everybody, time}, wide).run(1<<11))
+		}
+		for of := processors(1); of < 1<<in.Procs-1; of++ {
+			for n := a.lastOf(of, in.N); n > 0; n = a.lastOf(of, a.runBefore(n)) {
+				ends = append(ends, a.newRace(n, team{of, time}, 64).run(1<<9))
+			}
 		}
 	}
 	return ends
@@ -172,11 +174,12 @@ func BenchmarkRaces(b *testing.B) {
 			if a == nil {
 				continue
 			}
-			for _, wide := range raceWidths {
-				b.Run(fmt.Sprintf("%s/%d/%g/%d", x.name, len(x.stages), part, wide), func(b *testing.B) {
+			for k := range 2 * len(raceWidths) {
+				wide, time := raceWidths[k/2], direction(k%2)
+				b.Run(fmt.Sprintf("%s/%d/%g/%d/time=%d", x.name, len(x.stages), part, wide, time), func(b *testing.B) {
 					made, end := 0, race.Unfinished
 					for b.Loop() {
-						c := a.newRace(in.N, everybody, wide)
+						c := a.newRace(in.N, team{everybody, time}, wide)
 						end = c.run(1 << 19)
 						made += c.Ways
 					}

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	view "workbench/model/pipeline"
 
@@ -17,6 +18,22 @@ const everybody processors = math.MaxUint64
 
 func (of processors) has(r int) bool {
 	return r != none && (of == everybody || of>>r&1 == 1)
+}
+
+// A direction is that of time in a race. A pattern is one in reverse, too: backwards come first and take memory, and forwards give
+// it back. One race may be lost in few ways where the other has many, mostly that in reverse; of some processors only those onwards
+// are tried, which are lost sooner.
+type direction int
+
+const (
+	onwards direction = iota
+	reversed
+)
+
+// A team is who is in a race, and which way time runs in it.
+type team struct {
+	processors
+	time direction
 }
 
 // A reason is why allocations are excluded: what a few processors have of the layers up to one, behind which the next is elsewhere,
@@ -81,11 +98,12 @@ func (a *allocations) reasonOf(of processors, n int) (x reason, ok bool) {
 	return x, true
 }
 
-// raced returns how a race of those processors ends, of their layers up to n, which is one of them. What has been found out is
+// raced returns how a race of a team ends, of their layers up to n, which is one of them. What has been found out is
 // remembered.
-func (a *allocations) raced(of processors, n, most int) (answer race.End, made int) {
-	x, ok := a.reasonOf(of, n)
-	switch known := a.tried[x]; {
+func (a *allocations) raced(of team, n, most int) (answer race.End, made int) {
+	x, ok := a.reasonOf(of.processors, n)
+	tried := a.tried[x]
+	switch known := tried[of.time]; {
 	case !ok:
 		return a.raceBy(n, of, raceWidths[0], most)
 	case known == isLost:
@@ -98,12 +116,13 @@ func (a *allocations) raced(of processors, n, most int) (answer race.End, made i
 	answer, made = a.raceBy(n, of, raceWidths[0], most)
 	switch answer {
 	case race.Lost:
-		a.tried[x] = isLost
+		tried = [...]int32{isLost, isLost}
 	case race.GoesOn:
-		a.tried[x] = isNot
+		tried[of.time] = isNot
 	default:
-		a.tried[x] = int32(made)
+		tried[of.time] = int32(made)
 	}
+	a.tried[x] = tried
 	return answer, made
 }
 
@@ -114,13 +133,13 @@ func (a *allocations) mayEnd(l, used int) bool {
 	if a.someLost(1<<q, l, 0, used, mostReason-1) {
 		return false
 	}
-	answer, _ := a.raced(1<<q, l, aloneMost)
+	answer, _ := a.raced(team{1 << q, onwards}, l, aloneMost)
 	return answer != race.Lost
 }
 
 // someLost reports whether a reason is known that has those processors and up to so many from a number on. O(used³).
 func (a *allocations) someLost(of processors, l, from, used, more int) bool {
-	if x, _ := a.reasonOf(of, l); a.tried[x] == isLost {
+	if x, _ := a.reasonOf(of, l); a.tried[x][0] == isLost {
 		return true
 	}
 	for r := from; r < used && more > 0; r++ {
@@ -131,76 +150,78 @@ func (a *allocations) someLost(of processors, l, from, used, more int) bool {
 	return false
 }
 
-// setsOf returns the sets of processors that races are tried of: first all, then few, and later those before that were lost last.
-func (a *allocations) setsOf(used int) []processors {
-	if a.setsUsed == used {
-		return a.racers
+// teamsOf returns the teams that races are tried of: first of all, then of few, and later those before that were lost last.
+func (a *allocations) teamsOf(used int) []team {
+	if a.teamsUsed == used {
+		return a.teams
 	}
-	a.setsUsed, a.racers = used, []processors{everybody}
+	a.teamsUsed, a.teams = used, []team{{everybody, reversed}, {everybody, onwards}}
 	for n := 1; n <= min(mostTried, used-1) && a.apart; n++ {
 		for of := processors(1); of < 1<<used; of++ {
 			if bits.OnesCount64(uint64(of)) == n {
-				a.racers = append(a.racers, of)
+				a.teams = append(a.teams, team{of, onwards})
 			}
 		}
 	}
-	return a.racers
+	return a.teams
 }
 
 // mayGoOn reports whether no race excludes the whole allocation: of all processors, or of a few, which has fewer ways where
-// others have memory to spare. If one does, it jumps back.
+// others have memory to spare, in either direction. If one does, it jumps back.
 func (a *allocations) mayGoOn(used int) bool {
-	mosts := raceMosts[:]
-	if !a.apart {
-		mosts = mosts[len(mosts)-1:]
-	}
-	for _, most := range mosts {
-		for k, of := range a.setsOf(used) {
-			if a.budget < 0 || most == raceMost && of != everybody {
+	var goesOn []team // of all
+	for _, most := range raceMosts {
+		for k, of := range a.teamsOf(used) {
+			if a.budget < 0 || most == raceMost && of.processors != everybody || slices.Contains(goesOn, of) {
 				continue
 			}
-			switch answer, made := a.raced(of, a.lastOf(of, a.in.N), most); {
+			switch answer, made := a.raced(of, a.lastOf(of.processors, a.in.N), most); {
 			case answer == race.Lost:
-				copy(a.racers[1:k+1], a.racers[:k])
-				a.racers[0] = of
+				copy(a.teams[1:k+1], a.teams[:k])
+				a.teams[0] = of
 				a.jump(of, made)
 				return false
-			case answer == race.GoesOn && of == everybody:
-				return a.mayGoOnApart()
+			case answer == race.GoesOn && of.processors == everybody:
+				goesOn = append(goesOn, of)
 			}
+		}
+	}
+	for _, of := range goesOn {
+		if !a.mayGoOnApart(of) {
+			return false
 		}
 	}
 	return true
 }
 
 // mayGoOnApart is mayGoOn of all processors with shorter steps.
-func (a *allocations) mayGoOnApart() bool {
+func (a *allocations) mayGoOnApart(of team) bool {
 	for _, wide := range raceWidths[1:] {
-		if answer, _ := a.raceBy(a.in.N, everybody, wide, raceMost); answer != race.GoesOn {
+		if answer, _ := a.raceBy(a.in.N, of, wide, raceMost); answer != race.GoesOn {
 			return answer != race.Lost
 		}
 	}
 	return true
 }
 
-// jump looks for the shortest beginning that is excluded, too, by those processors, and then by all. Whatever continues it on
+// jump looks for the shortest beginning that is excluded, too, by that team, and then by all. Whatever continues it on
 // another processor need not be looked at.
-func (a *allocations) jump(of processors, made int) {
-	n := a.lastOf(of, a.in.N)
+func (a *allocations) jump(of team, made int) {
+	n := a.lastOf(of.processors, a.in.N)
 	if n < a.in.N {
 		a.back = n + 1
 	}
 	n = a.shorten(of, n, made)
-	if of != everybody {
-		a.shorten(everybody, n, made)
+	if of.processors != everybody {
+		a.shorten(team{everybody, of.time}, n, made)
 	}
 }
 
-// shorten goes back run by run from layer n, as long as races of those processors are lost, and returns the last layer of the
+// shorten goes back run by run from layer n, as long as races of that team are lost, and returns the last layer of the
 // shortest beginning.
-func (a *allocations) shorten(of processors, n, made int) int {
+func (a *allocations) shorten(of team, n, made int) int {
 	for {
-		before := a.lastOf(of, a.runBefore(n))
+		before := a.lastOf(of.processors, a.runBefore(n))
 		if before == 0 {
 			return n
 		}
@@ -231,7 +252,7 @@ func (a *allocations) runBefore(n int) int {
 
 // between is the least that a forward and a backward wait for links between layers i and j, in runs that take no more than the
 // period. O(longest run) for each i and j once.
-func (a *allocations) between(i, j int) (forward, backward float64) {
+func (a *allocations) between(i, j int) [2]float64 {
 	in, row := a.in, a.cuts[i]
 	for k := i + len(row); k <= j; k++ { // the last run is first..k
 		f, b, load := math.Inf(1), math.Inf(1), 0.0
@@ -252,5 +273,5 @@ func (a *allocations) between(i, j int) (forward, backward float64) {
 		row = append(row, [2]float64{f, b})
 	}
 	a.cuts[i] = row
-	return row[j-i][0], row[j-i][1]
+	return row[j-i]
 }

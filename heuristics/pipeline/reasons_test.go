@@ -59,10 +59,10 @@ func TestReasonsAreOfWhatIsSkipped(t *testing.T) {
 			a.budget, a.raceBy = 1<<40, dice
 			return a
 		}
-		dice = func(m int, of processors, _, most int) (race.End, int) {
-			x := had(a.owner, of, m)
+		dice = func(m int, of team, _, most int) (race.End, int) {
+			x := had(a.owner, of.processors, m)
 			h := fnv.New64a()
-			fmt.Fprint(h, seed, x)
+			fmt.Fprint(h, seed, x, of.time)
 			drawn := rand.New(rand.NewPCG(h.Sum64(), 1))
 			whole := x == had(a.owner, everybody, n)
 			switch ways := 1 + drawn.IntN(hard); {

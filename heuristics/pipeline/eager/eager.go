@@ -1,22 +1,22 @@
-package pipeline
+// Package eager simulates PipeDream's eager 1F1B of contiguous stages until it repeats itself.
+package eager
 
 import (
 	"math"
 
-	view "workbench/model/pipeline"
-
+	"workbench/model/pipeline"
 	"workbench/model/plan"
 )
 
-// eagerBatches is how many mini-batches [004] 6.5 simulates.
-const eagerBatches = 500
+// batches is how many mini-batches [004] 6.5 simulates.
+const batches = 500
 
-// eager simulates PipeDream's eager 1F1B of a contiguous allocation for 500
+// Run simulates PipeDream's eager 1F1B of a contiguous allocation for 500
 // mini-batches: a stage takes the next one when it holds fewer than its limit
 // (0: there is none), and a resource that is free takes the oldest backward that
 // is ready, or else the oldest forward. It returns the pattern into which the
 // simulation settles, or nil if it repeats itself with no k ≤ 100. O(500·P²).
-func (in *instance) eager(stages []plan.Stage, limits []int) *view.Pattern {
+func Run(in *pipeline.Instance, stages []plan.Stage, limits []int) *pipeline.Pattern {
 	items := in.Items(stages)
 	n := len(items)
 	limit := make([]int, n) // by item; there is none on communications
@@ -26,15 +26,15 @@ func (in *instance) eager(stages []plan.Stage, limits []int) *view.Pattern {
 			k++
 		}
 	}
-	f, b := make([]float64, eagerBatches*n), make([]float64, eagerBatches*n)
+	f, b := make([]float64, batches*n), make([]float64, batches*n)
 	nextF, nextB := make([]int, n), make([]int, n) // the mini-batch each item takes next
 	free := make([]float64, n)                     // an item has its resource to itself
-	for left := 2 * n * eagerBatches; left > 0; left-- {
+	for left := 2 * n * batches; left > 0; left-- {
 		item, back, at := -1, false, math.Inf(1)
 		for i := range items {
 			// When the next forward and the next backward are ready.
 			ready, readyB := math.Inf(1), math.Inf(1)
-			if m := nextF[i]; m < eagerBatches {
+			if m := nextF[i]; m < batches {
 				switch {
 				case i == 0:
 					ready = 0
@@ -77,8 +77,8 @@ func (in *instance) eager(stages []plan.Stage, limits []int) *view.Pattern {
 
 // settled finds the smallest k such that the middle of a simulation repeats
 // itself every k mini-batches.
-func settled(stages []plan.Stage, items []view.Item, f, b []float64) *view.Pattern {
-	const from, to, most = eagerBatches / 2, eagerBatches * 4 / 5, 100
+func settled(stages []plan.Stage, items []pipeline.Item, f, b []float64) *pipeline.Pattern {
+	const from, to, most = batches / 2, batches * 4 / 5, 100
 	n := len(items)
 	for k := 1; k <= most; k++ {
 		period := f[(from+k)*n] - f[from*n]
@@ -90,7 +90,7 @@ func settled(stages []plan.Stage, items []view.Item, f, b []float64) *view.Patte
 		if !same {
 			continue
 		}
-		s := &view.Pattern{Period: period, K: k, Stages: stages, Items: items, F: f[from*n : (from+k)*n], B: b[from*n : (from+k)*n]}
+		s := &pipeline.Pattern{Period: period, K: k, Stages: stages, Items: items, F: f[from*n : (from+k)*n], B: b[from*n : (from+k)*n]}
 		s.Retime() // frees it from the rounding of a long simulation
 		return s
 	}
