@@ -11,6 +11,9 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/heuristics/pipeline/race"
+	"workbench/model/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
 	"workbench/model/testfile"
 )
 
@@ -215,5 +218,32 @@ func TestDelaysAreOfTheBeginning(t *testing.T) {
 	}
 	if whole == 0 {
 		t.Error("no allocation was seen whole")
+	}
+}
+
+// What has a pattern is never excluded: a plan of this chain takes 19.002 s, and delays of other allocations, behind beginnings with
+// only a light layer after them, made it look as if nothing took less than 26.
+func TestBoundBeforeALightLayer(t *testing.T) {
+	t.Parallel()
+	layer := func(f, b, a, d, w float64) chain.Layer {
+		return chain.Layer{ForwardTime: f, BackwardTime: b, Activation: a, Saved: a, Gradient: d, Weight: w}
+	}
+	c := &chain.Chain{Name: "light", Input: chain.Input{Activation: 2048}, Layers: []chain.Layer{
+		layer(2, 1, 0, 512, 512), layer(1, 3, 0, 0, 512), layer(1, 1, 1536, 1536, 512), layer(4, 2, 0, 4096, 1024),
+		layer(2, 2, 0, 512, 0), layer(1, 2, 0, 512, 0), layer(3, 1, 0, 0, 1024), layer(0.0009765625, 0.0009765625, 0, 0, 0),
+	}}
+	p := platform.Platform{Memory: 5120, Bandwidth: 358.4, Processors: 2, WeightCopies: 1}
+	in, err := newInstance(c, p, Options{Model: plan.StageModel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, period := range []float64{24.9, 26.5} {
+		for _, workers := range []int{1, 2, 30} {
+			a := newAllocations(in, period, false, 0, func() bool { return false })
+			a.budget = 1 << 40
+			if a.runAbreast(workers); a.proved() {
+				t.Errorf("%d exclude a period of %v s", workers, period)
+			}
+		}
 	}
 }
