@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"workbench/bench/run"
 	"workbench/heuristics/pipeline"
@@ -77,12 +78,40 @@ func pipelineCombination(ctx context.Context, one **plan.Plan) *combination {
 		},
 		prove: func(j *joint) error {
 			several, err := pipeline.Several(j.in.Chain(), j.s.Platform, pipeline.Options{Model: j.s.MemoryModel, Stop: ctx.Done()})
-			if j.take("k-periodic", &run.Outcome{Plan: several}, err); !j.unproved() {
-				return nil
+			j.take("k-periodic", &run.Outcome{Plan: several}, err)
+			if err := reorderPipeline(ctx, j); err != nil || !j.unproved() {
+				return err
 			}
 			return solvePipeline(j)
 		},
 	}
+}
+
+// forOrders is the part of the time that is left for other orders of the operations of the best plan.
+const forOrders = 0.25
+
+// reorderPipeline looks for patterns of several mini-batches a period near the best plan.
+func reorderPipeline(ctx context.Context, j *joint) error {
+	best := j.Best()
+	if best == nil || ctx.Err() != nil {
+		return nil
+	}
+	for _, b := range j.bounds() {
+		if len(b.Assumptions) == 0 && solvers.Gap(best.Claims.Makespan, b.Value) <= max(j.s.Gap, 2*run.Tolerance) {
+			return nil
+		}
+	}
+	if until, ok := ctx.Deadline(); ok {
+		limited, cancel := context.WithTimeout(ctx, time.Duration(forOrders*float64(time.Until(until))))
+		defer cancel()
+		ctx = limited
+	}
+	p, err := pipeline.Reorder(j.in.Chain(), j.s.Platform, best, pipeline.Options{Model: j.s.MemoryModel, Stop: ctx.Done()})
+	if err != nil {
+		return inputError(err)
+	}
+	j.Offer(p)
+	return nil
 }
 
 // Parts of the time that is left, for the models of allocations without patterns:

@@ -204,7 +204,7 @@ func TestDelaysAreOfTheBeginning(t *testing.T) {
 		}
 		all, list, a := &abreast{}, fresh().beginnings(100), fresh()
 		all.budget.Store(1 << 40)
-		a.raceBy = func(n int, of team, _, _ int) (race.End, int) {
+		a.raceBy = func(n int, of team, _, _ int) told {
 			if of.processors == everybody {
 				whole++
 				found := slices.Clone(a.delay[1:3])
@@ -212,7 +212,7 @@ func TestDelaysAreOfTheBeginning(t *testing.T) {
 					t.Fatalf("seed %d: of %v delays are %v, were %v", seed, a.owner[:n+1], a.delay[1:3], found)
 				}
 			}
-			return race.Lost, 1
+			return told{race.Lost, 1, 0}
 		}
 		a.runBeside(all, list)
 	}

@@ -92,12 +92,11 @@ type allocations struct {
 	apart        bool                // races are of some processors, too
 	set          []int32             // by processor: a number for its layers, see reason
 	sets         map[[2]int32]int32  // these numbers, by that without the last layer, and that
-	tried        map[reason][2]int32 // what races have told, as time runs and back
+	tried        map[reason][2]trial // what races have told, as time runs and back
 	raceBy       racer               // raceOf, but in tests
-	teams        []team              // that races are tried of, where so many are used
-	teamsUsed    int
-	cuts         [][][2]float64 // scratch of between
-	latest       *limits        // whose states are latestStates
+	won          []winner            // the last teams that have excluded an allocation
+	cuts         [][][2]float64      // scratch of between
+	latest       *limits             // whose states are latestStates
 	latestStates *states
 
 	nodes, decisions int64
@@ -127,7 +126,7 @@ func newAllocations(in *instance, period float64, heavy bool, k int, ended func(
 	}
 	a.on, a.load, a.fixed = make([][]int, in.Procs), make([]float64, in.Procs), make([]float64, in.Procs)
 	a.links = make([]float64, in.Procs*in.Procs)
-	a.set, a.sets, a.tried = make([]int32, in.Procs), map[[2]int32]int32{}, map[reason][2]int32{}
+	a.set, a.sets, a.tried = make([]int32, in.Procs), map[[2]int32]int32{}, map[reason][2]trial{}
 	a.cuts, a.raceBy = make([][][2]float64, n+2), a.raceOf
 	a.apart = a.every && in.Procs > together && in.Procs <= mostApart
 	a.known, a.number = map[string]*limits{}, map[uint64]int32{}

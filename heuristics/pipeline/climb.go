@@ -5,6 +5,9 @@ import (
 	"sync/atomic"
 )
 
+// mostVain is how often more work tells no more before that is the end.
+const mostVain = 3
+
 // A climb raises what is known of patterns of every k.
 type climb struct {
 	in      *instance
@@ -73,9 +76,9 @@ func (c *climb) raise(budget int64, width, upper float64) (told news) {
 	return told
 }
 
-// catchUp raises what has been left behind, until 16 times as much work has told no more.
+// catchUp raises what has been left behind, until mostVain times, each with four times the work of that before, have told no more.
 func (c *climb) catchUp(upper func() float64, gap float64, tell func(news)) {
-	for budget, vain := int64(firstBudget), 0; vain < 2 && c.every < upper()*(1-max(gap, grain/2)) && !c.ended() && budget < math.MaxInt64/16; budget *= 4 {
+	for budget, vain := int64(firstBudget), 0; vain < mostVain && c.every < upper()*(1-max(gap, grain/2)) && !c.ended() && budget < math.MaxInt64/16; budget *= 4 {
 		before := c.every
 		tell(c.raise(budget, grain/16, upper()))
 		if vain++; c.every > before {
@@ -94,7 +97,7 @@ func (c *climb) goApart(gap float64) {
 	tell := func(told news) { c.news <- told }
 	go func() {
 		defer close(c.news)
-		for budget, vain := int64(firstBudget/8), 0; !(vain > 1 && c.alone.Load()) && c.every < upper()*(1-grain) && !c.ended() && budget < math.MaxInt64/16; budget *= 4 {
+		for budget, vain := int64(firstBudget/8), 0; !(vain >= mostVain && c.alone.Load()) && c.every < upper()*(1-grain) && !c.ended() && budget < math.MaxInt64/16; budget *= 4 {
 			before := c.every
 			tell(c.raise(budget, grain, upper()))
 			if vain++; c.every > before {

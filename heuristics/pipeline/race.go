@@ -21,6 +21,9 @@ type racing struct {
 // raceDelay is the part of a period that first forwards may take and be delays.
 const raceDelay = 0.05
 
+// raceLink is the part of a period from which on a cut keeps its link so busy that F and B wait for each other there.
+const raceLink = 0.4
+
 // A half is what layers do, forward or back: the time they and the cuts behind them take, what they make, and what they need beside
 // what is kept of them.
 type half struct {
@@ -58,7 +61,8 @@ func (a *allocations) newRace(n int, of team, wide int) *racing {
 			}
 		}
 	}
-	held := make([]float64, in.Procs)
+	sender := c.senders(a, n, of)
+	held := make([]float64, len(c.Room))
 	c.Stored = append(c.Stored, slices.Clone(held))
 	next := func(l, r int) bool { return l >= 1 && l <= n && a.owner[l] == r } // on the same processor
 	enter, leave := a.halves()[of.time], a.halves()[1-of.time]
@@ -70,7 +74,8 @@ func (a *allocations) newRace(n int, of team, wide int) *racing {
 			continue
 		}
 		if last < l {
-			c.delay(a.between(last, l-1)[of.time] + enter.cut[l-1]*a.crosses(l-1))
+			c.delay(a.between(last, l-1)[of.time])
+			c.send(sender[l-1], enter.cut[l-1]*a.crosses(l-1), held)
 		}
 		last = l + 1
 		held[r] += a.hold[l]
@@ -87,7 +92,7 @@ func (a *allocations) newRace(n int, of team, wide int) *racing {
 		// What a run holds in the end is a step of its own, since others count it for long.
 		c.add(r, enter.time[l], held, own, waits, next(l-1, r) && next(l+1, r), wide)
 		if l < n {
-			c.delay(enter.cut[l] * a.crosses(l))
+			c.send(sender[l], enter.cut[l]*a.crosses(l), held)
 		}
 	}
 	if n < in.N {
@@ -101,7 +106,8 @@ func (a *allocations) newRace(n int, of team, wide int) *racing {
 			continue
 		}
 		if last > l {
-			c.delay(a.between(l+1, last)[1-of.time] + leave.cut[l]*a.crosses(l))
+			c.delay(a.between(l+1, last)[1-of.time])
+			c.send(sender[l], leave.cut[l]*a.crosses(l), held)
 		}
 		last = l - 1
 		own, waits := a.hold[l], 0.0
@@ -114,10 +120,32 @@ func (a *allocations) newRace(n int, of team, wide int) *racing {
 		held[r] -= a.hold[l]
 		c.add(r, leave.time[l], held, own, waits, next(l+1, r) && l > 1, wide)
 		if l > 1 {
-			c.delay(leave.cut[l-1] * a.crosses(l-1))
+			c.send(sender[l-1], leave.cut[l-1]*a.crosses(l-1), held)
 		}
 	}
 	return c
+}
+
+// senders gives each cut beside layers of the team that takes more than raceLink of a period a processor without memory, and
+// returns it by the layer before: 0 is none. No link has two of them. That of the last layer is a delay.
+func (c *racing) senders(a *allocations, n int, of team) []int {
+	sender := make([]int, n+1)
+	for l := 1; l < n; l++ {
+		if p, q := a.owner[l], a.owner[l+1]; p != q && (of.has(p) || of.has(q)) && a.cut(l) > raceLink*a.period {
+			sender[l] = len(c.Room)
+			c.Room = append(c.Room, 0)
+		}
+	}
+	return sender
+}
+
+// send adds a communication: a delay without a sender, or before the first step.
+func (c *racing) send(sender int, t float64, held []float64) {
+	if sender == 0 || len(c.Steps) == 0 {
+		c.delay(t)
+		return
+	}
+	c.add(sender, t, held, 0, 0, false, 1)
 }
 
 // crosses is 1 if layers l and l+1 are on two processors, else 0.
@@ -163,25 +191,23 @@ func (c *racing) run(most int) race.End { return c.Run(c.ways, most) }
 // take longer.
 var raceWidths = [...]int{64, 6, 3, 1}
 
-// raceMosts are how many ways of a race are tried, one after the other: the last of them only of all processors.
-var raceMosts = [...]int{1 << 12, 1 << 15, 1 << 18, raceMost}
-
+// raceMost is how many ways of a race are tried.
 const raceMost = 1 << 21
 
 // raceWays is how many ways cost as much as one unit of work.
 const raceWays = 4
 
-// A racer runs the race of some layers 1..n, and says how many ways were made.
-type racer func(n int, of team, wide, most int) (answer race.End, made int)
+// A racer runs the race of some layers 1..n.
+type racer func(n int, of team, wide, most int) told
 
 // raceOf runs the race of layers 1..n of a team.
-func (a *allocations) raceOf(n int, of team, wide, most int) (answer race.End, made int) {
+func (a *allocations) raceOf(n int, of team, wide, most int) told {
 	c := a.newRace(n, of, wide)
 	a.draw()
-	answer = c.run(int(min(int64(most), raceWays*max(0, min(a.budget, raceMost)))))
+	end := c.run(int(min(int64(most), raceWays*max(0, min(a.budget, raceMost)))))
 	if a.budget -= int64(c.Ways / raceWays); a.ended() {
 		a.budget = -1
 	}
 	a.draw()
-	return answer, c.Ways
+	return told{end, c.Ways, c.Behind()}
 }

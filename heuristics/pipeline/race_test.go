@@ -97,7 +97,7 @@ func whatRacesSay(in *instance, stages []plan.Stage, period float64, heavy bool)
 // 1-, 2- or 3-periodic pattern whose GPUs are all full to the byte; some exclude one a fiftieth below.
 func TestRacesHoldOfPatternsInFullMemory(t *testing.T) {
 	t.Parallel()
-	patterns, excluded := 0, 0
+	patterns, excluded, links := 0, 0, 0
 	for seed := range uint64(testfile.Cases(200)) {
 		r := rand.New(rand.NewPCG(seed, 41))
 		n, procs := 6+r.IntN(5), 2+r.IntN(3)
@@ -120,6 +120,17 @@ func TestRacesHoldOfPatternsInFullMemory(t *testing.T) {
 		}
 		p := randomPlatform(r)
 		p.Memory, p.Processors, p.WeightCopies = 1e9, procs, 1
+		if seed%2 == 0 { // the longest cut takes longer than the work of a processor
+			longest := 0.0
+			for l := range n - 1 {
+				longest = max(longest, c.Layers[l].Activation+c.Layers[l].Gradient)
+			}
+			work := 0.0
+			for _, x := range c.Layers {
+				work += x.ForwardTime + x.BackwardTime
+			}
+			p.Bandwidth = max(longest, 1) / work * float64(procs) * (0.2 + 0.4*r.Float64())
+		}
 		o := Options{Model: models[r.IntN(2)]}
 		in, err := newInstance(c, p, o)
 		if err != nil {
@@ -142,6 +153,9 @@ func TestRacesHoldOfPatternsInFullMemory(t *testing.T) {
 			}
 			verified(t, &full, s.Plan(tight.Instance, "drawn"))
 			patterns++
+			if a := allocated(tight, stages, s.Rate(), true); a != nil && len(a.newRace(n, team{everybody, onwards}, 1).Room) > procs {
+				links++
+			}
 			for _, heavy := range []bool{true, false} {
 				// Two roundings of a proof are what a bound stays below.
 				ends := whatRacesSay(tight, stages, s.Rate()*(1+2*safe), heavy)
@@ -154,7 +168,10 @@ func TestRacesHoldOfPatternsInFullMemory(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("of %d patterns %d are excluded a fiftieth below", patterns, excluded)
+	t.Logf("of %d patterns %d are excluded a fiftieth below, %d have links that are steps", patterns, excluded, links)
+	if links < patterns/10 {
+		t.Errorf("only %d of %d patterns have links that are steps", links, patterns)
+	}
 	if patterns < testfile.Cases(400) || excluded < testfile.Cases(200)/10 {
 		t.Errorf("of %d patterns %d are excluded a fiftieth below", patterns, excluded)
 	}

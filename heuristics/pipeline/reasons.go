@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -21,8 +22,7 @@ func (of processors) has(r int) bool {
 }
 
 // A direction is that of time in a race. A pattern is one in reverse, too: backwards come first and take memory, and forwards give
-// it back. One race may be lost in few ways where the other has many, mostly that in reverse; of some processors only those onwards
-// are tried, which are lost sooner.
+// it back. One race may be lost in few ways where the other has many, mostly that in reverse.
 type direction int
 
 const (
@@ -54,6 +54,15 @@ const (
 	// Beside how many ways have been tried of a reason in vain: its race is lost, or goes on.
 	isLost, isNot = -1, math.MaxInt32
 )
+
+// told is what a race has told, how many ways it has tried, and how far behind those are that are left.
+type told struct {
+	end          race.End
+	made, behind int
+}
+
+// A trial is what is remembered of a race.
+type trial struct{ made, behind int32 }
 
 // longer numbers the layers that a processor has with layer l, beside those of that number.
 func (a *allocations) longer(set int32, l int) int32 {
@@ -100,30 +109,31 @@ func (a *allocations) reasonOf(of processors, n int) (x reason, ok bool) {
 
 // raced returns how a race of a team ends, of their layers up to n, which is one of them. What has been found out is
 // remembered.
-func (a *allocations) raced(of team, n, most int) (answer race.End, made int) {
+func (a *allocations) raced(of team, n, most int) told {
 	x, ok := a.reasonOf(of.processors, n)
+	if !ok {
+		return a.raceBy(n, of, raceWidths[0], most)
+	}
 	tried := a.tried[x]
 	switch known := tried[of.time]; {
-	case !ok:
-		return a.raceBy(n, of, raceWidths[0], most)
-	case known == isLost:
-		return race.Lost, 0
-	case known == isNot:
-		return race.GoesOn, 0
-	case int(known) >= most:
-		return race.Unfinished, 0
+	case known.made == isLost:
+		return told{end: race.Lost}
+	case known.made == isNot:
+		return told{end: race.GoesOn}
+	case int(known.made) >= most:
+		return told{end: race.Unfinished, behind: int(known.behind)}
 	}
-	answer, made = a.raceBy(n, of, raceWidths[0], most)
-	switch answer {
+	y := a.raceBy(n, of, raceWidths[0], most)
+	switch y.end {
 	case race.Lost:
-		tried = [...]int32{isLost, isLost}
+		tried[onwards].made, tried[reversed].made = isLost, isLost
 	case race.GoesOn:
-		tried[of.time] = isNot
+		tried[of.time].made = isNot
 	default:
-		tried[of.time] = int32(made)
+		tried[of.time] = trial{int32(y.made), int32(y.behind)}
 	}
 	a.tried[x] = tried
-	return answer, made
+	return y
 }
 
 // mayEnd reports whether the run of layer l may end there: whether no reason is known why its processor, or it and others, cannot
@@ -133,13 +143,12 @@ func (a *allocations) mayEnd(l, used int) bool {
 	if a.someLost(1<<q, l, 0, used, mostReason-1) {
 		return false
 	}
-	answer, _ := a.raced(team{1 << q, onwards}, l, aloneMost)
-	return answer != race.Lost
+	return a.raced(team{1 << q, onwards}, l, aloneMost).end != race.Lost
 }
 
 // someLost reports whether a reason is known that has those processors and up to so many from a number on. O(used³).
 func (a *allocations) someLost(of processors, l, from, used, more int) bool {
-	if x, _ := a.reasonOf(of, l); a.tried[x][0] == isLost {
+	if x, _ := a.reasonOf(of, l); a.tried[x][onwards].made == isLost {
 		return true
 	}
 	for r := from; r < used && more > 0; r++ {
@@ -150,41 +159,77 @@ func (a *allocations) someLost(of processors, l, from, used, more int) bool {
 	return false
 }
 
-// teamsOf returns the teams that races are tried of: first of all, then of few, and later those before that were lost last.
-func (a *allocations) teamsOf(used int) []team {
-	if a.teamsUsed == used {
-		return a.teams
+// A contender is a team whose race is not over, and how far behind its ways are.
+type contender struct {
+	team
+	behind int
+}
+
+// contenders returns the teams that races are tried of: of all, and of few.
+func (a *allocations) contenders(used int) (all, few []contender) {
+	for _, time := range []direction{reversed, onwards} {
+		all = append(all, contender{team: team{everybody, time}})
 	}
-	a.teamsUsed, a.teams = used, []team{{everybody, reversed}, {everybody, onwards}}
 	for n := 1; n <= min(mostTried, used-1) && a.apart; n++ {
 		for of := processors(1); of < 1<<used; of++ {
 			if bits.OnesCount64(uint64(of)) == n {
-				a.teams = append(a.teams, team{of, onwards})
+				few = append(few, contender{team: team{of, reversed}}, contender{team: team{of, onwards}})
 			}
 		}
 	}
-	return a.teams
+	return all, few
 }
 
+// A winner is a team whose race was lost in so many ways.
+type winner struct {
+	team
+	made int
+}
+
+const (
+	// mostWon is how many teams are tried first that have excluded other allocations in wonMost ways or less, with wonAgain times as many: those
+	// that differ by a layer are excluded by the same.
+	mostWon, wonAgain, wonMost = 6, 4, 1 << 17
+	// Races are tried with leastWays first, and then with twice as many each time: of half as many teams of few, and every third time of all.
+	leastWays = 1 << 12
+	mostAll   = 1 | 1<<3 | 1<<6 | 1<<9
+)
+
 // mayGoOn reports whether no race excludes the whole allocation: of all processors, or of a few, which has fewer ways where
-// others have memory to spare, in either direction. If one does, it jumps back.
+// others have memory to spare, in either direction. If one does, it jumps back. Of few those go on first whose ways are
+// most behind: a race is lost where they fall behind for ever.
 func (a *allocations) mayGoOn(used int) bool {
-	var goesOn []team // of all
-	for _, most := range raceMosts {
-		for k, of := range a.teamsOf(used) {
-			if a.budget < 0 || most == raceMost && of.processors != everybody || slices.Contains(goesOn, of) {
-				continue
-			}
-			switch answer, made := a.raced(of, a.lastOf(of.processors, a.in.N), most); {
-			case answer == race.Lost:
-				copy(a.teams[1:k+1], a.teams[:k])
-				a.teams[0] = of
-				a.jump(of, made)
-				return false
-			case answer == race.GoesOn && of.processors == everybody:
-				goesOn = append(goesOn, of)
-			}
+	for _, x := range a.won {
+		if y := a.excludes(x.team, max(leastWays, wonAgain*x.made)); y.end == race.Lost {
+			return false
 		}
+	}
+	all, few := a.contenders(used)
+	var goesOn []team // of all
+	for most := leastWays; most <= raceMost; most *= 2 {
+		lists := []*[]contender{&few}
+		if (most/leastWays)&mostAll != 0 {
+			lists = []*[]contender{&all, &few}
+		}
+		for _, list := range lists {
+			left := (*list)[:0]
+			for _, x := range *list {
+				if a.budget < 0 {
+					return true
+				}
+				switch y := a.excludes(x.team, most); {
+				case y.end == race.Lost:
+					return false
+				case y.end == race.Unfinished:
+					left = append(left, contender{x.team, y.behind})
+				case x.processors == everybody:
+					goesOn, few = append(goesOn, x.team), nil // what all can do a few can
+				}
+			}
+			*list = left
+		}
+		slices.SortStableFunc(few, func(x, y contender) int { return cmp.Compare(y.behind, x.behind) })
+		few = few[:len(few)/2]
 	}
 	for _, of := range goesOn {
 		if !a.mayGoOnApart(of) {
@@ -194,11 +239,26 @@ func (a *allocations) mayGoOn(used int) bool {
 	return true
 }
 
+// excludes runs the race of a team for the whole allocation. If it is lost, it jumps back, and the team is remembered.
+func (a *allocations) excludes(of team, most int) told {
+	y := a.raced(of, a.lastOf(of.processors, a.in.N), most)
+	if y.end != race.Lost {
+		return y
+	}
+	if 0 < y.made && y.made <= wonMost {
+		a.won = slices.DeleteFunc(a.won, func(x winner) bool { return x.team == of })
+		a.won = slices.Insert(a.won, 0, winner{of, y.made})
+		a.won = a.won[:min(len(a.won), mostWon)]
+	}
+	a.jump(of, y.made)
+	return y
+}
+
 // mayGoOnApart is mayGoOn of all processors with shorter steps.
 func (a *allocations) mayGoOnApart(of team) bool {
 	for _, wide := range raceWidths[1:] {
-		if answer, _ := a.raceBy(a.in.N, of, wide, raceMost); answer != race.GoesOn {
-			return answer != race.Lost
+		if y := a.raceBy(a.in.N, of, wide, raceMost); y.end != race.GoesOn {
+			return y.end != race.Lost
 		}
 	}
 	return true
@@ -225,7 +285,7 @@ func (a *allocations) shorten(of team, n, made int) int {
 		if before == 0 {
 			return n
 		}
-		if answer, _ := a.raced(of, before, 8*made+1<<13); answer != race.Lost {
+		if a.raced(of, before, 8*made+1<<13).end != race.Lost {
 			return n
 		}
 		n = before

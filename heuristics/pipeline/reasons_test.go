@@ -59,7 +59,7 @@ func TestReasonsAreOfWhatIsSkipped(t *testing.T) {
 			a.budget, a.raceBy = 1<<40, dice
 			return a
 		}
-		dice = func(m int, of team, _, most int) (race.End, int) {
+		dice = func(m int, of team, _, most int) told {
 			x := had(a.owner, of.processors, m)
 			h := fnv.New64a()
 			fmt.Fprint(h, seed, x, of.time)
@@ -67,13 +67,13 @@ func TestReasonsAreOfWhatIsSkipped(t *testing.T) {
 			whole := x == had(a.owner, everybody, n)
 			switch ways := 1 + drawn.IntN(hard); {
 			case ways > most:
-				return race.Unfinished, most + 1
+				return told{race.Unfinished, most + 1, 0}
 			case whole || drawn.Float64() < often:
 				seen += map[bool]int{true: 1}[whole]
 				found[x] = true
-				return race.Lost, ways
+				return told{race.Lost, ways, 0}
 			default:
-				return race.GoesOn, ways
+				return told{race.GoesOn, ways, 0}
 			}
 		}
 		a = fresh()

@@ -41,26 +41,11 @@ func (in *instance) schedule(stages []plan.Stage, below float64) *view.Pattern {
 		below = best.Rate()
 	}
 	if in.N <= fineLayers && len(stages) < in.N {
-		if s := in.search(single(stages), below); s != nil {
+		if s := in.search(view.Apart(stages), below); s != nil {
 			best = s
 		}
 	}
 	return best
-}
-
-// single returns the stages' layers as stages of their own, but for those of replicas.
-func single(stages []plan.Stage) []plan.Stage {
-	var list []plan.Stage
-	for _, s := range stages {
-		if s.Copies() > 1 {
-			list = append(list, s)
-			continue
-		}
-		for l := s.From; l <= s.To; l++ {
-			list = append(list, plan.Stage{Processor: s.Processor, From: l, To: l})
-		}
-	}
-	return list
 }
 
 // search halves the range of periods between the largest load of a resource and

@@ -42,7 +42,21 @@ func Search(c *chain.Chain, p platform.Platform, o Options) (*plan.Plan, error) 
 
 // straight returns the best pattern of Search without replicas, nil if it finds none.
 func (in *instance) straight() *view.Pattern {
-	return in.unroll(in.severalAPeriod(in.onePeriodic()), unrolledMost, unrolledMoves)
+	one := in.onePeriodic()
+	s := in.unroll(in.severalAPeriod(one), unrolledMost, unrolledMoves)
+	if s == nil {
+		return nil
+	}
+	starts := []*view.Pattern{s}
+	if one != nil && one != s {
+		starts = append(starts, one)
+	}
+	for _, x := range starts {
+		if y := in.reordered(x, reorderedWork); y != nil && y.Rate() < s.Rate() {
+			s = y
+		}
+	}
+	return s
 }
 
 // SearchOnePeriodic is Search among 1-periodic patterns.

@@ -70,6 +70,21 @@ func (in *Instance) link(resource int) (p, q int) {
 	return r / in.Platform.Processors, r % in.Platform.Processors
 }
 
+// Apart returns the layers of stages as stages of their own, but for those of replicas.
+func Apart(stages []plan.Stage) []plan.Stage {
+	var list []plan.Stage
+	for _, s := range stages {
+		if s.Copies() > 1 {
+			list = append(list, s)
+			continue
+		}
+		for l := s.From; l <= s.To; l++ {
+			list = append(list, plan.Stage{Processor: s.Processor, From: l, To: l})
+		}
+	}
+	return list
+}
+
 // Merged joins neighbouring stages of one processor.
 func Merged(stages []plan.Stage) []plan.Stage {
 	var list []plan.Stage

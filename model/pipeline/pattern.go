@@ -155,6 +155,57 @@ func turns(t, period float64) (rest float64, turn int) {
 	return rest, int(q)
 }
 
+// Pattern reads a plan without replicas, each layer as a stage of its own: what [Pattern.Plan] wrote.
+func (in *Instance) Pattern(p *plan.Plan) *Pattern {
+	s := &Pattern{Period: *p.Period, K: max(1, p.K), Stages: Apart(p.Allocation)}
+	s.Items = in.Items(s.Stages)
+	n := len(s.Items)
+	s.F, s.B = make([]float64, n*s.K), make([]float64, n*s.K)
+	stage, cut := make([]int, in.N+1), make([]int, in.N+1)
+	for i := range s.Items {
+		if x := &s.Items[i]; x.Cut {
+			cut[x.From] = i
+		} else {
+			stage[x.From] = i
+		}
+	}
+	for _, o := range p.Ops {
+		batch := ((o.Shift % s.K) + s.K) % s.K
+		start := o.Start - float64((o.Shift-batch)/s.K)*s.Period
+		switch v := batch * n; o.Op {
+		case plan.OpF:
+			s.F[v+stage[o.Layer]] = start
+		case plan.OpB:
+			s.B[v+stage[o.Layer]] = start
+		case plan.OpCF:
+			s.F[v+cut[o.Layer]] = start
+		case plan.OpCB:
+			s.B[v+cut[o.Layer]] = start
+		}
+	}
+	return s
+}
+
+// Apart returns s with each layer as a stage of its own, at the same times: layers of replicas stay together.
+func (s *Pattern) Apart(in *Instance) *Pattern {
+	x := &Pattern{Period: s.Period, K: s.K, Stages: Apart(s.Stages)}
+	x.Items = in.Items(x.Stages)
+	for v := range s.F {
+		y, f, b := &s.Items[v%len(s.Items)], s.F[v], s.B[v]
+		if y.Cut || y.Copies > 1 {
+			x.F, x.B = append(x.F, f), append(x.B, b)
+			continue
+		}
+		b += y.B
+		for l := y.From; l <= y.To; l++ {
+			b -= in.UB[l]
+			x.F, x.B = append(x.F, f), append(x.B, b)
+			f += in.UF[l]
+		}
+	}
+	return x
+}
+
 // Plan writes s, the first B_1 with shift 0.
 func (s *Pattern) Plan(in *Instance, method string) *plan.Plan {
 	period := s.Period

@@ -152,3 +152,11 @@ func (c *Race) schedule() bool {
 	}
 	return false
 }
+
+// Behind says how far the way of those left that is ahead of all has fallen behind, in units of no meaning; 0 where nothing was tried.
+func (c *Race) Behind() int {
+	if c.Ways == 0 {
+		return 0
+	}
+	return c.memory.lowest
+}
