@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"workbench/heuristics/pipeline/race"
+	"workbench/heuristics/pipeline/stuck"
 	view "workbench/model/pipeline"
 	"workbench/model/plan"
 )
@@ -97,7 +98,7 @@ type allocations struct {
 	won          []winner            // the last teams that have excluded an allocation
 	cuts         [][][2]float64      // scratch of between
 	latest       *limits             // whose states are latestStates
-	latestStates *states
+	latestStates *stuck.States
 
 	nodes, decisions int64
 	left             []ray         // whole allocations that have to be settled

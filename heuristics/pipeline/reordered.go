@@ -12,8 +12,8 @@ import (
 const (
 	// reorderedMost is how many mini-batches a period has at most that are put in another order.
 	reorderedMost = 4
-	// reorderedWork is the work on each number of them: moves times operations, a fifth of a microsecond each.
-	reorderedWork = 1 << 20
+	// reorderedWork is the work of a search on each number of them: moves times operations, a fifth of a microsecond each. Reorder has more.
+	reorderedWork = 1 << 18
 	// reorderedNear is that of an allocation a move away, if it has a 1-periodic pattern that takes at most nearBy longer.
 	reorderedNear, nearBy = 1 << 17, 0.08
 	// leastMoves are needed to come anywhere.
@@ -33,13 +33,13 @@ func Reorder(c *chain.Chain, pl platform.Platform, p *plan.Plan, o Options) (*pl
 		return nil, err
 	}
 	start := in.Pattern(p)
-	best := in.reordered(start, 4*reorderedWork)
+	best := in.reordered(start, 16*reorderedWork)
 	if best == nil {
 		best = start
 	}
 	for near := in.reorderedNear(best); near != nil; near = in.reorderedNear(best) {
 		best = near
-		if x := in.reordered(best, reorderedWork); x != nil {
+		if x := in.reordered(best, 4*reorderedWork); x != nil {
 			best = x
 		}
 	}
