@@ -126,12 +126,13 @@ func (a *allocations) newRace(n int, of team, wide int) *racing {
 	return c
 }
 
-// senders gives each cut beside layers of the team that takes more than raceLink of a period a processor without memory, and
-// returns it by the layer before: 0 is none. No link has two of them. That of the last layer is a delay.
+// senders gives each cut beside layers of the team that takes more than raceLink of a period, none of its communications next to nothing, a
+// processor without memory, and returns it by the layer before: 0 is none. Two cuts on one link have one each, which is a relaxation. That of
+// the last layer is a delay.
 func (c *racing) senders(a *allocations, n int, of team) []int {
 	sender := make([]int, n+1)
 	for l := 1; l < n; l++ {
-		if p, q := a.owner[l], a.owner[l+1]; p != q && (of.has(p) || of.has(q)) && a.cut(l) > raceLink*a.period {
+		if p, q := a.owner[l], a.owner[l+1]; p != q && (of.has(p) || of.has(q)) && a.cut(l) > raceLink*a.period && min(a.cutF[l], a.cutB[l]) > raceLink/4*a.period {
 			sender[l] = len(c.Room)
 			c.Room = append(c.Room, 0)
 		}

@@ -106,7 +106,7 @@ func (s *Pattern) processor(in *Instance, list []run) float64 {
 				}
 				count := 0
 				for q := range s.K {
-					count += between(forward[l*s.K+q], backward[l*s.K+q], forward[l*s.K+m]+1, len(list))
+					count += Between(forward[l*s.K+q], backward[l*s.K+q], forward[l*s.K+m]+1, len(list))
 				}
 				nca = max(nca, count)
 			}
@@ -168,10 +168,10 @@ func (h *held) add(from, to int, size float64) {
 	h.change[last] -= size
 }
 
-// between returns in how many periods q place z + qR lies after from and not
+// Between returns in how many periods q place z + qR lies after from and not
 // after to: how many of the values that are written by the operation at from
 // and last until the one at to are held when the operation at z begins.
-func between(from, to, z, r int) int {
+func Between(from, to, z, r int) int {
 	if to <= from {
 		return 0
 	}

@@ -200,8 +200,7 @@ func (c *orders) draw(r *rand.Rand) (on, place int, ok bool) {
 		v := c.critical[r.IntN(len(c.critical))]
 		on = c.on[v]
 		n := len(c.order[on])
-		place = c.place[v] - n*floorDiv(c.place[v], n)
-		place = (place + n - r.IntN(2)) % n
+		place = ((c.place[v]-r.IntN(2))%n + n) % n
 	}
 	n := len(c.order[on])
 	v, w := c.order[on][place], c.order[on][(place+1)%n]
@@ -238,13 +237,13 @@ func (c *orders) fits(on int) bool {
 		x := &c.needs[i]
 		for f := i; f < all; f += n {
 			b := f + all
-			now += x.kept * c.inside(c.place[f], c.place[b], R)
-			now += x.last * c.inside(c.place[f], c.place[b]-1, R)
+			now += x.kept * inside(c.place[f], c.place[b], R)
+			now += x.last * inside(c.place[f], c.place[b]-1, R)
 			if x.afterF > 0 {
-				now += x.afterF * c.inside(c.place[f], c.place[f+1]-1, R)
+				now += x.afterF * inside(c.place[f], c.place[f+1]-1, R)
 			}
 			if x.afterB > 0 {
-				now += x.afterB * c.inside(c.place[b], c.place[b-1]-1, R)
+				now += x.afterB * inside(c.place[b], c.place[b-1]-1, R)
 			}
 		}
 	}
@@ -304,8 +303,7 @@ func (c *orders) counted(on int) (stored float64) {
 		for m := i; m < all; m += n {
 			count := 0.0
 			for q := i; q < all; q += n {
-				z := c.place[m] + 1
-				count += c.inside(c.place[q]-z, c.place[q+all]-z, R)
+				count += float64(pipeline.Between(c.place[q], c.place[q+all], c.place[m]+1, R))
 			}
 			most = max(most, count)
 		}
@@ -315,12 +313,7 @@ func (c *orders) counted(on int) (stored float64) {
 }
 
 // inside is how many of what is stored from behind a place to another, once every R places, are at place 0.
-func (c *orders) inside(from, to, R int) float64 {
-	if to <= from {
-		return 0
-	}
-	return float64(floorDiv(to, R) - floorDiv(from, R))
-}
+func inside(from, to, R int) float64 { return float64(pipeline.Between(from, to, 0, R)) }
 
 // time finds the least period with these orders, and times of all operations. It reports false, and changes nothing, if that is above
 // most.
@@ -387,12 +380,4 @@ func (c *orders) keep(best *pipeline.Pattern, below *float64) *pipeline.Pattern 
 	}
 	*below = c.period * (1 - 1e-6)
 	return s
-}
-
-func floorDiv(a, b int) int {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }

@@ -13,8 +13,8 @@ import (
 	"workbench/model/testfile"
 )
 
-// instanceOf draws a chain of few layers, an allocation and a memory in which one to three of its mini-batches fit.
-func instanceOf(t *testing.T, r *rand.Rand) (*pipeline.Instance, []plan.Stage) {
+// instanceOf draws a chain of few layers, a memory, and an allocation that runs one mini-batch after the other in it, layers together or apart.
+func instanceOf(t *testing.T, r *rand.Rand) (*pipeline.Instance, *pipeline.Pattern) {
 	t.Helper()
 	n, procs := 2+r.IntN(4), 2+r.IntN(2)
 	c := &chain.Chain{Name: "drawn", Input: chain.Input{Activation: float64(1 + r.IntN(4))}}
@@ -40,7 +40,11 @@ func instanceOf(t *testing.T, r *rand.Rand) (*pipeline.Instance, []plan.Stage) {
 	if in, err = pipeline.New(c, p, model); err != nil {
 		t.Fatal(err)
 	}
-	return in, stages
+	one := in.OneByOne(stages)
+	if r.IntN(2) == 0 {
+		one = one.Apart(in)
+	}
+	return in, one
 }
 
 // What Run returns is valid by the verifier in memory that is scarce, and shorter than asked; a plan is read as the pattern that it was
@@ -50,11 +54,7 @@ func TestRunIsValid(t *testing.T) {
 	found, several := 0, 0
 	for seed := range uint64(testfile.Cases(600)) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		in, stages := instanceOf(t, r)
-		one := in.OneByOne(stages)
-		if r.IntN(2) == 0 {
-			one = one.Apart(in)
-		}
+		in, one := instanceOf(t, r)
 		if one.Peak(in) > in.Memory {
 			t.Fatalf("seed %d: one mini-batch after the other takes %v of %v", seed, one.Peak(in), in.Memory)
 		}
@@ -91,11 +91,7 @@ func TestFitsIsThePeak(t *testing.T) {
 	fit, not := 0, 0
 	for seed := range uint64(testfile.Cases(400)) {
 		r := rand.New(rand.NewPCG(seed, 8))
-		in, stages := instanceOf(t, r)
-		one := in.OneByOne(stages)
-		if r.IntN(2) == 0 {
-			one = one.Apart(in)
-		}
+		in, one := instanceOf(t, r)
 		c := newOrders(in, Repeated(one, 1+r.IntN(3)))
 		if !c.time(math.Inf(1)) {
 			t.Fatalf("seed %d: no period", seed)
