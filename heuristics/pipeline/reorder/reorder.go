@@ -24,8 +24,9 @@ type Options struct {
 // Run returns the best pattern below o.Below that it finds with the stages and the mini-batches a period of s, which
 // fits; nil if it finds none.
 //
-// A pattern is the cyclic order of the operations on each resource and the mini-batches they are of; the least period
-// with that order is the largest ratio of a cycle of precedences ([cycleratio]). So it is a job shop that
+// A pattern is the cyclic order of the operations on each resource and the mini-batches they are of: with starts s and durations u, s_w + q·T ≥ s_v + u_v
+// where w follows v on its resource, q periods later, or is the next operation of its mini-batch, q = 0. The least T
+// with that order is the largest ratio Σu/Σq of a cycle of these ([cycleratio]); memory is that of [004] (6.31) to (6.35) in the task model, 7.1.1 in that of stages. So it is a job shop that
 // repeats itself, and the moves are those of van Laarhoven, Aarts and Lenstra ("Job shop scheduling by simulated annealing", Operations
 // Research 1992): two operations that follow each other on a resource change places, mostly at the critical cycle, for no other move
 // can shorten the period. What differs: a processor's memory depends on its order alone, and a move that does not fit is
