@@ -229,8 +229,8 @@ def test_optimizer(planner: Any, make: Any, options: Dict[str, Any]) -> None:
     assert result["loss_equal"] and result["buffers_equal"] and result["parameters_equal"], result
     gradients = [x for x in graph.storages.values() if x.kind == "gradient"]
     assert len(gradients) == 62 and not any(x.result for x in gradients)
-    if planner is once:
-        assert result["measured_peak"] < 0.7 * result["plain_peak"], result
+    if planner is once:  # against the gradients: what a convolution needs for itself is more without AVX-512, in both steps
+        assert result["plain_peak"] - result["measured_peak"] > 0.4 * sum(x.bytes for x in gradients), result
 
 
 def test_optimizer_in_a_plan(tmp_path: Path) -> None:
