@@ -14,6 +14,7 @@ const manyBeginnings = 16
 type abreast struct {
 	budget atomic.Int64 // that all of them have left
 	next   atomic.Int64 // how many beginnings are somebody's
+	told   atomic.Int64 // how many are lost
 	mutex  sync.Mutex
 	lost   [][]int // nothing has to begin with these, with another behind them than their last
 }
@@ -101,9 +102,7 @@ func (a *allocations) runFrom(owner []int) {
 		}
 	}
 	if a.back > 0 {
-		a.all.mutex.Lock()
-		a.all.lost = append(a.all.lost, owner[:a.back])
-		a.all.mutex.Unlock()
+		a.all.tell(owner[:a.back])
 		a.back = 0
 	}
 	a.draw()
@@ -113,10 +112,36 @@ func (a *allocations) runFrom(owner []int) {
 func (all *abreast) isLost(owner []int) bool {
 	all.mutex.Lock()
 	defer all.mutex.Unlock()
-	return slices.ContainsFunc(all.lost, func(x []int) bool {
-		n := len(x)
-		return n < len(owner) && slices.Equal(x, owner[:n]) && owner[n] != owner[n-1]
-	})
+	return slices.ContainsFunc(all.lost, func(x []int) bool { return continues(owner, x) })
+}
+
+// continues reports whether owners begin with x, and go on elsewhere.
+func continues(owner, x []int) bool {
+	n := len(x)
+	return n < len(owner) && slices.Equal(x, owner[:n]) && owner[n] != owner[n-1]
+}
+
+// tell says that what begins so is lost.
+func (all *abreast) tell(owner []int) {
+	all.mutex.Lock()
+	defer all.mutex.Unlock()
+	all.lost = append(all.lost, slices.Clone(owner))
+	all.told.Store(int64(len(all.lost)))
+}
+
+// hear jumps back where what layers before l begin with has been found lost, by others most likely. O(n) for each that is new.
+func (a *allocations) hear(l int) {
+	if a.all == nil || int64(a.heard) == a.all.told.Load() {
+		return
+	}
+	a.all.mutex.Lock()
+	defer a.all.mutex.Unlock()
+	for _, x := range a.all.lost[a.heard:] {
+		if continues(a.owner[:l], x) && (a.back == 0 || len(x) < a.back) {
+			a.back = len(x)
+		}
+	}
+	a.heard = len(a.all.lost)
 }
 
 // draw makes the work that is left that of all, less what has been done. Once it is used up it stays so: nobody gives back what

@@ -56,6 +56,7 @@ type allocations struct {
 
 	all   *abreast // others that enumerate the same; nil: nobody else does
 	drawn int64    // what was left when last it was asked, see draw
+	heard int      // how many of what others have excluded are known here
 	upTo  int      // allocations of so many layers are begun, not gone on with; 0: of all
 	begun [][]int  // those, by layer
 	heavy bool     // no layer is light
@@ -82,22 +83,23 @@ type allocations struct {
 	fixed    []float64 // of each processor: weights and buffers
 	spare    float64   // bytes that all processors have left on average, as mayFit found last
 
-	rooms        rooms               // scratch of turns
-	beams        bool                // guesses, in a beam search: without passes
-	first        bool                // a probe of the first round, which has passes for k = 1, too: with more work they tell little
-	known        map[string]*limits  // of passes, by room and layers
-	key          []byte              // scratch of it
-	number       map[uint64]int32    // scratch of states
-	ways         race.Memory         // of races
-	back         int                 // from which layer on what was tried is excluded, wherever it is; 0: nothing
-	apart        bool                // races are of some processors, too
-	set          []int32             // by processor: a number for its layers, see reason
-	sets         map[[2]int32]int32  // these numbers, by that without the last layer, and that
-	tried        map[reason][2]trial // what races have told, as time runs and back
-	raceBy       racer               // raceOf, but in tests
-	won          []winner            // the last teams that have excluded an allocation
-	cuts         [][][2]float64      // scratch of between
-	latest       *limits             // whose states are latestStates
+	rooms        rooms              // scratch of turns
+	beams        bool               // guesses, in a beam search: without passes
+	first        bool               // a probe of the first round, which has passes for k = 1, too: with more work they tell little
+	known        map[string]*limits // of passes, by room and layers
+	key          []byte             // scratch of it
+	number       map[uint64]int32   // scratch of states
+	ways         race.Memory        // of races
+	back         int                // from which layer on what was tried is excluded, wherever it is; 0: nothing
+	apart        bool               // races are of some processors, too
+	set          []int32            // by processor: a number for its layers, see reason
+	sets         map[[2]int32]int32 // these numbers, by that without the last layer, and that
+	tried        map[reason]trials  // what races have told
+	triedWhole   map[string]trials  // of all processors, by who has the layers
+	raceBy       racer              // raceOf, but in tests
+	won          []winner           // the last teams that have excluded an allocation
+	cuts         [][][2]float64     // scratch of between
+	latest       *limits            // whose states are latestStates
 	latestStates *stuck.States
 
 	nodes, decisions int64
@@ -127,7 +129,8 @@ func newAllocations(in *instance, period float64, heavy bool, k int, ended func(
 	}
 	a.on, a.load, a.fixed = make([][]int, in.Procs), make([]float64, in.Procs), make([]float64, in.Procs)
 	a.links = make([]float64, in.Procs*in.Procs)
-	a.set, a.sets, a.tried = make([]int32, in.Procs), map[[2]int32]int32{}, map[reason][2]trial{}
+	a.set, a.sets, a.tried = make([]int32, in.Procs), map[[2]int32]int32{}, map[reason]trials{}
+	a.triedWhole = map[string]trials{}
 	a.cuts, a.raceBy = make([][][2]float64, n+2), a.raceOf
 	a.apart = a.every && in.Procs > together && in.Procs <= mostApart
 	a.known, a.number = map[string]*limits{}, map[uint64]int32{}
@@ -371,8 +374,9 @@ func (a *allocations) place(l, used int) {
 		a.budget = -1
 	}
 	in := a.in
+	a.hear(l)
 	switch {
-	case a.over():
+	case a.over() || a.back > 0:
 		return
 	case a.upTo > 0 && l > a.upTo:
 		a.begun = append(a.begun, slices.Clone(a.owner[:l]))

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"cmp"
+	"encoding/binary"
 	"math"
 	"math/bits"
 	"slices"
@@ -55,14 +56,26 @@ const (
 	isLost, isNot = -1, math.MaxInt32
 )
 
-// told is what a race has told, how many ways it has tried, and how far behind those are that are left.
+// told is what a race has told, how many ways it has tried, and how it stands.
 type told struct {
-	end          race.End
-	made, behind int
+	end  race.End
+	made int
+	standing
 }
 
-// A trial is what is remembered of a race.
-type trial struct{ made, behind int32 }
+// A standing is how far behind the ways of a race are that are left, and which part of all they are.
+type standing struct {
+	behind int
+	left   float64
+}
+
+// A trial is what is remembered of a race, and trials are those onwards and in reverse.
+type trial struct {
+	made int32
+	standing
+}
+
+type trials [2]trial
 
 // longer numbers the layers that a processor has with layer l, beside those of that number.
 func (a *allocations) longer(set int32, l int) int32 {
@@ -108,20 +121,21 @@ func (a *allocations) reasonOf(of processors, n int) (x reason, ok bool) {
 }
 
 // raced returns how a race of a team ends, of their layers up to n, which is one of them. What has been found out is
-// remembered.
+// remembered: by reason, or of all by who has layers 1..n.
 func (a *allocations) raced(of team, n, most int) told {
 	x, ok := a.reasonOf(of.processors, n)
+	tried, whole := a.tried[x], ""
 	if !ok {
-		return a.raceBy(n, of, raceWidths[0], most)
+		whole = a.beginning(n)
+		tried = a.triedWhole[whole]
 	}
-	tried := a.tried[x]
 	switch known := tried[of.time]; {
 	case known.made == isLost:
 		return told{end: race.Lost}
 	case known.made == isNot:
 		return told{end: race.GoesOn}
 	case int(known.made) >= most:
-		return told{end: race.Unfinished, behind: int(known.behind)}
+		return told{end: race.Unfinished, standing: known.standing}
 	}
 	y := a.raceBy(n, of, raceWidths[0], most)
 	switch y.end {
@@ -130,10 +144,24 @@ func (a *allocations) raced(of team, n, most int) told {
 	case race.GoesOn:
 		tried[of.time].made = isNot
 	default:
-		tried[of.time] = trial{int32(y.made), int32(y.behind)}
+		tried[of.time] = trial{int32(y.made), y.standing}
 	}
-	a.tried[x] = tried
+	if ok {
+		a.tried[x] = tried
+	} else {
+		a.triedWhole[whole] = tried
+	}
 	return y
+}
+
+// beginning says who has layers 1..n.
+func (a *allocations) beginning(n int) string {
+	key := a.key[:0]
+	for _, r := range a.owner[1 : n+1] {
+		key = binary.LittleEndian.AppendUint16(key, uint16(r))
+	}
+	a.key = key
+	return string(key)
 }
 
 // mayEnd reports whether the run of layer l may end there: whether no reason is known why its processor, or it and others, cannot
@@ -159,10 +187,10 @@ func (a *allocations) someLost(of processors, l, from, used, more int) bool {
 	return false
 }
 
-// A contender is a team whose race is not over, and how far behind its ways are.
+// A contender is a team whose race is not over.
 type contender struct {
 	team
-	behind int
+	standing
 }
 
 // contenders returns the teams that races are tried of: of all, and of few.
@@ -187,28 +215,42 @@ type winner struct {
 }
 
 const (
-	// mostWon is how many teams are tried first that have excluded other allocations in wonMost ways or less, with wonAgain times as many: those
-	// that differ by a layer are excluded by the same.
-	mostWon, wonAgain, wonMost = 6, 4, 1 << 17
-	// Races are tried with leastWays first, and then with twice as many each time: of half as many teams of few, and every third time of all.
-	leastWays = 1 << 12
-	mostAll   = 1 | 1<<3 | 1<<6 | 1<<9
+	// mostWon is how many teams are tried again that have excluded other allocations, with wonAgain times as many ways, at least wonLeast: those
+	// that differ by a layer are excluded by the same. Those with wonSoon ways or less come first, and others up to wonMost when races
+	// have lateWays.
+	mostWon, wonAgain, wonLeast = 6, 4, 1 << 12
+	wonSoon, wonMost, lateWays  = 1 << 14, 1 << 20, 1 << 17
+	// Races are tried with leastWays first, and then with twice as many each time: of all with some of these numbers, and of fewer and fewer teams of few.
+	leastWays = 1 << 10
+	allWays   = 1<<12 | 1<<15 | 1<<18 | 1<<20 | 1<<21
 )
 
+// fewer is how many of so many teams go on behind races of so many ways: what is found early is not sure.
+func fewer(teams, ways int) int {
+	switch {
+	case ways == leastWays:
+		return teams / 4
+	case ways <= 1<<15:
+		return teams * 3 / 4
+	default:
+		return teams / 2
+	}
+}
+
 // mayGoOn reports whether no race excludes the whole allocation: of all processors, or of a few, which has fewer ways where
-// others have memory to spare, in either direction. If one does, it jumps back. Of few those go on first whose ways are
-// most behind: a race is lost where they fall behind for ever.
+// others have memory to spare, in either direction. If one does, it jumps back. Of few those go on that are most promising.
 func (a *allocations) mayGoOn(used int) bool {
-	for _, x := range a.won {
-		if y := a.excludes(x.team, max(leastWays, wonAgain*x.made)); y.end == race.Lost {
-			return false
-		}
+	if a.winAgain(0, wonSoon) {
+		return false
 	}
 	all, few := a.contenders(used)
 	var goesOn []team // of all
 	for most := leastWays; most <= raceMost; most *= 2 {
+		if most == lateWays && a.winAgain(wonSoon, wonMost) {
+			return false
+		}
 		lists := []*[]contender{&few}
-		if (most/leastWays)&mostAll != 0 {
+		if most&allWays != 0 {
 			lists = []*[]contender{&all, &few}
 		}
 		for _, list := range lists {
@@ -221,15 +263,14 @@ func (a *allocations) mayGoOn(used int) bool {
 				case y.end == race.Lost:
 					return false
 				case y.end == race.Unfinished:
-					left = append(left, contender{x.team, y.behind})
+					left = append(left, contender{x.team, y.standing})
 				case x.processors == everybody:
 					goesOn, few = append(goesOn, x.team), nil // what all can do a few can
 				}
 			}
 			*list = left
 		}
-		slices.SortStableFunc(few, func(x, y contender) int { return cmp.Compare(y.behind, x.behind) })
-		few = few[:len(few)/2]
+		few = promising(few, fewer(len(few), most))
 	}
 	for _, of := range goesOn {
 		if !a.mayGoOnApart(of) {
@@ -239,13 +280,39 @@ func (a *allocations) mayGoOn(used int) bool {
 	return true
 }
 
+// winAgain reports whether a team excludes the allocation that has excluded another in more than so many ways, up to so many.
+func (a *allocations) winAgain(from, to int) bool {
+	for _, x := range a.won {
+		if from < x.made && x.made <= to && a.excludes(x.team, max(wonLeast, wonAgain*x.made)).end == race.Lost {
+			return true
+		}
+	}
+	return false
+}
+
+// promising are n teams: in turns one whose ways are most behind, for a race is lost where they fall behind for ever, and one that has
+// least ways left, for it may be over soon. O(teams·n).
+func promising(teams []contender, n int) (some []contender) {
+	behind, left := slices.Clone(teams), slices.Clone(teams)
+	slices.SortStableFunc(behind, func(x, y contender) int { return cmp.Compare(y.behind, x.behind) })
+	slices.SortStableFunc(left, func(x, y contender) int { return cmp.Compare(x.left, y.left) })
+	for k := range teams {
+		for _, x := range []contender{behind[k], left[k]} {
+			if len(some) < n && !slices.Contains(some, x) {
+				some = append(some, x)
+			}
+		}
+	}
+	return some
+}
+
 // excludes runs the race of a team for the whole allocation. If it is lost, it jumps back, and the team is remembered.
 func (a *allocations) excludes(of team, most int) told {
 	y := a.raced(of, a.lastOf(of.processors, a.in.N), most)
 	if y.end != race.Lost {
 		return y
 	}
-	if 0 < y.made && y.made <= wonMost {
+	if y.made > 0 {
 		a.won = slices.DeleteFunc(a.won, func(x winner) bool { return x.team == of })
 		a.won = slices.Insert(a.won, 0, winner{of, y.made})
 		a.won = a.won[:min(len(a.won), mostWon)]
@@ -275,7 +342,13 @@ func (a *allocations) jump(of team, made int) {
 	if of.processors != everybody {
 		a.shorten(team{everybody, of.time}, n, made)
 	}
+	if a.all != nil && a.back > 0 {
+		a.all.tell(a.owner[:a.back])
+	}
 }
+
+// shortenAgain is how many times as many ways a shorter beginning may have: it excludes many allocations.
+const shortenAgain = 16
 
 // shorten goes back run by run from layer n, as long as races of that team are lost, and returns the last layer of the
 // shortest beginning.
@@ -285,7 +358,7 @@ func (a *allocations) shorten(of team, n, made int) int {
 		if before == 0 {
 			return n
 		}
-		if a.raced(of, before, 8*made+1<<13).end != race.Lost {
+		if a.raced(of, before, shortenAgain*made+1<<13).end != race.Lost {
 			return n
 		}
 		n = before

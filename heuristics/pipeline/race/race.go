@@ -51,7 +51,7 @@ const (
 	// Grain is the number of units of a period; all times are rounded down to them.
 	Grain = 16384
 	// mostInside is how many mini-batches are followed; where more fit, nothing is excluded.
-	mostInside = 12
+	mostInside = 16
 	// mostBegun is how many steps that are begun on a processor end before another or behind it, each by itself.
 	mostBegun = 3
 	// endedEvery is how many ways go on before the caller is asked whether to end.
@@ -159,4 +159,12 @@ func (c *Race) Behind() int {
 		return 0
 	}
 	return c.memory.lowest
+}
+
+// Left is the part of the ways that has not gone on yet; 0 where nothing was tried. O(ways).
+func (c *Race) Left() float64 {
+	if c.Ways == 0 {
+		return 0
+	}
+	return c.memory.left()
 }
