@@ -44,7 +44,7 @@ func (c *climb) leaveNothingOut() {
 // relative width; upper is possible. Each probe may do so much work.
 //
 // The first work of all is for a bisection. More climbs in small steps from where less has ended, up to the first
-// that needs more still: what a probe costs grows many times in a hundredth of the period.
+// that needs more still: what a probe costs grows many times in a hundredth of the period. What no work would exclude is bisected, too.
 func (c *climb) raise(budget int64, width, upper float64) (told news) {
 	first := c.worked == 0
 	open := min(upper, c.never)
@@ -67,8 +67,7 @@ func (c *climb) raise(budget int64, width, upper float64) (told news) {
 		}
 		if open, c.left = test, test; !a.short {
 			c.never = test
-		}
-		if !first {
+		} else if !first {
 			break
 		}
 	}
