@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"workbench/bench/run"
@@ -70,7 +71,14 @@ func pipelineCombination(ctx context.Context, one **plan.Plan) *combination {
 			out, err := searchedPipeline(j.ctx, j.in, &j.s, j.Offer)
 			if err == nil {
 				j.Offer(out.Plan)
-				err = branchAndBound(out, j.ctx, j.in, &j.s, 1, 1)
+				every, stop := context.WithCancel(ctx) // what holds for every k goes on when no 1-periodic pattern is better
+				context.AfterFunc(j.ctx, func() {
+					if everyMet(j) {
+						stop()
+					}
+				})
+				err = branchAndBound(out, every, j.in, &j.s, 1, 1)
+				stop()
 				*one = out.Plan
 			}
 			j.take("branch and bound", out, err)
@@ -87,6 +95,14 @@ func pipelineCombination(ctx context.Context, one **plan.Plan) *combination {
 	}
 }
 
+// everyMet reports whether the best plan meets a bound of all plans.
+func everyMet(j *joint) bool {
+	best := j.Best()
+	return best != nil && slices.ContainsFunc(j.bounds(), func(b run.Bound) bool {
+		return len(b.Assumptions) == 0 && solvers.Gap(best.Claims.Makespan, b.Value) <= max(j.s.Gap, 2*run.Tolerance)
+	})
+}
+
 // forOrders is the part of the time that is left for other orders of the operations of the best plan.
 const forOrders = 0.25
 
@@ -96,10 +112,8 @@ func reorderPipeline(ctx context.Context, j *joint) error {
 	if best == nil || ctx.Err() != nil {
 		return nil
 	}
-	for _, b := range j.bounds() {
-		if len(b.Assumptions) == 0 && solvers.Gap(best.Claims.Makespan, b.Value) <= max(j.s.Gap, 2*run.Tolerance) {
-			return nil
-		}
+	if everyMet(j) {
+		return nil
 	}
 	if until, ok := ctx.Deadline(); ok {
 		limited, cancel := context.WithTimeout(ctx, time.Duration(forOrders*float64(time.Until(until))))

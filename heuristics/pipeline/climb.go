@@ -44,7 +44,8 @@ func (c *climb) leaveNothingOut() {
 // relative width; upper is possible. Each probe may do so much work.
 //
 // The first work of all is for a bisection. More climbs in small steps from where less has ended, up to the first
-// that needs more still: what a probe costs grows many times in a hundredth of the period. What no work would exclude is bisected, too.
+// that needs more still: what a probe costs grows many times in a hundredth of the period. Where nobody
+// waits for it, what no work would exclude is bisected, too.
 func (c *climb) raise(budget int64, width, upper float64) (told news) {
 	first := c.worked == 0
 	open := min(upper, c.never)
@@ -67,7 +68,8 @@ func (c *climb) raise(budget int64, width, upper float64) (told news) {
 		}
 		if open, c.left = test, test; !a.short {
 			c.never = test
-		} else if !first {
+		}
+		if !first && (a.short || !c.alone.Load()) {
 			break
 		}
 	}
@@ -77,6 +79,7 @@ func (c *climb) raise(budget int64, width, upper float64) (told news) {
 
 // catchUp raises what has been left behind, until mostVain times, each with four times the work of that before, have told no more.
 func (c *climb) catchUp(upper func() float64, gap float64, tell func(news)) {
+	c.alone.Store(true)
 	for budget, vain := int64(firstBudget), 0; vain < mostVain && c.every < upper()*(1-max(gap, grain/2)) && !c.ended() && budget < math.MaxInt64/16; budget *= 4 {
 		before := c.every
 		tell(c.raise(budget, grain/16, upper()))

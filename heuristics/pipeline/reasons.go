@@ -220,9 +220,11 @@ const (
 	// have lateWays.
 	mostWon, wonAgain, wonLeast = 6, 4, 1 << 12
 	wonSoon, wonMost, lateWays  = 1 << 14, 1 << 20, 1 << 17
-	// Races are tried with leastWays first, and then with twice as many each time: of all with some of these numbers, and of fewer and fewer teams of few.
+	// Races are tried with leastWays first, and then with twice as many each time: of fewer and fewer teams of few, and of all with some of these
+	// numbers, the last of which is raceMost for them.
 	leastWays = 1 << 10
-	allWays   = 1<<12 | 1<<15 | 1<<18 | 1<<20 | 1<<21
+	allWays   = 1<<12 | 1<<15 | 1<<18 | lastAll
+	lastAll   = 1 << 19
 )
 
 // fewer is how many of so many teams go on behind races of so many ways: what is found early is not sure.
@@ -259,7 +261,11 @@ func (a *allocations) mayGoOn(used int) bool {
 				if a.budget < 0 {
 					return true
 				}
-				switch y := a.excludes(x.team, most); {
+				ways := most
+				if x.processors == everybody && most == lastAll {
+					ways = raceMost
+				}
+				switch y := a.excludes(x.team, ways); {
 				case y.end == race.Lost:
 					return false
 				case y.end == race.Unfinished:

@@ -17,7 +17,7 @@ type runner struct {
 }
 
 // places are those of the mini-batches inside, the newest first: how many steps each has begun.
-type places [mostInside]uint8
+type places [16]uint8
 
 // An option is a step that may be the next to begin on its processor.
 type option struct {
