@@ -212,7 +212,7 @@ func TestDelaysAreOfTheBeginning(t *testing.T) {
 					t.Fatalf("seed %d: of %v delays are %v, were %v", seed, a.owner[:n+1], a.delay[1:3], found)
 				}
 			}
-			return told{race.Lost, 1, standing{}}
+			return told{race.Lost, 1, race.Standing{}}
 		}
 		a.runBeside(all, list)
 	}

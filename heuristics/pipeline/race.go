@@ -210,5 +210,5 @@ func (a *allocations) raceOf(n int, of team, wide, most int) told {
 		a.budget = -1
 	}
 	a.draw()
-	return told{end, c.Ways, standing{c.Behind(), c.Left()}}
+	return told{end, c.Ways, c.Standing()}
 }

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"encoding/binary"
 	"math"
 	"math/bits"
@@ -60,19 +59,13 @@ const (
 type told struct {
 	end  race.End
 	made int
-	standing
-}
-
-// A standing is how far behind the ways of a race are that are left, and which part of all they are.
-type standing struct {
-	behind int
-	left   float64
+	race.Standing
 }
 
 // A trial is what is remembered of a race, and trials are those onwards and in reverse.
 type trial struct {
 	made int32
-	standing
+	race.Standing
 }
 
 type trials [2]trial
@@ -135,7 +128,7 @@ func (a *allocations) raced(of team, n, most int) told {
 	case known.made == isNot:
 		return told{end: race.GoesOn}
 	case int(known.made) >= most:
-		return told{end: race.Unfinished, standing: known.standing}
+		return told{end: race.Unfinished, Standing: known.Standing}
 	}
 	y := a.raceBy(n, of, raceWidths[0], most)
 	switch y.end {
@@ -144,7 +137,7 @@ func (a *allocations) raced(of team, n, most int) told {
 	case race.GoesOn:
 		tried[of.time].made = isNot
 	default:
-		tried[of.time] = trial{int32(y.made), y.standing}
+		tried[of.time] = trial{int32(y.made), y.Standing}
 	}
 	if ok {
 		a.tried[x] = tried
@@ -190,7 +183,7 @@ func (a *allocations) someLost(of processors, l, from, used, more int) bool {
 // A contender is a team whose race is not over.
 type contender struct {
 	team
-	standing
+	race.Standing
 }
 
 // contenders returns the teams that races are tried of: of all, and of few.
@@ -220,34 +213,21 @@ const (
 	// have lateWays.
 	mostWon, wonAgain, wonLeast = 6, 4, 1 << 12
 	wonSoon, wonMost, lateWays  = 1 << 14, 1 << 20, 1 << 17
-	// Races are tried with leastWays first, and then with twice as many each time: of fewer and fewer teams of few, and of all with some of these
+	// Races are tried with twice as many ways each time: of fewer and fewer teams of few, and of all with some of these
 	// numbers, the last of which is raceMost for them.
-	leastWays = 1 << 10
-	allWays   = 1<<12 | 1<<15 | 1<<18 | lastAll
-	lastAll   = 1 << 19
+	allWays = 1<<12 | 1<<15 | 1<<18 | lastAll
+	lastAll = 1 << 19
 )
 
-// fewer is how many of so many teams go on behind races of so many ways: what is found early is not sure.
-func fewer(teams, ways int) int {
-	switch {
-	case ways == leastWays:
-		return teams / 4
-	case ways <= 1<<15:
-		return teams * 3 / 4
-	default:
-		return teams / 2
-	}
-}
-
 // mayGoOn reports whether no race excludes the whole allocation: of all processors, or of a few, which has fewer ways where
-// others have memory to spare, in either direction. If one does, it jumps back. Of few those go on that are most promising.
+// others have memory to spare, in either direction. If one does, it jumps back. Of few some go on (see [race.GoOn]).
 func (a *allocations) mayGoOn(used int) bool {
 	if a.winAgain(0, wonSoon) {
 		return false
 	}
 	all, few := a.contenders(used)
 	var goesOn []team // of all
-	for most := leastWays; most <= raceMost; most *= 2 {
+	for most := race.FirstWays; most <= raceMost; most *= 2 {
 		if most == lateWays && a.winAgain(wonSoon, wonMost) {
 			return false
 		}
@@ -269,14 +249,14 @@ func (a *allocations) mayGoOn(used int) bool {
 				case y.end == race.Lost:
 					return false
 				case y.end == race.Unfinished:
-					left = append(left, contender{x.team, y.standing})
+					left = append(left, contender{x.team, y.Standing})
 				case x.processors == everybody:
 					goesOn, few = append(goesOn, x.team), nil // what all can do a few can
 				}
 			}
 			*list = left
 		}
-		few = promising(few, fewer(len(few), most))
+		few = race.GoOn(few, most, func(x contender) race.Standing { return x.Standing })
 	}
 	for _, of := range goesOn {
 		if !a.mayGoOnApart(of) {
@@ -294,22 +274,6 @@ func (a *allocations) winAgain(from, to int) bool {
 		}
 	}
 	return false
-}
-
-// promising are n teams: in turns one whose ways are most behind, for a race is lost where they fall behind for ever, and one that has
-// least ways left, for it may be over soon. O(teams·n).
-func promising(teams []contender, n int) (some []contender) {
-	behind, left := slices.Clone(teams), slices.Clone(teams)
-	slices.SortStableFunc(behind, func(x, y contender) int { return cmp.Compare(y.behind, x.behind) })
-	slices.SortStableFunc(left, func(x, y contender) int { return cmp.Compare(x.left, y.left) })
-	for k := range teams {
-		for _, x := range []contender{behind[k], left[k]} {
-			if len(some) < n && !slices.Contains(some, x) {
-				some = append(some, x)
-			}
-		}
-	}
-	return some
 }
 
 // excludes runs the race of a team for the whole allocation. If it is lost, it jumps back, and the team is remembered.

@@ -67,13 +67,13 @@ func TestReasonsAreOfWhatIsSkipped(t *testing.T) {
 			whole := x == had(a.owner, everybody, n)
 			switch ways := 1 + drawn.IntN(hard); {
 			case ways > most:
-				return told{race.Unfinished, most + 1, standing{}}
+				return told{race.Unfinished, most + 1, race.Standing{}}
 			case whole || drawn.Float64() < often:
 				seen += map[bool]int{true: 1}[whole]
 				found[x] = true
-				return told{race.Lost, ways, standing{}}
+				return told{race.Lost, ways, race.Standing{}}
 			default:
-				return told{race.GoesOn, ways, standing{}}
+				return told{race.GoesOn, ways, race.Standing{}}
 			}
 		}
 		a = fresh()

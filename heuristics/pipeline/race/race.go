@@ -153,19 +153,3 @@ func (c *Race) schedule() bool {
 	}
 	return false
 }
-
-// Behind says how far the way of those left that is ahead of all has fallen behind, in units of no meaning; 0 where nothing was tried.
-func (c *Race) Behind() int {
-	if c.Ways == 0 {
-		return 0
-	}
-	return c.memory.lowest
-}
-
-// Left is the part of the ways that has not gone on yet; 0 where nothing was tried. O(ways).
-func (c *Race) Left() float64 {
-	if c.Ways == 0 {
-		return 0
-	}
-	return c.memory.left()
-}
