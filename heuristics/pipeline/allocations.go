@@ -98,7 +98,7 @@ type allocations struct {
 	triedWhole   map[string]trials  // of all processors, by who has the layers
 	raceBy       racer              // raceOf, but in tests
 	won          []winner           // the last teams that have excluded an allocation
-	cuts         [][][2]float64     // scratch of between
+	cuts         race.Cuts          // of layers that are on none of the processors of a race
 	latest       *limits            // whose states are latestStates
 	latestStates *stuck.States
 
@@ -131,7 +131,8 @@ func newAllocations(in *instance, period float64, heavy bool, k int, ended func(
 	a.links = make([]float64, in.Procs*in.Procs)
 	a.set, a.sets, a.tried = make([]int32, in.Procs), map[[2]int32]int32{}, map[reason]trials{}
 	a.triedWhole = map[string]trials{}
-	a.cuts, a.raceBy = make([][][2]float64, n+2), a.raceOf
+	a.cuts = race.Cuts{Time: make([]float64, n+2), Forward: a.cutF, Backward: a.cutB, Limit: period}
+	a.raceBy = a.raceOf
 	a.apart = a.every && in.Procs > together && in.Procs <= mostApart
 	a.known, a.number = map[string]*limits{}, map[uint64]int32{}
 	some := false
@@ -146,7 +147,7 @@ func newAllocations(in *instance, period float64, heavy bool, k int, ended func(
 		if a.light[l] {
 			continue
 		}
-		a.hold[l] = in.Kept[l]
+		a.hold[l], a.cuts.Time[l] = in.Kept[l], in.UF[l]+in.UB[l]
 		if l < n && !a.light[l+1] && in.Procs > 1 {
 			a.buffer[l] = in.Buffer[l]
 			a.cutF[l], a.cutB[l] = in.A[l]/in.Platform.Bandwidth, in.D[l]/in.Platform.Bandwidth

@@ -40,7 +40,7 @@ func (a *allocations) halves() [2]half {
 	}
 }
 
-// newRace is the race of layers 1..n of a team, of which layer n+1 is on another processor than layer n. What all others
+// newRace is the race of layers 1..n of a team, of which layer n+1 is on another processor than layer n, unless the team is open. What all others
 // have is a delay, as short as may be. Steps have at most so many layers. Those of one half take memory, and those of the
 // other give it back. O(n·P).
 func (a *allocations) newRace(n int, of team, wide int) *racing {
@@ -56,7 +56,7 @@ func (a *allocations) newRace(n int, of team, wide int) *racing {
 			if a.owner[l-1] != r {
 				c.Room[r] -= a.buffer[l-1]
 			}
-			if l < in.N && (l == n || a.owner[l+1] != r) {
+			if l < in.N && (l == n && !of.open || l < n && a.owner[l+1] != r) {
 				c.Room[r] -= a.buffer[l]
 			}
 		}
@@ -74,7 +74,7 @@ func (a *allocations) newRace(n int, of team, wide int) *racing {
 			continue
 		}
 		if last < l {
-			c.delay(a.between(last, l-1)[of.time])
+			c.delay(a.cuts.Between(last, l-1)[of.time])
 			c.send(sender[l-1], enter.cut[l-1]*a.crosses(l-1), held)
 		}
 		last = l + 1
@@ -96,7 +96,11 @@ func (a *allocations) newRace(n int, of team, wide int) *racing {
 		}
 	}
 	if n < in.N {
-		c.delay(a.through(n, a.least[n+1]))
+		v := a.least[n+1]
+		if !of.open {
+			v = a.through(n, v)
+		}
+		c.delay(v)
 	}
 	last = n
 	for l := n; l >= 1; l-- {
@@ -106,7 +110,7 @@ func (a *allocations) newRace(n int, of team, wide int) *racing {
 			continue
 		}
 		if last > l {
-			c.delay(a.between(l+1, last)[1-of.time])
+			c.delay(a.cuts.Between(l+1, last)[1-of.time])
 			c.send(sender[l], leave.cut[l]*a.crosses(l), held)
 		}
 		last = l - 1

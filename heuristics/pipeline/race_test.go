@@ -82,11 +82,16 @@ func whatRacesSay(in *instance, stages []plan.Stage, period float64, heavy bool)
 	}
 	for _, time := range []direction{onwards, reversed} {
 		for _, wide := range []int{64, 6, 3, 2, 1} {
-			ends = append(ends, a.newRace(in.N, team{everybody, time}, wide).run(1<<11))
+			ends = append(ends, a.newRace(in.N, team{processors: everybody, time: time}, wide).run(1<<11))
 		}
 		for of := processors(1); of < 1<<in.Procs-1; of++ {
 			for n := a.lastOf(of, in.N); n > 0; n = a.lastOf(of, a.runBefore(n)) {
-				ends = append(ends, a.newRace(n, team{of, time}, 64).run(1<<9))
+				ends = append(ends, a.newRace(n, team{processors: of, time: time}, 64).run(1<<9))
+			}
+			for n := 1; n <= in.N; n++ {
+				if of.has(a.owner[n]) {
+					ends = append(ends, a.newRace(n, team{of, time, true}, 64).run(1<<9))
+				}
 			}
 		}
 	}
@@ -153,7 +158,7 @@ func TestRacesHoldOfPatternsInFullMemory(t *testing.T) {
 			}
 			verified(t, &full, s.Plan(tight.Instance, "drawn"))
 			patterns++
-			if a := allocated(tight, stages, s.Rate(), true); a != nil && len(a.newRace(n, team{everybody, onwards}, 1).Room) > procs {
+			if a := allocated(tight, stages, s.Rate(), true); a != nil && len(a.newRace(n, team{processors: everybody, time: onwards}, 1).Room) > procs {
 				links++
 			}
 			for _, heavy := range []bool{true, false} {
@@ -196,7 +201,7 @@ func BenchmarkRaces(b *testing.B) {
 				b.Run(fmt.Sprintf("%s/%d/%g/%d/time=%d", x.name, len(x.stages), part, wide, time), func(b *testing.B) {
 					made, end := 0, race.Unfinished
 					for b.Loop() {
-						c := a.newRace(in.N, team{everybody, time}, wide)
+						c := a.newRace(in.N, team{processors: everybody, time: time}, wide)
 						end = c.run(1 << 19)
 						made += c.Ways
 					}

@@ -5,8 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
-
-	view "workbench/model/pipeline"
+	"sort"
 
 	"workbench/heuristics/pipeline/race"
 )
@@ -30,10 +29,12 @@ const (
 	reversed
 )
 
-// A team is who is in a race, and which way time runs in it.
+// A team is who is in a race, which way time runs in it, and whether the layer behind may be anywhere, also in the last run: else it is on
+// another processor.
 type team struct {
 	processors
 	time direction
+	open bool
 }
 
 // A reason is why allocations are excluded: what a few processors have of the layers up to one, behind which the next is elsewhere,
@@ -164,7 +165,7 @@ func (a *allocations) mayEnd(l, used int) bool {
 	if a.someLost(1<<q, l, 0, used, mostReason-1) {
 		return false
 	}
-	return a.raced(team{1 << q, onwards}, l, aloneMost).end != race.Lost
+	return a.raced(team{processors: 1 << q, time: onwards}, l, aloneMost).end != race.Lost
 }
 
 // someLost reports whether a reason is known that has those processors and up to so many from a number on. O(used³).
@@ -189,12 +190,12 @@ type contender struct {
 // contenders returns the teams that races are tried of: of all, and of few.
 func (a *allocations) contenders(used int) (all, few []contender) {
 	for _, time := range []direction{reversed, onwards} {
-		all = append(all, contender{team: team{everybody, time}})
+		all = append(all, contender{team: team{processors: everybody, time: time}})
 	}
 	for n := 1; n <= min(mostTried, used-1) && a.apart; n++ {
 		for of := processors(1); of < 1<<used; of++ {
 			if bits.OnesCount64(uint64(of)) == n {
-				few = append(few, contender{team: team{of, reversed}}, contender{team: team{of, onwards}})
+				few = append(few, contender{team: team{processors: of, time: reversed}}, contender{team: team{processors: of, time: onwards}})
 			}
 		}
 	}
@@ -309,8 +310,10 @@ func (a *allocations) jump(of team, made int) {
 		a.back = n + 1
 	}
 	n = a.shorten(of, n, made)
+	a.open(of, made)
 	if of.processors != everybody {
-		a.shorten(team{everybody, of.time}, n, made)
+		a.shorten(team{processors: everybody, time: of.time}, n, made)
+		a.open(team{processors: everybody, time: of.time}, made)
 	}
 	if a.all != nil && a.back > 0 {
 		a.all.tell(a.owner[:a.back])
@@ -336,6 +339,18 @@ func (a *allocations) shorten(of team, n, made int) int {
 	}
 }
 
+// open goes back in the last run of the beginning that is excluded, by bisection, as long as the race of that team is lost wherever the
+// layer behind is: what goes on with that run is excluded, too.
+func (a *allocations) open(of team, made int) {
+	n := a.lastOf(of.processors, max(0, a.back-1))
+	first := a.runBefore(n) + 1
+	of.open = true
+	lost := func(m int) bool { return a.raceBy(m, of, raceWidths[0], 2*made+1<<13).end == race.Lost }
+	if n > 0 && lost(n) {
+		a.back = first + sort.Search(n-first, func(k int) bool { return lost(first + k) }) + 1
+	}
+}
+
 // lastOf is the last of layers 1..n on those processors, 0 if there is none.
 func (a *allocations) lastOf(of processors, n int) int {
 	for n > 0 && !of.has(a.owner[n]) {
@@ -351,30 +366,4 @@ func (a *allocations) runBefore(n int) int {
 		n--
 	}
 	return n
-}
-
-// between is the least that a forward and a backward wait for links between layers i and j, in runs that take no more than the
-// period. O(longest run) for each i and j once.
-func (a *allocations) between(i, j int) [2]float64 {
-	in, row := a.in, a.cuts[i]
-	for k := i + len(row); k <= j; k++ { // the last run is first..k
-		f, b, load := math.Inf(1), math.Inf(1), 0.0
-		for first := k; first >= i; first-- {
-			if !a.light[first] {
-				load += in.UF[first] + in.UB[first]
-			}
-			if first < k && load > a.period*(1+2*view.Rounding) {
-				break
-			}
-			if first == i {
-				f, b = 0, 0
-				break
-			}
-			before := row[first-1-i]
-			f, b = min(f, before[0]+a.cutF[first-1]), min(b, before[1]+a.cutB[first-1])
-		}
-		row = append(row, [2]float64{f, b})
-	}
-	a.cuts[i] = row
-	return row[j-i]
 }
