@@ -223,6 +223,9 @@ func (p *lp) run(ctx context.Context, h instance, strategy int, o solvers.LPOpti
 		cutoff = o.Cutoff.Value
 	}
 	h.set("objective_bound", cutoff)
+	if ctx.Err() != nil {
+		h.stop() // now: AfterFunc may come when a small program is solved
+	}
 	ended := make(chan struct{})
 	unwatch := context.AfterFunc(ctx, func() {
 		h.stop()
