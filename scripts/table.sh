@@ -4,15 +4,15 @@
 #   scripts/table.sh chains --table time   # bench/spec/tables/chains.yaml
 #
 # Rows are kept in the folder SWEEPS (default: sweeps), apart for each build; instances that are not built in are made
-# by scripts/instances.sh. What follows the name goes to workbench bench report. --in-process
-# before the name is for many tasks that take next to nothing.
+# by scripts/instances.sh. What follows the name goes to workbench bench report. Flags before the name go to workbench bench run:
+# --in-process for many tasks that take next to nothing, --jobs=1 for some that have all cores.
 set -euo pipefail
 
 how=()
-if [ "$1" = --in-process ]; then
-  how=("$1")
+while [[ $1 == --* ]]; do
+  how+=("$1")
   shift
-fi
+done
 name=$1
 shift
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

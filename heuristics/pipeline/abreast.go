@@ -20,8 +20,8 @@ type abreast struct {
 }
 
 // runAbreast is run with so many who enumerate, of patterns of every k. What it proves is what run proves; where the work does
-// not suffice, which allocations have been seen may be another each time.
-func (a *allocations) runAbreast(workers int) {
+// not suffice, which allocations have been seen may be another each time. Unless late is nil the last begins when it is closed.
+func (a *allocations) runAbreast(workers int, late <-chan struct{}) {
 	if workers <= 1 {
 		a.run()
 		return
@@ -33,10 +33,20 @@ func (a *allocations) runAbreast(workers int) {
 	all, others := &abreast{}, make([]*allocations, min(workers, len(list)))
 	all.budget.Store(a.budget)
 	var group sync.WaitGroup
+	finish := make(chan struct{}) // one has found no more to do
+	finished := sync.OnceFunc(func() { close(finish) })
 	for k := range others {
+		others[k] = newAllocations(a.in, a.period, a.heavy, a.k, a.ended)
 		group.Go(func() {
-			others[k] = newAllocations(a.in, a.period, a.heavy, a.k, a.ended)
+			if k > 0 && k == len(others)-1 && late != nil {
+				select {
+				case <-late:
+				case <-finish:
+					return
+				}
+			}
 			others[k].runBeside(all, list)
+			finished()
 		})
 	}
 	group.Wait()

@@ -18,9 +18,10 @@ import (
 )
 
 // Several who enumerate prove what one proves, about chains at and near the least period that one excludes nothing of, and
-// leave open what one does.
+// leave open what one does, whether the last begins at once, soon or never.
 func TestAbreastProvesTheSame(t *testing.T) {
 	t.Parallel()
+	never := make(chan struct{})
 	proved, left := 0, 0
 	for seed := range uint64(testfile.Cases(60)) {
 		r := rand.New(rand.NewPCG(seed, 983))
@@ -30,11 +31,12 @@ func TestAbreastProvesTheSame(t *testing.T) {
 		if err != nil {
 			continue // one layer fits nowhere
 		}
-		never := func() bool { return false }
 		end := func(period float64, workers int) (string, bool) {
-			a := newAllocations(in, period, seed%3 == 0, 0, never)
+			a := newAllocations(in, period, seed%3 == 0, 0, func() bool { return false })
 			a.budget = 1 << 40
-			a.runAbreast(workers)
+			soon := make(chan struct{})
+			go close(soon)
+			a.runAbreast(workers, []chan struct{}{nil, soon, never}[seed/3%3])
 			return fmt.Sprint(a.proved(), a.undecided, a.short), a.proved()
 		}
 		low, high := in.U[in.N]/float64(p.Processors)/2, 2*in.Latest()
@@ -127,7 +129,7 @@ func TestLittleWorkProvesNoMore(t *testing.T) {
 		ended := func() bool { return seed%2 == 0 && calls.Add(1) > last }
 		a := newAllocations(in, period, false, 0, ended)
 		a.budget = budget
-		a.runAbreast(workers)
+		a.runAbreast(workers, nil)
 		switch {
 		case !a.proved():
 			short += map[bool]int{true: 1}[a.short]
@@ -139,7 +141,7 @@ func TestLittleWorkProvesNoMore(t *testing.T) {
 		x := newClimb(in, in.U[in.N]/float64(p.Processors)*(1-safe), workers, ended)
 		start := x.every
 		for range 3 {
-			x.raise(budget, grain, 2*in.Latest())
+			x.raise(budget, grain, func() float64 { return 2 * in.Latest() }, func(news) {})
 		}
 		if x.every > start && !provable(x.every*(1-1e-9)) {
 			t.Fatalf("seed %d: %d climb to %v with work %d, one with more proves less", seed, workers, x.every, budget)
@@ -241,7 +243,7 @@ func TestBoundBeforeALightLayer(t *testing.T) {
 		for _, workers := range []int{1, 2, 30} {
 			a := newAllocations(in, period, false, 0, func() bool { return false })
 			a.budget = 1 << 40
-			if a.runAbreast(workers); a.proved() {
+			if a.runAbreast(workers, nil); a.proved() {
 				t.Errorf("%d exclude a period of %v s", workers, period)
 			}
 		}

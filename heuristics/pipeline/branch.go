@@ -52,8 +52,8 @@ func Exact(ctx context.Context, c *chain.Chain, p platform.Platform, o Options, 
 	}
 	x := &exact{in: in, ended: func() bool { return over(ctx) }, progress: o.Progress, k: k, upper: above, gap: max(gap, leastGap)}
 	every := max(in.U[in.N]/float64(in.Procs), in.LargestLayer(), in.LayerMemory(), in.HeldMemory(), in.Runs(false, false)) * (1 - safe)
-	x.climb = newClimb(in, every, max(1, o.Threads-1), x.ended)
-	x.apart = o.Threads > 1
+	x.climb, x.apart = newClimb(in, every, max(1, o.Threads), x.ended), o.Threads > 1
+	x.climb.waited = !x.apart
 	if x.lower = every; k == 1 {
 		x.lower = max(x.lower, in.Runs(true, false)*(1-safe))
 	}
@@ -129,7 +129,7 @@ func (x *exact) run(method string) (*ExactResult, error) {
 		// What is known for every k and for k has work in turns; where more tells no more it is asked less often.
 		if c := x.climb; c != nil && !x.apart && every <= budget/2 && c.every < x.upper*(1-grain) {
 			before := c.every
-			x.heard(c.raise(every, grain, x.upper))
+			c.raise(every, grain, func() float64 { return x.upper }, x.heard)
 			if every *= 4; c.every == before {
 				every *= 4
 			}
@@ -162,7 +162,7 @@ func (x *exact) finish() {
 	switch {
 	case x.climb == nil:
 	case x.apart:
-		x.climb.alone.Store(true)
+		close(x.climb.alone)
 		for news := range x.climb.news {
 			x.heard(news)
 		}

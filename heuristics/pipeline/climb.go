@@ -8,13 +8,17 @@ import (
 // mostVain is how often more work tells no more before that is the end.
 const mostVain = 3
 
+// noLimit is work without end.
+const noLimit = math.MaxInt64 / 16
+
 // A climb raises what is known of patterns of every k.
 type climb struct {
 	in      *instance
-	workers int
+	threads int
 	ended   func() bool
 	every   float64 // no pattern has a shorter period, seconds a mini-batch
 	heavy   bool    // no layer is light
+	waited  bool    // somebody waits for it
 
 	left   float64 // the least period that has been left open, with the work of worked
 	worked int64
@@ -22,7 +26,7 @@ type climb struct {
 
 	news  chan news     // of a climb apart; closed when it is over
 	upper atomic.Uint64 // bits of the least period that is known to be possible
-	alone atomic.Bool   // nobody else goes on
+	alone chan struct{} // closed when nobody else goes on, so that all threads are its own; nil: they are
 }
 
 // news are what has become known, and the allocations that were looked at for it.
@@ -31,8 +35,8 @@ type news struct {
 	allocations int64
 }
 
-func newClimb(in *instance, every float64, workers int, ended func() bool) *climb {
-	return &climb{in: in, every: every, workers: workers, ended: ended, left: math.Inf(1), never: math.Inf(1)}
+func newClimb(in *instance, every float64, threads int, ended func() bool) *climb {
+	return &climb{in: in, every: every, threads: threads, ended: ended, left: math.Inf(1), never: math.Inf(1)}
 }
 
 // leaveNothingOut counts all layers from now on, light ones as others, and what was left open is forgotten.
@@ -41,48 +45,49 @@ func (c *climb) leaveNothingOut() {
 }
 
 // raise looks for the largest period at which no allocation is left by what holds for every pattern, up to that
-// relative width; upper is possible. Each probe may do so much work.
+// relative width, and tells what it finds; upper is possible. Each probe may do so much work.
 //
 // The first work of all is for a bisection. More climbs in small steps from where less has ended, up to the first
 // that needs more still: what a probe costs grows many times in a hundredth of the period. Where nobody
 // waits for it, what no work would exclude is bisected, too.
-func (c *climb) raise(budget int64, width, upper float64) (told news) {
+func (c *climb) raise(budget int64, width float64, upper func() float64, tell func(news)) {
 	first := c.worked == 0
-	open := min(upper, c.never)
+	left := math.Inf(1)
 	if budget <= c.worked {
-		open = min(open, c.left)
+		left = c.left
 	}
 	c.worked = max(c.worked, budget)
-	for open-c.every > width*open && !c.ended() {
+	for {
+		most := upper()
+		open := min(most, c.never, left)
+		if open-c.every <= width*open || c.ended() {
+			return
+		}
 		test := (c.every + open) / 2
 		if !first {
-			test = min(test, c.every+(upper-c.every)/climbs)
+			test = min(test, c.every+(most-c.every)/climbs)
 		}
 		a := newAllocations(c.in, test, c.heavy, 0, c.ended)
 		a.budget = budget
-		a.runAbreast(c.workers)
-		told.allocations += a.nodes
+		a.runAbreast(c.threads, c.alone)
 		if a.proved() {
 			c.every = test * (1 - safe)
-			continue
-		}
-		if open, c.left = test, test; !a.short {
+		} else if left, c.left = test, test; !a.short {
 			c.never = test
 		}
-		if !first && (a.short || !c.alone.Load()) {
-			break
+		tell(news{c.every, a.nodes})
+		if !first && !a.proved() && (a.short || c.waited) {
+			return
 		}
 	}
-	told.bound = c.every
-	return told
 }
 
 // catchUp raises what has been left behind, until mostVain times, each with four times the work of that before, have told no more.
 func (c *climb) catchUp(upper func() float64, gap float64, tell func(news)) {
-	c.alone.Store(true)
-	for budget, vain := int64(firstBudget), 0; vain < mostVain && c.every < upper()*(1-max(gap, grain/2)) && !c.ended() && budget < math.MaxInt64/16; budget *= 4 {
+	c.waited = false
+	for budget, vain := int64(firstBudget), 0; vain < mostVain && c.every < upper()*(1-max(gap, grain/2)) && !c.ended() && budget < noLimit; budget *= 4 {
 		before := c.every
-		tell(c.raise(budget, grain/16, upper()))
+		c.raise(budget, grain/16, upper, tell)
 		if vain++; c.every > before {
 			vain = 0
 		}
@@ -92,24 +97,22 @@ func (c *climb) catchUp(upper func() float64, gap float64, tell func(news)) {
 // known tells a climb apart what is possible.
 func (c *climb) known(upper float64) { c.upper.Store(math.Float64bits(upper)) }
 
-// goApart raises what is known while others go on, and says so on news. It begins as turns do, and ends as they do.
+// goApart raises what is known while others go on, on one thread, and says so on news. Nobody waits for it, so that after the bisections
+// each probe has all the work it needs.
 func (c *climb) goApart(gap float64) {
-	c.news = make(chan news, 1<<10)
+	c.news, c.alone = make(chan news, 1<<10), make(chan struct{})
 	upper := func() float64 { return math.Float64frombits(c.upper.Load()) }
 	tell := func(told news) { c.news <- told }
 	go func() {
 		defer close(c.news)
-		for budget, vain := int64(firstBudget/8), 0; !(vain >= mostVain && c.alone.Load()) && c.every < upper()*(1-grain) && !c.ended() && budget < math.MaxInt64/16; budget *= 4 {
-			before := c.every
-			tell(c.raise(budget, grain, upper()))
-			if vain++; c.every > before {
-				vain = 0
+		for {
+			c.raise(firstBudget/8, grain, upper, tell)
+			c.raise(noLimit, grain, upper, tell)
+			if c.heavy || math.IsInf(c.never, 1) {
+				break
 			}
-			if !math.IsInf(c.never, 1) && !c.heavy {
-				c.leaveNothingOut()
-				budget = firstBudget / 32
-			}
+			c.leaveNothingOut()
 		}
-		c.catchUp(upper, gap, tell)
+		c.raise(noLimit, max(gap, grain/16), upper, tell)
 	}()
 }

@@ -52,12 +52,13 @@ func TestEveryBoundsWhatIsReordered(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := newClimb(in, 0, 1, func() bool { return false })
+		above := func() float64 { return best.Claims.Makespan * 1.1 }
 		for _, budget := range []int64{1 << 10, 1 << 12, 1 << 14} {
-			a.raise(budget, grain, best.Claims.Makespan*1.1)
+			a.raise(budget, grain, above, func(news) {})
 		}
 		a.leaveNothingOut()
 		for _, budget := range []int64{1 << 10, 1 << 12, 1 << 14} {
-			a.raise(budget, grain, best.Claims.Makespan*1.1)
+			a.raise(budget, grain, above, func(news) {})
 		}
 		if a.every > best.Claims.Makespan*(1+2*safe) {
 			t.Fatalf("seed %d: %v is proved, and a plan of %d takes %v: %+v %+v", seed, a.every, best.K, best.Claims.Makespan, c.Layers, p)
