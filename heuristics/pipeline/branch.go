@@ -84,7 +84,7 @@ const (
 	firstGap = 0.02
 	// grain is the relative width of an interval that a round leaves open.
 	grain = 2e-3
-	// climbs is the number of steps to the best, of what is proved for every k.
+	// climbs is the number of steps to the best, of what is proved for every k; none is shorter than grain.
 	climbs = 20
 )
 

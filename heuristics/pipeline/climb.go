@@ -52,27 +52,25 @@ func (c *climb) leaveNothingOut() {
 // waits for it, what no work would exclude is bisected, too.
 func (c *climb) raise(budget int64, width float64, upper func() float64, tell func(news)) {
 	first := c.worked == 0
-	left := math.Inf(1)
-	if budget <= c.worked {
-		left = c.left
+	if budget > c.worked {
+		c.left, c.worked = math.Inf(1), budget
 	}
-	c.worked = max(c.worked, budget)
 	for {
 		most := upper()
-		open := min(most, c.never, left)
+		open := min(most, c.never, c.left)
 		if open-c.every <= width*open || c.ended() {
 			return
 		}
 		test := (c.every + open) / 2
 		if !first {
-			test = min(test, c.every+(most-c.every)/climbs)
+			test = min(test, c.every+max((most-c.every)/climbs, grain*most))
 		}
 		a := newAllocations(c.in, test, c.heavy, 0, c.ended)
 		a.budget = budget
 		a.runAbreast(c.threads, c.alone)
 		if a.proved() {
 			c.every = test * (1 - safe)
-		} else if left, c.left = test, test; !a.short {
+		} else if c.left = test; !a.short {
 			c.never = test
 		}
 		tell(news{c.every, a.nodes})

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Memory are the ways of a race: to each places those of which none is as early as another everywhere. Times are packed,
-// three in a word, each with a bit above it, so that three are compared at once; those to the same places lie together. The next
-// race uses the memory again: 60 to 200 bytes a way.
+// Memory holds the ways of a race. Of those to the same places, none is as early as another in every time. Times are packed,
+// three in a word, each with a bit above it, so that three are compared at once, and ways to the same places lie together: 60 to 200
+// bytes a way. The next race uses the memory again.
 type Memory struct {
 	ways   []arrived
 	words  []uint64 // times of all ways
@@ -61,7 +61,7 @@ const (
 	laneGuard = laneMost<<(2*laneBits) | laneMost<<laneBits | laneMost
 	// Ways are queued by how far behind they are, in so many places of so many units.
 	queuePlaces, queueWidth = 1 << 14, Grain / 512
-	// leastTable is the size of the smallest table; there are as many bits of some as there are in 32 bytes for each of its entries.
+	// leastTable is the number of entries of the smallest table. For each entry there are two bits of some.
 	leastTable = 1 << 10
 )
 

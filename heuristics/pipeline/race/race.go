@@ -50,8 +50,8 @@ type Race struct {
 const (
 	// Grain is the number of units of a period; all times are rounded down to them.
 	Grain = 16384
-	// mostInside is how many mini-batches are followed, of whose places a hash has 16; where more fit, nothing is excluded: with 16 races
-	// of ResNet-50 on four GPUs of 10 GiB took a third of the time, and told nothing.
+	// mostInside is how many mini-batches are followed: a race of more is not finished. There are places for 16, with which
+	// races of ResNet-50 on four GPUs of 10 GiB took a third of the time and excluded nothing.
 	mostInside = 12
 	// mostBegun is how many steps that are begun on a processor end before another or behind it, each by itself.
 	mostBegun = 3
