@@ -83,7 +83,7 @@ func (c *climb) raise(budget int64, width float64, upper func() float64, tell fu
 // catchUp raises what has been left behind, until mostVain times, each with four times the work of that before, have told no more.
 func (c *climb) catchUp(upper func() float64, gap float64, tell func(news)) {
 	c.waited = false
-	for budget, vain := int64(firstBudget), 0; vain < mostVain && c.every < upper()*(1-max(gap, grain/2)) && !c.ended() && budget < noLimit; budget *= 4 {
+	for budget, vain := int64(firstBudget), 0; vain < mostVain && c.every < upper()*(1-max(gap, grain/16)) && !c.ended() && budget < noLimit; budget *= 4 {
 		before := c.every
 		c.raise(budget, grain/16, upper, tell)
 		if vain++; c.every > before {
