@@ -144,7 +144,7 @@ func ofNumbers(table string) bool {
 }
 
 // sweepOf is the sweep that a command prints a table of.
-var sweepOf = regexp.MustCompile(`scripts/table\.sh (?:--in-process )?([\w-]+)`)
+var sweepOf = regexp.MustCompile(`scripts/table\.sh (?:--[\w=-]+ )*([\w-]+)`)
 
 // Tables of benchmarks.md, and those of numbers elsewhere, stand between markers, each under
 // a name of its own.
