@@ -186,6 +186,12 @@ func lpLimits(t *testing.T, e solvers.LPEngine) {
 	if r, err = p.Solve(t.Context(), solvers.LPOptions{Time: time.Minute}); err != nil || r.Status != solvers.Optimal {
 		t.Errorf("afterwards: %+v, %v", r, err)
 	}
+	small := lp().Data() // is solved before anybody else wakes up
+	q := open(t, e, &small)
+	defer q.Close()
+	if r, err = q.Solve(ended, solvers.LPOptions{}); err != nil || r.Status != solvers.NoSolution {
+		t.Errorf("a small one, cancelled: %+v, %v", r, err)
+	}
 	if r, err = p.Solve(t.Context(), solvers.LPOptions{Attempt: 1, Iterations: 3}); err != nil || r.Stop != solvers.Iterations {
 		t.Errorf("three iterations: %+v, %v", r, err)
 	}
