@@ -223,7 +223,7 @@ func exactPipeline(name string, k int, summary string) *run.Method {
 			if err != nil {
 				return nil, err
 			}
-			if err := branchAndBound(out, ctx, in, &s, k, s.Threads); err != nil {
+			if err := branchAndBound(out, ctx, in, &s, k); err != nil {
 				return nil, err
 			}
 			if out.Plan != nil {
@@ -286,9 +286,9 @@ func period(out *run.Outcome) float64 {
 }
 
 // branchAndBound improves out's plan among k-periodic patterns and adds bounds on these and on all.
-func branchAndBound(out *run.Outcome, ctx context.Context, in *run.Instance, s *run.Setting, k, threads int) error {
+func branchAndBound(out *run.Outcome, ctx context.Context, in *run.Instance, s *run.Setting, k int) error {
 	start := time.Now()
-	o := pipeline.Options{Model: s.MemoryModel, Threads: threads}
+	o := pipeline.Options{Model: s.MemoryModel, Threads: s.Threads}
 	if s.OnProgress != nil {
 		o.Progress = func(period, bound float64, allocations int64) {
 			s.OnProgress(run.Progress{Phase: "branch and bound", Elapsed: time.Since(start), Objective: period, Bound: bound, Nodes: allocations})

@@ -77,7 +77,7 @@ func pipelineCombination(ctx context.Context, one **plan.Plan) *combination {
 						stop()
 					}
 				})
-				err = branchAndBound(out, every, j.in, &j.s, 1, 1)
+				err = branchAndBound(out, every, j.in, &j.s, 1)
 				stop()
 				*one = out.Plan
 			}
