@@ -20,7 +20,11 @@ type trial struct {
 	subject.Trial
 	problem *run.Problem
 	about   *subject.Subject
+	threads int
 }
+
+// mostThreads is how many threads a run has at most: what several find out together has to hold as well.
+const mostThreads = 3
 
 func source(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
@@ -33,7 +37,7 @@ func draw(p *run.Problem, r *rand.Rand) trial {
 		}
 	}
 	s := subjects[r.IntN(len(subjects))]
-	return trial{*s.Draw(r), p, s}
+	return trial{Trial: *s.Draw(r), problem: p, about: s, threads: 1 + r.IntN(mostThreads)}
 }
 
 // truth is the least objective by exhaustive search and a plan that has it, an
@@ -70,7 +74,7 @@ func (t *trial) flags(backend string) string {
 	if backend != "" {
 		s += " --backend " + backend
 	}
-	return s
+	return s + " --threads " + strconv.Itoa(t.threads)
 }
 
 // smaller yields trials with less in them: a layer or node left out, a number 0.

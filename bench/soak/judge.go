@@ -82,7 +82,7 @@ func (s *soak) run(ctx context.Context, t trial, method, backend string) (found 
 }
 
 func setting(t *trial, b solvers.Backend) run.Setting {
-	return run.Setting{Platform: t.Platform, Backend: b, LP: solvers.New(highs.Engine{}), Threads: 1, Time: perMethod, Slots: 50, MemoryModel: plan.TaskModel}
+	return run.Setting{Platform: t.Platform, Backend: b, LP: solvers.New(highs.Engine{}), Threads: t.threads, Time: perMethod, Slots: 50, MemoryModel: plan.TaskModel}
 }
 
 // A verdict holds the results on a trial against each other and the truth.

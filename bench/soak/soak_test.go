@@ -106,7 +106,7 @@ func TestBetweenWholeTimes(t *testing.T) {
 	c := &chain.Chain{Name: "between", Layers: []chain.Layer{layer(0, 3e6, 3e6, 3e6), layer(0, 3e6, 3e6, 3e6-1), layer(1, 0, 2e6, 2e6-1)}}
 	c.Input.Activation = 2e6
 	p := platform.Platform{Memory: 13e6 + 3, Bandwidth: 1e6}
-	x := trial{Trial: subject.Trial{In: c, Platform: p, Pace: 1}, problem: method.RematOffload(), about: subject.RematOffload()}
+	x := trial{Trial: subject.Trial{In: c, Platform: p, Pace: 1}, problem: method.RematOffload(), about: subject.RematOffload(), threads: 1}
 	s := &soak{backends: available(), folder: t.TempDir()}
 	if found, answered := s.run(t.Context(), x, "optimum", ""); len(found) > 0 || !answered {
 		t.Errorf("found %+v, answered: %v", found, answered)
@@ -167,7 +167,7 @@ func TestJudgeRows(t *testing.T) {
 				}
 				result := named{"exhaustive", "", &run.Result{Plan: best, Report: report}}
 				for _, table := range [][]formulation.Formulation{ilp.Formulations(), less} {
-					v := &verdict{t: &trial{*x, p, s}, in: &run.Instance{Instance: x.In}, results: []named{result}}
+					v := &verdict{t: &trial{Trial: *x, problem: p, about: s}, in: &run.Instance{Instance: x.In}, results: []named{result}}
 					v.judgeRows(table)
 					for _, f := range v.found {
 						if &table[0] != &less[0] {

@@ -71,7 +71,7 @@ func (o *solveOptions) limitFlags() []cli.Flag {
 		&cli.StringFlag{Name: "backend", Aliases: []string{"b"}, Usage: "MILP `BACKEND`: " + strings.Join(backends.Names(), " or "), Value: "highs", Destination: &o.backend, Category: "solver"},
 		&cli.StringFlag{Name: "time-limit", Usage: "stop each method after `DURATION`, as 90s or 10m, with what it has", Value: "60s", Destination: &o.timeLimit, Category: "solver"},
 		&cli.StringFlag{Name: "gap", Usage: "relative `GAP` at which a proof counts as closed, as 0.01 or 1%", Value: "0", Destination: &o.gap, Category: "solver"},
-		&cli.IntFlag{Name: "threads", Usage: "`N` threads for the MILP backend, beside which a search may run, and for branch-and-bound", Value: 1, Destination: &o.threads, Category: "solver"},
+		&cli.IntFlag{Name: "threads", Usage: "`N` threads for the MILP backend, and for branch-and-bound, which runs beside it by default", Value: 1, Destination: &o.threads, Category: "solver"},
 		&cli.IntFlag{Name: "seed", Usage: "`N` seeds every random choice", Destination: &o.seed, Category: "solver"},
 		&cli.IntFlag{Name: "slots", Usage: "`S`: methods that count memory in slots divide it into so many", Value: noSlots, DefaultText: "500, pofo 50", Destination: &o.slots, Category: "solver"},
 		&cli.StringFlag{Name: "certify", Usage: "`HOW` much of a solver's bound exact arithmetic checks: off, root (one LP) or full (within the time limit)", Value: string(formulation.Full), Destination: &o.certify, Category: "solver"},
