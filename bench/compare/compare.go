@@ -123,6 +123,7 @@ type Side struct {
 	Tasks    int      `json:"tasks"` // repetitions of a task count once
 	Failed   int      `json:"failed"`
 	Damaged  int      `json:"damaged"` // lines of the store
+	Damage   string   `json:"damage,omitempty"`
 }
 
 // Comparison is what two nights differ in.
@@ -229,7 +230,7 @@ func order(a, b *sweep.Row) int {
 }
 
 func side(n *rows.Night, tasks int) Side {
-	s := Side{Sweep: n.Name, Versions: []string{}, Machines: []string{}, Rows: len(n.Rows), Tasks: tasks, Damaged: n.Damaged + n.Torn}
+	s := Side{Sweep: n.Name, Versions: []string{}, Machines: []string{}, Rows: len(n.Rows), Tasks: tasks, Damaged: n.Damaged + n.Torn, Damage: n.Damage}
 	for _, r := range n.Rows {
 		if !slices.Contains(s.Versions, r.Task.Version) {
 			s.Versions = append(s.Versions, r.Task.Version)

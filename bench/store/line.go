@@ -44,6 +44,9 @@ func Encode(v any) ([]byte, error) {
 // damagedError is the error of a line that is not as it was written.
 type damagedError struct{ why string }
 
+// errUnsummed is the error of a line that is JSON and lacks its checksum.
+var errUnsummed = &damagedError{"has no checksum"}
+
 func (e *damagedError) Error() string { return e.why }
 
 // Decode reads a line, with or without its end of line. Of a damaged line the
@@ -81,8 +84,11 @@ func Decode(line []byte) (Line, error) {
 	return Line{}, &sweep.FormatError{Want: sweep.RowFormat, Got: head.Format}
 }
 
-// rowStart is how lines with rows begin.
-const rowStart = `{"format":"` + sweep.RowFormat + `",`
+// rowStart is how lines with rows begin; a line with an environment has environmentStart.
+const (
+	rowStart         = `{"format":"` + sweep.RowFormat + `",`
+	environmentStart = `"format":"` + sweep.EnvironmentFormat + `"`
+)
 
 func decodeRow(body []byte) (Line, error) {
 	r := &sweep.Row{}
@@ -99,6 +105,9 @@ func checked(line []byte) ([]byte, error) {
 	if at < 0 || string(line[at:at+len(sumField)]) != sumField {
 		if newer := formatOf(line); newer != "" {
 			return nil, &sweep.FormatError{Want: sweep.RowFormat, Got: newer}
+		}
+		if json.Valid(line) {
+			return nil, errUnsummed
 		}
 		return nil, &damagedError{"does not end with its checksum"}
 	}

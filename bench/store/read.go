@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 
 	"workbench/bench/run"
 	"workbench/bench/sweep"
+	"workbench/model/platform"
 )
 
 // Contents is what a store holds.
@@ -31,6 +33,8 @@ type Damage struct {
 	Line int
 	Why  string
 	Text string
+	// Unsummed says that the line is sound but for its checksum, which it lacks.
+	Unsummed bool
 }
 
 func (d Damage) String() string {
@@ -111,7 +115,7 @@ func scanFile(file string, name *string, sound func(place, Line) error, damaged 
 		l, err := Decode(text)
 		switch {
 		case err != nil && (Damaged(err) || !ended):
-			damaged(Damage{file, n, err.Error(), string(text)}, !ended)
+			damaged(Damage{file, n, err.Error(), string(text), ended && errors.Is(err, errUnsummed)}, !ended)
 			return nil
 		case err != nil:
 			return run.InputError(fmt.Errorf("%s:%d: %w: a newer workbench may have written it", file, n, err))
@@ -130,4 +134,30 @@ func Plan(dir, digest string) ([]byte, error) {
 		return nil, run.InputError(fmt.Errorf("%q is no digest of a plan", digest))
 	}
 	return readPlan(filepath.Join(dir, plansName, digest[:2], digest[2:]+planSuffix))
+}
+
+// DamageSummary counts the lines that could not be used and names the first of each kind:
+// "2 lines without checksum (rows.jsonl:2), 1 damaged line (rows.jsonl:7)"; "" if there is none.
+// Descriptions of machines are not counted: rows are what is lost.
+func DamageSummary(lines []Damage) string {
+	var unsummed, damaged []Damage
+	for _, d := range lines {
+		switch {
+		case d.Unsummed && strings.Contains(d.Text, environmentStart):
+		case d.Unsummed:
+			unsummed = append(unsummed, d)
+		default:
+			damaged = append(damaged, d)
+		}
+	}
+	var parts []string
+	add := func(list []Damage, after string, what string) {
+		if len(list) > 0 {
+			count := platform.Count(len(list), what)
+			parts = append(parts, fmt.Sprintf("%s%s (%s:%d)", count, after, list[0].File, list[0].Line))
+		}
+	}
+	add(unsummed, " without checksum", "line")
+	add(damaged, "", "damaged line")
+	return strings.Join(parts, ", ")
 }

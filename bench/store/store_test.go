@@ -570,3 +570,35 @@ func TestExists(t *testing.T) {
 		t.Error("the folder of a sweep is said to be none")
 	}
 }
+
+// Lines without a checksum are counted and named apart from damaged ones; descriptions of
+// machines are not counted.
+func TestLinesWithoutChecksum(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, 4)
+	file := filepath.Join(dir, "rows.jsonl")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unsum := func(line []byte) []byte {
+		return append(bytes.Clone(line[:bytes.LastIndex(line, []byte(`,"crc"`))]), "}\n"...)
+	}
+	environment, err := store.Encode(&sweep.Environment{Format: sweep.EnvironmentFormat, Digest: "d"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	all := bytes.Join([][]byte{unsum(environment), lines[0], unsum(lines[1]), unsum(lines[2]), lines[3][20:]}, nil)
+	if err := os.WriteFile(file, all, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c, err := store.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "2 lines without checksum (" + file + ":3), 1 damaged line (" + file + ":5)"
+	if got := store.DamageSummary(c.Damaged); got != want || len(c.Rows) != 1 {
+		t.Errorf("%d rows, %q, want %q", len(c.Rows), got, want)
+	}
+}

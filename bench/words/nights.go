@@ -28,6 +28,9 @@ func Nights(w io.Writer, c *compare.Comparison, all bool) {
 		if x.side.Damaged > 0 {
 			fmt.Fprintf(w, ", %s damaged", platform.Count(x.side.Damaged, "line"))
 		}
+		if x.side.Damage != "" {
+			fmt.Fprintf(w, ": %s", x.side.Damage)
+		}
 		fmt.Fprintln(w)
 	}
 	fmt.Fprintf(w, "%s in both", platform.Count(c.Matched, "task"))

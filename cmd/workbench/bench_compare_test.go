@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -92,5 +94,24 @@ func TestBenchCompareEndsWithStatus1OnRegressions(t *testing.T) {
 				t.Errorf("status %d, %v, regressed %v", status, err, c.Regressed)
 			}
 		})
+	}
+}
+
+// Files whose rows have no checksum are refused with their number, not as empty.
+func TestBenchCompareNamesLinesWithoutChecksum(t *testing.T) {
+	dir := keep(t, filepath.Join(t.TempDir(), "old"), "a", 1, nil)
+	text, err := os.ReadFile(filepath.Join(dir, "rows.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`,"crc":"[0-9a-f]*"`).ReplaceAll(text, nil)
+	file := filepath.Join(t.TempDir(), "rows-without-sums.jsonl")
+	if err := os.WriteFile(file, bytes.Join(bytes.SplitAfter(lines, []byte("\n"))[:2], nil), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	status := runApp(context.Background(), []string{"workbench", "bench", "compare", file, file}, nil, &out, &errs)
+	if status != exitUsage || !strings.Contains(errs.String(), "2 lines without checksum") {
+		t.Errorf("status %d, %q", status, &errs)
 	}
 }

@@ -117,6 +117,9 @@ func readNight(path string) (*rows.Night, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(n.Rows) == 0 && n.Damage != "" {
+		return nil, run.InputError(fmt.Errorf("%s has no row that can be used: %s; workbench bench resume does their tasks again", path, n.Damage))
+	}
 	if len(n.Rows) == 0 {
 		return nil, run.InputError(fmt.Errorf("%s has no rows yet: workbench bench run or bench resume makes them", path))
 	}

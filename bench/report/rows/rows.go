@@ -23,8 +23,10 @@ type Night struct {
 	// Tasks are those of the sweep's list, with and without rows; nil: there is
 	// no list, only rows.
 	Tasks []sweep.Task
-	// Damaged and Torn lines, and Repeated rows, of the store.
+	// Damaged and Torn lines, and Repeated rows, of the store; Damage counts and names the
+	// damaged lines, "" if there is none.
 	Damaged, Torn, Repeated int
+	Damage                  string
 }
 
 // Read reads the night in a folder of a sweep, or in one file of rows. Errors
@@ -36,7 +38,7 @@ func Read(path string) (*Night, error) {
 	}
 	n := &Night{
 		Name: c.Sweep, Rows: c.Rows, Environments: c.Environments,
-		Damaged: len(c.Damaged), Torn: len(c.Torn), Repeated: c.Repeated,
+		Damaged: len(c.Damaged), Torn: len(c.Torn), Repeated: c.Repeated, Damage: store.DamageSummary(c.Damaged),
 	}
 	if info, err := os.Stat(path); err != nil || !info.IsDir() || !store.Exists(path) {
 		return n, nil
