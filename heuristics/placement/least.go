@@ -3,8 +3,12 @@
 package placement
 
 import (
+	"cmp"
 	"context"
+	"encoding/binary"
+	"math"
 	"math/rand/v2"
+	"slices"
 
 	"workbench/model/placement"
 )
@@ -25,23 +29,29 @@ type Goal struct {
 	// Rounds ends [Least] after so many, at the same placement on every machine; 0: as
 	// many as ctx allows.
 	Rounds int
-	// OnProgress hears of every better placement or bound. It may be nil.
+	// OnProgress receives every better placement or bound. It may be nil.
 	OnProgress func(height, bound int64)
 }
 
-// Least is a method of our own after Moffitt, "MiniMalloc: A Lightweight Memory
-// Allocator for Hardware-Accelerated Machine Learning", 2023, and the search for
-// strips of Côté, Dell'Amico and Iori, 2014. It looks for the least height and proves
-// it, as far as ctx allows, in rounds, each with twice the work of the one before: the
-// order of first fit is repaired ([repairer]); [tree] is searched at one height after the other,
-// between the bounds and the best placement so far, by turns with several orders and rules
-// of branching; and windows of time are searched for a proof that the bound is not met there
-// ([part.raise]). MiniMalloc asks for one height only, that of the
-// memory. Parts of the instance that no buffer joins are searched apart. Exponential;
-// the greedy methods take O(n²) before.
+// Least searches for the minimum height and proves it, after Moffitt, "MiniMalloc: A
+// Lightweight Memory Allocator for Hardware-Accelerated Machine Learning", 2023, and the
+// strip packing search of Côté, Dell'Amico and Iori, 2014. Parts of the instance that no
+// buffer joins are solved one by one. Every part starts from the best of all constructive
+// heuristics ([constructive]). Then it is improved in rounds, each with twice the work of
+// the one before: the order of first fit is repaired ([repairer]) and annealed
+// ([anneal]); [tree] is searched at heights between the bound and the best placement,
+// with several orders and branching rules in turn; and windows of time are searched for a
+// proof that the bound is not attained there ([part.raise]). MiniMalloc decides a single
+// height, that of the memory. Exponential; the constructive heuristics take O(n²).
 func Least(ctx context.Context, in *placement.Instance, goal Goal) Found {
-	f := Found{Offsets: start(ctx, in)}
-	parts := split(in, f.Offsets, goal.Seed)
+	f := Found{Offsets: make([]int64, len(in.Buffers))}
+	parts := split(in, goal.Seed)
+	for _, p := range parts {
+		f.Bound = max(f.Bound, p.bound)
+	}
+	for _, p := range parts {
+		p.construct(ctx, max(f.Bound, goal.Enough))
+	}
 	report := func() {
 		f.Height, f.Bound = 0, 0
 		for _, p := range parts {
@@ -61,6 +71,7 @@ func Least(ctx context.Context, in *placement.Instance, goal Goal) Found {
 			}
 			open = true
 			p.repair(ctx, round, enough)
+			p.anneal(ctx, round, enough, goal.Seed)
 			report()
 			p.search(ctx, round, max(f.Bound, goal.Enough), goal.Seed)
 			report()
@@ -72,69 +83,121 @@ func Least(ctx context.Context, in *placement.Instance, goal Goal) Found {
 		}
 	}
 	for _, p := range parts {
-		for i, b := range p.buffers {
-			f.Offsets[b] = p.offsets[i]
+		for _, same := range p.equal {
+			for k, i := range same {
+				f.Offsets[i] = p.offsets[p.order[k]]
+			}
 		}
 	}
 	return f
 }
 
-// mostSkyline is up to how many buffers the skyline is tried, too.
-const mostSkyline = 5_000
-
-// start returns the lower of first fit and the skyline.
-func start(ctx context.Context, in *placement.Instance) []int64 {
-	offsets := Greedy(ctx, in, FirstFit)
-	if len(in.Buffers) > mostSkyline || in.Height(offsets) <= in.Load() {
-		return offsets
-	}
-	if other := Greedy(ctx, in, Skyline); in.Height(other) < in.Height(offsets) {
-		return other
-	}
-	return offsets
+// constructive returns the heuristics that place each buffer once.
+func constructive() []func(*placement.Instance, []int) []int64 {
+	return []func(*placement.Instance, []int) []int64{FirstFit, Skyline, BestFit}
 }
 
-// part is a set of buffers that none of the others meets, an instance of its own.
+// part is a set of buffers that meets no other buffer, an instance of its own, and all
+// sets that are equal to it but for a shift in time.
 type part struct {
 	in      *placement.Instance
-	buffers []int // in the whole
+	equal   [][]int // by set: its buffers in the whole, sorted by lifetime and size
+	order   []int   // the buffers of in, sorted alike
 	offsets []int64
 	height  int64
 	bound   int64
 	rises   placement.Rises
 	mender  *repairer // nil: it does not help
-	share   int       // of the placings of the whole, of what is repaired in the first round
+	share   int       // of the placings of the whole, how many a repair has in the first round
 	tree    *tree     // nil: too large for one, or not needed yet
 	tried   int       // attempts of the tree so far
 }
 
-// split returns the parts of an instance with their offsets.
-func split(in *placement.Instance, offsets []int64, seed uint64) []*part {
+// split returns the parts of an instance without offsets. O(n log n).
+func split(in *placement.Instance, seed uint64) []*part {
 	ends := make([]int, in.Sections) // the last section of what lives in one
 	for i := range in.Buffers {
 		b := &in.Buffers[i]
 		ends[b.First] = max(ends[b.First], b.Last)
 	}
-	of, parts := make([]*part, in.Sections), []*part{}
+	of, sets := make([]int, in.Sections), 0
 	for s, reach := 0, -1; s < in.Sections; s++ {
 		if s > reach {
-			parts = append(parts, &part{})
+			sets++
 		}
-		of[s], reach = parts[len(parts)-1], max(reach, ends[s])
+		of[s], reach = sets-1, max(reach, ends[s])
 	}
+	buffers := make([][]int, sets)
 	for i := range in.Buffers {
-		p := of[in.Buffers[i].First]
-		p.buffers = append(p.buffers, i)
-		p.offsets = append(p.offsets, offsets[i])
+		set := of[in.Buffers[i].First]
+		buffers[set] = append(buffers[set], i)
 	}
-	for _, p := range parts {
-		p.in = in.Of(p.buffers)
-		p.height, p.rises = p.in.Height(p.offsets), p.in.Rises()
+	var parts []*part
+	known := map[string]*part{}
+	for _, set := range buffers {
+		key, sorted, order := signature(in, set)
+		if p := known[key]; p != nil {
+			p.equal = append(p.equal, sorted)
+			continue
+		}
+		p := &part{in: in.Of(set), equal: [][]int{sorted}, order: order}
+		p.rises = p.in.Rises()
 		p.bound = p.rises.Up(p.in.Load())
 		p.mender = newRepairer(p.in, seed)
-		p.share = max(1, int(float64(placings(in))*float64(len(p.buffers))/float64(len(in.Buffers))))
+		p.share = max(1, int(float64(placings(in))*float64(len(set))/float64(len(in.Buffers))))
+		known[key], parts = p, append(parts, p)
 	}
 	return parts
+}
+
+// signature returns what equal parts have in common: lifetimes in sections from the first
+// one on, and sizes; the buffers of a part sorted by these, and their positions in it.
+func signature(in *placement.Instance, set []int) (key string, sorted, order []int) {
+	order = make([]int, len(set))
+	first := math.MaxInt
+	for k, i := range set {
+		order[k], first = k, min(first, in.Buffers[i].First)
+	}
+	slices.SortStableFunc(order, func(k, l int) int {
+		a, b := &in.Buffers[set[k]], &in.Buffers[set[l]]
+		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last), cmp.Compare(a.Size, b.Size))
+	})
+	var text []byte
+	for _, k := range order {
+		b := &in.Buffers[set[k]]
+		sorted = append(sorted, set[k])
+		text = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(text, int64(b.First-first)), int64(b.Last-first)), b.Size)
+	}
+	return string(text), sorted, order
+}
+
+// construct starts the part with the best of the constructive heuristics in all usual
+// orders, one after the other until one is low enough. Once ctx has ended, the first
+// one remains.
+func (p *part) construct(ctx context.Context, enough int64) {
+	p.height = math.MaxInt64
+	for _, place := range constructive() {
+		for _, o := range Orders() {
+			if p.offsets != nil && (ctx.Err() != nil || p.height <= max(p.bound, enough)) {
+				return
+			}
+			if offsets := place(p.in, Sorted(p.in, o)); p.in.Height(offsets) < p.height {
+				p.take(offsets)
+			}
+		}
+	}
+}
+
+// anneal improves the order of first fit by a schedule of [anneal] as long as a repair.
+func (p *part) anneal(ctx context.Context, round int, enough int64, seed uint64) {
+	if round >= mostRounds || p.height <= max(p.bound, enough) {
+		return
+	}
+	f := Found{Offsets: p.offsets, Height: p.height, Bound: p.bound}
+	steps := min(iterations, p.share<<round/len(p.in.Buffers))
+	if anneal(ctx, p.in, &f, Goal{Enough: enough, Seed: seed + uint64(round)}, steps); f.Height < p.height {
+		p.take(f.Offsets)
+	}
 }
 
 // take keeps offsets that are lower.
@@ -182,12 +245,12 @@ func (p *part) search(ctx context.Context, round int, enough int64, seed uint64)
 			continue
 		}
 		p.tree.prepare(p.tried%tries, cycle, seed)
-		nodes := int64(len(p.buffers)) + firstNodes<<min(cycle, 40)
+		nodes := int64(len(p.in.Buffers)) + firstNodes<<min(cycle, 40)
 		verdict := p.tree.run(ctx, target, nodes)
 		visits -= p.tree.visits + 1
 		switch verdict {
 		case complete:
-			offsets := make([]int64, len(p.buffers))
+			offsets := make([]int64, len(p.in.Buffers))
 			p.tree.offsets(offsets)
 			p.take(offsets)
 		case refuted:

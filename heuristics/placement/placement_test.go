@@ -255,3 +255,44 @@ func TestEveryMethodIsValid(t *testing.T) {
 		check(t, in, f.Offsets)
 	}
 }
+
+// The default search is never worse than a constructive heuristic, however many buffers
+// there are, even without time for a round, and parts that are equal but for a shift in
+// time are all placed.
+func TestNoHeuristicIsBetter(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(20, 5))
+	skyline := 0 // instances on which the skyline is the best
+	for n := range 12 {
+		block, copies := cut(r, 30+r.IntN(90), 50, 10_000), 1
+		if n == 0 {
+			copies = 80 // more than 5,000 buffers
+		}
+		l := &lifetimes.Lifetimes{Name: "copies"}
+		for c := range copies {
+			for _, b := range block.Buffers {
+				b.ID = fmt.Sprint(c, b.ID)
+				b.Lower, b.Upper, b.Size = b.Lower+int64(50*c), b.Upper+int64(50*c), b.Size-float64(n%2)
+				l.Buffers = append(l.Buffers, b)
+			}
+		}
+		in := view.New(l)
+		ended, cancel := context.WithCancel(t.Context())
+		f := placement.Least(ended, in, placement.Goal{Rounds: 1})
+		cancel()
+		h := check(t, in, f.Offsets)
+		var heights []float64
+		for _, place := range []func(*view.Instance, []int) []int64{placement.FirstFit, placement.BestFit, placement.Skyline} {
+			heights = append(heights, check(t, in, placement.Greedy(t.Context(), in, place)))
+		}
+		if h > min(heights[0], heights[1], heights[2]) {
+			t.Errorf("case %d, %d buffers: %g; first fit, best fit and skyline reach %v", n, len(l.Buffers), h, heights)
+		}
+		if heights[2] < min(heights[0], heights[1]) {
+			skyline++
+		}
+	}
+	if skyline == 0 {
+		t.Error("the skyline is never the best: the cases prove nothing")
+	}
+}

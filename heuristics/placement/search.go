@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -12,28 +13,29 @@ import (
 // iterations is how many steps Search takes.
 const iterations = 20_000
 
-// Search improves the order of [FirstFit] by simulated annealing, from the best of
-// the usual orders on: a buffer that reaches above the load is moved before another
-// that comes earlier, or two change places. Every placement in which each buffer
-// lies on 0 or on another is first fit in the order of its offsets, so that no optimum is out of
-// reach. It ends with ctx, at a height of enough, or after some thousand steps; each is
-// a first fit, O(n²).
+// Search improves the order of [FirstFit] by simulated annealing ([anneal]), from the best
+// of the usual orders on. It ends with ctx, at a height of goal.Enough, or after some
+// thousand steps; each is a first fit, O(n²).
 func Search(ctx context.Context, in *placement.Instance, goal Goal) Found {
-	f := Found{Bound: in.Load()}
-	var order []int
-	for _, o := range Orders() {
-		sorted := Sorted(in, o)
-		if offsets := FirstFit(in, sorted); f.Offsets == nil || in.Height(offsets) < f.Height {
-			f.Offsets, f.Height, order = offsets, in.Height(offsets), sorted
-		}
-	}
+	f := Found{Offsets: Greedy(ctx, in, FirstFit), Bound: in.Load()}
+	f.Height = in.Height(f.Offsets)
+	anneal(ctx, in, &f, goal, iterations)
+	return f
+}
+
+// anneal lowers f by simulated annealing over the order of first fit, from the order of
+// its offsets on: a buffer that reaches above the goal is moved before another that comes
+// earlier, or two change places. Every placement in which each buffer lies on 0 or on
+// another is first fit in the order of its offsets, so no optimum is out of reach.
+func anneal(ctx context.Context, in *placement.Instance, f *Found, goal Goal, steps int) {
+	order := Sorted(in, Order{Compare: func(_ *placement.Instance, i, j int) int { return cmp.Compare(f.Offsets[i], f.Offsets[j]) }})
 	r, s := rand.New(rand.NewPCG(goal.Seed, 0)), newShelves(in.Sections)
 	enough := max(f.Bound, goal.Enough)
 	current, offsets := slices.Clone(f.Offsets), make([]int64, len(in.Buffers))
 	next := make([]int, len(order))
 	cost := excess(in, current, enough)
 	hot := float64(f.Bound) / 50
-	for k := 0; k < iterations && ctx.Err() == nil && f.Height > enough; k++ {
+	for k := 0; k < steps && ctx.Err() == nil && f.Height > enough; k++ {
 		copy(next, order)
 		shuffle(in, r, next, current, enough)
 		fill(in, next, offsets, s, math.MaxInt64)
@@ -44,14 +46,13 @@ func Search(ctx context.Context, in *placement.Instance, goal Goal) Found {
 				goal.OnProgress(f.Height, f.Bound)
 			}
 		}
-		heat := hot * math.Pow(1e-3, float64(k)/float64(iterations))
+		heat := hot * math.Pow(1e-3, float64(k)/float64(steps))
 		if c <= cost || r.Float64() < math.Exp((cost-c)/heat) {
 			cost = c
 			order, next = next, order
 			current, offsets = offsets, current
 		}
 	}
-	return f
 }
 
 // excess is what the annealing minimises: the height, and a tenth of what every
