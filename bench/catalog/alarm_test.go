@@ -95,7 +95,7 @@ func TestAlarm(t *testing.T) {
 		{plan.WeightOffload, "weights-nested", "zoo:rnn?seq=3"},
 		{plan.ActivationOffload, "offload", "zoo:rnn?seq=3"},
 		{plan.RematOffload, "remat-offload", "zoo:rnn?seq=3"},
-		{plan.Pipeline, "pipeline-allocation", "zoo:rnn?seq=3"},
+		{plan.Pipeline, "pipeline-closed", "zoo:rnn?seq=3"},
 		{plan.Remat, "checkmate-beside", "../../testdata/examples/fork.graph.json"},
 		{plan.Remat, "checkmate-strong", "../../testdata/examples/fork.graph.json"},
 		{plan.Swap, "swap", ""},

@@ -236,8 +236,6 @@ func (m *mutant) spoil(f formulation.Formulation, group int, changed *int) formu
 
 // coverLayers are the formulations with rows of four binaries and more alone, and of
 // how many layers instances are on which the check sees that a cover of them is wrong.
-// Of pipeline-allocation such rows are paths and symmetries, of which a solution has at
-// most two columns, so that a wrong cover of four cuts nothing off.
 var coverLayers = map[string]int{"chain-milp": 5, "offload-exact": 5, "remat-offload": 5, "pipeline-strong": 6, "checkmate": 6, "weights-exact": 4}
 
 // coverTrial returns the one instance on which a wrong cover is seen of a formulation

@@ -164,22 +164,21 @@ func PipelineMethods() []*run.Method {
 			Complexity: "exponential; O(stages²) binaries",
 			Run:        madPipeMILP,
 		},
-		exactPipeline("branch-and-bound", 1, "search among 1-periodic patterns, then allocations layer by layer with bounds on loads, delays and memory, and their patterns by the order of operations"),
-		exactPipeline("branch-and-bound-2", 2, "the same among patterns of two mini-batches a period, from the search's: chains of a few stages"),
-		exactPipeline("branch-and-bound-3", 3, "the same of three"),
+		exactPipeline("branch-and-bound", "search among 1-periodic patterns, then allocations layer by layer with bounds on loads, delays and memory, and their patterns by the order of operations"),
 		{
 			Takes: []string{chain.Kind},
-			Name:  "contiguous-optimum", Kind: run.Heuristic, Source: "ours",
-			Summary:    "branch-and-bound among allocations that give each processor layers in a row: a bound of these is in the note",
-			Complexity: "exponential, as branch-and-bound",
-			Run:        contiguousOptimum,
+			Name:  "pipeline-ilp", Kind: run.Exact, Source: "[004] ch. 6; ours", Solver: true,
+			Summary:     "the ILP of chapter 6, strengthened, from 1F1B*: for chains of a few layers",
+			Complexity:  "exponential; O(n²) binaries, O(n³) rows",
+			Assumptions: []string{plan.OnePeriodic},
+			Run:         pipelineILP,
 		},
 		{
 			Takes: []string{chain.Kind},
 			Name:  "pipeline-milp", Kind: run.Exact, Source: "[004] ch. 6, 7.2; ours", Solver: true,
 			Parts:      []string{"1f1b-star", "k-periodic", "madpipe", "search", "branch-and-bound"},
-			Summary:    "search and branch-and-bound, then allocations by one MILP, their patterns by another and cuts between them, for bounds that close on the period",
-			Complexity: "exponential; O(n·P) binaries an allocation, O(n²) a pattern",
+			Summary:    "search and branch-and-bound, patterns of several mini-batches a period, certified bounds in closed form, and the ILP of chapter 6 for up to 8 layers",
+			Complexity: "exponential, as branch-and-bound",
 			Run:        pipelineMILP,
 		},
 	}
@@ -208,22 +207,22 @@ func straight(name string, work worker) worker {
 	}
 }
 
-// exactPipeline closes in on the least T/k of k-periodic patterns by branch
-// and bound, from the best 1-periodic one that the search finds.
-func exactPipeline(name string, k int, summary string) *run.Method {
+// exactPipeline closes in on the least period of 1-periodic patterns by branch
+// and bound, from the best one that the search finds.
+func exactPipeline(name, summary string) *run.Method {
 	return &run.Method{
 		Takes: []string{chain.Kind},
 		Name:  name, Kind: run.Exact, Source: "ours",
 		Summary:     summary,
-		Complexity:  "exponential; O(n²/P) an allocation, O((k·n)²) a decision",
-		Assumptions: []string{plan.Periodic(k)},
+		Complexity:  "exponential; O(n²/P) an allocation, O(n²) a decision",
+		Assumptions: []string{plan.OnePeriodic},
 		Threads:     true,
 		Run: func(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
 			out, err := searchedPipeline(ctx, in, &s, nil)
 			if err != nil {
 				return nil, err
 			}
-			if err := branchAndBound(out, ctx, in, &s, k); err != nil {
+			if err := branchAndBound(out, ctx, in, &s); err != nil {
 				return nil, err
 			}
 			if out.Plan != nil {
@@ -250,28 +249,6 @@ func searchedPipeline(ctx context.Context, in *run.Instance, s *run.Setting, bet
 	return out, nil
 }
 
-// contiguousOptimum closes in on the least period of contiguous allocations, from
-// that of 1F1B*.
-func contiguousOptimum(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
-	o := pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()}
-	out := &run.Outcome{}
-	first, err := pipeline.OneFOneBStar(in.Chain(), s.Platform, o)
-	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
-		return nil, inputError(err)
-	}
-	out.Offer(in, first)
-	r, err := pipeline.ExactContiguous(ctx, in.Chain(), s.Platform, o, period(out), s.Gap)
-	if err != nil {
-		return nil, inputError(err)
-	}
-	out.Note = fmt.Sprintf("no contiguous allocation has a 1-periodic pattern shorter than %s, proved by %s",
-		platform.FormatSeconds(r.Bound), branches(r))
-	if out.Offer(in, r.Plan); out.Plan != nil {
-		out.Plan.Method = "contiguous-optimum"
-	}
-	return out, nil
-}
-
 // branches names the search, and how far it went.
 func branches(r *pipeline.ExactResult) string {
 	return fmt.Sprintf("branch and bound (%s, %s about patterns)", platform.Count(r.Allocations, "allocation"), platform.Count(r.Patterns, "decision"))
@@ -285,8 +262,8 @@ func period(out *run.Outcome) float64 {
 	return out.Plan.Claims.Makespan
 }
 
-// branchAndBound improves out's plan among k-periodic patterns and adds bounds on these and on all.
-func branchAndBound(out *run.Outcome, ctx context.Context, in *run.Instance, s *run.Setting, k int) error {
+// branchAndBound improves out's plan among 1-periodic patterns and adds bounds on these and on all.
+func branchAndBound(out *run.Outcome, ctx context.Context, in *run.Instance, s *run.Setting) error {
 	start := time.Now()
 	o := pipeline.Options{Model: s.MemoryModel, Threads: s.Threads}
 	if s.OnProgress != nil {
@@ -294,13 +271,13 @@ func branchAndBound(out *run.Outcome, ctx context.Context, in *run.Instance, s *
 			s.OnProgress(run.Progress{Phase: "branch and bound", Elapsed: time.Since(start), Objective: period, Bound: bound, Nodes: allocations})
 		}
 	}
-	r, err := pipeline.Exact(ctx, in.Chain(), s.Platform, o, k, period(out), s.Gap)
+	r, err := pipeline.Exact(ctx, in.Chain(), s.Platform, o, 1, period(out), s.Gap)
 	if err != nil {
 		return inputError(err)
 	}
 	out.Offer(in, r.Plan)
 	by := branches(r)
-	out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: by, Proof: proof.Search, Assumptions: []string{plan.Periodic(k)}}, proof.BySearch(r.Every, by))
+	out.Bounds = append(out.Bounds, run.Bound{Value: r.Bound, By: by, Proof: proof.Search, Assumptions: []string{plan.OnePeriodic}}, proof.BySearch(r.Every, by))
 	out.Stopped = !closedWithin(out, s)
 	tell(s, start, "branch and bound", out.Plan, r.Bound, r.Allocations)
 	return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"workbench/heuristics/pipeline"
 	"workbench/ilp/formulation"
 	ilppipeline "workbench/ilp/pipeline"
+	"workbench/model/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/solvers"
@@ -77,7 +77,7 @@ func pipelineCombination(ctx context.Context, one **plan.Plan) *combination {
 						stop()
 					}
 				})
-				err = branchAndBound(out, every, j.in, &j.s, 1)
+				err = branchAndBound(out, every, j.in, &j.s)
 				stop()
 				*one = out.Plan
 			}
@@ -128,51 +128,60 @@ func reorderPipeline(ctx context.Context, j *joint) error {
 	return nil
 }
 
-// Parts of the time that is left, for the models of allocations without patterns:
-// for every pattern, and for 1-periodic ones that are shorter than the best plan.
-const (
-	forEvery   = 0.15
-	forShorter = 0.4
-)
+// ilpLayers is the length of the longest chain whose ILP of [004] chapter 6 is solved in addition to branch and bound:
+// longer ones are not solved in minutes.
+const ilpLayers = 8
 
-// solvePipeline solves the MILPs of pipelines, from the best plan and beside the
-// bounds of branch and bound, if that has ended: the bounds in closed form, so that
-// these are certified whatever follows; allocations without patterns, which bound all
-// plans; and the decomposition into allocations and patterns.
+// solvePipeline solves the MILPs of pipelines from the best plan: the bounds in closed form, so that these are
+// certified whatever follows, and for short chains the ILP of [004] chapter 6.
 func solvePipeline(j *joint) error {
-	task, c, p := j.task("allocations"), j.in.Chain(), j.s.Platform
+	task, c := j.task("ILP"), j.in.Chain()
 	known := 0
 	if !j.s.Document {
 		task.Bounds = j.bounds()
 		known = len(task.Bounds)
 	}
-	o := ilppipeline.MemoryOption{MemoryModel: j.s.MemoryModel}
-	r, err := task.Search(j.ctx, func(sofar *formulation.Result, solve func(*formulation.Phase) (bool, error)) error {
-		closed, err := ilppipeline.Closed(c, p, o)
-		if err != nil {
-			return err
-		}
-		if more, err := solve(&formulation.Phase{Program: closed}); err != nil || !more {
-			return err
-		}
-		for _, x := range []struct{ limit, share float64 }{{0, forEvery}, {sofar.Objective, forShorter}} {
-			if math.IsInf(x.limit, 1) {
-				continue
-			}
-			program, err := ilppipeline.Allocations(c, p, ilppipeline.AllocationOptions{MemoryOption: o, Limit: x.limit})
-			if err != nil {
-				return err
-			}
-			if more, err := solve(&formulation.Phase{Program: program, Share: x.share}); err != nil || !more {
-				return err
-			}
-		}
-		d, err := ilppipeline.Decompose(c, p, j.s.MemoryModel)
-		if err != nil {
-			return err
-		}
-		return closeIn(j.ctx, d, max(j.s.Gap, run.Tolerance), sofar, solve)
-	})
+	r, err := task.Search(j.ctx, pipelinePrograms(c, j.s, c.Len() <= ilpLayers))
 	r.Bounds = r.Bounds[known:]
 	return j.solved(r, err)
+}
+
+// pipelinePrograms solves the bounds in closed form and then, if whole is true, the strengthened ILP of [004]
+// chapter 6.
+func pipelinePrograms(c *chain.Chain, s run.Setting, whole bool) func(*formulation.Result, func(*formulation.Phase) (bool, error)) error {
+	return func(_ *formulation.Result, solve func(*formulation.Phase) (bool, error)) error {
+		o := ilppipeline.MemoryOption{MemoryModel: s.MemoryModel}
+		closed, err := ilppipeline.Closed(c, s.Platform, o)
+		if err != nil {
+			return err
+		}
+		if more, err := solve(&formulation.Phase{Program: closed}); err != nil || !more || !whole {
+			return err
+		}
+		program, err := ilppipeline.Strong(c, s.Platform, o)
+		if err != nil {
+			return err
+		}
+		_, err = solve(&formulation.Phase{Program: program})
+		return err
+	}
+}
+
+// pipelineILP solves the strengthened ILP of [004] chapter 6, from the best pattern of 1F1B*.
+func pipelineILP(ctx context.Context, in *run.Instance, s run.Setting) (*run.Outcome, error) {
+	out := &run.Outcome{}
+	first, err := pipeline.OneFOneBStar(in.Chain(), s.Platform, pipeline.Options{Model: s.MemoryModel, Stop: ctx.Done()})
+	if err != nil && !errors.Is(err, plan.ErrNoPlan) {
+		return nil, inputError(err)
+	}
+	out.Offer(in, first)
+	r, err := s.Task(in, "ILP", out.Plan).Search(ctx, pipelinePrograms(in.Chain(), s, true))
+	out.Take(r)
+	if out.Plan != nil {
+		out.Plan.Method = "pipeline-ilp"
+	}
+	if err != nil {
+		return withoutMILP(out, err)
+	}
+	return out, nil
 }

@@ -8,7 +8,6 @@
 //	go run ./bench/tables strengthening 1m chain-milp+,checkmate 12GB/s 10,30 zoo:resnet50 zoo:vgg16?as=graph
 //	go run ./bench/tables replicas vgg16.json … # PipeDream's stages on several GPUs
 //	go run ./bench/tables pipeline-strength 30s # or: 30s without
-//	go run ./bench/tables pipeline-decomposition 1m [NETWORK…]
 //	go run ./bench/tables offload-bandwidths DIR zoo:resnet101 …   # [004] Figure 3.6
 //	go run ./bench/tables remat-offload-divisors 20s [NETWORK…]  # [004] 4.4.1
 //	go run ./bench/tables parts remat 1s,5s 25,50 zoo:resnet50 random:200 …
@@ -73,7 +72,6 @@ var tables = []table{
 	{"joins", "", 0, (*measurer).joins},
 	{"strengthening", "TIME FORMULATIONS RATE PERCENTS INSTANCE…", 5, timed((*measurer).strengthening)},
 	{"offload-bandwidths", "DIR INSTANCE…", 2, (*measurer).offloadBandwidths},
-	{"pipeline-decomposition", "TIME [NETWORK…]", 1, timed((*measurer).pipelineDecomposition)},
 	{"replicas", "INSTANCE…", 1, (*measurer).replicas},
 	{"pipeline-strength", "TIME [without]", 1, timed((*measurer).pipelineStrength)},
 	{"remat-offload-divisors", "TIME [NETWORK…]", 1, timed((*measurer).rematOffloadDivisors)},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -9,9 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"workbench/bench/method"
 	"workbench/bench/run"
-	"workbench/heuristics/pipeline"
 	"workbench/ilp"
 	"workbench/ilp/formulation"
 	ilppipeline "workbench/ilp/pipeline"
@@ -19,7 +16,6 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/solvers"
 )
 
 // A shortChain is a chain that the ILP of [004] chapter 6 can take.
@@ -47,7 +43,7 @@ func (m *measurer) pipelineStrength(limit time.Duration, args []string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", x.name, err)
 		}
-		strong, err := ilppipeline.Strong(x.chain, x.platform)
+		strong, err := ilppipeline.Strong(x.chain, x.platform, ilppipeline.MemoryOption{})
 		if err != nil {
 			return fmt.Errorf("%s: %w", x.name, err)
 		}
@@ -130,35 +126,4 @@ func glued(c *chain.Chain, n int) *chain.Chain {
 		done += l.ForwardTime + l.BackwardTime
 	}
 	return out
-}
-
-// pipelineDecomposition prints what the decomposition claims on the networks of
-// [004] 6.5, from the best 1-periodic plan of the search and no bound, with nothing certified: two threads, limit for each.
-func (m *measurer) pipelineDecomposition(limit time.Duration, nets []string) error {
-	fmt.Println("| net | P | M, GB | start | period | bound | gap | s |")
-	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|")
-	return m.thesisPipelines(nets, func(net string, in *run.Instance, p platform.Platform) error {
-		return m.decomposed(net, in, p, limit)
-	})
-}
-
-// decomposed prints the row of one platform.
-func (m *measurer) decomposed(net string, in *run.Instance, p platform.Platform, limit time.Duration) error {
-	s := m.setting
-	s.Platform, s.Certify = p, formulation.Off
-	start, err := pipeline.SearchOnePeriodic(in.Chain(), p, pipeline.Options{Stop: m.ctx.Done()})
-	if err != nil {
-		return err
-	}
-	begin := time.Now()
-	ctx, cancel := context.WithTimeout(m.ctx, limit)
-	defer cancel()
-	r, err := method.Decompose(ctx, s.Task(in, "allocations", start), in.Chain(), p, "", run.Tolerance)
-	if err != nil {
-		return err
-	}
-	spent := time.Since(begin).Seconds()
-	fmt.Printf("| %s | %d | %g | %.2f | %.2f | %.2f | %.2f %% | %.1f |\n", net, p.Processors, p.Memory/1e9,
-		1e3*start.Claims.Makespan, 1e3*r.Objective, 1e3*r.Claimed(), 100*solvers.Gap(r.Objective, r.Claimed()), spent)
-	return nil
 }

@@ -61,9 +61,8 @@ type allocations struct {
 	begun [][]int  // those, by layer
 	heavy bool     // no layer is light
 
-	every      bool // by what holds for every k only
-	k          int  // of the patterns that are looked for; 0: an allocation that is left ends the enumeration
-	contiguous bool // allocations with the layers of a processor in a row
+	every bool // by what holds for every k only
+	k     int  // of the patterns that are looked for; 0: an allocation that is left ends the enumeration
 
 	light      []bool    // by layer
 	hold       []float64 // a_{ℓ-1}, 0 if light
@@ -401,9 +400,6 @@ func (a *allocations) place(l, used int) {
 	// First the processor of the layer before, for every cut takes time, then
 	// one that has nothing yet; these are alike.
 	last := a.owner[l-1]
-	if a.contiguous && used > 0 {
-		last = used - 1
-	}
 	if last != none {
 		a.try(l, last, used)
 		if a.apart && a.back == 0 && !a.over() && !a.mayEnd(l-1, used) {
@@ -412,9 +408,6 @@ func (a *allocations) place(l, used int) {
 	}
 	if used < in.Procs && a.back == 0 {
 		a.try(l, used, used+1)
-	}
-	if a.contiguous {
-		return
 	}
 	for r := range used {
 		if r != last && a.back == 0 && !a.over() {

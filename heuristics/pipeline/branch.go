@@ -60,19 +60,6 @@ func Exact(ctx context.Context, c *chain.Chain, p platform.Platform, o Options, 
 	return x.run("branch-and-bound")
 }
 
-// ExactContiguous is Exact for contiguous allocations: its plan and its bound
-// are the best of these. above is the period of such a plan.
-func ExactContiguous(ctx context.Context, c *chain.Chain, p platform.Platform, o Options, above, gap float64) (*ExactResult, error) {
-	o.Stop = ctx.Done()
-	in, err := newInstance(c, p, o)
-	if err != nil {
-		return nil, err
-	}
-	x := &exact{in: in, ended: func() bool { return over(ctx) }, progress: o.Progress, k: 1, upper: above, gap: max(gap, leastGap), contiguous: true}
-	x.lower = max(in.ContiguousLoad(), in.Runs(true, true)) * (1 - safe)
-	return x.run("contiguous-optimum")
-}
-
 const (
 	// firstBudget is the work of a probe in the first round.
 	firstBudget = 1 << 18
@@ -93,8 +80,7 @@ type exact struct {
 	in           *instance
 	ended        func() bool
 	progress     func(period, bound float64, allocations int64)
-	contiguous   bool
-	climb        *climb // what holds for every k; nil for contiguous allocations
+	climb        *climb // what holds for every k
 	k            int
 	lower, upper float64 // for k-periodic patterns
 	gap          float64
@@ -112,9 +98,6 @@ func (x *exact) run(method string) (*ExactResult, error) {
 		// more than there is.
 		x.upper = 2 * in.Latest()
 		if a := x.probe(x.upper, firstBudget); a.proved() {
-			if x.contiguous {
-				return nil, in.noPlan(method, "no contiguous allocation fits even with one mini-batch at a time")
-			}
 			return nil, &plan.Infeasible{
 				Problem: plan.Pipeline, Memory: math.Floor(in.Memory) + 1, Given: in.Memory,
 				Why: "no allocation fits even with one mini-batch at a time",
@@ -230,7 +213,7 @@ func (x *exact) round(budget int64) (short bool) {
 // probe looks for a pattern of at most that time a mini-batch.
 func (x *exact) probe(period float64, budget int64) *allocations {
 	a := newAllocations(x.in, period, x.heavy, x.k, x.ended)
-	a.contiguous, a.budget, a.decide, a.below, a.first = x.contiguous, budget, int(budget/128), x.upper, budget <= firstBudget
+	a.budget, a.decide, a.below, a.first = budget, int(budget/128), x.upper, budget <= firstBudget
 	a.run()
 	for _, s := range []*view.Pattern{a.better, a.found} {
 		if s != nil {

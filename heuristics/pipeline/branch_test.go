@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	view "workbench/model/pipeline"
-
 	"workbench/model/chain"
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
@@ -215,54 +213,6 @@ func TestEveryBoundsKPeriodic(t *testing.T) {
 	t.Logf("of %d instances %d have a faster pattern with k > 1, and %d bounds are met", total, beaten, tight)
 	if total < testfile.Cases(100) || beaten < testfile.Cases(10) || tight < total/4 {
 		t.Errorf("of %d instances %d have a faster pattern with k > 1, and %d bounds are met", total, beaten, tight)
-	}
-}
-
-// ExactContiguous equals exhaustive search over contiguous allocations.
-func TestExactContiguousEqualsExhaustive(t *testing.T) {
-	t.Parallel()
-	total, dearer := 0, 0
-	for seed := range uint64(testfile.Cases(200)) {
-		r := rand.New(rand.NewPCG(seed, 22))
-		c, p := randomChain(r, 2+r.IntN(4), seed%4 == 3), randomPlatform(r)
-		p.Processors = 1 + r.IntN(3)
-		for _, model := range models {
-			best, all, limited := math.Inf(1), math.Inf(1), false
-			allocationsOf(c.Len(), p.Processors, func(stages []plan.Stage) {
-				x, _, err := exhaustive.PipelineOn(c, p, stages, model, 1, 1<<16)
-				limited = limited || errors.Is(err, exhaustive.ErrLimit)
-				if err != nil {
-					return
-				}
-				all = min(all, x)
-				if contiguous(view.Merged(stages)) {
-					best = min(best, x)
-				}
-			})
-			if limited {
-				continue
-			}
-			x, err := ExactContiguous(t.Context(), c, p, Options{Model: model}, math.Inf(1), 0)
-			var proved *plan.Infeasible
-			if errors.As(err, &proved) && math.IsInf(all, 1) || errors.Is(err, plan.ErrNoPlan) && math.IsInf(best, 1) {
-				continue
-			}
-			if err != nil || math.IsInf(best, 1) {
-				t.Fatalf("seed %d, %s: %v, optimum %v: %+v %+v", seed, model, err, best, c, p)
-			}
-			period := verified(t, c, x.Plan)
-			if !contiguous(view.Merged(x.Plan.Allocation)) || math.Abs(period-best) > 3*exhaustive.Closeness*best || x.Bound > best*(1+2*exhaustive.Closeness) || x.Bound < best*(1-3e-6) {
-				t.Fatalf("seed %d, %s: %v to %v, optimum %v: %+v %+v", seed, model, x.Bound, period, best, c, p)
-			}
-			total++
-			if all < best*(1-1e-3) {
-				dearer++
-			}
-		}
-	}
-	t.Logf("of %d instances %d have a faster allocation that is not contiguous", total, dearer)
-	if total < testfile.Cases(200) || dearer == 0 {
-		t.Errorf("of %d instances %d have a faster allocation that is not contiguous", total, dearer)
 	}
 }
 

@@ -113,7 +113,7 @@ func (f *pipelineILP) program(name string) *formulation.Program {
 		Unit: f.time, Start: f.start, Plan: f.plan,
 	}
 	if name != "" {
-		p.Options = taskMemory()
+		p.Options = memoryOptions(f.model)
 	}
 	return p
 }

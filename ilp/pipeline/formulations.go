@@ -14,11 +14,10 @@ import (
 
 // Names of the formulations.
 const (
-	printedName    = "pipeline-printed"
-	closedName     = "pipeline-closed"
-	allocationName = "pipeline-allocation"
-	patternsName   = "pipeline"
-	strongName     = "pipeline-strong"
+	printedName  = "pipeline-printed"
+	closedName   = "pipeline-closed"
+	patternsName = "pipeline"
+	strongName   = "pipeline-strong"
 )
 
 // MemoryOption is the option that all these formulations have: by which model
@@ -37,9 +36,9 @@ func options(name string, o any) (json.RawMessage, error) {
 	return text, nil
 }
 
-// taskMemory are the options of formulations that are of the task model only.
-func taskMemory() json.RawMessage {
-	return json.RawMessage(`{"memory_model":"` + plan.TaskModel + `"}`)
+// memoryOptions returns the options of a program that has no others.
+func memoryOptions(model string) json.RawMessage {
+	return json.RawMessage(`{"memory_model":"` + model + `"}`)
 }
 
 // inTasks is what builds a formulation that is of the task model only.
@@ -66,12 +65,6 @@ func Formulations() []formulation.Formulation {
 			Kind: chain.Kind, Build: formulation.With(Closed),
 		},
 		{
-			Name: allocationName, Problem: plan.Pipeline, Promise: formulation.LowerBound,
-			Title: "allocations without patterns", Source: "ours",
-			Extra: []string{"all loads"},
-			Kind:  chain.Kind, Build: formulation.With(Allocations),
-		},
-		{
 			Name: patternsName, Problem: plan.Pipeline, Promise: formulation.Equal,
 			Title: "allocations and 1-periodic patterns, task model of memory", Source: "[004] (6.1)–(6.36), findings 8, 9",
 			Kind: chain.Kind, Build: inTasks(Patterns),
@@ -80,7 +73,7 @@ func Formulations() []formulation.Formulation {
 			Name: strongName, Problem: plan.Pipeline, Promise: formulation.Equal,
 			Title: "the same, strengthened", Source: "[004] (6.1)–(6.36), findings 8, 9; ours",
 			Extra: pipelineCuts,
-			Kind:  chain.Kind, Build: inTasks(Strong),
+			Kind:  chain.Kind, Build: formulation.With(Strong),
 		},
 	}
 }

@@ -177,24 +177,6 @@ func (in *pipelineInstance) name(t int) string {
 	return fmt.Sprintf("%s_%d..%d", op, s.From, s.To)
 }
 
-// standing is what a run of the stages i..j, whose neighbours are on other
-// processors, stores all the time: weights and the buffers of the cuts beside it.
-func (in *pipelineInstance) standing(i, j int) (sum float64) {
-	for s := i; s <= j; s++ {
-		sum += in.weight[s]
-	}
-	return sum + in.buffer(i-1) + in.buffer(j)
-}
-
-// buffer is what each of its processors has for a cut behind stage s, if it is
-// not an end of the chain.
-func (in *pipelineInstance) buffer(s int) float64 {
-	if s < 0 || s >= in.n-1 {
-		return 0
-	}
-	return in.out[s] + in.out[2*in.n-2-s]
-}
-
 // late is a constant K that is larger than the difference of any two times of
 // a pattern, given its longest period; in (6.14) it is the period with two
 // communications, one of which is not sent.

@@ -2,14 +2,12 @@ package pipeline
 
 import (
 	"encoding/json"
-	"math"
 	"testing"
 
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
 	"workbench/ilp/ilptest"
 	"workbench/model/chain"
-	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/subject"
@@ -33,10 +31,6 @@ func wrong(t *testing.T, name string, o check.Options, build func(*pipelineInsta
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	builds := map[string]func(*pipelineInstance) (*formulation.Program, error){
-		allocationName: func(in *pipelineInstance) (*formulation.Program, error) {
-			_, program, err := allocations(in, AllocationOptions{})
-			return program, err
-		},
 		patternsName: func(in *pipelineInstance) (*formulation.Program, error) {
 			f := newColumns(patternsName, in, in.horizon, in.late(in.horizon), 2*in.n)
 			f.corrected()
@@ -77,62 +71,5 @@ func TestMutants(t *testing.T) {
 func scaled(x []float64, by float64) {
 	for i := range x {
 		x[i] *= by
-	}
-}
-
-// Rows that are wrong, too: a load without the last layer's sign, one of another
-// processor, and a count of pieces that is one too low from four layers on.
-func TestMutantRows(t *testing.T) {
-	t.Parallel()
-	spoilt := func(group string, least int, spoil func(d *milp.Data, row int)) func(*pipelineInstance) (*formulation.Program, error) {
-		return func(in *pipelineInstance) (*formulation.Program, error) {
-			_, program, err := allocations(in, AllocationOptions{})
-			if err != nil || in.n < least {
-				return program, err
-			}
-			d := program.Model.Data()
-			for i, g := range d.RowGroup {
-				if d.Groups[g].Name == group {
-					spoil(&d, i)
-				}
-			}
-			program.Model, program.Start = milp.FromData(d), nil
-			return program, program.Model.Err()
-		}
-	}
-	copied := func(x []float64) []float64 { return append([]float64(nil), x...) }
-	for what, x := range map[string]struct {
-		group string
-		least int
-		spoil func(d *milp.Data, row int)
-	}{
-		"loads have another sign": {"load", 1, func(d *milp.Data, row int) {
-			d.Val = copied(d.Val)
-			for k := d.Start[row]; k < d.Start[row+1]; k++ {
-				if v := d.Val[k]; v > 0 {
-					d.Val[k] = 0.5 * v
-				}
-			}
-		}},
-		"a cut takes a unit longer": {"cut", 1, func(d *milp.Data, row int) {
-			d.RowLower = copied(d.RowLower)
-			d.RowLower[row]++
-		}},
-		"all loads of one processor less": {"all loads", 1, func(d *milp.Data, row int) {
-			d.Val = copied(d.Val)
-			for k := d.Start[row]; k < d.Start[row+1]; k++ {
-				d.Val[k] = math.Max(1, d.Val[k]-1)
-			}
-		}},
-		"one run less is a way through four layers": {"path", 4, func(d *milp.Data, row int) {
-			if d.RowLower[row] == 1 {
-				d.RowLower, d.RowUpper = copied(d.RowLower), copied(d.RowUpper)
-				d.RowLower[row], d.RowUpper[row] = 2, 2
-			}
-		}},
-	} {
-		if !wrong(t, allocationName, check.Options{Seed: 5, Cases: 80, Layers: max(2, x.least)}, spoilt(x.group, x.least, x.spoil)) {
-			t.Errorf("nobody sees that %s", what)
-		}
 	}
 }

@@ -282,62 +282,6 @@ func TestPipelineRefuses(t *testing.T) {
 	}
 }
 
-// allocationsUpTo is the model of allocations for periods of at most limit, in
-// units: without a solution if there is none.
-func allocationsUpTo(in *pipelineInstance, limit float64) *pipelineAllocation {
-	f := &pipelineAllocation{pipelineInstance: in, limit: in.up(limit)}
-	f.build()
-	return f
-}
-
-// The bound of allocations holds at every limit: no pattern of at most limit
-// has a shorter period than the optimum, and where there is no allocation there
-// is no pattern. For long limits it holds for two mini-batches a period, too.
-func TestPipelineAllocationIsABound(t *testing.T) {
-	t.Parallel()
-	b := highs.New()
-	found, proved := 0, 0
-	for seed := range uint64(60) {
-		r := rand.New(rand.NewPCG(seed, 8))
-		c, p := randomPipeline(r, 2+r.IntN(2))
-		model := []string{plan.TaskModel, plan.StageModel}[seed%2]
-		want, best, err := exhaustive.Pipeline(c, p, model, 1e7)
-		if err != nil {
-			continue
-		}
-		found++
-		in, err := newPipelineInstance(c, p, singleLayers(c), model)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, factor := range []float64{1, 1.01, 1.2, 2, 10} {
-			f := allocationsUpTo(in, want*factor/in.time)
-			if err := f.m.Err(); err != nil {
-				t.Fatal(err)
-			}
-			if factor == 1 { // may cut off by rounding
-				f = allocationsUpTo(in, want*(1+1e-6)/in.time)
-			}
-			if got := leastPeriod(t, b, f.m, in.time); got > want*(1+1e-6) {
-				t.Errorf("seed %d, %s: limit %g, bound %g, the optimum is %g", seed, model, want*factor, got, want)
-			} else if factor == 1 && got > want*(1-1e-6) {
-				proved++
-			}
-		}
-		two, _, err := exhaustive.PipelineOn(c, p, best.Allocation, model, 2, 1e6)
-		if err != nil {
-			continue // too many patterns
-		}
-		long := allocationsUpTo(in, in.horizon)
-		if got := leastPeriod(t, b, long.m, in.time); got > two*(1+1e-6) {
-			t.Errorf("seed %d, %s: bound %g for all patterns, one of two mini-batches has %g", seed, model, got, two)
-		}
-	}
-	if found < 20 || proved < 5 {
-		t.Errorf("%d instances, %d bounds are the optimum", found, proved)
-	}
-}
-
 // The table's entries on random chains with zero times and sizes too.
 func TestPipelineFormulations(t *testing.T) {
 	t.Parallel()

@@ -29,8 +29,8 @@ var pipelineCuts = []string{
 // can be left out.
 //
 // Some 17 N² columns and 5 N³ rows, half of them "no cycle", and some 20 N².
-func Strong(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
-	f, err := newPipelineStrong(c, p, plan.TaskModel)
+func Strong(c *chain.Chain, p platform.Platform, o MemoryOption) (*formulation.Program, error) {
+	f, err := newPipelineStrong(c, p, o.MemoryModel)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"workbench/ilp/formulation"
 	"workbench/ilp/ilptest"
+	"workbench/model/chain"
 	"workbench/model/exhaustive"
 	"workbench/model/milp"
 	"workbench/model/plan"
@@ -91,7 +93,7 @@ func TestPipelineStrongGroups(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 13))
 		c, p := randomPipeline(r, 3)
 		p.Memory *= 1.2
-		program, err := Strong(c, p)
+		program, err := Strong(c, p, MemoryOption{})
 		if err != nil {
 			continue
 		}
@@ -131,6 +133,11 @@ func TestPipelineStrongGroups(t *testing.T) {
 	}
 }
 
+// strongest is Strong in the task model of memory.
+func strongest(c *chain.Chain, p platform.Platform) (*formulation.Program, error) {
+	return Strong(c, p, MemoryOption{})
+}
+
 func relaxed(t *testing.T, b solvers.Backend, m *milp.Model) float64 {
 	t.Helper()
 	r, err := b.Solve(t.Context(), m, solvers.Options{Relax: true})
@@ -147,7 +154,7 @@ func TestPipelineStrongBackends(t *testing.T) {
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 14))
 		c, p := randomPipeline(r, 1+r.IntN(2))
-		program, err := Strong(c, p)
+		program, err := Strong(c, p, MemoryOption{})
 		want, _, searched := exhaustive.Pipeline(c, p, plan.TaskModel, 1e7)
 		if err != nil || searched != nil {
 			continue
@@ -167,7 +174,7 @@ func TestPipelineStrongBackends(t *testing.T) {
 func TestPipelineStrongNames(t *testing.T) {
 	t.Parallel()
 	c := saving(1, [4]float64{1, 2, 1, 1}, [4]float64{2, 1, 1, 0}, [4]float64{1, 1, 2, 1})
-	program := ilptest.Must(t, Strong, c, platform.Platform{Memory: 20, Bandwidth: 4, Processors: 2, WeightCopies: 3})
+	program := ilptest.Must(t, strongest, c, platform.Platform{Memory: 20, Bandwidth: 4, Processors: 2, WeightCopies: 3})
 	var names []string
 	for _, g := range program.Model.Groups() {
 		names = append(names, g.Name)

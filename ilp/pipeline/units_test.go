@@ -108,9 +108,7 @@ func TestRebuild(t *testing.T) {
 		}
 		return program
 	}
-	list := []*formulation.Program{
-		build(Allocations(c, p, AllocationOptions{MemoryOption: MemoryOption{plan.StageModel}, Limit: c.TotalTime() / 2})),
-	}
+	list := []*formulation.Program{build(Strong(c, p, MemoryOption{plan.StageModel}))}
 	for _, f := range Formulations() {
 		list = append(list, build(f.Build(c, p, nil)))
 	}
@@ -123,7 +121,7 @@ func TestRebuild(t *testing.T) {
 	if _, err := formulation.Rebuild(Formulations(), "pipelines", c, p, nil); !errors.Is(err, formulation.ErrInstance) {
 		t.Error(err)
 	}
-	for name, options := range map[string]string{allocationName: `{"limit": "a"}`, strongName: `{"longest": 1e-9}`, patternsName: `{"limit": 1}`} {
+	for name, options := range map[string]string{closedName: `{"limit": 1}`, strongName: `{"longest": 1e-9}`, patternsName: `{"limit": 1}`} {
 		if _, err := formulation.Rebuild(Formulations(), name, c, p, []byte(options)); !errors.Is(err, formulation.ErrInstance) {
 			t.Errorf("%s %s: %v", name, options, err)
 		}
