@@ -3,10 +3,15 @@ package catalog_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math"
+	"math/big"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +19,11 @@ import (
 	"workbench/bench/backends"
 	"workbench/bench/catalog"
 	"workbench/bench/run"
+	"workbench/bench/words"
+	"workbench/model/lifetimes"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/subject"
 	"workbench/model/testfile"
 	"workbench/model/verify"
 )
@@ -96,4 +104,136 @@ func loadText(t *testing.T, document string) *run.Instance {
 		t.Fatal(err)
 	}
 	return in
+}
+
+// TestDecimalsOfEveryProblem: an instance whose sizes and times are multiplied by
+// numbers with up to 12 decimals has the same optimum, so multiplied, and every plan is
+// valid after it is written and read.
+func TestDecimalsOfEveryProblem(t *testing.T) {
+	for _, p := range catalog.Problems() {
+		for k, about := range p.Subjects {
+			t.Run(fmt.Sprint(p.Name, k), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(7, uint64(k)))
+				for range testfile.Cases(40) {
+					trial, err := instanceOf(r, about)
+					if err != nil {
+						t.Fatal(err)
+					}
+					checkDecimals(t, p, trial, r)
+				}
+			})
+		}
+	}
+}
+
+// instanceOf returns a small random instance.
+func instanceOf(r *rand.Rand, about *subject.Subject) (*subject.Trial, error) {
+	if about.Random == nil {
+		return about.Draw(r), nil
+	}
+	x, err := about.Random(r, min(3, about.Most))
+	if err != nil {
+		return nil, err
+	}
+	if c := x.Chain(); c != nil { // those of weight offloading leave out what it does not use
+		for i := range c.Layers {
+			c.Layers[i].Saved = max(c.Layers[i].Saved, c.Layers[i].Activation)
+		}
+	}
+	if l := plan.As[*lifetimes.Lifetimes](x.In); l != nil {
+		l.Align = 0 // of bytes, which are not multiplied
+	}
+	return x, nil
+}
+
+// checkDecimals runs the default method on an instance and on its multiple, every other
+// method without a solver on the multiple.
+func checkDecimals(t *testing.T, p *run.Problem, x *subject.Trial, r *rand.Rand) {
+	var b strings.Builder
+	if err := x.In.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	size, time := decimalFactor(r, 6), decimalFactor(r, 12)
+	if p.Slots {
+		size = big.NewRat(1, 1)
+	}
+	text := multiplied(b.String(), size, time)
+	plain, in := loadText(t, b.String()), loadText(t, text)
+	at := x.Platform
+	if p.Fit(plain, plainBytes(at, plain)) != nil {
+		return
+	}
+	scaled := plainBytes(at, plain)
+	scaled.Memory, scaled.Bandwidth = times(scaled.Memory, size), times(times(scaled.Bandwidth, size), new(big.Rat).Inv(time))
+	var want, got *run.Result
+	name := catalog.DefaultMethod(p, in)
+	for _, m := range catalog.MethodsFor(p, in) {
+		if m.Solver && m.Name != name {
+			continue
+		}
+		result := runOn(t, p, m, in, scaled)
+		if m.Name == name {
+			got, want = result, runOn(t, p, m, plain, plainBytes(at, plain))
+		}
+		if result.Status == run.Failed && !errors.Is(result.Err, run.ErrInput) && !result.Unverified {
+			t.Errorf("%s: %v\n%s", m.Name, result.Err, text)
+		}
+		refused := *result // prints although it has no objective
+		refused.Objective, refused.Makespan, refused.PeakMemory, refused.Span = nil, nil, nil, nil
+		for _, r := range []*run.Result{result, &refused} {
+			words.Result(io.Discard, &words.Case{Problem: p, Instance: in, Setting: run.Setting{Platform: scaled}}, r)
+		}
+		if result.Plan == nil || result.Objective == nil {
+			continue
+		}
+		q, err := plan.Read(strings.NewReader(testfile.Text(t, result.Plan)), "plan.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report, err := verify.On(in.Instance, q); err != nil || !report.Valid() || len(report.ClaimErrors) > 0 {
+			t.Errorf("%s: its plan as read is refused: %v %+v\n%s", m.Name, err, report, text)
+		}
+	}
+	factor, _ := time.Float64()
+	if plan.MinimisesMemory(p.Name) {
+		factor, _ = size.Float64()
+	}
+	switch {
+	case got.Status != want.Status:
+		t.Errorf("%s: %s %s, multiplied %s %s\n%s", name, want.Status, want.Error, got.Status, got.Error, text)
+	case want.Status == run.Optimal && math.Abs(*got.Objective-*want.Objective*factor) > 2*run.Tolerance**got.Objective:
+		t.Errorf("%s: %v, multiplied by %v %v\n%s", name, *want.Objective, factor, *got.Objective, text)
+	}
+}
+
+// plainBytes returns a platform in units of an instance in bytes.
+func plainBytes(p platform.Platform, in *run.Instance) platform.Platform { return p.InBytes(in.Unit()) }
+
+// decimalFactor returns a number from 0.001 on with up to so many decimals.
+func decimalFactor(r *rand.Rand, most int) *big.Rat {
+	over := int64(math.Pow10(1 + r.IntN(most)))
+	return big.NewRat(over/1000+1+r.Int64N(3*over), over)
+}
+
+// times multiplies the decimal that x stands for.
+func times(x float64, y *big.Rat) float64 {
+	f, _ := new(big.Rat).Mul(platform.Decimal(x), y).Float64()
+	return f
+}
+
+var (
+	timeField = regexp.MustCompile(`"([a-z]+_)?time": ?([0-9.e+-]+)`)
+	sizeField = regexp.MustCompile(`"([a-z]+_(memory|overhead)|memory|overhead|activation|gradient|saved|weight|size|bytes|workspace|input)": ?([0-9.e+-]+)`)
+)
+
+// multiplied returns the text of an instance with its sizes and times multiplied.
+func multiplied(document string, size, time *big.Rat) string {
+	by := func(y *big.Rat) func(string) string {
+		return func(field string) string {
+			name, number, _ := strings.Cut(field, ":")
+			x, _ := new(big.Rat).SetString(strings.TrimSpace(number))
+			return name + ":" + strings.TrimSuffix(strings.TrimRight(x.Mul(x, y).FloatString(40), "0"), ".")
+		}
+	}
+	return sizeField.ReplaceAllStringFunc(timeField.ReplaceAllStringFunc(document, by(time)), by(size))
 }

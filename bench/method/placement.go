@@ -47,7 +47,7 @@ func Placement() *run.Problem {
 		Methods: PlacementMethods,
 		Does:    func(p *plan.Plan) string { return platform.Count(len(p.Offsets), "offset") },
 		Times: func(in *run.Instance, r *run.Result) []run.Line {
-			height, load := *r.Objective, placementBound(in, run.Setting{Platform: r.Platform}).Value
+			height, load := r.Report.PeakMemory, placementBound(in, run.Setting{Platform: r.Platform}).Value
 			return []run.Line{{Label: "height", Text: fmt.Sprintf("%s (%s bytes): %.3f %% above the load", platform.FormatBytes(height), strconv.FormatFloat(height, 'f', -1, 64),
 				100*(height-in.Unit().Bytes(load))/math.Max(in.Unit().Bytes(load), 1))}}
 		},

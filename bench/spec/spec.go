@@ -299,12 +299,11 @@ func (a *axes) fields(r *reader) map[string]func(ast.Node) {
 		"backends": func(n ast.Node) { a.backends = each(r, n, "backends", oneOf("backends", backends.Names()...)) },
 		"gap": func(n ast.Node) {
 			a.gap = each(r, n, "gap", func(r *reader, v value) (float64, bool) {
-				x, err := strconv.ParseFloat(v.text, 64)
-				if err == nil && x >= 0 && x < 1 {
-					return x, true
+				x, err := platform.ParsePart(v.text)
+				if err != nil {
+					r.errorf(v.node, "gap %v", err)
 				}
-				r.errorf(v.node, "gap %q: a fraction from 0 to below 1 is needed, as 0.01", v.text)
-				return 0, false
+				return x, err == nil
 			})
 		},
 		"time_limit": func(n ast.Node) {

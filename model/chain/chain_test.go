@@ -101,10 +101,11 @@ var bad = []testfile.Bad{
 	{"negative default", `"activation": 4`, `"activation": -4`, "9: layers[1].activation: -4 is negative", false},
 	{"negative input", `"activation": 5`, `"activation": -5`, "5: input.activation: -5 is negative", false},
 	{"negative gradient of the input", `"gradient": 6`, `"gradient": -6`, "5: input.gradient: -6 is negative", false},
-	{"ten decimals", `"weight": 100`, `"weight": 0.0000000001`, "8: layers[0].weight: 0.0000000001 bytes have more than 9 decimals", true},
-	{"decimals that float64 does not tell", `"weight": 100`, `"weight": 100.00000000000000001`, "8: layers[0].weight: 100.00000000000000001 bytes have more than 9 decimals", true},
+	{"13 decimals", `"weight": 100`, `"weight": 0.0000000000016`, "8: layers[0].weight: 0.0000000000016 bytes are not exact: sizes have at most 15 digits, at most 12 of them decimals; the nearest such size is 0.000000000002", true},
+	{"a third", `"weight": 100`, `"weight": 1333.3333333333333`, "8: layers[0].weight: 1333.3333333333333 bytes are not exact: sizes have at most 15 digits, at most 12 of them decimals; the nearest such size is 1333.33333333333", true},
+	{"two units in the last place", `"weight": 100`, `"weight": 431400000.0000001`, "8: layers[0].weight: 431400000.0000001 bytes are not exact: sizes have at most 15 digits, at most 12 of them decimals; the nearest such size is 431400000", true},
 	{"too large a sum", `"weight": 100`, `"weight": 1e15`, "6: layers: all sizes together are 1.0000000000000", true},
-	{"too large a sum for its decimals", `"weight": 100`, `"weight": 1000000.000000001`, "6: layers: all sizes together are 1.0000", true},
+	{"too large a sum for its decimals", `"weight": 100`, `"weight": 1e3, "checkpoint_overhead": 0.000000000001`, "6: layers: all sizes together are 1077.000000000001 bytes; they are added exactly below 1000 bytes", true},
 	{"negative samples", `"samples": 32`, `"samples": -32`, "4: samples: -32 is negative; leave it out if it is unknown", false},
 	{"saved below activation", `"saved": 30`, `"saved": 9.5`, "7: layers[0].saved: 9.5 is below activation 10: saved includes the activation", true},
 	{"unknown field", `"weight"`, `"weigth"`, "8: layers[0].weigth: unknown field; known are name, forward_time, backward_time, activation, saved, gradient, forward_overhead, checkpoint_overhead, backward_overhead, weight, and", false},
@@ -226,7 +227,11 @@ func TestDecimals(t *testing.T) {
 		input  float64
 	}{
 		"1e2": {0, 100, 5}, "1.5e9": {0, 1.5e9, 5}, "150.0": {0, 150, 5}, "1200e-2": {0, 12, 5},
-		"0.3": {1, 3, 50}, "100.10": {1, 1001, 50}, "12e-2": {2, 12, 500}, "0.000000001": {9, 1, 5e9}, "123456.123456789": {9, 123456123456789, 5e9},
+		"0.3": {1, 3, 50}, "100.10": {1, 1001, 50}, "12e-2": {2, 12, 500}, "0.000000001": {9, 1, 5e9}, "1e-12": {12, 1, 5e12},
+		// One unit in the last place beside such a number is that number.
+		"431400000.00000006": {0, 431400000, 5}, "431399999.99999994": {0, 431400000, 5}, "100.00000000000000001": {0, 100, 5},
+		"0.30000000000000004": {1, 3, 50}, "0.29999999999999993": {1, 3, 50}, "4.35e0": {2, 435, 500},
+		"123456.123456789": {9, 123456123456789, 5e9},
 	} {
 		c, err := read(strings.Replace(small, `"weight": 100`, `"weight": `+text, 1))
 		if err != nil {

@@ -20,7 +20,7 @@ import (
 func TestDecimalsFit(t *testing.T) {
 	c := readChain(t, `{"format": "workbench.chain/v1", "input": {"activation": 0.1, "gradient": 0},
 		"layers": [{"forward_time": 1, "backward_time": 1, "activation": 0.2, "gradient": 0}]}`)
-	for limit, fits := range map[float64]bool{0.3: true, 0.2: false, 0.29999999999999993: false} {
+	for limit, fits := range map[float64]bool{0.3: true, 0.2: false, 0.2999999999999998: false} {
 		memory := c.Unit.FromBytes(limit)
 		makespan, p, err := Remat(c, memory, states)
 		if fits != (err == nil) || !fits && !errors.Is(err, ErrInfeasible) {

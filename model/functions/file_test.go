@@ -120,7 +120,7 @@ var bad = []testfile.Bad{
 	{"id twice", `"id": "w"`, `"id": "x"`, `7: variables[1].id: "x" is the id of variables[0] already`, true},
 	{"no size", `, "size": 4`, ``, `7: variables[1]: size is missing; variable "w" needs one, in bytes`, false},
 	{"null size", `"size": 4`, `"size": null`, "7: variables[1].size: null where a number is needed", false},
-	{"ten decimals", `"size": 4`, `"size": 40000000000e-20`, "7: variables[1].size: 40000000000e-20 bytes have more than 9 decimals", true},
+	{"13 decimals", `"size": 4`, `"size": 40000000000e-23`, "7: variables[1].size: 40000000000e-23 bytes are not exact", true},
 	{"negative size", `"size": 4`, `"size": -4`, "7: variables[1].size: -4 is negative", false},
 	{"NaN", `"size": 4`, `"size": NaN`, "7: variables[1].size: not JSON", false},
 	{"out of range", `"size": 4`, `"size": 1e999`, "7: variables[1].size: 1e999 is out of range", false},

@@ -133,7 +133,7 @@ var bad = []testfile.Bad{
 	{"null time", `"time": 1`, `"time": null`, "9: nodes[2].time: null where a number is needed", false},
 	{"negative time", `"time": 1`, `"time": -1`, "9: nodes[2].time: -1 is negative", false},
 	{"negative memory", `"memory": 4`, `"memory": -4`, "9: nodes[2].memory: -4 is negative", false},
-	{"ten decimals", `"overhead": 1`, `"overhead": 1e-10`, "7: nodes[0].overhead: 1e-10 bytes have more than 9 decimals", true},
+	{"13 decimals", `"overhead": 1`, `"overhead": 1e-13`, "7: nodes[0].overhead: 1e-13 bytes are not exact", true},
 	{"negative overhead", `"overhead": 1`, `"overhead": -1`, "7: nodes[0].overhead: -1 is negative", false},
 	{"negative weight", `"weight": 100`, `"weight": -100`, "7: nodes[0].weight: -100 is negative", false},
 	{"NaN", `"time": 1`, `"time": NaN`, "9: nodes[2].time: not JSON", false},

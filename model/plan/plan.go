@@ -54,11 +54,11 @@ func (p *Plan) In(u platform.Unit) *Plan {
 	if p.Offsets != nil {
 		q.Offsets = make([]Offset, len(p.Offsets))
 		for k, o := range p.Offsets {
-			q.Offsets[k] = Offset{o.ID, u.PerByte() * p.Unit.Bytes(o.Offset)} // one that is not whole stays so
+			q.Offsets[k] = Offset{o.ID, u.Exact(p.Unit.Bytes(o.Offset))} // one between two integers stays so
 		}
 	}
 	if q.Claims.PeakMemory = p.Unit.In(u, p.Claims.PeakMemory); u.In(p.Unit, q.Claims.PeakMemory) != p.Claims.PeakMemory {
-		q.Claims.PeakMemory = u.PerByte() * p.Unit.Bytes(p.Claims.PeakMemory)
+		q.Claims.PeakMemory = u.Exact(p.Unit.Bytes(p.Claims.PeakMemory))
 	}
 	return &q
 }

@@ -13,35 +13,45 @@ import (
 // ErrQuantity is wrapped by every parser of this file.
 var ErrQuantity = errors.New("not a quantity")
 
-// unit is a suffix and what it multiplies by.
+// unit is a suffix and its factor times over: the quotient is exact, 1e-9 is no float64.
 type unit struct {
-	suffix string
-	factor float64
+	suffix       string
+	factor, over float64
 }
 
 // Units, longest suffix first where one ends in another.
 var (
 	byteUnits = []unit{
-		{"KiB", 1 << 10},
-		{"MiB", 1 << 20},
-		{"GiB", 1 << 30},
-		{"TiB", 1 << 40},
-		{"kB", 1e3},
-		{"KB", 1e3},
-		{"MB", 1e6},
-		{"GB", 1e9},
-		{"TB", 1e12},
-		{"B", 1},
+		{"KiB", 1 << 10, 1},
+		{"MiB", 1 << 20, 1},
+		{"GiB", 1 << 30, 1},
+		{"TiB", 1 << 40, 1},
+		{"kB", 1e3, 1},
+		{"KB", 1e3, 1},
+		{"MB", 1e6, 1},
+		{"GB", 1e9, 1},
+		{"TB", 1e12, 1},
+		{"B", 1, 1},
 	}
 	rateUnits = perSecond(byteUnits)
 	// Both the micro sign and the Greek letter are on keyboards.
-	secondUnits = []unit{{"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6}, {"μs", 1e-6}, {"ms", 1e-3}, {"min", 60}, {"s", 1}, {"m", 60}, {"h", 3600}}
+	secondUnits = []unit{
+		{"ns", 1, 1e9},
+		{"us", 1, 1e6},
+		{"µs", 1, 1e6},
+		{"μs", 1, 1e6},
+		{"ms", 1, 1e3},
+		{"min", 60, 1},
+		{"s", 1, 1},
+		{"m", 60, 1},
+		{"h", 3600, 1},
+	}
 )
 
 func perSecond(sizes []unit) []unit {
 	rates := make([]unit, len(sizes))
 	for i, u := range sizes {
-		rates[i] = unit{u.suffix + "/s", u.factor}
+		rates[i] = unit{u.suffix + "/s", u.factor, u.over}
 	}
 	return rates
 }
@@ -62,13 +72,9 @@ const (
 
 // ParsePart reads a part of something, from 0 to below 1: a fraction, or a percentage.
 func ParsePart(text string) (float64, error) {
-	number, percent := strings.CutSuffix(text, "%")
-	part, err := strconv.ParseFloat(number, 64)
-	if percent {
-		part /= 100
-	}
-	if err != nil || !(part >= 0 && part < 1) {
-		return 0, fmt.Errorf("%s: a fraction from 0 to below 1 or a percentage is needed, as 0.01 or 1%%", text)
+	part, err := parse(text, text, []unit{{"%", 1, 100}}, "")
+	if err != nil || part >= 1 {
+		return 0, fmt.Errorf("%q: a fraction from 0 to below 1 or a percentage is needed, as 0.01 or 1%%", text)
 	}
 	return part, nil
 }
@@ -121,67 +127,44 @@ func ParseTimeLimit(s string) (time.Duration, error) {
 type MemorySpec struct {
 	Percent bool
 	Value   float64 // percent or bytes
-	exact   string  // what the text says, as a fraction; "": the decimal number of Value
 }
 
 // ParseMemory reads a size or a percentage ("40%").
 func ParseMemory(s string) (MemorySpec, error) {
 	if number, ok := strings.CutSuffix(strings.TrimSpace(s), "%"); ok {
 		x, err := parse(s, number, nil, "a percentage as 40%")
-		return MemorySpec{true, x, fraction(number, nil, x)}, err
+		return MemorySpec{true, x}, err
 	}
 	x, err := parse(s, s, byteUnits, "a size as 16GiB or 1.5e9, or a percentage of the instance's range as 40%")
-	return MemorySpec{false, x, fraction(s, byteUnits, x)}, err
-}
-
-// fraction returns what a text that has been parsed as x says exactly. What is
-// too small for a float64 is nothing.
-func fraction(text string, units []unit, x float64) string {
-	if x == 0 {
-		return "0"
-	}
-	number, factor := split(text, units)
-	exact, ok := new(big.Rat).SetString(number)
-	if !ok {
-		return "" // not parsed
-	}
-	return exact.Mul(exact, new(big.Rat).SetFloat64(factor)).RatString()
+	return MemorySpec{false, x}, err
 }
 
 // Resolve is [MemorySpec.ResolveIn] for an instance in bytes.
 func (m MemorySpec) Resolve(low, high float64) float64 { return m.ResolveIn(low, high, Byte) }
 
-// ResolveIn returns the limit in units of u, a whole number, for an instance of
-// that unit whose least useful memory is low and whose largest useful memory is
-// high. What the text says is taken exactly, then rounded down; a percentage of
-// a range without ends is NaN.
+// ResolveIn returns the limit in units of u, an integer, for an instance of that unit.
+// Low is the minimum memory of the instance and high the memory beyond which more does
+// not help; a percentage is a part of the range between them. The result is exact, then
+// rounded down as [Unit.FromBytes] does; it is NaN for a percentage of a range without ends.
 func (m MemorySpec) ResolveIn(low, high float64, u Unit) float64 {
-	text := m.exact
-	if text == "" {
-		text = strconv.FormatFloat(m.Value, 'e', -1, 64)
-	}
-	exact, ok := new(big.Rat).SetString(text)
-	if !ok {
-		return m.Value // infinite, or not a number
-	}
-	if !m.Percent {
-		return u.Floor(exact)
+	if !m.Percent || math.IsInf(m.Value, 0) || math.IsNaN(m.Value) {
+		return u.FromBytes(m.Value)
 	}
 	length := high - low
 	if math.IsNaN(length) || math.IsInf(length, 0) {
 		return math.NaN()
 	}
 	part := new(big.Rat).SetFloat64(length)
-	part.Mul(part, exact.Quo(exact, big.NewRat(100, 1)))
-	return low + Byte.Floor(part)
+	part.Mul(part, Decimal(m.Value))
+	return low + Byte.Floor(part.Quo(part, big.NewRat(100, 1)))
 }
 
 func wrong(s, right string) error { return fmt.Errorf("%q: %w: write %s", s, ErrQuantity, right) }
 
-// parse reads text, a non-negative finite number with an optional unit. Errors
-// quote s, of which it is a part.
+// parse reads text, a non-negative finite number with an optional unit, as the nearest
+// float64. Errors quote s, of which it is a part.
 func parse(s, text string, units []unit, right string) (float64, error) {
-	t, factor := split(text, units)
+	t, u := split(text, units)
 	// ParseFloat also reads "inf", "nan", hexadecimal and digits with "_".
 	if t == "" || strings.Trim(t, "0123456789.eE+-") != "" {
 		if likely := correct(s, units); likely != "" {
@@ -195,21 +178,29 @@ func parse(s, text string, units []unit, right string) (float64, error) {
 		return 0, wrong(s, right)
 	case x < 0 || math.Signbit(x):
 		return 0, fmt.Errorf("%q: %w: it may not be negative; write %s", s, ErrQuantity, right)
-	case math.IsInf(x*factor, 0):
+	case math.IsInf(x*u.factor, 0):
 		return 0, fmt.Errorf("%q: %w: too large; write %s", s, ErrQuantity, right)
+	case x == 0 || u.factor == u.over:
+		return x, nil
 	}
-	return x * factor, nil
+	exact, ok := new(big.Rat).SetString(t)
+	if !ok {
+		return 0, wrong(s, right)
+	}
+	exact.Mul(exact, new(big.Rat).SetFloat64(u.factor))
+	x, _ = exact.Quo(exact, new(big.Rat).SetFloat64(u.over)).Float64()
+	return x, nil
 }
 
-// split returns the number of text and what its unit multiplies by.
-func split(text string, units []unit) (number string, factor float64) {
+// split returns the number of text and its unit.
+func split(text string, units []unit) (number string, u unit) {
 	t := strings.TrimSpace(text)
 	for _, u := range units {
 		if number, ok := strings.CutSuffix(t, u.suffix); ok {
-			return strings.TrimSpace(number), u.factor
+			return strings.TrimSpace(number), u
 		}
 	}
-	return t, 1
+	return t, unit{"", 1, 1}
 }
 
 // correct returns s with the unit that it differs from in capitals or in what
@@ -234,7 +225,7 @@ func correct(s string, units []unit) string {
 // FormatBytes writes a size with four significant digits, in binary units from
 // 1 KiB on and as a plain number of bytes below.
 func FormatBytes(x float64) string {
-	return scaled(x, []unit{{" TiB", 1 << 40}, {" GiB", 1 << 30}, {" MiB", 1 << 20}, {" KiB", 1 << 10}, {" B", 1}}, 4)
+	return scaled(x, []unit{{" TiB", 1 << 40, 1}, {" GiB", 1 << 30, 1}, {" MiB", 1 << 20, 1}, {" KiB", 1 << 10, 1}, {" B", 1, 1}}, 4)
 }
 
 // Exactly writes so many units to be read, and every digit, since two sizes that are
@@ -273,7 +264,7 @@ func FormatRate(x float64) string {
 	case x <= NoLink:
 		return "0 B/s"
 	}
-	return scaled(x, []unit{{" TB/s", 1e12}, {" GB/s", 1e9}, {" MB/s", 1e6}, {" kB/s", 1e3}, {" B/s", 1}}, 4)
+	return scaled(x, []unit{{" TB/s", 1e12, 1}, {" GB/s", 1e9, 1}, {" MB/s", 1e6, 1}, {" kB/s", 1e3, 1}, {" B/s", 1, 1}}, 4)
 }
 
 // FormatSeconds writes a duration with five significant digits.
@@ -281,7 +272,7 @@ func FormatSeconds(x float64) string {
 	if x == 0 {
 		return "0 s"
 	}
-	return scaled(x, []unit{{" s", 1}, {" ms", 1e-3}, {" µs", 1e-6}}, 5)
+	return scaled(x, []unit{{" s", 1, 1}, {" ms", 1, 1e3}, {" µs", 1, 1e6}}, 5)
 }
 
 // scaled writes x in the first unit of which it is at least one when rounded
@@ -290,7 +281,7 @@ func FormatSeconds(x float64) string {
 func scaled(x float64, units []unit, digits int) string {
 	last := units[len(units)-1]
 	for _, u := range units {
-		s := strconv.FormatFloat(x/u.factor, 'g', digits, 64)
+		s := strconv.FormatFloat(x*u.over/u.factor, 'g', digits, 64)
 		rounded, err := strconv.ParseFloat(s, 64)
 		if err == nil && (math.Abs(rounded) >= 1 || u == last) {
 			if a := math.Abs(rounded); a >= 1 && a < 1e9 {

@@ -137,7 +137,7 @@ func acesoOps(text, name string) ([]acesoOp, error) {
 			if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
 				return nil, fmt.Errorf("%w: %s:%d: %s of %s is %q; it is a number from 0 on", ErrAceso, name, k+2, acesoHeader[i], line[0], line[i])
 			}
-			if x[i] = v * 1e-6; i > 2 {
+			if x[i] = v / 1e6; i > 2 {
 				x[i] = math.Round(v * (1 << 20))
 			}
 		}

@@ -202,13 +202,13 @@ func (g *graph) collect(cut []linear.Layer, back []int) *layers {
 	return out
 }
 
-// wholeBytes rounds sizes of profiles up to whole bytes, as tensors have, and
-// returns what to say of it.
+// wholeBytes rounds sizes of profiles up to integers, since tensors have whole bytes,
+// and returns a warning that counts those that were none, see [platform.Unit.Exact].
 func wholeBytes(sizes iter.Seq2[*float64, func() string]) (warnings []string) {
 	n := 0
 	for x := range sizes {
-		if up := math.Ceil(*x); up != *x {
-			*x = up
+		exact := platform.Byte.Exact(*x)
+		if *x = math.Ceil(exact); *x != exact {
 			n++
 		}
 	}

@@ -6,26 +6,50 @@ import (
 	"iter"
 	"math"
 	"strconv"
+	"strings"
 
 	"workbench/model/platform"
 )
 
-// Size is a number of bytes in a document. Its text is read exactly: the
-// documents' sizes are whole numbers of a [platform.Unit], see [ReadSizes].
+// Size is a number of bytes in a document, an integer number of units of a
+// [platform.Unit], see [ReadSizes]. Its float64 is converted by [platform.Unit.FromBytes].
 type Size float64
 
-// size notes the unit that the size text needs.
+// size raises the unit to the one that the size in text needs.
 func (w *walker) size(begin int, text []byte) error {
 	n := decimals(text)
-	if n > int(platform.FinestUnit) {
-		return w.fail(begin, "%s bytes have more than %d decimals; sizes are whole numbers of 1e-%d bytes at the least", brief(text), platform.FinestUnit, platform.FinestUnit)
+	if n > int(platform.FinestUnit) || n > 0 && digits(text) > platform.MaxDigits {
+		x, err := strconv.ParseFloat(string(text), 64)
+		if err != nil {
+			return nil // out of range, for number to report
+		}
+		nearest := nearestSize(x)
+		if y, _ := strconv.ParseFloat(nearest, 64); !platform.Near(x, y) {
+			return w.fail(begin, "%s bytes are not exact: sizes have at most %d digits, at most %d of them decimals; the nearest such size is %s",
+				brief(text), platform.MaxDigits, platform.FinestUnit, nearest)
+		}
+		n = decimals([]byte(nearest))
 	}
 	w.unit = max(w.unit, platform.Unit(n))
 	return nil
 }
 
-// decimals returns how many decimals a JSON number has without an exponent, 0
-// of a whole number however it is written: 1.5 and 15e-1 have one, 1.50e1 none.
+// nearestSize returns the decimal nearest to x among those with at most
+// [platform.MaxDigits] digits, at most [platform.FinestUnit] of them decimals.
+func nearestSize(x float64) string {
+	places := platform.MaxDigits
+	for y := math.Abs(x); y >= 1 && places > 0; y /= 10 {
+		places--
+	}
+	s := strconv.FormatFloat(x, 'f', min(places, int(platform.FinestUnit)), 64)
+	if strings.Contains(s, ".") {
+		s = strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+	}
+	return s
+}
+
+// decimals returns the number of decimals of a JSON number without an exponent, 0
+// for an integer however it is written: 1.5 and 15e-1 have one, 1.50e1 none.
 func decimals(number []byte) int {
 	mantissa, exponent := number, 0
 	if k := bytes.IndexAny(number, "eE"); k >= 0 {
@@ -45,6 +69,12 @@ func decimals(number []byte) int {
 		return 0
 	}
 	return max(0, significant-len(whole)-exponent)
+}
+
+// digits returns the number of significant digits of a JSON number.
+func digits(number []byte) int {
+	mantissa, _, _ := bytes.Cut(bytes.ToLower(number), []byte("e"))
+	return len(bytes.Trim(bytes.ReplaceAll(bytes.TrimLeft(mantissa, "-"), []byte("."), nil), "0"))
 }
 
 // CheckSize is an error, about the field, unless x is a number from 0 on, finite,

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// reported is an input on which an earlier version failed, and what is right.
+type reported struct {
+	name  string
+	files map[string]string // name to content
+	line  string            // @ is the folder of the files
+	code  int
+	want  []string // on either stream
+}
+
+// decimals are two buffers for which 100·0.29 is not 29 in float64.
+var decimals = map[string]string{
+	"decimals.json": `{"format":"workbench.lifetimes/v1","name":"decimals","buffers":[{"id":"a","lower":0,"upper":1,"size":0.29},{"id":"b","lower":0,"upper":1,"size":0.29}]}`,
+	"plan.json":     `{"format":"workbench.plan/v1","problem":"placement","method":"by hand","instance":{"name":"decimals"},"platform":{"memory":0.58},"offsets":[{"id":"a","offset":0},{"id":"b","offset":0.29}],"ops":[]}`,
+}
+
+var reports = []reported{
+	{"a placement in decimals", decimals, "solve --problem placement @decimals.json --memory 0.58", 0, []string{"height      0.58 B", "optimal"}},
+	{"its JSON", decimals, "solve --problem placement @decimals.json --memory 0.58 --format json", 0, []string{`"objective": 0.58`, `"status": "optimal"`}},
+	{"a plan in decimals", decimals, "verify @decimals.json @plan.json", 0, []string{"valid"}},
+	{"a limit out of a computation", decimals, "solve --problem placement @decimals.json --memory 0.5799999999999999", 0, []string{"optimal"}},
+	{"a limit below", decimals, "solve --problem placement @decimals.json --memory 0.5799999999999", 3, []string{"at least 0.58 bytes are needed"}},
+}
+
+func TestReported(t *testing.T) {
+	for _, x := range reports {
+		t.Run(x.name, func(t *testing.T) {
+			folder := t.TempDir() + string(filepath.Separator)
+			for name, content := range x.files {
+				if err := os.WriteFile(folder+name, []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var out, failed bytes.Buffer
+			code := runApp(t.Context(), strings.Fields("workbench "+strings.ReplaceAll(x.line, "@", folder)), strings.NewReader(""), &out, &failed)
+			said := out.String() + failed.String()
+			if code != x.code {
+				t.Errorf("status %d, want %d:\n%s", code, x.code, said)
+			}
+			for _, want := range x.want {
+				if !strings.Contains(said, want) {
+					t.Errorf("no %q in\n%s", want, said)
+				}
+			}
+		})
+	}
+}
