@@ -47,18 +47,19 @@ test-go:
 test-quick: setup ## the short tests, for the inner loop; PACKAGES and ARGS as for test
 	@$(WITH_SOLVERS) GOGC=400 go test -short -vet=off -p 4 $(LINK_TESTS) -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
 
-torch: ## make sure that a Python with PyTorch is there
+torch: ## make a Python with PyTorch in the cache unless one is active; TORCH=2.11
 	@scripts/torch.sh
 
-# One thread and a counter of memory: sums in one order, and peaks that can be measured.
-test-torch: build torch ## test pytorch/ with real networks and bin/workbench; PYTEST='-k gpt'
-	@cd pytorch && python=$$(../scripts/torch.sh --find) && counter=$$($$python -m workbench_torch counter) && \
-		OMP_NUM_THREADS=1 LD_PRELOAD="$$counter $$LD_PRELOAD" $$python -m pytest $(PYTEST)
+# One thread, and products that do not depend on where a tensor lies: sums have one order. The counter measures peaks.
+export TORCH ?=
+RUN_TORCH = cd pytorch && python=$$(../scripts/torch.sh --find) && counter=$$($$python -m workbench_torch counter) && \
+	OMP_NUM_THREADS=1 MKL_CBWR=AUTO,STRICT LD_PRELOAD="$$counter $$LD_PRELOAD" $$python
+test-torch: build torch ## test pytorch/ with real networks and bin/workbench; PYTEST='-k gpt', TORCH=2.11
+	@$(RUN_TORCH) -m pytest $(PYTEST)
 
 TABLES := graphs
 torch-tables: build torch ## the tables of docs/pytorch.md, minutes each; TABLES='graphs|chains|partitions|times [NETWORK ...]'
-	@cd pytorch && python=$$(../scripts/torch.sh --find) && counter=$$($$python -m workbench_torch counter) && \
-		OMP_NUM_THREADS=1 LD_PRELOAD="$$counter $$LD_PRELOAD" $$python tests/tables.py $(TABLES)
+	@$(RUN_TORCH) tests/tables.py $(TABLES)
 
 bench: setup ## run the Go benchmarks
 	@$(WITH_SOLVERS) go test -run '^$$' -bench . -benchmem -timeout $(TIMEOUT) $(ARGS) $(PACKAGES)
