@@ -149,20 +149,20 @@ func solvePipeline(j *joint) error {
 // pipelinePrograms solves the bounds in closed form and then, if whole is true, the strengthened ILP of [004]
 // chapter 6.
 func pipelinePrograms(c *chain.Chain, s run.Setting, whole bool) func(*formulation.Result, func(*formulation.Phase) (bool, error)) error {
-	return func(_ *formulation.Result, solve func(*formulation.Phase) (bool, error)) error {
+	return func(_ *formulation.Result, solvePhase func(*formulation.Phase) (bool, error)) error {
 		o := ilppipeline.MemoryOption{MemoryModel: s.MemoryModel}
 		closed, err := ilppipeline.Closed(c, s.Platform, o)
 		if err != nil {
 			return err
 		}
-		if more, err := solve(&formulation.Phase{Program: closed}); err != nil || !more || !whole {
+		if more, err := solvePhase(&formulation.Phase{Program: closed}); err != nil || !more || !whole {
 			return err
 		}
 		program, err := ilppipeline.Strong(c, s.Platform, o)
 		if err != nil {
 			return err
 		}
-		_, err = solve(&formulation.Phase{Program: program})
+		_, err = solvePhase(&formulation.Phase{Program: program})
 		return err
 	}
 }

@@ -21,7 +21,7 @@ func TestStages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stages := func(word, memory string) (string, error) {
+	cutBy := func(word, memory string) (string, error) {
 		p, _, err := method.Stages(t.Context(), c, partition.Cutting{Stages: 4, Weight: 0.5, WeightMemory: 0.5, Copies: 3}, method.Choice{Recompute: word, Offload: "none", Memory: memory},
 			platform.Platform{Processors: 2, MicroBatches: 4, Placement: plan.VShaped})
 		if err != nil {
@@ -38,7 +38,7 @@ func TestStages(t *testing.T) {
 	for _, x := range []struct{ word, memory, want string }{
 		{"none", "", ""}, {"all", "", "1234"}, {"2,4", "", "24"}, {"auto", "100GB", ""},
 	} {
-		if got, err := stages(x.word, x.memory); err != nil || got != x.want {
+		if got, err := cutBy(x.word, x.memory); err != nil || got != x.want {
 			t.Errorf("%s: stages %q, %v", x.word, got, err)
 		}
 	}
@@ -48,13 +48,13 @@ func TestStages(t *testing.T) {
 	}{
 		{"some", "", run.ErrInput}, {"0", "", run.ErrInput}, {"1,5", "", run.ErrInput}, {"auto", "", run.ErrInput}, {"auto", "50%", run.ErrInput}, {"auto", "1MB", plan.ErrNoPlan},
 	} {
-		if got, err := stages(x.word, x.memory); !errors.Is(err, x.want) {
+		if got, err := cutBy(x.word, x.memory); !errors.Is(err, x.want) {
 			t.Errorf("%s with %q: stages %q, %v", x.word, x.memory, got, err)
 		}
 	}
 	tight := 0
 	for _, memory := range []string{"1.2GB", "1.5GB", "2GB", "3GB"} {
-		got, err := stages("auto", memory)
+		got, err := cutBy("auto", memory)
 		if err == nil && got != "" {
 			tight++
 		} else if err != nil && !errors.Is(err, plan.ErrNoPlan) {

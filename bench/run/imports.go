@@ -40,17 +40,17 @@ func ExportLifetimes(w io.Writer, in plan.Instance) error {
 
 // ImportSchedule reads a schedule of torch.distributed.pipelining ([torchcsv.Schedule.Plan])
 // for the stages in another file.
-func ImportSchedule(r io.Reader, file, stages string) (*plan.Plan, error) {
-	if stages == "" {
+func ImportSchedule(r io.Reader, file, stagesFile string) (*plan.Plan, error) {
+	if stagesFile == "" {
 		return nil, InputError(fmt.Errorf("--stages FILE is needed: the stages that the schedule is for, as workbench stages writes them"))
 	}
-	in, err := Load(stages, nil)
+	in, err := Load(stagesFile, nil)
 	if err != nil {
 		return nil, err
 	}
 	x, ok := in.Instance.(*partition.Partition)
 	if !ok {
-		return nil, InputError(fmt.Errorf("--stages %s: a %s, not the stages of a pipeline", stages, in.Kind()))
+		return nil, InputError(fmt.Errorf("--stages %s: a %s, not the stages of a pipeline", stagesFile, in.Kind()))
 	}
 	schedule, err := torchcsv.Read(r, file)
 	if err != nil {

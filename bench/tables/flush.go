@@ -83,7 +83,7 @@ func (m *measurer) placed(in *run.Instance, g placedGroup, gpus int, memory stri
 	s := m.setting
 	s.Platform = platform.Platform{Memory: bytes, Processors: gpus, MicroBatches: 4 * gpus, Placement: g.placement, Objective: plan.SpanObjective}
 	cut := partition.Cutting{Stages: gpus * g.chunks, Copies: 8, Weight: 0.5, WeightMemory: 0.5, Bandwidth: c.Unit.Rate(42e9)}
-	stages, _, err := method.Stages(m.ctx, c, cut, method.Choice{Recompute: g.again, Offload: "none", Memory: memory}, s.Platform)
+	cutStages, _, err := method.Stages(m.ctx, c, cut, method.Choice{Recompute: g.again, Offload: "none", Memory: memory}, s.Platform)
 	switch {
 	case errors.Is(err, plan.ErrNoPlan):
 		fmt.Print(" – |")
@@ -92,12 +92,12 @@ func (m *measurer) placed(in *run.Instance, g placedGroup, gpus int, memory stri
 		return err
 	}
 	twice := 0
-	for i := range stages.Stages {
-		if stages.Stages[i].RecomputeTime > 0 {
+	for i := range cutStages.Stages {
+		if cutStages.Stages[i].RecomputeTime > 0 {
 			twice++
 		}
 	}
-	staged, err := run.NewInstance(stages)
+	staged, err := run.NewInstance(cutStages)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func flushLanes(p *plan.Plan) (lanes map[string][]*plan.Op, end float64) {
 }
 
 func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
-	stages := plan.As[*partition.Partition](in).Stages
+	list := plan.As[*partition.Partition](in).Stages
 	s, err := periodic.SummarizeFlush(plan.As[*partition.Partition](in), p)
 	if err != nil {
 		return fmt.Errorf("timeline: %w", err)
@@ -56,16 +56,16 @@ func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 	u := platform.TimeUnit(end)
 	d.heading(in.Title(), fmt.Sprintf("span %s %s, makespan %s %s", number(s.Span/u.Size), u.Name, number(s.Makespan/u.Size), u.Name))
 	forward := "forward"
-	if slices.ContainsFunc(stages, func(s partition.Stage) bool { return s.RecomputeTime > 0 }) {
+	if slices.ContainsFunc(list, func(s partition.Stage) bool { return s.RecomputeTime > 0 }) {
 		forward += ", again before backward"
 	}
 	kinds := []legendItem{{forward, swatch(forwardColour, 1)}, {"backward", swatch(backwardColour, 1)}}
-	if slices.ContainsFunc(stages, func(s partition.Stage) bool { return s.Split() }) {
+	if slices.ContainsFunc(list, func(s partition.Stage) bool { return s.Split() }) {
 		kinds[1].name = "backward (input)"
 		kinds = append(kinds, legendItem{"backward (weights)", swatch(prefetchColour, 1)})
 	}
 	kinds = append(kinds, legendItem{"micro-batch", `<text y="9">3</text>`})
-	if len(stages) > len(s.GPUs) {
+	if len(list) > len(s.GPUs) {
 		kinds = append(kinds, legendItem{"of a later stage of the GPU", `<text y="9" font-weight="bold">3</text>`})
 	}
 	if p.Moves() {
@@ -78,7 +78,7 @@ func flushSVG(w io.Writer, in plan.Instance, p *plan.Plan, o Options) error {
 		y := top + float64(i)*(laneHeight+laneGap)
 		d.band(y, lane{name: name})
 		for _, x := range lanes[name] {
-			d.flushBox(y, x, len(s.GPUs), again(x, stages))
+			d.flushBox(y, x, len(s.GPUs), again(x, list))
 		}
 	}
 	memory.draw()
@@ -122,11 +122,11 @@ func flushNames(p *plan.Plan, gpus int) (names []string) {
 }
 
 // again returns the part of a backward in which forward is computed again.
-func again(o *plan.Op, stages []partition.Stage) float64 {
-	if o.Op != plan.OpB || o.Stage < 1 || o.Stage > len(stages) {
+func again(o *plan.Op, list []partition.Stage) float64 {
+	if o.Op != plan.OpB || o.Stage < 1 || o.Stage > len(list) {
 		return 0
 	}
-	return min(stages[o.Stage-1].RecomputeTime, o.End-o.Start)
+	return min(list[o.Stage-1].RecomputeTime, o.End-o.Start)
 }
 
 // flushBox draws an operation, with its micro-batch. So much of it, at its start, computes forward again.

@@ -32,18 +32,18 @@ type SolveFunc func(context.Context, *run.Instance, sweep.Task) (*run.Result, er
 // of its instance; what it gives is two frames on descriptor 3, the row and the
 // compressed plan. A frame is its length in 8 bytes, little-endian, and as many
 // bytes. Standard input stays open as long as the worker lives.
-func ServeChild(solve SolveFunc) {
+func ServeChild(solveTask SolveFunc) {
 	if len(os.Args) != 2 || os.Args[1] != command {
 		return
 	}
-	if err := serve(solve); err != nil {
+	if err := serve(solveTask); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-func serve(solve SolveFunc) error {
+func serve(solveTask SolveFunc) error {
 	process.NoCoreDumps()
 	out := process.Answers()
 	in := bufio.NewReaderSize(os.Stdin, 1<<16)
@@ -64,7 +64,7 @@ func serve(solve SolveFunc) error {
 		process.LimitMemory(t.TaskMemory)
 		debug.SetMemoryLimit(t.TaskMemory / 10 * 9)
 	}
-	row, plan := attempt(context.Background(), solve, t, func() (*run.Instance, error) { return parse(doc, t) })
+	row, plan := attempt(context.Background(), solveTask, t, func() (*run.Instance, error) { return parse(doc, t) })
 	row.PeakRSS = peakMemory()
 	text, err := json.Marshal(row)
 	if err != nil {
@@ -76,13 +76,13 @@ func serve(solve SolveFunc) error {
 
 // attempt runs a task and returns the row, without what only the worker knows,
 // and the compressed plan.
-func attempt(ctx context.Context, solve SolveFunc, t sweep.Task, instance func() (*run.Instance, error)) (*sweep.Row, []byte) {
+func attempt(ctx context.Context, solveTask SolveFunc, t sweep.Task, instance func() (*run.Instance, error)) (*sweep.Row, []byte) {
 	row := &sweep.Row{Format: sweep.RowFormat, ID: t.ID(), Task: t, Started: time.Now()}
 	in, err := instance()
 	if err != nil {
 		return failed(row, sweep.BadInput, err.Error()), nil
 	}
-	r, err := solve(ctx, in, t)
+	r, err := solveTask(ctx, in, t)
 	if err != nil {
 		return failed(row, sweep.BadInput, err.Error()), nil
 	}

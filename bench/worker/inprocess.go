@@ -29,9 +29,9 @@ func (x *InProcess) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, 
 		plan []byte
 		used *run.Instance
 	}
-	solve := x.Solve
-	if solve == nil {
-		solve = Solve
+	solveTask := x.Solve
+	if solveTask == nil {
+		solveTask = Solve
 	}
 	begun := sweep.Row{Format: sweep.RowFormat, ID: t.ID(), Task: t, Started: time.Now()}
 	done := make(chan answer, 1)
@@ -45,7 +45,7 @@ func (x *InProcess) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, 
 			}
 			done <- a
 		}()
-		a.row, a.plan = attempt(ctx, solve, t, func() (*run.Instance, error) {
+		a.row, a.plan = attempt(ctx, solveTask, t, func() (*run.Instance, error) {
 			in, err := x.instance(last, t)
 			if err == nil {
 				a.used = in

@@ -32,8 +32,8 @@ type foreign struct {
 	data, sizeData []byte // of file and sizes
 }
 
-// importer is one foreign format.
-type importer struct {
+// foreignFormat is one foreign format.
+type foreignFormat struct {
 	name, what string
 	forms      []string // what it makes, its own first
 	units      []string // what --cost-unit may be
@@ -45,7 +45,7 @@ type file interface{ Write(io.Writer) error }
 
 func (f *foreign) reader() io.Reader { return bytes.NewReader(f.data) }
 
-var importers = []importer{
+var importers = []foreignFormat{
 	{"pipedream", "graph.txt of the PipeDream profiler", []string{"chain", "graph"}, nil, func(f *foreign) (file, []string, error) {
 		if f.as == "graph" {
 			return imported(profile.PipeDreamGraph(f.reader(), f.file))
@@ -130,11 +130,11 @@ func newImport(s streams) *cli.Command {
 
 // importer returns the importer that the flags ask for, and checks the others
 // against it.
-func (f *foreign) importer() (*importer, error) {
+func (f *foreign) importer() (*foreignFormat, error) {
 	if f.from == "" {
 		return nil, usagef("import: --from is needed: %s", strings.Join(importerNames(), ", "))
 	}
-	k := slices.IndexFunc(importers, func(i importer) bool { return i.name == f.from })
+	k := slices.IndexFunc(importers, func(i foreignFormat) bool { return i.name == f.from })
 	if k < 0 {
 		return nil, usagef("unknown format %q: %s", f.from, nearest.Hint(f.from, importerNames()))
 	}
@@ -170,7 +170,7 @@ func describeImporters() string {
 	return strings.Join(lines, "\n")
 }
 
-func (f *foreign) run(s streams, o *common, i *importer) (err error) {
+func (f *foreign) run(s streams, o *common, i *foreignFormat) (err error) {
 	if f.data, err = readAll(s, f.file); err != nil {
 		return err
 	}

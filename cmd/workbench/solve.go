@@ -96,7 +96,7 @@ func newSolve(s streams) *cli.Command {
 		ArgsUsage: "[INSTANCE]",
 		Flags:     append(flags, o.flags()...),
 		Action: o.action(s, 0, 1, "solve [INSTANCE] [flags]", func(c *cli.Context, a []string) error {
-			return solve(c.Context, s, o, first(a))
+			return solveInstance(c.Context, s, o, first(a))
 		}),
 	}
 }
@@ -267,7 +267,7 @@ func load(s streams, p *run.Problem, spec string) (*run.Instance, error) {
 	return run.Load(spec, s.in)
 }
 
-func solve(ctx context.Context, s streams, o *solveOptions, spec string) error {
+func solveInstance(ctx context.Context, s streams, o *solveOptions, spec string) error {
 	j, err := o.job(ctx, s, spec)
 	if err != nil {
 		return err

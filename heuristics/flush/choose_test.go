@@ -30,7 +30,7 @@ func TestOffload(t *testing.T) {
 // What is chosen for each stage of random pipelines has a plan wherever nothing, one option for all of them or for half of them has,
 // one no worse than these have by the same means, and mostly the best of all choices. No choice is better
 // than the bound on all of them.
-func choices(t *testing.T, r *rand.Rand, stages, options int) {
+func choices(t *testing.T, r *rand.Rand, stageCount, options int) {
 	t.Helper()
 	best, tried, only, near, last := 0, 0, 0, 0, 0
 	for n := range testfile.Cases(60) {
@@ -41,12 +41,12 @@ func choices(t *testing.T, r *rand.Rand, stages, options int) {
 			})
 		}
 		p := platform.Platform{Processors: 2, MicroBatches: 2 + r.IntN(4), Placement: plan.VShaped}
-		if stages == 2 {
+		if stageCount == 2 {
 			p.Placement = plan.Straight
 		}
-		cut := partition.Cutting{Stages: stages, Weight: 0.5, WeightMemory: 0.5, Copies: 1, SendShare: 0.5 + 0.5*r.Float64(), HostBandwidth: float64(2 + r.IntN(20))}
+		cut := partition.Cutting{Stages: stageCount, Weight: 0.5, WeightMemory: 0.5, Copies: 1, SendShare: 0.5 + 0.5*r.Float64(), HostBandwidth: float64(2 + r.IntN(20))}
 		of := func(choice []int) (*view.Instance, error) {
-			cut.Recompute, cut.Send = make([]bool, stages), make([]bool, stages)
+			cut.Recompute, cut.Send = make([]bool, stageCount), make([]bool, stageCount)
 			for s, x := range choice {
 				cut.Recompute[s], cut.Send[s] = x == 1, x == 2
 			}
@@ -71,11 +71,11 @@ func choices(t *testing.T, r *rand.Rand, stages, options int) {
 			}
 			return s.Objective, v.Least()
 		}
-		all := func(option int) []int { return slices.Repeat([]int{option}, stages) }
+		all := func(option int) []int { return slices.Repeat([]int{option}, stageCount) }
 		_, high := objective(all(0))
 		_, low := objective(all(1))
 		p.Memory = math.Ceil(low + (high*1.5-low)*r.Float64())
-		chosen, err := flush.Choose(t.Context(), stages, options, of)
+		chosen, err := flush.Choose(t.Context(), stageCount, options, of)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,8 +95,8 @@ func choices(t *testing.T, r *rand.Rand, stages, options int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for k := range int(math.Pow(float64(options), float64(stages))) {
-			choice, half := make([]int, stages), 0
+		for k := range int(math.Pow(float64(options), float64(stageCount))) {
+			choice, half := make([]int, stageCount), 0
 			for s := range choice {
 				choice[s] = k % options
 				k /= options
@@ -106,7 +106,7 @@ func choices(t *testing.T, r *rand.Rand, stages, options int) {
 			}
 			x, _ := objective(choice)
 			least = min(least, x)
-			start := half == 0 || half == stages/2 && (choice[0] == 0 || choice[stages-1] == 0) && slices.Equal(choice[:half], slices.Repeat(choice[:1], half))
+			start := half == 0 || half == stageCount/2 && (choice[0] == 0 || choice[stageCount-1] == 0) && slices.Equal(choice[:half], slices.Repeat(choice[:1], half))
 			if start && found > x*(1+1e-3) {
 				t.Fatalf("case %d: %v has %v, %v has %v\n%+v %+v", n, chosen, found, choice, x, c, p)
 			}

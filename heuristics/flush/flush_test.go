@@ -99,14 +99,14 @@ func TestBoundsAreBelowSchedules(t *testing.T) {
 	for n := range cases {
 		gpus, jobs := 1+r.IntN(5), 1+r.IntN(14)
 		placement := [...]string{plan.Straight, plan.Interleaved, plan.VShaped}[r.IntN(3)]
-		stages := gpus
+		stageCount := gpus
 		switch placement {
 		case plan.Interleaved:
-			stages *= 1 + r.IntN(3)
+			stageCount *= 1 + r.IntN(3)
 		case plan.VShaped:
-			stages *= 2
+			stageCount *= 2
 		}
-		in := optimum.RandomStages(r, stages, r.IntN(3) > 0)
+		in := optimum.RandomStages(r, stageCount, r.IntN(3) > 0)
 		if r.IntN(3) == 0 {
 			optimum.RandomCopies(r, in)
 		}
@@ -163,11 +163,11 @@ func TestNamedSchedules(t *testing.T) {
 	span := func(placement string, method flush.Method) float64 {
 		t.Helper()
 		in := &partition.Partition{Name: "uniform"}
-		stages := gpus
+		stageCount := gpus
 		if placement != plan.Straight {
-			stages = 2 * gpus
+			stageCount = 2 * gpus
 		}
-		for range stages {
+		for range stageCount {
 			in.Stages = append(in.Stages, partition.Stage{ForwardTime: 1, BackwardTime: 1, WeightTime: 1, ForwardMemory: 2, BackwardMemory: -1, WeightMemory: -1})
 		}
 		v, err := view.New(in, platform.Platform{Memory: 1000, MicroBatches: jobs, Placement: placement})
@@ -210,8 +210,8 @@ func TestNamedSchedules(t *testing.T) {
 
 // Steps of the annealing on eight GPUs with little memory, straight and on a V, and list scheduling.
 func BenchmarkSearch(b *testing.B) {
-	for stages, placement := range map[int]string{8: plan.Straight, 16: plan.VShaped} {
-		in := optimum.RandomStages(rand.New(rand.NewPCG(19, 6)), stages, true)
+	for stageCount, placement := range map[int]string{8: plan.Straight, 16: plan.VShaped} {
+		in := optimum.RandomStages(rand.New(rand.NewPCG(19, 6)), stageCount, true)
 		v, err := view.New(in, platform.Platform{Memory: 60, MicroBatches: 32, Placement: placement})
 		if err != nil {
 			b.Fatal(err)

@@ -90,13 +90,13 @@ func newFlushReplay(in *partition.Partition, p *plan.Plan) (*flushReplay, error)
 	fail := func(format string, args ...any) (*flushReplay, error) {
 		return nil, fmt.Errorf("%w: platform.placement of %d GPUs: %w", plan.ErrUnreadable, v.gpus, fmt.Errorf(format, args...))
 	}
-	switch stages, on := len(in.Stages), p.Platform.Placement; {
-	case on == plan.Straight && v.gpus != stages:
-		return fail("straight: %d stages need as many GPUs", stages)
-	case on == plan.Interleaved && (v.gpus < 1 || stages%v.gpus != 0):
-		return fail("interleaved: %d stages are no multiple of the GPUs", stages)
-	case on == plan.VShaped && stages != 2*v.gpus:
-		return fail("v: %d stages need half as many GPUs", stages)
+	switch stageCount, on := len(in.Stages), p.Platform.Placement; {
+	case on == plan.Straight && v.gpus != stageCount:
+		return fail("straight: %d stages need as many GPUs", stageCount)
+	case on == plan.Interleaved && (v.gpus < 1 || stageCount%v.gpus != 0):
+		return fail("interleaved: %d stages are no multiple of the GPUs", stageCount)
+	case on == plan.VShaped && stageCount != 2*v.gpus:
+		return fail("v: %d stages need half as many GPUs", stageCount)
 	case on != plan.Straight && on != plan.Interleaved && on != plan.VShaped:
 		return fail("%q is no placement; there are %s, %s and %s", on, plan.Straight, plan.Interleaved, plan.VShaped)
 	}
@@ -432,11 +432,11 @@ func (s *FlushSummary) String() string {
 		if x.Copies > 0 {
 			copies = ", copies to and from the host " + platform.FormatSeconds(x.Copies)
 		}
-		stages := "stages"
+		noun := "stages"
 		if len(x.Stages) == 1 {
-			stages = "stage"
+			noun = "stage"
 		}
-		fmt.Fprintf(&b, "  gpu%-8d %s %s: busy %s, idle %.2f %% of its %s, peak %s of %s%s\n", g, stages, strings.Trim(fmt.Sprint(x.Stages), "[]"),
+		fmt.Fprintf(&b, "  gpu%-8d %s %s: busy %s, idle %.2f %% of its %s, peak %s of %s%s\n", g, noun, strings.Trim(fmt.Sprint(x.Stages), "[]"),
 			platform.FormatSeconds(x.Busy), 100*max(0, x.Span-x.Busy)/max(x.Span, math.SmallestNonzeroFloat64), platform.FormatSeconds(x.Span), platform.FormatBytes(x.Memory), platform.FormatBytes(s.Memory), copies)
 	}
 	if s.Violations > 0 {

@@ -21,7 +21,7 @@ const (
 // stages: [partition.Cut].
 func LoadStages(spec string) (*partition.Partition, error) {
 	head, query, _ := strings.Cut(spec, "?")
-	stages, rest := defaultStages, []string(nil)
+	stageCount, rest := defaultStages, []string(nil)
 	for pair := range strings.SplitSeq(query, "&") {
 		word, ok := strings.CutPrefix(pair, "stages=")
 		if !ok {
@@ -31,7 +31,7 @@ func LoadStages(spec string) (*partition.Partition, error) {
 			continue
 		}
 		var err error
-		if stages, err = strconv.Atoi(word); err != nil {
+		if stageCount, err = strconv.Atoi(word); err != nil {
 			return nil, fmt.Errorf("%s: stages=%s: a whole number is needed", head, word)
 		}
 	}
@@ -43,7 +43,7 @@ func LoadStages(spec string) (*partition.Partition, error) {
 		return nil, err
 	}
 	p, err := partition.Cut(c, partition.Cutting{
-		Stages: stages, Weight: weightShare, WeightMemory: weightShare, Bandwidth: stagesBandwidth, Copies: stagesCopies,
+		Stages: stageCount, Weight: weightShare, WeightMemory: weightShare, Bandwidth: stagesBandwidth, Copies: stagesCopies,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", spec, err)

@@ -29,9 +29,9 @@ const Most = 9
 // two neighbours that both take memory, or both give some back, the order means nothing unless the same runs
 // them, and one of both is tried.
 func Search(in *partition.Partition, p platform.Platform, limit int) (float64, *plan.Plan, error) {
-	x := &flushing{in: in, p: p, limit: limit, best: math.Inf(1), stages: len(in.Stages), jobs: p.MicroBatches}
-	if x.stages*x.jobs > Most || p.Processors > 3 {
-		return 0, nil, fmt.Errorf("%w: %d stages, %d micro-batches, %d GPUs; there can be %d operations forward and 3 GPUs", exhaustive.ErrTooHard, x.stages, x.jobs, p.Processors, Most)
+	x := &flushing{in: in, p: p, limit: limit, best: math.Inf(1), stageCount: len(in.Stages), jobs: p.MicroBatches}
+	if x.stageCount*x.jobs > Most || p.Processors > 3 {
+		return 0, nil, fmt.Errorf("%w: %d stages, %d micro-batches, %d GPUs; there can be %d operations forward and 3 GPUs", exhaustive.ErrTooHard, x.stageCount, x.jobs, p.Processors, Most)
 	}
 	x.make()
 	x.search(0)
@@ -48,7 +48,7 @@ type flushing struct {
 	in           *partition.Partition
 	p            platform.Platform
 	limit        int
-	stages, jobs int
+	stageCount, jobs int
 	ops          []flushOp
 	after        [][]flushArc // by operation: what it needs, with the delay
 	gpu          [][]int      // operations of each
@@ -122,7 +122,7 @@ func (x *flushing) make() {
 			x.after[i] = append(x.after[i], a)
 		}
 	}
-	for s := range x.stages {
+	for s := range x.stageCount {
 		for j := range x.jobs {
 			need(name{plan.OpF, s, j}, name{plan.OpF, s - 1, j})
 			need(name{plan.OpB, s, j}, name{plan.OpB, s + 1, j})
@@ -133,7 +133,7 @@ func (x *flushing) make() {
 		}
 	}
 	for j := range x.jobs {
-		need(name{plan.OpB, x.stages - 1, j}, name{plan.OpF, x.stages - 1, j})
+		need(name{plan.OpB, x.stageCount - 1, j}, name{plan.OpF, x.stageCount - 1, j})
 	}
 }
 

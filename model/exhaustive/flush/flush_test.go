@@ -23,12 +23,12 @@ func TestSecondBySecond(t *testing.T) {
 	tried, sent, worth := 0, 0, 0
 	for n := range testfile.Cases(200) {
 		p := platform.Platform{Placement: plan.Straight, Objective: plan.MakespanObjective, Processors: 1 + r.IntN(2), MicroBatches: 2}
-		stages := p.Processors
+		stageCount := p.Processors
 		if p.Processors == 1 && r.IntN(2) == 0 {
-			p.Placement, stages = plan.Interleaved, 2
+			p.Placement, stageCount = plan.Interleaved, 2
 		}
-		in := flush.RandomStages(r, stages, stages == 1 && r.IntN(3) == 0)
-		if stages == 1 && !in.Stages[0].Split() {
+		in := flush.RandomStages(r, stageCount, stageCount == 1 && r.IntN(3) == 0)
+		if stageCount == 1 && !in.Stages[0].Split() {
 			p.MicroBatches = 3
 		}
 		flush.RandomCopies(r, in)

@@ -11,9 +11,9 @@ import (
 
 // RandomStages returns so many stages of small whole times and sizes, with split
 // backwards or without.
-func RandomStages(r *rand.Rand, stages int, split bool) *partition.Partition {
+func RandomStages(r *rand.Rand, stageCount int, split bool) *partition.Partition {
 	in := &partition.Partition{Name: "random", CommunicationTime: float64(r.IntN(3))}
-	for range stages {
+	for range stageCount {
 		s := partition.Stage{
 			ForwardTime: float64(r.IntN(6)), BackwardTime: float64(r.IntN(6)),
 			ForwardMemory: float64(r.IntN(5)), Weight: float64(r.IntN(3)), Overhead: float64(max(0, r.IntN(6)-3)),
