@@ -9,16 +9,16 @@ import (
 	"encoding/json"
 	"slices"
 
-	"workbench/ilp/checkmate"
+	"workbench/ilp/activationoffload"
 	"workbench/ilp/flush"
 	"workbench/ilp/formulation"
-	"workbench/ilp/offload"
 	"workbench/ilp/pipeline"
 	"workbench/ilp/placement"
 	"workbench/ilp/remat"
+	"workbench/ilp/rematgraph"
 	"workbench/ilp/rematoffload"
 	"workbench/ilp/swap"
-	"workbench/ilp/weights"
+	"workbench/ilp/weightoffload"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -27,7 +27,7 @@ import (
 // simplest on.
 func Formulations() []formulation.Formulation {
 	return slices.Concat(
-		weights.Formulations(), remat.Formulations(), checkmate.Formulations(), offload.Formulations(),
+		weightoffload.Formulations(), remat.Formulations(), rematgraph.Formulations(), activationoffload.Formulations(),
 		rematoffload.Formulations(), swap.Formulations(), pipeline.Formulations(), flush.Formulations(), placement.Formulations(),
 	)
 }

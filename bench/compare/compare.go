@@ -17,7 +17,7 @@ import (
 	"strings"
 
 	"workbench/bench/report/rows"
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/sweep"
 	"workbench/model/platform"
 )
@@ -186,7 +186,7 @@ func Nights(old, new *rows.Night, o Options) (*Comparison, error) {
 	}
 	c.Matched = len(pairs)
 	if c.Matched == 0 {
-		return nil, run.InputError(fmt.Errorf("no task is in both nights: %s has %d, %s has %d; tasks match if problem, instance, limits, method and settings are the same", name(old, "the older"), len(oldTasks), name(new, "the newer"), len(newTasks)))
+		return nil, solve.InputError(fmt.Errorf("no task is in both nights: %s has %d, %s has %d; tasks match if problem, instance, limits, method and settings are the same", name(old, "the older"), len(oldTasks), name(new, "the newer"), len(newTasks)))
 	}
 	slices.SortFunc(pairs, func(a, b pair) int { return order(a.new[0], b.new[0]) })
 	c.TimesJudged, c.TimesWhy = sameMachines(c.Old.Machines, c.New.Machines)

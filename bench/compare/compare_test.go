@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"workbench/bench/report/rows"
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/sweep"
 	"workbench/model/plan"
 	"workbench/model/testfile"
@@ -31,7 +31,7 @@ type night struct {
 // stopsWithLess makes a run one that was stopped with a plan and a bound that are a
 // tenth off.
 func stopsWithLess(r *sweep.Row) {
-	r.Result.Status, r.Result.WallTime = run.Feasible, 60
+	r.Result.Status, r.Result.WallTime = solve.Feasible, 60
 	*r.Result.Objective *= 1.1
 	r.Result.Bound.Value *= 0.9
 }
@@ -72,16 +72,16 @@ func (n night) row(i int, method string, rep int) *sweep.Row {
 	truth := rand.New(rand.NewPCG(uint64(i), uint64(len(method))))
 	best := 1 + float64(i%7)
 	noise := func(sd float64) float64 { return math.Exp(sd * n.random.NormFloat64()) }
-	objective, seconds, status, kind := best, 0.2+20*truth.Float64(), run.Feasible, run.Heuristic
+	objective, seconds, status, kind := best, 0.2+20*truth.Float64(), solve.Feasible, solve.Heuristic
 	bound := 0.9 * best
 	switch method {
 	case "greedy":
 		objective *= 1 + 0.2*truth.Float64()
 	case exactMethod:
-		status, kind, bound = run.Optimal, run.Exact, best
+		status, kind, bound = solve.Optimal, solve.Exact, best
 	case stoppedMethod:
 		objective *= 1.3 * noise(n.planNoise)
-		kind = run.Exact
+		kind = solve.Exact
 	}
 	seconds *= noise(n.timeNoise)
 	if method == stoppedMethod {
@@ -91,9 +91,9 @@ func (n night) row(i int, method string, rep int) *sweep.Row {
 		Format: sweep.TaskFormat, Problem: plan.Remat, Method: method, Instance: fmt.Sprintf("net%d.json", i), SHA256: fmt.Sprintf("%064x", i),
 		Memory: 1e9, MemoryName: "40%", TimeLimit: 60, Repetition: rep, Version: n.version,
 	}
-	return &sweep.Row{Format: sweep.RowFormat, Sweep: "simulated", Task: t, Attempt: 1, Result: &run.Result{
-		Format: run.ResultFormat, Problem: plan.Remat, Method: method, Kind: kind, Status: status, WallTime: seconds,
-		Instance: plan.InstanceRef{Name: fmt.Sprintf("net%d", i)}, Objective: &objective, Bound: &run.Bound{Value: bound, By: method},
+	return &sweep.Row{Format: sweep.RowFormat, Sweep: "simulated", Task: t, Attempt: 1, Result: &solve.Result{
+		Format: solve.ResultFormat, Problem: plan.Remat, Method: method, Kind: kind, Status: status, WallTime: seconds,
+		Instance: plan.InstanceRef{Name: fmt.Sprintf("net%d", i)}, Objective: &objective, Bound: &solve.Bound{Value: bound, By: method},
 	}}
 }
 
@@ -273,48 +273,48 @@ func TestRules(t *testing.T) {
 		{name: "weaker bound", change: func(r *sweep.Row) { r.Result.Bound.Value *= 0.999 }, want: []string{"weaker-bound"}},
 		{name: "stronger bound", change: func(r *sweep.Row) { r.Result.Bound.Value *= 1.001 }, remark: StrongerOne},
 		{
-			name: "proof lost", before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = run.Optimal, 44 },
-			change: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = run.Feasible, 60 }, want: []string{"proof-lost"},
+			name: "proof lost", before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = solve.Optimal, 44 },
+			change: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = solve.Feasible, 60 }, want: []string{"proof-lost"},
 		},
 		{
-			name: "proof lost at the edge", before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = run.Optimal, 46 },
-			change: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = run.Feasible, 60 }, remark: AtEdge,
+			name: "proof lost at the edge", before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = solve.Optimal, 46 },
+			change: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = solve.Feasible, 60 }, remark: AtEdge,
 		},
 		{
-			name: "proof lost at the edge three times of three", before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = run.Optimal, 46 },
-			change: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = run.Feasible, 60 }, repetitions: 3, want: []string{"proof-lost"},
+			name: "proof lost at the edge three times of three", before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = solve.Optimal, 46 },
+			change: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = solve.Feasible, 60 }, repetitions: 3, want: []string{"proof-lost"},
 		},
 		{
-			name: "plan and bound of a run that is stopped now, at the edge", before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = run.Optimal, 46 },
+			name: "plan and bound of a run that is stopped now, at the edge", before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = solve.Optimal, 46 },
 			change: stopsWithLess, remark: AtEdge,
 		},
 		{
-			name: "plan and bound of a run that is stopped now, early", before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = run.Optimal, 30 },
+			name: "plan and bound of a run that is stopped now, early", before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = solve.Optimal, 30 },
 			change: stopsWithLess, want: []string{"proof-lost", "weaker-bound", "worse-plan"},
 		},
 		{
 			name: "no plan at the edge", before: seconds(46), remark: AtEdge,
-			change: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime, r.Result.Objective = run.Limit, 60, nil },
+			change: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime, r.Result.Objective = solve.Limit, 60, nil },
 		},
 		{
 			name: "no plan early", before: seconds(30), want: []string{"fails"},
-			change: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime, r.Result.Objective = run.Limit, 60, nil },
+			change: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime, r.Result.Objective = solve.Limit, 60, nil },
 		},
 		{
-			name: "proof lost early", before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = run.Optimal, 50 },
-			change: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = run.Feasible, 50 }, want: []string{"proof-lost"},
+			name: "proof lost early", before: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = solve.Optimal, 50 },
+			change: func(r *sweep.Row) { r.Result.Status, r.Result.WallTime = solve.Feasible, 50 }, want: []string{"proof-lost"},
 		},
-		{name: "proof gained", change: func(r *sweep.Row) { r.Result.Status = run.Optimal }, remark: ProofGained},
+		{name: "proof gained", change: func(r *sweep.Row) { r.Result.Status = solve.Optimal }, remark: ProofGained},
 		{
 			name: "proof of infeasibility lost", before: infeasible,
-			change: func(r *sweep.Row) { infeasible(r); r.Result.Status = run.Limit }, want: []string{"fails", "contradiction"},
+			change: func(r *sweep.Row) { infeasible(r); r.Result.Status = solve.Limit }, want: []string{"fails", "contradiction"},
 		},
 		{name: "a plan where there is none", before: infeasible, want: []string{"contradiction", "proof-lost"}},
 		{name: "a plan below the other night's bound", before: func(r *sweep.Row) { r.Result.Bound.Value = *r.Result.Objective * 1.1; *r.Result.Objective *= 1.2 }, want: []string{"contradiction", "weaker-bound"}},
 		{name: "crash", change: func(r *sweep.Row) { r.Result, r.Failure = nil, &sweep.Failure{Reason: sweep.Crashed} }, want: []string{"fails"}},
 		{name: "killed", change: func(r *sweep.Row) { r.Result, r.Failure = nil, &sweep.Failure{Reason: sweep.OutOfTime} }, want: []string{"fails"}},
-		{name: "invalid plan", change: func(r *sweep.Row) { r.Result.Status, r.Result.Objective = run.Failed, nil }, want: []string{"fails"}},
-		{name: "no plan", change: func(r *sweep.Row) { r.Result.Status, r.Result.Objective = run.Limit, nil }, want: []string{"fails"}},
+		{name: "invalid plan", change: func(r *sweep.Row) { r.Result.Status, r.Result.Objective = solve.Failed, nil }, want: []string{"fails"}},
+		{name: "no plan", change: func(r *sweep.Row) { r.Result.Status, r.Result.Objective = solve.Limit, nil }, want: []string{"fails"}},
 		{name: "recovered", before: func(r *sweep.Row) { r.Result, r.Failure = nil, &sweep.Failure{Reason: sweep.Crashed} }, remark: Recovered},
 		{
 			name: "one crash of three", repetitions: 3, want: []string{"fails"},
@@ -328,7 +328,7 @@ func TestRules(t *testing.T) {
 			name: "one of three without a plan", repetitions: 3,
 			change: func(r *sweep.Row) {
 				if r.Task.Repetition == 1 {
-					r.Result.Status, r.Result.Objective = run.Limit, nil
+					r.Result.Status, r.Result.Objective = solve.Limit, nil
 				}
 			},
 		},
@@ -341,7 +341,7 @@ func TestRules(t *testing.T) {
 			name: "one of two without a plan", repetitions: 2,
 			change: func(r *sweep.Row) {
 				if r.Task.Repetition == 1 {
-					r.Result.Status, r.Result.Objective = run.Limit, nil
+					r.Result.Status, r.Result.Objective = solve.Limit, nil
 				}
 			},
 		},
@@ -355,18 +355,18 @@ func TestRules(t *testing.T) {
 			},
 		},
 		{
-			name: "proof lost in one of three", repetitions: 3, before: func(r *sweep.Row) { r.Result.Status = run.Optimal },
+			name: "proof lost in one of three", repetitions: 3, before: func(r *sweep.Row) { r.Result.Status = solve.Optimal },
 			change: func(r *sweep.Row) {
 				if r.Task.Repetition > 0 {
-					r.Result.Status = run.Optimal
+					r.Result.Status = solve.Optimal
 				}
 			},
 		},
 		{
-			name: "proof lost in two of three", repetitions: 3, before: func(r *sweep.Row) { r.Result.Status = run.Optimal }, remark: AtEdge,
+			name: "proof lost in two of three", repetitions: 3, before: func(r *sweep.Row) { r.Result.Status = solve.Optimal }, remark: AtEdge,
 			change: func(r *sweep.Row) {
 				if r.Task.Repetition > 1 {
-					r.Result.Status = run.Optimal
+					r.Result.Status = solve.Optimal
 				}
 			},
 		},
@@ -374,7 +374,7 @@ func TestRules(t *testing.T) {
 			name: "proof gained in one of two", repetitions: 2,
 			change: func(r *sweep.Row) {
 				if r.Task.Repetition == 1 {
-					r.Result.Status = run.Optimal
+					r.Result.Status = solve.Optimal
 				}
 			},
 		},
@@ -416,7 +416,7 @@ func TestRules(t *testing.T) {
 func seconds(x float64) func(*sweep.Row) { return func(r *sweep.Row) { r.Result.WallTime = x } }
 
 func infeasible(r *sweep.Row) {
-	r.Result.Status, r.Result.Objective, r.Result.Bound = run.Infeasible, nil, nil
+	r.Result.Status, r.Result.Objective, r.Result.Bound = solve.Infeasible, nil, nil
 }
 
 func TestMissingTasks(t *testing.T) {
@@ -535,14 +535,14 @@ func TestEdgeFollowsTheNoise(t *testing.T) {
 		want  []string
 	}{{0.02, []string{"proof-lost greedy net3"}}, {0.3, nil}} {
 		random := rand.New(rand.NewPCG(4, 4))
-		draw := func(status run.Status, took float64) *rows.Night {
+		draw := func(status solve.Status, took float64) *rows.Night {
 			return night{instances: 20, repetitions: 2, timeNoise: x.noise, random: random, change: func(r *sweep.Row) {
 				if r.Task.Method == "greedy" && r.Result.Instance.Name == "net3" {
 					r.Result.Status, r.Result.WallTime = status, took
 				}
 			}}.rows()
 		}
-		expect(t, nights(t, draw(run.Optimal, 30), draw(run.Feasible, 60), Defaults()), x.want...)
+		expect(t, nights(t, draw(solve.Optimal, 30), draw(solve.Feasible, 60), Defaults()), x.want...)
 	}
 }
 

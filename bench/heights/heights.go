@@ -12,18 +12,18 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"workbench/bench/catalog"
 	"workbench/bench/compare/stats"
-	"workbench/bench/fragmentation"
-	"workbench/bench/run"
+	"workbench/bench/render"
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
+	"workbench/bench/solve/fragmentation"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
-	"workbench/bench/words"
 	"workbench/bench/worker"
 	"workbench/heuristics/placement"
-	view "workbench/model/placement"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/problem/placement"
 )
 
 // Format names the JSON of [Heights].
@@ -111,7 +111,7 @@ func placeRow(ctx context.Context, dir string, kept *worker.Folder, r *sweep.Row
 	if err != nil {
 		return nil, err
 	}
-	in, err := run.Load("-", bytes.NewReader(doc))
+	in, err := solve.Load("-", bytes.NewReader(doc))
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func placeRow(ctx context.Context, dir string, kept *worker.Folder, r *sweep.Row
 	}
 	l := t.Lifetimes(in.Name, align)
 	if err := l.Validate(); err != nil {
-		return nil, run.InputError(err)
+		return nil, solve.InputError(err)
 	}
 	v := view.New(l)
 	f := placement.Least(ctx, v, placement.Goal{Rounds: rounds})
@@ -143,7 +143,7 @@ func placeRow(ctx context.Context, dir string, kept *worker.Folder, r *sweep.Row
 // by how much the others are above it, and in how many the placement takes more than
 // the plan's memory. Means are geometric, of height over load.
 func (h *Heights) Write(w io.Writer) {
-	t := words.Table(w, table.Row{"problem", "plans", "at the load", "proved least", "mean over", "worst over", "of", "beyond memory"}, 2, 3, 4, 5, 6, 8)
+	t := render.Table(w, table.Row{"problem", "plans", "at the load", "proved least", "mean over", "worst over", "of", "beyond memory"}, 2, 3, 4, 5, 6, 8)
 	for _, p := range catalog.Problems() {
 		var over []float64
 		atLoad, least, beyond := 0, 0, 0
@@ -174,7 +174,7 @@ func (h *Heights) Write(w io.Writer) {
 		if worst.Instance != "" {
 			of = worst.Instance + ", " + worst.Method
 		}
-		t.AppendRow(table.Row{p.Name, len(over), atLoad, least, words.Percent(stats.ShiftedGeometricMean(over, 0) - 1), words.Percent(worst.Over()), of, beyond})
+		t.AppendRow(table.Row{p.Name, len(over), atLoad, least, render.Percent(stats.ShiftedGeometricMean(over, 0) - 1), render.Percent(worst.Over()), of, beyond})
 	}
 	t.Render()
 }

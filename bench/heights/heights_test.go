@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"workbench/bench/heights"
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/bench/worker"
@@ -34,7 +34,7 @@ func TestOfSweep(t *testing.T) {
 		{Problem: "swap", Method: "naive", Instance: "zoo:rnn?as=functions&seq=2", Memory: 1e12, Bandwidth: 1e9},
 		{Problem: "join", Method: "store-all", Instance: "zoo:siamese?as=join&length=2", Memory: 100},
 	} {
-		in, err := run.Load(task.Instance, nil)
+		in, err := solve.Load(task.Instance, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

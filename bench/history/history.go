@@ -13,7 +13,7 @@ import (
 
 	"workbench/bench/compare"
 	"workbench/bench/report/rows"
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/sweep"
 )
 
@@ -87,7 +87,7 @@ type Source struct {
 // common. O(k·n log n) for k nights of n rows.
 func New(sources []Source, o compare.Options) (*History, error) {
 	if len(sources) < 2 {
-		return nil, run.InputError(fmt.Errorf("a history needs two nights, %d given", len(sources)))
+		return nil, solve.InputError(fmt.Errorf("a history needs two nights, %d given", len(sources)))
 	}
 	o.Partial = true // a task that a night left out is back in the next
 	slices.SortStableFunc(sources, func(a, b Source) int { return began(a.Night).Compare(began(b.Night)) })

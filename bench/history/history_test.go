@@ -14,7 +14,7 @@ import (
 	"workbench/bench/history"
 	"workbench/bench/report/rows"
 	"workbench/bench/report/rowstest"
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/sweep"
 	"workbench/model/testfile"
 )
@@ -38,7 +38,7 @@ func nights(count int, change func(k int, n *rows.Night)) (list []history.Source
 // worse makes the plan of the first row of a method slower by a tenth, and returns its task.
 func worse(n *rows.Night, method string) string {
 	for _, r := range n.Rows {
-		if r.Task.Method == method && r.Result != nil && r.Result.Objective != nil && r.Result.Status == run.Feasible && !rows.Stopped(r) {
+		if r.Task.Method == method && r.Result != nil && r.Result.Objective != nil && r.Result.Status == solve.Feasible && !rows.Stopped(r) {
 			x := *r.Result.Objective * 1.1
 			r.Result.Objective = &x
 			return compare.Key(r.Task)
@@ -182,7 +182,7 @@ func TestHistoryNeedsTwoNightsWithCommonTasks(t *testing.T) {
 		}
 	})
 	for _, sources := range [][]history.Source{two[:1], two} {
-		if _, err := history.New(sources, compare.Defaults()); !errors.Is(err, run.ErrInput) {
+		if _, err := history.New(sources, compare.Defaults()); !errors.Is(err, solve.ErrInput) {
 			t.Errorf("%d nights: %v, want an error of the user's", len(sources), err)
 		}
 	}

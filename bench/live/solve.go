@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/term"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/solvers"
 )
 
@@ -27,9 +27,9 @@ type Solve struct {
 	rows  int
 	start time.Time
 	last  time.Time
-	best  run.Progress // known
-	seen  run.Progress // shown
-	stop  func()       // ends the clock; nil if there is none
+	best  solve.Progress // known
+	seen  solve.Progress // shown
+	stop  func()         // ends the clock; nil if there is none
 	write func(objective float64) string
 }
 
@@ -41,8 +41,8 @@ const (
 )
 
 // NewSolve begins to show a solve of the problem on w.
-func NewSolve(w io.Writer, p *run.Problem) *Solve {
-	nothing := run.Progress{Objective: math.NaN(), Bound: math.Inf(-1)}
+func NewSolve(w io.Writer, p *solve.Problem) *Solve {
+	nothing := solve.Progress{Objective: math.NaN(), Bound: math.Inf(-1)}
 	s := &Solve{w: w, write: p.Write, width: 100, start: time.Now(), best: nothing, seen: nothing}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb" {
 		s.tty = true
@@ -76,14 +76,14 @@ func (s *Solve) startClock() {
 }
 
 // Live shows progress on terminals only.
-func (s *Solve) Live(p run.Progress) {
+func (s *Solve) Live(p solve.Progress) {
 	if s.tty {
 		s.Update(p)
 	}
 }
 
 // Update is called with every progress event.
-func (s *Solve) Update(p run.Progress) {
+func (s *Solve) Update(p solve.Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -123,7 +123,7 @@ func (s *Solve) Done() {
 	}
 }
 
-func (s *Solve) print(p run.Progress) {
+func (s *Solve) print(p solve.Progress) {
 	objective, bound, gap := "-", "-", "-"
 	if !math.IsNaN(p.Objective) {
 		objective = s.write(p.Objective)

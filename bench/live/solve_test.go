@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 )
 
 // A phase that begins anew knows less than the one before; the line does not.
 func TestProgressNeverGoesBackwards(t *testing.T) {
 	var out strings.Builder
-	s := NewSolve(&out, &run.Problem{})
-	for _, p := range []run.Progress{
+	s := NewSolve(&out, &solve.Problem{})
+	for _, p := range []solve.Progress{
 		{Phase: "greedy", Objective: 5, Bound: 1},
 		{Phase: "search", Objective: 4, Bound: math.Inf(-1)},
 		{Phase: "milp", Objective: math.NaN(), Bound: 2},

@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 )
 
 // Address is where a NATS server is and how to be let in.
@@ -77,7 +77,7 @@ func (a Address) connect() (*nats.Conn, error) {
 	}
 	for _, name := range []string{a.Credentials, a.CA} {
 		if _, err := os.Stat(name); name != "" && err != nil {
-			return nil, run.InputError(fmt.Errorf("queue: %w", err))
+			return nil, solve.InputError(fmt.Errorf("queue: %w", err))
 		}
 	}
 	if a.Credentials != "" {
@@ -88,7 +88,7 @@ func (a Address) connect() (*nats.Conn, error) {
 	}
 	nc, err := nats.Connect(a.URL, options...)
 	if err != nil {
-		return nil, run.InputError(fmt.Errorf("queue: %w", a.explain(err)))
+		return nil, solve.InputError(fmt.Errorf("queue: %w", a.explain(err)))
 	}
 	return nc, nil
 }
@@ -129,7 +129,7 @@ func (a Address) jetStream(ctx context.Context, nc *nats.Conn) (jetstream.JetStr
 		if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) {
 			err = fmt.Errorf("%s keeps no messages: start nats-server with --jetstream, or allow it for this account (%w)", a, err)
 		}
-		return nil, run.InputError(fmt.Errorf("queue: %w", err))
+		return nil, solve.InputError(fmt.Errorf("queue: %w", err))
 	}
 	return js, nil
 }

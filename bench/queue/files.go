@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 )
 
 func instanceName(digest string) string { return "instance-" + digest }
@@ -38,7 +38,7 @@ func (q *Queue) Instance(ctx context.Context, digest string) ([]byte, error) {
 		return err
 	})
 	if err == nil && data == nil {
-		err = run.InputError(fmt.Errorf("queue: instance %s is not in the queue of sweep %q", digest, q.Sweep))
+		err = solve.InputError(fmt.Errorf("queue: instance %s is not in the queue of sweep %q", digest, q.Sweep))
 	}
 	return data, err
 }

@@ -39,7 +39,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/sweep"
 	"workbench/bench/worker"
 )
@@ -285,11 +285,11 @@ func (q *Queue) create(ctx context.Context) (err error) {
 func (q *Queue) mine(m map[string]string) error {
 	switch {
 	case m[formatKey] != Format:
-		return run.InputError(fmt.Errorf("queue: %s holds sweep %q as %q, this program knows %q: finish it with the program that began it, or remove it with --discard", q.address, q.Sweep, m[formatKey], Format))
+		return solve.InputError(fmt.Errorf("queue: %s holds sweep %q as %q, this program knows %q: finish it with the program that began it, or remove it with --discard", q.address, q.Sweep, m[formatKey], Format))
 	case m[sweepKey] != q.Sweep:
-		return run.InputError(fmt.Errorf("queue: %s holds sweep %q where %q would go: rename one", q.address, m[sweepKey], q.Sweep))
+		return solve.InputError(fmt.Errorf("queue: %s holds sweep %q where %q would go: rename one", q.address, m[sweepKey], q.Sweep))
 	case m[folderKey] != q.Folder:
-		return run.InputError(fmt.Errorf("queue: %s holds another sweep %q, collected into another folder: go on with that one, rename this one, or remove that one with --discard", q.address, q.Sweep))
+		return solve.InputError(fmt.Errorf("queue: %s holds another sweep %q, collected into another folder: go on with that one, rename this one, or remove that one with --discard", q.address, q.Sweep))
 	}
 	return nil
 }
@@ -314,19 +314,19 @@ func (q *Queue) join(ctx context.Context, version string) (err error) {
 	}
 	switch {
 	case len(names) == 0:
-		return run.InputError(fmt.Errorf("queue: %s holds no sweep: begin one with workbench bench serve FOLDER, and start workers then", q.address))
+		return solve.InputError(fmt.Errorf("queue: %s holds no sweep: begin one with workbench bench serve FOLDER, and start workers then", q.address))
 	case len(found) == 0:
-		return run.InputError(fmt.Errorf("queue: %s holds no sweep %q, but %s", q.address, q.Sweep, strings.Join(names, ", ")))
+		return solve.InputError(fmt.Errorf("queue: %s holds no sweep %q, but %s", q.address, q.Sweep, strings.Join(names, ", ")))
 	case len(found) > 1:
-		return run.InputError(fmt.Errorf("queue: %s holds several sweeps: choose one with --sweep: %s", q.address, strings.Join(names, ", ")))
+		return solve.InputError(fmt.Errorf("queue: %s holds several sweeps: choose one with --sweep: %s", q.address, strings.Join(names, ", ")))
 	}
 	m := found[0].Config.Metadata
 	q.Identity = Identity{Sweep: m[sweepKey], Folder: m[folderKey], Version: m[versionKey], Plans: m[plansKey] == "true"}
 	if m[formatKey] != Format {
-		return run.InputError(fmt.Errorf("queue: sweep %q is in format %q, this program knows %q: use the same version of workbench on all machines", q.Sweep, m[formatKey], Format))
+		return solve.InputError(fmt.Errorf("queue: sweep %q is in format %q, this program knows %q: use the same version of workbench on all machines", q.Sweep, m[formatKey], Format))
 	}
 	if q.Version != "" && q.Version != version {
-		return run.InputError(fmt.Errorf("queue: sweep %q asks for version %s of workbench, this is %s: use the same on all machines", q.Sweep, q.Version, version))
+		return solve.InputError(fmt.Errorf("queue: sweep %q asks for version %s of workbench, this is %s: use the same on all machines", q.Sweep, q.Version, version))
 	}
 	if q.tasks, err = q.js.Stream(ctx, q.tasksName()); err != nil {
 		return fmt.Errorf("queue: stream of tasks: %w", err)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/bench/worker"
@@ -137,15 +137,15 @@ func (f *fetching) get(ctx context.Context, t sweep.Task) error {
 		return nil
 	}
 	doc, err := f.queue.Instance(ctx, t.SHA256)
-	if errors.Is(err, run.ErrInput) {
+	if errors.Is(err, solve.ErrInput) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	in, err := run.Load("-", bytes.NewReader(doc))
+	in, err := solve.Load("-", bytes.NewReader(doc))
 	if err != nil || in.SHA256 != t.SHA256 {
 		return nil
 	}
-	return worker.KeepInstances(f.dir, map[string]*run.Instance{t.SHA256: in})
+	return worker.KeepInstances(f.dir, map[string]*solve.Instance{t.SHA256: in})
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"workbench/bench/queue/queuetest"
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/bench/worker"
@@ -19,7 +19,7 @@ import (
 func row(task sweep.Task, attempt int) *sweep.Row {
 	return &sweep.Row{
 		Format: sweep.RowFormat, Sweep: "rows", ID: task.ID(), Task: task, Attempt: attempt, Worker: "w", Environment: "test",
-		Started: time.Unix(1, 0), Finished: time.Unix(2, 0), Result: &run.Result{Status: run.Feasible},
+		Started: time.Unix(1, 0), Finished: time.Unix(2, 0), Result: &solve.Result{Status: solve.Feasible},
 	}
 }
 
@@ -107,7 +107,7 @@ func TestInstances(t *testing.T) {
 			t.Errorf("instance %s: %d bytes of %d, %v", digest, len(got), len(doc), err)
 		}
 	}
-	if _, err := w.Instance(t.Context(), "cc"); !errors.Is(err, run.ErrInput) {
+	if _, err := w.Instance(t.Context(), "cc"); !errors.Is(err, solve.ErrInput) {
 		t.Errorf("missing instance: %v", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 )
 
 // ServerOptions say where a server keeps its tasks and who may use it.
@@ -83,17 +83,17 @@ func Start(o ServerOptions) (*Server, error) {
 func (o *ServerOptions) listen(options *server.Options) error {
 	addr, err := net.ResolveTCPAddr("tcp", o.Listen)
 	if err != nil {
-		return run.InputError(fmt.Errorf("queue: cannot listen on %q: HOST:PORT is needed, as in 127.0.0.1:4222: %w", o.Listen, err))
+		return solve.InputError(fmt.Errorf("queue: cannot listen on %q: HOST:PORT is needed, as in 127.0.0.1:4222: %w", o.Listen, err))
 	}
 	if o.Token == "" && !addr.IP.IsLoopback() {
-		return run.InputError(fmt.Errorf("queue: %s can be reached from other machines, and without a token anybody could take tasks and send results: give one with --token-file", o.Listen))
+		return solve.InputError(fmt.Errorf("queue: %s can be reached from other machines, and without a token anybody could take tasks and send results: give one with --token-file", o.Listen))
 	}
 	l, err := net.ListenTCP("tcp", addr)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return run.InputError(fmt.Errorf("queue: somebody listens on %s already, perhaps another bench serve or a NATS server: choose another port, or stop that one", o.Listen))
+		return solve.InputError(fmt.Errorf("queue: somebody listens on %s already, perhaps another bench serve or a NATS server: choose another port, or stop that one", o.Listen))
 	case err != nil:
-		return run.InputError(fmt.Errorf("queue: cannot listen on %s: %w", o.Listen, err))
+		return solve.InputError(fmt.Errorf("queue: cannot listen on %s: %w", o.Listen, err))
 	}
 	port := l.Addr().(*net.TCPAddr).Port
 	if err := l.Close(); err != nil {
@@ -108,7 +108,7 @@ func (o *ServerOptions) listen(options *server.Options) error {
 	}
 	pair, err := tls.LoadX509KeyPair(o.Certificate, o.Key)
 	if err != nil {
-		return run.InputError(fmt.Errorf("queue: certificate %s and key %s cannot be used: %w", o.Certificate, o.Key, err))
+		return solve.InputError(fmt.Errorf("queue: certificate %s and key %s cannot be used: %w", o.Certificate, o.Key, err))
 	}
 	options.TLS, options.TLSConfig, options.TLSTimeout = true, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, 5
 	return nil
@@ -177,11 +177,11 @@ func (l *serverLog) Tracef(string, ...any)          {}
 func Token(name string) (string, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return "", run.InputError(fmt.Errorf("token: %w", err))
+		return "", solve.InputError(fmt.Errorf("token: %w", err))
 	}
 	line, _, _ := strings.Cut(string(data), "\n")
 	if line = strings.TrimSpace(line); line == "" {
-		return "", run.InputError(fmt.Errorf("token: %s is empty: its first line should be the token, made for example with: openssl rand -hex 16", name))
+		return "", solve.InputError(fmt.Errorf("token: %s is empty: its first line should be the token, made for example with: openssl rand -hex 16", name))
 	}
 	return line, nil
 }

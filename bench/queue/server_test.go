@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"workbench/bench/queue/queuetest"
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/worker"
 )
 
@@ -200,7 +200,7 @@ func TestErrors(t *testing.T) {
 		{"no token file", noToken, []string{"no such file"}},
 	}
 	for _, tt := range tests {
-		if !errors.Is(tt.err, run.ErrInput) {
+		if !errors.Is(tt.err, solve.ErrInput) {
 			t.Errorf("%s: %v is not called bad input", tt.name, tt.err)
 			continue
 		}

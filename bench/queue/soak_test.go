@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"workbench/bench/queue/queuetest"
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/bench/worker"
@@ -115,7 +115,7 @@ func (x tiny) Run(_ context.Context, t sweep.Task) (*sweep.Row, []byte, error) {
 	row := &sweep.Row{Format: sweep.RowFormat, ID: t.ID(), Task: t, Started: time.Now()}
 	time.Sleep(time.Duration(x))
 	row.Finished = time.Now()
-	row.Result = &run.Result{Status: run.Feasible}
+	row.Result = &solve.Result{Status: solve.Feasible}
 	return row, nil, nil
 }
 

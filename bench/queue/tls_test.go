@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 )
 
 // certificate writes a certificate for this machine that signs itself, and its
@@ -68,12 +68,12 @@ func TestTLS(t *testing.T) {
 		t.Errorf("%d connections from outside, want 1", n)
 	}
 	_, err = Join(t.Context(), Address{URL: s.URL(), Token: "secret"}, "tls", "", Options{})
-	if !errors.Is(err, run.ErrInput) || !strings.Contains(err.Error(), "--tls-ca") {
+	if !errors.Is(err, solve.ErrInput) || !strings.Contains(err.Error(), "--tls-ca") {
 		t.Errorf("unknown authority: %v", err)
 	}
 	plain := start(t, ServerOptions{Listen: "127.0.0.1:0"})
 	_, err = Join(t.Context(), Address{URL: strings.Replace(plain.URL(), "nats://", "tls://", 1)}, "tls", "", Options{})
-	if !errors.Is(err, run.ErrInput) || !strings.Contains(err.Error(), "nats:// instead of tls://") {
+	if !errors.Is(err, solve.ErrInput) || !strings.Contains(err.Error(), "nats:// instead of tls://") {
 		t.Errorf("no TLS: %v", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 	"workbench/bench/compare"
 	"workbench/bench/report/rowstest"
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/model/testfile"
 )
 
@@ -172,7 +172,7 @@ func TestInABrowser(t *testing.T) {
 	}
 	for _, r := range n.Rows {
 		if r.Task.Method == "optimum" {
-			r.Result.Status, r.Result.Objective, r.Result.Error = run.Limit, nil, "for the test"
+			r.Result.Status, r.Result.Objective, r.Result.Error = solve.Limit, nil, "for the test"
 		}
 	}
 	c, err := compare.Nights(old, n, compare.Defaults())

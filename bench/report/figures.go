@@ -3,7 +3,7 @@ package report
 import (
 	"math"
 
-	"workbench/bench/plots"
+	"workbench/bench/render/plots"
 	"workbench/model/platform"
 )
 

@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 
 	"workbench/bench/outfile"
-	"workbench/bench/plots"
+	"workbench/bench/render/plots"
 	"workbench/bench/report/rows"
 )
 

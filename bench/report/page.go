@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"workbench/bench/catalog"
 	"workbench/bench/compare"
 	"workbench/bench/report/rows"
+	"workbench/bench/solve/catalog"
 	"workbench/bench/sweep"
 	"workbench/model/platform"
 )

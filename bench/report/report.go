@@ -15,11 +15,11 @@ import (
 	"strings"
 	"time"
 
-	"workbench/bench/catalog"
 	"workbench/bench/compare"
 	"workbench/bench/compare/stats"
 	"workbench/bench/report/rows"
-	"workbench/bench/run"
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
 	"workbench/bench/sweep"
 	"workbench/model/proof"
 )
@@ -128,7 +128,7 @@ func (r *Run) Command() string { return rows.Command(&r.Task) }
 type Method struct {
 	Index int
 	Label string
-	Kind  run.Kind
+	Kind  solve.Kind
 	// Runs, and how many of them have a plan, a proof, the proof that there is
 	// no plan, ended without a plan or a bound, did not end as they should, or
 	// were stopped by their limit with something to show.
@@ -375,7 +375,7 @@ func inCatalogue(problem string) func(label string) int {
 }
 
 // kindOf is the kind of method of a row, by the catalogue if it has no result.
-func kindOf(row *sweep.Row) run.Kind {
+func kindOf(row *sweep.Row) solve.Kind {
 	if row.Result != nil {
 		return row.Result.Kind
 	}
@@ -397,7 +397,7 @@ func (c *Case) know(facts rows.Facts, runOf map[*sweep.Row]*Run) {
 				gap := rows.Gap(x, c.Bound.Result.Bound.Value)
 				runs.Gap = &gap
 			}
-			if runs.Result != nil && runs.Result.Status == run.Infeasible && c.Infeasible == nil {
+			if runs.Result != nil && runs.Result.Status == solve.Infeasible && c.Infeasible == nil {
 				c.Infeasible = runs
 			}
 		}
@@ -447,7 +447,7 @@ func rank(r *Run) int {
 	if r.Reason != "" {
 		return 4
 	}
-	return slices.Index([]run.Status{run.Optimal, run.Infeasible, run.Feasible, run.Limit}, r.Result.Status)
+	return slices.Index([]solve.Status{solve.Optimal, solve.Infeasible, solve.Feasible, solve.Limit}, r.Result.Status)
 }
 
 func (p *Problem) summarise(m *Method) {
@@ -522,7 +522,7 @@ func (m *Method) count(r *Run) {
 		m.NoPlan++
 	case r.Reason != "":
 		m.Failed++
-	case r.Result.Status == run.Infeasible:
+	case r.Result.Status == solve.Infeasible:
 		m.Infeasible++
 	}
 	if r.Reason == "" && rows.Stopped(r.Row) {
@@ -539,7 +539,7 @@ func (p *Problem) Spreads() bool {
 }
 
 // OnlyBounds reports whether the method makes bounds and no plans.
-func (m *Method) OnlyBounds() bool { return m.Kind == run.Relaxed }
+func (m *Method) OnlyBounds() bool { return m.Kind == solve.Relaxed }
 
 // wins counts on how many cases each method has the best plan.
 func (p *Problem) wins() {

@@ -11,7 +11,7 @@ import (
 
 	"workbench/bench/compare/stats"
 	"workbench/bench/report/rows"
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/model/nearest"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -152,10 +152,10 @@ func Groups() (names []string) {
 func (r *Report) WriteTable(w io.Writer, t Table) error {
 	k := slices.Index(Tables(), t.Cells)
 	if k < 0 {
-		return run.InputError(fmt.Errorf("table %s: there are %s", t.Cells, nearest.Hint(t.Cells, Tables())))
+		return solve.InputError(fmt.Errorf("table %s: there are %s", t.Cells, nearest.Hint(t.Cells, Tables())))
 	}
 	if t.By != "" && !slices.Contains(Groups(), t.By) {
-		return run.InputError(fmt.Errorf("lines by %s: there are %s", t.By, nearest.Hint(t.By, Groups())))
+		return solve.InputError(fmt.Errorf("lines by %s: there are %s", t.By, nearest.Hint(t.By, Groups())))
 	}
 	var b strings.Builder
 	for i, p := range r.Problems {
@@ -191,7 +191,7 @@ func (p *Problem) entries(over string) (list [][]entry, err error) {
 		for _, m := range p.Methods {
 			labels = append(labels, m.Label)
 		}
-		return nil, run.InputError(fmt.Errorf("ratios over %s: %s has %s", over, p.Name, nearest.Hint(over, labels)))
+		return nil, solve.InputError(fmt.Errorf("ratios over %s: %s has %s", over, p.Name, nearest.Hint(over, labels)))
 	}
 	for _, c := range p.Cases {
 		x := c.bound()

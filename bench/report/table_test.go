@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"workbench/bench/report/rowstest"
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/model/testfile"
 )
 
@@ -29,7 +29,7 @@ func TestTables(t *testing.T) {
 	}
 	testfile.Golden(t, "tables.md", b.String())
 	for _, x := range []Table{{Cells: "gaps"}, {"gap", "machine", ""}, {"ratio", "", "persistant"}} {
-		if err := r.WriteTable(&b, x); !errors.Is(err, run.ErrInput) {
+		if err := r.WriteTable(&b, x); !errors.Is(err, solve.ErrInput) {
 			t.Errorf("%v: %v, want an error of the user's", x, err)
 		}
 	}

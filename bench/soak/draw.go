@@ -8,18 +8,18 @@ import (
 	"slices"
 	"strconv"
 
-	"workbench/bench/run"
-	"workbench/model/chain"
-	"workbench/model/graph"
+	"workbench/bench/solve"
+	"workbench/model/instance/chain"
+	"workbench/model/instance/graph"
 	"workbench/model/plan"
-	"workbench/model/subject"
+	"workbench/model/testcase"
 )
 
 // A trial is an instance of a problem with a platform.
 type trial struct {
-	subject.Trial
-	problem *run.Problem
-	about   *subject.Subject
+	testcase.Trial
+	problem *solve.Problem
+	about   *testcase.Subject
 	threads int
 }
 
@@ -29,8 +29,8 @@ const mostThreads = 3
 func source(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 
 // draw returns a trial on any of the subjects of a problem.
-func draw(p *run.Problem, r *rand.Rand) trial {
-	var subjects []*subject.Subject
+func draw(p *solve.Problem, r *rand.Rand) trial {
+	var subjects []*testcase.Subject
 	for _, s := range p.Subjects {
 		if s.Draw != nil {
 			subjects = append(subjects, s)

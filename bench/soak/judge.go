@@ -10,9 +10,9 @@ import (
 	"slices"
 	"time"
 
-	"workbench/bench/backends"
-	"workbench/bench/catalog"
-	"workbench/bench/run"
+	"workbench/bench/solve"
+	"workbench/bench/solve/backends"
+	"workbench/bench/solve/catalog"
 	"workbench/ilp"
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
@@ -42,7 +42,7 @@ func (s *soak) run(ctx context.Context, t trial, method, backend string) (found 
 	if err := t.write(file); err != nil {
 		return []finding{{kind: "the instance cannot be written", says: err.Error()}}, false
 	}
-	in, err := run.Load(file, nil)
+	in, err := solve.Load(file, nil)
 	if err != nil {
 		return []finding{{kind: "the instance cannot be read", says: err.Error()}}, false
 	}
@@ -61,13 +61,13 @@ func (s *soak) run(ctx context.Context, t trial, method, backend string) (found 
 			if backend != "" && name != backend || !m.Solver && name != backends.Names()[0] {
 				continue
 			}
-			r := run.Run(ctx, p, m, in, setting(&t, b))
+			r := solve.Run(ctx, p, m, in, setting(&t, b))
 			if ctx.Err() != nil {
 				return v.found, v.answered
 			}
 			if method == "" {
 				if s.statuses[p.Name] == nil {
-					s.statuses[p.Name] = map[run.Status]int{}
+					s.statuses[p.Name] = map[solve.Status]int{}
 				}
 				s.statuses[p.Name][r.Status]++
 			}
@@ -81,14 +81,14 @@ func (s *soak) run(ctx context.Context, t trial, method, backend string) (found 
 	return v.found, v.answered
 }
 
-func setting(t *trial, b solvers.Backend) run.Setting {
-	return run.Setting{Platform: t.Platform, Backend: b, LP: solvers.New(highs.Engine{}), Threads: t.threads, Time: perMethod, Slots: 50, MemoryModel: plan.TaskModel}
+func setting(t *trial, b solvers.Backend) solve.Setting {
+	return solve.Setting{Platform: t.Platform, Backend: b, LP: solvers.New(highs.Engine{}), Threads: t.threads, Time: perMethod, Slots: 50, MemoryModel: plan.TaskModel}
 }
 
 // A verdict holds the results on a trial against each other and the truth.
 type verdict struct {
 	t          *trial
-	in         *run.Instance
+	in         *solve.Instance
 	answered   bool // by exhaustive search
 	infeasible bool // it says
 	least      float64
@@ -99,7 +99,7 @@ type verdict struct {
 
 type named struct {
 	method, backend string
-	*run.Result
+	*solve.Result
 }
 
 // judge holds one result against the truth:
@@ -111,12 +111,12 @@ type named struct {
 //   - no bound that binds an optimal plan is above it;
 //   - a plan that is written and read is valid, with the peak and the makespan
 //     that it claims.
-func (v *verdict) judge(method, backend string, r *run.Result) {
+func (v *verdict) judge(method, backend string, r *solve.Result) {
 	v.results = append(v.results, named{method, backend, r})
 	add := func(kind, format string, args ...any) {
 		v.found = append(v.found, finding{method, backend, kind, method + " on " + backend + ": " + fmt.Sprintf(format, args...)})
 	}
-	if r.Status == run.Failed && !r.Unverified && !errors.Is(r.Err, run.ErrInput) {
+	if r.Status == solve.Failed && !r.Unverified && !errors.Is(r.Err, solve.ErrInput) {
 		add("error", "%s", r.Error)
 		return
 	}
@@ -134,11 +134,11 @@ func (v *verdict) judge(method, backend string, r *run.Result) {
 	case v.infeasible && r.Plan != nil && r.Report.Valid() && searched:
 		add("a plan where there is none", "%v s", *r.Objective)
 	case v.infeasible:
-	case r.Status == run.Infeasible:
+	case r.Status == solve.Infeasible:
 		add("infeasible where there is a plan", "%v s: %s", v.least, r.Error)
 	case r.Objective != nil && r.Report.Valid() && searched && *r.Objective < v.least*(1-near):
 		add("a plan that beats the optimum", "%v s, the optimum is %v s", *r.Objective, v.least)
-	case r.Objective != nil && r.Status == run.Optimal && r.Bound != nil && len(r.Bound.Assumptions) == 0 && *r.Objective > v.least*(1+near):
+	case r.Objective != nil && r.Status == solve.Optimal && r.Bound != nil && len(r.Bound.Assumptions) == 0 && *r.Objective > v.least*(1+near):
 		add("optimal, which it is not", "%v s, the optimum is %v s", *r.Objective, v.least)
 	}
 	if v.answered && !v.infeasible {
@@ -199,7 +199,7 @@ func (v *verdict) judgeTogether() {
 		return
 	}
 	for _, r := range v.results {
-		if r.Status == run.Infeasible {
+		if r.Status == solve.Infeasible {
 			v.found = append(v.found, finding{r.method, r.backend, "infeasible where there is a plan", fmt.Sprintf("%s, but %s has one of %v s", r.Error, best.method, *best.Objective)})
 		}
 		for _, b := range r.Bounds {

@@ -27,9 +27,9 @@ import (
 	"strings"
 	"time"
 
-	"workbench/bench/backends"
-	"workbench/bench/catalog"
-	"workbench/bench/run"
+	"workbench/bench/solve"
+	"workbench/bench/solve/backends"
+	"workbench/bench/solve/catalog"
 	"workbench/solvers"
 )
 
@@ -40,7 +40,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	s := &soak{backends: available(), folder: os.TempDir(), seen: map[string]bool{}, answers: map[string]int{}, statuses: map[string]map[run.Status]int{}}
+	s := &soak{backends: available(), folder: os.TempDir(), seen: map[string]bool{}, answers: map[string]int{}, statuses: map[string]map[solve.Status]int{}}
 	fmt.Printf("soak: seed %d, for %v\n", *seed, *length)
 	trials := 0
 	for start := time.Now(); ctx.Err() == nil && (trials == 0 || time.Since(start) < *length); trials++ {
@@ -68,7 +68,7 @@ type soak struct {
 	folder   string          // for the instances that contradict
 	seen     map[string]bool // problem, method and kind of contradiction
 	answers  map[string]int  // by problem, how many trials exhaustive search answered
-	statuses map[string]map[run.Status]int
+	statuses map[string]map[solve.Status]int
 }
 
 // available are the backends that are there, in this process.
@@ -83,7 +83,7 @@ func available() map[string]solvers.Backend {
 }
 
 // try draws an instance and reports what is wrong.
-func (s *soak) try(ctx context.Context, p *run.Problem, seed uint64) {
+func (s *soak) try(ctx context.Context, p *solve.Problem, seed uint64) {
 	t := draw(p, source(seed))
 	found, answered := s.run(ctx, t, "", "")
 	if answered {

@@ -8,16 +8,16 @@ import (
 	"slices"
 	"testing"
 
-	"workbench/bench/catalog"
-	"workbench/bench/method"
-	"workbench/bench/run"
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
+	"workbench/bench/solve/method"
 	"workbench/ilp"
 	"workbench/ilp/formulation"
-	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/subject"
+	"workbench/model/testcase"
 	"workbench/model/testfile"
 	"workbench/model/verify"
 )
@@ -25,8 +25,8 @@ import (
 // Every kind of contradiction is found, and what agrees is none.
 func TestJudge(t *testing.T) {
 	c := exhaustive.RandomChain(rand.New(rand.NewPCG(1, 1)), 3)
-	in := &run.Instance{Instance: c}
-	least, optimum, err := exhaustive.Remat(c, 100, subject.States)
+	in := &solve.Instance{Instance: c}
+	least, optimum, err := exhaustive.Remat(c, 100, testcase.States)
 	if err != nil || least == 0 {
 		t.Fatal(least, err)
 	}
@@ -35,11 +35,11 @@ func TestJudge(t *testing.T) {
 		t.Fatal(err)
 	}
 	slower, faster := least+1, least/2
-	bound := func(value float64, assumptions ...string) []run.Bound {
-		return []run.Bound{{Value: value, By: "test", Assumptions: assumptions}}
+	bound := func(value float64, assumptions ...string) []solve.Bound {
+		return []solve.Bound{{Value: value, By: "test", Assumptions: assumptions}}
 	}
-	with := func(status run.Status, makespan float64, bounds []run.Bound) *run.Result {
-		r := &run.Result{Status: status, Plan: optimum, Report: report, Objective: &makespan, Bounds: bounds}
+	with := func(status solve.Status, makespan float64, bounds []solve.Bound) *solve.Result {
+		r := &solve.Result{Status: status, Plan: optimum, Report: report, Objective: &makespan, Bounds: bounds}
 		if len(bounds) > 0 {
 			r.Bound = &bounds[0]
 		}
@@ -48,23 +48,23 @@ func TestJudge(t *testing.T) {
 	for _, x := range []struct {
 		name       string
 		infeasible bool
-		r          *run.Result
+		r          *solve.Result
 		want       []string
 	}{
-		{"optimal", false, with(run.Optimal, least, bound(least)), nil},
-		{"feasible", false, with(run.Feasible, least, bound(faster)), nil},
-		{"infeasible", true, &run.Result{Status: run.Infeasible}, nil},
-		{"refused", false, &run.Result{Status: run.Failed, Err: run.InputError(errors.New("too long"))}, nil},
-		{"an assumption that the plan does not keep", false, with(run.Feasible, least, bound(slower, "another order")), nil},
-		{"error", false, &run.Result{Status: run.Failed, Error: "a solver's"}, []string{"error"}},
-		{"bound", false, &run.Result{Status: run.Limit, Bounds: bound(slower)}, []string{"a wrong bound"}},
-		{"bound that binds", false, &run.Result{Status: run.Limit, Bounds: bound(slower, plan.OnePeriodic)}, []string{"a wrong bound"}},
-		{"not optimal", false, with(run.Optimal, slower, bound(slower)), []string{"verify disagrees", "optimal, which it is not", "a wrong bound"}},
-		{"too fast", false, with(run.Feasible, faster, nil), []string{"verify disagrees", "a plan that beats the optimum"}},
-		{"not infeasible", false, &run.Result{Status: run.Infeasible}, []string{"infeasible where there is a plan"}},
-		{"a plan of nothing", true, with(run.Feasible, least, nil), []string{"a plan where there is none"}},
+		{"optimal", false, with(solve.Optimal, least, bound(least)), nil},
+		{"feasible", false, with(solve.Feasible, least, bound(faster)), nil},
+		{"infeasible", true, &solve.Result{Status: solve.Infeasible}, nil},
+		{"refused", false, &solve.Result{Status: solve.Failed, Err: solve.InputError(errors.New("too long"))}, nil},
+		{"an assumption that the plan does not keep", false, with(solve.Feasible, least, bound(slower, "another order")), nil},
+		{"error", false, &solve.Result{Status: solve.Failed, Error: "a solver's"}, []string{"error"}},
+		{"bound", false, &solve.Result{Status: solve.Limit, Bounds: bound(slower)}, []string{"a wrong bound"}},
+		{"bound that binds", false, &solve.Result{Status: solve.Limit, Bounds: bound(slower, plan.OnePeriodic)}, []string{"a wrong bound"}},
+		{"not optimal", false, with(solve.Optimal, slower, bound(slower)), []string{"verify disagrees", "optimal, which it is not", "a wrong bound"}},
+		{"too fast", false, with(solve.Feasible, faster, nil), []string{"verify disagrees", "a plan that beats the optimum"}},
+		{"not infeasible", false, &solve.Result{Status: solve.Infeasible}, []string{"infeasible where there is a plan"}},
+		{"a plan of nothing", true, with(solve.Feasible, least, nil), []string{"a plan where there is none"}},
 	} {
-		v := &verdict{t: &trial{problem: method.Remat(), about: subject.Remat()}, in: in, answered: true, infeasible: x.infeasible, least: least, optimum: optimum}
+		v := &verdict{t: &trial{problem: method.Remat(), about: testcase.Remat()}, in: in, answered: true, infeasible: x.infeasible, least: least, optimum: optimum}
 		v.judge("method", "backend", x.r)
 		var kinds []string
 		for _, f := range v.found {
@@ -106,7 +106,7 @@ func TestBetweenWholeTimes(t *testing.T) {
 	c := &chain.Chain{Name: "between", Layers: []chain.Layer{layer(0, 3e6, 3e6, 3e6), layer(0, 3e6, 3e6, 3e6-1), layer(1, 0, 2e6, 2e6-1)}}
 	c.Input.Activation = 2e6
 	p := platform.Platform{Memory: 13e6 + 3, Bandwidth: 1e6}
-	x := trial{Trial: subject.Trial{In: c, Platform: p, Pace: 1}, problem: method.RematOffload(), about: subject.RematOffload(), threads: 1}
+	x := trial{Trial: testcase.Trial{In: c, Platform: p, Pace: 1}, problem: method.RematOffload(), about: testcase.RematOffload(), threads: 1}
 	s := &soak{backends: available(), folder: t.TempDir()}
 	if found, answered := s.run(t.Context(), x, "optimum", ""); len(found) > 0 || !answered {
 		t.Errorf("found %+v, answered: %v", found, answered)
@@ -119,7 +119,7 @@ func TestBetweenWholeTimes(t *testing.T) {
 
 // What is smaller is valid and differs.
 func TestSmaller(t *testing.T) {
-	x := trial{Trial: subject.Trial{In: exhaustive.RandomChain(rand.New(rand.NewPCG(3, 1)), 3), Platform: platform.Platform{Memory: 9}}}
+	x := trial{Trial: testcase.Trial{In: exhaustive.RandomChain(rand.New(rand.NewPCG(3, 1)), 3), Platform: platform.Platform{Memory: 9}}}
 	n := 0
 	for y := range x.smaller {
 		n++
@@ -157,7 +157,7 @@ func TestJudgeRows(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, best, err := s.Search(x, subject.States)
+				_, best, err := s.Search(x, testcase.States)
 				if err != nil || best == nil {
 					continue
 				}
@@ -165,9 +165,9 @@ func TestJudgeRows(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				result := named{"exhaustive", "", &run.Result{Plan: best, Report: report}}
+				result := named{"exhaustive", "", &solve.Result{Plan: best, Report: report}}
 				for _, table := range [][]formulation.Formulation{ilp.Formulations(), less} {
-					v := &verdict{t: &trial{Trial: *x, problem: p, about: s}, in: &run.Instance{Instance: x.In}, results: []named{result}}
+					v := &verdict{t: &trial{Trial: *x, problem: p, about: s}, in: &solve.Instance{Instance: x.In}, results: []named{result}}
 					v.judgeRows(table)
 					for _, f := range v.found {
 						if &table[0] != &less[0] {

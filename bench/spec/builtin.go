@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/model/nearest"
 )
 
@@ -36,15 +36,15 @@ func Open(name string) (*Spec, error) {
 	info, err := os.Stat(name)
 	switch {
 	case err != nil && !strings.ContainsAny(name, "./\\"):
-		return nil, run.InputError(fmt.Errorf("specification %s: no such file; built-in ones: %s", name, nearest.Hint(name, Builtin())))
+		return nil, solve.InputError(fmt.Errorf("specification %s: no such file; built-in ones: %s", name, nearest.Hint(name, Builtin())))
 	case err != nil:
-		return nil, run.InputError(fmt.Errorf("specification %s cannot be read: %w", name, err))
+		return nil, solve.InputError(fmt.Errorf("specification %s cannot be read: %w", name, err))
 	case info.Size() > mostBytes:
-		return nil, run.InputError(fmt.Errorf("specification %s has %d bytes, at most %d are possible", name, info.Size(), mostBytes))
+		return nil, solve.InputError(fmt.Errorf("specification %s has %d bytes, at most %d are possible", name, info.Size(), mostBytes))
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, run.InputError(fmt.Errorf("specification %s cannot be read: %w", name, err))
+		return nil, solve.InputError(fmt.Errorf("specification %s cannot be read: %w", name, err))
 	}
 	dir, err := filepath.Abs(filepath.Dir(name))
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"workbench/bench/catalog"
-	"workbench/bench/method"
-	"workbench/bench/run"
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
+	"workbench/bench/solve/method"
 	"workbench/bench/sweep"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -23,7 +23,7 @@ type Expansion struct {
 	Tasks []sweep.Task
 	// Files are the instances that come from files, by digest: a sweep keeps
 	// copies of them, so that it can go on without.
-	Files map[string]*run.Instance
+	Files map[string]*solve.Instance
 }
 
 // Expand returns the tasks, in an order that depends on the specification
@@ -32,8 +32,8 @@ type Expansion struct {
 // entry that names it, and the ends of its memory range are computed. Tasks
 // that are the same are there once.
 func (s *Spec) Expand(ctx context.Context, version string) (*Expansion, error) {
-	x := &expansion{r: &reader{file: s.File}, spec: s, version: version, seen: map[string]bool{}, known: map[string]*run.Instance{}}
-	x.files = map[string]*run.Instance{}
+	x := &expansion{r: &reader{file: s.File}, spec: s, version: version, seen: map[string]bool{}, known: map[string]*solve.Instance{}}
+	x.files = map[string]*solve.Instance{}
 	for i := range s.Experiments {
 		if err := x.experiment(ctx, &s.Experiments[i]); err != nil {
 			return nil, err
@@ -52,8 +52,8 @@ type expansion struct {
 	version string
 	tasks   []sweep.Task
 	seen    map[string]bool // by ID
-	known   map[string]*run.Instance
-	files   map[string]*run.Instance
+	known   map[string]*solve.Instance
+	files   map[string]*solve.Instance
 	tooMany bool
 }
 
@@ -86,7 +86,7 @@ func (x *expansion) experiment(ctx context.Context, e *Experiment) error {
 	}
 	for _, p := range e.Problems {
 		if !used["problem "+p.Name] {
-			x.r.errorf(e.node, "%s is about %s, and there is none among the instances", p.Name, run.KindWords(p.Takes))
+			x.r.errorf(e.node, "%s is about %s, and there is none among the instances", p.Name, solve.KindWords(p.Takes))
 		}
 	}
 	return nil
@@ -128,7 +128,7 @@ func (x *expansion) path(name string) string {
 }
 
 // load reads an instance once.
-func (x *expansion) load(name string) (*run.Instance, error) {
+func (x *expansion) load(name string) (*solve.Instance, error) {
 	if in := x.known[name]; in != nil {
 		return in, nil
 	}
@@ -136,7 +136,7 @@ func (x *expansion) load(name string) (*run.Instance, error) {
 	if !strings.HasPrefix(name, zoo.Scheme) {
 		path = x.path(name)
 	}
-	in, err := run.Load(path, nil)
+	in, err := solve.Load(path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (x *expansion) load(name string) (*run.Instance, error) {
 }
 
 // instance appends the tasks of an experiment on one instance.
-func (x *expansion) instance(e *Experiment, src source, in *run.Instance, used map[string]bool) {
+func (x *expansion) instance(e *Experiment, src source, in *solve.Instance, used map[string]bool) {
 	accepted := false
 	for _, p := range e.Problems {
 		if p.Accepts(in) != nil {
@@ -183,19 +183,19 @@ func (x *expansion) instance(e *Experiment, src source, in *run.Instance, used m
 		}
 	}
 	if !accepted {
-		x.r.errorf(src.node, "%s is a %s, and %s is about %s", in.Name, run.KindWord(in.Kind()), e.Problems[0].Name, run.KindWords(e.Problems[0].Takes))
+		x.r.errorf(src.node, "%s is a %s, and %s is about %s", in.Name, solve.KindWord(in.Kind()), e.Problems[0].Name, solve.KindWords(e.Problems[0].Takes))
 	}
 }
 
 // fits refuses what no method can work with.
-func fits(p *run.Problem, in *run.Instance, at platform.Platform) error {
+func fits(p *solve.Problem, in *solve.Instance, at platform.Platform) error {
 	if math.IsNaN(at.Memory) || math.IsInf(at.Memory, 0) {
 		return errors.New("the ends of its memory range are not known; give the memory in bytes")
 	}
 	return p.Fit(in, at)
 }
 
-func defaultMemory(p *run.Problem, in *run.Instance) memory {
+func defaultMemory(p *solve.Problem, in *solve.Instance) memory {
 	name := p.DefaultMemory(in)
 	m, err := platform.ParseMemory(name)
 	if err != nil {
@@ -206,7 +206,7 @@ func defaultMemory(p *run.Problem, in *run.Instance) memory {
 
 // methodsFor returns the methods of p that the experiment names and that work on
 // the instance.
-func (e *Experiment) methodsFor(p *run.Problem, in *run.Instance) (list []*run.Method) {
+func (e *Experiment) methodsFor(p *solve.Problem, in *solve.Instance) (list []*solve.Method) {
 	named := func(values []value, name string) bool {
 		return slices.ContainsFunc(values, func(v value) bool { return v.text == name || v.text == "all" })
 	}
@@ -226,7 +226,7 @@ type place struct {
 
 // platforms returns the combinations of the axes of the platform that apply to
 // p, without memory.
-func (e *Experiment) platforms(p *run.Problem) []place {
+func (e *Experiment) platforms(p *solve.Problem) []place {
 	list := []place{{}}
 	if p.Bandwidth != "" {
 		rate, err := platform.ParseRate(p.Bandwidth)
@@ -264,7 +264,7 @@ func product[T, V any](list []T, values []V, set func(*T, V)) (out []T) {
 
 // method appends the tasks of one method at one place: none where stages may be replicated and it
 // plans no such.
-func (x *expansion) method(e *Experiment, in *run.Instance, p *run.Problem, m *run.Method, at place, memoryName string) {
+func (x *expansion) method(e *Experiment, in *solve.Instance, p *solve.Problem, m *solve.Method, at place, memoryName string) {
 	if at.Replicas && !m.Replicas {
 		return
 	}

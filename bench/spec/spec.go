@@ -12,11 +12,11 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
-	"workbench/bench/backends"
-	"workbench/bench/catalog"
-	"workbench/bench/run"
+	"workbench/bench/solve"
+	"workbench/bench/solve/backends"
+	"workbench/bench/solve/catalog"
+	"workbench/model/instance/stages"
 	"workbench/model/nearest"
-	"workbench/model/partition"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/zoo"
@@ -40,7 +40,7 @@ type Spec struct {
 // works on, at each combination of the axes that apply to it.
 type Experiment struct {
 	node      ast.Node
-	Problems  []*run.Problem
+	Problems  []*solve.Problem
 	methods   []value // "all", or names
 	without   []value
 	instances []source
@@ -244,10 +244,10 @@ func (e *Experiment) checkAxes(r *reader) {
 	if tasks > mostTasks {
 		r.errorf(e.node, "its lists make %.3g tasks of one method on one instance, at most %d are possible in all", tasks, mostTasks)
 	}
-	some := func(has func(*run.Problem) bool) bool { return slices.ContainsFunc(e.Problems, has) }
-	links := some(func(p *run.Problem) bool { return p.Bandwidth != "" })
-	parallel := some(func(p *run.Problem) bool { return p.Parallel })
-	scheduled := some(func(p *run.Problem) bool { return p.Scheduled })
+	some := func(has func(*solve.Problem) bool) bool { return slices.ContainsFunc(e.Problems, has) }
+	links := some(func(p *solve.Problem) bool { return p.Bandwidth != "" })
+	parallel := some(func(p *solve.Problem) bool { return p.Parallel })
+	scheduled := some(func(p *solve.Problem) bool { return p.Scheduled })
 	for key, applies := range map[string]bool{
 		"bandwidth": links, "processors": parallel || scheduled, "weight_copies": parallel, "replicas": parallel, "memory_models": parallel,
 		"micro_batches": scheduled, "placements": scheduled, "objectives": scheduled,
@@ -282,7 +282,7 @@ func (a *axes) fields(r *reader) map[string]func(ast.Node) {
 			})
 		},
 		"micro_batches": func(n ast.Node) {
-			a.microBatches = each(r, n, "micro_batches", whole("micro_batches", 1, partition.MostMicroBatches))
+			a.microBatches = each(r, n, "micro_batches", whole("micro_batches", 1, stages.MostMicroBatches))
 		},
 		"placements": func(n ast.Node) {
 			a.placements = each(r, n, "placements", oneOf("placements", plan.Straight, plan.Interleaved, plan.VShaped))

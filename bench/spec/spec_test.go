@@ -12,8 +12,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"workbench/bench/catalog"
-	"workbench/bench/run"
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
 	"workbench/bench/spec"
 	"workbench/bench/sweep"
 	"workbench/model/testfile"
@@ -47,7 +47,7 @@ func TestExpand(t *testing.T) {
 	if len(x.Tasks) != 2*3*2 || len(x.Files) != 0 {
 		t.Fatalf("%d tasks, %d files", len(x.Tasks), len(x.Files))
 	}
-	in, err := run.Load("zoo:rnn?seq=2", nil)
+	in, err := solve.Load("zoo:rnn?seq=2", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func onChains(t *testing.T) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := run.Load("zoo:rnn?seq=2", nil)
+	in, err := solve.Load("zoo:rnn?seq=2", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func onChains(t *testing.T) int {
 
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
-	in, err := run.Load("zoo:rnn?seq=2", nil)
+	in, err := solve.Load("zoo:rnn?seq=2", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestMistakes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := expand(t, c.text, t.TempDir())
-			if err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, run.ErrInput) {
+			if err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, solve.ErrInput) {
 				t.Errorf("%v\nwant %s", err, c.want)
 			}
 		})
@@ -279,7 +279,7 @@ func TestBuiltin(t *testing.T) {
 
 func TestOpen(t *testing.T) {
 	for name, want := range map[string]string{"quik": "did you mean quick?", "./none.yaml": "cannot be read"} {
-		if _, err := spec.Open(name); err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, run.ErrInput) {
+		if _, err := spec.Open(name); err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, solve.ErrInput) {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 	}
@@ -330,7 +330,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if !errors.Is(err, run.ErrInput) || !strings.HasPrefix(err.Error(), "f.yaml:") {
+		if !errors.Is(err, solve.ErrInput) || !strings.HasPrefix(err.Error(), "f.yaml:") {
 			t.Fatalf("%v", err)
 		}
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/model/nearest"
 )
 
@@ -26,7 +26,7 @@ func (e Error) Error() string {
 }
 
 // Unwrap makes every mistake the user's.
-func (e Error) Unwrap() error { return run.ErrInput }
+func (e Error) Unwrap() error { return solve.ErrInput }
 
 // mostErrors is how many mistakes are worth reading at once.
 const mostErrors = 20
@@ -78,7 +78,7 @@ func (r *reader) err() error {
 	var all []error
 	for i, e := range r.errs {
 		if i == mostErrors {
-			all = append(all, run.InputError(fmt.Errorf("%s: and %d more", r.file, len(r.errs)-i)))
+			all = append(all, solve.InputError(fmt.Errorf("%s: and %d more", r.file, len(r.errs)-i)))
 			break
 		}
 		all = append(all, e)

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"workbench/bench/outfile"
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/sweep"
 )
 
@@ -86,13 +86,13 @@ func ReadTasks(dir string) (*Sweep, error) {
 	name := filepath.Join(dir, tasksName)
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, run.InputError(fmt.Errorf("%s is no folder of a sweep: %w", dir, err))
+		return nil, solve.InputError(fmt.Errorf("%s is no folder of a sweep: %w", dir, err))
 	}
 	defer f.Close()
 	s := &Sweep{}
 	count := 0
 	err = eachLine(f, func(n int, line []byte, _ bool) error {
-		wrong := func(err error) error { return run.InputError(fmt.Errorf("%s:%d: %w", name, n, err)) }
+		wrong := func(err error) error { return solve.InputError(fmt.Errorf("%s:%d: %w", name, n, err)) }
 		if n == 1 {
 			var head tasksHead
 			if err := json.Unmarshal(line, &head); err != nil {
@@ -114,7 +114,7 @@ func ReadTasks(dir string) (*Sweep, error) {
 		return nil
 	})
 	if err == nil && (s.Name == "" || len(s.Tasks) != count) {
-		err = run.InputError(fmt.Errorf("%s has %d tasks of %d: it is not whole; make it again with workbench bench run SPEC --resume --into %s", name, len(s.Tasks), count, dir))
+		err = solve.InputError(fmt.Errorf("%s has %d tasks of %d: it is not whole; make it again with workbench bench run SPEC --resume --into %s", name, len(s.Tasks), count, dir))
 	}
 	return s, err
 }
@@ -153,7 +153,7 @@ func syncFolder(dir string) error {
 func rowFiles(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, run.InputError(fmt.Errorf("store %s cannot be read: %w", path, err))
+		return nil, solve.InputError(fmt.Errorf("store %s cannot be read: %w", path, err))
 	}
 	if !info.IsDir() {
 		return []string{path}, nil

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/sweep"
 )
 
@@ -29,7 +29,7 @@ func Merge(dir string, others []string) (m *Merged, err error) {
 	m = &Merged{}
 	for _, other := range others {
 		if same(dir, other) {
-			return nil, run.InputError(fmt.Errorf("%s cannot be merged into itself", other))
+			return nil, solve.InputError(fmt.Errorf("%s cannot be merged into itself", other))
 		}
 	}
 	list, err := mergeTasks(dir, others)
@@ -76,7 +76,7 @@ func mergeTasks(dir string, others []string) (*Sweep, error) {
 		case all == nil:
 			all = &Sweep{Name: s.Name, Specification: s.Specification, Plans: s.Plans}
 		case all.Name != s.Name:
-			return nil, run.InputError(fmt.Errorf("%s is of sweep %q, the others are of %q", from, s.Name, all.Name))
+			return nil, solve.InputError(fmt.Errorf("%s is of sweep %q, the others are of %q", from, s.Name, all.Name))
 		}
 		for _, t := range s.Tasks {
 			if id := t.ID(); !seen[id] {

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/model/plan"
 )
 
@@ -52,7 +52,7 @@ func writePlan(dir, digest string, compressed []byte) error {
 func readPlan(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, run.InputError(fmt.Errorf("the plan is not there: %w", err))
+		return nil, solve.InputError(fmt.Errorf("the plan is not there: %w", err))
 	}
 	defer f.Close()
 	z, err := gzip.NewReader(f)

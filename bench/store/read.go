@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/sweep"
 	"workbench/model/platform"
 )
@@ -105,7 +105,7 @@ func scan(path string, name *string, sound func(place, Line) error, damaged func
 func scanFile(file string, name *string, sound func(place, Line) error, damaged func(d Damage, torn bool)) error {
 	f, err := os.Open(file)
 	if err != nil {
-		return run.InputError(fmt.Errorf("store %s cannot be read: %w", file, err))
+		return solve.InputError(fmt.Errorf("store %s cannot be read: %w", file, err))
 	}
 	defer f.Close()
 	return eachLine(f, func(n int, text []byte, ended bool) error {
@@ -118,11 +118,11 @@ func scanFile(file string, name *string, sound func(place, Line) error, damaged 
 			damaged(Damage{file, n, err.Error(), string(text), ended && errors.Is(err, errUnsummed)}, !ended)
 			return nil
 		case err != nil:
-			return run.InputError(fmt.Errorf("%s:%d: %w: a newer workbench may have written it", file, n, err))
+			return solve.InputError(fmt.Errorf("%s:%d: %w: a newer workbench may have written it", file, n, err))
 		case l.Row != nil && *name == "":
 			*name = l.Row.Sweep
 		case l.Row != nil && *name != l.Row.Sweep:
-			return run.InputError(fmt.Errorf("%s:%d: the row is of sweep %q, the store of %q: keep them in folders of their own", file, n, l.Row.Sweep, *name))
+			return solve.InputError(fmt.Errorf("%s:%d: the row is of sweep %q, the store of %q: keep them in folders of their own", file, n, l.Row.Sweep, *name))
 		}
 		return sound(place{file, n}, l)
 	})
@@ -131,7 +131,7 @@ func scanFile(file string, name *string, sound func(place, Line) error, damaged 
 // Plan returns the JSON of the plan with that digest.
 func Plan(dir, digest string) ([]byte, error) {
 	if len(digest) < 3 || strings.Trim(digest, "0123456789abcdef") != "" {
-		return nil, run.InputError(fmt.Errorf("%q is no digest of a plan", digest))
+		return nil, solve.InputError(fmt.Errorf("%q is no digest of a plan", digest))
 	}
 	return readPlan(filepath.Join(dir, plansName, digest[:2], digest[2:]+planSuffix))
 }

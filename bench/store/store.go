@@ -15,7 +15,7 @@ import (
 	"sync"
 
 	"workbench/bench/outfile"
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/sweep"
 )
 
@@ -313,5 +313,5 @@ func (s *Store) Close() error {
 
 // lockedError says what to do about a folder in use.
 func lockedError() error {
-	return run.InputError(fmt.Errorf("%w: wait for its end, or stop it", ErrLocked))
+	return solve.InputError(fmt.Errorf("%w: wait for its end, or stop it", ErrLocked))
 }

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/model/plan"
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // row is a row as a MILP makes it, with everything a row may have.
 func row(i int) *sweep.Row {
 	objective, peak, throughput := 1.2345678901234567+float64(i), 8.1e9, 25.920000000000002
-	gap := run.RelativeGap(objective, 1.2)
+	gap := solve.RelativeGap(objective, 1.2)
 	nodes := int64(8123)
 	t := sweep.Task{
 		Format: sweep.TaskFormat, Problem: "remat", Method: "chain-milp", Instance: "zoo:resnet50?image=500&batch=16",
@@ -39,15 +39,15 @@ func row(i int) *sweep.Row {
 	return &sweep.Row{
 		Format: sweep.RowFormat, Sweep: "night", ID: t.ID(), Task: t, Attempt: 1, Worker: "local", Started: at, Finished: at.Add(time.Minute),
 		Environment: "d01eef50ed30789ef007d189", Plan: "03069e383b606ff5fa3889f966ecb09b", PeakRSS: 45084672,
-		Result: &run.Result{
-			Format: run.ResultFormat, Problem: t.Problem, Method: t.Method, Kind: run.Exact,
+		Result: &solve.Result{
+			Format: solve.ResultFormat, Problem: t.Problem, Method: t.Method, Kind: solve.Exact,
 			Instance: plan.InstanceRef{Name: "resnet50-i500-b16", SHA256: t.SHA256, Source: t.Instance},
-			Platform: platform.Platform{Memory: t.Memory}, Parameters: run.Parameters{TimeLimit: 60, Threads: 1, Slots: 100},
-			Status: run.Feasible, Objective: &objective, Makespan: &objective, Gap: &gap, PeakMemory: &peak, Throughput: &throughput,
-			Bound:    &run.Bound{Value: 1.2, By: "the MILPs chain-bound and chain-milp (column bounds, HiGHS 1.10.0)", Assumptions: []string{}},
-			OwnBound: &run.Bound{Value: 1.2, By: t.Method, Assumptions: []string{}},
-			WallTime: 59.123456, CPUTime: 58.987654, Backend: &run.BackendRef{Name: "HiGHS", Version: "1.10.0"}, Nodes: &nodes, Seed: i,
-			Formulation: &run.Formulation{Name: "chain-milp", Version: "3", Variables: 12345, Integers: 2345, Constraints: 23456, Nonzeros: 123456},
+			Platform: platform.Platform{Memory: t.Memory}, Parameters: solve.Parameters{TimeLimit: 60, Threads: 1, Slots: 100},
+			Status: solve.Feasible, Objective: &objective, Makespan: &objective, Gap: &gap, PeakMemory: &peak, Throughput: &throughput,
+			Bound:    &solve.Bound{Value: 1.2, By: "the MILPs chain-bound and chain-milp (column bounds, HiGHS 1.10.0)", Assumptions: []string{}},
+			OwnBound: &solve.Bound{Value: 1.2, By: t.Method, Assumptions: []string{}},
+			WallTime: 59.123456, CPUTime: 58.987654, Backend: &solve.BackendRef{Name: "HiGHS", Version: "1.10.0"}, Nodes: &nodes, Seed: i,
+			Formulation: &solve.Formulation{Name: "chain-milp", Version: "3", Variables: 12345, Integers: 2345, Constraints: 23456, Nonzeros: 123456},
 		},
 	}
 }
@@ -135,7 +135,7 @@ func TestRoundTripAny(t *testing.T) {
 			x.Bound, x.OwnBound, x.Backend, x.Formulation, x.Nodes = nil, nil, nil, nil, nil
 		}
 		if x.Objective != nil && x.Bound != nil {
-			gap := max(0, run.RelativeGap(*x.Objective, x.Bound.Value))
+			gap := max(0, solve.RelativeGap(*x.Objective, x.Bound.Value))
 			x.Gap = &gap
 		}
 		line, err := store.Encode(r)
@@ -216,7 +216,7 @@ func TestRefused(t *testing.T) {
 				func() error { _, err := store.Read(dir); return err },
 				func() error { _, err := store.Open(dir, "night"); return err },
 			} {
-				if err := open(); err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, run.ErrInput) {
+				if err := open(); err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, solve.ErrInput) {
 					t.Errorf("%v\nwant %s", err, c.want)
 				}
 			}
@@ -300,7 +300,7 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Open(dir, "night"); !errors.Is(err, store.ErrLocked) || !errors.Is(err, run.ErrInput) {
+	if _, err := store.Open(dir, "night"); !errors.Is(err, store.ErrLocked) || !errors.Is(err, solve.ErrInput) {
 		t.Errorf("opened twice: %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -395,7 +395,7 @@ func TestPlans(t *testing.T) {
 		t.Errorf("%d bytes, %d compressed, want %d: %v", len(got), len(compressed), want.Len(), err)
 	}
 	for _, bad := range []string{"", "../../etc", strings.Repeat("0", 32)} {
-		if _, err := store.Plan(dir, bad); !errors.Is(err, run.ErrInput) {
+		if _, err := store.Plan(dir, bad); !errors.Is(err, solve.ErrInput) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -425,7 +425,7 @@ func TestTasks(t *testing.T) {
 		if err := os.WriteFile(name, []byte(c.text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.ReadTasks(dir); err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, run.ErrInput) {
+		if _, err := store.ReadTasks(dir); err == nil || !strings.Contains(err.Error(), c.want) || !errors.Is(err, solve.ErrInput) {
 			t.Errorf("%s: %v, want %s", why, err, c.want)
 		}
 	}
@@ -472,13 +472,13 @@ func TestMerge(t *testing.T) {
 	if _, err := store.Plan(into, digest); err != nil {
 		t.Error(err)
 	}
-	if _, err := store.Merge(into, []string{into}); !errors.Is(err, run.ErrInput) {
+	if _, err := store.Merge(into, []string{into}); !errors.Is(err, solve.ErrInput) {
 		t.Errorf("into itself: %v", err)
 	}
 	if err := store.WriteTasks(folders[1], &store.Sweep{Name: "papers", Tasks: whole}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Merge(into, folders); !errors.Is(err, run.ErrInput) || !strings.Contains(err.Error(), `of sweep "papers", the others are of "night"`) {
+	if _, err := store.Merge(into, folders); !errors.Is(err, solve.ErrInput) || !strings.Contains(err.Error(), `of sweep "papers", the others are of "night"`) {
 		t.Errorf("another sweep: %v", err)
 	}
 }

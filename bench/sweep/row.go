@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/model/plan"
 	"workbench/model/proof"
 )
@@ -33,10 +33,10 @@ type Row struct {
 	// Environment is the digest of the Environment under which it ran.
 	Environment string `json:"environment"`
 
-	// Result is that of run.Run without its plan; nil if there is none because
+	// Result is that of solve.Run without its plan; nil if there is none because
 	// of Failure. Its Err, Report and Unverified are lost in the store; of
 	// OwnBound only the value is kept.
-	Result *run.Result `json:"result"`
+	Result *solve.Result `json:"result"`
 	// Plan is the digest of the plan's JSON, under which the store has it
 	// compressed; empty: there is none.
 	Plan    string   `json:"plan,omitempty"`
@@ -134,18 +134,18 @@ func (t *leanTask) full() Task {
 	}
 }
 
-// leanResult is a run.Result without what the task says, without the
+// leanResult is a solve.Result without what the task says, without the
 // makespan, which is the objective, and without the gap, which follows from
 // objective and bound.
 type leanResult struct {
-	Name        string     `json:"name"` // of the instance
-	Kind        run.Kind   `json:"kind"`
-	Status      run.Status `json:"status"`
-	Error       string     `json:"error,omitempty"`
-	Note        string     `json:"note,omitempty"`
-	Objective   *float64   `json:"objective,omitempty"`
-	Bound       *leanBound `json:"bound,omitempty"`
-	Conditional *leanBound `json:"conditional_bound,omitempty"`
+	Name        string       `json:"name"` // of the instance
+	Kind        solve.Kind   `json:"kind"`
+	Status      solve.Status `json:"status"`
+	Error       string       `json:"error,omitempty"`
+	Note        string       `json:"note,omitempty"`
+	Objective   *float64     `json:"objective,omitempty"`
+	Bound       *leanBound   `json:"bound,omitempty"`
+	Conditional *leanBound   `json:"conditional_bound,omitempty"`
 	// Of rows before bounds had proofs: then the bound is the conditional one.
 	Unconditional *leanBound    `json:"unconditional_bound,omitempty"`
 	Claims        []proof.Claim `json:"claims,omitempty"`
@@ -174,7 +174,7 @@ type leanBound struct {
 
 // leanFormulation is a list: name, version, and the numbers of variables,
 // integers, constraints and nonzeros.
-type leanFormulation run.Formulation
+type leanFormulation solve.Formulation
 
 // MarshalJSON implements [json.Marshaler].
 func (f *leanFormulation) MarshalJSON() ([]byte, error) {
@@ -210,7 +210,7 @@ func (r *Row) MarshalJSON() ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), err
 }
 
-func thin(r *run.Result) *leanResult {
+func thin(r *solve.Result) *leanResult {
 	if r == nil {
 		return nil
 	}
@@ -234,7 +234,7 @@ func thin(r *run.Result) *leanResult {
 	return l
 }
 
-func thinBound(b *run.Bound) *leanBound {
+func thinBound(b *solve.Bound) *leanBound {
 	if b == nil {
 		return nil
 	}
@@ -242,11 +242,11 @@ func thinBound(b *run.Bound) *leanBound {
 }
 
 // full is nil for nil.
-func (b *leanBound) full() *run.Bound {
+func (b *leanBound) full() *solve.Bound {
 	if b == nil {
 		return nil
 	}
-	return &run.Bound{Value: b.Value, By: b.By, Proof: b.Proof, Assumptions: append([]string{}, b.Assumptions...)}
+	return &solve.Bound{Value: b.Value, By: b.By, Proof: b.Proof, Assumptions: append([]string{}, b.Assumptions...)}
 }
 
 func microseconds(seconds float64) float64 { return math.Round(seconds*1e6) / 1e6 }
@@ -278,36 +278,36 @@ func (r *Row) UnmarshalJSON(data []byte) error {
 }
 
 // full puts back what the task says.
-func (l *leanResult) full(t *Task) *run.Result {
+func (l *leanResult) full(t *Task) *solve.Result {
 	if l == nil {
 		return nil
 	}
-	r := &run.Result{
-		Format: run.ResultFormat, Problem: t.Problem, Method: t.Method, Kind: l.Kind,
+	r := &solve.Result{
+		Format: solve.ResultFormat, Problem: t.Problem, Method: t.Method, Kind: l.Kind,
 		Instance:   plan.InstanceRef{Name: l.Name, SHA256: t.SHA256, Source: t.Instance},
 		Platform:   t.Platform(),
-		Parameters: run.Parameters{TimeLimit: t.TimeLimit, Gap: t.Gap, Threads: t.Threads, Slots: l.Slots},
+		Parameters: solve.Parameters{TimeLimit: t.TimeLimit, Gap: t.Gap, Threads: t.Threads, Slots: l.Slots},
 		Status:     l.Status, Error: l.Error, Note: l.Note,
 		Objective: l.Objective, Makespan: cmp.Or(l.Makespan, l.Objective), Span: l.Span, GPUMemory: l.GPUMemory, PeakMemory: l.PeakMemory, Throughput: l.Throughput,
-		WallTime: l.WallTime, CPUTime: l.CPUTime, Formulation: (*run.Formulation)(l.Formulation), Nodes: l.Nodes, Seed: t.Seed,
+		WallTime: l.WallTime, CPUTime: l.CPUTime, Formulation: (*solve.Formulation)(l.Formulation), Nodes: l.Nodes, Seed: t.Seed,
 	}
 	if name, version, ok := strings.Cut(l.Backend, " "); ok {
-		r.Backend = &run.BackendRef{Name: name, Version: version}
+		r.Backend = &solve.BackendRef{Name: name, Version: version}
 	}
 	r.Bound, r.Conditional = l.Bound.full(), l.Conditional.full()
 	if l.Unconditional != nil {
 		r.Bound, r.Conditional = l.Unconditional.full(), l.Bound.full()
 	}
 	r.Claims, r.Ended = l.Claims, l.Ended
-	if c := r.Conditional; c != nil && r.Objective != nil && run.RelativeGap(*r.Objective, c.Value) <= run.Tolerance && r.Status != run.Optimal {
+	if c := r.Conditional; c != nil && r.Objective != nil && solve.RelativeGap(*r.Objective, c.Value) <= solve.Tolerance && r.Status != solve.Optimal {
 		r.OptimalWithin = c.Assumptions
 	}
-	if r.Objective != nil && r.Bound != nil && r.Status != run.Failed {
-		gap := max(0, run.RelativeGap(*r.Objective, r.Bound.Value))
+	if r.Objective != nil && r.Bound != nil && r.Status != solve.Failed {
+		gap := max(0, solve.RelativeGap(*r.Objective, r.Bound.Value))
 		r.Gap = &gap
 	}
 	if l.OwnBound != nil {
-		r.OwnBound = &run.Bound{Value: *l.OwnBound, By: t.Method, Assumptions: []string{}}
+		r.OwnBound = &solve.Bound{Value: *l.OwnBound, By: t.Method, Assumptions: []string{}}
 	}
 	return r
 }

@@ -3,9 +3,9 @@ package main
 import (
 	"fmt"
 
-	"workbench/bench/run"
+	benchsolve "workbench/bench/solve"
 	"workbench/heuristics/rematgraph"
-	"workbench/model/stages"
+	problemrematgraph "workbench/model/problem/rematgraph"
 )
 
 // budgets shows what PyTorch's activation_memory_budget is of training steps, INSTANCE…:
@@ -19,11 +19,11 @@ func (m *measurer) budgets(args []string) error {
 	fmt.Println("| step | knapsack | budget | kept | peak, MiB | computed again | steps of 0.01 to a smaller peak |")
 	fmt.Println("|---|---|--:|--:|--:|--:|--:|")
 	for _, spec := range args {
-		in, err := run.Load(spec, nil)
+		in, err := benchsolve.Load(spec, nil)
 		if err != nil {
 			return err
 		}
-		v, err := stages.Of(in.Instance)
+		v, err := problemrematgraph.Of(in.Instance)
 		if err != nil {
 			return err
 		}

@@ -7,8 +7,8 @@ import (
 
 	split "workbench/heuristics/maxload"
 	program "workbench/ilp/maxload"
+	"workbench/model/importer"
 	"workbench/model/maxload"
-	"workbench/model/profile"
 	"workbench/solvers"
 )
 
@@ -50,7 +50,7 @@ func maxLoad(file string) (*maxload.Instance, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return profile.DNNMaxLoad(f, file)
+	return importer.DNNMaxLoad(f, file)
 }
 
 // splitByProgram returns the cells of an integer program: the judged load of its split,

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"workbench/bench/method"
-	"workbench/bench/run"
-	"workbench/model/partition"
+	"workbench/bench/solve"
+	"workbench/bench/solve/method"
+	"workbench/model/instance/stages"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -53,7 +53,7 @@ func (m *measurer) transformers(limit time.Duration, specs []string) error {
 	}
 	fmt.Printf("%s\n%s\n", head, rule)
 	for _, spec := range specs {
-		in, err := run.Load(spec, os.Stdin)
+		in, err := solve.Load(spec, os.Stdin)
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (m *measurer) transformers(limit time.Duration, specs []string) error {
 
 // placed prints the cells of a group: half of a backward is the gradient of the weights, of
 // which there are eight copies, and links have 42 GB/s.
-func (m *measurer) placed(in *run.Instance, g placedGroup, gpus int, memory string) error {
+func (m *measurer) placed(in *solve.Instance, g placedGroup, gpus int, memory string) error {
 	bytes, err := platform.ParseBytes(memory)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (m *measurer) placed(in *run.Instance, g placedGroup, gpus int, memory stri
 	c := in.Chain()
 	s := m.setting
 	s.Platform = platform.Platform{Memory: bytes, Processors: gpus, MicroBatches: 4 * gpus, Placement: g.placement, Objective: plan.SpanObjective}
-	cut := partition.Cutting{Stages: gpus * g.chunks, Copies: 8, Weight: 0.5, WeightMemory: 0.5, Bandwidth: c.Unit.Rate(42e9)}
+	cut := stages.Cutting{Stages: gpus * g.chunks, Copies: 8, Weight: 0.5, WeightMemory: 0.5, Bandwidth: c.Unit.Rate(42e9)}
 	cutStages, _, err := method.Stages(m.ctx, c, cut, method.Choice{Recompute: g.again, Offload: "none", Memory: memory}, s.Platform)
 	switch {
 	case errors.Is(err, plan.ErrNoPlan):
@@ -97,24 +97,24 @@ func (m *measurer) placed(in *run.Instance, g placedGroup, gpus int, memory stri
 			twice++
 		}
 	}
-	staged, err := run.NewInstance(cutStages)
+	staged, err := solve.NewInstance(cutStages)
 	if err != nil {
 		return err
 	}
 	for _, name := range g.methods {
-		r := run.Run(m.ctx, m.problem, m.method(name), staged, s)
+		r := solve.Run(m.ctx, m.problem, m.method(name), staged, s)
 		cell := "–"
 		switch {
-		case r.Status == run.Failed:
+		case r.Status == solve.Failed:
 			return r.Err
-		case r.Status == run.Infeasible:
+		case r.Status == solve.Infeasible:
 			cell = "✗"
 		case r.Objective != nil:
 			cell = fmt.Sprintf("%.3f", *r.Objective)
 			if g.again == "auto" {
 				cell += fmt.Sprintf(", %d", twice)
 			}
-			if name == "search" && r.Status == run.Optimal {
+			if name == "search" && r.Status == solve.Optimal {
 				cell += " ✓"
 			} else if name == "search" && r.Gap != nil {
 				cell += fmt.Sprintf(" (%.1f %%)", 100**r.Gap)

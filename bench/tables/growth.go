@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strconv"
 
-	"workbench/bench/plots"
+	"workbench/bench/render/plots"
 )
 
 // measured is a line of `go test -bench` whose name ends in N=…/S=….

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	heuristic "workbench/heuristics/join"
-	"workbench/model/join"
+	"workbench/model/instance/join"
 )
 
 // joins tests what [004] 1.4 says of joins at unit costs, by the curves of the dynamic

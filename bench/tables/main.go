@@ -30,11 +30,11 @@ import (
 	"strings"
 	"time"
 
-	"workbench/bench/backends"
-	"workbench/bench/catalog"
 	"workbench/bench/outfile"
-	"workbench/bench/plots"
-	"workbench/bench/run"
+	"workbench/bench/render/plots"
+	"workbench/bench/solve"
+	"workbench/bench/solve/backends"
+	"workbench/bench/solve/catalog"
 )
 
 func main() {
@@ -90,7 +90,7 @@ func runs(ctx context.Context, args []string) error {
 		if len(args) == 0 || t.name != args[0] || len(args)-1 < t.arguments {
 			continue
 		}
-		m := &measurer{ctx: ctx, setting: run.Setting{Time: time.Minute, Threads: 2, Backend: backends.Default(), Slots: run.DefaultSlots}}
+		m := &measurer{ctx: ctx, setting: solve.Setting{Time: time.Minute, Threads: 2, Backend: backends.Default(), Slots: solve.DefaultSlots}}
 		return t.write(m, args[1:])
 	}
 	return fmt.Errorf("name a table and its arguments: %s", strings.Join(known, ", "))
@@ -99,8 +99,8 @@ func runs(ctx context.Context, args []string) error {
 // measurer runs methods of a problem under one setting.
 type measurer struct {
 	ctx     context.Context
-	problem *run.Problem
-	setting run.Setting
+	problem *solve.Problem
+	setting solve.Setting
 }
 
 // about makes m measure methods of a problem.
@@ -110,7 +110,7 @@ func (m *measurer) about(problem string) (err error) {
 }
 
 // method returns a method of the problem that is known to exist.
-func (m *measurer) method(name string) *run.Method {
+func (m *measurer) method(name string) *solve.Method {
 	found, err := catalog.FindMethod(m.problem, name)
 	if err != nil {
 		panic(err)

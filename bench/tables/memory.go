@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"workbench/bench/catalog"
-	"workbench/bench/run"
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
 )
 
 // memory runs the methods of a problem at so many equal steps of the range of memory, and
@@ -35,7 +35,7 @@ func (m *measurer) memory(args []string) error {
 			return err
 		}
 		for _, method := range catalog.MethodsFor(m.problem, in) {
-			if method.Unverified || method.Kind == run.Relaxed {
+			if method.Unverified || method.Kind == solve.Relaxed {
 				continue
 			}
 			best, at := math.Inf(1), 0
@@ -43,9 +43,9 @@ func (m *measurer) memory(args []string) error {
 				if err := m.give(in, strconv.FormatFloat(100*float64(k)/float64(steps), 'g', -1, 64)); err != nil {
 					return err
 				}
-				r := run.Run(m.ctx, m.problem, method, in, m.setting)
+				r := solve.Run(m.ctx, m.problem, method, in, m.setting)
 				plans++
-				if value := planOf(r); value > best*(1+run.Exactness) {
+				if value := planOf(r); value > best*(1+solve.Exactness) {
 					worse++
 					fmt.Printf("| %s | %s | %s | %d/%d | %.9g | %d/%d | %.9g |\n", in.Name, method.Name, r.Ended, k, steps, value, at, steps, best)
 				} else if value < best {

@@ -5,10 +5,10 @@ import (
 	"os"
 	"path/filepath"
 
-	"workbench/bench/catalog"
-	"workbench/bench/curve"
-	"workbench/bench/plots"
-	"workbench/bench/run"
+	"workbench/bench/render/plots"
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
+	"workbench/bench/solve/curve"
 	"workbench/model/plan"
 )
 
@@ -29,7 +29,7 @@ func (m *measurer) offloadBandwidths(args []string) error {
 		return err
 	}
 	for _, spec := range specs {
-		in, err := run.Load(spec, os.Stdin)
+		in, err := solve.Load(spec, os.Stdin)
 		if err != nil {
 			return err
 		}
@@ -60,12 +60,12 @@ func (m *measurer) offloadBandwidths(args []string) error {
 }
 
 // throughput is the figure of a method over its range of memory.
-func (m *measurer) throughput(p *run.Problem, method string, in *run.Instance) (*plots.Figure, error) {
+func (m *measurer) throughput(p *solve.Problem, method string, in *solve.Instance) (*plots.Figure, error) {
 	found, err := catalog.FindMethod(p, method)
 	if err != nil {
 		return nil, err
 	}
-	c := curve.RunCurve(m.ctx, p, []*run.Method{found}, in, m.setting, curve.OverMemory, curve.Limits(p, in, 31))
+	c := curve.RunCurve(m.ctx, p, []*solve.Method{found}, in, m.setting, curve.OverMemory, curve.Limits(p, in, 31))
 	if err := c.Err(); err != nil {
 		return nil, err
 	}

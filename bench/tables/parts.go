@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"workbench/bench/catalog"
-	"workbench/bench/run"
-	"workbench/model/chain"
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
+	"workbench/model/instance/chain"
 	"workbench/model/platform"
 )
 
@@ -63,7 +63,7 @@ func (m *measurer) parts(args []string) error {
 }
 
 // give gives each method so many percent of the range of memory of an instance.
-func (m *measurer) give(in *run.Instance, percent string) error {
+func (m *measurer) give(in *solve.Instance, percent string) error {
 	memory, err := platform.ParseMemory(percent + "%")
 	low, high := m.problem.Range(in)
 	m.setting.Slots = 0
@@ -76,12 +76,12 @@ func (m *measurer) give(in *run.Instance, percent string) error {
 // A pair is a method made of others and one of these, alone.
 type pair struct {
 	limit       time.Duration
-	whole, part *run.Result
+	whole, part *solve.Result
 }
 
 // pairs runs the methods that are made of others, and these alone.
-func (m *measurer) pairs(in *run.Instance) (all []pair) {
-	alone := map[string]*run.Result{}
+func (m *measurer) pairs(in *solve.Instance) (all []pair) {
+	alone := map[string]*solve.Result{}
 	for _, whole := range catalog.MethodsFor(m.problem, in) {
 		parts := whole.Parts
 		if whole.Name == catalog.DefaultMethod(m.problem, in) {
@@ -90,8 +90,8 @@ func (m *measurer) pairs(in *run.Instance) (all []pair) {
 		if len(parts) == 0 {
 			continue
 		}
-		r := run.Run(m.ctx, m.problem, whole, in, m.setting)
-		if errors.Is(r.Err, run.ErrInput) {
+		r := solve.Run(m.ctx, m.problem, whole, in, m.setting)
+		if errors.Is(r.Err, solve.ErrInput) {
 			continue // too long for it
 		}
 		for _, name := range parts {
@@ -100,7 +100,7 @@ func (m *measurer) pairs(in *run.Instance) (all []pair) {
 				continue // of a graph, and this is a chain
 			}
 			if alone[name] == nil {
-				alone[name] = run.Run(m.ctx, m.problem, part, in, m.setting)
+				alone[name] = solve.Run(m.ctx, m.problem, part, in, m.setting)
 			}
 			all = append(all, pair{m.setting.Time, r, alone[name]})
 		}
@@ -109,9 +109,9 @@ func (m *measurer) pairs(in *run.Instance) (all []pair) {
 }
 
 // others are the methods for an instance but this one and those whose plans may not fit.
-func (m *measurer) others(in *run.Instance, but *run.Method) (names []string) {
+func (m *measurer) others(in *solve.Instance, but *solve.Method) (names []string) {
 	for _, x := range catalog.MethodsFor(m.problem, in) {
-		if x.Name != but.Name && !x.Unverified && x.Kind != run.Relaxed {
+		if x.Name != but.Name && !x.Unverified && x.Kind != solve.Relaxed {
 			names = append(names, x.Name)
 		}
 	}
@@ -125,19 +125,19 @@ const doublings = 4
 // until it is not or has had what two idle cores would have given it: twice the processor
 // time of the part, for search and proof, and the limit, which the part may have waited for
 // less. It is worse only then.
-func (m *measurer) again(in *run.Instance, x *pair) {
+func (m *measurer) again(in *solve.Instance, x *pair) {
 	given := m.setting.Time
 	defer func() { m.setting.Time = given }()
 	for i := 0; i < doublings && x.worse() && x.whole.CPUTime < max(2*x.part.CPUTime, given.Seconds()); i++ {
 		m.setting.Time *= 2
-		x.whole = run.Run(m.ctx, m.problem, m.method(x.whole.Method), in, m.setting)
+		x.whole = solve.Run(m.ctx, m.problem, m.method(x.whole.Method), in, m.setting)
 		x.limit = m.setting.Time
 	}
 }
 
 // worse reports whether the part alone has the better plan or bound.
 func (x *pair) worse() bool {
-	return planOf(x.part) < planOf(x.whole)*(1-run.Exactness) || boundOf(x.part) > boundOf(x.whole)*(1+run.Tolerance)
+	return planOf(x.part) < planOf(x.whole)*(1-solve.Exactness) || boundOf(x.part) > boundOf(x.whole)*(1+solve.Tolerance)
 }
 
 // late reports whether the method took longer than its limit, a tenth and a second.
@@ -149,14 +149,14 @@ func (x *pair) String() string {
 }
 
 // planOf and boundOf are what a run has, infinite where it has none.
-func planOf(r *run.Result) float64 {
+func planOf(r *solve.Result) float64 {
 	if r.Objective == nil {
 		return math.Inf(1)
 	}
 	return *r.Objective
 }
 
-func boundOf(r *run.Result) float64 {
+func boundOf(r *solve.Result) float64 {
 	if r.Bound == nil {
 		return math.Inf(-1)
 	}
@@ -165,10 +165,10 @@ func boundOf(r *run.Result) float64 {
 
 // instanceNamed is an instance as on the command line, or random:N, a chain of N
 // layers that is the same every time.
-func instanceNamed(spec string) (*run.Instance, error) {
+func instanceNamed(spec string) (*solve.Instance, error) {
 	number, random := strings.CutPrefix(spec, "random:")
 	if !random {
-		return run.Load(spec, os.Stdin)
+		return solve.Load(spec, os.Stdin)
 	}
 	layers, err := strconv.Atoi(number)
 	if err != nil {
@@ -182,5 +182,5 @@ func instanceNamed(spec string) (*run.Instance, error) {
 			ForwardTime: f, BackwardTime: f * (1.5 + r.Float64()), Activation: a, Saved: a * float64(1+r.IntN(3)), Gradient: a, Weight: 1e6 * float64(r.IntN(50)),
 		})
 	}
-	return run.NewInstance(c)
+	return solve.NewInstance(c)
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -19,7 +19,7 @@ func (m *measurer) replicas(specs []string) error {
 	fmt.Println("| instance | P | straight | with replicas | load |")
 	fmt.Println("|---|--:|--:|--:|--:|")
 	for _, spec := range specs {
-		in, err := run.Load(spec, os.Stdin)
+		in, err := solve.Load(spec, os.Stdin)
 		if err != nil {
 			return err
 		}
@@ -28,7 +28,7 @@ func (m *measurer) replicas(specs []string) error {
 			for _, method := range []string{"1f1b-star", "pipedream"} {
 				s := m.setting
 				s.Platform = platform.Platform{Memory: 64 << 30, Bandwidth: 10e9, Processors: processors, WeightCopies: platform.DefaultWeightCopies, Replicas: method == "pipedream"}
-				r := run.Run(m.ctx, m.problem, m.method(method), in, s)
+				r := solve.Run(m.ctx, m.problem, m.method(method), in, s)
 				if r.Objective == nil {
 					return fmt.Errorf("%s on %d GPUs: %w", in.Name, processors, r.Err)
 				}
@@ -42,12 +42,12 @@ func (m *measurer) replicas(specs []string) error {
 
 // thesisPipelines calls do with each network, those of [004] 6.5 if there are
 // none, on each platform of the tables: 4 and 8 GPUs of 4, 8 and 16 GB.
-func (m *measurer) thesisPipelines(nets []string, do func(net string, in *run.Instance, p platform.Platform) error) error {
+func (m *measurer) thesisPipelines(nets []string, do func(net string, in *solve.Instance, p platform.Platform) error) error {
 	if len(nets) == 0 {
 		nets = []string{"resnet18", "resnet34", "resnet50"}
 	}
 	for _, net := range nets {
-		in, err := run.Load(fmt.Sprintf("zoo:%s?image=1000&batch=8", net), os.Stdin)
+		in, err := solve.Load(fmt.Sprintf("zoo:%s?image=1000&batch=8", net), os.Stdin)
 		if err != nil {
 			return err
 		}

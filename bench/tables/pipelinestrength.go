@@ -8,12 +8,12 @@ import (
 	"slices"
 	"time"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/ilp"
 	"workbench/ilp/formulation"
 	ilppipeline "workbench/ilp/pipeline"
-	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -76,7 +76,7 @@ func shortChains() (list []shortChain, err error) {
 		return nil
 	}
 	for _, net := range []string{"resnet18", "resnet50"} {
-		in, err := run.Load(fmt.Sprintf("zoo:%s?image=1000&batch=8", net), os.Stdin)
+		in, err := solve.Load(fmt.Sprintf("zoo:%s?image=1000&batch=8", net), os.Stdin)
 		if err != nil {
 			return nil, err
 		}

@@ -7,9 +7,9 @@ import (
 	"os"
 	"time"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/heuristics/remat"
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -28,15 +28,15 @@ var batches = []struct {
 
 // networks calls do for every of these networks, those of the thesis if there are none,
 // with its instances: every image and batch.
-func (m *measurer) networks(nets []string, do func(net string, instances []*run.Instance) error) error {
+func (m *measurer) networks(nets []string, do func(net string, instances []*solve.Instance) error) error {
 	if len(nets) == 0 {
 		nets = vision
 	}
 	for _, net := range nets {
-		var list []*run.Instance
+		var list []*solve.Instance
 		for _, b := range batches {
 			for _, batch := range b.batch {
-				in, err := run.Load(fmt.Sprintf("zoo:%s?image=%d&batch=%d", net, b.image, batch), os.Stdin)
+				in, err := solve.Load(fmt.Sprintf("zoo:%s?image=%d&batch=%d", net, b.image, batch), os.Stdin)
 				if err != nil {
 					return err
 				}
@@ -65,7 +65,7 @@ func (m *measurer) claims(limit time.Duration, nets []string) error {
 	fmt.Println("| net | N | instances | memory of the best periodic | throughput | all periodic | revolve | floating better | optimum better | by at most | proved equal |")
 	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
 	var all claim
-	err := m.networks(nets, func(net string, instances []*run.Instance) error {
+	err := m.networks(nets, func(net string, instances []*solve.Instance) error {
 		var sum claim
 		for _, in := range instances {
 			c, err := m.claim(in)
@@ -107,7 +107,7 @@ func (c *claim) String() string {
 }
 
 // claim measures one instance.
-func (m *measurer) claim(in *run.Instance) (*claim, error) {
+func (m *measurer) claim(in *solve.Instance) (*claim, error) {
 	c := in.Chain()
 	_, high := remat.Range(c)
 	// Ten numbers of segments from 2 to 2√N, as [004] 2.4.4.
@@ -142,14 +142,14 @@ func (m *measurer) claim(in *run.Instance) (*claim, error) {
 	if floating < persistent*(1-1e-9) { // not if it is none
 		r.floats = 1
 	}
-	o := run.Run(m.ctx, m.problem, m.method("optimum"), in, m.at2(memory))
+	o := solve.Run(m.ctx, m.problem, m.method("optimum"), in, m.at2(memory))
 	switch {
-	case o.Status == run.Failed:
+	case o.Status == solve.Failed:
 		return nil, o.Err
 	case o.Objective == nil:
 	case *o.Objective < persistent*(1-1e-9):
 		r.beaten, r.least = 1, 1-*o.Objective/persistent
-	case o.Status == run.Optimal:
+	case o.Status == solve.Optimal:
 		r.proved = 1
 	}
 	return r, nil
@@ -161,7 +161,7 @@ func replay(c *chain.Chain, p *plan.Plan) (memory, makespan float64, err error) 
 	p.Platform.Memory = math.MaxFloat64
 	r, err := plan.VerifyRemat(c, p)
 	if err == nil && !r.Valid() {
-		err = &run.InvalidPlanError{Method: p.Method, Report: r}
+		err = &solve.InvalidPlanError{Method: p.Method, Report: r}
 	}
 	if err != nil {
 		return 0, 0, err
@@ -170,15 +170,15 @@ func replay(c *chain.Chain, p *plan.Plan) (memory, makespan float64, err error) 
 }
 
 // at2 returns the setting for a memory in bytes.
-func (m *measurer) at2(memory float64) run.Setting {
+func (m *measurer) at2(memory float64) solve.Setting {
 	s := m.setting
 	s.Platform = platform.Platform{Memory: memory}
 	return s
 }
 
 // makespan runs a method; NaN: it has no plan.
-func (m *measurer) makespan(in *run.Instance, method string, memory float64) (float64, error) {
-	r := run.Run(m.ctx, m.problem, m.method(method), in, m.at2(memory))
+func (m *measurer) makespan(in *solve.Instance, method string, memory float64) (float64, error) {
+	r := solve.Run(m.ctx, m.problem, m.method(method), in, m.at2(memory))
 	var infeasible *plan.Infeasible
 	switch {
 	case r.Objective != nil:

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/model/platform"
-	combinedview "workbench/model/rematoffload"
+	combinedview "workbench/model/problem/rematoffload"
 )
 
 // dividing are the methods of which the claim of [004] 4.4.1 is tested, thesis
@@ -35,7 +35,7 @@ func (m *measurer) rematOffloadDivisors(limit time.Duration, nets []string) erro
 	columns := append(slices.Clone(dividing), "not excluded")
 	fmt.Printf("| net | N | instances | %s |\n|---|--:|--:|%s\n", strings.Join(columns, " | "), strings.Repeat("--:|", len(columns)))
 	all := make([][]float64, len(columns))
-	err := m.networks(nets, func(net string, instances []*run.Instance) error {
+	err := m.networks(nets, func(net string, instances []*solve.Instance) error {
 		mine := make([][]float64, len(columns))
 		for _, in := range instances {
 			d, err := m.divisors(in)
@@ -70,7 +70,7 @@ func (m *measurer) rematOffloadDivisors(limit time.Duration, nets []string) erro
 }
 
 // divisors are what each method divides memory by, last what is not excluded.
-func (m *measurer) divisors(in *run.Instance) (list []float64, err error) {
+func (m *measurer) divisors(in *solve.Instance) (list []float64, err error) {
 	_, high := combinedview.Range(in.Chain())
 	least, _ := combinedview.Least(in.Chain())
 	allowed := (1 + most) * in.Compute()
@@ -89,8 +89,8 @@ func (m *measurer) divisors(in *run.Instance) (list []float64, err error) {
 		d := lastDivisor(from, possible, func(d float64) bool {
 			s := m.setting
 			s.Platform.Memory = high / d
-			r := run.Run(m.ctx, m.problem, m.method(method), in, s)
-			if r.Status == run.Failed {
+			r := solve.Run(m.ctx, m.problem, m.method(method), in, s)
+			if r.Status == solve.Failed {
 				err = fmt.Errorf("%s of %s at %s: %w", method, in.Name, platform.FormatBytes(s.Platform.Memory), r.Err)
 			}
 			return r.Makespan != nil && *r.Makespan < allowed

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"workbench/bench/catalog"
-	"workbench/bench/method"
-	"workbench/bench/run"
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
+	"workbench/bench/solve/method"
 	"workbench/ilp"
-	"workbench/ilp/checkmate"
 	"workbench/ilp/formulation"
+	"workbench/ilp/rematgraph"
 	"workbench/model/platform"
 )
 
@@ -27,7 +27,7 @@ func (m *measurer) strengthening(limit time.Duration, args []string) error {
 	}
 	variantHead()
 	for _, spec := range args[3:] {
-		in, err := run.Load(spec, os.Stdin)
+		in, err := solve.Load(spec, os.Stdin)
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func (m *measurer) strengthening(limit time.Duration, args []string) error {
 }
 
 // variants returns the models of a formulation; none if it is not about such instances.
-func variants(in *run.Instance, name string, memory platform.MemorySpec, rate float64) (list []variant, err error) {
+func variants(in *solve.Instance, name string, memory platform.MemorySpec, rate float64) (list []variant, err error) {
 	name, groups := strings.CutSuffix(name, "+")
 	all := ilp.Formulations()
 	k := slices.IndexFunc(all, func(f formulation.Formulation) bool { return f.Name == name })
@@ -83,22 +83,22 @@ func variants(in *run.Instance, name string, memory platform.MemorySpec, rate fl
 }
 
 // checkmates are the program of Checkmate and what it is strengthened to.
-func checkmates(in *run.Instance, p platform.Platform) (list []variant, err error) {
-	paper, err := checkmate.Printed(in.Graph(), p)
+func checkmates(in *solve.Instance, p platform.Platform) (list []variant, err error) {
+	paper, err := rematgraph.Printed(in.Graph(), p)
 	if err != nil {
 		return nil, err
 	}
 	list = append(list, variant{"checkmate, the paper's", paper.Model, paper})
 	for _, x := range []struct {
 		name string
-		o    checkmate.Options
+		o    rematgraph.Options
 	}{
-		{"strong: liveness for FREE and U", checkmate.Options{}},
-		{"… without the forward phase", checkmate.Options{Backward: true}},
-		{"… and without rows of recomputations", checkmate.Options{Backward: true, Ends: true}},
-		{"… and contracted", checkmate.Options{Backward: true, Ends: true, Contract: true}},
+		{"strong: liveness for FREE and U", rematgraph.Options{}},
+		{"… without the forward phase", rematgraph.Options{Backward: true}},
+		{"… and without rows of recomputations", rematgraph.Options{Backward: true, Ends: true}},
+		{"… and contracted", rematgraph.Options{Backward: true, Ends: true, Contract: true}},
 	} {
-		p, err := checkmate.Strong(in.Graph(), p, x.o)
+		p, err := rematgraph.Strong(in.Graph(), p, x.o)
 		if err != nil {
 			return nil, err
 		}

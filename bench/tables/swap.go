@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"workbench/bench/fragmentation"
-	"workbench/bench/plots"
+	"workbench/bench/render/plots"
+	"workbench/bench/solve/fragmentation"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )

@@ -14,10 +14,10 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"workbench/bench/live"
-	"workbench/bench/run"
+	"workbench/bench/render"
+	"workbench/bench/solve"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
-	"workbench/bench/words"
 	"workbench/bench/worker"
 	"workbench/model/platform"
 )
@@ -85,12 +85,12 @@ func (sum *Summary) count(r *sweep.Row) {
 
 // Print writes a summary for a person.
 func (sum *Summary) Print(w io.Writer) {
-	statuses := []string{string(run.Optimal), string(run.Feasible), string(run.Infeasible), string(run.Limit), string(run.Failed), "failed"}
+	statuses := []string{string(solve.Optimal), string(solve.Feasible), string(solve.Infeasible), string(solve.Limit), string(solve.Failed), "failed"}
 	head := table.Row{"problem", "tasks"}
 	for _, x := range statuses {
 		head = append(head, x)
 	}
-	t := words.Table(w, head, 2, 3, 4, 5, 6, 7, 8)
+	t := render.Table(w, head, 2, 3, 4, 5, 6, 7, 8)
 	for _, p := range slices.Sorted(maps.Keys(sum.Problems)) {
 		all := 0
 		row := table.Row{p, 0}
@@ -109,7 +109,7 @@ func (sum *Summary) Print(w io.Writer) {
 			fmt.Fprintf(w, "and %d more that failed\n", len(sum.Failures)-i)
 			break
 		}
-		fmt.Fprintf(w, "failed: %s %s on %s, memory %s: %s: %s\n", f.Problem, f.Method, f.Instance, f.Memory, f.Reason, words.OneLine(f.Detail))
+		fmt.Fprintf(w, "failed: %s %s on %s, memory %s: %s: %s\n", f.Problem, f.Method, f.Instance, f.Memory, f.Reason, render.OneLine(f.Detail))
 	}
 }
 
@@ -157,7 +157,7 @@ func Ahead(dir, name string, tasks []sweep.Task, jobs int, resume bool) (*Estima
 
 // Print writes an estimate for a person.
 func (e *Estimate) Print(w io.Writer) {
-	t := words.Table(w, table.Row{"problem", "method", "tasks"}, 3)
+	t := render.Table(w, table.Row{"problem", "method", "tasks"}, 3)
 	for _, key := range slices.Sorted(maps.Keys(e.Counts)) {
 		problem, method, _ := strings.Cut(key, " ")
 		t.AppendRow(table.Row{problem, method, e.Counts[key]})

@@ -12,7 +12,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/solvers/process"
@@ -22,7 +22,7 @@ import (
 const command = "__task"
 
 // SolveFunc runs a task on its instance: Solve, or what tests have in its place.
-type SolveFunc func(context.Context, *run.Instance, sweep.Task) (*run.Result, error)
+type SolveFunc func(context.Context, *solve.Instance, sweep.Task) (*solve.Result, error)
 
 // ServeChild runs the task that a worker wants of this process and exits, or
 // returns at once if there is no such worker. Programs whose workers use child
@@ -64,7 +64,7 @@ func serve(solveTask SolveFunc) error {
 		process.LimitMemory(t.TaskMemory)
 		debug.SetMemoryLimit(t.TaskMemory / 10 * 9)
 	}
-	row, plan := attempt(context.Background(), solveTask, t, func() (*run.Instance, error) { return parse(doc, t) })
+	row, plan := attempt(context.Background(), solveTask, t, func() (*solve.Instance, error) { return parse(doc, t) })
 	row.PeakRSS = peakMemory()
 	text, err := json.Marshal(row)
 	if err != nil {
@@ -76,7 +76,7 @@ func serve(solveTask SolveFunc) error {
 
 // attempt runs a task and returns the row, without what only the worker knows,
 // and the compressed plan.
-func attempt(ctx context.Context, solveTask SolveFunc, t sweep.Task, instance func() (*run.Instance, error)) (*sweep.Row, []byte) {
+func attempt(ctx context.Context, solveTask SolveFunc, t sweep.Task, instance func() (*solve.Instance, error)) (*sweep.Row, []byte) {
 	row := &sweep.Row{Format: sweep.RowFormat, ID: t.ID(), Task: t, Started: time.Now()}
 	in, err := instance()
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/sweep"
 )
 
@@ -19,7 +19,7 @@ type InProcess struct {
 	Solve     SolveFunc     // nil: [Solve]
 	Grace     time.Duration // as in Isolated
 
-	last *run.Instance
+	last *solve.Instance
 }
 
 // Run implements [Runner].
@@ -27,7 +27,7 @@ func (x *InProcess) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, 
 	type answer struct {
 		row  *sweep.Row
 		plan []byte
-		used *run.Instance
+		used *solve.Instance
 	}
 	solveTask := x.Solve
 	if solveTask == nil {
@@ -45,7 +45,7 @@ func (x *InProcess) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, 
 			}
 			done <- a
 		}()
-		a.row, a.plan = attempt(ctx, solveTask, t, func() (*run.Instance, error) {
+		a.row, a.plan = attempt(ctx, solveTask, t, func() (*solve.Instance, error) {
 			in, err := x.instance(last, t)
 			if err == nil {
 				a.used = in
@@ -74,7 +74,7 @@ func (x *InProcess) Run(ctx context.Context, t sweep.Task) (*sweep.Row, []byte, 
 }
 
 // instance returns the instance of a task, that of the last one at no cost.
-func (x *InProcess) instance(last *run.Instance, t sweep.Task) (*run.Instance, error) {
+func (x *InProcess) instance(last *solve.Instance, t sweep.Task) (*solve.Instance, error) {
 	if last != nil && last.SHA256 == t.SHA256 {
 		return last, nil
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/model/zoo"
@@ -20,7 +20,7 @@ type Instances interface {
 }
 
 // KeepInstances writes instances into the folder of a sweep, each as a whole.
-func KeepInstances(dir string, files map[string]*run.Instance) error {
+func KeepInstances(dir string, files map[string]*solve.Instance) error {
 	if len(files) == 0 {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (f *Folder) read(t sweep.Task) ([]byte, error) {
 	if !strings.HasPrefix(t.Instance, zoo.Scheme) {
 		return os.ReadFile(store.InstancePath(f.Dir, t.SHA256))
 	}
-	in, err := run.Load(t.Instance, nil)
+	in, err := solve.Load(t.Instance, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +103,8 @@ func (f *Folder) keep(sum string, doc []byte) {
 
 // parse reads the document of an instance and checks that it is that of the
 // task.
-func parse(doc []byte, t sweep.Task) (*run.Instance, error) {
-	in, err := run.Load("-", bytes.NewReader(doc))
+func parse(doc []byte, t sweep.Task) (*solve.Instance, error) {
+	in, err := solve.Load("-", bytes.NewReader(doc))
 	if err != nil {
 		return nil, fmt.Errorf("instance %s: %w", t.Instance, err)
 	}

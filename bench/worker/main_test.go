@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"workbench/bench/queue/queuetest"
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/bench/worker"
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 // pretend is a solve that does what the method's name says.
-func pretend(ctx context.Context, in *run.Instance, t sweep.Task) (*run.Result, error) {
+func pretend(ctx context.Context, in *solve.Instance, t sweep.Task) (*solve.Result, error) {
 	switch t.Method {
 	case "answers", "real":
 	case "refuses":
@@ -102,19 +102,19 @@ func pretend(ctx context.Context, in *run.Instance, t sweep.Task) (*run.Result, 
 		select {}
 	}
 	objective := float64(100 + t.Seed)
-	return &run.Result{
-		Format: run.ResultFormat, Problem: t.Problem, Method: t.Method, Kind: run.Heuristic, Instance: in.Ref(),
-		Status: run.Feasible, Objective: &objective, Makespan: &objective, Seed: t.Seed, WallTime: 0.001,
-		Bound: &run.Bound{Value: 50, By: "the sum of the computations", Assumptions: []string{}},
+	return &solve.Result{
+		Format: solve.ResultFormat, Problem: t.Problem, Method: t.Method, Kind: solve.Heuristic, Instance: in.Ref(),
+		Status: solve.Feasible, Objective: &objective, Makespan: &objective, Seed: t.Seed, WallTime: 0.001,
+		Bound: &solve.Bound{Value: 50, By: "the sum of the computations", Assumptions: []string{}},
 	}, nil
 }
 
 // tiny is an instance that takes no time.
 const tiny = "zoo:rnn?seq=2&hidden=8&inputs=8&batch=1"
 
-func instance(t testing.TB) *run.Instance {
+func instance(t testing.TB) *solve.Instance {
 	t.Helper()
-	in, err := run.Load(tiny, nil)
+	in, err := solve.Load(tiny, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

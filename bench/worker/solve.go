@@ -5,16 +5,16 @@ import (
 	"fmt"
 	"time"
 
-	"workbench/bench/backends"
-	"workbench/bench/catalog"
-	"workbench/bench/run"
+	"workbench/bench/solve"
+	"workbench/bench/solve/backends"
+	"workbench/bench/solve/catalog"
 	"workbench/bench/sweep"
 )
 
 // Solve runs a task on its instance, in this process, its MILP backend, too.
 // An error says that the task cannot be run: all that can happen to a run is in
 // the result.
-func Solve(ctx context.Context, in *run.Instance, t sweep.Task) (*run.Result, error) {
+func Solve(ctx context.Context, in *solve.Instance, t sweep.Task) (*solve.Result, error) {
 	p, err := catalog.FindProblem(t.Problem)
 	if err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func Solve(ctx context.Context, in *run.Instance, t sweep.Task) (*run.Result, er
 	if err != nil {
 		return nil, err
 	}
-	s := run.Setting{
+	s := solve.Setting{
 		Platform: t.Platform(),
 		Time:     time.Duration(t.TimeLimit * float64(time.Second)),
 		Gap:      t.Gap, Seed: t.Seed, Threads: max(t.Threads, 1), MemoryModel: t.MemoryModel, Slots: t.Slots,
@@ -39,11 +39,11 @@ func Solve(ctx context.Context, in *run.Instance, t sweep.Task) (*run.Result, er
 			return nil, err
 		}
 	}
-	return run.Run(ctx, p, m, in, s), nil
+	return solve.Run(ctx, p, m, in, s), nil
 }
 
 // check refuses an instance that is not the one of the task.
-func check(in *run.Instance, t sweep.Task) error {
+func check(in *solve.Instance, t sweep.Task) error {
 	if in.SHA256 != t.SHA256 {
 		return fmt.Errorf("instance %s has the digest %.12s, that of the task is %.12s: it has changed since the tasks were made", t.Instance, in.SHA256, t.SHA256)
 	}

@@ -14,10 +14,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"workbench/bench/backends"
-	"workbench/bench/catalog"
 	"workbench/bench/queue/queuetest"
-	"workbench/bench/run"
+	"workbench/bench/solve"
+	"workbench/bench/solve/backends"
+	"workbench/bench/solve/catalog"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/bench/worker"
@@ -174,7 +174,7 @@ func TestSolve(t *testing.T) {
 		{"pipeline", "madpipe", "zoo:resnet18?image=1000&batch=8"},
 		{"weight-offload", "greedy", "zoo:table1-gpt2?depth=6&batch=16"},
 	} {
-		in, err := run.Load(c.instance, nil)
+		in, err := solve.Load(c.instance, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,9 +14,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench/outfile"
-	"workbench/bench/run"
+	"workbench/bench/render"
+	"workbench/bench/solve"
 	"workbench/bench/sweep"
-	"workbench/bench/words"
 	"workbench/model/allocator"
 	"workbench/model/nearest"
 	"workbench/model/plan"
@@ -122,7 +122,7 @@ func report(w io.Writer, err error) int {
 	if printed, ok := errors.AsType[*exitError](err); ok {
 		return printed.code
 	}
-	fmt.Fprintf(w, "workbench: %s\n", words.OneLine(err.Error()))
+	fmt.Fprintf(w, "workbench: %s\n", render.OneLine(err.Error()))
 	return exitCode(err)
 }
 
@@ -130,13 +130,13 @@ func exitCode(err error) int {
 	var infeasible *plan.Infeasible
 	var usage *usageError
 	var unwritable *outfile.UnwritableError
-	var invalid *run.InvalidPlanError
+	var invalid *solve.InvalidPlanError
 	switch {
 	case errors.As(err, &infeasible):
 		return exitInfeasible
 	case errors.As(err, &invalid), errors.Is(err, allocator.ErrInvalid):
 		return exitInvalid
-	case errors.As(err, &usage), errors.As(err, &unwritable), errors.Is(err, run.ErrInput), errors.Is(err, solvers.ErrOption), errors.Is(err, solvers.ErrUnsupported):
+	case errors.As(err, &usage), errors.As(err, &unwritable), errors.Is(err, solve.ErrInput), errors.Is(err, solvers.ErrOption), errors.Is(err, solvers.ErrUnsupported):
 		return exitUsage
 	case errors.Is(err, plan.ErrNoPlan):
 		return exitNoPlan

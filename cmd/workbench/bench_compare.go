@@ -5,8 +5,8 @@ import (
 
 	nights "workbench/bench/compare"
 	"workbench/bench/outfile"
+	"workbench/bench/render"
 	pages "workbench/bench/report"
-	"workbench/bench/words"
 )
 
 // nightsOptions are the flags of bench compare.
@@ -68,7 +68,7 @@ func benchCompare(s streams, o *nightsOptions, rules nights.Options, before, aft
 	if o.json() {
 		err = writeJSON(s.out, c)
 	} else {
-		words.Nights(s.out, c, o.all)
+		render.Nights(s.out, c, o.all)
 	}
 	if err == nil && c.Regressed {
 		return &exitError{exitInternal}

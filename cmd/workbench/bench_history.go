@@ -8,7 +8,7 @@ import (
 	nights "workbench/bench/compare"
 	"workbench/bench/history"
 	"workbench/bench/outfile"
-	"workbench/bench/words"
+	"workbench/bench/render"
 )
 
 func newBenchHistory(s streams) *cli.Command {
@@ -46,7 +46,7 @@ func newBenchHistory(s streams) *cli.Command {
 			if o.json() {
 				return writeJSON(s.out, h)
 			}
-			words.History(s.out, h, all)
+			render.History(s.out, h, all)
 			return nil
 		}),
 	}

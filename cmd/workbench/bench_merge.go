@@ -5,8 +5,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"workbench/bench/render"
 	"workbench/bench/store"
-	"workbench/bench/words"
 	"workbench/model/platform"
 )
 
@@ -50,13 +50,13 @@ func printMerged(s streams, o *common, into string, m *store.Merged) error {
 	out := merged{Sweep: m.Sweep, Folder: into, Tasks: m.Tasks, Rows: m.Rows, Added: m.Added, Repeated: m.Repeated, Damaged: []string{}, Missing: []string{}}
 	for _, d := range m.Damaged {
 		out.Damaged = append(out.Damaged, d.String())
-		fmt.Fprintf(s.err, "workbench: %s; left out\n", words.OneLine(d.String()))
+		fmt.Fprintf(s.err, "workbench: %s; left out\n", render.OneLine(d.String()))
 	}
 	for i := range m.Missing {
 		out.Missing = append(out.Missing, m.Missing[i].ID())
 	}
 	if o.json() {
-		return words.Document(s.out, "workbench.merged/v1", out)
+		return render.Document(s.out, "workbench.merged/v1", out)
 	}
 	fmt.Fprintf(s.out, "%s: %s of %s in %s, %d of them new", m.Sweep, platform.Count(m.Rows, "row"), platform.Count(m.Tasks, "task"), into, m.Added)
 	if m.Repeated > 0 {

@@ -13,7 +13,7 @@ import (
 	"workbench/bench/outfile"
 	pages "workbench/bench/report"
 	"workbench/bench/report/rows"
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/model/platform"
 )
 
@@ -118,10 +118,10 @@ func readNight(path string) (*rows.Night, error) {
 		return nil, err
 	}
 	if len(n.Rows) == 0 && n.Damage != "" {
-		return nil, run.InputError(fmt.Errorf("%s has no row that can be used: %s; workbench bench resume does their tasks again", path, n.Damage))
+		return nil, solve.InputError(fmt.Errorf("%s has no row that can be used: %s; workbench bench resume does their tasks again", path, n.Damage))
 	}
 	if len(n.Rows) == 0 {
-		return nil, run.InputError(fmt.Errorf("%s has no rows yet: workbench bench run or bench resume makes them", path))
+		return nil, solve.InputError(fmt.Errorf("%s has no rows yet: workbench bench run or bench resume makes them", path))
 	}
 	return n, nil
 }

@@ -14,15 +14,15 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/backends"
 	"workbench/bench/live"
 	"workbench/bench/queue"
 	"workbench/bench/queue/shard"
-	"workbench/bench/run"
+	"workbench/bench/render"
+	"workbench/bench/solve"
+	"workbench/bench/solve/backends"
 	"workbench/bench/spec"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
-	"workbench/bench/words"
 	"workbench/bench/worker"
 )
 
@@ -153,7 +153,7 @@ func specError(s streams, err error) error {
 		return err
 	}
 	for _, e := range many.Unwrap() {
-		fmt.Fprintf(s.err, "workbench: %s\n", words.OneLine(e.Error()))
+		fmt.Fprintf(s.err, "workbench: %s\n", render.OneLine(e.Error()))
 	}
 	return &exitError{exitUsage}
 }
@@ -184,7 +184,7 @@ func (o *benchOptions) part(tasks []sweep.Task) ([]sweep.Task, shard.Shard, erro
 
 // runSweep does the tasks of list that have no row in dir. A new list, with its
 // files, is written there first.
-func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list *store.Sweep, files map[string]*run.Instance) (err error) {
+func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list *store.Sweep, files map[string]*solve.Instance) (err error) {
 	if err := sameVersion(dir, list); err != nil {
 		return err
 	}
@@ -310,7 +310,7 @@ func (o *benchOptions) runner(dir string) func() worker.Runner {
 
 // openStore opens the folder of a sweep, which has its tasks and their instances then,
 // and says what is damaged there.
-func (o *benchOptions) openStore(s streams, dir string, list *store.Sweep, files map[string]*run.Instance) (*store.Store, error) {
+func (o *benchOptions) openStore(s streams, dir string, list *store.Sweep, files map[string]*solve.Instance) (*store.Store, error) {
 	st, err := store.Open(dir, list.Name)
 	if err != nil {
 		return nil, err
@@ -328,7 +328,7 @@ func (o *benchOptions) openStore(s streams, dir string, list *store.Sweep, files
 func reportDamage(s streams, o *benchOptions, st *store.Store) {
 	damaged, torn := st.Damaged()
 	for _, d := range damaged {
-		fmt.Fprintf(s.err, "workbench: %s; kept aside in %s, its task will be done again\n", words.OneLine(d.String()), filepath.Join(st.Dir(), "damaged.txt"))
+		fmt.Fprintf(s.err, "workbench: %s; kept aside in %s, its task will be done again\n", render.OneLine(d.String()), filepath.Join(st.Dir(), "damaged.txt"))
 	}
 	for _, file := range torn {
 		if !o.quiet {

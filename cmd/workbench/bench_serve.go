@@ -13,11 +13,11 @@ import (
 
 	"workbench/bench/live"
 	"workbench/bench/queue"
-	"workbench/bench/run"
+	"workbench/bench/render"
+	"workbench/bench/solve"
 	"workbench/bench/spec"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
-	"workbench/bench/words"
 	"workbench/bench/worker"
 )
 
@@ -117,7 +117,7 @@ func benchServe(ctx context.Context, s streams, o *serveOptions, name string) (e
 	progress := worker.NewProgress(len(list.Tasks), missing, 1)
 	co := &queue.Coordinator{
 		Store: st, Tasks: list.Tasks, Instances: &worker.Folder{Dir: dir},
-		Warn: func(err error) { fmt.Fprintf(s.err, "workbench: %s\n", words.OneLine(err.Error())) },
+		Warn: func(err error) { fmt.Fprintf(s.err, "workbench: %s\n", render.OneLine(err.Error())) },
 	}
 	if err := serve(ctx, s, o, co, server, to, list, progress); err != nil {
 		left := len(st.Missing(list.Tasks))
@@ -203,7 +203,7 @@ func farewell(ctx context.Context, q *queue.Queue, server *queue.Server) error {
 
 // openSweep reads the sweep of a folder, or of a specification that has no
 // folder yet or the same one.
-func openSweep(ctx context.Context, s streams, into, name string) (dir string, list *store.Sweep, files map[string]*run.Instance, err error) {
+func openSweep(ctx context.Context, s streams, into, name string) (dir string, list *store.Sweep, files map[string]*solve.Instance, err error) {
 	info, err := os.Stat(name)
 	folder := err == nil && info.IsDir()
 	if folder && store.Exists(name) {

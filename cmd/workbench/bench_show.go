@@ -1,10 +1,10 @@
 package main
 
 import (
+	"workbench/bench/render"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/bench/tally"
-	"workbench/bench/words"
 	"workbench/bench/worker"
 )
 
@@ -15,7 +15,7 @@ func summarise(s streams, o *benchOptions, dir string, tasks []sweep.Task, n wor
 		return err
 	}
 	if o.json() {
-		return words.Document(s.out, "workbench.tally/v1", sum)
+		return render.Document(s.out, "workbench.tally/v1", sum)
 	}
 	sum.Print(s.out)
 	return nil
@@ -32,7 +32,7 @@ func dryRun(s streams, o *benchOptions, dir string, list *store.Sweep) error {
 		return err
 	}
 	if o.json() {
-		return words.Document(s.out, "workbench.estimate/v1", e)
+		return render.Document(s.out, "workbench.estimate/v1", e)
 	}
 	e.Print(s.out)
 	return nil

@@ -12,10 +12,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/backends"
 	"workbench/bench/queue"
+	"workbench/bench/render"
+	"workbench/bench/solve/backends"
 	"workbench/bench/sweep"
-	"workbench/bench/words"
 	"workbench/bench/worker"
 	"workbench/model/platform"
 )
@@ -119,7 +119,7 @@ type worked struct {
 
 func (o *workOptions) print(s streams, name, dir string, done, failed int64) error {
 	if o.json() {
-		return words.Document(s.out, "workbench.worked/v1", worked{name, dir, done, failed})
+		return render.Document(s.out, "workbench.worked/v1", worked{name, dir, done, failed})
 	}
 	fmt.Fprintf(s.out, "%s: %s done by this worker", name, platform.Count(done, "task"))
 	if failed > 0 {

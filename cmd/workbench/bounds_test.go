@@ -17,14 +17,14 @@ import (
 // computed are the files in which a bound's name is no constant, and what it may be then, with
 // an ellipsis for numbers and nodes.
 var computed = map[string][]string{
-	"bench/method/remat.go": {"what does not fit in memory beside … is computed again"},
-	"bench/method/flush.go": {
+	"bench/solve/method/remat.go": {"what does not fit in memory beside … is computed again"},
+	"bench/solve/method/flush.go": {
 		"load", "warm-up", "cool-down", "warm-up and cool-down", "little", "round-trips", "packing", "gaps",
 	},
-	"bench/method/linked.go":   {"what does not fit in memory beside … is moved or computed again"},
-	"bench/method/pipeline.go": {"branch and bound (… allocations, … decisions about patterns)"},
-	"model/proof/optimum.go":   {"the search for the optimum (… states)", "the search for the optimum (… labels)"},
-	"ilp/checkmate/solve.go":   {"what does not fit in memory beside … is computed again"},
+	"bench/solve/method/linked.go":   {"what does not fit in memory beside … is moved or computed again"},
+	"bench/solve/method/pipeline.go": {"branch and bound (… allocations, … decisions about patterns)"},
+	"model/proof/optimum.go":         {"the search for the optimum (… states)", "the search for the optimum (… labels)"},
+	"ilp/rematgraph/solve.go":        {"what does not fit in memory beside … is computed again"},
 }
 
 // docs/proofs.md names every bound that some method may print, and every formulation.

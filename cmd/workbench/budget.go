@@ -5,9 +5,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/catalog"
-	"workbench/bench/run"
-	"workbench/bench/words"
+	"workbench/bench/render"
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
 	"workbench/model/platform"
 )
 
@@ -18,7 +18,7 @@ type gpuFlags struct {
 
 func (o *gpuFlags) budgetFlags() []cli.Flag {
 	var names []string
-	for _, x := range run.Optimizers() {
+	for _, x := range solve.Optimizers() {
 		names = append(names, x.Name)
 	}
 	return []cli.Flag{
@@ -29,7 +29,7 @@ func (o *gpuFlags) budgetFlags() []cli.Flag {
 }
 
 // parse returns what the flags say of the GPU and of the reserve, in bytes.
-func (o *gpuFlags) parse(p *run.Problem, in *run.Instance) (gpu, reserve float64, x run.Optimizer, err error) {
+func (o *gpuFlags) parse(p *solve.Problem, in *solve.Instance) (gpu, reserve float64, x solve.Optimizer, err error) {
 	if p.Slots {
 		return 0, 0, x, usagef("--gpu %s: %s counts memory in slots", o.gpu, p.Name)
 	}
@@ -45,7 +45,7 @@ func (o *gpuFlags) parse(p *run.Problem, in *run.Instance) (gpu, reserve float64
 }
 
 // divide divides the GPU that the flags say.
-func (o *gpuFlags) divide(p *run.Problem, in *run.Instance) (*run.Budget, error) {
+func (o *gpuFlags) divide(p *solve.Problem, in *solve.Instance) (*solve.Budget, error) {
 	gpu, reserve, x, err := o.parse(p, in)
 	if err != nil {
 		return nil, err
@@ -53,15 +53,15 @@ func (o *gpuFlags) divide(p *run.Problem, in *run.Instance) (*run.Budget, error)
 	return p.Budget(in, gpu, reserve, x)
 }
 
-func optimizerNamed(name string) (run.Optimizer, error) {
+func optimizerNamed(name string) (solve.Optimizer, error) {
 	var names []string
-	for _, x := range run.Optimizers() {
+	for _, x := range solve.Optimizers() {
 		if x.Name == name {
 			return x, nil
 		}
 		names = append(names, x.Name)
 	}
-	return run.Optimizer{}, usagef("--optimizer %s: there are %s", name, strings.Join(names, ", "))
+	return solve.Optimizer{}, usagef("--optimizer %s: there are %s", name, strings.Join(names, ", "))
 }
 
 func newBudget(s streams) *cli.Command {
@@ -97,9 +97,9 @@ func newBudget(s streams) *cli.Command {
 			}
 			r := p.BudgetReport(in, gpu, reserve, x)
 			if o.json() {
-				return words.Document(s.out, "workbench.budget/v1", r)
+				return render.Document(s.out, "workbench.budget/v1", r)
 			}
-			words.Budget(s.out, in, r)
+			render.Budget(s.out, in, r)
 			return nil
 		}),
 	}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"workbench/bench/backends"
+	"workbench/bench/solve/backends"
 	"workbench/bench/worker"
 )
 

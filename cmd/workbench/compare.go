@@ -9,10 +9,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/catalog"
 	"workbench/bench/live"
-	"workbench/bench/run"
-	"workbench/bench/words"
+	"workbench/bench/render"
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
 )
 
 func newCompare(s streams) *cli.Command {
@@ -34,13 +34,13 @@ func newCompare(s streams) *cli.Command {
 				return err
 			}
 			results := compare(c.Context, s, o, j, methods)
-			best, conditional := run.JudgeTogether(results)
+			best, conditional := solve.JudgeTogether(results)
 			if o.json() {
 				if err := writeJSON(s.out, results); err != nil {
 					return err
 				}
 			} else {
-				words.Comparison(s.out, &j.Case, results, best, conditional)
+				render.Comparison(s.out, &j.Case, results, best, conditional)
 				interrupted(c.Context, s.out, methods, len(results))
 			}
 			return comparisonError(results)
@@ -49,11 +49,11 @@ func newCompare(s streams) *cli.Command {
 }
 
 // chosen returns the methods a list names; all are those for the instance.
-func chosen(j *job, list string) ([]*run.Method, error) {
+func chosen(j *job, list string) ([]*solve.Method, error) {
 	if list == "all" {
 		return catalog.MethodsFor(j.Problem, j.Instance), nil
 	}
-	var out []*run.Method
+	var out []*solve.Method
 	for _, name := range strings.Split(list, ",") {
 		m, err := catalog.FindMethod(j.Problem, strings.TrimSpace(name))
 		if err != nil {
@@ -65,8 +65,8 @@ func chosen(j *job, list string) ([]*run.Method, error) {
 }
 
 // compare runs the methods one after the other.
-func compare(ctx context.Context, s streams, o *solveOptions, j *job, methods []*run.Method) []*run.Result {
-	var results []*run.Result
+func compare(ctx context.Context, s streams, o *solveOptions, j *job, methods []*solve.Method) []*solve.Result {
+	var results []*solve.Result
 	for _, m := range methods {
 		setting := j.Setting
 		var line *live.Solve
@@ -74,7 +74,7 @@ func compare(ctx context.Context, s streams, o *solveOptions, j *job, methods []
 			line = live.NewSolve(s.err, j.Problem)
 			setting.OnProgress = line.Live
 		}
-		r := run.Run(ctx, j.Problem, m, j.Instance, setting)
+		r := solve.Run(ctx, j.Problem, m, j.Instance, setting)
 		line.Done()
 		results = append(results, r)
 		if ctx.Err() != nil {
@@ -88,11 +88,11 @@ func compare(ctx context.Context, s streams, o *solveOptions, j *job, methods []
 // first, so that the exit status says why there is none. A plan that fails
 // verification (unless the method is known for it, as printed ones are), a bound that a plan beats or a solver that fails is never
 // passed over; a method that is not made for the instance is.
-func comparisonError(results []*run.Result) error {
+func comparisonError(results []*solve.Result) error {
 	var firstErr error
 	planned := false
 	for _, r := range results {
-		if r.Status == run.Failed && !errors.Is(r.Err, run.ErrInput) && !r.Unverified {
+		if r.Status == solve.Failed && !errors.Is(r.Err, solve.ErrInput) && !r.Unverified {
 			return r.Err
 		}
 		planned = planned || r.Objective != nil
@@ -108,7 +108,7 @@ func comparisonError(results []*run.Result) error {
 
 // interrupted says of a run of several methods that was stopped what is missing;
 // done of them have run, the last of them until then.
-func interrupted(ctx context.Context, w io.Writer, methods []*run.Method, done int) {
+func interrupted(ctx context.Context, w io.Writer, methods []*solve.Method, done int) {
 	if ctx.Err() == nil || done == 0 {
 		return
 	}

@@ -7,15 +7,15 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/backends"
-	"workbench/bench/catalog"
-	"workbench/bench/curve"
 	"workbench/bench/export"
+	"workbench/bench/render"
+	"workbench/bench/solve/backends"
+	"workbench/bench/solve/catalog"
+	"workbench/bench/solve/curve"
 	"workbench/bench/spec"
-	"workbench/bench/words"
 	"workbench/ilp"
-	"workbench/model/chain"
-	"workbench/model/graph"
+	"workbench/model/instance/chain"
+	"workbench/model/instance/graph"
 	"workbench/model/nearest"
 	"workbench/model/zoo"
 )
@@ -76,7 +76,7 @@ func newCompletion(s streams) *cli.Command {
 				return usagef("unknown shell %q: %s", a[0], nearest.Hint(a[0], shells))
 			}
 			if o.json() {
-				return words.Document(s.out, "workbench.completion/v1", map[string]string{"shell": a[0], "script": script})
+				return render.Document(s.out, "workbench.completion/v1", map[string]string{"shell": a[0], "script": script})
 			}
 			_, err := fmt.Fprint(s.out, script)
 			return err

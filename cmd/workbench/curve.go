@@ -9,13 +9,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/catalog"
-	"workbench/bench/curve"
 	"workbench/bench/live"
 	"workbench/bench/outfile"
-	"workbench/bench/plots"
-	"workbench/bench/run"
-	"workbench/bench/words"
+	"workbench/bench/render"
+	"workbench/bench/render/plots"
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
+	"workbench/bench/solve/curve"
 	"workbench/model/nearest"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -108,7 +108,7 @@ func drawCurve(c *cli.Context, s streams, o *curveOptions, j *job) error {
 			return err
 		}
 	} else {
-		words.Curve(s.out, &j.Case, result, quantity)
+		render.Curve(s.out, &j.Case, result, quantity)
 		interrupted(c.Context, s.out, methods, len(result.Series))
 	}
 	if err := result.Err(); err != nil {
@@ -228,13 +228,13 @@ func plotFormat(name string) (string, error) {
 
 // curveMethods returns the methods a list names; by default the quick ones whose
 // plans keep the limit.
-func curveMethods(j *job, list string) ([]*run.Method, error) {
+func curveMethods(j *job, list string) ([]*solve.Method, error) {
 	if list != "" {
 		return chosen(j, list)
 	}
-	var out []*run.Method
+	var out []*solve.Method
 	for _, m := range catalog.MethodsFor(j.Problem, j.Instance) {
-		if !m.Unverified && (m.Curve != nil || m.Kind == run.Heuristic && !m.Solver) {
+		if !m.Unverified && (m.Curve != nil || m.Kind == solve.Heuristic && !m.Solver) {
 			out = append(out, m)
 		}
 	}

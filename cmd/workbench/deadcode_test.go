@@ -11,16 +11,16 @@ import (
 // unreached is what no program calls and stays all the same, with the reason: a
 // package, or a function of one.
 var unreached = map[string]string{
-	"workbench/bench/catalog/catalogtest":   "what tests of methods share",
-	"workbench/bench/queue/queuetest":       "the contract of a queue, as a test of each",
-	"workbench/bench/report/rowstest":       "a night made up, for tests of several packages",
-	"workbench/ilp/ilptest":                 "what tests of formulations share",
-	"workbench/model/testfile":              "what tests of files share",
-	"workbench/model/maxload/maxloadtest":   "instances of max-load, for tests of several packages",
-	"workbench/model/plan/plantest":         "chains and plans of weight offloading, for tests of several packages",
-	"workbench/model/pipeline/pipelinetest": "instances of pipelines, for tests of several packages",
-	"workbench/solvers/enumerate":           "the backend that judges the others, by enumeration",
-	"workbench/solvers/solvertest":          "the contract of a backend, as a test of each",
+	"workbench/bench/solve/catalog/catalogtest":     "what tests of methods share",
+	"workbench/bench/queue/queuetest":               "the contract of a queue, as a test of each",
+	"workbench/bench/report/rowstest":               "a night made up, for tests of several packages",
+	"workbench/ilp/ilptest":                         "what tests of formulations share",
+	"workbench/model/testfile":                      "what tests of files share",
+	"workbench/model/maxload/maxloadtest":           "instances of max-load, for tests of several packages",
+	"workbench/model/plan/plantest":                 "chains and plans of weight offloading, for tests of several packages",
+	"workbench/model/problem/pipeline/pipelinetest": "instances of pipelines, for tests of several packages",
+	"workbench/solvers/enumerate":                   "the backend that judges the others, by enumeration",
+	"workbench/solvers/solvertest":                  "the contract of a backend, as a test of each",
 
 	// Judges that tests of other packages ask.
 	"workbench/model/exhaustive.StagesLeastMemory": "the least memory of Checkmate's schedules",

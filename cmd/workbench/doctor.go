@@ -7,8 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/backends"
-	"workbench/bench/words"
+	"workbench/bench/render"
+	"workbench/bench/solve/backends"
 	"workbench/solvers"
 )
 
@@ -50,7 +50,7 @@ func doctor(ctx context.Context, s streams, o *common) error {
 		found = append(found, c)
 	}
 	if o.json() {
-		if err := words.Document(s.out, "workbench.doctor/v1", map[string]any{
+		if err := render.Document(s.out, "workbench.doctor/v1", map[string]any{
 			"backends": found, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "threads": runtime.NumCPU(),
 		}); err != nil {
 			return err
@@ -64,7 +64,7 @@ func doctor(ctx context.Context, s streams, o *common) error {
 				}
 				continue
 			}
-			fmt.Fprintf(s.out, "%-9s missing  %s\n", c.Backend, words.OneLine(c.Missing))
+			fmt.Fprintf(s.out, "%-9s missing  %s\n", c.Backend, render.OneLine(c.Missing))
 			fmt.Fprintf(s.out, "%-9s          install it with: %s\n", "", c.Install)
 		}
 		fmt.Fprintf(s.out, "%-9s %d, %s %s/%s\n", "threads", runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)

@@ -6,11 +6,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
+	"workbench/model/importer/torchcsv"
+	"workbench/model/importer/torchtags"
 	"workbench/model/nearest"
 	"workbench/model/plan"
-	"workbench/model/torchcsv"
-	"workbench/model/torchtags"
 )
 
 // exporters are the formats of other programs that plans, or instances alone, are written in.
@@ -19,7 +19,7 @@ var exporters = []struct {
 	alone      bool // an instance without a plan
 	write      func(io.Writer, *plan.Plan, plan.Instance) error
 }{
-	{"minimalloc", "CSV of buffers of minimalloc and idealloc (an INSTANCE of lifetimes alone)", true, func(w io.Writer, _ *plan.Plan, in plan.Instance) error { return run.ExportLifetimes(w, in) }},
+	{"minimalloc", "CSV of buffers of minimalloc and idealloc (an INSTANCE of lifetimes alone)", true, func(w io.Writer, _ *plan.Plan, in plan.Instance) error { return solve.ExportLifetimes(w, in) }},
 	{"torch-csv", "a schedule of torch.distributed.pipelining, a row for each rank (plans of flush)", false, func(w io.Writer, p *plan.Plan, _ plan.Instance) error { return torchcsv.Write(w, p) }},
 	{"torch-tags", "policies of torch.compile's partitioner for nodes (plans of remat and remat-offload, with their INSTANCE of graph/v2)", false, torchtags.Write},
 }
@@ -53,15 +53,15 @@ func newExport(s streams) *cli.Command {
 					}
 					a = a[1:]
 				}
-				in := &run.Instance{}
+				in := &solve.Instance{}
 				if len(a) > 1 {
 					return usagef("--to %s: one instance, and no plan; a placement is written with its offsets by workbench place --csv", to)
 				} else if len(a) > 0 {
-					if in, err = run.Load(a[0], s.in); err != nil {
+					if in, err = solve.Load(a[0], s.in); err != nil {
 						return err
 					}
 				}
-				return run.InputError(emit(s, out, func(w io.Writer) error { return x.write(w, p, in.Instance) }))
+				return solve.InputError(emit(s, out, func(w io.Writer) error { return x.write(w, p, in.Instance) }))
 			}
 			if to == "" {
 				return usagef("export: --to is needed: %s", strings.Join(names, ", "))

@@ -9,11 +9,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/backends"
-	"workbench/bench/catalog"
-	"workbench/bench/formulate"
-	"workbench/bench/run"
-	"workbench/bench/words"
+	"workbench/bench/render"
+	"workbench/bench/solve"
+	"workbench/bench/solve/backends"
+	"workbench/bench/solve/catalog"
+	"workbench/bench/solve/formulate"
 	"workbench/ilp"
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
@@ -158,7 +158,7 @@ func newFormulationStats(s streams) *cli.Command {
 			}
 			stats := formulate.Stats{Stats: program.Model.Stats(), Presolved: left}
 			if o.json() {
-				return words.Document(s.out, formulate.StatsFormat, stats)
+				return render.Document(s.out, formulate.StatsFormat, stats)
 			}
 			fmt.Fprintf(s.out, "on %s, memory %s\n%s", j.Instance.Name, j.Limit(), stats.Stats)
 			if left != nil {
@@ -224,7 +224,7 @@ func newFormulationCheck(s streams) *cli.Command {
 			}
 			report, err := check.Run(ctx, f, problem.SubjectOf(f), list, options)
 			if err != nil {
-				return run.InputError(err)
+				return solve.InputError(err)
 			}
 			found := formulate.CheckOf(report, options.Without)
 			if o.json() {

@@ -12,11 +12,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/backends"
-	"workbench/bench/catalog"
-	"workbench/bench/formulate"
 	"workbench/bench/outfile"
-	"workbench/bench/run"
+	"workbench/bench/solve"
+	"workbench/bench/solve/backends"
+	"workbench/bench/solve/catalog"
+	"workbench/bench/solve/formulate"
 	"workbench/ilp"
 	"workbench/ilp/formulation"
 	"workbench/model/milp"
@@ -190,7 +190,7 @@ func newFormulationExport(s streams) *cli.Command {
 				if err != nil {
 					return err
 				}
-				r := run.Run(c.Context, j.Problem, m, j.Instance, j.Setting)
+				r := solve.Run(c.Context, j.Problem, m, j.Instance, j.Setting)
 				if r.Err != nil {
 					return r.Err
 				}

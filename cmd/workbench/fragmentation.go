@@ -10,14 +10,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/backends"
-	"workbench/bench/catalog"
-	"workbench/bench/fragmentation"
-	"workbench/bench/method"
 	"workbench/bench/outfile"
-	"workbench/bench/plots"
-	"workbench/bench/run"
-	"workbench/bench/words"
+	"workbench/bench/render"
+	"workbench/bench/render/plots"
+	"workbench/bench/solve"
+	"workbench/bench/solve/backends"
+	"workbench/bench/solve/catalog"
+	"workbench/bench/solve/fragmentation"
+	"workbench/bench/solve/method"
 	"workbench/model/allocator"
 	"workbench/model/nearest"
 	"workbench/model/platform"
@@ -169,7 +169,7 @@ func fragment(ctx context.Context, s streams, o *fragmentationOptions, name stri
 	if err != nil {
 		return err
 	}
-	in, err := run.LoadOf(p, name, o.instance, s.in)
+	in, err := solve.LoadOf(p, name, o.instance, s.in)
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func fragment(ctx context.Context, s streams, o *fragmentationOptions, name stri
 	if o.json() {
 		err = writeJSON(s.out, f)
 	} else {
-		words.Fragmentation(s.out, f, capacity)
+		render.Fragmentation(s.out, f, capacity)
 	}
 	if err != nil {
 		return err
@@ -206,13 +206,13 @@ func fragment(ctx context.Context, s streams, o *fragmentationOptions, name stri
 func drawFigure(s streams, name, format string, figure *plots.Figure) error {
 	err := outfile.Write(name, s.out, func(w io.Writer) error { return figure.Write(w, format) })
 	if errors.Is(err, plots.ErrEmpty) {
-		return run.InputError(err)
+		return solve.InputError(err)
 	}
 	return err
 }
 
 // batcher turns the flags for batches into values.
-func (o *fragmentationOptions) batcher() (b *fragmentation.Batcher, methods []*run.Method, err error) {
+func (o *fragmentationOptions) batcher() (b *fragmentation.Batcher, methods []*solve.Method, err error) {
 	if o.capacity == "" {
 		return nil, nil, usagef("--largest-batch %s: how much memory is there? say it with --capacity, as 16GiB", o.largest)
 	}
@@ -232,7 +232,7 @@ func (o *fragmentationOptions) batcher() (b *fragmentation.Batcher, methods []*r
 	if err != nil {
 		return nil, nil, err
 	}
-	in, err := run.Load(spec, nil)
+	in, err := solve.Load(spec, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -253,11 +253,11 @@ func (o *fragmentationOptions) batcher() (b *fragmentation.Batcher, methods []*r
 	if list == "" {
 		list = catalog.DefaultMethod(p, in)
 	}
-	if methods, err = chosen(&job{Case: words.Case{Problem: p, Instance: in}}, list); err != nil {
+	if methods, err = chosen(&job{Case: render.Case{Problem: p, Instance: in}}, list); err != nil {
 		return nil, nil, err
 	}
 	for _, m := range methods {
-		if m.Kind == run.Relaxed {
+		if m.Kind == solve.Relaxed {
 			return nil, nil, usagef("--method %s: proves a bound and makes no plan", m.Name)
 		}
 	}
@@ -334,7 +334,7 @@ func largestBatch(ctx context.Context, s streams, o *fragmentationOptions) error
 			return err
 		}
 	} else {
-		words.Batches(s.out, o.batches != "", b, points)
+		render.Batches(s.out, o.batches != "", b, points)
 	}
 	return fragmentation.NoBatch(points)
 }

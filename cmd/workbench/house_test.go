@@ -18,8 +18,8 @@ import (
 	"strings"
 	"testing"
 
-	"workbench/bench/catalog"
-	"workbench/bench/run"
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
 )
 
 // goPackage is what the rules below need of go list.
@@ -91,8 +91,8 @@ func TestImportsGoDownwards(t *testing.T) {
 var judges = map[string][]string{
 	"workbench/model/plan":             nil,
 	"workbench/model/periodic":         {"workbench/model/plan"},
-	"workbench/model/addresses":        {"workbench/model/plan"},
-	"workbench/model/verify":           {"workbench/model/plan", "workbench/model/periodic", "workbench/model/addresses"},
+	"workbench/model/verify/placement": {"workbench/model/plan"},
+	"workbench/model/verify":           {"workbench/model/plan", "workbench/model/periodic", "workbench/model/verify/placement"},
 	"workbench/model/exhaustive":       {"workbench/model/plan", "workbench/model/periodic"},   // for the plans it returns, which it replays
 	"workbench/model/exhaustive/flush": {"workbench/model/plan", "workbench/model/exhaustive"}, // for its errors
 	"workbench/model/certificate":      {"workbench/model/milp", "workbench/model/strictjson"}, // the model that is proved about
@@ -208,7 +208,7 @@ var paper = regexp.MustCompile(`(\[00\d\]) is [^"]*"[^"]+"`)
 // The papers that comments cite by a number are named, once each: "[00N] is …".
 func TestPapersAreNamedOnce(t *testing.T) {
 	where := map[string][]string{}
-	for file, text := range files(t, "model/*/*.go") {
+	for file, text := range files(t, "model/problem/*/*.go") {
 		doc, _, _ := strings.Cut(text, "\npackage ")
 		for _, m := range paper.FindAllStringSubmatch(strings.ReplaceAll(doc, "\n// ", " "), -1) {
 			where[m[1]] = append(where[m[1]], file)
@@ -253,7 +253,7 @@ func TestEveryRoomIsOnThePage(t *testing.T) {
 		dir, name := filepath.Split(strings.TrimPrefix(p.ImportPath, "workbench/"))
 		switch {
 		case dir == "heuristics/" || strings.HasSuffix(name, "test") || strings.Count(dir, "/") > 1: // a part of a room
-		case dir == "ilp/" && !strings.Contains(string(page), "`"+name+"`") && slices.ContainsFunc(catalog.Problems(), func(q *run.Problem) bool { return isOwn(name, q.Name) }):
+		case dir == "ilp/" && !strings.Contains(string(page), "`"+name+"`") && slices.ContainsFunc(catalog.Problems(), func(q *solve.Problem) bool { return isOwn(name, q.Name) }):
 		case !strings.Contains(string(page), "`"+name+"`") && !strings.Contains(string(page), "/"+name+"`"):
 			t.Errorf("docs/architecture.md does not say what %s is for", p.ImportPath)
 		}

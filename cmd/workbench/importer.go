@@ -10,13 +10,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/run"
-	"workbench/bench/words"
-	"workbench/model/chain"
-	"workbench/model/graph"
-	"workbench/model/lifetimes"
+	"workbench/bench/render"
+	"workbench/bench/solve"
+	"workbench/model/importer"
+	"workbench/model/instance/chain"
+	"workbench/model/instance/graph"
+	"workbench/model/instance/lifetimes"
 	"workbench/model/nearest"
-	"workbench/model/profile"
 )
 
 // foreign is a file to import: what the flags say of it.
@@ -48,41 +48,41 @@ func (f *foreign) reader() io.Reader { return bytes.NewReader(f.data) }
 var importers = []foreignFormat{
 	{"pipedream", "graph.txt of the PipeDream profiler", []string{"chain", "graph"}, nil, func(f *foreign) (file, []string, error) {
 		if f.as == "graph" {
-			return imported(profile.PipeDreamGraph(f.reader(), f.file))
+			return imported(importer.PipeDreamGraph(f.reader(), f.file))
 		}
-		return imported(profile.PipeDream(f.reader(), f.file))
+		return imported(importer.PipeDream(f.reader(), f.file))
 	}},
 	{"dnn-partitioning", "JSON graphs of the dnn-partitioning data set", []string{"chain", "graph"}, []string{"s", "ms"}, func(f *foreign) (file, []string, error) {
 		if f.as == "graph" {
-			return imported(profile.DNNPartitioningGraph(f.reader(), f.file, profile.DNNOptions{CostUnit: f.unit}))
+			return imported(importer.DNNPartitioningGraph(f.reader(), f.file, importer.DNNOptions{CostUnit: f.unit}))
 		}
-		return imported(profile.DNNPartitioning(f.reader(), f.file, profile.DNNOptions{CostUnit: f.unit}))
+		return imported(importer.DNNPartitioning(f.reader(), f.file, importer.DNNOptions{CostUnit: f.unit}))
 	}},
 	{"checkmate", "DFGraph of Checkmate as JSON (a graph), or its .npy table of costs with --sizes FILE (a chain)", []string{"graph", "chain"}, []string{"us", "ms", "s"}, func(f *foreign) (file, []string, error) {
 		if f.sizes == "" && f.as != "chain" {
-			return imported(profile.CheckmateGraph(f.reader(), f.file, profile.CheckmateOptions{CostUnit: f.unit}))
+			return imported(importer.CheckmateGraph(f.reader(), f.file, importer.CheckmateOptions{CostUnit: f.unit}))
 		}
 		var sizes io.Reader // nil without a file: the error says what is missing
 		if f.sizes != "" {
 			sizes = bytes.NewReader(f.sizeData)
 		}
-		return imported(profile.CheckmateCosts(f.reader(), f.file, sizes, f.sizes))
+		return imported(importer.CheckmateCosts(f.reader(), f.file, sizes, f.sizes))
 	}},
 	{"rotor", "rotor's Chain as JSON", []string{"chain"}, []string{"us", "ms", "s"}, func(f *foreign) (file, []string, error) {
-		return imported(profile.Rotor(f.reader(), f.file, profile.RotorOptions{TimeUnit: f.unit}))
+		return imported(importer.Rotor(f.reader(), f.file, importer.RotorOptions{TimeUnit: f.unit}))
 	}},
 	{"aceso", "CSV of operations of Aceso, measured; --layers N repeats the one of GPT and T5 (a chain)", []string{"chain"}, nil, func(f *foreign) (file, []string, error) {
-		return imported(profile.Aceso(f.reader(), f.file, profile.AcesoOptions{Layers: f.layers, Operations: f.granularity == "operation"}))
+		return imported(importer.Aceso(f.reader(), f.file, importer.AcesoOptions{Layers: f.layers, Operations: f.granularity == "operation"}))
 	}},
 	{"minimalloc", "CSV of buffers of minimalloc and idealloc (lifetimes)", []string{"lifetimes"}, nil, func(f *foreign) (file, []string, error) {
-		l, err := run.ImportLifetimes(f.reader(), f.file)
+		l, err := solve.ImportLifetimes(f.reader(), f.file)
 		if err == nil && f.align != "" {
 			l.Align, err = positiveBytes("--align", f.align)
 		}
 		return imported(l, nil, err)
 	}},
 	{"torch-csv", "a schedule of torch.distributed.pipelining for the stages in --stages FILE (a plan)", []string{"plan"}, nil, func(f *foreign) (file, []string, error) {
-		p, err := run.ImportSchedule(f.reader(), f.file, f.stages)
+		p, err := solve.ImportSchedule(f.reader(), f.file, f.stages)
 		return imported(p, nil, err)
 	}},
 }
@@ -181,11 +181,11 @@ func (f *foreign) run(s streams, o *common, i *foreignFormat) (err error) {
 	}
 	made, warnings, err := i.read(f)
 	if err != nil {
-		return run.InputError(err)
+		return solve.InputError(err)
 	}
 	if !o.quiet {
 		for _, w := range warnings {
-			fmt.Fprintf(s.err, "workbench: warning: %s\n", words.OneLine(w))
+			fmt.Fprintf(s.err, "workbench: warning: %s\n", render.OneLine(w))
 		}
 	}
 	if f.name == "" && f.file == "-" {

@@ -9,13 +9,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/backends"
-	"workbench/bench/catalog"
-	"workbench/bench/fragmentation"
 	"workbench/bench/heights"
-	"workbench/bench/run"
+	"workbench/bench/render"
+	"workbench/bench/solve"
+	"workbench/bench/solve/backends"
+	"workbench/bench/solve/catalog"
+	"workbench/bench/solve/fragmentation"
 	"workbench/bench/store"
-	"workbench/bench/words"
 	"workbench/model/platform"
 )
 
@@ -68,7 +68,7 @@ func place(ctx context.Context, s streams, o *placeOptions, a []string, align in
 	if err != nil {
 		return err
 	}
-	in, err := run.LoadOf(p, a[0], a[1], s.in)
+	in, err := solve.LoadOf(p, a[0], a[1], s.in)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func place(ctx context.Context, s streams, o *placeOptions, a []string, align in
 	if o.json() {
 		return placed.WriteJSON(s.out)
 	}
-	words.Placed(s.out, placed)
+	render.Placed(s.out, placed)
 	return nil
 }
 

@@ -6,9 +6,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/catalog"
-	"workbench/bench/run"
-	"workbench/bench/words"
+	"workbench/bench/render"
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
 )
 
 func newProblems(s streams) *cli.Command {
@@ -36,11 +36,11 @@ func newProblems(s streams) *cli.Command {
 				entries = append(entries, e)
 			}
 			if o.json() {
-				return words.Document(s.out, "workbench.problem/v1", entries)
+				return render.Document(s.out, "workbench.problem/v1", entries)
 			}
-			t := words.Table(s.out, table.Row{"problem", "what it is", "source", "minimises", "methods"})
+			t := render.Table(s.out, table.Row{"problem", "what it is", "source", "minimises", "methods"})
 			for _, e := range entries {
-				t.AppendRow(table.Row{e.Name, words.Wrap(e.Title, 40), e.Source, words.Wrap(e.Objective, 30), words.Wrap(strings.Join(e.Methods, ", "), 36)})
+				t.AppendRow(table.Row{e.Name, render.Wrap(e.Title, 40), e.Source, render.Wrap(e.Objective, 30), render.Wrap(strings.Join(e.Methods, ", "), 36)})
 			}
 			t.Render()
 			return nil
@@ -62,18 +62,18 @@ func newMethods(s streams) *cli.Command {
 				if err != nil {
 					return err
 				}
-				problems = []*run.Problem{p}
+				problems = []*solve.Problem{p}
 			}
 			type entry struct {
-				Problem     string   `json:"problem"`
-				Name        string   `json:"name"`
-				Kind        run.Kind `json:"kind"`
-				Source      string   `json:"source"`
-				Summary     string   `json:"summary"`
-				Complexity  string   `json:"complexity"`
-				Assumptions []string `json:"assumptions"`
-				Takes       []string `json:"instances"`
-				Solver      bool     `json:"needs_solver"`
+				Problem     string     `json:"problem"`
+				Name        string     `json:"name"`
+				Kind        solve.Kind `json:"kind"`
+				Source      string     `json:"source"`
+				Summary     string     `json:"summary"`
+				Complexity  string     `json:"complexity"`
+				Assumptions []string   `json:"assumptions"`
+				Takes       []string   `json:"instances"`
+				Solver      bool       `json:"needs_solver"`
 			}
 			var entries []entry
 			for _, p := range problems {
@@ -82,15 +82,15 @@ func newMethods(s streams) *cli.Command {
 				}
 			}
 			if o.json() {
-				return words.Document(s.out, "workbench.method/v1", entries)
+				return render.Document(s.out, "workbench.method/v1", entries)
 			}
-			t := words.Table(s.out, table.Row{"problem", "method", "kind", "takes", "source", "what it does", "complexity"})
+			t := render.Table(s.out, table.Row{"problem", "method", "kind", "takes", "source", "what it does", "complexity"})
 			for _, e := range entries {
 				what := e.Summary
 				for _, a := range e.Assumptions {
 					what += "; assumes " + a
 				}
-				t.AppendRow(table.Row{e.Problem, e.Name, e.Kind, words.Wrap(run.KindWords(e.Takes), 12), words.Wrap(e.Source, 22), words.Wrap(what, 50), words.Wrap(e.Complexity, 28)})
+				t.AppendRow(table.Row{e.Problem, e.Name, e.Kind, render.Wrap(solve.KindWords(e.Takes), 12), render.Wrap(e.Source, 22), render.Wrap(what, 50), render.Wrap(e.Complexity, 28)})
 			}
 			t.Render()
 			return nil

@@ -13,11 +13,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/catalog"
 	"workbench/bench/outfile"
-	"workbench/bench/run"
-	"workbench/bench/timeline"
-	"workbench/bench/words"
+	"workbench/bench/render"
+	"workbench/bench/render/timeline"
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
 	"workbench/model/plan"
 	"workbench/model/verify"
 )
@@ -40,7 +40,7 @@ func newShow(s streams) *cli.Command {
 		Action: o.action(s, 1, 1, "show PLAN|INSTANCE [--timeline FILE.svg|.json] [--instance INSTANCE]", func(c *cli.Context, a []string) error {
 			p, err := readPlan(s, a[0])
 			if err != nil && a[0] != "-" {
-				if in, other := run.Load(a[0], nil); other == nil {
+				if in, other := solve.Load(a[0], nil); other == nil {
 					return showInstance(s, o, in)
 				}
 			}
@@ -50,7 +50,7 @@ func newShow(s streams) *cli.Command {
 			if o.format == "dot" {
 				return usagef("--format dot: %s is a plan; training steps are drawn", a[0])
 			}
-			in, err := run.LoadOf(p, a[0], instance, s.in)
+			in, err := solve.LoadOf(p, a[0], instance, s.in)
 			if err != nil {
 				return err
 			}
@@ -61,11 +61,11 @@ func newShow(s streams) *cli.Command {
 			}
 			sum, err := verify.Summarize(in.Instance, p)
 			if err != nil {
-				return run.InputError(err)
+				return solve.InputError(err)
 			}
 			if o.json() {
 				var b bytes.Buffer
-				if err := words.Document(&b, "workbench.plan-summary/v1", sum); err != nil {
+				if err := render.Document(&b, "workbench.plan-summary/v1", sum); err != nil {
 					return err
 				}
 				return writeDecimals(s.out, json.RawMessage(b.Bytes()))
@@ -117,7 +117,7 @@ func writeDecimals(w io.Writer, v any) error {
 }
 
 // showInstance sums up an instance.
-func showInstance(s streams, o *common, in *run.Instance) error {
+func showInstance(s streams, o *common, in *solve.Instance) error {
 	if o.format == "dot" {
 		g := catalog.Step(in)
 		if g == nil {
@@ -129,7 +129,7 @@ func showInstance(s streams, o *common, in *run.Instance) error {
 	if o.json() {
 		return writeDecimals(s.out, outline)
 	}
-	words.Outline(s.out, in.Instance, outline)
+	render.Outline(s.out, in.Instance, outline)
 	return nil
 }
 
@@ -150,7 +150,7 @@ func drawTimeline(s streams, name string, in plan.Instance, p *plan.Plan) error 
 	}
 	err = outfile.Write(name, s.out, draw)
 	if errors.Is(err, plan.ErrUnreadable) {
-		return run.InputError(err)
+		return solve.InputError(err)
 	}
 	return err
 }

@@ -16,13 +16,13 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/backends"
-	"workbench/bench/catalog"
 	"workbench/bench/live"
-	"workbench/bench/method"
 	"workbench/bench/outfile"
-	"workbench/bench/run"
-	"workbench/bench/words"
+	"workbench/bench/render"
+	"workbench/bench/solve"
+	"workbench/bench/solve/backends"
+	"workbench/bench/solve/catalog"
+	"workbench/bench/solve/method"
 	"workbench/ilp/formulation"
 	"workbench/model/milp"
 	"workbench/model/nearest"
@@ -124,7 +124,7 @@ const mostProcessors = 1 << 12
 
 // job is a solve or compare with its words turned into values.
 type job struct {
-	words.Case
+	render.Case
 	memoryWords string        // how the user wrote the memory
 	ranged      time.Duration // what it took to find the range
 }
@@ -142,7 +142,7 @@ func (o *solveOptions) job(ctx context.Context, s streams, spec string) (*job, e
 	if err := p.Accepts(in); err != nil {
 		return nil, err
 	}
-	j := &job{Case: words.Case{Problem: p, Instance: in}, memoryWords: o.memory}
+	j := &job{Case: render.Case{Problem: p, Instance: in}, memoryWords: o.memory}
 	set := &j.Setting
 	if j.memoryWords == "" {
 		j.memoryWords = p.DefaultMemory(in)
@@ -219,7 +219,7 @@ func part(flag, text string) (float64, error) {
 }
 
 // link sets the bandwidth of problems that have one, and refuses it of others.
-func (o *solveOptions) link(p *run.Problem, set *run.Setting) (err error) {
+func (o *solveOptions) link(p *solve.Problem, set *solve.Setting) (err error) {
 	rate := o.bandwidth
 	if p.Bandwidth == "" {
 		if rate != "" {
@@ -238,13 +238,13 @@ func (o *solveOptions) link(p *run.Problem, set *run.Setting) (err error) {
 
 // parallel sets what a pipeline needs beside memory and bandwidth, and refuses it
 // of other problems.
-func (o *solveOptions) parallel(p *run.Problem, set *run.Setting) error {
+func (o *solveOptions) parallel(p *solve.Problem, set *solve.Setting) error {
 	switch {
 	case p.Scheduled && o.parallelFlag != "" && o.parallelFlag != "--processors":
 		return usagef("%s: %s has no such thing", o.parallelFlag, p.Name)
 	case !p.Parallel && !p.Scheduled && o.parallelFlag != "":
 		all := catalog.Problems()
-		several := all[slices.IndexFunc(all, func(p *run.Problem) bool { return p.Parallel })]
+		several := all[slices.IndexFunc(all, func(p *solve.Problem) bool { return p.Parallel })]
 		return usagef("%s: %s is about one GPU; --problem %s has several", o.parallelFlag, p.Name, several.Name)
 	case p.Scheduled || !p.Parallel:
 		return nil
@@ -260,11 +260,11 @@ func (o *solveOptions) parallel(p *run.Problem, set *run.Setting) error {
 }
 
 // load reads the instance of spec, or the problem's embedded default.
-func load(s streams, p *run.Problem, spec string) (*run.Instance, error) {
+func load(s streams, p *solve.Problem, spec string) (*solve.Instance, error) {
 	if spec == "" {
 		spec = p.Example
 	}
-	return run.Load(spec, s.in)
+	return solve.Load(spec, s.in)
 }
 
 func solveInstance(ctx context.Context, s streams, o *solveOptions, spec string) error {
@@ -285,7 +285,7 @@ func solveInstance(ctx context.Context, s streams, o *solveOptions, spec string)
 	}
 	if o.planFile != "" {
 		// Before hours of solving, not after.
-		if m.Kind == run.Relaxed {
+		if m.Kind == solve.Relaxed {
 			return usagef("--plan %s: %s proves a bound and makes no plan", o.planFile, m.Name)
 		}
 		if err := outfile.Check(o.planFile); err != nil {
@@ -310,7 +310,7 @@ func solveInstance(ctx context.Context, s streams, o *solveOptions, spec string)
 		line = live.NewSolve(s.err, j.Problem)
 		j.Setting.OnProgress = line.Update
 	}
-	r := run.Run(ctx, j.Problem, m, j.Instance, j.Setting)
+	r := solve.Run(ctx, j.Problem, m, j.Instance, j.Setting)
 	line.Done()
 	results := s.out
 	if o.planFile == outfile.Standard || o.certificateFile == outfile.Standard {
@@ -332,7 +332,7 @@ func solveInstance(ctx context.Context, s streams, o *solveOptions, spec string)
 			return err
 		}
 	} else if r.Err == nil || r.Plan != nil {
-		words.Result(results, &j.Case, r)
+		render.Result(results, &j.Case, r)
 	}
 	return errors.Join(r.Err, unwritten) // the answer first: that nothing fits is not lost
 }
@@ -345,7 +345,7 @@ var modelFormats = map[string]func(*milp.Model, io.Writer) error{
 
 // exportable reports whether exportModel can be expected to write the MILP of a
 // method.
-func exportable(name string, j *job, m *run.Method) error {
+func exportable(name string, j *job, m *solve.Method) error {
 	if !m.Solver {
 		return usagef("--export-model: %s has no MILP; methods with one: %s", m.Name, strings.Join(withModel(j), ", "))
 	}
@@ -358,7 +358,7 @@ func exportable(name string, j *job, m *run.Method) error {
 func modelFormat(name string) string { return strings.ToLower(filepath.Ext(name)) }
 
 // exportModel writes the MILP that the result describes: the one solved last.
-func exportModel(s streams, o *solveOptions, r *run.Result) error {
+func exportModel(s streams, o *solveOptions, r *solve.Result) error {
 	if r.Model == nil {
 		return fmt.Errorf("--export-model %s: nothing to write: %s solved no MILP (ended: %s)", o.exportModel, r.Method, r.Ended)
 	}
@@ -383,12 +383,12 @@ func withModel(j *job) (names []string) {
 }
 
 // writeCertificate writes the certificate of the best bound that has one.
-func writeCertificate(s streams, o *solveOptions, r *run.Result) error {
+func writeCertificate(s streams, o *solveOptions, r *solve.Result) error {
 	c := r.Certificate()
 	if c == nil {
 		known := "no bound is known"
 		if r.Bound != nil {
-			known = "the bound is " + words.ProvedBy(r.Bound)
+			known = "the bound is " + render.ProvedBy(r.Bound)
 		}
 		return fmt.Errorf("--certificate %s: nothing to write: no bound of this run was certified (%s, --certify %s)", o.certificateFile, known, o.certify)
 	}

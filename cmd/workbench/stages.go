@@ -7,9 +7,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/method"
-	"workbench/bench/run"
-	"workbench/model/partition"
+	"workbench/bench/solve"
+	"workbench/bench/solve/method"
+	"workbench/model/instance/stages"
 	"workbench/model/platform"
 )
 
@@ -61,7 +61,7 @@ func newStages(s streams) *cli.Command {
 
 // cut writes the stages of a chain.
 func (o *stagesOptions) cut(ctx context.Context, s streams, spec string) error {
-	in, err := run.Load(spec, s.in)
+	in, err := solve.Load(spec, s.in)
 	if err != nil {
 		return err
 	}
@@ -71,12 +71,12 @@ func (o *stagesOptions) cut(ctx context.Context, s streams, spec string) error {
 		return usagef("%s is no chain, and only a chain is cut into stages", in.Name)
 	case o.processors < 1 || o.processors > mostProcessors:
 		return usagef("--processors %d: from 1 to %d", o.processors, mostProcessors)
-	case o.chunks < 1 || o.chunks > partition.MostStages/o.processors:
-		return usagef("--chunks %d: from 1 to %d", o.chunks, partition.MostStages/o.processors)
+	case o.chunks < 1 || o.chunks > stages.MostStages/o.processors:
+		return usagef("--chunks %d: from 1 to %d", o.chunks, stages.MostStages/o.processors)
 	case o.copies < 0 || o.copies > mostProcessors:
 		return usagef("--weight-copies %d: from 0 to %d", o.copies, mostProcessors)
 	}
-	cut := partition.Cutting{Stages: o.processors * o.chunks, Copies: float64(o.copies), SendShare: 1}
+	cut := stages.Cutting{Stages: o.processors * o.chunks, Copies: float64(o.copies), SendShare: 1}
 	if o.share != "100%" {
 		if cut.SendShare, err = part("--offload-share", o.share); err != nil {
 			return err

@@ -7,9 +7,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/catalog"
-	"workbench/bench/run"
-	"workbench/bench/words"
+	"workbench/bench/render"
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/verify"
@@ -38,7 +38,7 @@ func newVerify(s streams) *cli.Command {
 			if err := o.check(s); err != nil {
 				return err
 			}
-			in, err := run.Load(a[0], s.in)
+			in, err := solve.Load(a[0], s.in)
 			if err != nil {
 				return err
 			}
@@ -55,7 +55,7 @@ func newVerify(s streams) *cli.Command {
 func readPlan(s streams, name string) (*plan.Plan, error) {
 	if name == "-" {
 		p, err := plan.Read(s.in, "standard input")
-		return p, run.InputError(err)
+		return p, solve.InputError(err)
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -63,7 +63,7 @@ func readPlan(s streams, name string) (*plan.Plan, error) {
 	}
 	defer f.Close()
 	p, err := plan.Read(f, name)
-	return p, run.InputError(err)
+	return p, solve.InputError(err)
 }
 
 // verdict is what verify prints with --format json.
@@ -77,10 +77,10 @@ type verdict struct {
 	Warnings    []string         `json:"warnings"`
 }
 
-func verifyPlan(s streams, o *common, in *run.Instance, p *plan.Plan) error {
+func verifyPlan(s streams, o *common, in *solve.Instance, p *plan.Plan) error {
 	r, err := verify.On(in.Instance, p)
 	if err != nil {
-		return run.InputError(err)
+		return solve.InputError(err)
 	}
 	v := verdict{
 		Valid: r.Valid(), Makespan: r.Makespan, PeakMemory: r.PeakMemory,
@@ -93,7 +93,7 @@ func verifyPlan(s streams, o *common, in *run.Instance, p *plan.Plan) error {
 		v.Warnings = append(v.Warnings, fmt.Sprintf("the plan was made for another instance: %s with sha256 %.12s…, this one has %.12s…", p.Instance.Name, p.Instance.SHA256, in.SHA256))
 	}
 	if o.json() {
-		if err := words.Document(s.out, "workbench.verdict/v1", v); err != nil {
+		if err := render.Document(s.out, "workbench.verdict/v1", v); err != nil {
 			return err
 		}
 	} else {
@@ -108,12 +108,12 @@ func verifyPlan(s streams, o *common, in *run.Instance, p *plan.Plan) error {
 func printVerdict(s streams, p *plan.Plan, v verdict) {
 	word := "valid"
 	if !v.Valid {
-		word = "INVALID: " + words.BrokenRules(len(v.Violations))
+		word = "INVALID: " + render.BrokenRules(len(v.Violations))
 	}
 	fmt.Fprintf(s.out, "%s plan by %s: %s\n", p.Problem, p.Method, word)
 	word, memory, objective := "makespan", platform.FormatBytes, platform.FormatSeconds(v.Makespan)
 	if known, err := catalog.FindProblem(p.Problem); err == nil {
-		word, memory = known.Word, func(x float64) string { return words.Memory(known, x) }
+		word, memory = known.Word, func(x float64) string { return render.Memory(known, x) }
 		if plan.MinimisesMemory(p.Problem) {
 			objective = known.Write(v.PeakMemory)
 		}
@@ -126,7 +126,7 @@ func printVerdict(s streams, p *plan.Plan, v verdict) {
 	fmt.Fprintf(s.out, "  peak memory %s of %s\n", memory(v.PeakMemory), memory(p.Platform.Memory))
 	if len(v.Violations) > 0 {
 		fmt.Fprintln(s.out)
-		t := words.Table(s.out, table.Row{"rule", "op", "at", "amount", "what"}, 2, 3, 4)
+		t := render.Table(s.out, table.Row{"rule", "op", "at", "amount", "what"}, 2, 3, 4)
 		for _, x := range v.Violations {
 			op, at := "-", "-"
 			if x.Op >= 0 {
@@ -135,7 +135,7 @@ func printVerdict(s streams, p *plan.Plan, v verdict) {
 			if x.Op >= 0 || x.Time != 0 { // what no operation breaks may have no time
 				at = platform.FormatSeconds(x.Time)
 			}
-			t.AppendRow(table.Row{x.Rule, op, at, fmt.Sprintf("%.6g", x.Amount), words.Wrap(x.Detail, 70)})
+			t.AppendRow(table.Row{x.Rule, op, at, fmt.Sprintf("%.6g", x.Amount), render.Wrap(x.Detail, 70)})
 		}
 		t.Render()
 	}

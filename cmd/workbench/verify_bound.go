@@ -9,7 +9,7 @@ import (
 	"os"
 	"slices"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/ilp"
 	"workbench/ilp/formulation"
 	"workbench/model/certificate"
@@ -43,7 +43,7 @@ func verifyBound(s streams, o *common, file, spec, memoryModel string) error {
 	if err := o.check(s); err != nil {
 		return err
 	}
-	in, err := run.Load(spec, s.in)
+	in, err := solve.Load(spec, s.in)
 	if err != nil {
 		return err
 	}
@@ -85,11 +85,11 @@ func readCertificate(file string) (*certificate.Certificate, error) {
 	}
 	defer f.Close()
 	c, err := certificate.Read(f, file)
-	return c, run.InputError(err)
+	return c, solve.InputError(err)
 }
 
 // check returns the first thing that is wrong with c as a proof about in.
-func (v *proved) check(in *run.Instance, c *certificate.Certificate, file string) error {
+func (v *proved) check(in *solve.Instance, c *certificate.Certificate, file string) error {
 	if c.Instance != in.SHA256 {
 		return fmt.Errorf("%s: instance: the certificate is about %s with sha256 %.12s…, %s has %.12s…", file, c.Name, c.Instance, in.Name, in.SHA256)
 	}

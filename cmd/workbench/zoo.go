@@ -9,10 +9,10 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/catalog"
 	"workbench/bench/outfile"
-	"workbench/bench/run"
-	"workbench/bench/words"
+	"workbench/bench/render"
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
 	"workbench/model/zoo"
 )
 
@@ -33,15 +33,15 @@ func newZooList(s streams) *cli.Command {
 		Action: o.action(s, 0, 0, "zoo list", func(c *cli.Context, _ []string) error {
 			entries := zoo.List()
 			if o.json() {
-				return words.Document(s.out, "workbench.network/v1", entries)
+				return render.Document(s.out, "workbench.network/v1", entries)
 			}
-			t := words.Table(s.out, table.Row{"network", "what it is", "parameters and defaults"})
+			t := render.Table(s.out, table.Row{"network", "what it is", "parameters and defaults"})
 			for _, e := range entries {
 				var params []string
 				for _, p := range e.Parameters {
 					params = append(params, p.Name+"="+p.Default)
 				}
-				t.AppendRow(table.Row{e.Name, words.Wrap(e.Description, 48), words.Wrap(strings.Join(params, " "), 44)})
+				t.AppendRow(table.Row{e.Name, render.Wrap(e.Description, 48), render.Wrap(strings.Join(params, " "), 44)})
 			}
 			t.Render()
 			fmt.Fprintf(s.out, "\nUse one as an instance: workbench solve '%s%s?%s=%s'\n", zoo.Scheme, entries[0].Name, entries[0].Parameters[0].Name, entries[0].Parameters[0].Default)
@@ -51,8 +51,8 @@ func newZooList(s streams) *cli.Command {
 }
 
 // zooInstance reads NAME[?…], with or without the scheme.
-func zooInstance(name string) (*run.Instance, error) {
-	return run.Load(zoo.Scheme+strings.TrimPrefix(name, zoo.Scheme), nil)
+func zooInstance(name string) (*solve.Instance, error) {
+	return solve.Load(zoo.Scheme+strings.TrimPrefix(name, zoo.Scheme), nil)
 }
 
 func newZooShow(s streams) *cli.Command {
@@ -70,7 +70,7 @@ func newZooShow(s streams) *cli.Command {
 			if o.json() {
 				return net.Write(s.out)
 			}
-			words.Outline(s.out, net.Instance, catalog.OutlineOf(net))
+			render.Outline(s.out, net.Instance, catalog.OutlineOf(net))
 			return nil
 		}),
 	}

@@ -3,7 +3,7 @@ package flush
 import (
 	"context"
 
-	"workbench/model/flush"
+	"workbench/model/problem/flush"
 )
 
 // ZBAuto is the heuristic that the authors of zero bubble pipelines give their MILP as a

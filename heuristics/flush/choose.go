@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"workbench/model/flush"
+	"workbench/model/problem/flush"
 )
 
 // chooseSteps are the steps of the search that judges a choice of stages.

@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"workbench/heuristics/flush"
-	"workbench/model/chain"
-	view "workbench/model/flush"
-	"workbench/model/partition"
+	"workbench/model/instance/chain"
+	"workbench/model/instance/stages"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/problem/flush"
 	"workbench/model/testfile"
 )
 
@@ -44,13 +44,13 @@ func choices(t *testing.T, r *rand.Rand, stageCount, options int) {
 		if stageCount == 2 {
 			p.Placement = plan.Straight
 		}
-		cut := partition.Cutting{Stages: stageCount, Weight: 0.5, WeightMemory: 0.5, Copies: 1, SendShare: 0.5 + 0.5*r.Float64(), HostBandwidth: float64(2 + r.IntN(20))}
+		cut := stages.Cutting{Stages: stageCount, Weight: 0.5, WeightMemory: 0.5, Copies: 1, SendShare: 0.5 + 0.5*r.Float64(), HostBandwidth: float64(2 + r.IntN(20))}
 		of := func(choice []int) (*view.Instance, error) {
 			cut.Recompute, cut.Send = make([]bool, stageCount), make([]bool, stageCount)
 			for s, x := range choice {
 				cut.Recompute[s], cut.Send[s] = x == 1, x == 2
 			}
-			in, err := partition.Cut(c, cut)
+			in, err := stages.Cut(c, cut)
 			if err != nil {
 				return nil, err
 			}
@@ -83,7 +83,7 @@ func choices(t *testing.T, r *rand.Rand, stageCount, options int) {
 		if chosen != nil {
 			found, _ = objective(chosen)
 		}
-		var uniform []*partition.Partition
+		var uniform []*stages.Partition
 		for option := range options {
 			v, err := of(all(option))
 			if err != nil {

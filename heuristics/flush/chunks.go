@@ -5,8 +5,8 @@ import (
 	"context"
 	"slices"
 
-	"workbench/model/flush"
 	"workbench/model/plan"
+	"workbench/model/problem/flush"
 )
 
 // Interleaved is 1F1B of GPUs with several stages each, round robin (Narayanan et al.,

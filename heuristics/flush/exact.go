@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"workbench/model/flush"
+	"workbench/model/problem/flush"
 )
 
 // Exact improves the best order by [Search] and then tries all others that bounds do not

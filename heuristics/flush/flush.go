@@ -6,7 +6,7 @@ package flush
 import (
 	"context"
 
-	"workbench/model/flush"
+	"workbench/model/problem/flush"
 )
 
 // A Method makes an order; nil: it has none that fits.

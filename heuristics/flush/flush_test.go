@@ -10,11 +10,11 @@ import (
 	"workbench/heuristics/flush"
 	"workbench/model/exhaustive"
 	optimum "workbench/model/exhaustive/flush"
-	view "workbench/model/flush"
-	"workbench/model/partition"
+	"workbench/model/instance/stages"
 	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/problem/flush"
 	"workbench/model/testfile"
 )
 
@@ -162,13 +162,13 @@ func TestNamedSchedules(t *testing.T) {
 	const gpus, jobs = 4, 12
 	span := func(placement string, method flush.Method) float64 {
 		t.Helper()
-		in := &partition.Partition{Name: "uniform"}
+		in := &stages.Partition{Name: "uniform"}
 		stageCount := gpus
 		if placement != plan.Straight {
 			stageCount = 2 * gpus
 		}
 		for range stageCount {
-			in.Stages = append(in.Stages, partition.Stage{ForwardTime: 1, BackwardTime: 1, WeightTime: 1, ForwardMemory: 2, BackwardMemory: -1, WeightMemory: -1})
+			in.Stages = append(in.Stages, stages.Stage{ForwardTime: 1, BackwardTime: 1, WeightTime: 1, ForwardMemory: 2, BackwardMemory: -1, WeightMemory: -1})
 		}
 		v, err := view.New(in, platform.Platform{Memory: 1000, MicroBatches: jobs, Placement: placement})
 		if err != nil {

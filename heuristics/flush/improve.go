@@ -3,7 +3,7 @@ package flush
 import (
 	"context"
 
-	"workbench/model/flush"
+	"workbench/model/problem/flush"
 )
 
 // Found is what a method came to.

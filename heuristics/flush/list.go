@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"workbench/model/flush"
+	"workbench/model/problem/flush"
 )
 
 // A rule says what a GPU does next when it could do several things.

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"workbench/model/flush"
+	"workbench/model/problem/flush"
 )
 
 // Modulo is software pipelining (Lam, Software Pipelining, 1988): the schedule of one

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"workbench/model/flush"
+	"workbench/model/problem/flush"
 )
 
 // Goal says when a search is done.

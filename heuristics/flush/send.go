@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"workbench/model/flush"
+	"workbench/model/problem/flush"
 )
 
 // Send makes a method that knows of no copies to the host one that does. The method orders the pipeline of

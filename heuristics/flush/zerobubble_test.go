@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"workbench/heuristics/flush"
-	view "workbench/model/flush"
-	"workbench/model/partition"
+	"workbench/model/instance/stages"
 	"workbench/model/platform"
+	view "workbench/model/problem/flush"
 	"workbench/model/testfile"
 )
 
@@ -30,9 +30,9 @@ type demonstration struct {
 
 func (d *demonstration) view(t *testing.T, memory float64) *view.Instance {
 	t.Helper()
-	p := &partition.Partition{Name: d.Name, CommunicationTime: d.Way}
+	p := &stages.Partition{Name: d.Name, CommunicationTime: d.Way}
 	for s := range d.F {
-		p.Stages = append(p.Stages, partition.Stage{
+		p.Stages = append(p.Stages, stages.Stage{
 			ForwardTime: d.F[s], BackwardTime: d.B[s], WeightTime: d.W[s], ForwardMemory: d.MemF[s], BackwardMemory: d.MemB[s], WeightMemory: d.MemW[s],
 		})
 	}

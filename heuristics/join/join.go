@@ -10,7 +10,7 @@ package join
 import (
 	"fmt"
 
-	"workbench/model/join"
+	"workbench/model/instance/join"
 	"workbench/model/plan"
 )
 

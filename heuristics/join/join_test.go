@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"workbench/model/exhaustive"
-	"workbench/model/join"
+	"workbench/model/instance/join"
 	"workbench/model/plan"
 	"workbench/model/testfile"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"workbench/model/join"
+	"workbench/model/instance/join"
 	"workbench/model/plan"
 )
 

@@ -1,7 +1,7 @@
 package join
 
 import (
-	"workbench/model/join"
+	"workbench/model/instance/join"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"math"
 
-	"workbench/model/graph"
-	"workbench/model/ideals"
+	"workbench/model/instance/graph"
 	"workbench/model/maxload"
-	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/problem/pipeline"
+	"workbench/model/problem/pipeline/ideals"
 )
 
 // MostIdeals is how many ideals the program looks at, a third of what the authors' does:

@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	split "workbench/heuristics/maxload"
+	"workbench/model/importer"
 	"workbench/model/maxload"
 	"workbench/model/maxload/maxloadtest"
 	"workbench/model/plan"
-	"workbench/model/profile"
 	"workbench/model/testfile"
 )
 
@@ -91,7 +91,7 @@ func TestReference(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in, err := profile.DNNMaxLoad(f, f.Name())
+		in, err := importer.DNNMaxLoad(f, f.Name())
 		f.Close()
 		if err != nil {
 			t.Fatal(err)

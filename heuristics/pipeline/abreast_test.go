@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/heuristics/pipeline/race"
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"

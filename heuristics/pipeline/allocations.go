@@ -6,8 +6,8 @@ import (
 
 	"workbench/heuristics/pipeline/race"
 	"workbench/heuristics/pipeline/stuck"
-	view "workbench/model/pipeline"
 	"workbench/model/plan"
+	view "workbench/model/problem/pipeline"
 )
 
 // allocations enumerates the allocations that may have a 1-periodic pattern, or

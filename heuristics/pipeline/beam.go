@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	view "workbench/model/pipeline"
+	view "workbench/model/problem/pipeline"
 )
 
 const (

@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	view "workbench/model/pipeline"
 	"workbench/model/plan"
+	view "workbench/model/problem/pipeline"
 )
 
 // A circle asks whether an allocation has a k-periodic pattern of period T (of k

@@ -3,8 +3,8 @@ package pipeline
 import (
 	"math"
 
-	view "workbench/model/pipeline"
 	"workbench/model/plan"
+	view "workbench/model/problem/pipeline"
 )
 
 // bestContiguous returns the pattern of 1F1B* with the smallest period over all

@@ -7,9 +7,9 @@ import (
 	"os"
 	"testing"
 
-	"workbench/model/chain"
+	"workbench/model/importer"
+	"workbench/model/instance/chain"
 	"workbench/model/platform"
-	"workbench/model/profile"
 	"workbench/model/testfile"
 	"workbench/model/zoo"
 )
@@ -41,7 +41,7 @@ func profiled(t *testing.T, name string) *chain.Chain {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, _, err := profile.PipeDream(bytes.NewReader(data), file)
+	c, _, err := importer.PipeDream(bytes.NewReader(data), file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,8 @@ package pipeline
 import (
 	"workbench/heuristics/pipeline/eager"
 	"workbench/heuristics/pipeline/moves"
-	view "workbench/model/pipeline"
 	"workbench/model/plan"
+	view "workbench/model/problem/pipeline"
 )
 
 // eagerSteps is how many allocations bestEager simulates.

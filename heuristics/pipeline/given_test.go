@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 
-	"workbench/model/chain"
-	view "workbench/model/pipeline"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/problem/pipeline"
 )
 
 // OneFOneBStarAt returns the pattern of 1F1B*(T) ([004] Algorithm 6) for a

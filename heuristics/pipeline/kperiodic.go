@@ -1,10 +1,10 @@
 package pipeline
 
 import (
-	"workbench/model/chain"
-	view "workbench/model/pipeline"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/problem/pipeline"
 )
 
 // KPeriodic returns the best pattern by cancelled iterations ([004] after

@@ -4,10 +4,10 @@ import (
 	"math"
 	"slices"
 
-	"workbench/model/chain"
-	view "workbench/model/pipeline"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/problem/pipeline"
 )
 
 // Grid is the discretisation of MadPipe's program: the numbers of values, 0 and

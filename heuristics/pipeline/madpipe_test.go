@@ -6,10 +6,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"workbench/model/chain"
-	view "workbench/model/pipeline"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/problem/pipeline"
 	"workbench/model/testfile"
 )
 

@@ -2,10 +2,10 @@ package pipeline
 
 import (
 	"workbench/heuristics/pipeline/eager"
-	"workbench/model/chain"
-	view "workbench/model/pipeline"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/problem/pipeline"
 )
 
 // OneFOneB returns PipeDream's partition (Narayanan et al., "PipeDream: Generalized

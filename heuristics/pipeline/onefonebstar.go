@@ -3,9 +3,9 @@ package pipeline
 import (
 	"math"
 
-	view "workbench/model/pipeline"
+	view "workbench/model/problem/pipeline"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"

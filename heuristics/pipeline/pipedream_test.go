@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"workbench/heuristics/pipeline/eager"
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/periodic"
-	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/problem/pipeline"
 	"workbench/model/testfile"
 	"workbench/model/zoo"
 )

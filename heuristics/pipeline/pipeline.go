@@ -6,7 +6,7 @@
 // *plan.Infeasible error when it proved that no pattern fits, or an error
 // wrapping plan.ErrNoPlan when it found none though one may exist. Methods
 // promise nothing about optimality beyond what their comments say; the bounds of
-// model/pipeline say how far from it a plan can be at most.
+// model/problem/pipeline say how far from it a plan can be at most.
 //
 // Layers are numbered 1..n as in [004], n = L+1 being the loss; layer 0 is the
 // input. A stage is a run of layers on one processor, an item a stage or a
@@ -18,14 +18,14 @@ import (
 	"errors"
 	"fmt"
 
-	"workbench/model/chain"
-	view "workbench/model/pipeline"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/problem/pipeline"
 )
 
 // Errors of what methods take beside an instance; those of instances are of
-// model/pipeline.
+// model/problem/pipeline.
 var (
 	ErrAllocation = errors.New("allocation unfit for the chain")
 	ErrOptions    = errors.New("options unfit for pipelining")

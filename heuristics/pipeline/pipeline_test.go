@@ -7,11 +7,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/periodic"
-	"workbench/model/pipeline/pipelinetest"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/problem/pipeline/pipelinetest"
 	"workbench/model/testfile"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"workbench/heuristics/pipeline/race"
-	view "workbench/model/pipeline"
+	view "workbench/model/problem/pipeline"
 
 	"workbench/model/plan"
 	"workbench/model/testfile"

@@ -3,10 +3,10 @@ package pipeline
 import (
 	"workbench/heuristics/pipeline/moves"
 	"workbench/heuristics/pipeline/reorder"
-	"workbench/model/chain"
-	view "workbench/model/pipeline"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/problem/pipeline"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/platform"
 	"workbench/model/testfile"
 )

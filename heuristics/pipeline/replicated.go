@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	view "workbench/model/pipeline"
 	"workbench/model/plan"
+	view "workbench/model/problem/pipeline"
 )
 
 // mostReplicating is how many processors are looked at.

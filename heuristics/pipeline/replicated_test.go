@@ -8,11 +8,11 @@ import (
 	"slices"
 	"testing"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/periodic"
-	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/problem/pipeline"
 	"workbench/model/testfile"
 )
 

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"workbench/heuristics/pipeline/moves"
-	view "workbench/model/pipeline"
 	"workbench/model/plan"
+	view "workbench/model/problem/pipeline"
 )
 
 // replicatedLoads is how many allocations a local search with replicas reckons the loads

@@ -8,12 +8,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/periodic"
-	view "workbench/model/pipeline"
-	"workbench/model/pipeline/pipelinetest"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/problem/pipeline"
+	"workbench/model/problem/pipeline/pipelinetest"
 	"workbench/model/testfile"
 )
 

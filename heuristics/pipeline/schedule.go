@@ -4,10 +4,10 @@ import (
 	"math"
 	"slices"
 
-	"workbench/model/chain"
-	view "workbench/model/pipeline"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/problem/pipeline"
 )
 
 // Schedule is a method of our own, in place of the ILP of [004] 7.2: it returns a

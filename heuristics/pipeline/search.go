@@ -5,10 +5,10 @@ import (
 
 	"workbench/heuristics/pipeline/moves"
 	"workbench/heuristics/pipeline/sprint"
-	"workbench/model/chain"
-	view "workbench/model/pipeline"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/problem/pipeline"
 )
 
 // searchSteps is how many allocations Search looks at per layer.

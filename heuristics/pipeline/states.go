@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"workbench/heuristics/pipeline/stuck"
-	view "workbench/model/pipeline"
+	view "workbench/model/problem/pipeline"
 )
 
 const (

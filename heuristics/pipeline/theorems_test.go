@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	view "workbench/model/pipeline"
+	view "workbench/model/problem/pipeline"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"

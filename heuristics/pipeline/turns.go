@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	view "workbench/model/pipeline"
+	view "workbench/model/problem/pipeline"
 )
 
 // turns reports whether processor r can do its work within the period, by how many

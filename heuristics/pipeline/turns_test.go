@@ -6,11 +6,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"workbench/model/chain"
 	"workbench/model/exhaustive"
-	view "workbench/model/pipeline"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/problem/pipeline"
 	"workbench/model/testfile"
 	"workbench/model/zoo"
 )

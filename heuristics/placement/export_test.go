@@ -3,7 +3,7 @@ package placement
 import (
 	"context"
 
-	view "workbench/model/placement"
+	view "workbench/model/problem/placement"
 )
 
 // BoundByWindows is the bound on the height that windows of time alone prove in so many

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"workbench/model/placement"
+	"workbench/model/problem/placement"
 )
 
 // An Order says which buffers a greedy method places first.

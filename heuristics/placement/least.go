@@ -10,7 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"workbench/model/placement"
+	"workbench/model/problem/placement"
 )
 
 // Found is what a search came to.

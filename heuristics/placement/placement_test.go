@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"workbench/heuristics/placement"
-	"workbench/model/addresses"
 	"workbench/model/exhaustive"
-	"workbench/model/lifetimes"
-	view "workbench/model/placement"
+	"workbench/model/instance/lifetimes"
 	"workbench/model/platform"
+	view "workbench/model/problem/placement"
 	"workbench/model/testfile"
+	verifyplacement "workbench/model/verify/placement"
 )
 
 // unlimited is a memory that everything fits in.
@@ -24,7 +24,7 @@ const unlimited = 1e12
 func check(t *testing.T, in *view.Instance, offsets []int64) float64 {
 	t.Helper()
 	p := in.Plan("test", offsets, platform.Platform{Memory: unlimited})
-	r, err := addresses.Verify(in.Lifetimes, p)
+	r, err := verifyplacement.Verify(in.Lifetimes, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"workbench/model/placement"
+	"workbench/model/problem/placement"
 )
 
 // A repairer places buffers in an order, each as low as it fits under a limit, and

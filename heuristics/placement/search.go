@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"workbench/model/placement"
+	"workbench/model/problem/placement"
 )
 
 // iterations is how many steps Search takes.

@@ -1,6 +1,6 @@
 package placement
 
-import "workbench/model/placement"
+import "workbench/model/problem/placement"
 
 // Skyline is the best fit of Burke, Kendall and Whitwell, A New Placement Heuristic for
 // the Orthogonal Stock-Cutting Problem, Operations Research 52(4), 2004, as Sekiyama,

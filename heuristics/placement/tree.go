@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"workbench/model/placement"
+	"workbench/model/problem/placement"
 )
 
 // tree searches for a placement of height at most limit, or proves that there is

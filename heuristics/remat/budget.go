@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	model "workbench/model/remat"
+	model "workbench/model/problem/remat"
 )
 
 // A budget drops parts of the functions of [splits] and [moves] that no plan uses

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/platform"
 	"workbench/model/zoo"
 )

@@ -8,11 +8,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	model "workbench/model/remat"
+	model "workbench/model/problem/remat"
 	"workbench/model/testfile"
 	"workbench/model/zoo"
 )

@@ -5,10 +5,10 @@ import (
 	"math"
 
 	"workbench/heuristics/internal/minplus"
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	model "workbench/model/remat"
+	model "workbench/model/problem/remat"
 )
 
 // FloatingSlots is the fastest plan with floating persistence when sizes are

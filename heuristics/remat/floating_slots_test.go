@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	model "workbench/model/remat"
+	model "workbench/model/problem/remat"
 )
 
 // Whole curves up to half of what storing everything needs, of the beginning of

@@ -3,7 +3,7 @@ package remat
 import (
 	"context"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )

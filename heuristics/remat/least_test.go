@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"testing"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"math"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	model "workbench/model/problem/remat"
 	"workbench/model/proof"
-	model "workbench/model/remat"
 )
 
 // limits are those of the work of a search.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	model "workbench/model/remat"
+	model "workbench/model/problem/remat"
 )
 
 // canonical is a dynamic program over canonical plans, a class that holds the

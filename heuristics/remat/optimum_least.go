@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	model "workbench/model/remat"
+	model "workbench/model/problem/remat"
 )
 
 // LeastMemory returns the least memory in bytes for which a plan exists, and a

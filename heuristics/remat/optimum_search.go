@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/bits"
 
-	model "workbench/model/remat"
+	model "workbench/model/problem/remat"
 )
 
 // maxSearched is the length of the longest chain that a search takes: a set is

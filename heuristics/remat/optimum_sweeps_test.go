@@ -6,10 +6,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	"workbench/model/instance/chain"
 	"workbench/model/platform"
-	model "workbench/model/remat"
+	model "workbench/model/problem/remat"
 	"workbench/model/testfile"
 )
 

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	model "workbench/model/remat"
+	model "workbench/model/problem/remat"
 )
 
 // Periodic is the fastest plan of PyTorch's checkpoint_sequential that fits,

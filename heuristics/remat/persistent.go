@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	model "workbench/model/remat"
+	model "workbench/model/problem/remat"
 )
 
 // Persistent is the fastest memory-persistent plan: what a plan stores it keeps

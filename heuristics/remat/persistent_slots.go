@@ -5,10 +5,10 @@ import (
 	"math"
 
 	"workbench/heuristics/internal/minplus"
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	model "workbench/model/remat"
+	model "workbench/model/problem/remat"
 )
 
 // PersistentSlots is the fastest persistent plan when sizes are rounded up to

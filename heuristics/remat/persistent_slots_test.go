@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"workbench/model/chain"
-	model "workbench/model/remat"
+	"workbench/model/instance/chain"
+	model "workbench/model/problem/remat"
 	"workbench/model/zoo"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"math"
 
-	"workbench/model/chain"
-	model "workbench/model/remat"
+	"workbench/model/instance/chain"
+	model "workbench/model/problem/remat"
 )
 
 // Range returns the memory between which plans differ: high is the peak of

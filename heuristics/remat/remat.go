@@ -8,7 +8,7 @@
 // the method found none though one may exist.
 //
 // Layers are numbered 1..N as in the papers, N being the loss; index 0 is the
-// chain's input. Package workbench/model/remat has the view of a chain that all
+// chain's input. Package workbench/model/problem/remat has the view of a chain that all
 // methods work on.
 package remat
 
@@ -16,11 +16,11 @@ import (
 	"fmt"
 	"math"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	model "workbench/model/problem/remat"
 	"workbench/model/proof"
-	model "workbench/model/remat"
 )
 
 // Problem is the name of the problem in plans and errors.

@@ -7,10 +7,10 @@ import (
 	"math"
 	"math/bits"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	model "workbench/model/remat"
+	model "workbench/model/problem/remat"
 )
 
 // ErrSlots is the error of a number of memory slots that means nothing.

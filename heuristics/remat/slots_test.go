@@ -14,11 +14,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	model "workbench/model/remat"
+	model "workbench/model/problem/remat"
 	"workbench/model/testfile"
 	"workbench/model/zoo"
 )

@@ -1,10 +1,10 @@
 package remat
 
 import (
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	model "workbench/model/remat"
+	model "workbench/model/problem/remat"
 )
 
 // StoreAll is the plan without recomputation, that of PyTorch: F_all 1 .. F_all N,

@@ -3,15 +3,15 @@ package rematgraph
 import (
 	"slices"
 
-	"workbench/model/stages"
+	"workbench/model/problem/rematgraph"
 )
 
-// besides returns the schedule that a choice beside a node x means (see stages.View.TimeBound): store-all,
+// besides returns the schedule that a choice beside a node x means (see rematgraph.View.TimeBound): store-all,
 // but what nodes of again write is gone from its last use before x on until the first that
 // comes then, where they are computed again, and stays until its last. What they read and is not
 // computed again is kept until then. O(edges + stages in which that changes something, and
 // a completion).
-func besides(v *stages.View, x int, again []int) *stages.Schedule {
+func besides(v *rematgraph.View, x int, again []int) *rematgraph.Schedule {
 	s := v.StoreAll()
 	begin := slices.Repeat([]int{v.N}, v.N) // of nodes of again: the stage in which they run again
 	chosen := make([]bool, v.N)
@@ -50,7 +50,7 @@ func besides(v *stages.View, x int, again []int) *stages.Schedule {
 
 // firstUse returns the first stage from x on in which value i is used, if nodes run again in
 // the stages begin; N: there is none.
-func firstUse(v *stages.View, i, x int, begin []int) int {
+func firstUse(v *rematgraph.View, i, x int, begin []int) int {
 	first := v.N
 	for _, k := range v.Succ[i] {
 		if k >= x {

@@ -9,7 +9,7 @@ import (
 
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/stages"
+	"workbench/model/problem/rematgraph"
 )
 
 // Chen is the method of Chen et al., "Training deep nets with sublinear memory
@@ -22,7 +22,7 @@ import (
 // chenBudgets), and those of equally many layers, √n among them. Chen returns
 // the fastest plan that fits; the end of ctx ends it with the best until then.
 // O(budgets·n³/64) at most.
-func Chen(ctx context.Context, v *stages.View, p platform.Platform) (*plan.Plan, error) {
+func Chen(ctx context.Context, v *rematgraph.View, p platform.Platform) (*plan.Plan, error) {
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func Chen(ctx context.Context, v *stages.View, p platform.Platform) (*plan.Plan,
 	if err != nil {
 		return nil, err
 	}
-	var best *stages.Schedule
+	var best *rematgraph.Schedule
 	time, lowest := math.Inf(1), math.Inf(1)
 	for s := range all {
 		peak, _, _ := s.Peak()
@@ -53,7 +53,7 @@ const chenBudgets = 64
 
 // chen yields the schedules of all segmentations, one at a time: together those of a large
 // graph take gigabytes.
-func chen(ctx context.Context, v *stages.View) (iter.Seq[*stages.Schedule], error) {
+func chen(ctx context.Context, v *rematgraph.View) (iter.Seq[*rematgraph.Schedule], error) {
 	s, err := cut("chen", v)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func chen(ctx context.Context, v *stages.View) (iter.Seq[*stages.Schedule], erro
 	for k := 1; k <= min(len(size), chenBudgets+1); k++ {
 		all = append(all, equally(len(size), k))
 	}
-	return func(yield func(*stages.Schedule) bool) {
+	return func(yield func(*rematgraph.Schedule) bool) {
 		seen := map[string]bool{}
 		for _, ends := range all {
 			if key := fmt.Sprint(ends); !seen[key] {
@@ -135,7 +135,7 @@ func equally(layers, k int) (ends []int) {
 
 // keepOnly returns the schedule with checkpoints behind the layers of ends. The
 // layers after the last one are kept.
-func (s *segments) keepOnly(ends []int) *stages.Schedule {
+func (s *segments) keepOnly(ends []int) *rematgraph.Schedule {
 	v := s.v
 	out := v.New()
 	retain := func(i, after, until int) { // while stages after+1..until run

@@ -9,7 +9,7 @@ import (
 
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/stages"
+	"workbench/model/problem/rematgraph"
 )
 
 // Knapsack solves knapsacks of items that take memory and, unless they are saved, time:
@@ -50,7 +50,7 @@ func once(k Knapsack) saving {
 // 0.01, …, 1 are all tried, and of the plans that fit by replay the fastest is
 // taken: PyTorch's users do that by hand. The error wraps plan.ErrNoPlan if none fits or no
 // operation is one of ATen. A knapsack and a maximum flow for each budget.
-func WithinBudget(ctx context.Context, method string, v *stages.View, p platform.Platform, solve Knapsack) (*plan.Plan, error) {
+func WithinBudget(ctx context.Context, method string, v *rematgraph.View, p platform.Platform, solve Knapsack) (*plan.Plan, error) {
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
 	}
@@ -73,13 +73,13 @@ type Budget struct {
 }
 
 // Schedule is the plan of a budget.
-func (b *Budget) Schedule() *stages.Schedule { return b.cut.carryOut() }
+func (b *Budget) Schedule() *rematgraph.Schedule { return b.cut.carryOut() }
 
 // mostBudgets is how many budgets are tried, beside none.
 const mostBudgets = 100
 
 // Budgets returns what comes of the budgets 0, 0.01, …, 1; of fewer if ctx ends.
-func Budgets(ctx context.Context, method string, v *stages.View, solve Knapsack) ([]Budget, error) {
+func Budgets(ctx context.Context, method string, v *rematgraph.View, solve Knapsack) ([]Budget, error) {
 	if !known(v) {
 		return nil, unknown(method)
 	}
@@ -130,8 +130,8 @@ func Budgets(ctx context.Context, method string, v *stages.View, solve Knapsack)
 }
 
 // within reports of schedules whether they fit in so many bytes.
-func within(memory float64) func(*stages.Schedule) bool {
-	return func(s *stages.Schedule) bool {
+func within(memory float64) func(*rematgraph.Schedule) bool {
+	return func(s *rematgraph.Schedule) bool {
 		peak, _, _ := s.Peak()
 		return platform.Fits(peak, memory)
 	}
@@ -139,10 +139,10 @@ func within(memory float64) func(*stages.Schedule) bool {
 
 // fastest returns the plan of least time among those of budgets that fit, nil if none does; of
 // those until ctx ends.
-func fastest(ctx context.Context, all []Budget, fits func(*stages.Schedule) bool) *stages.Schedule {
+func fastest(ctx context.Context, all []Budget, fits func(*rematgraph.Schedule) bool) *rematgraph.Schedule {
 	byTime := slices.Clone(all)
 	slices.SortStableFunc(byTime, func(a, b Budget) int { return cmp.Compare(a.Again, b.Again) })
-	var best *stages.Schedule
+	var best *rematgraph.Schedule
 	cost := math.Inf(1)
 	for k := range byTime {
 		if ctx.Err() != nil {

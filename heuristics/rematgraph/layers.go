@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	"workbench/model/instance/training"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/stages"
-	"workbench/model/training"
+	"workbench/model/problem/rematgraph"
 )
 
 // Layers solves an outer program: it returns which part of what a layer saves is kept, and which is sent
@@ -32,7 +32,7 @@ type Shares func(memory, time []float64, sendable []bool, keep, send float64) (k
 // are resident and count nowhere. Nodes of no layer run once; random ones and those that
 // may not run again are kept. The error wraps plan.ErrNoPlan if no plan fits or no node
 // is marked with a layer.
-func ByLayers(ctx context.Context, method string, v *stages.View, p platform.Platform, outer Layers, inner Knapsack) (*plan.Plan, error) {
+func ByLayers(ctx context.Context, method string, v *rematgraph.View, p platform.Platform, outer Layers, inner Knapsack) (*plan.Plan, error) {
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func ByLayers(ctx context.Context, method string, v *stages.View, p platform.Pla
 
 // bestOfBudgets returns the fastest of the plans that fit by replay of those that choose makes of
 // the budgets 0, 0.01, …, 1 of whole. A budget that is too small for it is skipped.
-func bestOfBudgets(ctx context.Context, method string, v *stages.View, p platform.Platform, whole float64, choose func(budget float64) (*partition, error)) (*plan.Plan, error) {
+func bestOfBudgets(ctx context.Context, method string, v *rematgraph.View, p platform.Platform, whole float64, choose func(budget float64) (*partition, error)) (*plan.Plan, error) {
 	var all []Budget
 	err := eachBudget(ctx, whole, func(budget float64) error {
 		c, err := choose(budget)
@@ -86,7 +86,7 @@ func eachBudget(ctx context.Context, whole float64, choose func(budget float64) 
 
 // ByLayersBeside is [ByLayers] beside a link: it calls take with what comes of each of the hundred budgets, once for equal
 // ones: a schedule of what is kept, sent and computed again, and which values are sent. take says what becomes of it.
-func ByLayersBeside(ctx context.Context, v *stages.View, outer Layers, inner Shares, take func(s *stages.Schedule, away []bool)) error {
+func ByLayersBeside(ctx context.Context, v *rematgraph.View, outer Layers, inner Shares, take func(s *rematgraph.Schedule, away []bool)) error {
 	s := newLayered(v, nil)
 	if len(s.items) == 0 {
 		return fmt.Errorf("%w: no forward node that the backward reads is marked with a layer", plan.ErrNoPlan)
@@ -139,14 +139,14 @@ func (c *partition) timeAgain() (seconds float64) {
 
 // layered is a step by layers.
 type layered struct {
-	v      *stages.View
+	v      *rematgraph.View
 	blocks training.Blocks
 	layer  []int   // by node: its layer, -1 none
 	items  [][]int // by layer: the forwards which the backward reads and that may run again
 	inner  saving
 }
 
-func newLayered(v *stages.View, inner Knapsack) *layered {
+func newLayered(v *rematgraph.View, inner Knapsack) *layered {
 	layer, n := layersOf(v)
 	s := &layered{v: v, layer: layer, items: make([][]int, n), inner: once(inner)}
 	c, b := newPartition(v), &s.blocks
@@ -177,7 +177,7 @@ func newLayered(v *stages.View, inner Knapsack) *layered {
 
 // layersOf returns the layer of every node, -1 of those of none, and how many there are, in
 // the order of the forward.
-func layersOf(v *stages.View) (layer []int, n int) {
+func layersOf(v *rematgraph.View) (layer []int, n int) {
 	layer = make([]int, v.N)
 	index := map[string]int{}
 	for j := range layer {

@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"workbench/model/exhaustive"
+	"workbench/model/instance/training"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/stages"
+	"workbench/model/problem/rematgraph"
 	"workbench/model/testfile"
-	"workbench/model/training"
 )
 
 // Plans by layers are plans, and none is better than the optimum, whatever part outer keeps.
@@ -23,14 +23,14 @@ func TestByLayers(t *testing.T) {
 		}
 		return kept, nil, nil
 	}
-	neverBetter(t, testfile.Random(t, 8, 4), func(v *stages.View, p platform.Platform) (*plan.Plan, error) {
+	neverBetter(t, testfile.Random(t, 8, 4), func(v *rematgraph.View, p platform.Platform) (*plan.Plan, error) {
 		return ByLayers(t.Context(), "layers-lp", v, p, outer, KnapsackGreedy)
 	})
 }
 
 // neverBetter fails if a plan of method for random steps of two layers, in all memory that
 // matters, breaks a rule or is better than the optimum, or if there are few.
-func neverBetter(t *testing.T, r *rand.Rand, method func(v *stages.View, p platform.Platform) (*plan.Plan, error)) {
+func neverBetter(t *testing.T, r *rand.Rand, method func(v *rematgraph.View, p platform.Platform) (*plan.Plan, error)) {
 	t.Helper()
 	found := 0
 	for range testfile.Cases(60) {

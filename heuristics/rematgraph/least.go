@@ -3,22 +3,22 @@ package rematgraph
 import (
 	"context"
 
-	"workbench/model/stages"
+	"workbench/model/problem/rematgraph"
 )
 
 // least returns the schedule of least memory that is found without a search:
 // the best of View.Frugal, of what is left when that or store-all is repaired
-// towards stages.View.LeastBound, and of Chen's segmentations. stop may end it early.
-func least(v *stages.View, stop func() bool) *stages.Schedule {
+// towards rematgraph.View.LeastBound, and of Chen's segmentations. stop may end it early.
+func least(v *rematgraph.View, stop func() bool) *rematgraph.Schedule {
 	bound, _ := v.LeastBound()
 	best := v.Frugal()
 	lowest, _, _ := best.Peak()
-	consider := func(s *stages.Schedule) {
+	consider := func(s *rematgraph.Schedule) {
 		if peak, _, _ := s.Peak(); peak < lowest {
 			best, lowest = s, peak
 		}
 	}
-	for _, s := range []*stages.Schedule{v.Frugal(), v.StoreAll()} {
+	for _, s := range []*rematgraph.Schedule{v.Frugal(), v.StoreAll()} {
 		if lowest <= bound {
 			return best
 		}

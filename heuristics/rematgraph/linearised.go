@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"workbench/heuristics/remat"
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/stages"
+	"workbench/model/problem/rematgraph"
 )
 
 // Linearised turns the graph into a chain, plans that with the persistent
@@ -24,7 +24,7 @@ import (
 //
 // An error wraps plan.ErrNoPlan when the dynamic program finds no plan, which
 // proves nothing about the graph. Complexity as of remat.PersistentCurve.
-func Linearised(ctx context.Context, v *stages.View, p platform.Platform) (*plan.Plan, error) {
+func Linearised(ctx context.Context, v *rematgraph.View, p platform.Platform) (*plan.Plan, error) {
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func Linearised(ctx context.Context, v *stages.View, p platform.Platform) (*plan
 }
 
 // linearised returns the schedule of Linearised.
-func linearised(ctx context.Context, v *stages.View, memory float64) (*stages.Schedule, error) {
+func linearised(ctx context.Context, v *rematgraph.View, memory float64) (*rematgraph.Schedule, error) {
 	s, err := cut("linearised", v)
 	if err != nil {
 		return nil, err
@@ -213,7 +213,7 @@ func (k *chained) backwardPeak(l int) float64 {
 
 // carryOut returns the schedule that retains what a plan of the chain has
 // stored after each first computation.
-func (k *chained) carryOut(p *plan.Plan) *stages.Schedule {
+func (k *chained) carryOut(p *plan.Plan) *rematgraph.Schedule {
 	s := k.v.New()
 	a, abar := make([]bool, k.n+2), make([]bool, k.n+2)
 	done := 0 // first computations

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	"workbench/model/instance/training"
 	"workbench/model/maxflow"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/stages"
-	"workbench/model/training"
+	"workbench/model/problem/rematgraph"
 )
 
 // MinCut is the plan of PyTorch's default partitioner of a training step
@@ -27,7 +27,7 @@ import (
 //
 // One plan, whatever the memory: the error wraps plan.ErrNoPlan if it does not fit, or
 // if no operation is one of ATen. A maximum flow of n nodes and their values.
-func MinCut(v *stages.View, p platform.Platform, aggressive bool) (*plan.Plan, error) {
+func MinCut(v *rematgraph.View, p platform.Platform, aggressive bool) (*plan.Plan, error) {
 	method, cheap := "min-cut", pointwise
 	if aggressive {
 		method, cheap = "min-cut-aggressive", light
@@ -46,7 +46,7 @@ func MinCut(v *stages.View, p platform.Platform, aggressive bool) (*plan.Plan, e
 const aten = "aten."
 
 // known reports whether there are operations of which it is known what is cheap.
-func known(v *stages.View) bool {
+func known(v *rematgraph.View) bool {
 	return slices.ContainsFunc(v.Graph.Nodes, func(n training.Node) bool { return strings.HasPrefix(n.Operation, aten) })
 }
 
@@ -57,12 +57,12 @@ func unknown(method string) error {
 
 // partition is a step cut between forward (and loss) and backward.
 type partition struct {
-	v       *stages.View
+	v       *rematgraph.View
 	allowed []bool // by node: a forward that may run again, though it is not cheap
 	again   []bool // by node: a forward that runs again
 }
 
-func newPartition(v *stages.View) *partition {
+func newPartition(v *rematgraph.View) *partition {
 	return &partition{v: v, allowed: make([]bool, v.N), again: make([]bool, v.N)}
 }
 
@@ -131,7 +131,7 @@ func (c *partition) mayRunAgain(j int, cheap func(string) bool) bool {
 }
 
 // carryOut returns the schedule of the partition.
-func (c *partition) carryOut() *stages.Schedule {
+func (c *partition) carryOut() *rematgraph.Schedule {
 	v := c.v
 	out := v.New()
 	begin := make([]int, v.N) // of a node that runs again: the stage in which it does
@@ -166,7 +166,7 @@ func (c *partition) carryOut() *stages.Schedule {
 }
 
 // retain keeps value i from behind node after until stage until.
-func retain(s *stages.Schedule, i, after, until int) {
+func retain(s *rematgraph.Schedule, i, after, until int) {
 	for t := after + 1; t <= until; t++ {
 		s.Retain(t, i, true)
 	}

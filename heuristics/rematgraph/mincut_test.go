@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"workbench/model/exhaustive"
+	"workbench/model/instance/training"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/stages"
+	"workbench/model/problem/rematgraph"
 	"workbench/model/testfile"
-	"workbench/model/training"
 )
 
 // kept returns the bytes that are kept from the forward part if so many nodes run again.
@@ -87,7 +87,7 @@ func TestMinCut(t *testing.T) {
 }
 
 // count returns how often nodes are computed.
-func count(s *stages.Schedule) []int {
+func count(s *rematgraph.Schedule) []int {
 	times := make([]int, s.View().N)
 	for t := range times {
 		for j := range times {

@@ -7,9 +7,9 @@
 // follow the order of the graph; what must be computed again follows from that.
 // At tight limits plans of other forms may be faster, or the only ones. Yet
 // the bounds of package stages hold for every plan the verifier accepts: a plan
-// that reaches stages.View.TimeBound is optimal.
+// that reaches rematgraph.View.TimeBound is optimal.
 //
-// A *plan.Infeasible error comes from stages.View.Fits; every other failure to
+// A *plan.Infeasible error comes from rematgraph.View.Fits; every other failure to
 // find a plan wraps plan.ErrNoPlan.
 package rematgraph
 
@@ -18,13 +18,13 @@ import (
 
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/stages"
+	"workbench/model/problem/rematgraph"
 )
 
 // StoreAll computes every node once and frees every value as soon as nothing
 // reads it any more. O(n² + edges), but where nothing fits at all: that is known of the
 // view before a schedule is made.
-func StoreAll(v *stages.View, p platform.Platform) (*plan.Plan, error) {
+func StoreAll(v *rematgraph.View, p platform.Platform) (*plan.Plan, error) {
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func StoreAll(v *stages.View, p platform.Platform) (*plan.Plan, error) {
 
 // fit returns the plan of a schedule, an error if the memory, in which something may fit,
 // does not hold it or if it has too many computations.
-func fit(method string, s *stages.Schedule, p platform.Platform) (*plan.Plan, error) {
+func fit(method string, s *rematgraph.Schedule, p platform.Platform) (*plan.Plan, error) {
 	if err := written(method, s.Computations()); err != nil {
 		return nil, err
 	}
@@ -48,21 +48,21 @@ func fit(method string, s *stages.Schedule, p platform.Platform) (*plan.Plan, er
 
 // written refuses a plan of more computations than are written down.
 func written(method string, computations int) error {
-	if computations <= stages.MostComputations {
+	if computations <= rematgraph.MostComputations {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: the only one that was found computes %d nodes, and plans of more than %d are not written down; more time or memory may give one", method, plan.ErrNoPlan, computations, stages.MostComputations)
+	return fmt.Errorf("%s: %w: the only one that was found computes %d nodes, and plans of more than %d are not written down; more time or memory may give one", method, plan.ErrNoPlan, computations, rematgraph.MostComputations)
 }
 
 // Range returns the memory between which a limit matters: low is the least for
-// which a plan is known, see stages.View.Least, high the peak of store-all, in bytes.
-func Range(v *stages.View) (low, high float64) {
+// which a plan is known, see rematgraph.View.Least, high the peak of store-all, in bytes.
+func Range(v *rematgraph.View) (low, high float64) {
 	high = KeepingAll(v)
 	return min(v.Least().High, high), high
 }
 
 // KeepingAll returns the peak of StoreAll in bytes. O(n² + edges).
-func KeepingAll(v *stages.View) float64 {
+func KeepingAll(v *rematgraph.View) float64 {
 	peak, _, _ := v.StoreAll().Peak()
 	return peak
 }

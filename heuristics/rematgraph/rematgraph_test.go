@@ -12,29 +12,29 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/exhaustive"
-	"workbench/model/graph"
+	"workbench/model/instance/graph"
+	"workbench/model/instance/training"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/stages"
-	"workbench/model/subject"
+	"workbench/model/problem/rematgraph"
+	"workbench/model/testcase"
 	"workbench/model/testfile"
-	"workbench/model/training"
 	"workbench/model/verify"
 	"workbench/model/zoo"
 )
 
 // methods are all that return plans, the search with a few rounds.
-func methods(rounds int) map[string]func(context.Context, *stages.View, platform.Platform) (*plan.Plan, error) {
-	return map[string]func(context.Context, *stages.View, platform.Platform) (*plan.Plan, error){
-		"store-all": func(_ context.Context, v *stages.View, p platform.Platform) (*plan.Plan, error) {
+func methods(rounds int) map[string]func(context.Context, *rematgraph.View, platform.Platform) (*plan.Plan, error) {
+	return map[string]func(context.Context, *rematgraph.View, platform.Platform) (*plan.Plan, error){
+		"store-all": func(_ context.Context, v *rematgraph.View, p platform.Platform) (*plan.Plan, error) {
 			return StoreAll(v, p)
 		},
 		"chen":       Chen,
 		"linearised": Linearised,
-		"search": func(ctx context.Context, v *stages.View, p platform.Platform) (*plan.Plan, error) {
+		"search": func(ctx context.Context, v *rematgraph.View, p platform.Platform) (*plan.Plan, error) {
 			return Search(ctx, v, p, 1, rounds)
 		},
-		"repeat-search": func(ctx context.Context, v *stages.View, p platform.Platform) (*plan.Plan, error) {
+		"repeat-search": func(ctx context.Context, v *rematgraph.View, p platform.Platform) (*plan.Plan, error) {
 			return RepeatSearch(ctx, v, p, 1, rounds)
 		},
 	}
@@ -53,9 +53,9 @@ func verified(t *testing.T, in plan.Instance, p *plan.Plan) float64 {
 	return r.Makespan
 }
 
-func view(t testing.TB, in plan.Instance) *stages.View {
+func view(t testing.TB, in plan.Instance) *rematgraph.View {
 	t.Helper()
-	v, err := stages.Of(in)
+	v, err := rematgraph.Of(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func againstExhaustive(t *testing.T, cases, tenths int, draw func() plan.Instanc
 func TestMagnitudes(t *testing.T) {
 	testfile.Property(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 9))
-		g := subject.MixedGraph(r, 1+r.IntN(5))
+		g := testcase.MixedGraph(r, 1+r.IntN(5))
 		least, err := exhaustive.GraphLeastMemory(g, 1<<20)
 		if err != nil {
 			rt.Fatal(err)
@@ -195,7 +195,7 @@ func TestMagnitudes(t *testing.T) {
 
 // planned checks every method in so much memory and returns the peak of what
 // the search found.
-func planned(t *rapid.T, r *rand.Rand, v *stages.View, memory, least, low float64) (peak float64) {
+func planned(t *rapid.T, r *rand.Rand, v *rematgraph.View, memory, least, low float64) (peak float64) {
 	peak = memory
 	want, err := optimum(v.Instance, memory)
 	exists := err == nil
@@ -234,7 +234,7 @@ func planned(t *rapid.T, r *rand.Rand, v *stages.View, memory, least, low float6
 // percentages of the range at which networks are planned.
 var percentages = []float64{10, 30, 50, 70, 90}
 
-func network(t testing.TB, name string) *stages.View {
+func network(t testing.TB, name string) *rematgraph.View {
 	t.Helper()
 	g, err := zoo.Graph(name, nil)
 	if err != nil {
@@ -243,7 +243,7 @@ func network(t testing.TB, name string) *stages.View {
 	return view(t, g)
 }
 
-func at(v *stages.View, percent float64) platform.Platform {
+func at(v *rematgraph.View, percent float64) platform.Platform {
 	low, high := Range(v)
 	return platform.Platform{Memory: low + percent/100*(high-low)}
 }
@@ -330,12 +330,12 @@ func TestTooLongIsNotWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := stages.Of(g)
+		v, err := rematgraph.Of(g)
 		if err != nil {
 			t.Fatal(err)
 		}
 		least := v.Frugal()
-		if n := least.Computations(); n <= stages.MostComputations != written || n != len(least.Order()) {
+		if n := least.Computations(); n <= rematgraph.MostComputations != written || n != len(least.Order()) {
 			t.Fatalf("%d layers: %d computations", layers, n)
 		}
 		peak, _, _ := least.Peak()

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"workbench/model/stages"
-	"workbench/model/training"
+	"workbench/model/instance/training"
+	"workbench/model/problem/rematgraph"
 )
 
 // Repeated is a training step in which blocks of nodes follow each other that differ in their
@@ -17,8 +17,8 @@ import (
 // Korthikanti et al. (MLSys 2023) every block gets the same plan. Here blocks are of a dozen
 // classes by their place in the network, and each class has its own.
 type Repeated struct {
-	Short *stages.View
-	v     *stages.View
+	Short *rematgraph.View
+	v     *rematgraph.View
 	runs  [2]run
 	place []place // by node of v
 	node  []int   // node of v → of Short, -1: its block was left out
@@ -53,7 +53,7 @@ const (
 
 // Repeat finds the longest run of equal blocks among the forwards at the beginning of v, and
 // the run of as many behind them that belongs to it; nil if there are none. O(n²).
-func Repeat(v *stages.View) *Repeated {
+func Repeat(v *rematgraph.View) *Repeated {
 	kinds := kindsOf(v)
 	split := 0
 	for split < v.N && v.Graph.Nodes[split].Phase == training.Forward {
@@ -82,7 +82,7 @@ func Repeat(v *stages.View) *Repeated {
 
 // kindsOf numbers nodes such that those of equal numbers differ in their times, their operations and
 // in what they read at most.
-func kindsOf(v *stages.View) []int {
+func kindsOf(v *rematgraph.View) []int {
 	kinds, number := make([]int, v.N), map[string]int{}
 	for j := range kinds {
 		x := &v.Graph.Nodes[j]
@@ -236,7 +236,7 @@ func (r *Repeated) shorten() bool {
 		short.Nodes = append(short.Nodes, n)
 	}
 	var err error
-	r.Short, err = stages.Of(short)
+	r.Short, err = rematgraph.Of(short)
 	return err == nil
 }
 
@@ -257,7 +257,7 @@ func (r *Repeated) standing(p place, j, s int) int {
 // apart from blocks of the same distance, of others from such that are apart further. The schedule is
 // complete, and its memory about that of x and what the blocks that were left out keep.
 // O(values · stages in which they are alive).
-func (r *Repeated) Unroll(x *stages.Schedule) *stages.Schedule {
+func (r *Repeated) Unroll(x *rematgraph.Schedule) *rematgraph.Schedule {
 	s := r.v.New()
 	var alive []int
 	for t := range r.v.N { // rows of S one after the other: columns are far apart

@@ -8,10 +8,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"workbench/model/instance/training"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"
-	"workbench/model/training"
 )
 
 // blocky draws a step of so many equal blocks of so many forwards, each with a backward that

@@ -8,7 +8,7 @@ import (
 
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/stages"
+	"workbench/model/problem/rematgraph"
 )
 
 // RepeatSearch is a method of ours for steps in which blocks repeat: it searches the step of a
@@ -17,7 +17,7 @@ import (
 //
 // The same seed and number of rounds give the same plan. The end of ctx ends it with the
 // best plan until then. The error wraps plan.ErrNoPlan where no blocks repeat.
-func RepeatSearch(ctx context.Context, v *stages.View, p platform.Platform, seed uint64, rounds int) (*plan.Plan, error) {
+func RepeatSearch(ctx context.Context, v *rematgraph.View, p platform.Platform, seed uint64, rounds int) (*plan.Plan, error) {
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ const (
 
 // unrolled tries schedules of a step with fewer blocks.
 func (s *search) unrolled(r *Repeated, rounds int) {
-	var from []*stages.Schedule
+	var from []*rematgraph.Schedule
 	before := s.best
 	r.Aim(s.most(), lengths, func(k int, memory float64) (over float64, ok bool) {
 		if s.done() {
@@ -75,7 +75,7 @@ func (s *search) unrolled(r *Repeated, rounds int) {
 
 // Over returns by how many bytes a schedule exceeds the limits of its stages where it does most, negative
 // where it is below all of them.
-func Over(x *stages.Schedule, limits []float64) float64 {
+func Over(x *rematgraph.Schedule, limits []float64) float64 {
 	over := math.Inf(-1)
 	for t, limit := range limits {
 		peak, _ := x.StagePeak(t)

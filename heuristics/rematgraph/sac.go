@@ -7,10 +7,10 @@ import (
 	"math"
 	"slices"
 
+	"workbench/model/instance/training"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/stages"
-	"workbench/model/training"
+	"workbench/model/problem/rematgraph"
 )
 
 // Discards solves sac_milp: it returns by module the part r of its activations that it
@@ -33,7 +33,7 @@ type Discards func(m *training.Modules, budget float64) (r []float64, err error)
 // budgets are tried, parts of training.Modules.Peak, and of the plans that fit by replay the
 // fastest is taken. A solve of outer for each budget, and one of inner for each distinct module
 // and part. The error wraps plan.ErrNoPlan if no plan fits or no node is marked with a layer.
-func BySAC(ctx context.Context, method string, v *stages.View, p platform.Platform, outer Discards, inner Knapsack) (*plan.Plan, error) {
+func BySAC(ctx context.Context, method string, v *rematgraph.View, p platform.Platform, outer Discards, inner Knapsack) (*plan.Plan, error) {
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
 	}
@@ -58,13 +58,13 @@ type group struct {
 
 // selective is a step by modules.
 type selective struct {
-	v       *stages.View
+	v       *rematgraph.View
 	modules training.Modules
 	groups  [][]group // by module: what may run again, most memory for its time first
 	inner   saving
 }
 
-func newSelective(v *stages.View, inner Knapsack) *selective {
+func newSelective(v *rematgraph.View, inner Knapsack) *selective {
 	s := &selective{v: v, inner: once(inner)}
 	c := newPartition(v)
 	layer, n := layersOf(v)

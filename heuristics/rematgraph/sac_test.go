@@ -5,11 +5,11 @@ import (
 	"reflect"
 	"testing"
 
+	"workbench/model/instance/training"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/stages"
+	"workbench/model/problem/rematgraph"
 	"workbench/model/testfile"
-	"workbench/model/training"
 )
 
 // Plans by modules are plans, and none is better than the optimum, whatever outer discards.
@@ -27,7 +27,7 @@ func TestBySAC(t *testing.T) {
 		}
 		return discard, nil
 	}
-	neverBetter(t, r, func(v *stages.View, p platform.Platform) (*plan.Plan, error) {
+	neverBetter(t, r, func(v *rematgraph.View, p platform.Platform) (*plan.Plan, error) {
 		return BySAC(t.Context(), "sac-ilp", v, p, outer, KnapsackGreedy)
 	})
 }

@@ -9,7 +9,7 @@ import (
 
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/stages"
+	"workbench/model/problem/rematgraph"
 )
 
 // Search is a method of our own: ruin and repair of schedules of stages. It starts from
@@ -17,11 +17,11 @@ import (
 // suggests; each round keeps or drops a few values near each other, repairs the
 // schedule (see [state.repair]), fills what memory is left, and goes on from
 // there if that is not much worse, less and less so. It ends when it reaches
-// stages.View.TimeBound.
+// rematgraph.View.TimeBound.
 //
 // The same seed and number of rounds give the same plan. The end of ctx ends it
 // with the best plan until then. A round takes O(n·degree) moves.
-func Search(ctx context.Context, v *stages.View, p platform.Platform, seed uint64, rounds int) (*plan.Plan, error) {
+func Search(ctx context.Context, v *rematgraph.View, p platform.Platform, seed uint64, rounds int) (*plan.Plan, error) {
 	if err := v.Fits(p.Memory); err != nil {
 		return nil, err
 	}
@@ -36,9 +36,9 @@ func Search(ctx context.Context, v *stages.View, p platform.Platform, seed uint6
 // Within is Search with a limit for each stage, beside a link over which what is more can
 // leave: it returns the fastest schedule that it finds, nil if it finds none. It begins
 // with those of from that are schedules of v and fit, too.
-func Within(ctx context.Context, v *stages.View, limits []float64, seed uint64, rounds int, from ...*stages.Schedule) *stages.Schedule {
+func Within(ctx context.Context, v *rematgraph.View, limits []float64, seed uint64, rounds int, from ...*rematgraph.Schedule) *rematgraph.Schedule {
 	s := &search{ctx: ctx, v: v, limits: limits, r: rand.New(rand.NewPCG(seed, 0)), from: from}
-	s.bound = func(memory float64) stages.TimeBound {
+	s.bound = func(memory float64) rematgraph.TimeBound {
 		b := v.TimeBound(memory) // of which only where to begin is true beside a link
 		b.Seconds = v.Graph.TotalTime()
 		return b
@@ -64,21 +64,21 @@ const runs = 4
 // search is a run of Search.
 type search struct {
 	ctx    context.Context
-	v      *stages.View
+	v      *rematgraph.View
 	limits []float64 // of each stage
 	r      *rand.Rand
-	from   []*stages.Schedule
-	best   *stages.Schedule                      // fits; nil: none
-	least  float64                               // its time
-	bound  func(memory float64) stages.TimeBound // on the time of any plan
-	lowest float64                               // the seconds of that
+	from   []*rematgraph.Schedule
+	best   *rematgraph.Schedule                      // fits; nil: none
+	least  float64                                   // its time
+	bound  func(memory float64) rematgraph.TimeBound // on the time of any plan
+	lowest float64                                   // the seconds of that
 }
 
 // most is the largest limit.
 func (s *search) most() float64 { return slices.Max(s.limits) }
 
 // fits reports whether every stage keeps to its limit.
-func (s *search) fits(x *stages.Schedule) bool {
+func (s *search) fits(x *rematgraph.Schedule) bool {
 	for t, limit := range s.limits {
 		if peak, _ := x.StagePeak(t); !platform.Fits(peak, limit) {
 			return false
@@ -148,7 +148,7 @@ func (s *search) start(rounds int) {
 
 // leastPlan returns the plan of least memory that is known, if it fits. It need not
 // be a schedule of stages.
-func leastPlan(v *stages.View, p platform.Platform) (*plan.Plan, error) {
+func leastPlan(v *rematgraph.View, p platform.Platform) (*plan.Plan, error) {
 	least := v.Least()
 	if platform.Fits(least.High, p.Memory) {
 		if err := written("search", len(least.Order)); err != nil {
@@ -172,7 +172,7 @@ const HugeGraph = 4000
 
 // guided returns the schedules that the time bound suggests, even if there is no time left, and
 // remembers the best of them: it needs no repair, and takes as long as a few peaks.
-func (s *search) guided() (guesses []*stages.Schedule) {
+func (s *search) guided() (guesses []*rematgraph.Schedule) {
 	h := s.bound(s.most())
 	s.lowest = h.Seconds
 	for _, again := range slices.Backward(h.Again) { // the last makes the most room
@@ -192,7 +192,7 @@ func (s *search) chen() {
 	if err != nil {
 		return
 	}
-	var best *stages.Schedule
+	var best *rematgraph.Schedule
 	for c := range all {
 		if s.fits(c) && (best == nil || c.Cost() < best.Cost()) {
 			best = c
@@ -209,8 +209,8 @@ func (s *search) partitioned() {
 	if !known(s.v) {
 		return
 	}
-	var best *stages.Schedule
-	consider := func(x *stages.Schedule) {
+	var best *rematgraph.Schedule
+	consider := func(x *rematgraph.Schedule) {
 		if s.fits(x) && (best == nil || x.Cost() < best.Cost()) {
 			best = x
 		}
@@ -247,7 +247,7 @@ func (s *search) linearised() {
 
 // try repairs and fills a schedule and remembers it if it is the best; nothing
 // if the search is done.
-func (s *search) try(from *stages.Schedule, noise func() float64) {
+func (s *search) try(from *rematgraph.Schedule, noise func() float64) {
 	if s.done() {
 		return
 	}

@@ -3,23 +3,23 @@ package rematgraph
 import (
 	"fmt"
 
+	"workbench/model/instance/training"
 	"workbench/model/linear"
 	"workbench/model/plan"
-	"workbench/model/stages"
-	"workbench/model/training"
+	"workbench/model/problem/rematgraph"
 )
 
 // segments is the forward part of a graph cut at its articulation nodes: all
 // that leads from one layer to later forwards is what its last node writes.
 type segments struct {
-	v        *stages.View
+	v        *rematgraph.View
 	forwards int   // nodes 0..forwards-1 are forwards, no later ones are
 	last     []int // last node of each layer; they follow each other
 }
 
 // cut finds the layers. The error wraps plan.ErrNoPlan if forwards come after
 // other nodes, so that there is no forward part. O(n log n).
-func cut(method string, v *stages.View) (*segments, error) {
+func cut(method string, v *rematgraph.View) (*segments, error) {
 	s := &segments{v: v}
 	forward := func(j int) bool { return v.Graph.Nodes[j].Phase == training.Forward }
 	for s.forwards < v.N && forward(s.forwards) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"workbench/model/platform"
-	"workbench/model/stages"
+	"workbench/model/problem/rematgraph"
 )
 
 // state is a completed schedule that changes by small moves, each of which can
@@ -16,8 +16,8 @@ import (
 // step for every stage that it passes through, and a completion of the few
 // stages in which something is read or computed.
 type state struct {
-	v        *stages.View
-	s        *stages.Schedule
+	v        *rematgraph.View
+	s        *rematgraph.Schedule
 	limits   []float64   // of each stage, bytes
 	stop     func() bool // ends repair and fill; nil: nothing does
 	time     []float64   // of each stage, seconds
@@ -48,7 +48,7 @@ type saved struct {
 }
 
 // everywhere returns a limit for every stage.
-func everywhere(v *stages.View, bytes float64) []float64 {
+func everywhere(v *rematgraph.View, bytes float64) []float64 {
 	limits := make([]float64, v.N)
 	for t := range limits {
 		limits[t] = bytes
@@ -57,7 +57,7 @@ func everywhere(v *stages.View, bytes float64) []float64 {
 }
 
 // newState takes a completed schedule, which it changes.
-func newState(s *stages.Schedule, limits []float64) *state {
+func newState(s *rematgraph.Schedule, limits []float64) *state {
 	v := s.View()
 	x := &state{
 		v: v, s: s, limits: limits,

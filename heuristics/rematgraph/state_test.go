@@ -7,7 +7,7 @@ import (
 
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
-	"workbench/model/stages"
+	"workbench/model/problem/rematgraph"
 	"workbench/model/testfile"
 )
 
@@ -21,7 +21,7 @@ func TestMoves(t *testing.T) {
 		if k%2 == 0 {
 			g = exhaustive.RandomTraining(r, 2+r.IntN(40))
 		}
-		v, err := stages.Of(g)
+		v, err := rematgraph.Of(g)
 		if err != nil {
 			t.Fatal(err)
 		}

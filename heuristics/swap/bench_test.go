@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"testing"
 
-	"workbench/model/functions"
+	"workbench/model/instance/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	view "workbench/model/swap"
+	view "workbench/model/problem/swap"
 )
 
 // large is a training step of 2,500 forward functions and their backwards, with

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"workbench/model/functions"
+	"workbench/model/instance/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	view "workbench/model/swap"
+	view "workbench/model/problem/swap"
 	"workbench/model/testfile"
 )
 

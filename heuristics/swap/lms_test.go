@@ -5,7 +5,7 @@ import (
 
 	"workbench/model/plan"
 	"workbench/model/platform"
-	view "workbench/model/swap"
+	view "workbench/model/problem/swap"
 	"workbench/model/zoo"
 )
 

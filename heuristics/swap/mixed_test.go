@@ -11,7 +11,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	view "workbench/model/swap"
+	view "workbench/model/problem/swap"
 	"workbench/model/testfile"
 )
 

@@ -1,6 +1,6 @@
 package swap
 
-import "workbench/model/functions"
+import "workbench/model/instance/functions"
 
 // orders collects what happens between functions. It can be filled and read out
 // many times, without allocating once it is large enough.

@@ -6,16 +6,16 @@
 // Every method takes a sequence and a platform and returns a plan; a
 // *plan.Infeasible error when the memory is below the least for which any plan
 // exists; or an error wrapping plan.ErrNoPlan when the method found none. Methods
-// promise nothing about optimality; the bounds of model/swap say how far from it
+// promise nothing about optimality; the bounds of model/problem/swap say how far from it
 // a plan can be at most.
 //
 // Functions are numbered from 1 in texts, as in [003], and from 0 in the code.
 package swap
 
 import (
-	"workbench/model/functions"
+	"workbench/model/instance/functions"
 	"workbench/model/platform"
-	view "workbench/model/swap"
+	view "workbench/model/problem/swap"
 )
 
 // instance is the view of the problem that all methods share.

@@ -12,10 +12,10 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/exhaustive"
-	"workbench/model/functions"
+	"workbench/model/instance/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	view "workbench/model/swap"
+	view "workbench/model/problem/swap"
 	"workbench/model/testfile"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"workbench/model/functions"
+	"workbench/model/instance/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )

@@ -10,12 +10,12 @@ import (
 	"slices"
 
 	"workbench/ilp/formulation"
-	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	"workbench/model/instance/chain"
 	"workbench/model/milp"
 	"workbench/model/nearest"
 	"workbench/model/plan"
-	"workbench/model/subject"
+	"workbench/model/testcase"
 	"workbench/model/verify"
 	"workbench/solvers"
 )
@@ -50,8 +50,8 @@ type Report struct {
 
 // Counterexample is an instance on which a formulation fails.
 type Counterexample struct {
-	subject.Trial
-	about   *subject.Subject
+	testcase.Trial
+	about   *testcase.Subject
 	Optimum float64    // by exhaustive search, seconds; +Inf: there is no plan
 	Plan    *plan.Plan // that has the optimum; nil: there is none
 	Detail  string
@@ -104,7 +104,7 @@ const small = 3
 // valid, of formulations without promise as good as the objective, of exact
 // ones optimal; and they must be starts, too, unless the promise is Nothing. Hints must say
 // something finite of every operation. The end of ctx ends the check with the instances until then.
-func Run(ctx context.Context, f formulation.Formulation, about *subject.Subject, backends []solvers.Backend, o Options) (*Report, error) {
+func Run(ctx context.Context, f formulation.Formulation, about *testcase.Subject, backends []solvers.Backend, o Options) (*Report, error) {
 	if about == nil || about.Kind != f.Kind || about.Staged != f.Staged {
 		return nil, fmt.Errorf("%w: formulation %s is of problem %q, which has no exhaustive search of it", formulation.ErrInstance, f.Name, f.Problem)
 	}
@@ -162,7 +162,7 @@ var errStopped = errors.New("stopped")
 type checker struct {
 	ctx      context.Context
 	f        formulation.Formulation
-	about    *subject.Subject
+	about    *testcase.Subject
 	backends []solvers.Backend
 	without  []string // groups
 	groups   []string // that models had
@@ -246,7 +246,7 @@ func (k *checker) smaller(x *Counterexample) (list []*Counterexample) {
 // numbers in it. kind is "" if the promise is kept, and tight says whether the
 // optima are equal, or there is no plan and no solution.
 func (k *checker) try(x *Counterexample) (kind FailureKind, tight bool, err error) {
-	optimum, best, err := k.about.Search(&x.Trial, subject.States)
+	optimum, best, err := k.about.Search(&x.Trial, testcase.States)
 	switch {
 	case errors.Is(err, exhaustive.ErrInfeasible):
 		x.Optimum, x.Plan = math.Inf(1), nil

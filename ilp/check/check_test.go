@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"workbench/ilp/formulation"
-	"workbench/model/chain"
 	"workbench/model/exhaustive"
-	"workbench/model/graph"
+	"workbench/model/instance/chain"
+	"workbench/model/instance/graph"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/subject"
+	"workbench/model/testcase"
 	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -85,7 +85,7 @@ func TestCheckEqualTo(t *testing.T) {
 		failed bool
 	}{{0, false}, {2, true}, {9, true}} {
 		f.EqualTo = x.to
-		r, err := Run(t.Context(), f, subject.Remat(), []solvers.Backend{highs.New()}, Options{Seed: 3, Cases: 40})
+		r, err := Run(t.Context(), f, testcase.Remat(), []solvers.Backend{highs.New()}, Options{Seed: 3, Cases: 40})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,14 +103,14 @@ func TestCheckEqualTo(t *testing.T) {
 // chains and graphs make a formulation of the toy.
 func (y toy) chains(p formulation.Promise) formulation.Formulation {
 	return formulation.Formulation{Name: "toy", Problem: plan.Remat, Promise: p, Kind: chain.Kind, Build: formulation.Without(func(c *chain.Chain, m platform.Platform) (*formulation.Program, error) {
-		optimum, best, err := exhaustive.Remat(c, m.Memory, subject.States)
+		optimum, best, err := exhaustive.Remat(c, m.Memory, testcase.States)
 		return y.program(optimum, c.TotalTime(), best, err)
 	})}
 }
 
 func (y toy) graphs(p formulation.Promise) formulation.Formulation {
 	return formulation.Formulation{Name: "toy", Problem: plan.Remat, Promise: p, Kind: graph.Kind, Build: formulation.Without(func(g *graph.Graph, m platform.Platform) (*formulation.Program, error) {
-		optimum, best, err := exhaustive.Graph(g, m.Memory, subject.States)
+		optimum, best, err := exhaustive.Graph(g, m.Memory, testcase.States)
 		return y.program(optimum, g.TotalTime(), best, err)
 	})}
 }
@@ -170,7 +170,7 @@ func TestCheckRemat(t *testing.T) {
 		{"longer plan", toy{bound: exact, plan: longer}, formulation.Equal, []FailureKind{BadPlan, BadStart}, "plan of makespan 2", ""},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			check := func(f formulation.Formulation, about *subject.Subject, smallest string) {
+			check := func(f formulation.Formulation, about *testcase.Subject, smallest string) {
 				t.Helper()
 				r, err := Run(t.Context(), f, about, testfile.Few[solvers.Backend](1, highs.New(), lpsolve.New()), Options{Seed: 3, Cases: cases})
 				if err != nil {
@@ -200,9 +200,9 @@ func TestCheckRemat(t *testing.T) {
 					}
 				}
 			}
-			check(x.y.chains(x.promise), subject.Remat(), x.chain)
+			check(x.y.chains(x.promise), testcase.Remat(), x.chain)
 			if (x.graph != "" || x.want == nil) && !testing.Short() {
-				check(x.y.graphs(x.promise), subject.Graphs(), x.graph)
+				check(x.y.graphs(x.promise), testcase.Graphs(), x.graph)
 			}
 		})
 	}
@@ -221,7 +221,7 @@ func TestCheckHints(t *testing.T) {
 		{&formulation.Hint{Away: good.Away, Idle: []float64{0, math.NaN()}}, false},
 		{&formulation.Hint{Away: good.Away, Idle: []float64{0, -1e6}}, false},
 	} {
-		r, err := Run(t.Context(), toy{bound: exact, hint: x.hint}.chains(formulation.Equal), subject.Remat(), []solvers.Backend{highs.New()}, Options{Cases: 20})
+		r, err := Run(t.Context(), toy{bound: exact, hint: x.hint}.chains(formulation.Equal), testcase.Remat(), []solvers.Backend{highs.New()}, Options{Cases: 20})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,11 +235,11 @@ func TestCheckHints(t *testing.T) {
 // error that suggests another.
 func TestCheckWithout(t *testing.T) {
 	exact := toy{bound: func(optimum, _ float64) float64 { return optimum }}.chains(formulation.Equal)
-	r, err := Run(t.Context(), exact, subject.Remat(), []solvers.Backend{highs.New()}, Options{Cases: 20, Without: []string{"bound"}})
+	r, err := Run(t.Context(), exact, testcase.Remat(), []solvers.Backend{highs.New()}, Options{Cases: 20, Without: []string{"bound"}})
 	if err != nil || len(r.Failures) == 0 || r.Failures[0].Kind != Below && r.Failures[0].Kind != NoPlan {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, err := Run(t.Context(), exact, subject.Remat(), []solvers.Backend{highs.New()}, Options{Cases: 2, Without: []string{"bond"}}); !errors.Is(err, milp.ErrNoGroup) || !strings.Contains(err.Error(), "bound") {
+	if _, err := Run(t.Context(), exact, testcase.Remat(), []solvers.Backend{highs.New()}, Options{Cases: 2, Without: []string{"bond"}}); !errors.Is(err, milp.ErrNoGroup) || !strings.Contains(err.Error(), "bound") {
 		t.Errorf("%v", err)
 	}
 }
@@ -248,7 +248,7 @@ func TestCheckWithout(t *testing.T) {
 // something must be: the check shrinks it to a few numbers.
 func TestCheckShrinks(t *testing.T) {
 	forgets := toy{bound: func(_, total float64) float64 { return total }}
-	r, err := Run(t.Context(), forgets.chains(formulation.Equal), subject.Remat(), []solvers.Backend{highs.New()}, Options{Seed: 4, Cases: 200, Layers: 5})
+	r, err := Run(t.Context(), forgets.chains(formulation.Equal), testcase.Remat(), []solvers.Backend{highs.New()}, Options{Seed: 4, Cases: 200, Layers: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,18 +273,18 @@ func TestCheckStaged(t *testing.T) {
 	of := func(search func(plan.Instance, float64, int) (float64, *plan.Plan, error)) formulation.Formulation {
 		y := toy{bound: func(optimum, _ float64) float64 { return optimum }}
 		return formulation.Formulation{Name: "toy", Problem: plan.Remat, Promise: formulation.Equal, Staged: true, Kind: graph.Kind, Build: formulation.Without(func(g *graph.Graph, m platform.Platform) (*formulation.Program, error) {
-			optimum, best, err := search(g, m.Memory, subject.States)
+			optimum, best, err := search(g, m.Memory, testcase.States)
 			return y.program(optimum, g.TotalTime(), best, err)
 		})}
 	}
 	o := Options{Seed: 5, Cases: 400, Layers: 4}
-	r, err := Run(t.Context(), of(exhaustive.Stages), subject.Stages(), []solvers.Backend{highs.New()}, o)
+	r, err := Run(t.Context(), of(exhaustive.Stages), testcase.Stages(), []solvers.Backend{highs.New()}, o)
 	if err != nil || len(r.Failures) > 0 || r.Tight != r.Cases {
 		t.Errorf("%v, %+v", err, r)
 	}
 	if r, err = Run(t.Context(), of(func(in plan.Instance, memory float64, limit int) (float64, *plan.Plan, error) {
 		return exhaustive.Graph(plan.As[*graph.Graph](in), memory, limit)
-	}), subject.Stages(), []solvers.Backend{highs.New()}, o); err != nil {
+	}), testcase.Stages(), []solvers.Backend{highs.New()}, o); err != nil {
 		t.Fatal(err)
 	}
 	var kinds []FailureKind
@@ -303,15 +303,15 @@ func TestCheckRefuses(t *testing.T) {
 	build := func(*chain.Chain, platform.Platform) (*formulation.Program, error) { return nil, broken }
 	for name, x := range map[string]struct {
 		f     formulation.Formulation
-		about *subject.Subject
+		about *testcase.Subject
 		o     Options
 		want  error
 	}{
-		"long chain":  {exact.chains(formulation.Equal), subject.Remat(), Options{Layers: 9}, formulation.ErrInstance},
-		"large graph": {exact.graphs(formulation.Equal), subject.Graphs(), Options{Layers: 8}, formulation.ErrInstance},
-		"no kind":     {formulation.Formulation{Problem: plan.Remat}, subject.Remat(), Options{}, formulation.ErrInstance},
+		"long chain":  {exact.chains(formulation.Equal), testcase.Remat(), Options{Layers: 9}, formulation.ErrInstance},
+		"large graph": {exact.graphs(formulation.Equal), testcase.Graphs(), Options{Layers: 8}, formulation.ErrInstance},
+		"no kind":     {formulation.Formulation{Problem: plan.Remat}, testcase.Remat(), Options{}, formulation.ErrInstance},
 		"joins":       {formulation.Formulation{Problem: plan.Join, Build: formulation.Without(build)}, nil, Options{}, formulation.ErrInstance},
-		"build fails": {formulation.Formulation{Problem: plan.Remat, Kind: chain.Kind, Build: formulation.Without(build)}, subject.Remat(), Options{}, broken},
+		"build fails": {formulation.Formulation{Problem: plan.Remat, Kind: chain.Kind, Build: formulation.Without(build)}, testcase.Remat(), Options{}, broken},
 	} {
 		if _, err := Run(t.Context(), x.f, x.about, nil, x.o); !errors.Is(err, x.want) {
 			t.Errorf("%s: error %v, want %v", name, err, x.want)

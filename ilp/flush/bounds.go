@@ -2,8 +2,8 @@ package flush
 
 import (
 	"workbench/ilp/formulation"
+	"workbench/model/instance/stages"
 	"workbench/model/milp"
-	"workbench/model/partition"
 	"workbench/model/platform"
 )
 
@@ -12,7 +12,7 @@ import (
 //	min T,  T ≥ b  for each of flush.Instance.Bounds.
 //
 // It has one column; whoever checks a certificate of it computes them again.
-func Bounds(in *partition.Partition, p platform.Platform) (*formulation.Program, error) {
+func Bounds(in *stages.Partition, p platform.Platform) (*formulation.Program, error) {
 	x, err := newInstance(in, p)
 	if err != nil {
 		return nil, err

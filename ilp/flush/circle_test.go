@@ -6,10 +6,10 @@ import (
 	"workbench/ilp/formulation"
 	"workbench/ilp/ilptest"
 	optimum "workbench/model/exhaustive/flush"
-	"workbench/model/partition"
+	"workbench/model/instance/stages"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/subject"
+	"workbench/model/testcase"
 	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -19,7 +19,7 @@ import (
 // The first stage sends in no time, and its F takes none: without places, orders of one instant
 // are a circle of cost 21, which no plan meets.
 func TestNoCircles(t *testing.T) {
-	in := &partition.Partition{Name: "circle", Stages: []partition.Stage{
+	in := &stages.Partition{Name: "circle", Stages: []stages.Stage{
 		{BackwardTime: 2, ForwardMemory: 2, BackwardMemory: -2, Weight: 2, OffloadMemory: 2},
 		{
 			ForwardTime: 2, BackwardTime: 4, WeightTime: 1, ForwardMemory: 7, BackwardMemory: -5, WeightMemory: -2,
@@ -27,11 +27,11 @@ func TestNoCircles(t *testing.T) {
 		},
 	}}
 	p := platform.Platform{Memory: 9, Processors: 1, MicroBatches: 2, Placement: plan.Interleaved}
-	want, best, err := optimum.Search(in, p, subject.States)
+	want, best, err := optimum.Search(in, p, testcase.States)
 	if err != nil || want != 22 {
 		t.Fatalf("%g is the least: %v", want, err)
 	}
-	for _, build := range []formulation.Builder[*partition.Partition]{Orders, Places} {
+	for _, build := range []formulation.Builder[*stages.Partition]{Orders, Places} {
 		program := ilptest.Must(t, build, in, p)
 		ilptest.Starts(t, program, best, want)
 		for _, b := range testfile.Few[solvers.Backend](1, highs.New(), lpsolve.New()) {

@@ -2,7 +2,7 @@ package flush
 
 import (
 	"workbench/ilp/formulation"
-	"workbench/model/partition"
+	"workbench/model/instance/stages"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -13,25 +13,25 @@ func Formulations() []formulation.Formulation {
 		{
 			Name: "flush-bounds", Problem: plan.Flush, Promise: formulation.LowerBound,
 			Title: "the bounds in closed form", Source: "ours",
-			Kind: partition.Kind, Build: formulation.Without(Bounds),
+			Kind: stages.Kind, Build: formulation.Without(Bounds),
 		},
 		{
 			Name: "flush-orders", Problem: plan.Flush, Promise: formulation.Equal,
 			Title: "an order of each pair of operations on a GPU", Source: "Qi et al. 2024, App. G",
-			Kind: partition.Kind, Build: formulation.Without(Orders),
+			Kind: stages.Kind, Build: formulation.Without(Orders),
 		},
 		{
 			Name: "flush-places", Problem: plan.Flush, Promise: formulation.Equal,
 			Title: "orders, with what comes before and after each operation", Source: "ours, after Queyranne and Schulz 1994",
 			Extra: []string{"closed", "before", "after", "monotone"},
-			Kind:  partition.Kind, Build: formulation.Without(Places),
+			Kind:  stages.Kind, Build: formulation.Without(Places),
 		},
 	}
 }
 
 // Phases are the bounds in closed form, which is all there is to prove where they are
 // met and takes one column, then the MILP with places.
-func Phases(in *partition.Partition, p platform.Platform) formulation.Next {
+func Phases(in *stages.Partition, p platform.Platform) formulation.Next {
 	solved := 0
 	return func(*formulation.Result) (*formulation.Phase, error) {
 		solved++

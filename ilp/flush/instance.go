@@ -6,10 +6,10 @@ import (
 	"fmt"
 
 	"workbench/ilp/formulation"
-	"workbench/model/flush"
+	"workbench/model/instance/stages"
 	"workbench/model/milp"
-	"workbench/model/partition"
 	"workbench/model/platform"
+	"workbench/model/problem/flush"
 )
 
 // target is what the best closed-form bound is in the unit of the models, at least half
@@ -30,7 +30,7 @@ type instance struct {
 // All operations and ways one after the other are a horizon: the starts of a schedule
 // of least span are longest paths in its graph of precedences, where no path meets an
 // operation twice.
-func newInstance(in *partition.Partition, p platform.Platform) (*instance, error) {
+func newInstance(in *stages.Partition, p platform.Platform) (*instance, error) {
 	if err := in.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
 	}

@@ -5,11 +5,11 @@ import (
 	"slices"
 
 	"workbench/ilp/formulation"
-	"workbench/model/flush"
+	"workbench/model/instance/stages"
 	"workbench/model/milp"
-	"workbench/model/partition"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/problem/flush"
 )
 
 // mostPairs is how many pairs of operations with an open order a model is built for.
@@ -74,7 +74,7 @@ type orders struct {
 //
 // O(micro-batches²) columns and rows a GPU. Its relaxation knows the way of one
 // micro-batch only: y = 1/2 switches the pairs off.
-func Orders(in *partition.Partition, p platform.Platform) (*formulation.Program, error) {
+func Orders(in *stages.Partition, p platform.Platform) (*formulation.Program, error) {
 	o, err := newOrders("flush-orders", in, p)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func Orders(in *partition.Partition, p platform.Platform) (*formulation.Program,
 	return o.program()
 }
 
-func newOrders(name string, in *partition.Partition, p platform.Platform) (*orders, error) {
+func newOrders(name string, in *stages.Partition, p platform.Platform) (*orders, error) {
 	x, err := newInstance(in, p)
 	if err != nil {
 		return nil, err

@@ -2,8 +2,8 @@ package flush
 
 import (
 	"workbench/ilp/formulation"
+	"workbench/model/instance/stages"
 	"workbench/model/milp"
-	"workbench/model/partition"
 	"workbench/model/platform"
 )
 
@@ -19,7 +19,7 @@ import (
 // each keeps the order of those before and behind it: if the i-th a is before the j-th b,
 // so is the (i−1)-th, and it is before the (j+1)-th. Its relaxation is at the closed
 // form, at least.
-func Places(in *partition.Partition, p platform.Platform) (*formulation.Program, error) {
+func Places(in *stages.Partition, p platform.Platform) (*formulation.Program, error) {
 	o, err := newOrders("flush-places", in, p)
 	if err != nil {
 		return nil, err

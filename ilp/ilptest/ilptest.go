@@ -13,7 +13,7 @@ import (
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/subject"
+	"workbench/model/testcase"
 	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -69,7 +69,7 @@ type Check struct {
 }
 
 // Keeps checks that a formulation keeps its promise.
-func Keeps(t *testing.T, f formulation.Formulation, about *subject.Subject, checks ...Check) {
+func Keeps(t *testing.T, f formulation.Formulation, about *testcase.Subject, checks ...Check) {
 	t.Helper()
 	for _, x := range checks {
 		cases := testfile.Cases(x.Cases)
@@ -90,12 +90,12 @@ func Keeps(t *testing.T, f formulation.Formulation, about *subject.Subject, chec
 
 // Fails reports whether the check finds an instance on which a formulation, a mutant say,
 // does not keep its promise. It ends with the first, which it leaves as large as it is.
-func Fails(t testing.TB, f formulation.Formulation, about *subject.Subject, o check.Options) bool {
+func Fails(t testing.TB, f formulation.Formulation, about *testcase.Subject, o check.Options) bool {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	first := *about
-	first.Smaller = func(*subject.Trial) []*subject.Trial {
+	first.Smaller = func(*testcase.Trial) []*testcase.Trial {
 		stop()
 		return nil
 	}

@@ -2,8 +2,8 @@ package knapsack
 
 import (
 	"workbench/ilp/formulation"
+	"workbench/model/instance/training"
 	"workbench/model/milp"
-	"workbench/model/training"
 )
 
 // Layers is the outer LP of torchtitan's two-level solver (graph_trainer,

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"workbench/ilp/ilptest"
+	"workbench/model/instance/training"
 	"workbench/model/testfile"
-	"workbench/model/training"
 	"workbench/solvers"
 	"workbench/solvers/enumerate"
 	"workbench/solvers/highs"

@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"workbench/ilp/formulation"
+	"workbench/model/instance/training"
 	"workbench/model/milp"
-	"workbench/model/training"
 )
 
 // SAC is sac_milp of PyTorch (torch/distributed/_tools/sac_ilp.py) on one GPU, where FSDP's p_i

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"workbench/ilp/ilptest"
+	"workbench/model/instance/training"
 	"workbench/model/testfile"
-	"workbench/model/training"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"

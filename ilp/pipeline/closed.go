@@ -5,10 +5,10 @@ import (
 	"math"
 
 	"workbench/ilp/formulation"
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/milp"
-	view "workbench/model/pipeline"
 	"workbench/model/platform"
+	view "workbench/model/problem/pipeline"
 )
 
 // Closed builds a program of one column, the period, and a row for each bound in

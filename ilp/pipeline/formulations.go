@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"workbench/ilp/formulation"
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )

@@ -5,11 +5,11 @@ import (
 	"math"
 
 	"workbench/ilp/formulation"
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/milp"
-	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/problem/pipeline"
 )
 
 // PipelineLayers is the length of the longest chain of which pipeline models

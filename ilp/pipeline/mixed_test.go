@@ -8,11 +8,11 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/ilp/formulation"
-	"workbench/model/chain"
 	"workbench/model/exhaustive"
-	"workbench/model/pipeline/pipelinetest"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/problem/pipeline/pipelinetest"
 	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"

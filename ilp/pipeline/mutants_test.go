@@ -7,10 +7,10 @@ import (
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
 	"workbench/ilp/ilptest"
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/subject"
+	"workbench/model/testcase"
 )
 
 // wrong reports whether the check sees that a formulation is built by another function.
@@ -24,7 +24,7 @@ func wrong(t *testing.T, name string, o check.Options, build func(*pipelineInsta
 		}
 		return build(in)
 	}
-	return ilptest.Fails(t, f, subject.Pipeline(), o)
+	return ilptest.Fails(t, f, testcase.Pipeline(), o)
 }
 
 // Models that are wrong on purpose are caught by the check of formulations.

@@ -9,13 +9,13 @@ import (
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
 	"workbench/ilp/ilptest"
-	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	"workbench/model/instance/chain"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/plan/plantest"
 	"workbench/model/platform"
-	"workbench/model/subject"
+	"workbench/model/testcase"
 	"workbench/model/testfile"
 	"workbench/model/verify"
 	"workbench/solvers"
@@ -289,7 +289,7 @@ func TestPipelineFormulations(t *testing.T) {
 		if f.Promise == formulation.Nothing {
 			continue // it keeps none, and shrinking what shows so takes seconds
 		}
-		r, err := check.Run(t.Context(), f, subject.Pipeline(), []solvers.Backend{highs.New()}, check.Options{Cases: testfile.Cases(120), Layers: 2, Seed: 3})
+		r, err := check.Run(t.Context(), f, testcase.Pipeline(), []solvers.Backend{highs.New()}, check.Options{Cases: testfile.Cases(120), Layers: 2, Seed: 3})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,8 +9,8 @@ import (
 	"workbench/ilp/formulation"
 	"workbench/model/cycleratio"
 	"workbench/model/milp"
-	view "workbench/model/pipeline"
 	"workbench/model/plan"
+	view "workbench/model/problem/pipeline"
 )
 
 // pipelinePattern is a 1-periodic pattern as decisions: everything but times.

@@ -4,11 +4,11 @@ import (
 	"math"
 
 	"workbench/ilp/formulation"
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/milp"
-	view "workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/problem/pipeline"
 )
 
 // pipelineCuts are the groups of [Strong] beyond [004].

@@ -9,8 +9,8 @@ import (
 
 	"workbench/ilp/formulation"
 	"workbench/ilp/ilptest"
-	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	"workbench/model/instance/chain"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"

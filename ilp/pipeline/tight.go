@@ -2,8 +2,8 @@ package pipeline
 
 import (
 	"workbench/model/milp"
-	view "workbench/model/pipeline"
 	"workbench/model/plan"
+	view "workbench/model/problem/pipeline"
 )
 
 // foldPairs makes the columns z and zt of a strong model: of stages and of

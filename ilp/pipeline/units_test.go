@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"workbench/ilp/formulation"
-	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	"workbench/model/instance/chain"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"

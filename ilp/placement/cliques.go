@@ -2,7 +2,7 @@ package placement
 
 import (
 	"workbench/ilp/formulation"
-	"workbench/model/lifetimes"
+	"workbench/model/instance/lifetimes"
 	"workbench/model/milp"
 	"workbench/model/platform"
 )

@@ -8,11 +8,11 @@ import (
 	"slices"
 
 	"workbench/ilp/formulation"
-	"workbench/model/lifetimes"
+	"workbench/model/instance/lifetimes"
 	"workbench/model/milp"
-	view "workbench/model/placement"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	view "workbench/model/problem/placement"
 )
 
 // target is what the load is in the unit of the models, at least half and at most

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"workbench/ilp/formulation"
-	"workbench/model/lifetimes"
+	"workbench/model/instance/lifetimes"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"

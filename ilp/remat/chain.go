@@ -6,10 +6,10 @@ import (
 	"fmt"
 
 	"workbench/ilp/formulation"
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/milp"
 	"workbench/model/platform"
-	model "workbench/model/remat"
+	model "workbench/model/problem/remat"
 )
 
 // Layers is the length of the longest chain that MILP takes: its 2N² binaries

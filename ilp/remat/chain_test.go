@@ -10,11 +10,11 @@ import (
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
 	"workbench/ilp/ilptest"
-	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/subject"
+	"workbench/model/testcase"
 	"workbench/model/testfile"
 	"workbench/model/zoo"
 	"workbench/solvers"
@@ -26,7 +26,7 @@ import (
 func TestChainPromises(t *testing.T) {
 	both := []solvers.Backend{highs.New(), lpsolve.New()}
 	for name, layers := range map[string]int{"chain-milp": 4, "chain-milp-bound": 5} {
-		ilptest.Keeps(t, ilptest.Formulation(t, Formulations(), name), subject.Remat(),
+		ilptest.Keeps(t, ilptest.Formulation(t, Formulations(), name), testcase.Remat(),
 			ilptest.Check{Backends: both[:1], Cases: 400, Layers: layers, Tight: 0.9}, ilptest.Check{Backends: both, Cases: 100, Layers: 3, Tight: 0.9})
 	}
 }
@@ -37,7 +37,7 @@ func TestChainGroups(t *testing.T) {
 	b := highs.New()
 	for range testfile.Cases(25) {
 		c := exhaustive.RandomChain(r, 4)
-		least, err := exhaustive.RematLeastMemory(c, subject.States)
+		least, err := exhaustive.RematLeastMemory(c, testcase.States)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func descending() (*chain.Chain, platform.Platform) {
 
 func TestChainDescends(t *testing.T) {
 	c, p := descending()
-	want, best, err := exhaustive.Remat(c, p.Memory, subject.States)
+	want, best, err := exhaustive.Remat(c, p.Memory, testcase.States)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,12 +108,12 @@ func TestSolveChainIsExhaustive(t *testing.T) {
 	proved := 0
 	for range cases {
 		c := exhaustive.RandomChain(r, 2+r.IntN(4))
-		least, err := exhaustive.RematLeastMemory(c, subject.States)
+		least, err := exhaustive.RematLeastMemory(c, testcase.States)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := platform.Platform{Memory: max(1, least-1+float64(r.IntN(5)))}
-		want, start, err := exhaustive.Remat(c, p.Memory, subject.States)
+		want, start, err := exhaustive.Remat(c, p.Memory, testcase.States)
 		if r.IntN(2) == 0 {
 			start = nil
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"workbench/ilp/formulation"
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 )
 

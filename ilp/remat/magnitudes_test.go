@@ -15,12 +15,12 @@ import (
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
 	"workbench/model/certificate"
-	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/proof"
-	"workbench/model/subject"
+	"workbench/model/testcase"
 	"workbench/solvers"
 	"workbench/solvers/highs"
 	"workbench/solvers/lpsolve"
@@ -45,7 +45,7 @@ func TestMagnitudes(t *testing.T) {
 	for i := range *cases {
 		c, memory := mixRemat(r, 1+i%5)
 		p := platform.Platform{Memory: memory}
-		want, best, err := exhaustive.Remat(c, memory, subject.States)
+		want, best, err := exhaustive.Remat(c, memory, testcase.States)
 		infeasible := errors.Is(err, exhaustive.ErrInfeasible)
 		if err != nil && !infeasible {
 			t.Fatal(err)
@@ -180,7 +180,7 @@ func TestCertified(t *testing.T) {
 	met, below, empty := 0, 0, 0
 	for i := range *cases {
 		c, memory := mixRemat(r, 1+i%5)
-		want, _, err := exhaustive.Remat(c, memory, subject.States)
+		want, _, err := exhaustive.Remat(c, memory, testcase.States)
 		infeasible := errors.Is(err, exhaustive.ErrInfeasible)
 		if err != nil && !infeasible {
 			t.Fatal(err)

@@ -8,10 +8,10 @@ import (
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
 	"workbench/ilp/ilptest"
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/platform"
-	model "workbench/model/remat"
-	"workbench/model/subject"
+	model "workbench/model/problem/remat"
+	"workbench/model/testcase"
 	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -50,7 +50,7 @@ func TestMutants(t *testing.T) {
 				}
 				return program, nil
 			})
-			if !ilptest.Fails(t, spoilt, subject.Remat(), check.Options{Seed: 7, Cases: 300, Layers: 4}) {
+			if !ilptest.Fails(t, spoilt, testcase.Remat(), check.Options{Seed: 7, Cases: 300, Layers: 4}) {
 				t.Errorf("%s: nobody sees that %s", f.Name, name)
 			}
 		}
@@ -65,7 +65,7 @@ func TestWeakerIsNoMutant(t *testing.T) {
 		p.Memory++
 		return f.Build(c, p, nil)
 	})
-	r, err := check.Run(t.Context(), spoilt, subject.Remat(), []solvers.Backend{highs.New()}, check.Options{Seed: 7, Cases: 100, Layers: 4})
+	r, err := check.Run(t.Context(), spoilt, testcase.Remat(), []solvers.Backend{highs.New()}, check.Options{Seed: 7, Cases: 100, Layers: 4})
 	if err != nil || len(r.Failures) > 0 {
 		t.Errorf("%+v, %v", r.Failures, err)
 	}
@@ -105,7 +105,7 @@ func TestCoverOfFour(t *testing.T) {
 		program.Start, program.Plan = nil, nil
 		return program, m.m.Err()
 	})
-	if !ilptest.Fails(t, spoilt, subject.Remat(), check.Options{Seed: 7, Cases: 400, Layers: 6}) {
+	if !ilptest.Fails(t, spoilt, testcase.Remat(), check.Options{Seed: 7, Cases: 400, Layers: 6}) {
 		t.Errorf("nobody sees %d such covers", wrong)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"workbench/ilp/formulation"
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/platform"
 	"workbench/solvers"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"workbench/ilp/formulation"
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/solvers"

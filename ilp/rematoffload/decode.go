@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"workbench/model/plan"
-	view "workbench/model/rematoffload"
+	view "workbench/model/problem/rematoffload"
 )
 
 // Method is the name that plans made of solutions carry.

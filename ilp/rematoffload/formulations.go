@@ -2,7 +2,7 @@ package rematoffload
 
 import (
 	"workbench/ilp/formulation"
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 )
 

@@ -11,12 +11,12 @@ import (
 	"workbench/ilp/check"
 	"workbench/ilp/formulation"
 	"workbench/ilp/ilptest"
-	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	view "workbench/model/rematoffload"
-	"workbench/model/subject"
+	view "workbench/model/problem/rematoffload"
+	"workbench/model/testcase"
 	"workbench/model/testfile"
 	"workbench/model/verify"
 	"workbench/solvers"
@@ -27,7 +27,7 @@ import (
 // The bound is one on both backends, and every optimal plan is a solution.
 func TestCheckRematOffload(t *testing.T) {
 	both := []solvers.Backend{highs.New(), lpsolve.New()}
-	ilptest.Keeps(t, ilptest.Formulation(t, Formulations(), "remat-offload"), subject.RematOffload(),
+	ilptest.Keeps(t, ilptest.Formulation(t, Formulations(), "remat-offload"), testcase.RematOffload(),
 		ilptest.Check{Backends: both[:1], Cases: 100, Layers: 4, Tight: 0.7}, ilptest.Check{Backends: both, Cases: 200, Layers: 3, Tight: 0.7})
 }
 
@@ -39,7 +39,7 @@ func TestMixedMagnitudes(t *testing.T) {
 	plans, solved := 0, 0
 	testfile.Property(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
-		x, err := subject.RandomRematOffload(r, 1+r.IntN(3))
+		x, err := testcase.RandomRematOffload(r, 1+r.IntN(3))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,10 +6,10 @@ import (
 	"math"
 
 	"workbench/ilp/formulation"
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/milp"
 	"workbench/model/platform"
-	view "workbench/model/rematoffload"
+	view "workbench/model/problem/rematoffload"
 )
 
 // MostLayers is the length of the longest chain that Stages takes:

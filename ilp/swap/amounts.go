@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"workbench/ilp/formulation"
-	"workbench/model/functions"
+	"workbench/model/instance/functions"
 	"workbench/model/milp"
 	"workbench/model/plan"
 	"workbench/model/platform"

@@ -2,7 +2,7 @@ package swap
 
 import (
 	"workbench/ilp/formulation"
-	"workbench/model/functions"
+	"workbench/model/instance/functions"
 	"workbench/model/plan"
 )
 

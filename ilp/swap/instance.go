@@ -2,10 +2,10 @@ package swap
 
 import (
 	"workbench/ilp/formulation"
-	"workbench/model/functions"
+	"workbench/model/instance/functions"
 	"workbench/model/milp"
 	"workbench/model/platform"
-	view "workbench/model/swap"
+	view "workbench/model/problem/swap"
 )
 
 // swapInstance is an instance of swapping as the model needs it: sizes in bytes,

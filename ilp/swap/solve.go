@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"workbench/ilp/formulation"
-	"workbench/model/functions"
+	"workbench/model/instance/functions"
 	"workbench/model/platform"
 )
 

@@ -14,7 +14,7 @@ import (
 	"workbench/model/exhaustive"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/subject"
+	"workbench/model/testcase"
 	"workbench/model/testfile"
 	"workbench/solvers"
 	"workbench/solvers/highs"
@@ -24,7 +24,7 @@ import (
 // The bound is one on both backends.
 func TestCheckSwap(t *testing.T) {
 	both := []solvers.Backend{highs.New(), lpsolve.New()}
-	ilptest.Keeps(t, ilptest.Formulation(t, Formulations(), "swap"), subject.Swap(),
+	ilptest.Keeps(t, ilptest.Formulation(t, Formulations(), "swap"), testcase.Swap(),
 		ilptest.Check{Backends: both[:1], Cases: 300, Layers: 5, Tight: 0.9}, ilptest.Check{Backends: both, Cases: 150, Layers: 4, Tight: 0.9})
 }
 
@@ -34,7 +34,7 @@ func TestSwapLooksAtSomeFunctions(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 3))
 		s, memory, bandwidth := exhaustive.RandomSwap(r, 6, 6)
 		p := platform.Platform{Memory: max(1, memory), Bandwidth: bandwidth}
-		optimum, best, err := exhaustive.Swap(s, p.Memory, p.Bandwidth, 1, subject.States)
+		optimum, best, err := exhaustive.Swap(s, p.Memory, p.Bandwidth, 1, testcase.States)
 		if err != nil {
 			return // checked elsewhere
 		}
@@ -76,7 +76,7 @@ func TestMixedMagnitudes(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		s, memory, bandwidth := exhaustive.RandomSwap(r, 4, 4)
 		s, memory, bandwidth = exhaustive.MagnifySequence(r, s, memory, bandwidth)
-		want, best, err := exhaustive.Swap(s, memory, bandwidth, 1, subject.States)
+		want, best, err := exhaustive.Swap(s, memory, bandwidth, 1, testcase.States)
 		if errors.Is(err, exhaustive.ErrLimit) {
 			t.Skip("too many states")
 		}

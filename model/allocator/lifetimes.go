@@ -3,7 +3,7 @@ package allocator
 import (
 	"fmt"
 
-	"workbench/model/lifetimes"
+	"workbench/model/instance/lifetimes"
 )
 
 // Lifetimes returns the blocks of t as buffers that may be given addresses before

@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"workbench/model/lifetimes"
+	"workbench/model/instance/lifetimes"
 )
 
 // Each time a tensor is there is a buffer; what is not given back lives to the end.

@@ -3,7 +3,7 @@ package allocator
 import (
 	"fmt"
 
-	"workbench/model/partition"
+	"workbench/model/instance/stages"
 	"workbench/model/plan"
 )
 
@@ -12,7 +12,7 @@ import (
 // B, and what W gives back, to the end of W. What is sent to the host, first of what B gives back, is
 // away from the end of O to the start of P. GPUs run one operation at a time, in the order of the plan.
 func OfFlush(in plan.Instance, p *plan.Plan, _ int64) ([]*Trace, error) {
-	x := plan.As[*partition.Partition](in)
+	x := plan.As[*stages.Partition](in)
 	gpus := make([]*tracer, p.Platform.Processors)
 	at := make(map[string]*tracer, len(gpus))
 	for g := range gpus {

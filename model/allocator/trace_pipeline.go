@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/periodic"
 	"workbench/model/plan"
 )

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"workbench/model/lifetimes"
+	"workbench/model/instance/lifetimes"
 	"workbench/model/plan"
 )
 

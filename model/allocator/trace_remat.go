@@ -1,11 +1,11 @@
 package allocator
 
 import (
-	"workbench/model/chain"
-	"workbench/model/graph"
-	"workbench/model/join"
+	"workbench/model/instance/chain"
+	"workbench/model/instance/graph"
+	"workbench/model/instance/join"
+	"workbench/model/instance/training"
 	"workbench/model/plan"
-	"workbench/model/training"
 )
 
 // overhead is what blocks of temporary memory hold.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"workbench/model/chain"
 	"workbench/model/exhaustive"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"

@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/bits"
 
-	"workbench/model/join"
+	"workbench/model/instance/join"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )

@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"workbench/model/join"
+	"workbench/model/instance/join"
 	"workbench/model/plan"
 	"workbench/model/testfile"
 )

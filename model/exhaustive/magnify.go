@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"workbench/model/chain"
-	"workbench/model/functions"
+	"workbench/model/instance/chain"
+	"workbench/model/instance/functions"
 )
 
 // magnitudes are what Magnify multiplies sizes by.

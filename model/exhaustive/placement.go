@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"workbench/model/lifetimes"
+	"workbench/model/instance/lifetimes"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )

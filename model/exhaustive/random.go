@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"workbench/model/chain"
-	"workbench/model/graph"
-	"workbench/model/join"
+	"workbench/model/instance/chain"
+	"workbench/model/instance/graph"
+	"workbench/model/instance/join"
 )
 
 // RandomChain returns a chain of so many layers, at least one, with small

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"workbench/model/graph"
+	"workbench/model/instance/graph"
 )
 
 // Random instances are valid, of the size asked for, and the same for the same

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"workbench/model/training"
+	"workbench/model/instance/training"
 )
 
 // RandomTraining returns a random training step of so many forward nodes, at

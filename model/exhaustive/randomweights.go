@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/platform"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/testfile"
 )

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )

@@ -1,6 +1,6 @@
 package exhaustive
 
-import "workbench/model/chain"
+import "workbench/model/instance/chain"
 
 // RematOffloadLeastMemory returns the least memory in which rematerialization
 // with offloading has a plan, if the bandwidth is positive. F_all ℓ and B_ℓ must

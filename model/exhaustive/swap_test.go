@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"workbench/model/functions"
+	"workbench/model/instance/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"

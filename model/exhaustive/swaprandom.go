@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"workbench/model/functions"
+	"workbench/model/instance/functions"
 )
 
 // RandomSwap returns a random sequence of about so many functions and variables,

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/plan/plantest"
 	"workbench/model/platform"

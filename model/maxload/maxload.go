@@ -3,7 +3,7 @@
 // 2020: operations of a network are spread over accelerators and CPUs so that the
 // load of the busiest device, which is the time per sample of a pipeline, is least.
 //
-// Their costs are not those of pipelines here (model/pipeline): an accelerator is busy
+// Their costs are not those of pipelines here (model/problem/pipeline): an accelerator is busy
 // with its operations and, not at the same time, with every value that crosses the border
 // of its set, once in and once out, as all goes by the host; a CPU pays for its
 // operations alone. There is no time on links, no schedule, and the memory of an

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"workbench/model/partition"
+	"workbench/model/instance/stages"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -30,7 +30,7 @@ import (
 // holds no more than is added up at the last F or P that has started.
 // Instants may differ by [plan.Tolerance] of the makespan; memory is exact.
 // O(operations).
-func VerifyFlush(in *partition.Partition, p *plan.Plan) (*plan.Report, error) {
+func VerifyFlush(in *stages.Partition, p *plan.Plan) (*plan.Report, error) {
 	v, err := newFlushReplay(in, p)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func VerifyFlush(in *partition.Partition, p *plan.Plan) (*plan.Report, error) {
 
 // flushReplay is a plan being replayed.
 type flushReplay struct {
-	in     *partition.Partition
+	in     *stages.Partition
 	plan   *plan.Plan // in the unit of in
 	report *plan.Report
 	gpus   int
@@ -64,7 +64,7 @@ type flushOp struct {
 	stage, job int
 }
 
-func newFlushReplay(in *partition.Partition, p *plan.Plan) (*flushReplay, error) {
+func newFlushReplay(in *stages.Partition, p *plan.Plan) (*flushReplay, error) {
 	invalid := plan.ErrNoInstance
 	if in != nil {
 		invalid = in.Validate()
@@ -78,8 +78,8 @@ func newFlushReplay(in *partition.Partition, p *plan.Plan) (*flushReplay, error)
 		return nil, fmt.Errorf("%w: the instance is not valid: %w", plan.ErrUnreadable, invalid)
 	case !(p.Platform.Memory >= 0):
 		return nil, fmt.Errorf("%w: platform.memory is %g; it must be a number from 0 on", plan.ErrUnreadable, p.Platform.Memory)
-	case p.Platform.MicroBatches < 1 || p.Platform.MicroBatches > partition.MostMicroBatches:
-		return nil, fmt.Errorf("%w: platform.micro_batches is %d; there are from 1 to %d", plan.ErrUnreadable, p.Platform.MicroBatches, partition.MostMicroBatches)
+	case p.Platform.MicroBatches < 1 || p.Platform.MicroBatches > stages.MostMicroBatches:
+		return nil, fmt.Errorf("%w: platform.micro_batches is %d; there are from 1 to %d", plan.ErrUnreadable, p.Platform.MicroBatches, stages.MostMicroBatches)
 	}
 	objective := cmp.Or(p.Platform.Objective, plan.SpanObjective)
 	if objective != plan.SpanObjective && objective != plan.MakespanObjective {
@@ -387,7 +387,7 @@ type FlushSummary struct {
 }
 
 // SummarizeFlush sums up p, a plan of [plan.Flush]. The error is that of [VerifyFlush].
-func SummarizeFlush(in *partition.Partition, p *plan.Plan) (*FlushSummary, error) {
+func SummarizeFlush(in *stages.Partition, p *plan.Plan) (*FlushSummary, error) {
 	r, err := VerifyFlush(in, p)
 	if err != nil {
 		return nil, err
@@ -454,7 +454,7 @@ type FlushStep struct {
 // ProfileFlush returns what each GPU holds over time, GPU by GPU and in the order of
 // the plan: at 0 what is there before any operation, then a step for each of them, when it changes what
 // is held. The error is that of [VerifyFlush].
-func ProfileFlush(in *partition.Partition, p *plan.Plan) ([]FlushStep, error) {
+func ProfileFlush(in *stages.Partition, p *plan.Plan) ([]FlushStep, error) {
 	v, err := newFlushReplay(in, p)
 	if err != nil {
 		return nil, err

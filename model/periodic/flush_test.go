@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	optimum "workbench/model/exhaustive/flush"
-	"workbench/model/partition"
+	"workbench/model/instance/stages"
 	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -18,9 +18,9 @@ import (
 func TestOperationsThatWaitForEachOther(t *testing.T) {
 	for _, long := range []float64{0, 1e6} {
 		for _, short := range []float64{0, 1e-12} {
-			in := &partition.Partition{Name: "v", Stages: make([]partition.Stage, 4)}
+			in := &stages.Partition{Name: "v", Stages: make([]stages.Stage, 4)}
 			for i := range in.Stages {
-				in.Stages[i] = partition.Stage{ForwardTime: short, BackwardTime: short, ForwardMemory: 4, BackwardMemory: -4}
+				in.Stages[i] = stages.Stage{ForwardTime: short, BackwardTime: short, ForwardMemory: 4, BackwardMemory: -4}
 			}
 			in.Stages[1].ForwardTime += long
 			p := platform.Platform{Memory: 4, Processors: 2, MicroBatches: 1, Placement: plan.VShaped, Objective: plan.SpanObjective}
@@ -68,7 +68,7 @@ func TestOperationsThatWaitForEachOther(t *testing.T) {
 // One GPU sends of each of two micro-batches 3 of 4 to the host and back. In 5 units F of the second waits for
 // O of the first, and the P that comes back for B; what is too early, elsewhere, left out or too much is told.
 func TestCopiesToTheHost(t *testing.T) {
-	in := &partition.Partition{Name: "sends", Stages: []partition.Stage{
+	in := &stages.Partition{Name: "sends", Stages: []stages.Stage{
 		{ForwardTime: 1, BackwardTime: 2, ForwardMemory: 4, BackwardMemory: -4, OffloadMemory: 3, OffloadTime: 1},
 	}}
 	made := func() *plan.Plan {
@@ -118,7 +118,7 @@ func TestCopiesToTheHost(t *testing.T) {
 		}
 	}
 	none := *in
-	none.Stages = []partition.Stage{in.Stages[0]}
+	none.Stages = []stages.Stage{in.Stages[0]}
 	none.Stages[0].OffloadMemory, none.Stages[0].OffloadTime = 0, 0
 	if r, err := periodic.VerifyFlush(&none, made()); err != nil || !slices.ContainsFunc(r.Violations, func(v plan.Violation) bool { return v.Rule == plan.RuleKind }) {
 		t.Errorf("copies of a stage that sends nothing: %v %+v", err, r)

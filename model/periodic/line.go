@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"workbench/model/chain"
-	"workbench/model/graph"
+	"workbench/model/instance/chain"
+	"workbench/model/instance/graph"
 	"workbench/model/plan"
 )
 

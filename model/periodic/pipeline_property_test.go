@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"

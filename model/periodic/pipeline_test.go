@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/plan/plantest"

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )

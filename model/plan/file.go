@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 
-	"workbench/model/chain"
-	"workbench/model/functions"
-	"workbench/model/graph"
-	"workbench/model/join"
+	"workbench/model/instance/chain"
+	"workbench/model/instance/functions"
+	"workbench/model/instance/graph"
+	"workbench/model/instance/join"
 	"workbench/model/platform"
 	"workbench/model/strictjson"
 )

@@ -1,6 +1,6 @@
 package plan
 
-import "workbench/model/join"
+import "workbench/model/instance/join"
 
 // VerifyJoin replays p, a plan of [004] chapter 1, on j. Every value takes one
 // slot, and p.Platform.Memory is in slots.

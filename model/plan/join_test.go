@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"workbench/model/join"
+	"workbench/model/instance/join"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )

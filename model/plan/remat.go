@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 )
 
 // Names of problems whose verifiers replay operations on one device.

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	"workbench/model/instance/training"
 	"workbench/model/plan"
 	"workbench/model/platform"
-	"workbench/model/training"
 	"workbench/model/verify"
 )
 

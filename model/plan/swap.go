@@ -1,6 +1,6 @@
 package plan
 
-import "workbench/model/functions"
+import "workbench/model/instance/functions"
 
 // Swap is the name of the problem of [003]: out-of-core execution. Its
 // operations are OpRun, OpIn, OpOut and OpDrop.

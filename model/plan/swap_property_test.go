@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"workbench/model/exhaustive"
-	"workbench/model/functions"
+	"workbench/model/instance/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"

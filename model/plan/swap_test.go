@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"workbench/model/functions"
+	"workbench/model/instance/functions"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"

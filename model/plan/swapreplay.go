@@ -3,7 +3,7 @@ package plan
 import (
 	"fmt"
 
-	"workbench/model/functions"
+	"workbench/model/instance/functions"
 	"workbench/model/platform"
 )
 

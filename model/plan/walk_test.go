@@ -10,9 +10,9 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"workbench/model/chain"
-	"workbench/model/graph"
-	"workbench/model/join"
+	"workbench/model/instance/chain"
+	"workbench/model/instance/graph"
+	"workbench/model/instance/join"
 	"workbench/model/plan"
 	"workbench/model/platform"
 	"workbench/model/testfile"

@@ -6,16 +6,16 @@ import (
 	"fmt"
 	"slices"
 
-	"workbench/model/addresses"
-	"workbench/model/chain"
-	"workbench/model/functions"
-	"workbench/model/graph"
-	"workbench/model/join"
-	"workbench/model/lifetimes"
-	"workbench/model/partition"
+	"workbench/model/instance/chain"
+	"workbench/model/instance/functions"
+	"workbench/model/instance/graph"
+	"workbench/model/instance/join"
+	"workbench/model/instance/lifetimes"
+	"workbench/model/instance/stages"
+	"workbench/model/instance/training"
 	"workbench/model/periodic"
 	"workbench/model/plan"
-	"workbench/model/training"
+	"workbench/model/verify/placement"
 )
 
 // replaying is how plans of a problem are replayed on one kind of instance.
@@ -38,8 +38,8 @@ var replays = []replaying{
 	on(plan.Swap, functions.Kind, plan.VerifySwap, plan.SummarizeSwap, plan.ProfileSwap),
 	on(plan.Pipeline, chain.Kind, periodic.VerifyPipeline, periodic.SummarizePipeline, nil),
 	on(plan.Pipeline, graph.Kind, periodic.VerifyPipeline, periodic.SummarizePipeline, nil),
-	on(plan.Flush, partition.Kind, periodic.VerifyFlush, periodic.SummarizeFlush, nil),
-	on(plan.Placement, lifetimes.Kind, addresses.Verify, addresses.Summarize, nil),
+	on(plan.Flush, stages.Kind, periodic.VerifyFlush, periodic.SummarizeFlush, nil),
+	on(plan.Placement, lifetimes.Kind, placement.Verify, placement.Summarize, nil),
 	on(plan.WeightOffload, chain.Kind, periodic.VerifyWeights, periodic.SummarizeWeights, nil),
 }
 

@@ -3,7 +3,7 @@ package zoo
 import (
 	"fmt"
 
-	"workbench/model/join"
+	"workbench/model/instance/join"
 )
 
 // branches describes networks of several branches that meet in the loss, as

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"workbench/model/chain"
-	"workbench/model/graph"
-	"workbench/model/join"
+	"workbench/model/instance/chain"
+	"workbench/model/instance/graph"
+	"workbench/model/instance/join"
 )
 
 // generator is an entry and how to make it: an architecture that the cost

@@ -3,8 +3,8 @@ package zoo
 import (
 	"fmt"
 
-	"workbench/model/functions"
-	"workbench/model/graph"
+	"workbench/model/instance/functions"
+	"workbench/model/instance/graph"
 )
 
 // LoadFunctions returns the sequence of functions of "zoo:NAME?key=value&…".

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"workbench/model/functions"
+	"workbench/model/instance/functions"
 	"workbench/model/testfile"
 )
 

@@ -3,7 +3,7 @@ package zoo
 import (
 	"slices"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/linear"
 )
 

@@ -3,8 +3,8 @@ package zoo
 import (
 	"fmt"
 
-	"workbench/model/functions"
-	"workbench/model/lifetimes"
+	"workbench/model/instance/functions"
+	"workbench/model/instance/lifetimes"
 )
 
 // LoadLifetimes returns the lifetimes of "zoo:NAME?key=value&…": those of the

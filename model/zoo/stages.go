@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"workbench/model/partition"
+	"workbench/model/instance/stages"
 )
 
 // What LoadStages makes of a chain where nothing else is said: half of the backward, in
@@ -18,8 +18,8 @@ const (
 )
 
 // LoadStages returns the chain of "zoo:NAME?stages=4&key=value&…" cut into so many
-// stages: [partition.Cut].
-func LoadStages(spec string) (*partition.Partition, error) {
+// stages: [stages.Cut].
+func LoadStages(spec string) (*stages.Partition, error) {
 	head, query, _ := strings.Cut(spec, "?")
 	stageCount, rest := defaultStages, []string(nil)
 	for pair := range strings.SplitSeq(query, "&") {
@@ -42,7 +42,7 @@ func LoadStages(spec string) (*partition.Partition, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := partition.Cut(c, partition.Cutting{
+	p, err := stages.Cut(c, stages.Cutting{
 		Stages: stageCount, Weight: weightShare, WeightMemory: weightShare, Bandwidth: stagesBandwidth, Copies: stagesCopies,
 	})
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"workbench/model/graph"
+	"workbench/model/instance/graph"
 )
 
 // step is the training step of n as a graph. A node has one value, so what it

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"workbench/model/graph"
+	"workbench/model/instance/graph"
 	"workbench/model/testfile"
 )
 

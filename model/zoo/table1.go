@@ -4,7 +4,7 @@ import (
 	"math"
 	"strconv"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 )
 
 // table1 rebuilds the instances of [001] Table 1 from what the paper prints,

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"workbench/model/training"
+	"workbench/model/instance/training"
 )
 
 // stepper makes the training step of a net as a graph whose nodes write several

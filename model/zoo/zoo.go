@@ -13,9 +13,9 @@ import (
 	"slices"
 	"strings"
 
-	"workbench/model/chain"
-	"workbench/model/graph"
-	"workbench/model/join"
+	"workbench/model/instance/chain"
+	"workbench/model/instance/graph"
+	"workbench/model/instance/join"
 	"workbench/model/nearest"
 )
 

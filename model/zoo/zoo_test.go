@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"workbench/model/chain"
-	"workbench/model/join"
+	"workbench/model/instance/chain"
+	"workbench/model/instance/join"
 )
 
 func load(t *testing.T, spec string) *chain.Chain {

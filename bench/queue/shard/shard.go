@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 )
 
 // Shard is one of Of parts, Index from 1 to Of. The zero value is the whole.
@@ -68,11 +68,11 @@ func Parse(text string) (Shard, error) {
 	n, err2 := strconv.Atoi(of)
 	switch {
 	case !ok || err1 != nil || err2 != nil:
-		return Shard{}, run.InputError(fmt.Errorf("shard %q: two whole numbers are needed, as in 2/16", text))
+		return Shard{}, solve.InputError(fmt.Errorf("shard %q: two whole numbers are needed, as in 2/16", text))
 	case n < 1:
-		return Shard{}, run.InputError(fmt.Errorf("shard %q: there is at least one shard", text))
+		return Shard{}, solve.InputError(fmt.Errorf("shard %q: there is at least one shard", text))
 	case i < 1 || i > n:
-		return Shard{}, run.InputError(fmt.Errorf("shard %q: shards are numbered from 1: 1/%d to %d/%d", text, n, n, n))
+		return Shard{}, solve.InputError(fmt.Errorf("shard %q: shards are numbered from 1: 1/%d to %d/%d", text, n, n, n))
 	}
 	return Shard{i, n}, nil
 }
@@ -95,7 +95,7 @@ func FromEnvironment(lookup func(string) (string, bool)) (s Shard, source string
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			return 0, run.InputError(fmt.Errorf("environment variable %s is %q: a whole number from 0 is needed; --shard I/N stands above it", name, text))
+			return 0, solve.InputError(fmt.Errorf("environment variable %s is %q: a whole number from 0 is needed; --shard I/N stands above it", name, text))
 		}
 		return n, nil
 	}
@@ -109,7 +109,7 @@ func FromEnvironment(lookup func(string) (string, bool)) (s Shard, source string
 		}
 		id, least, step, count := v[0], v[1], max(v[2], 1), v[3]
 		if index := (id - least) / step; id < least || (id-least)%step != 0 || index >= count {
-			return Shard{}, "", run.InputError(fmt.Errorf("SLURM_ARRAY_TASK_ID=%d is none of SLURM_ARRAY_TASK_COUNT=%d from SLURM_ARRAY_TASK_MIN=%d in steps of %d: number the array evenly, as in --array=0-15, or give --shard I/N", id, count, least, step))
+			return Shard{}, "", solve.InputError(fmt.Errorf("SLURM_ARRAY_TASK_ID=%d is none of SLURM_ARRAY_TASK_COUNT=%d from SLURM_ARRAY_TASK_MIN=%d in steps of %d: number the array evenly, as in --array=0-15, or give --shard I/N", id, count, least, step))
 		}
 		return Shard{(id-least)/step + 1, count}, source, nil
 	}
@@ -124,7 +124,7 @@ func FromEnvironment(lookup func(string) (string, bool)) (s Shard, source string
 			return Shard{}, "", err
 		}
 		if index >= count {
-			return Shard{}, "", run.InputError(fmt.Errorf("JOB_COMPLETION_INDEX=%d, but %s=%d: set %s in the pod's env to the completions of the Job, or give --shard I/N", index, Variable, count, Variable))
+			return Shard{}, "", solve.InputError(fmt.Errorf("JOB_COMPLETION_INDEX=%d, but %s=%d: set %s in the pod's env to the completions of the Job, or give --shard I/N", index, Variable, count, Variable))
 		}
 		return Shard{index + 1, count}, source, nil
 	}

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/model/testfile"
 )
 
@@ -83,7 +83,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "1", "0/4", "5/4", "1/0", "-1/4", "a/b", "1/4/2", " 1/4", "1/-4"} {
-		if s, err := Parse(text); !errors.Is(err, run.ErrInput) || !strings.Contains(err.Error(), "shard") {
+		if s, err := Parse(text); !errors.Is(err, solve.ErrInput) || !strings.Contains(err.Error(), "shard") {
 			t.Errorf("Parse(%q) = %v, %v", text, s, err)
 		}
 	}
@@ -117,7 +117,7 @@ func TestFromEnvironment(t *testing.T) {
 			}
 			s, source, err := FromEnvironment(func(k string) (string, bool) { v, ok := env[k]; return v, ok })
 			if tt.err != "" {
-				if !errors.Is(err, run.ErrInput) || !strings.Contains(err.Error(), tt.err) {
+				if !errors.Is(err, solve.ErrInput) || !strings.Contains(err.Error(), tt.err) {
 					t.Fatalf("error %v, want one with %q", err, tt.err)
 				}
 				return

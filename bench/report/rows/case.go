@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"workbench/bench/catalog"
-	"workbench/bench/run"
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
 	"workbench/bench/sweep"
 	"workbench/model/platform"
 )
@@ -116,7 +116,7 @@ func (f Facts) add(r *sweep.Row) {
 	if x, ok := Objective(r); ok && (c.fastest == nil || x < *c.fastest.Result.Objective || x == *c.fastest.Result.Objective && r.ID < c.fastest.ID) {
 		c.fastest = r
 	}
-	if r.Failure == nil && r.Result != nil && r.Result.Status == run.Infeasible && (c.infeasible == nil || r.ID < c.infeasible.ID) {
+	if r.Failure == nil && r.Result != nil && r.Result.Status == solve.Infeasible && (c.infeasible == nil || r.ID < c.infeasible.ID) {
 		c.infeasible = r
 	}
 	b, ok := Bound(r)
@@ -163,7 +163,7 @@ func (f Facts) Bound(c Case) *sweep.Row {
 
 // beats reports whether the fastest plan is faster than the bound of r.
 func (c *caseFacts) beats(r *sweep.Row) bool {
-	return c.fastest != nil && run.RelativeGap(*c.fastest.Result.Objective, r.Result.Bound.Value) < -tolerance
+	return c.fastest != nil && solve.RelativeGap(*c.fastest.Result.Objective, r.Result.Bound.Value) < -tolerance
 }
 
 // Contradiction returns why not all rows of the case can be true, nil if they

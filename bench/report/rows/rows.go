@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 )
@@ -83,11 +83,11 @@ func Failure(r *sweep.Row) (reason, detail string) {
 		return r.Failure.Reason, r.Failure.Detail
 	case r.Result == nil:
 		return sweep.BadAnswer, "the row has no result"
-	case r.Result.Status == run.Failed:
+	case r.Result.Status == solve.Failed:
 		return MethodFailed, r.Result.Error
-	case r.Result.Kind == run.Relaxed && r.Result.Bound == nil:
+	case r.Result.Kind == solve.Relaxed && r.Result.Bound == nil:
 		return NoPlan, r.Result.Error
-	case r.Result.Kind != run.Relaxed && r.Result.Objective == nil && r.Result.Status != run.Infeasible:
+	case r.Result.Kind != solve.Relaxed && r.Result.Objective == nil && r.Result.Status != solve.Infeasible:
 		return NoPlan, r.Result.Error
 	}
 	return "", ""
@@ -95,15 +95,15 @@ func Failure(r *sweep.Row) (reason, detail string) {
 
 // Objective returns the objective of the run's verified plan.
 func Objective(r *sweep.Row) (float64, bool) {
-	if r.Failure != nil || r.Result == nil || r.Result.Objective == nil || r.Result.Status == run.Failed {
+	if r.Failure != nil || r.Result == nil || r.Result.Objective == nil || r.Result.Status == solve.Failed {
 		return 0, false
 	}
 	return *r.Result.Objective, true
 }
 
 // Bound returns the proven bound of the run.
-func Bound(r *sweep.Row) (*run.Bound, bool) {
-	if r.Failure != nil || r.Result == nil || r.Result.Bound == nil || r.Result.Status == run.Failed {
+func Bound(r *sweep.Row) (*solve.Bound, bool) {
+	if r.Failure != nil || r.Result == nil || r.Result.Bound == nil || r.Result.Status == solve.Failed {
 		return nil, false
 	}
 	return r.Result.Bound, true
@@ -112,7 +112,7 @@ func Bound(r *sweep.Row) (*run.Bound, bool) {
 // Proved reports whether the run proved its plan optimal, or that there is
 // none; of a method of bounds, whether its model was solved to the end.
 func Proved(r *sweep.Row) bool {
-	return r.Failure == nil && r.Result != nil && (r.Result.Status == run.Optimal || r.Result.Status == run.Infeasible)
+	return r.Failure == nil && r.Result != nil && (r.Result.Status == solve.Optimal || r.Result.Status == solve.Infeasible)
 }
 
 // atLimit is the share of its time limit from which on a run counts as stopped
@@ -163,7 +163,7 @@ func InstanceName(r *sweep.Row) string {
 
 // Gap returns (objective − bound) / objective, 0 where rounding puts the
 // objective below the bound.
-func Gap(objective, bound float64) float64 { return max(0, run.RelativeGap(objective, bound)) }
+func Gap(objective, bound float64) float64 { return max(0, solve.RelativeGap(objective, bound)) }
 
 // Digits writes a number for a table such that it is read back to the same,
 // without an exponent where digits do.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"workbench/bench/report/rows"
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/store"
 	"workbench/bench/sweep"
 	"workbench/model/plan"
@@ -18,26 +18,26 @@ import (
 func number(x float64) *float64 { return &x }
 
 // result returns a row of a method on one case.
-func result(method string, status run.Status, objective, bound float64) *sweep.Row {
+func result(method string, status solve.Status, objective, bound float64) *sweep.Row {
 	t := sweep.Task{Format: sweep.TaskFormat, Problem: plan.Remat, Method: method, Instance: "a/net.json", SHA256: strings.Repeat("a", 64), Memory: 6, TimeLimit: 10}
-	r := &sweep.Row{Format: sweep.RowFormat, Task: t, ID: t.ID(), Result: &run.Result{
-		Problem: t.Problem, Method: method, Kind: run.Heuristic, Status: status, WallTime: 1, Parameters: run.Parameters{TimeLimit: 10},
+	r := &sweep.Row{Format: sweep.RowFormat, Task: t, ID: t.ID(), Result: &solve.Result{
+		Problem: t.Problem, Method: method, Kind: solve.Heuristic, Status: status, WallTime: 1, Parameters: solve.Parameters{TimeLimit: 10},
 	}}
 	if objective > 0 {
 		r.Result.Objective = number(objective)
 	}
 	if bound > 0 {
-		r.Result.Bound = &run.Bound{Value: bound, By: method}
+		r.Result.Bound = &solve.Bound{Value: bound, By: method}
 	}
 	return r
 }
 
 func TestOutcomes(t *testing.T) {
-	killed := result("m", run.Feasible, 1, 0)
+	killed := result("m", solve.Feasible, 1, 0)
 	killed.Result, killed.Failure = nil, &sweep.Failure{Reason: sweep.OutOfMemory, Detail: "2 GiB"}
-	relaxed := func(status run.Status, bound float64) *sweep.Row {
+	relaxed := func(status solve.Status, bound float64) *sweep.Row {
 		r := result("m", status, 0, bound)
-		r.Result.Kind = run.Relaxed
+		r.Result.Kind = solve.Relaxed
 		return r
 	}
 	late := func(r *sweep.Row) *sweep.Row { r.Result.WallTime = 9.9; return r }
@@ -47,17 +47,17 @@ func TestOutcomes(t *testing.T) {
 		reason          string
 		proved, stopped bool
 	}{
-		{"plan", result("m", run.Feasible, 2, 1), "", false, false},
-		{"plan at the limit", late(result("m", run.Feasible, 2, 1)), "", false, true},
-		{"proof at the limit", late(result("m", run.Optimal, 2, 2)), "", true, false},
-		{"infeasible", result("m", run.Infeasible, 0, 0), "", true, false},
-		{"no plan", result("m", run.Limit, 0, 1), rows.NoPlan, false, true},
-		{"error", result("m", run.Failed, 0, 1), rows.MethodFailed, false, true},
-		{"error with a number", result("m", run.Failed, 2, 1), rows.MethodFailed, false, true},
+		{"plan", result("m", solve.Feasible, 2, 1), "", false, false},
+		{"plan at the limit", late(result("m", solve.Feasible, 2, 1)), "", false, true},
+		{"proof at the limit", late(result("m", solve.Optimal, 2, 2)), "", true, false},
+		{"infeasible", result("m", solve.Infeasible, 0, 0), "", true, false},
+		{"no plan", result("m", solve.Limit, 0, 1), rows.NoPlan, false, true},
+		{"error", result("m", solve.Failed, 0, 1), rows.MethodFailed, false, true},
+		{"error with a number", result("m", solve.Failed, 2, 1), rows.MethodFailed, false, true},
 		{"killed", killed, sweep.OutOfMemory, false, true},
-		{"bound", relaxed(run.Optimal, 1), "", true, false},
-		{"bound at the limit", late(relaxed(run.Limit, 1)), "", false, true},
-		{"no bound", relaxed(run.Limit, 0), rows.NoPlan, false, true},
+		{"bound", relaxed(solve.Optimal, 1), "", true, false},
+		{"bound at the limit", late(relaxed(solve.Limit, 1)), "", false, true},
+		{"no bound", relaxed(solve.Limit, 0), rows.NoPlan, false, true},
 	} {
 		reason, _ := rows.Failure(x.row)
 		if reason != x.reason || rows.Proved(x.row) != x.proved || rows.Stopped(x.row) != x.stopped {
@@ -77,14 +77,14 @@ func TestBestBound(t *testing.T) {
 		by          string
 		contradicts bool
 	}{
-		{"largest", []*sweep.Row{result("a", run.Feasible, 9, 3), result("b", run.Feasible, 8, 5), result("c", run.Feasible, 9, 4)}, "b", false},
-		{"none", []*sweep.Row{result("a", run.Feasible, 9, 0)}, "", false},
-		{"of a method that failed", []*sweep.Row{result("a", run.Feasible, 9, 3), result("b", run.Failed, 0, 7)}, "a", false},
-		{"under assumptions", []*sweep.Row{result("a", run.Feasible, 9, 3), assuming(result("b", run.Feasible, 9, 7))}, "b", false},
-		{"under assumptions that a plan breaks", []*sweep.Row{result("a", run.Feasible, 6, 3), assuming(result("b", run.Feasible, 9, 7))}, "a", false},
-		{"beaten", []*sweep.Row{result("a", run.Feasible, 6, 3), result("b", run.Feasible, 9, 7)}, "b", true},
-		{"beaten by rounding", []*sweep.Row{result("a", run.Feasible, 7-1e-9, 3), result("b", run.Feasible, 9, 7)}, "b", false},
-		{"a plan of what is infeasible", []*sweep.Row{result("a", run.Feasible, 6, 3), result("b", run.Infeasible, 0, 0)}, "a", true},
+		{"largest", []*sweep.Row{result("a", solve.Feasible, 9, 3), result("b", solve.Feasible, 8, 5), result("c", solve.Feasible, 9, 4)}, "b", false},
+		{"none", []*sweep.Row{result("a", solve.Feasible, 9, 0)}, "", false},
+		{"of a method that failed", []*sweep.Row{result("a", solve.Feasible, 9, 3), result("b", solve.Failed, 0, 7)}, "a", false},
+		{"under assumptions", []*sweep.Row{result("a", solve.Feasible, 9, 3), assuming(result("b", solve.Feasible, 9, 7))}, "b", false},
+		{"under assumptions that a plan breaks", []*sweep.Row{result("a", solve.Feasible, 6, 3), assuming(result("b", solve.Feasible, 9, 7))}, "a", false},
+		{"beaten", []*sweep.Row{result("a", solve.Feasible, 6, 3), result("b", solve.Feasible, 9, 7)}, "b", true},
+		{"beaten by rounding", []*sweep.Row{result("a", solve.Feasible, 7-1e-9, 3), result("b", solve.Feasible, 9, 7)}, "b", false},
+		{"a plan of what is infeasible", []*sweep.Row{result("a", solve.Feasible, 6, 3), result("b", solve.Infeasible, 0, 0)}, "a", true},
 	} {
 		for range 2 {
 			facts := rows.FactsOf(x.rows)
@@ -149,7 +149,7 @@ func TestCommandInAShell(t *testing.T) {
 
 func TestReadAndMissing(t *testing.T) {
 	dir := t.TempDir()
-	done := result("a", run.Feasible, 9, 3)
+	done := result("a", solve.Feasible, 9, 3)
 	other := done.Task
 	other.Method = "b"
 	if err := store.WriteTasks(dir, &store.Sweep{Name: "night", Tasks: []sweep.Task{done.Task, other}}); err != nil {
@@ -194,7 +194,7 @@ func TestDigits(t *testing.T) {
 func TestSpread(t *testing.T) {
 	var list []*sweep.Row
 	run := func(memory float64, seed, repetition int, time float64) {
-		r := result("m", run.Feasible, 1, 0)
+		r := result("m", solve.Feasible, 1, 0)
 		r.Task.Memory, r.Task.Seed, r.Task.Repetition, r.Result.WallTime = memory, seed, repetition, time
 		list = append(list, r)
 	}

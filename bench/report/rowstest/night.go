@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"workbench/bench/report/rows"
-	"workbench/bench/run"
+	"workbench/bench/solve"
 	"workbench/bench/sweep"
 	"workbench/model/plan"
 )
@@ -65,10 +65,10 @@ func row(i, l, limits int, method string, rep int, version string, random *rand.
 	}
 	r := &sweep.Row{Format: sweep.RowFormat, Sweep: "nightly", Attempt: 1, Worker: "w1", Environment: "e0", PeakRSS: 90 << 20}
 	noise := math.Exp(0.05 * random.NormFloat64())
-	res := &run.Result{
-		Format: run.ResultFormat, Problem: t.Problem, Method: method, Kind: run.Heuristic, Status: run.Feasible,
-		Instance: plan.InstanceRef{Name: name, SHA256: t.SHA256, Source: t.Instance}, Parameters: run.Parameters{TimeLimit: 60},
-		Bound: &run.Bound{Value: size, By: "the sum of the computations", Assumptions: []string{}}, WallTime: 0.02 * size * noise,
+	res := &solve.Result{
+		Format: solve.ResultFormat, Problem: t.Problem, Method: method, Kind: solve.Heuristic, Status: solve.Feasible,
+		Instance: plan.InstanceRef{Name: name, SHA256: t.SHA256, Source: t.Instance}, Parameters: solve.Parameters{TimeLimit: 60},
+		Bound: &solve.Bound{Value: size, By: "the sum of the computations", Assumptions: []string{}}, WallTime: 0.02 * size * noise,
 	}
 	objective := best
 	mix := rand.New(rand.NewPCG(uint64(i*100+l), uint64(len(method))))
@@ -82,12 +82,12 @@ func row(i, l, limits int, method string, rep int, version string, random *rand.
 	case "revolve":
 		objective *= 1.15 + 0.3*mix.Float64()
 		if l == 0 {
-			res.Status, res.Error = run.Limit, "revolve: no plan within the limits"
+			res.Status, res.Error = solve.Limit, "revolve: no plan within the limits"
 		}
 	case "chain-milp":
 		t.Backend, t.Threads = "highs", 1
 		nodes := int64(1000 * mix.Float64())
-		res.Kind, res.Nodes, res.Backend = run.Exact, &nodes, &run.BackendRef{Name: "highs", Version: "1.10.0"}
+		res.Kind, res.Nodes, res.Backend = solve.Exact, &nodes, &solve.BackendRef{Name: "highs", Version: "1.10.0"}
 		res.WallTime, res.Bound.Value, res.Bound.By = 60, 0.97*best, "the MILP chain-milp"
 		switch {
 		case i%7 == 3:
@@ -95,18 +95,18 @@ func row(i, l, limits int, method string, rep int, version string, random *rand.
 		case i%7 == 5 && l == 0:
 			r.Failure = &sweep.Failure{Reason: sweep.Crashed, Detail: "signal: segmentation fault"}
 		case size < 6:
-			res.Status, res.WallTime, res.Bound.Value = run.Optimal, 4*size*noise, best
+			res.Status, res.WallTime, res.Bound.Value = solve.Optimal, 4*size*noise, best
 		default:
 			objective *= 1.01
 		}
 	case "chain-bound":
 		t.Backend, t.Threads = "highs", 1
-		res.Kind, res.Status, res.WallTime, res.Bound.Value, res.Bound.By = run.Relaxed, run.Optimal, 0.5*size*noise, 0.99*best, "the MILP chain-bound"
+		res.Kind, res.Status, res.WallTime, res.Bound.Value, res.Bound.By = solve.Relaxed, solve.Optimal, 0.5*size*noise, 0.99*best, "the MILP chain-bound"
 	case "optimum":
-		res.Kind, res.WallTime = run.Exact, 0.3*size*noise
-		res.Status, res.Bound.Value, res.Bound.By = run.Optimal, best, "the search for the optimum"
+		res.Kind, res.WallTime = solve.Exact, 0.3*size*noise
+		res.Status, res.Bound.Value, res.Bound.By = solve.Optimal, best, "the search for the optimum"
 	}
-	if method != "chain-bound" && res.Status != run.Limit {
+	if method != "chain-bound" && res.Status != solve.Limit {
 		peak, gap := 0.93*memory, 1-res.Bound.Value/objective
 		res.Objective, res.Makespan, res.PeakMemory, res.Gap = &objective, &objective, &peak, &gap
 	}

@@ -4,8 +4,8 @@ package eager
 import (
 	"math"
 
-	"workbench/model/pipeline"
 	"workbench/model/plan"
+	"workbench/model/problem/pipeline"
 )
 
 // batches is how many mini-batches [004] 6.5 simulates.

@@ -5,8 +5,8 @@ package moves
 import (
 	"slices"
 
-	"workbench/model/pipeline"
 	"workbench/model/plan"
+	"workbench/model/problem/pipeline"
 )
 
 // Neighbours lists the allocations one move away on so many processors: one that shifts the

@@ -3,7 +3,7 @@ package race
 import (
 	"math"
 
-	"workbench/model/pipeline"
+	"workbench/model/problem/pipeline"
 )
 
 // Cuts are where layers may be cut into runs that take no more than a limit.

@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"workbench/model/pipeline"
+	"workbench/model/problem/pipeline"
 )
 
 // A Race asks, for every k, whether an allocation has a pattern of period T a mini-batch. Let m

@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"workbench/model/cycleratio"
-	"workbench/model/pipeline"
 	"workbench/model/plan"
+	"workbench/model/problem/pipeline"
 )
 
 // Options of a run.

@@ -5,11 +5,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/periodic"
-	"workbench/model/pipeline"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/problem/pipeline"
 	"workbench/model/testfile"
 )
 

@@ -7,8 +7,8 @@ import (
 	"math"
 	"slices"
 
-	"workbench/model/pipeline"
 	"workbench/model/plan"
+	"workbench/model/problem/pipeline"
 )
 
 // Options of a sprint.

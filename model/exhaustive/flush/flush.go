@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"workbench/model/exhaustive"
-	"workbench/model/partition"
+	"workbench/model/instance/stages"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
@@ -28,7 +28,7 @@ const Most = 9
 // what is held: so it says when an F or P has room, behind all that has given memory back before. Of
 // two neighbours that both take memory, or both give some back, the order means nothing unless the same runs
 // them, and one of both is tried.
-func Search(in *partition.Partition, p platform.Platform, limit int) (float64, *plan.Plan, error) {
+func Search(in *stages.Partition, p platform.Platform, limit int) (float64, *plan.Plan, error) {
 	x := &flushing{in: in, p: p, limit: limit, best: math.Inf(1), stageCount: len(in.Stages), jobs: p.MicroBatches}
 	if x.stageCount*x.jobs > Most || p.Processors > 3 {
 		return 0, nil, fmt.Errorf("%w: %d stages, %d micro-batches, %d GPUs; there can be %d operations forward and 3 GPUs", exhaustive.ErrTooHard, x.stageCount, x.jobs, p.Processors, Most)
@@ -45,20 +45,20 @@ func Search(in *partition.Partition, p platform.Platform, limit int) (float64, *
 }
 
 type flushing struct {
-	in           *partition.Partition
-	p            platform.Platform
-	limit        int
+	in               *stages.Partition
+	p                platform.Platform
+	limit            int
 	stageCount, jobs int
-	ops          []flushOp
-	after        [][]flushArc // by operation: what it needs, with the delay
-	gpu          [][]int      // operations of each
-	order        [][]int      // of each GPU, as far as it is fixed
-	placed       []bool
-	held         []float64
-	named        int // micro-batches whose first forward is placed
-	best         float64
-	bestOrder    [][]int
-	at           []float64 // scratch
+	ops              []flushOp
+	after            [][]flushArc // by operation: what it needs, with the delay
+	gpu              [][]int      // operations of each
+	order            [][]int      // of each GPU, as far as it is fixed
+	placed           []bool
+	held             []float64
+	named            int // micro-batches whose first forward is placed
+	best             float64
+	bestOrder        [][]int
+	at               []float64 // scratch
 }
 
 type flushOp struct {

@@ -7,7 +7,7 @@ import (
 
 	"workbench/model/exhaustive"
 	"workbench/model/exhaustive/flush"
-	"workbench/model/partition"
+	"workbench/model/instance/stages"
 	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -106,7 +106,7 @@ type task struct {
 	give  float64 // at its end
 }
 
-func newClock(in *partition.Partition, p platform.Platform) *clock {
+func newClock(in *stages.Partition, p platform.Platform) *clock {
 	c := &clock{p: p, seen: map[string]bool{}}
 	gpus := p.Processors
 	last := make([][4]int, len(in.Stages)) // F, O, P, B of the micro-batch
@@ -148,7 +148,7 @@ func newClock(in *partition.Partition, p platform.Platform) *clock {
 	return c
 }
 
-func way(in *partition.Partition, from, to, gpus int) int {
+func way(in *stages.Partition, from, to, gpus int) int {
 	if from%gpus == to%gpus {
 		return 0
 	}

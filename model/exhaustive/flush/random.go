@@ -4,17 +4,17 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"workbench/model/partition"
+	"workbench/model/instance/stages"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )
 
 // RandomStages returns so many stages of small whole times and sizes, with split
 // backwards or without.
-func RandomStages(r *rand.Rand, stageCount int, split bool) *partition.Partition {
-	in := &partition.Partition{Name: "random", CommunicationTime: float64(r.IntN(3))}
+func RandomStages(r *rand.Rand, stageCount int, split bool) *stages.Partition {
+	in := &stages.Partition{Name: "random", CommunicationTime: float64(r.IntN(3))}
 	for range stageCount {
-		s := partition.Stage{
+		s := stages.Stage{
 			ForwardTime: float64(r.IntN(6)), BackwardTime: float64(r.IntN(6)),
 			ForwardMemory: float64(r.IntN(5)), Weight: float64(r.IntN(3)), Overhead: float64(max(0, r.IntN(6)-3)),
 		}
@@ -28,7 +28,7 @@ func RandomStages(r *rand.Rand, stageCount int, split bool) *partition.Partition
 }
 
 // Pace returns stages that take so many times as long.
-func Pace(in *partition.Partition, pace float64) *partition.Partition {
+func Pace(in *stages.Partition, pace float64) *stages.Partition {
 	x := *in
 	x.Stages = slices.Clone(in.Stages)
 	x.CommunicationTime *= pace
@@ -41,9 +41,9 @@ func Pace(in *partition.Partition, pace float64) *partition.Partition {
 
 // Random returns a pipeline that flushes which [Search] answers in a moment, mostly,
 // with a memory near the least one.
-func Random(r *rand.Rand) (*partition.Partition, platform.Platform) {
+func Random(r *rand.Rand) (*stages.Partition, platform.Platform) {
 	p := platform.Platform{Placement: plan.Straight, Objective: [...]string{plan.SpanObjective, plan.MakespanObjective}[r.IntN(2)]}
-	var in *partition.Partition
+	var in *stages.Partition
 	switch r.IntN(4) {
 	case 0: // two stages on each of two GPUs; most without W, as orders are many
 		in, p.Processors, p.MicroBatches = RandomStages(r, 4, r.IntN(4) == 0), 2, 2
@@ -64,7 +64,7 @@ func Random(r *rand.Rand) (*partition.Partition, platform.Platform) {
 }
 
 // RandomCopies lets a stage send a part of what it keeps to the host, and now and then another one.
-func RandomCopies(r *rand.Rand, in *partition.Partition) {
+func RandomCopies(r *rand.Rand, in *stages.Partition) {
 	for again := true; again; again = r.IntN(3) == 0 {
 		s := &in.Stages[r.IntN(len(in.Stages))]
 		s.OffloadMemory, s.OffloadTime = float64(r.IntN(int(s.ForwardMemory)+1)), float64(r.IntN(4))
@@ -72,7 +72,7 @@ func RandomCopies(r *rand.Rand, in *partition.Partition) {
 }
 
 // least is the memory of one micro-batch after the other, on the GPU that needs most.
-func least(in *partition.Partition, p *platform.Platform) float64 {
+func least(in *stages.Partition, p *platform.Platform) float64 {
 	least := 0.0
 	for g := range p.Processors {
 		weights, overhead, need, held := 0.0, 0.0, 0.0, 0.0

@@ -3,7 +3,7 @@
 package plantest
 
 import (
-	"workbench/model/chain"
+	"workbench/model/instance/chain"
 	"workbench/model/plan"
 	"workbench/model/platform"
 )

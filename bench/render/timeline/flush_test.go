@@ -1,0 +1,199 @@
+package timeline
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/xml"
+	"slices"
+	"strings"
+	"testing"
+
+	"workbench/model/instance/lifetimes"
+	"workbench/model/instance/stages"
+	"workbench/model/periodic"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/testfile"
+)
+
+// twoStages is one micro-batch after the other on two GPUs: the first holds a weight of 3,
+// an overhead of 1, and 2 of each micro-batch until its backward.
+func twoStages() (*stages.Partition, *plan.Plan) {
+	in := &stages.Partition{Name: "two", Stages: []stages.Stage{
+		{ForwardTime: 1, BackwardTime: 2, ForwardMemory: 2, BackwardMemory: -2, Weight: 3, Overhead: 1},
+		{ForwardTime: 1, BackwardTime: 1, WeightTime: 1, ForwardMemory: 4, BackwardMemory: -1, WeightMemory: -3},
+	}}
+	p := plan.New(plan.Flush, "by hand", in, platform.Platform{Memory: 9, Processors: 2, MicroBatches: 2, Placement: plan.Straight})
+	for j := range 2 {
+		at := 6 * float64(j)
+		for _, o := range []plan.Op{
+			{Op: plan.OpF, Stage: 1, Start: 0, End: 1},
+			{Op: plan.OpF, Stage: 2, Start: 1, End: 2},
+			{Op: plan.OpB, Stage: 2, Start: 2, End: 3},
+			{Op: plan.OpW, Stage: 2, Start: 3, End: 4},
+			{Op: plan.OpB, Stage: 1, Start: 3, End: 5},
+		} {
+			o.Start, o.End, o.MicroBatch, o.Resource = o.Start+at, o.End+at, j+1, []string{"gpu0", "gpu1"}[o.Stage-1]
+			p.Ops = append(p.Ops, o)
+		}
+	}
+	return in, p
+}
+
+// Below the lanes stands what each GPU holds: at most what the verifier says, from before its
+// first operation on.
+func TestFlushShowsMemoryOfEachGPU(t *testing.T) {
+	in, p := twoStages()
+	s, err := periodic.SummarizeFlush(in, p)
+	if err != nil || s.Violations > 0 {
+		t.Fatal(s, err)
+	}
+	steps, err := periodic.ProfileFlush(in, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := (&drawing{plan: p}).flushPanels(steps, s)
+	for g, want := range [][]periodic.Sample{
+		{{Weights: 4}, {Time: 0, Weights: 4, Activations: 2}, {Time: 5, Weights: 4}},
+		{{}, {Time: 1, Activations: 4}, {Time: 3, Activations: 3}, {Time: 4}},
+	} {
+		got := m.list[g].samples
+		if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+			t.Errorf("gpu%d holds %v, want %v first", g, got, want)
+		}
+		most := slices.MaxFunc(got, func(a, b periodic.Sample) int { return int(a.Total() - b.Total()) })
+		if most.Total() != s.GPUs[g].Memory {
+			t.Errorf("gpu%d is drawn with at most %g, and holds %g", g, most.Total(), s.GPUs[g].Memory)
+		}
+	}
+	picture := pictured(t, Flushes(), in, p)
+	for _, want := range []string{">memory (B)<", "weights, overhead of gpu0", "activations of gpu1", ">dashed: the limit", "limit: 9 B", ">backward (weights)<"} {
+		if !strings.Contains(picture, want) {
+			t.Errorf("the picture does not say %q", want)
+		}
+	}
+}
+
+// copiedOut is two micro-batches on two GPUs, half of what the first holds of each sent to the host and back;
+// the second F runs while the first copy does.
+func copiedOut() (*stages.Partition, *plan.Plan) {
+	in, p := twoStages()
+	in.Stages[0].OffloadMemory, in.Stages[0].OffloadTime = 1, 0.5
+	p.Claims = plan.Claims{Makespan: 8, PeakMemory: 8}
+	p.Ops = []plan.Op{
+		{Op: plan.OpF, Stage: 1, MicroBatch: 1, Resource: "gpu0", Start: 0, End: 1},
+		{Op: plan.OpF, Stage: 1, MicroBatch: 2, Resource: "gpu0", Start: 1, End: 2},
+		{Op: plan.OpO, Stage: 1, MicroBatch: 1, Resource: "link0", Start: 1, End: 1.5},
+		{Op: plan.OpO, Stage: 1, MicroBatch: 2, Resource: "link0", Start: 2, End: 2.5},
+		{Op: plan.OpP, Stage: 1, MicroBatch: 1, Resource: "link0", Start: 2.5, End: 3},
+		{Op: plan.OpB, Stage: 1, MicroBatch: 1, Resource: "gpu0", Start: 3, End: 5},
+		{Op: plan.OpP, Stage: 1, MicroBatch: 2, Resource: "link0", Start: 5, End: 5.5},
+		{Op: plan.OpB, Stage: 1, MicroBatch: 2, Resource: "gpu0", Start: 6, End: 8},
+		{Op: plan.OpF, Stage: 2, MicroBatch: 1, Resource: "gpu1", Start: 1, End: 2},
+		{Op: plan.OpB, Stage: 2, MicroBatch: 1, Resource: "gpu1", Start: 2, End: 3},
+		{Op: plan.OpW, Stage: 2, MicroBatch: 1, Resource: "gpu1", Start: 3, End: 4},
+		{Op: plan.OpF, Stage: 2, MicroBatch: 2, Resource: "gpu1", Start: 4, End: 5},
+		{Op: plan.OpB, Stage: 2, MicroBatch: 2, Resource: "gpu1", Start: 5, End: 6},
+		{Op: plan.OpW, Stage: 2, MicroBatch: 2, Resource: "gpu1", Start: 6, End: 7},
+	}
+	return in, p
+}
+
+// Beside a copy on its link a GPU computes: what it holds changes when F and P start and B, W and O end, one
+// instant after the other, and only then.
+func TestFlushShowsCopies(t *testing.T) {
+	in, p := copiedOut()
+	if r, err := periodic.VerifyFlush(in, p); err != nil || !r.Valid() || len(r.ClaimErrors) > 0 {
+		t.Fatal(r, err)
+	}
+	steps, err := periodic.ProfileFlush(in, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []periodic.FlushStep{
+		{Held: 4},
+		{Held: 6},
+		{Time: 1, Held: 8},
+		{Time: 1.5, Held: 7},
+		{Time: 2.5, Held: 6},
+		{Time: 2.5, Held: 7},
+		{Time: 5, Held: 5},
+		{Time: 5, Held: 6},
+		{Time: 8, Held: 4},
+	}
+	if got := steps[:len(want)]; !slices.Equal(got, want) {
+		t.Errorf("gpu0 holds %v, want %v", got, want)
+	}
+	testfile.Golden(t, "flush.svg", pictured(t, Flushes(), in, p))
+	var trace bytes.Buffer
+	if err := Flushes().Trace(&trace, in, p); err != nil {
+		t.Fatal(err)
+	}
+	testfile.Golden(t, "flush.json", trace.String())
+}
+
+// The numbers of micro-batches have room in a picture that is as wide as they need.
+func TestFlushIsAsWideAsItsNumbers(t *testing.T) {
+	p := &plan.Plan{Platform: platform.Platform{MicroBatches: 16}}
+	for j := range 200 {
+		p.Ops = append(p.Ops, plan.Op{Op: plan.OpF, MicroBatch: 1 + j%16, Start: float64(j), End: float64(j + 1)})
+	}
+	width := flushWidth(p, 200)
+	if room := float64(width-left-right) / 200; room < numberWidth(p) || room > numberWidth(p)+1 {
+		t.Errorf("%d pixels leave %g for each of 200 operations; the number takes %g", width, room, numberWidth(p))
+	}
+}
+
+// Every number stands in its box: turned where the largest one has no room, in smaller type where that is too narrow, too, and not
+// at all where it could not be read.
+func TestFlushNumbersEveryBox(t *testing.T) {
+	for width, want := range map[float64]string{30: `font-size="9.5">7<`, 10: `font-size="9.5" transform="rotate(-90 5 13)">7<`, 7: `font-size="7" transform="rotate(-90 3.5 13)">7<`, 5: ""} {
+		var b bytes.Buffer
+		p := &plan.Plan{Platform: platform.Platform{MicroBatches: 32}}
+		d := &drawing{Writer: bufio.NewWriter(&b), plan: p, scale: width}
+		d.flushNumber(0, &plan.Op{Op: plan.OpF, MicroBatch: 7, Stage: 1, End: 1}, 4)
+		if err := d.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(strings.ReplaceAll(b.String(), px(d.x(0.5)), px(width/2)), want) || want == "" && b.Len() > 0 {
+			t.Errorf("in a box of %g pixels: %q, not %q", width, b.String(), want)
+		}
+	}
+}
+
+// The dashed lines of a placement are named in the picture, equal ones together; a memory far
+// above is not drawn.
+func TestPlacementNamesItsLines(t *testing.T) {
+	l := &lifetimes.Lifetimes{Name: "two", Buffers: []lifetimes.Buffer{{ID: "a", Lower: 0, Upper: 2, Size: 3}, {ID: "b", Lower: 1, Upper: 3, Size: 4}}}
+	for _, x := range []struct {
+		memory, second float64
+		names          []string
+	}{
+		{8, 3, []string{"load = height", "memory"}},
+		{8, 4, []string{"load", "height = memory"}},
+		{7, 3, []string{"load = height = memory"}},
+		{100, 4, []string{"load", "height"}},
+	} {
+		p := plan.New(plan.Placement, "by hand", l, platform.Platform{Memory: x.memory})
+		p.Offsets = []plan.Offset{{ID: "a", Offset: 0}, {ID: "b", Offset: x.second}}
+		picture := pictured(t, Placements(), l, p)
+		for _, name := range []string{"load", "height", "memory", "load = height", "height = memory", "load = height = memory"} {
+			if got, want := strings.Contains(picture, ">"+name+"</text>"), slices.Contains(x.names, name); got != want {
+				t.Errorf("memory %g, b at %g: %q is named: %v, want %v", x.memory, x.second, name, got, want)
+			}
+		}
+	}
+}
+
+// pictured is the picture of a plan, which is well-formed.
+func pictured(t *testing.T, d Drawer, in plan.Instance, p *plan.Plan) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := d.SVG(&b, in, p, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := xml.Unmarshal(b.Bytes(), new(struct{})); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}

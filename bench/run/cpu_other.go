@@ -1,8 +1,0 @@
-//go:build !unix
-
-package run
-
-import "time"
-
-// cpuTime is not known on this system.
-func cpuTime() time.Duration { return 0 }

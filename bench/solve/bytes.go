@@ -1,0 +1,128 @@
+package solve
+
+import (
+	"context"
+	"errors"
+
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Problems and methods of the catalogue compute in the unit of the instance's
+// sizes; settings, results and plans speak bytes. The functions of this file are
+// the border.
+
+// in returns the setting, given in bytes, in another unit.
+func (s Setting) in(u platform.Unit) Setting {
+	s.Platform = inUnit(s.Platform, u)
+	return s
+}
+
+// inUnit returns a platform, given in bytes, in another unit. The memory of one
+// in bytes is rounded down, too: sizes are whole numbers.
+func inUnit(p platform.Platform, u platform.Unit) platform.Platform {
+	p.Memory, p.Bandwidth = u.FromBytes(p.Memory), u.Rate(p.Bandwidth)
+	return p
+}
+
+// Platform returns a platform, given in bytes, in the unit of the instance.
+func (in *Instance) Platform(bytes platform.Platform) platform.Platform {
+	return inUnit(bytes, in.Unit())
+}
+
+// InBytes says of an error about memory that it is in the unit of the instance.
+func (in *Instance) InBytes(err error) error { return inBytes(err, in.Unit()) }
+
+// InBytes returns the problem with functions that take and return bytes.
+func (p *Problem) InBytes() *Problem {
+	q := *p
+	q.Range = func(in *Instance) (low, high float64) {
+		low, high = p.Range(in)
+		return in.Unit().Bytes(low), in.Unit().Bytes(high)
+	}
+	q.Fit = func(in *Instance, m platform.Platform) error { return p.Fit(in, inUnit(m, in.Unit())) }
+	q.Bound = func(in *Instance, s Setting) Bound {
+		b := p.Bound(in, s.in(in.Unit()))
+		if plan.MinimisesMemory(p.Name) {
+			b.Value = in.Unit().Bytes(b.Value)
+		}
+		return b
+	}
+	q.Methods = func() []*Method {
+		all := p.Methods()
+		for i := range all {
+			all[i] = all[i].inBytes(plan.MinimisesMemory(p.Name))
+		}
+		return all
+	}
+	return &q
+}
+
+// inBytes returns the method with functions that take and return bytes; memory says
+// that its objective is one.
+func (m *Method) inBytes(memory bool) *Method {
+	w := *m
+	w.Run = func(ctx context.Context, in *Instance, s Setting) (*Outcome, error) {
+		u := in.Unit()
+		inUnits := s.in(u)
+		if memory && s.OnProgress != nil {
+			inUnits.OnProgress = func(p Progress) {
+				p.Objective, p.Bound = u.Bytes(p.Objective), u.Bytes(p.Bound)
+				s.OnProgress(p)
+			}
+		}
+		out, err := m.Run(ctx, in, inUnits)
+		if out != nil {
+			out.Plan = out.Plan.In(platform.Byte)
+			if memory {
+				out.objectiveInBytes(u)
+			}
+		}
+		return out, inBytes(err, u)
+	}
+	if m.Curve != nil {
+		w.Curve = func(ctx context.Context, in *Instance, s Setting, most float64) (Tradeoff, error) {
+			u := in.Unit()
+			t, err := m.Curve(ctx, in, s.in(u), u.FromBytes(most))
+			if err != nil {
+				return t, inBytes(err, u)
+			}
+			for k := range t.Points {
+				t.Points[k].Memory = u.Bytes(t.Points[k].Memory)
+			}
+			plans := t.Plan
+			t.Plan = func(memory float64) (*plan.Plan, error) {
+				p, err := plans(u.FromBytes(memory))
+				return p.In(platform.Byte), inBytes(err, u)
+			}
+			return t, nil
+		}
+	}
+	return &w
+}
+
+// objectiveInBytes takes over bounds and claims in units of an objective that is a
+// memory.
+func (out *Outcome) objectiveInBytes(u platform.Unit) {
+	for k := range out.Bounds {
+		out.Bounds[k].Value = u.Bytes(out.Bounds[k].Value)
+	}
+	for k := range out.Claims {
+		out.Claims[k].Value = u.Bytes(out.Claims[k].Value)
+	}
+}
+
+// inBytes says of an error about memory in which unit it is.
+func inBytes(err error, u platform.Unit) error {
+	if infeasible, ok := errors.AsType[*plan.Infeasible](err); ok {
+		infeasible.Unit = u
+	}
+	return err
+}
+
+// Resolve returns the bytes that a limit on memory stands for, a whole number of
+// the unit of the instance, whose range is from low to high bytes.
+func (in *Instance) Resolve(spec platform.MemorySpec, low, high float64) float64 {
+	u := in.Unit()
+	return u.Bytes(spec.ResolveIn(u.FromBytes(low), u.FromBytes(high), u))
+}

@@ -1,0 +1,97 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+
+	"workbench/bench/solve"
+	"workbench/bench/solve/method"
+	"workbench/model/instance/graph"
+	"workbench/model/instance/training"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// OutlineFormat names the format of [Outline].
+const OutlineFormat = "workbench.outline/v1"
+
+// Outline says what an instance is and between which memories each problem has
+// something to decide. Sizes are in bytes (slots for joins), times in seconds.
+type Outline struct {
+	Format   string           `json:"format"`
+	Instance plan.InstanceRef `json:"instance"`
+	Kind     string           `json:"kind"`
+	Size     string           `json:"size"`
+	Samples  int              `json:"samples,omitempty"`
+	Compute  float64          `json:"compute"` // computing everything once
+	Ranges   []MemoryRange    `json:"ranges"`
+	// Step is of training steps: graph/v2, and graph/v1 as what it means.
+	Step *training.Outline `json:"step,omitempty"`
+}
+
+// MemoryRange is the least memory for which a problem has a plan, and the least that
+// leaves nothing to decide. Holds says what needs the least, "" where that is not
+// known.
+type MemoryRange struct {
+	Problem string  `json:"problem"`
+	Least   float64 `json:"least"`
+	Most    float64 `json:"most"`
+	Holds   string  `json:"holds,omitempty"`
+}
+
+// OutlineOf sums up an instance.
+func OutlineOf(in *solve.Instance) *Outline {
+	o := &Outline{
+		Format: OutlineFormat, Instance: in.Ref(), Kind: in.Instance.Kind(), Size: in.Size(), Samples: in.Samples(), Compute: in.Compute(), Ranges: []MemoryRange{},
+	}
+	for _, p := range Problems() {
+		if p.Accepts(in) != nil {
+			continue
+		}
+		if low, high := p.Range(in); high > 0 { // else there is no plan of an instance of this size
+			o.Ranges = append(o.Ranges, MemoryRange{p.Name, low, high, holds(p, in, low)})
+		}
+	}
+	if g := Step(in); g != nil {
+		o.Step = g.Outline()
+	}
+	return o
+}
+
+// holds is what takes the least memory. Where nothing fits in less, the views of problems
+// say so before a method begins.
+func holds(p *solve.Problem, in *solve.Instance, least float64) string {
+	switch {
+	case p.Holds != nil:
+		return p.Holds(in)
+	case least < 1:
+		return ""
+	}
+	s := solve.Setting{Platform: platform.Platform{ // a unit less
+		Memory: least - 1, Bandwidth: 12e9, Processors: method.DefaultProcessors, WeightCopies: platform.DefaultWeightCopies,
+	}}
+	ended, stop := context.WithCancel(context.Background()) // what begins after that is not wanted
+	stop()
+	methods := MethodsFor(p, in)
+	for _, m := range methods[:min(len(methods), 3)] { // one of them says so, however it words other errors
+		if m.Solver {
+			continue
+		}
+		_, err := m.Run(ended, in, s.Of(m))
+		if nothing, ok := errors.AsType[*plan.Infeasible](err); ok {
+			return nothing.Why
+		}
+	}
+	return ""
+}
+
+// Step returns the training step that an instance is, nil if it is none.
+func Step(in *solve.Instance) *training.Graph {
+	switch x := in.Instance.(type) {
+	case *training.Graph:
+		return x
+	case *graph.Graph:
+		return training.Of(x)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package solve
+
+import (
+	"io"
+	"slices"
+	"strings"
+
+	"workbench/model/instance/chain"
+	"workbench/model/instance/functions"
+	"workbench/model/instance/graph"
+	"workbench/model/instance/join"
+	"workbench/model/instance/lifetimes"
+	"workbench/model/instance/stages"
+	"workbench/model/instance/training"
+	"workbench/model/plan"
+	"workbench/model/zoo"
+)
+
+// A Format is a format of instance files.
+type Format struct {
+	Name string // as files have it under "format"
+	Kind string // of instance
+	Word string // one of them in a sentence: "a WORD is", "WORDs are"
+	// Many is the plural where it is not Word and an s.
+	Many string
+	Read func(r io.Reader, name string) (plan.Instance, error)
+	// Zoo makes an instance of the rest of zoo:NAME?as=KIND; nil: networks have
+	// no such form.
+	Zoo func(spec string) (plan.Instance, error)
+}
+
+// Formats returns the table of formats. A file without format is read as the
+// first, whose error says what is missing, and so is a network that says not as what.
+func Formats() []Format {
+	return []Format{
+		{Name: chain.Format, Kind: chain.Kind, Word: "chain", Read: reader(chain.Read), Zoo: maker(zoo.Load)},
+		{Name: graph.Format, Kind: graph.Kind, Word: "graph", Read: reader(graph.Read), Zoo: maker(zoo.LoadGraph)},
+		{
+			Name: training.Format, Kind: training.Kind, Word: "training step",
+			Read: reader(training.Read), Zoo: maker(zoo.LoadTraining),
+		},
+		{Name: join.Format, Kind: join.Kind, Word: "join", Read: reader(join.Read), Zoo: maker(zoo.LoadJoin)},
+		{
+			Name: functions.Format, Kind: functions.Kind, Word: "sequence of functions", Many: "sequences of functions",
+			Read: reader(functions.Read), Zoo: maker(zoo.LoadFunctions),
+		},
+		{
+			Name: lifetimes.Format, Kind: lifetimes.Kind, Word: "list of lifetimes", Many: "lists of lifetimes",
+			Read: reader(lifetimes.Read), Zoo: maker(zoo.LoadLifetimes),
+		},
+		{
+			Name: stages.Format, Kind: stages.Kind, Word: "partition into stages", Many: "partitions into stages",
+			Read: reader(stages.Read), Zoo: maker(zoo.LoadStages),
+		},
+	}
+}
+
+func reader[T plan.Instance](read func(io.Reader, string) (T, error)) func(io.Reader, string) (plan.Instance, error) {
+	return func(r io.Reader, name string) (plan.Instance, error) {
+		in, err := read(r, name)
+		if err != nil {
+			return nil, err // not a nil of type T
+		}
+		return in, nil
+	}
+}
+
+func maker[T plan.Instance](load func(string) (T, error)) func(string) (plan.Instance, error) {
+	return func(spec string) (plan.Instance, error) {
+		in, err := load(spec)
+		if err != nil {
+			return nil, err
+		}
+		return in, nil
+	}
+}
+
+// KindWord names an instance of a kind in a sentence: "a chain is", "a sequence of
+// functions is".
+func KindWord(kind string) string {
+	for _, f := range Formats() {
+		if f.Kind == kind {
+			return f.Word
+		}
+	}
+	return kind
+}
+
+// KindWords writes kinds of instance for a person: "chains and graphs".
+func KindWords(kinds []string) string {
+	var s []string
+	for _, f := range Formats() {
+		many := f.Many
+		if many == "" {
+			many = f.Word + "s"
+		}
+		if slices.Contains(kinds, f.Kind) && !slices.Contains(s, many) {
+			s = append(s, many)
+		}
+	}
+	return strings.Join(s, " and ")
+}

@@ -1,0 +1,210 @@
+// Package formulate is for those who edit formulations: one program solved as it is,
+// without heuristics, and two held against each other. What is printed is the model's own
+// story, in the units of the problem; nothing here is certified.
+package formulate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"workbench/bench/solve"
+	"workbench/ilp/formulation"
+	"workbench/model/milp"
+	"workbench/model/platform"
+	"workbench/model/verify"
+	"workbench/solvers"
+)
+
+// Format names the format of [Solution].
+const Format = "workbench.formulation-solution/v1"
+
+// Size is that of a model.
+type Size struct {
+	Variables   int `json:"variables"`
+	Integers    int `json:"integers"`
+	Constraints int `json:"constraints"`
+	Nonzeros    int `json:"nonzeros"`
+}
+
+// SizeOf returns the size of a model.
+func SizeOf(m *milp.Model) Size {
+	return Size{m.NumCols(), m.NumIntegers(), m.NumRows(), m.NumNonzeros()}
+}
+
+func (s Size) String() string {
+	return fmt.Sprintf("%s (%d integer), %s, %s", platform.Count(s.Variables, "variable"), s.Integers, platform.Count(s.Constraints, "constraint"), platform.Count(s.Nonzeros, "nonzero"))
+}
+
+// Solution is what a backend says of a program, cold: without a start, and
+// without anybody having checked it but for the plan. Numbers are in the units of the
+// problem; null: there is none.
+type Solution struct {
+	Format      string   `json:"format"`
+	Formulation string   `json:"formulation"`
+	Promise     string   `json:"promise"`
+	Instance    string   `json:"instance"`
+	Backend     string   `json:"backend"`
+	Relaxed     bool     `json:"relaxed"` // the LP relaxation
+	Size        Size     `json:"size"`
+	Status      string   `json:"status"`
+	Stopped     string   `json:"stopped,omitempty"` // by which limit
+	Objective   *float64 `json:"objective"`
+	Bound       *float64 `json:"bound"`
+	Gap         *float64 `json:"gap"`
+	Nodes       int64    `json:"nodes"`
+	Iterations  int64    `json:"iterations"`
+	Time        float64  `json:"time"` // seconds
+	// Plan is the objective of the plan that the solution decodes to, replayed by the
+	// verifier; PlanError says why there is none, "" if the formulation makes none.
+	Plan      *float64 `json:"plan"`
+	PlanError string   `json:"plan_error,omitempty"`
+	// Columns that are not zero, and of a relaxation the duals of rows and reduced costs
+	// that are not, by name, in the model's own units.
+	Columns map[string]float64 `json:"columns,omitempty"`
+	// Solutions are those found on the way, each better than the one before, if asked for.
+	Solutions []Found            `json:"solutions,omitempty"`
+	Duals     map[string]float64 `json:"duals,omitempty"`
+	Reduced   map[string]float64 `json:"reduced_costs,omitempty"`
+	Note      string             `json:"note,omitempty"`
+}
+
+// Found is a solution found on the way.
+type Found struct {
+	Objective *float64 `json:"objective"`
+	Plan      *float64 `json:"plan"` // the objective of its plan, replayed; nil: it makes none
+}
+
+// Wants says what of a solution is wanted besides its objective.
+type Wants struct {
+	Values    bool // of columns, and the duals that the backend has
+	Solutions bool // that were found on the way
+}
+
+// Solve solves a program.
+func Solve(ctx context.Context, b solvers.Backend, f formulation.Formulation, in *solve.Instance, p *formulation.Program, o solvers.Options, wants Wants) (*Solution, error) {
+	var points [][]float64
+	if wants.Solutions {
+		o.OnProgress = func(q solvers.Progress) {
+			if q.X != nil {
+				points = append(points, q.X)
+			}
+		}
+	}
+	r, err := b.Solve(ctx, p.Model, o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Solution{
+		Format: Format, Formulation: f.Name, Promise: f.Promise.String(), Instance: in.Name, Backend: r.Backend, Relaxed: o.Relax,
+		Size: SizeOf(p.Model), Status: r.Status.String(), Nodes: r.Nodes, Iterations: r.Iterations, Time: r.Wall.Seconds(), Note: r.Note,
+	}
+	if r.Stop != solvers.NotStopped {
+		s.Stopped = r.Stop.String()
+	}
+	if x, ok := r.Objective(); ok {
+		s.Objective = number(p.Objective(x))
+		s.Gap = number(r.Gap())
+	}
+	s.Bound = number(p.Objective(r.Bound))
+	x, ok := r.Solution()
+	if ok && !o.Relax && p.Plan != nil {
+		s.Plan, s.PlanError = decode(in, p, x)
+	}
+	if ok && wants.Solutions && (len(points) == 0 || p.Model.Objective(points[len(points)-1]) != r.Obj) {
+		points = append(points, x)
+	}
+	for _, x := range points {
+		found := Found{Objective: number(p.Objective(p.Model.Objective(x)))}
+		if !o.Relax && p.Plan != nil {
+			found.Plan, _ = decode(in, p, x) // why there is none is said of the last
+		}
+		s.Solutions = append(s.Solutions, found)
+	}
+	if wants.Values && ok {
+		s.Columns = named(p.Model.ColNames(), x)
+		if r.Dual != nil {
+			s.Duals, s.Reduced = named(p.Model.RowNames(), r.Dual.Row), named(p.Model.ColNames(), r.Dual.Reduced)
+		}
+	}
+	return s, nil
+}
+
+// decode makes the plan of a solution and replays it: its objective, or why there is none.
+func decode(in *solve.Instance, p *formulation.Program, x []float64) (objective *float64, why string) {
+	made, err := p.Plan(x)
+	if err != nil {
+		return nil, err.Error()
+	}
+	report, err := verify.On(in.Instance, made)
+	switch {
+	case err != nil:
+		return nil, err.Error()
+	case !report.Valid():
+		return nil, fmt.Sprintf("breaks %s: %s", platform.Count(len(report.Violations), "rule"), report.Violations[0].Detail)
+	}
+	return &report.Makespan, ""
+}
+
+// number returns a finite number, else nil: JSON has no others.
+func number(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}
+
+// named returns the numbers that are not zero by name.
+func named(names []string, x []float64) map[string]float64 {
+	m := map[string]float64{}
+	for k, v := range x {
+		if v != 0 {
+			m[names[k]] = v
+		}
+	}
+	return m
+}
+
+// Text prints a solution for a person.
+func (s *Solution) Text(w io.Writer) {
+	kind := ""
+	if s.Relaxed {
+		kind = ", LP relaxation"
+	}
+	fmt.Fprintf(w, "%s (%s)%s on %s, by %s\n", s.Formulation, s.Promise, kind, s.Instance, s.Backend)
+	fmt.Fprintf(w, "  size        %s\n", s.Size)
+	status := s.Status
+	if s.Stopped != "" {
+		status += ", stopped by " + s.Stopped
+	}
+	fmt.Fprintf(w, "  status      %s\n", status)
+	fmt.Fprintf(w, "  objective   %s\n", written(s.Objective))
+	fmt.Fprintf(w, "  bound       %s (nobody checked it)\n", written(s.Bound))
+	if s.Gap != nil {
+		fmt.Fprintf(w, "  gap         %.4f %%\n", 100**s.Gap)
+	}
+	switch {
+	case s.Plan != nil:
+		fmt.Fprintf(w, "  plan        %s, verified by replay\n", written(s.Plan))
+	case s.PlanError != "":
+		fmt.Fprintf(w, "  plan        none: %s\n", strings.ReplaceAll(s.PlanError, "\n", " "))
+	}
+	for k, x := range s.Solutions {
+		fmt.Fprintf(w, "  solution %-3d%s, plan %s\n", k+1, written(x.Objective), written(x.Plan))
+	}
+	fmt.Fprintf(w, "  nodes       %d, iterations %d\n", s.Nodes, s.Iterations)
+	fmt.Fprintf(w, "  time        %s\n", platform.FormatSeconds(s.Time))
+	if s.Note != "" {
+		fmt.Fprintf(w, "  note        %s\n", s.Note)
+	}
+}
+
+// written writes an objective with the digits that tell two apart.
+func written(x *float64) string {
+	if x == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.9g", *x)
+}

@@ -1,0 +1,133 @@
+package fragmentation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"workbench/bench/solve"
+	"workbench/bench/solve/catalog"
+	"workbench/model/allocator"
+	"workbench/model/instance/lifetimes"
+	"workbench/model/plan"
+	"workbench/solvers"
+)
+
+// A Placer gives the tensors of plans their addresses: a plan of the problem placement
+// for what is on one device.
+type Placer struct {
+	Problem  *solve.Problem // of the plans
+	Instance *solve.Instance
+	Device   string        // "": the fullest
+	Align    int64         // of addresses, bytes
+	Method   string        // of placement
+	Time     time.Duration // of each placement, and of each planning; 0: no limit
+	// Replans is how often the planner is asked again, for as much less memory as the
+	// placement takes more than the plan was made for; Backend is for planners with a MILP.
+	Replans int
+	Backend solvers.Backend
+}
+
+// Placed is a placement.
+type Placed struct {
+	*solve.Result
+	Lifetimes *lifetimes.Lifetimes
+	Of        *plan.Plan // what is placed, made anew for less memory perhaps
+	Memory    float64    // that the first plan was made for
+}
+
+// Place places the tensors of a plan. The error wraps plan.ErrNoPlan if no plan's fit
+// after so many replans.
+func (x *Placer) Place(ctx context.Context, p *plan.Plan) (*Placed, error) {
+	memory := p.Platform.Memory
+	for again := 0; ; again++ {
+		l, err := x.lifetimes(p)
+		if err != nil {
+			return nil, err
+		}
+		r, err := x.place(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		excess := *r.Objective - memory
+		if x.Replans == 0 || x.Problem.Slots || excess <= 0 {
+			return &Placed{Result: r, Lifetimes: l, Of: p, Memory: memory}, nil
+		}
+		if again == x.Replans || ctx.Err() != nil {
+			return nil, fmt.Errorf("after %d plans the placement takes %.0f bytes more than there are: %w", again+1, excess, plan.ErrNoPlan)
+		}
+		if p, err = x.replan(ctx, p, p.Platform.Memory-excess); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// lifetimes returns what a plan has on the device.
+func (x *Placer) lifetimes(p *plan.Plan) (*lifetimes.Lifetimes, error) {
+	t, err := Fullest(x.Problem, x.Instance, p, x.Device)
+	switch {
+	case err != nil:
+		return nil, err
+	case t == nil:
+		return nil, solve.InputError(fmt.Errorf("device %q: the plan has nothing there", x.Device))
+	}
+	l := t.Lifetimes(cmp.Or(x.Instance.Name, p.Problem)+"-"+p.Method, x.Align)
+	return l, l.Validate()
+}
+
+// Fullest returns what a plan takes on a device, by its name, or on the one where it has
+// most; nil if there is nothing.
+func Fullest(problem *solve.Problem, in *solve.Instance, p *plan.Plan, device string) (*allocator.Trace, error) {
+	const slot = 1 // byte
+	traces, err := allocator.Traces(problem.Tensors, in.Instance, p, slot)
+	if err != nil {
+		return nil, solve.InputError(err)
+	}
+	var chosen *allocator.Trace
+	for _, t := range traces {
+		if len(t.Blocks) > 0 && (t.Device == device || device == "" && (chosen == nil || t.Peak() > chosen.Peak())) {
+			chosen = t
+		}
+	}
+	return chosen, nil
+}
+
+// place solves the placement, and fails where there is none.
+func (x *Placer) place(ctx context.Context, l *lifetimes.Lifetimes) (*solve.Result, error) {
+	problem, err := catalog.FindProblem(plan.Placement)
+	if err != nil {
+		return nil, err
+	}
+	m, err := catalog.FindMethod(problem, x.Method)
+	if err != nil {
+		return nil, err
+	}
+	if m.Solver {
+		return nil, solve.InputError(fmt.Errorf("method %s needs a solver; write the lifetimes to a file and solve them", m.Name))
+	}
+	digest, err := l.Digest()
+	if err != nil {
+		return nil, solve.InputError(err)
+	}
+	in := &solve.Instance{Instance: l, Name: l.Name, SHA256: digest}
+	setting := solve.Setting{Time: x.Time}
+	_, setting.Platform.Memory = problem.Range(in)
+	r := solve.Run(ctx, problem, m, in, setting)
+	return r, r.Err
+}
+
+// replan asks the method of a plan for one in less memory.
+func (x *Placer) replan(ctx context.Context, p *plan.Plan, memory float64) (*plan.Plan, error) {
+	m, err := catalog.FindMethod(x.Problem, p.Method)
+	if err != nil {
+		return nil, err
+	}
+	setting := solve.Setting{Platform: p.Platform, Time: x.Time, Threads: 1, MemoryModel: p.MemoryModel, Backend: x.Backend}
+	setting.Platform.Memory = memory
+	r := solve.Run(ctx, x.Problem, m, x.Instance, setting)
+	if r.Plan == nil {
+		return nil, r.Err
+	}
+	return r.Plan, nil
+}

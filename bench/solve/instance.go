@@ -1,0 +1,198 @@
+package solve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"workbench/model/instance/chain"
+	"workbench/model/instance/graph"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/strictjson"
+	"workbench/model/zoo"
+)
+
+// Instance is what a method works on, with what names it in results.
+type Instance struct {
+	Instance plan.Instance
+	Name     string
+	SHA256   string // of the canonical JSON
+	Source   string // how it was named: a path or zoo:NAME?…; empty: unknown
+
+	// Stop, once it is closed, ends the searches for what is known of the instance: the range
+	// of memory, that nothing fits, bounds. What they have found by then holds. nil: never.
+	Stop plan.Stop
+
+	memo map[any]any // see Memo
+}
+
+// Within calls work, for which Stop is closed at the end of ctx or of a time limit, 0 being
+// none.
+func (in *Instance) Within(ctx context.Context, limit time.Duration, work func()) {
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	defer func(stop plan.Stop) { in.Stop = stop }(in.Stop)
+	in.Stop = ctx.Done()
+	work()
+}
+
+// Memo returns make(), which is called once for an instance and key: every run
+// asks again for views, ranges and closed-form bounds, which may take a second. Not safe
+// for concurrent use.
+func Memo[T any](in *Instance, key any, make func() T) T {
+	if known, ok := in.memo[key]; ok {
+		return known.(T)
+	}
+	if in.memo == nil {
+		in.memo = map[any]any{}
+	}
+	made := make()
+	in.memo[key] = made
+	return made
+}
+
+// Searched is Memo of what Stop may end: what was made while it was closed is made again.
+func Searched[T any](in *Instance, key any, make func() T) T {
+	_, known := in.memo[key]
+	made := Memo(in, key, make)
+	if !known && in.Stop.Given() {
+		delete(in.memo, key)
+	}
+	return made
+}
+
+// Ref returns how plans and results name the instance.
+func (in *Instance) Ref() plan.InstanceRef {
+	return plan.InstanceRef{Name: in.Name, SHA256: in.SHA256, Source: in.Source}
+}
+
+// Kind names the kind of instance.
+func (in *Instance) Kind() string { return in.Instance.Kind() }
+
+// Chain returns the instance as a chain, nil if it is none.
+func (in *Instance) Chain() *chain.Chain { return plan.As[*chain.Chain](in.Instance) }
+
+// Graph returns the instance as a graph, nil if it is none.
+func (in *Instance) Graph() *graph.Graph { return plan.As[*graph.Graph](in.Instance) }
+
+// Size says how large the instance is, in a few words.
+func (in *Instance) Size() string { return in.Instance.Size() }
+
+// Samples returns the mini-batch size, 0 if it is unknown.
+func (in *Instance) Samples() int { return in.Instance.Batch() }
+
+// Compute returns the time in seconds of computing everything once.
+func (in *Instance) Compute() float64 { return in.Instance.TotalTime() }
+
+// Unit returns the unit of its sizes.
+func (in *Instance) Unit() platform.Unit { return in.Instance.Scale() }
+
+// Write writes the instance as a file of its format.
+func (in *Instance) Write(w io.Writer) error { return in.Instance.Write(w) }
+
+// Load reads an instance: a file of any of the formats, "-" for standard
+// input, or zoo:NAME[?key=value&…], with as=graph among them for the graph of
+// a network, as=functions for its training step as a sequence of functions. Every error is the user's and wraps ErrInput.
+func Load(spec string, stdin io.Reader) (*Instance, error) {
+	made, err := read(spec, stdin)
+	if err != nil {
+		return nil, InputError(err)
+	}
+	in, err := NewInstance(made)
+	if err == nil && spec != "-" {
+		in.Source = spec
+	}
+	return in, err
+}
+
+// NewInstance validates an instance and notes its name and digest. O(its size).
+func NewInstance(made plan.Instance) (*Instance, error) {
+	in := &Instance{Instance: made, Name: made.Title()}
+	err := made.Validate()
+	if err == nil {
+		in.SHA256, err = made.Digest()
+	}
+	if err != nil {
+		return nil, InputError(err)
+	}
+	return in, nil
+}
+
+func read(spec string, stdin io.Reader) (plan.Instance, error) {
+	if strings.HasPrefix(spec, zoo.Scheme) {
+		return fromZoo(spec)
+	}
+	name := spec
+	if spec == "-" {
+		name = "standard input"
+	} else {
+		f, err := os.Open(spec)
+		if err != nil {
+			if errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(spec, "./\\") {
+				return nil, fmt.Errorf("instance %s: no such file; built-in networks are written %s%s", spec, zoo.Scheme, spec)
+			}
+			return nil, fmt.Errorf("instance %s cannot be read: %w", spec, err)
+		}
+		defer f.Close()
+		stdin = f
+	}
+	data, err := strictjson.Read(stdin, name, maxInstance)
+	if err != nil {
+		return nil, err
+	}
+	format, formats := strictjson.Format(data), Formats()
+	for _, f := range formats {
+		if format == f.Name || format == "" { // a file without format gets its error from the reader
+			return f.Read(bytes.NewReader(data), name)
+		}
+	}
+	var known []string
+	for _, f := range formats {
+		known = append(known, strconv.Quote(f.Name))
+	}
+	last := len(known) - 1
+	msg := fmt.Sprintf("%q is no instance; it must be %s or %s", format, strings.Join(known[:last], ", "), known[last])
+	if format == plan.Format {
+		msg = "it is a plan and no instance: workbench show, verify and place take plans"
+	}
+	return nil, &strictjson.Error{Name: name, Line: strictjson.Line(data, "format"), Path: "format", Msg: msg}
+}
+
+// maxInstance is the most bytes an instance file of any format may have.
+const maxInstance = 1 << 30
+
+// fromZoo generates a built-in network in the form asked for.
+func fromZoo(spec string) (plan.Instance, error) {
+	form, rest := zoo.Form(spec)
+	formats := Formats()
+	for _, f := range formats {
+		if f.Kind == form && f.Zoo != nil {
+			return f.Zoo(rest)
+		}
+	}
+	return formats[0].Zoo(rest)
+}
+
+// InputError wraps err as a mistake of the user's, nil for nil. The text is
+// err's own.
+func InputError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &inputError{err}
+}
+
+type inputError struct{ err error }
+
+func (e *inputError) Error() string   { return e.err.Error() }
+func (e *inputError) Unwrap() []error { return []error{e.err, ErrInput} }

@@ -1,0 +1,59 @@
+package solve
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"workbench/model/plan"
+)
+
+// LoadOf finds the instance that a plan was made for: the one named by the user, else
+// where the plan remembers it, or a file of its name there or beside the plan. Its
+// digest must be the plan's. file is where the plan comes from, "-" for standard input.
+func LoadOf(p *plan.Plan, file, named string, stdin io.Reader) (*Instance, error) {
+	if named != "" {
+		in, err := Load(named, stdin)
+		if err == nil && !in.made(p) {
+			err = InputError(fmt.Errorf("%s is not the instance of this plan: its sha256 begins with %.12s, the plan's with %.12s", named, in.SHA256, p.Instance.SHA256))
+		}
+		return in, err
+	}
+	var first error
+	for _, spec := range whereabouts(p, file) {
+		in, err := Load(spec, stdin)
+		if err == nil && in.made(p) {
+			return in, nil
+		}
+		if err == nil {
+			err = fmt.Errorf("%s is another one: its sha256 begins with %.12s, the plan's with %.12s", spec, in.SHA256, p.Instance.SHA256)
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, InputError(fmt.Errorf("the instance %s of this plan is not found (%w): name it with --instance FILE; place takes it behind the plan, and writes that of a placement with --output", p.Instance.Name, first))
+}
+
+// made reports whether the plan is of the instance, as far as it says.
+func (in *Instance) made(p *plan.Plan) bool {
+	return p.Instance.SHA256 == "" || p.Instance.SHA256 == in.SHA256
+}
+
+// whereabouts are the places where the instance of a plan may be, the likeliest first.
+func whereabouts(p *plan.Plan, file string) (list []string) {
+	add := func(spec string) {
+		if !slices.Contains(list, spec) {
+			list = append(list, spec)
+		}
+	}
+	folder := filepath.Dir(file)
+	if source := p.Instance.Source; source != "" {
+		add(source)
+		add(filepath.Join(folder, filepath.Base(source)))
+	}
+	add(p.Instance.Name + ".json")
+	add(filepath.Join(folder, p.Instance.Name+".json"))
+	return list
+}

@@ -1,0 +1,432 @@
+package solve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"workbench/ilp/formulation"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/proof"
+)
+
+// Tolerance is the relative difference between a plan and a bound at which the
+// gap counts as closed: ten times what MILP solvers guarantee for a row.
+const Tolerance = 1e-6
+
+// Exactness is the relative difference at which two objectives, or an objective
+// and a bound, are equal: rounding of sums of times, nothing more.
+const Exactness = plan.Tolerance
+
+// ErrInput is wrapped by errors in what the user gave: files, names, limits.
+var ErrInput = errors.New("bad input")
+
+// InvalidPlanError is the error of a method whose plan failed verification, and
+// of verify.
+type InvalidPlanError struct {
+	Method string
+	Report *plan.Report
+}
+
+func (e *InvalidPlanError) Error() string {
+	v := e.Report.Violations[0]
+	return fmt.Sprintf("the plan of %s breaks %s; the first, %s: %s", e.Method, platform.Count(len(e.Report.Violations), "rule"), v.Rule, v.Detail)
+}
+
+// Run runs one method on one instance. Whatever it returns has been replayed
+// by the verifier, and carries the best bound that is known. Everything that
+// can go wrong is in the result: see Status and Err.
+func Run(ctx context.Context, p *Problem, m *Method, in *Instance, s Setting) *Result {
+	r := &Result{
+		Format: ResultFormat, Problem: p.Name, Method: m.Name, Kind: m.Kind, Unverified: m.Unverified,
+		Instance: in.Ref(),
+		Platform: s.Platform, Budget: s.Budget,
+		Parameters: Parameters{
+			TimeLimit: s.Time.Seconds(), Gap: s.Gap, Threads: s.Threads,
+		},
+		Seed: s.Seed,
+	}
+	s = s.Of(m)
+	s.problem = p.Name
+	r.Keeps = func(assumption string) bool { return p.meets(in, r.Plan, assumption) }
+	if m.Slots > 0 {
+		r.Parameters.Slots = s.Slots
+	}
+	start, cpu := time.Now(), cpuTime()
+	defer func() {
+		r.WallTime = time.Since(start).Seconds()
+		r.CPUTime = (cpuTime() - cpu).Seconds()
+	}()
+	if s.Time > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.left())
+		defer cancel()
+	}
+	if err := takes(p, m, in); err != nil {
+		return r.fail(err)
+	}
+	var closed Bound
+	in.Within(ctx, BoundPart(s.left()), func() { closed = p.Bound(in, s) })
+	r.withBounds(closed)
+	err := r.needsLink(in)
+	var out *Outcome
+	if err == nil {
+		s.OnProgress = r.withoutTransfers(in, s.OnProgress)
+		in.Within(ctx, 0, func() { out, err = m.Run(ctx, in, s) })
+	}
+	if err != nil {
+		r.fail(atEnd(ctx, err))
+		r.Ended = ended(ctx, r, &Outcome{}, s)
+		return r
+	}
+	if m.Solver && out.Solver == nil && s.Missing != nil {
+		out.Remark("the MILP was skipped: " + s.Missing.Error())
+	}
+	defer func() { r.Ended = ended(ctx, r, out, s) }()
+	return r.settle(in, m, out, closed)
+}
+
+// left is what of the time limit is left to the method; 0: there is none.
+func (s *Setting) left() time.Duration { return max(s.Time-s.Spent, s.Time/10) }
+
+// BoundPart is the part of a time limit, 0 being none, for what is looked for before a
+// method begins.
+func BoundPart(limit time.Duration) time.Duration { return limit / 4 }
+
+// RangeWithin is Range, whose search of the low end may take a part of a time limit, unless
+// the memory was given as a part of the range: neither the limit nor the end of ctx says which
+// memory is meant; what that takes is for Setting.Spent. Where that does not suffice low is high.
+func (p *Problem) RangeWithin(ctx context.Context, in *Instance, limit time.Duration, needed bool) (low, high float64) {
+	limit = BoundPart(limit)
+	if needed {
+		ctx, limit = context.WithoutCancel(ctx), 0
+	}
+	in.Within(ctx, limit, func() {
+		if low, high = p.Range(in); in.Stop.Given() {
+			low = high
+		}
+	})
+	return low, high
+}
+
+// settle takes over what a method found: its plan once that is replayed, its
+// bounds and the closed one, and what it claims.
+func (r *Result) settle(in *Instance, m *Method, out *Outcome, closed Bound) *Result {
+	r.Refused = out.Refused
+	for _, x := range out.Refused {
+		out.Remark("refused: " + x.Err.Error())
+	}
+	r.Note, r.Model, r.Formulation = out.Note, out.Model, describe(out.Model)
+	if out.Solver != nil {
+		name, version, _ := strings.Cut(out.Solver.Backend, " ")
+		r.Backend = &BackendRef{name, version}
+		r.Nodes = &out.Solver.Nodes
+	}
+	for _, b := range out.Bounds {
+		if b.Proof.Trusted() && (r.OwnBound == nil || b.Value > r.OwnBound.Value) {
+			r.OwnBound = &b
+		}
+	}
+	r.Claims = out.Claims
+	proved := append(slices.Clone(out.Bounds), closed)
+	r.Bounds = nil
+	if out.Plan == nil && out.Infeasible != nil && len(out.Supposing) == 0 {
+		r.Disproof = out.Infeasible
+		return r.fail(&plan.Infeasible{Problem: r.Problem, Given: r.Platform.Memory, Why: "certified: " + out.Infeasible.Formulation + " has no solution"})
+	}
+	if out.Plan == nil {
+		r.withBounds(proved...)
+		r.Status = Limit
+		if m.Kind == Relaxed && !out.Stopped && r.OwnBound != nil && len(r.Claims) == 0 {
+			r.Status = Optimal
+		}
+		if m.Kind != Relaxed {
+			r.Err = fmt.Errorf("%s: %w within the limits", m.Name, plan.ErrNoPlan)
+			r.Error = r.Err.Error()
+		}
+		return r
+	}
+	if r.unlinked() && out.Plan.Moves() {
+		return r.withoutLink(m, in, proved)
+	}
+	report, err := in.replay(out.Plan)
+	if report == nil {
+		return r.fail(err)
+	}
+	out.Plan.Instance = in.Ref()
+	r.Plan, r.Report = out.Plan, report
+	if err != nil {
+		return r.fail(&InvalidPlanError{m.Name, report})
+	}
+	if c := out.Infeasible; c != nil && r.bound(&Bound{Assumptions: out.Supposing}) {
+		return r.fail(fmt.Errorf("%s: there is a verified plan, but it is certified that %s has no solution: the formulation is wrong", m.Name, c.Formulation))
+	}
+	objective := report.Objective(r.Problem)
+	r.Objective, r.PeakMemory = &objective, &report.PeakMemory
+	if !plan.MinimisesMemory(r.Problem) {
+		r.Makespan = &report.Makespan
+	}
+	if f := report.Flush; f != nil {
+		r.Span, r.GPUMemory = &f.Span, f.Memory
+	}
+	if n := in.Samples(); n > 0 && report.Makespan > 0 {
+		throughput := float64(n) / report.Makespan
+		r.Throughput = &throughput
+	}
+	r.withBounds(proved...)
+	return r
+}
+
+// unlinked reports whether there is a link in name only.
+func (r *Result) unlinked() bool {
+	return 0 < r.Platform.Bandwidth && r.Platform.Bandwidth <= platform.NoLink
+}
+
+// withoutLink is what becomes of a plan that moves something where nothing can.
+func (r *Result) withoutLink(m *Method, in *Instance, proved []Bound) *Result {
+	r.withBounds(proved...)
+	if err := r.needsLink(in); err != nil {
+		return r.fail(err)
+	}
+	return r.fail(fmt.Errorf("%s: %w that moves nothing", m.Name, plan.ErrNoPlan))
+}
+
+// neverArrives is the time from which on something moves over a link in name only. Plans
+// that move nothing take at most everything once for each layer, and a single byte takes
+// 10^30 seconds.
+func neverArrives(in *Instance) float64 { return 1e12 * in.Compute() }
+
+// needsLink returns the proof that there is no plan without a link, a bound between these
+// times; nil if there is none.
+func (r *Result) needsLink(in *Instance) error {
+	if !r.unlinked() || r.Bound == nil || r.Bound.Value <= neverArrives(in) {
+		return nil
+	}
+	return &plan.Infeasible{Problem: r.Problem, Given: r.Platform.Memory, Why: "without a link nothing can leave the GPU: " + r.Bound.By}
+}
+
+// withoutTransfers tells of no plan that moves something where nothing can.
+func (r *Result) withoutTransfers(in *Instance, tell func(Progress)) func(Progress) {
+	if !r.unlinked() || tell == nil {
+		return tell
+	}
+	return func(p Progress) {
+		if p.Objective > neverArrives(in) {
+			p.Objective = math.NaN()
+		}
+		tell(p)
+	}
+}
+
+// atEnd says of an error that comes of the end of ctx that there is no plan
+// within the limits, and which.
+func atEnd(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+		return err
+	}
+	if !errors.Is(err, plan.ErrNoPlan) {
+		err = fmt.Errorf("%w within the limits: %w", plan.ErrNoPlan, err)
+	}
+	return &limitError{err}
+}
+
+// limitError says in words of this program what a context says of its end.
+type limitError struct{ err error }
+
+func (e *limitError) Error() string {
+	return strings.NewReplacer(
+		context.DeadlineExceeded.Error(), "the time limit was reached",
+		context.Canceled.Error(), "it was interrupted",
+	).Replace(e.err.Error())
+}
+
+func (e *limitError) Unwrap() error { return e.err }
+
+// takes refuses an instance that the problem or the method is not made for.
+func takes(p *Problem, m *Method, in *Instance) error {
+	if err := p.Accepts(in); err != nil {
+		return err
+	}
+	if !m.Accepts(in) {
+		return InputError(fmt.Errorf("%s works on %s and %s is a %s: workbench methods --problem %s lists what does", m.Name, KindWords(m.Takes), in.Name, KindWord(in.Kind()), p.Name))
+	}
+	return nil
+}
+
+// fail records err and the status it stands for.
+func (r *Result) fail(err error) *Result {
+	r.Err, r.Error, r.Status = err, err.Error(), Failed
+	var infeasible *plan.Infeasible
+	switch {
+	case errors.As(err, &infeasible):
+		r.Status, r.Bound, r.Conditional, r.Bounds = Infeasible, nil, nil, nil
+	case errors.Is(err, ErrInput): // refused, whether or not there is a plan
+	case errors.Is(err, plan.ErrNoPlan):
+		r.Status = Limit
+	}
+	return r
+}
+
+// ended says why the run ended.
+func ended(ctx context.Context, r *Result, out *Outcome, s Setting) proof.Ended {
+	switch why, over := formulation.Over(ctx); {
+	case r.Status == Failed:
+		return proof.Error
+	case r.Status == Optimal || r.Status == Infeasible || len(r.OptimalWithin) > 0:
+		return proof.Closed
+	case r.Gap != nil && *r.Gap <= s.Gap:
+		return proof.Gap
+	case over:
+		return why
+	case out.Ended != "" && out.Ended != proof.Closed:
+		return out.Ended
+	case out.Stopped:
+		return proof.TimeLimit
+	}
+	return proof.NoProof
+}
+
+// withBounds adds bounds and judges the plan by the best that binds it. What has a
+// solver's word only becomes a claim.
+func (r *Result) withBounds(more ...Bound) {
+	if r.Status == Failed || r.Status == Infeasible {
+		return
+	}
+	for _, b := range more {
+		switch {
+		case math.IsNaN(b.Value) || math.IsInf(b.Value, 0):
+		case !b.Proof.Trusted():
+			r.Claims = append(r.Claims, proof.Claim{By: b.By, Value: b.Value, Status: "feasible", Why: "not certified"})
+		default:
+			b.Assumptions = append([]string{}, b.Assumptions...) // [] in JSON, not null
+			r.Bounds = append(r.Bounds, b)
+		}
+	}
+	r.Bound, r.Conditional = best(r.Bounds, r.bound)
+	r.Claims = slices.DeleteFunc(r.Claims, r.proves)
+	if r.Plan != nil {
+		r.judge()
+	}
+}
+
+// proves reports whether a bound says what is claimed, or more, of all plans that
+// the claim is about.
+func (r *Result) proves(c proof.Claim) bool {
+	return slices.ContainsFunc(r.Bounds, func(b Bound) bool {
+		of := func(a string) bool { return slices.Contains(c.Assumptions, a) }
+		return !math.IsInf(c.Value, 0) && RelativeGap(c.Value, b.Value) <= Tolerance && !slices.ContainsFunc(b.Assumptions, func(a string) bool { return !of(a) })
+	})
+}
+
+// bound reports whether b binds the plan: what it assumes is so.
+func (r *Result) bound(b *Bound) bool {
+	return r.Plan == nil || !slices.ContainsFunc(b.Assumptions, func(a string) bool { return !r.Keeps(a) })
+}
+
+// meets reports whether a plan is one that a bound under the assumption binds. It
+// is bound by one that nobody knows, so that beating that rings the alarm.
+func (p *Problem) meets(in *Instance, x *plan.Plan, assumption string) bool {
+	test := p.Meets
+	if test == nil {
+		test = func(_ *Instance, x *plan.Plan, a string) (bool, bool) { return x.Meets(a) }
+	}
+	meets, known := test(in, x, assumption)
+	return meets || !known
+}
+
+// best returns the best of the bounds that hold for every plan and, if one with
+// assumptions that binds is better, that; nil: there is none.
+func best(bounds []Bound, binds func(*Bound) bool) (bound, conditional *Bound) {
+	for i := range bounds {
+		b := &bounds[i]
+		switch {
+		case len(b.Assumptions) == 0:
+			bound = better(bound, b)
+		case binds(b):
+			conditional = better(conditional, b)
+		}
+	}
+	if bound != nil && conditional != nil && proof.Compare(bound, conditional) <= 0 {
+		conditional = nil
+	}
+	return bound, conditional
+}
+
+// better returns the better of two bounds; nil is none.
+func better(a, b *Bound) *Bound {
+	if a == nil || proof.Compare(b, a) < 0 {
+		return b
+	}
+	return a
+}
+
+// judge sets the gap and the status of a result with a verified plan. It is the
+// alarm, too: no plan beats a bound whose assumptions it keeps.
+func (r *Result) judge() {
+	r.Status, r.OptimalWithin = Feasible, nil
+	r.Claims = slices.DeleteFunc(r.Claims, func(c proof.Claim) bool {
+		disproved := RelativeGap(*r.Objective, c.Value) < -Tolerance
+		if disproved {
+			r.Note = strings.TrimPrefix(r.Note+fmt.Sprintf("; the plan disproves what %s claims, %v s", c.By, c.Value), "; ")
+		}
+		return disproved
+	})
+	for i := range r.Bounds {
+		b := &r.Bounds[i]
+		if RelativeGap(*r.Objective, b.Value) < -Exactness && r.bound(b) {
+			r.fail(fmt.Errorf("%s: the verified plan (%v s) beats the bound of %s (%v s, %s): the bound is wrong", r.Method, *r.Objective, b.By, b.Value, b.Proof))
+			return
+		}
+	}
+	if r.Conditional != nil && RelativeGap(*r.Objective, r.Conditional.Value) <= Tolerance {
+		r.OptimalWithin = r.Conditional.Assumptions
+	}
+	if r.Bound == nil {
+		return
+	}
+	gap := RelativeGap(*r.Objective, r.Bound.Value)
+	r.Gap = &gap
+	// The bound may be a certified one, preferred to one of a search that is higher.
+	closes := func(b Bound) bool {
+		return len(b.Assumptions) == 0 && RelativeGap(*r.Objective, b.Value) <= Tolerance
+	}
+	if slices.ContainsFunc(r.Bounds, closes) {
+		r.Status, r.OptimalWithin = Optimal, nil
+	}
+}
+
+// JudgeTogether gives every result the bounds that any of them knows. It returns
+// the best of them all that holds for every plan and, if one with assumptions is
+// better, that; nil: there is none. Whoever proves that there is no plan, where
+// another has one, has failed.
+func JudgeTogether(results []*Result) (bound, conditional *Bound) {
+	if k := slices.IndexFunc(results, func(r *Result) bool { return r.Status == Feasible || r.Status == Optimal && r.Plan != nil }); k >= 0 {
+		for _, r := range results {
+			if r.Status == Infeasible {
+				r.fail(fmt.Errorf("%s proves that there is no plan (%v), but %s has a verified one: the proof is wrong", r.Method, r.Err, results[k].Method))
+			}
+		}
+	}
+	var all []Bound
+	for _, r := range results {
+		all = append(all, r.Bounds...)
+	}
+	for _, r := range results {
+		r.Bounds = nil
+		r.withBounds(all...)
+	}
+	return best(all, func(*Bound) bool { return true })
+}
+
+// RelativeGap returns (objective − bound) / objective, 0 for two zeros.
+func RelativeGap(objective, bound float64) float64 {
+	if objective == bound {
+		return 0
+	}
+	return (objective - bound) / math.Max(math.Abs(objective), 1e-300)
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"workbench/bench/solve"
+	"workbench/model/instance/stages"
+	"workbench/model/nearest"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// scheduleFlags are the flags of pipelines that flush.
+type scheduleFlags struct {
+	microBatches         int
+	placement, objective string
+	flag                 string // one of them, if the user gave one
+}
+
+var (
+	placements = []string{plan.Straight, plan.Interleaved, plan.VShaped}
+	objectives = []string{plan.SpanObjective, plan.MakespanObjective}
+)
+
+func (f *scheduleFlags) flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.IntFlag{Name: "micro-batches", Usage: "`M` micro-batches pass through a pipeline that flushes", DefaultText: "8", Destination: &f.microBatches, Category: "instance", Action: note[int](f, "--micro-batches")},
+		&cli.StringFlag{Name: "placement", Usage: "`WHERE` its stages are: straight (one on each GPU), interleaved (round robin) or v (down and up again)", DefaultText: plan.Straight, Destination: &f.placement, Category: "instance", Action: note[string](f, "--placement")},
+		&cli.StringFlag{Name: "objective", Usage: "`WHAT` of it is minimised: span (a GPU's time from its first start to its last end) or makespan", DefaultText: plan.SpanObjective, Destination: &f.objective, Category: "instance", Action: note[string](f, "--objective")},
+	}
+}
+
+// note is the action of a flag that sees that it is given.
+func note[T any](f *scheduleFlags, flag string) func(*cli.Context, T) error {
+	return func(*cli.Context, T) error {
+		f.flag = flag
+		return nil
+	}
+}
+
+// set sets what a pipeline that flushes needs, and refuses it of other problems. What
+// is not given follows from the instance.
+func (f *scheduleFlags) set(p *solve.Problem, m *platform.Platform, processors bool, n int) error {
+	oneOf := func(flag, word string, known []string) error {
+		if word != "" && !slices.Contains(known, word) {
+			return usagef("%s %q: %s", flag, word, nearest.Hint(word, known))
+		}
+		return nil
+	}
+	switch {
+	case !p.Scheduled && f.flag != "":
+		return usagef("%s: %s has no micro-batches; --problem %s has", f.flag, p.Name, plan.Flush)
+	case !p.Scheduled:
+		return nil
+	case f.flag == "--micro-batches" && f.microBatches < 1 || f.microBatches > stages.MostMicroBatches:
+		return usagef("--micro-batches %d: from 1 to %d", f.microBatches, stages.MostMicroBatches)
+	case processors && (n < 1 || n > mostProcessors):
+		return usagef("--processors %d: from 1 to %d", n, mostProcessors)
+	}
+	if err := cmp.Or(oneOf("--placement", f.placement, placements), oneOf("--objective", f.objective, objectives)); err != nil {
+		return err
+	}
+	m.MicroBatches, m.Placement, m.Objective = f.microBatches, f.placement, f.objective
+	if f.objective != "" {
+		p.Word = f.objective
+	}
+	if processors {
+		m.Processors = n
+	}
+	return nil
+}

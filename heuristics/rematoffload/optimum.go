@@ -1,0 +1,77 @@
+package rematoffload
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"workbench/model/instance/chain"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/proof"
+)
+
+// MostOptimumLayers is the length of the longest chain that Optimum searches.
+const MostOptimumLayers = 14
+
+// optimumStates are the most partial plans that Optimum keeps, and parts of bounds: some
+// 150 bytes each.
+const optimumStates = 1 << 22
+
+// Optimum returns a plan of least makespan of all plans that the rules allow, with
+// proof, for chains of at most MostOptimumLayers layers and a link. It is A* over
+// the states in which a partial plan can be at the ends of its operations: see
+// place for the states, walk for the steps and outlook for the bound that directs
+// it. Of two ways to a state the later one is dropped, and so are states that
+// cannot lead to a better plan than start, nil being none; so the least that is
+// left is a bound at any time, which is kept when ctx ends or memory does.
+//
+// gap is the part of the makespan by which the plan may miss the optimum. The
+// optimum is the infimum: an offload that ends when a computation starts
+// that uses its tensor has to end a little later, which the plan does by twice
+// plan.Tolerance. The errors are those of view.New, or wrap ErrNoPlan.
+//
+// Exponential in the layers: networks joined to 8 segments take some hundred to some
+// hundred thousand states; of those of 14 layers some are closed in a minute. The method is ours.
+func Optimum(ctx context.Context, c *chain.Chain, p platform.Platform, start *plan.Plan, gap float64) (*proof.Optimum, error) {
+	in, err := newInstance(c, p)
+	if err != nil {
+		return nil, err
+	}
+	r := &proof.Optimum{Plan: start, Bound: in.Bounds()[0]}
+	if in.N > MostOptimumLayers || in.Bandwidth == 0 {
+		return nil, fmt.Errorf("%w: the search for the optimum takes up to %d layers and a link, not %d layers and %v B/s", plan.ErrNoPlan, MostOptimumLayers, in.N, in.Bandwidth)
+	}
+	target := math.Inf(1)
+	if start != nil {
+		target = start.Claims.Makespan * (1 - max(gap, plan.Tolerance))
+	}
+	if r.Value < target {
+		w := newWalk(ctx, in.Instance, target)
+		last := w.run()
+		r.States = len(w.labels)
+		if last >= 0 {
+			found, err := w.plan(last)
+			if err != nil {
+				return nil, err
+			}
+			if start == nil || found.Claims.Makespan < start.Claims.Makespan {
+				r.Plan = found
+			}
+		}
+		// Each computation and transfer adds one time, and each is in the plan at most
+		// once for each of the 2N sets between backwards.
+		if low := plan.Below(w.low, 16*in.N*in.N+16); low > r.Value {
+			r.Raise(low, "state")
+		}
+	}
+	if r.Plan == nil {
+		return r, fmt.Errorf("%w in %d states", plan.ErrNoPlan, r.States)
+	}
+	r.Proved = r.Value >= r.Plan.Claims.Makespan*(1-gap)*(1-optimumTolerance)
+	return r, nil
+}
+
+// optimumTolerance is what the plan may miss the infimum by: twice plan.Tolerance a
+// transfer that has to end after a computation has started.
+const optimumTolerance = 100 * plan.Tolerance

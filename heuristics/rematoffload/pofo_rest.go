@@ -1,0 +1,129 @@
+package rematoffload
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	view "workbench/model/problem/rematoffload"
+)
+
+// A rest is a lower bound on what follows a state of a layer s in the model of
+// 4.2, by the argument of [Bounds] at the loss, when all transfers have ended and
+// nothing is computed. Each ā_ℓ, s ≤ ℓ < N, is then in the room that the state
+// leaves beside what F_N and B_N need; or it was offloaded; or F_all ℓ runs again.
+// Let q be the bytes offloaded. Those before them, Δ_F, leave first, so F_s .. F_N
+// take at least max(Σ uF, (Δ_F+q)/β), and B_N .. B_s at least
+// max(Σ uB + lost(room+q), (Δ_B+q)/β), lost(x) being the least Σ uF of what does
+// not fit in x bytes. The sum is convex in q.
+type rest struct {
+	forward, backward float64 // Σ uF_s..N, Σ uB_s..N
+	room              float64 // beside what F_N and B_N need, if nothing is kept
+	inputCounts       bool    // the input of layer s is in need of room too
+	// With the densest items of sizes[i] bytes stored, lost[i] is computed again.
+	sizes, lost []float64
+	// From sizes[worth] bytes on computing again takes less time than a transfer.
+	worth int
+}
+
+// rests are those of all layers. O(N²).
+func (in *instance) rests() []rest {
+	all := make([]rest, in.N+1)
+	var items []view.Item
+	for s := in.N; s >= 1; s-- {
+		z := &all[s]
+		z.forward, z.backward = in.UF[s], in.UB[s]
+		z.room = in.Memory - in.A[in.N-1] - max(in.NeedAll(in.N), in.NeedBackward(in.N))
+		if s < in.N {
+			z.forward += all[s+1].forward
+			z.backward += all[s+1].backward
+			z.inputCounts = true // a_{N-1}, the input of layer N, is in the room
+			size := in.Abar[s]
+			if s == in.N-1 {
+				size -= in.A[s]
+			}
+			if size > 0 && in.UF[s] > 0 {
+				x := view.Item{Size: size, Time: in.UF[s]}
+				at, _ := slices.BinarySearchFunc(items, x, func(y, x view.Item) int { return cmp.Compare(x.Time*y.Size, y.Time*x.Size) })
+				items = slices.Insert(items, at, x)
+			}
+		}
+		k := len(items)
+		flat := make([]float64, 2*k+2)
+		z.sizes, z.lost = flat[:k+1], flat[k+1:]
+		for i, x := range items {
+			z.sizes[i+1] = z.sizes[i] + x.Size
+			if x.Time*in.Bandwidth >= x.Size {
+				z.worth = i + 1
+			}
+		}
+		for i := k - 1; i >= 0; i-- {
+			z.lost[i] = z.lost[i+1] + items[i].Time
+		}
+	}
+	return all
+}
+
+// after is the bound for a state that keeps so many bytes, with its input and
+// what is outstanding; +Inf if nothing fits. O(log N).
+func (z *rest) after(kept, input, out, back, beta float64) float64 {
+	room := z.room - kept
+	if room < 0 {
+		return math.Inf(1)
+	}
+	if z.inputCounts {
+		room -= input
+	}
+	last := len(z.sizes) - 1
+	least := max(0, -room) // of q
+	// More than q is not worth it, whatever the backward phase waits for.
+	q := max(least, min(z.sizes[last], max(z.sizes[z.worth], room+z.forward*beta-out))-room)
+	backward := z.backward + z.lostIn(room+q)
+	if backward*beta < back+q {
+		// The link keeps the backward phase waiting: less is worth it, down to
+		// where the computations take as long.
+		i := z.below(room + least)
+		if (z.backward+z.lostIn(room+least))*beta <= back+least {
+			q = least
+		} else {
+			for j := last; j-i > 1; {
+				h := (i + j) / 2
+				if (z.backward+z.lost[h])*beta > back+z.sizes[h]-room {
+					i = h
+				} else {
+					j = h
+				}
+			}
+			density := 0.0
+			if i < last {
+				density = (z.lost[i] - z.lost[i+1]) / (z.sizes[i+1] - z.sizes[i])
+			}
+			q = ((z.backward+z.lost[i]+density*(z.sizes[i]-room))*beta - back) / (1 + density*beta)
+			q = max(q, least)
+		}
+		backward = (back + q) / beta
+	}
+	return max(z.forward, (out+q)/beta) + backward
+}
+
+// lostIn is lost(x), x ≥ 0.
+func (z *rest) lostIn(x float64) float64 {
+	i := z.below(x)
+	if i == len(z.sizes)-1 {
+		return 0
+	}
+	return z.lost[i] - (z.lost[i]-z.lost[i+1])*(x-z.sizes[i])/(z.sizes[i+1]-z.sizes[i])
+}
+
+// below is the last i with sizes[i] ≤ x, 0 if there is none.
+func (z *rest) below(x float64) int {
+	i, j := 0, len(z.sizes)
+	for j-i > 1 {
+		if h := (i + j) / 2; z.sizes[h] <= x {
+			i = h
+		} else {
+			j = h
+		}
+	}
+	return i
+}

@@ -1,0 +1,74 @@
+package rematoffloadgraph
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/problem/rematgraph"
+)
+
+// Offload computes every node once, in the order of the graph, and sends away what is used
+// last where memory is short. It has a plan wherever there is one, unless values are
+// pinned. O((n + gaps)·log(gaps)).
+func Offload(ctx context.Context, v *rematgraph.View, p platform.Platform) (*plan.Plan, error) {
+	if err := v.LinkedFits(p.Memory); err != nil {
+		return nil, err
+	}
+	order := make([]int32, v.N)
+	for j := range order {
+		order[j] = int32(j)
+	}
+	c := newRoute(v, order).timed(ctx, p, 0)
+	if c == nil {
+		return nil, fmt.Errorf("pure-offload: %w: what may be sent away is not enough", plan.ErrNoPlan)
+	}
+	return c.plan("pure-offload", p)
+}
+
+// covers is how many covers of a route are tried where computations wait, and late how many
+// computations they have together that are tried after the end, or where they wait as long as they take: a tenth
+// of a second. A route that was looked for until then is worth nothing without a cover in which little waits.
+const (
+	covers = 40
+	late   = 20_000
+)
+
+// timed covers a route and lets it happen; nil if that cannot be. Where computations wait,
+// other covers are tried; only a few when ctx has ended or little can be hoped for.
+func (r *route) timed(ctx context.Context, p platform.Platform, seed uint64) (best *clock) {
+	random := rand.New(rand.NewPCG(seed, 2))
+	for k := range covers {
+		if k > 0 && k*len(r.order) > late && (ctx.Err() != nil || best != nil && best.now > hopeless*r.clock[len(r.order)]) {
+			break
+		}
+		noise := func() float64 { return math.Exp(float64(k%8) / 16 * random.NormFloat64()) }
+		away, ok := r.cover(p.Memory, noise)
+		if !ok {
+			continue
+		}
+		if c, ok := r.run(p.Memory, p.Bandwidth, away); ok && (best == nil || c.now < best.now) {
+			best = c
+		}
+		if best != nil && best.now <= r.clock[len(r.order)] {
+			break
+		}
+	}
+	return best
+}
+
+// plan writes what has happened as a plan. Its peak is that of the replay, which at one
+// instant lets computations that take no time happen before prefetches.
+func (c *clock) plan(method string, at platform.Platform) (*plan.Plan, error) {
+	p := plan.New(plan.RematOffload, method, c.v.Instance, at)
+	p.Ops = c.ops
+	r, err := plan.VerifyTraining(c.v.Graph, p)
+	if err != nil {
+		return nil, err
+	}
+	p.Claims = plan.Claims{Makespan: c.now, PeakMemory: r.PeakMemory}
+	return p, nil
+}

@@ -1,0 +1,119 @@
+package rematgraph
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"workbench/ilp/formulation"
+	"workbench/model/instance/training"
+	"workbench/model/milp"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/problem/rematgraph"
+)
+
+// linkedFormulation is the entry of Linked.
+func linkedFormulation() formulation.Formulation {
+	return formulation.Formulation{
+		Name: linkedName, Problem: plan.RematOffload, Promise: formulation.LowerBound,
+		Title: "what does not fit in memory beside one node is moved or computed again", Source: "ours",
+		Kind: training.Kind, Build: formulation.With(Linked),
+	}
+}
+
+// Linked builds the small model behind rematgraph.View.LinkedBound, at the node that the options
+// name, nil: at that of the bound. It is that of Beside, in which kept values need not be in
+// memory: away are the bytes, no less than 0, of those that are fetched after the instant τ
+// at which the node starts for the first time, and have been sent before. With β bytes per second,
+//
+//	min T
+//	T ≥ Σ_v time_v + Σ_j time_j again_j
+//	T ≥ away/β + Σ_{v: the node, or after it} time_v + Σ_j time_j again_j
+//	T ≥ Σ_{v before the node} time_v + away/β
+//	T ≥ 2 away/β
+//	Σ_f size_f kept_f ≤ room + away
+//
+// for the link in is busy for away/β after τ, the link out was before it, and so was the device
+// with what the node depends on. Where sizes are rounded down to what solvers can tell apart,
+// and travel times down, it stays a relaxation.
+func Linked(g *training.Graph, p platform.Platform, o besideOptions) (*formulation.Program, error) {
+	v, err := view(g)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.LinkedFits(p.Memory); err != nil {
+		return nil, err
+	}
+	switch {
+	case !(p.Bandwidth > 0):
+		return nil, fmt.Errorf("%w: %s needs a bandwidth", formulation.ErrInstance, linkedName)
+	case o.Node == nil:
+		return linked(v, p, max(0, v.LinkedBound(p.Memory, p.Bandwidth).Node)), nil
+	case *o.Node < 0 || *o.Node >= v.N:
+		return nil, fmt.Errorf("%w: options of %s: there is no node %d", formulation.ErrInstance, linkedName, *o.Node)
+	}
+	return linked(v, p, *o.Node), nil
+}
+
+// LinkedBound is Linked at the node of the bound.
+func LinkedBound(g *training.Graph, p platform.Platform) (*formulation.Program, error) {
+	return Linked(g, p, besideOptions{})
+}
+
+// linked builds the model at node x.
+func linked(v *rematgraph.View, p platform.Platform, x int) *formulation.Program {
+	m, choice := milp.New(linkedName), v.Beside(x, p.Memory)
+	row, again := besideRows(m, v, &choice, choice.Room)
+	unit := 1 / milp.PowerOfTwo(v.Graph.TotalTime(), about)
+	cost := make([]float64, v.N)
+	for j := range cost {
+		cost[j] = v.Time[j] / unit
+	}
+	sum := func(nodes []int) float64 {
+		times := make([]float64, len(nodes))
+		for k, j := range nodes {
+			times[k] = cost[j]
+		}
+		return milp.Down.Sum(times...)
+	}
+	span := m.Var("T", milp.Continuous, 0, math.Inf(1))
+	away, bytes := row.beside(m, m.Group("room", "ours"))
+	travel := milp.Down.Quo(milp.Down.Quo(bytes, p.Bandwidth), unit)
+	if travel < 1e-9 { // a link so fast that solvers do not see it: a relaxation, too
+		travel = 0
+	}
+
+	work, in, out := m.Group("all computations", "ours"), m.Group("then fetched", "ours"), m.Group("sent before", "ours")
+	var e milp.Expr
+	addAgain(e.Add(1, span), -1, cost, &choice, again)
+	work.AtLeast(&e, milp.Down.Sum(cost...))
+	addAgain(e.Reset().Add(1, span).Add(-travel, away), -1, cost, &choice, again)
+	in.AtLeast(&e, sum(choice.After))
+	out.AtLeast(e.Reset().Add(1, span).Add(-travel, away), sum(choice.Before))
+	m.Group("there and back", "ours").AtLeast(e.Reset().Add(1, span).Add(-2*travel, away), 0)
+	m.Minimize(e.Reset().Add(1, span))
+	options, _ := json.Marshal(besideOptions{&x})
+	return &formulation.Program{
+		Model: m, Promise: formulation.LowerBound, Formulation: linkedName, Options: options, Unit: unit,
+	}
+}
+
+// beside adds the row with a column of what is not in memory to a group, and returns the column
+// and how many bytes one of it are. Sizes are rounded down to so many bytes as leave at most base
+// of all of them together. More than all of them need not be away.
+func (r *memoryRow) beside(m *milp.Model, g milp.Group) (away milp.Var, bytes float64) {
+	total := max(0, -r.room)
+	for _, size := range r.sizes {
+		total += size
+	}
+	size, _ := grain(max(total, 1), r.sizes)
+	scale := milp.PowerOfTwo(max(total/size, 1), about)
+	away = m.Var("away", milp.Continuous, 0, 4*about)
+	var e milp.Expr
+	for k, x := range r.vars {
+		e.Add(scale*math.Floor(r.sizes[k]/size), x)
+	}
+	g.AtMost(e.Add(-1, away), milp.Up.Mul(scale, milp.Up.Quo(r.room, size))+loose)
+	return away, size / scale
+}

@@ -1,0 +1,347 @@
+package rematgraph
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"workbench/ilp/formulation"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/problem/rematgraph"
+	"workbench/model/proof"
+	"workbench/model/verify"
+)
+
+// roughGap is the gap to which models are solved as long as their solutions
+// make no plans that fit.
+const roughGap = 0.002
+
+// Run finds a plan of a graph and bounds on its plans. It sets t.Verify and
+// t.Bounds and, where there is none, t.Start. A limit in ctx ends the search with
+// what there is. The error wraps formulation.ErrInstance, formulation.ErrTooLong
+// or formulation.ErrStart, or is a *plan.Infeasible.
+//
+// It begins with the bound that needs no model and ends at once where t.Start
+// has it. Else it solves Strong without the stages of the forward phase and
+// without the memory rows of recomputations, both of which rarely matter: a
+// relaxation, in which many values need not be considered. Where the plan of a
+// solution exceeds the memory, the rows that it breaks are added, exactly, and
+// the model is solved again; in between, plans are looked for near the solution
+// and near the best one known. Of more than MostRelaxed nodes there is the bound alone, where
+// a certificate of it is asked for.
+func Run(ctx context.Context, t *formulation.Task, v *rematgraph.View, p platform.Platform) (*formulation.Result, error) {
+	in, err := newInstance(v, p)
+	if err != nil {
+		return nil, err
+	}
+	certified := t.Certify != nil && t.Level != formulation.Off
+	if err := in.atMost(MostRelaxed); err != nil && !(certified && t.Document) {
+		return nil, err
+	}
+	if t.Start == nil {
+		s := in.StoreAll()
+		if in.evict(s, func() bool { return ctx.Err() != nil }) == nil {
+			t.Start = in.plan("store-all, repaired", s)
+		}
+	}
+	if err := in.known(t); err != nil {
+		return nil, err
+	}
+	c := &search{instance: in, ctx: ctx, gap: t.Options.RelGap.Value, wanted: t.Document}
+	if certified {
+		// A small model has the same bound and a certificate.
+		c.known, t.Bounds = t.Bounds, nil
+	}
+	ask, stop := iter.Pull(c.phases)
+	defer stop()
+	return t.Run(ctx, func(sofar *formulation.Result) (*formulation.Phase, error) {
+		c.sofar = sofar
+		x, _ := ask()
+		return x, nil
+	})
+}
+
+// RunPrinted solves the paper's model as it is, from t.Start or store-all if
+// that fits: what Run is to be compared with.
+func RunPrinted(ctx context.Context, t *formulation.Task, v *rematgraph.View, p platform.Platform) (*formulation.Result, error) {
+	in, err := newInstance(v, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.atMost(MostCheckmate); err != nil {
+		return nil, err
+	}
+	if t.Start == nil {
+		if s := in.StoreAll(); in.fits(s) {
+			t.Start = in.plan("store-all", s)
+		}
+	}
+	if err := in.known(t); err != nil {
+		return nil, err
+	}
+	return t.Run(ctx, formulation.Phases(&formulation.Phase{Program: buildPrinted(in).program()}))
+}
+
+// known sets what is known before any model is solved: how plans are verified,
+// and the bound that needs no model.
+func (in *instance) known(t *formulation.Task) error {
+	if t.Start != nil {
+		if _, err := in.read(t.Start); err != nil {
+			return err
+		}
+	}
+	t.Verify = in.verify
+	b := in.TimeBound(in.platform.Memory)
+	t.Bounds = append(t.Bounds, proof.BySearch(b.Seconds, b.Why))
+	return nil
+}
+
+// verify replays a plan of the graph and returns its makespan.
+func (in *instance) verify(p *plan.Plan) (float64, error) {
+	report, err := verify.On(in.Instance, p)
+	if err != nil {
+		return 0, err
+	}
+	if !report.Valid() {
+		return 0, fmt.Errorf("%d rules are broken: %s", len(report.Violations), report.Violations[0].Detail)
+	}
+	return report.Makespan, nil
+}
+
+// search is one run of Run: the phases that it asks for, and their answers.
+type search struct {
+	*instance
+	ctx    context.Context
+	gap    float64             // that the caller is content with
+	known  []proof.Bound       // which the model of Beside is to certify first; nil: no need
+	wanted bool                // a certificate is, also of what is known
+	sofar  *formulation.Result // of the phases before
+	yield  func(*formulation.Phase) bool
+	over   bool     // the caller wants no more
+	rows   [][2]int // memory rows asked for, by stage and node
+}
+
+// phases yields one program after the other until the gap is closed or there is
+// nothing more to ask.
+func (c *search) phases(yield func(*formulation.Phase) bool) {
+	c.yield = yield
+	if c.known != nil {
+		node := max(0, c.TimeBound(c.platform.Memory).Node)
+		small := &formulation.Phase{Program: c.beside(node), Time: certifying}
+		if with := *c.sofar; c.wanted {
+			if with.Bounds = slices.Concat(with.Bounds, c.known); with.Closed(c.gap) {
+				small.Time = 0 // the certificate is all that is left to do
+			}
+		}
+		c.ask(small)
+		c.sofar.Bounds = append(c.sofar.Bounds, c.known...)
+		if c.sofar.Closed(c.gap) || c.n > MostRelaxed {
+			return
+		}
+	}
+	gap, improved := max(c.gap, roughGap), false
+	for {
+		f := buildStrong(c.instance, Options{Backward: true, Ends: true, Contract: true, Rows: c.rows})
+		phase := &formulation.Phase{Program: f.program(), Gap: gap}
+		if gap > c.gap {
+			phase.Level = formulation.Root // the next one has the better bound
+		}
+		x := c.ask(phase)
+		if x == nil {
+			break // a limit, or an answer that is none
+		}
+		s := f.schedule(x)
+		final := gap <= c.gap
+		switch more := c.broken(f, s); {
+		case c.fits(s) && final:
+			return // solved to the end
+		case !c.fits(s):
+			c.repair(s)
+			if len(more) > 0 {
+				c.rows = append(c.rows, more...)
+				break
+			}
+			if final {
+				c.exact() // nothing more to ask of this model
+				return
+			}
+			gap = c.gap
+		default:
+			gap = c.gap
+		}
+		if !improved {
+			c.improve()
+			improved = true
+		}
+	}
+	if !improved {
+		c.improve()
+	}
+}
+
+// ask has one phase solved and returns the solution, nil if there is none.
+func (c *search) ask(x *formulation.Phase) []float64 {
+	if c.over || !c.yield(x) {
+		c.over = true
+		return nil
+	}
+	return c.sofar.X
+}
+
+// broken returns the computations of s that exceed the memory, by stage and
+// node, and whose rows the model may have and does not.
+func (c *search) broken(f *strong, s *rematgraph.Schedule) (rows [][2]int) {
+	for t := range c.n {
+		if m, i := s.StagePeak(t); !platform.Fits(m, c.platform.Memory) {
+			if x := [2]int{t, i}; f.holds(x) && !slices.Contains(c.rows, x) {
+				rows = append(rows, x)
+			}
+		}
+	}
+	return rows
+}
+
+// mostExact is the largest number of nodes of which the exact model is solved:
+// it has up to n³/6 entries.
+const mostExact = 120
+
+// exact asks for the exact model, which leaves nothing open but takes longer.
+func (c *search) exact() {
+	if c.n <= mostExact {
+		c.ask(&formulation.Phase{Program: buildStrong(c.instance, Options{}).program()})
+	}
+}
+
+// incumbent returns the schedule of the best plan, nil if there is none.
+func (c *search) incumbent() *rematgraph.Schedule {
+	if c.sofar.Plan == nil {
+		return nil
+	}
+	s, err := c.read(c.sofar.Plan)
+	if err != nil || !c.fits(s) {
+		return nil // plans of other forms have no neighbours among schedules
+	}
+	return s
+}
+
+// neighbourTime is what one neighbourhood may take, certifying the certificate of
+// a bound that is known, and improving the part of the time for all of those near
+// the best plan.
+const (
+	neighbourTime = 20 * time.Second
+	certifying    = 5 * time.Second
+	improving     = 0.2
+)
+
+// repair looks for a schedule that fits near s, which does not: it frees the
+// stages around those that exceed the memory, more and more of them.
+func (c *search) repair(s *rematgraph.Schedule) {
+	for width := 2; width <= 64 && !c.over; width *= 2 {
+		open, fits := make([]bool, c.n+1), true
+		for t := range c.n {
+			if m, _ := s.StagePeak(t); !platform.Fits(m, c.platform.Memory) {
+				fits = false
+				for u := max(0, t-width); u <= min(c.n-1, t+width); u++ {
+					open[u] = true
+				}
+			}
+		}
+		if fits {
+			return
+		}
+		if near := c.neighbour(s, open); near != nil {
+			s = near
+		}
+	}
+}
+
+// improve looks for better schedules near the best one until its time is over
+// or nothing is found any more: it frees one window of stages after the other,
+// and wider ones once those have no more to give.
+func (c *search) improve() {
+	until := time.Now().Add(time.Hour)
+	if deadline, ok := c.ctx.Deadline(); ok {
+		until = time.Now().Add(time.Duration(improving * float64(time.Until(deadline))))
+	}
+	first := c.behind
+	for width := 8; width < 2*(c.n-first); width *= 2 {
+		for better := true; better; {
+			better = false
+			for from := first; from < c.n; from += width / 2 {
+				s, before := c.incumbent(), c.sofar.Objective
+				if c.over || s == nil || time.Now().After(until) {
+					return
+				}
+				open := make([]bool, c.n+1)
+				for t := from; t < min(c.n, from+width); t++ {
+					open[t] = true
+				}
+				c.neighbour(s, open)
+				better = better || c.sofar.Objective < before*(1-plan.Tolerance)
+			}
+		}
+	}
+}
+
+// neighbour returns the best schedule that is equal to s but for what is
+// retained into the open stages, and fits in them; nil if none is found.
+func (c *search) neighbour(s *rematgraph.Schedule, open []bool) *rematgraph.Schedule {
+	var rows [][2]int
+	for t := range c.n {
+		for k := 0; k <= t && (open[t] || open[t+1]); k++ {
+			rows = append(rows, [2]int{t, k})
+		}
+	}
+	f := buildStrong(c.instance, Options{Backward: true, Ends: true, Contract: true, Rows: rows, Plans: true})
+	x := f.values(s)
+	for t := f.first; t < c.n; t++ {
+		for i := range c.M {
+			if y, ok := f.s(t, i); ok && !open[t] {
+				f.m.Fix(y, x[y.Index()])
+			}
+		}
+		for j := range t {
+			if y, ok := f.r(t, j); ok && !open[t] && !open[t+1] && f.into[j] == j {
+				f.m.Fix(y, x[y.Index()])
+			}
+		}
+	}
+	phase := &formulation.Phase{Program: f.restriction(), Gap: roughGap / 20, Time: neighbourTime}
+	if y := c.ask(phase); y != nil {
+		return f.schedule(y)
+	}
+	return nil
+}
+
+// ordered reports whether every plan is as InGraphOrder says where it matters
+// to a model: without the forward phase, if all forwards are needed by the first
+// node behind them, and each node from that on reads the one before; with it, if
+// every node reads the one before. O(edges).
+func (in *instance) ordered(forward bool) bool {
+	first := in.behind
+	if first == in.n {
+		return false
+	}
+	needed := make([]bool, in.n)
+	needed[first] = true
+	for j := first; j >= 0; j-- {
+		if !needed[j] {
+			return false
+		}
+		for _, i := range in.Pred[j] {
+			needed[in.Writer[i]] = true
+		}
+	}
+	if forward {
+		first = 0
+	}
+	for t := first + 1; t < in.n; t++ {
+		if !slices.ContainsFunc(in.Pred[t], func(i int) bool { return in.Writer[i] == t-1 }) {
+			return false
+		}
+	}
+	return true
+}

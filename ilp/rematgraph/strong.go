@@ -1,0 +1,528 @@
+package rematgraph
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"workbench/ilp/formulation"
+	"workbench/model/milp"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/problem/rematgraph"
+)
+
+// Options say which strengthened model to build. The zero value is
+// exact for schedules of stages.
+type Options struct {
+	// Backward leaves out the stages before the first one from which on no node is
+	// a forward that may be computed again: forwards are computed once there and any
+	// set of their values may be retained. A relaxation.
+	Backward bool `json:"backward,omitempty"`
+	// Ends leaves out the memory rows of recomputations: a stage must fit its
+	// last computation only, and that in grains, see memoryRows. A relaxation,
+	// and one that holds for recomputation in any order and any number of times.
+	Ends bool `json:"ends,omitempty"`
+	// Rows are computations, by stage and node, of which Ends keeps the memory
+	// rows after all, exactly.
+	Rows [][2]int `json:"rows,omitempty"`
+	// Contract never retains a value that only one forward node reads, which may be computed
+	// again, reads nothing else and whose own value is not larger: retaining that one
+	// is as good. With Backward and Ends only.
+	Contract bool `json:"contract,omitempty"`
+	// Plans keeps of Rows also those that contracted values may break without
+	// harm to the optimum, and those of the forward phase: every solution is a
+	// plan that fits in these rows, but the optimum is no bound.
+	Plans bool `json:"plans,omitempty"`
+
+	once bool // of [Once], which adds its rows itself
+}
+
+// name of the model.
+func (o Options) name() string {
+	if o.once {
+		return onceName
+	}
+	return strongName
+}
+
+// strong is the strengthened model of stages.
+type strong struct {
+	*instance
+	o     Options
+	first int // first stage of the model
+	// staged says that the model is about schedules of stages alone: see program.
+	staged bool
+	m      *milp.Model
+	e      milp.Expr
+	R, S   []milp.Var // by stage·n + node, stage·M + value; zero: not there, so 0
+	hasR   []bool     // which of R and S are there
+	hasS   []bool
+	need   []bool              // by stage·M + value: stage t or a later one may read it
+	lives  map[[3]int]milp.Var // L by stage, value and next reader
+
+	larger  []larger // what every L is the largest of
+	carries []carry  // of memory rows
+	groups  memoryGroups
+	into    []int // the node that a node is contracted into, itself if none
+}
+
+// larger says that x is the largest of others.
+type larger struct {
+	x  milp.Var
+	of []milp.Var
+}
+
+// Strong builds the strengthened model, without options exact for schedules of stages.
+// O(n²) columns, O(n³) entries.
+func Strong(g plan.Instance, p platform.Platform, o Options) (*formulation.Program, error) {
+	if o.Contract && !(o.Backward && o.Ends) {
+		return nil, fmt.Errorf("%w: values are contracted in the model of backward stages and their ends only", formulation.ErrInstance)
+	}
+	in, err := of(g, p)
+	if err != nil {
+		return nil, err
+	}
+	most := MostCheckmate
+	if o.Ends {
+		most = MostRelaxed
+	}
+	if err := in.atMost(most); err != nil {
+		return nil, err
+	}
+	return buildStrong(in, o).program(), nil
+}
+
+// program is the model with what it promises.
+func (f *strong) program() *formulation.Program {
+	p := f.restriction()
+	p.Formulation, p.Promise = f.m.Name(), formulation.Equal
+	if f.o.Backward || f.o.Ends {
+		p.Promise = formulation.LowerBound
+	}
+	if f.o.Plans {
+		p.Promise = formulation.Nothing
+	}
+	if options, err := json.Marshal(f.o); err == nil && string(options) != "{}" {
+		p.Options = options
+	}
+	if !f.ordered(!f.o.Backward) {
+		p.Assumptions = append(p.Assumptions, rematgraph.InGraphOrder)
+	}
+	if f.staged {
+		p.Assumptions = append(p.Assumptions, rematgraph.InStages)
+	}
+	return p
+}
+
+// restriction is the model without any promise.
+func (f *strong) restriction() *formulation.Program {
+	return f.instance.program(f.m, f.values, f.schedule)
+}
+
+// schedule reads the retained values off a solution and completes them. Before
+// the first stage of the model a value is retained until forward nodes need it
+// no more, or for good if the first stage has it.
+func (f *strong) schedule(x []float64) *rematgraph.Schedule {
+	s := f.New()
+	for t := f.first; t < f.n; t++ {
+		for i := range f.M {
+			if y, ok := f.s(t, i); ok && x[y.Index()] > 0.5 {
+				s.Retain(t, i, true)
+			}
+		}
+	}
+	for i := range f.made(f.first - 1) {
+		last := f.Writer[i]
+		for _, j := range f.Succ[i] {
+			if j < f.first {
+				last = j
+			}
+		}
+		if f.first < f.n && s.Retained(f.first, i) {
+			last = f.first - 1
+		}
+		for t := f.Writer[i] + 1; t <= last; t++ {
+			s.Retain(t, i, true)
+		}
+	}
+	s.Complete()
+	return s
+}
+
+// values returns the columns of a schedule, with contracted values replaced.
+func (f *strong) values(s *rematgraph.Schedule) []float64 {
+	c := s.Clone()
+	for t := f.first; t < f.n; t++ {
+		for i := range f.M {
+			if j := f.Writer[i]; f.into[j] != j && c.Retained(t, i) {
+				c.Retain(t, i, false)
+				c.Retain(t, f.Writes[f.into[j]][0], true)
+			}
+		}
+	}
+	c.Complete()
+	x := make([]float64, f.m.NumCols())
+	for t := f.first; t < f.n; t++ {
+		for i := range f.M {
+			if y, ok := f.s(t, i); ok {
+				x[y.Index()] = value(c.Retained(t, i))
+			}
+		}
+		for j := range t {
+			if y, ok := f.r(t, j); ok && f.into[j] == j {
+				x[y.Index()] = value(c.Computed(t, j))
+			}
+		}
+	}
+	for _, l := range f.larger { // one of the others each
+		for _, y := range l.of {
+			x[l.x.Index()] = max(x[l.x.Index()], x[y.Index()])
+		}
+	}
+	for k := range f.carries {
+		x[f.carries[k].x.Index()] = f.carries[k].value(x)
+	}
+	return x
+}
+
+func buildStrong(in *instance, o Options) *strong {
+	f := &strong{instance: in, o: o, m: milp.New(o.name()), lives: map[[3]int]milp.Var{}}
+	n, m := in.n, in.M
+	f.R, f.S, f.hasR, f.hasS = make([]milp.Var, n*n), make([]milp.Var, n*m), make([]bool, n*n), make([]bool, n*m)
+	f.need = make([]bool, n*m)
+	if o.Backward {
+		f.first = in.behind
+	}
+	inner := func(x [2]int) bool { return x[1] < x[0] || x[0] == f.n-1 && slices.ContainsFunc(f.results(), f.late) }
+	f.staged = !o.Ends || slices.ContainsFunc(o.Rows, inner)
+	f.needs()
+	f.contract()
+	f.columns()
+	f.objective()
+	f.available()
+	f.retained()
+	f.memory()
+	return f
+}
+
+// memory makes the memory rows that the options ask for.
+func (f *strong) memory() {
+	f.groups = memoryGroups{f.m.Group("memory", "Checkmate (2), (3), ours"), f.m.Group("larger than the memory", "ours")}
+	asked := make(map[[2]int]bool, len(f.o.Rows))
+	for _, x := range f.o.Rows {
+		asked[x] = f.o.Plans || f.holds(x)
+	}
+	for t := range f.n {
+		if t < f.first {
+			if asked[[2]int{t, t}] {
+				f.memoryForward(t)
+			}
+			continue
+		}
+		for k := range t {
+			if _, ok := f.r(t, k); ok && (!f.o.Ends || asked[[2]int{t, k}]) {
+				f.memoryAt(t, k, true)
+			}
+		}
+		f.memoryAt(t, t, !f.o.Ends || asked[[2]int{t, t}])
+	}
+}
+
+// needs computes f.need.
+func (f *strong) needs() {
+	for t := f.first; t < f.n; t++ {
+		for i := f.made(t-1) - 1; i >= 0; i-- {
+			if !f.variable[i] {
+				continue
+			}
+			need := f.Result[i]
+			for _, j := range f.Succ[i] {
+				need = need || j >= t || f.needsNode(t, j)
+			}
+			f.need[t*f.M+i] = need
+		}
+	}
+}
+
+// needsNode reports whether stage t or a later one may compute node j < t again.
+func (f *strong) needsNode(t, j int) bool {
+	return f.may(t, j) && slices.ContainsFunc(f.Writes[j], func(i int) bool { return f.need[t*f.M+i] })
+}
+
+// contract computes f.into.
+func (f *strong) contract() {
+	f.into = make([]int, f.n)
+	for k := f.n - 1; k >= 0; k-- {
+		f.into[k] = k
+		if !f.o.Contract || k >= f.first || f.Until[k] < f.n || len(f.Writes[k]) != 1 {
+			continue
+		}
+		i := f.Writes[k][0]
+		if len(f.Succ[i]) != 1 || f.Result[i] {
+			continue
+		}
+		if j := f.Succ[i][0]; j < f.first && f.Until[j] == f.n && len(f.Pred[j]) == 1 && len(f.Writes[j]) == 1 && f.Written[j] <= f.Memory[i] {
+			f.into[k] = f.into[j]
+		}
+	}
+}
+
+func (f *strong) columns() {
+	var r, s []stageNode
+	for t := f.first; t < f.n; t++ {
+		for j := range t {
+			if f.into[j] != j {
+				continue
+			}
+			any := false
+			for _, i := range f.Writes[j] {
+				if f.need[t*f.M+i] {
+					s, any = append(s, stageNode{t, i}), true
+				}
+			}
+			if any && f.may(t, j) {
+				r = append(r, stageNode{t, j})
+			}
+		}
+	}
+	rs, ss := milp.Vars(f.m, "R", r, milp.Binary, 0, 1), milp.Vars(f.m, "S", s, milp.Binary, 0, 1)
+	for k, x := range rs.All() {
+		f.R[k.stage*f.n+k.node], f.hasR[k.stage*f.n+k.node] = x, true
+	}
+	for t := f.first; t < f.n; t++ {
+		for j := range t {
+			if k := t*f.n + f.into[j]; f.into[j] != j && f.hasR[k] {
+				f.R[t*f.n+j], f.hasR[t*f.n+j] = f.R[k], true
+			}
+		}
+	}
+	for k, x := range ss.All() {
+		f.S[k.stage*f.M+k.node], f.hasS[k.stage*f.M+k.node] = x, true
+	}
+}
+
+// r is R of stage t and a node, s is S of stage t and a value.
+func (f *strong) r(t, j int) (milp.Var, bool) { return f.R[t*f.n+j], f.hasR[t*f.n+j] }
+
+func (f *strong) s(t, i int) (milp.Var, bool) {
+	if t >= f.n {
+		return milp.Var{}, false
+	}
+	return f.S[t*f.M+i], f.hasS[t*f.M+i]
+}
+
+// there adds R + S of a value in stage t: it is computed there or was retained.
+func (f *strong) there(t, i int) {
+	f.addR(1, t, f.Writer[i])
+	f.addS(1, t, i)
+}
+
+func (f *strong) addR(c float64, t, i int) {
+	if x, ok := f.r(t, i); ok {
+		f.e.Add(c, x)
+	}
+}
+
+func (f *strong) addS(c float64, t, i int) {
+	if x, ok := f.s(t, i); ok {
+		f.e.Add(c, x)
+	}
+}
+
+func (f *strong) objective() {
+	f.e.Reset().AddConst(milp.Down.Sum(f.cost...))
+	for t := range f.n {
+		for i := range t {
+			f.addR(f.cost[i], t, i)
+		}
+	}
+	f.m.Minimize(&f.e)
+}
+
+// available is (1b): what a computation reads is there.
+func (f *strong) available() {
+	g, own := f.m.Group("available", "Checkmate (1b)"), f.m.Group("available to the stage's node", "Checkmate (1b), (8a)")
+	for t := f.first; t < f.n; t++ {
+		for _, i := range f.Pred[t] {
+			if f.variable[i] {
+				f.e.Reset()
+				f.there(t, i)
+				own.Equal(&f.e, 1)
+			}
+		}
+		for j := range t {
+			x, ok := f.r(t, j)
+			if !ok {
+				continue
+			}
+			for _, i := range f.Pred[j] {
+				if f.into[f.Writer[i]] == f.into[j] {
+					continue
+				}
+				f.e.Reset().Add(-1, x)
+				f.there(t, i)
+				g.AtLeast(&f.e, 0)
+			}
+		}
+	}
+}
+
+// retained is (1c): what is retained, or a result, was retained or computed before.
+func (f *strong) retained() {
+	g := f.m.Group("retained", "Checkmate (1c)")
+	for t := f.first; t < f.n; t++ {
+		for i := range f.made(t - 1) {
+			if x, ok := f.s(t+1, i); ok {
+				f.e.Reset().Add(-1, x)
+				f.there(t, i)
+				g.AtLeast(&f.e, 0)
+			} else if t+1 == f.n && f.Result[i] && f.variable[i] {
+				f.e.Reset()
+				f.there(t, i)
+				g.AtLeast(&f.e, 1)
+			}
+		}
+	}
+}
+
+// reads reports whether value i is there when stage t ends, in any schedule: node t
+// reads it, or it is a result and the stage the last one. In a plan that is no schedule of
+// stages it may be made again after that.
+func (f *strong) reads(t, i int) bool {
+	_, ok := slices.BinarySearch(f.Pred[t], i)
+	return ok || t == f.n-1 && f.Result[i] && (f.staged || !f.late(i))
+}
+
+// late reports whether a plan may make value i again after all nodes have been computed.
+func (f *strong) late(i int) bool { return f.Until[f.Writer[i]] == f.n }
+
+// results are the values that are there at the end.
+func (f *strong) results() (list []int) {
+	for i, is := range f.Result {
+		if is {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// memoryAt bounds the memory while stage t computes node k,
+//
+//	Σ_{i>k} m_i S_{t,i} + m_k (R_{t,k} + S_{t,k}) + o_k R_{t,k} + Σ_{i<k} m_i L_{t,i,k},
+//
+// i being values and compared by their writers, and m_k R standing for all that
+// node k writes, where L_{t,i,k} says that the value i is there and read in the
+// stage by k or later, or retained into the next: the larger one of R_{t,j}, for
+// the readers j ≥ k of i, and S_{t+1,i}. It replaces U and FREE of the paper without
+// a product or a large constant. Node k = t is computed for certain, and needs
+// no L: nothing comes after it. In which numbers, memoryRows says.
+func (f *strong) memoryAt(t, k int, exact bool) {
+	live := f.m.Group("live", "ours")
+	row := f.newRow(t)
+	for i := range f.made(t - 1) {
+		w := f.Writer[i]
+		switch {
+		case w == k && i == f.Writes[k][0]:
+			f.add(row, f.Written[k]+f.Overhead[k], f.r, t, k)
+			if f.variable[i] {
+				f.add(row, f.Memory[i], f.s, t, i)
+			}
+		case !f.variable[i]:
+		case w >= k:
+			f.add(row, f.Memory[i], f.s, t, i)
+		case f.reads(t, i):
+			row.room -= f.Memory[i]
+		default:
+			if x, ok := f.live(live, t, i, k); ok {
+				row.add(f.Memory[i], x)
+			}
+		}
+	}
+	if k == t {
+		row.room -= f.Written[t] + f.Overhead[t]
+	}
+	f.carries = append(f.carries, memoryRows(f.m, f.groups, row, exact, stageNode{t, k}.String())...)
+}
+
+// newRow begins a row of stage t with what is there in any case.
+func (f *strong) newRow(t int) *memoryRow {
+	return &memoryRow{room: f.room - f.fixed[t], place: map[milp.Var]int{}}
+}
+
+// add counts a value in a row if a column that may not be there is 1.
+func (f *strong) add(row *memoryRow, size float64, column func(t, i int) (milp.Var, bool), t, i int) {
+	if x, ok := column(t, i); ok {
+		row.add(size, x)
+	}
+}
+
+// live returns L_{t,i,k}, and whether it can be other than 0. Value i is written
+// before k, and node t does not read it.
+func (f *strong) live(g milp.Group, t, i, k int) (milp.Var, bool) {
+	readers := make([]milp.Var, 0, 4)
+	first := f.n
+	if x, ok := f.s(t+1, i); ok {
+		readers = append(readers, x)
+	}
+	for _, j := range f.Succ[i] {
+		if x, ok := f.r(t, j); ok && j >= k && j < t {
+			readers = append(readers, x)
+			first = min(first, j)
+		}
+	}
+	if len(readers) < 2 {
+		return append(readers, milp.Var{})[0], len(readers) == 1
+	}
+	key := [3]int{t, i, first}
+	if x, ok := f.lives[key]; ok {
+		return x, true
+	}
+	x := f.m.Var(fmt.Sprintf("L[%d,%d,%d]", t, i, first), milp.Continuous, 0, 1)
+	f.lives[key] = x
+	f.larger = append(f.larger, larger{x, readers})
+	var e milp.Expr
+	for _, y := range readers {
+		e.Reset().Add(1, x).Add(-1, y)
+		g.AtLeast(&e, 0)
+	}
+	return x, true
+}
+
+// holds reports whether the memory row of a computation, by stage and node,
+// holds for some optimal schedule of the model. It does not where contracted
+// values are computed, nor in stages that Backward leaves out.
+func (f *strong) holds(x [2]int) bool {
+	t, k := x[0], x[1]
+	if t < f.first {
+		return false
+	}
+	if k < t && len(f.Pred[k]) == 1 {
+		j := f.Writer[f.Pred[k][0]]
+		return f.into[j] == j
+	}
+	return true
+}
+
+// memoryForward bounds the memory at stage t of a forward phase that the model
+// leaves out, in which nothing is recomputed: besides what forward nodes from t
+// on read, the values retained into the first stage of the model are there.
+func (f *strong) memoryForward(t int) {
+	row := f.newRow(t)
+	row.room -= f.Written[t] + f.Overhead[t]
+	for i := range f.made(t - 1) {
+		if !f.variable[i] {
+			continue
+		}
+		read := false
+		for _, j := range f.Succ[i] {
+			read = read || j >= t && j < f.first
+		}
+		if read {
+			row.room -= f.Memory[i]
+		} else {
+			f.add(row, f.Memory[i], f.s, f.first, i)
+		}
+	}
+	f.carries = append(f.carries, memoryRows(f.m, f.groups, row, true, stageNode{t, t}.String())...)
+}

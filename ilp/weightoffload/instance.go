@@ -1,0 +1,260 @@
+// Package weightoffload holds the MILPs of weight offloading, one file each. Start at
+// paper.go, which follows [001] §6 equation by equation; printed.go and
+// printedmemory.go have what differs as printed, nested.go is the compact form
+// that proves bounds, exact.go the problem as it is.
+//
+// [001] is O. Beaumont, L. Eyraud-Dubois, A. Shilova, X. Zhao, "Weight
+// Offloading Strategies for Training Large DNN Models", 2022.
+//
+// # Numbers
+//
+// Sizes and times of the models are those of the file times powers of two, see
+// instance, so no digit changes; sums of sizes are exact. What must be computed
+// is the time of a transfer and a sum of times: each is rounded so that its row
+// gets weaker, by milp.Down and milp.Up. So each model, its numbers taken as
+// exact, is a relaxation of the problem as it is in the file wherever this
+// package says that it is one.
+package weightoffload
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"workbench/ilp/formulation"
+	"workbench/model/instance/chain"
+	"workbench/model/milp"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/problem/weightoffload"
+)
+
+// instance is OFF(L, M, β) of package cycle with its numbers in the units of
+// the models: the least period is about 2¹⁰ units of time, and the largest
+// weight 2¹⁰ units of size or more.
+type instance struct {
+	*weightoffload.Instance
+	size, time float64 // a unit of the models, in units of sizes and in seconds
+
+	u      []float64 // u[j]: duration of operation j
+	w      []float64 // w[k]: |w_k|
+	total  float64   // Σ|w_k|
+	rate   float64   // 1/β rounded down: time that a transfer takes for a size of 1
+	moves  []float64 // moves[k]: time of a transfer of w_k rounded down
+	period float64   // Σu rounded down
+}
+
+// MostLayers is the length of the longest chain of which models are built: with
+// 1000 layers they have up to 16 million nonzeros and take 2 GB and seconds.
+const MostLayers = 1000
+
+// scale is about where the models' numbers lie.
+const scale = 1 << 10
+
+// least is what no coefficient of time but 0 is below: it is 10⁻¹⁰ of a period,
+// which solvers cannot tell from nothing.
+const least = 1. / (1 << 23)
+
+// lost is what libraries drop coefficients below.
+const lost = 1. / (1 << 29)
+
+// down and up round a coefficient that is a time, where its row is the weaker
+// the smaller or the larger it is.
+func down(x float64) float64 {
+	if x < least {
+		return 0
+	}
+	return x
+}
+
+func up(x float64) float64 {
+	if x == 0 {
+		return 0
+	}
+	return max(x, least)
+}
+
+// newInstance checks that a plan exists: the error is a *plan.Infeasible if the
+// memory is below the least, ErrTooLong for chains of more than MostLayers,
+// and wraps ErrInstance where the numbers mean nothing.
+func newInstance(c *chain.Chain, p platform.Platform) (*instance, error) {
+	y, err := weightoffload.New(c, p)
+	switch {
+	case errors.Is(err, weightoffload.ErrInstance):
+		return nil, fmt.Errorf("%w: %w", formulation.ErrInstance, err)
+	case err != nil:
+		return nil, err
+	case y.L > MostLayers:
+		return nil, fmt.Errorf("%w: %d layers, formulations take %d at most: their size grows with the square", formulation.ErrTooLong, y.L, MostLayers)
+	}
+	compute := y.Compute()
+	if !(compute > 0) {
+		return nil, fmt.Errorf("%w: no computation of chain %q takes time, a period must be positive", formulation.ErrInstance, c.Name)
+	}
+	in := &instance{Instance: y, u: make([]float64, y.N), w: make([]float64, y.L), moves: make([]float64, y.L)}
+	times := milp.PowerOfTwo(max(compute, y.MostAway()/p.Bandwidth), scale)
+	sizes := milp.PowerOfTwo(slices.Max(y.W), 2*scale)
+	in.size, in.time = 1/sizes, 1/times
+	in.total, in.period = y.Total*sizes, compute*times
+	in.rate = down(milp.Down.Quo(1, p.Bandwidth*sizes*in.time))
+	for j, u := range y.U {
+		in.u[j] = u * times
+	}
+	for k, w := range y.W {
+		in.w[k] = w * sizes
+		in.moves[k] = down(milp.Down.Quo(w, p.Bandwidth) * times)
+	}
+	return in, nil
+}
+
+// room and roomBefore are Room and RoomBefore in the units of the models.
+func (in *instance) room(j int) float64       { return in.Room(j) / in.size }
+func (in *instance) roomBefore(j int) float64 { return in.RoomBefore(j) / in.size }
+
+// others returns the weights of all layers but own, units of sizes, the largest
+// first; those of 0 are left out.
+func (in *instance) others(own int) []float64 {
+	w := slices.Delete(slices.Clone(in.W), own, own+1)
+	slices.SortFunc(w, func(a, b float64) int { return cmp.Compare(b, a) })
+	if i := slices.Index(w, 0); i >= 0 {
+		w = w[:i]
+	}
+	return w
+}
+
+// A demand is how much of the weights must be away at some time, the weight of
+// one layer being here.
+type demand struct {
+	whole float64 // the least sum of whole weights that is enough, units of the models; +Inf: all are too few
+	count int     // the least number of weights that is enough
+	// counts says that so many weights do not follow from the sum: of the
+	// largest, a fraction of one is enough.
+	counts bool
+}
+
+// demand returns what must be away for the rest to fit in room, given in units
+// of sizes, while the weight of layer own is here.
+func (in *instance) demand(own int, room float64) demand {
+	need := in.Total - room
+	if need <= 0 {
+		return demand{}
+	}
+	w := in.others(own)
+	d := demand{whole: leastWhole(w, need)}
+	sum := 0.0
+	for d.count < len(w) && sum < need {
+		sum += w[d.count]
+		d.count++
+	}
+	d.counts = sum > d.whole && sum >= need
+	d.whole /= in.size
+	return d
+}
+
+// wholeWeights is the limit of the search in leastWhole.
+const wholeWeights = 100_000
+
+// leastWhole returns the least sum of some of the whole numbers w, which fall,
+// that is at least need; need itself if the search would be long, +Inf if all
+// of them are too few.
+//
+// Layers mostly come in few sizes: for all counts of all sizes but one, the
+// count of that one is a quotient. O(wholeWeights) at most.
+func leastWhole(w []float64, need float64) float64 {
+	if need <= 0 {
+		return 0
+	}
+	var sizes []float64
+	var counts []int
+	for i, x := range w {
+		if i == 0 || x != w[i-1] {
+			sizes, counts = append(sizes, x), append(counts, 0)
+		}
+		counts[len(counts)-1]++
+	}
+	if len(sizes) == 0 {
+		return math.Inf(1)
+	}
+	// The most frequent size is the one to divide by.
+	for s := range sizes {
+		if counts[s] > counts[0] {
+			sizes[0], sizes[s], counts[0], counts[s] = sizes[s], sizes[0], counts[s], counts[0]
+		}
+	}
+	combinations := 1
+	for _, c := range counts[1:] {
+		if combinations *= c + 1; combinations > wholeWeights {
+			return need
+		}
+	}
+	best := math.Inf(1)
+	var try func(s int, sum float64)
+	try = func(s int, sum float64) {
+		if s == len(sizes) {
+			rest := max(0, need-sum)
+			over := math.Mod(rest, sizes[0]) // exact
+			q := math.Round((rest - over) / sizes[0])
+			if over > 0 {
+				q++
+			}
+			if q <= float64(counts[0]) {
+				best = min(best, sum+q*sizes[0])
+			}
+			return
+		}
+		for range counts[s] + 1 {
+			try(s+1, sum)
+			sum += sizes[s]
+		}
+	}
+	try(1, 0)
+	return best
+}
+
+// read brings a plan to normal form; times stay seconds.
+func (in *instance) read(p *plan.Plan) (*weightoffload.Schedule, error) {
+	s, err := in.Read(p)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", formulation.ErrStart, err)
+	}
+	s.Shift(-s.Op[0])
+	return s, nil
+}
+
+// share calls add(j, part) for each interval [start of operation j, start of
+// j+1) from operation a to before operation b, and for what a transfer of w_k
+// that starts at x, and carries so much of w_k in all, sends in it: parts of w_k.
+// a < b may count on beyond 2L. What rounding leaves over goes to the last
+// interval it touches. What starts within an instant before an operation does is a prefetch
+// that comes after its start, or an upload that has ended then if it is as short.
+func (in *instance) share(s *weightoffload.Schedule, kind string, a, b int, x float64, k int, all float64, add func(j int, part float64)) {
+	left, instant, upload := all, plan.Tolerance*s.T, kind == plan.OpO
+	for j := a; j < b && left > 0; j++ {
+		sent := min(left, (s.At(j+1)-max(x, s.At(j)))/in.Move[k])
+		if j == b-1 || upload && x+all*in.Move[k] <= s.At(j+1)+instant {
+			sent = left
+		} else if !upload && x >= s.At(j+1)-instant {
+			continue
+		}
+		if sent > 0 {
+			add(j%in.N, sent)
+			left -= sent
+		}
+	}
+}
+
+// next returns the operation that ends gap g, counted on beyond 2L if it is of
+// the next cycle.
+func (in *instance) next(g int) int {
+	if b := in.Use(g); b >= in.Last(g) {
+		return b
+	}
+	return in.Use(g) + in.N
+}
+
+// hint returns a hint of which nothing is known yet.
+func (in *instance) hint() *formulation.Hint {
+	return &formulation.Hint{Away: make([]bool, in.N), Idle: make([]float64, in.N)}
+}

@@ -1,0 +1,310 @@
+package rematgraph
+
+import (
+	"math"
+	"slices"
+
+	"workbench/model/instance/training"
+)
+
+// Least is what is known of the least memory in which there is a plan, in units of
+// the graph: no plan takes less than Low, because of Why, and the one that computes
+// Order takes High.
+type Least struct {
+	Low, High float64
+	Why       string
+	Order     []int32
+}
+
+// Limits of the searches of [View.Least]: the product of nodes and states of each,
+// its states, the nodes of a graph that is searched, and the product of nodes and
+// sweeps of each.
+const (
+	leastWork   = 1 << 25
+	leastStates = 100_000
+	leastNodes  = 4096
+	leastSweeps = 1 << 28
+)
+
+// Least returns the least memory in which there is a plan, which is both Low and
+// High if its searches come to their ends. The answer is always the same, unless
+// v.Stopped ends them; it takes some seconds at most. After the closed form it is asked
+// before each state of a search, and what was found is kept for the next call.
+//
+// Low is the bound of LeastBound, or that of a search in graphs with fewer nodes,
+// of which every plan of this one makes a plan that takes no more (see contracted).
+// High is that of Frugal or of an eager search; where it is more than Low, a
+// complete one decides. See leastSearch.
+func (v *View) Least() Least {
+	b := v.bounds()
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	if b.known == nil {
+		b.known = &Least{Low: b.least, Why: b.why, High: b.frugal(), Order: v.Frugal().Order()}
+	}
+	if !b.over {
+		b.narrow(b.known)
+		b.over = !v.stopped()
+	}
+	return *b.known
+}
+
+// stopped asks Stopped.
+func (v *View) stopped() bool { return v.Stopped != nil && v.Stopped() }
+
+// narrow raises Low and lowers High.
+func (b *bounds) narrow(x *Least) {
+	v := b.v
+	if v.N > leastNodes {
+		return
+	}
+	states := func(v *View) int { return min(leastWork/v.N, leastStates) }
+	raise := func(low float64) {
+		if low > x.Low {
+			x.Low, x.Why = low, "the least peak of any plan"
+		}
+	}
+	take := func(order []int32) {
+		if order != nil && v.allowed(order) {
+			x.High, x.Order = v.peak(order), order
+		}
+	}
+	eager := true // until one came to its end
+	for k, part := range [...]float64{0.1, 0.005, 0.0005} {
+		if x.Low < x.High {
+			c := v.contracted(part * b.least)
+			low, _, _ := newBounds(c).search(x.Low, x.High, false, states(c))
+			raise(low)
+		}
+		if x.Low < x.High && k > 0 && eager {
+			_, order, done := b.search(x.Low, x.High, true, states(v))
+			take(order)
+			eager = !done
+		}
+	}
+	for _, part := range [...]float64{1. / 16, 1. / 4} {
+		if x.Low < x.High && eager {
+			_, order, done := b.search(x.Low+(x.High-x.Low)*part, x.High, true, states(v))
+			take(order)
+			eager = !done
+		}
+	}
+	if x.Low < x.High {
+		low, order, _ := b.search(x.Low, x.High, false, states(v))
+		raise(low)
+		take(order)
+	}
+}
+
+// contracted returns a relaxation of v with fewer nodes, of which every plan of v makes a
+// plan that takes no more. Several values become one of the smallest of their sizes; what
+// computing a node has beside that in v is its overhead.
+//
+// The value of a node that may be computed again and reads one value of such a node
+// alone is one with it, if neither node writes anything else, neither is a result, and
+// their sizes differ by at most so much. The common value is in memory while any of them
+// is. Before the first of them is there it is computed, as the one that the others come
+// from, which is computed then; another one is computed beside the one that it comes from.
+//
+// The value of a node that may put off one that it reads (see late) is one with it. The
+// latter is in memory until that node is computed, and its value from then on, so that the
+// common one is there from the computation of the latter on.
+func (v *View) contracted(most float64) *View {
+	c := &View{Graph: &training.Graph{Input: v.Graph.Input}, Stopped: v.Stopped}
+	late := v.late()
+	at := make([]int, v.M) // of the values of v
+	for j := range v.N {
+		p := v.alone(j, most)
+		if p < 0 {
+			p = late[j]
+		}
+		if p >= 0 {
+			i := v.Writes[j][0]
+			at[i] = at[p]
+			c.Memory[at[i]] = min(c.Memory[at[i]], v.Memory[i])
+			continue
+		}
+		var pred, writes []int
+		has := v.Overhead[j] + v.Written[j] // while it is computed
+		for _, p := range v.Pred[j] {
+			pred = append(pred, at[p])
+			has += v.Memory[p]
+		}
+		slices.Sort(pred)
+		for _, i := range v.Writes[j] {
+			at[i] = c.M
+			writes = append(writes, c.M)
+			c.M++
+			c.Memory, c.Writer, c.Result = append(c.Memory, v.Memory[i]), append(c.Writer, c.N), append(c.Result, v.Result[i])
+		}
+		c.N++
+		c.Overhead, c.Once = append(c.Overhead, has), append(c.Once, v.Once[j])
+		c.Pred, c.Writes = append(c.Pred, slices.Compact(pred)), append(c.Writes, writes)
+	}
+	c.Words, c.ValueWords, c.Succ = (c.N+63)/64, (c.M+63)/64, make([][]int, c.M)
+	c.Written = make([]float64, c.N)
+	for j := range c.N {
+		for _, i := range c.Writes[j] {
+			c.Written[j] += c.Memory[i]
+		}
+		c.Overhead[j] -= c.Written[j]
+		for _, p := range c.Pred[j] {
+			c.Succ[p] = append(c.Succ[p], j)
+			c.Overhead[j] -= c.Memory[p]
+		}
+	}
+	return c
+}
+
+// alone returns the value that node j reads if its own is one with it, see contracted;
+// else -1.
+func (v *View) alone(j int, most float64) int {
+	if v.Once[j] || len(v.Pred[j]) != 1 || len(v.Writes[j]) != 1 {
+		return -1
+	}
+	i, p := v.Writes[j][0], v.Pred[j][0]
+	if w := v.Writer[p]; v.Once[w] || len(v.Writes[w]) != 1 || v.Result[i] || v.Result[p] || math.Abs(v.Memory[i]-v.Memory[p]) > most {
+		return -1
+	}
+	return p
+}
+
+// late returns for each node that may put off a value p that it reads that value, else -1.
+// It is computed once, as is p, and reads no other such value; of several nodes that read
+// p it is the one whose own value is read last, when all of the others could have been
+// computed. A plan may have p wait for it, or compute it at once and have its value wait.
+// So of T5 do the gradients of keys and values of each layer of the decoder, which come
+// together at the end of the encoder.
+func (v *View) late() []int {
+	late := slices.Repeat([]int{-1}, v.N)
+	for p, w := range v.Writer {
+		if !v.onceAlone(w) || late[w] >= 0 || len(v.Succ[p]) < 2 {
+			continue
+		}
+		j, when := -1, slices.Max(v.Succ[p])
+		for _, r := range v.Succ[p] {
+			other := func(q int) bool { return q != p && v.Once[v.Writer[q]] }
+			if !v.onceAlone(r) || slices.ContainsFunc(v.Pred[r], other) {
+				continue
+			}
+			first := v.N // that reads it
+			if next := v.Succ[v.Writes[r][0]]; len(next) > 0 {
+				first = next[0]
+			}
+			if first > when {
+				j, when = r, first
+			}
+		}
+		if j >= 0 {
+			late[j] = p
+		}
+	}
+	return late
+}
+
+// onceAlone reports whether node j is computed once and writes one value, no result.
+func (v *View) onceAlone(j int) bool {
+	return v.Once[j] && len(v.Writes[j]) == 1 && !v.Result[v.Writes[j][0]]
+}
+
+// Order returns the computations of a schedule, as nodes.
+func (s *Schedule) Order() []int32 {
+	var order []int32
+	for t := range s.v.N {
+		s.walk(t, func(i int) { order = append(order, int32(i)) }, func(int) {})
+	}
+	return order
+}
+
+// allowed reports whether the graph allows an order of computations in which each
+// has what it reads: when nodes change what others read, and draw random numbers.
+func (v *View) allowed(order []int32) bool {
+	g := v.Graph
+	due := make([][]int, len(g.Storages)) // the nodes that are still to change a storage
+	var draws []int
+	before := make([][]int, v.N) // how many changes of what a node reads come before it
+	for j := range g.Nodes {
+		for _, s := range g.Nodes[j].Reads {
+			before[j] = append(before[j], len(due[s]))
+		}
+		for _, s := range g.Nodes[j].Mutates {
+			due[s] = append(due[s], j)
+		}
+		if g.Nodes[j].Random {
+			draws = append(draws, j)
+		}
+	}
+	changes := make([]int, len(g.Storages))
+	run := make([]bool, v.N)
+	for _, j := range order {
+		x := &g.Nodes[j]
+		for k, s := range x.Reads {
+			if changes[s] != before[j][k] {
+				return false
+			}
+		}
+		if run[j] {
+			continue
+		}
+		run[j] = true
+		for _, s := range x.Mutates {
+			if due[s][changes[s]] != int(j) {
+				return false
+			}
+			changes[s]++
+		}
+		if x.Random {
+			if draws[0] != int(j) {
+				return false
+			}
+			draws = draws[1:]
+		}
+	}
+	return true
+}
+
+// replay calls compute for each computation of order, and then free for the values
+// that nothing reads any more before they are computed again.
+func (v *View) replay(order []int32, compute, free func(i int)) {
+	var last []int // of each value of each computation, the last one that reads it
+	at := make([]int, v.M)
+	for k, j := range order {
+		for _, p := range v.Pred[j] {
+			last[at[p]] = k
+		}
+		for _, i := range v.Writes[j] {
+			at[i] = len(last)
+			last = append(last, k)
+		}
+	}
+	for i, is := range v.Result {
+		if is {
+			last[at[i]] = len(order)
+		}
+	}
+	made := 0
+	for k, j := range order {
+		compute(int(j))
+		for _, p := range v.Pred[j] {
+			if last[at[p]] == k {
+				free(p)
+			}
+		}
+		for _, i := range v.Writes[j] {
+			if at[i] = made; last[made] == k {
+				free(i)
+			}
+			made++
+		}
+	}
+}
+
+// peak returns the memory that a plan with such an order takes.
+func (v *View) peak(order []int32) (bytes float64) {
+	use := v.Graph.Input
+	v.replay(order, func(j int) {
+		use += v.Written[j]
+		bytes = max(bytes, use+v.Overhead[j])
+	}, func(i int) { use -= v.Memory[i] })
+	return bytes
+}

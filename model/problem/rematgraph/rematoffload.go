@@ -1,0 +1,180 @@
+package rematgraph
+
+import (
+	"fmt"
+	"math"
+
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/proof"
+)
+
+// LinkedFits is [View.Fits] beside a link to a host, over which all but pinned values can
+// leave: every node has what it reads and writes and its workspace in memory, with pinned
+// values that cannot be computed again, and the results are all there at the end. Without
+// pinned values that is enough: what nothing needs at once can always be sent away.
+func (v *View) LinkedFits(memory float64) error {
+	if bytes, why := v.LinkedLeast(); !platform.Fits(bytes, memory) {
+		return &plan.Infeasible{Problem: plan.RematOffload, Memory: bytes, Given: memory, Why: why}
+	}
+	return nil
+}
+
+// LinkedLeast returns a proven lower bound on the memory of any plan beside a link, in
+// bytes, and what needs it. O(n²·n/64).
+func (v *View) LinkedLeast() (bytes float64, why string) {
+	b := v.bounds()
+	sure := make([]bool, v.M)
+	for x := range v.N {
+		if here := b.during(x, sure, true); here > bytes || x == 0 {
+			bytes, why = here, fmt.Sprintf("%s with what it reads and what can neither be moved nor computed again", v.Graph.Nodes[x].ID)
+		}
+	}
+	end := v.Graph.Input
+	for i, is := range v.Result {
+		if is {
+			end += v.Memory[i]
+		}
+	}
+	if end > bytes {
+		bytes, why = end, "all results are in memory at the end"
+	}
+	return bytes, why
+}
+
+// LinkedBound returns a proven lower bound on the makespan of any plan in so many bytes
+// beside a link of so many bytes per second in each direction.
+//
+// It is [View.TimeBound] with a third choice. Look at the instant τ when a node x starts
+// for the first time. Of what is needed later and was there before, each value is in
+// memory at τ, also if it is on its way; or its writer runs again after τ; or it is
+// fetched after τ, and then its offload had ended before, for it is not on the device
+// between. Let q be the bytes of the third kind. The link out was busy for q/β before τ
+// and the link in is for q/β after it; the device had computed what x depends on before,
+// and computes x, what depends on x, and what runs again after it. With lost(s) the least
+// time of running again what does not fit in s bytes,
+//
+//	T ≥ total + lost(room+q), T ≥ q/β + after + lost(room+q), T ≥ before + q/β, T ≥ 2q/β.
+//
+// The cut of a price p per byte says lost(s) ≥ cut − p·s for every s (see relaxed). So T is
+// above lines in q, and the least q/T of those that have been found is where the next ones
+// are looked for. The least point above lines is where a falling one meets a rising one:
+// each such point is a bound.
+//
+// O(n·(n + values)) for the choice of nodes, and linkedRounds·linkedMost times the minimum
+// cuts of a price.
+func (v *View) LinkedBound(memory, bandwidth float64) TimeBound {
+	return v.bounds().remember([2]float64{memory, bandwidth}, func() TimeBound { return v.linkedBound(memory, bandwidth) })
+}
+
+func (v *View) linkedBound(memory, bandwidth float64) TimeBound {
+	if v.LinkedFits(memory) != nil {
+		_, why := v.LinkedLeast()
+		return TimeBound{Seconds: math.Inf(1), Why: why, Node: -1}
+	}
+	b := v.bounds()
+	l := &linked{bounds: b, choice: newChoice(b), bandwidth: bandwidth}
+	for _, t := range b.time {
+		l.total += t
+	}
+	all := b.dearest(linkedMost, func(x int) (time int64, ok bool) {
+		before, after := l.around(x)
+		if !l.choice.load(x, memory) {
+			return 0, false
+		}
+		l.choice.room += min(b.seconds(l.total-after), b.seconds(l.total-before)) * bandwidth // about what can be away
+		time, _ = l.choice.fractional()
+		return time, time > 0 || l.choice.room < 0
+	})
+	out := TimeBound{Node: -1, Why: proof.SumOfComputations, Seconds: b.seconds(l.total)}
+	for _, p := range all {
+		if bound := plan.Below(l.at(p.node, memory), linkedRoundings); bound > out.Seconds {
+			out.Seconds, out.Node = bound, p.node
+			out.Why = fmt.Sprintf("what does not fit in memory beside %s is moved or computed again", v.Graph.Nodes[p.node].ID)
+		}
+	}
+	return out
+}
+
+// Limits of LinkedBound: the nodes that it looks at closely, and how often it looks for
+// lines at each; and the roundings on the way to a bound.
+const (
+	linkedMost      = 12
+	linkedRounds    = 6
+	linkedRoundings = 32
+)
+
+// linked is what LinkedBound knows.
+type linked struct {
+	*bounds
+	choice    *choice
+	bandwidth float64
+	total     int64 // quanta, of all nodes
+}
+
+// seconds converts quanta.
+func (b *bounds) seconds(quanta int64) float64 { return float64(quanta) * b.quantum }
+
+// around returns the quanta of what x depends on, and of x and what depends on it.
+func (l *linked) around(x int) (before, after int64) {
+	for j := range each(l.row(l.before, x)) {
+		before += l.time[j]
+	}
+	after = l.time[x]
+	for j := range each(l.row(l.after, x)) {
+		after += l.time[j]
+	}
+	return before, after
+}
+
+// A line is T ≥ level + slope·q.
+type line struct{ level, slope float64 }
+
+// at returns the bound of node x.
+func (l *linked) at(x int, memory float64) float64 {
+	l.choice.load(x, memory)
+	room := l.choice.room
+	least := max(0, -room) // of q
+	b, a := l.around(x)
+	total, before, after := l.seconds(l.total), l.seconds(b), l.seconds(a)
+	lines := []line{{total, 0}, {after, 1 / l.bandwidth}, {before, 1 / l.bandwidth}, {0, 2 / l.bandwidth}}
+	best, q := lowest(lines, least)
+	r := &relaxed{choice: l.choice}
+	for range linkedRounds {
+		r.tangents = r.tangents[:0]
+		if l.choice.room = room + q; l.choice.size > 0 {
+			r.solve(0)
+		}
+		for _, t := range r.tangents {
+			again, slope := l.seconds(t.cut)-t.price*l.quantum*room, -t.price*l.quantum
+			lines = append(lines, line{total + again, slope}, line{after + again, slope + 1/l.bandwidth})
+		}
+		bound, next := lowest(lines, least)
+		if bound <= best*(1+1e-9) {
+			return max(best, bound)
+		}
+		best, q = bound, next
+	}
+	return best
+}
+
+// lowest returns the least T above all lines for some q from least on, and that q.
+func lowest(lines []line, least float64) (t, q float64) {
+	t, q = math.Inf(-1), least
+	for _, f := range lines {
+		if at := f.level + f.slope*least; f.slope >= 0 && at > t {
+			t, q = at, least
+		}
+		for _, g := range lines {
+			if f.slope >= 0 || g.slope <= 0 {
+				continue
+			}
+			at := (f.level*g.slope - g.level*f.slope) / (g.slope - f.slope)
+			meet := (f.level - g.level) / (g.slope - f.slope)
+			if meet > least && at > t {
+				t, q = at, meet
+			}
+		}
+	}
+	return t, q
+}

@@ -1,0 +1,445 @@
+// Package rematgraph holds schedules of training steps as Checkmate writes them (Jain
+// et al., MLSys 2020, §4): frontier-advancing stages, in each of which every node
+// is computed at most once and in the order of the graph.
+//
+// Stage t of a graph of n nodes ends with the first computation of node t.
+// S[t] is the set of values retained from stage t−1 into stage t, R[t] the set
+// of nodes computed in stage t; S[n] are the results of the step. A value is what
+// a node writes and later ones read, a storage that is not resident: of a graph/v1
+// each node has one, of a graph/v2 any number, which is ours. Not every plan is of
+// this form: a plan may compute first what comes later in the graph, and may
+// compute a node twice between two first computations.
+package rematgraph
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+	"sync"
+
+	"workbench/model/instance/graph"
+	"workbench/model/instance/training"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Most is the largest number of nodes: the sets of a schedule take n²/4 bytes.
+const Most = 20_000
+
+// Errors of this package.
+var (
+	ErrGraph = errors.New("graph unfit for stages")
+	ErrPlan  = errors.New("plan is no schedule of stages")
+)
+
+// View is a training step in flat arrays. Values are numbered in the order of the
+// nodes that write them; of a graph/v1, value i is that of node i.
+type View struct {
+	Graph *training.Graph
+	// Instance is what plans are for: Graph, or the graph/v1 that it was made from.
+	Instance plan.Instance
+	N        int // nodes
+	M        int // values
+	// Words and ValueWords are the lengths of sets of nodes and of values in 64-bit
+	// words.
+	Words, ValueWords int
+	Pred              [][]int   // by node: the values that it reads, ascending
+	Writes            [][]int   // by node: the values that it writes, ascending
+	Succ              [][]int   // by value: the nodes that read it, ascending
+	Writer            []int     // by value
+	Time              []float64 // by node, seconds
+	Memory            []float64 // by value, in units of the graph: whole
+	Overhead          []float64 // by node: beside values while it is computed
+	Written           []float64 // by node: the size of its values
+	// Once says that a node is computed exactly once.
+	Once []bool
+	// Until is the last stage in which a node can be computed: its own, if it is
+	// computed once; that of the first later node that changes what it reads.
+	Until  []int
+	Result []bool // by value: it is there at the end
+	Pinned []bool // by value: it may not be sent to a host
+	// Stopped, if not nil, says that the searches of Least are to end.
+	Stopped func() bool
+
+	once sync.Once // of made
+	made *bounds   // see View.bounds
+}
+
+// Of checks a *training.Graph or a *graph.Graph and returns its view. The error
+// wraps ErrGraph. O(n²/64 + edges).
+func Of(in plan.Instance) (*View, error) {
+	v1, n := plan.As[*graph.Graph](in), 0
+	g := plan.As[*training.Graph](in)
+	switch {
+	case v1 != nil:
+		n = v1.Len()
+	case g != nil:
+		n = max(g.Len(), len(g.Storages))
+	default:
+		return nil, fmt.Errorf("%w: there is none", ErrGraph)
+	}
+	if n > Most {
+		return nil, fmt.Errorf("%w: it has %d nodes or storages, at most %d are possible", ErrGraph, n, Most)
+	}
+	if err := in.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrGraph, err)
+	}
+	if v1 != nil {
+		g = training.Of(v1)
+	}
+	v := newView(g)
+	v.Instance = in
+	return v, nil
+}
+
+func newView(g *training.Graph) *View {
+	n := g.Len()
+	v := &View{
+		Graph: g, N: n, Words: (n + 63) / 64,
+		Pred: make([][]int, n), Writes: make([][]int, n), Time: make([]float64, n), Overhead: make([]float64, n),
+		Written: make([]float64, n), Once: make([]bool, n), Until: make([]int, n),
+	}
+	value := make([]int, len(g.Storages))
+	for i := range g.Nodes {
+		for _, s := range g.Nodes[i].Writes {
+			value[s] = v.M
+			v.Writes[i] = append(v.Writes[i], v.M)
+			v.Written[i] += g.Storages[s].Bytes
+			v.M++
+			v.Writer, v.Memory, v.Result = append(v.Writer, i), append(v.Memory, g.Storages[s].Bytes), append(v.Result, g.Storages[s].Result)
+			v.Pinned = append(v.Pinned, g.Storages[s].NoOffload)
+		}
+	}
+	v.ValueWords, v.Succ = (v.M+63)/64, make([][]int, v.M)
+	changed := make([]int, len(g.Storages)) // the first node from i on that changes it
+	for s := range changed {
+		changed[s] = n
+	}
+	for i := n - 1; i >= 0; i-- {
+		x := &g.Nodes[i]
+		v.Time[i], v.Overhead[i], v.Once[i], v.Until[i] = x.Time, x.Workspace, x.Once, n
+		for _, s := range x.Mutates {
+			changed[s] = i
+		}
+		for _, s := range x.Reads {
+			if g.Storages[s].Resident {
+				v.Until[i] = min(v.Until[i], changed[s])
+				continue
+			}
+			v.Pred[i] = append(v.Pred[i], value[s])
+		}
+		slices.Sort(v.Pred[i])
+		if v.Once[i] = v.Once[i] || v.Until[i] == i; v.Once[i] {
+			v.Until[i] = i
+		}
+	}
+	for i := range n {
+		for _, s := range v.Pred[i] {
+			v.Succ[s] = append(v.Succ[s], i)
+		}
+	}
+	return v
+}
+
+// ID returns the id of the storage of a value.
+func (v *View) ID(s int) string {
+	i := v.Writer[s]
+	return v.Graph.Storages[v.Graph.Nodes[i].Writes[s-v.Writes[i][0]]].ID
+}
+
+// NewPlan returns a plan of the graph without operations.
+func (v *View) NewPlan(method string, p platform.Platform) *plan.Plan {
+	return plan.New(plan.Remat, method, v.Instance, p)
+}
+
+// Schedule is a schedule of stages. Sets are rows of Words words, of values of
+// ValueWords; use [Schedule.Retained] and the others to read them.
+type Schedule struct {
+	v *View
+	R []uint64 // row t: the nodes that are computed in stage t
+	S []uint64 // row t: the values that are retained into stage t; row N: the results
+
+	want []uint64 // scratch: the values that a stage must make
+	last []int32  // scratch: the last reader of a value in a stage
+}
+
+// New returns the schedule of v that retains nothing and computes nothing;
+// call Complete after filling S.
+func (v *View) New() *Schedule {
+	s := &Schedule{
+		v: v, R: make([]uint64, v.N*v.Words), S: make([]uint64, (v.N+1)*v.ValueWords),
+		want: make([]uint64, v.ValueWords), last: make([]int32, v.M),
+	}
+	for i, result := range v.Result {
+		s.Retain(v.N, i, result)
+	}
+	return s
+}
+
+// Clone returns a copy of s.
+func (s *Schedule) Clone() *Schedule {
+	c := s.v.New()
+	copy(c.R, s.R)
+	copy(c.S, s.S)
+	return c
+}
+
+// Copy makes s equal to t, a schedule of the same view, without allocation.
+func (s *Schedule) Copy(t *Schedule) {
+	copy(s.R, t.R)
+	copy(s.S, t.S)
+}
+
+// View returns the view s is of.
+func (s *Schedule) View() *View { return s.v }
+
+// Retained reports S[t][i]: whether value i is retained into stage t.
+func (s *Schedule) Retained(t, i int) bool { return s.S[t*s.v.ValueWords+i>>6]>>(i&63)&1 != 0 }
+
+// Computed reports R[t][i]: whether node i is computed in stage t.
+func (s *Schedule) Computed(t, i int) bool { return s.R[t*s.v.Words+i>>6]>>(i&63)&1 != 0 }
+
+// Retain sets S[t][i]. The writer of i comes before t.
+func (s *Schedule) Retain(t, i int, keep bool) {
+	if keep {
+		s.S[t*s.v.ValueWords+i>>6] |= 1 << (i & 63)
+	} else {
+		s.S[t*s.v.ValueWords+i>>6] &^= 1 << (i & 63)
+	}
+}
+
+// MostComputations is how many computations a schedule may have that is written down or timed: as
+// operations so many take two or three gigabytes. At its least memory a ResNet of 1,001 layers
+// takes half as many; Frugal of 10,000 nodes takes twice as many.
+const MostComputations = 8_000_000
+
+// Computations returns how often nodes are computed in all stages together. O(n²/64).
+func (s *Schedule) Computations() (n int) {
+	for _, x := range s.R {
+		n += bits.OnesCount64(x)
+	}
+	return n
+}
+
+// Size returns how many values are retained into all stages together.
+func (s *Schedule) Size() (n int) {
+	for _, x := range s.S {
+		n += bits.OnesCount64(x)
+	}
+	return n
+}
+
+// Nodes and Values are R[t] and S[t] as sets.
+func (s *Schedule) Nodes(t int) []uint64  { return s.R[t*s.v.Words : (t+1)*s.v.Words] }
+func (s *Schedule) Values(t int) []uint64 { return s.S[t*s.v.ValueWords : (t+1)*s.v.ValueWords] }
+
+// End returns the last stage that reads value i in a schedule that computes
+// every node once, N for results; its writer's if nothing does.
+func (v *View) End(i int) int {
+	if v.Result[i] {
+		return v.N
+	}
+	if k := len(v.Succ[i]); k > 0 {
+		return v.Succ[i][k-1]
+	}
+	return v.Writer[i]
+}
+
+// StoreAll retains every value for as long as anything reads it.
+func (v *View) StoreAll() *Schedule {
+	s := v.New()
+	for i := range v.M {
+		for t := v.Writer[i] + 1; t <= v.End(i); t++ {
+			s.Retain(t, i, true)
+		}
+	}
+	s.Complete()
+	return s
+}
+
+// Frugal retains only what must not be computed twice, and what nodes that are
+// not forwards write.
+func (v *View) Frugal() *Schedule {
+	s := v.New()
+	for i, j := range v.Writer {
+		if v.Graph.Nodes[j].Phase == training.Forward {
+			continue
+		}
+		for t := j + 1; t <= v.End(i); t++ {
+			s.Retain(t, i, true)
+		}
+	}
+	s.Complete()
+	return s
+}
+
+// Complete makes R the least recomputation for S (Checkmate §4.5, "two-phase
+// rounding"), and drops from S what nothing reads. A value that cannot be
+// computed again is retained from its computation on wherever it is needed,
+// whatever S says, and one whose writer is computed in a stage anyway is not
+// retained into it. O(n³/64) at most, O(R·(n/64 + degree)) in fact.
+func (s *Schedule) Complete() {
+	for t := s.v.N - 1; t >= 0; t-- {
+		s.CompleteStage(t)
+	}
+}
+
+// CompleteStage does for stage t what Complete does for all, given S[t+1]: it
+// sets R[t], and adds to and drops from S[t]. Call it from the last stage that
+// has changed down to the first whose S changes no more.
+func (s *Schedule) CompleteStage(t int) {
+	v := s.v
+	r, held, next, want := s.Nodes(t), s.Values(t), s.Values(t+1), s.want
+	clear(r)
+	r[t>>6] |= 1 << (t & 63)
+	for k := range want {
+		want[k] = next[k] &^ held[k]
+	}
+	v.ask(want, t, held)
+	if len(v.Writes[t]) > 0 {
+		s.drop(want, v.Writes[t])
+	}
+	for k := len(want) - 1; k >= 0; k-- {
+		for want[k] != 0 {
+			i := k<<6 + 63 - bits.LeadingZeros64(want[k])
+			j := v.Writer[i]
+			if t > v.Until[j] {
+				want[k] &^= 1 << (i & 63)
+				held[k] |= 1 << (i & 63)
+				continue
+			}
+			r[j>>6] |= 1 << (j & 63)
+			s.drop(want, v.Writes[j])
+			s.drop(held, v.Writes[j])
+			v.ask(want, j, held) // which was written before
+		}
+	}
+	s.forget(t)
+}
+
+// ask adds to a set what node j reads and is not held.
+func (v *View) ask(set []uint64, j int, held []uint64) {
+	for _, i := range v.Pred[j] {
+		set[i>>6] |= 1 << (i & 63) &^ held[i>>6]
+	}
+}
+
+// drop takes values out of a set.
+func (s *Schedule) drop(set []uint64, values []int) {
+	for _, i := range values {
+		set[i>>6] &^= 1 << (i & 63)
+	}
+}
+
+// forget keeps of S[t] what is read in the stage or retained through it.
+func (s *Schedule) forget(t int) {
+	r, held, next := s.Nodes(t), s.Values(t), s.Values(t+1)
+	for k := range held {
+		used := next[k]
+		for x := held[k] &^ used; x != 0; x &= x - 1 {
+			i := k<<6 + bits.TrailingZeros64(x)
+			for _, j := range s.v.Succ[i] {
+				if r[j>>6]>>(j&63)&1 != 0 {
+					used |= 1 << (i & 63)
+					break
+				}
+			}
+		}
+		held[k] &= used
+	}
+}
+
+// Cost returns the time of all computations.
+func (s *Schedule) Cost() float64 {
+	c := 0.0
+	for t := range s.v.N {
+		c += s.StageCost(t)
+	}
+	return c
+}
+
+// StageCost returns the time of the computations of stage t.
+func (s *Schedule) StageCost(t int) float64 {
+	c := 0.0
+	for k, x := range s.Nodes(t) {
+		for ; x != 0; x &= x - 1 {
+			c += s.v.Time[k<<6+bits.TrailingZeros64(x)]
+		}
+	}
+	return c
+}
+
+// Peak returns the most memory that the schedule needs if every value is freed
+// as early as possible, in bytes, and the stage and node where it is needed.
+func (s *Schedule) Peak() (bytes float64, stage, node int) {
+	for t := range s.v.N {
+		if m, i := s.StagePeak(t); m > bytes || t == 0 {
+			bytes, stage, node = m, t, i
+		}
+	}
+	return bytes, stage, node
+}
+
+// StagePeak returns the most memory that a computation of stage t needs, and
+// which. O(computations · degree + n/64).
+func (s *Schedule) StagePeak(t int) (bytes float64, node int) {
+	m := s.v.Graph.Input
+	for k, x := range s.Values(t) {
+		for ; x != 0; x &= x - 1 {
+			m += s.v.Memory[k<<6+bits.TrailingZeros64(x)]
+		}
+	}
+	bytes = -1
+	s.walk(t, func(i int) {
+		m += s.v.Written[i]
+		if need := m + s.v.Overhead[i]; need > bytes {
+			bytes, node = need, i
+		}
+	}, func(i int) { m -= s.v.Memory[i] })
+	return bytes, node
+}
+
+// walk goes through stage t: it calls compute for every computation and then
+// free for every value that nothing reads any more.
+func (s *Schedule) walk(t int, compute, free func(i int)) {
+	v, r := s.v, s.Nodes(t)
+	for k := len(r) - 1; k >= 0; k-- {
+		for x := r[k]; x != 0; x &= x - 1 {
+			j := k<<6 + bits.TrailingZeros64(x)
+			for _, i := range v.Writes[j] {
+				s.last[i] = -1
+			}
+			for _, i := range v.Pred[j] {
+				s.last[i] = -1
+			}
+		}
+	}
+	for k := len(r) - 1; k >= 0; k-- {
+		for x := r[k]; x != 0; {
+			b := 63 - bits.LeadingZeros64(x)
+			x &^= 1 << b
+			for _, i := range v.Pred[k<<6+b] {
+				if s.last[i] < 0 {
+					s.last[i] = int32(k<<6 + b)
+				}
+			}
+		}
+	}
+	for k := range r {
+		for x := r[k]; x != 0; x &= x - 1 {
+			j := k<<6 + bits.TrailingZeros64(x)
+			compute(j)
+			for _, i := range v.Pred[j] {
+				if s.last[i] == int32(j) && !s.Retained(t+1, i) {
+					free(i)
+				}
+			}
+			for _, i := range v.Writes[j] {
+				if s.last[i] < 0 && !s.Retained(t+1, i) {
+					free(i)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package rematoffload
+
+import (
+	"fmt"
+
+	"workbench/model/instance/chain"
+)
+
+// Range returns the memory between which [004] 4.4 varies the limit,
+// M = (1−α)·low + α·high, in bytes: low is what recomputing everything from a_0
+// for every backward takes, high what keeping everything takes. Neither is
+// proved to be least: without transfers less may do (errata 3), and with them
+// [Least] does. c must be valid. O(N).
+func Range(c *chain.Chain) (low, high float64) {
+	v := NewView(c)
+	low, _ = v.low()
+	kept := v.A[0]
+	for l := 1; l <= v.N; l++ {
+		high = max(high, kept+v.NeedAll(l))
+		kept += v.Abar[l]
+		high = max(high, kept+v.Delta[l]+v.Delta[l-1]+v.OB[l])
+	}
+	return low, max(low, high)
+}
+
+// Holds says which operation takes the low end of [Range]. c must be valid. O(N).
+func Holds(c *chain.Chain) string {
+	_, why := NewView(c).low()
+	return why
+}
+
+// low is the low end of Range and the operation that takes it: everything is computed again,
+// before B_ℓ F_ck 1, F_none 2 .. ℓ-1, F_all ℓ, beside a_0 and δ_ℓ; the loss's gradient
+// counts from its backward on.
+func (v *Instance) low() (low float64, why string) {
+	takes := func(memory float64, format string, l int) {
+		if memory > low || why == "" {
+			low, why = memory, "where all is computed again for each backward, "+fmt.Sprintf(format, l)
+		}
+	}
+	forward, first := 0.0, 0 // most of F_1 .. F_ℓ-1, and which it is
+	for l := 1; l <= v.N; l++ {
+		gradient := v.Delta[l]
+		if l == v.N {
+			gradient = 0
+		}
+		beside := v.A[0]
+		if l > 1 {
+			beside += v.A[l-1]
+		}
+		takes(forward+gradient, "F_%d needs its input and its output beside a_0 and a gradient", first)
+		takes(beside+v.NeedAll(l)+gradient, "F_all_%d needs its input and what its backward needs beside a_0 and a gradient", l)
+		takes(beside+v.NeedBackward(l), "B_%d needs its input, what F_all saves and two gradients beside a_0", l)
+		if x := beside + v.A[l] + v.OC[l]; x > forward || l == 1 {
+			forward, first = x, l
+		}
+	}
+	return low, why
+}
+
+// Least returns the least memory in bytes for which a plan exists when there is
+// a link, and the operation that needs it. c must be valid. O(N).
+//
+// F_all ℓ has to run, beside a_{ℓ-1} or the larger ā_{ℓ-1}; so has B_ℓ, with its
+// two gradients. And that is enough: OffloadAll needs no more. Without a link it
+// is a lower bound.
+func Least(c *chain.Chain) (memory float64, why string) { return NewView(c).least() }
+
+func (in *Instance) least() (memory float64, why string) {
+	for l := 1; l <= in.N; l++ {
+		if x := in.A[l-1] + in.NeedAll(l); x > memory || l == 1 {
+			memory, why = x, fmt.Sprintf("F_all_%d needs its input and what its backward needs", l)
+		}
+		if x := in.A[l-1] + in.NeedBackward(l); x > memory {
+			memory, why = x, fmt.Sprintf("B_%d needs its input, what F_all saves and two gradients", l)
+		}
+	}
+	return memory, why
+}

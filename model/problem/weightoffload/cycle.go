@@ -1,0 +1,120 @@
+// Package weightoffload is weight offloading's view of a chain ([001] §3): one training
+// step as a cycle of 2L operations B_L..B_1, F_1..F_L that repeats for ever.
+//
+// Every layer of the chain takes part, the loss included; a loss without
+// weights that takes no time changes nothing, which is how [001] neglects it.
+// Methods and formulations share this package; the verifier does not use it.
+// It holds what all of them need: a validated [Instance], the least memory and
+// the reason for it, closed-form bounds on the period ([Instance.Bounds]), and
+// the normal form of plans ([Schedule]).
+//
+// [001] is O. Beaumont, L. Eyraud-Dubois, A. Shilova, X. Zhao, "Weight
+// Offloading Strategies for Training Large DNN Models", 2022.
+package weightoffload
+
+import (
+	"workbench/model/instance/chain"
+	"workbench/model/milp"
+)
+
+// Cycle is an instance of OFF(L, M, β) without M and β. Operations are
+// numbered j = 0..2L-1 in the paper's order less one: j < L is B_{L-j},
+// j ≥ L is F_{j-L+1}. Layers are numbered i = 0..L-1 here, one less than in
+// the paper.
+type Cycle struct {
+	L int
+	U []float64 // U[j]: duration of operation j, seconds
+	W []float64 // W[i]: |w_i|, bytes
+	// Act[j] is Σ_{k≤i}|a^k| with a^0 included, for the layer i of operation
+	// j: the activations held from the start of j to the start of j+1.
+	Act []float64
+	// Peak[j] is M_j of [001] (1): own weight (twice for a backward) and
+	// activations, without the weights of other layers.
+	Peak []float64
+}
+
+// Of returns the cycle of c. O(L).
+func Of(c *chain.Chain) *Cycle {
+	n := len(c.Layers)
+	y := &Cycle{L: n, U: make([]float64, 2*n), W: make([]float64, n), Act: make([]float64, 2*n), Peak: make([]float64, 2*n)}
+	act := c.Input.Activation
+	for i := range c.Layers {
+		l := &c.Layers[i]
+		act += l.Activation
+		f, b := y.F(i), y.B(i)
+		y.W[i] = l.Weight
+		y.U[f], y.U[b] = l.ForwardTime, l.BackwardTime
+		y.Act[f], y.Act[b] = act, act
+		y.Peak[f], y.Peak[b] = l.Weight+act, 2*l.Weight+act
+	}
+	return y
+}
+
+// B returns the number of the backward operation of layer i.
+func (y *Cycle) B(i int) int { return y.L - 1 - i }
+
+// F returns the number of the forward operation of layer i.
+func (y *Cycle) F(i int) int { return y.L + i }
+
+// Layer returns the layer of operation j.
+func (y *Cycle) Layer(j int) int {
+	if j < y.L {
+		return y.L - 1 - j
+	}
+	return j - y.L
+}
+
+// Backward reports whether operation j is a backward.
+func (y *Cycle) Backward(j int) bool { return j < y.L }
+
+// Before returns the operation before j.
+func (y *Cycle) Before(j int) int {
+	if j == 0 {
+		return 2*y.L - 1
+	}
+	return j - 1
+}
+
+// A gap g = 2k+d is the time between two uses of w_k: d = 0 from the end of B_k
+// to the start of F_k, d = 1 from the end of F_k to the start of the next B_k.
+// That the weight leaves the GPU during it is the choice (k,d) of [001] §5.
+
+// Last returns the operation before gap g that last used the weight.
+func (y *Cycle) Last(g int) int { return y.Use(g ^ 1) }
+
+// Use returns the operation that ends gap g. Use(g) < Last(g) for the gaps that
+// go over the end of the cycle, those with d = 1.
+func (y *Cycle) Use(g int) int {
+	if g&1 == 0 {
+		return y.F(g >> 1)
+	}
+	return y.B(g >> 1)
+}
+
+// Next returns the gap that begins after operation j.
+func (y *Cycle) Next(j int) int {
+	if y.Backward(j) {
+		return 2 * y.Layer(j)
+	}
+	return 2*y.Layer(j) + 1
+}
+
+// Gap returns the gap that ends before operation j.
+func (y *Cycle) Gap(j int) int { return y.Next(j) ^ 1 }
+
+// Open returns which gap of layer k operation j of another layer lies in.
+func (y *Cycle) Open(k, j int) int {
+	if y.B(k) < j && j < y.F(k) {
+		return 2 * k
+	}
+	return 2*k + 1
+}
+
+// Compute returns Σ_j u_j rounded down, a lower bound on every period.
+func (y *Cycle) Compute() float64 {
+	s := 0.0
+	for _, u := range y.U {
+		s = milp.Down.Add(s, u)
+	}
+	return s
+}

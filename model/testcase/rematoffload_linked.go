@@ -1,0 +1,52 @@
+package testcase
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"workbench/model/exhaustive"
+	"workbench/model/instance/training"
+	"workbench/model/plan"
+	"workbench/model/platform"
+)
+
+// Linked are training steps with storages and a link to the host.
+func Linked() *Subject {
+	return &Subject{
+		Kind: training.Kind, Units: "forward nodes", Usual: 2, Most: 2, Draw: func(r *rand.Rand) *Trial { return drawLinked(r, 1+r.IntN(2)) }, Searched: drawn / 8,
+		Random: func(r *rand.Rand, units int) (*Trial, error) {
+			t := drawLinked(r, 1+r.IntN(units))
+			t.Platform.Bandwidth = []float64{1, 0.5, 0.25}[r.IntN(3)]
+			t.Platform.Memory = max(0, t.Platform.Memory-float64(r.IntN(4))) // what is away decides
+			return t, nil
+		},
+		Smaller: func(*Trial) []*Trial { return nil },
+		Text: func(t *Trial, _ *plan.Plan) string {
+			var s strings.Builder
+			if err := plan.As[*training.Graph](t.In).Write(&s); err != nil {
+				return err.Error()
+			}
+			return fmt.Sprintf("%sin %g bytes, %g a second\n", s.String(), t.Platform.Memory, t.Platform.Bandwidth)
+		},
+		Search: func(t *Trial, states int) (float64, *plan.Plan, error) {
+			return exhaustive.TrainingOffload(plan.As[*training.Graph](t.In), t.Platform.Memory, t.Platform.Bandwidth, states)
+		},
+	}
+}
+
+// drawLinked returns a step of so many forward nodes that travel for whole seconds, some
+// of them not at all, in about the least memory without a link or less.
+func drawLinked(r *rand.Rand, nodes int) *Trial {
+	g := exhaustive.RandomTraining(r, nodes)
+	slower := float64(1 + r.IntN(3))
+	for v := range g.Nodes {
+		g.Nodes[v].Time *= slower
+	}
+	for s := range g.Storages {
+		g.Storages[s].NoOffload = r.IntN(10) == 0
+	}
+	least, _ := exhaustive.TrainingLeastMemory(g, drawn) // 0 where it is not known
+	memory := max(0, least+float64(r.IntN(7)-3))
+	return &Trial{In: g, Platform: platform.Platform{Memory: memory, Bandwidth: []float64{1, 1, 0.5, platform.NoLink}[r.IntN(4)]}, Pace: 1}
+}
