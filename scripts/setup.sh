@@ -8,18 +8,30 @@
 #                            them read what the program writes
 #
 # HiGHS is linked into the binary, so its headers, its library and a pkg-config
-# are needed. It comes from the system when that has a recent one, else from the
-# package manager, else it is built once into the user's cache.
+# are needed. In this order: the system's if it is 1.15 or later; the static library
+# of a Python wheel, pinned by its digest, which pip fetches into the user's cache in
+# seconds; an older one of the system or of the package manager; 1.10.0 from Debian's
+# sources, compiled once into the user's cache in three minutes. HiGHS before 1.15
+# answers known models wrongly: setup says so, and workbench doctor shows them.
 # lp_solve is loaded at run time, so only its shared library is needed. It is the
 # optional second solver: failing to get it is a warning.
 #
 # Variables:
 #   WORKBENCH_NO_INSTALL=1   never install system packages, use the cache only
-#   WORKBENCH_HIGHS_TARBALL  the HiGHS source archive, for machines without network
+#   WORKBENCH_HIGHS_TARBALL  the wheel, or the HiGHS source archive, for machines
+#                            without network
 #   WORKBENCH_LPSOLVE        the lp_solve shared library to use
 set -euo pipefail
 
-HIGHS_MIN=1.7
+HIGHS_MIN=1.7   # compiles
+HIGHS_GOOD=1.15 # answers the known models
+# The wheel holds libhighs.a and the headers; which Python it is for does not matter.
+WHEEL=cyhighs==0.2.2
+WHEEL_VERSION=1.15.1
+WHEEL_SHA256='
+  Linux-x86_64  manylinux_2_28_x86_64  9a30391826d8fa40ec850835ea44eeef81253f89a34c58e8c235feaabc93d649
+  Linux-aarch64 manylinux_2_28_aarch64 ff3258fa560340e6c9a98cd3c5c30607dba1210d58cf9bc589288d508311f19c
+  Darwin-arm64  macosx_11_0_arm64      e5a7015c555ae7fa6de8126b75b0be4c5c29a95d25f0bdf096270daa752d608b'
 HIGHS_VERSION=1.10.0
 # Debian's source archive of that version; any mirror of Debian carries it.
 HIGHS_ARCHIVE=highs_1.10.0+ds.orig.tar.xz
@@ -28,7 +40,9 @@ HIGHS_SHA256=5964fc1ca4f0b23dd45987bbed1838f2e570e96aa624635ac63d277152b6c94a
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/workbench
 highs_dir=$cache/highs-$HIGHS_VERSION
-built_dir=$highs_dir/lib/pkgconfig # where highs.pc of the built one is
+wheel_dir=$cache/highs-$WHEEL_VERSION
+wheel_pc=$wheel_dir/lib/pkgconfig  # where highs.pc of the wheel's is
+built_dir=$highs_dir/lib/pkgconfig # and of the built one
 repaired_dir=$cache/highs-system   # where a corrected highs.pc of the system's is
 lpsolve_dir=$cache/lp_solve
 work=
@@ -132,11 +146,11 @@ need_pkg_config() {
 
 # ---- HiGHS ------------------------------------------------------------------
 
-# usable_highs PATH: does pkg-config find a HiGHS under that PKG_CONFIG_PATH, recent
-# enough and with its headers where it says?
+# usable_highs PATH MIN: does pkg-config find a HiGHS under that PKG_CONFIG_PATH, of
+# at least that version and with its headers where it says?
 usable_highs() {
   local flag
-  PKG_CONFIG_PATH=$1 pkg_config --atleast-version=$HIGHS_MIN highs 2>/dev/null || return 1
+  PKG_CONFIG_PATH=$1 pkg_config --atleast-version="$2" highs 2>/dev/null || return 1
   for flag in $(PKG_CONFIG_PATH=$1 pkg_config --cflags highs) -I/usr/include; do
     [ ! -f "${flag#-I}/interfaces/highs_c_api.h" ] || return 0
   done
@@ -147,18 +161,21 @@ usable_highs() {
 # own environment gives the same answers.
 user_path() {
   local path=:${PKG_CONFIG_PATH:-}: dir
-  for dir in "$repaired_dir" "$built_dir"; do path=${path//:$dir:/:}; done
+  for dir in "$wheel_pc" "$repaired_dir" "$built_dir"; do path=${path//:$dir:/:}; done
   path=${path#:}
   printf '%s' "${path%:}"
 }
 
-# highs_path prints the PKG_CONFIG_PATH to use. The system's HiGHS comes first.
+# highs_path [MIN] prints the PKG_CONFIG_PATH to use: a good HiGHS of the system comes
+# first, then the wheel's, then an older one.
 highs_path() {
-  local path dir
+  local path dir min=${1:-$HIGHS_MIN}
   path=$(user_path)
-  ! usable_highs "$path" || { printf '%s' "$path" && return; }
+  ! usable_highs "$path" $HIGHS_GOOD || { printf '%s' "$path" && return; }
+  if [ -f "$wheel_pc/highs.pc" ]; then printf '%s' "$wheel_pc${path:+:$path}" && return; fi
+  ! usable_highs "$path" "$min" || { printf '%s' "$path" && return; }
   for dir in "$repaired_dir" "$built_dir"; do
-    if [ -f "$dir/highs.pc" ] && usable_highs "$dir"; then
+    if [ -f "$dir/highs.pc" ] && usable_highs "$dir" "$min"; then
       printf '%s' "$dir${path:+:$path}" && return
     fi
   done
@@ -173,33 +190,82 @@ repair_highs_pc() {
   [ -f /usr/include/highs/interfaces/highs_c_api.h ] || return 1
   mkdir -p "$repaired_dir"
   printf '%s\n' 'Name: HiGHS' 'Description: the HiGHS of the system' "Version: $version" \
-    'Cflags: -I/usr/include/highs' 'Libs: -lhighs' >"$repaired_dir/highs.pc"
+    "Cflags: -I/usr/include/highs -DWORKBENCH_HIGHS=$version" 'Libs: -lhighs' >"$repaired_dir/highs.pc"
 }
 
 have_highs() {
   highs_path >/dev/null || { repair_highs_pc && highs_path >/dev/null; }
 }
 
-# warn_highs names versions that call worse points optimal on tiny models, which
-# workbench doctor solves.
+# warn_highs names the versions that call worse points optimal, or models infeasible
+# that are not.
 warn_highs() {
-  local version
-  version=$(PKG_CONFIG_PATH=$(highs_path) pkg_config --modversion highs)
-  case $version in
-    1.14.0) say "warning: HiGHS $version is known to answer some tiny models wrongly; workbench doctor shows them" ;;
-  esac
+  local version path
+  path=$(highs_path)
+  version=$(PKG_CONFIG_PATH=$path pkg_config --modversion highs)
+  PKG_CONFIG_PATH=$path pkg_config --atleast-version=$HIGHS_GOOD highs ||
+    say "warning: HiGHS $version answers known models wrongly, which workbench doctor shows;" \
+      "$HIGHS_GOOD or later does not: with python3 and pip here, make setup gets $WHEEL_VERSION"
+}
+
+# fetch_wheel FILE gets the wheel, from WORKBENCH_HIGHS_TARBALL or by pip.
+fetch_wheel() {
+  local file=$1 platform=$2 sha256=$3
+  if [ -n "${WORKBENCH_HIGHS_TARBALL:-}" ]; then
+    case $WORKBENCH_HIGHS_TARBALL in *.whl) ;; *) return 1 ;; esac
+    cp "$WORKBENCH_HIGHS_TARBALL" "$file"
+    sha256_is "$file" "$sha256" || die "WORKBENCH_HIGHS_TARBALL is not the wheel $WHEEL for $platform"
+    return
+  fi
+  python3 -m pip --version >/dev/null 2>&1 || return 1
+  say "fetching HiGHS $WHEEL_VERSION (the wheel $WHEEL)"
+  printf '%s --hash=sha256:%s\n' "$WHEEL" "$sha256" >"$work/wheel.txt"
+  python3 -m pip download --quiet --disable-pip-version-check --retries 1 --no-deps --require-hashes \
+    --only-binary=:all: --implementation cp --python-version 3.11 --abi cp311 --platform "$platform" \
+    --dest "$work/wheel" --requirement "$work/wheel.txt" >"$work/pip.log" 2>&1 ||
+    { grep -m1 '^ERROR' "$work/pip.log" >&2 || true; return 1; }
+  mv "$work"/wheel/*.whl "$file"
+}
+
+sha256_is() { # FILE SHA256
+  local sum=sha256sum
+  have sha256sum || sum="shasum -a 256"
+  [ "$($sum <"$1" | cut -d' ' -f1)" = "$2" ]
+}
+
+# unpack_highs unpacks the wheel into the cache. The optional parts of HiGHS that its
+# library asks for are not linked in: it is told that there are none.
+unpack_highs() {
+  local platform sha256 out=$work/out tree=$work/tree
+  read -r platform sha256 < <(awk -v m="$(uname -s)-$(uname -m)" '$1 == m { print $2, $3 }' <<<"$WHEEL_SHA256") || return 1
+  have python3 || return 1 # it unpacks, too
+  fetch_wheel "$work/highs.whl" "$platform" "$sha256" || return 1
+  python3 -m zipfile -e "$work/highs.whl" "$tree"
+  mkdir -p "$out/lib/pkgconfig"
+  cp "$tree"/lib*/libhighs.a "$out/lib"
+  cp -r "$tree/include" "$out/include"
+  cp "$tree/share/doc/HIGHS/LICENSE.txt" "$out"
+  printf '%s\n' 'const void *HighsExtras_getApi(void) { return 0; }' \
+    'int HighsExtras_getFeatureInfo(void) { return 0; }' >"$work/none.c"
+  ${CC:-cc} -O2 -fPIC -c "$work/none.c" -o "$work/none.o"
+  ar rcs "$out/lib/libhighs_none.a" "$work/none.o"
+  highs_pc "$wheel_dir" $WHEEL_VERSION '-lhighs -lhighs_none' >"$out/lib/pkgconfig/highs.pc"
+  rm -rf "$wheel_dir"
+  mv "$out" "$wheel_dir" # all or nothing
 }
 
 setup_highs() {
+  ! highs_path $HIGHS_GOOD >/dev/null || return 0
+  new_work
+  ! highs_path $HIGHS_GOOD >/dev/null || return 0 # another run may have got it while we waited
+  ! unpack_highs || return 0
   ! have_highs || return 0
   if can_install && apt_offers libhighs-dev $HIGHS_MIN; then
     apt_install libhighs-dev || true
   elif [ -z "${WORKBENCH_NO_INSTALL:-}" ] && have brew; then
     brew install highs >&2 || true
   fi
-  ! have_highs || return 0
-  new_work
-  have_highs || build_highs # another run may have built it while we waited
+  have_highs || build_highs
 }
 
 # mirrors prints the base of every archive that this machine's apt uses.
@@ -212,8 +278,7 @@ fetch_highs() {
   local file=$1 base pool
   if [ -n "${WORKBENCH_HIGHS_TARBALL:-}" ]; then
     cp "$WORKBENCH_HIGHS_TARBALL" "$file"
-    echo "$HIGHS_SHA256  $file" | sha256sum --check --quiet >&2 ||
-      die "WORKBENCH_HIGHS_TARBALL is not $HIGHS_ARCHIVE"
+    sha256_is "$file" $HIGHS_SHA256 || die "WORKBENCH_HIGHS_TARBALL is not $HIGHS_ARCHIVE"
     return
   fi
   # Debian keeps it in main, Ubuntu in universe. apt's own downloader knows
@@ -260,17 +325,19 @@ $clock
 END
 }
 
+# highs_pc DIR VERSION LIBS. Go's build cache does not notice another library behind
+# pkg-config, but it does notice another flag.
 highs_pc() {
   cat <<END
-prefix=$highs_dir
+prefix=$1
 libdir=\${prefix}/lib
 includedir=\${prefix}/include/highs
 
 Name: HiGHS
 Description: Linear optimization software (static library)
-Version: $HIGHS_VERSION
-Cflags: -I\${includedir}
-Libs: -L\${libdir} -lhighs
+Version: $2
+Cflags: -I\${includedir} -DWORKBENCH_HIGHS=$2
+Libs: -L\${libdir} $3
 Libs.private: -lstdc++ -lm -lpthread
 END
 }
@@ -329,7 +396,7 @@ build_highs() {
     (cd src && find . -name '*.h' -exec cp --parents {} "$out/include/highs" \;)
     cp LICENSE.txt "$out"
   )
-  highs_pc >"$out/lib/pkgconfig/highs.pc"
+  highs_pc "$highs_dir" $HIGHS_VERSION -lhighs >"$out/lib/pkgconfig/highs.pc"
   mv -T "$out" "$highs_dir" # all or nothing
   say "HiGHS $HIGHS_VERSION is in $highs_dir"
 }

@@ -30,6 +30,9 @@ func (s *solving) judge(ctx context.Context, a *Answer) *Result {
 	}
 	wrong := s.takePoint(ctx, a)
 	stop := s.stop(ctx, a.Stop)
+	if r := s.judgeRecession(ctx, a); r != nil {
+		return r
+	}
 	switch a.Status {
 	case Infeasible, InfeasibleOrUnbounded, Unbounded:
 		return s.judgeProof(a)
@@ -209,6 +212,9 @@ func (s *solving) result(status Status, stop Stop) *Result {
 	case Optimal, Feasible:
 		r.X, r.Obj = s.best, s.bestObj
 		r.Bound, r.BoundBy = s.bound, s.boundBy
+		if status == Optimal && s.boundBy == columnBounds {
+			r.Proof = columnBounds
+		}
 	case NoSolution:
 		r.Bound, r.BoundBy = s.bound, s.boundBy
 	}

@@ -14,7 +14,7 @@ import (
 // out; a certificate can.
 type Probe struct {
 	Name    string
-	Optimum float64
+	Optimum float64 // infinite: there is none, for solutions are as good as one likes
 	Model   func() *milp.Model
 }
 
@@ -32,6 +32,9 @@ func Probes() []Probe {
 		{"a byte beside a value", 0, byteBeside},          // HiGHS 1.10.0 says infeasible
 		{"memory to the last byte", 0, lastByte},          // lp_solve 5.5.2.5 says infeasible
 		{"stages on two processors", 1000, twoProcessors}, // lp_solve 5.5.2.5 says 1230
+		{"one point", -175.91, onePoint},                  // HiGHS 1.10.0 says infeasible
+		{"HiGHS 2204", 6, highs2204},                      // 1.10.0 says infeasible
+		{"unbounded", math.Inf(1), noEnd},                 // HiGHS 1.15.1 says optimal, 0
 	}
 }
 
@@ -46,6 +49,10 @@ func Wrong(ctx context.Context, b Backend) (findings []string) {
 		switch {
 		case err != nil:
 			findings = append(findings, fmt.Sprintf("%s: %v", p.Name, err))
+		case math.IsInf(p.Optimum, 0):
+			if r.Status != Unbounded {
+				findings = append(findings, fmt.Sprintf("%s: %v, but it is unbounded", p.Name, r.Status))
+			}
 		case r.Status != Optimal:
 			findings = append(findings, fmt.Sprintf("%s: %v, the optimum is %g", p.Name, r.Status, p.Optimum))
 		case math.Abs(r.Obj-p.Optimum) > objectiveTol(p.Optimum):
@@ -232,4 +239,67 @@ func twoProcessors() *milp.Model {
 	m.row(-inf, 200, milp.Term{Coef: 200, Var: x[1]}, milp.Term{Coef: 300, Var: x[3]}, milp.Term{Coef: 500, Var: x[5]}, milp.Term{Coef: 400, Var: x[7]})
 	m.row(-inf, 640.0078125, milp.Term{Coef: 300, Var: x[2]}, milp.Term{Coef: 640, Var: x[4]}, milp.Term{Coef: 500, Var: x[6]})
 	return m.min(milp.Term{Coef: 1, Var: x[0]})
+}
+
+// onePoint is a model of four columns, two of them integer, whose rows leave one point:
+// 8.89, 0.29, 0, 4.
+func onePoint() *milp.Model {
+	inf := math.Inf(1)
+	m := newProbe("one point")
+	p, q := m.col(milp.Continuous, -100, 100), m.col(milp.Continuous, -100, 100)
+	r, s := m.col(milp.Integer, -100, 100), m.col(milp.Integer, -100, 100)
+	term := func(c float64, v milp.Var) milp.Term { return milp.Term{Coef: c, Var: v} }
+	m.row(-inf, 1216.06, term(96.55, p), term(-32.45, r), term(88.78, s))
+	m.row(-inf, -50.5404, term(-3.14, p), term(-78.02, q))
+	m.row(-inf, 3.422, term(11.8, q), term(-21.94, r))
+	m.row(-inf, -35.25, term(91.59, r), term(-10.58, s))
+	m.row(-inf, 411.403, term(79.17, p), term(1.73, q), term(-73.23, s))
+	m.row(-inf, 195.69, term(-10.61, p), term(-94.66, q), term(76.88, s))
+	return m.min(term(-24, p), term(5, q), term(7.4, r), term(9, s))
+}
+
+// highs2204 is a puzzle: the fewest of 25 edges so that each of twelve corners has an odd or
+// an even number of them, as given.
+func highs2204() *milp.Model {
+	m := newProbe("HiGHS 2204")
+	var edges [25]milp.Var
+	var count []milp.Term
+	for j := range edges {
+		edges[j] = m.col(milp.Binary, 0, 1)
+		count = append(count, milp.Term{Coef: 1, Var: edges[j]})
+	}
+	for _, corner := range []struct {
+		odd float64
+		of  []int
+	}{
+		{1, []int{1, 2, 6, 7}},
+		{1, []int{3, 4, 8, 9}},
+		{0, []int{5, 6, 10, 11}},
+		{1, []int{7, 8, 12, 13}},
+		{1, []int{11, 12, 16, 17}},
+		{1, []int{13, 14, 18, 19}},
+		{0, []int{15, 16, 20, 21}},
+		{0, []int{17, 18, 22, 23}},
+		{0, []int{0, 1}},
+		{1, []int{21, 22}},
+		{1, []int{2, 3}},
+		{1, []int{23, 24}},
+	} {
+		terms := []milp.Term{{Coef: -2, Var: m.col(milp.Integer, 0, 2)}}
+		for _, j := range corner.of {
+			terms = append(terms, milp.Term{Coef: 1, Var: edges[j]})
+		}
+		m.row(corner.odd, corner.odd, terms...)
+	}
+	return m.min(count...)
+}
+
+// noEnd is max −5n − 4x, −5n − 5x + 5y ≤ 0, −5x + 5y ≥ −1, x and y ≤ 0, n binary.
+func noEnd() *milp.Model {
+	m := newProbe("no end")
+	n, x, y := m.col(milp.Binary, 0, 1), m.col(milp.Continuous, math.Inf(-1), 0), m.col(milp.Continuous, math.Inf(-1), 0)
+	m.row(math.Inf(-1), 0, milp.Term{Coef: -5, Var: n}, milp.Term{Coef: -5, Var: x}, milp.Term{Coef: 5, Var: y})
+	m.row(-1, math.Inf(1), milp.Term{Coef: -5, Var: x}, milp.Term{Coef: 5, Var: y})
+	m.Maximize(&milp.Expr{Terms: []milp.Term{{Coef: -5, Var: n}, {Coef: -4, Var: x}}})
+	return m.Model
 }

@@ -44,10 +44,19 @@ func TestProbesAreSolved(t *testing.T) {
 		"a byte beside a value":     {10: 0x1p-10, 15: 0},
 		"memory to the last byte":   {1, 1},
 		"stages on two processors":  {1000, 1, 0, 0, 1, 0, 0, 0},
+		"one point":                 {8.89, 0.29, 0, 4},
+		"HiGHS 2204":                {2: 1, 4: 1, 12: 1, 14: 1, 22: 1, 23: 1, 32: 1, 36: 0},
 	}
 	for _, p := range solvers.Probes() {
 		d, x := p.Model().Data(), points[p.Name]
-		if value, _ := exact(d.Cost, x, nil).Float64(); math.Abs(value-p.Optimum) > 1e-15 {
+		slack := new(big.Rat)
+		if p.Name == "one point" { // the only one that has it on a row's side, in decimals
+			slack.SetFloat64(1e-13)
+		}
+		if math.IsInf(p.Optimum, 0) {
+			continue // solvers finds the direction
+		}
+		if value, _ := exact(d.Cost, x, nil).Float64(); math.Abs(value-p.Optimum) > 1e-15*math.Max(1, math.Abs(p.Optimum)) {
 			t.Errorf("%s: the point costs %v, want %v", p.Name, value, p.Optimum)
 		}
 		for j, v := range x {
@@ -57,7 +66,7 @@ func TestProbesAreSolved(t *testing.T) {
 		}
 		for i, lower := range d.RowLower {
 			y := exact(d.Val[d.Start[i]:d.Start[i+1]], x, d.Col[d.Start[i]:d.Start[i+1]])
-			if !math.IsInf(lower, -1) && y.Cmp(new(big.Rat).SetFloat64(lower)) < 0 || !math.IsInf(d.RowUpper[i], 1) && y.Cmp(new(big.Rat).SetFloat64(d.RowUpper[i])) > 0 {
+			if !math.IsInf(lower, -1) && new(big.Rat).Add(y, slack).Cmp(new(big.Rat).SetFloat64(lower)) < 0 || !math.IsInf(d.RowUpper[i], 1) && new(big.Rat).Sub(y, slack).Cmp(new(big.Rat).SetFloat64(d.RowUpper[i])) > 0 {
 				t.Errorf("%s: row %d is %v, not from %v to %v", p.Name, i, y, lower, d.RowUpper[i])
 			}
 		}
@@ -80,7 +89,8 @@ func exact(val, x []float64, col []int32) *big.Rat {
 // TestWrong: enumeration finds the optima of the probes; those that do not are
 // found out.
 func TestWrong(t *testing.T) {
-	if w := solvers.Wrong(t.Context(), enumerate.New()); w != nil {
+	// It does not take 2^25 points on.
+	if w := solvers.Wrong(t.Context(), enumerate.New()); len(w) != 1 || !strings.HasPrefix(w[0], "HiGHS 2204") || !strings.Contains(w[0], "not supported") {
 		t.Errorf("enumeration: %v", w)
 	}
 	for want, b := range map[string]solvers.Backend{
@@ -88,7 +98,7 @@ func TestWrong(t *testing.T) {
 		"HiGHS 3043: calls 15 optimal, the optimum is 9": worse{enumerate.New()},
 	} {
 		w := solvers.Wrong(t.Context(), b)
-		if len(w) != len(solvers.Probes()) || !strings.Contains(strings.Join(w, "\n"), want) {
+		if len(w) < len(solvers.Probes())-1 || !strings.Contains(strings.Join(w, "\n"), want) {
 			t.Errorf("%q, want %q among them", w, want)
 		}
 	}

@@ -28,15 +28,19 @@ func (s *solving) run(ctx context.Context) (*Result, error) {
 	}
 	if why := contradiction(s.model, &s.problem.Model); why != "" {
 		s.note("%s", why)
-		return s.result(Infeasible, NotStopped), nil
+		r := s.result(Infeasible, NotStopped)
+		r.Proof = why
+		return r, nil
 	}
 	if len(s.data.Cost) == 0 || len(s.data.RowLower) == 0 {
 		x, ok := boxOptimum(&s.problem.Model)
 		if !ok {
-			return s.result(Unbounded, NotStopped), nil
+			r := s.result(Unbounded, NotStopped)
+			r.Proof = columnBounds
+			return r, nil
 		}
 		s.best, s.bestObj = x, objective(&s.data, x)
-		s.bound, s.boundBy = s.bestObj, "column bounds"
+		s.bound, s.boundBy = s.bestObj, columnBounds
 		return s.result(Optimal, NotStopped), nil
 	}
 	r, err := s.attempt(ctx, 0)

@@ -88,6 +88,8 @@ type solving struct {
 	notes   []string
 	doubt   []string // what is wrong with the last answer
 	raw     string
+	// What is known of directions of recession, see direction.
+	directed, improves bool
 
 	mu       sync.Mutex // guards what follows while the engine runs
 	open     bool       // the engine runs; later calls of an abandoned one are ignored
@@ -108,9 +110,12 @@ func (s *solving) note(format string, args ...any) {
 // sense is 1 if smaller objectives are better, else −1.
 func (s *solving) sense() float64 { return float64(s.data.Sense) }
 
+// columnBounds is [Result.BoundBy] and [Result.Proof] of what the columns' bounds alone say.
+const columnBounds = "column bounds"
+
 // resetBound goes back to the bound that the box of the columns gives.
 func (s *solving) resetBound() {
-	s.bound, s.boundBy = boxBound(&s.problem.Model), "column bounds"
+	s.bound, s.boundBy = boxBound(&s.problem.Model), columnBounds
 	if math.IsInf(s.bound, 0) || math.IsNaN(s.bound) {
 		s.bound, s.boundBy = s.noBound(), ""
 	}

@@ -118,23 +118,26 @@ type Progress struct {
 	X []float64
 }
 
-// Status is the verdict on a model.
+// Status is the verdict on a model: the library's, as far as its point, its bound and
+// simple checks do not contradict it. It proves nothing by itself, see [Result.Proof]:
+// libraries have called wrong points optimal and models with solutions infeasible
+// ([Probes]). Package certify proves verdicts.
 type Status uint8
 
 const (
 	// NoSolution: stopped early without a solution; proves nothing; Stop says
 	// why.
 	NoSolution Status = iota
-	// Optimal: proven within the gap asked for; has a solution.
+	// Optimal: has a checked solution, and the library's bound is within the gap asked for.
 	Optimal
 	// Feasible: stopped early with a checked incumbent; Stop says why.
 	Feasible
-	// Infeasible: proven.
+	// Infeasible: the library finds that there is no solution.
 	Infeasible
-	// Unbounded: proven.
+	// Unbounded: solutions are as good as one likes.
 	Unbounded
-	// InfeasibleOrUnbounded: proven to be one of the two. Solve again with a
-	// zero objective to tell which.
+	// InfeasibleOrUnbounded: one of the two. Solve again with a zero objective to tell
+	// which.
 	InfeasibleOrUnbounded
 	// Imprecise: the solver claims a verdict, our check of its point at
 	// tolerance says otherwise; the point is kept, marked.
@@ -171,7 +174,10 @@ const (
 type Result struct {
 	Status Status
 	Stop   Stop
-	// Bound is what the library proves, in floating point: a bound on the
+	// Proof says what proves Status without the library's word: "column bounds", the
+	// contradiction found before the library was asked; "": nothing does.
+	Proof string
+	// Bound is what the library claims to prove, in floating point: a bound on the
 	// objective, below it for Minimize, above it for Maximize. As the library has
 	// it: it may be beyond Obj by 1e-6, relative to that or, below 1, absolute; one
 	// further beyond is refused. ∓Inf: none.

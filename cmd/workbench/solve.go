@@ -28,6 +28,7 @@ import (
 	"workbench/model/nearest"
 	"workbench/model/plan"
 	"workbench/model/platform"
+	"workbench/model/proof"
 )
 
 // solveOptions are the flags of solve, some shared with compare.
@@ -382,9 +383,14 @@ func withModel(j *job) (names []string) {
 	return names
 }
 
-// writeCertificate writes the certificate of the best bound that has one.
+// writeCertificate writes the certificate of the best bound that has one. Where a search of
+// ours proved the answer there is none to write, which is no failure.
 func writeCertificate(s streams, o *solveOptions, r *solve.Result) error {
 	c := r.Certificate()
+	if c == nil && (r.Status == solve.Optimal && r.Bound.Proof == proof.Search || r.Status == solve.Infeasible) {
+		fmt.Fprintf(s.err, "--certificate %s: nothing to write: the answer was proved by a search, which makes no certificate\n", o.certificateFile)
+		return nil
+	}
 	if c == nil {
 		known := "no bound is known"
 		if r.Bound != nil {

@@ -18,6 +18,8 @@ const (
 	// limit each of them.
 	hopeless        = 6
 	trialIterations = 100
+	// farthest is the greatest magnitude of a value at which certificates may split.
+	farthest = 1 << 51
 )
 
 // The sides of a branch.
@@ -86,7 +88,10 @@ func (s *search) branch(ctx context.Context, r *solvers.LPResult) (j int32, x fl
 	if r.Status != solvers.Optimal {
 		for _, j := range s.whole {
 			if lower, upper := s.model.Lower[j], s.model.Upper[j]; lower < upper {
-				return j, math.Min(math.Max(math.Floor((lower+upper)/2), lower), upper-1) + 0.5, nil
+				middle := math.Floor(math.Max(lower, -farthest)/2 + math.Min(upper, farthest)/2)
+				if middle = math.Min(math.Max(middle, lower), upper-1); math.Abs(middle) <= farthest {
+					return j, middle + 0.5, nil
+				}
 			}
 		}
 		return -1, 0, nil
@@ -111,9 +116,11 @@ func (s *search) branch(ctx context.Context, r *solvers.LPResult) (j int32, x fl
 func (s *search) candidates(x []float64, missing float64) []candidate {
 	var found []candidate
 	for _, j := range s.whole {
-		down := x[j] - math.Floor(x[j])
-		if up := 1 - down; math.Min(down, up) > integrality && s.model.Lower[j] < s.model.Upper[j] {
-			found = append(found, candidate{j, x[j], score(s.pseudo.gain(downwards, j, down), s.pseudo.gain(upwards, j, up), missing)})
+		// Libraries return values outside the box, within their tolerance.
+		v := math.Min(math.Max(x[j], s.model.Lower[j]), s.model.Upper[j])
+		down := v - math.Floor(v)
+		if up := 1 - down; math.Min(down, up) > integrality && math.Abs(v) <= farthest {
+			found = append(found, candidate{j, v, score(s.pseudo.gain(downwards, j, down), s.pseudo.gain(upwards, j, up), missing)})
 		}
 	}
 	slices.SortStableFunc(found, func(a, b candidate) int {

@@ -351,6 +351,9 @@ func TestBreaks(t *testing.T) {
 // nothing better, whatever is claimed.
 func TestProbes(t *testing.T) {
 	for _, p := range solvers.Probes() {
+		if math.IsInf(p.Optimum, 0) {
+			continue // there is nothing to certify
+		}
 		d, best := p.Model().Data(), p.Optimum
 		if d.Sense == milp.Maximize {
 			cost := make([]float64, len(d.Cost))

@@ -107,6 +107,9 @@ func (q *queue) Pop() any {
 // and most linear programs differ from the one before in one bound. After an
 // error the tree is as it was before the node that it came of.
 func (s *search) run(ctx context.Context) error {
+	if err := s.boundLP(); err != nil {
+		return err
+	}
 	if s.ascend(ctx); s.root.bound >= s.target {
 		s.close(s.root, s.root.bound, s.root.y, false)
 		return nil
@@ -130,6 +133,22 @@ func (s *search) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// boundLP gives the library what the rows imply of integer columns: else it may return values
+// outside the box, where there is nothing to branch on.
+func (s *search) boundLP() error {
+	var columns []int32
+	var lower, upper []float64
+	for _, j := range s.whole {
+		if s.lower[j] != s.d.Lower[j] || s.upper[j] != s.d.Upper[j] {
+			columns, lower, upper = append(columns, j), append(lower, s.lower[j]), append(upper, s.upper[j])
+		}
+	}
+	if columns == nil || s.model.Crossed() {
+		return nil
+	}
+	return s.lp.SetBounds(columns, lower, upper)
 }
 
 // choose returns the child to go on with and keeps the other: that on whose side

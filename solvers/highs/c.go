@@ -10,6 +10,7 @@ package highs
 import "C"
 
 import (
+	"bytes"
 	"fmt"
 	"runtime/cgo"
 	"unsafe"
@@ -165,14 +166,6 @@ func (h instance) start(index []int32, value []float64) {
 // status an error: the model status tells.
 func (h instance) run() (rc int) { return int(C.shim_run(h.c)) }
 
-// dropObjective makes all costs zero.
-func (h instance) dropObjective() error {
-	if rc := C.shim_no_objective(h.c); rc != 0 {
-		return failure("changeColsCostByRange", int(rc))
-	}
-	return nil
-}
-
 // log has HiGHS send its log lines. It reports whether it could.
 func (h instance) log() bool { return C.shim_log(h.c) == 0 }
 
@@ -307,9 +300,23 @@ func (h instance) model() (d milp.Data, integer []int32, err error) {
 	return d, integer, nil
 }
 
-// colName and rowName return a name, or "" if there is none.
-func (h instance) colName(j int) string { return takeString(C.shim_col_name(h.c, C.int(j))) }
-func (h instance) rowName(i int) string { return takeString(C.shim_row_name(h.c, C.int(i))) }
+// colName and rowName return a name of at most so many characters, "" if there is none.
+func (h instance) colName(j, longest int) string {
+	return name(longest, func(c *C.char) C.int { return C.shim_col_name(h.c, C.int(j), c) })
+}
+
+func (h instance) rowName(i, longest int) string {
+	return name(longest, func(c *C.char) C.int { return C.shim_row_name(h.c, C.int(i), c) })
+}
+
+// name has a name copied into a buffer, whose size HiGHS does not ask for.
+func name(longest int, get func(*C.char) C.int) string {
+	buffer := make([]byte, longest+1)
+	if get((*C.char)(unsafe.Pointer(unsafe.SliceData(buffer)))) != 0 {
+		return ""
+	}
+	return string(buffer[:bytes.IndexByte(buffer, 0)])
+}
 
 // takeString returns s, "" for NULL, and frees it.
 func takeString(s *C.char) string {

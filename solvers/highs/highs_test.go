@@ -545,3 +545,44 @@ func TestNoRestart(t *testing.T) {
 		t.Errorf("%v with %g, 8 is the optimum", r.Status, x)
 	}
 }
+
+// TestRefused: what HiGHS would drop in silence is refused by name.
+func TestRefused(t *testing.T) {
+	for name, text := range map[string]string{
+		"quadratic.lp":   "min\n obj: - 2 x + [ 2 x^2 ] / 2\nst\n c: x <= 10\nend\n",
+		"sos.lp":         "min\n obj: x + y\nst\n c: x + y <= 10\nsos\n s: S1:: x:1 y:2\nend\n",
+		"semi.lp":        "min\n obj: x\nst\n r: x >= 1\nbounds\n x <= 5\nsemi\n x\nend\n",
+		"quadratic.mps":  "NAME\nROWS\n N o\n L c\nCOLUMNS\n x o 1 c 1\nRHS\n r c 4\nQUADOBJ\n x x 2\nENDATA\n",
+		"sos.mps":        "NAME\nROWS\n N o\n L c\nCOLUMNS\n x o 1 c 1\n y o 1 c 1\nRHS\n r c 4\nSOS\n S1 s\n x 1\n y 2\nENDATA\n",
+		"semi.mps":       "NAME\nROWS\n N o\n L c\nCOLUMNS\n x o 1 c 1\nRHS\n r c 4\nBOUNDS\n SC b x 3\nENDATA\n",
+		"indicators.mps": "NAME\nROWS\n N o\n L c\nCOLUMNS\n x o 1 c 1\n y o 1\nRHS\n r c 4\nINDICATORS\n IF c y 1\nENDATA\n",
+	} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := milp.OpenFile(path); !errors.Is(err, milp.ErrNotRepresented) || !strings.Contains(err.Error(), "line ") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if m, err := Read(path); err == nil {
+			t.Errorf("%s: HiGHS reads %v", name, m.Stats())
+		}
+	}
+}
+
+// TestFalseVerdicts: models on which HiGHS 1.10.0 gave false verdicts.
+func TestFalseVerdicts(t *testing.T) {
+	for name, want := range map[string]float64{"one-point.lp": -175.91, "highs-2204.mps": 6, "highs-2446.mps.gz": 785.355236} {
+		m, err := milp.OpenFile(testfile.Shared(t, "reports/milp/"+name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := solvertest.Solve(t, New(), m, solvers.Options{Time: 3 * time.Second})
+		if r.Proof != "" || r.Status != solvers.Optimal && r.Status != solvers.Feasible && r.Status != solvers.NoSolution {
+			t.Errorf("%s: %v, proof %q", name, r.Status, r.Proof)
+		}
+		if obj, ok := r.Objective(); r.Status == solvers.Optimal && (!ok || math.Abs(math.Abs(obj)-math.Abs(want)) > 1e-6*math.Abs(want)) {
+			t.Errorf("%s: %v optimal, want %v", name, obj, want)
+		}
+	}
+}

@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstring>
 #include <new>
-#include <string>
 #include <vector>
 
 #include "Highs.h"
@@ -206,13 +205,6 @@ int shim_start(shim *s, int count, const int32_t *index, const double *value) {
 	});
 }
 
-int shim_no_objective(shim *s) {
-	return guarded([&] {
-		std::vector<double> none(s->columns, 0.0);
-		return Highs_changeColsCostByRange(s->highs, 0, s->columns - 1, none.data());
-	});
-}
-
 int shim_run(shim *s) {
 	return guarded([&] { return Highs_run(s->highs); });
 }
@@ -306,22 +298,10 @@ int shim_model(shim *s, int *sense, double *offset,
 	});
 }
 
-// The C interface copies names of any length into a buffer of unknown size.
-template <typename F>
-static char *copy_name(F get) {
-	char *copy = nullptr;
-	guarded([&] {
-		std::string name;
-		if (get(name) == HighsStatus::kOk) copy = strdup(name.c_str());
-		return 0;
-	});
-	return copy;
+int shim_col_name(shim *s, int col, char *name) {
+	return guarded([&] { return Highs_getColName(s->highs, col, name); });
 }
 
-char *shim_col_name(shim *s, int col) {
-	return copy_name([&](std::string &name) { return static_cast<Highs *>(s->highs)->getColName(col, name); });
-}
-
-char *shim_row_name(shim *s, int row) {
-	return copy_name([&](std::string &name) { return static_cast<Highs *>(s->highs)->getRowName(row, name); });
+int shim_row_name(shim *s, int row, char *name) {
+	return guarded([&] { return Highs_getRowName(s->highs, row, name); });
 }

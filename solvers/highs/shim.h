@@ -68,8 +68,6 @@ int shim_pass(shim *s, int cols, int rows, int nonzeros, int sense, double offse
 	const int32_t *start, const int32_t *index, const double *value, const int32_t *integer);
 // shim_start gives the values of some integer columns to begin with.
 int shim_start(shim *s, int count, const int32_t *index, const double *value);
-// shim_no_objective makes all costs zero.
-int shim_no_objective(shim *s);
 // shim_run solves, sending events, log lines among them after shim_log.
 int shim_run(shim *s);
 int shim_log(shim *s);
@@ -109,9 +107,9 @@ void shim_size(shim *s, int *cols, int *rows, int *nonzeros);
 int shim_model(shim *s, int *sense, double *offset,
 	double *cost, double *lower, double *upper, double *row_lower, double *row_upper,
 	int32_t *start, int32_t *index, double *value, int32_t *integer);
-// shim_col_name and shim_row_name return a string to be freed, or NULL.
-char *shim_col_name(shim *s, int col);
-char *shim_row_name(shim *s, int row);
+// shim_col_name and shim_row_name copy a name of any length.
+int shim_col_name(shim *s, int col, char *name);
+int shim_row_name(shim *s, int row, char *name);
 
 #ifdef __cplusplus
 }

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"runtime"
 	"runtime/cgo"
-	"slices"
 	"sync"
 	"time"
 
@@ -57,7 +57,7 @@ func (Engine) Run(ctx context.Context, p *solvers.Problem) (*solvers.Answer, err
 		if p.Time > 0 {
 			h.set("time_limit", timeLimit(p.Time, time.Since(begin)))
 		}
-		a, err = h.solve(ctx, s)
+		a, err = h.runUntil(ctx, s)
 		return err
 	})
 	switch {
@@ -68,85 +68,6 @@ func (Engine) Run(ctx context.Context, p *solvers.Problem) (*solvers.Answer, err
 	}
 	a.StartAccepted = s.accepted || p.Start != nil && a.X != nil && agrees(a.X, p.Start)
 	return a, nil
-}
-
-// decisionNodes limits the searches of decide.
-const decisionNodes = 10_000
-
-// solve runs HiGHS and, if it is in doubt about more than the optimum, again.
-func (h instance) solve(ctx context.Context, s *sink) (*solvers.Answer, error) {
-	a, err := h.runUntil(ctx, s)
-	if err != nil || !doubtful(&s.p.Model, a.Status) {
-		return a, err
-	}
-	b, err := h.decide(ctx, s)
-	if err != nil || b == nil {
-		a.Status = solvers.InfeasibleOrUnbounded
-		return a, nil
-	}
-	b.Note = "solved again, as HiGHS said: " + a.Raw
-	return b, nil
-}
-
-// doubtful reports whether a verdict on d may be wrong: of models with integers
-// and an unbounded relaxation HiGHS says that they are infeasible, and its
-// presolve sees unbounded models where there is an optimum (1.10 in
-// max 3y − 5x ≤ 0 over x, y ≤ 0).
-func doubtful(d *milp.Data, s solvers.Status) bool {
-	switch s {
-	case solvers.InfeasibleOrUnbounded:
-		return true
-	case solvers.Infeasible:
-		return slices.Contains(d.Integer, true) && !bounded(d)
-	}
-	return false
-}
-
-// bounded reports whether the bounds of the columns limit the objective.
-func bounded(d *milp.Data) bool {
-	for j, c := range d.Cost {
-		best := d.Lower[j]
-		if c*float64(d.Sense) < 0 {
-			best = d.Upper[j]
-		}
-		if c != 0 && math.IsInf(best, 0) {
-			return false
-		}
-	}
-	return true
-}
-
-// decide solves a model of doubtful verdict again: without presolve, and if that
-// is no clearer, without objective, for a solution. It returns nil if nothing
-// helps. With a solution, and passing it on, an answer that the model is
-// infeasible or unbounded means unbounded.
-func (h instance) decide(ctx context.Context, s *sink) (*solvers.Answer, error) {
-	h.set("presolve", "off")
-	if s.p.Nodes < 0 {
-		h.set("mip_max_nodes", decisionNodes)
-	}
-	a, err := h.runUntil(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	if (a.Status == solvers.Optimal || a.Status == solvers.Infeasible || a.Status == solvers.Unbounded) &&
-		!doubtful(&s.p.Model, a.Status) {
-		return a, nil
-	}
-	if err := h.dropObjective(); err != nil {
-		return nil, err
-	}
-	s.deaf = true // to objectives of another model
-	a, err = h.runUntil(ctx, s)
-	switch {
-	case err != nil:
-		return nil, err
-	case a.Status == solvers.Infeasible:
-		return a, nil
-	case a.Status == solvers.Optimal:
-		s.p.OnProgress(solvers.Progress{X: a.X, Objective: math.NaN(), Bound: math.NaN(), Nodes: a.Nodes, Iterations: a.Iterations})
-	}
-	return nil, nil
 }
 
 // load sets the options and passes model and start.
@@ -382,9 +303,14 @@ func use(s *sink, f func(instance) error) error {
 }
 
 // Read reads a model from a file in the LP or MPS format, told by its
-// extension, with the reader of HiGHS.
+// extension, with the reader of HiGHS: for tests of what [milp.ReadFile] reads. HiGHS
+// drops sections in silence; those that a model cannot represent are refused by name, as
+// [milp.ErrNotRepresented].
 func Read(file string) (*milp.Model, error) {
 	d, err := read(file)
+	if err == nil {
+		err = represented(file)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
@@ -392,10 +318,24 @@ func Read(file string) (*milp.Model, error) {
 	return m, m.Err()
 }
 
+// represented returns the error of our own reader if it is about what models cannot represent.
+func represented(file string) error {
+	if _, err := milp.OpenFile(file); errors.Is(err, milp.ErrNotRepresented) {
+		return err
+	}
+	return nil
+}
+
 func read(file string) (d milp.Data, err error) {
 	if err := Available(); err != nil {
 		return milp.Data{}, err
 	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return d, fmt.Errorf("%w: %w", solvers.ErrSolver, err)
+	}
+	// No name is longer than the file; those that HiGHS makes have up to 16 characters.
+	longest := int(info.Size()) + 16
 	err = use(new(sink), func(h instance) error {
 		if !h.set("output_flag", false) {
 			return fmt.Errorf("%w: HiGHS cannot be silenced", solvers.ErrSolver)
@@ -410,13 +350,13 @@ func read(file string) (d milp.Data, err error) {
 		d.Integer = make([]bool, len(kinds))
 		d.ColNames, d.RowNames = make([]string, len(kinds)), make([]string, len(d.RowLower))
 		for j, kind := range kinds {
-			d.Integer[j], d.ColNames[j] = kind == 1, h.colName(j)
+			d.Integer[j], d.ColNames[j] = kind == 1, h.colName(j, longest)
 			if kind > 1 {
 				return fmt.Errorf("%w: column %s is semi-continuous or semi-integer", solvers.ErrUnsupported, d.ColNames[j])
 			}
 		}
 		for i := range d.RowNames {
-			d.RowNames[i] = h.rowName(i)
+			d.RowNames[i] = h.rowName(i, longest)
 		}
 		return nil
 	})

@@ -42,21 +42,23 @@ func (s Size) String() string {
 // without anybody having checked it but for the plan. Numbers are in the units of the
 // problem; null: there is none.
 type Solution struct {
-	Format      string   `json:"format"`
-	Formulation string   `json:"formulation"`
-	Promise     string   `json:"promise"`
-	Instance    string   `json:"instance"`
-	Backend     string   `json:"backend"`
-	Relaxed     bool     `json:"relaxed"` // the LP relaxation
-	Size        Size     `json:"size"`
-	Status      string   `json:"status"`
-	Stopped     string   `json:"stopped,omitempty"` // by which limit
-	Objective   *float64 `json:"objective"`
-	Bound       *float64 `json:"bound"`
-	Gap         *float64 `json:"gap"`
-	Nodes       int64    `json:"nodes"`
-	Iterations  int64    `json:"iterations"`
-	Time        float64  `json:"time"` // seconds
+	Format      string `json:"format"`
+	Formulation string `json:"formulation"`
+	Promise     string `json:"promise"`
+	Instance    string `json:"instance"`
+	Backend     string `json:"backend"`
+	Relaxed     bool   `json:"relaxed"` // the LP relaxation
+	Size        Size   `json:"size"`
+	Status      string `json:"status"`
+	// Proof says what proves the status without the backend's word; null: nothing does.
+	Proof      *string  `json:"proof"`
+	Stopped    string   `json:"stopped,omitempty"` // by which limit
+	Objective  *float64 `json:"objective"`
+	Bound      *float64 `json:"bound"`
+	Gap        *float64 `json:"gap"`
+	Nodes      int64    `json:"nodes"`
+	Iterations int64    `json:"iterations"`
+	Time       float64  `json:"time"` // seconds
 	// Plan is the objective of the plan that the solution decodes to, replayed by the
 	// verifier; PlanError says why there is none, "" if the formulation makes none.
 	Plan      *float64 `json:"plan"`
@@ -100,6 +102,9 @@ func Solve(ctx context.Context, b solvers.Backend, f formulation.Formulation, in
 	s := &Solution{
 		Format: Format, Formulation: f.Name, Promise: f.Promise.String(), Instance: in.Name, Backend: r.Backend, Relaxed: o.Relax,
 		Size: SizeOf(p.Model), Status: r.Status.String(), Nodes: r.Nodes, Iterations: r.Iterations, Time: r.Wall.Seconds(), Note: r.Note,
+	}
+	if r.Proof != "" {
+		s.Proof = &r.Proof
 	}
 	if r.Stop != solvers.NotStopped {
 		s.Stopped = r.Stop.String()
@@ -176,8 +181,13 @@ func (s *Solution) Text(w io.Writer) {
 	fmt.Fprintf(w, "%s (%s)%s on %s, by %s\n", s.Formulation, s.Promise, kind, s.Instance, s.Backend)
 	fmt.Fprintf(w, "  size        %s\n", s.Size)
 	status := s.Status
-	if s.Stopped != "" {
+	switch {
+	case s.Stopped != "":
 		status += ", stopped by " + s.Stopped
+	case s.Proof != nil:
+		status += ", proved by " + *s.Proof
+	default:
+		status += " according to " + s.Backend + ", not certified"
 	}
 	fmt.Fprintf(w, "  status      %s\n", status)
 	fmt.Fprintf(w, "  objective   %s\n", written(s.Objective))

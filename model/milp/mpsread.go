@@ -146,6 +146,14 @@ func (p *mpsReader) comment(s string) {
 	}
 }
 
+// mpsSections are the sections that are known and refused.
+var mpsSections = map[string]string{
+	"QUADOBJ": "a quadratic objective", "QMATRIX": "a quadratic objective", "QSECTION": "a quadratic objective",
+	"QCMATRIX": "quadratic rows", "CSECTION": "cones", "SOS": "special ordered sets", "SETS": "special ordered sets",
+	"SOS1": "special ordered sets", "SOS2": "special ordered sets", "INDICATORS": "indicators", "LAZYCONS": "lazy constraints",
+	"USERCUTS": "user cuts", "PWLOBJ": "piecewise-linear objectives", "GENCONS": "general constraints", "OBJECTIVES": "several objectives",
+}
+
 func (p *mpsReader) header(fields []string) error {
 	p.section = strings.ToUpper(fields[0])
 	switch p.section {
@@ -164,6 +172,9 @@ func (p *mpsReader) header(fields []string) error {
 	case "ENDATA":
 		p.ended = true
 	default:
+		if what := mpsSections[p.section]; what != "" {
+			return fmt.Errorf("%s (section %s): %w", what, p.section, ErrNotRepresented)
+		}
 		return fmt.Errorf("section %q is not known, want NAME, OBJSENSE, ROWS, COLUMNS, RHS, RANGES, BOUNDS or ENDATA", fields[0])
 	}
 	return nil
@@ -351,6 +362,9 @@ func boundFields(kind string, fields []string) (name, value string, err error) {
 			return fields[1], "", nil
 		}
 		return "", "", fmt.Errorf("bound %s with %d more fields, want a column", kind, n)
+	}
+	if kind == "SC" || kind == "SI" || kind == "SF" {
+		return "", "", fmt.Errorf("semi-continuous columns (bound %s): %w", kind, ErrNotRepresented)
 	}
 	return "", "", fmt.Errorf("bound of type %q, want LO, UP, FX, FR, MI, PL, BV, LI or UI", kind)
 }
