@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -28,7 +29,7 @@ var (
 func (f *scheduleFlags) flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.IntFlag{Name: "micro-batches", Usage: "`M` micro-batches pass through a pipeline that flushes", DefaultText: "8", Destination: &f.microBatches, Category: "instance", Action: note[int](f, "--micro-batches")},
-		&cli.StringFlag{Name: "placement", Usage: "`WHERE` its stages are: straight (one on each GPU), interleaved (round robin) or v (down and up again)", DefaultText: plan.Straight, Destination: &f.placement, Category: "instance", Action: note[string](f, "--placement")},
+		&cli.StringFlag{Name: "placement", Usage: "`WHERE` its stages are: straight (one on each GPU), interleaved (round robin), v (down and up again), or the GPU of each, as 0,1,1,0", DefaultText: plan.Straight, Destination: &f.placement, Category: "instance", Action: note[string](f, "--placement")},
 		&cli.StringFlag{Name: "objective", Usage: "`WHAT` of it is minimised: span (a GPU's time from its first start to its last end) or makespan", DefaultText: plan.SpanObjective, Destination: &f.objective, Category: "instance", Action: note[string](f, "--objective")},
 	}
 }
@@ -60,7 +61,11 @@ func (f *scheduleFlags) set(p *solve.Problem, m *platform.Platform, processors b
 	case processors && (n < 1 || n > mostProcessors):
 		return usagef("--processors %d: from 1 to %d", n, mostProcessors)
 	}
-	if err := cmp.Or(oneOf("--placement", f.placement, placements), oneOf("--objective", f.objective, objectives)); err != nil {
+	listed := placements
+	if strings.Contains(f.placement, ",") {
+		listed = append(listed, f.placement) // the instance says whether it is right
+	}
+	if err := cmp.Or(oneOf("--placement", f.placement, listed), oneOf("--objective", f.objective, objectives)); err != nil {
 		return err
 	}
 	m.MicroBatches, m.Placement, m.Objective = f.microBatches, f.placement, f.objective

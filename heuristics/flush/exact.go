@@ -9,7 +9,7 @@ import (
 	"workbench/model/problem/flush"
 )
 
-// Exact improves the best order by [Search] and then tries all others that bounds do not
+// Exact improves the best order by [Search], then by [complete] where that applies, and then tries all others that bounds do not
 // rule out: operations are added one after the other, each one that has all it needs.
 //
 // From the first operation of each GPU, and from time 0, the longest paths to the end of
@@ -21,9 +21,31 @@ import (
 // rounding of sums. Exponential: some hundred operations where the bound is not met by
 // then are out of reach.
 func Exact(ctx context.Context, v *flush.Instance, g Goal) Found {
-	f := Improve(ctx, v, g)
+	few := g
+	if _, ok := commonUnit(v); ok && v.Ops() <= mostComplete && g.Steps == 0 {
+		few.Steps = FewSteps
+	}
+	f := Improve(ctx, v, few)
 	s := best(v, f.Order)
-	if s == nil || s.Objective <= max(g.Bound, f.Bound)*(1+1e-9) {
+	closed := func() bool { return s == nil || s.Objective <= max(g.Bound, f.Bound)*(1+3*rounding) }
+	search := func(most int) {
+		var proved float64
+		s, proved = complete(ctx, v, s, max(g.Bound, f.Bound), most, g.OnProgress)
+		if f.Order = s.Order; proved > max(g.Bound, f.Bound) {
+			f.Bound, f.By = proved*(1-rounding), "complete search of start times"
+		}
+	}
+	if closed() {
+		return f
+	}
+	if search(fewConflicts); !closed() && few.Steps != g.Steps {
+		s = anneal(ctx, v, s, g)
+	}
+	if !closed() {
+		search(math.MaxInt / 2)
+	}
+	takes := slices.ContainsFunc(v.Memory, func(m [flush.Kinds]int64) bool { return m[flush.B] > 0 })
+	if closed() || ctx.Err() != nil || v.Fused || takes { // the branch and bound has no such rules
 		return f
 	}
 	x := newBranching(v, s)
@@ -34,6 +56,9 @@ func Exact(ctx context.Context, v *flush.Instance, g Goal) Found {
 	f.Order = x.best
 	return f
 }
+
+// fewConflicts is the budget of the complete search before more is spent on a better schedule.
+const fewConflicts = 4000
 
 // rounding is above what sums of times are off by, and below what counts as equal.
 const rounding = 2e-9

@@ -6,6 +6,7 @@ package flush
 import (
 	"context"
 
+	"workbench/model/plan"
 	"workbench/model/problem/flush"
 )
 
@@ -14,7 +15,7 @@ type Method func(context.Context, *flush.Instance) flush.Order
 
 // one returns the stage of each GPU, nil if some have several.
 func one(v *flush.Instance) []int {
-	if v.Stages != v.GPUs {
+	if v.Platform.Placement != plan.Straight {
 		return nil
 	}
 	stages := make([]int, v.GPUs)

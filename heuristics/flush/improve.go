@@ -2,6 +2,7 @@ package flush
 
 import (
 	"context"
+	"math/rand/v2"
 
 	"workbench/model/problem/flush"
 )
@@ -46,6 +47,40 @@ func Improve(ctx context.Context, v *flush.Instance, g Goal) Found {
 	found.Order = anneal(ctx, v, s, g).Order
 	return found
 }
+
+// Restart is [Improve] and goes on until the deadline of ctx, if it has one, or the bound: from the best order by annealing with
+// other seeds, and by complete searches of neighbourhoods ([neighbour]) where all times are multiples of a unit.
+func Restart(ctx context.Context, v *flush.Instance, g Goal) Found {
+	f := Improve(ctx, v, g)
+	s := best(v, f.Order)
+	if _, ok := ctx.Deadline(); !ok || s == nil {
+		return f
+	}
+	least := max(g.Bound, f.Bound) * (1 + 1e-9)
+	g.Bound = max(g.Bound, f.Bound)
+	unit, ok := commonUnit(v)
+	ok = ok && v.Ops() <= mostNeighbours && !v.Fused
+	r := rand.New(rand.NewPCG(g.Seed, 23))
+	for k := 1; s.Objective > least && ctx.Err() == nil; k++ {
+		if ok && k%8 != 0 {
+			if x := neighbour(ctx, v, unit, s, r, 500); x != nil {
+				s = x
+				if g.OnProgress != nil {
+					g.OnProgress(s.Objective)
+				}
+			}
+			continue
+		}
+		again := g
+		again.Seed = r.Uint64()
+		s = anneal(ctx, v, s, again)
+	}
+	f.Order = s.Order
+	return f
+}
+
+// mostNeighbours is for how many operations neighbourhoods are searched: beyond, their pairs are too many.
+const mostNeighbours = 2000
 
 // anneal improves a schedule by [Search], by a mild one, and the better of both by a cold one. Search sees
 // GPUs that start as soon as they can, which may start later.

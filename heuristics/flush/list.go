@@ -71,13 +71,15 @@ func (l *lister) wake(g int, at float64) { l.wakes[g] = min(l.wakes[g], max(at, 
 
 // serve starts what a free GPU does now, or wakes it when something comes.
 func (l *lister) serve(g int, now float64) {
-	chosen, next := flush.Letter(-1), never
+	chosen, next, blocked := flush.Letter(-1), never, false
 	for _, s := range l.v.On[g] {
 		for _, kind := range [2]int{flush.F, flush.B} {
 			x := flush.On(s, kind)
 			ready := l.ready(x)
 			switch {
 			case ready == never || kind == flush.F && !l.admits(g, s):
+			case ready <= now && kind == flush.B && l.full(g, x) && !(l.v.Fused && l.count[x] == l.count[x+1]):
+				blocked = true
 			case ready > now:
 				next = min(next, ready)
 			case chosen < 0 || l.before(g, x, chosen):
@@ -90,15 +92,25 @@ func (l *lister) serve(g int, now float64) {
 		switch {
 		case chosen >= 0 && l.rule.prompt && l.count[w] < l.count[w-1]:
 			chosen = w
-		case chosen < 0 && now+long*(1-l.rule.patient) <= next:
+		case chosen < 0 && (blocked || now+long*(1-l.rule.patient) <= next):
 			chosen = w
 		}
 	}
 	if chosen >= 0 {
 		l.start(g, chosen, now)
+		if l.held[g] > l.v.Room[g] { // this B is one operation with its W
+			w := chosen + 1
+			l.end[int(chosen)*l.v.Jobs+l.count[chosen]-1] += l.v.Time[w.Stage()][flush.W]
+			l.start(g, w, l.free[g])
+		}
 	} else {
 		l.wake(g, next)
 	}
+}
+
+// full reports whether a B takes memory for its W that is not there.
+func (l *lister) full(g int, b flush.Letter) bool {
+	return l.held[g]+l.v.Memory[b.Stage()][flush.B] > l.v.Room[g]
 }
 
 // ready returns when the next operation of a letter has all it needs.
@@ -127,6 +139,11 @@ func (l *lister) admits(g, s int) bool {
 		return false
 	}
 	need := l.held[g] + l.v.Memory[s][flush.F]
+	if !l.v.Fused {
+		for _, r := range on {
+			need = max(need, l.held[g]+l.v.Memory[s][flush.F]+max(0, l.v.Memory[r][flush.B]))
+		}
+	}
 	oldest := l.count[flush.On(last, flush.F)] // its number
 	for _, r := range on {
 		if l.count[flush.On(r, flush.F)] == oldest && !(r == s) {

@@ -142,9 +142,12 @@ func (a *annealer) fits(g int) bool {
 		clear(a.count[flush.On(s, 0):flush.On(s+1, 0)])
 	}
 	held := int64(0)
-	for _, l := range a.order[g] {
+	for i, l := range a.order[g] {
 		held += a.v.Memory[l.Stage()][l.Kind()]
-		if from := a.v.Before(l); held > a.v.Room[g] || from >= 0 && a.count[l] >= a.count[from] {
+		if held > a.v.Room[g] && !a.v.Fuses(a.order[g], i, a.count) {
+			return false
+		}
+		if from := a.v.Before(l); from >= 0 && a.count[l] >= a.count[from] {
 			return false
 		}
 		a.count[l]++

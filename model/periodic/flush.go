@@ -28,6 +28,8 @@ import (
 // when it starts. What the plan lists of a GPU and its link is read in turn, and memory is added up so: an F or P
 // starts no earlier than all that is listed before it and gives memory back has ended. At any time a GPU so
 // holds no more than is added up at the last F or P that has started.
+// A B may take memory for its W, when it starts. In the runtime of PyTorch ([stages.Torch]) a B that is listed directly before
+// its W is one operation with it: it takes nothing, and B of the stage before waits for the end of both.
 // Instants may differ by [plan.Tolerance] of the makespan; memory is exact.
 // O(operations).
 func VerifyFlush(in *stages.Partition, p *plan.Plan) (*plan.Report, error) {
@@ -38,6 +40,7 @@ func VerifyFlush(in *stages.Partition, p *plan.Plan) (*plan.Report, error) {
 	for k := range p.Ops {
 		v.read(k)
 	}
+	v.fuse()
 	v.dependencies()
 	v.turns()
 	v.order(nil)
@@ -53,9 +56,11 @@ type flushReplay struct {
 	plan   *plan.Plan // in the unit of in
 	report *plan.Report
 	gpus   int
+	listed []int // the GPU of each stage, if the placement lists them
 	eps    float64
 	ops    [][]int // by GPU, its link included: those that can be replayed, as the plan lists them
 	at     map[flushOp]int
+	fused  map[int]int // from each B that is one operation with its W to that
 }
 
 // flushOp names an operation, stages and micro-batches from 0.
@@ -90,15 +95,18 @@ func newFlushReplay(in *stages.Partition, p *plan.Plan) (*flushReplay, error) {
 	fail := func(format string, args ...any) (*flushReplay, error) {
 		return nil, fmt.Errorf("%w: platform.placement of %d GPUs: %w", plan.ErrUnreadable, v.gpus, fmt.Errorf(format, args...))
 	}
-	switch stageCount, on := len(in.Stages), p.Platform.Placement; {
-	case on == plan.Straight && v.gpus != stageCount:
-		return fail("straight: %d stages need as many GPUs", stageCount)
-	case on == plan.Interleaved && (v.gpus < 1 || stageCount%v.gpus != 0):
-		return fail("interleaved: %d stages are no multiple of the GPUs", stageCount)
-	case on == plan.VShaped && stageCount != 2*v.gpus:
-		return fail("v: %d stages need half as many GPUs", stageCount)
+	listed, ok := plan.ListedRanks(p.Platform.Placement, len(in.Stages), v.gpus)
+	v.listed = listed
+	switch stages, on := len(in.Stages), p.Platform.Placement; {
+	case ok:
+	case on == plan.Straight && v.gpus != stages:
+		return fail("straight: %d stages need as many GPUs", stages)
+	case on == plan.Interleaved && (v.gpus < 1 || stages%v.gpus != 0):
+		return fail("interleaved: %d stages are no multiple of the GPUs", stages)
+	case on == plan.VShaped && stages != 2*v.gpus:
+		return fail("v: %d stages need half as many GPUs", stages)
 	case on != plan.Straight && on != plan.Interleaved && on != plan.VShaped:
-		return fail("%q is no placement; there are %s, %s and %s", on, plan.Straight, plan.Interleaved, plan.VShaped)
+		return fail("%q is no placement; there are %s, %s, %s and a list of the GPU of each stage", on, plan.Straight, plan.Interleaved, plan.VShaped)
 	}
 	v.ops, v.report.Flush.Memory = make([][]int, v.gpus), make([]float64, v.gpus)
 	for k := range p.Ops {
@@ -116,6 +124,9 @@ func (v *flushReplay) broken(rule string, op int, time, amount float64, format s
 
 // gpu returns where a stage is, both from 0.
 func (v *flushReplay) gpu(stage int) int {
+	if v.listed != nil {
+		return v.listed[stage]
+	}
 	if v.plan.Platform.Placement == plan.VShaped && stage >= v.gpus {
 		return 2*v.gpus - 1 - stage
 	}
@@ -166,6 +177,22 @@ func (v *flushReplay) read(k int) {
 		v.broken(plan.RuleResource, k, o.Start, 0, "ops[%d], %s, is on %q; the placement has stage %d on gpu%d, and %s of it on %s", k, o, o.Resource, o.Stage, g, o.Op, on)
 	}
 	v.ops[g] = append(v.ops[g], k)
+}
+
+// fuse finds, in the runtime of PyTorch, each B that is listed directly before its W, with which it is one operation.
+func (v *flushReplay) fuse() {
+	v.fused = map[int]int{}
+	if v.in.Runtime != stages.Torch {
+		return
+	}
+	for _, ops := range v.ops {
+		for i, k := range ops[:max(0, len(ops)-1)] {
+			b, w := &v.plan.Ops[k], &v.plan.Ops[ops[i+1]]
+			if b.Op == plan.OpB && w.Op == plan.OpW && b.Stage == w.Stage && b.MicroBatch == w.MicroBatch {
+				v.fused[k] = ops[i+1]
+			}
+		}
+	}
 }
 
 // dependencies checks that everything is there and comes after what it needs.
@@ -260,6 +287,9 @@ func (v *flushReplay) after(x flushOp) {
 			continue // x is the first, or y missing itself
 		}
 		ready := v.plan.Ops[i].End
+		if w, one := v.fused[i]; one && x.stage != y.stage {
+			ready = v.plan.Ops[w].End
+		}
 		if v.gpu(x.stage) != v.gpu(y.stage) {
 			ready += v.in.CommunicationTime
 		}
@@ -286,6 +316,7 @@ func (v *flushReplay) order(step func(gpu int, time, held float64)) {
 		if step != nil {
 			step(g, 0, float64(held))
 		}
+		w := -1                                       // the W that is one operation with the last B
 		last, given := [2]int{-1, -1}, [2]int{-1, -1} // of the GPU and its link, and of each the last that gave memory back
 		for _, k := range ops {
 			o := &v.plan.Ops[k]
@@ -297,6 +328,7 @@ func (v *flushReplay) order(step func(gpu int, time, held float64)) {
 				given[lane] = k
 			}
 			s, change := &v.in.Stages[o.Stage-1], int64(0)
+			_, one := v.fused[k]
 			switch o.Op {
 			case plan.OpO:
 				change = -int64(s.OffloadMemory)
@@ -305,9 +337,21 @@ func (v *flushReplay) order(step func(gpu int, time, held float64)) {
 			case plan.OpF:
 				held += int64(s.ForwardMemory)
 			case plan.OpB:
-				change = int64(s.BackwardMemory)
+				if change = int64(s.BackwardMemory); change > 0 {
+					kept := change
+					if change = 0; one {
+						kept = 0
+					}
+					held += kept
+				}
 			case plan.OpW:
 				change = int64(s.WeightMemory)
+				if k == w && s.BackwardMemory > 0 {
+					change += int64(s.BackwardMemory)
+				}
+			}
+			if one {
+				w = v.fused[k]
 			}
 			v.peak(g, held, k)
 			if over := float64(held) - v.plan.Platform.Memory; !platform.Fits(float64(held), v.plan.Platform.Memory) && !full {
@@ -397,6 +441,7 @@ func SummarizeFlush(in *stages.Partition, p *plan.Plan) (*FlushSummary, error) {
 		Span: r.Flush.Span, Makespan: r.Makespan, GPUs: make([]FlushGPU, len(r.Flush.Memory)), Memory: p.Unit.Bytes(p.Platform.Memory), Violations: len(r.Violations),
 	}
 	v := &flushReplay{in: in, plan: p, gpus: len(s.GPUs)}
+	v.listed, _ = plan.ListedRanks(p.Platform.Placement, len(in.Stages), v.gpus)
 	first := make([]float64, len(s.GPUs))
 	for g := range first {
 		first[g], s.GPUs[g].Memory = math.Inf(1), p.Unit.Bytes(r.Flush.Memory[g])
@@ -462,6 +507,7 @@ func ProfileFlush(in *stages.Partition, p *plan.Plan) ([]FlushStep, error) {
 	for k := range p.Ops {
 		v.read(k)
 	}
+	v.fuse()
 	var steps []FlushStep
 	v.order(func(gpu int, time, held float64) {
 		steps = append(steps, FlushStep{gpu, time, in.Unit.Bytes(held)})

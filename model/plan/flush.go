@@ -1,5 +1,11 @@
 package plan
 
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
 // Flush is the name of the problem of pipelines through which micro-batches pass
 // before the weights change.
 const Flush = "flush"
@@ -10,6 +16,37 @@ const (
 	Interleaved = "interleaved" // stage i on GPU i mod P
 	VShaped     = "v"           // stages i and 2P − 1 − i on GPU i
 )
+
+// ListedRanks returns the GPU of each stage, both from 0, of an explicit placement such as "0,1,1,0";
+// false if text is none for that many stages and GPUs: each GPU has a stage at least.
+func ListedRanks(text string, stages, gpus int) ([]int, bool) {
+	if strings.Count(text, ",") != stages-1 {
+		return nil, false
+	}
+	ranks := make([]int, 0, stages)
+	for word := range strings.SplitSeq(text, ",") {
+		g, err := strconv.Atoi(word)
+		if err != nil || g < 0 || g >= gpus {
+			return nil, false
+		}
+		ranks = append(ranks, g)
+	}
+	for g := range gpus {
+		if !slices.Contains(ranks, g) {
+			return nil, false
+		}
+	}
+	return ranks, true
+}
+
+// WriteRanks returns the explicit placement that [ListedRanks] reads.
+func WriteRanks(ranks []int) string {
+	words := make([]string, len(ranks))
+	for i, g := range ranks {
+		words[i] = strconv.Itoa(g)
+	}
+	return strings.Join(words, ",")
+}
 
 // What of a plan is minimised.
 const (

@@ -134,8 +134,8 @@ func FlushMethods() []*solve.Method {
 			func(ctx context.Context, v *flush.Instance, g heuristics.Goal) heuristics.Found {
 				return heuristics.Found{Order: heuristics.Send(heuristics.Modulo(g.Seed))(ctx, v)}
 			}),
-		flushMethod("search", solve.Heuristic, "ours", "the orders of the GPUs by simulated annealing, from the best of the others", "O(operations) a step", heuristics.Improve),
-		flushMethod("exact", solve.Exact, "ours", "search, then branch and bound over the orders", "exponential", heuristics.Exact),
+		flushMethod("search", solve.Heuristic, "ours", "the orders of the GPUs by simulated annealing, from the best of the others, and large neighbourhoods until the limit", "O(operations) a step", heuristics.Restart),
+		flushMethod("exact", solve.Exact, "ours", "search, then a complete search of start times and branch and bound over the orders", "exponential", heuristics.Exact),
 		{
 			Name: "flush-milp", Kind: solve.Exact, Source: "Qi et al. 2024, App. G; ours", Solver: true,
 			Summary:    "search, then the MILP of the orders with cuts of each GPU",

@@ -79,7 +79,11 @@ type flushArc struct {
 
 func (x *flushing) make() {
 	x.gpu, x.order, x.held = make([][]int, x.p.Processors), make([][]int, x.p.Processors), make([]float64, x.p.Processors)
+	listed, _ := plan.ListedRanks(x.p.Placement, len(x.in.Stages), x.p.Processors)
 	where := func(s int) int {
+		if listed != nil {
+			return listed[s]
+		}
 		if x.p.Placement == plan.VShaped && s >= x.p.Processors {
 			return 2*x.p.Processors - 1 - s
 		}

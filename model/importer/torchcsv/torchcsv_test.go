@@ -17,6 +17,7 @@ import (
 	"workbench/heuristics/flush"
 	optimum "workbench/model/exhaustive/flush"
 	"workbench/model/importer/torchcsv"
+	"workbench/model/instance/stages"
 	"workbench/model/periodic"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -48,8 +49,16 @@ func TestRoundTrip(t *testing.T) {
 		}
 		want := make(torchcsv.Schedule, v.GPUs)
 		for _, o := range p.Ops {
-			g := v.GPU[o.Stage-1]
-			want[g] = append(want[g], torchcsv.Action{Stage: o.Stage - 1, Op: o.Op, MicroBatch: o.MicroBatch - 1})
+			g, op := v.GPU[o.Stage-1], o.Op
+			if op == plan.OpB && v.Split[o.Stage-1] {
+				op = "I"
+			}
+			a := torchcsv.Action{Stage: o.Stage - 1, Op: op, MicroBatch: o.MicroBatch - 1}
+			if k := len(want[g]) - 1; op == plan.OpW && want[g][k] == (torchcsv.Action{Stage: a.Stage, Op: "I", MicroBatch: a.MicroBatch}) {
+				want[g][k].Op = plan.OpB // the two at once
+				continue
+			}
+			want[g] = append(want[g], a)
 		}
 		for g := range want {
 			if !slices.Equal(got[g], want[g]) {
@@ -75,10 +84,10 @@ func TestRoundTrip(t *testing.T) {
 func TestRead(t *testing.T) {
 	t.Parallel()
 	s, err := torchcsv.Read(strings.NewReader("0F0, 0F1,0I0,,0W0\n1F0,1B0\n"), "x.csv")
-	if err != nil || len(s) != 2 || len(s[0]) != 4 || s[0][2] != (torchcsv.Action{Stage: 0, Op: "B", MicroBatch: 0}) {
+	if err != nil || len(s) != 2 || len(s[0]) != 4 || s[0][2] != (torchcsv.Action{Stage: 0, Op: "I", MicroBatch: 0}) {
 		t.Errorf("%v, %v", s, err)
 	}
-	for _, text := range []string{"0F", "F0", "0X0", "0F0;0F1", "-1F0", "0F0,\"", "0F99999999999"} {
+	for _, text := range []string{"0F", "F0", "0X0", "0F0;0F1", "-1F0", "0F0,\"", "0F99999999999", "0SEND_F", "(0F0;1B0", "(0F0;1X0)OVERLAP_F_B", "0SEND_X1"} {
 		if _, err := torchcsv.Read(strings.NewReader(text), "x.csv"); !errors.Is(err, torchcsv.ErrFormat) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -98,10 +107,15 @@ func TestEveryMethodAndPlacement(t *testing.T) {
 	for _, placement := range []string{plan.Straight, plan.Interleaved, plan.VShaped} {
 		for _, split := range []bool{true, false} {
 			in := optimum.RandomStages(r, 4, split)
+			in.Runtime = stages.Torch
 			for i := range in.Stages {
 				s := &in.Stages[i]
 				s.ForwardTime, s.BackwardTime, s.ForwardMemory = s.ForwardTime+r.Float64(), s.BackwardTime+r.Float64(), s.ForwardMemory+1
 				s.BackwardMemory--
+				if split { // gradients for W, kept from B on
+					more := float64(r.IntN(30))
+					s.BackwardMemory, s.WeightMemory = s.BackwardMemory+more, s.WeightMemory-more
+				}
 			}
 			v, err := view.New(in, platform.Platform{Memory: 1000, MicroBatches: 8, Placement: placement})
 			if err != nil {
@@ -145,7 +159,7 @@ func TestEveryMethodAndPlacement(t *testing.T) {
 				}
 				made[name]++
 			}
-			in.Stages[1].OffloadMemory, in.Stages[1].OffloadTime = 1, 1
+			in.Runtime, in.Stages[1].OffloadMemory, in.Stages[1].OffloadTime = "", 1, 1
 			if v, err = view.New(in, v.Platform); err != nil {
 				t.Fatal(err)
 			}
@@ -247,6 +261,89 @@ func TestAsPyTorch(t *testing.T) {
 		batches := 1 + strings.Count(text, "0F1")
 		if err := asPyTorch(text, 2, batches); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, not %q", text, err, want)
+		}
+	}
+}
+
+// stagesOf returns n stages with F and the backward of one duration each, W apart if weight is above 0.
+func stagesOf(n int, backward, weight float64) *stages.Partition {
+	in := &stages.Partition{Name: "equal"}
+	for range n {
+		s := stages.Stage{ForwardTime: 1, BackwardTime: backward, WeightTime: weight, ForwardMemory: 2, BackwardMemory: -2}
+		if weight > 0 {
+			s.BackwardMemory, s.WeightMemory = -1, -1
+		}
+		in.Stages = append(in.Stages, s)
+	}
+	return in
+}
+
+// Every action type of torch.distributed.pipelining is read: communication takes no place in the order, an overlapped pair is its
+// parts, backwards come in any order, stages are on any ranks, and a full backward of a split stage is I and W.
+func TestActions(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, text string
+		in         *stages.Partition
+		span       float64
+		placement  string
+	}{
+		{
+			"communication", "0UNSHARD,0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1,0REDUCE_GRAD,0RESHARD,0WAIT_REDUCE_GRAD\n" +
+				"1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0,1WAIT_SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1,1REDUCE_GRAD,1RESHARD\n",
+			stagesOf(2, 2, 0), 9, plan.Straight,
+		},
+		{
+			"overlap", "0F0,0F1,0F2,3F0,3I0,3W0,(3F1;0B0)OVERLAP_F_B,(3F2;3B1)OVERLAP_F_B,3B2,0B1,0B2\n" +
+				"1F0,1F1,2F0,1F2,2F1,2B0,(2F2;1B0)OVERLAP_F_B,2B1,1B1,2B2,1B2\n",
+			stagesOf(4, 1, 1), 26, plan.VShaped,
+		},
+		{
+			"reverse", "0F0,0F1,0F2,0F3,2F0,2F1,2F2,2F3,,,2B3,2B2,2B1,2B0,0B3,0B2,0B1,0B0\n" +
+				"1F0,1F1,1F2,1F3,3F0,3F1,3F2,3F3,3B3,3B2,3B1,3B0,1B3,1B2,1B1,1B0\n",
+			stagesOf(4, 2, 0), 27, plan.Interleaved,
+		},
+		{"ranks reversed", "1F0,1B0\n0F0,0B0\n", stagesOf(2, 2, 0), 6, "1,0"},
+		{"three stages and one", "0F0,1F0,3F0,3B0,1B0,0B0\n2F0,2B0\n", stagesOf(4, 1, 0), 8, "0,0,1,0"},
+		{"older names", "0F0,0B0,0W0\n1F0,1B0,1W0\n", stagesOf(2, 1, 1), 5, plan.Straight},
+	} {
+		s, err := torchcsv.Read(strings.NewReader(c.text), "x.csv")
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		p, err := s.Plan(c.in, "x.csv")
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		r, err := periodic.VerifyFlush(c.in, p)
+		if err != nil || !r.Valid() || r.Flush.Span != c.span || p.Platform.Placement != c.placement {
+			t.Errorf("%s: %v, %+v, placement %s; want span %g on %s", c.name, err, r, p.Platform.Placement, c.span, c.placement)
+		}
+	}
+}
+
+// What does not fit the stages is refused with the line it is on.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"0F0,0B0\n1F0,1B0,2F0\n":             "x.csv:2: 2F0: there is no stage 2",
+		"0F0,0B0\n1F0\n":                     "x.csv:2: 1B0 is missing",
+		"0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n": "x.csv:1: 0B0 waits forever",
+		"0F0,0B0\n1B0,1F0\n":                 "x.csv:2: 1B0 comes before its F",
+		"0F0,0B0,0F0\n1F0,1B0\n":             "x.csv:1: 0F0 is there twice",
+		"0F0,0I0,0W0\n1F0,1B0\n":             "x.csv:1: 0I0 is a part of a backward",
+		"0F0,1F0,0B0\n1B0\n":                 "x.csv:2: 1B0: stage 1 is on rank 0, too",
+		"0F0,0B0\n0UNSHARD\n":                "x.csv:2: rank 1 computes nothing",
+		"0F0,0B0\n":                          "x.csv: no rank has stage 1",
+	} {
+		s, err := torchcsv.Read(strings.NewReader(text), "x.csv")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Plan(stagesOf(2, 2, 0), "x.csv"); !errors.Is(err, torchcsv.ErrFormat) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v; want %s", text, err, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"workbench/model/platform"
 	"workbench/model/strictjson"
@@ -26,6 +27,7 @@ type file struct {
 	Format            string         `json:"format"`
 	Name              string         `json:"name"`
 	CommunicationTime float64        `json:"communication_time"`
+	Runtime           string         `json:"runtime,omitempty"`
 	Stages            []fileStage    `json:"stages"`
 	Source            map[string]any `json:"source,omitempty"`
 }
@@ -55,7 +57,7 @@ func Read(r io.Reader, name string) (*Partition, error) {
 func (f *file) partition(extra []strictjson.Extra, unit platform.Unit) (*Partition, error) {
 	p := &Partition{
 		Name: f.Name, CommunicationTime: f.CommunicationTime, Stages: make([]Stage, len(f.Stages)),
-		Unit: unit, Source: f.Source, Extra: extra,
+		Runtime: f.Runtime, Unit: unit, Source: f.Source, Extra: extra,
 	}
 	units := func(x strictjson.Size) float64 {
 		if x < 0 {
@@ -95,14 +97,21 @@ func (p *Partition) Validate() error {
 	if err := strictjson.CheckAmount("communication_time", p.CommunicationTime); err != nil {
 		return err
 	}
+	if p.Runtime != "" && p.Runtime != Torch {
+		return strictjson.Wrong("runtime", "%q; there is %q, or leave it out for the rules of the papers", p.Runtime, Torch)
+	}
 	total, time := 0.0, p.CommunicationTime*float64(len(p.Stages))
 	for i := range p.Stages {
 		s := &p.Stages[i]
 		if err := s.validate(fmt.Sprintf("stages[%d].", i), p.Unit); err != nil {
 			return err
 		}
-		total += s.ForwardMemory + s.Weight + s.Overhead
+		total += s.ForwardMemory + max(0, s.BackwardMemory) + s.Weight + s.Overhead
 		time += s.ForwardTime + s.BackwardTime + s.WeightTime + 2*s.OffloadTime
+	}
+	takes := slices.IndexFunc(p.Stages, func(s Stage) bool { return s.BackwardMemory > 0 })
+	if k := slices.IndexFunc(p.Stages, func(s Stage) bool { return s.Sends() }); k >= 0 && (takes >= 0 || p.Runtime != "") {
+		return strictjson.Wrong(fmt.Sprintf("stages[%d].offload_memory", k), "copies to the host go with neither runtime %q nor a backward that takes memory (backward_memory above 0)", Torch)
 	}
 	if math.IsInf(time*MostMicroBatches, 0) {
 		return strictjson.Wrong("stages", "all times together are beyond what a number holds")
@@ -122,18 +131,13 @@ func (s *Stage) validate(path string, unit platform.Unit) error {
 	if s.RecomputeTime > s.BackwardTime {
 		return strictjson.Wrong(path+"recompute_time", "%v s are more than backward_time, %v s, of which they are a part", s.RecomputeTime, s.BackwardTime)
 	}
-	for _, x := range [...]struct {
-		name  string
-		value float64
-	}{{"backward_memory", s.BackwardMemory}, {"weight_memory", s.WeightMemory}} {
-		if x.value > 0 {
-			return strictjson.Wrong(path+x.name, "%v is positive; the backward gives memory back, which is negative", unit.Bytes(x.value))
-		}
+	if s.WeightMemory > 0 {
+		return strictjson.Wrong(path+"weight_memory", "%v is positive; W gives memory back, which is negative", unit.Bytes(s.WeightMemory))
 	}
 	for _, x := range [...]struct {
 		name  string
 		value float64
-	}{{"forward_memory", s.ForwardMemory}, {"backward_memory", -s.BackwardMemory}, {"weight_memory", -s.WeightMemory}, {"weight", s.Weight}, {"overhead", s.Overhead}, {"offload_memory", s.OffloadMemory}} {
+	}{{"forward_memory", s.ForwardMemory}, {"backward_memory", math.Abs(s.BackwardMemory)}, {"weight_memory", -s.WeightMemory}, {"weight", s.Weight}, {"overhead", s.Overhead}, {"offload_memory", s.OffloadMemory}} {
 		if err := strictjson.CheckSize(func() string { return path + x.name }, x.value, unit); err != nil {
 			return err
 		}
@@ -155,7 +159,7 @@ func (p *Partition) canonical() (*file, error) {
 	}
 	const plus = 0.0 // -0 + 0 is 0
 	size := func(x float64) strictjson.Size { return strictjson.Bytes(p.Unit, x) }
-	f := &file{Format: Format, Name: p.Name, CommunicationTime: p.CommunicationTime + plus, Stages: make([]fileStage, len(p.Stages))}
+	f := &file{Format: Format, Name: p.Name, CommunicationTime: p.CommunicationTime + plus, Runtime: p.Runtime, Stages: make([]fileStage, len(p.Stages))}
 	for i := range p.Stages {
 		s := &p.Stages[i]
 		forward, backward, taken, given := s.ForwardTime+plus, s.BackwardTime+plus, size(s.ForwardMemory), size(s.BackwardMemory)
@@ -176,6 +180,9 @@ func (p *Partition) Write(w io.Writer) error {
 	}
 	out := strictjson.NewWriter(w, f.Format, f.Name, p.Extra)
 	out.Member("communication_time", f.CommunicationTime)
+	if f.Runtime != "" {
+		out.Member("runtime", f.Runtime)
+	}
 	out.List("stages", len(f.Stages), func(i int) { out.Object(&f.Stages[i]) })
 	return out.Close(p.Source)
 }

@@ -16,6 +16,10 @@ const Format = "workbench.stages/v1"
 // Kind names instances of this type.
 const Kind = "stages"
 
+// Torch is the runtime of torch.distributed.pipelining: a W directly behind the B of its micro-batch runs as one operation with
+// it, a full backward, whose gradient leaves when both have ended and which keeps nothing for W.
+const Torch = "torch"
+
 // Partition is a network cut into stages. Times are in seconds, sizes are whole
 // numbers of Unit, which is the byte unless a file has decimals.
 type Partition struct {
@@ -24,17 +28,19 @@ type Partition struct {
 	// its way to another GPU, in seconds. Links carry any number of them at once.
 	CommunicationTime float64
 	Stages            []Stage
-	Unit              platform.Unit
-	Source            map[string]any     // where the numbers come from; free form
-	Extra             []strictjson.Extra // the user's own fields ("x-…")
+	// Runtime names whose rules hold beyond those of the papers: [Torch] or none.
+	Runtime string
+	Unit    platform.Unit
+	Source  map[string]any     // where the numbers come from; free form
+	Extra   []strictjson.Extra // the user's own fields ("x-…")
 }
 
 // A Stage is what one GPU computes in a row of one micro-batch.
 type Stage struct {
 	Name                                  string
 	ForwardTime, BackwardTime, WeightTime float64 // of F, B and W
-	// ForwardMemory is what F takes, from 0 on, BackwardMemory and WeightMemory what B
-	// and W give back, from 0 down. Their sum is 0.
+	// ForwardMemory is what F takes, from 0 on, WeightMemory what W gives back, from 0 down. BackwardMemory is what B gives
+	// back or, above 0, what it takes for W. Their sum is 0.
 	ForwardMemory, BackwardMemory, WeightMemory float64
 	Weight                                      float64 // resident beside any micro-batch
 	// Overhead is what an operation takes beside that while it runs. A GPU runs one at a time, and has

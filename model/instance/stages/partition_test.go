@@ -26,7 +26,7 @@ const small = `{
 }
 `
 
-const own = `{"format": "workbench.stages/v1", "x-note": 1, "stages": [{"forward_time": 1, "backward_time": 2, "forward_memory": 2.5, "weight_memory": -0.25, "x-why": "b"}]}`
+const own = `{"format": "workbench.stages/v1", "x-note": 1, "runtime": "torch", "stages": [{"forward_time": 1, "backward_time": 2, "forward_memory": 2.5, "weight_memory": -0.25, "x-why": "b"}]}`
 
 func smallPartition() *stages.Partition {
 	return &stages.Partition{
@@ -45,7 +45,8 @@ var format = testfile.Format[*stages.Partition]{
 		{Name: "negative time", Old: `"weight_time": 1`, New: `"weight_time": -1`, Want: "6: stages[0].weight_time: -1 is negative"},
 		{Name: "negative way", Old: `0.5`, New: `-0.5`, Want: "4: communication_time: -0.5 is negative"},
 		{Name: "negative memory", Old: `"forward_memory": 5`, New: `"forward_memory": -5`, Want: "6: stages[0].forward_memory: -5 is negative"},
-		{Name: "backward takes", Old: `-3`, New: `3`, Want: "6: stages[0].backward_memory: 3 is positive"},
+		{Name: "weight takes", Old: `"weight_memory": -2`, New: `"weight_memory": 2`, Want: "6: stages[0].weight_memory: 2 is positive"},
+		{Name: "no runtime", Old: `"name": "toy"`, New: `"name": "toy", "runtime": "jax"`, Want: "3: runtime: \"jax\"; there is \"torch\""},
 		{Name: "no balance", Old: `-3`, New: `-1`, Want: "6: stages[0].backward_memory: forward, backward and weight change the memory by 2", Semantic: true},
 		{Name: "more sent than there is", Old: `"weight": 7`, New: `"offload_memory": 6, "weight": 7`, Want: "6: stages[0].offload_memory: 6 are more than forward_memory, 5", Semantic: true},
 		{Name: "negative copy", Old: `"weight": 7`, New: `"offload_time": -1, "weight": 7`, Want: "6: stages[0].offload_time: -1 is negative"},
@@ -78,6 +79,10 @@ func TestSchema(t *testing.T) { format.Schema(t) }
 func TestRoundTrip(t *testing.T) {
 	format.RoundTrip(t, rapid.Custom(func(t *rapid.T) *stages.Partition {
 		p := &stages.Partition{Name: rapid.String().Draw(t, "name"), CommunicationTime: rapid.Float64Range(0, 1e9).Draw(t, "way")}
+		torch := rapid.Bool().Draw(t, "torch")
+		if torch {
+			p.Runtime = stages.Torch
+		}
 		for range rapid.IntRange(1, 5).Draw(t, "stages") {
 			time := rapid.Float64Range(0, 1e9)
 			s := stages.Stage{
@@ -85,9 +90,14 @@ func TestRoundTrip(t *testing.T) {
 				ForwardMemory: float64(rapid.Int64Range(0, 1e12).Draw(t, "memory")), Weight: float64(rapid.Int64Range(0, 1e12).Draw(t, "weights")),
 				Overhead: float64(rapid.Int64Range(0, 1e12).Draw(t, "overhead")),
 			}
-			s.OffloadMemory, s.OffloadTime = math.Floor(s.ForwardMemory*rapid.Float64Range(0, 1).Draw(t, "sent")), time.Draw(t, "O")
+			if !torch {
+				s.OffloadMemory, s.OffloadTime = math.Floor(s.ForwardMemory*rapid.Float64Range(0, 1).Draw(t, "sent")), time.Draw(t, "O")
+			}
 			s.RecomputeTime = s.BackwardTime * rapid.Float64Range(0, 1).Draw(t, "again")
 			s.WeightMemory = 0 - math.Floor(s.ForwardMemory*rapid.Float64Range(0, 1).Draw(t, "part"))
+			if torch {
+				s.WeightMemory -= float64(rapid.Int64Range(0, 1e6).Draw(t, "gradients"))
+			}
 			s.BackwardMemory = 0 - s.ForwardMemory - s.WeightMemory
 			p.Stages = append(p.Stages, s)
 		}

@@ -56,11 +56,11 @@ func (v *Instance) Bounds() []Bound {
 	return list
 }
 
-// Resident returns v without what goes to the host: a micro-batch holds from F to B what is left, W what it
-// gives back or, if that is less, what is left, and nothing is copied. At any time that is no more than
-// what v holds, so that what is true of every schedule of it is true of every one of v.
+// Resident returns v without what goes to the host and without what B takes for W: a micro-batch holds from F to B what
+// is left, W what it gives back or, if that is less, what is left, and nothing is copied. At any time that is no more
+// than what v holds, so that what is true of every schedule of it is true of every one of v.
 func (v *Instance) Resident() *Instance {
-	if !slices.Contains(v.Sends, true) {
+	if !slices.Contains(v.Sends, true) && !slices.ContainsFunc(v.Memory, func(m [Kinds]int64) bool { return m[B] > 0 }) {
 		return v
 	}
 	x := *v

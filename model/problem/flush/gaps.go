@@ -1,5 +1,7 @@
 package flush
 
+import "workbench/model/plan"
+
 // gaps is a bound of all GPUs together, where each has one stage. Let t_g be the time
 // from the first start of GPU g to the start of its last B. That of g − 1 starts no
 // later than g less F and the way, and its last B no earlier than that of g with B and the
@@ -17,7 +19,7 @@ package flush
 // is too short for some GPU: which T are is a matter of bisection, since more time only
 // widens the intervals. O(stages·micro-batches) a step.
 func (v *Instance) gaps(from float64) float64 {
-	if v.Stages != v.GPUs || v.Jobs < 2 {
+	if v.Platform.Placement != plan.Straight || v.Jobs < 2 {
 		return 0
 	}
 	up := make([]float64, v.GPUs)

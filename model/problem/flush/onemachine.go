@@ -37,6 +37,9 @@ import (
 //
 // Where a GPU and its link are too many labels the bound is that of [Instance.Resident].
 func (v *Instance) OneMachine(ctx context.Context, below float64) Bound {
+	if !slices.Contains(v.Sends, true) {
+		v = v.Resident() // a B that takes memory takes none
+	}
 	best := Bound{By: "one-machine", GPU: -1}
 	gpus, least := make([]int, v.GPUs), make([]float64, v.GPUs)
 	for g := range gpus {

@@ -114,6 +114,12 @@ func (t *Timer) alone(g int, word []Letter) {
 			t.first[g] = free
 		}
 		free += x.time
+		if t.v.Fuses(word, i, t.count) {
+			free += t.rows[l+1].time
+			t.end[int(l+1)*t.jobs+j] = free
+			t.count[l+1]++
+			i++
+		}
 		t.end[int(l)*t.jobs+j] = free
 		t.count[l]++
 		if x.wakes >= 0 && t.waits[x.wakes] == l {
@@ -251,7 +257,7 @@ func (v *Instance) Schedule(o Order) (*Schedule, error) {
 			if v.Moves[g] {
 				s.at[g] = append(s.at[g], t.at[int(l)*t.jobs+count[l]])
 			}
-			s.Start[g] = append(s.Start[g], t.End(l, count[l])-v.Time[l.Stage()][l.Kind()])
+			s.Start[g] = append(s.Start[g], t.End(l, count[l])-v.time(l)-v.late(t, l, count[l]))
 			count[l]++
 		}
 	}
@@ -302,6 +308,9 @@ func (v *Instance) releases(o Order, t *Timer) ([]float64, error) {
 				}
 			}
 			if from, delay := v.Needs(l); from >= 0 {
+				if from.Stage() != l.Stage() {
+					delay += v.late(t, from, j)
+				}
 				after(event[int(from)*v.Jobs+j], v.time(from)+delay)
 			}
 			if from := v.Before(l); v.Moves[gpu] && from >= 0 {
@@ -335,6 +344,21 @@ func (v *Instance) releases(o Order, t *Timer) ([]float64, error) {
 	return release, nil
 }
 
+// late returns how much after the end of an operation other stages get its result: a B that is one with its W ends with that.
+func (v *Instance) late(t *Timer, l Letter, job int) float64 {
+	if !v.Fused || l.Kind() != B || !v.Split[l.Stage()] || v.Moves[v.GPU[l.Stage()]] || t.End(l, job) < t.End(l+1, job) {
+		return 0
+	}
+	return v.time(l + 1)
+}
+
+// Fuses reports whether the operation at a place of a sequence is a B that is one with its W ([Instance.Fused]); count has how
+// many there are before it, by letter.
+func (v *Instance) Fuses(word []Letter, i int, count []int32) bool {
+	return v.Fused && i+1 < len(word) && word[i].Kind() == B && word[i+1] == word[i]+1 && count[word[i]] == count[word[i+1]] &&
+		!v.Separate[[2]int{int(word[i]), int(count[word[i]])}]
+}
+
 // Names are those of the kinds of operation in plans.
 var Names = [Kinds]string{plan.OpF, plan.OpB, plan.OpW, plan.OpO, plan.OpP}
 
@@ -354,7 +378,10 @@ func (v *Instance) Plan(method string, s *Schedule) *plan.Plan {
 			held += int64(v.Partition.Stages[stage].Weight)
 		}
 		ops := make([]listed, len(word))
+		fused, last := make([]int32, Kinds*v.Stages), false
 		for i, l := range word {
+			one := v.Fuses(word, i, fused)
+			fused[l]++
 			count[l]++
 			o := plan.Op{Op: Names[l.Kind()], Stage: l.Stage() + 1, MicroBatch: count[l], Resource: "gpu" + strconv.Itoa(g), Start: s.Start[g][i]}
 			if l.Copies() {
@@ -364,6 +391,12 @@ func (v *Instance) Plan(method string, s *Schedule) *plan.Plan {
 			if ops[i] = (listed{op: o, change: v.Memory[l.Stage()][l.Kind()]}); v.Moves[g] {
 				ops[i].at = s.at[g][i]
 			}
+			if kept := max(0, v.Memory[l.Stage()][B]); one {
+				ops[i].change -= kept // a B that is one with its W takes nothing for it
+			} else if last {
+				ops[i].change += kept
+			}
+			last = one
 		}
 		if v.Moves[g] {
 			slices.SortStableFunc(ops, func(a, b listed) int { return cmp.Compare(a.at, b.at) })

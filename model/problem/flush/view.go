@@ -81,6 +81,11 @@ type Instance struct {
 	Split     []bool         // there is a W
 	Sends     []bool         // there are O and P
 	Moves     []bool         // by GPU: some stage of it sends
+	// Fused says that a W directly behind the B of its micro-batch is one operation with it, as PyTorch runs them: other
+	// stages get the gradient when both have ended, and B takes no memory for W. See [stages.Torch].
+	Fused bool
+	// Separate has the Bs, by letter and micro-batch, that are not one operation with a W behind them all the same; it may be nil.
+	Separate map[[2]int]bool
 }
 
 // DefaultMicroBatches is how many there are where nothing is said.
@@ -107,13 +112,14 @@ func Complete(in *stages.Partition, p platform.Platform) platform.Platform {
 func New(in *stages.Partition, p platform.Platform) (*Instance, error) {
 	p = Complete(in, p)
 	n := len(in.Stages)
-	v := &Instance{Partition: in, Platform: p, GPUs: p.Processors, Stages: n, Jobs: p.MicroBatches}
+	v := &Instance{Partition: in, Platform: p, GPUs: p.Processors, Stages: n, Jobs: p.MicroBatches, Fused: in.Runtime == stages.Torch}
 	if p.MicroBatches < 1 || p.MicroBatches > stages.MostMicroBatches {
 		return nil, fmt.Errorf("%d micro-batches; there are from 1 to %d", p.MicroBatches, stages.MostMicroBatches)
 	}
 	if p.Objective != plan.SpanObjective && p.Objective != plan.MakespanObjective {
 		return nil, fmt.Errorf("objective %q; there are %s and %s", p.Objective, plan.SpanObjective, plan.MakespanObjective)
 	}
+	listed, ok := plan.ListedRanks(p.Placement, n, v.GPUs)
 	switch p.Placement {
 	case plan.Straight:
 		if n != v.GPUs {
@@ -128,14 +134,17 @@ func New(in *stages.Partition, p platform.Platform) (*Instance, error) {
 			return nil, fmt.Errorf("placement v has two stages on each GPU: %d stages need %g GPUs, not %d", n, float64(n)/2, v.GPUs)
 		}
 	default:
-		return nil, fmt.Errorf("placement %q; there are %s, %s and %s", p.Placement, plan.Straight, plan.Interleaved, plan.VShaped)
+		if !ok {
+			return nil, fmt.Errorf("placement %q; there are %s, %s, %s, and a list of the GPU of each of the %d stages, from 0 to %d, such that each GPU has one at least",
+				p.Placement, plan.Straight, plan.Interleaved, plan.VShaped, n, v.GPUs-1)
+		}
 	}
-	v.fill()
+	v.fill(listed)
 	return v, nil
 }
 
-// fill computes what depends on where the stages are.
-func (v *Instance) fill() {
+// fill computes what depends on where the stages are: listed has the GPU of each, nil if the placement has a name.
+func (v *Instance) fill(listed []int) {
 	v.On, v.Room, v.Overhead, v.Moves = make([][]int, v.GPUs), make([]int64, v.GPUs), make([]int64, v.GPUs), make([]bool, v.GPUs)
 	const most = 1 << 62
 	for g := range v.Room {
@@ -145,6 +154,9 @@ func (v *Instance) fill() {
 		x, g := &v.Partition.Stages[s], s%v.GPUs
 		if v.Platform.Placement == plan.VShaped && s >= v.GPUs {
 			g = 2*v.GPUs - 1 - s
+		}
+		if listed != nil {
+			g = listed[s]
 		}
 		v.GPU, v.On[g] = append(v.GPU, g), append(v.On[g], s)
 		v.Time = append(v.Time, [Kinds]float64{x.ForwardTime, x.BackwardTime, x.WeightTime, x.OffloadTime, x.OffloadTime})
@@ -210,7 +222,11 @@ func (v *Instance) Span() bool { return v.Platform.Objective == plan.SpanObjecti
 func (v *Instance) Need(gpu int) int64 {
 	need, held := int64(0), int64(0)
 	for _, s := range v.On[gpu] {
-		need = max(need, held+v.Memory[s][F])
+		more := v.Memory[s][F]
+		if !v.Fused {
+			more += max(0, v.Memory[s][B])
+		}
+		need = max(need, held+more)
 		held += v.Memory[s][F] + v.Memory[s][O]
 	}
 	return need
@@ -253,14 +269,24 @@ func (v *Instance) Ops() int {
 
 // Holds reports whether an order keeps every GPU within its room. O(operations).
 func (v *Instance) Holds(o Order) bool {
+	count := make([]int32, Kinds*v.Stages)
 	for g, word := range o {
-		held := int64(0)
-		for _, l := range word {
-			held += v.Memory[l.Stage()][l.Kind()]
-			if held > v.Room[g] {
-				return false
-			}
+		if !v.HoldsOn(g, word, count) {
+			return false
 		}
+	}
+	return true
+}
+
+// HoldsOn does the same of one GPU. Count, by letter and 0 for those of the GPU, is scratch. O(operations).
+func (v *Instance) HoldsOn(g int, word []Letter, count []int32) bool {
+	held := int64(0)
+	for i, l := range word {
+		held += v.Memory[l.Stage()][l.Kind()]
+		if held > v.Room[g] && !v.Fuses(word, i, count) {
+			return false
+		}
+		count[l]++
 	}
 	return true
 }

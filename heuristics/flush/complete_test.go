@@ -1,0 +1,74 @@
+package flush_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	heuristics "workbench/heuristics/flush"
+	"workbench/model/instance/stages"
+	"workbench/model/plan"
+	"workbench/model/platform"
+	"workbench/model/problem/flush"
+)
+
+// unit is an instance of equal stages: F, B and W of one second each or, not split, a B of two, and two bytes of memory a micro-batch.
+type unit struct {
+	gpus, chunks int
+	placement    string
+	jobs         int
+	memory, way  float64
+	split        bool
+	span         float64
+}
+
+// view returns the instance.
+func (u unit) view(t *testing.T) *flush.Instance {
+	t.Helper()
+	in := &stages.Partition{Name: "unit", CommunicationTime: u.way}
+	for range u.gpus * u.chunks {
+		s := stages.Stage{ForwardTime: 1, BackwardTime: 2, ForwardMemory: 2, BackwardMemory: -2}
+		if u.split {
+			s.BackwardTime, s.WeightTime, s.BackwardMemory, s.WeightMemory = 1, 1, -1, -1
+		}
+		in.Stages = append(in.Stages, s)
+	}
+	v, err := flush.New(in, platform.Platform{Memory: u.memory, Processors: u.gpus, MicroBatches: u.jobs, Placement: u.placement})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// eight are eight stages on four GPUs, with their least spans from the literature of constraint models.
+var eight = []unit{
+	{4, 2, plan.Interleaved, 5, 24, 0, true, 32},
+	{4, 2, plan.Interleaved, 6, 24, 0, true, 36},
+	{4, 2, plan.Interleaved, 6, 8, 0, true, 49},
+	{4, 2, plan.Interleaved, 6, 6, 0, true, 64},
+	{4, 2, plan.VShaped, 6, 6, 0, true, 64},
+}
+
+// others have the least spans that the constraint solver CP-SAT of OR-tools 9.15 proves for its own model of them.
+var others = []unit{}
+
+// The exact method finds and proves the least span of unit instances that bounds in closed form leave open, the values being those
+// of another method.
+func TestCompleteSearch(t *testing.T) {
+	t.Parallel()
+	for k, u := range append(eight, others...) {
+		if k >= 3 && k < len(eight) && testing.Short() {
+			continue
+		}
+		t.Run(fmt.Sprintf("%d GPUs, %d stages, %s, %d micro-batches, memory %g, way %g, split %v", u.gpus, u.gpus*u.chunks, u.placement, u.jobs, u.memory, u.way, u.split), func(t *testing.T) {
+			t.Parallel()
+			v := u.view(t)
+			g := heuristics.Goal{Bound: v.Bound().Value}
+			f := heuristics.Exact(t.Context(), v, g)
+			s, err := v.Schedule(f.Order)
+			if err != nil || !v.Holds(f.Order) || s.Objective != u.span || math.Abs(max(f.Bound, g.Bound)-u.span) > 1e-6 {
+				t.Errorf("%v: span %g, bound %g by %s; want %g", err, s.Objective, max(f.Bound, g.Bound), f.By, u.span)
+			}
+		})
+	}
+}
