@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -59,6 +60,52 @@ func check(t interface {
 		t.Fatalf("%v %v\n%+v\n%+v", r.Violations, r.ClaimErrors, c, p.Ops)
 	}
 	return r.Makespan
+}
+
+// TestPlansAreTheSame runs every method 20 times on 20 chains full of ties: the plan is the same each time.
+func TestPlansAreTheSame(t *testing.T) {
+	type method func(context.Context, *chain.Chain, platform.Platform) (*plan.Plan, error)
+	methods := map[string]method{
+		"periodic": Periodic, "revolve": Revolve, "persistent": Persistent, "floating": Floating,
+		"persistent-slots": func(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+			return PersistentSlots(ctx, c, p, 50)
+		},
+		"floating-slots": func(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+			return FloatingSlots(ctx, c, p, 50)
+		},
+		"optimum": func(ctx context.Context, c *chain.Chain, p platform.Platform) (*plan.Plan, error) {
+			r, err := Optimum(ctx, c, p, nil)
+			if err != nil {
+				return nil, err
+			}
+			return r.Plan, nil
+		},
+	}
+	r := testfile.Random(t, 21, 1)
+	compared := map[string]int{}
+	for k := range 20 {
+		c := anyChain(r, 9, k%8)
+		low, high := Range(c)
+		p := platform.Platform{Memory: math.Floor((low + high) / 2)}
+		for name, solve := range methods {
+			first, err := solve(t.Context(), c, p)
+			if err != nil {
+				continue // less than this method needs
+			}
+			for range 19 {
+				other, err := solve(t.Context(), c, p)
+				if err != nil || !slices.Equal(first.Ops, other.Ops) {
+					t.Fatalf("%s: %v, then %v (%v): %+v at %v", name, first.Ops, other, err, c, p.Memory)
+				}
+			}
+			compared[name]++
+		}
+	}
+	for name := range methods {
+		if compared[name] < 10 {
+			t.Errorf("%s: a plan on %d of 20 chains", name, compared[name])
+		}
+	}
 }
 
 // Optimum and LeastMemory are exhaustive search on small chains, whatever their

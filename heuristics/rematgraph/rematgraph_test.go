@@ -293,20 +293,36 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-// The same seed gives the same plan.
-func TestDeterministic(t *testing.T) {
-	g := network(t, "mobilenet")
-	p := at(g, 30)
-	var ops []plan.Op
-	for range 2 {
-		out, err := Search(context.Background(), g, p, 7, 50)
-		if err != nil {
-			t.Fatal(err)
+// TestPlansAreTheSame runs every method 20 times on 20 graphs and on a network: one seed gives one plan.
+func TestPlansAreTheSame(t *testing.T) {
+	r := testfile.Random(t, 22, 1)
+	views := []*rematgraph.View{network(t, "mobilenet")}
+	for range 20 {
+		views = append(views, view(t, testcase.MixedGraph(r, 6)))
+	}
+	compared := map[string]int{}
+	for k, v := range views {
+		low, high := Range(v)
+		p, runs := platform.Platform{Memory: math.Floor((low + high) / 2)}, 20
+		if k == 0 {
+			runs = 2
 		}
-		if ops != nil && !slices.Equal(ops, out.Ops) {
-			t.Fatal("two runs with one seed differ")
+		for name, solve := range methods(20) {
+			first, err := solve(t.Context(), v, p)
+			if err != nil {
+				continue // less than this method needs
+			}
+			for range runs - 1 {
+				other, err := solve(t.Context(), v, p)
+				if err != nil || !slices.Equal(first.Ops, other.Ops) {
+					t.Fatalf("%s: %v, then %v (%v)", name, first.Ops, other, err)
+				}
+			}
+			compared[name]++
 		}
-		ops = out.Ops
+	}
+	if compared["search"] < 20 {
+		t.Errorf("search: a plan on %d of 21 graphs", compared["search"])
 	}
 }
 
