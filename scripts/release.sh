@@ -17,7 +17,7 @@ go build -trimpath -tags netgo,osusergo -ldflags '-s -w -linkmode external -extl
   -o "$into/workbench" ./cmd/workbench 2> >(grep -v 'dlopen\|lps_open\|^# ' >&2 || true)
 
 cp LICENSE "$into/licences/workbench.txt"
-cp bench/report/uplot/LICENSE "$into/licences/uplot.txt"
+cp bench/sweep/results/uplot/LICENSE "$into/licences/uplot.txt"
 highs=$(pkg-config --variable=prefix highs 2>/dev/null || true)
 for text in "$highs/LICENSE.txt" "$highs/share/doc/HIGHS/LICENSE.txt" /usr/share/doc/libhighs-dev/copyright; do
   [ -e "$text" ] && cp "$text" "$into/licences/highs.txt" && break

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Print a table of a sweep of the documents, which is done first as far as it is not:
 #
-#   scripts/table.sh chains --table time   # bench/spec/tables/chains.yaml
+#   scripts/table.sh chains --table time   # bench/sweep/specification/tables/chains.yaml
 #
 # Rows are kept in the folder SWEEPS (default: sweeps), apart for each build; instances that are not built in are made
 # by scripts/instances.sh. What follows the name goes to workbench bench report. Flags before the name go to workbench bench run:
@@ -18,7 +18,7 @@ shift
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PATH=$PATH:$PWD/bin
 folder=${SWEEPS:-sweeps}/$name-$(workbench --version | cut -d" " -f3) # rows of one version
-spec=bench/spec/tables/$name.yaml
+spec=bench/sweep/specification/tables/$name.yaml
 for instances in $(sed -n 's|.*/sweeps/instances/\([a-z]*\).*|\1|p' "$spec" | sort -u); do
   scripts/instances.sh "$instances"
 done

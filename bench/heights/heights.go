@@ -12,14 +12,14 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"workbench/bench/compare/stats"
+	"github.com/aclements/go-moremath/stats"
 	"workbench/bench/render"
 	"workbench/bench/solve"
 	"workbench/bench/solve/catalog"
 	"workbench/bench/solve/fragmentation"
-	"workbench/bench/store"
 	"workbench/bench/sweep"
-	"workbench/bench/worker"
+	"workbench/bench/sweep/store"
+	"workbench/bench/sweep/worker"
 	"workbench/heuristics/placement"
 	"workbench/model/plan"
 	"workbench/model/platform"
@@ -174,7 +174,7 @@ func (h *Heights) Write(w io.Writer) {
 		if worst.Instance != "" {
 			of = worst.Instance + ", " + worst.Method
 		}
-		t.AppendRow(table.Row{p.Name, len(over), atLoad, least, render.Percent(stats.ShiftedGeometricMean(over, 0) - 1), render.Percent(worst.Over()), of, beyond})
+		t.AppendRow(table.Row{p.Name, len(over), atLoad, least, render.Percent(stats.GeoMean(over) - 1), render.Percent(worst.Over()), of, beyond})
 	}
 	t.Render()
 }

@@ -10,9 +10,9 @@ import (
 
 	"workbench/bench/heights"
 	"workbench/bench/solve"
-	"workbench/bench/store"
 	"workbench/bench/sweep"
-	"workbench/bench/worker"
+	"workbench/bench/sweep/store"
+	"workbench/bench/sweep/worker"
 	"workbench/model/testfile"
 )
 

@@ -1,7 +1,7 @@
 // Package sweep holds what the parts of a sweep tell each other: tasks, which
 // are pure data, and rows, one for each finished task. Everything else about
-// sweeps is in the packages beside it: bench/spec reads what is to be done,
-// bench/queue hands tasks out, bench/worker does them, bench/store keeps the
+// sweeps is in the packages beside it: bench/sweep/specification reads what is to be done,
+// bench/sweep/queue hands tasks out, bench/sweep/worker does them, bench/sweep/store keeps the
 // rows, bench/report and bench/compare read them.
 package sweep
 

@@ -30,7 +30,7 @@ import (
 	"strings"
 	"time"
 
-	"workbench/bench/outfile"
+	"workbench/bench/atomicfile"
 	"workbench/bench/render/plots"
 	"workbench/bench/solve"
 	"workbench/bench/solve/backends"
@@ -120,5 +120,5 @@ func (m *measurer) method(name string) *solve.Method {
 
 // draw writes a figure.
 func draw(f *plots.Figure, name string) error {
-	return outfile.Write(name, nil, func(w io.Writer) error { return f.Write(w, "svg") })
+	return atomicfile.Write(name, nil, func(w io.Writer) error { return f.Write(w, "svg") })
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/outfile"
+	"workbench/bench/atomicfile"
 	"workbench/bench/render"
 	"workbench/bench/solve"
 	"workbench/bench/sweep"
@@ -129,7 +129,7 @@ func report(w io.Writer, err error) int {
 func exitCode(err error) int {
 	var infeasible *plan.Infeasible
 	var usage *usageError
-	var unwritable *outfile.UnwritableError
+	var unwritable *atomicfile.UnwritableError
 	var invalid *solve.InvalidPlanError
 	switch {
 	case errors.As(err, &infeasible):
@@ -296,7 +296,7 @@ func apart(c *cli.Context, args []string) error {
 		if !ok || !c.IsSet(s.Name) || !strings.Contains(s.Usage, "`FILE`") {
 			continue
 		}
-		if s.Category == "output" && outfile.Same(c.String(s.Name), read...) {
+		if s.Category == "output" && atomicfile.Same(c.String(s.Name), read...) {
 			return usagef("--%s %s: that file is read, or written for another flag; it needs a name of its own", s.Name, c.String(s.Name))
 		}
 		read = append(read, c.String(s.Name))

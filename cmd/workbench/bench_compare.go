@@ -3,10 +3,8 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
-	nights "workbench/bench/compare"
-	"workbench/bench/outfile"
-	"workbench/bench/render"
-	pages "workbench/bench/report"
+	"workbench/bench/atomicfile"
+	"workbench/bench/sweep/results"
 )
 
 // nightsOptions are the flags of bench compare.
@@ -20,7 +18,7 @@ type nightsOptions struct {
 
 func newBenchCompare(s streams) *cli.Command {
 	o := &nightsOptions{}
-	rules := nights.Defaults()
+	rules := results.Defaults()
 	return &cli.Command{
 		Name:      "compare",
 		Usage:     "two sweeps against each other, regressions first; ends with status 1 if there are any",
@@ -47,7 +45,7 @@ func newBenchCompare(s streams) *cli.Command {
 	}
 }
 
-func benchCompare(s streams, o *nightsOptions, rules nights.Options, before, after string) error {
+func benchCompare(s streams, o *nightsOptions, rules results.Options, before, after string) error {
 	old, err := readNight(before)
 	if err != nil {
 		return err
@@ -56,19 +54,19 @@ func benchCompare(s streams, o *nightsOptions, rules nights.Options, before, aft
 	if err != nil {
 		return err
 	}
-	c, err := nights.Nights(old, night, rules)
+	c, err := results.Compare(old, night, rules)
 	if err != nil {
 		return err
 	}
 	if o.html != "" {
-		if err := outfile.Write(o.html, s.out, pages.New(night, c).WriteHTML); err != nil {
+		if err := atomicfile.Write(o.html, s.out, results.NewReport(night, c).WriteHTML); err != nil {
 			return err
 		}
 	}
 	if o.json() {
 		err = writeJSON(s.out, c)
 	} else {
-		render.Nights(s.out, c, o.all)
+		c.WriteText(s.out, o.all)
 	}
 	if err == nil && c.Regressed {
 		return &exitError{exitInternal}

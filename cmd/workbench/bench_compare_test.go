@@ -10,22 +10,22 @@ import (
 	"strings"
 	"testing"
 
-	nights "workbench/bench/compare"
-	"workbench/bench/report/rowstest"
-	"workbench/bench/store"
 	"workbench/bench/sweep"
+	"workbench/bench/sweep/results"
+	"workbench/bench/sweep/results/resultstest"
+	"workbench/bench/sweep/store"
 	"workbench/model/testfile"
 )
 
 // keep writes a night into a folder, its rows changed.
 func keep(t *testing.T, dir, version string, seed uint64, change func(*sweep.Row)) string {
 	t.Helper()
-	n := rowstest.Night(rowstest.Size{Instances: 8, Limits: 3, Repetitions: 3}, version, seed)
-	s, err := store.Open(dir, n.Name)
+	made := resultstest.Rows(resultstest.Size{Instances: 8, Limits: 3, Repetitions: 3}, version, seed)
+	s, err := store.Open(dir, "nightly")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range n.Rows {
+	for _, r := range made {
 		if change != nil && r.Result != nil {
 			change(r)
 		}
@@ -55,16 +55,16 @@ func TestBenchCompareEndsWithStatus1OnRegressions(t *testing.T) {
 			if r.Task.Method == "floating" && r.Result.Instance.Name == "net002" {
 				*r.Result.Objective *= 1.02
 			}
-		}, "", exitInternal, "REGRESSION: 3 worse-plan"},
+		}, "", exitInternal, "REGRESSION a..b: 3 worse-plan: worse-plan remat floating on net002"},
 		{"noise", nil, "", exitOK, "no regression"},
 		{"times 20 % longer", func(r *sweep.Row) {
 			if r.Task.Method == "persistent" {
-				r.Result.WallTime *= 1.2
+				r.Result.CPUTime *= 1.2
 			}
-		}, "", exitInternal, "times worse"},
+		}, "", exitInternal, "method-slower remat persistent"},
 		{"times 20 % longer, and half more asked for", func(r *sweep.Row) {
 			if r.Task.Method == "persistent" {
-				r.Result.WallTime *= 1.2
+				r.Result.CPUTime *= 1.2
 			}
 		}, "--slower=0.5", exitOK, "no regression"},
 		{"no such share", nil, "--slower=0", exitUsage, "a share above 0 is needed"},
@@ -88,7 +88,7 @@ func TestBenchCompareEndsWithStatus1OnRegressions(t *testing.T) {
 			}
 			// As JSON, the same.
 			out.Reset()
-			var c nights.Comparison
+			var c results.Comparison
 			status := runApp(context.Background(), append(command, "--format", "json", "--html", filepath.Join(t.TempDir(), "r.html")), nil, &out, &errs)
 			if err := json.Unmarshal(out.Bytes(), &c); err != nil || status != x.status || c.Regressed != (x.status == exitInternal) {
 				t.Errorf("status %d, %v, regressed %v", status, err, c.Regressed)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/export"
-	"workbench/bench/outfile"
+	"workbench/bench/atomicfile"
+	"workbench/bench/sweep/results"
 	"workbench/model/nearest"
 )
 
@@ -27,18 +27,18 @@ func newBenchExport(s streams) *cli.Command {
 			if err != nil {
 				return err
 			}
-			if !slices.Contains(export.Formats, format) {
-				return usagef("--format %q: %s", format, nearest.Hint(format, export.Formats))
+			if !slices.Contains(results.Formats, format) {
+				return usagef("--format %q: %s", format, nearest.Hint(format, results.Formats))
 			}
 			night, err := readNight(a[0])
 			if err != nil {
 				return err
 			}
 			if output != "" {
-				return outfile.Write(output, s.out, func(w io.Writer) error { return export.Write(w, night, format) })
+				return atomicfile.Write(output, s.out, func(w io.Writer) error { return results.Write(w, night, format) })
 			}
 			var b bytes.Buffer // whole or not at all
-			if err := export.Write(&b, night, format); err != nil {
+			if err := results.Write(&b, night, format); err != nil {
 				return err
 			}
 			_, err = s.out.Write(b.Bytes())

@@ -5,10 +5,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	nights "workbench/bench/compare"
-	"workbench/bench/history"
-	"workbench/bench/outfile"
-	"workbench/bench/render"
+	"workbench/bench/atomicfile"
+	"workbench/bench/sweep/results"
 )
 
 func newBenchHistory(s streams) *cli.Command {
@@ -20,34 +18,39 @@ func newBenchHistory(s streams) *cli.Command {
 		Usage:     "many sweeps side by side: what changed, since which night and version, and whether it still stands",
 		ArgsUsage: "FOLDER FOLDER…",
 		Description: "FOLDER is the folder of a sweep, or a file of rows; nights are put in the order of\n" +
-			"their starts. The rules are those of bench compare.",
+			"their starts. The rules are those of bench compare; steps and slopes of methods are\n" +
+			"fitted to all nights. Ends with status 1 while a regression stands.",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "html", Usage: "write all nights on one page, `FILE`.html", Destination: &page, Category: "output"},
 			&cli.BoolFlag{Name: "all", Usage: "list every change, not the first 50 only", Destination: &all, Category: "output"},
 		}, o.flags()...),
 		Action: o.action(s, 2, 1<<20, "bench history FOLDER FOLDER… [--html FILE.html]", func(c *cli.Context, a []string) error {
-			var sources []history.Source
+			var sources []results.Source
 			for _, folder := range a {
 				n, err := readNight(folder)
 				if err != nil {
 					return err
 				}
-				sources = append(sources, history.Source{Folder: folder, Night: n})
+				sources = append(sources, results.Source{Folder: folder, Night: n})
 			}
-			h, err := history.New(sources, nights.Defaults())
+			h, err := results.NewHistory(sources, results.Defaults())
 			if err != nil {
 				return err
 			}
 			if page != "" {
-				if err := outfile.Write(page, s.out, func(w io.Writer) error { return h.WriteHTML(w, sources) }); err != nil {
+				if err := atomicfile.Write(page, s.out, func(w io.Writer) error { return h.WriteHTML(w, sources) }); err != nil {
 					return err
 				}
 			}
 			if o.json() {
-				return writeJSON(s.out, h)
+				err = writeJSON(s.out, h)
+			} else {
+				h.WriteText(s.out, all)
 			}
-			render.History(s.out, h, all)
-			return nil
+			if err == nil && h.Standing() > 0 {
+				return &exitError{exitInternal}
+			}
+			return err
 		}),
 	}
 }

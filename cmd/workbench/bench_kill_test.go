@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"workbench/bench/store"
+	"workbench/bench/sweep/store"
 	"workbench/model/testfile"
 )
 
@@ -45,8 +45,8 @@ func sweepFile(t *testing.T, repetitions int) string {
 	return name
 }
 
-// results returns what must not depend on what happened to a sweep, by task.
-func results(t *testing.T, dir string) map[string]string {
+// keptRows returns what must not depend on what happened to a sweep, by task.
+func keptRows(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	list, err := store.ReadTasks(dir)
 	if err != nil {
@@ -119,7 +119,7 @@ func TestBenchKilled(t *testing.T) {
 		t.Error("never killed")
 	}
 	t.Logf("killed %d times", kills)
-	if got, want := results(t, dir), results(t, undisturbed); !maps.Equal(got, want) {
+	if got, want := keptRows(t, dir), keptRows(t, undisturbed); !maps.Equal(got, want) {
 		t.Errorf("after %d kills\n%v\nundisturbed\n%v", kills, got, want)
 	}
 }
@@ -167,5 +167,5 @@ func TestBenchInterrupted(t *testing.T) {
 	if out, err := exec.Command(workbench, "bench", "resume", dir, "--in-process", "--quiet").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	results(t, dir)
+	keptRows(t, dir)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"workbench/bench/render"
-	"workbench/bench/store"
+	"workbench/bench/sweep/store"
 	"workbench/model/platform"
 )
 

@@ -9,11 +9,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	nights "workbench/bench/compare"
-	"workbench/bench/outfile"
-	pages "workbench/bench/report"
-	"workbench/bench/report/rows"
+	"workbench/bench/atomicfile"
 	"workbench/bench/solve"
+	"workbench/bench/sweep/results"
 	"workbench/model/platform"
 )
 
@@ -21,7 +19,7 @@ import (
 type reportOptions struct {
 	quiet                  bool
 	output, folder, before string
-	table                  pages.Table
+	table                  results.Table
 }
 
 func newBenchReport(s streams) *cli.Command {
@@ -36,8 +34,8 @@ func newBenchReport(s streams) *cli.Command {
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the page to `FILE`.html (default: report.html in the sweep's folder)", Destination: &o.output, Category: "output"},
 			&cli.StringFlag{Name: "folder", Usage: "write the page, its figures as SVG and PNG, and all numbers as CSV into `FOLDER` instead", Destination: &o.folder, Category: "output"},
 			&cli.StringFlag{Name: "before", Usage: "compare with the earlier `SWEEP` on the page", Destination: &o.before, Category: "input"},
-			&cli.StringFlag{Name: "table", Usage: "print a table in Markdown instead, instances by methods; `WHAT` its cells say is one of: " + strings.Join(pages.Tables(), ", "), Destination: &o.table.Cells, Category: "output"},
-			&cli.StringFlag{Name: "by", Usage: "with --table a line for all cases of the same `WHAT`: " + strings.Join(pages.Groups(), ", "), Destination: &o.table.By, Category: "output"},
+			&cli.StringFlag{Name: "table", Usage: "print a table in Markdown instead, instances by methods; `WHAT` its cells say is one of: " + strings.Join(results.Tables(), ", "), Destination: &o.table.Cells, Category: "output"},
+			&cli.StringFlag{Name: "by", Usage: "with --table a line for all cases of the same `WHAT`: " + strings.Join(results.Groups(), ", "), Destination: &o.table.By, Category: "output"},
 			&cli.StringFlag{Name: "over", Usage: "with --table ratio: over what `METHOD` has, instead of the best bound", Destination: &o.table.Over, Category: "output"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no words about what was written", Destination: &o.quiet, Category: "output"},
 		},
@@ -62,17 +60,17 @@ func benchReport(s streams, o *reportOptions, path string) error {
 	if err != nil {
 		return err
 	}
-	var comparison *nights.Comparison
+	var comparison *results.Comparison
 	if o.before != "" {
 		old, err := readNight(o.before)
 		if err != nil {
 			return err
 		}
-		if comparison, err = nights.Nights(old, night, nights.Defaults()); err != nil {
+		if comparison, err = results.Compare(old, night, results.Defaults()); err != nil {
 			return err
 		}
 	}
-	r := pages.New(night, comparison)
+	r := results.NewReport(night, comparison)
 	if o.table.Cells != "" {
 		return r.WriteTable(s.out, o.table)
 	}
@@ -86,7 +84,7 @@ func benchReport(s streams, o *reportOptions, path string) error {
 	if o.folder != "" {
 		err = r.WriteFolder(o.folder)
 	} else {
-		err = outfile.Write(where, s.out, r.WriteHTML)
+		err = atomicfile.Write(where, s.out, r.WriteHTML)
 	}
 	if err != nil {
 		return err
@@ -112,8 +110,8 @@ func benchReport(s streams, o *reportOptions, path string) error {
 }
 
 // readNight reads a sweep that has rows.
-func readNight(path string) (*rows.Night, error) {
-	n, err := rows.Read(path)
+func readNight(path string) (*results.Night, error) {
+	n, err := results.Read(path)
 	if err != nil {
 		return nil, err
 	}

@@ -14,16 +14,16 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/live"
-	"workbench/bench/queue"
-	"workbench/bench/queue/shard"
+	"workbench/bench/progress"
 	"workbench/bench/render"
 	"workbench/bench/solve"
 	"workbench/bench/solve/backends"
-	"workbench/bench/spec"
-	"workbench/bench/store"
 	"workbench/bench/sweep"
-	"workbench/bench/worker"
+	"workbench/bench/sweep/queue"
+	"workbench/bench/sweep/queue/shard"
+	"workbench/bench/sweep/specification"
+	"workbench/bench/sweep/store"
+	"workbench/bench/sweep/worker"
 )
 
 // benchOptions are the flags of bench run and bench resume.
@@ -50,7 +50,7 @@ func newBenchRun(s streams) *cli.Command {
 		Name:      "run",
 		Usage:     "do a sweep: every task in a process of its own, results in a folder",
 		ArgsUsage: "SPEC",
-		Description: "SPEC is a YAML file, or one of those built in: " + strings.Join(spec.Builtin(), ", ") + ".\n" +
+		Description: "SPEC is a YAML file, or one of those built in: " + strings.Join(specification.Builtin(), ", ") + ".\n" +
 			"An interruption (Ctrl-C) finishes what runs; a second one kills it. Whatever\n" +
 			"stops a run, bench resume goes on where it was. A specification, night.yaml:\n\n" +
 			"  name: night\n" +
@@ -107,7 +107,7 @@ func (o *benchOptions) checkJobs() error {
 
 // benchRun reads a specification and does its tasks.
 func benchRun(ctx context.Context, s streams, o *benchOptions, name string) error {
-	sp, err := spec.Open(name)
+	sp, err := specification.Open(name)
 	if err != nil {
 		return specError(s, err)
 	}
@@ -148,7 +148,7 @@ func benchRun(ctx context.Context, s streams, o *benchOptions, name string) erro
 // specError prints every mistake of a specification on a line of its own.
 func specError(s streams, err error) error {
 	var many interface{ Unwrap() []error }
-	var one spec.Error
+	var one specification.Error
 	if !errors.As(err, &one) || !errors.As(err, &many) {
 		return err
 	}
@@ -213,12 +213,12 @@ func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list 
 			return err
 		}
 	}
-	progress := worker.NewProgress(len(tasks), missing, o.jobs)
-	show := live.NewSweep(s.err, progress, o.quiet)
+	done := worker.NewProgress(len(tasks), missing, o.jobs)
+	show := progress.NewSweep(s.err, done, o.quiet)
 	w := &worker.Worker{
 		Sweep: list.Name, Name: part.Worker(), Environment: here.Digest, Jobs: o.jobs, Plans: list.Plans,
 		Runner: o.runner(dir), Sink: st, Attempts: attempts, OnRow: func(r *sweep.Row) {
-			progress.Row(r)
+			done.Row(r)
 			show.Row(r)
 		},
 	}
@@ -231,7 +231,7 @@ func runSweep(ctx context.Context, s streams, o *benchOptions, dir string, list 
 		}
 		return fmt.Errorf("%w; %d of %d tasks are left: workbench bench resume %s goes on", err, left, len(tasks), dir)
 	}
-	return summarise(s, o, dir, tasks, progress.Snapshot())
+	return summarise(s, o, dir, tasks, done.Snapshot())
 }
 
 // work does the tasks through the queue in this process, which is made new: what

@@ -11,14 +11,14 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/live"
-	"workbench/bench/queue"
+	"workbench/bench/progress"
 	"workbench/bench/render"
 	"workbench/bench/solve"
-	"workbench/bench/spec"
-	"workbench/bench/store"
 	"workbench/bench/sweep"
-	"workbench/bench/worker"
+	"workbench/bench/sweep/queue"
+	"workbench/bench/sweep/specification"
+	"workbench/bench/sweep/store"
+	"workbench/bench/sweep/worker"
 )
 
 // serveOptions are the flags of bench serve.
@@ -114,12 +114,12 @@ func benchServe(ctx context.Context, s streams, o *serveOptions, name string) (e
 		to = server.Address()
 	}
 	missing := st.Missing(list.Tasks)
-	progress := worker.NewProgress(len(list.Tasks), missing, 1)
+	done := worker.NewProgress(len(list.Tasks), missing, 1)
 	co := &queue.Coordinator{
 		Store: st, Tasks: list.Tasks, Instances: &worker.Folder{Dir: dir},
 		Warn: func(err error) { fmt.Fprintf(s.err, "workbench: %s\n", render.OneLine(err.Error())) },
 	}
-	if err := serve(ctx, s, o, co, server, to, list, progress); err != nil {
+	if err := serve(ctx, s, o, co, server, to, list, done); err != nil {
 		left := len(st.Missing(list.Tasks))
 		if ctx.Err() != nil {
 			err = errors.New("stopped")
@@ -130,11 +130,11 @@ func benchServe(ctx context.Context, s streams, o *serveOptions, name string) (e
 		server.Stop()
 		_ = os.RemoveAll(store.QueuePath(dir)) // made new next time
 	}
-	return summarise(s, &o.benchOptions, dir, list.Tasks, progress.Snapshot())
+	return summarise(s, &o.benchOptions, dir, list.Tasks, done.Snapshot())
 }
 
 // serve makes the queue, coordinates, and removes it.
-func serve(ctx context.Context, s streams, o *serveOptions, co *queue.Coordinator, server *queue.Server, to queue.Address, list *store.Sweep, progress *worker.Progress) (err error) {
+func serve(ctx context.Context, s streams, o *serveOptions, co *queue.Coordinator, server *queue.Server, to queue.Address, list *store.Sweep, done *worker.Progress) (err error) {
 	if o.discard {
 		if err := queue.Discard(ctx, to, list.Name); err != nil {
 			return err
@@ -150,9 +150,9 @@ func serve(ctx context.Context, s streams, o *serveOptions, co *queue.Coordinato
 	}
 	defer co.Queue.Close()
 	o.invite(s, server, list.Name)
-	show := live.NewSweep(s.err, progress, o.quiet)
+	show := progress.NewSweep(s.err, done, o.quiet)
 	co.OnRow = func(r *sweep.Row) {
-		progress.Row(r)
+		done.Row(r)
 		show.Row(r)
 	}
 	err = co.Run(ctx)
@@ -218,7 +218,7 @@ func openSweep(ctx context.Context, s streams, into, name string) (dir string, l
 	if folder {
 		return "", nil, nil, usagef("%s is a folder without a sweep: give a specification, and this folder with --into", name)
 	}
-	sp, err := spec.Open(name)
+	sp, err := specification.Open(name)
 	if err != nil {
 		return "", nil, nil, specError(s, err)
 	}

@@ -2,15 +2,15 @@ package main
 
 import (
 	"workbench/bench/render"
-	"workbench/bench/store"
 	"workbench/bench/sweep"
-	"workbench/bench/tally"
-	"workbench/bench/worker"
+	"workbench/bench/sweep/results"
+	"workbench/bench/sweep/store"
+	"workbench/bench/sweep/worker"
 )
 
 // summarise prints what a sweep that is done came to.
 func summarise(s streams, o *benchOptions, dir string, tasks []sweep.Task, n worker.Snapshot) error {
-	sum, err := tally.Of(dir, tasks, n)
+	sum, err := results.Summarise(dir, tasks, n)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func dryRun(s streams, o *benchOptions, dir string, list *store.Sweep) error {
 	if err != nil {
 		return err
 	}
-	e, err := tally.Ahead(dir, list.Name, tasks, o.jobs, o.resume)
+	e, err := results.EstimateRun(dir, list.Name, tasks, o.jobs, o.resume)
 	if err != nil {
 		return err
 	}

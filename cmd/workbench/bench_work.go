@@ -12,11 +12,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/queue"
 	"workbench/bench/render"
 	"workbench/bench/solve/backends"
 	"workbench/bench/sweep"
-	"workbench/bench/worker"
+	"workbench/bench/sweep/queue"
+	"workbench/bench/sweep/worker"
 	"workbench/model/platform"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/live"
+	"workbench/bench/progress"
 	"workbench/bench/render"
 	"workbench/bench/solve"
 	"workbench/bench/solve/catalog"
@@ -69,9 +69,9 @@ func compare(ctx context.Context, s streams, o *solveOptions, j *job, methods []
 	var results []*solve.Result
 	for _, m := range methods {
 		setting := j.Setting
-		var line *live.Solve
+		var line *progress.Solve
 		if !o.quiet {
-			line = live.NewSolve(s.err, j.Problem)
+			line = progress.NewSolve(s.err, j.Problem)
 			setting.OnProgress = line.Live
 		}
 		r := solve.Run(ctx, j.Problem, m, j.Instance, setting)

@@ -7,12 +7,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/export"
 	"workbench/bench/render"
 	"workbench/bench/solve/backends"
 	"workbench/bench/solve/catalog"
 	"workbench/bench/solve/curve"
-	"workbench/bench/spec"
+	"workbench/bench/sweep/results"
+	"workbench/bench/sweep/specification"
 	"workbench/ilp"
 	"workbench/model/instance/chain"
 	"workbench/model/instance/graph"
@@ -162,7 +162,7 @@ func commandWords(cmds []*cli.Command, leaf *cli.Command, before []string, last 
 	case leaf.Name == "completion":
 		return shells
 	case before[0] == "bench" && slices.Contains([]string{"run", "serve"}, leaf.Name):
-		return spec.Builtin()
+		return specification.Builtin()
 	case before[0] == "bench": // folders
 		return nil
 	case slices.Contains([]string{"solve", "compare", "curve", "verify"}, leaf.Name):
@@ -219,7 +219,7 @@ func flagValues(name string, before []string) (all []string) {
 	case "format":
 		all = []string{"text", "json"}
 		if slices.Contains(before, "export") && before[0] == "bench" {
-			all = export.Formats
+			all = results.Formats
 		}
 	case "log-level":
 		all = []string{"debug", "info", "warn", "error"}

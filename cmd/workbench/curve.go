@@ -9,8 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/live"
-	"workbench/bench/outfile"
+	"workbench/bench/atomicfile"
+	"workbench/bench/progress"
 	"workbench/bench/render"
 	"workbench/bench/render/plots"
 	"workbench/bench/solve"
@@ -96,9 +96,9 @@ func drawCurve(c *cli.Context, s streams, o *curveOptions, j *job) error {
 	if err != nil {
 		return err
 	}
-	var line *live.Solve
+	var line *progress.Solve
 	if !o.quiet {
-		line = live.NewSolve(s.err, j.Problem)
+		line = progress.NewSolve(s.err, j.Problem)
 		j.Setting.OnProgress = line.Live
 	}
 	result := curve.RunCurve(c.Context, j.Problem, methods, j.Instance, j.Setting, over, values)
@@ -223,7 +223,7 @@ func plotFormat(name string) (string, error) {
 	if !slices.Contains(plots.Formats, format) {
 		return "", usagef("--plot %s: a name that ends in .svg or .png is needed", name)
 	}
-	return format, outfile.Check(name)
+	return format, atomicfile.Check(name)
 }
 
 // curveMethods returns the methods a list names; by default the quick ones whose

@@ -12,8 +12,8 @@ import (
 // package, or a function of one.
 var unreached = map[string]string{
 	"workbench/bench/solve/catalog/catalogtest":     "what tests of methods share",
-	"workbench/bench/queue/queuetest":               "the contract of a queue, as a test of each",
-	"workbench/bench/report/rowstest":               "a night made up, for tests of several packages",
+	"workbench/bench/sweep/queue/queuetest":         "the contract of a queue, as a test of each",
+	"workbench/bench/sweep/results/resultstest":     "a night made up, for tests of several packages",
 	"workbench/ilp/ilptest":                         "what tests of formulations share",
 	"workbench/model/testfile":                      "what tests of files share",
 	"workbench/model/maxload/maxloadtest":           "instances of max-load, for tests of several packages",

@@ -12,7 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/outfile"
+	"workbench/bench/atomicfile"
 	"workbench/bench/solve"
 	"workbench/bench/solve/backends"
 	"workbench/bench/solve/catalog"
@@ -68,7 +68,7 @@ func (o *programOptions) options(ctx context.Context, s streams, j *job) (option
 	if _, err := j.Setting.Backend.Solve(ctx, m, options); errors.Is(err, solvers.ErrOption) {
 		return options, nil, err
 	}
-	options.Log, done, err = outfile.Later(o.log, s.err)
+	options.Log, done, err = atomicfile.Later(o.log, s.err)
 	return options, done, err
 }
 
@@ -99,7 +99,7 @@ func newFormulationSolve(s streams) *cli.Command {
 				if write == nil {
 					return usagef("--write %s: a name that ends in .mps or .lp is needed", o.write)
 				}
-				if err := outfile.Write(o.write, s.out, func(w io.Writer) error { return write(program.Model, w) }); err != nil {
+				if err := atomicfile.Write(o.write, s.out, func(w io.Writer) error { return write(program.Model, w) }); err != nil {
 					return err
 				}
 			}

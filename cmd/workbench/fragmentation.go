@@ -10,7 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/outfile"
+	"workbench/bench/atomicfile"
 	"workbench/bench/render"
 	"workbench/bench/render/plots"
 	"workbench/bench/solve"
@@ -204,7 +204,7 @@ func fragment(ctx context.Context, s streams, o *fragmentationOptions, name stri
 
 // drawFigure writes a figure; one without points is an error of the user's.
 func drawFigure(s streams, name, format string, figure *plots.Figure) error {
-	err := outfile.Write(name, s.out, func(w io.Writer) error { return figure.Write(w, format) })
+	err := atomicfile.Write(name, s.out, func(w io.Writer) error { return figure.Write(w, format) })
 	if errors.Is(err, plots.ErrEmpty) {
 		return solve.InputError(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"workbench/bench/solve/backends"
 	"workbench/bench/solve/catalog"
 	"workbench/bench/solve/fragmentation"
-	"workbench/bench/store"
+	"workbench/bench/sweep/store"
 	"workbench/model/platform"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/outfile"
+	"workbench/bench/atomicfile"
 	"workbench/bench/render"
 	"workbench/bench/render/timeline"
 	"workbench/bench/solve"
@@ -148,7 +148,7 @@ func drawTimeline(s streams, name string, in plan.Instance, p *plan.Plan) error 
 	default:
 		return usagef("--timeline %s: a name that ends in .svg (picture) or .json (trace) is needed", name)
 	}
-	err = outfile.Write(name, s.out, draw)
+	err = atomicfile.Write(name, s.out, draw)
 	if errors.Is(err, plan.ErrUnreadable) {
 		return solve.InputError(err)
 	}

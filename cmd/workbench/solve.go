@@ -16,8 +16,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/live"
-	"workbench/bench/outfile"
+	"workbench/bench/atomicfile"
+	"workbench/bench/progress"
 	"workbench/bench/render"
 	"workbench/bench/solve"
 	"workbench/bench/solve/backends"
@@ -289,38 +289,38 @@ func solveInstance(ctx context.Context, s streams, o *solveOptions, spec string)
 		if m.Kind == solve.Relaxed {
 			return usagef("--plan %s: %s proves a bound and makes no plan", o.planFile, m.Name)
 		}
-		if err := outfile.Check(o.planFile); err != nil {
+		if err := atomicfile.Check(o.planFile); err != nil {
 			return err
 		}
 	}
 	if o.certificateFile != "" {
 		j.Setting.Document = true
-		if err := outfile.Check(o.certificateFile); err != nil {
+		if err := atomicfile.Check(o.certificateFile); err != nil {
 			return err
 		}
 	}
-	log, logged, err := outfile.Later(o.solverLog, s.err)
+	log, logged, err := atomicfile.Later(o.solverLog, s.err)
 	if err != nil {
 		return err
 	}
 	if log != nil {
 		j.Setting.Log = log
 	}
-	var line *live.Solve
+	var line *progress.Solve
 	if !o.quiet {
-		line = live.NewSolve(s.err, j.Problem)
+		line = progress.NewSolve(s.err, j.Problem)
 		j.Setting.OnProgress = line.Update
 	}
 	r := solve.Run(ctx, j.Problem, m, j.Instance, j.Setting)
 	line.Done()
 	results := s.out
-	if o.planFile == outfile.Standard || o.certificateFile == outfile.Standard {
+	if o.planFile == atomicfile.Standard || o.certificateFile == atomicfile.Standard {
 		results = s.err // standard output is a file now
 	}
 	// The plan goes first: whoever reads the output may stop, as head does.
 	unwritten := logged()
 	if o.planFile != "" && r.Plan != nil {
-		unwritten = cmp.Or(unwritten, outfile.Write(o.planFile, s.out, r.Plan.Write))
+		unwritten = cmp.Or(unwritten, atomicfile.Write(o.planFile, s.out, r.Plan.Write))
 	}
 	if o.certificateFile != "" {
 		unwritten = cmp.Or(unwritten, writeCertificate(s, o, r))
@@ -353,7 +353,7 @@ func exportable(name string, j *job, m *solve.Method) error {
 	if modelFormats[modelFormat(name)] == nil {
 		return usagef("--export-model %s: a name that ends in .mps or .lp is needed", name)
 	}
-	return outfile.Check(name)
+	return atomicfile.Check(name)
 }
 
 func modelFormat(name string) string { return strings.ToLower(filepath.Ext(name)) }
@@ -364,7 +364,7 @@ func exportModel(s streams, o *solveOptions, r *solve.Result) error {
 		return fmt.Errorf("--export-model %s: nothing to write: %s solved no MILP (ended: %s)", o.exportModel, r.Method, r.Ended)
 	}
 	write := modelFormats[modelFormat(o.exportModel)]
-	if err := outfile.Write(o.exportModel, s.out, func(w io.Writer) error { return write(r.Model, w) }); err != nil {
+	if err := atomicfile.Write(o.exportModel, s.out, func(w io.Writer) error { return write(r.Model, w) }); err != nil {
 		return err
 	}
 	if f := r.Formulation; !o.quiet {
@@ -398,7 +398,7 @@ func writeCertificate(s streams, o *solveOptions, r *solve.Result) error {
 		}
 		return fmt.Errorf("--certificate %s: nothing to write: no bound of this run was certified (%s, --certify %s)", o.certificateFile, known, o.certify)
 	}
-	return outfile.Write(o.certificateFile, s.out, c.Write)
+	return atomicfile.Write(o.certificateFile, s.out, c.Write)
 }
 
 func writeJSON(w io.Writer, v any) error {

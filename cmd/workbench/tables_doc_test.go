@@ -170,7 +170,7 @@ func TestTablesAreBetweenMarkers(t *testing.T) {
 			}
 		}
 	}
-	specs, err := os.ReadDir("../../bench/spec/tables")
+	specs, err := os.ReadDir("../../bench/sweep/specification/tables")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/urfave/cli/v2"
 
-	"workbench/bench/outfile"
+	"workbench/bench/atomicfile"
 	"workbench/bench/render"
 	"workbench/bench/solve"
 	"workbench/bench/solve/catalog"
@@ -96,5 +96,5 @@ func newZooExport(s streams) *cli.Command {
 
 // emit writes to the named file, or to standard output if there is no name.
 func emit(s streams, name string, write func(io.Writer) error) error {
-	return outfile.Write(cmp.Or(name, outfile.Standard), s.out, write)
+	return atomicfile.Write(cmp.Or(name, atomicfile.Standard), s.out, write)
 }

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"workbench/bench/outfile"
+	"workbench/bench/atomicfile"
 	"workbench/bench/solve"
 	"workbench/bench/solve/method"
 	"workbench/ilp/formulation"
@@ -62,7 +62,7 @@ var licence string
 // Export adds to a set, and writes into its folder, the models of an instance by every formulation
 // that can be built for it, with the plan of a run and its bound.
 func (set *Set) Export(folder string, list []formulation.Formulation, in *solve.Instance, p platform.Platform, r *solve.Result) error {
-	if err := outfile.Folder(folder); err != nil {
+	if err := atomicfile.Folder(folder); err != nil {
 		return err
 	}
 	for _, f := range list {
@@ -90,7 +90,7 @@ func (m *SetModel) write(folder string, p *formulation.Program, r *solve.Result)
 	name := fileName(fmt.Sprintf("%s-%s-%.0f", m.Formulation, m.Instance, m.Memory))
 	m.File = name + ".mps"
 	var names *milp.NameMap
-	err := outfile.Write(filepath.Join(folder, m.File), nil, func(w io.Writer) (err error) {
+	err := atomicfile.Write(filepath.Join(folder, m.File), nil, func(w io.Writer) (err error) {
 		names, err = p.Model.WriteMPS(w, milp.FreeMPS)
 		return err
 	})
@@ -113,7 +113,7 @@ func (m *SetModel) write(folder string, p *formulation.Program, r *solve.Result)
 		return nil // a plan that is no solution of this one, or a start that leaves columns open
 	}
 	m.Start, m.Best = name+".sol", number(sense*p.Model.Objective(x))
-	return outfile.Write(filepath.Join(folder, m.Start), nil, func(w io.Writer) error {
+	return atomicfile.Write(filepath.Join(folder, m.Start), nil, func(w io.Writer) error {
 		b := bufio.NewWriter(w)
 		fmt.Fprintf(b, "# objective %s\n", strconv.FormatFloat(*m.Best, 'g', -1, 64))
 		for j, v := range x {
@@ -138,7 +138,7 @@ func fileName(text string) string {
 
 // Write writes index.json, README.md and LICENSE into the folder.
 func (set *Set) Write(folder string) error {
-	err := outfile.Write(filepath.Join(folder, "index.json"), nil, func(w io.Writer) error {
+	err := atomicfile.Write(filepath.Join(folder, "index.json"), nil, func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		return e.Encode(set)
@@ -146,14 +146,14 @@ func (set *Set) Write(folder string) error {
 	if err != nil {
 		return err
 	}
-	err = outfile.Write(filepath.Join(folder, "LICENSE"), nil, func(w io.Writer) error {
+	err = atomicfile.Write(filepath.Join(folder, "LICENSE"), nil, func(w io.Writer) error {
 		_, err := io.WriteString(w, licence)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return outfile.Write(filepath.Join(folder, "README.md"), nil, set.readme)
+	return atomicfile.Write(filepath.Join(folder, "README.md"), nil, set.readme)
 }
 
 func (set *Set) readme(w io.Writer) error {

@@ -1,0 +1,224 @@
+package results
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	"workbench/bench/sweep"
+	"workbench/model/nearest"
+)
+
+// Record is a row, flat: the columns of CSV and Parquet, in this order. Times
+// are in seconds, sizes in bytes (slots for joins); nil is no number.
+type Record struct {
+	Sweep        string   `parquet:"sweep,dict"`
+	ID           string   `parquet:"id"`
+	Problem      string   `parquet:"problem,dict"`
+	Method       string   `parquet:"method,dict"`
+	Kind         string   `parquet:"kind,dict"`
+	Instance     string   `parquet:"instance,dict"` // its name
+	Source       string   `parquet:"source,dict"`   // as commands take it
+	SHA256       string   `parquet:"sha256,dict"`
+	Memory       float64  `parquet:"memory"`
+	MemoryName   string   `parquet:"memory_name,dict"`
+	Bandwidth    *float64 `parquet:"bandwidth,optional"`
+	Processors   int64    `parquet:"processors"`
+	WeightCopies int64    `parquet:"weight_copies"`
+	Replicas     bool     `parquet:"replicas"`
+	MemoryModel  string   `parquet:"memory_model,dict"`
+	MicroBatches int64    `parquet:"micro_batches"`
+	Placement    string   `parquet:"placement,dict"`
+	Minimised    string   `parquet:"minimised,dict"`
+	Slots        int64    `parquet:"slots"`
+	Backend      string   `parquet:"backend,dict"`
+	Threads      int64    `parquet:"threads"`
+	TimeLimit    *float64 `parquet:"time_limit,optional"`
+	AskedGap     float64  `parquet:"asked_gap"`
+	Seed         int64    `parquet:"seed"`
+	Repetition   int64    `parquet:"repetition"`
+	Version      string   `parquet:"version,dict"`
+
+	// Outcome is the status, or why the run failed; Failed says which.
+	Outcome    string   `parquet:"outcome,dict"`
+	Failed     bool     `parquet:"failed"`
+	Proved     bool     `parquet:"proved"`
+	Stopped    bool     `parquet:"stopped"` // the time is only where it was stopped
+	Detail     string   `parquet:"detail"`
+	Objective  *float64 `parquet:"objective,optional"`
+	Bound      *float64 `parquet:"bound,optional"`
+	BoundBy    string   `parquet:"bound_by,dict"`
+	Gap        *float64 `parquet:"gap,optional"`        // to the run's own bound
+	BestBound  *float64 `parquet:"best_bound,optional"` // of all rows of the same instance and limits
+	BestGap    *float64 `parquet:"best_gap,optional"`
+	PeakMemory *float64 `parquet:"peak_memory,optional"`
+	Throughput *float64 `parquet:"throughput,optional"` // samples per second
+	Time       float64  `parquet:"time"`                // what comparisons use: see [Time]
+	WallTime   float64  `parquet:"wall_time"`
+	CPUTime    *float64 `parquet:"cpu_time,optional"`
+	Nodes      *int64   `parquet:"nodes,optional"`
+	PeakRSS    *int64   `parquet:"peak_rss,optional"`
+
+	Attempt     int64  `parquet:"attempt"`
+	Worker      string `parquet:"worker,dict"`
+	Started     string `parquet:"started"` // RFC 3339, UTC
+	Finished    string `parquet:"finished"`
+	Environment string `parquet:"environment,dict"`
+	Plan        string `parquet:"plan"` // digest
+	Command     string `parquet:"command"`
+}
+
+// Records returns the rows of a night, sorted by what was run. O(n log n).
+func Records(n *Night) []Record {
+	facts := FactsOf(n.Rows)
+	list := slices.Clone(n.Rows)
+	slices.SortFunc(list, func(a, b *sweep.Row) int {
+		x, y := &a.Task, &b.Task
+		return cmp.Or(
+			cmp.Compare(x.Problem, y.Problem), cmp.Compare(InstanceName(a), InstanceName(b)), cmp.Compare(x.SHA256, y.SHA256),
+			cmp.Compare(x.Memory, y.Memory), cmp.Compare(x.Method, y.Method), cmp.Compare(x.Seed, y.Seed), cmp.Compare(x.Repetition, y.Repetition),
+			cmp.Compare(a.ID, b.ID),
+		)
+	})
+	records := make([]Record, len(list))
+	for i, r := range list {
+		records[i] = record(r, facts)
+	}
+	return records
+}
+
+func record(r *sweep.Row, facts Facts) Record {
+	t := &r.Task
+	reason, detail := Failure(r)
+	x := Record{
+		Sweep: r.Sweep, ID: r.ID, Problem: t.Problem, Method: t.Method,
+		Instance: InstanceName(r), Source: t.Instance, SHA256: t.SHA256,
+		Memory: t.Memory, MemoryName: t.MemoryName, Bandwidth: positive(t.Bandwidth),
+		Processors: int64(t.Processors), WeightCopies: int64(t.WeightCopies), Replicas: t.Replicas, MemoryModel: t.MemoryModel,
+		MicroBatches: int64(t.MicroBatches), Placement: t.Placement, Minimised: t.Minimised, Slots: int64(t.Slots),
+		Backend: t.Backend, Threads: int64(t.Threads), TimeLimit: positive(t.TimeLimit), AskedGap: t.Gap,
+		Seed: int64(t.Seed), Repetition: int64(t.Repetition), Version: t.Version,
+		Outcome: Solution(r), Failed: reason != "", Proved: Proved(r), Stopped: Stopped(r), Detail: detail,
+		Time: Time(r), WallTime: wallTime(r), Attempt: int64(r.Attempt), Worker: r.Worker, Started: moment(r.Started), Finished: moment(r.Finished),
+		Environment: r.Environment, Plan: r.Plan, Command: Command(t),
+	}
+	if r.PeakRSS > 0 {
+		x.PeakRSS = &r.PeakRSS
+	}
+	if res := r.Result; res != nil {
+		x.Kind, x.PeakMemory, x.Throughput, x.CPUTime, x.Nodes, x.Gap = string(res.Kind), res.PeakMemory, res.Throughput, positive(res.CPUTime), res.Nodes, res.Gap
+		if x.Detail == "" {
+			x.Detail = res.Note
+		}
+	}
+	if b, ok := Bound(r); ok {
+		x.Bound, x.BoundBy = &b.Value, b.By
+	}
+	if best := facts.Bound(KeyOf(t)); best != nil {
+		x.BestBound = &best.Result.Bound.Value
+	}
+	if v, ok := Objective(r); ok {
+		x.Objective = &v
+		if x.BestBound != nil {
+			gap := Gap(v, *x.BestBound)
+			x.BestGap = &gap
+		}
+	}
+	return x
+}
+
+func positive(x float64) *float64 {
+	if x > 0 {
+		return &x
+	}
+	return nil
+}
+
+func moment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// Formats are what [Write] knows.
+var Formats = []string{"csv", "parquet", "benchfmt"}
+
+// Write writes the night in one of the [Formats].
+func Write(w io.Writer, n *Night, format string) error {
+	switch format {
+	case "csv":
+		return writeCSV(w, n)
+	case "parquet":
+		return writeParquet(w, n)
+	case "benchfmt":
+		return writeBenchfmt(w, n)
+	}
+	return fmt.Errorf("format %q: %s", format, nearest.Hint(format, Formats))
+}
+
+// writeCSV writes a header and a line for each row; what is no number is empty.
+func writeCSV(w io.Writer, n *Night) error {
+	c := csv.NewWriter(w)
+	if err := c.Write(columns()); err != nil {
+		return err
+	}
+	for _, r := range Records(n) {
+		v := reflect.ValueOf(r)
+		line := make([]string, v.NumField())
+		for i := range line {
+			line[i] = text(v.Field(i))
+		}
+		if err := c.Write(line); err != nil {
+			return err
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+// columns returns the names of a record's fields.
+func columns() (names []string) {
+	for _, c := range parquet.SchemaOf(Record{}).Columns() {
+		names = append(names, c[0])
+	}
+	return names
+}
+
+// text writes a field: numbers such that they are read back to the same.
+func text(v reflect.Value) string {
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			return ""
+		}
+		v = v.Elem()
+	}
+	switch v.Kind() {
+	case reflect.Float64:
+		return Digits(v.Float())
+	case reflect.Int64:
+		return strconv.FormatInt(v.Int(), 10)
+	case reflect.Bool:
+		return strconv.FormatBool(v.Bool())
+	}
+	return v.String()
+}
+
+// writeParquet writes one file, compressed by Zstandard.
+func writeParquet(w io.Writer, n *Night) error {
+	p := parquet.NewGenericWriter[Record](w, parquet.Compression(&parquet.Zstd))
+	if _, err := p.Write(Records(n)); err != nil {
+		return err
+	}
+	return p.Close()
+}
+
+// buffered writes through a buffer and returns the first error.
+func buffered(w io.Writer, f func(*bufio.Writer)) error {
+	b := bufio.NewWriter(w)
+	f(b)
+	return b.Flush()
+}

@@ -1,0 +1,147 @@
+package results
+
+import (
+	"bytes"
+	"encoding/csv"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
+
+	"workbench/bench/sweep/results/resultstest"
+	"workbench/model/testfile"
+)
+
+var fewRows = resultstest.Size{Instances: 6, Limits: 2, Repetitions: 2}
+
+func exported(t testing.TB, n *Night, format string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, n, format); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// What is written to Parquet is read back to the same.
+func TestParquet(t *testing.T) {
+	n := madeNight(fewRows, "b", 2)
+	data := exported(t, n, "parquet")
+	got, err := parquet.Read[Record](bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Records(n), got); diff != "" {
+		t.Errorf("(-written +read):\n%s", diff)
+	}
+}
+
+// The numbers of CSV are read back to the same, missing ones are empty, and
+// every row is there once.
+func TestCSV(t *testing.T) {
+	n := madeNight(fewRows, "b", 2)
+	lines, err := csv.NewReader(bytes.NewReader(exported(t, n, "csv"))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(lines) != len(n.Rows)+1 {
+		t.Fatalf("%d lines for %d rows", len(lines), len(n.Rows))
+	}
+	column := func(name string) int { return slices.Index(lines[0], name) }
+	byID := map[string][]string{}
+	for _, l := range lines[1:] {
+		byID[l[column("id")]] = l
+	}
+	failed := 0
+	for _, r := range n.Rows {
+		l := byID[r.ID]
+		if l == nil {
+			t.Fatalf("no line of %s", r.ID)
+		}
+		want := ""
+		if x, ok := Objective(r); ok {
+			want = strconv.FormatFloat(x, 'f', -1, 64)
+		}
+		if got := l[column("objective")]; got != want {
+			t.Errorf("objective %q, want %q", got, want)
+		}
+		if got := l[column("command")]; got != Command(&r.Task) {
+			t.Errorf("command %q", got)
+		}
+		if l[column("failed")] == "true" {
+			failed++
+			if l[column("outcome")] == "" || l[column("detail")] == "" {
+				t.Errorf("a failure without reason: %q", l)
+			}
+		}
+	}
+	if failed == 0 {
+		t.Error("no failure among the rows")
+	}
+}
+
+// benchstat itself, built from the module of the reader above, compares two nights.
+func TestBenchstat(t *testing.T) {
+	testfile.Long(t)
+	dir := t.TempDir()
+	benchstat := filepath.Join(dir, "benchstat")
+	if out, err := exec.Command("go", "build", "-o", benchstat, "golang.org/x/perf/cmd/benchstat").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	size := resultstest.Size{Instances: 6, Limits: 2, Repetitions: 6}
+	for i, name := range []string{"old.txt", "new.txt"} {
+		n := madeNight(size, name[:3], uint64(i))
+		for _, r := range n.Rows {
+			if i == 1 && r.Task.Method == "floating" {
+				r.Result.CPUTime *= 1.5
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), exported(t, n, "benchfmt"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(benchstat, "-filter", "/method:floating .unit:(sec/op OR gap-pct)", "old.txt", "new.txt")
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{"sec/op", "gap-pct", "method=floating", "vs base", "+5", "p=0.002 n=6"} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("benchstat does not say %q:\n%s", want, out)
+		}
+	}
+}
+
+func TestExportsIgnoreTheOrderOfRows(t *testing.T) {
+	n := madeNight(fewRows, "b", 2)
+	for _, format := range Formats {
+		want := exported(t, n, format)
+		slices.Reverse(n.Rows)
+		if !bytes.Equal(exported(t, n, format), want) {
+			t.Errorf("%s depends on the order of rows", format)
+		}
+	}
+	if err := Write(&bytes.Buffer{}, n, "xlsx"); err == nil {
+		t.Error("a format that is not known was written")
+	}
+}
+
+func BenchmarkExport10000(b *testing.B) {
+	n := madeNight(resultstest.Size{Instances: 90, Limits: 10, Repetitions: 2}, "b", 2)
+	for _, format := range Formats {
+		b.Run(format, func(b *testing.B) {
+			size := 0
+			for b.Loop() {
+				size = len(exported(b, n, format))
+			}
+			b.ReportMetric(float64(size), "file-B")
+		})
+	}
+}

@@ -1,0 +1,384 @@
+package results
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"workbench/bench/solve/catalog"
+	"workbench/bench/sweep"
+	"workbench/model/platform"
+)
+
+//go:embed report.html
+var pageHTML string
+
+//go:embed page.css
+var pageCSS string
+
+//go:embed page.js
+var pageJS string
+
+// uPlot draws the figures of the page: see uplot/README.md.
+var (
+	//go:embed uplot/uPlot.iife.min.js
+	uplotJS string
+	//go:embed uplot/uPlot.min.css
+	uplotCSS string
+)
+
+// WriteHTML writes the page. It holds all it shows and needs no network: its
+// content security policy forbids one. O(rows).
+func (r *Report) WriteHTML(w io.Writer) error {
+	t, err := template.New("page").Funcs(functions).Parse(pageHTML)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(r.data()) // < and > are escaped in it
+	if err != nil {
+		return err
+	}
+	return t.Execute(w, map[string]any{
+		"R":      r,
+		"Style":  template.CSS(uplotCSS + pageCSS),
+		"Script": template.JS(uplotJS + "\n" + pageJS),
+		"Data":   template.JS(data),
+	})
+}
+
+var functions = template.FuncMap{
+	"percent": percent, "seconds": seconds, "bytes": platform.FormatBytes, "command": Command, "count": platform.Count[int],
+	"float64":  func(n int64) float64 { return float64(n) },
+	"task":     func(f Finding) *sweep.Task { return &f.Task },
+	"ratio":    func(x float64) string { return written(x, "%.4f") },
+	"day":      func(r *Report) string { return r.Started.UTC().Format("2006-01-02 15:04") },
+	"clock":    func(r *Report) string { return r.Finished.UTC().Format("2006-01-02 15:04 MST") },
+	"value":    value,
+	"some":     func(f []Finding) []Finding { return f[:min(len(f), mostFindings)] },
+	"run":      (*Report).runOf,
+	"change":   change,
+	"p":        pValue,
+	"sentence": func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
+	"average":  average,
+	"spread":   (*Spread).String,
+	"verdict":  func(g Group) string { return g.verdict() },
+	"times":    func(x *float64) string { return written(*x, "×%.3f") },
+}
+
+// mostFindings are listed on the page; the rest is in the comparison's JSON.
+const mostFindings = 500
+
+func written(x float64, format string) string {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return "–"
+	}
+	return fmt.Sprintf(format, x)
+}
+
+// percent writes a share in percent.
+func percent(x any) string {
+	v, ok := x.(float64)
+	if p, isPointer := x.(*float64); isPointer {
+		v, ok = *p, true
+	}
+	if !ok || math.IsNaN(v) {
+		return "–"
+	}
+	return fmt.Sprintf("%.3f %%", 100*v)
+}
+
+func seconds(x float64) string {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return "–"
+	}
+	return platform.FormatSeconds(x)
+}
+
+// value is what a table sorts by: numbers as they are, none last.
+func value(x float64) string {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return ""
+	}
+	return strconv.FormatFloat(x, 'g', 9, 64)
+}
+
+// change writes a relative change with its sign.
+func change(x *float64) string {
+	if x == nil {
+		return ""
+	}
+	return fmt.Sprintf("%+.3g %%", 100**x)
+}
+
+func pValue(x *float64) string {
+	if x == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.2g", *x)
+}
+
+// average writes a mean ratio with its interval.
+func average(r Ratio) string {
+	if r.Mean == nil {
+		return "–"
+	}
+	s := fmt.Sprintf("×%.4f", *r.Mean)
+	if r.Low != nil && r.High != nil && *r.High > *r.Low {
+		s += fmt.Sprintf(" [%.4f, %.4f]", *r.Low, *r.High)
+	}
+	return s
+}
+
+// runOf returns the run of a finding's task, nil if this night has none.
+func (r *Report) runOf(f Finding) *Run {
+	if r.byID == nil {
+		r.byID = make(map[string]*Run, len(r.runs))
+		for _, runs := range r.runs {
+			r.byID[runs.ID] = runs
+		}
+	}
+	return r.byID[f.Task.ID()]
+}
+
+// numbers of a run as tables show them.
+type numbers struct {
+	objective, bound, cpu, peak *float64
+	claimed                     *float64 // the best that a solver claims and nobody checked
+	proof, ended                string
+	time                        float64
+	by                          string
+}
+
+func (r *Run) numbers() (n numbers) {
+	n.time = Time(r.Row)
+	if x, ok := Objective(r.Row); ok {
+		n.objective = &x
+	}
+	if b, ok := Bound(r.Row); ok {
+		n.bound, n.by, n.proof = &b.Value, b.By, string(b.Proof)
+	}
+	if r.Result != nil {
+		n.cpu, n.peak, n.ended = &r.Result.CPUTime, r.Result.PeakMemory, string(r.Result.Ended)
+		for i := range r.Result.Claims {
+			if c := &r.Result.Claims[i].Value; n.claimed == nil || *c > *n.claimed {
+				n.claimed = c
+			}
+		}
+	}
+	return n
+}
+
+// pageData is what the page's script draws from. Lists instead of objects keep
+// it small.
+type pageData struct {
+	Problems []pageProblem `json:"problems"`
+	// Runs are the columns of all runs, each by index.
+	Runs pageRuns `json:"runs"`
+}
+
+type pageProblem struct {
+	Name    string   `json:"name"`
+	Word    string   `json:"word"`
+	Methods []string `json:"methods"`
+	Bounds  []bool   `json:"bounds"` // whether the method makes only bounds
+	// Cases are instance, limits, best bound, by whom, and for each method
+	// outcome, gap and first run, -1 if none.
+	Cases     []pageCase   `json:"cases"`
+	Figures   []pageFigure `json:"figures"`
+	Tradeoffs []pageFigure `json:"tradeoffs"`
+}
+
+type pageCase struct {
+	Instance string     `json:"i"`
+	Limits   string     `json:"l"`
+	Memory   float64    `json:"m"`
+	Bound    *float64   `json:"b"`
+	BoundRun int        `json:"r"`
+	Outcomes []string   `json:"o"`
+	Gaps     []*float64 `json:"g"`
+	First    []int      `json:"f"`
+}
+
+type pageFigure struct {
+	Title  string       `json:"title"`
+	X      string       `json:"x"`
+	Y      string       `json:"y"`
+	Log    bool         `json:"log"`
+	Series []pageSeries `json:"series"`
+}
+
+type pageSeries struct {
+	Name  string     `json:"name"`
+	Style int        `json:"style"`
+	Steps int        `json:"steps"` // 1: holds up to the next x, -1: from the one before, 0: joined by lines
+	X     []float64  `json:"x"`
+	Y     []*float64 `json:"y"`
+	Runs  []int      `json:"runs,omitempty"` // of the points
+}
+
+type pageRuns struct {
+	Problem  []int      `json:"p"`
+	Method   []int      `json:"m"`
+	Case     []int      `json:"c"`
+	Outcome  []string   `json:"o"`
+	Value    []*float64 `json:"v"` // objective
+	Bound    []*float64 `json:"b"`
+	By       []string   `json:"by"`
+	Proof    []string   `json:"pf"` // of the bound
+	Claimed  []*float64 `json:"cl"`
+	Ended    []string   `json:"en"`
+	Gap      []*float64 `json:"g"`
+	Time     []float64  `json:"t"`
+	CPU      []*float64 `json:"cpu"`
+	Peak     []*float64 `json:"pk"`
+	RSS      []int64    `json:"rss"`
+	Seed     []int      `json:"s"`
+	Repeated []int      `json:"n"`
+	Stopped  []int      `json:"st"` // 1: the time is where it was stopped
+	Failed   []int      `json:"fl"` // 1: did not end as it should, 2: ended without plan or bound
+	Proved   []int      `json:"pr"`
+	Won      []int      `json:"win"` // 1: its method has the best plan of the case
+	Detail   []string   `json:"d"`
+	Command  []string   `json:"cmd"`
+	Task     []string   `json:"id"`
+}
+
+// short rounds a number to nine digits, so that the page is not made of digits
+// that nobody reads; nil for what is none.
+func short(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	v, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 9, 64), 64)
+	if err != nil {
+		return nil
+	}
+	return &v
+}
+
+func shorter(x *float64) *float64 {
+	if x == nil {
+		return nil
+	}
+	return short(*x)
+}
+
+func (r *Report) data() pageData {
+	d := pageData{Problems: []pageProblem{}}
+	for _, p := range r.Problems {
+		d.Problems = append(d.Problems, p.data())
+	}
+	for _, runs := range r.runs {
+		d.Runs.add(runs)
+	}
+	return d
+}
+
+func (p *Problem) data() pageProblem {
+	d := pageProblem{Name: p.Name, Word: p.Word, Cases: []pageCase{}, Tradeoffs: []pageFigure{}}
+	for _, m := range p.Methods {
+		d.Methods, d.Bounds = append(d.Methods, m.Label), append(d.Bounds, m.OnlyBounds())
+	}
+	for _, c := range p.Cases {
+		x := pageCase{Instance: c.Instance, Limits: c.Limits, Memory: c.Key.Memory, BoundRun: -1}
+		if c.Bound != nil {
+			x.Bound, x.BoundRun = short(c.Bound.Result.Bound.Value), c.Bound.Index
+		}
+		for _, cell := range c.Cells {
+			first := -1
+			if len(cell.Runs) > 0 {
+				first = cell.Runs[0].Index
+			}
+			x.Outcomes, x.Gaps, x.First = append(x.Outcomes, cell.Outcome), append(x.Gaps, short(cell.Gap)), append(x.First, first)
+		}
+		d.Cases = append(d.Cases, x)
+	}
+	d.Figures = []pageFigure{
+		p.steps("Gap to the best proven bound", "gap of at most (%)", false, p.GapDistribution()),
+		p.steps("Performance profile: "+p.Word, p.Word+" within a factor of the best", true, p.ObjectiveProfile()),
+		p.steps("Performance profile: time to a plan within 1 % of the best", "time within a factor of the least", true, p.TimeProfile()),
+	}
+	for _, t := range p.Tradeoffs {
+		d.Tradeoffs = append(d.Tradeoffs, p.tradeoffData(t))
+	}
+	return d
+}
+
+// steps is a figure of shares; all begin at the least x of any, and end at the
+// largest.
+func (p *Problem) steps(title, x string, log bool, functions []Steps) pageFigure {
+	f := pageFigure{Title: title, X: x, Y: "cases (%)", Log: log, Series: []pageSeries{}}
+	for k, s := range functions {
+		series := pageSeries{Name: s.Label, Style: k, Steps: 1, X: []float64{}, Y: []*float64{}}
+		for i := range s.X {
+			series.X, series.Y = append(series.X, *short(s.X[i])), append(series.Y, short(100*s.Y[i]))
+		}
+		f.Series = append(f.Series, series)
+	}
+	return f
+}
+
+func (p *Problem) tradeoffData(t *Tradeoff) pageFigure {
+	memory, objective, x, y := p.units(t)
+	f := pageFigure{Title: t.Name, X: x, Y: y, Series: []pageSeries{}}
+	bound := pageSeries{Name: "proven bound", Style: -1, Steps: -1}
+	for k, b := range t.bound() {
+		c := t.Cases[k]
+		bound.X, bound.Y = append(bound.X, *short(c.Key.Memory / memory.Size)), append(bound.Y, short(b/objective.Size))
+		runs := -1
+		if c.Bound != nil {
+			runs = c.Bound.Index
+		}
+		bound.Runs = append(bound.Runs, runs)
+	}
+	f.Series = append(f.Series, bound)
+	for k, m := range p.planners() {
+		s := pageSeries{Name: m.Label, Style: k, Steps: 1}
+		for _, c := range t.Cases {
+			cell, runs := c.Cells[m.Index], -1
+			if len(cell.Runs) > 0 {
+				runs = cell.Runs[0].Index
+			}
+			s.X, s.Y, s.Runs = append(s.X, *short(c.Key.Memory / memory.Size)), append(s.Y, short(cell.Objective/objective.Size)), append(s.Runs, runs)
+		}
+		f.Series = append(f.Series, s)
+	}
+	return f
+}
+
+func (r *Run) failed() int {
+	switch r.Reason {
+	case "":
+		return 0
+	case NoPlan:
+		return 2
+	}
+	return 1
+}
+
+func (d *pageRuns) add(r *Run) {
+	n := r.numbers()
+	detail := r.Detail
+	if detail == "" && r.Result != nil {
+		detail = r.Result.Note
+	}
+	d.Problem, d.Method, d.Case = append(d.Problem, r.Problem.Index), append(d.Method, r.Method.Index), append(d.Case, r.Case.Index)
+	d.Outcome, d.Detail, d.Command, d.Task = append(d.Outcome, r.Outcome()), append(d.Detail, detail), append(d.Command, r.Command()), append(d.Task, r.ID)
+	d.Value, d.Bound, d.By, d.Gap = append(d.Value, shorter(n.objective)), append(d.Bound, shorter(n.bound)), append(d.By, n.by), append(d.Gap, shorter(r.Gap))
+	d.Proof, d.Claimed, d.Ended = append(d.Proof, n.proof), append(d.Claimed, shorter(n.claimed)), append(d.Ended, n.ended)
+	d.Time, d.CPU, d.Peak, d.RSS = append(d.Time, *short(n.time)), append(d.CPU, shorter(n.cpu)), append(d.Peak, shorter(n.peak)), append(d.RSS, r.PeakRSS)
+	d.Seed, d.Repeated = append(d.Seed, r.Task.Seed), append(d.Repeated, r.Task.Repetition)
+	d.Stopped, d.Failed, d.Proved = append(d.Stopped, bit(Stopped(r.Row))), append(d.Failed, r.failed()), append(d.Proved, bit(Proved(r.Row)))
+	d.Won = append(d.Won, bit(r.Case.Cells[r.Method.Index].Won))
+}
+
+// slots reports whether the problem counts memory in slots.
+func slots(problem string) bool {
+	p, err := catalog.FindProblem(problem)
+	return err == nil && p.Slots
+}
