@@ -23,6 +23,17 @@ def solve(instance: Path, *flags: str) -> Dict[str, Any]:
     return json.loads(plan.read_text())
 
 
+def workbench(*command: str) -> Dict[str, Any]:
+    """What bin/workbench prints as JSON; it must end with status 0."""
+    done = subprocess.run([str(WORKBENCH), *command], capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stdout}{done.stderr}"
+    return json.loads(done.stdout)
+
+
+def total(output: torch.Tensor) -> torch.Tensor:
+    return output.pow(2).sum()
+
+
 def cross_entropy(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     return F.cross_entropy(output.flatten(0, -2), target.flatten())
 

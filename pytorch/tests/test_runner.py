@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import copy
+import gc
+import json
 import random
+from pathlib import Path
 from typing import Any, Dict, List
 
+import planning
 import pytest
 import torch
 from test_refusals import checkpointed, train
 from torch import nn
-from workbench_torch import Refused, apply, cut
+from workbench_torch import Refused, apply, check, cut, profile
 from workbench_torch.cut import same
 from workbench_torch.memory import need_meter
+from workbench_torch.record import record
 
 Ops = List[Dict[str, Any]]
 
@@ -39,6 +44,17 @@ def shaped(draw: random.Random, i: int, j: int) -> Ops:
     dropped = {"op": "D", "tensor": "a", "layer": k - 1}
     again = [op("F_all", m) for m in range(i, k)]
     return [*up, op("F_all", k), dropped, *shaped(draw, k + 1, j), *again, *(op("B", m) for m in range(k, i - 1, -1))]
+
+
+def timed(document: Dict[str, Any], ops: Ops) -> Ops:
+    """The operations one after the other, with the times of a profile."""
+    now, made = 0.0, []
+    for o in ops:
+        layer = document["layers"][o["layer"] - 1]
+        lasts = 0.0 if o["op"] == "D" else layer["backward_time" if o["op"] == "B" else "forward_time"]
+        made.append({**o, "start": now, "end": now + lasts})
+        now += lasts
+    return made
 
 
 def drawn(seed: int, layers: int) -> Dict[str, Any]:
@@ -69,6 +85,89 @@ def network(kind: str) -> nn.Module:
         for m in layers[:2]:
             m.requires_grad_(False)
     return nn.Sequential(*layers)
+
+
+def anything(seed: int, layers: int) -> Ops:
+    """Operations that keep the rules and are drawn otherwise: recomputed while stored, discarded at any time, never used."""
+    draw, ops = random.Random(seed), []
+    a, abar, below = {0}, set(), layers  # B is due next for layer `below`
+
+    def add(name: str, layer: int) -> None:
+        ops.append(op(name, layer))
+        (abar if name == "F_all" else a).add(layer)
+        if name == "F_none":
+            a.discard(layer - 1)
+
+    def step() -> None:
+        nonlocal below
+        forwards = [(name, k) for k in range(1, layers + 1) if {k - 1} & (a | abar) for name in ("F_all", "F_all", "F_ck")]
+        forwards += [("F_none", k) for k in range(2, layers + 1) if k - 1 in a]
+        discards = [("a", k) for k in a if k] + [("abar", k) for k in sorted(abar)]
+        if below in abar and below - 1 in a | abar and draw.random() < 0.5:
+            backward()
+        elif discards and draw.random() < 0.25:
+            tensor, layer = draw.choice(discards)
+            ops.append({"op": "D", "tensor": tensor, "layer": layer})
+            (a if tensor == "a" else abar).discard(layer)
+        else:  # mostly the next layer, which has not been computed
+            front = max(a | abar)
+            ahead = [f for f in forwards if f[1] == min(front + 1, layers)]
+            add(*draw.choice(ahead if ahead and draw.random() < 0.6 else forwards))
+
+    def backward() -> None:
+        nonlocal below
+        ops.append(op("B", below))
+        abar.discard(below)
+        if below > 1:
+            a.discard(below - 1)
+        below -= 1
+
+    for _ in range(4 * layers):
+        if below:
+            step()
+    while below:
+        if below not in abar or below - 1 not in a | abar:
+            for k in range(max(k for k in a | abar if k < below) + 1, below + 1):
+                add("F_all", k)
+        backward()
+    return ops
+
+
+def test_measured_is_at_most_planned(tmp_path: Path) -> None:
+    """Whatever plan workbench verify accepts is run within its peak, discards after a forward included."""
+    torch.manual_seed(0)
+    body = [nn.Linear(64, 256), nn.Tanh(), nn.Linear(256, 64), nn.Dropout(0.2), nn.GELU(), nn.Linear(64, 128)]
+    model, inputs = nn.Sequential(*body), torch.randn(64, 64)
+    document, chain = profile(model, inputs, planning.total, repeats=1)
+    instance, file = tmp_path / "net.json", tmp_path / "plan.json"
+    instance.write_text(json.dumps(document))
+    discards = 0
+    for seed in range(20):
+        ops = anything(seed, len(chain.layers))
+        plan = {"format": "workbench.plan/v1", "problem": "remat", "platform": {"memory": 2**40}, "ops": timed(document, ops)}
+        file.write_text(json.dumps(plan))
+        verified = planning.workbench("verify", str(instance), str(file), "--format", "json")
+        result = check(chain, inputs, planning.total, [], document, plan, steps=0)
+        assert result["measured_peak"] <= result["predicted_peak"] <= verified["peak_memory"], (seed, result, verified)
+        assert result["loss_equal"] and result["gradients_equal"], seed
+        discards += sum(o["op"] == "D" and o["tensor"] == "abar" for o in ops)
+    assert discards > 20
+
+
+def test_a_record_that_is_dropped_frees_what_it_saved() -> None:
+    """Nothing of a layer stays when it is dropped without its backward: no cycle through autograd's hooks."""
+    meter, layer = need_meter(torch.device("cpu")), cut(nn.Sequential(nn.Linear(64, 64), nn.Tanh()), torch.randn(64, 64)).layers[1]
+    inputs = torch.randn(64, 64)
+    gc.disable()
+    try:
+        for resident in (None, set()):
+            before = meter.current()
+            made = record(layer, inputs, (True,), (), resident)
+            assert meter.current() >= before + 64 * 64 * 4
+            del made
+            assert meter.current() == before
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("kind", ["plain", "shared", "frozen", "stops"])

@@ -171,8 +171,7 @@ class _Profile:
         for k in range(self.repeats + 1):  # the first warms up
             state.restore()
             seconds, made = once(self.device, forward)
-            copies = [None if g is None else g for g in delta]
-            later, _ = once(self.device, lambda: backward(made, inputs, copies))
+            later, _ = once(self.device, lambda: backward(made, inputs, [*delta]))
             if k:
                 forward_times.append(seconds)
                 backward_times.append(later)
@@ -183,7 +182,7 @@ class _Profile:
         above, made = self._above(forward)
         m["saved"] = made.bytes()
         m["overhead"] = above - m["saved"]
-        above, gradients = self._above(lambda: backward(made, inputs, delta))
+        above, gradients = self._above(lambda: backward(made, inputs, [*delta]))
         m["backward_above"] = above
         m["made"] = memory.sizes(t for t in gradients if t is not None)
         state.restore()

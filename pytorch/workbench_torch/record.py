@@ -13,6 +13,7 @@ two layers without a stop, the second goes on in the graph of the first.
 
 from __future__ import annotations
 
+import weakref
 from contextlib import nullcontext
 from typing import Any, Callable, ContextManager, Dict, List, Optional, Sequence, Set, Tuple
 
@@ -160,9 +161,11 @@ class Record:
         """Hooks under which a forward saves without its inputs.
 
         resident: keys of storages that stay anyway; the others go into bases. None: they stay in the graph.
+        The hooks refer to the record weakly: autograd keeps them as long as the graph, which the record holds, and a
+        cycle through C++ is never collected. A record that is dropped before its backward must free what it saved.
         """
         places = {memory.key(x): (k, x.storage_offset(), (x.shape, x.stride(), x.dtype)) for k, x in enumerate(inputs)}
-        gate, hold = self.gate, self.hold
+        gate, this = self.gate, weakref.ref(self)
 
         def pack(t: torch.Tensor) -> Any:
             if t.layout is not torch.strided:
@@ -172,7 +175,8 @@ class Record:
                 return InputView(*places[k], t)
             if resident is None:
                 return t.detach()
-            return t if k in resident else hold(t)
+            made = this()
+            return t if k in resident or made is None else made.hold(t)
 
         def unpack(saved: Any) -> torch.Tensor:
             if isinstance(saved, View):
@@ -244,15 +248,16 @@ def follow(before: Record, passed: Callable[[], None], layer: Any, extra: Tuple[
     return made, spec
 
 
-def backward(made: Record, inputs: Sequence[torch.Tensor], delta: Sequence[Optional[torch.Tensor]]) -> Sequence[Optional[torch.Tensor]]:
+def backward(made: Record, inputs: Sequence[torch.Tensor], delta: List[Optional[torch.Tensor]]) -> Sequence[Optional[torch.Tensor]]:
     """B of a layer, and of those before it in its graph: from δ_ℓ, one per output that needs a gradient, to the δ of the graph's input.
 
-    Uses up the record and δ_ℓ. Gradients of parameters are accumulated in their .grad.
+    Uses up the record, and empties δ_ℓ, so that the first of several layers frees it before the others begin.
+    Gradients of parameters are accumulated in their .grad.
     """
     gate, root = made.gate, made.root
     gate.inputs, gate.gradients = list(inputs), tuple(delta)
     made.bases, made.outputs, made.root = [], [], None
-    delta = ()
+    delta.clear()
     if root is None or all(g is None for g in gate.gradients):
         return ()
     torch.autograd.backward(root)

@@ -506,6 +506,8 @@ def check(chain: Chain, plan: Plan, n: int) -> Dict[int, int]:
             stored -= {("delta", layer), ("abar", layer), ("a", layer - 1)}
             stored.add(("delta", layer - 1))
         elif o.op == "D":
+            if o.tensor not in ("a", "abar"):
+                raise Refused(f"the plan breaks a rule: {o} discards neither a nor abar")
             need(o, place)
             stored.discard(place)
         elif o.op == "O" and e.what == "begin":
