@@ -116,8 +116,6 @@ type Method struct {
 	Complexity  string
 	Assumptions []string
 	Solver      bool // needs a MILP backend
-	// Threads says that it does better with several, beside those of a backend.
-	Threads bool
 	// Parts are the methods of the same problem that it is made of: its plan and bound
 	// are never worse than those of each of them alone within the same limit.
 	Parts []string

@@ -27,8 +27,8 @@ func TestBeam(t *testing.T) {
 		if start == nil {
 			continue
 		}
-		a := newAllocations(in, start.Period, false, 1, in.stopped)
-		a.decide, a.budget = beamDecisions, beamPatterns
+		a := newEnumeration(in, start.Period, false, false, beamPatterns, in.stopped)
+		a.pespBudget = beamDecisions
 		a.beam(beamWidth)
 		for q := range in.Procs {
 			if a.load[q] != 0 || a.fixed[q] != 0 || len(a.on[q]) > 0 {
@@ -68,19 +68,19 @@ func TestSearchFindsTwoStagesEach(t *testing.T) {
 		t.Fatal(err)
 	}
 	period := verified(t, c, q)
-	ctx, cancel := context.WithCancel(t.Context()) // what is known for every k takes longer
+	ctx, cancel := context.WithCancel(t.Context()) // the bound for any k takes longer
 	defer cancel()
 	enough := func(_, bound float64, _ int64) {
 		if bound >= period*0.99 {
 			cancel()
 		}
 	}
-	x, err := Exact(ctx, c, p, Options{Progress: enough}, 1, period, 0.01)
+	x, err := Exact(ctx, c, p, Options{Progress: enough}, period, 0.01)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if x.Bound < period*0.99 {
-		t.Errorf("period %v, at least %v is needed", period, x.Bound)
+	if x.OnePeriodic.Period < period*0.99 {
+		t.Errorf("period %v, at least %v is needed", period, x.OnePeriodic.Period)
 	}
 	count := map[int]int{}
 	for _, s := range q.Allocation {

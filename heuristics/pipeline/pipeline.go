@@ -41,15 +41,10 @@ type Options struct {
 	// Stop, once closed, ends every method with the best so far, if there is one:
 	// the Done of a context, or nil. What takes milliseconds is not cut off.
 	Stop plan.Stop
-	// Progress, if not nil, hears what Exact knows so far: the least period that
-	// is known to be possible, that of the start included, and a lower bound on
-	// those of 1-periodic patterns, seconds.
+	// Progress, if not nil, is called by Exact with the shortest period that is known, that of the start included, and a
+	// lower bound on those of 1-periodic patterns, seconds.
 	Progress func(period, bound float64, allocations int64)
-	// Threads are how many Exact may keep busy: 1, which 0 is, takes what holds for every k and for k in turns; of more, one
-	// is at k, and the others at every k all the time.
-	Threads int
-	// Better, if not nil, hears of the patterns that SearchOnePeriodic finds on its way,
-	// each better than the one before.
+	// Better, if not nil, is called by SearchOnePeriodic with each plan that is better than those before.
 	Better func(*plan.Plan)
 }
 

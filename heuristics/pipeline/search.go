@@ -100,7 +100,7 @@ func (in *instance) onePeriodic() *view.Pattern {
 	for gained := s != nil; gained && !in.stopped(); {
 		in.tell(s)
 		before := s.Rate()
-		s = in.improve(in.shorten(s))
+		s = in.improve(in.beamSearch(s))
 		gained = s.Rate() < before*(1-beamLast)
 	}
 	return in.unroll(s, 1, 0)

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"errors"
 	"math/rand/v2"
 	"testing"
 
@@ -15,7 +14,7 @@ import (
 
 // What a sprint finds of random allocations is a plan, none of up to three mini-batches is faster than
 // the fastest there is, and mostly it is that.
-func TestSprint(t *testing.T) {
+func TestUnrolled(t *testing.T) {
 	t.Parallel()
 	total, reached, several := 0, 0, 0
 	for seed := range uint64(testfile.Cases(120)) {
@@ -64,7 +63,7 @@ func TestSprint(t *testing.T) {
 
 // The allocation of the best plan known of ResNet-101 on four GPUs of 6 GiB: with each stage as a
 // whole no list schedule takes less than 354.45 ms.
-func TestSprintOfResNet101(t *testing.T) {
+func TestUnrolledResNet101(t *testing.T) {
 	t.Parallel()
 	c, err := zoo.Load("zoo:resnet101?image=1000&batch=8")
 	if err != nil {
@@ -91,55 +90,5 @@ func TestSprintOfResNet101(t *testing.T) {
 	}
 	if best := verified(t, c, s.Plan(in.Instance, "sprint")); best > 0.3502 {
 		t.Errorf("a sprint takes %v, want 0.3501", best)
-	}
-}
-
-// Small chains with less and less memory: search has a plan as fast as the fastest of one, two
-// and three mini-batches a period, and where those are faster than of one, mostly.
-func TestSearchFindsSeveral(t *testing.T) {
-	testfile.Long(t)
-	t.Parallel()
-	total, reached, faster, there := 0, 0, 0, 0
-	for seed := range uint64(testfile.Cases(30)) {
-		r := rand.New(rand.NewPCG(seed, 43))
-		c, p := randomChain(r, 3+r.IntN(3), seed%4 == 3), randomPlatform(r)
-		p.Processors = 2 + r.IntN(2)
-		for range 4 {
-			q, err := Search(c, p, Options{})
-			if errors.Is(err, plan.ErrNoPlan) || errors.As(err, new(*plan.Infeasible)) {
-				break
-			} else if err != nil {
-				t.Fatal(err)
-			}
-			got := verified(t, c, q)
-			least, one := got, 0.0
-			for k := 1; k <= 3; k++ {
-				x, err := Exact(t.Context(), c, p, Options{}, k, 2*got, 0)
-				if err != nil || x.Plan == nil {
-					t.Fatalf("seed %d, k = %d: %v", seed, k, err)
-				}
-				best := verified(t, c, x.Plan)
-				if k == 1 {
-					one = best
-				}
-				if least = min(least, best); k%max(1, q.K) == 0 && got < x.Bound*(1-1e-6) {
-					t.Fatalf("seed %d: search %v of %d, at least %v for %d: %+v %+v", seed, got, q.K, x.Bound, k, c, p)
-				}
-			}
-			found := got <= least*(1+1e-6)
-			if total++; found {
-				reached++
-			}
-			if least < one*(1-1e-3) {
-				if faster++; found {
-					there++
-				}
-			}
-			p.Memory = q.Claims.PeakMemory * (1 - 1e-6)
-		}
-	}
-	t.Logf("of %d instances %d; of %d in which several are faster %d", total, reached, faster, there)
-	if total < testfile.Cases(50) || reached < total*9/10 {
-		t.Errorf("of %d instances %d", total, reached)
 	}
 }

@@ -37,9 +37,27 @@ type Bound struct {
 	Proof       Kind     `json:"proof"`
 	Assumptions []string `json:"assumptions"` // see plan.Assumption
 
+	// Why says which argument excluded which part of the search that proved the bound, the largest part first; nil if it
+	// was no search.
+	Why []Share `json:"why,omitempty"`
+
 	// Certificate is the proof of a Certified bound that was made of a
 	// formulation.
 	Certificate *certificate.Certificate `json:"-"`
+}
+
+// Share is an argument and the part of a search, 0 to 1, that it excluded.
+type Share struct {
+	By   string  `json:"by"`
+	Part float64 `json:"part"`
+}
+
+// LargestFirst orders shares by their parts, the largest first, and equal ones by name.
+func LargestFirst(list []Share) []Share {
+	slices.SortFunc(list, func(a, b Share) int {
+		return cmp.Or(cmp.Compare(b.Part, a.Part), cmp.Compare(a.By, b.By))
+	})
+	return list
 }
 
 // BySearch returns a bound that a program of ours proved, for all plans.

@@ -216,7 +216,6 @@ func exactPipeline(name, summary string) *solve.Method {
 		Summary:     summary,
 		Complexity:  "exponential; O(n²/P) an allocation, O(n²) a decision",
 		Assumptions: []string{plan.OnePeriodic},
-		Threads:     true,
 		Run: func(ctx context.Context, in *solve.Instance, s solve.Setting) (*solve.Outcome, error) {
 			out, err := searchedPipeline(ctx, in, &s, nil)
 			if err != nil {
@@ -265,21 +264,24 @@ func period(out *solve.Outcome) float64 {
 // branchAndBound improves out's plan among 1-periodic patterns and adds bounds on these and on all.
 func branchAndBound(out *solve.Outcome, ctx context.Context, in *solve.Instance, s *solve.Setting) error {
 	start := time.Now()
-	o := pipeline.Options{Model: s.MemoryModel, Threads: s.Threads}
+	o := pipeline.Options{Model: s.MemoryModel}
 	if s.OnProgress != nil {
 		o.Progress = func(period, bound float64, allocations int64) {
 			s.OnProgress(solve.Progress{Phase: "branch and bound", Elapsed: time.Since(start), Objective: period, Bound: bound, Nodes: allocations})
 		}
 	}
-	r, err := pipeline.Exact(ctx, in.Chain(), s.Platform, o, 1, period(out), s.Gap)
+	r, err := pipeline.Exact(ctx, in.Chain(), s.Platform, o, period(out), s.Gap)
 	if err != nil {
 		return inputError(err)
 	}
 	out.Offer(in, r.Plan)
 	by := branches(r)
-	out.Bounds = append(out.Bounds, solve.Bound{Value: r.Bound, By: by, Proof: proof.Search, Assumptions: []string{plan.OnePeriodic}}, proof.BySearch(r.Every, by))
+	anyK := proof.BySearch(r.AnyK.Period, by)
+	anyK.Why = r.AnyK.Why
+	one := solve.Bound{Value: r.OnePeriodic.Period, By: by, Proof: proof.Search, Assumptions: []string{plan.OnePeriodic}, Why: r.OnePeriodic.Why}
+	out.Bounds = append(out.Bounds, one, anyK)
 	out.Stopped = !closedWithin(out, s)
-	tell(s, start, "branch and bound", out.Plan, r.Bound, r.Allocations)
+	tell(s, start, "branch and bound", out.Plan, r.OnePeriodic.Period, r.Allocations)
 	return nil
 }
 

@@ -278,16 +278,9 @@ func (x *expansion) method(e *Experiment, in *solve.Instance, p *solve.Problem, 
 	if m.Slots > 0 {
 		list = product(list, orDefault(e.slots, m.Slots), func(t *sweep.Task, v int) { t.Slots = v })
 	}
-	switch {
-	case m.Solver:
+	if m.Solver {
 		list = product(list, e.backends, func(t *sweep.Task, v string) { t.Backend = v })
 		list = product(list, e.threads, func(t *sweep.Task, v int) { t.Threads = v })
-	case m.Threads: // one is not said, as of methods that have no use for more
-		list = product(list, e.threads, func(t *sweep.Task, v int) {
-			if v > 1 {
-				t.Threads = v
-			}
-		})
 	}
 	list = product(list, e.timeLimit, func(t *sweep.Task, v float64) { t.TimeLimit = v })
 	list = product(list, e.gap, func(t *sweep.Task, v float64) { t.Gap = v })

@@ -1,14 +1,12 @@
 package pipeline
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
-	"workbench/heuristics/pipeline/race"
-	view "workbench/model/problem/pipeline"
+	view "workbench/model/pipeline"
 
 	"workbench/model/plan"
 	"workbench/model/testfile"
@@ -58,51 +56,48 @@ func drawnPattern(r *rand.Rand, in *instance, stages []plan.Stage, k int) *view.
 }
 
 // allocated is an allocation of single layers, nil if loads do not allow it.
-func allocated(in *instance, stages []plan.Stage, period float64, heavy bool) *allocations {
-	a := newAllocations(in, period, heavy, 0, func() bool { return false })
-	a.owner[0] = none
+func allocated(in *instance, stages []plan.Stage, period float64, exactLayers bool) *partialAllocation {
+	stop := func() bool { return false }
+	a := newPartialAllocation(newRelaxation(in, period, exactLayers, true, stop))
 	for _, s := range stages {
 		for l := s.From; l <= s.To; l++ {
-			if a.light[l] {
+			if a.negligible[l] {
 				a.skip(l)
-			} else if _, ok := a.put(l, s.Processor); !ok {
+			} else if _, why := a.place(l, s.Processor); why.kind != noArgument {
 				return nil
 			}
 		}
 	}
-	return a
+	return &a
 }
 
-// whatRacesSay returns by width how a race of an allocation of single layers ends, and how those of some processors do, up to
-// the end of each run of theirs.
-func whatRacesSay(in *instance, stages []plan.Stage, period float64, heavy bool) (ends []race.End) {
-	a := allocated(in, stages, period, heavy)
+// verdicts returns by width how the label-setting search of an allocation of single layers ends, and how those of some
+// processors do, up to the end of each run of theirs.
+func verdicts(in *instance, stages []plan.Stage, period float64, exactLayers bool) (list []verdict) {
+	a := allocated(in, stages, period, exactLayers)
 	if a == nil {
 		return nil
 	}
-	for _, time := range []direction{onwards, reversed} {
-		for _, wide := range []int{64, 6, 3, 2, 1} {
-			ends = append(ends, a.newRace(in.N, team{processors: everybody, time: time}, wide).run(1<<11))
-		}
-		for of := processors(1); of < 1<<in.Procs-1; of++ {
-			for n := a.lastOf(of, in.N); n > 0; n = a.lastOf(of, a.runBefore(n)) {
-				ends = append(ends, a.newRace(n, team{processors: of, time: time}, 64).run(1<<9))
-			}
-			for n := 1; n <= in.N; n++ {
-				if of.has(a.owner[n]) {
-					ends = append(ends, a.newRace(n, team{of, time, true}, 64).run(1<<9))
-				}
-			}
+	search := func(n int, set processors, width, most int) {
+		c := labelSearch{network: a.network(n, set, width), store: &labelStore{}, stop: func() bool { return false }}
+		list = append(list, c.run(most))
+	}
+	for _, width := range []int{64, 6, 3, 2, 1} {
+		search(in.N, allProcessors, width, 1<<11)
+	}
+	for set := processors(1); set < 1<<in.Procs-1; set++ {
+		for n := a.lastOf(set, in.N); n > 0; n = a.lastOf(set, a.runBefore(n)) {
+			search(n, set, 64, 1<<9)
 		}
 	}
-	return ends
+	return list
 }
 
-// Of 6 to 10 layers in rows, where steps are of several layers, no race of any width excludes the period of a
-// 1-, 2- or 3-periodic pattern whose GPUs are all full to the byte; some exclude one a fiftieth below.
-func TestRacesHoldOfPatternsInFullMemory(t *testing.T) {
+// Of 6 to 10 layers in rows, where steps are of several layers, no label-setting search of any width excludes the period
+// of a 1-, 2- or 3-periodic pattern whose GPUs are all full to the byte; some exclude one a fiftieth below.
+func TestLabelSettingHoldsInFullMemory(t *testing.T) {
 	t.Parallel()
-	patterns, excluded, links := 0, 0, 0
+	patterns, excluded := 0, 0
 	for seed := range uint64(testfile.Cases(200)) {
 		r := rand.New(rand.NewPCG(seed, 41))
 		n, procs := 6+r.IntN(5), 2+r.IntN(3)
@@ -158,57 +153,19 @@ func TestRacesHoldOfPatternsInFullMemory(t *testing.T) {
 			}
 			verified(t, &full, s.Plan(tight.Instance, "drawn"))
 			patterns++
-			if a := allocated(tight, stages, s.Rate(), true); a != nil && len(a.newRace(n, team{processors: everybody, time: onwards}, 1).Room) > procs {
-				links++
-			}
-			for _, heavy := range []bool{true, false} {
+			for _, exactLayers := range []bool{true, false} {
 				// Two roundings of a proof are what a bound stays below.
-				ends := whatRacesSay(tight, stages, s.Rate()*(1+2*safe), heavy)
-				if ends == nil || slices.Contains(ends, race.Lost) {
-					t.Fatalf("seed %d, %s, heavy %v: races of %v, a pattern of %d, end with %v: %v %+v %+v", seed, o.Model, heavy, s.Rate(), s.K, ends, stages, full, p)
+				ends := verdicts(tight, stages, s.Rate()*(1+2*safe), exactLayers)
+				if ends == nil || slices.Contains(ends, infeasible) {
+					t.Fatalf("seed %d, %s, exact layers %v: searches at %v, a pattern of %d, end with %v: %v %+v %+v", seed, o.Model, exactLayers, s.Rate(), s.K, ends, stages, full, p)
 				}
 			}
-			if slices.Contains(whatRacesSay(tight, stages, s.Rate()*0.98, true), race.Lost) {
+			if slices.Contains(verdicts(tight, stages, s.Rate()*0.98, true), infeasible) {
 				excluded++
 			}
 		}
 	}
-	t.Logf("of %d patterns %d are excluded a fiftieth below, %d have links that are steps", patterns, excluded, links)
-	if links < patterns/10 {
-		t.Errorf("only %d of %d patterns have links that are steps", links, patterns)
-	}
 	if patterns < testfile.Cases(400) || excluded < testfile.Cases(200)/10 {
 		t.Errorf("of %d patterns %d are excluded a fiftieth below", patterns, excluded)
-	}
-}
-
-// Races of the allocations of findings.md, a hundredth and a twentieth below what is proved of them and as much above.
-func BenchmarkRaces(b *testing.B) {
-	for i, proved := range []float64{0.34887, 0.19285, 0.34476, 0.38652, 0.37957} {
-		x := measuredAllocations()[i]
-		c, p := x.load(b)
-		in, err := newInstance(c, p, Options{Model: plan.TaskModel})
-		if err != nil {
-			b.Fatal(err)
-		}
-		for _, part := range []float64{0.9, 0.95, 0.99, 1.01} {
-			a := allocated(in, x.stages, part*proved, true)
-			if a == nil {
-				continue
-			}
-			for k := range 2 * len(raceWidths) {
-				wide, time := raceWidths[k/2], direction(k%2)
-				b.Run(fmt.Sprintf("%s/%d/%g/%d/time=%d", x.name, len(x.stages), part, wide, time), func(b *testing.B) {
-					made, end := 0, race.Unfinished
-					for b.Loop() {
-						c := a.newRace(in.N, team{processors: everybody, time: time}, wide)
-						end = c.run(1 << 19)
-						made += c.Ways
-					}
-					b.ReportMetric(float64(made)/float64(b.N), "ways/op")
-					b.ReportMetric(float64(end), "end")
-				})
-			}
-		}
 	}
 }

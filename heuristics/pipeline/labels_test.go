@@ -1,4 +1,4 @@
-package race
+package pipeline
 
 import (
 	"math/rand/v2"
@@ -8,27 +8,27 @@ import (
 	"workbench/model/testfile"
 )
 
-// A slowRace says itself what processors do: layer by layer, in whole times, whatever may begin next, and
+// plainSearch says itself what processors do: layer by layer, in whole times, whatever may begin next, and
 // nothing is dropped but what is no earlier at the same places.
-type slowRace struct {
-	steps  []slowStep
+type plainSearch struct {
+	steps  []plainStep
 	room   []float64
 	period int32
 	inside int // mini-batches at most
 	most   int // ways at most
 }
 
-// A slowStep is of one layer; it is followed by what is sent.
-type slowStep struct {
+// plainStep is of one layer; it is followed by what is sent.
+type plainStep struct {
 	on         int
 	time, send int32
 	need       float64
 	stored     []float64 // behind it, by processor, of one mini-batch
 }
 
-// A slowWay is where mini-batches are, the newest first, and when: the latest start, each processor free, each
+// plainLabel is where mini-batches are, the newest first, and when: the latest start, each processor free, each
 // mini-batch ready, after the deadline of the newest.
-type slowWay struct {
+type plainLabel struct {
 	places string
 	times  []int32
 	from   int
@@ -43,9 +43,9 @@ func allNoLater(x, y []int32) bool {
 	return true
 }
 
-// goesOn reports whether a way is found that comes back to where it was, no later.
-func (c *slowRace) goesOn() bool {
-	ways := []slowWay{{times: slices.Repeat([]int32{c.period}, 1+len(c.room)), from: -1}}
+// isFeasible reports whether a label is found that comes back to its position, no later.
+func (c *plainSearch) isFeasible() bool {
+	ways := []plainLabel{{times: slices.Repeat([]int32{c.period}, 1+len(c.room)), from: -1}}
 	at, stack := map[string][]int{"": {0}}, []int{0}
 	for len(stack) > 0 && len(ways) < c.most {
 		k := stack[len(stack)-1]
@@ -66,7 +66,7 @@ func (c *slowRace) goesOn() bool {
 }
 
 // next are the ways a step further.
-func (c *slowRace) next(x *slowWay) (list []slowWay) {
+func (c *plainSearch) next(x *plainLabel) (list []plainLabel) {
 	first := 1 + len(c.room)
 	for m := -1; m < len(x.places); m++ {
 		p, ready := 0, x.times[0]
@@ -87,7 +87,7 @@ func (c *slowRace) next(x *slowWay) (list []slowWay) {
 		if s.need > room || m < 0 && (t > c.period || len(x.places) == c.inside) {
 			continue
 		}
-		y := slowWay{places: x.places, times: slices.Clone(x.times)}
+		y := plainLabel{places: x.places, times: slices.Clone(x.times)}
 		y.times[0], y.times[1+s.on] = t, t+s.time
 		switch {
 		case m < 0:
@@ -111,37 +111,37 @@ func (c *slowRace) next(x *slowWay) (list []slowWay) {
 	return list
 }
 
-// fast is the race with steps of at most so many layers, the first ones left out, of times that are
+// search is the label-setting search with steps of at most so many layers, the first ones left out, of times that are
 // less by a hair.
-func (c *slowRace) fast(wide, without int) *Race {
-	units := func(t int32) int32 { return t * (Grain - 1) / c.period }
-	x := &Race{Room: c.room, Ended: func() bool { return false }}
-	x.Stored = [][]float64{make([]float64, len(c.room))}
+func (c *plainSearch) search(wide, without int) *labelSearch {
+	units := func(t int32) int32 { return t * (gridUnits - 1) / c.period }
+	x := &labelSearch{network: network{room: c.room}, store: &labelStore{}, stop: func() bool { return false }}
+	x.stored = [][]float64{make([]float64, len(c.room))}
 	for _, s := range c.steps[without:] {
-		k := len(x.Steps) - 1
-		if k >= 0 && x.Steps[k].On == s.on && x.Steps[k].Delay == 0 && x.Steps[k].Layers < wide {
-			z := &x.Steps[k]
-			z.Layers++
-			z.Time, z.Last, z.Delay = z.Time+units(s.time), units(s.time), units(s.send)
-			x.Stored[k+1][s.on] = min(x.Stored[k+1][s.on], s.stored[s.on])
+		k := len(x.steps) - 1
+		if k >= 0 && x.steps[k].on == s.on && x.steps[k].delay == 0 && x.steps[k].layers < wide {
+			z := &x.steps[k]
+			z.layers++
+			z.time, z.last, z.delay = z.time+units(s.time), units(s.time), units(s.send)
+			x.stored[k+1][s.on] = min(x.stored[k+1][s.on], s.stored[s.on])
 			continue
 		}
-		x.Steps = append(x.Steps, Step{On: s.on, Layers: 1, Time: units(s.time), First: units(s.time), Last: units(s.time), Delay: units(s.send), Need: s.need})
+		x.steps = append(x.steps, step{on: s.on, layers: 1, time: units(s.time), first: units(s.time), last: units(s.time), delay: units(s.send), need: s.need})
 		stored := slices.Clone(s.stored)
 		for r := range stored {
 			// What a step of several layers has less, is less until the next one there.
 			if r != s.on && k >= 0 {
-				stored[r] = x.Stored[k+1][r]
+				stored[r] = x.stored[k+1][r]
 			}
 		}
-		x.Stored = append(x.Stored, stored)
+		x.stored = append(x.stored, stored)
 	}
 	return x
 }
 
-// drawn is a slow race: layers forward and back; or steps of several layers, of which the first alone needs much.
-func drawn(r *rand.Rand) *slowRace {
-	c := &slowRace{inside: 6, most: 800, room: make([]float64, 1+r.IntN(3))}
+// drawnSearch is a plain search: layers forward and back; or steps of several layers, of which the first alone needs much.
+func drawnSearch(r *rand.Rand) *plainSearch {
+	c := &plainSearch{inside: 6, most: 800, room: make([]float64, 1+r.IntN(3))}
 	times := [][]int32{{0, 1, 2, 3}, {1}, {0, 0, 1, 5}, {0, 1, 9}, {3, 7, 11, 16, 20, 29}, {5, 8, 13, 0}}[r.IntN(6)]
 	sizes := [][]float64{{0, 1, 2}, {1}, {1, 4}, {0, 1, 8}}[r.IntN(4)]
 	sends := [][]int32{{0}, {0, 1}, {0, 2, 4, 8}, {0, 17, 40}}[r.IntN(4)]
@@ -151,7 +151,7 @@ func drawn(r *rand.Rand) *slowRace {
 		if k := len(c.steps) - 1; k >= 0 && c.steps[k].on != on {
 			c.steps[k].send = sends[r.IntN(len(sends))]
 		}
-		s := slowStep{on: on, time: times[r.IntN(len(times))], need: need, stored: slices.Clone(held)}
+		s := plainStep{on: on, time: times[r.IntN(len(times))], need: need, stored: slices.Clone(held)}
 		s.stored[on] += waits
 		c.steps = append(c.steps, s)
 	}
@@ -194,13 +194,14 @@ func drawn(r *rand.Rand) *slowRace {
 	return c
 }
 
-// At the least period at which a slow race is known to go on, or one of single layers, no race is lost, whatever
-// the number of layers of a step and of first ones that are left out, nor at a longer one; most are a unit below.
-func TestNoSlowRaceIsLost(t *testing.T) {
+// At the shortest period at which a plain search is known to be feasible, or one of single layers, no label-setting search
+// is infeasible, whatever the number of layers of a step and of first ones that are left out, nor at a longer one; most
+// are a unit below.
+func TestLabelSettingEqualsPlainSearch(t *testing.T) {
 	t.Parallel()
-	memory, cases, below := new(Memory), 0, 0
+	cases, below := 0, 0
 	for seed := range uint64(testfile.Cases(150)) {
-		c := drawn(rand.New(rand.NewPCG(seed, 61)))
+		c := drawnSearch(rand.New(rand.NewPCG(seed, 61)))
 		load, all := make([]int32, len(c.room)), int32(0)
 		for _, s := range c.steps {
 			load[s.on] += s.time
@@ -211,7 +212,7 @@ func TestNoSlowRaceIsLost(t *testing.T) {
 		}
 		low, high := max(1, slices.Max(load))-1, all
 		for high-low > 1 {
-			if c.period = (low + high) / 2; c.fast(1, 0).Run(memory, 1<<12) == GoesOn || c.goesOn() {
+			if c.period = (low + high) / 2; c.search(1, 0).run(1<<12) == feasible || c.isFeasible() {
 				high = c.period
 			} else {
 				low = c.period
@@ -222,18 +223,18 @@ func TestNoSlowRaceIsLost(t *testing.T) {
 			c.period = period
 			for _, wide := range []int{1, 2, 6} {
 				for without := range len(c.steps) / 2 {
-					if c.fast(wide, without).Run(memory, 1<<11) == Lost {
-						t.Fatalf("seed %d: with %d layers a step, without the first %d, lost at %d, the least is %d: %+v", seed, wide, without, period, high, c)
+					if c.search(wide, without).run(1<<11) == infeasible {
+						t.Fatalf("seed %d: with %d layers a step, without the first %d, infeasible at %d, the shortest is %d: %+v", seed, wide, without, period, high, c)
 					}
 				}
 			}
 		}
-		if c.period = high - 1; high > max(1, slices.Max(load)) && c.fast(1, 0).Run(memory, 1<<12) == Lost {
+		if c.period = high - 1; high > max(1, slices.Max(load)) && c.search(1, 0).run(1<<12) == infeasible {
 			below++
 		}
 	}
-	t.Logf("of %d races %d are lost a unit below", cases, below)
+	t.Logf("of %d searches %d are infeasible a unit below", cases, below)
 	if cases < testfile.Cases(120) || !testing.Short() && below < testfile.Cases(150)/10 {
-		t.Errorf("of %d races %d are lost a unit below", cases, below)
+		t.Errorf("of %d searches %d are infeasible a unit below", cases, below)
 	}
 }
